@@ -1,0 +1,25 @@
+# A room of the house is one folder of warpwright/ and one library. It sees the rooms below it
+# (DEPENDS) and no others; tests/lint checks the #includes against the same order.
+set(WARPWRIGHT_WARNINGS -Wall -Wextra -Wshadow -Wno-unknown-pragmas -Werror)
+
+function(ww_room name)
+  cmake_parse_arguments(ARG "" "" "DEPENDS;LIBRARIES" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/warpwright/${name}/*.cpp)
+  set(target warpwright_${name})
+  if(sources)
+    add_library(${target} STATIC ${sources})
+    set(kind PUBLIC)
+    target_compile_options(${target} PRIVATE ${WARPWRIGHT_WARNINGS})
+  else()
+    add_library(${target} INTERFACE)
+    set(kind INTERFACE)
+  endif()
+  target_compile_features(${target} ${kind} cxx_std_20)
+  target_include_directories(${target} ${kind}
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  foreach(room ${ARG_DEPENDS})
+    target_link_libraries(${target} ${kind} warpwright_${room})
+  endforeach()
+  target_link_libraries(${target} ${kind} ${ARG_LIBRARIES})
+  set_property(GLOBAL APPEND PROPERTY WARPWRIGHT_TARGETS ${target})
+endfunction()
