@@ -1,0 +1,125 @@
+// The wgmma atoms of sm_90a: which shapes and types exist, and which thread holds which element.
+//
+// A warpgroup (128 threads) multiplies A (64 x k) by B (n x k, transposed) into D (64 x n). D, and
+// A when it does not come from shared memory, are spread over the registers of the 128 threads.
+// Facts: PTX ISA 9.7.15 (shapes, register fragments), the same as CuTe's CLayout_64xN and
+// ALayout_64x{8,16,32} (CUTLASS mma_traits_sm90_gmma.hpp).
+#pragma once
+
+#include "warpwright/atom/descriptor.h"
+#include "warpwright/numeric/types.h"
+
+namespace warpwright::atom {
+
+inline constexpr int kWarpgroupThreads = 128;
+
+/// One wgmma instruction: D[m x n] (+)= A[m x k] * B[n x k]^T.
+struct WgmmaAtom {
+  int m = 64;
+  int n = 0;
+  int k = 0;
+  DType a = DType::bf16;
+  DType b = DType::bf16;
+  DType d = DType::f32;
+
+  friend constexpr bool operator==(const WgmmaAtom&, const WgmmaAtom&) = default;
+};
+
+/// K of one instruction on elements of this type: always 32 bytes.
+constexpr int wgmma_k(DType type) {
+  return kStepBytes * 8 / numeric::bits(type);
+}
+
+/// The atom of these types with `n` columns.
+constexpr WgmmaAtom wgmma_atom(DType a, DType b, DType d, int n) {
+  return {64, n, wgmma_k(a), a, b, d};
+}
+
+/// Why there is no such instruction, as a sentence; null when there is. `a_in_registers` is the
+/// form whose A operand comes from registers (it has no major of its own).
+constexpr const char* wgmma_fault(const WgmmaAtom& atom, Major a_major = Major::k,
+                                  Major b_major = Major::k, bool a_in_registers = false) {
+  const auto fp8 = [](DType t) { return t == DType::e4m3 || t == DType::e5m2; };
+  const bool half = atom.a == DType::f16 || atom.a == DType::bf16;
+  if (!half && !fp8(atom.a)) return "wgmma multiplies f16, bf16, e4m3 or e5m2 operands";
+  if (fp8(atom.a) ? !fp8(atom.b) : atom.b != atom.a) {
+    return "wgmma's A and B have the same type, except that e4m3 and e5m2 may be mixed";
+  }
+  if (atom.m != 64) return "wgmma computes 64 rows";
+  if (atom.n < 8 || atom.n > 256 || atom.n % 8 != 0) {
+    return "wgmma's N is a multiple of 8 from 8 to 256";
+  }
+  if (atom.k != wgmma_k(atom.a)) return "wgmma's K is 32 bytes: 16 for f16 and bf16, 32 for fp8";
+  if (atom.d != DType::f32 && atom.d != DType::f16) return "wgmma accumulates in f32 or f16";
+  if (atom.a == DType::bf16 && atom.d != DType::f32) return "wgmma accumulates bf16 in f32 only";
+  if (!half && (b_major == Major::mn || (!a_in_registers && a_major == Major::mn))) {
+    return "wgmma transposes only f16 and bf16: fp8 operands must be K-major";
+  }
+  return nullptr;
+}
+
+/// The legal N nearest to the wanted one (the larger of two equally near).
+constexpr int nearest_wgmma_n(int n) {
+  if (n < 8) return 8;
+  return n > 252 ? 256 : (n + 4) / 8 * 8;
+}
+
+/// Accumulator values of one thread. As f32 each is a register; as f16 two share one.
+constexpr int accumulator_values(const WgmmaAtom& atom) {
+  return atom.m * atom.n / kWarpgroupThreads;
+}
+
+/// Row of D held by `thread` (0..127 in the warpgroup) as accumulator value `value`: warp w owns
+/// rows 16w..16w+15, and its values alternate between a row and the eighth below it, by pairs.
+constexpr int c_row(int thread, int value) {
+  return 16 * (thread / 32) + (thread % 32 >> 2) + 8 * ((value >> 1) & 1);
+}
+
+/// Column of D held by `thread` as accumulator value `value`: pairs, four threads to 8 columns.
+constexpr int c_col(int thread, int value) {
+  return 8 * (value >> 2) + 2 * (thread & 3) + (value & 1);
+}
+
+/// A thread of the warpgroup and one of its values.
+struct FragmentSlot {
+  int thread = 0;
+  int value = 0;
+
+  friend constexpr bool operator==(const FragmentSlot&, const FragmentSlot&) = default;
+};
+
+/// Who holds D(row, col): the inverse of `c_row` and `c_col`.
+constexpr FragmentSlot c_slot(int row, int col) {
+  return {32 * (row / 16) + 4 * (row % 8) + (col % 8 >> 1),
+          4 * (col / 8) + 2 * (row % 16 / 8) + (col & 1)};
+}
+
+/// Values of A one thread holds when A comes from registers: 64 x k over 128 threads, always four
+/// 32-bit registers.
+constexpr int a_values(int element_bits) {
+  return 128 / element_bits;
+}
+
+/// Row of A held by `thread` as value `value` (A from registers; 8-, 16- or 32-bit elements).
+/// A register holds 32 bits of one row; registers alternate between a row and the eighth below it.
+constexpr int a_row(int thread, int value, int element_bits) {
+  const int per_register = 32 / element_bits;
+  return 16 * (thread / 32) + (thread % 32 >> 2) + 8 * (value / per_register & 1);
+}
+
+/// Position along K of A's value `value` in `thread` (see `a_row`).
+constexpr int a_k(int thread, int value, int element_bits) {
+  const int per_register = 32 / element_bits;
+  return per_register * (thread & 3) + value % per_register +
+         4 * per_register * (value / (2 * per_register));
+}
+
+/// Who holds A(row, k) when A comes from registers: the inverse of `a_row` and `a_k`.
+constexpr FragmentSlot a_slot(int row, int k, int element_bits) {
+  const int per_register = 32 / element_bits;
+  return {
+      32 * (row / 16) + 4 * (row % 8) + k / per_register % 4,
+      k / (4 * per_register) * 2 * per_register + row % 16 / 8 * per_register + k % per_register};
+}
+
+}  // namespace warpwright::atom

@@ -1,0 +1,42 @@
+// The wgmma fragments as layout values: (thread, value) -> element, as CuTe prints them.
+//
+// An element (i, j) of a tile of I rows is numbered i + j*I. The layouts say the same as the
+// functions of wgmma.h, which are the ones to use on the device.
+#pragma once
+
+#include "warpwright/atom/wgmma.h"
+#include "warpwright/layout/layout.h"
+
+namespace warpwright::atom {
+
+/// Accumulator D (64 x n): `((4,8,4),(2,2,n/8)):((128,1,16),(64,8,512))`.
+constexpr layout::Layout wgmma_layout_c_tv(int n) {
+  using layout::tuple;
+  return layout::make_layout(tuple(tuple(4, 8, 4), tuple(2, 2, n / 8)),
+                             tuple(tuple(128, 1, 16), tuple(64, 8, 512)));
+}
+
+/// A (64 x k) from registers, elements of 8, 16 or 32 bits. 16 bits:
+/// `((4,8,4),(2,2,2)):((128,1,16),(64,8,512))`; 8 bits:
+/// `((4,8,4),(4,2,2)):((256,1,16),(64,8,1024))`; 32 bits, one element to a register,
+/// `((4,8,4),(2,2)):((64,1,16),(8,256))`.
+constexpr layout::Layout wgmma_layout_a_register_tv(int element_bits) {
+  using layout::tuple;
+  const int per_register = 32 / element_bits;
+  const layout::Tuple threads = tuple(4, 8, 4);
+  const layout::Tuple thread_strides = tuple(64 * per_register, 1, 16);
+  if (per_register == 1) {
+    return layout::make_layout(tuple(threads, tuple(2, 2)), tuple(thread_strides, tuple(8, 256)));
+  }
+  return layout::make_layout(tuple(threads, tuple(per_register, 2, 2)),
+                             tuple(thread_strides, tuple(64, 8, 256 * per_register)));
+}
+
+/// An operand (rows x k) in shared memory: every thread sees all of it,
+/// `(128,(rows,k)):(0,(1,rows))`. rows = 64 for A, n for B.
+constexpr layout::Layout wgmma_layout_shared_tv(int rows, int k) {
+  using layout::tuple;
+  return layout::make_layout(tuple(kWarpgroupThreads, tuple(rows, k)), tuple(0, tuple(1, rows)));
+}
+
+}  // namespace warpwright::atom
