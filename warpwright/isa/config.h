@@ -1,0 +1,49 @@
+// Which body the instructions of this room have: PTX under nvcc, the machine model otherwise. The
+// rooms above include what they need from isa/ and never ask.
+#pragma once
+
+#include <cstdint>
+
+#if defined(__CUDACC__)
+#define WW_GPU 1
+#define WW_DEVICE __device__ __forceinline__
+#define WW_UNROLL _Pragma("unroll")
+#else
+#define WW_GPU 0
+#define WW_DEVICE inline
+#define WW_UNROLL
+#include "warpwright/model/intrinsics.h"
+#endif
+
+// Bounded waits: a debug build of the GPU side (see mbarrier.h).
+#if !defined(WARPWRIGHT_DEBUG_WAITS)
+#define WARPWRIGHT_DEBUG_WAITS 0
+#endif
+
+namespace warpwright::isa {
+
+#if WW_GPU
+/// A place in the kernel's source. Only the bounded waits of a debug build keep the line.
+struct Site {
+#if WARPWRIGHT_DEBUG_WAITS
+  int line = 0;
+  static constexpr Site here(int line = __builtin_LINE()) {
+    return {line};
+  }
+#else
+  static constexpr Site here() {
+    return {};
+  }
+#endif
+};
+#else
+using Site = model::Site;
+#endif
+
+/// An address in the shared window of a cluster: CTA rank << 24 | offset.
+using SharedAddress = std::uint32_t;
+
+/// How far a synchronising operation is seen. Across CTAs of a cluster it must be `cluster`.
+enum class Scope : std::uint8_t { cta, cluster };
+
+}  // namespace warpwright::isa

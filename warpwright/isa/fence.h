@@ -1,0 +1,63 @@
+// Fences between proxies and scopes, and dependence between grids.
+#pragma once
+
+#include "warpwright/isa/config.h"
+
+namespace warpwright::isa {
+
+/// Orders this thread's generic accesses to shared memory with asynchronous ones (copy engine,
+/// tensor core) in both directions: each writing thread calls it before the barrier after which
+/// another thread starts the asynchronous operation (fence.proxy.async, PTX ISA 9.7.13.4).
+WW_DEVICE
+void fence_proxy_async_shared([[maybe_unused]] Site site = Site::here()) {
+#if WW_GPU
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#else
+  model::fence_proxy_async(site);
+#endif
+}
+
+/// The same for global memory: generic writes that a tensor load is to read, or the other way.
+WW_DEVICE
+void fence_proxy_async_global([[maybe_unused]] Site site = Site::here()) {
+#if WW_GPU
+  asm volatile("fence.proxy.async.global;" ::: "memory");
+#else
+  model::fence_proxy_async(site);
+#endif
+}
+
+/// Publishes this thread's mbarrier initialisations to the cluster; the cluster barrier must follow
+/// before a peer uses them (fence.mbarrier_init, PTX ISA 9.7.13.4).
+WW_DEVICE
+void fence_mbarrier_init([[maybe_unused]] Site site = Site::here()) {
+#if WW_GPU
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+#else
+  model::fence_mbarrier_init(site);
+#endif
+}
+
+/// Lets the next grid of the stream start once all CTAs have called it or ended
+/// (griddepcontrol.launch_dependents, PTX ISA 9.7.13.19). Idempotent.
+WW_DEVICE
+void launch_dependents([[maybe_unused]] Site site = Site::here()) {
+#if WW_GPU
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#else
+  model::grid_dependency(false, site);
+#endif
+}
+
+/// Blocks until the grids this one depends on are complete and their writes visible. Nothing they
+/// write may be read, and nothing they read be written, before.
+WW_DEVICE
+void wait_for_prerequisites([[maybe_unused]] Site site = Site::here()) {
+#if WW_GPU
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#else
+  model::grid_dependency(true, site);
+#endif
+}
+
+}  // namespace warpwright::isa

@@ -1,0 +1,133 @@
+// Views of shared and global memory: the only way that kernels read and write bytes. On the GPU a
+// plain load or store; on the model an access that is checked and that knows its source line.
+#pragma once
+
+#include <type_traits>
+
+#include "warpwright/isa/config.h"
+
+namespace warpwright::isa {
+
+/// N 32-bit words that move together (N = 1, 2 or 4: 4, 8 or 16 bytes, aligned to their size).
+template <int N>
+struct alignas(4 * N) Words {
+  std::uint32_t word[N];
+};
+
+#if WW_GPU
+extern __shared__ __align__(1024) unsigned char ww_dynamic_shared[];
+#endif
+
+/// Start of the CTA's dynamic shared memory, a multiple of 1024 bytes.
+WW_DEVICE
+SharedAddress shared_base() {
+#if WW_GPU
+  return static_cast<SharedAddress>(__cvta_generic_to_shared(ww_dynamic_shared));
+#else
+  return model::shared_base();
+#endif
+}
+
+/// Elements of type T in the CTA's shared memory, seen by the generic proxy. T has 2, 4, 8 or 16
+/// bytes; element i lies sizeof(T) * i bytes after `address`, which must be aligned to T.
+template <class T>
+struct SharedView {
+  static_assert(std::is_trivially_copyable_v<T> &&
+                (sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8 || sizeof(T) == 16));
+  SharedAddress address = 0;
+
+  /// ld.shared (PTX ISA 9.7.9.8). Reading bytes that an asynchronous copy is still to write is a
+  /// finding on the model and garbage on the GPU.
+  WW_DEVICE
+  T load(int i = 0, [[maybe_unused]] Site site = Site::here()) const {
+    T value;
+    const SharedAddress at = address + static_cast<SharedAddress>(i) * sizeof(T);
+#if WW_GPU
+    if constexpr (sizeof(T) == 2) {
+      std::uint16_t bits = 0;
+      asm volatile("ld.shared.u16 %0, [%1];" : "=h"(bits) : "r"(at) : "memory");
+      value = *reinterpret_cast<const T*>(&bits);
+    } else {
+      constexpr int n = sizeof(T) / 4;
+      Words<n> w;
+      if constexpr (n == 1) {
+        asm volatile("ld.shared.u32 %0, [%1];" : "=r"(w.word[0]) : "r"(at) : "memory");
+      } else if constexpr (n == 2) {
+        asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];"
+                     : "=r"(w.word[0]), "=r"(w.word[1])
+                     : "r"(at)
+                     : "memory");
+      } else {
+        asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(w.word[0]), "=r"(w.word[1]), "=r"(w.word[2]), "=r"(w.word[3])
+                     : "r"(at)
+                     : "memory");
+      }
+      value = *reinterpret_cast<const T*>(&w);
+    }
+#else
+    model::shared_load(at, &value, sizeof(T), site);
+#endif
+    return value;
+  }
+
+  /// st.shared (PTX ISA 9.7.9.11). Before a copy engine or tensor core reads the bytes, the writer
+  /// needs `fence_proxy_async`.
+  WW_DEVICE
+  void store(int i, T value, [[maybe_unused]] Site site = Site::here()) const {
+    const SharedAddress at = address + static_cast<SharedAddress>(i) * sizeof(T);
+#if WW_GPU
+    if constexpr (sizeof(T) == 2) {
+      asm volatile("st.shared.u16 [%0], %1;" ::"r"(at),
+                   "h"(*reinterpret_cast<const std::uint16_t*>(&value))
+                   : "memory");
+    } else {
+      constexpr int n = sizeof(T) / 4;
+      const auto& w = *reinterpret_cast<const Words<n>*>(&value);
+      if constexpr (n == 1) {
+        asm volatile("st.shared.u32 [%0], %1;" ::"r"(at), "r"(w.word[0]) : "memory");
+      } else if constexpr (n == 2) {
+        asm volatile("st.shared.v2.u32 [%0], {%1, %2};" ::"r"(at), "r"(w.word[0]), "r"(w.word[1])
+                     : "memory");
+      } else {
+        asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(at), "r"(w.word[0]),
+                     "r"(w.word[1]), "r"(w.word[2]), "r"(w.word[3])
+                     : "memory");
+      }
+    }
+#else
+    model::shared_store(at, &value, sizeof(T), site);
+#endif
+  }
+};
+
+/// Elements of type T in global memory. The pointer must be aligned to T.
+template <class T>
+struct GlobalView {
+  static_assert(std::is_trivially_copyable_v<T>);
+  T* data = nullptr;
+
+  /// A plain load of element i (ld.global).
+  WW_DEVICE
+  T load(std::int64_t i = 0, [[maybe_unused]] Site site = Site::here()) const {
+#if WW_GPU
+    return data[i];
+#else
+    std::remove_const_t<T> value;
+    model::global_load(data + i, &value, sizeof(T), site);
+    return value;
+#endif
+  }
+
+  /// A plain store to element i (st.global).
+  WW_DEVICE
+  void store(std::int64_t i, T value, [[maybe_unused]] Site site = Site::here()) const {
+#if WW_GPU
+    data[i] = value;
+#else
+    model::global_store(data + i, &value, sizeof(T), site);
+#endif
+  }
+};
+
+}  // namespace warpwright::isa

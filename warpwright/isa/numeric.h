@@ -1,0 +1,80 @@
+// Conversions in registers between float32 and the types tensors are stored in.
+#pragma once
+
+#include "warpwright/isa/config.h"
+#include "warpwright/numeric/types.h"
+#if WW_GPU
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#else
+#include <bit>
+
+#include "warpwright/numeric/float_format.h"
+#endif
+
+namespace warpwright::isa {
+
+namespace detail {
+template <DType T>
+struct Storage {
+  using type = std::uint16_t;  // f16 and bf16 are kept as their codes
+};
+template <>
+struct Storage<DType::f32> {
+  using type = float;
+};
+}  // namespace detail
+
+/// How an element of type T lies in memory.
+template <DType T>
+using StorageOf = typename detail::Storage<T>::type;
+
+/// The bits of a float32.
+WW_DEVICE
+std::uint32_t float_bits(float x) {
+#if WW_GPU
+  return __float_as_uint(x);
+#else
+  return std::bit_cast<std::uint32_t>(x);
+#endif
+}
+
+/// An element as float32, exactly.
+template <DType T>
+WW_DEVICE
+float to_float(StorageOf<T> x) {
+  static_assert(T == DType::f32 || T == DType::f16 || T == DType::bf16);
+  if constexpr (T == DType::f32) {
+    return x;
+  } else {
+#if WW_GPU
+    if constexpr (T == DType::bf16) return __bfloat162float(__ushort_as_bfloat16(x));
+    if constexpr (T == DType::f16) return __half2float(__ushort_as_half(x));
+#else
+    return static_cast<float>(numeric::to_double(T, x));
+#endif
+  }
+}
+
+/// Two floats rounded to nearest even and packed, `low` in the lower half (cvt.rn.T x2.f32).
+template <DType T>
+WW_DEVICE
+std::uint32_t pack(float low, float high) {
+  static_assert(T == DType::f16 || T == DType::bf16);
+#if WW_GPU
+  std::uint32_t packed = 0;
+  if constexpr (T == DType::bf16) {
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
+  } else {
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
+  }
+  return packed;
+#else
+  const auto code = [](float x) {
+    return static_cast<std::uint32_t>(numeric::from_double(T, static_cast<double>(x)));
+  };
+  return code(low) | code(high) << 16;
+#endif
+}
+
+}  // namespace warpwright::isa

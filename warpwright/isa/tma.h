@@ -1,0 +1,167 @@
+// The bulk tensor copy engine (TMA): tiled loads, multicast loads, stores and reduce-add stores
+// (PTX ISA 9.7.9.27). Probed on an H200: out-of-bounds parts of a load arrive as zeros and count in
+// the transaction bytes; those of a store are skipped; a store at a negative coordinate traps.
+#pragma once
+
+#include "warpwright/isa/config.h"
+
+#if WW_GPU
+#include "warpwright/model/tensor_map_type.h"
+#endif
+
+namespace warpwright::isa {
+
+/// The opaque 128-byte description of a tensor and its box, made on the host. A kernel takes it as
+/// a __grid_constant__ parameter.
+using TensorMap = model::TensorMap;
+
+/// Coordinates of a box's first element, innermost dimension first; R is the tensor's rank.
+template <int R>
+struct Coords {
+  static_assert(R >= 1 && R <= 5, "tensor maps have rank 1 to 5");
+  int at[R];
+};
+template <class... Ints>
+Coords(Ints...) -> Coords<static_cast<int>(sizeof...(Ints))>;
+
+/// Fetches the map into the descriptor cache (prefetch.tensormap); one thread is enough.
+WW_DEVICE
+void prefetch_map([[maybe_unused]] const TensorMap& map) {
+#if WW_GPU
+  asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
+#endif
+}
+
+#if WW_GPU
+// One asm statement a rank: operand lists cannot be expanded from a pack. `before` is all up to the
+// brace of the coordinates, `after` what follows it, and the rest its operands, numbered from 5.
+#define WW_TENSOR_COPY(rank, before, after, ...)                                                   \
+  if constexpr (rank == 1) {                                                                       \
+    asm volatile(before ".1d" after("{%0}")::"r"(c.at[0]), "r"(0), "r"(0), "r"(0), "r"(0),         \
+                 __VA_ARGS__                                                                       \
+                 : "memory");                                                                      \
+  } else if constexpr (rank == 2) {                                                                \
+    asm volatile(before ".2d" after("{%0, %1}")::"r"(c.at[0]), "r"(c.at[1]), "r"(0), "r"(0),       \
+                 "r"(0), __VA_ARGS__                                                               \
+                 : "memory");                                                                      \
+  } else if constexpr (rank == 3) {                                                                \
+    asm volatile(before ".3d" after("{%0, %1, %2}")::"r"(c.at[0]), "r"(c.at[1]), "r"(c.at[2]),     \
+                 "r"(0), "r"(0), __VA_ARGS__                                                       \
+                 : "memory");                                                                      \
+  } else if constexpr (rank == 4) {                                                                \
+    asm volatile(before ".4d" after("{%0, %1, %2, %3}")::"r"(c.at[0]), "r"(c.at[1]), "r"(c.at[2]), \
+                 "r"(c.at[3]), "r"(0), __VA_ARGS__                                                 \
+                 : "memory");                                                                      \
+  } else {                                                                                         \
+    asm volatile(before ".5d" after("{%0, %1, %2, %3, %4}")::"r"(c.at[0]), "r"(c.at[1]),           \
+                 "r"(c.at[2]), "r"(c.at[3]), "r"(c.at[4]), __VA_ARGS__                             \
+                 : "memory");                                                                      \
+  }
+#define WW_LOAD(coords) \
+  ".shared::cluster.global.mbarrier::complete_tx::bytes [%5], [%6, " coords "], [%7];"
+#define WW_MULTICAST(coords)                                                                   \
+  ".shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%5], [%6, " coords \
+  "], [%7], %8;"
+#define WW_STORE(coords) ".global.shared::cta.bulk_group [%5, " coords "], [%6];"
+#define WW_REDUCE(coords) ".global.shared::cta.add.bulk_group [%5, " coords "], [%6];"
+#endif
+
+/// Starts the load of one box into this CTA's shared memory at `to` (128-byte aligned; a swizzled
+/// tile starts where its pattern repeats). When it lands, the box's bytes are subtracted from the
+/// pending transaction bytes of `barrier`. One thread issues it.
+template <int R>
+WW_DEVICE
+void tensor_load(SharedAddress to, const TensorMap& map, SharedAddress barrier, Coords<R> c,
+                 [[maybe_unused]] Site site = Site::here()) {
+#if WW_GPU
+  WW_TENSOR_COPY(R, "cp.async.bulk.tensor", WW_LOAD, "r"(to), "l"(&map), "r"(barrier))
+#else
+  model::tensor_load(map, c.at, to, barrier, 0, site);
+#endif
+}
+
+/// The same into every CTA of the cluster whose bit is set in `ctas`: data at the same offset as
+/// `to`, and the full count of bytes signalled at the same offset as `barrier`, in each of them.
+template <int R>
+WW_DEVICE
+void tensor_load_multicast(SharedAddress to, const TensorMap& map, SharedAddress barrier,
+                           std::uint16_t ctas, Coords<R> c,
+                           [[maybe_unused]] Site site = Site::here()) {
+#if WW_GPU
+  WW_TENSOR_COPY(R, "cp.async.bulk.tensor", WW_MULTICAST, "r"(to), "l"(&map), "r"(barrier),
+                 "h"(ctas))
+#else
+  model::tensor_load(map, c.at, to, barrier, ctas, site);
+#endif
+}
+
+/// Starts the store of one box from this CTA's shared memory at `from` (128-byte aligned) in the
+/// current bulk group of this thread. The bytes must have been made visible to the asynchronous
+/// proxy (`fence_proxy_async_shared` by their writers) and stay until `bulk_wait_read`.
+template <int R>
+WW_DEVICE
+void tensor_store(const TensorMap& map, SharedAddress from, Coords<R> c,
+                  [[maybe_unused]] Site site = Site::here()) {
+#if WW_GPU
+  WW_TENSOR_COPY(R, "cp.async.bulk.tensor", WW_STORE, "l"(&map), "r"(from))
+#else
+  model::tensor_store(map, c.at, from, false, site);
+#endif
+}
+
+/// The same, but adds the box to what is in global memory, element by element, in the map's element
+/// type (relaxed atomic additions at GPU scope; their order is open).
+template <int R>
+WW_DEVICE
+void tensor_reduce_add(const TensorMap& map, SharedAddress from, Coords<R> c,
+                       [[maybe_unused]] Site site = Site::here()) {
+#if WW_GPU
+  WW_TENSOR_COPY(R, "cp.reduce.async.bulk.tensor", WW_REDUCE, "l"(&map), "r"(from))
+#else
+  model::tensor_store(map, c.at, from, true, site);
+#endif
+}
+
+#if WW_GPU
+#undef WW_TENSOR_COPY
+#undef WW_LOAD
+#undef WW_MULTICAST
+#undef WW_STORE
+#undef WW_REDUCE
+#endif
+
+/// Closes this thread's current group of bulk stores (cp.async.bulk.commit_group).
+WW_DEVICE
+void bulk_commit([[maybe_unused]] Site site = Site::here()) {
+#if WW_GPU
+  asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+#else
+  model::bulk_commit(site);
+#endif
+}
+
+/// Waits until at most N of this thread's newest bulk groups still read shared memory: older ones'
+/// source bytes may be overwritten (cp.async.bulk.wait_group.read).
+template <int N>
+WW_DEVICE
+void bulk_wait_read([[maybe_unused]] Site site = Site::here()) {
+#if WW_GPU
+  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(N) : "memory");
+#else
+  model::bulk_wait(N, true, site);
+#endif
+}
+
+/// Waits until at most N of this thread's newest bulk groups are incomplete: older ones' results
+/// are in global memory and visible to this thread (cp.async.bulk.wait_group).
+template <int N>
+WW_DEVICE
+void bulk_wait([[maybe_unused]] Site site = Site::here()) {
+#if WW_GPU
+  asm volatile("cp.async.bulk.wait_group %0;" ::"n"(N) : "memory");
+#else
+  model::bulk_wait(N, false, site);
+#endif
+}
+
+}  // namespace warpwright::isa

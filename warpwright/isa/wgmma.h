@@ -1,0 +1,220 @@
+// wgmma: a warpgroup multiplies 64 x k by k x N tiles on the tensor core, asynchronously
+// (PTX ISA 9.7.15). Operands come from shared memory through descriptors (atom/descriptor.h), A
+// also from registers; the accumulator stays in the registers of the 128 threads (atom/wgmma.h).
+#pragma once
+
+#include "warpwright/atom/descriptor.h"
+#include "warpwright/atom/wgmma.h"
+#include "warpwright/isa/config.h"
+#if WW_GPU
+#include "warpwright/isa/wgmma_operands.h"
+#endif
+
+namespace warpwright::isa {
+
+/// The N values that one thread holds of its warpgroup's accumulator. It cannot be copied: while a
+/// wgmma is in flight the tensor core owns the registers, and touching one before the wait that
+/// covers it is undefined (on the model: a finding, and NaN).
+template <class T, int N>
+class Fragment {
+ public:
+  Fragment() = default;
+  Fragment(const Fragment&) = delete;
+  Fragment& operator=(const Fragment&) = delete;
+
+#if WW_GPU
+  WW_DEVICE
+  T& operator[](int i) {
+    return value_[i];
+  }
+  WW_DEVICE
+  T* registers() {
+    return value_;
+  }
+
+ private:
+  T value_[N];
+#else
+  T& operator[](int i) {
+    model::touch_fragment(state_, Site{});
+    return value_[i];
+  }
+  T* registers() {
+    return value_;
+  }
+  model::FragmentState& state() {
+    return state_;
+  }
+
+ private:
+  T value_[N] = {};
+  model::FragmentState state_{.touched_epoch = 1};
+#endif
+};
+
+/// Keeps the compiler from moving accesses of the fragment's registers over this point.
+template <class T, int N>
+WW_DEVICE
+void pin_registers([[maybe_unused]] Fragment<T, N>& fragment) {
+#if WW_GPU
+  T* r = fragment.registers();
+  WW_UNROLL for (int i = 0; i < N; ++i) asm volatile("" : "+f"(r[i])::"memory");
+#endif
+}
+
+/// Orders this warpgroup's register and shared-memory accesses before the wgmmas that follow: once
+/// before the first, and whenever accumulator or A registers were touched in between. `fragment` is
+/// the accumulator about to be used. All 128 threads execute it (wgmma.fence.sync.aligned).
+template <class T, int N>
+WW_DEVICE
+void wgmma_fence(Fragment<T, N>& fragment, [[maybe_unused]] Site site = Site::here()) {
+  pin_registers(fragment);
+#if WW_GPU
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+#else
+  model::wgmma_fence(site);
+#endif
+}
+
+/// Closes the current group of wgmmas (wgmma.commit_group).
+WW_DEVICE
+void wgmma_commit([[maybe_unused]] Site site = Site::here()) {
+#if WW_GPU
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+#else
+  model::wgmma_commit(site);
+#endif
+}
+
+/// Waits until at most `Pending` of the newest groups are in flight: the older ones have read their
+/// shared memory. Does not give an accumulator back to the thread; the other form does.
+template <int Pending>
+WW_DEVICE
+void wgmma_wait([[maybe_unused]] Site site = Site::here()) {
+#if WW_GPU
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Pending) : "memory");
+#else
+  model::wgmma_wait(Pending, site);
+#endif
+}
+
+/// The same, and the thread may use `fragment` afterwards, whose groups are among the older ones.
+template <int Pending, class T, int N>
+WW_DEVICE
+void wgmma_wait(Fragment<T, N>& fragment, [[maybe_unused]] Site site = Site::here()) {
+  wgmma_wait<Pending>(site);
+  pin_registers(fragment);
+}
+
+#if WW_GPU
+namespace detail {
+
+// The part of the mnemonic after the shape's N, and the immediates after the predicate.
+template <DType T>
+struct WgmmaText;
+template <>
+struct WgmmaText<DType::bf16> {
+  static constexpr char types[] = "k16.f32.bf16.bf16";
+};
+template <>
+struct WgmmaText<DType::f16> {
+  static constexpr char types[] = "k16.f32.f16.f16";
+};
+template <>
+struct WgmmaText<DType::e4m3> {
+  static constexpr char types[] = "k32.f32.e4m3.e4m3";
+};
+template <>
+struct WgmmaText<DType::e5m2> {
+  static constexpr char types[] = "k32.f32.e5m2.e5m2";
+};
+
+template <bool Sixteen, atom::Major A, atom::Major B>
+struct WgmmaTail {
+  static constexpr char shared[] = {
+      ',', ' ', A == atom::Major::mn ? '1' : '0', ',', ' ', B == atom::Major::mn ? '1' : '0', '\0'};
+  static constexpr char registers[] = {',', ' ', B == atom::Major::mn ? '1' : '0', '\0'};
+};
+template <atom::Major A, atom::Major B>
+struct WgmmaTail<false, A, B> {
+  static constexpr char shared[] = "";
+  static constexpr char registers[] = "";
+};
+
+}  // namespace detail
+#endif
+
+/// D[64 x N] = A[64 x k] * B[N x k]^T (+ D when `accumulate`), A and B of type T in shared memory.
+/// All 128 threads pass the same descriptors. N is a multiple of 8 from 8 to 256, k is 32 bytes of
+/// T; only 16-bit operands may be MN-major. Needs `wgmma_fence` before, `wgmma_commit` after.
+template <DType T, int N, atom::Major A = atom::Major::k, atom::Major B = atom::Major::k>
+WW_DEVICE
+void wgmma(Fragment<float, N / 2>& fragment, std::uint64_t descriptor_a, std::uint64_t descriptor_b,
+           bool accumulate, [[maybe_unused]] Site site = Site::here()) {
+  static_assert(atom::wgmma_fault(atom::wgmma_atom(T, T, DType::f32, N), A, B) == nullptr);
+#if WW_GPU
+  float* d = fragment.registers();
+  using Tail = detail::WgmmaTail<numeric::bits(T) == 16, A, B>;
+#define WW_CASE(n, r, p0, p1, p2, p3, p4, p5, p6, p7)                                       \
+  if constexpr (N == n) {                                                                   \
+    asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, " p2                                 \
+                 ", 0;\n\twgmma.mma_async.sync.aligned.m64n" #n p3 " {" WW_TEXT_##r         \
+                 "}, " p0 ", " p1 ", p, 1, 1" p4 ";\n\t}"                                   \
+                 : WW_INOUT_##r                                                             \
+                 : "l"(descriptor_a), "l"(descriptor_b), "r"(static_cast<int>(accumulate)), \
+                   "C"(detail::WgmmaText<T>::types), "C"(Tail::shared));                    \
+  }
+  WW_WGMMA_SHAPES(WW_CASE)
+#undef WW_CASE
+#else
+  model::wgmma({.type = T,
+                .n = N,
+                .descriptor_a = descriptor_a,
+                .descriptor_b = descriptor_b,
+                .major_a = A,
+                .major_b = B,
+                .accumulate = accumulate,
+                .fragment = fragment.registers(),
+                .state = &fragment.state()},
+               site);
+#endif
+}
+
+/// The same with A from registers: four 32-bit registers a thread, laid out as atom::a_row and a_k
+/// say. The registers must not change before a wait covers the instruction.
+template <DType T, int N, atom::Major B = atom::Major::k>
+WW_DEVICE
+void wgmma_registers(Fragment<float, N / 2>& fragment, const std::uint32_t (&a)[4],
+                     std::uint64_t descriptor_b, bool accumulate,
+                     [[maybe_unused]] Site site = Site::here()) {
+  static_assert(atom::wgmma_fault(atom::wgmma_atom(T, T, DType::f32, N), atom::Major::k, B, true) ==
+                nullptr);
+#if WW_GPU
+  float* d = fragment.registers();
+  using Tail = detail::WgmmaTail<numeric::bits(T) == 16, atom::Major::k, B>;
+#define WW_CASE(n, r, p0, p1, p2, p3, p4, p5, p6, p7)                                   \
+  if constexpr (N == n) {                                                               \
+    asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, " p5                             \
+                 ", 0;\n\twgmma.mma_async.sync.aligned.m64n" #n p6 " {" WW_TEXT_##r     \
+                 "}, {" p0 ", " p1 ", " p2 ", " p3 "}, " p4 ", p, 1, 1" p7 ";\n\t}"     \
+                 : WW_INOUT_##r                                                         \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(descriptor_b),       \
+                   "r"(static_cast<int>(accumulate)), "C"(detail::WgmmaText<T>::types), \
+                   "C"(Tail::registers));                                               \
+  }
+  WW_WGMMA_SHAPES(WW_CASE)
+#undef WW_CASE
+#else
+  model::wgmma({.type = T,
+                .n = N,
+                .descriptor_b = descriptor_b,
+                .registers_a = a,
+                .major_b = B,
+                .accumulate = accumulate,
+                .fragment = fragment.registers(),
+                .state = &fragment.state()},
+               site);
+#endif
+}
+
+}  // namespace warpwright::isa

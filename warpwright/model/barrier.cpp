@@ -1,0 +1,324 @@
+// mbarriers, named barriers, the cluster barrier and the register pool (PTX ISA 9.7.13).
+#include <algorithm>
+
+#include "warpwright/model/parts.h"
+
+namespace warpwright::model {
+namespace {
+
+constexpr int max_count = (1 << 20) - 1;
+
+}  // namespace
+
+MBarrier& Machine::barrier_of(Cta& cta, std::uint32_t offset, const char* operation, Site site) {
+  const int slot =
+      offset % 8 == 0 && offset + 8 <= cta.shared.size() ? cta.barrier_at[offset / 8] : -1;
+  if (slot < 0 || !cta.barriers[static_cast<std::size_t>(slot)].live) {
+    fatal(Check::dead_barrier,
+          std::string(operation) + " at offset " + std::to_string(offset) + " of CTA rank " +
+              std::to_string(cta.rank) + ", where no live mbarrier is",
+          site);
+  }
+  MBarrier& bar = cta.barriers[static_cast<std::size_t>(slot)];
+  // The initialisation must have been published to whoever uses the barrier.
+  if (current_ != nullptr && current_ != bar.initialiser) {
+    const bool remote = current_->cta != &cta;
+    const bool cluster_passed = cta.cluster->generation > bar.cluster_generation;
+    if (remote ? !(bar.fenced && cluster_passed)
+               : !(cluster_passed || cta.barrier_generation > bar.cta_generation)) {
+      finding(
+          Check::barrier_unpublished,
+          who(*current_) + " uses " + barrier_text(cta, bar) + " (" + operation +
+              ") before its initialisation was published: " +
+              (remote ? "fence.mbarrier_init by the initialising thread, then the cluster barrier"
+                      : "a CTA or cluster barrier must come between"),
+          site);
+    }
+  }
+  return bar;
+}
+
+MBarrier& Machine::barrier(std::uint32_t address, const char* operation, bool may_be_remote,
+                           Site site) {
+  Cta& cta = owner(address, operation, site);
+  MBarrier& bar = barrier_of(cta, address & 0xffffffu, operation, site);
+  if (&cta != current_->cta && !may_be_remote) {
+    fatal(Check::remote_operation,
+          who(*current_) + ": " + operation + " on " + barrier_text(cta, bar) +
+              " of another CTA; only arrive, expect_tx and complete_tx may be remote",
+          site);
+  }
+  return bar;
+}
+
+void Machine::settle(Cta& cta, MBarrier& bar) {
+  if (bar.pending != 0 || bar.tx != 0) return;
+  (void)cta;
+  ++bar.phase;
+  bar.pending = bar.expected;
+  bar.arrivals.clear();
+  wake_all(bar.waiting);
+}
+
+void Machine::arrive(Cta& cta, MBarrier& bar, int count, bool drop, Site site) {
+  if (bar.phase > 0 && bar.observed < bar.phase - 1 && bar.arrivals.empty()) {
+    finding(Check::stale_parity,
+            who(*current_) + " arrives on phase " + std::to_string(bar.phase) + " of " +
+                barrier_text(cta, bar) + ", but no wait has seen phase " +
+                std::to_string(bar.phase - 1) + " complete: a waiter by parity can slip two phases",
+            site);
+  }
+  if (count < 1 || count > bar.pending) {
+    fatal(Check::arrival_count,
+          who(*current_) + " arrives " + std::to_string(count) + " on " + barrier_text(cta, bar) +
+              ", which has " + std::to_string(bar.pending) + " of " + std::to_string(bar.expected) +
+              " arrivals pending in phase " + std::to_string(bar.phase),
+          site);
+  }
+  if (drop) bar.expected -= count;
+  bar.pending -= count;
+  bar.arrivals.push_back({current_, current_->cta->rank, count});
+  settle(cta, bar);
+}
+
+void Machine::complete_tx(Cta& cta, MBarrier& bar, int bytes) {
+  bar.tx -= bytes;
+  if (bar.tx < -max_count) {
+    fatal(Check::transaction_bytes,
+          barrier_text(cta, bar) + " counts fewer than -(2^20 - 1) transaction bytes", {});
+  }
+  settle(cta, bar);
+}
+
+void name_barrier(std::uint32_t address, const char* name, int index, const char* arrivers) {
+  Machine& m = machine();
+  MBarrier& bar = m.barrier(address, "naming a barrier", false, {});
+  bar.name = name;
+  bar.index = index;
+  bar.arrivers = arrivers;
+}
+
+void mbarrier_init(std::uint32_t address, int count, Site site) {
+  Machine& m = machine();
+  Cta& cta = m.owner(address, "mbarrier.init", site);
+  const std::uint32_t offset = address & 0xffffffu;
+  m.check_shared(cta, offset, 8, "mbarrier.init", site);
+  if (&cta != m.current().cta) {
+    m.fatal(Check::remote_operation, m.who(m.current()) + ": mbarrier.init on another CTA", site);
+  }
+  if (offset % 8 != 0) {
+    m.fatal(Check::misaligned, "mbarrier.init at an address that is no multiple of 8", site);
+  }
+  if (count < 1 || count > max_count) {
+    m.fatal(Check::arrival_count,
+            "mbarrier.init with count " + std::to_string(count) + "; legal are 1 to 2^20 - 1",
+            site);
+  }
+  std::int16_t& slot = cta.barrier_at[offset / 8];
+  if (slot >= 0 && cta.barriers[static_cast<std::size_t>(slot)].live) {
+    m.finding(Check::barrier_storage,
+              m.who(m.current()) + " initialises " +
+                  m.barrier_text(cta, cta.barriers[static_cast<std::size_t>(slot)]) +
+                  " again while it lives; mbarrier.inval must come first",
+              site);
+  }
+  if (slot < 0) {
+    slot = static_cast<std::int16_t>(cta.barriers.size());
+    cta.barriers.emplace_back();
+  }
+  MBarrier& bar = cta.barriers[static_cast<std::size_t>(slot)];
+  bar = MBarrier{};
+  bar.offset = offset;
+  bar.live = true;
+  bar.expected = bar.pending = count;
+  bar.initialiser = &m.current();
+  bar.cta_generation = cta.barrier_generation;
+  bar.cluster_generation = cta.cluster->generation;
+}
+
+void mbarrier_invalidate(std::uint32_t address, Site site) {
+  Machine& m = machine();
+  MBarrier& bar = m.barrier(address, "mbarrier.inval", false, site);
+  if (!bar.waiting.empty()) {
+    m.fatal(Check::dead_barrier, "mbarrier.inval while threads wait on it", site);
+  }
+  bar.live = false;
+}
+
+void mbarrier_expect(std::uint32_t address, int bytes, Site site) {
+  Machine& m = machine();
+  MBarrier& bar = m.barrier(address, "mbarrier.expect_tx", true, site);
+  bar.tx += bytes;
+  if (bytes < 0 || bar.tx > max_count) {
+    m.fatal(Check::transaction_bytes,
+            m.barrier_text(m.owner(address, "", site), bar) +
+                " expects more than 2^20 - 1 transaction bytes",
+            site);
+  }
+}
+
+void mbarrier_arrive(std::uint32_t address, int count, bool drop, Site site) {
+  Machine& m = machine();
+  m.maybe_yield();
+  MBarrier& bar = m.barrier(address, "mbarrier.arrive", true, site);
+  m.arrive(m.owner(address, "mbarrier.arrive", site), bar, count, drop, site);
+}
+
+bool mbarrier_test(std::uint32_t address, int parity, bool may_suspend, Site site) {
+  Machine& m = machine();
+  m.maybe_yield();
+  MBarrier& bar =
+      m.barrier(address, may_suspend ? "mbarrier.try_wait" : "mbarrier.test_wait", false, site);
+  ++m.statistics.barrier_waits;
+  if ((bar.phase & 1) == parity) return false;
+  if (may_suspend && m.options().spurious_try_wait && m.options().mode == Mode::random &&
+      m.chance(20)) {
+    return false;
+  }
+  bar.observed = std::max(bar.observed, bar.phase - 1);
+  return true;
+}
+
+void mbarrier_wait(std::uint32_t address, int parity, Site site) {
+  Machine& m = machine();
+  m.maybe_yield();
+  MBarrier& bar = m.barrier(address, "a wait", false, site);
+  ++m.statistics.barrier_waits;
+  Thread& self = m.current();
+  if ((bar.phase & 1) != parity) {  // the phase of this parity is complete
+    bar.observed = std::max(bar.observed, bar.phase - 1);
+    return;
+  }
+  const std::int64_t awaited = bar.phase;
+  bar.waiting.push_back(&self);
+  m.block({.kind = Wait::Kind::mbarrier,
+           .site = site,
+           .cta = self.cta,
+           .offset = bar.offset,
+           .phase = awaited});
+  bar.observed = std::max(bar.observed, awaited);
+  if (bar.live && bar.phase > awaited + 1) {
+    // A real waiter polls: by now the parity it polls for says "not complete" again.
+    m.finding(Check::stale_parity,
+              m.who(self) + " waited for phase " + std::to_string(awaited) + " of " +
+                  m.barrier_text(*self.cta, bar) +
+                  ", and the next phase completed before it looked: it would wait for ever",
+              site);
+  }
+}
+
+void fence_mbarrier_init(Site /*site*/) {
+  Thread& self = machine().current();
+  for (MBarrier& bar : self.cta->barriers) {
+    if (bar.initialiser == &self) bar.fenced = true;
+  }
+}
+
+void fence_proxy_async(Site /*site*/) {
+  machine().maybe_yield();
+}
+
+void named_barrier(int id, int threads, bool wait, Site site) {
+  Machine& m = machine();
+  m.maybe_yield();
+  Thread& self = m.current();
+  if (id < 0 || id > 15 || threads % warp_lanes != 0 || threads < warp_lanes ||
+      threads > (m.shape().threads + 31) / 32 * 32) {
+    m.fatal(Check::named_barrier,
+            "named barrier " + std::to_string(id) + " for " + std::to_string(threads) +
+                " threads: ids are 0 to 15 and counts multiples of 32 up to the CTA's threads",
+            site);
+  }
+  NamedBarrier& bar = self.cta->named[static_cast<std::size_t>(id)];
+  if (bar.arrived > 0 && bar.expected != threads) {
+    m.fatal(Check::named_barrier,
+            m.who(self) + " comes to named barrier " + std::to_string(id) + " with " +
+                std::to_string(threads) + " threads; others came with " +
+                std::to_string(bar.expected),
+            site);
+  }
+  bar.expected = threads;
+  if (++bar.arrived == std::min(threads, m.shape().threads)) {
+    bar.arrived = 0;
+    ++self.cta->barrier_generation;
+    m.wake_all(bar.waiting);
+    return;
+  }
+  if (!wait) return;
+  bar.waiting.push_back(&self);
+  m.block({.kind = Wait::Kind::named, .site = site, .cta = self.cta, .id = id});
+}
+
+void Machine::cluster_settle(Cluster& cluster) {
+  if (cluster.arrived == 0 || cluster.arrived < cluster.live_threads) return;
+  cluster.arrived = 0;
+  ++cluster.generation;
+  wake_all(cluster.waiting);
+}
+
+void cluster_arrive(bool /*release*/, Site site) {
+  Machine& m = machine();
+  m.maybe_yield();
+  Thread& self = m.current();
+  Cluster& cluster = *self.cta->cluster;
+  if (self.cluster_generation == cluster.generation) {
+    m.fatal(Check::cluster_lifetime,
+            m.who(self) + " arrives twice on the cluster barrier without waiting", site);
+  }
+  self.cluster_generation = cluster.generation;
+  ++cluster.arrived;
+  m.cluster_settle(cluster);
+}
+
+void cluster_wait(Site site) {
+  Machine& m = machine();
+  Thread& self = m.current();
+  Cluster& cluster = *self.cta->cluster;
+  if (self.cluster_generation < 0) {
+    m.fatal(Check::cluster_lifetime, m.who(self) + " waits on the cluster barrier it never reached",
+            site);
+  }
+  while (cluster.generation <= self.cluster_generation) {
+    cluster.waiting.push_back(&self);
+    m.block({.kind = Wait::Kind::cluster, .site = site, .cta = self.cta});
+  }
+  self.cluster_generation = -1;
+}
+
+std::uint32_t map_rank(std::uint32_t address, int rank) {
+  return (address & 0xffffffu) | static_cast<std::uint32_t>(rank) << 24;
+}
+
+void set_max_registers(int count, bool increase, Site site) {
+  Machine& m = machine();
+  Thread& self = m.current();
+  Cta& cta = *self.cta;
+  const auto at = static_cast<std::size_t>(self.index / warpgroup_threads);
+  Warpgroup& group = cta.warpgroups[at];
+  if (count < 24 || count > 256 || count % 8 != 0) {
+    m.fatal(Check::register_pool,
+            "setmaxnreg to " + std::to_string(count) + "; legal are multiples of 8 from 24 to 256",
+            site);
+  }
+  if (increase ? count < group.registers : count > group.registers) {
+    m.fatal(Check::register_pool,
+            std::string("setmaxnreg.") + (increase ? "inc" : "dec") + " to " +
+                std::to_string(count) + " from " + std::to_string(group.registers) +
+                " registers goes the wrong way",
+            site);
+  }
+  const int change = (count - group.registers) * warpgroup_threads;
+  bool last = false;
+  m.meet(cta.warpgroup_meetings[at], warpgroup_threads, self.index % warpgroup_threads,
+         "setmaxnreg", site, nullptr, [&](std::span<void*>) { last = true; });
+  if (!last) return;  // the last thread to come moves the registers for all of them
+  while (cta.free_registers < change) {
+    cta.register_waiters.push_back(&self);
+    m.block({.kind = Wait::Kind::registers, .site = site, .cta = &cta, .id = count});
+  }
+  cta.free_registers -= change;
+  group.registers = count;
+  if (change < 0) m.wake_all(cta.register_waiters);
+}
+
+}  // namespace warpwright::model

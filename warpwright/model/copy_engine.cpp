@@ -1,0 +1,338 @@
+// The bulk tensor copy engine: loads, multicast loads, stores and reduce-add stores
+// (PTX ISA 9.7.9.25 to 9.7.9.27; out-of-bounds and swizzle rules probed on an H200).
+#include <algorithm>
+#include <cstring>
+
+#include "warpwright/model/parts.h"
+#include "warpwright/numeric/float_format.h"
+
+namespace warpwright::model {
+namespace {
+
+struct BoxShape {
+  int inner_bytes;  // of one row
+  int rows;
+  int pitch;  // bytes from row to row in shared memory
+};
+
+BoxShape box_shape(const TensorMapFields& map) {
+  BoxShape box{map.box[0] * map.element_bytes, 1, 0};
+  for (int d = 1; d < map.rank; ++d) box.rows *= map.box[static_cast<std::size_t>(d)];
+  // Under a swizzle a row occupies the whole span even when the box is narrower.
+  box.pitch =
+      map.swizzle == atom::SmemSwizzle::none ? box.inner_bytes : atom::span_bytes(map.swizzle);
+  return box;
+}
+
+// Calls visit(row, global address of the row's first element, first, count): elements
+// [first, first + count) of the row are inside the tensor; count is 0 when the row is outside.
+template <class Visit>
+void for_each_row(const TensorMapFields& map, std::span<const int> coords, const Visit& visit) {
+  const BoxShape box = box_shape(map);
+  const auto extent = [&](int d) {
+    return static_cast<std::int64_t>(map.extents[static_cast<std::size_t>(d)]);
+  };
+  const std::int64_t x = coords[0];
+  const std::int64_t first = std::clamp<std::int64_t>(-x, 0, map.box[0]);
+  const std::int64_t last = std::clamp<std::int64_t>(extent(0) - x, first, map.box[0]);
+  for (int row = 0; row < box.rows; ++row) {
+    std::int64_t address = static_cast<std::int64_t>(map.base) + x * map.element_bytes;
+    bool inside = true;
+    int rest = row;
+    for (int d = 1; d < map.rank; ++d) {
+      const auto i = static_cast<std::size_t>(d);
+      const std::int64_t c = coords[i] + rest % map.box[i];
+      rest /= map.box[i];
+      inside = inside && c >= 0 && c < extent(d);
+      address += c * static_cast<std::int64_t>(map.strides[i - 1]);
+    }
+    visit(row, address, inside ? first : 0, inside ? last - first : 0);
+  }
+}
+
+// Calls visit(chunk of 16 bytes inside the row-major box, its offset in shared memory).
+template <class Visit>
+void for_each_chunk(const Copy& copy, const Visit& visit) {
+  const BoxShape box = box_shape(copy.map);
+  for (int row = 0; row < box.rows; ++row) {
+    for (int c = 0; c < box.inner_bytes; c += 16) {
+      const std::uint32_t linear = copy.offset + static_cast<std::uint32_t>(row * box.pitch + c);
+      visit(row * box.inner_bytes + c, atom::apply_swizzle(copy.map.swizzle, linear));
+    }
+  }
+}
+
+void add_element(std::byte* to, const std::byte* from, const TensorMapFields& map) {
+  if (map.element_kind == 0) {
+    float a = 0;
+    float b = 0;
+    std::memcpy(&a, to, 4);
+    std::memcpy(&b, from, 4);
+    a += b;
+    std::memcpy(to, &a, 4);
+  } else if (map.element_kind == 1 || map.element_kind == 2) {
+    const DType type = map.element_kind == 1 ? DType::f16 : DType::bf16;
+    std::uint16_t a = 0;
+    std::uint16_t b = 0;
+    std::memcpy(&a, to, 2);
+    std::memcpy(&b, from, 2);
+    const double sum = numeric::to_double(type, a) + numeric::to_double(type, b);
+    a = static_cast<std::uint16_t>(numeric::from_double(type, sum));
+    std::memcpy(to, &a, 2);
+  } else {
+    std::uint32_t a = 0;
+    std::uint32_t b = 0;
+    std::memcpy(&a, to, map.element_bytes);
+    std::memcpy(&b, from, map.element_bytes);
+    a += b;
+    std::memcpy(to, &a, map.element_bytes);
+  }
+}
+
+TensorMapFields checked(const TensorMap& map, std::span<const int> coords, std::uint32_t address,
+                        Site site) {
+  Machine& m = machine();
+  const auto fields = decode(map);
+  if (!fields) {
+    m.fatal(Check::tensor_map, m.who(m.current()) + " uses a tensor map that nobody encoded", site);
+  }
+  if (const auto fault = invalid(*fields)) m.fatal(Check::tensor_map, *fault, site);
+  if (static_cast<int>(coords.size()) != fields->rank) {
+    m.fatal(Check::tensor_map,
+            "a copy with " + std::to_string(coords.size()) +
+                " coordinates on a tensor map of rank " + std::to_string(fields->rank),
+            site);
+  }
+  if (address % 128 != 0) {
+    m.fatal(Check::tensor_map,
+            m.who(m.current()) +
+                ": the shared-memory address of a tensor copy must be a multiple "
+                "of 128 bytes, not offset " +
+                std::to_string(address & 0xffffffu),
+            site);
+  }
+  return *fields;
+}
+
+}  // namespace
+
+void Machine::block_for_bulk(Site site) {
+  bulk_waiters_.push_back(current_);
+  block({.kind = Wait::Kind::bulk, .site = site, .cta = current_->cta});
+}
+
+void Machine::mark(Copy& copy, int change) {
+  auto& counts = copy.kind == Copy::Kind::load ? copy.cta->writers : copy.cta->readers;
+  for_each_chunk(copy, [&](int, std::uint32_t at) {
+    counts[at / 16] = static_cast<std::uint16_t>(counts[at / 16] + change);
+  });
+}
+
+void Machine::issue(std::unique_ptr<Copy> copy) {
+  ++statistics.copies;
+  if (copy->kind == Copy::Kind::load) statistics.copied_bytes += copy->bytes;
+  const bool load = copy->kind == Copy::Kind::load;
+  Cta& cta = *copy->cta;
+  const char* operation = load ? "a tensor load" : "a tensor store";
+  const BoxShape box = box_shape(copy->map);
+  check_shared(cta, copy->offset, (box.rows - 1) * box.pitch + box.inner_bytes, operation,
+               copy->site);
+  bool met = false;
+  bool undefined = false;
+  for_each_chunk(*copy, [&](int, std::uint32_t at) {
+    met = met || cta.writers[at / 16] > 0 || (load && cta.readers[at / 16] > 0);
+    if (load) {
+      std::fill_n(cta.shared.begin() + at, 16, std::byte{0xff});
+      std::fill_n(cta.defined.begin() + at, 16, std::uint8_t{1});
+    } else {
+      undefined = undefined || std::find(cta.defined.begin() + at, cta.defined.begin() + at + 16,
+                                         0) != cta.defined.begin() + at + 16;
+    }
+  });
+  if (met) {
+    finding(Check::in_flight_access,
+            who(*current_) + ": " + operation + " meets shared memory of CTA rank " +
+                std::to_string(cta.rank) + " at offset " + std::to_string(copy->offset) +
+                " that is still in use by " + copies_into(cta, copy->offset, copy->bytes),
+            copy->site);
+  }
+  if (undefined) {
+    finding(Check::uninitialised_read,
+            who(*current_) + " stores shared memory at offset " + std::to_string(copy->offset) +
+                " of which some bytes were never written",
+            copy->site);
+  }
+  mark(*copy, +1);
+  if (options_.mode == Mode::eager) {
+    while (!advance(*copy)) {
+    }
+    return;
+  }
+  copies_.push_back(std::move(copy));
+}
+
+bool Machine::advance(Copy& copy) {
+  const BoxShape box = box_shape(copy.map);
+  const std::span<const int> coords(copy.coords.data(), copy.map.rank);
+  const auto load = copy.kind == Copy::Kind::load;
+  switch (copy.stage) {
+    case Copy::Stage::issued:
+      copy.stage = Copy::Stage::read;
+      if (load) {
+        if (!copy.data->empty()) return false;  // another destination of the multicast read it
+        copy.data->assign(static_cast<std::size_t>(box.inner_bytes) * box.rows, std::byte{0});
+        for_each_row(copy.map, coords,
+                     [&](int row, std::int64_t address, std::int64_t first, std::int64_t count) {
+                       if (count == 0) return;
+                       const std::int64_t skip = first * copy.map.element_bytes;
+                       const std::int64_t bytes = count * copy.map.element_bytes;
+                       check_global(static_cast<std::uintptr_t>(address + skip), bytes, false,
+                                    "a tensor load", copy.site);
+                       std::memcpy(copy.data->data() + row * box.inner_bytes + skip,
+                                   reinterpret_cast<const void*>(address + skip),
+                                   static_cast<std::size_t>(bytes));
+                     });
+      } else {
+        copy.data->resize(static_cast<std::size_t>(box.inner_bytes) * box.rows);
+        for_each_chunk(copy, [&](int chunk, std::uint32_t at) {
+          std::memcpy(copy.data->data() + chunk, copy.cta->shared.data() + at, 16);
+        });
+        mark(copy, -1);
+        --copy.group->unread;
+        wake_all(bulk_waiters_);
+      }
+      return false;
+    case Copy::Stage::read:
+      copy.stage = Copy::Stage::written;
+      if (load) {
+        for_each_chunk(copy, [&](int chunk, std::uint32_t at) {
+          std::memcpy(copy.cta->shared.data() + at, copy.data->data() + chunk, 16);
+        });
+        mark(copy, -1);
+      } else {
+        for_each_row(copy.map, coords,
+                     [&](int row, std::int64_t address, std::int64_t first, std::int64_t count) {
+                       if (count == 0) return;
+                       const int size = copy.map.element_bytes;
+                       const std::byte* from = copy.data->data() + row * box.inner_bytes;
+                       auto* to = reinterpret_cast<std::byte*>(address);
+                       check_global(static_cast<std::uintptr_t>(address + first * size),
+                                    count * size, true, "a tensor store", copy.site);
+                       if (!copy.reduce_add) {
+                         std::memcpy(to + first * size, from + first * size,
+                                     static_cast<std::size_t>(count * size));
+                         return;
+                       }
+                       for (std::int64_t i = first; i < first + count; ++i) {
+                         add_element(to + i * size, from + i * size, copy.map);
+                       }
+                     });
+      }
+      return false;
+    case Copy::Stage::written:
+      if (load) {
+        MBarrier& bar =
+            barrier_of(*copy.cta, copy.barrier, "the signal of a tensor load", copy.site);
+        complete_tx(*copy.cta, bar, copy.bytes);
+      } else {
+        --copy.group->unwritten;
+      }
+      if (!load) wake_all(bulk_waiters_);
+      return true;
+  }
+  return true;
+}
+
+void tensor_load(const TensorMap& map, std::span<const int> coords, std::uint32_t destination,
+                 std::uint32_t barrier, std::uint16_t multicast, Site site) {
+  Machine& m = machine();
+  m.maybe_yield();
+  Thread& self = m.current();
+  const TensorMapFields fields = checked(map, coords, destination, site);
+  const auto data = std::make_shared<std::vector<std::byte>>();
+  const auto to = [&](Cta& cta) {
+    auto copy = std::make_unique<Copy>();
+    copy->kind = Copy::Kind::load;
+    copy->map = fields;
+    std::copy(coords.begin(), coords.end(), copy->coords.begin());
+    copy->cta = &cta;
+    copy->offset = destination & 0xffffffu;
+    copy->barrier = barrier & 0xffffffu;
+    const BoxShape box = box_shape(fields);
+    copy->bytes = box.inner_bytes * box.rows;
+    copy->data = data;
+    copy->issuer = &self;
+    copy->site = site;
+    m.barrier_of(cta, copy->barrier, "the signal of a tensor load", site);
+    m.issue(std::move(copy));
+  };
+  if (multicast == 0) {
+    to(m.owner(destination, "a tensor load", site));
+    return;
+  }
+  const auto& ctas = self.cta->cluster->ctas;
+  for (unsigned rank = 0; rank < 16; ++rank) {
+    if ((multicast >> rank & 1) == 0) continue;
+    if (rank >= ctas.size() || ctas[rank]->live_threads == 0) {
+      m.fatal(Check::multicast_mask,
+              m.who(self) + ": a multicast load names CTA rank " + std::to_string(rank) +
+                  ", which " + (rank >= ctas.size() ? "the cluster does not have" : "has exited"),
+              site);
+    }
+    to(*ctas[rank]);
+  }
+}
+
+void tensor_store(const TensorMap& map, std::span<const int> coords, std::uint32_t source,
+                  bool reduce_add, Site site) {
+  Machine& m = machine();
+  m.maybe_yield();
+  Thread& self = m.current();
+  auto copy = std::make_unique<Copy>();
+  copy->kind = Copy::Kind::store;
+  copy->map = checked(map, coords, source, site);
+  if (std::any_of(coords.begin(), coords.end(), [](int c) { return c < 0; })) {
+    m.fatal(Check::tensor_map,
+            m.who(self) + ": a tensor store at a negative coordinate traps on the hardware", site);
+  }
+  copy->reduce_add = reduce_add;
+  std::copy(coords.begin(), coords.end(), copy->coords.begin());
+  copy->cta = &m.owner(source, "a tensor store", site);
+  if (copy->cta != self.cta) {
+    m.fatal(Check::shared_bounds, "a tensor store reads its own CTA's shared memory only", site);
+  }
+  copy->offset = source & 0xffffffu;
+  const BoxShape box = box_shape(copy->map);
+  copy->bytes = box.inner_bytes * box.rows;
+  copy->data = std::make_shared<std::vector<std::byte>>();
+  if (!self.open_group) self.open_group = std::make_shared<BulkGroup>();
+  copy->group = self.open_group;
+  ++copy->group->unread;
+  ++copy->group->unwritten;
+  copy->issuer = &self;
+  copy->site = site;
+  m.issue(std::move(copy));
+}
+
+void bulk_commit(Site /*site*/) {
+  Thread& self = machine().current();
+  if (!self.open_group) self.open_group = std::make_shared<BulkGroup>();
+  self.groups.push_back(std::move(self.open_group));
+  self.open_group.reset();
+}
+
+void bulk_wait(int pending, bool read_only, Site site) {
+  Machine& m = machine();
+  Thread& self = m.current();
+  const auto over = [&] {
+    // Groups complete in order: drop what is complete, then count what is not.
+    while (!self.groups.empty() && self.groups.front()->unwritten == 0) self.groups.pop_front();
+    const auto open = std::count_if(self.groups.begin(), self.groups.end(), [&](const auto& g) {
+      return (read_only ? g->unread : g->unwritten) > 0;
+    });
+    return open > pending;
+  };
+  while (over()) m.block_for_bulk(site);
+}
+
+}  // namespace warpwright::model

@@ -1,0 +1,103 @@
+// What the instructions of isa/ do on the model. Every function acts for the current thread of the
+// machine that is running on this OS thread. Addresses are shared::cluster addresses,
+// rank << 24 | offset (probed on an H200); a CTA's own addresses carry its rank too.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "warpwright/atom/descriptor.h"
+#include "warpwright/model/site.h"
+#include "warpwright/model/tensor_map.h"
+#include "warpwright/numeric/types.h"
+
+namespace warpwright::model {
+
+// --- who am I ---------------------------------------------------------------------------------
+int thread_index();
+int cta_index();
+int cta_count();
+int cluster_rank();
+int cluster_size();
+/// Names the part this thread plays, for reports.
+void set_role(const char* role);
+/// Names a barrier for reports: "full[2]", and who is to arrive on it.
+void name_barrier(std::uint32_t address, const char* name, int index, const char* arrivers);
+/// A tile is finished (progress and statistics).
+void count_tile();
+
+// --- memory -----------------------------------------------------------------------------------
+std::uint32_t shared_base();
+void shared_load(std::uint32_t address, void* to, int bytes, Site site);
+void shared_store(std::uint32_t address, const void* from, int bytes, Site site);
+void global_load(const void* address, void* to, int bytes, Site site);
+void global_store(void* address, const void* from, int bytes, Site site);
+/// Every thread's values meet: lane i gets the value of lane `source(i)`.
+std::uint32_t shuffle(std::uint32_t value, int source_lane, Site site);
+bool elect_one(Site site);
+void sync_warp(Site site);
+/// matrices: 1, 2 or 4 8x8 matrices of 16-bit elements; `row` is this lane's row address.
+void load_matrix(std::uint32_t row, std::span<std::uint32_t> to, bool transpose, Site site);
+void store_matrix(std::uint32_t row, std::span<const std::uint32_t> from, bool transpose,
+                  Site site);
+
+// --- barriers ---------------------------------------------------------------------------------
+void named_barrier(int id, int threads, bool wait, Site site);
+void cluster_arrive(bool release, Site site);
+void cluster_wait(Site site);
+std::uint32_t map_rank(std::uint32_t address, int rank);
+
+void mbarrier_init(std::uint32_t address, int count, Site site);
+void mbarrier_invalidate(std::uint32_t address, Site site);
+void mbarrier_expect(std::uint32_t address, int bytes, Site site);
+void mbarrier_arrive(std::uint32_t address, int count, bool drop, Site site);
+bool mbarrier_test(std::uint32_t address, int parity, bool may_suspend, Site site);
+void mbarrier_wait(std::uint32_t address, int parity, Site site);
+
+// --- fences -----------------------------------------------------------------------------------
+void fence_mbarrier_init(Site site);
+void fence_proxy_async(Site site);
+
+// --- copy engine ------------------------------------------------------------------------------
+/// One tiled tensor load. `multicast` 0 means the own CTA only; otherwise bit r is the destination
+/// CTA of rank r, data and signal at the same offsets in each.
+void tensor_load(const TensorMap& map, std::span<const int> coords, std::uint32_t destination,
+                 std::uint32_t barrier, std::uint16_t multicast, Site site);
+/// One tiled tensor store, or reduce-add, in this thread's current bulk group.
+void tensor_store(const TensorMap& map, std::span<const int> coords, std::uint32_t source,
+                  bool reduce_add, Site site);
+void bulk_commit(Site site);
+void bulk_wait(int pending, bool read_only, Site site);
+
+// --- tensor core ------------------------------------------------------------------------------
+/// State of one thread's accumulator while the model owns it (see isa::Fragment).
+struct FragmentState {
+  std::uint32_t touched_epoch = 0;  ///< fence count when the thread last touched it
+  bool in_flight = false;
+};
+
+struct WgmmaRequest {
+  DType type = DType::bf16;
+  int n = 8;
+  std::uint64_t descriptor_a = 0;
+  std::uint64_t descriptor_b = 0;
+  const std::uint32_t* registers_a = nullptr;  ///< A from registers when set
+  atom::Major major_a = atom::Major::k;
+  atom::Major major_b = atom::Major::k;
+  bool accumulate = false;
+  float* fragment = nullptr;
+  FragmentState* state = nullptr;
+};
+
+void wgmma_fence(Site site);
+void wgmma(const WgmmaRequest& request, Site site);
+void wgmma_commit(Site site);
+void wgmma_wait(int pending, Site site);
+/// A register of an accumulator is read or written by its thread.
+void touch_fragment(FragmentState& state, Site site);
+
+void set_max_registers(int count, bool increase, Site site);
+void grid_dependency(bool wait, Site site);
+
+}  // namespace warpwright::model

@@ -1,0 +1,68 @@
+// The machine model: one grid of CTAs on a few SMs, every CUDA thread a fiber, every asynchronous
+// instruction an agent with instants of its own. Functional and deterministic for a seed.
+//
+// isa/ calls the functions of intrinsics.h, which act on the current thread of the current machine;
+// a test or a device calls `run`. The parts of a machine are declared here for them alone.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "warpwright/model/report.h"
+
+namespace warpwright::model {
+
+/// When the instants of asynchronous operations fall.
+enum class Mode : std::uint8_t {
+  eager,   ///< everything completes where it is issued
+  latest,  ///< nothing completes before some thread cannot go on without it
+  random,  ///< anywhere the rules allow, by seed; threads interleave at random too
+};
+
+/// A byte range of global memory that the grid may touch. Accesses outside all ranges are findings.
+struct Allocation {
+  void* base = nullptr;
+  std::int64_t bytes = 0;
+  std::string name;
+  bool writable = true;
+};
+
+/// What is launched. A one-dimensional grid of clusters of `cluster_size` consecutive CTAs.
+struct LaunchShape {
+  int ctas = 1;
+  int cluster_size = 1;
+  int threads = 32;
+  int shared_bytes = 0;
+  /// Registers a thread has at launch (what __launch_bounds__ gives): the CTA's setmaxnreg pool.
+  int registers_per_thread = 255;
+};
+
+/// How it is run.
+struct Options {
+  Mode mode = Mode::latest;
+  std::uint64_t seed = 1;
+  /// SMs of the machine: how many CTAs are resident at once (at least one cluster always is).
+  int sms = 8;
+  /// Lets try_wait answer false although the phase is complete, as the hardware's time limit may.
+  bool spurious_try_wait = true;
+  /// Called after every finished tile with the number of tiles so far.
+  std::function<void(std::int64_t)> on_tile;
+};
+
+/// Runs `thread_body` once for every thread of the grid and reports what the checks found. The body
+/// is the kernel: it reads its own indices through isa/. Findings that leave no way to go on
+/// (a deadlock, a wild address) end the run early. Throws std::invalid_argument for a launch shape
+/// no machine accepts.
+Report run(const LaunchShape& shape, const Options& options,
+           const std::vector<Allocation>& allocations, const std::function<void()>& thread_body);
+
+/// Offset at which dynamic shared memory starts: the driver keeps the first KiB (as on sm_90).
+inline constexpr std::uint32_t shared_base_offset = 1024;
+/// Largest dynamic shared memory of one CTA, in bytes (227 KiB on sm_90 and sm_100).
+inline constexpr int max_shared_bytes = 227 * 1024;
+
+}  // namespace warpwright::model

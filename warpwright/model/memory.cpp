@@ -1,0 +1,279 @@
+// Shared and global memory as threads see them, and the exchanges inside a warp.
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "warpwright/model/parts.h"
+
+namespace warpwright::model {
+namespace {
+
+std::string range_text(std::uint32_t offset, int bytes) {
+  return "offsets " + std::to_string(offset) + " to " + std::to_string(offset + bytes - 1) +
+         " of shared memory";
+}
+
+struct Lane {
+  std::uint32_t value;
+  int source;
+  std::uint32_t result;
+};
+
+struct MatrixLane {
+  std::uint32_t row;
+  std::span<std::uint32_t> to;
+  std::span<const std::uint32_t> from;
+};
+
+// Element e (0 or 1) of register j in `lane` is element (row, column) of 8x8 matrix j.
+struct Element {
+  int row;
+  int column;
+};
+Element element_of(int lane, int e, bool transpose) {
+  const Element plain{lane / 4, 2 * (lane % 4) + e};
+  return transpose ? Element{plain.column, plain.row} : plain;
+}
+
+}  // namespace
+
+Cta& Machine::owner(std::uint32_t address, const char* operation, Site site) {
+  Cluster& cluster = *current_->cta->cluster;
+  const std::uint32_t rank = address >> 24;
+  if (rank >= cluster.ctas.size()) {
+    fatal(Check::shared_bounds,
+          who(*current_) + ": " + operation + " names CTA rank " + std::to_string(rank) +
+              " of a cluster of " + std::to_string(cluster.ctas.size()),
+          site);
+  }
+  Cta& cta = *cluster.ctas[rank];
+  if (&cta != current_->cta && cta.live_threads == 0) {
+    fatal(Check::cluster_lifetime,
+          who(*current_) + ": " + operation + " reaches CTA rank " + std::to_string(rank) +
+              " of its cluster, which has exited",
+          site);
+  }
+  return cta;
+}
+
+void Machine::check_shared(Cta& cta, std::uint32_t offset, int bytes, const char* operation,
+                           Site site) {
+  if (offset < shared_base_offset || offset + bytes > cta.shared.size()) {
+    fatal(Check::shared_bounds,
+          who(*current_) + ": " + operation + " touches " + range_text(offset, bytes) +
+              "; the CTA owns " + range_text(shared_base_offset, shape_.shared_bytes),
+          site);
+  }
+}
+
+void Machine::check_global(std::uintptr_t address, std::int64_t bytes, bool write,
+                           const char* operation, Site site) {
+  const auto holds = [&](const Allocation& a) {
+    const auto base = reinterpret_cast<std::uintptr_t>(a.base);
+    return address >= base && address + static_cast<std::uintptr_t>(bytes) <=
+                                  base + static_cast<std::uintptr_t>(a.bytes);
+  };
+  if (last_allocation_ < allocations_.size() && holds(allocations_[last_allocation_]) &&
+      (!write || allocations_[last_allocation_].writable)) {
+    return;
+  }
+  for (std::size_t i = 0; i < allocations_.size(); ++i) {
+    if (!holds(allocations_[i])) continue;
+    if (write && !allocations_[i].writable) {
+      fatal(Check::global_bounds,
+            std::string(operation) + " writes to " + allocations_[i].name + ", which is an input",
+            site);
+    }
+    last_allocation_ = i;
+    return;
+  }
+  std::string nearest = "no tensor";
+  std::uintptr_t best = UINTPTR_MAX;
+  for (const Allocation& a : allocations_) {
+    const auto base = reinterpret_cast<std::uintptr_t>(a.base);
+    const auto end = base + static_cast<std::uintptr_t>(a.bytes);
+    const std::uintptr_t distance =
+        address < base ? base - address : address - std::min(address, end);
+    if (distance < best) {
+      best = distance;
+      nearest = a.name;
+    }
+  }
+  fatal(Check::global_bounds,
+        std::string(operation) + " touches " + std::to_string(bytes) +
+            " bytes outside every tensor; nearest is " + nearest,
+        site);
+}
+
+std::string Machine::copies_into(const Cta& cta, std::uint32_t offset, int bytes) const {
+  for (const auto& copy : copies_) {
+    if (copy->cta != &cta) continue;
+    if (offset < copy->offset + copy->bytes && copy->offset < offset + bytes) {
+      return std::string(copy->kind == Copy::Kind::load ? "the tensor load" : "the tensor store") +
+             " issued by " + who(*copy->issuer) + " at " + copy->site.file + ":" +
+             std::to_string(copy->site.line);
+    }
+  }
+  return "a wgmma";
+}
+
+std::uint32_t shared_base() {
+  return static_cast<std::uint32_t>(machine().current().cta->rank) << 24 | shared_base_offset;
+}
+
+namespace {
+
+// What loads and stores of shared memory have in common; returns the CTA and the offset.
+std::pair<Cta*, std::uint32_t> access(std::uint32_t address, int bytes, bool write, Site site) {
+  Machine& m = machine();
+  const char* operation = write ? "a store to shared memory" : "a load from shared memory";
+  Cta& cta = m.owner(address, operation, site);
+  const std::uint32_t offset = address & 0xffffffu;
+  m.check_shared(cta, offset, bytes, operation, site);
+  if (offset % static_cast<std::uint32_t>(bytes) != 0) {
+    m.fatal(Check::misaligned,
+            m.who(m.current()) + ": " + operation + " of " + std::to_string(bytes) +
+                " bytes at offset " + std::to_string(offset) + " is not aligned",
+            site);
+  }
+  for (std::uint32_t g = offset / 16; g <= (offset + bytes - 1) / 16; ++g) {
+    if (cta.writers[g] > 0 || (write && cta.readers[g] > 0)) {
+      m.finding(Check::in_flight_access,
+                m.who(m.current()) + ": " + operation + " at " + range_text(offset, bytes) +
+                    (cta.writers[g] > 0 ? " meets bytes that are still being written by "
+                                        : " meets bytes that are still being read by ") +
+                    m.copies_into(cta, offset, bytes),
+                site);
+    }
+  }
+  for (std::uint32_t b = offset / 8; b <= (offset + bytes - 1) / 8; ++b) {
+    const int slot = cta.barrier_at[b];
+    if (slot >= 0 && cta.barriers[static_cast<std::size_t>(slot)].live) {
+      m.finding(Check::barrier_storage,
+                m.who(m.current()) + ": " + operation + " touches the storage of " +
+                    m.barrier_text(cta, cta.barriers[static_cast<std::size_t>(slot)]),
+                site);
+    }
+  }
+  return {&cta, offset};
+}
+
+}  // namespace
+
+void shared_load(std::uint32_t address, void* to, int bytes, Site site) {
+  const auto [cta, offset] = access(address, bytes, false, site);
+  if (std::find(cta->defined.begin() + offset, cta->defined.begin() + offset + bytes, 0) !=
+      cta->defined.begin() + offset + bytes) {
+    machine().finding(Check::uninitialised_read,
+                      machine().who(machine().current()) + " reads " + range_text(offset, bytes) +
+                          ", which nothing has written",
+                      site);
+  }
+  std::memcpy(to, cta->shared.data() + offset, static_cast<std::size_t>(bytes));
+}
+
+void shared_store(std::uint32_t address, const void* from, int bytes, Site site) {
+  const auto [cta, offset] = access(address, bytes, true, site);
+  std::memcpy(cta->shared.data() + offset, from, static_cast<std::size_t>(bytes));
+  std::fill_n(cta->defined.begin() + offset, bytes, std::uint8_t{1});
+}
+
+void global_load(const void* address, void* to, int bytes, Site site) {
+  Machine& m = machine();
+  const auto at = reinterpret_cast<std::uintptr_t>(address);
+  m.check_global(at, bytes, false, "a load from global memory", site);
+  if (at % static_cast<std::uintptr_t>(bytes) != 0) {
+    m.fatal(Check::misaligned,
+            "a load of " + std::to_string(bytes) + " bytes from global memory is not aligned",
+            site);
+  }
+  std::memcpy(to, address, static_cast<std::size_t>(bytes));
+}
+
+void global_store(void* address, const void* from, int bytes, Site site) {
+  Machine& m = machine();
+  const auto at = reinterpret_cast<std::uintptr_t>(address);
+  m.check_global(at, bytes, true, "a store to global memory", site);
+  if (at % static_cast<std::uintptr_t>(bytes) != 0) {
+    m.fatal(Check::misaligned,
+            "a store of " + std::to_string(bytes) + " bytes to global memory is not aligned", site);
+  }
+  std::memcpy(address, from, static_cast<std::size_t>(bytes));
+}
+
+namespace {
+
+// Runs `action` when all 32 lanes of the current warp have come.
+void meet_warp(const char* what, Site site, void* argument,
+               const std::function<void(std::span<void*>)>& action) {
+  Machine& m = machine();
+  Thread& self = m.current();
+  const int lanes = std::min(warp_lanes, m.shape().threads - self.warp() * warp_lanes);
+  m.meet(self.cta->warp_meetings[static_cast<std::size_t>(self.warp())], lanes, self.lane(), what,
+         site, argument, action);
+}
+
+}  // namespace
+
+std::uint32_t shuffle(std::uint32_t value, int source_lane, Site site) {
+  Lane lane{value, source_lane, 0};
+  meet_warp("shuffle", site, &lane, [](std::span<void*> lanes) {
+    for (void* p : lanes) {
+      auto& to = *static_cast<Lane*>(p);
+      const auto from = static_cast<std::size_t>(to.source) % lanes.size();
+      to.result = static_cast<const Lane*>(lanes[from])->value;
+    }
+  });
+  return lane.result;
+}
+
+bool elect_one(Site site) {
+  meet_warp("elect", site, nullptr, [](std::span<void*>) {});
+  return machine().current().lane() == 0;  // the lowest lane of the mask (probed on an H200)
+}
+
+void sync_warp(Site site) {
+  meet_warp("syncwarp", site, nullptr, [](std::span<void*>) {});
+}
+
+void load_matrix(std::uint32_t row, std::span<std::uint32_t> to, bool transpose, Site site) {
+  MatrixLane self{row, to, {}};
+  meet_warp("ldmatrix", site, &self, [&](std::span<void*> lanes) {
+    for (std::size_t j = 0; j < to.size(); ++j) {
+      std::array<std::array<std::uint16_t, 8>, 8> matrix{};
+      for (std::size_t r = 0; r < 8; ++r) {
+        shared_load(static_cast<MatrixLane*>(lanes[8 * j + r])->row, matrix[r].data(), 16, site);
+      }
+      for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
+        std::uint32_t packed = 0;
+        for (int e = 0; e < 2; ++e) {
+          const Element at = element_of(static_cast<int>(lane), e, transpose);
+          packed |= static_cast<std::uint32_t>(matrix[at.row][at.column]) << (16 * e);
+        }
+        static_cast<MatrixLane*>(lanes[lane])->to[j] = packed;
+      }
+    }
+  });
+}
+
+void store_matrix(std::uint32_t row, std::span<const std::uint32_t> from, bool transpose,
+                  Site site) {
+  MatrixLane self{row, {}, from};
+  meet_warp("stmatrix", site, &self, [&](std::span<void*> lanes) {
+    for (std::size_t j = 0; j < from.size(); ++j) {
+      std::array<std::array<std::uint16_t, 8>, 8> matrix{};
+      for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
+        for (int e = 0; e < 2; ++e) {
+          const Element at = element_of(static_cast<int>(lane), e, transpose);
+          matrix[at.row][at.column] = static_cast<std::uint16_t>(
+              static_cast<MatrixLane*>(lanes[lane])->from[j] >> (16 * e));
+        }
+      }
+      for (std::size_t r = 0; r < 8; ++r) {
+        shared_store(static_cast<MatrixLane*>(lanes[8 * j + r])->row, matrix[r].data(), 16, site);
+      }
+    }
+  });
+}
+
+}  // namespace warpwright::model

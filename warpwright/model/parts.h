@@ -1,0 +1,271 @@
+// The parts of a running machine. Internal to model/: nothing above it includes this header.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <random>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "warpwright/model/fiber.h"
+#include "warpwright/model/intrinsics.h"
+#include "warpwright/model/machine.h"
+#include "warpwright/model/report.h"
+#include "warpwright/model/tensor_map.h"
+
+namespace warpwright::model {
+
+struct Cta;
+struct Cluster;
+struct Thread;
+class Machine;
+
+constexpr int warp_lanes = 32;
+constexpr int warpgroup_threads = 128;
+
+/// What a blocked thread waits for, in terms that a report can print.
+struct Wait {
+  enum class Kind : std::uint8_t { none, mbarrier, named, cluster, meeting, bulk, registers };
+  Kind kind = Kind::none;
+  Site site;
+  Cta* cta = nullptr;        // owner of the barrier
+  std::uint32_t offset = 0;  // of an mbarrier
+  std::int64_t phase = 0;    // awaited phase of an mbarrier; pending groups of a bulk wait
+  int id = 0;                // of a named barrier; registers wanted
+  const char* what = "";     // instruction of a meeting
+};
+
+/// Copies of one cp.async.bulk.commit_group.
+struct BulkGroup {
+  int unread = 0;     // copies whose source is still to be read
+  int unwritten = 0;  // copies not complete
+};
+
+struct Thread {
+  Cta* cta = nullptr;
+  int index = 0;
+  const char* role = "thread";
+  Fiber fiber;
+  Wait wait;
+  bool exited = false;
+  std::int64_t cluster_generation = -1;  // generation this thread arrived in, or -1
+  std::uint32_t fence_epoch = 0;         // wgmma fences executed
+  std::shared_ptr<BulkGroup> open_group;
+  std::deque<std::shared_ptr<BulkGroup>> groups;
+  [[nodiscard]] int lane() const { return index % warp_lanes; }
+  [[nodiscard]] int warp() const { return index / warp_lanes; }
+};
+
+/// Threads that an instruction needs together: the lanes of a warp, the warps of a warpgroup.
+struct Meeting {
+  const char* what = nullptr;
+  Site site;
+  int arrived = 0;
+  std::array<void*, warpgroup_threads> arguments{};
+  std::vector<Thread*> waiting;
+};
+
+struct Arrival {
+  const Thread* thread;
+  int rank;
+  int count;
+};
+
+struct MBarrier {
+  std::uint32_t offset = 0;
+  bool live = false;
+  const char* name = "barrier";
+  int index = 0;
+  const char* arrivers = "";
+  std::int64_t phase = 0;
+  int expected = 0;
+  int pending = 0;
+  std::int64_t tx = 0;
+  std::int64_t observed = -1;  // newest phase whose completion some wait has returned
+  std::vector<Thread*> waiting;
+  std::vector<Arrival> arrivals;  // of the current phase
+  // Publication of the initialisation.
+  const Thread* initialiser = nullptr;
+  bool fenced = false;
+  std::int64_t cta_generation = 0;
+  std::int64_t cluster_generation = 0;
+};
+
+struct NamedBarrier {
+  int expected = 0;
+  int arrived = 0;
+  std::vector<Thread*> waiting;
+};
+
+/// One wgmma in flight. Its reads of shared memory last until a wait covers it.
+struct WgmmaOp {
+  WgmmaRequest shape;  // of thread 0; pointers are per thread, below
+  struct Accumulator* accumulator = nullptr;
+  std::vector<std::uint32_t> registers_a;  // 128 x 4 (16-bit) when A comes from registers
+  std::uint32_t base_rank = 0;
+  Site site;
+  bool executed = false;
+};
+
+/// The true values of a warpgroup's accumulator while instructions on it are in flight; the
+/// threads' own registers hold a poison pattern meanwhile.
+struct Accumulator {
+  int n = 0;
+  int in_flight = 0;
+  std::vector<float> values;  // 64 x n, row-major
+  std::array<float*, warpgroup_threads> fragments{};
+  std::array<FragmentState*, warpgroup_threads> states{};
+};
+
+struct Warpgroup {
+  std::deque<WgmmaOp> open;                 // not committed
+  std::deque<std::vector<WgmmaOp>> groups;  // committed, oldest first
+  std::vector<std::unique_ptr<Accumulator>> accumulators;
+  int registers = 0;  // a thread's current setmaxnreg value
+};
+
+struct Cta {
+  Cluster* cluster = nullptr;
+  int index = 0;  // in the grid
+  int rank = 0;   // in the cluster
+  std::vector<std::byte> shared;
+  std::vector<std::uint8_t> defined;     // a byte a byte
+  std::vector<std::uint16_t> readers;    // asynchronous reads in flight, per 16 bytes
+  std::vector<std::uint16_t> writers;    // asynchronous writes in flight, per 16 bytes
+  std::vector<std::int16_t> barrier_at;  // per 8 bytes: index into barriers, or -1
+  std::deque<MBarrier> barriers;
+  std::vector<std::unique_ptr<Thread>> threads;
+  std::vector<Meeting> warp_meetings;
+  std::vector<Meeting> warpgroup_meetings;
+  std::deque<Warpgroup> warpgroups;
+  std::array<NamedBarrier, 16> named;
+  std::int64_t barrier_generation = 0;  // completions of named barriers
+  int live_threads = 0;
+  int free_registers = 0;
+  std::vector<Thread*> register_waiters;
+};
+
+struct Cluster {
+  std::vector<std::unique_ptr<Cta>> ctas;
+  std::int64_t generation = 0;  // of the cluster barrier
+  int arrived = 0;
+  int live_threads = 0;
+  std::vector<Thread*> waiting;
+};
+
+/// A bulk tensor copy between its instants. A multicast load is one of these for every destination;
+/// they share the data read from the source.
+struct Copy {
+  enum class Kind : std::uint8_t { load, store };
+  enum class Stage : std::uint8_t { issued, read, written };
+  Kind kind = Kind::load;
+  Stage stage = Stage::issued;
+  bool reduce_add = false;
+  TensorMapFields map;
+  std::array<int, TensorMapFields::max_rank> coords{};
+  Cta* cta = nullptr;         // whose shared memory
+  std::uint32_t offset = 0;   // in it
+  std::uint32_t barrier = 0;  // offset, for a load
+  int bytes = 0;
+  std::shared_ptr<std::vector<std::byte>> data;
+  std::shared_ptr<BulkGroup> group;
+  const Thread* issuer = nullptr;
+  Site site;
+};
+
+/// Thrown inside a fiber to leave the kernel after a finding that allows no way on.
+struct Stop {};
+
+class Machine {
+ public:
+  Machine(const LaunchShape& shape, const Options& options,
+          const std::vector<Allocation>& allocations, const std::function<void()>& body);
+  Report run();
+
+  // --- services of the parts
+  void finding(Check check, const std::string& sentence, Site site);
+  [[noreturn]] void fatal(Check check, const std::string& sentence, Site site);
+  /// Suspends the current thread until `wake`.
+  void block(const Wait& wait);
+  void wake(Thread& thread);
+  void wake_all(std::vector<Thread*>& threads);
+  /// Lets another thread run first (random mode).
+  void maybe_yield();
+  bool chance(int percent);
+
+  /// Collects `argument` of every member; the last one to come runs `action` on all of them.
+  void meet(Meeting& meeting, int members, int slot, const char* what, Site site, void* argument,
+            const std::function<void(std::span<void*>)>& action);
+
+  // --- shared and global memory (memory.cpp)
+  Cta& owner(std::uint32_t address, const char* operation, Site site);
+  void check_shared(Cta& cta, std::uint32_t offset, int bytes, const char* operation, Site site);
+  void check_global(std::uintptr_t address, std::int64_t bytes, bool write, const char* operation,
+                    Site site);
+
+  // --- barriers (barrier.cpp)
+  MBarrier& barrier(std::uint32_t address, const char* operation, bool may_be_remote, Site site);
+  MBarrier& barrier_of(Cta& cta, std::uint32_t offset, const char* operation, Site site);
+  void arrive(Cta& cta, MBarrier& bar, int count, bool drop, Site site);
+  void complete_tx(Cta& cta, MBarrier& bar, int bytes);
+  void settle(Cta& cta, MBarrier& bar);
+  void cluster_settle(Cluster& cluster);
+
+  // --- copy engine (copy_engine.cpp)
+  void issue(std::unique_ptr<Copy> copy);
+  /// Moves a copy to its next instant; true when it is done.
+  bool advance(Copy& copy);
+  void mark(Copy& copy, int change);
+  /// Until some store of the grid reaches its next instant; the caller looks again.
+  void block_for_bulk(Site site);
+
+  // --- tensor core (tensor_core.cpp)
+  void execute(Cta& cta, WgmmaOp& op);
+  void retire(Cta& cta, Warpgroup& group, std::vector<WgmmaOp>& ops, Site site);
+  void execute_some(Cta& cta, Warpgroup& group);
+  /// Marks (+1) or unmarks (-1) the 16-byte pieces that a wgmma reads.
+  void mark_operands(Cta& cta, const WgmmaOp& op, int change, bool check);
+
+  [[nodiscard]] std::string who(const Thread& thread) const;
+  [[nodiscard]] std::string barrier_text(const Cta& cta, const MBarrier& bar) const;
+  [[nodiscard]] std::string copies_into(const Cta& cta, std::uint32_t offset, int bytes) const;
+
+  Thread& current() { return *current_; }
+  const LaunchShape& shape() const { return shape_; }
+  const Options& options() const { return options_; }
+  Statistics statistics;
+
+ private:
+  void launch_cluster(int first_cta);
+  void thread_exits(Thread& thread);
+  void cta_exits(Cta& cta);
+  void resume(Thread& thread);
+  bool advance_one();
+  void report_deadlock();
+  std::string wait_text(const Wait& wait) const;
+
+  LaunchShape shape_;
+  Options options_;
+  std::vector<Allocation> allocations_;
+  const std::function<void()>& body_;
+  std::mt19937_64 random_;
+  std::vector<Finding> findings_;
+  bool stopped_ = false;
+  std::size_t last_allocation_ = 0;
+
+  std::vector<std::unique_ptr<Cluster>> clusters_;  // resident
+  std::deque<Thread*> ready_;
+  std::vector<std::unique_ptr<Copy>> copies_;  // in flight, oldest first
+  std::vector<Thread*> bulk_waiters_;
+  Thread* current_ = nullptr;
+  int next_cta_ = 0;
+};
+
+/// The machine that runs on this OS thread. Valid inside kernel code only.
+Machine& machine();
+
+}  // namespace warpwright::model

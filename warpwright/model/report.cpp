@@ -1,0 +1,76 @@
+#include "warpwright/model/report.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace warpwright::model {
+namespace {
+
+struct Entry {
+  Check check;
+  std::string_view code;
+  std::string_view name;
+};
+
+constexpr std::array entries = {
+    Entry{Check::dead_barrier, "B1", "operation on a dead barrier"},
+    Entry{Check::barrier_storage, "B2", "barrier storage touched"},
+    Entry{Check::arrival_count, "B3", "arrival count"},
+    Entry{Check::transaction_bytes, "B4", "transaction bytes"},
+    Entry{Check::stale_parity, "B5", "phase passed unobserved"},
+    Entry{Check::remote_operation, "B6", "operation not allowed on a remote barrier"},
+    Entry{Check::barrier_outlived, "B8", "barrier gone with signals outstanding"},
+    Entry{Check::barrier_unpublished, "B9", "barrier initialisation not published"},
+    Entry{Check::tensor_map, "T1", "tensor copy"},
+    Entry{Check::shared_bounds, "T2", "shared memory bounds"},
+    Entry{Check::multicast_mask, "T3", "multicast mask"},
+    Entry{Check::in_flight_access, "T4", "memory touched in flight"},
+    Entry{Check::wgmma_unfenced, "W1", "wgmma without fence"},
+    Entry{Check::fragment_in_flight, "W2", "accumulator touched in flight"},
+    Entry{Check::divergence, "W3", "lanes do not meet"},
+    Entry{Check::bad_descriptor, "W4", "matrix descriptor"},
+    Entry{Check::cluster_lifetime, "C1", "peer CTA not alive"},
+    Entry{Check::register_pool, "C3", "setmaxnreg"},
+    Entry{Check::uninitialised_read, "M1", "uninitialised read"},
+    Entry{Check::undrained_exit, "M2", "exit with work outstanding"},
+    Entry{Check::global_bounds, "M3", "global memory bounds"},
+    Entry{Check::misaligned, "M4", "misaligned access"},
+    Entry{Check::named_barrier, "N1", "named barrier"},
+    Entry{Check::deadlock, "D1", "deadlock"},
+    Entry{Check::spin_budget, "D2", "spin budget"},
+};
+
+const Entry& entry(Check check) {
+  return *std::find_if(entries.begin(), entries.end(),
+                       [&](const Entry& e) { return e.check == check; });
+}
+
+}  // namespace
+
+std::string_view code(Check check) {
+  return entry(check).code;
+}
+std::string_view name(Check check) {
+  return entry(check).name;
+}
+
+bool Report::has(Check check) const {
+  return std::any_of(findings.begin(), findings.end(),
+                     [&](const Finding& f) { return f.check == check; });
+}
+
+std::string Report::text() const {
+  std::string out;
+  for (const Finding& f : findings) {
+    out += std::string(code(f.check)) + " " + std::string(name(f.check));
+    if (f.site.line > 0)
+      out += std::string(" at ") + f.site.file + ":" + std::to_string(f.site.line);
+    out += ": " + f.sentence;
+    if (f.count > 1) out += " (seen " + std::to_string(f.count) + " times)";
+    out += "\n";
+  }
+  return out;
+}
+
+}  // namespace warpwright::model

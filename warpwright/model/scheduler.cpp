@@ -1,0 +1,449 @@
+// Threads, clusters, the order in which everything happens, and what is said when nothing can.
+#include <algorithm>
+#include <map>
+#include <stdexcept>
+#include <utility>
+
+#include "warpwright/model/parts.h"
+
+namespace warpwright::model {
+namespace {
+
+thread_local Machine* running = nullptr;
+
+std::string hex(std::uint32_t value) {
+  constexpr const char* digits = "0123456789abcdef";
+  std::string text;
+  do {
+    text.insert(text.begin(), digits[value & 15]);
+    value >>= 4;
+  } while (value != 0);
+  return "0x" + text;
+}
+
+}  // namespace
+
+Machine& machine() {
+  if (running == nullptr) {
+    throw std::logic_error(
+        "an instruction of isa/ ran outside a kernel: launch it with model::run");
+  }
+  return *running;
+}
+
+Machine::Machine(const LaunchShape& shape, const Options& options,
+                 const std::vector<Allocation>& allocations, const std::function<void()>& body)
+    : shape_(shape),
+      options_(options),
+      allocations_(allocations),
+      body_(body),
+      random_(options.seed) {}
+
+bool Machine::chance(int percent) {
+  return static_cast<int>(random_() % 100) < percent;
+}
+
+void Machine::finding(Check check, const std::string& sentence, Site site) {
+  for (Finding& f : findings_) {
+    if (f.check == check && f.site.line == site.line && std::string(f.site.file) == site.file) {
+      ++f.count;
+      return;
+    }
+  }
+  findings_.push_back({check, sentence, site});
+}
+
+void Machine::fatal(Check check, const std::string& sentence, Site site) {
+  finding(check, sentence, site);
+  stopped_ = true;
+  throw Stop{};
+}
+
+std::string Machine::who(const Thread& t) const {
+  std::string text = std::string(t.role) + " (";
+  if (shape_.ctas > 1) text += "CTA " + std::to_string(t.cta->index) + ", ";
+  return text + "warp " + std::to_string(t.warp()) + ", lane " + std::to_string(t.lane()) + ")";
+}
+
+void Machine::block(const Wait& wait) {
+  Thread& self = *current_;
+  self.wait = wait;
+  self.fiber.suspend();
+  if (stopped_) throw Stop{};
+}
+
+void Machine::wake(Thread& thread) {
+  thread.wait = {};
+  ready_.push_back(&thread);
+}
+
+void Machine::wake_all(std::vector<Thread*>& threads) {
+  for (Thread* t : threads) wake(*t);
+  threads.clear();
+}
+
+void Machine::maybe_yield() {
+  if (options_.mode != Mode::random || !chance(12)) return;
+  ready_.push_back(current_);
+  current_->fiber.suspend();
+  if (stopped_) throw Stop{};
+}
+
+void Machine::meet(Meeting& meeting, int members, int slot, const char* what, Site site,
+                   void* argument, const std::function<void(std::span<void*>)>& action) {
+  maybe_yield();
+  if (meeting.arrived == 0) {
+    meeting.what = what;
+    meeting.site = site;
+  } else if (meeting.site.line != site.line || std::string(meeting.what) != what ||
+             std::string(meeting.site.file) != site.file) {
+    fatal(Check::divergence,
+          who(*current_) + " came to " + what + " while other lanes wait at " + meeting.what +
+              " (" + meeting.site.file + ":" + std::to_string(meeting.site.line) +
+              "); all lanes must execute the same instruction",
+          site);
+  }
+  meeting.arguments[static_cast<std::size_t>(slot)] = argument;
+  if (++meeting.arrived < members) {
+    meeting.waiting.push_back(current_);
+    block({.kind = Wait::Kind::meeting, .site = site, .cta = current_->cta, .what = what});
+    return;
+  }
+  meeting.arrived = 0;
+  action(std::span(meeting.arguments.data(), static_cast<std::size_t>(members)));
+  wake_all(meeting.waiting);
+}
+
+void Machine::launch_cluster(int first_cta) {
+  auto cluster = std::make_unique<Cluster>();
+  const auto bytes = static_cast<std::size_t>(shared_base_offset) + shape_.shared_bytes;
+  for (int rank = 0; rank < shape_.cluster_size; ++rank) {
+    auto cta = std::make_unique<Cta>();
+    cta->cluster = cluster.get();
+    cta->index = first_cta + rank;
+    cta->rank = rank;
+    cta->shared.assign(bytes, std::byte{0xff});  // poison: NaN in every float format
+    cta->defined.assign(bytes, 0);
+    cta->readers.assign(bytes / 16 + 1, 0);
+    cta->writers.assign(bytes / 16 + 1, 0);
+    cta->barrier_at.assign(bytes / 8 + 1, -1);
+    const int warps = (shape_.threads + warp_lanes - 1) / warp_lanes;
+    const int groups = (shape_.threads + warpgroup_threads - 1) / warpgroup_threads;
+    cta->warp_meetings.resize(static_cast<std::size_t>(warps));
+    cta->warpgroup_meetings.resize(static_cast<std::size_t>(groups));
+    cta->warpgroups.resize(static_cast<std::size_t>(groups));
+    for (Warpgroup& group : cta->warpgroups) group.registers = shape_.registers_per_thread;
+    cta->live_threads = shape_.threads;
+    cluster->live_threads += shape_.threads;
+    for (int i = 0; i < shape_.threads; ++i) {
+      auto thread = std::make_unique<Thread>();
+      thread->cta = cta.get();
+      thread->index = i;
+      thread->fiber.start([this, t = thread.get()] {
+        try {
+          body_();
+          thread_exits(*t);
+        } catch (const Stop&) {
+          t->exited = true;
+        }
+      });
+      ready_.push_back(thread.get());
+      cta->threads.push_back(std::move(thread));
+    }
+    cluster->ctas.push_back(std::move(cta));
+  }
+  clusters_.push_back(std::move(cluster));
+}
+
+void Machine::thread_exits(Thread& thread) {
+  Cta& cta = *thread.cta;
+  Meeting& warp = cta.warp_meetings[static_cast<std::size_t>(thread.warp())];
+  if (warp.arrived > 0) {
+    fatal(Check::divergence,
+          who(thread) + " exited while other lanes of its warp wait at " + warp.what, warp.site);
+  }
+  Meeting& group = cta.warpgroup_meetings[static_cast<std::size_t>(thread.index / 128)];
+  if (group.arrived > 0) {
+    fatal(Check::divergence,
+          who(thread) + " exited while other threads of its warpgroup wait at " + group.what,
+          group.site);
+  }
+  if (thread.open_group && thread.open_group->unread > 0) {
+    finding(Check::undrained_exit, who(thread) + " exited with bulk stores that it never committed",
+            {});
+  }
+  for (const auto& g : thread.groups) {
+    if (g->unread > 0) {
+      finding(Check::undrained_exit,
+              who(thread) +
+                  " exited while bulk stores still read shared memory; wait for the group "
+                  "(cp.async.bulk.wait_group.read) before the end",
+              {});
+      break;
+    }
+  }
+  Warpgroup& wg = cta.warpgroups[static_cast<std::size_t>(thread.index / 128)];
+  if (!wg.open.empty() || !wg.groups.empty()) {
+    finding(Check::undrained_exit, who(thread) + " exited with wgmma groups in flight",
+            wg.groups.empty() ? wg.open.front().site : wg.groups.front().front().site);
+    wg.open.clear();
+    wg.groups.clear();
+  }
+  thread.exited = true;
+  Cluster& cluster = *cta.cluster;
+  --cluster.live_threads;
+  // An exited thread no longer counts for the cluster barrier.
+  if (thread.cluster_generation == cluster.generation) --cluster.arrived;
+  cluster_settle(cluster);
+  if (--cta.live_threads == 0) cta_exits(cta);
+}
+
+void Machine::cta_exits(Cta& cta) {
+  for (const auto& copy : copies_) {
+    if (copy->kind == Copy::Kind::load && copy->cta == &cta) {
+      finding(Check::barrier_outlived,
+              "CTA " + std::to_string(cta.index) + " exited while a tensor load issued by " +
+                  who(*copy->issuer) + " was still to land in its shared memory",
+              copy->site);
+    }
+  }
+  for (const MBarrier& bar : cta.barriers) {
+    if (bar.live && bar.tx != 0) {
+      finding(Check::transaction_bytes,
+              barrier_text(cta, bar) + " was left with " + std::to_string(bar.tx) +
+                  " transaction bytes outstanding at the CTA's end",
+              {});
+    }
+  }
+}
+
+void Machine::resume(Thread& thread) {
+  current_ = &thread;
+  ++statistics.fiber_switches;
+  thread.fiber.resume();
+  current_ = nullptr;
+}
+
+bool Machine::advance_one() {
+  if (copies_.empty()) return false;
+  const std::size_t at =
+      options_.mode == Mode::random ? random_() % copies_.size() : std::size_t{0};
+  if (advance(*copies_[at])) copies_.erase(copies_.begin() + static_cast<std::ptrdiff_t>(at));
+  return true;
+}
+
+Report Machine::run() {
+  const int resident = std::max(1, options_.sms / shape_.cluster_size);
+  Machine* outer = std::exchange(running, this);
+  try {
+    while (!stopped_) {
+      std::erase_if(clusters_, [&](const auto& c) {
+        return c->live_threads == 0 &&
+               std::none_of(copies_.begin(), copies_.end(),
+                            [&](auto& copy) { return copy->cta->cluster == c.get(); });
+      });
+      while (static_cast<int>(clusters_.size()) < resident && next_cta_ < shape_.ctas) {
+        launch_cluster(next_cta_);
+        next_cta_ += shape_.cluster_size;
+      }
+      // A batch of steps before the residents are looked at again.
+      for (int step = 0; step < 4096 && !stopped_; ++step) {
+        if (options_.mode == Mode::random && !copies_.empty() && chance(20)) {
+          advance_one();
+          continue;
+        }
+        if (ready_.empty()) {
+          if (!advance_one()) break;
+          continue;
+        }
+        Thread* next = ready_.front();
+        if (options_.mode == Mode::random) {
+          std::swap(ready_.front(), ready_[random_() % ready_.size()]);
+          next = ready_.front();
+        }
+        ready_.pop_front();
+        resume(*next);
+      }
+      if (!stopped_ && ready_.empty() && copies_.empty()) {
+        const bool live = std::any_of(clusters_.begin(), clusters_.end(),
+                                      [](const auto& c) { return c->live_threads > 0; });
+        if (live) {
+          report_deadlock();
+          stopped_ = true;
+        } else if (next_cta_ >= shape_.ctas) {
+          break;
+        }
+      }
+    }
+  } catch (const Stop&) {
+    stopped_ = true;  // a copy hit a fatal finding outside any thread
+  }
+  for (const auto& cluster : clusters_) {
+    for (const auto& cta : cluster->ctas) {
+      for (const auto& thread : cta->threads) thread->fiber.cancel();
+    }
+  }
+  running = outer;
+  Report report;
+  report.findings = std::move(findings_);
+  report.statistics = statistics;
+  return report;
+}
+
+std::string Machine::barrier_text(const Cta& cta, const MBarrier& bar) const {
+  std::string text = std::string("mbarrier ") + bar.name + "[" + std::to_string(bar.index) + "]";
+  if (shape_.cluster_size > 1) text += " of CTA rank " + std::to_string(cta.rank);
+  return text + " (offset " + hex(bar.offset) + ")";
+}
+
+std::string Machine::wait_text(const Wait& wait) const {
+  const Cta& cta = *wait.cta;
+  switch (wait.kind) {
+    case Wait::Kind::mbarrier: {
+      const int slot = cta.barrier_at[wait.offset / 8];
+      if (slot < 0) return "an invalidated mbarrier";
+      const MBarrier& bar = cta.barriers[static_cast<std::size_t>(slot)];
+      std::string text = barrier_text(cta, bar) + ", phase " + std::to_string(wait.phase) +
+                         ": pending " + std::to_string(bar.pending) + " of " +
+                         std::to_string(bar.expected) + " arrivals, " + std::to_string(bar.tx) +
+                         " transaction bytes";
+      if (*bar.arrivers != '\0') text += "; to arrive: " + std::string(bar.arrivers);
+      text += "; arrived:";
+      std::map<std::string, int> arrived;
+      for (const Arrival& a : bar.arrivals) {
+        std::string from =
+            std::string(a.thread->role) + " warp " + std::to_string(a.thread->warp());
+        if (shape_.cluster_size > 1) from += " of CTA rank " + std::to_string(a.rank);
+        arrived[from] += a.count;
+      }
+      for (const auto& [from, count] : arrived) {
+        text += " " + from + (count > 1 ? " (" + std::to_string(count) + ")" : "") + ",";
+      }
+      if (arrived.empty()) text += " nobody,";
+      text.pop_back();
+      return text;
+    }
+    case Wait::Kind::named: {
+      const NamedBarrier& bar = cta.named[static_cast<std::size_t>(wait.id)];
+      return "named barrier " + std::to_string(wait.id) + ": " + std::to_string(bar.arrived) +
+             " of " + std::to_string(bar.expected) + " threads arrived";
+    }
+    case Wait::Kind::cluster:
+      return "the cluster barrier: " + std::to_string(cta.cluster->arrived) + " of " +
+             std::to_string(cta.cluster->live_threads) + " threads arrived";
+    case Wait::Kind::meeting:
+      return std::string("other lanes to come to ") + wait.what;
+    case Wait::Kind::bulk:
+      return "its bulk stores";
+    case Wait::Kind::registers:
+      return "setmaxnreg.inc to " + std::to_string(wait.id) + " registers: the CTA has " +
+             std::to_string(cta.free_registers) + " free";
+    case Wait::Kind::none:
+      break;
+  }
+  return "nothing";
+}
+
+void Machine::report_deadlock() {
+  // Threads that wait for one thing at one line are one line of the report.
+  struct Waiters {
+    const Thread* first = nullptr;
+    int count = 0;
+  };
+  std::map<std::string, Waiters> groups;
+  Site site;
+  for (const auto& cluster : clusters_) {
+    for (const auto& cta : cluster->ctas) {
+      for (const auto& thread : cta->threads) {
+        if (thread->exited) continue;
+        std::string key = std::string(thread->role) + " of CTA " + std::to_string(cta->index) +
+                          " (" + thread->wait.site.file + ":" +
+                          std::to_string(thread->wait.site.line) + ") waits for " +
+                          wait_text(thread->wait);
+        Waiters& w = groups[key];
+        if (w.first == nullptr) w.first = thread.get();
+        ++w.count;
+        if (site.line == 0) site = thread->wait.site;
+      }
+    }
+  }
+  std::string text = "no thread can run and nothing is in flight.";
+  int shown = 0;
+  for (const auto& [key, w] : groups) {
+    if (++shown > 24) {
+      text += "\n  ... and " + std::to_string(groups.size() - 24) + " more groups";
+      break;
+    }
+    text += "\n  " + std::to_string(w.count) + (w.count == 1 ? " thread: " : " threads: ") + key;
+  }
+  finding(Check::deadlock, text, site);
+  for (const auto& cluster : clusters_) {
+    for (const auto& cta : cluster->ctas) {
+      for (const MBarrier& bar : cta->barriers) {
+        if (bar.live && bar.pending == 0 && bar.tx != 0) {
+          finding(Check::transaction_bytes,
+                  barrier_text(*cta, bar) + " has all its arrivals but " + std::to_string(bar.tx) +
+                      " transaction bytes " +
+                      (bar.tx > 0 ? "were expected and never came" : "came that nobody expected"),
+                  {});
+        }
+      }
+    }
+  }
+}
+
+Report run(const LaunchShape& shape, const Options& options,
+           const std::vector<Allocation>& allocations, const std::function<void()>& thread_body) {
+  if (shape.threads < 1 || shape.threads > 1024) {
+    throw std::invalid_argument("a CTA has 1 to 1024 threads, not " +
+                                std::to_string(shape.threads));
+  }
+  if (shape.cluster_size < 1 || shape.cluster_size > 16) {
+    throw std::invalid_argument("a cluster has 1 to 16 CTAs, not " +
+                                std::to_string(shape.cluster_size));
+  }
+  if (shape.ctas % shape.cluster_size != 0) {
+    throw std::invalid_argument("a grid of " + std::to_string(shape.ctas) +
+                                " CTAs is not a whole number of clusters of " +
+                                std::to_string(shape.cluster_size));
+  }
+  if (shape.shared_bytes < 0 || shape.shared_bytes > max_shared_bytes) {
+    throw std::invalid_argument("a CTA has at most " + std::to_string(max_shared_bytes) +
+                                " bytes of dynamic shared memory, not " +
+                                std::to_string(shape.shared_bytes));
+  }
+  return Machine(shape, options, allocations, thread_body).run();
+}
+
+// --- who am I -----------------------------------------------------------------------------------
+int thread_index() {
+  return machine().current().index;
+}
+int cta_index() {
+  return machine().current().cta->index;
+}
+int cta_count() {
+  return machine().shape().ctas;
+}
+int cluster_rank() {
+  return machine().current().cta->rank;
+}
+int cluster_size() {
+  return machine().shape().cluster_size;
+}
+void set_role(const char* role) {
+  machine().current().role = role;
+}
+
+void count_tile() {
+  Machine& m = machine();
+  ++m.statistics.tiles;
+  if (m.options().on_tile) m.options().on_tile(m.statistics.tiles);
+}
+
+void grid_dependency(bool /*wait*/, Site /*site*/) {
+  // One grid runs at a time: a prerequisite grid is always complete and flushed.
+  machine().maybe_yield();
+}
+
+}  // namespace warpwright::model

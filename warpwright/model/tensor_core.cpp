@@ -1,0 +1,332 @@
+// The tensor core: wgmma with groups, accumulators that belong to it while in flight, and operands
+// read as late as the schedule allows (PTX ISA 9.7.15).
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "warpwright/atom/wgmma.h"
+#include "warpwright/model/parts.h"
+#include "warpwright/numeric/bulk.h"
+#include "warpwright/numeric/vector_clones.h"
+
+namespace warpwright::model {
+namespace {
+
+constexpr std::uint32_t poison = 0x7fbadbad;  // a NaN that no arithmetic makes
+
+// c[64 x n] += a[64 x k] * b[k x n], all row-major; k is a multiple of 4. The order of the sums is
+// the machine's own business (the ISA leaves it open); ours is fixed.
+WW_VECTOR_CLONES
+void multiply(const float* a, const float* b, float* c, int n, int k) {
+  for (int m = 0; m < 64; ++m) {
+    float* row = c + m * n;
+    for (int i = 0; i < k; i += 4) {
+      const float a0 = a[m * k + i];
+      const float a1 = a[m * k + i + 1];
+      const float a2 = a[m * k + i + 2];
+      const float a3 = a[m * k + i + 3];
+      const float* b0 = b + i * n;
+      const float* b1 = b0 + n;
+      const float* b2 = b1 + n;
+      const float* b3 = b2 + n;
+      for (int j = 0; j < n; ++j) {
+        row[j] = row[j] + (a0 * b0[j] + a1 * b1[j] + a2 * b2[j] + a3 * b3[j]);
+      }
+    }
+  }
+}
+
+// Calls visit(row, k, address): the 16-byte piece that begins with element (row, k).
+template <class Visit>
+void for_each_piece(const atom::Descriptor& d, int rows, int k, int bits, atom::Major major,
+                    const Visit& visit) {
+  const int piece = 128 / bits;  // elements
+  if (major == atom::Major::k) {
+    for (int row = 0; row < rows; ++row) {
+      for (int i = 0; i < k; i += piece) {
+        visit(row, i, atom::element_address(d, row, i, bits, major));
+      }
+    }
+  } else {
+    for (int i = 0; i < k; ++i) {
+      for (int row = 0; row < rows; row += piece) {
+        visit(row, i, atom::element_address(d, row, i, bits, major));
+      }
+    }
+  }
+}
+
+void widen(DType type, const void* codes, float* out, std::size_t n) {
+  numeric::widen_from(codes, out, n, type);
+}
+
+// Operand elements as floats, out[row * row_step + k * k_step].
+void read_operand(const Cta& cta, std::uint64_t word, int rows, int k, DType type,
+                  atom::Major major, float* out, int row_step, int k_step) {
+  const atom::Descriptor d = atom::decode(word);
+  const int bits = numeric::bits(type);
+  const int piece = 128 / bits;
+  std::array<float, 16> values{};
+  for_each_piece(d, rows, k, bits, major, [&](int row, int i, std::uint32_t address) {
+    widen(type, cta.shared.data() + address, values.data(), static_cast<std::size_t>(piece));
+    for (int e = 0; e < piece; ++e) {
+      const int r = major == atom::Major::k ? row : row + e;
+      const int kk = major == atom::Major::k ? i + e : i;
+      out[r * row_step + kk * k_step] = values[static_cast<std::size_t>(e)];
+    }
+  });
+}
+
+}  // namespace
+
+void Machine::mark_operands(Cta& cta, const WgmmaOp& op, int change, bool check) {
+  const int k = atom::wgmma_k(op.shape.type);
+  const int bits = numeric::bits(op.shape.type);
+  bool in_flight = false;
+  bool undefined = false;
+  std::uint32_t at = 0;
+  const auto visit = [&](int, int, std::uint32_t address) {
+    if (check) {
+      if (cta.writers[address / 16] > 0) {
+        in_flight = true;
+        at = address;
+      }
+      if (std::find(cta.defined.begin() + address, cta.defined.begin() + address + 16, 0) !=
+          cta.defined.begin() + address + 16) {
+        undefined = true;
+        at = address;
+      }
+    }
+    cta.readers[address / 16] = static_cast<std::uint16_t>(cta.readers[address / 16] + change);
+  };
+  const auto operand = [&](std::uint64_t word, int rows, atom::Major major, const char* name) {
+    const atom::Descriptor d = atom::decode(word);
+    if (check) {
+      const char* fault = atom::descriptor_fault(d);
+      if (fault != nullptr) fatal(Check::bad_descriptor, std::string(name) + ": " + fault, op.site);
+      for_each_piece(d, rows, k, bits, major, [&](int, int, std::uint32_t address) {
+        if (address < shared_base_offset || address + 16 > cta.shared.size()) {
+          fatal(Check::bad_descriptor,
+                std::string("the descriptor of ") + name + " reaches offset " +
+                    std::to_string(address) + ", outside the CTA's shared memory",
+                op.site);
+        }
+      });
+    }
+    for_each_piece(d, rows, k, bits, major, visit);
+  };
+  if (op.registers_a.empty()) operand(op.shape.descriptor_a, 64, op.shape.major_a, "A");
+  operand(op.shape.descriptor_b, op.shape.n, op.shape.major_b, "B");
+  if (in_flight) {
+    finding(Check::in_flight_access,
+            who(*current_) + ": wgmma reads shared memory at offset " + std::to_string(at) +
+                " that is still being written by " + copies_into(cta, at, 16),
+            op.site);
+  }
+  if (undefined) {
+    finding(Check::uninitialised_read,
+            who(*current_) + ": wgmma reads shared memory at offset " + std::to_string(at) +
+                " that nothing has written",
+            op.site);
+  }
+}
+
+void Machine::execute(Cta& cta, WgmmaOp& op) {
+  if (op.executed) return;
+  op.executed = true;
+  const WgmmaRequest& r = op.shape;
+  const int k = atom::wgmma_k(r.type);
+  static thread_local std::vector<float> a;
+  static thread_local std::vector<float> b;
+  a.resize(static_cast<std::size_t>(64) * k);
+  b.resize(static_cast<std::size_t>(k) * r.n);
+  if (op.registers_a.empty()) {
+    read_operand(cta, r.descriptor_a, 64, k, r.type, r.major_a, a.data(), k, 1);
+  } else {
+    const int bits = numeric::bits(r.type);
+    const int values = atom::a_values(bits);
+    std::array<float, 16> wide{};
+    for (int t = 0; t < warpgroup_threads; ++t) {
+      widen(r.type, op.registers_a.data() + static_cast<std::size_t>(t) * 4, wide.data(),
+            static_cast<std::size_t>(values));
+      for (int v = 0; v < values; ++v) {
+        a[static_cast<std::size_t>(atom::a_row(t, v, bits) * k + atom::a_k(t, v, bits))] =
+            wide[static_cast<std::size_t>(v)];
+      }
+    }
+  }
+  read_operand(cta, r.descriptor_b, r.n, k, r.type, r.major_b, b.data(), 1, r.n);
+  std::vector<float>& c = op.accumulator->values;
+  if (!r.accumulate) std::fill(c.begin(), c.end(), 0.0F);
+  multiply(a.data(), b.data(), c.data(), r.n, k);
+}
+
+void Machine::retire(Cta& cta, Warpgroup& group, std::vector<WgmmaOp>& ops, Site site) {
+  for (WgmmaOp& op : ops) {
+    execute(cta, op);
+    mark_operands(cta, op, -1, false);
+    Accumulator& acc = *op.accumulator;
+    if (--acc.in_flight > 0) continue;
+    bool touched = false;
+    for (int t = 0; t < warpgroup_threads; ++t) {
+      float* fragment = acc.fragments[static_cast<std::size_t>(t)];
+      for (int v = 0; v < acc.n / 2; ++v) {
+        touched = touched || std::bit_cast<std::uint32_t>(fragment[v]) != poison;
+        fragment[v] =
+            acc.values[static_cast<std::size_t>(atom::c_row(t, v) * acc.n + atom::c_col(t, v))];
+      }
+      acc.states[static_cast<std::size_t>(t)]->in_flight = false;
+    }
+    if (touched) {
+      finding(Check::fragment_in_flight,
+              "an accumulator was written between wgmma and the wait that covers it", site);
+    }
+    std::erase_if(group.accumulators, [&](const auto& a) { return a.get() == &acc; });
+  }
+}
+
+void Machine::execute_some(Cta& cta, Warpgroup& group) {
+  if (options_.mode == Mode::latest) return;
+  // In issue order: instructions on one accumulator do not overtake each other.
+  for (auto& ops : group.groups) {
+    for (WgmmaOp& op : ops) {
+      if (op.executed) continue;
+      if (options_.mode == Mode::random && chance(50)) return;
+      execute(cta, op);
+    }
+  }
+  for (WgmmaOp& op : group.open) {
+    if (op.executed) continue;
+    if (options_.mode == Mode::random && chance(50)) return;
+    execute(cta, op);
+  }
+}
+
+namespace {
+
+// Runs `action` when all 128 threads of the current warpgroup have come.
+void meet_warpgroup(const char* what, Site site, void* argument,
+                    const std::function<void(std::span<void*>)>& action) {
+  Machine& m = machine();
+  Thread& self = m.current();
+  const int at = self.index / warpgroup_threads;
+  if (m.shape().threads < (at + 1) * warpgroup_threads) {
+    m.fatal(Check::divergence, std::string(what) + " needs a whole warpgroup of 128 threads", site);
+  }
+  m.meet(self.cta->warpgroup_meetings[static_cast<std::size_t>(at)], warpgroup_threads,
+         self.index % warpgroup_threads, what, site, argument, action);
+}
+
+Warpgroup& warpgroup() {
+  Thread& self = machine().current();
+  return self.cta->warpgroups[static_cast<std::size_t>(self.index / warpgroup_threads)];
+}
+
+Accumulator& accumulator(Warpgroup& group, std::span<void*> requests, bool load) {
+  const auto& first = *static_cast<const WgmmaRequest*>(requests[0]);
+  for (const auto& a : group.accumulators) {
+    if (a->fragments[0] == first.fragment) return *a;
+  }
+  auto acc = std::make_unique<Accumulator>();
+  acc->n = first.n;
+  acc->values.assign(static_cast<std::size_t>(64) * first.n, 0.0F);
+  for (int t = 0; t < warpgroup_threads; ++t) {
+    const auto& request = *static_cast<const WgmmaRequest*>(requests[static_cast<std::size_t>(t)]);
+    acc->fragments[static_cast<std::size_t>(t)] = request.fragment;
+    acc->states[static_cast<std::size_t>(t)] = request.state;
+    request.state->in_flight = true;
+    for (int v = 0; v < first.n / 2; ++v) {
+      if (load) {
+        acc->values[static_cast<std::size_t>(atom::c_row(t, v) * first.n + atom::c_col(t, v))] =
+            request.fragment[v];
+      }
+      request.fragment[v] = std::bit_cast<float>(poison);
+    }
+  }
+  group.accumulators.push_back(std::move(acc));
+  return *group.accumulators.back();
+}
+
+}  // namespace
+
+void wgmma_fence(Site site) {
+  meet_warpgroup("wgmma.fence", site, nullptr, [](std::span<void*>) {});
+  ++machine().current().fence_epoch;
+}
+
+void wgmma(const WgmmaRequest& request, Site site) {
+  Machine& m = machine();
+  Thread& self = m.current();
+  if (request.state->touched_epoch > self.fence_epoch) {
+    m.finding(
+        Check::wgmma_unfenced,
+        m.who(self) +
+            " issues wgmma on an accumulator it touched since the last wgmma.fence (the first "
+            "wgmma needs one too)",
+        site);
+  }
+  WgmmaRequest mine = request;
+  meet_warpgroup("wgmma", site, &mine, [&](std::span<void*> requests) {
+    Cta& cta = *self.cta;
+    Warpgroup& group = warpgroup();
+    ++m.statistics.wgmmas;
+    WgmmaOp op;
+    op.shape = *static_cast<const WgmmaRequest*>(requests[0]);
+    op.site = site;
+    for (void* p : requests) {
+      const auto& other = *static_cast<const WgmmaRequest*>(p);
+      if (other.descriptor_b != op.shape.descriptor_b || other.accumulate != op.shape.accumulate ||
+          (other.registers_a == nullptr && other.descriptor_a != op.shape.descriptor_a)) {
+        m.fatal(Check::divergence, "the threads of a warpgroup give wgmma different operands",
+                site);
+      }
+      if (other.registers_a != nullptr) {
+        op.registers_a.insert(op.registers_a.end(), other.registers_a, other.registers_a + 4);
+      }
+    }
+    op.accumulator = &accumulator(group, requests, op.shape.accumulate);
+    if (op.accumulator->n != op.shape.n) {
+      m.fatal(Check::fragment_in_flight,
+              "wgmma of another shape on an accumulator that is in flight", site);
+    }
+    ++op.accumulator->in_flight;
+    m.mark_operands(cta, op, +1, true);
+    group.open.push_back(std::move(op));
+    m.execute_some(cta, group);
+  });
+}
+
+void wgmma_commit(Site site) {
+  meet_warpgroup("wgmma.commit_group", site, nullptr, [](std::span<void*>) {
+    Warpgroup& group = warpgroup();
+    group.groups.emplace_back(std::make_move_iterator(group.open.begin()),
+                              std::make_move_iterator(group.open.end()));
+    group.open.clear();
+    machine().execute_some(*machine().current().cta, group);
+  });
+}
+
+void wgmma_wait(int pending, Site site) {
+  meet_warpgroup("wgmma.wait_group", site, nullptr, [&](std::span<void*>) {
+    Machine& m = machine();
+    Warpgroup& group = warpgroup();
+    while (static_cast<int>(group.groups.size()) > pending) {
+      m.retire(*m.current().cta, group, group.groups.front(), site);
+      group.groups.pop_front();
+    }
+  });
+}
+
+void touch_fragment(FragmentState& state, Site site) {
+  Machine& m = machine();
+  if (state.in_flight) {
+    m.finding(Check::fragment_in_flight,
+              m.who(m.current()) +
+                  " touches an accumulator register before a wgmma.wait_group covers the wgmma "
+                  "that writes it",
+              site);
+  }
+  state.touched_epoch = m.current().fence_epoch + 1;
+}
+
+}  // namespace warpwright::model
