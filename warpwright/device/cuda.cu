@@ -1,0 +1,320 @@
+// CUDA devices: facts, tensor maps, launches.
+#include <cuda.h>
+#include <cuda_runtime.h>
+
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "warpwright/device/cuda.h"
+#include "warpwright/device/params.h"
+#include "warpwright/isa/bounded_wait.h"
+#include "warpwright/kernel/instances.h"
+
+namespace warpwright::device {
+
+#define WW_DECLARE(tag, ...) \
+  const void* entry_##tag(); \
+  cudaError_t watch_##tag(isa::WaitReport* report);
+WW_HOPPER_GEMM_INSTANCES(WW_DECLARE)
+#undef WW_DECLARE
+
+namespace {
+
+struct Entry {
+  kernel::GemmConfig config;
+  const void* (*function)();
+  cudaError_t (*watch)(isa::WaitReport*);
+};
+
+const std::vector<Entry>& entries() {
+#define WW_ENTRY(tag, ...) Entry{kernel::tag::config, &entry_##tag, &watch_##tag},
+  static const std::vector<Entry> table = {WW_HOPPER_GEMM_INSTANCES(WW_ENTRY)};
+#undef WW_ENTRY
+  return table;
+}
+
+const Entry* entry_for(const kernel::GemmConfig& config) {
+  for (const Entry& e : entries()) {
+    if (e.config == config) return &e;
+  }
+  return nullptr;
+}
+
+std::string cuda_text(cudaError_t error) {
+  return std::string(cudaGetErrorName(error)) + " (" + cudaGetErrorString(error) + ")";
+}
+
+std::optional<Refusal> failed(cudaError_t error, const std::string& what) {
+  if (error == cudaSuccess) return std::nullopt;
+  cudaGetLastError();  // a later call must not report this one again
+  return Refusal{what + " failed: " + cuda_text(error)};
+}
+
+using EncodeTiled = decltype(&cuTensorMapEncodeTiled);
+
+// The driver's encoder, without linking libcuda.
+EncodeTiled encoder() {
+  static const EncodeTiled function = [] {
+    void* pointer = nullptr;
+    cudaDriverEntryPointQueryResult found{};
+    if (cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &pointer, 12000,
+                                         cudaEnableDefault, &found) != cudaSuccess ||
+        found != cudaDriverEntryPointSuccess) {
+      cudaGetLastError();
+      return static_cast<EncodeTiled>(nullptr);
+    }
+    return reinterpret_cast<EncodeTiled>(pointer);
+  }();
+  return function;
+}
+
+CUtensorMapDataType map_type(DType t) {
+  switch (t) {
+    case DType::f32:
+      return CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
+    case DType::f16:
+      return CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
+    default:
+      return CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
+  }
+}
+
+static_assert(sizeof(CUtensorMap) == sizeof(isa::TensorMap));
+
+struct EncodeFailure {
+  std::string sentence;
+};
+
+isa::TensorMap encode(const MapRequest& r) {
+  const EncodeTiled function = encoder();
+  if (function == nullptr) {
+    throw EncodeFailure{"the CUDA driver has no tensor maps; one for CUDA 12.0 or newer is needed"};
+  }
+  const cuuint64_t extents[] = {static_cast<cuuint64_t>(r.columns),
+                                static_cast<cuuint64_t>(r.rows)};
+  const cuuint64_t strides[] = {
+      static_cast<cuuint64_t>(r.row_stride * (numeric::bits(r.dtype) / 8))};
+  const cuuint32_t box[] = {static_cast<cuuint32_t>(r.box_columns),
+                            static_cast<cuuint32_t>(r.box_rows)};
+  const cuuint32_t steps[] = {1, 1};
+  CUtensorMap map;
+  const CUresult result =
+      function(&map, map_type(r.dtype), 2, const_cast<void*>(r.base), extents, strides, box, steps,
+               CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+               CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  if (result != CUDA_SUCCESS) {
+    throw EncodeFailure{std::string("the driver refused the tensor map of ") + r.tensor +
+                        " (CUresult " + std::to_string(static_cast<int>(result)) + ")"};
+  }
+  isa::TensorMap out;
+  std::memcpy(out.opaque, &map, sizeof out.opaque);
+  return out;
+}
+
+DeviceFacts facts_of(int index) {
+  cudaDeviceProp prop{};
+  cudaGetDeviceProperties(&prop, index);
+  int clock_khz = 0;
+  int memory_khz = 0;
+  cudaDeviceGetAttribute(&clock_khz, cudaDevAttrClockRate, index);
+  cudaDeviceGetAttribute(&memory_khz, cudaDevAttrMemoryClockRate, index);
+  DeviceFacts f;
+  // A device whose roofs were measured keeps them; the rest comes from the runtime.
+  const std::string name = prop.name;
+  if (name.find("H200") != std::string::npos) f = *known_facts("h200");
+  f.name = "cuda:" + std::to_string(index) + " " + name;
+  f.architecture = prop.major * 10 + prop.minor;
+  f.sms = prop.multiProcessorCount;
+  f.shared_bytes_per_cta = static_cast<std::int64_t>(prop.sharedMemPerBlockOptin);
+  f.l2_bytes = prop.l2CacheSize;
+  f.memory_bytes = static_cast<std::int64_t>(prop.totalGlobalMem);
+  f.clock_hz = clock_khz * 1e3;
+  if (f.memory_bytes_per_second == 0) {
+    f.memory_bytes_per_second = 2.0 * memory_khz * 1e3 * prop.memoryBusWidth / 8;
+  }
+  estimate_roofs(f);
+  return f;
+}
+
+#if WARPWRIGHT_DEBUG_WAITS
+// Mapped host memory for the bounded waits, made when first asked for.
+isa::WaitReport* wait_report() {
+  static isa::WaitReport* report = [] {
+    void* memory = nullptr;
+    if (cudaHostAlloc(&memory, sizeof(isa::WaitReport), cudaHostAllocMapped) != cudaSuccess) {
+      cudaGetLastError();
+      return static_cast<isa::WaitReport*>(nullptr);
+    }
+    std::memset(memory, 0, sizeof(isa::WaitReport));
+    return static_cast<isa::WaitReport*>(memory);
+  }();
+  return report;
+}
+#endif
+
+}  // namespace
+
+bool built_with_cuda() {
+  return true;
+}
+
+std::vector<DeviceFacts> cuda_devices() {
+  int count = 0;
+  if (cudaGetDeviceCount(&count) != cudaSuccess) {
+    cudaGetLastError();
+    return {};
+  }
+  std::vector<DeviceFacts> facts;
+  for (int i = 0; i < count; ++i) facts.push_back(facts_of(i));
+  return facts;
+}
+
+Result<DeviceFacts> cuda_device(int index) {
+  int count = 0;
+  const cudaError_t error = cudaGetDeviceCount(&count);
+  if (error != cudaSuccess || count == 0) {
+    cudaGetLastError();
+    return Refusal{"there is no CUDA device here" +
+                   (error != cudaSuccess ? " (" + cuda_text(error) + ")" : std::string()) +
+                   "; the model is always there: --device model"};
+  }
+  if (index < 0 || index >= count) {
+    return Refusal{"there is no CUDA device " + std::to_string(index) + "; there are 0 to " +
+                   std::to_string(count - 1)};
+  }
+  return facts_of(index);
+}
+
+std::optional<Refusal> use_cuda_device(int index) {
+  return failed(cudaSetDevice(index), "choosing CUDA device " + std::to_string(index));
+}
+
+std::optional<Refusal> prepare_on_cuda(const Plan& plan) {
+  if (plan.device.is_model) return Refusal{"the plan was made for the model; plan for this device"};
+  if (plan.ctas == 0) return std::nullopt;
+  const Entry* entry = entry_for(plan.config);
+  if (entry == nullptr) return Refusal{"the plan's configuration is not among the kernels"};
+  int device = 0;
+  if (auto r = failed(cudaGetDevice(&device), "asking for the CUDA device")) return r;
+  static std::mutex mutex;
+  static std::map<std::pair<int, const Entry*>, bool> ready;
+  const std::lock_guard lock(mutex);
+  if (ready.count({device, entry}) != 0) return std::nullopt;
+  int major = 0;
+  cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+  if (major != 9) {
+    return Refusal{"the kernel is for sm_90 (H100, H200); CUDA device " + std::to_string(device) +
+                   " is sm_" + std::to_string(major * 10)};
+  }
+  const void* function = entry->function();
+  if (auto r = failed(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                           kernel::smem_map(plan.config).bytes),
+                      "loading the kernel " + plan.name())) {
+    return r;
+  }
+  if (auto r =
+          failed(cudaFuncSetAttribute(function, cudaFuncAttributeNonPortableClusterSizeAllowed, 1),
+                 "allowing clusters of 16")) {
+    return r;
+  }
+  cudaFuncAttributes attributes{};
+  if (auto r = failed(cudaFuncGetAttributes(&attributes, function), "loading the kernel")) return r;
+#if WARPWRIGHT_DEBUG_WAITS
+  if (auto r = failed(entry->watch(wait_report()), "setting up the bounded waits")) return r;
+#endif
+  ready[{device, entry}] = true;
+  return std::nullopt;
+}
+
+std::optional<Refusal> launch_on_cuda(const Plan& plan, const GemmOperands& operands,
+                                      void* /*workspace*/, std::int64_t workspace_bytes,
+                                      void* stream) {
+  if (auto r = mismatch(plan, operands)) return r;
+  if (workspace_bytes < plan.workspace_bytes) {
+    return Refusal{"the workspace has " + std::to_string(workspace_bytes) +
+                   " bytes; the plan needs " + std::to_string(plan.workspace_bytes)};
+  }
+  if (auto r = prepare_on_cuda(plan)) return r;
+  if (plan.ctas == 0) return std::nullopt;
+  kernel::HopperGemmParams params;
+  try {
+    params = make_params(plan, operands, encode);
+  } catch (const EncodeFailure& failure) {
+    return Refusal{failure.sentence};
+  }
+  cudaLaunchAttribute attribute{};
+  attribute.id = cudaLaunchAttributeClusterDimension;
+  attribute.val.clusterDim.x = static_cast<unsigned>(atom::cluster_size(plan.cluster));
+  attribute.val.clusterDim.y = 1;
+  attribute.val.clusterDim.z = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(static_cast<unsigned>(plan.ctas));
+  config.blockDim = dim3(static_cast<unsigned>(kernel::threads(plan.config)));
+  config.dynamicSmemBytes = static_cast<std::size_t>(kernel::smem_map(plan.config).bytes);
+  config.stream = static_cast<cudaStream_t>(stream);
+  config.attrs = &attribute;
+  config.numAttrs = 1;
+  void* arguments[] = {&params};
+  return failed(cudaLaunchKernelExC(&config, entry_for(plan.config)->function(), arguments),
+                "launching " + plan.name());
+}
+
+std::optional<Refusal> synchronise_cuda() {
+  const cudaError_t error = cudaDeviceSynchronize();
+  if (error == cudaSuccess) return std::nullopt;
+#if WARPWRIGHT_DEBUG_WAITS
+  const isa::WaitReport* r = wait_report();
+  if (r != nullptr && r->complete != 0) {
+    return Refusal{"the kernel hung: warp " + std::to_string(r->warp) + ", lane " +
+                   std::to_string(r->lane) + " of CTA " + std::to_string(r->cta) + " (rank " +
+                   std::to_string(r->cluster_rank) + ") waited too long for mbarrier " + r->name +
+                   "[" + std::to_string(r->index) + "], phase parity " + std::to_string(r->parity) +
+                   ", at line " + std::to_string(r->line)};
+  }
+#endif
+  return failed(error, "the kernel");
+}
+
+CudaBuffer::CudaBuffer(CudaBuffer&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+
+CudaBuffer& CudaBuffer::operator=(CudaBuffer&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+CudaBuffer::~CudaBuffer() {
+  if (data_ != nullptr) cudaFree(data_);
+}
+
+Result<std::shared_ptr<CudaBuffer>> CudaBuffer::make(std::int64_t bytes, int poison) {
+  auto buffer = std::make_shared<CudaBuffer>();
+  const std::size_t size = bytes > 0 ? static_cast<std::size_t>(bytes) : 1;
+  if (cudaMalloc(&buffer->data_, size) != cudaSuccess) {
+    cudaGetLastError();
+    std::size_t free = 0;
+    std::size_t total = 0;
+    cudaMemGetInfo(&free, &total);
+    return Refusal{"the GPU has no room for " + std::to_string(bytes) + " more bytes; " +
+                   std::to_string(free) + " of " + std::to_string(total) + " are free"};
+  }
+  buffer->bytes_ = bytes;
+  if (auto r = failed(cudaMemset(buffer->data_, poison, size), "filling device memory")) return *r;
+  return buffer;
+}
+
+std::optional<Refusal> CudaBuffer::from_host(const void* data, std::int64_t bytes) {
+  return failed(cudaMemcpy(data_, data, static_cast<std::size_t>(bytes), cudaMemcpyHostToDevice),
+                "copying to the GPU");
+}
+
+std::optional<Refusal> CudaBuffer::to_host(void* data, std::int64_t bytes) const {
+  return failed(cudaMemcpy(data, data_, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToHost),
+                "copying from the GPU");
+}
+
+}  // namespace warpwright::device

@@ -1,0 +1,65 @@
+// CUDA GPUs as devices. In a build without the CUDA side every function is there and says so.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "warpwright/plan/plan.h"
+
+namespace warpwright::device {
+
+/// Was the CUDA side built?
+bool built_with_cuda();
+
+/// The CUDA devices of this machine with what the runtime says of them; none where there is no
+/// driver or no device.
+std::vector<DeviceFacts> cuda_devices();
+
+/// One of them by its index; refuses with a sentence when it is not there.
+Result<DeviceFacts> cuda_device(int index);
+
+/// Loads the kernel of `plan` on the current CUDA device, so that the first launch may already be
+/// inside a graph capture. Refuses a device of another architecture than the plan's.
+std::optional<Refusal> prepare_on_cuda(const Plan& plan);
+
+/// Starts `plan` on `stream` (a cudaStream_t; null is the default stream) of the current CUDA
+/// device and returns without waiting. Operands are device pointers and must stay until the stream
+/// is past the launch; `workspace` holds at least plan.workspace_bytes. Takes no memory and does
+/// not synchronise: legal inside a graph capture. Errors come back as a sentence.
+std::optional<Refusal> launch_on_cuda(const Plan& plan, const GemmOperands& operands,
+                                      void* workspace, std::int64_t workspace_bytes, void* stream);
+
+/// Waits for the current device. A kernel that failed comes back as a sentence; with bounded waits
+/// (WARPWRIGHT_DEBUG_WAITS) a kernel that hung says who waited on what.
+std::optional<Refusal> synchronise_cuda();
+
+/// Makes `index` the current CUDA device of this thread.
+std::optional<Refusal> use_cuda_device(int index);
+
+/// Memory of the current CUDA device.
+class CudaBuffer {
+ public:
+  CudaBuffer() = default;
+  CudaBuffer(CudaBuffer&& other) noexcept;
+  CudaBuffer& operator=(CudaBuffer&& other) noexcept;
+  CudaBuffer(const CudaBuffer&) = delete;
+  CudaBuffer& operator=(const CudaBuffer&) = delete;
+  ~CudaBuffer();
+
+  /// `bytes` of device memory, filled with `poison`; out of memory is a refusal that says how much
+  /// is free.
+  static Result<std::shared_ptr<CudaBuffer>> make(std::int64_t bytes, int poison = 0xff);
+  std::optional<Refusal> from_host(const void* data, std::int64_t bytes);
+  std::optional<Refusal> to_host(void* data, std::int64_t bytes) const;
+  [[nodiscard]] void* data() const { return data_; }
+  [[nodiscard]] std::int64_t bytes() const { return bytes_; }
+
+ private:
+  void* data_ = nullptr;
+  std::int64_t bytes_ = 0;
+};
+
+}  // namespace warpwright::device

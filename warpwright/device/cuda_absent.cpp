@@ -1,0 +1,62 @@
+// The CUDA devices of a build without the CUDA side: none, and every function says why.
+#if !WARPWRIGHT_HAS_CUDA
+
+#include "warpwright/device/cuda.h"
+
+#include <utility>
+
+namespace warpwright::device {
+namespace {
+
+Refusal absent() {
+  return {
+      "this build has no CUDA side; configure with the preset cuda (nvcc 13.0 or newer) to get it"};
+}
+
+}  // namespace
+
+bool built_with_cuda() {
+  return false;
+}
+std::vector<DeviceFacts> cuda_devices() {
+  return {};
+}
+Result<DeviceFacts> cuda_device(int /*index*/) {
+  return absent();
+}
+std::optional<Refusal> prepare_on_cuda(const Plan& /*plan*/) {
+  return absent();
+}
+std::optional<Refusal> launch_on_cuda(const Plan& /*plan*/, const GemmOperands& /*operands*/,
+                                      void* /*workspace*/, std::int64_t /*workspace_bytes*/,
+                                      void* /*stream*/) {
+  return absent();
+}
+std::optional<Refusal> synchronise_cuda() {
+  return absent();
+}
+std::optional<Refusal> use_cuda_device(int /*index*/) {
+  return absent();
+}
+
+CudaBuffer::CudaBuffer(CudaBuffer&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+CudaBuffer& CudaBuffer::operator=(CudaBuffer&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+CudaBuffer::~CudaBuffer() = default;
+Result<std::shared_ptr<CudaBuffer>> CudaBuffer::make(std::int64_t /*bytes*/, int /*poison*/) {
+  return absent();
+}
+std::optional<Refusal> CudaBuffer::from_host(const void* /*data*/, std::int64_t /*bytes*/) {
+  return absent();
+}
+std::optional<Refusal> CudaBuffer::to_host(void* /*data*/, std::int64_t /*bytes*/) const {
+  return absent();
+}
+
+}  // namespace warpwright::device
+
+#endif

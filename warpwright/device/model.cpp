@@ -1,0 +1,80 @@
+#include "warpwright/device/model.h"
+
+#include <stdexcept>
+#include <vector>
+
+#include "warpwright/device/params.h"
+#include "warpwright/kernel/hopper_gemm.h"
+#include "warpwright/kernel/instances.h"
+#include "warpwright/model/tensor_map.h"
+
+namespace warpwright::device {
+namespace {
+
+using Body = void (*)(const kernel::HopperGemmParams&);
+
+Body body_for(const kernel::GemmConfig& config) {
+#define WW_BODY(tag, ...) \
+  if (config == kernel::tag::config) return &kernel::HopperGemm<kernel::tag>::run;
+  WW_HOPPER_GEMM_INSTANCES(WW_BODY)
+#undef WW_BODY
+  return nullptr;
+}
+
+isa::TensorMap encode(const MapRequest& r) {
+  const int element = numeric::bits(r.dtype) / 8;
+  model::TensorMapFields f;
+  f.base = reinterpret_cast<std::uintptr_t>(r.base);
+  f.rank = 2;
+  f.extents = {static_cast<std::uint64_t>(r.columns), static_cast<std::uint64_t>(r.rows)};
+  f.strides = {static_cast<std::uint64_t>(r.row_stride * element)};
+  f.box = {static_cast<std::uint16_t>(r.box_columns), static_cast<std::uint16_t>(r.box_rows)};
+  f.element_bytes = static_cast<std::uint8_t>(element);
+  f.swizzle = atom::SmemSwizzle::b128;
+  f.element_kind = r.dtype == DType::f32 ? 0 : r.dtype == DType::f16 ? 1 : 2;
+  if (const auto fault = model::invalid(f)) {
+    throw std::logic_error(std::string("the tensor map of ") + r.tensor + ": " + *fault);
+  }
+  return model::encode(f);
+}
+
+}  // namespace
+
+Result<model::Report> launch_on_model(const Plan& plan, const GemmOperands& operands,
+                                      const ModelOptions& options) {
+  if (auto refusal = mismatch(plan, operands)) return *refusal;
+  if (!plan.device.is_model) {
+    return Refusal{"the plan was made for device " + plan.device.name +
+                   "; plan for the model to run on it"};
+  }
+  if (plan.problem.m == 0 || plan.problem.n == 0) return model::Report{};
+  const Body body = body_for(plan.config);
+  if (body == nullptr) return Refusal{"the plan's configuration is not among the kernels"};
+  const kernel::HopperGemmParams params = make_params(plan, operands, encode);
+
+  std::vector<model::Allocation> allocations;
+  const auto add = [&](const MatrixView& v, const char* name, bool writable) {
+    if (v.data == nullptr || v.rows == 0 || v.columns == 0) return;
+    const std::int64_t elements = (v.rows - 1) * v.row_stride + v.columns;
+    allocations.push_back({v.data, elements * numeric::bits(v.dtype) / 8, name, writable});
+  };
+  add(operands.d, "D", true);
+  if (params.reads_c) add(operands.c, "C", false);
+  if (params.k > 0) {
+    add(operands.a, "A", false);
+    add(operands.b, "B", false);
+  }
+  const model::LaunchShape shape{.ctas = plan.ctas,
+                                 .cluster_size = atom::cluster_size(plan.cluster),
+                                 .threads = kernel::threads(plan.config),
+                                 .shared_bytes = kernel::smem_map(plan.config).bytes,
+                                 .registers_per_thread = kernel::launch_registers(plan.config)};
+  model::Options how;
+  how.mode = options.mode;
+  how.seed = options.seed;
+  how.sms = plan.device.sms;
+  how.on_tile = options.on_tile;
+  return model::run(shape, how, allocations, [&] { body(params); });
+}
+
+}  // namespace warpwright::device

@@ -1,0 +1,64 @@
+// From a plan and addresses to the parameters of the kernel: the same for both devices, but for how
+// a tensor map is encoded. Internal to device/.
+#pragma once
+
+#include <cstdint>
+
+#include "warpwright/kernel/hopper_gemm_params.h"
+#include "warpwright/plan/plan.h"
+
+namespace warpwright::device {
+
+/// A row-major matrix and the box in which it is copied, 128-byte swizzled.
+struct MapRequest {
+  const char* tensor = "";
+  const void* base = nullptr;
+  DType dtype = DType::bf16;
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  std::int64_t row_stride = 0;
+  int box_rows = 0;
+  int box_columns = 0;
+};
+
+/// Fills everything but the maps, and asks `encode(MapRequest) -> isa::TensorMap` for those that
+/// the launch uses.
+template <class Encode>
+kernel::HopperGemmParams make_params(const Plan& plan, const GemmOperands& o,
+                                     const Encode& encode) {
+  const kernel::GemmConfig& c = plan.config;
+  kernel::HopperGemmParams p;
+  const auto rows_of_box = [](int tile, int slices) { return tile / slices; };
+  p.m = static_cast<int>(plan.problem.m);
+  p.n = static_cast<int>(plan.problem.n);
+  // alpha 0 reads neither A nor B (BLAS); the kernel then runs without a K block.
+  p.k = o.alpha == 0.0F ? 0 : static_cast<int>(plan.problem.k);
+  p.alpha = o.alpha;
+  p.beta = o.beta;
+  p.cluster = plan.cluster;
+  p.raster = plan.raster;
+  p.reads_c = o.beta != 0.0F;
+  p.d_by_tma = plan.d_path == EpiloguePath::copy_engine;
+  p.c_by_tma = p.reads_c && plan.c_path == EpiloguePath::copy_engine;
+  p.d_data = o.d.data;
+  p.d_pitch = o.d.row_stride;
+  if (p.k > 0) {
+    p.a = encode(MapRequest{"A", o.a.data, o.a.dtype, o.a.rows, o.a.columns, o.a.row_stride,
+                            rows_of_box(c.tile_m, plan.cluster.n), c.tile_k});
+    p.b = encode(MapRequest{"B", o.b.data, o.b.dtype, o.b.rows, o.b.columns, o.b.row_stride,
+                            rows_of_box(c.tile_n, plan.cluster.m), c.tile_k});
+  }
+  const auto result = [&](const char* name, const MatrixView& v) {
+    return encode(MapRequest{name, v.data, v.dtype, v.rows, v.columns, v.row_stride, 64,
+                             kernel::epilogue_columns(c)});
+  };
+  if (p.d_by_tma) p.d = result("D", o.d);
+  if (p.reads_c) {
+    p.c_data = o.c.data;
+    p.c_pitch = o.c.row_stride;
+    if (p.c_by_tma) p.c = result("C", o.c);
+  }
+  return p;
+}
+
+}  // namespace warpwright::device

@@ -1,0 +1,23 @@
+// Where a thread stands in a ring of stages.
+#pragma once
+
+#include "warpwright/isa/config.h"
+
+namespace warpwright::pipeline {
+
+/// The stage a thread uses next and the parity of the phase it waits for there. Producer and
+/// consumers of one ring each keep their own and advance it after every use.
+struct PipelineState {
+  int stage = 0;
+  int parity = 0;
+
+  WW_DEVICE
+  void advance(int stages) {
+    if (++stage == stages) {
+      stage = 0;
+      parity ^= 1;
+    }
+  }
+};
+
+}  // namespace warpwright::pipeline

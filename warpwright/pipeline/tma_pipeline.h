@@ -1,0 +1,185 @@
+// The ring of operand tiles between the copy engine and the tensor core.
+//
+// Declared by who takes part, everything else follows:
+//   full[s]   1 arrival (the CTA's producer thread, which also expects the bytes of A and B; the
+//             copies that bring them may be issued by any CTA of the row and column)
+//   empty[s]  one arrival from every consumer warp of every CTA that reads what this CTA's producer
+//             writes: the CTAs of its cluster column (they share its A) and row (they share its B),
+//             (cm + cn - 1) x consumer warps
+// In each consumer warp lane r signals the CTA of rank r, so a release costs one instruction.
+//
+// All scopes are CTA, also for signals across the cluster: what travels over `full` are bytes of
+// copies, whose completion is released to the cluster by the copy engine, and what travels over
+// `empty` is the end of reads by the tensor core, which wgmma_wait has already established. No
+// generic write is handed on, and a cluster-scope release costs a memory barrier (5 times the time
+// of the whole main loop, measured on an H200).
+#pragma once
+
+#include "warpwright/atom/cluster.h"
+#include "warpwright/isa/barrier.h"
+#include "warpwright/isa/mbarrier.h"
+#include "warpwright/isa/thread.h"
+#include "warpwright/pipeline/declaration.h"
+#include "warpwright/pipeline/pipeline_state.h"
+
+namespace warpwright::pipeline {
+
+/// What a TMA pipeline is made of.
+struct TmaPipelineShape {
+  int stages = 0;
+  int consumer_warps = 0;  ///< of one CTA
+  int stage_bytes = 0;     ///< of A and B together, arriving in one CTA's stage
+};
+
+/// Arrivals a phase on an empty barrier.
+constexpr int empty_arrivals(const TmaPipelineShape& shape, atom::ClusterShape cluster) {
+  return (cluster.m + cluster.n - 1) * shape.consumer_warps;
+}
+
+/// The CTAs whose empty barriers a consumer of CTA `rank` signals: those whose producers write into
+/// its stages. The relation is symmetric, so it is also the set of those that signal `rank`.
+constexpr std::uint16_t released_ctas(atom::ClusterShape cluster, int rank) {
+  return atom::masks(cluster, rank, false).commit;
+}
+
+/// Does `lane` of a consumer warp of CTA `rank` signal CTA number `lane`?
+constexpr bool lane_signals(atom::ClusterShape cluster, int rank, int lane) {
+  return lane < 16 && ((released_ctas(cluster, rank) >> lane) & 1) != 0;
+}
+
+/// The declaration's own consistency: as many lanes signal a CTA as its barrier expects.
+constexpr bool counts_match(const TmaPipelineShape& shape, atom::ClusterShape cluster) {
+  for (int to = 0; to < atom::cluster_size(cluster); ++to) {
+    int arrivals = 0;
+    for (int from = 0; from < atom::cluster_size(cluster); ++from) {
+      if (lane_signals(cluster, from, to)) arrivals += shape.consumer_warps;
+    }
+    if (arrivals != empty_arrivals(shape, cluster)) return false;
+  }
+  return true;
+}
+
+/// The barriers of the pipeline as rows of the table that `explain` prints.
+constexpr BarrierRow full_row(const TmaPipelineShape& shape) {
+  return {"full",
+          shape.stages,
+          1,
+          shape.stage_bytes,
+          "producer (expects the bytes of A and B)",
+          "consumer warps",
+          0};
+}
+constexpr BarrierRow empty_row(const TmaPipelineShape& shape, atom::ClusterShape cluster) {
+  return {"empty",
+          shape.stages,
+          empty_arrivals(shape, cluster),
+          0,
+          "one lane of each consumer warp of the CTAs in its cluster row and column",
+          "producer",
+          1};
+}
+
+/// Bytes of shared memory that the barriers of a pipeline take.
+constexpr int barrier_bytes(int stages) {
+  return 2 * stages * 8;
+}
+
+/// The pipeline as one thread uses it. `Shape` is a type with a static constexpr TmaPipelineShape
+/// named `value`. `barriers` is 8-byte aligned shared memory of `barrier_bytes(stages)` bytes.
+template <class Shape>
+class TmaPipeline {
+ public:
+  static constexpr TmaPipelineShape shape = Shape::value;
+  static_assert(shape.stages >= 1 && shape.consumer_warps >= 1);
+  static_assert(shape.stage_bytes > 0 && shape.stage_bytes < (1 << 20),
+                "an mbarrier counts at most 2^20 - 1 transaction bytes");
+
+  WW_DEVICE
+  TmaPipeline(isa::SharedAddress barriers, atom::ClusterShape cluster, int rank)
+      : barriers_(barriers), cluster_(cluster) {
+    // Whom this lane signals is settled once: a release in the main loop is then one predicated
+    // instruction.
+    const int lane = isa::lane_index();
+    signals_ = lane_signals(cluster, rank, lane);
+    signalled_ = signals_ ? isa::map_rank(empty(0), lane) : 0;
+  }
+
+  /// Initialises the barriers. One thread of the CTA calls it; then `isa::fence_mbarrier_init` and
+  /// the cluster barrier (or a CTA barrier without clusters) publish them.
+  WW_DEVICE
+  void initialise() const {
+    constexpr TmaPipelineShape declared = Shape::value;
+    const int releases = empty_arrivals(declared, cluster_);
+    for (int s = 0; s < declared.stages; ++s) {
+      isa::mbarrier_init(full(s), 1, {"full", s}, "the producer of this CTA");
+      isa::mbarrier_init(empty(s), releases, {"empty", s},
+                         "each consumer warp of the CTAs in the same cluster row or column");
+    }
+  }
+
+  // --- producer: one thread a CTA ---------------------------------------------------------------
+  /// Waits until all readers have released the stage, then expects its bytes. Returns the barrier
+  /// that the copies of this stage must signal.
+  WW_DEVICE
+  isa::SharedAddress acquire(const PipelineState& state, isa::Site site = isa::Site::here()) const {
+    isa::mbarrier_wait<isa::Scope::cta>(empty(state.stage), state.parity ^ 1,
+                                        {"empty", state.stage}, site);
+    isa::mbarrier_arrive_expect(full(state.stage), shape.stage_bytes, site);
+    return full(state.stage);
+  }
+
+  /// Waits until every stage is released, so that no peer signals this CTA after its end. `state`
+  /// is where the next tile would have gone.
+  WW_DEVICE
+  void drain(PipelineState state, isa::Site site = isa::Site::here()) const {
+    for (int s = 0; s < shape.stages; ++s) {
+      isa::mbarrier_wait<isa::Scope::cta>(empty(state.stage), state.parity ^ 1,
+                                          {"empty", state.stage}, site);
+      state.advance(shape.stages);
+    }
+  }
+
+  // --- consumer: all threads of the consumer warps ----------------------------------------------
+  /// Asks without commitment whether the stage has landed; the token goes to `wait`.
+  WW_DEVICE
+  bool try_wait(const PipelineState& state, isa::Site site = isa::Site::here()) const {
+    return isa::mbarrier_try_wait<isa::Scope::cta>(full(state.stage), state.parity, site);
+  }
+
+  /// Waits until the stage has landed, unless `token` says that it has.
+  WW_DEVICE
+  void wait(const PipelineState& state, bool token = false,
+            isa::Site site = isa::Site::here()) const {
+    if (!token) {
+      isa::mbarrier_wait<isa::Scope::cta>(full(state.stage), state.parity, {"full", state.stage},
+                                          site);
+    }
+  }
+
+  /// Tells every CTA that writes into this stage that this warp has read it. All lanes call it,
+  /// after the wait that covers the warp's reads.
+  WW_DEVICE
+  void release(const PipelineState& state, isa::Site site = isa::Site::here()) const {
+    if (signals_) {
+      isa::mbarrier_arrive<isa::Scope::cta>(
+          signalled_ + static_cast<isa::SharedAddress>(state.stage) * 8, site);
+    }
+  }
+
+ private:
+  WW_DEVICE
+  isa::SharedAddress full(int stage) const {
+    return barriers_ + static_cast<isa::SharedAddress>(stage) * 8;
+  }
+  WW_DEVICE
+  isa::SharedAddress empty(int stage) const {
+    return barriers_ + static_cast<isa::SharedAddress>(shape.stages + stage) * 8;
+  }
+
+  isa::SharedAddress barriers_;
+  atom::ClusterShape cluster_;
+  bool signals_ = false;              // does this lane signal a CTA on release?
+  isa::SharedAddress signalled_ = 0;  // that CTA's empty[0]
+};
+
+}  // namespace warpwright::pipeline

@@ -1,0 +1,49 @@
+#include "warpwright/plan/device_facts.h"
+
+namespace warpwright {
+
+DeviceFacts model_facts(int sms) {
+  DeviceFacts f;
+  f.name = "model";
+  f.architecture = 90;
+  f.sms = sms;
+  f.shared_bytes_per_cta = 227 * 1024;
+  f.is_model = true;
+  return f;
+}
+
+std::optional<DeviceFacts> known_facts(std::string_view name) {
+  DeviceFacts f;
+  f.shared_bytes_per_cta = 227 * 1024;
+  if (name == "h200") {
+    f.name = "h200";
+    f.architecture = 90;
+    f.sms = 132;
+    f.l2_bytes = std::int64_t{60} << 20;
+    f.memory_bytes = std::int64_t{141} * 1000 * 1000 * 1000;
+    f.clock_hz = 1.98e9;
+    f.memory_bytes_per_second = 4.4e12;  // read, measured on an H200
+    f.flops_16bit = 989e12;              // the data sheet's dense rate
+    return f;
+  }
+  if (name == "b200") {
+    f.name = "b200";
+    f.architecture = 100;
+    f.sms = 148;
+    f.l2_bytes = std::int64_t{126} << 20;
+    f.memory_bytes = std::int64_t{180} * 1000 * 1000 * 1000;
+    f.clock_hz = 1.965e9;
+    f.memory_bytes_per_second = 7.7e12;  // the data sheet's
+    f.flops_16bit = 2250e12;             // the data sheet's dense rate
+    return f;
+  }
+  return std::nullopt;
+}
+
+void estimate_roofs(DeviceFacts& f) {
+  // Operations of one SM in one clock: 64 x 256 x 16 x 2 in 128 clocks on Hopper, twice that later.
+  const double per_clock = f.architecture >= 100 ? 8192 : 4096;
+  if (f.flops_16bit == 0) f.flops_16bit = per_clock * f.sms * f.clock_hz;
+}
+
+}  // namespace warpwright

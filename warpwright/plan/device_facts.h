@@ -1,0 +1,34 @@
+// What planning needs to know about a device, as a value: of the one at hand, or of one elsewhere.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace warpwright {
+
+/// Facts of one device. Rates are the roofs a kernel is held against, so measured ones where known.
+struct DeviceFacts {
+  std::string name;
+  int architecture = 90;  ///< compute capability x 10: 90 Hopper, 100 Blackwell
+  int sms = 0;
+  std::int64_t shared_bytes_per_cta = 0;
+  std::int64_t l2_bytes = 0;
+  std::int64_t memory_bytes = 0;
+  double clock_hz = 0;
+  double memory_bytes_per_second = 0;
+  double flops_16bit = 0;  ///< tensor-core floating-point operations a second, bf16 or fp16
+  bool is_model = false;
+};
+
+/// The machine model as a device: Hopper's rules on a few SMs, no rates.
+DeviceFacts model_facts(int sms = 8);
+
+/// Facts of a device by its name, "h200" or "b200", without having one.
+std::optional<DeviceFacts> known_facts(std::string_view name);
+
+/// Roofs for a device of this architecture, SM count and clock whose rates nobody measured.
+void estimate_roofs(DeviceFacts& facts);
+
+}  // namespace warpwright

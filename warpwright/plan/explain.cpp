@@ -1,0 +1,172 @@
+// A plan in words and tables.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "warpwright/plan/plan.h"
+
+namespace warpwright {
+namespace {
+
+using kernel::GemmConfig;
+
+template <class... Args>
+std::string format(const char* pattern, Args... args) {
+  const int n = std::snprintf(nullptr, 0, pattern, args...);  // NOLINT
+  std::string text(static_cast<std::size_t>(n), '\0');
+  std::snprintf(text.data(), text.size() + 1, pattern, args...);  // NOLINT
+  return text;
+}
+
+std::string seconds(double s) {
+  if (s >= 1e-3) return format("%.2f ms", s * 1e3);
+  return format("%.2f us", s * 1e6);
+}
+
+const char* path_text(EpiloguePath path, bool store) {
+  switch (path) {
+    case EpiloguePath::copy_engine:
+      return store ? "TMA store from shared memory" : "TMA load into shared memory";
+    case EpiloguePath::elements:
+      return store
+                 ? "predicated stores from shared memory (rows are no multiple of 16 bytes apart, "
+                   "or the base is not one)"
+                 : "predicated loads (rows are no multiple of 16 bytes apart, or the base is not "
+                   "one)";
+    case EpiloguePath::none:
+      break;
+  }
+  return "not read (beta is 0)";
+}
+
+}  // namespace
+
+std::int64_t Plan::tiles() const {
+  const std::int64_t tm = (problem.m + config.tile_m - 1) / config.tile_m;
+  const std::int64_t tn = (problem.n + config.tile_n - 1) / config.tile_n;
+  return tm * tn;
+}
+
+double Plan::waves() const {
+  if (ctas == 0) return 0;
+  return static_cast<double>(tile::tile_count(raster)) * atom::cluster_size(cluster) / ctas;
+}
+
+double Plan::compute_seconds() const {
+  if (device.flops_16bit == 0) return 0;
+  return 2.0 * static_cast<double>(problem.m) * static_cast<double>(problem.n) *
+         static_cast<double>(problem.k) / device.flops_16bit;
+}
+
+double Plan::memory_seconds() const {
+  if (device.memory_bytes_per_second == 0) return 0;
+  const double m = static_cast<double>(problem.m);
+  const double n = static_cast<double>(problem.n);
+  const double k = static_cast<double>(problem.k);
+  const double in = (m + n) * k * kernel::operand_bytes(config);
+  const double out = m * n * kernel::result_bytes(config) * (problem.reads_c ? 2 : 1);
+  return (in + out) / device.memory_bytes_per_second;
+}
+
+Bound Plan::bound() const {
+  return compute_seconds() >= memory_seconds() ? Bound::tensor_cores : Bound::memory;
+}
+
+std::string Plan::name() const {
+  return format("%s_%s_%dx%dx%d_s%d_c%dx%d", std::string(numeric::name(config.operand)).c_str(),
+                std::string(numeric::name(config.result)).c_str(), config.tile_m, config.tile_n,
+                config.tile_k, config.stages, cluster.m, cluster.n);
+}
+
+std::vector<pipeline::BarrierRow> Plan::barriers() const {
+  const pipeline::TmaPipelineShape shape = kernel::mainloop_shape(config);
+  std::vector<pipeline::BarrierRow> rows = {pipeline::full_row(shape),
+                                            pipeline::empty_row(shape, cluster)};
+  rows.push_back({"c_full", config.consumer_warpgroups * kernel::epilogue_buffers, 1,
+                  kernel::epilogue_buffer_bytes, "leader of the consumer warpgroup (with beta)",
+                  "the consumer warpgroup", 0});
+  return rows;
+}
+
+std::string Plan::explain() const {
+  const GemmConfig& c = config;
+  const kernel::SmemMap map = kernel::smem_map(c);
+  std::string out;
+  out += format("problem    D[%lld,%lld] = alpha * A[%lld,%lld] * B[%lld,%lld]^T%s, %s -> %s\n",
+                static_cast<long long>(problem.m), static_cast<long long>(problem.n),
+                static_cast<long long>(problem.m), static_cast<long long>(problem.k),
+                static_cast<long long>(problem.n), static_cast<long long>(problem.k),
+                problem.reads_c ? " + beta * C" : "", std::string(numeric::name(problem.a)).c_str(),
+                std::string(numeric::name(problem.d)).c_str());
+  out += format("device     %s, sm_%d, %d SMs\n", device.name.c_str(), device.architecture,
+                device.sms);
+  out += format("kernel     hopper_gemm, %s: warp-specialised, persistent, cooperative\n",
+                name().c_str());
+  out += format(
+      "tile       %d x %d x %d, wgmma m64n%dk%d, %d consumer warpgroups of 64 rows each\n",
+      c.tile_m, c.tile_n, c.tile_k, c.tile_n, atom::wgmma_k(c.operand), c.consumer_warpgroups);
+  out += format("cluster    %d x %d", cluster.m, cluster.n);
+  if (cluster.n > 1) {
+    out += format(", A multicast to %d CTAs in slices of %d rows", cluster.n, c.tile_m / cluster.n);
+  }
+  if (cluster.m > 1) {
+    out += format(", B multicast to %d CTAs in slices of %d rows", cluster.m, c.tile_n / cluster.m);
+  }
+  out += "\n";
+  const auto shape = kernel::mainloop_shape(c);
+  out += format("stages     %d of %d bytes (A %d, B %d)\n", c.stages, shape.stage_bytes,
+                atom::tile_bytes(kernel::tile_a(c)), atom::tile_bytes(kernel::tile_b(c)));
+  out += format("D          %s\n", path_text(d_path, true));
+  out += format("C          %s\n", path_text(c_path, false));
+
+  out += format("\nshared memory  %d of %d bytes\n", map.bytes, kernel::max_smem_bytes);
+  struct Region {
+    const char* what;
+    int begin;
+    int end;
+  };
+  for (const Region& r : {Region{"A stages", map.a, map.b}, Region{"B stages", map.b, map.epilogue},
+                          Region{"epilogue buffers", map.epilogue, map.barriers},
+                          Region{"barriers", map.barriers, map.bytes}}) {
+    out += format("  %6d .. %6d  %-17s %6d bytes\n", r.begin, r.end - 1, r.what, r.end - r.begin);
+  }
+
+  out += "\nrole         warps   registers  does\n";
+  out += format("producer     0       %3d        one lane issues the TMA loads of A and B\n",
+                c.producer_registers);
+  out +=
+      format("idle         1-3     %3d        gave their registers away\n", c.producer_registers);
+  for (int w = 0; w < c.consumer_warpgroups; ++w) {
+    out += format("consumer %d   %d-%d    %3d        wgmma on rows %d-%d, then the epilogue\n", w,
+                  4 + 4 * w, 7 + 4 * w, c.consumer_registers, 64 * w, 64 * w + 63);
+  }
+
+  out += "\nbarrier  copies  arrivals  bytes   waits -> arrives\n";
+  for (const pipeline::BarrierRow& r : barriers()) {
+    out += format("%-7s  %6d  %8d  %6d  %s -> %s\n", r.name, r.copies, r.arrivals,
+                  r.transaction_bytes, r.waiters, r.arrivers);
+  }
+
+  out += format("\ntiles      %lld, in %d cluster tiles of %d CTAs, bands of %d\n",
+                static_cast<long long>(tiles()), tile::tile_count(raster),
+                atom::cluster_size(cluster), raster.band);
+  out += format(
+      "grid       %d persistent CTAs, %.2f waves%s\n", ctas, waves(),
+      waves() > 0
+          ? format(" (%.0f%% of the last full)",
+                   100 * (waves() - std::floor(waves()) > 0 ? waves() - std::floor(waves()) : 1.0))
+                .c_str()
+          : "");
+  if (device.flops_16bit > 0 && device.memory_bytes_per_second > 0) {
+    out += format("bound      %s: tensor cores %s at %.0f TFLOP/s, HBM %s at %.1f TB/s\n",
+                  bound() == Bound::tensor_cores ? "tensor cores" : "HBM",
+                  seconds(compute_seconds()).c_str(), device.flops_16bit / 1e12,
+                  seconds(memory_seconds()).c_str(), device.memory_bytes_per_second / 1e12);
+  } else {
+    out += "bound      none: the model has no rates (see --as h200)\n";
+  }
+  out += format("workspace  %lld bytes\n", static_cast<long long>(workspace_bytes));
+  return out;
+}
+
+}  // namespace warpwright

@@ -1,0 +1,110 @@
+// Ask first: a problem and the facts of a device give a Plan, or a refusal that says what would be
+// legal.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "warpwright/atom/cluster.h"
+#include "warpwright/kernel/gemm_config.h"
+#include "warpwright/pipeline/declaration.h"
+#include "warpwright/plan/device_facts.h"
+#include "warpwright/plan/problem.h"
+#include "warpwright/tile/raster.h"
+
+namespace warpwright {
+
+/// What a plan is made for: extents, types and strides, no addresses.
+struct GemmProblem {
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  std::int64_t batch = 1;
+  DType a = DType::bf16;
+  DType b = DType::bf16;
+  DType d = DType::bf16;
+  DType c = DType::bf16;  ///< only with `reads_c`
+  bool reads_c = false;   ///< beta is not 0
+  bool reads_ab = true;   ///< alpha and k are not 0
+  /// Strides in elements (see MatrixView).
+  std::int64_t a_row_stride = 0;
+  std::int64_t b_row_stride = 0;
+  std::int64_t c_row_stride = 0;
+  std::int64_t d_row_stride = 0;
+  std::int64_t a_column_stride = 1;
+  std::int64_t b_column_stride = 1;
+  std::int64_t c_column_stride = 1;
+  std::int64_t d_column_stride = 1;
+  /// Bytes that divide the addresses of C and D, as far as known (at most 16 is of interest).
+  int c_alignment = 16;
+  int d_alignment = 16;
+};
+
+/// The problem of a packed m x n x k product.
+GemmProblem packed_problem(std::int64_t m, std::int64_t n, std::int64_t k, DType operand,
+                           DType result, bool reads_c = false);
+
+/// The problem that `operands` pose; refuses what no plan could serve (shapes that do not agree, a
+/// null or misaligned pointer, a NaN scalar, a D that overlaps an input).
+Result<GemmProblem> describe(const GemmOperands& operands);
+
+/// What the caller fixes instead of leaving it to the plan.
+struct PlanChoices {
+  std::optional<atom::ClusterShape> cluster;
+  std::optional<int> tile_n;
+};
+
+/// How D leaves and C enters the kernel.
+enum class EpiloguePath : std::uint8_t { none, copy_engine, elements };
+
+/// Which roof bounds a plan.
+enum class Bound : std::uint8_t { tensor_cores, memory };
+
+/// A decision to run one kernel in one way: an immutable value without pointers. Copy it, keep it,
+/// use it from any thread.
+struct Plan {
+  GemmProblem problem;
+  DeviceFacts device;
+  kernel::GemmConfig config;
+  atom::ClusterShape cluster;
+  tile::Raster raster;
+  int ctas = 0;  ///< of the persistent grid; 0 when there is nothing to do
+  EpiloguePath d_path = EpiloguePath::copy_engine;
+  EpiloguePath c_path = EpiloguePath::none;
+  std::int64_t workspace_bytes = 0;
+
+  /// CTA tiles of the output.
+  [[nodiscard]] std::int64_t tiles() const;
+  /// Rounds in which the grid takes its tiles.
+  [[nodiscard]] double waves() const;
+  /// Seconds the roofs allow (0 on the model, which has none).
+  [[nodiscard]] double compute_seconds() const;
+  [[nodiscard]] double memory_seconds() const;
+  [[nodiscard]] Bound bound() const;
+  /// "bf16_bf16_128x256x64_s4_c2x1": the configuration in one word.
+  [[nodiscard]] std::string name() const;
+  /// Every kind of barrier of the kernel.
+  [[nodiscard]] std::vector<pipeline::BarrierRow> barriers() const;
+  /// The whole plan for a reader: tile, cluster, stages, shared-memory map, roles and barriers,
+  /// waves and the bound.
+  [[nodiscard]] std::string explain() const;
+};
+
+/// The configurations that kernels exist for.
+const std::vector<kernel::GemmConfig>& gemm_configs();
+
+/// A plan for `problem` on a device, or the reason why there is none. Takes no device and touches
+/// none; the same arguments give the same plan.
+Result<Plan> plan(const GemmProblem& problem, const DeviceFacts& device,
+                  const PlanChoices& choices = {});
+
+/// `describe`, then `plan`.
+Result<Plan> plan(const GemmOperands& operands, const DeviceFacts& device,
+                  const PlanChoices& choices = {});
+
+/// Why `operands` cannot be given to a launch of `plan`, or nothing.
+std::optional<Refusal> mismatch(const Plan& plan, const GemmOperands& operands);
+
+}  // namespace warpwright

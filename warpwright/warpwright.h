@@ -1,0 +1,34 @@
+// The C++ API of Warpwright.
+//
+//   using namespace warpwright;
+//   GemmOperands operands{.a = matrix(a, DType::bf16, m, k), .b = matrix(b, DType::bf16, n, k),
+//                         .d = matrix(d, DType::bf16, m, n)};
+//   auto facts = device::cuda_device(0);
+//   auto p = plan(operands, *facts);
+//   if (!p) { std::puts(p.reason().c_str()); return; }
+//   if (auto refused = launch(*p, operands, nullptr, 0, stream))
+//   std::puts(refused->reason.c_str());
+#pragma once
+
+#include "warpwright/device/cuda.h"
+#include "warpwright/device/model.h"
+#include "warpwright/plan/plan.h"
+
+namespace warpwright {
+
+/// Runs `plan` where it was made for. On a CUDA device: starts it on `stream` (a cudaStream_t) and
+/// returns at once (see device::launch_on_cuda). On the model: runs it to its end with all checks;
+/// a finding comes back as a refusal with the report's text. Operands live where the device can
+/// read them: device memory, or host memory for the model.
+inline std::optional<Refusal> launch(const Plan& plan, const GemmOperands& operands,
+                                     void* workspace, std::int64_t workspace_bytes, void* stream) {
+  if (!plan.device.is_model) {
+    return device::launch_on_cuda(plan, operands, workspace, workspace_bytes, stream);
+  }
+  const auto report = device::launch_on_model(plan, operands);
+  if (!report) return Refusal{report.reason()};
+  if (!report->clean()) return Refusal{"the model found faults:\n" + report->text()};
+  return std::nullopt;
+}
+
+}  // namespace warpwright
