@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "warpwright/layout/layout.h"
+
+/// Expressions over layouts, as typed on a command line:
+/// `coalesce(composition((8,16):(16,1), 4:2))`.
+namespace warpwright::layout {
+
+/// A tree of integers that stands without a stride. As a layout it is compact; in the place of a
+/// tiler it cuts mode by mode; in the place of a coordinate it is one.
+struct Shape {
+  Tuple tuple;
+};
+
+/// What an expression may yield. std::int64_t is the answer of size() and its like.
+using Value = std::variant<Layout, ComposedLayout, CoordinateTensor, Tuple, std::int64_t, Shape,
+                           Tiler, Swizzle>;
+
+/// Evaluates an expression. Throws Error with a sentence for a text that is not understood and for
+/// an operation that the algebra refuses.
+Value evaluate(std::string_view expression);
+
+/// The value as CuTe prints it, without underscores.
+std::string to_text(const Value& value);
+
+/// The index table of a layout: a grid for two modes, else one line `coordinate -> offset` each.
+/// Empty for a value that is not a layout.
+std::string to_table(const Value& value);
+
+/// The functions an expression may call, one `name(arguments)` a line.
+std::string expression_help();
+
+}  // namespace warpwright::layout
