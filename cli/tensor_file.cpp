@@ -1,0 +1,258 @@
+#include "cli/tensor_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <system_error>
+
+#include "cli/npy.h"
+#include "cli/safetensors.h"
+#include "warpwright/numeric/bulk.h"
+
+namespace warpwright::cli {
+namespace {
+
+constexpr std::string_view kSafetensors = ".safetensors";
+
+std::string reason(int error) {
+  return std::generic_category().message(error);
+}
+
+// The folder a file lies in, with its last slash; empty for the working folder.
+std::string folder_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string::npos ? std::string() : path.substr(0, slash + 1);
+}
+
+// A temporary file that disappears unless it was renamed to its final place.
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(const std::string& target)
+      : target_(target), name_(folder_of(target) + ".warpwright-XXXXXX") {
+    descriptor_ = ::mkstemp(name_.data());
+    if (descriptor_ < 0) {
+      throw InputError(target + " cannot be written: a file cannot be created in its folder (" +
+                       reason(errno) + ").");
+    }
+  }
+  ~TemporaryFile() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+    if (!name_.empty()) ::unlink(name_.c_str());
+  }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+
+  void write(std::span<const std::byte> bytes) {
+    while (!bytes.empty()) {
+      // Linux writes at most 2 GiB at once; smaller steps are as fast.
+      const std::size_t step = std::min<std::size_t>(bytes.size(), std::size_t{1} << 28);
+      const ssize_t done = ::write(descriptor_, bytes.data(), step);
+      if (done < 0) {
+        if (errno == EINTR) continue;
+        fail();
+      }
+      bytes = bytes.subspan(static_cast<std::size_t>(done));
+    }
+  }
+
+  void commit(mode_t mode) {
+    if (::fchmod(descriptor_, mode) != 0 || ::fsync(descriptor_) != 0) fail();
+    const int descriptor = descriptor_;
+    descriptor_ = -1;
+    if (::close(descriptor) != 0) fail();
+    if (::rename(name_.c_str(), target_.c_str()) != 0) fail();
+    name_.clear();
+  }
+
+ private:
+  [[noreturn]] void fail() const {
+    throw InputError(target_ + " cannot be written (" + reason(errno) +
+                     "); what was there before is unchanged.");
+  }
+
+  std::string target_;
+  std::string name_;
+  int descriptor_ = -1;
+};
+
+mode_t mode_of_new_files() {
+  const mode_t mask = ::umask(0);
+  ::umask(mask);
+  return 0666 & ~mask;
+}
+
+bool is_convertible(DType t) {
+  return t == DType::f32 || t == DType::f16 || t == DType::bf16 || t == DType::e4m3 ||
+         t == DType::e5m2;
+}
+
+}  // namespace
+
+std::int64_t HostTensor::elements() const {
+  std::int64_t count = 1;
+  for (const std::int64_t extent : shape) count *= extent;
+  return count;
+}
+
+TensorSpec parse_spec(const std::string& spec) {
+  const std::string marker = std::string(kSafetensors) + ":";
+  const std::size_t at = spec.rfind(marker);
+  if (at != std::string::npos) {
+    TensorSpec result{TensorSpec::Kind::safetensors, spec.substr(0, at + kSafetensors.size()),
+                      spec.substr(at + marker.size())};
+    if (result.tensor.empty()) {
+      throw InputError("\"" + spec + "\" lacks the tensor's name behind the colon: write " +
+                       result.path + ":NAME.");
+    }
+    return result;
+  }
+  if (spec.ends_with(kSafetensors)) {
+    throw InputError("\"" + spec + "\" names a file of many tensors, one must be chosen: write " +
+                     spec + ":NAME.");
+  }
+  if (spec.ends_with(".npy")) return {TensorSpec::Kind::npy, spec, ""};
+  throw InputError("\"" + spec +
+                   "\" is no tensor file that is understood: write PATH.npy or "
+                   "PATH.safetensors:NAME.");
+}
+
+HostTensor read_tensor(const std::string& spec) {
+  const TensorSpec where = parse_spec(spec);
+  if (where.kind == TensorSpec::Kind::npy) return read_npy(where.path);
+  return read_safetensors(where.path, where.tensor);
+}
+
+void write_tensor(const std::string& spec, const HostTensor& tensor) {
+  const TensorSpec where = parse_spec(spec);
+  bool is_legal = static_cast<int>(tensor.shape.size()) <= kMaxRank;
+  for (const std::int64_t extent : tensor.shape) is_legal = is_legal && extent >= 0;
+  if (!is_legal ||
+      bytes_of_shape(tensor.shape, tensor.dtype, tensor.bytes.size()) != tensor.bytes.size()) {
+    throw InputError("The tensor for \"" + spec + "\" holds " +
+                     std::to_string(tensor.bytes.size()) + " bytes, which is not what its shape " +
+                     shape_text(tensor.shape) + " of " + std::string(numeric::name(tensor.dtype)) +
+                     " takes.");
+  }
+  if (where.kind == TensorSpec::Kind::npy) {
+    write_npy(where.path, tensor);
+  } else {
+    write_safetensors(where.path, where.tensor, tensor);
+  }
+}
+
+HostTensor convert(const HostTensor& tensor, DType to) {
+  if (tensor.dtype == to) return tensor;
+  if (!is_convertible(tensor.dtype) || !is_convertible(to)) {
+    throw InputError("A tensor of " + std::string(numeric::name(tensor.dtype)) +
+                     " cannot be converted to " + std::string(numeric::name(to)) +
+                     ": conversions exist between f32, f16, bf16, e4m3 and e5m2.");
+  }
+  const auto from_size = static_cast<std::size_t>(numeric::bits(tensor.dtype) / 8);
+  const auto to_size = static_cast<std::size_t>(numeric::bits(to) / 8);
+  const std::size_t count = tensor.bytes.size() / from_size;
+  HostTensor result{to, tensor.shape, std::vector<std::byte>(count * to_size)};
+  // Every source fits a float exactly, so there is one rounding, the last.
+  std::array<float, 1024> values;
+  std::array<std::uint16_t, 1024> words;
+  std::array<std::uint8_t, 1024> codes;
+  for (std::size_t first = 0; first < count; first += values.size()) {
+    const std::size_t n = std::min(values.size(), count - first);
+    numeric::widen_from(tensor.bytes.data() + first * from_size, values.data(), n, tensor.dtype);
+    const void* source = values.data();
+    if (to_size == 2) {
+      numeric::narrow(values.data(), words.data(), n, to);
+      source = words.data();
+    } else if (to_size == 1) {
+      numeric::narrow(values.data(), codes.data(), n, to, numeric::Overflow::saturate);
+      source = codes.data();
+    }
+    std::memcpy(result.bytes.data() + first * to_size, source, n * to_size);
+  }
+  return result;
+}
+
+std::string shape_text(std::span<const std::int64_t> shape) {
+  if (shape.empty()) return "()";
+  std::string text;
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    if (i == 8) return text + "x...";
+    if (i > 0) text += 'x';
+    text += std::to_string(shape[i]);
+  }
+  return text;
+}
+
+std::uint64_t bytes_of_shape(std::span<const std::int64_t> shape, DType dtype,
+                             std::uint64_t limit) {
+  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return 0;
+  auto bytes = static_cast<std::uint64_t>(numeric::packed_bytes(dtype, 1));
+  for (const std::int64_t extent : shape) {
+    if (bytes > limit / static_cast<std::uint64_t>(extent)) return limit + 1;
+    bytes *= static_cast<std::uint64_t>(extent);
+  }
+  return bytes > limit ? limit + 1 : bytes;
+}
+
+void replace_file(const std::string& path, std::span<const std::span<const std::byte>> chunks) {
+  // A link is followed, so that the file it names is replaced and not the link.
+  std::string target = path;
+  struct stat facts {};
+  mode_t mode = mode_of_new_files();
+  if (::stat(path.c_str(), &facts) == 0) {
+    if (!S_ISREG(facts.st_mode)) {
+      throw InputError(path + " cannot be written: it exists and is not a regular file.");
+    }
+    mode = facts.st_mode & 07777;
+    if (char* resolved = ::realpath(path.c_str(), nullptr)) {
+      target = resolved;
+      std::free(resolved);
+    }
+  }
+  TemporaryFile file(target);
+  for (const std::span<const std::byte> chunk : chunks) file.write(chunk);
+  file.commit(mode);
+}
+
+InputFile::InputFile(const std::string& path) : path_(path) {
+  // Without O_NONBLOCK, opening a pipe would wait for its writer before it can be refused.
+  descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor_ < 0) throw InputError(path + " cannot be read (" + reason(errno) + ").");
+  struct stat facts {};
+  if (::fstat(descriptor_, &facts) != 0 || !S_ISREG(facts.st_mode)) {
+    ::close(descriptor_);
+    throw InputError(path + " cannot be read: it is not a regular file.");
+  }
+  size_ = static_cast<std::uint64_t>(facts.st_size);
+}
+
+InputFile::~InputFile() {
+  ::close(descriptor_);
+}
+
+std::vector<std::byte> InputFile::read(std::uint64_t offset, std::uint64_t count) const {
+  if (offset > size_ || count > size_ - offset) {
+    throw InputError(path_ + " is cut short: it has " + std::to_string(size_) + " bytes.");
+  }
+  std::vector<std::byte> bytes(count);
+  std::uint64_t done = 0;
+  while (done < count) {
+    const std::size_t step = std::min<std::uint64_t>(count - done, std::uint64_t{1} << 28);
+    const ssize_t got =
+        ::pread(descriptor_, bytes.data() + done, step, static_cast<off_t>(offset + done));
+    if (got < 0) {
+      if (errno == EINTR) continue;
+      throw InputError(path_ + " cannot be read (" + reason(errno) + ").");
+    }
+    if (got == 0) throw InputError(path_ + " became shorter while it was read.");
+    done += static_cast<std::uint64_t>(got);
+  }
+  return bytes;
+}
+
+}  // namespace warpwright::cli

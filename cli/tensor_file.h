@@ -1,0 +1,92 @@
+#pragma once
+
+/// Tensors in files: what the command line reads its operands from and writes its results to.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "warpwright/numeric/types.h"
+
+namespace warpwright::cli {
+
+/// What the user gave cannot be used. `what()` is one sentence that names the file or tensor, the
+/// rule that is broken and the nearest legal value.
+class InputError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// A dense tensor in host memory: row-major elements of `dtype`, without gaps.
+struct HostTensor {
+  DType dtype = DType::f32;
+  std::vector<std::int64_t> shape;
+  std::vector<std::byte> bytes;
+
+  /// The number of elements: 1 for a scalar (an empty shape).
+  std::int64_t elements() const;
+};
+
+/// The largest number of dimensions that a tensor file may have.
+inline constexpr int kMaxRank = 32;
+
+/// Where a tensor lies: a .npy file, or one tensor of a .safetensors file.
+struct TensorSpec {
+  enum class Kind : std::uint8_t { npy, safetensors };
+  Kind kind = Kind::npy;
+  std::string path;
+  std::string tensor;  ///< the tensor's name; empty for .npy
+};
+
+/// Splits "path.npy" or "path.safetensors:name". The name starts behind the last ".safetensors:",
+/// hence a path may hold colons and a name may hold dots and colons. Throws InputError.
+TensorSpec parse_spec(const std::string& spec);
+
+/// Reads the tensor that `spec` names. Throws InputError.
+HostTensor read_tensor(const std::string& spec);
+
+/// Writes a tensor to where `spec` says, atomically: the file is complete and new, or it is as it
+/// was. A .safetensors file that exists keeps its other tensors and its metadata. Throws
+/// InputError.
+void write_tensor(const std::string& spec, const HostTensor& tensor);
+
+/// The tensor in another element type, each element rounded once to nearest even. What lies beyond
+/// the largest f16 or bf16 becomes infinite; beyond the largest fp8 it saturates, as `cvt` does.
+/// Between f32, f16, bf16, e4m3 and e5m2. Throws InputError for other types.
+HostTensor convert(const HostTensor& tensor, DType to);
+
+/// "3x4" for people; a scalar's shape is "()".
+std::string shape_text(std::span<const std::int64_t> shape);
+
+/// The bytes of a tensor of this shape, `limit` + 1 when they are more than `limit` (or would not
+/// fit 64 bits). The dimensions must not be negative.
+std::uint64_t bytes_of_shape(std::span<const std::int64_t> shape, DType dtype, std::uint64_t limit);
+
+/// Replaces a file's content by `chunks` in one step: a temporary file in the same folder is
+/// written, synced and renamed over it. On failure nothing is left behind. Throws InputError.
+void replace_file(const std::string& path, std::span<const std::span<const std::byte>> chunks);
+
+/// A regular file opened for reading at given offsets, its size known. Throws InputError.
+class InputFile {
+ public:
+  explicit InputFile(const std::string& path);
+  ~InputFile();
+  InputFile(const InputFile&) = delete;
+  InputFile& operator=(const InputFile&) = delete;
+
+  std::uint64_t size() const { return size_; }
+  const std::string& path() const { return path_; }
+  /// Reads exactly `count` bytes from `offset`, all of which must lie within size().
+  std::vector<std::byte> read(std::uint64_t offset, std::uint64_t count) const;
+
+ private:
+  std::string path_;
+  std::uint64_t size_ = 0;
+  int descriptor_ = -1;
+};
+
+}  // namespace warpwright::cli

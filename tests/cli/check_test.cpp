@@ -1,0 +1,343 @@
+#include "cli/check.h"
+
+#include <gtest/gtest.h>
+
+#include <cfloat>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "warpwright/numeric/float_format.h"
+
+namespace warpwright::cli {
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+// A matrix of a type that remembers its codes.
+struct Matrix {
+  DType dtype;
+  std::int64_t rows, columns;
+  std::vector<std::byte> bytes;
+
+  Matrix(DType t, std::int64_t m, std::int64_t n) : dtype(t), rows(m), columns(n) {
+    bytes.resize(static_cast<std::size_t>(m * n * size()));
+  }
+  std::int64_t size() const { return numeric::bits(dtype) / 8; }
+  void set_code(std::int64_t i, std::int64_t j, std::uint64_t code) {
+    std::memcpy(bytes.data() + (i * columns + j) * size(), &code, static_cast<std::size_t>(size()));
+  }
+  void set(std::int64_t i, std::int64_t j, double x) {
+    set_code(i, j, numeric::from_double(dtype, x));
+  }
+  std::uint64_t code(std::int64_t i, std::int64_t j) const {
+    std::uint64_t c = 0;
+    std::memcpy(&c, bytes.data() + (i * columns + j) * size(), static_cast<std::size_t>(size()));
+    return c;
+  }
+  double at(std::int64_t i, std::int64_t j) const { return numeric::to_double(dtype, code(i, j)); }
+  void fill(unsigned seed) {
+    std::mt19937 random(seed);
+    std::normal_distribution<double> normal;
+    for (std::int64_t i = 0; i < rows; ++i) {
+      for (std::int64_t j = 0; j < columns; ++j) set(i, j, normal(random));
+    }
+  }
+  Matrix transpose() const {
+    Matrix t(dtype, columns, rows);
+    for (std::int64_t i = 0; i < rows; ++i) {
+      for (std::int64_t j = 0; j < columns; ++j) t.set_code(j, i, code(i, j));
+    }
+    return t;
+  }
+  MatrixCodes codes() const { return {dtype, bytes.data()}; }
+};
+
+GemmCheck problem_of(const Matrix& a, const Matrix& b, const Matrix& d) {
+  GemmCheck p;
+  p.m = a.rows;
+  p.n = b.rows;
+  p.k = a.columns;
+  p.a = a.codes();
+  p.b = b.codes();
+  p.d = d.codes();
+  return p;
+}
+
+// What a correct kernel gives: fp32 accumulation in k order, one rounding at the end.
+Matrix gemm(const Matrix& a, const Matrix& b, DType dtype, float alpha = 1, float beta = 0,
+            const Matrix* c = nullptr) {
+  Matrix d(dtype, a.rows, b.rows);
+  for (std::int64_t i = 0; i < a.rows; ++i) {
+    for (std::int64_t j = 0; j < b.rows; ++j) {
+      float sum = 0;
+      for (std::int64_t k = 0; k < a.columns; ++k) {
+        sum += static_cast<float>(a.at(i, k)) * static_cast<float>(b.at(j, k));
+      }
+      sum *= alpha;
+      if (c != nullptr) sum += beta * static_cast<float>(c->at(i, j));
+      const auto overflow =
+          numeric::bits(dtype) == 8 ? numeric::Overflow::saturate : numeric::Overflow::special;
+      d.set_code(i, j,
+                 numeric::from_double(dtype, static_cast<double>(sum),
+                                      numeric::Rounding::nearest_even, overflow));
+    }
+  }
+  return d;
+}
+
+TEST(Check, ACorrectResultPassesInEveryType) {
+  for (const DType in : {DType::f32, DType::f16, DType::bf16, DType::e4m3, DType::e5m2}) {
+    for (const DType out : {DType::f32, DType::f16, DType::bf16, DType::e4m3, DType::e5m2}) {
+      Matrix a(in, 37, 70);
+      Matrix b(in, 29, 70);
+      a.fill(1);
+      b.fill(2);
+      const CheckResult result = check_gemm(problem_of(a, b, gemm(a, b, out)));
+      EXPECT_TRUE(result.passed) << numeric::name(in) << " " << describe(result);
+      EXPECT_EQ(result.elements, 37 * 29);
+      EXPECT_LE(result.worst_ratio, 1.0);
+    }
+  }
+}
+
+TEST(Check, AlphaBetaAndC) {
+  Matrix a(DType::bf16, 150, 300);
+  Matrix b(DType::bf16, 140, 300);
+  Matrix c(DType::f16, 150, 140);
+  a.fill(1);
+  b.fill(2);
+  c.fill(3);
+  const Matrix d = gemm(a, b, DType::bf16, -0.37f, 2.5f, &c);
+  GemmCheck p = problem_of(a, b, d);
+  p.alpha = static_cast<double>(-0.37f);
+  p.beta = 2.5;
+  p.c = c.codes();
+  EXPECT_TRUE(check_gemm(p).passed) << describe(check_gemm(p));
+  p.beta = 2.4;
+  EXPECT_FALSE(check_gemm(p).passed);
+  p.beta = 2.5;
+  p.alpha = 0.37;
+  EXPECT_FALSE(check_gemm(p).passed);
+}
+
+TEST(Check, TransposedOperands) {
+  Matrix a(DType::f16, 133, 61);
+  Matrix b(DType::bf16, 135, 61);
+  a.fill(1);
+  b.fill(2);
+  const Matrix d = gemm(a, b, DType::f16);
+  const Matrix at = a.transpose();
+  const Matrix bt = b.transpose();
+  const Matrix dt = d.transpose();
+  GemmCheck p = problem_of(a, b, d);
+  const CheckResult plain = check_gemm(p);
+  p.a = {DType::f16, at.bytes.data(), true};
+  p.b = {DType::bf16, bt.bytes.data(), true};
+  p.d = {DType::f16, dt.bytes.data(), true};
+  const CheckResult transposed = check_gemm(p);
+  EXPECT_TRUE(transposed.passed) << describe(transposed);
+  EXPECT_EQ(plain.worst_ratio, transposed.worst_ratio);
+  EXPECT_EQ(plain.worst_row, transposed.worst_row);
+}
+
+TEST(Check, OneWrongElementIsFoundWhereverItIs) {
+  Matrix a(DType::bf16, 200, 300);
+  Matrix b(DType::bf16, 260, 300);
+  a.fill(1);
+  b.fill(2);
+  const Matrix good = gemm(a, b, DType::bf16);
+  ASSERT_TRUE(check_gemm(problem_of(a, b, good)).passed);
+  for (const auto& [row, col] : std::vector<std::pair<int, int>>{
+           {0, 0}, {0, 259}, {199, 0}, {199, 259}, {127, 128}, {128, 127}, {63, 200}}) {
+    Matrix bad = good;
+    bad.set_code(row, col, bad.code(row, col) ^ 2);  // two ulps of bf16
+    const CheckResult result = check_gemm(problem_of(a, b, bad));
+    EXPECT_FALSE(result.passed);
+    EXPECT_EQ(result.failures, 1);
+    EXPECT_EQ(result.worst_row, row);
+    EXPECT_EQ(result.worst_col, col);
+    EXPECT_EQ(result.worst_got, bad.at(row, col));
+    EXPECT_GT(result.worst_error, result.worst_allowed);
+    const std::string where = "D[" + std::to_string(row) + ", " + std::to_string(col) + "]";
+    EXPECT_NE(describe(result).find(where), std::string::npos) << describe(result);
+    EXPECT_TRUE(describe(result).starts_with("1 of 52000 elements is wrong")) << describe(result);
+  }
+}
+
+TEST(Check, TheResultDoesNotDependOnTheThreads) {
+  Matrix a(DType::f16, 300, 600);
+  Matrix b(DType::f16, 290, 600);
+  a.fill(1);
+  b.fill(2);
+  Matrix d = gemm(a, b, DType::f32);
+  d.set(5, 140, d.at(5, 140) + 1);
+  d.set(150, 7, kNan);
+  d.set(150, 200, kNan);
+  GemmCheck p = problem_of(a, b, d);
+  double last = 0;
+  p.progress = [&](double share) {
+    EXPECT_GT(share, last);
+    last = share;
+  };
+  p.threads = 1;
+  const CheckResult one = check_gemm(p);
+  EXPECT_EQ(last, 1.0);
+  EXPECT_EQ(one.failures, 3);
+  EXPECT_EQ(one.worst_row, 150);
+  EXPECT_EQ(one.worst_col, 7) << "of two equally bad ones the first";
+  for (const int threads : {2, 3, 8, 100}) {
+    p.threads = threads;
+    last = 0;
+    const CheckResult many = check_gemm(p);
+    EXPECT_EQ(many.failures, one.failures);
+    EXPECT_EQ(many.worst_row, one.worst_row);
+    EXPECT_EQ(many.worst_col, one.worst_col);
+    EXPECT_EQ(many.worst_want, one.worst_want);
+  }
+}
+
+// A 1 x 1 x K problem whose sum is `want`, and D as given.
+CheckResult check_one(double x, double y, DType dtype, std::uint64_t code, double alpha = 1,
+                      DType in = DType::f32) {
+  Matrix a(in, 1, 1);
+  Matrix b(in, 1, 1);
+  Matrix d(dtype, 1, 1);
+  a.set(0, 0, x);
+  b.set(0, 0, y);
+  d.set_code(0, 0, code);
+  GemmCheck p = problem_of(a, b, d);
+  p.alpha = alpha;
+  return check_gemm(p);
+}
+
+TEST(Check, ToleranceIsHalfAnUlpPlusTheAccumulator) {
+  // R = 1 + 2^-8 is a tie of bf16: both neighbours are half an ulp away.
+  EXPECT_TRUE(check_one(1 + 0x1p-8, 1, DType::bf16, 0x3f80).passed);
+  EXPECT_TRUE(check_one(1 + 0x1p-8, 1, DType::bf16, 0x3f81).passed);
+  EXPECT_FALSE(check_one(1 + 0x1p-8, 1, DType::bf16, 0x3f82).passed);
+  EXPECT_FALSE(check_one(1 + 0x1p-8, 1, DType::bf16, 0x3f7f).passed);
+  // Beside the tie the wrong neighbour passes only as far as one fp32 step reaches.
+  EXPECT_TRUE(check_one(1 + 0x1p-8 + 0x1p-24, 1, DType::bf16, 0x3f80).passed);
+  EXPECT_FALSE(check_one(1 + 0x1p-8 + 0x1p-22, 1, DType::bf16, 0x3f80).passed);
+  const CheckResult result = check_one(1 + 0x1p-8 + 0x1p-22, 1, DType::bf16, 0x3f80);
+  EXPECT_EQ(result.worst_error, 0x1p-8 + 0x1p-22);
+  EXPECT_NEAR(result.worst_allowed, 0x1p-8 + 0x1p-24 * (1 + 0x1p-8), 1e-12);
+}
+
+TEST(Check, TheAccumulatorsShareGrowsWithK) {
+  const std::int64_t k = 1024;
+  Matrix a(DType::f32, 1, k);
+  Matrix b(DType::f32, 1, k);
+  for (std::int64_t i = 0; i < k; ++i) {  // R = 0, the sum of |ab| = k
+    a.set(0, i, i % 2 == 0 ? 1 : -1);
+    b.set(0, i, 1);
+  }
+  Matrix d(DType::f32, 1, 1);
+  const double bound = static_cast<double>(k * k) * 0x1p-24;
+  d.set(0, 0, bound);
+  EXPECT_TRUE(check_gemm(problem_of(a, b, d)).passed);
+  d.set(0, 0, bound * 1.0001);
+  EXPECT_FALSE(check_gemm(problem_of(a, b, d)).passed);
+  GemmCheck p = problem_of(a, b, d);
+  p.accumulator_epsilon = 0x1p-13;  // what fp8's narrow accumulator has
+  EXPECT_TRUE(check_gemm(p).passed);
+  p.accumulator_epsilon = 0x1p-24;
+  p.alpha = 2;
+  EXPECT_TRUE(check_gemm(p).passed) << "alpha scales the share";
+}
+
+TEST(Check, Overflow) {
+  EXPECT_TRUE(check_one(300, 300, DType::f16, 0x7c00).passed);
+  EXPECT_FALSE(check_one(300, 300, DType::f16, 0x7bff).passed) << "saturated";
+  EXPECT_FALSE(check_one(300, 300, DType::f16, 0xfc00).passed) << "sign";
+  EXPECT_FALSE(check_one(300, 300, DType::f16, 0x7fff).passed) << "NaN";
+  EXPECT_TRUE(check_one(300, -300, DType::f16, 0xfc00).passed);
+  EXPECT_TRUE(check_one(65519, 1, DType::f16, 0x7bff).passed);
+  EXPECT_FALSE(check_one(65500, 1, DType::f16, 0x7c00).passed);
+  EXPECT_TRUE(check_one(65520, 1, DType::f16, 0x7c00).passed);
+  EXPECT_FALSE(check_one(65540, 1, DType::f16, 0x7bff).passed);
+  EXPECT_TRUE(check_one(1e30, 1e30, DType::f32, 0x7f800000).passed);
+  EXPECT_TRUE(check_one(1000, 1, DType::e4m3, 0x7e).passed);
+  EXPECT_TRUE(check_one(1000, -1, DType::e4m3, 0xfe).passed);
+  EXPECT_FALSE(check_one(1000, 1, DType::e4m3, 0x7f).passed);
+  EXPECT_FALSE(check_one(1000, 1, DType::e4m3, 0x7c).passed);
+  EXPECT_TRUE(check_one(1e9, 1, DType::e5m2, 0x7b).passed);
+  EXPECT_FALSE(check_one(1e9, 1, DType::e5m2, 0x7c).passed);
+}
+
+TEST(Check, NanAndInfinity) {
+  EXPECT_TRUE(check_one(kNan, 1, DType::bf16, 0x7fff).passed);
+  EXPECT_TRUE(check_one(kInf, 0, DType::f32, 0xffc00000).passed);
+  EXPECT_FALSE(check_one(kNan, 1, DType::bf16, 0x3f80).passed);
+  EXPECT_FALSE(check_one(kNan, 1, DType::bf16, 0x7f80).passed);
+  EXPECT_TRUE(check_one(kNan, 1, DType::e4m3, 0x7f).passed);
+  EXPECT_FALSE(check_one(1, 1, DType::bf16, 0x7fff).passed);
+  EXPECT_FALSE(check_one(1, 1, DType::bf16, 0x7f80).passed);
+  EXPECT_TRUE(check_one(-kInf, 1, DType::bf16, 0xff80).passed);
+  EXPECT_FALSE(check_one(-kInf, 1, DType::bf16, 0x7f80).passed);
+  EXPECT_FALSE(check_one(-kInf, 1, DType::bf16, 0xff7f).passed);
+  EXPECT_TRUE(check_one(kInf, 1, DType::e5m2, 0x7b).passed);
+  EXPECT_TRUE(check_one(kNan, 1, DType::f32, 0, 0.0).passed) << "alpha = 0 drops the product";
+  const CheckResult result = check_one(1, 1, DType::bf16, 0x7fff);
+  EXPECT_EQ(result.worst_ratio, kInf);
+  EXPECT_NE(describe(result).find("is nan where 1 is due."), std::string::npos) << describe(result);
+}
+
+// Two products of 3e38 that cancel overflow in fp32, whatever the exact sum says.
+TEST(Check, OverflowOnTheWayIsTolerated) {
+  Matrix a(DType::f32, 1, 2);
+  Matrix b(DType::f32, 1, 2);
+  a.set(0, 0, 3e38);
+  a.set(0, 1, -3e38);
+  b.set(0, 0, 2);
+  b.set(0, 1, 2);
+  Matrix d(DType::f32, 1, 1);
+  for (const double x : {kNan, kInf, -kInf, 0.0}) {
+    d.set(0, 0, x);
+    EXPECT_TRUE(check_gemm(problem_of(a, b, d)).passed) << x;
+  }
+}
+
+TEST(Check, TinyValues) {
+  // The product underflows in fp32: zero is right, and so is the smallest subnormal beside it.
+  EXPECT_TRUE(check_one(1e-30, 1e-30, DType::f32, 0).passed);
+  EXPECT_TRUE(check_one(0x1p-100, 0x1p-49, DType::f32, 1).passed);
+  EXPECT_FALSE(check_one(0x1p-100, 0x1p-45, DType::f32, 0).passed);
+  EXPECT_TRUE(check_one(0x1p-25, 1, DType::f16, 0).passed);
+  EXPECT_TRUE(check_one(0, 1, DType::f32, 0x80000000).passed);
+}
+
+TEST(Check, EmptyExtents) {
+  const Matrix a(DType::f16, 3, 0);
+  const Matrix b(DType::f16, 2, 0);
+  Matrix d(DType::f16, 3, 2);
+  EXPECT_TRUE(check_gemm(problem_of(a, b, d)).passed);
+  d.set(1, 1, 1);
+  EXPECT_EQ(check_gemm(problem_of(a, b, d)).failures, 1);
+  const Matrix none(DType::f16, 0, 2);
+  const CheckResult result = check_gemm(problem_of(Matrix(DType::f16, 0, 5), b, none));
+  EXPECT_TRUE(result.passed);
+  EXPECT_EQ(result.elements, 0);
+  EXPECT_EQ(result.worst_row, -1);
+  EXPECT_NE(describe(result).find("nothing to check"), std::string::npos);
+}
+
+TEST(Check, RefusesWhatItCannotCheck) {
+  const Matrix a(DType::f16, 1, 1);
+  const Matrix d(DType::s8, 1, 1);
+  EXPECT_THROW(check_gemm(problem_of(a, a, d)), InputError);
+  EXPECT_THROW(check_gemm(problem_of(d, a, a)), InputError);
+  GemmCheck p = problem_of(a, a, a);
+  p.m = -1;
+  EXPECT_THROW(check_gemm(p), InputError);
+  p = problem_of(a, a, a);
+  p.progress = [](double) { throw std::runtime_error("stop"); };
+  EXPECT_THROW(check_gemm(p), std::runtime_error);
+}
+
+}  // namespace
+}  // namespace warpwright::cli

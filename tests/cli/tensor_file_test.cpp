@@ -1,0 +1,491 @@
+#include "cli/tensor_file.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "cli/npy.h"
+#include "cli/safetensors.h"
+
+namespace warpwright::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string text_of(const std::vector<std::byte>& bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+std::string little_endian(std::uint64_t value, int bytes) {
+  std::string text;
+  for (int i = 0; i < bytes; ++i) text += static_cast<char>((value >> (8 * i)) & 0xff);
+  return text;
+}
+
+// A .npy file as its format describes it.
+std::string npy_text(const std::string& header, const std::string& data, int major = 1) {
+  std::string text = "\x93NUMPY";
+  text += static_cast<char>(major);
+  text += '\0';
+  return text + little_endian(header.size(), major == 1 ? 2 : 4) + header + data;
+}
+
+// A .safetensors file.
+std::string st_text(const std::string& header, const std::string& data) {
+  return little_endian(header.size(), 8) + header + data;
+}
+
+HostTensor make_tensor(DType dtype, std::vector<std::int64_t> shape, unsigned seed = 1) {
+  HostTensor t{dtype, std::move(shape), {}};
+  t.bytes.resize(static_cast<std::size_t>(t.elements()) *
+                 static_cast<std::size_t>(numeric::bits(dtype) / 8));
+  std::mt19937 random(seed);
+  for (std::byte& b : t.bytes) b = static_cast<std::byte>(random() & 0xff);
+  return t;
+}
+
+void expect_same(const HostTensor& a, const HostTensor& b) {
+  EXPECT_EQ(a.dtype, b.dtype);
+  EXPECT_EQ(a.shape, b.shape);
+  EXPECT_TRUE(a.bytes == b.bytes);
+}
+
+class TensorFile : public ::testing::Test {
+ protected:
+  TensorFile() {
+    std::string name = (fs::temp_directory_path() / "warpwright-test-XXXXXX").string();
+    folder_ = ::mkdtemp(name.data());
+  }
+  ~TensorFile() override {
+    std::error_code ignored;
+    fs::permissions(folder_, fs::perms::owner_all, ignored);
+    fs::remove_all(folder_, ignored);
+  }
+
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  std::string put(const std::string& name, const std::string& content) const {
+    std::ofstream(path(name), std::ios::binary) << content;
+    return path(name);
+  }
+  std::string get(const std::string& name) const {
+    std::ifstream file(path(name), std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  int files() const { return static_cast<int>(std::distance(fs::directory_iterator(folder_), {})); }
+
+  // The one sentence that refuses `action`; it must hold every one of `parts`.
+  template <class Action>
+  static void expect_refusal(Action action, const std::vector<std::string>& parts) {
+    try {
+      action();
+    } catch (const InputError& error) {
+      const std::string text = error.what();
+      for (const std::string& part : parts) {
+        EXPECT_NE(text.find(part), std::string::npos) << "\"" << part << "\" in: " << text;
+      }
+      EXPECT_EQ(text.back(), '.') << text;
+      return;
+    }
+    ADD_FAILURE() << "nothing was refused where \"" << parts.front() << "\" was due";
+  }
+  void expect_unreadable(const std::string& name, const std::string& content,
+                         const std::vector<std::string>& parts, const std::string& tensor = "") {
+    const std::string where = put(name, content) + (tensor.empty() ? "" : ":" + tensor);
+    expect_refusal([&] { read_tensor(where); }, parts);
+  }
+
+  fs::path folder_;
+};
+
+TEST(TensorSpec, SplitsAtTheLastMarker) {
+  EXPECT_EQ(parse_spec("a/b.npy").path, "a/b.npy");
+  EXPECT_EQ(parse_spec("a/b.npy").kind, TensorSpec::Kind::npy);
+  const TensorSpec plain = parse_spec("m.safetensors:layers.0.w:q");
+  EXPECT_EQ(plain.path, "m.safetensors");
+  EXPECT_EQ(plain.tensor, "layers.0.w:q");
+  const TensorSpec twice = parse_spec("a:b.safetensors:c.safetensors:d.npy");
+  EXPECT_EQ(twice.kind, TensorSpec::Kind::safetensors);
+  EXPECT_EQ(twice.path, "a:b.safetensors:c.safetensors");
+  EXPECT_EQ(twice.tensor, "d.npy");
+  EXPECT_THROW(parse_spec("m.safetensors"), InputError);
+  EXPECT_THROW(parse_spec("m.safetensors:"), InputError);
+  EXPECT_THROW(parse_spec("m.bin"), InputError);
+  EXPECT_THROW(parse_spec(""), InputError);
+}
+
+TEST_F(TensorFile, NpyRoundTrip) {
+  const std::vector<std::vector<std::int64_t>> shapes = {{}, {5}, {3, 4}, {0, 7}, {2, 3, 4, 5}};
+  for (const DType t : {DType::f32, DType::f16}) {
+    for (const auto& shape : shapes) {
+      const HostTensor tensor = make_tensor(t, shape);
+      write_tensor(path("x.npy"), tensor);
+      expect_same(read_tensor(path("x.npy")), tensor);
+    }
+  }
+  EXPECT_EQ(files(), 1) << "a temporary file was left";
+}
+
+TEST_F(TensorFile, NpyIsWrittenAsNumpyWritesIt) {
+  HostTensor tensor = make_tensor(DType::f32, {2, 3});
+  write_tensor(path("x.npy"), tensor);
+  std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }";
+  header.resize(117, ' ');
+  header += '\n';
+  EXPECT_EQ(get("x.npy"), npy_text(header, text_of(tensor.bytes)));
+  tensor.shape = {6};
+  write_tensor(path("x.npy"), tensor);
+  EXPECT_NE(get("x.npy").find("'shape': (6,), }"), std::string::npos);
+  EXPECT_EQ(get("x.npy").find('\n') % 64, 63u);
+}
+
+TEST_F(TensorFile, NpyReadsEveryVersionAndSpelling) {
+  const std::string data("\x00\x00\x80\x3f\x00\x00\x00\x40", 8);
+  for (const int major : {1, 2, 3}) {
+    put("x.npy",
+        npy_text("{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }  \n", data, major));
+    const HostTensor t = read_tensor(path("x.npy"));
+    EXPECT_EQ(t.dtype, DType::f32);
+    EXPECT_EQ(t.shape, std::vector<std::int64_t>{2});
+    EXPECT_EQ(text_of(t.bytes), data);
+  }
+  put("x.npy", npy_text("{\"shape\":(2L,2L),\"fortran_order\":False,\"descr\":\"<f2\"}", data));
+  EXPECT_EQ(read_tensor(path("x.npy")).shape, (std::vector<std::int64_t>{2, 2}));
+}
+
+TEST_F(TensorFile, NpyColumnMajorIsTransposed) {
+  // Element (i, j, k) of a 2x3x2 array is the code 16 i + 4 j + k, stored first index fastest.
+  std::string data;
+  for (int k = 0; k < 2; ++k) {
+    for (int j = 0; j < 3; ++j) {
+      for (int i = 0; i < 2; ++i) data += little_endian(16 * i + 4 * j + k, 2);
+    }
+  }
+  put("x.npy", npy_text("{'descr': '<f2', 'fortran_order': True, 'shape': (2, 3, 2)}", data));
+  std::string want;
+  for (int i = 0; i < 2; ++i) {
+    for (int j = 0; j < 3; ++j) {
+      for (int k = 0; k < 2; ++k) want += little_endian(16 * i + 4 * j + k, 2);
+    }
+  }
+  EXPECT_EQ(text_of(read_tensor(path("x.npy")).bytes), want);
+  put("x.npy", npy_text("{'descr': '<f2', 'fortran_order': True, 'shape': (0, 3)}", ""));
+  EXPECT_TRUE(read_tensor(path("x.npy")).bytes.empty());
+}
+
+TEST_F(TensorFile, NpyRefusals) {
+  const std::string four(4, '\0');
+  const auto header = [](const std::string& descr, const std::string& shape) {
+    return "{'descr': '" + descr + "', 'fortran_order': False, 'shape': " + shape + ", }";
+  };
+  expect_unreadable("x.npy", npy_text(header(">f4", "(1,)"), four), {"big-endian", "<f4", "<f2"});
+  expect_unreadable("x.npy", npy_text(header("<f8", "(1,)"), four + four), {"'<f8'", "'<f4'"});
+  expect_unreadable("x.npy", npy_text(header("<V2", "(2,)"), four), {"bfloat16", ".safetensors"});
+  expect_unreadable("x.npy", npy_text("{'descr': [('a', '<f4')], }", four), {"records"});
+  expect_unreadable("x.npy", npy_text(header("<f4", "(2,)"), four), {"cut short", "4 bytes"});
+  expect_unreadable("x.npy", npy_text(header("<f4", "(1,)"), four + "x"), {"to spare"});
+  expect_unreadable("x.npy", npy_text(header("<f4", "(-1,)"), four), {"dimension 0"});
+  expect_unreadable("x.npy", npy_text(header("<f4", "(9223372036854775808,)"), four), {"2^63"});
+  expect_unreadable("x.npy", npy_text(header("<f4", "(4611686018427387905, 4)"), four),
+                    {"cut short"});
+  expect_unreadable("x.npy", npy_text(header("<f4", "(1,") + ")", four), {"header"});
+  expect_unreadable("x.npy", npy_text(header("<f4", "1"), four), {"lacks '('"});
+  expect_unreadable("x.npy", npy_text("{'descr': '<f4', 'descr': '<f4'}", four), {"descr"});
+  expect_unreadable("x.npy", npy_text("{'descr': '<f4', 'shape': (1,)}", four), {"lacks one"});
+  expect_unreadable("x.npy", npy_text(header("<f4", "(1,)") + "x", four), {"closing brace"});
+  expect_unreadable("x.npy", npy_text("{'descr: ", four), {"quoted word"});
+  expect_unreadable("x.npy", npy_text("", ""), {"lacks '{'"});
+  expect_unreadable("x.npy", "\x93NUMPX\x01", {"bytes"});
+  expect_unreadable("x.npy", std::string("\x93NUMPX\x01\x00\x00\x00", 10), {"NUMPY"});
+  expect_unreadable("x.npy", std::string("\x93NUMPY\x04\x00\x00\x00", 10), {"4.0", "1.0"});
+  expect_unreadable("x.npy", std::string("\x93NUMPY\x02\x00\x00\x00", 10), {"length"});
+  expect_unreadable("x.npy", std::string("\x93NUMPY\x02\x00\xff\xff\xff\xff{", 13),
+                    {"4294967295", "1 behind"});
+  expect_unreadable("x.npy", "", {"0 bytes"});
+  const std::string deep = "(" + std::string(100, '1') + ")";
+  expect_unreadable("x.npy", npy_text(header("<f4", deep), four), {"2^63"});
+  std::string ones = "(";
+  for (int i = 0; i < 33; ++i) ones += "1,";
+  expect_unreadable("x.npy", npy_text(header("<f4", ones + ")"), four), {"more than 32"});
+
+  expect_refusal([&] { read_tensor(path("none.npy")); }, {"none.npy", "No such file"});
+  fs::create_directory(path("folder.npy"));
+  expect_refusal([&] { read_tensor(path("folder.npy")); }, {"not a regular file"});
+  expect_refusal([&] { write_tensor(path("b.npy"), make_tensor(DType::bf16, {2})); },
+                 {"bf16", ".safetensors"});
+}
+
+TEST_F(TensorFile, SafetensorsRoundTrip) {
+  const std::vector<std::vector<std::int64_t>> shapes = {{}, {5}, {3, 4}, {0, 7}, {2, 3, 4, 5}};
+  for (const DType t : {DType::f32, DType::f16, DType::bf16, DType::e4m3, DType::e5m2}) {
+    for (const auto& shape : shapes) {
+      const HostTensor tensor = make_tensor(t, shape);
+      fs::remove(path("x.safetensors"));
+      write_tensor(path("x.safetensors:a.b:c"), tensor);
+      expect_same(read_tensor(path("x.safetensors:a.b:c")), tensor);
+    }
+  }
+  EXPECT_EQ(files(), 1) << "a temporary file was left";
+}
+
+TEST_F(TensorFile, SafetensorsReadsAHandMadeFile) {
+  put("x.safetensors",
+      st_text(
+          R"({"__metadata__":{"by":"hand"},"b":{"dtype":"I64","shape":[1],"data_offsets":[4,12]},)"
+          R"("a":{"dtype":"BF16","shape":[1,2],"data_offsets":[0,4]},)"
+          R"("empty":{"dtype":"F32","shape":[0,3],"data_offsets":[4,4]}}   )",
+          "\x01\x02\x03\x04"
+          "ABCDEFGH"));
+  const HostTensor t = read_tensor(path("x.safetensors:a"));
+  EXPECT_EQ(t.dtype, DType::bf16);
+  EXPECT_EQ(t.shape, (std::vector<std::int64_t>{1, 2}));
+  EXPECT_EQ(text_of(t.bytes), "\x01\x02\x03\x04");
+  EXPECT_TRUE(read_tensor(path("x.safetensors:empty")).bytes.empty());
+  expect_refusal([&] { read_tensor(path("x.safetensors:b")); }, {"I64", "BF16"});
+  EXPECT_EQ(safetensors_names(path("x.safetensors")),
+            (std::vector<std::string>{"a", "empty", "b"}));
+}
+
+TEST_F(TensorFile, SafetensorsNamesTheNearestFirst) {
+  for (const char* name : {"layer.10.weight", "layer.0.weight", "bias"}) {
+    write_tensor(path("x.safetensors:") + name, make_tensor(DType::f16, {2}));
+  }
+  expect_refusal([&] { read_tensor(path("x.safetensors:layer.0.weigth")); },
+                 {R"("layer.0.weight", "layer.10.weight", "bias".)"});
+  for (int i = 0; i < 20; ++i) {
+    write_tensor(path("x.safetensors:t") + std::to_string(i), make_tensor(DType::f16, {1}));
+  }
+  expect_refusal([&] { read_tensor(path("x.safetensors:t99")); }, {"and 15 more"});
+}
+
+TEST_F(TensorFile, SafetensorsKeepsWhatElseIsInTheFile) {
+  put("x.safetensors",
+      st_text(
+          R"({"__metadata__":{"by":"hand"},"k":{"dtype":"U8","shape":[3],"data_offsets":[0,3]},)"
+          R"("w":{"dtype":"F16","shape":[1],"data_offsets":[3,5]}})",
+          "abcde"));
+  const HostTensor first = make_tensor(DType::f32, {2, 2});
+  const HostTensor second = make_tensor(DType::bf16, {3}, 2);
+  write_tensor(path("x.safetensors:w"), first);
+  write_tensor(path("x.safetensors:new"), second);
+  expect_same(read_tensor(path("x.safetensors:w")), first);
+  expect_same(read_tensor(path("x.safetensors:new")), second);
+  EXPECT_EQ(safetensors_names(path("x.safetensors")), (std::vector<std::string>{"w", "new", "k"}))
+      << "the widest elements come first, so that each is aligned";
+  const std::string content = get("x.safetensors");
+  EXPECT_NE(content.find(R"("__metadata__":{"by":"hand"})"), std::string::npos);
+  EXPECT_NE(content.find(R"("k":{"dtype":"U8","shape":[3],"data_offsets":[22,25]})"),
+            std::string::npos);
+  EXPECT_TRUE(content.ends_with("abc"));
+  EXPECT_EQ(
+      (8 + static_cast<unsigned char>(content[0]) + 256 * static_cast<unsigned char>(content[1])) %
+          8,
+      0);
+}
+
+TEST_F(TensorFile, SafetensorsRefusals) {
+  const auto one = [](const std::string& entry) { return "{\"t\":" + entry + "}"; };
+  const auto bad = [&](const std::string& header, const std::string& data,
+                       const std::vector<std::string>& parts) {
+    expect_unreadable("x.safetensors", st_text(header, data), parts, "t");
+  };
+  const std::string eight(8, 'x');
+  bad(one(R"({"dtype":"F32","shape":[2],"data_offsets":[0,9]})"), eight, {"ends at byte 9", "8"});
+  bad(one(R"({"dtype":"F32","shape":[3],"data_offsets":[0,8]})"), eight, {"8 bytes", "3 of F32"});
+  bad(one(R"({"dtype":"F32","shape":[1],"data_offsets":[0,4]})"), eight, {"end at byte 4"});
+  bad(one(R"({"dtype":"F32","shape":[1],"data_offsets":[4,8]})"), eight, {"starts at byte 4"});
+  bad(one(R"({"dtype":"F32","shape":[2],"data_offsets":[8,0]})"), eight, {"in order"});
+  bad(one(R"({"dtype":"F32","shape":[2],"data_offsets":[-8,0]})"), eight, {"pair of integers"});
+  bad(one(R"({"dtype":"F32","shape":[2],"data_offsets":[0,8.0]})"), eight, {"pair of integers"});
+  bad(one(R"({"dtype":"F32","shape":[2],"data_offsets":[0,18446744073709551615]})"), eight,
+      {"pair of integers"});
+  bad(one(R"({"dtype":"F32","shape":[-2],"data_offsets":[0,8]})"), eight, {"dimension"});
+  bad(one(R"({"dtype":"F32","shape":[4611686018427387904,4611686018427387904],)"
+          R"("data_offsets":[0,8]})"),
+      eight, {"is not what shape"});
+  bad(one(R"({"dtype":"F4","shape":[3],"data_offsets":[0,8]})"), eight, {"F4 takes"});
+  bad(one(R"({"dtype":"F33","shape":[2],"data_offsets":[0,8]})"), eight, {"unknown dtype", "F33"});
+  bad(one(R"({"dtype":7,"shape":[2],"data_offsets":[0,8]})"), eight, {"dtype"});
+  bad(one(R"({"dtype":"F32","shape":2,"data_offsets":[0,8]})"), eight, {"shape"});
+  bad(one(R"({"dtype":"F32","shape":[2]})"), eight, {"fields"});
+  bad(one("[]"), eight, {"fields"});
+  bad(R"({"t":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"
+      R"("u":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})",
+      eight, {"\"u\" starts at byte 0", "ends at 4"});
+  bad(R"({"t":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},)"
+      R"("t":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})",
+      eight, {"twice"});
+  bad(R"({"__metadata__":{"a":1}})", "", {"__metadata__"});
+  bad(R"({"t":)", "", {"no JSON"});
+  bad("[]", "", {"no JSON object"});
+  bad("{}", "", {"empty"});
+  bad(std::string(100000, '['), "", {"no JSON"});
+  expect_unreadable("x.safetensors", "abc", {"3 bytes", "8 are the least"}, "t");
+  expect_unreadable("x.safetensors", std::string(8, '\xff') + "{}", {"at most 2"}, "t");
+  expect_unreadable("x.safetensors", little_endian(3, 8) + "{}", {"claims 3"}, "t");
+
+  // A malformed file is not written over either.
+  const std::string before = get("x.safetensors");
+  const HostTensor tensor = make_tensor(DType::f32, {1});
+  expect_refusal([&] { write_tensor(path("x.safetensors:t"), tensor); }, {"claims 3"});
+  EXPECT_EQ(get("x.safetensors"), before);
+  fs::remove(path("x.safetensors"));
+  expect_refusal([&] { write_tensor(path("x.safetensors:__metadata__"), tensor); }, {"keeps"});
+  expect_refusal([&] { write_tensor(path("x.safetensors:\xff"), tensor); }, {"UTF-8"});
+  expect_refusal([&] { write_tensor(path("x.safetensors:t"), make_tensor(DType::s8, {1})); },
+                 {"s8", "BF16"});
+  EXPECT_EQ(files(), 0);
+}
+
+TEST_F(TensorFile, ATensorMustBeWhatItsShapeSays) {
+  HostTensor tensor = make_tensor(DType::f32, {2, 2});
+  tensor.shape = {2, 3};
+  expect_refusal([&] { write_tensor(path("x.npy"), tensor); }, {"16 bytes", "2x3 of f32"});
+  tensor.shape = {-2, -2};
+  expect_refusal([&] { write_tensor(path("x.npy"), tensor); }, {"-2x-2"});
+  EXPECT_EQ(files(), 0);
+}
+
+// Any change of bytes is refused by an InputError or read; nothing crashes or eats all memory.
+TEST_F(TensorFile, MutatedFilesAreReadOrRefused) {
+  const std::vector<std::pair<std::string, std::string>> originals = {
+      {"x.npy", npy_text("{'descr': '<f4', 'fortran_order': True, 'shape': (3, 2), }\n",
+                         std::string(24, 'd'))},
+      {"y.npy", npy_text("{'descr': '<f2', 'fortran_order': False, 'shape': (3, 4), }\n",
+                         std::string(24, 'd'), 2)},
+      {"z.safetensors",
+       st_text(R"({"__metadata__":{"by":"hand"},"t":{"dtype":"F32","shape":[1,2],)"
+               R"("data_offsets":[0,8]},"u":{"dtype":"BF16","shape":[4],"data_offsets":[8,16]}})",
+               std::string(16, 'd'))},
+  };
+  const unsigned seed = std::random_device{}();
+  std::mt19937 random(seed);
+  const std::string alphabet = "0123456789-{}[](),:'\"eELTF<>f \\";
+  int read = 0;
+  int refused = 0;
+  for (const auto& [name, original] : originals) {
+    const std::string spec = path(name) + (name.starts_with("z") ? ":t" : "");
+    for (int i = 0; i < 1500; ++i) {
+      std::string content = original;
+      const int changes = 1 + static_cast<int>(random() % 4);
+      for (int c = 0; c < changes && !content.empty(); ++c) {
+        const std::size_t at = random() % content.size();
+        switch (random() % 5) {
+          case 0:
+            content[at] = static_cast<char>(random() & 0xff);
+            break;
+          case 1:
+            content[at] = alphabet[random() % alphabet.size()];
+            break;
+          case 2:
+            content.insert(at, 1 + random() % 12, alphabet[random() % alphabet.size()]);
+            break;
+          case 3:
+            content.erase(at, 1 + random() % 8);
+            break;
+          default:
+            content.resize(at);
+        }
+      }
+      put(name, content);
+      try {
+        const HostTensor t = read_tensor(spec);
+        ++read;
+        ASSERT_LE(t.bytes.size(), content.size()) << "seed " << seed << ", " << name << " #" << i;
+      } catch (const InputError&) {
+        ++refused;
+      } catch (const std::exception& error) {
+        FAIL() << error.what() << ", seed " << seed << ", " << name << " #" << i;
+      }
+    }
+  }
+  EXPECT_GT(refused, read) << "seed " << seed;
+}
+
+TEST_F(TensorFile, AFailedWriteLeavesTheOldFileAlone) {
+  const HostTensor old = make_tensor(DType::f32, {4});
+  write_tensor(path("x.npy"), old);
+  write_tensor(path("x.safetensors:t"), old);
+  const std::string before = get("x.npy");
+  const std::string before_st = get("x.safetensors");
+
+  // A full disk, as a limit on the size of a file: the write fails half-way.
+  struct rlimit limit {};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &limit), 0);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  const struct rlimit tight { 4096, limit.rlim_max };
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &tight), 0);
+  const HostTensor large = make_tensor(DType::f32, {100, 100});
+  expect_refusal([&] { write_tensor(path("x.npy"), large); }, {"x.npy", "unchanged"});
+  expect_refusal([&] { write_tensor(path("x.safetensors:u"), large); }, {"unchanged"});
+  expect_refusal([&] { write_tensor(path("new.npy"), large); }, {"new.npy"});
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
+  std::signal(SIGXFSZ, handler);
+  EXPECT_EQ(get("x.npy"), before);
+  EXPECT_EQ(get("x.safetensors"), before_st);
+  EXPECT_EQ(files(), 2) << "something was left behind";
+
+  expect_refusal([&] { write_tensor(path("no/such/x.npy"), old); }, {"No such file"});
+  fs::create_directory(path("d.npy"));
+  expect_refusal([&] { write_tensor(path("d.npy"), old); }, {"not a regular file"});
+  if (::geteuid() != 0) {  // root may write anywhere
+    fs::permissions(folder_, fs::perms::owner_read | fs::perms::owner_exec);
+    expect_refusal([&] { write_tensor(path("x.npy"), large); }, {"cannot be created"});
+    EXPECT_EQ(get("x.npy"), before);
+  }
+}
+
+TEST_F(TensorFile, AWriteKeepsModeAndLink) {
+  const HostTensor tensor = make_tensor(DType::f32, {4});
+  write_tensor(path("real.npy"), tensor);
+  ASSERT_EQ(::chmod(path("real.npy").c_str(), 0640), 0);
+  fs::create_symlink("real.npy", path("link.npy"));
+  const HostTensor other = make_tensor(DType::f16, {3}, 5);
+  write_tensor(path("link.npy"), other);
+  EXPECT_TRUE(fs::is_symlink(path("link.npy")));
+  expect_same(read_tensor(path("real.npy")), other);
+  EXPECT_EQ(fs::status(path("real.npy")).permissions(), static_cast<fs::perms>(0640));
+}
+
+float f32_at(const HostTensor& t, std::size_t i) {
+  float x = 0;
+  std::memcpy(&x, t.bytes.data() + 4 * i, 4);
+  return x;
+}
+
+TEST(Convert, RoundsToNearestEven) {
+  HostTensor t{DType::f32, {6}, {}};
+  const float values[] = {1.0f + 0x1p-8f, 1.0f + 0x1.8p-7f, -3.0f, 1e30f, -INFINITY, NAN};
+  t.bytes.resize(sizeof(values));
+  std::memcpy(t.bytes.data(), values, sizeof(values));
+  const HostTensor bf16 = convert(t, DType::bf16);
+  EXPECT_EQ(bf16.shape, t.shape);
+  EXPECT_EQ(text_of(bf16.bytes).substr(0, 6), std::string("\x80\x3f\x82\x3f\x40\xc0", 6));
+  const HostTensor f16 = convert(t, DType::f16);
+  EXPECT_EQ(text_of(f16.bytes).substr(4), std::string("\x00\xc2\x00\x7c\x00\xfc\xff\x7f", 8));
+  EXPECT_EQ(text_of(convert(t, DType::e4m3).bytes), "\x38\x38\xc4\x7e\xfe\x7f")
+      << "fp8 saturates and keeps NaN";
+  const HostTensor back = convert(convert(f16, DType::bf16), DType::f32);
+  EXPECT_EQ(back.dtype, DType::f32);
+  EXPECT_EQ(f32_at(back, 0), 1.0f);
+  EXPECT_EQ(f32_at(back, 2), -3.0f);
+  EXPECT_EQ(f32_at(back, 4), -INFINITY);
+  EXPECT_TRUE(std::isnan(f32_at(back, 5)));
+  EXPECT_THROW(convert(t, DType::e2m1), InputError);
+  expect_same(convert(t, DType::f32), t);
+  const HostTensor many = make_tensor(DType::f16, {3000});
+  EXPECT_EQ(convert(many, DType::f32).bytes.size(), 12000u);
+}
+
+}  // namespace
+}  // namespace warpwright::cli
