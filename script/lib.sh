@@ -1,0 +1,68 @@
+# shellcheck shell=bash
+# What the scripts share; sourced, with the shell in the repository's root afterwards.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+say() { printf '== %s\n' "$*"; }
+
+# Says which preset this machine can build, and why, in $preset and $preset_why. WARPWRIGHT_PRESET
+# overrules it (for a build without the GPU side on a machine that has nvcc).
+choose_preset() {
+  local nvcc version
+  nvcc=$(command -v nvcc || true)
+  if [[ -z $nvcc && -x /usr/local/cuda/bin/nvcc ]]; then
+    nvcc=/usr/local/cuda/bin/nvcc
+  fi
+  preset=${WARPWRIGHT_PRESET:-}
+  if [[ -n $preset ]]; then
+    preset_why="WARPWRIGHT_PRESET says so"
+  elif [[ -z $nvcc ]]; then
+    preset=model
+    preset_why="there is no nvcc here, so the GPU side is left out"
+  else
+    version=$("$nvcc" --version | sed -n 's/.*release \([0-9]*\)\..*/\1/p')
+    if ((${version:-0} >= 13)); then
+      preset=cuda
+      preset_why="$nvcc is there"
+    else
+      preset=model
+      preset_why="$nvcc is older than 13.0, so the GPU side is left out"
+    fi
+  fi
+  if [[ -n $nvcc ]]; then
+    export CUDACXX=${CUDACXX:-$nvcc}
+  fi
+}
+
+# Configures and builds everything into build/.
+build() {
+  choose_preset
+  say "building into build/ with the preset \"$preset\": $preset_why"
+  local fresh=() old log
+  # A build tree that was made for another place (a copied or moved checkout) cannot be reused.
+  old=$(sed -n 's/^CMAKE_HOME_DIRECTORY:INTERNAL=//p' build/CMakeCache.txt 2>/dev/null || true)
+  if [[ -n $old && $old != "$PWD" ]]; then
+    fresh=(--fresh)
+  fi
+  mkdir -p build
+  log=build/configure.log
+  if ! cmake --preset "$preset" "${fresh[@]}" >"$log" 2>&1; then
+    cat "$log" >&2
+    return 1
+  fi
+  cmake --build --preset "$preset"
+}
+
+# project_files ENDING...: every source file that git knows or would take; where this is no git
+# checkout (an unpacked archive), every one outside the build folders.
+project_files() {
+  local file
+  if ! git ls-files --cached --others --exclude-standard --deduplicate -- "${@/#/*.}" 2>/dev/null
+  then
+    local names=()
+    for file in "$@"; do names+=(-o -name "*.$file"); done
+    find . -path './build*' -prune -o -type f \( "${names[@]:1}" \) -print
+  fi | while read -r file; do  # git still knows files that were just removed
+    [[ ! -f $file ]] || printf '%s\n' "$file"
+  done
+}

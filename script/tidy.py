@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+"""Runs clang-tidy over the project's .cpp files, in parallel: tidy.py --build BUILD_DIR
+
+A file is looked at again only when it, a project header it sees, its compile command or the checks
+changed: the hash of all these is kept in BUILD_DIR/tidy/ once the file was found clean.
+"""
+import argparse
+import concurrent.futures
+import hashlib
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+TOOL = "clang-tidy-14"
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]', re.M)
+_seen = {}
+
+
+def includes(path):
+    """The project's own headers that this file names."""
+    if path not in _seen:
+        text = path.read_text(errors="replace")
+        found = []
+        for name in INCLUDE.findall(text):
+            for place in (path.parent / name, ROOT / name):
+                if place.is_file() and ROOT in place.resolve().parents:
+                    found.append(place.resolve())
+                    break
+        _seen[path] = (hashlib.sha256(text.encode()).hexdigest(), found)
+    return _seen[path]
+
+
+def closure(path):
+    """This file and every project header it sees, in a fixed order."""
+    todo, done = [path], set()
+    while todo:
+        one = todo.pop()
+        if one not in done:
+            done.add(one)
+            todo += includes(one)[1]
+    return sorted(done)
+
+
+def fingerprint(path, command, version):
+    digest = hashlib.sha256(version)
+    for folder in path.parents:
+        if ROOT in (folder, *folder.parents) and (folder / ".clang-tidy").is_file():
+            digest.update((folder / ".clang-tidy").read_bytes())
+    digest.update(command.encode())
+    for one in closure(path):
+        digest.update(f"{one.relative_to(ROOT)} {includes(one)[0]}\n".encode())
+    return digest.hexdigest()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", required=True, type=pathlib.Path)
+    options = parser.parse_args()
+    build = options.build.resolve()
+    clean = build / "tidy"
+    clean.mkdir(parents=True, exist_ok=True)
+    version = subprocess.run([TOOL, "--version"], capture_output=True, check=True).stdout
+    # The processor is named there too; another one finds nothing else.
+    version = b"\n".join(l for l in version.splitlines() if b"CPU" not in l)
+
+    jobs = []
+    for entry in json.loads((build / "compile_commands.json").read_text()):
+        path = (pathlib.Path(entry["directory"]) / entry["file"]).resolve()
+        if path.suffix == ".cpp" and ROOT in path.parents and build not in path.parents:
+            mark = clean / fingerprint(path, entry["command"], version)
+            if not mark.exists():
+                jobs.append((path, mark))
+    jobs.sort(key=lambda job: -job[0].stat().st_size)  # the long ones first
+
+    def look(job):
+        path, mark = job
+        ran = subprocess.run([TOOL, "--quiet", "-p", build, path], capture_output=True, text=True,
+                             check=False)
+        if ran.returncode == 0:
+            mark.write_text(str(path.relative_to(ROOT)) + "\n")
+            return path, ""
+        return path, ran.stdout + "".join(
+            line for line in ran.stderr.splitlines(True) if "warnings generated" not in line)
+
+    bad = 0
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        for count, (path, findings) in enumerate(pool.map(look, jobs), 1):
+            if sys.stderr.isatty():
+                print(f"\r{count}/{len(jobs)} files", end="", file=sys.stderr, flush=True)
+            if findings:
+                bad += 1
+                print(f"clang-tidy: {path.relative_to(ROOT)}\n{findings}", flush=True)
+    if sys.stderr.isatty() and jobs:
+        print(file=sys.stderr)
+    print(f"clang-tidy: {len(jobs) - bad} of {len(jobs)} new or changed files are clean")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,273 @@
+#!/usr/bin/env python3
+"""The rules of the house that a program can read off the sources.
+
+    lint.py ROOT          checks the tree, prints every finding, exits 1 if there is one
+    lint.py --self-test   shows that each rule finds what it is there to find
+
+Rules: switches (no #if above isa/), floors (a room includes only rooms below it), machine (kernel/,
+tile/ and pipeline/ speak to the machine through isa/ alone), length (450 lines a kernel file, 100
+columns), unfinished (no notes of unfinished work), docstring (every instruction of isa/ has one).
+"""
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+FLOORS = ["numeric", "layout", "atom", "model", "isa", "pipeline", "tile", "kernel", "plan",
+          "device"]
+ABOVE_ISA = ("pipeline", "tile", "kernel")
+CODE = (".h", ".cpp", ".cu", ".cuh", ".py")
+CPP = (".h", ".cpp", ".cu", ".cuh")
+TEXT = CODE + (".cmake", ".txt", ".md", ".sh", "")
+MAX_KERNEL_LINES = 450
+MAX_COLUMNS = 100
+# Spelt apart, so that this file passes its own rule.
+UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
+
+MACHINE = [
+    (r"\breinterpret_cast\b", "reinterpret_cast"),
+    (r"\b(asm|__asm__)\b", "inline assembly"),
+    (r"\b__CUDA\w*|\b__NVCC__\b", "a macro of the compiler"),
+    (r"\b(threadIdx|blockIdx|blockDim|gridDim)\b", "a built-in variable of CUDA"),
+    (r"\b__(sync\w*|shfl\w*|shared__|threadfence\w*)\b", "a built-in of CUDA"),
+    (r"\bnew\b|\bmalloc\b", "an allocation"),
+    (r"\bmem(cpy|set|move)\b", "a copy that the model does not see"),
+    # A unary star before a name, where an expression begins.
+    (r"(?:^\s*|[=(,;{!&|?:+]\s*|\breturn\s+)\*\s*(?!this\b)[A-Za-z_]\w*",
+     "a raw dereference"),
+]
+
+
+def strip(text):
+    """The text without comments and without what strings hold, line for line."""
+    def blank(match):
+        token = match[0]
+        if token[0] == "/":
+            return re.sub(r"[^\n]", " ", token)
+        return token[0] + token[-1]
+    return re.sub(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|(?<![0-9a-fA-F])\'(?:\\.|[^\'\\\n])+\'',
+                  blank, text, flags=re.S)
+
+
+def files_of(root):
+    """Every file that git knows or would take; every file, where this is no git checkout."""
+    listed = subprocess.run(
+        ["git", "-C", root, "ls-files", "--cached", "--others", "--exclude-standard",
+         "--deduplicate"], capture_output=True, text=True, check=False)
+    if listed.returncode == 0 and listed.stdout:
+        names = listed.stdout.splitlines()
+    else:
+        names = [str(p.relative_to(root)) for p in root.rglob("*") if not any(
+            part.startswith((".git", "build")) for part in p.relative_to(root).parts)]
+    return [name for name in sorted(names) if (root / name).is_file()]
+
+
+def room_of(name):
+    """warpwright/<room>/... gives the room; the top header and cli/ have names of their own."""
+    parts = pathlib.PurePosixPath(name).parts
+    if parts[0] == "cli":
+        return "cli"
+    if parts[0] != "warpwright":
+        return None
+    return parts[1] if len(parts) > 2 else "warpwright"
+
+
+def floor(room):
+    order = FLOORS + ["warpwright", "cli"]
+    return order.index(room) if room in order else None
+
+
+def check_switches(name, text):
+    if room_of(name) in ABOVE_ISA:
+        for number, line in enumerate(strip(text).splitlines(), 1):
+            if re.match(r"\s*#\s*(if|elif|else)", line):
+                yield number, "a preprocessor switch above isa/, where nobody knows which body runs"
+
+
+def check_floors(name, text):
+    room = room_of(name)
+    if room is None:
+        return
+    if floor(room) is None:
+        yield 1, f"the room {room} has no floor: name it in tests/lint/lint.py"
+        return
+    for number, line in enumerate(text.splitlines(), 1):
+        include = re.match(r'\s*#\s*include\s*["<]([^">]+)[">]', line)
+        if not include:
+            continue
+        path = include[1]
+        if line.lstrip().lstrip("#").lstrip()[7:].lstrip().startswith('"') and "/" not in path:
+            yield number, f'"{path}" names no room: write "warpwright/{room}/{path}"'
+            continue
+        if path.startswith(".."):
+            yield number, f'"{path}" climbs: write the path from the root'
+            continue
+        if not path.startswith(("warpwright/", "cli/")):
+            continue
+        other = room_of(path)
+        if floor(other) is None or floor(other) > floor(room):
+            yield number, f"{room} includes {path}, which is no room below it"
+
+
+def check_machine(name, text):
+    if room_of(name) not in ABOVE_ISA:
+        return
+    for number, line in enumerate(strip(text).splitlines(), 1):
+        if re.match(r"\s*#", line):
+            continue
+        for pattern, what in MACHINE:
+            if re.search(pattern, line):
+                yield number, f"{what}: above isa/ the machine is reached through isa/ alone"
+
+
+def check_length(name, text):
+    if not name.endswith(CODE):
+        return
+    lines = text.splitlines()
+    if room_of(name) == "kernel" and len(lines) > MAX_KERNEL_LINES:
+        yield len(lines), f"a kernel file of more than {MAX_KERNEL_LINES} lines"
+    for number, line in enumerate(lines, 1):
+        if len(line) > MAX_COLUMNS:
+            yield number, f"{len(line)} columns, more than {MAX_COLUMNS}"
+
+
+def check_unfinished(_, text):
+    for number, line in enumerate(text.splitlines(), 1):
+        if UNFINISHED.search(line):
+            yield number, "a note of unfinished work: finish it or file it"
+
+
+def check_docstring(name, text):
+    """A comment stands directly above each WW_DEVICE function, or above the unbroken run of
+    one-line functions that it belongs to."""
+    if room_of(name) != "isa" or not name.endswith((".h", ".cuh")):
+        return
+    start = re.compile(r"\s*(?!#)(template\s*<.*>\s*)?((\[\[\w+\]\]|static|inline|constexpr|"
+                       r"explicit|friend)\s+)*WW_DEVICE\b")
+    lines = text.splitlines()
+    documented = [False] * len(lines)
+    for i, line in enumerate(lines):
+        if not start.match(line):
+            continue
+        above = i - 1
+        while above >= 0 and re.match(r"\s*(template\s*<|requires\b|\[\[)", lines[above]):
+            above -= 1
+        if above >= 0:
+            before = lines[above].strip()
+            one_line = start.match(lines[above]) and before.endswith(("}", ";"))
+            documented[i] = (before.startswith("//") or before.endswith("*/") or
+                             bool(one_line and documented[above]))
+        if not documented[i]:
+            yield i + 1, "an instruction without a docstring directly above it"
+
+
+# rule: (function, endings it reads)
+RULES = {
+    "switches": (check_switches, CPP),
+    "floors": (check_floors, CPP),
+    "machine": (check_machine, CPP),
+    "length": (check_length, CODE),
+    "unfinished": (check_unfinished, TEXT),
+    "docstring": (check_docstring, CPP),
+}
+
+
+def check(root):
+    for name in files_of(root):
+        suffix = pathlib.PurePosixPath(name).suffix
+        if suffix not in TEXT:
+            continue
+        try:
+            text = (root / name).read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            continue
+        for rule, (look, endings) in RULES.items():
+            if suffix in endings:
+                for number, words in look(name, text):
+                    yield f"{name}:{number}: [{rule}] {words}"
+
+
+# (rule, file, text, whether the rule must speak)
+CASES = [
+    ("switches", "warpwright/kernel/a.h", "#ifdef __CUDA_ARCH__\n#endif\n", True),
+    ("switches", "warpwright/tile/a.h", "# if 1\n#endif\n", True),
+    ("switches", "warpwright/tile/a.h", "#pragma once\n// #if in words\n", False),
+    ("switches", "warpwright/isa/a.h", "#ifdef __CUDA_ARCH__\n#endif\n", False),
+    ("floors", "warpwright/layout/a.h", '#include "warpwright/atom/b.h"\n', True),
+    ("floors", "warpwright/isa/a.h", "#include <warpwright/kernel/b.h>\n", True),
+    ("floors", "warpwright/device/a.h", '#include "cli/b.h"\n', True),
+    ("floors", "warpwright/plan/a.h", '#include "warpwright/warpwright.h"\n', True),
+    ("floors", "warpwright/isa/a.h", '#include "b.h"\n', True),
+    ("floors", "warpwright/isa/a.h", '#include "../kernel/b.h"\n', True),
+    ("floors", "warpwright/cellar/a.h", "\n", True),
+    ("floors", "warpwright/isa/a.h",
+     '#include <vector>\n#include "warpwright/isa/b.h"\n#include "warpwright/model/c.h"\n', False),
+    ("floors", "cli/a.cpp", '#include "warpwright/warpwright.h"\n#include "cli/b.h"\n', False),
+    ("floors", "tests/a.cpp", '#include "warpwright/kernel/b.h"\n', False),
+    ("machine", "warpwright/kernel/a.h", "auto p = reinterpret_cast<int*>(x);\n", True),
+    ("machine", "warpwright/tile/a.h", 'asm volatile("nop;");\n', True),
+    ("machine", "warpwright/pipeline/a.h", "int i = threadIdx.x;\n", True),
+    ("machine", "warpwright/pipeline/a.h", "__syncthreads();\n", True),
+    ("machine", "warpwright/kernel/a.h", "__shared__ int x;\n", True),
+    ("machine", "warpwright/kernel/a.h", "int* p = new int;\n", True),
+    ("machine", "warpwright/kernel/a.h", "memcpy(a, b, n);\n", True),
+    ("machine", "warpwright/kernel/a.h", "  *pointer = 3;\n", True),
+    ("machine", "warpwright/kernel/a.h", "int x = f(*pointer);\n", True),
+    ("machine", "warpwright/kernel/a.h", "return *pointer;\n", True),
+    ("machine", "warpwright/kernel/a.h",
+     '// a new one: memcpy\nint x = a * b + 2 * c; f("asm"); return *this;\nint* p = q;\n', False),
+    ("machine", "warpwright/isa/a.h", "int i = threadIdx.x;\n", False),
+    ("length", "warpwright/kernel/a.h", "\n" * (MAX_KERNEL_LINES + 1), True),
+    ("length", "warpwright/kernel/a.h", "\n" * MAX_KERNEL_LINES, False),
+    ("length", "tests/a.cpp", "/" * (MAX_COLUMNS + 1), True),
+    ("length", "tests/a.cpp", "/" * MAX_COLUMNS, False),
+    ("unfinished", "docs/a.md", "TO" "DO: finish\n", True),
+    ("unfinished", "script/a", "# FIX" "ME\n", True),
+    ("unfinished", "docs/a.md", "all done\n", False),
+    ("docstring", "warpwright/isa/a.h", "\nWW_DEVICE void f() {\n}\n", True),
+    ("docstring", "warpwright/isa/a.h",
+     "// One.\nWW_DEVICE int f() {\n}\nWW_DEVICE int g();\n", True),
+    ("docstring", "warpwright/isa/a.h", "\ntemplate <int N>\nWW_DEVICE inline void f();\n", True),
+    ("docstring", "warpwright/isa/a.h",
+     "// One.\ntemplate <int N>\nWW_DEVICE void f();\n/* Two. */\n  WW_DEVICE int g() {}\n"
+     "  WW_DEVICE int h() {}\n#define WW_DEVICE inline\n", False),
+    ("docstring", "warpwright/tile/a.h", "\nWW_DEVICE void f();\n", False),
+]
+
+
+def self_test():
+    wrong = 0
+    for rule, name, text, speaks in CASES:
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            (root / name).parent.mkdir(parents=True)
+            (root / name).write_text(text, encoding="utf-8")
+            found = [line for line in check(root) if f"[{rule}]" in line]
+        if bool(found) != speaks:
+            wrong += 1
+            did = "missed" if speaks else "complained about"
+            print(f"the rule {rule} {did} {text!r} in {name}: {found}")
+    for rule in RULES:
+        if {speaks for r, _, _, speaks in CASES if r == rule} != {True, False}:
+            wrong += 1
+            print(f"the rule {rule} has no case on both sides")
+    print(f"{len(CASES) - wrong} of {len(CASES)} cases are right")
+    return wrong
+
+
+def main():
+    if len(sys.argv) != 2:
+        print(__doc__, file=sys.stderr)
+        return 2
+    if sys.argv[1] == "--self-test":
+        return 1 if self_test() else 0
+    findings = list(check(pathlib.Path(sys.argv[1]).resolve()))
+    for line in findings:
+        print(line)
+    print(f"lint: {len(findings)} findings")
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
