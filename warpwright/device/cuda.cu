@@ -114,6 +114,40 @@ isa::TensorMap encode(const MapRequest& r) {
   return out;
 }
 
+// Asks the runtime how many clusters of 2, 4, 8 and 16 CTAs of a kernel that fills an SM run
+// together. Leaves the current device as it was.
+std::array<int, 4> count_resident_clusters(int index) {
+  std::array<int, 4> counts{};
+  int current = 0;
+  cudaGetDevice(&current);
+  cudaSetDevice(index);
+  const Entry& entry = entries().front();
+  const void* function = entry.function();
+  const int bytes = kernel::smem_map(entry.config).bytes;
+  cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+  cudaFuncSetAttribute(function, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
+  for (int i = 0; i < 4; ++i) {
+    cudaLaunchAttribute attribute{};
+    attribute.id = cudaLaunchAttributeClusterDimension;
+    attribute.val.clusterDim.x = 2U << i;
+    attribute.val.clusterDim.y = 1;
+    attribute.val.clusterDim.z = 1;
+    cudaLaunchConfig_t config{};
+    config.gridDim = dim3(2U << i);
+    config.blockDim = dim3(static_cast<unsigned>(kernel::threads(entry.config)));
+    config.dynamicSmemBytes = static_cast<std::size_t>(bytes);
+    config.attrs = &attribute;
+    config.numAttrs = 1;
+    if (cudaOccupancyMaxActiveClusters(&counts[static_cast<std::size_t>(i)], function, &config) !=
+        cudaSuccess) {
+      counts[static_cast<std::size_t>(i)] = 0;
+    }
+  }
+  cudaGetLastError();
+  cudaSetDevice(current);
+  return counts;
+}
+
 DeviceFacts facts_of(int index) {
   cudaDeviceProp prop{};
   cudaGetDeviceProperties(&prop, index);
@@ -136,6 +170,7 @@ DeviceFacts facts_of(int index) {
     f.memory_bytes_per_second = 2.0 * memory_khz * 1e3 * prop.memoryBusWidth / 8;
   }
   estimate_roofs(f);
+  if (prop.major == 9) f.resident_clusters = count_resident_clusters(index);
   return f;
 }
 
@@ -152,6 +187,13 @@ isa::WaitReport* wait_report() {
     return static_cast<isa::WaitReport*>(memory);
   }();
   return report;
+}
+
+// The configuration that this thread launched last, to name the part a hanging warp plays.
+thread_local kernel::GemmConfig launched;
+
+std::string role_of(int warp) {
+  return kernel::role_of_warp(launched, warp);
 }
 #endif
 
@@ -257,6 +299,9 @@ std::optional<Refusal> launch_on_cuda(const Plan& plan, const GemmOperands& oper
   config.stream = static_cast<cudaStream_t>(stream);
   config.attrs = &attribute;
   config.numAttrs = 1;
+#if WARPWRIGHT_DEBUG_WAITS
+  launched = plan.config;
+#endif
   void* arguments[] = {&params};
   return failed(cudaLaunchKernelExC(&config, entry_for(plan.config)->function(), arguments),
                 "launching " + plan.name());
@@ -268,11 +313,11 @@ std::optional<Refusal> synchronise_cuda() {
 #if WARPWRIGHT_DEBUG_WAITS
   const isa::WaitReport* r = wait_report();
   if (r != nullptr && r->complete != 0) {
-    return Refusal{"the kernel hung: warp " + std::to_string(r->warp) + ", lane " +
-                   std::to_string(r->lane) + " of CTA " + std::to_string(r->cta) + " (rank " +
-                   std::to_string(r->cluster_rank) + ") waited too long for mbarrier " + r->name +
-                   "[" + std::to_string(r->index) + "], phase parity " + std::to_string(r->parity) +
-                   ", at line " + std::to_string(r->line)};
+    return Refusal{"the kernel hung: " + role_of(r->warp) + " (warp " + std::to_string(r->warp) +
+                   ", lane " + std::to_string(r->lane) + ") of CTA " + std::to_string(r->cta) +
+                   " (rank " + std::to_string(r->cluster_rank) + ") waited too long for mbarrier " +
+                   r->name + "[" + std::to_string(r->index) + "], phase parity " +
+                   std::to_string(r->parity) + ", at line " + std::to_string(r->line)};
   }
 #endif
   return failed(error, "the kernel");

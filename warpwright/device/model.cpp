@@ -72,8 +72,16 @@ Result<model::Report> launch_on_model(const Plan& plan, const GemmOperands& oper
   model::Options how;
   how.mode = options.mode;
   how.seed = options.seed;
+  how.only = options.only;
+  how.hash_order = options.hash_order;
+  how.record_decisions = options.record_decisions;
+  how.check_order = options.check_order;
+  how.fence_after_reads = options.fence_after_reads;
+  how.count_sites = options.count_sites;
+  how.mutation = options.mutation;
   how.sms = plan.device.sms;
   how.on_tile = options.on_tile;
+  how.trace = options.trace;
   return model::run(shape, how, allocations, [&] { body(params); });
 }
 

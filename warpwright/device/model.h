@@ -14,8 +14,18 @@ namespace warpwright::device {
 struct ModelOptions {
   model::Mode mode = model::Mode::latest;
   std::uint64_t seed = 1;
+  /// See model::Options.
+  std::optional<std::vector<std::int64_t>> only;
+  bool check_order = true;
+  bool fence_after_reads = false;
+  bool count_sites = false;
+  std::optional<model::Mutation> mutation;
+  bool hash_order = false;
+  bool record_decisions = false;
   /// Called after every finished CTA tile with the number of tiles so far.
   std::function<void(std::int64_t)> on_tile;
+  /// Filled with the run's timeline (see model::Options::trace).
+  model::Trace* trace = nullptr;
 };
 
 /// Runs `plan` on the model, with all checks. The report says what they found: with findings D is

@@ -28,7 +28,6 @@ kernel::HopperGemmParams make_params(const Plan& plan, const GemmOperands& o,
                                      const Encode& encode) {
   const kernel::GemmConfig& c = plan.config;
   kernel::HopperGemmParams p;
-  const auto rows_of_box = [](int tile, int slices) { return tile / slices; };
   p.m = static_cast<int>(plan.problem.m);
   p.n = static_cast<int>(plan.problem.n);
   // alpha 0 reads neither A nor B (BLAS); the kernel then runs without a K block.
@@ -36,7 +35,12 @@ kernel::HopperGemmParams make_params(const Plan& plan, const GemmOperands& o,
   p.alpha = o.alpha;
   p.beta = o.beta;
   p.cluster = plan.cluster;
-  p.raster = plan.raster;
+  p.column_mask = atom::column_set(plan.cluster, 0);
+  p.row_mask = atom::row_set(plan.cluster, 0);
+  p.cluster_m = tile::Divisor(plan.cluster.m);
+  p.a_slice_rows = c.tile_m / plan.cluster.n;
+  p.b_slice_rows = c.tile_n / plan.cluster.m;
+  p.raster = tile::PreparedRaster(plan.raster);
   p.reads_c = o.beta != 0.0F;
   p.d_by_tma = plan.d_path == EpiloguePath::copy_engine;
   p.c_by_tma = p.reads_c && plan.c_path == EpiloguePath::copy_engine;
@@ -44,13 +48,13 @@ kernel::HopperGemmParams make_params(const Plan& plan, const GemmOperands& o,
   p.d_pitch = o.d.row_stride;
   if (p.k > 0) {
     p.a = encode(MapRequest{"A", o.a.data, o.a.dtype, o.a.rows, o.a.columns, o.a.row_stride,
-                            rows_of_box(c.tile_m, plan.cluster.n), c.tile_k});
+                            p.a_slice_rows, c.tile_k});
     p.b = encode(MapRequest{"B", o.b.data, o.b.dtype, o.b.rows, o.b.columns, o.b.row_stride,
-                            rows_of_box(c.tile_n, plan.cluster.m), c.tile_k});
+                            p.b_slice_rows, c.tile_k});
   }
   const auto result = [&](const char* name, const MatrixView& v) {
-    return encode(MapRequest{name, v.data, v.dtype, v.rows, v.columns, v.row_stride, 64,
-                             kernel::epilogue_columns(c)});
+    return encode(MapRequest{name, v.data, v.dtype, v.rows, v.columns, v.row_stride,
+                             kernel::epilogue_rows, kernel::epilogue_columns(c)});
   };
   if (p.d_by_tma) p.d = result("D", o.d);
   if (p.reads_c) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "warpwright/isa/config.h"
+#include "warpwright/isa/trace.h"
 
 namespace warpwright::isa {
 
@@ -10,7 +11,9 @@ namespace warpwright::isa {
 WW_DEVICE
 void named_barrier_sync(int id, int threads, [[maybe_unused]] Site site = Site::here()) {
 #if WW_GPU
+  trace_wait_begin("barrier", id);
   asm volatile("barrier.cta.sync.aligned %0, %1;" ::"r"(id), "r"(threads) : "memory");
+  trace_wait_end();
 #else
   model::named_barrier(id, threads, true, site);
 #endif
@@ -44,11 +47,23 @@ void cluster_arrive([[maybe_unused]] Site site = Site::here()) {
 #endif
 }
 
+/// The same without releasing anything: for a barrier that only says "we are all here", after
+/// `fence_mbarrier_init` for instance. The releasing form costs a memory barrier.
+WW_DEVICE void cluster_arrive_relaxed([[maybe_unused]] Site site = Site::here()) {
+#if WW_GPU
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+#else
+  model::cluster_arrive(false, site);
+#endif
+}
+
 /// Waits for all threads of the cluster and acquires what they released.
 WW_DEVICE
 void cluster_wait([[maybe_unused]] Site site = Site::here()) {
 #if WW_GPU
+  trace_wait_begin("wait cluster");
   asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+  trace_wait_end();
 #else
   model::cluster_wait(site);
 #endif

@@ -26,9 +26,9 @@ constexpr long long wait_bound_cycles = 2'000'000'000;
 /// Where this translation unit's kernels report to; null reports nowhere. Set by the launcher.
 static __device__ WaitReport* wait_report = nullptr;
 
-/// Fills the report, unless another thread has, and ends the kernel.
-__device__ __noinline__ static void report_and_trap(const char* name, int index, int parity,
-                                                    int line) {
+/// Fills the report, unless another thread has, and ends the kernel. Inlined everywhere: a call
+/// would need registers that a kernel with setmaxnreg does not have.
+__device__ __forceinline__ void report_and_trap(const char* name, int index, int parity, int line) {
   volatile WaitReport* r = wait_report;
   if (r != nullptr && atomicCAS_system(const_cast<int*>(&r->claimed), 0, 1) == 0) {
     std::uint32_t rank = 0;
@@ -41,6 +41,7 @@ __device__ __noinline__ static void report_and_trap(const char* name, int index,
     r->parity = parity;
     r->line = line;
     int i = 0;
+#pragma unroll 1
     for (; i < 23 && name[i] != '\0'; ++i) r->name[i] = name[i];
     r->name[i] = '\0';
     __threadfence_system();
@@ -48,6 +49,7 @@ __device__ __noinline__ static void report_and_trap(const char* name, int index,
     __threadfence_system();
   }
   // Others give the one who writes time to finish.
+#pragma unroll 1
   for (int i = 0; i < 1000 && (r == nullptr || r->complete == 0); ++i) __nanosleep(1000);
   __trap();
 }

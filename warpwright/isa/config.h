@@ -8,10 +8,12 @@
 #define WW_GPU 1
 #define WW_DEVICE __device__ __forceinline__
 #define WW_UNROLL _Pragma("unroll")
+#define WW_NO_UNROLL _Pragma("unroll 1")
 #else
 #define WW_GPU 0
 #define WW_DEVICE inline
 #define WW_UNROLL
+#define WW_NO_UNROLL
 #include "warpwright/model/intrinsics.h"
 #endif
 
@@ -44,6 +46,10 @@ using Site = model::Site;
 using SharedAddress = std::uint32_t;
 
 /// How far a synchronising operation is seen. Across CTAs of a cluster it must be `cluster`.
+#if WW_GPU
 enum class Scope : std::uint8_t { cta, cluster };
+#else
+using Scope = model::Scope;
+#endif
 
 }  // namespace warpwright::isa

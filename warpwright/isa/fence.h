@@ -13,7 +13,7 @@ void fence_proxy_async_shared([[maybe_unused]] Site site = Site::here()) {
 #if WW_GPU
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 #else
-  model::fence_proxy_async(site);
+  model::fence_proxy_async(model::Space::shared, site);
 #endif
 }
 
@@ -23,7 +23,7 @@ void fence_proxy_async_global([[maybe_unused]] Site site = Site::here()) {
 #if WW_GPU
   asm volatile("fence.proxy.async.global;" ::: "memory");
 #else
-  model::fence_proxy_async(site);
+  model::fence_proxy_async(model::Space::global, site);
 #endif
 }
 

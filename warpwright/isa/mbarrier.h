@@ -5,6 +5,7 @@
 #pragma once
 
 #include "warpwright/isa/config.h"
+#include "warpwright/isa/trace.h"
 #if WW_GPU && WARPWRIGHT_DEBUG_WAITS
 #include "warpwright/isa/bounded_wait.h"
 #endif
@@ -47,8 +48,7 @@ void mbarrier_invalidate(SharedAddress barrier, [[maybe_unused]] Site site = Sit
 /// full memory barrier on sm_90 (about a microsecond, measured): take it to hand generic writes to
 /// a peer. Handing back memory that was only read needs Scope::cta, also across CTAs.
 template <Scope S>
-WW_DEVICE
-void mbarrier_arrive(SharedAddress barrier, [[maybe_unused]] Site site = Site::here()) {
+WW_DEVICE void mbarrier_arrive(SharedAddress barrier, [[maybe_unused]] Site site = Site::here()) {
 #if WW_GPU
   if constexpr (S == Scope::cluster) {
     asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(barrier)
@@ -58,7 +58,7 @@ void mbarrier_arrive(SharedAddress barrier, [[maybe_unused]] Site site = Site::h
                  : "memory");
   }
 #else
-  model::mbarrier_arrive(barrier, 1, false, site);
+  model::mbarrier_arrive(barrier, 1, false, S, site);
 #endif
 }
 
@@ -86,7 +86,7 @@ void mbarrier_arrive_expect(SharedAddress barrier, int bytes,
       : "memory");
 #else
   model::mbarrier_expect(barrier, bytes, site);
-  model::mbarrier_arrive(barrier, 1, false, site);
+  model::mbarrier_arrive(barrier, 1, false, Scope::cta, site);
 #endif
 }
 
@@ -94,9 +94,8 @@ void mbarrier_arrive_expect(SharedAddress barrier, int bytes,
 /// copy brought is visible at either scope, Scope::cluster is for generic writes of a peer). May
 /// wait a little, and may answer false although the phase is complete (mbarrier.try_wait.parity).
 template <Scope S>
-WW_DEVICE
-bool mbarrier_try_wait(SharedAddress barrier, int parity,
-                       [[maybe_unused]] Site site = Site::here()) {
+WW_DEVICE bool mbarrier_try_wait(SharedAddress barrier, int parity,
+                                 [[maybe_unused]] Site site = Site::here()) {
 #if WW_GPU
   std::uint32_t done = 0;
   if constexpr (S == Scope::cluster) {
@@ -118,15 +117,14 @@ bool mbarrier_try_wait(SharedAddress barrier, int parity,
   }
   return done != 0;
 #else
-  return model::mbarrier_test(barrier, parity, true, site);
+  return model::mbarrier_test(barrier, parity, true, S, site);
 #endif
 }
 
 /// Asks once, without waiting (mbarrier.test_wait.parity).
 template <Scope S>
-WW_DEVICE
-bool mbarrier_test_wait(SharedAddress barrier, int parity,
-                        [[maybe_unused]] Site site = Site::here()) {
+WW_DEVICE bool mbarrier_test_wait(SharedAddress barrier, int parity,
+                                  [[maybe_unused]] Site site = Site::here()) {
 #if WW_GPU
   std::uint32_t done = 0;
   if constexpr (S == Scope::cluster) {
@@ -148,7 +146,7 @@ bool mbarrier_test_wait(SharedAddress barrier, int parity,
   }
   return done != 0;
 #else
-  return model::mbarrier_test(barrier, parity, false, site);
+  return model::mbarrier_test(barrier, parity, false, S, site);
 #endif
 }
 
@@ -156,9 +154,13 @@ bool mbarrier_test_wait(SharedAddress barrier, int parity,
 /// the model's deadlock report, and of the bounded waits of a debug build on the GPU, which end a
 /// kernel that hangs and say who waited for what.
 template <Scope S>
-WW_DEVICE
-void mbarrier_wait(SharedAddress barrier, int parity, [[maybe_unused]] BarrierName name = {},
-                   [[maybe_unused]] Site site = Site::here()) {
+WW_DEVICE void mbarrier_wait(SharedAddress barrier, int parity,
+                             [[maybe_unused]] BarrierName name = {},
+                             [[maybe_unused]] Site site = Site::here()) {
+#if WW_GPU && WARPWRIGHT_TRACE
+  if (mbarrier_try_wait<S>(barrier, parity, site)) return;
+  trace_wait_begin(name.name, name.index);
+#endif
 #if WW_GPU && WARPWRIGHT_DEBUG_WAITS
   const long long start = clock64();
   while (!mbarrier_try_wait<S>(barrier, parity, site)) {
@@ -170,7 +172,10 @@ void mbarrier_wait(SharedAddress barrier, int parity, [[maybe_unused]] BarrierNa
   while (!mbarrier_try_wait<S>(barrier, parity, site)) {
   }
 #else
-  model::mbarrier_wait(barrier, parity, site);
+  model::mbarrier_wait(barrier, parity, S, site);
+#endif
+#if WW_GPU && WARPWRIGHT_TRACE
+  trace_wait_end();
 #endif
 }
 

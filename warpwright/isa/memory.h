@@ -38,8 +38,7 @@ struct SharedView {
 
   /// ld.shared (PTX ISA 9.7.9.8). Reading bytes that an asynchronous copy is still to write is a
   /// finding on the model and garbage on the GPU.
-  WW_DEVICE
-  T load(int i = 0, [[maybe_unused]] Site site = Site::here()) const {
+  WW_DEVICE T load(int i = 0, [[maybe_unused]] Site site = Site::here()) const {
     T value;
     const SharedAddress at = address + static_cast<SharedAddress>(i) * sizeof(T);
 #if WW_GPU
@@ -73,8 +72,7 @@ struct SharedView {
 
   /// st.shared (PTX ISA 9.7.9.11). Before a copy engine or tensor core reads the bytes, the writer
   /// needs `fence_proxy_async`.
-  WW_DEVICE
-  void store(int i, T value, [[maybe_unused]] Site site = Site::here()) const {
+  WW_DEVICE void store(int i, T value, [[maybe_unused]] Site site = Site::here()) const {
     const SharedAddress at = address + static_cast<SharedAddress>(i) * sizeof(T);
 #if WW_GPU
     if constexpr (sizeof(T) == 2) {
@@ -108,8 +106,7 @@ struct GlobalView {
   T* data = nullptr;
 
   /// A plain load of element i (ld.global).
-  WW_DEVICE
-  T load(std::int64_t i = 0, [[maybe_unused]] Site site = Site::here()) const {
+  WW_DEVICE T load(std::int64_t i = 0, [[maybe_unused]] Site site = Site::here()) const {
 #if WW_GPU
     return data[i];
 #else
@@ -120,8 +117,7 @@ struct GlobalView {
   }
 
   /// A plain store to element i (st.global).
-  WW_DEVICE
-  void store(std::int64_t i, T value, [[maybe_unused]] Site site = Site::here()) const {
+  WW_DEVICE void store(std::int64_t i, T value, [[maybe_unused]] Site site = Site::here()) const {
 #if WW_GPU
     data[i] = value;
 #else

@@ -41,8 +41,7 @@ std::uint32_t float_bits(float x) {
 
 /// An element as float32, exactly.
 template <DType T>
-WW_DEVICE
-float to_float(StorageOf<T> x) {
+WW_DEVICE float to_float(StorageOf<T> x) {
   static_assert(T == DType::f32 || T == DType::f16 || T == DType::bf16);
   if constexpr (T == DType::f32) {
     return x;
@@ -56,10 +55,31 @@ float to_float(StorageOf<T> x) {
   }
 }
 
+/// Two floats.
+struct Pair {
+  float low;
+  float high;
+};
+
+/// Two neighbouring elements as they lie in memory (one word of f16 or bf16, two of f32) as floats.
+template <DType T>
+WW_DEVICE Pair unpack(const std::uint32_t* words) {
+  static_assert(T == DType::f32 || T == DType::f16 || T == DType::bf16);
+  if constexpr (T == DType::f32) {
+#if WW_GPU
+    return {__uint_as_float(words[0]), __uint_as_float(words[1])};
+#else
+    return {std::bit_cast<float>(words[0]), std::bit_cast<float>(words[1])};
+#endif
+  } else {
+    return {to_float<T>(static_cast<std::uint16_t>(words[0] & 0xffff)),
+            to_float<T>(static_cast<std::uint16_t>(words[0] >> 16))};
+  }
+}
+
 /// Two floats rounded to nearest even and packed, `low` in the lower half (cvt.rn.T x2.f32).
 template <DType T>
-WW_DEVICE
-std::uint32_t pack(float low, float high) {
+WW_DEVICE std::uint32_t pack(float low, float high) {
   static_assert(T == DType::f16 || T == DType::bf16);
 #if WW_GPU
   std::uint32_t packed = 0;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "warpwright/isa/config.h"
+#include "warpwright/isa/trace.h"
 
 namespace warpwright::isa {
 
@@ -63,12 +64,36 @@ int cluster_rank() {
 #endif
 }
 
+/// Index of this CTA's cluster in the grid (%clusterid); without clusters every CTA is one.
+WW_DEVICE int cluster_index() {
+#if WW_GPU
+  std::uint32_t index = 0;
+  asm("mov.u32 %0, %%clusterid.x;" : "=r"(index));
+  return static_cast<int>(index);
+#else
+  return model::cta_index() / model::cluster_size();
+#endif
+}
+
+/// Clusters in the grid (%nclusterid).
+WW_DEVICE int cluster_count() {
+#if WW_GPU
+  std::uint32_t count = 0;
+  asm("mov.u32 %0, %%nclusterid.x;" : "=r"(count));
+  return static_cast<int>(count);
+#else
+  return model::cta_count() / model::cluster_size();
+#endif
+}
+
 /// Tells reports and traces which part this thread plays; costs nothing on the GPU. `role` must be
 /// a string literal.
 WW_DEVICE
 void set_role([[maybe_unused]] const char* role) {
 #if !WW_GPU
   model::set_role(role);
+#elif WARPWRIGHT_TRACE
+  if (trace_records()) trace_buffer.rings[trace_ring_index()].role = role;
 #endif
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "warpwright/isa/config.h"
+#include "warpwright/isa/trace.h"
 
 #if WW_GPU
 #include "warpwright/model/tensor_map_type.h"
@@ -70,9 +71,8 @@ void prefetch_map([[maybe_unused]] const TensorMap& map) {
 /// tile starts where its pattern repeats). When it lands, the box's bytes are subtracted from the
 /// pending transaction bytes of `barrier`. One thread issues it.
 template <int R>
-WW_DEVICE
-void tensor_load(SharedAddress to, const TensorMap& map, SharedAddress barrier, Coords<R> c,
-                 [[maybe_unused]] Site site = Site::here()) {
+WW_DEVICE void tensor_load(SharedAddress to, const TensorMap& map, SharedAddress barrier,
+                           Coords<R> c, [[maybe_unused]] Site site = Site::here()) {
 #if WW_GPU
   WW_TENSOR_COPY(R, "cp.async.bulk.tensor", WW_LOAD, "r"(to), "l"(&map), "r"(barrier))
 #else
@@ -83,10 +83,9 @@ void tensor_load(SharedAddress to, const TensorMap& map, SharedAddress barrier, 
 /// The same into every CTA of the cluster whose bit is set in `ctas`: data at the same offset as
 /// `to`, and the full count of bytes signalled at the same offset as `barrier`, in each of them.
 template <int R>
-WW_DEVICE
-void tensor_load_multicast(SharedAddress to, const TensorMap& map, SharedAddress barrier,
-                           std::uint16_t ctas, Coords<R> c,
-                           [[maybe_unused]] Site site = Site::here()) {
+WW_DEVICE void tensor_load_multicast(SharedAddress to, const TensorMap& map, SharedAddress barrier,
+                                     std::uint16_t ctas, Coords<R> c,
+                                     [[maybe_unused]] Site site = Site::here()) {
 #if WW_GPU
   WW_TENSOR_COPY(R, "cp.async.bulk.tensor", WW_MULTICAST, "r"(to), "l"(&map), "r"(barrier),
                  "h"(ctas))
@@ -99,9 +98,8 @@ void tensor_load_multicast(SharedAddress to, const TensorMap& map, SharedAddress
 /// current bulk group of this thread. The bytes must have been made visible to the asynchronous
 /// proxy (`fence_proxy_async_shared` by their writers) and stay until `bulk_wait_read`.
 template <int R>
-WW_DEVICE
-void tensor_store(const TensorMap& map, SharedAddress from, Coords<R> c,
-                  [[maybe_unused]] Site site = Site::here()) {
+WW_DEVICE void tensor_store(const TensorMap& map, SharedAddress from, Coords<R> c,
+                            [[maybe_unused]] Site site = Site::here()) {
 #if WW_GPU
   WW_TENSOR_COPY(R, "cp.async.bulk.tensor", WW_STORE, "l"(&map), "r"(from))
 #else
@@ -112,9 +110,8 @@ void tensor_store(const TensorMap& map, SharedAddress from, Coords<R> c,
 /// The same, but adds the box to what is in global memory, element by element, in the map's element
 /// type (relaxed atomic additions at GPU scope; their order is open).
 template <int R>
-WW_DEVICE
-void tensor_reduce_add(const TensorMap& map, SharedAddress from, Coords<R> c,
-                       [[maybe_unused]] Site site = Site::here()) {
+WW_DEVICE void tensor_reduce_add(const TensorMap& map, SharedAddress from, Coords<R> c,
+                                 [[maybe_unused]] Site site = Site::here()) {
 #if WW_GPU
   WW_TENSOR_COPY(R, "cp.reduce.async.bulk.tensor", WW_REDUCE, "l"(&map), "r"(from))
 #else
@@ -143,10 +140,11 @@ void bulk_commit([[maybe_unused]] Site site = Site::here()) {
 /// Waits until at most N of this thread's newest bulk groups still read shared memory: older ones'
 /// source bytes may be overwritten (cp.async.bulk.wait_group.read).
 template <int N>
-WW_DEVICE
-void bulk_wait_read([[maybe_unused]] Site site = Site::here()) {
+WW_DEVICE void bulk_wait_read([[maybe_unused]] Site site = Site::here()) {
 #if WW_GPU
+  trace_wait_begin("wait stores");
   asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(N) : "memory");
+  trace_wait_end();
 #else
   model::bulk_wait(N, true, site);
 #endif
@@ -155,10 +153,11 @@ void bulk_wait_read([[maybe_unused]] Site site = Site::here()) {
 /// Waits until at most N of this thread's newest bulk groups are incomplete: older ones' results
 /// are in global memory and visible to this thread (cp.async.bulk.wait_group).
 template <int N>
-WW_DEVICE
-void bulk_wait([[maybe_unused]] Site site = Site::here()) {
+WW_DEVICE void bulk_wait([[maybe_unused]] Site site = Site::here()) {
 #if WW_GPU
+  trace_wait_begin("wait stores");
   asm volatile("cp.async.bulk.wait_group %0;" ::"n"(N) : "memory");
+  trace_wait_end();
 #else
   model::bulk_wait(N, false, site);
 #endif

@@ -46,9 +46,8 @@ std::uint32_t shuffle(std::uint32_t value, int source, [[maybe_unused]] Site sit
 /// 8j..8j+7 give the addresses of the 16-byte rows of matrix j; thread l gets elements 2(l%4) and
 /// +1 of row l/4 of each (of column l/4 with `Transpose`).
 template <int N, bool Transpose = false>
-WW_DEVICE
-void load_matrix(SharedAddress row, std::uint32_t (&to)[N],
-                 [[maybe_unused]] Site site = Site::here()) {
+WW_DEVICE void load_matrix(SharedAddress row, std::uint32_t (&to)[N],
+                           [[maybe_unused]] Site site = Site::here()) {
   static_assert(N == 1 || N == 2 || N == 4, "ldmatrix moves 1, 2 or 4 matrices");
 #if WW_GPU
 #define WW_LDMATRIX(trans)                                                                   \
@@ -83,9 +82,8 @@ void load_matrix(SharedAddress row, std::uint32_t (&to)[N],
 /// PTX ISA 9.7.14.5.16). Generic proxy: a tensor store of the bytes needs
 /// `fence_proxy_async_shared`.
 template <int N, bool Transpose = false>
-WW_DEVICE
-void store_matrix(SharedAddress row, const std::uint32_t (&from)[N],
-                  [[maybe_unused]] Site site = Site::here()) {
+WW_DEVICE void store_matrix(SharedAddress row, const std::uint32_t (&from)[N],
+                            [[maybe_unused]] Site site = Site::here()) {
   static_assert(N == 1 || N == 2 || N == 4, "stmatrix moves 1, 2 or 4 matrices");
 #if WW_GPU
 #define WW_STMATRIX(trans)                                                                       \
@@ -118,8 +116,7 @@ void store_matrix(SharedAddress row, const std::uint32_t (&from)[N],
 /// 24 to 256, at most what it has. All warps of the warpgroup execute it (setmaxnreg, PTX ISA
 /// 9.7.19.5). Ignored, with a ptxas remark, unless the kernel bounds its registers.
 template <int N>
-WW_DEVICE
-void decrease_registers([[maybe_unused]] Site site = Site::here()) {
+WW_DEVICE void decrease_registers([[maybe_unused]] Site site = Site::here()) {
   static_assert(N >= 24 && N <= 256 && N % 8 == 0, "setmaxnreg takes multiples of 8, 24 to 256");
 #if WW_GPU
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N));
@@ -130,8 +127,7 @@ void decrease_registers([[maybe_unused]] Site site = Site::here()) {
 
 /// Takes registers from the CTA's pool, up to N a thread; blocks until enough were given back.
 template <int N>
-WW_DEVICE
-void increase_registers([[maybe_unused]] Site site = Site::here()) {
+WW_DEVICE void increase_registers([[maybe_unused]] Site site = Site::here()) {
   static_assert(N >= 24 && N <= 256 && N % 8 == 0, "setmaxnreg takes multiples of 8, 24 to 256");
 #if WW_GPU
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N));

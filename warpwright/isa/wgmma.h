@@ -6,8 +6,12 @@
 #include "warpwright/atom/descriptor.h"
 #include "warpwright/atom/wgmma.h"
 #include "warpwright/isa/config.h"
+#include "warpwright/isa/trace.h"
 #if WW_GPU
 #include "warpwright/isa/wgmma_operands.h"
+#else
+#include <algorithm>
+#include <limits>
 #endif
 
 namespace warpwright::isa {
@@ -18,23 +22,27 @@ namespace warpwright::isa {
 template <class T, int N>
 class Fragment {
  public:
-  Fragment() = default;
   Fragment(const Fragment&) = delete;
   Fragment& operator=(const Fragment&) = delete;
 
 #if WW_GPU
-  WW_DEVICE
-  T& operator[](int i) {
+  Fragment() = default;
+  /// Value `i`, as atom::c_row and c_col number them.
+  WW_DEVICE T& operator[](int i) {
     return value_[i];
   }
-  WW_DEVICE
-  T* registers() {
+  /// All values, for the instructions of this room.
+  WW_DEVICE T* registers() {
     return value_;
   }
 
  private:
   T value_[N];
 #else
+  /// Registers hold whatever they held: NaN shows where a kernel takes them for zeros.
+  Fragment() {
+    std::fill_n(value_, N, std::numeric_limits<T>::quiet_NaN());
+  }
   T& operator[](int i) {
     model::touch_fragment(state_, Site{});
     return value_[i];
@@ -47,28 +55,33 @@ class Fragment {
   }
 
  private:
-  T value_[N] = {};
+  T value_[N];
   model::FragmentState state_{.touched_epoch = 1};
 #endif
 };
 
 /// Keeps the compiler from moving accesses of the fragment's registers over this point.
 template <class T, int N>
-WW_DEVICE
-void pin_registers([[maybe_unused]] Fragment<T, N>& fragment) {
+WW_DEVICE void pin_registers([[maybe_unused]] Fragment<T, N>& fragment) {
 #if WW_GPU
   T* r = fragment.registers();
   WW_UNROLL for (int i = 0; i < N; ++i) asm volatile("" : "+f"(r[i])::"memory");
 #endif
 }
 
+/// The same for an array of fragments.
+template <class T, int N, int M>
+WW_DEVICE void pin_registers(Fragment<T, N> (&fragments)[M]) {
+  WW_UNROLL for (int i = 0; i < M; ++i) pin_registers(fragments[i]);
+}
+
 /// Orders this warpgroup's register and shared-memory accesses before the wgmmas that follow: once
-/// before the first, and whenever accumulator or A registers were touched in between. `fragment` is
-/// the accumulator about to be used. All 128 threads execute it (wgmma.fence.sync.aligned).
-template <class T, int N>
-WW_DEVICE
-void wgmma_fence(Fragment<T, N>& fragment, [[maybe_unused]] Site site = Site::here()) {
-  pin_registers(fragment);
+/// before the first, and whenever accumulator or A registers were touched in between.
+/// `accumulators` is the fragment about to be used, or an array of them. All 128 threads execute it
+/// (wgmma.fence.sync.aligned).
+template <class Accumulators>
+WW_DEVICE void wgmma_fence(Accumulators& accumulators, [[maybe_unused]] Site site = Site::here()) {
+  pin_registers(accumulators);
 #if WW_GPU
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 #else
@@ -89,21 +102,22 @@ void wgmma_commit([[maybe_unused]] Site site = Site::here()) {
 /// Waits until at most `Pending` of the newest groups are in flight: the older ones have read their
 /// shared memory. Does not give an accumulator back to the thread; the other form does.
 template <int Pending>
-WW_DEVICE
-void wgmma_wait([[maybe_unused]] Site site = Site::here()) {
+WW_DEVICE void wgmma_wait([[maybe_unused]] Site site = Site::here()) {
 #if WW_GPU
+  trace_wait_begin("wait wgmma");
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Pending) : "memory");
+  trace_wait_end();
 #else
   model::wgmma_wait(Pending, site);
 #endif
 }
 
-/// The same, and the thread may use `fragment` afterwards, whose groups are among the older ones.
-template <int Pending, class T, int N>
-WW_DEVICE
-void wgmma_wait(Fragment<T, N>& fragment, [[maybe_unused]] Site site = Site::here()) {
+/// The same, and the thread may use `accumulators` (a fragment or an array of them) afterwards,
+/// whose groups are among the older ones.
+template <int Pending, class Accumulators>
+WW_DEVICE void wgmma_wait(Accumulators& accumulators, [[maybe_unused]] Site site = Site::here()) {
   wgmma_wait<Pending>(site);
-  pin_registers(fragment);
+  pin_registers(accumulators);
 }
 
 #if WW_GPU
@@ -148,9 +162,9 @@ struct WgmmaTail<false, A, B> {
 /// All 128 threads pass the same descriptors. N is a multiple of 8 from 8 to 256, k is 32 bytes of
 /// T; only 16-bit operands may be MN-major. Needs `wgmma_fence` before, `wgmma_commit` after.
 template <DType T, int N, atom::Major A = atom::Major::k, atom::Major B = atom::Major::k>
-WW_DEVICE
-void wgmma(Fragment<float, N / 2>& fragment, std::uint64_t descriptor_a, std::uint64_t descriptor_b,
-           bool accumulate, [[maybe_unused]] Site site = Site::here()) {
+WW_DEVICE void wgmma(Fragment<float, N / 2>& fragment, std::uint64_t descriptor_a,
+                     std::uint64_t descriptor_b, bool accumulate,
+                     [[maybe_unused]] Site site = Site::here()) {
   static_assert(atom::wgmma_fault(atom::wgmma_atom(T, T, DType::f32, N), A, B) == nullptr);
 #if WW_GPU
   float* d = fragment.registers();
@@ -183,10 +197,9 @@ void wgmma(Fragment<float, N / 2>& fragment, std::uint64_t descriptor_a, std::ui
 /// The same with A from registers: four 32-bit registers a thread, laid out as atom::a_row and a_k
 /// say. The registers must not change before a wait covers the instruction.
 template <DType T, int N, atom::Major B = atom::Major::k>
-WW_DEVICE
-void wgmma_registers(Fragment<float, N / 2>& fragment, const std::uint32_t (&a)[4],
-                     std::uint64_t descriptor_b, bool accumulate,
-                     [[maybe_unused]] Site site = Site::here()) {
+WW_DEVICE void wgmma_registers(Fragment<float, N / 2>& fragment, const std::uint32_t (&a)[4],
+                               std::uint64_t descriptor_b, bool accumulate,
+                               [[maybe_unused]] Site site = Site::here()) {
   static_assert(atom::wgmma_fault(atom::wgmma_atom(T, T, DType::f32, N), atom::Major::k, B, true) ==
                 nullptr);
 #if WW_GPU

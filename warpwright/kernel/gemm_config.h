@@ -12,6 +12,14 @@
 
 namespace warpwright::kernel {
 
+/// How the consumer warpgroups of a CTA share its tiles.
+enum class Schedule : std::uint8_t {
+  /// Each multiplies its share of the rows of every tile.
+  cooperative,
+  /// They take whole tiles in turn: while one stores its tile, the other multiplies the next.
+  pingpong,
+};
+
 /// What is fixed when a Hopper GEMM kernel is compiled. Problem extents, strides, alpha, beta and
 /// the cluster are parameters of a launch.
 struct GemmConfig {
@@ -21,15 +29,40 @@ struct GemmConfig {
   int tile_n = 256;
   int tile_k = 64;  ///< one 128-byte swizzle span of 16-bit elements
   int stages = 4;
-  int consumer_warpgroups = 2;  ///< each owns tile_m / consumer_warpgroups rows of the tile
+  Schedule schedule = Schedule::cooperative;
+  int consumer_warpgroups = 2;
   int producer_registers = 40;  ///< after setmaxnreg
   int consumer_registers = 232;
 
   friend constexpr bool operator==(const GemmConfig&, const GemmConfig&) = default;
 };
 
+constexpr int consumer_warps(const GemmConfig& c) {
+  return 4 * c.consumer_warpgroups;
+}
+
+/// Rows of a tile that one consumer warpgroup multiplies, and wgmma atoms of 64 rows in them.
+constexpr int warpgroup_rows(const GemmConfig& c) {
+  return c.schedule == Schedule::pingpong ? c.tile_m : c.tile_m / c.consumer_warpgroups;
+}
+constexpr int row_atoms(const GemmConfig& c) {
+  return warpgroup_rows(c) / 64;
+}
+
+/// Consumer warps that read one stage: those of one warpgroup when they take turns.
+constexpr int warps_per_stage(const GemmConfig& c) {
+  return c.schedule == Schedule::pingpong ? 4 : consumer_warps(c);
+}
+
 constexpr int threads(const GemmConfig& c) {
   return 128 * (1 + c.consumer_warpgroups);
+}
+
+/// The part that a warp plays, as reports name it.
+constexpr const char* role_of_warp(const GemmConfig& c, int warp) {
+  if (warp == 0) return "producer";
+  if (warp < 4) return "idle";
+  return warp < 8 || c.consumer_warpgroups == 1 ? "consumer 0" : "consumer 1";
 }
 
 /// Registers a thread has at launch: what __launch_bounds__(threads, 1) leaves of 64 Ki, in steps
@@ -50,9 +83,11 @@ constexpr int result_bytes(const GemmConfig& c) {
 constexpr int epilogue_columns(const GemmConfig& c) {
   return 128 / result_bytes(c);
 }
-/// Bytes of one epilogue buffer: the 64 rows of a warpgroup's atom, a span wide.
-inline constexpr int epilogue_buffer_bytes = 64 * 128;
-/// Buffers a warpgroup has: one is filled while the other is stored.
+/// Rows of one epilogue buffer: those of a warp in the accumulator of a wgmma.
+inline constexpr int epilogue_rows = 16;
+/// Bytes of one epilogue buffer, a span wide.
+inline constexpr int epilogue_buffer_bytes = epilogue_rows * 128;
+/// Buffers a warp has: one is filled while the other is stored.
 inline constexpr int epilogue_buffers = 2;
 
 constexpr atom::OperandTile tile_a(const GemmConfig& c) {
@@ -65,11 +100,13 @@ constexpr atom::OperandTile tile_b(const GemmConfig& c) {
 /// Where things lie in dynamic shared memory, as byte offsets from its start. Tiles start where the
 /// 128-byte swizzle repeats (1024).
 struct SmemMap {
-  int a = 0;         ///< stages of A
-  int b = 0;         ///< stages of B
-  int epilogue = 0;  ///< buffers of all consumer warpgroups
-  int barriers = 0;  ///< full and empty of the main loop, then one a buffer for loads of C
-  int bytes = 0;     ///< in all
+  int a = 0;           ///< stages of A
+  int b = 0;           ///< stages of B
+  int epilogue = 0;    ///< buffers of all consumer warps
+  int barriers = 0;    ///< full and empty of the main loop
+  int c_barriers = 0;  ///< one a buffer, for loads of C
+  int turns = 0;       ///< one a consumer warpgroup (ping-pong)
+  int bytes = 0;       ///< in all
 };
 
 constexpr SmemMap smem_map(const GemmConfig& c) {
@@ -77,15 +114,15 @@ constexpr SmemMap smem_map(const GemmConfig& c) {
   map.a = 0;
   map.b = map.a + c.stages * atom::tile_bytes(tile_a(c));
   map.epilogue = map.b + c.stages * atom::tile_bytes(tile_b(c));
-  map.barriers = map.epilogue + c.consumer_warpgroups * epilogue_buffers * epilogue_buffer_bytes;
-  map.bytes = map.barriers + pipeline::barrier_bytes(c.stages) +
-              c.consumer_warpgroups * epilogue_buffers * 8;
+  map.barriers = map.epilogue + consumer_warps(c) * epilogue_buffers * epilogue_buffer_bytes;
+  map.c_barriers = map.barriers + pipeline::barrier_bytes(c.stages);
+  map.turns = map.c_barriers + consumer_warps(c) * epilogue_buffers * 8;
+  map.bytes = map.turns + c.consumer_warpgroups * 8;
   return map;
 }
 
 constexpr pipeline::TmaPipelineShape mainloop_shape(const GemmConfig& c) {
-  return {c.stages, 4 * c.consumer_warpgroups,
-          atom::tile_bytes(tile_a(c)) + atom::tile_bytes(tile_b(c))};
+  return {c.stages, warps_per_stage(c), atom::tile_bytes(tile_a(c)) + atom::tile_bytes(tile_b(c))};
 }
 
 /// The clusters every kernel is launched with, and proved for at compile time.
@@ -109,9 +146,13 @@ constexpr const char* config_fault(const GemmConfig& c) {
   if (c.result != DType::bf16 && c.result != DType::f16 && c.result != DType::f32) {
     return "results are bf16, f16 or f32";
   }
-  if (c.consumer_warpgroups < 1 || c.tile_m != 64 * c.consumer_warpgroups) {
-    return "each consumer warpgroup owns 64 rows of the tile";
+  if (c.consumer_warpgroups < 1 || warpgroup_rows(c) % 64 != 0 || row_atoms(c) < 1) {
+    return "a consumer warpgroup multiplies whole atoms of 64 rows";
   }
+  if (c.schedule == Schedule::pingpong && c.consumer_warpgroups != 2) {
+    return "ping-pong is played by two consumer warpgroups";
+  }
+  if (row_atoms(c) * c.tile_n > 256) return "the accumulator does not fit into the registers";
   if (atom::wgmma_fault(atom::wgmma_atom(c.operand, c.operand, DType::f32, c.tile_n)) != nullptr) {
     return "tile_n must be an N of wgmma";
   }

@@ -1,10 +1,11 @@
 // The epilogue of the Hopper kernels: D = alpha * accumulator + beta * C, through shared memory.
 //
-// A consumer warpgroup handles its 64 rows in chunks of one 128-byte span of columns, with two
-// buffers: registers -> stmatrix (or st.shared for f32) into the swizzled buffer -> one tensor
-// store. C comes the other way: a tensor load into the same buffer, one chunk ahead. Where base or
-// pitch of D or C is no multiple of 16 bytes the copy engine cannot be used; D is then stored from
-// the buffer element by element inside the bounds, C read from global memory likewise.
+// Every consumer warp handles its 16 rows alone, in chunks of one 128-byte span of columns, with
+// two buffers: registers -> stmatrix (or st.shared for f32) into the swizzled buffer -> one tensor
+// store. C comes the other way: a tensor load into the same buffer, one chunk ahead. No warp waits
+// for another. Where base or pitch of D or C is no multiple of 16 bytes the copy engine cannot be
+// used; D is then stored from the buffer element by element inside the bounds, C read from global
+// memory likewise.
 #pragma once
 
 #include "warpwright/atom/swizzle.h"
@@ -15,6 +16,7 @@
 #include "warpwright/isa/numeric.h"
 #include "warpwright/isa/thread.h"
 #include "warpwright/isa/tma.h"
+#include "warpwright/isa/trace.h"
 #include "warpwright/isa/warp.h"
 #include "warpwright/isa/wgmma.h"
 #include "warpwright/kernel/gemm_config.h"
@@ -27,153 +29,186 @@ class HopperEpilogue {
  public:
   static constexpr GemmConfig config = Tag::config;
   static constexpr int columns = epilogue_columns(config);
-  static constexpr int chunks = config.tile_n / columns;
+  static constexpr int row_chunks = config.tile_n / columns;  // side by side
+  static constexpr int chunks = row_atoms(config) * row_chunks;
   static constexpr int chunk_values = columns / 2;  // a thread's values of one chunk
   using Element = isa::StorageOf<config.result>;
 
-  /// `buffers` and `barriers` are those of all warpgroups; this one takes its own.
-  WW_DEVICE
-  HopperEpilogue(isa::SharedAddress buffers, isa::SharedAddress barriers, int warpgroup)
-      : buffers_(buffers + warpgroup * epilogue_buffers * epilogue_buffer_bytes),
-        barriers_(barriers + warpgroup * epilogue_buffers * 8),
-        named_(1 + warpgroup) {}
+  /// `buffers` and `barriers` are those of all consumer warps; warp `warp` of them takes its own.
+  WW_DEVICE HopperEpilogue(isa::SharedAddress buffers, isa::SharedAddress barriers, int warp)
+      : buffers_(buffers + warp * epilogue_buffers * epilogue_buffer_bytes),
+        barriers_(barriers + warp * epilogue_buffers * 8) {}
 
-  /// Initialises the barriers of the loads of C; one thread of the CTA, before the CTA barrier.
-  WW_DEVICE
-  void initialise() const {
-    for (int i = 0; i < epilogue_buffers; ++i) {
-      isa::mbarrier_init(barriers_ + i * 8, 1, {"c_full", i}, "the warpgroup's leader");
+  /// Initialises the barriers of the loads of C of all consumer warps. One whole warp of the CTA
+  /// calls it, before the CTA barrier.
+  WW_DEVICE static void initialise(isa::SharedAddress barriers) {
+    constexpr int count = consumer_warps(Tag::config) * epilogue_buffers;
+    static_assert(count <= 32);
+    const int i = isa::lane_index();
+    if (i < count) {
+      isa::mbarrier_init(barriers + i * 8, 1, {"c_full", i}, "the leader of its warp");
     }
   }
 
-  /// Before the main loop of a tile: starts the load of its first chunk of C.
-  WW_DEVICE
-  void begin(const HopperGemmParams& p, int row, int column) {
+  /// Before the main loop of a tile: starts the load of its first chunk of C. `row` and `column`
+  /// are where the warp's 16 rows of the tile begin.
+  WW_DEVICE void begin(const HopperGemmParams& p, int row, int column) {
     if (p.reads_c && p.c_by_tma && leader()) load_c(p, row, column, 0);
   }
 
-  /// Writes the warpgroup's 64 rows from `row`, columns from `column`; parts outside D are dropped.
-  template <class Accumulator>
-  WW_DEVICE
-  void write(const HopperGemmParams& p, int row, int column, Accumulator& accumulator) {
+  /// Writes the warp's 16 rows of every 64 from `row`, columns from `column`; parts outside D are
+  /// dropped. `accumulator` is an array of fragments, one for each 64 rows.
+  template <class Accumulators>
+  WW_DEVICE void write(const HopperGemmParams& p, int row, int column, Accumulators& accumulator) {
     WW_UNROLL for (int chunk = 0; chunk < chunks; ++chunk) {
-      const int at = column + chunk * columns;
-      if (at >= p.n || row >= p.m) continue;
-      const isa::SharedAddress buffer = buffers_ + (chunk % 2) * epilogue_buffer_bytes;
+      const isa::Mark mark("epilogue chunk %", chunk);
+      const Corner at = corner(row, column, chunk);
+      if (outside(p, at)) continue;
+      const int slot = next_;
+      const isa::SharedAddress buffer = buffers_ + slot * epilogue_buffer_bytes;
+      next_ ^= 1;
       if (p.reads_c && p.c_by_tma) {
-        if (leader()) load_c(p, row, column, chunk + 1);
-        isa::mbarrier_wait<isa::Scope::cta>(barriers_ + (chunk % 2) * 8, parity_ >> (chunk % 2) & 1,
-                                            {"c_full", chunk % 2});
-        parity_ ^= 1 << (chunk % 2);
+        if (leader()) load_c(p, row, column, following(p, row, column, chunk));
+        isa::mbarrier_wait<isa::Scope::cta>(barriers_ + slot * 8, parity_ >> slot & 1,
+                                            {"c_full", slot});
+        parity_ ^= 1 << slot;
       } else {
         // The buffer's store before last has been read; everybody may write it again.
         if (leader()) isa::bulk_wait_read<1>();
-        isa::named_barrier_sync(named_, 128);
+        isa::sync_warp();
       }
       float value[chunk_values];
       WW_UNROLL for (int i = 0; i < chunk_values; ++i) {
         // Without a K block nothing has written the accumulator.
-        value[i] = p.k > 0 ? p.alpha * accumulator[chunk * chunk_values + i] : 0.0F;
+        value[i] =
+            p.k > 0
+                ? p.alpha * accumulator[chunk / row_chunks][chunk % row_chunks * chunk_values + i]
+                : 0.0F;
       }
-      if (p.reads_c) add_c(p, row, at, buffer, value);
+      if (p.reads_c) {
+        if (!p.c_by_tma) fetch_elements(p, at, buffer);
+        add_c(p, buffer, value);
+      }
       fill(buffer, value);
       if (p.d_by_tma) {
         isa::fence_proxy_async_shared();
-        isa::named_barrier_sync(named_, 128);
+        isa::sync_warp();
         if (leader()) {
-          isa::tensor_store(p.d, buffer, isa::Coords{at, row});
+          isa::tensor_store(p.d, buffer, isa::Coords{at.column, at.row});
           isa::bulk_commit();
         }
       } else {
+        isa::sync_warp();
+        store_elements(p, at, buffer);
         // A load of C may follow into this buffer: order our accesses before it.
         isa::fence_proxy_async_shared();
-        isa::named_barrier_sync(named_, 128);
-        store_elements(p, row, at, buffer);
-        if (p.reads_c && p.c_by_tma) {
-          isa::fence_proxy_async_shared();
-          isa::named_barrier_sync(named_, 128);
-        }
+        isa::sync_warp();
       }
     }
   }
 
   /// At the kernel's end: shared memory must outlive the stores that read it.
-  WW_DEVICE
-  void drain() const {
+  WW_DEVICE void drain() const {
     if (leader()) isa::bulk_wait_read<0>();
   }
 
  private:
-  WW_DEVICE
-  static int thread() { return isa::thread_index() % 128; }
-  WW_DEVICE
-  static bool leader() { return thread() == 0; }
+  /// Where a chunk begins in D.
+  struct Corner {
+    int row;
+    int column;
+  };
+
+  WW_DEVICE static Corner corner(int row, int column, int chunk) {
+    return {row + 64 * (chunk / row_chunks), column + chunk % row_chunks * columns};
+  }
+
+  /// The next chunk of the tile that is inside D; `chunks` or one outside when there is none.
+  WW_DEVICE static int following(const HopperGemmParams& p, int row, int column, int chunk) {
+    const int beside = chunk + 1;
+    if (beside % row_chunks != 0 && outside(p, corner(row, column, beside))) {
+      return (chunk / row_chunks + 1) * row_chunks;
+    }
+    return beside;
+  }
+
+  WW_DEVICE static bool outside(const HopperGemmParams& p, const Corner& at) {
+    return at.column >= p.n || at.row >= p.m;
+  }
+
+  WW_DEVICE static int lane() { return isa::lane_index(); }
+  WW_DEVICE static bool leader() { return lane() == 0; }
 
   /// Byte address of the 16-byte piece `piece` of row `row` in a buffer. Buffers start where the
   /// swizzle repeats, so the XOR needs the row alone.
-  WW_DEVICE
-  static isa::SharedAddress piece(isa::SharedAddress buffer, int row, int piece) {
+  WW_DEVICE static isa::SharedAddress piece(isa::SharedAddress buffer, int row, int piece) {
     return buffer + row * 128 + ((piece ^ (row & 7)) << 4);
   }
 
-  WW_DEVICE
-  void load_c(const HopperGemmParams& p, int row, int column, int chunk) const {
-    const int at = column + chunk * columns;
-    if (chunk >= chunks || at >= p.n || row >= p.m) return;
-    isa::bulk_wait_read<0>();  // the store that used the buffer last
-    const isa::SharedAddress barrier = barriers_ + (chunk % 2) * 8;
-    isa::mbarrier_arrive_expect(barrier, epilogue_buffer_bytes);
-    isa::tensor_load(buffers_ + (chunk % 2) * epilogue_buffer_bytes, p.c, barrier,
-                     isa::Coords{at, row});
+  /// The element at (row, column) of a buffer.
+  WW_DEVICE static isa::SharedView<Element> element(isa::SharedAddress buffer, int row,
+                                                    int column) {
+    const int byte = column * static_cast<int>(sizeof(Element));
+    return {piece(buffer, row, byte / 16) + byte % 16};
   }
 
-  /// value += beta * C, from the buffer or, where C cannot be copied, from global memory.
-  WW_DEVICE
-  void add_c(const HopperGemmParams& p, int row, int column, isa::SharedAddress buffer,
-             float (&value)[chunk_values]) const {
-    WW_UNROLL for (int i = 0; i < chunk_values; i += 2) {
-      const int r = atom::c_row(thread(), i);
-      const int c = atom::c_col(thread(), i);
-      if (p.c_by_tma) {
-        const int byte = c * static_cast<int>(sizeof(Element));
-        const isa::SharedAddress from = piece(buffer, r, byte / 16) + byte % 16;
-        for (int e = 0; e < 2; ++e) {
-          value[i + e] +=
-              p.beta * isa::to_float<config.result>(isa::SharedView<Element>{from}.load(e));
-        }
-      } else {
-        const isa::GlobalView<const Element> from{static_cast<const Element*>(p.c_data)};
-        for (int e = 0; e < 2; ++e) {
-          if (row + r < p.m && column + c + e < p.n) {
-            value[i + e] += p.beta * isa::to_float<config.result>(
-                                         from.load((row + r) * p.c_pitch + column + c + e));
-          }
-        }
-      }
+  /// Starts the load of a chunk of C into the buffer that is used next.
+  WW_DEVICE void load_c(const HopperGemmParams& p, int row, int column, int chunk) const {
+    const Corner at = corner(row, column, chunk);
+    if (chunk >= chunks || outside(p, at)) return;
+    isa::bulk_wait_read<0>();  // the store that used the buffer last
+    const isa::SharedAddress barrier = barriers_ + next_ * 8;
+    isa::mbarrier_arrive_expect(barrier, epilogue_buffer_bytes);
+    isa::tensor_load(buffers_ + next_ * epilogue_buffer_bytes, p.c, barrier,
+                     isa::Coords{at.column, at.row});
+  }
+
+  /// C into the buffer element by element, zeros outside.
+  WW_DEVICE void fetch_elements(const HopperGemmParams& p, const Corner& at,
+                                isa::SharedAddress buffer) const {
+    const isa::GlobalView<const Element> from{static_cast<const Element*>(p.c_data)};
+    WW_NO_UNROLL for (int i = lane(); i < epilogue_rows * columns; i += 32) {
+      const int r = i / columns;
+      const int c = i % columns;
+      const bool inside = at.row + r < p.m && at.column + c < p.n;
+      element(buffer, r, c)
+          .store(0, inside ? from.load((at.row + r) * p.c_pitch + at.column + c) : Element{});
     }
-    // stmatrix writes pieces whose C another lane of the warp has read.
+    isa::sync_warp();
+  }
+
+  /// value += beta * C, which lies in the buffer. Neighbours in a row are read as one word.
+  WW_DEVICE void add_c(const HopperGemmParams& p, isa::SharedAddress buffer,
+                       float (&value)[chunk_values]) const {
+    constexpr int words = sizeof(Element) / 2;
+    WW_UNROLL for (int i = 0; i < chunk_values; i += 2) {
+      const isa::SharedAddress from =
+          element(buffer, atom::c_row(lane(), i), atom::c_col(lane(), i)).address;
+      const auto pair = isa::SharedView<isa::Words<words>>{from}.load();
+      const isa::Pair c = isa::unpack<config.result>(pair.word);
+      value[i] += p.beta * c.low;
+      value[i + 1] += p.beta * c.high;
+    }
+    // The buffer is written next, and by other lanes than have read its C.
     isa::sync_warp();
   }
 
   /// Registers into the swizzled buffer.
-  WW_DEVICE
-  void fill(isa::SharedAddress buffer, const float (&value)[chunk_values]) const {
+  WW_DEVICE void fill(isa::SharedAddress buffer, const float (&value)[chunk_values]) const {
     if constexpr (sizeof(Element) == 2) {
       // Four 8x8 matrices at a time: the warp's 16 rows, 16 columns.
-      const int lane = thread() % 32;
-      const int row = thread() / 32 * 16 + lane % 16;
+      const int row = lane() % 16;
       WW_UNROLL for (int i = 0; i < chunk_values; i += 8) {
         const std::uint32_t matrices[4] = {isa::pack<config.result>(value[i], value[i + 1]),
                                            isa::pack<config.result>(value[i + 2], value[i + 3]),
                                            isa::pack<config.result>(value[i + 4], value[i + 5]),
                                            isa::pack<config.result>(value[i + 6], value[i + 7])};
-        isa::store_matrix<4>(piece(buffer, row, i / 4 + lane / 16), matrices);
+        isa::store_matrix<4>(piece(buffer, row, i / 4 + lane() / 16), matrices);
       }
     } else {
       WW_UNROLL for (int i = 0; i < chunk_values; i += 2) {
-        const int byte = 4 * atom::c_col(thread(), i);
         const isa::SharedAddress to =
-            piece(buffer, atom::c_row(thread(), i), byte / 16) + byte % 16;
+            element(buffer, atom::c_row(lane(), i), atom::c_col(lane(), i)).address;
         isa::SharedView<isa::Words<2>>{to}.store(
             0, {isa::float_bits(value[i]), isa::float_bits(value[i + 1])});
       }
@@ -181,24 +216,21 @@ class HopperEpilogue {
   }
 
   /// The buffer to global memory, element by element inside D; neighbours in a row go together.
-  WW_DEVICE
-  void store_elements(const HopperGemmParams& p, int row, int column,
-                      isa::SharedAddress buffer) const {
+  WW_DEVICE void store_elements(const HopperGemmParams& p, const Corner& at,
+                                isa::SharedAddress buffer) const {
     const isa::GlobalView<Element> to{static_cast<Element*>(p.d_data)};
-    for (int i = thread(); i < 64 * columns; i += 128) {
+    WW_NO_UNROLL for (int i = lane(); i < epilogue_rows * columns; i += 32) {
       const int r = i / columns;
       const int c = i % columns;
-      const int byte = c * static_cast<int>(sizeof(Element));
-      if (row + r < p.m && column + c < p.n) {
-        to.store((row + r) * p.d_pitch + column + c,
-                 isa::SharedView<Element>{piece(buffer, r, byte / 16) + byte % 16}.load());
+      if (at.row + r < p.m && at.column + c < p.n) {
+        to.store((at.row + r) * p.d_pitch + at.column + c, element(buffer, r, c).load());
       }
     }
   }
 
   isa::SharedAddress buffers_;
   isa::SharedAddress barriers_;
-  int named_;
+  int next_ = 0;    // the buffer that is used next: they alternate over chunks inside D alone
   int parity_ = 0;  // bit i: parity of the next load of C into buffer i
 };
 

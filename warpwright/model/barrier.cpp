@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "warpwright/model/parts.h"
+#include "warpwright/model/timing.h"
 
 namespace warpwright::model {
 namespace {
@@ -24,7 +25,8 @@ MBarrier& Machine::barrier_of(Cta& cta, std::uint32_t offset, const char* operat
   if (current_ != nullptr && current_ != bar.initialiser) {
     const bool remote = current_->cta != &cta;
     const bool cluster_passed = cta.cluster->generation > bar.cluster_generation;
-    if (remote ? !(bar.fenced && cluster_passed)
+    const bool fenced = bar.fenced && cta.cluster->generation > bar.fence_generation;
+    if (remote ? !(fenced && cluster_passed)
                : !(cluster_passed || cta.barrier_generation > bar.cta_generation)) {
       finding(
           Check::barrier_unpublished,
@@ -33,6 +35,8 @@ MBarrier& Machine::barrier_of(Cta& cta, std::uint32_t offset, const char* operat
               (remote ? "fence.mbarrier_init by the initialising thread, then the cluster barrier"
                       : "a CTA or cluster barrier must come between"),
           site);
+    } else if (order) {
+      order->uses(*current_, cta, bar, operation, site);
     }
   }
   return bar;
@@ -55,6 +59,7 @@ void Machine::settle(Cta& cta, MBarrier& bar) {
   if (bar.pending != 0 || bar.tx != 0) return;
   (void)cta;
   ++bar.phase;
+  if (order) order->phase_completed(bar);
   bar.pending = bar.expected;
   bar.arrivals.clear();
   wake_all(bar.waiting);
@@ -90,7 +95,7 @@ void Machine::complete_tx(Cta& cta, MBarrier& bar, int bytes) {
   settle(cta, bar);
 }
 
-void name_barrier(std::uint32_t address, const char* name, int index, const char* arrivers) {
+void act::name_barrier(std::uint32_t address, const char* name, int index, const char* arrivers) {
   Machine& m = machine();
   MBarrier& bar = m.barrier(address, "naming a barrier", false, {});
   bar.name = name;
@@ -98,7 +103,7 @@ void name_barrier(std::uint32_t address, const char* name, int index, const char
   bar.arrivers = arrivers;
 }
 
-void mbarrier_init(std::uint32_t address, int count, Site site) {
+void act::mbarrier_init(std::uint32_t address, int count, Site site) {
   Machine& m = machine();
   Cta& cta = m.owner(address, "mbarrier.init", site);
   const std::uint32_t offset = address & 0xffffffu;
@@ -127,11 +132,14 @@ void mbarrier_init(std::uint32_t address, int count, Site site) {
     cta.barriers.emplace_back();
   }
   MBarrier& bar = cta.barriers[static_cast<std::size_t>(slot)];
+  const std::uint32_t component = bar.order.component;
+  const std::uint32_t base = bar.order.base + static_cast<std::uint32_t>(bar.phase) + 1;
   bar = MBarrier{};
   bar.offset = offset;
   bar.live = true;
   bar.expected = bar.pending = count;
   bar.initialiser = &m.current();
+  if (m.order) m.order->initialised(m.current(), bar, component, base);
   bar.cta_generation = cta.barrier_generation;
   bar.cluster_generation = cta.cluster->generation;
 }
@@ -145,7 +153,7 @@ void mbarrier_invalidate(std::uint32_t address, Site site) {
   bar.live = false;
 }
 
-void mbarrier_expect(std::uint32_t address, int bytes, Site site) {
+void act::mbarrier_expect(std::uint32_t address, int bytes, Site site) {
   Machine& m = machine();
   MBarrier& bar = m.barrier(address, "mbarrier.expect_tx", true, site);
   bar.tx += bytes;
@@ -157,36 +165,45 @@ void mbarrier_expect(std::uint32_t address, int bytes, Site site) {
   }
 }
 
-void mbarrier_arrive(std::uint32_t address, int count, bool drop, Site site) {
+void act::mbarrier_arrive(std::uint32_t address, int count, bool drop, Scope scope, Site site) {
   Machine& m = machine();
   m.maybe_yield();
+  m.spend(nominal::arrive);
   MBarrier& bar = m.barrier(address, "mbarrier.arrive", true, site);
-  m.arrive(m.owner(address, "mbarrier.arrive", site), bar, count, drop, site);
+  Cta& cta = m.owner(address, "mbarrier.arrive", site);
+  if (m.order) m.order->arrives(m.current(), cta, bar, scope, site);
+  m.arrive(cta, bar, count, drop, site);
 }
 
-bool mbarrier_test(std::uint32_t address, int parity, bool may_suspend, Site site) {
+bool act::mbarrier_test(std::uint32_t address, int parity, bool may_suspend, Scope scope,
+                        Site site) {
   Machine& m = machine();
   m.maybe_yield();
   MBarrier& bar =
       m.barrier(address, may_suspend ? "mbarrier.try_wait" : "mbarrier.test_wait", false, site);
   ++m.statistics.barrier_waits;
+  m.spend(nominal::wait);
   if ((bar.phase & 1) == parity) return false;
   if (may_suspend && m.options().spurious_try_wait && m.options().mode == Mode::random &&
       m.chance(20)) {
+    m.note(m.who(m.current()) + " is told \"not yet\" by a try_wait whose phase is complete");
     return false;
   }
   bar.observed = std::max(bar.observed, bar.phase - 1);
+  if (m.order) m.order->waited(m.current(), bar, scope);
   return true;
 }
 
-void mbarrier_wait(std::uint32_t address, int parity, Site site) {
+void act::mbarrier_wait(std::uint32_t address, int parity, Scope scope, Site site) {
   Machine& m = machine();
   m.maybe_yield();
   MBarrier& bar = m.barrier(address, "a wait", false, site);
   ++m.statistics.barrier_waits;
+  m.spend(nominal::wait);
   Thread& self = m.current();
   if ((bar.phase & 1) != parity) {  // the phase of this parity is complete
     bar.observed = std::max(bar.observed, bar.phase - 1);
+    if (m.order) m.order->waited(self, bar, scope);
     return;
   }
   const std::int64_t awaited = bar.phase;
@@ -197,6 +214,7 @@ void mbarrier_wait(std::uint32_t address, int parity, Site site) {
            .offset = bar.offset,
            .phase = awaited});
   bar.observed = std::max(bar.observed, awaited);
+  if (m.order) m.order->waited(self, bar, scope);
   if (bar.live && bar.phase > awaited + 1) {
     // A real waiter polls: by now the parity it polls for says "not complete" again.
     m.finding(Check::stale_parity,
@@ -207,18 +225,24 @@ void mbarrier_wait(std::uint32_t address, int parity, Site site) {
   }
 }
 
-void fence_mbarrier_init(Site /*site*/) {
+void act::fence_mbarrier_init(Site /*site*/) {
   Thread& self = machine().current();
   for (MBarrier& bar : self.cta->barriers) {
-    if (bar.initialiser == &self) bar.fenced = true;
+    if (bar.initialiser != &self || bar.fenced) continue;
+    bar.fenced = true;
+    bar.fence_generation = self.cta->cluster->generation;
   }
+  if (machine().order) machine().order->init_fenced(self);
 }
 
-void fence_proxy_async(Site /*site*/) {
-  machine().maybe_yield();
+void act::fence_proxy_async(Space space, Site site) {
+  Machine& m = machine();
+  m.maybe_yield();
+  m.spend(nominal::proxy_fence);
+  if (m.order) m.order->fence(m.current(), space, site);
 }
 
-void named_barrier(int id, int threads, bool wait, Site site) {
+void act::named_barrier(int id, int threads, bool wait, Site site) {
   Machine& m = machine();
   m.maybe_yield();
   Thread& self = m.current();
@@ -237,10 +261,17 @@ void named_barrier(int id, int threads, bool wait, Site site) {
                 std::to_string(bar.expected),
             site);
   }
+  m.spend(nominal::named_barrier);
   bar.expected = threads;
+  if (m.order) m.order->meets(self, bar.order);
   if (++bar.arrived == std::min(threads, m.shape().threads)) {
     bar.arrived = 0;
     ++self.cta->barrier_generation;
+    if (m.order) {
+      std::vector<Thread*> all = bar.waiting;
+      if (wait) all.push_back(&self);
+      m.order->met(bar.order, all);
+    }
     m.wake_all(bar.waiting);
     return;
   }
@@ -253,24 +284,27 @@ void Machine::cluster_settle(Cluster& cluster) {
   if (cluster.arrived == 0 || cluster.arrived < cluster.live_threads) return;
   cluster.arrived = 0;
   ++cluster.generation;
+  if (order) order->cluster_completed(cluster);
   wake_all(cluster.waiting);
 }
 
-void cluster_arrive(bool /*release*/, Site site) {
+void act::cluster_arrive(bool release, Site site) {
   Machine& m = machine();
   m.maybe_yield();
   Thread& self = m.current();
   Cluster& cluster = *self.cta->cluster;
-  if (self.cluster_generation == cluster.generation) {
+  if (self.cluster_generation >= 0) {
     m.fatal(Check::cluster_lifetime,
             m.who(self) + " arrives twice on the cluster barrier without waiting", site);
   }
+  m.spend(nominal::cluster_barrier);
   self.cluster_generation = cluster.generation;
   ++cluster.arrived;
+  if (m.order) m.order->cluster_arrives(self, release);
   m.cluster_settle(cluster);
 }
 
-void cluster_wait(Site site) {
+void act::cluster_wait(Site site) {
   Machine& m = machine();
   Thread& self = m.current();
   Cluster& cluster = *self.cta->cluster;
@@ -283,6 +317,7 @@ void cluster_wait(Site site) {
     m.block({.kind = Wait::Kind::cluster, .site = site, .cta = self.cta});
   }
   self.cluster_generation = -1;
+  if (m.order) m.order->cluster_waited(self);
 }
 
 std::uint32_t map_rank(std::uint32_t address, int rank) {
@@ -307,6 +342,7 @@ void set_max_registers(int count, bool increase, Site site) {
                 " registers goes the wrong way",
             site);
   }
+  m.spend(nominal::set_registers);
   const int change = (count - group.registers) * warpgroup_threads;
   bool last = false;
   m.meet(cta.warpgroup_meetings[at], warpgroup_threads, self.index % warpgroup_threads,

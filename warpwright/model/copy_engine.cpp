@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "warpwright/model/parts.h"
+#include "warpwright/model/timing.h"
 #include "warpwright/numeric/float_format.h"
 
 namespace warpwright::model {
@@ -80,8 +81,8 @@ void add_element(std::byte* to, const std::byte* from, const TensorMapFields& ma
     a = static_cast<std::uint16_t>(numeric::from_double(type, sum));
     std::memcpy(to, &a, 2);
   } else {
-    std::uint32_t a = 0;
-    std::uint32_t b = 0;
+    std::uint64_t a = 0;  // integers of up to 8 bytes; the low ones of the sum are stored
+    std::uint64_t b = 0;
     std::memcpy(&a, to, map.element_bytes);
     std::memcpy(&b, from, map.element_bytes);
     a += b;
@@ -135,11 +136,18 @@ void Machine::issue(std::unique_ptr<Copy> copy) {
   Cta& cta = *copy->cta;
   const char* operation = load ? "a tensor load" : "a tensor store";
   const BoxShape box = box_shape(copy->map);
-  check_shared(cta, copy->offset, (box.rows - 1) * box.pitch + box.inner_bytes, operation,
-               copy->site);
+  // Whole lines: the swizzle may carry a narrow box's chunks to any place of its line.
+  check_shared(cta, copy->offset, box.rows * box.pitch, operation, copy->site);
+  if (order) prove(*copy);
   bool met = false;
   bool undefined = false;
+  const MBarrier* covered = nullptr;
   for_each_chunk(*copy, [&](int, std::uint32_t at) {
+    for (const std::uint32_t b : {at / 8, at / 8 + 1}) {
+      const int slot = cta.barrier_at[b];
+      if (slot < 0 || !cta.barriers[static_cast<std::size_t>(slot)].live) continue;
+      covered = &cta.barriers[static_cast<std::size_t>(slot)];
+    }
     met = met || cta.writers[at / 16] > 0 || (load && cta.readers[at / 16] > 0);
     if (load) {
       std::fill_n(cta.shared.begin() + at, 16, std::byte{0xff});
@@ -149,6 +157,12 @@ void Machine::issue(std::unique_ptr<Copy> copy) {
                                          0) != cta.defined.begin() + at + 16;
     }
   });
+  if (covered != nullptr) {
+    finding(Check::barrier_storage,
+            who(*current_) + ": " + operation + " touches the storage of " +
+                barrier_text(cta, *covered),
+            copy->site);
+  }
   if (met) {
     finding(Check::in_flight_access,
             who(*current_) + ": " + operation + " meets shared memory of CTA rank " +
@@ -168,7 +182,38 @@ void Machine::issue(std::unique_ptr<Copy> copy) {
     }
     return;
   }
+  if (timed()) schedule(*copy);
   copies_.push_back(std::move(copy));
+}
+
+void Machine::prove(Copy& copy) {
+  Thread& by = *current_;
+  const bool load = copy.kind == Copy::Kind::load;
+  if (load) {
+    const auto slot = static_cast<std::size_t>(copy.cta->barrier_at[copy.barrier / 8]);
+    order->begin_load(by, copy, copy.cta->barriers[slot]);
+  } else {
+    order->begin_store(by, copy);
+  }
+  static thread_local std::vector<std::uint32_t> pieces;
+  pieces.clear();
+  for_each_chunk(copy, [&](int, std::uint32_t at) { pieces.push_back(at / 16); });
+  Thread* const issuer = &by;
+  order->touch(copy.reading, {&issuer, 1}, *copy.cta, pieces, load);
+  // Global memory that the grid does not write needs no proof. One destination of a multicast load
+  // stands for all of them: they read the same.
+  for_each_row(copy.map, std::span<const int>(copy.coords.data(), copy.map.rank),
+               [&](int, std::int64_t address, std::int64_t first, std::int64_t count) {
+                 const auto at =
+                     static_cast<std::uintptr_t>(address + first * copy.map.element_bytes);
+                 const std::int64_t bytes = count * copy.map.element_bytes;
+                 if (count == 0 || !order->tracked(at, bytes)) return;
+                 order->touch_global(load ? copy.reading : copy.writing, by, at, bytes, !load);
+               });
+  if (!load) {
+    order->end(copy.reading);
+    order->end(copy.writing);
+  }
 }
 
 bool Machine::advance(Copy& copy) {
@@ -216,11 +261,19 @@ bool Machine::advance(Copy& copy) {
                        const int size = copy.map.element_bytes;
                        const std::byte* from = copy.data->data() + row * box.inner_bytes;
                        auto* to = reinterpret_cast<std::byte*>(address);
-                       check_global(static_cast<std::uintptr_t>(address + first * size),
-                                    count * size, true, "a tensor store", copy.site);
+                       // A plain store drops whole 16-byte pieces past the last column, not
+                       // elements (seen on an H200): a piece that begins inside is written whole.
+                       const std::int64_t end = (first + count) * size;
+                       const std::int64_t bytes =
+                           copy.reduce_add
+                               ? count * size
+                               : std::min<std::int64_t>((end + 15) / 16 * 16, box.inner_bytes) -
+                                     first * size;
+                       check_global(static_cast<std::uintptr_t>(address + first * size), bytes,
+                                    true, "a tensor store", copy.site);
                        if (!copy.reduce_add) {
                          std::memcpy(to + first * size, from + first * size,
-                                     static_cast<std::size_t>(count * size));
+                                     static_cast<std::size_t>(bytes));
                          return;
                        }
                        for (std::int64_t i = first; i < first + count; ++i) {
@@ -233,6 +286,7 @@ bool Machine::advance(Copy& copy) {
       if (load) {
         MBarrier& bar =
             barrier_of(*copy.cta, copy.barrier, "the signal of a tensor load", copy.site);
+        if (order) order->signalled(copy, bar);
         complete_tx(*copy.cta, bar, copy.bytes);
       } else {
         --copy.group->unwritten;
@@ -243,12 +297,13 @@ bool Machine::advance(Copy& copy) {
   return true;
 }
 
-void tensor_load(const TensorMap& map, std::span<const int> coords, std::uint32_t destination,
-                 std::uint32_t barrier, std::uint16_t multicast, Site site) {
+void act::tensor_load(const TensorMap& map, std::span<const int> coords, std::uint32_t destination,
+                      std::uint32_t barrier, std::uint16_t multicast, Site site) {
   Machine& m = machine();
   m.maybe_yield();
   Thread& self = m.current();
   const TensorMapFields fields = checked(map, coords, destination, site);
+  m.spend(nominal::tensor_copy_issue);
   const auto data = std::make_shared<std::vector<std::byte>>();
   const auto to = [&](Cta& cta) {
     auto copy = std::make_unique<Copy>();
@@ -267,6 +322,13 @@ void tensor_load(const TensorMap& map, std::span<const int> coords, std::uint32_
     m.issue(std::move(copy));
   };
   if (multicast == 0) {
+    if (destination >> 24 != barrier >> 24) {
+      m.fatal(Check::tensor_map,
+              m.who(self) + ": a tensor load signals a barrier of CTA rank " +
+                  std::to_string(barrier >> 24) + ", but its destination is CTA rank " +
+                  std::to_string(destination >> 24) + "; both must be of one CTA",
+              site);
+    }
     to(m.owner(destination, "a tensor load", site));
     return;
   }
@@ -288,6 +350,7 @@ void tensor_store(const TensorMap& map, std::span<const int> coords, std::uint32
   Machine& m = machine();
   m.maybe_yield();
   Thread& self = m.current();
+  m.spend(nominal::tensor_copy_issue);
   auto copy = std::make_unique<Copy>();
   copy->kind = Copy::Kind::store;
   copy->map = checked(map, coords, source, site);
@@ -314,25 +377,28 @@ void tensor_store(const TensorMap& map, std::span<const int> coords, std::uint32
   m.issue(std::move(copy));
 }
 
-void bulk_commit(Site /*site*/) {
+void act::bulk_commit(Site /*site*/) {
   Thread& self = machine().current();
   if (!self.open_group) self.open_group = std::make_shared<BulkGroup>();
   self.groups.push_back(std::move(self.open_group));
   self.open_group.reset();
+  ++self.order.committed;
 }
 
-void bulk_wait(int pending, bool read_only, Site site) {
+void act::bulk_wait(int pending, bool read_only, Site site) {
   Machine& m = machine();
   Thread& self = m.current();
   const auto over = [&] {
     // Groups complete in order: drop what is complete, then count what is not.
     while (!self.groups.empty() && self.groups.front()->unwritten == 0) self.groups.pop_front();
-    const auto open = std::count_if(self.groups.begin(), self.groups.end(), [&](const auto& g) {
+    // The engine may finish a newer group first, but the instruction waits for all older ones.
+    const auto open = std::find_if(self.groups.begin(), self.groups.end(), [&](const auto& g) {
       return (read_only ? g->unread : g->unwritten) > 0;
     });
-    return open > pending;
+    return self.groups.end() - open > pending;
   };
   while (over()) m.block_for_bulk(site);
+  if (m.order) m.order->bulk_waited(self, pending, read_only);
 }
 
 }  // namespace warpwright::model

@@ -14,6 +14,12 @@
 
 namespace warpwright::model {
 
+/// How far a synchronising operation releases or acquires generic accesses.
+/// (isa/ has no `relaxed`: mutants alone use it.)
+enum class Scope : std::uint8_t { cta, cluster, relaxed };
+/// Which memory a proxy fence is about.
+enum class Space : std::uint8_t { shared, global };
+
 // --- who am I ---------------------------------------------------------------------------------
 int thread_index();
 int cta_index();
@@ -26,6 +32,10 @@ void set_role(const char* role);
 void name_barrier(std::uint32_t address, const char* name, int index, const char* arrivers);
 /// A tile is finished (progress and statistics).
 void count_tile();
+/// Opens a slice of the timeline of this thread's warp; `label` with every % replaced by a number.
+void mark_begin(const char* label, int a, int b, int c);
+/// Closes the innermost open slice.
+void mark_end();
 
 // --- memory -----------------------------------------------------------------------------------
 std::uint32_t shared_base();
@@ -51,13 +61,13 @@ std::uint32_t map_rank(std::uint32_t address, int rank);
 void mbarrier_init(std::uint32_t address, int count, Site site);
 void mbarrier_invalidate(std::uint32_t address, Site site);
 void mbarrier_expect(std::uint32_t address, int bytes, Site site);
-void mbarrier_arrive(std::uint32_t address, int count, bool drop, Site site);
-bool mbarrier_test(std::uint32_t address, int parity, bool may_suspend, Site site);
-void mbarrier_wait(std::uint32_t address, int parity, Site site);
+void mbarrier_arrive(std::uint32_t address, int count, bool drop, Scope scope, Site site);
+bool mbarrier_test(std::uint32_t address, int parity, bool may_suspend, Scope scope, Site site);
+void mbarrier_wait(std::uint32_t address, int parity, Scope scope, Site site);
 
 // --- fences -----------------------------------------------------------------------------------
 void fence_mbarrier_init(Site site);
-void fence_proxy_async(Site site);
+void fence_proxy_async(Space space, Site site);
 
 // --- copy engine ------------------------------------------------------------------------------
 /// One tiled tensor load. `multicast` 0 means the own CTA only; otherwise bit r is the destination

@@ -9,10 +9,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "warpwright/model/mutation.h"
 #include "warpwright/model/report.h"
+#include "warpwright/model/trace.h"
 
 namespace warpwright::model {
 
@@ -21,6 +24,7 @@ enum class Mode : std::uint8_t {
   eager,   ///< everything completes where it is issued
   latest,  ///< nothing completes before some thread cannot go on without it
   random,  ///< anywhere the rules allow, by seed; threads interleave at random too
+  timed,   ///< by a virtual clock with the nominal costs of timing.h: for pictures, no measurement
 };
 
 /// A byte range of global memory that the grid may touch. Accesses outside all ranges are findings.
@@ -49,8 +53,29 @@ struct Options {
   int sms = 8;
   /// Lets try_wait answer false although the phase is complete, as the hardware's time limit may.
   bool spurious_try_wait = true;
+  /// In Mode::random: lists the decisions that the run made (Report::decisions).
+  bool record_decisions = false;
+  /// In Mode::random: the only decisions, by name and sorted, that are made at random; every other
+  /// takes its default (nobody yields, first come first served, nothing lands early). What is left
+  /// of a schedule when its reducer is done.
+  std::optional<std::vector<std::int64_t>> only;
+  /// Proves the order of all accesses to shared and global memory (order.h).
+  bool check_order = true;
+  /// The one disputed rule: a generic read, handed over, then an asynchronous write of the bytes.
+  /// The ISA lets only a proxy fence order them; most kernels have none and rely on the read being
+  /// over. True reports a missing fence as P2.
+  bool fence_after_reads = false;
+  /// Condenses the happens-before relation into a number (Report::order_hash).
+  bool hash_order = false;
+  /// Counts every synchronising statement that runs (Report::sites).
+  bool count_sites = false;
+  /// Breaks one of them.
+  std::optional<Mutation> mutation;
   /// Called after every finished tile with the number of tiles so far.
   std::function<void(std::int64_t)> on_tile;
+  /// Filled with the run's events. Complete in Mode::timed; in other modes time counts scheduler
+  /// steps and the engines stay empty.
+  Trace* trace = nullptr;
 };
 
 /// Runs `thread_body` once for every thread of the grid and reports what the checks found. The body

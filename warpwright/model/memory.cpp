@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "warpwright/model/parts.h"
+#include "warpwright/model/timing.h"
 
 namespace warpwright::model {
 namespace {
@@ -20,6 +21,7 @@ struct Lane {
 };
 
 struct MatrixLane {
+  Thread* thread;
   std::uint32_t row;
   std::span<std::uint32_t> to;
   std::span<const std::uint32_t> from;
@@ -124,11 +126,18 @@ std::uint32_t shared_base() {
 namespace {
 
 // What loads and stores of shared memory have in common; returns the CTA and the offset.
-std::pair<Cta*, std::uint32_t> access(std::uint32_t address, int bytes, bool write, Site site) {
+std::pair<Cta*, std::uint32_t> access(Thread& by, std::uint32_t address, int bytes, bool write,
+                                      Site site) {
   Machine& m = machine();
   const char* operation = write ? "a store to shared memory" : "a load from shared memory";
   Cta& cta = m.owner(address, operation, site);
   const std::uint32_t offset = address & 0xffffffu;
+  if (&cta != m.current().cta) {
+    m.fatal(Check::shared_bounds,
+            m.who(m.current()) + ": " + operation + " names CTA rank " + std::to_string(cta.rank) +
+                "; ld.shared and st.shared reach the own CTA only",
+            site);
+  }
   m.check_shared(cta, offset, bytes, operation, site);
   if (offset % static_cast<std::uint32_t>(bytes) != 0) {
     m.fatal(Check::misaligned,
@@ -136,6 +145,8 @@ std::pair<Cta*, std::uint32_t> access(std::uint32_t address, int bytes, bool wri
                 " bytes at offset " + std::to_string(offset) + " is not aligned",
             site);
   }
+  m.spend(nominal::shared_access);
+  if (m.order) m.order->generic(by, cta, offset, bytes, write, site);
   for (std::uint32_t g = offset / 16; g <= (offset + bytes - 1) / 16; ++g) {
     if (cta.writers[g] > 0 || (write && cta.readers[g] > 0)) {
       m.finding(Check::in_flight_access,
@@ -158,10 +169,8 @@ std::pair<Cta*, std::uint32_t> access(std::uint32_t address, int bytes, bool wri
   return {&cta, offset};
 }
 
-}  // namespace
-
-void shared_load(std::uint32_t address, void* to, int bytes, Site site) {
-  const auto [cta, offset] = access(address, bytes, false, site);
+void load_by(Thread& by, std::uint32_t address, void* to, int bytes, Site site) {
+  const auto [cta, offset] = access(by, address, bytes, false, site);
   if (std::find(cta->defined.begin() + offset, cta->defined.begin() + offset + bytes, 0) !=
       cta->defined.begin() + offset + bytes) {
     machine().finding(Check::uninitialised_read,
@@ -172,32 +181,46 @@ void shared_load(std::uint32_t address, void* to, int bytes, Site site) {
   std::memcpy(to, cta->shared.data() + offset, static_cast<std::size_t>(bytes));
 }
 
-void shared_store(std::uint32_t address, const void* from, int bytes, Site site) {
-  const auto [cta, offset] = access(address, bytes, true, site);
+void store_by(Thread& by, std::uint32_t address, const void* from, int bytes, Site site) {
+  const auto [cta, offset] = access(by, address, bytes, true, site);
   std::memcpy(cta->shared.data() + offset, from, static_cast<std::size_t>(bytes));
   std::fill_n(cta->defined.begin() + offset, bytes, std::uint8_t{1});
+}
+
+}  // namespace
+
+void shared_load(std::uint32_t address, void* to, int bytes, Site site) {
+  load_by(machine().current(), address, to, bytes, site);
+}
+
+void shared_store(std::uint32_t address, const void* from, int bytes, Site site) {
+  store_by(machine().current(), address, from, bytes, site);
 }
 
 void global_load(const void* address, void* to, int bytes, Site site) {
   Machine& m = machine();
   const auto at = reinterpret_cast<std::uintptr_t>(address);
+  m.spend(nominal::global_access);
   m.check_global(at, bytes, false, "a load from global memory", site);
   if (at % static_cast<std::uintptr_t>(bytes) != 0) {
     m.fatal(Check::misaligned,
             "a load of " + std::to_string(bytes) + " bytes from global memory is not aligned",
             site);
   }
+  if (m.order) m.order->generic_global(m.current(), at, bytes, false, site);
   std::memcpy(to, address, static_cast<std::size_t>(bytes));
 }
 
 void global_store(void* address, const void* from, int bytes, Site site) {
   Machine& m = machine();
   const auto at = reinterpret_cast<std::uintptr_t>(address);
+  m.spend(nominal::global_access);
   m.check_global(at, bytes, true, "a store to global memory", site);
   if (at % static_cast<std::uintptr_t>(bytes) != 0) {
     m.fatal(Check::misaligned,
             "a store of " + std::to_string(bytes) + " bytes to global memory is not aligned", site);
   }
+  if (m.order) m.order->generic_global(m.current(), at, bytes, true, site);
   std::memcpy(address, from, static_cast<std::size_t>(bytes));
 }
 
@@ -211,6 +234,14 @@ void meet_warp(const char* what, Site site, void* argument,
   const int lanes = std::min(warp_lanes, m.shape().threads - self.warp() * warp_lanes);
   m.meet(self.cta->warp_meetings[static_cast<std::size_t>(self.warp())], lanes, self.lane(), what,
          site, argument, action);
+}
+
+// A matrix is spread over all 32 lanes; the last warp of a CTA may have fewer.
+void whole_warp(const char* what, Site site) {
+  Machine& m = machine();
+  if (m.shape().threads < (m.current().warp() + 1) * warp_lanes) {
+    m.fatal(Check::divergence, std::string(what) + " needs a whole warp of 32 threads", site);
+  }
 }
 
 }  // namespace
@@ -232,17 +263,28 @@ bool elect_one(Site site) {
   return machine().current().lane() == 0;  // the lowest lane of the mask (probed on an H200)
 }
 
-void sync_warp(Site site) {
-  meet_warp("syncwarp", site, nullptr, [](std::span<void*>) {});
+void act::sync_warp(Site site) {
+  meet_warp("syncwarp", site, &machine().current(), [](std::span<void*> lanes) {
+    Order* order = machine().order.get();
+    if (order == nullptr) return;
+    MeetingOrder meeting;
+    std::array<Thread*, warp_lanes> threads{};
+    std::size_t n = 0;
+    for (void* lane : lanes) threads[n++] = static_cast<Thread*>(lane);
+    for (Thread* t : std::span(threads.data(), n)) order->meets(*t, meeting);
+    order->met(meeting, std::span(threads.data(), n));
+  });
 }
 
 void load_matrix(std::uint32_t row, std::span<std::uint32_t> to, bool transpose, Site site) {
-  MatrixLane self{row, to, {}};
+  MatrixLane self{&machine().current(), row, to, {}};
+  whole_warp("ldmatrix", site);
   meet_warp("ldmatrix", site, &self, [&](std::span<void*> lanes) {
     for (std::size_t j = 0; j < to.size(); ++j) {
       std::array<std::array<std::uint16_t, 8>, 8> matrix{};
       for (std::size_t r = 0; r < 8; ++r) {
-        shared_load(static_cast<MatrixLane*>(lanes[8 * j + r])->row, matrix[r].data(), 16, site);
+        const auto& giver = *static_cast<const MatrixLane*>(lanes[8 * j + r]);
+        load_by(*giver.thread, giver.row, matrix[r].data(), 16, site);
       }
       for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
         std::uint32_t packed = 0;
@@ -258,7 +300,8 @@ void load_matrix(std::uint32_t row, std::span<std::uint32_t> to, bool transpose,
 
 void store_matrix(std::uint32_t row, std::span<const std::uint32_t> from, bool transpose,
                   Site site) {
-  MatrixLane self{row, {}, from};
+  MatrixLane self{&machine().current(), row, {}, from};
+  whole_warp("stmatrix", site);
   meet_warp("stmatrix", site, &self, [&](std::span<void*> lanes) {
     for (std::size_t j = 0; j < from.size(); ++j) {
       std::array<std::array<std::uint16_t, 8>, 8> matrix{};
@@ -270,7 +313,8 @@ void store_matrix(std::uint32_t row, std::span<const std::uint32_t> from, bool t
         }
       }
       for (std::size_t r = 0; r < 8; ++r) {
-        shared_store(static_cast<MatrixLane*>(lanes[8 * j + r])->row, matrix[r].data(), 16, site);
+        const auto& giver = *static_cast<const MatrixLane*>(lanes[8 * j + r]);
+        store_by(*giver.thread, giver.row, matrix[r].data(), 16, site);
       }
     }
   });

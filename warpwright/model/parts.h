@@ -6,7 +6,8 @@
 #include <deque>
 #include <functional>
 #include <memory>
-#include <random>
+#include <optional>
+#include <queue>
 #include <span>
 #include <string>
 #include <vector>
@@ -14,6 +15,8 @@
 #include "warpwright/model/fiber.h"
 #include "warpwright/model/intrinsics.h"
 #include "warpwright/model/machine.h"
+#include "warpwright/model/mutation.h"
+#include "warpwright/model/order.h"
 #include "warpwright/model/report.h"
 #include "warpwright/model/tensor_map.h"
 
@@ -56,6 +59,9 @@ struct Thread {
   std::uint32_t fence_epoch = 0;         // wgmma fences executed
   std::shared_ptr<BulkGroup> open_group;
   std::deque<std::shared_ptr<BulkGroup>> groups;
+  std::int64_t clock = 0;  // of Mode::timed
+  int track = -1;          // in the trace; lane 0 of a warp has one
+  ThreadOrder order;
   [[nodiscard]] int lane() const { return index % warp_lanes; }
   [[nodiscard]] int warp() const { return index / warp_lanes; }
 };
@@ -91,14 +97,17 @@ struct MBarrier {
   // Publication of the initialisation.
   const Thread* initialiser = nullptr;
   bool fenced = false;
+  std::int64_t fence_generation = 0;  // of the cluster barrier, when fenced
   std::int64_t cta_generation = 0;
   std::int64_t cluster_generation = 0;
+  BarrierOrder order;
 };
 
 struct NamedBarrier {
   int expected = 0;
   int arrived = 0;
   std::vector<Thread*> waiting;
+  MeetingOrder order;
 };
 
 /// One wgmma in flight. Its reads of shared memory last until a wait covers it.
@@ -109,6 +118,7 @@ struct WgmmaOp {
   std::uint32_t base_rank = 0;
   Site site;
   bool executed = false;
+  std::int64_t done = 0;  // when it is complete, in Mode::timed
 };
 
 /// The true values of a warpgroup's accumulator while instructions on it are in flight; the
@@ -126,6 +136,7 @@ struct Warpgroup {
   std::deque<std::vector<WgmmaOp>> groups;  // committed, oldest first
   std::vector<std::unique_ptr<Accumulator>> accumulators;
   int registers = 0;  // a thread's current setmaxnreg value
+  WarpgroupOrder order;
 };
 
 struct Cta {
@@ -147,6 +158,16 @@ struct Cta {
   int live_threads = 0;
   int free_registers = 0;
   std::vector<Thread*> register_waiters;
+  CtaOrder order;
+  // One pipe for loads, one for stores and the tensor core: when each is free, in Mode::timed, and
+  // its track in the trace.
+  struct Engine {
+    std::int64_t free = 0;
+    int track = -1;
+  };
+  Engine loads;
+  Engine stores;
+  Engine tensor_core;
 };
 
 struct Cluster {
@@ -155,6 +176,7 @@ struct Cluster {
   int arrived = 0;
   int live_threads = 0;
   std::vector<Thread*> waiting;
+  ClusterOrder order;
 };
 
 /// A bulk tensor copy between its instants. A multicast load is one of these for every destination;
@@ -175,6 +197,10 @@ struct Copy {
   std::shared_ptr<BulkGroup> group;
   const Thread* issuer = nullptr;
   Site site;
+  std::int64_t start = 0;  // when the engine begins and ends to move it, in Mode::timed
+  std::int64_t stop = 0;
+  std::uint32_t reading = 0;  // operations of the order checker: a load is the first
+  std::uint32_t writing = 0;
 };
 
 /// Thrown inside a fiber to leave the kernel after a finding that allows no way on.
@@ -188,6 +214,8 @@ class Machine {
 
   // --- services of the parts
   void finding(Check check, const std::string& sentence, Site site);
+  /// The same with the two accesses it is about.
+  void report(Finding finding);
   [[noreturn]] void fatal(Check check, const std::string& sentence, Site site);
   /// Suspends the current thread until `wake`.
   void block(const Wait& wait);
@@ -195,11 +223,26 @@ class Machine {
   void wake_all(std::vector<Thread*>& threads);
   /// Lets another thread run first (random mode).
   void maybe_yield();
+  /// Decisions of Mode::random, by seed: true in `percent` of 100; one of 0 to count - 1.
   bool chance(int percent);
+  std::size_t pick(std::size_t count);
+  /// Says what the latest decision did, for a replay that keeps few of them.
+  void note(const std::string& what);
 
   /// Collects `argument` of every member; the last one to come runs `action` on all of them.
   void meet(Meeting& meeting, int members, int slot, const char* what, Site site, void* argument,
             const std::function<void(std::span<void*>)>& action);
+
+  // --- sites and mutants (mutation.h)
+  /// Counts one execution of a synchronising statement by the current thread. Returns the mutation
+  /// that breaks it, or null.
+  const Mutation* sync(SyncKind kind, Site site, const char* barrier = "", int value = 0,
+                       bool cluster_scope = false);
+  /// The barrier that was initialised last has this name.
+  void name_site(const char* barrier) { sites_.name_init(barrier); }
+  /// Runs `act` as if the CTA's thread `index` (modulo its threads) executed it: a mutant that
+  /// moves a statement.
+  void as_other(int index, const std::function<void()>& act);
 
   // --- shared and global memory (memory.cpp)
   Cta& owner(std::uint32_t address, const char* operation, Site site);
@@ -217,6 +260,8 @@ class Machine {
 
   // --- copy engine (copy_engine.cpp)
   void issue(std::unique_ptr<Copy> copy);
+  /// Gives the order checker the accesses of a copy that the current thread issues.
+  void prove(Copy& copy);
   /// Moves a copy to its next instant; true when it is done.
   bool advance(Copy& copy);
   void mark(Copy& copy, int change);
@@ -227,8 +272,26 @@ class Machine {
   void execute(Cta& cta, WgmmaOp& op);
   void retire(Cta& cta, Warpgroup& group, std::vector<WgmmaOp>& ops, Site site);
   void execute_some(Cta& cta, Warpgroup& group);
+  static std::array<Thread*, warpgroup_threads> warpgroup_of(const Thread& thread);
   /// Marks (+1) or unmarks (-1) the 16-byte pieces that a wgmma reads.
   void mark_operands(Cta& cta, const WgmmaOp& op, int change, bool check);
+
+  // --- time and trace (timing.cpp)
+  [[nodiscard]] bool timed() const { return options_.mode == Mode::timed; }
+  /// The current time: nominal cycles in Mode::timed, scheduler steps otherwise.
+  [[nodiscard]] std::int64_t now() const;
+  /// The current thread takes this long (Mode::timed).
+  void spend(std::int64_t cycles) {
+    if (timed()) current_->clock += cycles;
+  }
+  /// The current thread goes on at `time` (Mode::timed), a slice `why` in the trace until then.
+  void sleep_until(std::int64_t time, const char* why);
+  /// Places the instants of a copy, or of a committed group of wgmmas, in time.
+  void schedule(Copy& copy);
+  void schedule(Cta& cta, const Thread& leader, std::deque<WgmmaOp>& ops);
+  void mark_begin(const std::string& name);
+  void mark_end();
+  void rename_track(const Thread& thread);
 
   [[nodiscard]] std::string who(const Thread& thread) const;
   [[nodiscard]] std::string barrier_text(const Cta& cta, const MBarrier& bar) const;
@@ -237,14 +300,22 @@ class Machine {
   Thread& current() { return *current_; }
   const LaunchShape& shape() const { return shape_; }
   const Options& options() const { return options_; }
+  const std::vector<Allocation>& allocations() const { return allocations_; }
   Statistics statistics;
+  std::unique_ptr<Order> order;  // null: no order checking
 
  private:
+  /// The number of the next decision, or nothing where a replay lets it take its default.
+  std::optional<std::uint64_t> decide();
   void launch_cluster(int first_cta);
   void thread_exits(Thread& thread);
   void cta_exits(Cta& cta);
   void resume(Thread& thread);
   bool advance_one();
+  void make_ready(Thread& thread);
+  void start_clock(Cta& cta);
+  bool step_timed();
+  [[nodiscard]] std::string wait_name(const Wait& wait) const;
   void report_deadlock();
   std::string wait_text(const Wait& wait) const;
 
@@ -252,7 +323,13 @@ class Machine {
   Options options_;
   std::vector<Allocation> allocations_;
   const std::function<void()>& body_;
-  std::mt19937_64 random_;
+  bool kept_ = true;  // the latest decision was random, not the default
+  std::vector<std::string> decided_;
+  std::vector<std::uint32_t> decisions_;  // made by the scheduler, and by each thread
+  std::vector<std::int64_t> made_;
+  int landing_percent_ = 20;  // of steps in which a copy moves on, mode random; drawn by seed
+  SiteTable sites_;
+  bool moved_ = false;  // a mutant acts for another lane: it must not yield in its place
   std::vector<Finding> findings_;
   bool stopped_ = false;
   std::size_t last_allocation_ = 0;
@@ -263,9 +340,52 @@ class Machine {
   std::vector<Thread*> bulk_waiters_;
   Thread* current_ = nullptr;
   int next_cta_ = 0;
+
+  // Mode::timed: what happens next, earliest first; `order` makes ties deterministic.
+  template <class T>
+  struct Due {
+    std::int64_t time;
+    std::uint64_t order;
+    T* what;
+    bool operator>(const Due& other) const {
+      return time != other.time ? time > other.time : order > other.order;
+    }
+  };
+  template <class T>
+  using Agenda = std::priority_queue<Due<T>, std::vector<Due<T>>, std::greater<>>;
+  Agenda<Thread> due_threads_;
+  Agenda<Copy> due_copies_;
+  std::uint64_t orders_ = 0;
+  std::int64_t time_ = 0;    // of the newest instant of a copy, or exit of a CTA
+  bool look_again_ = false;  // an SM may have become free
+  TraceBuilder builder_;     // used only when options_.trace is set
 };
 
 /// The machine that runs on this OS thread. Valid inside kernel code only.
 Machine& machine();
+
+/// What the synchronising instructions of intrinsics.h do, once statements.cpp has counted them as
+/// sites and decided that they are not the mutant.
+namespace act {
+void name_barrier(std::uint32_t address, const char* name, int index, const char* arrivers);
+void mbarrier_init(std::uint32_t address, int count, Site site);
+void mbarrier_expect(std::uint32_t address, int bytes, Site site);
+void mbarrier_arrive(std::uint32_t address, int count, bool drop, Scope scope, Site site);
+bool mbarrier_test(std::uint32_t address, int parity, bool may_suspend, Scope scope, Site site);
+void mbarrier_wait(std::uint32_t address, int parity, Scope scope, Site site);
+void fence_mbarrier_init(Site site);
+void fence_proxy_async(Space space, Site site);
+void tensor_load(const TensorMap& map, std::span<const int> coords, std::uint32_t destination,
+                 std::uint32_t barrier, std::uint16_t multicast, Site site);
+void bulk_commit(Site site);
+void bulk_wait(int pending, bool read_only, Site site);
+void wgmma_fence(Site site);
+void wgmma_commit(Site site);
+void wgmma_wait(int pending, Site site);
+void named_barrier(int id, int threads, bool wait, Site site);
+void cluster_arrive(bool release, Site site);
+void cluster_wait(Site site);
+void sync_warp(Site site);
+}  // namespace act
 
 }  // namespace warpwright::model

@@ -20,8 +20,13 @@ constexpr std::array entries = {
     Entry{Check::transaction_bytes, "B4", "transaction bytes"},
     Entry{Check::stale_parity, "B5", "phase passed unobserved"},
     Entry{Check::remote_operation, "B6", "operation not allowed on a remote barrier"},
+    Entry{Check::weak_scope, "B7", "hand-off at too narrow a scope"},
     Entry{Check::barrier_outlived, "B8", "barrier gone with signals outstanding"},
     Entry{Check::barrier_unpublished, "B9", "barrier initialisation not published"},
+    Entry{Check::missing_proxy_fence, "P1", "proxy fence missing"},
+    Entry{Check::read_then_async_write, "P2", "generic read, then asynchronous write"},
+    Entry{Check::misplaced_proxy_fence, "P3", "proxy fence by the wrong thread or too early"},
+    Entry{Check::data_race, "O1", "data race"},
     Entry{Check::tensor_map, "T1", "tensor copy"},
     Entry{Check::shared_bounds, "T2", "shared memory bounds"},
     Entry{Check::multicast_mask, "T3", "multicast mask"},
@@ -39,6 +44,7 @@ constexpr std::array entries = {
     Entry{Check::named_barrier, "N1", "named barrier"},
     Entry{Check::deadlock, "D1", "deadlock"},
     Entry{Check::spin_budget, "D2", "spin budget"},
+    Entry{Check::wrong_result, "R1", "wrong result"},
 };
 
 const Entry& entry(Check check) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "warpwright/model/parts.h"
+#include "warpwright/model/timing.h"
 
 namespace warpwright::model {
 namespace {
@@ -37,10 +38,45 @@ Machine::Machine(const LaunchShape& shape, const Options& options,
       options_(options),
       allocations_(allocations),
       body_(body),
-      random_(options.seed) {}
+      sites_(options.mutation) {
+  if (options_.check_order) order = std::make_unique<Order>(*this);
+}
 
 bool Machine::chance(int percent) {
-  return static_cast<int>(random_() % 100) < percent;
+  const auto number = decide();
+  return number && static_cast<int>(*number % 100) < percent;
+}
+
+std::size_t Machine::pick(std::size_t count) {
+  const auto number = decide();
+  return number ? static_cast<std::size_t>(*number % count) : 0;
+}
+
+std::optional<std::uint64_t> Machine::decide() {
+  // A decision is named by who makes it, a thread or the scheduler, and how many it made before:
+  // its random number (splitmix64) is the same whatever became of the others, so that a replay may
+  // let most of them take their default.
+  ++statistics.decisions;
+  const std::size_t who =
+      current_ == nullptr
+          ? 0
+          : static_cast<std::size_t>(current_->cta->index * shape_.threads + current_->index) + 1;
+  if (decisions_.size() <= who) decisions_.resize(who + 1);
+  const std::int64_t name = static_cast<std::int64_t>(who) << 32 | decisions_[who]++;
+  if (options_.record_decisions) made_.push_back(name);
+  if (options_.only) {
+    kept_ = std::binary_search(options_.only->begin(), options_.only->end(), name);
+    if (!kept_) return std::nullopt;
+  }
+  std::uint64_t z = options_.seed * 0xd1342543de82ef95U +
+                    (static_cast<std::uint64_t>(name) + 1) * 0x9e3779b97f4a7c15U;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
+  return z ^ (z >> 31);
+}
+
+void Machine::note(const std::string& what) {
+  if (options_.only && kept_) decided_.push_back(what);
 }
 
 void Machine::finding(Check check, const std::string& sentence, Site site) {
@@ -51,6 +87,22 @@ void Machine::finding(Check check, const std::string& sentence, Site site) {
     }
   }
   findings_.push_back({check, sentence, site});
+}
+
+void Machine::report(Finding finding) {
+  const auto place = [](const Finding& f) {
+    return f.accesses.empty() ? Site{} : f.accesses.front().site;
+  };
+  const auto same = [](Site a, Site b) {
+    return a.line == b.line && std::string_view(a.file) == b.file;
+  };
+  for (Finding& f : findings_) {
+    if (f.check == finding.check && same(f.site, finding.site) && same(place(f), place(finding))) {
+      ++f.count;
+      return;
+    }
+  }
+  findings_.push_back(std::move(finding));
 }
 
 void Machine::fatal(Check check, const std::string& sentence, Site site) {
@@ -68,13 +120,20 @@ std::string Machine::who(const Thread& t) const {
 void Machine::block(const Wait& wait) {
   Thread& self = *current_;
   self.wait = wait;
+  const bool shown = self.track >= 0 && wait.kind != Wait::Kind::meeting;
+  if (shown) builder_.begin(self.track, now(), wait_name(wait));
   self.fiber.suspend();
   if (stopped_) throw Stop{};
+  if (shown) builder_.end(self.track, now());
 }
 
 void Machine::wake(Thread& thread) {
+  if (timed()) {
+    const int delay = thread.wait.kind == Wait::Kind::meeting ? 0 : nominal::wake;
+    thread.clock = std::max(thread.clock, now()) + delay;
+  }
   thread.wait = {};
-  ready_.push_back(&thread);
+  make_ready(thread);
 }
 
 void Machine::wake_all(std::vector<Thread*>& threads) {
@@ -83,8 +142,18 @@ void Machine::wake_all(std::vector<Thread*>& threads) {
 }
 
 void Machine::maybe_yield() {
-  if (options_.mode != Mode::random || !chance(12)) return;
-  ready_.push_back(current_);
+  if (moved_) return;
+  if (timed()) {
+    // Effects happen in the order of time: whoever is behind goes first.
+    const bool behind = (!due_threads_.empty() && due_threads_.top().time < current_->clock) ||
+                        (!due_copies_.empty() && due_copies_.top().time <= current_->clock);
+    if (!behind) return;
+  } else if (options_.mode != Mode::random || !chance(12)) {
+    return;
+  } else if (options_.only) {
+    note(who(*current_) + " lets others go first");
+  }
+  make_ready(*current_);
   current_->fiber.suspend();
   if (stopped_) throw Stop{};
 }
@@ -104,6 +173,7 @@ void Machine::meet(Meeting& meeting, int members, int slot, const char* what, Si
           site);
   }
   meeting.arguments[static_cast<std::size_t>(slot)] = argument;
+  spend(members > warp_lanes ? nominal::warpgroup_collective : nominal::warp_collective);
   if (++meeting.arrived < members) {
     meeting.waiting.push_back(current_);
     block({.kind = Wait::Kind::meeting, .site = site, .cta = current_->cta, .what = what});
@@ -147,11 +217,13 @@ void Machine::launch_cluster(int first_cta) {
           t->exited = true;
         }
       });
-      ready_.push_back(thread.get());
       cta->threads.push_back(std::move(thread));
     }
+    start_clock(*cta);
+    for (const auto& thread : cta->threads) make_ready(*thread);
     cluster->ctas.push_back(std::move(cta));
   }
+  if (order) order->launched(*cluster);
   clusters_.push_back(std::move(cluster));
 }
 
@@ -190,6 +262,7 @@ void Machine::thread_exits(Thread& thread) {
     wg.groups.clear();
   }
   thread.exited = true;
+  if (order) order->exits(thread);
   Cluster& cluster = *cta.cluster;
   --cluster.live_threads;
   // An exited thread no longer counts for the cluster barrier.
@@ -199,6 +272,8 @@ void Machine::thread_exits(Thread& thread) {
 }
 
 void Machine::cta_exits(Cta& cta) {
+  time_ = std::max(time_, now());
+  look_again_ = true;
   for (const auto& copy : copies_) {
     if (copy->kind == Copy::Kind::load && copy->cta == &cta) {
       finding(Check::barrier_outlived,
@@ -207,6 +282,7 @@ void Machine::cta_exits(Cta& cta) {
               copy->site);
     }
   }
+  if (order) order->cta_exits(cta);
   for (const MBarrier& bar : cta.barriers) {
     if (bar.live && bar.tx != 0) {
       finding(Check::transaction_bytes,
@@ -226,13 +302,23 @@ void Machine::resume(Thread& thread) {
 
 bool Machine::advance_one() {
   if (copies_.empty()) return false;
-  const std::size_t at =
-      options_.mode == Mode::random ? random_() % copies_.size() : std::size_t{0};
+  const std::size_t at = options_.mode == Mode::random ? pick(copies_.size()) : std::size_t{0};
+  if (options_.only && options_.mode == Mode::random) {
+    const Copy& copy = *copies_[at];
+    note(std::string(copy.kind == Copy::Kind::load ? "the tensor load" : "the tensor store") +
+         " of " + who(*copy.issuer) + " at line " + std::to_string(copy.site.line) +
+         (copy.stage == Copy::Stage::issued ? " reads its source"
+          : copy.stage == Copy::Stage::read ? " writes its destination"
+                                            : " is signalled"));
+  }
   if (advance(*copies_[at])) copies_.erase(copies_.begin() + static_cast<std::ptrdiff_t>(at));
   return true;
 }
 
 Report Machine::run() {
+  // Some seeds leave copies in flight for long, some hardly at all.
+  constexpr int lazy_to_brisk[] = {1, 5, 20};
+  landing_percent_ = lazy_to_brisk[options_.seed % 3];
   const int resident = std::max(1, options_.sms / shape_.cluster_size);
   Machine* outer = std::exchange(running, this);
   try {
@@ -247,8 +333,13 @@ Report Machine::run() {
         next_cta_ += shape_.cluster_size;
       }
       // A batch of steps before the residents are looked at again.
+      look_again_ = false;
       for (int step = 0; step < 4096 && !stopped_; ++step) {
-        if (options_.mode == Mode::random && !copies_.empty() && chance(20)) {
+        if (timed()) {
+          if (look_again_ || !step_timed()) break;
+          continue;
+        }
+        if (options_.mode == Mode::random && !copies_.empty() && chance(landing_percent_)) {
           advance_one();
           continue;
         }
@@ -258,13 +349,14 @@ Report Machine::run() {
         }
         Thread* next = ready_.front();
         if (options_.mode == Mode::random) {
-          std::swap(ready_.front(), ready_[random_() % ready_.size()]);
+          std::swap(ready_.front(), ready_[pick(ready_.size())]);
           next = ready_.front();
+          if (options_.only) note(who(*next) + " goes first");
         }
         ready_.pop_front();
         resume(*next);
       }
-      if (!stopped_ && ready_.empty() && copies_.empty()) {
+      if (!stopped_ && ready_.empty() && due_threads_.empty() && copies_.empty()) {
         const bool live = std::any_of(clusters_.begin(), clusters_.end(),
                                       [](const auto& c) { return c->live_threads > 0; });
         if (live) {
@@ -287,6 +379,14 @@ Report Machine::run() {
   Report report;
   report.findings = std::move(findings_);
   report.statistics = statistics;
+  if (options_.count_sites) report.sites = sites_.sites();
+  report.decided = std::move(decided_);
+  report.decisions = std::move(made_);
+  if (order && order->relation) report.order_hash = order->relation->hash();
+  if (options_.trace != nullptr) {
+    *options_.trace = builder_.finish();
+    if (!timed()) options_.trace->clock = "scheduler steps";
+  }
   return report;
 }
 
@@ -433,6 +533,7 @@ int cluster_size() {
 }
 void set_role(const char* role) {
   machine().current().role = role;
+  machine().rename_track(machine().current());
 }
 
 void count_tile() {

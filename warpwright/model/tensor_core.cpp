@@ -6,6 +6,7 @@
 
 #include "warpwright/atom/wgmma.h"
 #include "warpwright/model/parts.h"
+#include "warpwright/model/timing.h"
 #include "warpwright/numeric/bulk.h"
 #include "warpwright/numeric/vector_clones.h"
 
@@ -85,8 +86,11 @@ void Machine::mark_operands(Cta& cta, const WgmmaOp& op, int change, bool check)
   bool in_flight = false;
   bool undefined = false;
   std::uint32_t at = 0;
+  static thread_local std::vector<std::uint32_t> pieces;
+  pieces.clear();
   const auto visit = [&](int, int, std::uint32_t address) {
     if (check) {
+      pieces.push_back(address / 16);
       if (cta.writers[address / 16] > 0) {
         in_flight = true;
         at = address;
@@ -117,6 +121,13 @@ void Machine::mark_operands(Cta& cta, const WgmmaOp& op, int change, bool check)
   };
   if (op.registers_a.empty()) operand(op.shape.descriptor_a, 64, op.shape.major_a, "A");
   operand(op.shape.descriptor_b, op.shape.n, op.shape.major_b, "B");
+  if (check && order) {
+    const auto group = static_cast<std::size_t>(current_->index / warpgroup_threads);
+    const std::uint32_t number =
+        order->begin_wgmma(*current_, cta.warpgroups[group].order, op.site);
+    order->touch(number, warpgroup_of(*current_), cta, pieces, false);
+    order->end(number);
+  }
   if (in_flight) {
     finding(Check::in_flight_access,
             who(*current_) + ": wgmma reads shared memory at offset " + std::to_string(at) +
@@ -129,6 +140,14 @@ void Machine::mark_operands(Cta& cta, const WgmmaOp& op, int change, bool check)
                 " that nothing has written",
             op.site);
   }
+}
+
+std::array<Thread*, warpgroup_threads> Machine::warpgroup_of(const Thread& thread) {
+  std::array<Thread*, warpgroup_threads> all{};
+  const std::size_t first =
+      static_cast<std::size_t>(thread.index / warpgroup_threads) * warpgroup_threads;
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = thread.cta->threads[first + i].get();
+  return all;
 }
 
 void Machine::execute(Cta& cta, WgmmaOp& op) {
@@ -186,7 +205,7 @@ void Machine::retire(Cta& cta, Warpgroup& group, std::vector<WgmmaOp>& ops, Site
 }
 
 void Machine::execute_some(Cta& cta, Warpgroup& group) {
-  if (options_.mode == Mode::latest) return;
+  if (options_.mode == Mode::latest || timed()) return;
   // In issue order: instructions on one accumulator do not overtake each other.
   for (auto& ops : group.groups) {
     for (WgmmaOp& op : ops) {
@@ -222,6 +241,13 @@ Warpgroup& warpgroup() {
   return self.cta->warpgroups[static_cast<std::size_t>(self.index / warpgroup_threads)];
 }
 
+// The thread of the current warpgroup that the trace watches.
+const Thread& leader() {
+  const Thread& self = machine().current();
+  return *self.cta->threads[static_cast<std::size_t>(self.index / warpgroup_threads *
+                                                     warpgroup_threads)];
+}
+
 Accumulator& accumulator(Warpgroup& group, std::span<void*> requests, bool load) {
   const auto& first = *static_cast<const WgmmaRequest*>(requests[0]);
   for (const auto& a : group.accumulators) {
@@ -249,7 +275,7 @@ Accumulator& accumulator(Warpgroup& group, std::span<void*> requests, bool load)
 
 }  // namespace
 
-void wgmma_fence(Site site) {
+void act::wgmma_fence(Site site) {
   meet_warpgroup("wgmma.fence", site, nullptr, [](std::span<void*>) {});
   ++machine().current().fence_epoch;
 }
@@ -296,17 +322,25 @@ void wgmma(const WgmmaRequest& request, Site site) {
   });
 }
 
-void wgmma_commit(Site site) {
+void act::wgmma_commit(Site site) {
   meet_warpgroup("wgmma.commit_group", site, nullptr, [](std::span<void*>) {
+    Machine& m = machine();
     Warpgroup& group = warpgroup();
+    if (m.timed()) m.schedule(*m.current().cta, leader(), group.open);
     group.groups.emplace_back(std::make_move_iterator(group.open.begin()),
                               std::make_move_iterator(group.open.end()));
     group.open.clear();
+    ++group.order.committed;
     machine().execute_some(*machine().current().cta, group);
   });
 }
 
-void wgmma_wait(int pending, Site site) {
+void act::wgmma_wait(int pending, Site site) {
+  const std::deque<std::vector<WgmmaOp>>& in_flight = warpgroup().groups;
+  const int over = static_cast<int>(in_flight.size()) - pending;
+  if (over > 0 && !in_flight[static_cast<std::size_t>(over - 1)].empty()) {
+    machine().sleep_until(in_flight[static_cast<std::size_t>(over - 1)].back().done, "wait wgmma");
+  }
   meet_warpgroup("wgmma.wait_group", site, nullptr, [&](std::span<void*>) {
     Machine& m = machine();
     Warpgroup& group = warpgroup();
@@ -314,6 +348,7 @@ void wgmma_wait(int pending, Site site) {
       m.retire(*m.current().cta, group, group.groups.front(), site);
       group.groups.pop_front();
     }
+    if (m.order) m.order->wgmma_waited(m.warpgroup_of(m.current()), group.order, pending);
   });
 }
 
@@ -326,6 +361,7 @@ void touch_fragment(FragmentState& state, Site site) {
                   "that writes it",
               site);
   }
+  m.spend(nominal::fragment_register);
   state.touched_epoch = m.current().fence_epoch + 1;
 }
 

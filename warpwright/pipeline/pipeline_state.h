@@ -11,12 +11,18 @@ struct PipelineState {
   int stage = 0;
   int parity = 0;
 
-  WW_DEVICE
-  void advance(int stages) {
+  WW_DEVICE void advance(int stages) {
     if (++stage == stages) {
       stage = 0;
       parity ^= 1;
     }
+  }
+
+  /// As `count` times `advance`.
+  WW_DEVICE void skip(int count, int stages) {
+    const int at = stage + count;
+    parity ^= (at / stages) & 1;
+    stage = at % stages;
   }
 };
 

@@ -42,9 +42,13 @@ constexpr std::uint16_t released_ctas(atom::ClusterShape cluster, int rank) {
   return atom::masks(cluster, rank, false).commit;
 }
 
-/// Does `lane` of a consumer warp of CTA `rank` signal CTA number `lane`?
-constexpr bool lane_signals(atom::ClusterShape cluster, int rank, int lane) {
-  return lane < 16 && ((released_ctas(cluster, rank) >> lane) & 1) != 0;
+/// Does `lane` of a consumer warp of the CTA at `self` signal CTA number `lane`? Those of its row
+/// and of its column: the same set as `released_ctas`, without building the mask.
+constexpr bool lane_signals(atom::ClusterShape cluster, atom::ClusterCoord self, int lane) {
+  if (lane >= atom::cluster_size(cluster)) return false;
+  int y = 0;
+  for (int first = cluster.m; first <= lane; first += cluster.m) ++y;  // lane / m, for small lanes
+  return self.y == y || self.x == lane - y * cluster.m;
 }
 
 /// The declaration's own consistency: as many lanes signal a CTA as its barrier expects.
@@ -52,7 +56,9 @@ constexpr bool counts_match(const TmaPipelineShape& shape, atom::ClusterShape cl
   for (int to = 0; to < atom::cluster_size(cluster); ++to) {
     int arrivals = 0;
     for (int from = 0; from < atom::cluster_size(cluster); ++from) {
-      if (lane_signals(cluster, from, to)) arrivals += shape.consumer_warps;
+      const bool signals = lane_signals(cluster, atom::coord_of(cluster, from), to);
+      if (signals != (((released_ctas(cluster, from) >> to) & 1) != 0)) return false;
+      if (signals) arrivals += shape.consumer_warps;
     }
     if (arrivals != empty_arrivals(shape, cluster)) return false;
   }
@@ -94,25 +100,25 @@ class TmaPipeline {
   static_assert(shape.stage_bytes > 0 && shape.stage_bytes < (1 << 20),
                 "an mbarrier counts at most 2^20 - 1 transaction bytes");
 
-  WW_DEVICE
-  TmaPipeline(isa::SharedAddress barriers, atom::ClusterShape cluster, int rank)
+  WW_DEVICE TmaPipeline(isa::SharedAddress barriers, atom::ClusterShape cluster,
+                        atom::ClusterCoord self)
       : barriers_(barriers), cluster_(cluster) {
     // Whom this lane signals is settled once: a release in the main loop is then one predicated
     // instruction.
     const int lane = isa::lane_index();
-    signals_ = lane_signals(cluster, rank, lane);
+    signals_ = lane_signals(cluster, self, lane);
     signalled_ = signals_ ? isa::map_rank(empty(0), lane) : 0;
   }
 
-  /// Initialises the barriers. One thread of the CTA calls it; then `isa::fence_mbarrier_init` and
-  /// the cluster barrier (or a CTA barrier without clusters) publish them.
-  WW_DEVICE
-  void initialise() const {
+  /// Initialises the barriers. One whole warp of the CTA calls it; then `isa::fence_mbarrier_init`
+  /// by all its lanes and the cluster barrier (or a CTA barrier without clusters) publish them.
+  WW_DEVICE void initialise() const {
     constexpr TmaPipelineShape declared = Shape::value;
-    const int releases = empty_arrivals(declared, cluster_);
-    for (int s = 0; s < declared.stages; ++s) {
+    static_assert(declared.stages <= 32);
+    const int s = isa::lane_index();
+    if (s < declared.stages) {
       isa::mbarrier_init(full(s), 1, {"full", s}, "the producer of this CTA");
-      isa::mbarrier_init(empty(s), releases, {"empty", s},
+      isa::mbarrier_init(empty(s), empty_arrivals(declared, cluster_), {"empty", s},
                          "each consumer warp of the CTAs in the same cluster row or column");
     }
   }
@@ -120,8 +126,8 @@ class TmaPipeline {
   // --- producer: one thread a CTA ---------------------------------------------------------------
   /// Waits until all readers have released the stage, then expects its bytes. Returns the barrier
   /// that the copies of this stage must signal.
-  WW_DEVICE
-  isa::SharedAddress acquire(const PipelineState& state, isa::Site site = isa::Site::here()) const {
+  WW_DEVICE isa::SharedAddress acquire(const PipelineState& state,
+                                       isa::Site site = isa::Site::here()) const {
     isa::mbarrier_wait<isa::Scope::cta>(empty(state.stage), state.parity ^ 1,
                                         {"empty", state.stage}, site);
     isa::mbarrier_arrive_expect(full(state.stage), shape.stage_bytes, site);
@@ -130,8 +136,7 @@ class TmaPipeline {
 
   /// Waits until every stage is released, so that no peer signals this CTA after its end. `state`
   /// is where the next tile would have gone.
-  WW_DEVICE
-  void drain(PipelineState state, isa::Site site = isa::Site::here()) const {
+  WW_DEVICE void drain(PipelineState state, isa::Site site = isa::Site::here()) const {
     for (int s = 0; s < shape.stages; ++s) {
       isa::mbarrier_wait<isa::Scope::cta>(empty(state.stage), state.parity ^ 1,
                                           {"empty", state.stage}, site);
@@ -141,15 +146,13 @@ class TmaPipeline {
 
   // --- consumer: all threads of the consumer warps ----------------------------------------------
   /// Asks without commitment whether the stage has landed; the token goes to `wait`.
-  WW_DEVICE
-  bool try_wait(const PipelineState& state, isa::Site site = isa::Site::here()) const {
+  WW_DEVICE bool try_wait(const PipelineState& state, isa::Site site = isa::Site::here()) const {
     return isa::mbarrier_try_wait<isa::Scope::cta>(full(state.stage), state.parity, site);
   }
 
   /// Waits until the stage has landed, unless `token` says that it has.
-  WW_DEVICE
-  void wait(const PipelineState& state, bool token = false,
-            isa::Site site = isa::Site::here()) const {
+  WW_DEVICE void wait(const PipelineState& state, bool token = false,
+                      isa::Site site = isa::Site::here()) const {
     if (!token) {
       isa::mbarrier_wait<isa::Scope::cta>(full(state.stage), state.parity, {"full", state.stage},
                                           site);
@@ -158,8 +161,7 @@ class TmaPipeline {
 
   /// Tells every CTA that writes into this stage that this warp has read it. All lanes call it,
   /// after the wait that covers the warp's reads.
-  WW_DEVICE
-  void release(const PipelineState& state, isa::Site site = isa::Site::here()) const {
+  WW_DEVICE void release(const PipelineState& state, isa::Site site = isa::Site::here()) const {
     if (signals_) {
       isa::mbarrier_arrive<isa::Scope::cta>(
           signalled_ + static_cast<isa::SharedAddress>(state.stage) * 8, site);
@@ -167,12 +169,10 @@ class TmaPipeline {
   }
 
  private:
-  WW_DEVICE
-  isa::SharedAddress full(int stage) const {
+  WW_DEVICE isa::SharedAddress full(int stage) const {
     return barriers_ + static_cast<isa::SharedAddress>(stage) * 8;
   }
-  WW_DEVICE
-  isa::SharedAddress empty(int stage) const {
+  WW_DEVICE isa::SharedAddress empty(int stage) const {
     return barriers_ + static_cast<isa::SharedAddress>(shape.stages + stage) * 8;
   }
 

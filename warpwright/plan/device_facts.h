@@ -1,6 +1,7 @@
 // What planning needs to know about a device, as a value: of the one at hand, or of one elsewhere.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -20,7 +21,13 @@ struct DeviceFacts {
   double memory_bytes_per_second = 0;
   double flops_16bit = 0;  ///< tensor-core floating-point operations a second, bf16 or fp16
   bool is_model = false;
+  /// Clusters of 2, 4, 8 and 16 CTAs that are resident together, one CTA an SM; 0 where unknown.
+  /// The SMs of a GPU stand in groups of uneven size, so this can be less than sms / size.
+  std::array<int, 4> resident_clusters{};
 };
+
+/// CTAs that run together in clusters of `size`, one CTA an SM.
+int resident_ctas(const DeviceFacts& facts, int size);
 
 /// The machine model as a device: Hopper's rules on a few SMs, no rates.
 DeviceFacts model_facts(int sms = 8);

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "warpwright/pipeline/ordered_sequence.h"
 #include "warpwright/plan/plan.h"
 
 namespace warpwright {
@@ -28,11 +29,10 @@ const char* path_text(EpiloguePath path, bool store) {
     case EpiloguePath::copy_engine:
       return store ? "TMA store from shared memory" : "TMA load into shared memory";
     case EpiloguePath::elements:
-      return store
-                 ? "predicated stores from shared memory (rows are no multiple of 16 bytes apart, "
-                   "or the base is not one)"
-                 : "predicated loads (rows are no multiple of 16 bytes apart, or the base is not "
-                   "one)";
+      return store ? "predicated stores from shared memory (base, pitch or row length is no "
+                     "multiple of 16 bytes)"
+                   : "predicated loads into shared memory (base or pitch is no multiple of 16 "
+                     "bytes)";
     case EpiloguePath::none:
       break;
   }
@@ -73,18 +73,20 @@ Bound Plan::bound() const {
 }
 
 std::string Plan::name() const {
-  return format("%s_%s_%dx%dx%d_s%d_c%dx%d", std::string(numeric::name(config.operand)).c_str(),
+  return format("%s_%s_%dx%dx%d%s_s%d_c%dx%d", std::string(numeric::name(config.operand)).c_str(),
                 std::string(numeric::name(config.result)).c_str(), config.tile_m, config.tile_n,
-                config.tile_k, config.stages, cluster.m, cluster.n);
+                config.tile_k, config.schedule == kernel::Schedule::pingpong ? "pp" : "",
+                config.stages, cluster.m, cluster.n);
 }
 
 std::vector<pipeline::BarrierRow> Plan::barriers() const {
   const pipeline::TmaPipelineShape shape = kernel::mainloop_shape(config);
   std::vector<pipeline::BarrierRow> rows = {pipeline::full_row(shape),
                                             pipeline::empty_row(shape, cluster)};
-  rows.push_back({"c_full", config.consumer_warpgroups * kernel::epilogue_buffers, 1,
-                  kernel::epilogue_buffer_bytes, "leader of the consumer warpgroup (with beta)",
-                  "the consumer warpgroup", 0});
+  rows.push_back({"c_full", kernel::consumer_warps(config) * kernel::epilogue_buffers, 1,
+                  kernel::epilogue_buffer_bytes, "leader of the consumer warp (with beta)",
+                  "that consumer warp", 0});
+  if (config.schedule == kernel::Schedule::pingpong) rows.push_back(pipeline::turn_row());
   return rows;
 }
 
@@ -100,8 +102,9 @@ std::string Plan::explain() const {
                 std::string(numeric::name(problem.d)).c_str());
   out += format("device     %s, sm_%d, %d SMs\n", device.name.c_str(), device.architecture,
                 device.sms);
-  out += format("kernel     hopper_gemm, %s: warp-specialised, persistent, cooperative\n",
-                name().c_str());
+  const bool pingpong = c.schedule == kernel::Schedule::pingpong;
+  out += format("kernel     hopper_gemm, %s: warp-specialised, persistent, %s\n", name().c_str(),
+                pingpong ? "ping-pong" : "cooperative");
   out += format(
       "tile       %d x %d x %d, wgmma m64n%dk%d, %d consumer warpgroups of 64 rows each\n",
       c.tile_m, c.tile_n, c.tile_k, c.tile_n, atom::wgmma_k(c.operand), c.consumer_warpgroups);
@@ -137,8 +140,10 @@ std::string Plan::explain() const {
   out +=
       format("idle         1-3     %3d        gave their registers away\n", c.producer_registers);
   for (int w = 0; w < c.consumer_warpgroups; ++w) {
-    out += format("consumer %d   %d-%d    %3d        wgmma on rows %d-%d, then the epilogue\n", w,
-                  4 + 4 * w, 7 + 4 * w, c.consumer_registers, 64 * w, 64 * w + 63);
+    const int first = pingpong ? 0 : w * kernel::warpgroup_rows(c);
+    out += format("consumer %d   %d-%-3d  %3d        wgmma on rows %d-%d, then the epilogue\n", w,
+                  4 + 4 * w, 7 + 4 * w, c.consumer_registers, first,
+                  first + kernel::warpgroup_rows(c) - 1);
   }
 
   out += "\nbarrier  copies  arrivals  bytes   waits -> arrives\n";

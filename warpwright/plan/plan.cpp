@@ -69,6 +69,9 @@ std::optional<Refusal> check_view(const MatrixView& v, const char* name, bool us
   return std::nullopt;
 }
 
+// What a tensor map's pitch must stay below.
+constexpr std::int64_t max_pitch_bytes = std::int64_t{1} << 40;
+
 // Rules on the operands that the copy engine loads.
 std::optional<Refusal> check_operand(const char* name, std::int64_t rows, std::int64_t k,
                                      std::int64_t row_stride, std::int64_t column_stride, DType t) {
@@ -78,24 +81,28 @@ std::optional<Refusal> check_operand(const char* name, std::int64_t rows, std::i
                    "; it must be K-major: neighbours along K next to each other, column stride 1"};
   }
   const int element = numeric::bits(t) / 8;
-  if (rows > 1 && row_stride < k) {
+  const auto legal = [&](std::int64_t least) {
+    const std::int64_t step = 16 / element;
+    return (least + step - 1) / step * step;
+  };
+  if ((rows > 1 && row_stride < k) || row_stride < 0) {
     return Refusal{tensor + " has a row stride of " + number(row_stride) +
                    " elements, less than its " + number(k) + " columns; the nearest legal is " +
-                   number(k)};
+                   number(legal(k))};
+  }
+  if (row_stride >= max_pitch_bytes / element) {
+    return Refusal{tensor + " has a row stride of " + number(row_stride) +
+                   " elements; a tensor map allows less than 2^40 bytes: the nearest legal is " +
+                   number(legal(max_pitch_bytes / element - 16 / element))};
   }
   const std::int64_t bytes = row_stride * element;
   if (bytes % 16 != 0) {
-    const std::int64_t step = 16 / element;
-    const std::int64_t up = (row_stride + step - 1) / step * step;
+    const std::int64_t up = legal(row_stride);
     return Refusal{
         "the rows of " + tensor + " are " + number(bytes) + " bytes apart (" + number(row_stride) +
         " elements of " + type(t) +
         "); they must be a multiple of 16 bytes apart: the nearest legal row stride is " +
         number(up) + " elements (pad K)"};
-  }
-  if (bytes >= (std::int64_t{1} << 40)) {
-    return Refusal{tensor + "'s rows are " + number(bytes) +
-                   " bytes apart; a tensor map allows less than 2^40"};
   }
   return std::nullopt;
 }
@@ -114,21 +121,33 @@ std::optional<Refusal> check_result(const char* name, std::int64_t rows, std::in
   return std::nullopt;
 }
 
-// The copy engine moves a result when its rows start at multiples of 16 bytes.
-EpiloguePath result_path(std::int64_t row_stride, DType t, int align) {
-  const bool whole = row_stride * (numeric::bits(t) / 8) % 16 == 0 && align % 16 == 0;
-  return whole ? EpiloguePath::copy_engine : EpiloguePath::elements;
+// The copy engine moves a result when its rows start at multiples of 16 bytes. A store also ends at
+// one: past the last column the engine drops whole 16-byte pieces, not elements (seen on an H200),
+// so rows that end inside a piece would overwrite what lies behind them.
+EpiloguePath result_path(std::int64_t columns, std::int64_t row_stride, DType t, int align,
+                         bool store) {
+  const int element = numeric::bits(t) / 8;
+  const bool maps = row_stride >= 0 && row_stride < max_pitch_bytes / element;
+  const bool starts = maps && row_stride * element % 16 == 0 && align % 16 == 0;
+  const bool ends = !store || columns * element % 16 == 0;
+  return starts && ends ? EpiloguePath::copy_engine : EpiloguePath::elements;
 }
 
-// Predicted seconds, up to a factor, of a candidate: full waves of tiles, held against what the
-// memory must deliver. It orders candidates; it is not shown to anybody.
+// Predicted time of a candidate, up to a factor: full rounds of tiles, and what was measured on an
+// H200 of how well each way keeps the tensor cores busy. It orders candidates and is shown to
+// nobody.
 double cost(const Plan& p) {
   const double tile_work = static_cast<double>(p.config.tile_m) * p.config.tile_n;
   const double rounds = std::ceil(p.waves());
-  // Small tiles reuse less of what they read from shared memory and the L2 cache.
-  const double efficiency = p.config.tile_n >= 256 ? 1.0 : 0.80;
-  const double k = static_cast<double>(std::max<std::int64_t>(p.problem.k, 64)) + 512;
-  return rounds * tile_work * k / efficiency;
+  // The epilogue of a cooperative tile is not hidden.
+  const bool pingpong = p.config.schedule == kernel::Schedule::pingpong;
+  const double k = static_cast<double>(p.problem.k) + (pingpong ? 64 : 320);
+  double time = rounds * tile_work * k;
+  // Sharing loads in a cluster pays, most for the larger operand.
+  if (atom::cluster_size(p.cluster) == 1) time *= 1.06;
+  const bool shares_larger = p.problem.n >= p.problem.m ? p.cluster.m > 1 : p.cluster.n > 1;
+  if (!shares_larger) time *= 1.01;
+  return time;
 }
 
 }  // namespace
@@ -276,8 +295,9 @@ Result<Plan> plan(const GemmProblem& problem, const DeviceFacts& device,
     return Refusal{"device " + device.name + " has architecture sm_" + number(device.architecture) +
                    "; kernels exist for sm_90 (H100, H200)"};
   }
-  result.d_path = result_path(p.d_row_stride, p.d, p.d_alignment);
-  result.c_path = p.reads_c ? result_path(p.c_row_stride, p.c, p.c_alignment) : EpiloguePath::none;
+  result.d_path = result_path(p.n, p.d_row_stride, p.d, p.d_alignment, true);
+  result.c_path =
+      p.reads_c ? result_path(p.n, p.c_row_stride, p.c, p.c_alignment, false) : EpiloguePath::none;
 
   bool found = false;
   double best = 0;
@@ -303,14 +323,11 @@ Result<Plan> plan(const GemmProblem& problem, const DeviceFacts& device,
         return Refusal{"D of " + number(p.m) + " x " + number(p.n) +
                        " has more than 2^31 tiles; split it"};
       }
-      const int resident = device.sms / size * size;
+      const int resident = resident_ctas(device, size);
       candidate.raster =
           tile::make_raster(tiles_m, tiles_n, cluster, resident, config.tile_m, config.tile_n);
       candidate.ctas = std::min(tile::tile_count(candidate.raster) * size, resident);
-      // A cluster shares loads; a shared load that no neighbour needs is no gain.
-      double c = p.m == 0 || p.n == 0 ? 0 : cost(candidate);
-      if (size == 1) c *= 1.03;
-      if (cluster.n > 1) c *= 1.005;  // equal otherwise: prefer to share B, the larger tile
+      const double c = p.m == 0 || p.n == 0 ? 0 : cost(candidate);
       if (!found || c < best) {
         result = candidate;
         best = c;
@@ -353,8 +370,14 @@ std::optional<Refusal> mismatch(const Plan& plan, const GemmOperands& operands) 
   }
   if (got.a_row_stride != want.a_row_stride || got.b_row_stride != want.b_row_stride ||
       got.d_row_stride != want.d_row_stride ||
-      (got.reads_c && got.c_row_stride != want.c_row_stride)) {
+      (got.reads_c && want.reads_c && got.c_row_stride != want.c_row_stride)) {
     return Refusal{"the operands' row strides are not those of the plan; make a plan for them"};
+  }
+  const bool unit_columns =
+      (!got.reads_ab || (got.a_column_stride == 1 && got.b_column_stride == 1)) &&
+      got.d_column_stride == 1 && (!got.reads_c || got.c_column_stride == 1);
+  if (!unit_columns) {
+    return Refusal{"the operands' column strides are not those of the plan, which are 1"};
   }
   if (got.reads_c && !want.reads_c) {
     return Refusal{"beta is not 0, but the plan was made without C; make a plan that reads C"};

@@ -2,6 +2,8 @@
 // of each cluster.
 #pragma once
 
+#include <cstdint>
+
 #include "warpwright/atom/cluster.h"
 #include "warpwright/isa/config.h"
 #include "warpwright/isa/thread.h"
@@ -74,26 +76,75 @@ constexpr Raster make_raster(int tiles_m, int tiles_n, atom::ClusterShape cluste
   return raster;
 }
 
+/// Division of indices below 2^31 by a number the host knows: a multiplication on the device, where
+/// a division takes some thirty instructions.
+struct Divisor {
+  std::uint32_t value = 1;
+  std::uint32_t multiplier = 1U << 31;
+  std::uint32_t shift = 31;
+
+  constexpr Divisor() = default;
+  constexpr explicit Divisor(int divisor) : value(static_cast<std::uint32_t>(divisor)) {
+    std::uint32_t bits = 0;
+    while ((std::uint64_t{1} << bits) < value) ++bits;
+    shift = 31 + bits;
+    multiplier = static_cast<std::uint32_t>(((std::uint64_t{1} << shift) + value - 1) / value);
+  }
+
+  /// n / value, for 0 <= n < 2^31.
+  constexpr int quotient(int n) const {
+    return static_cast<int>((static_cast<std::uint64_t>(n) * multiplier) >> shift);
+  }
+};
+
+/// A raster with its divisors: what a kernel takes.
+struct PreparedRaster {
+  Raster raster;
+  int count = 0;       ///< tile_count(raster)
+  Divisor band_tiles;  ///< of a whole band
+  Divisor width;       ///< of a whole band
+  Divisor last_width;  ///< of the last band, which may be narrower
+
+  constexpr PreparedRaster() = default;
+  constexpr explicit PreparedRaster(const Raster& r) : raster(r), count(tile_count(r)) {
+    const int across = r.along_m ? r.tiles_m : r.tiles_n;
+    const int along = r.along_m ? r.tiles_n : r.tiles_m;
+    if (across == 0 || along == 0) return;
+    band_tiles = Divisor(r.band * along);
+    width = Divisor(r.band < across ? r.band : across);
+    last_width = Divisor(across % r.band == 0 ? static_cast<int>(width.value) : across % r.band);
+  }
+};
+
+/// As `position(raster, index)`.
+constexpr TilePosition position(const PreparedRaster& p, int index) {
+  const Raster& r = p.raster;
+  const int across = r.along_m ? r.tiles_m : r.tiles_n;
+  const int band = p.band_tiles.quotient(index);
+  const int start = band * r.band;
+  const int rest = index - band * static_cast<int>(p.band_tiles.value);
+  const Divisor width = across - start < r.band ? p.last_width : p.width;
+  const int b = width.quotient(rest);
+  const int a = start + rest - b * static_cast<int>(width.value);
+  return r.along_m ? TilePosition{a, b} : TilePosition{b, a};
+}
+
 /// The static persistent scheduler: cluster c of C takes the tiles c, c + C, c + 2C, ...
 class StaticPersistent {
  public:
-  WW_DEVICE
-  StaticPersistent(const Raster& raster, int cluster_size)
-      : raster_(raster),
-        next_(isa::cta_index() / cluster_size),
-        step_(isa::cta_count() / cluster_size) {}
+  WW_DEVICE explicit StaticPersistent(const PreparedRaster& raster)
+      : raster_(raster), next_(isa::cluster_index()), step_(isa::cluster_count()) {}
 
   /// The cluster's next tile; false when there is none.
-  WW_DEVICE
-  bool next(TilePosition& at) {
-    if (next_ >= tile_count(raster_)) return false;
+  WW_DEVICE bool next(TilePosition& at) {
+    if (next_ >= raster_.count) return false;
     at = position(raster_, next_);
     next_ += step_;
     return true;
   }
 
  private:
-  Raster raster_;
+  const PreparedRaster& raster_;
   int next_;
   int step_;
 };

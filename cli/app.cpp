@@ -1,0 +1,281 @@
+#include "cli/app.h"
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <cstdint>
+#include <optional>
+
+#include "cli/check_command.h"
+#include "cli/devices_command.h"
+#include "cli/explain_command.h"
+#include "cli/gemm_command.h"
+#include "cli/layout_command.h"
+#include "cli/mask_command.h"
+#include "cli/trace_command.h"
+
+namespace warpwright::cli {
+namespace {
+
+constexpr const char* kAbout =
+    "Warpwright multiplies matrices on NVIDIA tensor cores, or, without a GPU, on a model of the "
+    "machine that runs the very same kernel and checks its synchronisation.";
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  warpwright gemm --random 512 512 512 --check\n"
+    "  warpwright gemm --a x.safetensors:x --b w.safetensors:w --out y.npy --check\n"
+    "  warpwright explain gemm --random 4096 4096 4096 --as h200\n"
+    "  warpwright layout 'composition((6,2):(8,2), (4,3):(3,1))'\n"
+    "  warpwright mask --cluster 4,4 --rank 11\n"
+    "`warpwright COMMAND --help` tells more. Exit status: 0; 1 when a check failed; 2 for bad "
+    "input.";
+
+constexpr const char* kGemmExamples =
+    "A and B have their K along the rows (K-major), each row a multiple of 16 bytes long.\n"
+    "FILE is PATH.npy (f32, f16) or PATH.safetensors:TENSOR (f32, f16, bf16). f32 is rounded to\n"
+    "--dtype, to nearest even. Messages go to stderr.\n\n"
+    "Examples:\n"
+    "  warpwright gemm --random 512 512 512 --check\n"
+    "  warpwright gemm --a a.npy --b b.npy --out d.npy --check\n"
+    "  warpwright gemm --a x.safetensors:x --b w.safetensors:w --out y.safetensors:y --device "
+    "cuda\n"
+    "  warpwright gemm --a a.npy --b b.npy --c c.npy --alpha 0.5 --beta 2 --out d.npy\n"
+    "  warpwright gemm --random 8192 8192 8192 --device cuda --bench";
+
+constexpr const char* kCheckExamples =
+    "Exit status: 0 when nothing was found (with --mutate: when no mutant survived), else 1.\n\n"
+    "Examples:\n"
+    "  warpwright check gemm --random 256 256 448 --schedules 100\n"
+    "  warpwright check gemm --random 256 256 448 --replay 17\n"
+    "  warpwright check gemm --random 256 256 448 --cluster 2,1 --tile-n 128 --sms 2 --mutate";
+
+constexpr const char* kExplainExamples =
+    "Examples:\n"
+    "  warpwright explain gemm --random 4096 4096 4096 --as h200\n"
+    "  warpwright explain gemm --a x.safetensors:x --b w.safetensors:w --d-dtype f32\n"
+    "  warpwright explain gemm --m 300 --n 200 --k 256 --cluster 2,2";
+
+constexpr const char* kTraceExamples =
+    "On the model times are nominal cycles: they show what overlaps and who waits for whom. A GPU\n"
+    "records real time when it was built with WARPWRIGHT_TRACE.\n\n"
+    "Examples:\n"
+    "  warpwright trace gemm --random 512 512 512 --out t.pftrace --svg t.svg\n"
+    "  warpwright trace gemm --random 4096 4096 4096 --device cuda --out t.pftrace";
+
+// The arguments that `gemm` and `explain gemm` have in common.
+void add_gemm_options(CLI::App& app, GemmOptions& o) {
+  const auto text = [&app](const char* name, std::string& value, const char* type,
+                           const char* help) {
+    return app.add_option(name, value, help)->type_name(type);
+  };
+  text("--a", o.a, "FILE", "the matrix A[M,K]");
+  text("--b", o.b, "FILE", "the matrix B[N,K]");
+  text("--c", o.c, "FILE", "the matrix C[M,N], read when beta is not 0");
+  text("--out", o.out, "FILE", "where D[M,N] is written, once it is complete");
+  app.add_option("--random", o.random, "random normal matrices of these extents instead of files")
+      ->option_text("M N K")
+      ->expected(3);
+  text("--device", o.device, "DEVICE", "model, cuda or cuda:1, cuda:2, ...")->capture_default_str();
+  text("--dtype", o.dtype, "TYPE",
+       "bf16 or fp16: what A and B are multiplied as (default: the type of both files, else bf16)");
+  text("--d-dtype", o.d_dtype, "TYPE",
+       "f32, bf16 or fp16: the type of D (default: that of A and B; f32 into a .npy file)");
+  text("--alpha", o.alpha, "X", "factor of the product (default 1)");
+  text("--beta", o.beta, "X", "factor of C (default 0)");
+  text("--cluster", o.cluster, "M,N",
+       "CTAs that share loads: 1,1 2,1 1,2 2,2 or 4,4 (default: the plan's choice)");
+  app.add_option("--tile-n", o.tile_n, "columns of a tile: 128 or 256 (default: the plan's choice)")
+      ->type_name("N");
+}
+
+// Why a text is no seed; empty when it is one. CLI11 alone would wrap or clamp it.
+std::string refuse_seed(const std::string& text) {
+  std::uint64_t value = 0;
+  const char* last = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data(), last, value);
+  if (error == std::errc() && end == last) return {};
+  return "\"" + text + "\" is no integer from 0 to 18446744073709551615";
+}
+
+// The arguments that `check gemm` has beside them.
+void add_check_options(CLI::App& app, GemmOptions& o, CheckCommandOptions& how) {
+  app.add_option("--schedules", how.schedules, "schedules to try: eager, latest, then random ones")
+      ->type_name("N")
+      ->capture_default_str();
+  app.add_option("--seed", o.seed, "of the random matrices, and of the first random schedule")
+      ->type_name("N")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--mode", o.mode, "schedules of this kind alone: eager, latest or random")
+      ->type_name("MODE");
+  app.add_option("--replay", how.replay, "one schedule alone: eager, latest or a seed")
+      ->type_name("S");
+  app.add_option("--jobs", how.jobs, "threads that share the work (default: those of the machine)")
+      ->type_name("J");
+  app.add_option("--sms", how.sms, "SMs of the model: fewer of them take more tiles each")
+      ->type_name("N")
+      ->capture_default_str();
+  app.add_flag("--mutate", how.mutate,
+               "break every synchronising statement, one at a time, and tell which check speaks");
+  app.add_option("--mutant", how.mutant, "run this mutant of --mutate's table")->type_name("N");
+  app.add_flag("--reduce", how.reduce,
+               "with --replay: find the few decisions of the schedule that matter");
+  app.add_flag("--json", how.json, "for programs");
+}
+
+// The first line of a message without its full stop.
+std::string first_line(std::string text) {
+  text = text.substr(0, text.find('\n'));
+  while (!text.empty() && (text.back() == ' ' || text.back() == '.')) text.pop_back();
+  return text;
+}
+
+// The command whose help the arguments are nearest to: "explain gemm" of `explain gemm --foo`.
+std::string command_of(const CLI::App& app) {
+  std::string name;
+  for (const CLI::App* at = &app; !at->get_subcommands().empty();) {
+    at = at->get_subcommands().front();
+    name += " " + at->get_name();
+  }
+  return name;
+}
+
+// Why the first word behind `app`'s name is none of its commands; empty when it is one, an option
+// or missing.
+std::string unknown_command(const CLI::App& app, const std::string& prefix,
+                            const std::vector<std::string>& words, std::size_t at) {
+  if (at >= words.size() || words[at].empty() || words[at].front() == '-') return {};
+  std::string known;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (command->get_name() == words[at]) {
+      const bool has_more = command->get_require_subcommand_min() > 0;
+      return has_more ? unknown_command(*command, prefix + words[at] + " ", words, at + 1) : "";
+    }
+    known += (known.empty() ? "" : ", ") + command->get_name();
+  }
+  return "There is no command \"" + prefix + words[at] + "\"; known " +
+         (known.find(',') == std::string::npos ? "is " : "are ") + known + ".";
+}
+
+}  // namespace
+
+const char* version() {
+  return WARPWRIGHT_VERSION;
+}
+
+int run_app(const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err) {
+  CLI::App app(kAbout, "warpwright");
+  app.footer(kExamples);
+  app.set_version_flag("--version", std::string("warpwright ") + version());
+  app.require_subcommand(1);
+
+  const CLI::App* devices = app.add_subcommand("devices", "list the model and every CUDA device");
+
+  GemmOptions gemm_options;
+  CLI::App* gemm = app.add_subcommand(
+      "gemm", "multiply matrices: D[M,N] = alpha * A[M,K] * B[N,K]^T + beta * C[M,N]");
+  add_gemm_options(*gemm, gemm_options);
+  gemm->add_flag("--check", gemm_options.check,
+                 "compare every element of D with float64 over the rounded inputs");
+  gemm->add_option("--seed", gemm_options.seed,
+                   "of the random matrices, and of the model's schedule")
+      ->type_name("N")
+      ->check(refuse_seed)
+      ->capture_default_str();
+  gemm->add_option("--mode", gemm_options.mode,
+                   "when asynchronous operations complete on the model: eager, latest or random "
+                   "(default latest)")
+      ->type_name("MODE");
+  gemm->add_flag("--bench", gemm_options.bench,
+                 "on a GPU: time the product and cuBLASLt's in the same run");
+  gemm->footer(kGemmExamples);
+
+  GemmOptions check_options;
+  CheckCommandOptions how;
+  CLI::App* check = app.add_subcommand(
+      "check", "run a kernel on the model under many schedules and tell what is wrong with it");
+  check->require_subcommand(1);
+  CLI::App* check_gemm = check->add_subcommand("gemm", "the kernel of a product");
+  add_gemm_options(*check_gemm, check_options);
+  add_check_options(*check_gemm, check_options, how);
+  check->footer(kCheckExamples);
+  check_gemm->footer(kCheckExamples);
+
+  GemmOptions explain_options;
+  CLI::App* explain =
+      app.add_subcommand("explain", "show how a product would be computed, and why");
+  explain->require_subcommand(1);
+  CLI::App* explain_gemm = explain->add_subcommand(
+      "gemm", "the plan of a gemm: tiles, cluster, stages, shared memory, barriers, bound");
+  add_gemm_options(*explain_gemm, explain_options);
+  explain_gemm->add_option("--m", explain_options.m, "rows of A and D")->type_name("M");
+  explain_gemm->add_option("--n", explain_options.n, "rows of B, columns of D")->type_name("N");
+  explain_gemm->add_option("--k", explain_options.k, "columns of A and B")->type_name("K");
+  explain_gemm
+      ->add_option("--as", explain_options.as,
+                   "plan for a device that need not be here: h200, b200 or model")
+      ->type_name("NAME");
+  explain->footer(kExplainExamples);
+  explain_gemm->footer(kExplainExamples);
+
+  GemmOptions trace_options;
+  TraceOptions trace_how;
+  CLI::App* trace = app.add_subcommand("trace", "record what happens when, as a timeline");
+  trace->require_subcommand(1);
+  CLI::App* trace_gemm = trace->add_subcommand(
+      "gemm", "the timeline of a gemm: every role of every CTA, copy engine and tensor core");
+  add_gemm_options(*trace_gemm, trace_options);
+  trace_gemm->get_option("--out")->description("where the trace is written, for ui.perfetto.dev");
+  trace_gemm->add_option("--svg", trace_how.svg, "where a picture of the first tiles is written")
+      ->type_name("FILE");
+  trace->footer(kTraceExamples);
+  trace_gemm->footer(kTraceExamples);
+
+  std::string expression;
+  bool table = false;
+  CLI::App* layout =
+      app.add_subcommand("layout", "evaluate a layout expression in CuTe's notation");
+  layout->add_option("EXPR", expression, "for example '(8,16):(16,1)' or 'coalesce((2,4):(1,2))'")
+      ->required()
+      ->type_name("");
+  layout->add_flag("--table", table, "print the table of indices too");
+  layout->footer(
+      "Functions: coalesce(A), composition(A,B), complement(A,n), right_inverse(A),\n"
+      "left_inverse(A), logical_divide(A,B), zipped_divide(A,B), tiled_divide(A,B),\n"
+      "logical_product(A,B), blocked_product(A,B), raked_product(A,B), size(A), cosize(A),\n"
+      "at(A,i), swizzle(B,M,S,offset). They nest.");
+
+  std::string cluster;
+  bool pair = false;
+  std::optional<int> rank;
+  CLI::App* mask = app.add_subcommand("mask", "the multicast and commit masks of a cluster");
+  mask->add_option("--cluster", cluster, "CTAs along M and along N, at most 16 in all")
+      ->required()
+      ->type_name("M,N");
+  mask->add_flag("--pair", pair, "for MMAs of a pair of SMs");
+  mask->add_option("--rank", rank, "the line of this CTA alone")->type_name("R");
+
+  const std::string unknown = unknown_command(app, "", arguments, 0);
+  if (!unknown.empty()) {
+    err << unknown << "\n";
+    return 2;
+  }
+  // CLI11 takes the arguments from the back.
+  std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
+  try {
+    app.parse(std::move(reversed));
+  } catch (const CLI::ParseError& stop) {
+    if (stop.get_exit_code() == 0) return app.exit(stop, out, err);
+    err << first_line(stop.what()) << "; see warpwright" << command_of(app) << " --help.\n";
+    return 2;
+  }
+  if (devices->parsed()) return devices_command(out, err);
+  if (gemm->parsed()) return gemm_command(gemm_options, out, err);
+  if (check_gemm->parsed()) return check_gemm_command(check_options, how, out, err);
+  if (explain_gemm->parsed()) return explain_gemm_command(explain_options, out, err);
+  if (trace_gemm->parsed()) return trace_gemm_command(trace_options, trace_how, out, err);
+  if (layout->parsed()) return layout_command(expression, table, out, err);
+  return mask_command(cluster, pair, rank, out, err);
+}
+
+}  // namespace warpwright::cli

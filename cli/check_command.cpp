@@ -1,0 +1,262 @@
+#include "cli/check_command.h"
+
+#include <algorithm>
+#include <array>
+#include <new>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cli/check.h"
+#include "cli/progress.h"
+#include "warpwright/device/check.h"
+
+namespace warpwright::cli {
+namespace {
+
+using nlohmann::ordered_json;
+
+std::optional<model::Mode> parse_mode(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  if (text == "eager") return model::Mode::eager;
+  if (text == "latest") return model::Mode::latest;
+  if (text == "random") return model::Mode::random;
+  throw InputError("--mode is \"" + text +
+                   "\"; it must be eager, latest or random: the default is all three.");
+}
+
+device::CheckOptions options_of(const GemmOptions& gemm, const CheckCommandOptions& o) {
+  device::CheckOptions options;
+  if (o.schedules < 1) {
+    throw InputError("--schedules is " + std::to_string(o.schedules) +
+                     "; the nearest legal value is 1.");
+  }
+  if (o.jobs < 0) {
+    throw InputError("--jobs is " + std::to_string(o.jobs) + "; the nearest legal value is 1.");
+  }
+  if (o.sms < 1) {
+    throw InputError("--sms is " + std::to_string(o.sms) + "; the nearest legal value is 1.");
+  }
+  options.schedules = o.schedules;
+  options.seed = gemm.seed;
+  options.mode = parse_mode(gemm.mode);
+  options.jobs =
+      o.jobs > 0 ? o.jobs : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  if (!o.replay.empty()) {
+    options.replay = device::parse_schedule(o.replay);
+    if (!options.replay) {
+      throw InputError("--replay is \"" + o.replay +
+                       "\"; it must be eager, latest, or the number of a random schedule.");
+    }
+    if (!gemm.mode.empty()) throw InputError("--replay names a schedule: leave --mode out.");
+  }
+  return options;
+}
+
+std::string place(const model::Site& site) {
+  if (site.line == 0) return "";
+  const std::string file = site.file;
+  const std::size_t slash = file.rfind('/');
+  return (slash == std::string::npos ? file : file.substr(slash + 1)) + ":" +
+         std::to_string(site.line);
+}
+
+ordered_json to_json(const device::CheckedFinding& f) {
+  ordered_json json;
+  json["check"] = model::code(f.finding.check);
+  json["name"] = model::name(f.finding.check);
+  json["sentence"] = f.finding.sentence;
+  json["file"] = f.finding.site.file;
+  json["line"] = f.finding.site.line;
+  json["accesses"] = ordered_json::array();
+  for (const model::Access& a : f.finding.accesses) {
+    json["accesses"].push_back({{"role", a.role},
+                                {"cta", a.cta},
+                                {"warp", a.warp},
+                                {"lane", a.lane},
+                                {"file", a.site.file},
+                                {"line", a.site.line},
+                                {"instruction", a.instruction},
+                                {"proxy", a.proxy},
+                                {"write", a.write},
+                                {"memory", a.memory},
+                                {"begin", a.begin},
+                                {"bytes", a.bytes}});
+  }
+  json["missing"] = f.finding.missing;
+  json["mend"] = f.finding.mend;
+  json["schedules"] = f.schedules;
+  json["replay"] = f.first.text();
+  return json;
+}
+
+void print_findings(const device::CheckReport& report, const Plan& plan, bool json,
+                    std::ostream& out) {
+  if (json) {
+    ordered_json all;
+    all["plan"] = plan.name();
+    all["schedules"] = report.schedules;
+    all["failing"] = report.failing;
+    all["findings"] = ordered_json::array();
+    for (const device::CheckedFinding& f : report.findings) all["findings"].push_back(to_json(f));
+    out << all.dump(2) << "\n";
+    return;
+  }
+  for (const device::CheckedFinding& f : report.findings) {
+    const std::string at = place(f.finding.site);
+    out << model::code(f.finding.check) << " " << model::name(f.finding.check)
+        << (at.empty() ? "" : " at " + at) << " (in " << f.schedules << " of " << report.schedules
+        << " schedules; see it with --replay " << f.first.text() << ")\n  " << f.finding.sentence
+        << "\n";
+  }
+  out << "check: " << (report.clean() ? "PASS" : "FAIL") << ". " << plan.name() << " under "
+      << report.schedules << (report.schedules == 1 ? " schedule: " : " schedules: ")
+      << (report.clean() ? "no" : std::to_string(report.findings.size()))
+      << (report.findings.size() == 1 ? " finding.\n" : " findings.\n");
+}
+
+std::string fate_of(const device::Mutant& m) {
+  switch (m.fate) {
+    case device::Mutant::Fate::killed:
+      return std::string(model::code(m.finding.check)) + " after " + std::to_string(m.schedules);
+    case device::Mutant::Fate::survived:
+      return "SURVIVED " + std::to_string(m.schedules);
+    case device::Mutant::Fate::equivalent:
+      return "equivalent";
+  }
+  return "";
+}
+
+void print_mutants(const device::MutationReport& report, bool json, std::ostream& out) {
+  if (json) {
+    ordered_json all;
+    all["mutants"] = ordered_json::array();
+    for (const device::Mutant& m : report.mutants) {
+      ordered_json one;
+      one["site"] = m.site;
+      one["mutation"] = m.mutation.how();
+      one["fate"] = m.fate == device::Mutant::Fate::killed     ? "killed"
+                    : m.fate == device::Mutant::Fate::survived ? "survived"
+                                                               : "equivalent";
+      one["schedules"] = m.schedules;
+      if (m.fate == device::Mutant::Fate::killed) {
+        one["check"] = model::code(m.finding.check);
+        one["sentence"] = m.finding.sentence;
+        one["replay"] = m.by.text();
+      }
+      all["mutants"].push_back(std::move(one));
+    }
+    all["score"] = report.score();
+    out << all.dump(2) << "\n";
+    return;
+  }
+  std::vector<std::array<std::string, 4>> rows = {
+      {"mutant", "kind", "site", "caught by (schedules)"}};
+  for (std::size_t i = 0; i < report.mutants.size(); ++i) {
+    const device::Mutant& m = report.mutants[i];
+    rows.push_back({std::to_string(i + 1), std::string(m.mutation.how()), m.site, fate_of(m)});
+  }
+  std::array<std::size_t, 4> width{};
+  for (const auto& row : rows) {
+    for (std::size_t c = 0; c < row.size(); ++c) width[c] = std::max(width[c], row[c].size());
+  }
+  for (const auto& row : rows) {
+    std::string line;
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      line += row[c];
+      if (c + 1 < row.size()) line += std::string(width[c] - row[c].size() + 2, ' ');
+    }
+    out << line << "\n";
+  }
+  out << report.score() << "\n";
+}
+
+// The mutant in this row of the table.
+model::Mutation mutant_of(const Plan& plan, const GemmOperands& operands, int row) {
+  const Result<std::vector<model::Mutation>> all = device::mutants_of(plan, operands);
+  if (!all) throw InputError(all.reason());
+  if (row < 1 || row > static_cast<int>(all->size())) {
+    throw InputError("--mutant is " + std::to_string(row) + "; the table has rows 1 to " +
+                     std::to_string(all->size()) + ".");
+  }
+  return (*all)[static_cast<std::size_t>(row) - 1];
+}
+
+int reduce(const Plan& plan, const GemmOperands& operands, const device::CheckOptions& options,
+           bool json, std::ostream& out) {
+  if (!options.replay) throw InputError("--reduce shrinks one schedule: give --replay too.");
+  const Result<device::Reduction> reduced =
+      device::reduce(plan, operands, *options.replay, options);
+  if (!reduced) throw InputError(reduced.reason() + ".");
+  if (json) {
+    ordered_json all = to_json(reduced->finding);
+    all["decisions"] = reduced->decisions;
+    all["kept"] = reduced->kept;
+    all["decided"] = reduced->decided;
+    out << all.dump(2) << "\n";
+    return 1;
+  }
+  const model::Finding& f = reduced->finding.finding;
+  const std::string at = place(f.site);
+  out << model::code(f.check) << " " << model::name(f.check) << (at.empty() ? "" : " at " + at)
+      << "\n  " << f.sentence << "\n"
+      << reduced->kept.size() << " of " << reduced->decisions
+      << " decisions of the schedule matter (found in " << reduced->runs << " runs)"
+      << (reduced->kept.empty() ? ": first come first served shows it too.\n" : ":\n");
+  for (const std::string& what : reduced->decided) out << "  " << what << "\n";
+  return 1;
+}
+
+}  // namespace
+
+int check_gemm_command(const GemmOptions& gemm, const CheckCommandOptions& o, std::ostream& out,
+                       std::ostream& err) {
+  try {
+    if (!parse_device(gemm.device).is_model) {
+      throw InputError("check runs on the model alone: leave --device out.");
+    }
+    device::CheckOptions options = options_of(gemm, o);
+    GemmJob job = read_job(gemm);
+    const Plan plan = plan_job(job, model_facts(o.sms));
+    load(job, gemm.seed, err);
+    HostTensor d{job.result, {job.m, job.n}, {}};
+    d.bytes.resize(static_cast<std::size_t>(job.m * job.n * (numeric::bits(job.result) / 8)));
+    const GemmOperands operands = operands_of(job, d);
+    options.right = [&job](const MatrixView& got) {
+      return check_gemm(check_of(job, got.dtype, got.data)).passed;
+    };
+    Progress progress(err, "check", "percent", 100);
+    options.progress = [&progress](double share) {
+      progress.update(static_cast<std::int64_t>(100 * share));
+    };
+    if (o.mutant != 0) options.mutation = mutant_of(plan, operands, o.mutant);
+    if (o.reduce) return reduce(plan, operands, options, o.json, out);
+    if (o.mutate) {
+      const Result<device::MutationReport> report = device::mutate(plan, operands, options);
+      if (!report) throw InputError(report.reason());
+      if (!report->unbroken.empty()) {
+        device::CheckReport found;
+        found.findings = report->unbroken;
+        found.schedules = found.failing = 1;
+        print_findings(found, plan, o.json, out);
+        return 1;
+      }
+      print_mutants(*report, o.json, out);
+      return report->count(device::Mutant::Fate::survived) == 0 ? 0 : 1;
+    }
+    const Result<device::CheckReport> report = device::check(plan, operands, options);
+    if (!report) throw InputError(report.reason());
+    print_findings(*report, plan, o.json, out);
+    return report->clean() ? 0 : 1;
+  } catch (const InputError& refusal) {
+    err << refusal.what() << "\n";
+    return 2;
+  } catch (const std::bad_alloc&) {
+    err << "This machine has not enough memory for these matrices: choose smaller M, N or K.\n";
+    return 2;
+  }
+}
+
+}  // namespace warpwright::cli

@@ -1,0 +1,31 @@
+// `warpwright check gemm`: the kernel of a product under many schedules of the model, or with its
+// synchronisation broken on purpose.
+#pragma once
+
+#include <cstdint>
+#include <ostream>
+#include <string>
+
+#include "cli/gemm_job.h"
+
+namespace warpwright::cli {
+
+/// The arguments beside those of the product.
+struct CheckCommandOptions {
+  int schedules = 64;
+  int jobs = 0;  ///< OS threads; 0: as many as the machine has
+  int sms = 8;   ///< of the model
+  std::string replay;
+  bool json = false;
+  bool mutate = false;
+  int mutant = 0;       ///< runs this row of --mutate's table
+  bool reduce = false;  ///< with a replay: shrinks the schedule
+};
+
+/// Runs the command. `gemm.seed` is that of the matrices and of the first random schedule. Returns
+/// the exit status: 0 when nothing was found (with `mutate`: when every mutant that is not
+/// equivalent was killed), 1 otherwise, 2 for bad input, with one sentence on `err`.
+int check_gemm_command(const GemmOptions& gemm, const CheckCommandOptions& options,
+                       std::ostream& out, std::ostream& err);
+
+}  // namespace warpwright::cli

@@ -1,0 +1,185 @@
+#include "cli/gemm_command.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <new>
+#include <utility>
+
+#include "cli/bench.h"
+#include "cli/progress.h"
+#include "cli/safetensors.h"
+#include "warpwright/device/cuda.h"
+#include "warpwright/device/model.h"
+
+namespace warpwright::cli {
+namespace {
+
+model::Mode parse_mode(const std::string& text) {
+  if (text.empty() || text == "latest") return model::Mode::latest;
+  if (text == "eager") return model::Mode::eager;
+  if (text == "random") return model::Mode::random;
+  throw InputError("--mode is \"" + text +
+                   "\"; it must be eager, latest or random: the default is latest.");
+}
+
+void require(const std::optional<Refusal>& refusal) {
+  if (refusal) throw InputError(refusal->reason);
+}
+
+std::int64_t bytes_of(const MatrixView& v) {
+  return v.rows * v.columns * (numeric::bits(v.dtype) / 8);
+}
+
+void run_on_model(const Plan& plan, const GemmOperands& operands, const GemmOptions& options,
+                  std::ostream& err) {
+  device::ModelOptions how;
+  how.mode = parse_mode(options.mode);
+  how.seed = options.seed;
+  Progress progress(err, "gemm", "tiles", plan.tiles());
+  how.on_tile = [&progress](std::int64_t done) { progress.update(done); };
+  const Result<model::Report> report = device::launch_on_model(plan, operands, how);
+  if (!report) throw InputError(report.reason());
+  if (!report->clean()) {
+    throw RunError("The model found faults, so D is not to be trusted:\n" + report->text());
+  }
+}
+
+void run_on_gpu(const Plan& plan, const GemmOperands& operands, int index) {
+  require(device::use_cuda_device(index));
+  // New memory is filled with 0xff: an element of D that nobody stores shows as NaN.
+  const auto on_device = [](MatrixView& view) {
+    const auto buffer = device::CudaBuffer::make(bytes_of(view));
+    if (!buffer) throw InputError(buffer.reason());
+    if (view.data != nullptr) require((*buffer)->from_host(view.data, bytes_of(view)));
+    view.data = (*buffer)->data();
+    return *buffer;
+  };
+  GemmOperands there = operands;
+  std::vector<std::shared_ptr<device::CudaBuffer>> buffers = {on_device(there.a),
+                                                              on_device(there.b)};
+  if (operands.beta != 0.0F) buffers.push_back(on_device(there.c));
+  there.d.data = nullptr;
+  buffers.push_back(on_device(there.d));
+  require(device::launch_on_cuda(plan, there, nullptr, 0, nullptr));
+  if (const auto failure = device::synchronise_cuda()) throw RunError(failure->reason);
+  require(buffers.back()->to_host(operands.d.data, bytes_of(operands.d)));
+}
+
+// Finds out before the work what would keep the result from being written after it.
+void check_output(const std::string& spec) {
+  if (spec.empty()) return;
+  namespace fs = std::filesystem;
+  const TensorSpec where = parse_spec(spec);
+  const fs::path folder = fs::path(where.path).parent_path();
+  const std::string name = folder.empty() ? "." : folder.string();
+  std::error_code ignored;
+  if (!fs::is_directory(name, ignored)) {
+    throw InputError("D cannot be written to " + where.path + ": there is no folder " + name + ".");
+  }
+  if (::access(name.c_str(), W_OK) != 0) {
+    throw InputError("D cannot be written to " + where.path + ": the folder " + name +
+                     " is not writable.");
+  }
+  if (fs::exists(where.path, ignored) && !fs::is_regular_file(where.path, ignored)) {
+    throw InputError("D cannot be written to " + where.path +
+                     ": it exists and is not a regular file.");
+  }
+  if (where.kind == TensorSpec::Kind::safetensors && fs::exists(where.path, ignored)) {
+    static_cast<void>(safetensors_names(where.path));  // throws where it is not one
+  }
+}
+
+// Prints the verdict and returns whether D is right.
+bool check(const GemmJob& job, const HostTensor& d, std::ostream& err) {
+  GemmCheck problem = check_of(job, d.dtype, d.bytes.data());
+  CheckResult result;
+  {
+    Progress progress(err, "check", "percent", 100);
+    problem.progress = [&progress](double share) {
+      progress.update(static_cast<std::int64_t>(100 * share));
+    };
+    result = check_gemm(problem);
+  }
+  err << (result.passed ? "check: PASS. " : "check: FAIL. ") << describe(result) << "\n";
+  return result.passed;
+}
+
+std::string summary(const Plan& plan, double seconds) {
+  const GemmProblem& p = plan.problem;
+  char text[256];
+  std::snprintf(text, sizeof(text),
+                "gemm: D[%lld,%lld] with K = %lld, %s to %s, on %s: %lld %s of %dx%d in %.3g s",
+                static_cast<long long>(p.m), static_cast<long long>(p.n),
+                static_cast<long long>(p.k), std::string(numeric::name(p.a)).c_str(),
+                std::string(numeric::name(p.d)).c_str(), plan.device.name.c_str(),
+                static_cast<long long>(plan.tiles()), plan.tiles() == 1 ? "tile" : "tiles",
+                plan.config.tile_m, plan.config.tile_n, seconds);
+  return text;
+}
+
+}  // namespace
+
+void run_on_device(const Plan& plan, const GemmOperands& operands, const GemmOptions& options,
+                   std::ostream& err) {
+  const DeviceChoice where = parse_device(options.device);
+  if (where.is_model) {
+    run_on_model(plan, operands, options, err);
+  } else {
+    run_on_gpu(plan, operands, where.index);
+  }
+}
+
+int gemm_command(const GemmOptions& options, std::ostream& out, std::ostream& err,
+                 const GemmRunner& run) {
+  try {
+    const DeviceChoice where = parse_device(options.device);
+    if (options.bench && where.is_model) {
+      throw InputError(
+          "--bench measures a GPU, and the model does not predict time: give --device "
+          "cuda too.");
+    }
+    if (!options.mode.empty() && !where.is_model) {
+      throw InputError(
+          "--mode is how the model schedules; a GPU has no such choice: leave it out.");
+    }
+    parse_mode(options.mode);
+    GemmJob job = read_job(options);
+    check_output(options.out);
+    const Plan plan = plan_job(job, facts_of(where));
+    load(job, options.seed, err);
+
+    HostTensor d{job.result, {job.m, job.n}, {}};
+    // Poisoned, so that an element that nobody stores shows as NaN.
+    d.bytes.assign(static_cast<std::size_t>(job.m * job.n * (numeric::bits(job.result) / 8)),
+                   std::byte{0xff});
+    const GemmOperands operands = operands_of(job, d);
+    const auto start = std::chrono::steady_clock::now();
+    run(plan, operands, options, err);
+    const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
+    err << summary(plan, spent.count())
+        << (where.is_model ? "" : ", copies to and from the GPU included") << ".\n";
+    if (options.check && !check(job, d, err)) {
+      if (!options.out.empty()) err << "Nothing was written to " << options.out << ".\n";
+      return 1;
+    }
+    if (options.bench) bench_gemm(plan, operands, where.index, out);
+    if (!options.out.empty()) write_tensor(options.out, d);
+    return 0;
+  } catch (const InputError& refusal) {
+    err << refusal.what() << "\n";
+    return 2;
+  } catch (const RunError& failure) {
+    err << failure.what() << (std::string_view(failure.what()).ends_with('\n') ? "" : "\n");
+    return 1;
+  } catch (const std::bad_alloc&) {
+    err << "This machine has not enough memory for these matrices: choose smaller M, N or K.\n";
+    return 2;
+  }
+}
+
+}  // namespace warpwright::cli

@@ -1,0 +1,395 @@
+#include "cli/gemm_command.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <limits>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "cli/random.h"
+#include "tests/cli/run_cli.h"
+#include "warpwright/device/cuda.h"
+
+namespace warpwright::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A folder of its own for every test.
+class GemmCommand : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (fs::temp_directory_path() / "warpwright-gemm-XXXXXX").string();
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  std::string file(const std::string& name) const { return (folder_ / name).string(); }
+
+  // A random matrix in a file; its spec.
+  std::string matrix_file(const std::string& name, DType dtype,
+                          const std::vector<std::int64_t>& shape, std::uint64_t stream = 1) const {
+    write_tensor(file(name), random_normal(dtype, shape, 11, stream));
+    return file(name);
+  }
+
+  static std::string bytes_of(const std::string& path) {
+    std::ifstream in(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+
+  fs::path folder_;
+};
+
+// One sentence on stderr, nothing on stdout, status 2; the sentence names all of `words`.
+void expect_refused(const std::vector<std::string>& arguments,
+                    const std::vector<std::string>& words) {
+  std::string call;
+  for (const std::string& a : arguments) call += a + " ";
+  SCOPED_TRACE(call);
+  const CliResult r = run_cli(arguments);
+  EXPECT_EQ(r.status, 2) << r.err;
+  EXPECT_EQ(r.out, "");
+  EXPECT_EQ(std::count(r.err.begin(), r.err.end(), '\n'), 1) << r.err;
+  ASSERT_GT(r.err.size(), 10U);
+  EXPECT_EQ(r.err.back(), '\n');
+  for (const std::string& word : words) EXPECT_NE(r.err.find(word), std::string::npos) << r.err;
+}
+
+std::vector<std::string> gemm(const std::vector<std::string>& more) {
+  std::vector<std::string> all = {"gemm"};
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+std::vector<std::string> random_gemm(const std::vector<std::string>& more) {
+  std::vector<std::string> all = {"gemm", "--random", "40", "24", "16"};
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+TEST_F(GemmCommand, ChecksOddShapesOfAllTypes) {
+  const std::vector<std::vector<std::string>> shapes = {
+      {"129", "131", "72"}, {"1", "1", "8"}, {"77", "301", "200"}, {"255", "7", "8"}};
+  for (const char* operand : {"bf16", "fp16"}) {
+    for (const char* result : {"f32", "bf16", "fp16"}) {
+      for (const auto& shape : shapes) {
+        for (const bool with_c : {false, true}) {
+          std::vector<std::string> call = {"gemm", "--random"};
+          call.insert(call.end(), shape.begin(), shape.end());
+          call.insert(call.end(), {"--dtype", operand, "--d-dtype", result, "--check"});
+          if (with_c) call.insert(call.end(), {"--alpha", "-0.75", "--beta", "1.5"});
+          const CliResult r = run_cli(call);
+          EXPECT_EQ(r.status, 0) << shape[0] << " " << operand << " " << result << "\n" << r.err;
+          EXPECT_NE(r.err.find("check: PASS"), std::string::npos) << r.err;
+          EXPECT_EQ(r.out, "");
+        }
+      }
+    }
+  }
+}
+
+TEST_F(GemmCommand, ChecksEveryClusterTileAndMode) {
+  for (const char* cluster : {"1,1", "2,1", "1,2", "2,2"}) {
+    for (const char* mode : {"eager", "latest", "random"}) {
+      const CliResult r = run_cli({"gemm", "--random", "300", "520", "136", "--cluster", cluster,
+                                   "--tile-n", "128", "--mode", mode, "--check"});
+      EXPECT_EQ(r.status, 0) << cluster << " " << mode << "\n" << r.err;
+    }
+  }
+}
+
+TEST_F(GemmCommand, SameSeedSameBytes) {
+  const auto run = [&](const char* seed, const std::string& out, const char* mode) {
+    const CliResult r = run_cli({"gemm", "--random", "70", "50", "64", "--seed", seed, "--beta",
+                                 "1", "--mode", mode, "--out", out});
+    EXPECT_EQ(r.status, 0) << r.err;
+    return bytes_of(out);
+  };
+  const std::string first = run("3", file("one.npy"), "latest");
+  EXPECT_FALSE(first.empty());
+  EXPECT_EQ(first, run("3", file("two.npy"), "latest"));
+  EXPECT_EQ(first, run("3", file("three.npy"), "random"));
+  EXPECT_NE(first, run("4", file("four.npy"), "latest"));
+}
+
+TEST_F(GemmCommand, MultipliesFiles) {
+  const std::string a = matrix_file("ab.safetensors:a", DType::f32, {65, 40}, 1);
+  const std::string b = matrix_file("ab.safetensors:b", DType::f32, {33, 40}, 2);
+  const std::string c = matrix_file("c.npy", DType::f32, {65, 33}, 3);
+  const std::string out = file("d.safetensors:d");
+  const CliResult r = run_cli({"gemm", "--a", a, "--b", b, "--c", c, "--alpha", "0.5", "--beta",
+                               "-2", "--out", out, "--check"});
+  ASSERT_EQ(r.status, 0) << r.err;
+  EXPECT_EQ(r.err.find("note"), std::string::npos) << r.err;  // f32 is expected to be rounded
+  const HostTensor d = read_tensor(out);
+  EXPECT_EQ(d.dtype, DType::bf16);
+  EXPECT_EQ(d.shape, (std::vector<std::int64_t>{65, 33}));
+
+  // An independent look at one element.
+  const auto value = [](const HostTensor& t, std::int64_t i) {
+    const HostTensor wide = convert(t, DType::f32);
+    float x = 0;
+    std::memcpy(&x, wide.bytes.data() + 4 * i, 4);
+    return static_cast<double>(x);
+  };
+  const HostTensor ra = convert(read_tensor(a), DType::bf16);
+  const HostTensor rb = convert(read_tensor(b), DType::bf16);
+  const HostTensor rc = convert(read_tensor(c), DType::bf16);
+  double sum = 0;
+  for (std::int64_t k = 0; k < 40; ++k) sum += value(ra, 64 * 40 + k) * value(rb, 32 * 40 + k);
+  const double want = 0.5 * sum - 2 * value(rc, 64 * 33 + 32);
+  EXPECT_NEAR(value(d, 64 * 33 + 32), want, std::abs(want) / 128 + 1e-4);
+}
+
+TEST_F(GemmCommand, ChoosesTypes) {
+  const auto type_of = [&](const std::vector<std::string>& call, const std::string& out) {
+    const CliResult r = run_cli(call);
+    EXPECT_EQ(r.status, 0) << r.err;
+    return read_tensor(out).dtype;
+  };
+  const std::string npy = file("d.npy");
+  const std::string st = file("d.safetensors:d");
+  // .npy has no bf16, so f32; .safetensors keeps the operands' type.
+  EXPECT_EQ(type_of(random_gemm({"--out", npy}), npy), DType::f32);
+  EXPECT_EQ(type_of(random_gemm({"--out", npy, "--dtype", "fp16"}), npy), DType::f32);
+  EXPECT_EQ(type_of(random_gemm({"--out", npy, "--d-dtype", "fp16"}), npy), DType::f16);
+  EXPECT_EQ(type_of(random_gemm({"--out", st}), st), DType::bf16);
+  EXPECT_EQ(type_of(random_gemm({"--out", st, "--dtype", "fp16"}), st), DType::f16);
+  EXPECT_EQ(type_of(random_gemm({"--out", st, "--d-dtype", "f32"}), st), DType::f32);
+  // Two files of one 16-bit type are multiplied as that.
+  const std::string a = matrix_file("a.npy", DType::f16, {16, 8});
+  const std::string b = matrix_file("b.npy", DType::f16, {8, 8});
+  EXPECT_EQ(type_of(gemm({"--a", a, "--b", b, "--out", st}), st), DType::f16);
+}
+
+TEST_F(GemmCommand, SaysWhatItRounds) {
+  const std::string half = matrix_file("half.npy", DType::f16, {16, 8});
+  const std::string single = matrix_file("single.npy", DType::f32, {16, 8});
+  CliResult r = run_cli(gemm({"--a", half, "--b", single, "--check"}));
+  EXPECT_EQ(r.status, 0) << r.err;
+  EXPECT_NE(r.err.find("note: A is f16 in its file and is rounded to bf16"), std::string::npos)
+      << r.err;
+  EXPECT_EQ(r.err.find("note: B"), std::string::npos) << r.err;
+
+  HostTensor large = random_normal(DType::f32, {16, 8}, 1, 1);
+  const float beyond = 70000.0F;
+  std::memcpy(large.bytes.data() + 4, &beyond, sizeof beyond);
+  write_tensor(file("large.npy"), large);
+  r = run_cli(gemm({"--a", single, "--b", file("large.npy"), "--dtype", "fp16", "--check"}));
+  EXPECT_EQ(r.status, 0) << r.err;
+  EXPECT_NE(r.err.find("note: 1 element of B beyond the largest f16 became infinite"),
+            std::string::npos)
+      << r.err;
+}
+
+TEST_F(GemmCommand, EmptyExtents) {
+  for (const std::vector<std::string>& shape :
+       std::vector<std::vector<std::string>>{{"0", "8", "8"}, {"8", "0", "8"}, {"0", "0", "0"}}) {
+    const std::string out = file("empty.npy");
+    const CliResult r = run_cli(
+        {"gemm", "--random", shape[0], shape[1], shape[2], "--out", out, "--check", "--beta", "1"});
+    EXPECT_EQ(r.status, 0) << r.err;
+    EXPECT_EQ(read_tensor(out).elements(), 0);
+  }
+  // K = 0: D is beta * C, or zeros.
+  const std::string out = file("zeros.npy");
+  CliResult r = run_cli({"gemm", "--random", "9", "5", "0", "--out", out, "--check"});
+  ASSERT_EQ(r.status, 0) << r.err;
+  const HostTensor zeros = read_tensor(out);
+  for (const std::byte b : zeros.bytes) EXPECT_EQ(b, std::byte{0});
+  r = run_cli({"gemm", "--random", "9", "5", "0", "--beta", "2", "--check", "--d-dtype", "fp16"});
+  EXPECT_EQ(r.status, 0) << r.err;
+  // The same from files, and alpha = 0, whose K need then be no multiple of 8.
+  write_tensor(file("a0.npy"), {DType::f32, {4, 0}, {}});
+  write_tensor(file("b0.npy"), {DType::f32, {3, 0}, {}});
+  r = run_cli({"gemm", "--a", file("a0.npy"), "--b", file("b0.npy"), "--out", out, "--check"});
+  EXPECT_EQ(r.status, 0) << r.err;
+  EXPECT_EQ(read_tensor(out).shape, (std::vector<std::int64_t>{4, 3}));
+  r = run_cli({"gemm", "--random", "9", "5", "7", "--alpha", "0", "--beta", "1", "--check"});
+  EXPECT_EQ(r.status, 0) << r.err;
+}
+
+TEST_F(GemmCommand, BetaZeroDoesNotReadC) {
+  HostTensor poison{DType::f32, {16, 16}, std::vector<std::byte>(16 * 16 * 4, std::byte{0xff})};
+  write_tensor(file("nan.npy"), poison);
+  const std::string a = matrix_file("a.npy", DType::f32, {16, 8}, 1);
+  const std::string out = file("d.npy");
+  const CliResult r = run_cli(
+      {"gemm", "--a", a, "--b", a, "--c", file("nan.npy"), "--beta", "0", "--out", out, "--check"});
+  ASSERT_EQ(r.status, 0) << r.err;
+  const HostTensor d = read_tensor(out);
+  for (std::int64_t i = 0; i < d.elements(); ++i) {
+    float x = 0;
+    std::memcpy(&x, d.bytes.data() + 4 * i, 4);
+    EXPECT_TRUE(std::isfinite(x));
+  }
+}
+
+TEST_F(GemmCommand, WritesOverItsOwnInput) {
+  const std::string a = matrix_file("all.safetensors:a", DType::bf16, {24, 24}, 1);
+  const std::string c = matrix_file("all.safetensors:c", DType::bf16, {24, 24}, 3);
+  const HostTensor before = read_tensor(a);
+  const CliResult r =
+      run_cli({"gemm", "--a", a, "--b", a, "--c", c, "--beta", "1", "--out", c, "--check"});
+  ASSERT_EQ(r.status, 0) << r.err;
+  EXPECT_EQ(read_tensor(a).bytes, before.bytes);  // the file's other tensor stays
+  EXPECT_NE(read_tensor(c).bytes, random_normal(DType::bf16, {24, 24}, 11, 3).bytes);
+}
+
+TEST_F(GemmCommand, RefusesBadScalarsAndChoices) {
+  expect_refused(random_gemm({"--alpha", "nan"}), {"alpha", "NaN"});
+  expect_refused(random_gemm({"--alpha", "-NaN"}), {"alpha", "NaN"});
+  expect_refused(random_gemm({"--beta", "nan"}), {"beta", "NaN"});
+  expect_refused(random_gemm({"--alpha", "one"}), {"alpha", "number"});
+  expect_refused(random_gemm({"--alpha", "1e39"}), {"alpha", "3.4028234e38"});
+  expect_refused(random_gemm({"--beta=-1e400"}), {"beta", "-3.4028234e38"});
+  expect_refused(random_gemm({"--dtype", "f32"}), {"--dtype", "bf16"});
+  expect_refused(random_gemm({"--dtype", "fp4"}), {"--dtype", "bf16"});
+  expect_refused(random_gemm({"--d-dtype", "e4m3"}), {"--d-dtype", "f32"});
+  expect_refused(random_gemm({"--mode", "late"}), {"--mode", "latest"});
+  expect_refused(random_gemm({"--cluster", "2"}), {"--cluster", "2,1"});
+  expect_refused(random_gemm({"--cluster", "0,1"}), {"cluster", "1,1"});
+  expect_refused(random_gemm({"--cluster", "3,1"}), {"3x1", "2x1"});
+  expect_refused(random_gemm({"--cluster", "4,4"}), {"16", "SMs"});
+  expect_refused(random_gemm({"--tile-n", "96"}), {"tile_n 96", "128x128"});
+  expect_refused(random_gemm({"--device", "gpu"}), {"--device", "model"});
+  expect_refused(random_gemm({"--device", "cuda:"}), {"--device", "cuda:0"});
+  expect_refused(random_gemm({"--device", "cuda:-1"}), {"--device", "cuda:0"});
+  expect_refused(random_gemm({"--bench"}), {"--bench", "--device cuda"});
+  expect_refused(random_gemm({"--device", "cuda", "--mode", "eager"}), {"--mode"});
+}
+
+TEST_F(GemmCommand, RefusesADeviceThatIsNotThere) {
+  const std::size_t count = device::cuda_devices().size();
+  expect_refused(random_gemm({"--device", "cuda:" + std::to_string(count)}), {"CUDA"});
+}
+
+TEST_F(GemmCommand, RefusesBadExtents) {
+  expect_refused({"gemm", "--random", "-4", "8", "8"}, {"M is -4", "0"});
+  expect_refused({"gemm", "--random", "8", "-4", "8"}, {"N is -4", "0"});
+  expect_refused({"gemm", "--random", "8", "8", "-1"}, {"K is -1", "0"});
+  expect_refused({"gemm", "--random", "8", "8", "3000000000"}, {"K is 3000000000", "2147479551"});
+  expect_refused({"gemm", "--random", "8", "8", "20"}, {"A", "16 bytes", "24"});
+  expect_refused({"gemm", "--random", "8", "8", "1"}, {"A", "16 bytes", "8 elements"});
+  expect_refused({"gemm", "--random", "2000000", "2000000", "8"}, {"memory", "smaller"});
+  expect_refused({"gemm", "--random", "8", "8"}, {"--random"});
+  expect_refused({"gemm", "--random", "8", "8", "eight"}, {"--random"});
+}
+
+TEST_F(GemmCommand, RefusesBadFiles) {
+  const std::string a = matrix_file("a.npy", DType::f32, {16, 24}, 1);
+  const std::string b = matrix_file("b.npy", DType::f32, {8, 24}, 2);
+  const std::string other_k = matrix_file("k.npy", DType::f32, {8, 32}, 2);
+  const std::string cube = matrix_file("cube.npy", DType::f32, {2, 3, 4}, 2);
+  const std::string vector = matrix_file("vector.npy", DType::f32, {24}, 2);
+  const std::string odd = matrix_file("odd.npy", DType::f32, {8, 5}, 2);
+  const std::string c = matrix_file("c.npy", DType::f32, {8, 16}, 3);
+  write_tensor(file("fp8.safetensors:t"),
+               {DType::e4m3, {8, 24}, std::vector<std::byte>(8 * 24, std::byte{0})});
+  std::ofstream(file("short.npy"), std::ios::binary) << bytes_of(a).substr(0, 200);
+  std::ofstream(file("text.npy")) << "not a tensor";
+
+  expect_refused(gemm({}), {"A is missing", "--random"});
+  expect_refused(gemm({"--a", a}), {"B is missing"});
+  expect_refused(gemm({"--b", b}), {"A is missing"});
+  expect_refused(gemm({"--a", a, "--b", b, "--random", "8", "8", "8"}), {"together"});
+  expect_refused(gemm({"--a", file("none.npy"), "--b", b}), {"A: ", "none.npy"});
+  expect_refused(gemm({"--a", a, "--b", file("none.safetensors:x")}), {"B: ", "none.safetensors"});
+  expect_refused(gemm({"--a", file("short.npy"), "--b", b}), {"A: ", "short.npy"});
+  expect_refused(gemm({"--a", file("text.npy"), "--b", b}), {"A: ", "text.npy"});
+  expect_refused(gemm({"--a", a, "--b", file("b.txt")}), {"B: ", "PATH.npy"});
+  expect_refused(gemm({"--a", a, "--b", file("fp8.safetensors")}), {"B: ", ":NAME"});
+  expect_refused(gemm({"--a", a, "--b", file("fp8.safetensors:u")}), {"B: ", "\"t\""});
+  expect_refused(gemm({"--a", a, "--b", file("fp8.safetensors:t")}), {"B ", "e4m3", "bf16"});
+  expect_refused(gemm({"--a", cube, "--b", b}), {"A ", "3 dimensions", "2x12"});
+  expect_refused(gemm({"--a", a, "--b", vector}), {"B ", "1 dimensions", "24x1"});
+  expect_refused(gemm({"--a", a, "--b", other_k}), {"A ", "16x24", "8x32", "B is 8x24"});
+  expect_refused(gemm({"--a", odd, "--b", odd}), {"A", "16 bytes", "8 elements"});
+  expect_refused(gemm({"--a", a, "--b", b, "--c", c}), {"C ", "--beta"});
+  expect_refused(gemm({"--a", a, "--b", b, "--beta", "1"}), {"C is missing"});
+  expect_refused(gemm({"--a", a, "--b", b, "--beta", "1", "--c", c}), {"C ", "8x16", "16x8"});
+  expect_refused(gemm({"--a", a, "--b", b, "--beta", "1", "--c", cube}), {"C ", "3 dimensions"});
+  expect_refused(random_gemm({"--c", c, "--beta", "1"}), {"together"});
+}
+
+TEST_F(GemmCommand, RefusesBadOutputsBeforeTheWork) {
+  expect_refused(random_gemm({"--out", file("d.txt")}), {"d.txt", "PATH.npy"});
+  expect_refused(random_gemm({"--out", file("none/d.npy")}), {"D ", "none"});
+  expect_refused(random_gemm({"--out", file("d.npy"), "--d-dtype", "bf16"}), {"D ", "bf16", "f32"});
+  std::ofstream(file("bad.safetensors")) << "not a tensor file";
+  expect_refused(random_gemm({"--out", file("bad.safetensors:d")}), {"bad.safetensors"});
+  EXPECT_EQ(bytes_of(file("bad.safetensors")), "not a tensor file");
+  fs::create_directory(file("folder.npy"));
+  expect_refused(random_gemm({"--out", file("folder.npy")}), {"folder.npy"});
+}
+
+GemmOptions small_options() {
+  GemmOptions options;
+  options.random = {20, 12, 16};
+  options.check = true;
+  return options;
+}
+
+TEST_F(GemmCommand, AWrongElementFailsTheCheckAndLeavesTheOutputAlone) {
+  const std::string out_file = file("d.npy");
+  std::ofstream(out_file) << "precious";
+  GemmOptions options = small_options();
+  options.out = out_file;
+  std::ostringstream out;
+  std::ostringstream err;
+  const GemmRunner corrupt = [](const Plan& plan, const GemmOperands& operands,
+                                const GemmOptions& how, std::ostream& log) {
+    run_on_device(plan, operands, how, log);
+    static_cast<float*>(operands.d.data)[7 * 12 + 3] += 0.01F;
+  };
+  EXPECT_EQ(gemm_command(options, out, err, corrupt), 1);
+  EXPECT_NE(err.str().find("check: FAIL. 1 of 240 elements is wrong: D[7, 3]"), std::string::npos)
+      << err.str();
+  EXPECT_EQ(bytes_of(out_file), "precious");
+}
+
+TEST_F(GemmCommand, AnElementThatNobodyStoresFailsTheCheck) {
+  std::ostringstream out;
+  std::ostringstream err;
+  const GemmRunner idle = [](const Plan&, const GemmOperands&, const GemmOptions&, std::ostream&) {
+  };
+  EXPECT_EQ(gemm_command(small_options(), out, err, idle), 1);
+  EXPECT_NE(err.str().find("check: FAIL. 240 of 240"), std::string::npos) << err.str();
+  EXPECT_NE(err.str().find("nan"), std::string::npos) << err.str();
+}
+
+TEST_F(GemmCommand, FindingsAreStatusOne) {
+  const std::string out_file = file("d.npy");
+  std::ofstream(out_file) << "precious";
+  GemmOptions options = small_options();
+  options.out = out_file;
+  std::ostringstream out;
+  std::ostringstream err;
+  const GemmRunner faulty = [](const Plan&, const GemmOperands&, const GemmOptions&,
+                               std::ostream&) { throw RunError("B4 here: too many bytes\n"); };
+  EXPECT_EQ(gemm_command(options, out, err, faulty), 1);
+  EXPECT_EQ(err.str(), "B4 here: too many bytes\n");
+  EXPECT_EQ(bytes_of(out_file), "precious");
+}
+
+TEST_F(GemmCommand, ReplacesAnExistingOutput) {
+  const std::string out_file = file("d.npy");
+  std::ofstream(out_file) << "old";
+  const CliResult r = run_cli(random_gemm({"--out", out_file}));
+  ASSERT_EQ(r.status, 0) << r.err;
+  EXPECT_EQ(read_tensor(out_file).shape, (std::vector<std::int64_t>{40, 24}));
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 1);  // no temporary file stays
+}
+
+}  // namespace
+}  // namespace warpwright::cli

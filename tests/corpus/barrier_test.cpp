@@ -1,0 +1,252 @@
+// Bugs of mbarriers inside one CTA: life, counts, bytes and phases.
+#include "tests/corpus/corpus.h"
+
+namespace warpwright::corpus {
+namespace {
+
+const Launch one_thread{.threads = 1, .shared_bytes = 8192};
+const Launch two_warps{.threads = 64, .shared_bytes = 8192};
+
+// A function called mbarrier_init_tx_bytes was taken for the initialisation; it only expects bytes.
+// NVIDIA/cutlass #2364 ("unspecified launch failure"):
+// https://github.com/NVIDIA/cutlass/issues/2364
+TEST(Barrier, ExpectsBytesOnABarrierThatIsNone) {
+  Tensor in("in", 1, Access::input);
+  const auto kernel = [&](bool mended) {
+    return [&, mended] {
+      if (mended) isa::mbarrier_init(barrier(), 1, {"full", 0});
+      isa::mbarrier_arrive_expect(barrier(), box_bytes);
+      load(data(), in, barrier());
+      isa::mbarrier_wait<Scope::cta>(barrier(), 0, {"full", 0});
+    };
+  };
+  EXPECT_ONLY_FINDINGS(run(kernel(false), one_thread, in.memory), Check::dead_barrier);
+  EXPECT_CLEAN(run(kernel(true), one_thread, in.memory));
+}
+
+// Too few or too many bytes are expected. Triton's ConSan, test_async_tma_expect_bytes_mismatch;
+// tile-ai/tilelang #2644 lists twice the bytes as a candidate. The bytes of a box that reaches past
+// the tensor count in full (docs/model.md): expecting those inside alone hangs as well.
+// https://github.com/tile-ai/tilelang/issues/2644
+TEST(Barrier, WrongBytes) {
+  Tensor in("in", 1, Access::input);
+  const auto kernel = [&](int bytes, int row) {
+    return [&, bytes, row] {
+      isa::mbarrier_init(barrier(), 1, {"full", 0});
+      isa::mbarrier_arrive_expect(barrier(), bytes);
+      isa::tensor_load(data(), in.map, barrier(), isa::Coords{0, row});
+      isa::mbarrier_wait<Scope::cta>(barrier(), 0, {"full", 0});
+    };
+  };
+  for (const int bytes : {box_bytes / 2, box_bytes - 16, 2 * box_bytes}) {
+    EXPECT_ONLY_FINDINGS(run(kernel(bytes, 0), one_thread, in.memory), Check::transaction_bytes,
+                         Check::deadlock);
+  }
+  EXPECT_ONLY_FINDINGS(run(kernel(box_bytes / 2, 4), one_thread, in.memory),
+                       Check::transaction_bytes, Check::deadlock);
+  EXPECT_CLEAN(run(kernel(box_bytes, 0), one_thread, in.memory));
+  EXPECT_CLEAN(run(kernel(box_bytes, 4), one_thread, in.memory));
+}
+
+// Other threads use a barrier before anything orders its initialisation before them.
+// The barrier-initialisation races that compute-sanitizer's racecheck reports since 2024.1, among
+// them those of NVIDIA/cutlass #2626: https://github.com/NVIDIA/cutlass/issues/2626
+TEST(Barrier, UsedBeforeTheCtaHasSynchronised) {
+  const auto kernel = [](bool mended) {
+    return [=] {
+      if (isa::thread_index() == 0) isa::mbarrier_init(barrier(), 64, {"all", 0});
+      if (mended) isa::sync_threads(64);
+      isa::mbarrier_arrive<Scope::cta>(barrier());
+      isa::mbarrier_wait<Scope::cta>(barrier(), 0, {"all", 0});
+    };
+  };
+  // Whoever comes before thread 0 finds no barrier there at all (dead_barrier).
+  EXPECT_FINDING(run(kernel(false), two_warps), Check::barrier_unpublished);
+  EXPECT_CLEAN(run(kernel(true), two_warps));
+}
+
+// The second tile initialises its barriers again without ending the life of the first ones.
+// NVIDIA/TransformerEngine #3417 (initialisation and invalidation):
+// https://github.com/NVIDIA/TransformerEngine/pull/3417
+TEST(Barrier, InitialisedAgainWhileItLives) {
+  Tensor in("in", 2, Access::input);
+  const auto kernel = [&](bool mended) {
+    return [&, mended] {
+      for (int tile = 0; tile < 2; ++tile) {
+        isa::mbarrier_init(barrier(), 1, {"full", 0});
+        isa::mbarrier_arrive_expect(barrier(), box_bytes);
+        load(data(), in, barrier(), tile);
+        isa::mbarrier_wait<Scope::cta>(barrier(), 0, {"full", 0});
+        if (mended) isa::mbarrier_invalidate(barrier());
+      }
+    };
+  };
+  EXPECT_ONLY_FINDINGS(run(kernel(false), one_thread, in.memory), Check::barrier_storage);
+  EXPECT_CLEAN(run(kernel(true), one_thread, in.memory));
+}
+
+// A tile lies over a live barrier.
+// Triton's ConSan asserts it since triton-lang/triton #11244 (payload overlapping live barriers).
+TEST(Barrier, ATileOverABarrier) {
+  Tensor in("in", 1, Access::input);
+  const auto kernel = [&](int offset) {
+    return [&, offset] {
+      const SharedAddress bar = data() + static_cast<SharedAddress>(offset);
+      isa::mbarrier_init(bar, 1, {"full", 0});
+      isa::mbarrier_arrive_expect(bar, box_bytes);
+      load(data(), in, bar);
+      isa::mbarrier_wait<Scope::cta>(bar, 0, {"full", 0});
+    };
+  };
+  EXPECT_FINDING(run(kernel(box_bytes - 8), one_thread, in.memory), Check::barrier_storage);
+  EXPECT_CLEAN(run(kernel(box_bytes), one_thread, in.memory));
+}
+
+// One thread, one barrier, three stages: what the wait says of the phase.
+enum class Law { by_iteration, by_ring, constant };
+auto loop(const Tensor& in, Law law) {
+  return [&in, law] {
+    isa::mbarrier_init(barrier(), 1, {"full", 0});
+    for (int i = 0; i < 6; ++i) {
+      isa::mbarrier_arrive_expect(barrier(), box_bytes);
+      load(data(i % 3), in, barrier(), i);
+      const int parity = law == Law::by_iteration ? i & 1 : law == Law::by_ring ? i / 3 & 1 : 0;
+      isa::mbarrier_wait<Scope::cta>(barrier(), parity, {"full", 0});
+      read(data(i % 3));
+    }
+  };
+}
+
+// The wait takes the parity of the ring of stages, the barrier flips every iteration.
+// tile-ai/tilelang #3087: https://github.com/tile-ai/tilelang/pull/3087
+TEST(Barrier, TheParityOfAnotherLaw) {
+  Tensor in("in", 6, Access::input);
+  // The second wait returns at once, and the bytes are still on their way; where they have landed
+  // already, it waits for a phase that nobody will complete.
+  EXPECT_ONLY_FINDINGS(run(loop(in, Law::by_ring), one_thread, in.memory), Check::in_flight_access,
+                       Check::arrival_count, Check::deadlock);
+  EXPECT_CLEAN(run(loop(in, Law::by_iteration), one_thread, in.memory));
+}
+
+// The phase is a constant: the first iteration is right, the second passes too early or hangs.
+// Meta's worked example of a hang (facebookexperimental/triton, "Debugging accuracy and
+// deadlocks"): https://github.com/facebookexperimental/triton
+TEST(Barrier, AConstantPhase) {
+  Tensor in("in", 6, Access::input);
+  EXPECT_ONLY_FINDINGS(run(loop(in, Law::constant), one_thread, in.memory), Check::in_flight_access,
+                       Check::arrival_count, Check::deadlock);
+}
+
+// Two roles wait for different phases of one barrier, each for what the other was to do first.
+// Triton's ConSan, test_deadlock_different_phases.
+TEST(Barrier, WaitersOfDifferentPhases) {
+  const auto kernel = [](bool mended) {
+    return [=] {
+      if (isa::thread_index() == 0) isa::mbarrier_init(barrier(), 64, {"step", 0});
+      isa::sync_threads(64);
+      if (mended || isa::warp_index() == 0) isa::mbarrier_arrive<Scope::cta>(barrier());
+      // Warp 1 believes that phase 0 is over, and that its arrival belongs to phase 1.
+      isa::mbarrier_wait<Scope::cta>(barrier(), 0, {"step", 0});
+      if (!mended && isa::warp_index() == 1) isa::mbarrier_arrive<Scope::cta>(barrier());
+    };
+  };
+  EXPECT_ONLY_FINDINGS(run(kernel(false), two_warps), Check::deadlock);
+  EXPECT_CLEAN(run(kernel(true), two_warps));
+}
+
+// A ring of one stage: warp 2 loads, warps 0 and 1 read and release.
+enum class Release { each_warp, each_lane, twice_a_warp, one_warp, one_warp_after_meeting };
+auto ring(const Tensor& in, Release release, bool reads = true) {
+  return [&in, release, reads] {
+    const int warp = isa::warp_index();
+    const bool loader = isa::thread_index() == 64;
+    const bool together =
+        release == Release::one_warp || release == Release::one_warp_after_meeting;
+    if (loader) {
+      isa::mbarrier_init(barrier(0), 1, {"full", 0}, "the loader");
+      isa::mbarrier_init(barrier(1), together ? 1 : 2, {"empty", 0}, "the readers");
+    }
+    isa::sync_threads(96);
+    for (int i = 0; i < 5; ++i) {
+      if (loader) {
+        isa::set_role("loader");
+        isa::mbarrier_wait<Scope::cta>(barrier(1), (i & 1) ^ 1, {"empty", 0});
+        isa::mbarrier_arrive_expect(barrier(0), box_bytes);
+        load(data(), in, barrier(0), i);
+      }
+      if (warp == 2) continue;
+      isa::set_role("reader");
+      isa::mbarrier_wait<Scope::cta>(barrier(0), i & 1, {"full", 0});
+      if (reads) read(data(), isa::thread_index(), 64);
+      isa::sync_warp();
+      if (release == Release::one_warp_after_meeting) isa::named_barrier_sync(1, 64);
+      const bool mine = release == Release::each_lane || isa::lane_index() == 0;
+      if (mine && !(together && warp == 1)) {
+        isa::mbarrier_arrive<Scope::cta>(barrier(1));
+        if (release == Release::twice_a_warp) isa::mbarrier_arrive<Scope::cta>(barrier(1));
+      }
+    }
+  };
+}
+const Launch three_warps{.threads = 96, .shared_bytes = 8192};
+
+// Every lane arrives where one of the warp was counted.
+// tile-ai/tilelang #1396 (the election was missing): https://github.com/tile-ai/tilelang/pull/1396;
+// Triton's ConSan, test_deadlock_overarrival.
+TEST(Barrier, EveryLaneArrives) {
+  Tensor in("in", 5, Access::input);
+  EXPECT_FINDING(run(ring(in, Release::each_lane), three_warps, in.memory), Check::stale_parity);
+  EXPECT_CLEAN(run(ring(in, Release::each_warp), three_warps, in.memory));
+}
+
+// Each warp arrives twice, so that one warp alone completes the phase while the other still reads.
+// The same sources.
+TEST(Barrier, TwoArrivalsAWarp) {
+  Tensor in("in", 5, Access::input);
+  EXPECT_FINDING(run(ring(in, Release::twice_a_warp), three_warps, in.memory), Check::data_race);
+}
+
+// One warp arrives for a barrier that counts two. Triton's ConSan, test_deadlock_underarrival;
+// hangs of the kind of vllm-project/vllm #26026 and flashinfer-ai/flashinfer #2623.
+TEST(Barrier, TooFewArrivals) {
+  const auto kernel = [](int arrivals) {
+    return [=] {
+      if (isa::thread_index() == 0) isa::mbarrier_init(barrier(), 2, {"empty", 0}, "each warp");
+      isa::sync_threads(64);
+      if (isa::lane_index() == 0 && isa::warp_index() < arrivals) {
+        isa::mbarrier_arrive<Scope::cta>(barrier());
+      }
+      isa::mbarrier_wait<Scope::cta>(barrier(), 0, {"empty", 0});
+    };
+  };
+  EXPECT_ONLY_FINDINGS(run(kernel(1), two_warps), Check::deadlock);
+  EXPECT_CLEAN(run(kernel(2), two_warps));
+}
+
+// The leading warp releases the stage for both warps as soon as it has waited itself. Before the
+// other warp has looked, the ring has come round: its parity says "not complete" again.
+// triton-lang/triton #10035: https://github.com/triton-lang/triton/pull/10035
+TEST(Barrier, TheLeadingWarpReleasesForAll) {
+  Tensor in("in", 5, Access::input);
+  // Found in the schedules where it happens: warp 1 must be kept from looking for a whole round.
+  Launch many = three_warps;
+  many.schedules.random = 256;
+  EXPECT_FINDING(run(ring(in, Release::one_warp, false), many, in.memory), Check::stale_parity);
+  // With reads in it, they race with the next load, too.
+  EXPECT_FINDING(run(ring(in, Release::one_warp), three_warps, in.memory), Check::data_race);
+  EXPECT_CLEAN(run(ring(in, Release::one_warp_after_meeting), many, in.memory));
+}
+
+// A named barrier whose id is none of the 16.
+// flashinfer-ai/flashinfer #4533 (correction-reduce barrier ids):
+// https://github.com/flashinfer-ai/flashinfer/pull/4533
+TEST(Barrier, NamedBarrierOutOfRange) {
+  const auto kernel = [](int first) {
+    return [=] { isa::named_barrier_sync(first + isa::warp_index(), 32); };
+  };
+  EXPECT_ONLY_FINDINGS(run(kernel(15), two_warps), Check::named_barrier);
+  EXPECT_CLEAN(run(kernel(14), two_warps));
+}
+
+}  // namespace
+}  // namespace warpwright::corpus

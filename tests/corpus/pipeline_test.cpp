@@ -1,0 +1,153 @@
+// Bugs of whole pipelines: who releases, who goes first, and whose memory it is.
+#include "tests/corpus/corpus.h"
+#include "warpwright/pipeline/ordered_sequence.h"
+#include "warpwright/pipeline/tma_pipeline.h"
+
+namespace warpwright::corpus {
+namespace {
+
+// Lane 0 releases the stage for its warp as soon as it has read its own part.
+// Why triton-lang/triton #8969 and #11573 put bar.warp.sync before a warp's arrival:
+// https://github.com/triton-lang/triton/pull/11573
+TEST(Pipeline, OneLaneReleasesBeforeTheOthersHaveRead) {
+  Tensor in("in", 4, Access::input);
+  const auto kernel = [&](bool mended) {
+    return [&, mended] {
+      const bool loader = isa::thread_index() == 32;
+      if (loader) {
+        isa::mbarrier_init(barrier(0), 1, {"full", 0});
+        isa::mbarrier_init(barrier(1), 1, {"empty", 0});
+      }
+      isa::sync_threads(64);
+      for (int i = 0; i < 4; ++i) {
+        if (loader) {
+          isa::mbarrier_wait<Scope::cta>(barrier(1), (i & 1) ^ 1, {"empty", 0});
+          isa::mbarrier_arrive_expect(barrier(0), box_bytes);
+          load(data(), in, barrier(0), i);
+        } else if (isa::warp_index() == 0) {
+          isa::mbarrier_wait<Scope::cta>(barrier(0), i & 1, {"full", 0});
+          read(data(), isa::lane_index(), 32);
+          if (mended) isa::sync_warp();
+          if (isa::lane_index() == 0) isa::mbarrier_arrive<Scope::cta>(barrier(1));
+        }
+      }
+    };
+  };
+  const Launch launch{.threads = 64, .shared_bytes = 8192};
+  EXPECT_FINDING(run(kernel(false), launch, in.memory), Check::data_race);
+  EXPECT_CLEAN(run(kernel(true), launch, in.memory));
+}
+
+// In a cluster each lane releases the CTA of its own number. One lane off, and one producer hears
+// too little, another too much.
+// Of the kind of deepseek-ai/DeepGEMM #51 (which lane arrives where, and how often):
+// https://github.com/deepseek-ai/DeepGEMM/issues/51
+TEST(Pipeline, TheWrongLaneReleases) {
+  const auto kernel = [](bool mended) {
+    return [=] {
+      if (isa::thread_index() == 0) {
+        isa::mbarrier_init(barrier(), 2, {"empty", 0}, "one lane of each CTA");
+        isa::fence_mbarrier_init();
+      }
+      cluster_sync();
+      const int lane = isa::lane_index();
+      const bool slips = !mended && isa::cluster_rank() == 1;
+      if (lane < 2) {
+        isa::mbarrier_arrive<Scope::cta>(isa::map_rank(barrier(), slips ? 0 : lane));
+      }
+      isa::mbarrier_wait<Scope::cta>(barrier(), 0, {"empty", 0});
+      cluster_sync();
+    };
+  };
+  const Launch pair{.ctas = 2, .cluster_size = 2, .threads = 32, .shared_bytes = 64};
+  EXPECT_FINDING(run(kernel(false), pair), Check::deadlock);
+  EXPECT_CLEAN(run(kernel(true), pair));
+}
+
+// Two consumers take whole tiles in turn from one ring.
+struct Ring {
+  static constexpr pipeline::TmaPipelineShape value{2, 4, box_bytes};
+};
+
+// Without ordered turns the second consumer waits for its tile's phase on a ring that has not come
+// round yet: on the fresh barrier the parity of the second phase reads as "complete".
+// Our own, met when the ping-pong schedule was written (docs/design.md, "One GEMM, from call to
+// store"): on an H200 the kernel hung or read early.
+TEST(Pipeline, PingPongWithoutTurns) {
+  Tensor in("in", 8, Access::input);
+  const auto kernel = [&](bool mended) {
+    return [&, mended] {
+      const pipeline::TmaPipeline<Ring> loads(barrier(), {1, 1}, {0, 0});
+      const int consumer = isa::warp_index() / 4;
+      pipeline::OrderedSequence turn(barrier(8), consumer & 1);
+      if (isa::warp_index() == 8) {
+        loads.initialise();
+        pipeline::OrderedSequence::initialise(barrier(8));
+      }
+      isa::sync_threads(288);
+      pipeline::PipelineState state;
+      if (isa::thread_index() == 256) {
+        isa::set_role("producer");
+        for (int i = 0; i < 8; ++i) {
+          load(data(state.stage), in, loads.acquire(state), i);
+          state.advance(2);
+        }
+      }
+      if (consumer == 2) return;
+      isa::set_role(consumer == 0 ? "consumer 0" : "consumer 1");
+      if (consumer == 1) state.skip(2, 2);
+      for (int tile = consumer; tile < 4; tile += 2) {
+        if (mended) turn.enter();
+        for (int block = 0; block < 2; ++block) {
+          loads.wait(state);
+          read(data(state.stage), isa::thread_index() % 128, 128);
+          isa::sync_warp();
+          loads.release(state);
+          state.advance(2);
+        }
+        if (mended) turn.leave();
+        state.skip(2, 2);
+      }
+    };
+  };
+  const Launch launch{.threads = 288, .shared_bytes = 8192};
+  const auto broken = run(kernel(false), launch, in.memory);
+  EXPECT_FINDING(broken, Check::in_flight_access);
+  EXPECT_CLEAN(run(kernel(true), launch, in.memory));
+}
+
+// The epilogue stages its result in memory of the operand ring, into which the next tile is being
+// loaded already.
+// Meta's worked example (found by comparing compiler output; racecheck pointed elsewhere):
+// facebookexperimental/triton, WarpSpecialization/docs/DebuggingAccuracyAndDeadlocks.md
+TEST(Pipeline, StagingOverTheNextTile) {
+  Tensor in("in", 2, Access::input);
+  Tensor out("out", 2, Access::output);
+  const auto kernel = [&](bool mended) {
+    return [&, mended] {
+      isa::mbarrier_init(barrier(), 1, {"full", 0});
+      const SharedAddress staging = mended ? data(1) : data(0);
+      isa::mbarrier_arrive_expect(barrier(), box_bytes);
+      load(data(0), in, barrier(), 0);
+      for (int tile = 0; tile < 2; ++tile) {
+        isa::mbarrier_wait<Scope::cta>(barrier(), tile & 1, {"full", 0});
+        read(data(0));
+        if (tile == 0) {
+          isa::mbarrier_arrive_expect(barrier(), box_bytes);
+          load(data(0), in, barrier(), 1);  // the next tile, before this one is stored
+        }
+        isa::bulk_wait_read<0>();
+        fill(staging);
+        isa::fence_proxy_async_shared();
+        store(out, staging, tile);
+      }
+      isa::bulk_wait_read<0>();
+    };
+  };
+  const Launch launch{.threads = 1, .shared_bytes = 8192};
+  EXPECT_ONLY_FINDINGS(run(kernel(false), launch, in.memory, out.memory), Check::in_flight_access);
+  EXPECT_CLEAN(run(kernel(true), launch, in.memory, out.memory));
+}
+
+}  // namespace
+}  // namespace warpwright::corpus

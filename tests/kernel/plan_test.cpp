@@ -1,0 +1,393 @@
+// Plans and refusals: every refusal names the tensor, the rule and the nearest legal value.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <limits>
+#include <sstream>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "warpwright/device/model.h"
+#include "warpwright/kernel/instances.h"
+#include "warpwright/plan/plan.h"
+
+namespace warpwright {
+namespace {
+
+// Operands of 64 x 80 x 48 that are legal, over memory of their own.
+struct Legal {
+  alignas(64) std::uint16_t a[64 * 48] = {};
+  alignas(64) std::uint16_t b[80 * 48] = {};
+  alignas(64) std::uint16_t c[64 * 80] = {};
+  alignas(64) std::uint16_t d[64 * 80] = {};
+  GemmOperands operands() {
+    GemmOperands o;
+    o.a = matrix(a, DType::bf16, 64, 48);
+    o.b = matrix(b, DType::bf16, 80, 48);
+    o.c = matrix(c, DType::bf16, 64, 80);
+    o.d = matrix(d, DType::bf16, 64, 80);
+    return o;
+  }
+};
+
+std::string refusal(const GemmOperands& o) {
+  const auto made = plan(o, model_facts());
+  return made.ok() ? std::string() : made.reason();
+}
+
+std::string refusal(const GemmProblem& p, const PlanChoices& choices = {},
+                    const DeviceFacts& facts = model_facts()) {
+  const auto made = plan(p, facts, choices);
+  return made.ok() ? std::string() : made.reason();
+}
+
+void expect_says(const std::string& sentence, const std::vector<std::string>& parts) {
+  ASSERT_FALSE(sentence.empty()) << "not refused; expected to hear of " << parts.front();
+  for (const std::string& part : parts) {
+    EXPECT_NE(sentence.find(part), std::string::npos) << "no \"" << part << "\" in: " << sentence;
+  }
+}
+
+TEST(PlanTest, RefusedOperands) {
+  static Legal legal;
+  const auto changed = [&](const std::function<void(GemmOperands&)>& change) {
+    GemmOperands o = legal.operands();
+    o.beta = 0.5F;
+    change(o);
+    return refusal(o);
+  };
+  using Operands = GemmOperands;
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_EQ(changed([](Operands&) {}), "");
+  expect_says(changed([&](Operands& o) { o.alpha = nan; }), {"alpha", "NaN"});
+  expect_says(changed([&](Operands& o) { o.beta = nan; }), {"beta", "NaN"});
+  expect_says(changed([](Operands& o) { o.a.data = nullptr; }), {"A", "null"});
+  expect_says(changed([](Operands& o) { o.b.data = nullptr; }), {"B", "null"});
+  expect_says(changed([](Operands& o) { o.c.data = nullptr; }), {"C", "null"});
+  expect_says(changed([](Operands& o) { o.d.data = nullptr; }), {"D", "null"});
+  expect_says(changed([](Operands& o) { o.a.rows = -1; }), {"A", "negative"});
+  expect_says(changed([](Operands& o) { o.b.columns = 40; }), {"A", "B", "K", "80 x 48"});
+  expect_says(changed([](Operands& o) { o.d.columns = 72; }), {"D", "64 x 80"});
+  expect_says(changed([](Operands& o) { o.c.rows = 60; }), {"C", "64 x 80"});
+  for (const char* name : {"A", "B", "C", "D"}) {
+    expect_says(changed([&](Operands& o) {
+                  (*name == 'A' ? o.a : *name == 'B' ? o.b : *name == 'C' ? o.c : o.d).batch = 2;
+                }),
+                {name, "batch"});
+  }
+  // MN-major operands and column-major results.
+  expect_says(changed([](Operands& o) {
+                o.a.column_stride = 64;
+                o.a.row_stride = 1;
+              }),
+              {"A", "K-major", "column stride 1"});
+  expect_says(changed([](Operands& o) { o.d.column_stride = 2; }), {"D", "row-major"});
+  // Rows that do not start at multiples of 16 bytes, and rows that overlap.
+  expect_says(changed([](Operands& o) { o.a.row_stride = 49; }), {"A", "98 bytes", "16", "56"});
+  expect_says(changed([](Operands& o) { o.b.row_stride = 40; }), {"B", "40", "48"});
+  expect_says(changed([](Operands& o) { o.d.row_stride = 79; }), {"D", "79", "80"});
+  expect_says(changed([](Operands& o) { o.a.data = static_cast<std::uint16_t*>(o.a.data) + 4; }),
+              {"A", "16 bytes", "8"});
+  expect_says(changed([](Operands& o) { o.d.data = static_cast<char*>(o.d.data) + 1; }), {"D"});
+  // Overlaps.
+  const auto lies_in = [&](void* memory) {
+    return changed([=](Operands& o) {
+      o.beta = 0;
+      o.d.data = memory;
+    });
+  };
+  expect_says(lies_in(legal.a), {"D overlaps A"});
+  expect_says(lies_in(legal.b + 80 * 48 - 8), {"D overlaps B"});
+  EXPECT_EQ(lies_in(legal.c), "");
+  expect_says(changed([](Operands& o) { o.c.data = static_cast<std::uint16_t*>(o.d.data) + 8; }),
+              {"D overlaps C"});
+  EXPECT_EQ(changed([](Operands& o) { o.c = o.d; }), "");
+  // C does not matter when beta is 0, A and B not when alpha is 0.
+  EXPECT_EQ(changed([](Operands& o) {
+              o.beta = 0;
+              o.c = {};
+            }),
+            "");
+  EXPECT_EQ(changed([](Operands& o) {
+              o.alpha = 0;
+              o.a.data = o.b.data = nullptr;
+            }),
+            "");
+}
+
+TEST(PlanTest, TheNearestLegalStrideIsLegal) {
+  // 13 columns: rows 8 apart overlap, and 13 apart are no multiple of 16 bytes.
+  for (const std::int64_t k : {8, 13, 15, 16, 17, 100}) {
+    for (const std::int64_t stride : {std::int64_t{1}, std::int64_t{8}, k - 1, k, k + 1}) {
+      GemmProblem p = packed_problem(64, 64, k, DType::bf16, DType::bf16);
+      p.a_row_stride = stride;
+      p.b_row_stride = (k + 7) / 8 * 8;
+      const std::string said = refusal(p);
+      if (said.empty()) continue;
+      SCOPED_TRACE(said);
+      const std::size_t at = said.find("nearest legal");
+      ASSERT_NE(at, std::string::npos);
+      const std::size_t digit = said.find_first_of("0123456789", at);
+      ASSERT_NE(digit, std::string::npos);
+      p.a_row_stride = std::stoll(said.substr(digit));
+      EXPECT_EQ(refusal(p), "");
+    }
+  }
+}
+
+TEST(PlanTest, StridesOfASingleRow) {
+  // The pitch of one row is never walked; whatever it is, there is a plan that launches or a
+  // refusal.
+  static Legal legal;
+  for (const std::int64_t stride :
+       {std::int64_t{48}, std::int64_t{0}, std::int64_t{8}, std::int64_t{-8}, std::int64_t{1} << 39,
+        std::int64_t{1} << 62, std::numeric_limits<std::int64_t>::min()}) {
+    SCOPED_TRACE(stride);
+    GemmOperands o = legal.operands();
+    o.a.rows = o.d.rows = 1;
+    o.a.row_stride = stride;
+    const auto made = plan(o, model_facts());
+    if (made.ok()) {
+      const auto report = device::launch_on_model(*made, o);
+      ASSERT_TRUE(report.ok()) << report.reason();
+      EXPECT_TRUE(report->clean()) << report->text();
+    }
+    GemmOperands p = legal.operands();
+    p.a.rows = p.d.rows = 1;
+    p.d.row_stride = stride;
+    const auto other = plan(p, model_facts());
+    if (other.ok()) {
+      const auto report = device::launch_on_model(*other, p);
+      ASSERT_TRUE(report.ok()) << report.reason();
+      EXPECT_TRUE(report->clean()) << report->text();
+    }
+  }
+}
+
+TEST(PlanTest, RefusedProblems) {
+  const auto changed = [](const std::function<void(GemmProblem&)>& change) {
+    GemmProblem p = packed_problem(256, 256, 64, DType::bf16, DType::bf16, true);
+    change(p);
+    return refusal(p);
+  };
+  using Problem = GemmProblem;
+  EXPECT_EQ(changed([](Problem&) {}), "");
+  expect_says(changed([](Problem& p) { p.m = -1; }), {"M", "-1", "0"});
+  expect_says(changed([](Problem& p) { p.n = std::int64_t{1} << 31; }), {"N", "nearest legal"});
+  expect_says(changed([](Problem& p) { p.k = std::int64_t{1} << 40; }), {"K", "nearest legal"});
+  expect_says(changed([](Problem& p) { p.batch = 3; }), {"batch", "3"});
+  expect_says(changed([](Problem& p) { p.b = DType::f16; }), {"A", "B", "bf16", "f16"});
+  expect_says(changed([](Problem& p) { p.a = p.b = DType::e4m3; }), {"A and B", "e4m3", "bf16"});
+  expect_says(changed([](Problem& p) { p.d = p.c = DType::f64; }), {"D", "f64", "f32"});
+  expect_says(changed([](Problem& p) { p.c = DType::f32; }), {"C", "D", "f32", "bf16"});
+  expect_says(changed([](Problem& p) { p.a_row_stride = 65; }), {"A", "65", "72"});
+  expect_says(changed([](Problem& p) { p.b_row_stride = std::int64_t{1} << 40; }), {"B", "2^40"});
+  expect_says(changed([](Problem& p) { p.c_row_stride = 255; }), {"C", "255", "256"});
+  const GemmProblem good = packed_problem(256, 256, 64, DType::bf16, DType::bf16);
+  expect_says(refusal(good, {.cluster = atom::ClusterShape{3, 1}, .tile_n = {}}),
+              {"3x1", "1x1", "4x4"});
+  expect_says(refusal(good, {.cluster = {}, .tile_n = 192}), {"192", "128", "256"});
+  expect_says(refusal(good, {.cluster = atom::ClusterShape{4, 4}, .tile_n = {}}, model_facts(8)),
+              {"16", "8", "model"});
+  const auto b200 = known_facts("b200");
+  ASSERT_TRUE(b200.has_value());
+  expect_says(refusal(good, {}, *b200), {"b200", "sm_100", "sm_90"});
+}
+
+TEST(PlanTest, SameArgumentsSamePlan) {
+  for (const std::int64_t m : {1, 77, 128, 4096}) {
+    for (const std::int64_t n : {1, 130, 8192}) {
+      const GemmProblem p = packed_problem(m, n, 512, DType::f16, DType::f32);
+      const auto first = plan(p, *known_facts("h200"));
+      const auto second = plan(p, *known_facts("h200"));
+      ASSERT_TRUE(first.ok() && second.ok());
+      EXPECT_EQ(first->name(), second->name());
+      EXPECT_EQ(first->explain(), second->explain());
+      EXPECT_EQ(first->raster, second->raster);
+      EXPECT_EQ(first->ctas, second->ctas);
+      // The grid covers the output and is whole clusters that fit.
+      EXPECT_EQ(first->ctas % atom::cluster_size(first->cluster), 0);
+      EXPECT_GE(first->ctas, 1);
+      EXPECT_LE(first->ctas, 132);
+      EXPECT_GE(std::int64_t{first->raster.tiles_m} * first->cluster.m * first->config.tile_m, m);
+      EXPECT_GE(std::int64_t{first->raster.tiles_n} * first->cluster.n * first->config.tile_n, n);
+    }
+  }
+}
+
+TEST(PlanTest, ChoicesAreKept) {
+  for (const atom::ClusterShape cluster : kernel::supported_clusters) {
+    for (const int tile_n : {128, 256}) {
+      const auto made = plan(packed_problem(1000, 1000, 256, DType::bf16, DType::f16),
+                             model_facts(16), {.cluster = cluster, .tile_n = tile_n});
+      ASSERT_TRUE(made.ok()) << made.reason();
+      EXPECT_EQ(made->cluster, cluster);
+      EXPECT_EQ(made->config.tile_n, tile_n);
+      EXPECT_EQ(made->config.operand, DType::bf16);
+      EXPECT_EQ(made->config.result, DType::f16);
+    }
+  }
+}
+
+TEST(PlanTest, PathsOfTheResult) {
+  GemmProblem p = packed_problem(128, 128, 64, DType::bf16, DType::f32, true);
+  auto made = plan(p, model_facts());
+  EXPECT_EQ(made->d_path, EpiloguePath::copy_engine);
+  EXPECT_EQ(made->c_path, EpiloguePath::copy_engine);
+  p.d_row_stride = 129;
+  p.c_alignment = 4;
+  made = plan(p, model_facts());
+  EXPECT_EQ(made->d_path, EpiloguePath::elements);
+  EXPECT_EQ(made->c_path, EpiloguePath::elements);
+  p.reads_c = false;
+  EXPECT_EQ(plan(p, model_facts())->c_path, EpiloguePath::none);
+}
+
+TEST(PlanTest, EmptyProblems) {
+  for (const auto& [m, n, k] : {std::tuple{0, 64, 64}, {64, 0, 64}, {0, 0, 0}}) {
+    const auto made = plan(packed_problem(m, n, k, DType::bf16, DType::bf16), model_facts());
+    ASSERT_TRUE(made.ok()) << made.reason();
+    EXPECT_EQ(made->ctas, 0);
+    EXPECT_EQ(made->tiles(), 0);
+    EXPECT_FALSE(made->explain().empty());
+  }
+  const auto no_k = plan(packed_problem(64, 64, 0, DType::bf16, DType::bf16), model_facts());
+  ASSERT_TRUE(no_k.ok()) << no_k.reason();
+  EXPECT_GT(no_k->ctas, 0);
+}
+
+TEST(PlanTest, LaunchesRefuseOtherOperands) {
+  static Legal legal;
+  const auto made = plan(legal.operands(), model_facts());
+  ASSERT_TRUE(made.ok()) << made.reason();
+  const auto changed = [&](const std::function<void(GemmOperands&)>& change) {
+    GemmOperands o = legal.operands();
+    change(o);
+    const auto said = mismatch(*made, o);
+    EXPECT_EQ(said.has_value(), !device::launch_on_model(*made, o).ok());
+    return said ? said->reason : std::string();
+  };
+  using Operands = GemmOperands;
+  EXPECT_EQ(changed([](Operands&) {}), "");
+  EXPECT_EQ(changed([](Operands& o) { o.alpha = 0; }), "");
+  expect_says(changed([](Operands& o) { o.d.rows = o.a.rows = 63; }), {"63", "64"});
+  expect_says(changed([](Operands& o) { o.a.dtype = o.b.dtype = DType::f16; }), {"types"});
+  expect_says(changed([](Operands& o) { o.beta = 1; }), {"beta", "C"});
+  expect_says(changed([](Operands& o) {
+                o.a.rows = o.d.rows = 32;
+                o.a.row_stride = 96;
+              }),
+              {"plan"});
+  expect_says(changed([](Operands& o) { o.d.batch = 2; }), {"batch"});
+  // A plan is for K-major operands and row-major results; a launch with others must not run.
+  expect_says(changed([](Operands& o) { o.a.column_stride = 2; }), {"stride"});
+  expect_says(changed([](Operands& o) { o.b.column_stride = 64; }), {"stride"});
+  expect_says(changed([](Operands& o) { o.d.column_stride = 2; }), {"stride"});
+  // The plan stores D by the copy engine.
+  GemmOperands shifted = legal.operands();
+  alignas(64) static std::uint16_t room[64 * 80 + 8] = {};
+  shifted.d.data = room + 1;
+  const auto said = mismatch(*made, shifted);
+  ASSERT_TRUE(said.has_value());
+  expect_says(said->reason, {"D", "16"});
+}
+
+TEST(ExplainTest, TablesOfRolesAndBarriers) {
+  for (const atom::ClusterShape cluster : {atom::ClusterShape{1, 1}, {2, 2}, {4, 4}}) {
+    for (const int tile_n : {128, 256}) {
+      const auto made = plan(packed_problem(2048, 2048, 512, DType::bf16, DType::bf16, true),
+                             model_facts(16), {.cluster = cluster, .tile_n = tile_n});
+      ASSERT_TRUE(made.ok()) << made.reason();
+      const std::string text = made->explain();
+      const kernel::GemmConfig& c = made->config;
+      expect_says(text, {"producer", "idle", "consumer 0", "consumer 1", made->name(),
+                         std::to_string(kernel::smem_map(c).bytes)});
+      const auto rows = made->barriers();
+      ASSERT_GE(rows.size(), 3U);
+      EXPECT_EQ(rows[0].arrivals, 1);
+      EXPECT_EQ(rows[0].transaction_bytes, (c.tile_m + c.tile_n) * c.tile_k * 2);
+      EXPECT_EQ(rows[0].copies, c.stages);
+      EXPECT_EQ(rows[1].arrivals, (cluster.m + cluster.n - 1) * kernel::warps_per_stage(c));
+      EXPECT_EQ(rows[1].copies, c.stages);
+      EXPECT_EQ(rows[2].copies, 2 * kernel::consumer_warps(c));
+      // Each is a line of the text, with its numbers in this order.
+      for (const pipeline::BarrierRow& row : rows) {
+        std::istringstream lines(text);
+        std::string line;
+        bool found = false;
+        while (std::getline(lines, line)) {
+          std::istringstream words(line);
+          std::string name;
+          int copies = 0;
+          int arrivals = 0;
+          int bytes = 0;
+          if (!(words >> name >> copies >> arrivals >> bytes) || name != row.name) continue;
+          found = true;
+          EXPECT_EQ(copies, row.copies);
+          EXPECT_EQ(arrivals, row.arrivals);
+          EXPECT_EQ(bytes, row.transaction_bytes);
+        }
+        EXPECT_TRUE(found) << row.name << " is not in\n" << text;
+      }
+    }
+  }
+}
+
+TEST(ExplainTest, TheHeadOfTheKernelSaysTheSame) {
+  const auto path = std::filesystem::path(__FILE__).parent_path().parent_path().parent_path() /
+                    "warpwright" / "kernel" / "hopper_gemm.h";
+  std::ifstream file(path);
+  ASSERT_TRUE(file.good()) << path;
+  // The rows of the table "barrier copies arrivals ...": name, then what is said of it.
+  std::vector<std::pair<std::string, std::string>> table;
+  std::string line;
+  bool inside = false;
+  while (std::getline(file, line) && line.rfind("//", 0) == 0) {
+    std::istringstream words(line.substr(2));
+    std::string name;
+    words >> name;
+    if (name == "barrier") {
+      inside = true;
+      continue;
+    }
+    if (inside && name.empty()) break;
+    if (inside && line.find_first_not_of(' ', 2) == 5) table.emplace_back(name, line);
+  }
+  // Everything that any plan declares is in the head, and nothing else.
+  std::vector<std::string> declared;
+  for (const int tile_n : {256, 128}) {
+    const auto made = plan(packed_problem(512, 512, 64, DType::bf16, DType::bf16), model_facts(),
+                           {.cluster = {}, .tile_n = tile_n});
+    for (const pipeline::BarrierRow& row : made->barriers()) {
+      declared.emplace_back(row.name);
+      const auto at = std::find_if(table.begin(), table.end(),
+                                   [&](const auto& entry) { return entry.first == row.name; });
+      ASSERT_NE(at, table.end()) << row.name << " is not at the head of the kernel";
+      const std::string& said = at->second;
+      // "1 + bytes of ..." where copies signal, the plain count or its formula otherwise.
+      EXPECT_EQ(said.find("bytes") != std::string::npos, row.transaction_bytes > 0) << said;
+      if (row.transaction_bytes > 0) {
+        EXPECT_EQ(row.arrivals, 1);
+        EXPECT_NE(said.find(" 1 + bytes"), std::string::npos) << said;
+      }
+      const bool by_stage = said.find(" stages ") != std::string::npos;
+      EXPECT_EQ(by_stage, row.copies == made->config.stages) << said;
+      const bool by_formula = said.find("(cm+cn-1) *") != std::string::npos;
+      EXPECT_EQ(by_formula, std::string(row.name) == "empty") << said;
+      if (!by_formula && row.transaction_bytes == 0) {
+        EXPECT_NE(said.find(" " + std::to_string(row.arrivals) + " "), std::string::npos) << said;
+      }
+    }
+  }
+  for (const auto& [name, said] : table) {
+    EXPECT_NE(std::find(declared.begin(), declared.end(), name), declared.end()) << said;
+  }
+}
+
+}  // namespace
+}  // namespace warpwright

@@ -1,0 +1,531 @@
+// The checks of mbarriers, named barriers, clusters and registers: for each a kernel that breaks
+// the rule and one that keeps it.
+#include <gtest/gtest.h>
+
+#include "tests/model/harness.h"
+#include "warpwright/isa/barrier.h"
+#include "warpwright/isa/fence.h"
+#include "warpwright/isa/mbarrier.h"
+#include "warpwright/isa/memory.h"
+#include "warpwright/isa/thread.h"
+#include "warpwright/isa/tma.h"
+#include "warpwright/isa/warp.h"
+
+namespace warpwright::model {
+namespace {
+
+using isa::Scope;
+using isa::SharedAddress;
+
+constexpr LaunchShape one_thread{.threads = 1, .shared_bytes = 4096};
+constexpr LaunchShape one_warp{.threads = 32, .shared_bytes = 4096};
+constexpr LaunchShape pair_of_ctas{
+    .ctas = 2, .cluster_size = 2, .threads = 1, .shared_bytes = 4096};
+
+void cluster_sync() {
+  isa::cluster_arrive();
+  isa::cluster_wait();
+}
+
+// One barrier, published to the cluster.
+SharedAddress published(int count) {
+  const SharedAddress bar = isa::shared_base();
+  if (isa::thread_index() == 0) {
+    isa::mbarrier_init(bar, count, {"gate", 3}, "whom the test says");
+    isa::fence_mbarrier_init();
+  }
+  cluster_sync();
+  return bar;
+}
+
+TEST(BarrierChecks, UninitialisedBarrier) {
+  const auto body = [](bool initialise) {
+    return [=] {
+      const SharedAddress bar = isa::shared_base() + 8;
+      if (initialise) isa::mbarrier_init(bar, 1);
+      isa::mbarrier_arrive<Scope::cta>(bar);
+      isa::mbarrier_wait<Scope::cta>(bar, 0);
+    };
+  };
+  expect_found({one_thread, body(false)}, Check::dead_barrier);
+  expect_clean({one_thread, body(true)});
+  for (const auto& operation : std::vector<std::function<void(SharedAddress)>>{
+           [](SharedAddress b) { isa::mbarrier_expect(b, 16); },
+           [](SharedAddress b) { isa::mbarrier_arrive_expect(b, 16); },
+           [](SharedAddress b) { isa::mbarrier_wait<Scope::cta>(b, 1); },
+           [](SharedAddress b) { (void)isa::mbarrier_try_wait<Scope::cta>(b, 1); },
+           [](SharedAddress b) { (void)isa::mbarrier_test_wait<Scope::cta>(b, 1); },
+           [](SharedAddress b) { isa::mbarrier_invalidate(b); }}) {
+    expect_found({one_thread, [&] { operation(isa::shared_base()); }}, Check::dead_barrier);
+    // Inside a live barrier, but not where it starts.
+    expect_found({one_thread,
+                  [&] {
+                    isa::mbarrier_init(isa::shared_base(), 1);
+                    operation(isa::shared_base() + 4);
+                  }},
+                 Check::dead_barrier);
+  }
+}
+
+TEST(BarrierChecks, InvalidatedBarrierIsDeadAndMayBeMadeAgain) {
+  const auto body = [](bool again) {
+    return [=] {
+      const SharedAddress bar = isa::shared_base();
+      isa::mbarrier_init(bar, 2);
+      isa::mbarrier_invalidate(bar);
+      if (again) isa::mbarrier_init(bar, 1);
+      isa::mbarrier_arrive<Scope::cta>(bar);
+    };
+  };
+  expect_found({one_thread, body(false)}, Check::dead_barrier);
+  expect_clean({one_thread, body(true)});
+}
+
+TEST(BarrierChecks, StorageOfALiveBarrier) {
+  const auto body = [](bool store, bool invalidate) {
+    return [=] {
+      const SharedAddress bar = isa::shared_base();
+      const isa::SharedView<std::uint32_t> view{bar};
+      view.store(0, 7);
+      view.store(1, 7);
+      isa::mbarrier_init(bar, 1);
+      if (invalidate) isa::mbarrier_invalidate(bar);
+      if (store) {
+        view.store(1, 7);
+      } else {
+        (void)view.load(0);
+      }
+    };
+  };
+  for (const bool store : {false, true}) {
+    expect_found({one_thread, body(store, false)}, Check::barrier_storage);
+    expect_clean({one_thread, body(store, true)});
+  }
+  // A wide access that reaches into the barrier from before it.
+  expect_found({one_thread,
+                [] {
+                  isa::mbarrier_init(isa::shared_base() + 8, 1);
+                  isa::SharedView<isa::Words<4>>{isa::shared_base()}.store(0, {});
+                }},
+               Check::barrier_storage);
+}
+
+TEST(BarrierChecks, InitialisedTwice) {
+  const auto body = [](bool invalidate) {
+    return [=] {
+      isa::mbarrier_init(isa::shared_base(), 1);
+      if (invalidate) isa::mbarrier_invalidate(isa::shared_base());
+      isa::mbarrier_init(isa::shared_base(), 1);
+    };
+  };
+  expect_found({one_thread, body(false)}, Check::barrier_storage);
+  expect_clean({one_thread, body(true)});
+}
+
+TEST(BarrierChecks, TensorLoadOverALiveBarrier) {
+  Memory<std::uint16_t> source(64);
+  const TensorMap map = map_of({source.data(), 1, 64, 2, 1, 64});
+  const auto body = [&](SharedAddress to) {
+    return [&map, to] {
+      const SharedAddress bar = isa::shared_base() + 64;
+      isa::mbarrier_init(bar, 1);
+      isa::mbarrier_arrive_expect(bar, 128);
+      isa::tensor_load(isa::shared_base() + to, map, bar, isa::Coords{0, 0});
+      isa::mbarrier_wait<Scope::cta>(bar, 0);
+    };
+  };
+  const std::vector<Allocation> memory = {source.allocation("source", false)};
+  expect_found({one_thread, body(0), memory}, Check::barrier_storage);
+  expect_clean({one_thread, body(128), memory});
+}
+
+TEST(BarrierChecks, TooManyArrivals) {
+  // The second arrival meets a phase that waits for bytes alone.
+  const auto body = [](int count) {
+    return [=] {
+      const SharedAddress bar = isa::shared_base();
+      isa::mbarrier_init(bar, count, {"gate", 3});
+      isa::mbarrier_expect(bar, 16);
+      isa::mbarrier_arrive<Scope::cta>(bar);
+      isa::mbarrier_arrive<Scope::cta>(bar);
+    };
+  };
+  // The bytes never come: that is left over at the end of the clean twin, and only that.
+  expect_found({one_thread, body(1)}, Check::arrival_count);
+  expect_found({one_thread, body(2)}, Check::transaction_bytes);
+  const std::string said = sentence({one_thread, body(1)}, Check::arrival_count);
+  expect_contains(said, "gate[3]");
+  expect_contains(said, "0 of 1");
+}
+
+TEST(BarrierChecks, CountOutOfRange) {
+  for (const int count : {-1, 0, 1 << 20}) {
+    SCOPED_TRACE(count);
+    expect_found({one_thread, [=] { isa::mbarrier_init(isa::shared_base(), count); }},
+                 Check::arrival_count);
+  }
+  for (const int count : {1, (1 << 20) - 1}) {
+    expect_clean({one_thread, [=] { isa::mbarrier_init(isa::shared_base(), count); }});
+  }
+}
+
+TEST(BarrierChecks, WrongTransactionBytes) {
+  Memory<std::uint16_t> source(64 * 8);
+  const TensorMap map = map_of({source.data(), 8, 64, 2, 8, 64});
+  const auto kernel = [&](int bytes) {
+    return Kernel{{.threads = 1, .shared_bytes = 4096},
+                  [&map, bytes] {
+                    const SharedAddress bar = isa::shared_base();
+                    isa::set_role("loader");
+                    isa::mbarrier_init(bar, 1, {"full", 2});
+                    isa::mbarrier_arrive_expect(bar, bytes);
+                    isa::tensor_load(isa::shared_base() + 1024, map, bar, isa::Coords{0, 0});
+                    isa::mbarrier_wait<Scope::cta>(bar, 0, {"full", 2});
+                  },
+                  {source.allocation("source", false)}};
+  };
+  for (const int bytes : {1008, 1040}) {
+    SCOPED_TRACE(bytes);
+    expect_found(kernel(bytes), Check::transaction_bytes, Shows::always, {Check::deadlock});
+    expect_found(kernel(bytes), Check::deadlock, Shows::always, {Check::transaction_bytes});
+    const std::string said = sentence(kernel(bytes), Check::transaction_bytes);
+    expect_contains(said, "full[2]");
+    expect_contains(said, bytes == 1008 ? "-16 transaction bytes" : " 16 transaction bytes");
+  }
+  expect_clean(kernel(1024));
+}
+
+TEST(BarrierChecks, TransactionCountOutOfRange) {
+  const auto body = [](int bytes) {
+    return [=] {
+      isa::mbarrier_init(isa::shared_base(), 1);
+      isa::mbarrier_expect(isa::shared_base(), (1 << 20) - 16);
+      isa::mbarrier_expect(isa::shared_base(), bytes);
+    };
+  };
+  expect_found({one_thread, body(16)}, Check::transaction_bytes);
+  expect_contains(sentence({one_thread, body(16)}, Check::transaction_bytes), "more than 2^20 - 1");
+}
+
+TEST(BarrierChecks, PhasePassedUnobserved) {
+  const auto body = [](bool wait) {
+    return [=] {
+      const SharedAddress bar = isa::shared_base();
+      isa::mbarrier_init(bar, 1);
+      isa::mbarrier_arrive<Scope::cta>(bar);
+      if (wait) isa::mbarrier_wait<Scope::cta>(bar, 0);
+      isa::mbarrier_arrive<Scope::cta>(bar);
+      isa::mbarrier_wait<Scope::cta>(bar, 1);
+    };
+  };
+  expect_found({one_thread, body(false)}, Check::stale_parity, Shows::always, {Check::deadlock});
+  expect_clean({one_thread, body(true)});
+}
+
+TEST(BarrierChecks, AWrongParityDeadlocksOrPassesTooEarly) {
+  // Thread 1 waits for what thread 0 wrote; on the fresh barrier parity 1 passes at once.
+  const auto body = [](int parity) {
+    return [=] {
+      const SharedAddress bar = isa::shared_base();
+      const isa::SharedView<std::uint32_t> word{bar + 16};
+      if (isa::thread_index() == 0) isa::mbarrier_init(bar, 32);
+      isa::sync_threads(64);
+      if (isa::warp_index() == 0) {
+        isa::sync_threads(64);
+        if (isa::lane_index() == 0) word.store(0, 5);
+        isa::mbarrier_arrive<Scope::cta>(bar);
+      } else {
+        isa::mbarrier_wait<Scope::cta>(bar, parity);
+        if (parity == 1) (void)word.load();
+        isa::sync_threads(64);
+      }
+    };
+  };
+  expect_found({{.threads = 64, .shared_bytes = 4096}, body(1)}, Check::uninitialised_read);
+  expect_found({{.threads = 64, .shared_bytes = 4096}, body(0)}, Check::deadlock);
+}
+
+TEST(BarrierChecks, OperationsNotAllowedOnAPeersBarrier) {
+  const auto kernel = [](const std::function<void(SharedAddress)>& operation, bool remote) {
+    return Kernel{pair_of_ctas, [=] {
+                    const SharedAddress bar = published(1);
+                    if (isa::cluster_rank() == 0) operation(isa::map_rank(bar, remote ? 1 : 0));
+                    cluster_sync();
+                  }};
+  };
+  for (const auto& operation : std::vector<std::function<void(SharedAddress)>>{
+           [](SharedAddress b) { isa::mbarrier_wait<Scope::cluster>(b, 1); },
+           [](SharedAddress b) { (void)isa::mbarrier_try_wait<Scope::cluster>(b, 1); },
+           [](SharedAddress b) { (void)isa::mbarrier_test_wait<Scope::cluster>(b, 1); },
+           [](SharedAddress b) { isa::mbarrier_invalidate(b); },
+           [](SharedAddress b) { isa::mbarrier_init(b + 8, 1); }}) {
+    expect_found(kernel(operation, true), Check::remote_operation);
+    expect_clean(kernel(operation, false));
+  }
+  // An arrival may be remote.
+  expect_clean(kernel([](SharedAddress b) { isa::mbarrier_arrive<Scope::cluster>(b); }, true));
+}
+
+TEST(BarrierChecks, PublicationToPeers) {
+  const auto kernel = [](bool fence, bool cluster_barrier) {
+    return Kernel{pair_of_ctas, [=] {
+                    const SharedAddress bar = isa::shared_base();
+                    isa::mbarrier_init(bar, 1);
+                    if (fence) isa::fence_mbarrier_init();
+                    if (cluster_barrier) cluster_sync();
+                    if (isa::cluster_rank() == 1) {
+                      isa::mbarrier_arrive<Scope::cluster>(isa::map_rank(bar, 0));
+                    } else {
+                      isa::mbarrier_wait<Scope::cluster>(bar, 0);
+                    }
+                    cluster_sync();
+                  }};
+  };
+  expect_found(kernel(false, true), Check::barrier_unpublished);
+  // A barrier that the peer has not even made yet is a dead one.
+  expect_found(kernel(true, false), Check::barrier_unpublished, Shows::unless_eager,
+               {Check::dead_barrier, Check::cluster_lifetime});
+  expect_clean(kernel(true, true));
+}
+
+TEST(BarrierChecks, TheFenceComesBeforeTheClusterBarrier) {
+  // The mbarrier of rank 0 makes the late fence certain to run before the arrival of rank 1.
+  const auto kernel = [](bool late) {
+    return Kernel{pair_of_ctas, [=] {
+                    const SharedAddress bar = isa::shared_base();
+                    isa::mbarrier_init(bar, 1);
+                    isa::mbarrier_init(bar + 8, 1);
+                    isa::fence_mbarrier_init();
+                    if (isa::cluster_rank() == 0) isa::mbarrier_init(bar + 16, 1);
+                    if (!late) isa::fence_mbarrier_init();
+                    cluster_sync();
+                    if (late) isa::fence_mbarrier_init();
+                    if (isa::cluster_rank() == 0) {
+                      isa::mbarrier_arrive<Scope::cluster>(isa::map_rank(bar, 1));
+                      isa::mbarrier_wait<Scope::cluster>(bar + 16, 0);
+                    } else {
+                      isa::mbarrier_wait<Scope::cluster>(bar, 0);
+                      isa::mbarrier_arrive<Scope::cluster>(isa::map_rank(bar + 16, 0));
+                    }
+                    cluster_sync();
+                  }};
+  };
+  expect_found(kernel(true), Check::barrier_unpublished);
+  expect_clean(kernel(false));
+}
+
+TEST(BarrierChecks, PublicationInsideTheCta) {
+  const auto kernel = [](bool sync) {
+    return Kernel{{.threads = 64, .shared_bytes = 4096}, [=] {
+                    const SharedAddress bar = isa::shared_base();
+                    if (isa::thread_index() == 0) isa::mbarrier_init(bar, 64);
+                    if (sync) isa::sync_threads(64);
+                    isa::mbarrier_arrive<Scope::cta>(bar);
+                    isa::mbarrier_wait<Scope::cta>(bar, 0);
+                  }};
+  };
+  // Who comes before the barrier is made finds a dead one.
+  for (const Options& how : schedules()) {
+    SCOPED_TRACE(text(how));
+    const Report report = run(kernel(false), how);
+    EXPECT_TRUE(report.has(Check::barrier_unpublished) || report.has(Check::dead_barrier));
+    if (how.mode == Mode::latest) {
+      EXPECT_TRUE(report.has(Check::barrier_unpublished));
+    }
+  }
+  expect_clean(kernel(true));
+}
+
+TEST(BarrierChecks, CtaGoneWithALoadInFlight) {
+  Memory<std::uint16_t> source(64 * 8);
+  const TensorMap map = map_of({source.data(), 8, 64, 2, 8, 64});
+  const auto body = [&](bool wait) {
+    return [&map, wait] {
+      const SharedAddress bar = isa::shared_base();
+      isa::mbarrier_init(bar, 1);
+      isa::mbarrier_arrive_expect(bar, 1024);
+      isa::tensor_load(isa::shared_base() + 1024, map, bar, isa::Coords{0, 0});
+      if (wait) isa::mbarrier_wait<Scope::cta>(bar, 0);
+    };
+  };
+  const std::vector<Allocation> memory = {source.allocation("source", false)};
+  expect_found({one_thread, body(false), memory}, Check::barrier_outlived, Shows::unless_eager,
+               {Check::transaction_bytes});
+  expect_clean({one_thread, body(true), memory});
+}
+
+TEST(BarrierChecks, PeerThatHasExited) {
+  const auto kernel = [](bool stay) {
+    return Kernel{pair_of_ctas, [=] {
+                    const SharedAddress bar = published(1);
+                    if (isa::cluster_rank() == 1) {
+                      isa::mbarrier_arrive<Scope::cluster>(isa::map_rank(bar, 0));
+                    } else {
+                      isa::mbarrier_wait<Scope::cluster>(bar, 0);
+                      isa::mbarrier_arrive<Scope::cluster>(isa::map_rank(bar, 1));
+                    }
+                    if (stay) cluster_sync();
+                  }};
+  };
+  expect_found(kernel(false), Check::cluster_lifetime);
+  expect_clean(kernel(true));
+  // No such CTA at all.
+  expect_found(
+      {pair_of_ctas, [] { isa::mbarrier_arrive<Scope::cluster>(isa::map_rank(published(1), 2)); }},
+      Check::shared_bounds);
+}
+
+TEST(BarrierChecks, ClusterBarrierOutOfStep) {
+  expect_found({pair_of_ctas, [] { isa::cluster_wait(); }}, Check::cluster_lifetime);
+  expect_found({pair_of_ctas,
+                [] {
+                  isa::cluster_arrive();
+                  isa::cluster_arrive();
+                }},
+               Check::cluster_lifetime);
+  expect_clean({pair_of_ctas, [] {
+                  for (int i = 0; i < 5; ++i) cluster_sync();
+                }});
+  // Who has exited is not waited for.
+  expect_clean({{.ctas = 2, .cluster_size = 2, .threads = 64, .shared_bytes = 0}, [] {
+                  if (isa::cluster_rank() == 1 && isa::warp_index() == 1) return;
+                  cluster_sync();
+                }});
+}
+
+TEST(BarrierChecks, RegisterPool) {
+  const LaunchShape shape{.threads = 256, .shared_bytes = 0, .registers_per_thread = 128};
+  expect_found({shape, [] { isa::decrease_registers<136>(); }}, Check::register_pool);
+  expect_found({shape, [] { isa::increase_registers<120>(); }}, Check::register_pool);
+  expect_clean({shape, [] { isa::increase_registers<128>(); }});
+  const auto split = [](bool give) {
+    return [=] {
+      if (isa::warp_index() < 4) {
+        if (give) isa::decrease_registers<40>();
+      } else {
+        isa::increase_registers<216>();
+      }
+    };
+  };
+  expect_clean({shape, split(true)});
+  expect_found({shape, split(false)}, Check::deadlock);
+  expect_contains(sentence({shape, split(false)}, Check::deadlock),
+                  "setmaxnreg.inc to 216 registers: the CTA has 0 free");
+  // One register a thread more than the other warpgroup gives.
+  expect_found({shape,
+                [] {
+                  if (isa::warp_index() < 4) {
+                    isa::decrease_registers<40>();
+                  } else {
+                    isa::increase_registers<224>();
+                  }
+                }},
+               Check::deadlock);
+  // A part of a warpgroup.
+  expect_found({shape,
+                [] {
+                  if (isa::warp_index() != 3) isa::increase_registers<128>();
+                }},
+               Check::divergence, Shows::always, {Check::deadlock});
+}
+
+TEST(BarrierChecks, NamedBarrierArguments) {
+  const LaunchShape shape{.threads = 64, .shared_bytes = 0};
+  for (const auto& [id, threads] : {std::pair{16, 32}, {-1, 32}, {1, 33}, {1, 0}, {1, 96}}) {
+    SCOPED_TRACE(std::to_string(id) + ", " + std::to_string(threads));
+    expect_found({shape, [id = id, threads = threads] { isa::named_barrier_sync(id, threads); }},
+                 Check::named_barrier);
+  }
+  for (const int id : {0, 15}) {
+    expect_clean({shape, [=] { isa::named_barrier_sync(id, 64); }});
+  }
+}
+
+TEST(BarrierChecks, NamedBarrierCountMismatch) {
+  const LaunchShape shape{.threads = 96, .shared_bytes = 0};
+  const auto body = [](int other) {
+    return [=] { isa::named_barrier_sync(2, isa::warp_index() == 2 ? other : 96); };
+  };
+  expect_found({shape, body(64)}, Check::named_barrier, Shows::always, {Check::deadlock});
+  expect_clean({shape, body(96)});
+  // Too few come.
+  expect_found({shape,
+                [] {
+                  if (isa::warp_index() < 2) isa::named_barrier_sync(2, 96);
+                }},
+               Check::deadlock);
+}
+
+TEST(BarrierChecks, DeadlockReport) {
+  const Kernel kernel{{.ctas = 2, .cluster_size = 2, .threads = 64, .shared_bytes = 4096}, [] {
+                        const SharedAddress bar = isa::shared_base();
+                        if (isa::thread_index() == 0) {
+                          isa::mbarrier_init(bar, 3, {"gate", 3}, "three of the warps");
+                          isa::fence_mbarrier_init();
+                        }
+                        cluster_sync();
+                        const bool keeper = isa::cluster_rank() == 0 && isa::warp_index() == 0;
+                        isa::set_role(keeper ? "keeper" : "caller");
+                        if (keeper) {
+                          isa::mbarrier_wait<Scope::cluster>(bar, 0, {"gate", 3});
+                        } else if (isa::cluster_rank() == 1 && isa::lane_index() == 0) {
+                          isa::mbarrier_arrive<Scope::cluster>(isa::map_rank(bar, 0));
+                        }
+                        isa::sync_warp();
+                        isa::named_barrier_sync(5, 64);
+                        cluster_sync();
+                      }};
+  expect_found(kernel, Check::deadlock);
+  for (const Options& how : schedules()) {
+    SCOPED_TRACE(text(how));
+    const Report report = run(kernel, how);
+    ASSERT_EQ(report.findings.size(), 1U) << report.text();
+    const std::string said = report.text();
+    expect_contains(said, "D1 deadlock at ");
+    expect_contains(said, "barrier_check_test.cpp:");
+    expect_contains(said, "32 threads: keeper of CTA 0");
+    expect_contains(said, "gate[3] of CTA rank 0");
+    expect_contains(said, "phase 0: pending 1 of 3 arrivals, 0 transaction bytes");
+    expect_contains(said, "to arrive: three of the warps");
+    expect_contains(said, "caller warp 0 of CTA rank 1");
+    expect_contains(said, "caller warp 1 of CTA rank 1");
+    expect_contains(said, "named barrier 5: 32 of 64 threads arrived");
+    expect_contains(said, "the cluster barrier: 64 of 128 threads arrived");
+  }
+}
+
+TEST(BarrierChecks, EveryCheckHasACodeAndAName) {
+  std::vector<std::string> codes;
+  for (int i = 0; i <= static_cast<int>(Check::spin_budget); ++i) {
+    const auto check = static_cast<Check>(i);
+    codes.emplace_back(code(check));
+    EXPECT_FALSE(name(check).empty());
+  }
+  std::sort(codes.begin(), codes.end());
+  EXPECT_EQ(std::adjacent_find(codes.begin(), codes.end()), codes.end());
+}
+
+TEST(BarrierChecks, FindingsOfOnePlaceAreCounted) {
+  const Kernel kernel{one_warp, [] {
+                        const isa::SharedView<std::uint32_t> view{isa::shared_base()};
+                        for (int i = 0; i < 3; ++i) (void)view.load(i);
+                      }};
+  const Report report = run(kernel, Options{});
+  ASSERT_EQ(report.findings.size(), 1U) << report.text();
+  EXPECT_EQ(report.findings[0].count, 96);
+  expect_contains(report.text(), "(seen 96 times)");
+}
+
+TEST(BarrierChecks, ImpossibleLaunches) {
+  const auto launch = [](const LaunchShape& shape) { (void)run(shape, {}, {}, [] {}); };
+  EXPECT_THROW(launch({.threads = 0}), std::invalid_argument);
+  EXPECT_THROW(launch({.threads = 1025}), std::invalid_argument);
+  EXPECT_THROW(launch({.ctas = 3, .cluster_size = 2}), std::invalid_argument);
+  EXPECT_THROW(launch({.ctas = 17, .cluster_size = 17}), std::invalid_argument);
+  EXPECT_THROW(launch({.shared_bytes = max_shared_bytes + 1}), std::invalid_argument);
+  EXPECT_THROW(launch({.shared_bytes = -1}), std::invalid_argument);
+  EXPECT_NO_THROW(launch({.threads = 1024, .shared_bytes = max_shared_bytes}));
+}
+
+}  // namespace
+}  // namespace warpwright::model

@@ -1,0 +1,806 @@
+// The checks of shared and global memory, of tensor copies and of wgmma: for each a kernel that
+// breaks the rule and one that keeps it.
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "tests/model/harness.h"
+#include "warpwright/atom/descriptor.h"
+#include "warpwright/isa/barrier.h"
+#include "warpwright/isa/fence.h"
+#include "warpwright/isa/mbarrier.h"
+#include "warpwright/isa/memory.h"
+#include "warpwright/isa/thread.h"
+#include "warpwright/isa/tma.h"
+#include "warpwright/isa/warp.h"
+#include "warpwright/isa/wgmma.h"
+
+namespace warpwright::model {
+namespace {
+
+using isa::Scope;
+using isa::SharedAddress;
+
+constexpr LaunchShape one_thread{.threads = 1, .shared_bytes = 4096};
+
+void cluster_sync() {
+  isa::cluster_arrive();
+  isa::cluster_wait();
+}
+
+// Writes bytes [0, n) after `at` with one thread.
+void fill(SharedAddress at, int n) {
+  for (int i = 0; i < n / 16; ++i) {
+    isa::SharedView<isa::Words<4>>{at}.store(i, {{1, 2, 3, 4}});
+  }
+}
+
+// A tensor of 8 x 64 elements of 16 bits (1 KiB) and a box that is all of it.
+struct Tensor {
+  Memory<std::uint16_t> memory{8 * 64};
+  TensorMap map = map_of({memory.data(), 8, 64, 2, 8, 64});
+  std::vector<Allocation> allocations = {memory.allocation("tensor")};
+};
+
+// --- plain accesses -----------------------------------------------------------------------------
+
+TEST(MemoryChecks, UninitialisedSharedMemory) {
+  const auto body = [](int written) {
+    return [=] {
+      const isa::SharedView<std::uint32_t> word{isa::shared_base()};
+      word.store(0, 1);
+      isa::SharedView<std::uint16_t>{isa::shared_base()}.store(2, 1);
+      if (written == 8) isa::SharedView<std::uint16_t>{isa::shared_base()}.store(3, 1);
+      (void)word.load(1);
+    };
+  };
+  expect_found({one_thread, body(6)}, Check::uninitialised_read);
+  expect_clean({one_thread, body(8)});
+}
+
+TEST(MemoryChecks, SharedBounds) {
+  const auto store = [](std::uint32_t offset) {
+    return [=] { isa::SharedView<std::uint32_t>{isa::shared_base() + offset}.store(0, 1); };
+  };
+  const LaunchShape shape{.threads = 1, .shared_bytes = 100};
+  expect_clean({shape, store(96)});
+  expect_found({shape, store(100)}, Check::shared_bounds);
+  expect_found({shape, store(static_cast<std::uint32_t>(-4))}, Check::shared_bounds);
+  expect_found({shape, [] { (void)isa::SharedView<std::uint32_t>{0}.load(); }},
+               Check::shared_bounds);
+}
+
+TEST(MemoryChecks, SharedViewsAreOfTheOwnCta) {
+  // ld.shared and st.shared name the window of the own CTA.
+  const auto kernel = [](bool remote) {
+    return Kernel{{.ctas = 2, .cluster_size = 2, .threads = 1, .shared_bytes = 64}, [=] {
+                    const int rank = isa::cluster_rank();
+                    const SharedAddress at =
+                        isa::map_rank(isa::shared_base(), remote ? 1 - rank : rank);
+                    cluster_sync();
+                    isa::SharedView<std::uint32_t>{at}.store(0, 1);
+                    cluster_sync();
+                  }};
+  };
+  expect_found(kernel(true), Check::shared_bounds);
+  expect_clean(kernel(false));
+}
+
+TEST(MemoryChecks, Misaligned) {
+  const auto store = [](std::uint32_t offset) {
+    return [=] { isa::SharedView<isa::Words<2>>{isa::shared_base() + offset}.store(0, {}); };
+  };
+  expect_found({one_thread, store(4)}, Check::misaligned);
+  expect_clean({one_thread, store(8)});
+  expect_found({one_thread, [] { isa::mbarrier_init(isa::shared_base() + 4, 1); }},
+               Check::misaligned);
+  alignas(16) std::uint8_t memory[32] = {};
+  const std::vector<Allocation> allocations = {{memory, 32, "bytes", true}};
+  const auto global = [&](int offset) {
+    return [&memory, offset] {
+      const isa::GlobalView<std::uint32_t> view{reinterpret_cast<std::uint32_t*>(memory + offset)};
+      view.store(1, view.load(0));
+    };
+  };
+  expect_found({one_thread, global(2), allocations}, Check::misaligned);
+  expect_clean({one_thread, global(4), allocations});
+}
+
+TEST(MemoryChecks, GlobalBounds) {
+  Memory<std::uint32_t> in(8);
+  Memory<std::uint32_t> out(8);
+  const std::vector<Allocation> memory = {in.allocation("in", false), out.allocation("out")};
+  const auto load = [&](int i) {
+    return [p = in.data(), i] { (void)isa::GlobalView<const std::uint32_t>{p}.load(i); };
+  };
+  const auto store = [](std::uint32_t* p, int i) {
+    return [=] { isa::GlobalView<std::uint32_t>{p}.store(i, 1); };
+  };
+  expect_clean({one_thread, load(7), memory});
+  expect_found({one_thread, load(8), memory}, Check::global_bounds);
+  expect_found({one_thread, load(-1), memory}, Check::global_bounds);
+  expect_clean({one_thread, store(out.data(), 7), memory});
+  expect_found({one_thread, store(out.data(), 8), memory}, Check::global_bounds);
+  expect_found({one_thread, store(in.data(), 0), memory}, Check::global_bounds);
+  // Reading first must not make an input writable.
+  expect_found({one_thread,
+                [&] {
+                  load(0)();
+                  store(in.data(), 0)();
+                },
+                memory},
+               Check::global_bounds);
+  expect_contains(sentence({one_thread, store(out.data(), 8), memory}, Check::global_bounds),
+                  "out");
+}
+
+// --- tensor maps and copies ---------------------------------------------------------------------
+
+TEST(MemoryChecks, TensorMapRules) {
+  alignas(64) static std::uint16_t data[4096] = {};
+  const TensorMapFields good = fields({data, 16, 64, 2, 8, 64, atom::SmemSwizzle::b128});
+  EXPECT_EQ(invalid(good), std::nullopt);
+  const auto broken = [&](const std::function<void(TensorMapFields&)>& change, const char* word) {
+    TensorMapFields f = good;
+    change(f);
+    const auto fault = invalid(f);
+    ASSERT_TRUE(fault.has_value()) << word;
+    expect_contains(*fault, word);
+  };
+  using Fields = TensorMapFields;
+  broken([](Fields& f) { f.rank = 0; }, "rank");
+  broken([](Fields& f) { f.rank = 6; }, "rank");
+  broken([](Fields& f) { f.base += 8; }, "base");
+  broken([](Fields& f) { f.extents[1] = 0; }, "extent");
+  broken([](Fields& f) { f.extents[0] = (std::uint64_t{1} << 32) + 1; }, "extent");
+  broken([](Fields& f) { f.box[1] = 0; }, "box");
+  broken([](Fields& f) { f.box[1] = 257; }, "256");
+  broken([](Fields& f) { f.strides[0] += 8; }, "stride");
+  broken([](Fields& f) { f.strides[0] = std::uint64_t{1} << 40; }, "2^40");
+  broken([](Fields& f) { f.box[0] = 60; }, "16 bytes");
+  broken([](Fields& f) { f.box[0] = 72; }, "span");
+  broken([](Fields& f) { f.swizzle = atom::SmemSwizzle::b64; }, "span");
+  Fields edge = good;
+  edge.extents = {std::uint64_t{1} << 32, std::uint64_t{1} << 32};
+  edge.box[1] = 256;
+  edge.strides[0] = (std::uint64_t{1} << 40) - 16;
+  EXPECT_EQ(invalid(edge), std::nullopt);
+  // What is packed comes out again; what nobody packed does not.
+  const auto again = decode(encode(edge));
+  ASSERT_TRUE(again.has_value());
+  EXPECT_EQ(again->strides, edge.strides);
+  EXPECT_EQ(again->box, edge.box);
+  EXPECT_FALSE(decode(TensorMap{}).has_value());
+}
+
+TEST(MemoryChecks, TensorMapsInKernels) {
+  Tensor t;
+  const auto load = [&](const TensorMap& map, std::uint32_t offset = 1024) {
+    return Kernel{one_thread,
+                  [&map, offset] {
+                    const SharedAddress bar = isa::shared_base();
+                    isa::mbarrier_init(bar, 1);
+                    isa::mbarrier_arrive_expect(bar, 1024);
+                    isa::tensor_load(isa::shared_base() + offset, map, bar, isa::Coords{0, 0});
+                    isa::mbarrier_wait<Scope::cta>(bar, 0);
+                  },
+                  t.allocations};
+  };
+  expect_clean(load(t.map));
+  expect_clean(load(t.map, 128));
+  const TensorMap nothing;
+  expect_found(load(nothing), Check::tensor_map);
+  TensorMapFields f = *decode(t.map);
+  f.box[0] = 4;
+  const TensorMap bad = encode(f);
+  expect_found(load(bad), Check::tensor_map);
+  f = *decode(t.map);
+  f.rank = 3;
+  f.extents[2] = 1;
+  f.box[2] = 1;
+  const TensorMap deeper = encode(f);
+  expect_found(load(deeper), Check::tensor_map);
+  for (const std::uint32_t offset : {1024U + 16, 1024U + 32, 1024U + 64}) {
+    SCOPED_TRACE(offset);
+    expect_found(load(t.map, offset), Check::tensor_map);
+  }
+  // 1 KiB from 3200 reaches past the 4 KiB; from 3072 it just fits.
+  expect_found(load(t.map, 3200), Check::shared_bounds);
+  expect_clean(load(t.map, 3072));
+}
+
+TEST(MemoryChecks, ABarrierOfAnotherCtaThanTheDestination) {
+  Tensor t;
+  const auto kernel = [&](bool remote) {
+    return Kernel{{.ctas = 2, .cluster_size = 2, .threads = 1, .shared_bytes = 4096},
+                  [&map = t.map, remote] {
+                    const SharedAddress bar = isa::shared_base();
+                    isa::mbarrier_init(bar, 1);
+                    isa::fence_mbarrier_init();
+                    cluster_sync();
+                    isa::mbarrier_arrive_expect(bar, 1024);
+                    const int rank = isa::cluster_rank();
+                    isa::tensor_load(bar + 1024, map, isa::map_rank(bar, remote ? 1 - rank : rank),
+                                     isa::Coords{0, 0});
+                    isa::mbarrier_wait<Scope::cluster>(bar, 0);
+                    cluster_sync();
+                  },
+                  t.allocations};
+  };
+  expect_found(kernel(true), Check::tensor_map);
+  expect_clean(kernel(false));
+}
+
+TEST(MemoryChecks, ASwizzledNarrowBoxStaysInBounds) {
+  // Rows of 64 bytes, 128 apart; the swizzle carries the last one to the upper half of its line.
+  Memory<std::uint16_t> source(8 * 32);
+  const TensorMap map = map_of({source.data(), 8, 32, 2, 8, 32, atom::SmemSwizzle::b128});
+  const auto kernel = [&](int bytes) {
+    return Kernel{{.threads = 1, .shared_bytes = bytes},
+                  [&map] {
+                    const SharedAddress bar = isa::shared_base();
+                    isa::mbarrier_init(bar, 1);
+                    isa::mbarrier_arrive_expect(bar, 512);
+                    isa::tensor_load(bar + 1024, map, bar, isa::Coords{0, 0});
+                    isa::mbarrier_wait<Scope::cta>(bar, 0);
+                  },
+                  {source.allocation("source", false)}};
+  };
+  expect_found(kernel(2048 - 64), Check::shared_bounds);
+  expect_clean(kernel(2048));
+}
+
+TEST(MemoryChecks, StoreAtANegativeCoordinate) {
+  Tensor t;
+  const auto kernel = [&](int column, int row) {
+    return Kernel{one_thread,
+                  [&map = t.map, column, row] {
+                    fill(isa::shared_base(), 1024);
+                    isa::fence_proxy_async_shared();
+                    isa::tensor_store(map, isa::shared_base(), isa::Coords{column, row});
+                    isa::bulk_commit();
+                    isa::bulk_wait<0>();
+                  },
+                  t.allocations};
+  };
+  expect_found(kernel(-1, 0), Check::tensor_map);
+  expect_found(kernel(0, -8), Check::tensor_map);
+  expect_clean(kernel(0, 0));
+  expect_clean(kernel(56, 7));
+  expect_clean(kernel(1000, 1000));
+}
+
+TEST(MemoryChecks, TensorsLargerThanTheirMemory) {
+  Tensor t;
+  TensorMapFields f = *decode(t.map);
+  f.extents[1] = 9;
+  const TensorMap larger = encode(f);
+  const auto kernel = [&](int row) {
+    return Kernel{one_thread,
+                  [&larger, row] {
+                    const SharedAddress bar = isa::shared_base();
+                    isa::mbarrier_init(bar, 1);
+                    isa::mbarrier_arrive_expect(bar, 1024);
+                    isa::tensor_load(bar + 1024, larger, bar, isa::Coords{0, row});
+                    isa::mbarrier_wait<Scope::cta>(bar, 0);
+                  },
+                  t.allocations};
+  };
+  expect_found(kernel(1), Check::global_bounds);
+  expect_clean(kernel(0));
+}
+
+TEST(MemoryChecks, StoresIntoInputs) {
+  Tensor t;
+  const auto body = [&] {
+    fill(isa::shared_base(), 1024);
+    isa::fence_proxy_async_shared();
+    isa::tensor_store(t.map, isa::shared_base(), isa::Coords{0, 0});
+    isa::bulk_commit();
+    isa::bulk_wait<0>();
+  };
+  expect_found({one_thread, body, {t.memory.allocation("tensor", false)}}, Check::global_bounds);
+  expect_clean({one_thread, body, t.allocations});
+}
+
+TEST(MemoryChecks, MulticastMask) {
+  Tensor t;
+  const auto kernel = [&](std::uint16_t mask, bool leave) {
+    return Kernel{{.ctas = 2, .cluster_size = 2, .threads = 1, .shared_bytes = 4096},
+                  [&map = t.map, mask, leave] {
+                    const SharedAddress bar = isa::shared_base();
+                    isa::mbarrier_init(bar, 1);
+                    isa::fence_mbarrier_init();
+                    cluster_sync();
+                    if (isa::cluster_rank() == 1) {
+                      if (leave) {
+                        isa::mbarrier_arrive<Scope::cluster>(isa::map_rank(bar, 0));
+                        return;
+                      }
+                    } else {
+                      if (leave) {
+                        isa::mbarrier_wait<Scope::cluster>(bar, 0);
+                        isa::mbarrier_init(bar + 8, 1);
+                      }
+                    }
+                    const SharedAddress full = leave ? bar + 8 : bar;
+                    isa::mbarrier_arrive_expect(full, 1024);
+                    if (isa::cluster_rank() == 0) {
+                      isa::tensor_load_multicast(bar + 1024, map, full, mask, isa::Coords{0, 0});
+                    }
+                    isa::mbarrier_wait<Scope::cluster>(full, 0);
+                    cluster_sync();
+                  },
+                  t.allocations};
+  };
+  expect_clean(kernel(0b11, false));
+  expect_found(kernel(0b111, false), Check::multicast_mask);
+  expect_found(kernel(0b1000000000000011, false), Check::multicast_mask);
+  expect_found(kernel(0b11, true), Check::multicast_mask);
+  expect_clean(kernel(0b01, true));
+}
+
+TEST(MemoryChecks, DestinationTouchedInFlight) {
+  Tensor t;
+  enum class Touch { none, load, store, tensor_store, tensor_load };
+  const auto kernel = [&](Touch touch) {
+    return Kernel{one_thread,
+                  [&map = t.map, touch] {
+                    const SharedAddress bar = isa::shared_base();
+                    const SharedAddress to = bar + 1024;
+                    isa::mbarrier_init(bar, 1);
+                    isa::mbarrier_arrive_expect(bar, touch == Touch::tensor_load ? 2048 : 1024);
+                    isa::tensor_load(to, map, bar, isa::Coords{0, 0});
+                    const isa::SharedView<std::uint32_t> view{to};
+                    if (touch == Touch::load) (void)view.load(200);
+                    if (touch == Touch::store) view.store(200, 1);
+                    if (touch == Touch::tensor_load) {
+                      isa::tensor_load(to + 128, map, bar, isa::Coords{0, 0});
+                    }
+                    if (touch == Touch::tensor_store) {
+                      isa::tensor_store(map, to, isa::Coords{0, 0});
+                      isa::bulk_commit();
+                      isa::bulk_wait<0>();
+                    }
+                    isa::mbarrier_wait<Scope::cta>(bar, 0);
+                    (void)view.load(200);
+                    view.store(200, 1);
+                  },
+                  t.allocations};
+  };
+  expect_clean(kernel(Touch::none));
+  for (const Touch touch : {Touch::load, Touch::store, Touch::tensor_load, Touch::tensor_store}) {
+    SCOPED_TRACE(static_cast<int>(touch));
+    expect_found(kernel(touch), Check::in_flight_access, Shows::unless_eager);
+  }
+}
+
+TEST(MemoryChecks, SourceOverwrittenInFlight) {
+  Tensor t;
+  Tensor other;
+  const std::vector<Allocation> both = {t.allocations[0], other.memory.allocation("other", false)};
+  enum class Wait { none, read, all, one_pending };
+  const auto kernel = [&](Wait wait, bool by_copy) {
+    return Kernel{one_thread,
+                  [&map = t.map, &from = other.map, wait, by_copy] {
+                    const SharedAddress bar = isa::shared_base();
+                    const SharedAddress buffer = bar + 1024;
+                    isa::mbarrier_init(bar, 1);
+                    fill(buffer, 1024);
+                    isa::fence_proxy_async_shared();
+                    isa::tensor_store(map, buffer, isa::Coords{0, 0});
+                    isa::bulk_commit();
+                    if (wait == Wait::read) isa::bulk_wait_read<0>();
+                    if (wait == Wait::all) isa::bulk_wait<0>();
+                    if (wait == Wait::one_pending) isa::bulk_wait<1>();
+                    if (by_copy) {
+                      isa::mbarrier_arrive_expect(bar, 1024);
+                      isa::tensor_load(buffer, from, bar, isa::Coords{0, 0});
+                      isa::mbarrier_wait<Scope::cta>(bar, 0);
+                    } else {
+                      isa::SharedView<std::uint32_t>{buffer}.store(7, 1);
+                    }
+                    isa::bulk_wait<0>();
+                  },
+                  both};
+  };
+  for (const bool by_copy : {false, true}) {
+    SCOPED_TRACE(by_copy);
+    expect_found(kernel(Wait::none, by_copy), Check::in_flight_access, Shows::unless_eager);
+    expect_found(kernel(Wait::one_pending, by_copy), Check::in_flight_access, Shows::unless_eager);
+    expect_clean(kernel(Wait::read, by_copy));
+    expect_clean(kernel(Wait::all, by_copy));
+  }
+  // Reading what a store reads is no conflict.
+  expect_clean({one_thread,
+                [&] {
+                  fill(isa::shared_base(), 1024);
+                  isa::fence_proxy_async_shared();
+                  isa::tensor_store(t.map, isa::shared_base(), isa::Coords{0, 0});
+                  isa::bulk_commit();
+                  (void)isa::SharedView<std::uint32_t>{isa::shared_base()}.load(7);
+                  isa::bulk_wait_read<0>();
+                },
+                t.allocations});
+}
+
+TEST(MemoryChecks, WaitingForAllButTheNewestGroupCoversTheOlder) {
+  // Two buffers, as an epilogue has them: bulk_wait_read<1> frees the older one, whichever the
+  // engine reads first.
+  Memory<std::uint16_t> target(12 * 8 * 64);
+  const TensorMap map = map_of({target.data(), 12 * 8, 64, 2, 8, 64});
+  const Kernel kernel{{.threads = 1, .shared_bytes = 4096},
+                      [&map] {
+                        for (int i = 0; i < 12; ++i) {
+                          const SharedAddress buffer = isa::shared_base() + i % 2 * 1024;
+                          isa::bulk_wait_read<1>();
+                          fill(buffer, 1024);
+                          isa::fence_proxy_async_shared();
+                          isa::tensor_store(map, buffer, isa::Coords{0, 8 * i});
+                          isa::bulk_commit();
+                        }
+                        isa::bulk_wait_read<0>();
+                      },
+                      {target.allocation("target")}};
+  expect_clean(kernel);
+  for (std::uint64_t seed = 100; seed < 200; ++seed) {
+    const Report report = run(kernel, random_schedule(seed));
+    ASSERT_TRUE(report.clean()) << "seed " << seed << "\n" << report.text();
+  }
+}
+
+TEST(MemoryChecks, StoreOfUninitialisedBytes) {
+  Tensor t;
+  const auto kernel = [&](int bytes) {
+    return Kernel{one_thread,
+                  [&map = t.map, bytes] {
+                    fill(isa::shared_base(), bytes);
+                    isa::fence_proxy_async_shared();
+                    isa::tensor_store(map, isa::shared_base(), isa::Coords{0, 0});
+                    isa::bulk_commit();
+                    isa::bulk_wait<0>();
+                  },
+                  t.allocations};
+  };
+  expect_found(kernel(1008), Check::uninitialised_read);
+  expect_clean(kernel(1024));
+}
+
+TEST(MemoryChecks, ExitWithStoresUndrained) {
+  Tensor t;
+  const auto kernel = [&](bool commit, bool wait) {
+    return Kernel{one_thread,
+                  [&map = t.map, commit, wait] {
+                    fill(isa::shared_base(), 1024);
+                    isa::fence_proxy_async_shared();
+                    isa::tensor_store(map, isa::shared_base(), isa::Coords{0, 0});
+                    if (commit) isa::bulk_commit();
+                    if (wait) isa::bulk_wait_read<0>();
+                  },
+                  t.allocations};
+  };
+  expect_found(kernel(true, false), Check::undrained_exit, Shows::unless_eager);
+  expect_found(kernel(false, false), Check::undrained_exit, Shows::unless_eager);
+  // A wait covers only what was committed.
+  expect_found(kernel(false, true), Check::undrained_exit, Shows::unless_eager);
+  expect_clean(kernel(true, true));
+}
+
+// --- lanes --------------------------------------------------------------------------------------
+
+TEST(MemoryChecks, LanesThatDoNotMeet) {
+  const LaunchShape warp{.threads = 32, .shared_bytes = 1024};
+  expect_found({warp,
+                [] {
+                  if (isa::lane_index() < 16) isa::sync_warp();
+                }},
+               Check::divergence);
+  expect_found({warp,
+                [] {
+                  if (isa::lane_index() < 16) {
+                    isa::sync_warp();  // the same instruction at another place
+                    return;
+                  }
+                  isa::sync_warp();
+                }},
+               Check::divergence);
+  expect_found({warp,
+                [] {
+                  if (isa::lane_index() == 5) {
+                    (void)isa::elect_one();
+                  } else {
+                    (void)isa::shuffle(1, 0);
+                  }
+                }},
+               Check::divergence);
+  expect_clean({warp, [] {
+                  isa::sync_warp();
+                  (void)isa::elect_one();
+                  (void)isa::shuffle(1, 0);
+                }});
+  // Lanes that left the warp in an orderly way are missed all the same: .aligned wants all 32.
+  expect_found({warp,
+                [] {
+                  if (isa::lane_index() == 31) return;
+                  isa::sync_warp();
+                }},
+               Check::divergence);
+}
+
+TEST(MemoryChecks, MatrixLoadsOfAPartialWarp) {
+  expect_found({{.threads = 16, .shared_bytes = 1024},
+                [] {
+                  std::uint32_t to[4];
+                  isa::load_matrix<4>(isa::shared_base(), to);
+                }},
+               Check::divergence);
+}
+
+// --- wgmma --------------------------------------------------------------------------------------
+
+constexpr atom::OperandTile operand{64, 16, 16, atom::Major::k, atom::SmemSwizzle::none};
+constexpr LaunchShape warpgroup{.threads = 128, .shared_bytes = 8192};
+using Accumulator = isa::Fragment<float, 32>;
+
+// A 64 x 16 and B 64 x 16 of bf16, zeros of all threads; then the proxies are in order.
+void zero_operands() {
+  for (int i = isa::thread_index(); i < 4096 / 16; i += 128) {
+    isa::SharedView<isa::Words<4>>{isa::shared_base()}.store(i, {});
+  }
+  isa::fence_proxy_async_shared();
+  isa::sync_threads(128);
+}
+
+std::uint64_t descriptor_a() {
+  return atom::encode(atom::descriptor(operand, isa::shared_base()));
+}
+std::uint64_t descriptor_b() {
+  return atom::encode(atom::descriptor(operand, isa::shared_base() + 2048));
+}
+
+void issue(Accumulator& acc, bool accumulate = false) {
+  isa::wgmma<DType::bf16, 64>(acc, descriptor_a(), descriptor_b(), accumulate);
+}
+
+TEST(WgmmaChecks, Fences) {
+  enum class Fences { none, first, both };
+  const auto body = [](Fences fences, bool touch) {
+    return [=] {
+      zero_operands();
+      Accumulator acc;
+      if (fences != Fences::none) isa::wgmma_fence(acc);
+      issue(acc);
+      isa::wgmma_commit();
+      isa::wgmma_wait<0>(acc);
+      if (touch) acc[3] += 1.0F;
+      if (fences == Fences::both) isa::wgmma_fence(acc);
+      issue(acc, true);
+      isa::wgmma_commit();
+      isa::wgmma_wait<0>(acc);
+    };
+  };
+  expect_found({warpgroup, body(Fences::none, false)}, Check::wgmma_unfenced);
+  expect_found({warpgroup, body(Fences::first, true)}, Check::wgmma_unfenced);
+  expect_clean({warpgroup, body(Fences::first, false)});
+  expect_clean({warpgroup, body(Fences::both, true)});
+}
+
+TEST(WgmmaChecks, AccumulatorTouchedInFlight) {
+  enum class Touch { before_commit, before_wait, pending, after };
+  const auto body = [](Touch touch) {
+    return [=] {
+      zero_operands();
+      Accumulator acc;
+      isa::wgmma_fence(acc);
+      issue(acc);
+      if (touch == Touch::before_commit) acc[0] = 1.0F;
+      isa::wgmma_commit();
+      if (touch == Touch::before_wait) (void)acc[31];
+      isa::wgmma_wait<1>();
+      if (touch == Touch::pending) (void)acc[31];
+      isa::wgmma_wait<0>(acc);
+      (void)acc[31];
+      acc[0] = 1.0F;
+    };
+  };
+  for (const Touch touch : {Touch::before_commit, Touch::before_wait, Touch::pending}) {
+    SCOPED_TRACE(static_cast<int>(touch));
+    expect_found({warpgroup, body(touch)}, Check::fragment_in_flight);
+  }
+  expect_clean({warpgroup, body(Touch::after)});
+}
+
+TEST(WgmmaChecks, RegistersWrittenBehindTheModelsBack) {
+  expect_found({warpgroup,
+                [] {
+                  zero_operands();
+                  Accumulator acc;
+                  isa::wgmma_fence(acc);
+                  issue(acc);
+                  isa::wgmma_commit();
+                  acc.registers()[9] = 4.0F;
+                  isa::wgmma_wait<0>(acc);
+                }},
+               Check::fragment_in_flight);
+}
+
+TEST(WgmmaChecks, AccumulatingIntoNothing) {
+  // Registers hold whatever they held: the sum must not look right.
+  bool looks_right = false;
+  const Kernel kernel{warpgroup, [&] {
+                        zero_operands();
+                        Accumulator acc;
+                        isa::wgmma_fence(acc);
+                        issue(acc, true);
+                        isa::wgmma_commit();
+                        isa::wgmma_wait<0>(acc);
+                        looks_right = looks_right || acc[0] == 0.0F;
+                      }};
+  for (const Options& how : schedules()) {
+    SCOPED_TRACE(text(how));
+    looks_right = false;
+    (void)run(kernel, how);
+    EXPECT_FALSE(looks_right);
+  }
+}
+
+TEST(WgmmaChecks, DivergentThreads) {
+  const auto body = [](std::uint64_t extra_b, std::uint64_t extra_a, bool flag) {
+    return [=] {
+      zero_operands();
+      Accumulator acc;
+      isa::wgmma_fence(acc);
+      const bool odd_one = isa::thread_index() == 77;
+      isa::wgmma<DType::bf16, 64>(acc, descriptor_a() + (odd_one ? extra_a : 0),
+                                  descriptor_b() + (odd_one ? extra_b : 0), odd_one && flag);
+      isa::wgmma_commit();
+      isa::wgmma_wait<0>(acc);
+    };
+  };
+  expect_found({warpgroup, body(1, 0, false)}, Check::divergence);
+  expect_found({warpgroup, body(0, 1, false)}, Check::divergence);
+  expect_found({warpgroup, body(0, 0, true)}, Check::divergence);
+  expect_clean({warpgroup, body(0, 0, false)});
+  // A warp that does not come.
+  expect_found({warpgroup,
+                [] {
+                  zero_operands();
+                  Accumulator acc;
+                  if (isa::warp_index() == 2) return;
+                  isa::wgmma_fence(acc);
+                }},
+               Check::divergence);
+  expect_found({{.threads = 64, .shared_bytes = 8192},
+                [] {
+                  Accumulator acc;
+                  isa::wgmma_fence(acc);
+                }},
+               Check::divergence);
+}
+
+TEST(WgmmaChecks, Descriptors) {
+  const auto body = [](const std::function<void(atom::Descriptor&)>& change) {
+    return [=] {
+      zero_operands();
+      atom::Descriptor b = atom::descriptor(operand, (isa::shared_base() + 2048) & 0xffffff);
+      change(b);
+      Accumulator acc;
+      isa::wgmma_fence(acc);
+      isa::wgmma<DType::bf16, 64>(acc, descriptor_a(), atom::encode(b), false);
+      isa::wgmma_commit();
+      isa::wgmma_wait<0>(acc);
+    };
+  };
+  expect_clean({warpgroup, body([](atom::Descriptor&) {})});
+  expect_found({warpgroup, body([](atom::Descriptor& d) { d.start = 0; })}, Check::bad_descriptor);
+  expect_found({warpgroup, body([](atom::Descriptor& d) { d.start = 1024 + 8192 - 1024; })},
+               Check::bad_descriptor);
+  expect_found({warpgroup, body([](atom::Descriptor& d) { d.stride = 2048; })},
+               Check::bad_descriptor);
+  expect_found({warpgroup, body([](atom::Descriptor& d) { d.base_offset = 1; })},
+               Check::bad_descriptor);
+}
+
+TEST(WgmmaChecks, UninitialisedOperand) {
+  const auto body = [](int bytes) {
+    return [=] {
+      if (isa::thread_index() == 0) fill(isa::shared_base(), bytes);
+      isa::fence_proxy_async_shared();
+      isa::sync_threads(128);
+      Accumulator acc;
+      isa::wgmma_fence(acc);
+      issue(acc);
+      isa::wgmma_commit();
+      isa::wgmma_wait<0>(acc);
+    };
+  };
+  expect_found({warpgroup, body(4080)}, Check::uninitialised_read);
+  expect_clean({warpgroup, body(4096)});
+}
+
+TEST(WgmmaChecks, ExitWithGroupsInFlight) {
+  const auto body = [](bool commit, bool wait) {
+    return [=] {
+      zero_operands();
+      auto acc = std::make_unique<Accumulator>();
+      isa::wgmma_fence(*acc);
+      issue(*acc);
+      if (commit) isa::wgmma_commit();
+      if (wait) isa::wgmma_wait<0>(*acc);
+    };
+  };
+  expect_found({warpgroup, body(true, false)}, Check::undrained_exit);
+  expect_found({warpgroup, body(false, false)}, Check::undrained_exit);
+  expect_found({warpgroup, body(false, true)}, Check::undrained_exit);
+  expect_clean({warpgroup, body(true, true)});
+}
+
+TEST(WgmmaChecks, OperandsOverwrittenInFlight) {
+  // After the wgmma thread 0 writes an operand: by itself or by the copy engine.
+  Memory<std::uint16_t> source(1024);
+  const TensorMap map = map_of({source.data(), 16, 64, 2, 16, 64});
+  enum class Wait { none, one, zero };
+  const auto kernel = [&](Wait wait, bool by_copy) {
+    return Kernel{warpgroup,
+                  [&map, wait, by_copy] {
+                    const SharedAddress bar = isa::shared_base() + 4096;
+                    if (isa::thread_index() == 0) isa::mbarrier_init(bar, 1);
+                    zero_operands();
+                    Accumulator acc;
+                    isa::wgmma_fence(acc);
+                    issue(acc);
+                    isa::wgmma_commit();
+                    if (wait == Wait::one) isa::wgmma_wait<1>();
+                    if (wait == Wait::zero) isa::wgmma_wait<0>();
+                    if (isa::thread_index() == 0) {
+                      if (by_copy) {
+                        isa::mbarrier_arrive_expect(bar, 2048);
+                        isa::tensor_load(isa::shared_base() + 2048, map, bar, isa::Coords{0, 0});
+                        isa::mbarrier_wait<Scope::cta>(bar, 0);
+                      } else {
+                        isa::SharedView<std::uint32_t>{isa::shared_base()}.store(5, 1);
+                      }
+                    }
+                    isa::sync_warp();
+                    isa::wgmma_wait<0>(acc);
+                  },
+                  {source.allocation("source", false)}};
+  };
+  for (const bool by_copy : {false, true}) {
+    SCOPED_TRACE(by_copy);
+    expect_found(kernel(Wait::none, by_copy), Check::in_flight_access);
+    expect_found(kernel(Wait::one, by_copy), Check::in_flight_access);
+    expect_clean(kernel(Wait::zero, by_copy));
+  }
+}
+
+TEST(WgmmaChecks, OperandsReadBeforeTheyLand) {
+  Memory<std::uint16_t> source(2048);
+  const TensorMap map = map_of({source.data(), 32, 64, 2, 32, 64});
+  const auto kernel = [&](bool wait) {
+    return Kernel{warpgroup,
+                  [&map, wait] {
+                    const SharedAddress bar = isa::shared_base() + 4096;
+                    if (isa::thread_index() == 0) isa::mbarrier_init(bar, 1);
+                    isa::sync_threads(128);
+                    if (isa::thread_index() == 0) {
+                      isa::mbarrier_arrive_expect(bar, 4096);
+                      isa::tensor_load(isa::shared_base(), map, bar, isa::Coords{0, 0});
+                    }
+                    isa::sync_threads(128);
+                    if (wait) isa::mbarrier_wait<Scope::cta>(bar, 0);
+                    Accumulator acc;
+                    isa::wgmma_fence(acc);
+                    issue(acc);
+                    isa::wgmma_commit();
+                    isa::wgmma_wait<0>(acc);
+                    isa::mbarrier_wait<Scope::cta>(bar, 0);
+                  },
+                  {source.allocation("source", false)}};
+  };
+  expect_found(kernel(false), Check::in_flight_access, Shows::unless_eager);
+  expect_clean(kernel(true));
+}
+
+}  // namespace
+}  // namespace warpwright::model

@@ -1,0 +1,374 @@
+#include "warpwright/device/check.h"
+
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <cstring>
+#include <mutex>
+#include <thread>
+
+#include "warpwright/device/model.h"
+#include "warpwright/model/shrink.h"
+
+namespace warpwright::device {
+namespace {
+
+std::size_t bytes_of(const MatrixView& v) {
+  if (v.rows == 0 || v.columns == 0) return 0;
+  const std::int64_t elements = (v.rows - 1) * v.row_stride + v.columns;
+  return static_cast<std::size_t>(elements) * numeric::bits(v.dtype) / 8;
+}
+
+// The operands of one OS thread: D is its own, as aligned as the caller's.
+class Trial {
+ public:
+  explicit Trial(const GemmOperands& operands)
+      : operands_(operands),
+        original_(static_cast<const std::byte*>(operands.d.data)),
+        bytes_(bytes_of(operands.d)),
+        storage_(bytes_ + 256) {
+    constexpr std::uintptr_t line = 128;
+    const auto wanted = reinterpret_cast<std::uintptr_t>(operands.d.data) % line;
+    const auto base = reinterpret_cast<std::uintptr_t>(storage_.data());
+    d_ = storage_.data() + ((wanted + line - base % line) % line);
+    in_place_ = operands.c.data == operands.d.data;
+    operands_.d.data = d_;
+    if (in_place_) operands_.c.data = d_;
+  }
+
+  // One run of `plan` from a fresh D: what C brings, or NaN, so that a missing element is seen.
+  Result<model::Report> run(const Plan& plan, const ModelOptions& options) {
+    if (in_place_) {
+      std::memcpy(d_, original_, bytes_);
+    } else {
+      std::memset(d_, 0xff, bytes_);
+    }
+    return launch_on_model(plan, operands_, options);
+  }
+
+  [[nodiscard]] const MatrixView& d() const { return operands_.d; }
+  [[nodiscard]] std::vector<std::byte> result() const { return {d_, d_ + bytes_}; }
+  [[nodiscard]] bool same(const std::vector<std::byte>& other) const {
+    return other.size() == bytes_ && std::memcmp(d_, other.data(), bytes_) == 0;
+  }
+
+ private:
+  GemmOperands operands_;
+  const std::byte* original_;
+  std::size_t bytes_;
+  std::vector<std::byte> storage_;
+  std::byte* d_ = nullptr;
+  bool in_place_ = false;
+};
+
+// Knows the right D and asks the caller only about other ones.
+class Judge {
+ public:
+  explicit Judge(const CheckOptions& options) : options_(options) {}
+
+  bool right(const Trial& trial) {
+    const std::lock_guard lock(mutex_);
+    if (accepted_ && trial.same(*accepted_)) return true;
+    const bool right = options_.right ? options_.right(trial.d()) : !accepted_;
+    if (right && !accepted_) accepted_ = trial.result();
+    return right;
+  }
+
+ private:
+  const CheckOptions& options_;
+  std::mutex mutex_;
+  std::optional<std::vector<std::byte>> accepted_;
+};
+
+ModelOptions model_options(const Schedule& schedule, const CheckOptions& check) {
+  ModelOptions options;
+  options.mode = schedule.mode;
+  options.seed = schedule.seed;
+  options.mutation = check.mutation;
+  return options;
+}
+
+// The happens-before relation of the unbroken plan under each schedule, made when first asked for.
+class Relations {
+ public:
+  Relations(const Plan& plan, const GemmOperands& operands, const std::vector<Schedule>& schedules)
+      : plan_(plan), schedules_(schedules), trial_(operands), hashes_(schedules.size()) {}
+
+  std::uint64_t operator[](std::size_t at) {
+    const std::lock_guard lock(mutex_);
+    if (!hashes_[at]) {
+      ModelOptions how = model_options(schedules_[at], {});
+      how.hash_order = true;
+      hashes_[at] = trial_.run(plan_, how)->order_hash;
+    }
+    return *hashes_[at];
+  }
+
+ private:
+  const Plan& plan_;
+  const std::vector<Schedule>& schedules_;
+  std::mutex mutex_;
+  Trial trial_;
+  std::vector<std::optional<std::uint64_t>> hashes_;
+};
+
+// Runs work(i, worker) for all i below `count` on some OS threads.
+template <class Work>
+void share(int count, const CheckOptions& options, const Work& work) {
+  std::atomic<int> next{0};
+  std::mutex mutex;
+  int done = 0;
+  const auto loop = [&](int worker) {
+    for (int i = next++; i < count; i = next++) {
+      work(i, worker);
+      const std::lock_guard lock(mutex);
+      if (options.progress) options.progress(static_cast<double>(++done) / count);
+    }
+  };
+  std::vector<std::jthread> threads;
+  for (int worker = 1; worker < std::min(options.jobs, count); ++worker) {
+    threads.emplace_back(loop, worker);
+  }
+  loop(0);
+}
+
+// The findings of one run; a D that is wrong though no check spoke is one of them.
+std::vector<model::Finding> verdict(const model::Report& report, const Trial& trial, Judge& judge) {
+  if (!report.clean() || judge.right(trial)) return report.findings;
+  return {{.check = model::Check::wrong_result,
+           .sentence = "D is not the product, although no other check spoke",
+           .site = {}}};
+}
+
+bool same_place(const model::Finding& a, const model::Finding& b) {
+  return a.check == b.check && a.site.line == b.site.line &&
+         std::strcmp(a.site.file, b.site.file) == 0;
+}
+
+// Which statements the plan executes, and whether it is clean. That may depend on the schedule (a
+// token that spares a wait): looks twice.
+std::optional<Refusal> look(const Plan& plan, const GemmOperands& operands, Judge& judge,
+                            MutationReport& out) {
+  Trial first(operands);
+  for (const model::Mode mode : {model::Mode::latest, model::Mode::eager}) {
+    ModelOptions how = model_options({mode, 0}, {});
+    how.count_sites = true;
+    const Result<model::Report> report = first.run(plan, how);
+    if (!report) return Refusal{report.reason()};
+    for (const model::Finding& finding : verdict(*report, first, judge)) {
+      out.unbroken.push_back({finding, {mode, 0}, 1});
+    }
+    if (!out.unbroken.empty()) return std::nullopt;
+    for (const model::SyncSite& site : report->sites) {
+      const auto known = std::find_if(out.sites.begin(), out.sites.end(), [&](const auto& s) {
+        return s.kind == site.kind && s.line == site.line && s.file == site.file &&
+               s.barrier == site.barrier;
+      });
+      if (known == out.sites.end()) out.sites.push_back(site);
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string Schedule::text() const {
+  if (mode == model::Mode::eager) return "eager";
+  if (mode == model::Mode::latest) return "latest";
+  return std::to_string(seed);
+}
+
+std::optional<Schedule> parse_schedule(const std::string& text) {
+  if (text == "eager") return Schedule{model::Mode::eager, 0};
+  if (text == "latest") return Schedule{model::Mode::latest, 0};
+  Schedule schedule{model::Mode::random, 0};
+  const char* last = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data(), last, schedule.seed);
+  if (error != std::errc() || end != last) return std::nullopt;
+  return schedule;
+}
+
+std::vector<Schedule> schedules_of(const CheckOptions& options) {
+  if (options.replay) return {*options.replay};
+  std::vector<Schedule> all;
+  const auto wants = [&](model::Mode mode) { return !options.mode || *options.mode == mode; };
+  for (const model::Mode mode : {model::Mode::eager, model::Mode::latest}) {
+    if (wants(mode) && static_cast<int>(all.size()) < options.schedules) all.push_back({mode, 0});
+  }
+  if (!wants(model::Mode::random)) return all;  // the others have one schedule each
+  for (std::uint64_t seed = options.seed; static_cast<int>(all.size()) < options.schedules;
+       ++seed) {
+    all.push_back({model::Mode::random, seed});
+  }
+  return all;
+}
+
+Result<CheckReport> check(const Plan& plan, const GemmOperands& operands,
+                          const CheckOptions& options) {
+  const std::vector<Schedule> schedules = schedules_of(options);
+  const int count = static_cast<int>(schedules.size());
+  Judge judge(options);
+  std::vector<std::vector<model::Finding>> found(schedules.size());
+  CheckReport out;
+  out.schedules = count;
+  if (count == 0) return out;
+
+  // The first run decides whether the operands are taken, and which D is right.
+  Trial first(operands);
+  ModelOptions how = model_options(schedules[0], options);
+  how.count_sites = true;
+  const Result<model::Report> report = first.run(plan, how);
+  if (!report) return Refusal{report.reason()};
+  out.sites = report->sites;
+  found[0] = verdict(*report, first, judge);
+  std::vector<std::optional<Trial>> trials(static_cast<std::size_t>(std::max(1, options.jobs)));
+  share(count - 1, options, [&](int i, int worker) {
+    std::optional<Trial>& trial = trials[static_cast<std::size_t>(worker)];
+    if (!trial) trial.emplace(operands);
+    const auto at = static_cast<std::size_t>(i) + 1;
+    found[at] = verdict(*trial->run(plan, model_options(schedules[at], options)), *trial, judge);
+  });
+
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    if (!found[i].empty()) ++out.failing;
+    for (const model::Finding& finding : found[i]) {
+      const auto known =
+          std::find_if(out.findings.begin(), out.findings.end(),
+                       [&](const CheckedFinding& f) { return same_place(f.finding, finding); });
+      if (known == out.findings.end()) {
+        out.findings.push_back({finding, schedules[i], 1});
+      } else {
+        ++known->schedules;
+        known->finding.count += finding.count;
+      }
+    }
+  }
+  return out;
+}
+
+Result<Reduction> reduce(const Plan& plan, const GemmOperands& operands, const Schedule& schedule,
+                         const CheckOptions& options) {
+  if (schedule.mode != model::Mode::random) {
+    return Refusal{"only a random schedule has decisions to do without; " + schedule.text() +
+                   " has none"};
+  }
+  Trial trial(operands);
+  Judge judge(options);
+  Reduction out;
+  ModelOptions how = model_options(schedule, options);
+  if (!options.right) {
+    // The unbroken kernel says what D is to be.
+    ModelOptions unbroken = how;
+    unbroken.mutation.reset();
+    const Result<model::Report> report = trial.run(plan, unbroken);
+    if (!report) return Refusal{report.reason()};
+    static_cast<void>(judge.right(trial));
+  }
+  how.record_decisions = true;
+  const Result<model::Report> whole = trial.run(plan, how);
+  how.record_decisions = false;
+  if (!whole) return Refusal{whole.reason()};
+  const std::vector<model::Finding> found = verdict(*whole, trial, judge);
+  if (found.empty()) return Refusal{"schedule " + schedule.text() + " finds nothing"};
+  out.finding = {found.front(), schedule, 1};
+  out.decisions = whole->statistics.decisions;
+  const auto shows = [&](const std::vector<std::int64_t>& kept) {
+    how.only = kept;
+    ++out.runs;
+    const Result<model::Report> report = trial.run(plan, how);
+    for (const model::Finding& finding : verdict(*report, trial, judge)) {
+      if (same_place(finding, out.finding.finding)) return true;
+    }
+    return false;
+  };
+
+  out.kept = model::shrink(whole->decisions, shows);
+  how.only = out.kept;
+  const Result<model::Report> last = trial.run(plan, how);
+  out.decided = last->decided;
+  for (const model::Finding& finding : verdict(*last, trial, judge)) {
+    if (same_place(finding, out.finding.finding)) out.finding.finding = finding;
+  }
+  return out;
+}
+
+Result<std::vector<model::Mutation>> mutants_of(const Plan& plan, const GemmOperands& operands) {
+  const CheckOptions options;
+  Judge judge(options);
+  MutationReport report;
+  if (const auto refusal = look(plan, operands, judge, report)) return *refusal;
+  if (!report.unbroken.empty()) return std::vector<model::Mutation>{};
+  return model::mutations(report.sites);
+}
+
+Result<MutationReport> mutate(const Plan& plan, const GemmOperands& operands,
+                              const CheckOptions& options) {
+  const std::vector<Schedule> schedules = schedules_of(options);
+  MutationReport out;
+  if (schedules.empty()) return out;
+  Judge judge(options);
+  if (const auto refusal = look(plan, operands, judge, out)) return *refusal;
+  if (!out.unbroken.empty()) return out;
+  for (const model::Mutation& mutation : model::mutations(out.sites)) {
+    Mutant mutant;
+    mutant.mutation = mutation;
+    mutant.site = model::text(mutation);
+    out.mutants.push_back(std::move(mutant));
+  }
+  // Whether a mutant is the same program is asked in the extreme schedules too, tried or not.
+  std::vector<Schedule> asked = schedules;
+  for (const model::Mode mode : {model::Mode::eager, model::Mode::latest}) {
+    const Schedule extreme{mode, 0};
+    if (std::find(asked.begin(), asked.end(), extreme) == asked.end()) asked.push_back(extreme);
+  }
+  Relations unbroken(plan, operands, asked);
+  std::vector<std::optional<Trial>> trials(static_cast<std::size_t>(std::max(1, options.jobs)));
+  share(static_cast<int>(out.mutants.size()), options, [&](int i, int worker) {
+    std::optional<Trial>& trial = trials[static_cast<std::size_t>(worker)];
+    if (!trial) trial.emplace(operands);
+    Mutant& mutant = out.mutants[static_cast<std::size_t>(i)];
+    // It is the same program when it orders every access after the same ones, under every schedule.
+    // Most mutants die at once, so the first schedules are looked at without that.
+    constexpr std::size_t early = 3;
+    bool same = true;
+    const auto run = [&](std::size_t at, bool compare) {
+      ModelOptions how = model_options(asked[at], {});
+      how.mutation = mutant.mutation;
+      how.hash_order = compare;
+      const Result<model::Report> report = trial->run(plan, how);
+      if (compare) same = report->clean() && report->order_hash == unbroken[at];
+      return verdict(*report, *trial, judge);
+    };
+    for (std::size_t at = 0; at < schedules.size(); ++at) {
+      const std::vector<model::Finding> found = run(at, same && at >= early);
+      ++mutant.schedules;
+      if (found.empty()) continue;
+      mutant.fate = Mutant::Fate::killed;
+      mutant.finding = found.front();
+      mutant.by = schedules[at];
+      return;
+    }
+    for (std::size_t at = 0; at < asked.size() && same; ++at) {
+      if (at < early || at >= schedules.size()) run(at, true);
+    }
+    if (!same) return;
+    mutant.fate = Mutant::Fate::equivalent;
+  });
+  return out;
+}
+
+int MutationReport::count(Mutant::Fate fate) const {
+  return static_cast<int>(std::count_if(mutants.begin(), mutants.end(),
+                                        [&](const Mutant& m) { return m.fate == fate; }));
+}
+
+std::string MutationReport::score() const {
+  const int killed = count(Mutant::Fate::killed);
+  const int equivalent = count(Mutant::Fate::equivalent);
+  const int all = static_cast<int>(mutants.size()) - equivalent;
+  const int percent = all == 0 ? 100 : static_cast<int>(100LL * killed / all);  // rounded down
+  return "mutation score: " + std::to_string(percent) + "% (killed " + std::to_string(killed) +
+         " of " + std::to_string(all) + ", equivalent " + std::to_string(equivalent) + ")";
+}
+
+}  // namespace warpwright::device

@@ -1,0 +1,29 @@
+// The recording of timelines in a build whose kernels record none.
+#if !WARPWRIGHT_HAS_CUDA || !WARPWRIGHT_TRACE
+
+#include "warpwright/device/trace_cuda.h"
+
+namespace warpwright::device {
+
+struct CudaTrace::State {};
+
+bool built_with_trace() {
+  return false;
+}
+
+CudaTrace::CudaTrace() = default;
+CudaTrace::~CudaTrace() = default;
+
+Result<std::shared_ptr<CudaTrace>> CudaTrace::start(const Plan& /*plan*/) {
+  return Refusal{
+      "this build's kernels record no timeline; configure with -DWARPWRIGHT_CUDA=ON "
+      "-DWARPWRIGHT_TRACE=ON"};
+}
+
+Result<model::Trace> CudaTrace::finish() {
+  return Refusal{"nothing was recorded"};
+}
+
+}  // namespace warpwright::device
+
+#endif

@@ -1,0 +1,297 @@
+// The order checker: happens-before over the generic and the asynchronous proxy, for shared and
+// global memory. Internal to model/. It finds a missing edge in any schedule in which both accesses
+// occur, however benign that schedule's timing was. docs/model.md has the rules and their sources.
+//
+// Every thread has four clocks, all of them "which events of whom come before me":
+//   order      generic accesses of others, ordered before my generic accesses
+//   shared     the same, also ordered before asynchronous accesses to shared memory that I issue:
+//              a proxy fence copies `order` here
+//   global     likewise for global memory
+//   executed   what has been executed before, whatever the scope or the semantics of the arrival
+//              that told me. It orders what is over: asynchronous operations that somebody waited
+//              for. It makes no write visible.
+// An asynchronous operation is an event of its own: the phase of the mbarrier it signals, the
+// wgmma group or the bulk group it belongs to. Whoever waits for that learns of the operation's
+// accesses and of nothing else.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "warpwright/model/clock.h"
+#include "warpwright/model/intrinsics.h"
+#include "warpwright/model/relation.h"
+#include "warpwright/model/report.h"
+#include "warpwright/model/site.h"
+
+namespace warpwright::model {
+
+struct Allocation;
+struct Cluster;
+struct Copy;
+struct Cta;
+struct MBarrier;
+struct Thread;
+class Machine;
+
+/// What a thread knows, and where it stands.
+struct ThreadOrder {
+  Clock order, shared, global, executed;
+  std::uint32_t number = 0;     ///< of the thread in the grid
+  std::uint32_t component = 0;  ///< of the thread in the clocks of its cluster
+  /// Its own time: accesses carry it, releases publish it and move it on.
+  std::uint32_t time = 1;
+  std::uint32_t fenced_shared = 0;  ///< own accesses up to here are fenced, in shared memory
+  std::uint32_t fenced_global = 0;
+  std::uint32_t fence_time = 0;  ///< when it last fenced shared memory, 0 for never
+  Site fence_site;
+  std::uint32_t init_fence = 0;  ///< when it last fenced its mbarrier initialisations
+  std::uint32_t committed = 0;   ///< bulk groups
+  std::uint32_t bulk_read = 0;   ///< components of its bulk groups: sources read, all done
+  std::uint32_t bulk_done = 0;
+};
+
+/// A clock that many threads add theirs to.
+struct Gather {
+  Clock sum;
+  Clock last;  ///< the latest one added: 128 threads of a barrier often bring the same
+  void add(const Clock& clock) {
+    if (clock.identity() == last.identity()) return;
+    sum.join(clock);
+    last = clock;
+  }
+  Clock take() {
+    last = Clock();
+    return std::move(sum);
+  }
+};
+
+/// Clocks that a synchronising object hands from those who arrive to those who wait.
+struct GatherClocks {
+  Gather order, shared, global;
+};
+struct PublishedClocks {
+  Clock order, shared, global;
+};
+
+struct BarrierOrder {
+  GatherClocks near;  ///< of this phase's arrivals from the barrier's own CTA
+  GatherClocks far;   ///< of those from peers at cluster scope: for waiters at cluster scope
+  Gather executed;
+  PublishedClocks near_published;  ///< of the phase completed last
+  PublishedClocks far_published;
+  Clock executed_published;
+  std::uint32_t component = 0;  ///< 0 until a copy signals it
+  std::uint32_t base = 0;       ///< phases of the barriers that lived here before
+  std::uint32_t latest = 0;     ///< the last phase that a copy signalled
+  /// Arrivals of peers in phases that no wait has seen complete: the CTA must not exit before them.
+  struct Visit {
+    std::int64_t phase = 0;
+    std::uint32_t number = 0;
+    std::uint32_t component = 0;
+    std::uint32_t time = 0;
+    std::uint32_t place = 0;
+  };
+  std::vector<Visit> visits;
+  std::uint32_t initialised = 0;  ///< the initialiser's time then
+  std::uint32_t published = 0;    ///< and at its fence.mbarrier_init
+};
+
+/// Of a named barrier, the cluster barrier, or the lanes of a syncwarp.
+struct MeetingOrder {
+  GatherClocks clocks;
+  Gather executed;
+};
+struct ClusterOrder {
+  MeetingOrder arriving;
+  PublishedClocks published;
+  Clock executed;
+  std::uint32_t time = 1;  ///< the latest time that any thread took
+  std::uint32_t next_component = 0;
+  std::uint32_t first_thread = 0;     ///< number of its first thread in the grid
+  std::uint32_t threads_per_cta = 0;  ///< rounded up to whole warps
+  std::uint32_t threads = 0;
+  /// Is the thread of this number in the grid one of the cluster's?
+  [[nodiscard]] bool has(std::uint32_t number) const { return number - first_thread < threads; }
+};
+
+struct WarpgroupOrder {
+  std::uint32_t component = 0;
+  std::uint32_t committed = 0;
+};
+
+/// One access, as the shadow of memory remembers it.
+struct Entry {
+  std::uint32_t who = 0;   ///< the thread's number, or the operation's
+  std::uint32_t time = 0;  ///< of a thread
+  std::uint32_t place = 0;
+  std::uint16_t mask = 0;  ///< bytes of the 16; 0 is no entry
+  bool asynchronous = false;
+};
+
+/// The shadow of 16 bytes: the last write of every byte and the reads since then. Mostly there is
+/// one of each.
+struct Cell {
+  Entry write, read;
+  struct More {
+    std::vector<Entry> writes, reads;
+  };
+  std::unique_ptr<More> more;
+};
+
+/// An asynchronous operation, for as long as some shadow names it.
+struct Operation {
+  const Thread* issuer = nullptr;
+  const char* what = "";
+  const char* barrier = nullptr;  ///< name of the mbarrier that a load signals
+  int barrier_index = 0;
+  std::uint32_t number = 0;  ///< of the issuing thread
+  std::uint32_t place = 0;
+  std::uint32_t component = 0;
+  std::uint32_t time = 0;  ///< of its completion in that component; 0 while it is not known
+  std::uint32_t references = 0;
+  bool atomic = false;
+};
+
+struct CtaOrder {
+  std::vector<Cell> cells;
+  Gather exited;        ///< what the threads that exited knew to be executed,
+  Gather exited_order;  ///< and to be ordered
+  struct Fence {
+    std::uint32_t number = 0;
+    std::uint32_t time = 0;
+    std::uint32_t place = 0;
+  };
+  std::vector<Fence> fences;  ///< the latest of every warpgroup
+};
+
+class Order {
+ public:
+  explicit Order(Machine& machine);
+
+  /// Where Options::hash_order asks for it.
+  std::unique_ptr<Relation> relation;
+
+  // --- life
+  void launched(Cluster& cluster);
+  void exits(Thread& thread);
+  void cta_exits(Cta& cta);
+
+  // --- accesses of a thread
+  void generic(Thread& by, Cta& cta, std::uint32_t offset, int bytes, bool write, Site site);
+  void generic_global(Thread& by, std::uintptr_t address, std::int64_t bytes, bool write,
+                      Site site);
+
+  // --- asynchronous operations
+  /// The load that `copy` is; its signal will be counted on `bar`.
+  void begin_load(Thread& by, Copy& copy, MBarrier& bar);
+  /// The two halves of a store: reading shared memory, writing global memory.
+  void begin_store(Thread& by, Copy& copy);
+  std::uint32_t begin_wgmma(Thread& by, WarpgroupOrder& group, Site site);
+  /// The operation touches these 16-byte pieces of shared memory, piece i at offset 16 * i. Its
+  /// issuers are the current thread or, for wgmma, all 128 of its warpgroup.
+  void touch(std::uint32_t operation, std::span<Thread* const> issuers, Cta& cta,
+             std::span<const std::uint32_t> pieces, bool write);
+  void touch_global(std::uint32_t operation, Thread& by, std::uintptr_t address, std::int64_t bytes,
+                    bool write);
+  /// Is any byte of the range in memory that the grid may write?
+  [[nodiscard]] bool tracked(std::uintptr_t address, std::int64_t bytes) const;
+  /// Nobody will use the operation's number any more.
+  void end(std::uint32_t operation);
+  /// A load's signal is about to be counted on `bar`.
+  void signalled(Copy& copy, MBarrier& bar);
+  void bulk_waited(Thread& by, int pending, bool read_only);
+  void wgmma_waited(std::span<Thread* const> threads, WarpgroupOrder& group, int pending);
+
+  // --- synchronisation
+  void initialised(Thread& by, MBarrier& bar, std::uint32_t component, std::uint32_t base);
+  void init_fenced(Thread& by);
+  void uses(Thread& by, Cta& cta, MBarrier& bar, const char* operation, Site site);
+  void arrives(Thread& by, Cta& cta, MBarrier& bar, Scope scope, Site site);
+  void phase_completed(MBarrier& bar);
+  void waited(Thread& by, MBarrier& bar, Scope scope);
+  void fence(Thread& by, Space space, Site site);
+  /// A thread comes to a meeting; when all have come, each of `waiting` learns what all knew.
+  void meets(Thread& by, MeetingOrder& meeting);
+  void met(MeetingOrder& meeting, std::span<Thread* const> waiting);
+  void cluster_arrives(Thread& by, bool release);
+  void cluster_completed(Cluster& cluster);
+  void cluster_waited(Thread& by);
+
+ private:
+  // The place of an access: what a report says of it beside the thread's number.
+  struct Place {
+    Site site;
+    const char* role;
+  };
+  // The access that is being checked.
+  struct Actor {
+    // Who must know: one thread, or of a warpgroup one for each set of threads that know the same.
+    std::span<Thread* const> threads;
+    std::span<const int> alike;  // how many each of them stands for; empty for one thread
+    bool asynchronous = false;
+    bool write = false;
+    bool atomic = false;
+    bool in_shared = true;
+    Cta* cta = nullptr;         // whose shared memory
+    std::uintptr_t offset = 0;  // of the whole access; of pieces in `at`
+    Entry entry;
+    const char* what = "";
+    // Memo of the entry last found to be ordered.
+    std::uint32_t ordered_who = 0;
+    std::uint32_t ordered_time = 0;
+    bool ordered_asynchronous = false;
+    bool ordered_write = false;
+    bool ordered_valid = false;
+  };
+  enum class Verdict : std::uint8_t { ordered, proxy, read_proxy, scope, unfinished, race };
+
+  std::uint32_t place(Site site, const char* role);
+  std::uint32_t new_operation(Thread& by, const char* what, Site site);
+  std::uint32_t new_component(Cluster& cluster);
+  void release_entry(const Entry& entry);
+  void tick(Thread& by);
+
+  [[nodiscard]] Verdict judge(const Thread& t, bool alone, const Actor& y, const Entry& x,
+                              bool x_write) const;
+  void check(Actor& y, const Entry& x, bool x_write, std::uintptr_t at);
+  /// Checks `y` against the cell's entries, then makes it one of them.
+  void enter(Cell& cell, Actor& y, std::uintptr_t at);
+  void install_read(Cell& cell, const Actor& y);
+  [[nodiscard]] bool covered(const Actor& y, const Entry& x) const;
+  Cell* global_cell(std::uintptr_t address);
+  /// The address as an offset in an allocation: the same in every run.
+  [[nodiscard]] std::uint64_t in_allocation(std::uintptr_t address) const;
+
+  void report(const Thread& t, const Actor& y, const Entry& x, bool x_write, Verdict verdict,
+              std::uintptr_t at);
+  void report_visit(const Cta& cta, const MBarrier& bar, const BarrierOrder::Visit& v);
+  [[nodiscard]] Access describe(std::uint32_t number, std::uint32_t place, bool asynchronous,
+                                bool write, const char* what) const;
+  [[nodiscard]] std::string thread_text(std::uint32_t number, std::uint32_t place) const;
+  void gather(Thread& by, GatherClocks& into);
+  void learn(Thread& by, const PublishedClocks& from);
+  void raise(std::span<Thread* const> threads, std::uint32_t component, std::uint32_t time);
+
+  Machine& machine_;
+  JoinCache joins_;
+  bool global_fences_ = false;  // until there is one, nobody needs the clocks for global memory
+  std::vector<Place> places_;
+  std::array<std::uint32_t, 256> place_cache_{};
+  std::vector<Operation> operations_;
+  std::vector<std::uint32_t> free_operations_;
+  // Shadow of global memory that the grid may write, in pages made when they are touched.
+  using Page = std::array<Cell, 256>;
+  std::unordered_map<std::uintptr_t, std::unique_ptr<Page>> pages_;
+  std::uintptr_t last_page_number_ = 0;
+  Page* last_page_ = nullptr;
+  std::unordered_set<std::uint64_t> reported_;
+};
+
+}  // namespace warpwright::model

@@ -1,0 +1,239 @@
+// Where isa/ enters the machine with a synchronising instruction: it is counted as a site, broken
+// when it is the mutant of this run, and otherwise carried out as it is.
+#include <bit>
+
+#include "warpwright/model/parts.h"
+
+namespace warpwright::model {
+namespace {
+
+using Broken = Mutation::Kind;
+
+bool is(const Mutation* mutation, Broken kind) {
+  return mutation != nullptr && mutation->kind == kind;
+}
+
+bool dropped(const Mutation* mutation) {
+  return is(mutation, Broken::drop) || is(mutation, Broken::drop_first);
+}
+
+bool repeated(const Mutation* mutation) {
+  return is(mutation, Broken::repeat) || is(mutation, Broken::repeat_first);
+}
+
+bool flipped(const Mutation* mutation) {
+  return is(mutation, Broken::flip_parity) || is(mutation, Broken::flip_first) ||
+         is(mutation, Broken::initial_phase);
+}
+
+// What a mutation adds to a count.
+int change(const Mutation* mutation) {
+  return (is(mutation, Broken::count_up) ? 1 : 0) - (is(mutation, Broken::count_down) ? 1 : 0);
+}
+
+Scope weakened(const Mutation* mutation, Scope scope) {
+  if (!is(mutation, Broken::weaken)) return scope;
+  return scope == Scope::cluster ? Scope::cta : Scope::relaxed;
+}
+
+// The live barrier at `address`, or null.
+const MBarrier* barrier_at(std::uint32_t address) {
+  const Cluster& cluster = *machine().current().cta->cluster;
+  const std::uint32_t rank = address >> 24;
+  if (rank >= cluster.ctas.size()) return nullptr;
+  const Cta& cta = *cluster.ctas[rank];
+  const std::uint32_t at = (address & 0xffffffu) / 8;
+  const int slot = at < cta.barrier_at.size() ? cta.barrier_at[at] : -1;
+  if (slot < 0 || !cta.barriers[static_cast<std::size_t>(slot)].live) return nullptr;
+  return &cta.barriers[static_cast<std::size_t>(slot)];
+}
+
+const char* barrier_name(std::uint32_t address) {
+  const MBarrier* bar = barrier_at(address);
+  return bar == nullptr ? "" : bar->name;
+}
+
+}  // namespace
+
+const Mutation* Machine::sync(SyncKind kind, Site site, const char* barrier, int value,
+                              bool cluster_scope) {
+  if (!options_.count_sites && !options_.mutation) return nullptr;
+  return sites_.visit(
+      kind, site, barrier, value, cluster_scope,
+      {.cta = current_->cta->index, .thread = current_->index, .role = current_->role});
+}
+
+void Machine::as_other(int index, const std::function<void()>& act) {
+  Thread* const self = current_;
+  const auto& threads = self->cta->threads;
+  current_ = threads[static_cast<std::size_t>(index) % threads.size()].get();
+  moved_ = true;
+  try {
+    act();
+  } catch (...) {
+    current_ = self;
+    moved_ = false;
+    throw;
+  }
+  current_ = self;
+  moved_ = false;
+}
+
+void mbarrier_init(std::uint32_t address, int count, Site site) {
+  Machine& m = machine();
+  const Mutation* broken = m.sync(SyncKind::mbarrier_init, site, "", count);
+  if (dropped(broken)) return;
+  const auto act = [&] { act::mbarrier_init(address, count + change(broken), site); };
+  if (is(broken, Broken::other_lane)) return m.as_other(m.current().index ^ 1, act);
+  act();
+  if (repeated(broken)) act();
+}
+
+void name_barrier(std::uint32_t address, const char* name, int index, const char* arrivers) {
+  machine().name_site(name);
+  // A mutant may have left the init out: what uses the barrier then speaks, not its name.
+  if (barrier_at(address) != nullptr) act::name_barrier(address, name, index, arrivers);
+}
+
+void mbarrier_expect(std::uint32_t address, int bytes, Site site) {
+  const Mutation* broken =
+      machine().sync(SyncKind::mbarrier_expect, site, barrier_name(address), bytes);
+  if (dropped(broken)) return;
+  if (is(broken, Broken::bytes_up) || is(broken, Broken::bytes_first)) bytes += 16;
+  if (is(broken, Broken::bytes_down)) bytes -= 16;
+  act::mbarrier_expect(address, bytes, site);
+  if (repeated(broken)) act::mbarrier_expect(address, bytes, site);
+}
+
+void mbarrier_arrive(std::uint32_t address, int count, bool drop, Scope scope, Site site) {
+  Machine& m = machine();
+  const Mutation* broken = m.sync(SyncKind::mbarrier_arrive, site, barrier_name(address), count,
+                                  scope == Scope::cluster);
+  int times = repeated(broken) ? 2 : 1;
+  if (dropped(broken)) times = 0;
+  // Of two warpgroups side by side the even one does it for both.
+  if (is(broken, Broken::other_warpgroup)) {
+    times = m.current().index / warpgroup_threads % 2 == 0 ? 2 : 0;
+  }
+  if (times == 0) return m.maybe_yield();
+  if (is(broken, Broken::stranger)) {
+    return m.as_other(m.current().index + warpgroup_threads,
+                      [&] { act::mbarrier_arrive(address, count, drop, scope, site); });
+  }
+  for (int i = 0; i < times; ++i) {
+    act::mbarrier_arrive(address, count, drop, weakened(broken, scope), site);
+  }
+}
+
+bool mbarrier_test(std::uint32_t address, int parity, bool may_suspend, Scope scope, Site site) {
+  Machine& m = machine();
+  const Mutation* broken =
+      m.sync(SyncKind::mbarrier_try_wait, site, barrier_name(address), 0, scope == Scope::cluster);
+  if (dropped(broken)) {
+    m.maybe_yield();
+    return true;
+  }
+  return act::mbarrier_test(address, flipped(broken) ? parity ^ 1 : parity, may_suspend,
+                            weakened(broken, scope), site);
+}
+
+void mbarrier_wait(std::uint32_t address, int parity, Scope scope, Site site) {
+  Machine& m = machine();
+  const Mutation* broken =
+      m.sync(SyncKind::mbarrier_wait, site, barrier_name(address), 0, scope == Scope::cluster);
+  if (dropped(broken)) return m.maybe_yield();
+  act::mbarrier_wait(address, flipped(broken) ? parity ^ 1 : parity, weakened(broken, scope), site);
+}
+
+void fence_mbarrier_init(Site site) {
+  Machine& m = machine();
+  const Mutation* broken = m.sync(SyncKind::fence_mbarrier_init, site);
+  if (dropped(broken)) return;
+  if (is(broken, Broken::other_lane)) {
+    return m.as_other(m.current().index ^ 1, [&] { act::fence_mbarrier_init(site); });
+  }
+  act::fence_mbarrier_init(site);
+}
+
+void fence_proxy_async(Space space, Site site) {
+  Machine& m = machine();
+  const Mutation* broken = m.sync(SyncKind::fence_proxy_async, site);
+  if (dropped(broken) || (is(broken, Broken::lane_zero) && m.current().lane() != 0)) {
+    return m.maybe_yield();
+  }
+  if (is(broken, Broken::other_lane)) {
+    return m.as_other(m.current().index ^ 1, [&] { act::fence_proxy_async(space, site); });
+  }
+  act::fence_proxy_async(space, site);
+}
+
+void tensor_load(const TensorMap& map, std::span<const int> coords, std::uint32_t destination,
+                 std::uint32_t barrier, std::uint16_t multicast, Site site) {
+  const Mutation* broken =
+      multicast == 0 ? nullptr : machine().sync(SyncKind::multicast, site, "", multicast);
+  unsigned mask = multicast;
+  if (dropped(broken)) mask = 0;  // no multicast: to the own CTA alone
+  if (is(broken, Broken::clear_low)) mask &= mask - 1;
+  if (is(broken, Broken::clear_high)) mask &= ~std::bit_floor(mask);
+  if (broken != nullptr && !dropped(broken) && mask == 0) return;
+  act::tensor_load(map, coords, destination, barrier, static_cast<std::uint16_t>(mask), site);
+}
+
+void bulk_commit(Site site) {
+  Machine& m = machine();
+  const Mutation* broken = m.sync(SyncKind::bulk_commit, site);
+  if (dropped(broken)) return;
+  if (is(broken, Broken::other_lane))
+    return m.as_other(m.current().index ^ 1, [&] { act::bulk_commit(site); });
+  act::bulk_commit(site);
+}
+
+void bulk_wait(int pending, bool read_only, Site site) {
+  Machine& m = machine();
+  const Mutation* broken = m.sync(SyncKind::bulk_wait, site, "", pending);
+  if (dropped(broken)) return;
+  act::bulk_wait(pending + (is(broken, Broken::wait_more) ? 1 : 0), read_only, site);
+}
+
+void wgmma_fence(Site site) {
+  if (dropped(machine().sync(SyncKind::wgmma_fence, site))) return;
+  act::wgmma_fence(site);
+}
+
+void wgmma_commit(Site site) {
+  if (dropped(machine().sync(SyncKind::wgmma_commit, site))) return;
+  act::wgmma_commit(site);
+}
+
+void wgmma_wait(int pending, Site site) {
+  const Mutation* broken = machine().sync(SyncKind::wgmma_wait, site, "", pending);
+  if (dropped(broken)) return;
+  act::wgmma_wait(pending + (is(broken, Broken::wait_more) ? 1 : 0), site);
+}
+
+void named_barrier(int id, int threads, bool wait, Site site) {
+  const Mutation* broken = machine().sync(SyncKind::named_barrier, site, "", threads);
+  if (dropped(broken)) return;
+  act::named_barrier(id, threads + warp_lanes * change(broken),
+                     wait && !is(broken, Broken::no_wait), site);
+}
+
+void cluster_arrive(bool release, Site site) {
+  const Mutation* broken = machine().sync(SyncKind::cluster_arrive, site, "", 0, true);
+  if (dropped(broken)) return;
+  act::cluster_arrive(release && !is(broken, Broken::weaken), site);
+}
+
+void cluster_wait(Site site) {
+  const Mutation* broken = machine().sync(SyncKind::cluster_wait, site, "", 0, true);
+  if (dropped(broken)) return;
+  act::cluster_wait(site);
+}
+
+void sync_warp(Site site) {
+  Machine& m = machine();
+  if (dropped(m.sync(SyncKind::warp_sync, site))) return m.maybe_yield();
+  act::sync_warp(site);
+}
+
+}  // namespace warpwright::model

@@ -1,0 +1,326 @@
+// Unit tests of kernels with GoogleTest: a kernel runs on the model under many schedules, and a
+// test says what may be found.
+//
+//   using namespace warpwright::model;
+//   testing::Buffer<float> x("x", 1024, testing::Access::input);
+//   testing::Buffer<float> y("y", 1024);
+//   const testing::Launch launch{.ctas = 2, .threads = 128, .shared_bytes = 4096};
+//   EXPECT_CLEAN(testing::run([&] { scale(x.data(), y.data()); }, launch, x, y));
+//
+// Only tests include this header: it needs GoogleTest, the library does not.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <initializer_list>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "warpwright/model/machine.h"
+#include "warpwright/model/report.h"
+#include "warpwright/model/tensor_map.h"
+#include "warpwright/numeric/scalar.h"
+
+namespace warpwright::model::testing {
+
+/// Whether the kernel may write a buffer. A write to an input is a finding.
+enum class Access : std::uint8_t { input, output };
+
+/// Global memory of a test, without its element type. Starts at a multiple of 128 bytes.
+class BufferBase {
+ public:
+  BufferBase(const BufferBase&) = delete;
+  BufferBase& operator=(const BufferBase&) = delete;
+
+  /// What the model needs to know of it.
+  [[nodiscard]] Allocation allocation() {
+    return {lines_.data(), bytes_, name_, access_ == Access::output};
+  }
+  [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] std::int64_t bytes() const { return bytes_; }
+  /// All of the memory, to be kept and put back: every schedule starts from the same bytes.
+  [[nodiscard]] std::vector<std::byte> contents() const {
+    std::vector<std::byte> copy(static_cast<std::size_t>(bytes_));
+    if (bytes_ > 0) std::memcpy(copy.data(), lines_.data(), copy.size());
+    return copy;
+  }
+  void restore(const std::vector<std::byte>& contents) {
+    if (bytes_ > 0) std::memcpy(lines_.data(), contents.data(), contents.size());
+  }
+
+ protected:
+  BufferBase(std::string name, std::size_t bytes, Access access)
+      : name_(std::move(name)),
+        bytes_(static_cast<std::int64_t>(bytes)),
+        access_(access),
+        lines_((bytes + sizeof(Line) - 1) / sizeof(Line)) {
+    // NaN in every floating-point type: what a kernel forgets to write shows.
+    if (!lines_.empty()) std::memset(lines_.data(), 0xff, lines_.size() * sizeof(Line));
+  }
+  ~BufferBase() = default;
+  [[nodiscard]] void* memory() { return lines_.data(); }
+
+ private:
+  struct alignas(128) Line {
+    std::byte bytes[128];
+  };
+  std::string name_;
+  std::int64_t bytes_;
+  Access access_;
+  std::vector<Line> lines_;
+};
+
+/// `count` elements of global memory, called `name` in findings. All bytes are 0xff at first.
+template <class T>
+class Buffer : public BufferBase {
+ public:
+  static_assert(std::is_trivially_copyable_v<T>);
+  Buffer(std::string name, std::size_t count, Access access = Access::output)
+      : BufferBase(std::move(name), count * sizeof(T), access), count_(count) {}
+
+  [[nodiscard]] T* data() { return static_cast<T*>(memory()); }
+  [[nodiscard]] T& operator[](std::size_t i) { return data()[i]; }
+  [[nodiscard]] std::size_t size() const { return count_; }
+  [[nodiscard]] T* begin() { return data(); }
+  [[nodiscard]] T* end() { return data() + count_; }
+
+ private:
+  std::size_t count_;
+};
+
+/// A row-major matrix as the copy engine sees it, and the box that one copy moves.
+struct Matrix {
+  int rows = 0;
+  int columns = 0;
+  int box_rows = 0;
+  int box_columns = 0;
+  atom::SmemSwizzle swizzle = atom::SmemSwizzle::none;
+  int pitch = 0;  ///< elements from row to row; 0 is packed
+};
+
+/// How a reduce-add store reads elements of T (TensorMapFields::element_kind).
+template <class T>
+constexpr std::uint8_t element_kind() {
+  if constexpr (std::is_same_v<T, float>) return 0;
+  if constexpr (std::is_same_v<T, numeric::fp16_t>) return 1;
+  if constexpr (std::is_same_v<T, numeric::bf16_t>) return 2;
+  return 3;
+}
+
+/// The tensor map of a matrix of T that starts at `base`. Throws std::invalid_argument with the
+/// rule that it breaks, where cuTensorMapEncodeTiled would refuse it.
+template <class T>
+TensorMap tensor_map(const T* base, const Matrix& m) {
+  TensorMapFields f;
+  f.base = reinterpret_cast<std::uintptr_t>(base);
+  f.rank = 2;
+  f.extents = {static_cast<std::uint64_t>(m.columns), static_cast<std::uint64_t>(m.rows)};
+  f.strides = {static_cast<std::uint64_t>(m.pitch == 0 ? m.columns : m.pitch) * sizeof(T)};
+  f.box = {static_cast<std::uint16_t>(m.box_columns), static_cast<std::uint16_t>(m.box_rows)};
+  f.element_bytes = sizeof(T);
+  f.swizzle = m.swizzle;
+  f.element_kind = element_kind<T>();
+  if (const auto fault = invalid(f)) throw std::invalid_argument(*fault);
+  return encode(f);
+}
+
+/// The same for the matrix that lies in `buffer`.
+template <class T>
+TensorMap tensor_map(Buffer<T>& buffer, const Matrix& m) {
+  return tensor_map(buffer.data(), m);
+}
+
+/// The schedules a kernel is run under. To rerun random seed 7 alone:
+/// {.eager = false, .latest = false, .timed = false, .random = 1, .first_seed = 7}.
+struct Schedules {
+  bool eager = true;
+  bool latest = true;
+  bool timed = true;
+  int random = 8;  ///< so many seeds, from `first_seed` on
+  std::uint64_t first_seed = 1;
+};
+
+/// What is launched and how it is run. A one-dimensional grid, in clusters of `cluster_size`.
+struct Launch {
+  int ctas = 1;
+  int cluster_size = 1;
+  int threads = 32;
+  int shared_bytes = 0;
+  int registers_per_thread = 255;  ///< at launch: the pool of setmaxnreg
+  int sms = 8;
+  Schedules schedules = {};
+  /// Options::fence_after_reads: a missing fence between generic reads and an asynchronous write is
+  /// a finding (read_then_async_write).
+  bool fence_after_reads = false;
+  /// Called after every schedule in which nothing was found: says what is wrong with the result, or
+  /// returns an empty string. What it says becomes a finding (wrong_result).
+  std::function<std::string()> verify = {};
+};
+
+/// One run of the kernel.
+struct Run {
+  std::string schedule;  ///< "eager", "latest", "timed", "random seed 3"
+  Report report;
+};
+
+/// A finding, and the schedules that it was made in.
+struct Seen {
+  Finding finding;
+  std::vector<std::string> schedules;
+};
+
+/// All runs of a kernel.
+class Outcome {
+ public:
+  std::vector<Run> runs;
+
+  [[nodiscard]] bool clean() const {
+    return std::all_of(runs.begin(), runs.end(), [](const Run& r) { return r.report.clean(); });
+  }
+  [[nodiscard]] bool has(Check check) const { return count(check) > 0; }
+  /// In how many schedules `check` found something.
+  [[nodiscard]] int count(Check check) const {
+    return static_cast<int>(
+        std::count_if(runs.begin(), runs.end(), [&](const Run& r) { return r.report.has(check); }));
+  }
+  /// The findings of all runs, each once: those of one check at one place are the same, with two
+  /// accesses both places count.
+  [[nodiscard]] std::vector<Seen> findings() const {
+    std::vector<Seen> all;
+    for (const Run& run : runs) {
+      for (const Finding& f : run.report.findings) {
+        const auto known =
+            std::find_if(all.begin(), all.end(), [&](const Seen& s) { return same(s.finding, f); });
+        if (known == all.end()) {
+          all.push_back({f, {run.schedule}});
+          continue;
+        }
+        known->finding.count += f.count;
+        if (known->schedules.back() != run.schedule) known->schedules.push_back(run.schedule);
+      }
+    }
+    return all;
+  }
+  /// The merged report: every finding with the schedules it was made in.
+  [[nodiscard]] std::string text() const {
+    std::string out = std::to_string(runs.size()) + " schedules: ";
+    if (clean()) return out + "nothing found\n";
+    out += "\n";
+    for (const Seen& s : findings()) {
+      Report one;
+      one.findings = {s.finding};
+      out += one.text() + "  in " + std::to_string(s.schedules.size()) + " of " +
+             std::to_string(runs.size()) + " schedules, first: " + s.schedules.front() + "\n";
+    }
+    return out;
+  }
+
+ private:
+  static bool same(const Site& a, const Site& b) {
+    return a.line == b.line && std::strcmp(a.file, b.file) == 0;
+  }
+  static bool same(const Finding& a, const Finding& b) {
+    if (a.check != b.check || !same(a.site, b.site)) return false;
+    return std::equal(a.accesses.begin(), a.accesses.end(), b.accesses.begin(), b.accesses.end(),
+                      [](const auto& x, const auto& y) { return same(x.site, y.site); });
+  }
+};
+
+namespace detail {
+
+inline Outcome run_all(const std::function<void()>& kernel, const Launch& launch,
+                       const std::vector<BufferBase*>& buffers) {
+  const LaunchShape shape{.ctas = launch.ctas,
+                          .cluster_size = launch.cluster_size,
+                          .threads = launch.threads,
+                          .shared_bytes = launch.shared_bytes,
+                          .registers_per_thread = launch.registers_per_thread};
+  std::vector<Allocation> allocations;
+  std::vector<std::vector<std::byte>> before;
+  for (BufferBase* b : buffers) {
+    allocations.push_back(b->allocation());
+    before.push_back(b->contents());
+  }
+  Outcome outcome;
+  const auto once = [&](std::string schedule, Mode mode, std::uint64_t seed) {
+    for (std::size_t i = 0; i < buffers.size(); ++i) buffers[i]->restore(before[i]);
+    Options how;
+    how.mode = mode;
+    how.seed = seed;
+    how.sms = launch.sms;
+    how.fence_after_reads = launch.fence_after_reads;
+    Report report = model::run(shape, how, allocations, kernel);
+    if (report.clean() && launch.verify) {
+      if (std::string wrong = launch.verify(); !wrong.empty()) {
+        report.findings.push_back({Check::wrong_result, std::move(wrong), {}});
+      }
+    }
+    outcome.runs.push_back({std::move(schedule), std::move(report)});
+  };
+  if (launch.schedules.eager) once("eager", Mode::eager, 1);
+  if (launch.schedules.latest) once("latest", Mode::latest, 1);
+  if (launch.schedules.timed) once("timed", Mode::timed, 1);
+  for (int i = 0; i < launch.schedules.random; ++i) {
+    const std::uint64_t seed = launch.schedules.first_seed + static_cast<std::uint64_t>(i);
+    once("random seed " + std::to_string(seed), Mode::random, seed);
+  }
+  return outcome;
+}
+
+inline ::testing::AssertionResult clean(const char* /*expression*/, const Outcome& outcome) {
+  if (outcome.runs.empty()) return ::testing::AssertionFailure() << "no schedule was run";
+  if (outcome.clean()) return ::testing::AssertionSuccess();
+  return ::testing::AssertionFailure() << "the kernel is not clean. " << outcome.text();
+}
+
+inline ::testing::AssertionResult finds(const Outcome& outcome, std::initializer_list<Check> checks,
+                                        bool nothing_else) {
+  const auto said = [](Check check) {
+    return std::string(code(check)) + " (" + std::string(name(check)) + ")";
+  };
+  for (const Check check : checks) {
+    if (outcome.has(check)) continue;
+    return ::testing::AssertionFailure() << "not found: " << said(check) << ". " << outcome.text();
+  }
+  if (!nothing_else) return ::testing::AssertionSuccess();
+  for (const Seen& s : outcome.findings()) {
+    if (std::find(checks.begin(), checks.end(), s.finding.check) != checks.end()) continue;
+    return ::testing::AssertionFailure()
+           << "found, and not expected: " << said(s.finding.check) << ". " << outcome.text();
+  }
+  return ::testing::AssertionSuccess();
+}
+
+}  // namespace detail
+
+/// Runs `kernel`, the body of one thread, under every schedule of `launch`. The kernel may touch
+/// `buffers` and no other global memory; each run starts from what they hold now, and afterwards
+/// they hold the results of the last run.
+template <class Kernel, class... Buffers>
+Outcome run(const Kernel& kernel, const Launch& launch, Buffers&... buffers) {
+  return detail::run_all(kernel, launch, {static_cast<BufferBase*>(&buffers)...});
+}
+
+}  // namespace warpwright::model::testing
+
+/// Nothing was found in any schedule.
+#define EXPECT_CLEAN(outcome) \
+  EXPECT_PRED_FORMAT1(::warpwright::model::testing::detail::clean, outcome)
+#define ASSERT_CLEAN(outcome) \
+  ASSERT_PRED_FORMAT1(::warpwright::model::testing::detail::clean, outcome)
+
+/// `check` found something in at least one schedule; other findings are ignored.
+#define EXPECT_FINDING(outcome, check) \
+  EXPECT_TRUE(::warpwright::model::testing::detail::finds((outcome), {check}, false))
+
+/// Each of these checks found something in at least one schedule, and no other check did.
+#define EXPECT_ONLY_FINDINGS(outcome, ...) \
+  EXPECT_TRUE(::warpwright::model::testing::detail::finds((outcome), {__VA_ARGS__}, true))
