@@ -115,6 +115,8 @@ void add_check_options(CLI::App& app, GemmOptions& o, CheckCommandOptions& how) 
   app.add_option("--sms", how.sms, "SMs of the model: fewer of them take more tiles each")
       ->type_name("N")
       ->capture_default_str();
+  app.add_flag("--strict", how.strict,
+               "ask for a proxy fence also between a thread's read and an asynchronous write");
   app.add_flag("--mutate", how.mutate,
                "break every synchronising statement, one at a time, and tell which check speaks");
   app.add_option("--mutant", how.mutant, "run this mutant of --mutate's table")->type_name("N");

@@ -40,6 +40,7 @@ device::CheckOptions options_of(const GemmOptions& gemm, const CheckCommandOptio
     throw InputError("--sms is " + std::to_string(o.sms) + "; the nearest legal value is 1.");
   }
   options.schedules = o.schedules;
+  options.fence_after_reads = o.strict || o.mutant != 0;  // as --mutate does
   options.seed = gemm.seed;
   options.mode = parse_mode(gemm.mode);
   options.jobs =

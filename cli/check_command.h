@@ -16,6 +16,7 @@ struct CheckCommandOptions {
   int jobs = 0;  ///< OS threads; 0: as many as the machine has
   int sms = 8;   ///< of the model
   std::string replay;
+  bool strict = false;  ///< reads by threads need a proxy fence before asynchronous writes, too
   bool json = false;
   bool mutate = false;
   int mutant = 0;       ///< runs this row of --mutate's table

@@ -505,6 +505,33 @@ TEST(BarrierChecks, EveryCheckHasACodeAndAName) {
   EXPECT_EQ(std::adjacent_find(codes.begin(), codes.end()), codes.end());
 }
 
+// A loop of try_wait instead of a wait, as kernels written in PTX have it.
+Kernel polls(bool arrives) {
+  return {{.threads = 64, .shared_bytes = 64}, [arrives] {
+            const isa::SharedAddress bar = isa::shared_base();
+            if (isa::thread_index() == 0) isa::mbarrier_init(bar, 1, {"ready", 0});
+            isa::sync_threads(64);
+            if (isa::warp_index() == 0) {
+              while (!isa::mbarrier_try_wait<isa::Scope::cta>(bar, 0)) {
+              }
+            } else if (arrives && isa::lane_index() == 0) {
+              isa::mbarrier_arrive<isa::Scope::cta>(bar);
+            }
+          }};
+}
+
+TEST(BarrierChecks, PollingLetsTheOthersGoOn) {
+  expect_clean(polls(true));
+  Options timed;
+  timed.mode = Mode::timed;
+  EXPECT_TRUE(run(polls(true), timed).clean());
+}
+
+TEST(BarrierChecks, PollingForEverIsFound) {
+  expect_found(polls(false), Check::spin_budget);
+  expect_contains(sentence(polls(false), Check::spin_budget), "ready[0]");
+}
+
 TEST(BarrierChecks, FindingsOfOnePlaceAreCounted) {
   const Kernel kernel{one_warp, [] {
                         const isa::SharedView<std::uint32_t> view{isa::shared_base()};

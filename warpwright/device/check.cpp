@@ -85,6 +85,7 @@ ModelOptions model_options(const Schedule& schedule, const CheckOptions& check) 
   options.mode = schedule.mode;
   options.seed = schedule.seed;
   options.mutation = check.mutation;
+  options.fence_after_reads = check.fence_after_reads;
   return options;
 }
 
@@ -146,19 +147,25 @@ bool same_place(const model::Finding& a, const model::Finding& b) {
 }
 
 // Which statements the plan executes, and whether it is clean. That may depend on the schedule (a
-// token that spares a wait): looks twice.
+// token that spares a wait): looks twice. `reading` becomes the strictest under which it is.
 std::optional<Refusal> look(const Plan& plan, const GemmOperands& operands, Judge& judge,
-                            MutationReport& out) {
+                            MutationReport& out, CheckOptions& reading) {
   Trial first(operands);
+  out.unbroken.clear();
+  out.sites.clear();
   for (const model::Mode mode : {model::Mode::latest, model::Mode::eager}) {
-    ModelOptions how = model_options({mode, 0}, {});
+    ModelOptions how = model_options({mode, 0}, reading);
     how.count_sites = true;
     const Result<model::Report> report = first.run(plan, how);
     if (!report) return Refusal{report.reason()};
     for (const model::Finding& finding : verdict(*report, first, judge)) {
       out.unbroken.push_back({finding, {mode, 0}, 1});
     }
-    if (!out.unbroken.empty()) return std::nullopt;
+    if (!out.unbroken.empty()) {
+      if (!reading.fence_after_reads) return std::nullopt;
+      reading.fence_after_reads = false;
+      return look(plan, operands, judge, out, reading);
+    }
     for (const model::SyncSite& site : report->sites) {
       const auto known = std::find_if(out.sites.begin(), out.sites.end(), [&](const auto& s) {
         return s.kind == site.kind && s.line == site.line && s.file == site.file &&
@@ -296,7 +303,9 @@ Result<std::vector<model::Mutation>> mutants_of(const Plan& plan, const GemmOper
   const CheckOptions options;
   Judge judge(options);
   MutationReport report;
-  if (const auto refusal = look(plan, operands, judge, report)) return *refusal;
+  CheckOptions reading;
+  reading.fence_after_reads = true;
+  if (const auto refusal = look(plan, operands, judge, report, reading)) return *refusal;
   if (!report.unbroken.empty()) return std::vector<model::Mutation>{};
   return model::mutations(report.sites);
 }
@@ -307,7 +316,9 @@ Result<MutationReport> mutate(const Plan& plan, const GemmOperands& operands,
   MutationReport out;
   if (schedules.empty()) return out;
   Judge judge(options);
-  if (const auto refusal = look(plan, operands, judge, out)) return *refusal;
+  CheckOptions reading;
+  reading.fence_after_reads = true;
+  if (const auto refusal = look(plan, operands, judge, out, reading)) return *refusal;
   if (!out.unbroken.empty()) return out;
   for (const model::Mutation& mutation : model::mutations(out.sites)) {
     Mutant mutant;
@@ -332,7 +343,7 @@ Result<MutationReport> mutate(const Plan& plan, const GemmOperands& operands,
     constexpr std::size_t early = 3;
     bool same = true;
     const auto run = [&](std::size_t at, bool compare) {
-      ModelOptions how = model_options(asked[at], {});
+      ModelOptions how = model_options(asked[at], reading);
       how.mutation = mutant.mutation;
       how.hash_order = compare;
       const Result<model::Report> report = trial->run(plan, how);

@@ -35,6 +35,8 @@ struct CheckOptions {
   std::optional<Schedule> replay;
   /// Breaks one statement (for `check` and `reduce`).
   std::optional<model::Mutation> mutation;
+  /// The strict reading of a disputed rule: see model::Options.
+  bool fence_after_reads = false;
   /// OS threads that share the schedules, or the mutants. The result does not depend on them.
   int jobs = 1;
   /// Is D right? Asked once, and again where a schedule gives other bits; never from two threads at
@@ -111,6 +113,8 @@ Result<std::vector<model::Mutation>> mutants_of(const Plan& plan, const GemmOper
 
 /// Breaks every synchronising statement that the plan executes in every way there is, one at a
 /// time, and tries the schedules until a check speaks. The plan itself must be clean (see `check`).
+/// Where it is clean under the strict reading of the disputed rule too
+/// (model::Options::fence_after_reads), its mutants are held to that.
 Result<MutationReport> mutate(const Plan& plan, const GemmOperands& operands,
                               const CheckOptions& options);
 

@@ -189,8 +189,8 @@ class HopperEpilogue {
       value[i] += p.beta * c.low;
       value[i + 1] += p.beta * c.high;
     }
-    // The buffer is written next, and by other lanes than have read its C.
-    isa::sync_warp();
+    // The buffer is written next; stmatrix writes what other lanes have read, st.shared does not.
+    if constexpr (sizeof(Element) == 2) isa::sync_warp();
   }
 
   /// Registers into the swizzled buffer.

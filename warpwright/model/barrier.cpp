@@ -65,6 +65,29 @@ void Machine::settle(Cta& cta, MBarrier& bar) {
   wake_all(bar.waiting);
 }
 
+void Machine::poll_failed(const Cta& cta, const MBarrier& bar, Site site) {
+  // The hardware spins on; here a thread that spins this long in vain is said to hang.
+  constexpr int most_polls = 20000;
+  Thread& self = *current_;
+  if (++self.failed_polls < 2) return;  // a question asked once costs nothing
+  if (self.failed_polls > most_polls) {
+    fatal(Check::spin_budget,
+          who(self) + " asked " + std::to_string(most_polls) + " times in vain for " +
+              barrier_text(cta, bar) + ": " + std::to_string(bar.pending) + " of " +
+              std::to_string(bar.expected) + " arrivals and " + std::to_string(bar.tx) +
+              " transaction bytes are outstanding",
+          site);
+  }
+  if (timed()) return;  // the question takes time, and whoever is behind goes first
+  if (options_.mode == Mode::random) {
+    make_ready(self);
+  } else {
+    pollers_.push_back(&self);
+  }
+  self.fiber.suspend();
+  if (stopped_) throw Stop{};
+}
+
 void Machine::arrive(Cta& cta, MBarrier& bar, int count, bool drop, Site site) {
   if (bar.phase > 0 && bar.observed < bar.phase - 1 && bar.arrivals.empty()) {
     finding(Check::stale_parity,
@@ -183,12 +206,16 @@ bool act::mbarrier_test(std::uint32_t address, int parity, bool may_suspend, Sco
       m.barrier(address, may_suspend ? "mbarrier.try_wait" : "mbarrier.test_wait", false, site);
   ++m.statistics.barrier_waits;
   m.spend(nominal::wait);
-  if ((bar.phase & 1) == parity) return false;
+  if ((bar.phase & 1) == parity) {
+    m.poll_failed(*m.current().cta, bar, site);
+    return false;
+  }
   if (may_suspend && m.options().spurious_try_wait && m.options().mode == Mode::random &&
       m.chance(20)) {
     m.note(m.who(m.current()) + " is told \"not yet\" by a try_wait whose phase is complete");
     return false;
   }
+  m.current().failed_polls = 0;
   bar.observed = std::max(bar.observed, bar.phase - 1);
   if (m.order) m.order->waited(m.current(), bar, scope);
   return true;
@@ -201,6 +228,7 @@ void act::mbarrier_wait(std::uint32_t address, int parity, Scope scope, Site sit
   ++m.statistics.barrier_waits;
   m.spend(nominal::wait);
   Thread& self = m.current();
+  self.failed_polls = 0;
   if ((bar.phase & 1) != parity) {  // the phase of this parity is complete
     bar.observed = std::max(bar.observed, bar.phase - 1);
     if (m.order) m.order->waited(self, bar, scope);

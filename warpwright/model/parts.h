@@ -56,6 +56,7 @@ struct Thread {
   Wait wait;
   bool exited = false;
   std::int64_t cluster_generation = -1;  // generation this thread arrived in, or -1
+  int failed_polls = 0;                  // tests of barriers in a row that were answered "not yet"
   std::uint32_t fence_epoch = 0;         // wgmma fences executed
   std::shared_ptr<BulkGroup> open_group;
   std::deque<std::shared_ptr<BulkGroup>> groups;
@@ -221,6 +222,9 @@ class Machine {
   void block(const Wait& wait);
   void wake(Thread& thread);
   void wake_all(std::vector<Thread*>& threads);
+  /// The current thread's test of a barrier said "not yet". A loop of such tests lets the others go
+  /// on, and is reported when nothing else happens any more.
+  void poll_failed(const Cta& cta, const MBarrier& bar, Site site);
   /// Lets another thread run first (random mode).
   void maybe_yield();
   /// Decisions of Mode::random, by seed: true in `percent` of 100; one of 0 to count - 1.
@@ -338,6 +342,7 @@ class Machine {
   std::deque<Thread*> ready_;
   std::vector<std::unique_ptr<Copy>> copies_;  // in flight, oldest first
   std::vector<Thread*> bulk_waiters_;
+  std::vector<Thread*> pollers_;  // asked a barrier in vain, more than once
   Thread* current_ = nullptr;
   int next_cta_ = 0;
 

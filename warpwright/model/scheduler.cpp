@@ -344,7 +344,9 @@ Report Machine::run() {
           continue;
         }
         if (ready_.empty()) {
-          if (!advance_one()) break;
+          const bool moved = advance_one();
+          if (!moved && pollers_.empty()) break;
+          wake_all(pollers_);  // something may have changed; if not, they count it
           continue;
         }
         Thread* next = ready_.front();
@@ -356,7 +358,8 @@ Report Machine::run() {
         ready_.pop_front();
         resume(*next);
       }
-      if (!stopped_ && ready_.empty() && due_threads_.empty() && copies_.empty()) {
+      if (!stopped_ && ready_.empty() && pollers_.empty() && due_threads_.empty() &&
+          copies_.empty()) {
         const bool live = std::any_of(clusters_.begin(), clusters_.end(),
                                       [](const auto& c) { return c->live_threads > 0; });
         if (live) {

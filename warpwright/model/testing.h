@@ -143,8 +143,8 @@ TensorMap tensor_map(Buffer<T>& buffer, const Matrix& m) {
 struct Schedules {
   bool eager = true;
   bool latest = true;
-  bool timed = true;
-  int random = 8;  ///< so many seeds, from `first_seed` on
+  bool timed = true;  ///< by the virtual clock of Mode::timed
+  int random = 8;     ///< so many seeds, from `first_seed` on
   std::uint64_t first_seed = 1;
 };
 
