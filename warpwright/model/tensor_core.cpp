@@ -13,6 +13,11 @@
 namespace warpwright::model {
 namespace {
 
+// A position in a vector.
+constexpr std::size_t index(int i) {
+  return static_cast<std::size_t>(i);
+}
+
 constexpr std::uint32_t poison = 0x7fbadbad;  // a NaN that no arithmetic makes
 
 // c[64 x n] += a[64 x k] * b[k x n], all row-major; k is a multiple of 4. The order of the sums is
@@ -169,7 +174,7 @@ void Machine::execute(Cta& cta, WgmmaOp& op) {
       widen(r.type, op.registers_a.data() + static_cast<std::size_t>(t) * 4, wide.data(),
             static_cast<std::size_t>(values));
       for (int v = 0; v < values; ++v) {
-        a[static_cast<std::size_t>(atom::a_row(t, v, bits) * k + atom::a_k(t, v, bits))] =
+        a[index(atom::a_row(t, v, bits) * k + atom::a_k(t, v, bits))] =
             wide[static_cast<std::size_t>(v)];
       }
     }
@@ -191,8 +196,7 @@ void Machine::retire(Cta& cta, Warpgroup& group, std::vector<WgmmaOp>& ops, Site
       float* fragment = acc.fragments[static_cast<std::size_t>(t)];
       for (int v = 0; v < acc.n / 2; ++v) {
         touched = touched || std::bit_cast<std::uint32_t>(fragment[v]) != poison;
-        fragment[v] =
-            acc.values[static_cast<std::size_t>(atom::c_row(t, v) * acc.n + atom::c_col(t, v))];
+        fragment[v] = acc.values[index(atom::c_row(t, v) * acc.n + atom::c_col(t, v))];
       }
       acc.states[static_cast<std::size_t>(t)]->in_flight = false;
     }
@@ -244,8 +248,7 @@ Warpgroup& warpgroup() {
 // The thread of the current warpgroup that the trace watches.
 const Thread& leader() {
   const Thread& self = machine().current();
-  return *self.cta->threads[static_cast<std::size_t>(self.index / warpgroup_threads *
-                                                     warpgroup_threads)];
+  return *self.cta->threads[index(self.index / warpgroup_threads * warpgroup_threads)];
 }
 
 Accumulator& accumulator(Warpgroup& group, std::span<void*> requests, bool load) {
@@ -263,8 +266,7 @@ Accumulator& accumulator(Warpgroup& group, std::span<void*> requests, bool load)
     request.state->in_flight = true;
     for (int v = 0; v < first.n / 2; ++v) {
       if (load) {
-        acc->values[static_cast<std::size_t>(atom::c_row(t, v) * first.n + atom::c_col(t, v))] =
-            request.fragment[v];
+        acc->values[index(atom::c_row(t, v) * first.n + atom::c_col(t, v))] = request.fragment[v];
       }
       request.fragment[v] = std::bit_cast<float>(poison);
     }

@@ -151,13 +151,16 @@ Case random_case(int number, std::mt19937_64& random) {
   }
   // A third has rows without gaps, whose K must then be a multiple of 8; the others have K tails
   // of any length and NaN between their rows.
-  if (number % 3 == 0) c.k = round_up(c.k, 8);
+  if (number % 3 == 0) {
+    c.k = round_up(c.k, 8);
+    c.n = round_up(c.n, 8);  // rows of D that end at 16 bytes: the copy engine may store them
+  }
   c.a_pitch = round_up(c.k, 8) + (number % 3 == 0 ? 0 : 8 * below(4));
   c.b_pitch = round_up(c.k, 8) + (number % 3 == 0 ? 0 : 8 * below(4));
   // C and D: whole 16 bytes (the copy engine's path) or any pitch and address.
   const std::int64_t vector = 16 / size_of(c.result);
   const auto layout = [&](std::int64_t& pitch, std::int64_t& offset) {
-    const bool whole = below(2) == 0;
+    const bool whole = below(2) == 0 || number % 6 == 0;
     pitch = whole ? round_up(c.n, vector) + vector * below(3) : c.n + below(20);
     offset = whole ? vector * below(3) : below(3 * vector);
   };
