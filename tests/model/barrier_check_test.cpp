@@ -258,6 +258,7 @@ TEST(BarrierChecks, OperationsNotAllowedOnAPeersBarrier) {
            [](SharedAddress b) { (void)isa::mbarrier_try_wait<Scope::cluster>(b, 1); },
            [](SharedAddress b) { (void)isa::mbarrier_test_wait<Scope::cluster>(b, 1); },
            [](SharedAddress b) { isa::mbarrier_invalidate(b); },
+           [](SharedAddress b) { isa::mbarrier_expect(b, 0); },
            [](SharedAddress b) { isa::mbarrier_init(b + 8, 1); }}) {
     expect_found(kernel(operation, true), Check::remote_operation);
     expect_clean(kernel(operation, false));

@@ -62,7 +62,8 @@ WW_DEVICE void mbarrier_arrive(SharedAddress barrier, [[maybe_unused]] Site site
 #endif
 }
 
-/// Expects `bytes` more transaction bytes in the current phase (mbarrier.expect_tx, relaxed).
+/// Expects `bytes` more transaction bytes in the current phase (mbarrier.expect_tx, relaxed). Own
+/// CTA only: this form names the shared memory of the CTA itself.
 WW_DEVICE
 void mbarrier_expect(SharedAddress barrier, int bytes, [[maybe_unused]] Site site = Site::here()) {
 #if WW_GPU

@@ -1,6 +1,8 @@
 // The bulk tensor copy engine (TMA): tiled loads, multicast loads, stores and reduce-add stores
 // (PTX ISA 9.7.9.27). Probed on an H200: out-of-bounds parts of a load arrive as zeros and count in
-// the transaction bytes; those of a store are skipped; a store at a negative coordinate traps.
+// the transaction bytes; those of a store or reduce-add are skipped by whole 16-byte pieces; a
+// store at a negative coordinate traps, and so does any copy whose innermost coordinate is no
+// multiple of 16 bytes.
 #pragma once
 
 #include "warpwright/isa/config.h"

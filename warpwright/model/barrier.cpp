@@ -178,7 +178,7 @@ void mbarrier_invalidate(std::uint32_t address, Site site) {
 
 void act::mbarrier_expect(std::uint32_t address, int bytes, Site site) {
   Machine& m = machine();
-  MBarrier& bar = m.barrier(address, "mbarrier.expect_tx", true, site);
+  MBarrier& bar = m.barrier(address, "mbarrier.expect_tx", false, site);
   bar.tx += bytes;
   if (bytes < 0 || bar.tx > max_count) {
     m.fatal(Check::transaction_bytes,

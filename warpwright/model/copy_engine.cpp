@@ -104,6 +104,15 @@ TensorMapFields checked(const TensorMap& map, std::span<const int> coords, std::
                 " coordinates on a tensor map of rank " + std::to_string(fields->rank),
             site);
   }
+  if (coords[0] * static_cast<std::int64_t>(fields->element_bytes) % 16 != 0) {
+    m.fatal(Check::tensor_map,
+            m.who(m.current()) +
+                ": the innermost coordinate of a tensor copy must be a multiple of 16 bytes, not " +
+                std::to_string(coords[0]) + " elements of " +
+                std::to_string(fields->element_bytes) +
+                " bytes; the hardware traps (illegal instruction)",
+            site);
+  }
   if (address % 128 != 0) {
     m.fatal(Check::tensor_map,
             m.who(m.current()) +
@@ -261,14 +270,13 @@ bool Machine::advance(Copy& copy) {
                        const int size = copy.map.element_bytes;
                        const std::byte* from = copy.data->data() + row * box.inner_bytes;
                        auto* to = reinterpret_cast<std::byte*>(address);
-                       // A plain store drops whole 16-byte pieces past the last column, not
-                       // elements (seen on an H200): a piece that begins inside is written whole.
+                       // What lies past the last column is dropped by whole 16-byte pieces, not
+                       // by elements, of a reduce-add too (probed on an H200): a piece that
+                       // begins inside is written whole.
                        const std::int64_t end = (first + count) * size;
                        const std::int64_t bytes =
-                           copy.reduce_add
-                               ? count * size
-                               : std::min<std::int64_t>((end + 15) / 16 * 16, box.inner_bytes) -
-                                     first * size;
+                           std::min<std::int64_t>((end + 15) / 16 * 16, box.inner_bytes) -
+                           first * size;
                        check_global(static_cast<std::uintptr_t>(address + first * size), bytes,
                                     true, "a tensor store", copy.site);
                        if (!copy.reduce_add) {
@@ -276,8 +284,8 @@ bool Machine::advance(Copy& copy) {
                                      static_cast<std::size_t>(bytes));
                          return;
                        }
-                       for (std::int64_t i = first; i < first + count; ++i) {
-                         add_element(to + i * size, from + i * size, copy.map);
+                       for (std::int64_t i = first * size; i < first * size + bytes; i += size) {
+                         add_element(to + i, from + i, copy.map);
                        }
                      });
       }
