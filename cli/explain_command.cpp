@@ -19,7 +19,17 @@ DeviceFacts facts_for(const GemmOptions& options) {
 int explain_gemm_command(const GemmOptions& options, std::ostream& out, std::ostream& err) {
   try {
     const DeviceFacts facts = facts_for(options);
-    out << plan_job(read_job(options), facts).explain();
+    const auto job = read_job(options);
+    if (facts.architecture == 90) {
+      out << plan_job(job, facts).explain();
+      return 0;
+    }
+    // No kernel for this device yet. The problem's rules hold all the same, and so do the roofs.
+    DeviceFacts rules = facts;
+    rules.architecture = 90;
+    Plan plan = plan_job(job, rules);
+    plan.device = facts;
+    out << plan.explain_roofs();
     return 0;
   } catch (const InputError& refusal) {
     err << refusal.what() << "\n";

@@ -39,7 +39,37 @@ const char* path_text(EpiloguePath path, bool store) {
   return "not read (beta is 0)";
 }
 
+std::string problem_line(const Plan& plan) {
+  const GemmProblem& problem = plan.problem;
+  return format("problem    D[%lld,%lld] = alpha * A[%lld,%lld] * B[%lld,%lld]^T%s, %s -> %s\n",
+                static_cast<long long>(problem.m), static_cast<long long>(problem.n),
+                static_cast<long long>(problem.m), static_cast<long long>(problem.k),
+                static_cast<long long>(problem.n), static_cast<long long>(problem.k),
+                problem.reads_c ? " + beta * C" : "", std::string(numeric::name(problem.a)).c_str(),
+                std::string(numeric::name(problem.d)).c_str());
+}
+
+std::string bound_line(const Plan& plan) {
+  const DeviceFacts& device = plan.device;
+  if (device.flops_16bit > 0 && device.memory_bytes_per_second > 0) {
+    return format("bound      %s: tensor cores %s at %.0f TFLOP/s, HBM %s at %.1f TB/s\n",
+                  plan.bound() == Bound::tensor_cores ? "tensor cores" : "HBM",
+                  seconds(plan.compute_seconds()).c_str(), device.flops_16bit / 1e12,
+                  seconds(plan.memory_seconds()).c_str(), device.memory_bytes_per_second / 1e12);
+  }
+  return "bound      none: the model has no rates (see --as h200)\n";
+}
+
 }  // namespace
+
+std::string Plan::explain_roofs() const {
+  return problem_line(*this) +
+         format("device     %s, sm_%d, %d SMs\n", device.name.c_str(), device.architecture,
+                device.sms) +
+         format("kernel     none for sm_%d in this version: kernels exist for sm_90 (H100, H200)\n",
+                device.architecture) +
+         bound_line(*this);
+}
 
 std::int64_t Plan::tiles() const {
   const std::int64_t tm = (problem.m + config.tile_m - 1) / config.tile_m;
@@ -94,12 +124,7 @@ std::string Plan::explain() const {
   const GemmConfig& c = config;
   const kernel::SmemMap map = kernel::smem_map(c);
   std::string out;
-  out += format("problem    D[%lld,%lld] = alpha * A[%lld,%lld] * B[%lld,%lld]^T%s, %s -> %s\n",
-                static_cast<long long>(problem.m), static_cast<long long>(problem.n),
-                static_cast<long long>(problem.m), static_cast<long long>(problem.k),
-                static_cast<long long>(problem.n), static_cast<long long>(problem.k),
-                problem.reads_c ? " + beta * C" : "", std::string(numeric::name(problem.a)).c_str(),
-                std::string(numeric::name(problem.d)).c_str());
+  out += problem_line(*this);
   out += format("device     %s, sm_%d, %d SMs\n", device.name.c_str(), device.architecture,
                 device.sms);
   const bool pingpong = c.schedule == kernel::Schedule::pingpong;
@@ -162,14 +187,7 @@ std::string Plan::explain() const {
                    100 * (waves() - std::floor(waves()) > 0 ? waves() - std::floor(waves()) : 1.0))
                 .c_str()
           : "");
-  if (device.flops_16bit > 0 && device.memory_bytes_per_second > 0) {
-    out += format("bound      %s: tensor cores %s at %.0f TFLOP/s, HBM %s at %.1f TB/s\n",
-                  bound() == Bound::tensor_cores ? "tensor cores" : "HBM",
-                  seconds(compute_seconds()).c_str(), device.flops_16bit / 1e12,
-                  seconds(memory_seconds()).c_str(), device.memory_bytes_per_second / 1e12);
-  } else {
-    out += "bound      none: the model has no rates (see --as h200)\n";
-  }
+  out += bound_line(*this);
   out += format("workspace  %lld bytes\n", static_cast<long long>(workspace_bytes));
   return out;
 }

@@ -90,6 +90,8 @@ struct Plan {
   /// The whole plan for a reader: tile, cluster, stages, shared-memory map, roles and barriers,
   /// waves and the bound.
   [[nodiscard]] std::string explain() const;
+  /// The little that holds without a kernel: problem, device and the bound.
+  [[nodiscard]] std::string explain_roofs() const;
 };
 
 /// The configurations that kernels exist for.
