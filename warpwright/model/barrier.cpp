@@ -55,9 +55,8 @@ MBarrier& Machine::barrier(std::uint32_t address, const char* operation, bool ma
   return bar;
 }
 
-void Machine::settle(Cta& cta, MBarrier& bar) {
+void Machine::settle(MBarrier& bar) {
   if (bar.pending != 0 || bar.tx != 0) return;
-  (void)cta;
   ++bar.phase;
   if (order) order->phase_completed(bar);
   bar.pending = bar.expected;
@@ -106,7 +105,7 @@ void Machine::arrive(Cta& cta, MBarrier& bar, int count, bool drop, Site site) {
   if (drop) bar.expected -= count;
   bar.pending -= count;
   bar.arrivals.push_back({current_, current_->cta->rank, count});
-  settle(cta, bar);
+  settle(bar);
 }
 
 void Machine::complete_tx(Cta& cta, MBarrier& bar, int bytes) {
@@ -115,7 +114,7 @@ void Machine::complete_tx(Cta& cta, MBarrier& bar, int bytes) {
     fatal(Check::transaction_bytes,
           barrier_text(cta, bar) + " counts fewer than -(2^20 - 1) transaction bytes", {});
   }
-  settle(cta, bar);
+  settle(bar);
 }
 
 void act::name_barrier(std::uint32_t address, const char* name, int index, const char* arrivers) {

@@ -259,7 +259,7 @@ class Machine {
   MBarrier& barrier_of(Cta& cta, std::uint32_t offset, const char* operation, Site site);
   void arrive(Cta& cta, MBarrier& bar, int count, bool drop, Site site);
   void complete_tx(Cta& cta, MBarrier& bar, int bytes);
-  void settle(Cta& cta, MBarrier& bar);
+  void settle(MBarrier& bar);
   void cluster_settle(Cluster& cluster);
 
   // --- copy engine (copy_engine.cpp)

@@ -39,14 +39,17 @@ const char* path_text(EpiloguePath path, bool store) {
   return "not read (beta is 0)";
 }
 
-std::string problem_line(const Plan& plan) {
+// What is asked, and of which device.
+std::string heading(const Plan& plan) {
   const GemmProblem& problem = plan.problem;
   return format("problem    D[%lld,%lld] = alpha * A[%lld,%lld] * B[%lld,%lld]^T%s, %s -> %s\n",
                 static_cast<long long>(problem.m), static_cast<long long>(problem.n),
                 static_cast<long long>(problem.m), static_cast<long long>(problem.k),
                 static_cast<long long>(problem.n), static_cast<long long>(problem.k),
                 problem.reads_c ? " + beta * C" : "", std::string(numeric::name(problem.a)).c_str(),
-                std::string(numeric::name(problem.d)).c_str());
+                std::string(numeric::name(problem.d)).c_str()) +
+         format("device     %s, sm_%d, %d SMs\n", plan.device.name.c_str(),
+                plan.device.architecture, plan.device.sms);
 }
 
 std::string bound_line(const Plan& plan) {
@@ -63,9 +66,7 @@ std::string bound_line(const Plan& plan) {
 }  // namespace
 
 std::string Plan::explain_roofs() const {
-  return problem_line(*this) +
-         format("device     %s, sm_%d, %d SMs\n", device.name.c_str(), device.architecture,
-                device.sms) +
+  return heading(*this) +
          format("kernel     none for sm_%d in this version: kernels exist for sm_90 (H100, H200)\n",
                 device.architecture) +
          bound_line(*this);
@@ -124,9 +125,7 @@ std::string Plan::explain() const {
   const GemmConfig& c = config;
   const kernel::SmemMap map = kernel::smem_map(c);
   std::string out;
-  out += problem_line(*this);
-  out += format("device     %s, sm_%d, %d SMs\n", device.name.c_str(), device.architecture,
-                device.sms);
+  out += heading(*this);
   const bool pingpong = c.schedule == kernel::Schedule::pingpong;
   out += format("kernel     hopper_gemm, %s: warp-specialised, persistent, %s\n", name().c_str(),
                 pingpong ? "ping-pong" : "cooperative");
