@@ -28,6 +28,11 @@ struct GemmProblem {
   DType c = DType::bf16;  ///< only with `reads_c`
   bool reads_c = false;   ///< beta is not 0
   bool reads_ab = true;   ///< alpha and k are not 0
+  Scaling scaling = Scaling::none;
+  Accumulation accumulation = Accumulation::fast;
+  Epilogue epilogue;
+  DType bias = DType::f32;  ///< only with epilogue.bias
+  bool scales_d = false;    ///< there is a scale_d
   /// Strides in elements (see MatrixView).
   std::int64_t a_row_stride = 0;
   std::int64_t b_row_stride = 0;
@@ -37,6 +42,11 @@ struct GemmProblem {
   std::int64_t b_column_stride = 1;
   std::int64_t c_column_stride = 1;
   std::int64_t d_column_stride = 1;
+  /// From matrix to matrix; 0 where all of the batch share one.
+  std::int64_t a_batch_stride = 0;
+  std::int64_t b_batch_stride = 0;
+  std::int64_t c_batch_stride = 0;
+  std::int64_t d_batch_stride = 0;
   /// Bytes that divide the addresses of C and D, as far as known (at most 16 is of interest).
   int c_alignment = 16;
   int d_alignment = 16;
@@ -46,6 +56,11 @@ struct GemmProblem {
 GemmProblem packed_problem(std::int64_t m, std::int64_t n, std::int64_t k, DType operand,
                            DType result, bool reads_c = false);
 
+/// Columns of D: n, or half of it when the epilogue is gated.
+constexpr std::int64_t result_columns(const GemmProblem& p) {
+  return p.epilogue.gated ? p.n / 2 : p.n;
+}
+
 /// The problem that `operands` pose; refuses what no plan could serve (shapes that do not agree, a
 /// null or misaligned pointer, a NaN scalar, a D that overlaps an input).
 Result<GemmProblem> describe(const GemmOperands& operands);
@@ -53,7 +68,12 @@ Result<GemmProblem> describe(const GemmOperands& operands);
 /// What the caller fixes instead of leaving it to the plan.
 struct PlanChoices {
   std::optional<atom::ClusterShape> cluster;
+  std::optional<int> tile_m;
   std::optional<int> tile_n;
+  std::optional<kernel::Schedule> schedule;
+  std::optional<bool> swapped;        ///< tokens on wgmma's N (see kernel::GemmConfig)
+  std::optional<std::string> kernel;  ///< an instance by its name (kernel/instances.h)
+  std::optional<int> ctas;            ///< of the grid; with split K also how finely it is cut
 };
 
 /// How D leaves and C enters the kernel.
@@ -74,6 +94,9 @@ struct Plan {
   EpiloguePath d_path = EpiloguePath::copy_engine;
   EpiloguePath c_path = EpiloguePath::none;
   std::int64_t workspace_bytes = 0;
+  std::string kernel;     ///< the instance's name
+  bool splits_k = false;  ///< tiles are cut along K and their parts added up in the workspace
+  double cost = 0;        ///< predicted seconds (arbitrary units on the model)
 
   /// CTA tiles of the output.
   [[nodiscard]] std::int64_t tiles() const;
@@ -101,6 +124,11 @@ const std::vector<kernel::GemmConfig>& gemm_configs();
 /// none; the same arguments give the same plan.
 Result<Plan> plan(const GemmProblem& problem, const DeviceFacts& device,
                   const PlanChoices& choices = {});
+
+/// Every plan that could serve `problem`, the one that `plan` would choose first, the others by
+/// predicted cost: what `tune` measures. Refuses as `plan` does.
+Result<std::vector<Plan>> candidates(const GemmProblem& problem, const DeviceFacts& device,
+                                     const PlanChoices& choices = {});
 
 /// `describe`, then `plan`.
 Result<Plan> plan(const GemmOperands& operands, const DeviceFacts& device,
