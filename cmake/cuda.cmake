@@ -23,23 +23,32 @@ function(ww_cuda_sources target)
   target_link_libraries(${target} PRIVATE CUDA::cudart_static)
 endfunction()
 
-# ww_hopper_instances(TARGET): one .cu file of each line of the table of kernels, so that a kernel is
-# a translation unit of its own and the build compiles them side by side.
+# ww_hopper_instances(TARGET): source files of each line of the table of kernels, one for the model
+# and one for CUDA, so that a kernel is a translation unit of its own and the build compiles them
+# side by side.
 function(ww_hopper_instances target)
-  if(NOT WARPWRIGHT_CUDA)
-    return()
-  endif()
   set(table ${PROJECT_SOURCE_DIR}/warpwright/kernel/instances.h)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${table})
   file(READ ${table} text)
+  if(NOT WARPWRIGHT_ALL_KERNELS)
+    string(REGEX REPLACE "#define WW_HOPPER_MORE_INSTANCES.*clang-format on" "" text "${text}")
+  endif()
   string(REGEX MATCHALL "X\\(hopper_[a-z0-9_]+," lines "${text}")
   foreach(line IN LISTS lines)
     string(REGEX REPLACE "X\\(([a-z0-9_]+)," "\\1" name "${line}")
-    set(source ${PROJECT_BINARY_DIR}/instances/${name}.cu)
-    file(CONFIGURE OUTPUT ${source} CONTENT
-      "#include \"warpwright/device/hopper_instance.cuh\"\nWW_DEFINE_HOPPER_INSTANCE(@name@)\n" @ONLY)
-    target_sources(${target} PRIVATE ${source})
+    set(stem ${PROJECT_BINARY_DIR}/instances/${name})
+    file(CONFIGURE OUTPUT ${stem}.cpp CONTENT
+      "#include \"warpwright/device/model_instance.h\"\nWW_DEFINE_MODEL_INSTANCE(@name@)\n" @ONLY)
+    target_sources(${target} PRIVATE ${stem}.cpp)
+    if(WARPWRIGHT_CUDA)
+      file(CONFIGURE OUTPUT ${stem}.cu CONTENT
+        "#include \"warpwright/device/hopper_instance.cuh\"\nWW_DEFINE_HOPPER_INSTANCE(@name@)\n" @ONLY)
+      target_sources(${target} PRIVATE ${stem}.cu)
+    endif()
   endforeach()
+  if(NOT WARPWRIGHT_CUDA)
+    return()
+  endif()
   if(WARPWRIGHT_DEBUG_WAITS)
     target_compile_definitions(${target} PRIVATE WARPWRIGHT_DEBUG_WAITS=1)
   endif()

@@ -1,21 +1,27 @@
 #include "warpwright/device/model.h"
 
+#include <algorithm>
 #include <stdexcept>
 #include <vector>
 
 #include "warpwright/device/params.h"
-#include "warpwright/kernel/hopper_gemm.h"
 #include "warpwright/kernel/instances.h"
 #include "warpwright/model/tensor_map.h"
 
 namespace warpwright::device {
+
+// Each is defined in a translation unit of its own, which the build makes (model_instance.h).
+#define WW_DECLARE(tag, ...) void run_##tag(const kernel::HopperGemmParams& params);
+WW_HOPPER_GEMM_INSTANCES(WW_DECLARE)
+#undef WW_DECLARE
+
 namespace {
 
 using Body = void (*)(const kernel::HopperGemmParams&);
 
 Body body_for(const kernel::GemmConfig& config) {
 #define WW_BODY(tag, ...) \
-  if (config == kernel::tag::config) return &kernel::HopperGemm<kernel::tag>::run;
+  if (config == kernel::tag::config) return &run_##tag;
   WW_HOPPER_GEMM_INSTANCES(WW_BODY)
 #undef WW_BODY
   return nullptr;
@@ -25,18 +31,38 @@ isa::TensorMap encode(const MapRequest& r) {
   const int element = numeric::bits(r.dtype) / 8;
   model::TensorMapFields f;
   f.base = reinterpret_cast<std::uintptr_t>(r.base);
-  f.rank = 2;
-  f.extents = {static_cast<std::uint64_t>(r.columns), static_cast<std::uint64_t>(r.rows)};
-  f.strides = {static_cast<std::uint64_t>(r.row_stride * element)};
-  f.box = {static_cast<std::uint16_t>(r.box_columns), static_cast<std::uint16_t>(r.box_rows)};
+  f.rank = 3;
+  f.extents = {static_cast<std::uint64_t>(r.inner), static_cast<std::uint64_t>(r.outer),
+               static_cast<std::uint64_t>(r.batch)};
+  f.strides = {static_cast<std::uint64_t>(r.outer_stride * element),
+               static_cast<std::uint64_t>(r.batch_stride * element)};
+  f.box = {static_cast<std::uint16_t>(r.box_inner), static_cast<std::uint16_t>(r.box_outer), 1};
   f.element_bytes = static_cast<std::uint8_t>(element);
-  f.swizzle = atom::SmemSwizzle::b128;
+  f.swizzle = r.swizzle;
   f.element_kind = r.dtype == DType::f32 ? 0 : r.dtype == DType::f16 ? 1 : 2;
   if (const auto fault = model::invalid(f)) {
     throw std::logic_error(std::string("the tensor map of ") + r.tensor + ": " + *fault);
   }
   return model::encode(f);
 }
+
+// What the kernel may touch: every view from its first to behind its last element.
+class Allocations {
+ public:
+  void add(const MatrixView& v, const char* name, bool writable = false) {
+    if (v.data == nullptr || v.rows == 0 || v.columns == 0 || v.batch == 0) return;
+    const std::int64_t elements = (v.rows - 1) * v.row_stride + (v.columns - 1) * v.column_stride +
+                                  (v.batch - 1) * v.batch_stride + 1;
+    all_.push_back({v.data, elements * numeric::bits(v.dtype) / 8, name, writable});
+  }
+  void add(void* data, std::int64_t bytes, const char* name) {
+    if (bytes > 0) all_.push_back({data, bytes, name, true});
+  }
+  [[nodiscard]] const std::vector<model::Allocation>& all() const { return all_; }
+
+ private:
+  std::vector<model::Allocation> all_;
+};
 
 }  // namespace
 
@@ -50,20 +76,25 @@ Result<model::Report> launch_on_model(const Plan& plan, const GemmOperands& oper
   if (plan.problem.m == 0 || plan.problem.n == 0) return model::Report{};
   const Body body = body_for(plan.config);
   if (body == nullptr) return Refusal{"the plan's configuration is not among the kernels"};
-  const kernel::HopperGemmParams params = make_params(plan, operands, encode);
-
-  std::vector<model::Allocation> allocations;
-  const auto add = [&](const MatrixView& v, const char* name, bool writable) {
-    if (v.data == nullptr || v.rows == 0 || v.columns == 0) return;
-    const std::int64_t elements = (v.rows - 1) * v.row_stride + v.columns;
-    allocations.push_back({v.data, elements * numeric::bits(v.dtype) / 8, name, writable});
-  };
-  add(operands.d, "D", true);
-  if (params.reads_c) add(operands.c, "C", false);
-  if (params.k > 0) {
-    add(operands.a, "A", false);
-    add(operands.b, "B", false);
+  // Flags are 0 before a launch and after it; the rest of the workspace is nobody's.
+  std::vector<std::byte> workspace(static_cast<std::size_t>(plan.workspace_bytes), std::byte{0xff});
+  if (plan.splits_k) {
+    std::fill_n(workspace.begin(), kernel::split_flag_bytes(plan.config, plan.ctas), std::byte{0});
   }
+  const kernel::HopperGemmParams params = make_params(plan, operands, workspace.data(), encode);
+
+  Allocations allocations;
+  allocations.add(operands.d, "D", true);
+  if (params.reads_c) allocations.add(operands.c, "C");
+  if (params.k > 0) {
+    allocations.add(operands.a, "A");
+    allocations.add(operands.b, "B");
+  }
+  allocations.add(operands.bias, "bias");
+  allocations.add(operands.scale_a, "scale_a");
+  allocations.add(operands.scale_b, "scale_b");
+  allocations.add(operands.scale_d, "scale_d");
+  allocations.add(workspace.data(), plan.workspace_bytes, "workspace");
   const model::LaunchShape shape{.ctas = plan.ctas,
                                  .cluster_size = atom::cluster_size(plan.cluster),
                                  .threads = kernel::threads(plan.config),
@@ -82,7 +113,7 @@ Result<model::Report> launch_on_model(const Plan& plan, const GemmOperands& oper
   how.sms = plan.device.sms;
   how.on_tile = options.on_tile;
   how.trace = options.trace;
-  return model::run(shape, how, allocations, [&] { body(params); });
+  return model::run(shape, how, allocations.all(), [&] { body(params); });
 }
 
 }  // namespace warpwright::device

@@ -67,6 +67,8 @@ std::vector<Kind> ways(const SyncSite& s) {
     case SyncKind::wgmma_fence:
     case SyncKind::wgmma_commit:
     case SyncKind::warp_sync:
+    case SyncKind::flag_set:
+    case SyncKind::flag_wait:
       break;
   }
   return all;
@@ -118,6 +120,10 @@ std::string_view name(SyncKind kind) {
       return "cluster wait";
     case SyncKind::warp_sync:
       return "syncwarp";
+    case SyncKind::flag_set:
+      return "flag set";
+    case SyncKind::flag_wait:
+      return "flag wait";
   }
   return "";
 }

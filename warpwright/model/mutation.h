@@ -37,6 +37,8 @@ enum class SyncKind : std::uint8_t {
   cluster_arrive,
   cluster_wait,
   warp_sync,
+  flag_set,   ///< a release to a flag in global memory
+  flag_wait,  ///< and the wait for it
 };
 
 /// "mbarrier.arrive" and so on.

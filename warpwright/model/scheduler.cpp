@@ -441,6 +441,8 @@ std::string Machine::wait_text(const Wait& wait) const {
     case Wait::Kind::registers:
       return "setmaxnreg.inc to " + std::to_string(wait.id) + " registers: the CTA has " +
              std::to_string(cta.free_registers) + " free";
+    case Wait::Kind::flag:
+      return "a flag in global memory to be set";
     case Wait::Kind::none:
       break;
   }

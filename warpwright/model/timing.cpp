@@ -144,6 +144,8 @@ std::string Machine::wait_name(const Wait& wait) const {
       return "wait stores";
     case Wait::Kind::registers:
       return "wait registers";
+    case Wait::Kind::flag:
+      return "wait flag";
     case Wait::Kind::meeting:
     case Wait::Kind::none:
       break;

@@ -73,9 +73,11 @@ std::string Plan::explain_roofs() const {
 }
 
 std::int64_t Plan::tiles() const {
-  const std::int64_t tm = (problem.m + config.tile_m - 1) / config.tile_m;
-  const std::int64_t tn = (problem.n + config.tile_n - 1) / config.tile_n;
-  return tm * tn;
+  const std::int64_t rows = config.swapped ? result_columns(problem) : problem.m;
+  const std::int64_t columns = config.swapped ? problem.m : result_columns(problem);
+  const int tm = kernel::result_rows(config);
+  const int tn = kernel::result_columns(config);
+  return (rows + tm - 1) / tm * ((columns + tn - 1) / tn) * problem.batch;
 }
 
 double Plan::waves() const {
@@ -94,7 +96,7 @@ double Plan::memory_seconds() const {
   const double m = static_cast<double>(problem.m);
   const double n = static_cast<double>(problem.n);
   const double k = static_cast<double>(problem.k);
-  const double in = (m + n) * k * kernel::operand_bytes(config);
+  const double in = (m + n) * k * kernel::operand_bits(config) / 8;
   const double out = m * n * kernel::result_bytes(config) * (problem.reads_c ? 2 : 1);
   return (in + out) / device.memory_bytes_per_second;
 }
@@ -104,10 +106,8 @@ Bound Plan::bound() const {
 }
 
 std::string Plan::name() const {
-  return format("%s_%s_%dx%dx%d%s_s%d_c%dx%d", std::string(numeric::name(config.operand)).c_str(),
-                std::string(numeric::name(config.result)).c_str(), config.tile_m, config.tile_n,
-                config.tile_k, config.schedule == kernel::Schedule::pingpong ? "pp" : "",
-                config.stages, cluster.m, cluster.n);
+  const std::string instance = kernel.empty() ? "none" : kernel;
+  return format("%s_c%dx%d", instance.c_str(), cluster.m, cluster.n);
 }
 
 std::vector<pipeline::BarrierRow> Plan::barriers() const {
@@ -115,7 +115,7 @@ std::vector<pipeline::BarrierRow> Plan::barriers() const {
   std::vector<pipeline::BarrierRow> rows = {pipeline::full_row(shape),
                                             pipeline::empty_row(shape, cluster)};
   rows.push_back({"c_full", kernel::consumer_warps(config) * kernel::epilogue_buffers, 1,
-                  kernel::epilogue_buffer_bytes, "leader of the consumer warp (with beta)",
+                  kernel::chunk_bytes(config), "leader of the consumer warp (with beta)",
                   "that consumer warp", 0});
   if (config.schedule == kernel::Schedule::pingpong) rows.push_back(pipeline::turn_row());
   return rows;
@@ -126,12 +126,16 @@ std::string Plan::explain() const {
   const kernel::SmemMap map = kernel::smem_map(c);
   std::string out;
   out += heading(*this);
-  const bool pingpong = c.schedule == kernel::Schedule::pingpong;
-  out += format("kernel     hopper_gemm, %s: warp-specialised, persistent, %s\n", name().c_str(),
-                pingpong ? "ping-pong" : "cooperative");
+  constexpr const char* schedules[] = {"cooperative", "ping-pong", "multistage"};
+  out += format("kernel     hopper_gemm, %s: persistent, %s%s%s%s\n", name().c_str(),
+                kernel::has_producer(c) ? "warp-specialised, " : "",
+                schedules[static_cast<int>(c.schedule)],
+                c.swapped ? ", operands swapped (rows are columns of D)" : "",
+                c.splits_k ? ", split along K" : "");
   out += format(
-      "tile       %d x %d x %d, wgmma m64n%dk%d, %d consumer warpgroups of 64 rows each\n",
-      c.tile_m, c.tile_n, c.tile_k, c.tile_n, atom::wgmma_k(c.operand), c.consumer_warpgroups);
+      "tile       %d x %d x %d, wgmma m64n%dk%d, %d consumer warpgroups of %d rows each\n",
+      c.tile_m, c.tile_n, kernel::tile_k(c), c.tile_n, atom::wgmma_k(c.a), c.consumer_warpgroups,
+      kernel::warpgroup_rows(c));
   out += format("cluster    %d x %d", cluster.m, cluster.n);
   if (cluster.n > 1) {
     out += format(", A multicast to %d CTAs in slices of %d rows", cluster.n, c.tile_m / cluster.n);
@@ -153,21 +157,29 @@ std::string Plan::explain() const {
     int end;
   };
   for (const Region& r : {Region{"A stages", map.a, map.b}, Region{"B stages", map.b, map.epilogue},
-                          Region{"epilogue buffers", map.epilogue, map.barriers},
+                          Region{"epilogue buffers", map.epilogue, map.scales},
+                          Region{"block scales", map.scales, map.barriers},
                           Region{"barriers", map.barriers, map.bytes}}) {
+    if (r.end == r.begin) continue;
     out += format("  %6d .. %6d  %-17s %6d bytes\n", r.begin, r.end - 1, r.what, r.end - r.begin);
   }
 
   out += "\nrole         warps   registers  does\n";
-  out += format("producer     0       %3d        one lane issues the TMA loads of A and B\n",
-                c.producer_registers);
-  out +=
-      format("idle         1-3     %3d        gave their registers away\n", c.producer_registers);
+  if (kernel::has_producer(c)) {
+    const int registers = kernel::producer_registers(c);
+    const bool scales = c.sums == kernel::Sums::block_scaled;
+    out += format("producer     0       %3d        one lane issues the TMA loads of A and B\n",
+                  registers);
+    if (scales) out += format("scales       1       %3d        fetches block scales\n", registers);
+    out += format("idle         %d-3     %3d        %s\n", scales ? 2 : 1, registers,
+                  kernel::moves_registers(c) ? "gave their registers away" : "nothing");
+  }
   for (int w = 0; w < c.consumer_warpgroups; ++w) {
-    const int first = pingpong ? 0 : w * kernel::warpgroup_rows(c);
-    out += format("consumer %d   %d-%-3d  %3d        wgmma on rows %d-%d, then the epilogue\n", w,
-                  4 + 4 * w, 7 + 4 * w, c.consumer_registers, first,
-                  first + kernel::warpgroup_rows(c) - 1);
+    const int warp = kernel::first_consumer_warp(c) + 4 * w;
+    out += format("consumer %d   %d-%-3d  %3d        wgmma on %d rows from row %d, then the epilogue%s\n",
+                  w, warp, warp + 3, kernel::consumer_registers(c), kernel::warpgroup_rows(c),
+                  kernel::atom_row(c, w, 0),
+                  !kernel::has_producer(c) && w == 0 ? "; a lane of warp 0 issues the loads" : "");
   }
 
   out += "\nbarrier  copies  arrivals  bytes   waits -> arrives\n";
