@@ -21,13 +21,14 @@ int explain_gemm_command(const GemmOptions& options, std::ostream& out, std::ost
     const DeviceFacts facts = facts_for(options);
     const auto job = read_job(options);
     if (facts.architecture == 90) {
-      out << plan_job(job, facts).explain();
+      const PlanWithOrigin made = plan_job(job, facts, err);
+      out << made.plan.explain() << made.origin;
       return 0;
     }
     // No kernel for this device yet. The problem's rules hold all the same, and so do the roofs.
     DeviceFacts rules = facts;
     rules.architecture = 90;
-    Plan plan = plan_job(job, rules);
+    Plan plan = plan_job(job, rules, err).plan;
     plan.device = facts;
     out << plan.explain_roofs();
     return 0;

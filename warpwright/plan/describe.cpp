@@ -37,8 +37,9 @@ bool reads_scales(const GemmOperands& o) {
 
 // Bytes from the first to behind the last element of a view, or 0 when it is empty.
 std::int64_t extent_bytes(const MatrixView& v) {
-  return reach({{v.batch, v.batch_stride}, {v.rows, v.row_stride}, {v.columns, v.column_stride}}) *
-         numeric::bits(v.dtype) / 8;
+  return numeric::packed_bytes(
+      v.dtype,
+      reach({{v.batch, v.batch_stride}, {v.rows, v.row_stride}, {v.columns, v.column_stride}}));
 }
 
 bool overlap(const MatrixView& x, const MatrixView& y) {

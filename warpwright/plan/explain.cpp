@@ -5,6 +5,7 @@
 
 #include "warpwright/pipeline/ordered_sequence.h"
 #include "warpwright/plan/plan.h"
+#include "warpwright/plan/rules.h"
 
 namespace warpwright {
 namespace {
@@ -41,13 +42,7 @@ const char* path_text(EpiloguePath path, bool store) {
 
 // What is asked, and of which device.
 std::string heading(const Plan& plan) {
-  const GemmProblem& problem = plan.problem;
-  return format("problem    D[%lld,%lld] = alpha * A[%lld,%lld] * B[%lld,%lld]^T%s, %s -> %s\n",
-                static_cast<long long>(problem.m), static_cast<long long>(problem.n),
-                static_cast<long long>(problem.m), static_cast<long long>(problem.k),
-                static_cast<long long>(problem.n), static_cast<long long>(problem.k),
-                problem.reads_c ? " + beta * C" : "", std::string(numeric::name(problem.a)).c_str(),
-                std::string(numeric::name(problem.d)).c_str()) +
+  return "problem    " + formula(plan.problem) + "\n" +
          format("device     %s, sm_%d, %d SMs\n", plan.device.name.c_str(),
                 plan.device.architecture, plan.device.sms);
 }

@@ -67,13 +67,13 @@ Result<GemmProblem> describe(const GemmOperands& operands);
 
 /// What the caller fixes instead of leaving it to the plan.
 struct PlanChoices {
-  std::optional<atom::ClusterShape> cluster;
-  std::optional<int> tile_m;
-  std::optional<int> tile_n;
-  std::optional<kernel::Schedule> schedule;
-  std::optional<bool> swapped;        ///< tokens on wgmma's N (see kernel::GemmConfig)
-  std::optional<std::string> kernel;  ///< an instance by its name (kernel/instances.h)
-  std::optional<int> ctas;            ///< of the grid; with split K also how finely it is cut
+  std::optional<atom::ClusterShape> cluster = {};
+  std::optional<int> tile_m = {};
+  std::optional<int> tile_n = {};
+  std::optional<kernel::Schedule> schedule = {};
+  std::optional<bool> swapped = {};        ///< tokens on wgmma's N (see kernel::GemmConfig)
+  std::optional<std::string> kernel = {};  ///< an instance by its name (kernel/instances.h)
+  std::optional<int> ctas = {};            ///< of the grid; with split K also how finely it is cut
 };
 
 /// How D leaves and C enters the kernel.

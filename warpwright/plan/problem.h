@@ -41,7 +41,8 @@ enum class Scaling : std::uint8_t {
 
 /// Where sums of products of 8-bit operands are kept.
 enum class Accumulation : std::uint8_t {
-  fast,      ///< in the tensor core's accumulator, which keeps some 13 bits of each product (Hopper)
+  /// In the tensor core's accumulator, which on Hopper keeps 13 bits below its leading one.
+  fast,
   promoted,  ///< added to float32 registers every 128 of K; block scaling always does
 };
 

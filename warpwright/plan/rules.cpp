@@ -16,6 +16,11 @@ std::int64_t round_up(std::int64_t value, std::int64_t step) {
   return (value + step - 1) / step * step;
 }
 
+// Of a type that an operand or a result may have.
+int element_bytes(DType t) {
+  return std::max(1, numeric::bits(t) / 8);
+}
+
 Fault extent_fault(const GemmProblem& p) {
   for (const auto& [extent, name] : {std::pair{p.m, "M"}, {p.n, "N"}, {p.k, "K"}}) {
     if (extent < 0) {
@@ -145,7 +150,7 @@ struct Lines {
 };
 
 Fault lines_fault(const Lines& l) {
-  const int element = numeric::bits(l.type) / 8;
+  const int element = element_bytes(l.type);
   const std::int64_t step = 16 / element;
   const std::string has =
       std::string(l.tensor) + " has a " + l.line + " stride of " + number(l.pitch) + " elements";
@@ -220,8 +225,8 @@ atom::Major major_of(const Operand& o) {
 
 Fault batch_stride_fault(const Operand& o) {
   if (o.batch <= 1) return std::nullopt;
-  const std::int64_t step = 16 / (numeric::bits(o.type) / 8);
-  const std::int64_t most = max_pitch_bytes / (numeric::bits(o.type) / 8) - step;
+  const std::int64_t step = 16 / element_bytes(o.type);
+  const std::int64_t most = max_pitch_bytes / element_bytes(o.type) - step;
   const bool fits = o.batch_stride >= 0 && o.batch_stride <= most;
   if (fits && o.batch_stride % step == 0) return std::nullopt;
   const std::int64_t nearest = round_up(std::clamp<std::int64_t>(o.batch_stride, 0, most), step);
@@ -233,10 +238,10 @@ Fault batch_stride_fault(const Operand& o) {
 }
 
 Fault operand_fault(const Operand& o) {
-  if (const auto k_fault = k_major_fault(o)) {
+  if (auto k_fault = k_major_fault(o)) {
     const bool says_mn = o.row_stride == 1 && o.column_stride != 1;
     if (!may_be_mn_major(o)) return k_fault;
-    if (const auto mn_fault = mn_major_fault(o)) return says_mn ? mn_fault : k_fault;
+    if (auto mn_fault = mn_major_fault(o)) return says_mn ? mn_fault : k_fault;
   }
   return batch_stride_fault(o);
 }
@@ -299,7 +304,7 @@ const char* scaling_name(Scaling scaling) {
 }
 
 std::int64_t reach(std::initializer_list<Dimension> dimensions) {
-  constexpr std::int64_t most = std::int64_t{1} << 60;
+  constexpr std::int64_t most = std::int64_t{1} << 58;
   std::int64_t last = 0;
   for (const Dimension& d : dimensions) {
     if (d.extent == 0) return 0;
@@ -330,7 +335,7 @@ std::optional<Refusal> problem_fault(const GemmProblem& p) {
 EpiloguePath result_path(const GemmProblem& p, bool store) {
   if (!store && !p.reads_c) return EpiloguePath::none;
   const Output o = store ? output_d(p) : output_c(p);
-  const int element = numeric::bits(store ? p.d : p.c) / 8;
+  const int element = element_bytes(store ? p.d : p.c);
   const auto is_pitch = [&](std::int64_t stride) {
     return stride >= 0 && stride < max_pitch_bytes / element && stride * element % 16 == 0;
   };

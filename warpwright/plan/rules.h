@@ -44,8 +44,11 @@ struct Dimension {
 };
 
 /// Elements from the first to behind the last of a tensor, 0 when it has none. Never more than
-/// 2^60; negative strides, which no tensor may have, count as 0.
+/// 2^58; negative strides, which no tensor may have, count as 0.
 std::int64_t reach(std::initializer_list<Dimension> dimensions);
+
+/// A problem without a fault as a formula, with its types and all that is not usual of it.
+std::string formula(const GemmProblem& problem);
 
 /// The words of refusals.
 inline std::string number(std::int64_t value) {
