@@ -289,6 +289,7 @@ Ask extents(const kernel::GemmConfig& c, int seed) {
   if (c.sums == kernel::Sums::block_scaled && c.gated) ask.n = (ask.n + 255) / 256 * 256;
   ask.k = kernel::tile_k(c) * 5 + 128 / numeric::bits(c.a);
   ask.seed = static_cast<unsigned>(seed);
+  if (c.cluster_k) ask.sms = 64;  // one tile a cluster
   return ask;
 }
 
@@ -310,7 +311,7 @@ TEST(Variants, ClustersBatchesAndScales) {
     for (const atom::ClusterShape cluster : {atom::ClusterShape{2, 1}, atom::ClusterShape{1, 2}}) {
       if (!kernel::supports(i.config, cluster)) continue;
       Ask ask = extents(i.config, ++seed);
-      ask.cluster = cluster;
+      if (!i.config.cluster_k) ask.cluster = cluster;
       ask.batch = 2;
       ask.k = kernel::tile_k(i.config) * 3;
       if (eight_bit(i.config)) {

@@ -307,9 +307,9 @@ std::optional<Refusal> launch_on_cuda(const Plan& plan, const GemmOperands& oper
   }
   cudaLaunchAttribute attributes[2]{};
   unsigned count = 0;
-  if (atom::cluster_size(plan.cluster) > 1) {
+  if (plan.cluster_ctas() > 1) {
     attributes[count].id = cudaLaunchAttributeClusterDimension;
-    attributes[count].val.clusterDim.x = static_cast<unsigned>(atom::cluster_size(plan.cluster));
+    attributes[count].val.clusterDim.x = static_cast<unsigned>(plan.cluster_ctas());
     attributes[count].val.clusterDim.y = 1;
     attributes[count].val.clusterDim.z = 1;
     ++count;

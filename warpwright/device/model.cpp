@@ -96,7 +96,7 @@ Result<model::Report> launch_on_model(const Plan& plan, const GemmOperands& oper
   allocations.add(operands.scale_d, "scale_d");
   allocations.add(workspace.data(), plan.workspace_bytes, "workspace");
   const model::LaunchShape shape{.ctas = plan.ctas,
-                                 .cluster_size = atom::cluster_size(plan.cluster),
+                                 .cluster_size = plan.cluster_ctas(),
                                  .threads = kernel::threads(plan.config),
                                  .shared_bytes = kernel::smem_map(plan.config).bytes,
                                  .registers_per_thread = kernel::launch_registers(plan.config)};

@@ -105,6 +105,7 @@ kernel::HopperGemmParams make_params(const Plan& plan, const GemmOperands& o, vo
   p.alpha = o.alpha;
   p.beta = o.beta;
   p.cluster = plan.cluster;
+  p.cluster_k = plan.cluster_k;
   p.column_mask = atom::column_set(plan.cluster, 0);
   p.row_mask = atom::row_set(plan.cluster, 0);
   p.cluster_m = tile::Divisor(plan.cluster.m);

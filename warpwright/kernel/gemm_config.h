@@ -50,7 +50,9 @@ struct GemmConfig {
   bool swapped = false;
   bool gated = false;     ///< the caller's N has two halves, of which D gets act(first) * second
   bool splits_k = false;  ///< CTAs share tiles along K and add their parts up in the workspace
-  bool tma_store = false; ///< D leaves by tensor stores instead of 16 bytes a lane
+  bool cluster_k = false;  ///< the CTAs of a cluster share a tile along K, and their memory
+  bool tma_store = true;  ///< D leaves by tensor stores instead of 16 bytes a lane
+  int buffers = 2;        ///< of the epilogue, a warp
 
   friend constexpr bool operator==(const GemmConfig&, const GemmConfig&) = default;
 };
@@ -128,7 +130,7 @@ constexpr int sum_registers(const GemmConfig& c) {
 }
 /// Whether the producer's registers are given to the consumers (setmaxnreg).
 constexpr bool moves_registers(const GemmConfig& c) {
-  return has_producer(c) && sum_registers(c) + 90 > launch_registers(c);
+  return has_producer(c) && sum_registers(c) + (c.splits_k ? 110 : 90) > launch_registers(c);
 }
 constexpr int producer_registers(const GemmConfig& c) {
   if (!moves_registers(c)) return launch_registers(c);
@@ -169,9 +171,6 @@ constexpr int scale_bytes(const GemmConfig& c) {
 inline constexpr int warp_rows = 16;
 /// Bytes of one buffer, at most.
 inline constexpr int epilogue_buffer_bytes = 2048;
-/// Buffers a warp has: one is filled while the other is stored.
-inline constexpr int epilogue_buffers = 2;
-
 /// Columns of the accumulator that one buffer takes.
 constexpr int chunk_columns(const GemmConfig& c) {
   const int all = result_columns(c);
@@ -231,10 +230,10 @@ constexpr SmemMap smem_map(const GemmConfig& c) {
   map.b = map.a + c.stages * atom::tile_bytes(tile_a(c));
   const int operands = map.b + c.stages * atom::tile_bytes(tile_b(c));
   map.epilogue = (operands + 1023) / 1024 * 1024;
-  map.scales = map.epilogue + consumer_warps(c) * epilogue_buffers * epilogue_buffer_bytes;
+  map.scales = map.epilogue + consumer_warps(c) * c.buffers * epilogue_buffer_bytes;
   map.barriers = map.scales + c.stages * scale_bytes(c);
   map.c_barriers = map.barriers + pipeline::barrier_bytes(c.stages);
-  map.turns = map.c_barriers + consumer_warps(c) * epilogue_buffers * 8;
+  map.turns = map.c_barriers + consumer_warps(c) * c.buffers * 8;
   map.bytes = map.turns + c.consumer_warpgroups * 8;
   return map;
 }
@@ -293,6 +292,16 @@ constexpr const char* config_fault(const GemmConfig& c) {
   }
   if (c.schedule == Schedule::pingpong && c.splits_k) {
     return "tiles split along K are multiplied by all warpgroups together";
+  }
+  if (c.cluster_k && (c.splits_k || c.tma_store || c.gated || !has_producer(c) ||
+                      c.schedule == Schedule::pingpong)) {
+    return "a tile shared in a cluster is multiplied by all warpgroups and stored by lanes";
+  }
+  if (c.cluster_k && 4 * c.tile_m * c.tile_n > smem_map(c).epilogue) {
+    return "sums that are exchanged in a cluster must fit where the stages were";
+  }
+  if (c.buffers < 2 || consumer_warps(c) * c.buffers > 32) {
+    return "a warp has two epilogue buffers or more, the CTA 32 at most";
   }
   if (!has_producer(c) && c.sums == Sums::block_scaled) {
     return "block scales are fetched by a warp beside the producer";

@@ -46,8 +46,8 @@ class HopperEpilogue {
   WW_DEVICE HopperEpilogue(const HopperGemmParams& p, isa::SharedAddress buffers,
                            isa::SharedAddress barriers, int warp)
       : p_(p),
-        buffers_(buffers + warp * epilogue_buffers * epilogue_buffer_bytes),
-        barriers_(barriers + warp * epilogue_buffers * 8) {
+        buffers_(buffers + warp * config.buffers * epilogue_buffer_bytes),
+        barriers_(barriers + warp * config.buffers * 8) {
     alpha_ = p.alpha * scalar(p.tensor_scale_a) * scalar(p.tensor_scale_b);
     result_scale_ = scalar(p.result_scale);
   }
@@ -55,12 +55,18 @@ class HopperEpilogue {
   /// Initialises the barriers of the loads of C of all consumer warps. One whole warp of the CTA
   /// calls it, before the CTA barrier.
   WW_DEVICE static void initialise(isa::SharedAddress barriers) {
-    constexpr int count = consumer_warps(Tag::config) * epilogue_buffers;
+    constexpr int count = consumer_warps(config) * config.buffers;
     static_assert(count <= 32);
     const int i = isa::lane_index();
     if (i < count) {
       isa::mbarrier_init(barriers + i * 8, 1, {"c_full", i}, "the leader of its warp");
     }
+  }
+
+  /// Of the tile's columns only those from `first` to before `end`, multiples of 8, are written.
+  WW_DEVICE void limit(int first, int end) {
+    first_column_ = at_.column + first;
+    end_column_ = at_.column + end;
   }
 
   /// Before the main loop of a tile: starts the load of its first chunk of C. `row` and `column`
@@ -100,7 +106,7 @@ class HopperEpilogue {
       wait_for_buffer();
       float value[values];
       if constexpr (Plain) {
-        next_ ^= 1;
+        turn();
         take(sums, chunk, 0, value, alpha_);
       } else {
         std::uint32_t c[c_words];
@@ -156,7 +162,7 @@ class HopperEpilogue {
   /// one's turn. Starts the load of the chunk after it.
   WW_DEVICE void fetch_c(int chunk, isa::SharedAddress buffer, std::uint32_t (&c)[c_words]) {
     const int slot = next_;
-    next_ ^= 1;
+    turn();
     if (!p_.reads_c) return;
     if (p_.c_by_tma) {
       if (leader()) load_c(following(chunk));
@@ -170,12 +176,15 @@ class HopperEpilogue {
     isa::sync_warp();
   }
 
+  /// The next buffer's turn.
+  WW_DEVICE void turn() { next_ = next_ + 1 == config.buffers ? 0 : next_ + 1; }
+
   /// The buffer that is used next may be written.
   WW_DEVICE void wait_for_buffer() const {
     if constexpr (config.tma_store) {
-      // Its store before last has been read; a load of C has waited for it.
+      // Its latest store has been read; a load of C has waited for it.
       if (!p_.c_by_tma) {
-        if (leader()) isa::bulk_wait_read<1>();
+        if (leader()) isa::bulk_wait_read<config.buffers - 1>();
         isa::sync_warp();
       }
     }
@@ -386,6 +395,13 @@ class HopperEpilogue {
     }
   }
 
+  /// Is an element of the buffer among the columns of `limit`?
+  WW_DEVICE bool wanted(const Corner& at, int row, int column) const {
+    if constexpr (!config.cluster_k) return true;
+    const int c = config.swapped ? at.row + row : at.column + column;
+    return c >= first_column_ && c < end_column_;
+  }
+
   /// The buffer to global memory, 16 bytes a lane. Buffers alternate, and the next chunk's lanes
   /// meet before the one after it writes to this one again.
   WW_DEVICE void store_vectors(const Corner& at, isa::SharedAddress buffer) const {
@@ -398,6 +414,7 @@ class HopperEpilogue {
       const int c = i % pieces * each;
       if (outer * pieces % 32 != 0 && r >= outer) break;
       if (at.row + r >= p_.d_rows || at.column + c >= p_.d_columns) continue;
+      if (!wanted(at, r, c)) continue;
       Element* const to = d + (at.row + r) * p_.d_pitch + at.column + c;
       const isa::SharedAddress from = piece(buffer, r, i % pieces);
       if (at.column + c + each <= p_.d_columns) {
@@ -417,7 +434,7 @@ class HopperEpilogue {
     WW_NO_UNROLL for (int i = lane(); i < outer * inner; i += 32) {
       const int r = i / inner;
       const int c = i % inner;
-      if (at.row + r < p_.d_rows && at.column + c < p_.d_columns) {
+      if (at.row + r < p_.d_rows && at.column + c < p_.d_columns && wanted(at, r, c)) {
         to.store((at.row + r) * p_.d_pitch + at.column + c, element(buffer, r, c).load());
       }
     }
@@ -429,7 +446,9 @@ class HopperEpilogue {
   float alpha_ = 1;
   float result_scale_ = 1;
   Place at_;        // of the tile at hand
-  int next_ = 0;    // the buffer that is used next: they alternate over chunks inside D alone
+  int first_column_ = 0;
+  int end_column_ = 0;
+  int next_ = 0;    // the buffer that is used next: they take turns over chunks inside D alone
   int parity_ = 0;  // bit i: parity of the next load of C into buffer i
 };
 

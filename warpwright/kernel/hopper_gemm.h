@@ -51,7 +51,7 @@ struct HopperGemm {
     const int warp = isa::warp_index();
     const bool loads = has_producer(cfg) && warp == 0;
     if (warp == 0) initialise(p, base);
-    if (atom::cluster_size(p.cluster) > 1) {
+    if (!cfg.cluster_k && atom::cluster_size(p.cluster) > 1) {
       // Relaxed: the fence publishes the barriers, and nothing else was written.
       isa::cluster_arrive_relaxed();
       isa::cluster_wait();
@@ -63,7 +63,8 @@ struct HopperGemm {
       isa::sync_threads(threads(cfg));
     }
     isa::wait_for_prerequisites();
-    const int rank = isa::cluster_rank();
+    // Among the CTAs that share operands.
+    const int rank = cfg.cluster_k ? 0 : isa::cluster_rank();
 
     if (warp < first_consumer_warp(cfg)) {
       if constexpr (moves_registers(cfg)) isa::decrease_registers<producer_registers(cfg)>();
@@ -78,7 +79,8 @@ struct HopperGemm {
       }
     } else {
       if constexpr (moves_registers(cfg)) isa::increase_registers<consumer_registers(cfg)>();
-      const HopperPipeline<Tag> ring(base + smem.barriers, p.cluster, cluster_coord(p, rank));
+      const HopperPipeline<Tag> ring(base + smem.barriers, p.cluster, cluster_coord(p, rank),
+                                     isa::cluster_rank() - rank);
       consume(p, base, ring, rank, warp / 4 - first_consumer_warp(cfg) / 4);
     }
   }
@@ -178,10 +180,20 @@ struct HopperGemm {
         if (stores && work.first > 0) parts.take(totals.values(), scheduler.sharers_from());
         if (!stores) parts.give(totals.values());
       }
+      if constexpr (cfg.cluster_k) {
+        const ClusterSums<Tag> parts(base, p.cluster_k, warp);
+        parts.exchange(totals.values());
+        store.limit(parts.first_column(), parts.end_column());
+      }
       if (stores) {
         store.write(totals.values());
         if ((pingpong || warpgroup == 0) && isa::thread_index() % 128 == 0) isa::count_tile();
       }
+    }
+    if constexpr (cfg.cluster_k) {
+      // A peer may still read what this CTA left for it.
+      isa::cluster_arrive_relaxed();
+      isa::cluster_wait();
     }
     store.drain();
   }

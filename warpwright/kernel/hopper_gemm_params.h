@@ -57,7 +57,8 @@ struct HopperGemmParams {
   int half = 0;  ///< rows (columns) of P that belong to the first half, when gated
   float alpha = 1.0F;
   float beta = 0.0F;
-  atom::ClusterShape cluster;
+  atom::ClusterShape cluster;  ///< CTAs that share operands; 1 x 1 where they share tiles along K
+  int cluster_k = 1;           ///< CTAs that share a tile along K
   std::uint16_t column_mask = 1;  ///< CTAs with x = 0, who share one A tile; of x: shifted by x
   std::uint16_t row_mask = 1;     ///< CTAs with y = 0, who share one B tile; of y: by y * cluster.m
   tile::Divisor cluster_m;        ///< divides by cluster.m

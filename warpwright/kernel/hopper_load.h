@@ -25,12 +25,16 @@ using HopperPipeline = pipeline::TmaPipeline<HopperRing<Tag>>;
 /// Which tiles, or shares of tiles, a CTA works on. All roles ask their own.
 template <class Tag>
 using HopperScheduler =
-    std::conditional_t<Tag::config.splits_k, tile::SplitPersistent, tile::StaticPersistent>;
+    std::conditional_t<Tag::config.splits_k, tile::SplitPersistent,
+                       std::conditional_t<Tag::config.cluster_k, tile::ClusterSplit,
+                                          tile::StaticPersistent>>;
 
 template <class Tag>
 WW_DEVICE HopperScheduler<Tag> make_scheduler(const HopperGemmParams& p) {
   if constexpr (Tag::config.splits_k) {
     return {p.raster, p.split};
+  } else if constexpr (Tag::config.cluster_k) {
+    return {p.raster, p.k_blocks, p.cluster_k};
   } else {
     return {p.raster, p.k_blocks};
   }

@@ -113,15 +113,16 @@ class TmaPipeline {
   WW_DEVICE TmaPipeline(isa::SharedAddress barriers, atom::ClusterShape cluster)
       : barriers_(barriers), cluster_(cluster) {}
 
-  /// For a consumer of the CTA at `self`.
+  /// For a consumer of the CTA at `self`. `first_rank` is the rank, in the cluster of the launch, of
+  /// the first CTA of `cluster`.
   WW_DEVICE TmaPipeline(isa::SharedAddress barriers, atom::ClusterShape cluster,
-                        atom::ClusterCoord self)
+                        atom::ClusterCoord self, int first_rank = 0)
       : barriers_(barriers), cluster_(cluster) {
     // Whom this lane signals is settled once: a release in the main loop is then one predicated
     // instruction.
     const int lane = isa::lane_index();
     signals_ = lane_signals(cluster, self, lane);
-    signalled_ = signals_ ? isa::map_rank(empty(0), lane) : 0;
+    signalled_ = signals_ ? isa::map_rank(empty(0), first_rank + lane) : 0;
   }
 
   /// Initialises the barriers. One whole warp of the CTA calls it; then `isa::fence_mbarrier_init`

@@ -34,7 +34,7 @@ double predicted_cost(const Plan& plan) {
   if (plan.ctas == 0) return 0;
   const double blocks = p.reads_ab ? std::ceil(static_cast<double>(p.k) / kernel::tile_k(c)) : 0;
   const double tiles = tile::tile_count(plan.raster);
-  const double clusters = plan.ctas / atom::cluster_size(plan.cluster);
+  const double clusters = plan.ctas / plan.cluster_ctas();
   const double sms = plan.device.sms;
   // What the CTAs of a wave draw from L2 in one K block.
   const double bytes = 128.0 * (static_cast<double>(c.tile_m) / plan.cluster.n +
@@ -45,7 +45,10 @@ double predicted_cost(const Plan& plan) {
   const double epilogue = epilogue_seconds * c.tile_m * c.tile_n / 32768 *
                           (kernel::result_bytes(c) / 2.0) * (p.reads_c ? 1.5 : 1);
   double serial = 0;
-  if (c.splits_k) {
+  if (c.cluster_k) {
+    serial = std::ceil(blocks / plan.cluster_k) * block + epilogue / plan.cluster_k +
+             0.5 * exchange_seconds;
+  } else if (c.splits_k) {
     const double pieces = tiles * blocks / clusters;
     serial = pieces * block + (std::ceil(pieces / std::max(blocks, 1.0))) * epilogue;
     if (std::fmod(pieces, std::max(blocks, 1.0)) != 0) serial += exchange_seconds;

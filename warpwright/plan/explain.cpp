@@ -77,7 +77,7 @@ std::int64_t Plan::tiles() const {
 
 double Plan::waves() const {
   if (ctas == 0) return 0;
-  return static_cast<double>(tile::tile_count(raster)) * atom::cluster_size(cluster) / ctas;
+  return static_cast<double>(tile::tile_count(raster)) * cluster_ctas() / ctas;
 }
 
 double Plan::compute_seconds() const {
@@ -102,14 +102,15 @@ Bound Plan::bound() const {
 
 std::string Plan::name() const {
   const std::string instance = kernel.empty() ? "none" : kernel;
-  return format("%s_c%dx%d", instance.c_str(), cluster.m, cluster.n);
+  const std::string along_k = cluster_k > 1 ? "x" + std::to_string(cluster_k) : "";
+  return format("%s_c%dx%d%s", instance.c_str(), cluster.m, cluster.n, along_k.c_str());
 }
 
 std::vector<pipeline::BarrierRow> Plan::barriers() const {
   const pipeline::TmaPipelineShape shape = kernel::mainloop_shape(config);
   std::vector<pipeline::BarrierRow> rows = {pipeline::full_row(shape),
                                             pipeline::empty_row(shape, cluster)};
-  rows.push_back({"c_full", kernel::consumer_warps(config) * kernel::epilogue_buffers, 1,
+  rows.push_back({"c_full", kernel::consumer_warps(config) * config.buffers, 1,
                   kernel::chunk_bytes(config), "leader of the consumer warp (with beta)",
                   "that consumer warp", 0});
   if (config.schedule == kernel::Schedule::pingpong) rows.push_back(pipeline::turn_row());

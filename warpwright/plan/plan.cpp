@@ -35,7 +35,7 @@ kernel::Sums sums_of(const GemmProblem& p) {
 bool serves(const kernel::GemmConfig& c, const GemmProblem& p) {
   if ((c.swapped ? p.b : p.a) != c.a || (c.swapped ? p.a : p.b) != c.b) return false;
   if (c.result != p.d || c.gated != p.epilogue.gated || c.sums != sums_of(p)) return false;
-  if (!p.reads_ab || p.m == 0 || p.n == 0) return !c.splits_k;
+  if (!p.reads_ab || p.m == 0 || p.n == 0) return !c.splits_k && !c.cluster_k;
   const atom::Major a = major_a(p);
   const atom::Major b = major_b(p);
   return (c.swapped ? b : a) == c.a_major && (c.swapped ? a : b) == c.b_major;
@@ -79,7 +79,7 @@ void add_plans(std::vector<Plan>& all, Plan base, const Instance& instance,
   base.kernel = instance.name;
   const std::int64_t rows = c.swapped ? result_columns(p) : p.m;
   const std::int64_t columns = c.swapped ? p.m : result_columns(p);
-  const int resident = resident_ctas(base.device, atom::cluster_size(base.cluster));
+  const int resident = resident_ctas(base.device, base.cluster_ctas());
   if (resident == 0) return;
   base.raster = tile::make_raster(tiles(rows, kernel::result_rows(c)),
                                   tiles(columns, kernel::result_columns(c)), base.cluster, resident,
@@ -90,13 +90,18 @@ void add_plans(std::vector<Plan>& all, Plan base, const Instance& instance,
   const std::int64_t blocks = p.reads_ab ? (p.k + kernel::tile_k(c) - 1) / kernel::tile_k(c) : 0;
   if (count > max_extent || (c.splits_k && (blocks == 0 || count * blocks > max_extent))) return;
   std::vector<int> grids;
-  if (c.splits_k) {
+  if (c.cluster_k) {
+    // One tile a cluster, all of them at once.
+    if (blocks < base.cluster_k || count * base.cluster_k > resident) return;
+    grids = {static_cast<int>(count) * base.cluster_k};
+  } else if (c.splits_k) {
     grids = split_grids(base, resident, blocks);
   } else {
     grids = {static_cast<int>(
         std::min<std::int64_t>(count * atom::cluster_size(base.cluster), resident))};
   }
   if (choices.ctas) {
+    if (c.cluster_k && *choices.ctas != grids.front()) return;
     if (*choices.ctas < 1 || *choices.ctas > resident ||
         *choices.ctas % atom::cluster_size(base.cluster) != 0 ||
         (c.splits_k && *choices.ctas / atom::cluster_size(base.cluster) > count * blocks)) {
@@ -189,7 +194,15 @@ Result<std::vector<Plan>> candidates(const GemmProblem& problem, const DeviceFac
                        device.name + " has " + number(device.sms)};
       }
       base.cluster = cluster;
-      add_plans(all, base, instance, choices);
+      base.cluster_k = 1;
+      if (!instance.config.cluster_k) {
+        add_plans(all, base, instance, choices);
+      } else if (size == 1) {
+        for (const int ctas : {2, 3, 4, 5, 6, 8}) {
+          base.cluster_k = ctas;
+          if (ctas <= device.sms) add_plans(all, base, instance, choices);
+        }
+      }
     }
   }
   if (all.empty()) return none_found(problem, choices);

@@ -95,9 +95,12 @@ struct Plan {
   EpiloguePath c_path = EpiloguePath::none;
   std::int64_t workspace_bytes = 0;
   std::string kernel;     ///< the instance's name
+  int cluster_k = 1;      ///< CTAs of a cluster that share a tile along K (`cluster` is then 1x1)
   bool splits_k = false;  ///< tiles are cut along K and their parts added up in the workspace
   double cost = 0;        ///< predicted seconds (arbitrary units on the model)
 
+  /// CTAs of a cluster of the launch.
+  [[nodiscard]] int cluster_ctas() const { return atom::cluster_size(cluster) * cluster_k; }
   /// CTA tiles of the output.
   [[nodiscard]] std::int64_t tiles() const;
   /// Rounds in which the grid takes its tiles.
