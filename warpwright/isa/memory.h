@@ -124,7 +124,7 @@ struct ClusterView {
                  : "memory");
     value = *reinterpret_cast<const T*>(&w);
 #else
-    model::shared_load(address, &value, sizeof(T), site);
+    model::cluster_load(address, &value, sizeof(T), site);
 #endif
     return value;
   }

@@ -52,13 +52,11 @@ class HopperEpilogue {
     result_scale_ = scalar(p.result_scale);
   }
 
-  /// Initialises the barriers of the loads of C of all consumer warps. One whole warp of the CTA
-  /// calls it, before the CTA barrier.
+  /// Initialises the barriers of the loads of C of all consumer warps. One thread of the CTA calls
+  /// it, before the CTA barrier; only launches that load C need it.
   WW_DEVICE static void initialise(isa::SharedAddress barriers) {
     constexpr int count = consumer_warps(config) * config.buffers;
-    static_assert(count <= 32);
-    const int i = isa::lane_index();
-    if (i < count) {
+    WW_NO_UNROLL for (int i = 0; i < count; ++i) {
       isa::mbarrier_init(barriers + i * 8, 1, {"c_full", i}, "the leader of its warp");
     }
   }

@@ -92,16 +92,18 @@ struct HopperGemm {
   /// One warp: the barriers, and the maps that the first loads need.
   WW_DEVICE static void initialise(const Params& p, isa::SharedAddress base) {
     isa::set_role("initialiser");
-    if (p.k > 0 && isa::elect_one()) {
-      isa::prefetch_map(p.a);
-      isa::prefetch_map(p.b);
+    if (isa::elect_one()) {
+      if (p.k > 0) {
+        isa::prefetch_map(p.a);
+        isa::prefetch_map(p.b);
+      }
+      HopperPipeline<Tag>(base + smem.barriers, p.cluster).initialise();
+      if (p.c_by_tma) Epilogue::initialise(base + smem.c_barriers);
+      if constexpr (config.schedule == Schedule::pingpong) {
+        pipeline::OrderedSequence::initialise(base + smem.turns);
+      }
+      isa::fence_mbarrier_init();
     }
-    HopperPipeline<Tag>(base + smem.barriers, p.cluster).initialise();
-    Epilogue::initialise(base + smem.c_barriers);
-    if constexpr (config.schedule == Schedule::pingpong) {
-      pipeline::OrderedSequence::initialise(base + smem.turns);
-    }
-    isa::fence_mbarrier_init();
   }
 
   /// One thread: fills stage after stage.

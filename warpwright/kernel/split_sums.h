@@ -145,20 +145,45 @@ class ClusterSums {
     isa::cluster_arrive();
     isa::cluster_wait();
     WW_UNROLL for (int i = 0; i < atoms; ++i) {
-      WW_UNROLL for (int j = 0; j < words; ++j) {
-        if (j < first_ || j >= end_) continue;
-        float total[4] = {0, 0, 0, 0};
-        for (int c = 0; c < ctas_; ++c) {
-          const isa::Words<4> w = isa::ClusterView<isa::Words<4>>{
-              isa::map_rank(place(base_, i, j), c)}.load();
-          WW_UNROLL for (int v = 0; v < 4; ++v) total[v] += isa::float_of(w.word[v]);
+      WW_UNROLL for (int v = 0; v < 4 * words; ++v) sums[i][v] = 0;
+    }
+    for (int c = 0; c < ctas_; c += 2) add(sums, c);
+  }
+
+ private:
+  /// Adds the parts of ranks `c` and `c` + 1, as far as they are there. Their loads are all on
+  /// their way before the first is used.
+  template <class Sums>
+  WW_DEVICE void add(Sums& sums, int c) const {
+    constexpr int batch = words < 8 ? words : 8;
+    const bool two = c + 1 < ctas_;
+    const isa::SharedAddress from[2] = {isa::map_rank(base_, c),
+                                        isa::map_rank(base_, two ? c + 1 : c)};
+    WW_UNROLL for (int i = 0; i < atoms; ++i) {
+      WW_UNROLL for (int first = 0; first < words; first += batch) {
+        isa::Words<4> w[2][batch];
+        WW_UNROLL for (int j = 0; j < batch; ++j) {
+          const bool mine = first + j < words && first + j >= first_ && first + j < end_;
+          WW_UNROLL for (int part = 0; part < 2; ++part) {
+            w[part][j] = {};
+            if (mine && (part == 0 || two)) {
+              w[part][j] =
+                  isa::ClusterView<isa::Words<4>>{place(from[part], i, first + j)}.load();
+            }
+          }
         }
-        WW_UNROLL for (int v = 0; v < 4; ++v) sums[i][4 * j + v] = total[v];
+        WW_UNROLL for (int j = 0; j < batch; ++j) {
+          if (first + j >= words) continue;
+          WW_UNROLL for (int v = 0; v < 4; ++v) {
+            float& sum = sums[i][4 * (first + j) + v];
+            sum += isa::float_of(w[0][j].word[v]);
+            sum += isa::float_of(w[1][j].word[v]);
+          }
+        }
       }
     }
   }
 
- private:
   WW_DEVICE static isa::SharedAddress place(isa::SharedAddress base, int i, int j) {
     return base + static_cast<isa::SharedAddress>(((i * words + j) * 32 + isa::lane_index()) * 16);
   }

@@ -40,6 +40,7 @@ void mark_end();
 // --- memory -----------------------------------------------------------------------------------
 std::uint32_t shared_base();
 void shared_load(std::uint32_t address, void* to, int bytes, Site site);
+void cluster_load(std::uint32_t address, void* to, int bytes, Site site);
 void shared_store(std::uint32_t address, const void* from, int bytes, Site site);
 void global_load(const void* address, void* to, int bytes, Site site);
 void global_store(void* address, const void* from, int bytes, Site site);

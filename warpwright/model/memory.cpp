@@ -126,13 +126,14 @@ std::uint32_t shared_base() {
 namespace {
 
 // What loads and stores of shared memory have in common; returns the CTA and the offset.
+// `far`: the instruction reaches the whole cluster.
 std::pair<Cta*, std::uint32_t> access(Thread& by, std::uint32_t address, int bytes, bool write,
-                                      Site site) {
+                                      bool far, Site site) {
   Machine& m = machine();
   const char* operation = write ? "a store to shared memory" : "a load from shared memory";
   Cta& cta = m.owner(address, operation, site);
   const std::uint32_t offset = address & 0xffffffu;
-  if (&cta != m.current().cta) {
+  if (!far && &cta != m.current().cta) {
     m.fatal(Check::shared_bounds,
             m.who(m.current()) + ": " + operation + " names CTA rank " + std::to_string(cta.rank) +
                 "; ld.shared and st.shared reach the own CTA only",
@@ -169,8 +170,8 @@ std::pair<Cta*, std::uint32_t> access(Thread& by, std::uint32_t address, int byt
   return {&cta, offset};
 }
 
-void load_by(Thread& by, std::uint32_t address, void* to, int bytes, Site site) {
-  const auto [cta, offset] = access(by, address, bytes, false, site);
+void load_by(Thread& by, std::uint32_t address, void* to, int bytes, bool far, Site site) {
+  const auto [cta, offset] = access(by, address, bytes, false, far, site);
   if (std::find(cta->defined.begin() + offset, cta->defined.begin() + offset + bytes, 0) !=
       cta->defined.begin() + offset + bytes) {
     machine().finding(Check::uninitialised_read,
@@ -182,7 +183,7 @@ void load_by(Thread& by, std::uint32_t address, void* to, int bytes, Site site) 
 }
 
 void store_by(Thread& by, std::uint32_t address, const void* from, int bytes, Site site) {
-  const auto [cta, offset] = access(by, address, bytes, true, site);
+  const auto [cta, offset] = access(by, address, bytes, true, false, site);
   std::memcpy(cta->shared.data() + offset, from, static_cast<std::size_t>(bytes));
   std::fill_n(cta->defined.begin() + offset, bytes, std::uint8_t{1});
 }
@@ -190,7 +191,11 @@ void store_by(Thread& by, std::uint32_t address, const void* from, int bytes, Si
 }  // namespace
 
 void shared_load(std::uint32_t address, void* to, int bytes, Site site) {
-  load_by(machine().current(), address, to, bytes, site);
+  load_by(machine().current(), address, to, bytes, false, site);
+}
+
+void cluster_load(std::uint32_t address, void* to, int bytes, Site site) {
+  load_by(machine().current(), address, to, bytes, true, site);
 }
 
 void shared_store(std::uint32_t address, const void* from, int bytes, Site site) {
@@ -316,7 +321,7 @@ void load_matrix(std::uint32_t row, std::span<std::uint32_t> to, bool transpose,
       std::array<std::array<std::uint16_t, 8>, 8> matrix{};
       for (std::size_t r = 0; r < 8; ++r) {
         const auto& giver = *static_cast<const MatrixLane*>(lanes[8 * j + r]);
-        load_by(*giver.thread, giver.row, matrix[r].data(), 16, site);
+        load_by(*giver.thread, giver.row, matrix[r].data(), 16, false, site);
       }
       for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
         std::uint32_t packed = 0;

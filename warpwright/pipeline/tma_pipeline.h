@@ -125,13 +125,12 @@ class TmaPipeline {
     signalled_ = signals_ ? isa::map_rank(empty(0), first_rank + lane) : 0;
   }
 
-  /// Initialises the barriers. One whole warp of the CTA calls it; then `isa::fence_mbarrier_init`
-  /// by all its lanes and the cluster barrier (or a CTA barrier without clusters) publish them.
+  /// Initialises the barriers. One thread of the CTA calls it; then its `isa::fence_mbarrier_init`
+  /// and the cluster barrier (or a CTA barrier without clusters) publish them. (One thread, because
+  /// the instruction takes a uniform address: lanes would go one after the other through a loop.)
   WW_DEVICE void initialise() const {
     constexpr TmaPipelineShape declared = Shape::value;
-    static_assert(declared.stages <= 32);
-    const int s = isa::lane_index();
-    if (s < declared.stages) {
+    WW_UNROLL for (int s = 0; s < declared.stages; ++s) {
       isa::mbarrier_init(full(s), full_arrivals(declared), {"full", s},
                          "the producer of this CTA, and the warps that write to the stage");
       isa::mbarrier_init(empty(s), empty_arrivals(declared, cluster_), {"empty", s},
