@@ -134,7 +134,7 @@ constexpr bool moves_registers(const GemmConfig& c) {
 }
 constexpr int producer_registers(const GemmConfig& c) {
   if (!moves_registers(c)) return launch_registers(c);
-  if (c.sums == Sums::block_scaled) return 96;
+  if (c.sums == Sums::block_scaled) return 104;
   return sum_registers(c) > 128 ? 24 : 40;
 }
 constexpr int consumer_registers(const GemmConfig& c) {

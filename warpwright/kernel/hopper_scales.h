@@ -20,7 +20,7 @@ class HopperScales {
   static constexpr int vector = vector_scales(Tag::config);
   static constexpr int units = unit_scales(Tag::config);
   static constexpr int values = (vector + 31) / 32;                       // a lane's tokens
-  static constexpr int ahead = values >= 8 ? 2 : (values >= 4 ? 4 : 8);  // K blocks in registers
+  static constexpr int ahead = values >= 8 ? 3 : 6;  // K blocks in registers
 
   WW_DEVICE HopperScales(const HopperGemmParams& p, isa::SharedAddress base,
                          const HopperPipeline<Tag>& mainloop, int rank)
