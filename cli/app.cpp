@@ -40,6 +40,7 @@ constexpr const char* kGemmExamples =
     "  warpwright gemm --a x.safetensors:x --b w.safetensors:w --out y.safetensors:y --device "
     "cuda\n"
     "  warpwright gemm --a a.npy --b b.npy --c c.npy --alpha 0.5 --beta 2 --out d.npy\n"
+    "  warpwright gemm --random 512 512 512 --as b200 --dtype e4m3 --pair --check\n"
     "  warpwright gemm --random 8192 8192 8192 --device cuda --bench";
 
 constexpr const char* kCheckExamples =
@@ -60,6 +61,8 @@ constexpr const char* kTraceExamples =
     "records real time when it was built with WARPWRIGHT_TRACE.\n\n"
     "Examples:\n"
     "  warpwright trace gemm --random 512 512 512 --out t.pftrace --svg t.svg\n"
+    "  warpwright trace gemm --random 1536 1536 512 --as b200 --scheduler clc --occupy-sm 2 "
+    "--grid-svg g.svg\n"
     "  warpwright trace gemm --random 4096 4096 4096 --device cuda --out t.pftrace";
 
 // The arguments that `gemm` and `explain gemm` have in common.
@@ -77,15 +80,29 @@ void add_gemm_options(CLI::App& app, GemmOptions& o) {
       ->expected(3);
   text("--device", o.device, "DEVICE", "model, cuda or cuda:1, cuda:2, ...")->capture_default_str();
   text("--dtype", o.dtype, "TYPE",
-       "bf16 or fp16: what A and B are multiplied as (default: the type of both files, else bf16)");
-  text("--d-dtype", o.d_dtype, "TYPE",
-       "f32, bf16 or fp16: the type of D (default: that of A and B; f32 into a .npy file)");
+       "bf16 or fp16, on sm_100 also e4m3 or e5m2: what A and B are multiplied as (default: the "
+       "type "
+       "of both files, else bf16)");
+  text(
+      "--d-dtype", o.d_dtype, "TYPE",
+      "f32, bf16 or fp16: the type of D (default: that of A and B, of 8 bits bf16; f32 into a .npy "
+      "file)");
   text("--alpha", o.alpha, "X", "factor of the product (default 1)");
   text("--beta", o.beta, "X", "factor of C (default 0)");
   text("--cluster", o.cluster, "M,N",
-       "CTAs that share loads: 1,1 2,1 1,2 2,2 or 4,4 (default: the plan's choice)");
+       "CTAs that share loads: 1,1 2,1 1,2 2,2 4,4, on sm_100 also 4,2 (default: the plan's "
+       "choice)");
   app.add_option("--tile-n", o.tile_n, "columns of a tile: 128 or 256 (default: the plan's choice)")
       ->type_name("N");
+  app.add_flag("--pair,!--one-sm", o.pair,
+               "on sm_100: MMAs of a pair of SMs, or of one (default: the plan's choice)");
+  text("--scheduler", o.scheduler, "S",
+       "on sm_100: one (a tile a cluster), static or clc, launch control (default clc)");
+  app.add_option("--accumulators", o.accumulators,
+                 "on sm_100: accumulators in tensor memory (default: the kernel's)")
+      ->type_name("N");
+  text("--as", o.as, "NAME",
+       "h200 or b200: run that device's kernels on the model (explain: plan for that device)");
 }
 
 // Why a text is no seed; empty when it is one. CLI11 alone would wrap or clamp it.
@@ -213,10 +230,6 @@ int run_app(const std::vector<std::string>& arguments, std::ostream& out, std::o
   explain_gemm->add_option("--m", explain_options.m, "rows of A and D")->type_name("M");
   explain_gemm->add_option("--n", explain_options.n, "rows of B, columns of D")->type_name("N");
   explain_gemm->add_option("--k", explain_options.k, "columns of A and B")->type_name("K");
-  explain_gemm
-      ->add_option("--as", explain_options.as,
-                   "plan for a device that need not be here: h200, b200 or model")
-      ->type_name("NAME");
   explain->footer(kExplainExamples);
   explain_gemm->footer(kExplainExamples);
 
@@ -230,6 +243,14 @@ int run_app(const std::vector<std::string>& arguments, std::ostream& out, std::o
   trace_gemm->get_option("--out")->description("where the trace is written, for ui.perfetto.dev");
   trace_gemm->add_option("--svg", trace_how.svg, "where a picture of the first tiles is written")
       ->type_name("FILE");
+  trace_gemm
+      ->add_option("--grid-svg", trace_how.grid_svg,
+                   "where a picture of all SMs and their tiles is written")
+      ->type_name("FILE");
+  trace_gemm
+      ->add_option("--occupy-sm", trace_how.occupy_sm,
+                   "an SM of the model that another grid holds: nothing of this one runs there")
+      ->type_name("I");
   trace->footer(kTraceExamples);
   trace_gemm->footer(kTraceExamples);
 

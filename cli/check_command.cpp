@@ -220,7 +220,7 @@ int check_gemm_command(const GemmOptions& gemm, const CheckCommandOptions& o, st
     }
     device::CheckOptions options = options_of(gemm, o);
     GemmJob job = read_job(gemm);
-    const Plan plan = plan_job(job, model_facts(o.sms));
+    const Plan plan = plan_job(job, facts_of(gemm, o.sms));
     load(job, gemm.seed, err);
     HostTensor d{job.result, {job.m, job.n}, {}};
     d.bytes.resize(static_cast<std::size_t>(job.m * job.n * (numeric::bits(job.result) / 8)));

@@ -118,7 +118,7 @@ std::string summary(const Plan& plan, double seconds) {
                 static_cast<long long>(p.k), std::string(numeric::name(p.a)).c_str(),
                 std::string(numeric::name(p.d)).c_str(), plan.device.name.c_str(),
                 static_cast<long long>(plan.tiles()), plan.tiles() == 1 ? "tile" : "tiles",
-                plan.config.tile_m, plan.config.tile_n, seconds);
+                plan.tile().m, plan.tile().n, seconds);
   return text;
 }
 
@@ -150,7 +150,7 @@ int gemm_command(const GemmOptions& options, std::ostream& out, std::ostream& er
     parse_mode(options.mode);
     GemmJob job = read_job(options);
     check_output(options.out);
-    const Plan plan = plan_job(job, facts_of(where));
+    const Plan plan = plan_job(job, facts_of(options));
     load(job, options.seed, err);
 
     HostTensor d{job.result, {job.m, job.n}, {}};

@@ -23,11 +23,30 @@ std::string name_of(DType t) {
   return std::string(numeric::name(t));
 }
 
-DType parse_type(const char* option, const std::string& text, bool allows_f32) {
+DType parse_operand(const std::string& text) {
   const std::optional<DType> type = numeric::parse_dtype(text);
-  if (type == DType::bf16 || type == DType::f16 || (allows_f32 && type == DType::f32)) return *type;
-  throw InputError(std::string(option) + " is \"" + text + "\"; it must be " +
-                   (allows_f32 ? "f32, bf16 or fp16." : "bf16 or fp16: the nearest is bf16."));
+  for (const DType known : {DType::bf16, DType::f16, DType::e4m3, DType::e5m2}) {
+    if (type == known) return known;
+  }
+  throw InputError("--dtype is \"" + text +
+                   "\"; it must be bf16 or fp16, or for sm_100 e4m3 or e5m2: the nearest is bf16.");
+}
+
+DType parse_result(const std::string& text) {
+  const std::optional<DType> type = numeric::parse_dtype(text);
+  for (const DType known : {DType::bf16, DType::f16, DType::f32}) {
+    if (type == known) return known;
+  }
+  throw InputError("--d-dtype is \"" + text + "\"; it must be f32, bf16 or fp16.");
+}
+
+std::optional<kernel::TileSource> parse_scheduler(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  if (text == "one") return kernel::TileSource::one_tile;
+  if (text == "static") return kernel::TileSource::static_persistent;
+  if (text == "clc") return kernel::TileSource::launch_control;
+  throw InputError("--scheduler is \"" + text +
+                   "\"; it must be one (a tile a cluster), static or clc (launch control).");
 }
 
 float parse_scalar(const char* name, const std::string& text, float otherwise) {
@@ -123,6 +142,7 @@ std::int64_t infinities(const HostTensor& t) {
     }
     return found;
   }
+  if (numeric::bits(t.dtype) != 16) return 0;  // 8-bit operands saturate
   const unsigned infinity = t.dtype == DType::f16 ? 0x7c00U : 0x7f80U;
   for (std::int64_t i = 0; i < count; ++i) {
     std::uint16_t code = 0;
@@ -188,6 +208,31 @@ DeviceFacts facts_of(const DeviceChoice& device) {
   return *facts;
 }
 
+DeviceFacts facts_as(const std::string& name) {
+  if (name == "model") return model_facts();
+  const std::optional<DeviceFacts> facts = known_facts(name);
+  if (!facts) {
+    throw InputError("--as is \"" + name +
+                     "\"; the devices known by name are h200, b200 and model.");
+  }
+  return *facts;
+}
+
+DeviceFacts facts_of(const GemmOptions& options, int sms) {
+  const DeviceChoice device = parse_device(options.device);
+  if (options.as.empty()) return device.is_model ? model_facts(sms) : facts_of(device);
+  const int architecture = facts_as(options.as).architecture;
+  if (device.is_model) return model_facts(sms, architecture);
+  DeviceFacts facts = facts_of(device);
+  if (facts.architecture != architecture) {
+    throw InputError("--as " + options.as + " asks for kernels of sm_" +
+                     std::to_string(architecture) + ", and " + facts.name + " is sm_" +
+                     std::to_string(facts.architecture) +
+                     ": leave --as out, or give --device model.");
+  }
+  return facts;
+}
+
 GemmJob read_job(const GemmOptions& o) {
   GemmJob job;
   job.alpha = parse_scalar("alpha", o.alpha, 1.0F);
@@ -201,14 +246,17 @@ GemmJob read_job(const GemmOptions& o) {
       throw InputError("--cluster is \"" + o.cluster +
                        "\"; it is written M,N with two integers, for example 2,1.");
     }
-    const std::string refusal = atom::cluster_refusal(*job.choices.cluster, false);
+    const std::string refusal = atom::cluster_refusal(*job.choices.cluster, o.pair.value_or(false));
     if (!refusal.empty()) throw InputError(refusal);
   }
   job.choices.tile_n = o.tile_n;
+  job.choices.pair = o.pair;
+  job.choices.tiles = parse_scheduler(o.scheduler);
+  job.choices.accumulators = o.accumulators;
   std::optional<DType> operand;
-  if (!o.dtype.empty()) operand = parse_type("--dtype", o.dtype, false);
+  if (!o.dtype.empty()) operand = parse_operand(o.dtype);
   std::optional<DType> result;
-  if (!o.d_dtype.empty()) result = parse_type("--d-dtype", o.d_dtype, true);
+  if (!o.d_dtype.empty()) result = parse_result(o.d_dtype);
   std::optional<TensorSpec> out;
   if (!o.out.empty()) out = parse_spec(o.out);
   const bool to_npy = out && out->kind == TensorSpec::Kind::npy;
@@ -226,7 +274,9 @@ GemmJob read_job(const GemmOptions& o) {
     if (!operand && job.a.dtype == job.b.dtype && job.a.dtype != DType::f32) operand = job.a.dtype;
   }
   job.operand = operand.value_or(DType::bf16);
-  job.result = result.value_or(to_npy ? DType::f32 : job.operand);
+  // No epilogue rounds to 8 bits.
+  const DType own = numeric::bits(job.operand) == 8 ? DType::bf16 : job.operand;
+  job.result = result.value_or(to_npy ? DType::f32 : own);
   if (to_npy && job.result == DType::bf16) {
     throw InputError("D as bf16 cannot be written to " + o.out +
                      ": .npy has no bf16; choose --d-dtype f32 or fp16, or --out "

@@ -87,6 +87,9 @@ HostTensor random_normal(DType dtype, const std::vector<std::int64_t>& shape, st
       std::byte* to = result.bytes.data() + first * size;
       if (dtype == DType::f32) {
         std::memcpy(to, values.data(), static_cast<std::size_t>(n) * sizeof(float));
+      } else if (size == 1) {
+        numeric::narrow(values.data(), reinterpret_cast<std::uint8_t*>(to),
+                        static_cast<std::size_t>(n), dtype, numeric::Overflow::saturate);
       } else {
         numeric::narrow(values.data(), reinterpret_cast<std::uint16_t*>(to),
                         static_cast<std::size_t>(n), dtype);

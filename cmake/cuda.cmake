@@ -23,23 +23,69 @@ function(ww_cuda_sources target)
   target_link_libraries(${target} PRIVATE CUDA::cudart_static)
 endfunction()
 
-# ww_hopper_instances(TARGET): one .cu file of each line of the table of kernels, so that a kernel is
-# a translation unit of its own and the build compiles them side by side.
-function(ww_hopper_instances target)
+# ww_arch_flags(VARIABLE FAMILY): the -gencode options of those of WARPWRIGHT_CUDA_ARCHS that are of
+# the compute capability FAMILY (9: Hopper, 10: Blackwell), or of all of them ("any").
+function(ww_arch_flags variable family)
+  set(flags)
+  foreach(arch IN LISTS WARPWRIGHT_CUDA_ARCHS)
+    if(family STREQUAL "any" OR arch MATCHES "^${family}[0-9][a-z]?$")
+      list(APPEND flags "SHELL:-gencode arch=compute_${arch},code=sm_${arch}")
+    endif()
+  endforeach()
+  set(${variable} "${flags}" PARENT_SCOPE)
+endfunction()
+
+# ww_cuda_family(TARGET FAMILY): the .cu files of TARGET are compiled for that family alone, or for
+# all architectures of the build ("any"): wgmma is of sm_90a alone, tcgen05 of sm_100a and sm_103a.
+function(ww_cuda_family target family)
   if(NOT WARPWRIGHT_CUDA)
     return()
   endif()
-  set(table ${PROJECT_SOURCE_DIR}/warpwright/kernel/instances.h)
+  ww_arch_flags(flags ${family})
+  foreach(flag IN LISTS flags)
+    target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:${flag}>")
+  endforeach()
+endfunction()
+
+# ww_instances(TARGET TABLE NAME FAMILY): one .cu file of each line of a table of kernels, so that a
+# kernel is a translation unit of its own and the build compiles them side by side, each for its
+# family of architectures; none when the build names none of them.
+function(ww_instances target table name family)
+  if(NOT WARPWRIGHT_CUDA)
+    return()
+  endif()
+  string(TOUPPER ${name} upper)
+  ww_arch_flags(flags ${family})
+  if(NOT flags)
+    target_compile_definitions(${target} PRIVATE WARPWRIGHT_HAS_${upper}=0)
+    return()
+  endif()
+  target_compile_definitions(${target} PRIVATE WARPWRIGHT_HAS_${upper}=1)
+  set(table ${PROJECT_SOURCE_DIR}/warpwright/kernel/${table})
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${table})
   file(READ ${table} text)
-  string(REGEX MATCHALL "X\\(hopper_[a-z0-9_]+," lines "${text}")
+  string(REGEX MATCHALL "X\\(${name}_[a-z0-9_]+," lines "${text}")
+  set(sources)
   foreach(line IN LISTS lines)
-    string(REGEX REPLACE "X\\(([a-z0-9_]+)," "\\1" name "${line}")
-    set(source ${PROJECT_BINARY_DIR}/instances/${name}.cu)
+    string(REGEX REPLACE "X\\(([a-z0-9_]+)," "\\1" instance "${line}")
+    set(source ${PROJECT_BINARY_DIR}/instances/${instance}.cu)
     file(CONFIGURE OUTPUT ${source} CONTENT
-      "#include \"warpwright/device/hopper_instance.cuh\"\nWW_DEFINE_HOPPER_INSTANCE(@name@)\n" @ONLY)
-    target_sources(${target} PRIVATE ${source})
+      "#include \"warpwright/device/@name@_instance.cuh\"\nWW_DEFINE_@upper@_INSTANCE(@instance@)\n"
+      @ONLY)
+    list(APPEND sources ${source})
   endforeach()
+  add_library(${target}_${name} OBJECT ${sources})
+  target_link_libraries(${target}_${name} PRIVATE warpwright_plan CUDA::cudart_static)
+  ww_cuda_family(${target}_${name} ${family})
+  ww_kernel_options(${target}_${name})
+  target_sources(${target} PRIVATE $<TARGET_OBJECTS:${target}_${name}>)
+endfunction()
+
+# ww_kernel_options(TARGET): the options of the build that kernels and what reads them share.
+function(ww_kernel_options target)
+  if(NOT WARPWRIGHT_CUDA)
+    return()
+  endif()
   if(WARPWRIGHT_DEBUG_WAITS)
     target_compile_definitions(${target} PRIVATE WARPWRIGHT_DEBUG_WAITS=1)
   endif()
@@ -54,7 +100,14 @@ if(NOT WARPWRIGHT_CUDA)
 endif()
 
 set(WARPWRIGHT_CUDA_ARCHS "90a" CACHE STRING
-    "Architectures to compile for, as nvcc names them, separated by semicolons: 90a;100a")
+    "Architectures to compile for, as nvcc names them, separated by semicolons: 90a;100a;103a")
+
+# Is there an H100 or H200 among them? The tests and examples that launch are written for those.
+ww_arch_flags(hopper 9)
+set(WARPWRIGHT_CUDA_HOPPER ${WARPWRIGHT_CUDA})
+if(NOT hopper)
+  set(WARPWRIGHT_CUDA_HOPPER OFF)
+endif()
 
 # The architecture flags are written out: the "a" forms, which wgmma and tcgen05 need, have no
 # portable PTX to fall back on, and CMake 3.25 does not know all of them.
@@ -78,9 +131,6 @@ set(CMAKE_CUDA_EXTENSIONS OFF)
 set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
 set(CMAKE_CUDA_FLAGS_RELEASE "-O2")
 
-foreach(arch IN LISTS WARPWRIGHT_CUDA_ARCHS)
-  string(APPEND CMAKE_CUDA_FLAGS " -gencode arch=compute_${arch},code=sm_${arch}")
-endforeach()
 # --expt-relaxed-constexpr: device code calls the plain constexpr functions of the lower rooms.
 string(APPEND CMAKE_CUDA_FLAGS
   " --expt-relaxed-constexpr -Werror all-warnings -Xcompiler=-Wall,-Wextra,-Werror -Xptxas=-v")

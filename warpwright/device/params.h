@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "warpwright/kernel/blackwell_gemm_params.h"
 #include "warpwright/kernel/hopper_gemm_params.h"
 #include "warpwright/plan/plan.h"
 
@@ -21,13 +22,19 @@ struct MapRequest {
   int box_columns = 0;
 };
 
-/// Fills everything but the maps, and asks `encode(MapRequest) -> isa::TensorMap` for those that
-/// the launch uses.
+/// What the boxes of the maps are.
+struct Boxes {
+  int a_rows = 0;  ///< rows of A that a CTA loads
+  int b_rows = 0;  ///< rows of B that a CTA loads
+  int k = 0;       ///< columns of both
+  int result_columns = 0;
+};
+
+/// Fills what all kernels take. Asks `encode(MapRequest) -> isa::TensorMap` for the maps that the
+/// launch uses.
 template <class Encode>
-kernel::HopperGemmParams make_params(const Plan& plan, const GemmOperands& o,
-                                     const Encode& encode) {
-  const kernel::GemmConfig& c = plan.config;
-  kernel::HopperGemmParams p;
+void fill_params(kernel::HopperGemmParams& p, const Plan& plan, const GemmOperands& o,
+                 const Boxes& boxes, const Encode& encode) {
   p.m = static_cast<int>(plan.problem.m);
   p.n = static_cast<int>(plan.problem.n);
   // alpha 0 reads neither A nor B (BLAS); the kernel then runs without a K block.
@@ -38,8 +45,8 @@ kernel::HopperGemmParams make_params(const Plan& plan, const GemmOperands& o,
   p.column_mask = atom::column_set(plan.cluster, 0);
   p.row_mask = atom::row_set(plan.cluster, 0);
   p.cluster_m = tile::Divisor(plan.cluster.m);
-  p.a_slice_rows = c.tile_m / plan.cluster.n;
-  p.b_slice_rows = c.tile_n / plan.cluster.m;
+  p.a_slice_rows = boxes.a_rows;
+  p.b_slice_rows = boxes.b_rows;
   p.raster = tile::PreparedRaster(plan.raster);
   p.reads_c = o.beta != 0.0F;
   p.d_by_tma = plan.d_path == EpiloguePath::copy_engine;
@@ -48,13 +55,13 @@ kernel::HopperGemmParams make_params(const Plan& plan, const GemmOperands& o,
   p.d_pitch = o.d.row_stride;
   if (p.k > 0) {
     p.a = encode(MapRequest{"A", o.a.data, o.a.dtype, o.a.rows, o.a.columns, o.a.row_stride,
-                            p.a_slice_rows, c.tile_k});
+                            boxes.a_rows, boxes.k});
     p.b = encode(MapRequest{"B", o.b.data, o.b.dtype, o.b.rows, o.b.columns, o.b.row_stride,
-                            p.b_slice_rows, c.tile_k});
+                            boxes.b_rows, boxes.k});
   }
   const auto result = [&](const char* name, const MatrixView& v) {
     return encode(MapRequest{name, v.data, v.dtype, v.rows, v.columns, v.row_stride,
-                             kernel::epilogue_rows, kernel::epilogue_columns(c)});
+                             kernel::epilogue_rows, boxes.result_columns});
   };
   if (p.d_by_tma) p.d = result("D", o.d);
   if (p.reads_c) {
@@ -62,6 +69,37 @@ kernel::HopperGemmParams make_params(const Plan& plan, const GemmOperands& o,
     p.c_pitch = o.c.row_stride;
     if (p.c_by_tma) p.c = result("C", o.c);
   }
+}
+
+/// Parameters of a Hopper kernel.
+template <class Encode>
+kernel::HopperGemmParams make_params(const Plan& plan, const GemmOperands& o,
+                                     const Encode& encode) {
+  const kernel::GemmConfig& c = plan.config;
+  kernel::HopperGemmParams p;
+  fill_params(
+      p, plan, o,
+      {c.tile_m / plan.cluster.n, c.tile_n / plan.cluster.m, c.tile_k, kernel::epilogue_columns(c)},
+      encode);
+  return p;
+}
+
+/// Parameters of a Blackwell kernel.
+template <class Encode>
+kernel::BlackwellGemmParams make_blackwell_params(const Plan& plan, const GemmOperands& o,
+                                                  const Encode& encode) {
+  const kernel::BlackwellConfig& c = *plan.blackwell;
+  kernel::BlackwellGemmParams p;
+  fill_params(p, plan, o,
+              {c.tile_m / plan.cluster.n, c.tile_n / plan.cluster.m, kernel::tile_k(c),
+               kernel::epilogue_columns(c)},
+              encode);
+  p.row_mask = atom::masks(plan.cluster, 0, c.pair).b;
+  p.commit_row_mask = atom::row_set(plan.cluster, 0);
+  p.commit_column_mask = atom::column_set(plan.cluster, 0);
+  if (c.pair) p.commit_column_mask |= atom::column_set(plan.cluster, 1);
+  p.instruction = atom::encode_instruction(kernel::mma_atom(c, plan.problem.a, plan.problem.b));
+  p.cluster_size = tile::Divisor(atom::cluster_size(plan.cluster));
   return p;
 }
 

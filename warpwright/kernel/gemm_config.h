@@ -49,6 +49,11 @@ constexpr int row_atoms(const GemmConfig& c) {
   return warpgroup_rows(c) / 64;
 }
 
+/// Rows from one atom's share of a warp to the next one's.
+constexpr int row_atom_step(const GemmConfig& /*c*/) {
+  return 64;
+}
+
 /// Consumer warps that read one stage: those of one warpgroup when they take turns.
 constexpr int warps_per_stage(const GemmConfig& c) {
   return c.schedule == Schedule::pingpong ? 4 : consumer_warps(c);

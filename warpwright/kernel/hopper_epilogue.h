@@ -1,4 +1,5 @@
-// The epilogue of the Hopper kernels: D = alpha * accumulator + beta * C, through shared memory.
+// The epilogue of the Hopper and Blackwell kernels: D = alpha * accumulator + beta * C, through
+// shared memory.
 //
 // Every consumer warp handles its 16 rows alone, in chunks of one 128-byte span of columns, with
 // two buffers: registers -> stmatrix (or st.shared for f32) into the swizzled buffer -> one tensor
@@ -27,7 +28,7 @@ namespace warpwright::kernel {
 template <class Tag>
 class HopperEpilogue {
  public:
-  static constexpr GemmConfig config = Tag::config;
+  static constexpr auto config = Tag::config;
   static constexpr int columns = epilogue_columns(config);
   static constexpr int row_chunks = config.tile_n / columns;  // side by side
   static constexpr int chunks = row_atoms(config) * row_chunks;
@@ -60,6 +61,16 @@ class HopperEpilogue {
   /// dropped. `accumulator` is an array of fragments, one for each 64 rows.
   template <class Accumulators>
   WW_DEVICE void write(const HopperGemmParams& p, int row, int column, Accumulators& accumulator) {
+    write_from(p, row, column, [&](int chunk, float(&value)[chunk_values]) {
+      WW_UNROLL for (int i = 0; i < chunk_values; ++i) {
+        value[i] = accumulator[chunk / row_chunks][chunk % row_chunks * chunk_values + i];
+      }
+    });
+  }
+
+  /// The same with `source(chunk, value)` to fetch a thread's accumulator values of a chunk.
+  template <class Source>
+  WW_DEVICE void write_from(const HopperGemmParams& p, int row, int column, const Source& source) {
     WW_UNROLL for (int chunk = 0; chunk < chunks; ++chunk) {
       const isa::Mark mark("epilogue chunk %", chunk);
       const Corner at = corner(row, column, chunk);
@@ -78,12 +89,10 @@ class HopperEpilogue {
         isa::sync_warp();
       }
       float value[chunk_values];
+      if (p.k > 0) source(chunk, value);
+      // Without a K block nothing has written the accumulator.
       WW_UNROLL for (int i = 0; i < chunk_values; ++i) {
-        // Without a K block nothing has written the accumulator.
-        value[i] =
-            p.k > 0
-                ? p.alpha * accumulator[chunk / row_chunks][chunk % row_chunks * chunk_values + i]
-                : 0.0F;
+        value[i] = p.k > 0 ? p.alpha * value[i] : 0.0F;
       }
       if (p.reads_c) {
         if (!p.c_by_tma) fetch_elements(p, at, buffer);
@@ -120,7 +129,8 @@ class HopperEpilogue {
   };
 
   WW_DEVICE static Corner corner(int row, int column, int chunk) {
-    return {row + 64 * (chunk / row_chunks), column + chunk % row_chunks * columns};
+    return {row + row_atom_step(config) * (chunk / row_chunks),
+            column + chunk % row_chunks * columns};
   }
 
   /// The next chunk of the tile that is inside D; `chunks` or one outside when there is none.

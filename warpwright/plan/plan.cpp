@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "warpwright/kernel/instances.h"
+#include "warpwright/plan/blackwell.h"
 
 namespace warpwright {
 namespace {
@@ -71,6 +72,18 @@ std::optional<Refusal> check_view(const MatrixView& v, const char* name, bool us
 
 // What a tensor map's pitch must stay below.
 constexpr std::int64_t max_pitch_bytes = std::int64_t{1} << 40;
+
+// What the Hopper kernels multiply.
+std::optional<Refusal> check_types(DType a, DType b) {
+  if (a != b) {
+    return Refusal{"A is " + type(a) + " and B is " + type(b) + "; both must be bf16 or both f16"};
+  }
+  if (a != DType::bf16 && a != DType::f16) {
+    return Refusal{"A and B are " + type(a) +
+                   "; kernels exist for bf16 and f16: the nearest is bf16"};
+  }
+  return std::nullopt;
+}
 
 // Rules on the operands that the copy engine loads.
 std::optional<Refusal> check_operand(const char* name, std::int64_t rows, std::int64_t k,
@@ -267,14 +280,8 @@ Result<Plan> plan(const GemmProblem& problem, const DeviceFacts& device,
     return Refusal{"the problem is a batch of " + number(p.batch) +
                    " products; this version plans one at a time: batch 1"};
   }
-  if (p.a != p.b) {
-    return Refusal{"A is " + type(p.a) + " and B is " + type(p.b) +
-                   "; both must be bf16 or both f16"};
-  }
-  if (p.a != DType::bf16 && p.a != DType::f16) {
-    return Refusal{"A and B are " + type(p.a) +
-                   "; kernels exist for bf16 and f16: the nearest is bf16"};
-  }
+  const bool blackwell = is_blackwell(device);
+  if (auto r = blackwell ? check_blackwell_types(p.a, p.b) : check_types(p.a, p.b)) return *r;
   if (p.d != DType::bf16 && p.d != DType::f16 && p.d != DType::f32) {
     return Refusal{"D is " + type(p.d) +
                    "; kernels exist for bf16, f16 and f32: the nearest is f32"};
@@ -291,13 +298,18 @@ Result<Plan> plan(const GemmProblem& problem, const DeviceFacts& device,
   if (p.reads_c) {
     if (auto r = check_result("C", p.m, p.n, p.c_row_stride, p.c_column_stride)) return *r;
   }
-  if (device.architecture != 90) {
+  if (device.architecture != 90 && !blackwell) {
     return Refusal{"device " + device.name + " has architecture sm_" + number(device.architecture) +
-                   "; kernels exist for sm_90 (H100, H200)"};
+                   "; kernels exist for sm_90 (H100, H200), sm_100 (B200) and sm_103 (B300)"};
   }
   result.d_path = result_path(p.n, p.d_row_stride, p.d, p.d_alignment, true);
   result.c_path =
       p.reads_c ? result_path(p.n, p.c_row_stride, p.c, p.c_alignment, false) : EpiloguePath::none;
+  if (blackwell) return choose_blackwell(result, choices);
+  if (choices.pair.value_or(false) || choices.tiles || choices.accumulators) {
+    return Refusal{"pairs, tile sources and accumulators in tensor memory are of sm_100; device " +
+                   device.name + " is sm_" + number(device.architecture)};
+  }
 
   bool found = false;
   double best = 0;
