@@ -4,8 +4,12 @@
 #include <cuda_runtime.h>
 #include <dlfcn.h>
 
+#include <algorithm>
+#include <map>
+#include <utility>
 #include <vector>
 
+#include "bench/device_math.h"
 #include "warpwright/device/cuda.h"
 
 namespace warpwright::bench {
@@ -24,6 +28,7 @@ struct Functions {
   decltype(&cublasLtMatmulDescSetAttribute) desc_set = nullptr;
   decltype(&cublasLtMatrixLayoutCreate) layout_create = nullptr;
   decltype(&cublasLtMatrixLayoutDestroy) layout_destroy = nullptr;
+  decltype(&cublasLtMatrixLayoutSetAttribute) layout_set = nullptr;
   decltype(&cublasLtMatmulPreferenceCreate) preference_create = nullptr;
   decltype(&cublasLtMatmulPreferenceDestroy) preference_destroy = nullptr;
   decltype(&cublasLtMatmulPreferenceSetAttribute) preference_set = nullptr;
@@ -55,6 +60,7 @@ const Functions* functions() {
         find(library, "cublasLtMatmulDescSetAttribute", f->desc_set) &&
         find(library, "cublasLtMatrixLayoutCreate", f->layout_create) &&
         find(library, "cublasLtMatrixLayoutDestroy", f->layout_destroy) &&
+        find(library, "cublasLtMatrixLayoutSetAttribute", f->layout_set) &&
         find(library, "cublasLtMatmulPreferenceCreate", f->preference_create) &&
         find(library, "cublasLtMatmulPreferenceDestroy", f->preference_destroy) &&
         find(library, "cublasLtMatmulPreferenceSetAttribute", f->preference_set) &&
@@ -72,72 +78,82 @@ std::optional<Refusal> failed(cublasStatus_t status, const char* what) {
 }
 
 cudaDataType_t type_of(DType t) {
-  if (t == DType::f32) return CUDA_R_32F;
-  return t == DType::f16 ? CUDA_R_16F : CUDA_R_16BF;
+  switch (t) {
+    case DType::f32:
+      return CUDA_R_32F;
+    case DType::f16:
+      return CUDA_R_16F;
+    case DType::e4m3:
+      return CUDA_R_8F_E4M3;
+    case DType::e5m2:
+      return CUDA_R_8F_E5M2;
+    default:
+      return CUDA_R_16BF;
+  }
 }
 
+bool is_8bit(DType t) {
+  return numeric::bits(t) == 8;
+}
+
+bool k_major(const MatrixView& v) {
+  return v.column_stride == 1;
+}
+
+cublasLtEpilogue_t epilogue_of(const Epilogue& e) {
+  const bool bias = e.bias == Bias::columns;
+  switch (e.activation) {
+    case Activation::relu:
+      return bias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU;
+    case Activation::gelu:
+      return bias ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
+    default:
+      return bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+  }
+}
+
+// Where the scales of one set of operands lie for cuBLASLt.
+struct ScalePointers {
+  const void* a = nullptr;
+  const void* b = nullptr;
+};
+
 // cuBLAS is column-major and our D is row-major, so it computes D^T = B A^T: an N x M matrix whose
-// columns are D's rows. It then reads the very same K-major A and B, B transposed.
+// columns are D's rows. Its A is our B and its B is our A; K-major operands are columns of K for
+// it, so that our B is transposed and our A is not.
 class Loaded final : public CublasLt {
  public:
   explicit Loaded(const Functions& functions) : f_(functions) {}
 
   ~Loaded() override {
     if (preference_ != nullptr) f_.preference_destroy(preference_);
-    for (cublasLtMatrixLayout_t layout : {a_, b_, d_}) {
+    for (cublasLtMatrixLayout_t layout : {a_, b_, c_, d_}) {
       if (layout != nullptr) f_.layout_destroy(layout);
     }
     if (desc_ != nullptr) f_.desc_destroy(desc_);
     if (handle_ != nullptr) f_.destroy(handle_);
   }
 
-  std::optional<Refusal> prepare(const GemmOperands& o, int offers) {
+  std::optional<Refusal> prepare(const std::vector<GemmOperands>& sets, int offers) {
+    const GemmOperands& o = sets.front();
     if (auto r = failed(f_.create(&handle_), "starting")) return r;
-    auto workspace = device::CudaBuffer::make(static_cast<std::int64_t>(kWorkspaceBytes));
+    auto workspace = filled_memory(static_cast<std::int64_t>(kWorkspaceBytes));
     if (!workspace) return Refusal{workspace.reason()};
     workspace_ = *workspace;
-
-    if (auto r = failed(f_.desc_create(&desc_, CUBLAS_COMPUTE_32F, CUDA_R_32F), "describing")) {
-      return r;
-    }
-    const cublasOperation_t transposed = CUBLAS_OP_T;
-    const cublasOperation_t as_is = CUBLAS_OP_N;
-    if (auto r = set(CUBLASLT_MATMUL_DESC_TRANSA, transposed)) return r;
-    if (auto r = set(CUBLASLT_MATMUL_DESC_TRANSB, as_is)) return r;
-    if (auto r = layout(b_, o.b.dtype, o.b.columns, o.b.rows)) return r;
-    if (auto r = layout(a_, o.a.dtype, o.a.columns, o.a.rows)) return r;
-    if (auto r = layout(d_, o.d.dtype, o.d.columns, o.d.rows)) return r;
-    if (auto r = failed(f_.preference_create(&preference_), "setting preferences")) return r;
-    if (auto r = failed(f_.preference_set(preference_, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
-                                          &kWorkspaceBytes, sizeof kWorkspaceBytes),
-                        "setting preferences")) {
-      return r;
-    }
-    offers_.resize(static_cast<std::size_t>(offers));
-    int found = 0;
-    if (auto r = failed(f_.heuristic(handle_, desc_, b_, a_, d_, d_, preference_, offers,
-                                     offers_.data(), &found),
-                        "asking for algorithms")) {
-      return r;
-    }
-    offers_.resize(static_cast<std::size_t>(found));
-    if (found == 0) return Refusal{"cuBLASLt has no algorithm for this product"};
-    return std::nullopt;
+    if (auto r = lay_scales_out(sets)) return r;
+    if (auto r = describe_product(o)) return r;
+    if (auto r = describe_layouts(o)) return r;
+    return ask(offers);
   }
 
   [[nodiscard]] int algorithms() const override { return static_cast<int>(offers_.size()); }
 
-  [[nodiscard]] std::string version() const override {
-    const std::size_t v = f_.version();  // 130200 or, before 13, 120304
-    return std::to_string(v / 10000) + "." + std::to_string(v / 100 % 100) + "." +
-           std::to_string(v % 100);
-  }
-
   std::optional<Refusal> launch(int algorithm, const GemmOperands& o, void* stream) override {
     const cublasLtMatmulHeuristicResult_t& offer = offers_[static_cast<std::size_t>(algorithm)];
     if (auto r = failed(offer.state, "an algorithm of its own heuristic")) return r;
-    const void* c = o.beta != 0.0F ? o.c.data : o.d.data;
-    return failed(f_.matmul(handle_, desc_, &o.alpha, o.b.data, b_, o.a.data, a_, &o.beta, c, d_,
+    if (auto r = set_pointers(o)) return r;
+    const void* c = o.beta != 0.0F ? o.c.data : (is_8bit(o.d.dtype) ? nullptr : o.d.data);
+    return failed(f_.matmul(handle_, desc_, &o.alpha, o.b.data, b_, o.a.data, a_, &o.beta, c, c_,
                             o.d.data, d_, &offer.algo, workspace_->data(), kWorkspaceBytes,
                             static_cast<cudaStream_t>(stream)),
                   "launching");
@@ -149,12 +165,143 @@ class Loaded final : public CublasLt {
     return failed(f_.desc_set(desc_, attribute, &value, sizeof value), "describing");
   }
 
-  // A column-major matrix of `rows` x `columns` without gaps.
-  std::optional<Refusal> layout(cublasLtMatrixLayout_t& to, DType t, std::int64_t rows,
-                                std::int64_t columns) {
-    return failed(f_.layout_create(&to, type_of(t), static_cast<std::uint64_t>(rows),
-                                   static_cast<std::uint64_t>(columns), rows),
-                  "describing");
+  std::optional<Refusal> describe_product(const GemmOperands& o) {
+    if (auto r = failed(f_.desc_create(&desc_, CUBLAS_COMPUTE_32F, CUDA_R_32F), "describing")) {
+      return r;
+    }
+    if (auto r = set(CUBLASLT_MATMUL_DESC_TRANSA, k_major(o.b) ? CUBLAS_OP_T : CUBLAS_OP_N)) {
+      return r;
+    }
+    if (auto r = set(CUBLASLT_MATMUL_DESC_TRANSB, k_major(o.a) ? CUBLAS_OP_N : CUBLAS_OP_T)) {
+      return r;
+    }
+    if (is_8bit(o.a.dtype)) {
+      const std::int8_t fast = o.accumulation == Accumulation::fast ? 1 : 0;
+      if (auto r = set(CUBLASLT_MATMUL_DESC_FAST_ACCUM, fast)) return r;
+      if (auto r = set_scale_modes(o.scaling)) return r;
+    }
+    if (auto r = set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(o.epilogue))) return r;
+    if (o.epilogue.bias != Bias::none) {
+      const auto type = static_cast<std::int32_t>(type_of(o.bias.dtype));
+      if (auto r = set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, type)) return r;
+    }
+    return set_pointers(o);
+  }
+
+  std::optional<Refusal> set_scale_modes(Scaling scaling) {
+    cublasLtMatmulMatrixScale_t ours_a = CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F;
+    cublasLtMatmulMatrixScale_t ours_b = CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F;
+    if (scaling == Scaling::row_column) {
+      ours_a = ours_b = CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F;
+    } else if (scaling == Scaling::block) {
+      ours_a = CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F;
+      ours_b = CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F;
+    }
+    if (auto r = set(CUBLASLT_MATMUL_DESC_A_SCALE_MODE, ours_b)) return r;
+    return set(CUBLASLT_MATMUL_DESC_B_SCALE_MODE, ours_a);
+  }
+
+  // The addresses that are part of the description, and so belong to one set.
+  std::optional<Refusal> set_pointers(const GemmOperands& o) {
+    if (o.epilogue.bias != Bias::none) {
+      if (auto r = set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, o.bias.data)) return r;
+    }
+    if (o.scale_d.data != nullptr) {
+      if (auto r = set(CUBLASLT_MATMUL_DESC_D_SCALE_POINTER, o.scale_d.data)) return r;
+    }
+    if (o.scaling == Scaling::none) return std::nullopt;
+    const auto found = scales_.find(o.scale_a.data);
+    if (found == scales_.end()) {
+      return Refusal{"these operands are none of the sets that cuBLASLt was prepared for"};
+    }
+    if (auto r = set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, found->second.b)) return r;
+    return set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, found->second.a);
+  }
+
+  // Scales of A 1 x 128: all of M for a block of K, then the next block. Those of B 128 x 128: the
+  // blocks of K of one block of N, in steps of four, then the next. Rows' scales are packed.
+  std::optional<Refusal> lay_scales_out(const std::vector<GemmOperands>& sets) {
+    const GemmOperands& o = sets.front();
+    if (o.scaling == Scaling::none) return std::nullopt;
+    if (o.scaling == Scaling::tensor) {
+      for (const GemmOperands& s : sets) scales_[s.scale_a.data] = {s.scale_a.data, s.scale_b.data};
+      return std::nullopt;
+    }
+    const bool block = o.scaling == Scaling::block;
+    const std::int64_t pitch_b = block ? (o.scale_b.columns + 3) / 4 * 4 : o.scale_b.rows;
+    const std::int64_t count_a = padded(o.scale_a.rows * o.scale_a.columns);
+    const std::int64_t count_b = padded(block ? pitch_b * o.scale_b.rows : pitch_b);
+    const auto count = static_cast<std::int64_t>(sets.size());
+    const auto memory = filled_memory(count * (count_a + count_b) * 4, 0);
+    if (!memory) return Refusal{memory.reason()};
+    laid_out_ = *memory;
+    auto* at = static_cast<float*>(laid_out_->data());
+    for (const GemmOperands& s : sets) {
+      MatrixView b = s.scale_b;
+      if (block) {  // its blocks of K are next to each other
+        std::swap(b.rows, b.columns);
+        std::swap(b.row_stride, b.column_stride);
+      }
+      if (auto r = relay_column_major(s.scale_a, at, s.scale_a.rows, nullptr)) return r;
+      if (auto r = relay_column_major(b, at + count_a, pitch_b, nullptr)) return r;
+      scales_[s.scale_a.data] = {at, at + count_a};
+      at += count_a + count_b;
+    }
+    return device::synchronise_cuda();
+  }
+
+  // Whole multiples of 256 bytes.
+  static std::int64_t padded(std::int64_t floats) { return (floats + 63) / 64 * 64; }
+
+  // An operand's or result's matrix as cuBLAS sees it.
+  std::optional<Refusal> layout(cublasLtMatrixLayout_t& to, DType t, const MatrixView& v,
+                                std::int32_t batch) {
+    const bool rows_run = k_major(v);  // our columns are neighbours: its rows
+    const std::int64_t pitch = rows_run ? v.row_stride : v.column_stride;
+    const std::int64_t rows = rows_run ? v.columns : v.rows;
+    if (auto r = failed(f_.layout_create(&to, type_of(t), static_cast<std::uint64_t>(rows),
+                                         static_cast<std::uint64_t>(rows_run ? v.rows : v.columns),
+                                         std::max(pitch, rows)),
+                        "describing")) {
+      return r;
+    }
+    if (batch == 1) return std::nullopt;
+    const std::int64_t step = v.batch > 1 ? v.batch_stride : 0;
+    if (auto r = failed(f_.layout_set(to, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &batch, sizeof batch),
+                        "describing")) {
+      return r;
+    }
+    return failed(
+        f_.layout_set(to, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &step, sizeof step),
+        "describing");
+  }
+
+  std::optional<Refusal> describe_layouts(const GemmOperands& o) {
+    const auto batch = static_cast<std::int32_t>(o.d.batch);
+    if (auto r = layout(b_, o.b.dtype, o.b, batch)) return r;
+    if (auto r = layout(a_, o.a.dtype, o.a, batch)) return r;
+    // An 8-bit D wants a C of 16 bits, also where there is none.
+    const MatrixView& c = o.beta != 0.0F ? o.c : o.d;
+    if (auto r = layout(c_, is_8bit(c.dtype) ? DType::bf16 : c.dtype, c, batch)) return r;
+    return layout(d_, o.d.dtype, o.d, batch);
+  }
+
+  std::optional<Refusal> ask(int offers) {
+    if (auto r = failed(f_.preference_create(&preference_), "setting preferences")) return r;
+    if (auto r = failed(f_.preference_set(preference_, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+                                          &kWorkspaceBytes, sizeof kWorkspaceBytes),
+                        "setting preferences")) {
+      return r;
+    }
+    offers_.resize(static_cast<std::size_t>(offers));
+    int found = 0;
+    const cublasStatus_t status =
+        f_.heuristic(handle_, desc_, b_, a_, c_, d_, preference_, offers, offers_.data(), &found);
+    offers_.resize(static_cast<std::size_t>(found));
+    if (status == CUBLAS_STATUS_NOT_SUPPORTED || (status == CUBLAS_STATUS_SUCCESS && found == 0)) {
+      return Refusal{"cuBLASLt has no algorithm for this product"};
+    }
+    return failed(status, "asking for algorithms");
   }
 
   const Functions& f_;
@@ -162,21 +309,64 @@ class Loaded final : public CublasLt {
   cublasLtMatmulDesc_t desc_ = nullptr;
   cublasLtMatrixLayout_t a_ = nullptr;
   cublasLtMatrixLayout_t b_ = nullptr;
+  cublasLtMatrixLayout_t c_ = nullptr;
   cublasLtMatrixLayout_t d_ = nullptr;
   cublasLtMatmulPreference_t preference_ = nullptr;
   std::shared_ptr<device::CudaBuffer> workspace_;
+  std::shared_ptr<device::CudaBuffer> laid_out_;
+  std::map<const void*, ScalePointers> scales_;  // of a set, by its scales of A
   std::vector<cublasLtMatmulHeuristicResult_t> offers_;
 };
 
+std::optional<Refusal> scaling_refusal(const GemmOperands& o) {
+  if (o.scaling == Scaling::none) return std::nullopt;
+  if (!is_8bit(o.a.dtype)) return Refusal{"cuBLASLt scales 8-bit operands alone"};
+  if (o.scale_a.batch > 1 || o.scale_b.batch > 1) {
+    return Refusal{"cuBLASLt has no scales for each matrix of a batch"};
+  }
+  if (o.scaling != Scaling::block) return std::nullopt;
+  if (o.a.rows % 4 != 0 || o.b.rows % 4 != 0) {
+    return Refusal{"cuBLASLt scales blocks of products whose M and N are multiples of 4; here " +
+                   std::to_string(o.a.rows) + " and " + std::to_string(o.b.rows)};
+  }
+  if (is_8bit(o.d.dtype)) return Refusal{"cuBLASLt gives block-scaled products 16 or 32 bits"};
+  return std::nullopt;
+}
+
 }  // namespace
 
-Result<std::shared_ptr<CublasLt>> CublasLt::make(const GemmOperands& operands, int offers) {
+std::optional<Refusal> cublaslt_refusal(const GemmOperands& o) {
+  if (o.epilogue.gated) return Refusal{"cuBLASLt has no gated epilogue"};
+  if (o.epilogue.activation == Activation::silu) return Refusal{"cuBLASLt has no SiLU"};
+  if (o.epilogue.bias == Bias::rows) {
+    return Refusal{"cuBLASLt has a bias along the columns of a row-major D, none along its rows"};
+  }
+  if (o.a.dtype == DType::e5m2 && o.b.dtype == DType::e5m2) {
+    return Refusal{"cuBLASLt does not multiply e5m2 by e5m2"};
+  }
+  if (o.scale_d.data != nullptr && !is_8bit(o.d.dtype)) {
+    return Refusal{"cuBLASLt scales a D of 8 bits alone"};
+  }
+  return scaling_refusal(o);
+}
+
+std::string cublaslt_version() {
+  const Functions* f = functions();
+  if (f == nullptr) return {};
+  const std::size_t v = f->version();  // 130200 or, before 13, 120304
+  return std::to_string(v / 10000) + "." + std::to_string(v / 100 % 100) + "." +
+         std::to_string(v % 100);
+}
+
+Result<std::shared_ptr<CublasLt>> CublasLt::make(const std::vector<GemmOperands>& sets,
+                                                 int offers) {
   const Functions* found = functions();
   if (found == nullptr) {
     return Refusal{"cuBLASLt (libcublasLt.so.13) is not on this machine"};
   }
+  if (auto refusal = cublaslt_refusal(sets.front())) return *refusal;
   auto loaded = std::make_shared<Loaded>(*found);
-  if (auto refusal = loaded->prepare(operands, offers)) return *refusal;
+  if (auto refusal = loaded->prepare(sets, offers)) return *refusal;
   return std::shared_ptr<CublasLt>(loaded);
 }
 

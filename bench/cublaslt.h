@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "warpwright/plan/plan.h"
 
@@ -13,9 +14,11 @@ namespace warpwright::bench {
 /// One product in cuBLASLt's terms with the algorithms that its heuristic offers for it.
 class CublasLt {
  public:
-  /// Prepares the product of `operands` (packed, on the current device) with at most `offers`
-  /// algorithms and takes its workspace. Refuses where cuBLASLt is absent or has no algorithm.
-  static Result<std::shared_ptr<CublasLt>> make(const GemmOperands& operands, int offers);
+  /// Prepares the product of these sets of operands (alike but for their addresses, on the current
+  /// device) with at most `offers` algorithms, and takes its workspace. Scales are laid out as
+  /// cuBLASLt wants them, once for each set. Refuses where cuBLASLt is absent, cannot express the
+  /// product or has no algorithm for it.
+  static Result<std::shared_ptr<CublasLt>> make(const std::vector<GemmOperands>& sets, int offers);
 
   virtual ~CublasLt() = default;
   CublasLt(const CublasLt&) = delete;
@@ -23,14 +26,19 @@ class CublasLt {
 
   /// How many algorithms the heuristic offered; 0 is its first pick.
   [[nodiscard]] virtual int algorithms() const = 0;
-  /// cuBLASLt's version: "13.0.0".
-  [[nodiscard]] virtual std::string version() const = 0;
-  /// Starts the product on `stream` by one of the algorithms, on operands like those of `make`.
+  /// Starts the product on `stream` by one of the algorithms, on one of the sets of `make`.
   virtual std::optional<Refusal> launch(int algorithm, const GemmOperands& operands,
                                         void* stream) = 0;
 
  protected:
   CublasLt() = default;
 };
+
+/// The library's version, "13.1.0"; empty where it is not on this machine.
+std::string cublaslt_version();
+
+/// Why cuBLASLt cannot express the product of these operands, whatever its heuristic says; nothing
+/// when it can.
+std::optional<Refusal> cublaslt_refusal(const GemmOperands& operands);
 
 }  // namespace warpwright::bench

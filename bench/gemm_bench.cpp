@@ -6,340 +6,352 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdio>
-#include <functional>
 #include <memory>
-#include <vector>
 
 #include "bench/cublaslt.h"
+#include "bench/device_math.h"
+#include "bench/operand_sets.h"
+#include "bench/replay.h"
 #include "warpwright/device/cuda.h"
-#include "warpwright/numeric/bulk.h"
-#include "warpwright/numeric/float_format.h"
 
 namespace warpwright::bench {
 namespace {
 
-constexpr int kMaxSets = 2048;
 constexpr int kMaxLaunches = 4096;
+constexpr int kScreeningRounds = 5;
+// Products that take longer and are bound by the tensor cores heat the card up.
+constexpr double kRestSeconds = 50e-6;
+// Of a ranking: those that are measured again in turns.
+constexpr std::size_t kFinalists = 4;
 
-// A failure of the runtime or a refusal on the way, as an exception inside this file.
-struct Failure {
-  std::string sentence;
-};
-
-void require(cudaError_t error, const char* what) {
-  if (error == cudaSuccess) return;
-  cudaGetLastError();
-  throw Failure{std::string(what) + " failed: " + cudaGetErrorString(error)};
-}
-
-void require(const std::optional<Refusal>& refusal) {
-  if (refusal) throw Failure{refusal->reason};
-}
-
-std::int64_t bytes_of(const MatrixView& v) {
-  return v.rows * v.columns * (numeric::bits(v.dtype) / 8);
-}
-
-// Owners of the runtime's handles.
-struct Stream {
-  cudaStream_t handle = nullptr;
-  Stream() {
-    require(cudaStreamCreateWithFlags(&handle, cudaStreamNonBlocking), "making a stream");
-  }
-  ~Stream() { cudaStreamDestroy(handle); }
-  Stream(const Stream&) = delete;
-  Stream& operator=(const Stream&) = delete;
-};
-
-struct Event {
-  cudaEvent_t handle = nullptr;
-  Event() { require(cudaEventCreate(&handle), "making an event"); }
-  ~Event() {
-    if (handle != nullptr) cudaEventDestroy(handle);
-  }
-  Event(Event&& other) noexcept : handle(std::exchange(other.handle, nullptr)) {}
-  Event(const Event&) = delete;
-  Event& operator=(const Event&) = delete;
-};
-
-using Launch = std::function<std::optional<Refusal>(const GemmOperands&, void*)>;
-
-// `launches` launches round the sets, ready to be replayed.
-class Graph {
- public:
-  Graph(const Launch& launch, const std::vector<GemmOperands>& sets, int launches,
-        cudaStream_t stream) {
-    require(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "starting a capture");
-    std::optional<Refusal> refusal;
-    for (int i = 0; i < launches && !refusal; ++i) {
-      refusal = launch(sets[static_cast<std::size_t>(i) % sets.size()], stream);
+// Starts a plan. How a launch of ours is made is said here and nowhere else: `dependent` goes into
+// device::LaunchOptions once launches take them.
+Launch start(const Plan& plan, void* workspace, bool dependent) {
+  return [&plan, workspace, dependent](const GemmOperands& set, void* on) {
+    if (dependent) {
+      return std::optional(Refusal{"this build has no programmatic dependent launch"});
     }
-    cudaGraph_t graph = nullptr;
-    const cudaError_t error = cudaStreamEndCapture(stream, &graph);
-    if (refusal) {
-      cudaGetLastError();
-      if (graph != nullptr) cudaGraphDestroy(graph);
-      throw Failure{refusal->reason};
-    }
-    require(error, "capturing");
-    const cudaError_t made = cudaGraphInstantiate(&executable_, graph, 0);
-    cudaGraphDestroy(graph);
-    require(made, "making a graph");
-    require(cudaGraphUpload(executable_, stream), "uploading a graph");
-  }
-  ~Graph() { cudaGraphExecDestroy(executable_); }
-  Graph(const Graph&) = delete;
-  Graph& operator=(const Graph&) = delete;
-
-  void replay(cudaStream_t stream) const {
-    require(cudaGraphLaunch(executable_, stream), "replaying a graph");
-  }
-
- private:
-  cudaGraphExec_t executable_ = nullptr;
-};
-
-// Replays the graphs in turns, each round starting with another one; microseconds of one launch by
-// graph and round. Everything is enqueued before anything is waited for, so that the host's pace
-// stays out of the times.
-std::vector<std::vector<double>> replay(const std::vector<const Graph*>& graphs, int rounds,
-                                        int launches, cudaStream_t stream) {
-  const std::size_t count = graphs.size();
-  std::vector<Event> events(2 * count * static_cast<std::size_t>(rounds));
-  std::vector<std::size_t> order;
-  for (const Graph* graph : graphs) graph->replay(stream);  // warm
-  for (std::size_t round = 0; round < static_cast<std::size_t>(rounds); ++round) {
-    for (std::size_t turn = 0; turn < count; ++turn) {
-      const std::size_t who = (round + turn) % count;
-      const std::size_t at = 2 * order.size();
-      require(cudaEventRecord(events[at].handle, stream), "recording an event");
-      graphs[who]->replay(stream);
-      require(cudaEventRecord(events[at + 1].handle, stream), "recording an event");
-      order.push_back(who);
-    }
-  }
-  require(cudaStreamSynchronize(stream), "timing");
-  std::vector<std::vector<double>> times(count);
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    float ms = 0;
-    require(cudaEventElapsedTime(&ms, events[2 * i].handle, events[2 * i + 1].handle),
-            "reading a time");
-    times[order[i]].push_back(static_cast<double>(ms) * 1e3 / launches);
-  }
-  return times;
-}
-
-Timing summarise(std::vector<double> times) {
-  std::sort(times.begin(), times.end());
-  const auto at = [&times](double share) {
-    return times[static_cast<std::size_t>(
-        std::lround(share * static_cast<double>(times.size() - 1)))];
+    return device::launch_on_cuda(plan, set, workspace, plan.workspace_bytes, on);
   };
-  return {at(0.5), at(0.25), at(0.75)};
 }
 
-// Copies of the operands, one after the other, in one piece of device memory.
-class Sets {
+// A plan that takes part, with a workspace of its own, zeroed once.
+class Contender {
  public:
-  Sets(const GemmOperands& host, std::int64_t l2_bytes) {
-    const bool reads_c = host.beta != 0.0F;
-    const std::int64_t read =
-        bytes_of(host.a) + bytes_of(host.b) + (reads_c ? bytes_of(host.c) : 0);
-    const std::int64_t all = read + bytes_of(host.d);
-    // A set comes round again after all others: these must not fit the cache, twice over.
-    const std::int64_t wanted = 2 * std::max<std::int64_t>(l2_bytes, 1) / all + 2;
-    std::size_t free = 0;
-    std::size_t total = 0;
-    require(cudaMemGetInfo(&free, &total), "asking for free memory");
-    const std::int64_t step = padded(bytes_of(host.a)) + padded(bytes_of(host.b)) +
-                              (reads_c ? padded(bytes_of(host.c)) : 0) + padded(bytes_of(host.d));
-    const std::int64_t room = static_cast<std::int64_t>(static_cast<double>(free) * 0.9) / step;
-    const std::int64_t count = std::clamp<std::int64_t>(std::min(wanted, room), 1, kMaxSets);
-    cold_ = count >= wanted;
-    const auto memory = device::CudaBuffer::make(count * step);
-    if (!memory) throw Failure{memory.reason()};
-    memory_ = *memory;
-    auto* at = static_cast<std::byte*>(memory_->data());
-    const auto place = [&at](MatrixView& view, const void* data) {
-      view.data = at;
-      at += padded(bytes_of(view));
-      if (data == nullptr) return;
-      require(
-          cudaMemcpy(view.data, data, static_cast<std::size_t>(bytes_of(view)), cudaMemcpyDefault),
-          "copying to the GPU");
-    };
-    for (std::int64_t i = 0; i < count; ++i) {
-      const GemmOperands& from = i == 0 ? host : sets_.front();
-      GemmOperands set = host;
-      place(set.a, from.a.data);
-      place(set.b, from.b.data);
-      if (reads_c) place(set.c, from.c.data);
-      place(set.d, nullptr);
-      sets_.push_back(set);
+  Contender(const Plan& plan, bool dependent) : plan_(plan) {
+    require(device::prepare_on_cuda(plan_));
+    if (plan_.workspace_bytes > 0) {
+      const auto made = filled_memory(plan_.workspace_bytes, 0);
+      if (!made) throw Failure{made.reason()};
+      workspace_ = *made;
     }
+    launch_ = start(plan_, workspace_ ? workspace_->data() : nullptr, dependent);
   }
+  Contender(const Contender&) = delete;
+  Contender& operator=(const Contender&) = delete;
 
-  [[nodiscard]] const std::vector<GemmOperands>& all() const { return sets_; }
-  [[nodiscard]] bool cold() const { return cold_; }
+  [[nodiscard]] const Plan& plan() const { return plan_; }
+  [[nodiscard]] const Launch& launch() const { return launch_; }
 
  private:
-  static std::int64_t padded(std::int64_t bytes) { return (bytes + 255) / 256 * 256; }
-
-  std::shared_ptr<device::CudaBuffer> memory_;
-  std::vector<GemmOperands> sets_;
-  bool cold_ = true;
+  Plan plan_;
+  std::shared_ptr<device::CudaBuffer> workspace_;
+  Launch launch_;
 };
 
-std::vector<double> row_norms(const MatrixView& v) {
-  std::vector<double> norms(static_cast<std::size_t>(v.rows));
-  std::vector<float> row(static_cast<std::size_t>(v.columns));
-  const std::int64_t pitch = v.columns * (numeric::bits(v.dtype) / 8);
-  for (std::int64_t i = 0; i < v.rows; ++i) {
-    numeric::widen_from(static_cast<const std::byte*>(v.data) + i * pitch, row.data(), row.size(),
-                        v.dtype);
-    double sum = 0;
-    for (const float x : row) sum += static_cast<double>(x) * static_cast<double>(x);
-    norms[static_cast<std::size_t>(i)] = std::sqrt(sum);
-  }
-  return norms;
+bool is_8bit(DType t) {
+  return numeric::bits(t) == 8;
 }
 
-// Whether two results of the product agree up to rounding. By Cauchy and Schwarz the sum of |a b|
-// is at most the product of the rows' norms; each side may lose K 2^-24 of it and half an ulp.
-std::optional<std::string> difference(const GemmOperands& host, const std::vector<std::byte>& ours,
-                                      const std::vector<std::byte>& theirs) {
-  const std::vector<double> a = row_norms(host.a);
-  const std::vector<double> b = row_norms(host.b);
-  const auto columns = static_cast<std::size_t>(host.d.columns);
-  const std::size_t pitch = columns * static_cast<std::size_t>(numeric::bits(host.d.dtype) / 8);
-  std::vector<float> x(columns);
-  std::vector<float> y(columns);
-  std::vector<float> c(columns);
-  const double alpha = std::abs(static_cast<double>(host.alpha));
-  const double beta = std::abs(static_cast<double>(host.beta));
-  const double loss = 0x1p-23 * (static_cast<double>(host.a.columns) + 1);
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    numeric::widen_from(ours.data() + i * pitch, x.data(), columns, host.d.dtype);
-    numeric::widen_from(theirs.data() + i * pitch, y.data(), columns, host.d.dtype);
-    if (beta != 0) {
-      numeric::widen_from(static_cast<const std::byte*>(host.c.data) + i * pitch, c.data(), columns,
-                          host.d.dtype);
-    }
-    for (std::size_t j = 0; j < columns; ++j) {
-      if (x[j] == y[j] || (std::isnan(x[j]) && std::isnan(y[j]))) continue;
-      const auto p = static_cast<double>(x[j]);
-      const auto q = static_cast<double>(y[j]);
-      const double size =
-          alpha * a[i] * b[j] + (beta != 0 ? beta * std::abs(static_cast<double>(c[j])) : 0);
-      const double bound =
-          loss * size + numeric::ulp(host.d.dtype, std::max(std::abs(p), std::abs(q)));
-      if (std::abs(p - q) <= bound) continue;
-      char text[160];
-      std::snprintf(text, sizeof(text), "D[%zu, %zu] is %.9g here and %.9g by cuBLASLt", i, j, p,
-                    q);
-      return text;
-    }
-  }
-  return std::nullopt;
+bool promotes(const GemmProblem& p) {
+  return p.accumulation == Accumulation::promoted || p.scaling == Scaling::block;
 }
 
-std::vector<std::byte> result_of(const Launch& launch, const GemmOperands& set,
-                                 cudaStream_t stream) {
-  const auto bytes = static_cast<std::size_t>(bytes_of(set.d));
-  require(cudaMemsetAsync(set.d.data, 0xff, bytes, stream), "filling D");
-  require(launch(set, stream));
-  require(cudaStreamSynchronize(stream), "multiplying");
-  std::vector<std::byte> result(bytes);
-  require(cudaMemcpy(result.data(), set.d.data, bytes, cudaMemcpyDeviceToHost),
-          "copying from the GPU");
-  return result;
+// The loss of a sum as a share of the sum of |a b|: float32 additions lose 2^-24 each. A Hopper
+// tensor core adds 32 products of 8-bit elements and what it has so far with 13 bits below the
+// largest: K/32 such steps, or, promoted, the 4 of each 128 of K, which lose no more than their
+// share.
+Tolerance tolerance(const GemmProblem& p) {
+  Tolerance t;
+  t.loss = 0x1p-24 * (static_cast<double>(p.k) + 1);
+  if (is_8bit(p.a)) {
+    const double steps = promotes(p) ? 4 : std::ceil(static_cast<double>(p.k) / 32);
+    t.loss += steps * 0x1p-13;
+  }
+  return t;
 }
+
+// The bound of an element holds in the worst case and is wide for long sums; over all elements the
+// error is far smaller, and a tile or a scale that is wrong stands out.
+double relative_limit(const GemmProblem& p) {
+  const auto rounding = [](DType t) {
+    switch (t) {
+      case DType::f32:
+        return 1e-4;
+      case DType::f16:
+        return 0x1p-10;
+      case DType::bf16:
+        return 0x1p-8;
+      case DType::e4m3:
+        return 0x1p-4;
+      default:
+        return 0x1p-3;
+    }
+  };
+  double limit = rounding(p.d);
+  if (is_8bit(p.a)) limit += promotes(p) ? 2e-3 : 1e-2;
+  return p.epilogue.gated ? 2 * limit : limit;
+}
+
+// The right result: cuBLASLt's where it has the product, else that of a plain kernel in float32.
+class Judge {
+ public:
+  Judge(const OperandSets& sets, const GemmProblem& problem, CublasLt* library, cudaStream_t stream)
+      : sets_(sets), problem_(problem), stream_(stream) {
+    const GemmOperands& last = sets_.all().back();
+    if (library != nullptr) {
+      name_ = "cuBLASLt";
+      run([library](const GemmOperands& set, void* on) { return library->launch(0, set, on); },
+          last);
+      return;
+    }
+    name_ = "a plain product in float32";
+    const std::int64_t elements = last.a.rows * last.b.rows * last.d.batch;
+    const auto made = filled_memory(elements * 4);
+    if (!made) throw Failure{made.reason()};
+    product_ = *made;
+    require(reference_product(last, static_cast<float*>(product_->data()), stream_));
+  }
+
+  [[nodiscard]] const std::string& name() const { return name_; }
+
+  // The relative error of a plan's result; throws where it is not right.
+  double check(const Contender& contender) const {
+    const GemmOperands& set = sets_.all().front();
+    run(contender.launch(), set);
+    const auto* product = product_ ? static_cast<const float*>(product_->data()) : nullptr;
+    const Result<Comparison> found =
+        compare(set, sets_.all().back().d, product, tolerance(problem_), stream_);
+    if (!found) throw Failure{found.reason()};
+    if (found->wrong == 0 && found->relative <= relative_limit(problem_)) return found->relative;
+    throw Failure{sentence(contender.plan(), *found)};
+  }
+
+ private:
+  // D is poisoned first: what nobody stores is NaN.
+  void run(const Launch& launch, const GemmOperands& set) const {
+    require(cudaMemsetAsync(set.d.data, 0xff, static_cast<std::size_t>(span_bytes(set.d)), stream_),
+            "filling D");
+    require(launch(set, stream_));
+    require(cudaStreamSynchronize(stream_), "multiplying");
+  }
+
+  [[nodiscard]] std::string sentence(const Plan& plan, const Comparison& c) const {
+    char text[320];
+    if (c.wrong == 0) {
+      std::snprintf(text, sizeof(text),
+                    "the results differ, so nothing is timed: D of %s is %.3g from that of %s "
+                    "(norm of the difference over norm), more than %.3g",
+                    plan.name().c_str(), c.relative, name_.c_str(), relative_limit(problem_));
+    } else {
+      std::snprintf(text, sizeof(text),
+                    "the results differ, so nothing is timed: D[%lld, %lld, %lld] of %s is %.9g, "
+                    "and %.9g by %s; %lld elements are beyond the bound",
+                    static_cast<long long>(c.batch), static_cast<long long>(c.row),
+                    static_cast<long long>(c.column), plan.name().c_str(), c.ours, c.theirs,
+                    name_.c_str(), static_cast<long long>(c.wrong));
+    }
+    return text;
+  }
+
+  const OperandSets& sets_;
+  const GemmProblem& problem_;
+  cudaStream_t stream_;
+  std::string name_;
+  std::shared_ptr<device::CudaBuffer> product_;
+};
 
 // Launches of one round: whole turns round the sets, long enough to be timed.
-int launches_for(const Launch& launch, const std::vector<GemmOperands>& sets, double seconds,
-                 cudaStream_t stream) {
-  const Event begin;
-  const Event end;
-  constexpr int tries = 10;
-  for (int i = -3; i < tries; ++i) {
-    if (i == 0) require(cudaEventRecord(begin.handle, stream), "recording an event");
-    require(launch(sets[static_cast<std::size_t>(i + 3) % sets.size()], stream));
-  }
-  require(cudaEventRecord(end.handle, stream), "recording an event");
-  require(cudaStreamSynchronize(stream), "timing");
-  float ms = 0;
-  require(cudaEventElapsedTime(&ms, begin.handle, end.handle), "reading a time");
-  const double each = std::max(static_cast<double>(ms) * 1e-3 / tries, 1e-6);
-  const auto count = static_cast<std::int64_t>(sets.size());
+int launches_for(double each, double seconds, std::size_t sets) {
+  const auto count = static_cast<std::int64_t>(sets);
   const auto wanted = static_cast<std::int64_t>(std::ceil(seconds / each));
   const std::int64_t turns = (std::max(wanted, count) + count - 1) / count;
   return static_cast<int>(
       std::min<std::int64_t>(turns * count, std::max<std::int64_t>(kMaxLaunches, count)));
 }
 
-GemmTimes measure(const Plan& plan, const GemmOperands& host, const TimeOptions& options) {
-  require(device::prepare_on_cuda(plan));
-  const Sets sets(host, plan.device.l2_bytes);
-  const Stream stream;
-  const Launch ours = [&plan](const GemmOperands& set, void* on) {
-    return device::launch_on_cuda(plan, set, nullptr, 0, on);
-  };
-  GemmTimes times;
-  times.operations = 2.0 * static_cast<double>(plan.problem.m) *
-                     static_cast<double>(plan.problem.n) * static_cast<double>(plan.problem.k);
-  times.cold = sets.cold();
-  times.buffer_sets = static_cast<int>(sets.all().size());
-  times.rounds = options.rounds;
+// One problem on one device: operands, the baseline, and the judge.
+class Session {
+ public:
+  Session(const std::vector<Plan>& plans, const GemmOperands* host, const TimeOptions& options)
+      : problem_(plans.front().problem),
+        options_(options),
+        sets_(host != nullptr ? *host : operands_for(problem_), plans.front().device.l2_bytes,
+              options.seed, stream_.get()),
+        library_(CublasLt::make(sets_.all(), options.offers)),
+        judge_(sets_, problem_, library_ ? library_->get() : nullptr, stream_.get()) {
+    contenders_.push_back(std::make_unique<Contender>(plans.front(), options.dependent));
+    error_ = judge_.check(*contenders_.front());
+    const double each = estimate(contenders_.front()->launch(), sets_.all(), stream_.get());
+    turns_.launches = launches_for(each, options.round_seconds, sets_.all().size());
+    turns_.rests =
+        each > kRestSeconds && roof(problem_, plans.front().device).bound == Bound::tensor_cores;
+    all_ = static_cast<int>(plans.size()) + (library_ ? (*library_)->algorithms() : 0);
+    step();
+    for (std::size_t i = 1; i < plans.size(); ++i) add(plans[i]);
+  }
 
-  const auto library = CublasLt::make(sets.all().front(), options.offers);
-  const auto by = [&library](int algorithm) -> Launch {
-    return [&library, algorithm](const GemmOperands& set, void* on) {
-      return (*library)->launch(algorithm, set, on);
+  // Contender 0 is the first plan.
+  [[nodiscard]] const std::vector<std::unique_ptr<Contender>>& contenders() const {
+    return contenders_;
+  }
+  [[nodiscard]] bool has_library() const { return static_cast<bool>(library_); }
+  [[nodiscard]] const std::string& no_library() const { return library_.reason(); }
+
+  Launch library(int algorithm) const {
+    return [this, algorithm](const GemmOperands& set, void* on) {
+      return (*library_)->launch(algorithm, set, on);
     };
-  };
-  const std::vector<std::byte> result = result_of(ours, sets.all().front(), stream.handle);
-  times.launches = launches_for(ours, sets.all(), options.round_seconds, stream.handle);
-  const Graph our_graph(ours, sets.all(), times.launches, stream.handle);
-  if (!library) {
-    times.baseline = library.reason();
-    times.ours =
-        summarise(replay({&our_graph}, options.rounds, times.launches, stream.handle).front());
-    return times;
   }
-  if (const auto wrong =
-          difference(host, result, result_of(by(0), sets.all().back(), stream.handle))) {
-    throw Failure{"the results differ, so nothing is timed: " + *wrong};
-  }
-  times.baseline = "cuBLASLt " + (*library)->version();
+  [[nodiscard]] int algorithms() const { return (*library_)->algorithms(); }
 
-  // The fastest of the offers by a few replays each; one that does not launch is left out.
-  double fastest = 0;
-  for (int i = 0; i < (*library)->algorithms(); ++i) {
+  [[nodiscard]] std::unique_ptr<Graph> graph(const Launch& launch) const {
+    return std::make_unique<Graph>(launch, sets_.all(), turns_.launches, stream_.get());
+  }
+
+  // The median of a few rounds.
+  [[nodiscard]] double screen(const Launch& launch) const {
+    Turns few = turns_;
+    few.rounds = kScreeningRounds;
+    const auto made = graph(launch);
+    return summarise(replay({made.get()}, few, stream_.get()).front()).median;
+  }
+
+  [[nodiscard]] std::vector<Timing> final_rounds(const std::vector<const Graph*>& graphs) const {
+    Turns all = turns_;
+    all.rounds = options_.rounds;
+    std::vector<Timing> timings;
+    for (std::vector<double>& times : replay(graphs, all, stream_.get())) {
+      timings.push_back(summarise(std::move(times)));
+    }
+    return timings;
+  }
+
+  void step() {
+    ++done_;
+    if (options_.progress) options_.progress(std::min(done_, all_), all_);
+  }
+
+  void describe(GemmTimes& times) const {
+    times.problem = problem_;
+    times.checked_against = judge_.name();
+    times.relative_error = error_;
+    times.cold = sets_.cold();
+    times.rounds = options_.rounds;
+    times.launches = turns_.launches;
+    times.buffer_sets = static_cast<int>(sets_.all().size());
+  }
+
+ private:
+  // A plan that this GPU does not launch is left out; one with a wrong result ends everything.
+  void add(const Plan& plan) {
     try {
-      const Graph graph(by(i), sets.all(), times.launches, stream.handle);
-      const double time =
-          summarise(replay({&graph}, 5, times.launches, stream.handle).front()).median;
+      auto contender = std::make_unique<Contender>(plan, options_.dependent);
+      require(contender->launch()(sets_.all().front(), stream_.get()));
+      contenders_.push_back(std::move(contender));
+    } catch (const Failure&) {
+      step();
+      return;
+    }
+    judge_.check(*contenders_.back());
+  }
+
+  GemmProblem problem_;
+  TimeOptions options_;
+  Stream stream_;
+  OperandSets sets_;
+  Result<std::shared_ptr<CublasLt>> library_;
+  Judge judge_;
+  std::vector<std::unique_ptr<Contender>> contenders_;
+  double error_ = 0;
+  Turns turns_;
+  int done_ = 0;
+  int all_ = 1;
+};
+
+// The fastest contender by a few replays each.
+std::size_t fastest_plan(Session& session) {
+  std::size_t fastest = 0;
+  double least = 0;
+  const auto& contenders = session.contenders();
+  for (std::size_t i = 0; i < contenders.size() && contenders.size() > 1; ++i) {
+    const double time = session.screen(contenders[i]->launch());
+    if (i == 0 || time < least) {
+      least = time;
+      fastest = i;
+    }
+    if (i > 0) session.step();
+  }
+  return fastest;
+}
+
+// Likewise of cuBLASLt's offers; one that does not launch is left out.
+void fastest_offer(Session& session, GemmTimes& times) {
+  double least = 0;
+  for (int i = 0; i < session.algorithms(); ++i) {
+    try {
+      const double time = session.screen(session.library(i));
       ++times.offered;
-      if (fastest == 0 || time < fastest) {
-        fastest = time;
+      if (least == 0 || time < least) {
+        least = time;
         times.best_index = i;
       }
     } catch (const Failure&) {
       if (i == 0) throw;
     }
+    session.step();
   }
-  const Graph first(by(0), sets.all(), times.launches, stream.handle);
-  std::vector<const Graph*> contenders = {&our_graph, &first};
-  std::optional<Graph> best;
-  if (times.best_index != 0) {
-    best.emplace(by(times.best_index), sets.all(), times.launches, stream.handle);
-    contenders.push_back(&*best);
+}
+
+GemmTimes measure(const std::vector<Plan>& plans, const GemmOperands* host,
+                  const TimeOptions& options) {
+  Session session(plans, host, options);
+  GemmTimes times;
+  session.describe(times);
+  const Roof limit = roof(times.problem, plans.front().device);
+  times.roof_us = limit.seconds * 1e6;
+  times.bound = limit.bound;
+  times.configs = static_cast<int>(session.contenders().size());
+  const std::size_t winner = fastest_plan(session);
+  const auto& contenders = session.contenders();
+  times.plan = contenders.front()->plan().name();
+  times.config = contenders[winner]->plan().name();
+
+  std::vector<std::unique_ptr<Graph>> graphs;
+  graphs.push_back(session.graph(contenders.front()->launch()));
+  if (winner != 0) graphs.push_back(session.graph(contenders[winner]->launch()));
+  const std::size_t theirs = graphs.size();
+  times.baseline = session.has_library() ? "cuBLASLt " + cublaslt_version() : session.no_library();
+  if (session.has_library()) {
+    fastest_offer(session, times);
+    graphs.push_back(session.graph(session.library(0)));
+    if (times.best_index != 0) graphs.push_back(session.graph(session.library(times.best_index)));
   }
-  const auto all = replay(contenders, options.rounds, times.launches, stream.handle);
-  times.ours = summarise(all[0]);
-  times.first = summarise(all[1]);
-  times.best = best ? summarise(all[2]) : *times.first;
+  std::vector<const Graph*> turns;
+  turns.reserve(graphs.size());
+  for (const auto& graph : graphs) turns.push_back(graph.get());
+  const std::vector<Timing> all = session.final_rounds(turns);
+
+  times.ours = all.front();
+  times.config_time = all[theirs - 1];
   // What looked faster in the few replays need not be so in the many.
+  if (times.config_time.median > times.ours.median) {
+    times.config_time = times.ours;
+    times.config = times.plan;
+  }
+  if (!session.has_library()) return times;
+  times.first = all[theirs];
+  times.best = all.back();
   if (times.best->median > times.first->median) {
     times.best = times.first;
     times.best_index = 0;
@@ -347,19 +359,58 @@ GemmTimes measure(const Plan& plan, const GemmOperands& host, const TimeOptions&
   return times;
 }
 
-}  // namespace
-
-double GemmTimes::tflops(const Timing& timing) const {
-  return timing.median > 0 ? operations / timing.median * 1e-6 : 0;
+std::vector<RankedPlan> rank(const std::vector<Plan>& plans, const TimeOptions& options) {
+  Session session(plans, nullptr, options);
+  std::vector<std::pair<double, const Contender*>> order;
+  for (const auto& contender : session.contenders()) {
+    order.emplace_back(session.screen(contender->launch()), contender.get());
+    session.step();
+  }
+  std::sort(order.begin(), order.end(),
+            [](const auto& x, const auto& y) { return x.first < y.first; });
+  std::vector<std::unique_ptr<Graph>> graphs;
+  std::vector<const Graph*> turns;
+  for (std::size_t i = 0; i < std::min(kFinalists, order.size()); ++i) {
+    graphs.push_back(session.graph(order[i].second->launch()));
+    turns.push_back(graphs.back().get());
+  }
+  const std::vector<Timing> finals = session.final_rounds(turns);
+  std::vector<RankedPlan> ranked;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const double time = order[i].first;
+    ranked.push_back(
+        {order[i].second->plan(), i < finals.size() ? finals[i] : Timing{time, time, time}});
+  }
+  std::stable_sort(
+      ranked.begin(), ranked.begin() + static_cast<std::ptrdiff_t>(finals.size()),
+      [](const RankedPlan& x, const RankedPlan& y) { return x.timing.median < y.timing.median; });
+  return ranked;
 }
 
-Result<GemmTimes> time_gemm(const Plan& plan, const GemmOperands& operands,
-                            const TimeOptions& options) {
-  if (plan.ctas == 0 || !plan.problem.reads_ab) {
+std::optional<Refusal> nothing_to_time(const std::vector<Plan>& plans) {
+  if (plans.empty() || plans.front().ctas == 0 || !plans.front().problem.reads_ab) {
     return Refusal{"there is no product to time: M, N, K and alpha must not be 0"};
   }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Result<GemmTimes> time_gemm(const std::vector<Plan>& plans, const GemmOperands* host,
+                            const TimeOptions& options) {
+  if (const auto refusal = nothing_to_time(plans)) return *refusal;
   try {
-    return measure(plan, operands, options);
+    return measure(plans, host, options);
+  } catch (const Failure& failure) {
+    return Refusal{failure.sentence};
+  }
+}
+
+Result<std::vector<RankedPlan>> rank_plans(const std::vector<Plan>& plans,
+                                           const TimeOptions& options) {
+  if (const auto refusal = nothing_to_time(plans)) return *refusal;
+  try {
+    return rank(plans, options);
   } catch (const Failure& failure) {
     return Refusal{failure.sentence};
   }
@@ -369,7 +420,7 @@ std::string line(const GemmTimes& t) {
   const auto times = [&t](const Timing& x) {
     char text[120];
     std::snprintf(text, sizeof(text), "%.2f us (%.2f..%.2f) %.1f TFLOP/s", x.median, x.low, x.high,
-                  t.tflops(x));
+                  tflops(t.problem, x));
     return std::string(text);
   };
   std::string text = "ours " + times(t.ours);
@@ -385,9 +436,19 @@ std::string line(const GemmTimes& t) {
   }
   text += "; medians (quartiles) of " + std::to_string(t.rounds) + " rounds of " +
           std::to_string(t.launches) + " launches over " + std::to_string(t.buffer_sets) +
-          " sets of buffers";
-  if (!t.cold) text += ", too small to keep the operands out of L2";
+          " sets of buffers; checked against " + t.checked_against;
+  if (!t.cold) text += "; too few buffers to keep the operands out of L2";
   return text;
+}
+
+Software software() {
+  int version = 0;
+  Software s;
+  if (cudaRuntimeGetVersion(&version) == cudaSuccess) {
+    s.cuda = std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+  }
+  s.cublaslt = cublaslt_version();
+  return s;
 }
 
 }  // namespace warpwright::bench

@@ -1,14 +1,17 @@
-// The time of a planned GEMM on a GPU, and that of cuBLASLt in the same run.
+// The time of planned GEMMs on a GPU, and that of cuBLASLt in the same run.
 //
 // Every launch finds its operands in HBM and not in the L2 cache: launches go round sets of buffers
 // that together are larger than twice the cache. Each contender is captured in a CUDA graph of many
 // launches; the graphs are replayed in turns, so that clocks and power treat them alike, and timed
-// by events. The time of a launch is a graph's divided by its launches.
+// by events. The time of a launch is a graph's divided by its launches. Results are compared before
+// anything is timed. Large products rest between rounds, so that the card does not throttle.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "warpwright/plan/plan.h"
 
@@ -23,36 +26,102 @@ struct Timing {
 
 /// What was measured.
 struct GemmTimes {
-  double operations = 0;  ///< 2 M N K
-  Timing ours;
+  GemmProblem problem;
+  std::string plan;             ///< the first plan's name
+  Timing ours;                  ///< its time
+  std::string config;           ///< the fastest plan's name
+  Timing config_time;           ///< its time, in the same rounds
+  int configs = 1;              ///< plans that were measured
   std::optional<Timing> first;  ///< cuBLASLt by the first pick of its heuristic
   std::optional<Timing> best;   ///< by the fastest of the offered algorithms
   int offered = 0;              ///< algorithms that its heuristic offered
   int best_index = 0;           ///< which of them is the fastest; 0 is the first pick
   std::string baseline;         ///< cuBLASLt's version, or why there is no baseline
+  std::string checked_against;  ///< what the results were compared with
+  double relative_error = 0;    ///< of the first plan's result, to that
   bool cold = true;             ///< the buffers were large enough to keep operands out of L2
   int rounds = 0;
   int launches = 0;  ///< of one round
   int buffer_sets = 0;
-
-  /// Floating-point operations a second of `timing`, in units of 1e12.
-  [[nodiscard]] double tflops(const Timing& timing) const;
+  double roof_us = 0;                 ///< what the roofs allow (see `roof`); 0 where unknown
+  Bound bound = Bound::tensor_cores;  ///< which of them
 };
 
 /// How it is measured.
 struct TimeOptions {
   int rounds = 21;
   double round_seconds = 3e-3;
-  int offers = 16;  ///< algorithms that cuBLASLt is asked for
+  int offers = 16;         ///< algorithms that cuBLASLt is asked for
+  std::uint64_t seed = 1;  ///< of random operands
+  bool dependent = false;  ///< programmatic dependent launch, on our side
+  /// Called with the number of contenders measured so far and of all.
+  std::function<void(int done, int all)> progress;
 };
 
-/// Times `plan` on the current CUDA device with copies of `operands` (packed, in host memory; D is
-/// not read). Refuses, instead of timing, where the results of the two are not the same up to
-/// rounding. Without cuBLASLt the plan alone is timed.
-Result<GemmTimes> time_gemm(const Plan& plan, const GemmOperands& operands,
+/// A plan with its time.
+struct RankedPlan {
+  Plan plan;
+  Timing timing;
+};
+
+/// Floating-point operations of a product: 2 M N K for each of its batch.
+inline double operations(const GemmProblem& p) {
+  return 2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k) *
+         static_cast<double>(p.batch);
+}
+
+/// Operations a second of `timing`, in units of 1e12.
+inline double tflops(const GemmProblem& problem, const Timing& timing) {
+  return timing.median > 0 ? operations(problem) / timing.median * 1e-6 : 0;
+}
+
+/// Seconds the roofs allow, and which of them bounds.
+struct Roof {
+  double seconds = 0;
+  Bound bound = Bound::tensor_cores;
+};
+
+/// The tensor cores at their rate (8-bit operands at twice that of 16-bit ones), or HBM with A, B,
+/// C and D moved once (scales and bias are too small to count). 0 seconds without rates.
+inline Roof roof(const GemmProblem& p, const DeviceFacts& device) {
+  if (device.flops_16bit <= 0 || device.memory_bytes_per_second <= 0) return {};
+  const auto bytes = [](DType t, std::int64_t rows, std::int64_t columns, std::int64_t count) {
+    return static_cast<double>(rows) * static_cast<double>(columns) * static_cast<double>(count) *
+           numeric::bits(t) / 8;
+  };
+  const auto count = [&p](std::int64_t stride) { return stride == 0 ? 1 : p.batch; };
+  double moved = bytes(p.a, p.m, p.k, count(p.a_batch_stride)) +
+                 bytes(p.b, p.n, p.k, count(p.b_batch_stride)) +
+                 bytes(p.d, p.m, result_columns(p), p.batch);
+  if (p.reads_c) moved += bytes(p.c, p.m, result_columns(p), count(p.c_batch_stride));
+  const double rate = device.flops_16bit * (numeric::bits(p.a) == 8 ? 2 : 1);
+  const double compute = operations(p) / rate;
+  const double memory = moved / device.memory_bytes_per_second;
+  return compute >= memory ? Roof{compute, Bound::tensor_cores} : Roof{memory, Bound::memory};
+}
+
+/// Times the first of `plans` (all for one problem), the fastest of all of them, and cuBLASLt, on
+/// the current CUDA device. `host` holds the operands, or is null: random ones are made on the
+/// device. Refuses, instead of timing, where a result is not right up to rounding. Without
+/// cuBLASLt, or where it has no such product, the baseline is left out and the results are compared
+/// with a plain product in float32.
+Result<GemmTimes> time_gemm(const std::vector<Plan>& plans, const GemmOperands* host,
                             const TimeOptions& options = {});
+
+/// Times all of `plans` (for one problem) on random operands, the fastest first; its results are
+/// checked as in `time_gemm`. The fastest few are measured again in turns.
+Result<std::vector<RankedPlan>> rank_plans(const std::vector<Plan>& plans,
+                                           const TimeOptions& options = {});
 
 /// One line for people.
 std::string line(const GemmTimes& times);
+
+/// Versions of what a measurement ran on: the CUDA runtime's ("13.0") and cuBLASLt's (empty where
+/// it is not here).
+struct Software {
+  std::string cuda;
+  std::string cublaslt;
+};
+Software software();
 
 }  // namespace warpwright::bench

@@ -1,7 +1,6 @@
 #include "cli/app.h"
 
 #include <CLI/CLI.hpp>
-#include <charconv>
 #include <cstdint>
 #include <optional>
 
@@ -11,6 +10,7 @@
 #include "cli/gemm_command.h"
 #include "cli/layout_command.h"
 #include "cli/mask_command.h"
+#include "cli/measure_options.h"
 #include "cli/trace_command.h"
 
 namespace warpwright::cli {
@@ -31,9 +31,16 @@ constexpr const char* kExamples =
     "input.";
 
 constexpr const char* kGemmExamples =
-    "A and B have their K along the rows (K-major), each row a multiple of 16 bytes long.\n"
-    "FILE is PATH.npy (f32, f16) or PATH.safetensors:TENSOR (f32, f16, bf16). f32 is rounded to\n"
-    "--dtype, to nearest even. Messages go to stderr.\n\n"
+    "D = activation(alpha * scaled(A * B^T) + beta * C + bias) * scale_d. FILE is PATH.npy (f32,\n"
+    "f16) or PATH.safetensors:TENSOR (f32, f16, bf16, e4m3, e5m2). Values are rounded to --dtype, "
+    "to\nnearest even. Messages go to stderr.\n\n"
+    "--layout says how A and B are stored, in BLAS's letters for row-major matrices, D = op(A) *\n"
+    "op(B): A is M x K for N and K x M for T; B is K x N for N and N x K for T. NT, the default, "
+    "has\nK contiguous in both, as 8-bit operands must. Contiguous lines are a multiple of 16 "
+    "bytes long.\n\n"
+    "Scales are f32: one (tensor); M x 1 and N x 1 (row); M x K/128 and N/128 x K/128, rounded up\n"
+    "(block). --gated takes B's two halves of N/2 rows: D[m, j] = silu(P[m, j]) * P[m, j + N/2].\n"
+    "With --batch L files hold L x rows x columns, or one matrix for all of the batch.\n\n"
     "Examples:\n"
     "  warpwright gemm --random 512 512 512 --check\n"
     "  warpwright gemm --a a.npy --b b.npy --out d.npy --check\n"
@@ -41,6 +48,9 @@ constexpr const char* kGemmExamples =
     "cuda\n"
     "  warpwright gemm --a a.npy --b b.npy --c c.npy --alpha 0.5 --beta 2 --out d.npy\n"
     "  warpwright gemm --random 512 512 512 --as b200 --dtype e4m3 --pair --check\n"
+    "  warpwright gemm --random 512 512 512 --dtype e4m3 --scaling block --check\n"
+    "  warpwright gemm --random 512 1024 256 --gated --check\n"
+    "  warpwright gemm --random 256 256 256 --batch 4 --layout NN --bias columns --check\n"
     "  warpwright gemm --random 8192 8192 8192 --device cuda --bench";
 
 constexpr const char* kCheckExamples =
@@ -65,12 +75,22 @@ constexpr const char* kTraceExamples =
     "--grid-svg g.svg\n"
     "  warpwright trace gemm --random 4096 4096 4096 --device cuda --out t.pftrace";
 
-// The arguments that `gemm` and `explain gemm` have in common.
-void add_gemm_options(CLI::App& app, GemmOptions& o) {
-  const auto text = [&app](const char* name, std::string& value, const char* type,
-                           const char* help) {
-    return app.add_option(name, value, help)->type_name(type);
-  };
+// Adds an option with a text; one of these for each command.
+class Texts {
+ public:
+  explicit Texts(CLI::App& app) : app_(app) {}
+  CLI::Option* operator()(const char* name, std::string& value, const char* type,
+                          const char* help) const {
+    return app_.add_option(name, value, help)->type_name(type);
+  }
+
+ private:
+  CLI::App& app_;
+};
+
+// Where the matrices come from, and how they lie.
+void add_matrix_options(CLI::App& app, GemmOptions& o) {
+  const Texts text(app);
   text("--a", o.a, "FILE", "the matrix A[M,K]");
   text("--b", o.b, "FILE", "the matrix B[N,K]");
   text("--c", o.c, "FILE", "the matrix C[M,N], read when beta is not 0");
@@ -78,40 +98,68 @@ void add_gemm_options(CLI::App& app, GemmOptions& o) {
   app.add_option("--random", o.random, "random normal matrices of these extents instead of files")
       ->option_text("M N K")
       ->expected(3);
+  app.add_option("--batch", o.batch, "products in one launch: every matrix is a batch of them")
+      ->type_name("L");
+  text("--layout", o.layout, "NT|NN|TN|TT", "how A and B are stored (default NT; see below)");
   text("--device", o.device, "DEVICE", "model, cuda or cuda:1, cuda:2, ...")->capture_default_str();
+  text("--as", o.as, "NAME",
+       "h200 or b200: run that device's kernels on the model (explain: plan for that device)");
   text("--dtype", o.dtype, "TYPE",
-       "bf16 or fp16, on sm_100 also e4m3 or e5m2: what A and B are multiplied as (default: the "
-       "type "
-       "of both files, else bf16)");
-  text(
-      "--d-dtype", o.d_dtype, "TYPE",
-      "f32, bf16 or fp16: the type of D (default: that of A and B, of 8 bits bf16; f32 into a .npy "
-      "file)");
+       "bf16, fp16, e4m3, e5m2 or e4m3,e5m2: what A and B are multiplied as (default: the type of "
+       "both files, else bf16)");
+  text("--d-dtype", o.d_dtype, "TYPE",
+       "f32, bf16, fp16, e4m3 or e5m2: the type of D (default: that of A and B, bf16 where these "
+       "have 8 bits; f32 into a .npy file)");
+}
+
+// What is computed of them.
+void add_meaning_options(CLI::App& app, GemmOptions& o) {
+  const Texts text(app);
   text("--alpha", o.alpha, "X", "factor of the product (default 1)");
   text("--beta", o.beta, "X", "factor of C (default 0)");
+  text("--scaling", o.scaling, "none|tensor|row|block",
+       "scales of 8-bit A and B, random ones for random matrices (default none)");
+  text("--scale-a", o.scale_a, "FILE", "the scales of A");
+  text("--scale-b", o.scale_b, "FILE", "the scales of B");
+  text("--scale-d", o.scale_d, "X|FILE", "factor of an 8-bit D (default 1)");
+  text("--accumulation", o.accumulation, "fast|promoted",
+       "8-bit products: add in the tensor core alone, or to float32 every 128 of K (default fast; "
+       "block scales imply promoted)");
+  text("--bias", o.bias, "rows|columns[=FILE]",
+       "a value added to each row (M) or column (N) of the product, random without a file");
+  text("--activation", o.activation, "none|relu|gelu|silu", "applied last (default none)");
+  app.add_flag("--gated", o.gated, "silu of one half of the columns times the other");
+}
+
+// What is fixed of the plan; all default to the plan's choice.
+void add_plan_options(CLI::App& app, GemmOptions& o) {
+  const Texts text(app);
   text("--cluster", o.cluster, "M,N",
        "CTAs that share loads: 1,1 2,1 1,2 2,2 4,4, on sm_100 also 4,2 (default: the plan's "
        "choice)");
-  app.add_option("--tile-n", o.tile_n, "columns of a tile: 128 or 256 (default: the plan's choice)")
-      ->type_name("N");
+  const auto number = [&app](const char* name, std::optional<int>& value, const char* help) {
+    app.add_option(name, value, help)->type_name("N");
+  };
+  number("--tile-m", o.tile_m, "rows of a tile (default: the plan's choice)");
+  number("--tile-n", o.tile_n, "columns of a tile: 128 or 256 (default: the plan's choice)");
+  text("--schedule", o.schedule, "NAME", "cooperative or pingpong (default: the plan's choice)");
+  text("--swapped", o.swapped, "yes|no", "B's rows on the MMA's M (default: the plan's choice)");
+  text("--kernel", o.kernel, "NAME", "this kernel, by the name that explain prints");
+  number("--ctas", o.ctas, "CTAs of the grid; of a kernel that splits K, into how many parts");
+  app.add_flag("--no-tuning", o.no_tuning, "leave out what `warpwright tune` measured");
   app.add_flag("--pair,!--one-sm", o.pair,
                "on sm_100: MMAs of a pair of SMs, or of one (default: the plan's choice)");
   text("--scheduler", o.scheduler, "S",
        "on sm_100: one (a tile a cluster), static or clc, launch control (default clc)");
-  app.add_option("--accumulators", o.accumulators,
-                 "on sm_100: accumulators in tensor memory (default: the kernel's)")
-      ->type_name("N");
-  text("--as", o.as, "NAME",
-       "h200 or b200: run that device's kernels on the model (explain: plan for that device)");
+  number("--accumulators", o.accumulators,
+         "on sm_100: accumulators in tensor memory (default: the kernel's)");
 }
 
-// Why a text is no seed; empty when it is one. CLI11 alone would wrap or clamp it.
-std::string refuse_seed(const std::string& text) {
-  std::uint64_t value = 0;
-  const char* last = text.data() + text.size();
-  const auto [end, error] = std::from_chars(text.data(), last, value);
-  if (error == std::errc() && end == last) return {};
-  return "\"" + text + "\" is no integer from 0 to 18446744073709551615";
+// The arguments that all commands on a product have in common.
+void add_gemm_options(CLI::App& app, GemmOptions& o) {
+  add_matrix_options(app, o);
+  add_meaning_options(app, o);
+  add_plan_options(app, o);
 }
 
 // The arguments that `check gemm` has beside them.
@@ -254,6 +302,13 @@ int run_app(const std::vector<std::string>& arguments, std::ostream& out, std::o
   trace->footer(kTraceExamples);
   trace_gemm->footer(kTraceExamples);
 
+  BenchOptions bench_options;
+  bench_options.command = "warpwright";
+  for (const std::string& argument : arguments) bench_options.command += " " + argument;
+  const CLI::App* bench_dense = add_bench_command(app, bench_options);
+  TuneOptions tune_options;
+  const CLI::App* tune = add_tune_command(app, tune_options);
+
   std::string expression;
   bool table = false;
   CLI::App* layout =
@@ -297,6 +352,8 @@ int run_app(const std::vector<std::string>& arguments, std::ostream& out, std::o
   if (check_gemm->parsed()) return check_gemm_command(check_options, how, out, err);
   if (explain_gemm->parsed()) return explain_gemm_command(explain_options, out, err);
   if (trace_gemm->parsed()) return trace_gemm_command(trace_options, trace_how, out, err);
+  if (bench_dense->parsed()) return bench_dense_command(bench_options, out, err);
+  if (tune->parsed()) return tune_command(tune_options, out, err);
   if (layout->parsed()) return layout_command(expression, table, out, err);
   return mask_command(cluster, pair, rank, out, err);
 }

@@ -3,19 +3,39 @@
 #include "cli/tensor_file.h"
 #include "warpwright/device/cuda.h"
 
-#if WARPWRIGHT_HAS_CUDA
-#include "bench/gemm_bench.h"
-#endif
-
 namespace warpwright::cli {
 
 #if WARPWRIGHT_HAS_CUDA
 
-void bench_gemm(const Plan& plan, const GemmOperands& operands, int index, std::ostream& out) {
+namespace {
+
+void use(int index) {
   if (const auto refusal = device::use_cuda_device(index)) throw InputError(refusal->reason);
-  const Result<bench::GemmTimes> times = bench::time_gemm(plan, operands);
+}
+
+}  // namespace
+
+void bench_gemm(const Plan& plan, const GemmOperands& operands, int index, std::ostream& out) {
+  use(index);
+  const Result<bench::GemmTimes> times = bench::time_gemm({plan}, &operands);
   if (!times) throw InputError(times.reason());
   out << bench::line(*times) << "\n";
+}
+
+Result<bench::GemmTimes> time_product(const std::vector<Plan>& plans, int index,
+                                      const bench::TimeOptions& options) {
+  use(index);
+  return bench::time_gemm(plans, nullptr, options);
+}
+
+Result<std::vector<bench::RankedPlan>> rank_products(const std::vector<Plan>& plans, int index,
+                                                     const bench::TimeOptions& options) {
+  use(index);
+  return bench::rank_plans(plans, options);
+}
+
+bench::Software bench_software() {
+  return bench::software();
 }
 
 #else
@@ -23,6 +43,20 @@ void bench_gemm(const Plan& plan, const GemmOperands& operands, int index, std::
 void bench_gemm(const Plan& /*plan*/, const GemmOperands& /*operands*/, int index,
                 std::ostream& /*out*/) {
   throw InputError(device::cuda_device(index).reason());
+}
+
+Result<bench::GemmTimes> time_product(const std::vector<Plan>& /*plans*/, int index,
+                                      const bench::TimeOptions& /*options*/) {
+  throw InputError(device::cuda_device(index).reason());
+}
+
+Result<std::vector<bench::RankedPlan>> rank_products(const std::vector<Plan>& /*plans*/, int index,
+                                                     const bench::TimeOptions& /*options*/) {
+  throw InputError(device::cuda_device(index).reason());
+}
+
+bench::Software bench_software() {
+  return {};
 }
 
 #endif

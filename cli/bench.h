@@ -1,14 +1,28 @@
-// `gemm --bench`: the product's time on a GPU beside that of cuBLASLt.
+// The way from the command line to bench/, which only builds with the CUDA side have.
 #pragma once
 
 #include <ostream>
+#include <vector>
 
+#include "bench/gemm_bench.h"
 #include "warpwright/plan/plan.h"
 
 namespace warpwright::cli {
 
-/// Times `plan` and cuBLASLt in one run on CUDA device `index`, on copies of `operands` (packed, in
-/// host memory), and prints one line on `out`. Throws InputError where that cannot be done.
+/// Times `plan` and cuBLASLt in one run on CUDA device `index`, on copies of `operands` (in host
+/// memory), and prints one line on `out`. Throws InputError where that cannot be done.
 void bench_gemm(const Plan& plan, const GemmOperands& operands, int index, std::ostream& out);
+
+/// bench::time_gemm on random operands, on CUDA device `index`. Throws InputError where there is no
+/// such device; a product that cannot be timed is a refusal.
+Result<bench::GemmTimes> time_product(const std::vector<Plan>& plans, int index,
+                                      const bench::TimeOptions& options);
+
+/// bench::rank_plans, likewise.
+Result<std::vector<bench::RankedPlan>> rank_products(const std::vector<Plan>& plans, int index,
+                                                     const bench::TimeOptions& options);
+
+/// Versions of the CUDA runtime and of cuBLASLt; empty in builds without them.
+bench::Software bench_software();
 
 }  // namespace warpwright::cli

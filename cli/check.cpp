@@ -9,94 +9,21 @@
 #include <exception>
 #include <limits>
 #include <mutex>
+#include <optional>
 #include <system_error>
 #include <thread>
+#include <tuple>
 #include <vector>
 
-#include "warpwright/numeric/bulk.h"
-#include "warpwright/numeric/vector_clones.h"
+#include "cli/reference.h"
+#include "warpwright/numeric/float_format.h"
 
 namespace warpwright::cli {
 namespace {
 
-// A task is one kTile x kTile tile of D, worked through in slices of kDepth along K: two slices of
-// 256 KiB fit a core's L2 cache. Each task's sums are its own, in an order that is fixed, so the
-// result depends neither on how many threads there are nor on which of them takes which task.
-constexpr std::int64_t kTile = 128;
-constexpr std::int64_t kDepth = 256;
-constexpr std::int64_t kRows = 4;     // of one step of the inner kernel
-constexpr std::int64_t kColumns = 8;  // two AVX2 registers of doubles
-
-// What one step of an fp32 accumulator may lose below its smallest value.
-constexpr double kUnderflow = 0x1p-150;
-
-using Vector = double __attribute__((vector_size(32)));
-
-// sums[4][8] += a[depth][4]^T * b[depth][8], the panels packed so that both are read in order. The
-// products of two floats are exact in double, hence contraction to FMA does not change a bit.
-WW_VECTOR_CLONES void multiply_panels(const double* a, const double* b, std::int64_t depth,
-                                      double* sums, std::int64_t stride) {
-  Vector acc[kRows][2];
-  for (std::int64_t i = 0; i < kRows; ++i) {
-    std::memcpy(&acc[i][0], sums + i * stride, sizeof(Vector));
-    std::memcpy(&acc[i][1], sums + i * stride + 4, sizeof(Vector));
-  }
-  for (std::int64_t k = 0; k < depth; ++k) {
-    Vector b0;
-    Vector b1;
-    std::memcpy(&b0, b + k * kColumns, sizeof(Vector));
-    std::memcpy(&b1, b + k * kColumns + 4, sizeof(Vector));
-    for (std::int64_t i = 0; i < kRows; ++i) {
-      const double x = a[k * kRows + i];
-      acc[i][0] += x * b0;
-      acc[i][1] += x * b1;
-    }
-  }
-  for (std::int64_t i = 0; i < kRows; ++i) {
-    std::memcpy(sums + i * stride, &acc[i][0], sizeof(Vector));
-    std::memcpy(sums + i * stride + 4, &acc[i][1], sizeof(Vector));
-  }
-}
-
-// The value of element (row, column); extents are those of the matrix, not of its storage.
-double element(const MatrixCodes& matrix, std::int64_t rows, std::int64_t columns, std::int64_t row,
-               std::int64_t column) {
-  const std::int64_t at = matrix.transposed ? column * rows + row : row * columns + column;
-  const std::int64_t size = numeric::bits(matrix.dtype) / 8;
-  float value = 0;
-  numeric::widen_from(static_cast<const char*>(matrix.codes) + at * size, &value, 1, matrix.dtype);
-  return static_cast<double>(value);
-}
-
-// Packs rows [row, row + count) x depths [k0, k0 + depth) of a rows x k_extent matrix into panels
-// of `width` rows, each panel depth-major, with zeros for the rows that a last panel lacks.
-void pack(const MatrixCodes& matrix, std::int64_t rows, std::int64_t k_extent, std::int64_t row,
-          std::int64_t count, std::int64_t k0, std::int64_t depth, std::int64_t width,
-          double* out) {
-  const std::int64_t size = numeric::bits(matrix.dtype) / 8;
-  const auto* codes = static_cast<const char*>(matrix.codes);
-  const std::int64_t padded = (count + width - 1) / width * width;
-  float line[std::max(kTile, kDepth)];
-  const auto place = [&](std::int64_t r, std::int64_t k) -> double& {
-    return out[(r / width * depth + k) * width + r % width];
-  };
-  for (std::int64_t r = count; r < padded; ++r) {
-    for (std::int64_t k = 0; k < depth; ++k) place(r, k) = 0;
-  }
-  if (matrix.transposed) {
-    for (std::int64_t k = 0; k < depth; ++k) {
-      numeric::widen_from(codes + ((k0 + k) * rows + row) * size, line,
-                          static_cast<std::size_t>(count), matrix.dtype);
-      for (std::int64_t r = 0; r < count; ++r) place(r, k) = static_cast<double>(line[r]);
-    }
-    return;
-  }
-  for (std::int64_t r = 0; r < count; ++r) {
-    numeric::widen_from(codes + ((row + r) * k_extent + k0) * size, line,
-                        static_cast<std::size_t>(depth), matrix.dtype);
-    for (std::int64_t k = 0; k < depth; ++k) place(r, k) = static_cast<double>(line[k]);
-  }
-}
+// A task is one kTile x kTile tile of D. Each task's sums are its own, in an order that is fixed,
+// so the result depends neither on how many threads there are nor on which of them takes which.
+constexpr std::int64_t kTile = TileReference::tile;
 
 // How one element compares.
 struct Verdict {
@@ -150,86 +77,78 @@ bool is_checked(DType t) {
          t == DType::e5m2;
 }
 
+// Columns of D.
+std::int64_t result_columns(const GemmCheck& p) {
+  return p.epilogue.gated ? p.n / 2 : p.n;
+}
+
+// The gate's product of two values, each with its error.
+Approximate product(const Approximate& x, const Approximate& y) {
+  const double value = x.value * y.value;
+  const double slack = std::abs(x.value) * y.slack + std::abs(y.value) * x.slack +
+                       x.slack * y.slack + 2 * 0x1p-24 * std::abs(value);
+  return {value, slack, std::max(x.magnitude, std::max(y.magnitude, x.magnitude * y.magnitude))};
+}
+
 // One thread's buffers and its work on one tile of D.
 class TileChecker {
  public:
-  explicit TileChecker(const GemmCheck& problem)
-      : p_(problem),
-        a_(kTile * kDepth),
-        b_(kTile * kDepth),
-        a_abs_(kTile * kDepth),
-        b_abs_(kTile * kDepth),
-        sums_(kTile * kTile),
-        sums_abs_(kTile * kTile) {}
+  explicit TileChecker(const GemmCheck& problem) : p_(problem), product_(problem) {
+    if (problem.epilogue.gated) gate_.emplace(problem);
+  }
 
-  CheckResult check(std::int64_t row, std::int64_t column) {
+  CheckResult check(std::int64_t batch, std::int64_t row, std::int64_t column) {
+    const std::int64_t columns = result_columns(p_);
     const std::int64_t rows = std::min(kTile, p_.m - row);
-    const std::int64_t columns = std::min(kTile, p_.n - column);
-    std::fill(sums_.begin(), sums_.end(), 0.0);
-    std::fill(sums_abs_.begin(), sums_abs_.end(), 0.0);
-    for (std::int64_t k = 0; k < p_.k; k += kDepth) {
-      const std::int64_t depth = std::min(kDepth, p_.k - k);
-      pack(p_.a, p_.m, p_.k, row, rows, k, depth, kRows, a_.data());
-      pack(p_.b, p_.n, p_.k, column, columns, k, depth, kColumns, b_.data());
-      for (std::size_t i = 0; i < a_.size(); ++i) a_abs_[i] = std::abs(a_[i]);
-      for (std::size_t i = 0; i < b_.size(); ++i) b_abs_[i] = std::abs(b_[i]);
-      multiply(a_, b_, rows, columns, depth, sums_);
-      multiply(a_abs_, b_abs_, rows, columns, depth, sums_abs_);
-    }
-    return compare(row, column, rows, columns);
-  }
-
- private:
-  static void multiply(const std::vector<double>& a, const std::vector<double>& b,
-                       std::int64_t rows, std::int64_t columns, std::int64_t depth,
-                       std::vector<double>& sums) {
-    for (std::int64_t j = 0; j < columns; j += kColumns) {
-      for (std::int64_t i = 0; i < rows; i += kRows) {
-        multiply_panels(a.data() + i * depth, b.data() + j * depth, depth,
-                        sums.data() + i * kTile + j, kTile);
-      }
-    }
-  }
-
-  CheckResult compare(std::int64_t row, std::int64_t column, std::int64_t rows,
-                      std::int64_t columns) const {
+    const std::int64_t width = std::min(kTile, columns - column);
+    product_.compute(batch, row, column, rows, width);
+    if (gate_) gate_->compute(batch, row, column + columns, rows, width);
+    const MatrixCodes d = of_batch(p_.d, batch);
+    const MatrixCodes scale = of_batch(p_.scale_d, batch);
+    scale_ = scale.codes == nullptr ? 1.0 : element(scale, 1, 1, 0, 0);
     CheckResult result;
-    result.elements = rows * columns;
-    const bool has_c = p_.beta != 0;
-    const double steps = static_cast<double>(p_.k) + (has_c ? 1.0 : 0.0);
+    result.elements = rows * width;
     for (std::int64_t i = 0; i < rows; ++i) {
-      for (std::int64_t j = 0; j < columns; ++j) {
-        const std::int64_t at = i * kTile + j;
-        // As BLAS has it: alpha = 0 drops the product, NaN and all, and beta = 0 drops C.
-        double want = p_.alpha == 0 ? 0.0 : p_.alpha * sums_[at];
-        double magnitude = p_.alpha == 0 ? 0.0 : std::abs(p_.alpha) * sums_abs_[at];
-        if (has_c) {
-          const double c = p_.beta * element(p_.c, p_.m, p_.n, row + i, column + j);
-          want += c;
-          magnitude += std::abs(c);
-        }
-        const double got = element(p_.d, p_.m, p_.n, row + i, column + j);
-        double slack = p_.accumulator_epsilon * steps * magnitude;
-        if (magnitude > 0) slack += steps * kUnderflow;
-        const Verdict verdict = judge(p_.d.dtype, got, want, magnitude, slack);
-        if (!verdict.passed) ++result.failures;
-        if (result.worst_row < 0 || verdict.ratio > result.worst_ratio) {
-          result.worst_row = row + i;
-          result.worst_col = column + j;
-          result.worst_ratio = verdict.ratio;
-          result.worst_error = verdict.error;
-          result.worst_allowed = verdict.allowed;
-          result.worst_got = got;
-          result.worst_want = want;
-        }
+      for (std::int64_t j = 0; j < width; ++j) {
+        const double got = element(d, p_.m, columns, row + i, column + j);
+        if (!note(result, due(i, j), got)) continue;
+        result.worst_batch = batch;
+        result.worst_row = row + i;
+        result.worst_col = column + j;
       }
     }
     result.passed = result.failures == 0;
     return result;
   }
 
+ private:
+  // What D should have at a place of the tile.
+  [[nodiscard]] Approximate due(std::int64_t i, std::int64_t j) const {
+    Approximate x = activate(p_.epilogue.activation, product_.at(i, j));
+    if (gate_) x = product(x, gate_->at(i, j));
+    if (p_.scale_d.codes == nullptr) return x;
+    const double value = x.value * scale_;
+    return {value, x.slack * std::abs(scale_) + 0x1p-24 * std::abs(value),
+            std::max(x.magnitude, x.magnitude * std::abs(scale_))};
+  }
+
+  // Judges one element and tells whether it is the worst so far.
+  [[nodiscard]] bool note(CheckResult& result, const Approximate& want, double got) const {
+    const Verdict verdict = judge(p_.d.dtype, got, want.value, want.magnitude, want.slack);
+    if (!verdict.passed) ++result.failures;
+    if (result.worst_row >= 0 && !(verdict.ratio > result.worst_ratio)) return false;
+    result.worst_ratio = verdict.ratio;
+    result.worst_error = verdict.error;
+    result.worst_allowed = verdict.allowed;
+    result.worst_got = got;
+    result.worst_want = want.value;
+    return true;
+  }
+
   const GemmCheck& p_;
-  std::vector<double> a_, b_, a_abs_, b_abs_, sums_, sums_abs_;
+  TileReference product_;
+  std::optional<TileReference> gate_;  // the other half of the columns
+  double scale_ = 1;
 };
 
 // Adds one tile's findings. Of equally bad elements the first in row-major order stays, whichever
@@ -239,8 +158,10 @@ void merge(CheckResult& total, const CheckResult& part) {
   total.failures += part.failures;
   total.passed = total.failures == 0;
   if (part.worst_row < 0) return;
-  const bool is_earlier = part.worst_row < total.worst_row ||
-                          (part.worst_row == total.worst_row && part.worst_col < total.worst_col);
+  const auto place = [](const CheckResult& r) {
+    return std::tuple(r.worst_batch, r.worst_row, r.worst_col);
+  };
+  const bool is_earlier = place(part) < place(total);
   const bool is_worse =
       part.worst_ratio > total.worst_ratio || (part.worst_ratio == total.worst_ratio && is_earlier);
   if (total.worst_row >= 0 && !is_worse) return;
@@ -248,28 +169,37 @@ void merge(CheckResult& total, const CheckResult& part) {
   worst.elements = total.elements;
   worst.failures = total.failures;
   worst.passed = total.passed;
+  worst.batch = total.batch;
   total = worst;
+}
+
+void require_checkable(const GemmCheck& p) {
+  const char* const rule = "f32, f16, bf16, e4m3 and e5m2";
+  const char* const operands = "f32, tf32, f16, bf16, e4m3 and e5m2";
+  if (p.m < 0 || p.n < 0 || p.k < 0 || p.batch < 0) {
+    throw InputError("A GEMM of " + std::to_string(p.m) + " x " + std::to_string(p.n) + " x " +
+                     std::to_string(p.k) + " cannot be checked: no extent may be below 0.");
+  }
+  require(is_checked(p.a.dtype) || p.a.dtype == DType::tf32, "A", p.a.dtype, operands);
+  require(is_checked(p.b.dtype) || p.b.dtype == DType::tf32, "B", p.b.dtype, operands);
+  if (p.beta != 0) require(is_checked(p.c.dtype), "C", p.c.dtype, rule);
+  require(is_checked(p.d.dtype), "D", p.d.dtype, rule);
+  const bool narrow = numeric::bits(p.a.dtype) == 8 && numeric::bits(p.b.dtype) == 8;
+  if (p.scaling != Scaling::none && !narrow) {
+    throw InputError("A scaled product of " + std::string(numeric::name(p.a.dtype)) +
+                     " cannot be checked: scales belong to operands of e4m3 and e5m2.");
+  }
 }
 
 }  // namespace
 
 CheckResult check_gemm(const GemmCheck& problem) {
-  const char* const rule = "f32, f16, bf16, e4m3 and e5m2";
-  if (problem.m < 0 || problem.n < 0 || problem.k < 0) {
-    throw InputError("A GEMM of " + std::to_string(problem.m) + " x " + std::to_string(problem.n) +
-                     " x " + std::to_string(problem.k) +
-                     " cannot be checked: no extent may be below 0.");
-  }
-  require(is_checked(problem.a.dtype) || problem.a.dtype == DType::tf32, "A", problem.a.dtype,
-          "f32, tf32, f16, bf16, e4m3 and e5m2");
-  require(is_checked(problem.b.dtype) || problem.b.dtype == DType::tf32, "B", problem.b.dtype,
-          "f32, tf32, f16, bf16, e4m3 and e5m2");
-  if (problem.beta != 0) require(is_checked(problem.c.dtype), "C", problem.c.dtype, rule);
-  require(is_checked(problem.d.dtype), "D", problem.d.dtype, rule);
-
-  const std::int64_t tile_columns = (problem.n + kTile - 1) / kTile;
-  const std::int64_t tiles = (problem.m + kTile - 1) / kTile * tile_columns;
+  require_checkable(problem);
+  const std::int64_t tile_columns = (result_columns(problem) + kTile - 1) / kTile;
+  const std::int64_t matrix_tiles = (problem.m + kTile - 1) / kTile * tile_columns;
+  const std::int64_t tiles = matrix_tiles * problem.batch;
   CheckResult total;
+  total.batch = problem.batch;
   std::atomic<std::int64_t> next = 0;
   std::int64_t done = 0;
   std::mutex mutex;
@@ -279,7 +209,8 @@ CheckResult check_gemm(const GemmCheck& problem) {
       TileChecker checker(problem);
       for (std::int64_t tile = next++; tile < tiles; tile = next++) {
         const CheckResult part =
-            checker.check(tile / tile_columns * kTile, tile % tile_columns * kTile);
+            checker.check(tile / matrix_tiles, tile % matrix_tiles / tile_columns * kTile,
+                          tile % tile_columns * kTile);
         const std::lock_guard lock(mutex);
         merge(total, part);
         ++done;
@@ -318,7 +249,8 @@ std::string describe(const CheckResult& result) {
   };
   const std::string count = std::to_string(result.elements);
   const std::string place =
-      "D[" + std::to_string(result.worst_row) + ", " + std::to_string(result.worst_col) + "]";
+      "D[" + (result.batch > 1 ? std::to_string(result.worst_batch) + ", " : std::string()) +
+      std::to_string(result.worst_row) + ", " + std::to_string(result.worst_col) + "]";
   std::string text;
   if (result.passed) {
     text = "All " + count + " elements are right; the worst, " + place + ",";

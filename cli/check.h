@@ -7,6 +7,7 @@
 #include <string>
 
 #include "cli/tensor_file.h"
+#include "warpwright/plan/problem.h"
 
 namespace warpwright::cli {
 
@@ -14,17 +15,25 @@ namespace warpwright::cli {
 struct MatrixCodes {
   DType dtype = DType::f32;
   const void* codes = nullptr;
-  bool transposed = false;  ///< the codes are those of the transpose: columns are contiguous
+  bool transposed = false;        ///< the codes are those of the transpose: columns are contiguous
+  std::int64_t batch_stride = 0;  ///< elements from matrix to matrix; 0 where a batch shares one
 };
 
-/// D[M, N] = alpha * A[M, K] * B[N, K]^T + beta * C[M, N].
+/// D = activation(alpha * scaled(A * B^T) + beta * C + bias) * scale_d, as GemmOperands has it.
 struct GemmCheck {
   std::int64_t m = 0, n = 0, k = 0;
+  std::int64_t batch = 1;
   MatrixCodes a, b;
   MatrixCodes c;  ///< read only when beta is not 0
   MatrixCodes d;  ///< the result under test: f32, f16, bf16, e4m3 or e5m2
   double alpha = 1.0, beta = 0.0;
-  /// The relative error of one step of the accumulator: 2^-24 is that of an fp32 one.
+  Scaling scaling = Scaling::none;
+  Accumulation accumulation = Accumulation::fast;
+  MatrixCodes scale_a, scale_b;  ///< f32, in the shapes that Scaling says
+  MatrixCodes scale_d;           ///< f32; codes null: 1
+  Epilogue epilogue;
+  MatrixCodes bias;  ///< with epilogue.bias
+  /// The relative error of one step of a float32 accumulator.
   double accumulator_epsilon = 0x1p-24;
   int threads = 0;  ///< 0: as many as the machine has. The result does not depend on it.
   /// Called now and then from one of the threads, never from two at once, with the share done.
@@ -36,9 +45,10 @@ struct CheckResult {
   bool passed = true;
   std::int64_t elements = 0;
   std::int64_t failures = 0;
+  std::int64_t batch = 1;  ///< matrices of D
   /// The worst element: of the largest error / allowed; the first of several in row-major order.
   /// Row and column are -1 when D has no elements.
-  std::int64_t worst_row = -1, worst_col = -1;
+  std::int64_t worst_batch = -1, worst_row = -1, worst_col = -1;
   double worst_ratio = 0;    ///< worst_error / worst_allowed; infinite for a wrong NaN or infinity
   double worst_error = 0;    ///< |got - want|
   double worst_allowed = 0;  ///< the tolerance at this element
@@ -50,17 +60,30 @@ struct CheckResult {
 ///
 /// A finite element passes when
 ///     |D - R| <= E + ulp(|R| + E) / 2
-/// with ulp that of D's type, E = epsilon * K' * S, S = |alpha| * sum|a*b| + |beta*c|, and K' = K,
-/// plus one when beta is not 0. E bounds what an accumulator of relative error epsilon may lose
-/// over K' steps in any order, beta*c being one more product (S not being 0, it is K' * 2^-150
-/// more, for steps that underflow in fp32); the half ulp is the final rounding. The ulp is taken
-/// where that rounding happens at the latest, so that no correct kernel fails for standing on the
-/// other side of a power of two.
+/// with ulp that of D's type; the half ulp is the final rounding, taken where that happens at the
+/// latest, so that no correct kernel fails for standing on the other side of a power of two. E
+/// bounds what a correct kernel may lose before:
+///
+/// * 16-bit and wider operands: E = epsilon * K' * S, with S = |alpha| * sum|a*b| + |beta*c| +
+///   |bias| and K' = K + 1 for each of C and bias that takes part: what an accumulator of relative
+///   error epsilon loses over K' steps in any order (S not being 0, K' * 2^-150 more, for steps
+///   that underflow in fp32).
+/// * 8-bit operands: Hopper adds 32 exact products to the sum so far, each cut to multiples of
+///   u = 2^(e - 13), where 2^e is the leading bit of the largest of them. A step so loses less
+///   than 36 u: 32 products, and the sum before and after, twice, were the step done in halves.
+///   e is bounded by max|a| * max|b| over the step's K and by the largest sum of consecutive
+///   steps so far, errors included, wherever K may be split. Scaled by |alpha| * scales, these
+///   losses add up over all of K; with promoted accumulation (and block scales, which are applied
+///   then) the sum begins at 0 every 128 of K. float32's part follows as above, with
+///   K' = ceil(K/32) + 8.
+/// * An activation passes E on by its steepest slope (1, or 1.13 for GELU and SiLU) and adds its
+///   own error: both are x / (1 + exp(-z)), good to (|z| + 8) 2^-21 of the result with the
+///   hardware's exponential. The gate multiplies its two halves, errors and all; scale_d scales E.
 ///
 /// Beyond D's range: an R that rounds past the largest value, whatever the error within E, requires
 /// infinity of R's sign; fp8 requires the largest value, as its conversions saturate. A NaN R
-/// requires NaN. Where fp32 may overflow on the way (S above its largest value) an
-/// infinity or NaN passes too. Throws InputError for types that cannot be checked.
+/// requires NaN. Where fp32 may overflow on the way (S above its largest value) an infinity or NaN
+/// passes too. Throws InputError for types that cannot be checked.
 CheckResult check_gemm(const GemmCheck& problem);
 
 /// The result as one sentence, naming the worst element.

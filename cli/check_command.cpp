@@ -220,10 +220,9 @@ int check_gemm_command(const GemmOptions& gemm, const CheckCommandOptions& o, st
     }
     device::CheckOptions options = options_of(gemm, o);
     GemmJob job = read_job(gemm);
-    const Plan plan = plan_job(job, facts_of(gemm, o.sms));
+    const Plan plan = plan_job(job, facts_of(gemm, o.sms), err).plan;
     load(job, gemm.seed, err);
-    HostTensor d{job.result, {job.m, job.n}, {}};
-    d.bytes.resize(static_cast<std::size_t>(job.m * job.n * (numeric::bits(job.result) / 8)));
+    HostTensor d = poisoned_result(job);
     const GemmOperands operands = operands_of(job, d);
     options.right = [&job](const MatrixView& got) {
       return check_gemm(check_of(job, got.dtype, got.data)).passed;

@@ -31,8 +31,9 @@ void require(const std::optional<Refusal>& refusal) {
   if (refusal) throw InputError(refusal->reason);
 }
 
+// Of a packed tensor.
 std::int64_t bytes_of(const MatrixView& v) {
-  return v.rows * v.columns * (numeric::bits(v.dtype) / 8);
+  return v.batch * v.rows * v.columns * (numeric::bits(v.dtype) / 8);
 }
 
 void run_on_model(const Plan& plan, const GemmOperands& operands, const GemmOptions& options,
@@ -52,22 +53,28 @@ void run_on_model(const Plan& plan, const GemmOperands& operands, const GemmOpti
 void run_on_gpu(const Plan& plan, const GemmOperands& operands, int index) {
   require(device::use_cuda_device(index));
   // New memory is filled with 0xff: an element of D that nobody stores shows as NaN.
-  const auto on_device = [](MatrixView& view) {
-    const auto buffer = device::CudaBuffer::make(bytes_of(view));
+  std::vector<std::shared_ptr<device::CudaBuffer>> buffers;
+  const auto make = [&buffers](std::int64_t bytes, int fill) {
+    const auto buffer = device::CudaBuffer::make(bytes, fill);
     if (!buffer) throw InputError(buffer.reason());
-    if (view.data != nullptr) require((*buffer)->from_host(view.data, bytes_of(view)));
-    view.data = (*buffer)->data();
+    buffers.push_back(*buffer);
     return *buffer;
   };
   GemmOperands there = operands;
-  std::vector<std::shared_ptr<device::CudaBuffer>> buffers = {on_device(there.a),
-                                                              on_device(there.b)};
-  if (operands.beta != 0.0F) buffers.push_back(on_device(there.c));
-  there.d.data = nullptr;
-  buffers.push_back(on_device(there.d));
-  require(device::launch_on_cuda(plan, there, nullptr, 0, nullptr));
+  for (MatrixView* view : {&there.a, &there.b, &there.c, &there.scale_a, &there.scale_b,
+                           &there.scale_d, &there.bias}) {
+    if (view->data == nullptr) continue;
+    const auto buffer = make(bytes_of(*view), 0xff);
+    require(buffer->from_host(view->data, bytes_of(*view)));
+    view->data = buffer->data();
+  }
+  const auto d = make(bytes_of(there.d), 0xff);
+  there.d.data = d->data();
+  void* workspace = nullptr;
+  if (plan.workspace_bytes > 0) workspace = make(plan.workspace_bytes, 0)->data();
+  require(device::launch_on_cuda(plan, there, workspace, plan.workspace_bytes, nullptr));
   if (const auto failure = device::synchronise_cuda()) throw RunError(failure->reason);
-  require(buffers.back()->to_host(operands.d.data, bytes_of(operands.d)));
+  require(d->to_host(operands.d.data, bytes_of(operands.d)));
 }
 
 // Finds out before the work what would keep the result from being written after it.
@@ -111,12 +118,15 @@ bool check(const GemmJob& job, const HostTensor& d, std::ostream& err) {
 
 std::string summary(const Plan& plan, double seconds) {
   const GemmProblem& p = plan.problem;
-  char text[256];
+  const std::string operands =
+      std::string(numeric::name(p.a)) + (p.a == p.b ? "" : "," + std::string(numeric::name(p.b)));
+  const std::string batch = p.batch > 1 ? std::to_string(p.batch) + " times " : "";
+  char text[320];
   std::snprintf(text, sizeof(text),
-                "gemm: D[%lld,%lld] with K = %lld, %s to %s, on %s: %lld %s of %dx%d in %.3g s",
-                static_cast<long long>(p.m), static_cast<long long>(p.n),
-                static_cast<long long>(p.k), std::string(numeric::name(p.a)).c_str(),
-                std::string(numeric::name(p.d)).c_str(), plan.device.name.c_str(),
+                "gemm: %sD[%lld,%lld] with K = %lld, %s to %s, on %s: %lld %s of %dx%d in %.3g s",
+                batch.c_str(), static_cast<long long>(p.m),
+                static_cast<long long>(result_columns(p)), static_cast<long long>(p.k),
+                operands.c_str(), std::string(numeric::name(p.d)).c_str(), plan.device.name.c_str(),
                 static_cast<long long>(plan.tiles()), plan.tiles() == 1 ? "tile" : "tiles",
                 plan.tile().m, plan.tile().n, seconds);
   return text;
@@ -150,13 +160,9 @@ int gemm_command(const GemmOptions& options, std::ostream& out, std::ostream& er
     parse_mode(options.mode);
     GemmJob job = read_job(options);
     check_output(options.out);
-    const Plan plan = plan_job(job, facts_of(options));
+    const Plan plan = plan_job(job, facts_of(options), err).plan;
     load(job, options.seed, err);
-
-    HostTensor d{job.result, {job.m, job.n}, {}};
-    // Poisoned, so that an element that nobody stores shows as NaN.
-    d.bytes.assign(static_cast<std::size_t>(job.m * job.n * (numeric::bits(job.result) / 8)),
-                   std::byte{0xff});
+    HostTensor d = poisoned_result(job);
     const GemmOperands operands = operands_of(job, d);
     const auto start = std::chrono::steady_clock::now();
     run(plan, operands, options, err);

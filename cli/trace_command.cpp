@@ -119,17 +119,11 @@ int trace_gemm_command(const GemmOptions& options, const TraceOptions& how, std:
     for (const std::string& path : {options.out, how.svg, how.grid_svg}) {
       if (!path.empty()) check_folder(path);
     }
-    const Plan plan = plan_job(job, facts_of(options));
+    const Plan plan = plan_job(job, facts_of(options), err).plan;
     check_occupied(how, plan);
     load(job, options.seed, err);
-    HostTensor d{job.result, {job.m, job.n}, {}};
-    d.bytes.assign(static_cast<std::size_t>(job.m * job.n * (numeric::bits(job.result) / 8)),
-                   std::byte{0xff});
-    const auto view = [](HostTensor& t) {
-      return matrix(t.bytes.data(), t.dtype, t.shape[0], t.shape[1]);
-    };
-    GemmOperands operands{view(job.a), view(job.b), {}, view(d), job.alpha, job.beta};
-    if (job.reads_c()) operands.c = view(job.c);
+    HostTensor d = poisoned_result(job);
+    const GemmOperands operands = operands_of(job, d);
 
     std::string findings;
     const model::Trace trace = where.is_model

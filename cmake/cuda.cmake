@@ -47,34 +47,48 @@ function(ww_cuda_family target family)
   endforeach()
 endfunction()
 
-# ww_instances(TARGET TABLE NAME FAMILY): one .cu file of each line of a table of kernels, so that a
-# kernel is a translation unit of its own and the build compiles them side by side, each for its
-# family of architectures; none when the build names none of them.
-function(ww_instances target table name family)
+# ww_instances(TARGET NAME TABLE FAMILY): source files of each line of warpwright/kernel/TABLE, one
+# for the model and one for CUDA, so that a kernel is a translation unit of its own and the build
+# compiles them side by side; those for CUDA for their family of architectures, and none when the
+# build names none of it.
+function(ww_instances target name table family)
+  set(table warpwright/kernel/${table})
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${table})
+  file(READ ${PROJECT_SOURCE_DIR}/${table} text)
+  if(NOT WARPWRIGHT_ALL_KERNELS)
+    string(REGEX REPLACE "#define WW_[A-Z0-9]+_MORE_INSTANCES.*clang-format on" "" text "${text}")
+  endif()
+  string(REGEX MATCHALL "X\\(${name}_[a-z0-9_]+," lines "${text}")
+  string(TOUPPER ${name} upper)
+  string(SUBSTRING ${name} 1 -1 rest)
+  string(SUBSTRING ${upper} 0 1 kernel)
+  string(APPEND kernel ${rest} Gemm)
+  set(cuda_sources)
+  foreach(line IN LISTS lines)
+    string(REGEX REPLACE "X\\(([a-z0-9_]+)," "\\1" instance "${line}")
+    set(stem ${PROJECT_BINARY_DIR}/instances/${instance})
+    file(CONFIGURE OUTPUT ${stem}.cpp CONTENT
+"#include \"warpwright/device/model_instance.h\"
+#include \"warpwright/kernel/@name@_gemm.h\"
+#include \"@table@\"
+WW_DEFINE_MODEL_INSTANCE(@kernel@, @instance@)
+" @ONLY)
+    target_sources(${target} PRIVATE ${stem}.cpp)
+    file(CONFIGURE OUTPUT ${stem}.cu CONTENT
+      "#include \"warpwright/device/@name@_instance.cuh\"\nWW_DEFINE_@upper@_INSTANCE(@instance@)\n"
+      @ONLY)
+    list(APPEND cuda_sources ${stem}.cu)
+  endforeach()
   if(NOT WARPWRIGHT_CUDA)
     return()
   endif()
-  string(TOUPPER ${name} upper)
   ww_arch_flags(flags ${family})
   if(NOT flags)
     target_compile_definitions(${target} PRIVATE WARPWRIGHT_HAS_${upper}=0)
     return()
   endif()
   target_compile_definitions(${target} PRIVATE WARPWRIGHT_HAS_${upper}=1)
-  set(table ${PROJECT_SOURCE_DIR}/warpwright/kernel/${table})
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${table})
-  file(READ ${table} text)
-  string(REGEX MATCHALL "X\\(${name}_[a-z0-9_]+," lines "${text}")
-  set(sources)
-  foreach(line IN LISTS lines)
-    string(REGEX REPLACE "X\\(([a-z0-9_]+)," "\\1" instance "${line}")
-    set(source ${PROJECT_BINARY_DIR}/instances/${instance}.cu)
-    file(CONFIGURE OUTPUT ${source} CONTENT
-      "#include \"warpwright/device/@name@_instance.cuh\"\nWW_DEFINE_@upper@_INSTANCE(@instance@)\n"
-      @ONLY)
-    list(APPEND sources ${source})
-  endforeach()
-  add_library(${target}_${name} OBJECT ${sources})
+  add_library(${target}_${name} OBJECT ${cuda_sources})
   target_link_libraries(${target}_${name} PRIVATE warpwright_plan CUDA::cudart_static)
   ww_cuda_family(${target}_${name} ${family})
   ww_kernel_options(${target}_${name})

@@ -47,7 +47,11 @@ int main() {
     return 2;
   }
   std::printf("%s", plan->explain().c_str());
-  if (const auto refused = warpwright::launch(*plan, operands, nullptr, 0, nullptr)) {
+  // Where a plan wants a workspace, it is zeros before the first launch.
+  std::vector<char> zeros(static_cast<std::size_t>(plan->workspace_bytes));
+  void* workspace = zeros.empty() ? nullptr : place(zeros.data(), zeros.size());
+  if (const auto refused =
+          warpwright::launch(*plan, operands, workspace, plan->workspace_bytes, nullptr)) {
     std::printf("refused: %s\n", refused->reason.c_str());
     return 1;
   }
@@ -56,7 +60,8 @@ int main() {
       std::printf("failed: %s\n", failed->reason.c_str());
       return 1;
     }
-    if (buffers.back()->to_host(d.data(), static_cast<std::int64_t>(d.size() * 4))) return 1;
+    const auto& of_d = buffers[2];
+    if (of_d->to_host(d.data(), static_cast<std::int64_t>(d.size() * 4))) return 1;
   }
 
   for (int i = 0; i < m; ++i) {

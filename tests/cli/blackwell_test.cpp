@@ -37,6 +37,21 @@ TEST(BlackwellCli, MultipliesEveryType) {
   }
 }
 
+// What comes with the epilogue that both families share, and batches.
+TEST(BlackwellCli, ServesScalesBiasActivationsAndBatches) {
+  const std::vector<std::vector<std::string>> asked = {
+      {"--dtype", "e4m3", "--scaling", "tensor"},
+      {"--dtype", "e4m3,e5m2", "--scaling", "row", "--d-dtype", "f32"},
+      {"--bias", "columns", "--activation", "gelu"},
+      {"--bias", "rows", "--activation", "relu", "--pair"},
+      {"--batch", "3", "--activation", "silu", "--scheduler", "static"}};
+  for (const std::vector<std::string>& more : asked) {
+    const CliResult got = b200({"gemm", "--random", "200", "304", "160", "--check"}, more);
+    EXPECT_EQ(got.status, 0) << got.err;
+    EXPECT_NE(got.err.find("check: PASS"), std::string::npos) << got.err;
+  }
+}
+
 TEST(BlackwellCli, ExplainsRolesBarriersTensorMemoryAndMasks) {
   const CliResult got =
       b200({"explain", "gemm", "--random", "4096", "4096", "4096"}, {"--pair", "--cluster", "4,4"});
@@ -66,12 +81,15 @@ TEST(BlackwellCli, Refusals) {
   expect_refused(b200(gemm, {"--pair", "--cluster", "1,1"}), "M must be even");
   expect_refused(b200(gemm, {"--accumulators", "5"}), "which has 512");
   expect_refused(b200(gemm, {"--scheduler", "random"}), "it must be one");
-  expect_refused(b200(gemm, {"--dtype", "e2m1"}), "bf16 or fp16");
-  expect_refused(b200(gemm, {"--d-dtype", "e4m3"}), "f32, bf16 or fp16");
+  expect_refused(b200(gemm, {"--dtype", "e2m1"}), "must be bf16, fp16, e4m3 or e5m2");
+  expect_refused(b200(gemm, {"--dtype", "e4m3", "--d-dtype", "e4m3"}), "store bf16, f16 and f32");
+  expect_refused(b200(gemm, {"--dtype", "e4m3", "--scaling", "block"}), "no block scales");
+  expect_refused(b200(gemm, {"--gated"}), "without a gate");
+  expect_refused(b200(gemm, {"--layout", "NN"}), "B is MN-major");
+  expect_refused(b200(gemm, {"--schedule", "pingpong"}), "are of sm_90");
   // The Hopper kernels have none of these.
   expect_refused(run_cli({"gemm", "--random", "64", "64", "64", "--pair"}), "sm_100");
-  expect_refused(run_cli({"gemm", "--random", "64", "64", "64", "--dtype", "e4m3"}),
-                 "kernels exist for bf16 and f16");
+  expect_refused(run_cli({"gemm", "--random", "64", "64", "64", "--scheduler", "clc"}), "sm_100");
   expect_refused(
       b200({"trace", "gemm", "--random", "64", "64", "64", "--svg", "x.svg"}, {"--occupy-sm", "8"}),
       "the nearest legal value is 7");

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cfloat>
 #include <cmath>
 #include <cstring>
@@ -243,7 +244,7 @@ TEST(Check, TheAccumulatorsShareGrowsWithK) {
   d.set(0, 0, bound * 1.0001);
   EXPECT_FALSE(check_gemm(problem_of(a, b, d)).passed);
   GemmCheck p = problem_of(a, b, d);
-  p.accumulator_epsilon = 0x1p-13;  // what fp8's narrow accumulator has
+  p.accumulator_epsilon = 0x1p-13;  // a worse accumulator
   EXPECT_TRUE(check_gemm(p).passed);
   p.accumulator_epsilon = 0x1p-24;
   p.alpha = 2;
@@ -337,6 +338,314 @@ TEST(Check, RefusesWhatItCannotCheck) {
   p = problem_of(a, a, a);
   p.progress = [](double) { throw std::runtime_error("stop"); };
   EXPECT_THROW(check_gemm(p), std::runtime_error);
+}
+
+// --- scaled, batched and fused products ----------------------------------------------------------
+
+float as_float(double x) {
+  return static_cast<float>(x);
+}
+
+// One step of Hopper's 8-bit multiplication: up to 32 products and the sum so far, each cut off 13
+// bits below the leading one of the largest of them.
+double narrow_step(double sum, const std::vector<double>& products) {
+  double largest = std::abs(sum);
+  for (const double p : products) largest = std::max(largest, std::abs(p));
+  if (largest == 0) return 0;
+  const double unit = std::ldexp(1.0, std::ilogb(largest) - 13);
+  double total = std::trunc(sum / unit) * unit;
+  for (const double p : products) total += std::trunc(p / unit) * unit;
+  return total;
+}
+
+// A product of everything that GemmCheck knows, in the roles of both kernel and question.
+struct Fused {
+  Matrix a, b, d;
+  Matrix scale_a{DType::f32, 1, 1}, scale_b{DType::f32, 1, 1}, bias{DType::f32, 1, 1};
+  GemmCheck check;
+
+  Fused(DType in, DType out, std::int64_t m, std::int64_t n, std::int64_t k, bool gated = false)
+      : a(in, m, k), b(in, n, k), d(out, m, gated ? n / 2 : n) {
+    a.fill(1);
+    b.fill(2);
+    check = problem_of(a, b, d);
+    check.epilogue.gated = gated;
+    if (gated) check.epilogue.activation = Activation::silu;
+  }
+
+  static Matrix positive(std::int64_t rows, std::int64_t columns, unsigned seed) {
+    Matrix s(DType::f32, rows, columns);
+    s.fill(seed);
+    for (std::int64_t i = 0; i < rows; ++i) {
+      for (std::int64_t j = 0; j < columns; ++j) s.set(i, j, std::abs(s.at(i, j)) + 0.25);
+    }
+    return s;
+  }
+
+  void scale(Scaling scaling) {
+    check.scaling = scaling;
+    const bool row = scaling == Scaling::row_column;
+    const bool block = scaling == Scaling::block;
+    const std::int64_t columns = block ? (a.columns + 127) / 128 : 1;
+    scale_a = positive(row || block ? a.rows : 1, columns, 5);
+    scale_b = positive(row ? b.rows : block ? (b.rows + 127) / 128 : 1, columns, 6);
+    check.scale_a = scale_a.codes();
+    check.scale_b = scale_b.codes();
+  }
+
+  void add_bias(Bias along) {
+    check.epilogue.bias = along;
+    bias = Matrix(DType::f32, along == Bias::rows ? a.rows : b.rows, 1);
+    bias.fill(7);
+    for (std::int64_t i = 0; i < bias.rows; ++i) bias.set(i, 0, 8 * bias.at(i, 0));
+    check.bias = bias.codes();
+  }
+
+  // What a kernel has before the activation: float32 around the tensor core's own sums.
+  [[nodiscard]] float before(std::int64_t i, std::int64_t j) const {
+    const bool narrow = numeric::bits(a.dtype) == 8;
+    const bool blocks = check.scaling == Scaling::block;
+    const bool promoted = narrow && (blocks || check.accumulation == Accumulation::promoted);
+    const auto at = [&](const Matrix& s, std::int64_t row, std::int64_t block) {
+      if (check.scaling == Scaling::tensor) return s.at(0, 0);
+      return check.scaling == Scaling::row_column ? s.at(row, 0) : s.at(row, block);
+    };
+    float total = 0;
+    double sum = 0;
+    for (std::int64_t k = 0; k < a.columns; k += 32) {
+      std::vector<double> products;
+      for (std::int64_t l = k; l < std::min(k + 32, a.columns); ++l) {
+        products.push_back(a.at(i, l) * b.at(j, l));
+      }
+      if (narrow) {
+        sum = narrow_step(sum, products);
+      } else {
+        for (const double p : products) sum = static_cast<double>(as_float(sum + p));
+      }
+      const bool last = k + 32 >= a.columns;
+      if (!last && !(promoted && (k + 32) % 128 == 0)) continue;
+      float factor = 1;
+      if (check.scaling != Scaling::none) {
+        factor = as_float(at(scale_a, i, k / 128)) *
+                 as_float(at(scale_b, blocks ? j / 128 : j, k / 128));
+      }
+      total += factor * as_float(sum);
+      sum = 0;
+    }
+    total *= as_float(check.alpha);
+    if (check.epilogue.bias == Bias::rows) total += as_float(bias.at(i, 0));
+    if (check.epilogue.bias == Bias::columns) total += as_float(bias.at(j, 0));
+    return total;
+  }
+
+  [[nodiscard]] float activated(float x) const {
+    const float cubic = 0.044715F * x * x * x;
+    switch (check.epilogue.activation) {
+      case Activation::relu:
+        return std::max(x, 0.0F);
+      case Activation::gelu:
+        return 0.5F * x * (1 + std::tanh(0.7978845608F * (x + cubic)));
+      case Activation::silu:
+        return x / (1 + std::exp(-x));
+      case Activation::none:
+        break;
+    }
+    return x;
+  }
+
+  // Fills D, with the halves of a gated product exchanged if asked for.
+  void run(bool swap_halves = false) {
+    const std::int64_t half = d.columns;
+    const auto overflow =
+        numeric::bits(d.dtype) == 8 ? numeric::Overflow::saturate : numeric::Overflow::special;
+    for (std::int64_t i = 0; i < d.rows; ++i) {
+      for (std::int64_t j = 0; j < d.columns; ++j) {
+        float x = activated(before(i, swap_halves ? j + half : j));
+        if (check.epilogue.gated) x *= before(i, swap_halves ? j : j + half);
+        if (check.scale_d.codes != nullptr) {
+          float scale = 0;
+          std::memcpy(&scale, check.scale_d.codes, sizeof scale);
+          x *= scale;
+        }
+        d.set_code(i, j,
+                   numeric::from_double(d.dtype, static_cast<double>(x),
+                                        numeric::Rounding::nearest_even, overflow));
+      }
+    }
+  }
+
+  [[nodiscard]] CheckResult result() const { return check_gemm(check); }
+};
+
+TEST(FusedCheck, ScaledProductsPassAndWrongScalesFail) {
+  for (const Scaling scaling : {Scaling::tensor, Scaling::row_column, Scaling::block}) {
+    for (const Accumulation sums : {Accumulation::fast, Accumulation::promoted}) {
+      for (const DType out : {DType::bf16, DType::f32, DType::e4m3}) {
+        Fused f(DType::e4m3, out, 40, 150, 400);
+        f.scale(scaling);
+        f.check.accumulation = sums;
+        f.run();
+        EXPECT_TRUE(f.result().passed) << describe(f.result());
+        // One scale off by an eighth: everything that it scales is wrong.
+        const float right = as_float(f.scale_b.at(0, 0));
+        f.scale_b.set(0, 0, static_cast<double>(right) * 1.125);
+        const CheckResult wrong = f.result();
+        EXPECT_FALSE(wrong.passed);
+        EXPECT_GT(wrong.failures, out == DType::e4m3 ? 1 : 10) << describe(wrong);
+        f.scale_b.set(0, 0, static_cast<double>(right));
+        f.check.scaling = Scaling::none;
+        EXPECT_FALSE(f.result().passed) << "no scales at all";
+      }
+    }
+  }
+}
+
+TEST(FusedCheck, BlockScalesBelongToTheirBlock) {
+  Fused f(DType::e5m2, DType::bf16, 30, 260, 384);
+  f.scale(Scaling::block);
+  f.run();
+  ASSERT_TRUE(f.result().passed) << describe(f.result());
+  for (const auto& [row, block] : std::vector<std::pair<int, int>>{{0, 2}, {1, 1}, {2, 0}}) {
+    const double right = f.scale_b.at(row, block);
+    f.scale_b.set(row, block, right * 1.5);
+    const CheckResult wrong = f.result();
+    EXPECT_FALSE(wrong.passed);
+    EXPECT_EQ(wrong.worst_col / 128, row) << describe(wrong);
+    f.scale_b.set(row, block, right);
+  }
+  EXPECT_TRUE(f.result().passed);
+}
+
+TEST(FusedCheck, BiasAndActivations) {
+  for (const Activation activation :
+       {Activation::none, Activation::relu, Activation::gelu, Activation::silu}) {
+    for (const Bias bias : {Bias::rows, Bias::columns}) {
+      Fused f(DType::bf16, DType::bf16, 50, 70, 64);
+      f.check.epilogue.activation = activation;
+      f.check.alpha = 0.25;
+      f.add_bias(bias);
+      f.run();
+      EXPECT_TRUE(f.result().passed) << describe(f.result());
+      f.check.epilogue.bias = Bias::none;
+      EXPECT_FALSE(f.result().passed) << "a missing bias";
+      f.check.epilogue.bias = bias;
+      f.check.epilogue.activation =
+          activation == Activation::silu ? Activation::gelu : Activation::silu;
+      EXPECT_FALSE(f.result().passed) << "another activation";
+    }
+  }
+}
+
+TEST(FusedCheck, GatedHalvesHaveTheirOrder) {
+  for (const DType in : {DType::f16, DType::e4m3}) {
+    for (const DType out : {DType::bf16, DType::e4m3}) {
+      Fused f(in, out, 33, 160, 96, true);
+      f.check.alpha = 0.125;
+      f.run();
+      EXPECT_TRUE(f.result().passed) << describe(f.result());
+      EXPECT_EQ(f.result().elements, 33 * 80);
+      f.run(true);
+      EXPECT_FALSE(f.result().passed) << "exchanged halves";
+    }
+  }
+}
+
+TEST(FusedCheck, TheScaleOfTheResultSaturates) {
+  Fused f(DType::e4m3, DType::e4m3, 20, 24, 64);
+  const float scale = 40;
+  f.check.scale_d = {DType::f32, &scale};
+  f.run();
+  std::int64_t largest = 0;
+  for (std::int64_t i = 0; i < 20; ++i) {
+    for (std::int64_t j = 0; j < 24; ++j) largest += std::abs(f.d.at(i, j)) == 448 ? 1 : 0;
+  }
+  EXPECT_GT(largest, 10) << "the test wants values beyond the largest";
+  EXPECT_TRUE(f.result().passed) << describe(f.result());
+  const float other = 36;
+  f.check.scale_d = {DType::f32, &other};
+  EXPECT_FALSE(f.result().passed);
+}
+
+TEST(FusedCheck, BatchesAndTheirSharedMatrices) {
+  // Three products with one B, in one tensor after the other.
+  const std::int64_t m = 140;
+  const std::int64_t n = 30;
+  const std::int64_t k = 48;
+  Matrix a(DType::bf16, 3 * m, k);
+  Matrix b(DType::bf16, n, k);
+  a.fill(1);
+  b.fill(2);
+  Matrix d = gemm(a, b, DType::bf16);
+  GemmCheck p = problem_of(a, b, d);
+  p.m = m;
+  p.batch = 3;
+  p.a.batch_stride = m * k;
+  p.d.batch_stride = m * n;
+  const CheckResult right = check_gemm(p);
+  EXPECT_TRUE(right.passed) << describe(right);
+  EXPECT_EQ(right.elements, 3 * m * n);
+  d.set(2 * m + 5, 7, 1000);
+  const CheckResult wrong = check_gemm(p);
+  EXPECT_EQ(wrong.failures, 1);
+  EXPECT_NE(describe(wrong).find("D[2, 5, 7]"), std::string::npos) << describe(wrong);
+  d = gemm(a, b, DType::bf16);
+  p.a.batch_stride = 0;
+  EXPECT_FALSE(check_gemm(p).passed) << "the first A for all";
+}
+
+TEST(FusedCheck, AnUnpromotedSumFails) {
+  // One large product, then many that the narrow sum cuts off.
+  Fused f(DType::e4m3, DType::f32, 3, 5, 4096);
+  for (std::int64_t k = 0; k < 4096; ++k) {
+    for (std::int64_t i = 0; i < 3; ++i) f.a.set(i, k, k == 0 ? 256 : 0.25);
+    for (std::int64_t j = 0; j < 5; ++j) f.b.set(j, k, k == 0 ? 64 : 4);
+  }
+  f.check.accumulation = Accumulation::promoted;
+  f.run();
+  const double promoted = f.d.at(0, 0);
+  EXPECT_TRUE(f.result().passed) << describe(f.result());
+  f.check.accumulation = Accumulation::fast;
+  f.run();
+  EXPECT_LT(f.d.at(0, 0), 0.9 * promoted) << "the inputs show nothing";
+  EXPECT_TRUE(f.result().passed) << "fast may lose them: " << describe(f.result());
+  f.check.accumulation = Accumulation::promoted;
+  EXPECT_FALSE(f.result().passed) << describe(f.result());
+}
+
+TEST(FusedCheck, TheNarrowBoundIsNoFreePass) {
+  // Random products of fp8, long ones: a K block left out is seen, with either accumulation.
+  for (const Accumulation sums : {Accumulation::fast, Accumulation::promoted}) {
+    Fused f(DType::e4m3, DType::bf16, 64, 64, 2048);
+    f.check.accumulation = sums;
+    f.run();
+    const CheckResult right = f.result();
+    EXPECT_TRUE(right.passed) << describe(right);
+    EXPECT_LT(right.worst_allowed, sums == Accumulation::fast ? 16.0 : 4.0)
+        << "sums have a deviation of 45";
+    for (std::int64_t i = 0; i < 64; ++i) {
+      for (std::int64_t k = 1024; k < 1152; ++k) f.a.set(i, k, 0);
+    }
+    EXPECT_FALSE(f.result().passed);
+  }
+}
+
+TEST(FusedCheck, PoisonShowsInEveryType) {
+  for (const DType out : {DType::e4m3, DType::e5m2, DType::bf16, DType::f32}) {
+    Fused f(DType::e5m2, out, 9, 9, 64);
+    f.check.epilogue.activation = Activation::gelu;
+    f.run();
+    ASSERT_TRUE(f.result().passed) << describe(f.result());
+    f.d.set_code(3, 4, ~std::uint64_t{0});
+    const CheckResult result = f.result();
+    EXPECT_EQ(result.failures, 1) << numeric::name(out);
+    EXPECT_EQ(result.worst_ratio, kInf);
+  }
+}
+
+TEST(FusedCheck, RefusesScalesOfWideOperands) {
+  Fused f(DType::bf16, DType::bf16, 4, 4, 16);
+  f.scale(Scaling::tensor);
+  EXPECT_THROW(static_cast<void>(f.result()), InputError);
 }
 
 }  // namespace

@@ -255,7 +255,8 @@ TEST_F(GemmCommand, RefusesBadScalarsAndChoices) {
   expect_refused(random_gemm({"--beta=-1e400"}), {"beta", "-3.4028234e38"});
   expect_refused(random_gemm({"--dtype", "f32"}), {"--dtype", "bf16"});
   expect_refused(random_gemm({"--dtype", "fp4"}), {"--dtype", "bf16"});
-  expect_refused(random_gemm({"--d-dtype", "e4m3"}), {"--d-dtype", "f32"});
+  expect_refused(random_gemm({"--d-dtype", "e4m3"}), {"D is e4m3", "bf16"});
+  expect_refused(random_gemm({"--d-dtype", "s8"}), {"--d-dtype", "f32"});
   expect_refused(random_gemm({"--mode", "late"}), {"--mode", "latest"});
   expect_refused(random_gemm({"--cluster", "2"}), {"--cluster", "2,1"});
   expect_refused(random_gemm({"--cluster", "0,1"}), {"cluster", "1,1"});
@@ -295,7 +296,7 @@ TEST_F(GemmCommand, RefusesBadFiles) {
   const std::string odd = matrix_file("odd.npy", DType::f32, {8, 5}, 2);
   const std::string c = matrix_file("c.npy", DType::f32, {8, 16}, 3);
   write_tensor(file("fp8.safetensors:t"),
-               {DType::e4m3, {8, 24}, std::vector<std::byte>(8 * 24, std::byte{0})});
+               {DType::e4m3, {8, 32}, std::vector<std::byte>(8 * 32, std::byte{0})});
   std::ofstream(file("short.npy"), std::ios::binary) << bytes_of(a).substr(0, 200);
   std::ofstream(file("text.npy")) << "not a tensor";
 
@@ -310,7 +311,7 @@ TEST_F(GemmCommand, RefusesBadFiles) {
   expect_refused(gemm({"--a", a, "--b", file("b.txt")}), {"B: ", "PATH.npy"});
   expect_refused(gemm({"--a", a, "--b", file("fp8.safetensors")}), {"B: ", ":NAME"});
   expect_refused(gemm({"--a", a, "--b", file("fp8.safetensors:u")}), {"B: ", "\"t\""});
-  expect_refused(gemm({"--a", a, "--b", file("fp8.safetensors:t")}), {"B ", "e4m3", "bf16"});
+  expect_refused(gemm({"--a", a, "--b", file("fp8.safetensors:t")}), {"A ", "B ", "8x24"});
   expect_refused(gemm({"--a", cube, "--b", b}), {"A ", "3 dimensions", "2x12"});
   expect_refused(gemm({"--a", a, "--b", vector}), {"B ", "1 dimensions", "24x1"});
   expect_refused(gemm({"--a", a, "--b", other_k}), {"A ", "16x24", "8x32", "B is 8x24"});

@@ -76,6 +76,32 @@ TEST(BlackwellOnTheModel, EveryTypeInEveryForm) {
   }
 }
 
+// What comes with the epilogue that both families share, and batches: ragged and where the copy
+// engine reaches D and C.
+TEST(BlackwellOnTheModel, ScalesBiasesActivationsAndBatches) {
+  constexpr Activation activations[] = {Activation::none, Activation::relu, Activation::gelu,
+                                        Activation::silu};
+  constexpr Scaling scalings[] = {Scaling::none, Scaling::tensor, Scaling::row_column};
+  constexpr Bias biases[] = {Bias::none, Bias::rows, Bias::columns};
+  constexpr DType results[] = {DType::bf16, DType::f16, DType::f32};
+  for (int i = 0; i < 24; ++i) {
+    Case c = blackwell(i % 2 == 1, sources[i % 3], {2, 1});
+    c.scaling = scalings[i % 3];
+    c.bias = biases[(i / 3 + i) % 3];
+    c.activation = activations[i % 4];
+    c.operand = c.scaling != Scaling::none || i % 4 == 0 ? DType::e4m3 : DType::bf16;
+    c.result = results[(i / 2) % 3];
+    c.alpha = 0.25F;
+    c.beta = i % 5 == 0 ? 0.5F : 0.0F;
+    c.batch = 1 + i % 3;
+    c.m = 140 + i;
+    c.n = i % 2 == 0 ? 264 : 133;
+    c.k = i == 9 ? 0 : 80 + 8 * i;
+    expect_right(c, mode(i % 2 == 0 ? model::Mode::random : model::Mode::latest,
+                         static_cast<std::uint64_t>(i)));
+  }
+}
+
 // Shapes, paddings, scalars and clusters by chance.
 TEST(BlackwellOnTheModel, AnyShape) {
   constexpr unsigned seed = 20261121;

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -99,14 +100,11 @@ TEST(BlackwellPlan, RefusesMoreColumnsThanThereAre) {
 
 TEST(BlackwellPlan, RefusesTypesOfDifferentKinds) {
   GemmProblem p = problem();
+  const std::string rule = "; A and B are both bf16, both f16, or each e4m3 or e5m2: the nearest ";
   p.b = DType::e4m3;
-  EXPECT_EQ(refusal(p, {}),
-            "A is bf16 and B is e4m3; an MMA of kind f16 multiplies two bf16 or two f16: the "
-            "nearest B is bf16");
+  EXPECT_EQ(refusal(p, {}), "A is bf16 and B is e4m3" + rule + "B is bf16");
   p.b = DType::f16;
-  EXPECT_EQ(refusal(p, {}),
-            "A is bf16 and B is f16; an MMA of kind f16 multiplies two bf16 or two f16: the "
-            "nearest B is bf16");
+  EXPECT_EQ(refusal(p, {}), "A is bf16 and B is f16" + rule + "B is bf16");
   p = problem(DType::e4m3);
   p.b = DType::e5m2;
   EXPECT_EQ(refusal(p, {}), "none") << "f8f6f4 mixes them";
@@ -114,6 +112,71 @@ TEST(BlackwellPlan, RefusesTypesOfDifferentKinds) {
   EXPECT_NE(refusal(p, {}), "none");
   EXPECT_NE(refusal(problem(DType::e2m1), {}), "none");
   EXPECT_NE(refusal(problem(DType::bf16, DType::e4m3), {}), "none");
+}
+
+// What the Hopper kernels compute and these do not.
+TEST(BlackwellPlan, RefusesWhatHopperAloneComputes) {
+  const auto changed = [](DType operand, const std::function<void(GemmProblem&)>& change) {
+    GemmProblem p = problem(operand);
+    change(p);
+    return refusal(p, {});
+  };
+  using P = GemmProblem;
+  EXPECT_EQ(changed(DType::e4m3, [](P& p) { p.scaling = Scaling::block; }),
+            "scaling is block; the kernels of sm_100 have no block scales: the nearest scaling is "
+            "row_column");
+  EXPECT_EQ(changed(DType::e4m3, [](P& p) { p.accumulation = Accumulation::promoted; }),
+            "accumulation is promoted; the tensor cores of sm_100 add in float32 without it: the "
+            "nearest accumulation is fast");
+  EXPECT_EQ(changed(DType::bf16,
+                    [](P& p) {
+                      p.epilogue = {Activation::silu, true, Bias::none};
+                      p.d_row_stride = 256;
+                    }),
+            "the epilogue is gated; the kernels of sm_100 multiply without a gate: leave it out");
+  EXPECT_EQ(changed(DType::e4m3, [](P& p) { p.c = p.d = DType::e5m2; }),
+            "D is e5m2; the kernels of sm_100 store bf16, f16 and f32: the nearest is bf16");
+  EXPECT_EQ(changed(DType::bf16,
+                    [](P& p) {
+                      p.b_row_stride = 1;
+                      p.b_column_stride = 512;
+                    }),
+            "B is MN-major; the kernels of sm_100 take K-major operands alone: neighbours along K "
+            "next to each other, column stride 1");
+  EXPECT_EQ(refusal(problem(), {.schedule = kernel::Schedule::pingpong}),
+            "schedules and swapped operands are of sm_90; the kernels of sm_100 have one schedule: "
+            "leave them out");
+  // Nobody reads these operands.
+  EXPECT_EQ(changed(DType::bf16,
+                    [](P& p) {
+                      p.reads_ab = false;
+                      p.b_row_stride = 1;
+                      p.b_column_stride = 512;
+                    }),
+            "none");
+}
+
+// A tuning cache names kernels, clusters and grids.
+TEST(BlackwellPlan, CandidatesAndChoicesByName) {
+  const auto all = candidates(problem(), b200());
+  ASSERT_TRUE(all.ok()) << all.reason();
+  EXPECT_GT(all->size(), 2U);
+  for (const Plan& one : *all) {
+    PlanChoices same;
+    same.kernel = one.kernel;
+    same.cluster = one.cluster;
+    same.ctas = one.ctas;
+    same.pair = one.blackwell->pair;
+    const auto again = plan(problem(), b200(), same);
+    ASSERT_TRUE(again.ok()) << again.reason();
+    EXPECT_EQ(again->kernel, one.kernel);
+    EXPECT_EQ(again->ctas, one.ctas);
+    EXPECT_LE(all->front().cost, one.cost);
+  }
+  EXPECT_NE(refusal(problem(), {.kernel = "hopper_bf16_bf16_128x256"})
+                .find("no kernel has the name hopper_bf16_bf16_128x256"),
+            std::string::npos);
+  EXPECT_NE(refusal(problem(), {.ctas = 7}).find("a grid of 7 CTAs"), std::string::npos);
 }
 
 TEST(BlackwellPlan, RefusesWhatNoKernelHas) {

@@ -39,9 +39,9 @@ EXPECTED = [
     (r"tcgen05\.mma\.cta_group::1\.kind::", lambda c: not c["pair"]),
     (r"tcgen05\.mma\.cta_group::[12]\.kind::f16 ", lambda c: c["kind"] == "f16"),
     (r"tcgen05\.mma\.cta_group::[12]\.kind::f8f6f4 ", lambda c: c["kind"] == "f8f6f4"),
-    (r"cp\.async\.bulk\.tensor\.2d\.shared::cluster\.global\.mbarrier::complete_tx::bytes"
+    (r"cp\.async\.bulk\.tensor\.3d\.shared::cluster\.global\.mbarrier::complete_tx::bytes"
      r"\.multicast::cluster\.cta_group::2", lambda c: c["pair"]),
-    (r"cp\.async\.bulk\.tensor\.2d\.shared::cluster\.global\.mbarrier::complete_tx::bytes"
+    (r"cp\.async\.bulk\.tensor\.3d\.shared::cluster\.global\.mbarrier::complete_tx::bytes"
      r"\.multicast::cluster \[", lambda c: not c["pair"]),
     (r"tcgen05\.commit\.cta_group::2\S*\.multicast::cluster\.b64", lambda c: c["pair"]),
     (r"tcgen05\.commit\.cta_group::1\S*\.multicast::cluster\.b64", lambda c: not c["pair"]),

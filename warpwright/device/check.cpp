@@ -15,7 +15,8 @@ namespace {
 
 std::size_t bytes_of(const MatrixView& v) {
   if (v.rows == 0 || v.columns == 0) return 0;
-  const std::int64_t elements = (v.rows - 1) * v.row_stride + v.columns;
+  const std::int64_t elements =
+      (v.batch - 1) * v.batch_stride + (v.rows - 1) * v.row_stride + v.columns;
   return static_cast<std::size_t>(elements) * numeric::bits(v.dtype) / 8;
 }
 

@@ -106,6 +106,20 @@ CUtensorMapDataType map_type(DType t) {
   }
 }
 
+CUtensorMapSwizzle map_swizzle(atom::SmemSwizzle swizzle) {
+  switch (swizzle) {
+    case atom::SmemSwizzle::b128:
+      return CU_TENSOR_MAP_SWIZZLE_128B;
+    case atom::SmemSwizzle::b64:
+      return CU_TENSOR_MAP_SWIZZLE_64B;
+    case atom::SmemSwizzle::b32:
+      return CU_TENSOR_MAP_SWIZZLE_32B;
+    case atom::SmemSwizzle::none:
+      break;
+  }
+  return CU_TENSOR_MAP_SWIZZLE_NONE;
+}
+
 static_assert(sizeof(CUtensorMap) == sizeof(isa::TensorMap));
 
 struct EncodeFailure {
@@ -117,17 +131,18 @@ isa::TensorMap encode(const MapRequest& r) {
   if (function == nullptr) {
     throw EncodeFailure{"the CUDA driver has no tensor maps; one for CUDA 12.0 or newer is needed"};
   }
-  const cuuint64_t extents[] = {static_cast<cuuint64_t>(r.columns),
-                                static_cast<cuuint64_t>(r.rows)};
-  const cuuint64_t strides[] = {
-      static_cast<cuuint64_t>(r.row_stride * (numeric::bits(r.dtype) / 8))};
-  const cuuint32_t box[] = {static_cast<cuuint32_t>(r.box_columns),
-                            static_cast<cuuint32_t>(r.box_rows)};
-  const cuuint32_t steps[] = {1, 1};
+  const auto element = static_cast<cuuint64_t>(numeric::bits(r.dtype) / 8);
+  const cuuint64_t extents[] = {static_cast<cuuint64_t>(r.inner), static_cast<cuuint64_t>(r.outer),
+                                static_cast<cuuint64_t>(r.batch)};
+  const cuuint64_t strides[] = {static_cast<cuuint64_t>(r.outer_stride) * element,
+                                static_cast<cuuint64_t>(r.batch_stride) * element};
+  const cuuint32_t box[] = {static_cast<cuuint32_t>(r.box_inner),
+                            static_cast<cuuint32_t>(r.box_outer), 1};
+  const cuuint32_t steps[] = {1, 1, 1};
   CUtensorMap map;
   const CUresult result =
-      function(&map, map_type(r.dtype), 2, const_cast<void*>(r.base), extents, strides, box, steps,
-               CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+      function(&map, map_type(r.dtype), 3, const_cast<void*>(r.base), extents, strides, box, steps,
+               CU_TENSOR_MAP_INTERLEAVE_NONE, map_swizzle(r.swizzle),
                CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result != CUDA_SUCCESS) {
     throw EncodeFailure{std::string("the driver refused the tensor map of ") + r.tensor +
@@ -306,8 +321,8 @@ std::optional<Refusal> prepare_on_cuda(const Plan& plan) {
 }
 
 std::optional<Refusal> launch_on_cuda(const Plan& plan, const GemmOperands& operands,
-                                      void* /*workspace*/, std::int64_t workspace_bytes,
-                                      void* stream) {
+                                      void* workspace, std::int64_t workspace_bytes, void* stream,
+                                      const LaunchOptions& options) {
   if (auto r = mismatch(plan, operands)) return r;
   if (workspace_bytes < plan.workspace_bytes) {
     return Refusal{"the workspace has " + std::to_string(workspace_bytes) +
@@ -321,29 +336,47 @@ std::optional<Refusal> launch_on_cuda(const Plan& plan, const GemmOperands& oper
     if (plan.blackwell) {
       blackwell = make_blackwell_params(plan, operands, encode);
     } else {
-      hopper = make_params(plan, operands, encode);
+      hopper = make_params(plan, operands, workspace, encode);
     }
   } catch (const EncodeFailure& failure) {
     return Refusal{failure.sentence};
   }
-  cudaLaunchAttribute attribute{};
-  attribute.id = cudaLaunchAttributeClusterDimension;
-  attribute.val.clusterDim.x = static_cast<unsigned>(atom::cluster_size(plan.cluster));
-  attribute.val.clusterDim.y = 1;
-  attribute.val.clusterDim.z = 1;
+  cudaLaunchAttribute attributes[2]{};
+  unsigned count = 0;
+  if (plan.cluster_ctas() > 1) {
+    attributes[count].id = cudaLaunchAttributeClusterDimension;
+    attributes[count].val.clusterDim.x = static_cast<unsigned>(plan.cluster_ctas());
+    attributes[count].val.clusterDim.y = 1;
+    attributes[count].val.clusterDim.z = 1;
+    ++count;
+  }
+  if (options.dependent) {
+    attributes[count].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attributes[count].val.programmaticStreamSerializationAllowed = 1;
+    ++count;
+  }
   cudaLaunchConfig_t config{};
   config.gridDim = dim3(static_cast<unsigned>(plan.ctas));
   config.blockDim = dim3(static_cast<unsigned>(plan.threads()));
   config.dynamicSmemBytes = static_cast<std::size_t>(plan.shared_bytes());
   config.stream = static_cast<cudaStream_t>(stream);
-  config.attrs = &attribute;
-  config.numAttrs = 1;
+  config.attrs = attributes;
+  config.numAttrs = count;
 #if WARPWRIGHT_DEBUG_WAITS
   launched = plan;
 #endif
   void* arguments[] = {plan.blackwell ? static_cast<void*>(&blackwell) : &hopper};
   return failed(cudaLaunchKernelExC(&config, entry_for(plan)->function(), arguments),
                 "launching " + plan.name());
+}
+
+std::optional<Refusal> prepare_workspace_on_cuda(const Plan& plan, void* workspace, void* stream) {
+  if (!plan.splits_k || plan.ctas == 0) return std::nullopt;
+  return failed(
+      cudaMemsetAsync(workspace, 0,
+                      static_cast<std::size_t>(kernel::split_flag_bytes(plan.config, plan.ctas)),
+                      static_cast<cudaStream_t>(stream)),
+      "clearing the workspace's flags");
 }
 
 std::optional<Refusal> synchronise_cuda() {

@@ -29,7 +29,11 @@ std::optional<Refusal> prepare_on_cuda(const Plan& /*plan*/) {
 }
 std::optional<Refusal> launch_on_cuda(const Plan& /*plan*/, const GemmOperands& /*operands*/,
                                       void* /*workspace*/, std::int64_t /*workspace_bytes*/,
-                                      void* /*stream*/) {
+                                      void* /*stream*/, const LaunchOptions& /*options*/) {
+  return absent();
+}
+std::optional<Refusal> prepare_workspace_on_cuda(const Plan& /*plan*/, void* /*workspace*/,
+                                                 void* /*stream*/) {
   return absent();
 }
 std::optional<Refusal> synchronise_cuda() {

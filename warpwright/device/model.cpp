@@ -1,37 +1,55 @@
 #include "warpwright/device/model.h"
 
+#include <algorithm>
+#include <functional>
+#include <optional>
 #include <stdexcept>
 #include <vector>
 
-#include "warpwright/device/model_blackwell.h"
 #include "warpwright/device/params.h"
-#include "warpwright/kernel/hopper_gemm.h"
+#include "warpwright/kernel/blackwell_instances.h"
 #include "warpwright/kernel/instances.h"
 #include "warpwright/model/tensor_map.h"
 
 namespace warpwright::device {
+
+// Each is defined in a translation unit of its own, which the build makes (model_instance.h).
+#define WW_DECLARE(tag, ...) void run_##tag(const kernel::HopperGemmParams& params);
+WW_HOPPER_GEMM_INSTANCES(WW_DECLARE)
+#undef WW_DECLARE
+#define WW_DECLARE(tag, ...) void run_##tag(const kernel::BlackwellGemmParams& params);
+WW_BLACKWELL_GEMM_INSTANCES(WW_DECLARE)
+#undef WW_DECLARE
+
 namespace {
 
-using Body = void (*)(const kernel::HopperGemmParams&);
+template <class Params>
+using Body = void (*)(const Params&);
 
-Body body_for(const kernel::GemmConfig& config) {
 #define WW_BODY(tag, ...) \
-  if (config == kernel::tag::config) return &kernel::HopperGemm<kernel::tag>::run;
+  if (config == kernel::tag::config) return &run_##tag;
+Body<kernel::HopperGemmParams> body_for(const kernel::GemmConfig& config) {
   WW_HOPPER_GEMM_INSTANCES(WW_BODY)
-#undef WW_BODY
   return nullptr;
 }
+Body<kernel::BlackwellGemmParams> body_for(const kernel::BlackwellConfig& config) {
+  WW_BLACKWELL_GEMM_INSTANCES(WW_BODY)
+  return nullptr;
+}
+#undef WW_BODY
 
 isa::TensorMap encode(const MapRequest& r) {
   const int element = numeric::bits(r.dtype) / 8;
   model::TensorMapFields f;
   f.base = reinterpret_cast<std::uintptr_t>(r.base);
-  f.rank = 2;
-  f.extents = {static_cast<std::uint64_t>(r.columns), static_cast<std::uint64_t>(r.rows)};
-  f.strides = {static_cast<std::uint64_t>(r.row_stride * element)};
-  f.box = {static_cast<std::uint16_t>(r.box_columns), static_cast<std::uint16_t>(r.box_rows)};
+  f.rank = 3;
+  f.extents = {static_cast<std::uint64_t>(r.inner), static_cast<std::uint64_t>(r.outer),
+               static_cast<std::uint64_t>(r.batch)};
+  f.strides = {static_cast<std::uint64_t>(r.outer_stride * element),
+               static_cast<std::uint64_t>(r.batch_stride * element)};
+  f.box = {static_cast<std::uint16_t>(r.box_inner), static_cast<std::uint16_t>(r.box_outer), 1};
   f.element_bytes = static_cast<std::uint8_t>(element);
-  f.swizzle = atom::SmemSwizzle::b128;
+  f.swizzle = r.swizzle;
   if (r.dtype == DType::f32) f.element_kind = 0;
   if (r.dtype == DType::f16) f.element_kind = 1;
   if (r.dtype == DType::bf16) f.element_kind = 2;
@@ -41,29 +59,36 @@ isa::TensorMap encode(const MapRequest& r) {
   return model::encode(f);
 }
 
-// What is launched: a kernel with its parameters, and what its CTAs need.
+// What is launched: a kernel with its parameters, and the registers of its threads.
 struct Kernel {
   std::function<void()> body;
-  int threads = 0;
-  int shared_bytes = 0;
   int registers = 0;
 };
 
-std::optional<Kernel> hopper_kernel(const Plan& plan, const GemmOperands& operands) {
-  const Body body = body_for(plan.config);
+template <class Config, class Params>
+std::optional<Kernel> kernel_of(const Config& config, const Params& params) {
+  const Body<Params> body = body_for(config);
   if (body == nullptr) return std::nullopt;
-  return Kernel{[body, params = make_params(plan, operands, encode)] { body(params); },
-                plan.threads(), plan.shared_bytes(), kernel::launch_registers(plan.config)};
+  return Kernel{[body, params] { body(params); }, kernel::launch_registers(config)};
 }
 
-std::optional<Kernel> blackwell_kernel(const Plan& plan, const GemmOperands& operands) {
-  const kernel::BlackwellConfig& c = *plan.blackwell;
-  const BlackwellBody body =
-      c.kind == atom::UmmaKind::f8f6f4 ? blackwell_f8f6f4_body(c) : blackwell_f16_body(c);
-  if (body == nullptr) return std::nullopt;
-  return Kernel{[body, params = make_blackwell_params(plan, operands, encode)] { body(params); },
-                plan.threads(), plan.shared_bytes(), kernel::launch_registers(c)};
-}
+// What the kernel may touch: every view from its first to behind its last element.
+class Allocations {
+ public:
+  void add(const MatrixView& v, const char* name, bool writable = false) {
+    if (v.data == nullptr || v.rows == 0 || v.columns == 0 || v.batch == 0) return;
+    const std::int64_t elements = (v.rows - 1) * v.row_stride + (v.columns - 1) * v.column_stride +
+                                  (v.batch - 1) * v.batch_stride + 1;
+    all_.push_back({v.data, elements * numeric::bits(v.dtype) / 8, name, writable});
+  }
+  void add(void* data, std::int64_t bytes, const char* name) {
+    if (bytes > 0) all_.push_back({data, bytes, name, true});
+  }
+  [[nodiscard]] const std::vector<model::Allocation>& all() const { return all_; }
+
+ private:
+  std::vector<model::Allocation> all_;
+};
 
 }  // namespace
 
@@ -75,26 +100,33 @@ Result<model::Report> launch_on_model(const Plan& plan, const GemmOperands& oper
                    "; plan for the model to run on it"};
   }
   if (plan.problem.m == 0 || plan.problem.n == 0) return model::Report{};
+  // Flags are 0 before a launch and after it; the rest of the workspace is nobody's.
+  std::vector<std::byte> workspace(static_cast<std::size_t>(plan.workspace_bytes), std::byte{0xff});
+  if (plan.splits_k) {
+    std::fill_n(workspace.begin(), kernel::split_flag_bytes(plan.config, plan.ctas), std::byte{0});
+  }
   const std::optional<Kernel> kernel =
-      plan.blackwell ? blackwell_kernel(plan, operands) : hopper_kernel(plan, operands);
+      plan.blackwell
+          ? kernel_of(*plan.blackwell, make_blackwell_params(plan, operands, encode))
+          : kernel_of(plan.config, make_params(plan, operands, workspace.data(), encode));
   if (!kernel) return Refusal{"the plan's configuration is not among the kernels"};
 
-  std::vector<model::Allocation> allocations;
-  const auto add = [&](const MatrixView& v, const char* name, bool writable) {
-    if (v.data == nullptr || v.rows == 0 || v.columns == 0) return;
-    const std::int64_t elements = (v.rows - 1) * v.row_stride + v.columns;
-    allocations.push_back({v.data, elements * numeric::bits(v.dtype) / 8, name, writable});
-  };
-  add(operands.d, "D", true);
-  if (operands.beta != 0.0F) add(operands.c, "C", false);
+  Allocations allocations;
+  allocations.add(operands.d, "D", true);
+  if (operands.beta != 0.0F) allocations.add(operands.c, "C");
   if (operands.alpha != 0.0F && plan.problem.k > 0) {
-    add(operands.a, "A", false);
-    add(operands.b, "B", false);
+    allocations.add(operands.a, "A");
+    allocations.add(operands.b, "B");
   }
+  allocations.add(operands.bias, "bias");
+  allocations.add(operands.scale_a, "scale_a");
+  allocations.add(operands.scale_b, "scale_b");
+  allocations.add(operands.scale_d, "scale_d");
+  allocations.add(workspace.data(), plan.workspace_bytes, "workspace");
   const model::LaunchShape shape{.ctas = plan.ctas,
-                                 .cluster_size = atom::cluster_size(plan.cluster),
-                                 .threads = kernel->threads,
-                                 .shared_bytes = kernel->shared_bytes,
+                                 .cluster_size = plan.cluster_ctas(),
+                                 .threads = plan.threads(),
+                                 .shared_bytes = plan.shared_bytes(),
                                  .registers_per_thread = kernel->registers};
   model::Options how;
   how.mode = options.mode;
@@ -110,7 +142,7 @@ Result<model::Report> launch_on_model(const Plan& plan, const GemmOperands& oper
   how.occupied_sm = options.occupied_sm;
   how.on_tile = options.on_tile;
   how.trace = options.trace;
-  return model::run(shape, how, allocations, kernel->body);
+  return model::run(shape, how, allocations.all(), kernel->body);
 }
 
 }  // namespace warpwright::device

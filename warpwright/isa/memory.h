@@ -28,12 +28,13 @@ SharedAddress shared_base() {
 #endif
 }
 
-/// Elements of type T in the CTA's shared memory, seen by the generic proxy. T has 2, 4, 8 or 16
+/// Elements of type T in the CTA's shared memory, seen by the generic proxy. T has 1, 2, 4, 8 or 16
 /// bytes; element i lies sizeof(T) * i bytes after `address`, which must be aligned to T.
 template <class T>
 struct SharedView {
   static_assert(std::is_trivially_copyable_v<T> &&
-                (sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8 || sizeof(T) == 16));
+                (sizeof(T) == 1 || sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8 ||
+                 sizeof(T) == 16));
   SharedAddress address = 0;
 
   /// ld.shared (PTX ISA 9.7.9.8). Reading bytes that an asynchronous copy is still to write is a
@@ -42,7 +43,11 @@ struct SharedView {
     T value;
     const SharedAddress at = address + static_cast<SharedAddress>(i) * sizeof(T);
 #if WW_GPU
-    if constexpr (sizeof(T) == 2) {
+    if constexpr (sizeof(T) == 1) {
+      std::uint32_t bits = 0;
+      asm volatile("ld.shared.u8 %0, [%1];" : "=r"(bits) : "r"(at) : "memory");
+      value = static_cast<T>(bits);
+    } else if constexpr (sizeof(T) == 2) {
       std::uint16_t bits = 0;
       asm volatile("ld.shared.u16 %0, [%1];" : "=h"(bits) : "r"(at) : "memory");
       value = *reinterpret_cast<const T*>(&bits);
@@ -75,7 +80,10 @@ struct SharedView {
   WW_DEVICE void store(int i, T value, [[maybe_unused]] Site site = Site::here()) const {
     const SharedAddress at = address + static_cast<SharedAddress>(i) * sizeof(T);
 #if WW_GPU
-    if constexpr (sizeof(T) == 2) {
+    if constexpr (sizeof(T) == 1) {
+      asm volatile("st.shared.u8 [%0], %1;" ::"r"(at), "r"(static_cast<std::uint32_t>(value))
+                   : "memory");
+    } else if constexpr (sizeof(T) == 2) {
       asm volatile("st.shared.u16 [%0], %1;" ::"r"(at),
                    "h"(*reinterpret_cast<const std::uint16_t*>(&value))
                    : "memory");
@@ -96,6 +104,30 @@ struct SharedView {
 #else
     model::shared_store(at, &value, sizeof(T), site);
 #endif
+  }
+};
+
+/// Elements of type T (16 bytes) in the shared memory of a CTA of the cluster, at an address that
+/// `map_rank` gave. That CTA must have started and not have exited.
+template <class T>
+struct ClusterView {
+  static_assert(std::is_trivially_copyable_v<T> && sizeof(T) == 16);
+  SharedAddress address = 0;
+
+  /// ld.shared::cluster (PTX ISA 9.7.9.8).
+  WW_DEVICE T load([[maybe_unused]] Site site = Site::here()) const {
+    T value;
+#if WW_GPU
+    Words<4> w;
+    asm volatile("ld.shared::cluster.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(w.word[0]), "=r"(w.word[1]), "=r"(w.word[2]), "=r"(w.word[3])
+                 : "r"(address)
+                 : "memory");
+    value = *reinterpret_cast<const T*>(&w);
+#else
+    model::shared_load(address, &value, sizeof(T), site);
+#endif
+    return value;
   }
 };
 
@@ -125,5 +157,42 @@ struct GlobalView {
 #endif
   }
 };
+
+/// Keeps the compiler from moving accesses of memory over this point: loads started far ahead take
+/// registers that are needed elsewhere. No instruction.
+WW_DEVICE
+void keep_order() {
+#if WW_GPU
+  asm volatile("" ::: "memory");
+#endif
+}
+
+/// Sets a 32-bit flag in global memory after this thread's earlier writes, and those of threads it
+/// has met at a barrier, for whoever waits for it anywhere on the GPU (st.release.gpu, PTX ISA
+/// 9.7.9.11).
+WW_DEVICE
+void flag_set(std::uint32_t* flag, std::uint32_t value, [[maybe_unused]] Site site = Site::here()) {
+#if WW_GPU
+  asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(flag), "r"(value) : "memory");
+#else
+  model::flag_set(flag, value, site);
+#endif
+}
+
+/// Waits until the flag has the value, and sees what was written before it was set
+/// (ld.acquire.gpu). The thread that sets it must be running or able to start: its CTA must not
+/// come later in the grid, or the whole grid be resident.
+WW_DEVICE
+void flag_wait(std::uint32_t* flag, std::uint32_t value,
+               [[maybe_unused]] Site site = Site::here()) {
+#if WW_GPU
+  std::uint32_t seen = 0;
+  do {
+    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(seen) : "l"(flag) : "memory");
+  } while (seen != value);
+#else
+  model::flag_wait(flag, value, site);
+#endif
+}
 
 }  // namespace warpwright::isa

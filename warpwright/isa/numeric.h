@@ -8,6 +8,7 @@
 #include <cuda_fp16.h>
 #else
 #include <bit>
+#include <cmath>
 
 #include "warpwright/numeric/float_format.h"
 #endif
@@ -23,6 +24,14 @@ template <>
 struct Storage<DType::f32> {
   using type = float;
 };
+template <>
+struct Storage<DType::e4m3> {
+  using type = std::uint8_t;
+};
+template <>
+struct Storage<DType::e5m2> {
+  using type = std::uint8_t;
+};
 }  // namespace detail
 
 /// How an element of type T lies in memory.
@@ -36,6 +45,16 @@ std::uint32_t float_bits(float x) {
   return __float_as_uint(x);
 #else
   return std::bit_cast<std::uint32_t>(x);
+#endif
+}
+
+/// The float32 of these bits.
+WW_DEVICE
+float float_of(std::uint32_t bits) {
+#if WW_GPU
+  return __uint_as_float(bits);
+#else
+  return std::bit_cast<float>(bits);
 #endif
 }
 
@@ -94,6 +113,40 @@ WW_DEVICE std::uint32_t pack(float low, float high) {
     return static_cast<std::uint32_t>(numeric::from_double(T, static_cast<double>(x)));
   };
   return code(low) | code(high) << 16;
+#endif
+}
+
+/// Two floats rounded to nearest even, those beyond the largest number becoming it, and packed,
+/// `low` in the lower byte (cvt.rn.satfinite.T x2.f32).
+template <DType T>
+WW_DEVICE std::uint16_t pack_bytes(float low, float high) {
+  static_assert(T == DType::e4m3 || T == DType::e5m2);
+#if WW_GPU
+  std::uint16_t packed = 0;
+  if constexpr (T == DType::e4m3) {
+    asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(packed) : "f"(high), "f"(low));
+  } else {
+    asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(packed) : "f"(high), "f"(low));
+  }
+  return packed;
+#else
+  const auto code = [](float x) {
+    return static_cast<unsigned>(
+        numeric::from_double(T, static_cast<double>(x), numeric::Rounding::nearest_even,
+                             numeric::Overflow::saturate));
+  };
+  return static_cast<std::uint16_t>(code(low) | code(high) << 8);
+#endif
+}
+
+/// 1 / (1 + exp(-x)), with a relative error below 2^-20 (ex2.approx and rcp.approx on the GPU).
+WW_DEVICE float sigmoid(float x) {
+#if WW_GPU
+  float power = 0;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(-1.44269504F * x));
+  return __fdividef(1.0F, 1.0F + power);
+#else
+  return 1.0F / (1.0F + std::exp(-x));
 #endif
 }
 

@@ -62,26 +62,35 @@ WW_DEVICE void wgmma_wait(Accumulators& accumulators, [[maybe_unused]] Site site
 #if WW_GPU
 namespace detail {
 
-// The part of the mnemonic after the shape's N, and the immediates after the predicate.
-template <DType T>
+// The part of the mnemonic after the shape's N.
+template <DType A, DType B>
 struct WgmmaText;
 template <>
-struct WgmmaText<DType::bf16> {
+struct WgmmaText<DType::bf16, DType::bf16> {
   static constexpr char types[] = "k16.f32.bf16.bf16";
 };
 template <>
-struct WgmmaText<DType::f16> {
+struct WgmmaText<DType::f16, DType::f16> {
   static constexpr char types[] = "k16.f32.f16.f16";
 };
 template <>
-struct WgmmaText<DType::e4m3> {
+struct WgmmaText<DType::e4m3, DType::e4m3> {
   static constexpr char types[] = "k32.f32.e4m3.e4m3";
 };
 template <>
-struct WgmmaText<DType::e5m2> {
+struct WgmmaText<DType::e5m2, DType::e5m2> {
   static constexpr char types[] = "k32.f32.e5m2.e5m2";
 };
+template <>
+struct WgmmaText<DType::e4m3, DType::e5m2> {
+  static constexpr char types[] = "k32.f32.e4m3.e5m2";
+};
+template <>
+struct WgmmaText<DType::e5m2, DType::e4m3> {
+  static constexpr char types[] = "k32.f32.e5m2.e4m3";
+};
 
+// The immediates after the predicate: which operands are MN-major.
 template <bool Sixteen, atom::Major A, atom::Major B>
 struct WgmmaTail {
   static constexpr char shared[] = {
@@ -97,17 +106,19 @@ struct WgmmaTail<false, A, B> {
 }  // namespace detail
 #endif
 
-/// D[64 x N] = A[64 x k] * B[N x k]^T (+ D when `accumulate`), A and B of type T in shared memory.
-/// All 128 threads pass the same descriptors. N is a multiple of 8 from 8 to 256, k is 32 bytes of
-/// T; only 16-bit operands may be MN-major. Needs `wgmma_fence` before, `wgmma_commit` after.
-template <DType T, int N, atom::Major A = atom::Major::k, atom::Major B = atom::Major::k>
+/// D[64 x N] = A[64 x k] * B[N x k]^T (+ D when `accumulate`), A of type TA and B of TB in shared
+/// memory: both the same, or e4m3 and e5m2 mixed. All 128 threads pass the same descriptors. N is a
+/// multiple of 8 from 8 to 256, k is 32 bytes; only 16-bit operands may be MN-major. Needs
+/// `wgmma_fence` before, `wgmma_commit` after.
+template <DType TA, DType TB, int N, atom::Major A = atom::Major::k, atom::Major B = atom::Major::k>
 WW_DEVICE void wgmma(Fragment<float, N / 2>& fragment, std::uint64_t descriptor_a,
                      std::uint64_t descriptor_b, bool accumulate,
                      [[maybe_unused]] Site site = Site::here()) {
-  static_assert(atom::wgmma_fault(atom::wgmma_atom(T, T, DType::f32, N), A, B) == nullptr);
+  static_assert(atom::wgmma_fault(atom::wgmma_atom(TA, TB, DType::f32, N), A, B) == nullptr);
 #if WW_GPU
   float* d = fragment.registers();
-  using Tail = detail::WgmmaTail<numeric::bits(T) == 16, A, B>;
+  using Text = detail::WgmmaText<TA, TB>;
+  using Tail = detail::WgmmaTail<numeric::bits(TA) == 16, A, B>;
 #define WW_CASE(n, r, p0, p1, p2, p3, p4, p5, p6, p7)                                       \
   if constexpr (N == n) {                                                                   \
     asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, " p2                                 \
@@ -115,12 +126,13 @@ WW_DEVICE void wgmma(Fragment<float, N / 2>& fragment, std::uint64_t descriptor_
                  "}, " p0 ", " p1 ", p, 1, 1" p4 ";\n\t}"                                   \
                  : WW_INOUT_##r                                                             \
                  : "l"(descriptor_a), "l"(descriptor_b), "r"(static_cast<int>(accumulate)), \
-                   "C"(detail::WgmmaText<T>::types), "C"(Tail::shared));                    \
+                   "C"(Text::types), "C"(Tail::shared));                                    \
   }
   WW_WGMMA_SHAPES(WW_CASE)
 #undef WW_CASE
 #else
-  model::wgmma({.type = T,
+  model::wgmma({.type = TA,
+                .type_b = TB,
                 .n = N,
                 .descriptor_a = descriptor_a,
                 .descriptor_b = descriptor_b,
@@ -131,6 +143,14 @@ WW_DEVICE void wgmma(Fragment<float, N / 2>& fragment, std::uint64_t descriptor_
                 .state = &fragment.state()},
                site);
 #endif
+}
+
+/// The same with both operands of type T.
+template <DType T, int N, atom::Major A = atom::Major::k, atom::Major B = atom::Major::k>
+WW_DEVICE void wgmma(Fragment<float, N / 2>& fragment, std::uint64_t descriptor_a,
+                     std::uint64_t descriptor_b, bool accumulate,
+                     [[maybe_unused]] Site site = Site::here()) {
+  wgmma<T, T, N, A, B>(fragment, descriptor_a, descriptor_b, accumulate, site);
 }
 
 /// The same with A from registers: four 32-bit registers a thread, laid out as atom::a_row and a_k
@@ -144,20 +164,21 @@ WW_DEVICE void wgmma_registers(Fragment<float, N / 2>& fragment, const std::uint
 #if WW_GPU
   float* d = fragment.registers();
   using Tail = detail::WgmmaTail<numeric::bits(T) == 16, atom::Major::k, B>;
-#define WW_CASE(n, r, p0, p1, p2, p3, p4, p5, p6, p7)                                   \
-  if constexpr (N == n) {                                                               \
-    asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, " p5                             \
-                 ", 0;\n\twgmma.mma_async.sync.aligned.m64n" #n p6 " {" WW_TEXT_##r     \
-                 "}, {" p0 ", " p1 ", " p2 ", " p3 "}, " p4 ", p, 1, 1" p7 ";\n\t}"     \
-                 : WW_INOUT_##r                                                         \
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(descriptor_b),       \
-                   "r"(static_cast<int>(accumulate)), "C"(detail::WgmmaText<T>::types), \
-                   "C"(Tail::registers));                                               \
+#define WW_CASE(n, r, p0, p1, p2, p3, p4, p5, p6, p7)                                      \
+  if constexpr (N == n) {                                                                  \
+    asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, " p5                                \
+                 ", 0;\n\twgmma.mma_async.sync.aligned.m64n" #n p6 " {" WW_TEXT_##r        \
+                 "}, {" p0 ", " p1 ", " p2 ", " p3 "}, " p4 ", p, 1, 1" p7 ";\n\t}"        \
+                 : WW_INOUT_##r                                                            \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(descriptor_b),          \
+                   "r"(static_cast<int>(accumulate)), "C"(detail::WgmmaText<T, T>::types), \
+                   "C"(Tail::registers));                                                  \
   }
   WW_WGMMA_SHAPES(WW_CASE)
 #undef WW_CASE
 #else
   model::wgmma({.type = T,
+                .type_b = T,
                 .n = N,
                 .descriptor_b = descriptor_b,
                 .registers_a = a,

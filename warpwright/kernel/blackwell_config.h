@@ -33,6 +33,15 @@ struct BlackwellConfig {
   bool pair = false;     ///< an MMA of two CTAs
   TileSource tiles = TileSource::one_tile;
 
+  // What the loads and the epilogue ask of any kernel's configuration (see GemmConfig).
+  static constexpr atom::Major a_major = atom::Major::k;
+  static constexpr atom::Major b_major = atom::Major::k;
+  static constexpr bool swapped = false;
+  static constexpr bool gated = false;
+  static constexpr bool cluster_k = false;
+  static constexpr bool tma_store = true;
+  static constexpr int buffers = 2;
+
   friend constexpr bool operator==(const BlackwellConfig&, const BlackwellConfig&) = default;
 };
 
@@ -78,12 +87,12 @@ constexpr DType sample_type(atom::UmmaKind kind) {
   return DType::e4m3;
 }
 
-constexpr int operand_bytes(const BlackwellConfig& c) {
-  return numeric::bits(sample_type(c.kind)) / 8;
+constexpr int operand_bits(const BlackwellConfig& c) {
+  return numeric::bits(sample_type(c.kind));
 }
 /// K of a stage: one 128-byte swizzle span.
 constexpr int tile_k(const BlackwellConfig& c) {
-  return 128 / operand_bytes(c);
+  return 1024 / operand_bits(c);
 }
 
 /// The MMA that multiplies operands of these types.
@@ -93,23 +102,19 @@ constexpr atom::UmmaAtom mma_atom(const BlackwellConfig& c, DType a, DType b) {
 
 /// What one CTA holds of A and of B in a stage. Of a pair's B each CTA holds half of the columns.
 constexpr atom::OperandTile tile_a(const BlackwellConfig& c) {
-  return {c.tile_m, tile_k(c), 8 * operand_bytes(c), atom::Major::k, atom::SmemSwizzle::b128};
+  return {c.tile_m, tile_k(c), operand_bits(c), c.a_major, atom::SmemSwizzle::b128};
 }
 constexpr atom::OperandTile tile_b(const BlackwellConfig& c) {
-  return {c.tile_n / ctas_of_mma(c), tile_k(c), 8 * operand_bytes(c), atom::Major::k,
+  return {c.tile_n / ctas_of_mma(c), tile_k(c), operand_bits(c), c.b_major,
           atom::SmemSwizzle::b128};
 }
 
-/// Columns of D that one epilogue buffer holds (see kernel/gemm_config.h).
-constexpr int epilogue_columns(const BlackwellConfig& c) {
-  return 128 * 8 / numeric::bits(c.result);
-}
 /// The epilogue's view: a warp has two groups of 16 rows, one below the other.
 constexpr int row_atoms(const BlackwellConfig& /*c*/) {
-  return 32 / epilogue_rows;
+  return 32 / warp_rows;
 }
 constexpr int row_atom_step(const BlackwellConfig& /*c*/) {
-  return epilogue_rows;
+  return warp_rows;
 }
 constexpr int consumer_warps(const BlackwellConfig& /*c*/) {
   return epilogue_warps;
@@ -154,12 +159,12 @@ constexpr BlackwellSmemMap smem_map(const BlackwellConfig& c) {
   BlackwellSmemMap map;
   map.b = map.a + c.stages * atom::tile_bytes(tile_a(c));
   map.epilogue = map.b + c.stages * atom::tile_bytes(tile_b(c));
-  map.answers = map.epilogue + epilogue_warps * epilogue_buffers * epilogue_buffer_bytes;
+  map.answers = map.epilogue + epilogue_warps * c.buffers * epilogue_buffer_bytes;
   const bool controlled = c.tiles == TileSource::launch_control;
   const int answers = controlled ? launch_control_shape(c).answers : 0;
   map.barriers = map.answers + answers * pipeline::launch_answer_bytes;
   map.c_barriers = map.barriers + pipeline::barrier_bytes(mainloop_shape(c));
-  map.accumulators = map.c_barriers + epilogue_warps * epilogue_buffers * 8;
+  map.accumulators = map.c_barriers + epilogue_warps * c.buffers * 8;
   map.launch_control = map.accumulators + pipeline::barrier_bytes(accumulator_shape(c));
   map.tmem =
       map.launch_control + (controlled ? pipeline::barrier_bytes(launch_control_shape(c)) : 0);
@@ -189,7 +194,7 @@ constexpr const char* config_fault(const BlackwellConfig& c) {
   if (c.tile_m != 128) return "tile_m must be 128, the lanes of tensor memory";
   const char* const fault = atom::umma_fault(mma_atom(c, sample_type(c.kind), sample_type(c.kind)));
   if (fault != nullptr) return fault;
-  if (c.tile_n % epilogue_columns(c) != 0) return "tile_n must be whole epilogue buffers";
+  if (chunk_row_bytes(c) != 128) return "tile_n must be whole epilogue buffers";
   if (c.accumulators < 1 || tmem_columns(c) == 0) {
     return "the accumulators need more than the 512 columns of tensor memory";
   }

@@ -129,16 +129,11 @@ class BlackwellGemm {
   template <pipeline::Reader Who>
   WW_DEVICE static auto tiles(const Params& p, const Cta& cta) {
     if constexpr (controlled) {
-      return tile::LaunchControlled<pipeline::LaunchControl<Answers>, Who>(p.raster, p.cluster_size,
-                                                                           cta.answers);
+      return tile::LaunchControlled<pipeline::LaunchControl<Answers>, Who>(
+          p.raster, p.k_blocks, p.cluster_size, cta.answers);
     } else {
-      return tile::StaticPersistent(p.raster);
+      return tile::StaticPersistent(p.raster, p.k_blocks);
     }
-  }
-
-  // K blocks of the problem; the last may reach past K, where the copy engine fills zeros.
-  WW_DEVICE static int k_blocks(const Params& p) {
-    return (p.k + tile_k(config) - 1) / tile_k(config);
   }
 
   // One warp: makes the barriers and publishes them.
@@ -173,32 +168,32 @@ class BlackwellGemm {
     const bool multicast_b = p.cluster.m > ctas;
     const int a_slice = at.y * p.a_slice_rows;
     const int b_slice = mma * p.b_slice_rows;
-    const int blocks = k_blocks(p);
-
     auto tiles = BlackwellGemm::tiles<pipeline::Reader::thread>(p, cta);
-    tile::TilePosition tile;
+    tile::Work work;
     pipeline::PipelineState state;
-    while (tiles.next(tile)) {
-      const isa::Mark tile_mark("tile m % n %", tile.m * p.cluster.m + at.x,
-                                tile.n * p.cluster.n + at.y);
-      const int row_a = (tile.m * p.cluster.m + at.x) * cfg.tile_m + a_slice;
+    while (tiles.next(work)) {
+      const isa::Mark tile_mark("tile m % n %", work.tile.m * p.cluster.m + at.x,
+                                work.tile.n * p.cluster.n + at.y);
+      const int row_a = (work.tile.m * p.cluster.m + at.x) * cfg.tile_m + a_slice;
       const int row_b =
-          (tile.n * p.cluster.n + at.y) * cfg.tile_n + half * tile_b(cfg).rows + b_slice;
-      for (int block = 0; block < blocks; ++block) {
+          (work.tile.n * p.cluster.n + at.y) * cfg.tile_n + half * tile_b(cfg).rows + b_slice;
+      for (int block = 0; block < p.k_blocks; ++block) {
         const isa::Mark block_mark("k block %", block);
         const isa::SharedAddress full = cta.mainloop.acquire(state);
         const isa::SharedAddress a = cta.base + smem.a + state.stage * a_bytes + a_slice * span;
         const isa::SharedAddress b = cta.base + smem.b + state.stage * b_bytes + b_slice * span;
         const int k = block * tile_k(cfg);
         if (multicast_a) {
-          isa::tensor_load_multicast<ctas>(a, p.a, full, a_mask, isa::Coords{k, row_a});
+          isa::tensor_load_multicast<ctas>(a, p.a, full, a_mask,
+                                           isa::Coords{k, row_a, work.tile.batch});
         } else {
-          isa::tensor_load<ctas>(a, p.a, full, isa::Coords{k, row_a});
+          isa::tensor_load<ctas>(a, p.a, full, isa::Coords{k, row_a, work.tile.batch});
         }
         if (multicast_b) {
-          isa::tensor_load_multicast<ctas>(b, p.b, full, b_mask, isa::Coords{k, row_b});
+          isa::tensor_load_multicast<ctas>(b, p.b, full, b_mask,
+                                           isa::Coords{k, row_b, work.tile.batch});
         } else {
-          isa::tensor_load<ctas>(b, p.b, full, isa::Coords{k, row_b});
+          isa::tensor_load<ctas>(b, p.b, full, isa::Coords{k, row_b, work.tile.batch});
         }
         state.advance(cfg.stages);
       }
@@ -235,18 +230,17 @@ class BlackwellGemm {
   // One thread: the MMAs of tile after tile, an accumulator for each in turn.
   WW_DEVICE static void multiply(const Params& p, const Cta& cta, isa::TmemAddress tmem) {
     constexpr BlackwellConfig cfg = Tag::config;
-    const int blocks = k_blocks(p);
     auto tiles = BlackwellGemm::tiles<pipeline::Reader::thread>(p, cta);
-    tile::TilePosition tile;
+    tile::Work work;
     pipeline::PipelineState state;
     pipeline::PipelineState accumulator;
-    while (tiles.next(tile)) {
-      if (blocks == 0) continue;
-      const isa::Mark tile_mark("tile m % n %", tile.m * p.cluster.m + cta.at.x,
-                                tile.n * p.cluster.n + cta.at.y);
+    while (tiles.next(work)) {
+      if (p.k_blocks == 0) continue;
+      const isa::Mark tile_mark("tile m % n %", work.tile.m * p.cluster.m + cta.at.x,
+                                work.tile.n * p.cluster.n + cta.at.y);
       cta.accumulators.acquire(accumulator);
       const isa::TmemAddress d = tmem + accumulator.stage * accumulator_columns(cfg);
-      for (int block = 0; block < blocks; ++block) {
+      for (int block = 0; block < p.k_blocks; ++block) {
         const isa::Mark block_mark("k block %", block);
         cta.mainloop.wait(state);
         multiply_block(p, cta, d, state, block > 0);
@@ -282,19 +276,19 @@ class BlackwellGemm {
     isa::set_role("epilogue");
     const int warp = isa::warp_index() - first_epilogue_warp;
     const isa::TmemAddress tmem = published_tmem(cta) + atom::tmem_address(32 * warp, 0);
-    Epilogue store(cta.base + smem.epilogue, cta.base + smem.c_barriers, warp);
+    Epilogue store(p, cta.base + smem.epilogue, cta.base + smem.c_barriers, warp);
     auto tiles = BlackwellGemm::tiles<pipeline::Reader::warp>(p, cta);
-    tile::TilePosition tile;
+    tile::Work work;
     pipeline::PipelineState accumulator;
-    while (tiles.next(tile)) {
-      const isa::Mark tile_mark("tile m % n %", tile.m * p.cluster.m + cta.at.x,
-                                tile.n * p.cluster.n + cta.at.y);
-      const int row = (tile.m * p.cluster.m + cta.at.x) * cfg.tile_m + 32 * warp;
-      const int column = (tile.n * p.cluster.n + cta.at.y) * cfg.tile_n;
-      store.begin(p, row, column);
+    while (tiles.next(work)) {
+      const isa::Mark tile_mark("tile m % n %", work.tile.m * p.cluster.m + cta.at.x,
+                                work.tile.n * p.cluster.n + cta.at.y);
+      const int row = (work.tile.m * p.cluster.m + cta.at.x) * cfg.tile_m + 32 * warp;
+      const int column = (work.tile.n * p.cluster.n + cta.at.y) * cfg.tile_n;
+      store.begin(row, column, work.tile.batch);
       if (p.k > 0) cta.accumulators.wait(accumulator);
       const isa::TmemAddress from = tmem + accumulator.stage * accumulator_columns(cfg);
-      store.write_from(p, row, column, [&](int chunk, float(&value)[Epilogue::chunk_values]) {
+      store.write_from([&](int chunk, int /*half*/, float(&value)[Epilogue::values]) {
         fetch(from, chunk, value);
       });
       if (p.k > 0) {
@@ -308,14 +302,13 @@ class BlackwellGemm {
 
   // A thread's accumulator values of a chunk of 16 rows. The registers of a load are spread like
   // those of a wgmma, which is what the epilogue expects.
-  WW_DEVICE static void fetch(isa::TmemAddress from, int chunk,
-                              float (&value)[Epilogue::chunk_values]) {
-    isa::Fragment<float, Epilogue::chunk_values> loaded;
+  WW_DEVICE static void fetch(isa::TmemAddress from, int chunk, float (&value)[Epilogue::values]) {
+    isa::Fragment<float, Epilogue::values> loaded;
     isa::tcgen05_load<isa::TmemShape::lanes16>(
-        loaded, from + atom::tmem_address(epilogue_rows * (chunk / Epilogue::row_chunks),
+        loaded, from + atom::tmem_address(warp_rows * (chunk / Epilogue::row_chunks),
                                           chunk % Epilogue::row_chunks * Epilogue::columns));
     isa::tcgen05_wait_load(loaded);
-    WW_UNROLL for (int i = 0; i < Epilogue::chunk_values; ++i) value[i] = loaded[i];
+    WW_UNROLL for (int i = 0; i < Epilogue::values; ++i) value[i] = loaded[i];
   }
 };
 

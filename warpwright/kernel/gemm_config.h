@@ -12,33 +12,75 @@
 
 namespace warpwright::kernel {
 
-/// How the consumer warpgroups of a CTA share its tiles.
+/// Who loads and who multiplies.
 enum class Schedule : std::uint8_t {
-  /// Each multiplies its share of the rows of every tile.
+  /// A producer warp loads; each consumer warpgroup multiplies its share of the rows of every tile.
   cooperative,
-  /// They take whole tiles in turn: while one stores its tile, the other multiplies the next.
+  /// A producer warp loads; the consumers take whole tiles in turn: while one stores its tile, the
+  /// other multiplies the next.
   pingpong,
+  /// Nobody is special: all warpgroups multiply, and a lane of the first warp starts the load of a
+  /// later stage in every step of the main loop.
+  multistage,
 };
 
-/// What is fixed when a Hopper GEMM kernel is compiled. Problem extents, strides, alpha, beta and
-/// the cluster are parameters of a launch.
+/// Where the sums are kept.
+enum class Sums : std::uint8_t {
+  tensor_core,   ///< in wgmma's accumulators, from the first K block to the last
+  promoted,      ///< added to float32 registers after every K block (128 of fp8)
+  block_scaled,  ///< the same, times the scales of the block
+};
+
+/// What is fixed when a Hopper GEMM kernel is compiled. Problem extents, strides, scalars, vectors,
+/// the activation and the cluster are parameters of a launch. A, B, rows and columns are the
+/// kernel's own: with `swapped` its A is the caller's B, so that few tokens lie on wgmma's N, which
+/// may be as small as 8, and its rows are the columns of D.
 struct GemmConfig {
-  DType operand = DType::bf16;  ///< of A and B
-  DType result = DType::bf16;   ///< of C and D
+  DType a = DType::bf16;
+  DType b = DType::bf16;
+  DType result = DType::bf16;  ///< of C and D
   int tile_m = 128;
   int tile_n = 256;
-  int tile_k = 64;  ///< one 128-byte swizzle span of 16-bit elements
   int stages = 4;
   Schedule schedule = Schedule::cooperative;
   int consumer_warpgroups = 2;
-  int producer_registers = 40;  ///< after setmaxnreg
-  int consumer_registers = 232;
+  Sums sums = Sums::tensor_core;
+  atom::Major a_major = atom::Major::k;
+  atom::Major b_major = atom::Major::k;
+  bool swapped = false;
+  bool gated = false;      ///< the caller's N has two halves, of which D gets act(first) * second
+  bool splits_k = false;   ///< CTAs share tiles along K and add their parts up in the workspace
+  bool cluster_k = false;  ///< the CTAs of a cluster share a tile along K, and their memory
+  bool tma_store = true;   ///< D leaves by tensor stores instead of 16 bytes a lane
+  int buffers = 2;         ///< of the epilogue, a warp
 
   friend constexpr bool operator==(const GemmConfig&, const GemmConfig&) = default;
 };
 
+constexpr int operand_bits(const GemmConfig& c) {
+  return numeric::bits(c.a);
+}
+/// K of a stage: one 128-byte swizzle span.
+constexpr int tile_k(const GemmConfig& c) {
+  return 1024 / operand_bits(c);
+}
+template <class Config>
+constexpr int result_bytes(const Config& c) {
+  return numeric::bits(c.result) / 8;
+}
+
+constexpr bool has_producer(const GemmConfig& c) {
+  return c.schedule != Schedule::multistage;
+}
+/// The first consumer warp: a producer has a warpgroup of its own.
+constexpr int first_consumer_warp(const GemmConfig& c) {
+  return has_producer(c) ? 4 : 0;
+}
 constexpr int consumer_warps(const GemmConfig& c) {
   return 4 * c.consumer_warpgroups;
+}
+constexpr int threads(const GemmConfig& c) {
+  return 32 * (first_consumer_warp(c) + consumer_warps(c));
 }
 
 /// Rows of a tile that one consumer warpgroup multiplies, and wgmma atoms of 64 rows in them.
@@ -59,47 +101,132 @@ constexpr int warps_per_stage(const GemmConfig& c) {
   return c.schedule == Schedule::pingpong ? 4 : consumer_warps(c);
 }
 
-constexpr int threads(const GemmConfig& c) {
-  return 128 * (1 + c.consumer_warpgroups);
+// --- gating: a tile holds the same part of both halves -------------------------------------------
+template <class Config>
+constexpr bool gated_rows(const Config& c) {
+  return c.gated && c.swapped;
+}
+template <class Config>
+constexpr bool gated_columns(const Config& c) {
+  return c.gated && !c.swapped;
+}
+/// Rows and columns of a tile that have different places in D.
+template <class Config>
+constexpr int result_rows(const Config& c) {
+  return gated_rows(c) ? c.tile_m / 2 : c.tile_m;
+}
+template <class Config>
+constexpr int result_columns(const Config& c) {
+  return gated_columns(c) ? c.tile_n / 2 : c.tile_n;
+}
+/// Row of the tile where atom `i` of warpgroup `w` begins. A warpgroup with gated rows holds the
+/// same rows of both halves.
+constexpr int atom_row(const GemmConfig& c, int w, int i) {
+  const int first = c.schedule == Schedule::pingpong ? 0 : w;
+  if (!gated_rows(c)) return first * warpgroup_rows(c) + 64 * i;
+  const int half = row_atoms(c) / 2;
+  return i / half * (c.tile_m / 2) + first * warpgroup_rows(c) / 2 + 64 * (i % half);
 }
 
-/// The part that a warp plays, as reports name it.
-constexpr const char* role_of_warp(const GemmConfig& c, int warp) {
-  if (warp == 0) return "producer";
-  if (warp < 4) return "idle";
-  return warp < 8 || c.consumer_warpgroups == 1 ? "consumer 0" : "consumer 1";
-}
-
+// --- registers ----------------------------------------------------------------------------------
 /// Registers a thread has at launch: what __launch_bounds__(threads, 1) leaves of 64 Ki, in steps
 /// of 8.
 constexpr int launch_registers(const GemmConfig& c) {
   const int each = 65536 / threads(c) / 8 * 8;
   return each > 255 ? 255 : each;
 }
-
-constexpr int operand_bytes(const GemmConfig& c) {
-  return numeric::bits(c.operand) / 8;
+/// Float32 registers of sums in a consumer's thread.
+constexpr int sum_registers(const GemmConfig& c) {
+  return row_atoms(c) * c.tile_n / 2 * (c.sums == Sums::tensor_core ? 1 : 2);
 }
-constexpr int result_bytes(const GemmConfig& c) {
-  return numeric::bits(c.result) / 8;
+/// Whether the producer's registers are given to the consumers (setmaxnreg).
+constexpr bool moves_registers(const GemmConfig& c) {
+  return has_producer(c) && sum_registers(c) + (c.splits_k ? 110 : 90) > launch_registers(c);
+}
+constexpr int producer_registers(const GemmConfig& c) {
+  if (!moves_registers(c)) return launch_registers(c);
+  if (c.sums == Sums::block_scaled) return 80;
+  return sum_registers(c) > 128 ? 24 : 40;
+}
+constexpr int consumer_registers(const GemmConfig& c) {
+  if (!moves_registers(c)) return launch_registers(c);
+  const int pool = launch_registers(c) * threads(c) - 128 * producer_registers(c);
+  const int each = pool / (128 * c.consumer_warpgroups) / 8 * 8;
+  return each > 240 ? 240 : each;
 }
 
-/// Columns of D that one epilogue buffer holds: one 128-byte swizzle span.
-constexpr int epilogue_columns(const GemmConfig& c) {
-  return 128 / result_bytes(c);
-}
-/// Rows of one epilogue buffer: those of a warp in the accumulator of a wgmma.
-inline constexpr int epilogue_rows = 16;
-/// Bytes of one epilogue buffer, a span wide.
-inline constexpr int epilogue_buffer_bytes = epilogue_rows * 128;
-/// Buffers a warp has: one is filled while the other is stored.
-inline constexpr int epilogue_buffers = 2;
-
+// --- operands in shared memory ------------------------------------------------------------------
 constexpr atom::OperandTile tile_a(const GemmConfig& c) {
-  return {c.tile_m, c.tile_k, numeric::bits(c.operand), atom::Major::k, atom::SmemSwizzle::b128};
+  return {c.tile_m, tile_k(c), operand_bits(c), c.a_major, atom::SmemSwizzle::b128};
 }
 constexpr atom::OperandTile tile_b(const GemmConfig& c) {
-  return {c.tile_n, c.tile_k, numeric::bits(c.operand), atom::Major::k, atom::SmemSwizzle::b128};
+  return {c.tile_n, tile_k(c), operand_bits(c), c.b_major, atom::SmemSwizzle::b128};
+}
+
+/// Block scales of a stage: a vector along the tokens, one float for each row (swapped: column),
+/// and one float for every 64 of the other dimension, whose blocks have 128.
+constexpr int vector_scales(const GemmConfig& c) {
+  if (c.sums != Sums::block_scaled) return 0;
+  return c.swapped ? c.tile_n : c.tile_m;
+}
+constexpr int unit_scales(const GemmConfig& c) {
+  if (c.sums != Sums::block_scaled) return 0;
+  return (c.swapped ? c.tile_m : c.tile_n) / 64;
+}
+constexpr int scale_bytes(const GemmConfig& c) {
+  return ((vector_scales(c) + unit_scales(c)) * 4 + 15) / 16 * 16;
+}
+
+// --- the epilogue's buffers: D's elements as they lie in memory, `inner` of a row side by side;
+// of Blackwell kernels too ---
+/// Rows of an accumulator that one warp holds.
+inline constexpr int warp_rows = 16;
+/// Bytes of one buffer, at most.
+inline constexpr int epilogue_buffer_bytes = 2048;
+/// Columns of the accumulator that one buffer takes.
+template <class Config>
+constexpr int chunk_columns(const Config& c) {
+  const int all = result_columns(c);
+  if (!c.swapped) {
+    int columns = 128 / result_bytes(c);
+    while (all % columns != 0) columns /= 2;
+    return columns;
+  }
+  int columns = epilogue_buffer_bytes / (warp_rows * result_bytes(c));
+  if (columns > all) columns = all;
+  while (all % columns != 0) columns -= 8;
+  return columns;
+}
+/// Extents of a buffer in D: neighbours in memory, and rows of them.
+template <class Config>
+constexpr int chunk_inner(const Config& c) {
+  return c.swapped ? warp_rows : chunk_columns(c);
+}
+template <class Config>
+constexpr int chunk_outer(const Config& c) {
+  return c.swapped ? chunk_columns(c) : warp_rows;
+}
+template <class Config>
+constexpr int chunk_row_bytes(const Config& c) {
+  return chunk_inner(c) * result_bytes(c);
+}
+template <class Config>
+constexpr int chunk_bytes(const Config& c) {
+  return chunk_row_bytes(c) * chunk_outer(c);
+}
+/// The swizzle whose span is a row of the buffer.
+template <class Config>
+constexpr atom::SmemSwizzle chunk_swizzle(const Config& c) {
+  switch (chunk_row_bytes(c)) {
+    case 128:
+      return atom::SmemSwizzle::b128;
+    case 64:
+      return atom::SmemSwizzle::b64;
+    case 32:
+      return atom::SmemSwizzle::b32;
+    default:
+      return atom::SmemSwizzle::none;
+  }
 }
 
 /// Where things lie in dynamic shared memory, as byte offsets from its start. Tiles start where the
@@ -108,6 +235,7 @@ struct SmemMap {
   int a = 0;           ///< stages of A
   int b = 0;           ///< stages of B
   int epilogue = 0;    ///< buffers of all consumer warps
+  int scales = 0;      ///< stages of block scales
   int barriers = 0;    ///< full and empty of the main loop
   int c_barriers = 0;  ///< one a buffer, for loads of C
   int turns = 0;       ///< one a consumer warpgroup (ping-pong)
@@ -118,25 +246,35 @@ constexpr SmemMap smem_map(const GemmConfig& c) {
   SmemMap map;
   map.a = 0;
   map.b = map.a + c.stages * atom::tile_bytes(tile_a(c));
-  map.epilogue = map.b + c.stages * atom::tile_bytes(tile_b(c));
-  map.barriers = map.epilogue + consumer_warps(c) * epilogue_buffers * epilogue_buffer_bytes;
+  const int operands = map.b + c.stages * atom::tile_bytes(tile_b(c));
+  map.epilogue = (operands + 1023) / 1024 * 1024;
+  map.scales = map.epilogue + consumer_warps(c) * c.buffers * epilogue_buffer_bytes;
+  map.barriers = map.scales + c.stages * scale_bytes(c);
   map.c_barriers = map.barriers + pipeline::barrier_bytes(c.stages);
-  map.turns = map.c_barriers + consumer_warps(c) * epilogue_buffers * 8;
+  map.turns = map.c_barriers + consumer_warps(c) * c.buffers * 8;
   map.bytes = map.turns + c.consumer_warpgroups * 8;
   return map;
 }
 
 constexpr pipeline::TmaPipelineShape mainloop_shape(const GemmConfig& c) {
-  return {c.stages, warps_per_stage(c), atom::tile_bytes(tile_a(c)) + atom::tile_bytes(tile_b(c))};
+  return {c.stages, warps_per_stage(c), atom::tile_bytes(tile_a(c)) + atom::tile_bytes(tile_b(c)),
+          c.sums == Sums::block_scaled ? 1 : 0};
 }
 
 /// The clusters every kernel is launched with, and proved for at compile time.
 inline constexpr atom::ClusterShape supported_clusters[] = {{1, 1}, {2, 1}, {1, 2}, {2, 2}, {4, 4}};
 
+/// Whether an operand tile can be loaded in `slices` by as many CTAs: in whole boxes of each half.
+constexpr bool slices_evenly(const atom::OperandTile& tile, bool gated, int slices) {
+  const int unit = tile.major == atom::Major::k ? 8 : atom::span_elements(tile);
+  return atom::slices_evenly(gated ? tile.rows / 2 : tile.rows, slices, unit);
+}
+
 constexpr bool supports(const GemmConfig& c, atom::ClusterShape cluster) {
   for (const atom::ClusterShape& known : supported_clusters) {
     if (known == cluster) {
-      return atom::slices_evenly(c.tile_m, cluster.n) && atom::slices_evenly(c.tile_n, cluster.m);
+      return slices_evenly(tile_a(c), gated_rows(c), cluster.n) &&
+             slices_evenly(tile_b(c), gated_columns(c), cluster.m);
     }
   }
   return false;
@@ -145,30 +283,68 @@ constexpr bool supports(const GemmConfig& c, atom::ClusterShape cluster) {
 /// The largest dynamic shared memory of a CTA on sm_90.
 inline constexpr int max_smem_bytes = 227 * 1024;
 
+/// Why the operands' types cannot go together, or be scaled like this; null when they can.
+constexpr const char* type_fault(const GemmConfig& c) {
+  const auto fp8 = [](DType t) { return t == DType::e4m3 || t == DType::e5m2; };
+  const bool half = c.a == DType::bf16 || c.a == DType::f16;
+  if (!(half && c.a == c.b) && !(fp8(c.a) && fp8(c.b))) {
+    return "operands are both bf16, both f16, or any of e4m3 and e5m2";
+  }
+  if (c.result != DType::bf16 && c.result != DType::f16 && c.result != DType::f32 &&
+      !fp8(c.result)) {
+    return "results are bf16, f16, f32, e4m3 or e5m2";
+  }
+  if (half && c.sums != Sums::tensor_core) return "only sums of 8-bit products are promoted";
+  return nullptr;
+}
+
 /// Why this configuration cannot be a kernel, as a sentence; null when it can.
 constexpr const char* config_fault(const GemmConfig& c) {
-  if (c.operand != DType::bf16 && c.operand != DType::f16) return "operands are bf16 or f16";
-  if (c.result != DType::bf16 && c.result != DType::f16 && c.result != DType::f32) {
-    return "results are bf16, f16 or f32";
-  }
-  if (c.consumer_warpgroups < 1 || warpgroup_rows(c) % 64 != 0 || row_atoms(c) < 1) {
+  if (const char* fault = type_fault(c)) return fault;
+  if (c.consumer_warpgroups < 1 || c.consumer_warpgroups > 3 || warpgroup_rows(c) % 64 != 0 ||
+      row_atoms(c) < 1) {
     return "a consumer warpgroup multiplies whole atoms of 64 rows";
   }
   if (c.schedule == Schedule::pingpong && c.consumer_warpgroups != 2) {
     return "ping-pong is played by two consumer warpgroups";
   }
-  if (row_atoms(c) * c.tile_n > 256) return "the accumulator does not fit into the registers";
-  if (atom::wgmma_fault(atom::wgmma_atom(c.operand, c.operand, DType::f32, c.tile_n)) != nullptr) {
-    return "tile_n must be an N of wgmma";
+  if (c.schedule == Schedule::pingpong && c.splits_k) {
+    return "tiles split along K are multiplied by all warpgroups together";
   }
-  if (c.tile_n % epilogue_columns(c) != 0) return "tile_n must be whole epilogue buffers";
-  if (c.tile_k != 128 / operand_bytes(c)) return "tile_k must be one 128-byte swizzle span";
+  if (c.cluster_k && (c.splits_k || c.tma_store || c.gated || !has_producer(c) ||
+                      c.schedule == Schedule::pingpong)) {
+    return "a tile shared in a cluster is multiplied by all warpgroups and stored by lanes";
+  }
+  if (c.cluster_k && 4 * c.tile_m * c.tile_n > smem_map(c).epilogue) {
+    return "sums that are exchanged in a cluster must fit where the stages were";
+  }
+  if (c.buffers < 2 || consumer_warps(c) * c.buffers > 32) {
+    return "a warp has two epilogue buffers or more, the CTA 32 at most";
+  }
+  if (!has_producer(c) && c.sums == Sums::block_scaled) {
+    return "block scales are fetched by a warp beside the producer";
+  }
+  if (sum_registers(c) > 200) return "the sums do not fit into the registers";
+  if (atom::wgmma_fault(atom::wgmma_atom(c.a, c.b, DType::f32, c.tile_n), c.a_major, c.b_major) !=
+      nullptr) {
+    return "tile_n must be an N of wgmma, and only 16-bit operands may be MN-major";
+  }
+  if (gated_rows(c) && row_atoms(c) % 2 != 0) return "gated rows need an even number of atoms";
+  if (gated_columns(c) && c.tile_n % 32 != 0) return "gated columns need a tile_n of 32s";
+  if (unit_scales(c) * 64 != (c.swapped ? c.tile_m : c.tile_n) && c.sums == Sums::block_scaled) {
+    return "block scales go with tiles of 64s";
+  }
+  if (chunk_row_bytes(c) < 16 || chunk_columns(c) % 8 != 0) {
+    return "rows of an epilogue buffer have 16 bytes or more";
+  }
   if (atom::tile_fault(tile_a(c)) != nullptr || atom::tile_fault(tile_b(c)) != nullptr) {
     return "a tile is not an operand of wgmma";
   }
+  if (c.tile_m > 256) return "tile_m is at most 256, the rows of a TMA box";
   if (smem_map(c).bytes > max_smem_bytes) return "the stages do not fit into shared memory";
   const int pool = launch_registers(c) * threads(c);
-  if (128 * (c.producer_registers + c.consumer_warpgroups * c.consumer_registers) > pool) {
+  if (has_producer(c) &&
+      128 * (producer_registers(c) + c.consumer_warpgroups * consumer_registers(c)) > pool) {
     return "the register split asks for more than the kernel has at launch";
   }
   for (const atom::ClusterShape& cluster : supported_clusters) {
@@ -177,6 +353,15 @@ constexpr const char* config_fault(const GemmConfig& c) {
     }
   }
   return nullptr;
+}
+
+/// The part that a warp plays, as reports name it.
+constexpr const char* role_of_warp(const GemmConfig& c, int warp) {
+  if (has_producer(c) && warp == 0) return "producer";
+  if (has_producer(c) && warp == 1 && c.sums == Sums::block_scaled) return "scales";
+  if (warp < first_consumer_warp(c)) return "idle";
+  constexpr const char* consumers[] = {"consumer 0", "consumer 1", "consumer 2"};
+  return consumers[(warp - first_consumer_warp(c)) / 4 % 3];
 }
 
 }  // namespace warpwright::kernel

@@ -1,15 +1,17 @@
-// The epilogue of the Hopper and Blackwell kernels: D = alpha * accumulator + beta * C, through
-// shared memory.
+// The epilogue of the Hopper and Blackwell kernels, through shared memory:
+//   D = activation(alpha * scales * sums + bias + beta * C)
 //
-// Every consumer warp handles its 16 rows alone, in chunks of one 128-byte span of columns, with
-// two buffers: registers -> stmatrix (or st.shared for f32) into the swizzled buffer -> one tensor
-// store. C comes the other way: a tensor load into the same buffer, one chunk ahead. No warp waits
-// for another. Where base or pitch of D or C is no multiple of 16 bytes the copy engine cannot be
-// used; D is then stored from the buffer element by element inside the bounds, C read from global
-// memory likewise.
+// Every consumer warp handles its 16 rows alone, in chunks that fill a buffer: registers ->
+// stmatrix (or st.shared) into the swizzled buffer -> global memory. The buffer holds D's elements
+// as they lie in memory; where the kernel is swapped the chunk is transposed on the way into it.
+// No warp waits for another. From the buffer to D there are three ways:
+//   vectors      16 bytes a lane, whole 128-byte lines; the buffer is free at once
+//   copy engine  one tensor store (a configuration with `tma_store`); the buffer is busy until it
+//                has been read, behind the loads of the next tile
+//   elements     where base or pitch of D are no multiple of 16 bytes
+// C comes by a tensor load into the same buffer, one chunk ahead, or element by element.
 #pragma once
 
-#include "warpwright/atom/swizzle.h"
 #include "warpwright/isa/barrier.h"
 #include "warpwright/isa/fence.h"
 #include "warpwright/isa/mbarrier.h"
@@ -19,9 +21,10 @@
 #include "warpwright/isa/tma.h"
 #include "warpwright/isa/trace.h"
 #include "warpwright/isa/warp.h"
-#include "warpwright/isa/wgmma.h"
+#include "warpwright/kernel/chunk_buffer.h"
 #include "warpwright/kernel/gemm_config.h"
 #include "warpwright/kernel/hopper_gemm_params.h"
+#include "warpwright/kernel/hopper_values.h"
 
 namespace warpwright::kernel {
 
@@ -29,21 +32,32 @@ template <class Tag>
 class HopperEpilogue {
  public:
   static constexpr auto config = Tag::config;
-  static constexpr int columns = epilogue_columns(config);
-  static constexpr int row_chunks = config.tile_n / columns;  // side by side
-  static constexpr int chunks = row_atoms(config) * row_chunks;
-  static constexpr int chunk_values = columns / 2;  // a thread's values of one chunk
-  using Element = isa::StorageOf<config.result>;
+  static constexpr int columns = chunk_columns(config);
+  static constexpr int row_chunks = result_columns(config) / columns;  // side by side
+  static constexpr int result_atoms =
+      gated_rows(config) ? row_atoms(config) / 2 : row_atoms(config);
+  static constexpr int chunks = result_atoms * row_chunks;
+  using Buffer = ChunkBuffer<Tag>;
+  static constexpr int values = Buffer::values;
+  static constexpr int c_words = Buffer::c_words;
+  static constexpr int inner = chunk_inner(config);
+  static constexpr int outer = chunk_outer(config);
+  using Element = typename Buffer::Element;
 
   /// `buffers` and `barriers` are those of all consumer warps; warp `warp` of them takes its own.
-  WW_DEVICE HopperEpilogue(isa::SharedAddress buffers, isa::SharedAddress barriers, int warp)
-      : buffers_(buffers + warp * epilogue_buffers * epilogue_buffer_bytes),
-        barriers_(barriers + warp * epilogue_buffers * 8) {}
+  WW_DEVICE HopperEpilogue(const HopperGemmParams& p, isa::SharedAddress buffers,
+                           isa::SharedAddress barriers, int warp)
+      : p_(p),
+        buffers_(buffers + warp * config.buffers * epilogue_buffer_bytes),
+        barriers_(barriers + warp * config.buffers * 8) {
+    alpha_ = p.alpha * scalar(p.tensor_scale_a) * scalar(p.tensor_scale_b);
+    result_scale_ = scalar(p.result_scale);
+  }
 
   /// Initialises the barriers of the loads of C of all consumer warps. One whole warp of the CTA
   /// calls it, before the CTA barrier.
   WW_DEVICE static void initialise(isa::SharedAddress barriers) {
-    constexpr int count = consumer_warps(Tag::config) * epilogue_buffers;
+    constexpr int count = consumer_warps(config) * config.buffers;
     static_assert(count <= 32);
     const int i = isa::lane_index();
     if (i < count) {
@@ -51,196 +65,286 @@ class HopperEpilogue {
     }
   }
 
-  /// Before the main loop of a tile: starts the load of its first chunk of C. `row` and `column`
-  /// are where the warp's 16 rows of the tile begin.
-  WW_DEVICE void begin(const HopperGemmParams& p, int row, int column) {
-    if (p.reads_c && p.c_by_tma && leader()) load_c(p, row, column, 0);
+  /// Of the tile's columns only those from `first` to before `end`, multiples of 8, are written.
+  WW_DEVICE void limit(int first, int end) {
+    first_column_ = at_.column + first;
+    end_column_ = at_.column + end;
   }
 
-  /// Writes the warp's 16 rows of every 64 from `row`, columns from `column`; parts outside D are
-  /// dropped. `accumulator` is an array of fragments, one for each 64 rows.
-  template <class Accumulators>
-  WW_DEVICE void write(const HopperGemmParams& p, int row, int column, Accumulators& accumulator) {
-    write_from(p, row, column, [&](int chunk, float(&value)[chunk_values]) {
-      WW_UNROLL for (int i = 0; i < chunk_values; ++i) {
-        value[i] = accumulator[chunk / row_chunks][chunk % row_chunks * chunk_values + i];
-      }
+  /// Before the main loop of a tile: starts the load of its first chunk of C. `row` and `column`
+  /// are where the warp's 16 rows of the tile begin in the (first half of the) product.
+  WW_DEVICE void begin(int row, int column, int batch) {
+    at_ = {row, column, batch};
+    if (p_.reads_c && p_.c_by_tma && leader()) [[unlikely]]
+      load_c(0);
+  }
+
+  /// Writes the warp's rows of the tile that `begin` named, 16 of each atom; parts outside D are
+  /// dropped. `sums` is an array of fragments, one an atom.
+  template <class Sums>
+  WW_DEVICE void write(Sums& sums) {
+    write_from([&](int chunk, int half, float(&value)[values]) {
+      constexpr auto cfg = Tag::config;
+      const int atom = chunk / row_chunks + (gated_rows(cfg) ? half * (row_atoms(cfg) / 2) : 0);
+      const int first =
+          chunk % row_chunks * values + (gated_columns(cfg) ? half * cfg.tile_n / 4 : 0);
+      WW_UNROLL for (int i = 0; i < values; ++i) value[i] = sums[atom][first + i];
     });
   }
 
-  /// The same with `source(chunk, value)` to fetch a thread's accumulator values of a chunk.
+  /// The same with `source(chunk, half, value)` to fetch a lane's sums of a chunk in one half of
+  /// the product. It is not asked when there is no K block.
   template <class Source>
-  WW_DEVICE void write_from(const HopperGemmParams& p, int row, int column, const Source& source) {
-    WW_UNROLL for (int chunk = 0; chunk < chunks; ++chunk) {
-      const isa::Mark mark("epilogue chunk %", chunk);
-      const Corner at = corner(row, column, chunk);
-      if (outside(p, at)) continue;
-      const int slot = next_;
-      const isa::SharedAddress buffer = buffers_ + slot * epilogue_buffer_bytes;
-      next_ ^= 1;
-      if (p.reads_c && p.c_by_tma) {
-        if (leader()) load_c(p, row, column, following(p, row, column, chunk));
-        isa::mbarrier_wait<isa::Scope::cta>(barriers_ + slot * 8, parity_ >> slot & 1,
-                                            {"c_full", slot});
-        parity_ ^= 1 << slot;
-      } else {
-        // The buffer's store before last has been read; everybody may write it again.
-        if (leader()) isa::bulk_wait_read<1>();
-        isa::sync_warp();
-      }
-      float value[chunk_values];
-      if (p.k > 0) source(chunk, value);
-      // Without a K block nothing has written the accumulator.
-      WW_UNROLL for (int i = 0; i < chunk_values; ++i) {
-        value[i] = p.k > 0 ? p.alpha * value[i] : 0.0F;
-      }
-      if (p.reads_c) {
-        if (!p.c_by_tma) fetch_elements(p, at, buffer);
-        add_c(p, buffer, value);
-      }
-      fill(buffer, value);
-      if (p.d_by_tma) {
-        isa::fence_proxy_async_shared();
-        isa::sync_warp();
-        if (leader()) {
-          isa::tensor_store(p.d, buffer, isa::Coords{at.column, at.row});
-          isa::bulk_commit();
-        }
-      } else {
-        isa::sync_warp();
-        store_elements(p, at, buffer);
-        // A load of C may follow into this buffer: order our accesses before it.
-        isa::fence_proxy_async_shared();
-        isa::sync_warp();
-      }
+  WW_DEVICE void write_from(const Source& source) {
+    // Two copies of the loop, so that the plain one is short: a kernel with one tile waits for
+    // every instruction of it to be fetched.
+    if (!config.gated && p_.is_plain) {
+      write_chunks<true>(source);
+    } else {
+      write_chunks<false>(source);
     }
   }
 
   /// At the kernel's end: shared memory must outlive the stores that read it.
   WW_DEVICE void drain() const {
-    if (leader()) isa::bulk_wait_read<0>();
+    if constexpr (config.tma_store) {
+      if (leader()) isa::bulk_wait_read<0>();
+    }
   }
 
  private:
+  template <bool Plain, class Source>
+  WW_DEVICE void write_chunks(const Source& source) {
+    WW_UNROLL for (int chunk = 0; chunk < chunks; ++chunk) {
+      const isa::Mark mark("epilogue chunk %", chunk);
+      if (outside(corner(chunk))) continue;
+      const isa::SharedAddress buffer = buffers_ + next_ * epilogue_buffer_bytes;
+      wait_for_buffer();
+      float value[values];
+      if constexpr (Plain) {
+        turn();
+        source(chunk, 0, value);
+        WW_UNROLL for (int i = 0; i < values; ++i) value[i] *= alpha_;
+      } else {
+        std::uint32_t c[c_words];
+        fetch_c(chunk, buffer, c);
+        take_scaled(source, chunk, 0, buffer, value);
+        if (p_.reads_c) add_c(c, value);
+        activate(p_.activation, value);
+      }
+      if constexpr (config.gated) {
+        float up[values];
+        take_scaled(source, chunk, 1, buffer, up);
+        WW_UNROLL for (int i = 0; i < values; ++i) value[i] *= up[i];
+      }
+      if constexpr (sizeof(Element) == 1) {
+        WW_UNROLL for (int i = 0; i < values; ++i) value[i] *= result_scale_;
+      }
+      Buffer::fill(buffer, value);
+      put(corner(chunk), buffer);
+    }
+  }
+
+  WW_DEVICE static float scalar(const float* from) {
+    return from == nullptr ? 1.0F : isa::GlobalView<const float>{from}.load();
+  }
+
+  /// A lane's sums of a chunk in one half of the product, with scales and biases of rows and
+  /// columns. Without a K block there are no sums.
+  template <class Source>
+  WW_DEVICE void take_scaled(const Source& source, int chunk, int half, isa::SharedAddress buffer,
+                             float (&value)[values]) const {
+    const Place at{at_.row + row_atom_step(config) * (chunk / row_chunks),
+                   at_.column + chunk % row_chunks * columns, at_.batch};
+    const ChunkVectors<Tag> vectors(p_, alpha_, at, half, columns, buffer);
+    if (p_.k > 0) {
+      source(chunk, half, value);
+    } else {
+      WW_UNROLL for (int i = 0; i < values; ++i) value[i] = 0;
+    }
+    WW_UNROLL for (int i = 0; i < values; i += 4) vectors.apply(i, value);
+    isa::sync_warp();  // the buffer is written next
+  }
+
+  /// A chunk of C as its elements lie in memory, or zeros; then the buffer is free, and the next
+  /// one's turn. Starts the load of the chunk after it.
+  WW_DEVICE void fetch_c(int chunk, isa::SharedAddress buffer, std::uint32_t (&c)[c_words]) {
+    const int slot = next_;
+    turn();
+    if (!p_.reads_c) return;
+    if (p_.c_by_tma) {
+      if (leader()) load_c(following(chunk));
+      isa::mbarrier_wait<isa::Scope::cta>(barriers_ + slot * 8, parity_ >> slot & 1,
+                                          {"c_full", slot});
+      parity_ ^= 1 << slot;
+    } else {
+      fetch_elements(corner(chunk), buffer);
+    }
+    Buffer::read_c(buffer, c);
+    isa::sync_warp();
+  }
+
+  /// The next buffer's turn.
+  WW_DEVICE void turn() { next_ = next_ + 1 == config.buffers ? 0 : next_ + 1; }
+
+  /// The buffer that is used next may be written.
+  WW_DEVICE void wait_for_buffer() const {
+    if constexpr (config.tma_store) {
+      // Its latest store has been read; a load of C has waited for it.
+      if (!p_.c_by_tma) {
+        if (leader()) isa::bulk_wait_read<config.buffers - 1>();
+        isa::sync_warp();
+      }
+    }
+  }
+
   /// Where a chunk begins in D.
   struct Corner {
     int row;
     int column;
   };
 
-  WW_DEVICE static Corner corner(int row, int column, int chunk) {
-    return {row + row_atom_step(config) * (chunk / row_chunks),
-            column + chunk % row_chunks * columns};
+  WW_DEVICE Corner corner(int chunk) const {
+    const int row = at_.row + row_atom_step(config) * (chunk / row_chunks);
+    const int column = at_.column + chunk % row_chunks * columns;
+    return config.swapped ? Corner{column, row} : Corner{row, column};
   }
 
   /// The next chunk of the tile that is inside D; `chunks` or one outside when there is none.
-  WW_DEVICE static int following(const HopperGemmParams& p, int row, int column, int chunk) {
+  WW_DEVICE int following(int chunk) const {
     const int beside = chunk + 1;
-    if (beside % row_chunks != 0 && outside(p, corner(row, column, beside))) {
+    if (beside % row_chunks != 0 && outside(corner(beside))) {
       return (chunk / row_chunks + 1) * row_chunks;
     }
     return beside;
   }
 
-  WW_DEVICE static bool outside(const HopperGemmParams& p, const Corner& at) {
-    return at.column >= p.n || at.row >= p.m;
+  WW_DEVICE bool outside(const Corner& at) const {
+    return at.column >= p_.d_columns || at.row >= p_.d_rows;
   }
 
   WW_DEVICE static int lane() { return isa::lane_index(); }
   WW_DEVICE static bool leader() { return lane() == 0; }
 
-  /// Byte address of the 16-byte piece `piece` of row `row` in a buffer. Buffers start where the
-  /// swizzle repeats, so the XOR needs the row alone.
-  WW_DEVICE static isa::SharedAddress piece(isa::SharedAddress buffer, int row, int piece) {
-    return buffer + row * 128 + ((piece ^ (row & 7)) << 4);
-  }
-
-  /// The element at (row, column) of a buffer.
-  WW_DEVICE static isa::SharedView<Element> element(isa::SharedAddress buffer, int row,
-                                                    int column) {
-    const int byte = column * static_cast<int>(sizeof(Element));
-    return {piece(buffer, row, byte / 16) + byte % 16};
-  }
-
   /// Starts the load of a chunk of C into the buffer that is used next.
-  WW_DEVICE void load_c(const HopperGemmParams& p, int row, int column, int chunk) const {
-    const Corner at = corner(row, column, chunk);
-    if (chunk >= chunks || outside(p, at)) return;
-    isa::bulk_wait_read<0>();  // the store that used the buffer last
+  WW_DEVICE void load_c(int chunk) const {
+    if (chunk >= chunks || outside(corner(chunk))) return;
+    const Corner at = corner(chunk);
+    if constexpr (config.tma_store)
+      isa::bulk_wait_read<0>();  // the store that used the buffer last
     const isa::SharedAddress barrier = barriers_ + next_ * 8;
-    isa::mbarrier_arrive_expect(barrier, epilogue_buffer_bytes);
-    isa::tensor_load(buffers_ + next_ * epilogue_buffer_bytes, p.c, barrier,
-                     isa::Coords{at.column, at.row});
+    isa::mbarrier_arrive_expect(barrier, chunk_bytes(config));
+    isa::tensor_load(buffers_ + next_ * epilogue_buffer_bytes, p_.c, barrier,
+                     isa::Coords{at.column, at.row, at_.batch});
   }
 
   /// C into the buffer element by element, zeros outside.
-  WW_DEVICE void fetch_elements(const HopperGemmParams& p, const Corner& at,
-                                isa::SharedAddress buffer) const {
-    const isa::GlobalView<const Element> from{static_cast<const Element*>(p.c_data)};
-    WW_NO_UNROLL for (int i = lane(); i < epilogue_rows * columns; i += 32) {
-      const int r = i / columns;
-      const int c = i % columns;
-      const bool inside = at.row + r < p.m && at.column + c < p.n;
-      element(buffer, r, c)
-          .store(0, inside ? from.load((at.row + r) * p.c_pitch + at.column + c) : Element{});
+  WW_DEVICE void fetch_elements(const Corner& at, isa::SharedAddress buffer) const {
+    const isa::GlobalView<const Element> from{static_cast<const Element*>(p_.c_data) +
+                                              at_.batch * p_.c_batch};
+    WW_NO_UNROLL for (int i = lane(); i < outer * inner; i += 32) {
+      const int r = i / inner;
+      const int c = i % inner;
+      const bool inside = at.row + r < p_.d_rows && at.column + c < p_.d_columns;
+      Buffer::element(buffer, r, c)
+          .store(0, inside ? from.load((at.row + r) * p_.c_pitch + at.column + c) : Element{});
     }
     isa::sync_warp();
   }
 
-  /// value += beta * C, which lies in the buffer. Neighbours in a row are read as one word.
-  WW_DEVICE void add_c(const HopperGemmParams& p, isa::SharedAddress buffer,
-                       float (&value)[chunk_values]) const {
-    constexpr int words = sizeof(Element) / 2;
-    WW_UNROLL for (int i = 0; i < chunk_values; i += 2) {
-      const isa::SharedAddress from =
-          element(buffer, atom::c_row(lane(), i), atom::c_col(lane(), i)).address;
-      const auto pair = isa::SharedView<isa::Words<words>>{from}.load();
-      const isa::Pair c = isa::unpack<config.result>(pair.word);
-      value[i] += p.beta * c.low;
-      value[i + 1] += p.beta * c.high;
+  /// value += beta * C.
+  WW_DEVICE void add_c(const std::uint32_t (&c)[c_words], float (&value)[values]) const {
+    constexpr int words = sizeof(Element) / 2;  // of a pair
+    if constexpr (words > 0) {
+      WW_UNROLL for (int i = 0; i < values; i += 2) {
+        const isa::Pair pair = isa::unpack<config.result>(c + i / 2 * words);
+        value[i] += p_.beta * pair.low;
+        value[i + 1] += p_.beta * pair.high;
+      }
     }
-    // The buffer is written next; stmatrix writes what other lanes have read, st.shared does not.
-    if constexpr (sizeof(Element) == 2) isa::sync_warp();
   }
 
-  /// Registers into the swizzled buffer.
-  WW_DEVICE void fill(isa::SharedAddress buffer, const float (&value)[chunk_values]) const {
-    if constexpr (sizeof(Element) == 2) {
-      // Four 8x8 matrices at a time: the warp's 16 rows, 16 columns.
-      const int row = lane() % 16;
-      WW_UNROLL for (int i = 0; i < chunk_values; i += 8) {
-        const std::uint32_t matrices[4] = {isa::pack<config.result>(value[i], value[i + 1]),
-                                           isa::pack<config.result>(value[i + 2], value[i + 3]),
-                                           isa::pack<config.result>(value[i + 4], value[i + 5]),
-                                           isa::pack<config.result>(value[i + 6], value[i + 7])};
-        isa::store_matrix<4>(piece(buffer, row, i / 4 + lane() / 16), matrices);
+  /// The buffer to D.
+  WW_DEVICE void put(const Corner& at, isa::SharedAddress buffer) const {
+    if constexpr (config.tma_store) {
+      if (p_.d_by_vectors) {
+        isa::fence_proxy_async_shared();
+        isa::sync_warp();
+        if (leader()) {
+          isa::tensor_store(p_.d, buffer, isa::Coords{at.column, at.row, at_.batch});
+          isa::bulk_commit();
+        }
+        return;
       }
+    }
+    isa::sync_warp();
+    if (p_.d_by_vectors) {
+      store_vectors(at, buffer);
     } else {
-      WW_UNROLL for (int i = 0; i < chunk_values; i += 2) {
-        const isa::SharedAddress to =
-            element(buffer, atom::c_row(lane(), i), atom::c_col(lane(), i)).address;
-        isa::SharedView<isa::Words<2>>{to}.store(
-            0, {isa::float_bits(value[i]), isa::float_bits(value[i + 1])});
+      store_elements(at, buffer);
+    }
+    if (config.tma_store || p_.c_by_tma) {
+      // A load of C may follow into this buffer: order our accesses before it.
+      isa::fence_proxy_async_shared();
+      isa::sync_warp();
+    }
+  }
+
+  /// Is an element of the buffer among the columns of `limit`?
+  WW_DEVICE bool wanted(const Corner& at, int row, int column) const {
+    if constexpr (!config.cluster_k) return true;
+    const int c = config.swapped ? at.row + row : at.column + column;
+    return c >= first_column_ && c < end_column_;
+  }
+
+  /// The buffer to global memory, 16 bytes a lane. Buffers alternate, and the next chunk's lanes
+  /// meet before the one after it writes to this one again.
+  WW_DEVICE void store_vectors(const Corner& at, isa::SharedAddress buffer) const {
+    constexpr int pieces = chunk_row_bytes(config) / 16;
+    constexpr int each = 16 / static_cast<int>(sizeof(Element));
+    Element* const d = static_cast<Element*>(p_.d_data) + at_.batch * p_.d_batch;
+    WW_UNROLL for (int first = 0; first < outer * pieces; first += 32) {
+      const int i = first + lane();
+      const int r = i / pieces;
+      const int c = i % pieces * each;
+      if (outer * pieces % 32 != 0 && r >= outer) break;
+      if (at.row + r >= p_.d_rows || at.column + c >= p_.d_columns) continue;
+      if (!wanted(at, r, c)) continue;
+      Element* const to = d + (at.row + r) * p_.d_pitch + at.column + c;
+      const isa::SharedAddress from = Buffer::piece(buffer, r, i % pieces);
+      if (at.column + c + each <= p_.d_columns) {
+        void* const line = to;
+        isa::GlobalView<isa::Words<4>>{static_cast<isa::Words<4>*>(line)}.store(
+            0, isa::SharedView<isa::Words<4>>{from}.load());
+      } else {  // the last elements of a row
+        WW_NO_UNROLL for (int e = 0; at.column + c + e < p_.d_columns; ++e) {
+          isa::GlobalView<Element>{to}.store(e, isa::SharedView<Element>{from}.load(e));
+        }
       }
     }
   }
 
   /// The buffer to global memory, element by element inside D; neighbours in a row go together.
-  WW_DEVICE void store_elements(const HopperGemmParams& p, const Corner& at,
-                                isa::SharedAddress buffer) const {
-    const isa::GlobalView<Element> to{static_cast<Element*>(p.d_data)};
-    WW_NO_UNROLL for (int i = lane(); i < epilogue_rows * columns; i += 32) {
-      const int r = i / columns;
-      const int c = i % columns;
-      if (at.row + r < p.m && at.column + c < p.n) {
-        to.store((at.row + r) * p.d_pitch + at.column + c, element(buffer, r, c).load());
+  WW_DEVICE void store_elements(const Corner& at, isa::SharedAddress buffer) const {
+    const isa::GlobalView<Element> to{static_cast<Element*>(p_.d_data) + at_.batch * p_.d_batch};
+    WW_NO_UNROLL for (int i = lane(); i < outer * inner; i += 32) {
+      const int r = i / inner;
+      const int c = i % inner;
+      if (at.row + r < p_.d_rows && at.column + c < p_.d_columns && wanted(at, r, c)) {
+        to.store((at.row + r) * p_.d_pitch + at.column + c, Buffer::element(buffer, r, c).load());
       }
     }
   }
 
+  const HopperGemmParams& p_;
   isa::SharedAddress buffers_;
   isa::SharedAddress barriers_;
-  int next_ = 0;    // the buffer that is used next: they alternate over chunks inside D alone
+  float alpha_ = 1;
+  float result_scale_ = 1;
+  Place at_;  // of the tile at hand
+  int first_column_ = 0;
+  int end_column_ = 0;
+  int next_ = 0;    // the buffer that is used next: they take turns over chunks inside D alone
   int parity_ = 0;  // bit i: parity of the next load of C into buffer i
 };
 

@@ -5,35 +5,84 @@
 
 #include "warpwright/atom/cluster.h"
 #include "warpwright/isa/tma.h"
+#include "warpwright/numeric/types.h"
 #include "warpwright/tile/raster.h"
+#include "warpwright/tile/split.h"
 
 namespace warpwright::kernel {
 
-/// Parameters of one launch: D[m, n] = alpha * A[m, k] * B[n, k]^T + beta * C[m, n].
+/// One value for each row or column of the product, in global memory: of f32, or of bf16 or f16.
+/// Data null: there is none.
+struct Vector {
+  const void* data = nullptr;
+  std::int64_t batch_stride = 0;  ///< elements
+  DType dtype = DType::f32;
+};
+
+/// Float32 scales of blocks: element (i, block of K).
+struct ScaleMatrix {
+  const float* data = nullptr;
+  std::int64_t row_stride = 0;    ///< elements
+  std::int64_t block_stride = 0;  ///< from one block of K to the next
+  std::int64_t batch_stride = 0;
+  int rows = 0;
+};
+
+/// The activation, as numbers: relu cuts at 0; the smooth ones are
+/// x * sigmoid(x * (slope + cubic * x^2)).
+struct ActivationParams {
+  bool relu = false;
+  bool smooth = false;
+  float slope = 0;
+  float cubic = 0;
+};
+
+/// Parameters of one launch. Rows and columns are the kernel's (see GemmConfig): the product is
+/// P[row, column] = sum over k of A[row, k] * B[column, k].
 struct HopperGemmParams {
-  isa::TensorMap a;  ///< box: tile_k x (tile_m / cluster.n), 128-byte swizzle
-  isa::TensorMap b;  ///< box: tile_k x (tile_n / cluster.m), 128-byte swizzle
-  isa::TensorMap c;  ///< box: epilogue_columns x epilogue_rows, 128-byte swizzle; when c_by_tma
-  isa::TensorMap d;  ///< the same box; when d_by_tma
+  isa::TensorMap a;  ///< K-major box: tile_k x rows of a slice; MN-major: span x tile_k
+  isa::TensorMap b;
+  isa::TensorMap c;  ///< box: chunk_inner x chunk_outer; when c_by_tma
+  isa::TensorMap d;  ///< the same box; when d_by_vectors and the kernel stores by copies
   const void* c_data = nullptr;
   void* d_data = nullptr;
   std::int64_t c_pitch = 0;  ///< elements from row to row
   std::int64_t d_pitch = 0;
-  int m = 0;
-  int n = 0;
+  std::int64_t c_batch = 0;  ///< elements from matrix to matrix
+  std::int64_t d_batch = 0;
+  int d_rows = 0;  ///< of one matrix
+  int d_columns = 0;
   int k = 0;
+  int k_blocks = 0;
+  int half = 0;  ///< rows (columns) of P that belong to the first half, when gated
   float alpha = 1.0F;
   float beta = 0.0F;
-  atom::ClusterShape cluster;
+  atom::ClusterShape cluster;  ///< CTAs that share operands; 1 x 1 where they share tiles along K
+  int cluster_k = 1;           ///< CTAs that share a tile along K
   std::uint16_t column_mask = 1;  ///< CTAs with x = 0, who share one A tile; of x: shifted by x
   std::uint16_t row_mask = 1;     ///< CTAs with y = 0, who share one B tile; of y: by y * cluster.m
   tile::Divisor cluster_m;        ///< divides by cluster.m
-  int a_slice_rows = 0;           ///< rows of A that a CTA loads: tile_m / cluster.n
-  int b_slice_rows = 0;           ///< rows of B that a CTA loads: tile_n / cluster.m
+  int a_slice_rows = 0;           ///< rows of A's box that a CTA loads: a cluster.n-th
+  int b_slice_rows = 0;
   tile::PreparedRaster raster;
-  bool reads_c = false;   ///< beta is not 0
-  bool c_by_tma = false;  ///< base and pitch of C are multiples of 16 bytes
-  bool d_by_tma = false;  ///< those of D are
+  bool reads_c = false;       ///< beta is not 0
+  bool c_by_tma = false;      ///< base and pitch of C are multiples of 16 bytes
+  bool d_by_vectors = false;  ///< those of D are
+  bool is_plain = true;       ///< D = alpha * P: no C, activation or vectors; k is not 0
+  ActivationParams activation;
+  Vector row_bias;
+  Vector column_bias;
+  Vector row_scale;
+  Vector column_scale;
+  const float* tensor_scale_a = nullptr;  ///< one float each, multiplied to alpha; null is 1
+  const float* tensor_scale_b = nullptr;
+  const float* result_scale = nullptr;  ///< multiplied to D's elements
+  ScaleMatrix vector_scales;            ///< of blocks: along the tokens, 1 x 128
+  ScaleMatrix unit_scales;              ///< of blocks: along the weights, 128 x 128
+  tile::SplitPlan split;                ///< when the kernel splits K
+  float* partials = nullptr;            ///< workspace: sums of CTAs, tile_m x tile_n floats each
+  std::uint32_t* flags =
+      nullptr;  ///< workspace: one a consumer warp of a CTA; all 0 between launches
 };
 
 }  // namespace warpwright::kernel

@@ -44,6 +44,10 @@ void shared_load(std::uint32_t address, void* to, int bytes, Site site);
 void shared_store(std::uint32_t address, const void* from, int bytes, Site site);
 void global_load(const void* address, void* to, int bytes, Site site);
 void global_store(void* address, const void* from, int bytes, Site site);
+/// A 32-bit word in global memory by which one thread tells another, anywhere in the grid, that its
+/// writes are done: `flag_set` releases them, `flag_wait` waits for the value and acquires them.
+void flag_set(void* flag, std::uint32_t value, Site site);
+void flag_wait(void* flag, std::uint32_t value, Site site);
 /// Every thread's values meet: lane i gets the value of lane `source(i)`.
 std::uint32_t shuffle(std::uint32_t value, int source_lane, Site site);
 bool elect_one(Site site);
@@ -91,7 +95,8 @@ struct FragmentState {
 };
 
 struct WgmmaRequest {
-  DType type = DType::bf16;
+  DType type = DType::bf16;    ///< of A
+  DType type_b = DType::bf16;  ///< of B
   int n = 8;
   std::uint64_t descriptor_a = 0;
   std::uint64_t descriptor_b = 0;

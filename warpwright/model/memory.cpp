@@ -226,6 +226,38 @@ void global_store(void* address, const void* from, int bytes, Site site) {
   std::memcpy(address, from, static_cast<std::size_t>(bytes));
 }
 
+Flag& Machine::flag(void* address, const char* operation, Site site) {
+  const auto at = reinterpret_cast<std::uintptr_t>(address);
+  check_global(at, sizeof(std::uint32_t), true, operation, site);
+  if (at % sizeof(std::uint32_t) != 0) {
+    fatal(Check::misaligned, std::string(operation) + " is not aligned to 4 bytes", site);
+  }
+  return flags_[at];
+}
+
+void act::flag_set(void* flag, std::uint32_t value, Site site) {
+  Machine& m = machine();
+  m.maybe_yield();
+  m.spend(nominal::global_access);
+  Flag& f = m.flag(flag, "a flag in global memory", site);
+  if (m.order) m.order->flag_set(m.current(), f.order);
+  std::memcpy(flag, &value, sizeof value);
+  m.wake_all(f.waiting);
+}
+
+void act::flag_wait(void* flag, std::uint32_t value, Site site) {
+  Machine& m = machine();
+  m.maybe_yield();
+  m.spend(nominal::global_access);
+  Flag& f = m.flag(flag, "a flag in global memory", site);
+  Thread* const self = &m.current();
+  while (std::memcmp(flag, &value, sizeof value) != 0) {
+    f.waiting.push_back(self);
+    m.block({.kind = Wait::Kind::flag, .site = site, .cta = self->cta});
+  }
+  if (m.order) m.order->flag_waited(*self, f.order);
+}
+
 void meet_warp(const char* what, Site site, void* argument,
                const std::function<void(std::span<void*>)>& action) {
   Machine& m = machine();

@@ -87,6 +87,8 @@ std::vector<Kind> ways(const SyncSite& s) {
     case SyncKind::wgmma_fence:
     case SyncKind::wgmma_commit:
     case SyncKind::warp_sync:
+    case SyncKind::flag_set:
+    case SyncKind::flag_wait:
       break;
   }
   return all;
@@ -158,6 +160,10 @@ std::string_view name(SyncKind kind) {
       return "tcgen05.wait::st";
     case SyncKind::try_cancel:
       return "try_cancel";
+    case SyncKind::flag_set:
+      return "flag set";
+    case SyncKind::flag_wait:
+      return "flag wait";
   }
   return "";
 }

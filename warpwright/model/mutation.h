@@ -47,6 +47,8 @@ enum class SyncKind : std::uint8_t {
   tmem_wait_load,
   tmem_wait_store,
   try_cancel,
+  flag_set,   ///< a release to a flag in global memory
+  flag_wait,  ///< and the wait for it
 };
 
 /// "mbarrier.arrive" and so on.

@@ -193,7 +193,10 @@ Order::Verdict Order::judge(const Thread& t, bool alone, const Actor& y, const E
     }
     return Verdict::unfinished;
   }
-  if (!cluster.has(x.who)) return Verdict::race;
+  if (!cluster.has(x.who)) {
+    // Flags order what threads do, not what the copy engine does for them.
+    return !y.asynchronous && me.grid[x.who] >= x.time ? Verdict::ordered : Verdict::race;
+  }
   const std::uint32_t c = x.who - cluster.first_thread;
   const bool own = alone && x.who == me.number;
   if (!y.asynchronous) {
@@ -247,8 +250,8 @@ bool Order::covered(const Actor& y, const Entry& x) const {
     const Operation& op = operations_[x.who];
     return cluster.has(op.number) && op.time != 0 && t.order.order[op.component] >= op.time;
   }
-  return x.who == t.order.number ||
-         (cluster.has(x.who) && t.order.order[x.who - cluster.first_thread] >= x.time);
+  if (!cluster.has(x.who)) return t.order.grid[x.who] >= x.time;
+  return x.who == t.order.number || t.order.order[x.who - cluster.first_thread] >= x.time;
 }
 
 void Order::install_read(Cell& cell, const Actor& y) {
@@ -552,12 +555,14 @@ void Order::gather(Thread& by, GatherClocks& into) {
   into.shared.sum.raise(t.component, t.fenced_shared);
   into.global.add(t.global);
   into.global.sum.raise(t.component, t.fenced_global);
+  if (!t.grid.empty()) into.grid.add(t.grid);
 }
 
 void Order::learn(Thread& by, const PublishedClocks& from) {
   joins_.join(by.order.order, from.order);
   joins_.join(by.order.shared, from.shared);
   joins_.join(by.order.global, from.global);
+  joins_.join(by.order.grid, from.grid);
 }
 
 void Order::initialised(Thread& by, MBarrier& bar, std::uint32_t component, std::uint32_t base) {
@@ -614,8 +619,10 @@ void Order::arrives(Thread& by, Cta& cta, MBarrier& bar, Scope scope, Site site)
 void Order::phase_completed(MBarrier& bar) {
   BarrierOrder& o = bar.order;
   o.handed_published = o.handed.take();
-  o.near_published = {o.near.order.take(), o.near.shared.take(), o.near.global.take()};
-  o.far_published = {o.far.order.take(), o.far.shared.take(), o.far.global.take()};
+  o.near_published = {o.near.order.take(), o.near.shared.take(), o.near.global.take(),
+                      o.near.grid.take()};
+  o.far_published = {o.far.order.take(), o.far.shared.take(), o.far.global.take(),
+                     o.far.grid.take()};
   o.executed_published = o.executed.take();
   if (o.component == 0) return;
   const std::uint32_t time = o.base + static_cast<std::uint32_t>(bar.phase);
@@ -662,7 +669,7 @@ void Order::meets(Thread& by, MeetingOrder& meeting) {
 
 void Order::met(MeetingOrder& meeting, std::span<Thread* const> waiting) {
   const PublishedClocks all{meeting.clocks.order.take(), meeting.clocks.shared.take(),
-                            meeting.clocks.global.take()};
+                            meeting.clocks.global.take(), meeting.clocks.grid.take()};
   const Clock executed = meeting.executed.take();
   const Clock handed = meeting.handed.take();
   for (Thread* t : waiting) {
@@ -671,6 +678,23 @@ void Order::met(MeetingOrder& meeting, std::span<Thread* const> waiting) {
     joins_.join(t->order.executed, executed);
     joins_.join(t->order.handed, handed);
   }
+}
+
+void Order::flag_set(Thread& by, FlagOrder& flag) {
+  const ThreadOrder& t = by.order;
+  const ClusterOrder& cluster = by.cta->cluster->order;
+  flag.grid = t.grid;
+  t.order.for_each_leaf([&](const void*, std::uint32_t first, const auto& times) {
+    for (std::uint32_t c = 0; c < times.size(); ++c) {
+      if (first + c < cluster.threads) flag.grid.raise(cluster.first_thread + first + c, times[c]);
+    }
+  });
+  flag.grid.raise(t.number, t.time);
+  tick(by);
+}
+
+void Order::flag_waited(Thread& by, const FlagOrder& flag) {
+  joins_.join(by.order.grid, flag.grid);
 }
 
 void Order::cluster_arrives(Thread& by, bool release) {
@@ -684,7 +708,7 @@ void Order::cluster_arrives(Thread& by, bool release) {
 void Order::cluster_completed(Cluster& cluster) {
   ClusterOrder& o = cluster.order;
   o.published = {o.arriving.clocks.order.take(), o.arriving.clocks.shared.take(),
-                 o.arriving.clocks.global.take()};
+                 o.arriving.clocks.global.take(), o.arriving.clocks.grid.take()};
   o.executed = o.arriving.executed.take();
   o.handed = o.arriving.handed.take();
 }

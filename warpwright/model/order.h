@@ -2,11 +2,13 @@
 // global memory. Internal to model/. It finds a missing edge in any schedule in which both accesses
 // occur, however benign that schedule's timing was. docs/model.md has the rules and their sources.
 //
-// Every thread has four clocks, all of them "which events of whom come before me":
+// Every thread has five clocks, all of them "which events of whom come before me":
 //   order      generic accesses of others, ordered before my generic accesses
 //   shared     the same, also ordered before asynchronous accesses to shared memory that I issue:
 //              a proxy fence copies `order` here
 //   global     likewise for global memory
+//   grid       generic accesses by threads of other clusters, which only flags in global memory
+//              (isa/memory.h) order; its components are numbers of threads in the grid
 //   executed   what has been executed before, whatever the scope or the semantics of the arrival
 //              that told me. It orders what is over: asynchronous operations that somebody waited
 //              for. It makes no write visible.
@@ -47,7 +49,7 @@ class Machine;
 
 /// What a thread knows, and where it stands.
 struct ThreadOrder {
-  Clock order, shared, global, executed, tensor, handed;
+  Clock order, shared, global, grid, executed, tensor, handed;
   std::uint32_t number = 0;     ///< of the thread in the grid
   std::uint32_t component = 0;  ///< of the thread in the clocks of its cluster
   /// Its own time: accesses carry it, releases publish it and move it on.
@@ -97,10 +99,15 @@ struct Gather {
 
 /// Clocks that a synchronising object hands from those who arrive to those who wait.
 struct GatherClocks {
-  Gather order, shared, global;
+  Gather order, shared, global, grid;
 };
 struct PublishedClocks {
-  Clock order, shared, global;
+  Clock order, shared, global, grid;
+};
+
+/// Of a flag in global memory: what was ordered before its latest setting, in grid numbers.
+struct FlagOrder {
+  Clock grid;
 };
 
 struct BarrierOrder {
@@ -270,6 +277,8 @@ class Order {
   /// A thread comes to a meeting; when all have come, each of `waiting` learns what all knew.
   void meets(Thread& by, MeetingOrder& meeting);
   void met(MeetingOrder& meeting, std::span<Thread* const> waiting);
+  void flag_set(Thread& by, FlagOrder& flag);
+  void flag_waited(Thread& by, const FlagOrder& flag);
   void cluster_arrives(Thread& by, bool release);
   void cluster_completed(Cluster& cluster);
   void cluster_waited(Thread& by);

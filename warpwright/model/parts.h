@@ -10,6 +10,7 @@
 #include <queue>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "warpwright/model/fiber.h"
@@ -43,7 +44,8 @@ struct Wait {
     meeting,
     bulk,
     registers,
-    tensor_memory
+    tensor_memory,
+    flag
   };
   Kind kind = Kind::none;
   Site site;
@@ -127,6 +129,12 @@ struct Meeting {
   int arrived = 0;
   std::array<void*, warpgroup_threads> arguments{};
   std::vector<Thread*> waiting;
+};
+
+/// A word in global memory that threads of the grid wait on.
+struct Flag {
+  std::vector<Thread*> waiting;
+  FlagOrder order;
 };
 
 struct Arrival {
@@ -316,6 +324,9 @@ class Machine {
   void check_global(std::uintptr_t address, std::int64_t bytes, bool write, const char* operation,
                     Site site);
 
+  /// The flag at a global address, made when first used.
+  Flag& flag(void* address, const char* operation, Site site);
+
   // --- barriers (barrier.cpp)
   MBarrier& barrier(std::uint32_t address, const char* operation, bool may_be_remote, Site site);
   MBarrier& barrier_of(Cta& cta, std::uint32_t offset, const char* operation, Site site);
@@ -434,7 +445,8 @@ class Machine {
   std::vector<std::unique_ptr<Copy>> copies_;  // in flight, oldest first
   std::vector<Thread*> tensor_issuers_;        // threads whose tcgen05 operations are in flight
   std::vector<Thread*> bulk_waiters_;
-  std::vector<Thread*> pollers_;  // asked a barrier in vain, more than once
+  std::unordered_map<std::uintptr_t, Flag> flags_;  // in global memory
+  std::vector<Thread*> pollers_;                    // asked a barrier in vain, more than once
   Thread* current_ = nullptr;
   int next_cta_ = 0;
 
@@ -470,6 +482,8 @@ void mbarrier_init(std::uint32_t address, int count, Site site);
 void mbarrier_expect(std::uint32_t address, int bytes, Site site);
 void mbarrier_arrive(std::uint32_t address, int count, bool drop, Scope scope, Site site);
 bool mbarrier_test(std::uint32_t address, int parity, bool may_suspend, Scope scope, Site site);
+void flag_set(void* flag, std::uint32_t value, Site site);
+void flag_wait(void* flag, std::uint32_t value, Site site);
 void mbarrier_wait(std::uint32_t address, int parity, Scope scope, Site site);
 void fence_mbarrier_init(Site site);
 void fence_proxy_async(Space space, Site site);

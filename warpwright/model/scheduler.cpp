@@ -484,6 +484,8 @@ std::string Machine::wait_text(const Wait& wait) const {
     case Wait::Kind::tensor_memory:
       return std::string(wait.what) + " of " + std::to_string(wait.id) +
              " columns: other allocations to be given back, or the pair's other CTA to come";
+    case Wait::Kind::flag:
+      return "a flag in global memory to be set";
     case Wait::Kind::none:
       break;
   }

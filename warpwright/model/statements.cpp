@@ -298,4 +298,16 @@ void sync_warp(Site site) {
   act::sync_warp(site);
 }
 
+void flag_set(void* flag, std::uint32_t value, Site site) {
+  Machine& m = machine();
+  if (dropped(m.sync(SyncKind::flag_set, site))) return m.maybe_yield();
+  act::flag_set(flag, value, site);
+}
+
+void flag_wait(void* flag, std::uint32_t value, Site site) {
+  Machine& m = machine();
+  if (dropped(m.sync(SyncKind::flag_wait, site))) return m.maybe_yield();
+  act::flag_wait(flag, value, site);
+}
+
 }  // namespace warpwright::model

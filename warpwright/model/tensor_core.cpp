@@ -65,12 +65,58 @@ void read_operand(const Operand& operand, float* out, int row_step, int k_step) 
 
 namespace {
 
+// The same for 8-bit operands as Hopper adds them: the products of one instruction and the running
+// sum are cut off 13 bits below the leading one of the largest of them (probed on an H200, see
+// docs/model.md), so that a long sum loses small addends.
+WW_VECTOR_CLONES
+void multiply_narrow(const float* a, const float* b, float* c, int n, int k) {
+  constexpr std::uint32_t exponent_mask = 0x7f800000U;
+  static thread_local std::vector<std::uint32_t> largest;
+  largest.resize(index(n));
+  for (int m = 0; m < 64; ++m) {
+    float* row = c + m * n;
+    const float* am = a + m * k;
+    std::uint32_t* top = largest.data();
+    for (int j = 0; j < n; ++j) top[j] = std::bit_cast<std::uint32_t>(row[j]) & exponent_mask;
+    for (int i = 0; i < k; ++i) {
+      const float* bi = b + i * n;
+      for (int j = 0; j < n; ++j) {
+        const std::uint32_t bits = std::bit_cast<std::uint32_t>(am[i] * bi[j]) & exponent_mask;
+        top[j] = bits > top[j] ? bits : top[j];
+      }
+    }
+    bool finite = true;
+    for (int j = 0; j < n; ++j) {
+      finite = finite && top[j] != exponent_mask;
+      // 2^13 over the leading one; sums of zeros alone keep any.
+      top[j] = top[j] == 0 ? 127U << 23 : ((254U + 13U) << 23) - top[j];
+    }
+    if (!finite) {
+      for (int j = 0; j < n; ++j) {
+        for (int i = 0; i < k; ++i) row[j] += am[i] * b[i * n + j];
+      }
+      continue;
+    }
+    for (int j = 0; j < n; ++j) {
+      row[j] = static_cast<float>(static_cast<std::int32_t>(row[j] * std::bit_cast<float>(top[j])));
+    }
+    for (int i = 0; i < k; ++i) {
+      const float* bi = b + i * n;
+      for (int j = 0; j < n; ++j) {
+        row[j] += static_cast<float>(
+            static_cast<std::int32_t>(am[i] * bi[j] * std::bit_cast<float>(top[j])));
+      }
+    }
+    for (int j = 0; j < n; ++j) row[j] /= std::bit_cast<float>(top[j]);
+  }
+}
+
 Operand operand_a(Cta& cta, const WgmmaRequest& r) {
   return {&cta, atom::decode(r.descriptor_a), 64, atom::wgmma_k(r.type), r.type, r.major_a, "A"};
 }
 
 Operand operand_b(Cta& cta, const WgmmaRequest& r) {
-  return {&cta, atom::decode(r.descriptor_b), r.n, atom::wgmma_k(r.type), r.type, r.major_b, "B"};
+  return {&cta, atom::decode(r.descriptor_b), r.n, atom::wgmma_k(r.type), r.type_b, r.major_b, "B"};
 }
 
 }  // namespace
@@ -179,7 +225,7 @@ void Machine::execute(Cta& cta, WgmmaOp& op) {
   read_operand(operand_b(cta, r), b.data(), 1, r.n);
   std::vector<float>& c = op.accumulator->values;
   if (!r.accumulate) std::fill(c.begin(), c.end(), 0.0F);
-  multiply(a.data(), b.data(), c.data(), r.n, k);
+  (numeric::bits(r.type) == 8 ? multiply_narrow : multiply)(a.data(), b.data(), c.data(), r.n, k);
 }
 
 void Machine::retire(Cta& cta, Warpgroup& group, std::vector<WgmmaOp>& ops, Site site) {

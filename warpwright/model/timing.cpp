@@ -204,6 +204,8 @@ std::string Machine::wait_name(const Wait& wait) const {
       return "wait registers";
     case Wait::Kind::tensor_memory:
       return std::string("wait ") + wait.what;
+    case Wait::Kind::flag:
+      return "wait flag";
     case Wait::Kind::meeting:
     case Wait::Kind::none:
       break;

@@ -2,7 +2,8 @@
 //
 // Declared by who takes part, everything else follows:
 //   full[s]   1 arrival (the CTA's producer thread, which also expects the bytes of A and B; the
-//             copies that bring them may be issued by any CTA of the row and column)
+//             copies that bring them may be issued by any CTA of the row and column), and one from
+//             every warp that writes its part of a stage itself
 //   empty[s]  one arrival from every consumer warp of every CTA that reads what this CTA's producer
 //             writes: the CTAs of its cluster column (they share its A) and row (they share its B),
 //             (cm + cn - 1) x consumer warps
@@ -19,6 +20,7 @@
 #include "warpwright/isa/barrier.h"
 #include "warpwright/isa/mbarrier.h"
 #include "warpwright/isa/thread.h"
+#include "warpwright/isa/warp.h"
 #include "warpwright/pipeline/declaration.h"
 #include "warpwright/pipeline/pipeline_state.h"
 
@@ -29,7 +31,13 @@ struct TmaPipelineShape {
   int stages = 0;
   int consumer_warps = 0;  ///< of one CTA
   int stage_bytes = 0;     ///< of A and B together, arriving in one CTA's stage
+  int writer_warps = 0;    ///< of one CTA, that write to a stage beside the copies
 };
+
+/// Arrivals a phase on a full barrier.
+constexpr int full_arrivals(const TmaPipelineShape& shape) {
+  return 1 + shape.writer_warps;
+}
 
 /// Arrivals a phase on an empty barrier.
 constexpr int empty_arrivals(const TmaPipelineShape& shape, atom::ClusterShape cluster) {
@@ -69,9 +77,11 @@ constexpr bool counts_match(const TmaPipelineShape& shape, atom::ClusterShape cl
 constexpr BarrierRow full_row(const TmaPipelineShape& shape) {
   return {"full",
           shape.stages,
-          1,
+          full_arrivals(shape),
           shape.stage_bytes,
-          "producer (expects the bytes of A and B)",
+          shape.writer_warps > 0
+              ? "producer (expects the bytes of A and B), warps that write scales"
+              : "producer (expects the bytes of A and B)",
           "consumer warps",
           0};
 }
@@ -100,14 +110,20 @@ class TmaPipeline {
   static_assert(shape.stage_bytes > 0 && shape.stage_bytes < (1 << 20),
                 "an mbarrier counts at most 2^20 - 1 transaction bytes");
 
+  /// For a thread that initialises, produces or writes, but does not release.
+  WW_DEVICE TmaPipeline(isa::SharedAddress barriers, atom::ClusterShape cluster)
+      : barriers_(barriers), cluster_(cluster) {}
+
+  /// For a consumer of the CTA at `self`. `first_rank` is the rank, in the cluster of the launch,
+  /// of the first CTA of `cluster`.
   WW_DEVICE TmaPipeline(isa::SharedAddress barriers, atom::ClusterShape cluster,
-                        atom::ClusterCoord self)
+                        atom::ClusterCoord self, int first_rank = 0)
       : barriers_(barriers), cluster_(cluster) {
     // Whom this lane signals is settled once: a release in the main loop is then one predicated
     // instruction.
     const int lane = isa::lane_index();
     signals_ = lane_signals(cluster, self, lane);
-    signalled_ = signals_ ? isa::map_rank(empty(0), lane) : 0;
+    signalled_ = signals_ ? isa::map_rank(empty(0), first_rank + lane) : 0;
   }
 
   /// Initialises the barriers. One whole warp of the CTA calls it; then `isa::fence_mbarrier_init`
@@ -117,7 +133,8 @@ class TmaPipeline {
     static_assert(declared.stages <= 32);
     const int s = isa::lane_index();
     if (s < declared.stages) {
-      isa::mbarrier_init(full(s), 1, {"full", s}, "the producer of this CTA");
+      isa::mbarrier_init(full(s), full_arrivals(declared), {"full", s},
+                         "the producer of this CTA, and the warps that write to the stage");
       isa::mbarrier_init(empty(s), empty_arrivals(declared, cluster_), {"empty", s},
                          "each consumer warp of the CTAs in the same cluster row or column");
     }
@@ -132,6 +149,19 @@ class TmaPipeline {
                                         {"empty", state.stage}, site);
     isa::mbarrier_arrive_expect(full(state.stage), shape.stage_bytes, site);
     return full(state.stage);
+  }
+
+  // --- warps that write their part of a stage ---------------------------------------------------
+  /// Waits until all readers have released the stage. All lanes call it.
+  WW_DEVICE void wait_empty(const PipelineState& state, isa::Site site = isa::Site::here()) const {
+    isa::mbarrier_wait<isa::Scope::cta>(empty(state.stage), state.parity ^ 1,
+                                        {"empty", state.stage}, site);
+  }
+
+  /// Hands the warp's writes to the readers of the stage. All lanes call it.
+  WW_DEVICE void publish(const PipelineState& state, isa::Site site = isa::Site::here()) const {
+    isa::sync_warp(site);
+    if (isa::lane_index() == 0) isa::mbarrier_arrive<isa::Scope::cta>(full(state.stage), site);
   }
 
   /// Waits until every stage is released, so that no peer signals this CTA after its end. `state`

@@ -1,17 +1,14 @@
 // The choice of a Blackwell kernel. Internal to plan/.
 #pragma once
 
-#include <optional>
+#include <vector>
 
 #include "warpwright/plan/plan.h"
 
 namespace warpwright {
 
-/// Why no MMA multiplies these types; nothing when one does.
-std::optional<Refusal> check_blackwell_types(DType a, DType b);
-
-/// Completes `start`, whose problem and device are legal, with the best configuration that
-/// `choices` leave.
-Result<Plan> choose_blackwell(const Plan& start, const PlanChoices& choices);
+/// `candidates` of a Blackwell device: completes `start`, whose problem and device are legal, with
+/// every configuration that `choices` leave. Refuses what these kernels do not compute.
+Result<std::vector<Plan>> blackwell_candidates(const Plan& start, const PlanChoices& choices);
 
 }  // namespace warpwright

@@ -4,6 +4,7 @@
 
 #include "warpwright/pipeline/ordered_sequence.h"
 #include "warpwright/plan/explain_parts.h"
+#include "warpwright/plan/rules.h"
 
 namespace warpwright {
 namespace {
@@ -32,13 +33,7 @@ const char* path_text(EpiloguePath path, bool store) {
 
 // What is asked, and of which device.
 std::string heading(const Plan& plan) {
-  const GemmProblem& problem = plan.problem;
-  return format("problem    D[%lld,%lld] = alpha * A[%lld,%lld] * B[%lld,%lld]^T%s, %s -> %s\n",
-                static_cast<long long>(problem.m), static_cast<long long>(problem.n),
-                static_cast<long long>(problem.m), static_cast<long long>(problem.k),
-                static_cast<long long>(problem.n), static_cast<long long>(problem.k),
-                problem.reads_c ? " + beta * C" : "", std::string(numeric::name(problem.a)).c_str(),
-                std::string(numeric::name(problem.d)).c_str()) +
+  return "problem    " + formula(plan.problem) + "\n" +
          format("device     %s, sm_%d, %d SMs\n", plan.device.name.c_str(),
                 plan.device.architecture, plan.device.sms);
 }
@@ -63,7 +58,7 @@ std::string bound_line(const Plan& plan) {
 
 TileShape Plan::tile() const {
   if (blackwell) return {blackwell->tile_m, blackwell->tile_n, kernel::tile_k(*blackwell)};
-  return {config.tile_m, config.tile_n, config.tile_k};
+  return {config.tile_m, config.tile_n, kernel::tile_k(config)};
 }
 
 int Plan::threads() const {
@@ -79,13 +74,20 @@ const char* Plan::role_of_warp(int warp) const {
 }
 
 std::int64_t Plan::tiles() const {
-  const auto [m, n, k] = tile();
-  return ((problem.m + m - 1) / m) * ((problem.n + n - 1) / n);
+  if (blackwell) {
+    const auto [m, n, k] = tile();
+    return ((problem.m + m - 1) / m) * ((problem.n + n - 1) / n) * problem.batch;
+  }
+  const std::int64_t rows = config.swapped ? result_columns(problem) : problem.m;
+  const std::int64_t columns = config.swapped ? problem.m : result_columns(problem);
+  const int tm = kernel::result_rows(config);
+  const int tn = kernel::result_columns(config);
+  return (rows + tm - 1) / tm * ((columns + tn - 1) / tn) * problem.batch;
 }
 
 double Plan::waves() const {
   if (ctas == 0) return 0;
-  const int size = atom::cluster_size(cluster);
+  const int size = cluster_ctas();
   return static_cast<double>(tile::tile_count(raster)) * size /
          std::min(ctas, resident_ctas(device, size));
 }
@@ -112,10 +114,9 @@ Bound Plan::bound() const {
 
 std::string Plan::name() const {
   if (blackwell) return blackwell_name(*this);
-  return format("%s_%s_%dx%dx%d%s_s%d_c%dx%d", std::string(numeric::name(config.operand)).c_str(),
-                std::string(numeric::name(config.result)).c_str(), config.tile_m, config.tile_n,
-                config.tile_k, config.schedule == kernel::Schedule::pingpong ? "pp" : "",
-                config.stages, cluster.m, cluster.n);
+  const std::string instance = kernel.empty() ? "none" : kernel;
+  const std::string along_k = cluster_k > 1 ? "x" + std::to_string(cluster_k) : "";
+  return format("%s_c%dx%d%s", instance.c_str(), cluster.m, cluster.n, along_k.c_str());
 }
 
 std::vector<pipeline::BarrierRow> Plan::barriers() const {
@@ -123,8 +124,8 @@ std::vector<pipeline::BarrierRow> Plan::barriers() const {
   const pipeline::TmaPipelineShape shape = kernel::mainloop_shape(config);
   std::vector<pipeline::BarrierRow> rows = {pipeline::full_row(shape),
                                             pipeline::empty_row(shape, cluster)};
-  rows.push_back({"c_full", kernel::consumer_warps(config) * kernel::epilogue_buffers, 1,
-                  kernel::epilogue_buffer_bytes, "leader of the consumer warp (with beta)",
+  rows.push_back({"c_full", kernel::consumer_warps(config) * config.buffers, 1,
+                  kernel::chunk_bytes(config), "leader of the consumer warp (with beta)",
                   "that consumer warp", 0});
   if (config.schedule == kernel::Schedule::pingpong) rows.push_back(pipeline::turn_row());
   return rows;
@@ -134,14 +135,18 @@ ExplainParts hopper_parts(const Plan& plan) {
   const GemmConfig& c = plan.config;
   const atom::ClusterShape cluster = plan.cluster;
   const kernel::SmemMap map = kernel::smem_map(c);
-  const bool pingpong = c.schedule == kernel::Schedule::pingpong;
   ExplainParts parts;
   std::string& out = parts.kernel;
-  out += format("kernel     hopper_gemm, %s: warp-specialised, persistent, %s\n",
-                plan.name().c_str(), pingpong ? "ping-pong" : "cooperative");
-  out += format(
-      "tile       %d x %d x %d, wgmma m64n%dk%d, %d consumer warpgroups of 64 rows each\n",
-      c.tile_m, c.tile_n, c.tile_k, c.tile_n, atom::wgmma_k(c.operand), c.consumer_warpgroups);
+  constexpr const char* schedules[] = {"cooperative", "ping-pong", "multistage"};
+  out += format("kernel     hopper_gemm, %s: persistent, %s%s%s%s\n", plan.name().c_str(),
+                kernel::has_producer(c) ? "warp-specialised, " : "",
+                schedules[static_cast<int>(c.schedule)],
+                c.swapped ? ", operands swapped (rows are columns of D)" : "",
+                c.splits_k ? ", split along K" : "");
+  out +=
+      format("tile       %d x %d x %d, wgmma m64n%dk%d, %d consumer warpgroups of %d rows each\n",
+             c.tile_m, c.tile_n, kernel::tile_k(c), c.tile_n, atom::wgmma_k(c.a),
+             c.consumer_warpgroups, kernel::warpgroup_rows(c));
   out += format("cluster    %d x %d", cluster.m, cluster.n);
   if (cluster.n > 1) {
     out += format(", A multicast to %d CTAs in slices of %d rows", cluster.n, c.tile_m / cluster.n);
@@ -155,20 +160,30 @@ ExplainParts hopper_parts(const Plan& plan) {
                 atom::tile_bytes(kernel::tile_a(c)), atom::tile_bytes(kernel::tile_b(c)));
   parts.regions = {{"A stages", map.a, map.b},
                    {"B stages", map.b, map.epilogue},
-                   {"epilogue buffers", map.epilogue, map.barriers},
+                   {"epilogue buffers", map.epilogue, map.scales},
+                   {"block scales", map.scales, map.barriers},
                    {"barriers", map.barriers, map.bytes}};
 
   std::string& roles = parts.roles;
   roles += "\nrole         warps   registers  does\n";
-  roles += format("producer     0       %3d        one lane issues the TMA loads of A and B\n",
-                  c.producer_registers);
-  roles +=
-      format("idle         1-3     %3d        gave their registers away\n", c.producer_registers);
+  if (kernel::has_producer(c)) {
+    const int registers = kernel::producer_registers(c);
+    const bool scales = c.sums == kernel::Sums::block_scaled;
+    roles += format("producer     0       %3d        one lane issues the TMA loads of A and B\n",
+                    registers);
+    if (scales) {
+      roles += format("scales       1       %3d        fetches block scales\n", registers);
+    }
+    roles += format("idle         %d-3     %3d        %s\n", scales ? 2 : 1, registers,
+                    kernel::moves_registers(c) ? "gave their registers away" : "nothing");
+  }
   for (int w = 0; w < c.consumer_warpgroups; ++w) {
-    const int first = pingpong ? 0 : w * kernel::warpgroup_rows(c);
-    roles += format("consumer %d   %d-%-3d  %3d        wgmma on rows %d-%d, then the epilogue\n", w,
-                    4 + 4 * w, 7 + 4 * w, c.consumer_registers, first,
-                    first + kernel::warpgroup_rows(c) - 1);
+    const int warp = kernel::first_consumer_warp(c) + 4 * w;
+    roles += format(
+        "consumer %d   %d-%-3d  %3d        wgmma on %d rows from row %d, then the epilogue%s\n", w,
+        warp, warp + 3, kernel::consumer_registers(c), kernel::warpgroup_rows(c),
+        kernel::atom_row(c, w, 0),
+        !kernel::has_producer(c) && w == 0 ? "; a lane of warp 0 issues the loads" : "");
   }
   return parts;
 }
@@ -182,6 +197,7 @@ std::string Plan::explain() const {
   out +=
       format("\nshared memory  %d of %d bytes\n", parts.regions.back().end, kernel::max_smem_bytes);
   for (const SmemRegion& r : parts.regions) {
+    if (r.end == r.begin) continue;
     out += format("  %6d .. %6d  %-17s %6d bytes\n", r.begin, r.end - 1, r.what, r.end - r.begin);
   }
   out += parts.roles;

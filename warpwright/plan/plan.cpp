@@ -1,166 +1,162 @@
+// The choice of a kernel: every instance, cluster and grid that could serve a problem, in the order
+// of their predicted times.
 #include "warpwright/plan/plan.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
-#include <limits>
 
 #include "warpwright/kernel/instances.h"
+#include "warpwright/kernel/split_sums.h"
 #include "warpwright/plan/blackwell.h"
+#include "warpwright/plan/cost.h"
+#include "warpwright/plan/rules.h"
 
 namespace warpwright {
 namespace {
 
-std::string number(std::int64_t value) {
-  return std::to_string(value);
+struct Instance {
+  const char* name;
+  kernel::GemmConfig config;
+};
+
+const std::vector<Instance>& instances() {
+#define WW_INSTANCE(tag, ...) Instance{kernel::tag::name, kernel::tag::config},
+  static const std::vector<Instance> all = {WW_HOPPER_GEMM_INSTANCES(WW_INSTANCE)};
+#undef WW_INSTANCE
+  return all;
 }
 
-std::string type(DType t) {
-  return std::string(numeric::name(t));
+kernel::Sums sums_of(const GemmProblem& p) {
+  if (p.scaling == Scaling::block) return kernel::Sums::block_scaled;
+  return p.accumulation == Accumulation::promoted ? kernel::Sums::promoted
+                                                  : kernel::Sums::tensor_core;
 }
 
-// Bytes from the first to behind the last element of a K-major view, or 0 when it is empty.
-std::int64_t extent_bytes(const MatrixView& v) {
-  if (v.rows == 0 || v.columns == 0) return 0;
-  return ((v.rows - 1) * v.row_stride + (v.columns - 1) * v.column_stride + 1) *
-         numeric::bits(v.dtype) / 8;
+// Whether the instance computes what the problem asks, whatever its extents.
+bool serves(const kernel::GemmConfig& c, const GemmProblem& p) {
+  if ((c.swapped ? p.b : p.a) != c.a || (c.swapped ? p.a : p.b) != c.b) return false;
+  if (c.result != p.d || c.gated != p.epilogue.gated || c.sums != sums_of(p)) return false;
+  if (!p.reads_ab || p.m == 0 || p.n == 0) return !c.splits_k && !c.cluster_k;
+  const atom::Major a = major_a(p);
+  const atom::Major b = major_b(p);
+  return (c.swapped ? b : a) == c.a_major && (c.swapped ? a : b) == c.b_major;
 }
 
-bool overlap(const MatrixView& x, const MatrixView& y) {
-  const auto a = reinterpret_cast<std::uintptr_t>(x.data);
-  const auto b = reinterpret_cast<std::uintptr_t>(y.data);
-  const std::int64_t na = extent_bytes(x);
-  const std::int64_t nb = extent_bytes(y);
-  if (na == 0 || nb == 0) return false;
-  return a < b + static_cast<std::uintptr_t>(nb) && b < a + static_cast<std::uintptr_t>(na);
+bool chosen(const Instance& i, const PlanChoices& choices) {
+  const kernel::GemmConfig& c = i.config;
+  return (!choices.tile_m || *choices.tile_m == c.tile_m) &&
+         (!choices.tile_n || *choices.tile_n == c.tile_n) &&
+         (!choices.schedule || *choices.schedule == c.schedule) &&
+         (!choices.swapped || *choices.swapped == c.swapped) &&
+         (!choices.kernel || *choices.kernel == i.name);
 }
 
-bool same_view(const MatrixView& x, const MatrixView& y) {
-  return x.data == y.data && x.dtype == y.dtype && x.row_stride == y.row_stride &&
-         x.column_stride == y.column_stride;
+int tiles(std::int64_t extent, int tile) {
+  return static_cast<int>((extent + tile - 1) / tile);
 }
 
-std::string shape(const MatrixView& v) {
-  return number(v.rows) + " x " + number(v.columns);
-}
-
-// The largest of 1, 2, 4, 8, 16 that divides an address.
-int alignment(const void* p) {
-  const auto address = reinterpret_cast<std::uintptr_t>(p);
-  int bytes = 16;
-  while (bytes > 1 && address % static_cast<std::uintptr_t>(bytes) != 0) bytes /= 2;
-  return bytes;
-}
-
-std::optional<Refusal> check_view(const MatrixView& v, const char* name, bool used) {
-  if (v.rows < 0 || v.columns < 0) {
-    return Refusal{std::string(name) + " has a negative extent (" + shape(v) +
-                   "); extents are 0 or more"};
+// Grids worth trying for an instance that splits K: all CTAs that are resident, and as many as give
+// every tile the same number of equal parts.
+std::vector<int> split_grids(const Plan& p, int resident, std::int64_t blocks) {
+  const int size = atom::cluster_size(p.cluster);
+  const std::int64_t clusters = resident / size;
+  const std::int64_t count = tile::tile_count(p.raster);
+  const std::int64_t all = std::min(clusters, count * blocks);
+  std::vector<int> grids = {static_cast<int>(all) * size};
+  for (std::int64_t parts = clusters / count; parts >= 1; --parts) {
+    if (blocks % parts != 0 || count * parts == all) continue;
+    grids.push_back(static_cast<int>(count * parts) * size);
+    break;
   }
-  if (!used || v.rows == 0 || v.columns == 0) return std::nullopt;
-  if (v.data == nullptr) {
-    return Refusal{std::string(name) + " is a null pointer; a tensor of " + shape(v) +
-                   " elements needs memory"};
-  }
-  const int element = numeric::bits(v.dtype) / 8;
-  if (alignment(v.data) % std::min(element, 16) != 0) {
-    return Refusal{std::string(name) + "'s address is not a multiple of its element size, " +
-                   number(element) + " bytes"};
-  }
-  return std::nullopt;
+  return grids;
 }
 
-// What a tensor map's pitch must stay below.
-constexpr std::int64_t max_pitch_bytes = std::int64_t{1} << 40;
-
-// What the Hopper kernels multiply.
-std::optional<Refusal> check_types(DType a, DType b) {
-  if (a != b) {
-    return Refusal{"A is " + type(a) + " and B is " + type(b) + "; both must be bf16 or both f16"};
+// All plans by one instance and cluster.
+void add_plans(std::vector<Plan>& all, Plan base, const Instance& instance,
+               const PlanChoices& choices) {
+  const GemmProblem& p = base.problem;
+  const kernel::GemmConfig& c = instance.config;
+  base.config = c;
+  base.kernel = instance.name;
+  const std::int64_t rows = c.swapped ? result_columns(p) : p.m;
+  const std::int64_t columns = c.swapped ? p.m : result_columns(p);
+  const int resident = resident_ctas(base.device, base.cluster_ctas());
+  if (resident == 0) return;
+  base.raster = tile::make_raster(tiles(rows, kernel::result_rows(c)),
+                                  tiles(columns, kernel::result_columns(c)), base.cluster, resident,
+                                  c.tile_m, c.tile_n);
+  base.raster.batch = static_cast<int>(p.batch);
+  const std::int64_t count =
+      static_cast<std::int64_t>(base.raster.tiles_m) * base.raster.tiles_n * base.raster.batch;
+  const std::int64_t blocks = p.reads_ab ? (p.k + kernel::tile_k(c) - 1) / kernel::tile_k(c) : 0;
+  if (count > max_extent || (c.splits_k && (blocks == 0 || count * blocks > max_extent))) return;
+  std::vector<int> grids;
+  if (c.cluster_k) {
+    // One tile a cluster, all of them at once.
+    if (blocks < base.cluster_k || count * base.cluster_k > resident) return;
+    grids = {static_cast<int>(count) * base.cluster_k};
+  } else if (c.splits_k) {
+    grids = split_grids(base, resident, blocks);
+  } else {
+    grids = {static_cast<int>(
+        std::min<std::int64_t>(count * atom::cluster_size(base.cluster), resident))};
   }
-  if (a != DType::bf16 && a != DType::f16) {
-    return Refusal{"A and B are " + type(a) +
-                   "; kernels exist for bf16 and f16: the nearest is bf16"};
+  if (choices.ctas) {
+    if (c.cluster_k && *choices.ctas != grids.front()) return;
+    if (*choices.ctas < 1 || *choices.ctas > resident ||
+        *choices.ctas % atom::cluster_size(base.cluster) != 0 ||
+        (c.splits_k && *choices.ctas / atom::cluster_size(base.cluster) > count * blocks)) {
+      return;
+    }
+    grids = {*choices.ctas};
   }
-  return std::nullopt;
+  for (const int ctas : grids) {
+    Plan plan = base;
+    plan.ctas = count == 0 ? 0 : ctas;
+    plan.splits_k = c.splits_k;
+    if (c.splits_k) plan.workspace_bytes = kernel::split_workspace_bytes(c, ctas);
+    plan.cost = predicted_cost(plan);
+    all.push_back(std::move(plan));
+  }
 }
 
-// Rules on the operands that the copy engine loads.
-std::optional<Refusal> check_operand(const char* name, std::int64_t rows, std::int64_t k,
-                                     std::int64_t row_stride, std::int64_t column_stride, DType t) {
-  const std::string tensor = name;
-  if (column_stride != 1) {
-    return Refusal{tensor + " has a column stride of " + number(column_stride) +
-                   "; it must be K-major: neighbours along K next to each other, column stride 1"};
+std::string wishes(const PlanChoices& choices) {
+  std::string text;
+  const auto wish = [&text](const std::string& what) { text += (text.empty() ? "" : ", ") + what; };
+  if (choices.kernel) wish("kernel " + *choices.kernel);
+  if (choices.tile_m) wish("tile_m " + number(*choices.tile_m));
+  if (choices.tile_n) wish("tile_n " + number(*choices.tile_n));
+  if (choices.schedule) wish("the schedule");
+  if (choices.swapped) wish(*choices.swapped ? "swapped operands" : "operands not swapped");
+  if (choices.ctas) wish("a grid of " + number(*choices.ctas) + " CTAs");
+  if (choices.cluster) {
+    wish("cluster " + number(choices.cluster->m) + "x" + number(choices.cluster->n));
   }
-  const int element = numeric::bits(t) / 8;
-  const auto legal = [&](std::int64_t least) {
-    const std::int64_t step = 16 / element;
-    return (least + step - 1) / step * step;
-  };
-  if ((rows > 1 && row_stride < k) || row_stride < 0) {
-    return Refusal{tensor + " has a row stride of " + number(row_stride) +
-                   " elements, less than its " + number(k) + " columns; the nearest legal is " +
-                   number(legal(k))};
-  }
-  if (row_stride >= max_pitch_bytes / element) {
-    return Refusal{tensor + " has a row stride of " + number(row_stride) +
-                   " elements; a tensor map allows less than 2^40 bytes: the nearest legal is " +
-                   number(legal(max_pitch_bytes / element - 16 / element))};
-  }
-  const std::int64_t bytes = row_stride * element;
-  if (bytes % 16 != 0) {
-    const std::int64_t up = legal(row_stride);
-    return Refusal{
-        "the rows of " + tensor + " are " + number(bytes) + " bytes apart (" + number(row_stride) +
-        " elements of " + type(t) +
-        "); they must be a multiple of 16 bytes apart: the nearest legal row stride is " +
-        number(up) + " elements (pad K)"};
-  }
-  return std::nullopt;
+  return text;
 }
 
-std::optional<Refusal> check_result(const char* name, std::int64_t rows, std::int64_t columns,
-                                    std::int64_t row_stride, std::int64_t column_stride) {
-  if (column_stride != 1) {
-    return Refusal{std::string(name) + " has a column stride of " + number(column_stride) +
-                   "; it must be row-major, column stride 1"};
+// What there is for the problem, for a refusal.
+std::string offers(const GemmProblem& p) {
+  std::string text;
+  int shown = 0;
+  for (const Instance& i : instances()) {
+    if (!serves(i.config, p)) continue;
+    if (++shown > 8) return text + ", ...";
+    text += (text.empty() ? "" : ", ") + std::string(i.name);
   }
-  if (rows > 1 && row_stride < columns) {
-    return Refusal{std::string(name) + " has a row stride of " + number(row_stride) +
-                   " elements, less than its " + number(columns) +
-                   " columns; the nearest legal is " + number(columns)};
-  }
-  return std::nullopt;
+  return text;
 }
 
-// The copy engine moves a result when its rows start at multiples of 16 bytes. A store also ends at
-// one: past the last column the engine drops whole 16-byte pieces, not elements (seen on an H200),
-// so rows that end inside a piece would overwrite what lies behind them.
-EpiloguePath result_path(std::int64_t columns, std::int64_t row_stride, DType t, int align,
-                         bool store) {
-  const int element = numeric::bits(t) / 8;
-  const bool maps = row_stride >= 0 && row_stride < max_pitch_bytes / element;
-  const bool starts = maps && row_stride * element % 16 == 0 && align % 16 == 0;
-  const bool ends = !store || columns * element % 16 == 0;
-  return starts && ends ? EpiloguePath::copy_engine : EpiloguePath::elements;
-}
-
-// Predicted time of a candidate, up to a factor: full rounds of tiles, and what was measured on an
-// H200 of how well each way keeps the tensor cores busy. It orders candidates and is shown to
-// nobody.
-double cost(const Plan& p) {
-  const double tile_work = static_cast<double>(p.config.tile_m) * p.config.tile_n;
-  const double rounds = std::ceil(p.waves());
-  // The epilogue of a cooperative tile is not hidden.
-  const bool pingpong = p.config.schedule == kernel::Schedule::pingpong;
-  const double k = static_cast<double>(p.problem.k) + (pingpong ? 64 : 320);
-  double time = rounds * tile_work * k;
-  // Sharing loads in a cluster pays, most for the larger operand.
-  if (atom::cluster_size(p.cluster) == 1) time *= 1.06;
-  const bool shares_larger = p.problem.n >= p.problem.m ? p.cluster.m > 1 : p.cluster.n > 1;
-  if (!shares_larger) time *= 1.01;
-  return time;
+Refusal none_found(const GemmProblem& p, const PlanChoices& choices) {
+  const std::string there = offers(p);
+  if (there.empty()) {
+    return Refusal{"no kernel in this build multiplies " + type_name(p.a) + " by " +
+                   type_name(p.b) + " into " + type_name(p.d) +
+                   " with these layouts, scales and epilogue; a build of all kernels "
+                   "(-DWARPWRIGHT_ALL_KERNELS=ON) may"};
+  }
+  return Refusal{"no kernel has " + wishes(choices) + " for this problem; there are " + there +
+                 ", and clusters 1x1, 2x1, 1x2, 2x2 and 4x4"};
 }
 
 }  // namespace
@@ -172,191 +168,58 @@ const std::vector<kernel::GemmConfig>& gemm_configs() {
   return configs;
 }
 
-GemmProblem packed_problem(std::int64_t m, std::int64_t n, std::int64_t k, DType operand,
-                           DType result, bool reads_c) {
-  GemmProblem p;
-  p.m = m;
-  p.n = n;
-  p.k = k;
-  p.a = p.b = operand;
-  p.c = p.d = result;
-  p.reads_c = reads_c;
-  p.reads_ab = k > 0;
-  p.a_row_stride = p.b_row_stride = k;
-  p.c_row_stride = p.d_row_stride = n;
-  return p;
-}
-
-Result<GemmProblem> describe(const GemmOperands& o) {
-  if (std::isnan(o.alpha)) return Refusal{"alpha is NaN; it must be a number"};
-  if (std::isnan(o.beta)) return Refusal{"beta is NaN; it must be a number"};
-  const bool reads_c = o.beta != 0.0F;
-  const bool reads_ab = o.alpha != 0.0F && o.a.columns != 0;
-  if (auto r = check_view(o.a, "A", reads_ab)) return *r;
-  if (auto r = check_view(o.b, "B", reads_ab)) return *r;
-  if (auto r = check_view(o.d, "D", true)) return *r;
-  if (o.a.columns != o.b.columns) {
-    return Refusal{"A is " + shape(o.a) + " and B is " + shape(o.b) +
-                   "; their columns are both K and must agree: the nearest legal B is " +
-                   number(o.b.rows) + " x " + number(o.a.columns)};
-  }
-  if (o.d.rows != o.a.rows || o.d.columns != o.b.rows) {
-    return Refusal{"D is " + shape(o.d) + "; the product of A (" + shape(o.a) + ") and B (" +
-                   shape(o.b) + ") transposed is " + number(o.a.rows) + " x " + number(o.b.rows)};
-  }
-  for (const auto& [view, name] : {std::pair{&o.a, "A"}, {&o.b, "B"}, {&o.d, "D"}, {&o.c, "C"}}) {
-    if (view == &o.c && !reads_c) continue;
-    if (view->batch != 1) {
-      return Refusal{std::string(name) + " is a batch of " + number(view->batch) +
-                     " matrices; this version multiplies one pair at a time: batch 1"};
-    }
-  }
-  if (reads_c) {
-    if (auto r = check_view(o.c, "C", true)) return *r;
-    if (o.c.rows != o.d.rows || o.c.columns != o.d.columns) {
-      return Refusal{"C is " + shape(o.c) + "; beta is not 0, so it must be as large as D, " +
-                     shape(o.d)};
-    }
-    if (overlap(o.c, o.d) && !same_view(o.c, o.d)) {
-      return Refusal{"D overlaps C; it must lie apart from C or be the very same view"};
-    }
-  }
-  if (reads_ab && overlap(o.d, o.a)) return Refusal{"D overlaps A; it must lie apart from A"};
-  if (reads_ab && overlap(o.d, o.b)) return Refusal{"D overlaps B; it must lie apart from B"};
-
-  GemmProblem p;
-  p.m = o.d.rows;
-  p.n = o.d.columns;
-  p.k = o.a.columns;
-  p.a = o.a.dtype;
-  p.b = o.b.dtype;
-  p.d = o.d.dtype;
-  p.c = reads_c ? o.c.dtype : o.d.dtype;
-  p.reads_c = reads_c;
-  p.reads_ab = reads_ab;
-  p.a_row_stride = o.a.row_stride;
-  p.b_row_stride = o.b.row_stride;
-  p.d_row_stride = o.d.row_stride;
-  p.a_column_stride = o.a.column_stride;
-  p.b_column_stride = o.b.column_stride;
-  p.d_column_stride = o.d.column_stride;
-  p.d_alignment = alignment(o.d.data);
-  if (reads_c) {
-    p.c_row_stride = o.c.row_stride;
-    p.c_column_stride = o.c.column_stride;
-    p.c_alignment = alignment(o.c.data);
-  }
-  if (reads_ab && p.m > 0 && p.n > 0) {
-    for (const auto& [view, name] : {std::pair{&o.a, "A"}, {&o.b, "B"}}) {
-      if (alignment(view->data) < 16) {
-        return Refusal{
-            std::string(name) +
-            "'s address must be a multiple of 16 bytes for the copy engine; it is one of " +
-            number(alignment(view->data))};
-      }
-    }
-  }
-  return p;
-}
-
-Result<Plan> plan(const GemmProblem& problem, const DeviceFacts& device,
-                  const PlanChoices& choices) {
-  Plan result;
-  result.problem = problem;
-  result.device = device;
-  const GemmProblem& p = problem;
-  constexpr std::int64_t limit = std::numeric_limits<std::int32_t>::max() - 4096;
-  for (const auto& [extent, name] : {std::pair{p.m, "M"}, {p.n, "N"}, {p.k, "K"}}) {
-    if (extent < 0) {
-      return Refusal{std::string(name) + " is " + number(extent) +
-                     "; the nearest legal value is 0"};
-    }
-    if (extent > limit) {
-      return Refusal{std::string(name) + " is " + number(extent) +
-                     "; coordinates have 32 bits: the nearest legal value is " + number(limit)};
-    }
-  }
-  if (p.batch != 1) {
-    return Refusal{"the problem is a batch of " + number(p.batch) +
-                   " products; this version plans one at a time: batch 1"};
-  }
-  const bool blackwell = is_blackwell(device);
-  if (auto r = blackwell ? check_blackwell_types(p.a, p.b) : check_types(p.a, p.b)) return *r;
-  if (p.d != DType::bf16 && p.d != DType::f16 && p.d != DType::f32) {
-    return Refusal{"D is " + type(p.d) +
-                   "; kernels exist for bf16, f16 and f32: the nearest is f32"};
-  }
-  if (p.reads_c && p.c != p.d) {
-    return Refusal{"C is " + type(p.c) + " and D is " + type(p.d) + "; C must have D's type, " +
-                   type(p.d)};
-  }
-  if (p.reads_ab && p.m > 0 && p.n > 0) {
-    if (auto r = check_operand("A", p.m, p.k, p.a_row_stride, p.a_column_stride, p.a)) return *r;
-    if (auto r = check_operand("B", p.n, p.k, p.b_row_stride, p.b_column_stride, p.b)) return *r;
-  }
-  if (auto r = check_result("D", p.m, p.n, p.d_row_stride, p.d_column_stride)) return *r;
-  if (p.reads_c) {
-    if (auto r = check_result("C", p.m, p.n, p.c_row_stride, p.c_column_stride)) return *r;
-  }
-  if (device.architecture != 90 && !blackwell) {
+Result<std::vector<Plan>> candidates(const GemmProblem& problem, const DeviceFacts& device,
+                                     const PlanChoices& choices) {
+  if (auto r = problem_fault(problem)) return *r;
+  if (device.architecture != 90 && !is_blackwell(device)) {
     return Refusal{"device " + device.name + " has architecture sm_" + number(device.architecture) +
                    "; kernels exist for sm_90 (H100, H200), sm_100 (B200) and sm_103 (B300)"};
   }
-  result.d_path = result_path(p.n, p.d_row_stride, p.d, p.d_alignment, true);
-  result.c_path =
-      p.reads_c ? result_path(p.n, p.c_row_stride, p.c, p.c_alignment, false) : EpiloguePath::none;
-  if (blackwell) return choose_blackwell(result, choices);
+  Plan base;
+  base.problem = problem;
+  base.device = device;
+  base.d_path = result_path(problem, true);
+  base.c_path = result_path(problem, false);
+  if (is_blackwell(device)) return blackwell_candidates(base, choices);
   if (choices.pair.value_or(false) || choices.tiles || choices.accumulators) {
     return Refusal{"pairs, tile sources and accumulators in tensor memory are of sm_100; device " +
                    device.name + " is sm_" + number(device.architecture)};
   }
-
-  bool found = false;
-  double best = 0;
-  for (const kernel::GemmConfig& config : gemm_configs()) {
-    if (config.operand != p.a || config.result != p.d) continue;
-    if (choices.tile_n && *choices.tile_n != config.tile_n) continue;
+  std::vector<Plan> all;
+  for (const Instance& instance : instances()) {
+    if (!serves(instance.config, problem) || !chosen(instance, choices)) continue;
     for (const atom::ClusterShape& cluster : kernel::supported_clusters) {
-      if (choices.cluster && !(*choices.cluster == cluster)) continue;
-      if (!kernel::supports(config, cluster)) continue;
       const int size = atom::cluster_size(cluster);
-      if (!choices.cluster && size > 2) continue;
+      if (choices.cluster ? !(*choices.cluster == cluster) : size > 2) continue;
+      if (!kernel::supports(instance.config, cluster)) continue;
       if (size > device.sms) {
         if (!choices.cluster) continue;
         return Refusal{"a cluster of " + number(size) + " CTAs needs as many SMs; device " +
                        device.name + " has " + number(device.sms)};
       }
-      Plan candidate = result;
-      candidate.config = config;
-      candidate.cluster = cluster;
-      const auto tiles_m = static_cast<int>((p.m + config.tile_m - 1) / config.tile_m);
-      const auto tiles_n = static_cast<int>((p.n + config.tile_n - 1) / config.tile_n);
-      if (static_cast<std::int64_t>(tiles_m) * tiles_n > limit) {
-        return Refusal{"D of " + number(p.m) + " x " + number(p.n) +
-                       " has more than 2^31 tiles; split it"};
-      }
-      const int resident = resident_ctas(device, size);
-      candidate.raster =
-          tile::make_raster(tiles_m, tiles_n, cluster, resident, config.tile_m, config.tile_n);
-      candidate.ctas = std::min(tile::tile_count(candidate.raster) * size, resident);
-      const double c = p.m == 0 || p.n == 0 ? 0 : cost(candidate);
-      if (!found || c < best) {
-        result = candidate;
-        best = c;
-        found = true;
+      base.cluster = cluster;
+      base.cluster_k = 1;
+      if (!instance.config.cluster_k) {
+        add_plans(all, base, instance, choices);
+      } else if (size == 1) {
+        for (const int ctas : {2, 3, 4, 5, 6, 8}) {
+          base.cluster_k = ctas;
+          if (ctas <= device.sms) add_plans(all, base, instance, choices);
+        }
       }
     }
   }
-  if (!found) {
-    std::string text = "no kernel has";
-    if (choices.tile_n) text += " tile_n " + number(*choices.tile_n);
-    if (choices.cluster) {
-      text += (choices.tile_n ? " with" : "") + std::string(" cluster ") +
-              number(choices.cluster->m) + "x" + number(choices.cluster->n);
-    }
-    return Refusal{text + "; tiles are 128x128 and 128x256, clusters 1x1, 2x1, 1x2, 2x2 and 4x4"};
-  }
-  return result;
+  if (all.empty()) return none_found(problem, choices);
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Plan& x, const Plan& y) { return x.cost < y.cost; });
+  return all;
+}
+
+Result<Plan> plan(const GemmProblem& problem, const DeviceFacts& device,
+                  const PlanChoices& choices) {
+  auto all = candidates(problem, device, choices);
+  if (!all) return Refusal{all.reason()};
+  return all->front();
 }
 
 Result<Plan> plan(const GemmOperands& operands, const DeviceFacts& device,
@@ -364,48 +227,6 @@ Result<Plan> plan(const GemmOperands& operands, const DeviceFacts& device,
   auto problem = describe(operands);
   if (!problem) return Refusal{problem.reason()};
   return plan(*problem, device, choices);
-}
-
-std::optional<Refusal> mismatch(const Plan& plan, const GemmOperands& operands) {
-  const auto described = describe(operands);
-  if (!described) return Refusal{described.reason()};
-  const GemmProblem& got = *described;
-  const GemmProblem& want = plan.problem;
-  if (got.m != want.m || got.n != want.n || got.k != want.k) {
-    return Refusal{"the operands are a product of " + number(got.m) + " x " + number(got.n) +
-                   " x " + number(got.k) + "; the plan is for " + number(want.m) + " x " +
-                   number(want.n) + " x " + number(want.k)};
-  }
-  if (got.a != want.a || got.b != want.b || got.d != want.d ||
-      (got.reads_c && want.reads_c && got.c != want.c)) {
-    return Refusal{"the operands' types are not those of the plan; make a plan for them"};
-  }
-  if (got.a_row_stride != want.a_row_stride || got.b_row_stride != want.b_row_stride ||
-      got.d_row_stride != want.d_row_stride ||
-      (got.reads_c && want.reads_c && got.c_row_stride != want.c_row_stride)) {
-    return Refusal{"the operands' row strides are not those of the plan; make a plan for them"};
-  }
-  const bool unit_columns =
-      (!got.reads_ab || (got.a_column_stride == 1 && got.b_column_stride == 1)) &&
-      got.d_column_stride == 1 && (!got.reads_c || got.c_column_stride == 1);
-  if (!unit_columns) {
-    return Refusal{"the operands' column strides are not those of the plan, which are 1"};
-  }
-  if (got.reads_c && !want.reads_c) {
-    return Refusal{"beta is not 0, but the plan was made without C; make a plan that reads C"};
-  }
-  if (got.reads_ab && !want.reads_ab) {
-    return Refusal{"alpha is not 0, but the plan was made without reading A and B"};
-  }
-  if (plan.d_path == EpiloguePath::copy_engine && got.d_alignment < 16) {
-    return Refusal{"D's address is a multiple of " + number(got.d_alignment) +
-                   " bytes only; the plan was made for one of 16: say so in the problem"};
-  }
-  if (got.reads_c && plan.c_path == EpiloguePath::copy_engine && got.c_alignment < 16) {
-    return Refusal{"C's address is a multiple of " + number(got.c_alignment) +
-                   " bytes only; the plan was made for one of 16: say so in the problem"};
-  }
-  return std::nullopt;
 }
 
 }  // namespace warpwright

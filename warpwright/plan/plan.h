@@ -29,6 +29,11 @@ struct GemmProblem {
   DType c = DType::bf16;  ///< only with `reads_c`
   bool reads_c = false;   ///< beta is not 0
   bool reads_ab = true;   ///< alpha and k are not 0
+  Scaling scaling = Scaling::none;
+  Accumulation accumulation = Accumulation::fast;
+  Epilogue epilogue;
+  DType bias = DType::f32;  ///< only with epilogue.bias
+  bool scales_d = false;    ///< there is a scale_d
   /// Strides in elements (see MatrixView).
   std::int64_t a_row_stride = 0;
   std::int64_t b_row_stride = 0;
@@ -38,6 +43,11 @@ struct GemmProblem {
   std::int64_t b_column_stride = 1;
   std::int64_t c_column_stride = 1;
   std::int64_t d_column_stride = 1;
+  /// From matrix to matrix; 0 where all of the batch share one.
+  std::int64_t a_batch_stride = 0;
+  std::int64_t b_batch_stride = 0;
+  std::int64_t c_batch_stride = 0;
+  std::int64_t d_batch_stride = 0;
   /// Bytes that divide the addresses of C and D, as far as known (at most 16 is of interest).
   int c_alignment = 16;
   int d_alignment = 16;
@@ -47,6 +57,11 @@ struct GemmProblem {
 GemmProblem packed_problem(std::int64_t m, std::int64_t n, std::int64_t k, DType operand,
                            DType result, bool reads_c = false);
 
+/// Columns of D: n, or half of it when the epilogue is gated.
+constexpr std::int64_t result_columns(const GemmProblem& p) {
+  return p.epilogue.gated ? p.n / 2 : p.n;
+}
+
 /// The problem that `operands` pose; refuses what no plan could serve (shapes that do not agree, a
 /// null or misaligned pointer, a NaN scalar, a D that overlaps an input).
 Result<GemmProblem> describe(const GemmOperands& operands);
@@ -54,7 +69,12 @@ Result<GemmProblem> describe(const GemmOperands& operands);
 /// What the caller fixes instead of leaving it to the plan.
 struct PlanChoices {
   std::optional<atom::ClusterShape> cluster = {};
+  std::optional<int> tile_m = {};
   std::optional<int> tile_n = {};
+  std::optional<kernel::Schedule> schedule = {};  ///< Hopper alone
+  std::optional<bool> swapped = {};        ///< Hopper alone: tokens on wgmma's N (see GemmConfig)
+  std::optional<std::string> kernel = {};  ///< an instance by its name (kernel/instances.h)
+  std::optional<int> ctas = {};            ///< of the grid; with split K also how finely it is cut
   // Blackwell alone:
   std::optional<bool> pair = {};                 ///< MMAs of two SMs, or of one
   std::optional<kernel::TileSource> tiles = {};  ///< where the tiles come from
@@ -88,9 +108,15 @@ struct Plan {
   EpiloguePath d_path = EpiloguePath::copy_engine;
   EpiloguePath c_path = EpiloguePath::none;
   std::int64_t workspace_bytes = 0;
+  std::string kernel;     ///< the instance's name
+  int cluster_k = 1;      ///< CTAs of a cluster that share a tile along K (`cluster` is then 1x1)
+  bool splits_k = false;  ///< tiles are cut along K and their parts added up in the workspace
+  double cost = 0;        ///< predicted seconds (arbitrary units on the model)
 
-  /// Rows and columns of the output that one CTA computes, and K of a stage.
+  /// Rows and columns of the product that one CTA computes, and K of a stage.
   [[nodiscard]] TileShape tile() const;
+  /// CTAs of a cluster of the launch.
+  [[nodiscard]] int cluster_ctas() const { return atom::cluster_size(cluster) * cluster_k; }
   /// CTA tiles of the output.
   [[nodiscard]] std::int64_t tiles() const;
   /// Rounds in which the grid takes its tiles.
@@ -123,6 +149,11 @@ const std::vector<kernel::BlackwellConfig>& blackwell_configs();
 /// none; the same arguments give the same plan.
 Result<Plan> plan(const GemmProblem& problem, const DeviceFacts& device,
                   const PlanChoices& choices = {});
+
+/// Every plan that could serve `problem`, the one that `plan` would choose first, the others by
+/// predicted cost: what `tune` measures. Refuses as `plan` does.
+Result<std::vector<Plan>> candidates(const GemmProblem& problem, const DeviceFacts& device,
+                                     const PlanChoices& choices = {});
 
 /// `describe`, then `plan`.
 Result<Plan> plan(const GemmOperands& operands, const DeviceFacts& device,

@@ -29,8 +29,55 @@ inline MatrixView matrix(void* data, DType dtype, std::int64_t rows, std::int64_
   return {data, dtype, rows, columns, columns};
 }
 
-/// The tensors and scalars of one product. A is m x k and B is n x k, both K-major (column_stride
-/// 1). C may be left out (data null) when beta is 0, and may be the very same view as D.
+/// How the operands of a product are scaled. Scales are float32 in the operands' memory.
+enum class Scaling : std::uint8_t {
+  none,
+  tensor,      ///< one factor for A (1 x 1) and one for B (1 x 1)
+  row_column,  ///< a factor for each row of A (M x 1) and for each row of B (N x 1)
+  /// A factor for every 1 x 128 of A (M x ceil(K/128)) and every 128 x 128 of B
+  /// (ceil(N/128) x ceil(K/128)), as DeepSeek-style checkpoints have them; any strides, no padding
+  block,
+};
+
+/// Where sums of products of 8-bit operands are kept.
+enum class Accumulation : std::uint8_t {
+  /// In the tensor core's accumulator, which on Hopper keeps 13 bits below its leading one.
+  fast,
+  promoted,  ///< added to float32 registers every 128 of K; block scaling always does
+};
+
+/// What is applied to alpha * A * B^T + beta * C + bias.
+enum class Activation : std::uint8_t {
+  none,
+  relu,
+  gelu,  ///< in its tanh form, as cuBLASLt's
+  silu,  ///< x / (1 + exp(-x))
+};
+
+/// What a bias vector runs along.
+enum class Bias : std::uint8_t {
+  none,
+  rows,     ///< one value for each row of D
+  columns,  ///< one value for each column of D, as a linear layer has it
+};
+
+/// What happens to a product on its way to D.
+struct Epilogue {
+  Activation activation = Activation::none;
+  /// D has half the columns of the product: D[m, j] = activation(P[m, j]) * P[m, j + N/2], where P
+  /// has N columns (a gated MLP with its two weight matrices one below the other). activation is
+  /// silu; no C.
+  bool gated = false;
+  Bias bias = Bias::none;
+
+  friend constexpr bool operator==(const Epilogue&, const Epilogue&) = default;
+};
+
+/// The tensors and scalars of one product, or of a batch of them:
+///   D = activation(alpha * scaled(A * B^T) + beta * C + bias) * scale_d
+/// A is m x k and B is n x k. 16-bit operands may be K-major (column_stride 1) or MN-major
+/// (row_stride 1); 8-bit ones are K-major. C may be left out (data null) when beta is 0, and may be
+/// the very same view as D. All views of a batch have its length, or batch 1 to serve all of it.
 struct GemmOperands {
   MatrixView a;
   MatrixView b;
@@ -38,6 +85,13 @@ struct GemmOperands {
   MatrixView d;
   float alpha = 1.0F;
   float beta = 0.0F;
+  Scaling scaling = Scaling::none;
+  Accumulation accumulation = Accumulation::fast;
+  MatrixView scale_a;  ///< f32, of the shape that `scaling` says
+  MatrixView scale_b;
+  MatrixView scale_d;  ///< f32, 1 x 1; may be left out (1). For an e4m3 or e5m2 D, which saturates.
+  Epilogue epilogue;
+  MatrixView bias;  ///< M x 1 or N x 1 of f32 or D's 16-bit type (bf16 or f16); packed
 };
 
 /// Why something was not done, in one sentence that names the tensor, the rule and the nearest

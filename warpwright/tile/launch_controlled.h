@@ -16,27 +16,30 @@ namespace warpwright::tile {
 template <class Pipeline, pipeline::Reader Who>
 class LaunchControlled {
  public:
-  /// `cluster_size` divides the index of a CTA by the CTAs of a cluster.
-  WW_DEVICE LaunchControlled(const PreparedRaster& raster, const Divisor& cluster_size,
-                             const Pipeline& pipeline)
-      : raster_(raster), cluster_size_(cluster_size), pipeline_(pipeline) {}
+  /// Tiles of `k_blocks` K blocks. `cluster_size` divides the index of a CTA by the CTAs of a
+  /// cluster. Keeps the references.
+  WW_DEVICE LaunchControlled(const PreparedRaster& raster, int k_blocks,
+                             const Divisor& cluster_size, const Pipeline& pipeline)
+      : raster_(raster), blocks_(k_blocks), cluster_size_(cluster_size), pipeline_(pipeline) {}
 
   /// The cluster's next tile; false when there is none.
-  WW_DEVICE bool next(TilePosition& at) {
+  WW_DEVICE bool next(Work& work) {
     if (own_) {
       own_ = false;
-      at = position(raster_, isa::cluster_index());
+      work = {position(raster_, isa::cluster_index()), 0, blocks_};
       return true;
     }
     const isa::LaunchAnswer answer = pipeline_.template read<Who>(state_);
     state_.advance(Pipeline::shape.answers);
     if (!isa::cluster_canceled(answer)) return false;
-    at = position(raster_, cluster_size_.quotient(isa::canceled_first_cta(answer)));
+    const int index = cluster_size_.quotient(isa::canceled_first_cta(answer));
+    work = {position(raster_, index), 0, blocks_};
     return true;
   }
 
  private:
   const PreparedRaster& raster_;
+  int blocks_;
   const Divisor& cluster_size_;
   const Pipeline& pipeline_;
   pipeline::PipelineState state_;

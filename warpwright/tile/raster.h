@@ -19,24 +19,29 @@ struct Raster {
   int tiles_n = 0;  ///< cluster tiles along N
   int band = 1;     ///< width of a band in cluster tiles
   bool along_m = true;
+  int batch = 1;  ///< outputs, one after the other
 
   friend constexpr bool operator==(const Raster&, const Raster&) = default;
 };
 
 constexpr int tile_count(const Raster& raster) {
-  return raster.tiles_m * raster.tiles_n;
+  return raster.tiles_m * raster.tiles_n * raster.batch;
 }
 
 /// A position in units of cluster tiles.
 struct TilePosition {
   int m = 0;
   int n = 0;
+  int batch = 0;
 
   friend constexpr bool operator==(const TilePosition&, const TilePosition&) = default;
 };
 
 /// The cluster tile that comes `index`-th, 0 <= index < tile_count.
 constexpr TilePosition position(const Raster& raster, int index) {
+  const int each = raster.tiles_m * raster.tiles_n;
+  const int batch = index / each;
+  index -= batch * each;
   const int across = raster.along_m ? raster.tiles_m : raster.tiles_n;
   const int along = raster.along_m ? raster.tiles_n : raster.tiles_m;
   const int band_tiles = raster.band * along;
@@ -45,7 +50,7 @@ constexpr TilePosition position(const Raster& raster, int index) {
   const int width = across - start < raster.band ? across - start : raster.band;
   const int a = start + rest % width;
   const int b = rest / width;
-  return raster.along_m ? TilePosition{a, b} : TilePosition{b, a};
+  return raster.along_m ? TilePosition{a, b, batch} : TilePosition{b, a, batch};
 }
 
 /// A raster of an output of `tiles_m` x `tiles_n` CTA tiles. The band is as wide as makes the block
@@ -101,6 +106,7 @@ struct Divisor {
 struct PreparedRaster {
   Raster raster;
   int count = 0;       ///< tile_count(raster)
+  Divisor each;        ///< tiles of one output
   Divisor band_tiles;  ///< of a whole band
   Divisor width;       ///< of a whole band
   Divisor last_width;  ///< of the last band, which may be narrower
@@ -110,6 +116,7 @@ struct PreparedRaster {
     const int across = r.along_m ? r.tiles_m : r.tiles_n;
     const int along = r.along_m ? r.tiles_n : r.tiles_m;
     if (across == 0 || along == 0) return;
+    each = Divisor(across * along);
     band_tiles = Divisor(r.band * along);
     width = Divisor(r.band < across ? r.band : across);
     last_width = Divisor(across % r.band == 0 ? static_cast<int>(width.value) : across % r.band);
@@ -119,6 +126,8 @@ struct PreparedRaster {
 /// As `position(raster, index)`.
 constexpr TilePosition position(const PreparedRaster& p, int index) {
   const Raster& r = p.raster;
+  const int batch = p.each.quotient(index);
+  index -= batch * static_cast<int>(p.each.value);
   const int across = r.along_m ? r.tiles_m : r.tiles_n;
   const int band = p.band_tiles.quotient(index);
   const int start = band * r.band;
@@ -126,25 +135,37 @@ constexpr TilePosition position(const PreparedRaster& p, int index) {
   const Divisor width = across - start < r.band ? p.last_width : p.width;
   const int b = width.quotient(rest);
   const int a = start + rest - b * static_cast<int>(width.value);
-  return r.along_m ? TilePosition{a, b} : TilePosition{b, a};
+  return r.along_m ? TilePosition{a, b, batch} : TilePosition{b, a, batch};
 }
 
-/// The static persistent scheduler: cluster c of C takes the tiles c, c + C, c + 2C, ...
+/// A share of one tile: its K blocks from `first` to before `end`.
+struct Work {
+  TilePosition tile;
+  int first = 0;
+  int end = 0;
+};
+
+/// The static persistent scheduler: cluster c of C takes the tiles c, c + C, c + 2C, ... whole.
 class StaticPersistent {
  public:
-  WW_DEVICE explicit StaticPersistent(const PreparedRaster& raster)
-      : raster_(raster), next_(isa::cluster_index()), step_(isa::cluster_count()) {}
+  /// Tiles of `k_blocks` K blocks. Keeps a reference to `raster`.
+  WW_DEVICE StaticPersistent(const PreparedRaster& raster, int k_blocks)
+      : raster_(raster),
+        blocks_(k_blocks),
+        next_(isa::cluster_index()),
+        step_(isa::cluster_count()) {}
 
   /// The cluster's next tile; false when there is none.
-  WW_DEVICE bool next(TilePosition& at) {
+  WW_DEVICE bool next(Work& work) {
     if (next_ >= raster_.count) return false;
-    at = position(raster_, next_);
+    work = {position(raster_, next_), 0, blocks_};
     next_ += step_;
     return true;
   }
 
  private:
   const PreparedRaster& raster_;
+  int blocks_;
   int next_;
   int step_;
 };

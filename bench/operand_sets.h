@@ -1,0 +1,41 @@
+// Copies of a product's operands in device memory, enough of them to defeat the L2 cache. Internal
+// to bench/.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "warpwright/device/cuda.h"
+#include "warpwright/plan/plan.h"
+
+namespace warpwright::bench {
+
+/// Operands of a problem without memory: every pointer is null. Scales are packed.
+GemmOperands operands_for(const GemmProblem& problem);
+
+/// Sets of operands, one after the other in one piece of device memory: each a copy of `host`'s
+/// tensors, or random ones where these have no memory. A set comes round again after all others,
+/// and all others are more than twice the cache.
+class OperandSets {
+ public:
+  /// Throws Failure where there is no memory for two sets.
+  OperandSets(const GemmOperands& host, std::int64_t l2_bytes, std::uint64_t seed,
+              cudaStream_t stream);
+
+  [[nodiscard]] const std::vector<GemmOperands>& all() const { return sets_; }
+  /// Are there enough of them to keep operands out of the cache?
+  [[nodiscard]] bool cold() const { return cold_; }
+  /// Bytes that one product must move: every tensor once.
+  [[nodiscard]] std::int64_t bytes() const { return bytes_; }
+
+ private:
+  std::shared_ptr<device::CudaBuffer> memory_;
+  std::vector<GemmOperands> sets_;
+  std::int64_t bytes_ = 0;
+  bool cold_ = true;
+};
+
+}  // namespace warpwright::bench

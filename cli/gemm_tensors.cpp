@@ -1,0 +1,359 @@
+#include "cli/gemm_tensors.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+#include "cli/gemm_arguments.h"
+#include "cli/random.h"
+#include "warpwright/numeric/float_format.h"
+
+namespace warpwright::cli {
+namespace {
+
+using Shape = std::vector<std::int64_t>;
+
+// Streams of the random tensors.
+enum Stream : std::uint64_t {
+  kStreamA = 1,
+  kStreamB = 2,
+  kStreamC = 3,
+  kStreamScaleA = 4,
+  kStreamScaleB = 5,
+  kStreamBias = 6,
+};
+
+std::string name_of(DType t) {
+  return std::string(numeric::name(t));
+}
+
+bool is_8bit(DType t) {
+  return t == DType::e4m3 || t == DType::e5m2;
+}
+
+HostTensor read_named(const char* name, const std::string& spec) {
+  try {
+    return read_tensor(spec);
+  } catch (const InputError& refusal) {
+    throw InputError(std::string(name) + ": " + refusal.what());
+  }
+}
+
+// Refuses a tensor that is no matrix, nor a batch of them where the product is one.
+void check_rank(const std::string& what, const HostTensor& tensor, const GemmJob& job) {
+  const std::size_t rank = tensor.shape.size();
+  if (rank == 2) return;
+  if (rank == 3 && job.is_batch) {
+    if (tensor.shape[0] == job.batch) return;
+    throw InputError(what + " has shape " + shape_text(tensor.shape) + "; with --batch " +
+                     std::to_string(job.batch) + " it has " + std::to_string(job.batch) +
+                     " matrices, or is one matrix for all of them.");
+  }
+  const std::int64_t rows = tensor.shape.empty() ? 1 : tensor.shape.front();
+  std::string nearest;
+  if (rows > 0) {
+    nearest = "; the nearest legal shape is " + std::to_string(rows) + "x" +
+              std::to_string(tensor.elements() / rows);
+  }
+  if (rank == 3) nearest += ", or give --batch " + std::to_string(rows);
+  throw InputError(what + " has " + std::to_string(rank) + " dimensions (shape " +
+                   shape_text(tensor.shape) + "); a matrix has 2" + nearest + ".");
+}
+
+HostTensor read_matrix(const char* name, const std::string& spec, const GemmJob& job) {
+  HostTensor tensor = read_named(name, spec);
+  const std::string what = std::string(name) + " (" + spec + ")";
+  check_rank(what, tensor, job);
+  if (tensor.dtype != DType::f32 && tensor.dtype != DType::f16 && tensor.dtype != DType::bf16 &&
+      !is_8bit(tensor.dtype)) {
+    throw InputError(what + " is " + name_of(tensor.dtype) +
+                     "; matrices of f32, f16, bf16, e4m3 and e5m2 are multiplied: the nearest is "
+                     "bf16.");
+  }
+  return tensor;
+}
+
+// Rows and columns of the (first) stored matrix.
+std::pair<std::int64_t, std::int64_t> extents(const HostTensor& t) {
+  return {t.shape[t.shape.size() - 2], t.shape.back()};
+}
+
+// The shape of a tensor that a batch has one of for each product.
+Shape batched(const GemmJob& job, std::int64_t rows, std::int64_t columns) {
+  if (job.is_batch) return {job.batch, rows, columns};
+  return {rows, columns};
+}
+
+// M, N and K when they are given as numbers.
+std::optional<std::array<std::int64_t, 3>> given_extents(const GemmOptions& o) {
+  if (!o.random.empty()) {
+    if (o.random.size() != 3) throw InputError("--random takes three numbers: M N K.");
+    return std::array{o.random[0], o.random[1], o.random[2]};
+  }
+  if (!o.m && !o.n && !o.k) return std::nullopt;
+  if (!o.m || !o.n || !o.k) throw InputError("--m, --n and --k are given together or not at all.");
+  return std::array{*o.m, *o.n, *o.k};
+}
+
+void shape_random(const std::array<std::int64_t, 3>& extents, GemmJob& job) {
+  job.m = extents[0];
+  job.n = extents[1];
+  job.k = extents[2];
+  const auto stored = [&job](std::int64_t rows, bool transposed) {
+    return transposed ? batched(job, job.k, rows) : batched(job, rows, job.k);
+  };
+  job.a.shape = stored(job.m, job.a_transposed);
+  job.b.shape = stored(job.n, job.b_transposed);
+  if (job.reads_c()) job.c.shape = batched(job, job.m, job.result_columns());
+}
+
+void read_files(const GemmOptions& o, GemmJob& job) {
+  if (o.a.empty() || o.b.empty()) {
+    throw InputError(std::string(o.a.empty() ? "A" : "B") +
+                     " is missing: give both --a FILE and --b FILE, or --random M N K.");
+  }
+  job.a = read_matrix("A", o.a, job);
+  job.b = read_matrix("B", o.b, job);
+  auto [m, k] = extents(job.a);
+  auto [n, other_k] = extents(job.b);
+  if (job.a_transposed) std::swap(m, k);
+  if (job.b_transposed) std::swap(n, other_k);
+  job.m = m;
+  job.n = n;
+  job.k = k;
+  if (other_k != k) {
+    const std::int64_t rows = job.b_transposed ? k : n;
+    const std::int64_t columns = job.b_transposed ? n : k;
+    throw InputError("A (" + o.a + ") is " + shape_text(job.a.shape) + " and B (" + o.b + ") is " +
+                     shape_text(job.b.shape) + "; their " +
+                     (job.a_transposed || job.b_transposed ? "K" : "columns are both K and") +
+                     " must agree: the nearest legal B is " + std::to_string(rows) + "x" +
+                     std::to_string(columns) + ".");
+  }
+  if (!job.reads_c()) return;
+  if (o.c.empty()) {
+    throw InputError("C is missing: beta is " + o.beta + ", so give --c FILE, or leave beta at 0.");
+  }
+  job.c = read_matrix("C", o.c, job);
+  if (extents(job.c) != std::pair(job.m, job.result_columns())) {
+    throw InputError("C (" + o.c + ") is " + shape_text(job.c.shape) +
+                     "; it must be as large as D: " + std::to_string(job.m) + "x" +
+                     std::to_string(job.result_columns()) + ".");
+  }
+}
+
+// The dimensions that are not 1.
+Shape squeezed(Shape shape) {
+  shape.erase(std::remove(shape.begin(), shape.end(), 1), shape.end());
+  return shape;
+}
+
+// A tensor of [batch x] rows x columns in a file, where dimensions of 1 do not matter.
+HostTensor read_vector(const std::string& name, const std::string& spec, const GemmJob& job,
+                       std::int64_t rows, std::int64_t columns) {
+  HostTensor tensor = read_named(name.c_str(), spec);
+  const Shape one = {rows, columns};
+  const Shape all = {job.batch, rows, columns};
+  const Shape found = squeezed(tensor.shape);
+  if (found == squeezed(one)) {
+    tensor.shape = one;
+  } else if (job.is_batch && found == squeezed(all)) {
+    tensor.shape = all;
+  } else {
+    throw InputError(name + " (" + spec + ") is " + shape_text(tensor.shape) +
+                     "; for these matrices it must be " + shape_text(one) +
+                     (job.is_batch ? ", or " + shape_text(all) : "") + ".");
+  }
+  return tensor;
+}
+
+void require_f32(const std::string& name, const HostTensor& tensor) {
+  if (tensor.dtype == DType::f32) return;
+  throw InputError(name + " is " + name_of(tensor.dtype) + "; scales are f32.");
+}
+
+// The scales of A or B.
+HostTensor scales_of(const GemmOptions& o, const GemmJob& job, bool of_a) {
+  const std::string& spec = of_a ? o.scale_a : o.scale_b;
+  const char* option = of_a ? "--scale-a" : "--scale-b";
+  const std::int64_t block_rows = of_a ? 1 : 128;
+  std::int64_t rows = of_a ? job.m : job.n;
+  std::int64_t columns = 1;
+  if (job.scaling == Scaling::tensor) rows = 1;
+  if (job.scaling == Scaling::block) {
+    rows = (rows + block_rows - 1) / block_rows;
+    columns = (job.k + 127) / 128;
+  }
+  if (spec.empty()) {
+    if (!o.a.empty()) {
+      throw InputError(std::string("The scales of ") + (of_a ? "A" : "B") +
+                       " are missing: --scaling is " + o.scaling + ", so give " + option +
+                       " FILE.");
+    }
+    return {DType::f32, batched(job, rows, columns), {}};
+  }
+  HostTensor tensor = read_vector(of_a ? "scale_a" : "scale_b", spec, job, rows, columns);
+  require_f32(of_a ? "scale_a" : "scale_b", tensor);
+  return tensor;
+}
+
+// The scale of D: a number, or a file's.
+std::optional<HostTensor> scale_of_result(const std::string& text, const GemmJob& job) {
+  if (text.empty()) return std::nullopt;
+  if (text.find(".npy") != std::string::npos || text.find(".safetensors") != std::string::npos) {
+    HostTensor tensor = read_vector("scale_d", text, job, 1, 1);
+    require_f32("scale_d", tensor);
+    return tensor;
+  }
+  const float value = parse_scalar("scale_d", text, 1.0F);
+  HostTensor tensor{DType::f32, {1, 1}, std::vector<std::byte>(sizeof value)};
+  std::memcpy(tensor.bytes.data(), &value, sizeof value);
+  return tensor;
+}
+
+HostTensor bias_of(const std::string& spec, const GemmJob& job) {
+  const std::int64_t rows = job.epilogue.bias == Bias::rows ? job.m : job.n;
+  if (spec.empty()) return {DType::f32, batched(job, rows, 1), {}};
+  HostTensor tensor = read_vector("The bias", spec, job, rows, 1);
+  // f32 holds what the narrower types do.
+  return tensor.dtype == job.result && numeric::bits(job.result) == 16
+             ? tensor
+             : convert(tensor, DType::f32);
+}
+
+// The number of infinite elements.
+std::int64_t infinities(const HostTensor& t) {
+  const std::int64_t count = t.elements();
+  std::int64_t found = 0;
+  if (t.dtype == DType::f32) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      std::uint32_t code = 0;
+      std::memcpy(&code, t.bytes.data() + i * 4, 4);
+      found += (code & 0x7fffffffU) == 0x7f800000U ? 1 : 0;
+    }
+    return found;
+  }
+  const unsigned infinity = t.dtype == DType::f16 ? 0x7c00U : 0x7f80U;
+  for (std::int64_t i = 0; i < count; ++i) {
+    std::uint16_t code = 0;
+    std::memcpy(&code, t.bytes.data() + i * 2, 2);
+    found += (code & 0x7fffU) == infinity ? 1 : 0;
+  }
+  return found;
+}
+
+// The number of elements beyond the largest number of an 8-bit type.
+std::int64_t beyond(const HostTensor& t, DType type) {
+  const HostTensor wide = convert(t, DType::f32);
+  const auto largest = static_cast<float>(numeric::format_of(type).max());
+  std::int64_t found = 0;
+  for (std::int64_t i = 0; i < wide.elements(); ++i) {
+    float x = 0;
+    std::memcpy(&x, wide.bytes.data() + i * 4, 4);
+    found += std::abs(x) > largest ? 1 : 0;
+  }
+  return found;
+}
+
+void round_to(HostTensor& tensor, DType type, const char* name, std::ostream& err) {
+  if (tensor.dtype == type) return;
+  HostTensor rounded = convert(tensor, type);
+  const bool widens = is_8bit(tensor.dtype) && !is_8bit(type);
+  if (tensor.dtype != DType::f32 && type != DType::f32 && !widens) {
+    err << "note: " << name << " is " << name_of(tensor.dtype) << " in its file and is rounded to "
+        << name_of(type) << ".\n";
+  }
+  const bool saturates = is_8bit(type);
+  const std::int64_t lost = saturates ? beyond(tensor, type)
+                            : widens  ? 0
+                                      : infinities(rounded) - infinities(tensor);
+  if (lost > 0) {
+    err << "note: " << lost << (lost == 1 ? " element" : " elements") << " of " << name
+        << " beyond the largest " << name_of(type)
+        << (saturates ? " became that.\n" : " became infinite.\n");
+  }
+  tensor = std::move(rounded);
+}
+
+double bytes_of(const HostTensor& t, DType type) {
+  double bytes = numeric::bits(type) / 8.0;
+  for (const std::int64_t extent : t.shape) bytes *= static_cast<double>(extent);
+  return t.shape.empty() ? 0 : bytes;
+}
+
+// Refuses what this machine cannot hold, before the system ends the program for trying.
+void check_memory(const GemmJob& job) {
+  const double result = static_cast<double>(job.batch) * static_cast<double>(job.m) *
+                        static_cast<double>(job.result_columns()) * numeric::bits(job.result) / 8;
+  const double wanted = bytes_of(job.a, job.a_type) + bytes_of(job.b, job.b_type) +
+                        bytes_of(job.c, job.result) + bytes_of(job.scale_a, DType::f32) +
+                        bytes_of(job.scale_b, DType::f32) + bytes_of(job.bias, job.bias.dtype) +
+                        result;
+  const double present = static_cast<double>(::sysconf(_SC_PHYS_PAGES)) *
+                         static_cast<double>(::sysconf(_SC_PAGE_SIZE));
+  if (wanted <= present * 0.95) return;
+  char text[160];
+  std::snprintf(
+      text, sizeof(text),
+      "A, B%s and D take %.1f GiB of memory, and this machine has %.1f: choose smaller M, "
+      "N or K.",
+      job.reads_c() ? ", C" : "", wanted * 0x1p-30, present * 0x1p-30);
+  throw InputError(text);
+}
+
+// Random scales: positive, most between 1/4 and 2.
+void make_positive(HostTensor& scales) {
+  for (std::int64_t i = 0; i < scales.elements(); ++i) {
+    float x = 0;
+    std::memcpy(&x, scales.bytes.data() + i * 4, 4);
+    x = std::abs(x) + 0.25F;
+    std::memcpy(scales.bytes.data() + i * 4, &x, 4);
+  }
+}
+
+}  // namespace
+
+void read_matrices(const GemmOptions& o, GemmJob& job) {
+  const auto numbers = given_extents(o);
+  if (!numbers) return read_files(o, job);
+  if (!o.a.empty() || !o.b.empty() || !o.c.empty()) {
+    throw InputError("Files and numbers do not go together: give --a and --b, or M, N and K.");
+  }
+  shape_random(*numbers, job);
+}
+
+void read_vectors(const GemmOptions& o, GemmJob& job) {
+  if (job.scaling == Scaling::none && (!o.scale_a.empty() || !o.scale_b.empty())) {
+    throw InputError(std::string(o.scale_a.empty() ? "--scale-b" : "--scale-a") +
+                     " is given without --scaling: say what a scale is for, tensor, row or block.");
+  }
+  if (job.scaling != Scaling::none) {
+    job.scale_a = scales_of(o, job, true);
+    job.scale_b = scales_of(o, job, false);
+  }
+  job.scale_d = scale_of_result(o.scale_d, job);
+  if (job.epilogue.bias != Bias::none) job.bias = bias_of(parse_bias(o.bias).second, job);
+}
+
+void load(GemmJob& job, std::uint64_t seed, std::ostream& err) {
+  check_memory(job);
+  // What has no content yet is random.
+  const auto make = [seed](HostTensor& t, DType type, std::uint64_t stream) {
+    if (!t.bytes.empty() || t.shape.empty()) return false;
+    t = random_normal(type, t.shape, seed, stream);
+    return true;
+  };
+  if (!make(job.a, job.a_type, kStreamA)) round_to(job.a, job.a_type, "A", err);
+  if (!make(job.b, job.b_type, kStreamB)) round_to(job.b, job.b_type, "B", err);
+  if (job.reads_c() && !make(job.c, job.result, kStreamC)) round_to(job.c, job.result, "C", err);
+  if (make(job.scale_a, DType::f32, kStreamScaleA)) make_positive(job.scale_a);
+  if (make(job.scale_b, DType::f32, kStreamScaleB)) make_positive(job.scale_b);
+  make(job.bias, DType::f32, kStreamBias);
+}
+
+}  // namespace warpwright::cli

@@ -1,0 +1,333 @@
+// What the bench relies on, on a GPU: that its plain product is right, that cuBLASLt is asked for
+// the product that is meant, and that a wrong result is seen.
+#include <cuda_runtime.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "bench/cublaslt.h"
+#include "bench/device_math.h"
+#include "bench/gemm_bench.h"
+#include "bench/operand_sets.h"
+#include "bench/replay.h"
+#include "warpwright/device/cuda.h"
+#include "warpwright/numeric/bulk.h"
+
+namespace warpwright::bench {
+namespace {
+
+constexpr const char* kNoDevice = "did not run: no CUDA device here";
+constexpr std::uint64_t kSeed = 4;
+// So small that no set is there for the cache's sake.
+constexpr std::int64_t kNoCache = 1;
+
+struct Case {
+  const char* name;
+  GemmProblem problem;
+  bool library = true;  ///< does cuBLASLt serve it on Hopper?
+};
+
+GemmProblem narrow(Scaling scaling, Accumulation accumulation, std::int64_t m = 132) {
+  GemmProblem p = packed_problem(m, 272, 528, DType::e4m3, DType::bf16);
+  p.scaling = scaling;
+  p.accumulation = accumulation;
+  return p;
+}
+
+GemmProblem wide() {
+  return packed_problem(136, 200, 328, DType::bf16, DType::bf16);
+}
+
+GemmProblem with(GemmProblem p, void (*change)(GemmProblem&)) {
+  change(p);
+  return p;
+}
+
+std::vector<Case> cases() {
+  const auto bias = [](GemmProblem& p) {
+    p.epilogue.bias = Bias::columns;
+    p.bias = p.d;
+  };
+  return {
+      {"bf16", wide()},
+      {"fp16 to f32", packed_problem(64, 72, 80, DType::f16, DType::f32)},
+      {"bf16 with C", packed_problem(136, 200, 328, DType::bf16, DType::bf16, true)},
+      {"bf16, both MN-major", with(wide(),
+                                   [](GemmProblem& p) {
+                                     p.a_row_stride = p.b_row_stride = 1;
+                                     p.a_column_stride = p.m;
+                                     p.b_column_stride = p.n;
+                                   })},
+      {"bf16, A MN-major", with(wide(),
+                                [](GemmProblem& p) {
+                                  p.a_row_stride = 1;
+                                  p.a_column_stride = p.m + 8;
+                                })},
+      {"bf16, B MN-major", with(wide(),
+                                [](GemmProblem& p) {
+                                  p.b_row_stride = 1;
+                                  p.b_column_stride = p.n;
+                                })},
+      {"bf16, a batch that shares B", with(wide(),
+                                           [](GemmProblem& p) {
+                                             p.batch = 3;
+                                             p.a_batch_stride = p.m * p.k + 64;
+                                             p.d_batch_stride = p.m * p.n;
+                                           })},
+      {"bf16, bias", with(wide(), bias)},
+      {"bf16, bias and ReLU",
+       with(with(wide(), bias), [](GemmProblem& p) { p.epilogue.activation = Activation::relu; })},
+      {"bf16, GELU",
+       with(wide(), [](GemmProblem& p) { p.epilogue.activation = Activation::gelu; })},
+      {"bf16, bias along rows",
+       with(wide(),
+            [](GemmProblem& p) {
+              p.epilogue.bias = Bias::rows;
+              p.bias = DType::f32;
+            }),
+       false},
+      {"bf16, SiLU", with(wide(), [](GemmProblem& p) { p.epilogue.activation = Activation::silu; }),
+       false},
+      {"e4m3, no scales, fast", narrow(Scaling::none, Accumulation::fast)},
+      {"e4m3, tensor scales, fast", narrow(Scaling::tensor, Accumulation::fast)},
+      {"e4m3, tensor scales, promoted", narrow(Scaling::tensor, Accumulation::promoted)},
+      {"e5m2 by e4m3", with(narrow(Scaling::tensor, Accumulation::fast),
+                            [](GemmProblem& p) { p.a = DType::e5m2; })},
+      {"e4m3 to e4m3, scaled", with(narrow(Scaling::tensor, Accumulation::fast, 128),
+                                    [](GemmProblem& p) {
+                                      p.d = DType::e4m3;
+                                      p.scales_d = true;
+                                    })},
+      {"e4m3, row scales", narrow(Scaling::row_column, Accumulation::fast)},
+      {"e4m3, block scales", narrow(Scaling::block, Accumulation::promoted)},
+      {"e4m3, block scales, odd M", narrow(Scaling::block, Accumulation::promoted, 131), false},
+  };
+}
+
+Tolerance loose(const GemmProblem& p) {
+  return {0x1p-24 * static_cast<double>(p.k + 1) +
+          (numeric::bits(p.a) == 8 ? static_cast<double>(p.k) / 32 * 0x1p-13 : 0)};
+}
+
+class Buffers {
+ public:
+  explicit Buffers(const GemmProblem& problem)
+      : sets(operands_for(problem), kNoCache, kSeed, stream.get()) {
+    const GemmOperands& o = sets.all().front();
+    const auto made = filled_memory(o.a.rows * o.b.rows * o.d.batch * 4);
+    if (!made) throw Failure{made.reason()};
+    memory = *made;
+    product = static_cast<float*>(memory->data());
+    require(reference_product(o, product, stream.get()));
+  }
+
+  Stream stream;
+  OperandSets sets;
+  std::shared_ptr<device::CudaBuffer> memory;
+  float* product = nullptr;
+};
+
+// All over when it returns: the streams here do not wait for the default one.
+void poison(void* data, std::int64_t bytes) {
+  require(cudaMemset(data, 0xff, static_cast<std::size_t>(bytes)), "poisoning");
+  require(cudaDeviceSynchronize(), "poisoning");
+}
+
+std::vector<float> fetch(const MatrixView& v) {
+  std::vector<std::byte> bytes(static_cast<std::size_t>(span_bytes(v)));
+  require(cudaMemcpy(bytes.data(), v.data, bytes.size(), cudaMemcpyDeviceToHost), "copying");
+  std::vector<float> values(static_cast<std::size_t>(span_elements(v)));
+  numeric::widen_from(bytes.data(), values.data(), values.size(), v.dtype);
+  return values;
+}
+
+TEST(BenchOnGpu, RandomValuesAreNormal) {
+  if (device::cuda_devices().empty()) GTEST_SKIP() << kNoDevice;
+  std::cout << "seed " << kSeed << "\n";
+  constexpr std::int64_t count = 1 << 20;
+  for (const DType t : {DType::bf16, DType::f16, DType::e4m3, DType::e5m2, DType::f32}) {
+    const auto made = filled_memory(count * numeric::bits(t) / 8);
+    ASSERT_TRUE(made) << made.reason();
+    require(fill_normal((*made)->data(), t, count, kSeed, 1, nullptr));
+    require(cudaDeviceSynchronize(), "filling");
+    double sum = 0;
+    double squares = 0;
+    for (const float x : fetch(matrix((*made)->data(), t, 1, count))) {
+      sum += static_cast<double>(x);
+      squares += static_cast<double>(x) * static_cast<double>(x);
+    }
+    EXPECT_NEAR(sum / count, 0, 0.01) << numeric::name(t);
+    EXPECT_NEAR(squares / count, 1, 0.02) << numeric::name(t);
+  }
+}
+
+// Against a loop on the host.
+TEST(BenchOnGpu, ThePlainProductIsRight) {
+  if (device::cuda_devices().empty()) GTEST_SKIP() << kNoDevice;
+  for (const Case& c : cases()) {
+    SCOPED_TRACE(c.name);
+    const Buffers buffers(c.problem);
+    const GemmOperands& o = buffers.sets.all().front();
+    const std::vector<float> a = fetch(o.a);
+    const std::vector<float> b = fetch(o.b);
+    const std::vector<float> scale_a = fetch(o.scale_a);
+    const std::vector<float> scale_b = fetch(o.scale_b);
+    const std::vector<float> bias = fetch(o.bias);
+    const std::vector<float> previous = o.beta != 0 ? fetch(o.c) : std::vector<float>();
+    const GemmProblem& p = c.problem;
+    require(cudaDeviceSynchronize(), "multiplying");
+    const std::vector<float> product =
+        fetch(matrix(buffers.product, DType::f32, p.batch * p.m, p.n));
+    const auto scale = [&p](const std::vector<float>& s, std::int64_t row, std::int64_t k,
+                            std::int64_t group) {
+      if (p.scaling == Scaling::none) return 1.0;
+      if (p.scaling == Scaling::tensor) return static_cast<double>(s[0]);
+      const std::int64_t at =
+          p.scaling == Scaling::row_column ? row : row / group * ((p.k + 127) / 128) + k / 128;
+      return static_cast<double>(s[static_cast<std::size_t>(at)]);
+    };
+    // Some elements of every row and column.
+    for (std::int64_t at = 0; at < p.batch * p.m * p.n; at += 131) {
+      const std::int64_t j = at % p.n;
+      const std::int64_t i = at / p.n % p.m;
+      const std::int64_t l = at / p.n / p.m;
+      double sum = 0;
+      double size = 0;
+      for (std::int64_t k = 0; k < p.k; ++k) {
+        const auto ia = static_cast<std::size_t>(l * p.a_batch_stride + i * p.a_row_stride +
+                                                 k * p.a_column_stride);
+        const auto ib = static_cast<std::size_t>(l * p.b_batch_stride + j * p.b_row_stride +
+                                                 k * p.b_column_stride);
+        const double term = static_cast<double>(a[ia]) * scale(scale_a, i, k, 1) *
+                            static_cast<double>(b[ib]) * scale(scale_b, j, k, 128);
+        sum += term;
+        size += std::abs(term);
+      }
+      if (p.reads_c) sum += 0.5 * static_cast<double>(previous[static_cast<std::size_t>(at)]);
+      if (p.epilogue.bias != Bias::none) {
+        const std::int64_t along = p.epilogue.bias == Bias::rows ? i : j;
+        sum += static_cast<double>(bias[static_cast<std::size_t>(along)]);
+      }
+      ASSERT_NEAR(product[static_cast<std::size_t>(at)], sum,
+                  0x1p-22 * static_cast<double>(p.k) * (size + 1))
+          << l << "," << i << "," << j;
+    }
+  }
+}
+
+TEST(BenchOnGpu, CublasLtMeansTheSameProduct) {
+  if (device::cuda_devices().empty()) GTEST_SKIP() << kNoDevice;
+  if (cublaslt_version().empty()) GTEST_SKIP() << "did not run: cuBLASLt is not here";
+  std::cout << "cuBLASLt " << cublaslt_version() << ", seed " << kSeed << "\n";
+  for (const Case& c : cases()) {
+    SCOPED_TRACE(c.name);
+    const Buffers buffers(c.problem);
+    const auto library = CublasLt::make(buffers.sets.all(), 16);
+    if (!library) {
+      std::cout << c.name << ": " << library.reason() << "\n";
+      EXPECT_FALSE(c.library) << library.reason();
+      continue;
+    }
+    EXPECT_TRUE(c.library);
+    for (const GemmOperands& set : {buffers.sets.all().front(), buffers.sets.all().back()}) {
+      poison(set.d.data, span_bytes(set.d));
+      require((*library)->launch(0, set, buffers.stream.get()));
+      const auto found =
+          compare(set, set.d, buffers.product, loose(c.problem), buffers.stream.get());
+      ASSERT_TRUE(found) << found.reason();
+      EXPECT_EQ(found->wrong, 0) << found->row << "," << found->column << ": " << found->ours
+                                 << " and " << found->theirs;
+      EXPECT_LT(found->relative, numeric::bits(c.problem.d) == 8 ? 0.07 : 0.012);
+      std::cout << c.name << ": " << (*library)->algorithms() << " offers, relative error "
+                << found->relative << "\n";
+    }
+  }
+}
+
+TEST(BenchOnGpu, AWrongElementIsSeen) {
+  if (device::cuda_devices().empty()) GTEST_SKIP() << kNoDevice;
+  const GemmProblem problem = wide();
+  const Buffers buffers(problem);
+  const GemmOperands& first = buffers.sets.all().front();
+  const GemmOperands& last = buffers.sets.all().back();
+  const auto library = CublasLt::make(buffers.sets.all(), 1);
+  if (!library) GTEST_SKIP() << "did not run: " << library.reason();
+  for (const GemmOperands* set : {&first, &last}) {
+    require((*library)->launch(0, *set, buffers.stream.get()));
+  }
+  const auto same = compare(first, last.d, nullptr, loose(problem), buffers.stream.get());
+  ASSERT_TRUE(same) << same.reason();
+  EXPECT_EQ(same->wrong, 0);
+  EXPECT_EQ(same->relative, 0);
+  // One element poisoned: NaN against a number.
+  auto* d = static_cast<std::byte*>(first.d.data);
+  poison(d + (5 * problem.n + 7) * 2, 2);
+  for (const float* product :
+       {static_cast<const float*>(nullptr), static_cast<const float*>(buffers.product)}) {
+    const auto found = compare(first, last.d, product, loose(problem), buffers.stream.get());
+    ASSERT_TRUE(found) << found.reason();
+    EXPECT_EQ(found->wrong, 1);
+    EXPECT_EQ(found->row, 5);
+    EXPECT_EQ(found->column, 7);
+    EXPECT_FALSE(found->relative <= 1);  // NaN or large
+  }
+}
+
+TEST(BenchOnGpu, AWrongScaleIsSeen) {
+  if (device::cuda_devices().empty()) GTEST_SKIP() << kNoDevice;
+  const GemmProblem problem = narrow(Scaling::block, Accumulation::promoted);
+  const Buffers buffers(problem);
+  const auto library = CublasLt::make(buffers.sets.all(), 1);
+  if (!library) GTEST_SKIP() << "did not run: " << library.reason();
+  const GemmOperands& set = buffers.sets.all().front();
+  require((*library)->launch(0, set, buffers.stream.get()));
+  require(cudaStreamSynchronize(buffers.stream.get()), "multiplying");
+  // The reference with one other scale of A: row 9, second block of K, is 8 times as large.
+  const float large = 16;
+  auto* scales = static_cast<float*>(set.scale_a.data);
+  require(cudaMemcpy(scales + 9 * set.scale_a.row_stride + 1, &large, 4, cudaMemcpyHostToDevice),
+          "changing a scale");
+  require(cudaDeviceSynchronize(), "changing a scale");
+  require(reference_product(set, buffers.product, buffers.stream.get()));
+  const auto found = compare(set, set.d, buffers.product, loose(problem), buffers.stream.get());
+  ASSERT_TRUE(found) << found.reason();
+  EXPECT_GT(found->wrong, problem.n / 2);
+  EXPECT_EQ(found->row, 9);
+}
+
+// The whole way, with a short run.
+TEST(BenchOnGpu, TimesAProduct) {
+  const std::vector<DeviceFacts> devices = device::cuda_devices();
+  if (devices.empty()) GTEST_SKIP() << kNoDevice;
+  ASSERT_FALSE(device::use_cuda_device(0));
+  const auto plans =
+      candidates(packed_problem(512, 512, 512, DType::bf16, DType::bf16), devices.front());
+  ASSERT_TRUE(plans) << plans.reason();
+  TimeOptions options;
+  options.rounds = 3;
+  options.round_seconds = 1e-3;
+  int last = 0;
+  options.progress = [&last](int done, int all) {
+    EXPECT_LE(done, all);
+    last = done;
+  };
+  const auto times = time_gemm(*plans, nullptr, options);
+  ASSERT_TRUE(times) << times.reason();
+  EXPECT_GT(last, 0);
+  EXPECT_GT(times->ours.median, 0.5);
+  EXPECT_LT(times->ours.median, 1000);
+  EXPECT_LE(times->config_time.median, times->ours.median);
+  EXPECT_TRUE(times->cold);
+  EXPECT_LT(times->relative_error, 0.01);
+  if (times->first) EXPECT_LE(times->best->median, times->first->median);
+  const auto ranked = rank_plans(*plans, options);
+  ASSERT_TRUE(ranked) << ranked.reason();
+  EXPECT_EQ(ranked->size(), plans->size());
+  std::cout << line(*times) << "\n";
+}
+
+}  // namespace
+}  // namespace warpwright::bench

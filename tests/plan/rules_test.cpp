@@ -1,0 +1,559 @@
+// The rules on products: every refusal names the tensor, the rule and the nearest legal value.
+#include "warpwright/plan/rules.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace warpwright {
+namespace {
+
+// What is wrong with operands whatever the device; empty when nothing is.
+std::string refusal(const GemmOperands& o) {
+  const auto problem = describe(o);
+  if (!problem) return problem.reason();
+  const auto fault = problem_fault(*problem);
+  return fault ? fault->reason : std::string();
+}
+
+std::string refusal(const GemmProblem& p) {
+  const auto fault = problem_fault(p);
+  return fault ? fault->reason : std::string();
+}
+
+void expect_says(const std::string& sentence, const std::vector<std::string>& parts) {
+  ASSERT_FALSE(sentence.empty()) << "not refused; expected to hear of " << parts.front();
+  for (const std::string& part : parts) {
+    EXPECT_NE(sentence.find(part), std::string::npos) << "no \"" << part << "\" in: " << sentence;
+  }
+}
+
+// The number behind the words "nearest legal".
+std::int64_t nearest_in(const std::string& sentence) {
+  const std::size_t at = sentence.find("nearest legal");
+  if (at == std::string::npos) ADD_FAILURE() << "no nearest legal value in: " << sentence;
+  const std::size_t digit = sentence.find_first_of("0123456789", at);
+  if (digit == std::string::npos) ADD_FAILURE() << "no number in: " << sentence;
+  return std::stoll(sentence.substr(digit));
+}
+
+constexpr int kM = 64;
+constexpr int kN = 160;
+constexpr int kK = 320;
+constexpr int kBatch = 2;
+
+// Memory for everything that a product may have, larger than any of it.
+struct Memory {
+  alignas(64) std::byte a[kBatch * kM * kK * 2] = {};
+  alignas(64) std::byte b[kBatch * kN * kK * 2] = {};
+  alignas(64) std::byte c[kBatch * kM * kN * 4] = {};
+  alignas(64) std::byte d[kBatch * kM * kN * 4] = {};
+  alignas(64) float scale_a[kBatch * kM * 3] = {};
+  alignas(64) float scale_b[kBatch * kN] = {};
+  alignas(64) float scale_d[4] = {};
+  alignas(64) float bias[kBatch * kN] = {};
+};
+
+Memory& memory() {
+  static Memory all;
+  return all;
+}
+
+// A legal product of bf16.
+GemmOperands legal() {
+  Memory& all = memory();
+  GemmOperands o;
+  o.a = matrix(all.a, DType::bf16, kM, kK);
+  o.b = matrix(all.b, DType::bf16, kN, kK);
+  o.c = matrix(all.c, DType::bf16, kM, kN);
+  o.d = matrix(all.d, DType::bf16, kM, kN);
+  return o;
+}
+
+// A legal product of e4m3 with these scales.
+GemmOperands scaled(Scaling scaling) {
+  GemmOperands o = legal();
+  o.a.dtype = o.b.dtype = DType::e4m3;
+  o.scaling = scaling;
+  const bool block = scaling == Scaling::block;
+  const bool row = scaling == Scaling::row_column;
+  o.scale_a = matrix(memory().scale_a, DType::f32, block || row ? kM : 1, block ? 3 : 1);
+  o.scale_b = matrix(memory().scale_b, DType::f32, row ? kN : block ? 2 : 1, block ? 3 : 1);
+  return o;
+}
+
+// The refusal of operands after a change.
+template <class Change>
+std::string changed(GemmOperands o, const Change& change) {
+  change(o);
+  return refusal(o);
+}
+
+using Operands = GemmOperands;
+using Problem = GemmProblem;
+
+TEST(Rules, Operands) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  GemmOperands base = legal();
+  base.beta = 0.5F;
+  const auto says = [&](const auto& change, const std::vector<std::string>& parts) {
+    expect_says(changed(base, change), parts);
+  };
+  EXPECT_EQ(refusal(base), "");
+  says([&](Operands& o) { o.alpha = nan; }, {"alpha", "NaN"});
+  says([&](Operands& o) { o.beta = nan; }, {"beta", "NaN"});
+  says([](Operands& o) { o.a.data = nullptr; }, {"A", "null"});
+  says([](Operands& o) { o.b.data = nullptr; }, {"B", "null"});
+  says([](Operands& o) { o.c.data = nullptr; }, {"C", "null"});
+  says([](Operands& o) { o.d.data = nullptr; }, {"D", "null"});
+  says([](Operands& o) { o.a.rows = -1; }, {"A", "negative"});
+  says([](Operands& o) { o.b.columns = 40; }, {"A", "B", "K", "160 x 320"});
+  says([](Operands& o) { o.d.columns = 72; }, {"D", "64 x 160"});
+  says([](Operands& o) { o.c.rows = 60; }, {"C", "64 x 160"});
+  says([](Operands& o) { o.d.column_stride = 2; }, {"D", "row-major"});
+  // Rows that do not start at multiples of 16 bytes, and rows that overlap.
+  says([](Operands& o) { o.a.row_stride = 321; }, {"A", "642 bytes", "16", "328"});
+  says([](Operands& o) { o.b.row_stride = 40; }, {"B", "40", "320"});
+  says([](Operands& o) { o.d.row_stride = 159; }, {"D", "159", "160"});
+  says([](Operands& o) { o.a.data = memory().a + 8; }, {"A", "16 bytes", "8"});
+  says([](Operands& o) { o.d.data = memory().d + 1; }, {"D", "element size"});
+  // C does not matter when beta is 0, A and B not when alpha is 0.
+  EXPECT_EQ(changed(base,
+                    [](Operands& o) {
+                      o.beta = 0;
+                      o.c = {};
+                    }),
+            "");
+  EXPECT_EQ(changed(base,
+                    [](Operands& o) {
+                      o.alpha = 0;
+                      o.a.data = o.b.data = nullptr;
+                    }),
+            "");
+}
+
+TEST(Rules, DLiesApartFromEveryInput) {
+  GemmOperands o = scaled(Scaling::block);
+  o.d.dtype = DType::e4m3;
+  o.scale_d = matrix(memory().scale_d, DType::f32, 1, 1);
+  o.epilogue.bias = Bias::columns;
+  o.bias = matrix(memory().bias, DType::f32, kN, 1);
+  ASSERT_EQ(refusal(o), "");
+  const auto lies_at = [&](void* place) {
+    return changed(o, [=](Operands& p) { p.d.data = place; });
+  };
+  Memory& all = memory();
+  expect_says(lies_at(all.a), {"D overlaps A"});
+  expect_says(lies_at(all.b + kN * kK - 16), {"D overlaps B"});
+  expect_says(lies_at(all.scale_a), {"D overlaps scale_a"});
+  expect_says(lies_at(all.scale_b), {"D overlaps scale_b"});
+  expect_says(lies_at(all.scale_d), {"D overlaps scale_d"});
+  expect_says(lies_at(all.bias), {"D overlaps the bias"});
+  EXPECT_EQ(lies_at(all.c), "");
+  GemmOperands with_c = legal();
+  with_c.beta = 1;
+  expect_says(changed(with_c, [](Operands& p) { p.c.data = memory().d + 16; }), {"D overlaps C"});
+  EXPECT_EQ(changed(with_c, [](Operands& p) { p.c = p.d; }), "");
+  // A batch reaches further than its first matrix.
+  GemmOperands batch = legal();
+  batch.d.batch = 2;
+  batch.d.batch_stride = kM * kN;
+  EXPECT_EQ(changed(batch, [](Operands& p) { p.a.data = memory().d + 2 * kM * kN * 2; }), "");
+  expect_says(changed(batch, [](Operands& p) { p.a.data = memory().d + kM * kN * 2; }),
+              {"D overlaps A"});
+}
+
+TEST(Rules, TheNearestLegalStrideIsLegal) {
+  // 13 columns: rows 8 apart overlap, and 13 apart are no multiple of 16 bytes.
+  for (const std::int64_t k : {8, 13, 15, 16, 17, 100}) {
+    for (const std::int64_t stride : {std::int64_t{1}, std::int64_t{8}, k - 1, k, k + 1}) {
+      GemmProblem p = packed_problem(64, 64, k, DType::bf16, DType::bf16);
+      p.a_row_stride = stride;
+      p.b_row_stride = (k + 7) / 8 * 8;
+      const std::string said = refusal(p);
+      if (said.empty()) continue;
+      SCOPED_TRACE(said);
+      p.a_row_stride = nearest_in(said);
+      EXPECT_EQ(refusal(p), "");
+    }
+  }
+}
+
+TEST(Rules, Problems) {
+  const auto changed = [](const std::function<void(GemmProblem&)>& change) {
+    GemmProblem p = packed_problem(256, 256, 64, DType::bf16, DType::bf16, true);
+    change(p);
+    return refusal(p);
+  };
+  EXPECT_EQ(changed([](Problem&) {}), "");
+  expect_says(changed([](Problem& p) { p.m = -1; }), {"M", "-1", "0"});
+  expect_says(changed([](Problem& p) { p.n = std::int64_t{1} << 31; }), {"N", "nearest legal"});
+  expect_says(changed([](Problem& p) { p.k = std::int64_t{1} << 40; }), {"K", "nearest legal"});
+  expect_says(changed([](Problem& p) { p.batch = 0; }), {"batch", "0", "1"});
+  expect_says(changed([](Problem& p) { p.c = DType::f32; }), {"C", "D", "f32", "bf16"});
+  expect_says(changed([](Problem& p) { p.a_row_stride = 65; }), {"A", "65", "72"});
+  expect_says(changed([](Problem& p) { p.b_row_stride = std::int64_t{1} << 40; }), {"B", "2^40"});
+  expect_says(changed([](Problem& p) { p.c_row_stride = 255; }), {"C", "255", "256"});
+}
+
+TEST(Rules, Types) {
+  const DType all[] = {DType::bf16, DType::f16, DType::e4m3, DType::e5m2, DType::f32, DType::s8};
+  const auto is_8bit = [](DType t) { return t == DType::e4m3 || t == DType::e5m2; };
+  const auto is_16bit = [](DType t) { return t == DType::bf16 || t == DType::f16; };
+  for (const DType a : all) {
+    for (const DType b : all) {
+      for (const DType d : all) {
+        for (const bool gated : {false, true}) {
+          GemmProblem p = packed_problem(64, 64, 64, a, d);
+          p.b = b;
+          p.epilogue.gated = gated;
+          if (gated) p.epilogue.activation = Activation::silu;
+          const bool operands = (is_8bit(a) && is_8bit(b)) || (is_16bit(a) && a == b);
+          const bool result = is_16bit(d) || d == DType::f32 || (is_8bit(d) && is_8bit(a)) ||
+                              (gated && d == DType::e4m3);
+          const std::string said = refusal(p);
+          EXPECT_EQ(said.empty(), operands && result)
+              << numeric::name(a) << " " << numeric::name(b) << " " << numeric::name(d) << " "
+              << gated << ": " << said;
+          EXPECT_EQ(said.empty(), said.find("the nearest") == std::string::npos) << said;
+        }
+      }
+    }
+  }
+}
+
+TEST(Rules, MajorsOfOperands) {
+  struct Row {
+    DType type;
+    std::int64_t rows, k, row_stride, column_stride;
+    const char* said;  // a part of the refusal; empty: legal
+    atom::Major major = atom::Major::k;
+  };
+  const Row table[] = {
+      {DType::bf16, 64, 80, 80, 1, ""},
+      {DType::bf16, 64, 80, 1, 64, "", atom::Major::mn},
+      {DType::bf16, 64, 80, 1, 72, "", atom::Major::mn},
+      {DType::f16, 64, 80, 1, 68, "the nearest legal column stride is 72"},
+      {DType::f16, 64, 80, 1, 56, "less than its 64 rows; the nearest legal is 64"},
+      {DType::bf16, 60, 80, 1, 60, "the columns of A are 120 bytes apart"},
+      {DType::bf16, 64, 80, 2, 128, "one of them is 1"},
+      {DType::bf16, 64, 80, 80, 2, "one of them is 1"},
+      {DType::bf16, 64, 80, 1, -64, "less than its 64 rows"},
+      {DType::bf16, 64, 80, 1, std::int64_t{1} << 39, "2^40"},
+      {DType::e4m3, 64, 80, 1, 64, "K-major alone"},
+      {DType::e4m3, 64, 80, 88, 1, "the nearest legal row stride is 96"},
+      {DType::e5m2, 64, 80, 96, 1, ""},
+      // One row, or one column: K-major if that is legal.
+      {DType::bf16, 1, 80, 80, 1, ""},
+      {DType::bf16, 1, 80, 1, 8, "", atom::Major::mn},
+      {DType::bf16, 1, 80, 123, 8, "", atom::Major::mn},
+      {DType::bf16, 64, 1, 8, 64, ""},
+      {DType::bf16, 64, 1, 1, 64, "", atom::Major::mn},
+      {DType::bf16, 64, 1, 1, 1, "the nearest legal row stride is 8"},
+      {DType::bf16, 1, 1, 1, 8, "", atom::Major::mn},
+      {DType::bf16, 1, 1, 8, 1, ""},
+  };
+  for (const Row& row : table) {
+    for (const bool of_a : {true, false}) {
+      GemmProblem p = packed_problem(64, 64, row.k, row.type, DType::bf16);
+      p.a_row_stride = p.b_row_stride = (row.k + 15) / 16 * 16;
+      (of_a ? p.m : p.n) = row.rows;
+      (of_a ? p.a_row_stride : p.b_row_stride) = row.row_stride;
+      (of_a ? p.a_column_stride : p.b_column_stride) = row.column_stride;
+      p.d_row_stride = 64;
+      SCOPED_TRACE(std::to_string(&row - table) + (of_a ? " A" : " B"));
+      std::string expected = row.said;
+      if (!of_a && expected.find("of A") != std::string::npos) {
+        expected.replace(expected.find("of A"), 4, "of B");
+      }
+      if (expected.empty()) {
+        EXPECT_EQ(refusal(p), "");
+        EXPECT_EQ(of_a ? major_a(p) : major_b(p), row.major);
+      } else {
+        expect_says(refusal(p), {expected, of_a ? "A " : "B "});
+      }
+    }
+  }
+}
+
+TEST(Rules, Scales) {
+  for (const Scaling scaling : {Scaling::tensor, Scaling::row_column, Scaling::block}) {
+    SCOPED_TRACE(scaling_name(scaling));
+    const GemmOperands base = scaled(scaling);
+    const auto says = [&](const auto& change, const std::vector<std::string>& parts) {
+      expect_says(changed(base, change), parts);
+    };
+    const auto shape = [](const MatrixView& v) { return shape_of(v.rows, v.columns); };
+    EXPECT_EQ(refusal(base), "");
+    says([](Operands& o) { o.scale_a.data = nullptr; }, {"scale_a", "null", shape(base.scale_a)});
+    says([](Operands& o) { o.scale_b.data = nullptr; }, {"scale_b", "null", shape(base.scale_b)});
+    says([](Operands& o) { o.scale_a.dtype = DType::bf16; }, {"scale_a is bf16", "f32"});
+    says([](Operands& o) { o.scale_b.dtype = DType::ue8m0; }, {"scale_b is ue8m0", "f32"});
+    says([](Operands& o) { ++o.scale_a.rows; }, {"scale_a is", shape(base.scale_a)});
+    says([](Operands& o) { ++o.scale_b.columns; }, {"scale_b is", shape(base.scale_b)});
+    says([](Operands& o) { o.scale_a.data = reinterpret_cast<std::byte*>(o.scale_a.data) + 2; },
+         {"scale_a", "element size", "4"});
+    says([](Operands& o) { o.scale_a.batch = 2; }, {"scale_a", "batch of 2", "1"});
+    says([](Operands& o) { o.a.dtype = o.b.dtype = DType::f16; },
+         {"scaling is", "f16", "the nearest scaling is none"});
+    says([](Operands& o) { o.scaling = Scaling::none; }, {"scale_a is given", "scaling is none"});
+    // Not read, so of no interest.
+    EXPECT_EQ(changed(base,
+                      [](Operands& o) {
+                        o.alpha = 0;
+                        o.scale_a = o.scale_b = {};
+                      }),
+              "");
+  }
+  // Any strides, as of a slice or a transposed tensor, but no negative ones.
+  GemmOperands block = scaled(Scaling::block);
+  block.scale_a.row_stride = 1;
+  block.scale_a.column_stride = kM;
+  EXPECT_EQ(refusal(block), "");
+  block.scale_a.row_stride = -1;
+  expect_says(refusal(block), {"scale_a", "row stride of -1", "0"});
+  EXPECT_EQ(describe(scaled(Scaling::block))->accumulation, Accumulation::promoted);
+  EXPECT_EQ(describe(scaled(Scaling::tensor))->accumulation, Accumulation::fast);
+}
+
+TEST(Rules, ScaleOfTheResultAndPromotion) {
+  GemmOperands o = scaled(Scaling::tensor);
+  o.scale_d = matrix(memory().scale_d, DType::f32, 1, 1);
+  expect_says(refusal(o), {"scale_d", "bf16", "leave scale_d out"});
+  o.d.dtype = DType::e5m2;
+  EXPECT_EQ(refusal(o), "");
+  EXPECT_TRUE(describe(o)->scales_d);
+  expect_says(changed(o, [](Operands& p) { p.scale_d.rows = 2; }), {"scale_d is 2 x 1", "1 x 1"});
+  expect_says(changed(o, [](Operands& p) { p.scale_d.dtype = DType::f16; }), {"scale_d", "f32"});
+  GemmOperands wide = legal();
+  wide.accumulation = Accumulation::promoted;
+  expect_says(refusal(wide), {"accumulation is promoted", "bf16", "fast"});
+}
+
+TEST(Rules, Batches) {
+  GemmOperands base = legal();
+  base.beta = 1;
+  base.a.batch = base.b.batch = base.c.batch = base.d.batch = 2;
+  base.a.batch_stride = kM * kK;
+  base.b.batch_stride = kN * kK;
+  base.c.batch_stride = base.d.batch_stride = kM * kN;
+  const auto says = [&](const auto& change, const std::vector<std::string>& parts) {
+    expect_says(changed(base, change), parts);
+  };
+  EXPECT_EQ(refusal(base), "");
+  EXPECT_EQ(describe(base)->batch, 2);
+  EXPECT_EQ(describe(base)->b_batch_stride, kN * kK);
+  says([](Operands& o) { o.a.batch = 3; }, {"A is a batch of 3", "D of 2", "is 2"});
+  says([](Operands& o) { o.b.batch = 0; }, {"B is a batch of 0", "is 1"});
+  says([](Operands& o) { o.c.batch = 3; }, {"C is a batch of 3"});
+  says([](Operands& o) { o.d.batch = 0; }, {"D is a batch of 0", "1"});
+  says([](Operands& o) { o.d.batch = 1; }, {"A is a batch of 2", "D of 1"});
+  says([](Operands& o) { o.a.batch_stride += 4; }, {"A", "16 bytes", "nearest legal", "20488"});
+  says([](Operands& o) { o.b.batch_stride = -8; }, {"B", "-8", "nearest legal", "0"});
+  says([](Operands& o) { o.c.batch_stride = -8; }, {"C", "-8", "0"});
+  says([](Operands& o) { o.d.batch_stride = kM * kN - 1; }, {"matrices of D overlap", "10240"});
+  says([](Operands& o) { o.d.batch_stride = 0; }, {"matrices of D overlap"});
+  GemmProblem far = *describe(base);
+  far.b_batch_stride = std::int64_t{1} << 40;
+  expect_says(refusal(far), {"B", "2^40", "nearest legal"});
+  far.b_batch_stride = nearest_in(refusal(far).substr(refusal(far).rfind("nearest")));
+  EXPECT_EQ(refusal(far), "");
+  // One matrix for all.
+  EXPECT_EQ(changed(base, [](Operands& o) { o.b.batch = 1; }), "");
+  GemmOperands shared = base;
+  shared.b.batch = 1;
+  EXPECT_EQ(describe(shared)->b_batch_stride, 0);
+  // D's matrices side by side in long rows, as attention's heads are.
+  const auto abreast = [](std::int64_t row_stride) {
+    GemmProblem p = packed_problem(kM, 32, kK, DType::bf16, DType::bf16);
+    p.batch = 4;
+    p.d_batch_stride = 32;
+    p.d_row_stride = row_stride;
+    return refusal(p);
+  };
+  EXPECT_EQ(abreast(128), "");
+  expect_says(abreast(127), {"matrices of D overlap"});
+}
+
+TEST(Rules, PathsOfTheResult) {
+  GemmProblem p = packed_problem(128, 128, 64, DType::e4m3, DType::bf16, true);
+  EXPECT_EQ(result_path(p, true), EpiloguePath::copy_engine);
+  EXPECT_EQ(result_path(p, false), EpiloguePath::copy_engine);
+  p.batch = 3;
+  p.d_batch_stride = 128 * 128 + 4;
+  p.c_batch_stride = 128 * 128;
+  EXPECT_EQ(result_path(p, true), EpiloguePath::elements);
+  EXPECT_EQ(result_path(p, false), EpiloguePath::copy_engine);
+  p.reads_c = false;
+  EXPECT_EQ(result_path(p, false), EpiloguePath::none);
+  GemmProblem gated = packed_problem(128, 48, 64, DType::e4m3, DType::e4m3);
+  gated.epilogue = {Activation::silu, true, Bias::none};
+  gated.d_row_stride = 32;
+  EXPECT_EQ(result_path(gated, true), EpiloguePath::elements) << "rows of 24 bytes";
+  gated.n = 64;
+  EXPECT_EQ(result_path(gated, true), EpiloguePath::copy_engine);
+}
+
+TEST(Rules, Gates) {
+  GemmOperands base = legal();
+  base.epilogue = {Activation::silu, true, Bias::none};
+  base.d.columns = kN / 2;
+  EXPECT_EQ(refusal(base), "");
+  EXPECT_EQ(result_columns(*describe(base)), kN / 2);
+  expect_says(changed(base, [](Operands& o) { o.d.columns = kN; }), {"D is", "gated", "64 x 80"});
+  expect_says(changed(base, [](Operands& o) { o.epilogue.activation = Activation::gelu; }),
+              {"gated", "silu"});
+  expect_says(changed(base, [](Operands& o) { o.beta = 1; }), {"C", "64 x 80"});
+  expect_says(changed(base,
+                      [](Operands& o) {
+                        o.beta = 1;
+                        o.c.columns = kN / 2;
+                      }),
+              {"gated product takes no C", "beta is 0"});
+  for (const std::int64_t n : {1, 7, 8, 17, 24, 100, 168, 511}) {
+    for (const Scaling scaling : {Scaling::tensor, Scaling::block}) {
+      GemmProblem p = packed_problem(64, n, 64, DType::e4m3, DType::bf16);
+      p.epilogue = base.epilogue;
+      p.scaling = scaling;
+      const std::string said = refusal(p);
+      if (said.empty()) {
+        EXPECT_EQ(n % 16, 0);
+        continue;
+      }
+      expect_says(said, {"N is " + std::to_string(n), "halves"});
+      p.n = nearest_in(said);
+      p.d_row_stride = p.n;
+      EXPECT_GT(p.n, 0);
+      EXPECT_EQ(refusal(p), "");
+    }
+  }
+}
+
+TEST(Rules, Biases) {
+  for (const Bias bias : {Bias::rows, Bias::columns}) {
+    const std::int64_t length = bias == Bias::rows ? kM : kN;
+    GemmOperands base = legal();
+    base.epilogue.bias = bias;
+    base.bias = matrix(memory().bias, DType::f32, length, 1);
+    const auto says = [&](const auto& change, const std::vector<std::string>& parts) {
+      expect_says(changed(base, change), parts);
+    };
+    EXPECT_EQ(refusal(base), "");
+    says([](Operands& o) { o.bias.data = nullptr; }, {"bias", "null", shape_of(length, 1)});
+    says([](Operands& o) { ++o.bias.rows; }, {"the bias is", shape_of(length, 1)});
+    says([](Operands& o) { std::swap(o.bias.rows, o.bias.columns); }, {"the bias is 1 x"});
+    says([](Operands& o) { o.bias.row_stride = 2; }, {"bias", "stride of 2", "1"});
+    says([](Operands& o) { o.bias.dtype = DType::f16; }, {"bias is f16", "D is bf16", "f32"});
+    says([](Operands& o) { o.bias.batch = 2; }, {"bias", "batch of 2"});
+    EXPECT_EQ(changed(base, [](Operands& o) { o.bias.dtype = DType::bf16; }), "");
+    says(
+        [](Operands& o) {
+          o.d.dtype = DType::f32;
+          o.bias.dtype = DType::bf16;
+        },
+        {"bias is bf16", "D is f32"});
+    says([](Operands& o) { o.epilogue.bias = Bias::none; }, {"bias is given", "rows or columns"});
+  }
+}
+
+// A plan for operands as if every kernel were there.
+Plan plan_of(const GemmOperands& operands) {
+  Plan plan;
+  plan.problem = *describe(operands);
+  plan.d_path = result_path(plan.problem, true);
+  plan.c_path = result_path(plan.problem, false);
+  return plan;
+}
+
+TEST(Rules, LaunchesOfOtherOperands) {
+  GemmOperands base = scaled(Scaling::row_column);
+  base.epilogue = {Activation::gelu, false, Bias::columns};
+  base.bias = matrix(memory().bias, DType::f32, kN, 1);
+  const Plan plan = plan_of(base);
+  const auto said = [&](const auto& change) {
+    GemmOperands o = base;
+    change(o);
+    const auto refused = mismatch(plan, o);
+    return refused ? refused->reason : std::string();
+  };
+  EXPECT_EQ(said([](Operands&) {}), "");
+  EXPECT_EQ(said([](Operands& o) { o.scale_a.row_stride = 2; }), "");
+  expect_says(said([](Operands& o) { o.accumulation = Accumulation::promoted; }),
+              {"accumulation", "row_column scaling", "fast"});
+  expect_says(said([](Operands& o) {
+                o.scaling = Scaling::tensor;
+                o.scale_a.rows = o.scale_b.rows = 1;
+              }),
+              {"scaling", "row_column"});
+  expect_says(said([](Operands& o) { o.epilogue.activation = Activation::silu; }), {"epilogue"});
+  expect_says(said([](Operands& o) {
+                o.epilogue.bias = Bias::rows;
+                o.bias.rows = kM;
+              }),
+              {"epilogue"});
+  expect_says(said([](Operands& o) { o.bias.dtype = DType::bf16; }), {"epilogue"});
+  expect_says(said([](Operands& o) { o.b.dtype = DType::e5m2; }), {"types"});
+  expect_says(said([](Operands& o) {
+                o.d.batch = 2;
+                o.d.batch_stride = kM * kN;
+              }),
+              {"batch of 2", "1"});
+  expect_says(said([](Operands& o) { o.scale_a.rows = 1; }), {"scale_a is 1 x 1"});
+  // Strides of a batch.
+  GemmOperands batch = legal();
+  batch.d.batch = batch.a.batch = 2;
+  batch.d.batch_stride = kM * kN;
+  batch.a.batch_stride = kM * kK;
+  const Plan of_batch = plan_of(batch);
+  EXPECT_FALSE(mismatch(of_batch, batch));
+  batch.a.batch_stride = kM * kK - 8;
+  ASSERT_TRUE(mismatch(of_batch, batch));
+  expect_says(mismatch(of_batch, batch)->reason, {"batch strides"});
+  // MN-major for K-major.
+  const Plan k_major = plan_of(legal());
+  GemmOperands mn_major = legal();
+  mn_major.a.row_stride = 1;
+  mn_major.a.column_stride = kM;
+  ASSERT_TRUE(mismatch(k_major, mn_major));
+  expect_says(mismatch(k_major, mn_major)->reason, {"strides"});
+}
+
+TEST(Rules, Formulas) {
+  EXPECT_EQ(formula(*describe(legal())),
+            "D[64,160] = alpha * A[64,320] * B[160,320]^T, bf16 -> bf16");
+  GemmOperands gated = scaled(Scaling::block);
+  gated.b.dtype = DType::e5m2;
+  gated.d.columns = kN / 2;
+  gated.epilogue = {Activation::silu, true, Bias::none};
+  EXPECT_EQ(formula(*describe(gated)),
+            "D[64,80] = silu(P) * P' with [P,P'] = alpha * A[64,320] * B[160,320]^T, "
+            "e4m3,e5m2 -> bf16, block scales, promoted accumulation");
+  GemmProblem p = packed_problem(16, 24, 32, DType::f16, DType::f32, true);
+  p.batch = 3;
+  p.epilogue = {Activation::gelu, false, Bias::rows};
+  p.a_row_stride = 1;
+  p.a_column_stride = 16;
+  EXPECT_EQ(formula(p),
+            "3 times D[16,24] = gelu(alpha * A[16,32] * B[24,32]^T + beta * C + bias of rows), "
+            "f16 -> f32, A MN-major");
+}
+
+TEST(Rules, HugeStridesDoNotWrap) {
+  EXPECT_EQ(reach({{3, 10}, {4, 1}}), 24);
+  EXPECT_EQ(reach({{0, 10}, {4, 1}}), 0);
+  EXPECT_EQ(reach({{1, std::numeric_limits<std::int64_t>::min()}, {4, 1}}), 4);
+  EXPECT_EQ(reach({{1000, std::numeric_limits<std::int64_t>::max()}}), std::int64_t{1} << 58);
+  GemmOperands o = legal();
+  o.d.data = memory().a;
+  o.a.data = memory().d;
+  ASSERT_EQ(refusal(o), "");
+  o.d.row_stride = std::int64_t{1} << 62;
+  expect_says(refusal(o), {"D overlaps A"});
+}
+
+}  // namespace
+}  // namespace warpwright

@@ -1,0 +1,311 @@
+#include "warpwright/plan/tuning.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <thread>
+
+namespace warpwright {
+namespace {
+
+namespace fs = std::filesystem;
+
+DeviceFacts h200() {
+  return *known_facts("h200");
+}
+
+TuningKey key(const std::string& problem) {
+  return {"NVIDIA H200", "580.159", "0.1.0", problem};
+}
+
+TuningEntry entry(double microseconds) {
+  return {"hopper_bf16", {2, 1}, 132, microseconds};
+}
+
+std::string content(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  return text.str();
+}
+
+class Tuning : public testing::Test {
+ protected:
+  Tuning() {
+    std::string pattern = (fs::temp_directory_path() / "warpwright-tuning-XXXXXX").string();
+    folder_ = ::mkdtemp(pattern.data());
+    path_ = folder_ + "/deep/down/tuning-v1.tsv";
+  }
+  ~Tuning() override { fs::remove_all(folder_); }
+
+  std::string folder_;
+  std::string path_;
+};
+
+TEST_F(Tuning, KeepsWhatIsStored) {
+  TuningCache cache(path_);
+  EXPECT_FALSE(cache.warning());  // a file that is not there is no fault
+  ASSERT_FALSE(cache.store({{key("one"), entry(1.5)}, {key("two"), entry(2.5)}}));
+  EXPECT_DOUBLE_EQ(cache.find(key("one"))->microseconds, 1.5);
+  const TuningCache again(path_);
+  EXPECT_FALSE(again.warning());
+  ASSERT_EQ(again.size(), 2U);
+  const auto found = again.find(key("two"));
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->kernel, "hopper_bf16");
+  EXPECT_EQ(found->cluster, (atom::ClusterShape{2, 1}));
+  EXPECT_EQ(found->ctas, 132);
+  EXPECT_DOUBLE_EQ(found->microseconds, 2.5);
+}
+
+TEST_F(Tuning, EveryPartOfTheKeyCounts) {
+  TuningCache cache(path_);
+  ASSERT_FALSE(cache.store({{key("p"), entry(1)}}));
+  EXPECT_TRUE(cache.find(key("p")));
+  EXPECT_FALSE(cache.find({"NVIDIA H100", "580.159", "0.1.0", "p"}));
+  EXPECT_FALSE(cache.find({"NVIDIA H200", "590.1", "0.1.0", "p"}));
+  EXPECT_FALSE(cache.find({"NVIDIA H200", "580.159", "0.2.0", "p"}));
+  EXPECT_FALSE(cache.find(key("q")));
+}
+
+TEST_F(Tuning, AWriterKeepsWhatOthersWrote) {
+  TuningCache early(path_);
+  TuningCache late(path_);
+  ASSERT_FALSE(early.store({{key("one"), entry(1)}, {key("both"), entry(7)}}));
+  ASSERT_FALSE(late.store({{key("two"), entry(2)}, {key("both"), entry(8)}}));
+  const TuningCache all(path_);
+  EXPECT_EQ(all.size(), 3U);
+  EXPECT_DOUBLE_EQ(all.find(key("one"))->microseconds, 1);
+  EXPECT_DOUBLE_EQ(all.find(key("both"))->microseconds, 8);  // the last one counts
+  EXPECT_EQ(late.size(), 3U);                                // it saw them on the way
+}
+
+TEST_F(Tuning, ThreadsAndProcessesLoseNothing) {
+  constexpr int processes = 4;
+  constexpr int threads = 4;
+  constexpr int each = 12;
+  const auto write = [this](int process, int thread) {
+    for (int i = 0; i < each; ++i) {
+      TuningCache cache(path_);
+      const std::string name =
+          std::to_string(process) + "." + std::to_string(thread) + "." + std::to_string(i);
+      if (cache.store({{key(name), entry(i)}})) return false;
+    }
+    return true;
+  };
+  std::vector<pid_t> children;
+  for (int process = 0; process < processes; ++process) {
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      bool good[threads] = {};
+      std::vector<std::thread> pool;
+      pool.reserve(threads);
+      for (int t = 0; t < threads; ++t) {
+        pool.emplace_back([&good, &write, process, t] { good[t] = write(process, t); });
+      }
+      for (std::thread& thread : pool) thread.join();
+      bool all = true;
+      for (const bool one : good) all = all && one;
+      ::_exit(all ? 0 : 1);
+    }
+    children.push_back(child);
+  }
+  for (const pid_t child : children) {
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+  }
+  const TuningCache cache(path_);
+  EXPECT_FALSE(cache.warning()) << *cache.warning();
+  EXPECT_EQ(cache.size(), static_cast<std::size_t>(processes * threads * each));
+  // Nothing is left over but the file and its lock.
+  EXPECT_EQ(std::distance(fs::directory_iterator(fs::path(path_).parent_path()), {}), 2);
+}
+
+TEST_F(Tuning, DamagedLinesAreLeftOut) {
+  TuningCache cache(path_);
+  ASSERT_FALSE(
+      cache.store({{key("one"), entry(1)}, {key("three"), entry(3)}, {key("two"), entry(2)}}));
+  std::string text = content(path_);
+  text.replace(text.find("three"), 5, "thrEE");  // the checksum no longer fits
+  std::ofstream(path_, std::ios::binary) << text << "and a line cut off";
+  TuningCache damaged(path_);
+  ASSERT_TRUE(damaged.warning());
+  EXPECT_NE(damaged.warning()->find("2 lines of the tuning cache"), std::string::npos)
+      << *damaged.warning();
+  EXPECT_EQ(damaged.warning()->find('\n'), std::string::npos);
+  EXPECT_EQ(damaged.size(), 2U);
+  EXPECT_TRUE(damaged.find(key("one")));
+  EXPECT_FALSE(damaged.find(key("thrEE")));
+  ASSERT_FALSE(damaged.store({{key("four"), entry(4)}}));
+  const TuningCache mended(path_);
+  EXPECT_FALSE(mended.warning());
+  EXPECT_EQ(mended.size(), 3U);
+}
+
+TEST_F(Tuning, AnyBytesAreSurvived) {
+  fs::create_directories(fs::path(path_).parent_path());
+  std::string bytes;
+  for (int i = 0; i < 4096; ++i) bytes += static_cast<char>(i * 131 % 251);
+  std::ofstream(path_, std::ios::binary) << bytes;
+  TuningCache cache(path_);
+  EXPECT_TRUE(cache.warning());
+  EXPECT_EQ(cache.size(), 0U);
+  EXPECT_FALSE(cache.store({{key("one"), entry(1)}}));
+  EXPECT_EQ(TuningCache(path_).size(), 1U);
+}
+
+TEST_F(Tuning, EveryCutOfAFileIsSurvived) {
+  TuningCache cache(path_);
+  ASSERT_FALSE(cache.store({{key("one"), entry(1)}, {key("two"), entry(2)}}));
+  const std::string whole = content(path_);
+  for (std::size_t length = 0; length + 1 < whole.size(); ++length) {
+    std::ofstream(path_, std::ios::binary) << whole.substr(0, length);
+    EXPECT_LT(TuningCache(path_).size(), 2U) << length;
+  }
+}
+
+TEST_F(Tuning, AFolderInItsPlaceIsIgnoredAndRefused) {
+  fs::create_directories(path_);
+  TuningCache cache(path_);
+  ASSERT_TRUE(cache.warning());
+  EXPECT_NE(cache.warning()->find("no regular file"), std::string::npos) << *cache.warning();
+  const auto refusal = cache.store({{key("one"), entry(1)}});
+  ASSERT_TRUE(refusal);
+  EXPECT_NE(refusal->reason.find(path_), std::string::npos) << refusal->reason;
+}
+
+TEST_F(Tuning, AnUnwritablePlaceIsASentence) {
+  std::ofstream(folder_ + "/file") << "x";
+  TuningCache below_a_file(folder_ + "/file/tuning-v1.tsv");
+  const auto refusal = below_a_file.store({{key("one"), entry(1)}});
+  ASSERT_TRUE(refusal);
+  EXPECT_NE(refusal->reason.find("cannot be written"), std::string::npos) << refusal->reason;
+  EXPECT_FALSE(below_a_file.find(key("one")));
+  const auto nowhere = TuningCache("").store({{key("one"), entry(1)}});
+  ASSERT_TRUE(nowhere);
+  EXPECT_NE(nowhere->reason.find("XDG_CACHE_HOME"), std::string::npos) << nowhere->reason;
+  if (::geteuid() == 0) return;  // root writes everywhere
+  fs::create_directories(folder_ + "/closed");
+  ::chmod((folder_ + "/closed").c_str(), 0555);
+  EXPECT_TRUE(TuningCache(folder_ + "/closed/tuning-v1.tsv").store({{key("one"), entry(1)}}));
+}
+
+TEST_F(Tuning, LivesWhereXdgSays) {
+  const char* before = std::getenv("XDG_CACHE_HOME");
+  const std::string old = before != nullptr ? before : "";
+  ::setenv("XDG_CACHE_HOME", "/somewhere", 1);
+  EXPECT_EQ(TuningCache::default_path(), "/somewhere/warpwright/tuning-v1.tsv");
+  ::setenv("XDG_CACHE_HOME", "not/absolute", 1);
+  EXPECT_TRUE(TuningCache::default_path().empty() ||
+              TuningCache::default_path().ends_with("/.cache/warpwright/tuning-v1.tsv"));
+  if (before != nullptr) {
+    ::setenv("XDG_CACHE_HOME", old.c_str(), 1);
+  } else {
+    ::unsetenv("XDG_CACHE_HOME");
+  }
+}
+
+// Every field of a problem that a plan depends on shows in its text.
+TEST(ProblemText, DiffersWithEveryField) {
+  const GemmProblem base = packed_problem(64, 128, 256, DType::bf16, DType::bf16);
+  std::vector<GemmProblem> all = {base};
+  const auto change = [&](auto&& how) {
+    GemmProblem p = base;
+    how(p);
+    all.push_back(p);
+  };
+  change([](GemmProblem& p) { p.m = 65; });
+  change([](GemmProblem& p) { p.n = 129; });
+  change([](GemmProblem& p) { p.k = 257; });
+  change([](GemmProblem& p) { p.batch = 2; });
+  change([](GemmProblem& p) { p.a = DType::e4m3; });
+  change([](GemmProblem& p) { p.b = DType::e5m2; });
+  change([](GemmProblem& p) { p.d = DType::f32; });
+  change([](GemmProblem& p) { p.reads_c = true; });
+  change([](GemmProblem& p) { p.reads_ab = false; });
+  change([](GemmProblem& p) { p.scaling = Scaling::block; });
+  change([](GemmProblem& p) { p.accumulation = Accumulation::promoted; });
+  change([](GemmProblem& p) { p.epilogue.activation = Activation::silu; });
+  change([](GemmProblem& p) { p.epilogue.gated = true; });
+  change([](GemmProblem& p) { p.epilogue.bias = Bias::rows; });
+  change([](GemmProblem& p) { p.scales_d = true; });
+  change([](GemmProblem& p) { p.a_row_stride = 264; });
+  change([](GemmProblem& p) { p.b_column_stride = 2; });
+  change([](GemmProblem& p) { p.d_batch_stride = 8; });
+  change([](GemmProblem& p) { p.d_alignment = 2; });
+  std::set<std::string> texts;
+  for (const GemmProblem& p : all) texts.insert(problem_text(p));
+  EXPECT_EQ(texts.size(), all.size());
+  // Strides of a C that is not read mean nothing.
+  GemmProblem other = base;
+  other.c_row_stride = 999;
+  EXPECT_EQ(problem_text(other), problem_text(base));
+}
+
+TEST_F(Tuning, APlanFollowsItsEntry) {
+  const GemmProblem problem = packed_problem(4096, 4096, 4096, DType::bf16, DType::bf16);
+  const Result<Plan> usual = plan(problem, h200());
+  ASSERT_TRUE(usual) << usual.reason();
+  TuningCache cache(path_);
+  EXPECT_FALSE(tuned_plan(problem, h200(), cache)->entry);
+  // Another candidate than the usual one.
+  const auto all = candidates(problem, h200());
+  ASSERT_TRUE(all) << all.reason();
+  const Plan* other = nullptr;
+  for (const Plan& p : *all) {
+    if (p.kernel == usual->kernel && !(p.cluster == usual->cluster)) other = &p;
+  }
+  ASSERT_NE(other, nullptr);
+  ASSERT_FALSE(cache.store({{tuning_key(problem, h200()), tuning_entry(*other, 170.5)}}));
+  const auto tuned = tuned_plan(problem, h200(), TuningCache(path_));
+  ASSERT_TRUE(tuned) << tuned.reason();
+  ASSERT_TRUE(tuned->entry);
+  EXPECT_EQ(tuned->plan.cluster, other->cluster);
+  EXPECT_EQ(tuned->plan.kernel, other->kernel);
+  EXPECT_EQ(tuned->plan.ctas, other->ctas);
+  EXPECT_DOUBLE_EQ(tuned->entry->microseconds, 170.5);
+  // The caller's own choice comes first, and so does a device of another name.
+  PlanChoices choices;
+  choices.cluster = usual->cluster;
+  EXPECT_FALSE(tuned_plan(problem, h200(), cache, choices)->entry);
+  DeviceFacts h100 = h200();
+  h100.name = "h100";
+  EXPECT_FALSE(tuned_plan(problem, h100, cache)->entry);
+  // The same GPU under another number is the same GPU.
+  DeviceFacts first = h200();
+  DeviceFacts second = h200();
+  first.name = "cuda:0 NVIDIA H200";
+  second.name = "cuda:5 NVIDIA H200";
+  EXPECT_EQ(tuning_key(problem, first), tuning_key(problem, second));
+}
+
+TEST_F(Tuning, AnEntryThatIsNoLongerLegalIsLeftAside) {
+  const GemmProblem problem = packed_problem(512, 512, 512, DType::bf16, DType::bf16);
+  for (const TuningEntry& stale :
+       {TuningEntry{"hopper_that_was_removed", {1, 1}, 132, 1}, TuningEntry{"", {3, 5}, 132, 1}}) {
+    TuningCache cache(path_);
+    ASSERT_FALSE(cache.store({{tuning_key(problem, h200()), stale}}));
+    const auto found = tuned_plan(problem, h200(), cache);
+    ASSERT_TRUE(found) << found.reason();
+    EXPECT_FALSE(found->entry);
+    EXPECT_EQ(found->plan.cluster, plan(problem, h200())->cluster);
+  }
+}
+
+TEST_F(Tuning, RefusesAsPlanDoes) {
+  const auto refused =
+      tuned_plan(packed_problem(64, 64, 60, DType::bf16, DType::bf16), h200(), TuningCache(path_));
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.reason().find("16 bytes"), std::string::npos) << refused.reason();
+}
+
+}  // namespace
+}  // namespace warpwright

@@ -1,0 +1,148 @@
+// The producer of the Hopper kernels: one thread that fills the ring of stages with tiles of A and
+// B, K block after K block, tile after tile.
+#pragma once
+
+#include <type_traits>
+
+#include "warpwright/isa/tma.h"
+#include "warpwright/isa/trace.h"
+#include "warpwright/kernel/gemm_config.h"
+#include "warpwright/kernel/hopper_gemm_params.h"
+#include "warpwright/pipeline/tma_pipeline.h"
+#include "warpwright/tile/raster.h"
+#include "warpwright/tile/split.h"
+
+namespace warpwright::kernel {
+
+/// The ring of a configuration, as TmaPipeline wants it.
+template <class Tag>
+struct HopperRing {
+  static constexpr pipeline::TmaPipelineShape value = mainloop_shape(Tag::config);
+};
+template <class Tag>
+using HopperPipeline = pipeline::TmaPipeline<HopperRing<Tag>>;
+
+/// Which tiles, or shares of tiles, a CTA works on. All roles ask their own.
+template <class Tag>
+using HopperScheduler =
+    std::conditional_t<Tag::config.splits_k, tile::SplitPersistent,
+                       std::conditional_t<Tag::config.cluster_k, tile::ClusterSplit,
+                                          tile::StaticPersistent>>;
+
+template <class Tag>
+WW_DEVICE HopperScheduler<Tag> make_scheduler(const HopperGemmParams& p) {
+  if constexpr (Tag::config.splits_k) {
+    return {p.raster, p.split};
+  } else if constexpr (Tag::config.cluster_k) {
+    return {p.raster, p.k_blocks, p.cluster_k};
+  } else {
+    return {p.raster, p.k_blocks};
+  }
+}
+
+/// Where CTA `rank` stands in its cluster.
+WW_DEVICE
+atom::ClusterCoord cluster_coord(const HopperGemmParams& p, int rank) {
+  const int y = p.cluster_m.quotient(rank);
+  return {rank - y * p.cluster.m, y};
+}
+
+template <class Tag>
+class HopperLoader {
+ public:
+  static constexpr SmemMap smem = smem_map(Tag::config);
+
+  WW_DEVICE HopperLoader(const HopperGemmParams& p, isa::SharedAddress base,
+                         const HopperPipeline<Tag>& mainloop, int rank)
+      : p_(p),
+        mainloop_(mainloop),
+        scheduler_(make_scheduler<Tag>(p)),
+        a_(base + smem.a),
+        b_(base + smem.b),
+        at_(cluster_coord(p, rank)),
+        // The masks come ready from the host: the first load should not wait for arithmetic.
+        a_mask_(static_cast<std::uint16_t>(p.column_mask << at_.x)),
+        b_mask_(static_cast<std::uint16_t>(p.row_mask << (at_.y * p.cluster.m))) {}
+
+  /// Starts the loads of the next K block, as soon as its stage is free; false when all are done.
+  WW_DEVICE bool step() {
+    constexpr GemmConfig cfg = Tag::config;
+    while (block_ == work_.end) {
+      if (in_tile_) isa::mark_end();
+      in_tile_ = scheduler_.next(work_);
+      if (!in_tile_) return false;
+      block_ = work_.first;
+      const int m = work_.tile.m * p_.cluster.m + at_.x;
+      const int n = work_.tile.n * p_.cluster.n + at_.y;
+      isa::mark_begin("tile m % n %", m, n);
+      row_ = m * result_rows(cfg);
+      column_ = n * result_columns(cfg);
+    }
+    const isa::Mark mark("k block %", block_);
+    const isa::SharedAddress full = mainloop_.acquire(state_);
+    load<true>(a_ + state_.stage * atom::tile_bytes(tile_a(cfg)), full);
+    load<false>(b_ + state_.stage * atom::tile_bytes(tile_b(cfg)), full);
+    state_.advance(cfg.stages);
+    ++block_;
+    return true;
+  }
+
+  /// Waits until every stage is released, so that no peer signals this CTA after its end.
+  WW_DEVICE void drain() const { mainloop_.drain(state_); }
+
+ private:
+  /// This CTA's slice of one operand's tile, `to` a stage: a box of each half, or K-deep boxes of
+  /// a span of rows.
+  template <bool IsA>
+  WW_DEVICE void load(isa::SharedAddress to, isa::SharedAddress full) const {
+    constexpr GemmConfig cfg = Tag::config;
+    constexpr atom::OperandTile tile = IsA ? tile_a(cfg) : tile_b(cfg);
+    constexpr int parts = (IsA ? gated_rows(cfg) : gated_columns(cfg)) ? 2 : 1;
+    constexpr int span = atom::span_bytes(tile.swizzle);
+    const isa::TensorMap& map = IsA ? p_.a : p_.b;
+    const int slices = IsA ? p_.cluster.n : p_.cluster.m;
+    const int slice_rows = IsA ? p_.a_slice_rows : p_.b_slice_rows;
+    const int slice = (IsA ? at_.y : at_.x) * slice_rows;
+    const std::uint16_t mask = IsA ? a_mask_ : b_mask_;
+    const int origin = IsA ? row_ : column_;
+    const int k = block_ * tile_k(cfg);
+    const auto copy = [&](int in_tile, isa::Coords<3> at) {
+      if (slices > 1) {
+        isa::tensor_load_multicast(to + in_tile * span, map, full, mask, at);
+      } else {
+        isa::tensor_load(to + in_tile * span, map, full, at);
+      }
+    };
+    WW_UNROLL for (int part = 0; part < parts; ++part) {
+      const int in_tile = part * (tile.rows / parts) + slice;
+      const int row = origin + part * p_.half + slice;
+      if constexpr (tile.major == atom::Major::k) {
+        copy(in_tile, isa::Coords{k, row, work_.tile.batch});
+      } else {
+        // A box is `span` rows wide and tile_k deep, as many bytes as a K-major box of them.
+        constexpr int box = atom::span_elements(tile);
+        static_assert(atom::box_bytes(tile) == box * span);
+        for (int r = 0; r < slice_rows; r += box) {
+          copy(in_tile + r, isa::Coords{row + r, k, work_.tile.batch});
+        }
+      }
+    }
+  }
+
+  const HopperGemmParams& p_;
+  const HopperPipeline<Tag>& mainloop_;
+  HopperScheduler<Tag> scheduler_;
+  isa::SharedAddress a_;
+  isa::SharedAddress b_;
+  atom::ClusterCoord at_;
+  std::uint16_t a_mask_;
+  std::uint16_t b_mask_;
+  tile::Work work_;
+  int block_ = 0;
+  int row_ = 0;     // where the tile begins in (the first half of) the product
+  int column_ = 0;
+  bool in_tile_ = false;
+  pipeline::PipelineState state_;
+};
+
+}  // namespace warpwright::kernel

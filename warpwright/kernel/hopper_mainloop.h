@@ -1,0 +1,205 @@
+// The main loop of the Hopper kernels: one warpgroup multiplies its rows of a tile, K block after K
+// block, out of the ring of stages.
+#pragma once
+
+#include "warpwright/isa/memory.h"
+#include "warpwright/isa/trace.h"
+#include "warpwright/isa/warp.h"
+#include "warpwright/isa/wgmma.h"
+#include "warpwright/kernel/gemm_config.h"
+#include "warpwright/kernel/hopper_load.h"
+#include "warpwright/pipeline/ordered_sequence.h"
+
+namespace warpwright::kernel {
+
+/// Loads that are somebody else's business: a producer's.
+struct NoLoads {
+  WW_DEVICE void step() const {}
+};
+
+/// Loads that one lane of a warp starts between the warp's other work. All lanes call `step`.
+template <class Tag>
+struct LaneLoads {
+  HopperLoader<Tag>& loader;
+  bool mine;  ///< this is the lane
+
+  WW_DEVICE void step() const {
+    if (mine) loader.step();
+    isa::sync_warp();
+  }
+};
+
+template <class Tag, class Loads>
+class HopperMainloop {
+ public:
+  static constexpr int atoms = row_atoms(Tag::config);
+  static constexpr int values = Tag::config.tile_n / 2;  // a thread's sums of one atom
+  using Accumulator = isa::Fragment<float, values>;
+
+  /// `warpgroup` counts the consumers. `loads` makes a step after every release of a stage.
+  WW_DEVICE HopperMainloop(isa::SharedAddress base, const HopperPipeline<Tag>& ring, int warpgroup,
+                           const Loads& loads)
+      : ring_(ring), warpgroup_(warpgroup), loads_(loads) {
+    constexpr GemmConfig cfg = Tag::config;
+    constexpr SmemMap smem = smem_map(cfg);
+    scales_ = base + smem.scales;
+    const int row = atom_row(cfg, warpgroup, 0);
+    a_ = atom::encode(atom::descriptor(tile_a(cfg), base + smem.a, row));
+    b_ = atom::encode(atom::descriptor(tile_b(cfg), base + smem.b));
+  }
+
+  /// Where the next tile's first K block lies in the ring.
+  pipeline::PipelineState state;
+
+  /// `blocks` K blocks into the tensor core's accumulators, one group of wgmmas each, one in flight
+  /// while the next is issued. A stage is released when the group after it has been issued and it
+  /// is read. `leave` is called when the last group has been issued.
+  template <class Leave>
+  WW_DEVICE void sum(int blocks, Accumulator (&accumulator)[atoms], const Leave& leave) {
+    constexpr GemmConfig cfg = Tag::config;
+    isa::mark_begin("k block %", 0);
+    ring_.wait(state);
+    multiply(accumulator, false);
+    isa::mark_end();
+    pipeline::PipelineState previous = state;
+    state.advance(cfg.stages);
+    bool landed = blocks > 1 && ring_.try_wait(state);
+    for (int block = 1; block < blocks; ++block) {
+      const isa::Mark mark("k block %", block);
+      ring_.wait(state, landed);
+      multiply(accumulator, true);
+      isa::wgmma_wait<1>();  // the block before has been read
+      ring_.release(previous);
+      previous = state;
+      state.advance(cfg.stages);
+      landed = block + 1 < blocks && ring_.try_wait(state);
+      loads_.step();
+    }
+    leave();
+    isa::wgmma_wait<0>(accumulator);
+    ring_.release(previous);
+    loads_.step();
+  }
+
+  /// The same with the accumulator of every K block added to `total`, times the block's scales
+  /// where there are some. While one warpgroup adds, the other multiplies.
+  template <class Leave>
+  WW_DEVICE void sum(int blocks, Accumulator (&accumulator)[atoms], float (&total)[atoms][values],
+                     const Leave& leave) {
+    constexpr GemmConfig cfg = Tag::config;
+    WW_UNROLL for (int i = 0; i < atoms; ++i) {
+      WW_UNROLL for (int v = 0; v < values; ++v) total[i][v] = 0;
+    }
+    bool landed = false;
+    for (int block = 0; block < blocks; ++block) {
+      const isa::Mark mark("k block %", block);
+      ring_.wait(state, landed);
+      multiply(accumulator, false);
+      const isa::SharedAddress scales = scales_ + state.stage * scale_bytes(cfg);
+      const pipeline::PipelineState current = state;
+      state.advance(cfg.stages);
+      landed = block + 1 < blocks && ring_.try_wait(state);
+      if (block + 1 == blocks) leave();
+      if constexpr (cfg.sums == Sums::block_scaled) {
+        add_scaled(scales, accumulator, total, current);
+      } else {
+        isa::wgmma_wait<0>(accumulator);
+        ring_.release(current);
+        WW_UNROLL for (int i = 0; i < atoms; ++i) {
+          WW_UNROLL for (int v = 0; v < values; ++v) total[i][v] += accumulator[i][v];
+        }
+      }
+      loads_.step();
+    }
+  }
+
+ private:
+  /// One K block: the wgmmas on the operands of the current stage, as one group; unless
+  /// `accumulate`, the first overwrites the accumulator.
+  WW_DEVICE void multiply(Accumulator (&accumulator)[atoms], bool accumulate) const {
+    constexpr GemmConfig cfg = Tag::config;
+    constexpr atom::OperandTile tile_of_a = tile_a(cfg);
+    constexpr atom::OperandTile tile_of_b = tile_b(cfg);
+    const std::uint64_t a = atom::advance(a_, state.stage * atom::tile_bytes(tile_of_a));
+    const std::uint64_t b = atom::advance(b_, state.stage * atom::tile_bytes(tile_of_b));
+    isa::wgmma_fence(accumulator);
+    WW_UNROLL for (int step = 0; step < atom::step_count(tile_of_a); ++step) {
+      WW_UNROLL for (int i = 0; i < atoms; ++i) {
+        isa::wgmma<cfg.a, cfg.b, cfg.tile_n, cfg.a_major, cfg.b_major>(
+            accumulator[i],
+            atom::advance(a, atom::tile_offset(tile_of_a, atom_row(cfg, 0, i), 0) +
+                                 atom::step_offset(tile_of_a, step)),
+            atom::advance(b, atom::step_offset(tile_of_b, step)), accumulate || step > 0);
+      }
+    }
+    isa::wgmma_commit();
+  }
+
+  /// Waits for the accumulator of stage `current` and adds it to `total`, times a scale of its
+  /// token and one of its 64 weights. The scales are read while the tensor core still works.
+  WW_DEVICE void add_scaled(isa::SharedAddress scales, Accumulator (&accumulator)[atoms],
+                            float (&total)[atoms][values],
+                            const pipeline::PipelineState& current) const {
+    constexpr GemmConfig cfg = Tag::config;
+    constexpr int vector = vector_scales(cfg);
+    const isa::SharedView<float> at{scales};
+    const int thread = isa::thread_index() % 128;
+    if constexpr (cfg.swapped) {
+      float unit[atoms];
+      WW_UNROLL for (int i = 0; i < atoms; ++i) {
+        unit[i] = at.load(vector + atom_row(cfg, warpgroup_, i) / 64);
+      }
+      isa::Words<2> token[values / 4];
+      WW_UNROLL for (int j = 0; j < values / 4; ++j) {
+        token[j] = isa::SharedView<isa::Words<2>>{scales}.load(atom::c_col(thread, 4 * j) / 2);
+      }
+      isa::wgmma_wait<0>(accumulator);
+      release_scales(current);
+      WW_UNROLL for (int j = 0; j < values / 4; ++j) {
+        const float low = isa::float_of(token[j].word[0]);
+        const float high = isa::float_of(token[j].word[1]);
+        WW_UNROLL for (int i = 0; i < atoms; ++i) {
+          WW_UNROLL for (int v = 4 * j; v < 4 * j + 4; ++v) {
+            total[i][v] += accumulator[i][v] * ((v % 2 == 0 ? low : high) * unit[i]);
+          }
+        }
+      }
+    } else {
+      float token[atoms][2];
+      WW_UNROLL for (int i = 0; i < atoms; ++i) {
+        const int row = atom_row(cfg, warpgroup_, i) + atom::c_row(thread, 0);
+        token[i][0] = at.load(row);
+        token[i][1] = at.load(row + 8);
+      }
+      constexpr int units = unit_scales(cfg);
+      float unit[units];
+      WW_UNROLL for (int u = 0; u < units; ++u) unit[u] = at.load(vector + u);
+      isa::wgmma_wait<0>(accumulator);
+      release_scales(current);
+      WW_UNROLL for (int i = 0; i < atoms; ++i) {
+        WW_UNROLL for (int u = 0; u < units; ++u) {
+          const float low = token[i][0] * unit[u];
+          const float high = token[i][1] * unit[u];
+          WW_UNROLL for (int v = 32 * u; v < 32 * u + 32; ++v) {
+            total[i][v] += accumulator[i][v] * (v % 4 < 2 ? low : high);
+          }
+        }
+      }
+    }
+  }
+
+  /// Releases a stage whose scales all lanes have read: one of them arrives for the others.
+  WW_DEVICE void release_scales(const pipeline::PipelineState& at) const {
+    isa::sync_warp();
+    ring_.release(at);
+  }
+
+  const HopperPipeline<Tag>& ring_;
+  isa::SharedAddress scales_ = 0;
+  int warpgroup_;
+  std::uint64_t a_ = 0;  // descriptors of stage 0
+  std::uint64_t b_ = 0;
+  Loads loads_;
+};
+
+}  // namespace warpwright::kernel

@@ -1,0 +1,172 @@
+// Sums of tiles that several CTAs share along K: parts go through the workspace, and the CTA that
+// stores the tile adds them up in the order of the CTAs, so that the result is the same every time.
+// Warp talks to warp, each about its own 16 rows of every atom: no barrier of the CTA is needed.
+#pragma once
+
+#include "warpwright/isa/barrier.h"
+#include "warpwright/isa/memory.h"
+#include "warpwright/isa/numeric.h"
+#include "warpwright/isa/thread.h"
+#include "warpwright/isa/warp.h"
+#include "warpwright/kernel/gemm_config.h"
+#include "warpwright/kernel/hopper_gemm_params.h"
+
+namespace warpwright::kernel {
+
+/// Bytes of the workspace: a flag for every consumer warp, then the sums of every CTA.
+constexpr std::int64_t split_flag_bytes(const GemmConfig& c, int ctas) {
+  return (std::int64_t{4} * consumer_warps(c) * ctas + 255) / 256 * 256;
+}
+constexpr std::int64_t split_workspace_bytes(const GemmConfig& c, int ctas) {
+  return split_flag_bytes(c, ctas) + std::int64_t{4} * c.tile_m * c.tile_n * ctas;
+}
+
+template <class Tag>
+class SplitSums {
+ public:
+  static constexpr int atoms = row_atoms(Tag::config);
+  static constexpr int together = 3;                    // parts that are read at once
+  static constexpr int words = Tag::config.tile_n / 8;  // of four floats, in an atom of a thread
+
+  /// Consumer warp `warp` of this CTA, of rank `rank` in its cluster.
+  WW_DEVICE SplitSums(const HopperGemmParams& p, int rank, int warp)
+      : p_(p), rank_(rank), warp_(warp) {}
+
+  /// Leaves this CTA's part for the CTA that stores the tile.
+  template <class Sums>
+  WW_DEVICE void give(Sums& sums) const {
+    const int cta = isa::cta_index();
+    const isa::GlobalView<isa::Words<4>> to = part(cta);
+    WW_UNROLL for (int i = 0; i < atoms; ++i) {
+      WW_UNROLL for (int j = 0; j < words; ++j) {
+        to.store(place(i, j),
+                 {isa::float_bits(sums[i][4 * j]), isa::float_bits(sums[i][4 * j + 1]),
+                  isa::float_bits(sums[i][4 * j + 2]), isa::float_bits(sums[i][4 * j + 3])});
+      }
+    }
+    isa::sync_warp();
+    if (isa::lane_index() == 0) isa::flag_set(flag(cta), 1);
+  }
+
+  /// Adds the parts of the clusters from `first` to before this one.
+  template <class Sums>
+  WW_DEVICE void take(Sums& sums, int first) const {
+    // All of them first: one wait after the other would add up their latencies.
+    for (int c = first; c < isa::cluster_index(); ++c) {
+      if (isa::lane_index() == 0) isa::flag_wait(flag(cta_of(c)), 1);
+    }
+    isa::sync_warp();
+    for (int c = first; c < isa::cluster_index(); c += together) add(sums, c);
+    isa::sync_warp();
+    // As it was before the launch, for the next one.
+    for (int c = first; c < isa::cluster_index(); ++c) {
+      if (isa::lane_index() == 0) isa::GlobalView<std::uint32_t>{flag(cta_of(c))}.store(0, 0);
+    }
+  }
+
+ private:
+  /// Adds the parts of `together` clusters from `c`, as far as they come before this one. Their
+  /// loads are all on their way before the first is used.
+  template <class Sums>
+  WW_DEVICE void add(Sums& sums, int c) const {
+    constexpr int batch = words < 4 ? words : 4;
+    WW_UNROLL for (int i = 0; i < atoms; ++i) {
+      WW_UNROLL for (int first = 0; first < words; first += batch) {
+        isa::Words<4> w[together][batch];
+        WW_UNROLL for (int part = 0; part < together; ++part) {
+          const isa::GlobalView<isa::Words<4>> from = this->part(cta_of(c + part));
+          WW_UNROLL for (int j = 0; j < batch; ++j) {
+            w[part][j] = {};
+            if (first + j < words && c + part < isa::cluster_index()) {
+              w[part][j] = from.load(place(i, first + j));
+            }
+          }
+        }
+        isa::keep_order();
+        WW_UNROLL for (int part = 0; part < together; ++part) {
+          WW_UNROLL for (int j = 0; j < batch; ++j) {
+            if (first + j >= words) continue;
+            WW_UNROLL for (int v = 0; v < 4; ++v) {
+              sums[i][4 * (first + j) + v] += isa::float_of(w[part][j].word[v]);
+            }
+          }
+        }
+      }
+    }
+  }
+  /// The CTA of this one's rank in cluster `c`.
+  WW_DEVICE int cta_of(int c) const { return c * atom::cluster_size(p_.cluster) + rank_; }
+  WW_DEVICE std::uint32_t* flag(int cta) const {
+    return p_.flags + cta * consumer_warps(Tag::config) + warp_;
+  }
+  WW_DEVICE isa::GlobalView<isa::Words<4>> part(int cta) const {
+    constexpr std::int64_t floats = std::int64_t{Tag::config.tile_m} * Tag::config.tile_n;
+    void* const sums = p_.partials + cta * floats;
+    return {static_cast<isa::Words<4>*>(sums) + warp_ * (atoms * words * 32)};
+  }
+  WW_DEVICE static int place(int i, int j) { return (i * words + j) * 32 + isa::lane_index(); }
+
+  const HopperGemmParams& p_;
+  int rank_;
+  int warp_;
+};
+
+/// Sums of a tile that the CTAs of a cluster share along K: each leaves its part in its shared
+/// memory, where the stages were, and adds up some columns of all parts, in the order of the ranks.
+/// Every CTA has one tile.
+template <class Tag>
+class ClusterSums {
+ public:
+  static constexpr int atoms = row_atoms(Tag::config);
+  static constexpr int words = Tag::config.tile_n / 8;  // of four floats: 8 columns of the tile
+
+  WW_DEVICE ClusterSums(isa::SharedAddress base, int ctas, int warp)
+      : base_(base + static_cast<isa::SharedAddress>(warp * atoms * words * 32 * 16)),
+        ctas_(ctas),
+        first_(words * isa::cluster_rank() / ctas),
+        end_(words * (isa::cluster_rank() + 1) / ctas) {}
+
+  /// The columns whose sums are complete after `exchange`.
+  WW_DEVICE int first_column() const { return 8 * first_; }
+  WW_DEVICE int end_column() const { return 8 * end_; }
+
+  /// All consumer threads of the cluster call it when their tensor cores are done.
+  template <class Sums>
+  WW_DEVICE void exchange(Sums& sums) const {
+    // The stages are free when all warps of the CTA have multiplied.
+    isa::named_barrier_sync(1, 32 * consumer_warps(Tag::config));
+    WW_UNROLL for (int i = 0; i < atoms; ++i) {
+      WW_UNROLL for (int j = 0; j < words; ++j) {
+        isa::SharedView<isa::Words<4>>{place(base_, i, j)}.store(
+            0, {isa::float_bits(sums[i][4 * j]), isa::float_bits(sums[i][4 * j + 1]),
+                isa::float_bits(sums[i][4 * j + 2]), isa::float_bits(sums[i][4 * j + 3])});
+      }
+    }
+    isa::cluster_arrive();
+    isa::cluster_wait();
+    WW_UNROLL for (int i = 0; i < atoms; ++i) {
+      WW_UNROLL for (int j = 0; j < words; ++j) {
+        if (j < first_ || j >= end_) continue;
+        float total[4] = {0, 0, 0, 0};
+        for (int c = 0; c < ctas_; ++c) {
+          const isa::Words<4> w =
+              isa::ClusterView<isa::Words<4>>{isa::map_rank(place(base_, i, j), c)}.load();
+          WW_UNROLL for (int v = 0; v < 4; ++v) total[v] += isa::float_of(w.word[v]);
+        }
+        WW_UNROLL for (int v = 0; v < 4; ++v) sums[i][4 * j + v] = total[v];
+      }
+    }
+  }
+
+ private:
+  WW_DEVICE static isa::SharedAddress place(isa::SharedAddress base, int i, int j) {
+    return base + static_cast<isa::SharedAddress>(((i * words + j) * 32 + isa::lane_index()) * 16);
+  }
+
+  isa::SharedAddress base_;
+  int ctas_;
+  int first_;  // words
+  int end_;
+};
+
+}  // namespace warpwright::kernel

@@ -1,0 +1,411 @@
+// From operands to the problem they pose, and whether operands are those of a plan.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <tuple>
+
+#include "warpwright/plan/rules.h"
+
+namespace warpwright {
+namespace {
+
+using Fault = std::optional<Refusal>;
+
+// A view with the name by which sentences call it.
+struct Named {
+  const MatrixView* view;
+  const char* name;
+};
+
+std::string shape(const MatrixView& v) {
+  return shape_of(v.rows, v.columns);
+}
+
+bool reads_ab(const GemmOperands& o) {
+  return o.alpha != 0.0F && o.a.columns != 0;
+}
+
+bool reads_c(const GemmOperands& o) {
+  return o.beta != 0.0F;
+}
+
+// Are there products to be scaled?
+bool reads_scales(const GemmOperands& o) {
+  return o.scaling != Scaling::none && reads_ab(o) && o.d.rows > 0 && o.d.columns > 0;
+}
+
+// Bytes from the first to behind the last element of a view, or 0 when it is empty.
+std::int64_t extent_bytes(const MatrixView& v) {
+  return numeric::packed_bytes(
+      v.dtype,
+      reach({{v.batch, v.batch_stride}, {v.rows, v.row_stride}, {v.columns, v.column_stride}}));
+}
+
+bool overlap(const MatrixView& x, const MatrixView& y) {
+  const auto a = reinterpret_cast<std::uintptr_t>(x.data);
+  const auto b = reinterpret_cast<std::uintptr_t>(y.data);
+  const std::int64_t na = extent_bytes(x);
+  const std::int64_t nb = extent_bytes(y);
+  if (na == 0 || nb == 0) return false;
+  return a < b + static_cast<std::uintptr_t>(nb) && b < a + static_cast<std::uintptr_t>(na);
+}
+
+bool same_view(const MatrixView& x, const MatrixView& y) {
+  return x.data == y.data && x.dtype == y.dtype && x.row_stride == y.row_stride &&
+         x.column_stride == y.column_stride && x.batch == y.batch &&
+         (x.batch == 1 || x.batch_stride == y.batch_stride);
+}
+
+// The largest of 1, 2, 4, 8, 16 that divides an address.
+int alignment(const void* p) {
+  const auto address = reinterpret_cast<std::uintptr_t>(p);
+  int bytes = 16;
+  while (bytes > 1 && address % static_cast<std::uintptr_t>(bytes) != 0) bytes /= 2;
+  return bytes;
+}
+
+Fault scalar_fault(const GemmOperands& o) {
+  if (std::isnan(o.alpha)) return Refusal{"alpha is NaN; it must be a number"};
+  if (std::isnan(o.beta)) return Refusal{"beta is NaN; it must be a number"};
+  return std::nullopt;
+}
+
+Fault view_fault(const Named& tensor, bool used) {
+  const MatrixView& v = *tensor.view;
+  const std::string name = tensor.name;
+  if (v.rows < 0 || v.columns < 0) {
+    return Refusal{name + " has a negative extent (" + shape(v) + "); extents are 0 or more"};
+  }
+  if (!used || v.rows == 0 || v.columns == 0) return std::nullopt;
+  if (v.data == nullptr) {
+    return Refusal{name + " is a null pointer; a tensor of " + shape(v) + " elements needs memory"};
+  }
+  const int element = numeric::bits(v.dtype) / 8;
+  if (alignment(v.data) % std::clamp(element, 1, 16) != 0) {
+    return Refusal{name + "'s address is not a multiple of its element size, " + number(element) +
+                   " bytes"};
+  }
+  return std::nullopt;
+}
+
+Fault views_fault(const GemmOperands& o) {
+  if (auto r = view_fault({&o.a, "A"}, reads_ab(o))) return r;
+  if (auto r = view_fault({&o.b, "B"}, reads_ab(o))) return r;
+  if (auto r = view_fault({&o.d, "D"}, true)) return r;
+  return reads_c(o) ? view_fault({&o.c, "C"}, true) : std::nullopt;
+}
+
+Fault shapes_fault(const GemmOperands& o) {
+  if (o.a.columns != o.b.columns) {
+    return Refusal{"A is " + shape(o.a) + " and B is " + shape(o.b) +
+                   "; their columns are both K and must agree: the nearest legal B is " +
+                   shape_of(o.b.rows, o.a.columns)};
+  }
+  const std::int64_t columns = o.epilogue.gated ? o.b.rows / 2 : o.b.rows;
+  if (o.d.rows != o.a.rows || o.d.columns != columns) {
+    return Refusal{"D is " + shape(o.d) + "; the product of A (" + shape(o.a) + ") and B (" +
+                   shape(o.b) + ") transposed" + (o.epilogue.gated ? ", gated," : "") + " is " +
+                   shape_of(o.a.rows, columns)};
+  }
+  if (reads_c(o) && (o.c.rows != o.d.rows || o.c.columns != o.d.columns)) {
+    return Refusal{"C is " + shape(o.c) + "; beta is not 0, so it must be as large as D, " +
+                   shape(o.d)};
+  }
+  return std::nullopt;
+}
+
+Fault batch_fault(const Named& tensor, std::int64_t length) {
+  const std::int64_t batch = tensor.view->batch;
+  if (batch == 1 || batch == length) return std::nullopt;
+  return Refusal{std::string(tensor.name) + " is a batch of " + number(batch) + " and D of " +
+                 number(length) + "; it must be of the same length, or 1 to serve " +
+                 "all of D: the nearest legal is " + number(batch < 1 ? 1 : length)};
+}
+
+Fault batches_fault(const GemmOperands& o) {
+  if (o.d.batch < 1) {
+    return Refusal{"D is a batch of " + number(o.d.batch) + "; the nearest legal length is 1"};
+  }
+  if (auto r = batch_fault({&o.a, "A"}, o.d.batch)) return r;
+  if (auto r = batch_fault({&o.b, "B"}, o.d.batch)) return r;
+  return reads_c(o) ? batch_fault({&o.c, "C"}, o.d.batch) : std::nullopt;
+}
+
+// A tensor that is read element by element: its strides may be any but negative ones.
+Fault side_fault(const Named& tensor, std::int64_t length) {
+  const MatrixView& v = *tensor.view;
+  if (auto r = view_fault(tensor, true)) return r;
+  if (auto r = batch_fault(tensor, length)) return r;
+  for (const auto& [extent, stride, what] : {std::tuple{v.rows, v.row_stride, "row"},
+                                             {v.columns, v.column_stride, "column"},
+                                             {v.batch, v.batch_stride, "batch"}}) {
+    if (extent > 1 && stride < 0) {
+      return Refusal{std::string(tensor.name) + " has a " + what + " stride of " + number(stride) +
+                     "; the nearest legal is 0"};
+    }
+  }
+  return std::nullopt;
+}
+
+// The shape of an operand's scales.
+std::array<std::int64_t, 2> scale_shape(Scaling scaling, std::int64_t rows, std::int64_t k,
+                                        std::int64_t block_rows) {
+  if (scaling == Scaling::row_column) return {rows, 1};
+  if (scaling == Scaling::tensor) return {1, 1};
+  return {(rows + block_rows - 1) / block_rows, (k + scale_block - 1) / scale_block};
+}
+
+Fault scale_fault(const GemmOperands& o, bool of_a) {
+  const Named scale = of_a ? Named{&o.scale_a, "scale_a"} : Named{&o.scale_b, "scale_b"};
+  const MatrixView& v = *scale.view;
+  const MatrixView& of = of_a ? o.a : o.b;
+  const auto [rows, columns] = scale_shape(o.scaling, of.rows, of.columns, of_a ? 1 : scale_block);
+  const std::string need = std::string(scaling_name(o.scaling)) + " scaling of " +
+                           (of_a ? "A (" : "B (") + shape(of) + ") takes f32 scales of shape " +
+                           shape_of(rows, columns);
+  if (v.data == nullptr) return Refusal{std::string(scale.name) + " is a null pointer; " + need};
+  if (v.dtype != DType::f32) {
+    return Refusal{std::string(scale.name) + " is " + type_name(v.dtype) + "; " + need};
+  }
+  if (v.rows != rows || v.columns != columns) {
+    return Refusal{std::string(scale.name) + " is " + shape(v) + "; " + need};
+  }
+  return side_fault(scale, o.d.batch);
+}
+
+// Tensors that are given and would not be read: their caller expects something else.
+Fault unread_fault(const GemmOperands& o) {
+  for (const Named& scale : {Named{&o.scale_a, "scale_a"}, {&o.scale_b, "scale_b"}}) {
+    if (o.scaling == Scaling::none && scale.view->data != nullptr) {
+      return Refusal{std::string(scale.name) +
+                     " is given and scaling is none; say what it scales (tensor, row_column or "
+                     "block), or leave it out"};
+    }
+  }
+  if (o.epilogue.bias == Bias::none && o.bias.data != nullptr) {
+    return Refusal{
+        "the bias is given and epilogue.bias is none; say what it runs along (rows or columns), or "
+        "leave it out"};
+  }
+  return std::nullopt;
+}
+
+Fault scales_fault(const GemmOperands& o) {
+  if (reads_scales(o)) {
+    if (auto r = scale_fault(o, true)) return r;
+    if (auto r = scale_fault(o, false)) return r;
+  }
+  if (o.scale_d.data == nullptr) return std::nullopt;
+  const MatrixView& v = o.scale_d;
+  if (v.dtype != DType::f32 || v.rows != 1 || v.columns != 1) {
+    return Refusal{"scale_d is " + shape(v) + " of " + type_name(v.dtype) +
+                   "; D has one scale: the nearest legal is 1 x 1 of f32"};
+  }
+  return side_fault({&v, "scale_d"}, o.d.batch);
+}
+
+Fault bias_fault(const GemmOperands& o) {
+  if (o.epilogue.bias == Bias::none) return std::nullopt;
+  const MatrixView& v = o.bias;
+  const bool of_rows = o.epilogue.bias == Bias::rows;
+  const std::int64_t rows = of_rows ? o.a.rows : o.b.rows;
+  const std::string need = std::string("a bias along the ") +
+                           (of_rows ? "rows of D is M x 1" : "columns of the product is N x 1") +
+                           ": the legal shape is " + shape_of(rows, 1);
+  if (v.data == nullptr && rows > 0) return Refusal{"the bias is a null pointer; " + need};
+  if (v.rows != rows || v.columns != 1) return Refusal{"the bias is " + shape(v) + "; " + need};
+  if (v.rows > 1 && v.row_stride != 1) {
+    return Refusal{"the bias has a row stride of " + number(v.row_stride) +
+                   "; its values lie next to each other: the nearest legal is 1"};
+  }
+  return side_fault({&v, "the bias"}, o.d.batch);
+}
+
+Fault overlap_fault(const GemmOperands& o) {
+  const auto apart = [](const char* name) {
+    return Refusal{std::string("D overlaps ") + name + "; it must lie apart from " + name};
+  };
+  if (reads_c(o) && overlap(o.c, o.d) && !same_view(o.c, o.d)) {
+    return Refusal{"D overlaps C; it must lie apart from C or be the very same view"};
+  }
+  if (reads_ab(o) && overlap(o.d, o.a)) return apart("A");
+  if (reads_ab(o) && overlap(o.d, o.b)) return apart("B");
+  if (reads_scales(o) && overlap(o.d, o.scale_a)) return apart("scale_a");
+  if (reads_scales(o) && overlap(o.d, o.scale_b)) return apart("scale_b");
+  if (o.scale_d.data != nullptr && overlap(o.d, o.scale_d)) return apart("scale_d");
+  if (o.epilogue.bias != Bias::none && overlap(o.d, o.bias)) return apart("the bias");
+  return std::nullopt;
+}
+
+// The copy engine reads A and B from multiples of 16 bytes.
+Fault address_fault(const GemmOperands& o) {
+  if (!reads_ab(o) || o.d.rows == 0 || o.d.columns == 0) return std::nullopt;
+  for (const Named& tensor : {Named{&o.a, "A"}, {&o.b, "B"}}) {
+    const int known = alignment(tensor.view->data);
+    if (known < 16) {
+      return Refusal{
+          std::string(tensor.name) +
+          "'s address must be a multiple of 16 bytes for the copy engine; it is one of " +
+          number(known)};
+    }
+  }
+  return std::nullopt;
+}
+
+std::int64_t batch_stride(const MatrixView& v) {
+  return v.batch == 1 ? 0 : v.batch_stride;
+}
+
+void describe_strides(const GemmOperands& o, GemmProblem& p) {
+  p.a_row_stride = o.a.row_stride;
+  p.b_row_stride = o.b.row_stride;
+  p.d_row_stride = o.d.row_stride;
+  p.a_column_stride = o.a.column_stride;
+  p.b_column_stride = o.b.column_stride;
+  p.d_column_stride = o.d.column_stride;
+  p.a_batch_stride = batch_stride(o.a);
+  p.b_batch_stride = batch_stride(o.b);
+  p.d_batch_stride = batch_stride(o.d);
+  p.d_alignment = alignment(o.d.data);
+  if (!p.reads_c) return;
+  p.c_row_stride = o.c.row_stride;
+  p.c_column_stride = o.c.column_stride;
+  p.c_batch_stride = batch_stride(o.c);
+  p.c_alignment = alignment(o.c.data);
+}
+
+GemmProblem problem_of(const GemmOperands& o) {
+  GemmProblem p;
+  p.m = o.d.rows;
+  p.n = o.b.rows;
+  p.k = o.a.columns;
+  p.batch = o.d.batch;
+  p.a = o.a.dtype;
+  p.b = o.b.dtype;
+  p.d = o.d.dtype;
+  p.reads_c = reads_c(o);
+  p.reads_ab = reads_ab(o);
+  p.c = p.reads_c ? o.c.dtype : o.d.dtype;
+  p.scaling = o.scaling;
+  p.accumulation = o.scaling == Scaling::block ? Accumulation::promoted : o.accumulation;
+  p.epilogue = o.epilogue;
+  if (o.epilogue.bias != Bias::none) p.bias = o.bias.dtype;
+  p.scales_d = o.scale_d.data != nullptr;
+  describe_strides(o, p);
+  return p;
+}
+
+// What a launch may not differ in from its plan.
+Fault kind_mismatch(const GemmProblem& got, const GemmProblem& want) {
+  if (got.m != want.m || got.n != want.n || got.k != want.k) {
+    return Refusal{"the operands are a product of " + number(got.m) + " x " + number(got.n) +
+                   " x " + number(got.k) + "; the plan is for " + number(want.m) + " x " +
+                   number(want.n) + " x " + number(want.k)};
+  }
+  if (got.batch != want.batch) {
+    return Refusal{"the operands are a batch of " + number(got.batch) + "; the plan is for " +
+                   number(want.batch)};
+  }
+  const bool types = got.a == want.a && got.b == want.b && got.d == want.d &&
+                     (!got.reads_c || !want.reads_c || got.c == want.c);
+  if (!types) {
+    return Refusal{"the operands' types are not those of the plan; make a plan for them"};
+  }
+  if (got.scaling != want.scaling || got.accumulation != want.accumulation) {
+    return Refusal{"the operands' scaling and accumulation are not those of the plan, which has " +
+                   std::string(scaling_name(want.scaling)) + " scaling and " +
+                   (want.accumulation == Accumulation::fast ? "fast" : "promoted") +
+                   " accumulation"};
+  }
+  const bool bias = got.epilogue.bias == Bias::none || got.bias == want.bias;
+  if (got.epilogue != want.epilogue || !bias || got.scales_d != want.scales_d) {
+    return Refusal{
+        "the operands' epilogue (activation, gate, bias and its type, scale_d) is not that of the "
+        "plan; make a plan for it"};
+  }
+  return std::nullopt;
+}
+
+Fault use_mismatch(const GemmProblem& got, const GemmProblem& want) {
+  if (got.reads_c && !want.reads_c) {
+    return Refusal{"beta is not 0, but the plan was made without C; make a plan that reads C"};
+  }
+  if (got.reads_ab && !want.reads_ab) {
+    return Refusal{"alpha is not 0, but the plan was made without reading A and B"};
+  }
+  return std::nullopt;
+}
+
+Fault stride_mismatch(const GemmProblem& got, const GemmProblem& want) {
+  const auto differs = [&](std::int64_t GemmProblem::*a, std::int64_t GemmProblem::*b,
+                           std::int64_t GemmProblem::*c, std::int64_t GemmProblem::*d) {
+    const bool of_ab = got.*a != want.*a || got.*b != want.*b;
+    return (got.reads_ab && of_ab) || got.*d != want.*d || (got.reads_c && got.*c != want.*c);
+  };
+  using P = GemmProblem;
+  const char* what = nullptr;
+  if (differs(&P::a_row_stride, &P::b_row_stride, &P::c_row_stride, &P::d_row_stride)) {
+    what = "row";
+  } else if (differs(&P::a_column_stride, &P::b_column_stride, &P::c_column_stride,
+                     &P::d_column_stride)) {
+    what = "column";
+  } else if (differs(&P::a_batch_stride, &P::b_batch_stride, &P::c_batch_stride,
+                     &P::d_batch_stride)) {
+    what = "batch";
+  }
+  if (what == nullptr) return std::nullopt;
+  return Refusal{std::string("the operands' ") + what +
+                 " strides are not those of the plan; make a plan for them"};
+}
+
+Fault alignment_mismatch(const Plan& plan, const GemmProblem& got) {
+  const auto says = [](const char* name, int known) {
+    return Refusal{std::string(name) + "'s address is a multiple of " + number(known) +
+                   " bytes only; the plan was made for one of 16: say so in the problem"};
+  };
+  if (plan.d_path == EpiloguePath::copy_engine && got.d_alignment < 16) {
+    return says("D", got.d_alignment);
+  }
+  if (got.reads_c && plan.c_path == EpiloguePath::copy_engine && got.c_alignment < 16) {
+    return says("C", got.c_alignment);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+GemmProblem packed_problem(std::int64_t m, std::int64_t n, std::int64_t k, DType operand,
+                           DType result, bool reads_c) {
+  GemmProblem p;
+  p.m = m;
+  p.n = n;
+  p.k = k;
+  p.a = p.b = operand;
+  p.c = p.d = result;
+  p.reads_c = reads_c;
+  p.reads_ab = k > 0;
+  p.a_row_stride = p.b_row_stride = k;
+  p.c_row_stride = p.d_row_stride = n;
+  return p;
+}
+
+Result<GemmProblem> describe(const GemmOperands& operands) {
+  for (const auto rule : {scalar_fault, views_fault, shapes_fault, batches_fault, unread_fault,
+                          scales_fault, bias_fault, overlap_fault, address_fault}) {
+    if (auto r = rule(operands)) return *r;
+  }
+  return problem_of(operands);
+}
+
+std::optional<Refusal> mismatch(const Plan& plan, const GemmOperands& operands) {
+  const auto described = describe(operands);
+  if (!described) return Refusal{described.reason()};
+  const GemmProblem& got = *described;
+  for (const auto rule : {kind_mismatch, use_mismatch, stride_mismatch}) {
+    if (auto r = rule(got, plan.problem)) return r;
+  }
+  return alignment_mismatch(plan, got);
+}
+
+}  // namespace warpwright

@@ -1,0 +1,66 @@
+// A problem in words.
+#include <string>
+
+#include "warpwright/plan/rules.h"
+
+namespace warpwright {
+namespace {
+
+std::string extents(std::int64_t rows, std::int64_t columns) {
+  return "[" + number(rows) + "," + number(columns) + "]";
+}
+
+const char* function_name(Activation activation) {
+  switch (activation) {
+    case Activation::none:
+      break;
+    case Activation::relu:
+      return "relu";
+    case Activation::gelu:
+      return "gelu";
+    case Activation::silu:
+      return "silu";
+  }
+  return "";
+}
+
+// What is activated: the product, C and the bias.
+std::string sum_text(const GemmProblem& p) {
+  std::string text = "alpha * A" + extents(p.m, p.k) + " * B" + extents(p.n, p.k) + "^T";
+  if (p.reads_c) text += " + beta * C";
+  if (p.epilogue.bias != Bias::none) {
+    text += p.epilogue.bias == Bias::rows ? " + bias of rows" : " + bias of columns";
+  }
+  return text;
+}
+
+std::string details(const GemmProblem& p) {
+  std::string text;
+  const auto add = [&text](const std::string& what) { text += ", " + what; };
+  if (p.scaling != Scaling::none) add(std::string(scaling_name(p.scaling)) + " scales");
+  if (is_8bit_float(p.a)) {
+    add(p.accumulation == Accumulation::promoted ? "promoted accumulation" : "fast accumulation");
+  }
+  const bool multiplies = p.reads_ab && p.m > 0 && p.n > 0;
+  if (multiplies && major_a(p) == atom::Major::mn) add("A MN-major");
+  if (multiplies && major_b(p) == atom::Major::mn) add("B MN-major");
+  if (p.scales_d) add("D scaled");
+  return text;
+}
+
+}  // namespace
+
+std::string formula(const GemmProblem& p) {
+  const std::string function = function_name(p.epilogue.activation);
+  std::string text = p.batch > 1 ? number(p.batch) + " times " : "";
+  text += "D" + extents(p.m, result_columns(p)) + " = ";
+  if (p.epilogue.gated) {
+    text += function + "(P) * P' with [P,P'] = " + sum_text(p);
+  } else {
+    text += function.empty() ? sum_text(p) : function + "(" + sum_text(p) + ")";
+  }
+  const std::string operands = type_name(p.a) + (p.a == p.b ? std::string() : "," + type_name(p.b));
+  return text + ", " + operands + " -> " + type_name(p.d) + details(p);
+}
+
+}  // namespace warpwright

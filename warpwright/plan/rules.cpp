@@ -1,0 +1,356 @@
+#include "warpwright/plan/rules.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace warpwright {
+namespace {
+
+using Fault = std::optional<Refusal>;
+
+// What a tensor map's pitch must stay below.
+constexpr std::int64_t max_pitch_bytes = std::int64_t{1} << 40;
+
+std::int64_t round_up(std::int64_t value, std::int64_t step) {
+  return (value + step - 1) / step * step;
+}
+
+// Of a type that an operand or a result may have.
+int element_bytes(DType t) {
+  return std::max(1, numeric::bits(t) / 8);
+}
+
+Fault extent_fault(const GemmProblem& p) {
+  for (const auto& [extent, name] : {std::pair{p.m, "M"}, {p.n, "N"}, {p.k, "K"}}) {
+    if (extent < 0) {
+      return Refusal{std::string(name) + " is " + number(extent) +
+                     "; the nearest legal value is 0"};
+    }
+    if (extent > max_extent) {
+      return Refusal{std::string(name) + " is " + number(extent) +
+                     "; coordinates have 32 bits: the nearest legal value is " +
+                     number(max_extent)};
+    }
+  }
+  if (p.batch < 1 || p.batch > max_extent) {
+    return Refusal{"the batch has a length of " + number(p.batch) +
+                   "; the nearest legal length is " + number(p.batch < 1 ? 1 : max_extent)};
+  }
+  return std::nullopt;
+}
+
+Fault operand_type_fault(const GemmProblem& p) {
+  for (const auto& [type, name] : {std::pair{p.a, "A"}, {p.b, "B"}}) {
+    if (is_16bit_float(type) || is_8bit_float(type)) continue;
+    const char* nearest = numeric::bits(type) > 8 ? "bf16" : "e4m3";
+    return Refusal{std::string(name) + " is " + type_name(type) +
+                   "; operands are bf16, f16, e4m3 or e5m2: the nearest is " + nearest};
+  }
+  if (p.a == p.b || (is_8bit_float(p.a) && is_8bit_float(p.b))) return std::nullopt;
+  return Refusal{"A is " + type_name(p.a) + " and B is " + type_name(p.b) +
+                 "; A and B are both bf16, both f16, or each e4m3 or e5m2: the nearest B is " +
+                 type_name(p.a)};
+}
+
+Fault result_type_fault(const GemmProblem& p) {
+  const bool wide = is_16bit_float(p.d) || p.d == DType::f32;
+  const bool narrow_operands = is_8bit_float(p.a);
+  const bool narrow =
+      is_8bit_float(p.d) && (narrow_operands || (p.epilogue.gated && p.d == DType::e4m3));
+  if (!wide && !narrow) {
+    const std::string text = "D is " + type_name(p.d) + "; ";
+    if (narrow_operands) {
+      return Refusal{text + "of " + type_name(p.a) +
+                     " operands it is bf16, f16, f32, e4m3 or e5m2: the nearest is f32"};
+    }
+    if (is_8bit_float(p.d)) {
+      return Refusal{text + "of " + type_name(p.a) +
+                     " operands it is bf16, f16 or f32, and e4m3 where the epilogue is gated: the "
+                     "nearest is bf16"};
+    }
+    return Refusal{text + "of " + type_name(p.a) +
+                   " operands it is bf16, f16 or f32: the nearest is f32"};
+  }
+  if (p.reads_c && p.c != p.d) {
+    return Refusal{"C is " + type_name(p.c) + " and D is " + type_name(p.d) +
+                   "; C must have D's type, " + type_name(p.d)};
+  }
+  return std::nullopt;
+}
+
+Fault scaling_fault(const GemmProblem& p) {
+  if (p.scaling != Scaling::none && !is_8bit_float(p.a)) {
+    return Refusal{std::string("scaling is ") + scaling_name(p.scaling) + ", and A and B are " +
+                   type_name(p.a) +
+                   "; only e4m3 and e5m2 operands have scales: the nearest scaling is none"};
+  }
+  if (p.accumulation == Accumulation::promoted && !is_8bit_float(p.a)) {
+    return Refusal{"accumulation is promoted, and A and B are " + type_name(p.a) +
+                   "; their sums are float32 anyway, promotion is for e4m3 and e5m2: the nearest "
+                   "accumulation is fast"};
+  }
+  if (p.scales_d && !is_8bit_float(p.d)) {
+    return Refusal{"scale_d is given, and D is " + type_name(p.d) +
+                   "; only a D of e4m3 or e5m2 has a scale: leave scale_d out"};
+  }
+  return std::nullopt;
+}
+
+// The multiple of `step` nearest to `value`, at least one step where value is above 0.
+std::int64_t nearest_multiple(std::int64_t value, std::int64_t step) {
+  if (value == 0) return 0;
+  return std::max(step, (value + step / 2) / step * step);
+}
+
+Fault gate_fault(const GemmProblem& p) {
+  if (p.epilogue.activation != Activation::silu) {
+    return Refusal{
+        "the epilogue is gated and its activation is not silu; gated products exist with silu "
+        "alone: the nearest activation is silu"};
+  }
+  if (p.reads_c) {
+    return Refusal{
+        "C is read (beta is not 0) and the epilogue is gated; a gated product takes no C: the "
+        "nearest legal beta is 0"};
+  }
+  // Both halves of B must begin where a tensor map may, in an MN-major B too; with block scales
+  // they also begin with a block of their own.
+  const bool blocks = p.scaling == Scaling::block;
+  const std::int64_t half = blocks ? scale_block : 8;
+  if (p.n % (2 * half) != 0) {
+    return Refusal{"N is " + number(p.n) +
+                   "; the epilogue is gated, so B's rows are two halves, each of a " +
+                   "multiple of " + number(half) + " rows " +
+                   (blocks ? "(a block of scales)" : "(16 bytes of a tensor map)") +
+                   ": the nearest legal N is " + number(nearest_multiple(p.n, 2 * half))};
+  }
+  return std::nullopt;
+}
+
+Fault epilogue_fault(const GemmProblem& p) {
+  if (p.epilogue.gated) {
+    if (auto r = gate_fault(p)) return r;
+  }
+  if (p.epilogue.bias == Bias::none || p.bias == DType::f32) return std::nullopt;
+  if (is_16bit_float(p.bias) && p.bias == p.d) return std::nullopt;
+  return Refusal{"the bias is " + type_name(p.bias) + " and D is " + type_name(p.d) +
+                 "; a bias is f32, or of D's type where that is bf16 or f16: the nearest is f32"};
+}
+
+// An operand as the copy engine sees it: lines of contiguous elements, a pitch apart.
+struct Lines {
+  const char* tensor = "";
+  DType type = DType::bf16;
+  const char* line = "";      // "row" or "column"
+  const char* opposite = "";  // what the line has, "column" or "row"
+  std::int64_t length = 0;    // of a line
+  std::int64_t count = 0;     // of lines
+  std::int64_t pitch = 0;     // elements between them
+};
+
+Fault lines_fault(const Lines& l) {
+  const int element = element_bytes(l.type);
+  const std::int64_t step = 16 / element;
+  const std::string has =
+      std::string(l.tensor) + " has a " + l.line + " stride of " + number(l.pitch) + " elements";
+  if ((l.count > 1 && l.pitch < l.length) || l.pitch < 0) {
+    return Refusal{has + ", less than its " + number(l.length) + " " + l.opposite +
+                   "s; the nearest legal is " + number(round_up(l.length, step))};
+  }
+  if (l.pitch >= max_pitch_bytes / element) {
+    return Refusal{has + "; a tensor map allows less than 2^40 bytes: the nearest legal is " +
+                   number(max_pitch_bytes / element - step)};
+  }
+  if (l.pitch * element % 16 != 0) {
+    return Refusal{std::string("the ") + l.line + "s of " + l.tensor + " are " +
+                   number(l.pitch * element) + " bytes apart (" + number(l.pitch) +
+                   " elements of " + type_name(l.type) +
+                   "); they must be a multiple of 16 bytes apart: the nearest legal " + l.line +
+                   " stride is " + number(round_up(l.pitch, step)) + " elements (pad " +
+                   (l.line[0] == 'r' ? "K" : "its rows") + ")"};
+  }
+  return std::nullopt;
+}
+
+// A or B of a problem.
+struct Operand {
+  const char* name = "";
+  DType type = DType::bf16;
+  std::int64_t rows = 0;
+  std::int64_t k = 0;
+  std::int64_t row_stride = 0;
+  std::int64_t column_stride = 1;
+  std::int64_t batch = 1;
+  std::int64_t batch_stride = 0;
+};
+
+Operand operand_a(const GemmProblem& p) {
+  return {"A", p.a, p.m, p.k, p.a_row_stride, p.a_column_stride, p.batch, p.a_batch_stride};
+}
+
+Operand operand_b(const GemmProblem& p) {
+  return {"B", p.b, p.n, p.k, p.b_row_stride, p.b_column_stride, p.batch, p.b_batch_stride};
+}
+
+Fault k_major_fault(const Operand& o) {
+  if (o.column_stride != 1 && o.k > 1) {
+    return Refusal{std::string(o.name) + " has a row stride of " + number(o.row_stride) +
+                   " and a column stride of " + number(o.column_stride) +
+                   "; one of them is 1: the nearest legal is K-major, column stride 1"};
+  }
+  return lines_fault({o.name, o.type, "row", "column", o.k, o.rows, o.row_stride});
+}
+
+Fault mn_major_fault(const Operand& o) {
+  if (is_8bit_float(o.type)) {
+    return Refusal{std::string(o.name) + " is " + type_name(o.type) +
+                   " and MN-major (row stride 1, column stride " + number(o.column_stride) +
+                   "); the tensor core takes 8-bit operands K-major alone: neighbours along K next "
+                   "to each other, column stride 1"};
+  }
+  return lines_fault({o.name, o.type, "column", "row", o.rows, o.k, o.column_stride});
+}
+
+// Could it be MN-major, by its strides?
+bool may_be_mn_major(const Operand& o) {
+  return o.row_stride == 1 || o.rows <= 1;
+}
+
+atom::Major major_of(const Operand& o) {
+  if (!k_major_fault(o)) return atom::Major::k;
+  const bool is_mn_major = may_be_mn_major(o) && !mn_major_fault(o);
+  return is_mn_major ? atom::Major::mn : atom::Major::k;
+}
+
+Fault batch_stride_fault(const Operand& o) {
+  if (o.batch <= 1) return std::nullopt;
+  const std::int64_t step = 16 / element_bytes(o.type);
+  const std::int64_t most = max_pitch_bytes / element_bytes(o.type) - step;
+  const bool fits = o.batch_stride >= 0 && o.batch_stride <= most;
+  if (fits && o.batch_stride % step == 0) return std::nullopt;
+  const std::int64_t nearest = round_up(std::clamp<std::int64_t>(o.batch_stride, 0, most), step);
+  return Refusal{std::string("the matrices of ") + o.name + " are " + number(o.batch_stride) +
+                 " elements of " + type_name(o.type) +
+                 " apart (batch stride); they must be a multiple of 16 bytes and less than 2^40 "
+                 "bytes apart: the nearest legal batch stride is " +
+                 number(nearest)};
+}
+
+Fault operand_fault(const Operand& o) {
+  if (auto k_fault = k_major_fault(o)) {
+    const bool says_mn = o.row_stride == 1 && o.column_stride != 1;
+    if (!may_be_mn_major(o)) return k_fault;
+    if (auto mn_fault = mn_major_fault(o)) return says_mn ? mn_fault : k_fault;
+  }
+  return batch_stride_fault(o);
+}
+
+// C or D of a problem.
+struct Output {
+  const char* name = "";
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  std::int64_t row_stride = 0;
+  std::int64_t column_stride = 1;
+  std::int64_t batch = 1;
+  std::int64_t batch_stride = 0;
+};
+
+Output output_d(const GemmProblem& p) {
+  return {
+      "D", p.m, result_columns(p), p.d_row_stride, p.d_column_stride, p.batch, p.d_batch_stride};
+}
+
+Output output_c(const GemmProblem& p) {
+  return {
+      "C", p.m, result_columns(p), p.c_row_stride, p.c_column_stride, p.batch, p.c_batch_stride};
+}
+
+Fault output_fault(const Output& o) {
+  if (o.column_stride != 1) {
+    return Refusal{std::string(o.name) + " has a column stride of " + number(o.column_stride) +
+                   "; it must be row-major, column stride 1"};
+  }
+  if (o.rows > 1 && o.row_stride < o.columns) {
+    return Refusal{std::string(o.name) + " has a row stride of " + number(o.row_stride) +
+                   " elements, less than its " + number(o.columns) +
+                   " columns; the nearest legal is " + number(o.columns)};
+  }
+  if (o.batch > 1 && o.batch_stride < 0) {
+    return Refusal{std::string("the matrices of ") + o.name + " have a batch stride of " +
+                   number(o.batch_stride) + "; the nearest legal is 0"};
+  }
+  return std::nullopt;
+}
+
+// D's matrices lie one behind the other, or side by side within its rows.
+Fault batch_overlap_fault(const Output& d) {
+  if (d.batch <= 1 || d.rows == 0 || d.columns == 0) return std::nullopt;
+  const std::int64_t one = reach({{d.rows, d.row_stride}, {d.columns, 1}});
+  if (d.batch_stride >= one) return std::nullopt;
+  const std::int64_t abreast = reach({{d.batch, d.batch_stride}, {d.columns, 1}});
+  if (d.batch_stride >= d.columns && d.row_stride >= abreast) return std::nullopt;
+  return Refusal{"the matrices of D overlap: its batch stride is " + number(d.batch_stride) +
+                 " elements and one matrix reaches over " + number(one) +
+                 "; the nearest legal batch stride is " + number(one)};
+}
+
+}  // namespace
+
+const char* scaling_name(Scaling scaling) {
+  constexpr std::array<const char*, 4> names = {"none", "tensor", "row_column", "block"};
+  return names[static_cast<std::size_t>(scaling)];
+}
+
+std::int64_t reach(std::initializer_list<Dimension> dimensions) {
+  constexpr std::int64_t most = std::int64_t{1} << 58;
+  std::int64_t last = 0;
+  for (const Dimension& d : dimensions) {
+    if (d.extent == 0) return 0;
+    if (d.extent == 1 || d.stride <= 0) continue;
+    if (d.stride > (most - 1 - last) / (d.extent - 1)) return most;
+    last += (d.extent - 1) * d.stride;
+  }
+  return last + 1;
+}
+
+std::optional<Refusal> problem_fault(const GemmProblem& p) {
+  for (const auto rule :
+       {extent_fault, operand_type_fault, result_type_fault, scaling_fault, epilogue_fault}) {
+    if (auto r = rule(p)) return r;
+  }
+  if (p.reads_ab && p.m > 0 && p.n > 0) {
+    if (auto r = operand_fault(operand_a(p))) return r;
+    if (auto r = operand_fault(operand_b(p))) return r;
+  }
+  if (auto r = output_fault(output_d(p))) return r;
+  if (auto r = batch_overlap_fault(output_d(p))) return r;
+  return p.reads_c ? output_fault(output_c(p)) : std::nullopt;
+}
+
+// The copy engine moves a result when its rows start at multiples of 16 bytes. A store also ends at
+// one: past the last column the engine drops whole 16-byte pieces, not elements (seen on an H200),
+// so rows that end inside a piece would overwrite what lies behind them.
+EpiloguePath result_path(const GemmProblem& p, bool store) {
+  if (!store && !p.reads_c) return EpiloguePath::none;
+  const Output o = store ? output_d(p) : output_c(p);
+  const int element = element_bytes(store ? p.d : p.c);
+  const auto is_pitch = [&](std::int64_t stride) {
+    return stride >= 0 && stride < max_pitch_bytes / element && stride * element % 16 == 0;
+  };
+  const bool starts = is_pitch(o.row_stride) && (p.batch <= 1 || is_pitch(o.batch_stride)) &&
+                      (store ? p.d_alignment : p.c_alignment) % 16 == 0;
+  const bool ends = !store || o.columns * element % 16 == 0;
+  return starts && ends ? EpiloguePath::copy_engine : EpiloguePath::elements;
+}
+
+atom::Major major_a(const GemmProblem& problem) {
+  return major_of(operand_a(problem));
+}
+
+atom::Major major_b(const GemmProblem& problem) {
+  return major_of(operand_b(problem));
+}
+
+}  // namespace warpwright

@@ -1,0 +1,66 @@
+// The rules that a product keeps whatever device it runs on. Internal to plan/.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <limits>
+#include <optional>
+#include <string>
+
+#include "warpwright/atom/descriptor.h"
+#include "warpwright/plan/plan.h"
+
+namespace warpwright {
+
+/// The largest extent: coordinates have 32 bits, and tiles reach beyond the last element.
+inline constexpr std::int64_t max_extent = std::numeric_limits<std::int32_t>::max() - 4096;
+
+/// K that one block scale covers, rows of B that it covers, and K between two promotions.
+inline constexpr std::int64_t scale_block = 128;
+
+/// Why no kernel could ever serve `problem`, or nothing.
+std::optional<Refusal> problem_fault(const GemmProblem& problem);
+
+/// How D leaves (`store`) or C enters the kernel: by the copy engine where it can be.
+EpiloguePath result_path(const GemmProblem& problem, bool store);
+
+/// What runs along the contiguous elements of A, and of B. Where an extent of 1 leaves it open,
+/// K, if that is legal. Only for problems without a fault that read A and B.
+atom::Major major_a(const GemmProblem& problem);
+atom::Major major_b(const GemmProblem& problem);
+
+/// Is it e4m3 or e5m2, or bf16 or f16?
+constexpr bool is_8bit_float(DType t) {
+  return t == DType::e4m3 || t == DType::e5m2;
+}
+constexpr bool is_16bit_float(DType t) {
+  return t == DType::bf16 || t == DType::f16;
+}
+
+/// One dimension of a tensor.
+struct Dimension {
+  std::int64_t extent = 0;
+  std::int64_t stride = 0;
+};
+
+/// Elements from the first to behind the last of a tensor, 0 when it has none. Never more than
+/// 2^58; negative strides, which no tensor may have, count as 0.
+std::int64_t reach(std::initializer_list<Dimension> dimensions);
+
+/// A problem without a fault as a formula, with its types and all that is not usual of it.
+std::string formula(const GemmProblem& problem);
+
+/// The words of refusals.
+inline std::string number(std::int64_t value) {
+  return std::to_string(value);
+}
+inline std::string type_name(DType t) {
+  return std::string(numeric::name(t));
+}
+inline std::string shape_of(std::int64_t rows, std::int64_t columns) {
+  return number(rows) + " x " + number(columns);
+}
+/// The word of problem.h for it.
+const char* scaling_name(Scaling scaling);
+
+}  // namespace warpwright
