@@ -128,7 +128,7 @@ std::string summary(const Plan& plan, double seconds) {
                 static_cast<long long>(result_columns(p)), static_cast<long long>(p.k),
                 operands.c_str(), std::string(numeric::name(p.d)).c_str(), plan.device.name.c_str(),
                 static_cast<long long>(plan.tiles()), plan.tiles() == 1 ? "tile" : "tiles",
-                plan.config.tile_m, plan.config.tile_n, seconds);
+                plan.tile().m, plan.tile().n, seconds);
   return text;
 }
 
@@ -160,7 +160,7 @@ int gemm_command(const GemmOptions& options, std::ostream& out, std::ostream& er
     parse_mode(options.mode);
     GemmJob job = read_job(options);
     check_output(options.out);
-    const Plan plan = plan_job(job, facts_of(where), err).plan;
+    const Plan plan = plan_job(job, facts_of(options), err).plan;
     load(job, options.seed, err);
     HostTensor d = poisoned_result(job);
     const GemmOperands operands = operands_of(job, d);

@@ -3,16 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <functional>
 #include <limits>
-#include <sstream>
 #include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include "tests/kernel/kernel_head.h"
 #include "warpwright/device/model.h"
 #include "warpwright/kernel/instances.h"
 #include "warpwright/plan/plan.h"
@@ -85,9 +83,9 @@ TEST(PlanTest, RefusedChoicesAndDevices) {
   expect_says(refusal(good, {.cluster = {}, .tile_n = 192}), {"192", "128", "256"});
   expect_says(refusal(good, {.cluster = atom::ClusterShape{4, 4}, .tile_n = {}}, model_facts(8)),
               {"16", "8", "model"});
-  const auto b200 = known_facts("b200");
-  ASSERT_TRUE(b200.has_value());
-  expect_says(refusal(good, {}, *b200), {"b200", "sm_100", "sm_90"});
+  DeviceFacts other = *known_facts("b200");
+  other.architecture = 120;
+  expect_says(refusal(good, {}, other), {"b200", "sm_120", "sm_90", "sm_100"});
 }
 
 TEST(PlanTest, SameArgumentsSamePlan) {
@@ -230,25 +228,8 @@ TEST(ExplainTest, TablesOfRolesAndBarriers) {
 }
 
 TEST(ExplainTest, TheHeadOfTheKernelSaysTheSame) {
-  const auto path = std::filesystem::path(__FILE__).parent_path().parent_path().parent_path() /
-                    "warpwright" / "kernel" / "hopper_gemm.h";
-  std::ifstream file(path);
-  ASSERT_TRUE(file.good()) << path;
-  // The rows of the table "barrier copies arrivals ...": name, then what is said of it.
-  std::vector<std::pair<std::string, std::string>> table;
-  std::string line;
-  bool inside = false;
-  while (std::getline(file, line) && line.rfind("//", 0) == 0) {
-    std::istringstream words(line.substr(2));
-    std::string name;
-    words >> name;
-    if (name == "barrier") {
-      inside = true;
-      continue;
-    }
-    if (inside && name.empty()) break;
-    if (inside && line.find_first_not_of(' ', 2) == 5) table.emplace_back(name, line);
-  }
+  const auto table = barriers_in_head("hopper_gemm.h");
+  ASSERT_FALSE(table.empty());
   // Everything that any plan declares is in the head, and nothing else.
   std::vector<std::string> declared;
   for (const int tile_n : {256, 128}) {

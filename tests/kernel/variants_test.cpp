@@ -62,8 +62,9 @@ class Matrix {
     view.batch = batch;
     view.batch_stride = static_cast<std::int64_t>(pitch) * outer;
     // Poison: an element that nobody stores, or that is read and should not be, shows as NaN.
-    bytes_.assign(static_cast<std::size_t>(view.batch_stride * batch * numeric::bits(type) / 8 + 16),
-                  std::byte{0xff});
+    bytes_.assign(
+        static_cast<std::size_t>(view.batch_stride * batch * numeric::bits(type) / 8 + 16),
+        std::byte{0xff});
     const auto at = reinterpret_cast<std::uintptr_t>(bytes_.data());
     view.data = bytes_.data() + (16 - at % 16) % 16;
   }

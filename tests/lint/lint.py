@@ -138,6 +138,12 @@ def check_unfinished(_, text):
             yield number, "a note of unfinished work: finish it or file it"
 
 
+def template_ends(lines, i):
+    """Is line i the second one of a template head?"""
+    return (i > 0 and lines[i].endswith(">") and
+            re.match(r"\s*template\s*<[^>]*,$", lines[i - 1]) is not None)
+
+
 def check_docstring(name, text):
     """A comment stands directly above each WW_DEVICE function, or above the unbroken run of
     one-line functions that it belongs to."""
@@ -151,7 +157,8 @@ def check_docstring(name, text):
         if not start.match(line):
             continue
         above = i - 1
-        while above >= 0 and re.match(r"\s*(template\s*<|requires\b|\[\[)", lines[above]):
+        while above >= 0 and (re.match(r"\s*(template\s*<|requires\b|\[\[)", lines[above]) or
+                              template_ends(lines, above)):
             above -= 1
         if above >= 0:
             before = lines[above].strip()
@@ -232,6 +239,10 @@ CASES = [
     ("docstring", "warpwright/isa/a.h",
      "// One.\ntemplate <int N>\nWW_DEVICE void f();\n/* Two. */\n  WW_DEVICE int g() {}\n"
      "  WW_DEVICE int h() {}\n#define WW_DEVICE inline\n", False),
+    ("docstring", "warpwright/isa/a.h",
+     "/// What it does.\ntemplate <int N,\n          int M = 1>\nWW_DEVICE void f();\n", False),
+    ("docstring", "warpwright/isa/a.h",
+     "\ntemplate <int N,\n          int M = 1>\nWW_DEVICE void f();\n", True),
     ("docstring", "warpwright/tile/a.h", "\nWW_DEVICE void f();\n", False),
 ]
 

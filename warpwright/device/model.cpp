@@ -1,10 +1,13 @@
 #include "warpwright/device/model.h"
 
 #include <algorithm>
+#include <functional>
+#include <optional>
 #include <stdexcept>
 #include <vector>
 
 #include "warpwright/device/params.h"
+#include "warpwright/kernel/blackwell_instances.h"
 #include "warpwright/kernel/instances.h"
 #include "warpwright/model/tensor_map.h"
 
@@ -14,18 +17,26 @@ namespace warpwright::device {
 #define WW_DECLARE(tag, ...) void run_##tag(const kernel::HopperGemmParams& params);
 WW_HOPPER_GEMM_INSTANCES(WW_DECLARE)
 #undef WW_DECLARE
+#define WW_DECLARE(tag, ...) void run_##tag(const kernel::BlackwellGemmParams& params);
+WW_BLACKWELL_GEMM_INSTANCES(WW_DECLARE)
+#undef WW_DECLARE
 
 namespace {
 
-using Body = void (*)(const kernel::HopperGemmParams&);
+template <class Params>
+using Body = void (*)(const Params&);
 
-Body body_for(const kernel::GemmConfig& config) {
 #define WW_BODY(tag, ...) \
   if (config == kernel::tag::config) return &run_##tag;
+Body<kernel::HopperGemmParams> body_for(const kernel::GemmConfig& config) {
   WW_HOPPER_GEMM_INSTANCES(WW_BODY)
-#undef WW_BODY
   return nullptr;
 }
+Body<kernel::BlackwellGemmParams> body_for(const kernel::BlackwellConfig& config) {
+  WW_BLACKWELL_GEMM_INSTANCES(WW_BODY)
+  return nullptr;
+}
+#undef WW_BODY
 
 isa::TensorMap encode(const MapRequest& r) {
   const int element = numeric::bits(r.dtype) / 8;
@@ -39,11 +50,26 @@ isa::TensorMap encode(const MapRequest& r) {
   f.box = {static_cast<std::uint16_t>(r.box_inner), static_cast<std::uint16_t>(r.box_outer), 1};
   f.element_bytes = static_cast<std::uint8_t>(element);
   f.swizzle = r.swizzle;
-  f.element_kind = r.dtype == DType::f32 ? 0 : r.dtype == DType::f16 ? 1 : 2;
+  if (r.dtype == DType::f32) f.element_kind = 0;
+  if (r.dtype == DType::f16) f.element_kind = 1;
+  if (r.dtype == DType::bf16) f.element_kind = 2;
   if (const auto fault = model::invalid(f)) {
     throw std::logic_error(std::string("the tensor map of ") + r.tensor + ": " + *fault);
   }
   return model::encode(f);
+}
+
+// What is launched: a kernel with its parameters, and the registers of its threads.
+struct Kernel {
+  std::function<void()> body;
+  int registers = 0;
+};
+
+template <class Config, class Params>
+std::optional<Kernel> kernel_of(const Config& config, const Params& params) {
+  const Body<Params> body = body_for(config);
+  if (body == nullptr) return std::nullopt;
+  return Kernel{[body, params] { body(params); }, kernel::launch_registers(config)};
 }
 
 // What the kernel may touch: every view from its first to behind its last element.
@@ -74,19 +100,21 @@ Result<model::Report> launch_on_model(const Plan& plan, const GemmOperands& oper
                    "; plan for the model to run on it"};
   }
   if (plan.problem.m == 0 || plan.problem.n == 0) return model::Report{};
-  const Body body = body_for(plan.config);
-  if (body == nullptr) return Refusal{"the plan's configuration is not among the kernels"};
   // Flags are 0 before a launch and after it; the rest of the workspace is nobody's.
   std::vector<std::byte> workspace(static_cast<std::size_t>(plan.workspace_bytes), std::byte{0xff});
   if (plan.splits_k) {
     std::fill_n(workspace.begin(), kernel::split_flag_bytes(plan.config, plan.ctas), std::byte{0});
   }
-  const kernel::HopperGemmParams params = make_params(plan, operands, workspace.data(), encode);
+  const std::optional<Kernel> kernel =
+      plan.blackwell
+          ? kernel_of(*plan.blackwell, make_blackwell_params(plan, operands, encode))
+          : kernel_of(plan.config, make_params(plan, operands, workspace.data(), encode));
+  if (!kernel) return Refusal{"the plan's configuration is not among the kernels"};
 
   Allocations allocations;
   allocations.add(operands.d, "D", true);
-  if (params.reads_c) allocations.add(operands.c, "C");
-  if (params.k > 0) {
+  if (operands.beta != 0.0F) allocations.add(operands.c, "C");
+  if (operands.alpha != 0.0F && plan.problem.k > 0) {
     allocations.add(operands.a, "A");
     allocations.add(operands.b, "B");
   }
@@ -97,9 +125,9 @@ Result<model::Report> launch_on_model(const Plan& plan, const GemmOperands& oper
   allocations.add(workspace.data(), plan.workspace_bytes, "workspace");
   const model::LaunchShape shape{.ctas = plan.ctas,
                                  .cluster_size = plan.cluster_ctas(),
-                                 .threads = kernel::threads(plan.config),
-                                 .shared_bytes = kernel::smem_map(plan.config).bytes,
-                                 .registers_per_thread = kernel::launch_registers(plan.config)};
+                                 .threads = plan.threads(),
+                                 .shared_bytes = plan.shared_bytes(),
+                                 .registers_per_thread = kernel->registers};
   model::Options how;
   how.mode = options.mode;
   how.seed = options.seed;
@@ -111,9 +139,10 @@ Result<model::Report> launch_on_model(const Plan& plan, const GemmOperands& oper
   how.count_sites = options.count_sites;
   how.mutation = options.mutation;
   how.sms = plan.device.sms;
+  how.occupied_sm = options.occupied_sm;
   how.on_tile = options.on_tile;
   how.trace = options.trace;
-  return model::run(shape, how, allocations.all(), [&] { body(params); });
+  return model::run(shape, how, allocations.all(), kernel->body);
 }
 
 }  // namespace warpwright::device

@@ -11,24 +11,24 @@
 #include <string>
 #include <vector>
 
+#include "warpwright/device/built_instances.h"
 #include "warpwright/device/trace_cuda.h"
 #include "warpwright/isa/trace.h"
-#include "warpwright/kernel/instances.h"
 
 namespace warpwright::device {
 
 #define WW_DECLARE(tag, ...) cudaError_t record_##tag(isa::TraceBuffer buffer);
-WW_HOPPER_GEMM_INSTANCES(WW_DECLARE)
+WW_BUILT_INSTANCES(WW_DECLARE)
 #undef WW_DECLARE
 
 namespace {
 
 using Hand = cudaError_t (*)(isa::TraceBuffer);
 
-Hand hand_for(const kernel::GemmConfig& config) {
+Hand hand_for(const Plan& plan) {
 #define WW_HAND(tag, ...) \
-  if (config == kernel::tag::config) return &record_##tag;
-  WW_HOPPER_GEMM_INSTANCES(WW_HAND)
+  if (plan.runs(kernel::tag::config)) return &record_##tag;
+  WW_BUILT_INSTANCES(WW_HAND)
 #undef WW_HAND
   return nullptr;
 }
@@ -86,7 +86,7 @@ Result<std::shared_ptr<CudaTrace>> CudaTrace::start(const Plan& plan) {
   if (plan.ctas == 0) return recording;
   s.ctas = plan.ctas;
   if (plan.device.clock_hz > 0) s.clock_hz = plan.device.clock_hz;
-  s.buffer.warps = kernel::threads(plan.config) / 32;
+  s.buffer.warps = plan.threads() / 32;
   const std::size_t rings = static_cast<std::size_t>(s.ctas) * s.buffer.warps;
   if (auto r = failed(cudaMalloc(&s.buffer.rings, rings * sizeof(isa::TraceRing)),
                       "taking memory for the recording")) {
@@ -101,7 +101,7 @@ Result<std::shared_ptr<CudaTrace>> CudaTrace::start(const Plan& plan) {
                       "preparing the recording")) {
     return *r;
   }
-  s.hand = hand_for(plan.config);
+  s.hand = hand_for(plan);
   if (s.hand == nullptr) return Refusal{"the plan's configuration is not among the kernels"};
   if (auto r = failed(s.hand(s.buffer), "starting the recording")) return *r;
   return recording;

@@ -33,7 +33,8 @@ SharedAddress shared_base() {
 template <class T>
 struct SharedView {
   static_assert(std::is_trivially_copyable_v<T> &&
-                (sizeof(T) == 1 || sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8 || sizeof(T) == 16));
+                (sizeof(T) == 1 || sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8 ||
+                 sizeof(T) == 16));
   SharedAddress address = 0;
 
   /// ld.shared (PTX ISA 9.7.9.8). Reading bytes that an asynchronous copy is still to write is a

@@ -26,9 +26,9 @@ enum class Schedule : std::uint8_t {
 
 /// Where the sums are kept.
 enum class Sums : std::uint8_t {
-  tensor_core,    ///< in wgmma's accumulators, from the first K block to the last
-  promoted,       ///< added to float32 registers after every K block (128 of fp8)
-  block_scaled,   ///< the same, times the scales of the block
+  tensor_core,   ///< in wgmma's accumulators, from the first K block to the last
+  promoted,      ///< added to float32 registers after every K block (128 of fp8)
+  block_scaled,  ///< the same, times the scales of the block
 };
 
 /// What is fixed when a Hopper GEMM kernel is compiled. Problem extents, strides, scalars, vectors,
@@ -48,11 +48,11 @@ struct GemmConfig {
   atom::Major a_major = atom::Major::k;
   atom::Major b_major = atom::Major::k;
   bool swapped = false;
-  bool gated = false;     ///< the caller's N has two halves, of which D gets act(first) * second
-  bool splits_k = false;  ///< CTAs share tiles along K and add their parts up in the workspace
+  bool gated = false;      ///< the caller's N has two halves, of which D gets act(first) * second
+  bool splits_k = false;   ///< CTAs share tiles along K and add their parts up in the workspace
   bool cluster_k = false;  ///< the CTAs of a cluster share a tile along K, and their memory
-  bool tma_store = true;  ///< D leaves by tensor stores instead of 16 bytes a lane
-  int buffers = 2;        ///< of the epilogue, a warp
+  bool tma_store = true;   ///< D leaves by tensor stores instead of 16 bytes a lane
+  int buffers = 2;         ///< of the epilogue, a warp
 
   friend constexpr bool operator==(const GemmConfig&, const GemmConfig&) = default;
 };
@@ -64,7 +64,8 @@ constexpr int operand_bits(const GemmConfig& c) {
 constexpr int tile_k(const GemmConfig& c) {
   return 1024 / operand_bits(c);
 }
-constexpr int result_bytes(const GemmConfig& c) {
+template <class Config>
+constexpr int result_bytes(const Config& c) {
   return numeric::bits(c.result) / 8;
 }
 
@@ -89,23 +90,33 @@ constexpr int warpgroup_rows(const GemmConfig& c) {
 constexpr int row_atoms(const GemmConfig& c) {
   return warpgroup_rows(c) / 64;
 }
+
+/// Rows from one atom's share of a warp to the next one's.
+constexpr int row_atom_step(const GemmConfig& /*c*/) {
+  return 64;
+}
+
 /// Consumer warps that read one stage: those of one warpgroup when they take turns.
 constexpr int warps_per_stage(const GemmConfig& c) {
   return c.schedule == Schedule::pingpong ? 4 : consumer_warps(c);
 }
 
 // --- gating: a tile holds the same part of both halves -------------------------------------------
-constexpr bool gated_rows(const GemmConfig& c) {
+template <class Config>
+constexpr bool gated_rows(const Config& c) {
   return c.gated && c.swapped;
 }
-constexpr bool gated_columns(const GemmConfig& c) {
+template <class Config>
+constexpr bool gated_columns(const Config& c) {
   return c.gated && !c.swapped;
 }
 /// Rows and columns of a tile that have different places in D.
-constexpr int result_rows(const GemmConfig& c) {
+template <class Config>
+constexpr int result_rows(const Config& c) {
   return gated_rows(c) ? c.tile_m / 2 : c.tile_m;
 }
-constexpr int result_columns(const GemmConfig& c) {
+template <class Config>
+constexpr int result_columns(const Config& c) {
   return gated_columns(c) ? c.tile_n / 2 : c.tile_n;
 }
 /// Row of the tile where atom `i` of warpgroup `w` begins. A warpgroup with gated rows holds the
@@ -166,13 +177,15 @@ constexpr int scale_bytes(const GemmConfig& c) {
   return ((vector_scales(c) + unit_scales(c)) * 4 + 15) / 16 * 16;
 }
 
-// --- the epilogue's buffers: D's elements as they lie in memory, `inner` of a row side by side ---
+// --- the epilogue's buffers: D's elements as they lie in memory, `inner` of a row side by side;
+// of Blackwell kernels too ---
 /// Rows of an accumulator that one warp holds.
 inline constexpr int warp_rows = 16;
 /// Bytes of one buffer, at most.
 inline constexpr int epilogue_buffer_bytes = 2048;
 /// Columns of the accumulator that one buffer takes.
-constexpr int chunk_columns(const GemmConfig& c) {
+template <class Config>
+constexpr int chunk_columns(const Config& c) {
   const int all = result_columns(c);
   if (!c.swapped) {
     int columns = 128 / result_bytes(c);
@@ -185,20 +198,25 @@ constexpr int chunk_columns(const GemmConfig& c) {
   return columns;
 }
 /// Extents of a buffer in D: neighbours in memory, and rows of them.
-constexpr int chunk_inner(const GemmConfig& c) {
+template <class Config>
+constexpr int chunk_inner(const Config& c) {
   return c.swapped ? warp_rows : chunk_columns(c);
 }
-constexpr int chunk_outer(const GemmConfig& c) {
+template <class Config>
+constexpr int chunk_outer(const Config& c) {
   return c.swapped ? chunk_columns(c) : warp_rows;
 }
-constexpr int chunk_row_bytes(const GemmConfig& c) {
+template <class Config>
+constexpr int chunk_row_bytes(const Config& c) {
   return chunk_inner(c) * result_bytes(c);
 }
-constexpr int chunk_bytes(const GemmConfig& c) {
+template <class Config>
+constexpr int chunk_bytes(const Config& c) {
   return chunk_row_bytes(c) * chunk_outer(c);
 }
 /// The swizzle whose span is a row of the buffer.
-constexpr atom::SmemSwizzle chunk_swizzle(const GemmConfig& c) {
+template <class Config>
+constexpr atom::SmemSwizzle chunk_swizzle(const Config& c) {
   switch (chunk_row_bytes(c)) {
     case 128:
       return atom::SmemSwizzle::b128;

@@ -65,8 +65,8 @@ struct HopperGemmParams {
   int a_slice_rows = 0;           ///< rows of A's box that a CTA loads: a cluster.n-th
   int b_slice_rows = 0;
   tile::PreparedRaster raster;
-  bool reads_c = false;   ///< beta is not 0
-  bool c_by_tma = false;  ///< base and pitch of C are multiples of 16 bytes
+  bool reads_c = false;       ///< beta is not 0
+  bool c_by_tma = false;      ///< base and pitch of C are multiples of 16 bytes
   bool d_by_vectors = false;  ///< those of D are
   bool is_plain = true;       ///< D = alpha * P: no C, activation or vectors; k is not 0
   ActivationParams activation;
@@ -81,7 +81,8 @@ struct HopperGemmParams {
   ScaleMatrix unit_scales;              ///< of blocks: along the weights, 128 x 128
   tile::SplitPlan split;                ///< when the kernel splits K
   float* partials = nullptr;            ///< workspace: sums of CTAs, tile_m x tile_n floats each
-  std::uint32_t* flags = nullptr;       ///< workspace: one a consumer warp of a CTA; all 0 between launches
+  std::uint32_t* flags =
+      nullptr;  ///< workspace: one a consumer warp of a CTA; all 0 between launches
 };
 
 }  // namespace warpwright::kernel

@@ -43,7 +43,7 @@
   X(hopper_e4m3_bf16_128x128_bs, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 128, .stages = 5, .sums = Sums::block_scaled) \
   X(hopper_e4m3_bf16_128x64_bs_sw_ck, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 64, .stages = 6, .sums = Sums::block_scaled, .swapped = true, .cluster_k = true, .tma_store = false) \
   X(hopper_e4m3_bf16_128x16_bs_sw_ck, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 16, .stages = 10, .sums = Sums::block_scaled, .swapped = true, .cluster_k = true, .tma_store = false) \
-  X(hopper_e4m3_e4m3_128x256_gated, .a = DType::e4m3, .b = DType::e4m3, .result = DType::e4m3, .stages = 4, .gated = true) \
+  X(hopper_e4m3_e4m3_128x128_gated, .a = DType::e4m3, .b = DType::e4m3, .result = DType::e4m3, .tile_n = 128, .stages = 5, .gated = true) \
   X(hopper_e4m3_f32_128x128_pp, .a = DType::e4m3, .b = DType::e4m3, .result = DType::f32, .tile_n = 128, .stages = 6, .schedule = Schedule::pingpong) \
   X(hopper_e5m2xe4m3_bf16_128x128_pp, .a = DType::e5m2, .b = DType::e4m3, .tile_n = 128, .stages = 6, .schedule = Schedule::pingpong)
 // Only in builds of all kernels (-DWARPWRIGHT_ALL_KERNELS=ON, the preset all).

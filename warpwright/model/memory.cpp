@@ -111,12 +111,14 @@ std::string Machine::copies_into(const Cta& cta, std::uint32_t offset, int bytes
   for (const auto& copy : copies_) {
     if (copy->cta != &cta) continue;
     if (offset < copy->offset + copy->bytes && copy->offset < offset + bytes) {
-      return std::string(copy->kind == Copy::Kind::load ? "the tensor load" : "the tensor store") +
+      return std::string(copy->answers                    ? "the answer of a try_cancel"
+                         : copy->kind == Copy::Kind::load ? "the tensor load"
+                                                          : "the tensor store") +
              " issued by " + who(*copy->issuer) + " at " + copy->site.file + ":" +
              std::to_string(copy->site.line);
     }
   }
-  return "a wgmma";
+  return "an MMA";
 }
 
 std::uint32_t shared_base() {
@@ -261,9 +263,6 @@ void act::flag_wait(void* flag, std::uint32_t value, Site site) {
   if (m.order) m.order->flag_waited(*self, f.order);
 }
 
-namespace {
-
-// Runs `action` when all 32 lanes of the current warp have come.
 void meet_warp(const char* what, Site site, void* argument,
                const std::function<void(std::span<void*>)>& action) {
   Machine& m = machine();
@@ -273,15 +272,12 @@ void meet_warp(const char* what, Site site, void* argument,
          site, argument, action);
 }
 
-// A matrix is spread over all 32 lanes; the last warp of a CTA may have fewer.
 void whole_warp(const char* what, Site site) {
   Machine& m = machine();
   if (m.shape().threads < (m.current().warp() + 1) * warp_lanes) {
     m.fatal(Check::divergence, std::string(what) + " needs a whole warp of 32 threads", site);
   }
 }
-
-}  // namespace
 
 std::uint32_t shuffle(std::uint32_t value, int source_lane, Site site) {
   Lane lane{value, source_lane, 0};

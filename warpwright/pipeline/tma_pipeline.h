@@ -79,8 +79,9 @@ constexpr BarrierRow full_row(const TmaPipelineShape& shape) {
           shape.stages,
           full_arrivals(shape),
           shape.stage_bytes,
-          shape.writer_warps > 0 ? "producer (expects the bytes of A and B), warps that write scales"
-                                 : "producer (expects the bytes of A and B)",
+          shape.writer_warps > 0
+              ? "producer (expects the bytes of A and B), warps that write scales"
+              : "producer (expects the bytes of A and B)",
           "consumer warps",
           0};
 }
@@ -113,8 +114,8 @@ class TmaPipeline {
   WW_DEVICE TmaPipeline(isa::SharedAddress barriers, atom::ClusterShape cluster)
       : barriers_(barriers), cluster_(cluster) {}
 
-  /// For a consumer of the CTA at `self`. `first_rank` is the rank, in the cluster of the launch, of
-  /// the first CTA of `cluster`.
+  /// For a consumer of the CTA at `self`. `first_rank` is the rank, in the cluster of the launch,
+  /// of the first CTA of `cluster`.
   WW_DEVICE TmaPipeline(isa::SharedAddress barriers, atom::ClusterShape cluster,
                         atom::ClusterCoord self, int first_rank = 0)
       : barriers_(barriers), cluster_(cluster) {

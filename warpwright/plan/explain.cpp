@@ -1,24 +1,15 @@
 // A plan in words and tables.
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 #include "warpwright/pipeline/ordered_sequence.h"
-#include "warpwright/plan/plan.h"
+#include "warpwright/plan/explain_parts.h"
 #include "warpwright/plan/rules.h"
 
 namespace warpwright {
 namespace {
 
 using kernel::GemmConfig;
-
-template <class... Args>
-std::string format(const char* pattern, Args... args) {
-  const int n = std::snprintf(nullptr, 0, pattern, args...);  // NOLINT
-  std::string text(static_cast<std::size_t>(n), '\0');
-  std::snprintf(text.data(), text.size() + 1, pattern, args...);  // NOLINT
-  return text;
-}
 
 std::string seconds(double s) {
   if (s >= 1e-3) return format("%.2f ms", s * 1e3);
@@ -47,12 +38,17 @@ std::string heading(const Plan& plan) {
                 plan.device.architecture, plan.device.sms);
 }
 
+// Operations a second on the operands' type: narrower ones go faster in proportion.
+double operand_rate(const Plan& plan) {
+  return plan.device.flops_16bit * 16 / numeric::bits(plan.problem.a);
+}
+
 std::string bound_line(const Plan& plan) {
   const DeviceFacts& device = plan.device;
   if (device.flops_16bit > 0 && device.memory_bytes_per_second > 0) {
     return format("bound      %s: tensor cores %s at %.0f TFLOP/s, HBM %s at %.1f TB/s\n",
                   plan.bound() == Bound::tensor_cores ? "tensor cores" : "HBM",
-                  seconds(plan.compute_seconds()).c_str(), device.flops_16bit / 1e12,
+                  seconds(plan.compute_seconds()).c_str(), operand_rate(plan) / 1e12,
                   seconds(plan.memory_seconds()).c_str(), device.memory_bytes_per_second / 1e12);
   }
   return "bound      none: the model has no rates (see --as h200)\n";
@@ -60,14 +56,28 @@ std::string bound_line(const Plan& plan) {
 
 }  // namespace
 
-std::string Plan::explain_roofs() const {
-  return heading(*this) +
-         format("kernel     none for sm_%d in this version: kernels exist for sm_90 (H100, H200)\n",
-                device.architecture) +
-         bound_line(*this);
+TileShape Plan::tile() const {
+  if (blackwell) return {blackwell->tile_m, blackwell->tile_n, kernel::tile_k(*blackwell)};
+  return {config.tile_m, config.tile_n, kernel::tile_k(config)};
+}
+
+int Plan::threads() const {
+  return blackwell ? kernel::threads(*blackwell) : kernel::threads(config);
+}
+
+int Plan::shared_bytes() const {
+  return blackwell ? kernel::smem_map(*blackwell).bytes : kernel::smem_map(config).bytes;
+}
+
+const char* Plan::role_of_warp(int warp) const {
+  return blackwell ? kernel::role_of_warp(*blackwell, warp) : kernel::role_of_warp(config, warp);
 }
 
 std::int64_t Plan::tiles() const {
+  if (blackwell) {
+    const auto [m, n, k] = tile();
+    return ((problem.m + m - 1) / m) * ((problem.n + n - 1) / n) * problem.batch;
+  }
   const std::int64_t rows = config.swapped ? result_columns(problem) : problem.m;
   const std::int64_t columns = config.swapped ? problem.m : result_columns(problem);
   const int tm = kernel::result_rows(config);
@@ -77,13 +87,15 @@ std::int64_t Plan::tiles() const {
 
 double Plan::waves() const {
   if (ctas == 0) return 0;
-  return static_cast<double>(tile::tile_count(raster)) * cluster_ctas() / ctas;
+  const int size = cluster_ctas();
+  return static_cast<double>(tile::tile_count(raster)) * size /
+         std::min(ctas, resident_ctas(device, size));
 }
 
 double Plan::compute_seconds() const {
   if (device.flops_16bit == 0) return 0;
   return 2.0 * static_cast<double>(problem.m) * static_cast<double>(problem.n) *
-         static_cast<double>(problem.k) / device.flops_16bit;
+         static_cast<double>(problem.k) / operand_rate(*this);
 }
 
 double Plan::memory_seconds() const {
@@ -91,8 +103,8 @@ double Plan::memory_seconds() const {
   const double m = static_cast<double>(problem.m);
   const double n = static_cast<double>(problem.n);
   const double k = static_cast<double>(problem.k);
-  const double in = (m + n) * k * kernel::operand_bits(config) / 8;
-  const double out = m * n * kernel::result_bytes(config) * (problem.reads_c ? 2 : 1);
+  const double in = (m + n) * k * numeric::bits(problem.a) / 8;
+  const double out = m * n * numeric::bits(problem.d) / 8 * (problem.reads_c ? 2 : 1);
   return (in + out) / device.memory_bytes_per_second;
 }
 
@@ -101,12 +113,14 @@ Bound Plan::bound() const {
 }
 
 std::string Plan::name() const {
+  if (blackwell) return blackwell_name(*this);
   const std::string instance = kernel.empty() ? "none" : kernel;
   const std::string along_k = cluster_k > 1 ? "x" + std::to_string(cluster_k) : "";
   return format("%s_c%dx%d%s", instance.c_str(), cluster.m, cluster.n, along_k.c_str());
 }
 
 std::vector<pipeline::BarrierRow> Plan::barriers() const {
+  if (blackwell) return blackwell_barriers(*this);
   const pipeline::TmaPipelineShape shape = kernel::mainloop_shape(config);
   std::vector<pipeline::BarrierRow> rows = {pipeline::full_row(shape),
                                             pipeline::empty_row(shape, cluster)};
@@ -117,21 +131,22 @@ std::vector<pipeline::BarrierRow> Plan::barriers() const {
   return rows;
 }
 
-std::string Plan::explain() const {
-  const GemmConfig& c = config;
+ExplainParts hopper_parts(const Plan& plan) {
+  const GemmConfig& c = plan.config;
+  const atom::ClusterShape cluster = plan.cluster;
   const kernel::SmemMap map = kernel::smem_map(c);
-  std::string out;
-  out += heading(*this);
+  ExplainParts parts;
+  std::string& out = parts.kernel;
   constexpr const char* schedules[] = {"cooperative", "ping-pong", "multistage"};
-  out += format("kernel     hopper_gemm, %s: persistent, %s%s%s%s\n", name().c_str(),
+  out += format("kernel     hopper_gemm, %s: persistent, %s%s%s%s\n", plan.name().c_str(),
                 kernel::has_producer(c) ? "warp-specialised, " : "",
                 schedules[static_cast<int>(c.schedule)],
                 c.swapped ? ", operands swapped (rows are columns of D)" : "",
                 c.splits_k ? ", split along K" : "");
-  out += format(
-      "tile       %d x %d x %d, wgmma m64n%dk%d, %d consumer warpgroups of %d rows each\n",
-      c.tile_m, c.tile_n, kernel::tile_k(c), c.tile_n, atom::wgmma_k(c.a), c.consumer_warpgroups,
-      kernel::warpgroup_rows(c));
+  out +=
+      format("tile       %d x %d x %d, wgmma m64n%dk%d, %d consumer warpgroups of %d rows each\n",
+             c.tile_m, c.tile_n, kernel::tile_k(c), c.tile_n, atom::wgmma_k(c.a),
+             c.consumer_warpgroups, kernel::warpgroup_rows(c));
   out += format("cluster    %d x %d", cluster.m, cluster.n);
   if (cluster.n > 1) {
     out += format(", A multicast to %d CTAs in slices of %d rows", cluster.n, c.tile_m / cluster.n);
@@ -143,52 +158,66 @@ std::string Plan::explain() const {
   const auto shape = kernel::mainloop_shape(c);
   out += format("stages     %d of %d bytes (A %d, B %d)\n", c.stages, shape.stage_bytes,
                 atom::tile_bytes(kernel::tile_a(c)), atom::tile_bytes(kernel::tile_b(c)));
-  out += format("D          %s\n", path_text(d_path, true));
-  out += format("C          %s\n", path_text(c_path, false));
+  parts.regions = {{"A stages", map.a, map.b},
+                   {"B stages", map.b, map.epilogue},
+                   {"epilogue buffers", map.epilogue, map.scales},
+                   {"block scales", map.scales, map.barriers},
+                   {"barriers", map.barriers, map.bytes}};
 
-  out += format("\nshared memory  %d of %d bytes\n", map.bytes, kernel::max_smem_bytes);
-  struct Region {
-    const char* what;
-    int begin;
-    int end;
-  };
-  for (const Region& r : {Region{"A stages", map.a, map.b}, Region{"B stages", map.b, map.epilogue},
-                          Region{"epilogue buffers", map.epilogue, map.scales},
-                          Region{"block scales", map.scales, map.barriers},
-                          Region{"barriers", map.barriers, map.bytes}}) {
-    if (r.end == r.begin) continue;
-    out += format("  %6d .. %6d  %-17s %6d bytes\n", r.begin, r.end - 1, r.what, r.end - r.begin);
-  }
-
-  out += "\nrole         warps   registers  does\n";
+  std::string& roles = parts.roles;
+  roles += "\nrole         warps   registers  does\n";
   if (kernel::has_producer(c)) {
     const int registers = kernel::producer_registers(c);
     const bool scales = c.sums == kernel::Sums::block_scaled;
-    out += format("producer     0       %3d        one lane issues the TMA loads of A and B\n",
-                  registers);
-    if (scales) out += format("scales       1       %3d        fetches block scales\n", registers);
-    out += format("idle         %d-3     %3d        %s\n", scales ? 2 : 1, registers,
-                  kernel::moves_registers(c) ? "gave their registers away" : "nothing");
+    roles += format("producer     0       %3d        one lane issues the TMA loads of A and B\n",
+                    registers);
+    if (scales) {
+      roles += format("scales       1       %3d        fetches block scales\n", registers);
+    }
+    roles += format("idle         %d-3     %3d        %s\n", scales ? 2 : 1, registers,
+                    kernel::moves_registers(c) ? "gave their registers away" : "nothing");
   }
   for (int w = 0; w < c.consumer_warpgroups; ++w) {
     const int warp = kernel::first_consumer_warp(c) + 4 * w;
-    out += format("consumer %d   %d-%-3d  %3d        wgmma on %d rows from row %d, then the epilogue%s\n",
-                  w, warp, warp + 3, kernel::consumer_registers(c), kernel::warpgroup_rows(c),
-                  kernel::atom_row(c, w, 0),
-                  !kernel::has_producer(c) && w == 0 ? "; a lane of warp 0 issues the loads" : "");
+    roles += format(
+        "consumer %d   %d-%-3d  %3d        wgmma on %d rows from row %d, then the epilogue%s\n", w,
+        warp, warp + 3, kernel::consumer_registers(c), kernel::warpgroup_rows(c),
+        kernel::atom_row(c, w, 0),
+        !kernel::has_producer(c) && w == 0 ? "; a lane of warp 0 issues the loads" : "");
   }
+  return parts;
+}
 
-  out += "\nbarrier  copies  arrivals  bytes   waits -> arrives\n";
-  for (const pipeline::BarrierRow& r : barriers()) {
-    out += format("%-7s  %6d  %8d  %6d  %s -> %s\n", r.name, r.copies, r.arrivals,
+std::string Plan::explain() const {
+  const ExplainParts parts = blackwell ? blackwell_parts(*this) : hopper_parts(*this);
+  std::string out = heading(*this) + parts.kernel;
+  out += format("D          %s\n", path_text(d_path, true));
+  out += format("C          %s\n", path_text(c_path, false));
+
+  out +=
+      format("\nshared memory  %d of %d bytes\n", parts.regions.back().end, kernel::max_smem_bytes);
+  for (const SmemRegion& r : parts.regions) {
+    if (r.end == r.begin) continue;
+    out += format("  %6d .. %6d  %-17s %6d bytes\n", r.begin, r.end - 1, r.what, r.end - r.begin);
+  }
+  out += parts.roles;
+
+  const std::vector<pipeline::BarrierRow> rows = barriers();
+  std::size_t width = 7;
+  for (const pipeline::BarrierRow& r : rows) width = std::max(width, std::string(r.name).size());
+  const int column = static_cast<int>(width);
+  out += format("\n%-*s  copies  arrivals  bytes   waits -> arrives\n", column, "barrier");
+  for (const pipeline::BarrierRow& r : rows) {
+    out += format("%-*s  %6d  %8d  %6d  %s -> %s\n", column, r.name, r.copies, r.arrivals,
                   r.transaction_bytes, r.waiters, r.arrivers);
   }
+  out += parts.beside;
 
   out += format("\ntiles      %lld, in %d cluster tiles of %d CTAs, bands of %d\n",
                 static_cast<long long>(tiles()), tile::tile_count(raster),
                 atom::cluster_size(cluster), raster.band);
   out += format(
-      "grid       %d persistent CTAs, %.2f waves%s\n", ctas, waves(),
+      "grid       %d %sCTAs, %.2f waves%s\n", ctas, parts.persistent ? "persistent " : "", waves(),
       waves() > 0
           ? format(" (%.0f%% of the last full)",
                    100 * (waves() - std::floor(waves()) > 0 ? waves() - std::floor(waves()) : 1.0))

@@ -7,6 +7,7 @@
 
 #include "warpwright/kernel/instances.h"
 #include "warpwright/kernel/split_sums.h"
+#include "warpwright/plan/blackwell.h"
 #include "warpwright/plan/cost.h"
 #include "warpwright/plan/rules.h"
 
@@ -85,8 +86,8 @@ void add_plans(std::vector<Plan>& all, Plan base, const Instance& instance,
                                   tiles(columns, kernel::result_columns(c)), base.cluster, resident,
                                   c.tile_m, c.tile_n);
   base.raster.batch = static_cast<int>(p.batch);
-  const std::int64_t count = static_cast<std::int64_t>(base.raster.tiles_m) *
-                             base.raster.tiles_n * base.raster.batch;
+  const std::int64_t count =
+      static_cast<std::int64_t>(base.raster.tiles_m) * base.raster.tiles_n * base.raster.batch;
   const std::int64_t blocks = p.reads_ab ? (p.k + kernel::tile_k(c) - 1) / kernel::tile_k(c) : 0;
   if (count > max_extent || (c.splits_k && (blocks == 0 || count * blocks > max_extent))) return;
   std::vector<int> grids;
@@ -121,9 +122,7 @@ void add_plans(std::vector<Plan>& all, Plan base, const Instance& instance,
 
 std::string wishes(const PlanChoices& choices) {
   std::string text;
-  const auto wish = [&text](const std::string& what) {
-    text += (text.empty() ? "" : ", ") + what;
-  };
+  const auto wish = [&text](const std::string& what) { text += (text.empty() ? "" : ", ") + what; };
   if (choices.kernel) wish("kernel " + *choices.kernel);
   if (choices.tile_m) wish("tile_m " + number(*choices.tile_m));
   if (choices.tile_n) wish("tile_n " + number(*choices.tile_n));
@@ -172,15 +171,20 @@ const std::vector<kernel::GemmConfig>& gemm_configs() {
 Result<std::vector<Plan>> candidates(const GemmProblem& problem, const DeviceFacts& device,
                                      const PlanChoices& choices) {
   if (auto r = problem_fault(problem)) return *r;
-  if (device.architecture != 90) {
+  if (device.architecture != 90 && !is_blackwell(device)) {
     return Refusal{"device " + device.name + " has architecture sm_" + number(device.architecture) +
-                   "; kernels exist for sm_90 (H100, H200)"};
+                   "; kernels exist for sm_90 (H100, H200), sm_100 (B200) and sm_103 (B300)"};
   }
   Plan base;
   base.problem = problem;
   base.device = device;
   base.d_path = result_path(problem, true);
   base.c_path = result_path(problem, false);
+  if (is_blackwell(device)) return blackwell_candidates(base, choices);
+  if (choices.pair.value_or(false) || choices.tiles || choices.accumulators) {
+    return Refusal{"pairs, tile sources and accumulators in tensor memory are of sm_100; device " +
+                   device.name + " is sm_" + number(device.architecture)};
+  }
   std::vector<Plan> all;
   for (const Instance& instance : instances()) {
     if (!serves(instance.config, problem) || !chosen(instance, choices)) continue;
