@@ -153,9 +153,10 @@ PlanChoices parse_choices(const GemmOptions& o) {
     choices.swapped = chosen<bool>("--swapped", o.swapped, {{"yes", true}, {"no", false}});
   }
   if (!o.schedule.empty()) {
-    choices.schedule = chosen<kernel::Schedule>(
-        "--schedule", o.schedule,
-        {{"cooperative", kernel::Schedule::cooperative}, {"pingpong", kernel::Schedule::pingpong}});
+    choices.schedule = chosen<kernel::Schedule>("--schedule", o.schedule,
+                                                {{"cooperative", kernel::Schedule::cooperative},
+                                                 {"pingpong", kernel::Schedule::pingpong},
+                                                 {"multistage", kernel::Schedule::multistage}});
   }
   return choices;
 }

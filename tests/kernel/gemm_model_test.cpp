@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/kernel/table.h"
 #include "warpwright/device/model.h"
 #include "warpwright/numeric/float_format.h"
 
@@ -26,7 +27,7 @@ struct Case {
   int n = 0;
   int k = 0;
   atom::ClusterShape cluster;
-  int tile_n = 128;
+  kernel::Schedule schedule = kernel::Schedule::pingpong;
   DType operand = DType::bf16;
   DType result = DType::bf16;
   float alpha = 1.0F;
@@ -41,8 +42,8 @@ struct Case {
 std::string text(const Case& c) {
   std::string s = std::to_string(c.m) + "x" + std::to_string(c.n) + "x" + std::to_string(c.k);
   s += " cluster " + std::to_string(c.cluster.m) + "x" + std::to_string(c.cluster.n);
-  s += " tile " + std::to_string(c.tile_n) + " " + std::string(numeric::name(c.operand)) + " -> " +
-       std::string(numeric::name(c.result));
+  s += std::string(" ") + tests::text(c.schedule) + " " + std::string(numeric::name(c.operand)) +
+       " -> " + std::string(numeric::name(c.result));
   s += " alpha " + std::to_string(c.alpha) + " beta " + std::to_string(c.beta);
   s += " D " + std::to_string(c.d_pad) + "/" + std::to_string(c.d_shift) + " C " +
        std::to_string(c.c_pad) + "/" + std::to_string(c.c_shift) + (c.in_place ? " in place" : "");
@@ -126,7 +127,14 @@ std::vector<unsigned char> expect_right(const Case& c, const device::ModelOption
   o.c = c.in_place ? o.d : source.view();
   o.alpha = c.alpha;
   o.beta = c.beta;
-  const auto made = plan(o, model_facts(16), {.cluster = c.cluster, .tile_n = c.tile_n});
+  const auto instance = tests::one_with(text(c), [&](const kernel::GemmConfig& config) {
+    return tests::is_basic(config, c.schedule) && config.a == c.operand &&
+           config.result == c.result;
+  });
+  if (!instance) return {};
+  PlanChoices choices = tests::only(*instance);
+  choices.cluster = c.cluster;
+  const auto made = plan(o, model_facts(16), choices);
   EXPECT_TRUE(made.ok()) << made.reason();
   if (!made.ok()) return {};
   const auto report = device::launch_on_model(*made, o, how);
@@ -178,6 +186,23 @@ device::ModelOptions mode(model::Mode m, std::uint64_t seed = 1) {
   return how;
 }
 
+constexpr kernel::Schedule basic_schedules[] = {kernel::Schedule::pingpong,
+                                                kernel::Schedule::cooperative};
+
+// The 16-bit operands and results for which there are both basic kernels.
+std::vector<kernel::GemmConfig> types_of_the_build() {
+  std::vector<kernel::GemmConfig> types;
+  for (const auto& i : tests::all_with([](const kernel::GemmConfig& c) {
+         return tests::is_basic(c, kernel::Schedule::pingpong) && numeric::bits(c.a) == 16;
+       })) {
+    types.push_back(i.config);
+    std::printf("%s of %s; ", std::string(numeric::name(i.config.result)).c_str(),
+                std::string(numeric::name(i.config.a)).c_str());
+  }
+  std::printf("in this build\n");
+  return types;
+}
+
 TEST(GemmOnTheModel, AnyShape) {
   constexpr unsigned seed = 20261121;
   std::printf("shapes by seed %u\n", seed);
@@ -185,18 +210,19 @@ TEST(GemmOnTheModel, AnyShape) {
   const auto draw = [&](int low, int high) {
     return low + static_cast<int>(random() % static_cast<unsigned>(high - low + 1));
   };
-  constexpr DType results[] = {DType::bf16, DType::f16, DType::f32};
+  const std::vector<kernel::GemmConfig> types = types_of_the_build();
   constexpr float scalars[] = {0.0F, 1.0F, -0.75F, 2.5F};
   constexpr atom::ClusterShape clusters[] = {{1, 1}, {2, 1}, {1, 2}, {2, 2}};
   for (int i = 0; i < 24; ++i) {
     Case c;
     c.cluster = clusters[i % 4];
-    c.tile_n = draw(0, 1) == 0 ? 128 : 256;
+    c.schedule = draw(0, 1) == 0 ? kernel::Schedule::pingpong : kernel::Schedule::cooperative;
     c.m = draw(1, 300);
     c.n = draw(1, 420);
     c.k = draw(1, 400);
-    c.operand = draw(0, 1) == 0 ? DType::bf16 : DType::f16;
-    c.result = results[draw(0, 2)];
+    const auto& drawn = types[index(draw(0, static_cast<int>(types.size()) - 1))];
+    c.operand = drawn.a;
+    c.result = drawn.result;
     c.alpha = scalars[draw(1, 3)];
     c.beta = scalars[draw(0, 3)];
     c.in_place = c.beta != 0 && draw(0, 3) == 0;
@@ -217,20 +243,18 @@ TEST(GemmOnTheModel, AnyShape) {
   }
 }
 
-TEST(GemmOnTheModel, EveryTypeAndTile) {
-  for (const DType operand : {DType::bf16, DType::f16}) {
-    for (const DType result : {DType::bf16, DType::f16, DType::f32}) {
-      for (const int tile_n : {128, 256}) {
-        Case c;
-        c.m = 130;
-        c.n = 136;
-        c.k = 72;
-        c.tile_n = tile_n;
-        c.operand = operand;
-        c.result = result;
-        c.beta = 0.5F;
-        expect_right(c, mode(model::Mode::random, 7));
-      }
+TEST(GemmOnTheModel, EveryTypeInTurnsAndShared) {
+  for (const kernel::GemmConfig& types : types_of_the_build()) {
+    for (const auto schedule : basic_schedules) {
+      Case c;
+      c.m = 130;
+      c.n = 136;
+      c.k = 72;
+      c.schedule = schedule;
+      c.operand = types.a;
+      c.result = types.result;
+      c.beta = 0.5F;
+      expect_right(c, mode(model::Mode::random, 7));
     }
   }
 }
@@ -238,7 +262,7 @@ TEST(GemmOnTheModel, EveryTypeAndTile) {
 TEST(GemmOnTheModel, EveryClusterInEveryMode) {
   for (const atom::ClusterShape cluster : kernel::supported_clusters) {
     if (cluster == atom::ClusterShape{4, 4}) continue;
-    for (const int tile_n : {128, 256}) {
+    for (const auto schedule : basic_schedules) {
       Case c;
       c.m = 257;
       c.n = 300;
@@ -246,7 +270,7 @@ TEST(GemmOnTheModel, EveryClusterInEveryMode) {
       c.d_pad = 4;
       c.c_pad = 4;
       c.cluster = cluster;
-      c.tile_n = tile_n;
+      c.schedule = schedule;
       c.beta = -1.0F;
       const auto first = expect_right(c, mode(model::Mode::eager));
       // However things fall, the bytes are the same.
@@ -269,14 +293,14 @@ TEST(GemmOnTheModel, SixteenCtas) {
 }
 
 TEST(GemmOnTheModel, Degenerate) {
-  for (const int tile_n : {128, 256}) {
+  for (const auto schedule : basic_schedules) {
     for (const auto& [m, n, k] : {std::tuple{1, 1, 1}, {1, 300, 8}, {300, 1, 8}, {5, 7, 0}}) {
       for (const float beta : {0.0F, 2.0F}) {
         Case c;
         c.m = m;
         c.n = n;
         c.k = k;
-        c.tile_n = tile_n;
+        c.schedule = schedule;
         c.beta = beta;
         expect_right(c, mode(model::Mode::random, 3));
       }
@@ -286,7 +310,7 @@ TEST(GemmOnTheModel, Degenerate) {
     c.m = 140;
     c.n = 40;
     c.k = 64;
-    c.tile_n = tile_n;
+    c.schedule = schedule;
     c.alpha = 0;
     expect_right(c, mode(model::Mode::latest));
     c.beta = 1.0F;
@@ -304,7 +328,7 @@ TEST(GemmOnTheModel, Degenerate) {
 TEST(GemmOnTheModel, AlphaZeroIgnoresNaNOperands) {
   Tensor a(DType::bf16, 16, 16, 16, 0);  // all NaN
   Tensor b(DType::bf16, 16, 16, 16, 0);
-  Tensor d(DType::f32, 16, 16, 16, 0);
+  Tensor d(DType::bf16, 16, 16, 16, 0);
   GemmOperands o;
   o.a = a.view();
   o.b = b.view();

@@ -3,10 +3,9 @@
 #include <cuda_runtime.h>
 
 #include <cstring>
-#include <map>
-#include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "warpwright/device/cuda.h"
 #include "warpwright/device/params.h"
@@ -119,10 +118,10 @@ isa::TensorMap encode(const MapRequest& r) {
                             static_cast<cuuint32_t>(r.box_outer), 1};
   const cuuint32_t steps[] = {1, 1, 1};
   CUtensorMap map;
-  const CUresult result = function(
-      &map, map_type(r.dtype), 3, const_cast<void*>(r.base), extents, strides, box, steps,
-      CU_TENSOR_MAP_INTERLEAVE_NONE, map_swizzle(r.swizzle), CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-      CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  const CUresult result =
+      function(&map, map_type(r.dtype), 3, const_cast<void*>(r.base), extents, strides, box, steps,
+               CU_TENSOR_MAP_INTERLEAVE_NONE, map_swizzle(r.swizzle),
+               CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result != CUDA_SUCCESS) {
     throw EncodeFailure{std::string("the driver refused the tensor map of ") + r.tensor +
                         " (CUresult " + std::to_string(static_cast<int>(result)) + ")"};
@@ -252,17 +251,19 @@ std::optional<Refusal> use_cuda_device(int index) {
   return failed(cudaSetDevice(index), "choosing CUDA device " + std::to_string(index));
 }
 
-std::optional<Refusal> prepare_on_cuda(const Plan& plan) {
-  if (plan.device.is_model) return Refusal{"the plan was made for the model; plan for this device"};
-  if (plan.ctas == 0) return std::nullopt;
+namespace {
+
+// A kernel that is loaded on a device.
+struct Ready {
+  int device = 0;
+  const Entry* entry = nullptr;
+  const void* function = nullptr;
+};
+
+// Loads the kernel of `plan` on `device`, which is the current one.
+std::optional<Refusal> load(const Plan& plan, int device, Ready& ready) {
   const Entry* entry = entry_for(plan.config);
   if (entry == nullptr) return Refusal{"the plan's configuration is not among the kernels"};
-  int device = 0;
-  if (auto r = failed(cudaGetDevice(&device), "asking for the CUDA device")) return r;
-  static std::mutex mutex;
-  static std::map<std::pair<int, const Entry*>, bool> ready;
-  const std::lock_guard lock(mutex);
-  if (ready.count({device, entry}) != 0) return std::nullopt;
   int major = 0;
   cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
   if (major != 9) {
@@ -285,20 +286,48 @@ std::optional<Refusal> prepare_on_cuda(const Plan& plan) {
 #if WARPWRIGHT_DEBUG_WAITS
   if (auto r = failed(entry->watch(wait_report()), "setting up the bounded waits")) return r;
 #endif
-  ready[{device, entry}] = true;
+  ready = {device, entry, function};
   return std::nullopt;
+}
+
+// The kernel of `plan`, loaded on the current device. Every thread remembers those it has launched,
+// so that a launch takes no lock and no memory; another thread's first launch loads them once more,
+// which changes nothing.
+std::optional<Refusal> find_ready(const Plan& plan, Ready& ready) {
+  thread_local std::vector<Ready> known;
+  int device = 0;
+  if (const cudaError_t error = cudaGetDevice(&device); error != cudaSuccess) {
+    return failed(error, "asking for the CUDA device");
+  }
+  for (const Ready& r : known) {
+    if (r.device == device && r.entry->config == plan.config) {
+      ready = r;
+      return std::nullopt;
+    }
+  }
+  if (auto r = load(plan, device, ready)) return r;
+  known.push_back(ready);
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Refusal> prepare_on_cuda(const Plan& plan) {
+  if (plan.device.is_model) return Refusal{"the plan was made for the model; plan for this device"};
+  if (plan.ctas == 0) return std::nullopt;
+  Ready ready;
+  return find_ready(plan, ready);
 }
 
 std::optional<Refusal> launch_on_cuda(const Plan& plan, const GemmOperands& operands,
                                       void* workspace, std::int64_t workspace_bytes, void* stream,
                                       const LaunchOptions& options) {
+  if (plan.device.is_model) return Refusal{"the plan was made for the model; plan for this device"};
   if (auto r = mismatch(plan, operands)) return r;
-  if (workspace_bytes < plan.workspace_bytes) {
-    return Refusal{"the workspace has " + std::to_string(workspace_bytes) +
-                   " bytes; the plan needs " + std::to_string(plan.workspace_bytes)};
-  }
-  if (auto r = prepare_on_cuda(plan)) return r;
+  if (auto r = workspace_fault(plan, workspace, workspace_bytes)) return r;
   if (plan.ctas == 0) return std::nullopt;
+  Ready ready;
+  if (auto r = find_ready(plan, ready)) return r;
   kernel::HopperGemmParams params;
   try {
     params = make_params(plan, operands, workspace, encode);
@@ -330,17 +359,19 @@ std::optional<Refusal> launch_on_cuda(const Plan& plan, const GemmOperands& oper
   launched = plan.config;
 #endif
   void* arguments[] = {&params};
-  return failed(cudaLaunchKernelExC(&config, entry_for(plan.config)->function(), arguments),
-                "launching " + plan.name());
+  const cudaError_t error = cudaLaunchKernelExC(&config, ready.function, arguments);
+  if (error == cudaSuccess) return std::nullopt;
+  return failed(error, "launching " + plan.name());
 }
 
 std::optional<Refusal> prepare_workspace_on_cuda(const Plan& plan, void* workspace, void* stream) {
   if (!plan.splits_k || plan.ctas == 0) return std::nullopt;
-  return failed(cudaMemsetAsync(workspace, 0,
-                                static_cast<std::size_t>(
-                                    kernel::split_flag_bytes(plan.config, plan.ctas)),
-                                static_cast<cudaStream_t>(stream)),
-                "clearing the workspace's flags");
+  if (auto r = workspace_fault(plan, workspace, plan.workspace_bytes)) return r;
+  return failed(
+      cudaMemsetAsync(workspace, 0,
+                      static_cast<std::size_t>(kernel::split_flag_bytes(plan.config, plan.ctas)),
+                      static_cast<cudaStream_t>(stream)),
+      "clearing the workspace's flags");
 }
 
 std::optional<Refusal> synchronise_cuda() {

@@ -5,10 +5,10 @@
 #include "warpwright/kernel/hopper_gemm.h"
 #include "warpwright/kernel/instances.h"
 
-#define WW_DEFINE_MODEL_INSTANCE(tag)                         \
-  namespace warpwright::device {                              \
-  void run_##tag(const kernel::HopperGemmParams& params);     \
-  void run_##tag(const kernel::HopperGemmParams& params) {    \
-    kernel::HopperGemm<kernel::tag>::run(params);             \
-  }                                                           \
+#define WW_DEFINE_MODEL_INSTANCE(tag)                      \
+  namespace warpwright::device {                           \
+  void run_##tag(const kernel::HopperGemmParams& params);  \
+  void run_##tag(const kernel::HopperGemmParams& params) { \
+    kernel::HopperGemm<kernel::tag>::run(params);          \
+  }                                                        \
   }

@@ -27,9 +27,9 @@ struct MapRequest {
 };
 
 /// The request for `v` with its contiguous dimension, rows or columns, inside.
-inline MapRequest map_request(const char* name, const MatrixView& v, bool rows_inside, int box_inner,
-                              int box_outer, atom::SmemSwizzle swizzle) {
-  MapRequest r{name,      v.data,         v.dtype,        v.columns, v.rows, v.batch,
+inline MapRequest map_request(const char* name, const MatrixView& v, bool rows_inside,
+                              int box_inner, int box_outer, atom::SmemSwizzle swizzle) {
+  MapRequest r{name,         v.data,         v.dtype,   v.columns, v.rows, v.batch,
                v.row_stride, v.batch_stride, box_inner, box_outer, swizzle};
   if (rows_inside) {
     std::swap(r.inner, r.outer);
@@ -119,12 +119,14 @@ kernel::HopperGemmParams make_params(const Plan& plan, const GemmOperands& o, vo
   p.d_batch = o.d.batch > 1 ? o.d.batch_stride : 0;
   p.activation = activation_params(o.epilogue.activation);
   set_vectors(p, c, o);
-  p.is_plain = p.k > 0 && !p.reads_c && o.epilogue.activation == Activation::none && p.row_bias.data == nullptr && p.column_bias.data == nullptr &&
+  p.is_plain = p.k > 0 && !p.reads_c && o.epilogue.activation == Activation::none &&
+               p.row_bias.data == nullptr && p.column_bias.data == nullptr &&
                p.row_scale.data == nullptr && p.column_scale.data == nullptr;
   if (p.k > 0) {
     const auto operand = [&](const char* name, const MatrixView& v, atom::Major major, int rows) {
       const bool mn = major == atom::Major::mn;
-      return encode(map_request(name, v, mn, mn ? 1024 / kernel::operand_bits(c) : kernel::tile_k(c),
+      return encode(map_request(name, v, mn,
+                                mn ? 1024 / kernel::operand_bits(c) : kernel::tile_k(c),
                                 mn ? kernel::tile_k(c) : rows, atom::SmemSwizzle::b128));
     };
     p.a = operand(c.swapped ? "B" : "A", c.swapped ? o.b : o.a, c.a_major, p.a_slice_rows);
@@ -142,8 +144,8 @@ kernel::HopperGemmParams make_params(const Plan& plan, const GemmOperands& o, vo
     if (p.c_by_tma) p.c = result("C", o.c);
   }
   if (c.splits_k && p.k > 0) {
-    p.split = tile::SplitPlan(p.raster.count, p.k_blocks,
-                              plan.ctas / atom::cluster_size(plan.cluster));
+    p.split =
+        tile::SplitPlan(p.raster.count, p.k_blocks, plan.ctas / atom::cluster_size(plan.cluster));
     p.flags = static_cast<std::uint32_t*>(workspace);
     p.partials = reinterpret_cast<float*>(static_cast<std::byte*>(workspace) +
                                           kernel::split_flag_bytes(c, plan.ctas));

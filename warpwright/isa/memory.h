@@ -33,7 +33,8 @@ SharedAddress shared_base() {
 template <class T>
 struct SharedView {
   static_assert(std::is_trivially_copyable_v<T> &&
-                (sizeof(T) == 1 || sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8 || sizeof(T) == 16));
+                (sizeof(T) == 1 || sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8 ||
+                 sizeof(T) == 16));
   SharedAddress address = 0;
 
   /// ld.shared (PTX ISA 9.7.9.8). Reading bytes that an asynchronous copy is still to write is a
@@ -132,6 +133,12 @@ struct GlobalView {
 #endif
   }
 };
+
+/// The N-word pieces of global memory that begin at `data`, aligned to 4 N bytes.
+template <int N, class T>
+WW_DEVICE GlobalView<Words<N>> global_words(T* data) {
+  return {reinterpret_cast<Words<N>*>(data)};
+}
 
 /// Keeps the compiler from moving accesses of memory over this point: loads started far ahead take
 /// registers that are needed elsewhere. No instruction.

@@ -171,8 +171,7 @@ struct WgmmaTail<false, A, B> {
 /// memory: both the same, or e4m3 and e5m2 mixed. All 128 threads pass the same descriptors. N is a
 /// multiple of 8 from 8 to 256, k is 32 bytes; only 16-bit operands may be MN-major. Needs
 /// `wgmma_fence` before, `wgmma_commit` after.
-template <DType TA, DType TB, int N, atom::Major A = atom::Major::k,
-          atom::Major B = atom::Major::k>
+template <DType TA, DType TB, int N, atom::Major A = atom::Major::k, atom::Major B = atom::Major::k>
 WW_DEVICE void wgmma(Fragment<float, N / 2>& fragment, std::uint64_t descriptor_a,
                      std::uint64_t descriptor_b, bool accumulate,
                      [[maybe_unused]] Site site = Site::here()) {
@@ -226,15 +225,15 @@ WW_DEVICE void wgmma_registers(Fragment<float, N / 2>& fragment, const std::uint
 #if WW_GPU
   float* d = fragment.registers();
   using Tail = detail::WgmmaTail<numeric::bits(T) == 16, atom::Major::k, B>;
-#define WW_CASE(n, r, p0, p1, p2, p3, p4, p5, p6, p7)                                   \
-  if constexpr (N == n) {                                                               \
-    asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, " p5                             \
-                 ", 0;\n\twgmma.mma_async.sync.aligned.m64n" #n p6 " {" WW_TEXT_##r     \
-                 "}, {" p0 ", " p1 ", " p2 ", " p3 "}, " p4 ", p, 1, 1" p7 ";\n\t}"     \
-                 : WW_INOUT_##r                                                         \
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(descriptor_b),       \
+#define WW_CASE(n, r, p0, p1, p2, p3, p4, p5, p6, p7)                                      \
+  if constexpr (N == n) {                                                                  \
+    asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, " p5                                \
+                 ", 0;\n\twgmma.mma_async.sync.aligned.m64n" #n p6 " {" WW_TEXT_##r        \
+                 "}, {" p0 ", " p1 ", " p2 ", " p3 "}, " p4 ", p, 1, 1" p7 ";\n\t}"        \
+                 : WW_INOUT_##r                                                            \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(descriptor_b),          \
                    "r"(static_cast<int>(accumulate)), "C"(detail::WgmmaText<T, T>::types), \
-                   "C"(Tail::registers));                                               \
+                   "C"(Tail::registers));                                                  \
   }
   WW_WGMMA_SHAPES(WW_CASE)
 #undef WW_CASE

@@ -608,8 +608,10 @@ void Order::arrives(Thread& by, Cta& cta, MBarrier& bar, Scope scope, Site site)
 
 void Order::phase_completed(MBarrier& bar) {
   BarrierOrder& o = bar.order;
-  o.near_published = {o.near.order.take(), o.near.shared.take(), o.near.global.take(), o.near.grid.take()};
-  o.far_published = {o.far.order.take(), o.far.shared.take(), o.far.global.take(), o.far.grid.take()};
+  o.near_published = {o.near.order.take(), o.near.shared.take(), o.near.global.take(),
+                      o.near.grid.take()};
+  o.far_published = {o.far.order.take(), o.far.shared.take(), o.far.global.take(),
+                     o.far.grid.take()};
   o.executed_published = o.executed.take();
   if (o.component == 0) return;
   const std::uint32_t time = o.base + static_cast<std::uint32_t>(bar.phase);
@@ -689,8 +691,7 @@ void Order::cluster_arrives(Thread& by, bool release) {
 void Order::cluster_completed(Cluster& cluster) {
   ClusterOrder& o = cluster.order;
   o.published = {o.arriving.clocks.order.take(), o.arriving.clocks.shared.take(),
-                 o.arriving.clocks.global.take(),
-                 o.arriving.clocks.grid.take()};
+                 o.arriving.clocks.global.take(), o.arriving.clocks.grid.take()};
   o.executed = o.arriving.executed.take();
 }
 

@@ -353,7 +353,7 @@ class Machine {
   std::vector<std::unique_ptr<Copy>> copies_;  // in flight, oldest first
   std::vector<Thread*> bulk_waiters_;
   std::unordered_map<std::uintptr_t, Flag> flags_;  // in global memory
-  std::vector<Thread*> pollers_;  // asked a barrier in vain, more than once
+  std::vector<Thread*> pollers_;                    // asked a barrier in vain, more than once
   Thread* current_ = nullptr;
   int next_cta_ = 0;
 

@@ -75,8 +75,7 @@ void multiply_narrow(const float* a, const float* b, float* c, int n, int k) {
       continue;
     }
     for (int j = 0; j < n; ++j) {
-      row[j] = static_cast<float>(
-          static_cast<std::int32_t>(row[j] * std::bit_cast<float>(top[j])));
+      row[j] = static_cast<float>(static_cast<std::int32_t>(row[j] * std::bit_cast<float>(top[j])));
     }
     for (int i = 0; i < k; ++i) {
       const float* bi = b + i * n;

@@ -79,8 +79,9 @@ constexpr BarrierRow full_row(const TmaPipelineShape& shape) {
           shape.stages,
           full_arrivals(shape),
           shape.stage_bytes,
-          shape.writer_warps > 0 ? "producer (expects the bytes of A and B), warps that write scales"
-                                 : "producer (expects the bytes of A and B)",
+          shape.writer_warps > 0
+              ? "producer (expects the bytes of A and B), warps that write scales"
+              : "producer (expects the bytes of A and B)",
           "consumer warps",
           0};
 }

@@ -85,8 +85,8 @@ void add_plans(std::vector<Plan>& all, Plan base, const Instance& instance,
                                   tiles(columns, kernel::result_columns(c)), base.cluster, resident,
                                   c.tile_m, c.tile_n);
   base.raster.batch = static_cast<int>(p.batch);
-  const std::int64_t count = static_cast<std::int64_t>(base.raster.tiles_m) *
-                             base.raster.tiles_n * base.raster.batch;
+  const std::int64_t count =
+      static_cast<std::int64_t>(base.raster.tiles_m) * base.raster.tiles_n * base.raster.batch;
   const std::int64_t blocks = p.reads_ab ? (p.k + kernel::tile_k(c) - 1) / kernel::tile_k(c) : 0;
   if (count > max_extent || (c.splits_k && (blocks == 0 || count * blocks > max_extent))) return;
   std::vector<int> grids;
@@ -116,9 +116,7 @@ void add_plans(std::vector<Plan>& all, Plan base, const Instance& instance,
 
 std::string wishes(const PlanChoices& choices) {
   std::string text;
-  const auto wish = [&text](const std::string& what) {
-    text += (text.empty() ? "" : ", ") + what;
-  };
+  const auto wish = [&text](const std::string& what) { text += (text.empty() ? "" : ", ") + what; };
   if (choices.kernel) wish("kernel " + *choices.kernel);
   if (choices.tile_m) wish("tile_m " + number(*choices.tile_m));
   if (choices.tile_n) wish("tile_n " + number(*choices.tile_n));
