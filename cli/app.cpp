@@ -141,8 +141,9 @@ void add_plan_options(CLI::App& app, GemmOptions& o) {
     app.add_option(name, value, help)->type_name("N");
   };
   number("--tile-m", o.tile_m, "rows of a tile (default: the plan's choice)");
-  number("--tile-n", o.tile_n, "columns of a tile: 128 or 256 (default: the plan's choice)");
-  text("--schedule", o.schedule, "NAME", "cooperative or pingpong (default: the plan's choice)");
+  number("--tile-n", o.tile_n, "columns of a tile (default: the plan's choice)");
+  text("--schedule", o.schedule, "NAME",
+       "cooperative, pingpong or multistage (default: the plan's choice)");
   text("--swapped", o.swapped, "yes|no", "B's rows on the MMA's M (default: the plan's choice)");
   text("--kernel", o.kernel, "NAME", "this kernel, by the name that explain prints");
   number("--ctas", o.ctas, "CTAs of the grid; of a kernel that splits K, into how many parts");

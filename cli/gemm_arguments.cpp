@@ -161,9 +161,10 @@ PlanChoices parse_choices(const GemmOptions& o) {
                                                 {"clc", kernel::TileSource::launch_control}});
   }
   if (!o.schedule.empty()) {
-    choices.schedule = chosen<kernel::Schedule>(
-        "--schedule", o.schedule,
-        {{"cooperative", kernel::Schedule::cooperative}, {"pingpong", kernel::Schedule::pingpong}});
+    choices.schedule = chosen<kernel::Schedule>("--schedule", o.schedule,
+                                                {{"cooperative", kernel::Schedule::cooperative},
+                                                 {"pingpong", kernel::Schedule::pingpong},
+                                                 {"multistage", kernel::Schedule::multistage}});
   }
   return choices;
 }

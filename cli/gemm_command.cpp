@@ -71,7 +71,8 @@ void run_on_gpu(const Plan& plan, const GemmOperands& operands, int index) {
   const auto d = make(bytes_of(there.d), 0xff);
   there.d.data = d->data();
   void* workspace = nullptr;
-  if (plan.workspace_bytes > 0) workspace = make(plan.workspace_bytes, 0)->data();
+  if (plan.workspace_bytes > 0) workspace = make(plan.workspace_bytes, 0xff)->data();
+  require(device::prepare_workspace_on_cuda(plan, workspace, nullptr));
   require(device::launch_on_cuda(plan, there, workspace, plan.workspace_bytes, nullptr));
   if (const auto failure = device::synchronise_cuda()) throw RunError(failure->reason);
   require(d->to_host(operands.d.data, bytes_of(operands.d)));

@@ -8,9 +8,40 @@
 #include <vector>
 
 #include "tests/kernel/gemm_case.h"
+#include "tests/kernel/table.h"
 
 namespace warpwright {
 namespace {
+
+constexpr kernel::Schedule basic_schedules[] = {kernel::Schedule::pingpong,
+                                                kernel::Schedule::cooperative};
+
+// Runs the case by the basic kernel of that schedule.
+std::vector<unsigned char> expect_right_by(kernel::Schedule schedule, Case c,
+                                           const device::ModelOptions& how) {
+  SCOPED_TRACE(tests::text(schedule));
+  const auto instance = tests::one_with(text(c), [&](const kernel::GemmConfig& config) {
+    return tests::is_basic(config, schedule) && config.a == c.operand && config.result == c.result;
+  });
+  if (!instance) return {};
+  c.choices = tests::only(*instance);
+  c.tile_n = instance->config.tile_n;
+  return expect_right(c, how);
+}
+
+// The 16-bit operands and results for which there are both basic kernels.
+std::vector<kernel::GemmConfig> types_of_the_build() {
+  std::vector<kernel::GemmConfig> types;
+  for (const auto& i : tests::all_with([](const kernel::GemmConfig& c) {
+         return tests::is_basic(c, kernel::Schedule::pingpong) && numeric::bits(c.a) == 16;
+       })) {
+    types.push_back(i.config);
+    std::printf("%s of %s; ", std::string(numeric::name(i.config.result)).c_str(),
+                std::string(numeric::name(i.config.a)).c_str());
+  }
+  std::printf("in this build\n");
+  return types;
+}
 
 TEST(GemmOnTheModel, AnyShape) {
   constexpr unsigned seed = 20261121;
@@ -19,18 +50,21 @@ TEST(GemmOnTheModel, AnyShape) {
   const auto draw = [&](int low, int high) {
     return low + static_cast<int>(random() % static_cast<unsigned>(high - low + 1));
   };
-  constexpr DType results[] = {DType::bf16, DType::f16, DType::f32};
+  const std::vector<kernel::GemmConfig> types = types_of_the_build();
+  ASSERT_FALSE(types.empty());
   constexpr float scalars[] = {0.0F, 1.0F, -0.75F, 2.5F};
   constexpr atom::ClusterShape clusters[] = {{1, 1}, {2, 1}, {1, 2}, {2, 2}};
   for (int i = 0; i < 24; ++i) {
     Case c;
     c.cluster = clusters[i % 4];
-    c.tile_n = draw(0, 1) == 0 ? 128 : 256;
+    const auto schedule =
+        draw(0, 1) == 0 ? kernel::Schedule::pingpong : kernel::Schedule::cooperative;
     c.m = draw(1, 300);
     c.n = draw(1, 420);
     c.k = draw(1, 400);
-    c.operand = draw(0, 1) == 0 ? DType::bf16 : DType::f16;
-    c.result = results[draw(0, 2)];
+    const auto& drawn = types[index(draw(0, static_cast<int>(types.size()) - 1))];
+    c.operand = drawn.a;
+    c.result = drawn.result;
     c.alpha = scalars[draw(1, 3)];
     c.beta = scalars[draw(0, 3)];
     c.in_place = c.beta != 0 && draw(0, 3) == 0;
@@ -47,24 +81,21 @@ TEST(GemmOnTheModel, AnyShape) {
     reach(c.c_pad, c.c_shift);
     const model::Mode modes[] = {model::Mode::random, model::Mode::latest, model::Mode::random,
                                  model::Mode::eager};
-    expect_right(c, mode(modes[(i + i / 4) % 4], 1000 + static_cast<unsigned>(i)));
+    expect_right_by(schedule, c, mode(modes[(i + i / 4) % 4], 1000 + static_cast<unsigned>(i)));
   }
 }
 
-TEST(GemmOnTheModel, EveryTypeAndTile) {
-  for (const DType operand : {DType::bf16, DType::f16}) {
-    for (const DType result : {DType::bf16, DType::f16, DType::f32}) {
-      for (const int tile_n : {128, 256}) {
-        Case c;
-        c.m = 130;
-        c.n = 136;
-        c.k = 72;
-        c.tile_n = tile_n;
-        c.operand = operand;
-        c.result = result;
-        c.beta = 0.5F;
-        expect_right(c, mode(model::Mode::random, 7));
-      }
+TEST(GemmOnTheModel, EveryTypeInTurnsAndShared) {
+  for (const kernel::GemmConfig& types : types_of_the_build()) {
+    for (const auto schedule : basic_schedules) {
+      Case c;
+      c.m = 130;
+      c.n = 136;
+      c.k = 72;
+      c.operand = types.a;
+      c.result = types.result;
+      c.beta = 0.5F;
+      expect_right_by(schedule, c, mode(model::Mode::random, 7));
     }
   }
 }
@@ -72,7 +103,7 @@ TEST(GemmOnTheModel, EveryTypeAndTile) {
 TEST(GemmOnTheModel, EveryClusterInEveryMode) {
   for (const atom::ClusterShape cluster : kernel::supported_clusters) {
     if (cluster == atom::ClusterShape{4, 4}) continue;
-    for (const int tile_n : {128, 256}) {
+    for (const auto schedule : basic_schedules) {
       Case c;
       c.m = 257;
       c.n = 300;
@@ -80,12 +111,11 @@ TEST(GemmOnTheModel, EveryClusterInEveryMode) {
       c.d_pad = 4;
       c.c_pad = 4;
       c.cluster = cluster;
-      c.tile_n = tile_n;
       c.beta = -1.0F;
-      const auto first = expect_right(c, mode(model::Mode::eager));
+      const auto first = expect_right_by(schedule, c, mode(model::Mode::eager));
       // However things fall, the bytes are the same.
-      EXPECT_EQ(expect_right(c, mode(model::Mode::latest)), first);
-      EXPECT_EQ(expect_right(c, mode(model::Mode::random, 11)), first);
+      EXPECT_EQ(expect_right_by(schedule, c, mode(model::Mode::latest)), first);
+      EXPECT_EQ(expect_right_by(schedule, c, mode(model::Mode::random, 11)), first);
     }
   }
 }
@@ -97,22 +127,21 @@ TEST(GemmOnTheModel, SixteenCtas) {
   c.k = 200;
   c.d_pad = 5;
   c.cluster = {4, 4};
-  expect_right(c, mode(model::Mode::latest));
+  expect_right_by(kernel::Schedule::pingpong, c, mode(model::Mode::latest));
   c.m = 90;
-  expect_right(c, mode(model::Mode::random, 5));
+  expect_right_by(kernel::Schedule::pingpong, c, mode(model::Mode::random, 5));
 }
 
 TEST(GemmOnTheModel, Degenerate) {
-  for (const int tile_n : {128, 256}) {
+  for (const auto schedule : basic_schedules) {
     for (const auto& [m, n, k] : {std::tuple{1, 1, 1}, {1, 300, 8}, {300, 1, 8}, {5, 7, 0}}) {
       for (const float beta : {0.0F, 2.0F}) {
         Case c;
         c.m = m;
         c.n = n;
         c.k = k;
-        c.tile_n = tile_n;
         c.beta = beta;
-        expect_right(c, mode(model::Mode::random, 3));
+        expect_right_by(schedule, c, mode(model::Mode::random, 3));
       }
     }
     // alpha 0 reads neither A nor B; beta 0 does not read what D holds (NaN).
@@ -120,25 +149,24 @@ TEST(GemmOnTheModel, Degenerate) {
     c.m = 140;
     c.n = 40;
     c.k = 64;
-    c.tile_n = tile_n;
     c.alpha = 0;
-    expect_right(c, mode(model::Mode::latest));
+    expect_right_by(schedule, c, mode(model::Mode::latest));
     c.beta = 1.0F;
-    expect_right(c, mode(model::Mode::latest));
+    expect_right_by(schedule, c, mode(model::Mode::latest));
   }
   for (const auto& [m, n] : {std::pair{0, 8}, {8, 0}}) {
     Case c;
     c.m = m;
     c.n = n;
     c.k = 16;
-    expect_right(c, mode(model::Mode::latest));
+    expect_right_by(kernel::Schedule::pingpong, c, mode(model::Mode::latest));
   }
 }
 
 TEST(GemmOnTheModel, AlphaZeroIgnoresNaNOperands) {
   Tensor a(DType::bf16, 16, 16, 16, 0);  // all NaN
   Tensor b(DType::bf16, 16, 16, 16, 0);
-  Tensor d(DType::f32, 16, 16, 16, 0);
+  Tensor d(DType::bf16, 16, 16, 16, 0);
   GemmOperands o;
   o.a = a.view();
   o.b = b.view();

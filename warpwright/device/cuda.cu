@@ -4,10 +4,9 @@
 
 #include <algorithm>
 #include <cstring>
-#include <map>
-#include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "warpwright/device/built_instances.h"
 #include "warpwright/device/cuda.h"
@@ -276,9 +275,17 @@ std::optional<Refusal> use_cuda_device(int index) {
   return failed(cudaSetDevice(index), "choosing CUDA device " + std::to_string(index));
 }
 
-std::optional<Refusal> prepare_on_cuda(const Plan& plan) {
-  if (plan.device.is_model) return Refusal{"the plan was made for the model; plan for this device"};
-  if (plan.ctas == 0) return std::nullopt;
+namespace {
+
+// A kernel that is loaded on a device.
+struct Ready {
+  int device = 0;
+  const Entry* entry = nullptr;
+  const void* function = nullptr;
+};
+
+// Loads the kernel of `plan` on `device`, which is the current one.
+std::optional<Refusal> load(const Plan& plan, int device, Ready& ready) {
   const Entry* entry = entry_for(plan);
   if (entry == nullptr) {
     return Refusal{
@@ -286,12 +293,6 @@ std::optional<Refusal> prepare_on_cuda(const Plan& plan) {
         (plan.blackwell ? "sm_100 and sm_103" : "sm_90") +
         "; configure it with -DWARPWRIGHT_CUDA_ARCHS=" + (plan.blackwell ? "100a;103a" : "90a")};
   }
-  int device = 0;
-  if (auto r = failed(cudaGetDevice(&device), "asking for the CUDA device")) return r;
-  static std::mutex mutex;
-  static std::map<std::pair<int, const Entry*>, bool> ready;
-  const std::lock_guard lock(mutex);
-  if (ready.count({device, entry}) != 0) return std::nullopt;
   int major = 0;
   cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
   if (major != entry->major) {
@@ -316,20 +317,48 @@ std::optional<Refusal> prepare_on_cuda(const Plan& plan) {
 #if WARPWRIGHT_DEBUG_WAITS
   if (auto r = failed(entry->watch(wait_report()), "setting up the bounded waits")) return r;
 #endif
-  ready[{device, entry}] = true;
+  ready = {device, entry, function};
   return std::nullopt;
+}
+
+// The kernel of `plan`, loaded on the current device. Every thread remembers those it has launched,
+// so that a launch takes no lock and no memory; another thread's first launch loads them once more,
+// which changes nothing.
+std::optional<Refusal> find_ready(const Plan& plan, Ready& ready) {
+  thread_local std::vector<Ready> known;
+  int device = 0;
+  if (const cudaError_t error = cudaGetDevice(&device); error != cudaSuccess) {
+    return failed(error, "asking for the CUDA device");
+  }
+  for (const Ready& r : known) {
+    if (r.device == device && r.entry->runs(plan)) {
+      ready = r;
+      return std::nullopt;
+    }
+  }
+  if (auto r = load(plan, device, ready)) return r;
+  known.push_back(ready);
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Refusal> prepare_on_cuda(const Plan& plan) {
+  if (plan.device.is_model) return Refusal{"the plan was made for the model; plan for this device"};
+  if (plan.ctas == 0) return std::nullopt;
+  Ready ready;
+  return find_ready(plan, ready);
 }
 
 std::optional<Refusal> launch_on_cuda(const Plan& plan, const GemmOperands& operands,
                                       void* workspace, std::int64_t workspace_bytes, void* stream,
                                       const LaunchOptions& options) {
+  if (plan.device.is_model) return Refusal{"the plan was made for the model; plan for this device"};
   if (auto r = mismatch(plan, operands)) return r;
-  if (workspace_bytes < plan.workspace_bytes) {
-    return Refusal{"the workspace has " + std::to_string(workspace_bytes) +
-                   " bytes; the plan needs " + std::to_string(plan.workspace_bytes)};
-  }
-  if (auto r = prepare_on_cuda(plan)) return r;
+  if (auto r = workspace_fault(plan, workspace, workspace_bytes)) return r;
   if (plan.ctas == 0) return std::nullopt;
+  Ready ready;
+  if (auto r = find_ready(plan, ready)) return r;
   kernel::BlackwellGemmParams blackwell;
   kernel::HopperGemmParams hopper;
   try {
@@ -366,12 +395,14 @@ std::optional<Refusal> launch_on_cuda(const Plan& plan, const GemmOperands& oper
   launched = plan;
 #endif
   void* arguments[] = {plan.blackwell ? static_cast<void*>(&blackwell) : &hopper};
-  return failed(cudaLaunchKernelExC(&config, entry_for(plan)->function(), arguments),
-                "launching " + plan.name());
+  const cudaError_t error = cudaLaunchKernelExC(&config, ready.function, arguments);
+  if (error == cudaSuccess) return std::nullopt;
+  return failed(error, "launching " + plan.name());
 }
 
 std::optional<Refusal> prepare_workspace_on_cuda(const Plan& plan, void* workspace, void* stream) {
   if (!plan.splits_k || plan.ctas == 0) return std::nullopt;
+  if (auto r = workspace_fault(plan, workspace, plan.workspace_bytes)) return r;
   return failed(
       cudaMemsetAsync(workspace, 0,
                       static_cast<std::size_t>(kernel::split_flag_bytes(plan.config, plan.ctas)),

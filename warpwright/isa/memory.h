@@ -158,6 +158,12 @@ struct GlobalView {
   }
 };
 
+/// The N-word pieces of global memory that begin at `data`, aligned to 4 N bytes.
+template <int N, class T>
+WW_DEVICE GlobalView<Words<N>> global_words(T* data) {
+  return {reinterpret_cast<Words<N>*>(data)};
+}
+
 /// Keeps the compiler from moving accesses of memory over this point: loads started far ahead take
 /// registers that are needed elsewhere. No instruction.
 WW_DEVICE

@@ -16,19 +16,49 @@ std::string seconds(double s) {
   return format("%.2f us", s * 1e6);
 }
 
-const char* path_text(EpiloguePath path, bool store) {
-  switch (path) {
+// How D leaves the kernel.
+const char* store_text(const Plan& plan) {
+  if (plan.d_path == EpiloguePath::elements) {
+    return "element by element from shared memory (base, pitch or row length is no multiple of 16 "
+           "bytes)";
+  }
+  return plan.config.tma_store ? "TMA store from shared memory"
+                               : "16 bytes a lane from shared memory";
+}
+
+// How C enters it.
+const char* load_text(const Plan& plan) {
+  switch (plan.c_path) {
     case EpiloguePath::copy_engine:
-      return store ? "TMA store from shared memory" : "TMA load into shared memory";
+      return "TMA load into shared memory";
     case EpiloguePath::elements:
-      return store ? "predicated stores from shared memory (base, pitch or row length is no "
-                     "multiple of 16 bytes)"
-                   : "predicated loads into shared memory (base or pitch is no multiple of 16 "
-                     "bytes)";
+      return "element by element into shared memory (base or pitch is no multiple of 16 bytes)";
     case EpiloguePath::none:
       break;
   }
   return "not read (beta is 0)";
+}
+
+// Where sums are kept, and what becomes of them besides alpha and beta.
+std::string sums_text(const Plan& plan) {
+  std::string text;
+  switch (plan.config.sums) {
+    case kernel::Sums::tensor_core:
+      text = "in the tensor core's accumulators";
+      if (kernel::operand_bits(plan.config) == 8) {
+        text += ", 13 bits below the leading one (fast accumulation)";
+      }
+      break;
+    case kernel::Sums::promoted:
+      text = format("added to float32 registers every %d of K", kernel::tile_k(plan.config));
+      break;
+    case kernel::Sums::block_scaled:
+      text = format("added to float32 registers every %d of K, times the block's scales",
+                    kernel::tile_k(plan.config));
+      break;
+  }
+  if (plan.config.gated) text += "; a tile holds the same part of both halves of N";
+  return text;
 }
 
 // What is asked, and of which device.
@@ -38,17 +68,13 @@ std::string heading(const Plan& plan) {
                 plan.device.architecture, plan.device.sms);
 }
 
-// Operations a second on the operands' type: narrower ones go faster in proportion.
-double operand_rate(const Plan& plan) {
-  return plan.device.flops_16bit * 16 / numeric::bits(plan.problem.a);
-}
-
 std::string bound_line(const Plan& plan) {
   const DeviceFacts& device = plan.device;
   if (device.flops_16bit > 0 && device.memory_bytes_per_second > 0) {
     return format("bound      %s: tensor cores %s at %.0f TFLOP/s, HBM %s at %.1f TB/s\n",
                   plan.bound() == Bound::tensor_cores ? "tensor cores" : "HBM",
-                  seconds(plan.compute_seconds()).c_str(), operand_rate(plan) / 1e12,
+                  seconds(plan.compute_seconds()).c_str(),
+                  tensor_rate(device, plan.problem.a) / 1e12,
                   seconds(plan.memory_seconds()).c_str(), device.memory_bytes_per_second / 1e12);
   }
   return "bound      none: the model has no rates (see --as h200)\n";
@@ -92,20 +118,47 @@ double Plan::waves() const {
          std::min(ctas, resident_ctas(device, size));
 }
 
+double operations(const GemmProblem& p) {
+  return 2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k) *
+         static_cast<double>(p.batch);
+}
+
+double moved_bytes(const GemmProblem& p) {
+  const auto bytes = [&p](DType t, std::int64_t rows, std::int64_t columns, bool shared) {
+    return static_cast<double>(rows) * static_cast<double>(columns) *
+           static_cast<double>(shared ? 1 : p.batch) * numeric::bits(t) / 8;
+  };
+  double moved = bytes(p.d, p.m, result_columns(p), false);
+  if (p.reads_c) moved += bytes(p.c, p.m, result_columns(p), p.c_batch_stride == 0);
+  if (p.epilogue.bias != Bias::none) {
+    moved += bytes(p.bias, p.epilogue.bias == Bias::rows ? p.m : p.n, 1, true);
+  }
+  if (!p.reads_ab) return moved;
+  const bool one_a = p.a_batch_stride == 0;
+  const bool one_b = p.b_batch_stride == 0;
+  moved += bytes(p.a, p.m, p.k, one_a) + bytes(p.b, p.n, p.k, one_b);
+  const std::int64_t blocks = (p.k + 127) / 128;
+  if (p.scaling == Scaling::row_column) {
+    moved += bytes(DType::f32, p.m, 1, one_a) + bytes(DType::f32, p.n, 1, one_b);
+  } else if (p.scaling == Scaling::block) {
+    moved +=
+        bytes(DType::f32, p.m, blocks, one_a) + bytes(DType::f32, (p.n + 127) / 128, blocks, one_b);
+  }
+  return moved;
+}
+
+double tensor_rate(const DeviceFacts& device, DType type) {
+  return device.flops_16bit * (numeric::bits(type) == 8 ? 2 : 1);
+}
+
 double Plan::compute_seconds() const {
-  if (device.flops_16bit == 0) return 0;
-  return 2.0 * static_cast<double>(problem.m) * static_cast<double>(problem.n) *
-         static_cast<double>(problem.k) / operand_rate(*this);
+  const double rate = tensor_rate(device, problem.a);
+  return rate > 0 ? operations(problem) / rate : 0;
 }
 
 double Plan::memory_seconds() const {
   if (device.memory_bytes_per_second == 0) return 0;
-  const double m = static_cast<double>(problem.m);
-  const double n = static_cast<double>(problem.n);
-  const double k = static_cast<double>(problem.k);
-  const double in = (m + n) * k * numeric::bits(problem.a) / 8;
-  const double out = m * n * numeric::bits(problem.d) / 8 * (problem.reads_c ? 2 : 1);
-  return (in + out) / device.memory_bytes_per_second;
+  return moved_bytes(problem) / device.memory_bytes_per_second;
 }
 
 Bound Plan::bound() const {
@@ -163,6 +216,7 @@ ExplainParts hopper_parts(const Plan& plan) {
                    {"epilogue buffers", map.epilogue, map.scales},
                    {"block scales", map.scales, map.barriers},
                    {"barriers", map.barriers, map.bytes}};
+  out += format("sums       %s\n", sums_text(plan).c_str());
 
   std::string& roles = parts.roles;
   roles += "\nrole         warps   registers  does\n";
@@ -191,8 +245,8 @@ ExplainParts hopper_parts(const Plan& plan) {
 std::string Plan::explain() const {
   const ExplainParts parts = blackwell ? blackwell_parts(*this) : hopper_parts(*this);
   std::string out = heading(*this) + parts.kernel;
-  out += format("D          %s\n", path_text(d_path, true));
-  out += format("C          %s\n", path_text(c_path, false));
+  out += format("D          %s\n", store_text(*this));
+  out += format("C          %s\n", load_text(*this));
 
   out +=
       format("\nshared memory  %d of %d bytes\n", parts.regions.back().end, kernel::max_smem_bytes);

@@ -177,6 +177,7 @@ Result<std::vector<Plan>> candidates(const GemmProblem& problem, const DeviceFac
   }
   Plan base;
   base.problem = problem;
+  if (problem.scaling == Scaling::block) base.problem.accumulation = Accumulation::promoted;
   base.device = device;
   base.d_path = result_path(problem, true);
   base.c_path = result_path(problem, false);

@@ -62,6 +62,16 @@ constexpr std::int64_t result_columns(const GemmProblem& p) {
   return p.epilogue.gated ? p.n / 2 : p.n;
 }
 
+/// Floating-point operations: 2 M N K for each of the batch.
+double operations(const GemmProblem& p);
+
+/// Bytes of A, B, C, D, scales and bias, each moved once; what the whole batch shares counts once.
+double moved_bytes(const GemmProblem& p);
+
+/// Operations a second of the device's tensor cores on elements of `type`: 8-bit ones go twice as
+/// fast as 16-bit ones. 0 where nobody knows.
+double tensor_rate(const DeviceFacts& device, DType type);
+
 /// The problem that `operands` pose; refuses what no plan could serve (shapes that do not agree, a
 /// null or misaligned pointer, a NaN scalar, a D that overlaps an input).
 Result<GemmProblem> describe(const GemmOperands& operands);
@@ -158,6 +168,9 @@ Result<std::vector<Plan>> candidates(const GemmProblem& problem, const DeviceFac
 /// `describe`, then `plan`.
 Result<Plan> plan(const GemmOperands& operands, const DeviceFacts& device,
                   const PlanChoices& choices = {});
+
+/// Why `workspace` of `bytes` bytes cannot be given to a launch of `plan`, or nothing.
+std::optional<Refusal> workspace_fault(const Plan& plan, const void* workspace, std::int64_t bytes);
 
 /// Why `operands` cannot be given to a launch of `plan`, or nothing.
 std::optional<Refusal> mismatch(const Plan& plan, const GemmOperands& operands);
