@@ -185,15 +185,15 @@ class BlackwellGemm {
         const int k = block * tile_k(cfg);
         if (multicast_a) {
           isa::tensor_load_multicast<ctas>(a, p.a, full, a_mask,
-                                           isa::Coords{k, row_a, work.tile.batch});
+                                           isa::Coords{k, row_a, work.tile.batch * p.a_batch});
         } else {
-          isa::tensor_load<ctas>(a, p.a, full, isa::Coords{k, row_a, work.tile.batch});
+          isa::tensor_load<ctas>(a, p.a, full, isa::Coords{k, row_a, work.tile.batch * p.a_batch});
         }
         if (multicast_b) {
           isa::tensor_load_multicast<ctas>(b, p.b, full, b_mask,
-                                           isa::Coords{k, row_b, work.tile.batch});
+                                           isa::Coords{k, row_b, work.tile.batch * p.b_batch});
         } else {
-          isa::tensor_load<ctas>(b, p.b, full, isa::Coords{k, row_b, work.tile.batch});
+          isa::tensor_load<ctas>(b, p.b, full, isa::Coords{k, row_b, work.tile.batch * p.b_batch});
         }
         state.advance(cfg.stages);
       }

@@ -233,7 +233,7 @@ class HopperEpilogue {
     const isa::SharedAddress barrier = barriers_ + next_ * 8;
     isa::mbarrier_arrive_expect(barrier, chunk_bytes(config));
     isa::tensor_load(buffers_ + next_ * epilogue_buffer_bytes, p_.c, barrier,
-                     isa::Coords{at.column, at.row, at_.batch});
+                     isa::Coords{at.column, at.row, at_.batch * p_.c_map_batch});
   }
 
   /// C into the buffer element by element, zeros outside.

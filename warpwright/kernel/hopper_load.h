@@ -106,6 +106,7 @@ class HopperLoader {
     const std::uint16_t mask = IsA ? a_mask_ : b_mask_;
     const int origin = IsA ? row_ : column_;
     const int k = block_ * tile_k(cfg);
+    const int batch = work_.tile.batch * (IsA ? p_.a_batch : p_.b_batch);
     const auto copy = [&](int in_tile, isa::Coords<3> at) {
       if (slices > 1) {
         isa::tensor_load_multicast(to + in_tile * span, map, full, mask, at);
@@ -117,13 +118,13 @@ class HopperLoader {
       const int in_tile = part * (tile.rows / parts) + slice;
       const int row = origin + part * p_.half + slice;
       if constexpr (tile.major == atom::Major::k) {
-        copy(in_tile, isa::Coords{k, row, work_.tile.batch});
+        copy(in_tile, isa::Coords{k, row, batch});
       } else {
         // A box is `span` rows wide and tile_k deep, as many bytes as a K-major box of them.
         constexpr int box = atom::span_elements(tile);
         static_assert(atom::box_bytes(tile) == box * span);
         for (int r = 0; r < slice_rows; r += box) {
-          copy(in_tile + r, isa::Coords{row + r, k, work_.tile.batch});
+          copy(in_tile + r, isa::Coords{row + r, k, batch});
         }
       }
     }
