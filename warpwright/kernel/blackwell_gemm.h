@@ -146,7 +146,7 @@ class BlackwellGemm {
     cta.mainloop.initialise();
     cta.accumulators.initialise();
     if constexpr (controlled) cta.answers.initialise();
-    Epilogue::initialise(cta.base + smem.c_barriers);
+    if (p.c_by_tma && isa::elect_one()) Epilogue::initialise(cta.base + smem.c_barriers);
     isa::fence_mbarrier_init();
   }
 

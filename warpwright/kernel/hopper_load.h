@@ -24,10 +24,9 @@ using HopperPipeline = pipeline::TmaPipeline<HopperRing<Tag>>;
 
 /// Which tiles, or shares of tiles, a CTA works on. All roles ask their own.
 template <class Tag>
-using HopperScheduler =
-    std::conditional_t<Tag::config.splits_k, tile::SplitPersistent,
-                       std::conditional_t<Tag::config.cluster_k, tile::ClusterSplit,
-                                          tile::StaticPersistent>>;
+using HopperScheduler = std::conditional_t<
+    Tag::config.splits_k, tile::SplitPersistent,
+    std::conditional_t<Tag::config.cluster_k, tile::ClusterSplit, tile::StaticPersistent>>;
 
 template <class Tag>
 WW_DEVICE HopperScheduler<Tag> make_scheduler(const HopperGemmParams& p) {
@@ -140,7 +139,7 @@ class HopperLoader {
   std::uint16_t b_mask_;
   tile::Work work_;
   int block_ = 0;
-  int row_ = 0;     // where the tile begins in (the first half of) the product
+  int row_ = 0;  // where the tile begins in (the first half of) the product
   int column_ = 0;
   bool in_tile_ = false;
   pipeline::PipelineState state_;

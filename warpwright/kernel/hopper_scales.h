@@ -19,7 +19,7 @@ class HopperScales {
   static constexpr SmemMap smem = smem_map(Tag::config);
   static constexpr int vector = vector_scales(Tag::config);
   static constexpr int units = unit_scales(Tag::config);
-  static constexpr int values = (vector + 31) / 32;                       // a lane's tokens
+  static constexpr int values = (vector + 31) / 32;  // a lane's tokens
   static constexpr int ahead = values >= 8 ? 3 : 6;  // K blocks in registers
 
   WW_DEVICE HopperScales(const HopperGemmParams& p, isa::SharedAddress base,

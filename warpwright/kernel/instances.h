@@ -126,9 +126,9 @@
 
 namespace warpwright::kernel {
 
-#define WW_TAG(tag, ...)                         \
-  struct tag {                                   \
-    static constexpr const char* name = #tag;    \
+#define WW_TAG(tag, ...)                             \
+  struct tag {                                       \
+    static constexpr const char* name = #tag;        \
     static constexpr GemmConfig config{__VA_ARGS__}; \
   };
 WW_HOPPER_GEMM_INSTANCES(WW_TAG)

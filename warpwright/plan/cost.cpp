@@ -9,14 +9,14 @@ namespace warpwright {
 namespace {
 
 // What was measured on an H200 (docs/performance.md), and its rates for devices that have none.
-constexpr double clock_hz = 1.72e9;          // under load
+constexpr double clock_hz = 1.72e9;  // under load
 constexpr double hbm_bytes_per_second = 4.4e12;
-constexpr double launch_seconds = 2.2e-6;    // from the end of the kernel before to the first load
-constexpr double first_seconds = 1.7e-6;     // until the first load has arrived
-constexpr double epilogue_seconds = 2.8e-6;  // of a 128 x 256 tile of 16 bits that nothing hides
-constexpr double last_seconds = 0.6e-6;      // from the last stores to the end of the kernel
-constexpr double cluster_seconds = 1.6e-6;   // an exchange of sums through shared memory
-constexpr double workspace_seconds = 3.4e-6; // through the workspace
+constexpr double launch_seconds = 2.2e-6;     // from the end of the kernel before to the first load
+constexpr double first_seconds = 1.7e-6;      // until the first load has arrived
+constexpr double epilogue_seconds = 2.8e-6;   // of a 128 x 256 tile of 16 bits that nothing hides
+constexpr double last_seconds = 0.6e-6;       // from the last stores to the end of the kernel
+constexpr double cluster_seconds = 1.6e-6;    // an exchange of sums through shared memory
+constexpr double workspace_seconds = 3.4e-6;  // through the workspace
 constexpr double l2_bytes_per_second = 10.5e12;
 constexpr double shared_bytes_per_clock = 128;
 constexpr double load_bytes_per_clock = 60;  // into one SM
