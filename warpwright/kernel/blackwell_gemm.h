@@ -139,15 +139,17 @@ class BlackwellGemm {
   // One warp: makes the barriers and publishes them.
   WW_DEVICE static void initialise(const Params& p, const Cta& cta) {
     isa::set_role("initialiser");
-    if (p.k > 0 && isa::elect_one()) {
-      isa::prefetch_map(p.a);
-      isa::prefetch_map(p.b);
+    if (isa::elect_one()) {
+      if (p.k > 0) {
+        isa::prefetch_map(p.a);
+        isa::prefetch_map(p.b);
+      }
+      cta.mainloop.initialise();
+      cta.accumulators.initialise();
+      if constexpr (controlled) cta.answers.initialise();
+      if (p.c_by_tma) Epilogue::initialise(cta.base + smem.c_barriers);
+      isa::fence_mbarrier_init();
     }
-    cta.mainloop.initialise();
-    cta.accumulators.initialise();
-    if constexpr (controlled) cta.answers.initialise();
-    if (p.c_by_tma && isa::elect_one()) Epilogue::initialise(cta.base + smem.c_barriers);
-    isa::fence_mbarrier_init();
   }
 
   // One thread: fills stage after stage, tile after tile.

@@ -34,16 +34,6 @@ double block_clocks(const kernel::GemmConfig& c) {
   return c.sums == kernel::Sums::tensor_core ? clocks : 1.03 * clocks;
 }
 
-double bytes_moved(const Plan& plan) {
-  const GemmProblem& p = plan.problem;
-  const auto m = static_cast<double>(p.m);
-  const auto n = static_cast<double>(p.n);
-  const double operands = (m + n) * static_cast<double>(p.k) * numeric::bits(p.a) / 8;
-  const double result = m * static_cast<double>(result_columns(p)) *
-                        kernel::result_bytes(plan.config) * (p.reads_c ? 2 : 1);
-  return static_cast<double>(p.batch) * (operands + result);
-}
-
 }  // namespace
 
 double predicted_cost(const Plan& plan) {
@@ -83,7 +73,7 @@ double predicted_cost(const Plan& plan) {
                          static_cast<double>(c.tile_n) / plan.cluster.m);
   const double rate = plan.device.memory_bytes_per_second > 0 ? plan.device.memory_bytes_per_second
                                                               : hbm_bytes_per_second;
-  const double memory = std::max(bytes_moved(plan) / rate, loaded / l2_bytes_per_second);
+  const double memory = std::max(moved_bytes(p) / rate, loaded / l2_bytes_per_second);
   // The lesser of the two is not quite hidden.
   const double both = std::max(serial, memory) + 0.1 * std::min(serial, memory);
   return launch_seconds + first_seconds + both + after + last_seconds;
