@@ -2,10 +2,9 @@
 // whole set in script/campaign, which writes docs/mutation.md.
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <algorithm>
 #include <fstream>
 #include <memory>
-#include <set>
 #include <utility>
 
 #include "tests/kernel/check_case.h"
@@ -14,22 +13,21 @@
 namespace warpwright::device {
 namespace {
 
-using Fate = Mutant::Fate;
-
 using kernel::GemmConfig;
 using tests::Ask;
 using tests::Variant;
 
 // A product small enough for hundreds of runs, by one kind of kernel: its K goes once round the
-// ring of stages and on, and every CTA takes two tiles or, split along K, shares of three. Where a
-// cluster shares a tile along K there is one, and the same for each of its CTAs.
+// ring of stages and on, and every CTA takes two tiles or more or, split along K, shares of some.
+// Where a cluster shares a tile along K there is one, and the same for each of its CTAs.
 struct Case {
   const char* name;
   bool (*has)(const GemmConfig&);
   atom::ClusterShape cluster = {1, 1};
   float beta = 0;
-  int padding = 0;  // of D's rows
+  int padding = 0;  // of the rows of D and C
   bool ragged = false;
+  bool packed_c = false;  // the padding is D's alone
 };
 
 bool pingpong(const GemmConfig& c) {
@@ -85,11 +83,13 @@ constexpr Case cases[] = {
     {"in turns, 2x2, f32 and C", pingpong_into<DType::f32>, {2, 2}, 1},
     {"shared, C", cooperative, {1, 1}, 1},
     {"shared, 2x1", cooperative, {2, 1}},
-    {"in turns, C, D by elements", pingpong, {1, 1}, 1, 1},
+    {"in turns, C and D by elements", pingpong, {1, 1}, 1, 1},
+    {"in turns, C, D by elements", pingpong, {1, 1}, 1, 1, false, true},
     {"split along K, 2x1, C", split, {2, 1}, 1},
     {"swapped, 1x2", swapped, {1, 2}},
     {"no producer, 2x1, C", multistage, {2, 1}, 1},
     {"shared along K in a cluster", in_cluster},
+    {"shared along K in a cluster, C", in_cluster, {1, 1}, 1},
     {"block scales, shared along K in a cluster", scaled_in_cluster},
     {"block scales, split along K, 1x2", scaled_split, {1, 2}},
     {"promoted", promoted},
@@ -98,33 +98,38 @@ constexpr Case cases[] = {
 };
 constexpr std::size_t sample = 4;  // outside the campaign
 
-// Mutants that order accesses differently and yet are the same program, which the model cannot see
-// by itself: at most one survivor a case may be explained by each. A line that explains nobody
-// in a campaign is out of date, and fails it.
-struct Argued {
-  const char* site;  // begins with
-  const char* how;
-  const char* reason;
-  bool (*where)(const Case&, const GemmConfig&) = nullptr;  // holds only there
-};
-bool without_cluster(const Case& c, const GemmConfig& /*config*/) {
-  return atom::cluster_size(c.cluster) == 1;
-}
-bool few_chunks(const Case& /*c*/, const GemmConfig& config) {
+// Chunks of a warp's rows of a tile.
+int chunks(const GemmConfig& config) {
   const int atoms = kernel::row_atoms(config) / (kernel::gated_rows(config) ? 2 : 1);
-  return atoms * kernel::result_columns(config) / kernel::chunk_columns(config) <= 2;
+  return atoms * kernel::result_columns(config) / kernel::chunk_columns(config);
+}
+bool without_cluster(const Plan& plan) {
+  return atom::cluster_size(plan.cluster) == 1;
+}
+// C comes into and D leaves by two buffers in turn, of which no tile fills one twice.
+bool buffers_alternate(const Plan& plan) {
+  const TileShape tile = plan.tile();
+  const bool whole = plan.tiles() * tile.m * tile.n == plan.problem.m * plan.problem.n;
+  return plan.c_path == EpiloguePath::copy_engine && plan.d_path == EpiloguePath::copy_engine &&
+         plan.config.tma_store && plan.config.buffers == 2 &&
+         (chunks(plan.config) == 1 || (chunks(plan.config) == 2 && whole));
+}
+bool buffer_a_tile(const Plan& plan) {
+  return buffers_alternate(plan) && chunks(plan.config) == 1;
 }
 constexpr const char* nobody_signals =
     "the producer's wait at its end is for peers that signal its CTA; without a cluster there are "
     "none, and it touches nothing afterwards";
 constexpr Argued argued[] = {
-    {"syncwarp at hopper_epilogue.h", "dropped",
-     "after the fence behind a chunk's stores: where a tile has one or two chunks the warp meets "
-     "again before C is loaded into that buffer",
-     few_chunks},
-    {"fence.proxy.async at hopper_epilogue.h", "by lane 0 alone",
-     "likewise: lane 0, which starts that load, has met the others and fenced again by then",
-     few_chunks},
+    no_copy_to_wait_for,
+    {"bulk commit_group at hopper_epilogue.h", "dropped the first time",
+     "the first store joins the second's group; C comes into a buffer once a tile, so into the "
+     "first store's not before that group is committed, and then waits until it has been read",
+     buffers_alternate},
+    {"bulk wait_group at hopper_epilogue.h", "one more group may be pending",
+     "with one chunk a tile C comes into the buffer of the store before the latest; the latest "
+     "may still be read",
+     buffer_a_tile},
     {"mbarrier wait empty at hopper_load.h", "dropped", nobody_signals, without_cluster},
     {"mbarrier wait empty at hopper_load.h", "dropped the first time", nobody_signals,
      without_cluster},
@@ -166,8 +171,9 @@ Ask ask_for(const Case& c, const GemmConfig& config) {
     ask.beta = c.beta;
     return ask;
   }
-  // With C some buffer of the epilogue must be filled a second time.
-  ask.m = (config.splits_k && c.beta != 0 ? 4 : 2) * rows;
+  // Some buffer of the epilogue must be filled a second time; three clusters share eight tiles.
+  const int tiles_m = config.splits_k ? 4 : std::max(2, config.buffers / chunks(config) + 1);
+  ask.m = tiles_m * rows;
   ask.n = tiles_n * columns;
   if (config.swapped) std::swap(ask.m, ask.n);
   if (c.ragged) ask.m -= 5;
@@ -177,6 +183,7 @@ Ask ask_for(const Case& c, const GemmConfig& config) {
   ask.clusters = config.splits_k ? 3 : tiles_n;
   ask.beta = c.beta;
   ask.padding = c.padding;
+  ask.packed_c = c.packed_c;
   return ask;
 }
 
@@ -207,31 +214,6 @@ std::unique_ptr<Problem> problem_of(const Case& c) {
   return instance ? std::make_unique<Problem>(*instance, c) : nullptr;
 }
 
-// Why the mutant is no other program, though the checks cannot tell; null when nobody knows.
-const Argued* argument(const Mutant& m, const Case& c, const GemmConfig& config) {
-  for (const Argued& a : argued) {
-    if (a.where != nullptr && !a.where(c, config)) continue;
-    if (m.site.rfind(a.site, 0) == 0 && m.mutation.how() == a.how) return &a;
-  }
-  return nullptr;
-}
-
-// The survivors that nothing explains, a line each. `explained` collects the arguments used.
-std::string survivors(const MutationReport& report, const Case& c, const GemmConfig& config,
-                      std::set<const Argued*>& explained) {
-  std::string text;
-  std::set<const Argued*> here;
-  for (const Mutant& m : report.mutants) {
-    if (m.fate != Fate::survived) continue;
-    const Argued* const why = argument(m, c, config);
-    if (why == nullptr || !here.insert(why).second) {
-      text += m.site + ", " + std::string(m.mutation.how()) + "\n";
-    }
-  }
-  explained.insert(here.begin(), here.end());
-  return text;
-}
-
 TEST(Check, CleanUnderManySchedules) {
   std::ofstream table = campaign_page("docs/schedules.md");
   table << "# The unbroken kernels under many schedules\n\n"
@@ -241,25 +223,8 @@ TEST(Check, CleanUnderManySchedules) {
   std::vector<Case> all(std::begin(cases), std::end(cases));
   all.insert(all.end(), std::begin(more_clean_cases), std::end(more_clean_cases));
   for (const Case& c : all) {
-    SCOPED_TRACE(c.name);
     const auto wanted = problem_of(c);
-    if (!wanted) continue;
-    const Problem& problem = *wanted;
-    ASSERT_TRUE(problem.plan()) << problem.plan().reason();
-    CheckOptions options;
-    options.schedules = campaign() ? 1000 : 4;
-    options.jobs = all_threads();
-    const Result<CheckReport> report = check(*problem.plan(), problem.operands(), options);
-    ASSERT_TRUE(report) << report.reason();
-    EXPECT_EQ(report->schedules, options.schedules);
-    if (table.is_open()) {
-      table << "| " << c.name << " | `" << problem.plan()->name() << "` | " << report->schedules
-            << " | " << report->findings.size() << " |\n";
-    }
-    for (const CheckedFinding& f : report->findings) {
-      ADD_FAILURE() << model::code(f.finding.check) << " in " << f.first.text() << ": "
-                    << f.finding.sentence;
-    }
+    if (wanted) expect_clean(c.name, wanted->plan(), wanted->operands(), 4, table);
   }
 }
 
@@ -353,44 +318,14 @@ TEST(Mutation, NoMutantOfTheHopperKernelSurvives) {
            "(`warpwright/model/relation.h`), or for the reason given in its row.\n"
            "`warpwright check gemm ... --mutate` prints the same\n"
            "table for any product.\n";
-  std::set<const Argued*> explained;
+  Mutants mutants(argued);
   const std::size_t last = campaign() ? std::size(cases) : sample;
   for (std::size_t i = 0; i < last; ++i) {
-    SCOPED_TRACE(cases[i].name);
     const auto wanted = problem_of(cases[i]);
     if (!wanted) continue;
-    const Problem& problem = *wanted;
-    ASSERT_TRUE(problem.plan()) << problem.plan().reason();
-    CheckOptions options;
-    options.schedules = campaign() ? 64 : 3;
-    options.jobs = all_threads();
-    const auto start = std::chrono::steady_clock::now();
-    const Result<MutationReport> report = mutate(*problem.plan(), problem.operands(), options);
-    const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
-    ASSERT_TRUE(report) << report.reason();
-    ASSERT_TRUE(report->unbroken.empty()) << report->unbroken.front().finding.sentence;
-    EXPECT_GT(report->mutants.size(), 50U);
-    EXPECT_EQ(survivors(*report, cases[i], problem.plan()->config, explained), "")
-        << report->score();
-    if (!table.is_open()) continue;
-    table << "\n## " << cases[i].name << "\n\n`" << problem.plan()->name() << "`, "
-          << report->sites.size() << " sites, " << static_cast<int>(spent.count() + 1) << " s on "
-          << all_threads() << " threads; " << report->score()
-          << "\n\n| site | broken | caught by | schedules |\n|---|---|---|---:|\n";
-    for (const Mutant& m : report->mutants) {
-      const Argued* const why = argument(m, cases[i], problem.plan()->config);
-      table << "| " << m.site << " | " << m.mutation.how() << " | "
-            << (m.fate == Fate::killed       ? std::string(model::code(m.finding.check))
-                : m.fate == Fate::equivalent ? "equivalent"
-                : why != nullptr             ? why->reason
-                                             : "**survived**")
-            << " | " << m.schedules << " |\n";
-    }
+    mutants.expect_all_killed(cases[i].name, wanted->plan(), wanted->operands(), 3, table);
   }
-  for (const Argued& a : argued) {
-    if (!campaign()) break;
-    EXPECT_TRUE(explained.count(&a) == 1) << "no longer needed: " << a.site << ", " << a.how;
-  }
+  mutants.expect_all_needed();
 }
 
 }  // namespace

@@ -30,7 +30,8 @@ struct Ask {
   Activation activation = Activation::none;
   Bias bias = Bias::none;
   DType bias_type = DType::f32;
-  int padding = 0;  ///< elements behind each row of D
+  int padding = 0;        ///< elements behind each row of D and C
+  bool packed_c = false;  ///< of D alone
   unsigned seed = 1;
 };
 
@@ -158,7 +159,8 @@ class Variant {
     a_.fill(random, -1, 1);
     b_.fill(random, -1, 1);
     if (ask.beta != 0) {
-      c_ = Tensor(c.result, ask.batch, ask.m, columns, false, ask.padding);
+      const int padding = ask.packed_c ? 0 : ask.padding;
+      c_ = Tensor(c.result, ask.batch, ask.m, columns, false, padding);
       c_.fill(random, -2, 2);
     }
     scaling_ = c.sums == kernel::Sums::block_scaled ? Scaling::block : ask.scaling;
