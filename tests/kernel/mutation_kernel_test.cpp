@@ -200,7 +200,7 @@ class Problem {
  private:
   [[nodiscard]] PlanChoices choices_for(const GemmConfig& config) const {
     PlanChoices choices = variant_.choices();
-    if (config.cluster_k) choices.ctas = sharers;  // one cluster: there is one tile
+    if (config.cluster_k) choices.cluster_k = sharers;  // one cluster: there is one tile
     return choices;
   }
 

@@ -25,6 +25,12 @@ static_assert(piece_start(small, 2) == 4 && piece_start(small, 3) == 5);
 static_assert(piece_start(small, 4) == 6);
 static_assert(first_sharer(small, 2) == 0 && first_sharer(small, 3) == 1);
 
+// Eleven tiles for 4 clusters: four go whole, the K blocks of the other seven are shared. Eight
+// come out even, and three are too few for a whole one each.
+static_assert(SplitPlan(11, 3, 4).whole == 4 && piece_start(SplitPlan(11, 3, 4), 4) == 21);
+static_assert(SplitPlan(8, 3, 4).whole == 8 && piece_start(SplitPlan(8, 3, 4), 4) == 0);
+static_assert(SplitPlan(3, 3, 4).whole == 0);
+
 struct Line {
   Raster raster;
   int blocks = 1;    // of a tile
@@ -56,7 +62,9 @@ TEST(SplitTest, PiecesCoverTheLine) {
     SCOPED_TRACE(text(line));
     const int tiles = tile_count(line.raster);
     const SplitPlan plan(tiles, line.blocks, line.clusters);
-    const int total = tiles * line.blocks;
+    ASSERT_EQ(plan.whole % line.clusters, 0);
+    ASSERT_TRUE(plan.whole == tiles || tiles - plan.whole < 2 * line.clusters);
+    const int total = (tiles - plan.whole) * line.blocks;
     ASSERT_EQ(piece_start(plan, 0), 0);
     ASSERT_EQ(piece_start(plan, line.clusters), total);
     for (int c = 0; c < line.clusters; ++c) {
@@ -78,7 +86,7 @@ struct Given {
   int sharers_from = 0;
 };
 
-TEST(SplitTest, ClustersWalkTheirPiecesBackwards) {
+TEST(SplitTest, ClustersTakeWholeTilesAndThenWalkTheirPiecesBackwards) {
   constexpr unsigned seed = 31;
   std::printf("lines by seed %u\n", seed);
   std::mt19937 random(seed);
@@ -97,7 +105,8 @@ TEST(SplitTest, ClustersWalkTheirPiecesBackwards) {
       auto& mine = given[index(isa::cta_index())];
       Given next;
       while (scheduler.next(next.work)) {
-        next.sharers_from = scheduler.sharers_from();
+        next.sharers_from =
+            next.work.first > 0 || next.work.end < line.blocks ? scheduler.sharers_from() : -1;
         mine.push_back(next);
       }
       EXPECT_FALSE(scheduler.next(next.work));
@@ -115,6 +124,8 @@ TEST(SplitTest, ClustersWalkTheirPiecesBackwards) {
     for (int c = 0; c < line.clusters; ++c) {
       const auto& walk = given[index(c * size)];
       int before = raster.count * line.blocks;
+      const auto rounds = index(plan.whole / line.clusters);
+      ASSERT_GE(walk.size(), rounds);
       for (std::size_t i = 0; i < walk.size(); ++i) {
         const Work& w = walk[i].work;
         const int tile = tile_of(w);
@@ -123,19 +134,25 @@ TEST(SplitTest, ClustersWalkTheirPiecesBackwards) {
         for (int b = w.first; b < w.end; ++b) ++taken[index(tile * line.blocks + b)];
         sharers[index(tile)].push_back(c);
         // Backwards, without a gap.
-        ASSERT_TRUE(i == 0 || tile * line.blocks + w.end == before);
-        before = tile * line.blocks + w.first;
-        // A part that another cluster waits for is done before this one waits for anybody.
-        if (w.end != line.blocks) {
-          ASSERT_EQ(i, 0U);
-        }
-        if (w.first != 0) {
-          ASSERT_EQ(i + 1, walk.size());
-        }
         for (int rank = 1; rank < size; ++rank) {
           const Given& peer = given[index(c * size + rank)][i];
           ASSERT_TRUE(peer.work.tile == w.tile && peer.work.first == w.first &&
                       peer.work.end == w.end && peer.sharers_from == walk[i].sharers_from);
+        }
+        if (i < rounds) {
+          ASSERT_EQ(tile, static_cast<int>(i) * line.clusters + c);
+          ASSERT_TRUE(w.first == 0 && w.end == line.blocks);
+          continue;
+        }
+        ASSERT_GE(tile, plan.whole);
+        ASSERT_TRUE(i == rounds || tile * line.blocks + w.end == before);
+        before = tile * line.blocks + w.first;
+        // A part that another cluster waits for is done before this one waits for anybody.
+        if (w.end != line.blocks) {
+          ASSERT_EQ(i, rounds);
+        }
+        if (w.first != 0) {
+          ASSERT_EQ(i + 1, walk.size());
         }
       }
     }
@@ -144,7 +161,7 @@ TEST(SplitTest, ClustersWalkTheirPiecesBackwards) {
     for (int c = 0; c < line.clusters; ++c) {
       for (const Given& g : given[index(c * size)]) {
         const auto& all = sharers[index(tile_of(g.work))];
-        ASSERT_EQ(g.sharers_from, all.front());
+        ASSERT_EQ(g.sharers_from, all.size() > 1 ? all.front() : -1);
         ASSERT_EQ(all.back() - all.front() + 1, static_cast<int>(all.size()));
         // The last of them holds the last block: it stores the tile.
         ASSERT_EQ(g.work.end == line.blocks, c == all.back());

@@ -209,14 +209,20 @@ class Variant {
   }
 
   /// The kernel, the cluster, and a grid small enough to take several tiles a cluster; where tiles
-  /// are split along K its clusters share them. Kernels that share them in a cluster have one tile
-  /// a cluster, and the plan says how many.
+  /// are split along K its clusters share them. Where the CTAs of a cluster do, there are as many
+  /// of these as K and a grid of 64 allow.
   [[nodiscard]] PlanChoices choices() const {
     PlanChoices choices = only(instance_);
     choices.cluster = ask_.cluster;
     const kernel::GemmConfig& c = instance_.config;
-    if (c.cluster_k) return choices;
     const int blocks = (ask_.k + kernel::tile_k(c) - 1) / kernel::tile_k(c);
+    if (c.cluster_k) {
+      constexpr int shares[] = {1, 2, 3, 4, 5, 6, 8, 12, 16};
+      int i = std::min(ask_.clusters, 9) - 1;
+      while (i > 0 && (shares[i] > blocks || shares[i] * tiles() > 64)) --i;
+      choices.cluster_k = shares[i];
+      return choices;
+    }
     const int pieces = tiles() * (c.splits_k ? blocks : 1);
     choices.ctas = std::max(1, std::min(ask_.clusters, pieces)) * atom::cluster_size(ask_.cluster);
     return choices;

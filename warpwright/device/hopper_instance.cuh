@@ -8,7 +8,7 @@
 namespace warpwright::device {
 
 template <class Tag>
-__global__ void __launch_bounds__(kernel::threads(Tag::config), 1)
+__global__ void __launch_bounds__(kernel::threads(Tag::config), Tag::config.ctas_per_sm)
     hopper_gemm(const __grid_constant__ kernel::HopperGemmParams params) {
   kernel::HopperGemm<Tag>::run(params);
 }

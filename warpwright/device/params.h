@@ -25,6 +25,8 @@ struct MapRequest {
   int box_inner = 0;
   int box_outer = 0;
   atom::SmemSwizzle swizzle = atom::SmemSwizzle::b128;
+
+  friend constexpr bool operator==(const MapRequest&, const MapRequest&) = default;
 };
 
 /// The request for `v` with its contiguous dimension, rows or columns, inside.

@@ -53,6 +53,7 @@ struct GemmConfig {
   bool cluster_k = false;  ///< the CTAs of a cluster share a tile along K, and their memory
   bool tma_store = true;   ///< D leaves by tensor stores instead of 16 bytes a lane
   int buffers = 2;         ///< of the epilogue, a warp
+  int ctas_per_sm = 1;     ///< that fit at once: one streams while another starts or stores
 
   friend constexpr bool operator==(const GemmConfig&, const GemmConfig&) = default;
 };
@@ -129,10 +130,10 @@ constexpr int atom_row(const GemmConfig& c, int w, int i) {
 }
 
 // --- registers ----------------------------------------------------------------------------------
-/// Registers a thread has at launch: what __launch_bounds__(threads, 1) leaves of 64 Ki, in steps
-/// of 8.
+/// Registers a thread has at launch: what __launch_bounds__(threads, ctas_per_sm) leaves of 64 Ki,
+/// in steps of 8.
 constexpr int launch_registers(const GemmConfig& c) {
-  const int each = 65536 / threads(c) / 8 * 8;
+  const int each = 65536 / (c.ctas_per_sm * threads(c)) / 8 * 8;
   return each > 255 ? 255 : each;
 }
 /// Float32 registers of sums in a consumer's thread.
@@ -145,7 +146,10 @@ constexpr bool moves_registers(const GemmConfig& c) {
 }
 constexpr int producer_registers(const GemmConfig& c) {
   if (!moves_registers(c)) return launch_registers(c);
-  if (c.sums == Sums::block_scaled) return 104;
+  if (c.sums == Sums::block_scaled) {
+    return sum_registers(c) > 160 ? 56 : (sum_registers(c) > 128 ? 80 : 104);
+  }
+  if (c.splits_k) return 56;  // its scheduler holds more
   return sum_registers(c) > 128 ? 24 : 40;
 }
 constexpr int consumer_registers(const GemmConfig& c) {
@@ -164,14 +168,18 @@ constexpr atom::OperandTile tile_b(const GemmConfig& c) {
 }
 
 /// Block scales of a stage: a vector along the tokens, one float for each row (swapped: column),
-/// and one float for every 64 of the other dimension, whose blocks have 128.
+/// and one float for every 64 (or 32, where the tile is no multiple of that) of the other
+/// dimension, whose blocks have 128.
+constexpr int unit_length(const GemmConfig& c) {
+  return (c.swapped ? c.tile_m : c.tile_n) % 64 == 0 ? 64 : 32;
+}
 constexpr int vector_scales(const GemmConfig& c) {
   if (c.sums != Sums::block_scaled) return 0;
   return c.swapped ? c.tile_n : c.tile_m;
 }
 constexpr int unit_scales(const GemmConfig& c) {
   if (c.sums != Sums::block_scaled) return 0;
-  return (c.swapped ? c.tile_m : c.tile_n) / 64;
+  return (c.swapped ? c.tile_m : c.tile_n) / unit_length(c);
 }
 constexpr int scale_bytes(const GemmConfig& c) {
   return ((vector_scales(c) + unit_scales(c)) * 4 + 15) / 16 * 16;
@@ -282,6 +290,9 @@ constexpr bool supports(const GemmConfig& c, atom::ClusterShape cluster) {
 
 /// The largest dynamic shared memory of a CTA on sm_90.
 inline constexpr int max_smem_bytes = 227 * 1024;
+/// What an SM has, and what the system takes of it for every CTA.
+inline constexpr int sm_smem_bytes = 228 * 1024;
+inline constexpr int reserved_smem_bytes = 1024;
 
 /// Why the operands' types cannot go together, or be scaled like this; null when they can.
 constexpr const char* type_fault(const GemmConfig& c) {
@@ -331,8 +342,9 @@ constexpr const char* config_fault(const GemmConfig& c) {
   }
   if (gated_rows(c) && row_atoms(c) % 2 != 0) return "gated rows need an even number of atoms";
   if (gated_columns(c) && c.tile_n % 32 != 0) return "gated columns need a tile_n of 32s";
-  if (unit_scales(c) * 64 != (c.swapped ? c.tile_m : c.tile_n) && c.sums == Sums::block_scaled) {
-    return "block scales go with tiles of 64s";
+  if (c.sums == Sums::block_scaled &&
+      (c.swapped ? c.tile_m : c.tile_n) % (c.gated || c.swapped ? 64 : 32) != 0) {
+    return "block scales go with tiles of 64s, or of 32s along N";
   }
   if (chunk_row_bytes(c) < 16 || chunk_columns(c) % 8 != 0) {
     return "rows of an epilogue buffer have 16 bytes or more";
@@ -341,7 +353,10 @@ constexpr const char* config_fault(const GemmConfig& c) {
     return "a tile is not an operand of wgmma";
   }
   if (c.tile_m > 256) return "tile_m is at most 256, the rows of a TMA box";
-  if (smem_map(c).bytes > max_smem_bytes) return "the stages do not fit into shared memory";
+  if (c.ctas_per_sm < 1 ||
+      c.ctas_per_sm * (smem_map(c).bytes + reserved_smem_bytes) > sm_smem_bytes) {
+    return "the stages do not fit into shared memory";
+  }
   const int pool = launch_registers(c) * threads(c);
   if (has_producer(c) &&
       128 * (producer_registers(c) + c.consumer_warpgroups * consumer_registers(c)) > pool) {

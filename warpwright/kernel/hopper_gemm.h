@@ -182,9 +182,13 @@ struct HopperGemm {
         if (!stores) parts.give(totals.values());
       }
       if constexpr (cfg.cluster_k) {
-        const ClusterSums<Tag> parts(base, p.cluster_k, warp);
-        parts.exchange(totals.values());
-        store.limit(parts.first_column(), parts.end_column());
+        if (p.cluster_k > 1) {
+          const ClusterSums<Tag> parts(base, p.cluster_k, warp);
+          parts.exchange(totals.values());
+          store.limit(parts.first_column(), parts.end_column());
+        } else {
+          store.limit(0, cfg.tile_n);
+        }
       }
       if (stores) {
         store.write(totals.values());

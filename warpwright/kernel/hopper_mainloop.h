@@ -136,7 +136,7 @@ class HopperMainloop {
   }
 
   /// Waits for the accumulator of stage `current` and adds it to `total`, times a scale of its
-  /// token and one of its 64 weights. The scales are read while the tensor core still works.
+  /// token and one of its weights. The scales are read while the tensor core still works.
   WW_DEVICE void add_scaled(isa::SharedAddress scales, Accumulator (&accumulator)[atoms],
                             float (&total)[atoms][values],
                             const pipeline::PipelineState& current) const {
@@ -172,6 +172,7 @@ class HopperMainloop {
         token[i][1] = at.load(row + 8);
       }
       constexpr int units = unit_scales(cfg);
+      constexpr int each = unit_length(cfg) / 2;
       float unit[units];
       WW_UNROLL for (int u = 0; u < units; ++u) unit[u] = at.load(vector + u);
       isa::wgmma_wait<0>(accumulator);
@@ -180,7 +181,7 @@ class HopperMainloop {
         WW_UNROLL for (int u = 0; u < units; ++u) {
           const float low = token[i][0] * unit[u];
           const float high = token[i][1] * unit[u];
-          WW_UNROLL for (int v = 32 * u; v < 32 * u + 32; ++v) {
+          WW_UNROLL for (int v = each * u; v < each * (u + 1); ++v) {
             total[i][v] += accumulator[i][v] * (v % 4 < 2 ? low : high);
           }
         }

@@ -1,5 +1,5 @@
 // The warp that fetches block scales: for every K block one float for each token of the tile and
-// one for every 64 weights of it, from global memory into the stage's part of shared memory.
+// one for every 64 or 32 weights of it, from global memory into the stage's part of shared memory.
 //
 // Plain loads, so that any strides and any number of tokens will do. They are started several K
 // blocks ahead, in registers, because one of them takes longer than a K block.
@@ -20,7 +20,12 @@ class HopperScales {
   static constexpr int vector = vector_scales(Tag::config);
   static constexpr int units = unit_scales(Tag::config);
   static constexpr int values = (vector + 31) / 32;  // a lane's tokens
-  static constexpr int ahead = values >= 8 ? 3 : 6;  // K blocks in registers
+  // K blocks in registers, as many as this warp's registers hold.
+  static constexpr int sums = sum_registers(Tag::config);
+  static constexpr int ahead = sums > 160
+                                   ? 1
+                                   : (values >= 8 || sums > 128 ? 3
+                                                                : (Tag::config.splits_k ? 3 : 6));
 
   WW_DEVICE HopperScales(const HopperGemmParams& p, isa::SharedAddress base,
                          const HopperPipeline<Tag>& mainloop, int rank)
@@ -86,8 +91,9 @@ class HopperScales {
       token_[i] = v.data + tile.batch * v.batch_stride +
                   (token < v.rows ? token : v.rows - 1) * v.row_stride + block_ * v.block_stride;
     }
-    constexpr int part = cfg.gated ? 32 * units : 64 * units;  // weights of one half
-    const int weight = (isa::lane_index() < units ? isa::lane_index() : 0) * 64;
+    constexpr int length = unit_length(cfg);
+    constexpr int part = length * units / (cfg.gated ? 2 : 1);  // weights of one half
+    const int weight = (isa::lane_index() < units ? isa::lane_index() : 0) * length;
     const int at = (cfg.swapped ? m : n) + (weight < part ? weight : weight - part + p_.half);
     const int row = at / 128 < u.rows ? at / 128 : u.rows - 1;
     unit_ = u.data + tile.batch * u.batch_stride + row * u.row_stride + block_ * u.block_stride;

@@ -18,6 +18,11 @@
     .tma_store = false) \
   X(hopper_bf16_bf16_128x16_sw_ck, .tile_n = 16, .stages = 10, .swapped = true, \
     .cluster_k = true, .tma_store = false) \
+  X(hopper_bf16_bf16_128x32_sw_ck2, .tile_n = 32, .stages = 4, .consumer_warpgroups = 1, \
+    .swapped = true, .cluster_k = true, .tma_store = false, .ctas_per_sm = 2) \
+  X(hopper_bf16_bf16_128x256_sk, .stages = 4, .splits_k = true) \
+  X(hopper_bf16_bf16_128x160_sk, .tile_n = 160, .stages = 5, .splits_k = true) \
+  X(hopper_bf16_bf16_128x176_pp, .tile_n = 176, .stages = 5, .schedule = Schedule::pingpong) \
   X(hopper_bf16_bf16_192x16_sw, .tile_m = 192, .tile_n = 16, .stages = 7, \
     .consumer_warpgroups = 1, .swapped = true) \
   X(hopper_bf16_bf16_128x128_ms, .tile_n = 128, .stages = 5, .schedule = Schedule::multistage) \
@@ -54,6 +59,29 @@
     .stages = 10, .swapped = true, .cluster_k = true, .tma_store = false) \
   X(hopper_e4m3_bf16_128x64_sw_sk, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 64, .stages = 7, \
     .swapped = true, .splits_k = true) \
+  X(hopper_e4m3_bf16_128x32_sw_ck2, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 32, \
+    .stages = 4, .consumer_warpgroups = 1, \
+    .swapped = true, .cluster_k = true, .tma_store = false, .ctas_per_sm = 2) \
+  X(hopper_e4m3_bf16_128x192_pr, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 192, .stages = 4, \
+    .sums = Sums::promoted) \
+  X(hopper_e4m3_bf16_128x160_pr, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 160, .stages = 5, \
+    .sums = Sums::promoted) \
+  X(hopper_e4m3_bf16_128x192_bs, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 192, .stages = 4, \
+    .sums = Sums::block_scaled) \
+  X(hopper_e4m3_bf16_128x256_sk, .a = DType::e4m3, .b = DType::e4m3, .stages = 4, \
+    .splits_k = true) \
+  X(hopper_e4m3_bf16_128x160_sk, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 160, \
+    .stages = 5, .splits_k = true) \
+  X(hopper_e4m3_bf16_128x176_pp, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 176, \
+    .stages = 5, .schedule = Schedule::pingpong) \
+  X(hopper_e4m3_bf16_128x128_pr_sk, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 128, \
+    .stages = 5, .sums = Sums::promoted, .splits_k = true) \
+  X(hopper_e4m3_bf16_128x16_pr_sw_ck, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 16, \
+    .stages = 10, .sums = Sums::promoted, .swapped = true, .cluster_k = true, .tma_store = false) \
+  X(hopper_e4m3_bf16_128x128_bs_sk, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 128, \
+    .stages = 5, .sums = Sums::block_scaled, .splits_k = true) \
+  X(hopper_e4m3_bf16_192x16_sw, .a = DType::e4m3, .b = DType::e4m3, .tile_m = 192, .tile_n = 16, \
+    .stages = 7, .consumer_warpgroups = 1, .swapped = true) \
   X(hopper_e4m3_bf16_128x128_pr, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 128, .stages = 5, \
     .sums = Sums::promoted) \
   X(hopper_e4m3_bf16_128x64_pr_sw_ck, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 64, \
@@ -150,6 +178,9 @@
     .tile_n = 64, .stages = 7, .swapped = true, .splits_k = true) \
   X(hopper_e4m3_bf16_256x128, .a = DType::e4m3, .b = DType::e4m3, .tile_m = 256, .tile_n = 128, \
     .stages = 4) \
+  X(hopper_e4m3_bf16_128x224, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 224, .stages = 4) \
+  X(hopper_e4m3_bf16_128x160_bs, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 160, .stages = 5, \
+    .sums = Sums::block_scaled) \
   X(hopper_e4m3_bf16_128x192, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 192, .stages = 4, \
     .buffers = 3) \
   X(hopper_e4m3_bf16_128x176, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 176, .stages = 5) \
@@ -165,13 +196,6 @@
     .stages = 10, .swapped = true, .splits_k = true) \
   X(hopper_e4m3_bf16_128x128_sw_sk, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 128, \
     .stages = 6, .swapped = true, .splits_k = true) \
-  X(hopper_e4m3_bf16_192x16_sw, .a = DType::e4m3, .b = DType::e4m3, .tile_m = 192, .tile_n = 16, \
-    .stages = 7, .consumer_warpgroups = 1, .swapped = true) \
-  X(hopper_e4m3_bf16_128x160_pr, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 160, .stages = 4, \
-    .sums = Sums::promoted) \
-  X(hopper_e4m3_bf16_128x16_pr_sw_ck, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 16, \
-    .stages = 10, .sums = Sums::promoted, .swapped = true, .cluster_k = true, \
-    .tma_store = false) \
   X(hopper_e4m3_bf16_128x128_pr_sw_ck, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 128, \
     .stages = 6, .sums = Sums::promoted, .swapped = true, .cluster_k = true, \
     .tma_store = false) \

@@ -8,22 +8,95 @@
 namespace warpwright {
 namespace {
 
-// What was measured on an H200 (docs/performance.md), and its rates for devices that have none.
-constexpr double clock_hz = 1.72e9;  // under load
+// Fitted to what an H200 took for 7,400 pairs of a shape and a plan (docs/performance.md), so that
+// the choice loses least: the sum of a few of them means more than one alone. Microseconds, but for
+// the rates.
+constexpr double clock_hz = 1.72e9;     // under load
+constexpr double fixed = 2.76;          // start of the kernel, first operands, end of the kernel
+constexpr double epilogue_time = 0.84;  // of a 128 x 256 tile
+constexpr double epilogue_by_32_columns = 2.8;  // times as long in chunks of 64 bytes
+constexpr double epilogue_by_16_columns = 4.7;  // and of 32 bytes
+constexpr double cluster_exchange = 0.95;       // of sums through shared memory
+constexpr double cluster_exchange_each = 0.21;  // for every CTA of the cluster
+constexpr double workspace_exchange = 3.6;      // through the workspace
+constexpr double workspace_each = 0.40;         // for every part beyond the first
+constexpr double cluster_wave = 3.7;            // from the end of a cluster to the next one's loads
+constexpr double pingpong_each = 0.17;          // of the epilogue: what ping-pong does not hide
+constexpr double pingpong_last = 0.37;          // of the epilogue: what follows the last tile
+constexpr double pingpong_cluster = 0.17;  // a round: warpgroups in turn wait for two CTAs' loads
+constexpr double cluster_gain = 0.995;     // a pair of CTAs loads less
+constexpr double hbm_share = 0.89;         // of the device's rate, over a whole kernel
 constexpr double hbm_bytes_per_second = 4.4e12;
-constexpr double launch_seconds = 2.2e-6;     // from the end of the kernel before to the first load
-constexpr double first_seconds = 1.7e-6;      // until the first load has arrived
-constexpr double epilogue_seconds = 2.8e-6;   // of a 128 x 256 tile of 16 bits that nothing hides
-constexpr double last_seconds = 0.6e-6;       // from the last stores to the end of the kernel
-constexpr double cluster_seconds = 1.6e-6;    // an exchange of sums through shared memory
-constexpr double workspace_seconds = 3.4e-6;  // through the workspace
-constexpr double l2_bytes_per_second = 10.5e12;
+constexpr double l2_bytes_per_second = 5.9e12;
 constexpr double shared_bytes_per_clock = 128;
-constexpr double load_bytes_per_clock = 60;  // into one SM
+constexpr double load_bytes_per_clock = 53;  // into one SM
+constexpr double block_clocks_more = 39;     // barriers and issue, a K block
 
-// Clocks in which one SM multiplies a K block of a tile: as long as its tensor cores take (n / 2
-// clocks for 64 x n x 32 bytes), or its shared memory to give wgmma its operands and take the next
-// ones, or these to come from L2.
+// The same as it was measured: with barriers and issue, and additions.
+double measured_clocks(const kernel::GemmConfig& c) {
+  const double taken_in_turns = c.schedule == kernel::Schedule::pingpong ? 0.905 : 1.01;
+  const double added = c.sums == kernel::Sums::tensor_core ? 1
+                       : c.sums == kernel::Sums::promoted  ? 1.055
+                                                           : 1.085;
+  return (block_clocks(c) + block_clocks_more) * taken_in_turns * added;
+}
+
+// Of a tile, in microseconds. Rows of D's chunks that are short cost more stores.
+double epilogue(const GemmProblem& p, const kernel::GemmConfig& c) {
+  double time = epilogue_time * c.tile_m * c.tile_n / 32768 * (kernel::result_bytes(c) / 2.0) *
+                (p.reads_c ? 1.5 : 1);
+  if (!c.swapped && c.tile_n % 64 != 0) {
+    time *= c.tile_n % 32 == 0 ? epilogue_by_32_columns : epilogue_by_16_columns;
+  }
+  return time;
+}
+
+// What a CTA does after the first operands are there: while operands are loaded, and after the last
+// of them. Microseconds.
+struct Serial {
+  double during = 0;
+  double after = 0;
+};
+
+Serial serial(const Plan& plan) {
+  const GemmProblem& p = plan.problem;
+  const kernel::GemmConfig& c = plan.config;
+  const double blocks = p.reads_ab ? std::ceil(static_cast<double>(p.k) / kernel::tile_k(c)) : 0;
+  const double tiles = tile::tile_count(plan.raster);
+  const double clusters = static_cast<double>(plan.ctas) / plan.cluster_ctas();
+  const double block = measured_clocks(c) / clock_hz * 1e6;
+  const double store = epilogue(p, c);
+  const double rounds = std::ceil(tiles / clusters);
+  // CTAs that have an SM in common share its tensor cores.
+  const double sharing =
+      std::min<double>(c.ctas_per_sm, std::ceil(static_cast<double>(plan.ctas) / plan.device.sms));
+  if (c.cluster_k && plan.cluster_k > 1) {
+    const double resident = c.ctas_per_sm * resident_ctas(plan.device, plan.cluster_ctas());
+    const double waves = std::ceil(plan.ctas / resident);
+    const double once = std::ceil(blocks / plan.cluster_k) * block * sharing;
+    const double after =
+        store / plan.cluster_k + cluster_exchange + cluster_exchange_each * plan.cluster_k;
+    return {once + (waves - 1) * (once + after + cluster_wave), after};
+  }
+  if (c.splits_k) {
+    const double pieces = tiles * blocks / clusters;
+    const bool whole = blocks > 0 && std::fmod(pieces, blocks) == 0;
+    const double exchange =
+        whole ? 0 : workspace_exchange + workspace_each * std::max(0.0, clusters / tiles - 1);
+    return {pieces * block + std::floor(pieces / std::max(blocks, 1.0)) * store, store + exchange};
+  }
+  if (c.schedule == kernel::Schedule::pingpong) {
+    return {rounds * (std::max(blocks * block, store) + pingpong_each * store),
+            pingpong_last * store};
+  }
+  const double slower = c.schedule == kernel::Schedule::multistage ? 1.25 : 1;
+  return {slower * rounds * blocks * block * sharing + (rounds - 1) * store, store};
+}
+
+}  // namespace
+
+// As long as its tensor cores take (n / 2 clocks for 64 x n x 32 bytes), or its shared memory to
+// give wgmma its operands and take the next ones, or these to come from L2.
 double block_clocks(const kernel::GemmConfig& c) {
   const double steps = 4.0 * c.tile_m / 64;
   const double tensor = steps * c.tile_n / 2;
@@ -34,8 +107,6 @@ double block_clocks(const kernel::GemmConfig& c) {
   return c.sums == kernel::Sums::tensor_core ? clocks : 1.03 * clocks;
 }
 
-}  // namespace
-
 double predicted_cost(const Plan& plan) {
   const GemmProblem& p = plan.problem;
   const kernel::GemmConfig& c = plan.config;
@@ -43,40 +114,22 @@ double predicted_cost(const Plan& plan) {
   const double blocks = p.reads_ab ? std::ceil(static_cast<double>(p.k) / kernel::tile_k(c)) : 0;
   const double tiles = tile::tile_count(plan.raster);
   const double clusters = static_cast<double>(plan.ctas) / plan.cluster_ctas();
-  const double block = block_clocks(c) / clock_hz;
-  const double epilogue = epilogue_seconds * c.tile_m * c.tile_n / 32768 *
-                          (kernel::result_bytes(c) / 2.0) * (p.reads_c ? 1.5 : 1);
-  const double rounds = std::ceil(tiles / clusters);
-  // What goes on while operands are loaded, and what follows the last of them.
-  double serial = rounds * blocks * block;
-  double after = epilogue;
-  if (c.cluster_k) {
-    serial = std::ceil(blocks / plan.cluster_k) * block;
-    after = epilogue / plan.cluster_k + cluster_seconds;
-  } else if (c.splits_k) {
-    const double pieces = tiles * blocks / clusters;
-    const bool whole = blocks > 0 && std::fmod(pieces, blocks) == 0;
-    serial = pieces * block + std::floor(pieces / std::max(blocks, 1.0)) * epilogue;
-    if (!whole) after += workspace_seconds;
-  } else if (c.schedule == kernel::Schedule::pingpong) {
-    // What hides is the shorter of an epilogue and the other warpgroup's multiplications.
-    serial = rounds * std::max(blocks * block, 0.55 * epilogue);
-    after = 0.6 * epilogue;
-  } else {
-    if (c.schedule == kernel::Schedule::multistage) serial *= 1.25;
-    serial += (rounds - 1) * epilogue;
+  Serial work = serial(plan);
+  if (atom::cluster_size(plan.cluster) > 1) {
+    if (c.schedule == kernel::Schedule::pingpong) {
+      work.during += pingpong_cluster * std::ceil(tiles / clusters);
+    } else {
+      work.during *= cluster_gain;
+    }
   }
-  // A cluster loads less, but its CTAs wait for each other.
-  if (atom::cluster_size(plan.cluster) > 1) serial = 0.995 * serial + 0.2e-6;
   const double loaded = tiles * atom::cluster_size(plan.cluster) * blocks * 128 *
                         (static_cast<double>(c.tile_m) / plan.cluster.n +
                          static_cast<double>(c.tile_n) / plan.cluster.m);
   const double rate = plan.device.memory_bytes_per_second > 0 ? plan.device.memory_bytes_per_second
                                                               : hbm_bytes_per_second;
-  const double memory = std::max(moved_bytes(p) / rate, loaded / l2_bytes_per_second);
-  // The lesser of the two is not quite hidden.
-  const double both = std::max(serial, memory) + 0.1 * std::min(serial, memory);
-  return launch_seconds + first_seconds + both + after + last_seconds;
+  const double memory =
+      1e6 * std::max(moved_bytes(p) / (hbm_share * rate), loaded / l2_bytes_per_second);
+  return 1e-6 * (fixed + std::max(work.during, memory) + work.after);
 }
 
 }  // namespace warpwright

@@ -115,7 +115,7 @@ double Plan::waves() const {
   if (ctas == 0) return 0;
   const int size = cluster_ctas();
   return static_cast<double>(tile::tile_count(raster)) * size /
-         std::min(ctas, resident_ctas(device, size));
+         std::min(ctas, config.ctas_per_sm * resident_ctas(device, size));
 }
 
 double operations(const GemmProblem& p) {

@@ -80,7 +80,7 @@ void add_plans(std::vector<Plan>& all, Plan base, const Instance& instance,
   base.kernel = instance.name;
   const std::int64_t rows = c.swapped ? result_columns(p) : p.m;
   const std::int64_t columns = c.swapped ? p.m : result_columns(p);
-  const int resident = resident_ctas(base.device, base.cluster_ctas());
+  const int resident = c.ctas_per_sm * resident_ctas(base.device, base.cluster_ctas());
   if (resident == 0) return;
   base.raster = tile::make_raster(tiles(rows, kernel::result_rows(c)),
                                   tiles(columns, kernel::result_columns(c)), base.cluster, resident,
@@ -92,9 +92,10 @@ void add_plans(std::vector<Plan>& all, Plan base, const Instance& instance,
   if (count > max_extent || (c.splits_k && (blocks == 0 || count * blocks > max_extent))) return;
   std::vector<int> grids;
   if (c.cluster_k) {
-    // One tile a cluster, all of them at once.
-    if (blocks < base.cluster_k || count * base.cluster_k > resident) return;
-    grids = {static_cast<int>(count) * base.cluster_k};
+    // One tile a cluster, for the memory of the stages serves the exchange; alone, a CTA goes on.
+    if (blocks < base.cluster_k) return;
+    grids = {static_cast<int>(base.cluster_k > 1 ? count * base.cluster_k
+                                                 : std::min<std::int64_t>(count, resident))};
   } else if (c.splits_k) {
     grids = split_grids(base, resident, blocks);
   } else {
@@ -102,7 +103,7 @@ void add_plans(std::vector<Plan>& all, Plan base, const Instance& instance,
         std::min<std::int64_t>(count * atom::cluster_size(base.cluster), resident))};
   }
   if (choices.ctas) {
-    if (c.cluster_k && *choices.ctas != grids.front()) return;
+    if (base.cluster_k > 1 && *choices.ctas != grids.front()) return;
     if (*choices.ctas < 1 || *choices.ctas > resident ||
         *choices.ctas % atom::cluster_size(base.cluster) != 0 ||
         (c.splits_k && *choices.ctas / atom::cluster_size(base.cluster) > count * blocks)) {
@@ -129,6 +130,7 @@ std::string wishes(const PlanChoices& choices) {
   if (choices.schedule) wish("the schedule");
   if (choices.swapped) wish(*choices.swapped ? "swapped operands" : "operands not swapped");
   if (choices.ctas) wish("a grid of " + number(*choices.ctas) + " CTAs");
+  if (choices.cluster_k) wish(number(*choices.cluster_k) + " CTAs that share a tile along K");
   if (choices.cluster) {
     wish("cluster " + number(choices.cluster->m) + "x" + number(choices.cluster->n));
   }
@@ -200,10 +202,11 @@ Result<std::vector<Plan>> candidates(const GemmProblem& problem, const DeviceFac
       base.cluster = cluster;
       base.cluster_k = 1;
       if (!instance.config.cluster_k) {
-        add_plans(all, base, instance, choices);
+        if (choices.cluster_k.value_or(1) == 1) add_plans(all, base, instance, choices);
       } else if (size == 1) {
-        for (const int ctas : {2, 3, 4, 5, 6, 8}) {
+        for (const int ctas : {1, 2, 3, 4, 5, 6, 8, 12, 16}) {
           base.cluster_k = ctas;
+          if (choices.cluster_k && *choices.cluster_k != ctas) continue;
           if (ctas <= device.sms) add_plans(all, base, instance, choices);
         }
       }

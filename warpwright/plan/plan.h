@@ -85,6 +85,7 @@ struct PlanChoices {
   std::optional<bool> swapped = {};        ///< Hopper alone: tokens on wgmma's N (see GemmConfig)
   std::optional<std::string> kernel = {};  ///< an instance by its name (kernel/instances.h)
   std::optional<int> ctas = {};            ///< of the grid; with split K also how finely it is cut
+  std::optional<int> cluster_k = {};       ///< Hopper alone: CTAs of a cluster that share a tile
   // Blackwell alone:
   std::optional<bool> pair = {};                 ///< MMAs of two SMs, or of one
   std::optional<kernel::TileSource> tiles = {};  ///< where the tiles come from

@@ -1,5 +1,7 @@
-// Sharing tiles along K (stream-K): the K blocks of all tiles form one line, and every cluster
-// takes an equal piece of it. A piece that ends inside a tile gives its part of the sum to the
+// Sharing tiles along K (stream-K): the K blocks of the last tiles form one line, and every cluster
+// takes an equal piece of it. The tiles before them are taken whole, in turn, as long as everyone
+// gets one: neighbours in time are then neighbours in the product, and share what they read in L2.
+// A piece that ends inside a tile gives its part of the sum to the
 // cluster that holds the tile's last block, which adds the parts up in a fixed order and stores the
 // tile: the result does not depend on who comes first.
 //
@@ -14,10 +16,12 @@
 
 namespace warpwright::tile {
 
-/// How the line of all K blocks is cut: the first `longer` clusters take `each` + 1 blocks.
+/// How the tiles are shared: the first `whole` are not, and the line of the others' K blocks is cut
+/// so that the first `longer` clusters take `each` + 1 blocks.
 struct SplitPlan {
   int clusters = 0;
   int blocks = 0;  ///< K blocks of a tile
+  int whole = 0;   ///< tiles, a multiple of the clusters
   int each = 0;
   int longer = 0;
   Divisor by_blocks;
@@ -29,11 +33,20 @@ struct SplitPlan {
   constexpr SplitPlan(int tiles, int k_blocks, int cluster_count)
       : clusters(cluster_count),
         blocks(k_blocks),
-        each(tiles * k_blocks / cluster_count),
-        longer(tiles * k_blocks % cluster_count),
+        whole(whole_tiles(tiles, cluster_count)),
+        each((tiles - whole) * k_blocks / cluster_count),
+        longer((tiles - whole) * k_blocks % cluster_count),
         by_blocks(k_blocks > 0 ? k_blocks : 1),
         by_each(each > 0 ? each : 1),
         by_longer(each + 1) {}
+
+  /// All tiles where they come out even. Else the line has between one and two tiles a cluster, so
+  /// that few clusters meet in a tile; or all tiles when there are no more.
+  static constexpr int whole_tiles(int tiles, int clusters) {
+    const int rounds = tiles / clusters;
+    if (tiles % clusters == 0) return tiles;
+    return rounds > 1 ? (rounds - 1) * clusters : 0;
+  }
 };
 
 /// The first block of cluster `c`'s piece; of `clusters`: the end of the line.
@@ -53,35 +66,42 @@ constexpr int first_sharer(const SplitPlan& p, int block) {
   return piece_of(p, p.by_blocks.quotient(block) * p.blocks);
 }
 
-/// The scheduler: the pieces of tiles in this cluster's part of the line, from its end backwards.
+/// The scheduler: this cluster's whole tiles, then the pieces of tiles in its part of the line,
+/// from its end backwards.
 class SplitPersistent {
  public:
   /// Keeps references to its arguments.
   WW_DEVICE SplitPersistent(const PreparedRaster& raster, const SplitPlan& plan)
-      : raster_(raster),
-        plan_(plan),
-        begin_(piece_start(plan, isa::cluster_index())),
-        end_(piece_start(plan, isa::cluster_index() + 1)) {}
+      : raster_(raster), plan_(plan), at_(isa::cluster_index()) {}
 
   /// The next piece; false when there is none.
   WW_DEVICE bool next(Work& work) {
-    if (end_ <= begin_) return false;
-    const int tile = plan_.by_blocks.quotient(end_ - 1);
+    if (at_ >= 0) {
+      if (at_ < plan_.whole) {
+        work = {position(raster_, at_), 0, plan_.blocks};
+        at_ += plan_.clusters;
+        return true;
+      }
+      at_ = ~piece_start(plan_, isa::cluster_index() + 1);
+    }
+    const int begin = piece_start(plan_, isa::cluster_index());
+    const int end = ~at_;
+    if (end <= begin) return false;
+    const int tile = plan_.by_blocks.quotient(end - 1);
     const int start = tile * plan_.blocks;
-    const int first = begin_ > start ? begin_ : start;
-    work = {position(raster_, tile), first - start, end_ - start};
-    end_ = first;
+    const int first = begin > start ? begin : start;
+    work = {position(raster_, plan_.whole + tile), first - start, end - start};
+    at_ = ~first;
     return true;
   }
 
   /// The first cluster that shares the tile of the piece which `next` gave last.
-  WW_DEVICE int sharers_from() const { return first_sharer(plan_, end_); }
+  WW_DEVICE int sharers_from() const { return first_sharer(plan_, ~at_); }
 
  private:
   const PreparedRaster& raster_;
   const SplitPlan& plan_;
-  int begin_;
-  int end_;
+  int at_;  // the next whole tile; or, below 0, ~ the end of what is left of the piece
 };
 
 /// The scheduler of clusters whose CTAs share every tile along K: cluster c of C takes the tiles c,
