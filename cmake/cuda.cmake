@@ -23,17 +23,22 @@ function(ww_cuda_sources target)
   target_link_libraries(${target} PRIVATE CUDA::cudart_static)
 endfunction()
 
-# ww_hopper_instances(TARGET): source files of each line of the table of kernels, one for the model
-# and one for CUDA, so that a kernel is a translation unit of its own and the build compiles them
-# side by side.
+# ww_hopper_instances(TARGET TABLE...): source files of each line of the tables of kernels, one for
+# the model and one for CUDA, so that a kernel is a translation unit of its own and the build
+# compiles them side by side.
 function(ww_hopper_instances target)
-  set(table ${PROJECT_SOURCE_DIR}/warpwright/kernel/instances.h)
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${table})
-  file(READ ${table} text)
-  if(NOT WARPWRIGHT_ALL_KERNELS)
-    string(REGEX REPLACE "#define WW_HOPPER_MORE_INSTANCES.*clang-format on" "" text "${text}")
-  endif()
-  string(REGEX MATCHALL "X\\(hopper_[a-z0-9_]+," lines "${text}")
+  set(lines)
+  foreach(name IN LISTS ARGN)
+    set(table ${PROJECT_SOURCE_DIR}/warpwright/kernel/${name})
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${table})
+    file(READ ${table} text)
+    if(NOT WARPWRIGHT_ALL_KERNELS)
+      string(REGEX REPLACE "#define WW_HOPPER_[A-Z_]*MORE_INSTANCES.*clang-format on" "" text
+             "${text}")
+    endif()
+    string(REGEX MATCHALL "X\\([a-z]+_[a-z0-9_]+," found "${text}")
+    list(APPEND lines ${found})
+  endforeach()
   foreach(line IN LISTS lines)
     string(REGEX REPLACE "X\\(([a-z0-9_]+)," "\\1" name "${line}")
     set(stem ${PROJECT_BINARY_DIR}/instances/${name})

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "warpwright/device/cuda.h"
+#include "warpwright/device/cuda_parts.h"
 #include "warpwright/device/params.h"
 #include "warpwright/isa/bounded_wait.h"
 #include "warpwright/kernel/instances.h"
@@ -100,10 +101,6 @@ CUtensorMapSwizzle map_swizzle(atom::SmemSwizzle swizzle) {
 }
 
 static_assert(sizeof(CUtensorMap) == sizeof(isa::TensorMap));
-
-struct EncodeFailure {
-  std::string sentence;
-};
 
 isa::TensorMap encode(const MapRequest& r) {
   const EncodeTiled function = encoder();
@@ -216,6 +213,28 @@ std::string role_of(int warp) {
 #endif
 
 }  // namespace
+
+std::optional<Refusal> cuda_refusal(cudaError_t error, const std::string& what) {
+  return failed(error, what);
+}
+
+isa::TensorMap encode_for_cuda(const MapRequest& request) {
+  return encode(request);
+}
+
+cudaError_t watch_waits([[maybe_unused]] WatchWaits watch) {
+#if WARPWRIGHT_DEBUG_WAITS
+  return watch(wait_report());
+#else
+  return cudaSuccess;
+#endif
+}
+
+void note_launch([[maybe_unused]] const kernel::GemmConfig& config) {
+#if WARPWRIGHT_DEBUG_WAITS
+  launched = config;
+#endif
+}
 
 bool built_with_cuda() {
   return true;

@@ -1,8 +1,9 @@
 // The __global__ entry of a Hopper GEMM instance. Each instance is a translation unit of its own,
-// made by the build from the table in kernel/instances.h.
+// made by the build from the tables in kernel/instances.h and grouped_instances.h.
 #pragma once
 
 #include "warpwright/isa/bounded_wait.h"
+#include "warpwright/kernel/grouped_instances.h"
 #include "warpwright/kernel/hopper_gemm.h"
 #include "warpwright/kernel/instances.h"
 

@@ -1,12 +1,11 @@
 #include "warpwright/device/model.h"
 
 #include <algorithm>
-#include <stdexcept>
 #include <vector>
 
+#include "warpwright/device/model_parts.h"
 #include "warpwright/device/params.h"
 #include "warpwright/kernel/instances.h"
-#include "warpwright/model/tensor_map.h"
 
 namespace warpwright::device {
 
@@ -27,43 +26,6 @@ Body body_for(const kernel::GemmConfig& config) {
   return nullptr;
 }
 
-isa::TensorMap encode(const MapRequest& r) {
-  const int element = numeric::bits(r.dtype) / 8;
-  model::TensorMapFields f;
-  f.base = reinterpret_cast<std::uintptr_t>(r.base);
-  f.rank = 3;
-  f.extents = {static_cast<std::uint64_t>(r.inner), static_cast<std::uint64_t>(r.outer),
-               static_cast<std::uint64_t>(r.batch)};
-  f.strides = {static_cast<std::uint64_t>(r.outer_stride * element),
-               static_cast<std::uint64_t>(r.batch_stride * element)};
-  f.box = {static_cast<std::uint16_t>(r.box_inner), static_cast<std::uint16_t>(r.box_outer), 1};
-  f.element_bytes = static_cast<std::uint8_t>(element);
-  f.swizzle = r.swizzle;
-  f.element_kind = r.dtype == DType::f32 ? 0 : r.dtype == DType::f16 ? 1 : 2;
-  if (const auto fault = model::invalid(f)) {
-    throw std::logic_error(std::string("the tensor map of ") + r.tensor + ": " + *fault);
-  }
-  return model::encode(f);
-}
-
-// What the kernel may touch: every view from its first to behind its last element.
-class Allocations {
- public:
-  void add(const MatrixView& v, const char* name, bool writable = false) {
-    if (v.data == nullptr || v.rows == 0 || v.columns == 0 || v.batch == 0) return;
-    const std::int64_t elements = (v.rows - 1) * v.row_stride + (v.columns - 1) * v.column_stride +
-                                  (v.batch - 1) * v.batch_stride + 1;
-    all_.push_back({v.data, elements * numeric::bits(v.dtype) / 8, name, writable});
-  }
-  void add(void* data, std::int64_t bytes, const char* name) {
-    if (bytes > 0) all_.push_back({data, bytes, name, true});
-  }
-  [[nodiscard]] const std::vector<model::Allocation>& all() const { return all_; }
-
- private:
-  std::vector<model::Allocation> all_;
-};
-
 }  // namespace
 
 Result<model::Report> launch_on_model(const Plan& plan, const GemmOperands& operands,
@@ -81,7 +43,8 @@ Result<model::Report> launch_on_model(const Plan& plan, const GemmOperands& oper
   if (plan.splits_k) {
     std::fill_n(workspace.begin(), kernel::split_flag_bytes(plan.config, plan.ctas), std::byte{0});
   }
-  const kernel::HopperGemmParams params = make_params(plan, operands, workspace.data(), encode);
+  const kernel::HopperGemmParams params =
+      make_params(plan, operands, workspace.data(), encode_for_model);
 
   Allocations allocations;
   allocations.add(operands.d, "D", true);
@@ -95,25 +58,8 @@ Result<model::Report> launch_on_model(const Plan& plan, const GemmOperands& oper
   allocations.add(operands.scale_b, "scale_b");
   allocations.add(operands.scale_d, "scale_d");
   allocations.add(workspace.data(), plan.workspace_bytes, "workspace");
-  const model::LaunchShape shape{.ctas = plan.ctas,
-                                 .cluster_size = atom::cluster_size(plan.cluster),
-                                 .threads = kernel::threads(plan.config),
-                                 .shared_bytes = kernel::smem_map(plan.config).bytes,
-                                 .registers_per_thread = kernel::launch_registers(plan.config)};
-  model::Options how;
-  how.mode = options.mode;
-  how.seed = options.seed;
-  how.only = options.only;
-  how.hash_order = options.hash_order;
-  how.record_decisions = options.record_decisions;
-  how.check_order = options.check_order;
-  how.fence_after_reads = options.fence_after_reads;
-  how.count_sites = options.count_sites;
-  how.mutation = options.mutation;
-  how.sms = plan.device.sms;
-  how.on_tile = options.on_tile;
-  how.trace = options.trace;
-  return model::run(shape, how, allocations.all(), [&] { body(params); });
+  return run_on_model(launch_shape(plan.config, plan.cluster, plan.ctas), plan.device, options,
+                      allocations, [&] { body(params); });
 }
 
 }  // namespace warpwright::device

@@ -1,7 +1,8 @@
 // A Hopper GEMM instance as the model runs it. Each instance is a translation unit of its own, made
-// by the build from the table in kernel/instances.h.
+// by the build from the tables in kernel/instances.h and grouped_instances.h.
 #pragma once
 
+#include "warpwright/kernel/grouped_instances.h"
 #include "warpwright/kernel/hopper_gemm.h"
 #include "warpwright/kernel/instances.h"
 

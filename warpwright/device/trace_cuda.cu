@@ -13,12 +13,14 @@
 
 #include "warpwright/device/trace_cuda.h"
 #include "warpwright/isa/trace.h"
+#include "warpwright/kernel/grouped_instances.h"
 #include "warpwright/kernel/instances.h"
 
 namespace warpwright::device {
 
 #define WW_DECLARE(tag, ...) cudaError_t record_##tag(isa::TraceBuffer buffer);
 WW_HOPPER_GEMM_INSTANCES(WW_DECLARE)
+WW_HOPPER_GROUPED_INSTANCES(WW_DECLARE)
 #undef WW_DECLARE
 
 namespace {
@@ -29,6 +31,7 @@ Hand hand_for(const kernel::GemmConfig& config) {
 #define WW_HAND(tag, ...) \
   if (config == kernel::tag::config) return &record_##tag;
   WW_HOPPER_GEMM_INSTANCES(WW_HAND)
+  WW_HOPPER_GROUPED_INSTANCES(WW_HAND)
 #undef WW_HAND
   return nullptr;
 }
@@ -81,12 +84,21 @@ bool built_with_trace() {
 }
 
 Result<std::shared_ptr<CudaTrace>> CudaTrace::start(const Plan& plan) {
+  return start(plan.config, plan.ctas, plan.device);
+}
+
+Result<std::shared_ptr<CudaTrace>> CudaTrace::start(const GroupedPlan& plan) {
+  return start(plan.config, plan.ctas, plan.device);
+}
+
+Result<std::shared_ptr<CudaTrace>> CudaTrace::start(const kernel::GemmConfig& config, int ctas,
+                                                    const DeviceFacts& device) {
   auto recording = std::make_shared<CudaTrace>();
   State& s = *recording->state_;
-  if (plan.ctas == 0) return recording;
-  s.ctas = plan.ctas;
-  if (plan.device.clock_hz > 0) s.clock_hz = plan.device.clock_hz;
-  s.buffer.warps = kernel::threads(plan.config) / 32;
+  if (ctas == 0) return recording;
+  s.ctas = ctas;
+  if (device.clock_hz > 0) s.clock_hz = device.clock_hz;
+  s.buffer.warps = kernel::threads(config) / 32;
   const std::size_t rings = static_cast<std::size_t>(s.ctas) * s.buffer.warps;
   if (auto r = failed(cudaMalloc(&s.buffer.rings, rings * sizeof(isa::TraceRing)),
                       "taking memory for the recording")) {
@@ -101,7 +113,7 @@ Result<std::shared_ptr<CudaTrace>> CudaTrace::start(const Plan& plan) {
                       "preparing the recording")) {
     return *r;
   }
-  s.hand = hand_for(plan.config);
+  s.hand = hand_for(config);
   if (s.hand == nullptr) return Refusal{"the plan's configuration is not among the kernels"};
   if (auto r = failed(s.hand(s.buffer), "starting the recording")) return *r;
   return recording;

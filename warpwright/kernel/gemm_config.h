@@ -9,6 +9,7 @@
 #include "warpwright/atom/wgmma.h"
 #include "warpwright/numeric/types.h"
 #include "warpwright/pipeline/tma_pipeline.h"
+#include "warpwright/tile/groups.h"
 
 namespace warpwright::kernel {
 
@@ -31,6 +32,14 @@ enum class Sums : std::uint8_t {
   block_scaled,   ///< the same, times the scales of the block
 };
 
+/// Whether the product is grouped (tile/groups.h), and how a CTA finds its tiles then.
+enum class Grouping : std::uint8_t {
+  none,
+  horizontal,  ///< one group after the other
+  vertical,    ///< binary search over the tiles of all groups, added up in shared memory
+  ballot,      ///< 32 groups at a step, by a warp together
+};
+
 /// What is fixed when a Hopper GEMM kernel is compiled. Problem extents, strides, scalars, vectors,
 /// the activation and the cluster are parameters of a launch. A, B, rows and columns are the
 /// kernel's own: with `swapped` its A is the caller's B, so that few tokens lie on wgmma's N, which
@@ -51,6 +60,7 @@ struct GemmConfig {
   bool gated = false;     ///< the caller's N has two halves, of which D gets act(first) * second
   bool splits_k = false;  ///< CTAs share tiles along K and add their parts up in the workspace
   bool tma_store = false; ///< D leaves by tensor stores instead of 16 bytes a lane
+  Grouping grouped = Grouping::none;
 
   friend constexpr bool operator==(const GemmConfig&, const GemmConfig&) = default;
 };
@@ -68,6 +78,9 @@ constexpr int result_bytes(const GemmConfig& c) {
 
 constexpr bool has_producer(const GemmConfig& c) {
   return c.schedule != Schedule::multistage;
+}
+constexpr bool is_grouped(const GemmConfig& c) {
+  return c.grouped != Grouping::none;
 }
 /// The first consumer warp: a producer has a warpgroup of its own.
 constexpr int first_consumer_warp(const GemmConfig& c) {
@@ -219,11 +232,17 @@ struct SmemMap {
   int b = 0;           ///< stages of B
   int epilogue = 0;    ///< buffers of all consumer warps
   int scales = 0;      ///< stages of block scales
+  int groups = 0;      ///< the table of a vertical search
   int barriers = 0;    ///< full and empty of the main loop
   int c_barriers = 0;  ///< one a buffer, for loads of C
   int turns = 0;       ///< one a consumer warpgroup (ping-pong)
   int bytes = 0;       ///< in all
 };
+
+constexpr int group_table_bytes(const GemmConfig& c) {
+  if (c.grouped != Grouping::vertical) return 0;
+  return (tile::VerticalTable::bytes(threads(c)) + 15) / 16 * 16;
+}
 
 constexpr SmemMap smem_map(const GemmConfig& c) {
   SmemMap map;
@@ -232,7 +251,8 @@ constexpr SmemMap smem_map(const GemmConfig& c) {
   const int operands = map.b + c.stages * atom::tile_bytes(tile_b(c));
   map.epilogue = (operands + 1023) / 1024 * 1024;
   map.scales = map.epilogue + consumer_warps(c) * epilogue_buffers * epilogue_buffer_bytes;
-  map.barriers = map.scales + c.stages * scale_bytes(c);
+  map.groups = map.scales + c.stages * scale_bytes(c);
+  map.barriers = map.groups + group_table_bytes(c);
   map.c_barriers = map.barriers + pipeline::barrier_bytes(c.stages);
   map.turns = map.c_barriers + consumer_warps(c) * epilogue_buffers * 8;
   map.bytes = map.turns + c.consumer_warpgroups * 8;
@@ -293,6 +313,10 @@ constexpr const char* config_fault(const GemmConfig& c) {
   }
   if (c.schedule == Schedule::pingpong && c.splits_k) {
     return "tiles split along K are multiplied by all warpgroups together";
+  }
+  if (is_grouped(c) && (!has_producer(c) || c.splits_k || c.gated || c.tma_store ||
+                        c.a_major != atom::Major::k || c.b_major != atom::Major::k)) {
+    return "a grouped kernel has a producer and K-major operands, and stores its tiles whole";
   }
   if (!has_producer(c) && c.sums == Sums::block_scaled) {
     return "block scales are fetched by a warp beside the producer";

@@ -64,9 +64,17 @@ class HopperEpilogue {
   }
 
   /// Before the main loop of a tile: starts the load of its first chunk of C. `row` and `column`
-  /// are where the warp's 16 rows of the tile begin in the (first half of the) product.
-  WW_DEVICE void begin(int row, int column, int batch) {
+  /// are where the warp's 16 rows of the tile begin in the (first half of the) product. In a
+  /// grouped one `batch` is the group, and its tokens end before `end_token`.
+  WW_DEVICE void begin(int row, int column, int batch, [[maybe_unused]] int end_token = 0) {
     at_ = {row, column, batch};
+    if constexpr (is_grouped(config)) {
+      end_token_ = end_token;
+      if (p_.tensor_scale_a_stride + p_.tensor_scale_b_stride != 0) {
+        alpha_ = p_.alpha * scalar(p_.tensor_scale_a, batch * p_.tensor_scale_a_stride) *
+                 scalar(p_.tensor_scale_b, batch * p_.tensor_scale_b_stride);
+      }
+    }
     if (p_.reads_c && p_.c_by_tma && leader()) [[unlikely]] load_c(0);
   }
 
@@ -122,8 +130,8 @@ class HopperEpilogue {
     }
   }
 
-  WW_DEVICE static float scalar(const float* from) {
-    return from == nullptr ? 1.0F : isa::GlobalView<const float>{from}.load();
+  WW_DEVICE static float scalar(const float* from, int i = 0) {
+    return from == nullptr ? 1.0F : isa::GlobalView<const float>{from}.load(i);
   }
 
   /// A lane's sums of a chunk in one half of the product, times `factor`.
@@ -202,8 +210,11 @@ class HopperEpilogue {
     return beside;
   }
 
+  /// Rows of D that the tile at hand may write end before it.
+  WW_DEVICE int end_row() const { return is_grouped(config) ? end_token_ : p_.d_rows; }
+
   WW_DEVICE bool outside(const Corner& at) const {
-    return at.column >= p_.d_columns || at.row >= p_.d_rows;
+    return at.column >= p_.d_columns || at.row >= end_row();
   }
 
   WW_DEVICE static int lane() { return isa::lane_index(); }
@@ -397,7 +408,7 @@ class HopperEpilogue {
       const int r = i / pieces;
       const int c = i % pieces * each;
       if (outer * pieces % 32 != 0 && r >= outer) break;
-      if (at.row + r >= p_.d_rows || at.column + c >= p_.d_columns) continue;
+      if (at.row + r >= end_row() || at.column + c >= p_.d_columns) continue;
       Element* const to = d + (at.row + r) * p_.d_pitch + at.column + c;
       const isa::SharedAddress from = piece(buffer, r, i % pieces);
       if (at.column + c + each <= p_.d_columns) {
@@ -417,7 +428,7 @@ class HopperEpilogue {
     WW_NO_UNROLL for (int i = lane(); i < outer * inner; i += 32) {
       const int r = i / inner;
       const int c = i % inner;
-      if (at.row + r < p_.d_rows && at.column + c < p_.d_columns) {
+      if (at.row + r < end_row() && at.column + c < p_.d_columns) {
         to.store((at.row + r) * p_.d_pitch + at.column + c, element(buffer, r, c).load());
       }
     }
@@ -429,6 +440,7 @@ class HopperEpilogue {
   float alpha_ = 1;
   float result_scale_ = 1;
   Place at_;        // of the tile at hand
+  int end_token_ = 0;
   int next_ = 0;    // the buffer that is used next: they alternate over chunks inside D alone
   int parity_ = 0;  // bit i: parity of the next load of C into buffer i
 };

@@ -2,7 +2,7 @@
 // B, K block after K block, tile after tile.
 #pragma once
 
-#include <type_traits>
+#include <utility>
 
 #include "warpwright/isa/tma.h"
 #include "warpwright/isa/trace.h"
@@ -22,18 +22,38 @@ struct HopperRing {
 template <class Tag>
 using HopperPipeline = pipeline::TmaPipeline<HopperRing<Tag>>;
 
-/// Which tiles, or shares of tiles, a CTA works on. All roles ask their own.
+/// Which tiles, or shares of tiles, a CTA works on. All roles make their own: `base` is where
+/// shared memory begins, and grouped ones read what the grid before has written.
 template <class Tag>
-using HopperScheduler =
-    std::conditional_t<Tag::config.splits_k, tile::SplitPersistent, tile::StaticPersistent>;
-
-template <class Tag>
-WW_DEVICE HopperScheduler<Tag> make_scheduler(const HopperGemmParams& p) {
-  if constexpr (Tag::config.splits_k) {
-    return {p.raster, p.split};
+WW_DEVICE auto make_scheduler(const HopperGemmParams& p,
+                              [[maybe_unused]] isa::SharedAddress base,
+                              [[maybe_unused]] const isa::Prerequisites& ready) {
+  constexpr GemmConfig cfg = Tag::config;
+  if constexpr (cfg.grouped == Grouping::horizontal) {
+    return tile::HorizontalGroups(p.groups, p.k_blocks, ready);
+  } else if constexpr (cfg.grouped == Grouping::ballot) {
+    return tile::BallotGroups(p.groups, p.k_blocks, ready);
+  } else if constexpr (cfg.grouped == Grouping::vertical) {
+    const tile::VerticalTable table(p.groups, base + smem_map(cfg).groups, threads(cfg));
+    return tile::VerticalGroups(p.groups, table, p.k_blocks, ready);
+  } else if constexpr (cfg.splits_k) {
+    return tile::SplitPersistent(p.raster, p.split);
   } else {
-    return {p.raster, p.k_blocks};
+    return tile::StaticPersistent(p.raster, p.k_blocks);
   }
+}
+template <class Tag>
+using HopperScheduler = decltype(make_scheduler<Tag>(std::declval<const HopperGemmParams&>(), 0,
+                                                     std::declval<const isa::Prerequisites&>()));
+
+/// Where the tokens of a tile begin: added to its first row, or to its first column.
+template <class Tag>
+WW_DEVICE int row_origin(const tile::TilePosition& tile) {
+  return is_grouped(Tag::config) && !Tag::config.swapped ? tile.first_token : 0;
+}
+template <class Tag>
+WW_DEVICE int column_origin(const tile::TilePosition& tile) {
+  return is_grouped(Tag::config) && Tag::config.swapped ? tile.first_token : 0;
 }
 
 /// Where CTA `rank` stands in its cluster.
@@ -49,10 +69,11 @@ class HopperLoader {
   static constexpr SmemMap smem = smem_map(Tag::config);
 
   WW_DEVICE HopperLoader(const HopperGemmParams& p, isa::SharedAddress base,
-                         const HopperPipeline<Tag>& mainloop, int rank)
+                         const HopperPipeline<Tag>& mainloop, int rank,
+                         const isa::Prerequisites& ready)
       : p_(p),
         mainloop_(mainloop),
-        scheduler_(make_scheduler<Tag>(p)),
+        scheduler_(make_scheduler<Tag>(p, base, ready)),
         a_(base + smem.a),
         b_(base + smem.b),
         at_(cluster_coord(p, rank)),
@@ -61,7 +82,8 @@ class HopperLoader {
         b_mask_(static_cast<std::uint16_t>(p.row_mask << (at_.y * p.cluster.m))) {}
 
   /// Starts the loads of the next K block, as soon as its stage is free; false when all are done.
-  WW_DEVICE bool step() {
+  /// Where a whole warp looks for the tiles all lanes call it, and one of them, `mine`, loads.
+  WW_DEVICE bool step(bool mine = true) {
     constexpr GemmConfig cfg = Tag::config;
     while (block_ == work_.end) {
       if (in_tile_) isa::mark_end();
@@ -71,13 +93,15 @@ class HopperLoader {
       const int m = work_.tile.m * p_.cluster.m + at_.x;
       const int n = work_.tile.n * p_.cluster.n + at_.y;
       isa::mark_begin("tile m % n %", m, n);
-      row_ = m * result_rows(cfg);
-      column_ = n * result_columns(cfg);
+      row_ = row_origin<Tag>(work_.tile) + m * result_rows(cfg);
+      column_ = column_origin<Tag>(work_.tile) + n * result_columns(cfg);
     }
-    const isa::Mark mark("k block %", block_);
-    const isa::SharedAddress full = mainloop_.acquire(state_);
-    load<true>(a_ + state_.stage * atom::tile_bytes(tile_a(cfg)), full);
-    load<false>(b_ + state_.stage * atom::tile_bytes(tile_b(cfg)), full);
+    if (mine) {
+      const isa::Mark mark("k block %", block_);
+      const isa::SharedAddress full = mainloop_.acquire(state_);
+      load<true>(a_ + state_.stage * atom::tile_bytes(tile_a(cfg)), full);
+      load<false>(b_ + state_.stage * atom::tile_bytes(tile_b(cfg)), full);
+    }
     state_.advance(cfg.stages);
     ++block_;
     return true;
@@ -102,6 +126,8 @@ class HopperLoader {
     const std::uint16_t mask = IsA ? a_mask_ : b_mask_;
     const int origin = IsA ? row_ : column_;
     const int k = block_ * tile_k(cfg);
+    // The tokens of all groups are one matrix.
+    const int batch = is_grouped(cfg) && IsA != cfg.swapped ? 0 : work_.tile.batch;
     const auto copy = [&](int in_tile, isa::Coords<3> at) {
       if (slices > 1) {
         isa::tensor_load_multicast(to + in_tile * span, map, full, mask, at);
@@ -113,13 +139,13 @@ class HopperLoader {
       const int in_tile = part * (tile.rows / parts) + slice;
       const int row = origin + part * p_.half + slice;
       if constexpr (tile.major == atom::Major::k) {
-        copy(in_tile, isa::Coords{k, row, work_.tile.batch});
+        copy(in_tile, isa::Coords{k, row, batch});
       } else {
         // A box is `span` rows wide and tile_k deep, as many bytes as a K-major box of them.
         constexpr int box = atom::span_elements(tile);
         static_assert(atom::box_bytes(tile) == box * span);
         for (int r = 0; r < slice_rows; r += box) {
-          copy(in_tile + r, isa::Coords{row + r, k, work_.tile.batch});
+          copy(in_tile + r, isa::Coords{row + r, k, batch});
         }
       }
     }

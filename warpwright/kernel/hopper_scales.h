@@ -23,17 +23,18 @@ class HopperScales {
   static constexpr int ahead = values >= 8 ? 2 : (values >= 4 ? 4 : 8);  // K blocks in registers
 
   WW_DEVICE HopperScales(const HopperGemmParams& p, isa::SharedAddress base,
-                         const HopperPipeline<Tag>& mainloop, int rank)
+                         const HopperPipeline<Tag>& mainloop, int rank,
+                         const isa::Prerequisites& ready)
       : p_(p), base_(base + smem.scales), mainloop_(mainloop),
-        at_(cluster_coord(p, rank)) {}
+        at_(cluster_coord(p, rank)),
+        scheduler_(make_scheduler<Tag>(p, base, ready)) {}
 
   /// One whole warp: all tiles of this CTA.
   WW_DEVICE void run() {
     constexpr GemmConfig cfg = Tag::config;
-    HopperScheduler<Tag> scheduler = make_scheduler<Tag>(p_);
     tile::Work work;
     pipeline::PipelineState state;
-    while (scheduler.next(work)) {
+    while (scheduler_.next(work)) {
       begin(work.tile);
       Batch next;
       fetch(next, work.first, work.end);
@@ -61,8 +62,10 @@ class HopperScales {
   /// Where this lane's scales lie, for a tile.
   WW_DEVICE void begin(const tile::TilePosition& tile) {
     constexpr GemmConfig cfg = Tag::config;
-    const int m = (tile.m * p_.cluster.m + at_.x) * result_rows(cfg);
-    const int n = (tile.n * p_.cluster.n + at_.y) * result_columns(cfg);
+    const int m =
+        row_origin<Tag>(tile) + (tile.m * p_.cluster.m + at_.x) * result_rows(cfg);
+    const int n =
+        column_origin<Tag>(tile) + (tile.n * p_.cluster.n + at_.y) * result_columns(cfg);
     const ScaleMatrix& v = p_.vector_scales;
     const ScaleMatrix& u = p_.unit_scales;
     tokens_ = v.data + tile.batch * v.batch_stride;
@@ -106,6 +109,7 @@ class HopperScales {
   isa::SharedAddress base_;
   const HopperPipeline<Tag>& mainloop_;
   atom::ClusterCoord at_;
+  HopperScheduler<Tag> scheduler_;
   const float* tokens_ = nullptr;
   const float* unit_ = nullptr;
   int first_token_ = 0;

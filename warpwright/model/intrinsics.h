@@ -49,6 +49,8 @@ void flag_set(void* flag, std::uint32_t value, Site site);
 void flag_wait(void* flag, std::uint32_t value, Site site);
 /// Every thread's values meet: lane i gets the value of lane `source(i)`.
 std::uint32_t shuffle(std::uint32_t value, int source_lane, Site site);
+/// Bit i: what lane i says.
+std::uint32_t ballot(bool says, Site site);
 bool elect_one(Site site);
 void sync_warp(Site site);
 /// matrices: 1, 2 or 4 8x8 matrices of 16-bit elements; `row` is this lane's row address.

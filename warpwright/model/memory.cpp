@@ -290,6 +290,18 @@ std::uint32_t shuffle(std::uint32_t value, int source_lane, Site site) {
   return lane.result;
 }
 
+std::uint32_t ballot(bool says, Site site) {
+  Lane lane{says ? 1U : 0U, 0, 0};
+  meet_warp("ballot", site, &lane, [](std::span<void*> lanes) {
+    std::uint32_t all = 0;
+    for (std::size_t i = 0; i < lanes.size(); ++i) {
+      all |= static_cast<const Lane*>(lanes[i])->value << i;
+    }
+    for (void* p : lanes) static_cast<Lane*>(p)->result = all;
+  });
+  return lane.result;
+}
+
 bool elect_one(Site site) {
   meet_warp("elect", site, nullptr, [](std::span<void*>) {});
   return machine().current().lane() == 0;  // the lowest lane of the mask (probed on an H200)
