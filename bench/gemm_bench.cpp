@@ -24,26 +24,25 @@ constexpr double kRestSeconds = 50e-6;
 // Of a ranking: those that are measured again in turns.
 constexpr std::size_t kFinalists = 4;
 
-// Starts a plan. How a launch of ours is made is said here and nowhere else: `dependent` goes into
-// device::LaunchOptions once launches take them.
+// Starts a plan. How a launch of ours is made is said here and nowhere else.
 Launch start(const Plan& plan, void* workspace, bool dependent) {
   return [&plan, workspace, dependent](const GemmOperands& set, void* on) {
-    if (dependent) {
-      return std::optional(Refusal{"this build has no programmatic dependent launch"});
-    }
-    return device::launch_on_cuda(plan, set, workspace, plan.workspace_bytes, on);
+    return device::launch_on_cuda(plan, set, workspace, plan.workspace_bytes, on,
+                                  {.dependent = dependent});
   };
 }
 
-// A plan that takes part, with a workspace of its own, zeroed once.
+// A plan that takes part, with a workspace of its own, made ready once.
 class Contender {
  public:
   Contender(const Plan& plan, bool dependent) : plan_(plan) {
     require(device::prepare_on_cuda(plan_));
     if (plan_.workspace_bytes > 0) {
-      const auto made = filled_memory(plan_.workspace_bytes, 0);
+      const auto made = filled_memory(plan_.workspace_bytes);
       if (!made) throw Failure{made.reason()};
       workspace_ = *made;
+      require(device::prepare_workspace_on_cuda(plan_, workspace_->data(), nullptr));
+      require(device::synchronise_cuda());
     }
     launch_ = start(plan_, workspace_ ? workspace_->data() : nullptr, dependent);
   }

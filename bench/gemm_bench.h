@@ -64,12 +64,6 @@ struct RankedPlan {
   Timing timing;
 };
 
-/// Floating-point operations of a product: 2 M N K for each of its batch.
-inline double operations(const GemmProblem& p) {
-  return 2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k) *
-         static_cast<double>(p.batch);
-}
-
 /// Operations a second of `timing`, in units of 1e12.
 inline double tflops(const GemmProblem& problem, const Timing& timing) {
   return timing.median > 0 ? operations(problem) / timing.median * 1e-6 : 0;
@@ -81,22 +75,11 @@ struct Roof {
   Bound bound = Bound::tensor_cores;
 };
 
-/// The tensor cores at their rate (8-bit operands at twice that of 16-bit ones), or HBM with A, B,
-/// C and D moved once (scales and bias are too small to count). 0 seconds without rates.
+/// The tensor cores at their rate, or HBM with everything moved once. 0 seconds without rates.
 inline Roof roof(const GemmProblem& p, const DeviceFacts& device) {
   if (device.flops_16bit <= 0 || device.memory_bytes_per_second <= 0) return {};
-  const auto bytes = [](DType t, std::int64_t rows, std::int64_t columns, std::int64_t count) {
-    return static_cast<double>(rows) * static_cast<double>(columns) * static_cast<double>(count) *
-           numeric::bits(t) / 8;
-  };
-  const auto count = [&p](std::int64_t stride) { return stride == 0 ? 1 : p.batch; };
-  double moved = bytes(p.a, p.m, p.k, count(p.a_batch_stride)) +
-                 bytes(p.b, p.n, p.k, count(p.b_batch_stride)) +
-                 bytes(p.d, p.m, result_columns(p), p.batch);
-  if (p.reads_c) moved += bytes(p.c, p.m, result_columns(p), count(p.c_batch_stride));
-  const double rate = device.flops_16bit * (numeric::bits(p.a) == 8 ? 2 : 1);
-  const double compute = operations(p) / rate;
-  const double memory = moved / device.memory_bytes_per_second;
+  const double compute = operations(p) / tensor_rate(device, p.a);
+  const double memory = moved_bytes(p) / device.memory_bytes_per_second;
   return compute >= memory ? Roof{compute, Bound::tensor_cores} : Roof{memory, Bound::memory};
 }
 

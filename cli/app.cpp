@@ -47,6 +47,7 @@ constexpr const char* kGemmExamples =
     "  warpwright gemm --a x.safetensors:x --b w.safetensors:w --out y.safetensors:y --device "
     "cuda\n"
     "  warpwright gemm --a a.npy --b b.npy --c c.npy --alpha 0.5 --beta 2 --out d.npy\n"
+    "  warpwright gemm --random 512 512 512 --as b200 --dtype e4m3 --pair --check\n"
     "  warpwright gemm --random 512 512 512 --dtype e4m3 --scaling block --check\n"
     "  warpwright gemm --random 512 1024 256 --gated --check\n"
     "  warpwright gemm --random 256 256 256 --batch 4 --layout NN --bias columns --check\n"
@@ -70,6 +71,8 @@ constexpr const char* kTraceExamples =
     "records real time when it was built with WARPWRIGHT_TRACE.\n\n"
     "Examples:\n"
     "  warpwright trace gemm --random 512 512 512 --out t.pftrace --svg t.svg\n"
+    "  warpwright trace gemm --random 1536 1536 512 --as b200 --scheduler clc --occupy-sm 2 "
+    "--grid-svg g.svg\n"
     "  warpwright trace gemm --random 4096 4096 4096 --device cuda --out t.pftrace";
 
 // Adds an option with a text; one of these for each command.
@@ -99,6 +102,8 @@ void add_matrix_options(CLI::App& app, GemmOptions& o) {
       ->type_name("L");
   text("--layout", o.layout, "NT|NN|TN|TT", "how A and B are stored (default NT; see below)");
   text("--device", o.device, "DEVICE", "model, cuda or cuda:1, cuda:2, ...")->capture_default_str();
+  text("--as", o.as, "NAME",
+       "h200 or b200: run that device's kernels on the model (explain: plan for that device)");
   text("--dtype", o.dtype, "TYPE",
        "bf16, fp16, e4m3, e5m2 or e4m3,e5m2: what A and B are multiplied as (default: the type of "
        "both files, else bf16)");
@@ -130,17 +135,25 @@ void add_meaning_options(CLI::App& app, GemmOptions& o) {
 void add_plan_options(CLI::App& app, GemmOptions& o) {
   const Texts text(app);
   text("--cluster", o.cluster, "M,N",
-       "CTAs that share loads: 1,1 2,1 1,2 2,2 or 4,4 (default: the plan's choice)");
+       "CTAs that share loads: 1,1 2,1 1,2 2,2 4,4, on sm_100 also 4,2 (default: the plan's "
+       "choice)");
   const auto number = [&app](const char* name, std::optional<int>& value, const char* help) {
     app.add_option(name, value, help)->type_name("N");
   };
   number("--tile-m", o.tile_m, "rows of a tile (default: the plan's choice)");
-  number("--tile-n", o.tile_n, "columns of a tile: 128 or 256 (default: the plan's choice)");
-  text("--schedule", o.schedule, "NAME", "cooperative or pingpong (default: the plan's choice)");
+  number("--tile-n", o.tile_n, "columns of a tile (default: the plan's choice)");
+  text("--schedule", o.schedule, "NAME",
+       "cooperative, pingpong or multistage (default: the plan's choice)");
   text("--swapped", o.swapped, "yes|no", "B's rows on the MMA's M (default: the plan's choice)");
   text("--kernel", o.kernel, "NAME", "this kernel, by the name that explain prints");
   number("--ctas", o.ctas, "CTAs of the grid; of a kernel that splits K, into how many parts");
   app.add_flag("--no-tuning", o.no_tuning, "leave out what `warpwright tune` measured");
+  app.add_flag("--pair,!--one-sm", o.pair,
+               "on sm_100: MMAs of a pair of SMs, or of one (default: the plan's choice)");
+  text("--scheduler", o.scheduler, "S",
+       "on sm_100: one (a tile a cluster), static or clc, launch control (default clc)");
+  number("--accumulators", o.accumulators,
+         "on sm_100: accumulators in tensor memory (default: the kernel's)");
 }
 
 // The arguments that all commands on a product have in common.
@@ -266,10 +279,6 @@ int run_app(const std::vector<std::string>& arguments, std::ostream& out, std::o
   explain_gemm->add_option("--m", explain_options.m, "rows of A and D")->type_name("M");
   explain_gemm->add_option("--n", explain_options.n, "rows of B, columns of D")->type_name("N");
   explain_gemm->add_option("--k", explain_options.k, "columns of A and B")->type_name("K");
-  explain_gemm
-      ->add_option("--as", explain_options.as,
-                   "plan for a device that need not be here: h200, b200 or model")
-      ->type_name("NAME");
   explain->footer(kExplainExamples);
   explain_gemm->footer(kExplainExamples);
 
@@ -283,6 +292,14 @@ int run_app(const std::vector<std::string>& arguments, std::ostream& out, std::o
   trace_gemm->get_option("--out")->description("where the trace is written, for ui.perfetto.dev");
   trace_gemm->add_option("--svg", trace_how.svg, "where a picture of the first tiles is written")
       ->type_name("FILE");
+  trace_gemm
+      ->add_option("--grid-svg", trace_how.grid_svg,
+                   "where a picture of all SMs and their tiles is written")
+      ->type_name("FILE");
+  trace_gemm
+      ->add_option("--occupy-sm", trace_how.occupy_sm,
+                   "an SM of the model that another grid holds: nothing of this one runs there")
+      ->type_name("I");
   trace->footer(kTraceExamples);
   trace_gemm->footer(kTraceExamples);
 

@@ -220,7 +220,7 @@ int check_gemm_command(const GemmOptions& gemm, const CheckCommandOptions& o, st
     }
     device::CheckOptions options = options_of(gemm, o);
     GemmJob job = read_job(gemm);
-    const Plan plan = plan_job(job, model_facts(o.sms), err).plan;
+    const Plan plan = plan_job(job, facts_of(gemm, o.sms), err).plan;
     load(job, gemm.seed, err);
     HostTensor d = poisoned_result(job);
     const GemmOperands operands = operands_of(job, d);

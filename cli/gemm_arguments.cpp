@@ -142,20 +142,29 @@ PlanChoices parse_choices(const GemmOptions& o) {
       throw InputError("--cluster is \"" + o.cluster +
                        "\"; it is written M,N with two integers, for example 2,1.");
     }
-    const std::string refusal = atom::cluster_refusal(*choices.cluster, false);
+    const std::string refusal = atom::cluster_refusal(*choices.cluster, o.pair.value_or(false));
     if (!refusal.empty()) throw InputError(refusal);
   }
   choices.tile_m = o.tile_m;
   choices.tile_n = o.tile_n;
   choices.ctas = o.ctas;
+  choices.pair = o.pair;
+  choices.accumulators = o.accumulators;
   if (!o.kernel.empty()) choices.kernel = o.kernel;
   if (!o.swapped.empty()) {
     choices.swapped = chosen<bool>("--swapped", o.swapped, {{"yes", true}, {"no", false}});
   }
+  if (!o.scheduler.empty()) {
+    choices.tiles = chosen<kernel::TileSource>("--scheduler", o.scheduler,
+                                               {{"one", kernel::TileSource::one_tile},
+                                                {"static", kernel::TileSource::static_persistent},
+                                                {"clc", kernel::TileSource::launch_control}});
+  }
   if (!o.schedule.empty()) {
-    choices.schedule = chosen<kernel::Schedule>(
-        "--schedule", o.schedule,
-        {{"cooperative", kernel::Schedule::cooperative}, {"pingpong", kernel::Schedule::pingpong}});
+    choices.schedule = chosen<kernel::Schedule>("--schedule", o.schedule,
+                                                {{"cooperative", kernel::Schedule::cooperative},
+                                                 {"pingpong", kernel::Schedule::pingpong},
+                                                 {"multistage", kernel::Schedule::multistage}});
   }
   return choices;
 }

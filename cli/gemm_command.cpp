@@ -71,7 +71,8 @@ void run_on_gpu(const Plan& plan, const GemmOperands& operands, int index) {
   const auto d = make(bytes_of(there.d), 0xff);
   there.d.data = d->data();
   void* workspace = nullptr;
-  if (plan.workspace_bytes > 0) workspace = make(plan.workspace_bytes, 0)->data();
+  if (plan.workspace_bytes > 0) workspace = make(plan.workspace_bytes, 0xff)->data();
+  require(device::prepare_workspace_on_cuda(plan, workspace, nullptr));
   require(device::launch_on_cuda(plan, there, workspace, plan.workspace_bytes, nullptr));
   if (const auto failure = device::synchronise_cuda()) throw RunError(failure->reason);
   require(d->to_host(operands.d.data, bytes_of(operands.d)));
@@ -128,7 +129,7 @@ std::string summary(const Plan& plan, double seconds) {
                 static_cast<long long>(result_columns(p)), static_cast<long long>(p.k),
                 operands.c_str(), std::string(numeric::name(p.d)).c_str(), plan.device.name.c_str(),
                 static_cast<long long>(plan.tiles()), plan.tiles() == 1 ? "tile" : "tiles",
-                plan.config.tile_m, plan.config.tile_n, seconds);
+                plan.tile().m, plan.tile().n, seconds);
   return text;
 }
 
@@ -160,7 +161,7 @@ int gemm_command(const GemmOptions& options, std::ostream& out, std::ostream& er
     parse_mode(options.mode);
     GemmJob job = read_job(options);
     check_output(options.out);
-    const Plan plan = plan_job(job, facts_of(where), err).plan;
+    const Plan plan = plan_job(job, facts_of(options), err).plan;
     load(job, options.seed, err);
     HostTensor d = poisoned_result(job);
     const GemmOperands operands = operands_of(job, d);

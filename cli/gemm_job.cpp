@@ -117,6 +117,31 @@ DeviceFacts facts_of(const DeviceChoice& device) {
   return *facts;
 }
 
+DeviceFacts facts_as(const std::string& name) {
+  if (name == "model") return model_facts();
+  const std::optional<DeviceFacts> facts = known_facts(name);
+  if (!facts) {
+    throw InputError("--as is \"" + name +
+                     "\"; the devices known by name are h200, b200 and model.");
+  }
+  return *facts;
+}
+
+DeviceFacts facts_of(const GemmOptions& options, int sms) {
+  const DeviceChoice device = parse_device(options.device);
+  if (options.as.empty()) return device.is_model ? model_facts(sms) : facts_of(device);
+  const int architecture = facts_as(options.as).architecture;
+  if (device.is_model) return model_facts(sms, architecture);
+  DeviceFacts facts = facts_of(device);
+  if (facts.architecture != architecture) {
+    throw InputError("--as " + options.as + " asks for kernels of sm_" +
+                     std::to_string(architecture) + ", and " + facts.name + " is sm_" +
+                     std::to_string(facts.architecture) +
+                     ": leave --as out, or give --device model.");
+  }
+  return facts;
+}
+
 GemmJob read_job(const GemmOptions& o) {
   GemmJob job;
   read_words(o, job);

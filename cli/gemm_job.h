@@ -32,12 +32,15 @@ struct GemmOptions {
   std::string cluster;
   std::optional<int> tile_m, tile_n, ctas;
   std::string schedule, swapped, kernel;
+  std::optional<bool> pair;         ///< MMAs of two SMs (Blackwell)
+  std::string scheduler;            ///< one, static or clc (Blackwell)
+  std::optional<int> accumulators;  ///< in tensor memory (Blackwell)
   bool no_tuning = false;
   std::string mode;
   std::uint64_t seed = 1;
   bool check = false;
   bool bench = false;
-  std::string as;  ///< a device that need not be here (only `explain`)
+  std::string as;  ///< whose kernels run on the model; `explain` plans for that device itself
 };
 
 /// Where a product runs.
@@ -77,6 +80,14 @@ DeviceChoice parse_device(const std::string& text);
 
 /// Facts of the device; refuses one that is not here. Throws InputError.
 DeviceFacts facts_of(const DeviceChoice& device);
+
+/// Facts of the device that `options` name, with `sms` SMs if it is the model: its architecture is
+/// then that of `options.as`. A GPU of another architecture than `options.as` is refused. Throws
+/// InputError.
+DeviceFacts facts_of(const GemmOptions& options, int sms = 8);
+
+/// What is known of the device `name`: h200, b200 or model. Throws InputError.
+DeviceFacts facts_as(const std::string& name);
 
 /// Reads and checks the arguments and the files they name. Throws InputError with one sentence.
 GemmJob read_job(const GemmOptions& options);

@@ -52,7 +52,7 @@ const Shades& shades(Paint paint) {
   static const Shades table[] = {
       {{"#d5dae1", "#e9ecf0"}, {"#1f2933", "#1f2933"}, "tile"},
       {{"#2f6fb3", "#8fb9e3"}, {"#ffffff", "#10253d"}, "load of A and B"},
-      {{"#1f8a63", "#86cfb0"}, {"#ffffff", "#0c2f22"}, "wgmma"},
+      {{"#1f8a63", "#86cfb0"}, {"#ffffff", "#0c2f22"}, "multiply"},
       {{"#d9772b", "#f4bd86"}, {"#ffffff", "#3d2208"}, "epilogue"},
       {{"#8e4f9e", "#cfa5d9"}, {"#ffffff", "#2c1233"}, "store of D"},
       {{"#f1f2f4", "#f1f2f4"}, {"#6b7480", "#6b7480"}, "waiting"},

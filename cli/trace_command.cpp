@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "cli/gemm_command.h"
+#include "cli/grid_svg.h"
 #include "cli/perfetto.h"
 #include "cli/progress.h"
 #include "cli/timeline_svg.h"
@@ -42,12 +43,13 @@ void write_file(const std::string& path, const std::string& content) {
 }
 
 // What ran; what the model found goes to `findings`.
-model::Trace run_on_model(const Plan& plan, const GemmOperands& operands, std::ostream& err,
-                          std::string& findings) {
+model::Trace run_on_model(const Plan& plan, const GemmOperands& operands,
+                          const TraceOptions& options, std::ostream& err, std::string& findings) {
   model::Trace trace;
   device::ModelOptions how;
   how.mode = model::Mode::timed;
   how.trace = &trace;
+  how.occupied_sm = options.occupy_sm.value_or(-1);
   Progress progress(err, "trace", "tiles", plan.tiles());
   how.on_tile = [&progress](std::int64_t done) { progress.update(done); };
   const Result<model::Report> report = device::launch_on_model(plan, operands, how);
@@ -73,6 +75,22 @@ model::Trace run_on_gpu(const Plan& plan, const GemmOperands& operands, const Ge
   return *trace;
 }
 
+// The SM that another grid holds must be one of the model's, and not the last that is left.
+void check_occupied(const TraceOptions& how, const Plan& plan) {
+  if (!how.occupy_sm) return;
+  const std::string what = "--occupy-sm is " + std::to_string(*how.occupy_sm);
+  if (!plan.device.is_model) {
+    throw InputError(what +
+                     "; only the model's SMs can be held: leave it out, or give --device "
+                     "model.");
+  }
+  if (*how.occupy_sm < 0 || *how.occupy_sm >= plan.device.sms) {
+    throw InputError(what + "; the model has SMs 0 to " + std::to_string(plan.device.sms - 1) +
+                     ": the nearest legal value is " +
+                     std::to_string(*how.occupy_sm < 0 ? 0 : plan.device.sms - 1) + ".");
+  }
+}
+
 std::string size_text(const model::Trace& trace) {
   std::set<int> ctas;
   for (const model::TraceTrack& t : trace.tracks) ctas.insert(t.cta);
@@ -91,24 +109,25 @@ std::string size_text(const model::Trace& trace) {
 int trace_gemm_command(const GemmOptions& options, const TraceOptions& how, std::ostream& out,
                        std::ostream& err) {
   try {
-    if (options.out.empty() && how.svg.empty()) {
+    if (options.out.empty() && how.svg.empty() && how.grid_svg.empty()) {
       throw InputError("Where to? Give --out FILE.pftrace, --svg FILE.svg, or both.");
     }
     const DeviceChoice where = parse_device(options.device);
     GemmOptions product = options;
     product.out.clear();  // here it is the trace's file, not D's
     GemmJob job = read_job(product);
-    for (const std::string& path : {options.out, how.svg}) {
+    for (const std::string& path : {options.out, how.svg, how.grid_svg}) {
       if (!path.empty()) check_folder(path);
     }
-    const Plan plan = plan_job(job, facts_of(where), err).plan;
+    const Plan plan = plan_job(job, facts_of(options), err).plan;
+    check_occupied(how, plan);
     load(job, options.seed, err);
     HostTensor d = poisoned_result(job);
     const GemmOperands operands = operands_of(job, d);
 
     std::string findings;
     const model::Trace trace = where.is_model
-                                   ? run_on_model(plan, operands, err, findings)
+                                   ? run_on_model(plan, operands, how, err, findings)
                                    : run_on_gpu(plan, operands, product, where.index, err);
     if (!options.out.empty()) {
       write_file(options.out, perfetto_bytes(trace));
@@ -122,6 +141,14 @@ int trace_gemm_command(const GemmOptions& options, const TraceOptions& how, std:
       picture.ctas = atom::cluster_size(plan.cluster) > 1 ? 2 : 1;
       write_file(how.svg, timeline_svg(trace, picture));
       out << how.svg << ": the first tiles as a picture\n";
+    }
+    if (!how.grid_svg.empty()) {
+      GridView picture;
+      picture.title = plan.name() + " on " + plan.device.name;
+      picture.sms = plan.device.sms;
+      picture.occupied_sm = how.occupy_sm.value_or(-1);
+      write_file(how.grid_svg, grid_svg(trace, picture));
+      out << how.grid_svg << ": which SM worked on which tile, when\n";
     }
     if (!trace.measured) {
       out << "Times are nominal cycles from the model's table of costs, no measurement.\n";

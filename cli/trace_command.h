@@ -1,6 +1,7 @@
 // `warpwright trace gemm`: the timeline of a product.
 #pragma once
 
+#include <optional>
 #include <ostream>
 #include <string>
 
@@ -10,7 +11,9 @@ namespace warpwright::cli {
 
 /// What `trace gemm` takes beyond the product.
 struct TraceOptions {
-  std::string svg;  ///< where the picture goes; empty for none
+  std::string svg;               ///< where the picture goes; empty for none
+  std::string grid_svg;          ///< where the picture of all SMs goes; empty for none
+  std::optional<int> occupy_sm;  ///< an SM of the model that another grid holds
 };
 
 /// Runs the product that `options` describe on its device, writes a Perfetto trace to `options.out`

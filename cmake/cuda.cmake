@@ -23,34 +23,87 @@ function(ww_cuda_sources target)
   target_link_libraries(${target} PRIVATE CUDA::cudart_static)
 endfunction()
 
-# ww_hopper_instances(TARGET TABLE...): source files of each line of the tables of kernels, one for
-# the model and one for CUDA, so that a kernel is a translation unit of its own and the build
-# compiles them side by side.
-function(ww_hopper_instances target)
-  set(lines)
-  foreach(name IN LISTS ARGN)
-    set(table ${PROJECT_SOURCE_DIR}/warpwright/kernel/${name})
-    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${table})
-    file(READ ${table} text)
-    if(NOT WARPWRIGHT_ALL_KERNELS)
-      string(REGEX REPLACE "#define WW_HOPPER_[A-Z_]*MORE_INSTANCES.*clang-format on" "" text
-             "${text}")
+# ww_arch_flags(VARIABLE FAMILY): the -gencode options of those of WARPWRIGHT_CUDA_ARCHS that are of
+# the compute capability FAMILY (9: Hopper, 10: Blackwell), or of all of them ("any").
+function(ww_arch_flags variable family)
+  set(flags)
+  foreach(arch IN LISTS WARPWRIGHT_CUDA_ARCHS)
+    if(family STREQUAL "any" OR arch MATCHES "^${family}[0-9][a-z]?$")
+      list(APPEND flags "SHELL:-gencode arch=compute_${arch},code=sm_${arch}")
     endif()
-    string(REGEX MATCHALL "X\\([a-z]+_[a-z0-9_]+," found "${text}")
-    list(APPEND lines ${found})
   endforeach()
+  set(${variable} "${flags}" PARENT_SCOPE)
+endfunction()
+
+# ww_cuda_family(TARGET FAMILY): the .cu files of TARGET are compiled for that family alone, or for
+# all architectures of the build ("any"): wgmma is of sm_90a alone, tcgen05 of sm_100a and sm_103a.
+function(ww_cuda_family target family)
+  if(NOT WARPWRIGHT_CUDA)
+    return()
+  endif()
+  ww_arch_flags(flags ${family})
+  foreach(flag IN LISTS flags)
+    target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:${flag}>")
+  endforeach()
+endfunction()
+
+# ww_instances(TARGET NAME TABLE FAMILY [KERNEL]): source files of each line of warpwright/kernel/TABLE, one
+# for the model and one for CUDA, so that a kernel is a translation unit of its own and the build
+# compiles them side by side; those for CUDA for their family of architectures, and none when the
+# build names none of it. KERNEL names the template, where it is not NAME.
+function(ww_instances target name table family)
+  set(table warpwright/kernel/${table})
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${table})
+  file(READ ${PROJECT_SOURCE_DIR}/${table} text)
+  if(NOT WARPWRIGHT_ALL_KERNELS)
+    string(REGEX REPLACE "#define WW_[A-Z0-9_]+_MORE_INSTANCES.*clang-format on" "" text "${text}")
+  endif()
+  string(REGEX MATCHALL "X\\(${name}_[a-z0-9_]+," lines "${text}")
+  set(template ${ARGV4})
+  if(NOT template)
+    set(template ${name})
+  endif()
+  string(TOUPPER ${name} upper)
+  string(TOUPPER ${template} template_upper)
+  string(SUBSTRING ${template} 1 -1 rest)
+  string(SUBSTRING ${template_upper} 0 1 kernel)
+  string(APPEND kernel ${rest} Gemm)
+  set(cuda_sources)
   foreach(line IN LISTS lines)
-    string(REGEX REPLACE "X\\(([a-z0-9_]+)," "\\1" name "${line}")
-    set(stem ${PROJECT_BINARY_DIR}/instances/${name})
+    string(REGEX REPLACE "X\\(([a-z0-9_]+)," "\\1" instance "${line}")
+    set(stem ${PROJECT_BINARY_DIR}/instances/${instance})
     file(CONFIGURE OUTPUT ${stem}.cpp CONTENT
-      "#include \"warpwright/device/model_instance.h\"\nWW_DEFINE_MODEL_INSTANCE(@name@)\n" @ONLY)
+"#include \"warpwright/device/model_instance.h\"
+#include \"warpwright/kernel/@template@_gemm.h\"
+#include \"@table@\"
+WW_DEFINE_MODEL_INSTANCE(@kernel@, @instance@)
+" @ONLY)
     target_sources(${target} PRIVATE ${stem}.cpp)
-    if(WARPWRIGHT_CUDA)
-      file(CONFIGURE OUTPUT ${stem}.cu CONTENT
-        "#include \"warpwright/device/hopper_instance.cuh\"\nWW_DEFINE_HOPPER_INSTANCE(@name@)\n" @ONLY)
-      target_sources(${target} PRIVATE ${stem}.cu)
-    endif()
+    file(CONFIGURE OUTPUT ${stem}.cu CONTENT
+"#include \"warpwright/device/@template@_instance.cuh\"
+#include \"@table@\"
+WW_DEFINE_@template_upper@_INSTANCE(@instance@)
+" @ONLY)
+    list(APPEND cuda_sources ${stem}.cu)
   endforeach()
+  if(NOT WARPWRIGHT_CUDA)
+    return()
+  endif()
+  ww_arch_flags(flags ${family})
+  if(NOT flags)
+    target_compile_definitions(${target} PRIVATE WARPWRIGHT_HAS_${upper}=0)
+    return()
+  endif()
+  target_compile_definitions(${target} PRIVATE WARPWRIGHT_HAS_${upper}=1)
+  add_library(${target}_${name} OBJECT ${cuda_sources})
+  target_link_libraries(${target}_${name} PRIVATE warpwright_plan CUDA::cudart_static)
+  ww_cuda_family(${target}_${name} ${family})
+  ww_kernel_options(${target}_${name})
+  target_sources(${target} PRIVATE $<TARGET_OBJECTS:${target}_${name}>)
+endfunction()
+
+# ww_kernel_options(TARGET): the options of the build that kernels and what reads them share.
+function(ww_kernel_options target)
   if(NOT WARPWRIGHT_CUDA)
     return()
   endif()
@@ -68,7 +121,14 @@ if(NOT WARPWRIGHT_CUDA)
 endif()
 
 set(WARPWRIGHT_CUDA_ARCHS "90a" CACHE STRING
-    "Architectures to compile for, as nvcc names them, separated by semicolons: 90a;100a")
+    "Architectures to compile for, as nvcc names them, separated by semicolons: 90a;100a;103a")
+
+# Is there an H100 or H200 among them? The tests and examples that launch are written for those.
+ww_arch_flags(hopper 9)
+set(WARPWRIGHT_CUDA_HOPPER ${WARPWRIGHT_CUDA})
+if(NOT hopper)
+  set(WARPWRIGHT_CUDA_HOPPER OFF)
+endif()
 
 # The architecture flags are written out: the "a" forms, which wgmma and tcgen05 need, have no
 # portable PTX to fall back on, and CMake 3.25 does not know all of them.
@@ -92,9 +152,6 @@ set(CMAKE_CUDA_EXTENSIONS OFF)
 set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
 set(CMAKE_CUDA_FLAGS_RELEASE "-O2")
 
-foreach(arch IN LISTS WARPWRIGHT_CUDA_ARCHS)
-  string(APPEND CMAKE_CUDA_FLAGS " -gencode arch=compute_${arch},code=sm_${arch}")
-endforeach()
 # --expt-relaxed-constexpr: device code calls the plain constexpr functions of the lower rooms.
 string(APPEND CMAKE_CUDA_FLAGS
   " --expt-relaxed-constexpr -Werror all-warnings -Xcompiler=-Wall,-Wextra,-Werror -Xptxas=-v")

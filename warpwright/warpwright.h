@@ -19,13 +19,15 @@
 namespace warpwright {
 
 /// Runs `plan` where it was made for. On a CUDA device: starts it on `stream` (a cudaStream_t) and
-/// returns at once (see device::launch_on_cuda). On the model: runs it to its end with all checks;
+/// returns at once (see device::launch_on_cuda; the workspace was made ready by
+/// device::prepare_workspace_on_cuda). On the model: runs it to its end with all checks;
 /// a finding comes back as a refusal with the report's text. Operands live where the device can
 /// read them: device memory, or host memory for the model.
 inline std::optional<Refusal> launch(const Plan& plan, const GemmOperands& operands,
-                                     void* workspace, std::int64_t workspace_bytes, void* stream) {
+                                     void* workspace, std::int64_t workspace_bytes, void* stream,
+                                     const device::LaunchOptions& options = {}) {
   if (!plan.device.is_model) {
-    return device::launch_on_cuda(plan, operands, workspace, workspace_bytes, stream);
+    return device::launch_on_cuda(plan, operands, workspace, workspace_bytes, stream, options);
   }
   const auto report = device::launch_on_model(plan, operands);
   if (!report) return Refusal{report.reason()};

@@ -66,7 +66,7 @@ struct LinearRelu {
   WW_DEVICE static void run(const LinearParams& p) {
     const isa::SharedAddress base = isa::shared_base();
     const Loads loads(base + barriers, {1, 1}, {0, 0});
-    if (isa::warp_index() == 4) {
+    if (isa::thread_index() == 128) {
       loads.initialise();
       isa::fence_mbarrier_init();
     }

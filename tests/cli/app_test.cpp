@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <sstream>
+#include <string>
+#include <utility>
 
 #include "cli/devices_command.h"
 #include "cli/progress.h"
@@ -112,16 +114,27 @@ TEST(Explain, ForDevicesThatAreNotHere) {
     EXPECT_NE(r.out.find(word), std::string::npos) << word << "\n" << r.out;
   }
   const CliResult model = run_cli({"explain", "gemm", "--m", "300", "--n", "200", "--k", "256",
-                                   "--cluster", "2,2", "--beta", "1", "--d-dtype", "f32"});
+                                   "--cluster", "2,2", "--beta", "1"});
   EXPECT_EQ(model.status, 0) << model.err;
   EXPECT_NE(model.out.find("2 x 2"), std::string::npos) << model.out;
 }
 
-TEST(Explain, SaysWhatHoldsWithoutAKernel) {
+TEST(Explain, EverySchedule) {
+  for (const auto& [schedule, word] : {std::pair{"cooperative", "warp-specialised, cooperative"},
+                                       {"pingpong", "warp-specialised, ping-pong"},
+                                       {"multistage", "persistent, multistage"}}) {
+    const CliResult r =
+        run_cli({"explain", "gemm", "--random", "512", "512", "512", "--schedule", schedule});
+    EXPECT_EQ(r.status, 0) << r.err;
+    EXPECT_NE(r.out.find(word), std::string::npos) << word << "\n" << r.out;
+  }
+}
+
+TEST(Explain, PlansForADeviceElsewhere) {
   const CliResult r =
       run_cli({"explain", "gemm", "--random", "4096", "4096", "4096", "--as", "b200"});
   EXPECT_EQ(r.status, 0) << r.err;
-  for (const char* word : {"b200", "148 SMs", "none for sm_100", "bound      tensor cores"}) {
+  for (const char* word : {"b200", "148 SMs", "blackwell_gemm", "bound      tensor cores"}) {
     EXPECT_NE(r.out.find(word), std::string::npos) << word << "\n" << r.out;
   }
   // The problem's own rules hold for every device.

@@ -12,8 +12,10 @@ namespace warpwright::cli {
 namespace {
 
 CliResult check_gemm(const std::vector<std::string>& more) {
-  std::vector<std::string> all = {"check", "gemm", "--random", "256", "256",       "448",
-                                  "--sms", "2",    "--tile-n", "128", "--cluster", "1,1"};
+  // With C, whose loads follow stores into the same buffers: a fence between proxies is needed.
+  std::vector<std::string> all = {"check",     "gemm",  "--random", "256",        "256",
+                                  "448",       "--sms", "2",        "--schedule", "pingpong",
+                                  "--cluster", "1,1",   "--beta",   "1"};
   all.insert(all.end(), more.begin(), more.end());
   return run_cli(all);
 }
@@ -58,7 +60,7 @@ TEST(CheckCommand, MutantsAreKilledAndEachCanBeSeen) {
   const CliResult one = check_gemm({"--mutant", std::to_string(row), "--schedules", "2", "--json"});
   EXPECT_EQ(one.status, 1) << one.out << one.err;
   const auto findings = nlohmann::json::parse(one.out)["findings"];
-  ASSERT_EQ(findings.size(), 1U) << one.out;
+  ASSERT_FALSE(findings.empty()) << one.out;
   EXPECT_EQ(findings[0]["check"], "P1");
   EXPECT_EQ(findings[0]["accesses"].size(), 2U);
   EXPECT_NE(findings[0]["mend"].get<std::string>().find("fence_proxy_async_shared"),

@@ -294,7 +294,7 @@ TEST_F(Job, RefusesBadWords) {
       {{"--bias", "row"}, {"--bias", "rows or columns"}},
       {{"--bias", "rows=" + two}, {"The bias", "2x3", "32x1"}},
       {{"--batch", "0"}, {"--batch is 0", "1"}},
-      {{"--schedule", "fast"}, {"--schedule", "cooperative"}},
+      {{"--schedule", "fast"}, {"--schedule", "cooperative, pingpong or multistage"}},
       {{"--swapped", "maybe"}, {"--swapped", "yes or no"}},
       {{"--scaling", "row"}, {"scaling is row_column", "bf16", "none"}},
       {{"--accumulation", "promoted"}, {"accumulation is promoted", "fast"}},

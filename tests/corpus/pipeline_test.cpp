@@ -80,7 +80,7 @@ TEST(Pipeline, PingPongWithoutTurns) {
       const pipeline::TmaPipeline<Ring> loads(barrier(), {1, 1}, {0, 0});
       const int consumer = isa::warp_index() / 4;
       pipeline::OrderedSequence turn(barrier(8), consumer & 1);
-      if (isa::warp_index() == 8) {
+      if (isa::thread_index() == 256) {
         loads.initialise();
         pipeline::OrderedSequence::initialise(barrier(8));
       }

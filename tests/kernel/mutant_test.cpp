@@ -142,7 +142,7 @@ void kernel(Bug bug, const Maps& maps, float* out) {
   const int rank = isa::cluster_rank();
   const isa::SharedAddress barriers = base + 4 * tile_size;
   const Mainloop ring(barriers, cluster, atom::coord_of(cluster, rank));
-  if (isa::warp_index() == 0) {
+  if (isa::thread_index() == 0) {
     ring.initialise();
     if (bug != Bug::missing_init_fence) isa::fence_mbarrier_init();
   }

@@ -3,120 +3,248 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <cstdlib>
-#include <cstring>
-#include <filesystem>
 #include <fstream>
-#include <random>
-#include <thread>
+#include <memory>
+#include <set>
+#include <utility>
 
-#include "warpwright/device/check.h"
+#include "tests/kernel/check_case.h"
+#include "tests/kernel/variants.h"
 
 namespace warpwright::device {
 namespace {
 
 using Fate = Mutant::Fate;
 
-bool campaign() {
-  const char* asked = std::getenv("WARPWRIGHT_CAMPAIGN");
-  return asked != nullptr && std::strcmp(asked, "1") == 0;
-}
+using kernel::GemmConfig;
+using tests::Ask;
+using tests::Variant;
 
-// A product small enough for hundreds of runs: its K goes once round the ring of stages and on,
-// and every CTA takes two tiles or more.
+// A product small enough for hundreds of runs, by one kind of kernel: its K goes once round the
+// ring of stages and on, and every CTA takes two tiles or, split along K, shares of three. Where a
+// cluster shares a tile along K there is one, and the same for each of its CTAs.
 struct Case {
   const char* name;
-  atom::ClusterShape cluster;
-  int sms;
-  DType result;
-  int n;
-  int tile_n;
-  float beta;
-  int d_padding;  // columns more than n from row to row
+  bool (*has)(const GemmConfig&);
+  atom::ClusterShape cluster = {1, 1};
+  float beta = 0;
+  int padding = 0;  // of D's rows
+  bool ragged = false;
 };
 
+bool pingpong(const GemmConfig& c) {
+  return tests::is_basic(c, kernel::Schedule::pingpong);
+}
+bool cooperative(const GemmConfig& c) {
+  return tests::is_basic(c, kernel::Schedule::cooperative);
+}
+template <DType T>
+bool pingpong_into(const GemmConfig& c) {
+  return pingpong(c) && c.result == T;
+}
+bool split(const GemmConfig& c) {
+  return c.splits_k && c.sums == kernel::Sums::tensor_core && c.tile_n <= 64;
+}
+bool scaled(const GemmConfig& c) {
+  return c.sums == kernel::Sums::block_scaled && !c.splits_k && !c.cluster_k;
+}
+bool scaled_split(const GemmConfig& c) {
+  return c.sums == kernel::Sums::block_scaled && c.splits_k;
+}
+bool promoted(const GemmConfig& c) {
+  return c.sums == kernel::Sums::promoted && !c.cluster_k;
+}
+bool swapped(const GemmConfig& c) {
+  return c.swapped && !c.splits_k && !c.cluster_k;
+}
+bool multistage(const GemmConfig& c) {
+  return c.schedule == kernel::Schedule::multistage;
+}
+bool in_cluster(const GemmConfig& c) {
+  return c.cluster_k && c.sums == kernel::Sums::tensor_core;
+}
+bool scaled_in_cluster(const GemmConfig& c) {
+  return c.cluster_k && c.sums == kernel::Sums::block_scaled;
+}
+bool gated(const GemmConfig& c) {
+  return c.gated;
+}
+bool narrow_result(const GemmConfig& c) {
+  return numeric::bits(c.result) == 8;
+}
+
+constexpr Case in_turns_with_c = {"in turns, 2x1, C", pingpong, {2, 1}, 1};
+
 constexpr Case cases[] = {
-    {"1x1, bf16, 128x128", {1, 1}, 2, DType::bf16, 256, 128, 0, 0},
-    {"2x1, bf16 and C, 128x128", {2, 1}, 2, DType::bf16, 256, 128, 1, 0},
-    {"1x2, f16, 128x128", {1, 2}, 2, DType::f16, 256, 128, 0, 0},
-    {"2x2, f32 and C, 128x128", {2, 2}, 4, DType::f32, 512, 128, 1, 0},
-    {"1x1, bf16 and C, 128x256", {1, 1}, 2, DType::bf16, 512, 256, 1, 0},
-    {"2x1, f32, 128x256", {2, 1}, 2, DType::f32, 512, 256, 0, 0},
-    {"1x1, bf16 and C, D by elements", {1, 1}, 2, DType::bf16, 256, 128, 1, 1},
+    {"in turns", pingpong},
+    {"split along K", split},
+    {"no producer", multistage},
+    {"block scales", scaled},
+    in_turns_with_c,
+    {"in turns, 1x2, f16", pingpong_into<DType::f16>, {1, 2}},
+    {"in turns, 2x2, f32 and C", pingpong_into<DType::f32>, {2, 2}, 1},
+    {"shared, C", cooperative, {1, 1}, 1},
+    {"shared, 2x1", cooperative, {2, 1}},
+    {"in turns, C, D by elements", pingpong, {1, 1}, 1, 1},
+    {"split along K, 2x1, C", split, {2, 1}, 1},
+    {"swapped, 1x2", swapped, {1, 2}},
+    {"no producer, 2x1, C", multistage, {2, 1}, 1},
+    {"shared along K in a cluster", in_cluster},
+    {"block scales, shared along K in a cluster", scaled_in_cluster},
+    {"block scales, split along K, 1x2", scaled_split, {1, 2}},
+    {"promoted", promoted},
+    {"gated", gated},
+    {"8-bit D", narrow_result},
+};
+constexpr std::size_t sample = 4;  // outside the campaign
+
+// Mutants that order accesses differently and yet are the same program, which the model cannot see
+// by itself: at most one survivor a case may be explained by each. A line that explains nobody
+// in a campaign is out of date, and fails it.
+struct Argued {
+  const char* site;  // begins with
+  const char* how;
+  const char* reason;
+  bool (*where)(const Case&, const GemmConfig&) = nullptr;  // holds only there
+};
+bool without_cluster(const Case& c, const GemmConfig& /*config*/) {
+  return atom::cluster_size(c.cluster) == 1;
+}
+bool few_chunks(const Case& /*c*/, const GemmConfig& config) {
+  const int atoms = kernel::row_atoms(config) / (kernel::gated_rows(config) ? 2 : 1);
+  return atoms * kernel::result_columns(config) / kernel::chunk_columns(config) <= 2;
+}
+constexpr const char* nobody_signals =
+    "the producer's wait at its end is for peers that signal its CTA; without a cluster there are "
+    "none, and it touches nothing afterwards";
+constexpr Argued argued[] = {
+    {"syncwarp at hopper_epilogue.h", "dropped",
+     "after the fence behind a chunk's stores: where a tile has one or two chunks the warp meets "
+     "again before C is loaded into that buffer",
+     few_chunks},
+    {"fence.proxy.async at hopper_epilogue.h", "by lane 0 alone",
+     "likewise: lane 0, which starts that load, has met the others and fenced again by then",
+     few_chunks},
+    {"mbarrier wait empty at hopper_load.h", "dropped", nobody_signals, without_cluster},
+    {"mbarrier wait empty at hopper_load.h", "dropped the first time", nobody_signals,
+     without_cluster},
+    {"mbarrier wait empty at hopper_load.h", "parity flipped", nobody_signals, without_cluster},
+    {"mbarrier wait empty at hopper_load.h", "parity flipped the first time", nobody_signals,
+     without_cluster},
+    {"syncwarp at split_sums.h", "dropped",
+     "before a flag goes back to 0: nobody waits for the 0 before the next launch, which the end "
+     "of this one orders"},
+    {"syncwarp at hopper_mainloop.h", "dropped",
+     "after a lane's loads: it brings the warp together again for wgmma, which the model's lanes "
+     "do at the wgmma itself; no other lane touches what that lane touched"},
 };
 
 // Run under many schedules, not mutated: the largest cluster, and edges in both directions.
 constexpr Case more_clean_cases[] = {
-    {"4x4, bf16, 128x128", {4, 4}, 16, DType::bf16, 768, 128, 0, 0},
-    {"2x2, f32 and C, ragged, by elements", {2, 2}, 4, DType::f32, 267, 128, 1, 5},
-    {"1x2, bf16 and C, ragged, 128x256", {1, 2}, 2, DType::bf16, 776, 256, 1, 0},
+    {"in turns, 4x4", pingpong, {4, 4}},
+    {"in turns, 2x2, f32 and C, ragged, by elements",
+     pingpong_into<DType::f32>,
+     {2, 2},
+     1,
+     5,
+     true},
+    {"shared, 1x2, C, ragged", cooperative, {1, 2}, 1, 0, true},
+    {"split along K, 2x1, ragged, by elements", split, {2, 1}, 0, 3, true},
 };
+
+constexpr int sharers = 2;  // CTAs that share the tile of a cluster
+
+Ask ask_for(const Case& c, const GemmConfig& config) {
+  const int rows = kernel::result_rows(config) * c.cluster.m;
+  const int columns = kernel::result_columns(config) * c.cluster.n;
+  const int tiles_n = atom::cluster_size(c.cluster) > 4 ? 1 : 2;  // 16 tiles are enough
+  Ask ask;
+  if (config.cluster_k) {
+    ask.m = config.swapped ? columns : rows;
+    ask.n = config.swapped ? rows : columns;
+    ask.k = sharers * (config.stages + 1) * kernel::tile_k(config);
+    ask.beta = c.beta;
+    return ask;
+  }
+  // With C some buffer of the epilogue must be filled a second time.
+  ask.m = (config.splits_k && c.beta != 0 ? 4 : 2) * rows;
+  ask.n = tiles_n * columns;
+  if (config.swapped) std::swap(ask.m, ask.n);
+  if (c.ragged) ask.m -= 5;
+  if (config.gated) ask.n *= 2;
+  ask.k = (config.stages + 1) * kernel::tile_k(config);
+  ask.cluster = c.cluster;
+  ask.clusters = config.splits_k ? 3 : tiles_n;
+  ask.beta = c.beta;
+  ask.padding = c.padding;
+  return ask;
+}
 
 class Problem {
  public:
-  explicit Problem(const Case& c)
-      : a_(std::size_t{m} * k), b_(static_cast<std::size_t>(c.n) * k), plan_(Refusal{""}) {
-    std::mt19937 random(1);
-    // bf16 or f16 of one sign of exponent: +-1 to 2.
-    for (auto* operand : {&a_, &b_}) {
-      for (std::uint16_t& x : *operand)
-        x = static_cast<std::uint16_t>(0x3c00 | (random() & 0x807f));
-    }
-    const int pitch = c.n + c.d_padding;
-    const int bytes = numeric::bits(c.result) / 8;
-    c_.resize(static_cast<std::size_t>(m) * c.n * bytes, std::byte{0x3c});
-    d_.resize(static_cast<std::size_t>(m) * pitch * bytes);
-    const DType operand = c.result == DType::f16 ? DType::f16 : DType::bf16;
-    operands_.a = matrix(a_.data(), operand, m, k);
-    operands_.b = matrix(b_.data(), operand, c.n, k);
-    operands_.d = matrix(d_.data(), c.result, m, c.n);
-    operands_.d.row_stride = pitch;
-    operands_.beta = c.beta;
-    if (c.beta != 0) operands_.c = matrix(c_.data(), c.result, m, c.n);
-    PlanChoices choices;
-    choices.cluster = c.cluster;
-    choices.tile_n = c.tile_n;
-    plan_ = warpwright::plan(operands_, model_facts(c.sms), choices);
-  }
+  Problem(const tests::Instance& instance, const Case& c)
+      : variant_(instance, ask_for(c, instance.config)),
+        plan_(warpwright::plan(operands(), model_facts(variant_.sms()),
+                               choices_for(instance.config))) {}
 
   [[nodiscard]] const Result<Plan>& plan() const { return plan_; }
-  [[nodiscard]] const GemmOperands& operands() const { return operands_; }
+  [[nodiscard]] GemmOperands operands() const { return variant_.operands(); }
 
  private:
-  static constexpr int m = 256;
-  static constexpr int k = 7 * 64;
-  std::vector<std::uint16_t> a_, b_;
-  std::vector<std::byte> c_, d_;
-  GemmOperands operands_;
+  [[nodiscard]] PlanChoices choices_for(const GemmConfig& config) const {
+    PlanChoices choices = variant_.choices();
+    if (config.cluster_k) choices.ctas = sharers;  // one cluster: there is one tile
+    return choices;
+  }
+
+  Variant variant_;
   Result<Plan> plan_;
 };
 
-int all_threads() {
-  return static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+// The first kernel of this build that a case wants; says aloud when there is none.
+std::unique_ptr<Problem> problem_of(const Case& c) {
+  const auto instance = tests::one_with(c.name, c.has);
+  return instance ? std::make_unique<Problem>(*instance, c) : nullptr;
 }
 
-std::string survivors(const MutationReport& report) {
-  std::string text;
-  for (const Mutant& m : report.mutants) {
-    if (m.fate == Fate::survived) text += m.site + ", " + std::string(m.mutation.how()) + "\n";
+// Why the mutant is no other program, though the checks cannot tell; null when nobody knows.
+const Argued* argument(const Mutant& m, const Case& c, const GemmConfig& config) {
+  for (const Argued& a : argued) {
+    if (a.where != nullptr && !a.where(c, config)) continue;
+    if (m.site.rfind(a.site, 0) == 0 && m.mutation.how() == a.how) return &a;
   }
+  return nullptr;
+}
+
+// The survivors that nothing explains, a line each. `explained` collects the arguments used.
+std::string survivors(const MutationReport& report, const Case& c, const GemmConfig& config,
+                      std::set<const Argued*>& explained) {
+  std::string text;
+  std::set<const Argued*> here;
+  for (const Mutant& m : report.mutants) {
+    if (m.fate != Fate::survived) continue;
+    const Argued* const why = argument(m, c, config);
+    if (why == nullptr || !here.insert(why).second) {
+      text += m.site + ", " + std::string(m.mutation.how()) + "\n";
+    }
+  }
+  explained.insert(here.begin(), here.end());
   return text;
 }
 
 TEST(Check, CleanUnderManySchedules) {
-  std::ofstream table;
-  if (campaign() && std::filesystem::is_directory("docs")) {
-    table.open("docs/schedules.md");
-    table << "# The unbroken kernels under many schedules\n\n"
-             "Written by `script/campaign`: eager, latest, and random schedules by seed, with all\n"
-             "checks of the model on and D compared with the reference.\n\n"
-             "| problem | plan | schedules | findings |\n|---|---|---:|---:|\n";
-  }
+  std::ofstream table = campaign_page("docs/schedules.md");
+  table << "# The unbroken kernels under many schedules\n\n"
+           "Written by `script/campaign`: eager, latest, and random schedules by seed, with all\n"
+           "checks of the model on and D compared with the reference.\n\n"
+           "| problem | plan | schedules | findings |\n|---|---|---:|---:|\n";
   std::vector<Case> all(std::begin(cases), std::end(cases));
   all.insert(all.end(), std::begin(more_clean_cases), std::end(more_clean_cases));
   for (const Case& c : all) {
     SCOPED_TRACE(c.name);
-    const Problem problem(c);
+    const auto wanted = problem_of(c);
+    if (!wanted) continue;
+    const Problem& problem = *wanted;
     ASSERT_TRUE(problem.plan()) << problem.plan().reason();
     CheckOptions options;
     options.schedules = campaign() ? 1000 : 4;
@@ -136,7 +264,9 @@ TEST(Check, CleanUnderManySchedules) {
 }
 
 TEST(Check, FindsAMutantAndReplaysIt) {
-  const Problem problem(cases[0]);
+  const auto wanted = problem_of(in_turns_with_c);
+  ASSERT_TRUE(wanted);
+  const Problem& problem = *wanted;
   ASSERT_TRUE(problem.plan()) << problem.plan().reason();
   const auto mutants = mutants_of(*problem.plan(), problem.operands());
   ASSERT_TRUE(mutants);
@@ -145,7 +275,9 @@ TEST(Check, FindsAMutantAndReplaysIt) {
   options.schedules = 4;
   options.mode = model::Mode::random;
   for (const model::Mutation& m : *mutants) {
-    if (m.at == model::SyncKind::fence_proxy_async) options.mutation = m;
+    if (m.at == model::SyncKind::fence_proxy_async && m.kind == model::Mutation::Kind::drop) {
+      options.mutation = m;
+    }
   }
   ASSERT_TRUE(options.mutation);
   const Result<CheckReport> report = check(*problem.plan(), problem.operands(), options);
@@ -166,7 +298,9 @@ TEST(Check, FindsAMutantAndReplaysIt) {
 }
 
 TEST(Check, DoesNotDependOnTheJobs) {
-  const Problem problem(cases[1]);
+  const auto wanted = problem_of(in_turns_with_c);
+  ASSERT_TRUE(wanted);
+  const Problem& problem = *wanted;
   ASSERT_TRUE(problem.plan()) << problem.plan().reason();
   CheckOptions options;
   options.schedules = 6;
@@ -207,25 +341,25 @@ TEST(Check, SchedulesHaveNames) {
   EXPECT_EQ(schedules_of(options).size(), 1U);
 }
 
-// In the sample two problems and three schedules; no mutant may survive in either set.
+// In the sample four problems and three schedules; no mutant may survive in either set.
 TEST(Mutation, NoMutantOfTheHopperKernelSurvives) {
-  std::ofstream table;
-  if (campaign() && std::filesystem::is_directory("docs")) {
-    table.open("docs/mutation.md");
-    table
-        << "# Mutants of the Hopper GEMM kernel\n\n"
+  std::ofstream table = campaign_page("docs/mutation.md");
+  table << "# Mutants of the Hopper GEMM kernel\n\n"
            "Written by `script/campaign`. Every synchronising statement that a run executes is\n"
            "broken in every way there is, one at a time, and the model runs under up to 64\n"
            "schedules until a check speaks (its code, and after how many schedules). A mutant is\n"
            "*equivalent* when a program finds that under all 64 schedules every access to memory\n"
            "comes after the same other accesses as in the unbroken kernel\n"
-           "(`warpwright/model/relation.h`). `warpwright check gemm ... --mutate` prints the same\n"
+           "(`warpwright/model/relation.h`), or for the reason given in its row.\n"
+           "`warpwright check gemm ... --mutate` prints the same\n"
            "table for any product.\n";
-  }
-  const std::size_t last = campaign() ? std::size(cases) : 2;
+  std::set<const Argued*> explained;
+  const std::size_t last = campaign() ? std::size(cases) : sample;
   for (std::size_t i = 0; i < last; ++i) {
     SCOPED_TRACE(cases[i].name);
-    const Problem problem(cases[i]);
+    const auto wanted = problem_of(cases[i]);
+    if (!wanted) continue;
+    const Problem& problem = *wanted;
     ASSERT_TRUE(problem.plan()) << problem.plan().reason();
     CheckOptions options;
     options.schedules = campaign() ? 64 : 3;
@@ -235,20 +369,27 @@ TEST(Mutation, NoMutantOfTheHopperKernelSurvives) {
     const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
     ASSERT_TRUE(report) << report.reason();
     ASSERT_TRUE(report->unbroken.empty()) << report->unbroken.front().finding.sentence;
-    EXPECT_GT(report->mutants.size(), 60U);
-    EXPECT_EQ(report->count(Fate::survived), 0) << report->score() << "\n" << survivors(*report);
+    EXPECT_GT(report->mutants.size(), 50U);
+    EXPECT_EQ(survivors(*report, cases[i], problem.plan()->config, explained), "")
+        << report->score();
     if (!table.is_open()) continue;
     table << "\n## " << cases[i].name << "\n\n`" << problem.plan()->name() << "`, "
           << report->sites.size() << " sites, " << static_cast<int>(spent.count() + 1) << " s on "
           << all_threads() << " threads; " << report->score()
           << "\n\n| site | broken | caught by | schedules |\n|---|---|---|---:|\n";
     for (const Mutant& m : report->mutants) {
+      const Argued* const why = argument(m, cases[i], problem.plan()->config);
       table << "| " << m.site << " | " << m.mutation.how() << " | "
-            << (m.fate == Fate::killed       ? model::code(m.finding.check)
+            << (m.fate == Fate::killed       ? std::string(model::code(m.finding.check))
                 : m.fate == Fate::equivalent ? "equivalent"
+                : why != nullptr             ? why->reason
                                              : "**survived**")
             << " | " << m.schedules << " |\n";
     }
+  }
+  for (const Argued& a : argued) {
+    if (!campaign()) break;
+    EXPECT_TRUE(explained.count(&a) == 1) << "no longer needed: " << a.site << ", " << a.how;
   }
 }
 

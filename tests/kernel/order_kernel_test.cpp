@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/kernel/table.h"
 #include "warpwright/device/model.h"
 
 namespace warpwright {
@@ -21,14 +22,14 @@ struct Case {
   bool reads_c = false;
   int d_offset = 0;  // elements: a D that the copy engine cannot store
   int c_offset = 0;
-  int tile_n = 128;
+  kernel::Schedule schedule = kernel::Schedule::pingpong;
 };
 
 std::string text(const Case& c) {
   return std::to_string(c.m) + "x" + std::to_string(c.n) + "x" + std::to_string(c.k) + " cluster " +
          std::to_string(c.cluster.m) + "x" + std::to_string(c.cluster.n) +
          (c.reads_c ? " with C" : "") + (c.d_offset != 0 ? " D misaligned" : "") +
-         (c.c_offset != 0 ? " C misaligned" : "") + " tile " + std::to_string(c.tile_n);
+         (c.c_offset != 0 ? " C misaligned " : " ") + tests::text(c.schedule);
 }
 
 model::Report run(const Case& c, const device::ModelOptions& how) {
@@ -52,7 +53,14 @@ model::Report run(const Case& c, const device::ModelOptions& how) {
     o.beta = 0.5F;
   }
   const int sms = std::max(8, atom::cluster_size(c.cluster));
-  const auto made = plan(o, model_facts(sms), {.cluster = c.cluster, .tile_n = c.tile_n});
+  const auto instance = tests::one_with(text(c), [&](const kernel::GemmConfig& config) {
+    return tests::is_basic(config, c.schedule) && config.a == DType::bf16 &&
+           config.result == c.result;
+  });
+  if (!instance) return {};
+  PlanChoices choices = tests::only(*instance);
+  choices.cluster = c.cluster;
+  const auto made = plan(o, model_facts(sms), choices);
   if (!made.ok()) {
     ADD_FAILURE() << made.reason();
     return {};
@@ -97,7 +105,8 @@ TEST(OrderKernel, EveryClusterIsClean) {
 TEST(OrderKernel, OddShapesAreClean) {
   for (const auto cluster : clusters) expect_clean({300, 270, 200, cluster}, {3});
   expect_clean({1, 1, 8, {1, 1}}, {4, 5});
-  expect_clean({130, 520, 72, {2, 1}, DType::bf16, false, 0, 0, 256}, {6});
+  expect_clean({130, 520, 72, {2, 1}, DType::bf16, false, 0, 0, kernel::Schedule::cooperative},
+               {6});
 }
 
 TEST(OrderKernel, EveryEpilogueIsClean) {
@@ -106,7 +115,16 @@ TEST(OrderKernel, EveryEpilogueIsClean) {
       for (const int d_offset : {0, 1}) {
         for (const int c_offset : {0, 1}) {
           if (!reads_c && c_offset != 0) continue;
-          expect_clean({200, 600, 136, {1, 1}, result, reads_c, d_offset, c_offset, 256}, {7, 8});
+          expect_clean({200,
+                        600,
+                        136,
+                        {1, 1},
+                        result,
+                        reads_c,
+                        d_offset,
+                        c_offset,
+                        kernel::Schedule::cooperative},
+                       {7, 8});
         }
       }
     }

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "tests/kernel/table.h"
 #include "warpwright/kernel/gemm_config.h"
-#include "warpwright/kernel/instances.h"
 #include "warpwright/model/machine.h"
 #include "warpwright/pipeline/pipeline_state.h"
 #include "warpwright/pipeline/tma_pipeline.h"
@@ -28,6 +28,7 @@ constexpr std::size_t index(std::int64_t i) {
 
 using atom::ClusterShape;
 using kernel::GemmConfig;
+using Config = GemmConfig;
 using pipeline::TmaPipelineShape;
 
 constexpr TmaPipelineShape eight_warps{4, 8, 49152};
@@ -133,18 +134,20 @@ TEST(RasterTest, VisitsEveryTileOnce) {
       raster = tile::make_raster(draw(1, 200), draw(1, 200), {draw(1, 4), draw(1, 4)}, draw(1, 132),
                                  draw(1, 256), draw(1, 256));
     }
+    raster.batch = draw(0, 2) == 0 ? draw(2, 4) : 1;
     SCOPED_TRACE(std::to_string(raster.tiles_m) + " x " + std::to_string(raster.tiles_n) +
-                 " band " + std::to_string(raster.band));
-    std::set<std::pair<int, int>> seen;
+                 " band " + std::to_string(raster.band) + " batch " + std::to_string(raster.batch));
+    std::set<std::tuple<int, int, int>> seen;
     const tile::PreparedRaster prepared(raster);
     EXPECT_EQ(prepared.count, tile::tile_count(raster));
     for (int t = 0; t < tile::tile_count(raster); ++t) {
       const tile::TilePosition at = tile::position(raster, t);
       EXPECT_EQ(tile::position(prepared, t), at);
       EXPECT_TRUE(at.m >= 0 && at.m < raster.tiles_m && at.n >= 0 && at.n < raster.tiles_n);
-      seen.insert({at.m, at.n});
+      EXPECT_EQ(at.batch, t / (raster.tiles_m * raster.tiles_n));  // one output after the other
+      seen.insert({at.batch, at.m, at.n});
     }
-    EXPECT_EQ(seen.size(), index(raster.tiles_m * raster.tiles_n));
+    EXPECT_EQ(seen.size(), index(raster.tiles_m * raster.tiles_n * raster.batch));
   }
 }
 
@@ -188,11 +191,15 @@ TEST(RasterTest, PersistentClustersShareTheTiles) {
     shape.threads = 1;
     const tile::PreparedRaster raster(tile::Raster{tiles_m, tiles_n, 2, true});
     const model::Report report = model::run(shape, {}, {}, [&, across = tiles_n] {
-      tile::StaticPersistent scheduler(raster);
-      tile::TilePosition at;
+      tile::StaticPersistent scheduler(raster, 5);
+      tile::Work work;
       auto& mine = visits[static_cast<std::size_t>(isa::cluster_rank())];
-      while (scheduler.next(at)) ++mine[index(at.m * across + at.n)];
-      EXPECT_FALSE(scheduler.next(at));
+      while (scheduler.next(work)) {
+        ++mine[index(work.tile.m * across + work.tile.n)];
+        EXPECT_EQ(work.first, 0);  // tiles are taken whole
+        EXPECT_EQ(work.end, 5);
+      }
+      EXPECT_FALSE(scheduler.next(work));
     });
     EXPECT_TRUE(report.clean()) << report.text();
     // Every rank of a cluster sees the same tiles, and all clusters together each once.
@@ -210,46 +217,144 @@ TEST(ConfigTest, FaultsAreSentences) {
     return std::string(said == nullptr ? "" : said);
   };
   EXPECT_EQ(fault([](GemmConfig&) {}), "");
-  using Config = GemmConfig;
-  EXPECT_NE(fault([](Config& c) { c.operand = DType::f32; }).find("operands"), std::string::npos);
-  EXPECT_NE(fault([](Config& c) { c.result = DType::e4m3; }).find("results"), std::string::npos);
-  EXPECT_NE(fault([](Config& c) { c.tile_m = 96; }).find("64 rows"), std::string::npos);
-  EXPECT_NE(fault([](Config& c) { c.consumer_warpgroups = 0; }), "");
+  const auto expect = [&](const std::function<void(GemmConfig&)>& change, const char* part) {
+    const std::string said = fault(change);
+    EXPECT_NE(said.find(part), std::string::npos) << "no \"" << part << "\" in: " << said;
+  };
+  expect([](Config& c) { c.a = DType::f32; }, "operands");
+  expect([](Config& c) { c.b = DType::f16; }, "operands");
+  expect([](Config& c) { c.a = DType::e4m3; }, "operands");
+  expect([](Config& c) { c.result = DType::e2m1; }, "results");
+  expect([](Config& c) { c.sums = kernel::Sums::promoted; }, "8-bit products");
+  expect([](Config& c) { c.tile_m = 96; }, "64 rows");
+  expect([](Config& c) { c.consumer_warpgroups = 0; }, "64 rows");
   EXPECT_NE(fault([](Config& c) { c.tile_n = 260; }), "");
   EXPECT_NE(fault([](Config& c) { c.tile_n = 0; }), "");
-  EXPECT_NE(fault([](Config& c) { c.tile_n = 96; }).find("epilogue"), std::string::npos);
-  EXPECT_NE(fault([](Config& c) { c.tile_k = 32; }).find("tile_k"), std::string::npos);
-  EXPECT_NE(fault([](Config& c) { c.stages = 5; }).find("shared memory"), std::string::npos);
-  EXPECT_NE(fault([](Config& c) { c.consumer_registers = 240; }).find("register"),
-            std::string::npos);
+  expect([](Config& c) { c.stages = 5; }, "shared memory");
+  expect(
+      [](Config& c) {
+        c.schedule = kernel::Schedule::pingpong;
+        c.consumer_warpgroups = 1;
+      },
+      "ping-pong");
+  expect(
+      [](Config& c) {
+        c.schedule = kernel::Schedule::pingpong;
+        c.tile_n = 128;
+        c.splits_k = true;
+      },
+      "split along K");
+  expect(
+      [](Config& c) {
+        c.a = c.b = DType::e4m3;
+        c.tile_n = 128;
+        c.sums = kernel::Sums::block_scaled;
+        c.schedule = kernel::Schedule::multistage;
+      },
+      "block scales");
+  expect([](Config& c) { c.tile_m = 256; }, "registers");
+  expect(
+      [](Config& c) {
+        c.a = c.b = DType::e4m3;
+        c.a_major = atom::Major::mn;
+      },
+      "MN-major");
+  expect(
+      [](Config& c) {
+        c.gated = true;
+        c.swapped = true;
+      },
+      "gated rows");
+  expect(
+      [](Config& c) {
+        c.gated = true;
+        c.tile_n = 144;
+      },
+      "gated columns");
+}
+
+TEST(ConfigTest, EveryKernelOfTheTableIsLegal) {
+  std::set<std::string> names;
+  for (const tests::Instance& i : tests::instances()) {
+    SCOPED_TRACE(i.name);
+    EXPECT_TRUE(names.insert(i.name).second) << "a name is given twice";
+    EXPECT_EQ(kernel::config_fault(i.config), nullptr);
+    EXPECT_TRUE(kernel::supports(i.config, {1, 1}));
+    const auto same = tests::all_with([&](const GemmConfig& c) { return c == i.config; });
+    EXPECT_EQ(same.size(), 1U) << "a configuration is compiled twice";
+  }
+  EXPECT_EQ(gemm_configs().size(), names.size());
+}
+
+// What the documents promise of every build.
+TEST(ConfigTest, TheBuildHasEveryKind) {
+  using kernel::Schedule;
+  using kernel::Sums;
+  const auto has = [](const char* what, const tests::Property& property) {
+    EXPECT_TRUE(tests::one_with(what, property).has_value()) << what;
+  };
+  has("a shared tile of 128 x 256",
+      [](const Config& c) { return tests::is_basic(c, Schedule::cooperative); });
+  has("tiles in turns", [](const Config& c) { return tests::is_basic(c, Schedule::pingpong); });
+  has("no producer", [](const Config& c) { return c.schedule == Schedule::multistage; });
+  has("operands swapped and K split", [](const Config& c) { return c.swapped && c.splits_k; });
+  has("promoted sums", [](const Config& c) { return c.sums == Sums::promoted; });
+  has("block scales", [](const Config& c) { return c.sums == Sums::block_scaled; });
 }
 
 TEST(ConfigTest, SharedMemoryRegions) {
   for (const GemmConfig& c : gemm_configs()) {
-    SCOPED_TRACE(std::to_string(c.tile_n));
-    EXPECT_EQ(kernel::config_fault(c), nullptr);
+    SCOPED_TRACE(std::to_string(c.tile_m) + "x" + std::to_string(c.tile_n));
     const kernel::SmemMap map = kernel::smem_map(c);
-    const int a = c.stages * c.tile_m * c.tile_k * 2;
-    const int b = c.stages * c.tile_n * c.tile_k * 2;
-    const int buffers = kernel::consumer_warps(c) * kernel::epilogue_buffers;
+    constexpr int row = 128;  // bytes of a stage's K in a row
+    EXPECT_EQ(kernel::tile_k(c) * numeric::bits(c.a) / 8, row);
+    const int buffers = kernel::consumer_warps(c) * c.buffers;
     // In this order, each where the one before ends or later.
-    EXPECT_GE(map.b, map.a + a);
-    EXPECT_GE(map.epilogue, map.b + b);
-    EXPECT_GE(map.barriers, map.epilogue + buffers * kernel::epilogue_buffer_bytes);
+    EXPECT_GE(map.b, map.a + c.stages * c.tile_m * row);
+    EXPECT_GE(map.epilogue, map.b + c.stages * c.tile_n * row);
+    EXPECT_GE(map.scales, map.epilogue + buffers * kernel::epilogue_buffer_bytes);
+    EXPECT_GE(map.barriers, map.scales + c.stages * kernel::scale_bytes(c));
     EXPECT_GE(map.c_barriers, map.barriers + 2 * c.stages * 8);
     EXPECT_GE(map.turns, map.c_barriers + buffers * 8);
     EXPECT_GE(map.bytes, map.turns + (c.schedule == kernel::Schedule::pingpong ? 16 : 0));
     EXPECT_LE(map.bytes, 227 * 1024);
     for (const int swizzled : {map.a, map.b, map.epilogue}) EXPECT_EQ(swizzled % 1024, 0);
     EXPECT_EQ(kernel::epilogue_buffer_bytes % 1024, 0);
-    EXPECT_EQ(c.tile_m * c.tile_k * 2 % 1024, 0);
-    EXPECT_EQ(c.tile_n * c.tile_k * 2 % 1024, 0);
+    EXPECT_LE(kernel::chunk_bytes(c), kernel::epilogue_buffer_bytes);
+    EXPECT_EQ(c.tile_m * row % 1024, 0);
+    EXPECT_EQ(c.tile_n * row % 1024, 0);
+    EXPECT_EQ(map.scales % 16, 0);
     for (const int barriers : {map.barriers, map.c_barriers, map.turns}) EXPECT_EQ(barriers % 8, 0);
     // The transaction bytes of a stage are those of its two tiles.
-    EXPECT_EQ(kernel::mainloop_shape(c).stage_bytes, (c.tile_m + c.tile_n) * c.tile_k * 2);
-    EXPECT_LE(128 * (c.producer_registers + c.consumer_warpgroups * c.consumer_registers),
-              kernel::launch_registers(c) * kernel::threads(c));
+    EXPECT_EQ(kernel::mainloop_shape(c).stage_bytes, (c.tile_m + c.tile_n) * row);
+    if (kernel::has_producer(c)) {
+      EXPECT_LE(128 * (kernel::producer_registers(c) +
+                       c.consumer_warpgroups * kernel::consumer_registers(c)),
+                kernel::launch_registers(c) * kernel::threads(c));
+    }
     EXPECT_LE(kernel::launch_registers(c) * kernel::threads(c), 65536);
+    EXPECT_GT(kernel::consumer_registers(c), kernel::sum_registers(c));
+  }
+}
+
+// The chunks of the epilogue and the atoms of the main loop cover a tile once.
+TEST(ConfigTest, ChunksAndAtomsCoverATile) {
+  for (const GemmConfig& c : gemm_configs()) {
+    SCOPED_TRACE(std::to_string(c.tile_m) + "x" + std::to_string(c.tile_n));
+    EXPECT_EQ(kernel::result_columns(c) % kernel::chunk_columns(c), 0);
+    EXPECT_EQ(kernel::chunk_inner(c) * kernel::chunk_outer(c),
+              kernel::warp_rows * kernel::chunk_columns(c));
+    const bool alone = c.schedule == kernel::Schedule::pingpong;
+    for (int w = 0; w < (alone ? c.consumer_warpgroups : 1); ++w) {
+      std::set<int> rows;
+      for (int v = alone ? w : 0; v < (alone ? w + 1 : c.consumer_warpgroups); ++v) {
+        for (int i = 0; i < kernel::row_atoms(c); ++i) rows.insert(kernel::atom_row(c, v, i));
+      }
+      EXPECT_EQ(rows.size(), index(c.tile_m / 64));
+      EXPECT_EQ(*rows.begin(), 0);
+      EXPECT_EQ(*rows.rbegin(), c.tile_m - 64);
+      for (const int row : rows) EXPECT_EQ(row % 64, 0);
+    }
   }
 }
 

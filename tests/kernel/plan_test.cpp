@@ -3,18 +3,17 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <functional>
 #include <limits>
-#include <sstream>
 #include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include "tests/kernel/kernel_head.h"
+#include "tests/kernel/table.h"
+#include "tests/kernel/variants.h"
 #include "warpwright/device/model.h"
-#include "warpwright/kernel/instances.h"
 #include "warpwright/plan/plan.h"
 
 namespace warpwright {
@@ -82,18 +81,21 @@ TEST(PlanTest, RefusedChoicesAndDevices) {
   const GemmProblem good = packed_problem(256, 256, 64, DType::bf16, DType::bf16);
   expect_says(refusal(good, {.cluster = atom::ClusterShape{3, 1}, .tile_n = {}}),
               {"3x1", "1x1", "4x4"});
-  expect_says(refusal(good, {.cluster = {}, .tile_n = 192}), {"192", "128", "256"});
+  expect_says(refusal(good, {.cluster = {}, .tile_n = 184}), {"184", "hopper_bf16_bf16_128x256"});
+  PlanChoices unknown;
+  unknown.kernel = "hopper_bf16_bf16_1x1";
+  expect_says(refusal(good, unknown), {"hopper_bf16_bf16_1x1", "hopper_bf16_bf16_128x256"});
   expect_says(refusal(good, {.cluster = atom::ClusterShape{4, 4}, .tile_n = {}}, model_facts(8)),
               {"16", "8", "model"});
-  const auto b200 = known_facts("b200");
-  ASSERT_TRUE(b200.has_value());
-  expect_says(refusal(good, {}, *b200), {"b200", "sm_100", "sm_90"});
+  DeviceFacts other = *known_facts("b200");
+  other.architecture = 120;
+  expect_says(refusal(good, {}, other), {"b200", "sm_120", "sm_90", "sm_100"});
 }
 
 TEST(PlanTest, SameArgumentsSamePlan) {
   for (const std::int64_t m : {1, 77, 128, 4096}) {
     for (const std::int64_t n : {1, 130, 8192}) {
-      const GemmProblem p = packed_problem(m, n, 512, DType::f16, DType::f32);
+      const GemmProblem p = packed_problem(m, n, 512, DType::bf16, DType::bf16);
       const auto first = plan(p, *known_facts("h200"));
       const auto second = plan(p, *known_facts("h200"));
       ASSERT_TRUE(first.ok() && second.ok());
@@ -105,33 +107,77 @@ TEST(PlanTest, SameArgumentsSamePlan) {
       EXPECT_EQ(first->ctas % atom::cluster_size(first->cluster), 0);
       EXPECT_GE(first->ctas, 1);
       EXPECT_LE(first->ctas, 132);
-      EXPECT_GE(std::int64_t{first->raster.tiles_m} * first->cluster.m * first->config.tile_m, m);
-      EXPECT_GE(std::int64_t{first->raster.tiles_n} * first->cluster.n * first->config.tile_n, n);
+      const bool swapped = first->config.swapped;
+      EXPECT_GE(std::int64_t{first->raster.tiles_m} * first->cluster.m * first->config.tile_m,
+                swapped ? n : m);
+      EXPECT_GE(std::int64_t{first->raster.tiles_n} * first->cluster.n * first->config.tile_n,
+                swapped ? m : n);
     }
   }
 }
 
 TEST(PlanTest, ChoicesAreKept) {
+  const GemmProblem problem = packed_problem(1000, 1000, 256, DType::bf16, DType::bf16);
   for (const atom::ClusterShape cluster : kernel::supported_clusters) {
-    for (const int tile_n : {128, 256}) {
-      const auto made = plan(packed_problem(1000, 1000, 256, DType::bf16, DType::f16),
-                             model_facts(16), {.cluster = cluster, .tile_n = tile_n});
+    for (const tests::Instance& i : tests::all_with(tests::is_plain)) {
+      if (i.config.a != DType::bf16 || i.config.result != DType::bf16) continue;
+      if (!tests::takes(i.config, cluster)) continue;
+      SCOPED_TRACE(i.name);
+      PlanChoices choices = tests::only(i);
+      choices.cluster = cluster;
+      const auto made = plan(problem, model_facts(16), choices);
       ASSERT_TRUE(made.ok()) << made.reason();
       EXPECT_EQ(made->cluster, cluster);
-      EXPECT_EQ(made->config.tile_n, tile_n);
-      EXPECT_EQ(made->config.operand, DType::bf16);
-      EXPECT_EQ(made->config.result, DType::f16);
+      EXPECT_EQ(made->config, i.config);
+      EXPECT_EQ(made->kernel, i.name);
+      // Said by its properties instead of its name.
+      PlanChoices said;
+      said.tile_m = i.config.tile_m;
+      said.tile_n = i.config.tile_n;
+      said.schedule = i.config.schedule;
+      said.swapped = false;
+      const auto other = plan(problem, model_facts(16), said);
+      ASSERT_TRUE(other.ok()) << other.reason();
+      EXPECT_EQ(other->config.tile_m, i.config.tile_m);
+      EXPECT_EQ(other->config.tile_n, i.config.tile_n);
+      EXPECT_EQ(other->config.schedule, i.config.schedule);
+      EXPECT_FALSE(other->config.swapped);
     }
   }
 }
 
+TEST(PlanTest, GridsOfSplitTiles) {
+  const auto instance =
+      tests::one_with("K split", [](const kernel::GemmConfig& c) { return c.splits_k; });
+  if (!instance) return;
+  const kernel::GemmConfig& c = instance->config;
+  const DType a = c.swapped ? c.b : c.a;
+  const GemmProblem problem = packed_problem(16, 4096, 4096, a, c.result);
+  PlanChoices choices = tests::only(*instance);
+  for (const int ctas : {1, 7, 96, 132}) {
+    choices.ctas = ctas;
+    choices.cluster = atom::ClusterShape{1, 1};
+    const auto made = plan(problem, *known_facts("h200"), choices);
+    ASSERT_TRUE(made.ok()) << made.reason();
+    EXPECT_EQ(made->ctas, ctas);
+    EXPECT_TRUE(made->splits_k);
+    // A flag a consumer warp, and a tile of floats a CTA.
+    EXPECT_GE(made->workspace_bytes, std::int64_t{4} * ctas * c.tile_m * c.tile_n);
+    EXPECT_EQ(made->workspace_bytes % 256, 0);
+  }
+  choices.ctas = 0;
+  expect_says(refusal(problem, choices, *known_facts("h200")), {"a grid of 0 CTAs"});
+  choices.ctas = 5000;
+  expect_says(refusal(problem, choices, *known_facts("h200")), {"a grid of 5000 CTAs"});
+}
+
 TEST(PlanTest, PathsOfTheResult) {
-  GemmProblem p = packed_problem(128, 128, 64, DType::bf16, DType::f32, true);
+  GemmProblem p = packed_problem(128, 128, 64, DType::bf16, DType::bf16, true);
   auto made = plan(p, model_facts());
   EXPECT_EQ(made->d_path, EpiloguePath::copy_engine);
   EXPECT_EQ(made->c_path, EpiloguePath::copy_engine);
   p.d_row_stride = 129;
-  p.c_alignment = 4;
+  p.c_alignment = 2;
   made = plan(p, model_facts());
   EXPECT_EQ(made->d_path, EpiloguePath::elements);
   EXPECT_EQ(made->c_path, EpiloguePath::elements);
@@ -188,24 +234,38 @@ TEST(PlanTest, LaunchesRefuseOtherOperands) {
   expect_says(said->reason, {"D", "16"});
 }
 
+// A plan by that kernel, of a problem that it serves.
+Result<Plan> plan_of(const tests::Instance& i, atom::ClusterShape cluster) {
+  tests::Ask ask = tests::extents(i.config, 2, 1);
+  ask.k = 512;
+  ask.cluster = cluster;
+  const tests::Variant variant(i, ask);
+  PlanChoices choices = tests::only(i);
+  choices.cluster = cluster;
+  return plan(variant.operands(), model_facts(16), choices);
+}
+
 TEST(ExplainTest, TablesOfRolesAndBarriers) {
   for (const atom::ClusterShape cluster : {atom::ClusterShape{1, 1}, {2, 2}, {4, 4}}) {
-    for (const int tile_n : {128, 256}) {
-      const auto made = plan(packed_problem(2048, 2048, 512, DType::bf16, DType::bf16, true),
-                             model_facts(16), {.cluster = cluster, .tile_n = tile_n});
+    for (const tests::Instance& i : tests::instances()) {
+      if (!tests::takes(i.config, cluster)) continue;
+      SCOPED_TRACE(i.name);
+      const auto made = plan_of(i, cluster);
       ASSERT_TRUE(made.ok()) << made.reason();
       const std::string text = made->explain();
       const kernel::GemmConfig& c = made->config;
-      expect_says(text, {"producer", "idle", "consumer 0", "consumer 1", made->name(),
-                         std::to_string(kernel::smem_map(c).bytes)});
+      expect_says(text, {"consumer 0", made->name(), std::to_string(kernel::smem_map(c).bytes)});
+      EXPECT_EQ(text.find("\nproducer") != std::string::npos, kernel::has_producer(c));
+      EXPECT_EQ(text.find("\nconsumer 1") != std::string::npos, c.consumer_warpgroups > 1);
+      EXPECT_EQ(text.find("\nscales ") != std::string::npos, c.sums == kernel::Sums::block_scaled);
       const auto rows = made->barriers();
       ASSERT_GE(rows.size(), 3U);
-      EXPECT_EQ(rows[0].arrivals, 1);
-      EXPECT_EQ(rows[0].transaction_bytes, (c.tile_m + c.tile_n) * c.tile_k * 2);
+      EXPECT_EQ(rows[0].arrivals, c.sums == kernel::Sums::block_scaled ? 2 : 1);
+      EXPECT_EQ(rows[0].transaction_bytes, (c.tile_m + c.tile_n) * 128);
       EXPECT_EQ(rows[0].copies, c.stages);
       EXPECT_EQ(rows[1].arrivals, (cluster.m + cluster.n - 1) * kernel::warps_per_stage(c));
       EXPECT_EQ(rows[1].copies, c.stages);
-      EXPECT_EQ(rows[2].copies, 2 * kernel::consumer_warps(c));
+      EXPECT_EQ(rows[2].copies, c.buffers * kernel::consumer_warps(c));
       // Each is a line of the text, with its numbers in this order.
       for (const pipeline::BarrierRow& row : rows) {
         std::istringstream lines(text);
@@ -230,30 +290,14 @@ TEST(ExplainTest, TablesOfRolesAndBarriers) {
 }
 
 TEST(ExplainTest, TheHeadOfTheKernelSaysTheSame) {
-  const auto path = std::filesystem::path(__FILE__).parent_path().parent_path().parent_path() /
-                    "warpwright" / "kernel" / "hopper_gemm.h";
-  std::ifstream file(path);
-  ASSERT_TRUE(file.good()) << path;
-  // The rows of the table "barrier copies arrivals ...": name, then what is said of it.
-  std::vector<std::pair<std::string, std::string>> table;
-  std::string line;
-  bool inside = false;
-  while (std::getline(file, line) && line.rfind("//", 0) == 0) {
-    std::istringstream words(line.substr(2));
-    std::string name;
-    words >> name;
-    if (name == "barrier") {
-      inside = true;
-      continue;
-    }
-    if (inside && name.empty()) break;
-    if (inside && line.find_first_not_of(' ', 2) == 5) table.emplace_back(name, line);
-  }
+  const auto table = barriers_in_head("hopper_gemm.h");
+  ASSERT_FALSE(table.empty());
   // Everything that any plan declares is in the head, and nothing else.
   std::vector<std::string> declared;
-  for (const int tile_n : {256, 128}) {
-    const auto made = plan(packed_problem(512, 512, 64, DType::bf16, DType::bf16), model_facts(),
-                           {.cluster = {}, .tile_n = tile_n});
+  for (const tests::Instance& i : tests::instances()) {
+    SCOPED_TRACE(i.name);
+    const auto made = plan_of(i, {1, 1});
+    ASSERT_TRUE(made.ok()) << made.reason();
     for (const pipeline::BarrierRow& row : made->barriers()) {
       declared.emplace_back(row.name);
       const auto at = std::find_if(table.begin(), table.end(),
@@ -263,8 +307,10 @@ TEST(ExplainTest, TheHeadOfTheKernelSaysTheSame) {
       // "1 + bytes of ..." where copies signal, the plain count or its formula otherwise.
       EXPECT_EQ(said.find("bytes") != std::string::npos, row.transaction_bytes > 0) << said;
       if (row.transaction_bytes > 0) {
-        EXPECT_EQ(row.arrivals, 1);
-        EXPECT_NE(said.find(" 1 + bytes"), std::string::npos) << said;
+        // "1 (+1)": the second arrival is that of the scales.
+        const bool scales = std::string(row.name) == "full";
+        EXPECT_EQ(row.arrivals, scales && made->config.sums == kernel::Sums::block_scaled ? 2 : 1);
+        EXPECT_NE(said.find(scales ? " 1 (+1) + bytes" : " 1 + bytes"), std::string::npos) << said;
       }
       const bool by_stage = said.find(" stages ") != std::string::npos;
       EXPECT_EQ(by_stage, row.copies == made->config.stages) << said;

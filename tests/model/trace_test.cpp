@@ -253,6 +253,9 @@ TEST(Trace, ClustersThatWaitForAnSmStartWhenOneIsFree) {
   EXPECT_EQ(trace.tracks[0].events.front().time, 0);
   EXPECT_EQ(trace.tracks[1].events.front().time, 0);
   EXPECT_EQ(trace.tracks[2].events.front().time, trace.tracks[0].events.back().time);
+  EXPECT_EQ(trace.tracks[0].sm, 0);
+  EXPECT_EQ(trace.tracks[1].sm, 1);
+  EXPECT_EQ(trace.tracks[2].sm, 0);
 }
 
 TEST(Trace, AStoppedKernelLeavesAWellFormedTrace) {

@@ -1,11 +1,10 @@
 // The tensor core against a naive product: every operand type, major and swizzle.
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <limits>
-#include <random>
 
 #include "tests/model/harness.h"
+#include "tests/model/operands.h"
 #include "warpwright/atom/descriptor.h"
 #include "warpwright/atom/wgmma.h"
 #include "warpwright/isa/barrier.h"
@@ -13,7 +12,6 @@
 #include "warpwright/isa/memory.h"
 #include "warpwright/isa/thread.h"
 #include "warpwright/isa/wgmma.h"
-#include "warpwright/numeric/float_format.h"
 
 namespace warpwright::model {
 namespace {
@@ -21,48 +19,6 @@ namespace {
 using atom::Major;
 using atom::SmemSwizzle;
 using isa::SharedAddress;
-
-constexpr SmemSwizzle swizzles[] = {SmemSwizzle::none, SmemSwizzle::b32, SmemSwizzle::b64,
-                                    SmemSwizzle::b128};
-
-// Small whole numbers: every product and sum is exact in every type.
-std::vector<int> numbers(int count, unsigned seed) {
-  std::mt19937 random(seed);
-  std::vector<int> all(static_cast<std::size_t>(count));
-  for (int& x : all) x = static_cast<int>(random() % 9) - 4;
-  return all;
-}
-
-std::uint64_t code(DType type, int x) {
-  return numeric::from_double(type, x);
-}
-
-// The bytes of a stored tile whose element (row, k) is values[row * depth + k]; the swizzle's
-// XOR by hand.
-std::vector<unsigned char> stored(const atom::OperandTile& tile, DType type,
-                                  const std::vector<int>& values) {
-  std::vector<unsigned char> image(static_cast<std::size_t>(atom::tile_bytes(tile)));
-  for (int row = 0; row < tile.rows; ++row) {
-    for (int k = 0; k < tile.depth; ++k) {
-      std::uint32_t at = atom::tile_offset(tile, row, k);
-      at ^= (at >> 7 & ((1U << swizzle_bits(tile.swizzle)) - 1)) << 4;
-      const std::uint64_t c = code(type, values[index(row * tile.depth + k)]);
-      for (int b = 0; b < tile.element_bits / 8; ++b) {
-        image[at + static_cast<std::uint32_t>(b)] = static_cast<unsigned char>(c >> (8 * b));
-      }
-    }
-  }
-  return image;
-}
-
-void copy_in(SharedAddress to, const std::vector<unsigned char>& image) {
-  for (std::size_t i = 16 * static_cast<std::size_t>(isa::thread_index()); i < image.size();
-       i += 16 * 128) {
-    isa::Words<4> w;
-    std::memcpy(&w, image.data() + i, 16);
-    isa::SharedView<isa::Words<4>>{to + static_cast<SharedAddress>(i)}.store(0, w);
-  }
-}
 
 void expect_product(const std::vector<int>& a, const std::vector<int>& b, int n, int depth,
                     int times, const std::vector<float>& got) {

@@ -279,7 +279,7 @@ inline constexpr Probe all[] = {
     {"wgmma_steps_32", Kind::wgmma_steps, 128, 1, {.swizzle = sw32}},
     {"wgmma_subnormals", Kind::wgmma_subnormals, 8},
     {"wgmma_rounding", Kind::wgmma_rounding, 8, 1, {}, true},
-    {"wgmma_rounding_e4m3", Kind::wgmma_rounding_e4m3, 8, 1, {}, true},
+    {"wgmma_rounding_e4m3", Kind::wgmma_rounding_e4m3, 8},
 };
 
 /// CTAs of a probe's one cluster.

@@ -2,44 +2,65 @@
 #include <cuda.h>
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <cstring>
-#include <map>
-#include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "warpwright/device/built_instances.h"
 #include "warpwright/device/cuda.h"
 #include "warpwright/device/cuda_parts.h"
 #include "warpwright/device/params.h"
 #include "warpwright/isa/bounded_wait.h"
-#include "warpwright/kernel/instances.h"
 
 namespace warpwright::device {
 
 #define WW_DECLARE(tag, ...) \
   const void* entry_##tag(); \
   cudaError_t watch_##tag(isa::WaitReport* report);
-WW_HOPPER_GEMM_INSTANCES(WW_DECLARE)
+WW_BUILT_INSTANCES(WW_DECLARE)
 #undef WW_DECLARE
 
 namespace {
 
 struct Entry {
-  kernel::GemmConfig config;
+  bool (*runs)(const Plan&);
+  int major;  // of the compute capability it is compiled for
+  int threads;
+  int shared_bytes;
   const void* (*function)();
   cudaError_t (*watch)(isa::WaitReport*);
 };
 
+[[maybe_unused]] constexpr int major_of(const kernel::GemmConfig& /*config*/) {
+  return 9;
+}
+[[maybe_unused]] constexpr int major_of(const kernel::BlackwellConfig& /*config*/) {
+  return 10;
+}
+
+template <class Tag>
+bool runs(const Plan& plan) {
+  return plan.runs(Tag::config);
+}
+
 const std::vector<Entry>& entries() {
-#define WW_ENTRY(tag, ...) Entry{kernel::tag::config, &entry_##tag, &watch_##tag},
-  static const std::vector<Entry> table = {WW_HOPPER_GEMM_INSTANCES(WW_ENTRY)};
+#define WW_ENTRY(tag, ...)                           \
+  Entry{&runs<kernel::tag>,                          \
+        major_of(kernel::tag::config),               \
+        kernel::threads(kernel::tag::config),        \
+        kernel::smem_map(kernel::tag::config).bytes, \
+        &entry_##tag,                                \
+        &watch_##tag},
+  static const std::vector<Entry> table = {WW_BUILT_INSTANCES(WW_ENTRY)};
 #undef WW_ENTRY
   return table;
 }
 
-const Entry* entry_for(const kernel::GemmConfig& config) {
+const Entry* entry_for(const Plan& plan) {
   for (const Entry& e : entries()) {
-    if (e.config == config) return &e;
+    if (e.runs(plan)) return &e;
   }
   return nullptr;
 }
@@ -78,11 +99,10 @@ CUtensorMapDataType map_type(DType t) {
       return CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
     case DType::f16:
       return CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
-    case DType::e4m3:
-    case DType::e5m2:
-      return CU_TENSOR_MAP_DATA_TYPE_UINT8;
-    default:
+    case DType::bf16:
       return CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
+    default:
+      return CU_TENSOR_MAP_DATA_TYPE_UINT8;  // 8-bit floats: a copy does not look inside
   }
 }
 
@@ -116,10 +136,10 @@ isa::TensorMap encode(const MapRequest& r) {
                             static_cast<cuuint32_t>(r.box_outer), 1};
   const cuuint32_t steps[] = {1, 1, 1};
   CUtensorMap map;
-  const CUresult result = function(
-      &map, map_type(r.dtype), 3, const_cast<void*>(r.base), extents, strides, box, steps,
-      CU_TENSOR_MAP_INTERLEAVE_NONE, map_swizzle(r.swizzle), CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-      CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  const CUresult result =
+      function(&map, map_type(r.dtype), 3, const_cast<void*>(r.base), extents, strides, box, steps,
+               CU_TENSOR_MAP_INTERLEAVE_NONE, map_swizzle(r.swizzle),
+               CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result != CUDA_SUCCESS) {
     throw EncodeFailure{std::string("the driver refused the tensor map of ") + r.tensor +
                         " (CUresult " + std::to_string(static_cast<int>(result)) + ")"};
@@ -130,15 +150,18 @@ isa::TensorMap encode(const MapRequest& r) {
 }
 
 // Asks the runtime how many clusters of 2, 4, 8 and 16 CTAs of a kernel that fills an SM run
-// together. Leaves the current device as it was.
-std::array<int, 4> count_resident_clusters(int index) {
+// together; none where no kernel is built for the device. Leaves the current device as it was.
+std::array<int, 4> count_resident_clusters(int index, int major) {
   std::array<int, 4> counts{};
+  const auto first = std::find_if(entries().begin(), entries().end(),
+                                  [&](const Entry& e) { return e.major == major; });
+  if (first == entries().end()) return counts;
+  const Entry& entry = *first;
   int current = 0;
   cudaGetDevice(&current);
   cudaSetDevice(index);
-  const Entry& entry = entries().front();
   const void* function = entry.function();
-  const int bytes = kernel::smem_map(entry.config).bytes;
+  const int bytes = entry.shared_bytes;
   cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
   cudaFuncSetAttribute(function, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
   for (int i = 0; i < 4; ++i) {
@@ -149,7 +172,7 @@ std::array<int, 4> count_resident_clusters(int index) {
     attribute.val.clusterDim.z = 1;
     cudaLaunchConfig_t config{};
     config.gridDim = dim3(2U << i);
-    config.blockDim = dim3(static_cast<unsigned>(kernel::threads(entry.config)));
+    config.blockDim = dim3(static_cast<unsigned>(entry.threads));
     config.dynamicSmemBytes = static_cast<std::size_t>(bytes);
     config.attrs = &attribute;
     config.numAttrs = 1;
@@ -185,7 +208,7 @@ DeviceFacts facts_of(int index) {
     f.memory_bytes_per_second = 2.0 * memory_khz * 1e3 * prop.memoryBusWidth / 8;
   }
   estimate_roofs(f);
-  if (prop.major == 9) f.resident_clusters = count_resident_clusters(index);
+  f.resident_clusters = count_resident_clusters(index, prop.major);
   return f;
 }
 
@@ -204,11 +227,11 @@ isa::WaitReport* wait_report() {
   return report;
 }
 
-// The configuration that this thread launched last, to name the part a hanging warp plays.
-thread_local kernel::GemmConfig launched;
+// The plan that this thread launched last, to name the part a hanging warp plays.
+thread_local Plan launched;
 
 std::string role_of(int warp) {
-  return kernel::role_of_warp(launched, warp);
+  return launched.role_of_warp(warp);
 }
 #endif
 
@@ -232,7 +255,8 @@ cudaError_t watch_waits([[maybe_unused]] WatchWaits watch) {
 
 void note_launch([[maybe_unused]] const kernel::GemmConfig& config) {
 #if WARPWRIGHT_DEBUG_WAITS
-  launched = config;
+  launched = Plan{};
+  launched.config = config;
 #endif
 }
 
@@ -271,26 +295,35 @@ std::optional<Refusal> use_cuda_device(int index) {
   return failed(cudaSetDevice(index), "choosing CUDA device " + std::to_string(index));
 }
 
-std::optional<Refusal> prepare_on_cuda(const Plan& plan) {
-  if (plan.device.is_model) return Refusal{"the plan was made for the model; plan for this device"};
-  if (plan.ctas == 0) return std::nullopt;
-  const Entry* entry = entry_for(plan.config);
-  if (entry == nullptr) return Refusal{"the plan's configuration is not among the kernels"};
+namespace {
+
+// A kernel that is loaded on a device.
+struct Ready {
   int device = 0;
-  if (auto r = failed(cudaGetDevice(&device), "asking for the CUDA device")) return r;
-  static std::mutex mutex;
-  static std::map<std::pair<int, const Entry*>, bool> ready;
-  const std::lock_guard lock(mutex);
-  if (ready.count({device, entry}) != 0) return std::nullopt;
+  const Entry* entry = nullptr;
+  const void* function = nullptr;
+};
+
+// Loads the kernel of `plan` on `device`, which is the current one.
+std::optional<Refusal> load(const Plan& plan, int device, Ready& ready) {
+  const Entry* entry = entry_for(plan);
+  if (entry == nullptr) {
+    return Refusal{
+        std::string("this build has no kernels for ") +
+        (plan.blackwell ? "sm_100 and sm_103" : "sm_90") +
+        "; configure it with -DWARPWRIGHT_CUDA_ARCHS=" + (plan.blackwell ? "100a;103a" : "90a")};
+  }
   int major = 0;
   cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
-  if (major != 9) {
-    return Refusal{"the kernel is for sm_90 (H100, H200); CUDA device " + std::to_string(device) +
-                   " is sm_" + std::to_string(major * 10)};
+  if (major != entry->major) {
+    return Refusal{std::string("the kernel is for ") +
+                   (plan.blackwell ? "sm_100 (B200, B300)" : "sm_90 (H100, H200)") +
+                   "; CUDA device " + std::to_string(device) + " is sm_" +
+                   std::to_string(major * 10)};
   }
   const void* function = entry->function();
   if (auto r = failed(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                           kernel::smem_map(plan.config).bytes),
+                                           entry->shared_bytes),
                       "loading the kernel " + plan.name())) {
     return r;
   }
@@ -304,31 +337,64 @@ std::optional<Refusal> prepare_on_cuda(const Plan& plan) {
 #if WARPWRIGHT_DEBUG_WAITS
   if (auto r = failed(entry->watch(wait_report()), "setting up the bounded waits")) return r;
 #endif
-  ready[{device, entry}] = true;
+  ready = {device, entry, function};
   return std::nullopt;
+}
+
+// The kernel of `plan`, loaded on the current device. Every thread remembers those it has launched,
+// so that a launch takes no lock and no memory; another thread's first launch loads them once more,
+// which changes nothing.
+std::optional<Refusal> find_ready(const Plan& plan, Ready& ready) {
+  thread_local std::vector<Ready> known;
+  int device = 0;
+  if (const cudaError_t error = cudaGetDevice(&device); error != cudaSuccess) {
+    return failed(error, "asking for the CUDA device");
+  }
+  for (const Ready& r : known) {
+    if (r.device == device && r.entry->runs(plan)) {
+      ready = r;
+      return std::nullopt;
+    }
+  }
+  if (auto r = load(plan, device, ready)) return r;
+  known.push_back(ready);
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Refusal> prepare_on_cuda(const Plan& plan) {
+  if (plan.device.is_model) return Refusal{"the plan was made for the model; plan for this device"};
+  if (plan.ctas == 0) return std::nullopt;
+  Ready ready;
+  return find_ready(plan, ready);
 }
 
 std::optional<Refusal> launch_on_cuda(const Plan& plan, const GemmOperands& operands,
                                       void* workspace, std::int64_t workspace_bytes, void* stream,
                                       const LaunchOptions& options) {
+  if (plan.device.is_model) return Refusal{"the plan was made for the model; plan for this device"};
   if (auto r = mismatch(plan, operands)) return r;
-  if (workspace_bytes < plan.workspace_bytes) {
-    return Refusal{"the workspace has " + std::to_string(workspace_bytes) +
-                   " bytes; the plan needs " + std::to_string(plan.workspace_bytes)};
-  }
-  if (auto r = prepare_on_cuda(plan)) return r;
+  if (auto r = workspace_fault(plan, workspace, workspace_bytes)) return r;
   if (plan.ctas == 0) return std::nullopt;
-  kernel::HopperGemmParams params;
+  Ready ready;
+  if (auto r = find_ready(plan, ready)) return r;
+  kernel::BlackwellGemmParams blackwell;
+  kernel::HopperGemmParams hopper;
   try {
-    params = make_params(plan, operands, workspace, encode);
+    if (plan.blackwell) {
+      blackwell = make_blackwell_params(plan, operands, encode);
+    } else {
+      hopper = make_params(plan, operands, workspace, encode);
+    }
   } catch (const EncodeFailure& failure) {
     return Refusal{failure.sentence};
   }
   cudaLaunchAttribute attributes[2]{};
   unsigned count = 0;
-  if (atom::cluster_size(plan.cluster) > 1) {
+  if (plan.cluster_ctas() > 1) {
     attributes[count].id = cudaLaunchAttributeClusterDimension;
-    attributes[count].val.clusterDim.x = static_cast<unsigned>(atom::cluster_size(plan.cluster));
+    attributes[count].val.clusterDim.x = static_cast<unsigned>(plan.cluster_ctas());
     attributes[count].val.clusterDim.y = 1;
     attributes[count].val.clusterDim.z = 1;
     ++count;
@@ -340,26 +406,28 @@ std::optional<Refusal> launch_on_cuda(const Plan& plan, const GemmOperands& oper
   }
   cudaLaunchConfig_t config{};
   config.gridDim = dim3(static_cast<unsigned>(plan.ctas));
-  config.blockDim = dim3(static_cast<unsigned>(kernel::threads(plan.config)));
-  config.dynamicSmemBytes = static_cast<std::size_t>(kernel::smem_map(plan.config).bytes);
+  config.blockDim = dim3(static_cast<unsigned>(plan.threads()));
+  config.dynamicSmemBytes = static_cast<std::size_t>(plan.shared_bytes());
   config.stream = static_cast<cudaStream_t>(stream);
   config.attrs = attributes;
   config.numAttrs = count;
 #if WARPWRIGHT_DEBUG_WAITS
-  launched = plan.config;
+  launched = plan;
 #endif
-  void* arguments[] = {&params};
-  return failed(cudaLaunchKernelExC(&config, entry_for(plan.config)->function(), arguments),
-                "launching " + plan.name());
+  void* arguments[] = {plan.blackwell ? static_cast<void*>(&blackwell) : &hopper};
+  const cudaError_t error = cudaLaunchKernelExC(&config, ready.function, arguments);
+  if (error == cudaSuccess) return std::nullopt;
+  return failed(error, "launching " + plan.name());
 }
 
 std::optional<Refusal> prepare_workspace_on_cuda(const Plan& plan, void* workspace, void* stream) {
   if (!plan.splits_k || plan.ctas == 0) return std::nullopt;
-  return failed(cudaMemsetAsync(workspace, 0,
-                                static_cast<std::size_t>(
-                                    kernel::split_flag_bytes(plan.config, plan.ctas)),
-                                static_cast<cudaStream_t>(stream)),
-                "clearing the workspace's flags");
+  if (auto r = workspace_fault(plan, workspace, plan.workspace_bytes)) return r;
+  return failed(
+      cudaMemsetAsync(workspace, 0,
+                      static_cast<std::size_t>(kernel::split_flag_bytes(plan.config, plan.ctas)),
+                      static_cast<cudaStream_t>(stream)),
+      "clearing the workspace's flags");
 }
 
 std::optional<Refusal> synchronise_cuda() {

@@ -4,17 +4,17 @@
 #include <string>
 #include <vector>
 
+#include "warpwright/device/built_instances.h"
 #include "warpwright/device/cuda_parts.h"
 #include "warpwright/device/grouped.h"
 #include "warpwright/device/grouped_params.h"
-#include "warpwright/kernel/grouped_instances.h"
 
 namespace warpwright::device {
 
 #define WW_DECLARE(tag, ...) \
   const void* entry_##tag(); \
   cudaError_t watch_##tag(isa::WaitReport* report);
-WW_HOPPER_GROUPED_INSTANCES(WW_DECLARE)
+WW_BUILT_GROUPED(WW_DECLARE)
 #undef WW_DECLARE
 
 namespace {
@@ -27,7 +27,7 @@ struct Entry {
 
 const Entry* entry_for(const kernel::GemmConfig& config) {
 #define WW_ENTRY(tag, ...) Entry{kernel::tag::config, &entry_##tag, &watch_##tag},
-  static const std::vector<Entry> table = {WW_HOPPER_GROUPED_INSTANCES(WW_ENTRY)};
+  static const std::vector<Entry> table = {WW_BUILT_GROUPED(WW_ENTRY)};
 #undef WW_ENTRY
   for (const Entry& e : table) {
     if (e.config == config) return &e;
@@ -44,7 +44,10 @@ struct Ready {
 
 std::optional<Refusal> load(const GroupedPlan& plan, int device, Ready& ready) {
   const Entry* entry = entry_for(plan.config);
-  if (entry == nullptr) return Refusal{"the plan's configuration is not among the kernels"};
+  if (entry == nullptr) {
+    return Refusal{
+        "this build has no kernels for sm_90; configure it with -DWARPWRIGHT_CUDA_ARCHS=90a"};
+  }
   int major = 0;
   cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
   if (major != 9) {

@@ -26,6 +26,8 @@ struct ModelOptions {
   std::function<void(std::int64_t)> on_tile;
   /// Filled with the run's timeline (see model::Options::trace).
   model::Trace* trace = nullptr;
+  /// An SM that another grid holds, -1 for none: no cluster is launched there.
+  int occupied_sm = -1;
 };
 
 /// Runs `plan` on the model, with all checks. The report says what they found: with findings D is

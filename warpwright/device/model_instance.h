@@ -1,15 +1,12 @@
-// A Hopper GEMM instance as the model runs it. Each instance is a translation unit of its own, made
-// by the build from the tables in kernel/instances.h and grouped_instances.h.
+// A kernel instance as the model runs it. Each instance is a translation unit of its own, made by
+// the build from the tables in kernel/. Internal to device/.
 #pragma once
 
-#include "warpwright/kernel/grouped_instances.h"
-#include "warpwright/kernel/hopper_gemm.h"
-#include "warpwright/kernel/instances.h"
-
-#define WW_DEFINE_MODEL_INSTANCE(tag)                         \
-  namespace warpwright::device {                              \
-  void run_##tag(const kernel::HopperGemmParams& params);     \
-  void run_##tag(const kernel::HopperGemmParams& params) {    \
-    kernel::HopperGemm<kernel::tag>::run(params);             \
-  }                                                           \
+// Defines what model.cpp looks up for the instance `tag` of the kernel template `Gemm`.
+#define WW_DEFINE_MODEL_INSTANCE(Gemm, tag)                         \
+  namespace warpwright::device {                                    \
+  void run_##tag(const kernel::Gemm<kernel::tag>::Params& params);  \
+  void run_##tag(const kernel::Gemm<kernel::tag>::Params& params) { \
+    kernel::Gemm<kernel::tag>::run(params);                         \
+  }                                                                 \
   }

@@ -19,7 +19,9 @@ isa::TensorMap encode_for_model(const MapRequest& r) {
   f.box = {static_cast<std::uint16_t>(r.box_inner), static_cast<std::uint16_t>(r.box_outer), 1};
   f.element_bytes = static_cast<std::uint8_t>(element);
   f.swizzle = r.swizzle;
-  f.element_kind = r.dtype == DType::f32 ? 0 : r.dtype == DType::f16 ? 1 : 2;
+  if (r.dtype == DType::f32) f.element_kind = 0;
+  if (r.dtype == DType::f16) f.element_kind = 1;
+  if (r.dtype == DType::bf16) f.element_kind = 2;
   if (const auto fault = model::invalid(f)) {
     throw std::logic_error(std::string("the tensor map of ") + r.tensor + ": " + *fault);
   }
@@ -60,6 +62,7 @@ model::Report run_on_model(const model::LaunchShape& shape, const DeviceFacts& d
   how.count_sites = options.count_sites;
   how.mutation = options.mutation;
   how.sms = device.sms;
+  how.occupied_sm = options.occupied_sm;
   how.on_tile = options.on_tile;
   how.trace = options.trace;
   return model::run(shape, how, allocations.all(), body);

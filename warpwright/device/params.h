@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "warpwright/kernel/blackwell_gemm_params.h"
 #include "warpwright/kernel/hopper_gemm_params.h"
 #include "warpwright/kernel/split_sums.h"
 #include "warpwright/plan/plan.h"
@@ -27,9 +28,9 @@ struct MapRequest {
 };
 
 /// The request for `v` with its contiguous dimension, rows or columns, inside.
-inline MapRequest map_request(const char* name, const MatrixView& v, bool rows_inside, int box_inner,
-                              int box_outer, atom::SmemSwizzle swizzle) {
-  MapRequest r{name,      v.data,         v.dtype,        v.columns, v.rows, v.batch,
+inline MapRequest map_request(const char* name, const MatrixView& v, bool rows_inside,
+                              int box_inner, int box_outer, atom::SmemSwizzle swizzle) {
+  MapRequest r{name,         v.data,         v.dtype,   v.columns, v.rows, v.batch,
                v.row_stride, v.batch_stride, box_inner, box_outer, swizzle};
   if (rows_inside) {
     std::swap(r.inner, r.outer);
@@ -64,10 +65,9 @@ inline kernel::ScaleMatrix scale_matrix(const MatrixView& v) {
 }
 
 /// Bias and scales, as the kernel's rows and columns have them.
-inline void set_vectors(kernel::HopperGemmParams& p, const kernel::GemmConfig& c,
-                        const GemmOperands& o) {
-  kernel::Vector* const rows = c.swapped ? &p.column_bias : &p.row_bias;
-  kernel::Vector* const columns = c.swapped ? &p.row_bias : &p.column_bias;
+inline void set_vectors(kernel::HopperGemmParams& p, bool swapped, const GemmOperands& o) {
+  kernel::Vector* const rows = swapped ? &p.column_bias : &p.row_bias;
+  kernel::Vector* const columns = swapped ? &p.row_bias : &p.column_bias;
   if (o.epilogue.bias == Bias::rows) *rows = vector_of(o.bias);
   if (o.epilogue.bias == Bias::columns) *columns = vector_of(o.bias);
   switch (o.scaling) {
@@ -78,8 +78,8 @@ inline void set_vectors(kernel::HopperGemmParams& p, const kernel::GemmConfig& c
       p.tensor_scale_b = static_cast<const float*>(o.scale_b.data);
       break;
     case Scaling::row_column:
-      (c.swapped ? p.column_scale : p.row_scale) = vector_of(o.scale_a);
-      (c.swapped ? p.row_scale : p.column_scale) = vector_of(o.scale_b);
+      (swapped ? p.column_scale : p.row_scale) = vector_of(o.scale_a);
+      (swapped ? p.row_scale : p.column_scale) = vector_of(o.scale_b);
       break;
     case Scaling::block:
       p.vector_scales = scale_matrix(o.scale_a);
@@ -89,13 +89,11 @@ inline void set_vectors(kernel::HopperGemmParams& p, const kernel::GemmConfig& c
   p.result_scale = static_cast<const float*>(o.scale_d.data);
 }
 
-/// Fills everything but the maps, and asks `encode(MapRequest) -> isa::TensorMap` for those that
-/// the launch uses. `workspace` is that of the plan.
-template <class Encode>
-kernel::HopperGemmParams make_params(const Plan& plan, const GemmOperands& o, void* workspace,
-                                     const Encode& encode) {
-  const kernel::GemmConfig& c = plan.config;
-  kernel::HopperGemmParams p;
+/// Fills what all kernels take. Asks `encode(MapRequest) -> isa::TensorMap` for the maps that the
+/// launch uses.
+template <class Config, class Encode>
+void fill_params(kernel::HopperGemmParams& p, const Config& c, const Plan& plan,
+                 const GemmOperands& o, const Encode& encode) {
   p.d_rows = static_cast<int>(plan.problem.m);
   p.d_columns = static_cast<int>(result_columns(plan.problem));
   p.half = static_cast<int>(plan.problem.n / 2);
@@ -105,6 +103,7 @@ kernel::HopperGemmParams make_params(const Plan& plan, const GemmOperands& o, vo
   p.alpha = o.alpha;
   p.beta = o.beta;
   p.cluster = plan.cluster;
+  p.cluster_k = plan.cluster_k;
   p.column_mask = atom::column_set(plan.cluster, 0);
   p.row_mask = atom::row_set(plan.cluster, 0);
   p.cluster_m = tile::Divisor(plan.cluster.m);
@@ -118,13 +117,15 @@ kernel::HopperGemmParams make_params(const Plan& plan, const GemmOperands& o, vo
   p.d_pitch = o.d.row_stride;
   p.d_batch = o.d.batch > 1 ? o.d.batch_stride : 0;
   p.activation = activation_params(o.epilogue.activation);
-  set_vectors(p, c, o);
-  p.is_plain = p.k > 0 && !p.reads_c && o.epilogue.activation == Activation::none && p.row_bias.data == nullptr && p.column_bias.data == nullptr &&
+  set_vectors(p, c.swapped, o);
+  p.is_plain = p.k > 0 && !p.reads_c && o.epilogue.activation == Activation::none &&
+               p.row_bias.data == nullptr && p.column_bias.data == nullptr &&
                p.row_scale.data == nullptr && p.column_scale.data == nullptr;
   if (p.k > 0) {
     const auto operand = [&](const char* name, const MatrixView& v, atom::Major major, int rows) {
       const bool mn = major == atom::Major::mn;
-      return encode(map_request(name, v, mn, mn ? 1024 / kernel::operand_bits(c) : kernel::tile_k(c),
+      return encode(map_request(name, v, mn,
+                                mn ? 1024 / kernel::operand_bits(c) : kernel::tile_k(c),
                                 mn ? kernel::tile_k(c) : rows, atom::SmemSwizzle::b128));
     };
     p.a = operand(c.swapped ? "B" : "A", c.swapped ? o.b : o.a, c.a_major, p.a_slice_rows);
@@ -141,13 +142,38 @@ kernel::HopperGemmParams make_params(const Plan& plan, const GemmOperands& o, vo
     p.c_batch = o.c.batch > 1 ? o.c.batch_stride : 0;
     if (p.c_by_tma) p.c = result("C", o.c);
   }
+}
+
+/// Parameters of a Hopper kernel. `workspace` is that of the plan.
+template <class Encode>
+kernel::HopperGemmParams make_params(const Plan& plan, const GemmOperands& o, void* workspace,
+                                     const Encode& encode) {
+  const kernel::GemmConfig& c = plan.config;
+  kernel::HopperGemmParams p;
+  fill_params(p, c, plan, o, encode);
   if (c.splits_k && p.k > 0) {
-    p.split = tile::SplitPlan(p.raster.count, p.k_blocks,
-                              plan.ctas / atom::cluster_size(plan.cluster));
+    p.split =
+        tile::SplitPlan(p.raster.count, p.k_blocks, plan.ctas / atom::cluster_size(plan.cluster));
     p.flags = static_cast<std::uint32_t*>(workspace);
     p.partials = reinterpret_cast<float*>(static_cast<std::byte*>(workspace) +
                                           kernel::split_flag_bytes(c, plan.ctas));
   }
+  return p;
+}
+
+/// Parameters of a Blackwell kernel.
+template <class Encode>
+kernel::BlackwellGemmParams make_blackwell_params(const Plan& plan, const GemmOperands& o,
+                                                  const Encode& encode) {
+  const kernel::BlackwellConfig& c = *plan.blackwell;
+  kernel::BlackwellGemmParams p;
+  fill_params(p, c, plan, o, encode);
+  p.row_mask = atom::masks(plan.cluster, 0, c.pair).b;
+  p.commit_row_mask = atom::row_set(plan.cluster, 0);
+  p.commit_column_mask = atom::column_set(plan.cluster, 0);
+  if (c.pair) p.commit_column_mask |= atom::column_set(plan.cluster, 1);
+  p.instruction = atom::encode_instruction(kernel::mma_atom(c, plan.problem.a, plan.problem.b));
+  p.cluster_size = tile::Divisor(atom::cluster_size(plan.cluster));
   return p;
 }
 

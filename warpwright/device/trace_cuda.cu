@@ -11,27 +11,33 @@
 #include <string>
 #include <vector>
 
+#include "warpwright/device/built_instances.h"
 #include "warpwright/device/trace_cuda.h"
 #include "warpwright/isa/trace.h"
-#include "warpwright/kernel/grouped_instances.h"
-#include "warpwright/kernel/instances.h"
 
 namespace warpwright::device {
 
 #define WW_DECLARE(tag, ...) cudaError_t record_##tag(isa::TraceBuffer buffer);
-WW_HOPPER_GEMM_INSTANCES(WW_DECLARE)
-WW_HOPPER_GROUPED_INSTANCES(WW_DECLARE)
+WW_BUILT_INSTANCES(WW_DECLARE)
+WW_BUILT_GROUPED(WW_DECLARE)
 #undef WW_DECLARE
 
 namespace {
 
 using Hand = cudaError_t (*)(isa::TraceBuffer);
 
-Hand hand_for(const kernel::GemmConfig& config) {
+Hand hand_for(const Plan& plan) {
 #define WW_HAND(tag, ...) \
-  if (config == kernel::tag::config) return &record_##tag;
-  WW_HOPPER_GEMM_INSTANCES(WW_HAND)
-  WW_HOPPER_GROUPED_INSTANCES(WW_HAND)
+  if (plan.runs(kernel::tag::config)) return &record_##tag;
+  WW_BUILT_INSTANCES(WW_HAND)
+#undef WW_HAND
+  return nullptr;
+}
+
+Hand hand_for(const GroupedPlan& plan) {
+#define WW_HAND(tag, ...) \
+  if (plan.config == kernel::tag::config) return &record_##tag;
+  WW_BUILT_GROUPED(WW_HAND)
 #undef WW_HAND
   return nullptr;
 }
@@ -83,22 +89,30 @@ bool built_with_trace() {
   return true;
 }
 
+// What is recorded.
+struct CudaTrace::Kernel {
+  Hand hand;
+  int ctas;
+  int threads;
+  double clock_hz;
+};
+
 Result<std::shared_ptr<CudaTrace>> CudaTrace::start(const Plan& plan) {
-  return start(plan.config, plan.ctas, plan.device);
+  return start(Kernel{hand_for(plan), plan.ctas, plan.threads(), plan.device.clock_hz});
 }
 
 Result<std::shared_ptr<CudaTrace>> CudaTrace::start(const GroupedPlan& plan) {
-  return start(plan.config, plan.ctas, plan.device);
+  return start(
+      Kernel{hand_for(plan), plan.ctas, kernel::threads(plan.config), plan.device.clock_hz});
 }
 
-Result<std::shared_ptr<CudaTrace>> CudaTrace::start(const kernel::GemmConfig& config, int ctas,
-                                                    const DeviceFacts& device) {
+Result<std::shared_ptr<CudaTrace>> CudaTrace::start(const Kernel& kernel) {
   auto recording = std::make_shared<CudaTrace>();
   State& s = *recording->state_;
-  if (ctas == 0) return recording;
-  s.ctas = ctas;
-  if (device.clock_hz > 0) s.clock_hz = device.clock_hz;
-  s.buffer.warps = kernel::threads(config) / 32;
+  if (kernel.ctas == 0) return recording;
+  s.ctas = kernel.ctas;
+  if (kernel.clock_hz > 0) s.clock_hz = kernel.clock_hz;
+  s.buffer.warps = kernel.threads / 32;
   const std::size_t rings = static_cast<std::size_t>(s.ctas) * s.buffer.warps;
   if (auto r = failed(cudaMalloc(&s.buffer.rings, rings * sizeof(isa::TraceRing)),
                       "taking memory for the recording")) {
@@ -113,7 +127,7 @@ Result<std::shared_ptr<CudaTrace>> CudaTrace::start(const kernel::GemmConfig& co
                       "preparing the recording")) {
     return *r;
   }
-  s.hand = hand_for(config);
+  s.hand = kernel.hand;
   if (s.hand == nullptr) return Refusal{"the plan's configuration is not among the kernels"};
   if (auto r = failed(s.hand(s.buffer), "starting the recording")) return *r;
   return recording;

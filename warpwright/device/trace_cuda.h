@@ -30,8 +30,8 @@ class CudaTrace {
 
  private:
   struct State;
-  static Result<std::shared_ptr<CudaTrace>> start(const kernel::GemmConfig& config, int ctas,
-                                                  const DeviceFacts& device);
+  struct Kernel;
+  static Result<std::shared_ptr<CudaTrace>> start(const Kernel& kernel);
   std::unique_ptr<State> state_;
 };
 

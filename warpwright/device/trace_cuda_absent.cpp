@@ -14,16 +14,17 @@ bool built_with_trace() {
 CudaTrace::CudaTrace() = default;
 CudaTrace::~CudaTrace() = default;
 
-Result<std::shared_ptr<CudaTrace>> CudaTrace::start(const Plan& plan) {
-  return start(plan.config, plan.ctas, plan.device);
+struct CudaTrace::Kernel {};
+
+Result<std::shared_ptr<CudaTrace>> CudaTrace::start(const Plan& /*plan*/) {
+  return start(Kernel{});
 }
 
-Result<std::shared_ptr<CudaTrace>> CudaTrace::start(const GroupedPlan& plan) {
-  return start(plan.config, plan.ctas, plan.device);
+Result<std::shared_ptr<CudaTrace>> CudaTrace::start(const GroupedPlan& /*plan*/) {
+  return start(Kernel{});
 }
 
-Result<std::shared_ptr<CudaTrace>> CudaTrace::start(const kernel::GemmConfig& /*config*/,
-                                                    int /*ctas*/, const DeviceFacts& /*device*/) {
+Result<std::shared_ptr<CudaTrace>> CudaTrace::start(const Kernel& /*kernel*/) {
   return Refusal{
       "this build's kernels record no timeline; configure with -DWARPWRIGHT_CUDA=ON "
       "-DWARPWRIGHT_TRACE=ON"};

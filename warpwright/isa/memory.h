@@ -33,7 +33,8 @@ SharedAddress shared_base() {
 template <class T>
 struct SharedView {
   static_assert(std::is_trivially_copyable_v<T> &&
-                (sizeof(T) == 1 || sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8 || sizeof(T) == 16));
+                (sizeof(T) == 1 || sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8 ||
+                 sizeof(T) == 16));
   SharedAddress address = 0;
 
   /// ld.shared (PTX ISA 9.7.9.8). Reading bytes that an asynchronous copy is still to write is a
@@ -106,6 +107,30 @@ struct SharedView {
   }
 };
 
+/// Elements of type T (16 bytes) in the shared memory of a CTA of the cluster, at an address that
+/// `map_rank` gave. That CTA must have started and not have exited.
+template <class T>
+struct ClusterView {
+  static_assert(std::is_trivially_copyable_v<T> && sizeof(T) == 16);
+  SharedAddress address = 0;
+
+  /// ld.shared::cluster (PTX ISA 9.7.9.8).
+  WW_DEVICE T load([[maybe_unused]] Site site = Site::here()) const {
+    T value;
+#if WW_GPU
+    Words<4> w;
+    asm volatile("ld.shared::cluster.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(w.word[0]), "=r"(w.word[1]), "=r"(w.word[2]), "=r"(w.word[3])
+                 : "r"(address)
+                 : "memory");
+    value = *reinterpret_cast<const T*>(&w);
+#else
+    model::cluster_load(address, &value, sizeof(T), site);
+#endif
+    return value;
+  }
+};
+
 /// Elements of type T in global memory. The pointer must be aligned to T.
 template <class T>
 struct GlobalView {
@@ -132,6 +157,12 @@ struct GlobalView {
 #endif
   }
 };
+
+/// The N-word pieces of global memory that begin at `data`, aligned to 4 N bytes.
+template <int N, class T>
+WW_DEVICE GlobalView<Words<N>> global_words(T* data) {
+  return {reinterpret_cast<Words<N>*>(data)};
+}
 
 /// Keeps the compiler from moving accesses of memory over this point: loads started far ahead take
 /// registers that are needed elsewhere. No instruction.

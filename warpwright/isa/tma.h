@@ -65,34 +65,55 @@ void prefetch_map([[maybe_unused]] const TensorMap& map) {
 #define WW_MULTICAST(coords)                                                                   \
   ".shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%5], [%6, " coords \
   "], [%7], %8;"
+#define WW_LOAD_PAIR(coords)                                                             \
+  ".shared::cluster.global.mbarrier::complete_tx::bytes.cta_group::2 [%5], [%6, " coords \
+  "], "                                                                                  \
+  "[%7];"
+#define WW_MULTICAST_PAIR(coords)                                                               \
+  ".shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster.cta_group::2 [%5], " \
+  "[%6, " coords "], [%7], %8;"
 #define WW_STORE(coords) ".global.shared::cta.bulk_group [%5, " coords "], [%6];"
 #define WW_REDUCE(coords) ".global.shared::cta.add.bulk_group [%5, " coords "], [%6];"
 #endif
 
 /// Starts the load of one box into this CTA's shared memory at `to` (128-byte aligned; a swizzled
 /// tile starts where its pattern repeats). When it lands, the box's bytes are subtracted from the
-/// pending transaction bytes of `barrier`. One thread issues it.
-template <int R>
+/// pending transaction bytes of `barrier`. One thread issues it. With Ctas = 2 (.cta_group::2,
+/// sm_100) `barrier` may also be of the other CTA of the pair, the one whose rank differs in bit 0.
+template <int Ctas = 1, int R>
 WW_DEVICE void tensor_load(SharedAddress to, const TensorMap& map, SharedAddress barrier,
                            Coords<R> c, [[maybe_unused]] Site site = Site::here()) {
+  static_assert(Ctas == 1 || Ctas == 2, "a load works for one CTA or for a pair");
 #if WW_GPU
-  WW_TENSOR_COPY(R, "cp.async.bulk.tensor", WW_LOAD, "r"(to), "l"(&map), "r"(barrier))
+  if constexpr (Ctas == 1) {
+    WW_TENSOR_COPY(R, "cp.async.bulk.tensor", WW_LOAD, "r"(to), "l"(&map), "r"(barrier))
+  } else {
+    WW_TENSOR_COPY(R, "cp.async.bulk.tensor", WW_LOAD_PAIR, "r"(to), "l"(&map), "r"(barrier))
+  }
 #else
-  model::tensor_load(map, c.at, to, barrier, 0, site);
+  model::tensor_load(map, c.at, to, barrier, 0, Ctas, site);
 #endif
 }
 
 /// The same into every CTA of the cluster whose bit is set in `ctas`: data at the same offset as
 /// `to`, and the full count of bytes signalled at the same offset as `barrier`, in each of them.
-template <int R>
+/// With Ctas = 2 each destination's bytes are signalled in the CTA of its pair whose rank has the
+/// parity of `barrier`'s: with an even CTA's barrier always in the pair's even CTA.
+template <int Ctas = 1, int R>
 WW_DEVICE void tensor_load_multicast(SharedAddress to, const TensorMap& map, SharedAddress barrier,
                                      std::uint16_t ctas, Coords<R> c,
                                      [[maybe_unused]] Site site = Site::here()) {
+  static_assert(Ctas == 1 || Ctas == 2, "a load works for one CTA or for a pair");
 #if WW_GPU
-  WW_TENSOR_COPY(R, "cp.async.bulk.tensor", WW_MULTICAST, "r"(to), "l"(&map), "r"(barrier),
-                 "h"(ctas))
+  if constexpr (Ctas == 1) {
+    WW_TENSOR_COPY(R, "cp.async.bulk.tensor", WW_MULTICAST, "r"(to), "l"(&map), "r"(barrier),
+                   "h"(ctas))
+  } else {
+    WW_TENSOR_COPY(R, "cp.async.bulk.tensor", WW_MULTICAST_PAIR, "r"(to), "l"(&map), "r"(barrier),
+                   "h"(ctas))
+  }
 #else
-  model::tensor_load(map, c.at, to, barrier, ctas, site);
+  model::tensor_load(map, c.at, to, barrier, ctas, Ctas, site);
 #endif
 }
 
@@ -125,6 +146,8 @@ WW_DEVICE void tensor_reduce_add(const TensorMap& map, SharedAddress from, Coord
 #undef WW_TENSOR_COPY
 #undef WW_LOAD
 #undef WW_MULTICAST
+#undef WW_LOAD_PAIR
+#undef WW_MULTICAST_PAIR
 #undef WW_STORE
 #undef WW_REDUCE
 #endif

@@ -6,74 +6,13 @@
 #include "warpwright/atom/descriptor.h"
 #include "warpwright/atom/wgmma.h"
 #include "warpwright/isa/config.h"
+#include "warpwright/isa/fragment.h"
 #include "warpwright/isa/trace.h"
 #if WW_GPU
 #include "warpwright/isa/wgmma_operands.h"
-#else
-#include <algorithm>
-#include <limits>
 #endif
 
 namespace warpwright::isa {
-
-/// The N values that one thread holds of its warpgroup's accumulator. It cannot be copied: while a
-/// wgmma is in flight the tensor core owns the registers, and touching one before the wait that
-/// covers it is undefined (on the model: a finding, and NaN).
-template <class T, int N>
-class Fragment {
- public:
-  Fragment(const Fragment&) = delete;
-  Fragment& operator=(const Fragment&) = delete;
-
-#if WW_GPU
-  Fragment() = default;
-  /// Value `i`, as atom::c_row and c_col number them.
-  WW_DEVICE T& operator[](int i) {
-    return value_[i];
-  }
-  /// All values, for the instructions of this room.
-  WW_DEVICE T* registers() {
-    return value_;
-  }
-
- private:
-  T value_[N];
-#else
-  /// Registers hold whatever they held: NaN shows where a kernel takes them for zeros.
-  Fragment() {
-    std::fill_n(value_, N, std::numeric_limits<T>::quiet_NaN());
-  }
-  T& operator[](int i) {
-    model::touch_fragment(state_, Site{});
-    return value_[i];
-  }
-  T* registers() {
-    return value_;
-  }
-  model::FragmentState& state() {
-    return state_;
-  }
-
- private:
-  T value_[N];
-  model::FragmentState state_{.touched_epoch = 1};
-#endif
-};
-
-/// Keeps the compiler from moving accesses of the fragment's registers over this point.
-template <class T, int N>
-WW_DEVICE void pin_registers([[maybe_unused]] Fragment<T, N>& fragment) {
-#if WW_GPU
-  T* r = fragment.registers();
-  WW_UNROLL for (int i = 0; i < N; ++i) asm volatile("" : "+f"(r[i])::"memory");
-#endif
-}
-
-/// The same for an array of fragments.
-template <class T, int N, int M>
-WW_DEVICE void pin_registers(Fragment<T, N> (&fragments)[M]) {
-  WW_UNROLL for (int i = 0; i < M; ++i) pin_registers(fragments[i]);
-}
 
 /// Orders this warpgroup's register and shared-memory accesses before the wgmmas that follow: once
 /// before the first, and whenever accumulator or A registers were touched in between.
@@ -171,8 +110,7 @@ struct WgmmaTail<false, A, B> {
 /// memory: both the same, or e4m3 and e5m2 mixed. All 128 threads pass the same descriptors. N is a
 /// multiple of 8 from 8 to 256, k is 32 bytes; only 16-bit operands may be MN-major. Needs
 /// `wgmma_fence` before, `wgmma_commit` after.
-template <DType TA, DType TB, int N, atom::Major A = atom::Major::k,
-          atom::Major B = atom::Major::k>
+template <DType TA, DType TB, int N, atom::Major A = atom::Major::k, atom::Major B = atom::Major::k>
 WW_DEVICE void wgmma(Fragment<float, N / 2>& fragment, std::uint64_t descriptor_a,
                      std::uint64_t descriptor_b, bool accumulate,
                      [[maybe_unused]] Site site = Site::here()) {
@@ -226,15 +164,15 @@ WW_DEVICE void wgmma_registers(Fragment<float, N / 2>& fragment, const std::uint
 #if WW_GPU
   float* d = fragment.registers();
   using Tail = detail::WgmmaTail<numeric::bits(T) == 16, atom::Major::k, B>;
-#define WW_CASE(n, r, p0, p1, p2, p3, p4, p5, p6, p7)                                   \
-  if constexpr (N == n) {                                                               \
-    asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, " p5                             \
-                 ", 0;\n\twgmma.mma_async.sync.aligned.m64n" #n p6 " {" WW_TEXT_##r     \
-                 "}, {" p0 ", " p1 ", " p2 ", " p3 "}, " p4 ", p, 1, 1" p7 ";\n\t}"     \
-                 : WW_INOUT_##r                                                         \
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(descriptor_b),       \
+#define WW_CASE(n, r, p0, p1, p2, p3, p4, p5, p6, p7)                                      \
+  if constexpr (N == n) {                                                                  \
+    asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, " p5                                \
+                 ", 0;\n\twgmma.mma_async.sync.aligned.m64n" #n p6 " {" WW_TEXT_##r        \
+                 "}, {" p0 ", " p1 ", " p2 ", " p3 "}, " p4 ", p, 1, 1" p7 ";\n\t}"        \
+                 : WW_INOUT_##r                                                            \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(descriptor_b),          \
                    "r"(static_cast<int>(accumulate)), "C"(detail::WgmmaText<T, T>::types), \
-                   "C"(Tail::registers));                                               \
+                   "C"(Tail::registers));                                                  \
   }
   WW_WGMMA_SHAPES(WW_CASE)
 #undef WW_CASE

@@ -1,5 +1,5 @@
 // Operand lists of the wgmma instructions: asm operands cannot be expanded from a pack, so there is
-// one macro for every count of accumulator registers. Included by wgmma.h alone.
+// one macro for every count of accumulator registers. Included by wgmma.h and tcgen05_operands.h.
 #pragma once
 
 // clang-format off

@@ -27,9 +27,9 @@ enum class Schedule : std::uint8_t {
 
 /// Where the sums are kept.
 enum class Sums : std::uint8_t {
-  tensor_core,    ///< in wgmma's accumulators, from the first K block to the last
-  promoted,       ///< added to float32 registers after every K block (128 of fp8)
-  block_scaled,   ///< the same, times the scales of the block
+  tensor_core,   ///< in wgmma's accumulators, from the first K block to the last
+  promoted,      ///< added to float32 registers after every K block (128 of fp8)
+  block_scaled,  ///< the same, times the scales of the block
 };
 
 /// Whether the product is grouped (tile/groups.h), and how a CTA finds its tiles then.
@@ -57,9 +57,11 @@ struct GemmConfig {
   atom::Major a_major = atom::Major::k;
   atom::Major b_major = atom::Major::k;
   bool swapped = false;
-  bool gated = false;     ///< the caller's N has two halves, of which D gets act(first) * second
-  bool splits_k = false;  ///< CTAs share tiles along K and add their parts up in the workspace
-  bool tma_store = false; ///< D leaves by tensor stores instead of 16 bytes a lane
+  bool gated = false;      ///< the caller's N has two halves, of which D gets act(first) * second
+  bool splits_k = false;   ///< CTAs share tiles along K and add their parts up in the workspace
+  bool cluster_k = false;  ///< the CTAs of a cluster share a tile along K, and their memory
+  bool tma_store = true;   ///< D leaves by tensor stores instead of 16 bytes a lane
+  int buffers = 2;         ///< of the epilogue, a warp
   Grouping grouped = Grouping::none;
 
   friend constexpr bool operator==(const GemmConfig&, const GemmConfig&) = default;
@@ -72,7 +74,8 @@ constexpr int operand_bits(const GemmConfig& c) {
 constexpr int tile_k(const GemmConfig& c) {
   return 1024 / operand_bits(c);
 }
-constexpr int result_bytes(const GemmConfig& c) {
+template <class Config>
+constexpr int result_bytes(const Config& c) {
   return numeric::bits(c.result) / 8;
 }
 
@@ -100,23 +103,33 @@ constexpr int warpgroup_rows(const GemmConfig& c) {
 constexpr int row_atoms(const GemmConfig& c) {
   return warpgroup_rows(c) / 64;
 }
+
+/// Rows from one atom's share of a warp to the next one's.
+constexpr int row_atom_step(const GemmConfig& /*c*/) {
+  return 64;
+}
+
 /// Consumer warps that read one stage: those of one warpgroup when they take turns.
 constexpr int warps_per_stage(const GemmConfig& c) {
   return c.schedule == Schedule::pingpong ? 4 : consumer_warps(c);
 }
 
 // --- gating: a tile holds the same part of both halves -------------------------------------------
-constexpr bool gated_rows(const GemmConfig& c) {
+template <class Config>
+constexpr bool gated_rows(const Config& c) {
   return c.gated && c.swapped;
 }
-constexpr bool gated_columns(const GemmConfig& c) {
+template <class Config>
+constexpr bool gated_columns(const Config& c) {
   return c.gated && !c.swapped;
 }
 /// Rows and columns of a tile that have different places in D.
-constexpr int result_rows(const GemmConfig& c) {
+template <class Config>
+constexpr int result_rows(const Config& c) {
   return gated_rows(c) ? c.tile_m / 2 : c.tile_m;
 }
-constexpr int result_columns(const GemmConfig& c) {
+template <class Config>
+constexpr int result_columns(const Config& c) {
   return gated_columns(c) ? c.tile_n / 2 : c.tile_n;
 }
 /// Row of the tile where atom `i` of warpgroup `w` begins. A warpgroup with gated rows holds the
@@ -141,11 +154,11 @@ constexpr int sum_registers(const GemmConfig& c) {
 }
 /// Whether the producer's registers are given to the consumers (setmaxnreg).
 constexpr bool moves_registers(const GemmConfig& c) {
-  return has_producer(c) && sum_registers(c) + 90 > launch_registers(c);
+  return has_producer(c) && sum_registers(c) + (c.splits_k ? 110 : 90) > launch_registers(c);
 }
 constexpr int producer_registers(const GemmConfig& c) {
   if (!moves_registers(c)) return launch_registers(c);
-  if (c.sums == Sums::block_scaled) return 80;
+  if (c.sums == Sums::block_scaled) return 104;
   return sum_registers(c) > 128 ? 24 : 40;
 }
 constexpr int consumer_registers(const GemmConfig& c) {
@@ -177,16 +190,15 @@ constexpr int scale_bytes(const GemmConfig& c) {
   return ((vector_scales(c) + unit_scales(c)) * 4 + 15) / 16 * 16;
 }
 
-// --- the epilogue's buffers: D's elements as they lie in memory, `inner` of a row side by side ---
+// --- the epilogue's buffers: D's elements as they lie in memory, `inner` of a row side by side;
+// of Blackwell kernels too ---
 /// Rows of an accumulator that one warp holds.
 inline constexpr int warp_rows = 16;
 /// Bytes of one buffer, at most.
 inline constexpr int epilogue_buffer_bytes = 2048;
-/// Buffers a warp has: one is filled while the other is stored.
-inline constexpr int epilogue_buffers = 2;
-
 /// Columns of the accumulator that one buffer takes.
-constexpr int chunk_columns(const GemmConfig& c) {
+template <class Config>
+constexpr int chunk_columns(const Config& c) {
   const int all = result_columns(c);
   if (!c.swapped) {
     int columns = 128 / result_bytes(c);
@@ -199,20 +211,25 @@ constexpr int chunk_columns(const GemmConfig& c) {
   return columns;
 }
 /// Extents of a buffer in D: neighbours in memory, and rows of them.
-constexpr int chunk_inner(const GemmConfig& c) {
+template <class Config>
+constexpr int chunk_inner(const Config& c) {
   return c.swapped ? warp_rows : chunk_columns(c);
 }
-constexpr int chunk_outer(const GemmConfig& c) {
+template <class Config>
+constexpr int chunk_outer(const Config& c) {
   return c.swapped ? chunk_columns(c) : warp_rows;
 }
-constexpr int chunk_row_bytes(const GemmConfig& c) {
+template <class Config>
+constexpr int chunk_row_bytes(const Config& c) {
   return chunk_inner(c) * result_bytes(c);
 }
-constexpr int chunk_bytes(const GemmConfig& c) {
+template <class Config>
+constexpr int chunk_bytes(const Config& c) {
   return chunk_row_bytes(c) * chunk_outer(c);
 }
 /// The swizzle whose span is a row of the buffer.
-constexpr atom::SmemSwizzle chunk_swizzle(const GemmConfig& c) {
+template <class Config>
+constexpr atom::SmemSwizzle chunk_swizzle(const Config& c) {
   switch (chunk_row_bytes(c)) {
     case 128:
       return atom::SmemSwizzle::b128;
@@ -250,11 +267,11 @@ constexpr SmemMap smem_map(const GemmConfig& c) {
   map.b = map.a + c.stages * atom::tile_bytes(tile_a(c));
   const int operands = map.b + c.stages * atom::tile_bytes(tile_b(c));
   map.epilogue = (operands + 1023) / 1024 * 1024;
-  map.scales = map.epilogue + consumer_warps(c) * epilogue_buffers * epilogue_buffer_bytes;
+  map.scales = map.epilogue + consumer_warps(c) * c.buffers * epilogue_buffer_bytes;
   map.groups = map.scales + c.stages * scale_bytes(c);
   map.barriers = map.groups + group_table_bytes(c);
   map.c_barriers = map.barriers + pipeline::barrier_bytes(c.stages);
-  map.turns = map.c_barriers + consumer_warps(c) * epilogue_buffers * 8;
+  map.turns = map.c_barriers + consumer_warps(c) * c.buffers * 8;
   map.bytes = map.turns + c.consumer_warpgroups * 8;
   return map;
 }
@@ -314,9 +331,19 @@ constexpr const char* config_fault(const GemmConfig& c) {
   if (c.schedule == Schedule::pingpong && c.splits_k) {
     return "tiles split along K are multiplied by all warpgroups together";
   }
-  if (is_grouped(c) && (!has_producer(c) || c.splits_k || c.gated || c.tma_store ||
+  if (is_grouped(c) && (!has_producer(c) || c.splits_k || c.cluster_k || c.gated || c.tma_store ||
                         c.a_major != atom::Major::k || c.b_major != atom::Major::k)) {
-    return "a grouped kernel has a producer and K-major operands, and stores its tiles whole";
+    return "a grouped kernel has a producer and K-major operands, and stores its tiles by lanes";
+  }
+  if (c.cluster_k && (c.splits_k || c.tma_store || c.gated || !has_producer(c) ||
+                      c.schedule == Schedule::pingpong)) {
+    return "a tile shared in a cluster is multiplied by all warpgroups and stored by lanes";
+  }
+  if (c.cluster_k && 4 * c.tile_m * c.tile_n > smem_map(c).epilogue) {
+    return "sums that are exchanged in a cluster must fit where the stages were";
+  }
+  if (c.buffers < 2 || consumer_warps(c) * c.buffers > 32) {
+    return "a warp has two epilogue buffers or more, the CTA 32 at most";
   }
   if (!has_producer(c) && c.sums == Sums::block_scaled) {
     return "block scales are fetched by a warp beside the producer";

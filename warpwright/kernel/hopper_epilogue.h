@@ -1,4 +1,4 @@
-// The epilogue of the Hopper kernels, through shared memory:
+// The epilogue of the Hopper and Blackwell kernels, through shared memory:
 //   D = activation(alpha * scales * sums + bias + beta * C)
 //
 // Every consumer warp handles its 16 rows alone, in chunks that fill a buffer: registers ->
@@ -12,7 +12,6 @@
 // C comes by a tensor load into the same buffer, one chunk ahead, or element by element.
 #pragma once
 
-#include "warpwright/atom/swizzle.h"
 #include "warpwright/isa/barrier.h"
 #include "warpwright/isa/fence.h"
 #include "warpwright/isa/mbarrier.h"
@@ -22,6 +21,7 @@
 #include "warpwright/isa/tma.h"
 #include "warpwright/isa/trace.h"
 #include "warpwright/isa/warp.h"
+#include "warpwright/kernel/chunk_buffer.h"
 #include "warpwright/kernel/gemm_config.h"
 #include "warpwright/kernel/hopper_gemm_params.h"
 #include "warpwright/kernel/hopper_values.h"
@@ -31,36 +31,42 @@ namespace warpwright::kernel {
 template <class Tag>
 class HopperEpilogue {
  public:
-  static constexpr GemmConfig config = Tag::config;
+  static constexpr auto config = Tag::config;
   static constexpr int columns = chunk_columns(config);
   static constexpr int row_chunks = result_columns(config) / columns;  // side by side
-  static constexpr int result_atoms = gated_rows(config) ? row_atoms(config) / 2 : row_atoms(config);
+  static constexpr int result_atoms =
+      gated_rows(config) ? row_atoms(config) / 2 : row_atoms(config);
   static constexpr int chunks = result_atoms * row_chunks;
-  static constexpr int values = columns / 2;  // a thread's values of one chunk
-  static constexpr int c_words = result_bytes(config) == 4 ? values : (values + 1) / 2;
+  using Buffer = ChunkBuffer<Tag>;
+  static constexpr int values = Buffer::values;
+  static constexpr int c_words = Buffer::c_words;
   static constexpr int inner = chunk_inner(config);
   static constexpr int outer = chunk_outer(config);
-  using Element = isa::StorageOf<config.result>;
+  using Element = typename Buffer::Element;
 
   /// `buffers` and `barriers` are those of all consumer warps; warp `warp` of them takes its own.
   WW_DEVICE HopperEpilogue(const HopperGemmParams& p, isa::SharedAddress buffers,
                            isa::SharedAddress barriers, int warp)
       : p_(p),
-        buffers_(buffers + warp * epilogue_buffers * epilogue_buffer_bytes),
-        barriers_(barriers + warp * epilogue_buffers * 8) {
+        buffers_(buffers + warp * config.buffers * epilogue_buffer_bytes),
+        barriers_(barriers + warp * config.buffers * 8) {
     alpha_ = p.alpha * scalar(p.tensor_scale_a) * scalar(p.tensor_scale_b);
     result_scale_ = scalar(p.result_scale);
   }
 
-  /// Initialises the barriers of the loads of C of all consumer warps. One whole warp of the CTA
-  /// calls it, before the CTA barrier.
+  /// Initialises the barriers of the loads of C of all consumer warps. One thread of the CTA calls
+  /// it, before the CTA barrier; only launches that load C need it.
   WW_DEVICE static void initialise(isa::SharedAddress barriers) {
-    constexpr int count = consumer_warps(Tag::config) * epilogue_buffers;
-    static_assert(count <= 32);
-    const int i = isa::lane_index();
-    if (i < count) {
+    constexpr int count = consumer_warps(config) * config.buffers;
+    WW_NO_UNROLL for (int i = 0; i < count; ++i) {
       isa::mbarrier_init(barriers + i * 8, 1, {"c_full", i}, "the leader of its warp");
     }
+  }
+
+  /// Of the tile's columns only those from `first` to before `end`, multiples of 8, are written.
+  WW_DEVICE void limit(int first, int end) {
+    first_column_ = at_.column + first;
+    end_column_ = at_.column + end;
   }
 
   /// Before the main loop of a tile: starts the load of its first chunk of C. `row` and `column`
@@ -75,19 +81,33 @@ class HopperEpilogue {
                  scalar(p_.tensor_scale_b, batch * p_.tensor_scale_b_stride);
       }
     }
-    if (p_.reads_c && p_.c_by_tma && leader()) [[unlikely]] load_c(0);
+    if (p_.reads_c && p_.c_by_tma && leader()) [[unlikely]]
+      load_c(0);
   }
 
-  /// Writes the warp's 16 rows of every 64 of the tile that `begin` named; parts outside D are
-  /// dropped. `sums` is an array of fragments, one for each 64 rows.
+  /// Writes the warp's rows of the tile that `begin` named, 16 of each atom; parts outside D are
+  /// dropped. `sums` is an array of fragments, one an atom.
   template <class Sums>
   WW_DEVICE void write(Sums& sums) {
+    write_from([&](int chunk, int half, float(&value)[values]) {
+      constexpr auto cfg = Tag::config;
+      const int atom = chunk / row_chunks + (gated_rows(cfg) ? half * (row_atoms(cfg) / 2) : 0);
+      const int first =
+          chunk % row_chunks * values + (gated_columns(cfg) ? half * cfg.tile_n / 4 : 0);
+      WW_UNROLL for (int i = 0; i < values; ++i) value[i] = sums[atom][first + i];
+    });
+  }
+
+  /// The same with `source(chunk, half, value)` to fetch a lane's sums of a chunk in one half of
+  /// the product. It is not asked when there is no K block.
+  template <class Source>
+  WW_DEVICE void write_from(const Source& source) {
     // Two copies of the loop, so that the plain one is short: a kernel with one tile waits for
     // every instruction of it to be fetched.
     if (!config.gated && p_.is_plain) {
-      write_chunks<true>(sums);
+      write_chunks<true>(source);
     } else {
-      write_chunks<false>(sums);
+      write_chunks<false>(source);
     }
   }
 
@@ -99,8 +119,8 @@ class HopperEpilogue {
   }
 
  private:
-  template <bool Plain, class Sums>
-  WW_DEVICE void write_chunks(Sums& sums) {
+  template <bool Plain, class Source>
+  WW_DEVICE void write_chunks(const Source& source) {
     WW_UNROLL for (int chunk = 0; chunk < chunks; ++chunk) {
       const isa::Mark mark("epilogue chunk %", chunk);
       if (outside(corner(chunk))) continue;
@@ -108,24 +128,25 @@ class HopperEpilogue {
       wait_for_buffer();
       float value[values];
       if constexpr (Plain) {
-        next_ ^= 1;
-        take(sums, chunk, 0, value, alpha_);
+        turn();
+        source(chunk, 0, value);
+        WW_UNROLL for (int i = 0; i < values; ++i) value[i] *= alpha_;
       } else {
         std::uint32_t c[c_words];
         fetch_c(chunk, buffer, c);
-        take_scaled(sums, chunk, 0, buffer, value);
+        take_scaled(source, chunk, 0, buffer, value);
         if (p_.reads_c) add_c(c, value);
         activate(p_.activation, value);
       }
       if constexpr (config.gated) {
         float up[values];
-        take_scaled(sums, chunk, 1, buffer, up);
+        take_scaled(source, chunk, 1, buffer, up);
         WW_UNROLL for (int i = 0; i < values; ++i) value[i] *= up[i];
       }
       if constexpr (sizeof(Element) == 1) {
         WW_UNROLL for (int i = 0; i < values; ++i) value[i] *= result_scale_;
       }
-      fill(buffer, value);
+      Buffer::fill(buffer, value);
       put(corner(chunk), buffer);
     }
   }
@@ -134,25 +155,16 @@ class HopperEpilogue {
     return from == nullptr ? 1.0F : isa::GlobalView<const float>{from}.load(i);
   }
 
-  /// A lane's sums of a chunk in one half of the product, times `factor`.
-  template <class Sums>
-  WW_DEVICE static void take(Sums& sums, int chunk, int half, float (&value)[values],
-                             float factor) {
-    constexpr GemmConfig cfg = Tag::config;
-    const int atom = chunk / row_chunks + (gated_rows(cfg) ? half * (row_atoms(cfg) / 2) : 0);
-    const int first = chunk % row_chunks * values + (gated_columns(cfg) ? half * cfg.tile_n / 4 : 0);
-    WW_UNROLL for (int i = 0; i < values; ++i) value[i] = factor * sums[atom][first + i];
-  }
-
-  /// The same with scales and biases of rows and columns. Without a K block there are no sums.
-  template <class Sums>
-  WW_DEVICE void take_scaled(Sums& sums, int chunk, int half, isa::SharedAddress buffer,
+  /// A lane's sums of a chunk in one half of the product, with scales and biases of rows and
+  /// columns. Without a K block there are no sums.
+  template <class Source>
+  WW_DEVICE void take_scaled(const Source& source, int chunk, int half, isa::SharedAddress buffer,
                              float (&value)[values]) const {
-    const Place at{at_.row + 64 * (chunk / row_chunks), at_.column + chunk % row_chunks * columns,
-                   at_.batch};
+    const Place at{at_.row + row_atom_step(config) * (chunk / row_chunks),
+                   at_.column + chunk % row_chunks * columns, at_.batch};
     const ChunkVectors<Tag> vectors(p_, alpha_, at, half, columns, buffer);
     if (p_.k > 0) {
-      take(sums, chunk, half, value, 1.0F);
+      source(chunk, half, value);
     } else {
       WW_UNROLL for (int i = 0; i < values; ++i) value[i] = 0;
     }
@@ -164,7 +176,7 @@ class HopperEpilogue {
   /// one's turn. Starts the load of the chunk after it.
   WW_DEVICE void fetch_c(int chunk, isa::SharedAddress buffer, std::uint32_t (&c)[c_words]) {
     const int slot = next_;
-    next_ ^= 1;
+    turn();
     if (!p_.reads_c) return;
     if (p_.c_by_tma) {
       if (leader()) load_c(following(chunk));
@@ -174,16 +186,19 @@ class HopperEpilogue {
     } else {
       fetch_elements(corner(chunk), buffer);
     }
-    read_c(buffer, c);
+    Buffer::read_c(buffer, c);
     isa::sync_warp();
   }
+
+  /// The next buffer's turn.
+  WW_DEVICE void turn() { next_ = next_ + 1 == config.buffers ? 0 : next_ + 1; }
 
   /// The buffer that is used next may be written.
   WW_DEVICE void wait_for_buffer() const {
     if constexpr (config.tma_store) {
-      // Its store before last has been read; a load of C has waited for it.
+      // Its latest store has been read; a load of C has waited for it.
       if (!p_.c_by_tma) {
-        if (leader()) isa::bulk_wait_read<1>();
+        if (leader()) isa::bulk_wait_read<config.buffers - 1>();
         isa::sync_warp();
       }
     }
@@ -196,7 +211,7 @@ class HopperEpilogue {
   };
 
   WW_DEVICE Corner corner(int chunk) const {
-    const int row = at_.row + 64 * (chunk / row_chunks);
+    const int row = at_.row + row_atom_step(config) * (chunk / row_chunks);
     const int column = at_.column + chunk % row_chunks * columns;
     return config.swapped ? Corner{column, row} : Corner{row, column};
   }
@@ -220,32 +235,12 @@ class HopperEpilogue {
   WW_DEVICE static int lane() { return isa::lane_index(); }
   WW_DEVICE static bool leader() { return lane() == 0; }
 
-  /// Byte address of the 16-byte piece `piece` of row `row` in a buffer.
-  WW_DEVICE static isa::SharedAddress piece(isa::SharedAddress buffer, int row, int piece) {
-    constexpr GemmConfig cfg = Tag::config;
-    return atom::apply_swizzle(chunk_swizzle(cfg),
-                               buffer + row * chunk_row_bytes(cfg) + piece * 16);
-  }
-
-  /// The element of D at (row, column) of a buffer.
-  WW_DEVICE static isa::SharedView<Element> element(isa::SharedAddress buffer, int row,
-                                                    int column) {
-    const int byte = column * static_cast<int>(sizeof(Element));
-    return {piece(buffer, row, byte / 16) + byte % 16};
-  }
-
-  /// That of value `i` of this lane.
-  WW_DEVICE static isa::SharedView<Element> element_of(isa::SharedAddress buffer, int i) {
-    const int row = atom::c_row(lane(), i);
-    const int column = atom::c_col(lane(), i);
-    return config.swapped ? element(buffer, column, row) : element(buffer, row, column);
-  }
-
   /// Starts the load of a chunk of C into the buffer that is used next.
   WW_DEVICE void load_c(int chunk) const {
     if (chunk >= chunks || outside(corner(chunk))) return;
     const Corner at = corner(chunk);
-    if constexpr (config.tma_store) isa::bulk_wait_read<0>();  // the store that used the buffer last
+    if constexpr (config.tma_store)
+      isa::bulk_wait_read<0>();  // the store that used the buffer last
     const isa::SharedAddress barrier = barriers_ + next_ * 8;
     isa::mbarrier_arrive_expect(barrier, chunk_bytes(config));
     isa::tensor_load(buffers_ + next_ * epilogue_buffer_bytes, p_.c, barrier,
@@ -260,28 +255,10 @@ class HopperEpilogue {
       const int r = i / inner;
       const int c = i % inner;
       const bool inside = at.row + r < p_.d_rows && at.column + c < p_.d_columns;
-      element(buffer, r, c)
+      Buffer::element(buffer, r, c)
           .store(0, inside ? from.load((at.row + r) * p_.c_pitch + at.column + c) : Element{});
     }
     isa::sync_warp();
-  }
-
-  /// The lane's elements of C out of the buffer. Neighbours in memory are read as one word.
-  WW_DEVICE static void read_c(isa::SharedAddress buffer, std::uint32_t (&c)[c_words]) {
-    if constexpr (sizeof(Element) == 4) {
-      WW_UNROLL for (int i = 0; i < values; ++i) {
-        c[i] = isa::float_bits(element_of(buffer, i).load());
-      }
-    } else if constexpr (sizeof(Element) == 2) {
-      WW_UNROLL for (int i = 0; i < values; i += 2) {
-        if constexpr (config.swapped) {
-          c[i / 2] = element_of(buffer, i).load() |
-                     static_cast<std::uint32_t>(element_of(buffer, i + 1).load()) << 16;
-        } else {
-          c[i / 2] = isa::SharedView<std::uint32_t>{element_of(buffer, i).address}.load();
-        }
-      }
-    }
   }
 
   /// value += beta * C.
@@ -292,81 +269,6 @@ class HopperEpilogue {
         const isa::Pair pair = isa::unpack<config.result>(c + i / 2 * words);
         value[i] += p_.beta * pair.low;
         value[i + 1] += p_.beta * pair.high;
-      }
-    }
-  }
-
-  /// Registers into the swizzled buffer.
-  WW_DEVICE void fill(isa::SharedAddress buffer, const float (&value)[values]) const {
-    if constexpr (sizeof(Element) == 2) {
-      fill_matrices(buffer, value);
-    } else if constexpr (sizeof(Element) == 1) {
-      fill_bytes(buffer, value);
-    } else if constexpr (config.swapped) {
-      WW_UNROLL for (int i = 0; i < values; ++i) element_of(buffer, i).store(0, value[i]);
-    } else {
-      WW_UNROLL for (int i = 0; i < values; i += 2) {
-        isa::SharedView<isa::Words<2>>{element_of(buffer, i).address}.store(
-            0, {isa::float_bits(value[i]), isa::float_bits(value[i + 1])});
-      }
-    }
-  }
-
-  /// Values `2 i` and `2 i + 1` as one word.
-  WW_DEVICE static std::uint32_t packed(const float (&value)[values], int i) {
-    return isa::pack<config.result>(value[2 * i], value[2 * i + 1]);
-  }
-
-  /// 16-bit elements: 8x8 matrices of 16 rows and 8 columns of the accumulator, two or four at a
-  /// time. Lane l gives the address of row l % 8 of matrix l / 8.
-  WW_DEVICE void fill_matrices(isa::SharedAddress buffer, const float (&value)[values]) const {
-    const int row = lane() % 8;
-    const int second = lane() / 8 % 2;  // of the two matrices of 8 columns: the lower rows
-    const int beside = lane() / 16;     // the next 8 columns
-    const auto at = [&](int i) {
-      return config.swapped ? piece(buffer, 8 * (i / 4 + beside) + row, second)
-                            : piece(buffer, 8 * second + row, i / 4 + beside);
-    };
-    WW_UNROLL for (int i = 0; i + 8 <= values; i += 8) {
-      const std::uint32_t matrices[4] = {packed(value, i / 2), packed(value, i / 2 + 1),
-                                         packed(value, i / 2 + 2), packed(value, i / 2 + 3)};
-      isa::store_matrix<4, config.swapped>(at(i), matrices);
-    }
-    if constexpr (values % 8 != 0) {
-      constexpr int i = values - 4;
-      const std::uint32_t matrices[2] = {packed(value, i / 2), packed(value, i / 2 + 1)};
-      // Lanes 16 to 31 repeat the addresses of the others, which are not used.
-      isa::store_matrix<2, config.swapped>(
-          config.swapped ? piece(buffer, 8 * (i / 4) + row, second)
-                         : piece(buffer, 8 * second + row, i / 4),
-          matrices);
-    }
-  }
-
-  /// 8-bit elements, two at a time: neighbours in a row lie in one lane, neighbours in a column in
-  /// lanes that differ by 4.
-  WW_DEVICE void fill_bytes(isa::SharedAddress buffer, const float (&value)[values]) const {
-    if constexpr (sizeof(Element) == 1) {
-      WW_UNROLL for (int i = 0; i < values; i += 2) {
-        float low = value[i];
-        float high = value[i + 1];
-        int at = i;
-        if constexpr (config.swapped) {
-          // Even rows of the accumulator take the first column of the pair, odd ones the second.
-          const bool odd = lane() / 4 % 2 != 0;
-          const float other = isa::float_of(
-              isa::shuffle(isa::float_bits(odd ? low : high), lane() ^ 4));
-          low = odd ? other : low;
-          high = odd ? high : other;
-          at = odd ? i + 1 : i;
-          const int row = atom::c_row(lane(), at) & ~1;
-          isa::SharedView<std::uint16_t>{
-              element(buffer, atom::c_col(lane(), at), row).address}
-              .store(0, isa::pack_bytes<config.result>(low, high));
-        } else {
-          isa::SharedView<std::uint16_t>{element_of(buffer, at).address}.store(
-              0, isa::pack_bytes<config.result>(low, high));
-        }
       }
     }
   }
@@ -397,6 +299,13 @@ class HopperEpilogue {
     }
   }
 
+  /// Is an element of the buffer among the columns of `limit`?
+  WW_DEVICE bool wanted(const Corner& at, int row, int column) const {
+    if constexpr (!config.cluster_k) return true;
+    const int c = config.swapped ? at.row + row : at.column + column;
+    return c >= first_column_ && c < end_column_;
+  }
+
   /// The buffer to global memory, 16 bytes a lane. Buffers alternate, and the next chunk's lanes
   /// meet before the one after it writes to this one again.
   WW_DEVICE void store_vectors(const Corner& at, isa::SharedAddress buffer) const {
@@ -409,10 +318,12 @@ class HopperEpilogue {
       const int c = i % pieces * each;
       if (outer * pieces % 32 != 0 && r >= outer) break;
       if (at.row + r >= end_row() || at.column + c >= p_.d_columns) continue;
+      if (!wanted(at, r, c)) continue;
       Element* const to = d + (at.row + r) * p_.d_pitch + at.column + c;
-      const isa::SharedAddress from = piece(buffer, r, i % pieces);
+      const isa::SharedAddress from = Buffer::piece(buffer, r, i % pieces);
       if (at.column + c + each <= p_.d_columns) {
-        isa::GlobalView<isa::Words<4>>{reinterpret_cast<isa::Words<4>*>(to)}.store(
+        void* const line = to;
+        isa::GlobalView<isa::Words<4>>{static_cast<isa::Words<4>*>(line)}.store(
             0, isa::SharedView<isa::Words<4>>{from}.load());
       } else {  // the last elements of a row
         WW_NO_UNROLL for (int e = 0; at.column + c + e < p_.d_columns; ++e) {
@@ -428,8 +339,8 @@ class HopperEpilogue {
     WW_NO_UNROLL for (int i = lane(); i < outer * inner; i += 32) {
       const int r = i / inner;
       const int c = i % inner;
-      if (at.row + r < end_row() && at.column + c < p_.d_columns) {
-        to.store((at.row + r) * p_.d_pitch + at.column + c, element(buffer, r, c).load());
+      if (at.row + r < end_row() && at.column + c < p_.d_columns && wanted(at, r, c)) {
+        to.store((at.row + r) * p_.d_pitch + at.column + c, Buffer::element(buffer, r, c).load());
       }
     }
   }
@@ -439,9 +350,11 @@ class HopperEpilogue {
   isa::SharedAddress barriers_;
   float alpha_ = 1;
   float result_scale_ = 1;
-  Place at_;        // of the tile at hand
+  Place at_;  // of the tile at hand
   int end_token_ = 0;
-  int next_ = 0;    // the buffer that is used next: they alternate over chunks inside D alone
+  int first_column_ = 0;
+  int end_column_ = 0;
+  int next_ = 0;    // the buffer that is used next: they take turns over chunks inside D alone
   int parity_ = 0;  // bit i: parity of the next load of C into buffer i
 };
 

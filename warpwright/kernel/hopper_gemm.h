@@ -51,7 +51,7 @@ struct HopperGemm {
     const int warp = isa::warp_index();
     const bool loads = has_producer(cfg) && warp == 0;
     if (warp == 0) initialise(p, base);
-    if (atom::cluster_size(p.cluster) > 1) {
+    if (!cfg.cluster_k && atom::cluster_size(p.cluster) > 1) {
       // Relaxed: the fence publishes the barriers, and nothing else was written.
       isa::cluster_arrive_relaxed();
       isa::cluster_wait();
@@ -65,7 +65,8 @@ struct HopperGemm {
       isa::sync_threads(threads(cfg));
     }
     const isa::Prerequisites ready = isa::wait_for_prerequisites();
-    const int rank = isa::cluster_rank();
+    // Among the CTAs that share operands.
+    const int rank = cfg.cluster_k ? 0 : isa::cluster_rank();
     if constexpr (cfg.grouped == Grouping::vertical) {
       tile::VerticalTable(p.groups, base + smem.groups, threads(cfg)).fill(ready);
     }
@@ -93,7 +94,8 @@ struct HopperGemm {
       }
     } else {
       if constexpr (moves_registers(cfg)) isa::increase_registers<consumer_registers(cfg)>();
-      const HopperPipeline<Tag> ring(base + smem.barriers, p.cluster, cluster_coord(p, rank));
+      const HopperPipeline<Tag> ring(base + smem.barriers, p.cluster, cluster_coord(p, rank),
+                                     isa::cluster_rank() - rank);
       consume(p, base, ring, rank, warp / 4 - first_consumer_warp(cfg) / 4, ready);
     }
   }
@@ -105,16 +107,18 @@ struct HopperGemm {
   /// One warp: the barriers, and the maps that the first loads need.
   WW_DEVICE static void initialise(const Params& p, isa::SharedAddress base) {
     isa::set_role("initialiser");
-    if (p.k > 0 && isa::elect_one()) {
-      isa::prefetch_map(p.a);
-      isa::prefetch_map(p.b);
+    if (isa::elect_one()) {
+      if (p.k > 0) {
+        isa::prefetch_map(p.a);
+        isa::prefetch_map(p.b);
+      }
+      HopperPipeline<Tag>(base + smem.barriers, p.cluster).initialise();
+      if (p.c_by_tma) Epilogue::initialise(base + smem.c_barriers);
+      if constexpr (config.schedule == Schedule::pingpong) {
+        pipeline::OrderedSequence::initialise(base + smem.turns);
+      }
+      isa::fence_mbarrier_init();
     }
-    HopperPipeline<Tag>(base + smem.barriers, p.cluster).initialise();
-    Epilogue::initialise(base + smem.c_barriers);
-    if constexpr (config.schedule == Schedule::pingpong) {
-      pipeline::OrderedSequence::initialise(base + smem.turns);
-    }
-    isa::fence_mbarrier_init();
   }
 
   /// One thread, or the one of its warp that is `mine`: fills stage after stage.
@@ -198,10 +202,20 @@ struct HopperGemm {
         if (stores && work.first > 0) parts.take(totals.values(), scheduler.sharers_from());
         if (!stores) parts.give(totals.values());
       }
+      if constexpr (cfg.cluster_k) {
+        const ClusterSums<Tag> parts(base, p.cluster_k, warp);
+        parts.exchange(totals.values());
+        store.limit(parts.first_column(), parts.end_column());
+      }
       if (stores) {
         store.write(totals.values());
         if ((pingpong || warpgroup == 0) && isa::thread_index() % 128 == 0) isa::count_tile();
       }
+    }
+    if constexpr (cfg.cluster_k) {
+      // A peer may still read what this CTA left for it.
+      isa::cluster_arrive_relaxed();
+      isa::cluster_wait();
     }
     store.drain();
   }

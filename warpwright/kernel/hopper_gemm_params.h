@@ -58,15 +58,16 @@ struct HopperGemmParams {
   int half = 0;  ///< rows (columns) of P that belong to the first half, when gated
   float alpha = 1.0F;
   float beta = 0.0F;
-  atom::ClusterShape cluster;
+  atom::ClusterShape cluster;  ///< CTAs that share operands; 1 x 1 where they share tiles along K
+  int cluster_k = 1;           ///< CTAs that share a tile along K
   std::uint16_t column_mask = 1;  ///< CTAs with x = 0, who share one A tile; of x: shifted by x
   std::uint16_t row_mask = 1;     ///< CTAs with y = 0, who share one B tile; of y: by y * cluster.m
   tile::Divisor cluster_m;        ///< divides by cluster.m
   int a_slice_rows = 0;           ///< rows of A's box that a CTA loads: a cluster.n-th
   int b_slice_rows = 0;
   tile::PreparedRaster raster;
-  bool reads_c = false;   ///< beta is not 0
-  bool c_by_tma = false;  ///< base and pitch of C are multiples of 16 bytes
+  bool reads_c = false;       ///< beta is not 0
+  bool c_by_tma = false;      ///< base and pitch of C are multiples of 16 bytes
   bool d_by_vectors = false;  ///< those of D are
   bool is_plain = true;       ///< D = alpha * P: no C, activation or vectors; k is not 0
   ActivationParams activation;
@@ -76,7 +77,7 @@ struct HopperGemmParams {
   Vector column_scale;
   const float* tensor_scale_a = nullptr;  ///< one float each, multiplied to alpha; null is 1
   const float* tensor_scale_b = nullptr;
-  int tensor_scale_a_stride = 0;          ///< from group to group, in floats; 0: one for all
+  int tensor_scale_a_stride = 0;  ///< from group to group, in floats; 0: one for all
   int tensor_scale_b_stride = 0;
   const float* result_scale = nullptr;  ///< multiplied to D's elements
   ScaleMatrix vector_scales;            ///< of blocks: along the tokens, 1 x 128
@@ -86,7 +87,8 @@ struct HopperGemmParams {
   tile::GroupedTiles groups;            ///< when the kernel is grouped
   /// Where to say whether the offsets are in order, or null.
   std::uint32_t* offsets_status = nullptr;
-  std::uint32_t* flags = nullptr;       ///< workspace: one a consumer warp of a CTA; all 0 between launches
+  std::uint32_t* flags =
+      nullptr;  ///< workspace: one a consumer warp of a CTA; all 0 between launches
 };
 
 }  // namespace warpwright::kernel

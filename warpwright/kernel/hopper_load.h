@@ -25,8 +25,7 @@ using HopperPipeline = pipeline::TmaPipeline<HopperRing<Tag>>;
 /// Which tiles, or shares of tiles, a CTA works on. All roles make their own: `base` is where
 /// shared memory begins, and grouped ones read what the grid before has written.
 template <class Tag>
-WW_DEVICE auto make_scheduler(const HopperGemmParams& p,
-                              [[maybe_unused]] isa::SharedAddress base,
+WW_DEVICE auto make_scheduler(const HopperGemmParams& p, [[maybe_unused]] isa::SharedAddress base,
                               [[maybe_unused]] const isa::Prerequisites& ready) {
   constexpr GemmConfig cfg = Tag::config;
   if constexpr (cfg.grouped == Grouping::horizontal) {
@@ -38,6 +37,8 @@ WW_DEVICE auto make_scheduler(const HopperGemmParams& p,
     return tile::VerticalGroups(p.groups, table, p.k_blocks, ready);
   } else if constexpr (cfg.splits_k) {
     return tile::SplitPersistent(p.raster, p.split);
+  } else if constexpr (cfg.cluster_k) {
+    return tile::ClusterSplit(p.raster, p.k_blocks, p.cluster_k);
   } else {
     return tile::StaticPersistent(p.raster, p.k_blocks);
   }
@@ -161,7 +162,7 @@ class HopperLoader {
   std::uint16_t b_mask_;
   tile::Work work_;
   int block_ = 0;
-  int row_ = 0;     // where the tile begins in (the first half of) the product
+  int row_ = 0;  // where the tile begins in (the first half of) the product
   int column_ = 0;
   bool in_tile_ = false;
   pipeline::PipelineState state_;

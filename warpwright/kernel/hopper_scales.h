@@ -19,35 +19,37 @@ class HopperScales {
   static constexpr SmemMap smem = smem_map(Tag::config);
   static constexpr int vector = vector_scales(Tag::config);
   static constexpr int units = unit_scales(Tag::config);
-  static constexpr int values = (vector + 31) / 32;                       // a lane's tokens
-  static constexpr int ahead = values >= 8 ? 2 : (values >= 4 ? 4 : 8);  // K blocks in registers
+  static constexpr int values = (vector + 31) / 32;  // a lane's tokens
+  static constexpr int ahead = values >= 8 ? 3 : 6;  // K blocks in registers
 
   WW_DEVICE HopperScales(const HopperGemmParams& p, isa::SharedAddress base,
                          const HopperPipeline<Tag>& mainloop, int rank,
                          const isa::Prerequisites& ready)
-      : p_(p), base_(base + smem.scales), mainloop_(mainloop),
+      : p_(p),
+        base_(base + smem.scales),
+        mainloop_(mainloop),
         at_(cluster_coord(p, rank)),
         scheduler_(make_scheduler<Tag>(p, base, ready)) {}
 
-  /// One whole warp: all tiles of this CTA.
+  /// One whole warp: all tiles of this CTA. The loads of a batch of K blocks, also of the next
+  /// tile's first, are on their way while the batch before it is handed out.
   WW_DEVICE void run() {
     constexpr GemmConfig cfg = Tag::config;
-    tile::Work work;
     pipeline::PipelineState state;
-    while (scheduler_.next(work)) {
-      begin(work.tile);
-      Batch next;
-      fetch(next, work.first, work.end);
-      for (int block = work.first; block < work.end; block += ahead) {
-        const Batch current = next;
-        if (block + ahead < work.end) fetch(next, block + ahead, work.end);
-        WW_UNROLL for (int j = 0; j < ahead; ++j) {
-          if (block + j < work.end) {
-            mainloop_.wait_empty(state);
-            put(current, j, state.stage);
-            mainloop_.publish(state);
-            state.advance(cfg.stages);
-          }
+    Batch next;
+    bool more = advance();
+    if (more) fetch(next);
+    while (more) {
+      const Batch current = next;
+      const int count = count_;
+      more = advance();
+      if (more) fetch(next);
+      WW_UNROLL for (int j = 0; j < ahead; ++j) {
+        if (j < count) {
+          mainloop_.wait_empty(state);
+          put(current, j, state.stage);
+          mainloop_.publish(state);
+          state.advance(cfg.stages);
         }
       }
     }
@@ -59,40 +61,49 @@ class HopperScales {
     float unit[ahead];
   };
 
-  /// Where this lane's scales lie, for a tile.
-  WW_DEVICE void begin(const tile::TilePosition& tile) {
-    constexpr GemmConfig cfg = Tag::config;
-    const int m =
-        row_origin<Tag>(tile) + (tile.m * p_.cluster.m + at_.x) * result_rows(cfg);
-    const int n =
-        column_origin<Tag>(tile) + (tile.n * p_.cluster.n + at_.y) * result_columns(cfg);
-    const ScaleMatrix& v = p_.vector_scales;
-    const ScaleMatrix& u = p_.unit_scales;
-    tokens_ = v.data + tile.batch * v.batch_stride;
-    first_token_ = (cfg.swapped ? n : m) + isa::lane_index();
-    constexpr int part = cfg.gated ? 32 * units : 64 * units;  // weights of one half
-    const int weight = isa::lane_index() * 64;
-    const int at = (cfg.swapped ? m : n) + (weight < part ? weight : weight - part + p_.half);
-    const int row = at / 128 < u.rows ? at / 128 : u.rows - 1;
-    unit_ = u.data + tile.batch * u.batch_stride + row * u.row_stride;
+  /// Goes on to the next batch of K blocks; false when there is none.
+  WW_DEVICE bool advance() {
+    block_ += count_;
+    while (block_ == work_.end) {
+      if (!scheduler_.next(work_)) return false;
+      block_ = work_.first;
+      begin(work_.tile);
+    }
+    count_ = work_.end - block_ < ahead ? work_.end - block_ : ahead;
+    return true;
   }
 
-  /// Starts the loads of K blocks from `block`; those past `end` are left out.
-  WW_DEVICE void fetch(Batch& to, int block, int end) const {
-    const isa::GlobalView<const float> tokens{tokens_};
-    const isa::GlobalView<const float> unit{unit_};
+  /// Where this lane's scales lie, from the K block at hand on. Pointers are kept and moved on: to
+  /// work them out for every load would take longer than a K block.
+  WW_DEVICE void begin(const tile::TilePosition& tile) {
+    constexpr GemmConfig cfg = Tag::config;
+    const int m = row_origin<Tag>(tile) + (tile.m * p_.cluster.m + at_.x) * result_rows(cfg);
+    const int n = column_origin<Tag>(tile) + (tile.n * p_.cluster.n + at_.y) * result_columns(cfg);
+    const ScaleMatrix& v = p_.vector_scales;
+    const ScaleMatrix& u = p_.unit_scales;
+    WW_UNROLL for (int i = 0; i < values; ++i) {
+      // Tokens past the last one have the last one's scale: their products are never stored.
+      const int token = (cfg.swapped ? n : m) + isa::lane_index() + 32 * i;
+      token_[i] = v.data + tile.batch * v.batch_stride +
+                  (token < v.rows ? token : v.rows - 1) * v.row_stride + block_ * v.block_stride;
+    }
+    constexpr int part = cfg.gated ? 32 * units : 64 * units;  // weights of one half
+    const int weight = (isa::lane_index() < units ? isa::lane_index() : 0) * 64;
+    const int at = (cfg.swapped ? m : n) + (weight < part ? weight : weight - part + p_.half);
+    const int row = at / 128 < u.rows ? at / 128 : u.rows - 1;
+    unit_ = u.data + tile.batch * u.batch_stride + row * u.row_stride + block_ * u.block_stride;
+  }
+
+  /// Starts the loads of the batch at hand and moves the pointers behind it.
+  WW_DEVICE void fetch(Batch& to) {
     WW_UNROLL for (int j = 0; j < ahead; ++j) {
-      if (block + j >= end) break;
+      if (j >= count_) break;
       WW_UNROLL for (int i = 0; i < values; ++i) {
-        const int token = first_token_ + 32 * i;
-        to.token[j][i] = token < p_.vector_scales.rows
-                             ? tokens.load(token * p_.vector_scales.row_stride +
-                                           (block + j) * p_.vector_scales.block_stride)
-                             : 0.0F;
+        to.token[j][i] = isa::GlobalView<const float>{token_[i]}.load();
+        token_[i] += p_.vector_scales.block_stride;
       }
-      to.unit[j] = isa::lane_index() < units
-                       ? unit.load((block + j) * p_.unit_scales.block_stride)
-                       : 0.0F;
+      to.unit[j] = isa::GlobalView<const float>{unit_}.load();
+      unit_ += p_.unit_scales.block_stride;
     }
   }
 
@@ -110,9 +121,11 @@ class HopperScales {
   const HopperPipeline<Tag>& mainloop_;
   atom::ClusterCoord at_;
   HopperScheduler<Tag> scheduler_;
-  const float* tokens_ = nullptr;
+  tile::Work work_;
+  int block_ = 0;  // the batch at hand: K blocks of work_ from block_
+  int count_ = 0;
+  const float* token_[values];
   const float* unit_ = nullptr;
-  int first_token_ = 0;
 };
 
 }  // namespace warpwright::kernel

@@ -48,7 +48,7 @@ class ChunkVectors {
   WW_DEVICE ChunkVectors(const HopperGemmParams& p, float alpha, const Place& at, int half,
                          int columns, isa::SharedAddress buffer)
       : buffer_(buffer) {
-    constexpr GemmConfig cfg = Tag::config;
+    constexpr auto cfg = Tag::config;
     constexpr int halves = cfg.gated ? 2 : 1;
     const int all_rows = cfg.swapped ? p.d_columns * halves : p.d_rows;
     const int all_columns = cfg.swapped ? p.d_rows : p.d_columns * halves;

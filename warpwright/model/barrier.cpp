@@ -87,24 +87,24 @@ void Machine::poll_failed(const Cta& cta, const MBarrier& bar, Site site) {
   if (stopped_) throw Stop{};
 }
 
-void Machine::arrive(Cta& cta, MBarrier& bar, int count, bool drop, Site site) {
+void Machine::arrive(Cta& cta, MBarrier& bar, const Thread& by, int count, bool drop, Site site) {
   if (bar.phase > 0 && bar.observed < bar.phase - 1 && bar.arrivals.empty()) {
     finding(Check::stale_parity,
-            who(*current_) + " arrives on phase " + std::to_string(bar.phase) + " of " +
+            who(by) + " arrives on phase " + std::to_string(bar.phase) + " of " +
                 barrier_text(cta, bar) + ", but no wait has seen phase " +
                 std::to_string(bar.phase - 1) + " complete: a waiter by parity can slip two phases",
             site);
   }
   if (count < 1 || count > bar.pending) {
     fatal(Check::arrival_count,
-          who(*current_) + " arrives " + std::to_string(count) + " on " + barrier_text(cta, bar) +
+          who(by) + " arrives " + std::to_string(count) + " on " + barrier_text(cta, bar) +
               ", which has " + std::to_string(bar.pending) + " of " + std::to_string(bar.expected) +
               " arrivals pending in phase " + std::to_string(bar.phase),
           site);
   }
   if (drop) bar.expected -= count;
   bar.pending -= count;
-  bar.arrivals.push_back({current_, current_->cta->rank, count});
+  bar.arrivals.push_back({&by, by.cta->rank, count});
   settle(bar);
 }
 
@@ -194,7 +194,7 @@ void act::mbarrier_arrive(std::uint32_t address, int count, bool drop, Scope sco
   MBarrier& bar = m.barrier(address, "mbarrier.arrive", true, site);
   Cta& cta = m.owner(address, "mbarrier.arrive", site);
   if (m.order) m.order->arrives(m.current(), cta, bar, scope, site);
-  m.arrive(cta, bar, count, drop, site);
+  m.arrive(cta, bar, m.current(), count, drop, site);
 }
 
 bool act::mbarrier_test(std::uint32_t address, int parity, bool may_suspend, Scope scope,
@@ -344,6 +344,7 @@ void act::cluster_wait(Site site) {
     m.block({.kind = Wait::Kind::cluster, .site = site, .cta = self.cta});
   }
   self.cluster_generation = -1;
+  self.peers_run = true;
   if (m.order) m.order->cluster_waited(self);
 }
 

@@ -143,7 +143,9 @@ void Machine::issue(std::unique_ptr<Copy> copy) {
   if (copy->kind == Copy::Kind::load) statistics.copied_bytes += copy->bytes;
   const bool load = copy->kind == Copy::Kind::load;
   Cta& cta = *copy->cta;
-  const char* operation = load ? "a tensor load" : "a tensor store";
+  const char* operation = copy->answers ? "a try_cancel"
+                          : load        ? "a tensor load"
+                                        : "a tensor store";
   const BoxShape box = box_shape(copy->map);
   // Whole lines: the swizzle may carry a narrow box's chunks to any place of its line.
   check_shared(cta, copy->offset, box.rows * box.pitch, operation, copy->site);
@@ -199,8 +201,8 @@ void Machine::prove(Copy& copy) {
   Thread& by = *current_;
   const bool load = copy.kind == Copy::Kind::load;
   if (load) {
-    const auto slot = static_cast<std::size_t>(copy.cta->barrier_at[copy.barrier / 8]);
-    order->begin_load(by, copy, copy.cta->barriers[slot]);
+    const auto slot = static_cast<std::size_t>(copy.signals->barrier_at[copy.barrier / 8]);
+    order->begin_load(by, copy, copy.signals->barriers[slot]);
   } else {
     order->begin_store(by, copy);
   }
@@ -209,6 +211,7 @@ void Machine::prove(Copy& copy) {
   for_each_chunk(copy, [&](int, std::uint32_t at) { pieces.push_back(at / 16); });
   Thread* const issuer = &by;
   order->touch(copy.reading, {&issuer, 1}, *copy.cta, pieces, load);
+  if (copy.answers) return;
   // Global memory that the grid does not write needs no proof. One destination of a multicast load
   // stands for all of them: they read the same.
   for_each_row(copy.map, std::span<const int>(copy.coords.data(), copy.map.rank),
@@ -234,6 +237,12 @@ bool Machine::advance(Copy& copy) {
       copy.stage = Copy::Stage::read;
       if (load) {
         if (!copy.data->empty()) return false;  // another destination of the multicast read it
+        if (copy.answers) {
+          const LaunchAnswer answer = cancel_next();
+          const auto bytes = std::as_bytes(std::span(&answer, 1));
+          copy.data->assign(bytes.begin(), bytes.end());
+          return false;
+        }
         copy.data->assign(static_cast<std::size_t>(box.inner_bytes) * box.rows, std::byte{0});
         for_each_row(copy.map, coords,
                      [&](int row, std::int64_t address, std::int64_t first, std::int64_t count) {
@@ -293,9 +302,9 @@ bool Machine::advance(Copy& copy) {
     case Copy::Stage::written:
       if (load) {
         MBarrier& bar =
-            barrier_of(*copy.cta, copy.barrier, "the signal of a tensor load", copy.site);
+            barrier_of(*copy.signals, copy.barrier, "the signal of a tensor load", copy.site);
         if (order) order->signalled(copy, bar);
-        complete_tx(*copy.cta, bar, copy.bytes);
+        complete_tx(*copy.signals, bar, copy.bytes);
       } else {
         --copy.group->unwritten;
       }
@@ -306,17 +315,29 @@ bool Machine::advance(Copy& copy) {
 }
 
 void act::tensor_load(const TensorMap& map, std::span<const int> coords, std::uint32_t destination,
-                      std::uint32_t barrier, std::uint16_t multicast, Site site) {
+                      std::uint32_t barrier, std::uint16_t multicast, int ctas, Site site) {
   Machine& m = machine();
   m.maybe_yield();
   Thread& self = m.current();
   const TensorMapFields fields = checked(map, coords, destination, site);
   m.spend(nominal::tensor_copy_issue);
   const auto data = std::make_shared<std::vector<std::byte>>();
+  const auto& all = self.cta->cluster->ctas;
+  const std::uint32_t parity = barrier >> 24 & 1;
   const auto to = [&](Cta& cta) {
     auto copy = std::make_unique<Copy>();
     copy->kind = Copy::Kind::load;
     copy->map = fields;
+    const std::size_t signals =
+        ctas == 2 ? (static_cast<std::size_t>(cta.rank) & ~std::size_t{1}) | parity
+                  : static_cast<std::size_t>(cta.rank);
+    if (signals >= all.size()) {
+      m.fatal(Check::tensor_map,
+              m.who(self) + ": a tensor load signals CTA rank " + std::to_string(signals) +
+                  ", which the cluster does not have",
+              site);
+    }
+    copy->signals = all[signals].get();
     std::copy(coords.begin(), coords.end(), copy->coords.begin());
     copy->cta = &cta;
     copy->offset = destination & 0xffffffu;
@@ -326,30 +347,32 @@ void act::tensor_load(const TensorMap& map, std::span<const int> coords, std::ui
     copy->data = data;
     copy->issuer = &self;
     copy->site = site;
-    m.barrier_of(cta, copy->barrier, "the signal of a tensor load", site);
+    m.barrier_of(*copy->signals, copy->barrier, "the signal of a tensor load", site);
     m.issue(std::move(copy));
   };
   if (multicast == 0) {
-    if (destination >> 24 != barrier >> 24) {
+    const bool one = destination >> 24 == barrier >> 24;
+    const bool pair = destination >> 25 == barrier >> 25;
+    if (ctas == 2 ? !pair : !one) {
       m.fatal(Check::tensor_map,
               m.who(self) + ": a tensor load signals a barrier of CTA rank " +
                   std::to_string(barrier >> 24) + ", but its destination is CTA rank " +
-                  std::to_string(destination >> 24) + "; both must be of one CTA",
+                  std::to_string(destination >> 24) + "; both must be of one " +
+                  (ctas == 2 ? "pair" : "CTA"),
               site);
     }
     to(m.owner(destination, "a tensor load", site));
     return;
   }
-  const auto& ctas = self.cta->cluster->ctas;
   for (unsigned rank = 0; rank < 16; ++rank) {
     if ((multicast >> rank & 1) == 0) continue;
-    if (rank >= ctas.size() || ctas[rank]->live_threads == 0) {
+    if (rank >= all.size() || all[rank]->live_threads == 0) {
       m.fatal(Check::multicast_mask,
               m.who(self) + ": a multicast load names CTA rank " + std::to_string(rank) +
-                  ", which " + (rank >= ctas.size() ? "the cluster does not have" : "has exited"),
+                  ", which " + (rank >= all.size() ? "the cluster does not have" : "has exited"),
               site);
     }
-    to(*ctas[rank]);
+    to(*all[rank]);
   }
 }
 

@@ -8,6 +8,7 @@
 #include <span>
 
 #include "warpwright/atom/descriptor.h"
+#include "warpwright/atom/umma.h"
 #include "warpwright/model/site.h"
 #include "warpwright/model/tensor_map.h"
 #include "warpwright/numeric/types.h"
@@ -40,6 +41,7 @@ void mark_end();
 // --- memory -----------------------------------------------------------------------------------
 std::uint32_t shared_base();
 void shared_load(std::uint32_t address, void* to, int bytes, Site site);
+void cluster_load(std::uint32_t address, void* to, int bytes, Site site);
 void shared_store(std::uint32_t address, const void* from, int bytes, Site site);
 void global_load(const void* address, void* to, int bytes, Site site);
 void global_store(void* address, const void* from, int bytes, Site site);
@@ -77,9 +79,10 @@ void fence_proxy_async(Space space, Site site);
 
 // --- copy engine ------------------------------------------------------------------------------
 /// One tiled tensor load. `multicast` 0 means the own CTA only; otherwise bit r is the destination
-/// CTA of rank r, data and signal at the same offsets in each.
+/// CTA of rank r, data and signal at the same offsets in each. With `ctas` 2 the signal goes to the
+/// CTA of the destination's pair whose rank has the parity of the barrier's.
 void tensor_load(const TensorMap& map, std::span<const int> coords, std::uint32_t destination,
-                 std::uint32_t barrier, std::uint16_t multicast, Site site);
+                 std::uint32_t barrier, std::uint16_t multicast, int ctas, Site site);
 /// One tiled tensor store, or reduce-add, in this thread's current bulk group.
 void tensor_store(const TensorMap& map, std::span<const int> coords, std::uint32_t source,
                   bool reduce_add, Site site);
@@ -91,6 +94,7 @@ void bulk_wait(int pending, bool read_only, Site site);
 struct FragmentState {
   std::uint32_t touched_epoch = 0;  ///< fence count when the thread last touched it
   bool in_flight = false;
+  const char* writer = "";  ///< what the thread must wait for: "a wgmma.wait_group covers ..."
 };
 
 struct WgmmaRequest {
@@ -113,6 +117,56 @@ void wgmma_commit(Site site);
 void wgmma_wait(int pending, Site site);
 /// A register of an accumulator is read or written by its thread.
 void touch_fragment(FragmentState& state, Site site);
+
+// --- tcgen05 ----------------------------------------------------------------------------------
+/// How tcgen05.ld and .st spread tensor memory over a warp, by the lanes they cover.
+enum class TmemShape : std::uint8_t {
+  lanes32 = 32,  ///< .32x32b: thread t, register r: lane t, column r
+  lanes16 = 16,  ///< .16x256b: lane t/4 + 8 (r/2 % 2), column 8 (r/4) + 2 (t%4) + r%2
+};
+
+struct UmmaRequest {
+  atom::UmmaKind kind = atom::UmmaKind::f16;
+  int ctas = 1;         ///< 2: a pair
+  std::uint32_t d = 0;  ///< in tensor memory, lane << 16 | column
+  std::uint64_t descriptor_a = 0;
+  std::uint64_t descriptor_b = 0;
+  std::uint32_t instruction = 0;
+  bool accumulate = false;
+};
+
+/// One thread's part of a load or store of tensor memory.
+struct TmemAccess {
+  TmemShape shape = TmemShape::lanes32;
+  std::uint32_t address = 0;
+  float* registers = nullptr;
+  int count = 0;  ///< registers of a thread
+  FragmentState* state = nullptr;
+};
+
+void tcgen05_allocate(std::uint32_t to, int columns, int ctas, Site site);
+void tcgen05_deallocate(std::uint32_t address, int columns, int ctas, Site site);
+void tcgen05_relinquish(int ctas, Site site);
+void tcgen05_mma(const UmmaRequest& request, Site site);
+/// `multicast` 0 means the barrier at `barrier` alone.
+void tcgen05_commit(std::uint32_t barrier, std::uint16_t multicast, int ctas, Site site);
+void tcgen05_fence(bool before, Site site);
+void tcgen05_load(const TmemAccess& access, Site site);
+void tcgen05_store(const TmemAccess& access, Site site);
+/// For this warp's loads, or else its stores.
+void tcgen05_wait(bool loads, Site site);
+
+// --- launch control ---------------------------------------------------------------------------
+/// What a request writes to shared memory.
+struct LaunchAnswer {
+  std::uint64_t low = 0;
+  std::uint64_t high = 0;
+};
+
+void try_cancel(std::uint32_t answer, std::uint32_t barrier, bool multicast, Site site);
+LaunchAnswer load_launch_answer(std::uint32_t answer, Site site);
+bool cluster_canceled(const LaunchAnswer& answer, Site site);
+int canceled_first_cta(const LaunchAnswer& answer, Site site);
 
 void set_max_registers(int count, bool increase, Site site);
 void grid_dependency(bool wait, Site site);

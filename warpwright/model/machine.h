@@ -51,6 +51,9 @@ struct Options {
   std::uint64_t seed = 1;
   /// SMs of the machine: how many CTAs are resident at once (at least one cluster always is).
   int sms = 8;
+  /// An SM that another grid holds: no cluster of this one is launched there (none where it would
+  /// leave no SM at all); -1 for none.
+  int occupied_sm = -1;
   /// Lets try_wait answer false although the phase is complete, as the hardware's time limit may.
   bool spurious_try_wait = true;
   /// In Mode::random: lists the decisions that the run made (Report::decisions).

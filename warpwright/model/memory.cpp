@@ -111,12 +111,14 @@ std::string Machine::copies_into(const Cta& cta, std::uint32_t offset, int bytes
   for (const auto& copy : copies_) {
     if (copy->cta != &cta) continue;
     if (offset < copy->offset + copy->bytes && copy->offset < offset + bytes) {
-      return std::string(copy->kind == Copy::Kind::load ? "the tensor load" : "the tensor store") +
+      return std::string(copy->answers                    ? "the answer of a try_cancel"
+                         : copy->kind == Copy::Kind::load ? "the tensor load"
+                                                          : "the tensor store") +
              " issued by " + who(*copy->issuer) + " at " + copy->site.file + ":" +
              std::to_string(copy->site.line);
     }
   }
-  return "a wgmma";
+  return "an MMA";
 }
 
 std::uint32_t shared_base() {
@@ -126,13 +128,14 @@ std::uint32_t shared_base() {
 namespace {
 
 // What loads and stores of shared memory have in common; returns the CTA and the offset.
+// `far`: the instruction reaches the whole cluster.
 std::pair<Cta*, std::uint32_t> access(Thread& by, std::uint32_t address, int bytes, bool write,
-                                      Site site) {
+                                      bool far, Site site) {
   Machine& m = machine();
   const char* operation = write ? "a store to shared memory" : "a load from shared memory";
   Cta& cta = m.owner(address, operation, site);
   const std::uint32_t offset = address & 0xffffffu;
-  if (&cta != m.current().cta) {
+  if (!far && &cta != m.current().cta) {
     m.fatal(Check::shared_bounds,
             m.who(m.current()) + ": " + operation + " names CTA rank " + std::to_string(cta.rank) +
                 "; ld.shared and st.shared reach the own CTA only",
@@ -169,8 +172,8 @@ std::pair<Cta*, std::uint32_t> access(Thread& by, std::uint32_t address, int byt
   return {&cta, offset};
 }
 
-void load_by(Thread& by, std::uint32_t address, void* to, int bytes, Site site) {
-  const auto [cta, offset] = access(by, address, bytes, false, site);
+void load_by(Thread& by, std::uint32_t address, void* to, int bytes, bool far, Site site) {
+  const auto [cta, offset] = access(by, address, bytes, false, far, site);
   if (std::find(cta->defined.begin() + offset, cta->defined.begin() + offset + bytes, 0) !=
       cta->defined.begin() + offset + bytes) {
     machine().finding(Check::uninitialised_read,
@@ -182,7 +185,7 @@ void load_by(Thread& by, std::uint32_t address, void* to, int bytes, Site site) 
 }
 
 void store_by(Thread& by, std::uint32_t address, const void* from, int bytes, Site site) {
-  const auto [cta, offset] = access(by, address, bytes, true, site);
+  const auto [cta, offset] = access(by, address, bytes, true, false, site);
   std::memcpy(cta->shared.data() + offset, from, static_cast<std::size_t>(bytes));
   std::fill_n(cta->defined.begin() + offset, bytes, std::uint8_t{1});
 }
@@ -190,7 +193,11 @@ void store_by(Thread& by, std::uint32_t address, const void* from, int bytes, Si
 }  // namespace
 
 void shared_load(std::uint32_t address, void* to, int bytes, Site site) {
-  load_by(machine().current(), address, to, bytes, site);
+  load_by(machine().current(), address, to, bytes, false, site);
+}
+
+void cluster_load(std::uint32_t address, void* to, int bytes, Site site) {
+  load_by(machine().current(), address, to, bytes, true, site);
 }
 
 void shared_store(std::uint32_t address, const void* from, int bytes, Site site) {
@@ -256,9 +263,6 @@ void act::flag_wait(void* flag, std::uint32_t value, Site site) {
   if (m.order) m.order->flag_waited(*self, f.order);
 }
 
-namespace {
-
-// Runs `action` when all 32 lanes of the current warp have come.
 void meet_warp(const char* what, Site site, void* argument,
                const std::function<void(std::span<void*>)>& action) {
   Machine& m = machine();
@@ -268,15 +272,12 @@ void meet_warp(const char* what, Site site, void* argument,
          site, argument, action);
 }
 
-// A matrix is spread over all 32 lanes; the last warp of a CTA may have fewer.
 void whole_warp(const char* what, Site site) {
   Machine& m = machine();
   if (m.shape().threads < (m.current().warp() + 1) * warp_lanes) {
     m.fatal(Check::divergence, std::string(what) + " needs a whole warp of 32 threads", site);
   }
 }
-
-}  // namespace
 
 std::uint32_t shuffle(std::uint32_t value, int source_lane, Site site) {
   Lane lane{value, source_lane, 0};
@@ -328,7 +329,7 @@ void load_matrix(std::uint32_t row, std::span<std::uint32_t> to, bool transpose,
       std::array<std::array<std::uint16_t, 8>, 8> matrix{};
       for (std::size_t r = 0; r < 8; ++r) {
         const auto& giver = *static_cast<const MatrixLane*>(lanes[8 * j + r]);
-        load_by(*giver.thread, giver.row, matrix[r].data(), 16, site);
+        load_by(*giver.thread, giver.row, matrix[r].data(), 16, false, site);
       }
       for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
         std::uint32_t packed = 0;

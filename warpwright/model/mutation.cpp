@@ -63,6 +63,26 @@ std::vector<Kind> ways(const SyncSite& s) {
     case SyncKind::cluster_arrive:
       add({Kind::weaken});
       break;
+    case SyncKind::umma_commit_mask:
+      add({Kind::clear_low, Kind::clear_high});
+      [[fallthrough]];
+    case SyncKind::umma_commit:
+      add({Kind::drop_first, Kind::repeat, Kind::repeat_first, Kind::other_lane});
+      break;
+    case SyncKind::tensor_fence_before:
+    case SyncKind::tensor_fence_after:
+      add({s.threads > s.warps ? Kind::lane_zero : Kind::other_lane});
+      break;
+    case SyncKind::try_cancel:
+      add({Kind::drop_first, Kind::repeat, Kind::repeat_first});
+      break;
+    case SyncKind::tmem_wait_load:
+    case SyncKind::tmem_wait_store:
+      add({Kind::drop_first});
+      break;
+    case SyncKind::tmem_alloc:
+    case SyncKind::tmem_dealloc:
+    case SyncKind::tmem_relinquish:
     case SyncKind::cluster_wait:
     case SyncKind::wgmma_fence:
     case SyncKind::wgmma_commit:
@@ -120,6 +140,26 @@ std::string_view name(SyncKind kind) {
       return "cluster wait";
     case SyncKind::warp_sync:
       return "syncwarp";
+    case SyncKind::tmem_alloc:
+      return "tcgen05.alloc";
+    case SyncKind::tmem_dealloc:
+      return "tcgen05.dealloc";
+    case SyncKind::tmem_relinquish:
+      return "tcgen05.relinquish_alloc_permit";
+    case SyncKind::umma_commit:
+      return "tcgen05.commit";
+    case SyncKind::umma_commit_mask:
+      return "tcgen05.commit multicast";
+    case SyncKind::tensor_fence_before:
+      return "tcgen05.fence::before_thread_sync";
+    case SyncKind::tensor_fence_after:
+      return "tcgen05.fence::after_thread_sync";
+    case SyncKind::tmem_wait_load:
+      return "tcgen05.wait::ld";
+    case SyncKind::tmem_wait_store:
+      return "tcgen05.wait::st";
+    case SyncKind::try_cancel:
+      return "try_cancel";
     case SyncKind::flag_set:
       return "flag set";
     case SyncKind::flag_wait:

@@ -37,6 +37,16 @@ enum class SyncKind : std::uint8_t {
   cluster_arrive,
   cluster_wait,
   warp_sync,
+  tmem_alloc,
+  tmem_dealloc,
+  tmem_relinquish,
+  umma_commit,       ///< tcgen05.commit, to one barrier
+  umma_commit_mask,  ///< the same with a multicast mask
+  tensor_fence_before,
+  tensor_fence_after,
+  tmem_wait_load,
+  tmem_wait_store,
+  try_cancel,
   flag_set,   ///< a release to a flag in global memory
   flag_wait,  ///< and the wait for it
 };

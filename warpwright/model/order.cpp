@@ -55,6 +55,7 @@ void Order::launched(Cluster& cluster) {
   for (const auto& cta : cluster.ctas) {
     cta->order.cells = std::vector<Cell>(cta->shared.size() / piece_bytes + 1);
     cta->order.fences.resize(cta->warpgroups.size());
+    cta->order.warps.resize(cta->warp_meetings.size());
     for (const auto& thread : cta->threads) {
       ThreadOrder& t = thread->order;
       t.component = static_cast<std::uint32_t>(cta->rank) * o.threads_per_cta +
@@ -83,14 +84,16 @@ void Order::cta_exits(Cta& cta) {
     }
   }
   // Nobody can touch its memory any more: let go of the operations that its shadow names.
-  for (Cell& cell : cta.order.cells) {
-    if (cell.write.mask != 0) release_entry(cell.write);
-    if (cell.read.mask != 0) release_entry(cell.read);
-    if (!cell.more) continue;
-    for (const Entry& x : cell.more->writes) release_entry(x);
-    for (const Entry& x : cell.more->reads) release_entry(x);
+  for (std::vector<Cell>* cells : {&cta.order.cells, &cta.order.tensor}) {
+    for (Cell& cell : *cells) {
+      if (cell.write.mask != 0) release_entry(cell.write);
+      if (cell.read.mask != 0) release_entry(cell.read);
+      if (!cell.more) continue;
+      for (const Entry& x : cell.more->writes) release_entry(x);
+      for (const Entry& x : cell.more->reads) release_entry(x);
+    }
+    cells->clear();
   }
-  cta.order.cells.clear();
   for (const MBarrier& bar : cta.barriers) {
     if (bar.order.component == 0 || known[bar.order.component] >= bar.order.latest) continue;
     machine_.report({Check::barrier_outlived,
@@ -102,8 +105,9 @@ void Order::cta_exits(Cta& cta) {
 }
 
 void Order::report_visit(const Cta& cta, const MBarrier& bar, const BarrierOrder::Visit& v) {
-  Finding f{Check::cluster_lifetime, {}, places_[v.place].site};
-  f.accesses.push_back(describe(v.number, v.place, false, true, "mbarrier.arrive"));
+  const char* what = v.commit ? "tcgen05.commit" : "mbarrier.arrive";
+  Finding f{v.commit ? Check::pair_lifetime : Check::cluster_lifetime, {}, places_[v.place].site};
+  f.accesses.push_back(describe(v.number, v.place, v.commit, true, what));
   f.missing = "a wait, before the exit, for the phase that the arrival belongs to";
   f.mend =
       "wait for the last phase of every barrier that peers signal, or let all CTAs meet at the "
@@ -170,6 +174,7 @@ void Order::tick(Thread& by) {
 // --- the rule ------------------------------------------------------------------------------------
 Order::Verdict Order::judge(const Thread& t, bool alone, const Actor& y, const Entry& x,
                             bool x_write) const {
+  if (y.in_tensor) return judge_tensor(t, y, x);
   const ThreadOrder& me = t.order;
   const ClusterOrder& cluster = t.cta->cluster->order;
   if (x.asynchronous) {
@@ -218,7 +223,9 @@ void Order::check(Actor& y, const Entry& x, bool x_write, std::uintptr_t at) {
   for (std::size_t i = 0; i < y.threads.size(); ++i) {
     const bool alone = y.alike.empty() || y.alike[i] == 1;
     const Verdict verdict = judge(*y.threads[i], alone, y, x, x_write);
-    if (verdict != Verdict::ordered) return report(*y.threads[i], y, x, x_write, verdict, at);
+    if (verdict == Verdict::ordered) continue;
+    return y.in_tensor ? report_tensor(*y.threads[i], y, x, x_write, verdict, at)
+                       : report(*y.threads[i], y, x, x_write, verdict, at);
   }
   y.ordered_valid = true;
   y.ordered_who = x.who;
@@ -379,23 +386,25 @@ void Order::generic_global(Thread& by, std::uintptr_t address, std::int64_t byte
   });
 }
 
-void Order::touch(std::uint32_t operation, std::span<Thread* const> issuers, Cta& cta,
-                  std::span<const std::uint32_t> pieces, bool write) {
-  // Threads that know the same answer the same.
-  std::array<Thread*, warpgroup_threads> distinct{};
-  std::array<int, warpgroup_threads> alike{};
-  std::size_t n = 0;
-  for (Thread* t : issuers) {
+Order::Distinct::Distinct(std::span<Thread* const> all) {
+  for (Thread* t : all) {
     const auto same = [&](const Thread* d) {
       return d->order.order.identity() == t->order.order.identity() &&
              d->order.shared.identity() == t->order.shared.identity() &&
-             d->order.executed.identity() == t->order.executed.identity();
+             d->order.executed.identity() == t->order.executed.identity() &&
+             d->order.tensor.identity() == t->order.tensor.identity() &&
+             d->order.handed.identity() == t->order.handed.identity();
     };
-    const auto end = distinct.begin() + static_cast<std::ptrdiff_t>(n);
-    const auto at = std::find_if(distinct.begin(), end, same);
-    if (at == end) distinct[n++] = t;
-    ++alike[static_cast<std::size_t>(at - distinct.begin())];
+    const auto end = threads.begin() + static_cast<std::ptrdiff_t>(count);
+    const auto at = std::find_if(threads.begin(), end, same);
+    if (at == end) threads[count++] = t;
+    ++alike[static_cast<std::size_t>(at - threads.begin())];
   }
+}
+
+void Order::touch(std::uint32_t operation, std::span<Thread* const> issuers, Cta& cta,
+                  std::span<const std::uint32_t> pieces, bool write) {
+  const Distinct distinct(issuers);
   const Operation& op = operations_[operation];
   if (relation) {
     const std::uint64_t where = pieces.empty() ? 0 : pieces.front() + (pieces.size() << 32);
@@ -403,8 +412,7 @@ void Order::touch(std::uint32_t operation, std::span<Thread* const> issuers, Cta
                            static_cast<std::uint32_t>(places_[op.place].site.line));
   }
   Actor y;
-  y.threads = {distinct.data(), n};
-  y.alike = {alike.data(), n};
+  distinct.speak_for(y);
   y.asynchronous = true;
   y.write = write;
   y.cta = &cta;
@@ -439,13 +447,14 @@ void Order::touch_global(std::uint32_t operation, Thread& by, std::uintptr_t add
 
 void Order::begin_load(Thread& by, Copy& copy, MBarrier& bar) {
   if (bar.order.component == 0) {
-    bar.order.component = new_component(*copy.cta->cluster);
+    bar.order.component = new_component(*copy.signals->cluster);
     if (relation) {
-      relation->name_component(*copy.cta->cluster, bar.order.component, Relation::Owner::barrier,
-                               static_cast<std::uint32_t>(copy.cta->index), bar.offset);
+      relation->name_component(*copy.signals->cluster, bar.order.component,
+                               Relation::Owner::barrier,
+                               static_cast<std::uint32_t>(copy.signals->index), bar.offset);
     }
   }
-  copy.reading = new_operation(by, "tensor load", copy.site);
+  copy.reading = new_operation(by, copy.answers ? "try_cancel" : "tensor load", copy.site);
   Operation& op = operations_[copy.reading];
   op.component = bar.order.component;
   op.barrier = bar.name;
@@ -603,13 +612,17 @@ void Order::arrives(Thread& by, Cta& cta, MBarrier& bar, Scope scope, Site site)
       gather(by, bar.order.far);
     }
   }
+  bar.order.handed.add(by.order.handed);  // whatever the semantics: it orders execution alone
   tick(by);
 }
 
 void Order::phase_completed(MBarrier& bar) {
   BarrierOrder& o = bar.order;
-  o.near_published = {o.near.order.take(), o.near.shared.take(), o.near.global.take(), o.near.grid.take()};
-  o.far_published = {o.far.order.take(), o.far.shared.take(), o.far.global.take(), o.far.grid.take()};
+  o.handed_published = o.handed.take();
+  o.near_published = {o.near.order.take(), o.near.shared.take(), o.near.global.take(),
+                      o.near.grid.take()};
+  o.far_published = {o.far.order.take(), o.far.shared.take(), o.far.global.take(),
+                     o.far.grid.take()};
   o.executed_published = o.executed.take();
   if (o.component == 0) return;
   const std::uint32_t time = o.base + static_cast<std::uint32_t>(bar.phase);
@@ -620,7 +633,9 @@ void Order::phase_completed(MBarrier& bar) {
 }
 
 void Order::waited(Thread& by, MBarrier& bar, Scope scope) {
-  if (bar.phase == 0 || scope == Scope::relaxed) return;
+  if (bar.phase == 0) return;
+  joins_.join(by.order.handed, bar.order.handed_published);
+  if (scope == Scope::relaxed) return;
   learn(by, bar.order.near_published);
   if (scope == Scope::cluster) learn(by, bar.order.far_published);
   joins_.join(by.order.executed, bar.order.executed_published);
@@ -648,6 +663,7 @@ void Order::meets(Thread& by, MeetingOrder& meeting) {
   gather(by, meeting.clocks);
   meeting.executed.add(by.order.executed);
   meeting.executed.sum.raise(by.order.component, by.order.time);
+  meeting.handed.add(by.order.handed);
   tick(by);
 }
 
@@ -655,10 +671,12 @@ void Order::met(MeetingOrder& meeting, std::span<Thread* const> waiting) {
   const PublishedClocks all{meeting.clocks.order.take(), meeting.clocks.shared.take(),
                             meeting.clocks.global.take(), meeting.clocks.grid.take()};
   const Clock executed = meeting.executed.take();
+  const Clock handed = meeting.handed.take();
   for (Thread* t : waiting) {
     // Usually all of them came to the meeting and have learnt nothing since: the join is `all`.
     learn(*t, all);
     joins_.join(t->order.executed, executed);
+    joins_.join(t->order.handed, handed);
   }
 }
 
@@ -682,6 +700,7 @@ void Order::flag_waited(Thread& by, const FlagOrder& flag) {
 void Order::cluster_arrives(Thread& by, bool release) {
   MeetingOrder& meeting = by.cta->cluster->order.arriving;
   if (release) return meets(by, meeting);
+  meeting.handed.add(by.order.handed);
   // A relaxed arrival hands on what fence.mbarrier_init released, and nothing else.
   meeting.executed.sum.raise(by.order.component, by.order.init_fence);
 }
@@ -689,15 +708,16 @@ void Order::cluster_arrives(Thread& by, bool release) {
 void Order::cluster_completed(Cluster& cluster) {
   ClusterOrder& o = cluster.order;
   o.published = {o.arriving.clocks.order.take(), o.arriving.clocks.shared.take(),
-                 o.arriving.clocks.global.take(),
-                 o.arriving.clocks.grid.take()};
+                 o.arriving.clocks.global.take(), o.arriving.clocks.grid.take()};
   o.executed = o.arriving.executed.take();
+  o.handed = o.arriving.handed.take();
 }
 
 void Order::cluster_waited(Thread& by) {
   const ClusterOrder& o = by.cta->cluster->order;
   learn(by, o.published);
   joins_.join(by.order.executed, o.executed);
+  joins_.join(by.order.handed, o.handed);
 }
 
 // --- reports -------------------------------------------------------------------------------------
@@ -810,16 +830,19 @@ void Order::report(const Thread& t, const Actor& y, const Entry& x, bool x_write
       f.check = Check::in_flight_access;
       const bool waited = op->time != 0 && op->issuer->order.order[op->component] >= op->time;
       const std::string what = op->what;
-      if (what == "tensor load") {
+      if (op->barrier != nullptr) {
         const std::string name =
             std::string(op->barrier) + "[" + std::to_string(op->barrier_index) + "]";
-        f.missing = "a wait for the phase of mbarrier " + name + " that the load signals";
+        f.missing = "a wait for the phase of mbarrier " + name + " that the " + what + " signals";
         f.mend = "wait on " + name + " before, in this thread or in one that it then meets";
       } else if (waited) {
         f.missing = "an edge from the wait that saw the " + what + " complete, in " +
                     thread_text(op->number, op->place) + ", to this access";
         f.mend =
             "put a barrier, or an arrival and its wait, after that wait and before this access";
+      } else if (what == "tcgen05.mma") {
+        f.missing = "a wait for an mbarrier on which a tcgen05.commit after the MMA arrives";
+        f.mend = "commit to the barrier of the stage, and wait on it before the memory is reused";
       } else if (what == "wgmma") {
         f.missing = "a wgmma.wait_group that covers the wgmma's reads";
         f.mend = "wait for its group (wgmma_wait) before the arrival that hands the memory on";
@@ -843,20 +866,27 @@ void Order::report(const Thread& t, const Actor& y, const Entry& x, bool x_write
                      "an mbarrier";
       break;
     case Verdict::ordered:
+    case Verdict::unwaited:
+    case Verdict::no_before:
+    case Verdict::no_after:
       return;
   }
-  const auto access_text = [&](const Access& a, std::uint32_t number, std::uint32_t at_place,
-                               bool asynchronous) {
+  report_pair(std::move(f), op != nullptr ? op->number : x.who, x_place, t.order.number,
+              y.entry.place, range_text(memory, begin, bytes));
+}
+
+void Order::report_pair(Finding f, std::uint32_t x_number, std::uint32_t x_place,
+                        std::uint32_t y_number, std::uint32_t y_place, const std::string& where) {
+  const auto access_text = [&](const Access& a, std::uint32_t number, std::uint32_t at_place) {
+    const bool asynchronous = a.proxy == "async";
     return std::string(asynchronous ? "the asynchronous " : "the ") + (a.write ? "write" : "read") +
            (asynchronous ? " of a " : " (") + a.instruction +
            (asynchronous ? " issued by " : ") by ") + thread_text(number, at_place) + " at " +
            at_line(a.site);
   };
-  f.sentence =
-      access_text(f.accesses[0], op != nullptr ? op->number : x.who, x_place, x.asynchronous) +
-      " and " + access_text(f.accesses[1], t.order.number, y.entry.place, y.asynchronous) +
-      " touch " + range_text(memory, begin, bytes) + ". Missing: " + f.missing +
-      ". Mend: " + f.mend;
+  f.sentence = access_text(f.accesses[0], x_number, x_place) + " and " +
+               access_text(f.accesses[1], y_number, y_place) + " touch " + where +
+               ". Missing: " + f.missing + ". Mend: " + f.mend;
   machine_.report(std::move(f));
 }
 

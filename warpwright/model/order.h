@@ -12,6 +12,10 @@
 //   executed   what has been executed before, whatever the scope or the semantics of the arrival
 //              that told me. It orders what is over: asynchronous operations that somebody waited
 //              for. It makes no write visible.
+// and two of tensor memory, whose accesses are all asynchronous and all in the order of tcgen05:
+//   tensor     operations on tensor memory that come before those that I issue
+//   handed     those that synchronisation has told me of: tcgen05.fence::after_thread_sync copies
+//              `handed` to `tensor`, and fence::before_thread_sync the other way
 // An asynchronous operation is an event of its own: the phase of the mbarrier it signals, the
 // wgmma group or the bulk group it belongs to. Whoever waits for that learns of the operation's
 // accesses and of nothing else.
@@ -40,11 +44,12 @@ struct Copy;
 struct Cta;
 struct MBarrier;
 struct Thread;
+struct TmemRegion;
 class Machine;
 
 /// What a thread knows, and where it stands.
 struct ThreadOrder {
-  Clock order, shared, global, grid, executed;
+  Clock order, shared, global, grid, executed, tensor, handed;
   std::uint32_t number = 0;     ///< of the thread in the grid
   std::uint32_t component = 0;  ///< of the thread in the clocks of its cluster
   /// Its own time: accesses carry it, releases publish it and move it on.
@@ -57,6 +62,24 @@ struct ThreadOrder {
   std::uint32_t committed = 0;   ///< bulk groups
   std::uint32_t bulk_read = 0;   ///< components of its bulk groups: sources read, all done
   std::uint32_t bulk_done = 0;
+  std::uint32_t mmas = 0;           ///< component of the tcgen05 MMAs it issues
+  std::uint32_t mma_time = 0;       ///< MMAs issued
+  std::uint32_t tensor_waited = 0;  ///< its own time at its last tcgen05.wait
+};
+
+/// What a tcgen05.commit hands on: the MMAs before it, and what its thread knew to be executed.
+struct Commit {
+  std::uint32_t time = 0;  ///< of the last MMA
+  Clock executed;
+  Clock handed;
+};
+
+/// The loads and stores of tensor memory of one warp.
+struct WarpOrder {
+  std::uint32_t loads = 0;  ///< components
+  std::uint32_t stores = 0;
+  std::uint32_t load_time = 0;  ///< issued
+  std::uint32_t store_time = 0;
 };
 
 /// A clock that many threads add theirs to.
@@ -91,9 +114,11 @@ struct BarrierOrder {
   GatherClocks near;  ///< of this phase's arrivals from the barrier's own CTA
   GatherClocks far;   ///< of those from peers at cluster scope: for waiters at cluster scope
   Gather executed;
+  Gather handed;
   PublishedClocks near_published;  ///< of the phase completed last
   PublishedClocks far_published;
   Clock executed_published;
+  Clock handed_published;
   std::uint32_t component = 0;  ///< 0 until a copy signals it
   std::uint32_t base = 0;       ///< phases of the barriers that lived here before
   std::uint32_t latest = 0;     ///< the last phase that a copy signalled
@@ -104,6 +129,7 @@ struct BarrierOrder {
     std::uint32_t component = 0;
     std::uint32_t time = 0;
     std::uint32_t place = 0;
+    bool commit = false;  ///< by tcgen05.commit; component and time are then those of its MMAs
   };
   std::vector<Visit> visits;
   std::uint32_t initialised = 0;  ///< the initialiser's time then
@@ -114,11 +140,13 @@ struct BarrierOrder {
 struct MeetingOrder {
   GatherClocks clocks;
   Gather executed;
+  Gather handed;
 };
 struct ClusterOrder {
   MeetingOrder arriving;
   PublishedClocks published;
   Clock executed;
+  Clock handed;
   std::uint32_t time = 1;  ///< the latest time that any thread took
   std::uint32_t next_component = 0;
   std::uint32_t first_thread = 0;     ///< number of its first thread in the grid
@@ -164,10 +192,14 @@ struct Operation {
   std::uint32_t time = 0;  ///< of its completion in that component; 0 while it is not known
   std::uint32_t references = 0;
   bool atomic = false;
+  /// Of an MMA: its accumulator and shape. Those of one thread with one chain follow each other.
+  std::uint64_t chain = 0;
 };
 
 struct CtaOrder {
   std::vector<Cell> cells;
+  std::vector<Cell> tensor;  ///< of tensor memory, by the pieces of a TmemRegion
+  std::vector<WarpOrder> warps;
   Gather exited;        ///< what the threads that exited knew to be executed,
   Gather exited_order;  ///< and to be ordered
   struct Fence {
@@ -216,6 +248,24 @@ class Order {
   void bulk_waited(Thread& by, int pending, bool read_only);
   void wgmma_waited(std::span<Thread* const> threads, WarpgroupOrder& group, int pending);
 
+  // --- tensor memory (order_tensor.cpp)
+  std::uint32_t begin_mma(Thread& by, std::uint64_t chain, Site site);
+  /// One of the warp of `by`, a load or else a store.
+  std::uint32_t begin_tmem(Thread& by, bool load, Site site);
+  /// Its issuers are one thread, or the lanes of a warp.
+  void touch_tmem(std::uint32_t operation, std::span<Thread* const> issuers, Cta& cta,
+                  const TmemRegion& region, bool write);
+  /// The lanes of a warp give the columns back.
+  void deallocates(std::span<Thread* const> warp, const TmemRegion& region, Site site);
+  /// All loads (or else stores) of these threads' warp are over.
+  void tmem_waited(std::span<Thread* const> threads, bool loads);
+  void tensor_fence(Thread& by, bool before);
+  /// The thread commits; and later its MMAs are over and this is about to be counted on `bar`.
+  Commit commits(Thread& by);
+  void committed(const Thread& by, const Commit& commit, Cta& cta, MBarrier& bar, Site site);
+  /// Does anything tell the thread that the CTA has started?
+  [[nodiscard]] static bool knows_of(const Thread& by, const Cta& cta);
+
   // --- synchronisation
   void initialised(Thread& by, MBarrier& bar, std::uint32_t component, std::uint32_t base);
   void init_fenced(Thread& by);
@@ -248,6 +298,8 @@ class Order {
     bool write = false;
     bool atomic = false;
     bool in_shared = true;
+    bool in_tensor = false;
+    bool frees = false;         // gives tensor memory back
     Cta* cta = nullptr;         // whose shared memory
     std::uintptr_t offset = 0;  // of the whole access; of pieces in `at`
     Entry entry;
@@ -259,7 +311,28 @@ class Order {
     bool ordered_write = false;
     bool ordered_valid = false;
   };
-  enum class Verdict : std::uint8_t { ordered, proxy, read_proxy, scope, unfinished, race };
+  /// Threads that know the same answer the same: one of each, and how many it stands for.
+  struct Distinct {
+    std::array<Thread*, 128> threads{};
+    std::array<int, 128> alike{};
+    std::size_t count = 0;
+    explicit Distinct(std::span<Thread* const> all);
+    void speak_for(Actor& actor) const {
+      actor.threads = {threads.data(), count};
+      actor.alike = {alike.data(), count};
+    }
+  };
+  enum class Verdict : std::uint8_t {
+    ordered,
+    proxy,
+    read_proxy,
+    scope,
+    unfinished,
+    race,
+    unwaited,  // tensor memory: nobody waited for the operation, or nothing leads from there
+    no_before,
+    no_after
+  };
 
   std::uint32_t place(Site site, const char* role);
   std::uint32_t new_operation(Thread& by, const char* what, Site site);
@@ -269,6 +342,7 @@ class Order {
 
   [[nodiscard]] Verdict judge(const Thread& t, bool alone, const Actor& y, const Entry& x,
                               bool x_write) const;
+  [[nodiscard]] Verdict judge_tensor(const Thread& t, const Actor& y, const Entry& x) const;
   void check(Actor& y, const Entry& x, bool x_write, std::uintptr_t at);
   /// Checks `y` against the cell's entries, then makes it one of them.
   void enter(Cell& cell, Actor& y, std::uintptr_t at);
@@ -280,6 +354,12 @@ class Order {
 
   void report(const Thread& t, const Actor& y, const Entry& x, bool x_write, Verdict verdict,
               std::uintptr_t at);
+  void report_tensor(const Thread& t, const Actor& y, const Entry& x, bool x_write, Verdict verdict,
+                     std::uintptr_t at);
+  /// Says a finding of two accesses, whose sentence is made here.
+  void report_pair(Finding f, std::uint32_t x_number, std::uint32_t x_place, std::uint32_t y_number,
+                   std::uint32_t y_place, const std::string& where);
+  void enter_tmem(Actor& y, const TmemRegion& region);
   void report_visit(const Cta& cta, const MBarrier& bar, const BarrierOrder::Visit& v);
   [[nodiscard]] Access describe(std::uint32_t number, std::uint32_t place, bool asynchronous,
                                 bool write, const char* what) const;

@@ -19,7 +19,9 @@
 #include "warpwright/model/mutation.h"
 #include "warpwright/model/order.h"
 #include "warpwright/model/report.h"
+#include "warpwright/model/tensor_core.h"
 #include "warpwright/model/tensor_map.h"
+#include "warpwright/model/tmem.h"
 
 namespace warpwright::model {
 
@@ -30,23 +32,72 @@ class Machine;
 
 constexpr int warp_lanes = 32;
 constexpr int warpgroup_threads = 128;
+constexpr std::uint32_t poison_bits = 0x7fbadbad;  // a NaN that no arithmetic makes
 
 /// What a blocked thread waits for, in terms that a report can print.
 struct Wait {
-  enum class Kind : std::uint8_t { none, mbarrier, named, cluster, meeting, bulk, registers, flag };
+  enum class Kind : std::uint8_t {
+    none,
+    mbarrier,
+    named,
+    cluster,
+    meeting,
+    bulk,
+    registers,
+    tensor_memory,
+    flag
+  };
   Kind kind = Kind::none;
   Site site;
   Cta* cta = nullptr;        // owner of the barrier
   std::uint32_t offset = 0;  // of an mbarrier
   std::int64_t phase = 0;    // awaited phase of an mbarrier; pending groups of a bulk wait
-  int id = 0;                // of a named barrier; registers wanted
-  const char* what = "";     // instruction of a meeting
+  int id = 0;                // of a named barrier; registers or columns wanted
+  const char* what = "";     // instruction of a meeting, or on tensor memory
 };
 
 /// Copies of one cp.async.bulk.commit_group.
 struct BulkGroup {
   int unread = 0;     // copies whose source is still to be read
   int unwritten = 0;  // copies not complete
+};
+
+/// What a thread has handed to the tensor core through tcgen05, in order: an MMA, or the arrival
+/// that a commit makes on one barrier.
+struct TensorOp {
+  bool commit = false;
+  Thread* issuer = nullptr;
+  Site site;
+  // Of an MMA.
+  atom::UmmaAtom atom;
+  std::uint32_t d = 0;
+  bool accumulate = false;
+  std::vector<Operand> a;  // of each CTA
+  std::vector<Operand> b;
+  // Of a commit: whose barrier, where, and the MMAs before it.
+  Cta* cta = nullptr;
+  std::uint32_t barrier = 0;
+  Commit handed;          // for the order checker
+  std::int64_t done = 0;  // in Mode::timed
+};
+
+/// Where a thread's MMAs stand in Mode::timed.
+struct TensorPipe {
+  std::int64_t start = 0;            // of the MMAs since the last commit
+  std::int64_t end = 0;              // of the last one
+  std::int64_t due = 0;              // of the last operation, a commit too
+  std::vector<atom::UmmaAtom> mmas;  // since the last commit
+  std::vector<Cta*> ctas;
+};
+
+/// A load or store of tensor memory by a warp, until its tcgen05.wait.
+struct TmemOp {
+  bool load = true;
+  std::array<TmemAccess, warp_lanes> lanes{};
+  Site site;
+  bool executed = false;
+  std::vector<float> values;  // by lanes: stored, or read and not yet given to the registers
+  std::int64_t done = 0;
 };
 
 struct Thread {
@@ -61,6 +112,9 @@ struct Thread {
   std::uint32_t fence_epoch = 0;         // wgmma fences executed
   std::shared_ptr<BulkGroup> open_group;
   std::deque<std::shared_ptr<BulkGroup>> groups;
+  std::deque<std::unique_ptr<TensorOp>> tensor_ops;
+  TensorPipe tensor_pipe;
+  bool peers_run = false;  // it has passed the cluster barrier
   std::int64_t clock = 0;  // of Mode::timed
   int track = -1;          // in the trace; lane 0 of a warp has one
   ThreadOrder order;
@@ -159,6 +213,8 @@ struct Cta {
   std::deque<MBarrier> barriers;
   std::vector<std::unique_ptr<Thread>> threads;
   std::vector<Meeting> warp_meetings;
+  std::vector<std::deque<TmemOp>> tmem_ops;  // of every warp
+  Tmem tmem;
   std::vector<Meeting> warpgroup_meetings;
   std::deque<Warpgroup> warpgroups;
   std::array<NamedBarrier, 16> named;
@@ -166,6 +222,10 @@ struct Cta {
   int live_threads = 0;
   int free_registers = 0;
   std::vector<Thread*> register_waiters;
+  // Launch control: answers that nobody has read, by offset, and whether one that said no was seen.
+  std::vector<std::uint32_t> unread_answers;
+  bool launch_refused = false;
+  int sm = 0;  // where it runs
   CtaOrder order;
   // One pipe for loads, one for stores and the tensor core: when each is free, in Mode::timed, and
   // its track in the trace.
@@ -180,6 +240,7 @@ struct Cta {
 
 struct Cluster {
   std::vector<std::unique_ptr<Cta>> ctas;
+  int slot = 0;                 // which SMs: slot * cluster size, and on
   std::int64_t generation = 0;  // of the cluster barrier
   int arrived = 0;
   int live_threads = 0;
@@ -195,11 +256,13 @@ struct Copy {
   Kind kind = Kind::load;
   Stage stage = Stage::issued;
   bool reduce_add = false;
+  bool answers = false;  // not a copy: a request of launch control, which writes its answer
   TensorMapFields map;
   std::array<int, TensorMapFields::max_rank> coords{};
   Cta* cta = nullptr;         // whose shared memory
   std::uint32_t offset = 0;   // in it
   std::uint32_t barrier = 0;  // offset, for a load
+  Cta* signals = nullptr;     // whose barrier
   int bytes = 0;
   std::shared_ptr<std::vector<std::byte>> data;
   std::shared_ptr<BulkGroup> group;
@@ -267,7 +330,7 @@ class Machine {
   // --- barriers (barrier.cpp)
   MBarrier& barrier(std::uint32_t address, const char* operation, bool may_be_remote, Site site);
   MBarrier& barrier_of(Cta& cta, std::uint32_t offset, const char* operation, Site site);
-  void arrive(Cta& cta, MBarrier& bar, int count, bool drop, Site site);
+  void arrive(Cta& cta, MBarrier& bar, const Thread& by, int count, bool drop, Site site);
   void complete_tx(Cta& cta, MBarrier& bar, int bytes);
   void settle(MBarrier& bar);
   void cluster_settle(Cluster& cluster);
@@ -287,8 +350,31 @@ class Machine {
   void retire(Cta& cta, Warpgroup& group, std::vector<WgmmaOp>& ops, Site site);
   void execute_some(Cta& cta, Warpgroup& group);
   static std::array<Thread*, warpgroup_threads> warpgroup_of(const Thread& thread);
-  /// Marks (+1) or unmarks (-1) the 16-byte pieces that a wgmma reads.
-  void mark_operands(Cta& cta, const WgmmaOp& op, int change, bool check);
+  /// Marks (+1) or unmarks (-1) the 16-byte pieces that an MMA reads.
+  static void mark_operand(const Operand& operand, int change);
+  /// Can the MMA that the current thread issues read this operand? Returns the numbers of its
+  /// 16-byte pieces, until the next call.
+  std::span<const std::uint32_t> check_operand(const Operand& operand, const char* what, Site site);
+  void take_operands(Cta& cta, const WgmmaOp& op);
+  static void release_operands(Cta& cta, const WgmmaOp& op);
+
+  // --- tcgen05 (tcgen05.cpp, tmem.cpp)
+  /// The CTAs that an instruction of this group works for: the current one, or the pair's, even one
+  /// first.
+  std::vector<Cta*> group(int ctas, const char* what, Site site);
+  void issue(std::unique_ptr<TensorOp> op);
+  /// Carries out the oldest operation of the thread's; true when it has no more.
+  bool advance(Thread& issuer);
+  static void execute(const TensorOp& op);
+  void signal(const TensorOp& op);
+  void check_tmem(Cta& cta, const TmemRegion& region, const char* what, Site site);
+  void execute(Cta& cta, TmemOp& op);
+  /// A CTA ends: nothing of it may be in use.
+  void tensor_exits(Cta& cta);
+
+  // --- launch control (launch_control.cpp)
+  /// The answer to a request: takes the next cluster off the queue, if there is one.
+  LaunchAnswer cancel_next();
 
   // --- time and trace (timing.cpp)
   [[nodiscard]] bool timed() const { return options_.mode == Mode::timed; }
@@ -303,6 +389,8 @@ class Machine {
   /// Places the instants of a copy, or of a committed group of wgmmas, in time.
   void schedule(Copy& copy);
   void schedule(Cta& cta, const Thread& leader, std::deque<WgmmaOp>& ops);
+  void schedule(TensorOp& op);
+  void show(Thread& issuer);
   void mark_begin(const std::string& name);
   void mark_end();
   void rename_track(const Thread& thread);
@@ -321,11 +409,15 @@ class Machine {
  private:
   /// The number of the next decision, or nothing where a replay lets it take its default.
   std::optional<std::uint64_t> decide();
-  void launch_cluster(int first_cta);
+  void launch_cluster(int first_cta, int slot);
   void thread_exits(Thread& thread);
   void cta_exits(Cta& cta);
   void resume(Thread& thread);
   bool advance_one();
+  [[nodiscard]] bool in_flight() const { return !copies_.empty() || !tensor_issuers_.empty(); }
+  /// Does anything in flight reach into this cluster?
+  [[nodiscard]] bool in_use(const Cluster& cluster) const;
+  [[nodiscard]] int free_slot() const;
   void make_ready(Thread& thread);
   void start_clock(Cta& cta);
   bool step_timed();
@@ -351,9 +443,10 @@ class Machine {
   std::vector<std::unique_ptr<Cluster>> clusters_;  // resident
   std::deque<Thread*> ready_;
   std::vector<std::unique_ptr<Copy>> copies_;  // in flight, oldest first
+  std::vector<Thread*> tensor_issuers_;        // threads whose tcgen05 operations are in flight
   std::vector<Thread*> bulk_waiters_;
   std::unordered_map<std::uintptr_t, Flag> flags_;  // in global memory
-  std::vector<Thread*> pollers_;  // asked a barrier in vain, more than once
+  std::vector<Thread*> pollers_;                    // asked a barrier in vain, more than once
   Thread* current_ = nullptr;
   int next_cta_ = 0;
 
@@ -371,6 +464,7 @@ class Machine {
   using Agenda = std::priority_queue<Due<T>, std::vector<Due<T>>, std::greater<>>;
   Agenda<Thread> due_threads_;
   Agenda<Copy> due_copies_;
+  Agenda<Thread> due_tensor_;  // whose oldest tcgen05 operation is over
   std::uint64_t orders_ = 0;
   std::int64_t time_ = 0;    // of the newest instant of a copy, or exit of a CTA
   bool look_again_ = false;  // an SM may have become free
@@ -394,7 +488,7 @@ void mbarrier_wait(std::uint32_t address, int parity, Scope scope, Site site);
 void fence_mbarrier_init(Site site);
 void fence_proxy_async(Space space, Site site);
 void tensor_load(const TensorMap& map, std::span<const int> coords, std::uint32_t destination,
-                 std::uint32_t barrier, std::uint16_t multicast, Site site);
+                 std::uint32_t barrier, std::uint16_t multicast, int ctas, Site site);
 void bulk_commit(Site site);
 void bulk_wait(int pending, bool read_only, Site site);
 void wgmma_fence(Site site);
@@ -404,6 +498,19 @@ void named_barrier(int id, int threads, bool wait, Site site);
 void cluster_arrive(bool release, Site site);
 void cluster_wait(Site site);
 void sync_warp(Site site);
+void tcgen05_allocate(std::uint32_t to, int columns, int ctas, Site site);
+void tcgen05_deallocate(std::uint32_t address, int columns, int ctas, Site site);
+void tcgen05_relinquish(int ctas, bool effective, Site site);
+void tcgen05_commit(std::uint32_t barrier, std::uint16_t multicast, int ctas, Site site);
+void tcgen05_fence(bool before, Site site);
+void tcgen05_wait(bool loads, Site site);
+void try_cancel(std::uint32_t answer, std::uint32_t barrier, bool multicast, Site site);
 }  // namespace act
+
+/// Runs `action` when all lanes of the current warp have come.
+void meet_warp(const char* what, Site site, void* argument,
+               const std::function<void(std::span<void*>)>& action);
+/// For instructions that the last warp of a CTA cannot execute with fewer than 32 threads.
+void whole_warp(const char* what, Site site);
 
 }  // namespace warpwright::model

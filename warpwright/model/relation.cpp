@@ -100,6 +100,15 @@ void Relation::asynchronous(std::span<Thread* const> issuers, std::uint64_t wher
   append(issuers.front()->order.number, mix(mix(where, write ? 3 : 4), line) + before);
 }
 
+void Relation::tensor(std::span<Thread* const> issuers, std::uint64_t where, bool write,
+                      std::uint32_t line) {
+  std::uint64_t before = 0;
+  for (const Thread* issuer : issuers) {
+    before += hash_of(issuer->order.tensor, *issuer->cta->cluster);
+  }
+  append(issuers.front()->order.number, mix(mix(where, write ? 5 : 6), line) + before);
+}
+
 void Relation::exits(const Thread& thread) {
   Clock& known = exited_[static_cast<std::uint32_t>(thread.cta->index)];
   known.join(thread.order.executed);

@@ -25,7 +25,15 @@ struct Thread;
 class Relation {
  public:
   /// A component that is no thread's, by a name that does not depend on the schedule.
-  enum class Owner : std::uint8_t { barrier, bulk_read, bulk_done, wgmma };
+  enum class Owner : std::uint8_t {
+    barrier,
+    bulk_read,
+    bulk_done,
+    wgmma,
+    umma,
+    tmem_loads,
+    tmem_stores
+  };
   void name_component(const Cluster& cluster, std::uint32_t component, Owner owner,
                       std::uint32_t cta_or_thread, std::uint32_t which);
 
@@ -34,6 +42,9 @@ class Relation {
   /// An access to shared (or else global) memory by an operation that `issuers` started.
   void asynchronous(std::span<Thread* const> issuers, std::uint64_t where, bool write, bool shared,
                     std::uint32_t line);
+  /// An access to tensor memory by an operation that `issuers` started.
+  void tensor(std::span<Thread* const> issuers, std::uint64_t where, bool write,
+              std::uint32_t line);
   /// A peer's memory must live until this access of the thread: it is counted, not hashed.
   void visit(const Thread& by) { count(by); }
   void exits(const Thread& thread);

@@ -12,8 +12,8 @@
 namespace warpwright::model {
 
 /// The checks, one a rule of the machine. The code letters follow the house's list: B barriers,
-/// P proxies, O order, T tensor copies, W wgmma, C clusters and registers, M memory, D progress,
-/// R results.
+/// P proxies, O order, T tensor copies, W wgmma, U tcgen05 and tensor memory, C clusters, launch
+/// control and registers, M memory, D progress, R results.
 enum class Check {
   dead_barrier,           // B1
   barrier_storage,        // B2
@@ -36,7 +36,15 @@ enum class Check {
   fragment_in_flight,     // W2
   divergence,             // W3
   bad_descriptor,         // W4
+  tmem_allocation,        // U1
+  tmem_lanes,             // U2
+  bad_instruction,        // U3
+  mixed_groups,           // U4
+  tmem_unordered,         // U5
+  tmem_fence,             // U6
+  pair_lifetime,          // U7
   cluster_lifetime,       // C1
+  launch_control,         // C2
   register_pool,          // C3
   uninitialised_read,     // M1
   undrained_exit,         // M2
@@ -89,6 +97,7 @@ struct Statistics {
   std::int64_t copies = 0;
   std::int64_t copied_bytes = 0;
   std::int64_t wgmmas = 0;
+  std::int64_t ummas = 0;
   std::int64_t barrier_waits = 0;
   std::int64_t tiles = 0;
   std::int64_t decisions = 0;  ///< of Mode::random

@@ -146,7 +146,8 @@ void Machine::maybe_yield() {
   if (timed()) {
     // Effects happen in the order of time: whoever is behind goes first.
     const bool behind = (!due_threads_.empty() && due_threads_.top().time < current_->clock) ||
-                        (!due_copies_.empty() && due_copies_.top().time <= current_->clock);
+                        (!due_copies_.empty() && due_copies_.top().time <= current_->clock) ||
+                        (!due_tensor_.empty() && due_tensor_.top().time <= current_->clock);
     if (!behind) return;
   } else if (options_.mode != Mode::random || !chance(12)) {
     return;
@@ -184,8 +185,9 @@ void Machine::meet(Meeting& meeting, int members, int slot, const char* what, Si
   wake_all(meeting.waiting);
 }
 
-void Machine::launch_cluster(int first_cta) {
+void Machine::launch_cluster(int first_cta, int slot) {
   auto cluster = std::make_unique<Cluster>();
+  cluster->slot = slot;
   const auto bytes = static_cast<std::size_t>(shared_base_offset) + shape_.shared_bytes;
   for (int rank = 0; rank < shape_.cluster_size; ++rank) {
     auto cta = std::make_unique<Cta>();
@@ -200,6 +202,8 @@ void Machine::launch_cluster(int first_cta) {
     const int warps = (shape_.threads + warp_lanes - 1) / warp_lanes;
     const int groups = (shape_.threads + warpgroup_threads - 1) / warpgroup_threads;
     cta->warp_meetings.resize(static_cast<std::size_t>(warps));
+    cta->tmem_ops.resize(static_cast<std::size_t>(warps));
+    cta->sm = slot * shape_.cluster_size + rank;
     cta->warpgroup_meetings.resize(static_cast<std::size_t>(groups));
     cta->warpgroups.resize(static_cast<std::size_t>(groups));
     for (Warpgroup& group : cta->warpgroups) group.registers = shape_.registers_per_thread;
@@ -261,6 +265,12 @@ void Machine::thread_exits(Thread& thread) {
     wg.open.clear();
     wg.groups.clear();
   }
+  for (const TmemOp& op : cta.tmem_ops[static_cast<std::size_t>(thread.warp())]) {
+    finding(Check::undrained_exit,
+            who(thread) + " exited with accesses to tensor memory that no tcgen05.wait covers",
+            op.site);
+  }
+  cta.tmem_ops[static_cast<std::size_t>(thread.warp())].clear();
   thread.exited = true;
   if (order) order->exits(thread);
   Cluster& cluster = *cta.cluster;
@@ -275,13 +285,16 @@ void Machine::cta_exits(Cta& cta) {
   time_ = std::max(time_, now());
   look_again_ = true;
   for (const auto& copy : copies_) {
-    if (copy->kind == Copy::Kind::load && copy->cta == &cta) {
+    if (copy->kind == Copy::Kind::load && (copy->cta == &cta || copy->signals == &cta)) {
       finding(Check::barrier_outlived,
-              "CTA " + std::to_string(cta.index) + " exited while a tensor load issued by " +
-                  who(*copy->issuer) + " was still to land in its shared memory",
+              "CTA " + std::to_string(cta.index) + " exited while a " +
+                  (copy->answers ? "try_cancel" : "tensor load") + " issued by " +
+                  who(*copy->issuer) + " was still to " +
+                  (copy->cta == &cta ? "land in its shared memory" : "signal its mbarrier"),
               copy->site);
     }
   }
+  tensor_exits(cta);
   if (order) order->cta_exits(cta);
   for (const MBarrier& bar : cta.barriers) {
     if (bar.live && bar.tx != 0) {
@@ -301,11 +314,25 @@ void Machine::resume(Thread& thread) {
 }
 
 bool Machine::advance_one() {
-  if (copies_.empty()) return false;
-  const std::size_t at = options_.mode == Mode::random ? pick(copies_.size()) : std::size_t{0};
+  if (!in_flight()) return false;
+  const std::size_t all = copies_.size() + tensor_issuers_.size();
+  const std::size_t at = options_.mode == Mode::random ? pick(all) : std::size_t{0};
+  if (at >= copies_.size()) {
+    Thread& issuer = *tensor_issuers_[at - copies_.size()];
+    const TensorOp& op = *issuer.tensor_ops.front();
+    if (options_.only) {
+      note(std::string(op.commit ? "the tcgen05.commit" : "the tcgen05.mma") + " of " +
+           who(issuer) + " at line " + std::to_string(op.site.line) +
+           (op.commit ? " arrives" : " is carried out"));
+    }
+    advance(issuer);
+    return true;
+  }
+  const Copy& copy = *copies_[at];
   if (options_.only && options_.mode == Mode::random) {
-    const Copy& copy = *copies_[at];
-    note(std::string(copy.kind == Copy::Kind::load ? "the tensor load" : "the tensor store") +
+    note(std::string(copy.answers                    ? "the try_cancel"
+                     : copy.kind == Copy::Kind::load ? "the tensor load"
+                                                     : "the tensor store") +
          " of " + who(*copy.issuer) + " at line " + std::to_string(copy.site.line) +
          (copy.stage == Copy::Stage::issued ? " reads its source"
           : copy.stage == Copy::Stage::read ? " writes its destination"
@@ -315,22 +342,36 @@ bool Machine::advance_one() {
   return true;
 }
 
+bool Machine::in_use(const Cluster& cluster) const {
+  return std::any_of(copies_.begin(), copies_.end(),
+                     [&](const auto& copy) { return copy->cta->cluster == &cluster; }) ||
+         std::any_of(tensor_issuers_.begin(), tensor_issuers_.end(),
+                     [&](const Thread* t) { return t->cta->cluster == &cluster; });
+}
+
+int Machine::free_slot() const {
+  // A slot is a cluster's share of the SMs. One always exists, however few SMs there are.
+  const int slots = std::max(1, options_.sms / shape_.cluster_size);
+  const int held =
+      options_.occupied_sm < 0 || slots == 1 ? -1 : options_.occupied_sm / shape_.cluster_size;
+  for (int slot = 0; slot < slots; ++slot) {
+    const auto there = [&](const auto& cluster) { return cluster->slot == slot; };
+    if (slot != held && std::none_of(clusters_.begin(), clusters_.end(), there)) return slot;
+  }
+  return -1;
+}
+
 Report Machine::run() {
   // Some seeds leave copies in flight for long, some hardly at all.
   constexpr int lazy_to_brisk[] = {1, 5, 20};
   landing_percent_ = lazy_to_brisk[options_.seed % 3];
-  const int resident = std::max(1, options_.sms / shape_.cluster_size);
   Machine* outer = std::exchange(running, this);
   try {
     while (!stopped_) {
-      std::erase_if(clusters_, [&](const auto& c) {
-        return c->live_threads == 0 &&
-               std::none_of(copies_.begin(), copies_.end(),
-                            [&](auto& copy) { return copy->cta->cluster == c.get(); });
-      });
-      while (static_cast<int>(clusters_.size()) < resident && next_cta_ < shape_.ctas) {
-        launch_cluster(next_cta_);
-        next_cta_ += shape_.cluster_size;
+      std::erase_if(clusters_, [&](const auto& c) { return c->live_threads == 0 && !in_use(*c); });
+      for (int slot = free_slot(); slot >= 0 && next_cta_ < shape_.ctas; slot = free_slot()) {
+        next_cta_ += shape_.cluster_size;  // a request of launch control takes those that remain
+        launch_cluster(next_cta_ - shape_.cluster_size, slot);
       }
       // A batch of steps before the residents are looked at again.
       look_again_ = false;
@@ -339,7 +380,7 @@ Report Machine::run() {
           if (look_again_ || !step_timed()) break;
           continue;
         }
-        if (options_.mode == Mode::random && !copies_.empty() && chance(landing_percent_)) {
+        if (options_.mode == Mode::random && in_flight() && chance(landing_percent_)) {
           advance_one();
           continue;
         }
@@ -358,8 +399,7 @@ Report Machine::run() {
         ready_.pop_front();
         resume(*next);
       }
-      if (!stopped_ && ready_.empty() && pollers_.empty() && due_threads_.empty() &&
-          copies_.empty()) {
+      if (!stopped_ && ready_.empty() && pollers_.empty() && due_threads_.empty() && !in_flight()) {
         const bool live = std::any_of(clusters_.begin(), clusters_.end(),
                                       [](const auto& c) { return c->live_threads > 0; });
         if (live) {
@@ -441,6 +481,9 @@ std::string Machine::wait_text(const Wait& wait) const {
     case Wait::Kind::registers:
       return "setmaxnreg.inc to " + std::to_string(wait.id) + " registers: the CTA has " +
              std::to_string(cta.free_registers) + " free";
+    case Wait::Kind::tensor_memory:
+      return std::string(wait.what) + " of " + std::to_string(wait.id) +
+             " columns: other allocations to be given back, or the pair's other CTA to come";
     case Wait::Kind::flag:
       return "a flag in global memory to be set";
     case Wait::Kind::none:

@@ -36,6 +36,12 @@ Scope weakened(const Mutation* mutation, Scope scope) {
   return scope == Scope::cluster ? Scope::cta : Scope::relaxed;
 }
 
+std::uint16_t changed_mask(const Mutation* mutation, unsigned mask) {
+  if (is(mutation, Broken::clear_low)) mask &= mask - 1;
+  if (is(mutation, Broken::clear_high)) mask &= ~std::bit_floor(mask);
+  return static_cast<std::uint16_t>(mask);
+}
+
 // The live barrier at `address`, or null.
 const MBarrier* barrier_at(std::uint32_t address) {
   const Cluster& cluster = *machine().current().cta->cluster;
@@ -168,15 +174,13 @@ void fence_proxy_async(Space space, Site site) {
 }
 
 void tensor_load(const TensorMap& map, std::span<const int> coords, std::uint32_t destination,
-                 std::uint32_t barrier, std::uint16_t multicast, Site site) {
+                 std::uint32_t barrier, std::uint16_t multicast, int ctas, Site site) {
   const Mutation* broken =
       multicast == 0 ? nullptr : machine().sync(SyncKind::multicast, site, "", multicast);
-  unsigned mask = multicast;
-  if (dropped(broken)) mask = 0;  // no multicast: to the own CTA alone
-  if (is(broken, Broken::clear_low)) mask &= mask - 1;
-  if (is(broken, Broken::clear_high)) mask &= ~std::bit_floor(mask);
+  // Dropped: no multicast, to the own CTA alone.
+  const std::uint16_t mask = dropped(broken) ? 0 : changed_mask(broken, multicast);
   if (broken != nullptr && !dropped(broken) && mask == 0) return;
-  act::tensor_load(map, coords, destination, barrier, static_cast<std::uint16_t>(mask), site);
+  act::tensor_load(map, coords, destination, barrier, mask, ctas, site);
 }
 
 void bulk_commit(Site site) {
@@ -209,6 +213,64 @@ void wgmma_wait(int pending, Site site) {
   const Mutation* broken = machine().sync(SyncKind::wgmma_wait, site, "", pending);
   if (dropped(broken)) return;
   act::wgmma_wait(pending + (is(broken, Broken::wait_more) ? 1 : 0), site);
+}
+
+void tcgen05_allocate(std::uint32_t to, int columns, int ctas, Site site) {
+  if (dropped(machine().sync(SyncKind::tmem_alloc, site, "", columns))) return;
+  act::tcgen05_allocate(to, columns, ctas, site);
+}
+
+void tcgen05_deallocate(std::uint32_t address, int columns, int ctas, Site site) {
+  if (dropped(machine().sync(SyncKind::tmem_dealloc, site, "", columns))) return;
+  act::tcgen05_deallocate(address, columns, ctas, site);
+}
+
+void tcgen05_relinquish(int ctas, Site site) {
+  // Dropped, the lanes still meet: a mutant that changes nothing should not change the schedule.
+  const bool effective = !dropped(machine().sync(SyncKind::tmem_relinquish, site));
+  act::tcgen05_relinquish(ctas, effective, site);
+}
+
+void tcgen05_commit(std::uint32_t barrier, std::uint16_t multicast, int ctas, Site site) {
+  Machine& m = machine();
+  const Mutation* broken =
+      m.sync(multicast == 0 ? SyncKind::umma_commit : SyncKind::umma_commit_mask, site,
+             barrier_name(barrier), multicast);
+  if (dropped(broken)) return m.maybe_yield();
+  const std::uint16_t mask = changed_mask(broken, multicast);
+  if (mask == 0 && multicast != 0) return m.maybe_yield();
+  const auto act = [&] { act::tcgen05_commit(barrier, mask, ctas, site); };
+  if (is(broken, Broken::other_lane)) return m.as_other(m.current().index ^ 1, act);
+  act();
+  if (repeated(broken)) act();
+}
+
+void tcgen05_fence(bool before, Site site) {
+  Machine& m = machine();
+  const Mutation* broken =
+      m.sync(before ? SyncKind::tensor_fence_before : SyncKind::tensor_fence_after, site);
+  if (dropped(broken) || (is(broken, Broken::lane_zero) && m.current().lane() != 0)) {
+    return m.maybe_yield();
+  }
+  const auto act = [&] { act::tcgen05_fence(before, site); };
+  if (is(broken, Broken::other_lane)) return m.as_other(m.current().index ^ 1, act);
+  act();
+}
+
+void tcgen05_wait(bool loads, Site site) {
+  const Mutation* broken =
+      machine().sync(loads ? SyncKind::tmem_wait_load : SyncKind::tmem_wait_store, site);
+  if (dropped(broken)) return;
+  act::tcgen05_wait(loads, site);
+}
+
+void try_cancel(std::uint32_t answer, std::uint32_t barrier, bool multicast, Site site) {
+  Machine& m = machine();
+  const Mutation* broken =
+      m.sync(SyncKind::try_cancel, site, barrier_name(barrier), multicast ? 1 : 0);
+  if (dropped(broken)) return m.maybe_yield();
+  act::try_cancel(answer, barrier, multicast, site);
+  if (repeated(broken)) act::try_cancel(answer, barrier, multicast, site);
 }
 
 void named_barrier(int id, int threads, bool wait, Site site) {

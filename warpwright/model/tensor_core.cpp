@@ -1,5 +1,7 @@
 // The tensor core: wgmma with groups, accumulators that belong to it while in flight, and operands
 // read as late as the schedule allows (PTX ISA 9.7.15).
+#include "warpwright/model/tensor_core.h"
+
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -18,7 +20,11 @@ constexpr std::size_t index(int i) {
   return static_cast<std::size_t>(i);
 }
 
-constexpr std::uint32_t poison = 0x7fbadbad;  // a NaN that no arithmetic makes
+void widen(DType type, const void* codes, float* out, std::size_t n) {
+  numeric::widen_from(codes, out, n, type);
+}
+
+}  // namespace
 
 // c[64 x n] += a[64 x k] * b[k x n], all row-major; k is a multiple of 4. The order of the sums is
 // the machine's own business (the ISA leaves it open); ours is fixed.
@@ -41,6 +47,23 @@ void multiply(const float* a, const float* b, float* c, int n, int k) {
     }
   }
 }
+
+void read_operand(const Operand& operand, float* out, int row_step, int k_step) {
+  const bool along_k = operand.major == atom::Major::k;
+  const int piece = 128 / numeric::bits(operand.type);
+  std::array<float, 16> values{};
+  for_each_piece(operand, [&](int row, int i, std::uint32_t address) {
+    widen(operand.type, operand.cta->shared.data() + address, values.data(),
+          static_cast<std::size_t>(piece));
+    for (int e = 0; e < piece; ++e) {
+      const int r = along_k ? row : row + e;
+      const int kk = along_k ? i + e : i;
+      out[r * row_step + kk * k_step] = values[static_cast<std::size_t>(e)];
+    }
+  });
+}
+
+namespace {
 
 // The same for 8-bit operands as Hopper adds them: the products of one instruction and the running
 // sum are cut off 13 bits below the leading one of the largest of them (probed on an H200, see
@@ -75,8 +98,7 @@ void multiply_narrow(const float* a, const float* b, float* c, int n, int k) {
       continue;
     }
     for (int j = 0; j < n; ++j) {
-      row[j] = static_cast<float>(
-          static_cast<std::int32_t>(row[j] * std::bit_cast<float>(top[j])));
+      row[j] = static_cast<float>(static_cast<std::int32_t>(row[j] * std::bit_cast<float>(top[j])));
     }
     for (int i = 0; i < k; ++i) {
       const float* bi = b + i * n;
@@ -89,109 +111,83 @@ void multiply_narrow(const float* a, const float* b, float* c, int n, int k) {
   }
 }
 
-// Calls visit(row, k, address): the 16-byte piece that begins with element (row, k).
-template <class Visit>
-void for_each_piece(const atom::Descriptor& d, int rows, int k, int bits, atom::Major major,
-                    const Visit& visit) {
-  const int piece = 128 / bits;  // elements
-  if (major == atom::Major::k) {
-    for (int row = 0; row < rows; ++row) {
-      for (int i = 0; i < k; i += piece) {
-        visit(row, i, atom::element_address(d, row, i, bits, major));
-      }
-    }
-  } else {
-    for (int i = 0; i < k; ++i) {
-      for (int row = 0; row < rows; row += piece) {
-        visit(row, i, atom::element_address(d, row, i, bits, major));
-      }
-    }
-  }
+Operand operand_a(Cta& cta, const WgmmaRequest& r) {
+  return {&cta, atom::decode(r.descriptor_a), 64, atom::wgmma_k(r.type), r.type, r.major_a, "A"};
 }
 
-void widen(DType type, const void* codes, float* out, std::size_t n) {
-  numeric::widen_from(codes, out, n, type);
-}
-
-// Operand elements as floats, out[row * row_step + k * k_step].
-void read_operand(const Cta& cta, std::uint64_t word, int rows, int k, DType type,
-                  atom::Major major, float* out, int row_step, int k_step) {
-  const atom::Descriptor d = atom::decode(word);
-  const int bits = numeric::bits(type);
-  const int piece = 128 / bits;
-  std::array<float, 16> values{};
-  for_each_piece(d, rows, k, bits, major, [&](int row, int i, std::uint32_t address) {
-    widen(type, cta.shared.data() + address, values.data(), static_cast<std::size_t>(piece));
-    for (int e = 0; e < piece; ++e) {
-      const int r = major == atom::Major::k ? row : row + e;
-      const int kk = major == atom::Major::k ? i + e : i;
-      out[r * row_step + kk * k_step] = values[static_cast<std::size_t>(e)];
-    }
-  });
+Operand operand_b(Cta& cta, const WgmmaRequest& r) {
+  return {&cta, atom::decode(r.descriptor_b), r.n, atom::wgmma_k(r.type), r.type_b, r.major_b, "B"};
 }
 
 }  // namespace
 
-void Machine::mark_operands(Cta& cta, const WgmmaOp& op, int change, bool check) {
-  const int k = atom::wgmma_k(op.shape.type);
-  const int bits = numeric::bits(op.shape.type);
+void Machine::mark_operand(const Operand& operand, int change) {
+  std::vector<std::uint16_t>& readers = operand.cta->readers;
+  for_each_piece(operand, [&](int, int, std::uint32_t address) {
+    readers[address / 16] = static_cast<std::uint16_t>(readers[address / 16] + change);
+  });
+}
+
+std::span<const std::uint32_t> Machine::check_operand(const Operand& operand, const char* what,
+                                                      Site site) {
+  Cta& cta = *operand.cta;
+  const char* fault = atom::descriptor_fault(operand.descriptor);
+  if (fault != nullptr) {
+    fatal(Check::bad_descriptor, std::string(operand.name) + ": " + fault, site);
+  }
   bool in_flight = false;
   bool undefined = false;
   std::uint32_t at = 0;
   static thread_local std::vector<std::uint32_t> pieces;
   pieces.clear();
-  const auto visit = [&](int, int, std::uint32_t address) {
-    if (check) {
-      pieces.push_back(address / 16);
-      if (cta.writers[address / 16] > 0) {
-        in_flight = true;
-        at = address;
-      }
-      if (std::find(cta.defined.begin() + address, cta.defined.begin() + address + 16, 0) !=
-          cta.defined.begin() + address + 16) {
-        undefined = true;
-        at = address;
-      }
+  for_each_piece(operand, [&](int, int, std::uint32_t address) {
+    if (address < shared_base_offset || address + 16 > cta.shared.size()) {
+      fatal(Check::bad_descriptor,
+            std::string("the descriptor of ") + operand.name + " reaches offset " +
+                std::to_string(address) + ", outside the CTA's shared memory",
+            site);
     }
-    cta.readers[address / 16] = static_cast<std::uint16_t>(cta.readers[address / 16] + change);
-  };
-  const auto operand = [&](std::uint64_t word, int rows, atom::Major major, const char* name) {
-    const atom::Descriptor d = atom::decode(word);
-    if (check) {
-      const char* fault = atom::descriptor_fault(d);
-      if (fault != nullptr) fatal(Check::bad_descriptor, std::string(name) + ": " + fault, op.site);
-      for_each_piece(d, rows, k, bits, major, [&](int, int, std::uint32_t address) {
-        if (address < shared_base_offset || address + 16 > cta.shared.size()) {
-          fatal(Check::bad_descriptor,
-                std::string("the descriptor of ") + name + " reaches offset " +
-                    std::to_string(address) + ", outside the CTA's shared memory",
-                op.site);
-        }
-      });
+    pieces.push_back(address / 16);
+    const auto first = cta.defined.begin() + address;
+    if (cta.writers[address / 16] > 0) {
+      in_flight = true;
+      at = address;
+    } else if (std::find(first, first + 16, 0) != first + 16) {
+      undefined = true;
+      at = address;
     }
-    for_each_piece(d, rows, k, bits, major, visit);
-  };
-  if (op.registers_a.empty()) operand(op.shape.descriptor_a, 64, op.shape.major_a, "A");
-  operand(op.shape.descriptor_b, op.shape.n, op.shape.major_b, "B");
-  if (check && order) {
-    const auto group = static_cast<std::size_t>(current_->index / warpgroup_threads);
-    const std::uint32_t number =
-        order->begin_wgmma(*current_, cta.warpgroups[group].order, op.site);
-    order->touch(number, warpgroup_of(*current_), cta, pieces, false);
-    order->end(number);
-  }
+  });
+  if (!in_flight && !undefined) return pieces;
+  const std::string reads =
+      who(*current_) + ": " + what + " reads shared memory at offset " + std::to_string(at) +
+      (operand.cta != current_->cta ? " of CTA rank " + std::to_string(cta.rank) : "");
   if (in_flight) {
     finding(Check::in_flight_access,
-            who(*current_) + ": wgmma reads shared memory at offset " + std::to_string(at) +
-                " that is still being written by " + copies_into(cta, at, 16),
-            op.site);
+            reads + " that is still being written by " + copies_into(cta, at, 16), site);
   }
-  if (undefined) {
-    finding(Check::uninitialised_read,
-            who(*current_) + ": wgmma reads shared memory at offset " + std::to_string(at) +
-                " that nothing has written",
-            op.site);
+  if (undefined) finding(Check::uninitialised_read, reads + " that nothing has written", site);
+  return pieces;
+}
+
+void Machine::take_operands(Cta& cta, const WgmmaOp& op) {
+  std::uint32_t number = 0;
+  if (order) {
+    const auto group = static_cast<std::size_t>(current_->index / warpgroup_threads);
+    number = order->begin_wgmma(*current_, cta.warpgroups[group].order, op.site);
   }
+  const auto take = [&](const Operand& operand) {
+    const auto pieces = check_operand(operand, "wgmma", op.site);
+    if (order) order->touch(number, warpgroup_of(*current_), cta, pieces, false);
+    mark_operand(operand, +1);
+  };
+  if (op.registers_a.empty()) take(operand_a(cta, op.shape));
+  take(operand_b(cta, op.shape));
+  if (order) order->end(number);
+}
+
+void Machine::release_operands(Cta& cta, const WgmmaOp& op) {
+  if (op.registers_a.empty()) mark_operand(operand_a(cta, op.shape), -1);
+  mark_operand(operand_b(cta, op.shape), -1);
 }
 
 std::array<Thread*, warpgroup_threads> Machine::warpgroup_of(const Thread& thread) {
@@ -212,7 +208,7 @@ void Machine::execute(Cta& cta, WgmmaOp& op) {
   a.resize(static_cast<std::size_t>(64) * k);
   b.resize(static_cast<std::size_t>(k) * r.n);
   if (op.registers_a.empty()) {
-    read_operand(cta, r.descriptor_a, 64, k, r.type, r.major_a, a.data(), k, 1);
+    read_operand(operand_a(cta, r), a.data(), k, 1);
   } else {
     const int bits = numeric::bits(r.type);
     const int values = atom::a_values(bits);
@@ -226,7 +222,7 @@ void Machine::execute(Cta& cta, WgmmaOp& op) {
       }
     }
   }
-  read_operand(cta, r.descriptor_b, r.n, k, r.type_b, r.major_b, b.data(), 1, r.n);
+  read_operand(operand_b(cta, r), b.data(), 1, r.n);
   std::vector<float>& c = op.accumulator->values;
   if (!r.accumulate) std::fill(c.begin(), c.end(), 0.0F);
   (numeric::bits(r.type) == 8 ? multiply_narrow : multiply)(a.data(), b.data(), c.data(), r.n, k);
@@ -235,14 +231,14 @@ void Machine::execute(Cta& cta, WgmmaOp& op) {
 void Machine::retire(Cta& cta, Warpgroup& group, std::vector<WgmmaOp>& ops, Site site) {
   for (WgmmaOp& op : ops) {
     execute(cta, op);
-    mark_operands(cta, op, -1, false);
+    release_operands(cta, op);
     Accumulator& acc = *op.accumulator;
     if (--acc.in_flight > 0) continue;
     bool touched = false;
     for (int t = 0; t < warpgroup_threads; ++t) {
       float* fragment = acc.fragments[static_cast<std::size_t>(t)];
       for (int v = 0; v < acc.n / 2; ++v) {
-        touched = touched || std::bit_cast<std::uint32_t>(fragment[v]) != poison;
+        touched = touched || std::bit_cast<std::uint32_t>(fragment[v]) != poison_bits;
         fragment[v] = acc.values[index(atom::c_row(t, v) * acc.n + atom::c_col(t, v))];
       }
       acc.states[static_cast<std::size_t>(t)]->in_flight = false;
@@ -311,11 +307,12 @@ Accumulator& accumulator(Warpgroup& group, std::span<void*> requests, bool load)
     acc->fragments[static_cast<std::size_t>(t)] = request.fragment;
     acc->states[static_cast<std::size_t>(t)] = request.state;
     request.state->in_flight = true;
+    request.state->writer = "a wgmma.wait_group covers the wgmma that writes it";
     for (int v = 0; v < first.n / 2; ++v) {
       if (load) {
         acc->values[index(atom::c_row(t, v) * first.n + atom::c_col(t, v))] = request.fragment[v];
       }
-      request.fragment[v] = std::bit_cast<float>(poison);
+      request.fragment[v] = std::bit_cast<float>(poison_bits);
     }
   }
   group.accumulators.push_back(std::move(acc));
@@ -365,7 +362,7 @@ void wgmma(const WgmmaRequest& request, Site site) {
               "wgmma of another shape on an accumulator that is in flight", site);
     }
     ++op.accumulator->in_flight;
-    m.mark_operands(cta, op, +1, true);
+    m.take_operands(cta, op);
     group.open.push_back(std::move(op));
     m.execute_some(cta, group);
   });
@@ -405,10 +402,7 @@ void touch_fragment(FragmentState& state, Site site) {
   Machine& m = machine();
   if (state.in_flight) {
     m.finding(Check::fragment_in_flight,
-              m.who(m.current()) +
-                  " touches an accumulator register before a wgmma.wait_group covers the wgmma "
-                  "that writes it",
-              site);
+              m.who(m.current()) + " touches a register before " + state.writer, site);
   }
   m.spend(nominal::fragment_register);
   state.touched_epoch = m.current().fence_epoch + 1;

@@ -156,6 +156,7 @@ struct Launch {
   int shared_bytes = 0;
   int registers_per_thread = 255;  ///< at launch: the pool of setmaxnreg
   int sms = 8;
+  int occupied_sm = -1;  ///< Options::occupied_sm
   Schedules schedules = {};
   /// Options::fence_after_reads: a missing fence between generic reads and an asynchronous write is
   /// a finding (read_then_async_write).
@@ -256,6 +257,7 @@ inline Outcome run_all(const std::function<void()>& kernel, const Launch& launch
     how.mode = mode;
     how.seed = seed;
     how.sms = launch.sms;
+    how.occupied_sm = launch.occupied_sm;
     how.fence_after_reads = launch.fence_after_reads;
     Report report = model::run(shape, how, allocations, kernel);
     if (report.clean() && launch.verify) {

@@ -29,6 +29,7 @@ void Machine::start_clock(Cta& cta) {
     if (options_.trace != nullptr && thread->lane() == 0) {
       thread->track =
           builder_.add_track(TraceTrack::Kind::role, cta.index, thread->role, thread->index);
+      builder_.track(thread->track).sm = cta.sm;
     }
   }
   if (options_.trace == nullptr || !timed()) return;
@@ -36,9 +37,22 @@ void Machine::start_clock(Cta& cta) {
   cta.stores.track = builder_.add_track(TraceTrack::Kind::stores, cta.index, "copy engine: stores");
   cta.tensor_core.track =
       builder_.add_track(TraceTrack::Kind::tensor_core, cta.index, "tensor core");
+  for (const Cta::Engine* engine : {&cta.loads, &cta.stores, &cta.tensor_core}) {
+    builder_.track(engine->track).sm = cta.sm;
+  }
 }
 
 bool Machine::step_timed() {
+  const std::int64_t other = std::min(due_copies_.empty() ? INT64_MAX : due_copies_.top().time,
+                                      due_threads_.empty() ? INT64_MAX : due_threads_.top().time);
+  if (!due_tensor_.empty() && due_tensor_.top().time <= other) {
+    const Due<Thread> due = due_tensor_.top();
+    due_tensor_.pop();
+    time_ = std::max(time_, due.time);
+    look_again_ = look_again_ || due.what->cta->live_threads == 0;
+    advance(*due.what);
+    return true;
+  }
   if (!due_copies_.empty() &&
       (due_threads_.empty() || due_copies_.top().time <= due_threads_.top().time)) {
     const Due<Copy> due = due_copies_.top();
@@ -80,6 +94,11 @@ void Machine::sleep_until(std::int64_t time, const char* why) {
 // data arrive between start and stop; a store reads shared memory at stop.
 void Machine::schedule(Copy& copy) {
   const bool load = copy.kind == Copy::Kind::load;
+  if (copy.answers) {
+    copy.start = copy.stop = now() + nominal::launch_answer;
+    due_copies_.push({copy.start, orders_++, &copy});
+    return;
+  }
   Cta::Engine& engine = load ? copy.cta->loads : copy.cta->stores;
   copy.start =
       std::max(engine.free, now() + (load ? nominal::load_latency : nominal::store_latency));
@@ -92,7 +111,7 @@ void Machine::schedule(Copy& copy) {
   if (name.empty()) name = load ? "load" : "store";
   std::string detail = std::to_string(copy.bytes) + " bytes";
   if (load) {
-    const MBarrier& bar = barrier_of(*copy.cta, copy.barrier, "a load's signal", copy.site);
+    const MBarrier& bar = barrier_of(*copy.signals, copy.barrier, "a load's signal", copy.site);
     detail += ", signals " + std::string(bar.name) + "[" + std::to_string(bar.index) + "]";
   }
   detail += ", issued by " + who(*copy.issuer);
@@ -113,6 +132,45 @@ void Machine::schedule(Cta& cta, const Thread& leader, std::deque<WgmmaOp>& ops)
   builder_.begin(cta.tensor_core.track, start, name,
                  std::to_string(ops.size()) + " wgmma m64n" + std::to_string(ops.front().shape.n));
   builder_.end(cta.tensor_core.track, at);
+}
+
+// The tensor cores take MMAs in the order of their issue, those of a pair together.
+void Machine::schedule(TensorOp& op) {
+  Thread& issuer = *op.issuer;
+  TensorPipe& pipe = issuer.tensor_pipe;
+  if (op.commit) {
+    op.done = std::max(now(), pipe.end) + nominal::commit_latency;
+    show(issuer);
+  } else {
+    std::int64_t start = now() + nominal::umma_latency;
+    for (const Operand& a : op.a) start = std::max(start, a.cta->tensor_core.free);
+    op.done = start + nominal::umma(atom::umma_cta_rows(op.atom), op.atom.n);
+    for (const Operand& a : op.a) a.cta->tensor_core.free = op.done;
+    if (pipe.mmas.empty()) pipe.start = start;
+    pipe.end = op.done;
+    pipe.mmas.push_back(op.atom);
+    pipe.ctas.clear();
+    for (const Operand& a : op.a) pipe.ctas.push_back(a.cta);
+  }
+  op.done = pipe.due = std::max(pipe.due, op.done);  // they end in order
+  due_tensor_.push({op.done, orders_++, &issuer});
+}
+
+// The MMAs of a thread since its last commit, as one slice of the timeline of each CTA.
+void Machine::show(Thread& issuer) {
+  TensorPipe& pipe = issuer.tensor_pipe;
+  if (pipe.mmas.empty()) return;
+  const atom::UmmaAtom& atom = pipe.mmas.front();
+  const std::string detail = std::to_string(pipe.mmas.size()) + " tcgen05.mma m" +
+                             std::to_string(atom.m) + "n" + std::to_string(atom.n);
+  std::string name = issuer.track >= 0 ? builder_.open_text(issuer.track) : "";
+  if (name.empty()) name = issuer.role;
+  for (const Cta* cta : pipe.ctas) {
+    if (cta->tensor_core.track < 0) continue;
+    builder_.begin(cta->tensor_core.track, pipe.start, name, detail);
+    builder_.end(cta->tensor_core.track, pipe.end);
+  }
+  pipe.mmas.clear();
 }
 
 // Marks may come while a stopped kernel unwinds; there is no current thread then.
@@ -144,6 +202,8 @@ std::string Machine::wait_name(const Wait& wait) const {
       return "wait stores";
     case Wait::Kind::registers:
       return "wait registers";
+    case Wait::Kind::tensor_memory:
+      return std::string("wait ") + wait.what;
     case Wait::Kind::flag:
       return "wait flag";
     case Wait::Kind::meeting:

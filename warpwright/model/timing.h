@@ -1,4 +1,4 @@
-// What operations cost in Mode::timed: one table of nominal cycles of a Hopper SM.
+// What operations cost in Mode::timed: one table of nominal cycles of an SM.
 //
 // The numbers are round figures near what is published or was measured for an H100 or H200. They
 // make pictures in which loads, tensor core and epilogue have about the right proportions. They are
@@ -37,6 +37,21 @@ inline constexpr int wgmma_latency = 32;  ///< from the commit of a group to its
 /// the dense rate, 2048 a cycle and SM. An 8-bit row holds twice as many and they go twice as fast.
 constexpr std::int64_t wgmma(int n) {
   return n / 2;
+}
+
+// --- tcgen05 and launch control (an SM of sm_100) -----------------------------------------------
+inline constexpr int umma_issue = 10;    ///< one thread hands an MMA or a commit to the tensor core
+inline constexpr int umma_latency = 32;  ///< from the issue of an MMA to its start
+inline constexpr int commit_latency = 20;  ///< from the last MMA's end to the arrival
+inline constexpr int tensor_fence = 2;     ///< tcgen05.fence
+inline constexpr int tmem_latency = 20;    ///< of a load or store of tensor memory
+inline constexpr int tmem_register = 1;    ///< one register of each lane of a warp
+inline constexpr int launch_answer = 600;  ///< from a try_cancel to its answer
+
+/// Cycles of one tcgen05.mma with `rows` rows in each CTA and N columns, K of 32 bytes: 4096
+/// multiply-adds of 16-bit elements a cycle and SM. A pair works side by side.
+constexpr std::int64_t umma(int rows, int n) {
+  return static_cast<std::int64_t>(rows) * n / 256;
 }
 
 }  // namespace warpwright::model::nominal

@@ -31,10 +31,9 @@ class OrderedSequence {
   WW_DEVICE OrderedSequence(isa::SharedAddress barriers, int self)
       : barriers_(barriers), self_(self), parity_(self == 0 ? 1 : 0) {}
 
-  /// Initialises both barriers. One whole warp of the CTA calls it, before the CTA barrier.
+  /// Initialises both barriers. One thread of the CTA calls it, before the CTA barrier.
   WW_DEVICE static void initialise(isa::SharedAddress barriers) {
-    const int w = isa::lane_index();
-    if (w < 2) {
+    WW_UNROLL for (int w = 0; w < 2; ++w) {
       isa::mbarrier_init(barriers + w * 8, turn_arrivals, {"turn", w},
                          "each warp of the other consumer warpgroup");
     }

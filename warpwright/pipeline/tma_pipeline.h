@@ -79,8 +79,9 @@ constexpr BarrierRow full_row(const TmaPipelineShape& shape) {
           shape.stages,
           full_arrivals(shape),
           shape.stage_bytes,
-          shape.writer_warps > 0 ? "producer (expects the bytes of A and B), warps that write scales"
-                                 : "producer (expects the bytes of A and B)",
+          shape.writer_warps > 0
+              ? "producer (expects the bytes of A and B), warps that write scales"
+              : "producer (expects the bytes of A and B)",
           "consumer warps",
           0};
 }
@@ -113,24 +114,24 @@ class TmaPipeline {
   WW_DEVICE TmaPipeline(isa::SharedAddress barriers, atom::ClusterShape cluster)
       : barriers_(barriers), cluster_(cluster) {}
 
-  /// For a consumer of the CTA at `self`.
+  /// For a consumer of the CTA at `self`. `first_rank` is the rank, in the cluster of the launch,
+  /// of the first CTA of `cluster`.
   WW_DEVICE TmaPipeline(isa::SharedAddress barriers, atom::ClusterShape cluster,
-                        atom::ClusterCoord self)
+                        atom::ClusterCoord self, int first_rank = 0)
       : barriers_(barriers), cluster_(cluster) {
     // Whom this lane signals is settled once: a release in the main loop is then one predicated
     // instruction.
     const int lane = isa::lane_index();
     signals_ = lane_signals(cluster, self, lane);
-    signalled_ = signals_ ? isa::map_rank(empty(0), lane) : 0;
+    signalled_ = signals_ ? isa::map_rank(empty(0), first_rank + lane) : 0;
   }
 
-  /// Initialises the barriers. One whole warp of the CTA calls it; then `isa::fence_mbarrier_init`
-  /// by all its lanes and the cluster barrier (or a CTA barrier without clusters) publish them.
+  /// Initialises the barriers. One thread of the CTA calls it; then its `isa::fence_mbarrier_init`
+  /// and the cluster barrier (or a CTA barrier without clusters) publish them. (One thread, because
+  /// the instruction takes a uniform address: lanes would go one after the other through a loop.)
   WW_DEVICE void initialise() const {
     constexpr TmaPipelineShape declared = Shape::value;
-    static_assert(declared.stages <= 32);
-    const int s = isa::lane_index();
-    if (s < declared.stages) {
+    WW_UNROLL for (int s = 0; s < declared.stages; ++s) {
       isa::mbarrier_init(full(s), full_arrivals(declared), {"full", s},
                          "the producer of this CTA, and the warps that write to the stage");
       isa::mbarrier_init(empty(s), empty_arrivals(declared, cluster_), {"empty", s},

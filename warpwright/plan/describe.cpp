@@ -398,6 +398,21 @@ Result<GemmProblem> describe(const GemmOperands& operands) {
   return problem_of(operands);
 }
 
+std::optional<Refusal> workspace_fault(const Plan& plan, const void* workspace,
+                                       std::int64_t bytes) {
+  if (plan.workspace_bytes == 0) return std::nullopt;
+  constexpr std::uintptr_t alignment = 256;
+  const auto need = [&plan] { return "the plan needs " + number(plan.workspace_bytes) + " bytes"; };
+  if (workspace == nullptr) return Refusal{"the workspace is a null pointer; " + need()};
+  if (bytes < plan.workspace_bytes) {
+    return Refusal{"the workspace has " + number(bytes) + " bytes; " + need()};
+  }
+  const std::uintptr_t off = reinterpret_cast<std::uintptr_t>(workspace) % alignment;
+  if (off == 0) return std::nullopt;
+  return Refusal{"the workspace starts " + number(static_cast<std::int64_t>(off)) +
+                 " bytes behind a multiple of 256; it must start at one"};
+}
+
 std::optional<Refusal> mismatch(const Plan& plan, const GemmOperands& operands) {
   const auto described = describe(operands);
   if (!described) return Refusal{described.reason()};

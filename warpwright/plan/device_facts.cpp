@@ -2,14 +2,18 @@
 
 namespace warpwright {
 
-DeviceFacts model_facts(int sms) {
+DeviceFacts model_facts(int sms, int architecture) {
   DeviceFacts f;
   f.name = "model";
-  f.architecture = 90;
+  f.architecture = architecture;
   f.sms = sms;
   f.shared_bytes_per_cta = 227 * 1024;
   f.is_model = true;
   return f;
+}
+
+bool is_blackwell(const DeviceFacts& facts) {
+  return facts.architecture == 100 || facts.architecture == 103;
 }
 
 std::optional<DeviceFacts> known_facts(std::string_view name) {

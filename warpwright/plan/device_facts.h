@@ -29,8 +29,11 @@ struct DeviceFacts {
 /// CTAs that run together in clusters of `size`, one CTA an SM.
 int resident_ctas(const DeviceFacts& facts, int size);
 
-/// The machine model as a device: Hopper's rules on a few SMs, no rates.
-DeviceFacts model_facts(int sms = 8);
+/// The machine model as a device: an architecture's rules on a few SMs, no rates.
+DeviceFacts model_facts(int sms = 8, int architecture = 90);
+
+/// Does a device of this architecture run the Blackwell kernels (sm_100, sm_103)?
+bool is_blackwell(const DeviceFacts& facts);
 
 /// Facts of a device by its name, "h200" or "b200", without having one.
 std::optional<DeviceFacts> known_facts(std::string_view name);

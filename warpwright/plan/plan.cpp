@@ -7,6 +7,7 @@
 
 #include "warpwright/kernel/instances.h"
 #include "warpwright/kernel/split_sums.h"
+#include "warpwright/plan/blackwell.h"
 #include "warpwright/plan/cost.h"
 #include "warpwright/plan/rules.h"
 
@@ -35,7 +36,7 @@ kernel::Sums sums_of(const GemmProblem& p) {
 bool serves(const kernel::GemmConfig& c, const GemmProblem& p) {
   if ((c.swapped ? p.b : p.a) != c.a || (c.swapped ? p.a : p.b) != c.b) return false;
   if (c.result != p.d || c.gated != p.epilogue.gated || c.sums != sums_of(p)) return false;
-  if (!p.reads_ab || p.m == 0 || p.n == 0) return !c.splits_k;
+  if (!p.reads_ab || p.m == 0 || p.n == 0) return !c.splits_k && !c.cluster_k;
   const atom::Major a = major_a(p);
   const atom::Major b = major_b(p);
   return (c.swapped ? b : a) == c.a_major && (c.swapped ? a : b) == c.b_major;
@@ -79,24 +80,29 @@ void add_plans(std::vector<Plan>& all, Plan base, const Instance& instance,
   base.kernel = instance.name;
   const std::int64_t rows = c.swapped ? result_columns(p) : p.m;
   const std::int64_t columns = c.swapped ? p.m : result_columns(p);
-  const int resident = resident_ctas(base.device, atom::cluster_size(base.cluster));
+  const int resident = resident_ctas(base.device, base.cluster_ctas());
   if (resident == 0) return;
   base.raster = tile::make_raster(tiles(rows, kernel::result_rows(c)),
                                   tiles(columns, kernel::result_columns(c)), base.cluster, resident,
                                   c.tile_m, c.tile_n);
   base.raster.batch = static_cast<int>(p.batch);
-  const std::int64_t count = static_cast<std::int64_t>(base.raster.tiles_m) *
-                             base.raster.tiles_n * base.raster.batch;
+  const std::int64_t count =
+      static_cast<std::int64_t>(base.raster.tiles_m) * base.raster.tiles_n * base.raster.batch;
   const std::int64_t blocks = p.reads_ab ? (p.k + kernel::tile_k(c) - 1) / kernel::tile_k(c) : 0;
   if (count > max_extent || (c.splits_k && (blocks == 0 || count * blocks > max_extent))) return;
   std::vector<int> grids;
-  if (c.splits_k) {
+  if (c.cluster_k) {
+    // One tile a cluster, all of them at once.
+    if (blocks < base.cluster_k || count * base.cluster_k > resident) return;
+    grids = {static_cast<int>(count) * base.cluster_k};
+  } else if (c.splits_k) {
     grids = split_grids(base, resident, blocks);
   } else {
     grids = {static_cast<int>(
         std::min<std::int64_t>(count * atom::cluster_size(base.cluster), resident))};
   }
   if (choices.ctas) {
+    if (c.cluster_k && *choices.ctas != grids.front()) return;
     if (*choices.ctas < 1 || *choices.ctas > resident ||
         *choices.ctas % atom::cluster_size(base.cluster) != 0 ||
         (c.splits_k && *choices.ctas / atom::cluster_size(base.cluster) > count * blocks)) {
@@ -116,9 +122,7 @@ void add_plans(std::vector<Plan>& all, Plan base, const Instance& instance,
 
 std::string wishes(const PlanChoices& choices) {
   std::string text;
-  const auto wish = [&text](const std::string& what) {
-    text += (text.empty() ? "" : ", ") + what;
-  };
+  const auto wish = [&text](const std::string& what) { text += (text.empty() ? "" : ", ") + what; };
   if (choices.kernel) wish("kernel " + *choices.kernel);
   if (choices.tile_m) wish("tile_m " + number(*choices.tile_m));
   if (choices.tile_n) wish("tile_n " + number(*choices.tile_n));
@@ -167,15 +171,21 @@ const std::vector<kernel::GemmConfig>& gemm_configs() {
 Result<std::vector<Plan>> candidates(const GemmProblem& problem, const DeviceFacts& device,
                                      const PlanChoices& choices) {
   if (auto r = problem_fault(problem)) return *r;
-  if (device.architecture != 90) {
+  if (device.architecture != 90 && !is_blackwell(device)) {
     return Refusal{"device " + device.name + " has architecture sm_" + number(device.architecture) +
-                   "; kernels exist for sm_90 (H100, H200)"};
+                   "; kernels exist for sm_90 (H100, H200), sm_100 (B200) and sm_103 (B300)"};
   }
   Plan base;
   base.problem = problem;
+  if (problem.scaling == Scaling::block) base.problem.accumulation = Accumulation::promoted;
   base.device = device;
   base.d_path = result_path(problem, true);
   base.c_path = result_path(problem, false);
+  if (is_blackwell(device)) return blackwell_candidates(base, choices);
+  if (choices.pair.value_or(false) || choices.tiles || choices.accumulators) {
+    return Refusal{"pairs, tile sources and accumulators in tensor memory are of sm_100; device " +
+                   device.name + " is sm_" + number(device.architecture)};
+  }
   std::vector<Plan> all;
   for (const Instance& instance : instances()) {
     if (!serves(instance.config, problem) || !chosen(instance, choices)) continue;
@@ -189,7 +199,15 @@ Result<std::vector<Plan>> candidates(const GemmProblem& problem, const DeviceFac
                        device.name + " has " + number(device.sms)};
       }
       base.cluster = cluster;
-      add_plans(all, base, instance, choices);
+      base.cluster_k = 1;
+      if (!instance.config.cluster_k) {
+        add_plans(all, base, instance, choices);
+      } else if (size == 1) {
+        for (const int ctas : {2, 3, 4, 5, 6, 8}) {
+          base.cluster_k = ctas;
+          if (ctas <= device.sms) add_plans(all, base, instance, choices);
+        }
+      }
     }
   }
   if (all.empty()) return none_found(problem, choices);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "warpwright/atom/cluster.h"
+#include "warpwright/kernel/blackwell_config.h"
 #include "warpwright/kernel/gemm_config.h"
 #include "warpwright/pipeline/declaration.h"
 #include "warpwright/plan/device_facts.h"
@@ -61,6 +62,16 @@ constexpr std::int64_t result_columns(const GemmProblem& p) {
   return p.epilogue.gated ? p.n / 2 : p.n;
 }
 
+/// Floating-point operations: 2 M N K for each of the batch.
+double operations(const GemmProblem& p);
+
+/// Bytes of A, B, C, D, scales and bias, each moved once; what the whole batch shares counts once.
+double moved_bytes(const GemmProblem& p);
+
+/// Operations a second of the device's tensor cores on elements of `type`: 8-bit ones go twice as
+/// fast as 16-bit ones. 0 where nobody knows.
+double tensor_rate(const DeviceFacts& device, DType type);
+
 /// The problem that `operands` pose; refuses what no plan could serve (shapes that do not agree, a
 /// null or misaligned pointer, a NaN scalar, a D that overlaps an input).
 Result<GemmProblem> describe(const GemmOperands& operands);
@@ -70,10 +81,14 @@ struct PlanChoices {
   std::optional<atom::ClusterShape> cluster = {};
   std::optional<int> tile_m = {};
   std::optional<int> tile_n = {};
-  std::optional<kernel::Schedule> schedule = {};
-  std::optional<bool> swapped = {};        ///< tokens on wgmma's N (see kernel::GemmConfig)
+  std::optional<kernel::Schedule> schedule = {};  ///< Hopper alone
+  std::optional<bool> swapped = {};        ///< Hopper alone: tokens on wgmma's N (see GemmConfig)
   std::optional<std::string> kernel = {};  ///< an instance by its name (kernel/instances.h)
   std::optional<int> ctas = {};            ///< of the grid; with split K also how finely it is cut
+  // Blackwell alone:
+  std::optional<bool> pair = {};                 ///< MMAs of two SMs, or of one
+  std::optional<kernel::TileSource> tiles = {};  ///< where the tiles come from
+  std::optional<int> accumulators = {};          ///< in tensor memory
 };
 
 /// How D leaves and C enters the kernel.
@@ -82,22 +97,36 @@ enum class EpiloguePath : std::uint8_t { none, copy_engine, elements };
 /// Which roof bounds a plan.
 enum class Bound : std::uint8_t { tensor_cores, memory };
 
+/// Extents of a tile.
+struct TileShape {
+  int m = 0;
+  int n = 0;
+  int k = 0;
+};
+
 /// A decision to run one kernel in one way: an immutable value without pointers. Copy it, keep it,
 /// use it from any thread.
 struct Plan {
   GemmProblem problem;
   DeviceFacts device;
-  kernel::GemmConfig config;
+  kernel::GemmConfig config;                         ///< of a Hopper kernel
+  std::optional<kernel::BlackwellConfig> blackwell;  ///< of a Blackwell kernel: there is one then
   atom::ClusterShape cluster;
   tile::Raster raster;
-  int ctas = 0;  ///< of the persistent grid; 0 when there is nothing to do
+  int ctas = 0;  ///< of the grid, which is persistent but where a cluster has one tile or launch
+                 ///< control is in use; 0 when there is nothing to do
   EpiloguePath d_path = EpiloguePath::copy_engine;
   EpiloguePath c_path = EpiloguePath::none;
   std::int64_t workspace_bytes = 0;
   std::string kernel;     ///< the instance's name
+  int cluster_k = 1;      ///< CTAs of a cluster that share a tile along K (`cluster` is then 1x1)
   bool splits_k = false;  ///< tiles are cut along K and their parts added up in the workspace
   double cost = 0;        ///< predicted seconds (arbitrary units on the model)
 
+  /// Rows and columns of the product that one CTA computes, and K of a stage.
+  [[nodiscard]] TileShape tile() const;
+  /// CTAs of a cluster of the launch.
+  [[nodiscard]] int cluster_ctas() const { return atom::cluster_size(cluster) * cluster_k; }
   /// CTA tiles of the output.
   [[nodiscard]] std::int64_t tiles() const;
   /// Rounds in which the grid takes its tiles.
@@ -106,6 +135,13 @@ struct Plan {
   [[nodiscard]] double compute_seconds() const;
   [[nodiscard]] double memory_seconds() const;
   [[nodiscard]] Bound bound() const;
+  /// Is this the configuration of the plan's kernel?
+  [[nodiscard]] bool runs(const kernel::GemmConfig& c) const { return !blackwell && c == config; }
+  [[nodiscard]] bool runs(const kernel::BlackwellConfig& c) const { return blackwell == c; }
+  /// What a CTA of the kernel needs, and which part a warp of it plays.
+  [[nodiscard]] int threads() const;
+  [[nodiscard]] int shared_bytes() const;
+  [[nodiscard]] const char* role_of_warp(int warp) const;
   /// "bf16_bf16_128x256x64_s4_c2x1": the configuration in one word.
   [[nodiscard]] std::string name() const;
   /// Every kind of barrier of the kernel.
@@ -113,12 +149,11 @@ struct Plan {
   /// The whole plan for a reader: tile, cluster, stages, shared-memory map, roles and barriers,
   /// waves and the bound.
   [[nodiscard]] std::string explain() const;
-  /// The little that holds without a kernel: problem, device and the bound.
-  [[nodiscard]] std::string explain_roofs() const;
 };
 
 /// The configurations that kernels exist for.
 const std::vector<kernel::GemmConfig>& gemm_configs();
+const std::vector<kernel::BlackwellConfig>& blackwell_configs();
 
 /// A plan for `problem` on a device, or the reason why there is none. Takes no device and touches
 /// none; the same arguments give the same plan.
@@ -133,6 +168,9 @@ Result<std::vector<Plan>> candidates(const GemmProblem& problem, const DeviceFac
 /// `describe`, then `plan`.
 Result<Plan> plan(const GemmOperands& operands, const DeviceFacts& device,
                   const PlanChoices& choices = {});
+
+/// Why `workspace` of `bytes` bytes cannot be given to a launch of `plan`, or nothing.
+std::optional<Refusal> workspace_fault(const Plan& plan, const void* workspace, std::int64_t bytes);
 
 /// Why `operands` cannot be given to a launch of `plan`, or nothing.
 std::optional<Refusal> mismatch(const Plan& plan, const GemmOperands& operands);

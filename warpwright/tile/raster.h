@@ -33,7 +33,8 @@ struct TilePosition {
   int m = 0;
   int n = 0;
   int batch = 0;
-  int first_token = 0;  ///< of the group, in a grouped product (tile/groups.h); `batch` is the group
+  /// Of the group, in a grouped product (tile/groups.h); `batch` is the group.
+  int first_token = 0;
   int end_token = 0;
 
   friend constexpr bool operator==(const TilePosition&, const TilePosition&) = default;

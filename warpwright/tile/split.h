@@ -84,4 +84,31 @@ class SplitPersistent {
   int end_;
 };
 
+/// The scheduler of clusters whose CTAs share every tile along K: cluster c of C takes the tiles c,
+/// c + C, ..., and its CTA of rank r of R the r-th of R parts of their K blocks.
+class ClusterSplit {
+ public:
+  /// Keeps a reference to `raster`.
+  WW_DEVICE ClusterSplit(const PreparedRaster& raster, int k_blocks, int ctas)
+      : raster_(raster),
+        first_(k_blocks * isa::cluster_rank() / ctas),
+        end_(k_blocks * (isa::cluster_rank() + 1) / ctas),
+        next_(isa::cluster_index()),
+        step_(isa::cluster_count()) {}
+
+  WW_DEVICE bool next(Work& work) {
+    if (next_ >= raster_.count) return false;
+    work = {position(raster_, next_), first_, end_};
+    next_ += step_;
+    return true;
+  }
+
+ private:
+  const PreparedRaster& raster_;
+  int first_;
+  int end_;
+  int next_;
+  int step_;
+};
+
 }  // namespace warpwright::tile

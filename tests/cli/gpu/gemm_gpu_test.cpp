@@ -196,14 +196,23 @@ Outcome run_case(const Case& c, const DeviceFacts& facts, bool& copy_engine) {
   operands.beta = c.beta;
   PlanChoices choices;
   choices.cluster = c.cluster;
+  choices.tile_m = 128;
   choices.tile_n = c.tile_n;
+  choices.swapped = false;
+  choices.schedule = c.tile_n == 128 ? kernel::Schedule::pingpong : kernel::Schedule::cooperative;
   const Result<Plan> made = plan(operands, facts, choices);
   if (!made) {
     ADD_FAILURE() << "no plan: " << made.reason();
     return Outcome::wrong;
   }
   copy_engine = made->d_path == EpiloguePath::copy_engine;
-  if (const auto refusal = device::launch_on_cuda(*made, operands, nullptr, 0, nullptr)) {
+  const auto workspace = device::CudaBuffer::make(made->workspace_bytes);
+  if (!workspace || device::prepare_workspace_on_cuda(*made, (*workspace)->data(), nullptr)) {
+    ADD_FAILURE() << "there is no workspace";
+    return Outcome::wrong;
+  }
+  if (const auto refusal = device::launch_on_cuda(*made, operands, (*workspace)->data(),
+                                                  made->workspace_bytes, nullptr)) {
     // A GPU need not have 16 free SMs in one GPC; smaller clusters always go.
     if (atom::cluster_size(c.cluster) > atom::kPortableClusterSize) return Outcome::not_launchable;
     ADD_FAILURE() << refusal->reason;

@@ -1,0 +1,544 @@
+// Bugs of tcgen05: tensor memory, MMAs that one thread issues for a CTA or a pair, and commits.
+#include "warpwright/isa/tcgen05.h"
+
+#include <string>
+
+#include "tests/corpus/corpus.h"
+#include "warpwright/atom/cluster.h"
+#include "warpwright/isa/tcgen05_memory.h"
+
+namespace warpwright::corpus {
+namespace {
+
+using isa::TmemAddress;
+
+// One CTA, or the two of a pair, of 128 threads. A is 128 x 16 a CTA, four boxes, and B 64 x 16,
+// two boxes; the words of tensor memory's address and of barriers lie before them.
+const Launch single{.threads = 128, .shared_bytes = 16384};
+const Launch pair{.ctas = 2, .cluster_size = 2, .threads = 128, .shared_bytes = 16384};
+constexpr atom::OperandTile operand_a{128, 16, 16, atom::Major::k, atom::SmemSwizzle::none};
+constexpr atom::OperandTile operand_b{64, 16, 16, atom::Major::k, atom::SmemSwizzle::none};
+
+constexpr atom::UmmaAtom atom_of(int ctas, int n = 64) {
+  return atom::umma_atom(DType::bf16, DType::bf16, DType::f32, 128 * ctas, n * ctas, ctas == 2);
+}
+
+SharedAddress address_word() {
+  return isa::shared_base() + 512;
+}
+
+// D at `d` from the operands at `a` and the two boxes after it.
+template <int Ctas = 1>
+void umma(TmemAddress d, bool accumulate = false, int box = 0, isa::Site site = isa::Site::here()) {
+  isa::tcgen05_mma<atom::UmmaKind::f16, Ctas>(
+      d, atom::encode_umma(atom::descriptor(operand_a, data(box))),
+      atom::encode_umma(atom::descriptor(operand_b, data(box + 4))),
+      atom::encode_instruction(atom_of(Ctas)), accumulate, site);
+}
+
+void fill_operands(bool fence = true) {
+  for (int box = 0; box < 6; ++box) fill(data(box), isa::thread_index(), 128);
+  if (fence) isa::fence_proxy_async_shared();
+}
+
+template <int Ctas = 1>
+void allocate(int columns) {
+  if (isa::warp_index() == 0) isa::tcgen05_allocate<Ctas>(address_word(), columns);
+}
+
+template <int Ctas = 1>
+void deallocate(TmemAddress tmem, int columns) {
+  if (isa::warp_index() == 0) isa::tcgen05_deallocate<Ctas>(tmem, columns);
+}
+
+// The CTA's operands, `columns` of tensor memory and barriers that each expect one arrival.
+template <int Ctas = 1>
+TmemAddress start(int columns, int barriers = 1) {
+  fill_operands();
+  if constexpr (Ctas == 2) cluster_sync();
+  allocate<Ctas>(columns);
+  if (isa::thread_index() == 0) {
+    for (int i = 0; i < barriers; ++i) isa::mbarrier_init(barrier(i), 1, {"done", i});
+    isa::fence_mbarrier_init();
+  }
+  isa::sync_threads(128);
+  if constexpr (Ctas == 2) cluster_sync();
+  return isa::SharedView<std::uint32_t>{address_word()}.load();
+}
+
+TmemAddress own_lanes(TmemAddress tmem) {
+  return tmem + atom::tmem_address(32 * (isa::warp_index() % 4), 0);
+}
+
+float load_one(TmemAddress from, isa::Site site = isa::Site::here()) {
+  isa::Fragment<float, 8> f;
+  isa::tcgen05_load(f, from, site);
+  isa::tcgen05_wait_load(f, site);
+  return f[0];
+}
+
+// The threads of the CTA learn that what barrier `i` counts is over, and give the memory back.
+template <int Ctas = 1>
+void finish(TmemAddress tmem, int columns, int i = 0) {
+  isa::mbarrier_wait<Scope::cta>(barrier(i), 0, {"done", i});
+  isa::tcgen05_fence_after_sync();
+  deallocate<Ctas>(tmem, columns);
+}
+
+bool issuer() {
+  return isa::thread_index() == 0 && isa::cluster_rank() == 0;
+}
+
+// --- U1: allocation ------------------------------------------------------------------------------
+
+// Not every CTA gives its columns back.
+// Compute Sanitizer 2025.2 (leak report of memcheck)
+TEST(Tcgen05, ColumnsThatAreNotGivenBack) {
+  const auto kernel = [](bool mended) {
+    return [=] {
+      const TmemAddress tmem = start(64);
+      if (mended) deallocate(tmem, 64);
+    };
+  };
+  EXPECT_ONLY_FINDINGS(run(kernel(false), single), Check::tmem_allocation);
+  EXPECT_CLEAN(run(kernel(true), single));
+}
+
+// Allocation after the permit is given up; a count that is no power of two; one that grows.
+// ptxas -g-tmem-access-check (CUDA 12.8), PTX ISA 9.7.16.7
+TEST(Tcgen05, AllocationsOutOfRule) {
+  const auto kernel = [](int first, int second, bool relinquish) {
+    return [=] {
+      const bool allocator = isa::warp_index() == 0;
+      TmemAddress at[2] = {};
+      for (int i = 0; i < 2; ++i) {
+        if (!allocator) return;
+        isa::tcgen05_allocate<1>(address_word(), i == 0 ? first : second);
+        isa::sync_warp();
+        at[i] = isa::SharedView<std::uint32_t>{address_word()}.load();
+        isa::sync_warp();
+        if (i == 0 && relinquish) isa::tcgen05_relinquish<1>();
+      }
+      isa::tcgen05_deallocate<1>(at[0], first);
+      isa::tcgen05_deallocate<1>(at[1], second);
+    };
+  };
+  EXPECT_ONLY_FINDINGS(run(kernel(64, 64, true), single), Check::tmem_allocation);
+  EXPECT_ONLY_FINDINGS(run(kernel(32, 64, false), single), Check::tmem_allocation);
+  EXPECT_ONLY_FINDINGS(run(kernel(96, 32, false), single), Check::tmem_allocation);
+  EXPECT_CLEAN(run(kernel(64, 32, false), single));
+}
+
+// Nobody gives columns back for which an allocation waits.
+TEST(Tcgen05, AnAllocationThatNeverFits) {
+  const auto kernel = [](bool mended) {
+    return [=] {
+      if (isa::warp_index() > 0) return;
+      TmemAddress first = 0;
+      for (int i = 0; i < 2; ++i) {
+        isa::tcgen05_allocate<1>(address_word(), 512);
+        isa::sync_warp();
+        first = isa::SharedView<std::uint32_t>{address_word()}.load();
+        isa::sync_warp();
+        if (mended) isa::tcgen05_deallocate<1>(first, 512);
+      }
+    };
+  };
+  EXPECT_ONLY_FINDINGS(run(kernel(false), single), Check::deadlock);
+  EXPECT_CLEAN(run(kernel(true), single));
+}
+
+// The accumulator is wider than what was allocated.
+TEST(Tcgen05, AccumulatorBeyondTheAllocation) {
+  const auto kernel = [](int columns) {
+    return [=] {
+      const TmemAddress tmem = start(columns);
+      if (issuer()) {
+        umma(tmem);
+        isa::tcgen05_commit<1>(barrier());
+      }
+      finish(tmem, columns);
+    };
+  };
+  EXPECT_ONLY_FINDINGS(run(kernel(32), single), Check::tmem_allocation);
+  EXPECT_CLEAN(run(kernel(64), single));
+}
+
+// --- U2, U3, U4 ----------------------------------------------------------------------------------
+
+// A warp reads the rows of another: warps 4 to 7 begin at lane 0 again, not at 128.
+TEST(Tcgen05, LanesOfAnotherWarp) {
+  const auto kernel = [](bool mended) {
+    return [=] {
+      const TmemAddress tmem = start(64);
+      if (issuer()) {
+        umma(tmem);
+        isa::tcgen05_commit<1>(barrier());
+      }
+      isa::mbarrier_wait<Scope::cta>(barrier(), 0);
+      isa::tcgen05_fence_after_sync();
+      (void)load_one(mended ? own_lanes(tmem) : tmem);
+      isa::sync_threads(128);
+      deallocate(tmem, 64);
+    };
+  };
+  EXPECT_ONLY_FINDINGS(run(kernel(false), single), Check::tmem_lanes);
+  EXPECT_CLEAN(run(kernel(true), single));
+}
+
+// The instruction descriptor of another kind, of another group, or with a reserved bit; a matrix
+// descriptor made for wgmma.
+TEST(Tcgen05, DescriptorsOfAnotherInstruction) {
+  const std::uint32_t right = atom::encode_instruction(atom_of(1));
+  const auto kernel = [](std::uint32_t word, bool wgmma) {
+    return [=] {
+      const TmemAddress tmem = start(64);
+      if (issuer()) {
+        const atom::Descriptor a = atom::descriptor(operand_a, data());
+        const atom::Descriptor b = atom::descriptor(operand_b, data(4));
+        isa::tcgen05_mma<atom::UmmaKind::f16, 1>(tmem,
+                                                 wgmma ? atom::encode(a) : atom::encode_umma(a),
+                                                 atom::encode_umma(b), word, false);
+        isa::tcgen05_commit<1>(barrier());
+      }
+      finish(tmem, 64);
+    };
+  };
+  const std::uint32_t fp8 = atom::encode_instruction(
+      atom::umma_atom(DType::tf32, DType::tf32, DType::f32, 128, 64, false));
+  EXPECT_ONLY_FINDINGS(run(kernel(fp8, false), single), Check::bad_instruction);
+  const std::uint32_t tall = atom::encode_instruction(atom_of(2));
+  EXPECT_ONLY_FINDINGS(run(kernel(tall, false), single), Check::bad_instruction);
+  EXPECT_ONLY_FINDINGS(run(kernel(right | 1U << 23, false), single), Check::bad_instruction);
+  EXPECT_ONLY_FINDINGS(run(kernel(right, true), single), Check::bad_descriptor);
+  EXPECT_CLEAN(run(kernel(right, false), single));
+}
+
+// Allocated for a pair, used by each CTA for itself.
+TEST(Tcgen05, GroupsOfTwoSizes) {
+  const auto kernel = [](bool mended) {
+    return [=] {
+      const TmemAddress tmem = start<2>(128);
+      if (issuer()) {
+        umma<2>(tmem);
+        if (mended) {
+          isa::tcgen05_commit_multicast<2>(barrier(), 3);
+        } else {
+          isa::tcgen05_commit_multicast<1>(barrier(), 3);
+        }
+      }
+      finish<2>(tmem, 128);
+    };
+  };
+  EXPECT_ONLY_FINDINGS(run(kernel(false), pair), Check::mixed_groups);
+  EXPECT_CLEAN(run(kernel(true), pair));
+}
+
+// --- U5, U6: the order of tensor memory ----------------------------------------------------------
+
+// The epilogue reads the accumulator without a commit, or without the fence after its wait.
+// JAX Mosaic GPU interpreter (tcgen05 ordering tests), PTX ISA 9.7.16.6
+TEST(Tcgen05, AccumulatorReadTooEarly) {
+  const auto kernel = [](bool wait, bool fence) {
+    return [=] {
+      const TmemAddress tmem = start(64);
+      if (issuer()) {
+        umma(tmem);
+        isa::tcgen05_commit<1>(barrier());
+      }
+      if (wait) isa::mbarrier_wait<Scope::cta>(barrier(), 0);
+      if (fence) isa::tcgen05_fence_after_sync();
+      isa::sync_threads(128);
+      (void)load_one(own_lanes(tmem));
+      if (!wait) isa::mbarrier_wait<Scope::cta>(barrier(), 0);
+      isa::sync_threads(128);
+      deallocate(tmem, 64);
+    };
+  };
+  EXPECT_ONLY_FINDINGS(run(kernel(false, true), single), Check::tmem_unordered);
+  EXPECT_ONLY_FINDINGS(run(kernel(true, false), single), Check::tmem_fence);
+  EXPECT_CLEAN(run(kernel(true, true), single));
+}
+
+// The accumulator goes back to the issuer before the epilogue's loads are over, or without a fence
+// on either side.
+TEST(Tcgen05, AccumulatorGivenBackTooEarly) {
+  const auto kernel = [](bool wait, bool before, bool after) {
+    return [=] {
+      const TmemAddress tmem = start(64, 2);
+      for (int tile = 0; tile < 2; ++tile) {
+        if (issuer()) {
+          if (tile > 0 && after) isa::tcgen05_fence_after_sync();
+          umma(tmem);
+          isa::tcgen05_commit<1>(barrier(tile));
+        }
+        isa::mbarrier_wait<Scope::cta>(barrier(tile), 0);
+        isa::tcgen05_fence_after_sync();
+        isa::Fragment<float, 8> f;
+        isa::tcgen05_load(f, own_lanes(tmem));
+        if (wait) isa::tcgen05_wait_load(f);
+        if (before) isa::tcgen05_fence_before_sync();
+        isa::sync_threads(128);
+        if (!wait) isa::tcgen05_wait_load(f);
+      }
+      isa::sync_threads(128);
+      deallocate(tmem, 64);
+    };
+  };
+  EXPECT_ONLY_FINDINGS(run(kernel(false, true, true), single), Check::tmem_unordered);
+  EXPECT_ONLY_FINDINGS(run(kernel(true, false, true), single), Check::tmem_fence);
+  EXPECT_ONLY_FINDINGS(run(kernel(true, true, false), single), Check::tmem_fence);
+  EXPECT_CLEAN(run(kernel(true, true, true), single));
+}
+
+// A warp stores and loads the same columns: nothing orders the two but wait::st.
+TEST(Tcgen05, StoreThenLoad) {
+  const auto kernel = [](bool mended) {
+    return [=] {
+      const TmemAddress tmem = start(64);
+      isa::Fragment<float, 8> f;
+      for (int i = 0; i < 8; ++i) f[i] = 1.0F;
+      isa::tcgen05_store(own_lanes(tmem), f);
+      if (mended) isa::tcgen05_wait_store();
+      (void)load_one(own_lanes(tmem));
+      isa::tcgen05_wait_store();
+      isa::tcgen05_fence_before_sync();
+      isa::sync_threads(128);
+      deallocate(tmem, 64);
+    };
+  };
+  EXPECT_ONLY_FINDINGS(run(kernel(false), single), Check::tmem_unordered);
+  EXPECT_CLEAN(run(kernel(true), single));
+}
+
+// The columns are given back while a warp still loads from them.
+TEST(Tcgen05, GivenBackWhileAWarpLoads) {
+  const auto kernel = [](bool mended) {
+    return [=] {
+      const TmemAddress tmem = start(64);
+      if (issuer()) {
+        umma(tmem);
+        isa::tcgen05_commit<1>(barrier());
+      }
+      isa::mbarrier_wait<Scope::cta>(barrier(), 0);
+      isa::tcgen05_fence_after_sync();
+      if (isa::warp_index() == 1) (void)load_one(own_lanes(tmem));
+      if (mended) isa::sync_threads(128);
+      deallocate(tmem, 64);
+    };
+  };
+  EXPECT_ONLY_FINDINGS(run(kernel(false), single), Check::tmem_unordered, Check::tmem_allocation);
+  EXPECT_CLEAN(run(kernel(true), single));
+}
+
+// --- registers and operands ----------------------------------------------------------------------
+
+// Registers read before tcgen05.wait::ld, or a warp that leaves without it.
+TEST(Tcgen05, RegistersBeforeTheWait) {
+  const auto kernel = [](bool early, bool wait) {
+    return [=] {
+      const TmemAddress tmem = start(64);
+      if (issuer()) {
+        umma(tmem);
+        isa::tcgen05_commit<1>(barrier());
+      }
+      isa::mbarrier_wait<Scope::cta>(barrier(), 0);
+      isa::tcgen05_fence_after_sync();
+      isa::Fragment<float, 8> f;
+      if (isa::warp_index() == 0) {
+        isa::tcgen05_load(f, own_lanes(tmem));
+        if (early) (void)f[0];
+        if (wait) isa::tcgen05_wait_load(f);
+        deallocate(tmem, 64);
+      }
+    };
+  };
+  EXPECT_ONLY_FINDINGS(run(kernel(true, true), single), Check::fragment_in_flight);
+  EXPECT_ONLY_FINDINGS(run(kernel(false, false), single), Check::undrained_exit,
+                       Check::tmem_unordered);
+  EXPECT_CLEAN(run(kernel(false, true), single));
+}
+
+// The first MMA of a tile adds to what is in tensor memory.
+TEST(Tcgen05, FirstMmaAccumulates) {
+  const auto kernel = [](bool accumulate) {
+    return [=] {
+      const TmemAddress tmem = start(64);
+      if (issuer()) {
+        umma(tmem, accumulate);
+        isa::tcgen05_commit<1>(barrier());
+      }
+      finish(tmem, 64);
+    };
+  };
+  EXPECT_ONLY_FINDINGS(run(kernel(true), single), Check::uninitialised_read);
+  EXPECT_CLEAN(run(kernel(false), single));
+}
+
+// Operands written by threads, and no proxy fence.
+TEST(Tcgen05, NoFenceBeforeAnMma) {
+  const auto kernel = [](bool mended) {
+    return [=] {
+      const TmemAddress tmem = start(64);
+      fill_operands(mended);
+      isa::sync_threads(128);
+      if (issuer()) {
+        umma(tmem);
+        isa::tcgen05_commit<1>(barrier());
+      }
+      finish(tmem, 64);
+    };
+  };
+  EXPECT_ONLY_FINDINGS(run(kernel(false), single), Check::missing_proxy_fence);
+  EXPECT_CLEAN(run(kernel(true), single));
+}
+
+// A stage is handed back when its MMA is issued, not when it has read it.
+TEST(Tcgen05, StageReleasedBeforeTheCommit) {
+  Tensor in("in", 6, Access::input);
+  const auto kernel = [&](bool mended) {
+    return [&, mended] {
+      const TmemAddress tmem = start(64, 3);
+      if (issuer()) {
+        umma(tmem);
+        if (mended) {
+          isa::tcgen05_commit<1>(barrier(1));
+        } else {
+          isa::mbarrier_arrive<Scope::cta>(barrier(1));
+        }
+        isa::tcgen05_commit<1>(barrier());
+      }
+      if (isa::thread_index() == 32) {
+        isa::mbarrier_wait<Scope::cta>(barrier(1), 0);
+        isa::mbarrier_arrive_expect(barrier(2), box_bytes);
+        load(data(), in, barrier(2));
+        isa::mbarrier_wait<Scope::cta>(barrier(2), 0);
+      }
+      isa::sync_warp();
+      finish(tmem, 64);
+    };
+  };
+  EXPECT_ONLY_FINDINGS(run(kernel(false), single, in.memory), Check::in_flight_access);
+  EXPECT_CLEAN(run(kernel(true), single, in.memory));
+}
+
+// --- U7: pairs and commits across CTAs -----------------------------------------------------------
+
+// Tensor memory is allocated for the pair before the cluster has met.
+// NVIDIA/cutlass #3316: https://github.com/NVIDIA/cutlass/pull/3316
+TEST(Tcgen05, PairAllocatesBeforeThePeerIsKnownToRun) {
+  const auto kernel = [](bool mended) {
+    return [=] {
+      if (mended) cluster_sync();
+      allocate<2>(64);
+      isa::sync_threads(128);
+      cluster_sync();
+      deallocate<2>(isa::SharedView<std::uint32_t>{address_word()}.load(), 64);
+    };
+  };
+  EXPECT_ONLY_FINDINGS(run(kernel(false), pair), Check::pair_lifetime);
+  EXPECT_CLEAN(run(kernel(true), pair));
+}
+
+// Only one CTA of the pair comes to the collective allocation.
+TEST(Tcgen05, HalfAPairAllocates) {
+  const auto kernel = [](bool mended) {
+    return [=] {
+      cluster_sync();
+      if (mended || isa::cluster_rank() == 0) allocate<2>(64);
+      isa::sync_threads(128);
+      cluster_sync();
+      deallocate<2>(isa::SharedView<std::uint32_t>{address_word()}.load(), 64);
+    };
+  };
+  EXPECT_ONLY_FINDINGS(run(kernel(false), pair), Check::deadlock);
+  EXPECT_CLEAN(run(kernel(true), pair));
+}
+
+// A CTA leaves before the commit of its peer, which nobody there waits for, has arrived.
+TEST(Tcgen05, ExitBeforeThePeersCommit) {
+  const auto kernel = [](bool mended) {
+    return [=] {
+      const TmemAddress tmem = start(64, 2);
+      cluster_sync();
+      if (issuer()) {
+        umma(tmem);
+        isa::tcgen05_commit_multicast<1>(barrier(), 3);
+        isa::tcgen05_commit<1>(barrier(1));
+      }
+      if (isa::cluster_rank() == 0) return finish(tmem, 64, 1);
+      if (mended) isa::mbarrier_wait<Scope::cta>(barrier(), 0);
+      deallocate(tmem, 64);
+    };
+  };
+  EXPECT_ONLY_FINDINGS(run(kernel(false), pair), Check::pair_lifetime);
+  EXPECT_CLEAN(run(kernel(true), pair));
+}
+
+// The pair's odd CTA leaves while the MMA reads its half of the operands.
+TEST(Tcgen05, ExitDuringThePairsMma) {
+  const auto kernel = [](bool mended) {
+    return [=] {
+      const TmemAddress tmem = start<2>(128);
+      if (issuer()) {
+        umma<2>(tmem);
+        isa::tcgen05_commit_multicast<2>(barrier(), mended ? 3 : 1);
+      }
+      if (mended || isa::cluster_rank() == 0) isa::mbarrier_wait<Scope::cta>(barrier(), 0);
+      isa::tcgen05_fence_after_sync();
+      deallocate<2>(tmem, 128);
+    };
+  };
+  EXPECT_ONLY_FINDINGS(run(kernel(false), pair), Check::tmem_unordered);
+  EXPECT_CLEAN(run(kernel(true), pair));
+}
+
+// The commit mask leaves a CTA out that waits for the stage.
+// Triton ConSan (test_tcgen5_commit_multicast_barrier_count)
+TEST(Tcgen05, CommitMaskTooNarrow) {
+  const auto kernel = [](std::uint16_t mask) {
+    return [=] {
+      const TmemAddress tmem = start<2>(128);
+      if (issuer()) {
+        umma<2>(tmem);
+        isa::tcgen05_commit_multicast<2>(barrier(), mask);
+      }
+      finish<2>(tmem, 128);
+    };
+  };
+  EXPECT_ONLY_FINDINGS(run(kernel(1), pair), Check::deadlock);
+  EXPECT_ONLY_FINDINGS(run(kernel(7), pair), Check::multicast_mask);
+  EXPECT_CLEAN(run(kernel(3), pair));
+}
+
+// Both CTAs' loads signal the even one, which expects the bytes of both.
+TEST(Tcgen05, PairLoadsSignalTheLeader) {
+  Tensor in("in", 12, Access::input);
+  const auto kernel = [&](int expected, bool leader) {
+    return [&, expected, leader] {
+      const TmemAddress tmem = start<2>(128, 2);
+      const bool even = isa::cluster_rank() == 0;
+      if (isa::thread_index() == 0) {
+        const SharedAddress own = barrier(1);
+        if (even) isa::mbarrier_arrive_expect(own, expected * box_bytes);
+        for (int box = 0; box < 6; ++box) {
+          isa::tensor_load<2>(data(box), in.map, leader ? atom::pair_leader_address(own) : own,
+                              isa::Coords{0, (6 * isa::cluster_rank() + box) * 8});
+        }
+      }
+      if (issuer()) {
+        isa::mbarrier_wait<Scope::cta>(barrier(1), 0);
+        umma<2>(tmem);
+        isa::tcgen05_commit_multicast<2>(barrier(), 3);
+      }
+      isa::sync_warp();
+      finish<2>(tmem, 128);
+    };
+  };
+  EXPECT_FINDING(run(kernel(6, true), pair, in.memory), Check::transaction_bytes);
+  EXPECT_FINDING(run(kernel(12, false), pair, in.memory), Check::deadlock);
+  EXPECT_CLEAN(run(kernel(12, true), pair, in.memory));
+}
+
+}  // namespace
+}  // namespace warpwright::corpus

@@ -1,0 +1,205 @@
+// The Blackwell kernel on the model: every configuration, cluster, type and edge against float64.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <random>
+#include <tuple>
+#include <vector>
+
+#include "tests/kernel/gemm_case.h"
+
+namespace warpwright {
+namespace {
+
+using kernel::TileSource;
+
+constexpr atom::ClusterShape one_sm_clusters[] = {{1, 1}, {2, 1}, {2, 2}, {4, 2}, {4, 4}};
+constexpr atom::ClusterShape pair_clusters[] = {{2, 1}, {2, 2}, {4, 2}, {4, 4}};
+constexpr TileSource sources[] = {TileSource::one_tile, TileSource::static_persistent,
+                                  TileSource::launch_control};
+
+Case blackwell(bool pair, TileSource source, atom::ClusterShape cluster) {
+  Case c;
+  c.architecture = 100;
+  c.cluster = cluster;
+  c.tile_n = pair ? 256 : 128;
+  c.choices.pair = pair;
+  c.choices.tiles = source;
+  return c;
+}
+
+// Every form of the kernel with every cluster it is launched with.
+std::vector<Case> all_forms() {
+  std::vector<Case> forms;
+  for (const TileSource source : sources) {
+    for (const auto cluster : one_sm_clusters) forms.push_back(blackwell(false, source, cluster));
+    for (const auto cluster : pair_clusters) forms.push_back(blackwell(true, source, cluster));
+  }
+  return forms;
+}
+
+TEST(BlackwellOnTheModel, EveryFormInEveryMode) {
+  for (Case c : all_forms()) {
+    c.m = 300;
+    c.n = 270;
+    c.k = 200;
+    c.d_pad = 2;
+    const auto first = expect_right(c, mode(model::Mode::eager));
+    // However things fall, the bytes are the same.
+    EXPECT_EQ(expect_right(c, mode(model::Mode::latest)), first);
+    EXPECT_EQ(expect_right(c, mode(model::Mode::random, 11)), first);
+  }
+}
+
+TEST(BlackwellOnTheModel, EveryTypeInEveryForm) {
+  constexpr DType operands[] = {DType::bf16, DType::f16, DType::e4m3, DType::e5m2};
+  for (const bool pair : {false, true}) {
+    for (const DType operand : operands) {
+      for (const DType result : {DType::bf16, DType::f16, DType::f32}) {
+        Case c = blackwell(pair, TileSource::launch_control, {2, 1});
+        c.m = 130;
+        c.n = 136;
+        c.k = 144;
+        c.operand = operand;
+        c.result = result;
+        c.beta = 0.5F;
+        expect_right(c, mode(model::Mode::random, 7));
+      }
+    }
+    Case mixed = blackwell(pair, TileSource::static_persistent, {2, 2});
+    mixed.m = 130;
+    mixed.n = 140;
+    mixed.k = 272;
+    mixed.operand = DType::e4m3;
+    mixed.operand_b = DType::e5m2;
+    expect_right(mixed, mode(model::Mode::latest));
+  }
+}
+
+// What comes with the epilogue that both families share, and batches: ragged and where the copy
+// engine reaches D and C.
+TEST(BlackwellOnTheModel, ScalesBiasesActivationsAndBatches) {
+  constexpr Activation activations[] = {Activation::none, Activation::relu, Activation::gelu,
+                                        Activation::silu};
+  constexpr Scaling scalings[] = {Scaling::none, Scaling::tensor, Scaling::row_column};
+  constexpr Bias biases[] = {Bias::none, Bias::rows, Bias::columns};
+  constexpr DType results[] = {DType::bf16, DType::f16, DType::f32};
+  for (int i = 0; i < 24; ++i) {
+    Case c = blackwell(i % 2 == 1, sources[i % 3], {2, 1});
+    c.scaling = scalings[i % 3];
+    c.bias = biases[(i / 3 + i) % 3];
+    c.activation = activations[i % 4];
+    c.operand = c.scaling != Scaling::none || i % 4 == 0 ? DType::e4m3 : DType::bf16;
+    c.result = results[(i / 2) % 3];
+    c.alpha = 0.25F;
+    c.beta = i % 5 == 0 ? 0.5F : 0.0F;
+    c.batch = 1 + i % 3;
+    c.m = 140 + i;
+    c.n = i % 2 == 0 ? 264 : 133;
+    c.k = i == 9 ? 0 : 80 + 8 * i;
+    expect_right(c, mode(i % 2 == 0 ? model::Mode::random : model::Mode::latest,
+                         static_cast<std::uint64_t>(i)));
+  }
+}
+
+// Shapes, paddings, scalars and clusters by chance.
+TEST(BlackwellOnTheModel, AnyShape) {
+  constexpr unsigned seed = 20261121;
+  std::printf("shapes by seed %u\n", seed);
+  std::mt19937 random(seed);
+  const auto draw = [&](int low, int high) {
+    return low + static_cast<int>(random() % static_cast<unsigned>(high - low + 1));
+  };
+  constexpr DType operands[] = {DType::bf16, DType::f16, DType::e4m3, DType::e5m2};
+  constexpr DType results[] = {DType::bf16, DType::f16, DType::f32};
+  constexpr float scalars[] = {0.0F, 1.0F, -0.75F, 2.5F};
+  for (int i = 0; i < 24; ++i) {
+    const bool pair = draw(0, 1) == 1;
+    Case c = blackwell(pair, sources[i % 3],
+                       pair ? pair_clusters[draw(0, 2)] : one_sm_clusters[draw(0, 3)]);
+    c.m = draw(1, 400);
+    c.n = draw(1, 420);
+    c.k = draw(1, 560);
+    c.operand = operands[draw(0, 3)];
+    c.result = results[draw(0, 2)];
+    c.alpha = scalars[draw(1, 3)];
+    c.beta = scalars[draw(0, 3)];
+    c.in_place = c.beta != 0 && draw(0, 3) == 0;
+    c.sms = draw(0, 1) == 0 ? 16 : atom::cluster_size(c.cluster);
+    // Half of the results lie where the copy engine can reach them.
+    const auto reach = [&](int& pad, int& shift) {
+      if (draw(0, 1) == 0) {
+        pad = (8 - c.n % 8) % 8 + 8 * draw(0, 2);
+      } else {
+        pad = draw(0, 9);
+        shift = draw(0, 3);
+      }
+    };
+    reach(c.d_pad, c.d_shift);
+    reach(c.c_pad, c.c_shift);
+    const model::Mode modes[] = {model::Mode::random, model::Mode::latest, model::Mode::random,
+                                 model::Mode::eager};
+    expect_right(c, mode(modes[(i + i / 4) % 4], 1000 + static_cast<unsigned>(i)));
+  }
+}
+
+TEST(BlackwellOnTheModel, Degenerate) {
+  for (const TileSource source : sources) {
+    for (const bool pair : {false, true}) {
+      Case c = blackwell(pair, source, {2, 1});
+      for (const auto& [m, n, k] : {std::tuple{1, 1, 1}, {1, 300, 8}, {300, 1, 8}, {5, 7, 0}}) {
+        for (const float beta : {0.0F, 2.0F}) {
+          c.m = m;
+          c.n = n;
+          c.k = k;
+          c.beta = beta;
+          expect_right(c, mode(model::Mode::random, 3));
+        }
+      }
+      // alpha 0 reads neither A nor B; beta 0 does not read what D holds (NaN).
+      c.m = 140;
+      c.n = 40;
+      c.k = 64;
+      c.alpha = 0;
+      c.beta = 0;
+      expect_right(c, mode(model::Mode::latest));
+      c.beta = 1.0F;
+      expect_right(c, mode(model::Mode::latest));
+    }
+  }
+}
+
+// Persistent clusters that take many tiles each, on as few SMs as hold one cluster; the ring of
+// stages goes round in every tile.
+TEST(BlackwellOnTheModel, ManyTilesACluster) {
+  for (const TileSource source : {TileSource::static_persistent, TileSource::launch_control}) {
+    for (const bool pair : {false, true}) {
+      Case c = blackwell(pair, source, {2, 1});
+      c.sms = 2;
+      c.m = 500;
+      c.n = 900;
+      c.k = 600;
+      c.d_pad = 4;
+      const auto first = expect_right(c, mode(model::Mode::latest));
+      EXPECT_EQ(expect_right(c, mode(model::Mode::random, 5)), first);
+    }
+  }
+}
+
+// Another grid holds an SM: launch control's clusters do without it, and every tile is computed
+// once.
+TEST(BlackwellOnTheModel, AnOccupiedSm) {
+  for (const TileSource source : sources) {
+    Case c = blackwell(false, source, {2, 1});
+    c.sms = 8;
+    c.m = 600;
+    c.n = 600;
+    c.k = 64;
+    device::ModelOptions how = mode(model::Mode::timed);
+    how.occupied_sm = 2;
+    expect_right(c, how);
+  }
+}
+
+}  // namespace
+}  // namespace warpwright

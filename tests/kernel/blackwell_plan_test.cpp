@@ -1,0 +1,282 @@
+// Plans for Blackwell: what is chosen, what is refused and how, what explain says.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tests/kernel/kernel_head.h"
+#include "warpwright/kernel/blackwell_instances.h"
+#include "warpwright/plan/plan.h"
+
+namespace warpwright {
+namespace {
+
+using kernel::BlackwellConfig;
+using kernel::TileSource;
+
+GemmProblem problem(DType operand = DType::bf16, DType result = DType::bf16) {
+  return packed_problem(512, 512, 512, operand, result);
+}
+
+DeviceFacts b200() {
+  return *known_facts("b200");
+}
+
+std::string refusal(const GemmProblem& p, const PlanChoices& choices,
+                    const DeviceFacts& facts = b200()) {
+  const auto made = plan(p, facts, choices);
+  return made.ok() ? "none" : made.reason();
+}
+
+TEST(BlackwellPlan, ChoosesABlackwellKernel) {
+  for (const int architecture : {100, 103}) {
+    DeviceFacts facts = b200();
+    facts.architecture = architecture;
+    const auto made = plan(problem(), facts);
+    ASSERT_TRUE(made.ok()) << made.reason();
+    ASSERT_TRUE(made->blackwell);
+    EXPECT_EQ(made->blackwell->tiles, TileSource::launch_control);
+    EXPECT_EQ(made->tile().k, 64);
+  }
+  const auto hopper = plan(problem(), *known_facts("h200"));
+  ASSERT_TRUE(hopper.ok());
+  EXPECT_FALSE(hopper->blackwell);
+  DeviceFacts other = b200();
+  other.architecture = 120;
+  EXPECT_EQ(refusal(problem(), {}, other),
+            "device b200 has architecture sm_120; kernels exist for sm_90 (H100, H200), sm_100 "
+            "(B200) and sm_103 (B300)");
+}
+
+TEST(BlackwellPlan, EveryTypeHasEveryForm) {
+  for (const DType operand : {DType::bf16, DType::f16, DType::e4m3, DType::e5m2}) {
+    for (const DType result : {DType::bf16, DType::f16, DType::f32}) {
+      for (const bool pair : {false, true}) {
+        for (const TileSource tiles :
+             {TileSource::one_tile, TileSource::static_persistent, TileSource::launch_control}) {
+          PlanChoices choices;
+          choices.pair = pair;
+          choices.tiles = tiles;
+          const auto made = plan(problem(operand, result), b200(), choices);
+          ASSERT_TRUE(made.ok()) << made.reason();
+          EXPECT_EQ(made->blackwell->pair, pair);
+          EXPECT_EQ(made->blackwell->tiles, tiles);
+          EXPECT_EQ(made->blackwell->accumulators, tiles == TileSource::one_tile ? 1 : 2);
+        }
+      }
+    }
+  }
+}
+
+TEST(BlackwellPlan, RefusesAnOddClusterOfPairs) {
+  PlanChoices choices;
+  choices.pair = true;
+  choices.cluster = atom::ClusterShape{1, 1};
+  EXPECT_EQ(refusal(problem(), choices),
+            "cluster 1,1: a CTA pair lies along M, so the cluster's M must be even; the nearest "
+            "legal cluster is 2,1");
+  choices.cluster = atom::ClusterShape{2, 1};
+  EXPECT_EQ(refusal(problem(), choices), "none");
+  // Without pairs 1x1 is a cluster like any other.
+  choices.pair = false;
+  choices.cluster = atom::ClusterShape{1, 1};
+  EXPECT_EQ(refusal(problem(), choices), "none");
+}
+
+TEST(BlackwellPlan, RefusesMoreColumnsThanThereAre) {
+  PlanChoices choices;
+  choices.tile_n = 256;
+  choices.accumulators = 3;
+  EXPECT_EQ(refusal(problem(), choices),
+            "3 accumulators of 256 columns need 768 columns of tensor memory, which has 512; the "
+            "nearest legal number is 2");
+  choices.accumulators = 0;
+  EXPECT_NE(refusal(problem(), choices).find("the nearest legal number is 1"), std::string::npos);
+  choices.accumulators = 2;
+  EXPECT_EQ(refusal(problem(), choices), "none");
+}
+
+TEST(BlackwellPlan, RefusesTypesOfDifferentKinds) {
+  GemmProblem p = problem();
+  const std::string rule = "; A and B are both bf16, both f16, or each e4m3 or e5m2: the nearest ";
+  p.b = DType::e4m3;
+  EXPECT_EQ(refusal(p, {}), "A is bf16 and B is e4m3" + rule + "B is bf16");
+  p.b = DType::f16;
+  EXPECT_EQ(refusal(p, {}), "A is bf16 and B is f16" + rule + "B is bf16");
+  p = problem(DType::e4m3);
+  p.b = DType::e5m2;
+  EXPECT_EQ(refusal(p, {}), "none") << "f8f6f4 mixes them";
+  p.b = DType::bf16;
+  EXPECT_NE(refusal(p, {}), "none");
+  EXPECT_NE(refusal(problem(DType::e2m1), {}), "none");
+  EXPECT_NE(refusal(problem(DType::bf16, DType::e4m3), {}), "none");
+}
+
+// What the Hopper kernels compute and these do not.
+TEST(BlackwellPlan, RefusesWhatHopperAloneComputes) {
+  const auto changed = [](DType operand, const std::function<void(GemmProblem&)>& change) {
+    GemmProblem p = problem(operand);
+    change(p);
+    return refusal(p, {});
+  };
+  using P = GemmProblem;
+  EXPECT_EQ(changed(DType::e4m3, [](P& p) { p.scaling = Scaling::block; }),
+            "scaling is block; the kernels of sm_100 have no block scales: the nearest scaling is "
+            "row_column");
+  EXPECT_EQ(changed(DType::e4m3, [](P& p) { p.accumulation = Accumulation::promoted; }),
+            "accumulation is promoted; the tensor cores of sm_100 add in float32 without it: the "
+            "nearest accumulation is fast");
+  EXPECT_EQ(changed(DType::bf16,
+                    [](P& p) {
+                      p.epilogue = {Activation::silu, true, Bias::none};
+                      p.d_row_stride = 256;
+                    }),
+            "the epilogue is gated; the kernels of sm_100 multiply without a gate: leave it out");
+  EXPECT_EQ(changed(DType::e4m3, [](P& p) { p.c = p.d = DType::e5m2; }),
+            "D is e5m2; the kernels of sm_100 store bf16, f16 and f32: the nearest is bf16");
+  EXPECT_EQ(changed(DType::bf16,
+                    [](P& p) {
+                      p.b_row_stride = 1;
+                      p.b_column_stride = 512;
+                    }),
+            "B is MN-major; the kernels of sm_100 take K-major operands alone: neighbours along K "
+            "next to each other, column stride 1");
+  EXPECT_EQ(refusal(problem(), {.schedule = kernel::Schedule::pingpong}),
+            "schedules and swapped operands are of sm_90; the kernels of sm_100 have one schedule: "
+            "leave them out");
+  // Nobody reads these operands.
+  EXPECT_EQ(changed(DType::bf16,
+                    [](P& p) {
+                      p.reads_ab = false;
+                      p.b_row_stride = 1;
+                      p.b_column_stride = 512;
+                    }),
+            "none");
+}
+
+// A tuning cache names kernels, clusters and grids.
+TEST(BlackwellPlan, CandidatesAndChoicesByName) {
+  const auto all = candidates(problem(), b200());
+  ASSERT_TRUE(all.ok()) << all.reason();
+  EXPECT_GT(all->size(), 2U);
+  for (const Plan& one : *all) {
+    PlanChoices same;
+    same.kernel = one.kernel;
+    same.cluster = one.cluster;
+    same.ctas = one.ctas;
+    same.pair = one.blackwell->pair;
+    const auto again = plan(problem(), b200(), same);
+    ASSERT_TRUE(again.ok()) << again.reason();
+    EXPECT_EQ(again->kernel, one.kernel);
+    EXPECT_EQ(again->ctas, one.ctas);
+    EXPECT_LE(all->front().cost, one.cost);
+  }
+  EXPECT_NE(refusal(problem(), {.kernel = "hopper_bf16_bf16_128x256"})
+                .find("no kernel has the name hopper_bf16_bf16_128x256"),
+            std::string::npos);
+  EXPECT_NE(refusal(problem(), {.ctas = 7}).find("a grid of 7 CTAs"), std::string::npos);
+}
+
+TEST(BlackwellPlan, RefusesWhatNoKernelHas) {
+  PlanChoices choices;
+  choices.pair = true;
+  choices.tile_n = 128;
+  EXPECT_EQ(refusal(problem(), choices).find("no kernel has pairs with tile_n 128; tiles are "),
+            0U);
+  EXPECT_NE(refusal(problem(), {.pair = true}, *known_facts("h200")).find("are of sm_100"),
+            std::string::npos);
+  EXPECT_NE(refusal(problem(), {.cluster = atom::ClusterShape{4, 4}}, model_facts(8, 100))
+                .find("needs as many SMs"),
+            std::string::npos);
+}
+
+TEST(BlackwellPlan, GridsFollowTheTileSource) {
+  const GemmProblem p = packed_problem(4096, 4096, 64, DType::bf16, DType::bf16);
+  PlanChoices choices;
+  choices.pair = false;
+  choices.cluster = atom::ClusterShape{2, 1};
+  choices.tiles = TileSource::static_persistent;
+  EXPECT_EQ(plan(p, b200(), choices)->ctas, 148);
+  for (const TileSource tiles : {TileSource::one_tile, TileSource::launch_control}) {
+    choices.tiles = tiles;
+    const auto made = plan(p, b200(), choices);
+    EXPECT_EQ(made->ctas, 32 * 32);
+    EXPECT_NEAR(made->waves(), 1024 / 148.0, 1e-9);
+  }
+}
+
+TEST(BlackwellPlan, ConfigurationsAreJudged) {
+  static_assert(kernel::config_fault(BlackwellConfig{}) == nullptr);
+  const auto faulty = [](BlackwellConfig c) { return kernel::config_fault(c) != nullptr; };
+  EXPECT_TRUE(faulty({.result = DType::e4m3}));
+  EXPECT_TRUE(faulty({.tile_m = 64}));
+  EXPECT_TRUE(faulty({.tile_n = 100}));
+  EXPECT_TRUE(faulty({.tile_n = 96})) << "no whole epilogue buffers of bf16";
+  EXPECT_TRUE(faulty({.accumulators = 5})) << "640 columns";
+  EXPECT_TRUE(faulty({.tile_n = 256, .accumulators = 3}));
+  EXPECT_TRUE(faulty({.stages = 7})) << "more shared memory than there is";
+  for (const BlackwellConfig& c : blackwell_configs()) {
+    EXPECT_EQ(kernel::config_fault(c), nullptr);
+    EXPECT_LE(kernel::smem_map(c).bytes, kernel::max_smem_bytes);
+  }
+}
+
+// The seed's numbers of a 4 x 4 cluster: one SM, and pairs.
+TEST(BlackwellPlan, BarriersAsTheSeedCountsThem) {
+  PlanChoices choices;
+  choices.cluster = atom::ClusterShape{4, 4};
+  choices.pair = false;
+  const auto one = plan(problem(), b200(), choices);
+  ASSERT_TRUE(one.ok()) << one.reason();
+  EXPECT_EQ(one->barriers()[0].transaction_bytes, 128 * 64 * 2 * 2);
+  EXPECT_EQ(one->barriers()[1].arrivals, 7);
+  EXPECT_NE(one->explain().find("   0  0x1111  0x000f  0x111f         7"), std::string::npos);
+  choices.pair = true;
+  const auto two = plan(problem(), b200(), choices);
+  ASSERT_TRUE(two.ok()) << two.reason();
+  // Both CTAs' bytes on the leader: 2 x (128 rows of A + 128 of the 256 columns of B).
+  EXPECT_EQ(two->barriers()[0].transaction_bytes, 2 * (128 + 128) * 64 * 2);
+  EXPECT_EQ(two->barriers()[1].arrivals, 5);
+  const std::string text = two->explain();
+  EXPECT_NE(text.find("   0  0x1111  0x0005  0x333f         5"), std::string::npos) << text;
+  EXPECT_NE(text.find("tensor memory  512 of 512 columns allocated"), std::string::npos) << text;
+  EXPECT_NE(text.find("scheduler    2"), std::string::npos) << text;
+}
+
+// Everything that any plan declares is at the head of the kernel, with its counts, and nothing
+// else.
+TEST(BlackwellPlan, TheHeadOfTheKernelSaysTheSame) {
+  const auto table = barriers_in_head("blackwell_gemm.h");
+  ASSERT_FALSE(table.empty());
+  std::vector<std::string> declared;
+  for (const bool pair : {false, true}) {
+    PlanChoices choices;
+    choices.pair = pair;
+    choices.cluster = atom::ClusterShape{2, 1};
+    const auto made = plan(problem(), b200(), choices);
+    ASSERT_TRUE(made.ok()) << made.reason();
+    for (const pipeline::BarrierRow& row : made->barriers()) {
+      declared.emplace_back(row.name);
+      const auto at = std::find_if(table.begin(), table.end(),
+                                   [&](const auto& entry) { return entry.first == row.name; });
+      ASSERT_NE(at, table.end()) << row.name << " is not at the head of the kernel";
+      const std::string& said = at->second;
+      EXPECT_EQ(said.find("bytes") != std::string::npos, row.transaction_bytes > 0) << said;
+      EXPECT_EQ(said.find(" stages ") != std::string::npos, row.copies == made->blackwell->stages)
+          << said;
+      const std::string name = row.name;
+      const std::string count = name == "empty"        ? "(cm+cn-1), with pairs (cm/2+cn-1)"
+                                : name == "tile_empty" ? "all roles of the cluster"
+                                                       : " " + std::to_string(row.arrivals);
+      EXPECT_NE(said.find(count), std::string::npos) << said;
+    }
+  }
+  for (const auto& [name, said] : table) {
+    EXPECT_NE(std::find(declared.begin(), declared.end(), name), declared.end()) << said;
+  }
+}
+
+}  // namespace
+}  // namespace warpwright

@@ -1,0 +1,256 @@
+// One product on the model against float64, with its operands, edges and guards.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "warpwright/device/model.h"
+#include "warpwright/numeric/float_format.h"
+
+namespace warpwright {
+
+inline std::size_t index(std::int64_t i) {
+  return static_cast<std::size_t>(i);
+}
+
+struct Case {
+  int m = 0;
+  int n = 0;
+  int k = 0;
+  atom::ClusterShape cluster;
+  int tile_n = 128;
+  DType operand = DType::bf16;
+  std::optional<DType> operand_b = {};  ///< when it is not A's
+  DType result = DType::bf16;
+  float alpha = 1.0F;
+  float beta = 0.0F;
+  int d_pad = 0;    ///< elements between the rows of D
+  int d_shift = 0;  ///< elements by which D starts late
+  int c_pad = 0;
+  int c_shift = 0;
+  bool in_place = false;
+  int batch = 1;                    ///< of A, B, C and D; scales and biases serve all of it
+  Scaling scaling = Scaling::none;  ///< none, tensor or row_column
+  Bias bias = Bias::none;
+  Activation activation = Activation::none;
+  PlanChoices choices = {};  ///< beside cluster and tile
+  int architecture = 90;
+  int sms = 16;
+};
+
+inline std::string text(const Case& c) {
+  std::string s = std::to_string(c.m) + "x" + std::to_string(c.n) + "x" + std::to_string(c.k);
+  s += " cluster " + std::to_string(c.cluster.m) + "x" + std::to_string(c.cluster.n);
+  s += " tile " + std::to_string(c.tile_n) + " " + std::string(numeric::name(c.operand)) + " -> " +
+       std::string(numeric::name(c.result));
+  s += " alpha " + std::to_string(c.alpha) + " beta " + std::to_string(c.beta);
+  s += " D " + std::to_string(c.d_pad) + "/" + std::to_string(c.d_shift) + " C " +
+       std::to_string(c.c_pad) + "/" + std::to_string(c.c_shift) + (c.in_place ? " in place" : "");
+  s += " batch " + std::to_string(c.batch) + " scaling " +
+       std::to_string(static_cast<int>(c.scaling)) + " bias " +
+       std::to_string(static_cast<int>(c.bias)) + " activation " +
+       std::to_string(static_cast<int>(c.activation));
+  return s;
+}
+
+/// A matrix of narrow elements with room before, between and after its rows, all of it the same
+/// odd code, which is a NaN in every float type.
+class Tensor {
+ public:
+  Tensor(DType type, int rows, int columns, int pitch, int shift)
+      : type_(type), rows_(rows), columns_(columns), pitch_(pitch), shift_(shift) {
+    bytes_.assign(
+        64 + static_cast<std::size_t>(width()) * index(2 * guard + shift + rows * pitch + 1), 0xff);
+  }
+  static constexpr int guard = 64;
+
+  [[nodiscard]] int width() const { return numeric::bits(type_) / 8; }
+  unsigned char* origin() {
+    const auto at = reinterpret_cast<std::uintptr_t>(bytes_.data());
+    return bytes_.data() + ((at + 63) / 64 * 64 - at);
+  }
+  unsigned char* element(std::int64_t i, std::int64_t j) {
+    return origin() + (guard + shift_ + i * pitch_ + j) * width();
+  }
+  MatrixView view() { return {element(0, 0), type_, rows_, columns_, pitch_}; }
+  /// The same as a batch of matrices, one below the other.
+  MatrixView batch(int count) {
+    const int rows = rows_ / count;
+    return {element(0, 0), type_, rows, columns_, pitch_, 1, count, std::int64_t{rows} * pitch_};
+  }
+  void set(int i, int j, double x) {
+    const std::uint64_t code = numeric::from_double(type_, x);
+    std::memcpy(element(i, j), &code, static_cast<std::size_t>(width()));
+  }
+  double get(int i, int j) {
+    std::uint64_t code = 0;
+    std::memcpy(&code, element(i, j), static_cast<std::size_t>(width()));
+    return numeric::to_double(type_, code);
+  }
+  void fill(unsigned seed) {
+    std::mt19937 random(seed);
+    for (int i = 0; i < rows_; ++i) {
+      for (int j = 0; j < columns_; ++j) set(i, j, static_cast<int>(random() % 33) / 16.0 - 1.0);
+    }
+  }
+  /// Bytes outside the elements that are no longer what they were.
+  int disturbed() {
+    std::vector<unsigned char> copy = bytes_;
+    for (int i = 0; i < rows_; ++i) {
+      const std::ptrdiff_t at = element(i, 0) - bytes_.data();
+      std::fill_n(copy.begin() + at, columns_ * width(), static_cast<unsigned char>(0xff));
+    }
+    int count = 0;
+    for (const unsigned char b : copy) count += b != 0xff ? 1 : 0;
+    return count;
+  }
+
+ private:
+  DType type_;
+  int rows_;
+  int columns_;
+  int pitch_;
+  int shift_;
+  std::vector<unsigned char> bytes_;
+};
+
+inline double activated(Activation activation, double x) {
+  switch (activation) {
+    case Activation::relu:
+      return x < 0 ? 0 : x;
+    case Activation::silu:
+      return x / (1 + std::exp(-x));
+    case Activation::gelu:
+      return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x)));
+    case Activation::none:
+      break;
+  }
+  return x;
+}
+
+/// The tensors of a case.
+struct CaseTensors {
+  explicit CaseTensors(const Case& c)
+      : pitch((c.k + 15) / 16 * 16 + 16),
+        a(c.operand, c.batch * c.m, c.k, pitch, 0),
+        b(c.operand_b.value_or(c.operand), c.batch * c.n, c.k, pitch, 0),
+        d(c.result, c.batch * c.m, c.n, c.n + c.d_pad, c.d_shift),
+        source(c.result, c.batch * c.m, c.n, c.n + c.c_pad, c.c_shift),
+        scale_a(DType::f32, c.scaling == Scaling::row_column ? c.m : 1, 1, 1, 0),
+        scale_b(DType::f32, c.scaling == Scaling::row_column ? c.n : 1, 1, 1, 0),
+        bias(DType::f32, c.bias == Bias::rows ? c.m : c.n, 1, 1, 0) {
+    unsigned seed = 0;
+    for (Tensor* t : {&a, &b, &source, &scale_a, &scale_b, &bias}) t->fill(++seed);
+    if (c.in_place) d.fill(3);
+  }
+
+  GemmOperands operands(const Case& c) {
+    GemmOperands o;
+    o.a = a.batch(c.batch);
+    o.b = b.batch(c.batch);
+    o.d = d.batch(c.batch);
+    o.c = c.in_place ? o.d : source.batch(c.batch);
+    o.alpha = c.alpha;
+    o.beta = c.beta;
+    o.scaling = c.scaling;
+    if (c.scaling != Scaling::none) {
+      o.scale_a = scale_a.view();
+      o.scale_b = scale_b.view();
+    }
+    o.epilogue.activation = c.activation;
+    o.epilogue.bias = c.bias;
+    if (c.bias != Bias::none) o.bias = bias.view();
+    return o;
+  }
+
+  int pitch;
+  Tensor a, b, d, source, scale_a, scale_b, bias;
+};
+
+/// Element (i, j) of matrix `of` of D, and how far off the kernel may be.
+inline std::pair<double, double> expected(const Case& c, CaseTensors& t, int of, int i, int j) {
+  double sum = 0;
+  double size = 0;
+  for (int x = 0; x < c.k; ++x) {
+    const double product = t.a.get(of * c.m + i, x) * t.b.get(of * c.n + j, x);
+    sum += product;
+    size += std::fabs(product);
+  }
+  double factor = static_cast<double>(c.alpha);
+  if (c.scaling != Scaling::none) {
+    const bool each = c.scaling == Scaling::row_column;
+    factor *= t.scale_a.get(each ? i : 0, 0) * t.scale_b.get(each ? j : 0, 0);
+  }
+  double want = factor * sum;
+  if (c.beta != 0) want += static_cast<double>(c.beta) * t.source.get(of * c.m + i, j);
+  if (c.bias != Bias::none) want += t.bias.get(c.bias == Bias::rows ? i : j, 0);
+  want = activated(c.activation, want);
+  const bool smooth = c.activation == Activation::silu || c.activation == Activation::gelu;
+  const double slack = (c.k + 8) * std::ldexp(std::fabs(factor) * size + 4, -24) +
+                       (smooth ? std::fabs(want) * 1e-5 + 1e-6 : 0.0) +
+                       0.51 * numeric::ulp(c.result, want);
+  return {want, slack};
+}
+
+/// Runs the case on the model and compares D with float64. Returns D's bytes.
+inline std::vector<unsigned char> expect_right(const Case& c, const device::ModelOptions& how) {
+  SCOPED_TRACE(text(c) + (how.mode == model::Mode::random ? ", random, seed " : ", mode ") +
+               std::to_string(how.mode == model::Mode::random
+                                  ? how.seed
+                                  : static_cast<std::uint64_t>(how.mode)));
+  CaseTensors t(c);
+  const GemmOperands o = t.operands(c);
+  PlanChoices choices = c.choices;
+  choices.cluster = c.cluster;
+  choices.tile_n = c.tile_n;
+  const auto made = plan(o, model_facts(c.sms, c.architecture), choices);
+  EXPECT_TRUE(made.ok()) << made.reason();
+  if (!made.ok()) return {};
+  const auto report = device::launch_on_model(*made, o, how);
+  EXPECT_TRUE(report.ok()) << report.reason();
+  if (!report.ok()) return {};
+  EXPECT_TRUE(report->clean()) << report->text();
+
+  int wrong = 0;
+  double worst = 0;
+  for (int row = 0; row < c.batch * c.m; ++row) {
+    const int i = row % c.m;
+    for (int j = 0; j < c.n; ++j) {
+      // Every element of the first rows and columns, of the last ones, and some between.
+      if (i > 3 && i < c.m - 3 && j > 3 && j < c.n - 3 && (i * 7 + j) % 13 != 0) {
+        if (std::isnan(t.d.get(row, j))) ++wrong;
+        continue;
+      }
+      const auto [want, slack] = expected(c, t, row / c.m, i, j);
+      const double off = std::fabs(t.d.get(row, j) - want);
+      if (!(off <= slack)) ++wrong;
+      worst = std::max(worst, off);
+    }
+  }
+  EXPECT_EQ(wrong, 0) << "elements of D; the largest difference is " << worst;
+  EXPECT_EQ(t.d.disturbed(), 0) << "bytes outside D";
+  EXPECT_EQ(t.source.disturbed(), 0);
+  std::vector<unsigned char> bytes;
+  for (int row = 0; row < c.batch * c.m; ++row) {
+    bytes.insert(bytes.end(), t.d.element(row, 0), t.d.element(row, 0) + c.n * t.d.width());
+  }
+  return bytes;
+}
+
+inline device::ModelOptions mode(model::Mode m, std::uint64_t seed = 1) {
+  device::ModelOptions how;
+  how.mode = m;
+  how.seed = seed;
+  return how;
+}
+
+}  // namespace warpwright

@@ -1,0 +1,79 @@
+// The kernels of this build, for tests that want one with a property and not by its name.
+#pragma once
+
+#include <cstdio>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "warpwright/kernel/instances.h"
+#include "warpwright/plan/plan.h"
+
+namespace warpwright::tests {
+
+struct Instance {
+  std::string name;
+  kernel::GemmConfig config;
+};
+
+inline const std::vector<Instance>& instances() {
+#define WW_INSTANCE(tag, ...) Instance{kernel::tag::name, kernel::tag::config},
+  static const std::vector<Instance> all = {WW_HOPPER_GEMM_INSTANCES(WW_INSTANCE)};
+#undef WW_INSTANCE
+  return all;
+}
+
+using Property = std::function<bool(const kernel::GemmConfig&)>;
+
+/// All kernels of the build that have the property, in the order of the table.
+inline std::vector<Instance> all_with(const Property& has) {
+  std::vector<Instance> found;
+  for (const Instance& i : instances()) {
+    if (has(i.config)) found.push_back(i);
+  }
+  return found;
+}
+
+/// The first of them. Where the build has none, says so and names those it has.
+inline std::optional<Instance> one_with(const std::string& what, const Property& has) {
+  const std::vector<Instance> found = all_with(has);
+  if (!found.empty()) return found.front();
+  std::string names;
+  for (const Instance& i : instances()) names += " " + i.name;
+  std::printf("this build has no kernel with %s; it has%s\n", what.c_str(), names.c_str());
+  return std::nullopt;
+}
+
+/// K-major operands of one type, sums in the tensor core, whole tiles, nothing swapped or gated.
+inline bool is_plain(const kernel::GemmConfig& c) {
+  return c.a == c.b && c.sums == kernel::Sums::tensor_core && c.a_major == atom::Major::k &&
+         c.b_major == atom::Major::k && !c.swapped && !c.gated && !c.splits_k && !c.cluster_k;
+}
+
+/// The two kernels that are there for every type: 128 x 256 shared by both consumers, and
+/// 128 x 128 in turns.
+inline bool is_basic(const kernel::GemmConfig& c, kernel::Schedule schedule) {
+  return is_plain(c) && c.schedule == schedule && c.tile_m == 128 &&
+         c.tile_n == (schedule == kernel::Schedule::pingpong ? 128 : 256);
+}
+
+/// Whether a plan may give the kernel clusters that share operands in that shape. Those of a kernel
+/// that shares tiles along K do not.
+inline bool takes(const kernel::GemmConfig& c, atom::ClusterShape cluster) {
+  return kernel::supports(c, cluster) && (!c.cluster_k || atom::cluster_size(cluster) == 1);
+}
+
+inline const char* text(kernel::Schedule schedule) {
+  constexpr const char* names[] = {"cooperative", "pingpong", "multistage"};
+  return names[static_cast<int>(schedule)];
+}
+
+/// Choices that leave a plan no other kernel than `instance`.
+inline PlanChoices only(const Instance& instance) {
+  PlanChoices choices;
+  choices.kernel = instance.name;
+  return choices;
+}
+
+}  // namespace warpwright::tests

@@ -1,0 +1,81 @@
+// The products on which every kernel is tried, on the model and on the GPU.
+#pragma once
+
+#include <vector>
+
+#include "tests/kernel/variants.h"
+
+namespace warpwright::tests {
+
+struct VariantCase {
+  Instance instance;
+  Ask ask;
+};
+
+/// Every kernel on two tiles and a tail each way, with more K blocks than its ring has stages.
+inline std::vector<VariantCase> plain_cases() {
+  std::vector<VariantCase> cases;
+  for (const Instance& i : instances()) {
+    Ask ask = extents(i.config, 2, 1);
+    const int blocks = i.config.stages / 2 + 1;
+    ask.k = kernel::tile_k(i.config) * blocks + 128 / numeric::bits(i.config.a);
+    cases.push_back({i, ask});
+  }
+  return cases;
+}
+
+/// Every kernel in clusters of two, on a batch, with the scales it takes.
+inline std::vector<VariantCase> cluster_cases() {
+  std::vector<VariantCase> cases;
+  unsigned seed = 10;
+  for (const Instance& i : instances()) {
+    for (const atom::ClusterShape cluster : {atom::ClusterShape{2, 1}, atom::ClusterShape{1, 2}}) {
+      if (!kernel::supports(i.config, cluster)) continue;
+      Ask ask = extents(i.config, 1, ++seed);
+      if (takes(i.config, cluster)) ask.cluster = cluster;
+      ask.batch = 2;
+      ask.k = kernel::tile_k(i.config) * 3;
+      if (eight_bit(i.config)) {
+        ask.scaling = seed % 2 == 0 ? Scaling::tensor : Scaling::row_column;
+      }
+      cases.push_back({i, ask});
+    }
+  }
+  return cases;
+}
+
+/// Every kernel with C, bias and activation, as far as it takes them, on odd extents.
+inline std::vector<VariantCase> epilogue_cases() {
+  std::vector<VariantCase> cases;
+  unsigned seed = 100;
+  for (const Instance& i : instances()) {
+    Ask ask = extents(i.config, 2, ++seed);
+    ask.m += 3;
+    const bool narrow = numeric::bits(i.config.result) == 8;
+    if (!i.config.gated) {
+      constexpr Activation all[] = {Activation::relu, Activation::gelu, Activation::silu};
+      ask.n += 1;
+      ask.beta = narrow ? 0.0F : -0.5F;
+      ask.activation = all[seed % 3];
+    }
+    ask.k = kernel::tile_k(i.config) * 2;
+    ask.bias = seed % 2 == 0 ? Bias::rows : Bias::columns;
+    ask.bias_type = seed % 3 == 0 || i.config.result != DType::bf16 ? DType::f32 : DType::bf16;
+    ask.padding = narrow ? 0 : 3;
+    cases.push_back({i, ask});
+  }
+  return cases;
+}
+
+/// `count` products by kernels drawn from the table, everything else drawn too.
+inline std::vector<VariantCase> random_cases(int count, unsigned seed) {
+  std::mt19937 random(seed);
+  std::vector<VariantCase> cases;
+  for (int i = 0; i < count; ++i) {
+    const Instance& instance = instances()[random() % instances().size()];
+    cases.push_back({instance, random_ask(instance.config, random)});
+  }
+  return cases;
+}
+
+}  // namespace warpwright::tests

@@ -1,0 +1,430 @@
+// Products that try every kernel, with a reference in double precision written down here: all
+// operand types, layouts, scales, epilogues, batches, tails and splits along K. The tests of the
+// model and of the GPU share them.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/kernel/table.h"
+#include "warpwright/numeric/float_format.h"
+#include "warpwright/plan/plan.h"
+
+namespace warpwright::tests {
+
+// What is asked beside the types, which the instance fixes.
+struct Ask {
+  int m = 0;
+  int n = 0;
+  int k = 0;
+  int batch = 1;
+  atom::ClusterShape cluster{1, 1};
+  int clusters = 2;  ///< of the grid, where there are as many tiles
+  float alpha = 0.75F;
+  float beta = 0;
+  Scaling scaling = Scaling::none;
+  Activation activation = Activation::none;
+  Bias bias = Bias::none;
+  DType bias_type = DType::f32;
+  int padding = 0;  ///< elements behind each row of D
+  unsigned seed = 1;
+};
+
+inline std::string text(const Ask& a) {
+  constexpr const char* scalings[] = {"no scales", "tensor scales", "row scales", "block scales"};
+  constexpr const char* biases[] = {"no bias", "a bias of rows", "a bias of columns"};
+  return std::to_string(a.m) + "x" + std::to_string(a.n) + "x" + std::to_string(a.k) + " batch " +
+         std::to_string(a.batch) + " cluster " + std::to_string(a.cluster.m) + "x" +
+         std::to_string(a.cluster.n) + " of " + std::to_string(a.clusters) + ", alpha " +
+         std::to_string(a.alpha) + " beta " + std::to_string(a.beta) + ", " +
+         scalings[static_cast<int>(a.scaling)] + ", activation " +
+         std::to_string(static_cast<int>(a.activation)) + ", " + biases[static_cast<int>(a.bias)] +
+         ", padding " + std::to_string(a.padding) + ", seed " + std::to_string(a.seed);
+}
+
+// A batch of matrices with its memory. All bytes but the elements are 0xff, which is a NaN or a
+// large negative number of every type; so are D's elements before a launch.
+class Tensor {
+ public:
+  Tensor() = default;
+  Tensor(DType type, int batch, int rows, int columns, bool rows_inside = false, int padding = 0) {
+    const int inner = (rows_inside ? rows : columns) + padding;
+    const int unit = 128 / numeric::bits(type);
+    const int pitch = padding == 0 ? (inner + unit - 1) / unit * unit : inner;
+    view_.dtype = type;
+    view_.rows = rows;
+    view_.columns = columns;
+    view_.row_stride = rows_inside ? 1 : pitch;
+    view_.column_stride = rows_inside ? pitch : 1;
+    view_.batch = batch;
+    // A multiple of 16 bytes, whatever the padding.
+    const std::int64_t each = static_cast<std::int64_t>(pitch) * (rows_inside ? columns : rows);
+    view_.batch_stride = (each + unit - 1) / unit * unit;
+    const std::int64_t bytes = 2 * guard + view_.batch_stride * batch * element();
+    memory_.resize(static_cast<std::size_t>((bytes + guard - 1) / guard));
+    std::memset(memory_.data(), 0xff, memory_.size() * guard);
+  }
+
+  /// The tensor in this object's memory, or in a copy of that memory at `base`, which is a
+  /// multiple of 256.
+  [[nodiscard]] MatrixView view(void* base = nullptr) const {
+    MatrixView v = view_;
+    if (memory_.empty()) return v;
+    v.data = base == nullptr ? address(0, 0, 0) : static_cast<std::byte*>(base) + guard;
+    return v;
+  }
+  [[nodiscard]] std::byte* memory() const { return const_cast<std::byte*>(memory_.data()->byte); }
+  [[nodiscard]] std::int64_t bytes() const {
+    return static_cast<std::int64_t>(memory_.size()) * guard;
+  }
+
+  void fill(std::mt19937& random, double low, double high) {
+    std::uniform_real_distribution<double> draw(low, high);
+    for_each([&](int b, int i, int j) { set(b, i, j, draw(random)); });
+  }
+  void set(int b, int i, int j, double x) {
+    const auto code = numeric::from_double(view_.dtype, x);
+    std::memcpy(address(b, i, j), &code, static_cast<std::size_t>(element()));
+  }
+  [[nodiscard]] double at(int b, int i, int j) const {
+    std::uint64_t code = 0;
+    std::memcpy(&code, address(b, i, j), static_cast<std::size_t>(element()));
+    return numeric::to_double(view_.dtype, code);
+  }
+  /// Bytes beside the elements that are no longer 0xff.
+  [[nodiscard]] std::int64_t disturbed() const {
+    std::vector<std::byte> rest(memory(), memory() + bytes());
+    for_each([&](int b, int i, int j) {
+      std::fill_n(rest.begin() + (address(b, i, j) - memory()), element(), std::byte{0xff});
+    });
+    return bytes() - std::count(rest.begin(), rest.end(), std::byte{0xff});
+  }
+
+ private:
+  static constexpr int guard = 256;  // bytes before and behind the elements
+  struct alignas(guard) Line {
+    std::byte byte[guard];
+  };
+
+  template <class Visit>
+  void for_each(const Visit& visit) const {
+    for (int b = 0; b < view_.batch; ++b) {
+      for (int i = 0; i < view_.rows; ++i) {
+        for (int j = 0; j < view_.columns; ++j) visit(b, i, j);
+      }
+    }
+  }
+  [[nodiscard]] int element() const { return numeric::bits(view_.dtype) / 8; }
+  [[nodiscard]] std::byte* address(int b, int i, int j) const {
+    return memory() + guard +
+           (b * view_.batch_stride + i * view_.row_stride + j * view_.column_stride) * element();
+  }
+
+  MatrixView view_;
+  std::vector<Line> memory_;
+};
+
+inline double activated(Activation a, double x) {
+  switch (a) {
+    case Activation::relu:
+      return x < 0 ? 0 : x;
+    case Activation::silu:
+      return x / (1 + std::exp(-x));
+    case Activation::gelu:
+      return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x)));
+    case Activation::none:
+      break;
+  }
+  return x;
+}
+
+// One product by one kernel.
+class Variant {
+ public:
+  Variant(Instance instance, const Ask& ask) : instance_(std::move(instance)), ask_(ask) {
+    const kernel::GemmConfig& c = instance_.config;
+    std::mt19937 random(ask.seed);
+    const auto major = [](atom::Major m) { return m == atom::Major::mn; };
+    const int columns = c.gated ? ask.n / 2 : ask.n;
+    a_ = Tensor(c.swapped ? c.b : c.a, ask.batch, ask.m, ask.k,
+                major(c.swapped ? c.b_major : c.a_major));
+    b_ = Tensor(c.swapped ? c.a : c.b, ask.batch, ask.n, ask.k,
+                major(c.swapped ? c.a_major : c.b_major));
+    d_ = Tensor(c.result, ask.batch, ask.m, columns, false, ask.padding);
+    a_.fill(random, -1, 1);
+    b_.fill(random, -1, 1);
+    if (ask.beta != 0) {
+      c_ = Tensor(c.result, ask.batch, ask.m, columns, false, ask.padding);
+      c_.fill(random, -2, 2);
+    }
+    scaling_ = c.sums == kernel::Sums::block_scaled ? Scaling::block : ask.scaling;
+    make_scales(random);
+    if (ask.bias != Bias::none) {
+      bias_ = Tensor(ask.bias_type, 1, ask.bias == Bias::rows ? ask.m : ask.n, 1, true);
+      bias_.fill(random, -1, 1);
+    }
+    if (numeric::bits(c.result) == 8) {
+      scale_d_ = Tensor(DType::f32, 1, 1, 1);
+      scale_d_.fill(random, 4, 8);
+    }
+  }
+
+  static constexpr int tensors = 8;
+  /// All tensors by their numbers; some are empty. Number 2 is D.
+  [[nodiscard]] const Tensor& tensor(int i) const {
+    const Tensor* const all[tensors] = {&a_,       &b_,       &d_,       &c_,
+                                        &scale_a_, &scale_b_, &scale_d_, &bias_};
+    return *all[i];
+  }
+  [[nodiscard]] Tensor& d() { return d_; }
+
+  /// The operands in this object's memory, or with tensor i in a copy at copies[i].
+  [[nodiscard]] GemmOperands operands(const std::vector<void*>& copies = {}) const {
+    const auto view = [&](std::size_t i) {
+      return tensor(static_cast<int>(i)).view(copies.empty() ? nullptr : copies[i]);
+    };
+    GemmOperands o;
+    o.a = view(0);
+    o.b = view(1);
+    o.d = view(2);
+    if (ask_.beta != 0) o.c = view(3);
+    o.alpha = ask_.alpha;
+    o.beta = ask_.beta;
+    o.scaling = scaling_;
+    if (instance_.config.sums == kernel::Sums::promoted) o.accumulation = Accumulation::promoted;
+    if (scaling_ != Scaling::none) {
+      o.scale_a = view(4);
+      o.scale_b = view(5);
+    }
+    if (numeric::bits(instance_.config.result) == 8) o.scale_d = view(6);
+    o.epilogue = {activation(), instance_.config.gated, ask_.bias};
+    if (ask_.bias != Bias::none) o.bias = view(7);
+    return o;
+  }
+
+  /// The kernel, the cluster, and a grid small enough to take several tiles a cluster; where tiles
+  /// are split along K its clusters share them. Kernels that share them in a cluster have one tile
+  /// a cluster, and the plan says how many.
+  [[nodiscard]] PlanChoices choices() const {
+    PlanChoices choices = only(instance_);
+    choices.cluster = ask_.cluster;
+    const kernel::GemmConfig& c = instance_.config;
+    if (c.cluster_k) return choices;
+    const int blocks = (ask_.k + kernel::tile_k(c) - 1) / kernel::tile_k(c);
+    const int pieces = tiles() * (c.splits_k ? blocks : 1);
+    choices.ctas = std::max(1, std::min(ask_.clusters, pieces)) * atom::cluster_size(ask_.cluster);
+    return choices;
+  }
+  /// SMs that hold the grid.
+  [[nodiscard]] int sms() const {
+    if (instance_.config.cluster_k) return 64;  // one tile a cluster
+    return ask_.clusters * atom::cluster_size(ask_.cluster);
+  }
+  [[nodiscard]] std::string text() const { return instance_.name + ", " + tests::text(ask_); }
+
+  /// What is wrong with D, as a sentence; empty when every element is right and no other byte of
+  /// its memory was written.
+  [[nodiscard]] std::string fault() const {
+    const int columns = static_cast<int>(d_.view().columns);
+    for (int b = 0; b < ask_.batch; ++b) {
+      const Side rows = side(a_, b, ask_.m);
+      const Side others = side(b_, b, ask_.n);
+      for (int i = 0; i < ask_.m; ++i) {
+        for (int j = 0; j < columns; ++j) {
+          const Bounded want = wanted(rows, others, b, i, j, columns);
+          const double got = d_.at(b, i, j);
+          if (std::abs(got - want.value) <= want.bound) continue;
+          return "D[" + std::to_string(b) + ", " + std::to_string(i) + ", " + std::to_string(j) +
+                 "] is " + std::to_string(got) + ", not " + std::to_string(want.value) +
+                 " give or take " + std::to_string(want.bound);
+        }
+      }
+    }
+    const std::int64_t disturbed = d_.disturbed();
+    if (disturbed == 0) return {};
+    return std::to_string(disturbed) + " bytes beside the elements of D were written";
+  }
+
+ private:
+  // A row of an operand after the other, as doubles.
+  struct Side {
+    std::vector<double> value;
+    int k = 0;
+    [[nodiscard]] const double* row(int i) const {
+      return value.data() + static_cast<std::size_t>(i) * static_cast<std::size_t>(k);
+    }
+  };
+  struct Bounded {
+    double value = 0;
+    double bound = 0;
+  };
+
+  void make_scales(std::mt19937& random) {
+    const int blocks = (ask_.k + 127) / 128;
+    switch (scaling_) {
+      case Scaling::none:
+        return;
+      case Scaling::tensor:
+        scale_a_ = Tensor(DType::f32, 1, 1, 1);
+        scale_b_ = Tensor(DType::f32, 1, 1, 1);
+        break;
+      case Scaling::row_column:
+        scale_a_ = Tensor(DType::f32, ask_.batch, ask_.m, 1, true);
+        scale_b_ = Tensor(DType::f32, ask_.batch, ask_.n, 1, true);
+        break;
+      case Scaling::block:  // A's lie either way
+        scale_a_ = Tensor(DType::f32, ask_.batch, ask_.m, blocks, ask_.seed % 2 == 0);
+        scale_b_ = Tensor(DType::f32, ask_.batch, (ask_.n + 127) / 128, blocks);
+        break;
+    }
+    scale_a_.fill(random, 0.5, 2);
+    scale_b_.fill(random, 0.5, 2);
+  }
+
+  [[nodiscard]] Activation activation() const {
+    return instance_.config.gated ? Activation::silu : ask_.activation;
+  }
+  [[nodiscard]] int tiles() const {
+    const kernel::GemmConfig& c = instance_.config;
+    const auto count = [](int extent, int tile, int cluster) {
+      return (extent + tile * cluster - 1) / (tile * cluster);
+    };
+    const int columns = c.gated ? ask_.n / 2 : ask_.n;
+    return count(c.swapped ? columns : ask_.m, kernel::result_rows(c), ask_.cluster.m) *
+           count(c.swapped ? ask_.m : columns, kernel::result_columns(c), ask_.cluster.n) *
+           ask_.batch;
+  }
+
+  [[nodiscard]] Side side(const Tensor& t, int batch, int rows) const {
+    Side s;
+    s.k = ask_.k;
+    s.value.reserve(static_cast<std::size_t>(rows) * static_cast<std::size_t>(ask_.k));
+    for (int i = 0; i < rows; ++i) {
+      for (int k = 0; k < ask_.k; ++k) s.value.push_back(t.at(batch, i, k));
+    }
+    return s;
+  }
+
+  // An element of the scaled product with its bias, and what its sums may lose. Each of at most
+  // K / 32 instructions cuts sums of 8-bit products off 13 bits below the largest.
+  [[nodiscard]] Bounded product(const Side& rows, const Side& others, int b, int i, int j) const {
+    const double* const x = rows.row(i);
+    const double* const y = others.row(j);
+    double sum = 0;
+    double size = 0;
+    for (int first = 0; first < ask_.k; first += 128) {
+      double part = 0;
+      double part_size = 0;
+      for (int k = first; k < std::min(first + 128, ask_.k); ++k) {
+        part += x[k] * y[k];
+        part_size += std::abs(x[k] * y[k]);
+      }
+      const double scale = scaling_ == Scaling::block ? scale_a_.at(b, i, first / 128) *
+                                                            scale_b_.at(b, j / 128, first / 128)
+                                                      : 1;
+      sum += part * scale;
+      size += part_size * scale;
+    }
+    double factor = static_cast<double>(ask_.alpha);
+    if (scaling_ == Scaling::tensor) factor *= scale_a_.at(0, 0, 0) * scale_b_.at(0, 0, 0);
+    if (scaling_ == Scaling::row_column) factor *= scale_a_.at(b, i, 0) * scale_b_.at(b, j, 0);
+    const bool narrow = numeric::bits(instance_.config.a) == 8;
+    const int cuts = instance_.config.sums == kernel::Sums::tensor_core ? ask_.k / 32 + 1 : 5;
+    const double loss = narrow ? (cuts + 1) * 33 * 0x1p-16 : 0x1p-17;
+    Bounded p{sum * factor, size * std::abs(factor) * loss};
+    if (ask_.bias == Bias::rows) p.value += bias_.at(0, i, 0);
+    if (ask_.bias == Bias::columns) p.value += bias_.at(0, j, 0);
+    return p;
+  }
+
+  [[nodiscard]] Bounded wanted(const Side& rows, const Side& others, int b, int i, int j,
+                               int columns) const {
+    const Bounded p = product(rows, others, b, i, j);
+    Bounded want{p.value, p.bound * 1.2};  // the steepest slope of an activation
+    if (ask_.beta != 0) want.value += static_cast<double>(ask_.beta) * c_.at(b, i, j);
+    want.value = activated(activation(), want.value);
+    if (instance_.config.gated) {
+      const Bounded up = product(rows, others, b, i, j + columns);
+      want.bound = want.bound * (std::abs(up.value) + up.bound) + up.bound * std::abs(want.value);
+      want.value *= up.value;
+    }
+    const DType type = instance_.config.result;
+    if (numeric::bits(type) == 8) {
+      const double scale = scale_d_.at(0, 0, 0);
+      const double most = type == DType::e4m3 ? 448 : 57344;
+      want.value = std::clamp(want.value * scale, -most, most);
+      want.bound *= scale;
+    }
+    want.bound += 0.51 * numeric::ulp(type, std::abs(want.value) + want.bound) +
+                  std::abs(want.value) * 1e-5 + 1e-6;
+    return want;
+  }
+
+  Instance instance_;
+  Ask ask_;
+  Scaling scaling_ = Scaling::none;
+  Tensor a_, b_, c_, d_, scale_a_, scale_b_, scale_d_, bias_;
+};
+
+inline bool eight_bit(const kernel::GemmConfig& c) {
+  return numeric::bits(c.a) == 8;
+}
+
+/// Rows and columns of tiles with a tail behind the last, as the problem has them.
+inline Ask extents(const kernel::GemmConfig& c, int tile_rows, unsigned seed) {
+  Ask ask;
+  const int rows = tile_rows * kernel::result_rows(c) + 8;
+  const int columns = kernel::result_columns(c) + (kernel::result_columns(c) > 64 ? 24 : 5);
+  ask.m = c.swapped ? columns : rows;
+  ask.n = c.swapped ? rows : columns;
+  if (c.gated) ask.n *= 2;
+  if (c.gated && c.sums == kernel::Sums::block_scaled) ask.n = (ask.n + 255) / 256 * 256;
+  ask.clusters = c.splits_k ? 3 : 2;
+  ask.seed = seed;
+  return ask;
+}
+
+/// What an instance can be asked, with odd extents and everything else drawn.
+inline Ask random_ask(const kernel::GemmConfig& c, std::mt19937& random) {
+  const auto draw = [&](int low, int high) {
+    return low + static_cast<int>(random() % static_cast<unsigned>(high - low + 1));
+  };
+  Ask ask;
+  ask.m = draw(1, 3 * (c.swapped ? c.tile_n : c.tile_m));
+  ask.n = draw(1, 3 * (c.swapped ? c.tile_m : c.tile_n));
+  if (c.gated) {
+    const int unit = c.sums == kernel::Sums::block_scaled ? 256 : 16;
+    ask.n = (ask.n + unit - 1) / unit * unit;
+  }
+  // The CTAs that share a tile in a cluster want a K block each, of half as much K too.
+  ask.k = draw(c.cluster_k ? 2 * kernel::tile_k(c) : 1, 12 * kernel::tile_k(c));
+  ask.batch = draw(0, 3) == 0 ? draw(2, 3) : 1;
+  constexpr atom::ClusterShape shapes[] = {{1, 1}, {1, 1}, {2, 1}, {1, 2}, {2, 2}};
+  ask.cluster = shapes[draw(0, 4)];
+  if (!takes(c, ask.cluster)) ask.cluster = {1, 1};
+  ask.clusters = draw(1, 9);
+  ask.alpha = draw(0, 2) == 0 ? 1.0F : -1.5F;
+  if (eight_bit(c)) {
+    constexpr Scaling scalings[] = {Scaling::none, Scaling::tensor, Scaling::row_column};
+    ask.scaling = scalings[draw(0, 2)];
+  }
+  constexpr Bias biases[] = {Bias::none, Bias::none, Bias::rows, Bias::columns};
+  ask.bias = biases[draw(0, 3)];
+  const bool half = c.result == DType::bf16 || c.result == DType::f16;
+  ask.bias_type = half && draw(0, 1) == 0 ? c.result : DType::f32;
+  if (!c.gated) {
+    constexpr Activation all[] = {Activation::none, Activation::none, Activation::relu,
+                                  Activation::gelu, Activation::silu};
+    ask.activation = all[draw(0, 4)];
+    if (numeric::bits(c.result) > 8 && draw(0, 1) == 0) ask.beta = draw(0, 1) == 0 ? 1.0F : -0.5F;
+  }
+  ask.padding = draw(0, 1) == 0 ? 0 : draw(1, 9);
+  ask.seed = random();
+  return ask;
+}
+
+}  // namespace warpwright::tests

@@ -1,0 +1,112 @@
+// What the roofs are held against: operations, bytes moved once, rates; and workspaces.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <string>
+
+#include "warpwright/plan/plan.h"
+
+namespace warpwright {
+namespace {
+
+TEST(Roof, OperationsOfABatch) {
+  GemmProblem p = packed_problem(100, 30, 70, DType::bf16, DType::bf16);
+  EXPECT_EQ(operations(p), 2.0 * 100 * 30 * 70);
+  p.batch = 5;
+  EXPECT_EQ(operations(p), 5 * 2.0 * 100 * 30 * 70);
+}
+
+TEST(Roof, BytesMovedOnce) {
+  GemmProblem p = packed_problem(100, 32, 256, DType::bf16, DType::f32);
+  const double a = 100 * 256 * 2;
+  const double b = 32 * 256 * 2;
+  const double d = 100 * 32 * 4;
+  EXPECT_EQ(moved_bytes(p), a + b + d);
+  p.reads_c = true;
+  p.c = DType::f32;
+  EXPECT_EQ(moved_bytes(p), a + b + 2 * d);
+  p.reads_ab = false;  // alpha 0
+  EXPECT_EQ(moved_bytes(p), 2 * d);
+}
+
+TEST(Roof, WhatABatchSharesMovesOnce) {
+  GemmProblem p = packed_problem(100, 32, 256, DType::f16, DType::f16);
+  p.batch = 3;
+  p.a_batch_stride = 100 * 256;
+  p.d_batch_stride = 100 * 32;
+  // B's stride is 0.
+  EXPECT_EQ(moved_bytes(p), 3 * 100 * 256 * 2 + 32 * 256 * 2 + 3 * 100 * 32 * 2);
+}
+
+TEST(Roof, GatedProductsStoreHalf) {
+  GemmProblem p = packed_problem(64, 512, 128, DType::bf16, DType::bf16);
+  p.epilogue = {Activation::silu, true, Bias::none};
+  EXPECT_EQ(moved_bytes(p), (64 * 128 + 512 * 128 + 64 * 256) * 2);
+  EXPECT_EQ(operations(p), 2.0 * 64 * 512 * 128);
+}
+
+TEST(Roof, ScalesAndBias) {
+  GemmProblem p = packed_problem(100, 300, 200, DType::e4m3, DType::bf16);
+  const double plain = 100 * 200 + 300 * 200 + 100 * 300 * 2;
+  EXPECT_EQ(moved_bytes(p), plain);
+  p.scaling = Scaling::row_column;
+  EXPECT_EQ(moved_bytes(p), plain + (100 + 300) * 4);
+  p.scaling = Scaling::block;  // 100 x 2 of A, 3 x 2 of B
+  EXPECT_EQ(moved_bytes(p), plain + (100 * 2 + 3 * 2) * 4);
+  p.scaling = Scaling::none;
+  p.epilogue.bias = Bias::columns;
+  p.bias = DType::bf16;
+  EXPECT_EQ(moved_bytes(p), plain + 300 * 2);
+}
+
+TEST(Roof, EightBitOperandsGoTwiceAsFast) {
+  const DeviceFacts h200 = *known_facts("h200");
+  EXPECT_GT(h200.flops_16bit, 0);
+  EXPECT_EQ(tensor_rate(h200, DType::bf16), h200.flops_16bit);
+  EXPECT_EQ(tensor_rate(h200, DType::f16), h200.flops_16bit);
+  EXPECT_EQ(tensor_rate(h200, DType::e5m2), 2 * h200.flops_16bit);
+  EXPECT_EQ(tensor_rate(model_facts(), DType::e4m3), 0);
+  const auto wide = plan(packed_problem(4096, 4096, 4096, DType::bf16, DType::bf16), h200);
+  const auto narrow = plan(packed_problem(4096, 4096, 4096, DType::e4m3, DType::bf16), h200);
+  ASSERT_TRUE(wide) << wide.reason();
+  ASSERT_TRUE(narrow) << narrow.reason();
+  EXPECT_DOUBLE_EQ(wide->compute_seconds(), 2 * narrow->compute_seconds());
+  EXPECT_LT(narrow->memory_seconds(), wide->memory_seconds());
+  const std::string rate = std::to_string(std::lround(2 * h200.flops_16bit / 1e12));
+  EXPECT_NE(narrow->explain().find(rate + " TFLOP/s"), std::string::npos) << narrow->explain();
+}
+
+TEST(Roof, ExplainSaysWhereTheSumsAre) {
+  const DeviceFacts h200 = *known_facts("h200");
+  GemmProblem p = packed_problem(512, 512, 512, DType::e4m3, DType::bf16);
+  const auto said = [&] {
+    const auto made = plan(p, h200);
+    return made ? made->explain() : made.reason();
+  };
+  EXPECT_NE(said().find("13 bits below the leading one"), std::string::npos) << said();
+  p.accumulation = Accumulation::promoted;
+  EXPECT_NE(said().find("float32 registers every 128 of K"), std::string::npos) << said();
+  p.scaling = Scaling::block;
+  EXPECT_NE(said().find("times the block's scales"), std::string::npos) << said();
+}
+
+TEST(Workspace, TooSmallMissingOrMisaligned) {
+  alignas(256) static std::array<std::byte, 1024> memory{};
+  Plan plan;
+  EXPECT_FALSE(workspace_fault(plan, nullptr, 0));
+  plan.workspace_bytes = 768;
+  EXPECT_FALSE(workspace_fault(plan, memory.data(), 768));
+  const auto says = [&](const void* at, std::int64_t bytes, const std::string& part) {
+    const auto refused = workspace_fault(plan, at, bytes);
+    ASSERT_TRUE(refused) << part;
+    EXPECT_NE(refused->reason.find(part), std::string::npos) << refused->reason;
+  };
+  says(nullptr, 768, "null pointer; the plan needs 768 bytes");
+  says(memory.data(), 767, "has 767 bytes; the plan needs 768 bytes");
+  says(memory.data() + 16, 768, "16 bytes behind a multiple of 256");
+}
+
+}  // namespace
+}  // namespace warpwright

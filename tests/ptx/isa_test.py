@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+"""What nvcc makes of every form of the sm_100 instructions in isa/, without a GPU.
+
+    isa_test.py ROOT
+
+Compiles isa_forms.cu for sm_100a and sm_103a, ptxas included, and looks for each form in the PTX of
+the kernel that has it. Exits 77 where there is no nvcc.
+"""
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+import ptx_test  # noqa: E402
+
+ROOT = None
+NVCC = None
+
+LOAD = "cp.async.bulk.tensor.{rank}d.shared::cluster.global.mbarrier::complete_tx::bytes"
+COMMIT = "tcgen05.commit.cta_group::{group}.mbarrier::arrive::one.shared::cluster"
+CANCEL = "clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes"
+
+
+def forms(group):
+    """The mnemonics that the kernel of this group must contain."""
+    own = f"tcgen05.{{}}.cta_group::{group}"
+    found = [own.format(name) for name in ("alloc", "dealloc", "relinquish_alloc_permit")]
+    found += [own.format("mma") + f".kind::{kind} " for kind in ("f16", "tf32", "f8f6f4")]
+    commit = COMMIT.format(group=group)
+    found += [commit + ".b64", commit + ".multicast::cluster.b64"]
+    pair = ".cta_group::2" if group == 2 else ""
+    for rank in (1, 2, 3):
+        load = LOAD.format(rank=rank)
+        found += [f"{load}{pair} [", f"{load}.multicast::cluster{pair} ["]
+    for way in ("ld", "st"):
+        found += [f"tcgen05.{way}.sync.aligned.32x32b.x{1 << i}.b32" for i in range(8)]
+        found += [f"tcgen05.{way}.sync.aligned.16x256b.x{1 << i}.b32" for i in range(6)]
+        found += [f"tcgen05.wait::{way}.sync.aligned"]
+    found += ["tcgen05.fence::before_thread_sync", "tcgen05.fence::after_thread_sync"]
+    found += [CANCEL + ".b128", CANCEL + ".multicast::cluster::all.b128"]
+    query = "clusterlaunchcontrol.query_cancel."
+    return found + [query + "is_canceled.pred.b128", query + "get_first_ctaid::x.b32.b128"]
+
+
+class Forms(unittest.TestCase):
+    def test_every_form_compiles_and_is_there(self):
+        for architecture in ptx_test.ARCHITECTURES:
+            with tempfile.TemporaryDirectory() as folder:
+                made = subprocess.run(
+                    [NVCC, "-std=c++20", "-O2", f"-I{ROOT}", "--expt-relaxed-constexpr", "-cubin",
+                     f"-arch=sm_{architecture}", f"--keep-dir={folder}", "--keep",
+                     "-o", f"{folder}/forms.cubin", ROOT / "tests/ptx/isa_forms.cu"],
+                    capture_output=True, text=True, check=False)
+                self.assertEqual(made.returncode, 0, made.stderr)
+                kernels = ptx_test.entries(pathlib.Path(folder, "isa_forms.ptx").read_text())
+            for group in (1, 2):
+                for form in forms(group):
+                    with self.subTest(architecture=architecture, group=group, form=form):
+                        self.assertIn(form, kernels[f"group_{group}"])
+
+    def test_the_groups_are_told_apart(self):
+        self.assertTrue(set(forms(1)) - set(forms(2)))
+        self.assertGreater(len(forms(1)), 45)
+
+
+if __name__ == "__main__":
+    ROOT = pathlib.Path(sys.argv.pop(1)).resolve()
+    NVCC = shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
+    if NVCC is None:
+        print("did not run: no nvcc here")
+        sys.exit(77)
+    unittest.main()

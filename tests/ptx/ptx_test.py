@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+"""What nvcc makes of the Blackwell kernels, for sm_100a and sm_103a, without a GPU.
+
+    ptx_test.py ROOT
+
+Compiles every configuration of kernel/blackwell_instances.h to PTX, lets ptxas assemble it without
+spills, and looks for the instructions that make the configuration what it is; each is also looked
+for where it must not be. Where a disassembler is there too, the machine code is read as well.
+Exits 77 where there is no nvcc.
+"""
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = None
+NVCC = None
+DISASSEMBLER = None
+ARCHITECTURES = ("100a", "103a")
+
+SOURCE = """
+#include "warpwright/kernel/blackwell_gemm.h"
+#include "warpwright/kernel/blackwell_instances.h"
+using namespace warpwright;
+"""
+ENTRY = """
+extern "C" __global__ void __launch_bounds__(kernel::threads(kernel::{tag}::config), 1)
+    {tag}(const __grid_constant__ kernel::BlackwellGemmParams params) {{
+  kernel::BlackwellGemm<kernel::{tag}>::run(params);
+}}
+"""
+
+# An instruction, and for which configurations it must be in the PTX (in all others it must not).
+EXPECTED = [
+    (r"tcgen05\.mma\.cta_group::2\.kind::", lambda c: c["pair"]),
+    (r"tcgen05\.mma\.cta_group::1\.kind::", lambda c: not c["pair"]),
+    (r"tcgen05\.mma\.cta_group::[12]\.kind::f16 ", lambda c: c["kind"] == "f16"),
+    (r"tcgen05\.mma\.cta_group::[12]\.kind::f8f6f4 ", lambda c: c["kind"] == "f8f6f4"),
+    (r"cp\.async\.bulk\.tensor\.3d\.shared::cluster\.global\.mbarrier::complete_tx::bytes"
+     r"\.multicast::cluster\.cta_group::2", lambda c: c["pair"]),
+    (r"cp\.async\.bulk\.tensor\.3d\.shared::cluster\.global\.mbarrier::complete_tx::bytes"
+     r"\.multicast::cluster \[", lambda c: not c["pair"]),
+    (r"tcgen05\.commit\.cta_group::2\S*\.multicast::cluster\.b64", lambda c: c["pair"]),
+    (r"tcgen05\.commit\.cta_group::1\S*\.multicast::cluster\.b64", lambda c: not c["pair"]),
+    (r"tcgen05\.alloc\.cta_group::2", lambda c: c["pair"]),
+    (r"tcgen05\.dealloc\.cta_group::1", lambda c: not c["pair"]),
+    (r"tcgen05\.ld\.sync\.aligned\.16x256b", lambda c: True),
+    (r"clusterlaunchcontrol\.try_cancel\S*\.multicast::cluster::all",
+     lambda c: c["tiles"] == "launch_control"),
+    (r"clusterlaunchcontrol\.query_cancel\.is_canceled",
+     lambda c: c["tiles"] == "launch_control"),
+    (r"\bwgmma\.", lambda c: False),
+]
+# The same in machine code, where it can be read.
+EXPECTED_SASS = [
+    (r"\bUTC\w*MMA\b", lambda c: True),
+    (r"\bUTMALDG\S*\.MULTICAST", lambda c: True),
+]
+
+
+def configurations():
+    """The lines of the table: tag, kind, result, tile_n, stages, accumulators, pair, tiles."""
+    text = (ROOT / "warpwright/kernel/blackwell_instances.h").read_text()
+    names = ("tag", "kind", "result", "tile_n", "stages", "accumulators", "pair", "tiles")
+    found = []
+    for line in re.findall(r"X\((blackwell_[^)]*)\)", text):
+        values = [v.strip() for v in line.split(",")]
+        found.append(dict(zip(names, values), pair=values[6] == "true"))
+    return found
+
+
+def run(*command):
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def entries(ptx):
+    """The text of each kernel in a PTX file."""
+    parts = re.split(r"\.entry (\w+)", ptx)
+    return dict(zip(parts[1::2], parts[2::2]))
+
+
+class Ptx(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def compile(self, group, architecture):
+        """PTX of the configurations, and ptxas's remarks and machine code."""
+        source = self.folder / "kernels.cu"
+        source.write_text(SOURCE + "".join(ENTRY.format(**c) for c in group))
+        ptx = self.folder / "kernels.ptx"
+        made = run(NVCC, "-std=c++20", "-O2", f"-I{ROOT}", "--expt-relaxed-constexpr", "-ptx",
+                   f"-arch=compute_{architecture}", "-o", ptx, source)
+        self.assertEqual(made.returncode, 0, made.stderr)
+        cubin = self.folder / "kernels.cubin"
+        # nvcc finds the ptxas that belongs to it.
+        assembled = run(NVCC, "-cubin", f"-arch=sm_{architecture}", "-Xptxas=-v", "-o", cubin, ptx)
+        self.assertEqual(assembled.returncode, 0, assembled.stderr)
+        return ptx.read_text(), assembled.stderr, cubin
+
+    def look_for(self, expected, text, configuration, where):
+        for pattern, wanted in expected:
+            with self.subTest(tag=configuration["tag"], where=where, pattern=pattern):
+                found = re.search(pattern, text) is not None
+                self.assertEqual(found, wanted(configuration))
+
+    def check(self, kind, result):
+        group = [c for c in configurations() if (c["kind"], c["result"]) == (kind, result)]
+        self.assertEqual(len(group), 6)
+        for architecture in ARCHITECTURES:
+            ptx, remarks, cubin = self.compile(group, architecture)
+            spills = re.findall(r"(\d+) bytes spill stores, (\d+) bytes spill loads", remarks)
+            self.assertEqual(set(spills), {("0", "0")}, remarks)
+            kernels = entries(ptx)
+            self.assertEqual(set(kernels), {c["tag"] for c in group})
+            for c in group:
+                self.look_for(EXPECTED, kernels[c["tag"]], c, f"PTX of sm_{architecture}")
+            if DISASSEMBLER is None:
+                continue
+            for c in group:
+                sass = run(DISASSEMBLER, "-sass", "-fun", c["tag"], cubin).stdout
+                self.look_for(EXPECTED_SASS, sass, c, f"SASS of sm_{architecture}")
+
+    def test_a_missing_instruction_is_noticed(self):
+        """The patterns tell configurations apart: the PTX of one is not that of another."""
+        everything = {"pair": True, "kind": "f16", "tiles": "launch_control"}
+        nothing = "ret;"
+        misses = [p for p, wanted in EXPECTED
+                  if wanted(everything) and re.search(p, nothing) is None]
+        self.assertEqual(len(misses), sum(1 for _, wanted in EXPECTED if wanted(everything)))
+        self.assertGreater(len(misses), 6)
+
+
+def add_case(kind, result):
+    setattr(Ptx, f"test_{kind}_{result}", lambda self: self.check(kind, result))
+
+
+if __name__ == "__main__":
+    ROOT = pathlib.Path(sys.argv.pop(1)).resolve()
+    NVCC = shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
+    if NVCC is None:
+        print("did not run: no nvcc here")
+        sys.exit(77)
+    DISASSEMBLER = shutil.which("cuobjdump") or shutil.which("/usr/local/cuda/bin/cuobjdump")
+    if DISASSEMBLER is None:
+        print("the machine code is not read: no cuobjdump here")
+    for one in sorted({(c["kind"], c["result"]) for c in configurations()}):
+        add_case(*one)
+    unittest.main()

@@ -1,0 +1,71 @@
+// Registers that asynchronous instructions write: accumulators of wgmma, results of tcgen05.ld.
+#pragma once
+
+#include "warpwright/isa/config.h"
+#if !WW_GPU
+#include <algorithm>
+#include <limits>
+#endif
+
+namespace warpwright::isa {
+
+/// The N values that one thread holds of an accumulator. It cannot be copied: while a wgmma or a
+/// tcgen05.ld is in flight the hardware owns the registers, and touching one before the wait that
+/// covers it is undefined (on the model: a finding, and NaN).
+template <class T, int N>
+class Fragment {
+ public:
+  Fragment(const Fragment&) = delete;
+  Fragment& operator=(const Fragment&) = delete;
+
+#if WW_GPU
+  Fragment() = default;
+  /// Value `i`, in the order of the instruction's register list.
+  WW_DEVICE T& operator[](int i) {
+    return value_[i];
+  }
+  /// All values, for the instructions of this room.
+  WW_DEVICE T* registers() {
+    return value_;
+  }
+
+ private:
+  T value_[N];
+#else
+  /// Registers hold whatever they held: NaN shows where a kernel takes them for zeros.
+  Fragment() {
+    std::fill_n(value_, N, std::numeric_limits<T>::quiet_NaN());
+  }
+  T& operator[](int i) {
+    model::touch_fragment(state_, Site{});
+    return value_[i];
+  }
+  T* registers() {
+    return value_;
+  }
+  model::FragmentState& state() {
+    return state_;
+  }
+
+ private:
+  T value_[N];
+  model::FragmentState state_{.touched_epoch = 1};
+#endif
+};
+
+/// Keeps the compiler from moving accesses of the fragment's registers over this point.
+template <class T, int N>
+WW_DEVICE void pin_registers([[maybe_unused]] Fragment<T, N>& fragment) {
+#if WW_GPU
+  T* r = fragment.registers();
+  WW_UNROLL for (int i = 0; i < N; ++i) asm volatile("" : "+f"(r[i])::"memory");
+#endif
+}
+
+/// The same for an array of fragments.
+template <class T, int N, int M>
+WW_DEVICE void pin_registers(Fragment<T, N> (&fragments)[M]) {
+  WW_UNROLL for (int i = 0; i < M; ++i) pin_registers(fragments[i]);
+}
+
+}  // namespace warpwright::isa

@@ -1,0 +1,315 @@
+// Blackwell GEMM: warp-specialised, accumulators in tensor memory. One source for the GPU and the
+// model, and for MMAs of one SM and of a pair of SMs.
+//
+//   role         warps   does
+//   load         0       one lane: TMA loads of A and B into a ring of stages
+//   mma          1       one lane (of a pair: of the even CTA) issues the MMAs; the warp owns the
+//                        tensor memory
+//   scheduler    2       one lane asks launch control for tiles, where the tiles come from there
+//   (idle)       3
+//   epilogue     4..7    tensor memory -> registers -> shared memory -> D, 32 rows a warp
+//
+//   barrier      copies        arrivals a phase                    waits      arrives
+//   full         stages        1 + bytes of A and B, of a pair     mma        load, copies
+//                              of both CTAs in the even one
+//   empty        stages        (cm+cn-1), with pairs (cm/2+cn-1)   load       commits of the
+//                                                                             cluster's row, column
+//   acc_full     accumulators  1                                   epilogue   commit
+//   acc_empty    accumulators  4, with pairs 8 in the even CTA     mma        epilogue warps
+//   tmem_done    1 with pairs  1, in the odd CTA                   mma        mma of the even CTA
+//   c_full       2 a warp      1 + bytes of a buffer               epilogue   its leader, copies
+//   tile_full    2             1 + 16 bytes                        all        scheduler, answers
+//   tile_empty   2             all roles of the cluster, in its    scheduler  all
+//                              first CTA
+//
+// A tile of a CTA has 128 rows. The CTAs of a pair are neighbours along M: each loads its rows of A
+// and half of the columns of B, and the even one's MMAs multiply 256 rows by all columns.
+#pragma once
+
+#include <type_traits>
+
+#include "warpwright/isa/barrier.h"
+#include "warpwright/isa/fence.h"
+#include "warpwright/isa/memory.h"
+#include "warpwright/isa/tcgen05.h"
+#include "warpwright/isa/tcgen05_memory.h"
+#include "warpwright/isa/trace.h"
+#include "warpwright/isa/warp.h"
+#include "warpwright/kernel/blackwell_config.h"
+#include "warpwright/kernel/blackwell_gemm_params.h"
+#include "warpwright/kernel/hopper_epilogue.h"
+#include "warpwright/tile/launch_controlled.h"
+#include "warpwright/tile/raster.h"
+
+namespace warpwright::kernel {
+
+/// The kernel for `Tag::config`, a static constexpr BlackwellConfig.
+template <class Tag>
+class BlackwellGemm {
+ public:
+  using Params = BlackwellGemmParams;
+  static constexpr BlackwellConfig config = Tag::config;
+  static constexpr BlackwellSmemMap smem = smem_map(config);
+  static_assert(config_fault(config) == nullptr);
+
+  /// The whole kernel, for one thread of `threads(config)`.
+  WW_DEVICE static void run(const Params& p) {
+    constexpr BlackwellConfig cfg = Tag::config;
+    const Cta cta(p);
+    const int warp = isa::warp_index();
+    if (warp == load_warp) initialise(p, cta);
+    if (atom::cluster_size(p.cluster) > 1) {
+      // Relaxed: the fence publishes the barriers, and nothing else was written.
+      isa::cluster_arrive_relaxed();
+      isa::cluster_wait();
+    } else {
+      isa::sync_threads(threads(cfg));
+    }
+    isa::wait_for_prerequisites();
+    isa::set_role("idle");
+    if (warp == load_warp) {
+      if (isa::elect_one()) load(p, cta);
+    } else if (warp == mma_warp) {
+      mma(p, cta);
+    } else if (warp >= first_epilogue_warp) {
+      epilogue(p, cta);
+    } else if (controlled && warp == scheduler_warp && isa::elect_one()) {
+      isa::set_role("scheduler");
+      cta.answers.schedule();
+    }
+  }
+
+ private:
+  static constexpr int ctas = ctas_of_mma(config);
+  static constexpr bool controlled = config.tiles == TileSource::launch_control;
+  static constexpr int tmem_barrier = 1;  // the named barrier that publishes the tensor memory
+
+  struct Ring {
+    static constexpr pipeline::UmmaPipelineShape value = mainloop_shape(Tag::config);
+  };
+  struct Accumulators {
+    static constexpr pipeline::UmmaAccumulatorShape value = accumulator_shape(Tag::config);
+  };
+  struct Answers {
+    static constexpr pipeline::LaunchControlShape value = launch_control_shape(Tag::config);
+  };
+  using Epilogue = HopperEpilogue<Tag>;
+
+  // Where this CTA stands, and its pipelines.
+  struct Cta {
+    WW_DEVICE explicit Cta(const Params& p)
+        : base(isa::shared_base()),
+          rank(isa::cluster_rank()),
+          at(coord(p, rank)),
+          mainloop(base + smem.barriers, p.cluster, rank, commit_mask(p, at)),
+          accumulators(base + smem.accumulators, rank),
+          answers(base + smem.launch_control, base + smem.answers, p.cluster, rank) {}
+
+    isa::SharedAddress base;
+    int rank;
+    atom::ClusterCoord at;
+    pipeline::UmmaPipeline<Ring> mainloop;
+    pipeline::UmmaAccumulator<Accumulators> accumulators;
+    pipeline::LaunchControl<Answers> answers;
+  };
+
+  WW_DEVICE static atom::ClusterCoord coord(const Params& p, int rank) {
+    const int y = p.cluster_m.quotient(rank);
+    return {rank - y * p.cluster.m, y};
+  }
+
+  // The CTAs whose stages the MMAs of this CTA (of its pair) read: atom::Masks::commit.
+  WW_DEVICE static std::uint16_t commit_mask(const Params& p, const atom::ClusterCoord& at) {
+    const int first = config.pair ? at.x & ~1 : at.x;
+    return static_cast<std::uint16_t>(p.commit_column_mask << first | p.commit_row_mask
+                                                                          << (at.y * p.cluster.m));
+  }
+
+  // The tiles of this cluster, for a role that is one thread or a whole warp.
+  template <pipeline::Reader Who>
+  WW_DEVICE static auto tiles(const Params& p, const Cta& cta) {
+    if constexpr (controlled) {
+      return tile::LaunchControlled<pipeline::LaunchControl<Answers>, Who>(
+          p.raster, p.k_blocks, p.cluster_size, cta.answers);
+    } else {
+      return tile::StaticPersistent(p.raster, p.k_blocks);
+    }
+  }
+
+  // One warp: makes the barriers and publishes them.
+  WW_DEVICE static void initialise(const Params& p, const Cta& cta) {
+    isa::set_role("initialiser");
+    if (p.k > 0 && isa::elect_one()) {
+      isa::prefetch_map(p.a);
+      isa::prefetch_map(p.b);
+    }
+    cta.mainloop.initialise();
+    cta.accumulators.initialise();
+    if constexpr (controlled) cta.answers.initialise();
+    Epilogue::initialise(cta.base + smem.c_barriers);
+    isa::fence_mbarrier_init();
+  }
+
+  // One thread: fills stage after stage, tile after tile.
+  WW_DEVICE static void load(const Params& p, const Cta& cta) {
+    constexpr BlackwellConfig cfg = Tag::config;
+    constexpr int a_bytes = atom::tile_bytes(tile_a(cfg));
+    constexpr int b_bytes = atom::tile_bytes(tile_b(cfg));
+    constexpr int span = atom::span_bytes(atom::SmemSwizzle::b128);
+    isa::set_role("load");
+    const atom::ClusterCoord at = cta.at;
+    // Which half of B, and which of the MMAs that share it along M.
+    const int half = cfg.pair ? at.x & 1 : 0;
+    const int mma = cfg.pair ? at.x / 2 : at.x;
+    // The masks come ready from the host: the first load should not wait for arithmetic.
+    const auto a_mask = static_cast<std::uint16_t>(p.column_mask << at.x);
+    const auto b_mask = static_cast<std::uint16_t>(p.row_mask << (at.y * p.cluster.m + half));
+    const bool multicast_a = p.cluster.n > 1;
+    const bool multicast_b = p.cluster.m > ctas;
+    const int a_slice = at.y * p.a_slice_rows;
+    const int b_slice = mma * p.b_slice_rows;
+    auto tiles = BlackwellGemm::tiles<pipeline::Reader::thread>(p, cta);
+    tile::Work work;
+    pipeline::PipelineState state;
+    while (tiles.next(work)) {
+      const isa::Mark tile_mark("tile m % n %", work.tile.m * p.cluster.m + at.x,
+                                work.tile.n * p.cluster.n + at.y);
+      const int row_a = (work.tile.m * p.cluster.m + at.x) * cfg.tile_m + a_slice;
+      const int row_b =
+          (work.tile.n * p.cluster.n + at.y) * cfg.tile_n + half * tile_b(cfg).rows + b_slice;
+      for (int block = 0; block < p.k_blocks; ++block) {
+        const isa::Mark block_mark("k block %", block);
+        const isa::SharedAddress full = cta.mainloop.acquire(state);
+        const isa::SharedAddress a = cta.base + smem.a + state.stage * a_bytes + a_slice * span;
+        const isa::SharedAddress b = cta.base + smem.b + state.stage * b_bytes + b_slice * span;
+        const int k = block * tile_k(cfg);
+        if (multicast_a) {
+          isa::tensor_load_multicast<ctas>(a, p.a, full, a_mask,
+                                           isa::Coords{k, row_a, work.tile.batch});
+        } else {
+          isa::tensor_load<ctas>(a, p.a, full, isa::Coords{k, row_a, work.tile.batch});
+        }
+        if (multicast_b) {
+          isa::tensor_load_multicast<ctas>(b, p.b, full, b_mask,
+                                           isa::Coords{k, row_b, work.tile.batch});
+        } else {
+          isa::tensor_load<ctas>(b, p.b, full, isa::Coords{k, row_b, work.tile.batch});
+        }
+        state.advance(cfg.stages);
+      }
+    }
+    isa::launch_dependents();
+    cta.mainloop.drain(state);
+  }
+
+  // One warp: allocates the tensor memory, multiplies, and frees it when nobody needs it any more.
+  WW_DEVICE static void mma(const Params& p, const Cta& cta) {
+    constexpr BlackwellConfig cfg = Tag::config;
+    isa::set_role("mma");
+    // An allocation of a pair waits for the peer's, so both must run: the cluster barrier is behind
+    // us.
+    isa::tcgen05_allocate<ctas>(cta.base + smem.tmem, tmem_columns(cfg));
+    isa::tcgen05_relinquish<ctas>();
+    const isa::TmemAddress tmem = published_tmem(cta);
+    if (!cfg.pair || atom::is_pair_leader(cta.rank)) {
+      if (isa::elect_one()) multiply(p, cta, tmem);
+      isa::sync_warp();
+    } else {
+      cta.accumulators.wait_for_issuer();
+    }
+    isa::tcgen05_deallocate<ctas>(tmem, tmem_columns(cfg));
+  }
+
+  // The address of the tensor memory, once it is allocated: for the warp that owns it and the
+  // epilogue.
+  WW_DEVICE static isa::TmemAddress published_tmem(const Cta& cta) {
+    isa::named_barrier_sync(tmem_barrier, 32 * (1 + epilogue_warps));
+    return isa::SharedView<std::uint32_t>{cta.base + smem.tmem}.load();
+  }
+
+  // One thread: the MMAs of tile after tile, an accumulator for each in turn.
+  WW_DEVICE static void multiply(const Params& p, const Cta& cta, isa::TmemAddress tmem) {
+    constexpr BlackwellConfig cfg = Tag::config;
+    auto tiles = BlackwellGemm::tiles<pipeline::Reader::thread>(p, cta);
+    tile::Work work;
+    pipeline::PipelineState state;
+    pipeline::PipelineState accumulator;
+    while (tiles.next(work)) {
+      if (p.k_blocks == 0) continue;
+      const isa::Mark tile_mark("tile m % n %", work.tile.m * p.cluster.m + cta.at.x,
+                                work.tile.n * p.cluster.n + cta.at.y);
+      cta.accumulators.acquire(accumulator);
+      const isa::TmemAddress d = tmem + accumulator.stage * accumulator_columns(cfg);
+      for (int block = 0; block < p.k_blocks; ++block) {
+        const isa::Mark block_mark("k block %", block);
+        cta.mainloop.wait(state);
+        multiply_block(p, cta, d, state, block > 0);
+        cta.mainloop.release(state);
+        state.advance(cfg.stages);
+      }
+      cta.accumulators.commit(accumulator);
+      accumulator.advance(cfg.accumulators);
+    }
+    cta.accumulators.drain(accumulator);
+  }
+
+  // One K block: the MMAs on the operands of a stage. The first of a tile overwrites D.
+  WW_DEVICE static void multiply_block(const Params& p, const Cta& cta, isa::TmemAddress d,
+                                       const pipeline::PipelineState& state, bool accumulate) {
+    constexpr BlackwellConfig cfg = Tag::config;
+    constexpr atom::OperandTile a = tile_a(cfg);
+    constexpr atom::OperandTile b = tile_b(cfg);
+    const std::uint64_t a0 = atom::encode_umma(
+        atom::descriptor(a, cta.base + smem.a + state.stage * atom::tile_bytes(a)));
+    const std::uint64_t b0 = atom::encode_umma(
+        atom::descriptor(b, cta.base + smem.b + state.stage * atom::tile_bytes(b)));
+    WW_UNROLL for (int step = 0; step < atom::step_count(a); ++step) {
+      isa::tcgen05_mma<cfg.kind, ctas>(d, atom::advance(a0, atom::step_offset(a, step)),
+                                       atom::advance(b0, atom::step_offset(b, step)), p.instruction,
+                                       accumulate || step > 0);
+    }
+  }
+
+  // Four warps: each takes its 32 lanes of tile after tile to D.
+  WW_DEVICE static void epilogue(const Params& p, const Cta& cta) {
+    constexpr BlackwellConfig cfg = Tag::config;
+    isa::set_role("epilogue");
+    const int warp = isa::warp_index() - first_epilogue_warp;
+    const isa::TmemAddress tmem = published_tmem(cta) + atom::tmem_address(32 * warp, 0);
+    Epilogue store(p, cta.base + smem.epilogue, cta.base + smem.c_barriers, warp);
+    auto tiles = BlackwellGemm::tiles<pipeline::Reader::warp>(p, cta);
+    tile::Work work;
+    pipeline::PipelineState accumulator;
+    while (tiles.next(work)) {
+      const isa::Mark tile_mark("tile m % n %", work.tile.m * p.cluster.m + cta.at.x,
+                                work.tile.n * p.cluster.n + cta.at.y);
+      const int row = (work.tile.m * p.cluster.m + cta.at.x) * cfg.tile_m + 32 * warp;
+      const int column = (work.tile.n * p.cluster.n + cta.at.y) * cfg.tile_n;
+      store.begin(row, column, work.tile.batch);
+      if (p.k > 0) cta.accumulators.wait(accumulator);
+      const isa::TmemAddress from = tmem + accumulator.stage * accumulator_columns(cfg);
+      store.write_from([&](int chunk, int /*half*/, float(&value)[Epilogue::values]) {
+        fetch(from, chunk, value);
+      });
+      if (p.k > 0) {
+        cta.accumulators.release(accumulator);
+        accumulator.advance(cfg.accumulators);
+      }
+      if (isa::thread_index() == 32 * first_epilogue_warp) isa::count_tile();
+    }
+    store.drain();
+  }
+
+  // A thread's accumulator values of a chunk of 16 rows. The registers of a load are spread like
+  // those of a wgmma, which is what the epilogue expects.
+  WW_DEVICE static void fetch(isa::TmemAddress from, int chunk, float (&value)[Epilogue::values]) {
+    isa::Fragment<float, Epilogue::values> loaded;
+    isa::tcgen05_load<isa::TmemShape::lanes16>(
+        loaded, from + atom::tmem_address(warp_rows * (chunk / Epilogue::row_chunks),
+                                          chunk % Epilogue::row_chunks * Epilogue::columns));
+    isa::tcgen05_wait_load(loaded);
+    WW_UNROLL for (int i = 0; i < Epilogue::values; ++i) value[i] = loaded[i];
+  }
+};
+
+}  // namespace warpwright::kernel

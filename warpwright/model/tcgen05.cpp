@@ -1,0 +1,270 @@
+// tcgen05.mma and commit: what a thread hands to the tensor core is carried out in its order, some
+// time later, from shared memory into tensor memory (PTX ISA 9.7.16.6 to 9.7.16.12).
+#include <algorithm>
+#include <bit>
+
+#include "warpwright/model/parts.h"
+#include "warpwright/model/timing.h"
+#include "warpwright/numeric/float_format.h"
+
+namespace warpwright::model {
+namespace {
+
+// The columns and lanes that hold one CTA's part of the accumulator at `d`.
+TmemRegion accumulator(const atom::UmmaAtom& atom, std::uint32_t d) {
+  const bool sparse = atom::umma_cta_rows(atom) == 64 && !atom::umma_folds_columns(atom);
+  const unsigned halves = sparse ? 0x55U << atom::tmem_lane(d) / 16 : 0xffU;
+  return {static_cast<std::uint8_t>(halves), atom::tmem_column(d), atom::umma_columns(atom)};
+}
+
+// Two MMAs with one chain have one accumulator and one shape.
+std::uint64_t chain(const UmmaRequest& r) {
+  const std::uint64_t shape = r.instruction >> 17;
+  return std::uint64_t{1} << 63 | shape << 34 | static_cast<std::uint64_t>(r.ctas) << 32 | r.d;
+}
+
+// Calls visit(row of the CTA, first column, TMEM cell of it, columns): runs that lie together.
+template <class Visit>
+void for_each_run(const atom::UmmaAtom& atom, std::uint32_t d, const Visit& visit) {
+  const int run = atom::umma_columns(atom);
+  for (int row = 0; row < atom::umma_cta_rows(atom); ++row) {
+    for (int column = 0; column < atom.n; column += run) {
+      const atom::TmemCell cell = atom::umma_cell(atom, row, column);
+      visit(row, column, atom::tmem_lane(d) + cell.lane, atom::tmem_column(d) + cell.column, run);
+    }
+  }
+}
+
+// An f16 accumulator has its value in the lower half of a cell.
+float rounded_cell(float value) {
+  const std::uint64_t code = numeric::from_double(DType::f16, value);
+  return std::bit_cast<float>(static_cast<std::uint32_t>(code));
+}
+float cell_value(float cell) {
+  const std::uint32_t code = std::bit_cast<std::uint32_t>(cell) & 0xffff;
+  return static_cast<float>(numeric::to_double(DType::f16, code));
+}
+
+void check_words(const UmmaRequest& r, Site site) {
+  Machine& m = machine();
+  const auto refuse = [&](Check check, const std::string& sentence) {
+    m.fatal(check, m.who(m.current()) + ": tcgen05.mma: " + sentence, site);
+  };
+  const char* fault = atom::instruction_fault(r.instruction, r.kind, r.ctas == 2);
+  if (fault != nullptr) refuse(Check::bad_instruction, fault);
+  for (const std::uint64_t word : {r.descriptor_a, r.descriptor_b}) {
+    fault = atom::umma_descriptor_fault(word);
+    if (fault != nullptr) refuse(Check::bad_descriptor, fault);
+  }
+  const atom::UmmaAtom atom = atom::decode_instruction(r.instruction, r.kind, r.ctas == 2);
+  const int lane = atom::tmem_lane(r.d);
+  const bool sixteen = atom.m == 64 && lane == 16;
+  if (lane != 0 && !sixteen) {
+    refuse(Check::tmem_lanes, "the accumulator begins at lane " + std::to_string(lane) +
+                                  "; it must begin at lane 0 (one of 64 rows also at 16)");
+  }
+}
+
+void check_accumulator(Cta& cta, const TmemRegion& region, bool accumulate, Site site) {
+  Machine& m = machine();
+  m.check_tmem(cta, region, "tcgen05.mma", site);
+  if (!accumulate) return;
+  bool undefined = false;
+  for_each_tmem_piece(region, [&](int piece, std::uint16_t mask) {
+    undefined = undefined || (mask & ~cta.tmem.defined[static_cast<std::size_t>(piece)]) != 0;
+  });
+  if (!undefined) return;
+  m.finding(Check::uninitialised_read,
+            m.who(m.current()) +
+                ": tcgen05.mma adds to columns of tensor memory that nothing has written, from "
+                "column " +
+                std::to_string(region.column) + " on",
+            site);
+}
+
+// The halves of a pair's operands, or the whole of one CTA's.
+void find_operands(TensorOp& op, const UmmaRequest& r, const std::vector<Cta*>& ctas) {
+  const int share = static_cast<int>(ctas.size());
+  for (Cta* cta : ctas) {
+    op.a.push_back({cta, atom::decode_umma(r.descriptor_a), op.atom.m / share, op.atom.k, op.atom.a,
+                    op.atom.a_major, "A"});
+    op.b.push_back({cta, atom::decode_umma(r.descriptor_b), op.atom.n / share, op.atom.k, op.atom.b,
+                    op.atom.b_major, "B"});
+  }
+}
+
+}  // namespace
+
+void tcgen05_mma(const UmmaRequest& request, Site site) {
+  Machine& m = machine();
+  m.maybe_yield();
+  Thread& self = m.current();
+  m.spend(nominal::umma_issue);
+  const std::vector<Cta*> ctas = m.group(request.ctas, "tcgen05.mma", site);
+  check_words(request, site);
+  ++m.statistics.ummas;
+  auto op = std::make_unique<TensorOp>();
+  op->issuer = &self;
+  op->site = site;
+  op->atom = atom::decode_instruction(request.instruction, request.kind, request.ctas == 2);
+  op->d = request.d;
+  op->accumulate = request.accumulate;
+  find_operands(*op, request, ctas);
+  const std::uint32_t number = m.order ? m.order->begin_mma(self, chain(request), site) : 0;
+  Thread* const issuer = &self;
+  for (const auto* operands : {&op->a, &op->b}) {
+    for (const Operand& operand : *operands) {
+      const auto pieces = m.check_operand(operand, "tcgen05.mma", site);
+      if (m.order) m.order->touch(number, {&issuer, 1}, *operand.cta, pieces, false);
+      Machine::mark_operand(operand, +1);
+    }
+  }
+  const TmemRegion region = accumulator(op->atom, request.d);
+  for (Cta* cta : ctas) {
+    check_accumulator(*cta, region, request.accumulate, site);
+    if (m.order) m.order->touch_tmem(number, {&issuer, 1}, *cta, region, true);
+    cta->tmem.define(region);
+    if (request.accumulate) continue;
+    for_each_run(op->atom, op->d, [&](int, int, int lane, int column, int run) {
+      std::fill_n(cta->tmem.at(lane, column), run, std::bit_cast<float>(poison_bits));
+    });
+  }
+  if (m.order) m.order->end(number);
+  m.issue(std::move(op));
+}
+
+void Machine::issue(std::unique_ptr<TensorOp> op) {
+  Thread& issuer = *op->issuer;
+  if (timed()) schedule(*op);
+  issuer.tensor_ops.push_back(std::move(op));
+  if (issuer.tensor_ops.size() == 1) tensor_issuers_.push_back(&issuer);
+  if (options_.mode != Mode::eager) return;
+  while (!advance(issuer)) {
+  }
+}
+
+bool Machine::advance(Thread& issuer) {
+  const std::unique_ptr<TensorOp> op = std::move(issuer.tensor_ops.front());
+  issuer.tensor_ops.pop_front();
+  if (issuer.tensor_ops.empty()) std::erase(tensor_issuers_, &issuer);
+  if (op->commit) {
+    signal(*op);
+  } else {
+    execute(*op);
+  }
+  return issuer.tensor_ops.empty();
+}
+
+// D of both CTAs of a pair has all columns: every CTA's rows meet the B of both.
+void Machine::execute(const TensorOp& op) {
+  const int n = op.atom.n;
+  const int k = op.atom.k;
+  const int rows = atom::umma_cta_rows(op.atom);
+  const bool halves = op.atom.d == DType::f16;
+  static thread_local std::vector<float> a;
+  static thread_local std::vector<float> b;
+  static thread_local std::vector<float> c;
+  a.resize(static_cast<std::size_t>(rows) * k);
+  b.resize(static_cast<std::size_t>(k) * n);
+  c.resize(static_cast<std::size_t>(rows) * n);
+  int first = 0;
+  for (const Operand& operand : op.b) {
+    read_operand(operand, b.data() + first, 1, n);
+    mark_operand(operand, -1);
+    first += operand.rows;
+  }
+  for (const Operand& operand : op.a) {
+    read_operand(operand, a.data(), k, 1);
+    mark_operand(operand, -1);
+    Tmem& tmem = operand.cta->tmem;
+    if (tmem.cells.empty()) continue;
+    std::fill(c.begin(), c.end(), 0.0F);
+    if (op.accumulate) {
+      for_each_run(op.atom, op.d, [&](int row, int column, int lane, int at, int run) {
+        float* to = c.data() + static_cast<std::ptrdiff_t>(row) * n + column;
+        const float* from = tmem.at(lane, at);
+        if (halves) {
+          std::transform(from, from + run, to, cell_value);
+        } else {
+          std::copy_n(from, run, to);
+        }
+      });
+    }
+    for (int row = 0; row < rows; row += 64) {
+      multiply(a.data() + static_cast<std::ptrdiff_t>(row) * k, b.data(),
+               c.data() + static_cast<std::ptrdiff_t>(row) * n, n, k);
+    }
+    for_each_run(op.atom, op.d, [&](int row, int column, int lane, int at, int run) {
+      const float* from = c.data() + static_cast<std::ptrdiff_t>(row) * n + column;
+      float* to = tmem.at(lane, at);
+      if (halves) {
+        std::transform(from, from + run, to, rounded_cell);
+      } else {
+        std::copy_n(from, run, to);
+      }
+    });
+  }
+}
+
+void Machine::signal(const TensorOp& op) {
+  Cta& cta = *op.cta;
+  if (cta.live_threads == 0) return;  // said when it exited
+  const int slot = cta.barrier_at[op.barrier / 8];
+  MBarrier& bar = cta.barriers[static_cast<std::size_t>(slot)];
+  if (!bar.live) {
+    finding(Check::dead_barrier,
+            "the arrival of a tcgen05.commit of " + who(*op.issuer) + " finds no live mbarrier",
+            op.site);
+    return;
+  }
+  if (order) order->committed(*op.issuer, op.handed, cta, bar, op.site);
+  arrive(cta, bar, *op.issuer, 1, false, op.site);
+}
+
+void act::tcgen05_commit(std::uint32_t barrier, std::uint16_t multicast, int ctas, Site site) {
+  Machine& m = machine();
+  m.maybe_yield();
+  Thread& self = m.current();
+  m.spend(nominal::umma_issue);
+  m.group(ctas, "tcgen05.commit", site);
+  const Commit handed = m.order ? m.order->commits(self) : Commit{};
+  const auto to = [&](Cta& cta) {
+    const std::uint32_t offset = barrier & 0xffffffu;
+    m.barrier_of(cta, offset, "the arrival of a tcgen05.commit", site);
+    auto op = std::make_unique<TensorOp>();
+    op->commit = true;
+    op->issuer = &self;
+    op->site = site;
+    op->cta = &cta;
+    op->barrier = offset;
+    op->handed = handed;
+    m.issue(std::move(op));
+  };
+  if (multicast == 0) return to(m.owner(barrier, "tcgen05.commit", site));
+  const auto& all = self.cta->cluster->ctas;
+  for (unsigned rank = 0; rank < 16; ++rank) {
+    if ((multicast >> rank & 1) == 0) continue;
+    if (rank >= all.size()) {
+      m.fatal(Check::multicast_mask,
+              m.who(self) + ": a tcgen05.commit names CTA rank " + std::to_string(rank) +
+                  ", which the cluster does not have",
+              site);
+    }
+    if (all[rank]->live_threads == 0) {
+      m.fatal(Check::pair_lifetime,
+              m.who(self) + ": a tcgen05.commit names CTA rank " + std::to_string(rank) +
+                  ", which has exited",
+              site);
+    }
+    to(*all[rank]);
+  }
+}
+
+void act::tcgen05_fence(bool before, Site /*site*/) {
+  Machine& m = machine();
+  m.maybe_yield();
+  m.spend(nominal::tensor_fence);
+  if (m.order) m.order->tensor_fence(m.current(), before);
+}
+
+}  // namespace warpwright::model

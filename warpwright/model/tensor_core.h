@@ -1,0 +1,51 @@
+// What wgmma and tcgen05 share: operands in shared memory, and the product. Internal to model/.
+#pragma once
+
+#include <cstdint>
+
+#include "warpwright/atom/descriptor.h"
+#include "warpwright/numeric/types.h"
+
+namespace warpwright::model {
+
+struct Cta;
+
+/// An operand of an MMA in flight: rows x k elements in the shared memory of one CTA.
+struct Operand {
+  Cta* cta = nullptr;
+  atom::Descriptor descriptor;
+  int rows = 0;
+  int k = 0;
+  DType type = DType::bf16;
+  atom::Major major = atom::Major::k;
+  const char* name = "";  ///< "A" or "B"
+};
+
+/// Calls visit(row, k, address): the 16-byte piece that begins with element (row, k).
+template <class Visit>
+void for_each_piece(const Operand& operand, const Visit& visit) {
+  const atom::Descriptor& d = operand.descriptor;
+  const int bits = numeric::bits(operand.type);
+  const int piece = 128 / bits;  // elements
+  if (operand.major == atom::Major::k) {
+    for (int row = 0; row < operand.rows; ++row) {
+      for (int i = 0; i < operand.k; i += piece) {
+        visit(row, i, atom::element_address(d, row, i, bits, operand.major));
+      }
+    }
+  } else {
+    for (int i = 0; i < operand.k; ++i) {
+      for (int row = 0; row < operand.rows; row += piece) {
+        visit(row, i, atom::element_address(d, row, i, bits, operand.major));
+      }
+    }
+  }
+}
+
+/// Operand elements as floats, out[row * row_step + k * k_step].
+void read_operand(const Operand& operand, float* out, int row_step, int k_step);
+
+/// c[64 x n] += a[64 x k] * b[k x n], all row-major; k is a multiple of 4.
+void multiply(const float* a, const float* b, float* c, int n, int k);
+
+}  // namespace warpwright::model

@@ -1,0 +1,167 @@
+// The accumulators in tensor memory, from the MMAs that fill them to the epilogue that empties
+// them, and the end of the tensor memory itself.
+//
+//   acc_full[a]   1 arrival: the commit behind the last MMA of a tile, in both CTAs of a pair
+//   acc_empty[a]  one arrival from every epilogue warp of the MMA's CTAs; of a pair the even CTA's
+//                 alone is used, where the issuer waits
+//   tmem_done     with pairs alone, in the odd CTA: 1 arrival, the issuer's, when both epilogues
+//                 have read their last accumulators and the tensor memory may be freed
+//
+// What is handed on is tensor memory, ordered by the fences of tcgen05, and the end of reads, so
+// all scopes are CTA.
+#pragma once
+
+#include "warpwright/atom/cluster.h"
+#include "warpwright/isa/barrier.h"
+#include "warpwright/isa/mbarrier.h"
+#include "warpwright/isa/tcgen05.h"
+#include "warpwright/isa/tcgen05_memory.h"
+#include "warpwright/isa/thread.h"
+#include "warpwright/isa/warp.h"
+#include "warpwright/pipeline/declaration.h"
+#include "warpwright/pipeline/pipeline_state.h"
+
+namespace warpwright::pipeline {
+
+/// What a pipeline from MMAs to the epilogue is made of.
+struct UmmaAccumulatorShape {
+  int accumulators = 0;
+  int epilogue_warps = 0;  ///< of one CTA
+  bool pair = false;       ///< an MMA writes the tensor memory of two CTAs
+};
+
+/// Epilogue warps of all CTAs of one MMA.
+constexpr int epilogue_arrivals(const UmmaAccumulatorShape& shape) {
+  return shape.epilogue_warps * (shape.pair ? 2 : 1);
+}
+
+/// The barriers of the pipeline as rows of the table that `explain` prints.
+constexpr BarrierRow acc_full_row(const UmmaAccumulatorShape& shape) {
+  return {"acc_full",
+          shape.accumulators,
+          1,
+          0,
+          shape.pair ? "commit of the pair's MMAs" : "commit of the MMAs",
+          "epilogue warps",
+          0};
+}
+constexpr BarrierRow acc_empty_row(const UmmaAccumulatorShape& shape) {
+  return {"acc_empty",
+          shape.accumulators,
+          epilogue_arrivals(shape),
+          0,
+          shape.pair ? "epilogue warps of both CTAs" : "epilogue warps",
+          shape.pair ? "MMA thread of the even CTA" : "MMA thread",
+          1};
+}
+constexpr BarrierRow tmem_done_row() {
+  return {"tmem_done", 1, 1, 0, "MMA thread of the even CTA", "MMA warp of the odd CTA", 0};
+}
+
+/// Bytes of shared memory that the barriers take.
+constexpr int barrier_bytes(const UmmaAccumulatorShape& shape) {
+  return (2 * shape.accumulators + (shape.pair ? 1 : 0)) * 8;
+}
+
+/// The pipeline as one thread uses it. `Shape` is a type with a static constexpr
+/// UmmaAccumulatorShape named `value`; `barriers` as for UmmaPipeline.
+template <class Shape>
+class UmmaAccumulator {
+ public:
+  static constexpr UmmaAccumulatorShape shape = Shape::value;
+  static constexpr int ctas = shape.pair ? 2 : 1;
+  static_assert(shape.accumulators >= 1 && shape.epilogue_warps >= 1);
+
+  WW_DEVICE UmmaAccumulator(isa::SharedAddress barriers, int rank)
+      : barriers_(barriers), rank_(rank) {}
+
+  /// Initialises the barriers (see UmmaPipeline::initialise).
+  WW_DEVICE void initialise() const {
+    constexpr UmmaAccumulatorShape declared = Shape::value;
+    const int a = isa::lane_index();
+    if (a < declared.accumulators) {
+      isa::mbarrier_init(full(a), 1, {"acc_full", a}, "the commit of the tile's MMAs");
+      isa::mbarrier_init(empty(a), epilogue_arrivals(declared), {"acc_empty", a},
+                         "each epilogue warp of the MMA's CTAs");
+    }
+    if (declared.pair && a == declared.accumulators) {
+      isa::mbarrier_init(done(), 1, {"tmem_done", 0}, "the MMA thread of the even CTA");
+    }
+  }
+
+  // --- MMAs: the thread that issues them -------------------------------------------------------
+  /// Waits until the epilogue has read what the accumulator held.
+  WW_DEVICE void acquire(const PipelineState& state, isa::Site site = isa::Site::here()) const {
+    isa::mbarrier_wait<isa::Scope::cta>(empty(state.stage), state.parity ^ 1,
+                                        {"acc_empty", state.stage}, site);
+    isa::tcgen05_fence_after_sync(site);
+  }
+
+  /// Tells the epilogue of every CTA of the MMA when the MMAs issued so far are complete.
+  WW_DEVICE void commit(const PipelineState& state, isa::Site site = isa::Site::here()) const {
+    if constexpr (ctas == 2) {
+      const auto both = static_cast<std::uint16_t>(3U << rank_);  // the issuer's rank is even
+      isa::tcgen05_commit_multicast<ctas>(full(state.stage), both, site);
+    } else {
+      isa::tcgen05_commit<ctas>(full(state.stage), site);
+    }
+  }
+
+  /// Waits until the epilogue has read every accumulator, and tells the other CTA of a pair.
+  /// `state` is where the next tile would have gone.
+  WW_DEVICE void drain(PipelineState state, isa::Site site = isa::Site::here()) const {
+    for (int a = 0; a < shape.accumulators; ++a) {
+      acquire(state, site);
+      state.advance(shape.accumulators);
+    }
+    if constexpr (ctas == 2) {
+      isa::tcgen05_fence_before_sync(site);
+      isa::mbarrier_arrive<isa::Scope::cta>(isa::map_rank(done(), atom::pair_peer(rank_)), site);
+    }
+  }
+
+  /// In the odd CTA of a pair: waits until the issuer has drained. All lanes of a warp call it.
+  WW_DEVICE void wait_for_issuer(isa::Site site = isa::Site::here()) const {
+    isa::mbarrier_wait<isa::Scope::cta>(done(), 0, {"tmem_done", 0}, site);
+    isa::tcgen05_fence_after_sync(site);
+  }
+
+  // --- epilogue: all lanes of its warps --------------------------------------------------------
+  /// Waits until the accumulator is complete. One lane asks; the others must not fall behind it, or
+  /// they would look for a phase that is long over.
+  WW_DEVICE void wait(const PipelineState& state, isa::Site site = isa::Site::here()) const {
+    if (isa::lane_index() == 0) {
+      isa::mbarrier_wait<isa::Scope::cta>(full(state.stage), state.parity,
+                                          {"acc_full", state.stage}, site);
+    }
+    isa::sync_warp(site);
+    isa::tcgen05_fence_after_sync(site);
+  }
+
+  /// Gives the accumulator back. All loads of it must have been waited for, which the lanes do
+  /// together.
+  WW_DEVICE void release(const PipelineState& state, isa::Site site = isa::Site::here()) const {
+    if (isa::lane_index() == 0) {
+      isa::tcgen05_fence_before_sync(site);
+      const isa::SharedAddress own = empty(state.stage);
+      isa::mbarrier_arrive<isa::Scope::cta>(shape.pair ? atom::pair_leader_address(own) : own,
+                                            site);
+    }
+  }
+
+ private:
+  WW_DEVICE isa::SharedAddress full(int accumulator) const {
+    return barriers_ + static_cast<isa::SharedAddress>(accumulator) * 8;
+  }
+  WW_DEVICE isa::SharedAddress empty(int accumulator) const {
+    return barriers_ + static_cast<isa::SharedAddress>(shape.accumulators + accumulator) * 8;
+  }
+  WW_DEVICE isa::SharedAddress done() const {
+    return barriers_ + static_cast<isa::SharedAddress>(2 * shape.accumulators) * 8;
+  }
+
+  isa::SharedAddress barriers_;
+  int rank_;
+};
+
+}  // namespace warpwright::pipeline

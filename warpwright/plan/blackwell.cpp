@@ -1,0 +1,208 @@
+#include "warpwright/plan/blackwell.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "warpwright/atom/mask_text.h"
+#include "warpwright/kernel/blackwell_instances.h"
+#include "warpwright/plan/rules.h"
+
+namespace warpwright {
+namespace {
+
+using kernel::BlackwellConfig;
+using kernel::TileSource;
+
+struct Instance {
+  const char* name;
+  BlackwellConfig config;
+};
+
+const std::vector<Instance>& instances() {
+#define WW_INSTANCE(tag, ...) Instance{kernel::tag::name, kernel::tag::config},
+  static const std::vector<Instance> all = {WW_BLACKWELL_GEMM_INSTANCES(WW_INSTANCE)};
+#undef WW_INSTANCE
+  return all;
+}
+
+std::optional<Refusal> layout_fault(const GemmProblem& p) {
+  if (!p.reads_ab || p.m == 0 || p.n == 0) return std::nullopt;
+  for (const auto& [major, name] : {std::pair{major_a(p), "A"}, {major_b(p), "B"}}) {
+    if (major == atom::Major::k) continue;
+    return Refusal{std::string(name) +
+                   " is MN-major; the kernels of sm_100 take K-major operands alone: neighbours "
+                   "along K next to each other, column stride 1"};
+  }
+  return std::nullopt;
+}
+
+// What the Hopper kernels compute and these do not.
+std::optional<Refusal> feature_fault(const GemmProblem& p) {
+  if (p.scaling == Scaling::block) {
+    return Refusal{
+        "scaling is block; the kernels of sm_100 have no block scales: the nearest scaling is "
+        "row_column"};
+  }
+  if (p.accumulation == Accumulation::promoted) {
+    return Refusal{
+        "accumulation is promoted; the tensor cores of sm_100 add in float32 without it: the "
+        "nearest accumulation is fast"};
+  }
+  if (p.epilogue.gated) {
+    return Refusal{
+        "the epilogue is gated; the kernels of sm_100 multiply without a gate: leave it out"};
+  }
+  if (is_8bit_float(p.d)) {
+    return Refusal{"D is " + type_name(p.d) +
+                   "; the kernels of sm_100 store bf16, f16 and f32: the nearest is bf16"};
+  }
+  return layout_fault(p);
+}
+
+// The rules of the choices that need no configuration.
+std::optional<Refusal> choice_fault(const PlanChoices& choices) {
+  if (choices.schedule || choices.swapped.value_or(false)) {
+    return Refusal{
+        "schedules and swapped operands are of sm_90; the kernels of sm_100 have one schedule: "
+        "leave them out"};
+  }
+  if (choices.cluster) {
+    const std::string refusal =
+        atom::cluster_refusal(*choices.cluster, choices.pair.value_or(false));
+    if (!refusal.empty()) return Refusal{refusal.substr(0, refusal.size() - 1)};
+  }
+  if (choices.accumulators) {
+    const int tile_n = choices.tile_n.value_or(128);
+    const std::int64_t wanted = std::int64_t{*choices.accumulators} * tile_n;
+    if (*choices.accumulators < 1 || wanted > atom::kTmemColumns) {
+      return Refusal{number(*choices.accumulators) + " accumulators of " + number(tile_n) +
+                     " columns need " + number(std::max<std::int64_t>(0, wanted)) +
+                     " columns of tensor memory, which has 512; the nearest legal number is " +
+                     number(*choices.accumulators < 1 ? 1 : atom::kTmemColumns / tile_n)};
+    }
+  }
+  return std::nullopt;
+}
+
+// Does the instance suit the problem and what the caller fixed?
+bool suits(const Instance& i, const GemmProblem& p, const PlanChoices& choices) {
+  const BlackwellConfig& c = i.config;
+  // Left to the plan, tiles come from launch control: it balances what static shares cannot.
+  const TileSource tiles =
+      choices.tiles.value_or(choices.kernel ? c.tiles : TileSource::launch_control);
+  return c.kind == atom::umma_kind(p.a) && c.result == p.d && c.tiles == tiles &&
+         c.tile_m == choices.tile_m.value_or(c.tile_m) &&
+         c.tile_n == choices.tile_n.value_or(c.tile_n) && c.pair == choices.pair.value_or(c.pair) &&
+         c.accumulators == choices.accumulators.value_or(c.accumulators) &&
+         choices.kernel.value_or(i.name) == i.name;
+}
+
+// Predicted time of a candidate, up to a factor. No Blackwell was at hand to measure: rounds of
+// tiles, and that a pair, and a cluster, read less of their operands. It orders candidates and is
+// shown to nobody.
+double cost(const Plan& p) {
+  if (p.ctas == 0) return 0;
+  const auto [m, n, k] = p.tile();
+  double time = std::ceil(p.waves()) * m * n * (static_cast<double>(p.problem.k) + 64);
+  if (!p.blackwell->pair) time *= 1.05;
+  if (atom::cluster_size(p.cluster) == 1) time *= 1.06;
+  return time;
+}
+
+// `start` with this instance and cluster, on the grid of its tile source; nothing when the caller
+// wants another grid, or the tiles are more than a grid has CTAs.
+std::optional<Plan> candidate_of(const Plan& start, const Instance& instance,
+                                 atom::ClusterShape cluster, const PlanChoices& choices) {
+  const BlackwellConfig& config = instance.config;
+  Plan plan = start;
+  plan.blackwell = config;
+  plan.kernel = instance.name;
+  plan.cluster = cluster;
+  const int size = atom::cluster_size(cluster);
+  const auto tiles_m = static_cast<int>((plan.problem.m + config.tile_m - 1) / config.tile_m);
+  const auto tiles_n = static_cast<int>((plan.problem.n + config.tile_n - 1) / config.tile_n);
+  const int resident = resident_ctas(plan.device, size);
+  plan.raster =
+      tile::make_raster(tiles_m, tiles_n, cluster, resident, config.tile_m, config.tile_n);
+  plan.raster.batch = static_cast<int>(plan.problem.batch);
+  const std::int64_t each = std::int64_t{plan.raster.tiles_m} * plan.raster.tiles_n;
+  if (each > max_extent / size / plan.problem.batch) return std::nullopt;
+  const int all = tile::tile_count(plan.raster) * size;
+  const bool is_static = config.tiles == TileSource::static_persistent;
+  plan.ctas = is_static ? std::min(all, resident) : all;
+  if (choices.ctas) {
+    const bool fits =
+        is_static ? *choices.ctas >= 1 && *choices.ctas <= resident && *choices.ctas % size == 0
+                  : *choices.ctas == all;
+    if (!fits) return std::nullopt;
+    if (all > 0) plan.ctas = *choices.ctas;
+  }
+  plan.cost = cost(plan);
+  return plan;
+}
+
+Refusal nothing_found(const GemmProblem& p, const PlanChoices& choices) {
+  const std::int64_t tiles = ((p.m + 127) / 128) * ((p.n + 127) / 128);
+  if (tiles > max_extent / atom::kMaxClusterSize / p.batch) {
+    return Refusal{"D of " + shape_of(p.m, p.n) + (p.batch > 1 ? " in a batch" : "") +
+                   " has more tiles than a grid has CTAs; split it"};
+  }
+  std::string text = "no kernel has";
+  const char* between = " ";
+  const auto add = [&](const std::string& what) {
+    text += between + what;
+    between = " with ";
+  };
+  if (choices.kernel) add("the name " + *choices.kernel);
+  if (choices.pair) add(*choices.pair ? "pairs" : "MMAs of one SM");
+  if (choices.tile_m) add("tile_m " + number(*choices.tile_m));
+  if (choices.tile_n) add("tile_n " + number(*choices.tile_n));
+  if (choices.accumulators) {
+    add(number(*choices.accumulators) +
+        (*choices.accumulators == 1 ? " accumulator" : " accumulators"));
+  }
+  if (choices.cluster) {
+    add("cluster " + number(choices.cluster->m) + "x" + number(choices.cluster->n));
+  }
+  if (choices.ctas) add("a grid of " + number(*choices.ctas) + " CTAs");
+  return {text +
+          "; tiles are 128x128 for one SM and 128x256 a CTA with pairs, accumulators 2 (1 for one "
+          "tile a cluster), clusters 1x1 (without pairs), 2x1, 1x2 (without pairs), 2x2, 4x2 and "
+          "4x4"};
+}
+
+}  // namespace
+
+const std::vector<BlackwellConfig>& blackwell_configs() {
+#define WW_CONFIG(tag, ...) kernel::tag::config,
+  static const std::vector<BlackwellConfig> configs = {WW_BLACKWELL_GEMM_INSTANCES(WW_CONFIG)};
+#undef WW_CONFIG
+  return configs;
+}
+
+Result<std::vector<Plan>> blackwell_candidates(const Plan& start, const PlanChoices& choices) {
+  if (auto r = feature_fault(start.problem)) return *r;
+  if (auto r = choice_fault(choices)) return *r;
+  std::vector<Plan> all;
+  for (const Instance& instance : instances()) {
+    if (!suits(instance, start.problem, choices)) continue;
+    for (const atom::ClusterShape& cluster : kernel::blackwell_clusters) {
+      const int size = atom::cluster_size(cluster);
+      if (choices.cluster ? !(*choices.cluster == cluster) : size > 2) continue;
+      if (!kernel::supports(instance.config, cluster)) continue;
+      if (size > start.device.sms) {
+        if (!choices.cluster) continue;
+        return Refusal{"a cluster of " + number(size) + " CTAs needs as many SMs; device " +
+                       start.device.name + " has " + number(start.device.sms)};
+      }
+      if (auto plan = candidate_of(start, instance, cluster, choices)) all.push_back(*plan);
+    }
+  }
+  if (all.empty()) return nothing_found(start.problem, choices);
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Plan& x, const Plan& y) { return x.cost < y.cost; });
+  return all;
+}
+
+}  // namespace warpwright
