@@ -121,7 +121,7 @@ class TraceCommand : public testing::Test {
 };
 
 // A product of several tiles a CTA, on one CTA a cluster.
-model::Trace trace_of(std::int64_t m, std::int64_t n, std::int64_t k, PlanChoices choices) {
+model::Trace trace_of(std::int64_t m, std::int64_t n, std::int64_t k, const PlanChoices& choices) {
   const Result<Plan> p =
       plan(packed_problem(m, n, k, DType::bf16, DType::bf16), model_facts(), choices);
   EXPECT_TRUE(p.ok());

@@ -381,7 +381,7 @@ inline Ask extents(const kernel::GemmConfig& c, int tile_rows, unsigned seed) {
   const int columns = kernel::result_columns(c) + (kernel::result_columns(c) > 64 ? 24 : 5);
   ask.m = c.swapped ? columns : rows;
   ask.n = c.swapped ? rows : columns;
-  if (c.gated) ask.n *= 2;
+  if (c.gated) ask.n = (2 * ask.n + 15) / 16 * 16;
   if (c.gated && c.sums == kernel::Sums::block_scaled) ask.n = (ask.n + 255) / 256 * 256;
   ask.clusters = c.splits_k ? 3 : 2;
   ask.seed = seed;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -33,11 +34,9 @@ struct Entry {
   cudaError_t (*watch)(isa::WaitReport*);
 };
 
-[[maybe_unused]] constexpr int major_of(const kernel::GemmConfig& /*config*/) {
-  return 9;
-}
-[[maybe_unused]] constexpr int major_of(const kernel::BlackwellConfig& /*config*/) {
-  return 10;
+template <class Config>
+constexpr int major_of(const Config& /*config*/) {
+  return std::is_same_v<Config, kernel::BlackwellConfig> ? 10 : 9;
 }
 
 template <class Tag>

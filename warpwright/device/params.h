@@ -56,7 +56,8 @@ inline kernel::ActivationParams activation_params(Activation a) {
 }
 
 inline kernel::Vector vector_of(const MatrixView& v) {
-  return {v.data, v.batch > 1 ? v.batch_stride : 0, v.dtype};
+  // One value for each row: neighbours are a row apart, wherever there are neighbours.
+  return {v.data, v.batch > 1 ? v.batch_stride : 0, v.dtype, v.rows > 1 ? v.row_stride : 1};
 }
 
 inline kernel::ScaleMatrix scale_matrix(const MatrixView& v) {
@@ -115,6 +116,9 @@ void fill_params(kernel::HopperGemmParams& p, const Config& c, const Plan& plan,
   p.c_by_tma = p.reads_c && plan.c_path == EpiloguePath::copy_engine;
   p.d_data = o.d.data;
   p.d_pitch = o.d.row_stride;
+  p.a_batch = (c.swapped ? o.b : o.a).batch > 1 ? 1 : 0;
+  p.b_batch = (c.swapped ? o.a : o.b).batch > 1 ? 1 : 0;
+  p.c_map_batch = o.c.batch > 1 ? 1 : 0;
   p.d_batch = o.d.batch > 1 ? o.d.batch_stride : 0;
   p.activation = activation_params(o.epilogue.activation);
   set_vectors(p, c.swapped, o);

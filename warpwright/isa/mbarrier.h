@@ -91,6 +91,24 @@ void mbarrier_arrive_expect(SharedAddress barrier, int bytes,
 #endif
 }
 
+#if WW_GPU
+// One question about a phase; `scope` is a string.
+#define WW_ASK(question, scope)                                                    \
+  asm volatile("{\n\t.reg .pred p;\n\tmbarrier." question ".parity.acquire." scope \
+               ".shared::cta.b64 p, [%1], %2;\n\tselp.u32 %0, 1, 0, p;\n\t}"       \
+               : "=r"(done)                                                        \
+               : "r"(barrier), "r"(parity)                                         \
+               : "memory")
+#define WW_ASK_AT_SCOPE(question)      \
+  std::uint32_t done = 0;              \
+  if constexpr (S == Scope::cluster) { \
+    WW_ASK(question, "cluster");       \
+  } else {                             \
+    WW_ASK(question, "cta");           \
+  }                                    \
+  return done != 0
+#endif
+
 /// Asks once whether the phase of `parity` is complete (acquire at scope `S` when it is; what a
 /// copy brought is visible at either scope, Scope::cluster is for generic writes of a peer). May
 /// wait a little, and may answer false although the phase is complete (mbarrier.try_wait.parity).
@@ -98,25 +116,7 @@ template <Scope S>
 WW_DEVICE bool mbarrier_try_wait(SharedAddress barrier, int parity,
                                  [[maybe_unused]] Site site = Site::here()) {
 #if WW_GPU
-  std::uint32_t done = 0;
-  if constexpr (S == Scope::cluster) {
-    asm volatile(
-        "{\n\t.reg .pred p;\n\t"
-        "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2;\n\t"
-        "selp.u32 %0, 1, 0, p;\n\t}"
-        : "=r"(done)
-        : "r"(barrier), "r"(parity)
-        : "memory");
-  } else {
-    asm volatile(
-        "{\n\t.reg .pred p;\n\t"
-        "mbarrier.try_wait.parity.acquire.cta.shared::cta.b64 p, [%1], %2;\n\t"
-        "selp.u32 %0, 1, 0, p;\n\t}"
-        : "=r"(done)
-        : "r"(barrier), "r"(parity)
-        : "memory");
-  }
-  return done != 0;
+  WW_ASK_AT_SCOPE("try_wait");
 #else
   return model::mbarrier_test(barrier, parity, true, S, site);
 #endif
@@ -127,29 +127,16 @@ template <Scope S>
 WW_DEVICE bool mbarrier_test_wait(SharedAddress barrier, int parity,
                                   [[maybe_unused]] Site site = Site::here()) {
 #if WW_GPU
-  std::uint32_t done = 0;
-  if constexpr (S == Scope::cluster) {
-    asm volatile(
-        "{\n\t.reg .pred p;\n\t"
-        "mbarrier.test_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2;\n\t"
-        "selp.u32 %0, 1, 0, p;\n\t}"
-        : "=r"(done)
-        : "r"(barrier), "r"(parity)
-        : "memory");
-  } else {
-    asm volatile(
-        "{\n\t.reg .pred p;\n\t"
-        "mbarrier.test_wait.parity.acquire.cta.shared::cta.b64 p, [%1], %2;\n\t"
-        "selp.u32 %0, 1, 0, p;\n\t}"
-        : "=r"(done)
-        : "r"(barrier), "r"(parity)
-        : "memory");
-  }
-  return done != 0;
+  WW_ASK_AT_SCOPE("test_wait");
 #else
   return model::mbarrier_test(barrier, parity, false, S, site);
 #endif
 }
+
+#if WW_GPU
+#undef WW_ASK_AT_SCOPE
+#undef WW_ASK
+#endif
 
 /// Waits until the phase of `parity` is complete (acquire at scope `S`). `name` is for reports: of
 /// the model's deadlock report, and of the bounded waits of a debug build on the GPU, which end a

@@ -139,15 +139,17 @@ class BlackwellGemm {
   // One warp: makes the barriers and publishes them.
   WW_DEVICE static void initialise(const Params& p, const Cta& cta) {
     isa::set_role("initialiser");
-    if (p.k > 0 && isa::elect_one()) {
-      isa::prefetch_map(p.a);
-      isa::prefetch_map(p.b);
+    if (isa::elect_one()) {
+      if (p.k > 0) {
+        isa::prefetch_map(p.a);
+        isa::prefetch_map(p.b);
+      }
+      cta.mainloop.initialise();
+      cta.accumulators.initialise();
+      if constexpr (controlled) cta.answers.initialise();
+      if (p.c_by_tma) Epilogue::initialise(cta.base + smem.c_barriers);
+      isa::fence_mbarrier_init();
     }
-    cta.mainloop.initialise();
-    cta.accumulators.initialise();
-    if constexpr (controlled) cta.answers.initialise();
-    Epilogue::initialise(cta.base + smem.c_barriers);
-    isa::fence_mbarrier_init();
   }
 
   // One thread: fills stage after stage, tile after tile.
@@ -185,15 +187,15 @@ class BlackwellGemm {
         const int k = block * tile_k(cfg);
         if (multicast_a) {
           isa::tensor_load_multicast<ctas>(a, p.a, full, a_mask,
-                                           isa::Coords{k, row_a, work.tile.batch});
+                                           isa::Coords{k, row_a, work.tile.batch * p.a_batch});
         } else {
-          isa::tensor_load<ctas>(a, p.a, full, isa::Coords{k, row_a, work.tile.batch});
+          isa::tensor_load<ctas>(a, p.a, full, isa::Coords{k, row_a, work.tile.batch * p.a_batch});
         }
         if (multicast_b) {
           isa::tensor_load_multicast<ctas>(b, p.b, full, b_mask,
-                                           isa::Coords{k, row_b, work.tile.batch});
+                                           isa::Coords{k, row_b, work.tile.batch * p.b_batch});
         } else {
-          isa::tensor_load<ctas>(b, p.b, full, isa::Coords{k, row_b, work.tile.batch});
+          isa::tensor_load<ctas>(b, p.b, full, isa::Coords{k, row_b, work.tile.batch * p.b_batch});
         }
         state.advance(cfg.stages);
       }

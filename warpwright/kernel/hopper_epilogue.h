@@ -160,9 +160,7 @@ class HopperEpilogue {
   template <class Source>
   WW_DEVICE void take_scaled(const Source& source, int chunk, int half, isa::SharedAddress buffer,
                              float (&value)[values]) const {
-    const Place at{at_.row + row_atom_step(config) * (chunk / row_chunks),
-                   at_.column + chunk % row_chunks * columns, at_.batch};
-    const ChunkVectors<Tag> vectors(p_, alpha_, at, half, columns, buffer);
+    const ChunkVectors<Tag> vectors(p_, alpha_, place(chunk), half, columns, buffer);
     if (p_.k > 0) {
       source(chunk, half, value);
     } else {
@@ -210,10 +208,15 @@ class HopperEpilogue {
     int column;
   };
 
+  /// Where its rows begin in the product.
+  WW_DEVICE Place place(int chunk) const {
+    return {at_.row + row_atom_step(config) * (chunk / row_chunks),
+            at_.column + chunk % row_chunks * columns, at_.batch};
+  }
+
   WW_DEVICE Corner corner(int chunk) const {
-    const int row = at_.row + row_atom_step(config) * (chunk / row_chunks);
-    const int column = at_.column + chunk % row_chunks * columns;
-    return config.swapped ? Corner{column, row} : Corner{row, column};
+    const Place at = place(chunk);
+    return config.swapped ? Corner{at.column, at.row} : Corner{at.row, at.column};
   }
 
   /// The next chunk of the tile that is inside D; `chunks` or one outside when there is none.
@@ -244,7 +247,7 @@ class HopperEpilogue {
     const isa::SharedAddress barrier = barriers_ + next_ * 8;
     isa::mbarrier_arrive_expect(barrier, chunk_bytes(config));
     isa::tensor_load(buffers_ + next_ * epilogue_buffer_bytes, p_.c, barrier,
-                     isa::Coords{at.column, at.row, at_.batch});
+                     isa::Coords{at.column, at.row, at_.batch * p_.c_map_batch});
   }
 
   /// C into the buffer element by element, zeros outside.
@@ -292,7 +295,7 @@ class HopperEpilogue {
     } else {
       store_elements(at, buffer);
     }
-    if (config.tma_store || p_.c_by_tma) {
+    if (p_.c_by_tma) {
       // A load of C may follow into this buffer: order our accesses before it.
       isa::fence_proxy_async_shared();
       isa::sync_warp();
@@ -322,9 +325,7 @@ class HopperEpilogue {
       Element* const to = d + (at.row + r) * p_.d_pitch + at.column + c;
       const isa::SharedAddress from = Buffer::piece(buffer, r, i % pieces);
       if (at.column + c + each <= p_.d_columns) {
-        void* const line = to;
-        isa::GlobalView<isa::Words<4>>{static_cast<isa::Words<4>*>(line)}.store(
-            0, isa::SharedView<isa::Words<4>>{from}.load());
+        isa::global_words<4>(to).store(0, isa::SharedView<isa::Words<4>>{from}.load());
       } else {  // the last elements of a row
         WW_NO_UNROLL for (int e = 0; at.column + c + e < p_.d_columns; ++e) {
           isa::GlobalView<Element>{to}.store(e, isa::SharedView<Element>{from}.load(e));

@@ -10,7 +10,7 @@
 //   full         stages          1 (+1) + bytes of A and B       consumer producer, copies (scales)
 //   empty        stages          (cm+cn-1) * warps of a stage    producer consumer warps of the
 //                                                                (scales) cluster's row and column
-//   c_full       2 a warp        1 + bytes of a buffer           consumer its leader, copies
+//   c_full       buffers a warp  1 + bytes of a buffer           consumer its leader, copies
 //   turn         2 (ping-pong)   4                               consumer the other consumer
 //
 // Cooperative: consumer w multiplies its share of the rows of every tile. Ping-pong: the consumers
@@ -59,7 +59,6 @@ struct HopperGemm {
       // The barriers of its table are enough.
     } else if (loads) {
       // Who initialised the barriers need not wait for those who use them next.
-      isa::sync_warp();
       isa::named_barrier_arrive(0, threads(cfg));
     } else {
       isa::sync_threads(threads(cfg));

@@ -18,6 +18,7 @@ struct Vector {
   const void* data = nullptr;
   std::int64_t batch_stride = 0;  ///< elements
   DType dtype = DType::f32;
+  std::int64_t stride = 1;  ///< elements, from value to value
 };
 
 /// Float32 scales of blocks: element (i, block of K).
@@ -53,6 +54,9 @@ struct HopperGemmParams {
   std::int64_t d_batch = 0;
   int d_rows = 0;  ///< of one matrix
   int d_columns = 0;
+  int a_batch = 1;  ///< 0 where one matrix serves the whole batch
+  int b_batch = 1;
+  int c_map_batch = 1;
   int k = 0;
   int k_blocks = 0;
   int half = 0;  ///< rows (columns) of P that belong to the first half, when gated

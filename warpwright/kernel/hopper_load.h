@@ -128,7 +128,9 @@ class HopperLoader {
     const int origin = IsA ? row_ : column_;
     const int k = block_ * tile_k(cfg);
     // The tokens of all groups are one matrix.
-    const int batch = is_grouped(cfg) && IsA != cfg.swapped ? 0 : work_.tile.batch;
+    const int batch = is_grouped(cfg) && IsA != cfg.swapped
+                          ? 0
+                          : work_.tile.batch * (IsA ? p_.a_batch : p_.b_batch);
     const auto copy = [&](int in_tile, isa::Coords<3> at) {
       if (slices > 1) {
         isa::tensor_load_multicast(to + in_tile * span, map, full, mask, at);

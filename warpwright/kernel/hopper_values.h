@@ -28,7 +28,7 @@ struct Place {
 WW_DEVICE
 float element(const Vector& v, int batch, int i, int size, float otherwise) {
   if (v.data == nullptr) return otherwise;
-  const std::int64_t at = batch * v.batch_stride + (i < size ? i : size - 1);
+  const std::int64_t at = batch * v.batch_stride + (i < size ? i : size - 1) * v.stride;
   if (v.dtype == DType::f32) {
     return isa::GlobalView<const float>{static_cast<const float*>(v.data)}.load(at);
   }

@@ -14,38 +14,65 @@
   X(hopper_bf16_bf16_256x128, .tile_m = 256, .tile_n = 128, .stages = 4) \
   X(hopper_bf16_bf16_128x192, .tile_n = 192, .stages = 4, .buffers = 3) \
   X(hopper_bf16_bf16_128x64_sw_sk, .tile_n = 64, .stages = 7, .swapped = true, .splits_k = true) \
-  X(hopper_bf16_bf16_128x64_sw_ck, .tile_n = 64, .stages = 7, .swapped = true, .cluster_k = true, .tma_store = false) \
-  X(hopper_bf16_bf16_128x16_sw_ck, .tile_n = 16, .stages = 10, .swapped = true, .cluster_k = true, .tma_store = false) \
-  X(hopper_bf16_bf16_192x16_sw, .tile_m = 192, .tile_n = 16, .stages = 7, .consumer_warpgroups = 1, .swapped = true) \
+  X(hopper_bf16_bf16_128x64_sw_ck, .tile_n = 64, .stages = 7, .swapped = true, .cluster_k = true, \
+    .tma_store = false) \
+  X(hopper_bf16_bf16_128x16_sw_ck, .tile_n = 16, .stages = 10, .swapped = true, \
+    .cluster_k = true, .tma_store = false) \
+  X(hopper_bf16_bf16_192x16_sw, .tile_m = 192, .tile_n = 16, .stages = 7, \
+    .consumer_warpgroups = 1, .swapped = true) \
   X(hopper_bf16_bf16_128x128_ms, .tile_n = 128, .stages = 5, .schedule = Schedule::multistage) \
   X(hopper_bf16_bf16_128x256_gated, .stages = 4, .gated = true) \
-  X(hopper_bf16_bf16_128x128_pp_tn, .tile_n = 128, .stages = 6, .schedule = Schedule::pingpong, .a_major = atom::Major::mn) \
-  X(hopper_bf16_bf16_128x128_pp_nn, .tile_n = 128, .stages = 6, .schedule = Schedule::pingpong, .b_major = atom::Major::mn) \
-  X(hopper_bf16_bf16_128x128_pp_tt, .tile_n = 128, .stages = 6, .schedule = Schedule::pingpong, .a_major = atom::Major::mn, .b_major = atom::Major::mn) \
+  X(hopper_bf16_bf16_128x128_pp_tn, .tile_n = 128, .stages = 6, .schedule = Schedule::pingpong, \
+    .a_major = atom::Major::mn) \
+  X(hopper_bf16_bf16_128x128_pp_nn, .tile_n = 128, .stages = 6, .schedule = Schedule::pingpong, \
+    .b_major = atom::Major::mn) \
+  X(hopper_bf16_bf16_128x128_pp_tt, .tile_n = 128, .stages = 6, .schedule = Schedule::pingpong, \
+    .a_major = atom::Major::mn, .b_major = atom::Major::mn) \
   X(hopper_bf16_f32_128x256, .result = DType::f32, .stages = 4) \
-  X(hopper_bf16_f32_128x128_pp, .result = DType::f32, .tile_n = 128, .stages = 6, .schedule = Schedule::pingpong) \
+  X(hopper_bf16_f32_128x128_pp, .result = DType::f32, .tile_n = 128, .stages = 6, \
+    .schedule = Schedule::pingpong) \
   X(hopper_bf16_f16_128x256, .result = DType::f16, .stages = 4) \
-  X(hopper_bf16_f16_128x128_pp, .result = DType::f16, .tile_n = 128, .stages = 6, .schedule = Schedule::pingpong) \
+  X(hopper_bf16_f16_128x128_pp, .result = DType::f16, .tile_n = 128, .stages = 6, \
+    .schedule = Schedule::pingpong) \
   X(hopper_f16_f16_128x256, .a = DType::f16, .b = DType::f16, .result = DType::f16, .stages = 4) \
-  X(hopper_f16_f16_128x128_pp, .a = DType::f16, .b = DType::f16, .result = DType::f16, .tile_n = 128, .stages = 6, .schedule = Schedule::pingpong) \
+  X(hopper_f16_f16_128x128_pp, .a = DType::f16, .b = DType::f16, .result = DType::f16, \
+    .tile_n = 128, .stages = 6, .schedule = Schedule::pingpong) \
   X(hopper_f16_f32_128x256, .a = DType::f16, .b = DType::f16, .result = DType::f32, .stages = 4) \
-  X(hopper_f16_f32_128x128_pp, .a = DType::f16, .b = DType::f16, .result = DType::f32, .tile_n = 128, .stages = 6, .schedule = Schedule::pingpong) \
+  X(hopper_f16_f32_128x128_pp, .a = DType::f16, .b = DType::f16, .result = DType::f32, \
+    .tile_n = 128, .stages = 6, .schedule = Schedule::pingpong) \
   X(hopper_f16_bf16_128x256, .a = DType::f16, .b = DType::f16, .stages = 4) \
-  X(hopper_f16_bf16_128x128_pp, .a = DType::f16, .b = DType::f16, .tile_n = 128, .stages = 6, .schedule = Schedule::pingpong) \
+  X(hopper_f16_bf16_128x128_pp, .a = DType::f16, .b = DType::f16, .tile_n = 128, .stages = 6, \
+    .schedule = Schedule::pingpong) \
   X(hopper_e4m3_bf16_128x256, .a = DType::e4m3, .b = DType::e4m3, .stages = 4) \
-  X(hopper_e4m3_bf16_128x128_pp, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 128, .stages = 6, .schedule = Schedule::pingpong) \
-  X(hopper_e4m3_bf16_128x160_pp, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 160, .stages = 5, .schedule = Schedule::pingpong) \
-  X(hopper_e4m3_bf16_128x64_sw_ck, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 64, .stages = 7, .swapped = true, .cluster_k = true, .tma_store = false) \
-  X(hopper_e4m3_bf16_128x16_sw_ck, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 16, .stages = 10, .swapped = true, .cluster_k = true, .tma_store = false) \
-  X(hopper_e4m3_bf16_128x64_sw_sk, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 64, .stages = 7, .swapped = true, .splits_k = true) \
-  X(hopper_e4m3_bf16_128x128_pr, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 128, .stages = 5, .sums = Sums::promoted) \
-  X(hopper_e4m3_bf16_128x64_pr_sw_ck, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 64, .stages = 7, .sums = Sums::promoted, .swapped = true, .cluster_k = true, .tma_store = false) \
-  X(hopper_e4m3_bf16_128x128_bs, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 128, .stages = 5, .sums = Sums::block_scaled) \
-  X(hopper_e4m3_bf16_128x64_bs_sw_ck, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 64, .stages = 6, .sums = Sums::block_scaled, .swapped = true, .cluster_k = true, .tma_store = false) \
-  X(hopper_e4m3_bf16_128x16_bs_sw_ck, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 16, .stages = 10, .sums = Sums::block_scaled, .swapped = true, .cluster_k = true, .tma_store = false) \
-  X(hopper_e4m3_e4m3_128x128_gated, .a = DType::e4m3, .b = DType::e4m3, .result = DType::e4m3, .tile_n = 128, .stages = 5, .gated = true) \
-  X(hopper_e4m3_f32_128x128_pp, .a = DType::e4m3, .b = DType::e4m3, .result = DType::f32, .tile_n = 128, .stages = 6, .schedule = Schedule::pingpong) \
-  X(hopper_e5m2xe4m3_bf16_128x128_pp, .a = DType::e5m2, .b = DType::e4m3, .tile_n = 128, .stages = 6, .schedule = Schedule::pingpong)
+  X(hopper_e4m3_bf16_128x128_pp, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 128, .stages = 6, \
+    .schedule = Schedule::pingpong) \
+  X(hopper_e4m3_bf16_128x160_pp, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 160, .stages = 5, \
+    .schedule = Schedule::pingpong) \
+  X(hopper_e4m3_bf16_128x64_sw_ck, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 64, .stages = 7, \
+    .swapped = true, .cluster_k = true, .tma_store = false) \
+  X(hopper_e4m3_bf16_128x16_sw_ck, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 16, \
+    .stages = 10, .swapped = true, .cluster_k = true, .tma_store = false) \
+  X(hopper_e4m3_bf16_128x64_sw_sk, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 64, .stages = 7, \
+    .swapped = true, .splits_k = true) \
+  X(hopper_e4m3_bf16_128x128_pr, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 128, .stages = 5, \
+    .sums = Sums::promoted) \
+  X(hopper_e4m3_bf16_128x64_pr_sw_ck, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 64, \
+    .stages = 7, .sums = Sums::promoted, .swapped = true, .cluster_k = true, \
+    .tma_store = false) \
+  X(hopper_e4m3_bf16_128x128_bs, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 128, .stages = 5, \
+    .sums = Sums::block_scaled) \
+  X(hopper_e4m3_bf16_128x64_bs_sw_ck, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 64, \
+    .stages = 6, .sums = Sums::block_scaled, .swapped = true, .cluster_k = true, \
+    .tma_store = false) \
+  X(hopper_e4m3_bf16_128x16_bs_sw_ck, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 16, \
+    .stages = 10, .sums = Sums::block_scaled, .swapped = true, .cluster_k = true, \
+    .tma_store = false) \
+  X(hopper_e4m3_e4m3_128x128_gated, .a = DType::e4m3, .b = DType::e4m3, .result = DType::e4m3, \
+    .tile_n = 128, .stages = 5, .gated = true) \
+  X(hopper_e4m3_f32_128x128_pp, .a = DType::e4m3, .b = DType::e4m3, .result = DType::f32, \
+    .tile_n = 128, .stages = 6, .schedule = Schedule::pingpong) \
+  X(hopper_e5m2xe4m3_bf16_128x128_pp, .a = DType::e5m2, .b = DType::e4m3, .tile_n = 128, \
+    .stages = 6, .schedule = Schedule::pingpong)
 // Only in builds of all kernels (-DWARPWRIGHT_ALL_KERNELS=ON, the preset all).
 #define WW_HOPPER_MORE_INSTANCES(X) \
   X(hopper_bf16_bf16_128x96_pp, .tile_n = 96, .stages = 6, .schedule = Schedule::pingpong) \
@@ -54,69 +81,132 @@
   X(hopper_bf16_bf16_128x176, .tile_n = 176, .stages = 5) \
   X(hopper_bf16_bf16_128x208, .tile_n = 208, .stages = 4) \
   X(hopper_bf16_bf16_128x224, .tile_n = 224, .stages = 4) \
-  X(hopper_bf16_bf16_128x8_sw_ck, .tile_n = 8, .stages = 10, .swapped = true, .cluster_k = true, .tma_store = false) \
-  X(hopper_bf16_bf16_128x32_sw_ck, .tile_n = 32, .stages = 9, .swapped = true, .cluster_k = true, .tma_store = false) \
-  X(hopper_bf16_bf16_128x128_sw_ck, .tile_n = 128, .stages = 6, .swapped = true, .cluster_k = true, .tma_store = false) \
+  X(hopper_bf16_bf16_128x8_sw_ck, .tile_n = 8, .stages = 10, .swapped = true, .cluster_k = true, \
+    .tma_store = false) \
+  X(hopper_bf16_bf16_128x32_sw_ck, .tile_n = 32, .stages = 9, .swapped = true, .cluster_k = true, \
+    .tma_store = false) \
+  X(hopper_bf16_bf16_128x128_sw_ck, .tile_n = 128, .stages = 6, .swapped = true, \
+    .cluster_k = true, .tma_store = false) \
   X(hopper_bf16_bf16_128x16_sw_sk, .tile_n = 16, .stages = 10, .swapped = true, .splits_k = true) \
   X(hopper_bf16_bf16_128x32_sw_sk, .tile_n = 32, .stages = 9, .swapped = true, .splits_k = true) \
   X(hopper_bf16_bf16_128x128_sw_sk, .tile_n = 128, .stages = 6, .swapped = true, .splits_k = true) \
-  X(hopper_bf16_bf16_192x32_sw, .tile_m = 192, .tile_n = 32, .stages = 7, .consumer_warpgroups = 1, .swapped = true) \
-  X(hopper_bf16_bf16_192x64_sw_ck, .tile_m = 192, .tile_n = 64, .stages = 5, .consumer_warpgroups = 3, .swapped = true, .cluster_k = true, .tma_store = false) \
-  X(hopper_bf16_bf16_128x64_sw_gated, .tile_n = 64, .stages = 7, .consumer_warpgroups = 1, .swapped = true, .gated = true) \
+  X(hopper_bf16_bf16_192x32_sw, .tile_m = 192, .tile_n = 32, .stages = 7, \
+    .consumer_warpgroups = 1, .swapped = true) \
+  X(hopper_bf16_bf16_192x64_sw_ck, .tile_m = 192, .tile_n = 64, .stages = 5, \
+    .consumer_warpgroups = 3, .swapped = true, .cluster_k = true, .tma_store = false) \
+  X(hopper_bf16_bf16_128x64_sw_gated, .tile_n = 64, .stages = 7, .consumer_warpgroups = 1, \
+    .swapped = true, .gated = true) \
   X(hopper_bf16_bf16_128x256_nn, .stages = 4, .b_major = atom::Major::mn) \
   X(hopper_bf16_bf16_128x256_tn, .stages = 4, .a_major = atom::Major::mn) \
-  X(hopper_bf16_bf16_128x256_tt, .stages = 4, .a_major = atom::Major::mn, .b_major = atom::Major::mn) \
-  X(hopper_f16_f16_128x128_pp_tn, .a = DType::f16, .b = DType::f16, .result = DType::f16, .tile_n = 128, .stages = 6, .schedule = Schedule::pingpong, .a_major = atom::Major::mn) \
-  X(hopper_bf16_f32_128x128_pp_tn, .result = DType::f32, .tile_n = 128, .stages = 6, .schedule = Schedule::pingpong, .a_major = atom::Major::mn) \
-  X(hopper_f16_f32_128x128_pp_tn, .a = DType::f16, .b = DType::f16, .result = DType::f32, .tile_n = 128, .stages = 6, .schedule = Schedule::pingpong, .a_major = atom::Major::mn) \
-  X(hopper_f16_f16_128x128_pp_nn, .a = DType::f16, .b = DType::f16, .result = DType::f16, .tile_n = 128, .stages = 6, .schedule = Schedule::pingpong, .b_major = atom::Major::mn) \
-  X(hopper_bf16_f32_128x128_pp_nn, .result = DType::f32, .tile_n = 128, .stages = 6, .schedule = Schedule::pingpong, .b_major = atom::Major::mn) \
-  X(hopper_f16_f32_128x128_pp_nn, .a = DType::f16, .b = DType::f16, .result = DType::f32, .tile_n = 128, .stages = 6, .schedule = Schedule::pingpong, .b_major = atom::Major::mn) \
-  X(hopper_f16_f16_128x128_pp_tt, .a = DType::f16, .b = DType::f16, .result = DType::f16, .tile_n = 128, .stages = 6, .schedule = Schedule::pingpong, .a_major = atom::Major::mn, .b_major = atom::Major::mn) \
-  X(hopper_bf16_f32_128x128_pp_tt, .result = DType::f32, .tile_n = 128, .stages = 6, .schedule = Schedule::pingpong, .a_major = atom::Major::mn, .b_major = atom::Major::mn) \
-  X(hopper_f16_f32_128x128_pp_tt, .a = DType::f16, .b = DType::f16, .result = DType::f32, .tile_n = 128, .stages = 6, .schedule = Schedule::pingpong, .a_major = atom::Major::mn, .b_major = atom::Major::mn) \
-  X(hopper_f16_f16_128x96_pp, .a = DType::f16, .b = DType::f16, .result = DType::f16, .tile_n = 96, .stages = 6, .schedule = Schedule::pingpong) \
-  X(hopper_f16_f16_128x144_pp, .a = DType::f16, .b = DType::f16, .result = DType::f16, .tile_n = 144, .stages = 5, .schedule = Schedule::pingpong) \
-  X(hopper_f16_f16_128x160_pp, .a = DType::f16, .b = DType::f16, .result = DType::f16, .tile_n = 160, .stages = 5, .schedule = Schedule::pingpong) \
-  X(hopper_f16_f16_256x128, .a = DType::f16, .b = DType::f16, .result = DType::f16, .tile_m = 256, .tile_n = 128, .stages = 4) \
-  X(hopper_f16_f16_128x192, .a = DType::f16, .b = DType::f16, .result = DType::f16, .tile_n = 192, .stages = 4, .buffers = 3) \
-  X(hopper_f16_f16_128x176, .a = DType::f16, .b = DType::f16, .result = DType::f16, .tile_n = 176, .stages = 5) \
-  X(hopper_f16_f16_128x16_sw_ck, .a = DType::f16, .b = DType::f16, .result = DType::f16, .tile_n = 16, .stages = 10, .swapped = true, .cluster_k = true, .tma_store = false) \
-  X(hopper_f16_f16_128x64_sw_ck, .a = DType::f16, .b = DType::f16, .result = DType::f16, .tile_n = 64, .stages = 7, .swapped = true, .cluster_k = true, .tma_store = false) \
-  X(hopper_f16_f16_128x128_sw_ck, .a = DType::f16, .b = DType::f16, .result = DType::f16, .tile_n = 128, .stages = 6, .swapped = true, .cluster_k = true, .tma_store = false) \
-  X(hopper_f16_f16_128x64_sw_sk, .a = DType::f16, .b = DType::f16, .result = DType::f16, .tile_n = 64, .stages = 7, .swapped = true, .splits_k = true) \
-  X(hopper_f16_f16_192x16_sw, .a = DType::f16, .b = DType::f16, .result = DType::f16, .tile_m = 192, .tile_n = 16, .stages = 7, .consumer_warpgroups = 1, .swapped = true) \
-  X(hopper_f16_f16_128x256_gated, .a = DType::f16, .b = DType::f16, .result = DType::f16, .stages = 4, .gated = true) \
-  X(hopper_bf16_f32_128x64_sw_sk, .result = DType::f32, .tile_n = 64, .stages = 7, .swapped = true, .splits_k = true) \
-  X(hopper_f16_f32_128x64_sw_sk, .a = DType::f16, .b = DType::f16, .result = DType::f32, .tile_n = 64, .stages = 7, .swapped = true, .splits_k = true) \
-  X(hopper_e4m3_bf16_256x128, .a = DType::e4m3, .b = DType::e4m3, .tile_m = 256, .tile_n = 128, .stages = 4) \
-  X(hopper_e4m3_bf16_128x192, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 192, .stages = 4, .buffers = 3) \
+  X(hopper_bf16_bf16_128x256_tt, .stages = 4, .a_major = atom::Major::mn, \
+    .b_major = atom::Major::mn) \
+  X(hopper_f16_f16_128x128_pp_tn, .a = DType::f16, .b = DType::f16, .result = DType::f16, \
+    .tile_n = 128, .stages = 6, .schedule = Schedule::pingpong, .a_major = atom::Major::mn) \
+  X(hopper_bf16_f32_128x128_pp_tn, .result = DType::f32, .tile_n = 128, .stages = 6, \
+    .schedule = Schedule::pingpong, .a_major = atom::Major::mn) \
+  X(hopper_f16_f32_128x128_pp_tn, .a = DType::f16, .b = DType::f16, .result = DType::f32, \
+    .tile_n = 128, .stages = 6, .schedule = Schedule::pingpong, .a_major = atom::Major::mn) \
+  X(hopper_f16_f16_128x128_pp_nn, .a = DType::f16, .b = DType::f16, .result = DType::f16, \
+    .tile_n = 128, .stages = 6, .schedule = Schedule::pingpong, .b_major = atom::Major::mn) \
+  X(hopper_bf16_f32_128x128_pp_nn, .result = DType::f32, .tile_n = 128, .stages = 6, \
+    .schedule = Schedule::pingpong, .b_major = atom::Major::mn) \
+  X(hopper_f16_f32_128x128_pp_nn, .a = DType::f16, .b = DType::f16, .result = DType::f32, \
+    .tile_n = 128, .stages = 6, .schedule = Schedule::pingpong, .b_major = atom::Major::mn) \
+  X(hopper_f16_f16_128x128_pp_tt, .a = DType::f16, .b = DType::f16, .result = DType::f16, \
+    .tile_n = 128, .stages = 6, .schedule = Schedule::pingpong, .a_major = atom::Major::mn, \
+    .b_major = atom::Major::mn) \
+  X(hopper_bf16_f32_128x128_pp_tt, .result = DType::f32, .tile_n = 128, .stages = 6, \
+    .schedule = Schedule::pingpong, .a_major = atom::Major::mn, .b_major = atom::Major::mn) \
+  X(hopper_f16_f32_128x128_pp_tt, .a = DType::f16, .b = DType::f16, .result = DType::f32, \
+    .tile_n = 128, .stages = 6, .schedule = Schedule::pingpong, .a_major = atom::Major::mn, \
+    .b_major = atom::Major::mn) \
+  X(hopper_f16_f16_128x96_pp, .a = DType::f16, .b = DType::f16, .result = DType::f16, \
+    .tile_n = 96, .stages = 6, .schedule = Schedule::pingpong) \
+  X(hopper_f16_f16_128x144_pp, .a = DType::f16, .b = DType::f16, .result = DType::f16, \
+    .tile_n = 144, .stages = 5, .schedule = Schedule::pingpong) \
+  X(hopper_f16_f16_128x160_pp, .a = DType::f16, .b = DType::f16, .result = DType::f16, \
+    .tile_n = 160, .stages = 5, .schedule = Schedule::pingpong) \
+  X(hopper_f16_f16_256x128, .a = DType::f16, .b = DType::f16, .result = DType::f16, \
+    .tile_m = 256, .tile_n = 128, .stages = 4) \
+  X(hopper_f16_f16_128x192, .a = DType::f16, .b = DType::f16, .result = DType::f16, \
+    .tile_n = 192, .stages = 4, .buffers = 3) \
+  X(hopper_f16_f16_128x176, .a = DType::f16, .b = DType::f16, .result = DType::f16, \
+    .tile_n = 176, .stages = 5) \
+  X(hopper_f16_f16_128x16_sw_ck, .a = DType::f16, .b = DType::f16, .result = DType::f16, \
+    .tile_n = 16, .stages = 10, .swapped = true, .cluster_k = true, .tma_store = false) \
+  X(hopper_f16_f16_128x64_sw_ck, .a = DType::f16, .b = DType::f16, .result = DType::f16, \
+    .tile_n = 64, .stages = 7, .swapped = true, .cluster_k = true, .tma_store = false) \
+  X(hopper_f16_f16_128x128_sw_ck, .a = DType::f16, .b = DType::f16, .result = DType::f16, \
+    .tile_n = 128, .stages = 6, .swapped = true, .cluster_k = true, .tma_store = false) \
+  X(hopper_f16_f16_128x64_sw_sk, .a = DType::f16, .b = DType::f16, .result = DType::f16, \
+    .tile_n = 64, .stages = 7, .swapped = true, .splits_k = true) \
+  X(hopper_f16_f16_192x16_sw, .a = DType::f16, .b = DType::f16, .result = DType::f16, \
+    .tile_m = 192, .tile_n = 16, .stages = 7, .consumer_warpgroups = 1, .swapped = true) \
+  X(hopper_f16_f16_128x256_gated, .a = DType::f16, .b = DType::f16, .result = DType::f16, \
+    .stages = 4, .gated = true) \
+  X(hopper_bf16_f32_128x64_sw_sk, .result = DType::f32, .tile_n = 64, .stages = 7, \
+    .swapped = true, .splits_k = true) \
+  X(hopper_f16_f32_128x64_sw_sk, .a = DType::f16, .b = DType::f16, .result = DType::f32, \
+    .tile_n = 64, .stages = 7, .swapped = true, .splits_k = true) \
+  X(hopper_e4m3_bf16_256x128, .a = DType::e4m3, .b = DType::e4m3, .tile_m = 256, .tile_n = 128, \
+    .stages = 4) \
+  X(hopper_e4m3_bf16_128x192, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 192, .stages = 4, \
+    .buffers = 3) \
   X(hopper_e4m3_bf16_128x176, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 176, .stages = 5) \
-  X(hopper_e4m3_bf16_128x96_pp, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 96, .stages = 6, .schedule = Schedule::pingpong) \
-  X(hopper_e4m3_bf16_128x144_pp, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 144, .stages = 5, .schedule = Schedule::pingpong) \
-  X(hopper_e4m3_bf16_128x32_sw_ck, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 32, .stages = 9, .swapped = true, .cluster_k = true, .tma_store = false) \
-  X(hopper_e4m3_bf16_128x128_sw_ck, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 128, .stages = 6, .swapped = true, .cluster_k = true, .tma_store = false) \
-  X(hopper_e4m3_bf16_128x16_sw_sk, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 16, .stages = 10, .swapped = true, .splits_k = true) \
-  X(hopper_e4m3_bf16_128x128_sw_sk, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 128, .stages = 6, .swapped = true, .splits_k = true) \
-  X(hopper_e4m3_bf16_192x16_sw, .a = DType::e4m3, .b = DType::e4m3, .tile_m = 192, .tile_n = 16, .stages = 7, .consumer_warpgroups = 1, .swapped = true) \
-  X(hopper_e4m3_bf16_128x160_pr, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 160, .stages = 4, .sums = Sums::promoted) \
-  X(hopper_e4m3_bf16_128x16_pr_sw_ck, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 16, .stages = 10, .sums = Sums::promoted, .swapped = true, .cluster_k = true, .tma_store = false) \
-  X(hopper_e4m3_bf16_128x128_pr_sw_ck, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 128, .stages = 6, .sums = Sums::promoted, .swapped = true, .cluster_k = true, .tma_store = false) \
-  X(hopper_e4m3_bf16_128x64_bs, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 64, .stages = 6, .sums = Sums::block_scaled) \
-  X(hopper_e4m3_bf16_128x32_bs_sw_ck, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 32, .stages = 8, .sums = Sums::block_scaled, .swapped = true, .cluster_k = true, .tma_store = false) \
-  X(hopper_e4m3_bf16_128x128_bs_sw_ck, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 128, .stages = 5, .sums = Sums::block_scaled, .swapped = true, .cluster_k = true, .tma_store = false) \
-  X(hopper_e4m3_bf16_128x64_bs_sw_sk, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 64, .stages = 6, .sums = Sums::block_scaled, .swapped = true, .splits_k = true) \
-  X(hopper_e4m3_bf16_128x256_gated, .a = DType::e4m3, .b = DType::e4m3, .stages = 4, .gated = true) \
-  X(hopper_e4m3_bf16_128x128_bs_gated, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 128, .stages = 5, .sums = Sums::block_scaled, .gated = true) \
-  X(hopper_e4m3_e4m3_128x128_pp, .a = DType::e4m3, .b = DType::e4m3, .result = DType::e4m3, .tile_n = 128, .stages = 6, .schedule = Schedule::pingpong) \
-  X(hopper_e4m3_e4m3_128x128_bs_gated, .a = DType::e4m3, .b = DType::e4m3, .result = DType::e4m3, .tile_n = 128, .stages = 5, .sums = Sums::block_scaled, .gated = true) \
-  X(hopper_e4m3_f16_128x128_pp, .a = DType::e4m3, .b = DType::e4m3, .result = DType::f16, .tile_n = 128, .stages = 6, .schedule = Schedule::pingpong) \
-  X(hopper_e4m3_f32_128x128_bs, .a = DType::e4m3, .b = DType::e4m3, .result = DType::f32, .tile_n = 128, .stages = 5, .sums = Sums::block_scaled) \
-  X(hopper_e4m3xe5m2_bf16_128x128_pp, .a = DType::e4m3, .b = DType::e5m2, .tile_n = 128, .stages = 6, .schedule = Schedule::pingpong) \
-  X(hopper_e5m2_bf16_128x128_pp, .a = DType::e5m2, .b = DType::e5m2, .tile_n = 128, .stages = 6, .schedule = Schedule::pingpong) \
-  X(hopper_e4m3xe5m2_bf16_128x128_pr, .a = DType::e4m3, .b = DType::e5m2, .tile_n = 128, .stages = 5, .sums = Sums::promoted) \
-  X(hopper_e5m2xe4m3_bf16_128x128_pr, .a = DType::e5m2, .b = DType::e4m3, .tile_n = 128, .stages = 5, .sums = Sums::promoted) \
-  X(hopper_e5m2_bf16_128x128_pr, .a = DType::e5m2, .b = DType::e5m2, .tile_n = 128, .stages = 5, .sums = Sums::promoted)
+  X(hopper_e4m3_bf16_128x96_pp, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 96, .stages = 6, \
+    .schedule = Schedule::pingpong) \
+  X(hopper_e4m3_bf16_128x144_pp, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 144, .stages = 5, \
+    .schedule = Schedule::pingpong) \
+  X(hopper_e4m3_bf16_128x32_sw_ck, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 32, .stages = 9, \
+    .swapped = true, .cluster_k = true, .tma_store = false) \
+  X(hopper_e4m3_bf16_128x128_sw_ck, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 128, \
+    .stages = 6, .swapped = true, .cluster_k = true, .tma_store = false) \
+  X(hopper_e4m3_bf16_128x16_sw_sk, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 16, \
+    .stages = 10, .swapped = true, .splits_k = true) \
+  X(hopper_e4m3_bf16_128x128_sw_sk, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 128, \
+    .stages = 6, .swapped = true, .splits_k = true) \
+  X(hopper_e4m3_bf16_192x16_sw, .a = DType::e4m3, .b = DType::e4m3, .tile_m = 192, .tile_n = 16, \
+    .stages = 7, .consumer_warpgroups = 1, .swapped = true) \
+  X(hopper_e4m3_bf16_128x160_pr, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 160, .stages = 4, \
+    .sums = Sums::promoted) \
+  X(hopper_e4m3_bf16_128x16_pr_sw_ck, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 16, \
+    .stages = 10, .sums = Sums::promoted, .swapped = true, .cluster_k = true, \
+    .tma_store = false) \
+  X(hopper_e4m3_bf16_128x128_pr_sw_ck, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 128, \
+    .stages = 6, .sums = Sums::promoted, .swapped = true, .cluster_k = true, \
+    .tma_store = false) \
+  X(hopper_e4m3_bf16_128x64_bs, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 64, .stages = 6, \
+    .sums = Sums::block_scaled) \
+  X(hopper_e4m3_bf16_128x32_bs_sw_ck, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 32, \
+    .stages = 8, .sums = Sums::block_scaled, .swapped = true, .cluster_k = true, \
+    .tma_store = false) \
+  X(hopper_e4m3_bf16_128x128_bs_sw_ck, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 128, \
+    .stages = 5, .sums = Sums::block_scaled, .swapped = true, .cluster_k = true, \
+    .tma_store = false) \
+  X(hopper_e4m3_bf16_128x64_bs_sw_sk, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 64, \
+    .stages = 6, .sums = Sums::block_scaled, .swapped = true, .splits_k = true) \
+  X(hopper_e4m3_bf16_128x256_gated, .a = DType::e4m3, .b = DType::e4m3, .stages = 4, \
+    .gated = true) \
+  X(hopper_e4m3_bf16_128x128_bs_gated, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 128, \
+    .stages = 5, .sums = Sums::block_scaled, .gated = true) \
+  X(hopper_e4m3_e4m3_128x128_pp, .a = DType::e4m3, .b = DType::e4m3, .result = DType::e4m3, \
+    .tile_n = 128, .stages = 6, .schedule = Schedule::pingpong) \
+  X(hopper_e4m3_e4m3_128x128_bs_gated, .a = DType::e4m3, .b = DType::e4m3, .result = DType::e4m3, \
+    .tile_n = 128, .stages = 5, .sums = Sums::block_scaled, .gated = true) \
+  X(hopper_e4m3_f16_128x128_pp, .a = DType::e4m3, .b = DType::e4m3, .result = DType::f16, \
+    .tile_n = 128, .stages = 6, .schedule = Schedule::pingpong) \
+  X(hopper_e4m3_f32_128x128_bs, .a = DType::e4m3, .b = DType::e4m3, .result = DType::f32, \
+    .tile_n = 128, .stages = 5, .sums = Sums::block_scaled) \
+  X(hopper_e4m3xe5m2_bf16_128x128_pp, .a = DType::e4m3, .b = DType::e5m2, .tile_n = 128, \
+    .stages = 6, .schedule = Schedule::pingpong) \
+  X(hopper_e5m2_bf16_128x128_pp, .a = DType::e5m2, .b = DType::e5m2, .tile_n = 128, .stages = 6, \
+    .schedule = Schedule::pingpong) \
+  X(hopper_e4m3xe5m2_bf16_128x128_pr, .a = DType::e4m3, .b = DType::e5m2, .tile_n = 128, \
+    .stages = 5, .sums = Sums::promoted) \
+  X(hopper_e5m2xe4m3_bf16_128x128_pr, .a = DType::e5m2, .b = DType::e4m3, .tile_n = 128, \
+    .stages = 5, .sums = Sums::promoted) \
+  X(hopper_e5m2_bf16_128x128_pr, .a = DType::e5m2, .b = DType::e5m2, .tile_n = 128, .stages = 5, \
+    .sums = Sums::promoted)
 // clang-format on
 #if defined(WARPWRIGHT_ALL_KERNELS)
 #define WW_HOPPER_GEMM_INSTANCES(X) WW_HOPPER_COMMON_INSTANCES(X) WW_HOPPER_MORE_INSTANCES(X)
@@ -126,9 +216,9 @@
 
 namespace warpwright::kernel {
 
-#define WW_TAG(tag, ...)                         \
-  struct tag {                                   \
-    static constexpr const char* name = #tag;    \
+#define WW_TAG(tag, ...)                             \
+  struct tag {                                       \
+    static constexpr const char* name = #tag;        \
     static constexpr GemmConfig config{__VA_ARGS__}; \
   };
 WW_HOPPER_GEMM_INSTANCES(WW_TAG)

@@ -25,7 +25,7 @@ template <class Tag>
 class SplitSums {
  public:
   static constexpr int atoms = row_atoms(Tag::config);
-  static constexpr int together = 3;  // parts that are read at once
+  static constexpr int together = 3;                    // parts that are read at once
   static constexpr int words = Tag::config.tile_n / 8;  // of four floats, in an atom of a thread
 
   /// Consumer warp `warp` of this CTA, of rank `rank` in its cluster.
@@ -39,9 +39,9 @@ class SplitSums {
     const isa::GlobalView<isa::Words<4>> to = part(cta);
     WW_UNROLL for (int i = 0; i < atoms; ++i) {
       WW_UNROLL for (int j = 0; j < words; ++j) {
-        to.store(place(i, j), {isa::float_bits(sums[i][4 * j]), isa::float_bits(sums[i][4 * j + 1]),
-                               isa::float_bits(sums[i][4 * j + 2]),
-                               isa::float_bits(sums[i][4 * j + 3])});
+        to.store(place(i, j),
+                 {isa::float_bits(sums[i][4 * j]), isa::float_bits(sums[i][4 * j + 1]),
+                  isa::float_bits(sums[i][4 * j + 2]), isa::float_bits(sums[i][4 * j + 3])});
       }
     }
     isa::sync_warp();
@@ -101,8 +101,7 @@ class SplitSums {
   }
   WW_DEVICE isa::GlobalView<isa::Words<4>> part(int cta) const {
     constexpr std::int64_t floats = std::int64_t{Tag::config.tile_m} * Tag::config.tile_n;
-    return {reinterpret_cast<isa::Words<4>*>(p_.partials + cta * floats) +
-            warp_ * (atoms * words * 32)};
+    return isa::global_words<4>(p_.partials + cta * floats + warp_ * (atoms * words * 128));
   }
   WW_DEVICE static int place(int i, int j) { return (i * words + j) * 32 + isa::lane_index(); }
 
@@ -167,8 +166,7 @@ class ClusterSums {
           WW_UNROLL for (int part = 0; part < 2; ++part) {
             w[part][j] = {};
             if (mine && (part == 0 || two)) {
-              w[part][j] =
-                  isa::ClusterView<isa::Words<4>>{place(from[part], i, first + j)}.load();
+              w[part][j] = isa::ClusterView<isa::Words<4>>{place(from[part], i, first + j)}.load();
             }
           }
         }

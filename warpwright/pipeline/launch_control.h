@@ -20,6 +20,7 @@
 #include "warpwright/isa/warp.h"
 #include "warpwright/pipeline/declaration.h"
 #include "warpwright/pipeline/pipeline_state.h"
+#include "warpwright/pipeline/ring_barriers.h"
 
 namespace warpwright::pipeline {
 
@@ -62,7 +63,7 @@ constexpr BarrierRow tile_empty_row(const LaunchControlShape& shape, atom::Clust
 
 /// Bytes of shared memory that the barriers take.
 constexpr int barrier_bytes(const LaunchControlShape& shape) {
-  return 2 * shape.answers * 8;
+  return barrier_bytes(shape.answers);
 }
 
 /// Who reads an answer: a thread alone, or a whole warp.
@@ -79,15 +80,14 @@ class LaunchControl {
 
   WW_DEVICE LaunchControl(isa::SharedAddress barriers, isa::SharedAddress answers,
                           atom::ClusterShape cluster, int rank)
-      : barriers_(barriers), answers_(answers), cluster_(cluster), rank_(rank) {}
+      : ring_{barriers}, answers_(answers), cluster_(cluster), rank_(rank) {}
 
   /// Initialises the barriers (see UmmaPipeline::initialise).
   WW_DEVICE void initialise() const {
     constexpr LaunchControlShape declared = Shape::value;
-    const int q = isa::lane_index();
-    if (q < declared.answers) {
-      isa::mbarrier_init(full(q), 1, {"tile_full", q}, "the scheduler of this CTA");
-      isa::mbarrier_init(empty(q), reader_arrivals(declared, cluster_), {"tile_empty", q},
+    WW_UNROLL for (int q = 0; q < declared.answers; ++q) {
+      isa::mbarrier_init(ring_.full(q), 1, {"tile_full", q}, "the scheduler of this CTA");
+      isa::mbarrier_init(ring_.empty(q), reader_arrivals(declared, cluster_), {"tile_empty", q},
                          "every role of every CTA of the cluster");
     }
   }
@@ -97,7 +97,7 @@ class LaunchControl {
     PipelineState state;
     for (bool more = true; more;) {
       if (rank_ == 0) wait_for_readers(state, site);
-      isa::mbarrier_arrive_expect(full(state.stage), launch_answer_bytes, site);
+      isa::mbarrier_arrive_expect(ring_.full(state.stage), launch_answer_bytes, site);
       if (rank_ == 0) request(state, site);
       more = isa::cluster_canceled(read<Reader::thread>(state, site), site);
       state.advance(shape.answers);
@@ -114,43 +114,37 @@ class LaunchControl {
   template <Reader Who>
   WW_DEVICE isa::LaunchAnswer read(const PipelineState& state,
                                    isa::Site site = isa::Site::here()) const {
-    isa::mbarrier_wait<isa::Scope::cta>(full(state.stage), state.parity, {"tile_full", state.stage},
-                                        site);
+    isa::mbarrier_wait<isa::Scope::cta>(ring_.full(state.stage), state.parity,
+                                        {"tile_full", state.stage}, site);
     const isa::LaunchAnswer answer = isa::load_launch_answer(slot(state.stage), site);
     // The next answer is written by the asynchronous proxy.
     isa::fence_proxy_async_shared(site);
     if constexpr (Who == Reader::warp) isa::sync_warp(site);
     if (Who == Reader::thread || isa::lane_index() == 0) {
-      isa::mbarrier_arrive<isa::Scope::cluster>(isa::map_rank(empty(state.stage), 0), site);
+      isa::mbarrier_arrive<isa::Scope::cluster>(isa::map_rank(ring_.empty(state.stage), 0), site);
     }
     return answer;
   }
 
  private:
   WW_DEVICE void wait_for_readers(const PipelineState& state, isa::Site site) const {
-    isa::mbarrier_wait<isa::Scope::cluster>(empty(state.stage), state.parity ^ 1,
+    isa::mbarrier_wait<isa::Scope::cluster>(ring_.empty(state.stage), state.parity ^ 1,
                                             {"tile_empty", state.stage}, site);
   }
 
   WW_DEVICE void request(const PipelineState& state, isa::Site site) const {
     if (atom::cluster_size(cluster_) > 1) {
-      isa::try_cancel_multicast(slot(state.stage), full(state.stage), site);
+      isa::try_cancel_multicast(slot(state.stage), ring_.full(state.stage), site);
     } else {
-      isa::try_cancel(slot(state.stage), full(state.stage), site);
+      isa::try_cancel(slot(state.stage), ring_.full(state.stage), site);
     }
   }
 
-  WW_DEVICE isa::SharedAddress full(int answer) const {
-    return barriers_ + static_cast<isa::SharedAddress>(answer) * 8;
-  }
-  WW_DEVICE isa::SharedAddress empty(int answer) const {
-    return barriers_ + static_cast<isa::SharedAddress>(shape.answers + answer) * 8;
-  }
   WW_DEVICE isa::SharedAddress slot(int answer) const {
     return answers_ + static_cast<isa::SharedAddress>(answer) * launch_answer_bytes;
   }
 
-  isa::SharedAddress barriers_;
+  RingBarriers<shape.answers> ring_;
   isa::SharedAddress answers_;
   atom::ClusterShape cluster_;
   int rank_;

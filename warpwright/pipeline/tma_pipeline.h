@@ -23,6 +23,7 @@
 #include "warpwright/isa/warp.h"
 #include "warpwright/pipeline/declaration.h"
 #include "warpwright/pipeline/pipeline_state.h"
+#include "warpwright/pipeline/ring_barriers.h"
 
 namespace warpwright::pipeline {
 
@@ -95,11 +96,6 @@ constexpr BarrierRow empty_row(const TmaPipelineShape& shape, atom::ClusterShape
           1};
 }
 
-/// Bytes of shared memory that the barriers of a pipeline take.
-constexpr int barrier_bytes(int stages) {
-  return 2 * stages * 8;
-}
-
 /// The pipeline as one thread uses it. `Shape` is a type with a static constexpr TmaPipelineShape
 /// named `value`. `barriers` is 8-byte aligned shared memory of `barrier_bytes(stages)` bytes.
 template <class Shape>
@@ -112,18 +108,18 @@ class TmaPipeline {
 
   /// For a thread that initialises, produces or writes, but does not release.
   WW_DEVICE TmaPipeline(isa::SharedAddress barriers, atom::ClusterShape cluster)
-      : barriers_(barriers), cluster_(cluster) {}
+      : ring_{barriers}, cluster_(cluster) {}
 
   /// For a consumer of the CTA at `self`. `first_rank` is the rank, in the cluster of the launch,
   /// of the first CTA of `cluster`.
   WW_DEVICE TmaPipeline(isa::SharedAddress barriers, atom::ClusterShape cluster,
                         atom::ClusterCoord self, int first_rank = 0)
-      : barriers_(barriers), cluster_(cluster) {
+      : ring_{barriers}, cluster_(cluster) {
     // Whom this lane signals is settled once: a release in the main loop is then one predicated
     // instruction.
     const int lane = isa::lane_index();
     signals_ = lane_signals(cluster, self, lane);
-    signalled_ = signals_ ? isa::map_rank(empty(0), first_rank + lane) : 0;
+    signalled_ = signals_ ? isa::map_rank(ring_.empty(0), first_rank + lane) : 0;
   }
 
   /// Initialises the barriers. One thread of the CTA calls it; then its `isa::fence_mbarrier_init`
@@ -132,9 +128,9 @@ class TmaPipeline {
   WW_DEVICE void initialise() const {
     constexpr TmaPipelineShape declared = Shape::value;
     WW_UNROLL for (int s = 0; s < declared.stages; ++s) {
-      isa::mbarrier_init(full(s), full_arrivals(declared), {"full", s},
+      isa::mbarrier_init(ring_.full(s), full_arrivals(declared), {"full", s},
                          "the producer of this CTA, and the warps that write to the stage");
-      isa::mbarrier_init(empty(s), empty_arrivals(declared, cluster_), {"empty", s},
+      isa::mbarrier_init(ring_.empty(s), empty_arrivals(declared, cluster_), {"empty", s},
                          "each consumer warp of the CTAs in the same cluster row or column");
     }
   }
@@ -144,47 +140,42 @@ class TmaPipeline {
   /// that the copies of this stage must signal.
   WW_DEVICE isa::SharedAddress acquire(const PipelineState& state,
                                        isa::Site site = isa::Site::here()) const {
-    isa::mbarrier_wait<isa::Scope::cta>(empty(state.stage), state.parity ^ 1,
-                                        {"empty", state.stage}, site);
-    isa::mbarrier_arrive_expect(full(state.stage), shape.stage_bytes, site);
-    return full(state.stage);
+    ring_.wait_empty(state, site);
+    isa::mbarrier_arrive_expect(ring_.full(state.stage), shape.stage_bytes, site);
+    return ring_.full(state.stage);
   }
 
   // --- warps that write their part of a stage ---------------------------------------------------
   /// Waits until all readers have released the stage. All lanes call it.
   WW_DEVICE void wait_empty(const PipelineState& state, isa::Site site = isa::Site::here()) const {
-    isa::mbarrier_wait<isa::Scope::cta>(empty(state.stage), state.parity ^ 1,
-                                        {"empty", state.stage}, site);
+    ring_.wait_empty(state, site);
   }
 
   /// Hands the warp's writes to the readers of the stage. All lanes call it.
   WW_DEVICE void publish(const PipelineState& state, isa::Site site = isa::Site::here()) const {
     isa::sync_warp(site);
-    if (isa::lane_index() == 0) isa::mbarrier_arrive<isa::Scope::cta>(full(state.stage), site);
+    if (isa::lane_index() == 0)
+      isa::mbarrier_arrive<isa::Scope::cta>(ring_.full(state.stage), site);
   }
 
   /// Waits until every stage is released, so that no peer signals this CTA after its end. `state`
   /// is where the next tile would have gone.
-  WW_DEVICE void drain(PipelineState state, isa::Site site = isa::Site::here()) const {
-    for (int s = 0; s < shape.stages; ++s) {
-      isa::mbarrier_wait<isa::Scope::cta>(empty(state.stage), state.parity ^ 1,
-                                          {"empty", state.stage}, site);
-      state.advance(shape.stages);
-    }
+  WW_DEVICE void drain(const PipelineState& state, isa::Site site = isa::Site::here()) const {
+    ring_.drain(state, site);
   }
 
   // --- consumer: all threads of the consumer warps ----------------------------------------------
   /// Asks without commitment whether the stage has landed; the token goes to `wait`.
   WW_DEVICE bool try_wait(const PipelineState& state, isa::Site site = isa::Site::here()) const {
-    return isa::mbarrier_try_wait<isa::Scope::cta>(full(state.stage), state.parity, site);
+    return isa::mbarrier_try_wait<isa::Scope::cta>(ring_.full(state.stage), state.parity, site);
   }
 
   /// Waits until the stage has landed, unless `token` says that it has.
   WW_DEVICE void wait(const PipelineState& state, bool token = false,
                       isa::Site site = isa::Site::here()) const {
     if (!token) {
-      isa::mbarrier_wait<isa::Scope::cta>(full(state.stage), state.parity, {"full", state.stage},
-                                          site);
+      isa::mbarrier_wait<isa::Scope::cta>(ring_.full(state.stage), state.parity,
+                                          {"full", state.stage}, site);
     }
   }
 
@@ -198,14 +189,7 @@ class TmaPipeline {
   }
 
  private:
-  WW_DEVICE isa::SharedAddress full(int stage) const {
-    return barriers_ + static_cast<isa::SharedAddress>(stage) * 8;
-  }
-  WW_DEVICE isa::SharedAddress empty(int stage) const {
-    return barriers_ + static_cast<isa::SharedAddress>(shape.stages + stage) * 8;
-  }
-
-  isa::SharedAddress barriers_;
+  RingBarriers<shape.stages> ring_;
   atom::ClusterShape cluster_;
   bool signals_ = false;              // does this lane signal a CTA on release?
   isa::SharedAddress signalled_ = 0;  // that CTA's empty[0]

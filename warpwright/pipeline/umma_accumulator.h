@@ -20,6 +20,7 @@
 #include "warpwright/isa/warp.h"
 #include "warpwright/pipeline/declaration.h"
 #include "warpwright/pipeline/pipeline_state.h"
+#include "warpwright/pipeline/ring_barriers.h"
 
 namespace warpwright::pipeline {
 
@@ -60,7 +61,7 @@ constexpr BarrierRow tmem_done_row() {
 
 /// Bytes of shared memory that the barriers take.
 constexpr int barrier_bytes(const UmmaAccumulatorShape& shape) {
-  return (2 * shape.accumulators + (shape.pair ? 1 : 0)) * 8;
+  return barrier_bytes(shape.accumulators) + (shape.pair ? 8 : 0);
 }
 
 /// The pipeline as one thread uses it. `Shape` is a type with a static constexpr
@@ -72,19 +73,17 @@ class UmmaAccumulator {
   static constexpr int ctas = shape.pair ? 2 : 1;
   static_assert(shape.accumulators >= 1 && shape.epilogue_warps >= 1);
 
-  WW_DEVICE UmmaAccumulator(isa::SharedAddress barriers, int rank)
-      : barriers_(barriers), rank_(rank) {}
+  WW_DEVICE UmmaAccumulator(isa::SharedAddress barriers, int rank) : ring_{barriers}, rank_(rank) {}
 
   /// Initialises the barriers (see UmmaPipeline::initialise).
   WW_DEVICE void initialise() const {
     constexpr UmmaAccumulatorShape declared = Shape::value;
-    const int a = isa::lane_index();
-    if (a < declared.accumulators) {
-      isa::mbarrier_init(full(a), 1, {"acc_full", a}, "the commit of the tile's MMAs");
-      isa::mbarrier_init(empty(a), epilogue_arrivals(declared), {"acc_empty", a},
+    WW_UNROLL for (int a = 0; a < declared.accumulators; ++a) {
+      isa::mbarrier_init(ring_.full(a), 1, {"acc_full", a}, "the commit of the tile's MMAs");
+      isa::mbarrier_init(ring_.empty(a), epilogue_arrivals(declared), {"acc_empty", a},
                          "each epilogue warp of the MMA's CTAs");
     }
-    if (declared.pair && a == declared.accumulators) {
+    if (declared.pair) {
       isa::mbarrier_init(done(), 1, {"tmem_done", 0}, "the MMA thread of the even CTA");
     }
   }
@@ -92,7 +91,7 @@ class UmmaAccumulator {
   // --- MMAs: the thread that issues them -------------------------------------------------------
   /// Waits until the epilogue has read what the accumulator held.
   WW_DEVICE void acquire(const PipelineState& state, isa::Site site = isa::Site::here()) const {
-    isa::mbarrier_wait<isa::Scope::cta>(empty(state.stage), state.parity ^ 1,
+    isa::mbarrier_wait<isa::Scope::cta>(ring_.empty(state.stage), state.parity ^ 1,
                                         {"acc_empty", state.stage}, site);
     isa::tcgen05_fence_after_sync(site);
   }
@@ -101,9 +100,9 @@ class UmmaAccumulator {
   WW_DEVICE void commit(const PipelineState& state, isa::Site site = isa::Site::here()) const {
     if constexpr (ctas == 2) {
       const auto both = static_cast<std::uint16_t>(3U << rank_);  // the issuer's rank is even
-      isa::tcgen05_commit_multicast<ctas>(full(state.stage), both, site);
+      isa::tcgen05_commit_multicast<ctas>(ring_.full(state.stage), both, site);
     } else {
-      isa::tcgen05_commit<ctas>(full(state.stage), site);
+      isa::tcgen05_commit<ctas>(ring_.full(state.stage), site);
     }
   }
 
@@ -131,7 +130,7 @@ class UmmaAccumulator {
   /// they would look for a phase that is long over.
   WW_DEVICE void wait(const PipelineState& state, isa::Site site = isa::Site::here()) const {
     if (isa::lane_index() == 0) {
-      isa::mbarrier_wait<isa::Scope::cta>(full(state.stage), state.parity,
+      isa::mbarrier_wait<isa::Scope::cta>(ring_.full(state.stage), state.parity,
                                           {"acc_full", state.stage}, site);
     }
     isa::sync_warp(site);
@@ -143,24 +142,16 @@ class UmmaAccumulator {
   WW_DEVICE void release(const PipelineState& state, isa::Site site = isa::Site::here()) const {
     if (isa::lane_index() == 0) {
       isa::tcgen05_fence_before_sync(site);
-      const isa::SharedAddress own = empty(state.stage);
+      const isa::SharedAddress own = ring_.empty(state.stage);
       isa::mbarrier_arrive<isa::Scope::cta>(shape.pair ? atom::pair_leader_address(own) : own,
                                             site);
     }
   }
 
  private:
-  WW_DEVICE isa::SharedAddress full(int accumulator) const {
-    return barriers_ + static_cast<isa::SharedAddress>(accumulator) * 8;
-  }
-  WW_DEVICE isa::SharedAddress empty(int accumulator) const {
-    return barriers_ + static_cast<isa::SharedAddress>(shape.accumulators + accumulator) * 8;
-  }
-  WW_DEVICE isa::SharedAddress done() const {
-    return barriers_ + static_cast<isa::SharedAddress>(2 * shape.accumulators) * 8;
-  }
+  WW_DEVICE isa::SharedAddress done() const { return ring_.end(); }
 
-  isa::SharedAddress barriers_;
+  RingBarriers<shape.accumulators> ring_;
   int rank_;
 };
 

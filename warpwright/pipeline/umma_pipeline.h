@@ -14,9 +14,9 @@
 #include "warpwright/atom/cluster.h"
 #include "warpwright/isa/mbarrier.h"
 #include "warpwright/isa/tcgen05.h"
-#include "warpwright/isa/thread.h"
 #include "warpwright/pipeline/declaration.h"
 #include "warpwright/pipeline/pipeline_state.h"
+#include "warpwright/pipeline/ring_barriers.h"
 
 namespace warpwright::pipeline {
 
@@ -79,7 +79,7 @@ constexpr BarrierRow empty_row(const UmmaPipelineShape& shape, atom::ClusterShap
 
 /// Bytes of shared memory that the barriers take.
 constexpr int barrier_bytes(const UmmaPipelineShape& shape) {
-  return 2 * shape.stages * 8;
+  return barrier_bytes(shape.stages);
 }
 
 /// The pipeline as one thread uses it. `Shape` is a type with a static constexpr UmmaPipelineShape
@@ -96,16 +96,14 @@ class UmmaPipeline {
 
   WW_DEVICE UmmaPipeline(isa::SharedAddress barriers, atom::ClusterShape cluster, int rank,
                          std::uint16_t commit_mask)
-      : barriers_(barriers), cluster_(cluster), rank_(rank), commit_mask_(commit_mask) {}
+      : ring_{barriers}, cluster_(cluster), rank_(rank), commit_mask_(commit_mask) {}
 
-  /// Initialises the barriers. One whole warp of the CTA calls it; then `isa::fence_mbarrier_init`
-  /// by all its lanes and the cluster barrier (or a CTA barrier without clusters) publish them.
+  /// Initialises the barriers (see TmaPipeline::initialise). One thread of the CTA calls it.
   WW_DEVICE void initialise() const {
     constexpr UmmaPipelineShape declared = Shape::value;
-    const int s = isa::lane_index();
-    if (s < declared.stages) {
-      isa::mbarrier_init(full(s), 1, {"full", s}, "the load thread of the MMA's first CTA");
-      isa::mbarrier_init(empty(s), empty_arrivals(declared, cluster_), {"empty", s},
+    WW_UNROLL for (int s = 0; s < declared.stages; ++s) {
+      isa::mbarrier_init(ring_.full(s), 1, {"full", s}, "the load thread of the MMA's first CTA");
+      isa::mbarrier_init(ring_.empty(s), empty_arrivals(declared, cluster_), {"empty", s},
                          "the MMAs of the CTAs or pairs in the same cluster column or row");
     }
   }
@@ -116,53 +114,41 @@ class UmmaPipeline {
   WW_DEVICE isa::SharedAddress acquire(const PipelineState& state,
                                        isa::Site site = isa::Site::here()) const {
     constexpr UmmaPipelineShape declared = Shape::value;
-    isa::mbarrier_wait<isa::Scope::cta>(empty(state.stage), state.parity ^ 1,
-                                        {"empty", state.stage}, site);
+    ring_.wait_empty(state, site);
     if (!declared.pair) {
-      isa::mbarrier_arrive_expect(full(state.stage), full_bytes(declared), site);
-      return full(state.stage);
+      isa::mbarrier_arrive_expect(ring_.full(state.stage), full_bytes(declared), site);
+      return ring_.full(state.stage);
     }
     if (atom::is_pair_leader(rank_)) {
-      isa::mbarrier_arrive_expect(full(state.stage), full_bytes(declared), site);
+      isa::mbarrier_arrive_expect(ring_.full(state.stage), full_bytes(declared), site);
     }
-    return atom::pair_leader_address(full(state.stage));
+    return atom::pair_leader_address(ring_.full(state.stage));
   }
 
   /// Waits until every stage is released, so that no peer signals this CTA after its end. `state`
   /// is where the next tile would have gone.
-  WW_DEVICE void drain(PipelineState state, isa::Site site = isa::Site::here()) const {
-    for (int s = 0; s < shape.stages; ++s) {
-      isa::mbarrier_wait<isa::Scope::cta>(empty(state.stage), state.parity ^ 1,
-                                          {"empty", state.stage}, site);
-      state.advance(shape.stages);
-    }
+  WW_DEVICE void drain(const PipelineState& state, isa::Site site = isa::Site::here()) const {
+    ring_.drain(state, site);
   }
 
   // --- MMAs: the thread that issues them -------------------------------------------------------
   /// Waits until the stage has landed, in both CTAs of a pair.
   WW_DEVICE void wait(const PipelineState& state, isa::Site site = isa::Site::here()) const {
-    isa::mbarrier_wait<isa::Scope::cta>(full(state.stage), state.parity, {"full", state.stage},
-                                        site);
+    isa::mbarrier_wait<isa::Scope::cta>(ring_.full(state.stage), state.parity,
+                                        {"full", state.stage}, site);
   }
 
   /// Tells every CTA that writes into this stage when the MMAs issued so far have read it.
   WW_DEVICE void release(const PipelineState& state, isa::Site site = isa::Site::here()) const {
     if (shape.pair || atom::cluster_size(cluster_) > 1) {
-      isa::tcgen05_commit_multicast<ctas>(empty(state.stage), commit_mask_, site);
+      isa::tcgen05_commit_multicast<ctas>(ring_.empty(state.stage), commit_mask_, site);
     } else {
-      isa::tcgen05_commit<ctas>(empty(state.stage), site);
+      isa::tcgen05_commit<ctas>(ring_.empty(state.stage), site);
     }
   }
 
  private:
-  WW_DEVICE isa::SharedAddress full(int stage) const {
-    return barriers_ + static_cast<isa::SharedAddress>(stage) * 8;
-  }
-  WW_DEVICE isa::SharedAddress empty(int stage) const {
-    return barriers_ + static_cast<isa::SharedAddress>(shape.stages + stage) * 8;
-  }
-
-  isa::SharedAddress barriers_;
+  RingBarriers<shape.stages> ring_;
   atom::ClusterShape cluster_;
   int rank_;
   std::uint16_t commit_mask_;

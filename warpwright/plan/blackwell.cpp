@@ -193,8 +193,7 @@ Result<std::vector<Plan>> blackwell_candidates(const Plan& start, const PlanChoi
       if (!kernel::supports(instance.config, cluster)) continue;
       if (size > start.device.sms) {
         if (!choices.cluster) continue;
-        return Refusal{"a cluster of " + number(size) + " CTAs needs as many SMs; device " +
-                       start.device.name + " has " + number(start.device.sms)};
+        return cluster_too_large(size, start.device);
       }
       if (auto plan = candidate_of(start, instance, cluster, choices)) all.push_back(*plan);
     }

@@ -9,14 +9,14 @@ namespace warpwright {
 namespace {
 
 // What was measured on an H200 (docs/performance.md), and its rates for devices that have none.
-constexpr double clock_hz = 1.72e9;          // under load
+constexpr double clock_hz = 1.72e9;  // under load
 constexpr double hbm_bytes_per_second = 4.4e12;
-constexpr double launch_seconds = 2.2e-6;    // from the end of the kernel before to the first load
-constexpr double first_seconds = 1.7e-6;     // until the first load has arrived
-constexpr double epilogue_seconds = 2.8e-6;  // of a 128 x 256 tile of 16 bits that nothing hides
-constexpr double last_seconds = 0.6e-6;      // from the last stores to the end of the kernel
-constexpr double cluster_seconds = 1.6e-6;   // an exchange of sums through shared memory
-constexpr double workspace_seconds = 3.4e-6; // through the workspace
+constexpr double launch_seconds = 2.2e-6;     // from the end of the kernel before to the first load
+constexpr double first_seconds = 1.7e-6;      // until the first load has arrived
+constexpr double epilogue_seconds = 2.8e-6;   // of a 128 x 256 tile of 16 bits that nothing hides
+constexpr double last_seconds = 0.6e-6;       // from the last stores to the end of the kernel
+constexpr double cluster_seconds = 1.6e-6;    // an exchange of sums through shared memory
+constexpr double workspace_seconds = 3.4e-6;  // through the workspace
 constexpr double l2_bytes_per_second = 10.5e12;
 constexpr double shared_bytes_per_clock = 128;
 constexpr double load_bytes_per_clock = 60;  // into one SM
@@ -32,16 +32,6 @@ double block_clocks(const kernel::GemmConfig& c) {
   const double clocks = std::max({tensor, shared, stage / load_bytes_per_clock});
   // Adding accumulators to registers is hidden, but for the waits.
   return c.sums == kernel::Sums::tensor_core ? clocks : 1.03 * clocks;
-}
-
-double bytes_moved(const Plan& plan) {
-  const GemmProblem& p = plan.problem;
-  const auto m = static_cast<double>(p.m);
-  const auto n = static_cast<double>(p.n);
-  const double operands = (m + n) * static_cast<double>(p.k) * numeric::bits(p.a) / 8;
-  const double result = m * static_cast<double>(result_columns(p)) *
-                        kernel::result_bytes(plan.config) * (p.reads_c ? 2 : 1);
-  return static_cast<double>(p.batch) * (operands + result);
 }
 
 }  // namespace
@@ -83,7 +73,7 @@ double predicted_cost(const Plan& plan) {
                          static_cast<double>(c.tile_n) / plan.cluster.m);
   const double rate = plan.device.memory_bytes_per_second > 0 ? plan.device.memory_bytes_per_second
                                                               : hbm_bytes_per_second;
-  const double memory = std::max(bytes_moved(plan) / rate, loaded / l2_bytes_per_second);
+  const double memory = std::max(moved_bytes(p) / rate, loaded / l2_bytes_per_second);
   // The lesser of the two is not quite hidden.
   const double both = std::max(serial, memory) + 0.1 * std::min(serial, memory);
   return launch_seconds + first_seconds + both + after + last_seconds;

@@ -195,8 +195,7 @@ Result<std::vector<Plan>> candidates(const GemmProblem& problem, const DeviceFac
       if (!kernel::supports(instance.config, cluster)) continue;
       if (size > device.sms) {
         if (!choices.cluster) continue;
-        return Refusal{"a cluster of " + number(size) + " CTAs needs as many SMs; device " +
-                       device.name + " has " + number(device.sms)};
+        return cluster_too_large(size, device);
       }
       base.cluster = cluster;
       base.cluster_k = 1;

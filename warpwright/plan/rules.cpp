@@ -332,6 +332,11 @@ std::optional<Refusal> problem_fault(const GemmProblem& p) {
 // The copy engine moves a result when its rows start at multiples of 16 bytes. A store also ends at
 // one: past the last column the engine drops whole 16-byte pieces, not elements (seen on an H200),
 // so rows that end inside a piece would overwrite what lies behind them.
+Refusal cluster_too_large(int size, const DeviceFacts& device) {
+  return {"a cluster of " + number(size) + " CTAs needs as many SMs; device " + device.name +
+          " has " + number(device.sms)};
+}
+
 EpiloguePath result_path(const GemmProblem& p, bool store) {
   if (!store && !p.reads_c) return EpiloguePath::none;
   const Output o = store ? output_d(p) : output_c(p);

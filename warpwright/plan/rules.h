@@ -24,6 +24,9 @@ std::optional<Refusal> problem_fault(const GemmProblem& problem);
 /// How D leaves (`store`) or C enters the kernel: by the copy engine where it can be.
 EpiloguePath result_path(const GemmProblem& problem, bool store);
 
+/// The refusal of a cluster of `size` CTAs on a device with fewer SMs.
+Refusal cluster_too_large(int size, const DeviceFacts& device);
+
 /// What runs along the contiguous elements of A, and of B. Where an extent of 1 leaves it open,
 /// K, if that is legal. Only for problems without a fault that read A and B.
 atom::Major major_a(const GemmProblem& problem);

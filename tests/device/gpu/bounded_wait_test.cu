@@ -42,6 +42,8 @@ TEST(BoundedWait, AKernelThatHangsEndsAndNamesItsWaiter) {
   EXPECT_EQ(report->index, 3);
   EXPECT_EQ(report->parity, 0);
   EXPECT_EQ(report->line, 22);
+  // The trap has ended the process's context; the tests after this one need a new one.
+  EXPECT_EQ(cudaDeviceReset(), cudaSuccess);
 }
 
 }  // namespace

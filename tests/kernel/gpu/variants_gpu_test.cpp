@@ -35,7 +35,7 @@ class VariantsOnGpu : public testing::Test {
       }
       if (const auto refusal = there.launch(*made)) return refusal->reason;
       there.receive(variant);
-      const std::string said = variant.fault();
+      std::string said = variant.fault();
       if (!said.empty()) return said;
       const std::byte* const bytes = variant.d().memory();
       if (launch == 0) first.assign(bytes, bytes + variant.d().bytes());

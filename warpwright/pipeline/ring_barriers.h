@@ -1,0 +1,43 @@
+// The barriers of a ring of slots: one full and one empty barrier a slot, all full ones first.
+#pragma once
+
+#include "warpwright/isa/config.h"
+#include "warpwright/isa/mbarrier.h"
+#include "warpwright/pipeline/pipeline_state.h"
+
+namespace warpwright::pipeline {
+
+/// Bytes of shared memory that the barriers of `slots` slots take.
+constexpr int barrier_bytes(int slots) {
+  return 2 * slots * 8;
+}
+
+/// The barriers of `Slots` slots in shared memory from `base` on, 8-byte aligned.
+template <int Slots>
+struct RingBarriers {
+  isa::SharedAddress base = 0;
+
+  WW_DEVICE isa::SharedAddress full(int slot) const {
+    return base + static_cast<isa::SharedAddress>(slot) * 8;
+  }
+  WW_DEVICE isa::SharedAddress empty(int slot) const { return full(Slots + slot); }
+  /// What lies behind them.
+  WW_DEVICE isa::SharedAddress end() const { return full(2 * Slots); }
+
+  /// Waits until the slot at `state` is released; the first wait on a slot passes.
+  WW_DEVICE void wait_empty(const PipelineState& state, isa::Site site) const {
+    isa::mbarrier_wait<isa::Scope::cta>(empty(state.stage), state.parity ^ 1,
+                                        {"empty", state.stage}, site);
+  }
+
+  /// Waits until every slot is released, so that no peer signals this CTA after its end. `state` is
+  /// where the next use would have gone.
+  WW_DEVICE void drain(PipelineState state, isa::Site site) const {
+    for (int s = 0; s < Slots; ++s) {
+      wait_empty(state, site);
+      state.advance(Slots);
+    }
+  }
+};
+
+}  // namespace warpwright::pipeline
