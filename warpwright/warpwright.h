@@ -35,11 +35,13 @@ inline std::optional<Refusal> launch(const Plan& plan, const GemmOperands& opera
   return std::nullopt;
 }
 
-/// The same for a grouped product (see device::launch_grouped_on_cuda).
+/// The same for a grouped product (see device::launch_grouped_on_cuda, which says when there must
+/// be a workspace).
 inline std::optional<Refusal> launch(const GroupedPlan& plan, const GroupedOperands& operands,
-                                     void* stream) {
+                                     void* stream, void* workspace = nullptr,
+                                     std::int64_t workspace_bytes = 0) {
   if (!plan.device.is_model) {
-    return device::launch_grouped_on_cuda(plan, operands, nullptr, 0, stream);
+    return device::launch_grouped_on_cuda(plan, operands, workspace, workspace_bytes, stream);
   }
   const auto report = device::launch_grouped_on_model(plan, operands);
   if (!report) return Refusal{report.reason()};

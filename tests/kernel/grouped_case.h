@@ -306,6 +306,10 @@ inline Case random_case(Draws& draw, const Instance& instance, int longest, unsi
   if (draw(0, 3) == 0) c.n += draw(1, 7);
   c.k = draw(1, 400);
   c.y_pad = draw(0, 1) == 0 ? static_cast<int>((8 - c.n % 8) % 8) : draw(0, 9);
+  if (kernel::has_group_maps(config)) {  // rows of whole pieces of 16 bytes
+    c.n = (c.n + 7) / 8 * 8;
+    c.y_pad = c.y_pad / 3 * 8;
+  }
   const atom::ClusterShape clusters[] = {{1, 1}, {2, 1}, {1, 2}, {1, 1}};
   c.cluster = clusters[draw(0, 3)];
   if (!kernel::supports(config, c.cluster)) c.cluster = {1, 1};

@@ -2,6 +2,7 @@
 // one that does nothing.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <random>
 #include <string>
@@ -24,7 +25,8 @@ Case mutation_case(const char* kernel) {
   return c;
 }
 
-void expect_all_killed(const char* kernel, atom::ClusterShape cluster) {
+void expect_all_killed(const char* kernel, atom::ClusterShape cluster,
+                       device::MutationReport* report = nullptr) {
   Case c = mutation_case(kernel);
   c.cluster = cluster;
   if (numeric::bits(config_of(kernel).a) == 8) c.k = 2 * c.k;
@@ -39,15 +41,16 @@ void expect_all_killed(const char* kernel, atom::ClusterShape cluster) {
   const auto checked = device::check(*made, t.operands, options);
   ASSERT_TRUE(checked.ok()) << checked.reason();
   ASSERT_TRUE(checked->clean()) << checked->findings.front().finding.sentence;
-  const auto report = device::mutate(*made, t.operands, options);
-  ASSERT_TRUE(report.ok()) << report.reason();
-  ASSERT_TRUE(report->unbroken.empty());
-  std::printf("%s: %s\n", kernel, report->score().c_str());
-  EXPECT_GT(report->count(device::Mutant::Fate::killed), 20);
-  for (const device::Mutant& m : report->mutants) {
+  const auto mutated = device::mutate(*made, t.operands, options);
+  ASSERT_TRUE(mutated.ok()) << mutated.reason();
+  ASSERT_TRUE(mutated->unbroken.empty());
+  std::printf("%s: %s\n", kernel, mutated->score().c_str());
+  EXPECT_GT(mutated->count(device::Mutant::Fate::killed), 20);
+  for (const device::Mutant& m : mutated->mutants) {
     EXPECT_NE(m.fate, device::Mutant::Fate::survived)
         << m.site << ": " << m.mutation.how() << " " << m.mutation.barrier;
   }
+  if (report != nullptr) *report = *mutated;
 }
 
 TEST(GroupedMutants, SwappedBallot) {
@@ -65,6 +68,43 @@ TEST(GroupedMutants, VerticalWithBlockScales) {
 
 TEST(GroupedMutants, VerticalPingPong) {
   expect_all_killed("grouped_bf16_bf16_128x128_v_pp", {1, 1});
+}
+
+// How many mutants of such statements were killed, and by which checks.
+std::string killed(const device::MutationReport& report, model::SyncKind kind,
+                   model::Mutation::Kind how) {
+  std::string by;
+  for (const device::Mutant& m : report.mutants) {
+    if (m.mutation.at != kind || m.mutation.kind != how) continue;
+    if (m.fate == device::Mutant::Fate::killed) {
+      by += std::string(by.empty() ? "" : " ") + std::string(code(m.finding.check));
+    }
+  }
+  return by;
+}
+
+// Maps of X and Y are each rewritten twice, copied once and acquired in one place.
+void expect_maps_matter(const device::MutationReport& report) {
+  using model::SyncKind;
+  using Kind = model::Mutation::Kind;
+  EXPECT_EQ(killed(report, SyncKind::map_acquire, Kind::drop), "P4 P4");
+  EXPECT_EQ(killed(report, SyncKind::map_acquire, Kind::other_lane), "P4 P4");
+  EXPECT_EQ(killed(report, SyncKind::map_release, Kind::weaken), "P4 P4");
+  EXPECT_EQ(killed(report, SyncKind::map_release, Kind::drop), "T1 T1");
+  const std::string replaced = killed(report, SyncKind::map_replace, Kind::drop);
+  EXPECT_EQ(std::count(replaced.begin(), replaced.end(), ' '), 1) << replaced;
+}
+
+TEST(GroupedMutants, SwappedBallotWithMapsOfGroups) {
+  device::MutationReport report;
+  expect_all_killed("grouped_e4m3_bf16_128x16_b_sw_gm", {2, 1}, &report);
+  expect_maps_matter(report);
+}
+
+TEST(GroupedMutants, VerticalPingPongWithMapsOfGroups) {
+  device::MutationReport report;
+  expect_all_killed("grouped_e4m3_bf16_128x128_v_pp_gm", {1, 1}, &report);
+  expect_maps_matter(report);
 }
 
 }  // namespace

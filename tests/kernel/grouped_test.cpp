@@ -78,7 +78,7 @@ TEST(GroupedOnTheModel, Degenerate) {
 
 TEST(GroupedOnTheModel, HundredsOfGroups) {
   for (const char* name : {"grouped_e4m3_bf16_128x64_b_sw", "grouped_e4m3_bf16_128x64_v_sw",
-                           "grouped_e4m3_bf16_128x64_h_sw"}) {
+                           "grouped_e4m3_bf16_128x64_h_sw", "grouped_e4m3_bf16_128x16_b_sw_gm"}) {
     Draws draw(5);
     Case c;
     c.kernel = name;
@@ -129,7 +129,8 @@ TEST(GroupedOnTheModel, OffsetsInDisorderStayInside) {
 // The bytes do not depend on how things fall.
 TEST(GroupedOnTheModel, EveryModeGivesTheSameBytes) {
   for (const char* name : {"grouped_e4m3_bf16_128x32_b_bs_sw", "grouped_bf16_bf16_128x128_v_pp",
-                           "grouped_e4m3_bf16_128x128_v_bs", "grouped_e4m3_bf16_128x64_h_sw"}) {
+                           "grouped_e4m3_bf16_128x128_v_bs", "grouped_e4m3_bf16_128x64_h_sw",
+                           "grouped_e4m3_bf16_128x128_v_pp_gm"}) {
     Draws draw(31);
     Case c;
     c.kernel = name;
@@ -154,6 +155,42 @@ TEST(GroupedOnTheModel, EveryModeGivesTheSameBytes) {
       }
       if (first.empty()) first = values;
       EXPECT_EQ(values, first);
+    }
+  }
+}
+
+// A map a group: the kernel that makes the maps runs first, and copies end with their group.
+// Lengths around the tiles' edges, empty groups at both ends, and more groups than CTAs that make
+// maps.
+TEST(GroupedOnTheModel, MapsOfGroups) {
+  for (const char* name :
+       {"grouped_e4m3_bf16_128x16_b_sw_gm", "grouped_e4m3_bf16_128x128_v_pp_gm"}) {
+    const int tile = config_of(name).swapped ? config_of(name).tile_n : config_of(name).tile_m;
+    const std::vector<std::vector<int>> lengths = {
+        {0, 0, tile, 1, 0, tile - 1, tile + 1, 0, 2 * tile, 0},
+        {1},
+        {0, 3},
+        std::vector<int>(50, 1),
+    };
+    for (std::size_t i = 0; i < lengths.size(); ++i) {
+      Case c;
+      c.kernel = name;
+      c.offsets = {static_cast<std::int64_t>(i)};
+      for (const int length : lengths[i]) c.offsets.push_back(c.offsets.back() + length);
+      c.total = c.offsets.back() + 5;
+      c.n = 136;
+      c.k = 144;
+      c.y_pad = i == 1 ? 8 : 0;
+      c.scaling = scalings(config_of(name)).back();
+      c.seed = 70 + static_cast<unsigned>(i);
+      // 128 weights a tile: pairs of CTAs share tokens or weights.
+      for (const atom::ClusterShape& cluster : {atom::ClusterShape{1, 1}, {2, 1}}) {
+        c.cluster = cluster;
+        for (const auto& how : {mode(model::Mode::latest), mode(model::Mode::random, 11 + i)}) {
+          expect_right(c, how);
+          if (HasFailure()) return;
+        }
+      }
     }
   }
 }

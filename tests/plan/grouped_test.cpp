@@ -238,5 +238,96 @@ TEST(GroupedChoice, AsTheCallerFixesIt) {
   EXPECT_NE(none.reason().find("grouped_e4m3"), std::string::npos) << none.reason();
 }
 
+// --- a map a group -------------------------------------------------------------------------------
+
+constexpr const char* with_maps = "grouped_e4m3_bf16_128x16_b_sw_gm";
+
+TEST(GroupedMaps, AreChosenOnlyWhenAskedFor) {
+  using kernel::GroupMaps;
+  const DeviceFacts h200 = *known_facts("h200");
+  for (const std::int64_t tokens : {1, 16, 64, 128, 1024, 4096}) {
+    const GroupedProblem p =
+        packed_grouped_problem(8 * tokens, 4096, 4096, 8, DType::e4m3, DType::bf16);
+    const auto open = plan_grouped(p, h200);
+    ASSERT_TRUE(open.ok()) << open.reason();
+    EXPECT_EQ(open->config.maps, GroupMaps::one);
+    EXPECT_EQ(open->map_ctas, 0);
+    const auto all = candidates_grouped(p, h200);
+    ASSERT_TRUE(all.ok()) << all.reason();
+    EXPECT_EQ(all->front().name(), open->name());
+    int listed = 0;
+    for (const GroupedPlan& plan : *all) listed += plan.config.maps == GroupMaps::per_group ? 1 : 0;
+    EXPECT_GE(listed, 2);
+    const auto asked = plan_grouped(p, h200, {.maps = GroupMaps::per_group});
+    ASSERT_TRUE(asked.ok()) << asked.reason();
+    EXPECT_TRUE(asked->config.tma_store);
+    EXPECT_EQ(asked->map_ctas, 8);
+    const auto named = plan_grouped(p, h200, {.kernel = with_maps});
+    ASSERT_TRUE(named.ok()) << named.reason();
+    EXPECT_EQ(named->kernel, with_maps);
+    EXPECT_NE(named->explain().find("one a group"), std::string::npos) << named->explain();
+    EXPECT_NE(named->explain().find("2176 bytes"), std::string::npos) << named->explain();
+  }
+}
+
+TEST(GroupedMaps, TheWorkspaceDependsOnTheGroupsAlone) {
+  const DeviceFacts h200 = *known_facts("h200");
+  for (const std::int64_t groups : {1, 8, 5000}) {
+    for (const std::int64_t total : {0, 80, 8000}) {
+      const auto made =
+          plan_grouped(packed_grouped_problem(total, 256, 256, groups, DType::e4m3, DType::bf16),
+                       h200, {.kernel = with_maps});
+      ASSERT_TRUE(made.ok()) << made.reason();
+      EXPECT_EQ(made->workspace_bytes, 128 + 256 * groups);
+      EXPECT_LE(made->map_ctas, 8 * 132);
+      EXPECT_EQ(made->map_ctas == 0, total == 0);
+    }
+  }
+}
+
+// Rows of Y that the copy engine cannot write by themselves are left to kernels with one map.
+TEST(GroupedMaps, NeedRowsOfWholePieces) {
+  const GroupedProblem right = packed_grouped_problem(300, 256, 512, 5, DType::e4m3, DType::bf16);
+  const auto expect = [&](const std::function<void(GroupedProblem&)>& spoil, const char* word) {
+    GroupedProblem p = right;
+    spoil(p);
+    EXPECT_TRUE(plan_grouped(p, model_facts()).ok());
+    const auto all = candidates_grouped(p, model_facts());
+    ASSERT_TRUE(all.ok());
+    for (const GroupedPlan& plan : *all) EXPECT_EQ(plan.map_ctas, 0);
+    const auto refused = plan_grouped(p, model_facts(), {.kernel = with_maps});
+    ASSERT_FALSE(refused.ok());
+    EXPECT_NE(refused.reason().find("16 bytes"), std::string::npos) << refused.reason();
+    EXPECT_NE(refused.reason().find(word), std::string::npos) << refused.reason();
+  };
+  EXPECT_TRUE(plan_grouped(right, model_facts(), {.kernel = with_maps}).ok());
+  expect([](auto& p) { p.y_row_stride = 260; }, "520 bytes apart");
+  expect([](auto& p) { p.y_alignment = 8; }, "a multiple of 8");
+  expect(
+      [](auto& p) {
+        p.n = 255;
+        p.y_row_stride = 256;
+      },
+      "N is 510 bytes");
+}
+
+TEST(GroupedMaps, GoWithTensorStores) {
+  kernel::GemmConfig c;
+  c.tile_n = 128;
+  c.grouped = kernel::Grouping::vertical;
+  c.maps = kernel::GroupMaps::per_group;
+  EXPECT_EQ(kernel::config_fault(c), nullptr);
+  c.tma_store = false;
+  EXPECT_NE(kernel::config_fault(c), nullptr);
+  c.maps = kernel::GroupMaps::one;
+  EXPECT_EQ(kernel::config_fault(c), nullptr);
+  c.tma_store = true;
+  EXPECT_NE(kernel::config_fault(c), nullptr);
+  c.grouped = kernel::Grouping::none;
+  EXPECT_EQ(kernel::config_fault(c), nullptr);
+  c.maps = kernel::GroupMaps::per_group;
+  EXPECT_NE(kernel::config_fault(c), nullptr);
+}
+
 }  // namespace
 }  // namespace warpwright

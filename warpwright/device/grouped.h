@@ -25,8 +25,9 @@ std::optional<Refusal> prepare_grouped_on_cuda(const GroupedPlan& plan);
 /// Starts `plan` on `stream` (a cudaStream_t) of the current CUDA device and returns without
 /// waiting: no allocation, no synchronisation, legal inside a graph capture, where the offsets may
 /// differ from replay to replay. Operands and offsets are device pointers. `workspace`, of
-/// plan.workspace_bytes and 16-byte aligned, is needed with `check_offsets` alone and needs no
-/// preparation.
+/// plan.workspace_bytes and 16-byte aligned, is needed with `check_offsets`, and by plans with a
+/// map a group (plan.map_ctas > 0), which then launch two kernels; it needs no preparation, and
+/// launches that may run at the same time need one each.
 std::optional<Refusal> launch_grouped_on_cuda(const GroupedPlan& plan,
                                               const GroupedOperands& operands, void* workspace,
                                               std::int64_t workspace_bytes, void* stream,

@@ -19,6 +19,13 @@ WW_BUILT_GROUPED(WW_DECLARE)
 
 namespace {
 
+using kernel::GroupMapsKernel;
+
+__global__ void __launch_bounds__(GroupMapsKernel::threads)
+    make_group_maps(const __grid_constant__ kernel::GroupMapsParams params) {
+  GroupMapsKernel::run(params);
+}
+
 struct Entry {
   kernel::GemmConfig config;
   const void* (*function)();
@@ -63,6 +70,10 @@ std::optional<Refusal> load(const GroupedPlan& plan, int device, Ready& ready) {
         cudaFuncGetAttributes(&attributes, ready.function), watch_waits(entry->watch)}) {
     if (error != cudaSuccess) return cuda_refusal(error, "loading the kernel " + plan.name());
   }
+  if (kernel::has_group_maps(plan.config)) {
+    const cudaError_t error = cudaFuncGetAttributes(&attributes, make_group_maps);
+    if (error != cudaSuccess) return cuda_refusal(error, "loading the kernel that makes maps");
+  }
   return std::nullopt;
 }
 
@@ -85,34 +96,65 @@ std::optional<Refusal> find_ready(const GroupedPlan& plan, Ready& ready) {
   return std::nullopt;
 }
 
-std::optional<Refusal> start(const GroupedPlan& plan, const Ready& ready,
-                             kernel::HopperGemmParams& params, cudaStream_t stream,
-                             bool dependent) {
+// A kernel and its grid.
+struct Grid {
+  const void* function = nullptr;
+  int ctas = 0;
+  int threads = 0;
+  int shared_bytes = 0;
+  int cluster_size = 1;
+  bool dependent = false;  // may start before the grid before it has ended
+};
+
+cudaError_t start(const Grid& grid, void* params, cudaStream_t stream) {
   cudaLaunchAttribute attributes[2]{};
   unsigned count = 0;
-  const auto size = static_cast<unsigned>(atom::cluster_size(plan.cluster));
-  if (size > 1) {
+  if (grid.cluster_size > 1) {
     attributes[count].id = cudaLaunchAttributeClusterDimension;
-    attributes[count].val.clusterDim.x = size;
+    attributes[count].val.clusterDim.x = static_cast<unsigned>(grid.cluster_size);
     attributes[count].val.clusterDim.y = 1;
     attributes[count].val.clusterDim.z = 1;
     ++count;
   }
-  if (dependent) {
+  if (grid.dependent) {
     attributes[count].id = cudaLaunchAttributeProgrammaticStreamSerialization;
     attributes[count].val.programmaticStreamSerializationAllowed = 1;
     ++count;
   }
   cudaLaunchConfig_t config{};
-  config.gridDim = dim3(static_cast<unsigned>(plan.ctas));
-  config.blockDim = dim3(static_cast<unsigned>(kernel::threads(plan.config)));
-  config.dynamicSmemBytes = static_cast<std::size_t>(kernel::smem_map(plan.config).bytes);
+  config.gridDim = dim3(static_cast<unsigned>(grid.ctas));
+  config.blockDim = dim3(static_cast<unsigned>(grid.threads));
+  config.dynamicSmemBytes = static_cast<std::size_t>(grid.shared_bytes);
   config.stream = stream;
   config.attrs = attributes;
   config.numAttrs = count;
+  void* arguments[] = {params};
+  return cudaLaunchKernelExC(&config, grid.function, arguments);
+}
+
+// Starts the kernel of the plan, behind the one that makes its maps where it has such.
+std::optional<Refusal> start(const GroupedPlan& plan, const GroupedOperands& operands,
+                             const Ready& ready, void* status, isa::TensorMap* maps,
+                             cudaStream_t stream, bool dependent) {
+  kernel::HopperGemmParams params =
+      make_grouped_params(plan, operands, status, maps, encode_for_cuda);
+  if (maps != nullptr) {
+    kernel::GroupMapsParams making =
+        make_group_maps_params(plan, operands, params, maps, encode_for_cuda);
+    const cudaError_t error =
+        start({reinterpret_cast<const void*>(&make_group_maps), plan.map_ctas,
+               GroupMapsKernel::threads, GroupMapsKernel::shared_bytes, 1, dependent},
+              &making, stream);
+    if (error != cudaSuccess) return cuda_refusal(error, "launching the kernel that makes maps");
+    // It ends behind what it waits for, so the product waits for that too. Only its end tells the
+    // product that the maps are there; the start of the product hides behind it.
+    dependent = true;
+  }
   note_launch(plan.config);
-  void* arguments[] = {&params};
-  const cudaError_t error = cudaLaunchKernelExC(&config, ready.function, arguments);
+  const cudaError_t error =
+      start({ready.function, plan.ctas, kernel::threads(plan.config),
+             kernel::smem_map(plan.config).bytes, atom::cluster_size(plan.cluster), dependent},
+            &params, stream);
   if (error == cudaSuccess) return std::nullopt;
   return cuda_refusal(error, "launching " + plan.name());
 }
@@ -132,10 +174,18 @@ std::optional<Refusal> launch_grouped_on_cuda(const GroupedPlan& plan,
                                               const GroupedLaunchOptions& options) {
   if (plan.device.is_model) return Refusal{"the plan was made for the model; plan for this device"};
   if (auto r = mismatch(plan, operands)) return r;
-  if (options.check_offsets && (workspace == nullptr || workspace_bytes < plan.workspace_bytes)) {
-    return Refusal{
-        "the workspace has " + std::to_string(workspace == nullptr ? 0 : workspace_bytes) +
-        " bytes; the check of the offsets needs " + std::to_string(plan.workspace_bytes)};
+  const bool makes_maps = plan.map_ctas > 0;
+  if (options.check_offsets || makes_maps) {
+    if (workspace == nullptr || workspace_bytes < plan.workspace_bytes) {
+      return Refusal{
+          "the workspace has " + std::to_string(workspace == nullptr ? 0 : workspace_bytes) +
+          " bytes; " +
+          (makes_maps ? "the maps of the groups need " : "the check of the offsets needs ") +
+          std::to_string(plan.workspace_bytes)};
+    }
+    if (reinterpret_cast<std::uintptr_t>(workspace) % 16 != 0) {
+      return Refusal{"the address of the workspace must be a multiple of 16 bytes"};
+    }
   }
   void* const status = options.check_offsets ? workspace : nullptr;
   auto* const in = static_cast<cudaStream_t>(stream);
@@ -147,8 +197,8 @@ std::optional<Refusal> launch_grouped_on_cuda(const GroupedPlan& plan,
   Ready ready;
   if (auto r = find_ready(plan, ready)) return r;
   try {
-    kernel::HopperGemmParams params = make_grouped_params(plan, operands, status, encode_for_cuda);
-    return start(plan, ready, params, in, options.dependent);
+    isa::TensorMap* const maps = makes_maps ? group_maps_in(workspace) : nullptr;
+    return start(plan, operands, ready, status, maps, in, options.dependent);
   } catch (const EncodeFailure& failure) {
     return Refusal{failure.sentence};
   }

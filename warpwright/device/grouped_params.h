@@ -3,6 +3,7 @@
 #pragma once
 
 #include "warpwright/device/params.h"
+#include "warpwright/kernel/group_maps.h"
 #include "warpwright/plan/grouped.h"
 
 namespace warpwright::device {
@@ -34,11 +35,19 @@ inline void set_grouped_scales(kernel::HopperGemmParams& p, const kernel::GemmCo
   }
 }
 
+/// Where the maps of the groups lie in a workspace: behind the status of the offsets, aligned.
+inline isa::TensorMap* group_maps_in(void* workspace) {
+  const auto at = reinterpret_cast<std::uintptr_t>(workspace) + 16;
+  return reinterpret_cast<isa::TensorMap*>((at + 127) / 128 * 128);
+}
+
 /// Fills everything but the maps, and asks `encode(MapRequest) -> isa::TensorMap` for those of X
-/// and W. `status`, where it is given, is where the kernel says whether the offsets are in order.
+/// and W. `status`, where it is given, is where the kernel says whether the offsets are in order;
+/// `maps` are those of the groups, if the kernel has them.
 template <class Encode>
 kernel::HopperGemmParams make_grouped_params(const GroupedPlan& plan, const GroupedOperands& o,
-                                             void* status, const Encode& encode) {
+                                             void* status, const isa::TensorMap* maps,
+                                             const Encode& encode) {
   const kernel::GemmConfig& c = plan.config;
   const GroupedProblem& problem = plan.problem;
   kernel::HopperGemmParams p;
@@ -55,6 +64,7 @@ kernel::HopperGemmParams make_grouped_params(const GroupedPlan& plan, const Grou
   p.b_slice_rows = c.tile_n / plan.cluster.m;
   p.groups = plan.tiles(o.offsets);
   p.offsets_status = static_cast<std::uint32_t*>(status);
+  p.group_maps = maps;
   p.d_by_vectors = plan.by_vectors;
   p.d_data = o.y.data;
   p.d_pitch = o.y.row_stride;
@@ -67,6 +77,26 @@ kernel::HopperGemmParams make_grouped_params(const GroupedPlan& plan, const Grou
     p.a = c.swapped ? operand("W", o.w, p.a_slice_rows) : operand("X", o.x, p.a_slice_rows);
     p.b = c.swapped ? operand("X", o.x, p.b_slice_rows) : operand("W", o.w, p.b_slice_rows);
   }
+  return p;
+}
+
+/// Parameters of the kernel that makes the maps of the groups for a kernel with these parameters.
+template <class Encode>
+kernel::GroupMapsParams make_group_maps_params(const GroupedPlan& plan, const GroupedOperands& o,
+                                               const kernel::HopperGemmParams& params,
+                                               isa::TensorMap* maps, const Encode& encode) {
+  const kernel::GemmConfig& c = plan.config;
+  const auto tokens = [](const isa::TensorMap& map, const MatrixView& v) {
+    return kernel::TokenTensor{map, static_cast<const unsigned char*>(v.data),
+                               v.row_stride * numeric::bits(v.dtype) / 8};
+  };
+  kernel::GroupMapsParams p;
+  if (params.k > 0) p.x = tokens(c.swapped ? params.b : params.a, o.x);
+  p.y = tokens(encode(map_request("Y", o.y, false, kernel::chunk_inner(c), kernel::chunk_outer(c),
+                                  kernel::chunk_swizzle(c))),
+               o.y);
+  p.offsets = params.groups.offsets;
+  p.maps = maps;
   return p;
 }
 

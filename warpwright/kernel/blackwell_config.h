@@ -110,6 +110,9 @@ constexpr atom::OperandTile tile_b(const BlackwellConfig& c) {
 }
 
 /// No Blackwell kernel is grouped.
+constexpr bool has_group_maps(const BlackwellConfig& /*c*/) {
+  return false;
+}
 constexpr bool is_grouped(const BlackwellConfig& /*c*/) {
   return false;
 }

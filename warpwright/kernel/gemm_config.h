@@ -40,6 +40,12 @@ enum class Grouping : std::uint8_t {
   ballot,      ///< 32 groups at a step, by a warp together
 };
 
+/// Through which tensor maps a grouped kernel reads its tokens and writes its result.
+enum class GroupMaps : std::uint8_t {
+  one,        ///< one over the tokens of all groups: lanes store the result, up to a group's end
+  per_group,  ///< one a group, made by the kernel of group_maps.h: copies end where it ends
+};
+
 /// What is fixed when a Hopper GEMM kernel is compiled. Problem extents, strides, scalars, vectors,
 /// the activation and the cluster are parameters of a launch. A, B, rows and columns are the
 /// kernel's own: with `swapped` its A is the caller's B, so that few tokens lie on wgmma's N, which
@@ -63,6 +69,7 @@ struct GemmConfig {
   bool tma_store = true;   ///< D leaves by tensor stores instead of 16 bytes a lane
   int buffers = 2;         ///< of the epilogue, a warp
   Grouping grouped = Grouping::none;
+  GroupMaps maps = GroupMaps::one;
 
   friend constexpr bool operator==(const GemmConfig&, const GemmConfig&) = default;
 };
@@ -84,6 +91,9 @@ constexpr bool has_producer(const GemmConfig& c) {
 }
 constexpr bool is_grouped(const GemmConfig& c) {
   return c.grouped != Grouping::none;
+}
+constexpr bool has_group_maps(const GemmConfig& c) {
+  return c.maps == GroupMaps::per_group;
 }
 /// The first consumer warp: a producer has a warpgroup of its own.
 constexpr int first_consumer_warp(const GemmConfig& c) {
@@ -331,9 +341,12 @@ constexpr const char* config_fault(const GemmConfig& c) {
   if (c.schedule == Schedule::pingpong && c.splits_k) {
     return "tiles split along K are multiplied by all warpgroups together";
   }
-  if (is_grouped(c) && (!has_producer(c) || c.splits_k || c.cluster_k || c.gated || c.tma_store ||
+  if (is_grouped(c) && (!has_producer(c) || c.splits_k || c.cluster_k || c.gated ||
                         c.a_major != atom::Major::k || c.b_major != atom::Major::k)) {
-    return "a grouped kernel has a producer and K-major operands, and stores its tiles by lanes";
+    return "a grouped kernel has a producer and K-major operands";
+  }
+  if ((is_grouped(c) && c.tma_store) != has_group_maps(c)) {
+    return "grouped tiles are stored by lanes, or by tensor stores through a map a group";
   }
   if (c.cluster_k && (c.splits_k || c.tma_store || c.gated || !has_producer(c) ||
                       c.schedule == Schedule::pingpong)) {

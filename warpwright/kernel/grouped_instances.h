@@ -5,8 +5,9 @@
 
 // X(name, what differs from a default GemmConfig...). The build makes source files of each entry.
 // Names: operands, result, tile (weights x tokens where swapped), how tiles are found (h, v or b:
-// Grouping), then what is special. A group may end in the middle of a tile, so none stores whole
-// ones by the copy engine; and beside many sums only the vertical search has room in the registers.
+// Grouping), then what is special. A group may end in the middle of a tile, so only those with a
+// map a group (gm) store by the copy engine; and beside many sums only the vertical search has room
+// in the registers.
 // clang-format off
 #define WW_HOPPER_GROUPED_COMMON_INSTANCES(X) \
   X(grouped_e4m3_bf16_128x16_b_sw, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 16, \
@@ -26,6 +27,11 @@
   X(grouped_e4m3_bf16_128x128_v_pp, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 128, \
     .stages = 6, .schedule = Schedule::pingpong, .tma_store = false, \
     .grouped = Grouping::vertical) \
+  X(grouped_e4m3_bf16_128x16_b_sw_gm, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 16, \
+    .stages = 10, .swapped = true, .grouped = Grouping::ballot, .maps = GroupMaps::per_group) \
+  X(grouped_e4m3_bf16_128x128_v_pp_gm, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 128, \
+    .stages = 6, .schedule = Schedule::pingpong, .grouped = Grouping::vertical, \
+    .maps = GroupMaps::per_group) \
   X(grouped_e4m3_bf16_128x16_b_bs_sw, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 16, \
     .stages = 10, .sums = Sums::block_scaled, .swapped = true, .tma_store = false, \
     .grouped = Grouping::ballot) \
@@ -65,6 +71,13 @@
   X(grouped_e4m3_bf16_128x8_b_bs_sw, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 8, \
     .stages = 11, .sums = Sums::block_scaled, .swapped = true, .tma_store = false, \
     .grouped = Grouping::ballot) \
+  X(grouped_e4m3_bf16_128x64_b_sw_gm, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 64, \
+    .stages = 7, .swapped = true, .grouped = Grouping::ballot, .maps = GroupMaps::per_group) \
+  X(grouped_e4m3_bf16_128x256_v_gm, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 256, \
+    .stages = 4, .grouped = Grouping::vertical, .maps = GroupMaps::per_group) \
+  X(grouped_e4m3_bf16_128x128_v_bs_gm, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 128, \
+    .stages = 5, .sums = Sums::block_scaled, .grouped = Grouping::vertical, \
+    .maps = GroupMaps::per_group) \
   X(grouped_f16_f16_128x32_b_sw, .a = DType::f16, .b = DType::f16, .result = DType::f16, \
     .tile_n = 32, .stages = 9, .swapped = true, .tma_store = false, .grouped = Grouping::ballot) \
   X(grouped_f16_f16_128x256_v, .a = DType::f16, .b = DType::f16, .result = DType::f16, \

@@ -17,6 +17,7 @@
 #include "warpwright/isa/mbarrier.h"
 #include "warpwright/isa/memory.h"
 #include "warpwright/isa/numeric.h"
+#include "warpwright/isa/tensor_map.h"
 #include "warpwright/isa/thread.h"
 #include "warpwright/isa/tma.h"
 #include "warpwright/isa/trace.h"
@@ -71,11 +72,18 @@ class HopperEpilogue {
 
   /// Before the main loop of a tile: starts the load of its first chunk of C. `row` and `column`
   /// are where the warp's 16 rows of the tile begin in the (first half of the) product. In a
-  /// grouped one `batch` is the group, and its tokens end before `end_token`.
-  WW_DEVICE void begin(int row, int column, int batch, [[maybe_unused]] int end_token = 0) {
+  /// grouped one `batch` is the group, with these tokens.
+  WW_DEVICE void begin(int row, int column, int batch,
+                       [[maybe_unused]] const tile::GroupSpan& tokens = {}) {
+    if constexpr (has_group_maps(config)) {
+      if (batch != at_.batch || first_token_ < 0) {
+        if (leader()) isa::fence_proxy_tensormap_acquire(p_.group_maps[2 * batch + 1]);
+      }
+      first_token_ = tokens.first;
+    }
     at_ = {row, column, batch};
     if constexpr (is_grouped(config)) {
-      end_token_ = end_token;
+      end_token_ = tokens.end;
       if (p_.tensor_scale_a_stride + p_.tensor_scale_b_stride != 0) {
         alpha_ = p_.alpha * scalar(p_.tensor_scale_a, batch * p_.tensor_scale_a_stride) *
                  scalar(p_.tensor_scale_b, batch * p_.tensor_scale_b_stride);
@@ -283,7 +291,12 @@ class HopperEpilogue {
         isa::fence_proxy_async_shared();
         isa::sync_warp();
         if (leader()) {
-          isa::tensor_store(p_.d, buffer, isa::Coords{at.column, at.row, at_.batch});
+          if constexpr (has_group_maps(config)) {
+            isa::tensor_store(p_.group_maps[2 * at_.batch + 1], buffer,
+                              isa::Coords{at.column, at.row - first_token_, 0});
+          } else {
+            isa::tensor_store(p_.d, buffer, isa::Coords{at.column, at.row, at_.batch});
+          }
           isa::bulk_commit();
         }
         return;
@@ -351,7 +364,8 @@ class HopperEpilogue {
   isa::SharedAddress barriers_;
   float alpha_ = 1;
   float result_scale_ = 1;
-  Place at_;  // of the tile at hand
+  Place at_;              // of the tile at hand
+  int first_token_ = -1;  // of the group at hand
   int end_token_ = 0;
   int first_column_ = 0;
   int end_column_ = 0;

@@ -108,8 +108,8 @@ struct HopperGemm {
     isa::set_role("initialiser");
     if (isa::elect_one()) {
       if (p.k > 0) {
-        isa::prefetch_map(p.a);
-        isa::prefetch_map(p.b);
+        if (!has_group_maps(config) || config.swapped) isa::prefetch_map(p.a);
+        if (!has_group_maps(config) || !config.swapped) isa::prefetch_map(p.b);
       }
       HopperPipeline<Tag>(base + smem.barriers, p.cluster).initialise();
       if (p.c_by_tma) Epilogue::initialise(base + smem.c_barriers);
@@ -180,7 +180,7 @@ struct HopperGemm {
       if (stores) {
         store.begin(row_origin<Tag>(work.tile) + m * result_rows(cfg) + first_row,
                     column_origin<Tag>(work.tile) + n * result_columns(cfg), work.tile.batch,
-                    work.tile.end_token);
+                    {work.tile.first_token, work.tile.end_token});
       }
       if constexpr (pingpong) turn.enter();
       const auto leave = [&] {

@@ -93,6 +93,8 @@ struct HopperGemmParams {
   std::uint32_t* offsets_status = nullptr;
   std::uint32_t* flags =
       nullptr;  ///< workspace: one a consumer warp of a CTA; all 0 between launches
+  /// Of X at 2 g and of Y at 2 g + 1, for every group g with tokens; when the kernel has them.
+  const isa::TensorMap* group_maps = nullptr;
 };
 
 }  // namespace warpwright::kernel

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "warpwright/isa/tensor_map.h"
 #include "warpwright/isa/tma.h"
 #include "warpwright/isa/trace.h"
 #include "warpwright/kernel/gemm_config.h"
@@ -94,8 +95,13 @@ class HopperLoader {
       const int m = work_.tile.m * p_.cluster.m + at_.x;
       const int n = work_.tile.n * p_.cluster.n + at_.y;
       isa::mark_begin("tile m % n %", m, n);
-      row_ = row_origin<Tag>(work_.tile) + m * result_rows(cfg);
-      column_ = column_origin<Tag>(work_.tile) + n * result_columns(cfg);
+      // The map of a group begins with its tokens.
+      constexpr bool from_group = has_group_maps(cfg);
+      row_ = (from_group ? 0 : row_origin<Tag>(work_.tile)) + m * result_rows(cfg);
+      column_ = (from_group ? 0 : column_origin<Tag>(work_.tile)) + n * result_columns(cfg);
+      if constexpr (from_group) {
+        if (mine) acquire_map();
+      }
     }
     if (mine) {
       const isa::Mark mark("k block %", block_);
@@ -112,6 +118,13 @@ class HopperLoader {
   WW_DEVICE void drain() const { mainloop_.drain(state_); }
 
  private:
+  /// The map of the tokens of the tile's group, for the copies of this thread.
+  WW_DEVICE void acquire_map() {
+    if (work_.tile.batch == group_) return;
+    group_ = work_.tile.batch;
+    isa::fence_proxy_tensormap_acquire(p_.group_maps[2 * group_]);
+  }
+
   /// This CTA's slice of one operand's tile, `to` a stage: a box of each half, or K-deep boxes of
   /// a span of rows.
   template <bool IsA>
@@ -120,17 +133,18 @@ class HopperLoader {
     constexpr atom::OperandTile tile = IsA ? tile_a(cfg) : tile_b(cfg);
     constexpr int parts = (IsA ? gated_rows(cfg) : gated_columns(cfg)) ? 2 : 1;
     constexpr int span = atom::span_bytes(tile.swizzle);
-    const isa::TensorMap& map = IsA ? p_.a : p_.b;
+    constexpr bool is_x = is_grouped(cfg) && IsA != cfg.swapped;
+    const isa::TensorMap& map = is_x && has_group_maps(cfg) ? p_.group_maps[2 * work_.tile.batch]
+                                : IsA                       ? p_.a
+                                                            : p_.b;
     const int slices = IsA ? p_.cluster.n : p_.cluster.m;
     const int slice_rows = IsA ? p_.a_slice_rows : p_.b_slice_rows;
     const int slice = (IsA ? at_.y : at_.x) * slice_rows;
     const std::uint16_t mask = IsA ? a_mask_ : b_mask_;
     const int origin = IsA ? row_ : column_;
     const int k = block_ * tile_k(cfg);
-    // The tokens of all groups are one matrix.
-    const int batch = is_grouped(cfg) && IsA != cfg.swapped
-                          ? 0
-                          : work_.tile.batch * (IsA ? p_.a_batch : p_.b_batch);
+    // Tokens are one matrix, of all groups or of this one.
+    const int batch = is_x ? 0 : work_.tile.batch * (IsA ? p_.a_batch : p_.b_batch);
     const auto copy = [&](int in_tile, isa::Coords<3> at) {
       if (slices > 1) {
         isa::tensor_load_multicast(to + in_tile * span, map, full, mask, at);
@@ -164,7 +178,8 @@ class HopperLoader {
   std::uint16_t b_mask_;
   tile::Work work_;
   int block_ = 0;
-  int row_ = 0;  // where the tile begins in (the first half of) the product
+  int group_ = -1;  // whose map this thread has acquired last
+  int row_ = 0;     // where the tile begins in (the first half of) the product, or in its group
   int column_ = 0;
   bool in_tile_ = false;
   pipeline::PipelineState state_;

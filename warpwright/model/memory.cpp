@@ -192,6 +192,10 @@ void store_by(Thread& by, std::uint32_t address, const void* from, int bytes, Si
 
 }  // namespace
 
+void Machine::load_shared(Thread& by, std::uint32_t address, void* to, int bytes, Site site) {
+  load_by(by, address, to, bytes, false, site);
+}
+
 void shared_load(std::uint32_t address, void* to, int bytes, Site site) {
   load_by(machine().current(), address, to, bytes, false, site);
 }

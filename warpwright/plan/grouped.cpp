@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstdio>
 
+#include "warpwright/kernel/group_maps.h"
 #include "warpwright/kernel/grouped_instances.h"
 #include "warpwright/pipeline/ordered_sequence.h"
 #include "warpwright/plan/grouped_rules.h"
@@ -61,7 +62,8 @@ bool chosen(const Instance& i, const GroupedChoices& choices) {
   return (!choices.tile_tokens || *choices.tile_tokens == tokens_of(c)) &&
          (!choices.swapped || *choices.swapped == c.swapped) &&
          (!choices.search || *choices.search == c.grouped) &&
-         (!choices.kernel || *choices.kernel == i.name);
+         (!choices.kernel || *choices.kernel == i.name) &&
+         (!choices.maps || *choices.maps == c.maps);
 }
 
 std::int64_t pieces(std::int64_t extent, std::int64_t piece) {
@@ -116,6 +118,11 @@ double search_seconds(const GemmConfig& c, double groups) {
   }
 }
 
+// How long the kernel that makes the maps takes until the next one may read them.
+double map_seconds(const GemmConfig& c) {
+  return kernel::has_group_maps(c) ? 3e-6 : 0;
+}
+
 // Seconds on an H200-like device; on the model with an H200's rates.
 double predicted_cost(const GroupedPlan& p) {
   constexpr double clock_hz = 1.7e9;
@@ -142,13 +149,19 @@ double predicted_cost(const GroupedPlan& p) {
   const double rate = p.device.memory_bytes_per_second > 0 ? p.device.memory_bytes_per_second
                                                            : hbm_bytes_per_second;
   const double memory = traffic(p) / rate;
-  return 2.5e-6 + search_seconds(c, static_cast<double>(p.problem.groups)) +
+  return 2.5e-6 + map_seconds(c) + search_seconds(c, static_cast<double>(p.problem.groups)) +
          std::max(serial, memory) + 0.05 * std::min(serial, memory);
 }
 
 // Y is written 16 bytes a lane where its rows start at multiples of 16 bytes.
 bool by_vectors(const GroupedProblem& p) {
   return p.y_alignment % 16 == 0 && p.y_row_stride * numeric::bits(p.y) / 8 % 16 == 0;
+}
+
+// A tensor store through a map clips rows by whole pieces of 16 bytes, and a map's rows begin at
+// multiples of as many.
+bool takes_group_maps(const GroupedProblem& p) {
+  return by_vectors(p) && p.n * numeric::bits(p.y) / 8 % 16 == 0;
 }
 
 void add_plan(std::vector<GroupedPlan>& all, GroupedPlan plan, const Instance& instance) {
@@ -167,6 +180,15 @@ void add_plan(std::vector<GroupedPlan>& all, GroupedPlan plan, const Instance& i
       tile::GroupedTiles::most_token_tiles(p.total, p.groups, tokens) * weights;
   if (most > max_extent) return;
   plan.ctas = static_cast<int>(std::min<std::int64_t>(most * size, resident));
+  plan.map_ctas = 0;
+  plan.workspace_bytes = 16;
+  if (kernel::has_group_maps(c)) {
+    // Small CTAs, many of which an SM holds: mostly each has one group.
+    if (plan.ctas > 0) {
+      plan.map_ctas = static_cast<int>(std::min(p.groups, std::int64_t{8} * plan.device.sms));
+    }
+    plan.workspace_bytes = kernel::group_maps_workspace(p.groups);
+  }
   // As many token tiles at a time as make what the grid holds near square in bytes.
   const auto expected = static_cast<int>(
       std::clamp(std::ceil(plan.expected_tokens() / static_cast<double>(tokens)), 1.0, 1024.0));
@@ -213,6 +235,15 @@ Refusal none_found(const GroupedProblem& p) {
       there + ", and clusters 1x1, 2x1, 1x2, 2x2 and 4x4"};
 }
 
+Refusal no_maps(const GroupedProblem& p) {
+  const int element = numeric::bits(p.y) / 8;
+  return Refusal{"a kernel with a map a group stores Y by the copy engine, so the rows of Y must " +
+                 std::string("begin and end at multiples of 16 bytes; N is ") +
+                 number(p.n * element) + " bytes, rows are " + number(p.y_row_stride * element) +
+                 " bytes apart, and the address is a multiple of " + number(p.y_alignment) +
+                 ": the nearest is a kernel with one map over all tokens"};
+}
+
 }  // namespace
 
 const char* search_name(Grouping search) {
@@ -241,10 +272,14 @@ Result<std::vector<GroupedPlan>> candidates_grouped(const GroupedProblem& proble
   base.problem = problem;
   base.device = device;
   base.by_vectors = by_vectors(problem);
-  base.workspace_bytes = 16;
   std::vector<GroupedPlan> all;
+  bool wants_maps = false;
   for (const Instance& instance : instances()) {
     if (!serves(instance.config, problem) || !chosen(instance, choices)) continue;
+    if (kernel::has_group_maps(instance.config) && !takes_group_maps(problem)) {
+      wants_maps = true;
+      continue;
+    }
     for (const atom::ClusterShape& cluster : kernel::supported_clusters) {
       const int size = atom::cluster_size(cluster);
       if (choices.cluster ? !(*choices.cluster == cluster) : size > 2) continue;
@@ -253,7 +288,7 @@ Result<std::vector<GroupedPlan>> candidates_grouped(const GroupedProblem& proble
       add_plan(all, base, instance);
     }
   }
-  if (all.empty()) return none_found(problem);
+  if (all.empty()) return wants_maps ? no_maps(problem) : none_found(problem);
   std::stable_sort(all.begin(), all.end(),
                    [](const GroupedPlan& x, const GroupedPlan& y) { return x.cost < y.cost; });
   all.front().reason = why(all);
@@ -262,7 +297,10 @@ Result<std::vector<GroupedPlan>> candidates_grouped(const GroupedProblem& proble
 
 Result<GroupedPlan> plan_grouped(const GroupedProblem& problem, const DeviceFacts& device,
                                  const GroupedChoices& choices) {
-  auto all = candidates_grouped(problem, device, choices);
+  // A map a group only for who asks for it.
+  GroupedChoices wanted = choices;
+  if (!choices.kernel && !choices.maps) wanted.maps = kernel::GroupMaps::one;
+  auto all = candidates_grouped(problem, device, wanted);
   if (!all) return Refusal{all.reason()};
   return all->front();
 }
@@ -360,11 +398,16 @@ std::string GroupedPlan::explain() const {
   out += format("cluster    %d x %d\n", cluster.m, cluster.n);
   const auto shape = kernel::mainloop_shape(c);
   out += format("stages     %d of %d bytes\n", c.stages, shape.stage_bytes);
-  out += format("maps       one over all tokens; rows loaded past a group's end are not stored\n");
-  out +=
-      format("Y          %s\n", by_vectors ? "16 bytes a lane, whole lines, up to the group's end"
-                                           : "element by element (base or pitch is no multiple "
-                                             "of 16 bytes)");
+  if (kernel::has_group_maps(c)) {
+    out += format("maps       of X and Y one a group, made on the device by a kernel of %d CTAs\n",
+                  map_ctas);
+    out += "Y          TMA store from shared memory, which ends with the group\n";
+  } else {
+    out += "maps       one over all tokens; rows loaded past a group's end are not stored\n";
+    out += format("Y          %s\n",
+                  by_vectors ? "16 bytes a lane, whole lines, up to the group's end"
+                             : "element by element (base or pitch is no multiple of 16 bytes)");
+  }
   out += format("shared     %d of %d bytes\n", map.bytes, kernel::max_smem_bytes);
   out += "\nbarrier  copies  arrivals  bytes   waits -> arrives\n";
   for (const pipeline::BarrierRow& r : barriers()) {
@@ -381,8 +424,10 @@ std::string GroupedPlan::explain() const {
   } else {
     out += "bound      none: the model has no rates (see --as h200)\n";
   }
-  out += format("workspace  %lld bytes, used by the check of the offsets alone\n",
-                static_cast<long long>(workspace_bytes));
+  out += format("workspace  %lld bytes, used by the %scheck of the offsets%s\n",
+                static_cast<long long>(workspace_bytes),
+                kernel::has_group_maps(c) ? "maps and the " : "",
+                kernel::has_group_maps(c) ? "" : " alone");
   return out;
 }
 

@@ -82,6 +82,9 @@ struct GroupedChoices {
   std::optional<bool> swapped = {};
   std::optional<kernel::Grouping> search = {};  ///< how CTAs find their tiles
   std::optional<std::string> kernel = {};       ///< an instance by its name
+  /// One tensor map over all tokens or one a group. Left open, or one: plans have one, unless
+  /// `kernel` names a kernel with a map a group; `candidates_grouped` lists both when left open.
+  std::optional<kernel::GroupMaps> maps = {};
 };
 
 /// A decision to run one grouped kernel in one way: an immutable value without pointers.
@@ -94,7 +97,9 @@ struct GroupedPlan {
   int ctas = 0;            ///< of the persistent grid; 0 when there is nothing to do
   int band = 1;            ///< token tiles of a group that are taken together (L2)
   bool by_vectors = true;  ///< Y is written 16 bytes a lane, but for the ends of its rows
-  /// A function of the groups and the device alone: room for what the check of the offsets says.
+  int map_ctas = 0;        ///< of the kernel that makes a map a group first; 0 where there is none
+  /// A function of the kernel, the groups and the device alone: room for what the check of the
+  /// offsets says, and for a map of X and of Y a group where the kernel has them.
   std::int64_t workspace_bytes = 0;
   double cost = 0;     ///< predicted seconds for groups of the expected length
   std::string reason;  ///< why this kernel, in a sentence

@@ -11,6 +11,7 @@
 #include "../grouped_case.h"
 #include "warpwright/device/grouped.h"
 #include "warpwright/isa/fence.h"
+#include "warpwright/kernel/group_maps.h"
 
 namespace warpwright::grouped {
 namespace {
@@ -65,7 +66,9 @@ struct OnDevice {
     mirrors.push_back(std::make_unique<Mirror>(t.operands.offsets, t.wide.size() * width));
     offsets = mirrors.back()->data();
     operands.offsets = offsets;
-    mirrors.push_back(std::make_unique<Mirror>("................", 16));
+    const std::vector<unsigned char> filled(index(kernel::group_maps_workspace(t.groups)), 0xff);
+    workspace_bytes = static_cast<std::int64_t>(filled.size());
+    mirrors.push_back(std::make_unique<Mirror>(filled.data(), filled.size()));
     workspace = mirrors.back()->data();
   }
 
@@ -99,6 +102,7 @@ struct OnDevice {
   std::size_t y_at = 0;
   unsigned char* offsets = nullptr;
   unsigned char* workspace = nullptr;
+  std::int64_t workspace_bytes = 0;
 };
 
 std::unique_ptr<OnDevice> put(Tensors& t) {
@@ -120,8 +124,8 @@ void expect_right(const Case& c) {
   Tensors t(c);
   const GroupedPlan plan = plan_of(c, t);
   const auto d = put(t);
-  const auto refused = device::launch_grouped_on_cuda(plan, d->operands, d->workspace, 16, nullptr,
-                                                      {.check_offsets = true});
+  const auto refused = device::launch_grouped_on_cuda(
+      plan, d->operands, d->workspace, d->workspace_bytes, nullptr, {.check_offsets = true});
   ASSERT_FALSE(refused) << refused->reason;
   ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
   std::uint32_t status = 99;
@@ -176,8 +180,10 @@ __global__ void write_offsets_late(std::int32_t* to, const std::int32_t* from, i
 
 TEST(GroupedOnTheGpu, OffsetsThatComeLate) {
   SKIP_WITHOUT_DEVICE();
-  for (const char* name : {"grouped_e4m3_bf16_128x64_b_sw", "grouped_e4m3_bf16_128x64_v_sw",
-                           "grouped_e4m3_bf16_128x64_h_sw", "grouped_bf16_bf16_128x256_v"}) {
+  for (const char* name :
+       {"grouped_e4m3_bf16_128x64_b_sw", "grouped_e4m3_bf16_128x64_v_sw",
+        "grouped_e4m3_bf16_128x64_h_sw", "grouped_bf16_bf16_128x256_v",
+        "grouped_e4m3_bf16_128x16_b_sw_gm", "grouped_e4m3_bf16_128x128_v_pp_gm"}) {
     Draws draw(17);
     for (int round = 0; round < 5; ++round) {
       Case c;
@@ -204,8 +210,8 @@ TEST(GroupedOnTheGpu, OffsetsThatComeLate) {
       write_offsets_late<<<1, 32, 0, stream>>>(reinterpret_cast<std::int32_t*>(d->offsets),
                                                reinterpret_cast<const std::int32_t*>(right.data()),
                                                static_cast<int>(wrong.size()), 100000LL * round);
-      const auto refused = device::launch_grouped_on_cuda(plan, d->operands, nullptr, 0, stream,
-                                                          {.dependent = true});
+      const auto refused = device::launch_grouped_on_cuda(
+          plan, d->operands, d->workspace, d->workspace_bytes, stream, {.dependent = true});
       ASSERT_FALSE(refused) << refused->reason;
       ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
       cudaStreamDestroy(stream);
@@ -216,11 +222,10 @@ TEST(GroupedOnTheGpu, OffsetsThatComeLate) {
   }
 }
 
-TEST(GroupedOnTheGpu, OneGraphOtherOffsets) {
-  SKIP_WITHOUT_DEVICE();
+void replay_with_other_offsets(const char* kernel) {
   Draws draw(23);
   Case c;
-  c.kernel = "grouped_e4m3_bf16_128x32_b_sw";
+  c.kernel = kernel;
   c.cluster = {1, 1};
   c.n = 264;
   c.k = 256;
@@ -240,7 +245,8 @@ TEST(GroupedOnTheGpu, OneGraphOtherOffsets) {
   cudaGraph_t graph{};
   cudaGraphExec_t run{};
   ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), cudaSuccess);
-  const auto refused = device::launch_grouped_on_cuda(plan, d->operands, nullptr, 0, stream);
+  const auto refused =
+      device::launch_grouped_on_cuda(plan, d->operands, d->workspace, d->workspace_bytes, stream);
   EXPECT_FALSE(refused) << refused->reason;
   ASSERT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);
   ASSERT_EQ(cudaGraphInstantiate(&run, graph, 0), cudaSuccess);
@@ -257,6 +263,58 @@ TEST(GroupedOnTheGpu, OneGraphOtherOffsets) {
   cudaGraphExecDestroy(run);
   cudaGraphDestroy(graph);
   cudaStreamDestroy(stream);
+}
+
+TEST(GroupedOnTheGpu, OneGraphOtherOffsets) {
+  SKIP_WITHOUT_DEVICE();
+  replay_with_other_offsets("grouped_e4m3_bf16_128x32_b_sw");
+}
+
+// The kernel that makes the maps is in the graph too.
+TEST(GroupedOnTheGpu, OneGraphOtherOffsetsWithMapsOfGroups) {
+  SKIP_WITHOUT_DEVICE();
+  replay_with_other_offsets("grouped_e4m3_bf16_128x16_b_sw_gm");
+  replay_with_other_offsets("grouped_e4m3_bf16_128x128_v_pp_gm");
+}
+
+// Launches with other groups one behind the other, all through one workspace.
+TEST(GroupedOnTheGpu, MapsOfGroupsAreMadeAnewForEveryLaunch) {
+  SKIP_WITHOUT_DEVICE();
+  for (const char* name :
+       {"grouped_e4m3_bf16_128x16_b_sw_gm", "grouped_e4m3_bf16_128x128_v_pp_gm"}) {
+    Draws draw(41);
+    std::vector<std::unique_ptr<Tensors>> tensors;
+    std::vector<std::unique_ptr<OnDevice>> there;
+    std::vector<Case> cases;
+    for (int i = 0; i < 8; ++i) {
+      Case c;
+      c.kernel = name;
+      c.cluster = {1, 1};
+      c.offsets = lengths_to_offsets(draw, 24, 70);
+      c.total = c.offsets.back();
+      c.n = 256;
+      c.k = 384;
+      c.seed = 300 + static_cast<unsigned>(i);
+      cases.push_back(c);
+      tensors.push_back(std::make_unique<Tensors>(c));
+      there.push_back(put(*tensors.back()));
+    }
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+      const GroupedPlan plan = plan_of(cases[i], *tensors[i]);
+      ASSERT_FALSE(device::prepare_grouped_on_cuda(plan));
+      const auto refused = device::launch_grouped_on_cuda(
+          plan, there[i]->operands, there[0]->workspace, there[0]->workspace_bytes, nullptr,
+          {.dependent = i % 2 == 1});
+      ASSERT_FALSE(refused) << refused->reason;
+    }
+    ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+      SCOPED_TRACE(text(cases[i]));
+      there[i]->fetch_y(tensors[i]->y);
+      expect_product(cases[i], *tensors[i]);
+      if (::testing::Test::HasFailure()) return;
+    }
+  }
 }
 
 TEST(GroupedOnTheGpu, OffsetsInDisorderStayInside) {
@@ -278,8 +336,8 @@ TEST(GroupedOnTheGpu, OffsetsInDisorderStayInside) {
     Tensors t(c);
     const GroupedPlan plan = plan_of(c, t);
     const auto d = put(t);
-    const auto refused = device::launch_grouped_on_cuda(plan, d->operands, d->workspace, 16,
-                                                        nullptr, {.check_offsets = true});
+    const auto refused = device::launch_grouped_on_cuda(
+        plan, d->operands, d->workspace, d->workspace_bytes, nullptr, {.check_offsets = true});
     ASSERT_FALSE(refused) << refused->reason;
     ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
     std::uint32_t status = 0;
