@@ -307,6 +307,9 @@ int run_app(const std::vector<std::string>& arguments, std::ostream& out, std::o
   bench_options.command = "warpwright";
   for (const std::string& argument : arguments) bench_options.command += " " + argument;
   const CLI::App* bench_dense = add_bench_command(app, bench_options);
+  GroupedBenchOptions bench_grouped_options;
+  bench_grouped_options.command = bench_options.command;
+  const CLI::App* bench_grouped = add_bench_grouped_command(app, bench_grouped_options);
   TuneOptions tune_options;
   const CLI::App* tune = add_tune_command(app, tune_options);
 
@@ -354,6 +357,7 @@ int run_app(const std::vector<std::string>& arguments, std::ostream& out, std::o
   if (explain_gemm->parsed()) return explain_gemm_command(explain_options, out, err);
   if (trace_gemm->parsed()) return trace_gemm_command(trace_options, trace_how, out, err);
   if (bench_dense->parsed()) return bench_dense_command(bench_options, out, err);
+  if (bench_grouped->parsed()) return bench_grouped_command(bench_grouped_options, out, err);
   if (tune->parsed()) return tune_command(tune_options, out, err);
   if (layout->parsed()) return layout_command(expression, table, out, err);
   return mask_command(cluster, pair, rank, out, err);
