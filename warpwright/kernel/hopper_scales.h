@@ -20,7 +20,10 @@ class HopperScales {
   static constexpr int vector = vector_scales(Tag::config);
   static constexpr int units = unit_scales(Tag::config);
   static constexpr int values = (vector + 31) / 32;  // a lane's tokens
-  static constexpr int ahead = values >= 8 ? 3 : 6;  // K blocks in registers
+  // The vertical search takes registers of its own.
+  static constexpr bool searches = Tag::config.grouped == Grouping::vertical;
+  // K blocks in registers.
+  static constexpr int ahead = values >= 8 ? 3 : (values >= 4 && searches ? 5 : 6);
 
   WW_DEVICE HopperScales(const HopperGemmParams& p, isa::SharedAddress base,
                          const HopperPipeline<Tag>& mainloop, int rank,
