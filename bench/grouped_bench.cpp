@@ -192,6 +192,13 @@ std::shared_ptr<device::CudaBuffer> offsets_of(const std::vector<std::int64_t>& 
   return memory;
 }
 
+// A workspace that serves every one of `plans`.
+std::shared_ptr<device::CudaBuffer> workspace_of(const std::vector<GroupedPlan>& plans) {
+  std::int64_t bytes = 0;
+  for (const GroupedPlan& plan : plans) bytes = std::max(bytes, plan.workspace_bytes);
+  return memory_for(bytes);
+}
+
 // The cache that OperandSets is told of. Weights of empty groups are memory that nobody reads: more
 // sets are needed, as if the cache were larger.
 std::int64_t cache_of(const GroupedProblem& p, const GroupedWork& work, const DeviceFacts& device) {
@@ -215,7 +222,8 @@ class GroupedSession {
         sets_(tensors_of(problem_), cache_of(problem_, work_, plans.front().device), options.seed,
               stream_.get()),
         groups_(dense_groups(sets_.all(), problem_.scaling, lengths)),
-        product_(memory_for(problem_.total * problem_.n * 4)) {
+        product_(memory_for(problem_.total * problem_.n * 4)),
+        workspace_(workspace_of(plans)) {
     for (const GemmOperands& set : sets_.all()) {
       operands_.push_back(grouped_of(set, problem_.scaling, offsets_->data()));
     }
@@ -234,7 +242,8 @@ class GroupedSession {
   // How a launch of ours is made.
   [[nodiscard]] LaunchOnSet launch(std::size_t plan) const {
     return [this, plan](std::size_t set, void* on) {
-      return device::launch_grouped_on_cuda(plans_[plan], operands_[set], nullptr, 0, on,
+      return device::launch_grouped_on_cuda(plans_[plan], operands_[set], workspace_->data(),
+                                            plans_[plan].workspace_bytes, on,
                                             {.dependent = dependent_});
     };
   }
@@ -299,6 +308,7 @@ class GroupedSession {
   std::vector<GroupedOperands> operands_;  // the same, as grouped products
   DenseGroups groups_;
   std::shared_ptr<device::CudaBuffer> product_;  // the right result, total x N
+  std::shared_ptr<device::CudaBuffer> workspace_;
   double error_ = 0;
   std::optional<Race> race_;
 };
