@@ -50,8 +50,7 @@ GemmOperands tensors_of(const GroupedProblem& p) {
   o.b = batch_of(matrix(nullptr, p.w, p.n, p.k), p.groups);
   o.d = matrix(nullptr, p.y, p.total, p.n);
   o.scaling = dense_scaling(p.scaling);
-  // Block scales imply promoted sums; a dense product is not told so.
-  if (p.scaling != GroupedScaling::block) o.accumulation = p.accumulation;
+  o.accumulation = p.accumulation;
   const auto blocks = [](std::int64_t extent) { return (extent + 127) / 128; };
   switch (p.scaling) {
     case GroupedScaling::tensor:

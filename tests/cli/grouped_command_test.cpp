@@ -425,9 +425,9 @@ TEST(GroupedTrace, WritesATimelineAndPictures) {
   fs::remove_all(folder);
   fs::create_directories(folder);
   const auto file = [&](const char* name) { return (folder / name).string(); };
-  const CliResult r =
-      run_cli(small({"trace", "grouped"}, {"--out", file("t.pftrace"), "--svg", file("t.svg"),
-                                           "--grid-svg", file("g.svg"), "--cluster", "1,1"}));
+  const CliResult r = run_cli(
+      small({"trace", "grouped"}, {"--out", file("t.pftrace"), "--svg", file("t.svg"), "--grid-svg",
+                                   file("g.svg"), "--cluster", "1,1", "--tile-tokens", "32"}));
   EXPECT_EQ(r.status, 0) << r.err;
   EXPECT_TRUE(contains(r.out, "t.pftrace: 5 CTAs, ")) << r.out;
   EXPECT_TRUE(contains(r.out, "Times are nominal cycles")) << r.out;

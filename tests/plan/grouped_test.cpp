@@ -1,11 +1,14 @@
 // Grouped products: what is refused, in which words, and which kernel is chosen.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
+#include <iterator>
 #include <string>
 #include <vector>
 
+#include "warpwright/kernel/grouped_instances.h"
 #include "warpwright/plan/grouped.h"
 
 namespace warpwright {
@@ -203,6 +206,154 @@ TEST(GroupedChoice, FewTokensLieOnN) {
   ASSERT_TRUE(skewed.ok()) << skewed.reason();
   EXPECT_FALSE(skewed->config.swapped);
   EXPECT_NE(skewed->reason.find("4096 tokens expected"), std::string::npos) << skewed->reason;
+}
+
+// What `bench grouped` measured on an H200 (lengths all equal but for 32 x 8192, which is skewed):
+// the fastest plan, and another one that was within 1% of it. Where the model chooses neither, its
+// choice is the other one, with a comment.
+struct Measured {
+  std::int64_t groups;
+  std::int64_t total;
+  std::int64_t n;
+  std::int64_t k;
+  const char* fastest;
+  const char* other = "";
+};
+
+// clang-format off
+constexpr Measured e4m3_rows[] = {
+    {8, 64, 4096, 4096, "128x16_b_sw_c2x1"},
+    {8, 128, 4096, 4096, "128x16_b_sw_c2x1"},
+    {8, 256, 4096, 4096, "128x64_h_sw_c2x1", "128x32_b_sw_c2x1"},
+    {8, 384, 4096, 4096, "128x64_h_sw_c2x1"},
+    {8, 512, 4096, 4096, "128x64_h_sw_c2x1"},
+    {8, 1024, 4096, 4096, "128x128_b_sw_c2x1"},
+    {8, 4096, 4096, 4096, "128x256_v_c1x1", "128x256_v_c2x1"},
+    {8, 8192, 4096, 4096, "128x256_v_c1x1", "128x256_v_c2x1"},
+    {8, 32768, 4096, 4096, "128x128_v_pp_c1x2", "128x256_v_c1x1"},  // chosen, not measured
+    {32, 512, 4096, 7168, "128x64_h_sw_c2x1", "128x16_b_sw_c2x1"},
+    {32, 512, 7168, 2048, "128x64_h_sw_c2x1", "128x16_b_sw_c2x1"},
+    {32, 2048, 4096, 7168, "128x64_h_sw_c2x1"},
+    {32, 2048, 7168, 2048, "128x64_h_sw_c2x1", "128x64_b_sw_c2x1"},
+    {32, 4096, 4096, 7168, "128x256_v_c1x2"},
+    {32, 4096, 7168, 2048, "128x128_v_pp_c1x2"},
+    {32, 16384, 4096, 7168, "128x256_v_c1x1", "128x256_v_c2x1"},
+    {32, 16384, 7168, 2048, "128x128_v_pp_c1x1", "128x256_v_c2x1"},
+    {32, 8192, 4096, 7168, "128x256_v_c1x1"},
+    {32, 8192, 7168, 2048, "128x128_v_pp_c1x1"},
+};
+
+constexpr Measured block_rows[] = {
+    {8, 64, 4096, 4096, "128x16_b_bs_sw_c2x1"},
+    {8, 128, 4096, 4096, "128x16_b_bs_sw_c2x1"},
+    {8, 256, 4096, 4096, "128x32_b_bs_sw_c2x1"},
+    {8, 384, 4096, 4096, "128x64_b_bs_sw_c2x1"},
+    {8, 512, 4096, 4096, "128x64_b_bs_sw_c2x1"},
+    {8, 1024, 4096, 4096, "128x128_v_bs_c1x2"},
+    {8, 4096, 4096, 4096, "128x128_v_bs_c1x1", "128x128_v_bs_c2x1"},
+    {8, 8192, 4096, 4096, "128x128_v_bs_c2x1", "128x128_v_bs_c1x1"},  // chosen, not measured
+    {8, 32768, 4096, 4096, "128x128_v_bs_c1x2", "128x128_v_bs_c1x1"},  // chosen, not measured
+    {32, 512, 4096, 7168, "128x16_b_bs_sw_c2x1"},
+    {32, 512, 7168, 2048, "128x16_b_bs_sw_c2x1"},
+    {32, 2048, 4096, 7168, "128x64_b_bs_sw_c2x1"},
+    {32, 2048, 7168, 2048, "128x64_b_bs_sw_c1x1", "128x64_b_bs_sw_c2x1"},
+    {32, 4096, 4096, 7168, "128x128_v_bs_c1x2"},
+    {32, 4096, 7168, 2048, "128x128_v_bs_c1x1", "128x128_v_bs_c1x2"},
+    {32, 16384, 4096, 7168, "128x128_v_bs_c1x1", "128x128_v_bs_c2x1"},
+    {32, 16384, 7168, 2048, "128x128_v_bs_c1x1", "128x128_v_bs_c2x1"},
+    {32, 8192, 4096, 7168, "128x128_v_bs_c1x2", "128x128_v_bs_c1x1"},  // chosen, not measured
+    {32, 8192, 7168, 2048, "128x128_v_bs_c1x2", "128x128_v_bs_c1x1"},  // chosen, not measured
+};
+
+constexpr Measured bf16_rows[] = {
+    {8, 64, 4096, 4096, "128x16_b_sw_c1x1", "128x16_b_sw_c2x1"},
+    {8, 128, 4096, 4096, "128x16_b_sw_c2x1"},
+    {8, 256, 4096, 4096, "128x32_b_sw_c2x1"},
+    {8, 384, 4096, 4096, "128x64_b_sw_c2x1"},
+    {8, 512, 4096, 4096, "128x64_b_sw_c2x1"},
+    {8, 1024, 4096, 4096, "128x256_v_c1x1", "128x256_v_c1x2"},  // chosen, 1.4% slower
+    {8, 4096, 4096, 4096, "128x256_v_c1x1", "128x256_v_c2x1"},
+    {8, 8192, 4096, 4096, "128x256_v_c1x1", "128x256_v_c2x1"},
+    {8, 32768, 4096, 4096, "128x256_v_c2x1", "128x256_v_c1x1"},  // chosen, not measured
+    {32, 512, 4096, 7168, "128x256_v_c1x2", "128x16_b_sw_c2x1"},
+    {32, 512, 7168, 2048, "128x16_b_sw_c2x1"},
+    {32, 2048, 4096, 7168, "128x256_v_c1x2", "128x64_b_sw_c2x1"},  // chosen, 4.3% slower
+    {32, 2048, 7168, 2048, "128x64_b_sw_c2x1"},
+    {32, 4096, 4096, 7168, "128x256_v_c1x2"},
+    {32, 4096, 7168, 2048, "128x128_v_pp_c1x2"},
+    {32, 16384, 4096, 7168, "128x256_v_c1x1", "128x256_v_c2x1"},
+    {32, 16384, 7168, 2048, "128x256_v_c1x1", "128x256_v_c2x1"},
+    {32, 8192, 4096, 7168, "128x256_v_c1x1"},
+    {32, 8192, 7168, 2048, "128x256_v_c1x2", "128x256_v_c1x1"},  // chosen, not measured
+};
+// clang-format on
+
+bool is_common(const std::string& kernel) {
+#define WW_NAME(tag, ...) #tag,
+  constexpr const char* names[] = {WW_HOPPER_GROUPED_COMMON_INSTANCES(WW_NAME)};
+#undef WW_NAME
+  return std::any_of(std::begin(names), std::end(names),
+                     [&](const char* name) { return kernel == name; });
+}
+
+// Among the kernels that every build has, and that were measured.
+template <std::size_t N>
+void expect_choices(const Measured (&rows)[N], DType operand, GroupedScaling scaling) {
+  for (const Measured& row : rows) {
+    GroupedProblem p =
+        packed_grouped_problem(row.total, row.n, row.k, row.groups, operand, DType::bf16);
+    p.scaling = scaling;
+    const auto all = candidates_grouped(p, *known_facts("h200"));
+    ASSERT_TRUE(all.ok()) << all.reason();
+    const auto first = std::find_if(all->begin(), all->end(),
+                                    [](const GroupedPlan& plan) { return is_common(plan.kernel); });
+    ASSERT_NE(first, all->end());
+    const std::string types = "grouped_" + std::string(numeric::name(operand)) + "_bf16_";
+    const std::string name = first->name();
+    EXPECT_TRUE(name == types + row.fastest || name == types + row.other)
+        << name << " for " << row.groups << " groups, " << row.total << " tokens, N " << row.n
+        << ", K " << row.k << "; the fastest is " << row.fastest;
+  }
+}
+
+TEST(GroupedChoice, AsMeasured) {
+  expect_choices(e4m3_rows, DType::e4m3, GroupedScaling::tensor);
+  expect_choices(block_rows, DType::e4m3, GroupedScaling::block);
+  expect_choices(bf16_rows, DType::bf16, GroupedScaling::none);
+}
+
+// Lengths differ, and a cluster along the tokens leaves CTAs idle at every group's end.
+TEST(GroupedChoice, NoClusterAlongTokensUnasked) {
+  const DeviceFacts h200 = *known_facts("h200");
+  for (const std::int64_t tokens : {1, 30, 100, 128, 200, 256, 500, 1000, 3000}) {
+    for (const std::int64_t groups : {1, 8, 64, 256}) {
+      const auto made = plan_grouped(
+          packed_grouped_problem(tokens * groups, 4096, 2048, groups, DType::e4m3, DType::bf16),
+          h200);
+      ASSERT_TRUE(made.ok()) << made.reason();
+      EXPECT_EQ(made->config.swapped ? made->cluster.n : made->cluster.m, 1)
+          << made->name() << " for " << groups << " groups of " << tokens;
+    }
+  }
+  const auto asked =
+      plan_grouped(packed_grouped_problem(8192, 4096, 4096, 8, DType::e4m3, DType::bf16), h200,
+                   {.cluster = atom::ClusterShape{2, 1}, .swapped = false});
+  ASSERT_TRUE(asked.ok()) << asked.reason();
+  EXPECT_EQ(asked->cluster.m, 2);
+}
+
+// Looking at one group after the other is for few of them.
+TEST(GroupedChoice, SearchByTheNumberOfGroups) {
+  const DeviceFacts h200 = *known_facts("h200");
+  for (const std::int64_t groups : {8, 32, 64, 256}) {
+    const auto made = plan_grouped(
+        packed_grouped_problem(64 * groups, 4096, 7168, groups, DType::e4m3, DType::bf16), h200,
+        {.tile_tokens = 64});
+    ASSERT_TRUE(made.ok()) << made.reason();
+    EXPECT_EQ(made->config.grouped,
+              groups <= 32 ? kernel::Grouping::horizontal : kernel::Grouping::ballot)
+        << groups;
+  }
 }
 
 TEST(GroupedChoice, WorkspaceAndGridDoNotDependOnLengths) {

@@ -21,9 +21,10 @@ constexpr double l2_bytes_per_second = 10.5e12;
 constexpr double shared_bytes_per_clock = 128;
 constexpr double load_bytes_per_clock = 60;  // into one SM
 
-// Clocks in which one SM multiplies a K block of a tile: as long as its tensor cores take (n / 2
-// clocks for 64 x n x 32 bytes), or its shared memory to give wgmma its operands and take the next
-// ones, or these to come from L2.
+}  // namespace
+
+// As long as its tensor cores take (n / 2 clocks for 64 x n x 32 bytes), or its shared memory to
+// give wgmma its operands and take the next ones, or these to come from L2.
 double block_clocks(const kernel::GemmConfig& c) {
   const double steps = 4.0 * c.tile_m / 64;
   const double tensor = steps * c.tile_n / 2;
@@ -33,8 +34,6 @@ double block_clocks(const kernel::GemmConfig& c) {
   // Adding accumulators to registers is hidden, but for the waits.
   return c.sums == kernel::Sums::tensor_core ? clocks : 1.03 * clocks;
 }
-
-}  // namespace
 
 double predicted_cost(const Plan& plan) {
   const GemmProblem& p = plan.problem;

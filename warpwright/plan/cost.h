@@ -9,4 +9,7 @@ namespace warpwright {
 /// way of multiplying; it orders candidates. On the model the same with an H200's rates.
 double predicted_cost(const Plan& plan);
 
+/// Clocks in which one SM multiplies a K block (128 bytes) of a tile of `c`.
+double block_clocks(const kernel::GemmConfig& c);
+
 }  // namespace warpwright
