@@ -176,7 +176,9 @@ class Loaded final : public CublasLt {
       return r;
     }
     if (is_8bit(o.a.dtype)) {
-      const std::int8_t fast = o.accumulation == Accumulation::fast ? 1 : 0;
+      // Block scales imply promoted sums; with this flag there is no algorithm for them.
+      const bool promoted = o.accumulation == Accumulation::promoted || o.scaling == Scaling::block;
+      const std::int8_t fast = promoted ? 0 : 1;
       if (auto r = set(CUBLASLT_MATMUL_DESC_FAST_ACCUM, fast)) return r;
       if (auto r = set_scale_modes(o.scaling)) return r;
     }

@@ -10,6 +10,7 @@
 
 #include "bench/cublaslt.h"
 #include "bench/device_math.h"
+#include "bench/judgement.h"
 #include "bench/operand_sets.h"
 #include "bench/replay.h"
 #include "warpwright/device/cuda.h"
@@ -17,10 +18,6 @@
 namespace warpwright::bench {
 namespace {
 
-constexpr int kMaxLaunches = 4096;
-constexpr int kScreeningRounds = 5;
-// Products that take longer and are bound by the tensor cores heat the card up.
-constexpr double kRestSeconds = 50e-6;
 // Of a ranking: those that are measured again in turns.
 constexpr std::size_t kFinalists = 4;
 
@@ -58,50 +55,6 @@ class Contender {
   Launch launch_;
 };
 
-bool is_8bit(DType t) {
-  return numeric::bits(t) == 8;
-}
-
-bool promotes(const GemmProblem& p) {
-  return p.accumulation == Accumulation::promoted || p.scaling == Scaling::block;
-}
-
-// The loss of a sum as a share of the sum of |a b|: float32 additions lose 2^-24 each. A Hopper
-// tensor core adds 32 products of 8-bit elements and what it has so far with 13 bits below the
-// largest: K/32 such steps, or, promoted, the 4 of each 128 of K, which lose no more than their
-// share.
-Tolerance tolerance(const GemmProblem& p) {
-  Tolerance t;
-  t.loss = 0x1p-24 * (static_cast<double>(p.k) + 1);
-  if (is_8bit(p.a)) {
-    const double steps = promotes(p) ? 4 : std::ceil(static_cast<double>(p.k) / 32);
-    t.loss += steps * 0x1p-13;
-  }
-  return t;
-}
-
-// The bound of an element holds in the worst case and is wide for long sums; over all elements the
-// error is far smaller, and a tile or a scale that is wrong stands out.
-double relative_limit(const GemmProblem& p) {
-  const auto rounding = [](DType t) {
-    switch (t) {
-      case DType::f32:
-        return 1e-4;
-      case DType::f16:
-        return 0x1p-10;
-      case DType::bf16:
-        return 0x1p-8;
-      case DType::e4m3:
-        return 0x1p-4;
-      default:
-        return 0x1p-3;
-    }
-  };
-  double limit = rounding(p.d);
-  if (is_8bit(p.a)) limit += promotes(p) ? 2e-3 : 1e-2;
-  return p.epilogue.gated ? 2 * limit : limit;
-}
-
 // The right result: cuBLASLt's where it has the product, else that of a plain kernel in float32.
 class Judge {
  public:
@@ -132,8 +85,10 @@ class Judge {
     const Result<Comparison> found =
         compare(set, sets_.all().back().d, product, tolerance(problem_), stream_);
     if (!found) throw Failure{found.reason()};
-    if (found->wrong == 0 && found->relative <= relative_limit(problem_)) return found->relative;
-    throw Failure{sentence(contender.plan(), *found)};
+    if (const auto wrong = fault(*found, problem_, contender.plan().name(), name_)) {
+      throw Failure{*wrong};
+    }
+    return found->relative;
   }
 
  private:
@@ -145,39 +100,12 @@ class Judge {
     require(cudaStreamSynchronize(stream_), "multiplying");
   }
 
-  [[nodiscard]] std::string sentence(const Plan& plan, const Comparison& c) const {
-    char text[320];
-    if (c.wrong == 0) {
-      std::snprintf(text, sizeof(text),
-                    "the results differ, so nothing is timed: D of %s is %.3g from that of %s "
-                    "(norm of the difference over norm), more than %.3g",
-                    plan.name().c_str(), c.relative, name_.c_str(), relative_limit(problem_));
-    } else {
-      std::snprintf(text, sizeof(text),
-                    "the results differ, so nothing is timed: D[%lld, %lld, %lld] of %s is %.9g, "
-                    "and %.9g by %s; %lld elements are beyond the bound",
-                    static_cast<long long>(c.batch), static_cast<long long>(c.row),
-                    static_cast<long long>(c.column), plan.name().c_str(), c.ours, c.theirs,
-                    name_.c_str(), static_cast<long long>(c.wrong));
-    }
-    return text;
-  }
-
   const OperandSets& sets_;
   const GemmProblem& problem_;
   cudaStream_t stream_;
   std::string name_;
   std::shared_ptr<device::CudaBuffer> product_;
 };
-
-// Launches of one round: whole turns round the sets, long enough to be timed.
-int launches_for(double each, double seconds, std::size_t sets) {
-  const auto count = static_cast<std::int64_t>(sets);
-  const auto wanted = static_cast<std::int64_t>(std::ceil(seconds / each));
-  const std::int64_t turns = (std::max(wanted, count) + count - 1) / count;
-  return static_cast<int>(
-      std::min<std::int64_t>(turns * count, std::max<std::int64_t>(kMaxLaunches, count)));
-}
 
 // One problem on one device: operands, the baseline, and the judge.
 class Session {
@@ -191,10 +119,10 @@ class Session {
         judge_(sets_, problem_, library_ ? library_->get() : nullptr, stream_.get()) {
     contenders_.push_back(std::make_unique<Contender>(plans.front(), options.dependent));
     error_ = judge_.check(*contenders_.front());
-    const double each = estimate(contenders_.front()->launch(), sets_.all(), stream_.get());
-    turns_.launches = launches_for(each, options.round_seconds, sets_.all().size());
-    turns_.rests =
-        each > kRestSeconds && roof(problem_, plans.front().device).bound == Bound::tensor_cores;
+    const double each = estimate(on_sets(contenders_.front()->launch(), sets_.all()),
+                                 sets_.all().size(), stream_.get());
+    const bool hot = roof(problem_, plans.front().device).bound == Bound::tensor_cores;
+    race_.emplace(sets_.all().size(), each, hot, options, stream_.get());
     all_ = static_cast<int>(plans.size()) + (library_ ? (*library_)->algorithms() : 0);
     step();
     for (std::size_t i = 1; i < plans.size(); ++i) add(plans[i]);
@@ -215,25 +143,13 @@ class Session {
   [[nodiscard]] int algorithms() const { return (*library_)->algorithms(); }
 
   [[nodiscard]] std::unique_ptr<Graph> graph(const Launch& launch) const {
-    return std::make_unique<Graph>(launch, sets_.all(), turns_.launches, stream_.get());
+    return race_->graph(on_sets(launch, sets_.all()));
   }
-
-  // The median of a few rounds.
   [[nodiscard]] double screen(const Launch& launch) const {
-    Turns few = turns_;
-    few.rounds = kScreeningRounds;
-    const auto made = graph(launch);
-    return summarise(replay({made.get()}, few, stream_.get()).front()).median;
+    return race_->screen(on_sets(launch, sets_.all()));
   }
-
   [[nodiscard]] std::vector<Timing> final_rounds(const std::vector<const Graph*>& graphs) const {
-    Turns all = turns_;
-    all.rounds = options_.rounds;
-    std::vector<Timing> timings;
-    for (std::vector<double>& times : replay(graphs, all, stream_.get())) {
-      timings.push_back(summarise(std::move(times)));
-    }
-    return timings;
+    return race_->run(graphs);
   }
 
   void step() {
@@ -247,7 +163,7 @@ class Session {
     times.relative_error = error_;
     times.cold = sets_.cold();
     times.rounds = options_.rounds;
-    times.launches = turns_.launches;
+    times.launches = race_->launches();
     times.buffer_sets = static_cast<int>(sets_.all().size());
   }
 
@@ -273,7 +189,7 @@ class Session {
   Judge judge_;
   std::vector<std::unique_ptr<Contender>> contenders_;
   double error_ = 0;
-  Turns turns_;
+  std::optional<Race> race_;
   int done_ = 0;
   int all_ = 1;
 };

@@ -12,6 +12,10 @@ namespace {
 
 // What the host needs to enqueue a round while the GPU idles.
 constexpr double kLeadSeconds = 200e-6;
+constexpr int kMaxLaunches = 4096;
+constexpr int kScreeningRounds = 5;
+// Products that take longer and are bound by the tensor cores heat the card up.
+constexpr double kRestSeconds = 50e-6;
 
 class Event {
  public:
@@ -41,6 +45,15 @@ void rest(std::chrono::steady_clock::time_point since) {
   std::this_thread::sleep_for(std::chrono::steady_clock::now() - since);
 }
 
+// Launches of one round: whole turns round the sets, long enough to be timed.
+int launches_for(double each, double seconds, std::size_t sets) {
+  const auto count = static_cast<std::int64_t>(sets);
+  const auto wanted = static_cast<std::int64_t>(std::ceil(seconds / each));
+  const std::int64_t turns = (std::max(wanted, count) + count - 1) / count;
+  return static_cast<int>(
+      std::min<std::int64_t>(turns * count, std::max<std::int64_t>(kMaxLaunches, count)));
+}
+
 }  // namespace
 
 void require(cudaError_t error, const char* what) {
@@ -61,12 +74,11 @@ Stream::~Stream() {
   cudaStreamDestroy(handle_);
 }
 
-Graph::Graph(const Launch& launch, const std::vector<GemmOperands>& sets, int launches,
-             cudaStream_t stream) {
+Graph::Graph(const LaunchOnSet& launch, std::size_t sets, int launches, cudaStream_t stream) {
   require(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "starting a capture");
   std::optional<Refusal> refusal;
   for (int i = 0; i < launches && !refusal; ++i) {
-    refusal = launch(sets[static_cast<std::size_t>(i) % sets.size()], stream);
+    refusal = launch(static_cast<std::size_t>(i) % sets, stream);
   }
   cudaGraph_t graph = nullptr;
   const cudaError_t error = cudaStreamEndCapture(stream, &graph);
@@ -130,18 +142,44 @@ Timing summarise(std::vector<double> times) {
   return {at(0.5), at(0.25), at(0.75)};
 }
 
-double estimate(const Launch& launch, const std::vector<GemmOperands>& sets, cudaStream_t stream) {
+double estimate(const LaunchOnSet& launch, std::size_t sets, cudaStream_t stream) {
   const Event begin;
   const Event end;
   constexpr int warm = 3;
   constexpr int tries = 10;
   for (int i = 0; i < warm + tries; ++i) {
     if (i == warm) begin.record(stream);
-    require(launch(sets[static_cast<std::size_t>(i) % sets.size()], stream));
+    require(launch(static_cast<std::size_t>(i) % sets, stream));
   }
   end.record(stream);
   require(cudaStreamSynchronize(stream), "timing");
   return std::max(end.since(begin) * 1e-3 / tries, 1e-6);
+}
+
+Race::Race(std::size_t sets, double each, bool hot, const TimeOptions& options, cudaStream_t stream)
+    : sets_(sets), stream_(stream) {
+  turns_.rounds = options.rounds;
+  turns_.launches = launches_for(each, options.round_seconds, sets);
+  turns_.rests = hot && each > kRestSeconds;
+}
+
+std::unique_ptr<Graph> Race::graph(const LaunchOnSet& launch) const {
+  return std::make_unique<Graph>(launch, sets_, turns_.launches, stream_);
+}
+
+double Race::screen(const LaunchOnSet& launch) const {
+  Turns few = turns_;
+  few.rounds = kScreeningRounds;
+  const auto made = graph(launch);
+  return summarise(replay({made.get()}, few, stream_).front()).median;
+}
+
+std::vector<Timing> Race::run(const std::vector<const Graph*>& graphs) const {
+  std::vector<Timing> timings;
+  for (std::vector<double>& times : replay(graphs, turns_, stream_)) {
+    timings.push_back(summarise(std::move(times)));
+  }
+  return timings;
 }
 
 }  // namespace warpwright::bench

@@ -4,7 +4,9 @@
 
 #include <cuda_runtime.h>
 
+#include <cstddef>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -41,11 +43,21 @@ class Stream {
 /// Starts one product on one set of operands.
 using Launch = std::function<std::optional<Refusal>(const GemmOperands&, void* stream)>;
 
+/// The same of any kind of product, by the number of the set.
+using LaunchOnSet = std::function<std::optional<Refusal>(std::size_t set, void* stream)>;
+
+/// `launch` on one of `sets`, which must stay.
+template <class Operands, class F>
+LaunchOnSet on_sets(F launch, const std::vector<Operands>& sets) {
+  return [launch = std::move(launch), &sets](std::size_t set, void* stream) {
+    return launch(sets[set], stream);
+  };
+}
+
 /// Many launches round the sets, ready to be replayed.
 class Graph {
  public:
-  Graph(const Launch& launch, const std::vector<GemmOperands>& sets, int launches,
-        cudaStream_t stream);
+  Graph(const LaunchOnSet& launch, std::size_t sets, int launches, cudaStream_t stream);
   ~Graph();
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
@@ -73,6 +85,26 @@ std::vector<std::vector<double>> replay(const std::vector<const Graph*>& graphs,
 Timing summarise(std::vector<double> times);
 
 /// Seconds of one launch, roughly: ten of them without a graph.
-double estimate(const Launch& launch, const std::vector<GemmOperands>& sets, cudaStream_t stream);
+double estimate(const LaunchOnSet& launch, std::size_t sets, cudaStream_t stream);
+
+/// Contenders for one problem on the same sets of operands, in graphs of as many launches each.
+class Race {
+ public:
+  /// A launch takes `each` seconds, roughly. `hot` are products that heat the card up while they
+  /// run: long ones of them rest between rounds.
+  Race(std::size_t sets, double each, bool hot, const TimeOptions& options, cudaStream_t stream);
+
+  [[nodiscard]] int launches() const { return turns_.launches; }
+  [[nodiscard]] std::unique_ptr<Graph> graph(const LaunchOnSet& launch) const;
+  /// The median of a few rounds, for a choice among many.
+  [[nodiscard]] double screen(const LaunchOnSet& launch) const;
+  /// All rounds, in turns.
+  [[nodiscard]] std::vector<Timing> run(const std::vector<const Graph*>& graphs) const;
+
+ private:
+  std::size_t sets_;
+  Turns turns_;
+  cudaStream_t stream_;
+};
 
 }  // namespace warpwright::bench

@@ -3,11 +3,15 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 #include "cli/check_command.h"
 #include "cli/devices_command.h"
 #include "cli/explain_command.h"
 #include "cli/gemm_command.h"
+#include "cli/gemm_product.h"
+#include "cli/grouped_command.h"
+#include "cli/grouped_options.h"
 #include "cli/layout_command.h"
 #include "cli/mask_command.h"
 #include "cli/measure_options.h"
@@ -24,6 +28,7 @@ constexpr const char* kExamples =
     "Examples:\n"
     "  warpwright gemm --random 512 512 512 --check\n"
     "  warpwright gemm --a x.safetensors:x --b w.safetensors:w --out y.npy --check\n"
+    "  warpwright grouped --groups 4 --tokens 16,0,3,40 --n 256 --k 128 --check\n"
     "  warpwright explain gemm --random 4096 4096 4096 --as h200\n"
     "  warpwright layout 'composition((6,2):(8,2), (4,3):(3,1))'\n"
     "  warpwright mask --cluster 4,4 --rank 11\n"
@@ -58,13 +63,15 @@ constexpr const char* kCheckExamples =
     "Examples:\n"
     "  warpwright check gemm --random 256 256 448 --schedules 100\n"
     "  warpwright check gemm --random 256 256 448 --replay 17\n"
-    "  warpwright check gemm --random 256 256 448 --cluster 2,1 --tile-n 128 --sms 2 --mutate";
+    "  warpwright check gemm --random 256 256 448 --cluster 2,1 --tile-n 128 --sms 2 --mutate\n"
+    "  warpwright check grouped --groups 4 --tokens 20,0,3,40 --n 256 --k 128 --sms 2";
 
 constexpr const char* kExplainExamples =
     "Examples:\n"
     "  warpwright explain gemm --random 4096 4096 4096 --as h200\n"
     "  warpwright explain gemm --a x.safetensors:x --b w.safetensors:w --d-dtype f32\n"
-    "  warpwright explain gemm --m 300 --n 200 --k 256 --cluster 2,2";
+    "  warpwright explain gemm --m 300 --n 200 --k 256 --cluster 2,2\n"
+    "  warpwright explain grouped --groups 8 --tokens 16 --n 4096 --k 4096 --as h200";
 
 constexpr const char* kTraceExamples =
     "On the model times are nominal cycles: they show what overlaps and who waits for whom. A GPU\n"
@@ -73,6 +80,7 @@ constexpr const char* kTraceExamples =
     "  warpwright trace gemm --random 512 512 512 --out t.pftrace --svg t.svg\n"
     "  warpwright trace gemm --random 1536 1536 512 --as b200 --scheduler clc --occupy-sm 2 "
     "--grid-svg g.svg\n"
+    "  warpwright trace grouped --groups 4 --tokens 20,0,3,40 --n 256 --k 128 --svg t.svg\n"
     "  warpwright trace gemm --random 4096 4096 4096 --device cuda --out t.pftrace";
 
 // Adds an option with a text; one of these for each command.
@@ -101,7 +109,9 @@ void add_matrix_options(CLI::App& app, GemmOptions& o) {
   app.add_option("--batch", o.batch, "products in one launch: every matrix is a batch of them")
       ->type_name("L");
   text("--layout", o.layout, "NT|NN|TN|TT", "how A and B are stored (default NT; see below)");
-  text("--device", o.device, "DEVICE", "model, cuda or cuda:1, cuda:2, ...")->capture_default_str();
+  text("--device", o.device, "DEVICE",
+       "model, cuda, cuda:1, ..., or auto: a GPU where there is one")
+      ->capture_default_str();
   text("--as", o.as, "NAME",
        "h200 or b200: run that device's kernels on the model (explain: plan for that device)");
   text("--dtype", o.dtype, "TYPE",
@@ -163,8 +173,8 @@ void add_gemm_options(CLI::App& app, GemmOptions& o) {
   add_plan_options(app, o);
 }
 
-// The arguments that `check gemm` has beside them.
-void add_check_options(CLI::App& app, GemmOptions& o, CheckCommandOptions& how) {
+// The arguments that `check` has beside those of the product.
+void add_check_options(CLI::App& app, RunOptions& o, CheckCommandOptions& how) {
   app.add_option("--schedules", how.schedules, "schedules to try: eager, latest, then random ones")
       ->type_name("N")
       ->capture_default_str();
@@ -189,6 +199,18 @@ void add_check_options(CLI::App& app, GemmOptions& o, CheckCommandOptions& how) 
   app.add_flag("--reduce", how.reduce,
                "with --replay: find the few decisions of the schedule that matter");
   app.add_flag("--json", how.json, "for programs");
+}
+
+// The pictures that `trace` draws, and the SM that it leaves out.
+void add_trace_options(CLI::App& app, TraceOptions& how) {
+  app.add_option("--svg", how.svg, "where a picture of the first tiles is written")
+      ->type_name("FILE");
+  app.add_option("--grid-svg", how.grid_svg,
+                 "where a picture of all SMs and their tiles is written")
+      ->type_name("FILE");
+  app.add_option("--occupy-sm", how.occupy_sm,
+                 "an SM of the model that another grid holds: nothing of this one runs there")
+      ->type_name("I");
 }
 
 // The first line of a message without its full stop.
@@ -258,16 +280,24 @@ int run_app(const std::vector<std::string>& arguments, std::ostream& out, std::o
                  "on a GPU: time the product and cuBLASLt's in the same run");
   gemm->footer(kGemmExamples);
 
+  GroupedOptions grouped_options;
+  const CLI::App* grouped = add_grouped_command(app, grouped_options);
+
   GemmOptions check_options;
   CheckCommandOptions how;
   CLI::App* check = app.add_subcommand(
       "check", "run a kernel on the model under many schedules and tell what is wrong with it");
   check->require_subcommand(1);
   CLI::App* check_gemm = check->add_subcommand("gemm", "the kernel of a product");
+  GroupedOptions check_grouped_options;
+  CLI::App* check_grouped = check->add_subcommand("grouped", "the kernel of a grouped product");
+  add_grouped_options(*check_grouped, check_grouped_options);
+  add_check_options(*check_grouped, check_grouped_options, how);
   add_gemm_options(*check_gemm, check_options);
   add_check_options(*check_gemm, check_options, how);
   check->footer(kCheckExamples);
   check_gemm->footer(kCheckExamples);
+  check_grouped->footer(kCheckExamples);
 
   GemmOptions explain_options;
   CLI::App* explain =
@@ -279,8 +309,12 @@ int run_app(const std::vector<std::string>& arguments, std::ostream& out, std::o
   explain_gemm->add_option("--m", explain_options.m, "rows of A and D")->type_name("M");
   explain_gemm->add_option("--n", explain_options.n, "rows of B, columns of D")->type_name("N");
   explain_gemm->add_option("--k", explain_options.k, "columns of A and B")->type_name("K");
+  GroupedOptions explain_grouped_options;
+  CLI::App* explain_grouped = explain->add_subcommand("grouped", "the plan of a grouped product");
+  add_grouped_options(*explain_grouped, explain_grouped_options);
   explain->footer(kExplainExamples);
   explain_gemm->footer(kExplainExamples);
+  explain_grouped->footer(kExplainExamples);
 
   GemmOptions trace_options;
   TraceOptions trace_how;
@@ -289,24 +323,26 @@ int run_app(const std::vector<std::string>& arguments, std::ostream& out, std::o
   CLI::App* trace_gemm = trace->add_subcommand(
       "gemm", "the timeline of a gemm: every role of every CTA, copy engine and tensor core");
   add_gemm_options(*trace_gemm, trace_options);
-  trace_gemm->get_option("--out")->description("where the trace is written, for ui.perfetto.dev");
-  trace_gemm->add_option("--svg", trace_how.svg, "where a picture of the first tiles is written")
-      ->type_name("FILE");
-  trace_gemm
-      ->add_option("--grid-svg", trace_how.grid_svg,
-                   "where a picture of all SMs and their tiles is written")
-      ->type_name("FILE");
-  trace_gemm
-      ->add_option("--occupy-sm", trace_how.occupy_sm,
-                   "an SM of the model that another grid holds: nothing of this one runs there")
-      ->type_name("I");
+  constexpr const char* trace_out = "where the trace is written, for ui.perfetto.dev";
+  trace_gemm->get_option("--out")->description(trace_out);
+  add_trace_options(*trace_gemm, trace_how);
+  GroupedOptions trace_grouped_options;
+  CLI::App* trace_grouped =
+      trace->add_subcommand("grouped", "the timeline of a grouped product, likewise");
+  add_grouped_options(*trace_grouped, trace_grouped_options);
+  trace_grouped->add_option("--out", trace_how.out, trace_out)->type_name("FILE");
+  add_trace_options(*trace_grouped, trace_how);
   trace->footer(kTraceExamples);
   trace_gemm->footer(kTraceExamples);
+  trace_grouped->footer(kTraceExamples);
 
   BenchOptions bench_options;
   bench_options.command = "warpwright";
   for (const std::string& argument : arguments) bench_options.command += " " + argument;
   const CLI::App* bench_dense = add_bench_command(app, bench_options);
+  GroupedBenchOptions bench_grouped_options;
+  bench_grouped_options.command = bench_options.command;
+  const CLI::App* bench_grouped = add_bench_grouped_command(app, bench_grouped_options);
   TuneOptions tune_options;
   const CLI::App* tune = add_tune_command(app, tune_options);
 
@@ -350,10 +386,31 @@ int run_app(const std::vector<std::string>& arguments, std::ostream& out, std::o
   }
   if (devices->parsed()) return devices_command(out, err);
   if (gemm->parsed()) return gemm_command(gemm_options, out, err);
-  if (check_gemm->parsed()) return check_gemm_command(check_options, how, out, err);
-  if (explain_gemm->parsed()) return explain_gemm_command(explain_options, out, err);
-  if (trace_gemm->parsed()) return trace_gemm_command(trace_options, trace_how, out, err);
+  if (grouped->parsed()) return grouped_command(grouped_options, out, err);
+  if (check_gemm->parsed()) {
+    return check_command(check_options, gemm_product(check_options), how, out, err);
+  }
+  if (check_grouped->parsed()) {
+    return check_command(check_grouped_options, grouped_product(check_grouped_options), how, out,
+                         err);
+  }
+  if (explain_gemm->parsed()) {
+    return explain_command(explain_options, gemm_product(explain_options), out, err);
+  }
+  if (explain_grouped->parsed()) {
+    return explain_command(explain_grouped_options, grouped_product(explain_grouped_options), out,
+                           err);
+  }
+  if (trace_gemm->parsed()) {
+    trace_how.out = std::exchange(trace_options.out, "");  // the trace's file, not D's
+    return trace_command(trace_options, gemm_product(trace_options), trace_how, out, err);
+  }
+  if (trace_grouped->parsed()) {
+    return trace_command(trace_grouped_options, grouped_product(trace_grouped_options), trace_how,
+                         out, err);
+  }
   if (bench_dense->parsed()) return bench_dense_command(bench_options, out, err);
+  if (bench_grouped->parsed()) return bench_grouped_command(bench_grouped_options, out, err);
   if (tune->parsed()) return tune_command(tune_options, out, err);
   if (layout->parsed()) return layout_command(expression, table, out, err);
   return mask_command(cluster, pair, rank, out, err);

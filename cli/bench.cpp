@@ -34,6 +34,13 @@ Result<std::vector<bench::RankedPlan>> rank_products(const std::vector<Plan>& pl
   return bench::rank_plans(plans, options);
 }
 
+Result<bench::GroupedTimes> time_grouped_product(const std::vector<GroupedPlan>& plans,
+                                                 const std::vector<std::int64_t>& lengths,
+                                                 int index, const bench::TimeOptions& options) {
+  use(index);
+  return bench::time_grouped(plans, lengths, options);
+}
+
 bench::Software bench_software() {
   return bench::software();
 }
@@ -52,6 +59,12 @@ Result<bench::GemmTimes> time_product(const std::vector<Plan>& /*plans*/, int in
 
 Result<std::vector<bench::RankedPlan>> rank_products(const std::vector<Plan>& /*plans*/, int index,
                                                      const bench::TimeOptions& /*options*/) {
+  throw InputError(device::cuda_device(index).reason());
+}
+
+Result<bench::GroupedTimes> time_grouped_product(const std::vector<GroupedPlan>& /*plans*/,
+                                                 const std::vector<std::int64_t>& /*lengths*/,
+                                                 int index, const bench::TimeOptions& /*options*/) {
   throw InputError(device::cuda_device(index).reason());
 }
 

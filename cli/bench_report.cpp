@@ -1,42 +1,11 @@
 #include "cli/bench_report.h"
 
 #include <cmath>
-#include <cstdio>
-#include <nlohmann/json.hpp>
 
 namespace warpwright::cli {
 namespace {
 
 using nlohmann::ordered_json;
-
-template <class... Args>
-std::string format(const char* pattern, Args... args) {
-  const int n = std::snprintf(nullptr, 0, pattern, args...);  // NOLINT
-  std::string text(static_cast<std::size_t>(n), '\0');
-  std::snprintf(text.data(), text.size() + 1, pattern, args...);  // NOLINT
-  return text;
-}
-
-std::string number(const std::optional<double>& value) {
-  return value ? format("%.3f", *value) : "-";
-}
-
-std::string percent(const std::optional<double>& value) {
-  return value ? format("%.0f%%", 100 * *value) : "-";
-}
-
-std::string microseconds(const std::optional<bench::Timing>& t) {
-  return t ? format("%.2f", t->median) : "-";
-}
-
-// Half the distance of the quartiles, as a share of the median.
-std::string spread(const bench::Timing& t) {
-  return t.median > 0 ? format("%.1f%%", 50 * (t.high - t.low) / t.median) : "-";
-}
-
-const char* bound_name(Bound bound) {
-  return bound == Bound::memory ? "HBM" : "tensor cores";
-}
 
 std::optional<double> over_config(const BenchRow& row, const std::optional<bench::Timing>& theirs) {
   if (!theirs || row.times->config_time.median <= 0) return std::nullopt;
@@ -77,24 +46,6 @@ std::string summary_line(const BenchRun& run, const Speed& speed) {
                 shape_name(s.worst_shape).c_str());
 }
 
-std::string provenance(const BenchRun& run) {
-  return run.date + ", " + run.gpu + ", driver " + run.driver + ", CUDA " + run.cuda +
-         (run.cublaslt.empty() ? ", no cuBLASLt" : ", cuBLASLt " + run.cublaslt) + ", commit " +
-         run.commit;
-}
-
-ordered_json timing(const bench::Timing& t) {
-  return {{"median_us", t.median}, {"low_us", t.low}, {"high_us", t.high}};
-}
-
-ordered_json optional_timing(const std::optional<bench::Timing>& t) {
-  return t ? timing(*t) : ordered_json(nullptr);
-}
-
-ordered_json optional_number(const std::optional<double>& value) {
-  return value ? ordered_json(*value) : ordered_json(nullptr);
-}
-
 ordered_json row_json(const BenchRow& row) {
   ordered_json j = {{"m", row.shape.m}, {"n", row.shape.n}, {"k", row.shape.k}};
   if (!row.times) {
@@ -103,19 +54,19 @@ ordered_json row_json(const BenchRow& row) {
   }
   const bench::GemmTimes& t = *row.times;
   j["plan"] = t.plan;
-  j["ours"] = timing(t.ours);
+  j["ours"] = timing_json(t.ours);
   j["tflops"] = bench::tflops(t.problem, t.ours);
   j["config"] = t.config;
-  j["config_time"] = timing(t.config_time);
+  j["config_time"] = timing_json(t.config_time);
   j["configs"] = t.configs;
   j["baseline"] = t.baseline;
-  j["first"] = optional_timing(t.first);
-  j["best"] = optional_timing(t.best);
+  j["first"] = timing_json(t.first);
+  j["best"] = timing_json(t.best);
   j["offered"] = t.offered;
   j["best_offer"] = t.first ? t.best_index + 1 : 0;
-  for (const Speed& speed : kSpeeds) j[speed.key] = optional_number(speed.of(row));
+  for (const Speed& speed : kSpeeds) j[speed.key] = number_json(speed.of(row));
   j["roof_us"] = t.roof_us;
-  j["roof_share"] = optional_number(roof_share(row));
+  j["roof_share"] = number_json(roof_share(row));
   j["bound"] = bound_name(t.bound);
   j["checked_against"] = t.checked_against;
   j["relative_error"] = t.relative_error;
@@ -228,24 +179,17 @@ std::string markdown(const BenchRun& run) {
 }
 
 std::string json(const BenchRun& run) {
-  ordered_json j = {{"format", "warpwright-bench-1"},
-                    {"date", run.date},
-                    {"gpu", run.gpu},
-                    {"driver", run.driver},
-                    {"cuda", run.cuda},
-                    {"cublaslt", run.cublaslt},
-                    {"commit", run.commit},
-                    {"command", run.command},
-                    {"types", run.types},
-                    {"seed", run.seed},
-                    {"dependent", run.dependent}};
+  ordered_json j = head_json("warpwright-bench-1", run);
+  j["types"] = run.types;
+  j["seed"] = run.seed;
+  j["dependent"] = run.dependent;
   j["rows"] = ordered_json::array();
   for (const BenchRow& row : run.rows) j["rows"].push_back(row_json(row));
   j["summary"] = ordered_json::object();
   for (const Speed& speed : kSpeeds) {
     const SpeedSummary s = summarise(run.rows, speed.of);
     j["summary"][speed.key] = {
-        {"geomean", optional_number(s.mean)},
+        {"geomean", number_json(s.mean)},
         {"rows", s.rows},
         {"worst", s.mean ? ordered_json(s.worst) : ordered_json(nullptr)},
         {"worst_shape", s.mean ? ordered_json(shape_name(s.worst_shape)) : ordered_json(nullptr)}};

@@ -8,6 +8,7 @@
 
 #include "bench/gemm_bench.h"
 #include "cli/bench_shapes.h"
+#include "cli/bench_words.h"
 
 namespace warpwright::cli {
 
@@ -18,15 +19,9 @@ struct BenchRow {
   std::string refusal;
 };
 
-/// What was measured, when, where and by what.
-struct BenchRun {
-  std::string date;  ///< UTC, as "2026-11-21T09:37:04Z"
-  std::string gpu, driver, cuda, cublaslt;
-  std::string commit;
-  std::string command;
+/// What was measured, and how.
+struct BenchRun : BenchHead {
   std::string types;  ///< see `types_name`
-  std::uint64_t seed = 1;
-  bool dependent = false;
   std::vector<BenchRow> rows;
 };
 

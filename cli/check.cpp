@@ -151,28 +151,6 @@ class TileChecker {
   double scale_ = 1;
 };
 
-// Adds one tile's findings. Of equally bad elements the first in row-major order stays, whichever
-// tile comes first.
-void merge(CheckResult& total, const CheckResult& part) {
-  total.elements += part.elements;
-  total.failures += part.failures;
-  total.passed = total.failures == 0;
-  if (part.worst_row < 0) return;
-  const auto place = [](const CheckResult& r) {
-    return std::tuple(r.worst_batch, r.worst_row, r.worst_col);
-  };
-  const bool is_earlier = place(part) < place(total);
-  const bool is_worse =
-      part.worst_ratio > total.worst_ratio || (part.worst_ratio == total.worst_ratio && is_earlier);
-  if (total.worst_row >= 0 && !is_worse) return;
-  CheckResult worst = part;
-  worst.elements = total.elements;
-  worst.failures = total.failures;
-  worst.passed = total.passed;
-  worst.batch = total.batch;
-  total = worst;
-}
-
 void require_checkable(const GemmCheck& p) {
   const char* const rule = "f32, f16, bf16, e4m3 and e5m2";
   const char* const operands = "f32, tf32, f16, bf16, e4m3 and e5m2";
@@ -192,6 +170,26 @@ void require_checkable(const GemmCheck& p) {
 }
 
 }  // namespace
+
+void merge(CheckResult& total, const CheckResult& part) {
+  total.elements += part.elements;
+  total.failures += part.failures;
+  total.passed = total.failures == 0;
+  if (part.worst_row < 0) return;
+  const auto place = [](const CheckResult& r) {
+    return std::tuple(r.worst_batch, r.worst_row, r.worst_col);
+  };
+  const bool is_earlier = place(part) < place(total);
+  const bool is_worse =
+      part.worst_ratio > total.worst_ratio || (part.worst_ratio == total.worst_ratio && is_earlier);
+  if (total.worst_row >= 0 && !is_worse) return;
+  CheckResult worst = part;
+  worst.elements = total.elements;
+  worst.failures = total.failures;
+  worst.passed = total.passed;
+  worst.batch = total.batch;
+  total = worst;
+}
 
 CheckResult check_gemm(const GemmCheck& problem) {
   require_checkable(problem);
@@ -240,8 +238,8 @@ CheckResult check_gemm(const GemmCheck& problem) {
   return total;
 }
 
-std::string describe(const CheckResult& result) {
-  if (result.elements == 0) return "D has no elements, so there is nothing to check.";
+std::string describe(const CheckResult& result, const std::string& name) {
+  if (result.elements == 0) return name + " has no elements, so there is nothing to check.";
   const auto number = [](double x) {
     char text[32];
     std::snprintf(text, sizeof(text), "%.9g", x);
@@ -249,7 +247,7 @@ std::string describe(const CheckResult& result) {
   };
   const std::string count = std::to_string(result.elements);
   const std::string place =
-      "D[" + (result.batch > 1 ? std::to_string(result.worst_batch) + ", " : std::string()) +
+      name + "[" + (result.batch > 1 ? std::to_string(result.worst_batch) + ", " : std::string()) +
       std::to_string(result.worst_row) + ", " + std::to_string(result.worst_col) + "]";
   std::string text;
   if (result.passed) {

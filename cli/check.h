@@ -86,7 +86,11 @@ struct CheckResult {
 /// passes too. Throws InputError for types that cannot be checked.
 CheckResult check_gemm(const GemmCheck& problem);
 
-/// The result as one sentence, naming the worst element.
-std::string describe(const CheckResult& result);
+/// Adds what was found in a part of D, whose places are those of D. Of equally bad elements the
+/// first in row-major order stays, whichever part comes first.
+void merge(CheckResult& total, const CheckResult& part);
+
+/// The result as one sentence, naming the worst element of the tensor `name`.
+std::string describe(const CheckResult& result, const std::string& name = "D");
 
 }  // namespace warpwright::cli

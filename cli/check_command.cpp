@@ -2,16 +2,14 @@
 
 #include <algorithm>
 #include <array>
-#include <new>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "cli/check.h"
 #include "cli/progress.h"
-#include "warpwright/device/check.h"
+#include "cli/report_json.h"
 
 namespace warpwright::cli {
 namespace {
@@ -27,7 +25,7 @@ std::optional<model::Mode> parse_mode(const std::string& text) {
                    "\"; it must be eager, latest or random: the default is all three.");
 }
 
-device::CheckOptions options_of(const GemmOptions& gemm, const CheckCommandOptions& o) {
+device::CheckOptions options_of(const RunOptions& run, const CheckCommandOptions& o) {
   device::CheckOptions options;
   if (o.schedules < 1) {
     throw InputError("--schedules is " + std::to_string(o.schedules) +
@@ -41,8 +39,8 @@ device::CheckOptions options_of(const GemmOptions& gemm, const CheckCommandOptio
   }
   options.schedules = o.schedules;
   options.fence_after_reads = o.strict || o.mutant != 0;  // as --mutate does
-  options.seed = gemm.seed;
-  options.mode = parse_mode(gemm.mode);
+  options.seed = run.seed;
+  options.mode = parse_mode(run.mode);
   options.jobs =
       o.jobs > 0 ? o.jobs : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   if (!o.replay.empty()) {
@@ -51,7 +49,7 @@ device::CheckOptions options_of(const GemmOptions& gemm, const CheckCommandOptio
       throw InputError("--replay is \"" + o.replay +
                        "\"; it must be eager, latest, or the number of a random schedule.");
     }
-    if (!gemm.mode.empty()) throw InputError("--replay names a schedule: leave --mode out.");
+    if (!run.mode.empty()) throw InputError("--replay names a schedule: leave --mode out.");
   }
   return options;
 }
@@ -65,39 +63,17 @@ std::string place(const model::Site& site) {
 }
 
 ordered_json to_json(const device::CheckedFinding& f) {
-  ordered_json json;
-  json["check"] = model::code(f.finding.check);
-  json["name"] = model::name(f.finding.check);
-  json["sentence"] = f.finding.sentence;
-  json["file"] = f.finding.site.file;
-  json["line"] = f.finding.site.line;
-  json["accesses"] = ordered_json::array();
-  for (const model::Access& a : f.finding.accesses) {
-    json["accesses"].push_back({{"role", a.role},
-                                {"cta", a.cta},
-                                {"warp", a.warp},
-                                {"lane", a.lane},
-                                {"file", a.site.file},
-                                {"line", a.site.line},
-                                {"instruction", a.instruction},
-                                {"proxy", a.proxy},
-                                {"write", a.write},
-                                {"memory", a.memory},
-                                {"begin", a.begin},
-                                {"bytes", a.bytes}});
-  }
-  json["missing"] = f.finding.missing;
-  json["mend"] = f.finding.mend;
+  ordered_json json = finding_json(f.finding);
   json["schedules"] = f.schedules;
   json["replay"] = f.first.text();
   return json;
 }
 
-void print_findings(const device::CheckReport& report, const Plan& plan, bool json,
+void print_findings(const device::CheckReport& report, const std::string& plan, bool json,
                     std::ostream& out) {
   if (json) {
     ordered_json all;
-    all["plan"] = plan.name();
+    all["plan"] = plan;
     all["schedules"] = report.schedules;
     all["failing"] = report.failing;
     all["findings"] = ordered_json::array();
@@ -112,7 +88,7 @@ void print_findings(const device::CheckReport& report, const Plan& plan, bool js
         << " schedules; see it with --replay " << f.first.text() << ")\n  " << f.finding.sentence
         << "\n";
   }
-  out << "check: " << (report.clean() ? "PASS" : "FAIL") << ". " << plan.name() << " under "
+  out << "check: " << (report.clean() ? "PASS" : "FAIL") << ". " << plan << " under "
       << report.schedules << (report.schedules == 1 ? " schedule: " : " schedules: ")
       << (report.clean() ? "no" : std::to_string(report.findings.size()))
       << (report.findings.size() == 1 ? " finding.\n" : " findings.\n");
@@ -175,8 +151,8 @@ void print_mutants(const device::MutationReport& report, bool json, std::ostream
 }
 
 // The mutant in this row of the table.
-model::Mutation mutant_of(const Plan& plan, const GemmOperands& operands, int row) {
-  const Result<std::vector<model::Mutation>> all = device::mutants_of(plan, operands);
+model::Mutation mutant_of(const Product& product, int row) {
+  const Result<std::vector<model::Mutation>> all = product.mutants();
   if (!all) throw InputError(all.reason());
   if (row < 1 || row > static_cast<int>(all->size())) {
     throw InputError("--mutant is " + std::to_string(row) + "; the table has rows 1 to " +
@@ -185,11 +161,10 @@ model::Mutation mutant_of(const Plan& plan, const GemmOperands& operands, int ro
   return (*all)[static_cast<std::size_t>(row) - 1];
 }
 
-int reduce(const Plan& plan, const GemmOperands& operands, const device::CheckOptions& options,
-           bool json, std::ostream& out) {
+int reduce(const Product& product, const device::CheckOptions& options, bool json,
+           std::ostream& out) {
   if (!options.replay) throw InputError("--reduce shrinks one schedule: give --replay too.");
-  const Result<device::Reduction> reduced =
-      device::reduce(plan, operands, *options.replay, options);
+  const Result<device::Reduction> reduced = product.reduce(*options.replay, options);
   if (!reduced) throw InputError(reduced.reason() + ".");
   if (json) {
     ordered_json all = to_json(reduced->finding);
@@ -212,51 +187,40 @@ int reduce(const Plan& plan, const GemmOperands& operands, const device::CheckOp
 
 }  // namespace
 
-int check_gemm_command(const GemmOptions& gemm, const CheckCommandOptions& o, std::ostream& out,
-                       std::ostream& err) {
-  try {
-    if (!parse_device(gemm.device).is_model) {
+int check_command(const RunOptions& run, const ProductMaker& make, const CheckCommandOptions& o,
+                  std::ostream& out, std::ostream& err) {
+  return exit_status(err, [&] {
+    if (!parse_device(run.device).is_model) {
       throw InputError("check runs on the model alone: leave --device out.");
     }
-    device::CheckOptions options = options_of(gemm, o);
-    GemmJob job = read_job(gemm);
-    const Plan plan = plan_job(job, facts_of(gemm, o.sms), err).plan;
-    load(job, gemm.seed, err);
-    HostTensor d = poisoned_result(job);
-    const GemmOperands operands = operands_of(job, d);
-    options.right = [&job](const MatrixView& got) {
-      return check_gemm(check_of(job, got.dtype, got.data)).passed;
-    };
+    device::CheckOptions options = options_of(run, o);
+    const std::unique_ptr<Product> product = make(facts_of(run, o.sms), err);
+    product->load(run.seed, err);
+    options.right = [&product](const MatrixView& got) { return product->is_right(got); };
     Progress progress(err, "check", "percent", 100);
     options.progress = [&progress](double share) {
       progress.update(static_cast<std::int64_t>(100 * share));
     };
-    if (o.mutant != 0) options.mutation = mutant_of(plan, operands, o.mutant);
-    if (o.reduce) return reduce(plan, operands, options, o.json, out);
+    if (o.mutant != 0) options.mutation = mutant_of(*product, o.mutant);
+    if (o.reduce) return reduce(*product, options, o.json, out);
     if (o.mutate) {
-      const Result<device::MutationReport> report = device::mutate(plan, operands, options);
+      const Result<device::MutationReport> report = product->mutate(options);
       if (!report) throw InputError(report.reason());
       if (!report->unbroken.empty()) {
         device::CheckReport found;
         found.findings = report->unbroken;
         found.schedules = found.failing = 1;
-        print_findings(found, plan, o.json, out);
+        print_findings(found, product->plan_name(), o.json, out);
         return 1;
       }
       print_mutants(*report, o.json, out);
       return report->count(device::Mutant::Fate::survived) == 0 ? 0 : 1;
     }
-    const Result<device::CheckReport> report = device::check(plan, operands, options);
+    const Result<device::CheckReport> report = product->check(options);
     if (!report) throw InputError(report.reason());
-    print_findings(*report, plan, o.json, out);
+    print_findings(*report, product->plan_name(), o.json, out);
     return report->clean() ? 0 : 1;
-  } catch (const InputError& refusal) {
-    err << refusal.what() << "\n";
-    return 2;
-  } catch (const std::bad_alloc&) {
-    err << "This machine has not enough memory for these matrices: choose smaller M, N or K.\n";
-    return 2;
-  }
+  });
 }
 
 }  // namespace warpwright::cli

@@ -1,12 +1,12 @@
-// `warpwright check gemm`: the kernel of a product under many schedules of the model, or with its
-// synchronisation broken on purpose.
+// `warpwright check gemm` and `check grouped`: the kernel of a product under many schedules of the
+// model, or with its synchronisation broken on purpose.
 #pragma once
 
 #include <cstdint>
 #include <ostream>
 #include <string>
 
-#include "cli/gemm_job.h"
+#include "cli/product.h"
 
 namespace warpwright::cli {
 
@@ -23,10 +23,10 @@ struct CheckCommandOptions {
   bool reduce = false;  ///< with a replay: shrinks the schedule
 };
 
-/// Runs the command. `gemm.seed` is that of the matrices and of the first random schedule. Returns
+/// Runs the command. `run.seed` is that of the tensors and of the first random schedule. Returns
 /// the exit status: 0 when nothing was found (with `mutate`: when every mutant that is not
 /// equivalent was killed), 1 otherwise, 2 for bad input, with one sentence on `err`.
-int check_gemm_command(const GemmOptions& gemm, const CheckCommandOptions& options,
-                       std::ostream& out, std::ostream& err);
+int check_command(const RunOptions& run, const ProductMaker& product,
+                  const CheckCommandOptions& options, std::ostream& out, std::ostream& err);
 
 }  // namespace warpwright::cli

@@ -2,17 +2,14 @@
 
 namespace warpwright::cli {
 
-int explain_gemm_command(const GemmOptions& options, std::ostream& out, std::ostream& err) {
-  try {
+int explain_command(const RunOptions& options, const ProductMaker& product, std::ostream& out,
+                    std::ostream& err) {
+  return exit_status(err, [&] {
     const DeviceFacts facts =
         options.as.empty() ? facts_of(parse_device(options.device)) : facts_as(options.as);
-    const PlanWithOrigin made = plan_job(read_job(options), facts, err);
-    out << made.plan.explain() << made.origin;
+    out << product(facts, err)->explain();
     return 0;
-  } catch (const InputError& refusal) {
-    err << refusal.what() << "\n";
-    return 2;
-  }
+  });
 }
 
 }  // namespace warpwright::cli

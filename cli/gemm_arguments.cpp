@@ -3,38 +3,13 @@
 #include <cfloat>
 #include <charconv>
 #include <cmath>
-#include <initializer_list>
 #include <optional>
 
+#include "cli/words.h"
 #include "warpwright/atom/mask_text.h"
 
 namespace warpwright::cli {
 namespace {
-
-template <class Value>
-using Words = std::initializer_list<std::pair<const char*, Value>>;
-
-// "a, b or c".
-template <class Value>
-std::string listed(const Words<Value>& words) {
-  std::string text;
-  std::size_t left = words.size();
-  for (const auto& [word, value] : words) {
-    text += word;
-    --left;
-    if (left > 0) text += left == 1 ? " or " : ", ";
-  }
-  return text;
-}
-
-// The value of a word.
-template <class Value>
-Value chosen(const char* option, const std::string& text, const Words<Value>& words) {
-  for (const auto& [word, value] : words) {
-    if (text == word) return value;
-  }
-  throw InputError(std::string(option) + " is \"" + text + "\"; it must be " + listed(words) + ".");
-}
 
 bool is_8bit(DType t) {
   return t == DType::e4m3 || t == DType::e5m2;
@@ -42,7 +17,7 @@ bool is_8bit(DType t) {
 
 [[noreturn]] void refuse_operand_types(const std::string& text) {
   throw InputError("--dtype is \"" + text +
-                   "\"; it must be bf16, fp16, e4m3 or e5m2, or e4m3 and e5m2 for A and B as "
+                   "\"; it must be bf16, fp16, e4m3 or e5m2, or two 8-bit types as "
                    "\"e4m3,e5m2\": the nearest is bf16.");
 }
 
@@ -63,12 +38,13 @@ std::pair<DType, DType> parse_operand_types(const std::string& text) {
   return {a, b};
 }
 
-DType parse_result_type(const std::string& text) {
+DType parse_result_type(const std::string& text, const char* option) {
   const std::optional<DType> type = numeric::parse_dtype(text);
   if (type == DType::f32 || type == DType::bf16 || type == DType::f16 || (type && is_8bit(*type))) {
     return *type;
   }
-  throw InputError("--d-dtype is \"" + text + "\"; it must be f32, bf16, fp16, e4m3 or e5m2.");
+  throw InputError(std::string(option) + " is \"" + text +
+                   "\"; it must be f32, bf16, fp16, e4m3 or e5m2.");
 }
 
 float parse_scalar(const char* name, const std::string& text, float otherwise) {
@@ -134,26 +110,33 @@ std::pair<bool, bool> parse_layout(const std::string& text) {
       {{"NT", {false, false}}, {"NN", {false, true}}, {"TN", {true, true}}, {"TT", {true, false}}});
 }
 
+std::optional<atom::ClusterShape> parse_cluster(const std::string& text, bool pair) {
+  if (text.empty()) return std::nullopt;
+  const std::optional<atom::ClusterShape> cluster = atom::parse_cluster(text);
+  if (!cluster) {
+    throw InputError("--cluster is \"" + text +
+                     "\"; it is written M,N with two integers, for example 2,1.");
+  }
+  const std::string refusal = atom::cluster_refusal(*cluster, pair);
+  if (!refusal.empty()) throw InputError(refusal);
+  return cluster;
+}
+
+std::optional<bool> parse_swapped(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  return chosen<bool>("--swapped", text, {{"yes", true}, {"no", false}});
+}
+
 PlanChoices parse_choices(const GemmOptions& o) {
   PlanChoices choices;
-  if (!o.cluster.empty()) {
-    choices.cluster = atom::parse_cluster(o.cluster);
-    if (!choices.cluster) {
-      throw InputError("--cluster is \"" + o.cluster +
-                       "\"; it is written M,N with two integers, for example 2,1.");
-    }
-    const std::string refusal = atom::cluster_refusal(*choices.cluster, o.pair.value_or(false));
-    if (!refusal.empty()) throw InputError(refusal);
-  }
+  choices.cluster = parse_cluster(o.cluster, o.pair.value_or(false));
   choices.tile_m = o.tile_m;
   choices.tile_n = o.tile_n;
   choices.ctas = o.ctas;
   choices.pair = o.pair;
   choices.accumulators = o.accumulators;
   if (!o.kernel.empty()) choices.kernel = o.kernel;
-  if (!o.swapped.empty()) {
-    choices.swapped = chosen<bool>("--swapped", o.swapped, {{"yes", true}, {"no", false}});
-  }
+  choices.swapped = parse_swapped(o.swapped);
   if (!o.scheduler.empty()) {
     choices.tiles = chosen<kernel::TileSource>("--scheduler", o.scheduler,
                                                {{"one", kernel::TileSource::one_tile},

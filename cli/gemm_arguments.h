@@ -1,6 +1,7 @@
 // The words of a product's arguments as values. All throw InputError with one sentence.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -8,11 +9,11 @@
 
 namespace warpwright::cli {
 
-/// A and B's types: "bf16", "fp16", "e4m3", "e5m2", or two 8-bit ones, "e4m3,e5m2".
+/// Both operands' types: "bf16", "fp16", "e4m3", "e5m2", or two 8-bit ones, "e4m3,e5m2".
 std::pair<DType, DType> parse_operand_types(const std::string& text);
 
-/// D's type.
-DType parse_result_type(const std::string& text);
+/// The result's type, the word of `option`.
+DType parse_result_type(const std::string& text, const char* option = "--d-dtype");
 
 /// alpha or beta; `otherwise` where the text is empty.
 float parse_scalar(const char* name, const std::string& text, float otherwise);
@@ -27,6 +28,11 @@ std::pair<Bias, std::string> parse_bias(const std::string& text);
 
 /// "NT" and so on: is A stored K x M, and B K x N?
 std::pair<bool, bool> parse_layout(const std::string& text);
+
+/// CTAs of a cluster (with `pair`, for MMAs of pairs of SMs), and "yes" or "no"; nothing where the
+/// text is empty.
+std::optional<atom::ClusterShape> parse_cluster(const std::string& text, bool pair);
+std::optional<bool> parse_swapped(const std::string& text);
 
 /// What the arguments fix of the plan.
 PlanChoices parse_choices(const GemmOptions& options);

@@ -3,19 +3,10 @@
 
 #include <functional>
 #include <ostream>
-#include <stdexcept>
-#include <string>
 
-#include "cli/check.h"
 #include "cli/gemm_job.h"
 
 namespace warpwright::cli {
-
-/// The run itself went wrong: the model found faults, or the GPU's kernel failed. Exit status 1.
-class RunError : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
 
 /// Carries out a plan on packed operands in host memory; D is complete when it returns. Throws
 /// InputError or RunError.

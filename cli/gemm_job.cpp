@@ -1,12 +1,10 @@
 #include "cli/gemm_job.h"
 
-#include <charconv>
 #include <tuple>
 #include <utility>
 
 #include "cli/gemm_arguments.h"
 #include "cli/gemm_tensors.h"
-#include "warpwright/device/cuda.h"
 
 namespace warpwright::cli {
 namespace {
@@ -97,50 +95,6 @@ MatrixCodes codes_of(const HostTensor& t, bool transposed = false) {
 }
 
 }  // namespace
-
-DeviceChoice parse_device(const std::string& text) {
-  if (text == "model") return {true, 0};
-  if (text == "cuda") return {false, 0};
-  if (text.starts_with("cuda:")) {
-    int index = 0;
-    const char* last = text.data() + text.size();
-    const auto [end, error] = std::from_chars(text.data() + 5, last, index);
-    if (error == std::errc() && end == last && text.size() > 5 && index >= 0) return {false, index};
-  }
-  throw InputError("--device is \"" + text + "\"; it must be model, cuda or cuda:0, cuda:1, ...");
-}
-
-DeviceFacts facts_of(const DeviceChoice& device) {
-  if (device.is_model) return model_facts();
-  const Result<DeviceFacts> facts = device::cuda_device(device.index);
-  if (!facts) throw InputError(facts.reason());
-  return *facts;
-}
-
-DeviceFacts facts_as(const std::string& name) {
-  if (name == "model") return model_facts();
-  const std::optional<DeviceFacts> facts = known_facts(name);
-  if (!facts) {
-    throw InputError("--as is \"" + name +
-                     "\"; the devices known by name are h200, b200 and model.");
-  }
-  return *facts;
-}
-
-DeviceFacts facts_of(const GemmOptions& options, int sms) {
-  const DeviceChoice device = parse_device(options.device);
-  if (options.as.empty()) return device.is_model ? model_facts(sms) : facts_of(device);
-  const int architecture = facts_as(options.as).architecture;
-  if (device.is_model) return model_facts(sms, architecture);
-  DeviceFacts facts = facts_of(device);
-  if (facts.architecture != architecture) {
-    throw InputError("--as " + options.as + " asks for kernels of sm_" +
-                     std::to_string(architecture) + ", and " + facts.name + " is sm_" +
-                     std::to_string(facts.architecture) +
-                     ": leave --as out, or give --device model.");
-  }
-  return facts;
-}
 
 GemmJob read_job(const GemmOptions& o) {
   GemmJob job;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/check.h"
+#include "cli/run.h"
 #include "cli/tensor_file.h"
 #include "cli/tuned_plan.h"
 #include "warpwright/plan/plan.h"
@@ -16,13 +17,12 @@
 namespace warpwright::cli {
 
 /// The arguments as they were typed; empty texts were not given.
-struct GemmOptions {
+struct GemmOptions : RunOptions {
   std::string a, b, c, out;             ///< tensors in files (see parse_spec)
   std::vector<std::int64_t> random;     ///< M, N and K instead of files
   std::optional<std::int64_t> m, n, k;  ///< the same one by one (only `explain`)
   std::optional<std::int64_t> batch;
   std::string layout;
-  std::string device = "model";
   std::string dtype, d_dtype;
   std::string alpha, beta;
   std::string scaling, accumulation;
@@ -36,17 +36,8 @@ struct GemmOptions {
   std::string scheduler;            ///< one, static or clc (Blackwell)
   std::optional<int> accumulators;  ///< in tensor memory (Blackwell)
   bool no_tuning = false;
-  std::string mode;
-  std::uint64_t seed = 1;
   bool check = false;
   bool bench = false;
-  std::string as;  ///< whose kernels run on the model; `explain` plans for that device itself
-};
-
-/// Where a product runs.
-struct DeviceChoice {
-  bool is_model = true;
-  int index = 0;  ///< of the CUDA device
 };
 
 /// One product with all choices made. Its tensors have their shapes, [batch x] rows x columns, and
@@ -74,20 +65,6 @@ struct GemmJob {
   [[nodiscard]] bool reads_c() const { return beta != 0.0F; }
   [[nodiscard]] std::int64_t result_columns() const { return epilogue.gated ? n / 2 : n; }
 };
-
-/// "model", "cuda" or "cuda:i". Throws InputError.
-DeviceChoice parse_device(const std::string& text);
-
-/// Facts of the device; refuses one that is not here. Throws InputError.
-DeviceFacts facts_of(const DeviceChoice& device);
-
-/// Facts of the device that `options` name, with `sms` SMs if it is the model: its architecture is
-/// then that of `options.as`. A GPU of another architecture than `options.as` is refused. Throws
-/// InputError.
-DeviceFacts facts_of(const GemmOptions& options, int sms = 8);
-
-/// What is known of the device `name`: h200, b200 or model. Throws InputError.
-DeviceFacts facts_as(const std::string& name);
 
 /// Reads and checks the arguments and the files they name. Throws InputError with one sentence.
 GemmJob read_job(const GemmOptions& options);

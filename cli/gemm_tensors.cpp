@@ -1,11 +1,8 @@
 #include "cli/gemm_tensors.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
 #include <cstring>
 #include <utility>
 
@@ -294,26 +291,8 @@ void check_memory(const GemmJob& job) {
                         bytes_of(job.c, job.result) + bytes_of(job.scale_a, DType::f32) +
                         bytes_of(job.scale_b, DType::f32) + bytes_of(job.bias, job.bias.dtype) +
                         result;
-  const double present = static_cast<double>(::sysconf(_SC_PHYS_PAGES)) *
-                         static_cast<double>(::sysconf(_SC_PAGE_SIZE));
-  if (wanted <= present * 0.95) return;
-  char text[160];
-  std::snprintf(
-      text, sizeof(text),
-      "A, B%s and D take %.1f GiB of memory, and this machine has %.1f: choose smaller M, "
-      "N or K.",
-      job.reads_c() ? ", C" : "", wanted * 0x1p-30, present * 0x1p-30);
-  throw InputError(text);
-}
-
-// Random scales: positive, most between 1/4 and 2.
-void make_positive(HostTensor& scales) {
-  for (std::int64_t i = 0; i < scales.elements(); ++i) {
-    float x = 0;
-    std::memcpy(&x, scales.bytes.data() + i * 4, 4);
-    x = std::abs(x) + 0.25F;
-    std::memcpy(scales.bytes.data() + i * 4, &x, 4);
-  }
+  require_memory(job.reads_c() ? "A, B, C and D" : "A, B and D", wanted,
+                 "choose smaller M, N or K");
 }
 
 }  // namespace
@@ -343,16 +322,17 @@ void read_vectors(const GemmOptions& o, GemmJob& job) {
 void load(GemmJob& job, std::uint64_t seed, std::ostream& err) {
   check_memory(job);
   // What has no content yet is random.
-  const auto make = [seed](HostTensor& t, DType type, std::uint64_t stream) {
-    if (!t.bytes.empty() || t.shape.empty()) return false;
+  const auto is_open = [](const HostTensor& t) { return t.bytes.empty() && !t.shape.empty(); };
+  const auto make = [&](HostTensor& t, DType type, std::uint64_t stream) {
+    if (!is_open(t)) return false;
     t = random_normal(type, t.shape, seed, stream);
     return true;
   };
   if (!make(job.a, job.a_type, kStreamA)) round_to(job.a, job.a_type, "A", err);
   if (!make(job.b, job.b_type, kStreamB)) round_to(job.b, job.b_type, "B", err);
   if (job.reads_c() && !make(job.c, job.result, kStreamC)) round_to(job.c, job.result, "C", err);
-  if (make(job.scale_a, DType::f32, kStreamScaleA)) make_positive(job.scale_a);
-  if (make(job.scale_b, DType::f32, kStreamScaleB)) make_positive(job.scale_b);
+  if (is_open(job.scale_a)) job.scale_a = random_scales(job.scale_a.shape, seed, kStreamScaleA);
+  if (is_open(job.scale_b)) job.scale_b = random_scales(job.scale_b.shape, seed, kStreamScaleB);
   make(job.bias, DType::f32, kStreamBias);
 }
 

@@ -21,6 +21,18 @@ constexpr const char* kBenchExamples =
     "  warpwright bench dense --sample 200 --seed 7 --configs 1\n"
     "  warpwright bench dense --shapes mine.txt --configs all --markdown";
 
+constexpr const char* kGroupedExamples =
+    "A shape takes some 3 seconds with all configurations, --configs 1 less than 1. TOKENS of a "
+    "shape\nare a length for all groups, 16,0,3 or skew:SEED, 256 for each group on average. The "
+    "loop is a\ncuBLASLt call for each group that has tokens, captured in one CUDA graph: it takes "
+    "lengths that\nthe host knows; ours are read on the device. Otherwise as bench dense. What "
+    "PyTorch takes for\nthe same lengths: script/bench_torch_grouped.py with the file of "
+    "--json.\n\n"
+    "Examples:\n"
+    "  warpwright bench grouped\n"
+    "  warpwright bench grouped --dtype e4m3,e4m3-block --json grouped.json\n"
+    "  warpwright bench grouped --shapes mine.txt --dtype bf16 --configs 1";
+
 constexpr const char* kTuneExamples =
     "The fastest plan goes into $XDG_CACHE_HOME/warpwright/tuning-v1.tsv (else ~/.cache/...), for "
     "this\nGPU, driver and version; gemm and explain use it unless --no-tuning. A shape takes "
@@ -95,6 +107,35 @@ CLI::App* add_bench_command(CLI::App& app, BenchOptions& o) {
   bench->footer(kBenchExamples);
   dense->footer(kBenchExamples);
   return dense;
+}
+
+CLI::App* add_bench_grouped_command(CLI::App& app, GroupedBenchOptions& o) {
+  CLI::App* grouped =
+      app.get_subcommand("bench")->add_subcommand("grouped", "grouped products, one shape a row");
+  grouped
+      ->add_option("--shapes", o.shapes,
+                   "shapes, one a line, GROUPS TOKENS N K, with # comments (default: 19 built in)")
+      ->type_name("FILE");
+  grouped
+      ->add_option("--dtype", o.dtype,
+                   "e4m3 (tensor scales), e4m3-block, e4m3-row, bf16, with commas between; all is "
+                   "e4m3,e4m3-block,bf16")
+      ->type_name("KINDS")
+      ->capture_default_str();
+  grouped
+      ->add_option("--configs", o.configs,
+                   "how many of our configurations are tried for the best: a number, or all")
+      ->type_name("N")
+      ->capture_default_str();
+  add_measuring(*grouped, o.rounds, o.seed, o.device);
+  grouped->get_option("--seed")->description("of the random operands");
+  grouped->add_flag("--dependent", o.dependent,
+                    "programmatic dependent launch on our side (default: on neither side)");
+  grouped->add_option("--json", o.json, "where the numbers are written too, after every shape")
+      ->type_name("FILE");
+  grouped->add_flag("--markdown", o.markdown, "print the table as documents want it");
+  grouped->footer(kGroupedExamples);
+  return grouped;
 }
 
 CLI::App* add_tune_command(CLI::App& app, TuneOptions& o) {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "cli/bench_command.h"
+#include "cli/bench_grouped_command.h"
 #include "cli/tune_command.h"
 
 namespace CLI {
@@ -14,6 +15,9 @@ namespace warpwright::cli {
 
 /// Adds `bench` with its `dense` to `app`; returns `dense`.
 CLI::App* add_bench_command(CLI::App& app, BenchOptions& options);
+
+/// Adds `grouped` to the `bench` of `app`; returns `grouped`.
+CLI::App* add_bench_grouped_command(CLI::App& app, GroupedBenchOptions& options);
 
 /// Adds `tune` to `app` and returns it.
 CLI::App* add_tune_command(CLI::App& app, TuneOptions& options);

@@ -108,4 +108,16 @@ HostTensor random_normal(DType dtype, const std::vector<std::int64_t>& shape, st
   return result;
 }
 
+HostTensor random_scales(const std::vector<std::int64_t>& shape, std::uint64_t seed,
+                         std::uint64_t stream) {
+  HostTensor scales = random_normal(DType::f32, shape, seed, stream);
+  for (std::int64_t i = 0; i < scales.elements(); ++i) {
+    float x = 0;
+    std::memcpy(&x, scales.bytes.data() + i * 4, 4);
+    x = std::abs(x) + 0.25F;
+    std::memcpy(scales.bytes.data() + i * 4, &x, 4);
+  }
+  return scales;
+}
+
 }  // namespace warpwright::cli

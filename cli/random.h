@@ -13,4 +13,8 @@ namespace warpwright::cli {
 HostTensor random_normal(DType dtype, const std::vector<std::int64_t>& shape, std::uint64_t seed,
                          std::uint64_t stream, int threads = 0);
 
+/// Random scales, f32: positive, most between 1/4 and 2.
+HostTensor random_scales(const std::vector<std::int64_t>& shape, std::uint64_t seed,
+                         std::uint64_t stream);
+
 }  // namespace warpwright::cli

@@ -4,19 +4,13 @@
 
 #include <cstdio>
 #include <filesystem>
-#include <new>
 #include <optional>
 #include <set>
-#include <string_view>
 
-#include "cli/gemm_command.h"
 #include "cli/grid_svg.h"
 #include "cli/perfetto.h"
 #include "cli/progress.h"
 #include "cli/timeline_svg.h"
-#include "warpwright/device/cuda.h"
-#include "warpwright/device/model.h"
-#include "warpwright/device/trace_cuda.h"
 
 namespace warpwright::cli {
 namespace {
@@ -43,51 +37,50 @@ void write_file(const std::string& path, const std::string& content) {
 }
 
 // What ran; what the model found goes to `findings`.
-model::Trace run_on_model(const Plan& plan, const GemmOperands& operands,
-                          const TraceOptions& options, std::ostream& err, std::string& findings) {
+model::Trace run_on_model(Product& product, const TraceOptions& options, std::ostream& err,
+                          std::string& findings) {
   model::Trace trace;
   device::ModelOptions how;
   how.mode = model::Mode::timed;
   how.trace = &trace;
   how.occupied_sm = options.occupy_sm.value_or(-1);
-  Progress progress(err, "trace", "tiles", plan.tiles());
+  Progress progress(err, "trace", "tiles", product.tiles());
   how.on_tile = [&progress](std::int64_t done) { progress.update(done); };
-  const Result<model::Report> report = device::launch_on_model(plan, operands, how);
+  const Result<model::Report> report = product.run_on_model(how);
   if (!report) throw InputError(report.reason());
   findings = report->clean() ? "" : report->text();
   return trace;
 }
 
-model::Trace run_on_gpu(const Plan& plan, const GemmOperands& operands, const GemmOptions& options,
-                        int index, std::ostream& err) {
+model::Trace run_on_gpu(Product& product, int index) {
   if (!device::built_with_trace()) {
     throw InputError(
         "This build's kernels record no timeline; configure with -DWARPWRIGHT_CUDA=ON "
         "-DWARPWRIGHT_TRACE=ON, or trace on the model: --device model.");
   }
-  if (const auto refusal = device::use_cuda_device(index)) throw InputError(refusal->reason);
-  run_on_device(plan, operands, options, err);  // unrecorded: caches and clocks warm up
-  const auto recording = device::CudaTrace::start(plan);
+  require(device::use_cuda_device(index));
+  product.run_on_gpu(index);  // unrecorded: caches and clocks warm up
+  const auto recording = product.record();
   if (!recording) throw RunError(recording.reason());
-  run_on_device(plan, operands, options, err);
+  product.run_on_gpu(index);
   const Result<model::Trace> trace = (*recording)->finish();
   if (!trace) throw RunError(trace.reason());
   return *trace;
 }
 
 // The SM that another grid holds must be one of the model's, and not the last that is left.
-void check_occupied(const TraceOptions& how, const Plan& plan) {
+void check_occupied(const TraceOptions& how, const DeviceFacts& device) {
   if (!how.occupy_sm) return;
   const std::string what = "--occupy-sm is " + std::to_string(*how.occupy_sm);
-  if (!plan.device.is_model) {
+  if (!device.is_model) {
     throw InputError(what +
                      "; only the model's SMs can be held: leave it out, or give --device "
                      "model.");
   }
-  if (*how.occupy_sm < 0 || *how.occupy_sm >= plan.device.sms) {
-    throw InputError(what + "; the model has SMs 0 to " + std::to_string(plan.device.sms - 1) +
+  if (*how.occupy_sm < 0 || *how.occupy_sm >= device.sms) {
+    throw InputError(what + "; the model has SMs 0 to " + std::to_string(device.sms - 1) +
                      ": the nearest legal value is " +
-                     std::to_string(*how.occupy_sm < 0 ? 0 : plan.device.sms - 1) + ".");
+                     std::to_string(*how.occupy_sm < 0 ? 0 : device.sms - 1) + ".");
   }
 }
 
@@ -106,49 +99,42 @@ std::string size_text(const model::Trace& trace) {
 
 }  // namespace
 
-int trace_gemm_command(const GemmOptions& options, const TraceOptions& how, std::ostream& out,
-                       std::ostream& err) {
-  try {
-    if (options.out.empty() && how.svg.empty() && how.grid_svg.empty()) {
+int trace_command(const RunOptions& run, const ProductMaker& make, const TraceOptions& o,
+                  std::ostream& out, std::ostream& err) {
+  return exit_status(err, [&] {
+    if (o.out.empty() && o.svg.empty() && o.grid_svg.empty()) {
       throw InputError("Where to? Give --out FILE.pftrace, --svg FILE.svg, or both.");
     }
-    const DeviceChoice where = parse_device(options.device);
-    GemmOptions product = options;
-    product.out.clear();  // here it is the trace's file, not D's
-    GemmJob job = read_job(product);
-    for (const std::string& path : {options.out, how.svg, how.grid_svg}) {
+    const DeviceChoice where = parse_device(run.device);
+    for (const std::string& path : {o.out, o.svg, o.grid_svg}) {
       if (!path.empty()) check_folder(path);
     }
-    const Plan plan = plan_job(job, facts_of(options), err).plan;
-    check_occupied(how, plan);
-    load(job, options.seed, err);
-    HostTensor d = poisoned_result(job);
-    const GemmOperands operands = operands_of(job, d);
+    const std::unique_ptr<Product> product = make(facts_of(run), err);
+    check_occupied(o, product->device());
+    product->load(run.seed, err);
 
     std::string findings;
-    const model::Trace trace = where.is_model
-                                   ? run_on_model(plan, operands, how, err, findings)
-                                   : run_on_gpu(plan, operands, product, where.index, err);
-    if (!options.out.empty()) {
-      write_file(options.out, perfetto_bytes(trace));
-      out << options.out << ": " << size_text(trace) << "; open it in https://ui.perfetto.dev\n";
+    const model::Trace trace = where.is_model ? run_on_model(*product, o, err, findings)
+                                              : run_on_gpu(*product, where.index);
+    if (!o.out.empty()) {
+      write_file(o.out, perfetto_bytes(trace));
+      out << o.out << ": " << size_text(trace) << "; open it in https://ui.perfetto.dev\n";
     }
-    if (!how.svg.empty()) {
+    const std::string plan_on_device = product->plan_name() + " on " + product->device().name;
+    if (!o.svg.empty()) {
       TimelineView picture;
-      picture.title = "D[" + std::to_string(job.m) + "," + std::to_string(job.n) +
-                      "], K = " + std::to_string(job.k) + ", " + plan.name() + " on " +
-                      plan.device.name;
-      picture.ctas = atom::cluster_size(plan.cluster) > 1 ? 2 : 1;
-      write_file(how.svg, timeline_svg(trace, picture));
-      out << how.svg << ": the first tiles as a picture\n";
+      picture.title = product->title() + ", " + plan_on_device;
+      picture.ctas = atom::cluster_size(product->cluster()) > 1 ? 2 : 1;
+      write_file(o.svg, timeline_svg(trace, picture));
+      out << o.svg << ": the first tiles as a picture\n";
     }
-    if (!how.grid_svg.empty()) {
+    if (!o.grid_svg.empty()) {
       GridView picture;
-      picture.title = plan.name() + " on " + plan.device.name;
-      picture.sms = plan.device.sms;
-      picture.occupied_sm = how.occupy_sm.value_or(-1);
-      write_file(how.grid_svg, grid_svg(trace, picture));
-      out << how.grid_svg << ": which SM worked on which tile, when\n";
+      picture.title = plan_on_device;
+      picture.sms = product->device().sms;
+      picture.occupied_sm = o.occupy_sm.value_or(-1);
+      write_file(o.grid_svg, grid_svg(trace, picture));
+      out << o.grid_svg << ": which SM worked on which tile, when\n";
     }
     if (!trace.measured) {
       out << "Times are nominal cycles from the model's table of costs, no measurement.\n";
@@ -158,16 +144,7 @@ int trace_gemm_command(const GemmOptions& options, const TraceOptions& how, std:
                      findings);
     }
     return 0;
-  } catch (const InputError& refusal) {
-    err << refusal.what() << "\n";
-    return 2;
-  } catch (const RunError& failure) {
-    err << failure.what() << (std::string_view(failure.what()).ends_with('\n') ? "" : "\n");
-    return 1;
-  } catch (const std::bad_alloc&) {
-    err << "This machine has not enough memory for these matrices: choose smaller M, N or K.\n";
-    return 2;
-  }
+  });
 }
 
 }  // namespace warpwright::cli

@@ -47,21 +47,26 @@ function(ww_cuda_family target family)
   endforeach()
 endfunction()
 
-# ww_instances(TARGET NAME TABLE FAMILY): source files of each line of warpwright/kernel/TABLE, one
+# ww_instances(TARGET NAME TABLE FAMILY [KERNEL]): source files of each line of warpwright/kernel/TABLE, one
 # for the model and one for CUDA, so that a kernel is a translation unit of its own and the build
 # compiles them side by side; those for CUDA for their family of architectures, and none when the
-# build names none of it.
+# build names none of it. KERNEL names the template, where it is not NAME.
 function(ww_instances target name table family)
   set(table warpwright/kernel/${table})
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${table})
   file(READ ${PROJECT_SOURCE_DIR}/${table} text)
   if(NOT WARPWRIGHT_ALL_KERNELS)
-    string(REGEX REPLACE "#define WW_[A-Z0-9]+_MORE_INSTANCES.*clang-format on" "" text "${text}")
+    string(REGEX REPLACE "#define WW_[A-Z0-9_]+_MORE_INSTANCES.*clang-format on" "" text "${text}")
   endif()
   string(REGEX MATCHALL "X\\(${name}_[a-z0-9_]+," lines "${text}")
+  set(template ${ARGV4})
+  if(NOT template)
+    set(template ${name})
+  endif()
   string(TOUPPER ${name} upper)
-  string(SUBSTRING ${name} 1 -1 rest)
-  string(SUBSTRING ${upper} 0 1 kernel)
+  string(TOUPPER ${template} template_upper)
+  string(SUBSTRING ${template} 1 -1 rest)
+  string(SUBSTRING ${template_upper} 0 1 kernel)
   string(APPEND kernel ${rest} Gemm)
   set(cuda_sources)
   foreach(line IN LISTS lines)
@@ -69,14 +74,16 @@ function(ww_instances target name table family)
     set(stem ${PROJECT_BINARY_DIR}/instances/${instance})
     file(CONFIGURE OUTPUT ${stem}.cpp CONTENT
 "#include \"warpwright/device/model_instance.h\"
-#include \"warpwright/kernel/@name@_gemm.h\"
+#include \"warpwright/kernel/@template@_gemm.h\"
 #include \"@table@\"
 WW_DEFINE_MODEL_INSTANCE(@kernel@, @instance@)
 " @ONLY)
     target_sources(${target} PRIVATE ${stem}.cpp)
     file(CONFIGURE OUTPUT ${stem}.cu CONTENT
-      "#include \"warpwright/device/@name@_instance.cuh\"\nWW_DEFINE_@upper@_INSTANCE(@instance@)\n"
-      @ONLY)
+"#include \"warpwright/device/@template@_instance.cuh\"
+#include \"@table@\"
+WW_DEFINE_@template_upper@_INSTANCE(@instance@)
+" @ONLY)
     list(APPEND cuda_sources ${stem}.cu)
   endforeach()
   if(NOT WARPWRIGHT_CUDA)

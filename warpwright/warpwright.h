@@ -11,7 +11,9 @@
 #pragma once
 
 #include "warpwright/device/cuda.h"
+#include "warpwright/device/grouped.h"
 #include "warpwright/device/model.h"
+#include "warpwright/plan/grouped.h"
 #include "warpwright/plan/plan.h"
 
 namespace warpwright {
@@ -28,6 +30,20 @@ inline std::optional<Refusal> launch(const Plan& plan, const GemmOperands& opera
     return device::launch_on_cuda(plan, operands, workspace, workspace_bytes, stream, options);
   }
   const auto report = device::launch_on_model(plan, operands);
+  if (!report) return Refusal{report.reason()};
+  if (!report->clean()) return Refusal{"the model found faults:\n" + report->text()};
+  return std::nullopt;
+}
+
+/// The same for a grouped product (see device::launch_grouped_on_cuda, which says when there must
+/// be a workspace).
+inline std::optional<Refusal> launch(const GroupedPlan& plan, const GroupedOperands& operands,
+                                     void* stream, void* workspace = nullptr,
+                                     std::int64_t workspace_bytes = 0) {
+  if (!plan.device.is_model) {
+    return device::launch_grouped_on_cuda(plan, operands, workspace, workspace_bytes, stream);
+  }
+  const auto report = device::launch_grouped_on_model(plan, operands);
   if (!report) return Refusal{report.reason()};
   if (!report->clean()) return Refusal{"the model found faults:\n" + report->text()};
   return std::nullopt;

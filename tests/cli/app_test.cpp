@@ -30,6 +30,10 @@ TEST(App, HelpAndVersion) {
                                              {"gemm", "--help"},
                                              {"explain", "--help"},
                                              {"explain", "gemm", "--help"},
+                                             {"grouped", "--help"},
+                                             {"check", "grouped", "--help"},
+                                             {"explain", "grouped", "--help"},
+                                             {"trace", "grouped", "--help"},
                                              {"devices", "--help"},
                                              {"layout", "--help"},
                                              {"mask", "--help"}}) {
@@ -48,7 +52,7 @@ TEST(App, UsageErrors) {
   expect_refused({}, "subcommand");
   expect_refused({"multiply"}, "\"multiply\"; known are devices, gemm, ");
   expect_refused({"explain"}, "explain --help");
-  expect_refused({"explain", "masks"}, "\"explain masks\"; known is gemm");
+  expect_refused({"explain", "masks"}, "\"explain masks\"; known are gemm, grouped");
   expect_refused({"--frob"}, "--help");
   expect_refused({"gemm", "--frob"}, "gemm --help");
   expect_refused({"gemm", "--a"}, "--a");

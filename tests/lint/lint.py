@@ -75,6 +75,7 @@ def room_of(name):
 
 # The table of kernels, with a switch for how much of it is compiled.
 TABLE = "warpwright/kernel/instances.h"
+TABLES = (TABLE, "warpwright/kernel/grouped_instances.h")
 
 
 def floor(room):
@@ -85,7 +86,7 @@ def floor(room):
 def check_switches(name, text):
     if room_of(name) in ABOVE_ISA:
         for number, line in enumerate(strip(text).splitlines(), 1):
-            if name == TABLE and re.match(r"#(if defined\(WARPWRIGHT_ALL_KERNELS\)|else)$", line):
+            if name in TABLES and re.match(r"#(if defined\(WARPWRIGHT_ALL_KERNELS\)|else)$", line):
                 continue  # how much of the table is compiled, the same for both bodies
             if re.match(r"\s*#\s*(if|elif|else)", line):
                 yield number, "a preprocessor switch above isa/, where nobody knows which body runs"

@@ -1,9 +1,8 @@
-// The __global__ entry of a Blackwell GEMM instance.
+// The __global__ entry of a Blackwell GEMM instance. The table of instances is for the includer.
 #pragma once
 
 #include "warpwright/device/instance.cuh"
 #include "warpwright/kernel/blackwell_gemm.h"
-#include "warpwright/kernel/blackwell_instances.h"
 
 namespace warpwright::device {
 

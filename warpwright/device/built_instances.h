@@ -3,6 +3,7 @@
 #pragma once
 
 #include "warpwright/kernel/blackwell_instances.h"
+#include "warpwright/kernel/grouped_instances.h"
 #include "warpwright/kernel/instances.h"
 
 #if WARPWRIGHT_HAS_HOPPER
@@ -15,4 +16,10 @@
 #else
 #define WW_BUILT_BLACKWELL(X)
 #endif
+#if WARPWRIGHT_HAS_GROUPED
+#define WW_BUILT_GROUPED(X) WW_HOPPER_GROUPED_INSTANCES(X)
+#else
+#define WW_BUILT_GROUPED(X)
+#endif
+// Those of grouped products are launched by plans of their own: WW_BUILT_GROUPED.
 #define WW_BUILT_INSTANCES(X) WW_BUILT_HOPPER(X) WW_BUILT_BLACKWELL(X)

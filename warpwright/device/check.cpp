@@ -7,6 +7,7 @@
 #include <mutex>
 #include <thread>
 
+#include "warpwright/device/grouped.h"
 #include "warpwright/device/model.h"
 #include "warpwright/model/shrink.h"
 
@@ -20,46 +21,66 @@ std::size_t bytes_of(const MatrixView& v) {
   return static_cast<std::size_t>(elements) * numeric::bits(v.dtype) / 8;
 }
 
-// The operands of one OS thread: D is its own, as aligned as the caller's.
+// What is run again and again: a plan with its operands, whichever kind they are.
+struct Subject {
+  MatrixView d;           // the result, the caller's
+  bool in_place = false;  // D is also an input
+  // Runs it with its result elsewhere.
+  std::function<Result<model::Report>(void* d, const ModelOptions&)> run;
+};
+
+Subject subject_of(const Plan& plan, const GemmOperands& operands) {
+  const bool in_place = operands.c.data == operands.d.data;
+  return {operands.d, in_place, [&plan, operands, in_place](void* d, const ModelOptions& options) {
+            GemmOperands there = operands;
+            there.d.data = d;
+            if (in_place) there.c.data = d;
+            return launch_on_model(plan, there, options);
+          }};
+}
+
+Subject subject_of(const GroupedPlan& plan, const GroupedOperands& operands) {
+  return {operands.y, false, [&plan, operands](void* y, const ModelOptions& options) {
+            GroupedOperands there = operands;
+            there.y.data = y;
+            return launch_grouped_on_model(plan, there, options);
+          }};
+}
+
+// The subject of one OS thread: D is its own, as aligned as the caller's.
 class Trial {
  public:
-  explicit Trial(const GemmOperands& operands)
-      : operands_(operands),
-        original_(static_cast<const std::byte*>(operands.d.data)),
-        bytes_(bytes_of(operands.d)),
-        storage_(bytes_ + 256) {
+  explicit Trial(const Subject& subject)
+      : subject_(subject), d_view_(subject.d), bytes_(bytes_of(subject.d)), storage_(bytes_ + 256) {
     constexpr std::uintptr_t line = 128;
-    const auto wanted = reinterpret_cast<std::uintptr_t>(operands.d.data) % line;
+    const auto wanted = reinterpret_cast<std::uintptr_t>(subject.d.data) % line;
     const auto base = reinterpret_cast<std::uintptr_t>(storage_.data());
     d_ = storage_.data() + ((wanted + line - base % line) % line);
-    in_place_ = operands.c.data == operands.d.data;
-    operands_.d.data = d_;
-    if (in_place_) operands_.c.data = d_;
+    d_view_.data = d_;
   }
 
-  // One run of `plan` from a fresh D: what C brings, or NaN, so that a missing element is seen.
-  Result<model::Report> run(const Plan& plan, const ModelOptions& options) {
-    if (in_place_) {
-      std::memcpy(d_, original_, bytes_);
+  // One run from a fresh D: what C brings, or NaN, so that a missing element is seen.
+  Result<model::Report> run(const ModelOptions& options) {
+    if (subject_.in_place) {
+      std::memcpy(d_, subject_.d.data, bytes_);
     } else {
       std::memset(d_, 0xff, bytes_);
     }
-    return launch_on_model(plan, operands_, options);
+    return subject_.run(d_, options);
   }
 
-  [[nodiscard]] const MatrixView& d() const { return operands_.d; }
+  [[nodiscard]] const MatrixView& d() const { return d_view_; }
   [[nodiscard]] std::vector<std::byte> result() const { return {d_, d_ + bytes_}; }
   [[nodiscard]] bool same(const std::vector<std::byte>& other) const {
     return other.size() == bytes_ && std::memcmp(d_, other.data(), bytes_) == 0;
   }
 
  private:
-  GemmOperands operands_;
-  const std::byte* original_;
+  const Subject& subject_;
+  MatrixView d_view_;
   std::size_t bytes_;
   std::vector<std::byte> storage_;
   std::byte* d_ = nullptr;
-  bool in_place_ = false;
 };
 
 // Knows the right D and asks the caller only about other ones.
@@ -93,21 +114,20 @@ ModelOptions model_options(const Schedule& schedule, const CheckOptions& check) 
 // The happens-before relation of the unbroken plan under each schedule, made when first asked for.
 class Relations {
  public:
-  Relations(const Plan& plan, const GemmOperands& operands, const std::vector<Schedule>& schedules)
-      : plan_(plan), schedules_(schedules), trial_(operands), hashes_(schedules.size()) {}
+  Relations(const Subject& subject, const std::vector<Schedule>& schedules)
+      : schedules_(schedules), trial_(subject), hashes_(schedules.size()) {}
 
   std::uint64_t operator[](std::size_t at) {
     const std::lock_guard lock(mutex_);
     if (!hashes_[at]) {
       ModelOptions how = model_options(schedules_[at], {});
       how.hash_order = true;
-      hashes_[at] = trial_.run(plan_, how)->order_hash;
+      hashes_[at] = trial_.run(how)->order_hash;
     }
     return *hashes_[at];
   }
 
  private:
-  const Plan& plan_;
   const std::vector<Schedule>& schedules_;
   std::mutex mutex_;
   Trial trial_;
@@ -149,15 +169,15 @@ bool same_place(const model::Finding& a, const model::Finding& b) {
 
 // Which statements the plan executes, and whether it is clean. That may depend on the schedule (a
 // token that spares a wait): looks twice. `reading` becomes the strictest under which it is.
-std::optional<Refusal> look(const Plan& plan, const GemmOperands& operands, Judge& judge,
-                            MutationReport& out, CheckOptions& reading) {
-  Trial first(operands);
+std::optional<Refusal> look(const Subject& subject, Judge& judge, MutationReport& out,
+                            CheckOptions& reading) {
+  Trial first(subject);
   out.unbroken.clear();
   out.sites.clear();
   for (const model::Mode mode : {model::Mode::latest, model::Mode::eager}) {
     ModelOptions how = model_options({mode, 0}, reading);
     how.count_sites = true;
-    const Result<model::Report> report = first.run(plan, how);
+    const Result<model::Report> report = first.run(how);
     if (!report) return Refusal{report.reason()};
     for (const model::Finding& finding : verdict(*report, first, judge)) {
       out.unbroken.push_back({finding, {mode, 0}, 1});
@@ -165,7 +185,7 @@ std::optional<Refusal> look(const Plan& plan, const GemmOperands& operands, Judg
     if (!out.unbroken.empty()) {
       if (!reading.fence_after_reads) return std::nullopt;
       reading.fence_after_reads = false;
-      return look(plan, operands, judge, out, reading);
+      return look(subject, judge, out, reading);
     }
     for (const model::SyncSite& site : report->sites) {
       const auto known = std::find_if(out.sites.begin(), out.sites.end(), [&](const auto& s) {
@@ -211,8 +231,9 @@ std::vector<Schedule> schedules_of(const CheckOptions& options) {
   return all;
 }
 
-Result<CheckReport> check(const Plan& plan, const GemmOperands& operands,
-                          const CheckOptions& options) {
+namespace {
+
+Result<CheckReport> check(const Subject& subject, const CheckOptions& options) {
   const std::vector<Schedule> schedules = schedules_of(options);
   const int count = static_cast<int>(schedules.size());
   Judge judge(options);
@@ -222,19 +243,19 @@ Result<CheckReport> check(const Plan& plan, const GemmOperands& operands,
   if (count == 0) return out;
 
   // The first run decides whether the operands are taken, and which D is right.
-  Trial first(operands);
+  Trial first(subject);
   ModelOptions how = model_options(schedules[0], options);
   how.count_sites = true;
-  const Result<model::Report> report = first.run(plan, how);
+  const Result<model::Report> report = first.run(how);
   if (!report) return Refusal{report.reason()};
   out.sites = report->sites;
   found[0] = verdict(*report, first, judge);
   std::vector<std::optional<Trial>> trials(static_cast<std::size_t>(std::max(1, options.jobs)));
   share(count - 1, options, [&](int i, int worker) {
     std::optional<Trial>& trial = trials[static_cast<std::size_t>(worker)];
-    if (!trial) trial.emplace(operands);
+    if (!trial) trial.emplace(subject);
     const auto at = static_cast<std::size_t>(i) + 1;
-    found[at] = verdict(*trial->run(plan, model_options(schedules[at], options)), *trial, judge);
+    found[at] = verdict(*trial->run(model_options(schedules[at], options)), *trial, judge);
   });
 
   for (std::size_t i = 0; i < found.size(); ++i) {
@@ -254,13 +275,13 @@ Result<CheckReport> check(const Plan& plan, const GemmOperands& operands,
   return out;
 }
 
-Result<Reduction> reduce(const Plan& plan, const GemmOperands& operands, const Schedule& schedule,
+Result<Reduction> reduce(const Subject& subject, const Schedule& schedule,
                          const CheckOptions& options) {
   if (schedule.mode != model::Mode::random) {
     return Refusal{"only a random schedule has decisions to do without; " + schedule.text() +
                    " has none"};
   }
-  Trial trial(operands);
+  Trial trial(subject);
   Judge judge(options);
   Reduction out;
   ModelOptions how = model_options(schedule, options);
@@ -268,12 +289,12 @@ Result<Reduction> reduce(const Plan& plan, const GemmOperands& operands, const S
     // The unbroken kernel says what D is to be.
     ModelOptions unbroken = how;
     unbroken.mutation.reset();
-    const Result<model::Report> report = trial.run(plan, unbroken);
+    const Result<model::Report> report = trial.run(unbroken);
     if (!report) return Refusal{report.reason()};
     static_cast<void>(judge.right(trial));
   }
   how.record_decisions = true;
-  const Result<model::Report> whole = trial.run(plan, how);
+  const Result<model::Report> whole = trial.run(how);
   how.record_decisions = false;
   if (!whole) return Refusal{whole.reason()};
   const std::vector<model::Finding> found = verdict(*whole, trial, judge);
@@ -283,7 +304,7 @@ Result<Reduction> reduce(const Plan& plan, const GemmOperands& operands, const S
   const auto shows = [&](const std::vector<std::int64_t>& kept) {
     how.only = kept;
     ++out.runs;
-    const Result<model::Report> report = trial.run(plan, how);
+    const Result<model::Report> report = trial.run(how);
     for (const model::Finding& finding : verdict(*report, trial, judge)) {
       if (same_place(finding, out.finding.finding)) return true;
     }
@@ -292,7 +313,7 @@ Result<Reduction> reduce(const Plan& plan, const GemmOperands& operands, const S
 
   out.kept = model::shrink(whole->decisions, shows);
   how.only = out.kept;
-  const Result<model::Report> last = trial.run(plan, how);
+  const Result<model::Report> last = trial.run(how);
   out.decided = last->decided;
   for (const model::Finding& finding : verdict(*last, trial, judge)) {
     if (same_place(finding, out.finding.finding)) out.finding.finding = finding;
@@ -300,26 +321,25 @@ Result<Reduction> reduce(const Plan& plan, const GemmOperands& operands, const S
   return out;
 }
 
-Result<std::vector<model::Mutation>> mutants_of(const Plan& plan, const GemmOperands& operands) {
+Result<std::vector<model::Mutation>> mutants_of(const Subject& subject) {
   const CheckOptions options;
   Judge judge(options);
   MutationReport report;
   CheckOptions reading;
   reading.fence_after_reads = true;
-  if (const auto refusal = look(plan, operands, judge, report, reading)) return *refusal;
+  if (const auto refusal = look(subject, judge, report, reading)) return *refusal;
   if (!report.unbroken.empty()) return std::vector<model::Mutation>{};
   return model::mutations(report.sites);
 }
 
-Result<MutationReport> mutate(const Plan& plan, const GemmOperands& operands,
-                              const CheckOptions& options) {
+Result<MutationReport> mutate(const Subject& subject, const CheckOptions& options) {
   const std::vector<Schedule> schedules = schedules_of(options);
   MutationReport out;
   if (schedules.empty()) return out;
   Judge judge(options);
   CheckOptions reading;
   reading.fence_after_reads = true;
-  if (const auto refusal = look(plan, operands, judge, out, reading)) return *refusal;
+  if (const auto refusal = look(subject, judge, out, reading)) return *refusal;
   if (!out.unbroken.empty()) return out;
   for (const model::Mutation& mutation : model::mutations(out.sites)) {
     Mutant mutant;
@@ -333,11 +353,11 @@ Result<MutationReport> mutate(const Plan& plan, const GemmOperands& operands,
     const Schedule extreme{mode, 0};
     if (std::find(asked.begin(), asked.end(), extreme) == asked.end()) asked.push_back(extreme);
   }
-  Relations unbroken(plan, operands, asked);
+  Relations unbroken(subject, asked);
   std::vector<std::optional<Trial>> trials(static_cast<std::size_t>(std::max(1, options.jobs)));
   share(static_cast<int>(out.mutants.size()), options, [&](int i, int worker) {
     std::optional<Trial>& trial = trials[static_cast<std::size_t>(worker)];
-    if (!trial) trial.emplace(operands);
+    if (!trial) trial.emplace(subject);
     Mutant& mutant = out.mutants[static_cast<std::size_t>(i)];
     // It is the same program when it orders every access after the same ones, under every schedule.
     // Most mutants die at once, so the first schedules are looked at without that.
@@ -347,7 +367,7 @@ Result<MutationReport> mutate(const Plan& plan, const GemmOperands& operands,
       ModelOptions how = model_options(asked[at], reading);
       how.mutation = mutant.mutation;
       how.hash_order = compare;
-      const Result<model::Report> report = trial->run(plan, how);
+      const Result<model::Report> report = trial->run(how);
       if (compare) same = report->clean() && report->order_hash == unbroken[at];
       return verdict(*report, *trial, judge);
     };
@@ -367,6 +387,43 @@ Result<MutationReport> mutate(const Plan& plan, const GemmOperands& operands,
     mutant.fate = Mutant::Fate::equivalent;
   });
   return out;
+}
+
+}  // namespace
+
+Result<CheckReport> check(const Plan& plan, const GemmOperands& operands,
+                          const CheckOptions& options) {
+  return check(subject_of(plan, operands), options);
+}
+Result<CheckReport> check(const GroupedPlan& plan, const GroupedOperands& operands,
+                          const CheckOptions& options) {
+  return check(subject_of(plan, operands), options);
+}
+
+Result<Reduction> reduce(const Plan& plan, const GemmOperands& operands, const Schedule& schedule,
+                         const CheckOptions& options) {
+  return reduce(subject_of(plan, operands), schedule, options);
+}
+Result<Reduction> reduce(const GroupedPlan& plan, const GroupedOperands& operands,
+                         const Schedule& schedule, const CheckOptions& options) {
+  return reduce(subject_of(plan, operands), schedule, options);
+}
+
+Result<std::vector<model::Mutation>> mutants_of(const Plan& plan, const GemmOperands& operands) {
+  return mutants_of(subject_of(plan, operands));
+}
+Result<std::vector<model::Mutation>> mutants_of(const GroupedPlan& plan,
+                                                const GroupedOperands& operands) {
+  return mutants_of(subject_of(plan, operands));
+}
+
+Result<MutationReport> mutate(const Plan& plan, const GemmOperands& operands,
+                              const CheckOptions& options) {
+  return mutate(subject_of(plan, operands), options);
+}
+Result<MutationReport> mutate(const GroupedPlan& plan, const GroupedOperands& operands,
+                              const CheckOptions& options) {
+  return mutate(subject_of(plan, operands), options);
 }
 
 int MutationReport::count(Mutant::Fate fate) const {

@@ -11,6 +11,7 @@
 
 #include "warpwright/device/built_instances.h"
 #include "warpwright/device/cuda.h"
+#include "warpwright/device/cuda_parts.h"
 #include "warpwright/device/params.h"
 #include "warpwright/isa/bounded_wait.h"
 
@@ -119,10 +120,6 @@ CUtensorMapSwizzle map_swizzle(atom::SmemSwizzle swizzle) {
 }
 
 static_assert(sizeof(CUtensorMap) == sizeof(isa::TensorMap));
-
-struct EncodeFailure {
-  std::string sentence;
-};
 
 isa::TensorMap encode_by_driver(const MapRequest& r) {
   const EncodeTiled function = encoder();
@@ -260,6 +257,29 @@ std::string role_of(int warp) {
 #endif
 
 }  // namespace
+
+std::optional<Refusal> cuda_refusal(cudaError_t error, const std::string& what) {
+  return failed(error, what);
+}
+
+isa::TensorMap encode_for_cuda(const MapRequest& request) {
+  return encode(request);
+}
+
+cudaError_t watch_waits([[maybe_unused]] WatchWaits watch) {
+#if WARPWRIGHT_DEBUG_WAITS
+  return watch(wait_report());
+#else
+  return cudaSuccess;
+#endif
+}
+
+void note_launch([[maybe_unused]] const kernel::GemmConfig& config) {
+#if WARPWRIGHT_DEBUG_WAITS
+  launched = Plan{};
+  launched.config = config;
+#endif
+}
 
 bool built_with_cuda() {
   return true;

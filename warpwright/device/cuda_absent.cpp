@@ -2,6 +2,7 @@
 #if !WARPWRIGHT_HAS_CUDA
 
 #include "warpwright/device/cuda.h"
+#include "warpwright/device/grouped.h"
 
 #include <utility>
 
@@ -34,6 +35,16 @@ std::optional<Refusal> launch_on_cuda(const Plan& /*plan*/, const GemmOperands& 
 }
 std::optional<Refusal> prepare_workspace_on_cuda(const Plan& /*plan*/, void* /*workspace*/,
                                                  void* /*stream*/) {
+  return absent();
+}
+std::optional<Refusal> prepare_grouped_on_cuda(const GroupedPlan& /*plan*/) {
+  return absent();
+}
+std::optional<Refusal> launch_grouped_on_cuda(const GroupedPlan& /*plan*/,
+                                              const GroupedOperands& /*operands*/,
+                                              void* /*workspace*/, std::int64_t /*workspace_bytes*/,
+                                              void* /*stream*/,
+                                              const GroupedLaunchOptions& /*options*/) {
   return absent();
 }
 std::optional<Refusal> synchronise_cuda() {

@@ -1,9 +1,8 @@
-// The __global__ entry of a Hopper GEMM instance.
+// The __global__ entry of a Hopper GEMM instance. The tables of instances are for the includer.
 #pragma once
 
 #include "warpwright/device/instance.cuh"
 #include "warpwright/kernel/hopper_gemm.h"
-#include "warpwright/kernel/instances.h"
 
 namespace warpwright::device {
 

@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <functional>
 #include <optional>
-#include <stdexcept>
 #include <vector>
 
+#include "warpwright/device/model_parts.h"
 #include "warpwright/device/params.h"
 #include "warpwright/kernel/blackwell_instances.h"
 #include "warpwright/kernel/instances.h"
-#include "warpwright/model/tensor_map.h"
 
 namespace warpwright::device {
 
@@ -38,27 +37,6 @@ Body<kernel::BlackwellGemmParams> body_for(const kernel::BlackwellConfig& config
 }
 #undef WW_BODY
 
-isa::TensorMap encode(const MapRequest& r) {
-  const int element = numeric::bits(r.dtype) / 8;
-  model::TensorMapFields f;
-  f.base = reinterpret_cast<std::uintptr_t>(r.base);
-  f.rank = 3;
-  f.extents = {static_cast<std::uint64_t>(r.inner), static_cast<std::uint64_t>(r.outer),
-               static_cast<std::uint64_t>(r.batch)};
-  f.strides = {static_cast<std::uint64_t>(r.outer_stride * element),
-               static_cast<std::uint64_t>(r.batch_stride * element)};
-  f.box = {static_cast<std::uint16_t>(r.box_inner), static_cast<std::uint16_t>(r.box_outer), 1};
-  f.element_bytes = static_cast<std::uint8_t>(element);
-  f.swizzle = r.swizzle;
-  if (r.dtype == DType::f32) f.element_kind = 0;
-  if (r.dtype == DType::f16) f.element_kind = 1;
-  if (r.dtype == DType::bf16) f.element_kind = 2;
-  if (const auto fault = model::invalid(f)) {
-    throw std::logic_error(std::string("the tensor map of ") + r.tensor + ": " + *fault);
-  }
-  return model::encode(f);
-}
-
 // What is launched: a kernel with its parameters, and the registers of its threads.
 struct Kernel {
   std::function<void()> body;
@@ -71,24 +49,6 @@ std::optional<Kernel> kernel_of(const Config& config, const Params& params) {
   if (body == nullptr) return std::nullopt;
   return Kernel{[body, params] { body(params); }, kernel::launch_registers(config)};
 }
-
-// What the kernel may touch: every view from its first to behind its last element.
-class Allocations {
- public:
-  void add(const MatrixView& v, const char* name, bool writable = false) {
-    if (v.data == nullptr || v.rows == 0 || v.columns == 0 || v.batch == 0) return;
-    const std::int64_t elements = (v.rows - 1) * v.row_stride + (v.columns - 1) * v.column_stride +
-                                  (v.batch - 1) * v.batch_stride + 1;
-    all_.push_back({v.data, elements * numeric::bits(v.dtype) / 8, name, writable});
-  }
-  void add(void* data, std::int64_t bytes, const char* name) {
-    if (bytes > 0) all_.push_back({data, bytes, name, true});
-  }
-  [[nodiscard]] const std::vector<model::Allocation>& all() const { return all_; }
-
- private:
-  std::vector<model::Allocation> all_;
-};
 
 }  // namespace
 
@@ -107,8 +67,8 @@ Result<model::Report> launch_on_model(const Plan& plan, const GemmOperands& oper
   }
   const std::optional<Kernel> kernel =
       plan.blackwell
-          ? kernel_of(*plan.blackwell, make_blackwell_params(plan, operands, encode))
-          : kernel_of(plan.config, make_params(plan, operands, workspace.data(), encode));
+          ? kernel_of(*plan.blackwell, make_blackwell_params(plan, operands, encode_for_model))
+          : kernel_of(plan.config, make_params(plan, operands, workspace.data(), encode_for_model));
   if (!kernel) return Refusal{"the plan's configuration is not among the kernels"};
 
   Allocations allocations;
@@ -128,21 +88,7 @@ Result<model::Report> launch_on_model(const Plan& plan, const GemmOperands& oper
                                  .threads = plan.threads(),
                                  .shared_bytes = plan.shared_bytes(),
                                  .registers_per_thread = kernel->registers};
-  model::Options how;
-  how.mode = options.mode;
-  how.seed = options.seed;
-  how.only = options.only;
-  how.hash_order = options.hash_order;
-  how.record_decisions = options.record_decisions;
-  how.check_order = options.check_order;
-  how.fence_after_reads = options.fence_after_reads;
-  how.count_sites = options.count_sites;
-  how.mutation = options.mutation;
-  how.sms = plan.device.sms;
-  how.occupied_sm = options.occupied_sm;
-  how.on_tile = options.on_tile;
-  how.trace = options.trace;
-  return model::run(shape, how, allocations.all(), kernel->body);
+  return run_on_model(shape, plan.device, options, allocations, kernel->body);
 }
 
 }  // namespace warpwright::device

@@ -19,6 +19,7 @@ namespace warpwright::device {
 
 #define WW_DECLARE(tag, ...) cudaError_t record_##tag(isa::TraceBuffer buffer);
 WW_BUILT_INSTANCES(WW_DECLARE)
+WW_BUILT_GROUPED(WW_DECLARE)
 #undef WW_DECLARE
 
 namespace {
@@ -29,6 +30,14 @@ Hand hand_for(const Plan& plan) {
 #define WW_HAND(tag, ...) \
   if (plan.runs(kernel::tag::config)) return &record_##tag;
   WW_BUILT_INSTANCES(WW_HAND)
+#undef WW_HAND
+  return nullptr;
+}
+
+Hand hand_for(const GroupedPlan& plan) {
+#define WW_HAND(tag, ...) \
+  if (plan.config == kernel::tag::config) return &record_##tag;
+  WW_BUILT_GROUPED(WW_HAND)
 #undef WW_HAND
   return nullptr;
 }
@@ -80,13 +89,30 @@ bool built_with_trace() {
   return true;
 }
 
+// What is recorded.
+struct CudaTrace::Kernel {
+  Hand hand;
+  int ctas;
+  int threads;
+  double clock_hz;
+};
+
 Result<std::shared_ptr<CudaTrace>> CudaTrace::start(const Plan& plan) {
+  return start(Kernel{hand_for(plan), plan.ctas, plan.threads(), plan.device.clock_hz});
+}
+
+Result<std::shared_ptr<CudaTrace>> CudaTrace::start(const GroupedPlan& plan) {
+  return start(
+      Kernel{hand_for(plan), plan.ctas, kernel::threads(plan.config), plan.device.clock_hz});
+}
+
+Result<std::shared_ptr<CudaTrace>> CudaTrace::start(const Kernel& kernel) {
   auto recording = std::make_shared<CudaTrace>();
   State& s = *recording->state_;
-  if (plan.ctas == 0) return recording;
-  s.ctas = plan.ctas;
-  if (plan.device.clock_hz > 0) s.clock_hz = plan.device.clock_hz;
-  s.buffer.warps = plan.threads() / 32;
+  if (kernel.ctas == 0) return recording;
+  s.ctas = kernel.ctas;
+  if (kernel.clock_hz > 0) s.clock_hz = kernel.clock_hz;
+  s.buffer.warps = kernel.threads / 32;
   const std::size_t rings = static_cast<std::size_t>(s.ctas) * s.buffer.warps;
   if (auto r = failed(cudaMalloc(&s.buffer.rings, rings * sizeof(isa::TraceRing)),
                       "taking memory for the recording")) {
@@ -101,7 +127,7 @@ Result<std::shared_ptr<CudaTrace>> CudaTrace::start(const Plan& plan) {
                       "preparing the recording")) {
     return *r;
   }
-  s.hand = hand_for(plan);
+  s.hand = kernel.hand;
   if (s.hand == nullptr) return Refusal{"the plan's configuration is not among the kernels"};
   if (auto r = failed(s.hand(s.buffer), "starting the recording")) return *r;
   return recording;

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "warpwright/model/trace.h"
+#include "warpwright/plan/grouped.h"
 #include "warpwright/plan/plan.h"
 
 namespace warpwright::device {
@@ -18,6 +19,7 @@ bool built_with_trace();
 class CudaTrace {
  public:
   static Result<std::shared_ptr<CudaTrace>> start(const Plan& plan);
+  static Result<std::shared_ptr<CudaTrace>> start(const GroupedPlan& plan);
   /// Waits for the device, stops the recording and reads it. Once.
   Result<model::Trace> finish();
 
@@ -28,6 +30,8 @@ class CudaTrace {
 
  private:
   struct State;
+  struct Kernel;
+  static Result<std::shared_ptr<CudaTrace>> start(const Kernel& kernel);
   std::unique_ptr<State> state_;
 };
 

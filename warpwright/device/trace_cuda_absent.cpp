@@ -14,7 +14,17 @@ bool built_with_trace() {
 CudaTrace::CudaTrace() = default;
 CudaTrace::~CudaTrace() = default;
 
+struct CudaTrace::Kernel {};
+
 Result<std::shared_ptr<CudaTrace>> CudaTrace::start(const Plan& /*plan*/) {
+  return start(Kernel{});
+}
+
+Result<std::shared_ptr<CudaTrace>> CudaTrace::start(const GroupedPlan& /*plan*/) {
+  return start(Kernel{});
+}
+
+Result<std::shared_ptr<CudaTrace>> CudaTrace::start(const Kernel& /*kernel*/) {
   return Refusal{
       "this build's kernels record no timeline; configure with -DWARPWRIGHT_CUDA=ON "
       "-DWARPWRIGHT_TRACE=ON"};

@@ -49,15 +49,28 @@ void launch_dependents([[maybe_unused]] Site site = Site::here()) {
 #endif
 }
 
+/// The proof that `wait_for_prerequisites` has returned, and the only way to get it. What reads the
+/// results of the grid before asks for it, so that reading them too early does not compile.
+class Prerequisites {
+ public:
+  /// Gives it.
+  friend WW_DEVICE Prerequisites wait_for_prerequisites(Site site);
+
+ private:
+  /// For that one alone.
+  WW_DEVICE constexpr Prerequisites() {}
+};
+
 /// Blocks until the grids this one depends on are complete and their writes visible. Nothing they
 /// write may be read, and nothing they read be written, before.
 WW_DEVICE
-void wait_for_prerequisites([[maybe_unused]] Site site = Site::here()) {
+Prerequisites wait_for_prerequisites([[maybe_unused]] Site site = Site::here()) {
 #if WW_GPU
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #else
   model::grid_dependency(true, site);
 #endif
+  return {};
 }
 
 }  // namespace warpwright::isa

@@ -42,6 +42,27 @@ std::uint32_t shuffle(std::uint32_t value, int source, [[maybe_unused]] Site sit
 #endif
 }
 
+/// Bit l: what lane l says (vote.sync.ballot, PTX ISA 9.7.13.9). All 32 lanes must execute it
+/// together.
+WW_DEVICE
+std::uint32_t ballot(bool says, [[maybe_unused]] Site site = Site::here()) {
+#if WW_GPU
+  return __ballot_sync(0xffffffffu, says);
+#else
+  return model::ballot(says, site);
+#endif
+}
+
+/// The lowest lane in a ballot that is not 0 (brev, clz).
+WW_DEVICE
+int lowest_lane(std::uint32_t lanes) {
+#if WW_GPU
+  return __ffs(static_cast<int>(lanes)) - 1;
+#else
+  return __builtin_ctz(lanes);
+#endif
+}
+
 /// Loads N (1, 2 or 4) 8x8 matrices of 16-bit elements (ldmatrix, PTX ISA 9.7.14.5.15). Lanes
 /// 8j..8j+7 give the addresses of the 16-byte rows of matrix j; thread l gets elements 2(l%4) and
 /// +1 of row l/4 of each (of column l/4 with `Transpose`).

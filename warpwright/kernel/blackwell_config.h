@@ -109,6 +109,14 @@ constexpr atom::OperandTile tile_b(const BlackwellConfig& c) {
           atom::SmemSwizzle::b128};
 }
 
+/// No Blackwell kernel is grouped.
+constexpr bool has_group_maps(const BlackwellConfig& /*c*/) {
+  return false;
+}
+constexpr bool is_grouped(const BlackwellConfig& /*c*/) {
+  return false;
+}
+
 /// The epilogue's view: a warp has two groups of 16 rows, one below the other.
 constexpr int row_atoms(const BlackwellConfig& /*c*/) {
   return 32 / warp_rows;

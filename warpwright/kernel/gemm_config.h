@@ -9,6 +9,7 @@
 #include "warpwright/atom/wgmma.h"
 #include "warpwright/numeric/types.h"
 #include "warpwright/pipeline/tma_pipeline.h"
+#include "warpwright/tile/groups.h"
 
 namespace warpwright::kernel {
 
@@ -29,6 +30,20 @@ enum class Sums : std::uint8_t {
   tensor_core,   ///< in wgmma's accumulators, from the first K block to the last
   promoted,      ///< added to float32 registers after every K block (128 of fp8)
   block_scaled,  ///< the same, times the scales of the block
+};
+
+/// Whether the product is grouped (tile/groups.h), and how a CTA finds its tiles then.
+enum class Grouping : std::uint8_t {
+  none,
+  horizontal,  ///< one group after the other
+  vertical,    ///< binary search over the tiles of all groups, added up in shared memory
+  ballot,      ///< 32 groups at a step, by a warp together
+};
+
+/// Through which tensor maps a grouped kernel reads its tokens and writes its result.
+enum class GroupMaps : std::uint8_t {
+  one,        ///< one over the tokens of all groups: lanes store the result, up to a group's end
+  per_group,  ///< one a group, made by the kernel of group_maps.h: copies end where it ends
 };
 
 /// What is fixed when a Hopper GEMM kernel is compiled. Problem extents, strides, scalars, vectors,
@@ -54,6 +69,8 @@ struct GemmConfig {
   bool tma_store = true;   ///< D leaves by tensor stores instead of 16 bytes a lane
   int buffers = 2;         ///< of the epilogue, a warp
   int ctas_per_sm = 1;     ///< that fit at once: one streams while another starts or stores
+  Grouping grouped = Grouping::none;
+  GroupMaps maps = GroupMaps::one;
 
   friend constexpr bool operator==(const GemmConfig&, const GemmConfig&) = default;
 };
@@ -72,6 +89,12 @@ constexpr int result_bytes(const Config& c) {
 
 constexpr bool has_producer(const GemmConfig& c) {
   return c.schedule != Schedule::multistage;
+}
+constexpr bool is_grouped(const GemmConfig& c) {
+  return c.grouped != Grouping::none;
+}
+constexpr bool has_group_maps(const GemmConfig& c) {
+  return c.maps == GroupMaps::per_group;
 }
 /// The first consumer warp: a producer has a warpgroup of its own.
 constexpr int first_consumer_warp(const GemmConfig& c) {
@@ -244,11 +267,17 @@ struct SmemMap {
   int b = 0;           ///< stages of B
   int epilogue = 0;    ///< buffers of all consumer warps
   int scales = 0;      ///< stages of block scales
+  int groups = 0;      ///< the table of a vertical search
   int barriers = 0;    ///< full and empty of the main loop
   int c_barriers = 0;  ///< one a buffer, for loads of C
   int turns = 0;       ///< one a consumer warpgroup (ping-pong)
   int bytes = 0;       ///< in all
 };
+
+constexpr int group_table_bytes(const GemmConfig& c) {
+  if (c.grouped != Grouping::vertical) return 0;
+  return (tile::VerticalTable::bytes(threads(c)) + 15) / 16 * 16;
+}
 
 constexpr SmemMap smem_map(const GemmConfig& c) {
   SmemMap map;
@@ -257,7 +286,8 @@ constexpr SmemMap smem_map(const GemmConfig& c) {
   const int operands = map.b + c.stages * atom::tile_bytes(tile_b(c));
   map.epilogue = (operands + 1023) / 1024 * 1024;
   map.scales = map.epilogue + consumer_warps(c) * c.buffers * epilogue_buffer_bytes;
-  map.barriers = map.scales + c.stages * scale_bytes(c);
+  map.groups = map.scales + c.stages * scale_bytes(c);
+  map.barriers = map.groups + group_table_bytes(c);
   map.c_barriers = map.barriers + pipeline::barrier_bytes(c.stages);
   map.turns = map.c_barriers + consumer_warps(c) * c.buffers * 8;
   map.bytes = map.turns + c.consumer_warpgroups * 8;
@@ -321,6 +351,13 @@ constexpr const char* config_fault(const GemmConfig& c) {
   }
   if (c.schedule == Schedule::pingpong && c.splits_k) {
     return "tiles split along K are multiplied by all warpgroups together";
+  }
+  if (is_grouped(c) && (!has_producer(c) || c.splits_k || c.cluster_k || c.gated ||
+                        c.a_major != atom::Major::k || c.b_major != atom::Major::k)) {
+    return "a grouped kernel has a producer and K-major operands";
+  }
+  if ((is_grouped(c) && c.tma_store) != has_group_maps(c)) {
+    return "grouped tiles are stored by lanes, or by tensor stores through a map a group";
   }
   if (c.cluster_k && (c.splits_k || c.tma_store || c.gated || !has_producer(c) ||
                       c.schedule == Schedule::pingpong)) {

@@ -17,6 +17,7 @@
 #include "warpwright/isa/mbarrier.h"
 #include "warpwright/isa/memory.h"
 #include "warpwright/isa/numeric.h"
+#include "warpwright/isa/tensor_map.h"
 #include "warpwright/isa/thread.h"
 #include "warpwright/isa/tma.h"
 #include "warpwright/isa/trace.h"
@@ -70,9 +71,24 @@ class HopperEpilogue {
   }
 
   /// Before the main loop of a tile: starts the load of its first chunk of C. `row` and `column`
-  /// are where the warp's 16 rows of the tile begin in the (first half of the) product.
-  WW_DEVICE void begin(int row, int column, int batch) {
+  /// are where the warp's 16 rows of the tile begin in the (first half of the) product. In a
+  /// grouped one `batch` is the group, with these tokens.
+  WW_DEVICE void begin(int row, int column, int batch,
+                       [[maybe_unused]] const tile::GroupSpan& tokens = {}) {
+    if constexpr (has_group_maps(config)) {
+      if (batch != at_.batch || first_token_ < 0) {
+        if (leader()) isa::fence_proxy_tensormap_acquire(p_.group_maps[2 * batch + 1]);
+      }
+      first_token_ = tokens.first;
+    }
     at_ = {row, column, batch};
+    if constexpr (is_grouped(config)) {
+      end_token_ = tokens.end;
+      if (p_.tensor_scale_a_stride + p_.tensor_scale_b_stride != 0) {
+        alpha_ = p_.alpha * scalar(p_.tensor_scale_a, batch * p_.tensor_scale_a_stride) *
+                 scalar(p_.tensor_scale_b, batch * p_.tensor_scale_b_stride);
+      }
+    }
     if (p_.reads_c && p_.c_by_tma && leader()) [[unlikely]]
       load_c(0);
   }
@@ -143,8 +159,8 @@ class HopperEpilogue {
     }
   }
 
-  WW_DEVICE static float scalar(const float* from) {
-    return from == nullptr ? 1.0F : isa::GlobalView<const float>{from}.load();
+  WW_DEVICE static float scalar(const float* from, int i = 0) {
+    return from == nullptr ? 1.0F : isa::GlobalView<const float>{from}.load(i);
   }
 
   /// A lane's sums of a chunk in one half of the product, with scales and biases of rows and
@@ -220,8 +236,11 @@ class HopperEpilogue {
     return beside;
   }
 
+  /// Rows of D that the tile at hand may write end before it.
+  WW_DEVICE int end_row() const { return is_grouped(config) ? end_token_ : p_.d_rows; }
+
   WW_DEVICE bool outside(const Corner& at) const {
-    return at.column >= p_.d_columns || at.row >= p_.d_rows;
+    return at.column >= p_.d_columns || at.row >= end_row();
   }
 
   WW_DEVICE static int lane() { return isa::lane_index(); }
@@ -272,7 +291,12 @@ class HopperEpilogue {
         isa::fence_proxy_async_shared();
         isa::sync_warp();
         if (leader()) {
-          isa::tensor_store(p_.d, buffer, isa::Coords{at.column, at.row, at_.batch});
+          if constexpr (has_group_maps(config)) {
+            isa::tensor_store(p_.group_maps[2 * at_.batch + 1], buffer,
+                              isa::Coords{at.column, at.row - first_token_, 0});
+          } else {
+            isa::tensor_store(p_.d, buffer, isa::Coords{at.column, at.row, at_.batch});
+          }
           isa::bulk_commit();
         }
         return;
@@ -309,7 +333,7 @@ class HopperEpilogue {
       const int r = i / pieces;
       const int c = i % pieces * each;
       if (outer * pieces % 32 != 0 && r >= outer) break;
-      if (at.row + r >= p_.d_rows || at.column + c >= p_.d_columns) continue;
+      if (at.row + r >= end_row() || at.column + c >= p_.d_columns) continue;
       if (!wanted(at, r, c)) continue;
       Element* const to = d + (at.row + r) * p_.d_pitch + at.column + c;
       const isa::SharedAddress from = Buffer::piece(buffer, r, i % pieces);
@@ -329,7 +353,7 @@ class HopperEpilogue {
     WW_NO_UNROLL for (int i = lane(); i < outer * inner; i += 32) {
       const int r = i / inner;
       const int c = i % inner;
-      if (at.row + r < p_.d_rows && at.column + c < p_.d_columns && wanted(at, r, c)) {
+      if (at.row + r < end_row() && at.column + c < p_.d_columns && wanted(at, r, c)) {
         to.store((at.row + r) * p_.d_pitch + at.column + c, Buffer::element(buffer, r, c).load());
       }
     }
@@ -340,7 +364,9 @@ class HopperEpilogue {
   isa::SharedAddress barriers_;
   float alpha_ = 1;
   float result_scale_ = 1;
-  Place at_;  // of the tile at hand
+  Place at_;              // of the tile at hand
+  int first_token_ = -1;  // of the group at hand
+  int end_token_ = 0;
   int first_column_ = 0;
   int end_column_ = 0;
   int next_ = 0;    // the buffer that is used next: they take turns over chunks inside D alone

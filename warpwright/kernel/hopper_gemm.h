@@ -55,32 +55,47 @@ struct HopperGemm {
       // Relaxed: the fence publishes the barriers, and nothing else was written.
       isa::cluster_arrive_relaxed();
       isa::cluster_wait();
+    } else if (cfg.grouped == Grouping::vertical) {
+      // The barriers of its table are enough.
     } else if (loads) {
       // Who initialised the barriers need not wait for those who use them next.
       isa::named_barrier_arrive(0, threads(cfg));
     } else {
       isa::sync_threads(threads(cfg));
     }
-    isa::wait_for_prerequisites();
+    const isa::Prerequisites ready = isa::wait_for_prerequisites();
     // Among the CTAs that share operands.
     const int rank = cfg.cluster_k ? 0 : isa::cluster_rank();
+    if constexpr (cfg.grouped == Grouping::vertical) {
+      tile::VerticalTable(p.groups, base + smem.groups, threads(cfg)).fill(ready);
+    }
 
     if (warp < first_consumer_warp(cfg)) {
       if constexpr (moves_registers(cfg)) isa::decrease_registers<producer_registers(cfg)>();
       isa::set_role("idle");
       const HopperPipeline<Tag> ring(base + smem.barriers, p.cluster);
-      if (loads && isa::elect_one()) produce(p, base, ring, rank);
+      if constexpr (cfg.grouped == Grouping::ballot) {
+        if (loads) produce(p, base, ring, rank, ready, isa::elect_one());
+      } else {
+        if (loads && isa::elect_one()) produce(p, base, ring, rank, ready, true);
+      }
       if constexpr (cfg.sums == Sums::block_scaled) {
         if (warp == 1) {
           isa::set_role("scales");
-          HopperScales<Tag>(p, base, ring, rank).run();
+          HopperScales<Tag>(p, base, ring, rank, ready).run();
+        }
+      }
+      if constexpr (is_grouped(cfg)) {
+        if (warp == 2 && isa::cta_index() == 0 && p.offsets_status != nullptr) {
+          isa::set_role("checker of offsets");
+          tile::check_offsets(p.groups.offsets, ready, p.offsets_status);
         }
       }
     } else {
       if constexpr (moves_registers(cfg)) isa::increase_registers<consumer_registers(cfg)>();
       const HopperPipeline<Tag> ring(base + smem.barriers, p.cluster, cluster_coord(p, rank),
                                      isa::cluster_rank() - rank);
-      consume(p, base, ring, rank, warp / 4 - first_consumer_warp(cfg) / 4);
+      consume(p, base, ring, rank, warp / 4 - first_consumer_warp(cfg) / 4, ready);
     }
   }
 
@@ -93,8 +108,8 @@ struct HopperGemm {
     isa::set_role("initialiser");
     if (isa::elect_one()) {
       if (p.k > 0) {
-        isa::prefetch_map(p.a);
-        isa::prefetch_map(p.b);
+        if (!has_group_maps(config) || config.swapped) isa::prefetch_map(p.a);
+        if (!has_group_maps(config) || !config.swapped) isa::prefetch_map(p.b);
       }
       HopperPipeline<Tag>(base + smem.barriers, p.cluster).initialise();
       if (p.c_by_tma) Epilogue::initialise(base + smem.c_barriers);
@@ -105,29 +120,32 @@ struct HopperGemm {
     }
   }
 
-  /// One thread: fills stage after stage.
+  /// One thread, or the one of its warp that is `mine`: fills stage after stage.
   WW_DEVICE static void produce(const Params& p, isa::SharedAddress base,
-                                const HopperPipeline<Tag>& ring, int rank) {
+                                const HopperPipeline<Tag>& ring, int rank,
+                                const isa::Prerequisites& ready, bool mine) {
     isa::set_role("producer");
-    HopperLoader<Tag> loader(p, base, ring, rank);
-    while (loader.step()) {
+    HopperLoader<Tag> loader(p, base, ring, rank, ready);
+    while (loader.step(mine)) {
     }
+    if (!mine) return;
     isa::launch_dependents();
     loader.drain();
   }
 
   /// One warpgroup: multiplies its rows of its tiles and hands them to the epilogue.
   WW_DEVICE static void consume(const Params& p, isa::SharedAddress base,
-                                const HopperPipeline<Tag>& ring, int rank, int warpgroup) {
+                                const HopperPipeline<Tag>& ring, int rank, int warpgroup,
+                                const isa::Prerequisites& ready) {
     constexpr GemmConfig cfg = Tag::config;
     isa::set_role(role_of_warp(cfg, first_consumer_warp(cfg) + 4 * warpgroup));
     if constexpr (has_producer(cfg)) {
-      consume_tiles(p, base, ring, rank, warpgroup, NoLoads{});
+      consume_tiles(p, base, ring, rank, warpgroup, ready, NoLoads{});
     } else {
-      HopperLoader<Tag> loader(p, base, ring, rank);
+      HopperLoader<Tag> loader(p, base, ring, rank, ready);
       const LaneLoads<Tag> loads{loader, isa::warp_index() == 0 && isa::elect_one()};
       for (int s = 0; s < cfg.stages; ++s) loads.step();
-      consume_tiles(p, base, ring, rank, warpgroup, loads);
+      consume_tiles(p, base, ring, rank, warpgroup, ready, loads);
       isa::launch_dependents();
       if (loads.mine) loader.drain();
     }
@@ -136,7 +154,7 @@ struct HopperGemm {
   template <class Loads>
   WW_DEVICE static void consume_tiles(const Params& p, isa::SharedAddress base,
                                       const HopperPipeline<Tag>& ring, int rank, int warpgroup,
-                                      const Loads& loads) {
+                                      const isa::Prerequisites& ready, const Loads& loads) {
     constexpr GemmConfig cfg = Tag::config;
     constexpr bool pingpong = cfg.schedule == Schedule::pingpong;
     const atom::ClusterCoord at = cluster_coord(p, rank);
@@ -146,7 +164,7 @@ struct HopperGemm {
     HopperMainloop<Tag, Loads> mainloop(base, ring, warpgroup, loads);
     Epilogue store(p, base + smem.epilogue, base + smem.c_barriers, warp);
     pipeline::OrderedSequence turn(base + smem.turns, warpgroup);
-    HopperScheduler<Tag> scheduler = make_scheduler<Tag>(p);
+    HopperScheduler<Tag> scheduler = make_scheduler<Tag>(p, base, ready);
     tile::Work work;
     Accumulator accumulator[row_atoms(cfg)];
     Totals totals(accumulator);
@@ -160,7 +178,9 @@ struct HopperGemm {
       const isa::Mark tile_mark("tile m % n %", m, n);
       const bool stores = !cfg.splits_k || work.end == p.k_blocks;
       if (stores) {
-        store.begin(m * result_rows(cfg) + first_row, n * result_columns(cfg), work.tile.batch);
+        store.begin(row_origin<Tag>(work.tile) + m * result_rows(cfg) + first_row,
+                    column_origin<Tag>(work.tile) + n * result_columns(cfg), work.tile.batch,
+                    {work.tile.first_token, work.tile.end_token});
       }
       if constexpr (pingpong) turn.enter();
       const auto leave = [&] {

@@ -6,6 +6,7 @@
 #include "warpwright/atom/cluster.h"
 #include "warpwright/isa/tma.h"
 #include "warpwright/numeric/types.h"
+#include "warpwright/tile/groups.h"
 #include "warpwright/tile/raster.h"
 #include "warpwright/tile/split.h"
 
@@ -80,13 +81,20 @@ struct HopperGemmParams {
   Vector column_scale;
   const float* tensor_scale_a = nullptr;  ///< one float each, multiplied to alpha; null is 1
   const float* tensor_scale_b = nullptr;
+  int tensor_scale_a_stride = 0;  ///< from group to group, in floats; 0: one for all
+  int tensor_scale_b_stride = 0;
   const float* result_scale = nullptr;  ///< multiplied to D's elements
   ScaleMatrix vector_scales;            ///< of blocks: along the tokens, 1 x 128
   ScaleMatrix unit_scales;              ///< of blocks: along the weights, 128 x 128
   tile::SplitPlan split;                ///< when the kernel splits K
   float* partials = nullptr;            ///< workspace: sums of CTAs, tile_m x tile_n floats each
+  tile::GroupedTiles groups;            ///< when the kernel is grouped
+  /// Where to say whether the offsets are in order, or null.
+  std::uint32_t* offsets_status = nullptr;
   std::uint32_t* flags =
       nullptr;  ///< workspace: one a consumer warp of a CTA; all 0 between launches
+  /// Of X at 2 g and of Y at 2 g + 1, for every group g with tokens; when the kernel has them.
+  const isa::TensorMap* group_maps = nullptr;
 };
 
 }  // namespace warpwright::kernel

@@ -2,8 +2,9 @@
 // B, K block after K block, tile after tile.
 #pragma once
 
-#include <type_traits>
+#include <utility>
 
+#include "warpwright/isa/tensor_map.h"
 #include "warpwright/isa/tma.h"
 #include "warpwright/isa/trace.h"
 #include "warpwright/kernel/gemm_config.h"
@@ -22,21 +23,39 @@ struct HopperRing {
 template <class Tag>
 using HopperPipeline = pipeline::TmaPipeline<HopperRing<Tag>>;
 
-/// Which tiles, or shares of tiles, a CTA works on. All roles ask their own.
+/// Which tiles, or shares of tiles, a CTA works on. All roles make their own: `base` is where
+/// shared memory begins, and grouped ones read what the grid before has written.
 template <class Tag>
-using HopperScheduler = std::conditional_t<
-    Tag::config.splits_k, tile::SplitPersistent,
-    std::conditional_t<Tag::config.cluster_k, tile::ClusterSplit, tile::StaticPersistent>>;
-
-template <class Tag>
-WW_DEVICE HopperScheduler<Tag> make_scheduler(const HopperGemmParams& p) {
-  if constexpr (Tag::config.splits_k) {
-    return {p.raster, p.split};
-  } else if constexpr (Tag::config.cluster_k) {
-    return {p.raster, p.k_blocks, p.cluster_k};
+WW_DEVICE auto make_scheduler(const HopperGemmParams& p, [[maybe_unused]] isa::SharedAddress base,
+                              [[maybe_unused]] const isa::Prerequisites& ready) {
+  constexpr GemmConfig cfg = Tag::config;
+  if constexpr (cfg.grouped == Grouping::horizontal) {
+    return tile::HorizontalGroups(p.groups, p.k_blocks, ready);
+  } else if constexpr (cfg.grouped == Grouping::ballot) {
+    return tile::BallotGroups(p.groups, p.k_blocks, ready);
+  } else if constexpr (cfg.grouped == Grouping::vertical) {
+    const tile::VerticalTable table(p.groups, base + smem_map(cfg).groups, threads(cfg));
+    return tile::VerticalGroups(p.groups, table, p.k_blocks, ready);
+  } else if constexpr (cfg.splits_k) {
+    return tile::SplitPersistent(p.raster, p.split);
+  } else if constexpr (cfg.cluster_k) {
+    return tile::ClusterSplit(p.raster, p.k_blocks, p.cluster_k);
   } else {
-    return {p.raster, p.k_blocks};
+    return tile::StaticPersistent(p.raster, p.k_blocks);
   }
+}
+template <class Tag>
+using HopperScheduler = decltype(make_scheduler<Tag>(std::declval<const HopperGemmParams&>(), 0,
+                                                     std::declval<const isa::Prerequisites&>()));
+
+/// Where the tokens of a tile begin: added to its first row, or to its first column.
+template <class Tag>
+WW_DEVICE int row_origin(const tile::TilePosition& tile) {
+  return is_grouped(Tag::config) && !Tag::config.swapped ? tile.first_token : 0;
+}
+template <class Tag>
+WW_DEVICE int column_origin(const tile::TilePosition& tile) {
+  return is_grouped(Tag::config) && Tag::config.swapped ? tile.first_token : 0;
 }
 
 /// Where CTA `rank` stands in its cluster.
@@ -52,10 +71,11 @@ class HopperLoader {
   static constexpr SmemMap smem = smem_map(Tag::config);
 
   WW_DEVICE HopperLoader(const HopperGemmParams& p, isa::SharedAddress base,
-                         const HopperPipeline<Tag>& mainloop, int rank)
+                         const HopperPipeline<Tag>& mainloop, int rank,
+                         const isa::Prerequisites& ready)
       : p_(p),
         mainloop_(mainloop),
-        scheduler_(make_scheduler<Tag>(p)),
+        scheduler_(make_scheduler<Tag>(p, base, ready)),
         a_(base + smem.a),
         b_(base + smem.b),
         at_(cluster_coord(p, rank)),
@@ -64,7 +84,8 @@ class HopperLoader {
         b_mask_(static_cast<std::uint16_t>(p.row_mask << (at_.y * p.cluster.m))) {}
 
   /// Starts the loads of the next K block, as soon as its stage is free; false when all are done.
-  WW_DEVICE bool step() {
+  /// Where a whole warp looks for the tiles all lanes call it, and one of them, `mine`, loads.
+  WW_DEVICE bool step(bool mine = true) {
     constexpr GemmConfig cfg = Tag::config;
     while (block_ == work_.end) {
       if (in_tile_) isa::mark_end();
@@ -74,13 +95,20 @@ class HopperLoader {
       const int m = work_.tile.m * p_.cluster.m + at_.x;
       const int n = work_.tile.n * p_.cluster.n + at_.y;
       isa::mark_begin("tile m % n %", m, n);
-      row_ = m * result_rows(cfg);
-      column_ = n * result_columns(cfg);
+      // The map of a group begins with its tokens.
+      constexpr bool from_group = has_group_maps(cfg);
+      row_ = (from_group ? 0 : row_origin<Tag>(work_.tile)) + m * result_rows(cfg);
+      column_ = (from_group ? 0 : column_origin<Tag>(work_.tile)) + n * result_columns(cfg);
+      if constexpr (from_group) {
+        if (mine) acquire_map();
+      }
     }
-    const isa::Mark mark("k block %", block_);
-    const isa::SharedAddress full = mainloop_.acquire(state_);
-    load<true>(a_ + state_.stage * atom::tile_bytes(tile_a(cfg)), full);
-    load<false>(b_ + state_.stage * atom::tile_bytes(tile_b(cfg)), full);
+    if (mine) {
+      const isa::Mark mark("k block %", block_);
+      const isa::SharedAddress full = mainloop_.acquire(state_);
+      load<true>(a_ + state_.stage * atom::tile_bytes(tile_a(cfg)), full);
+      load<false>(b_ + state_.stage * atom::tile_bytes(tile_b(cfg)), full);
+    }
     state_.advance(cfg.stages);
     ++block_;
     return true;
@@ -90,6 +118,13 @@ class HopperLoader {
   WW_DEVICE void drain() const { mainloop_.drain(state_); }
 
  private:
+  /// The map of the tokens of the tile's group, for the copies of this thread.
+  WW_DEVICE void acquire_map() {
+    if (work_.tile.batch == group_) return;
+    group_ = work_.tile.batch;
+    isa::fence_proxy_tensormap_acquire(p_.group_maps[2 * group_]);
+  }
+
   /// This CTA's slice of one operand's tile, `to` a stage: a box of each half, or K-deep boxes of
   /// a span of rows.
   template <bool IsA>
@@ -98,14 +133,18 @@ class HopperLoader {
     constexpr atom::OperandTile tile = IsA ? tile_a(cfg) : tile_b(cfg);
     constexpr int parts = (IsA ? gated_rows(cfg) : gated_columns(cfg)) ? 2 : 1;
     constexpr int span = atom::span_bytes(tile.swizzle);
-    const isa::TensorMap& map = IsA ? p_.a : p_.b;
+    constexpr bool is_x = is_grouped(cfg) && IsA != cfg.swapped;
+    const isa::TensorMap& map = is_x && has_group_maps(cfg) ? p_.group_maps[2 * work_.tile.batch]
+                                : IsA                       ? p_.a
+                                                            : p_.b;
     const int slices = IsA ? p_.cluster.n : p_.cluster.m;
     const int slice_rows = IsA ? p_.a_slice_rows : p_.b_slice_rows;
     const int slice = (IsA ? at_.y : at_.x) * slice_rows;
     const std::uint16_t mask = IsA ? a_mask_ : b_mask_;
     const int origin = IsA ? row_ : column_;
     const int k = block_ * tile_k(cfg);
-    const int batch = work_.tile.batch * (IsA ? p_.a_batch : p_.b_batch);
+    // Tokens are one matrix, of all groups or of this one.
+    const int batch = is_x ? 0 : work_.tile.batch * (IsA ? p_.a_batch : p_.b_batch);
     const auto copy = [&](int in_tile, isa::Coords<3> at) {
       if (slices > 1) {
         isa::tensor_load_multicast(to + in_tile * span, map, full, mask, at);
@@ -139,7 +178,8 @@ class HopperLoader {
   std::uint16_t b_mask_;
   tile::Work work_;
   int block_ = 0;
-  int row_ = 0;  // where the tile begins in (the first half of) the product
+  int group_ = -1;  // whose map this thread has acquired last
+  int row_ = 0;     // where the tile begins in (the first half of) the product, or in its group
   int column_ = 0;
   bool in_tile_ = false;
   pipeline::PipelineState state_;

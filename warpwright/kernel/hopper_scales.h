@@ -13,27 +13,32 @@
 
 namespace warpwright::kernel {
 
+/// K blocks whose scales are on their way in registers: as many as the warp has room for beside its
+/// scheduler.
+constexpr int blocks_ahead(const GemmConfig& c) {
+  const int values = (vector_scales(c) + 31) / 32;
+  if (sum_registers(c) > 160) return 1;
+  if (values >= 8 || sum_registers(c) > 128 || c.splits_k) return 3;
+  return values >= 4 && c.grouped == Grouping::vertical ? 5 : 6;
+}
+
 template <class Tag>
 class HopperScales {
  public:
   static constexpr SmemMap smem = smem_map(Tag::config);
   static constexpr int vector = vector_scales(Tag::config);
   static constexpr int units = unit_scales(Tag::config);
-  static constexpr int values = (vector + 31) / 32;  // a lane's tokens
-  // K blocks in registers, as many as this warp's registers hold.
-  static constexpr int sums = sum_registers(Tag::config);
-  static constexpr int ahead = sums > 160
-                                   ? 1
-                                   : (values >= 8 || sums > 128 ? 3
-                                                                : (Tag::config.splits_k ? 3 : 6));
+  static constexpr int values = (vector + 31) / 32;        // a lane's tokens
+  static constexpr int ahead = blocks_ahead(Tag::config);  // K blocks in registers
 
   WW_DEVICE HopperScales(const HopperGemmParams& p, isa::SharedAddress base,
-                         const HopperPipeline<Tag>& mainloop, int rank)
+                         const HopperPipeline<Tag>& mainloop, int rank,
+                         const isa::Prerequisites& ready)
       : p_(p),
         base_(base + smem.scales),
         mainloop_(mainloop),
         at_(cluster_coord(p, rank)),
-        scheduler_(make_scheduler<Tag>(p)) {}
+        scheduler_(make_scheduler<Tag>(p, base, ready)) {}
 
   /// One whole warp: all tiles of this CTA. The loads of a batch of K blocks, also of the next
   /// tile's first, are on their way while the batch before it is handed out.
@@ -81,8 +86,8 @@ class HopperScales {
   /// work them out for every load would take longer than a K block.
   WW_DEVICE void begin(const tile::TilePosition& tile) {
     constexpr GemmConfig cfg = Tag::config;
-    const int m = (tile.m * p_.cluster.m + at_.x) * result_rows(cfg);
-    const int n = (tile.n * p_.cluster.n + at_.y) * result_columns(cfg);
+    const int m = row_origin<Tag>(tile) + (tile.m * p_.cluster.m + at_.x) * result_rows(cfg);
+    const int n = column_origin<Tag>(tile) + (tile.n * p_.cluster.n + at_.y) * result_columns(cfg);
     const ScaleMatrix& v = p_.vector_scales;
     const ScaleMatrix& u = p_.unit_scales;
     WW_UNROLL for (int i = 0; i < values; ++i) {

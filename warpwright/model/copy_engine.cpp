@@ -209,6 +209,10 @@ void Machine::prove(Copy& copy) {
   static thread_local std::vector<std::uint32_t> pieces;
   pieces.clear();
   for_each_chunk(copy, [&](int, std::uint32_t at) { pieces.push_back(at / 16); });
+  // A store uses its map until it is complete, not only until its source is read.
+  if (copy.map_at != 0) {
+    order->uses_map(load ? copy.reading : copy.writing, by, copy.map_at, copy.site);
+  }
   Thread* const issuer = &by;
   order->touch(copy.reading, {&issuer, 1}, *copy.cta, pieces, load);
   if (copy.answers) return;
@@ -328,6 +332,7 @@ void act::tensor_load(const TensorMap& map, std::span<const int> coords, std::ui
     auto copy = std::make_unique<Copy>();
     copy->kind = Copy::Kind::load;
     copy->map = fields;
+    copy->map_at = m.map_in_memory(map);
     const std::size_t signals =
         ctas == 2 ? (static_cast<std::size_t>(cta.rank) & ~std::size_t{1}) | parity
                   : static_cast<std::size_t>(cta.rank);
@@ -385,6 +390,7 @@ void tensor_store(const TensorMap& map, std::span<const int> coords, std::uint32
   auto copy = std::make_unique<Copy>();
   copy->kind = Copy::Kind::store;
   copy->map = checked(map, coords, source, site);
+  copy->map_at = m.map_in_memory(map);
   if (std::any_of(coords.begin(), coords.end(), [](int c) { return c < 0; })) {
     m.fatal(Check::tensor_map,
             m.who(self) + ": a tensor store at a negative coordinate traps on the hardware", site);

@@ -51,6 +51,8 @@ void flag_set(void* flag, std::uint32_t value, Site site);
 void flag_wait(void* flag, std::uint32_t value, Site site);
 /// Every thread's values meet: lane i gets the value of lane `source(i)`.
 std::uint32_t shuffle(std::uint32_t value, int source_lane, Site site);
+/// Bit i: what lane i says.
+std::uint32_t ballot(bool says, Site site);
 bool elect_one(Site site);
 void sync_warp(Site site);
 /// matrices: 1, 2 or 4 8x8 matrices of 16-bit elements; `row` is this lane's row address.
@@ -86,6 +88,15 @@ void tensor_store(const TensorMap& map, std::span<const int> coords, std::uint32
                   bool reduce_add, Site site);
 void bulk_commit(Site site);
 void bulk_wait(int pending, bool read_only, Site site);
+
+// --- tensor maps that a kernel changes ----------------------------------------------------------
+/// Rewrites one field of the map at a shared address.
+void replace_map_base(std::uint32_t map, std::uint64_t base, Site site);
+void replace_map_extent(std::uint32_t map, int dimension, std::uint32_t extent, Site site);
+/// A warp copies a map from shared to global memory and releases it to the copy engine.
+void release_map(TensorMap* to, std::uint32_t from, Site site);
+/// This thread's later copies see the map in global memory as it is now.
+void acquire_map(const TensorMap* map, Site site);
 
 // --- tensor core ------------------------------------------------------------------------------
 /// State of one thread's accumulator while the model owns it (see isa::Fragment).

@@ -192,6 +192,10 @@ void store_by(Thread& by, std::uint32_t address, const void* from, int bytes, Si
 
 }  // namespace
 
+void Machine::load_shared(Thread& by, std::uint32_t address, void* to, int bytes, Site site) {
+  load_by(by, address, to, bytes, false, site);
+}
+
 void shared_load(std::uint32_t address, void* to, int bytes, Site site) {
   load_by(machine().current(), address, to, bytes, false, site);
 }
@@ -287,6 +291,18 @@ std::uint32_t shuffle(std::uint32_t value, int source_lane, Site site) {
       const auto from = static_cast<std::size_t>(to.source) % lanes.size();
       to.result = static_cast<const Lane*>(lanes[from])->value;
     }
+  });
+  return lane.result;
+}
+
+std::uint32_t ballot(bool says, Site site) {
+  Lane lane{says ? 1U : 0U, 0, 0};
+  meet_warp("ballot", site, &lane, [](std::span<void*> lanes) {
+    std::uint32_t all = 0;
+    for (std::size_t i = 0; i < lanes.size(); ++i) {
+      all |= static_cast<const Lane*>(lanes[i])->value << i;
+    }
+    for (void* p : lanes) static_cast<Lane*>(p)->result = all;
   });
   return lane.result;
 }

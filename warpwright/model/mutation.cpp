@@ -80,6 +80,13 @@ std::vector<Kind> ways(const SyncSite& s) {
     case SyncKind::tmem_wait_store:
       add({Kind::drop_first});
       break;
+    case SyncKind::map_release:
+      add({Kind::weaken});
+      break;
+    case SyncKind::map_acquire:
+      if (s.threads == s.warps) add({Kind::other_lane});
+      break;
+    case SyncKind::map_replace:
     case SyncKind::tmem_alloc:
     case SyncKind::tmem_dealloc:
     case SyncKind::tmem_relinquish:
@@ -164,6 +171,12 @@ std::string_view name(SyncKind kind) {
       return "flag set";
     case SyncKind::flag_wait:
       return "flag wait";
+    case SyncKind::map_replace:
+      return "tensormap.replace";
+    case SyncKind::map_release:
+      return "tensormap.cp_fenceproxy";
+    case SyncKind::map_acquire:
+      return "fence.proxy.tensormap";
   }
   return "";
 }

@@ -47,8 +47,11 @@ enum class SyncKind : std::uint8_t {
   tmem_wait_load,
   tmem_wait_store,
   try_cancel,
-  flag_set,   ///< a release to a flag in global memory
-  flag_wait,  ///< and the wait for it
+  flag_set,     ///< a release to a flag in global memory
+  flag_wait,    ///< and the wait for it
+  map_replace,  ///< tensormap.replace of one field
+  map_release,  ///< tensormap.cp_fenceproxy
+  map_acquire,  ///< fence.proxy.tensormap::generic.acquire
 };
 
 /// "mbarrier.arrive" and so on.

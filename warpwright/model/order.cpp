@@ -175,6 +175,7 @@ void Order::tick(Thread& by) {
 Order::Verdict Order::judge(const Thread& t, bool alone, const Actor& y, const Entry& x,
                             bool x_write) const {
   if (y.in_tensor) return judge_tensor(t, y, x);
+  if (y.map != nullptr) return judge_map(t, y, x);
   const ThreadOrder& me = t.order;
   const ClusterOrder& cluster = t.cta->cluster->order;
   if (x.asynchronous) {
@@ -216,7 +217,7 @@ Order::Verdict Order::judge(const Thread& t, bool alone, const Actor& y, const E
 }
 
 void Order::check(Actor& y, const Entry& x, bool x_write, std::uintptr_t at) {
-  if (y.ordered_valid && y.ordered_who == x.who && y.ordered_time == x.time &&
+  if (y.ordered_valid && y.map == nullptr && y.ordered_who == x.who && y.ordered_time == x.time &&
       y.ordered_asynchronous == x.asynchronous && y.ordered_write == x_write) {
     return;
   }
@@ -370,7 +371,7 @@ Cell* Order::global_cell(std::uintptr_t address) {
 }
 
 void Order::generic_global(Thread& by, std::uintptr_t address, std::int64_t bytes, bool write,
-                           Site site) {
+                           Site site, bool releases_map) {
   if (!tracked(address, bytes)) return;
   if (relation) relation->generic(by, in_allocation(address), write, site);
   Thread* const self = &by;
@@ -378,8 +379,8 @@ void Order::generic_global(Thread& by, std::uintptr_t address, std::int64_t byte
   y.threads = {&self, 1};
   y.write = write;
   y.in_shared = false;
-  y.what = write ? "store" : "load";
-  y.entry = {by.order.number, by.order.time, place(site, by.role), 0, false};
+  y.what = releases_map ? "tensormap.cp_fenceproxy" : write ? "store" : "load";
+  y.entry = {by.order.number, by.order.time, place(site, by.role), 0, false, releases_map};
   for_each_cell(address, bytes, [&](std::uintptr_t at, std::uint16_t mask) {
     y.entry.mask = mask;
     enter(*global_cell(at), y, at);
@@ -751,7 +752,7 @@ void Order::report(const Thread& t, const Actor& y, const Entry& x, bool x_write
                    std::uintptr_t at) {
   // One report for two places and a verdict; the cells of a tile would repeat it.
   const std::uint32_t x_place = x.asynchronous ? operations_[x.who].place : x.place;
-  const std::uint64_t key = (std::uint64_t{x_place} << 32 | y.entry.place) * 16 +
+  const std::uint64_t key = (std::uint64_t{x_place} << 32 | y.entry.place) * 32 +
                             static_cast<std::uint64_t>(verdict) * 2 + (x_write ? 1 : 0);
   if (!reported_.insert(key).second) return;
 
@@ -826,8 +827,12 @@ void Order::report(const Thread& t, const Actor& y, const Entry& x, bool x_write
           "or a wait on an mbarrier at CTA scope, or relaxed";
       f.mend = "arrive and wait with Scope::cluster on both sides";
       break;
+    case Verdict::unreleased:
+    case Verdict::unacquired:
+      explain_map(f, verdict);
+      break;
     case Verdict::unfinished: {
-      f.check = Check::in_flight_access;
+      f.check = x.map ? Check::tensor_map_changed : Check::in_flight_access;
       const bool waited = op->time != 0 && op->issuer->order.order[op->component] >= op->time;
       const std::string what = op->what;
       if (op->barrier != nullptr) {
@@ -846,7 +851,7 @@ void Order::report(const Thread& t, const Actor& y, const Entry& x, bool x_write
       } else if (what == "wgmma") {
         f.missing = "a wgmma.wait_group that covers the wgmma's reads";
         f.mend = "wait for its group (wgmma_wait) before the arrival that hands the memory on";
-      } else if (x_write) {
+      } else if (x_write || x.map) {
         f.missing = "a cp.async.bulk.wait_group for the store's group";
         f.mend = "bulk_wait (not bulk_wait_read) in the issuing thread, then a barrier";
       } else {

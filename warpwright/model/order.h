@@ -47,6 +47,13 @@ struct Thread;
 struct TmemRegion;
 class Machine;
 
+/// A tensor map in global memory, as a thread last acquired it: what it knew then.
+struct AcquiredMap {
+  std::uintptr_t address = 0;
+  Clock order, grid;
+  std::uint32_t time = 0;  ///< its own
+};
+
 /// What a thread knows, and where it stands.
 struct ThreadOrder {
   Clock order, shared, global, grid, executed, tensor, handed;
@@ -65,6 +72,7 @@ struct ThreadOrder {
   std::uint32_t mmas = 0;           ///< component of the tcgen05 MMAs it issues
   std::uint32_t mma_time = 0;       ///< MMAs issued
   std::uint32_t tensor_waited = 0;  ///< its own time at its last tcgen05.wait
+  std::vector<AcquiredMap> maps;
 };
 
 /// What a tcgen05.commit hands on: the MMAs before it, and what its thread knew to be executed.
@@ -168,6 +176,8 @@ struct Entry {
   std::uint32_t place = 0;
   std::uint16_t mask = 0;  ///< bytes of the 16; 0 is no entry
   bool asynchronous = false;
+  /// Of a tensor map: a generic write that releases it, or the use of one by a copy.
+  bool map = false;
 };
 
 /// The shadow of 16 bytes: the last write of every byte and the reads since then. Mostly there is
@@ -224,8 +234,9 @@ class Order {
 
   // --- accesses of a thread
   void generic(Thread& by, Cta& cta, std::uint32_t offset, int bytes, bool write, Site site);
-  void generic_global(Thread& by, std::uintptr_t address, std::int64_t bytes, bool write,
-                      Site site);
+  /// With `releases_map` a write that hands a tensor map to the copy engine.
+  void generic_global(Thread& by, std::uintptr_t address, std::int64_t bytes, bool write, Site site,
+                      bool releases_map = false);
 
   // --- asynchronous operations
   /// The load that `copy` is; its signal will be counted on `bar`.
@@ -247,6 +258,11 @@ class Order {
   void signalled(Copy& copy, MBarrier& bar);
   void bulk_waited(Thread& by, int pending, bool read_only);
   void wgmma_waited(std::span<Thread* const> threads, WarpgroupOrder& group, int pending);
+
+  // --- tensor maps in global memory (order_map.cpp)
+  void acquires_map(Thread& by, std::uintptr_t address);
+  /// The copy that is `operation` goes through the map there, until it is over.
+  void uses_map(std::uint32_t operation, Thread& by, std::uintptr_t address, Site site);
 
   // --- tensor memory (order_tensor.cpp)
   std::uint32_t begin_mma(Thread& by, std::uint64_t chain, Site site);
@@ -299,9 +315,10 @@ class Order {
     bool atomic = false;
     bool in_shared = true;
     bool in_tensor = false;
-    bool frees = false;         // gives tensor memory back
-    Cta* cta = nullptr;         // whose shared memory
-    std::uintptr_t offset = 0;  // of the whole access; of pieces in `at`
+    bool frees = false;                // gives tensor memory back
+    const AcquiredMap* map = nullptr;  // the map that it uses is read, as its thread acquired it
+    Cta* cta = nullptr;                // whose shared memory
+    std::uintptr_t offset = 0;         // of the whole access; of pieces in `at`
     Entry entry;
     const char* what = "";
     // Memo of the entry last found to be ordered.
@@ -331,7 +348,9 @@ class Order {
     race,
     unwaited,  // tensor memory: nobody waited for the operation, or nothing leads from there
     no_before,
-    no_after
+    no_after,
+    unreleased,  // tensor maps
+    unacquired
   };
 
   std::uint32_t place(Site site, const char* role);
@@ -343,6 +362,7 @@ class Order {
   [[nodiscard]] Verdict judge(const Thread& t, bool alone, const Actor& y, const Entry& x,
                               bool x_write) const;
   [[nodiscard]] Verdict judge_tensor(const Thread& t, const Actor& y, const Entry& x) const;
+  [[nodiscard]] static Verdict judge_map(const Thread& t, const Actor& y, const Entry& x);
   void check(Actor& y, const Entry& x, bool x_write, std::uintptr_t at);
   /// Checks `y` against the cell's entries, then makes it one of them.
   void enter(Cell& cell, Actor& y, std::uintptr_t at);
@@ -354,6 +374,8 @@ class Order {
 
   void report(const Thread& t, const Actor& y, const Entry& x, bool x_write, Verdict verdict,
               std::uintptr_t at);
+  /// What a finding about the use of a changed map says, and its code.
+  static void explain_map(Finding& f, Verdict verdict);
   void report_tensor(const Thread& t, const Actor& y, const Entry& x, bool x_write, Verdict verdict,
                      std::uintptr_t at);
   /// Says a finding of two accesses, whose sentence is made here.

@@ -186,7 +186,7 @@ bool Order::knows_of(const Thread& by, const Cta& cta) {
 void Order::report_tensor(const Thread& t, const Actor& y, const Entry& x, bool x_write,
                           Verdict verdict, std::uintptr_t at) {
   const Operation& op = operations_[x.who];
-  const std::uint64_t key = (std::uint64_t{op.place} << 32 | y.entry.place) * 16 +
+  const std::uint64_t key = (std::uint64_t{op.place} << 32 | y.entry.place) * 32 +
                             static_cast<std::uint64_t>(verdict) * 2 + (x_write ? 1 : 0);
   if (!reported_.insert(key).second) return;
   Finding f;

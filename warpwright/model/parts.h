@@ -267,6 +267,7 @@ struct Copy {
   std::shared_ptr<std::vector<std::byte>> data;
   std::shared_ptr<BulkGroup> group;
   const Thread* issuer = nullptr;
+  std::uintptr_t map_at = 0;  // where its map lies in global memory; 0 for a kernel's parameter
   Site site;
   std::int64_t start = 0;  // when the engine begins and ends to move it, in Mode::timed
   std::int64_t stop = 0;
@@ -323,6 +324,17 @@ class Machine {
   void check_shared(Cta& cta, std::uint32_t offset, int bytes, const char* operation, Site site);
   void check_global(std::uintptr_t address, std::int64_t bytes, bool write, const char* operation,
                     Site site);
+
+  /// Shared memory as the given lane of the current warp reads it.
+  void load_shared(Thread& by, std::uint32_t address, void* to, int bytes, Site site);
+
+  // --- tensor maps in global memory (map_update.cpp)
+  /// Where a map lies in memory that the grid may touch; 0 for one elsewhere, a parameter.
+  [[nodiscard]] std::uintptr_t map_in_memory(const TensorMap& map) const;
+  /// A map was copied there without a release, or with one that makes up for it.
+  void map_written(std::uintptr_t at, bool released, Site site);
+  /// The grid ends: all maps that it wrote must be released.
+  void maps_at_end();
 
   /// The flag at a global address, made when first used.
   Flag& flag(void* address, const char* operation, Site site);
@@ -446,7 +458,8 @@ class Machine {
   std::vector<Thread*> tensor_issuers_;        // threads whose tcgen05 operations are in flight
   std::vector<Thread*> bulk_waiters_;
   std::unordered_map<std::uintptr_t, Flag> flags_;  // in global memory
-  std::vector<Thread*> pollers_;                    // asked a barrier in vain, more than once
+  std::unordered_map<std::uintptr_t, Site> unreleased_maps_;
+  std::vector<Thread*> pollers_;  // asked a barrier in vain, more than once
   Thread* current_ = nullptr;
   int next_cta_ = 0;
 
@@ -491,6 +504,10 @@ void tensor_load(const TensorMap& map, std::span<const int> coords, std::uint32_
                  std::uint32_t barrier, std::uint16_t multicast, int ctas, Site site);
 void bulk_commit(Site site);
 void bulk_wait(int pending, bool read_only, Site site);
+void replace_map_base(std::uint32_t map, std::uint64_t base, Site site);
+void replace_map_extent(std::uint32_t map, int dimension, std::uint32_t extent, Site site);
+void release_map(TensorMap* to, std::uint32_t from, bool effective, Site site);
+void acquire_map(const TensorMap* map, Site site);
 void wgmma_fence(Site site);
 void wgmma_commit(Site site);
 void wgmma_wait(int pending, Site site);

@@ -26,6 +26,7 @@ constexpr std::array entries = {
     Entry{Check::missing_proxy_fence, "P1", "proxy fence missing"},
     Entry{Check::read_then_async_write, "P2", "generic read, then asynchronous write"},
     Entry{Check::misplaced_proxy_fence, "P3", "proxy fence by the wrong thread or too early"},
+    Entry{Check::tensor_map_changed, "P4", "tensor map changed without release and acquire"},
     Entry{Check::data_race, "O1", "data race"},
     Entry{Check::tensor_map, "T1", "tensor copy"},
     Entry{Check::shared_bounds, "T2", "shared memory bounds"},

@@ -27,6 +27,7 @@ enum class Check {
   missing_proxy_fence,    // P1
   read_then_async_write,  // P2
   misplaced_proxy_fence,  // P3
+  tensor_map_changed,     // P4
   data_race,              // O1
   tensor_map,             // T1
   shared_bounds,          // T2

@@ -418,6 +418,7 @@ Report Machine::run() {
       for (const auto& thread : cta->threads) thread->fiber.cancel();
     }
   }
+  if (!stopped_) maps_at_end();
   running = outer;
   Report report;
   report.findings = std::move(findings_);

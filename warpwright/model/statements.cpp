@@ -199,6 +199,31 @@ void bulk_wait(int pending, bool read_only, Site site) {
   act::bulk_wait(pending + (is(broken, Broken::wait_more) ? 1 : 0), read_only, site);
 }
 
+void replace_map_base(std::uint32_t map, std::uint64_t base, Site site) {
+  if (dropped(machine().sync(SyncKind::map_replace, site))) return;
+  act::replace_map_base(map, base, site);
+}
+
+void replace_map_extent(std::uint32_t map, int dimension, std::uint32_t extent, Site site) {
+  if (dropped(machine().sync(SyncKind::map_replace, site))) return;
+  act::replace_map_extent(map, dimension, extent, site);
+}
+
+void release_map(TensorMap* to, std::uint32_t from, Site site) {
+  const Mutation* broken = machine().sync(SyncKind::map_release, site);
+  if (dropped(broken)) return;
+  act::release_map(to, from, !is(broken, Broken::weaken), site);
+}
+
+void acquire_map(const TensorMap* map, Site site) {
+  Machine& m = machine();
+  const Mutation* broken = m.sync(SyncKind::map_acquire, site);
+  if (dropped(broken)) return m.maybe_yield();
+  const auto act = [&] { act::acquire_map(map, site); };
+  if (is(broken, Broken::other_lane)) return m.as_other(m.current().index ^ 1, act);
+  act();
+}
+
 void wgmma_fence(Site site) {
   if (dropped(machine().sync(SyncKind::wgmma_fence, site))) return;
   act::wgmma_fence(site);

@@ -33,6 +33,9 @@ struct TilePosition {
   int m = 0;
   int n = 0;
   int batch = 0;
+  /// Of the group, in a grouped product (tile/groups.h); `batch` is the group.
+  int first_token = 0;
+  int end_token = 0;
 
   friend constexpr bool operator==(const TilePosition&, const TilePosition&) = default;
 };

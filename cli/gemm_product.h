@@ -1,0 +1,16 @@
+// A dense product for the commands that run its kernel.
+#pragma once
+
+#include "cli/gemm_job.h"
+#include "cli/product.h"
+
+namespace warpwright::cli {
+
+/// Plans the product that `options` describe.
+ProductMaker gemm_product(const GemmOptions& options);
+
+/// Carries out a plan through the memory of CUDA device `index`: packed operands in host memory, D
+/// among them. Throws InputError or RunError.
+void run_on_gpu(const Plan& plan, const GemmOperands& operands, int index);
+
+}  // namespace warpwright::cli

@@ -1,0 +1,105 @@
+// What `grouped`, `check grouped`, `trace grouped` and `explain grouped` share: their arguments,
+// and the grouped product that these describe.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/check.h"
+#include "cli/run.h"
+#include "cli/tensor_file.h"
+#include "warpwright/plan/grouped.h"
+
+namespace warpwright::cli {
+
+/// The arguments as they were typed; empty texts were not given.
+struct GroupedOptions : RunOptions {
+  std::int64_t groups = 0, n = 0, k = 0;
+  std::string tokens;                 ///< see token_lengths
+  std::optional<std::int64_t> total;  ///< rows of X and Y, where that is more than the tokens
+  std::optional<double> expected_tokens;
+  std::string dtype, y_dtype;
+  std::string scaling, accumulation;
+  std::string offsets;      ///< int32 or int64
+  std::string bad_offsets;  ///< decreasing or beyond
+  std::string alpha;
+  std::string cluster, swapped, search, kernel;
+  std::optional<int> tile_tokens;
+  bool check = false;
+  bool check_offsets = false;
+  bool json = false;
+  int repeat = 0;  ///< launches that are timed on a GPU
+};
+
+/// Rows [begin, end) of X and Y.
+struct TokenRows {
+  std::int64_t begin = 0, end = 0;
+  [[nodiscard]] std::int64_t count() const { return end - begin; }
+};
+
+/// One grouped product with all choices made. Its tensors are there once `load` ran.
+struct GroupedJob {
+  std::int64_t groups = 1, total = 0, n = 0, k = 0;
+  DType x_type = DType::bf16;
+  DType w_type = DType::bf16;
+  DType result = DType::bf16;
+  float alpha = 1.0F;
+  GroupedScaling scaling = GroupedScaling::none;
+  Accumulation accumulation = Accumulation::fast;
+  GroupedChoices choices;
+  double expected_tokens = 0;  ///< 0: not given
+  OffsetType offset_type = OffsetType::int32;
+  std::vector<std::int64_t> offsets;  ///< as the kernel gets them
+  std::vector<TokenRows> rows;        ///< of each group, as the kernel has to take its offsets
+  TokenRows rest;                     ///< rows in no group, behind all others
+  HostTensor x, w;                    ///< total x K, G x N x K
+  HostTensor scale_x, scale_w;        ///< f32, with `scaling`
+  std::vector<std::byte> offset_bytes;
+
+  /// Rows in groups, and groups with any.
+  [[nodiscard]] std::int64_t tokens() const { return total - rest.count(); }
+  [[nodiscard]] std::int64_t busy_groups() const;
+};
+
+/// Reads and checks the arguments. Throws InputError with one sentence.
+GroupedJob read_grouped_job(const GroupedOptions& options);
+
+/// The problem that the job poses.
+GroupedProblem problem_of(const GroupedJob& job);
+
+/// The plan for the job. Throws InputError with the refusal's sentence.
+GroupedPlan plan_job(const GroupedJob& job, const DeviceFacts& facts);
+
+/// CTA tiles of the job's groups.
+std::int64_t tiles_of(const GroupedJob& job, const GroupedPlan& plan);
+
+/// Seconds that the roofs of the plan's device allow for groups of these lengths, 0 without rates:
+/// the tensor cores at their rate, or HBM with X, the weights of groups that have tokens, and Y
+/// moved once.
+double roof_seconds(const GroupedJob& job, const DeviceFacts& device);
+
+/// Makes the job's tensors, random ones; rows in no group are NaN, so that it shows when they get
+/// into a product. Throws InputError when they would not fit this machine's memory.
+void load(GroupedJob& job, std::uint64_t seed);
+
+/// A tensor for the job's result, poisoned: bytes of 0xff, NaN in every type.
+HostTensor poisoned_result(const GroupedJob& job);
+
+/// The operands of a loaded job, with `y` for its result.
+GroupedOperands operands_of(GroupedJob& job, HostTensor& y);
+
+/// How a result compares.
+struct GroupedCheck {
+  CheckResult elements;      ///< of all groups, against float64 products (see check_gemm)
+  std::int64_t touched = 0;  ///< rows in no group that are no longer poisoned
+  [[nodiscard]] bool passed() const { return elements.passed && touched == 0; }
+};
+
+/// Compares Y, packed rows of `type` that were poisoned before. `progress` is called with the share
+/// done.
+GroupedCheck check_grouped(const GroupedJob& job, DType type, const void* y,
+                           const std::function<void(double)>& progress = {});
+
+}  // namespace warpwright::cli

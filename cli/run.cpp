@@ -1,0 +1,152 @@
+#include "cli/run.h"
+
+#include <unistd.h>
+
+#include <charconv>
+#include <cstdio>
+#include <new>
+#include <string_view>
+
+#include "cli/progress.h"
+
+namespace warpwright::cli {
+namespace {
+
+model::Mode parse_mode(const std::string& text) {
+  if (text.empty() || text == "latest") return model::Mode::latest;
+  if (text == "eager") return model::Mode::eager;
+  if (text == "random") return model::Mode::random;
+  throw InputError("--mode is \"" + text +
+                   "\"; it must be eager, latest or random: the default is latest.");
+}
+
+}  // namespace
+
+int exit_status(std::ostream& err, const std::function<int()>& body) {
+  try {
+    return body();
+  } catch (const InputError& refusal) {
+    err << refusal.what() << "\n";
+    return 2;
+  } catch (const RunError& failure) {
+    err << failure.what() << (std::string_view(failure.what()).ends_with('\n') ? "" : "\n");
+    return 1;
+  } catch (const std::bad_alloc&) {
+    err << "This machine has not enough memory for these matrices: choose smaller ones.\n";
+    return 2;
+  }
+}
+
+DeviceChoice parse_device(const std::string& text) {
+  if (text == "model") return {true, 0};
+  if (text == "cuda") return {false, 0};
+  if (text == "auto") return {device::cuda_devices().empty(), 0};
+  if (text.starts_with("cuda:")) {
+    int index = 0;
+    const char* last = text.data() + text.size();
+    const auto [end, error] = std::from_chars(text.data() + 5, last, index);
+    if (error == std::errc() && end == last && text.size() > 5 && index >= 0) return {false, index};
+  }
+  throw InputError("--device is \"" + text +
+                   "\"; it must be model, auto, cuda or cuda:0, cuda:1, ...");
+}
+
+DeviceFacts facts_of(const DeviceChoice& device) {
+  if (device.is_model) return model_facts();
+  const Result<DeviceFacts> facts = device::cuda_device(device.index);
+  if (!facts) throw InputError(facts.reason());
+  return *facts;
+}
+
+DeviceFacts facts_as(const std::string& name) {
+  if (name == "model") return model_facts();
+  const std::optional<DeviceFacts> facts = known_facts(name);
+  if (!facts) {
+    throw InputError("--as is \"" + name +
+                     "\"; the devices known by name are h200, b200 and model.");
+  }
+  return *facts;
+}
+
+DeviceFacts facts_of(const RunOptions& options, int sms) {
+  const DeviceChoice device = parse_device(options.device);
+  if (options.as.empty()) return device.is_model ? model_facts(sms) : facts_of(device);
+  const int architecture = facts_as(options.as).architecture;
+  if (device.is_model) return model_facts(sms, architecture);
+  DeviceFacts facts = facts_of(device);
+  if (facts.architecture != architecture) {
+    throw InputError("--as " + options.as + " asks for kernels of sm_" +
+                     std::to_string(architecture) + ", and " + facts.name + " is sm_" +
+                     std::to_string(facts.architecture) +
+                     ": leave --as out, or give --device model.");
+  }
+  return facts;
+}
+
+void require(const std::optional<Refusal>& refusal) {
+  if (refusal) throw InputError(refusal->reason);
+}
+
+void require_memory(const std::string& what, double bytes, const std::string& advice) {
+  const double present = static_cast<double>(::sysconf(_SC_PHYS_PAGES)) *
+                         static_cast<double>(::sysconf(_SC_PAGE_SIZE));
+  if (bytes <= present * 0.95) return;
+  char text[96];
+  std::snprintf(text, sizeof(text),
+                " take %.1f GiB of memory, and this machine has %.1f: ", bytes * 0x1p-30,
+                present * 0x1p-30);
+  throw InputError(what + text + advice + ".");
+}
+
+void check_mode(const RunOptions& options) {
+  if (!options.mode.empty() && !parse_device(options.device).is_model) {
+    throw InputError("--mode is how the model schedules; a GPU has no such choice: leave it out.");
+  }
+  parse_mode(options.mode);
+}
+
+model::Report run_on_model(
+    const RunOptions& options, const char* command, std::int64_t tiles, std::ostream& err,
+    const std::function<Result<model::Report>(const device::ModelOptions&)>& launch) {
+  device::ModelOptions how;
+  how.mode = parse_mode(options.mode);
+  how.seed = options.seed;
+  Progress progress(err, command, "tiles", tiles);
+  how.on_tile = [&progress](std::int64_t done) { progress.update(done); };
+  const Result<model::Report> report = launch(how);
+  if (!report) throw InputError(report.reason());
+  return *report;
+}
+
+void require_clean(const model::Report& report, const char* result) {
+  if (report.clean()) return;
+  throw RunError("The model found faults, so " + std::string(result) + " is not to be trusted:\n" +
+                 report.text());
+}
+
+std::int64_t bytes_of(const MatrixView& view) {
+  return view.batch * view.rows * view.columns * (numeric::bits(view.dtype) / 8);
+}
+
+CudaMemory::CudaMemory(int index) {
+  require(device::use_cuda_device(index));
+}
+
+device::CudaBuffer& CudaMemory::make(std::int64_t bytes) {
+  const auto buffer = device::CudaBuffer::make(bytes, 0xff);
+  if (!buffer) throw InputError(buffer.reason());
+  buffers_.push_back(*buffer);
+  return **buffer;
+}
+
+void* CudaMemory::copy(const void* data, std::int64_t bytes) {
+  device::CudaBuffer& buffer = make(bytes);
+  require(buffer.from_host(data, bytes));
+  return buffer.data();
+}
+
+void CudaMemory::move(MatrixView& view) {
+  if (view.data != nullptr) view.data = copy(view.data, bytes_of(view));
+}
+
+}  // namespace warpwright::cli

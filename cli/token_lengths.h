@@ -1,0 +1,26 @@
+// How many tokens each group of a grouped product has, from a word.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "warpwright/plan/problem.h"
+
+namespace warpwright::cli {
+
+/// The lengths of `groups` groups, in the words of --tokens:
+///
+///   "3,0,17"     a length for each group
+///   "16"         the same for every group; "uniform:16" too
+///   "skew:SEED"  drawn: one group in eight (at least one of four or more) is empty, the others
+///   have
+///                shares of `total` that are log-normal with sigma 1, rounded so that they add up
+///
+/// `total` are the rows there are, 0 or less where that is open: then a skewed draw has 256 tokens
+/// for each of the groups. The lengths depend on the arguments alone, not on the machine. Refuses
+/// other words, lists of another length, lengths below 0, and sums beyond `total` or 32 bits.
+Result<std::vector<std::int64_t>> token_lengths(const std::string& words, std::int64_t groups,
+                                                std::int64_t total);
+
+}  // namespace warpwright::cli

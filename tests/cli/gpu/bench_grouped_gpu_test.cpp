@@ -1,0 +1,76 @@
+// `bench grouped` on a GPU: that every kind of operands is checked and timed, with the loop of
+// cuBLASLt calls beside it, and what is refused.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "bench/cublaslt.h"
+#include "bench/grouped_bench.h"
+#include "cli/bench_grouped_shapes.h"
+#include "warpwright/device/cuda.h"
+
+namespace warpwright::cli {
+namespace {
+
+constexpr const char* kNoDevice = "did not run: no CUDA device here";
+
+bench::TimeOptions few_rounds() {
+  bench::TimeOptions o;
+  o.rounds = 3;
+  o.round_seconds = 2e-4;
+  return o;
+}
+
+Result<bench::GroupedTimes> time_lengths(const GroupedKind& kind,
+                                         const std::vector<std::int64_t>& lengths,
+                                         std::int64_t wrong_tokens = 0) {
+  const auto groups = static_cast<std::int64_t>(lengths.size());
+  const GroupedProblem p = problem_of(kind, {groups, "", 264, 528}, lengths);
+  const auto plans = candidates_grouped(p, *device::cuda_device(0));
+  if (!plans) return Refusal{plans.reason()};
+  std::vector<std::int64_t> told = lengths;
+  told.back() += wrong_tokens;
+  return bench::time_grouped(*plans, told, few_rounds());
+}
+
+TEST(BenchGroupedOnGpu, EveryKindIsCheckedAndTimed) {
+  if (device::cuda_devices().empty()) GTEST_SKIP() << kNoDevice;
+  for (const GroupedKind& kind : parse_kinds("e4m3,e4m3-block,e4m3-row,bf16")) {
+    SCOPED_TRACE(kind.word);
+    const auto times = time_lengths(kind, {16, 0, 300, 4, 100, 0});
+    ASSERT_TRUE(times) << times.reason();
+    EXPECT_GT(times->ours.median, 0);
+    EXPECT_GT(times->config_time.median, 0);
+    EXPECT_LE(times->config_time.median, times->ours.median);
+    EXPECT_GT(times->configs, 3);
+    // Not 0: that would be a result compared with itself.
+    EXPECT_GT(times->relative_error, 1e-5);
+    EXPECT_TRUE(times->cold);
+    EXPECT_EQ(times->rounds, 3);
+    if (bench::cublaslt_version().empty()) continue;
+    ASSERT_TRUE(times->loop) << times->baseline;
+    EXPECT_EQ(times->calls, 4);
+    EXPECT_GT(times->loop->median, 0);
+  }
+}
+
+TEST(BenchGroupedOnGpu, WhatCublasltCannotHasNoLoop) {
+  if (device::cuda_devices().empty()) GTEST_SKIP() << kNoDevice;
+  const auto times = time_lengths(parse_kinds("e4m3-block").front(), {16, 3});
+  ASSERT_TRUE(times) << times.reason();
+  EXPECT_FALSE(times->loop);
+  EXPECT_GT(times->ours.median, 0);
+  if (bench::cublaslt_version().empty()) return;
+  EXPECT_EQ(times->baseline.rfind("a group of 3 tokens: ", 0), 0U) << times->baseline;
+}
+
+TEST(BenchGroupedOnGpu, LengthsThatDoNotAddUpAreRefused) {
+  if (device::cuda_devices().empty()) GTEST_SKIP() << kNoDevice;
+  const auto times = time_lengths(parse_kinds("bf16").front(), {16, 3}, 1);
+  ASSERT_FALSE(times);
+  EXPECT_NE(times.reason().find("2 groups of 19 tokens"), std::string::npos) << times.reason();
+}
+
+}  // namespace
+}  // namespace warpwright::cli

@@ -1,0 +1,424 @@
+// Grouped products made, multiplied and judged on a GPU: operands by hashing, every element of Y
+// against a product in float64, and every byte that no group owns.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_fp8.h>
+#include <cuda_runtime.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "warpwright/plan/grouped.h"
+
+namespace warpwright::grouped {
+
+/// A problem with its lengths.
+struct Spec {
+  std::vector<std::int64_t> offsets;
+  std::int64_t total = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  DType type = DType::bf16;
+  DType result = DType::bf16;
+  GroupedScaling scaling = GroupedScaling::none;
+  Accumulation accumulation = Accumulation::fast;
+  OffsetType offset_type = OffsetType::int32;
+  std::int64_t k_pad = 0;    ///< elements between rows of X and W, beyond whole 16 bytes: 16s
+  std::int64_t y_pad = 0;    ///< elements between rows of Y
+  std::int64_t y_shift = 0;  ///< elements from a multiple of 256 bytes to Y
+  bool k_major_scales = false;
+  bool one_x_scale = false;
+  unsigned seed = 1;
+
+  [[nodiscard]] std::int64_t groups() const {
+    return static_cast<std::int64_t>(offsets.size()) - 1;
+  }
+  [[nodiscard]] std::string text() const {
+    return std::to_string(groups()) + " groups of " + std::to_string(total) + " tokens, n " +
+           std::to_string(n) + " k " + std::to_string(k) + " " + std::string(numeric::name(type)) +
+           " " + scaling_name(scaling) + " seed " + std::to_string(seed) + " pads " +
+           std::to_string(k_pad) + " " + std::to_string(y_pad) + " shift " +
+           std::to_string(y_shift) + (offset_type == OffsetType::int64 ? " int64" : " int32");
+  }
+};
+
+namespace on_gpu {
+
+inline __device__ std::uint64_t mix(std::uint64_t x) {
+  x ^= x >> 33;
+  x *= 0xff51afd7ed558ccdU;
+  x ^= x >> 33;
+  x *= 0xc4ceb9fe1a85ec53U;
+  return x ^ (x >> 33);
+}
+
+inline __device__ double load(const void* data, DType t, std::int64_t i) {
+  switch (t) {
+    case DType::f32:
+      return static_cast<const float*>(data)[i];
+    case DType::f16:
+      return __half2float(static_cast<const __half*>(data)[i]);
+    case DType::bf16:
+      return __bfloat162float(static_cast<const __nv_bfloat16*>(data)[i]);
+    default:
+      return static_cast<float>(static_cast<const __nv_fp8_e4m3*>(data)[i]);
+  }
+}
+
+inline __device__ void store(void* data, DType t, std::int64_t i, float x) {
+  switch (t) {
+    case DType::f32:
+      static_cast<float*>(data)[i] = x;
+      return;
+    case DType::f16:
+      static_cast<__half*>(data)[i] = __float2half(x);
+      return;
+    case DType::bf16:
+      static_cast<__nv_bfloat16*>(data)[i] = __float2bfloat16(x);
+      return;
+    default:
+      static_cast<__nv_fp8_e4m3*>(data)[i] = __nv_fp8_e4m3(x);
+  }
+}
+
+/// Elements of rows [first, end) of every matrix of a batch: from -2 to 2, or scales from 1/4 to 2.
+/// What lies between rows and matrices stays as it is.
+inline __global__ void fill(MatrixView v, std::int64_t first, std::int64_t end, bool scale,
+                            std::uint64_t seed) {
+  const std::int64_t rows = end - first;
+  const std::int64_t count = v.batch * rows * v.columns;
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
+  for (std::int64_t i = blockIdx.x * static_cast<std::int64_t>(blockDim.x) + threadIdx.x; i < count;
+       i += step) {
+    const std::int64_t column = i % v.columns;
+    const std::int64_t row = first + i / v.columns % rows;
+    const std::int64_t matrix = i / v.columns / rows;
+    const auto draw = static_cast<float>(mix(seed * 0x9e3779b97f4a7c15U + i) >> 40) * 0x1p-24F;
+    store(v.data, v.dtype, matrix * v.batch_stride + row * v.row_stride + column * v.column_stride,
+          scale ? 0.25F + 1.75F * draw : 4 * draw - 2);
+  }
+}
+
+/// Up to 16 rows of a group.
+struct RowTile {
+  int group;
+  int first;
+  int end;
+};
+
+struct Verdict {
+  unsigned long long wrong;
+  unsigned long long row;  ///< of the first wrong element
+};
+
+struct Product {
+  MatrixView x, w, y, scale_x, scale_w;
+  GroupedScaling scaling;
+  double loss;      ///< of a sum, as a share of the sum of |x w|
+  int result_bits;  ///< of a mantissa with its leading one
+};
+
+inline __device__ double scale_of(const Product& p, bool of_x, int group, std::int64_t row,
+                                  std::int64_t k) {
+  const MatrixView& v = of_x ? p.scale_x : p.scale_w;
+  switch (p.scaling) {
+    case GroupedScaling::tensor:
+      return load(v.data, v.dtype, 0);
+    case GroupedScaling::group:
+      return load(v.data, v.dtype, v.rows == 1 ? 0 : group);
+    case GroupedScaling::row_column:
+      return load(v.data, v.dtype, (of_x ? 0 : group * v.batch_stride) + row * v.row_stride);
+    case GroupedScaling::block:
+      return load(v.data, v.dtype,
+                  (of_x ? row : row / 128) * v.row_stride + k / 128 * v.column_stride +
+                      (of_x ? 0 : group * v.batch_stride));
+    default:
+      return 1;
+  }
+}
+
+/// A tile of 16 x 16 elements of Y: block x takes rows, block y columns.
+inline __global__ void judge(Product p, const RowTile* tiles, Verdict* verdict) {
+  constexpr int edge = 16;
+  __shared__ double xs[edge][edge + 1];
+  __shared__ double ws[edge][edge + 1];
+  const RowTile tile = tiles[blockIdx.x];
+  const int tx = static_cast<int>(threadIdx.x) % edge;
+  const int ty = static_cast<int>(threadIdx.x) / edge;
+  const std::int64_t row = tile.first + ty;
+  const std::int64_t column = static_cast<std::int64_t>(blockIdx.y) * edge + tx;
+  const std::int64_t w_row = static_cast<std::int64_t>(blockIdx.y) * edge + ty;
+  double sum = 0;
+  double size = 0;
+  for (std::int64_t k = 0; k < p.x.columns; k += edge) {
+    const bool inside = k + tx < p.x.columns;
+    xs[ty][tx] = inside && row < tile.end
+                     ? load(p.x.data, p.x.dtype, row * p.x.row_stride + k + tx) *
+                           scale_of(p, true, tile.group, row, k + tx)
+                     : 0;
+    ws[ty][tx] = inside && w_row < p.w.rows
+                     ? load(p.w.data, p.w.dtype,
+                            tile.group * p.w.batch_stride + w_row * p.w.row_stride + k + tx) *
+                           scale_of(p, false, tile.group, w_row, k + tx)
+                     : 0;
+    __syncthreads();
+    for (int d = 0; d < edge; ++d) {
+      const double product = xs[ty][d] * ws[tx][d];
+      sum += product;
+      size += fabs(product);
+    }
+    __syncthreads();
+  }
+  if (row >= tile.end || column >= p.w.rows) return;
+  const double lost = p.loss * size;
+  const double ulp = exp2(floor(log2(fabs(sum) + lost + 1e-30)) + 1 - p.result_bits);
+  const double off = fabs(load(p.y.data, p.y.dtype, row * p.y.row_stride + column) - sum);
+  // Written so that a NaN is wrong. The last term is for subnormal halves.
+  if (off <= lost + 0.51 * ulp + 0x1p-24) return;
+  atomicAdd(&verdict->wrong, 1ULL);
+  atomicMin(&verdict->row, static_cast<unsigned long long>(row));
+}
+
+/// Counts bytes of [begin, end) that are not 0xff, but for rows [first, last) of Y.
+inline __global__ void disturbed(const unsigned char* begin, const unsigned char* end, MatrixView y,
+                                 std::int64_t first, std::int64_t last, unsigned long long* count) {
+  const std::int64_t bytes = end - begin;
+  const std::int64_t width = y.dtype == DType::f32 ? 4 : 2;
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
+  for (std::int64_t i = blockIdx.x * static_cast<std::int64_t>(blockDim.x) + threadIdx.x; i < bytes;
+       i += step) {
+    if (begin[i] == 0xff) continue;
+    const std::int64_t at = begin + i - static_cast<const unsigned char*>(y.data);
+    const std::int64_t row = at < 0 ? -1 : at / width / y.row_stride;
+    const std::int64_t column = at < 0 ? 0 : at / width % y.row_stride;
+    if (row >= first && row < last && column < y.columns) continue;
+    atomicAdd(count, 1ULL);
+  }
+}
+
+/// A sum of the words of [begin, end) that tells one change from none.
+inline __global__ void checksum(const std::uint64_t* begin, std::int64_t words,
+                                unsigned long long* sum) {
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
+  unsigned long long mine = 0;
+  for (std::int64_t i = blockIdx.x * static_cast<std::int64_t>(blockDim.x) + threadIdx.x; i < words;
+       i += step) {
+    mine += mix(begin[i] + 0x9e3779b97f4a7c15U * static_cast<std::uint64_t>(i + 1));
+  }
+  atomicAdd(sum, mine);
+}
+
+}  // namespace on_gpu
+
+/// The tensors of one problem after the other, in one piece of device memory that is otherwise all
+/// 0xff: NaN in every floating-point type.
+class Arena {
+ public:
+  explicit Arena(std::int64_t bytes) : bytes_(bytes) {
+    require(cudaMalloc(&memory_, static_cast<std::size_t>(bytes)));
+    require(cudaMalloc(&answers_, 64));
+    require(cudaMalloc(&tiles_, kMaxTiles * sizeof(on_gpu::RowTile)));
+    require(cudaMemset(memory_, 0xff, static_cast<std::size_t>(bytes)));
+  }
+  ~Arena() {
+    cudaFree(memory_);
+    cudaFree(answers_);
+    cudaFree(tiles_);
+  }
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+
+  /// Makes the tensors of `s`, Y after the others. Tokens in no group, their scales and all that
+  /// lies between rows are NaN, unless `all_tokens`. Waits.
+  void make(const Spec& s, bool all_tokens = false) {
+    require(cudaMemset(memory_, 0xff, static_cast<std::size_t>(used_)));
+    used_ = 0;
+    spec_ = s;
+    operands_ = {};
+    const std::int64_t pitch =
+        (s.k * numeric::bits(s.type) / 8 + 15) / 16 * 16 / (numeric::bits(s.type) / 8) + s.k_pad;
+    const std::int64_t blocks = (s.k + 127) / 128;
+    operands_.x = {nullptr, s.type, s.total, s.k, pitch};
+    operands_.w = {nullptr, s.type, s.n, s.k, pitch, 1, s.groups(), (s.n + 1) * pitch};
+    operands_.offset_type = s.offset_type;
+    operands_.scaling = s.scaling;
+    operands_.accumulation = s.accumulation;
+    scales_of(s, blocks);
+    const std::int64_t first = all_tokens ? 0 : s.offsets.front();
+    const std::int64_t end = all_tokens ? s.total : s.offsets.back();
+    place(operands_.x, first, end, false, 1);
+    place(operands_.w, 0, s.n, false, 2);
+    if (s.scaling != GroupedScaling::none) {
+      const bool by_token =
+          s.scaling == GroupedScaling::row_column || s.scaling == GroupedScaling::block;
+      place(operands_.scale_x, by_token ? first : 0, by_token ? end : operands_.scale_x.rows, true,
+            3);
+      place(operands_.scale_w, 0, operands_.scale_w.rows, true, 4);
+    }
+    operands_.offsets = take((s.groups() + 1) * 8);
+    write_offsets(const_cast<void*>(operands_.offsets), s.offsets);
+    used_ += kGuard;
+    y_begin_ = used_;
+    operands_.y = {nullptr, s.result, s.total, s.n, s.n + s.y_pad};
+    operands_.y.data = take((s.total * operands_.y.row_stride + s.y_shift) * 2) + 2 * s.y_shift;
+    used_ = (used_ + 2 * kGuard) / 8 * 8;
+    ASSERT_LE(used_, bytes_);
+    require(cudaDeviceSynchronize());
+    before_ = checksum();
+  }
+
+  [[nodiscard]] const GroupedOperands& operands() const { return operands_; }
+
+  /// Other offsets for the same tensors, whose tokens were all made. They are what is judged by.
+  void set_offsets(const std::vector<std::int64_t>& offsets) {
+    spec_.offsets = offsets;
+    write_offsets(const_cast<void*>(operands_.offsets), offsets);
+    before_ = checksum();
+  }
+  /// Offsets at any place of the device, in the spec's type.
+  void write_offsets(void* to, const std::vector<std::int64_t>& offsets) const {
+    const std::vector<std::int32_t> narrow(offsets.begin(), offsets.end());
+    const bool wide = spec_.offset_type == OffsetType::int64;
+    require(cudaMemcpy(to, wide ? static_cast<const void*>(offsets.data()) : narrow.data(),
+                       offsets.size() * (wide ? 8 : 4), cudaMemcpyHostToDevice));
+  }
+
+  void poison_y() const {
+    require(cudaMemset(memory_ + y_begin_, 0xff, static_cast<std::size_t>(used_ - y_begin_)));
+  }
+
+  /// Waits, and expects every element of the groups to be right, and all else untouched.
+  void expect_product() const {
+    SCOPED_TRACE(spec_.text());
+    ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+    std::vector<on_gpu::RowTile> tiles;
+    for (std::size_t g = 0; g + 1 < spec_.offsets.size(); ++g) {
+      const auto end = static_cast<int>(spec_.offsets[g + 1]);
+      for (int row = static_cast<int>(spec_.offsets[g]); row < end; row += 16) {
+        tiles.push_back({static_cast<int>(g), row, std::min(row + 16, end)});
+      }
+    }
+    ASSERT_LE(tiles.size(), kMaxTiles);
+    on_gpu::Verdict verdict{0, ~0ULL};
+    require(cudaMemcpy(answers_, &verdict, sizeof verdict, cudaMemcpyHostToDevice));
+    if (!tiles.empty()) {
+      require(
+          cudaMemcpy(tiles_, tiles.data(), tiles.size() * sizeof tiles[0], cudaMemcpyHostToDevice));
+      const dim3 grid(static_cast<unsigned>(tiles.size()),
+                      static_cast<unsigned>((spec_.n + 15) / 16));
+      on_gpu::judge<<<grid, 256>>>(product(), tiles_, static_cast<on_gpu::Verdict*>(answers_));
+      require(cudaGetLastError());
+    }
+    require(cudaMemcpy(&verdict, answers_, sizeof verdict, cudaMemcpyDeviceToHost));
+    EXPECT_EQ(verdict.wrong, 0U) << "elements of Y, the first in row " << verdict.row;
+    expect_untouched(spec_.offsets.front(), spec_.offsets.back());
+  }
+
+  /// Waits, and expects everything but rows [first, end) of Y to be as it was made.
+  void expect_untouched(std::int64_t first, std::int64_t end) const {
+    ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+    unsigned long long count = 0;
+    require(cudaMemset(answers_, 0, 8));
+    on_gpu::disturbed<<<1024, 256>>>(memory_ + y_begin_ - kGuard, memory_ + used_, operands_.y,
+                                     first, end, static_cast<unsigned long long*>(answers_));
+    require(cudaGetLastError());
+    require(cudaMemcpy(&count, answers_, 8, cudaMemcpyDeviceToHost));
+    EXPECT_EQ(count, 0U) << "bytes around Y's groups";
+    EXPECT_EQ(checksum(), before_) << "something beside Y has changed";
+  }
+
+ private:
+  static constexpr std::int64_t kGuard = 512;
+  static constexpr std::size_t kMaxTiles = 1 << 17;
+
+  static void require(cudaError_t error) {
+    ASSERT_EQ(error, cudaSuccess) << cudaGetErrorString(error);
+  }
+
+  unsigned char* take(std::int64_t bytes) {
+    used_ = (used_ + kGuard + 255) / 256 * 256;
+    unsigned char* at = memory_ + used_;
+    used_ += bytes;
+    return at;
+  }
+
+  void place(MatrixView& v, std::int64_t first, std::int64_t end, bool scale, unsigned stream) {
+    const std::int64_t last = (v.rows - 1) * v.row_stride + (v.columns - 1) * v.column_stride +
+                              (v.batch - 1) * v.batch_stride + 1;
+    v.data = take(std::max<std::int64_t>(last, 0) * numeric::bits(v.dtype) / 8);
+    if (end <= first || used_ > bytes_) return;
+    on_gpu::fill<<<1024, 256>>>(v, first, end, scale, spec_.seed * 8ULL + stream);
+    require(cudaGetLastError());
+  }
+
+  void scales_of(const Spec& s, std::int64_t blocks) {
+    MatrixView& x = operands_.scale_x;
+    MatrixView& w = operands_.scale_w;
+    switch (s.scaling) {
+      case GroupedScaling::tensor:
+        x = w = {nullptr, DType::f32, 1, 1, 1};
+        return;
+      case GroupedScaling::group:
+        w = {nullptr, DType::f32, s.groups(), 1, 1};
+        x = s.one_x_scale ? MatrixView{nullptr, DType::f32, 1, 1, 1} : w;
+        return;
+      case GroupedScaling::row_column:
+        x = {nullptr, DType::f32, s.total, 1, 1};
+        w = {nullptr, DType::f32, s.n, 1, 1, 1, s.groups(), s.n + 3};
+        return;
+      case GroupedScaling::block: {
+        const std::int64_t rows = (s.n + 127) / 128;
+        x = {nullptr, DType::f32, s.total, blocks, 1, (s.total + 3) / 4 * 4};
+        if (s.k_major_scales) x = {nullptr, DType::f32, s.total, blocks, blocks};
+        w = {nullptr, DType::f32, rows, blocks, blocks, 1, s.groups(), rows * blocks + 1};
+        return;
+      }
+      default:
+        return;
+    }
+  }
+
+  [[nodiscard]] on_gpu::Product product() const {
+    on_gpu::Product p{operands_.x,       operands_.w,       operands_.y, operands_.scale_x,
+                      operands_.scale_w, operands_.scaling, 0,           0};
+    // float32 additions and scales; a tensor core keeps 13 bits below the largest of 32 products of
+    // 8 bits, K / 32 times, or 4 times in each 128 of K where sums are promoted.
+    p.loss = 0x1p-24 * (static_cast<double>(spec_.k) + 16);
+    if (numeric::bits(spec_.type) == 8) {
+      const bool promoted =
+          spec_.scaling == GroupedScaling::block || spec_.accumulation == Accumulation::promoted;
+      const double steps = promoted ? 4 : static_cast<double>((spec_.k + 31) / 32);
+      p.loss += steps * 0x1p-13;
+    }
+    p.result_bits = spec_.result == DType::f16 ? 11 : 8;
+    return p;
+  }
+
+  // Of all but Y and its guards.
+  [[nodiscard]] unsigned long long checksum() const {
+    unsigned long long sum = 0;
+    require(cudaMemset(answers_, 0, 8));
+    on_gpu::checksum<<<1024, 256>>>(reinterpret_cast<const std::uint64_t*>(memory_), y_begin_ / 8,
+                                    static_cast<unsigned long long*>(answers_));
+    require(cudaGetLastError());
+    require(cudaMemcpy(&sum, answers_, 8, cudaMemcpyDeviceToHost));
+    return sum;
+  }
+
+  std::int64_t bytes_;
+  std::int64_t used_ = 0;
+  std::int64_t y_begin_ = 0;
+  unsigned char* memory_ = nullptr;
+  void* answers_ = nullptr;
+  on_gpu::RowTile* tiles_ = nullptr;
+  Spec spec_;
+  GroupedOperands operands_;
+  unsigned long long before_ = 0;
+};
+
+}  // namespace warpwright::grouped

@@ -1,0 +1,352 @@
+// Grouped products on a GPU: every kernel against float64 products, with NaN around every tensor;
+// offsets that an earlier kernel writes late; graphs whose offsets change between replays.
+#include <cuda_runtime.h>
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "../grouped_case.h"
+#include "warpwright/device/grouped.h"
+#include "warpwright/isa/fence.h"
+#include "warpwright/kernel/group_maps.h"
+
+namespace warpwright::grouped {
+namespace {
+
+bool has_device() {
+  int count = 0;
+  return cudaGetDeviceCount(&count) == cudaSuccess && count > 0;
+}
+
+DeviceFacts facts() {
+  DeviceFacts f = *known_facts("h200");
+  cudaDeviceProp prop{};
+  cudaGetDeviceProperties(&prop, 0);
+  f.sms = prop.multiProcessorCount;
+  return f;
+}
+
+#define SKIP_WITHOUT_DEVICE() \
+  if (!has_device()) GTEST_SKIP() << "did not run: no CUDA device here"
+
+// A copy of host bytes on the device.
+class Mirror {
+ public:
+  explicit Mirror(const void* data, std::size_t bytes) : bytes_(bytes) {
+    EXPECT_EQ(cudaMalloc(&data_, bytes + 64), cudaSuccess);
+    EXPECT_EQ(cudaMemcpy(data_, data, bytes, cudaMemcpyHostToDevice), cudaSuccess);
+  }
+  ~Mirror() { cudaFree(data_); }
+  Mirror(const Mirror&) = delete;
+  Mirror& operator=(const Mirror&) = delete;
+  void back(void* to) const {
+    EXPECT_EQ(cudaMemcpy(to, data_, bytes_, cudaMemcpyDeviceToHost), cudaSuccess);
+  }
+  [[nodiscard]] unsigned char* data() const { return static_cast<unsigned char*>(data_); }
+
+ private:
+  void* data_ = nullptr;
+  std::size_t bytes_;
+};
+
+// The tensors of a case with their copies, and the operands there.
+struct OnDevice {
+  explicit OnDevice(Tensors& t) : operands(t.operands) {
+    place(t.x, operands.x);
+    place(t.w, operands.w);
+    y = place(t.y, operands.y);
+    if (operands.scaling != GroupedScaling::none) {
+      place(t.scale_x, operands.scale_x);
+      place(t.scale_w, operands.scale_w);
+    }
+    const std::size_t width = operands.offset_type == OffsetType::int64 ? 8 : 4;
+    mirrors.push_back(std::make_unique<Mirror>(t.operands.offsets, t.wide.size() * width));
+    offsets = mirrors.back()->data();
+    operands.offsets = offsets;
+    const std::vector<unsigned char> filled(index(kernel::group_maps_workspace(t.groups)), 0xff);
+    workspace_bytes = static_cast<std::int64_t>(filled.size());
+    mirrors.push_back(std::make_unique<Mirror>(filled.data(), filled.size()));
+    workspace = mirrors.back()->data();
+  }
+
+  // As far from a multiple of 64 as on the host.
+  Mirror* place(Tensor& t, MatrixView& view) {
+    std::vector<unsigned char>& memory = t.memory();
+    const auto at = static_cast<unsigned char*>(t.view().data) - memory.data();
+    const std::size_t shift = (64 - static_cast<std::size_t>(at) % 64) % 64;
+    std::vector<unsigned char> shifted(shift, 0xff);
+    shifted.insert(shifted.end(), memory.begin(), memory.end());
+    mirrors.push_back(std::make_unique<Mirror>(shifted.data(), shifted.size()));
+    view.data = mirrors.back()->data() + shift + at;
+    return mirrors.back().get();
+  }
+
+  // Into the very tensor that was placed here: another one may begin elsewhere in its memory.
+  void fetch_y(Tensor& to) const {
+    std::vector<unsigned char> all(shift_y() + to.memory().size());
+    y->back(all.data());
+    std::copy(all.begin() + static_cast<std::ptrdiff_t>(shift_y()), all.end(), to.memory().begin());
+  }
+  [[nodiscard]] std::size_t shift_y() const {
+    return static_cast<std::size_t>(static_cast<unsigned char*>(operands.y.data) - y->data()) -
+           y_at;
+  }
+
+  GroupedOperands operands;
+  std::vector<std::unique_ptr<Mirror>> mirrors;
+  Mirror* y = nullptr;
+  std::size_t y_at = 0;
+  unsigned char* offsets = nullptr;
+  unsigned char* workspace = nullptr;
+  std::int64_t workspace_bytes = 0;
+};
+
+std::unique_ptr<OnDevice> put(Tensors& t) {
+  auto d = std::make_unique<OnDevice>(t);
+  d->y_at =
+      static_cast<std::size_t>(static_cast<unsigned char*>(t.y.view().data) - t.y.memory().data());
+  return d;
+}
+
+GroupedPlan plan_of(const Case& c, const Tensors& t) {
+  const auto made =
+      plan_grouped(t.operands, facts(), 0, {.cluster = c.cluster, .kernel = c.kernel});
+  EXPECT_TRUE(made.ok()) << made.reason();
+  return made.ok() ? *made : GroupedPlan{};
+}
+
+void expect_right(const Case& c) {
+  SCOPED_TRACE(text(c));
+  Tensors t(c);
+  const GroupedPlan plan = plan_of(c, t);
+  const auto d = put(t);
+  const auto refused = device::launch_grouped_on_cuda(
+      plan, d->operands, d->workspace, d->workspace_bytes, nullptr, {.check_offsets = true});
+  ASSERT_FALSE(refused) << refused->reason;
+  ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  std::uint32_t status = 99;
+  cudaMemcpy(&status, d->workspace, 4, cudaMemcpyDeviceToHost);
+  EXPECT_EQ(status, 0U);
+  d->fetch_y(t.y);
+  expect_product(c, t);
+}
+
+TEST(GroupedOnTheGpu, AnyLengths) {
+  SKIP_WITHOUT_DEVICE();
+  constexpr unsigned seed = 20261123;
+  std::printf("problems by seed %u\n", seed);
+  Draws draw(seed);
+  const int count = static_cast<int>(instances().size()) * 8;
+  for (int i = 0; i < count; ++i) {
+    const Instance& instance = instances()[index(i) % instances().size()];
+    expect_right(
+        random_case(draw, instance, i % 3 == 0 ? 700 : 200, 900 + static_cast<unsigned>(i)));
+    if (::testing::Test::HasFailure()) return;
+  }
+}
+
+TEST(GroupedOnTheGpu, ThousandsOfGroups) {
+  SKIP_WITHOUT_DEVICE();
+  for (const char* name : {"grouped_e4m3_bf16_128x64_b_sw", "grouped_e4m3_bf16_128x64_v_sw",
+                           "grouped_e4m3_bf16_128x64_h_sw"}) {
+    Draws draw(5);
+    Case c;
+    c.kernel = name;
+    c.cluster = {1, 1};
+    c.offsets = lengths_to_offsets(draw, 5000, 3);
+    c.total = c.offsets.back();
+    c.n = 16;
+    c.k = 48;
+    c.scaling = GroupedScaling::group;
+    expect_right(c);
+  }
+}
+
+// Waits, then writes the offsets; the product may start meanwhile.
+__global__ void write_offsets_late(std::int32_t* to, const std::int32_t* from, int count,
+                                   long long clocks) {
+  isa::launch_dependents();
+  const long long start = clock64();
+  while (clock64() - start < clocks) {
+  }
+  for (int i = static_cast<int>(threadIdx.x); i < count; i += static_cast<int>(blockDim.x)) {
+    to[i] = from[i];
+  }
+}
+
+TEST(GroupedOnTheGpu, OffsetsThatComeLate) {
+  SKIP_WITHOUT_DEVICE();
+  for (const char* name :
+       {"grouped_e4m3_bf16_128x64_b_sw", "grouped_e4m3_bf16_128x64_v_sw",
+        "grouped_e4m3_bf16_128x64_h_sw", "grouped_bf16_bf16_128x256_v",
+        "grouped_e4m3_bf16_128x16_b_sw_gm", "grouped_e4m3_bf16_128x128_v_pp_gm"}) {
+    Draws draw(17);
+    for (int round = 0; round < 5; ++round) {
+      Case c;
+      c.kernel = name;
+      c.cluster = {1, 1};
+      c.offsets = lengths_to_offsets(draw, 40, 60);
+      c.total = c.offsets.back();
+      c.n = 128;
+      c.k = 128;
+      SCOPED_TRACE(text(c));
+      Tensors t(c);
+      const GroupedPlan plan = plan_of(c, t);
+      const auto d = put(t);
+      ASSERT_FALSE(device::prepare_grouped_on_cuda(plan));
+      const Mirror right(t.narrow.data(), t.narrow.size() * 4);
+      // What must not be read: groups that cross the tensor.
+      std::vector<std::int32_t> wrong(t.narrow.size());
+      for (std::size_t g = 0; g < wrong.size(); ++g) {
+        wrong[g] = static_cast<std::int32_t>(g % 2 == 0 ? 0 : c.total);
+      }
+      cudaMemcpy(d->offsets, wrong.data(), wrong.size() * 4, cudaMemcpyHostToDevice);
+      cudaStream_t stream{};
+      cudaStreamCreate(&stream);
+      write_offsets_late<<<1, 32, 0, stream>>>(reinterpret_cast<std::int32_t*>(d->offsets),
+                                               reinterpret_cast<const std::int32_t*>(right.data()),
+                                               static_cast<int>(wrong.size()), 100000LL * round);
+      const auto refused = device::launch_grouped_on_cuda(
+          plan, d->operands, d->workspace, d->workspace_bytes, stream, {.dependent = true});
+      ASSERT_FALSE(refused) << refused->reason;
+      ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+      cudaStreamDestroy(stream);
+      d->fetch_y(t.y);
+      expect_product(c, t);
+      if (::testing::Test::HasFailure()) return;
+    }
+  }
+}
+
+void replay_with_other_offsets(const char* kernel) {
+  Draws draw(23);
+  Case c;
+  c.kernel = kernel;
+  c.cluster = {1, 1};
+  c.n = 264;
+  c.k = 256;
+  c.total = 300;
+  const auto offsets = [&] {
+    std::vector<std::int64_t> o = {0};
+    for (int g = 0; g < 8; ++g) o.push_back(std::min<std::int64_t>(300, o.back() + draw(0, 80)));
+    return o;
+  };
+  c.offsets = offsets();
+  Tensors t(c);
+  const GroupedPlan plan = plan_of(c, t);
+  const auto d = put(t);
+  ASSERT_FALSE(device::prepare_grouped_on_cuda(plan));
+  cudaStream_t stream{};
+  cudaStreamCreate(&stream);
+  cudaGraph_t graph{};
+  cudaGraphExec_t run{};
+  ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), cudaSuccess);
+  const auto refused =
+      device::launch_grouped_on_cuda(plan, d->operands, d->workspace, d->workspace_bytes, stream);
+  EXPECT_FALSE(refused) << refused->reason;
+  ASSERT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);
+  ASSERT_EQ(cudaGraphInstantiate(&run, graph, 0), cudaSuccess);
+  for (int replay = 0; replay < 5; ++replay) {
+    c.offsets = offsets();
+    SCOPED_TRACE(text(c));
+    const std::vector<std::int32_t> changed(c.offsets.begin(), c.offsets.end());
+    cudaMemcpy(d->offsets, changed.data(), changed.size() * 4, cudaMemcpyHostToDevice);
+    cudaMemset(d->y->data(), 0xff, d->shift_y() + t.y.memory().size());
+    ASSERT_EQ(cudaGraphLaunch(run, stream), cudaSuccess);
+    ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+    d->fetch_y(t.y);
+    expect_product(c, t);
+  }
+  cudaGraphExecDestroy(run);
+  cudaGraphDestroy(graph);
+  cudaStreamDestroy(stream);
+}
+
+TEST(GroupedOnTheGpu, OneGraphOtherOffsets) {
+  SKIP_WITHOUT_DEVICE();
+  replay_with_other_offsets("grouped_e4m3_bf16_128x32_b_sw");
+}
+
+// The kernel that makes the maps is in the graph too.
+TEST(GroupedOnTheGpu, OneGraphOtherOffsetsWithMapsOfGroups) {
+  SKIP_WITHOUT_DEVICE();
+  replay_with_other_offsets("grouped_e4m3_bf16_128x16_b_sw_gm");
+  replay_with_other_offsets("grouped_e4m3_bf16_128x128_v_pp_gm");
+}
+
+// Launches with other groups one behind the other, all through one workspace.
+TEST(GroupedOnTheGpu, MapsOfGroupsAreMadeAnewForEveryLaunch) {
+  SKIP_WITHOUT_DEVICE();
+  for (const char* name :
+       {"grouped_e4m3_bf16_128x16_b_sw_gm", "grouped_e4m3_bf16_128x128_v_pp_gm"}) {
+    Draws draw(41);
+    std::vector<std::unique_ptr<Tensors>> tensors;
+    std::vector<std::unique_ptr<OnDevice>> there;
+    std::vector<Case> cases;
+    for (int i = 0; i < 8; ++i) {
+      Case c;
+      c.kernel = name;
+      c.cluster = {1, 1};
+      c.offsets = lengths_to_offsets(draw, 24, 70);
+      c.total = c.offsets.back();
+      c.n = 256;
+      c.k = 384;
+      c.seed = 300 + static_cast<unsigned>(i);
+      cases.push_back(c);
+      tensors.push_back(std::make_unique<Tensors>(c));
+      there.push_back(put(*tensors.back()));
+    }
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+      const GroupedPlan plan = plan_of(cases[i], *tensors[i]);
+      ASSERT_FALSE(device::prepare_grouped_on_cuda(plan));
+      const auto refused = device::launch_grouped_on_cuda(
+          plan, there[i]->operands, there[0]->workspace, there[0]->workspace_bytes, nullptr,
+          {.dependent = i % 2 == 1});
+      ASSERT_FALSE(refused) << refused->reason;
+    }
+    ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+      SCOPED_TRACE(text(cases[i]));
+      there[i]->fetch_y(tensors[i]->y);
+      expect_product(cases[i], *tensors[i]);
+      if (::testing::Test::HasFailure()) return;
+    }
+  }
+}
+
+TEST(GroupedOnTheGpu, OffsetsInDisorderStayInside) {
+  SKIP_WITHOUT_DEVICE();
+  Draws draw(9);
+  for (const Instance& instance : instances()) {
+    Case c;
+    c.kernel = instance.name;
+    c.cluster = {1, 1};
+    c.scaling = scalings(instance.config).back();
+    c.total = 90;
+    c.n = 136;
+    c.k = 64;
+    c.type = OffsetType::int64;
+    for (int g = 0; g <= 12; ++g) c.offsets.push_back(7 * g);
+    const int broken = draw(1, 11);
+    c.offsets[index(broken)] = broken % 2 == 0 ? 1LL << 40 : -(1LL << 40);
+    SCOPED_TRACE(text(c));
+    Tensors t(c);
+    const GroupedPlan plan = plan_of(c, t);
+    const auto d = put(t);
+    const auto refused = device::launch_grouped_on_cuda(
+        plan, d->operands, d->workspace, d->workspace_bytes, nullptr, {.check_offsets = true});
+    ASSERT_FALSE(refused) << refused->reason;
+    ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+    std::uint32_t status = 0;
+    cudaMemcpy(&status, d->workspace, 4, cudaMemcpyDeviceToHost);
+    EXPECT_EQ(status, static_cast<std::uint32_t>(broken));
+    d->fetch_y(t.y);
+    EXPECT_EQ(t.y.disturbed({{0, 90}}), 0);
+  }
+}
+
+}  // namespace
+}  // namespace warpwright::grouped

@@ -1,0 +1,111 @@
+// Grouped kernels with their synchronisation broken: a statement whose loss no check sees would be
+// one that does nothing.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <random>
+#include <string>
+
+#include "grouped_case.h"
+#include "warpwright/device/check.h"
+
+namespace warpwright::grouped {
+namespace {
+
+Case mutation_case(const char* kernel) {
+  Case c;
+  c.kernel = kernel;
+  c.offsets = {0, 3, 3, 21, 40};
+  c.total = 40;
+  c.n = 136;
+  c.k = 520;
+  c.cluster = {1, 1};
+  c.scaling = scalings(config_of(kernel)).back();
+  return c;
+}
+
+void expect_all_killed(const char* kernel, atom::ClusterShape cluster,
+                       device::MutationReport* report = nullptr) {
+  Case c = mutation_case(kernel);
+  c.cluster = cluster;
+  if (numeric::bits(config_of(kernel).a) == 8) c.k = 2 * c.k;
+  SCOPED_TRACE(text(c));
+  Tensors t(c);
+  const auto made =
+      plan_grouped(t.operands, model_facts(2), 0, {.cluster = c.cluster, .kernel = c.kernel});
+  ASSERT_TRUE(made.ok()) << made.reason();
+  device::CheckOptions options;
+  options.schedules = 12;
+  options.jobs = 2;
+  const auto checked = device::check(*made, t.operands, options);
+  ASSERT_TRUE(checked.ok()) << checked.reason();
+  ASSERT_TRUE(checked->clean()) << checked->findings.front().finding.sentence;
+  const auto mutated = device::mutate(*made, t.operands, options);
+  ASSERT_TRUE(mutated.ok()) << mutated.reason();
+  ASSERT_TRUE(mutated->unbroken.empty());
+  std::printf("%s: %s\n", kernel, mutated->score().c_str());
+  EXPECT_GT(mutated->count(device::Mutant::Fate::killed), 20);
+  for (const device::Mutant& m : mutated->mutants) {
+    EXPECT_NE(m.fate, device::Mutant::Fate::survived)
+        << m.site << ": " << m.mutation.how() << " " << m.mutation.barrier;
+  }
+  if (report != nullptr) *report = *mutated;
+}
+
+TEST(GroupedMutants, SwappedBallot) {
+  expect_all_killed("grouped_e4m3_bf16_128x16_b_sw", {1, 1});
+}
+
+TEST(GroupedMutants, SwappedBallotInAClusterOfTwo) {
+  expect_all_killed("grouped_e4m3_bf16_128x32_b_sw", {2, 1});
+}
+
+// In a cluster: without one, nobody misses the producer's last wait for its readers.
+TEST(GroupedMutants, VerticalWithBlockScales) {
+  expect_all_killed("grouped_e4m3_bf16_128x128_v_bs", {1, 2});
+}
+
+TEST(GroupedMutants, VerticalPingPong) {
+  expect_all_killed("grouped_bf16_bf16_128x128_v_pp", {1, 1});
+}
+
+// How many mutants of such statements were killed, and by which checks.
+std::string killed(const device::MutationReport& report, model::SyncKind kind,
+                   model::Mutation::Kind how) {
+  std::string by;
+  for (const device::Mutant& m : report.mutants) {
+    if (m.mutation.at != kind || m.mutation.kind != how) continue;
+    if (m.fate == device::Mutant::Fate::killed) {
+      by += std::string(by.empty() ? "" : " ") + std::string(code(m.finding.check));
+    }
+  }
+  return by;
+}
+
+// Maps of X and Y are each rewritten twice, copied once and acquired in one place.
+void expect_maps_matter(const device::MutationReport& report) {
+  using model::SyncKind;
+  using Kind = model::Mutation::Kind;
+  EXPECT_EQ(killed(report, SyncKind::map_acquire, Kind::drop), "P4 P4");
+  EXPECT_EQ(killed(report, SyncKind::map_acquire, Kind::other_lane), "P4 P4");
+  EXPECT_EQ(killed(report, SyncKind::map_release, Kind::weaken), "P4 P4");
+  EXPECT_EQ(killed(report, SyncKind::map_release, Kind::drop), "T1 T1");
+  const std::string replaced = killed(report, SyncKind::map_replace, Kind::drop);
+  EXPECT_EQ(std::count(replaced.begin(), replaced.end(), ' '), 1) << replaced;
+}
+
+TEST(GroupedMutants, SwappedBallotWithMapsOfGroups) {
+  device::MutationReport report;
+  expect_all_killed("grouped_e4m3_bf16_128x16_b_sw_gm", {2, 1}, &report);
+  expect_maps_matter(report);
+}
+
+TEST(GroupedMutants, VerticalPingPongWithMapsOfGroups) {
+  device::MutationReport report;
+  expect_all_killed("grouped_e4m3_bf16_128x128_v_pp_gm", {1, 1}, &report);
+  expect_maps_matter(report);
+}
+
+}  // namespace
+}  // namespace warpwright::grouped

@@ -1,0 +1,484 @@
+// Grouped products: what is refused, in which words, and which kernel is chosen.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "warpwright/kernel/grouped_instances.h"
+#include "warpwright/plan/grouped.h"
+
+namespace warpwright {
+namespace {
+
+// Addresses that nobody reads.
+void* at(std::uintptr_t address) {
+  return reinterpret_cast<void*>(address);  // NOLINT
+}
+
+GroupedOperands operands(GroupedScaling scaling) {
+  constexpr std::int64_t total = 300;
+  constexpr std::int64_t n = 256;
+  constexpr std::int64_t k = 512;
+  constexpr std::int64_t groups = 5;
+  GroupedOperands o;
+  o.x = matrix(at(0x10000000), DType::e4m3, total, k);
+  o.w = matrix(at(0x20000000), DType::e4m3, n, k);
+  o.w.batch = groups;
+  o.w.batch_stride = n * k;
+  o.y = matrix(at(0x30000000), DType::bf16, total, n);
+  o.offsets = at(0x40000000);
+  o.scaling = scaling;
+  void* const sx = at(0x50000000);
+  void* const sw = at(0x60000000);
+  const auto batched = [&](std::int64_t rows, std::int64_t columns) {
+    MatrixView v = matrix(sw, DType::f32, rows, columns);
+    v.batch = groups;
+    v.batch_stride = rows * columns;
+    return v;
+  };
+  switch (scaling) {
+    case GroupedScaling::none:
+      break;
+    case GroupedScaling::tensor:
+      o.scale_x = matrix(sx, DType::f32, 1, 1);
+      o.scale_w = matrix(sw, DType::f32, 1, 1);
+      break;
+    case GroupedScaling::group:
+      o.scale_x = matrix(sx, DType::f32, groups, 1);
+      o.scale_w = matrix(sw, DType::f32, groups, 1);
+      break;
+    case GroupedScaling::row_column:
+      o.scale_x = matrix(sx, DType::f32, total, 1);
+      o.scale_w = batched(n, 1);
+      break;
+    case GroupedScaling::block:
+      // As [ceil(K / 128), total rounded up to 4].
+      o.scale_x = {sx, DType::f32, total, 4, 1, 300};
+      o.scale_w = batched(2, 4);
+      break;
+  }
+  return o;
+}
+
+constexpr GroupedScaling scalings[] = {GroupedScaling::none, GroupedScaling::tensor,
+                                       GroupedScaling::group, GroupedScaling::row_column,
+                                       GroupedScaling::block};
+
+void expect_refused(GroupedScaling scaling, const std::function<void(GroupedOperands&)>& spoil,
+                    const std::vector<std::string>& words) {
+  GroupedOperands o = operands(scaling);
+  ASSERT_TRUE(plan_grouped(o, model_facts()).ok());
+  spoil(o);
+  const auto made = plan_grouped(o, model_facts());
+  ASSERT_FALSE(made.ok()) << "expected: " << words.front();
+  for (const std::string& word : words) {
+    EXPECT_NE(made.reason().find(word), std::string::npos)
+        << "\"" << made.reason() << "\" does not say \"" << word << "\"";
+  }
+}
+
+TEST(GroupedRules, TakesWhatIsRight) {
+  for (const GroupedScaling scaling : scalings) {
+    const auto made = plan_grouped(operands(scaling), model_facts());
+    ASSERT_TRUE(made.ok()) << made.reason();
+    EXPECT_FALSE(mismatch(*made, operands(scaling)));
+    EXPECT_FALSE(made->explain().empty());
+  }
+}
+
+TEST(GroupedRules, RefusesShapes) {
+  using G = GroupedScaling;
+  using O = GroupedOperands&;
+  expect_refused(G::none, [](O o) { o.w.batch = 0; }, {"W", "groups", "legal", "1"});
+  expect_refused(G::none, [](O o) { o.x.batch = 2; }, {"X is a batch of 2", "nearest legal is 1"});
+  expect_refused(G::none, [](O o) { o.w.columns = 500; },
+                 {"X is 300 x 512", "nearest legal W is 256 x 512"});
+  expect_refused(G::none, [](O o) { o.y.rows = 299; }, {"Y is 299 x 256", "300 x 256"});
+  expect_refused(G::none, [](O o) { o.x.rows = o.y.rows = -1; }, {"X", "negative"});
+  expect_refused(G::none, [](O o) { o.x.row_stride = 520; },
+                 {"rows of X are 520 bytes apart", "multiple of 16 bytes", "528"});
+  expect_refused(G::none, [](O o) { o.w.row_stride = 500; },
+                 {"W has a row stride of 500", "nearest legal is 512"});
+  expect_refused(G::none, [](O o) { o.w.batch_stride += 8; },
+                 {"matrices of W", "multiple of 16 bytes", "131088"});
+  expect_refused(G::none, [](O o) { o.y.row_stride = 255; }, {"Y has a row stride of 255", "256"});
+  expect_refused(G::none, [](O o) { o.y.column_stride = 2; }, {"Y has a column stride of 2"});
+}
+
+TEST(GroupedRules, RefusesPointersAndScalars) {
+  using G = GroupedScaling;
+  using O = GroupedOperands&;
+  expect_refused(G::none, [](O o) { o.offsets = nullptr; }, {"offsets is a null", "6 offsets"});
+  expect_refused(G::none, [](O o) { o.offsets = at(0x40000002); }, {"offsets", "4 bytes"});
+  expect_refused(G::none,
+                 [](O o) {
+                   o.offsets = at(0x40000004);
+                   o.offset_type = OffsetType::int64;
+                 },
+                 {"offsets", "8 bytes"});
+  expect_refused(G::none, [](O o) { o.x.data = at(0x10000008); }, {"X's address", "16 bytes"});
+  expect_refused(G::none, [](O o) { o.w.data = nullptr; }, {"W is a null pointer"});
+  expect_refused(G::none, [](O o) { o.y.data = at(0x30000001); }, {"Y's address", "2 bytes"});
+  expect_refused(G::none, [](O o) { o.y.data = o.x.data; }, {"Y overlaps X"});
+  expect_refused(G::none, [](O o) { o.offsets = at(0x30000000); }, {"Y overlaps offsets"});
+  expect_refused(G::none, [](O o) { o.alpha = std::nanf(""); }, {"alpha is NaN"});
+}
+
+TEST(GroupedRules, RefusesScales) {
+  using G = GroupedScaling;
+  using O = GroupedOperands&;
+  expect_refused(G::none, [](O o) { o.scale_w.data = at(0x60000000); },
+                 {"scale_w is given", "scaling is none"});
+  expect_refused(G::tensor, [](O o) { o.scale_x.rows = 2; }, {"scale_x is 2 x 1", "1 x 1"});
+  expect_refused(G::group, [](O o) { o.scale_w.rows = 4; }, {"scale_w is 4 x 1", "5 x 1"});
+  expect_refused(G::row_column, [](O o) { o.scale_x.rows = 5; }, {"scale_x is 5 x 1", "300 x 1"});
+  expect_refused(G::row_column, [](O o) { o.scale_w.batch = 1; },
+                 {"scale_w is 256 x 1", "a batch of 5"});
+  expect_refused(G::row_column, [](O o) { o.scale_x.row_stride = 2; }, {"row stride of 2", "1"});
+  expect_refused(G::block, [](O o) { o.scale_x.columns = 3; }, {"scale_x is 300 x 3", "300 x 4"});
+  expect_refused(G::block, [](O o) { o.scale_w.rows = 3; }, {"scale_w is 3 x 4", "2 x 4"});
+  expect_refused(G::block, [](O o) { o.scale_x.dtype = DType::bf16; }, {"scale_x is bf16", "f32"});
+  expect_refused(G::block, [](O o) { o.scale_x.data = nullptr; }, {"scale_x is a null pointer"});
+  expect_refused(G::block, [](O o) { o.scale_x.column_stride = -300; },
+                 {"column stride of -300", "0"});
+}
+
+TEST(GroupedRules, RefusesTypes) {
+  using G = GroupedScaling;
+  using O = GroupedOperands&;
+  expect_refused(G::none, [](O o) { o.x.dtype = DType::f32; }, {"X is f32", "e4m3"});
+  expect_refused(G::none, [](O o) { o.w.dtype = DType::bf16; }, {"X is e4m3 and W is bf16"});
+  expect_refused(G::tensor,
+                 [](O o) {
+                   o.x.dtype = o.w.dtype = DType::bf16;
+                   o.x.row_stride = 512;
+                 },
+                 {"scaling is tensor", "none"});
+  expect_refused(G::none, [](O o) { o.y.dtype = DType::e5m2; }, {"no grouped kernel", "e5m2"});
+}
+
+TEST(GroupedRules, APlanIsForItsOperands) {
+  const GroupedOperands right = operands(GroupedScaling::block);
+  const auto made = plan_grouped(right, model_facts());
+  ASSERT_TRUE(made.ok()) << made.reason();
+  const auto differs = [&](const std::function<void(GroupedOperands&)>& change) {
+    GroupedOperands o = right;
+    change(o);
+    const auto r = mismatch(*made, o);
+    return r ? r->reason : std::string();
+  };
+  EXPECT_NE(differs([](auto& o) { o.w.batch = o.scale_w.batch = 4; }).find("4 groups"),
+            std::string::npos);
+  EXPECT_NE(differs([](auto& o) { o.offset_type = OffsetType::int64; }).find("types"),
+            std::string::npos);
+  EXPECT_NE(differs([](auto& o) { o.y.row_stride = 264; }).find("strides"), std::string::npos);
+  EXPECT_NE(differs([](auto& o) { o.y.data = at(0x30000008); }).find("8 bytes only"),
+            std::string::npos);
+  EXPECT_EQ(differs([](auto& o) { o.offsets = at(0x41000000); }), "");
+  // Offsets change from launch to launch; so may alpha, but for 0.
+  EXPECT_EQ(differs([](auto& o) { o.alpha = 3; }), "");
+  EXPECT_NE(differs([](auto& o) { o.alpha = 0; }), "");
+}
+
+TEST(GroupedChoice, FewTokensLieOnN) {
+  const DeviceFacts h200 = *known_facts("h200");
+  for (const double tokens : {1.0, 8.0, 16.0, 32.0, 60.0}) {
+    GroupedProblem p = packed_grouped_problem(8 * static_cast<int>(tokens), 4096, 4096, 8,
+                                              DType::e4m3, DType::bf16);
+    const auto made = plan_grouped(p, h200);
+    ASSERT_TRUE(made.ok()) << made.reason();
+    EXPECT_TRUE(made->config.swapped) << tokens;
+    EXPECT_GE(made->tile_tokens(), tokens);
+    EXPECT_NE(made->explain().find("tokens"), std::string::npos);
+  }
+  GroupedProblem p = packed_grouped_problem(8 * 4096, 4096, 4096, 8, DType::e4m3, DType::bf16);
+  const auto made = plan_grouped(p, h200);
+  ASSERT_TRUE(made.ok()) << made.reason();
+  EXPECT_FALSE(made->config.swapped);
+  // The hint counts, not the mean: few groups hold all the tokens.
+  p = packed_grouped_problem(8192, 4096, 4096, 256, DType::e4m3, DType::bf16);
+  p.expected_tokens = 4096;
+  const auto skewed = plan_grouped(p, h200);
+  ASSERT_TRUE(skewed.ok()) << skewed.reason();
+  EXPECT_FALSE(skewed->config.swapped);
+  EXPECT_NE(skewed->reason.find("4096 tokens expected"), std::string::npos) << skewed->reason;
+}
+
+// What `bench grouped` measured on an H200 (lengths all equal but for 32 x 8192, which is skewed):
+// the fastest plan, and another one that was within 1% of it. Where the model chooses neither, its
+// choice is the other one, with a comment.
+struct Measured {
+  std::int64_t groups;
+  std::int64_t total;
+  std::int64_t n;
+  std::int64_t k;
+  const char* fastest;
+  const char* other = "";
+};
+
+// clang-format off
+constexpr Measured e4m3_rows[] = {
+    {8, 64, 4096, 4096, "128x16_b_sw_c2x1"},
+    {8, 128, 4096, 4096, "128x16_b_sw_c2x1"},
+    {8, 256, 4096, 4096, "128x64_h_sw_c2x1", "128x32_b_sw_c2x1"},
+    {8, 384, 4096, 4096, "128x64_h_sw_c2x1"},
+    {8, 512, 4096, 4096, "128x64_h_sw_c2x1"},
+    {8, 1024, 4096, 4096, "128x128_b_sw_c2x1"},
+    {8, 4096, 4096, 4096, "128x256_v_c1x1", "128x256_v_c2x1"},
+    {8, 8192, 4096, 4096, "128x256_v_c1x1", "128x256_v_c2x1"},
+    {8, 32768, 4096, 4096, "128x128_v_pp_c1x2", "128x256_v_c1x1"},  // chosen, not measured
+    {32, 512, 4096, 7168, "128x64_h_sw_c2x1", "128x16_b_sw_c2x1"},
+    {32, 512, 7168, 2048, "128x64_h_sw_c2x1", "128x16_b_sw_c2x1"},
+    {32, 2048, 4096, 7168, "128x64_h_sw_c2x1"},
+    {32, 2048, 7168, 2048, "128x64_h_sw_c2x1", "128x64_b_sw_c2x1"},
+    {32, 4096, 4096, 7168, "128x256_v_c1x2"},
+    {32, 4096, 7168, 2048, "128x128_v_pp_c1x2"},
+    {32, 16384, 4096, 7168, "128x256_v_c1x1", "128x256_v_c2x1"},
+    {32, 16384, 7168, 2048, "128x128_v_pp_c1x1", "128x256_v_c2x1"},
+    {32, 8192, 4096, 7168, "128x256_v_c1x1"},
+    {32, 8192, 7168, 2048, "128x128_v_pp_c1x1"},
+};
+
+constexpr Measured block_rows[] = {
+    {8, 64, 4096, 4096, "128x16_b_bs_sw_c2x1"},
+    {8, 128, 4096, 4096, "128x16_b_bs_sw_c2x1"},
+    {8, 256, 4096, 4096, "128x32_b_bs_sw_c2x1"},
+    {8, 384, 4096, 4096, "128x64_b_bs_sw_c2x1"},
+    {8, 512, 4096, 4096, "128x64_b_bs_sw_c2x1"},
+    {8, 1024, 4096, 4096, "128x128_v_bs_c1x2"},
+    {8, 4096, 4096, 4096, "128x128_v_bs_c1x1", "128x128_v_bs_c2x1"},
+    {8, 8192, 4096, 4096, "128x128_v_bs_c2x1", "128x128_v_bs_c1x1"},  // chosen, not measured
+    {8, 32768, 4096, 4096, "128x128_v_bs_c1x2", "128x128_v_bs_c1x1"},  // chosen, not measured
+    {32, 512, 4096, 7168, "128x16_b_bs_sw_c2x1"},
+    {32, 512, 7168, 2048, "128x16_b_bs_sw_c2x1"},
+    {32, 2048, 4096, 7168, "128x64_b_bs_sw_c2x1"},
+    {32, 2048, 7168, 2048, "128x64_b_bs_sw_c1x1", "128x64_b_bs_sw_c2x1"},
+    {32, 4096, 4096, 7168, "128x128_v_bs_c1x2"},
+    {32, 4096, 7168, 2048, "128x128_v_bs_c1x1", "128x128_v_bs_c1x2"},
+    {32, 16384, 4096, 7168, "128x128_v_bs_c1x1", "128x128_v_bs_c2x1"},
+    {32, 16384, 7168, 2048, "128x128_v_bs_c1x1", "128x128_v_bs_c2x1"},
+    {32, 8192, 4096, 7168, "128x128_v_bs_c1x2", "128x128_v_bs_c1x1"},  // chosen, not measured
+    {32, 8192, 7168, 2048, "128x128_v_bs_c1x2", "128x128_v_bs_c1x1"},  // chosen, not measured
+};
+
+constexpr Measured bf16_rows[] = {
+    {8, 64, 4096, 4096, "128x16_b_sw_c1x1", "128x16_b_sw_c2x1"},
+    {8, 128, 4096, 4096, "128x16_b_sw_c2x1"},
+    {8, 256, 4096, 4096, "128x32_b_sw_c2x1"},
+    {8, 384, 4096, 4096, "128x64_b_sw_c2x1"},
+    {8, 512, 4096, 4096, "128x64_b_sw_c2x1"},
+    {8, 1024, 4096, 4096, "128x256_v_c1x1", "128x256_v_c1x2"},  // chosen, 1.4% slower
+    {8, 4096, 4096, 4096, "128x256_v_c1x1", "128x256_v_c2x1"},
+    {8, 8192, 4096, 4096, "128x256_v_c1x1", "128x256_v_c2x1"},
+    {8, 32768, 4096, 4096, "128x256_v_c2x1", "128x256_v_c1x1"},  // chosen, not measured
+    {32, 512, 4096, 7168, "128x256_v_c1x2", "128x16_b_sw_c2x1"},
+    {32, 512, 7168, 2048, "128x16_b_sw_c2x1"},
+    {32, 2048, 4096, 7168, "128x256_v_c1x2", "128x64_b_sw_c2x1"},  // chosen, 4.3% slower
+    {32, 2048, 7168, 2048, "128x64_b_sw_c2x1"},
+    {32, 4096, 4096, 7168, "128x256_v_c1x2"},
+    {32, 4096, 7168, 2048, "128x128_v_pp_c1x2"},
+    {32, 16384, 4096, 7168, "128x256_v_c1x1", "128x256_v_c2x1"},
+    {32, 16384, 7168, 2048, "128x256_v_c1x1", "128x256_v_c2x1"},
+    {32, 8192, 4096, 7168, "128x256_v_c1x1"},
+    {32, 8192, 7168, 2048, "128x256_v_c1x2", "128x256_v_c1x1"},  // chosen, not measured
+};
+// clang-format on
+
+bool is_common(const std::string& kernel) {
+#define WW_NAME(tag, ...) #tag,
+  constexpr const char* names[] = {WW_HOPPER_GROUPED_COMMON_INSTANCES(WW_NAME)};
+#undef WW_NAME
+  return std::any_of(std::begin(names), std::end(names),
+                     [&](const char* name) { return kernel == name; });
+}
+
+// Among the kernels that every build has, and that were measured.
+template <std::size_t N>
+void expect_choices(const Measured (&rows)[N], DType operand, GroupedScaling scaling) {
+  for (const Measured& row : rows) {
+    GroupedProblem p =
+        packed_grouped_problem(row.total, row.n, row.k, row.groups, operand, DType::bf16);
+    p.scaling = scaling;
+    const auto all = candidates_grouped(p, *known_facts("h200"));
+    ASSERT_TRUE(all.ok()) << all.reason();
+    const auto first = std::find_if(all->begin(), all->end(),
+                                    [](const GroupedPlan& plan) { return is_common(plan.kernel); });
+    ASSERT_NE(first, all->end());
+    const std::string types = "grouped_" + std::string(numeric::name(operand)) + "_bf16_";
+    const std::string name = first->name();
+    EXPECT_TRUE(name == types + row.fastest || name == types + row.other)
+        << name << " for " << row.groups << " groups, " << row.total << " tokens, N " << row.n
+        << ", K " << row.k << "; the fastest is " << row.fastest;
+  }
+}
+
+TEST(GroupedChoice, AsMeasured) {
+  expect_choices(e4m3_rows, DType::e4m3, GroupedScaling::tensor);
+  expect_choices(block_rows, DType::e4m3, GroupedScaling::block);
+  expect_choices(bf16_rows, DType::bf16, GroupedScaling::none);
+}
+
+// Lengths differ, and a cluster along the tokens leaves CTAs idle at every group's end.
+TEST(GroupedChoice, NoClusterAlongTokensUnasked) {
+  const DeviceFacts h200 = *known_facts("h200");
+  for (const std::int64_t tokens : {1, 30, 100, 128, 200, 256, 500, 1000, 3000}) {
+    for (const std::int64_t groups : {1, 8, 64, 256}) {
+      const auto made = plan_grouped(
+          packed_grouped_problem(tokens * groups, 4096, 2048, groups, DType::e4m3, DType::bf16),
+          h200);
+      ASSERT_TRUE(made.ok()) << made.reason();
+      EXPECT_EQ(made->config.swapped ? made->cluster.n : made->cluster.m, 1)
+          << made->name() << " for " << groups << " groups of " << tokens;
+    }
+  }
+  const auto asked =
+      plan_grouped(packed_grouped_problem(8192, 4096, 4096, 8, DType::e4m3, DType::bf16), h200,
+                   {.cluster = atom::ClusterShape{2, 1}, .swapped = false});
+  ASSERT_TRUE(asked.ok()) << asked.reason();
+  EXPECT_EQ(asked->cluster.m, 2);
+}
+
+// Looking at one group after the other is for few of them.
+TEST(GroupedChoice, SearchByTheNumberOfGroups) {
+  const DeviceFacts h200 = *known_facts("h200");
+  for (const std::int64_t groups : {8, 32, 64, 256}) {
+    const auto made = plan_grouped(
+        packed_grouped_problem(64 * groups, 4096, 7168, groups, DType::e4m3, DType::bf16), h200,
+        {.tile_tokens = 64});
+    ASSERT_TRUE(made.ok()) << made.reason();
+    EXPECT_EQ(made->config.grouped,
+              groups <= 32 ? kernel::Grouping::horizontal : kernel::Grouping::ballot)
+        << groups;
+  }
+}
+
+TEST(GroupedChoice, WorkspaceAndGridDoNotDependOnLengths) {
+  const DeviceFacts h200 = *known_facts("h200");
+  for (const std::int64_t total : {8, 80, 8000}) {
+    const auto made =
+        plan_grouped(packed_grouped_problem(total, 4096, 4096, 8, DType::bf16, DType::bf16), h200);
+    ASSERT_TRUE(made.ok()) << made.reason();
+    EXPECT_EQ(made->workspace_bytes, 16);
+    EXPECT_EQ(made->ctas, 132);
+  }
+  const auto nothing =
+      plan_grouped(packed_grouped_problem(0, 4096, 4096, 8, DType::bf16, DType::bf16), h200);
+  ASSERT_TRUE(nothing.ok()) << nothing.reason();
+  EXPECT_EQ(nothing->ctas, 0);
+}
+
+TEST(GroupedChoice, AsTheCallerFixesIt) {
+  const GroupedProblem p = packed_grouped_problem(500, 512, 512, 7, DType::e4m3, DType::bf16);
+  const auto all = candidates_grouped(p, model_facts());
+  ASSERT_TRUE(all.ok()) << all.reason();
+  EXPECT_GT(all->size(), 5U);
+  for (std::size_t i = 1; i < all->size(); ++i) EXPECT_LE((*all)[i - 1].cost, (*all)[i].cost);
+  const auto vertical = plan_grouped(p, model_facts(), {.search = kernel::Grouping::vertical});
+  ASSERT_TRUE(vertical.ok()) << vertical.reason();
+  EXPECT_EQ(vertical->config.grouped, kernel::Grouping::vertical);
+  const auto tile =
+      plan_grouped(p, model_facts(), {.cluster = atom::ClusterShape{2, 1}, .tile_tokens = 32});
+  ASSERT_TRUE(tile.ok()) << tile.reason();
+  EXPECT_EQ(tile->tile_tokens(), 32);
+  const auto none = plan_grouped(p, model_facts(), {.tile_tokens = 33});
+  ASSERT_FALSE(none.ok());
+  EXPECT_NE(none.reason().find("grouped_e4m3"), std::string::npos) << none.reason();
+}
+
+// --- a map a group -------------------------------------------------------------------------------
+
+constexpr const char* with_maps = "grouped_e4m3_bf16_128x16_b_sw_gm";
+
+TEST(GroupedMaps, AreChosenOnlyWhenAskedFor) {
+  using kernel::GroupMaps;
+  const DeviceFacts h200 = *known_facts("h200");
+  for (const std::int64_t tokens : {1, 16, 64, 128, 1024, 4096}) {
+    const GroupedProblem p =
+        packed_grouped_problem(8 * tokens, 4096, 4096, 8, DType::e4m3, DType::bf16);
+    const auto open = plan_grouped(p, h200);
+    ASSERT_TRUE(open.ok()) << open.reason();
+    EXPECT_EQ(open->config.maps, GroupMaps::one);
+    EXPECT_EQ(open->map_ctas, 0);
+    const auto all = candidates_grouped(p, h200);
+    ASSERT_TRUE(all.ok()) << all.reason();
+    EXPECT_EQ(all->front().name(), open->name());
+    int listed = 0;
+    for (const GroupedPlan& plan : *all) listed += plan.config.maps == GroupMaps::per_group ? 1 : 0;
+    EXPECT_GE(listed, 2);
+    const auto asked = plan_grouped(p, h200, {.maps = GroupMaps::per_group});
+    ASSERT_TRUE(asked.ok()) << asked.reason();
+    EXPECT_TRUE(asked->config.tma_store);
+    EXPECT_EQ(asked->map_ctas, 8);
+    const auto named = plan_grouped(p, h200, {.kernel = with_maps});
+    ASSERT_TRUE(named.ok()) << named.reason();
+    EXPECT_EQ(named->kernel, with_maps);
+    EXPECT_NE(named->explain().find("one a group"), std::string::npos) << named->explain();
+    EXPECT_NE(named->explain().find("2176 bytes"), std::string::npos) << named->explain();
+  }
+}
+
+TEST(GroupedMaps, TheWorkspaceDependsOnTheGroupsAlone) {
+  const DeviceFacts h200 = *known_facts("h200");
+  for (const std::int64_t groups : {1, 8, 5000}) {
+    for (const std::int64_t total : {0, 80, 8000}) {
+      const auto made =
+          plan_grouped(packed_grouped_problem(total, 256, 256, groups, DType::e4m3, DType::bf16),
+                       h200, {.kernel = with_maps});
+      ASSERT_TRUE(made.ok()) << made.reason();
+      EXPECT_EQ(made->workspace_bytes, 128 + 256 * groups);
+      EXPECT_LE(made->map_ctas, 8 * 132);
+      EXPECT_EQ(made->map_ctas == 0, total == 0);
+    }
+  }
+}
+
+// Rows of Y that the copy engine cannot write by themselves are left to kernels with one map.
+TEST(GroupedMaps, NeedRowsOfWholePieces) {
+  const GroupedProblem right = packed_grouped_problem(300, 256, 512, 5, DType::e4m3, DType::bf16);
+  const auto expect = [&](const std::function<void(GroupedProblem&)>& spoil, const char* word) {
+    GroupedProblem p = right;
+    spoil(p);
+    EXPECT_TRUE(plan_grouped(p, model_facts()).ok());
+    const auto all = candidates_grouped(p, model_facts());
+    ASSERT_TRUE(all.ok());
+    for (const GroupedPlan& plan : *all) EXPECT_EQ(plan.map_ctas, 0);
+    const auto refused = plan_grouped(p, model_facts(), {.kernel = with_maps});
+    ASSERT_FALSE(refused.ok());
+    EXPECT_NE(refused.reason().find("16 bytes"), std::string::npos) << refused.reason();
+    EXPECT_NE(refused.reason().find(word), std::string::npos) << refused.reason();
+  };
+  EXPECT_TRUE(plan_grouped(right, model_facts(), {.kernel = with_maps}).ok());
+  expect([](auto& p) { p.y_row_stride = 260; }, "520 bytes apart");
+  expect([](auto& p) { p.y_alignment = 8; }, "a multiple of 8");
+  expect(
+      [](auto& p) {
+        p.n = 255;
+        p.y_row_stride = 256;
+      },
+      "N is 510 bytes");
+}
+
+TEST(GroupedMaps, GoWithTensorStores) {
+  kernel::GemmConfig c;
+  c.tile_n = 128;
+  c.grouped = kernel::Grouping::vertical;
+  c.maps = kernel::GroupMaps::per_group;
+  EXPECT_EQ(kernel::config_fault(c), nullptr);
+  c.tma_store = false;
+  EXPECT_NE(kernel::config_fault(c), nullptr);
+  c.maps = kernel::GroupMaps::one;
+  EXPECT_EQ(kernel::config_fault(c), nullptr);
+  c.tma_store = true;
+  EXPECT_NE(kernel::config_fault(c), nullptr);
+  c.grouped = kernel::Grouping::none;
+  EXPECT_EQ(kernel::config_fault(c), nullptr);
+  c.maps = kernel::GroupMaps::per_group;
+  EXPECT_NE(kernel::config_fault(c), nullptr);
+}
+
+}  // namespace
+}  // namespace warpwright

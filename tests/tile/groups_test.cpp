@@ -1,0 +1,255 @@
+// Which tile of which group: the pure functions against an enumeration, and the three schedulers on
+// the model, each warp and the single threads for themselves.
+#include <gtest/gtest.h>
+
+#include <concepts>
+#include <cstdio>
+#include <map>
+#include <random>
+#include <set>
+#include <tuple>
+#include <type_traits>
+#include <vector>
+
+#include "warpwright/model/machine.h"
+#include "warpwright/tile/groups.h"
+
+namespace warpwright::tile {
+namespace {
+
+// Reading offsets takes the proof that the grid before has ended, which nobody can make.
+static_assert(!std::is_default_constructible_v<isa::Prerequisites>);
+static_assert(!std::is_constructible_v<HorizontalGroups, const GroupedTiles&, int>);
+static_assert(!std::is_constructible_v<BallotGroups, const GroupedTiles&, int>);
+static_assert(
+    !std::is_constructible_v<VerticalGroups, const GroupedTiles&, const VerticalTable&, int>);
+static_assert(
+    std::is_constructible_v<HorizontalGroups, const GroupedTiles&, int, const isa::Prerequisites&>);
+template <class T>
+concept ReadsWithoutProof = requires(const T& offsets) {
+  offsets.load(0);
+}
+|| requires(const T& offsets) {
+  offsets.span(0);
+}
+|| requires(const T& offsets) {
+  offsets.span({}, 0);
+};
+static_assert(!ReadsWithoutProof<GroupOffsets>);
+
+// Where a tile is: group, token tile, weight tile.
+using Tile = std::tuple<int, int, int>;
+
+// The tiles of every group, by the definition.
+std::multiset<Tile> tiles_of(const std::vector<std::int64_t>& offsets, int total, int tokens,
+                             int weight_tiles) {
+  std::multiset<Tile> all;
+  for (std::size_t g = 0; g + 1 < offsets.size(); ++g) {
+    const GroupSpan span = clamped(offsets[g], offsets[g + 1], total);
+    for (int t = 0; t * tokens < span.end - span.first; ++t) {
+      for (int w = 0; w < weight_tiles; ++w) all.insert({static_cast<int>(g), t, w});
+    }
+  }
+  return all;
+}
+
+TEST(Groups, SpansStayInside) {
+  EXPECT_EQ(clamped(3, 9, 10), (GroupSpan{3, 9}));
+  EXPECT_EQ(clamped(-4, 9, 10), (GroupSpan{0, 9}));
+  EXPECT_EQ(clamped(3, 90, 10), (GroupSpan{3, 10}));
+  EXPECT_EQ(clamped(8, 5, 10), (GroupSpan{8, 8}));
+  EXPECT_EQ(clamped(80, 90, 10), (GroupSpan{10, 10}));
+  EXPECT_EQ(clamped(-9, -3, 10), (GroupSpan{0, 0}));
+  EXPECT_EQ(clamped(std::int64_t{1} << 40, -(std::int64_t{1} << 40), 10), (GroupSpan{10, 10}));
+  EXPECT_TRUE(in_order(0, 0, 0) && in_order(3, 9, 10));
+  EXPECT_FALSE(in_order(-1, 3, 10) || in_order(4, 3, 10) || in_order(4, 11, 10));
+}
+
+TEST(Groups, EveryTileOfAGroupOnce) {
+  for (const int band : {1, 2, 3, 8}) {
+    for (const int weights : {1, 2, 5, 32}) {
+      for (const int tiles : {1, 2, 3, 7, 8, 9, 17}) {
+        const GroupedTiles t(GroupOffsets(nullptr, false, 1, 1 << 20), 16, weights, band, true);
+        std::set<std::pair<int, int>> seen;
+        TileOfGroup last;
+        for (int i = 0; i < tiles * weights; ++i) {
+          const TileOfGroup at = in_group(t, tiles, i);
+          ASSERT_TRUE(0 <= at.token && at.token < tiles && 0 <= at.weight && at.weight < weights)
+              << band << " " << weights << " " << tiles << " " << i;
+          EXPECT_TRUE(seen.insert({at.token, at.weight}).second);
+          // Neighbours on the line share weights, until all tokens of the band have met them.
+          if (i > 0 && at.weight != last.weight) {
+            EXPECT_EQ(at.token % band, 0);
+          }
+          last = at;
+        }
+      }
+    }
+  }
+}
+
+TEST(Groups, TheLimitIsNeverReachedByOffsetsInOrder) {
+  std::mt19937 random(7);
+  for (int i = 0; i < 200; ++i) {
+    const int groups = 1 + static_cast<int>(random() % 50);
+    std::int64_t tiles = 0;
+    std::int64_t total = 0;
+    const int tokens = 8 << random() % 5;
+    for (int g = 0; g < groups; ++g) {
+      const int length = random() % 3 == 0 ? 0 : static_cast<int>(random() % 200);
+      total += length;
+      tiles += (length + tokens - 1) / tokens;
+    }
+    EXPECT_LE(tiles, GroupedTiles::most_token_tiles(total, groups, tokens));
+  }
+}
+
+enum class Search { horizontal, ballot, vertical };
+
+// Runs one scheduler on the model: `clusters` of `size` CTAs; warps 0 and 2 take whole walks.
+// The tiles that every walk gave, in its order.
+std::map<std::pair<int, int>, std::vector<TilePosition>> walk(Search search,
+                                                              const GroupedTiles& tiles,
+                                                              const std::vector<std::int32_t>& o,
+                                                              int clusters, int size,
+                                                              model::Mode mode) {
+  constexpr int threads = 96;
+  std::map<std::pair<int, int>, std::vector<TilePosition>> walks;
+  const auto body = [&] {
+    const isa::Prerequisites ready = isa::wait_for_prerequisites();
+    const VerticalTable table(tiles, isa::shared_base(), threads);
+    if (search == Search::vertical) table.fill(ready);
+    const int warp = isa::warp_index();
+    if (warp == 1) return;
+    const auto take = [&](auto& scheduler) {
+      Work work;
+      for (int after = 0; after < 2;) {  // asking again after the end is allowed
+        if (!scheduler.next(work)) {
+          ++after;
+          continue;
+        }
+        EXPECT_EQ(after, 0);
+        EXPECT_EQ(work.end, 3);
+        if (isa::lane_index() == 0) walks[{isa::cta_index(), warp}].push_back(work.tile);
+      }
+    };
+    if (search == Search::horizontal) {
+      HorizontalGroups scheduler(tiles, 3, ready);
+      take(scheduler);
+    } else if (search == Search::ballot) {
+      BallotGroups scheduler(tiles, 3, ready);
+      take(scheduler);
+    } else {
+      VerticalGroups scheduler(tiles, table, 3, ready);
+      take(scheduler);
+    }
+  };
+  model::Options how;
+  how.mode = mode;
+  how.seed = 3;
+  const model::LaunchShape shape{.ctas = clusters * size,
+                                 .cluster_size = size,
+                                 .threads = threads,
+                                 .shared_bytes = VerticalTable::bytes(threads)};
+  const std::vector<model::Allocation> memory = {{const_cast<std::int32_t*>(o.data()),
+                                                  static_cast<std::int64_t>(o.size() * 4),
+                                                  "offsets", false}};
+  const model::Report report = model::run(shape, how, memory, body);
+  EXPECT_TRUE(report.clean()) << report.text();
+  return walks;
+}
+
+void expect_all_tiles(const std::vector<std::int32_t>& o, int total, int tokens, int weights,
+                      int band, bool swapped, int clusters, int size, model::Mode mode) {
+  const GroupedTiles t(GroupOffsets(o.data(), false, static_cast<int>(o.size()) - 1, total), tokens,
+                       weights, band, swapped);
+  const std::multiset<Tile> want = tiles_of({o.begin(), o.end()}, total, tokens, weights);
+  const auto first = walk(Search::horizontal, t, o, clusters, size, mode);
+  for (const Search search : {Search::ballot, Search::vertical}) {
+    EXPECT_EQ(walk(search, t, o, clusters, size, mode), first) << static_cast<int>(search);
+  }
+  std::multiset<Tile> seen;
+  for (const auto& [who, tiles] : first) {
+    if (who.second != 0 || who.first % size != 0) continue;
+    for (const TilePosition& p : tiles) {
+      seen.insert({p.batch, swapped ? p.n : p.m, swapped ? p.m : p.n});
+      const auto g = static_cast<std::size_t>(p.batch);
+      EXPECT_EQ((GroupSpan{p.first_token, p.end_token}), clamped(o[g], o[g + 1], total));
+    }
+  }
+  if (want.size() <= static_cast<std::size_t>(t.limit) * static_cast<std::size_t>(weights)) {
+    EXPECT_EQ(seen, want);
+  } else {
+    EXPECT_LE(seen.size(), static_cast<std::size_t>(t.limit) * static_cast<std::size_t>(weights));
+  }
+}
+
+TEST(Groups, TheSchedulersAgreeAndTakeEveryTileOnce) {
+  constexpr unsigned seed = 20261121;
+  std::printf("groups by seed %u\n", seed);
+  std::mt19937 random(seed);
+  const auto draw = [&](int low, int high) {
+    return low + static_cast<int>(random() % static_cast<unsigned>(high - low + 1));
+  };
+  for (int i = 0; i < 40; ++i) {
+    const int groups = i % 4 == 0 ? draw(90, 400) : draw(1, 70);
+    std::vector<std::int32_t> o = {draw(0, 3)};  // rows before the first group are nobody's
+    for (int g = 0; g < groups; ++g) {
+      o.push_back(o.back() + (draw(0, 2) == 0 ? 0 : draw(0, i % 3 == 0 ? 9 : 150)));
+    }
+    const int total = o.back() + draw(0, 3);
+    expect_all_tiles(o, total, 8 << draw(0, 4), draw(1, 6), draw(1, 5), draw(0, 1) == 0, draw(1, 5),
+                     draw(1, 2), i % 2 == 0 ? model::Mode::latest : model::Mode::random);
+  }
+}
+
+TEST(Groups, NothingIsLostAtTheEnds) {
+  for (const int groups : {1, 2, 31, 32, 33, 95, 96, 97, 192, 193}) {
+    std::vector<std::int32_t> one_each(static_cast<std::size_t>(groups) + 1);
+    for (int g = 0; g <= groups; ++g) one_each[static_cast<std::size_t>(g)] = g;
+    expect_all_tiles(one_each, groups, 16, 2, 1, true, 3, 1, model::Mode::latest);
+    const std::vector<std::int32_t> empty(static_cast<std::size_t>(groups) + 1, 5);
+    expect_all_tiles(empty, 9, 16, 2, 1, true, 2, 1, model::Mode::latest);
+    std::vector<std::int32_t> last = empty;
+    last.back() = 50;
+    expect_all_tiles(last, 50, 16, 2, 2, false, 2, 1, model::Mode::latest);
+  }
+}
+
+TEST(Groups, OffsetsInDisorderDoNoHarm) {
+  std::mt19937 random(11);
+  for (int i = 0; i < 12; ++i) {
+    std::vector<std::int32_t> o(static_cast<std::size_t>(2 + random() % 100));
+    for (std::int32_t& x : o) x = static_cast<std::int32_t>(random() % 900) - 200;
+    if (i % 3 == 0) {
+      for (std::size_t g = 0; g < o.size(); ++g) o[g] = g % 2 == 0 ? INT32_MIN : INT32_MAX;
+    }
+    expect_all_tiles(o, 500, 32, 3, 2, true, 3, 1, model::Mode::latest);
+  }
+}
+
+TEST(Groups, TheCheckNamesTheFirstGroupInDisorder) {
+  const auto status_of = [](const std::vector<std::int64_t>& o, int total) {
+    std::uint32_t status = 99;
+    const GroupOffsets offsets(o.data(), true, static_cast<int>(o.size()) - 1, total);
+    const std::vector<model::Allocation> memory = {
+        {const_cast<std::int64_t*>(o.data()), static_cast<std::int64_t>(o.size() * 8), "offsets",
+         false},
+        {&status, 4, "status"}};
+    const model::Report report = model::run(
+        {}, {}, memory, [&] { check_offsets(offsets, isa::wait_for_prerequisites(), &status); });
+    EXPECT_TRUE(report.clean()) << report.text();
+    return status;
+  };
+  std::vector<std::int64_t> o(80);
+  for (std::size_t g = 0; g < o.size(); ++g) o[g] = static_cast<std::int64_t>(g * 3);
+  EXPECT_EQ(status_of(o, 400), 0U);
+  EXPECT_EQ(status_of(o, 230), 76U + 1U);
+  o[40] = 7;
+  EXPECT_EQ(status_of(o, 400), 39U + 1U);
+  o[2] = -5;
+  EXPECT_EQ(status_of(o, 400), 1U + 1U);
+}
+
+}  // namespace
+}  // namespace warpwright::tile
