@@ -170,10 +170,10 @@ const isa::TensorMap& encode(const MapRequest& r) {
   return place.map;
 }
 
-// Asks the runtime how many clusters of 2, 4, 8 and 16 CTAs of a kernel that fills an SM run
+// Asks the runtime how many clusters of 2 to 16 CTAs of a kernel that fills an SM run
 // together; none where no kernel is built for the device. Leaves the current device as it was.
-std::array<int, 4> count_resident_clusters(int index, int major) {
-  std::array<int, 4> counts{};
+std::array<int, 17> count_resident_clusters(int index, int major) {
+  std::array<int, 17> counts{};
   const auto first = std::find_if(entries().begin(), entries().end(),
                                   [&](const Entry& e) { return e.major == major; });
   if (first == entries().end()) return counts;
@@ -185,21 +185,20 @@ std::array<int, 4> count_resident_clusters(int index, int major) {
   const int bytes = entry.shared_bytes;
   cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
   cudaFuncSetAttribute(function, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
-  for (int i = 0; i < 4; ++i) {
+  for (std::size_t size = 2; size < counts.size(); ++size) {
     cudaLaunchAttribute attribute{};
     attribute.id = cudaLaunchAttributeClusterDimension;
-    attribute.val.clusterDim.x = 2U << i;
+    attribute.val.clusterDim.x = static_cast<unsigned>(size);
     attribute.val.clusterDim.y = 1;
     attribute.val.clusterDim.z = 1;
     cudaLaunchConfig_t config{};
-    config.gridDim = dim3(2U << i);
+    config.gridDim = dim3(static_cast<unsigned>(size));
     config.blockDim = dim3(static_cast<unsigned>(entry.threads));
     config.dynamicSmemBytes = static_cast<std::size_t>(bytes);
     config.attrs = &attribute;
     config.numAttrs = 1;
-    if (cudaOccupancyMaxActiveClusters(&counts[static_cast<std::size_t>(i)], function, &config) !=
-        cudaSuccess) {
-      counts[static_cast<std::size_t>(i)] = 0;
+    if (cudaOccupancyMaxActiveClusters(&counts[size], function, &config) != cudaSuccess) {
+      counts[size] = 0;
     }
   }
   cudaGetLastError();

@@ -11,34 +11,47 @@ namespace {
 // Fitted to what an H200 took for 7,400 pairs of a shape and a plan (docs/performance.md), so that
 // the choice loses least: the sum of a few of them means more than one alone. Microseconds, but for
 // the rates.
-constexpr double clock_hz = 1.72e9;     // under load
-constexpr double fixed = 2.76;          // start of the kernel, first operands, end of the kernel
-constexpr double epilogue_time = 0.84;  // of a 128 x 256 tile
-constexpr double epilogue_by_32_columns = 2.8;  // times as long in chunks of 64 bytes
-constexpr double epilogue_by_16_columns = 4.7;  // and of 32 bytes
-constexpr double cluster_exchange = 0.95;       // of sums through shared memory
-constexpr double cluster_exchange_each = 0.21;  // for every CTA of the cluster
-constexpr double workspace_exchange = 3.6;      // through the workspace
-constexpr double workspace_each = 0.40;         // for every part beyond the first
-constexpr double cluster_wave = 3.7;            // from the end of a cluster to the next one's loads
-constexpr double pingpong_each = 0.17;          // of the epilogue: what ping-pong does not hide
-constexpr double pingpong_last = 0.37;          // of the epilogue: what follows the last tile
-constexpr double pingpong_cluster = 0.17;  // a round: warpgroups in turn wait for two CTAs' loads
-constexpr double cluster_gain = 0.995;     // a pair of CTAs loads less
-constexpr double hbm_share = 0.89;         // of the device's rate, over a whole kernel
+constexpr double clock_hz = 1.72e9;             // under load
+constexpr double fixed = 2.68;                  // start, first operands, end of the kernel
+constexpr double epilogue_time = 0.86;          // of a 128 x 256 tile
+constexpr double by_32_columns = 1.8;           // times as long in chunks of 64 bytes
+constexpr double by_16_columns = 3.15;          // and of 32 bytes
+constexpr double across_lines = 1.2;            // more, where rows of D begin anywhere
+constexpr double cluster_exchange = 0.64;       // of sums through shared memory
+constexpr double cluster_exchange_each = 0.31;  // for every CTA of the cluster
+constexpr double workspace_exchange = 7.4;      // through the workspace
+constexpr double workspace_each = 0.31;         // for every part beyond the first
+constexpr double cluster_wave = 3.75;           // from a cluster's end to the next one's loads
+constexpr double pingpong_hides = 1.43;         // epilogues as long as a tile's products
+constexpr double pingpong_each = 0.33;          // of the epilogue: what ping-pong does not hide
+constexpr double pingpong_last = 0.2;           // of the epilogue: what follows the last tile
+constexpr double cluster_gain = 0.978;          // a pair of CTAs loads less
+constexpr double hbm_share = 0.95;              // of the device's rate, over a whole kernel
 constexpr double hbm_bytes_per_second = 4.4e12;
-constexpr double l2_bytes_per_second = 5.9e12;
+constexpr double l2_bytes_per_second = 11e12;
 constexpr double shared_bytes_per_clock = 128;
-constexpr double load_bytes_per_clock = 53;  // into one SM
-constexpr double block_clocks_more = 39;     // barriers and issue, a K block
 
-// The same as it was measured: with barriers and issue, and additions.
+// What bounds a K block of a tile on one SM: clocks of its tensor cores (n / 2 for 64 x n x 32
+// bytes), clocks of its shared memory to give wgmma its operands and take the next ones, and the
+// bytes of these, that come from L2.
+struct BlockWork {
+  double tensor = 0;
+  double shared = 0;
+  double bytes = 0;
+};
+
+BlockWork block_work(const kernel::GemmConfig& c) {
+  const double steps = 4.0 * c.tile_m / 64;
+  const double bytes = 128.0 * (c.tile_m + c.tile_n);
+  return {steps * c.tile_n / 2, (steps * (2048 + 32.0 * c.tile_n) + bytes) / shared_bytes_per_clock,
+          bytes};
+}
+
+// As it was measured: neither roof is quite what a schedule attains, and a K block has barriers.
 double measured_clocks(const kernel::GemmConfig& c) {
-  const double taken_in_turns = c.schedule == kernel::Schedule::pingpong ? 0.905 : 1.01;
-  const double added = c.sums == kernel::Sums::tensor_core ? 1
-                       : c.sums == kernel::Sums::promoted  ? 1.055
-                                                           : 1.085;
-  return (block_clocks(c) + block_clocks_more) * taken_in_turns * added;
+  const BlockWork w = block_work(c);
+  const double clocks = std::max({0.783 * w.tensor, 0.862 * w.shared, w.bytes / 44.7});
+  return c.schedule == kernel::Schedule::pingpong ? 1.195 * (clocks + 3.6) : 1.009 * (clocks + 36);
 }
 
 // Of a tile, in microseconds. Rows of D's chunks that are short cost more stores.
@@ -46,7 +59,9 @@ double epilogue(const GemmProblem& p, const kernel::GemmConfig& c) {
   double time = epilogue_time * c.tile_m * c.tile_n / 32768 * (kernel::result_bytes(c) / 2.0) *
                 (p.reads_c ? 1.5 : 1);
   if (!c.swapped && c.tile_n % 64 != 0) {
-    time *= c.tile_n % 32 == 0 ? epilogue_by_32_columns : epilogue_by_16_columns;
+    const int columns = c.tile_n % 32 == 0 ? 32 : 16;
+    time *= columns == 32 ? by_32_columns : by_16_columns;
+    if (p.n % columns != 0) time *= across_lines;
   }
   return time;
 }
@@ -86,7 +101,7 @@ Serial serial(const Plan& plan) {
     return {pieces * block + std::floor(pieces / std::max(blocks, 1.0)) * store, store + exchange};
   }
   if (c.schedule == kernel::Schedule::pingpong) {
-    return {rounds * (std::max(blocks * block, store) + pingpong_each * store),
+    return {rounds * (std::max(blocks * block, pingpong_hides * store) + pingpong_each * store),
             pingpong_last * store};
   }
   const double slower = c.schedule == kernel::Schedule::multistage ? 1.25 : 1;
@@ -98,11 +113,8 @@ Serial serial(const Plan& plan) {
 // As long as its tensor cores take (n / 2 clocks for 64 x n x 32 bytes), or its shared memory to
 // give wgmma its operands and take the next ones, or these to come from L2.
 double block_clocks(const kernel::GemmConfig& c) {
-  const double steps = 4.0 * c.tile_m / 64;
-  const double tensor = steps * c.tile_n / 2;
-  const double stage = 128.0 * (c.tile_m + c.tile_n);
-  const double shared = (steps * (2048 + 32.0 * c.tile_n) + stage) / shared_bytes_per_clock;
-  const double clocks = std::max({tensor, shared, stage / load_bytes_per_clock});
+  const BlockWork w = block_work(c);
+  const double clocks = std::max({w.tensor, w.shared, w.bytes / 53});
   // Adding accumulators to registers is hidden, but for the waits.
   return c.sums == kernel::Sums::tensor_core ? clocks : 1.03 * clocks;
 }
@@ -113,14 +125,9 @@ double predicted_cost(const Plan& plan) {
   if (plan.ctas == 0) return 0;
   const double blocks = p.reads_ab ? std::ceil(static_cast<double>(p.k) / kernel::tile_k(c)) : 0;
   const double tiles = tile::tile_count(plan.raster);
-  const double clusters = static_cast<double>(plan.ctas) / plan.cluster_ctas();
   Serial work = serial(plan);
-  if (atom::cluster_size(plan.cluster) > 1) {
-    if (c.schedule == kernel::Schedule::pingpong) {
-      work.during += pingpong_cluster * std::ceil(tiles / clusters);
-    } else {
-      work.during *= cluster_gain;
-    }
+  if (atom::cluster_size(plan.cluster) > 1 && c.schedule != kernel::Schedule::pingpong) {
+    work.during *= cluster_gain;
   }
   const double loaded = tiles * atom::cluster_size(plan.cluster) * blocks * 128 *
                         (static_cast<double>(c.tile_m) / plan.cluster.n +

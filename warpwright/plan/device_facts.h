@@ -21,9 +21,9 @@ struct DeviceFacts {
   double memory_bytes_per_second = 0;
   double flops_16bit = 0;  ///< tensor-core floating-point operations a second, bf16 or fp16
   bool is_model = false;
-  /// Clusters of 2, 4, 8 and 16 CTAs that are resident together, one CTA an SM; 0 where unknown.
-  /// The SMs of a GPU stand in groups of uneven size, so this can be less than sms / size.
-  std::array<int, 4> resident_clusters{};
+  /// Clusters of 2 to 16 CTAs, by their size, that are resident together, one CTA an SM; 0 where
+  /// unknown. The SMs of a GPU stand in groups of uneven size, so this can be less than sms / size.
+  std::array<int, 17> resident_clusters{};
 };
 
 /// CTAs that run together in clusters of `size`, one CTA an SM.

@@ -143,6 +143,7 @@ double predicted_cost(const GroupedPlan& p) {
   constexpr double launch_seconds = 2.4e-6;    // up to the first load of an offset
   constexpr double epilogue_seconds = 2.4e-6;  // of a 128 x 256 tile that nothing hides
   constexpr double pingpong_share = 0.91;      // of the clocks: waits of one group are the other's
+  constexpr double wide_scaled_share = 1.07;   // scales of a wide tile are fetched less far ahead
   constexpr double l2_bytes_per_second = 10.5e12;
   constexpr double hbm_bytes_per_second = 4.4e12;
   const GemmConfig& c = p.config;
@@ -151,8 +152,10 @@ double predicted_cost(const GroupedPlan& p) {
   const int size = atom::cluster_size(p.cluster);
   const double rounds = expected_rounds(p);
   const double blocks = std::ceil(static_cast<double>(p.problem.k) / kernel::tile_k(c));
+  const double wide =
+      c.sums == kernel::Sums::block_scaled && c.tile_n > 160 ? wide_scaled_share : 1;
   const double products =
-      rounds * blocks * block_clocks(c) / clock_hz * (pingpong ? pingpong_share : 1);
+      rounds * blocks * block_clocks(c) / clock_hz * (pingpong ? pingpong_share : 1) * wide;
   const double epilogue = epilogue_seconds * c.tile_m * c.tile_n / 32768;
   double serial = pingpong ? std::max(products, rounds * epilogue / 2) + epilogue
                            : products + rounds * epilogue;
@@ -165,7 +168,7 @@ double predicted_cost(const GroupedPlan& p) {
   const double loaded =
       expected_cluster_tiles(p) * size * blocks * 128 *
       (static_cast<double>(c.tile_m) / p.cluster.n + static_cast<double>(c.tile_n) / p.cluster.m);
-  const double memory = traffic(p) / rate + 0.12 * loaded / l2_bytes_per_second +
+  const double memory = wide * wide * traffic(p) / rate + 0.12 * loaded / l2_bytes_per_second +
                         (pingpong ? 0 : 0.2 * rounds * epilogue);
   // The lesser of the two is not quite hidden.
   return launch_seconds + map_seconds(c) +

@@ -103,10 +103,12 @@ void add_plans(std::vector<Plan>& all, Plan base, const Instance& instance,
         std::min<std::int64_t>(count * atom::cluster_size(base.cluster), resident))};
   }
   if (choices.ctas) {
-    if (base.cluster_k > 1 && *choices.ctas != grids.front()) return;
-    if (*choices.ctas < 1 || *choices.ctas > resident ||
-        *choices.ctas % atom::cluster_size(base.cluster) != 0 ||
-        (c.splits_k && *choices.ctas / atom::cluster_size(base.cluster) > count * blocks)) {
+    if (base.cluster_k > 1) {
+      if (*choices.ctas != grids.front()) return;
+    } else if (*choices.ctas < 1 || *choices.ctas > resident ||
+               *choices.ctas % atom::cluster_size(base.cluster) != 0 ||
+               (c.cluster_k && *choices.ctas > count) ||
+               (c.splits_k && *choices.ctas / atom::cluster_size(base.cluster) > count * blocks)) {
       return;
     }
     grids = {*choices.ctas};

@@ -197,7 +197,8 @@ std::string gpu_name(const DeviceFacts& device) {
 }
 
 bool chosen(const PlanChoices& c) {
-  return c.cluster || c.tile_m || c.tile_n || c.schedule || c.swapped || c.kernel || c.ctas;
+  return c.cluster || c.tile_m || c.tile_n || c.schedule || c.swapped || c.kernel || c.ctas ||
+         c.cluster_k;
 }
 
 }  // namespace

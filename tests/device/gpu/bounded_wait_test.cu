@@ -3,7 +3,10 @@
 #include <cuda_runtime.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <cstring>
+#include <iostream>
+#include <sstream>
 #include <string>
 
 #include "warpwright/isa/mbarrier.h"
@@ -23,27 +26,37 @@ __global__ void hang() {
   }
 }
 
+// What the kernel's report says, in a word each.
+std::string hang_and_report() {
+  isa::WaitReport* report = nullptr;
+  if (cudaHostAlloc(&report, sizeof *report, cudaHostAllocMapped) != cudaSuccess)
+    return "no memory";
+  std::memset(report, 0, sizeof *report);
+  if (cudaMemcpyToSymbol(isa::wait_report, &report, sizeof report) != cudaSuccess)
+    return "no symbol";
+  hang<<<1, 64, 64>>>();
+  if (cudaDeviceSynchronize() == cudaSuccess) return "the kernel ended well";
+  std::ostringstream text;
+  text << "complete " << report->complete << ", cta " << report->cta << ", warp " << report->warp
+       << ", lane " << report->lane << ", " << report->name << "[" << report->index << "], parity "
+       << report->parity << ", line " << report->line;
+  return text.str();
+}
+
+// In a process of its own: the trap ends its context for good.
 TEST(BoundedWait, AKernelThatHangsEndsAndNamesItsWaiter) {
   int devices = 0;
   if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
     GTEST_SKIP() << "did not run: no CUDA device here";
   }
-  isa::WaitReport* report = nullptr;
-  ASSERT_EQ(cudaHostAlloc(&report, sizeof *report, cudaHostAllocMapped), cudaSuccess);
-  std::memset(report, 0, sizeof *report);
-  ASSERT_EQ(cudaMemcpyToSymbol(isa::wait_report, &report, sizeof report), cudaSuccess);
-  hang<<<1, 64, 64>>>();
-  EXPECT_NE(cudaDeviceSynchronize(), cudaSuccess);
-  EXPECT_EQ(report->complete, 1);
-  EXPECT_EQ(report->cta, 0);
-  EXPECT_EQ(report->warp, 1);
-  EXPECT_EQ(report->lane, 5);
-  EXPECT_EQ(std::string(report->name), "full");
-  EXPECT_EQ(report->index, 3);
-  EXPECT_EQ(report->parity, 0);
-  EXPECT_EQ(report->line, 22);
-  // The trap has ended the process's context; the tests after this one need a new one.
-  EXPECT_EQ(cudaDeviceReset(), cudaSuccess);
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        std::cerr << hang_and_report() << "\n";
+        std::_Exit(3);
+      },
+      testing::ExitedWithCode(3),
+      "complete 1, cta 0, warp 1, lane 5, full\\[3\\], parity 0, line 25");
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ class RandomGroupedOnTheGpu : public ::testing::Test {
     facts_ = *found;
     arena_ = std::make_unique<Arena>(kArenaBytes);
     ASSERT_EQ(cudaStreamCreate(&stream_), cudaSuccess);
-    ASSERT_EQ(cudaMalloc(&workspace_, 16), cudaSuccess);
+    ASSERT_EQ(cudaMalloc(&workspace_, workspace_bytes), cudaSuccess);
   }
   void TearDown() override {
     if (stream_ != nullptr) cudaStreamDestroy(stream_);
@@ -59,8 +59,8 @@ class RandomGroupedOnTheGpu : public ::testing::Test {
 
   void launch(const GroupedPlan& plan, bool dependent, bool check) const {
     const auto refused =
-        device::launch_grouped_on_cuda(plan, arena_->operands(), workspace_, 16, stream_,
-                                       {.dependent = dependent, .check_offsets = check});
+        device::launch_grouped_on_cuda(plan, arena_->operands(), workspace_, workspace_bytes,
+                                       stream_, {.dependent = dependent, .check_offsets = check});
     ASSERT_FALSE(refused) << plan.name() << ": " << refused->reason;
   }
 
@@ -75,6 +75,8 @@ class RandomGroupedOnTheGpu : public ::testing::Test {
   DeviceFacts facts_;
   std::unique_ptr<Arena> arena_;
   cudaStream_t stream_ = nullptr;
+  /// Room for the maps of 16,000 groups.
+  static constexpr std::int64_t workspace_bytes = 4 << 20;
   void* workspace_ = nullptr;
 };
 
