@@ -12,21 +12,20 @@ namespace {
 // the choice loses least: the sum of a few of them means more than one alone. Microseconds, but for
 // the rates.
 constexpr double clock_hz = 1.72e9;             // under load
-constexpr double fixed = 2.68;                  // start, first operands, end of the kernel
-constexpr double epilogue_time = 0.86;          // of a 128 x 256 tile
-constexpr double by_32_columns = 1.8;           // times as long in chunks of 64 bytes
-constexpr double by_16_columns = 3.15;          // and of 32 bytes
-constexpr double across_lines = 1.2;            // more, where rows of D begin anywhere
-constexpr double cluster_exchange = 0.64;       // of sums through shared memory
-constexpr double cluster_exchange_each = 0.31;  // for every CTA of the cluster
-constexpr double workspace_exchange = 7.4;      // through the workspace
-constexpr double workspace_each = 0.31;         // for every part beyond the first
-constexpr double cluster_wave = 3.75;           // from a cluster's end to the next one's loads
-constexpr double pingpong_hides = 1.43;         // epilogues as long as a tile's products
-constexpr double pingpong_each = 0.33;          // of the epilogue: what ping-pong does not hide
-constexpr double pingpong_last = 0.2;           // of the epilogue: what follows the last tile
+constexpr double fixed = 2.76;                  // start, first operands, end of the kernel
+constexpr double epilogue_time = 0.87;          // of a 128 x 256 tile
+constexpr double by_16_columns = 1.9;           // times as long in chunks of 32 bytes
+constexpr double across_lines = 1.5;            // and in short ones that begin anywhere
+constexpr double between_tiles = 0.8;           // at least, where nothing hides an epilogue
+constexpr double cluster_exchange = 0.65;       // of sums through shared memory
+constexpr double cluster_exchange_each = 0.24;  // for every CTA of the cluster
+constexpr double workspace_exchange = 7.75;     // through the workspace
+constexpr double cluster_wave = 4.2;            // from a cluster's end to the next one's loads
+constexpr double pingpong_hides = 4.9;          // epilogues as long as a tile's products
+constexpr double pingpong_each = 0.28;          // of the epilogue: what ping-pong does not hide
+constexpr double pingpong_last = 0.4;           // of the epilogue: what follows the last tile
 constexpr double cluster_gain = 0.978;          // a pair of CTAs loads less
-constexpr double hbm_share = 0.95;              // of the device's rate, over a whole kernel
+constexpr double hbm_share = 0.94;              // of the device's rate, over a whole kernel
 constexpr double hbm_bytes_per_second = 4.4e12;
 constexpr double l2_bytes_per_second = 11e12;
 constexpr double shared_bytes_per_clock = 128;
@@ -47,22 +46,21 @@ BlockWork block_work(const kernel::GemmConfig& c) {
           bytes};
 }
 
-// As it was measured: neither roof is quite what a schedule attains, and a K block has barriers.
+// As it was measured: in turns, one warpgroup's waits are hidden by the other.
 double measured_clocks(const kernel::GemmConfig& c) {
   const BlockWork w = block_work(c);
-  const double clocks = std::max({0.783 * w.tensor, 0.862 * w.shared, w.bytes / 44.7});
-  return c.schedule == kernel::Schedule::pingpong ? 1.195 * (clocks + 3.6) : 1.009 * (clocks + 36);
+  const double clocks = std::max({w.tensor, w.shared, w.bytes / 44.7});
+  const double scaled = c.sums == kernel::Sums::block_scaled ? 1.04 : 1;
+  return scaled *
+         (c.schedule == kernel::Schedule::pingpong ? 0.905 * (clocks + 2) : 1.009 * (clocks + 30));
 }
 
 // Of a tile, in microseconds. Rows of D's chunks that are short cost more stores.
 double epilogue(const GemmProblem& p, const kernel::GemmConfig& c) {
   double time = epilogue_time * c.tile_m * c.tile_n / 32768 * (kernel::result_bytes(c) / 2.0) *
                 (p.reads_c ? 1.5 : 1);
-  if (!c.swapped && c.tile_n % 64 != 0) {
-    const int columns = c.tile_n % 32 == 0 ? 32 : 16;
-    time *= columns == 32 ? by_32_columns : by_16_columns;
-    if (p.n % columns != 0) time *= across_lines;
-  }
+  if (!c.swapped && c.tile_n % 32 != 0) time *= by_16_columns;
+  if (!c.swapped && c.tile_n % 64 != 0 && p.n % 64 != 0) time *= across_lines;
   return time;
 }
 
@@ -96,8 +94,7 @@ Serial serial(const Plan& plan) {
   if (c.splits_k) {
     const double pieces = tiles * blocks / clusters;
     const bool whole = blocks > 0 && std::fmod(pieces, blocks) == 0;
-    const double exchange =
-        whole ? 0 : workspace_exchange + workspace_each * std::max(0.0, clusters / tiles - 1);
+    const double exchange = whole ? 0 : workspace_exchange;
     return {pieces * block + std::floor(pieces / std::max(blocks, 1.0)) * store, store + exchange};
   }
   if (c.schedule == kernel::Schedule::pingpong) {
@@ -105,7 +102,9 @@ Serial serial(const Plan& plan) {
             pingpong_last * store};
   }
   const double slower = c.schedule == kernel::Schedule::multistage ? 1.25 : 1;
-  return {slower * rounds * blocks * block * sharing + (rounds - 1) * store, store};
+  return {
+      slower * rounds * blocks * block * sharing + (rounds - 1) * std::max(store, between_tiles),
+      store};
 }
 
 }  // namespace
@@ -136,7 +135,9 @@ double predicted_cost(const Plan& plan) {
                                                               : hbm_bytes_per_second;
   const double memory =
       1e6 * std::max(moved_bytes(p) / (hbm_share * rate), loaded / l2_bytes_per_second);
-  return 1e-6 * (fixed + std::max(work.during, memory) + work.after);
+  // Of two that are as fast, the one that loads less.
+  const double loads = 0.005 * 1e6 * loaded / l2_bytes_per_second;
+  return 1e-6 * (fixed + std::max(work.during, memory) + work.after + loads);
 }
 
 }  // namespace warpwright
