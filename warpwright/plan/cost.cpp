@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "warpwright/plan/rules.h"
+#include "warpwright/tile/split.h"
 
 namespace warpwright {
 namespace {
@@ -19,13 +20,15 @@ constexpr double across_lines = 1.5;            // and in short ones that begin 
 constexpr double between_tiles = 0.8;           // at least, where nothing hides an epilogue
 constexpr double cluster_exchange = 0.65;       // of sums through shared memory
 constexpr double cluster_exchange_each = 0.24;  // for every CTA of the cluster
-constexpr double workspace_exchange = 7.75;     // through the workspace
-constexpr double cluster_wave = 4.2;            // from a cluster's end to the next one's loads
-constexpr double pingpong_hides = 4.9;          // epilogues as long as a tile's products
-constexpr double pingpong_each = 0.28;          // of the epilogue: what ping-pong does not hide
-constexpr double pingpong_last = 0.4;           // of the epilogue: what follows the last tile
-constexpr double cluster_gain = 0.978;          // a pair of CTAs loads less
-constexpr double hbm_share = 0.94;              // of the device's rate, over a whole kernel
+constexpr double workspace_exchange = 3.6;      // through the workspace
+constexpr double split_share = 1.35;      // of time: clusters are at different K, L2 serves less
+constexpr double workspace_bytes = 60e3;  // of other CTAs' parts, that one CTA adds up
+constexpr double cluster_wave = 4.2;      // from a cluster's end to the next one's loads
+constexpr double pingpong_hides = 4.9;    // epilogues as long as a tile's products
+constexpr double pingpong_each = 0.28;    // of the epilogue: what ping-pong does not hide
+constexpr double pingpong_last = 0.4;     // of the epilogue: what follows the last tile
+constexpr double cluster_gain = 0.978;    // a pair of CTAs loads less
+constexpr double hbm_share = 0.94;        // of the device's rate, over a whole kernel
 constexpr double hbm_bytes_per_second = 4.4e12;
 constexpr double l2_bytes_per_second = 11e12;
 constexpr double shared_bytes_per_clock = 128;
@@ -92,10 +95,16 @@ Serial serial(const Plan& plan) {
     return {once + (waves - 1) * (once + after + cluster_wave), after};
   }
   if (c.splits_k) {
-    const double pieces = tiles * blocks / clusters;
-    const bool whole = blocks > 0 && std::fmod(pieces, blocks) == 0;
-    const double exchange = whole ? 0 : workspace_exchange;
-    return {pieces * block + std::floor(pieces / std::max(blocks, 1.0)) * store, store + exchange};
+    const double whole =
+        tile::SplitPlan::whole_tiles(static_cast<int>(tiles), static_cast<int>(clusters)) /
+        clusters;
+    const double shared = tiles / clusters - whole;
+    if (shared == 0) return {whole * blocks * block + (whole - 1) * store, store};
+    // Where there are fewer tiles than clusters, many parts meet in one CTA.
+    const double parts = std::max(1.0, clusters / tiles);
+    const double exchange = workspace_exchange + parts * 4 * c.tile_m * c.tile_n / workspace_bytes;
+    return {(whole + split_share * shared) * blocks * block + std::floor(tiles / clusters) * store,
+            store + exchange};
   }
   if (c.schedule == kernel::Schedule::pingpong) {
     return {rounds * (std::max(blocks * block, pingpong_hides * store) + pingpong_each * store),

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/kernel/variants_cuda.h"
+#include "warpwright/kernel/hopper_gemm_params.h"
 
 namespace warpwright::tests {
 namespace {
@@ -72,7 +73,15 @@ class LaunchOnGpu : public testing::Test {
   std::optional<DeviceFacts> facts_;
 };
 
-TEST_F(LaunchOnGpu, TakesTheHostUnderThreeMicroseconds) {
+// As much to hand over as our kernels have, and nothing to do.
+__global__ void nothing(const __grid_constant__ kernel::HopperGemmParams /*params*/) {}
+
+double microseconds(std::chrono::steady_clock::duration d) {
+  return std::chrono::duration<double, std::micro>(d).count();
+}
+
+// What CUDA alone takes, on this host, beside ours in turns: some hosts need more than 3 us for it.
+TEST_F(LaunchOnGpu, TakesTheHostUnderThreeMicrosecondsOrHalfAMicrosecondOfItsOwn) {
   constexpr int batch = 100;  // far fewer than a stream holds: no launch waits for room
   constexpr int batches = 20;
   for (const bool dependent : {false, true}) {
@@ -85,28 +94,38 @@ TEST_F(LaunchOnGpu, TakesTheHostUnderThreeMicroseconds) {
       void* const workspace = there.workspace(*made);
       const Stream stream;
       std::vector<double> times;
+      std::vector<double> bare;
+      kernel::HopperGemmParams params{};
+      void* arguments[] = {&params};
       for (int b = -1; b < batches; ++b) {  // the first to get warm
         for (int n = 0; n < batch; ++n) {
+          const auto before = std::chrono::steady_clock::now();
+          ASSERT_EQ(cudaLaunchKernel(reinterpret_cast<const void*>(&nothing), dim3(1), dim3(32),
+                                     arguments, 0, static_cast<cudaStream_t>(stream.get())),
+                    cudaSuccess);
           const auto start = std::chrono::steady_clock::now();
           const auto refusal =
               device::launch_on_cuda(*made, there.operands(), workspace, made->workspace_bytes,
                                      stream.get(), {.dependent = dependent});
           const auto end = std::chrono::steady_clock::now();
           ASSERT_FALSE(refusal) << refusal->reason;
-          if (b >= 0)
-            times.push_back(std::chrono::duration<double, std::micro>(end - start).count());
+          if (b < 0) continue;
+          bare.push_back(microseconds(start - before));
+          times.push_back(microseconds(end - start));
         }
         stream.wait();
       }
       ASSERT_EQ(times.size(), 2000U);
       std::sort(times.begin(), times.end());
+      std::sort(bare.begin(), bare.end());
       const double median = times[times.size() / 2];
+      const double floor = bare[bare.size() / 2];
       std::printf(
           "%s%s: %.2f us of the host a launch (median of %zu; %.2f to %.2f in the middle "
-          "half)\n",
+          "half); an empty kernel %.2f us\n",
           i.name.c_str(), dependent ? ", dependent" : "", median, times.size(),
-          times[times.size() / 4], times[times.size() * 3 / 4]);
-      EXPECT_LT(median, 3.0);
+          times[times.size() / 4], times[times.size() * 3 / 4], floor);
+      EXPECT_LT(median, std::max(3.0, floor + 0.5));
     }
   }
 }
