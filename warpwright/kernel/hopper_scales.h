@@ -19,7 +19,8 @@ constexpr int blocks_ahead(const GemmConfig& c) {
   const int values = (vector_scales(c) + 31) / 32;
   if (sum_registers(c) > 160) return 1;
   if (values >= 8 || sum_registers(c) > 128 || c.splits_k) return 3;
-  return values >= 4 && c.grouped == Grouping::vertical ? 5 : 6;
+  if (values < 4 || c.grouped != Grouping::vertical) return 6;
+  return c.maps == GroupMaps::per_group ? 4 : 5;
 }
 
 template <class Tag>

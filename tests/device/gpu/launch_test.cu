@@ -97,12 +97,21 @@ TEST_F(LaunchOnGpu, TakesTheHostUnderThreeMicrosecondsOrHalfAMicrosecondOfItsOwn
       std::vector<double> bare;
       kernel::HopperGemmParams params{};
       void* arguments[] = {&params};
+      cudaLaunchAttribute attribute{};
+      attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+      attribute.val.programmaticStreamSerializationAllowed = 1;
+      cudaLaunchConfig_t bare_config{};
+      bare_config.gridDim = dim3(1);
+      bare_config.blockDim = dim3(32);
+      bare_config.stream = static_cast<cudaStream_t>(stream.get());
+      bare_config.attrs = &attribute;
+      bare_config.numAttrs = dependent ? 1 : 0;
       for (int b = -1; b < batches; ++b) {  // the first to get warm
         for (int n = 0; n < batch; ++n) {
           const auto before = std::chrono::steady_clock::now();
-          ASSERT_EQ(cudaLaunchKernel(reinterpret_cast<const void*>(&nothing), dim3(1), dim3(32),
-                                     arguments, 0, static_cast<cudaStream_t>(stream.get())),
-                    cudaSuccess);
+          ASSERT_EQ(
+              cudaLaunchKernelExC(&bare_config, reinterpret_cast<const void*>(&nothing), arguments),
+              cudaSuccess);
           const auto start = std::chrono::steady_clock::now();
           const auto refusal =
               device::launch_on_cuda(*made, there.operands(), workspace, made->workspace_bytes,
