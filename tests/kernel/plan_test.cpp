@@ -313,7 +313,10 @@ TEST(ExplainTest, TheHeadOfTheKernelSaysTheSame) {
         EXPECT_NE(said.find(scales ? " 1 (+1) + bytes" : " 1 + bytes"), std::string::npos) << said;
       }
       const bool by_stage = said.find(" stages ") != std::string::npos;
-      EXPECT_EQ(by_stage, row.copies == made->config.stages) << said;
+      EXPECT_EQ(by_stage, std::string(row.name) == "full" || std::string(row.name) == "empty");
+      if (by_stage) {
+        EXPECT_EQ(row.copies, made->config.stages) << said;
+      }
       const bool by_formula = said.find("(cm+cn-1) *") != std::string::npos;
       EXPECT_EQ(by_formula, std::string(row.name) == "empty") << said;
       if (!by_formula && row.transaction_bytes == 0) {

@@ -25,9 +25,13 @@ static_assert(piece_start(small, 2) == 4 && piece_start(small, 3) == 5);
 static_assert(piece_start(small, 4) == 6);
 static_assert(first_sharer(small, 2) == 0 && first_sharer(small, 3) == 1);
 
-// Eleven tiles for 4 clusters: four go whole, the K blocks of the other seven are shared. Eight
-// come out even, and three are too few for a whole one each.
-static_assert(SplitPlan(11, 3, 4).whole == 4 && piece_start(SplitPlan(11, 3, 4), 4) == 21);
+// Eleven tiles for 4 clusters: eight go whole, the K blocks of the other three are shared. Eight
+// come out even, and three are too few for a whole one each. One tile after 20 whole ones is shared
+// by 4 of 20 clusters.
+static_assert(SplitPlan(11, 3, 4).whole == 8 && piece_start(SplitPlan(11, 3, 4), 4) == 9);
+static_assert(SplitPlan(21, 8, 20).pieces == 4 && piece_start(SplitPlan(21, 8, 20), 1) == 2);
+static_assert(piece_start(SplitPlan(21, 8, 20), 4) == 8 &&
+              piece_start(SplitPlan(21, 8, 20), 5) == 8);
 static_assert(SplitPlan(8, 3, 4).whole == 8 && piece_start(SplitPlan(8, 3, 4), 4) == 0);
 static_assert(SplitPlan(3, 3, 4).whole == 0);
 
@@ -63,7 +67,8 @@ TEST(SplitTest, PiecesCoverTheLine) {
     const int tiles = tile_count(line.raster);
     const SplitPlan plan(tiles, line.blocks, line.clusters);
     ASSERT_EQ(plan.whole % line.clusters, 0);
-    ASSERT_TRUE(plan.whole == tiles || tiles - plan.whole < 2 * line.clusters);
+    ASSERT_LT(tiles - plan.whole, line.clusters);
+    ASSERT_LE(plan.pieces, line.clusters);
     const int total = (tiles - plan.whole) * line.blocks;
     ASSERT_EQ(piece_start(plan, 0), 0);
     ASSERT_EQ(piece_start(plan, line.clusters), total);
@@ -71,7 +76,11 @@ TEST(SplitTest, PiecesCoverTheLine) {
       const int begin = piece_start(plan, c);
       const int end = piece_start(plan, c + 1);
       // As equal as can be, the longer ones first.
-      ASSERT_EQ(end - begin, total / line.clusters + (c < total % line.clusters ? 1 : 0));
+      if (c < plan.pieces) {
+        ASSERT_EQ(end - begin, total / plan.pieces + (c < total % plan.pieces ? 1 : 0));
+      } else {
+        ASSERT_EQ(begin, end);
+      }
       for (int block = begin; block < end; ++block) {
         ASSERT_EQ(piece_of(plan, block), c) << block;
         ASSERT_EQ(first_sharer(plan, block), piece_of(plan, block / line.blocks * line.blocks));

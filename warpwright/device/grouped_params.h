@@ -70,6 +70,7 @@ kernel::HopperGemmParams make_grouped_params(const GroupedPlan& plan, const Grou
   p.d_pitch = o.y.row_stride;
   if (p.k > 0) set_grouped_scales(p, c, o);  // else there is nothing to scale
   p.is_plain = p.k > 0 && o.scaling != GroupedScaling::row_column;
+  if (p.k > 0 && o.scaling == GroupedScaling::block) set_scale_map(p, c, o.scale_x, encode);
   if (p.k > 0) {
     const auto operand = [&](const char* name, const MatrixView& v, int rows) {
       return encode(map_request(name, v, false, kernel::tile_k(c), rows, atom::SmemSwizzle::b128));

@@ -62,6 +62,29 @@ inline kernel::Vector vector_of(const MatrixView& v) {
   return {v.data, v.batch > 1 ? v.batch_stride : 0, v.dtype, v.rows > 1 ? v.row_stride : 1};
 }
 
+/// Whether the copy engine can read a matrix of block scales, tokens x blocks: tokens side by side,
+/// everything else at multiples of 16 bytes.
+inline bool copyable_scales(const MatrixView& v) {
+  const auto aligned = [](std::int64_t extent, std::int64_t stride) {
+    return extent <= 1 || (stride > 0 && stride % 4 == 0);
+  };
+  return v.row_stride == 1 && reinterpret_cast<std::uintptr_t>(v.data) % 16 == 0 &&
+         aligned(v.columns, v.column_stride) && aligned(v.batch, v.batch_stride);
+}
+
+/// Has the copy engine bring the scales of the tokens, `v`, where it can.
+template <class Encode>
+void set_scale_map(kernel::HopperGemmParams& p, const kernel::GemmConfig& c, const MatrixView& v,
+                   const Encode& encode) {
+  p.copies_scales = kernel::copies_scales(c) && copyable_scales(v);
+  if (!p.copies_scales) return;
+  MapRequest r =
+      map_request("the scales of A", v, true, kernel::copied_scales(c), 1, atom::SmemSwizzle::none);
+  if (v.columns <= 1) r.outer_stride = (v.rows + 3) / 4 * 4;  // never used, but must be a legal one
+  if (r.batch == 1 || r.batch_stride == 0) r.batch_stride = r.outer_stride;
+  p.vector_map = encode(r);
+}
+
 inline kernel::ScaleMatrix scale_matrix(const MatrixView& v) {
   return {static_cast<const float*>(v.data), v.row_stride, v.column_stride,
           v.batch > 1 ? v.batch_stride : 0, static_cast<int>(v.rows)};
@@ -157,6 +180,7 @@ kernel::HopperGemmParams make_params(const Plan& plan, const GemmOperands& o, vo
   const kernel::GemmConfig& c = plan.config;
   kernel::HopperGemmParams p;
   fill_params(p, c, plan, o, encode);
+  if (p.k > 0 && o.scaling == Scaling::block) set_scale_map(p, c, o.scale_a, encode);
   if (c.splits_k && p.k > 0) {
     p.split =
         tile::SplitPlan(p.raster.count, p.k_blocks, plan.ctas / atom::cluster_size(plan.cluster));

@@ -170,7 +170,7 @@ constexpr bool moves_registers(const GemmConfig& c) {
 constexpr int producer_registers(const GemmConfig& c) {
   if (!moves_registers(c)) return launch_registers(c);
   if (c.sums == Sums::block_scaled) {
-    return sum_registers(c) > 160 ? 56 : (sum_registers(c) > 128 ? 80 : 104);
+    return sum_registers(c) > 160 ? 40 : (sum_registers(c) > 128 ? 80 : 104);
   }
   if (c.splits_k) return 56;  // its scheduler holds more
   return sum_registers(c) > 128 ? 24 : 40;
@@ -204,8 +204,17 @@ constexpr int unit_scales(const GemmConfig& c) {
   if (c.sums != Sums::block_scaled) return 0;
   return (c.swapped ? c.tile_m : c.tile_n) / unit_length(c);
 }
+/// Floats a copy of the vector brings: groups begin at any token, copies at every fourth.
+constexpr int copied_scales(const GemmConfig& c) {
+  return vector_scales(c) + (is_grouped(c) ? 4 : 0);
+}
 constexpr int scale_bytes(const GemmConfig& c) {
-  return ((vector_scales(c) + unit_scales(c)) * 4 + 15) / 16 * 16;
+  return ((copied_scales(c) + unit_scales(c)) * 4 + 127) / 128 * 128;
+}
+/// Whether the copy engine may bring the vector, where its layout allows: not in small tiles, whose
+/// products wait for memory, and would wait for one copy more.
+constexpr bool copies_scales(const GemmConfig& c) {
+  return c.sums == Sums::block_scaled && !c.swapped && c.tile_m >= 128;
 }
 
 // --- the epilogue's buffers: D's elements as they lie in memory, `inner` of a row side by side;

@@ -8,6 +8,7 @@
 //
 //   barrier      copies          arrivals a phase                waits    arrives
 //   full         stages          1 (+1) + bytes of A and B       consumer producer, copies (scales)
+//                                  (and of the tokens' scales)
 //   empty        stages          (cm+cn-1) * warps of a stage    producer consumer warps of the
 //                                                                (scales) cluster's row and column
 //   c_full       buffers a warp  1 + bytes of a buffer           consumer its leader, copies
@@ -110,6 +111,7 @@ struct HopperGemm {
       if (p.k > 0) {
         if (!has_group_maps(config) || config.swapped) isa::prefetch_map(p.a);
         if (!has_group_maps(config) || !config.swapped) isa::prefetch_map(p.b);
+        if (copies_scales(config) && p.copies_scales) isa::prefetch_map(p.vector_map);
       }
       HopperPipeline<Tag>(base + smem.barriers, p.cluster).initialise();
       if (p.c_by_tma) Epilogue::initialise(base + smem.c_barriers);
@@ -182,6 +184,9 @@ struct HopperGemm {
                     column_origin<Tag>(work.tile) + n * result_columns(cfg), work.tile.batch,
                     {work.tile.first_token, work.tile.end_token});
       }
+      if constexpr (is_grouped(cfg) && copies_scales(cfg)) {
+        mainloop.first_scale = p.copies_scales ? work.tile.first_token % 4 : 0;
+      }
       if constexpr (pingpong) turn.enter();
       const auto leave = [&] {
         // The other warpgroup may queue its wgmmas behind these.
@@ -216,9 +221,11 @@ struct HopperGemm {
       }
     }
     if constexpr (cfg.cluster_k) {
-      // A peer may still read what this CTA left for it.
-      isa::cluster_arrive_relaxed();
-      isa::cluster_wait();
+      if (p.cluster_k > 1) {
+        // A peer may still read what this CTA left for it.
+        isa::cluster_arrive_relaxed();
+        isa::cluster_wait();
+      }
     }
     store.drain();
   }

@@ -86,9 +86,11 @@ struct HopperGemmParams {
   const float* result_scale = nullptr;  ///< multiplied to D's elements
   ScaleMatrix vector_scales;            ///< of blocks: along the tokens, 1 x 128
   ScaleMatrix unit_scales;              ///< of blocks: along the weights, 128 x 128
-  tile::SplitPlan split;                ///< when the kernel splits K
-  float* partials = nullptr;            ///< workspace: sums of CTAs, tile_m x tile_n floats each
-  tile::GroupedTiles groups;            ///< when the kernel is grouped
+  isa::TensorMap vector_map;            ///< of vector_scales, where the copy engine brings them
+  bool copies_scales = false;
+  tile::SplitPlan split;      ///< when the kernel splits K
+  float* partials = nullptr;  ///< workspace: sums of CTAs, tile_m x tile_n floats each
+  tile::GroupedTiles groups;  ///< when the kernel is grouped
   /// Where to say whether the offsets are in order, or null.
   std::uint32_t* offsets_status = nullptr;
   std::uint32_t* flags =

@@ -78,6 +78,7 @@ class HopperLoader {
         scheduler_(make_scheduler<Tag>(p, base, ready)),
         a_(base + smem.a),
         b_(base + smem.b),
+        scales_(base + smem.scales),
         at_(cluster_coord(p, rank)),
         // The masks come ready from the host: the first load should not wait for arithmetic.
         a_mask_(static_cast<std::uint16_t>(p.column_mask << at_.x)),
@@ -105,9 +106,18 @@ class HopperLoader {
     }
     if (mine) {
       const isa::Mark mark("k block %", block_);
-      const isa::SharedAddress full = mainloop_.acquire(state_);
+      const bool scales = copies_scales(cfg) && p_.copies_scales;
+      const isa::SharedAddress full =
+          mainloop_.acquire(state_, scales ? 4 * copied_scales(cfg) : 0);
       load<true>(a_ + state_.stage * atom::tile_bytes(tile_a(cfg)), full);
       load<false>(b_ + state_.stage * atom::tile_bytes(tile_b(cfg)), full);
+      if (scales) {
+        const int token =
+            row_origin<Tag>(work_.tile) + (work_.tile.m * p_.cluster.m + at_.x) * result_rows(cfg);
+        const int matrix = is_grouped(cfg) ? 0 : work_.tile.batch;
+        isa::tensor_load(scales_ + state_.stage * scale_bytes(cfg), p_.vector_map, full,
+                         isa::Coords{token - token % 4, block_, matrix});
+      }
     }
     state_.advance(cfg.stages);
     ++block_;
@@ -173,6 +183,7 @@ class HopperLoader {
   HopperScheduler<Tag> scheduler_;
   isa::SharedAddress a_;
   isa::SharedAddress b_;
+  isa::SharedAddress scales_;
   atom::ClusterCoord at_;
   std::uint16_t a_mask_;
   std::uint16_t b_mask_;

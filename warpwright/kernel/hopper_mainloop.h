@@ -50,6 +50,8 @@ class HopperMainloop {
 
   /// Where the next tile's first K block lies in the ring.
   pipeline::PipelineState state;
+  /// Where the tile's first token stands in its vector of scales: 0 to 3 in a group's, when copied.
+  int first_scale = 0;
 
   /// `blocks` K blocks into the tensor core's accumulators, one group of wgmmas each, one in flight
   /// while the next is issued. A stage is released when the group after it has been issued and it
@@ -94,16 +96,18 @@ class HopperMainloop {
     for (int block = 0; block < blocks; ++block) {
       const isa::Mark mark("k block %", block);
       ring_.wait(state, landed);
+      Scales scales{};
+      if constexpr (cfg.sums == Sums::block_scaled) scales = read_scales(state.stage);
       multiply(accumulator, false);
-      const isa::SharedAddress scales = scales_ + state.stage * scale_bytes(cfg);
       const pipeline::PipelineState current = state;
       state.advance(cfg.stages);
       landed = block + 1 < blocks && ring_.try_wait(state);
       if (block + 1 == blocks) leave();
+      isa::wgmma_wait<0>(accumulator);
       if constexpr (cfg.sums == Sums::block_scaled) {
-        add_scaled(scales, accumulator, total, current);
+        release_scales(current);
+        add_scaled(scales, accumulator, total);
       } else {
-        isa::wgmma_wait<0>(accumulator);
         ring_.release(current);
         WW_UNROLL for (int i = 0; i < atoms; ++i) {
           WW_UNROLL for (int v = 0; v < values; ++v) total[i][v] += accumulator[i][v];
@@ -135,52 +139,61 @@ class HopperMainloop {
     isa::wgmma_commit();
   }
 
-  /// Waits for the accumulator of stage `current` and adds it to `total`, times a scale of its
-  /// token and one of its weights. The scales are read while the tensor core still works.
-  WW_DEVICE void add_scaled(isa::SharedAddress scales, Accumulator (&accumulator)[atoms],
-                            float (&total)[atoms][values],
-                            const pipeline::PipelineState& current) const {
+  /// A K block's scales of this thread: of its tokens, and of the tile's weights.
+  struct Scales {
+    static constexpr GemmConfig cfg = Tag::config;
+    // Two tokens of every row of an atom; swapped, those of two columns side by side.
+    float token[cfg.swapped ? values / 4 : atoms][2];
+    float unit[cfg.swapped ? atoms : (unit_scales(cfg) > 0 ? unit_scales(cfg) : 1)];
+  };
+
+  /// Reads the scales of a stage: before its wgmmas are issued, to be there when they are done.
+  WW_DEVICE Scales read_scales(int stage) const {
     constexpr GemmConfig cfg = Tag::config;
-    constexpr int vector = vector_scales(cfg);
+    constexpr int units = copied_scales(cfg);  // where the weights' begin
+    const isa::SharedAddress scales = scales_ + stage * scale_bytes(cfg);
     const isa::SharedView<float> at{scales};
     const int thread = isa::thread_index() % 128;
+    Scales s;
     if constexpr (cfg.swapped) {
-      float unit[atoms];
       WW_UNROLL for (int i = 0; i < atoms; ++i) {
-        unit[i] = at.load(vector + atom_row(cfg, warpgroup_, i) / 64);
+        s.unit[i] = at.load(units + atom_row(cfg, warpgroup_, i) / 64);
       }
-      isa::Words<2> token[values / 4];
       WW_UNROLL for (int j = 0; j < values / 4; ++j) {
-        token[j] = isa::SharedView<isa::Words<2>>{scales}.load(atom::c_col(thread, 4 * j) / 2);
+        const isa::Words<2> pair =
+            isa::SharedView<isa::Words<2>>{scales}.load(atom::c_col(thread, 4 * j) / 2);
+        s.token[j][0] = isa::float_of(pair.word[0]);
+        s.token[j][1] = isa::float_of(pair.word[1]);
       }
-      isa::wgmma_wait<0>(accumulator);
-      release_scales(current);
+    } else {
+      WW_UNROLL for (int i = 0; i < atoms; ++i) {
+        const int row = atom_row(cfg, warpgroup_, i) + atom::c_row(thread, 0) + first_scale;
+        s.token[i][0] = at.load(row);
+        s.token[i][1] = at.load(row + 8);
+      }
+      WW_UNROLL for (int u = 0; u < unit_scales(cfg); ++u) s.unit[u] = at.load(units + u);
+    }
+    return s;
+  }
+
+  /// Adds the accumulator to `total`, times a scale of its token and one of its weights.
+  WW_DEVICE static void add_scaled(const Scales& s, Accumulator (&accumulator)[atoms],
+                                   float (&total)[atoms][values]) {
+    constexpr GemmConfig cfg = Tag::config;
+    if constexpr (cfg.swapped) {
       WW_UNROLL for (int j = 0; j < values / 4; ++j) {
-        const float low = isa::float_of(token[j].word[0]);
-        const float high = isa::float_of(token[j].word[1]);
         WW_UNROLL for (int i = 0; i < atoms; ++i) {
           WW_UNROLL for (int v = 4 * j; v < 4 * j + 4; ++v) {
-            total[i][v] += accumulator[i][v] * ((v % 2 == 0 ? low : high) * unit[i]);
+            total[i][v] += accumulator[i][v] * (s.token[j][v % 2] * s.unit[i]);
           }
         }
       }
     } else {
-      float token[atoms][2];
-      WW_UNROLL for (int i = 0; i < atoms; ++i) {
-        const int row = atom_row(cfg, warpgroup_, i) + atom::c_row(thread, 0);
-        token[i][0] = at.load(row);
-        token[i][1] = at.load(row + 8);
-      }
-      constexpr int units = unit_scales(cfg);
       constexpr int each = unit_length(cfg) / 2;
-      float unit[units];
-      WW_UNROLL for (int u = 0; u < units; ++u) unit[u] = at.load(vector + u);
-      isa::wgmma_wait<0>(accumulator);
-      release_scales(current);
       WW_UNROLL for (int i = 0; i < atoms; ++i) {
-        WW_UNROLL for (int u = 0; u < units; ++u) {
-          const float low = token[i][0] * unit[u];
-          const float high = token[i][1] * unit[u];
+        WW_UNROLL for (int u = 0; u < unit_scales(cfg); ++u) {
+          const float low = s.token[i][0] * s.unit[u];
+          const float high = s.token[i][1] * s.unit[u];
           WW_UNROLL for (int v = each * u; v < each * (u + 1); ++v) {
             total[i][v] += accumulator[i][v] * (v % 4 < 2 ? low : high);
           }

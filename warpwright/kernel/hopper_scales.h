@@ -2,7 +2,10 @@
 // one for every 64 or 32 weights of it, from global memory into the stage's part of shared memory.
 //
 // Plain loads, so that any strides and any number of tokens will do. They are started several K
-// blocks ahead, in registers, because one of them takes longer than a K block.
+// blocks ahead, in registers, because one of them takes longer than a K block. But even a few of
+// them make the tensor cores' own reads slower (5% of a large product, measured), so where tokens
+// lie side by side at multiples of 16 bytes the producer has their scales copied, and this warp
+// reads those of the weights alone, for several K blocks at once.
 #pragma once
 
 #include "warpwright/isa/memory.h"
@@ -41,18 +44,28 @@ class HopperScales {
         at_(cluster_coord(p, rank)),
         scheduler_(make_scheduler<Tag>(p, base, ready)) {}
 
-  /// One whole warp: all tiles of this CTA. The loads of a batch of K blocks, also of the next
-  /// tile's first, are on their way while the batch before it is handed out.
+  /// One whole warp: all tiles of this CTA.
   WW_DEVICE void run() {
+    if (copies_scales(Tag::config) && p_.copies_scales) {
+      run_units();
+    } else {
+      run_all();
+    }
+  }
+
+ private:
+  /// The loads of a batch of K blocks, also of the next tile's first, are on their way while the
+  /// batch before it is handed out.
+  WW_DEVICE void run_all() {
     constexpr GemmConfig cfg = Tag::config;
     pipeline::PipelineState state;
     Batch next;
-    bool more = advance();
+    bool more = advance(ahead);
     if (more) fetch(next);
     while (more) {
       const Batch current = next;
       const int count = count_;
-      more = advance();
+      more = advance(ahead);
       if (more) fetch(next);
       WW_UNROLL for (int j = 0; j < ahead; ++j) {
         if (j < count) {
@@ -65,21 +78,48 @@ class HopperScales {
     }
   }
 
- private:
+  /// The same of the weights' alone. A lane has one of a K block of the batch.
+  WW_DEVICE void run_units() {
+    constexpr GemmConfig cfg = Tag::config;
+    pipeline::PipelineState state;
+    const int mine = isa::lane_index() / lanes;
+    float next = 0;
+    bool more = advance(unit_ahead);
+    if (more) next = fetch_unit(mine);
+    while (more) {
+      const float current = next;
+      const int count = count_;
+      more = advance(unit_ahead);
+      if (more) next = fetch_unit(mine);
+      for (int j = 0; j < count; ++j) {
+        mainloop_.wait_empty(state);
+        if (mine == j && isa::lane_index() % lanes < units) {
+          stage_view(state.stage).store(unit_place + isa::lane_index() % lanes, current);
+        }
+        mainloop_.publish(state);
+        state.advance(cfg.stages);
+      }
+    }
+  }
+
+  static constexpr int lanes = units > 4 ? 8 : 4;  // of a K block's weights
+  static constexpr int unit_ahead = 32 / lanes;    // K blocks
+  static constexpr int unit_place = copied_scales(Tag::config);
+
   struct Batch {
     float token[ahead][values];
     float unit[ahead];
   };
 
-  /// Goes on to the next batch of K blocks; false when there is none.
-  WW_DEVICE bool advance() {
+  /// Goes on to the next batch of K blocks, `most` or fewer; false when there is none.
+  WW_DEVICE bool advance(int most) {
     block_ += count_;
     while (block_ == work_.end) {
       if (!scheduler_.next(work_)) return false;
       block_ = work_.first;
       begin(work_.tile);
     }
-    count_ = work_.end - block_ < ahead ? work_.end - block_ : ahead;
+    count_ = work_.end - block_ < most ? work_.end - block_ : most;
     return true;
   }
 
@@ -99,7 +139,9 @@ class HopperScales {
     }
     constexpr int length = unit_length(cfg);
     constexpr int part = length * units / (cfg.gated ? 2 : 1);  // weights of one half
-    const int weight = (isa::lane_index() < units ? isa::lane_index() : 0) * length;
+    const int lane =
+        copies_scales(cfg) && p_.copies_scales ? isa::lane_index() % lanes : isa::lane_index();
+    const int weight = (lane < units ? lane : 0) * length;
     const int at = (cfg.swapped ? m : n) + (weight < part ? weight : weight - part + p_.half);
     const int row = at / 128 < u.rows ? at / 128 : u.rows - 1;
     unit_ = u.data + tile.batch * u.batch_stride + row * u.row_stride + block_ * u.block_stride;
@@ -118,13 +160,26 @@ class HopperScales {
     }
   }
 
+  /// This lane's scale of the `mine`-th K block of the batch at hand; moves the pointer behind it.
+  WW_DEVICE float fetch_unit(int mine) {
+    const int block = mine < count_ ? mine : 0;
+    const float unit =
+        isa::GlobalView<const float>{unit_}.load(block * p_.unit_scales.block_stride);
+    unit_ += count_ * p_.unit_scales.block_stride;
+    return unit;
+  }
+
+  WW_DEVICE isa::SharedView<float> stage_view(int stage) const {
+    return isa::SharedView<float>{base_ + stage * scale_bytes(Tag::config)};
+  }
+
   WW_DEVICE void put(const Batch& from, int j, int stage) const {
-    const isa::SharedView<float> to{base_ + stage * scale_bytes(Tag::config)};
+    const isa::SharedView<float> to = stage_view(stage);
     WW_UNROLL for (int i = 0; i < values; ++i) {
       const int token = isa::lane_index() + 32 * i;
       if (token < vector) to.store(token, from.token[j][i]);
     }
-    if (isa::lane_index() < units) to.store(vector + isa::lane_index(), from.unit[j]);
+    if (isa::lane_index() < units) to.store(unit_place + isa::lane_index(), from.unit[j]);
   }
 
   const HopperGemmParams& p_;

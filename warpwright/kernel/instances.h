@@ -25,6 +25,17 @@
   X(hopper_bf16_bf16_128x176_pp, .tile_n = 176, .stages = 5, .schedule = Schedule::pingpong) \
   X(hopper_bf16_bf16_192x16_sw, .tile_m = 192, .tile_n = 16, .stages = 7, \
     .consumer_warpgroups = 1, .swapped = true) \
+  X(hopper_bf16_bf16_128x96_pp, .tile_n = 96, .stages = 6, .schedule = Schedule::pingpong) \
+  X(hopper_bf16_bf16_64x48, .tile_m = 64, .tile_n = 48, .stages = 14, .consumer_warpgroups = 1) \
+  X(hopper_bf16_bf16_64x64, .tile_m = 64, .tile_n = 64, .stages = 12, .consumer_warpgroups = 1) \
+  X(hopper_bf16_bf16_64x112, .tile_m = 64, .tile_n = 112, .stages = 9, .consumer_warpgroups = 1) \
+  X(hopper_bf16_bf16_64x16_sw, .tile_m = 64, .tile_n = 16, .stages = 8, \
+    .consumer_warpgroups = 1, .swapped = true) \
+  X(hopper_bf16_bf16_64x32_sw, .tile_m = 64, .tile_n = 32, .stages = 12, \
+    .consumer_warpgroups = 1, .swapped = true) \
+  X(hopper_bf16_bf16_128x64_sw, .tile_n = 64, .stages = 8, .swapped = true) \
+  X(hopper_bf16_bf16_192x80_sw, .tile_m = 192, .tile_n = 80, .stages = 5, \
+    .consumer_warpgroups = 3, .swapped = true) \
   X(hopper_bf16_bf16_128x128_ms, .tile_n = 128, .stages = 5, .schedule = Schedule::multistage) \
   X(hopper_bf16_bf16_128x256_gated, .stages = 4, .gated = true) \
   X(hopper_bf16_bf16_128x128_pp_tn, .tile_n = 128, .stages = 6, .schedule = Schedule::pingpong, \
@@ -80,6 +91,25 @@
     .stages = 10, .sums = Sums::promoted, .swapped = true, .cluster_k = true, .tma_store = false) \
   X(hopper_e4m3_bf16_128x128_bs_sk, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 128, \
     .stages = 5, .sums = Sums::block_scaled, .splits_k = true) \
+  X(hopper_e4m3_bf16_64x48, .a = DType::e4m3, .b = DType::e4m3, .tile_m = 64, .tile_n = 48, \
+    .stages = 14, .consumer_warpgroups = 1) \
+  X(hopper_e4m3_bf16_64x112, .a = DType::e4m3, .b = DType::e4m3, .tile_m = 64, .tile_n = 112, \
+    .stages = 9, .consumer_warpgroups = 1) \
+  X(hopper_e4m3_bf16_64x16_sw, .a = DType::e4m3, .b = DType::e4m3, .tile_m = 64, .tile_n = 16, \
+    .stages = 8, .consumer_warpgroups = 1, .swapped = true) \
+  X(hopper_e4m3_bf16_64x32_sw, .a = DType::e4m3, .b = DType::e4m3, .tile_m = 64, .tile_n = 32, \
+    .stages = 12, .consumer_warpgroups = 1, .swapped = true) \
+  X(hopper_e4m3_bf16_64x16_pr_sw, .a = DType::e4m3, .b = DType::e4m3, .tile_m = 64, \
+    .tile_n = 16, .stages = 8, .consumer_warpgroups = 1, .sums = Sums::promoted, \
+    .swapped = true) \
+  X(hopper_e4m3_bf16_64x48_pr, .a = DType::e4m3, .b = DType::e4m3, .tile_m = 64, .tile_n = 48, \
+    .stages = 14, .consumer_warpgroups = 1, .sums = Sums::promoted) \
+  X(hopper_e4m3_bf16_64x112_pr, .a = DType::e4m3, .b = DType::e4m3, .tile_m = 64, .tile_n = 112, \
+    .stages = 9, .consumer_warpgroups = 1, .sums = Sums::promoted) \
+  X(hopper_e4m3_bf16_64x64_bs, .a = DType::e4m3, .b = DType::e4m3, .tile_m = 64, .tile_n = 64, \
+    .stages = 12, .consumer_warpgroups = 1, .sums = Sums::block_scaled) \
+  X(hopper_e4m3_bf16_64x128_bs, .a = DType::e4m3, .b = DType::e4m3, .tile_m = 64, .tile_n = 128, \
+    .stages = 8, .consumer_warpgroups = 1, .sums = Sums::block_scaled) \
   X(hopper_e4m3_bf16_192x16_sw, .a = DType::e4m3, .b = DType::e4m3, .tile_m = 192, .tile_n = 16, \
     .stages = 7, .consumer_warpgroups = 1, .swapped = true) \
   X(hopper_e4m3_bf16_128x128_pr, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 128, .stages = 5, \
@@ -103,7 +133,6 @@
     .stages = 6, .schedule = Schedule::pingpong)
 // Only in builds of all kernels (-DWARPWRIGHT_ALL_KERNELS=ON, the preset all).
 #define WW_HOPPER_MORE_INSTANCES(X) \
-  X(hopper_bf16_bf16_128x96_pp, .tile_n = 96, .stages = 6, .schedule = Schedule::pingpong) \
   X(hopper_bf16_bf16_128x112_pp, .tile_n = 112, .stages = 6, .schedule = Schedule::pingpong) \
   X(hopper_bf16_bf16_128x144_pp, .tile_n = 144, .stages = 5, .schedule = Schedule::pingpong) \
   X(hopper_bf16_bf16_128x176, .tile_n = 176, .stages = 5) \

@@ -136,12 +136,12 @@ class TmaPipeline {
   }
 
   // --- producer: one thread a CTA ---------------------------------------------------------------
-  /// Waits until all readers have released the stage, then expects its bytes. Returns the barrier
-  /// that the copies of this stage must signal.
-  WW_DEVICE isa::SharedAddress acquire(const PipelineState& state,
+  /// Waits until all readers have released the stage, then expects its bytes, and `more` beside A
+  /// and B. Returns the barrier that the copies of this stage must signal.
+  WW_DEVICE isa::SharedAddress acquire(const PipelineState& state, int more = 0,
                                        isa::Site site = isa::Site::here()) const {
     ring_.wait_empty(state, site);
-    isa::mbarrier_arrive_expect(ring_.full(state.stage), shape.stage_bytes, site);
+    isa::mbarrier_arrive_expect(ring_.full(state.stage), shape.stage_bytes + more, site);
     return ring_.full(state.stage);
   }
 

@@ -9,29 +9,40 @@
 namespace warpwright {
 namespace {
 
-// Fitted to what an H200 took for 7,400 pairs of a shape and a plan (docs/performance.md), so that
+// Fitted to what an H200 took for 7,900 pairs of a shape and a plan (docs/performance.md), so that
 // the choice loses least: the sum of a few of them means more than one alone. Microseconds, but for
 // the rates.
 constexpr double clock_hz = 1.72e9;             // under load
-constexpr double fixed = 2.76;                  // start, first operands, end of the kernel
-constexpr double epilogue_time = 0.87;          // of a 128 x 256 tile
-constexpr double by_16_columns = 1.9;           // times as long in chunks of 32 bytes
-constexpr double across_lines = 1.5;            // and in short ones that begin anywhere
-constexpr double between_tiles = 0.8;           // at least, where nothing hides an epilogue
-constexpr double cluster_exchange = 0.65;       // of sums through shared memory
+constexpr double fixed = 3.08;                  // start, first operands, end of the kernel
+constexpr double pair_start = 0.05;             // of CTAs that share operands
+constexpr double epilogue_time = 1.13;          // of a 128 x 256 tile
+constexpr double by_16_columns = 2.12;          // times as long in chunks of 32 bytes
+constexpr double across_lines = 1.28;           // and in short ones that begin anywhere
+constexpr double between_tiles = 0.6;           // at least, where nothing hides an epilogue
+constexpr double cluster_exchange = 0.44;       // of sums through shared memory
 constexpr double cluster_exchange_each = 0.24;  // for every CTA of the cluster
-constexpr double workspace_exchange = 3.6;      // through the workspace
-constexpr double split_share = 1.35;      // of time: clusters are at different K, L2 serves less
-constexpr double workspace_bytes = 60e3;  // of other CTAs' parts, that one CTA adds up
-constexpr double cluster_wave = 4.2;      // from a cluster's end to the next one's loads
-constexpr double pingpong_hides = 4.9;    // epilogues as long as a tile's products
-constexpr double pingpong_each = 0.28;    // of the epilogue: what ping-pong does not hide
-constexpr double pingpong_last = 0.4;     // of the epilogue: what follows the last tile
-constexpr double cluster_gain = 0.978;    // a pair of CTAs loads less
-constexpr double hbm_share = 0.94;        // of the device's rate, over a whole kernel
+constexpr double workspace_exchange = 2.37;     // through the workspace
+constexpr double split_start = 0.5;             // of kernels that could share tiles, and do not
+constexpr double workspace_bytes = 59e3;        // of other CTAs' parts, that one CTA adds up
+constexpr double cluster_wave = 4.94;           // from a cluster's end to the next one's loads
+constexpr double pingpong_hides = 0.55;         // epilogues as long as a tile's products
+constexpr double pingpong_each = 0.65;          // of the epilogue: what ping-pong does not hide
+constexpr double pingpong_last = 0.22;          // of the epilogue: what follows the last tile
+constexpr double cluster_gain = 0.995;          // a pair of CTAs loads less
+constexpr double hbm_share = 0.88;              // of the device's rate, over a whole kernel
 constexpr double hbm_bytes_per_second = 4.4e12;
 constexpr double l2_bytes_per_second = 11e12;
+constexpr double l2_requests_per_second = 90e9;
+constexpr double l2_beside = 6.1;  // the power in which L2's requests and the rest add up
 constexpr double shared_bytes_per_clock = 128;
+
+// What a row of a box, 128 bytes, is to L2, in requests: one where rows of the operand begin at
+// lines; more where they lie across lines (1.76 counted by ncu), or across sectors too (3.9, which
+// are not as long).
+double requests(std::int64_t pitch, DType type) {
+  const std::int64_t bytes = pitch * numeric::bits(type) / 8;
+  return bytes % 128 == 0 ? 1 : (bytes % 32 == 0 ? 1.72 : 2.01);
+}
 
 // What bounds a K block of a tile on one SM: clocks of its tensor cores (n / 2 for 64 x n x 32
 // bytes), clocks of its shared memory to give wgmma its operands and take the next ones, and the
@@ -49,13 +60,19 @@ BlockWork block_work(const kernel::GemmConfig& c) {
           bytes};
 }
 
-// As it was measured: in turns, one warpgroup's waits are hidden by the other.
-double measured_clocks(const kernel::GemmConfig& c) {
+// As it was measured. Sums in registers leave shared memory some time; tiles of 64 rows have one
+// warpgroup, which waits for itself; in turns, one warpgroup's waits are hidden by the other.
+double measured_clocks(const kernel::GemmConfig& c, const atom::ClusterShape& cluster) {
   const BlockWork w = block_work(c);
-  const double clocks = std::max({w.tensor, w.shared, w.bytes / 44.7});
-  const double scaled = c.sums == kernel::Sums::block_scaled ? 1.04 : 1;
-  return scaled *
-         (c.schedule == kernel::Schedule::pingpong ? 0.905 * (clocks + 2) : 1.009 * (clocks + 30));
+  const double loaded = 128.0 * (static_cast<double>(c.tile_m) / cluster.n +
+                                 static_cast<double>(c.tile_n) / cluster.m);
+  double clocks = std::max(w.tensor, 1.02 * w.shared);
+  if (c.sums != kernel::Sums::tensor_core) clocks = 0.22 * w.tensor + 0.78 * w.shared;
+  clocks = std::max(clocks, loaded / 77.5);
+  if (c.sums == kernel::Sums::block_scaled) clocks *= 1.15;
+  if (c.schedule == kernel::Schedule::pingpong) return 0.907 * (clocks + 2);
+  if (c.tile_m == 64) return 0.9 * clocks + 98;
+  return 1.053 * clocks;
 }
 
 // Of a tile, in microseconds. Rows of D's chunks that are short cost more stores.
@@ -80,7 +97,7 @@ Serial serial(const Plan& plan) {
   const double blocks = p.reads_ab ? std::ceil(static_cast<double>(p.k) / kernel::tile_k(c)) : 0;
   const double tiles = tile::tile_count(plan.raster);
   const double clusters = static_cast<double>(plan.ctas) / plan.cluster_ctas();
-  const double block = measured_clocks(c) / clock_hz * 1e6;
+  const double block = measured_clocks(c, plan.cluster) / clock_hz * 1e6;
   const double store = epilogue(p, c);
   const double rounds = std::ceil(tiles / clusters);
   // CTAs that have an SM in common share its tensor cores.
@@ -95,22 +112,22 @@ Serial serial(const Plan& plan) {
     return {once + (waves - 1) * (once + after + cluster_wave), after};
   }
   if (c.splits_k) {
-    const double whole =
-        tile::SplitPlan::whole_tiles(static_cast<int>(tiles), static_cast<int>(clusters)) /
-        clusters;
-    const double shared = tiles / clusters - whole;
-    if (shared == 0) return {whole * blocks * block + (whole - 1) * store, store};
-    // Where there are fewer tiles than clusters, many parts meet in one CTA.
-    const double parts = std::max(1.0, clusters / tiles);
+    const tile::SplitPlan split(static_cast<int>(tiles), static_cast<int>(blocks),
+                                static_cast<int>(clusters));
+    const double whole = split.whole / clusters;
+    const double shared = tiles - split.whole;
+    if (shared == 0) return {whole * blocks * block + (whole - 1) * store, store + split_start};
+    // Where there are fewer tiles than pieces, many parts meet in one CTA.
+    const double parts = std::max(1.0, split.pieces / shared);
     const double exchange = workspace_exchange + parts * 4 * c.tile_m * c.tile_n / workspace_bytes;
-    return {(whole + split_share * shared) * blocks * block + std::floor(tiles / clusters) * store,
-            store + exchange};
+    const double piece = split.each + (split.longer > 0 ? 1 : 0);
+    return {(whole * blocks + piece) * block + whole * store, store + exchange};
   }
   if (c.schedule == kernel::Schedule::pingpong) {
     return {rounds * (std::max(blocks * block, pingpong_hides * store) + pingpong_each * store),
             pingpong_last * store};
   }
-  const double slower = c.schedule == kernel::Schedule::multistage ? 1.25 : 1;
+  const double slower = c.schedule == kernel::Schedule::multistage ? 1.17 : 1;
   return {
       slower * rounds * blocks * block * sharing + (rounds - 1) * std::max(store, between_tiles),
       store};
@@ -133,20 +150,27 @@ double predicted_cost(const Plan& plan) {
   if (plan.ctas == 0) return 0;
   const double blocks = p.reads_ab ? std::ceil(static_cast<double>(p.k) / kernel::tile_k(c)) : 0;
   const double tiles = tile::tile_count(plan.raster);
+  const bool pair = atom::cluster_size(plan.cluster) > 1;
   Serial work = serial(plan);
-  if (atom::cluster_size(plan.cluster) > 1 && c.schedule != kernel::Schedule::pingpong) {
-    work.during *= cluster_gain;
-  }
+  if (pair && c.schedule != kernel::Schedule::pingpong) work.during *= cluster_gain;
   const double loaded = tiles * atom::cluster_size(plan.cluster) * blocks * 128 *
                         (static_cast<double>(c.tile_m) / plan.cluster.n +
                          static_cast<double>(c.tile_n) / plan.cluster.m);
+  const std::int64_t a_pitch = std::max(p.a_row_stride, p.a_column_stride);
+  const std::int64_t b_pitch = std::max(p.b_row_stride, p.b_column_stride);
+  const double asked = tiles * atom::cluster_size(plan.cluster) * blocks *
+                       (requests(c.swapped ? b_pitch : a_pitch, c.a) * c.tile_m / plan.cluster.n +
+                        requests(c.swapped ? a_pitch : b_pitch, c.b) * c.tile_n / plan.cluster.m);
   const double rate = plan.device.memory_bytes_per_second > 0 ? plan.device.memory_bytes_per_second
                                                               : hbm_bytes_per_second;
   const double memory =
       1e6 * std::max(moved_bytes(p) / (hbm_share * rate), loaded / l2_bytes_per_second);
   // Of two that are as fast, the one that loads less.
-  const double loads = 0.005 * 1e6 * loaded / l2_bytes_per_second;
-  return 1e-6 * (fixed + std::max(work.during, memory) + work.after + loads);
+  const double loads = 0.004 * 1e6 * loaded / l2_bytes_per_second;
+  const double during = std::pow(std::pow(std::max(work.during, memory), l2_beside) +
+                                     std::pow(1e6 * asked / l2_requests_per_second, l2_beside),
+                                 1 / l2_beside);
+  return 1e-6 * (fixed + (pair ? pair_start : 0) + during + work.after + loads);
 }
 
 }  // namespace warpwright

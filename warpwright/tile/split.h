@@ -1,13 +1,14 @@
-// Sharing tiles along K (stream-K): the K blocks of the last tiles form one line, and every cluster
-// takes an equal piece of it. The tiles before them are taken whole, in turn, as long as everyone
-// gets one: neighbours in time are then neighbours in the product, and share what they read in L2.
-// A piece that ends inside a tile gives its part of the sum to the
-// cluster that holds the tile's last block, which adds the parts up in a fixed order and stores the
-// tile: the result does not depend on who comes first.
+// Sharing tiles along K (stream-K): as many tiles as come out even are taken whole, in turn; the K
+// blocks of the last ones form one line, of which every cluster takes an equal piece. A piece that
+// ends inside a tile gives its part of the sum to the cluster that holds the tile's last block,
+// which adds the parts up in a fixed order and stores the tile: the result does not depend on who
+// comes first.
 //
 // Clusters walk their pieces backwards. The part that another cluster waits for, at a piece's end,
 // is then done first, and the sum that waits for others, at its beginning, last. Who waits has the
-// higher index, so a grid whose CTAs start in order of their indices cannot hang.
+// higher index, so a grid whose CTAs start in order of their indices cannot hang. And a piece is no
+// longer than a tile, so that all who begin a tile, and all who end one, go along K in step and
+// share what they read in L2.
 #pragma once
 
 #include "warpwright/isa/config.h"
@@ -17,11 +18,12 @@
 namespace warpwright::tile {
 
 /// How the tiles are shared: the first `whole` are not, and the line of the others' K blocks is cut
-/// so that the first `longer` clusters take `each` + 1 blocks.
+/// into `pieces`, of which the first `longer` have `each` + 1 blocks.
 struct SplitPlan {
   int clusters = 0;
   int blocks = 0;  ///< K blocks of a tile
   int whole = 0;   ///< tiles, a multiple of the clusters
+  int pieces = 0;  ///< for as many clusters, from the first on
   int each = 0;
   int longer = 0;
   Divisor by_blocks;
@@ -34,24 +36,28 @@ struct SplitPlan {
       : clusters(cluster_count),
         blocks(k_blocks),
         whole(whole_tiles(tiles, cluster_count)),
-        each((tiles - whole) * k_blocks / cluster_count),
-        longer((tiles - whole) * k_blocks % cluster_count),
+        pieces(piece_count(tiles, cluster_count)),
+        each((tiles - whole) * k_blocks / pieces),
+        longer((tiles - whole) * k_blocks % pieces),
         by_blocks(k_blocks > 0 ? k_blocks : 1),
         by_each(each > 0 ? each : 1),
         by_longer(each + 1) {}
 
-  /// All tiles where they come out even. Else the line has between one and two tiles a cluster, so
-  /// that few clusters meet in a tile; or all tiles when there are no more.
-  static constexpr int whole_tiles(int tiles, int clusters) {
-    const int rounds = tiles / clusters;
-    if (tiles % clusters == 0) return tiles;
-    return rounds > 1 ? (rounds - 1) * clusters : 0;
+  static constexpr int whole_tiles(int tiles, int clusters) { return tiles - tiles % clusters; }
+  /// One for every cluster, unless so few tiles follow whole ones that many clusters would meet in
+  /// each: to add up the parts takes longer than they save. (A grid of fewer tiles than clusters
+  /// has been cut to as many CTAs as pay.)
+  static constexpr int piece_count(int tiles, int clusters) {
+    const int most = most_sharers * (tiles % clusters);
+    return tiles > clusters && most > 0 && most < clusters ? most : clusters;
   }
+  static constexpr int most_sharers = 4;
 };
 
 /// The first block of cluster `c`'s piece; of `clusters`: the end of the line.
 constexpr int piece_start(const SplitPlan& p, int c) {
-  return c * p.each + (c < p.longer ? c : p.longer);
+  const int piece = c < p.pieces ? c : p.pieces;
+  return piece * p.each + (piece < p.longer ? piece : p.longer);
 }
 
 /// The cluster whose piece holds `block` of the line.

@@ -73,7 +73,7 @@ class LaunchOnGpu : public testing::Test {
   std::optional<DeviceFacts> facts_;
 };
 
-// As much to hand over as our kernels have, and nothing to do.
+// As much to hand over as our kernels have, as large a grid, and nothing to do.
 __global__ void nothing(const __grid_constant__ kernel::HopperGemmParams /*params*/) {}
 
 double microseconds(std::chrono::steady_clock::duration d) {
@@ -101,17 +101,20 @@ TEST_F(LaunchOnGpu, TakesTheHostUnderThreeMicrosecondsOrHalfAMicrosecondOfItsOwn
       attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
       attribute.val.programmaticStreamSerializationAllowed = 1;
       cudaLaunchConfig_t bare_config{};
-      bare_config.gridDim = dim3(1);
-      bare_config.blockDim = dim3(32);
+      bare_config.gridDim = dim3(static_cast<unsigned>(made->ctas));
+      bare_config.blockDim = dim3(static_cast<unsigned>(made->threads()));
+      bare_config.dynamicSmemBytes = static_cast<std::size_t>(made->shared_bytes());
+      const void* const function = reinterpret_cast<const void*>(&nothing);
+      ASSERT_EQ(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                     static_cast<int>(made->shared_bytes())),
+                cudaSuccess);
       bare_config.stream = static_cast<cudaStream_t>(stream.get());
       bare_config.attrs = &attribute;
       bare_config.numAttrs = dependent ? 1 : 0;
       for (int b = -1; b < batches; ++b) {  // the first to get warm
         for (int n = 0; n < batch; ++n) {
           const auto before = std::chrono::steady_clock::now();
-          ASSERT_EQ(
-              cudaLaunchKernelExC(&bare_config, reinterpret_cast<const void*>(&nothing), arguments),
-              cudaSuccess);
+          ASSERT_EQ(cudaLaunchKernelExC(&bare_config, function, arguments), cudaSuccess);
           const auto start = std::chrono::steady_clock::now();
           const auto refusal =
               device::launch_on_cuda(*made, there.operands(), workspace, made->workspace_bytes,
