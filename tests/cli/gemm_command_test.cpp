@@ -262,7 +262,7 @@ TEST_F(GemmCommand, RefusesBadScalarsAndChoices) {
   expect_refused(random_gemm({"--cluster", "0,1"}), {"cluster", "1,1"});
   expect_refused(random_gemm({"--cluster", "3,1"}), {"3x1", "2x1"});
   expect_refused(random_gemm({"--cluster", "4,4"}), {"16", "SMs"});
-  expect_refused(random_gemm({"--tile-n", "96"}), {"tile_n 96", "128x128"});
+  expect_refused(random_gemm({"--tile-n", "104"}), {"tile_n 104", "128x128"});
   expect_refused(random_gemm({"--device", "gpu"}), {"--device", "model"});
   expect_refused(random_gemm({"--device", "cuda:"}), {"--device", "cuda:0"});
   expect_refused(random_gemm({"--device", "cuda:-1"}), {"--device", "cuda:0"});

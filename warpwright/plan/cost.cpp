@@ -36,9 +36,8 @@ constexpr double l2_requests_per_second = 90e9;
 constexpr double l2_beside = 6.1;  // the power in which L2's requests and the rest add up
 constexpr double shared_bytes_per_clock = 128;
 
-// What a row of a box, 128 bytes, is to L2, in requests: one where rows of the operand begin at
-// lines; more where they lie across lines (1.76 counted by ncu), or across sectors too (3.9, which
-// are not as long).
+// Requests to L2 for a row of a box, 128 bytes, against those where rows begin at lines: counted by
+// ncu are 1.76 where they lie across lines, and 3.9, which do not take as long, across sectors too.
 double requests(std::int64_t pitch, DType type) {
   const std::int64_t bytes = pitch * numeric::bits(type) / 8;
   return bytes % 128 == 0 ? 1 : (bytes % 32 == 0 ? 1.72 : 2.01);
