@@ -28,6 +28,7 @@ struct Case {
   int padding = 0;  // of the rows of D and C
   bool ragged = false;
   bool packed_c = false;  // the padding is D's alone
+  unsigned seed = 1;      // of the operands; even: A's block scales lie as copies want them
 };
 
 bool pingpong(const GemmConfig& c) {
@@ -78,6 +79,7 @@ constexpr Case cases[] = {
     {"split along K", split},
     {"no producer", multistage},
     {"block scales", scaled},
+    {"block scales, A's by copies, 2x1", scaled, {2, 1}, 0, 0, false, false, 2},
     in_turns_with_c,
     {"in turns, 1x2, f16", pingpong_into<DType::f16>, {1, 2}},
     {"in turns, 2x2, f32 and C", pingpong_into<DType::f32>, {2, 2}, 1},
@@ -96,7 +98,7 @@ constexpr Case cases[] = {
     {"gated", gated},
     {"8-bit D", narrow_result},
 };
-constexpr std::size_t sample = 4;  // outside the campaign
+constexpr std::size_t sample = 5;  // outside the campaign
 
 // Chunks of a warp's rows of a tile.
 int chunks(const GemmConfig& config) {
@@ -164,6 +166,7 @@ Ask ask_for(const Case& c, const GemmConfig& config) {
   const int columns = kernel::result_columns(config) * c.cluster.n;
   const int tiles_n = atom::cluster_size(c.cluster) > 4 ? 1 : 2;  // 16 tiles are enough
   Ask ask;
+  ask.seed = c.seed;
   if (config.cluster_k) {
     ask.m = config.swapped ? columns : rows;
     ask.n = config.swapped ? rows : columns;

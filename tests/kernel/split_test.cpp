@@ -69,6 +69,7 @@ TEST(SplitTest, PiecesCoverTheLine) {
     ASSERT_EQ(plan.whole % line.clusters, 0);
     ASSERT_LT(tiles - plan.whole, line.clusters);
     ASSERT_LE(plan.pieces, line.clusters);
+    ASSERT_LE(plan.each + (plan.longer > 0 ? 1 : 0), line.blocks);
     const int total = (tiles - plan.whole) * line.blocks;
     ASSERT_EQ(piece_start(plan, 0), 0);
     ASSERT_EQ(piece_start(plan, line.clusters), total);

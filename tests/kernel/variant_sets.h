@@ -24,7 +24,8 @@ inline std::vector<VariantCase> plain_cases() {
   return cases;
 }
 
-/// Every kernel in clusters of two, on a batch, with the scales it takes.
+/// Every kernel in clusters of two, on a batch, with the scales it takes; and with scales for all
+/// of the batch.
 inline std::vector<VariantCase> cluster_cases() {
   std::vector<VariantCase> cases;
   unsigned seed = 10;
@@ -38,6 +39,13 @@ inline std::vector<VariantCase> cluster_cases() {
       if (eight_bit(i.config)) {
         ask.scaling = seed % 2 == 0 ? Scaling::tensor : Scaling::row_column;
       }
+      cases.push_back({i, ask});
+    }
+    if (i.config.sums == kernel::Sums::block_scaled) {
+      // By this seed A's scales lie as copies want them, one matrix for all of the batch.
+      Ask ask = extents(i.config, 1, 4);
+      ask.batch = 3;
+      ask.k = kernel::tile_k(i.config) * 3;
       cases.push_back({i, ask});
     }
   }

@@ -284,8 +284,9 @@ class Variant {
         scale_a_ = Tensor(DType::f32, ask_.batch, ask_.m, 1, true);
         scale_b_ = Tensor(DType::f32, ask_.batch, ask_.n, 1, true);
         break;
-      case Scaling::block:  // A's lie either way
-        scale_a_ = Tensor(DType::f32, ask_.batch, ask_.m, blocks, ask_.seed % 2 == 0);
+      case Scaling::block:  // A's lie either way; one matrix of them may serve all of the batch
+        scale_a_ = Tensor(DType::f32, ask_.seed % 4 < 2 ? 1 : ask_.batch, ask_.m, blocks,
+                          ask_.seed % 2 == 0);
         scale_b_ = Tensor(DType::f32, ask_.batch, (ask_.n + 127) / 128, blocks);
         break;
     }
@@ -331,9 +332,10 @@ class Variant {
         part += x[k] * y[k];
         part_size += std::abs(x[k] * y[k]);
       }
-      const double scale = scaling_ == Scaling::block ? scale_a_.at(b, i, first / 128) *
-                                                            scale_b_.at(b, j / 128, first / 128)
-                                                      : 1;
+      const double scale = scaling_ == Scaling::block
+                               ? scale_a_.at(scale_a_.view().batch > 1 ? b : 0, i, first / 128) *
+                                     scale_b_.at(b, j / 128, first / 128)
+                               : 1;
       sum += part * scale;
       size += part_size * scale;
     }

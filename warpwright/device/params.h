@@ -62,14 +62,18 @@ inline kernel::Vector vector_of(const MatrixView& v) {
   return {v.data, v.batch > 1 ? v.batch_stride : 0, v.dtype, v.rows > 1 ? v.row_stride : 1};
 }
 
+/// A stride of a tensor map is below this many bytes.
+inline constexpr std::int64_t most_map_stride = std::int64_t{1} << 40;
+
 /// Whether the copy engine can read a matrix of block scales, tokens x blocks: tokens side by side,
-/// everything else at multiples of 16 bytes.
+/// blocks apart, everything at multiples of 16 bytes.
 inline bool copyable_scales(const MatrixView& v) {
   const auto aligned = [](std::int64_t extent, std::int64_t stride) {
-    return extent <= 1 || (stride > 0 && stride % 4 == 0);
+    return extent <= 1 || (stride > 0 && stride % 4 == 0 && stride < most_map_stride / 4);
   };
   return v.row_stride == 1 && reinterpret_cast<std::uintptr_t>(v.data) % 16 == 0 &&
-         aligned(v.columns, v.column_stride) && aligned(v.batch, v.batch_stride);
+         (v.columns <= 1 || v.column_stride >= v.rows) && aligned(v.columns, v.column_stride) &&
+         aligned(v.batch, v.batch_stride);
 }
 
 /// Has the copy engine bring the scales of the tokens, `v`, where it can.

@@ -392,6 +392,7 @@ constexpr const char* config_fault(const GemmConfig& c) {
       (c.swapped ? c.tile_m : c.tile_n) % (c.gated || c.swapped ? 64 : 32) != 0) {
     return "block scales go with tiles of 64s, or of 32s along N";
   }
+  if (copies_scales(c) && copied_scales(c) > 256) return "a copy brings at most 256 scales";
   if (chunk_row_bytes(c) < 16 || chunk_columns(c) % 8 != 0) {
     return "rows of an epilogue buffer have 16 bytes or more";
   }

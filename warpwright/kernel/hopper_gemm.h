@@ -2,7 +2,7 @@
 //
 //   role                   warps        does
 //   producer               0            one lane: TMA loads of A and B into a ring of stages
-//   scales                 1            block scales into the same stages, where there are some
+//   scales                 1            block scales into the same stages, but for copied ones
 //   (idle)                 the rest     of the first warpgroup give their registers away
 //   consumer w             4+4w..7+4w   wgmma, then the epilogue of its rows
 //

@@ -1,5 +1,5 @@
 // The producer of the Hopper kernels: one thread that fills the ring of stages with tiles of A and
-// B, K block after K block, tile after tile.
+// B, and with the tokens' scales where they are copied, K block after K block, tile after tile.
 #pragma once
 
 #include <utility>
@@ -114,7 +114,8 @@ class HopperLoader {
       if (scales) {
         const int token =
             row_origin<Tag>(work_.tile) + (work_.tile.m * p_.cluster.m + at_.x) * result_rows(cfg);
-        const int matrix = is_grouped(cfg) ? 0 : work_.tile.batch;
+        // One matrix serves groups, and may serve a whole batch.
+        const int matrix = p_.vector_scales.batch_stride > 0 ? work_.tile.batch : 0;
         isa::tensor_load(scales_ + state_.stage * scale_bytes(cfg), p_.vector_map, full,
                          isa::Coords{token - token % 4, block_, matrix});
       }

@@ -3,9 +3,10 @@
 //
 // Plain loads, so that any strides and any number of tokens will do. They are started several K
 // blocks ahead, in registers, because one of them takes longer than a K block. But even a few of
-// them make the tensor cores' own reads slower (5% of a large product, measured), so where tokens
-// lie side by side at multiples of 16 bytes the producer has their scales copied, and this warp
-// reads those of the weights alone, for several K blocks at once.
+// them make the tensor cores' own reads slower (5% of a large product, measured), so in tiles of
+// 128 tokens and more, where those lie side by side at multiples of 16 bytes, the producer has
+// their scales copied, and this warp reads those of the weights alone, for several K blocks at
+// once.
 #pragma once
 
 #include "warpwright/isa/memory.h"

@@ -144,13 +144,6 @@
     .tma_store = false) \
   X(hopper_bf16_bf16_128x128_sw_ck, .tile_n = 128, .stages = 6, .swapped = true, \
     .cluster_k = true, .tma_store = false) \
-  X(hopper_bf16_bf16_128x16_sw_sk, .tile_n = 16, .stages = 10, .swapped = true, .splits_k = true) \
-  X(hopper_bf16_bf16_128x32_sw_sk, .tile_n = 32, .stages = 9, .swapped = true, .splits_k = true) \
-  X(hopper_bf16_bf16_128x128_sw_sk, .tile_n = 128, .stages = 6, .swapped = true, .splits_k = true) \
-  X(hopper_bf16_bf16_192x32_sw, .tile_m = 192, .tile_n = 32, .stages = 7, \
-    .consumer_warpgroups = 1, .swapped = true) \
-  X(hopper_bf16_bf16_192x64_sw_ck, .tile_m = 192, .tile_n = 64, .stages = 5, \
-    .consumer_warpgroups = 3, .swapped = true, .cluster_k = true, .tma_store = false) \
   X(hopper_bf16_bf16_128x64_sw_gated, .tile_n = 64, .stages = 7, .consumer_warpgroups = 1, \
     .swapped = true, .gated = true) \
   X(hopper_bf16_bf16_128x256_nn, .stages = 4, .b_major = atom::Major::mn) \
@@ -177,24 +170,16 @@
   X(hopper_f16_f32_128x128_pp_tt, .a = DType::f16, .b = DType::f16, .result = DType::f32, \
     .tile_n = 128, .stages = 6, .schedule = Schedule::pingpong, .a_major = atom::Major::mn, \
     .b_major = atom::Major::mn) \
-  X(hopper_f16_f16_128x96_pp, .a = DType::f16, .b = DType::f16, .result = DType::f16, \
-    .tile_n = 96, .stages = 6, .schedule = Schedule::pingpong) \
-  X(hopper_f16_f16_128x144_pp, .a = DType::f16, .b = DType::f16, .result = DType::f16, \
-    .tile_n = 144, .stages = 5, .schedule = Schedule::pingpong) \
   X(hopper_f16_f16_128x160_pp, .a = DType::f16, .b = DType::f16, .result = DType::f16, \
     .tile_n = 160, .stages = 5, .schedule = Schedule::pingpong) \
   X(hopper_f16_f16_256x128, .a = DType::f16, .b = DType::f16, .result = DType::f16, \
     .tile_m = 256, .tile_n = 128, .stages = 4) \
   X(hopper_f16_f16_128x192, .a = DType::f16, .b = DType::f16, .result = DType::f16, \
     .tile_n = 192, .stages = 4, .buffers = 3) \
-  X(hopper_f16_f16_128x176, .a = DType::f16, .b = DType::f16, .result = DType::f16, \
-    .tile_n = 176, .stages = 5) \
   X(hopper_f16_f16_128x16_sw_ck, .a = DType::f16, .b = DType::f16, .result = DType::f16, \
     .tile_n = 16, .stages = 10, .swapped = true, .cluster_k = true, .tma_store = false) \
   X(hopper_f16_f16_128x64_sw_ck, .a = DType::f16, .b = DType::f16, .result = DType::f16, \
     .tile_n = 64, .stages = 7, .swapped = true, .cluster_k = true, .tma_store = false) \
-  X(hopper_f16_f16_128x128_sw_ck, .a = DType::f16, .b = DType::f16, .result = DType::f16, \
-    .tile_n = 128, .stages = 6, .swapped = true, .cluster_k = true, .tma_store = false) \
   X(hopper_f16_f16_128x64_sw_sk, .a = DType::f16, .b = DType::f16, .result = DType::f16, \
     .tile_n = 64, .stages = 7, .swapped = true, .splits_k = true) \
   X(hopper_f16_f16_192x16_sw, .a = DType::f16, .b = DType::f16, .result = DType::f16, \
@@ -207,37 +192,11 @@
     .tile_n = 64, .stages = 7, .swapped = true, .splits_k = true) \
   X(hopper_e4m3_bf16_256x128, .a = DType::e4m3, .b = DType::e4m3, .tile_m = 256, .tile_n = 128, \
     .stages = 4) \
-  X(hopper_e4m3_bf16_128x224, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 224, .stages = 4) \
   X(hopper_e4m3_bf16_128x160_bs, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 160, .stages = 5, \
-    .sums = Sums::block_scaled) \
-  X(hopper_e4m3_bf16_128x192, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 192, .stages = 4, \
-    .buffers = 3) \
-  X(hopper_e4m3_bf16_128x176, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 176, .stages = 5) \
-  X(hopper_e4m3_bf16_128x96_pp, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 96, .stages = 6, \
-    .schedule = Schedule::pingpong) \
-  X(hopper_e4m3_bf16_128x144_pp, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 144, .stages = 5, \
-    .schedule = Schedule::pingpong) \
-  X(hopper_e4m3_bf16_128x32_sw_ck, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 32, .stages = 9, \
-    .swapped = true, .cluster_k = true, .tma_store = false) \
-  X(hopper_e4m3_bf16_128x128_sw_ck, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 128, \
-    .stages = 6, .swapped = true, .cluster_k = true, .tma_store = false) \
-  X(hopper_e4m3_bf16_128x16_sw_sk, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 16, \
-    .stages = 10, .swapped = true, .splits_k = true) \
-  X(hopper_e4m3_bf16_128x128_sw_sk, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 128, \
-    .stages = 6, .swapped = true, .splits_k = true) \
-  X(hopper_e4m3_bf16_128x128_pr_sw_ck, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 128, \
-    .stages = 6, .sums = Sums::promoted, .swapped = true, .cluster_k = true, \
-    .tma_store = false) \
-  X(hopper_e4m3_bf16_128x64_bs, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 64, .stages = 6, \
     .sums = Sums::block_scaled) \
   X(hopper_e4m3_bf16_128x32_bs_sw_ck, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 32, \
     .stages = 8, .sums = Sums::block_scaled, .swapped = true, .cluster_k = true, \
     .tma_store = false) \
-  X(hopper_e4m3_bf16_128x128_bs_sw_ck, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 128, \
-    .stages = 5, .sums = Sums::block_scaled, .swapped = true, .cluster_k = true, \
-    .tma_store = false) \
-  X(hopper_e4m3_bf16_128x64_bs_sw_sk, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 64, \
-    .stages = 6, .sums = Sums::block_scaled, .swapped = true, .splits_k = true) \
   X(hopper_e4m3_bf16_128x256_gated, .a = DType::e4m3, .b = DType::e4m3, .stages = 4, \
     .gated = true) \
   X(hopper_e4m3_bf16_128x128_bs_gated, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 128, \

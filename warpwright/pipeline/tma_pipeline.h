@@ -1,8 +1,9 @@
 // The ring of operand tiles between the copy engine and the tensor core.
 //
 // Declared by who takes part, everything else follows:
-//   full[s]   1 arrival (the CTA's producer thread, which also expects the bytes of A and B; the
-//             copies that bring them may be issued by any CTA of the row and column), and one from
+//   full[s]   1 arrival (the CTA's producer thread, which also expects the bytes of A and B, and of
+//             what it has copied beside them; the copies of A and B may be issued by any CTA of the
+//             row and column), and one from
 //             every warp that writes its part of a stage itself
 //   empty[s]  one arrival from every consumer warp of every CTA that reads what this CTA's producer
 //             writes: the CTAs of its cluster column (they share its A) and row (they share its B),
@@ -11,9 +12,9 @@
 //
 // All scopes are CTA, also for signals across the cluster: what travels over `full` are bytes of
 // copies, whose completion is released to the cluster by the copy engine, and what travels over
-// `empty` is the end of reads by the tensor core, which wgmma_wait has already established. No
-// generic write is handed on, and a cluster-scope release costs a memory barrier (5 times the time
-// of the whole main loop, measured on an H200).
+// `empty` is the end of reads: the tensor core's, which wgmma_wait has already established, and of
+// scales, whose values are there. No generic write is handed on, and a cluster-scope release costs
+// a memory barrier (5 times the time of the whole main loop, measured on an H200).
 #pragma once
 
 #include "warpwright/atom/cluster.h"

@@ -226,7 +226,8 @@ ExplainParts hopper_parts(const Plan& plan) {
     roles += format("producer     0       %3d        one lane issues the TMA loads of A and B\n",
                     registers);
     if (scales) {
-      roles += format("scales       1       %3d        fetches block scales\n", registers);
+      roles += format("scales       1       %3d        fetches block scales that are not copied\n",
+                      registers);
     }
     roles += format("idle         %d-3     %3d        %s\n", scales ? 2 : 1, registers,
                     kernel::moves_registers(c) ? "gave their registers away" : "nothing");

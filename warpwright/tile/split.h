@@ -1,8 +1,8 @@
 // Sharing tiles along K (stream-K): as many tiles as come out even are taken whole, in turn; the K
-// blocks of the last ones form one line, of which every cluster takes an equal piece. A piece that
-// ends inside a tile gives its part of the sum to the cluster that holds the tile's last block,
-// which adds the parts up in a fixed order and stores the tile: the result does not depend on who
-// comes first.
+// blocks of the last ones form one line, cut into equal pieces, one a cluster or fewer. A piece
+// that ends inside a tile gives its part of the sum to the cluster that holds the tile's last
+// block, which adds the parts up in a fixed order and stores the tile: the result does not depend
+// on who comes first.
 //
 // Clusters walk their pieces backwards. The part that another cluster waits for, at a piece's end,
 // is then done first, and the sum that waits for others, at its beginning, last. Who waits has the
@@ -45,8 +45,8 @@ struct SplitPlan {
 
   static constexpr int whole_tiles(int tiles, int clusters) { return tiles - tiles % clusters; }
   /// One for every cluster, unless so few tiles follow whole ones that many clusters would meet in
-  /// each: to add up the parts takes longer than they save. (A grid of fewer tiles than clusters
-  /// has been cut to as many CTAs as pay.)
+  /// each: to add up the parts takes longer than they save. (Where there are fewer tiles than
+  /// clusters the plan chooses the grid.)
   static constexpr int piece_count(int tiles, int clusters) {
     const int most = most_sharers * (tiles % clusters);
     return tiles > clusters && most > 0 && most < clusters ? most : clusters;
