@@ -105,9 +105,6 @@ int chunks(const GemmConfig& config) {
   const int atoms = kernel::row_atoms(config) / (kernel::gated_rows(config) ? 2 : 1);
   return atoms * kernel::result_columns(config) / kernel::chunk_columns(config);
 }
-bool without_cluster(const Plan& plan) {
-  return atom::cluster_size(plan.cluster) == 1;
-}
 // C comes into and D leaves by two buffers in turn, of which no tile fills one twice.
 bool buffers_alternate(const Plan& plan) {
   const TileShape tile = plan.tile();
@@ -119,9 +116,6 @@ bool buffers_alternate(const Plan& plan) {
 bool buffer_a_tile(const Plan& plan) {
   return buffers_alternate(plan) && chunks(plan.config) == 1;
 }
-constexpr const char* nobody_signals =
-    "the producer's wait at its end is for peers that signal its CTA; without a cluster there are "
-    "none, and it touches nothing afterwards";
 constexpr Argued argued[] = {
     no_copy_to_wait_for,
     {"bulk commit_group at hopper_epilogue.h", "dropped the first time",
@@ -132,12 +126,6 @@ constexpr Argued argued[] = {
      "with one chunk a tile C comes into the buffer of the store before the latest; the latest "
      "may still be read",
      buffer_a_tile},
-    {"mbarrier wait empty at hopper_load.h", "dropped", nobody_signals, without_cluster},
-    {"mbarrier wait empty at hopper_load.h", "dropped the first time", nobody_signals,
-     without_cluster},
-    {"mbarrier wait empty at hopper_load.h", "parity flipped", nobody_signals, without_cluster},
-    {"mbarrier wait empty at hopper_load.h", "parity flipped the first time", nobody_signals,
-     without_cluster},
     {"syncwarp at split_sums.h", "dropped",
      "before a flag goes back to 0: nobody waits for the 0 before the next launch, which the end "
      "of this one orders"},
