@@ -37,7 +37,7 @@ Result<GroupedShape> shape_of_line(const std::string& line) {
   std::vector<std::string> words;
   for (std::string word; in >> word;) words.push_back(word);
   const auto none = [&line] {
-    return Refusal{"\"" + line.substr(0, 60) +
+    return Refusal{"\"" + printable(line, 60) +
                    "\" is no shape; write GROUPS TOKENS N K, for example 8 16 4096 4096 or "
                    "32 skew:1 7168 2048"};
   };

@@ -3,11 +3,10 @@
 #include <unistd.h>
 
 #include <ctime>
-#include <filesystem>
-#include <fstream>
 #include <iostream>
 
 #include "cli/bench.h"
+#include "cli/output_file.h"
 #include "cli/tensor_file.h"
 #include "warpwright/plan/tuning.h"
 
@@ -52,23 +51,11 @@ DeviceChoice bench_device(const std::string& text) {
 }
 
 void check_json(const std::string& path) {
-  if (path.empty()) return;
-  const bool existed = std::filesystem::exists(path);
-  std::ofstream file(path, std::ios::app);
-  if (!file) throw InputError("--json: the file " + path + " cannot be written.");
-  file.close();
-  if (!existed) std::filesystem::remove(path);
+  if (!path.empty()) check_output_file("The JSON", path);
 }
 
 void write_json(const std::string& path, const std::string& text) {
-  if (path.empty()) return;
-  const std::string draft = path + ".part";
-  std::ofstream file(draft, std::ios::binary);
-  file << text;
-  file.close();
-  std::error_code error;
-  if (file) std::filesystem::rename(draft, path, error);
-  if (!file || error) throw InputError("--json: the file " + path + " cannot be written.");
+  if (!path.empty()) replace_file(path, text);
 }
 
 bool shows_progress(bool markdown, const std::ostream& err) {

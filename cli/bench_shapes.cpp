@@ -78,7 +78,7 @@ std::vector<Shape> parse_shapes(std::istream& in, const std::string& file) {
     if (line.find_first_not_of(" \t") == std::string::npos) continue;
     Shape shape;
     if (!read_shape(line, shape)) {
-      throw InputError(file + ", line " + std::to_string(number) + ": \"" + line.substr(0, 60) +
+      throw InputError(file + ", line " + std::to_string(number) + ": \"" + printable(line, 60) +
                        "\" is no shape; write M N K or MxNxK, three whole numbers from 1 to " +
                        std::to_string(kMaxExtent) + ", for example 4096 7168 2048.");
     }

@@ -94,7 +94,8 @@ std::pair<Bias, std::string> parse_bias(const std::string& text) {
   if (text.empty()) return {Bias::none, ""};
   const std::size_t sign = text.find('=');
   const std::string word = text.substr(0, sign);
-  if (word != "rows" && word != "columns") {
+  const bool lacks_file = sign != std::string::npos && sign + 1 == text.size();
+  if ((word != "rows" && word != "columns") || lacks_file) {
     throw InputError("--bias is \"" + text +
                      "\"; it must be rows or columns, for random values, or rows=FILE or "
                      "columns=FILE.");

@@ -1,43 +1,15 @@
 #include "cli/gemm_command.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <filesystem>
 
 #include "cli/bench.h"
 #include "cli/gemm_product.h"
 #include "cli/progress.h"
-#include "cli/safetensors.h"
 
 namespace warpwright::cli {
 namespace {
-
-// Finds out before the work what would keep the result from being written after it.
-void check_output(const std::string& spec) {
-  if (spec.empty()) return;
-  namespace fs = std::filesystem;
-  const TensorSpec where = parse_spec(spec);
-  const fs::path folder = fs::path(where.path).parent_path();
-  const std::string name = folder.empty() ? "." : folder.string();
-  std::error_code ignored;
-  if (!fs::is_directory(name, ignored)) {
-    throw InputError("D cannot be written to " + where.path + ": there is no folder " + name + ".");
-  }
-  if (::access(name.c_str(), W_OK) != 0) {
-    throw InputError("D cannot be written to " + where.path + ": the folder " + name +
-                     " is not writable.");
-  }
-  if (fs::exists(where.path, ignored) && !fs::is_regular_file(where.path, ignored)) {
-    throw InputError("D cannot be written to " + where.path +
-                     ": it exists and is not a regular file.");
-  }
-  if (where.kind == TensorSpec::Kind::safetensors && fs::exists(where.path, ignored)) {
-    static_cast<void>(safetensors_names(where.path));  // throws where it is not one
-  }
-}
 
 // Prints the verdict and returns whether D is right.
 bool check_result(const GemmJob& job, const HostTensor& d, std::ostream& err) {
@@ -96,7 +68,7 @@ int gemm_command(const GemmOptions& options, std::ostream& out, std::ostream& er
     }
     check_mode(options);
     GemmJob job = read_job(options);
-    check_output(options.out);
+    check_output(options.out, "D");
     const Plan plan = plan_job(job, facts_of(options), err).plan;
     load(job, options.seed, err);
     HostTensor d = poisoned_result(job);
@@ -107,7 +79,7 @@ int gemm_command(const GemmOptions& options, std::ostream& out, std::ostream& er
     err << summary(plan, spent.count())
         << (where.is_model ? "" : ", copies to and from the GPU included") << ".\n";
     if (options.check && !check_result(job, d, err)) {
-      if (!options.out.empty()) err << "Nothing was written to " << options.out << ".\n";
+      if (!options.out.empty()) err << "Nothing was written to " << printable(options.out) << ".\n";
       return 1;
     }
     if (options.bench) bench_gemm(plan, operands, where.index, out);

@@ -3,6 +3,7 @@
 #include <ostream>
 #include <string>
 
+#include "cli/printable.h"
 #include "warpwright/layout/error.h"
 #include "warpwright/layout/expression.h"
 
@@ -17,7 +18,7 @@ int layout_command(const std::string& expr, bool table, std::ostream& out, std::
     out << text;
     return 0;
   } catch (const layout::Error& refusal) {
-    err << refusal.what() << "\n";
+    err << printable(refusal.what()) << "\n";
     return 2;
   }
 }

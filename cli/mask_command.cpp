@@ -1,5 +1,6 @@
 #include "cli/mask_command.h"
 
+#include "cli/printable.h"
 #include "warpwright/atom/mask_text.h"
 
 namespace warpwright::cli {
@@ -7,7 +8,7 @@ namespace warpwright::cli {
 int mask_command(const std::string& cluster, bool pair, std::optional<int> rank, std::ostream& out,
                  std::ostream& err) {
   const auto refuse = [&err](const std::string& sentence) {
-    err << sentence << "\n";
+    err << printable(sentence) << "\n";
     return 2;
   };
   const std::optional<atom::ClusterShape> shape = atom::parse_cluster(cluster);

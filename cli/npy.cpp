@@ -6,6 +6,8 @@
 #include <optional>
 #include <string_view>
 
+#include "cli/output_file.h"
+
 namespace warpwright::cli {
 namespace {
 
@@ -36,7 +38,7 @@ class HeaderParser {
       } else if (key == "shape" && !header.shape) {
         header.shape = tuple();
       } else {
-        fail("has the key '" + key.substr(0, 40) +
+        fail("has the key '" + printable(key, 40) +
              "' where each of 'descr', 'fortran_order' and 'shape' stands once");
       }
       if (!take(',')) {
@@ -46,9 +48,9 @@ class HeaderParser {
     }
     skip_space();
     if (at_ != text_.size()) fail("has text behind its closing brace");
-    if (!header.descr || !header.fortran_order || !header.shape) {
-      fail("lacks one of 'descr', 'fortran_order' and 'shape'");
-    }
+    if (!header.descr) fail("lacks the key 'descr'");
+    if (!header.fortran_order) fail("lacks the key 'fortran_order'");
+    if (!header.shape) fail("lacks the key 'shape'");
     return header;
   }
 
@@ -136,7 +138,7 @@ DType dtype_of(const std::string& path, const std::string& descr) {
   constexpr std::string_view kAccepted = "float32 ('<f4') and float16 ('<f2')";
   if (descr == "<f4") return DType::f32;
   if (descr == "<f2") return DType::f16;
-  const std::string shown = "'" + descr.substr(0, 40) + "'";
+  const std::string shown = "'" + printable(descr, 40) + "'";
   if (descr.starts_with('>')) {
     throw InputError(path + " holds big-endian elements (" + shown + "); those that are read are " +
                      std::string(kAccepted) + ", both little-endian.");

@@ -3,12 +3,15 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
 #include <set>
 #include <string_view>
 #include <utility>
+
+#include "cli/output_file.h"
 
 namespace warpwright::cli {
 namespace {
@@ -66,13 +69,6 @@ struct Index {
   throw InputError(path + " is no legal .safetensors file: " + what + ".");
 }
 
-std::string in_quotes(std::string_view name) {
-  std::string text = "\"";
-  text += name.substr(0, 80);
-  text += name.size() > 80 ? "...\"" : "\"";
-  return text;
-}
-
 // The bytes of a shape whose elements have `bits` bits; nothing when they are no whole number of
 // bytes or more than `limit`.
 std::optional<std::uint64_t> entry_bytes(const Entry& entry, std::uint64_t limit) {
@@ -100,13 +96,26 @@ std::optional<std::int64_t> whole_number(const Json& value) {
   return number;
 }
 
+// A tensor's entry has these three fields and no others.
+void check_fields(const std::string& path, const std::string& tensor, const Json& value) {
+  constexpr std::array kFields = {"dtype", "shape", "data_offsets"};
+  if (!value.is_object()) {
+    fail(path, tensor + " is no JSON object with the fields dtype, shape and data_offsets");
+  }
+  for (const char* field : kFields) {
+    if (!value.contains(field)) fail(path, tensor + " lacks the field " + field);
+  }
+  for (const auto& [field, content] : value.items()) {
+    if (std::find(kFields.begin(), kFields.end(), field) != kFields.end()) continue;
+    fail(path, tensor + " has the field " + in_quotes(field) +
+                   " beside dtype, shape and data_offsets, which are all that the format has");
+  }
+}
+
 Entry parse_entry(const std::string& path, const std::string& name, const Json& value,
                   std::uint64_t data_size) {
   const std::string tensor = "tensor " + in_quotes(name);
-  if (!value.is_object() || value.size() != 3 || !value.contains("dtype") ||
-      !value.contains("shape") || !value.contains("data_offsets")) {
-    fail(path, tensor + " has other fields than dtype, shape and data_offsets");
-  }
+  check_fields(path, tensor, value);
   Entry entry;
   entry.name = name;
   const Json& dtype = value["dtype"];
@@ -150,13 +159,21 @@ Entry parse_entry(const std::string& path, const std::string& name, const Json& 
 }
 
 Json parse_header(const std::string& path, const std::vector<std::byte>& text) {
-  // A repeated key would silently drop a tensor: only the outermost keys name tensors.
+  // A repeated key would silently drop a tensor, or a field of one: the outermost keys name
+  // tensors, those below them fields.
   std::set<std::string> names;
+  std::set<std::string> fields;
+  std::string name;
   std::string repeated;
   const Json::parser_callback_t watch = [&](int depth, Json::parse_event_t event, Json& parsed) {
-    if (event == Json::parse_event_t::key && depth == 1 &&
-        !names.insert(parsed.get<std::string>()).second) {
-      repeated = parsed.get<std::string>();
+    if (event != Json::parse_event_t::key) return true;
+    const auto key = parsed.get<std::string>();
+    if (depth == 1) {
+      if (!names.insert(key).second) repeated = "tensor " + in_quotes(key) + " is there twice";
+      name = key;
+      fields.clear();
+    } else if (depth == 2 && name != kMetadata && !fields.insert(key).second) {
+      repeated = "tensor " + in_quotes(name) + " has the field " + in_quotes(key) + " twice";
     }
     return true;
   };
@@ -167,7 +184,7 @@ Json parse_header(const std::string& path, const std::vector<std::byte>& text) {
   } catch (const Json::exception&) {
     fail(path, "its header is no JSON text");
   }
-  if (!repeated.empty()) fail(path, "tensor " + in_quotes(repeated) + " is there twice");
+  if (!repeated.empty()) fail(path, repeated);
   if (!header.is_object()) fail(path, "its header is no JSON object");
   return header;
 }
@@ -260,6 +277,18 @@ bool exists(const std::string& path) {
   return ::stat(path.c_str(), &facts) == 0;
 }
 
+void check_new_name(const std::string& path, const std::string& name) {
+  if (name == kMetadata) {
+    throw InputError("No tensor of " + path +
+                     " can be called __metadata__, which the format keeps "
+                     "for itself.");
+  }
+  if (!is_utf8(name)) {
+    throw InputError(path + " cannot hold a tensor " + in_quotes(name) +
+                     ": its name is not UTF-8 text.");
+  }
+}
+
 // A tensor of the file to be written: where its bytes come from.
 struct Outgoing {
   Entry entry;
@@ -277,12 +306,7 @@ std::string header_text(const std::string& path, const std::vector<Outgoing>& te
                           {"data_offsets", {at, at + bytes.size()}}};
     at += bytes.size();
   }
-  std::string text;
-  try {
-    text = header.dump();
-  } catch (const nlohmann::json::exception&) {
-    throw InputError(path + " cannot be written: a tensor's name is not UTF-8 text.");
-  }
+  std::string text = header.dump();
   text.append((8 - text.size() % 8) % 8, ' ');  // so that the data starts at a multiple of 8
   if (text.size() > kMaxHeader) {
     throw InputError(path + " cannot be written: its header would take " +
@@ -316,11 +340,8 @@ void write_safetensors(const std::string& path, const std::string& name, const H
                      std::string(numeric::name(tensor.dtype)) + " cannot be written to " + path +
                      ": the types that are written are " + std::string(kRead) + ".");
   }
-  if (name == kMetadata) {
-    throw InputError("No tensor of " + path +
-                     " can be called __metadata__, which the format keeps "
-                     "for itself.");
-  }
+  check_new_name(path, name);
+  const OutputLock lock(path);
   Index index;
   std::vector<std::byte> old;
   if (exists(path)) {
@@ -349,6 +370,11 @@ void write_safetensors(const std::string& path, const std::string& name, const H
   std::vector<std::span<const std::byte>> chunks = {std::as_bytes(std::span(start))};
   for (const Outgoing& outgoing : tensors) chunks.push_back(outgoing.bytes);
   replace_file(path, chunks);
+}
+
+void check_safetensors_output(const std::string& path, const std::string& name) {
+  check_new_name(path, name);
+  if (exists(path)) static_cast<void>(read_index(InputFile(path)));
 }
 
 std::vector<std::string> safetensors_names(const std::string& path) {

@@ -15,8 +15,13 @@ namespace warpwright::cli {
 HostTensor read_safetensors(const std::string& path, const std::string& name);
 
 /// Writes one tensor, atomically. A file that exists keeps its other tensors and its metadata; one
-/// that exists and is malformed is refused and left alone. Throws InputError.
+/// that exists and is malformed is refused and left alone. Processes of this machine that write to
+/// the same file take turns, so that it has all their tensors. Throws InputError.
 void write_safetensors(const std::string& path, const std::string& name, const HostTensor& tensor);
+
+/// Finds out before the work whether a tensor of this name can go into the file, if that is there.
+/// Throws InputError.
+void check_safetensors_output(const std::string& path, const std::string& name);
 
 /// The names of the file's tensors, in the order of their bytes. Throws InputError.
 std::vector<std::string> safetensors_names(const std::string& path);

@@ -7,11 +7,11 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <system_error>
 
 #include "cli/npy.h"
+#include "cli/output_file.h"
 #include "cli/safetensors.h"
 #include "warpwright/numeric/bulk.h"
 
@@ -22,69 +22,6 @@ constexpr std::string_view kSafetensors = ".safetensors";
 
 std::string reason(int error) {
   return std::generic_category().message(error);
-}
-
-// The folder a file lies in, with its last slash; empty for the working folder.
-std::string folder_of(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  return slash == std::string::npos ? std::string() : path.substr(0, slash + 1);
-}
-
-// A temporary file that disappears unless it was renamed to its final place.
-class TemporaryFile {
- public:
-  explicit TemporaryFile(const std::string& target)
-      : target_(target), name_(folder_of(target) + ".warpwright-XXXXXX") {
-    descriptor_ = ::mkstemp(name_.data());
-    if (descriptor_ < 0) {
-      throw InputError(target + " cannot be written: a file cannot be created in its folder (" +
-                       reason(errno) + ").");
-    }
-  }
-  ~TemporaryFile() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-    if (!name_.empty()) ::unlink(name_.c_str());
-  }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-
-  void write(std::span<const std::byte> bytes) {
-    while (!bytes.empty()) {
-      // Linux writes at most 2 GiB at once; smaller steps are as fast.
-      const std::size_t step = std::min<std::size_t>(bytes.size(), std::size_t{1} << 28);
-      const ssize_t done = ::write(descriptor_, bytes.data(), step);
-      if (done < 0) {
-        if (errno == EINTR) continue;
-        fail();
-      }
-      bytes = bytes.subspan(static_cast<std::size_t>(done));
-    }
-  }
-
-  void commit(mode_t mode) {
-    if (::fchmod(descriptor_, mode) != 0 || ::fsync(descriptor_) != 0) fail();
-    const int descriptor = descriptor_;
-    descriptor_ = -1;
-    if (::close(descriptor) != 0) fail();
-    if (::rename(name_.c_str(), target_.c_str()) != 0) fail();
-    name_.clear();
-  }
-
- private:
-  [[noreturn]] void fail() const {
-    throw InputError(target_ + " cannot be written (" + reason(errno) +
-                     "); what was there before is unchanged.");
-  }
-
-  std::string target_;
-  std::string name_;
-  int descriptor_ = -1;
-};
-
-mode_t mode_of_new_files() {
-  const mode_t mask = ::umask(0);
-  ::umask(mask);
-  return 0666 & ~mask;
 }
 
 bool is_convertible(DType t) {
@@ -101,6 +38,9 @@ std::int64_t HostTensor::elements() const {
 }
 
 TensorSpec parse_spec(const std::string& spec) {
+  if (spec.find('\0') != std::string::npos) {
+    throw InputError(in_quotes(spec) + " holds a NUL byte, which no file's name does.");
+  }
   const std::string marker = std::string(kSafetensors) + ":";
   const std::size_t at = spec.rfind(marker);
   if (at != std::string::npos) {
@@ -143,6 +83,15 @@ void write_tensor(const std::string& spec, const HostTensor& tensor) {
     write_npy(where.path, tensor);
   } else {
     write_safetensors(where.path, where.tensor, tensor);
+  }
+}
+
+void check_output(const std::string& spec, const std::string& name) {
+  if (spec.empty()) return;
+  const TensorSpec where = parse_spec(spec);
+  check_output_file(name, where.path);
+  if (where.kind == TensorSpec::Kind::safetensors) {
+    check_safetensors_output(where.path, where.tensor);
   }
 }
 
@@ -197,26 +146,6 @@ std::uint64_t bytes_of_shape(std::span<const std::int64_t> shape, DType dtype,
     bytes *= static_cast<std::uint64_t>(extent);
   }
   return bytes > limit ? limit + 1 : bytes;
-}
-
-void replace_file(const std::string& path, std::span<const std::span<const std::byte>> chunks) {
-  // A link is followed, so that the file it names is replaced and not the link.
-  std::string target = path;
-  struct stat facts {};
-  mode_t mode = mode_of_new_files();
-  if (::stat(path.c_str(), &facts) == 0) {
-    if (!S_ISREG(facts.st_mode)) {
-      throw InputError(path + " cannot be written: it exists and is not a regular file.");
-    }
-    mode = facts.st_mode & 07777;
-    if (char* resolved = ::realpath(path.c_str(), nullptr)) {
-      target = resolved;
-      std::free(resolved);
-    }
-  }
-  TemporaryFile file(target);
-  for (const std::span<const std::byte> chunk : chunks) file.write(chunk);
-  file.commit(mode);
 }
 
 InputFile::InputFile(const std::string& path) : path_(path) {

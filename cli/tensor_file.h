@@ -10,15 +10,17 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/printable.h"
 #include "warpwright/numeric/types.h"
 
 namespace warpwright::cli {
 
 /// What the user gave cannot be used. `what()` is one sentence that names the file or tensor, the
-/// rule that is broken and the nearest legal value.
+/// rule that is broken and the nearest legal value. It can be shown: names of files, and what is
+/// quoted from them, may hold any bytes (see printable).
 class InputError : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  explicit InputError(const std::string& sentence) : std::runtime_error(printable(sentence)) {}
 };
 
 /// A dense tensor in host memory: row-major elements of `dtype`, without gaps.
@@ -50,9 +52,13 @@ TensorSpec parse_spec(const std::string& spec);
 HostTensor read_tensor(const std::string& spec);
 
 /// Writes a tensor to where `spec` says, atomically: the file is complete and new, or it is as it
-/// was. A .safetensors file that exists keeps its other tensors and its metadata. Throws
-/// InputError.
+/// was. A .safetensors file that exists keeps its other tensors and its metadata, also those that
+/// other processes of this machine write with this function at the same time. Throws InputError.
 void write_tensor(const std::string& spec, const HostTensor& tensor);
+
+/// Finds out before the work what would keep a result, `name`, from being written after it to where
+/// `spec` says, if anywhere. Throws InputError.
+void check_output(const std::string& spec, const std::string& name);
 
 /// The tensor in another element type, each element rounded once to nearest even. What lies beyond
 /// the largest f16 or bf16 becomes infinite; beyond the largest fp8 it saturates, as `cvt` does.
@@ -65,10 +71,6 @@ std::string shape_text(std::span<const std::int64_t> shape);
 /// The bytes of a tensor of this shape, `limit` + 1 when they are more than `limit` (or would not
 /// fit 64 bits). The dimensions must not be negative.
 std::uint64_t bytes_of_shape(std::span<const std::int64_t> shape, DType dtype, std::uint64_t limit);
-
-/// Replaces a file's content by `chunks` in one step: a temporary file in the same folder is
-/// written, synced and renamed over it. On failure nothing is left behind. Throws InputError.
-void replace_file(const std::string& path, std::span<const std::span<const std::byte>> chunks);
 
 /// A regular file opened for reading at given offsets, its size known. Throws InputError.
 class InputFile {

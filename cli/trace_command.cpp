@@ -1,13 +1,12 @@
 #include "cli/trace_command.h"
 
-#include <unistd.h>
-
+#include <array>
 #include <cstdio>
-#include <filesystem>
 #include <optional>
 #include <set>
 
 #include "cli/grid_svg.h"
+#include "cli/output_file.h"
 #include "cli/perfetto.h"
 #include "cli/progress.h"
 #include "cli/timeline_svg.h"
@@ -15,25 +14,27 @@
 namespace warpwright::cli {
 namespace {
 
-// Finds out before the work whether the file can be written after it.
-void check_folder(const std::string& path) {
-  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  const std::string name = folder.empty() ? "." : folder.string();
-  std::error_code ignored;
-  if (!std::filesystem::is_directory(name, ignored)) {
-    throw InputError("The trace cannot be written to " + path + ": there is no folder " + name +
-                     ".");
+// Finds out before the work what would keep the files from being written after it, and whether one
+// of them would be written over another.
+void check_outputs(const TraceOptions& o) {
+  struct Output {
+    const char* option;
+    const char* what;
+    const std::string& path;
+  };
+  const std::array<Output, 3> outputs = {{{"--out", "The trace", o.out},
+                                          {"--svg", "The picture", o.svg},
+                                          {"--grid-svg", "The picture", o.grid_svg}}};
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (outputs[i].path.empty()) continue;
+    check_output_file(outputs[i].what, outputs[i].path);
+    for (std::size_t j = 0; j < i; ++j) {
+      if (outputs[j].path.empty() || !is_same_output(outputs[i].path, outputs[j].path)) continue;
+      throw InputError(std::string(outputs[i].option) + " " + outputs[i].path + " is the file of " +
+                       outputs[j].option +
+                       ", which it would be written over: give each a file of its own.");
+    }
   }
-  if (::access(name.c_str(), W_OK) != 0) {
-    throw InputError("The trace cannot be written to " + path + ": the folder " + name +
-                     " is not writable.");
-  }
-}
-
-void write_file(const std::string& path, const std::string& content) {
-  const std::span<const std::byte> chunk(reinterpret_cast<const std::byte*>(content.data()),
-                                         content.size());
-  replace_file(path, std::span(&chunk, 1));
 }
 
 // What ran; what the model found goes to `findings`.
@@ -106,9 +107,7 @@ int trace_command(const RunOptions& run, const ProductMaker& make, const TraceOp
       throw InputError("Where to? Give --out FILE.pftrace, --svg FILE.svg, or both.");
     }
     const DeviceChoice where = parse_device(run.device);
-    for (const std::string& path : {o.out, o.svg, o.grid_svg}) {
-      if (!path.empty()) check_folder(path);
-    }
+    check_outputs(o);
     const std::unique_ptr<Product> product = make(facts_of(run), err);
     check_occupied(o, product->device());
     product->load(run.seed, err);
@@ -117,24 +116,25 @@ int trace_command(const RunOptions& run, const ProductMaker& make, const TraceOp
     const model::Trace trace = where.is_model ? run_on_model(*product, o, err, findings)
                                               : run_on_gpu(*product, where.index);
     if (!o.out.empty()) {
-      write_file(o.out, perfetto_bytes(trace));
-      out << o.out << ": " << size_text(trace) << "; open it in https://ui.perfetto.dev\n";
+      replace_file(o.out, perfetto_bytes(trace));
+      out << printable(o.out) << ": " << size_text(trace)
+          << "; open it in https://ui.perfetto.dev\n";
     }
     const std::string plan_on_device = product->plan_name() + " on " + product->device().name;
     if (!o.svg.empty()) {
       TimelineView picture;
       picture.title = product->title() + ", " + plan_on_device;
       picture.ctas = atom::cluster_size(product->cluster()) > 1 ? 2 : 1;
-      write_file(o.svg, timeline_svg(trace, picture));
-      out << o.svg << ": the first tiles as a picture\n";
+      replace_file(o.svg, timeline_svg(trace, picture));
+      out << printable(o.svg) << ": the first tiles as a picture\n";
     }
     if (!o.grid_svg.empty()) {
       GridView picture;
       picture.title = plan_on_device;
       picture.sms = product->device().sms;
       picture.occupied_sm = o.occupy_sm.value_or(-1);
-      write_file(o.grid_svg, grid_svg(trace, picture));
-      out << o.grid_svg << ": which SM worked on which tile, when\n";
+      replace_file(o.grid_svg, grid_svg(trace, picture));
+      out << printable(o.grid_svg) << ": which SM worked on which tile, when\n";
     }
     if (!trace.measured) {
       out << "Times are nominal cycles from the model's table of costs, no measurement.\n";
