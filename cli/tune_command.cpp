@@ -95,15 +95,16 @@ int run_tune(const TuneOptions& o, std::ostream& out, std::ostream& err) {
         "--device is model, which does not predict time; tune measures a GPU: cuda:0, cuda:1, "
         "...");
   }
-  const DeviceFacts facts = facts_of(device);
   TuningCache cache(TuningCache::default_path());
-  if (cache.warning()) err << *cache.warning() << "\n";
+  require(cache.unwritable());
+  const DeviceFacts facts = facts_of(device);
+  if (cache.warning()) err << printable(*cache.warning()) << "\n";
   int kept = 0;
   for (const Shape& shape : shapes) {
     kept += tune_shape(shape, types, o, device, facts, cache, out, err) ? 1 : 0;
     out << std::flush;
   }
-  if (kept > 0) out << "kept in " << cache.path() << "\n";
+  if (kept > 0) out << "kept in " << printable(cache.path()) << "\n";
   return kept == static_cast<int>(shapes.size()) ? 0 : 1;
 }
 

@@ -16,7 +16,7 @@ PlanWithOrigin plan_with_tuning(const GemmProblem& problem, const DeviceFacts& f
                        (facts.is_model ? ": the model does not predict time\n" : "\n")};
   }
   const TuningCache cache(TuningCache::default_path());
-  if (cache.warning()) err << *cache.warning() << "\n";
+  if (cache.warning()) err << printable(*cache.warning()) << "\n";
   const Result<TunedPlan> made = tuned_plan(problem, facts, cache, choices);
   if (!made) throw InputError(made.reason());
   if (!made->entry) {
@@ -25,7 +25,7 @@ PlanWithOrigin plan_with_tuning(const GemmProblem& problem, const DeviceFacts& f
   char text[64];
   std::snprintf(text, sizeof(text), "tuning     measured, %.2f us: from ",
                 made->entry->microseconds);
-  return {made->plan, text + cache.path() + "\n"};
+  return {made->plan, text + printable(cache.path()) + "\n"};
 }
 
 }  // namespace warpwright::cli

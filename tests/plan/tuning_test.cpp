@@ -198,6 +198,32 @@ TEST_F(Tuning, AnUnwritablePlaceIsASentence) {
   EXPECT_TRUE(TuningCache(folder_ + "/closed/tuning-v1.tsv").store({{key("one"), entry(1)}}));
 }
 
+// Known before anything is measured, and the same when it is stored.
+TEST_F(Tuning, SaysBeforehandWhatCannotBeWritten) {
+  EXPECT_FALSE(TuningCache(path_).unwritable());
+  EXPECT_TRUE(TuningCache("").unwritable());
+  TuningCache cache(path_);
+  ASSERT_FALSE(cache.store({{key("one"), entry(1)}}));
+  ASSERT_EQ(::chmod(path_.c_str(), 0444), 0);  // a wish that counts for root too
+  for (const auto& refusal : {cache.unwritable(), cache.store({{key("two"), entry(2)}})}) {
+    ASSERT_TRUE(refusal);
+    EXPECT_NE(refusal->reason.find("read-only"), std::string::npos) << refusal->reason;
+    EXPECT_EQ(refusal->reason.back(), '.');
+  }
+  EXPECT_FALSE(TuningCache(path_).find(key("two")));
+}
+
+// Of a run that a signal ended.
+TEST_F(Tuning, WritesOverTheDraftOfAnEndedRun) {
+  TuningCache cache(path_);
+  ASSERT_FALSE(cache.store({{key("one"), entry(1)}}));
+  std::ofstream(path_ + ".tmp") << std::string(100000, 'x');
+  ASSERT_FALSE(cache.store({{key("two"), entry(2)}}));
+  EXPECT_FALSE(fs::exists(path_ + ".tmp"));
+  EXPECT_EQ(TuningCache(path_).size(), 2U);
+  EXPECT_FALSE(TuningCache(path_).warning());
+}
+
 TEST_F(Tuning, LivesWhereXdgSays) {
   const char* before = std::getenv("XDG_CACHE_HOME");
   const std::string old = before != nullptr ? before : "";

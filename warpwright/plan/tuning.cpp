@@ -4,7 +4,6 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
 #include <charconv>
 #include <cmath>
@@ -127,8 +126,8 @@ Content read(const std::string& path) {
   return content;
 }
 
-Refusal unwritable(const std::string& path, const std::string& why) {
-  return Refusal{"the tuning cache cannot be written to " + path + ": " + why};
+Refusal cannot_write(const std::string& path, const std::string& why) {
+  return Refusal{"The tuning cache cannot be written to " + path + ": " + why + "."};
 }
 
 // A lock on a file beside the cache, which is never replaced; held as long as this lives.
@@ -166,20 +165,20 @@ bool write_all(int file, std::string_view text) {
   return true;
 }
 
-// The file as a whole is the old one or the new one, whenever somebody looks.
+// The file as a whole is the old one or the new one, whenever somebody looks. Whoever holds the
+// lock is alone with the draft, and writes over what a run that was ended meanwhile left of it.
 std::optional<Refusal> replace(const std::string& path, const std::string& text) {
-  static std::atomic<unsigned> count = 0;
-  const std::string draft =
-      path + "." + std::to_string(::getpid()) + "." + std::to_string(count++) + ".tmp";
-  const int file = ::open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-  if (file < 0) return unwritable(path, std::strerror(errno));
+  const std::string draft = path + ".tmp";
+  const int file =
+      ::open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+  if (file < 0) return cannot_write(path, std::strerror(errno));
   const bool written = write_all(file, text) && ::fsync(file) == 0;
   const int why = errno;
   ::close(file);
   if (written && ::rename(draft.c_str(), path.c_str()) == 0) return std::nullopt;
   const std::string reason = std::strerror(written ? errno : why);
   ::unlink(draft.c_str());
-  return unwritable(path, reason);
+  return cannot_write(path, reason);
 }
 
 std::string strides_text(const char* name, std::int64_t row, std::int64_t column,
@@ -272,19 +271,36 @@ std::optional<TuningEntry> TuningCache::find(const TuningKey& key) const {
   return found->second;
 }
 
-std::optional<Refusal> TuningCache::store(
-    const std::vector<std::pair<TuningKey, TuningEntry>>& entries) {
+std::optional<Refusal> TuningCache::unwritable() const {
   if (path_.empty()) {
     return Refusal{
-        "there is no place for the tuning cache: set XDG_CACHE_HOME or HOME to a folder's "
-        "absolute path"};
+        "There is no place for the tuning cache: set XDG_CACHE_HOME or HOME to a folder's "
+        "absolute path."};
   }
   std::error_code error;
   const fs::path folder = fs::path(path_).parent_path();
   if (!folder.empty()) fs::create_directories(folder, error);
-  if (error) return unwritable(path_, error.message());
+  if (error) return cannot_write(path_, error.message());
+  const fs::file_status status = fs::status(path_, error);
+  if (fs::exists(status)) {
+    if (!fs::is_regular_file(status)) return cannot_write(path_, "it is no regular file");
+    // root may write where no mode bit allows it; the owner's wish counts all the same.
+    constexpr fs::perms write =
+        fs::perms::owner_write | fs::perms::group_write | fs::perms::others_write;
+    if ((status.permissions() & write) == fs::perms::none) {
+      return cannot_write(path_, "it is read-only");
+    }
+  }
+  const char* where = folder.empty() ? "." : folder.c_str();
+  if (::access(where, W_OK | X_OK) != 0) return cannot_write(path_, std::strerror(errno));
+  return std::nullopt;
+}
+
+std::optional<Refusal> TuningCache::store(
+    const std::vector<std::pair<TuningKey, TuningEntry>>& entries) {
+  if (auto refusal = unwritable()) return refusal;
   const Lock lock(path_ + ".lock");
-  if (!lock.held()) return unwritable(path_, std::strerror(errno));
+  if (!lock.held()) return cannot_write(path_, std::strerror(errno));
   std::map<TuningKey, TuningEntry> merged = read(path_).entries;
   for (const auto& [key, entry] : entries) merged.insert_or_assign(key, entry);
   std::string text = std::string(kHeading) + "\n";

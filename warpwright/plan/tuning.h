@@ -67,6 +67,10 @@ class TuningCache {
   [[nodiscard]] std::size_t size() const { return entries_.size(); }
   [[nodiscard]] std::optional<TuningEntry> find(const TuningKey& key) const;
 
+  /// What would keep entries from being stored, for those who want to know before they measure, or
+  /// nothing. Makes the folder.
+  [[nodiscard]] std::optional<Refusal> unwritable() const;
+
   /// Adds entries to the file, in place of those with the same keys, beside whatever others wrote
   /// meanwhile, and to this object. Makes the folder. Refuses, with the file as it was, where that
   /// cannot be written.
