@@ -1,8 +1,10 @@
 #include "cli/app.h"
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <cstdint>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "cli/check_command.h"
@@ -247,13 +249,41 @@ std::string unknown_command(const CLI::App& app, const std::string& prefix,
          (known.find(',') == std::string::npos ? "is " : "are ") + known + ".";
 }
 
-}  // namespace
-
-const char* version() {
-  return WARPWRIGHT_VERSION;
+// Refuses empty arguments: they are what a script passes whose variable is not set, and mean
+// nothing to any option. Empty when there is none.
+std::string empty_argument(const std::vector<std::string>& arguments) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    std::string option = arguments[i];
+    if (option.starts_with("--") && option.find('=') == option.size() - 1) {
+      option.pop_back();  // --out=
+    } else if (option.empty()) {
+      option = i > 0 ? arguments[i - 1] : "";
+    } else {
+      continue;
+    }
+    if (option.starts_with("--")) {
+      return option + " is given an empty value: leave it out, or give it one.";
+    }
+    return "An argument is empty" + (option.empty() ? "" : ", the one behind " + option) +
+           ": leave it out, or write what it is to be.";
+  }
+  return {};
 }
 
-int run_app(const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err) {
+// The status of a command whose output went to `out`: whatever it was, output that did not arrive
+// is trouble.
+int status_of_output(int status, std::ostream& out, std::ostream& err) {
+  const bool was_lost = !out;
+  out.clear();
+  errno = 0;
+  out.flush();  // once more after an earlier failure, for its reason
+  if (out && !was_lost) return status;
+  err << "The output is not complete: stdout did not take all of it"
+      << (errno == 0 ? "" : " (" + std::generic_category().message(errno) + ")") << ".\n";
+  return 2;
+}
+
+int run_command(const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err) {
   CLI::App app(kAbout, "warpwright");
   app.footer(kExamples);
   app.set_version_flag("--version", std::string("warpwright ") + version());
@@ -338,7 +368,7 @@ int run_app(const std::vector<std::string>& arguments, std::ostream& out, std::o
 
   BenchOptions bench_options;
   bench_options.command = "warpwright";
-  for (const std::string& argument : arguments) bench_options.command += " " + argument;
+  for (const std::string& argument : arguments) bench_options.command += " " + printable(argument);
   const CLI::App* bench_dense = add_bench_command(app, bench_options);
   GroupedBenchOptions bench_grouped_options;
   bench_grouped_options.command = bench_options.command;
@@ -370,9 +400,10 @@ int run_app(const std::vector<std::string>& arguments, std::ostream& out, std::o
   mask->add_flag("--pair", pair, "for MMAs of a pair of SMs");
   mask->add_option("--rank", rank, "the line of this CTA alone")->type_name("R");
 
-  const std::string unknown = unknown_command(app, "", arguments, 0);
-  if (!unknown.empty()) {
-    err << unknown << "\n";
+  std::string unusable = empty_argument(arguments);
+  if (unusable.empty()) unusable = unknown_command(app, "", arguments, 0);
+  if (!unusable.empty()) {
+    err << printable(unusable) << "\n";
     return 2;
   }
   // CLI11 takes the arguments from the back.
@@ -381,7 +412,8 @@ int run_app(const std::vector<std::string>& arguments, std::ostream& out, std::o
     app.parse(std::move(reversed));
   } catch (const CLI::ParseError& stop) {
     if (stop.get_exit_code() == 0) return app.exit(stop, out, err);
-    err << first_line(stop.what()) << "; see warpwright" << command_of(app) << " --help.\n";
+    err << printable(first_line(stop.what())) << "; see warpwright" << command_of(app)
+        << " --help.\n";
     return 2;
   }
   if (devices->parsed()) return devices_command(out, err);
@@ -414,6 +446,16 @@ int run_app(const std::vector<std::string>& arguments, std::ostream& out, std::o
   if (tune->parsed()) return tune_command(tune_options, out, err);
   if (layout->parsed()) return layout_command(expression, table, out, err);
   return mask_command(cluster, pair, rank, out, err);
+}
+
+}  // namespace
+
+const char* version() {
+  return WARPWRIGHT_VERSION;
+}
+
+int run_app(const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err) {
+  return status_of_output(run_command(arguments, out, err), out, err);
 }
 
 }  // namespace warpwright::cli

@@ -11,7 +11,8 @@ namespace warpwright::cli {
 const char* version();
 
 /// Runs `warpwright` with these arguments (without the program's name). Returns the exit status: 0,
-/// 1 for a failed check or faults found while running, 2 for bad usage or input.
+/// 1 for a failed check or faults found while running, 2 for bad usage or input, and where `out`
+/// did not take all of the output.
 int run_app(const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err);
 
 }  // namespace warpwright::cli
