@@ -374,6 +374,7 @@ void write_safetensors(const std::string& path, const std::string& name, const H
 
 void check_safetensors_output(const std::string& path, const std::string& name) {
   check_new_name(path, name);
+  const OutputLock lock(path);  // a folder that cannot be locked is told of now, too
   if (exists(path)) static_cast<void>(read_index(InputFile(path)));
 }
 

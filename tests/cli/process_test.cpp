@@ -29,6 +29,7 @@ class Process : public TensorFolder {
       prepare();
       arguments.insert(arguments.begin(), WARPWRIGHT_EXE);
       std::vector<char*> words;
+      words.reserve(arguments.size() + 1);
       for (std::string& argument : arguments) words.push_back(argument.data());
       words.push_back(nullptr);
       ::execv(WARPWRIGHT_EXE, words.data());
