@@ -128,7 +128,8 @@ Content read(const std::string& path) {
 }
 
 Refusal unwritable(const std::string& path, const std::string& why) {
-  return Refusal{"the tuning cache cannot be written to " + path + ": " + why};
+  return Refusal{RefusalCode::file_error,
+                 "the tuning cache cannot be written to " + path + ": " + why};
 }
 
 // A lock on a file beside the cache, which is never replaced; held as long as this lives.
@@ -198,7 +199,7 @@ std::string gpu_name(const DeviceFacts& device) {
 
 bool chosen(const PlanChoices& c) {
   return c.cluster || c.tile_m || c.tile_n || c.schedule || c.swapped || c.kernel || c.ctas ||
-         c.cluster_k;
+         c.cluster_k || c.pair || c.tiles || c.accumulators;
 }
 
 }  // namespace
@@ -276,6 +277,7 @@ std::optional<Refusal> TuningCache::store(
     const std::vector<std::pair<TuningKey, TuningEntry>>& entries) {
   if (path_.empty()) {
     return Refusal{
+        RefusalCode::file_error,
         "there is no place for the tuning cache: set XDG_CACHE_HOME or HOME to a folder's "
         "absolute path"};
   }
@@ -313,7 +315,7 @@ Result<TunedPlan> tuned_plan(const GemmProblem& problem, const DeviceFacts& devi
     }
   }
   const Result<Plan> usual = plan(problem, device, choices);
-  if (!usual) return Refusal{usual.reason()};
+  if (!usual) return usual.refusal();
   return TunedPlan{*usual, std::nullopt};
 }
 
