@@ -267,9 +267,8 @@ std::string wishes(const GroupedChoices& choices) {
   if (choices.tile_tokens) wish("tiles of " + number(*choices.tile_tokens) + " tokens");
   if (choices.swapped) wish(*choices.swapped ? "swapped operands" : "operands not swapped");
   if (choices.search) wish("the search " + std::string(search_name(*choices.search)));
-  if (choices.maps) {
-    wish(*choices.maps == kernel::GroupMaps::one ? "one map" : "a map a group");
-  }
+  // One map is what a plan takes unasked.
+  if (choices.maps == kernel::GroupMaps::per_group) wish("a map a group");
   if (choices.cluster) {
     wish("cluster " + number(choices.cluster->m) + "x" + number(choices.cluster->n));
   }
