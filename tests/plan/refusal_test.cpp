@@ -208,7 +208,7 @@ TEST(Refusals, FollowingTheAdviceEndsInAPlan) {
       }
       ++refusals;
       codes.insert(made.code());
-      const std::string said = made.reason();
+      const std::string& said = made.reason();
       ASSERT_EQ(flaw(said), "") << said;
       ASSERT_NE(said, last) << "the nearest legal value is refused in the same words";
       if (has_no_nearest(made.code())) break;
@@ -252,7 +252,7 @@ TEST(Refusals, OfChoices) {
     if (draw.rarely(6)) c.accumulators = draw.of<int>({-1, 0, 1, 2, 3, 4, 8, 600});
     const auto made = plan(p, device, c);
     if (made) continue;
-    const std::string said = made.reason();
+    const std::string& said = made.reason();
     ASSERT_EQ(flaw(said), "") << said;
     std::smatch m;
     if (std::regex_search(said, m, compiled("nearest legal grid has (\\d+) CTAs$"))) {
@@ -362,7 +362,7 @@ TEST(Refusals, FollowingTheAdviceEndsInAGroupedPlan) {
         break;
       }
       ++refusals;
-      const std::string said = made.reason();
+      const std::string& said = made.reason();
       ASSERT_EQ(flaw(said), "") << said;
       ASSERT_NE(said, last) << "the nearest legal value is refused in the same words";
       if (has_no_nearest(made.code())) break;

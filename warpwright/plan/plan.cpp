@@ -260,7 +260,7 @@ Result<std::vector<Plan>> candidates(const GemmProblem& problem, const DeviceFac
                    "pairs, tile sources and accumulators in tensor memory are of sm_100; device " +
                        device.name + " is sm_" + number(device.architecture)};
   }
-  const auto found = search(base, choices);
+  auto found = search(base, choices);
   if (!found) return found;
   std::vector<Plan> all = *found;
   if (all.empty()) return none_found(base, choices);
