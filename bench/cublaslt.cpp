@@ -73,8 +73,8 @@ const Functions* functions() {
 
 std::optional<Refusal> failed(cublasStatus_t status, const char* what) {
   if (status == CUBLAS_STATUS_SUCCESS) return std::nullopt;
-  return Refusal{std::string(what) + " failed in cuBLASLt (status " +
-                 std::to_string(static_cast<int>(status)) + ")"};
+  return Refusal{RefusalCode::device_error, std::string(what) + " failed in cuBLASLt (status " +
+                                                std::to_string(static_cast<int>(status)) + ")"};
 }
 
 cudaDataType_t type_of(DType t) {
@@ -138,7 +138,7 @@ class Loaded final : public CublasLt {
     const GemmOperands& o = sets.front();
     if (auto r = failed(f_.create(&handle_), "starting")) return r;
     auto workspace = filled_memory(static_cast<std::int64_t>(kWorkspaceBytes));
-    if (!workspace) return Refusal{workspace.reason()};
+    if (!workspace) return workspace.refusal();
     workspace_ = *workspace;
     if (auto r = lay_scales_out(sets)) return r;
     if (auto r = describe_product(o)) return r;
@@ -214,7 +214,8 @@ class Loaded final : public CublasLt {
     if (o.scaling == Scaling::none) return std::nullopt;
     const auto found = scales_.find(o.scale_a.data);
     if (found == scales_.end()) {
-      return Refusal{"these operands are none of the sets that cuBLASLt was prepared for"};
+      return Refusal{RefusalCode::unsupported,
+                     "these operands are none of the sets that cuBLASLt was prepared for"};
     }
     if (auto r = set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, found->second.b)) return r;
     return set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, found->second.a);
@@ -235,7 +236,7 @@ class Loaded final : public CublasLt {
     const std::int64_t count_b = padded(block ? pitch_b * o.scale_b.rows : pitch_b);
     const auto count = static_cast<std::int64_t>(sets.size());
     const auto memory = filled_memory(count * (count_a + count_b) * 4, 0);
-    if (!memory) return Refusal{memory.reason()};
+    if (!memory) return memory.refusal();
     laid_out_ = *memory;
     auto* at = static_cast<float*>(laid_out_->data());
     for (const GemmOperands& s : sets) {
@@ -301,7 +302,7 @@ class Loaded final : public CublasLt {
         f_.heuristic(handle_, desc_, b_, a_, c_, d_, preference_, offers, offers_.data(), &found);
     offers_.resize(static_cast<std::size_t>(found));
     if (status == CUBLAS_STATUS_NOT_SUPPORTED || (status == CUBLAS_STATUS_SUCCESS && found == 0)) {
-      return Refusal{"cuBLASLt has no algorithm for this product"};
+      return Refusal{RefusalCode::unsupported, "cuBLASLt has no algorithm for this product"};
     }
     return failed(status, "asking for algorithms");
   }
@@ -322,32 +323,37 @@ class Loaded final : public CublasLt {
 
 std::optional<Refusal> scaling_refusal(const GemmOperands& o) {
   if (o.scaling == Scaling::none) return std::nullopt;
-  if (!is_8bit(o.a.dtype)) return Refusal{"cuBLASLt scales 8-bit operands alone"};
+  if (!is_8bit(o.a.dtype))
+    return Refusal{RefusalCode::unsupported, "cuBLASLt scales 8-bit operands alone"};
   if (o.scale_a.batch > 1 || o.scale_b.batch > 1) {
-    return Refusal{"cuBLASLt has no scales for each matrix of a batch"};
+    return Refusal{RefusalCode::unsupported, "cuBLASLt has no scales for each matrix of a batch"};
   }
   if (o.scaling != Scaling::block) return std::nullopt;
   if (o.a.rows % 4 != 0 || o.b.rows % 4 != 0) {
-    return Refusal{"cuBLASLt scales blocks of products whose M and N are multiples of 4; here " +
-                   std::to_string(o.a.rows) + " and " + std::to_string(o.b.rows)};
+    return Refusal{RefusalCode::unsupported,
+                   "cuBLASLt scales blocks of products whose M and N are multiples of 4; here " +
+                       std::to_string(o.a.rows) + " and " + std::to_string(o.b.rows)};
   }
-  if (is_8bit(o.d.dtype)) return Refusal{"cuBLASLt gives block-scaled products 16 or 32 bits"};
+  if (is_8bit(o.d.dtype))
+    return Refusal{RefusalCode::unsupported, "cuBLASLt gives block-scaled products 16 or 32 bits"};
   return std::nullopt;
 }
 
 }  // namespace
 
 std::optional<Refusal> cublaslt_refusal(const GemmOperands& o) {
-  if (o.epilogue.gated) return Refusal{"cuBLASLt has no gated epilogue"};
-  if (o.epilogue.activation == Activation::silu) return Refusal{"cuBLASLt has no SiLU"};
+  if (o.epilogue.gated) return Refusal{RefusalCode::unsupported, "cuBLASLt has no gated epilogue"};
+  if (o.epilogue.activation == Activation::silu)
+    return Refusal{RefusalCode::unsupported, "cuBLASLt has no SiLU"};
   if (o.epilogue.bias == Bias::rows) {
-    return Refusal{"cuBLASLt has a bias along the columns of a row-major D, none along its rows"};
+    return Refusal{RefusalCode::unsupported,
+                   "cuBLASLt has a bias along the columns of a row-major D, none along its rows"};
   }
   if (o.a.dtype == DType::e5m2 && o.b.dtype == DType::e5m2) {
-    return Refusal{"cuBLASLt does not multiply e5m2 by e5m2"};
+    return Refusal{RefusalCode::unsupported, "cuBLASLt does not multiply e5m2 by e5m2"};
   }
   if (o.scale_d.data != nullptr && !is_8bit(o.d.dtype)) {
-    return Refusal{"cuBLASLt scales a D of 8 bits alone"};
+    return Refusal{RefusalCode::unsupported, "cuBLASLt scales a D of 8 bits alone"};
   }
   return scaling_refusal(o);
 }
@@ -364,7 +370,7 @@ Result<std::shared_ptr<CublasLt>> CublasLt::make(const std::vector<GemmOperands>
                                                  int offers) {
   const Functions* found = functions();
   if (found == nullptr) {
-    return Refusal{"cuBLASLt (libcublasLt.so.13) is not on this machine"};
+    return Refusal{RefusalCode::unsupported, "cuBLASLt (libcublasLt.so.13) is not on this machine"};
   }
   if (auto refusal = cublaslt_refusal(sets.front())) return *refusal;
   auto loaded = std::make_shared<Loaded>(*found);

@@ -13,7 +13,8 @@ namespace {
 std::optional<Refusal> failed(cudaError_t error, const char* what) {
   if (error == cudaSuccess) return std::nullopt;
   cudaGetLastError();
-  return Refusal{std::string(what) + " failed: " + cudaGetErrorString(error)};
+  return Refusal{RefusalCode::device_error,
+                 std::string(what) + " failed: " + cudaGetErrorString(error)};
 }
 
 std::optional<Refusal> launched(const char* what) {
@@ -438,7 +439,8 @@ std::optional<Refusal> reference_product(const GemmOperands& o, float* product, 
   };
   const dim3 grid(tiles(p.m), tiles(p.n), static_cast<unsigned>(o.d.batch));
   if (grid.y > 65535 || grid.z > 65535) {
-    return Refusal{"N or the batch is too long for the reference product of the bench"};
+    return Refusal{RefusalCode::unsupported,
+                   "N or the batch is too long for the reference product of the bench"};
   }
   product_kernel<<<grid, 256, 0, on>>>(operand(o.a, o.scale_a, o.scaling, false),
                                        operand(o.b, o.scale_b, o.scaling, true), p, product);
@@ -451,7 +453,7 @@ Result<Comparison> compare(const GemmOperands& ours, const MatrixView& theirs, c
   const std::int64_t batch = ours.d.batch;
   const auto norms =
       filled_memory((p.m + p.n) * batch * 4 + static_cast<std::int64_t>(sizeof(Verdict)) + 32);
-  if (!norms) return Refusal{norms.reason()};
+  if (!norms) return norms.refusal();
   auto* verdict = static_cast<Verdict*>((*norms)->data());
   auto* pair = reinterpret_cast<float*>(verdict + 1);
   float* norms_a = pair + 2;

@@ -10,6 +10,7 @@
 
 #include "bench/cublaslt.h"
 #include "bench/device_math.h"
+#include "bench/host_time.h"
 #include "bench/judgement.h"
 #include "bench/operand_sets.h"
 #include "bench/replay.h"
@@ -152,6 +153,13 @@ class Session {
     return race_->run(graphs);
   }
 
+  // Of the first plan's launches.
+  [[nodiscard]] HostTimes host() const {
+    const Contender& first = *contenders_.front();
+    return host_times(first.plan(), on_sets(first.launch(), sets_.all()), sets_.all().size(),
+                      options_.dependent, stream_.get());
+  }
+
   void step() {
     ++done_;
     if (options_.progress) options_.progress(std::min(done_, all_), all_);
@@ -257,6 +265,7 @@ GemmTimes measure(const std::vector<Plan>& plans, const GemmOperands* host,
   for (const auto& graph : graphs) turns.push_back(graph.get());
   const std::vector<Timing> all = session.final_rounds(turns);
 
+  times.host = session.host();
   times.ours = all.front();
   times.config_time = all[theirs - 1];
   // What looked faster in the few replays need not be so in the many.
@@ -304,7 +313,8 @@ std::vector<RankedPlan> rank(const std::vector<Plan>& plans, const TimeOptions& 
 
 std::optional<Refusal> nothing_to_time(const std::vector<Plan>& plans) {
   if (plans.empty() || plans.front().ctas == 0 || !plans.front().problem.reads_ab) {
-    return Refusal{"there is no product to time: M, N, K and alpha must not be 0"};
+    return Refusal{RefusalCode::bad_value,
+                   "there is no product to time: M, N, K and alpha must not be 0"};
   }
   return std::nullopt;
 }
@@ -317,7 +327,7 @@ Result<GemmTimes> time_gemm(const std::vector<Plan>& plans, const GemmOperands* 
   try {
     return measure(plans, host, options);
   } catch (const Failure& failure) {
-    return Refusal{failure.sentence};
+    return Refusal{RefusalCode::device_error, failure.sentence};
   }
 }
 
@@ -327,7 +337,7 @@ Result<std::vector<RankedPlan>> rank_plans(const std::vector<Plan>& plans,
   try {
     return rank(plans, options);
   } catch (const Failure& failure) {
-    return Refusal{failure.sentence};
+    return Refusal{RefusalCode::device_error, failure.sentence};
   }
 }
 

@@ -24,6 +24,12 @@ struct Timing {
   double high = 0;
 };
 
+/// Microseconds of the host that a launch takes, and that of an empty kernel of the same grid.
+struct HostTimes {
+  Timing ours;
+  Timing empty;
+};
+
 /// What was measured.
 struct GemmTimes {
   GemmProblem problem;
@@ -32,6 +38,7 @@ struct GemmTimes {
   std::string config;           ///< the fastest plan's name
   Timing config_time;           ///< its time, in the same rounds
   int configs = 1;              ///< plans that were measured
+  HostTimes host;               ///< of launches of the first plan
   std::optional<Timing> first;  ///< cuBLASLt by the first pick of its heuristic
   std::optional<Timing> best;   ///< by the fastest of the offered algorithms
   int offered = 0;              ///< algorithms that its heuristic offered

@@ -151,7 +151,8 @@ class Loop {
     for (const auto& [length, operands] : by_length) {
       auto made = CublasLt::make(operands, 1);
       if (!made) {
-        return Refusal{"a group of " + std::to_string(length) + " tokens: " + made.reason()};
+        return Refusal{made.code(),
+                       "a group of " + std::to_string(length) + " tokens: " + made.reason()};
       }
       loop->products_[length] = *made;
     }
@@ -372,7 +373,8 @@ GroupedTimes measure(const std::vector<GroupedPlan>& plans,
 std::optional<Refusal> nothing_to_time(const std::vector<GroupedPlan>& plans,
                                        const std::vector<std::int64_t>& lengths) {
   if (plans.empty() || plans.front().ctas == 0) {
-    return Refusal{"there is no product to time: groups, tokens, N and K must not be 0"};
+    return Refusal{RefusalCode::bad_value,
+                   "there is no product to time: groups, tokens, N and K must not be 0"};
   }
   const GroupedProblem& p = plans.front().problem;
   const GroupedWork work = grouped_work(p, lengths);
@@ -380,8 +382,9 @@ std::optional<Refusal> nothing_to_time(const std::vector<GroupedPlan>& plans,
                    work.tokens == p.total && work.tokens > 0 &&
                    *std::min_element(lengths.begin(), lengths.end()) >= 0;
   if (!fit) {
-    return Refusal{"the lengths are not those of " + std::to_string(p.groups) + " groups of " +
-                   std::to_string(p.total) + " tokens in all"};
+    return Refusal{RefusalCode::bad_value, "the lengths are not those of " +
+                                               std::to_string(p.groups) + " groups of " +
+                                               std::to_string(p.total) + " tokens in all"};
   }
   return std::nullopt;
 }
@@ -396,7 +399,7 @@ Result<GroupedTimes> time_grouped(const std::vector<GroupedPlan>& plans,
     require(device::prepare_grouped_on_cuda(plans.front()));
     return measure(plans, lengths, options);
   } catch (const Failure& failure) {
-    return Refusal{failure.sentence};
+    return Refusal{RefusalCode::device_error, failure.sentence};
   }
 }
 

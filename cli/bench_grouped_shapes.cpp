@@ -37,9 +37,10 @@ Result<GroupedShape> shape_of_line(const std::string& line) {
   std::vector<std::string> words;
   for (std::string word; in >> word;) words.push_back(word);
   const auto none = [&line] {
-    return Refusal{"\"" + printable(line, 60) +
-                   "\" is no shape; write GROUPS TOKENS N K, for example 8 16 4096 4096 or "
-                   "32 skew:1 7168 2048"};
+    return Refusal{RefusalCode::bad_value,
+                   "\"" + printable(line, 60) +
+                       "\" is no shape; write GROUPS TOKENS N K, for example 8 16 4096 4096 or "
+                       "32 skew:1 7168 2048"};
   };
   if (words.size() != 4) return none();
   const auto groups = extent(words[0]);
@@ -47,7 +48,7 @@ Result<GroupedShape> shape_of_line(const std::string& line) {
   const auto k = extent(words[3]);
   if (!groups || !n || !k) return none();
   GroupedShape shape{*groups, words[1], *n, *k};
-  if (const auto lengths = lengths_of(shape); !lengths) return Refusal{lengths.reason()};
+  if (const auto lengths = lengths_of(shape); !lengths) return lengths.refusal();
   return shape;
 }
 

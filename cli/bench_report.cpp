@@ -1,6 +1,8 @@
 #include "cli/bench_report.h"
 
+#include <algorithm>
 #include <cmath>
+#include <vector>
 
 namespace warpwright::cli {
 namespace {
@@ -46,6 +48,25 @@ std::string summary_line(const BenchRun& run, const Speed& speed) {
                 shape_name(s.worst_shape).c_str());
 }
 
+// What launches take of the host, as the median of the rows; empty where nothing was measured.
+std::string host_line(const BenchRun& run) {
+  std::vector<double> ours;
+  std::vector<double> empty;
+  for (const BenchRow& row : run.rows) {
+    if (!row.times || row.times->host.ours.median <= 0) continue;
+    ours.push_back(row.times->host.ours.median);
+    empty.push_back(row.times->host.empty.median);
+  }
+  if (ours.empty()) return {};
+  const auto median = [](std::vector<double>& values) {
+    std::sort(values.begin(), values.end());
+    return values[values.size() / 2];
+  };
+  return format(
+      "host: a launch takes %.2f us, that of an empty kernel %.2f us (medians of %d rows)",
+      median(ours), median(empty), static_cast<int>(ours.size()));
+}
+
 ordered_json row_json(const BenchRow& row) {
   ordered_json j = {{"m", row.shape.m}, {"n", row.shape.n}, {"k", row.shape.k}};
   if (!row.times) {
@@ -59,6 +80,8 @@ ordered_json row_json(const BenchRow& row) {
   j["config"] = t.config;
   j["config_time"] = timing_json(t.config_time);
   j["configs"] = t.configs;
+  j["host"] = timing_json(t.host.ours);
+  j["host_empty"] = timing_json(t.host.empty);
   j["baseline"] = t.baseline;
   j["first"] = timing_json(t.first);
   j["best"] = timing_json(t.best);
@@ -147,6 +170,7 @@ std::string table_row(const BenchRow& row) {
 std::string table_summary(const BenchRun& run) {
   std::string text;
   for (const Speed& speed : kSpeeds) text += summary_line(run, speed) + "\n";
+  if (const std::string host = host_line(run); !host.empty()) text += host + "\n";
   for (const std::string& reason : reasons(run)) text += "no baseline: " + reason + "\n";
   return text;
 }
@@ -174,6 +198,7 @@ std::string markdown(const BenchRun& run) {
   }
   text += "\n";
   for (const Speed& speed : kSpeeds) text += "- " + summary_line(run, speed) + "\n";
+  if (const std::string host = host_line(run); !host.empty()) text += "- " + host + "\n";
   for (const std::string& reason : reasons(run)) text += "- no baseline: " + reason + "\n";
   return text;
 }

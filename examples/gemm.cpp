@@ -3,9 +3,8 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <memory>
 #include <vector>
-
-#include <warpwright/numeric/scalar.h>
 
 using warpwright::DType;
 using warpwright::numeric::bf16_t;
@@ -47,9 +46,17 @@ int main() {
     return 2;
   }
   std::printf("%s", plan->explain().c_str());
-  // Where a plan wants a workspace, it is zeros before the first launch.
-  std::vector<char> zeros(static_cast<std::size_t>(plan->workspace_bytes));
-  void* workspace = zeros.empty() ? nullptr : place(zeros.data(), zeros.size());
+  // Where a plan wants a workspace, it is made ready before the first launch. The model has its
+  // own.
+  std::vector<char> room(static_cast<std::size_t>(plan->workspace_bytes));
+  void* const workspace = room.empty() ? nullptr : place(room.data(), room.size());
+  if (on_gpu) {
+    if (const auto refused =
+            warpwright::device::prepare_workspace_on_cuda(*plan, workspace, nullptr)) {
+      std::printf("refused: %s\n", refused->reason.c_str());
+      return 1;
+    }
+  }
   if (const auto refused =
           warpwright::launch(*plan, operands, workspace, plan->workspace_bytes, nullptr)) {
     std::printf("refused: %s\n", refused->reason.c_str());

@@ -206,6 +206,20 @@ std::size_t count_of(const std::string& text, const std::string& word) {
   return count;
 }
 
+TEST(BenchReport, WhatALaunchTakesOfTheHost) {
+  BenchRun run = example_run();
+  EXPECT_EQ(table_summary(run).find("host:"), std::string::npos) << "nothing was measured";
+  const std::vector<double> ours = {3.25, 2.75, 2.5};
+  for (std::size_t i = 0; i < ours.size(); ++i) {
+    run.rows[i].times->host = {{ours[i], ours[i], ours[i]}, {2.25, 2.25, 2.25}};
+  }
+  const std::string line =
+      "host: a launch takes 2.75 us, that of an empty kernel 2.25 us (medians of 3 rows)\n";
+  EXPECT_NE(table_summary(run).find(line), std::string::npos) << table_summary(run);
+  EXPECT_NE(markdown(run).find("- " + line), std::string::npos);
+  EXPECT_NE(json(run).find("\"host_empty\""), std::string::npos);
+}
+
 TEST(BenchReport, TheTableSaysEverything) {
   const BenchRun run = example_run();
   const std::string heading = table_heading(run);

@@ -194,8 +194,8 @@ TEST(GroupedCommand, RefusesBadArguments) {
   refused({"--bad-offsets", "all"}, "decreasing or beyond");
   refused({"--search", "any"}, "horizontal, vertical or ballot");
   refused({"--swapped", "perhaps"}, "yes or no");
-  refused({"--kernel", "other"}, "no grouped kernel is as asked for");
-  refused({"--tile-tokens", "7"}, "no grouped kernel is as asked for");
+  refused({"--kernel", "other"}, "no grouped kernel has");
+  refused({"--tile-tokens", "7"}, "no grouped kernel has");
   refused({"--cluster", "9"}, "--cluster is \"9\"");
   refused({"--alpha", "x"}, "alpha is \"x\"");
   refused({"--expected-tokens", "-1"}, "a number above 0");

@@ -102,6 +102,24 @@ TEST(BlackwellOnTheModel, ScalesBiasesActivationsAndBatches) {
   }
 }
 
+// A batch stride of 0: one matrix of A, B and C for all of D, by tiles that go round more than
+// once.
+TEST(BlackwellOnTheModel, BatchesThatShareTheirMatrices) {
+  for (int i = 0; i < 6; ++i) {
+    Case c = blackwell(i % 2 == 1, sources[i % 3], {2, 1});
+    c.shared = true;
+    c.batch = 3;
+    c.m = 140;
+    c.n = i < 3 ? 264 : 133;
+    c.k = 96;
+    c.beta = 0.5F;
+    c.bias = Bias::columns;
+    c.operand = i % 2 == 0 ? DType::e4m3 : DType::bf16;
+    if (i % 2 == 0) c.scaling = Scaling::row_column;
+    expect_right(c, mode(model::Mode::latest));
+  }
+}
+
 // Shapes, paddings, scalars and clusters by chance.
 TEST(BlackwellOnTheModel, AnyShape) {
   constexpr unsigned seed = 20261121;

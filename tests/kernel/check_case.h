@@ -47,7 +47,7 @@ struct CheckCase {
 
 class CheckProblem {
  public:
-  explicit CheckProblem(const CheckCase& c) : plan_(Refusal{""}) {
+  explicit CheckProblem(const CheckCase& c) : plan_(Refusal{RefusalCode::no_kernel, ""}) {
     std::mt19937 random(1);
     const std::int64_t width = numeric::bits(c.operand) / 8;
     a_.resize(static_cast<std::size_t>(m * c.k * width / 2));

@@ -38,7 +38,8 @@ struct Case {
   int c_pad = 0;
   int c_shift = 0;
   bool in_place = false;
-  int batch = 1;                    ///< of A, B, C and D; scales and biases serve all of it
+  int batch = 1;        ///< of A, B, C and D; scales and biases serve all of it
+  bool shared = false;  ///< A, B, C, scales and bias are one matrix by a batch stride of 0
   Scaling scaling = Scaling::none;  ///< none, tensor or row_column
   Bias bias = Bias::none;
   Activation activation = Activation::none;
@@ -55,7 +56,7 @@ inline std::string text(const Case& c) {
   s += " alpha " + std::to_string(c.alpha) + " beta " + std::to_string(c.beta);
   s += " D " + std::to_string(c.d_pad) + "/" + std::to_string(c.d_shift) + " C " +
        std::to_string(c.c_pad) + "/" + std::to_string(c.c_shift) + (c.in_place ? " in place" : "");
-  s += " batch " + std::to_string(c.batch) + " scaling " +
+  s += " batch " + std::to_string(c.batch) + (c.shared ? " of one matrix" : "") + " scaling " +
        std::to_string(static_cast<int>(c.scaling)) + " bias " +
        std::to_string(static_cast<int>(c.bias)) + " activation " +
        std::to_string(static_cast<int>(c.activation));
@@ -100,6 +101,12 @@ class Tensor {
     std::mt19937 random(seed);
     for (int i = 0; i < rows_; ++i) {
       for (int j = 0; j < columns_; ++j) set(i, j, static_cast<int>(random() % 33) / 16.0 - 1.0);
+    }
+  }
+  /// Makes the first `rows` rows those of every one of `count` matrices.
+  void repeat(int rows, int count) {
+    for (int i = rows; i < rows * count; ++i) {
+      for (int j = 0; j < columns_; ++j) set(i, j, get(i % rows, j));
     }
   }
   /// Bytes outside the elements that are no longer what they were.
@@ -151,6 +158,11 @@ struct CaseTensors {
     unsigned seed = 0;
     for (Tensor* t : {&a, &b, &source, &scale_a, &scale_b, &bias}) t->fill(++seed);
     if (c.in_place) d.fill(3);
+    if (c.shared) {
+      for (const auto& [t, rows] : {std::pair{&a, c.m}, {&b, c.n}, {&source, c.m}}) {
+        t->repeat(rows, c.batch);
+      }
+    }
   }
 
   GemmOperands operands(const Case& c) {
@@ -169,6 +181,12 @@ struct CaseTensors {
     o.epilogue.activation = c.activation;
     o.epilogue.bias = c.bias;
     if (c.bias != Bias::none) o.bias = bias.view();
+    if (c.shared) {
+      for (MatrixView* v : {&o.a, &o.b, &o.c, &o.scale_a, &o.scale_b, &o.bias}) {
+        v->batch = c.batch;
+        v->batch_stride = 0;
+      }
+    }
     return o;
   }
 

@@ -109,6 +109,7 @@ struct Case {
   OffsetType type = OffsetType::int32;
   bool k_major_scales = false;
   bool one_x_scale = false;
+  bool one_w = false;  ///< all groups have the same weights and scales, by a batch stride of 0
   int y_pad = 0;
   unsigned seed = 1;
 };
@@ -137,7 +138,7 @@ struct Tensors {
         blocks((c.k + 127) / 128),
         pitch((c.k + 15) / 16 * 16 + 16),
         x(config.a, c.total, c.k, pitch, 1),
-        w(config.a, c.n, c.k, pitch, 1, groups, (c.n + 1) * pitch),
+        w(config.a, c.n, c.k, pitch, 1, groups, c.one_w ? 0 : (c.n + 1) * pitch),
         y(config.result, c.total, c.n, c.n + c.y_pad, 1),
         scale_x(scale_of_x(c)),
         scale_w(scale_of_w(c)) {
@@ -185,7 +186,7 @@ struct Tensors {
       case GroupedScaling::group:
         return {DType::f32, groups, 1, 1, 1};
       case GroupedScaling::row_column:
-        return {DType::f32, c.n, 1, 1, 1, groups, c.n + 3};
+        return {DType::f32, c.n, 1, 1, 1, groups, c.one_w ? 0 : c.n + 3};
       case GroupedScaling::block:
         return {DType::f32,
                 (c.n + 127) / 128,
@@ -193,7 +194,7 @@ struct Tensors {
                 blocks,
                 1,
                 groups,
-                (c.n + 127) / 128 * blocks + 1};
+                c.one_w ? 0 : (c.n + 127) / 128 * blocks + 1};
       default:
         return {DType::f32, 1, 1, 1, 1};
     }

@@ -54,6 +54,22 @@ TEST(GroupedOnTheModel, AnyLengths) {
   }
 }
 
+// W as torch.expand makes it: one matrix for every group.
+TEST(GroupedOnTheModel, GroupsThatShareTheirWeights) {
+  for (const Instance& instance : instances()) {
+    Case c;
+    c.kernel = instance.name;
+    c.offsets = {0, 40, 40, 57, 130};
+    c.total = 130;
+    c.n = 264;
+    c.k = 200;
+    c.scaling = scalings(instance.config).back();
+    c.one_w = true;
+    expect_right(c, mode(model::Mode::latest));
+    if (HasFailure()) return;
+  }
+}
+
 TEST(GroupedOnTheModel, Degenerate) {
   for (const Instance& instance : instances()) {
     Case c;

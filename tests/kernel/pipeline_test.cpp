@@ -14,6 +14,7 @@
 #include "tests/kernel/table.h"
 #include "warpwright/kernel/gemm_config.h"
 #include "warpwright/model/machine.h"
+#include "warpwright/pipeline/ordered_sequence.h"
 #include "warpwright/pipeline/pipeline_state.h"
 #include "warpwright/pipeline/tma_pipeline.h"
 #include "warpwright/plan/plan.h"
@@ -101,7 +102,31 @@ TEST(PipelineTest, RowsOfTheTable) {
   EXPECT_EQ(empty.arrivals, 24);
   EXPECT_EQ(empty.transaction_bytes, 0);
   EXPECT_EQ(empty.first_wait_parity, 1);
+  // Of a turn the first consumer's first wait passes, the other's waits.
+  EXPECT_EQ(pipeline::first_parity(pipeline::turn_row(), 0), 1);
+  EXPECT_EQ(pipeline::first_parity(pipeline::turn_row(), 1), 0);
   EXPECT_EQ(pipeline::barrier_bytes(4), 64);
+}
+
+// What a ring waits for follows from what is declared, in every round.
+TEST(PipelineTest, WaitsBeginAsDeclared) {
+  using Usual = pipeline::RingBarriers<3, 0, 1>;
+  using Other = pipeline::RingBarriers<3, 1, 0>;
+  pipeline::PipelineState state;
+  for (int i = 0; i < 12; ++i) {
+    const int round = i / 3 % 2;
+    EXPECT_EQ(Usual::full_parity(state), round);
+    EXPECT_EQ(Usual::empty_parity(state), 1 - round);
+    EXPECT_EQ(Other::full_parity(state), 1 - round);
+    EXPECT_EQ(Other::empty_parity(state), round);
+    state.advance(3);
+  }
+}
+
+TEST(PipelineTest, RowsWithoutAProducer) {
+  const TmaPipelineShape shape{4, 8, 49152, 0, true};
+  EXPECT_EQ(std::string(pipeline::full_row(shape).arrivers).find("producer"), std::string::npos);
+  EXPECT_STREQ(pipeline::empty_row(shape, {1, 1}).waiters, "loading lane of consumer warp 0");
 }
 
 TEST(PipelineTest, StateGoesRound) {

@@ -255,7 +255,11 @@ TEST(ExplainTest, TablesOfRolesAndBarriers) {
       const std::string text = made->explain();
       const kernel::GemmConfig& c = made->config;
       expect_says(text, {"consumer 0", made->name(), std::to_string(kernel::smem_map(c).bytes)});
+      // Also in the table of barriers: who does not exist neither waits nor arrives.
       EXPECT_EQ(text.find("\nproducer") != std::string::npos, kernel::has_producer(c));
+      EXPECT_EQ(text.find("producer") != std::string::npos, kernel::has_producer(c)) << text;
+      EXPECT_EQ(text.find("loading lane of consumer warp 0") != std::string::npos,
+                !kernel::has_producer(c));
       EXPECT_EQ(text.find("\nconsumer 1") != std::string::npos, c.consumer_warpgroups > 1);
       EXPECT_EQ(text.find("\nscales ") != std::string::npos, c.sums == kernel::Sums::block_scaled);
       const auto rows = made->barriers();
@@ -277,11 +281,17 @@ TEST(ExplainTest, TablesOfRolesAndBarriers) {
           int copies = 0;
           int arrivals = 0;
           int bytes = 0;
-          if (!(words >> name >> copies >> arrivals >> bytes) || name != row.name) continue;
+          int parity = 0;
+          if (!(words >> name >> copies >> arrivals >> bytes >> parity) || name != row.name) {
+            continue;
+          }
           found = true;
           EXPECT_EQ(copies, row.copies);
           EXPECT_EQ(arrivals, row.arrivals);
           EXPECT_EQ(bytes, row.transaction_bytes);
+          EXPECT_EQ(parity, pipeline::first_parity(row));
+          EXPECT_EQ(line.find("1, passes") != std::string::npos, name == "empty") << line;
+          EXPECT_EQ(line.find("1, 0 ") != std::string::npos, name == "turn") << line;
         }
         EXPECT_TRUE(found) << row.name << " is not in\n" << text;
       }

@@ -52,6 +52,32 @@ inline std::vector<VariantCase> cluster_cases() {
   return cases;
 }
 
+/// Every kernel on batches whose matrices are one, by a batch stride of 0.
+inline std::vector<VariantCase> shared_cases() {
+  std::vector<VariantCase> cases;
+  unsigned seed = 300;
+  for (const Instance& i : instances()) {
+    // Two tiles of every matrix: a batch that is walked in the wrong steps shows in the second one.
+    Ask ask = extents(i.config, 1, ++seed);
+    ask.batch = 3;
+    ask.k = kernel::tile_k(i.config) * 2;
+    ask.shares_a = seed % 3 != 1;
+    ask.shares_b = seed % 3 != 2;
+    if (!i.config.gated) {
+      ask.beta = 0.5F;
+      ask.shares_c = true;
+      ask.packed_c = seed % 2 == 0;
+      ask.padding = seed % 4 < 2 ? 0 : 3;
+    }
+    ask.bias = seed % 2 == 0 ? Bias::rows : Bias::columns;
+    if (eight_bit(i.config)) {
+      ask.scaling = seed % 4 < 2 ? Scaling::tensor : Scaling::row_column;
+    }
+    cases.push_back({i, ask});
+  }
+  return cases;
+}
+
 /// Every kernel with C, bias and activation, as far as it takes them, on odd extents.
 inline std::vector<VariantCase> epilogue_cases() {
   std::vector<VariantCase> cases;

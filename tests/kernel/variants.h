@@ -32,6 +32,9 @@ struct Ask {
   DType bias_type = DType::f32;
   int padding = 0;        ///< elements behind each row of D and C
   bool packed_c = false;  ///< of D alone
+  bool shares_a = false;  ///< one A, and one matrix of its scales, for the batch: a stride of 0
+  bool shares_b = false;  ///< B, its scales and the bias likewise
+  bool shares_c = false;
   unsigned seed = 1;
 };
 
@@ -44,7 +47,9 @@ inline std::string text(const Ask& a) {
          std::to_string(a.alpha) + " beta " + std::to_string(a.beta) + ", " +
          scalings[static_cast<int>(a.scaling)] + ", activation " +
          std::to_string(static_cast<int>(a.activation)) + ", " + biases[static_cast<int>(a.bias)] +
-         ", padding " + std::to_string(a.padding) + ", seed " + std::to_string(a.seed);
+         ", padding " + std::to_string(a.padding) + (a.shares_a ? ", one A" : "") +
+         (a.shares_b ? ", one B" : "") + (a.shares_c ? ", one C" : "") + ", seed " +
+         std::to_string(a.seed);
 }
 
 // A batch of matrices with its memory. All bytes but the elements are 0xff, which is a NaN or a
@@ -95,6 +100,11 @@ class Tensor {
     std::uint64_t code = 0;
     std::memcpy(&code, address(b, i, j), static_cast<std::size_t>(element()));
     return numeric::to_double(view_.dtype, code);
+  }
+  /// Makes all matrices of a batch of `count` the first one, as torch.expand does.
+  void share(int count) {
+    view_.batch = count;
+    view_.batch_stride = 0;
   }
   /// Bytes beside the elements that are no longer 0xff.
   [[nodiscard]] std::int64_t disturbed() const {
@@ -173,6 +183,13 @@ class Variant {
       scale_d_ = Tensor(DType::f32, 1, 1, 1);
       scale_d_.fill(random, 4, 8);
     }
+    for (Tensor* t : {&a_, &scale_a_}) {
+      if (ask.shares_a) t->share(ask.batch);
+    }
+    for (Tensor* t : {&b_, &scale_b_, &bias_}) {
+      if (ask.shares_b) t->share(ask.batch);
+    }
+    if (ask.shares_c) c_.share(ask.batch);
   }
 
   static constexpr int tensors = 8;

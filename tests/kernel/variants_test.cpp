@@ -64,6 +64,10 @@ TEST(Variants, ClustersBatchesAndScales) {
   expect_right(jobs_of(cluster_cases()));
 }
 
+TEST(Variants, BatchesThatShareTheirMatrices) {
+  expect_right(jobs_of(shared_cases()));
+}
+
 TEST(Variants, EpiloguesOnOddShapes) {
   expect_right(jobs_of(epilogue_cases()));
 }

@@ -367,6 +367,17 @@ TEST(Rules, Batches) {
   GemmOperands shared = base;
   shared.b.batch = 1;
   EXPECT_EQ(describe(shared)->b_batch_stride, 0);
+  // So says a stride of 0, and a plan for the one serves the other.
+  GemmOperands expanded = base;
+  expanded.a.batch_stride = expanded.b.batch_stride = expanded.c.batch_stride = 0;
+  EXPECT_EQ(refusal(expanded), "");
+  GemmOperands single = base;
+  single.a.batch = single.b.batch = single.c.batch = 1;
+  const auto made = plan(single, model_facts());
+  ASSERT_TRUE(made) << made.reason();
+  EXPECT_FALSE(mismatch(*made, expanded));
+  // Matrices of an input may overlap each other, as windows of a sequence do.
+  EXPECT_EQ(changed(base, [](Operands& o) { o.a.batch_stride = 8; }), "");
   // D's matrices side by side in long rows, as attention's heads are.
   const auto abreast = [](std::int64_t row_stride) {
     GemmProblem p = packed_problem(kM, 32, kK, DType::bf16, DType::bf16);

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <set>
 #include <sstream>
 #include <thread>
@@ -302,6 +303,22 @@ TEST_F(Tuning, APlanFollowsItsEntry) {
   PlanChoices choices;
   choices.cluster = usual->cluster;
   EXPECT_FALSE(tuned_plan(problem, h200(), cache, choices)->entry);
+  // Of whatever is chosen. What is of Blackwell alone is refused here, entry or not.
+  for (const auto& choose : std::vector<std::function<void(PlanChoices&)>>{
+           [&](PlanChoices& c) { c.tile_m = usual->tile().m; },
+           [&](PlanChoices& c) { c.tile_n = usual->tile().n; },
+           [&](PlanChoices& c) { c.schedule = usual->config.schedule; },
+           [&](PlanChoices& c) { c.swapped = usual->config.swapped; },
+           [&](PlanChoices& c) { c.kernel = usual->kernel; },
+           [&](PlanChoices& c) { c.ctas = usual->ctas; }, [&](PlanChoices& c) { c.cluster_k = 1; },
+           [](PlanChoices& c) { c.pair = false; }, [](PlanChoices& c) { c.pair = true; },
+           [](PlanChoices& c) { c.tiles = kernel::TileSource::one_tile; },
+           [](PlanChoices& c) { c.accumulators = 2; }}) {
+    PlanChoices one;
+    choose(one);
+    const auto found = tuned_plan(problem, h200(), cache, one);
+    EXPECT_TRUE(!found || !found->entry);
+  }
   DeviceFacts h100 = h200();
   h100.name = "h100";
   EXPECT_FALSE(tuned_plan(problem, h100, cache)->entry);
@@ -311,6 +328,24 @@ TEST_F(Tuning, APlanFollowsItsEntry) {
   first.name = "cuda:0 NVIDIA H200";
   second.name = "cuda:5 NVIDIA H200";
   EXPECT_EQ(tuning_key(problem, first), tuning_key(problem, second));
+}
+
+TEST_F(Tuning, AnEntryDoesNotOverrideAChoiceOfBlackwell) {
+  const GemmProblem problem = packed_problem(4096, 4096, 4096, DType::bf16, DType::bf16);
+  const DeviceFacts b200 = *known_facts("b200");
+  PlanChoices pairs;
+  pairs.pair = true;
+  const auto measured = plan(problem, b200, pairs);
+  ASSERT_TRUE(measured) << measured.reason();
+  TuningCache cache(path_);
+  ASSERT_FALSE(cache.store({{tuning_key(problem, b200), tuning_entry(*measured, 80)}}));
+  EXPECT_TRUE(tuned_plan(problem, b200, cache)->entry);
+  PlanChoices one_sm;
+  one_sm.pair = false;
+  const auto found = tuned_plan(problem, b200, cache, one_sm);
+  ASSERT_TRUE(found) << found.reason();
+  EXPECT_FALSE(found->entry);
+  EXPECT_FALSE(found->plan.blackwell->pair);
 }
 
 TEST_F(Tuning, AnEntryThatIsNoLongerLegalIsLeftAside) {

@@ -178,7 +178,7 @@ std::optional<Refusal> look(const Subject& subject, Judge& judge, MutationReport
     ModelOptions how = model_options({mode, 0}, reading);
     how.count_sites = true;
     const Result<model::Report> report = first.run(how);
-    if (!report) return Refusal{report.reason()};
+    if (!report) return report.refusal();
     for (const model::Finding& finding : verdict(*report, first, judge)) {
       out.unbroken.push_back({finding, {mode, 0}, 1});
     }
@@ -247,7 +247,7 @@ Result<CheckReport> check(const Subject& subject, const CheckOptions& options) {
   ModelOptions how = model_options(schedules[0], options);
   how.count_sites = true;
   const Result<model::Report> report = first.run(how);
-  if (!report) return Refusal{report.reason()};
+  if (!report) return report.refusal();
   out.sites = report->sites;
   found[0] = verdict(*report, first, judge);
   std::vector<std::optional<Trial>> trials(static_cast<std::size_t>(std::max(1, options.jobs)));
@@ -278,8 +278,8 @@ Result<CheckReport> check(const Subject& subject, const CheckOptions& options) {
 Result<Reduction> reduce(const Subject& subject, const Schedule& schedule,
                          const CheckOptions& options) {
   if (schedule.mode != model::Mode::random) {
-    return Refusal{"only a random schedule has decisions to do without; " + schedule.text() +
-                   " has none"};
+    return Refusal{RefusalCode::bad_value, "only a random schedule has decisions to do without; " +
+                                               schedule.text() + " has none"};
   }
   Trial trial(subject);
   Judge judge(options);
@@ -290,15 +290,16 @@ Result<Reduction> reduce(const Subject& subject, const Schedule& schedule,
     ModelOptions unbroken = how;
     unbroken.mutation.reset();
     const Result<model::Report> report = trial.run(unbroken);
-    if (!report) return Refusal{report.reason()};
+    if (!report) return report.refusal();
     static_cast<void>(judge.right(trial));
   }
   how.record_decisions = true;
   const Result<model::Report> whole = trial.run(how);
   how.record_decisions = false;
-  if (!whole) return Refusal{whole.reason()};
+  if (!whole) return whole.refusal();
   const std::vector<model::Finding> found = verdict(*whole, trial, judge);
-  if (found.empty()) return Refusal{"schedule " + schedule.text() + " finds nothing"};
+  if (found.empty())
+    return Refusal{RefusalCode::bad_value, "schedule " + schedule.text() + " finds nothing"};
   out.finding = {found.front(), schedule, 1};
   out.decisions = whole->statistics.decisions;
   const auto shows = [&](const std::vector<std::int64_t>& kept) {

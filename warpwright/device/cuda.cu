@@ -71,7 +71,7 @@ std::string cuda_text(cudaError_t error) {
 std::optional<Refusal> failed(cudaError_t error, const std::string& what) {
   if (error == cudaSuccess) return std::nullopt;
   cudaGetLastError();  // a later call must not report this one again
-  return Refusal{what + " failed: " + cuda_text(error)};
+  return Refusal{RefusalCode::device_error, what + " failed: " + cuda_text(error)};
 }
 
 using EncodeTiled = decltype(&cuTensorMapEncodeTiled);
@@ -300,13 +300,14 @@ Result<DeviceFacts> cuda_device(int index) {
   const cudaError_t error = cudaGetDeviceCount(&count);
   if (error != cudaSuccess || count == 0) {
     cudaGetLastError();
-    return Refusal{"there is no CUDA device here" +
-                   (error != cudaSuccess ? " (" + cuda_text(error) + ")" : std::string()) +
-                   "; the model is always there: --device model"};
+    return Refusal{RefusalCode::no_device,
+                   "there is no CUDA device here" +
+                       (error != cudaSuccess ? " (" + cuda_text(error) + ")" : std::string()) +
+                       "; the model is always there"};
   }
   if (index < 0 || index >= count) {
-    return Refusal{"there is no CUDA device " + std::to_string(index) + "; there are 0 to " +
-                   std::to_string(count - 1)};
+    return Refusal{RefusalCode::no_device, "there is no CUDA device " + std::to_string(index) +
+                                               "; there are 0 to " + std::to_string(count - 1)};
   }
   return facts_of(index);
 }
@@ -328,18 +329,19 @@ struct Ready {
 std::optional<Refusal> load(const Plan& plan, int device, Ready& ready) {
   const Entry* entry = entry_for(plan);
   if (entry == nullptr) {
-    return Refusal{
-        std::string("this build has no kernels for ") +
-        (plan.blackwell ? "sm_100 and sm_103" : "sm_90") +
-        "; configure it with -DWARPWRIGHT_CUDA_ARCHS=" + (plan.blackwell ? "100a;103a" : "90a")};
+    return Refusal{RefusalCode::no_kernel,
+                   std::string("this build has no kernels for ") +
+                       (plan.blackwell ? "sm_100 and sm_103" : "sm_90") + "; a build for " +
+                       (plan.blackwell ? "100a and 103a" : "90a") + " has them"};
   }
   int major = 0;
   cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
   if (major != entry->major) {
-    return Refusal{std::string("the kernel is for ") +
-                   (plan.blackwell ? "sm_100 (B200, B300)" : "sm_90 (H100, H200)") +
-                   "; CUDA device " + std::to_string(device) + " is sm_" +
-                   std::to_string(major * 10)};
+    return Refusal{RefusalCode::wrong_device,
+                   std::string("the kernel is for ") +
+                       (plan.blackwell ? "sm_100 (B200, B300)" : "sm_90 (H100, H200)") +
+                       "; CUDA device " + std::to_string(device) + " is sm_" +
+                       std::to_string(major * 10)};
   }
   const void* function = entry->function();
   if (auto r = failed(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize,
@@ -384,7 +386,9 @@ std::optional<Refusal> find_ready(const Plan& plan, Ready& ready) {
 }  // namespace
 
 std::optional<Refusal> prepare_on_cuda(const Plan& plan) {
-  if (plan.device.is_model) return Refusal{"the plan was made for the model; plan for this device"};
+  if (plan.device.is_model)
+    return Refusal{RefusalCode::wrong_device,
+                   "the plan was made for the model; plan for this device"};
   if (plan.ctas == 0) return std::nullopt;
   Ready ready;
   return find_ready(plan, ready);
@@ -393,7 +397,9 @@ std::optional<Refusal> prepare_on_cuda(const Plan& plan) {
 std::optional<Refusal> launch_on_cuda(const Plan& plan, const GemmOperands& operands,
                                       void* workspace, std::int64_t workspace_bytes, void* stream,
                                       const LaunchOptions& options) {
-  if (plan.device.is_model) return Refusal{"the plan was made for the model; plan for this device"};
+  if (plan.device.is_model)
+    return Refusal{RefusalCode::wrong_device,
+                   "the plan was made for the model; plan for this device"};
   if (auto r = mismatch(plan, operands)) return r;
   if (auto r = workspace_fault(plan, workspace, workspace_bytes)) return r;
   if (plan.ctas == 0) return std::nullopt;
@@ -408,7 +414,7 @@ std::optional<Refusal> launch_on_cuda(const Plan& plan, const GemmOperands& oper
       hopper = make_params(plan, operands, workspace, encode);
     }
   } catch (const EncodeFailure& failure) {
-    return Refusal{failure.sentence};
+    return Refusal{RefusalCode::device_error, failure.sentence};
   }
   cudaLaunchAttribute attributes[2]{};
   unsigned count = 0;
@@ -456,11 +462,13 @@ std::optional<Refusal> synchronise_cuda() {
 #if WARPWRIGHT_DEBUG_WAITS
   const isa::WaitReport* r = wait_report();
   if (r != nullptr && r->complete != 0) {
-    return Refusal{"the kernel hung: " + role_of(r->warp) + " (warp " + std::to_string(r->warp) +
-                   ", lane " + std::to_string(r->lane) + ") of CTA " + std::to_string(r->cta) +
-                   " (rank " + std::to_string(r->cluster_rank) + ") waited too long for mbarrier " +
-                   r->name + "[" + std::to_string(r->index) + "], phase parity " +
-                   std::to_string(r->parity) + ", at line " + std::to_string(r->line)};
+    return Refusal{RefusalCode::device_error,
+                   "the kernel hung: " + role_of(r->warp) + " (warp " + std::to_string(r->warp) +
+                       ", lane " + std::to_string(r->lane) + ") of CTA " + std::to_string(r->cta) +
+                       " (rank " + std::to_string(r->cluster_rank) +
+                       ") waited too long for mbarrier " + r->name + "[" +
+                       std::to_string(r->index) + "], phase parity " + std::to_string(r->parity) +
+                       ", at line " + std::to_string(r->line)};
   }
 #endif
   return failed(error, "the kernel");
@@ -487,8 +495,9 @@ Result<std::shared_ptr<CudaBuffer>> CudaBuffer::make(std::int64_t bytes, int poi
     std::size_t free = 0;
     std::size_t total = 0;
     cudaMemGetInfo(&free, &total);
-    return Refusal{"the GPU has no room for " + std::to_string(bytes) + " more bytes; " +
-                   std::to_string(free) + " of " + std::to_string(total) + " are free"};
+    return Refusal{RefusalCode::out_of_memory, "the GPU has no room for " + std::to_string(bytes) +
+                                                   " more bytes; " + std::to_string(free) + " of " +
+                                                   std::to_string(total) + " are free"};
   }
   buffer->bytes_ = bytes;
   if (auto r = failed(cudaMemset(buffer->data_, poison, size), "filling device memory")) return *r;

@@ -23,7 +23,7 @@ Result<DeviceFacts> cuda_device(int index);
 
 /// Loads the kernel of `plan` on the current CUDA device, so that the first launch may already be
 /// inside a graph capture. Refuses a device of another architecture than the plan's.
-std::optional<Refusal> prepare_on_cuda(const Plan& plan);
+[[nodiscard]] std::optional<Refusal> prepare_on_cuda(const Plan& plan);
 
 /// How a launch is made.
 struct LaunchOptions {
@@ -38,20 +38,22 @@ struct LaunchOptions {
 /// is past the launch; `workspace` holds at least plan.workspace_bytes, is 256-byte aligned, was
 /// made ready by `prepare_workspace_on_cuda`, and is used by one launch at a time. Takes no memory
 /// and does not synchronise: legal inside a graph capture. Errors come back as a sentence.
-std::optional<Refusal> launch_on_cuda(const Plan& plan, const GemmOperands& operands,
-                                      void* workspace, std::int64_t workspace_bytes, void* stream,
-                                      const LaunchOptions& options = {});
+[[nodiscard]] std::optional<Refusal> launch_on_cuda(const Plan& plan, const GemmOperands& operands,
+                                                    void* workspace, std::int64_t workspace_bytes,
+                                                    void* stream,
+                                                    const LaunchOptions& options = {});
 
 /// Makes new memory a workspace for `plan`, once, on `stream`: its flags become 0, and every launch
 /// leaves them so. Does nothing for plans that need none.
-std::optional<Refusal> prepare_workspace_on_cuda(const Plan& plan, void* workspace, void* stream);
+[[nodiscard]] std::optional<Refusal> prepare_workspace_on_cuda(const Plan& plan, void* workspace,
+                                                               void* stream);
 
 /// Waits for the current device. A kernel that failed comes back as a sentence; with bounded waits
 /// (WARPWRIGHT_DEBUG_WAITS) a kernel that hung says who waited on what.
-std::optional<Refusal> synchronise_cuda();
+[[nodiscard]] std::optional<Refusal> synchronise_cuda();
 
 /// Makes `index` the current CUDA device of this thread.
-std::optional<Refusal> use_cuda_device(int index);
+[[nodiscard]] std::optional<Refusal> use_cuda_device(int index);
 
 /// Memory of the current CUDA device.
 class CudaBuffer {
@@ -66,8 +68,8 @@ class CudaBuffer {
   /// `bytes` of device memory, filled with `poison`; out of memory is a refusal that says how much
   /// is free.
   static Result<std::shared_ptr<CudaBuffer>> make(std::int64_t bytes, int poison = 0xff);
-  std::optional<Refusal> from_host(const void* data, std::int64_t bytes);
-  std::optional<Refusal> to_host(void* data, std::int64_t bytes) const;
+  [[nodiscard]] std::optional<Refusal> from_host(const void* data, std::int64_t bytes);
+  [[nodiscard]] std::optional<Refusal> to_host(void* data, std::int64_t bytes) const;
   [[nodiscard]] void* data() const { return data_; }
   [[nodiscard]] std::int64_t bytes() const { return bytes_; }
 

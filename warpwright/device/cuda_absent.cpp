@@ -10,8 +10,8 @@ namespace warpwright::device {
 namespace {
 
 Refusal absent() {
-  return {
-      "this build has no CUDA side; configure with the preset cuda (nvcc 13.0 or newer) to get it"};
+  return {RefusalCode::no_device,
+          "this build has no CUDA side; a build with nvcc 13.0 or newer has it"};
 }
 
 }  // namespace

@@ -12,7 +12,7 @@
 namespace warpwright::device {
 
 /// Nothing, or for an error a refusal that says what failed.
-std::optional<Refusal> cuda_refusal(cudaError_t error, const std::string& what);
+[[nodiscard]] std::optional<Refusal> cuda_refusal(cudaError_t error, const std::string& what);
 
 struct EncodeFailure {
   std::string sentence;

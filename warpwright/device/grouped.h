@@ -20,7 +20,7 @@ struct GroupedLaunchOptions {
 };
 
 /// Loads the kernel of `plan` on the current CUDA device (see prepare_on_cuda).
-std::optional<Refusal> prepare_grouped_on_cuda(const GroupedPlan& plan);
+[[nodiscard]] std::optional<Refusal> prepare_grouped_on_cuda(const GroupedPlan& plan);
 
 /// Starts `plan` on `stream` (a cudaStream_t) of the current CUDA device and returns without
 /// waiting: no allocation, no synchronisation, legal inside a graph capture, where the offsets may
@@ -28,10 +28,9 @@ std::optional<Refusal> prepare_grouped_on_cuda(const GroupedPlan& plan);
 /// plan.workspace_bytes and 16-byte aligned, is needed with `check_offsets`, and by plans with a
 /// map a group (plan.map_ctas > 0), which then launch two kernels; it needs no preparation, and
 /// launches that may run at the same time need one each.
-std::optional<Refusal> launch_grouped_on_cuda(const GroupedPlan& plan,
-                                              const GroupedOperands& operands, void* workspace,
-                                              std::int64_t workspace_bytes, void* stream,
-                                              const GroupedLaunchOptions& options = {});
+[[nodiscard]] std::optional<Refusal> launch_grouped_on_cuda(
+    const GroupedPlan& plan, const GroupedOperands& operands, void* workspace,
+    std::int64_t workspace_bytes, void* stream, const GroupedLaunchOptions& options = {});
 
 /// Runs `plan` on the model, with all checks (see launch_on_model). With `status` the kernel checks
 /// the offsets and leaves there what offsets_fault reads.

@@ -52,14 +52,15 @@ struct Ready {
 std::optional<Refusal> load(const GroupedPlan& plan, int device, Ready& ready) {
   const Entry* entry = entry_for(plan.config);
   if (entry == nullptr) {
-    return Refusal{
-        "this build has no kernels for sm_90; configure it with -DWARPWRIGHT_CUDA_ARCHS=90a"};
+    return Refusal{RefusalCode::no_kernel,
+                   "this build has no kernels for sm_90; a build for 90a has them"};
   }
   int major = 0;
   cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
   if (major != 9) {
-    return Refusal{"the kernel is for sm_90 (H100, H200); CUDA device " + std::to_string(device) +
-                   " is sm_" + std::to_string(major * 10)};
+    return Refusal{RefusalCode::wrong_device, "the kernel is for sm_90 (H100, H200); CUDA device " +
+                                                  std::to_string(device) + " is sm_" +
+                                                  std::to_string(major * 10)};
   }
   ready = {device, plan.config, entry->function()};
   const int bytes = kernel::smem_map(plan.config).bytes;
@@ -162,7 +163,9 @@ std::optional<Refusal> start(const GroupedPlan& plan, const GroupedOperands& ope
 }  // namespace
 
 std::optional<Refusal> prepare_grouped_on_cuda(const GroupedPlan& plan) {
-  if (plan.device.is_model) return Refusal{"the plan was made for the model; plan for this device"};
+  if (plan.device.is_model)
+    return Refusal{RefusalCode::wrong_device,
+                   "the plan was made for the model; plan for this device"};
   if (plan.ctas == 0) return std::nullopt;
   Ready ready;
   return find_ready(plan, ready);
@@ -172,19 +175,23 @@ std::optional<Refusal> launch_grouped_on_cuda(const GroupedPlan& plan,
                                               const GroupedOperands& operands, void* workspace,
                                               std::int64_t workspace_bytes, void* stream,
                                               const GroupedLaunchOptions& options) {
-  if (plan.device.is_model) return Refusal{"the plan was made for the model; plan for this device"};
+  if (plan.device.is_model)
+    return Refusal{RefusalCode::wrong_device,
+                   "the plan was made for the model; plan for this device"};
   if (auto r = mismatch(plan, operands)) return r;
   const bool makes_maps = plan.map_ctas > 0;
   if (options.check_offsets || makes_maps) {
     if (workspace == nullptr || workspace_bytes < plan.workspace_bytes) {
       return Refusal{
+          RefusalCode::bad_workspace,
           "the workspace has " + std::to_string(workspace == nullptr ? 0 : workspace_bytes) +
-          " bytes; " +
-          (makes_maps ? "the maps of the groups need " : "the check of the offsets needs ") +
-          std::to_string(plan.workspace_bytes)};
+              " bytes; " +
+              (makes_maps ? "the maps of the groups need " : "the check of the offsets needs ") +
+              std::to_string(plan.workspace_bytes)};
     }
     if (reinterpret_cast<std::uintptr_t>(workspace) % 16 != 0) {
-      return Refusal{"the address of the workspace must be a multiple of 16 bytes"};
+      return Refusal{RefusalCode::bad_workspace,
+                     "the address of the workspace must be a multiple of 16 bytes"};
     }
   }
   void* const status = options.check_offsets ? workspace : nullptr;
@@ -200,7 +207,7 @@ std::optional<Refusal> launch_grouped_on_cuda(const GroupedPlan& plan,
     isa::TensorMap* const maps = makes_maps ? group_maps_in(workspace) : nullptr;
     return start(plan, operands, ready, status, maps, in, options.dependent);
   } catch (const EncodeFailure& failure) {
-    return Refusal{failure.sentence};
+    return Refusal{RefusalCode::device_error, failure.sentence};
   }
 }
 

@@ -56,13 +56,14 @@ Result<model::Report> launch_grouped_on_model(const GroupedPlan& plan,
                                               const ModelOptions& options, std::uint32_t* status) {
   if (auto refusal = mismatch(plan, operands)) return *refusal;
   if (!plan.device.is_model) {
-    return Refusal{"the plan was made for device " + plan.device.name +
-                   "; plan for the model to run on it"};
+    return Refusal{RefusalCode::wrong_device, "the plan was made for device " + plan.device.name +
+                                                  "; plan for the model to run on it"};
   }
   if (status != nullptr) *status = 0;
   if (plan.ctas == 0) return model::Report{};
   const Body body = body_for(plan.config);
-  if (body == nullptr) return Refusal{"the plan's configuration is not among the kernels"};
+  if (body == nullptr)
+    return Refusal{RefusalCode::no_kernel, "the plan's configuration is not among the kernels"};
   // Fresh in every launch, so that no map is left from another one.
   std::vector<std::byte> workspace(static_cast<std::size_t>(plan.workspace_bytes), std::byte{0xff});
   isa::TensorMap* const maps = plan.map_ctas > 0 ? group_maps_in(workspace.data()) : nullptr;

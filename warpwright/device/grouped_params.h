@@ -60,6 +60,8 @@ kernel::HopperGemmParams make_grouped_params(const GroupedPlan& plan, const Grou
   p.column_mask = atom::column_set(plan.cluster, 0);
   p.row_mask = atom::row_set(plan.cluster, 0);
   p.cluster_m = tile::Divisor(plan.cluster.m);
+  // Those of W; the kernel knows that X is one matrix.
+  p.a_batch = p.b_batch = matrices(o.w) > 1 ? 1 : 0;
   p.a_slice_rows = c.tile_m / plan.cluster.n;
   p.b_slice_rows = c.tile_n / plan.cluster.m;
   p.groups = plan.tiles(o.offsets);

@@ -56,8 +56,8 @@ Result<model::Report> launch_on_model(const Plan& plan, const GemmOperands& oper
                                       const ModelOptions& options) {
   if (auto refusal = mismatch(plan, operands)) return *refusal;
   if (!plan.device.is_model) {
-    return Refusal{"the plan was made for device " + plan.device.name +
-                   "; plan for the model to run on it"};
+    return Refusal{RefusalCode::wrong_device, "the plan was made for device " + plan.device.name +
+                                                  "; plan for the model to run on it"};
   }
   if (plan.problem.m == 0 || plan.problem.n == 0) return model::Report{};
   // Flags are 0 before a launch and after it; the rest of the workspace is nobody's.
@@ -69,7 +69,8 @@ Result<model::Report> launch_on_model(const Plan& plan, const GemmOperands& oper
       plan.blackwell
           ? kernel_of(*plan.blackwell, make_blackwell_params(plan, operands, encode_for_model))
           : kernel_of(plan.config, make_params(plan, operands, workspace.data(), encode_for_model));
-  if (!kernel) return Refusal{"the plan's configuration is not among the kernels"};
+  if (!kernel)
+    return Refusal{RefusalCode::no_kernel, "the plan's configuration is not among the kernels"};
 
   Allocations allocations;
   allocations.add(operands.d, "D", true);

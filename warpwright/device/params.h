@@ -29,17 +29,23 @@ struct MapRequest {
   friend constexpr bool operator==(const MapRequest&, const MapRequest&) = default;
 };
 
+/// Matrices of a batch that lie apart: one, where a batch_stride of 0 has all of it share one. The
+/// copy engine has no stride of 0, so such a batch is mapped, and walked, as that one matrix.
+inline std::int64_t matrices(const MatrixView& v) {
+  return v.batch_stride == 0 ? 1 : v.batch;
+}
+
 /// The request for `v` with its contiguous dimension, rows or columns, inside.
 inline MapRequest map_request(const char* name, const MatrixView& v, bool rows_inside,
                               int box_inner, int box_outer, atom::SmemSwizzle swizzle) {
-  MapRequest r{name,         v.data,         v.dtype,   v.columns, v.rows, v.batch,
+  MapRequest r{name,         v.data,         v.dtype,   v.columns, v.rows, matrices(v),
                v.row_stride, v.batch_stride, box_inner, box_outer, swizzle};
   if (rows_inside) {
     std::swap(r.inner, r.outer);
     r.outer_stride = v.column_stride;
   }
   // The stride of a dimension of extent 1 is never used, but must be a legal one.
-  if (r.batch == 1 || r.batch_stride == 0) r.batch_stride = r.outer_stride;
+  if (r.batch == 1) r.batch_stride = r.outer_stride;
   return r;
 }
 
@@ -73,7 +79,7 @@ inline bool copyable_scales(const MatrixView& v) {
   };
   return v.row_stride == 1 && reinterpret_cast<std::uintptr_t>(v.data) % 16 == 0 &&
          (v.columns <= 1 || v.column_stride >= v.rows) && aligned(v.columns, v.column_stride) &&
-         aligned(v.batch, v.batch_stride);
+         aligned(matrices(v), v.batch_stride);
 }
 
 /// Has the copy engine bring the scales of the tokens, `v`, where it can.
@@ -85,7 +91,7 @@ void set_scale_map(kernel::HopperGemmParams& p, const kernel::GemmConfig& c, con
   MapRequest r =
       map_request("the scales of A", v, true, kernel::copied_scales(c), 1, atom::SmemSwizzle::none);
   if (v.columns <= 1) r.outer_stride = (v.rows + 3) / 4 * 4;  // never used, but must be a legal one
-  if (r.batch == 1 || r.batch_stride == 0) r.batch_stride = r.outer_stride;
+  if (r.batch == 1) r.batch_stride = r.outer_stride;
   p.vector_map = encode(r);
 }
 
@@ -145,9 +151,9 @@ void fill_params(kernel::HopperGemmParams& p, const Config& c, const Plan& plan,
   p.c_by_tma = p.reads_c && plan.c_path == EpiloguePath::copy_engine;
   p.d_data = o.d.data;
   p.d_pitch = o.d.row_stride;
-  p.a_batch = (c.swapped ? o.b : o.a).batch > 1 ? 1 : 0;
-  p.b_batch = (c.swapped ? o.a : o.b).batch > 1 ? 1 : 0;
-  p.c_map_batch = o.c.batch > 1 ? 1 : 0;
+  p.a_batch = matrices(c.swapped ? o.b : o.a) > 1 ? 1 : 0;
+  p.b_batch = matrices(c.swapped ? o.a : o.b) > 1 ? 1 : 0;
+  p.c_map_batch = matrices(o.c) > 1 ? 1 : 0;
   p.d_batch = o.d.batch > 1 ? o.d.batch_stride : 0;
   p.activation = activation_params(o.epilogue.activation);
   set_vectors(p, c.swapped, o);

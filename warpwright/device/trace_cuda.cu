@@ -45,8 +45,9 @@ Hand hand_for(const GroupedPlan& plan) {
 std::optional<Refusal> failed(cudaError_t error, const char* what) {
   if (error == cudaSuccess) return std::nullopt;
   cudaGetLastError();
-  return Refusal{std::string(what) + " failed: " + cudaGetErrorName(error) + " (" +
-                 cudaGetErrorString(error) + ")"};
+  return Refusal{RefusalCode::device_error, std::string(what) +
+                                                " failed: " + cudaGetErrorName(error) + " (" +
+                                                cudaGetErrorString(error) + ")"};
 }
 
 constexpr int label_bytes = 64;
@@ -128,7 +129,8 @@ Result<std::shared_ptr<CudaTrace>> CudaTrace::start(const Kernel& kernel) {
     return *r;
   }
   s.hand = kernel.hand;
-  if (s.hand == nullptr) return Refusal{"the plan's configuration is not among the kernels"};
+  if (s.hand == nullptr)
+    return Refusal{RefusalCode::no_kernel, "the plan's configuration is not among the kernels"};
   if (auto r = failed(s.hand(s.buffer), "starting the recording")) return *r;
   return recording;
 }
@@ -223,7 +225,7 @@ Result<model::Trace> CudaTrace::finish() {
     if (auto r = s.read(rings)) return *r;
   }
   const auto texts = read_texts(rings);
-  if (!texts) return Refusal{texts.reason()};
+  if (!texts) return texts.refusal();
   const auto text = [&](const char* at) {
     const auto found = texts->find(at);
     return found == texts->end() ? std::string("?") : found->second;

@@ -25,13 +25,12 @@ Result<std::shared_ptr<CudaTrace>> CudaTrace::start(const GroupedPlan& /*plan*/)
 }
 
 Result<std::shared_ptr<CudaTrace>> CudaTrace::start(const Kernel& /*kernel*/) {
-  return Refusal{
-      "this build's kernels record no timeline; configure with -DWARPWRIGHT_CUDA=ON "
-      "-DWARPWRIGHT_TRACE=ON"};
+  return Refusal{RefusalCode::unsupported,
+                 "this build's kernels record no timeline; those of a CUDA build with tracing do"};
 }
 
 Result<model::Trace> CudaTrace::finish() {
-  return Refusal{"nothing was recorded"};
+  return Refusal{RefusalCode::unsupported, "nothing was recorded"};
 }
 
 }  // namespace warpwright::device

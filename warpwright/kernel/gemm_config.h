@@ -305,7 +305,19 @@ constexpr SmemMap smem_map(const GemmConfig& c) {
 
 constexpr pipeline::TmaPipelineShape mainloop_shape(const GemmConfig& c) {
   return {c.stages, warps_per_stage(c), atom::tile_bytes(tile_a(c)) + atom::tile_bytes(tile_b(c)),
-          c.sums == Sums::block_scaled ? 1 : 0};
+          c.sums == Sums::block_scaled ? 1 : 0, !has_producer(c)};
+}
+
+/// The barriers of the epilogue's loads of C, as a row of the table that `explain` prints.
+template <class Config>
+constexpr pipeline::BarrierRow c_full_row(const Config& c) {
+  return {"c_full",
+          consumer_warps(c) * c.buffers,
+          1,
+          chunk_bytes(c),
+          "its leader (with beta)",
+          "each warp of the epilogue",
+          0};
 }
 
 /// The clusters every kernel is launched with, and proved for at compile time.

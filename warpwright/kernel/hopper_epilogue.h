@@ -369,8 +369,10 @@ class HopperEpilogue {
   int end_token_ = 0;
   int first_column_ = 0;
   int end_column_ = 0;
-  int next_ = 0;    // the buffer that is used next: they take turns over chunks inside D alone
-  int parity_ = 0;  // bit i: parity of the next load of C into buffer i
+  int next_ = 0;  // the buffer that is used next: they take turns over chunks inside D alone
+  // Bit i: parity of the next load of C into buffer i.
+  static constexpr int c_first_parity = pipeline::first_parity(c_full_row(Tag::config));
+  int parity_ = -c_first_parity;
 };
 
 }  // namespace warpwright::kernel

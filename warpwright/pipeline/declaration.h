@@ -12,7 +12,15 @@ struct BarrierRow {
   int transaction_bytes = 0;  ///< a phase; 0 when no copy signals it
   const char* arrivers = "";  ///< who arrives
   const char* waiters = "";   ///< who waits
-  int first_wait_parity = 0;  ///< 1: the first wait passes on the fresh barrier
+  /// Of the first wait on copy 0. 1 passes on the fresh barrier: there is nothing to wait for yet.
+  /// 0 waits for its first phase. The pipelines' waits follow from it.
+  int first_wait_parity = 0;
+  bool alternates = false;  ///< the other of two copies has the other parity
 };
+
+/// The parity of the first wait on a copy.
+constexpr int first_parity(const BarrierRow& row, int copy = 0) {
+  return row.first_wait_parity ^ (row.alternates ? copy & 1 : 0);
+}
 
 }  // namespace warpwright::pipeline

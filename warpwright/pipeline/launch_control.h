@@ -114,7 +114,7 @@ class LaunchControl {
   template <Reader Who>
   WW_DEVICE isa::LaunchAnswer read(const PipelineState& state,
                                    isa::Site site = isa::Site::here()) const {
-    isa::mbarrier_wait<isa::Scope::cta>(ring_.full(state.stage), state.parity,
+    isa::mbarrier_wait<isa::Scope::cta>(ring_.full(state.stage), ring_.full_parity(state),
                                         {"tile_full", state.stage}, site);
     const isa::LaunchAnswer answer = isa::load_launch_answer(slot(state.stage), site);
     // The next answer is written by the asynchronous proxy.
@@ -128,7 +128,7 @@ class LaunchControl {
 
  private:
   WW_DEVICE void wait_for_readers(const PipelineState& state, isa::Site site) const {
-    isa::mbarrier_wait<isa::Scope::cluster>(ring_.empty(state.stage), state.parity ^ 1,
+    isa::mbarrier_wait<isa::Scope::cluster>(ring_.empty(state.stage), ring_.empty_parity(state),
                                             {"tile_empty", state.stage}, site);
   }
 
@@ -144,7 +144,9 @@ class LaunchControl {
     return answers_ + static_cast<isa::SharedAddress>(answer) * launch_answer_bytes;
   }
 
-  RingBarriers<shape.answers> ring_;
+  RingBarriers<shape.answers, first_parity(tile_full_row(shape)),
+               first_parity(tile_empty_row(shape, {}))>
+      ring_;
   isa::SharedAddress answers_;
   atom::ClusterShape cluster_;
   int rank_;

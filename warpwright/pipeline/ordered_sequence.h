@@ -21,7 +21,8 @@ constexpr BarrierRow turn_row() {
           0,
           "one lane of each warp of the other consumer warpgroup",
           "a consumer warpgroup",
-          1};
+          1,
+          true};
 }
 
 /// The sequence as one thread of warpgroup `self` (0 or 1) uses it. `barriers` is 8-byte aligned
@@ -29,7 +30,7 @@ constexpr BarrierRow turn_row() {
 class OrderedSequence {
  public:
   WW_DEVICE OrderedSequence(isa::SharedAddress barriers, int self)
-      : barriers_(barriers), self_(self), parity_(self == 0 ? 1 : 0) {}
+      : barriers_(barriers), self_(self), parity_(self == 0 ? first_of_0 : first_of_1) {}
 
   /// Initialises both barriers. One thread of the CTA calls it, before the CTA barrier.
   WW_DEVICE static void initialise(isa::SharedAddress barriers) {
@@ -53,6 +54,9 @@ class OrderedSequence {
   }
 
  private:
+  static constexpr int first_of_0 = first_parity(turn_row(), 0);
+  static constexpr int first_of_1 = first_parity(turn_row(), 1);
+
   isa::SharedAddress barriers_;
   int self_;
   int parity_;

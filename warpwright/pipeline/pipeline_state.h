@@ -5,8 +5,10 @@
 
 namespace warpwright::pipeline {
 
-/// The stage a thread uses next and the parity of the phase it waits for there. Producer and
-/// consumers of one ring each keep their own and advance it after every use.
+/// The stage a thread uses next, and the parity of its round through the ring: 0 in the first. What
+/// it waits for there is that parity, from the first one that the barrier's row declares on
+/// (RingBarriers). Producer and consumers of one ring each keep their own and advance it after
+/// every use.
 struct PipelineState {
   int stage = 0;
   int parity = 0;

@@ -12,8 +12,9 @@ constexpr int barrier_bytes(int slots) {
   return 2 * slots * 8;
 }
 
-/// The barriers of `Slots` slots in shared memory from `base` on, 8-byte aligned.
-template <int Slots>
+/// The barriers of `Slots` slots in shared memory from `base` on, 8-byte aligned. `FullFirst` and
+/// `EmptyFirst` are the parities of the first waits on them, as their rows declare.
+template <int Slots, int FullFirst, int EmptyFirst>
 struct RingBarriers {
   isa::SharedAddress base = 0;
 
@@ -24,9 +25,15 @@ struct RingBarriers {
   /// What lies behind them.
   WW_DEVICE isa::SharedAddress end() const { return full(2 * Slots); }
 
-  /// Waits until the slot at `state` is released; the first wait on a slot passes.
+  /// The parities that a wait at `state` waits for.
+  WW_DEVICE static int full_parity(const PipelineState& state) { return state.parity ^ FullFirst; }
+  WW_DEVICE static int empty_parity(const PipelineState& state) {
+    return state.parity ^ EmptyFirst;
+  }
+
+  /// Waits until the slot at `state` is released.
   WW_DEVICE void wait_empty(const PipelineState& state, isa::Site site) const {
-    isa::mbarrier_wait<isa::Scope::cta>(empty(state.stage), state.parity ^ 1,
+    isa::mbarrier_wait<isa::Scope::cta>(empty(state.stage), empty_parity(state),
                                         {"empty", state.stage}, site);
   }
 

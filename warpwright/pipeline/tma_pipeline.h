@@ -31,9 +31,10 @@ namespace warpwright::pipeline {
 /// What a TMA pipeline is made of.
 struct TmaPipelineShape {
   int stages = 0;
-  int consumer_warps = 0;  ///< of one CTA
-  int stage_bytes = 0;     ///< of A and B together, arriving in one CTA's stage
-  int writer_warps = 0;    ///< of one CTA, that write to a stage beside the copies
+  int consumer_warps = 0;       ///< of one CTA
+  int stage_bytes = 0;          ///< of A and B together, arriving in one CTA's stage
+  int writer_warps = 0;         ///< of one CTA, that write to a stage beside the copies
+  bool consumers_load = false;  ///< a lane of the first consumer warp is the producer
 };
 
 /// Arrivals a phase on a full barrier.
@@ -81,7 +82,8 @@ constexpr BarrierRow full_row(const TmaPipelineShape& shape) {
           shape.stages,
           full_arrivals(shape),
           shape.stage_bytes,
-          shape.writer_warps > 0
+          shape.consumers_load ? "loading lane of consumer warp 0 (expects the bytes of A and B)"
+          : shape.writer_warps > 0
               ? "producer (expects the bytes of A and B), warps that write scales"
               : "producer (expects the bytes of A and B)",
           "consumer warps",
@@ -93,7 +95,7 @@ constexpr BarrierRow empty_row(const TmaPipelineShape& shape, atom::ClusterShape
           empty_arrivals(shape, cluster),
           0,
           "one lane of each consumer warp of the CTAs in its cluster row and column",
-          "producer",
+          shape.consumers_load ? "loading lane of consumer warp 0" : "producer",
           1};
 }
 
@@ -130,7 +132,9 @@ class TmaPipeline {
     constexpr TmaPipelineShape declared = Shape::value;
     WW_UNROLL for (int s = 0; s < declared.stages; ++s) {
       isa::mbarrier_init(ring_.full(s), full_arrivals(declared), {"full", s},
-                         "the producer of this CTA, and the warps that write to the stage");
+                         declared.consumers_load
+                             ? "the loading lane of this CTA's consumer warp 0"
+                             : "the producer of this CTA, and the warps that write to the stage");
       isa::mbarrier_init(ring_.empty(s), empty_arrivals(declared, cluster_), {"empty", s},
                          "each consumer warp of the CTAs in the same cluster row or column");
     }
@@ -168,14 +172,15 @@ class TmaPipeline {
   // --- consumer: all threads of the consumer warps ----------------------------------------------
   /// Asks without commitment whether the stage has landed; the token goes to `wait`.
   WW_DEVICE bool try_wait(const PipelineState& state, isa::Site site = isa::Site::here()) const {
-    return isa::mbarrier_try_wait<isa::Scope::cta>(ring_.full(state.stage), state.parity, site);
+    return isa::mbarrier_try_wait<isa::Scope::cta>(ring_.full(state.stage),
+                                                   ring_.full_parity(state), site);
   }
 
   /// Waits until the stage has landed, unless `token` says that it has.
   WW_DEVICE void wait(const PipelineState& state, bool token = false,
                       isa::Site site = isa::Site::here()) const {
     if (!token) {
-      isa::mbarrier_wait<isa::Scope::cta>(ring_.full(state.stage), state.parity,
+      isa::mbarrier_wait<isa::Scope::cta>(ring_.full(state.stage), ring_.full_parity(state),
                                           {"full", state.stage}, site);
     }
   }
@@ -190,7 +195,8 @@ class TmaPipeline {
   }
 
  private:
-  RingBarriers<shape.stages> ring_;
+  RingBarriers<shape.stages, first_parity(full_row(shape)), first_parity(empty_row(shape, {}))>
+      ring_;
   atom::ClusterShape cluster_;
   bool signals_ = false;              // does this lane signal a CTA on release?
   isa::SharedAddress signalled_ = 0;  // that CTA's empty[0]

@@ -91,7 +91,7 @@ class UmmaAccumulator {
   // --- MMAs: the thread that issues them -------------------------------------------------------
   /// Waits until the epilogue has read what the accumulator held.
   WW_DEVICE void acquire(const PipelineState& state, isa::Site site = isa::Site::here()) const {
-    isa::mbarrier_wait<isa::Scope::cta>(ring_.empty(state.stage), state.parity ^ 1,
+    isa::mbarrier_wait<isa::Scope::cta>(ring_.empty(state.stage), ring_.empty_parity(state),
                                         {"acc_empty", state.stage}, site);
     isa::tcgen05_fence_after_sync(site);
   }
@@ -121,7 +121,7 @@ class UmmaAccumulator {
 
   /// In the odd CTA of a pair: waits until the issuer has drained. All lanes of a warp call it.
   WW_DEVICE void wait_for_issuer(isa::Site site = isa::Site::here()) const {
-    isa::mbarrier_wait<isa::Scope::cta>(done(), 0, {"tmem_done", 0}, site);
+    isa::mbarrier_wait<isa::Scope::cta>(done(), done_parity, {"tmem_done", 0}, site);
     isa::tcgen05_fence_after_sync(site);
   }
 
@@ -130,7 +130,7 @@ class UmmaAccumulator {
   /// they would look for a phase that is long over.
   WW_DEVICE void wait(const PipelineState& state, isa::Site site = isa::Site::here()) const {
     if (isa::lane_index() == 0) {
-      isa::mbarrier_wait<isa::Scope::cta>(ring_.full(state.stage), state.parity,
+      isa::mbarrier_wait<isa::Scope::cta>(ring_.full(state.stage), ring_.full_parity(state),
                                           {"acc_full", state.stage}, site);
     }
     isa::sync_warp(site);
@@ -151,7 +151,11 @@ class UmmaAccumulator {
  private:
   WW_DEVICE isa::SharedAddress done() const { return ring_.end(); }
 
-  RingBarriers<shape.accumulators> ring_;
+  static constexpr int done_parity = first_parity(tmem_done_row());
+
+  RingBarriers<shape.accumulators, first_parity(acc_full_row(shape)),
+               first_parity(acc_empty_row(shape))>
+      ring_;
   int rank_;
 };
 

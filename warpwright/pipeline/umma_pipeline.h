@@ -134,7 +134,7 @@ class UmmaPipeline {
   // --- MMAs: the thread that issues them -------------------------------------------------------
   /// Waits until the stage has landed, in both CTAs of a pair.
   WW_DEVICE void wait(const PipelineState& state, isa::Site site = isa::Site::here()) const {
-    isa::mbarrier_wait<isa::Scope::cta>(ring_.full(state.stage), state.parity,
+    isa::mbarrier_wait<isa::Scope::cta>(ring_.full(state.stage), ring_.full_parity(state),
                                         {"full", state.stage}, site);
   }
 
@@ -148,7 +148,8 @@ class UmmaPipeline {
   }
 
  private:
-  RingBarriers<shape.stages> ring_;
+  RingBarriers<shape.stages, first_parity(full_row(shape)), first_parity(empty_row(shape, {}))>
+      ring_;
   atom::ClusterShape cluster_;
   int rank_;
   std::uint16_t commit_mask_;

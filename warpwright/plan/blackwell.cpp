@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <string>
 
 #include "warpwright/atom/mask_text.h"
@@ -30,9 +31,11 @@ std::optional<Refusal> layout_fault(const GemmProblem& p) {
   if (!p.reads_ab || p.m == 0 || p.n == 0) return std::nullopt;
   for (const auto& [major, name] : {std::pair{major_a(p), "A"}, {major_b(p), "B"}}) {
     if (major == atom::Major::k) continue;
-    return Refusal{std::string(name) +
-                   " is MN-major; the kernels of sm_100 take K-major operands alone: neighbours "
-                   "along K next to each other, column stride 1"};
+    return Refusal{
+        RefusalCode::unsupported,
+        std::string(name) +
+            " is MN-major; the kernels of sm_100 take K-major operands alone: neighbours "
+            "along K next to each other, column stride 1"};
   }
   return std::nullopt;
 }
@@ -41,45 +44,67 @@ std::optional<Refusal> layout_fault(const GemmProblem& p) {
 std::optional<Refusal> feature_fault(const GemmProblem& p) {
   if (p.scaling == Scaling::block) {
     return Refusal{
+        RefusalCode::unsupported,
         "scaling is block; the kernels of sm_100 have no block scales: the nearest scaling is "
         "row_column"};
   }
   if (p.accumulation == Accumulation::promoted) {
     return Refusal{
+        RefusalCode::unsupported,
         "accumulation is promoted; the tensor cores of sm_100 add in float32 without it: the "
         "nearest accumulation is fast"};
   }
   if (p.epilogue.gated) {
     return Refusal{
+        RefusalCode::unsupported,
         "the epilogue is gated; the kernels of sm_100 multiply without a gate: leave it out"};
   }
   if (is_8bit_float(p.d)) {
-    return Refusal{"D is " + type_name(p.d) +
-                   "; the kernels of sm_100 store bf16, f16 and f32: the nearest is bf16"};
+    return Refusal{RefusalCode::unsupported,
+                   "D is " + type_name(p.d) +
+                       "; the kernels of sm_100 store bf16, f16 and f32: the nearest is bf16"};
   }
   return layout_fault(p);
+}
+
+// The number of accumulators nearest to what is asked for that a kernel has; 0 where none has the
+// tile.
+int nearest_accumulators(const PlanChoices& choices) {
+  int nearest = 0;
+  const auto far = [&](int count) { return std::abs(std::int64_t{count} - *choices.accumulators); };
+  for (const BlackwellConfig& c : blackwell_configs()) {
+    if (c.tile_m != choices.tile_m.value_or(c.tile_m)) continue;
+    if (c.tile_n != choices.tile_n.value_or(c.tile_n)) continue;
+    if (c.pair != choices.pair.value_or(c.pair)) continue;
+    if (nearest == 0 || far(c.accumulators) < far(nearest)) nearest = c.accumulators;
+  }
+  return nearest;
 }
 
 // The rules of the choices that need no configuration.
 std::optional<Refusal> choice_fault(const PlanChoices& choices) {
   if (choices.schedule || choices.swapped.value_or(false)) {
     return Refusal{
+        RefusalCode::bad_choice,
         "schedules and swapped operands are of sm_90; the kernels of sm_100 have one schedule: "
         "leave them out"};
   }
   if (choices.cluster) {
     const std::string refusal =
         atom::cluster_refusal(*choices.cluster, choices.pair.value_or(false));
-    if (!refusal.empty()) return Refusal{refusal.substr(0, refusal.size() - 1)};
+    if (!refusal.empty())
+      return Refusal{RefusalCode::bad_choice, refusal.substr(0, refusal.size() - 1)};
   }
   if (choices.accumulators) {
     const int tile_n = choices.tile_n.value_or(128);
     const std::int64_t wanted = std::int64_t{*choices.accumulators} * tile_n;
-    if (*choices.accumulators < 1 || wanted > atom::kTmemColumns) {
-      return Refusal{number(*choices.accumulators) + " accumulators of " + number(tile_n) +
-                     " columns need " + number(std::max<std::int64_t>(0, wanted)) +
-                     " columns of tensor memory, which has 512; the nearest legal number is " +
-                     number(*choices.accumulators < 1 ? 1 : atom::kTmemColumns / tile_n)};
+    const int nearest = nearest_accumulators(choices);
+    if (nearest > 0 && (*choices.accumulators < 1 || wanted > atom::kTmemColumns)) {
+      return Refusal{RefusalCode::bad_choice,
+                     number(*choices.accumulators) + " accumulators of " + number(tile_n) +
+                         " columns need " + number(std::max<std::int64_t>(0, wanted)) +
+                         " columns of tensor memory, which has 512; the nearest legal number is " +
+                         number(nearest)};
     }
   }
   return std::nullopt;
@@ -142,12 +167,21 @@ std::optional<Plan> candidate_of(const Plan& start, const Instance& instance,
   return plan;
 }
 
-Refusal nothing_found(const GemmProblem& p, const PlanChoices& choices) {
-  const std::int64_t tiles = ((p.m + 127) / 128) * ((p.n + 127) / 128);
-  if (tiles > max_extent / atom::kMaxClusterSize / p.batch) {
-    return Refusal{"D of " + shape_of(p.m, p.n) + (p.batch > 1 ? " in a batch" : "") +
-                   " has more tiles than a grid has CTAs; split it"};
+Refusal nothing_found(const GemmProblem& p, const DeviceFacts& device, const PlanChoices& choices) {
+  // Of kernels that need no cluster: a cluster's tiles are counted whole.
+  std::vector<ResultTile> kernels;
+  bool there = false;
+  for (const BlackwellConfig& c : blackwell_configs()) {
+    if (c.kind != atom::umma_kind(p.a) || c.result != p.d) continue;
+    there = true;
+    if (kernel::supports(c, {1, 1})) kernels.push_back({c.tile_m, c.tile_n});
   }
+  if (!there) {
+    return Refusal{RefusalCode::no_kernel, "no kernel of sm_100 in this build multiplies " +
+                                               type_name(p.a) + " by " + type_name(p.b) + " into " +
+                                               type_name(p.d) + "; a build of all kernels may"};
+  }
+  if (auto r = tiles_fault(p, kernels)) return *r;
   std::string text = "no kernel has";
   const char* between = " ";
   const auto add = [&](const std::string& what) {
@@ -165,8 +199,16 @@ Refusal nothing_found(const GemmProblem& p, const PlanChoices& choices) {
   if (choices.cluster) {
     add("cluster " + number(choices.cluster->m) + "x" + number(choices.cluster->n));
   }
+  if (choices.tiles) {
+    constexpr const char* names[] = {"one tile a cluster", "static shares of the tiles",
+                                     "tiles from launch control"};
+    add(names[static_cast<std::size_t>(*choices.tiles)]);
+  }
   if (choices.ctas) add("a grid of " + number(*choices.ctas) + " CTAs");
-  return {text +
+  if (text == "no kernel has") text = "no kernel of sm_100 runs this problem on " + device.name;
+  return {
+      RefusalCode::no_kernel,
+      text +
           "; tiles are 128x128 for one SM and 128x256 a CTA with pairs, accumulators 2 (1 for one "
           "tile a cluster), clusters 1x1 (without pairs), 2x1, 1x2 (without pairs), 2x2, 4x2 and "
           "4x4"};
@@ -198,7 +240,7 @@ Result<std::vector<Plan>> blackwell_candidates(const Plan& start, const PlanChoi
       if (auto plan = candidate_of(start, instance, cluster, choices)) all.push_back(*plan);
     }
   }
-  if (all.empty()) return nothing_found(start.problem, choices);
+  if (all.empty()) return nothing_found(start.problem, start.device, choices);
   std::stable_sort(all.begin(), all.end(),
                    [](const Plan& x, const Plan& y) { return x.cost < y.cost; });
   return all;

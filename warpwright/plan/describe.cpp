@@ -66,8 +66,10 @@ int alignment(const void* p) {
 }
 
 Fault scalar_fault(const GemmOperands& o) {
-  if (std::isnan(o.alpha)) return Refusal{"alpha is NaN; it must be a number"};
-  if (std::isnan(o.beta)) return Refusal{"beta is NaN; it must be a number"};
+  if (std::isnan(o.alpha))
+    return Refusal{RefusalCode::bad_value, "alpha is NaN; it must be a number"};
+  if (std::isnan(o.beta))
+    return Refusal{RefusalCode::bad_value, "beta is NaN; it must be a number"};
   return std::nullopt;
 }
 
@@ -75,16 +77,19 @@ Fault view_fault(const Named& tensor, bool used) {
   const MatrixView& v = *tensor.view;
   const std::string name = tensor.name;
   if (v.rows < 0 || v.columns < 0) {
-    return Refusal{name + " has a negative extent (" + shape(v) + "); extents are 0 or more"};
+    return Refusal{RefusalCode::bad_shape,
+                   name + " has a negative extent (" + shape(v) + "); extents are 0 or more"};
   }
   if (!used || v.rows == 0 || v.columns == 0) return std::nullopt;
   if (v.data == nullptr) {
-    return Refusal{name + " is a null pointer; a tensor of " + shape(v) + " elements needs memory"};
+    return Refusal{RefusalCode::bad_pointer,
+                   name + " is a null pointer; a tensor of " + shape(v) + " elements needs memory"};
   }
   const int element = numeric::bits(v.dtype) / 8;
   if (alignment(v.data) % std::clamp(element, 1, 16) != 0) {
-    return Refusal{name + "'s address is not a multiple of its element size, " + number(element) +
-                   " bytes"};
+    return Refusal{
+        RefusalCode::bad_pointer,
+        name + "'s address is not a multiple of its element size, " + number(element) + " bytes"};
   }
   return std::nullopt;
 }
@@ -98,19 +103,22 @@ Fault views_fault(const GemmOperands& o) {
 
 Fault shapes_fault(const GemmOperands& o) {
   if (o.a.columns != o.b.columns) {
-    return Refusal{"A is " + shape(o.a) + " and B is " + shape(o.b) +
-                   "; their columns are both K and must agree: the nearest legal B is " +
-                   shape_of(o.b.rows, o.a.columns)};
+    return Refusal{RefusalCode::bad_shape,
+                   "A is " + shape(o.a) + " and B is " + shape(o.b) +
+                       "; their columns are both K and must agree: the nearest legal B is " +
+                       shape_of(o.b.rows, o.a.columns)};
   }
   const std::int64_t columns = o.epilogue.gated ? o.b.rows / 2 : o.b.rows;
   if (o.d.rows != o.a.rows || o.d.columns != columns) {
-    return Refusal{"D is " + shape(o.d) + "; the product of A (" + shape(o.a) + ") and B (" +
-                   shape(o.b) + ") transposed" + (o.epilogue.gated ? ", gated," : "") + " is " +
-                   shape_of(o.a.rows, columns)};
+    return Refusal{RefusalCode::bad_shape,
+                   "D is " + shape(o.d) + "; the product of A (" + shape(o.a) + ") and B (" +
+                       shape(o.b) + ") transposed" + (o.epilogue.gated ? ", gated," : "") + " is " +
+                       shape_of(o.a.rows, columns)};
   }
   if (reads_c(o) && (o.c.rows != o.d.rows || o.c.columns != o.d.columns)) {
-    return Refusal{"C is " + shape(o.c) + "; beta is not 0, so it must be as large as D, " +
-                   shape(o.d)};
+    return Refusal{
+        RefusalCode::bad_shape,
+        "C is " + shape(o.c) + "; beta is not 0, so it must be as large as D, " + shape(o.d)};
   }
   return std::nullopt;
 }
@@ -118,14 +126,16 @@ Fault shapes_fault(const GemmOperands& o) {
 Fault batch_fault(const Named& tensor, std::int64_t length) {
   const std::int64_t batch = tensor.view->batch;
   if (batch == 1 || batch == length) return std::nullopt;
-  return Refusal{std::string(tensor.name) + " is a batch of " + number(batch) + " and D of " +
-                 number(length) + "; it must be of the same length, or 1 to serve " +
-                 "all of D: the nearest legal is " + number(batch < 1 ? 1 : length)};
+  return Refusal{RefusalCode::bad_shape,
+                 std::string(tensor.name) + " is a batch of " + number(batch) + " and D of " +
+                     number(length) + "; it must be of the same length, or 1 to serve " +
+                     "all of D: the nearest legal is " + number(batch < 1 ? 1 : length)};
 }
 
 Fault batches_fault(const GemmOperands& o) {
   if (o.d.batch < 1) {
-    return Refusal{"D is a batch of " + number(o.d.batch) + "; the nearest legal length is 1"};
+    return Refusal{RefusalCode::bad_shape,
+                   "D is a batch of " + number(o.d.batch) + "; the nearest legal length is 1"};
   }
   if (auto r = batch_fault({&o.a, "A"}, o.d.batch)) return r;
   if (auto r = batch_fault({&o.b, "B"}, o.d.batch)) return r;
@@ -141,8 +151,9 @@ Fault side_fault(const Named& tensor, std::int64_t length) {
                                              {v.columns, v.column_stride, "column"},
                                              {v.batch, v.batch_stride, "batch"}}) {
     if (extent > 1 && stride < 0) {
-      return Refusal{std::string(tensor.name) + " has a " + what + " stride of " + number(stride) +
-                     "; the nearest legal is 0"};
+      return Refusal{RefusalCode::bad_stride, std::string(tensor.name) + " has a " + what +
+                                                  " stride of " + number(stride) +
+                                                  "; the nearest legal is 0"};
     }
   }
   return std::nullopt;
@@ -164,12 +175,16 @@ Fault scale_fault(const GemmOperands& o, bool of_a) {
   const std::string need = std::string(scaling_name(o.scaling)) + " scaling of " +
                            (of_a ? "A (" : "B (") + shape(of) + ") takes f32 scales of shape " +
                            shape_of(rows, columns);
-  if (v.data == nullptr) return Refusal{std::string(scale.name) + " is a null pointer; " + need};
+  if (v.data == nullptr)
+    return Refusal{RefusalCode::bad_pointer,
+                   std::string(scale.name) + " is a null pointer; " + need};
   if (v.dtype != DType::f32) {
-    return Refusal{std::string(scale.name) + " is " + type_name(v.dtype) + "; " + need};
+    return Refusal{RefusalCode::bad_type,
+                   std::string(scale.name) + " is " + type_name(v.dtype) + "; " + need};
   }
   if (v.rows != rows || v.columns != columns) {
-    return Refusal{std::string(scale.name) + " is " + shape(v) + "; " + need};
+    return Refusal{RefusalCode::bad_shape,
+                   std::string(scale.name) + " is " + shape(v) + "; " + need};
   }
   return side_fault(scale, o.d.batch);
 }
@@ -178,13 +193,15 @@ Fault scale_fault(const GemmOperands& o, bool of_a) {
 Fault unread_fault(const GemmOperands& o) {
   for (const Named& scale : {Named{&o.scale_a, "scale_a"}, {&o.scale_b, "scale_b"}}) {
     if (o.scaling == Scaling::none && scale.view->data != nullptr) {
-      return Refusal{std::string(scale.name) +
-                     " is given and scaling is none; say what it scales (tensor, row_column or "
-                     "block), or leave it out"};
+      return Refusal{RefusalCode::bad_value,
+                     std::string(scale.name) +
+                         " is given and scaling is none; say what it scales (tensor, row_column or "
+                         "block), or leave it out"};
     }
   }
   if (o.epilogue.bias == Bias::none && o.bias.data != nullptr) {
     return Refusal{
+        RefusalCode::bad_value,
         "the bias is given and epilogue.bias is none; say what it runs along (rows or columns), or "
         "leave it out"};
   }
@@ -199,8 +216,9 @@ Fault scales_fault(const GemmOperands& o) {
   if (o.scale_d.data == nullptr) return std::nullopt;
   const MatrixView& v = o.scale_d;
   if (v.dtype != DType::f32 || v.rows != 1 || v.columns != 1) {
-    return Refusal{"scale_d is " + shape(v) + " of " + type_name(v.dtype) +
-                   "; D has one scale: the nearest legal is 1 x 1 of f32"};
+    return Refusal{RefusalCode::bad_shape,
+                   "scale_d is " + shape(v) + " of " + type_name(v.dtype) +
+                       "; D has one scale: the nearest legal is 1 x 1 of f32"};
   }
   return side_fault({&v, "scale_d"}, o.d.batch);
 }
@@ -213,21 +231,26 @@ Fault bias_fault(const GemmOperands& o) {
   const std::string need = std::string("a bias along the ") +
                            (of_rows ? "rows of D is M x 1" : "columns of the product is N x 1") +
                            ": the legal shape is " + shape_of(rows, 1);
-  if (v.data == nullptr && rows > 0) return Refusal{"the bias is a null pointer; " + need};
-  if (v.rows != rows || v.columns != 1) return Refusal{"the bias is " + shape(v) + "; " + need};
+  if (v.data == nullptr && rows > 0)
+    return Refusal{RefusalCode::bad_pointer, "the bias is a null pointer; " + need};
+  if (v.rows != rows || v.columns != 1)
+    return Refusal{RefusalCode::bad_shape, "the bias is " + shape(v) + "; " + need};
   if (v.rows > 1 && v.row_stride != 1) {
-    return Refusal{"the bias has a row stride of " + number(v.row_stride) +
-                   "; its values lie next to each other: the nearest legal is 1"};
+    return Refusal{RefusalCode::bad_stride,
+                   "the bias has a row stride of " + number(v.row_stride) +
+                       "; its values lie next to each other: the nearest legal is 1"};
   }
   return side_fault({&v, "the bias"}, o.d.batch);
 }
 
 Fault overlap_fault(const GemmOperands& o) {
   const auto apart = [](const char* name) {
-    return Refusal{std::string("D overlaps ") + name + "; it must lie apart from " + name};
+    return Refusal{RefusalCode::overlap,
+                   std::string("D overlaps ") + name + "; it must lie apart from " + name};
   };
   if (reads_c(o) && overlap(o.c, o.d) && !same_view(o.c, o.d)) {
-    return Refusal{"D overlaps C; it must lie apart from C or be the very same view"};
+    return Refusal{RefusalCode::overlap,
+                   "D overlaps C; it must lie apart from C or be the very same view"};
   }
   if (reads_ab(o) && overlap(o.d, o.a)) return apart("A");
   if (reads_ab(o) && overlap(o.d, o.b)) return apart("B");
@@ -245,9 +268,10 @@ Fault address_fault(const GemmOperands& o) {
     const int known = alignment(tensor.view->data);
     if (known < 16) {
       return Refusal{
+          RefusalCode::bad_pointer,
           std::string(tensor.name) +
-          "'s address must be a multiple of 16 bytes for the copy engine; it is one of " +
-          number(known)};
+              "'s address must be a multiple of 16 bytes for the copy engine; it is one of " +
+              number(known)};
     }
   }
   return std::nullopt;
@@ -299,28 +323,32 @@ GemmProblem problem_of(const GemmOperands& o) {
 // What a launch may not differ in from its plan.
 Fault kind_mismatch(const GemmProblem& got, const GemmProblem& want) {
   if (got.m != want.m || got.n != want.n || got.k != want.k) {
-    return Refusal{"the operands are a product of " + number(got.m) + " x " + number(got.n) +
-                   " x " + number(got.k) + "; the plan is for " + number(want.m) + " x " +
-                   number(want.n) + " x " + number(want.k)};
+    return Refusal{RefusalCode::plan_mismatch, "the operands are a product of " + number(got.m) +
+                                                   " x " + number(got.n) + " x " + number(got.k) +
+                                                   "; the plan is for " + number(want.m) + " x " +
+                                                   number(want.n) + " x " + number(want.k)};
   }
   if (got.batch != want.batch) {
-    return Refusal{"the operands are a batch of " + number(got.batch) + "; the plan is for " +
-                   number(want.batch)};
+    return Refusal{RefusalCode::plan_mismatch, "the operands are a batch of " + number(got.batch) +
+                                                   "; the plan is for " + number(want.batch)};
   }
   const bool types = got.a == want.a && got.b == want.b && got.d == want.d &&
                      (!got.reads_c || !want.reads_c || got.c == want.c);
   if (!types) {
-    return Refusal{"the operands' types are not those of the plan; make a plan for them"};
+    return Refusal{RefusalCode::plan_mismatch,
+                   "the operands' types are not those of the plan; make a plan for them"};
   }
   if (got.scaling != want.scaling || got.accumulation != want.accumulation) {
-    return Refusal{"the operands' scaling and accumulation are not those of the plan, which has " +
-                   std::string(scaling_name(want.scaling)) + " scaling and " +
-                   (want.accumulation == Accumulation::fast ? "fast" : "promoted") +
-                   " accumulation"};
+    return Refusal{RefusalCode::plan_mismatch,
+                   "the operands' scaling and accumulation are not those of the plan, which has " +
+                       std::string(scaling_name(want.scaling)) + " scaling and " +
+                       (want.accumulation == Accumulation::fast ? "fast" : "promoted") +
+                       " accumulation"};
   }
   const bool bias = got.epilogue.bias == Bias::none || got.bias == want.bias;
   if (got.epilogue != want.epilogue || !bias || got.scales_d != want.scales_d) {
     return Refusal{
+        RefusalCode::plan_mismatch,
         "the operands' epilogue (activation, gate, bias and its type, scale_d) is not that of the "
         "plan; make a plan for it"};
   }
@@ -329,10 +357,12 @@ Fault kind_mismatch(const GemmProblem& got, const GemmProblem& want) {
 
 Fault use_mismatch(const GemmProblem& got, const GemmProblem& want) {
   if (got.reads_c && !want.reads_c) {
-    return Refusal{"beta is not 0, but the plan was made without C; make a plan that reads C"};
+    return Refusal{RefusalCode::plan_mismatch,
+                   "beta is not 0, but the plan was made without C; make a plan that reads C"};
   }
   if (got.reads_ab && !want.reads_ab) {
-    return Refusal{"alpha is not 0, but the plan was made without reading A and B"};
+    return Refusal{RefusalCode::plan_mismatch,
+                   "alpha is not 0, but the plan was made without reading A and B"};
   }
   return std::nullopt;
 }
@@ -355,14 +385,16 @@ Fault stride_mismatch(const GemmProblem& got, const GemmProblem& want) {
     what = "batch";
   }
   if (what == nullptr) return std::nullopt;
-  return Refusal{std::string("the operands' ") + what +
-                 " strides are not those of the plan; make a plan for them"};
+  return Refusal{RefusalCode::plan_mismatch,
+                 std::string("the operands' ") + what +
+                     " strides are not those of the plan; make a plan for them"};
 }
 
 Fault alignment_mismatch(const Plan& plan, const GemmProblem& got) {
   const auto says = [](const char* name, int known) {
-    return Refusal{std::string(name) + "'s address is a multiple of " + number(known) +
-                   " bytes only; the plan was made for one of 16: say so in the problem"};
+    return Refusal{RefusalCode::plan_mismatch,
+                   std::string(name) + "'s address is a multiple of " + number(known) +
+                       " bytes only; the plan was made for one of 16: say so in the problem"};
   };
   if (plan.d_path == EpiloguePath::copy_engine && got.d_alignment < 16) {
     return says("D", got.d_alignment);
@@ -403,19 +435,22 @@ std::optional<Refusal> workspace_fault(const Plan& plan, const void* workspace,
   if (plan.workspace_bytes == 0) return std::nullopt;
   constexpr std::uintptr_t alignment = 256;
   const auto need = [&plan] { return "the plan needs " + number(plan.workspace_bytes) + " bytes"; };
-  if (workspace == nullptr) return Refusal{"the workspace is a null pointer; " + need()};
+  if (workspace == nullptr)
+    return Refusal{RefusalCode::bad_workspace, "the workspace is a null pointer; " + need()};
   if (bytes < plan.workspace_bytes) {
-    return Refusal{"the workspace has " + number(bytes) + " bytes; " + need()};
+    return Refusal{RefusalCode::bad_workspace,
+                   "the workspace has " + number(bytes) + " bytes; " + need()};
   }
   const std::uintptr_t off = reinterpret_cast<std::uintptr_t>(workspace) % alignment;
   if (off == 0) return std::nullopt;
-  return Refusal{"the workspace starts " + number(static_cast<std::int64_t>(off)) +
-                 " bytes behind a multiple of 256; it must start at one"};
+  return Refusal{RefusalCode::bad_workspace,
+                 "the workspace starts " + number(static_cast<std::int64_t>(off)) +
+                     " bytes behind a multiple of 256; it must start at one"};
 }
 
 std::optional<Refusal> mismatch(const Plan& plan, const GemmOperands& operands) {
   const auto described = describe(operands);
-  if (!described) return Refusal{described.reason()};
+  if (!described) return described.refusal();
   const GemmProblem& got = *described;
   for (const auto rule : {kind_mismatch, use_mismatch, stride_mismatch}) {
     if (auto r = rule(got, plan.problem)) return r;

@@ -77,7 +77,7 @@ std::string bound_line(const Plan& plan) {
                   tensor_rate(device, plan.problem.a) / 1e12,
                   seconds(plan.memory_seconds()).c_str(), device.memory_bytes_per_second / 1e12);
   }
-  return "bound      none: the model has no rates (see --as h200)\n";
+  return "bound      none: the model has no rates\n";
 }
 
 }  // namespace
@@ -177,11 +177,26 @@ std::vector<pipeline::BarrierRow> Plan::barriers() const {
   const pipeline::TmaPipelineShape shape = kernel::mainloop_shape(config);
   std::vector<pipeline::BarrierRow> rows = {pipeline::full_row(shape),
                                             pipeline::empty_row(shape, cluster)};
-  rows.push_back({"c_full", kernel::consumer_warps(config) * config.buffers, 1,
-                  kernel::chunk_bytes(config), "leader of the consumer warp (with beta)",
-                  "that consumer warp", 0});
+  rows.push_back(kernel::c_full_row(config));
   if (config.schedule == kernel::Schedule::pingpong) rows.push_back(pipeline::turn_row());
   return rows;
+}
+
+std::string barrier_table(const std::vector<pipeline::BarrierRow>& rows) {
+  std::size_t width = 7;
+  for (const pipeline::BarrierRow& r : rows) width = std::max(width, std::string(r.name).size());
+  const int column = static_cast<int>(width);
+  std::string out = format(
+      "\n%-*s  copies  arrivals  bytes   first wait parity  waits -> arrives\n", column, "barrier");
+  for (const pipeline::BarrierRow& r : rows) {
+    const int first = pipeline::first_parity(r);
+    const std::string parity = std::to_string(first) + (r.alternates ? format(", %d", first ^ 1)
+                                                        : first == 1 ? ", passes"
+                                                                     : "");
+    out += format("%-*s  %6d  %8d  %6d  %-17s  %s -> %s\n", column, r.name, r.copies, r.arrivals,
+                  r.transaction_bytes, parity.c_str(), r.waiters, r.arrivers);
+  }
+  return out + "first wait parity: 1 passes on a fresh barrier, 0 waits for its first phase\n";
 }
 
 ExplainParts hopper_parts(const Plan& plan) {
@@ -257,15 +272,7 @@ std::string Plan::explain() const {
   }
   out += parts.roles;
 
-  const std::vector<pipeline::BarrierRow> rows = barriers();
-  std::size_t width = 7;
-  for (const pipeline::BarrierRow& r : rows) width = std::max(width, std::string(r.name).size());
-  const int column = static_cast<int>(width);
-  out += format("\n%-*s  copies  arrivals  bytes   waits -> arrives\n", column, "barrier");
-  for (const pipeline::BarrierRow& r : rows) {
-    out += format("%-*s  %6d  %8d  %6d  %s -> %s\n", column, r.name, r.copies, r.arrivals,
-                  r.transaction_bytes, r.waiters, r.arrivers);
-  }
+  out += barrier_table(barriers());
   out += parts.beside;
 
   out += format("\ntiles      %lld, in %d cluster tiles of %d CTAs, bands of %d\n",

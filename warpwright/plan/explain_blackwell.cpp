@@ -81,8 +81,7 @@ std::vector<pipeline::BarrierRow> blackwell_barriers(const Plan& plan) {
       pipeline::full_row(ring), pipeline::empty_row(ring, plan.cluster),
       pipeline::acc_full_row(accumulators), pipeline::acc_empty_row(accumulators)};
   if (c.pair) rows.push_back(pipeline::tmem_done_row());
-  rows.push_back({"c_full", kernel::epilogue_warps * c.buffers, 1, kernel::chunk_bytes(c),
-                  "leader of the epilogue warp (with beta)", "that epilogue warp", 0});
+  rows.push_back(kernel::c_full_row(c));
   if (controlled(c)) {
     const pipeline::LaunchControlShape answers = kernel::launch_control_shape(c);
     rows.push_back(pipeline::tile_full_row(answers));

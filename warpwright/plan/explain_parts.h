@@ -18,6 +18,9 @@ std::string format(const char* pattern, Args... args) {
   return text;
 }
 
+/// The rows as a table for a reader, with what the first wait's parity means.
+std::string barrier_table(const std::vector<pipeline::BarrierRow>& rows);
+
 /// A part of shared memory.
 struct SmemRegion {
   const char* what;

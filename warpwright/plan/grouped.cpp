@@ -11,6 +11,7 @@
 #include "warpwright/kernel/grouped_instances.h"
 #include "warpwright/pipeline/ordered_sequence.h"
 #include "warpwright/plan/cost.h"
+#include "warpwright/plan/explain_parts.h"
 #include "warpwright/plan/grouped_rules.h"
 #include "warpwright/plan/rules.h"
 
@@ -19,14 +20,6 @@ namespace {
 
 using kernel::GemmConfig;
 using kernel::Grouping;
-
-template <class... Args>
-std::string format(const char* pattern, Args... args) {
-  const int n = std::snprintf(nullptr, 0, pattern, args...);  // NOLINT
-  std::string text(static_cast<std::size_t>(n), '\0');
-  std::snprintf(text.data(), text.size() + 1, pattern, args...);  // NOLINT
-  return text;
-}
 
 struct Instance {
   const char* name;
@@ -241,30 +234,81 @@ std::string why(const std::vector<GroupedPlan>& all) {
   return text;
 }
 
-Refusal none_found(const GroupedProblem& p) {
+// Cluster tiles that a kernel without a cluster may have to number.
+std::int64_t most_tiles(const GemmConfig& c, const GroupedProblem& p) {
+  return tile::GroupedTiles::most_token_tiles(p.total, p.groups, tokens_of(c)) *
+         pieces(p.n, weights_of(c));
+}
+
+// Why the problem has too many tiles for every kernel that serves it, or nothing.
+std::optional<Refusal> tiles_fault(const GroupedProblem& p) {
+  std::int64_t most_n = 0;  // of the tokens and groups as they are
+  for (const Instance& i : instances()) {
+    const GemmConfig& c = i.config;
+    if (!serves(c, p)) continue;
+    if (most_tiles(c, p) <= max_extent) return std::nullopt;
+    const std::int64_t along =
+        tile::GroupedTiles::most_token_tiles(p.total, p.groups, tokens_of(c));
+    most_n = std::max(most_n, max_extent / along * weights_of(c));
+  }
+  const std::string nearest =
+      most_n > 0 ? "N is " + number(most_n)
+                 : "number of groups is " + number(std::max<std::int64_t>(1, p.groups / 2));
+  return Refusal{RefusalCode::bad_shape,
+                 number(p.groups) + " groups of " + number(p.total) + " tokens in all with N " +
+                     number(p.n) + " may have more tiles than the " + number(max_extent) +
+                     " that can be numbered; split them: the nearest legal " + nearest};
+}
+
+std::string wishes(const GroupedChoices& choices) {
+  std::string text;
+  const auto wish = [&text](const std::string& what) { text += (text.empty() ? "" : ", ") + what; };
+  if (choices.kernel) wish("the name " + *choices.kernel);
+  if (choices.tile_tokens) wish("tiles of " + number(*choices.tile_tokens) + " tokens");
+  if (choices.swapped) wish(*choices.swapped ? "swapped operands" : "operands not swapped");
+  if (choices.search) wish("the search " + std::string(search_name(*choices.search)));
+  // One map is what a plan takes unasked.
+  if (choices.maps == kernel::GroupMaps::per_group) wish("a map a group");
+  if (choices.cluster) {
+    wish("cluster " + number(choices.cluster->m) + "x" + number(choices.cluster->n));
+  }
+  return text;
+}
+
+Refusal none_found(const GroupedProblem& p, const DeviceFacts& device,
+                   const GroupedChoices& choices) {
   std::string there;
   for (const Instance& i : instances()) {
     if (serves(i.config, p)) there += (there.empty() ? "" : ", ") + std::string(i.name);
   }
   if (there.empty()) {
-    return Refusal{"no grouped kernel in this build multiplies " + type_name(p.x) + " by " +
-                   type_name(p.w) + " into " + type_name(p.y) + " with " + scaling_name(p.scaling) +
-                   " scaling and " + (p.accumulation == Accumulation::fast ? "fast" : "promoted") +
-                   " accumulation; a build of all kernels (-DWARPWRIGHT_ALL_KERNELS=ON) may"};
+    return Refusal{RefusalCode::no_kernel,
+                   "no grouped kernel in this build multiplies " + type_name(p.x) + " by " +
+                       type_name(p.w) + " into " + type_name(p.y) + " with " +
+                       scaling_name(p.scaling) + " scaling and " +
+                       (p.accumulation == Accumulation::fast ? "fast" : "promoted") +
+                       " accumulation; a build of all kernels may"};
   }
-  return Refusal{
-      "no grouped kernel is as asked for, or the problem has more tiles than can be "
-      "numbered; there are " +
-      there + ", and clusters 1x1, 2x1, 1x2, 2x2 and 4x4"};
+  if (auto r = tiles_fault(p)) return *r;
+  if (choices.cluster && atom::cluster_size(*choices.cluster) > device.sms) {
+    return cluster_too_large(atom::cluster_size(*choices.cluster), device);
+  }
+  const std::string wanted = wishes(choices);
+  return Refusal{RefusalCode::no_kernel, "no grouped kernel " +
+                                             (wanted.empty() ? "runs" : "has " + wanted + " for") +
+                                             " this problem; there are " + there +
+                                             ", and clusters 1x1, 2x1, 1x2, 2x2 and 4x4"};
 }
 
 Refusal no_maps(const GroupedProblem& p) {
   const int element = numeric::bits(p.y) / 8;
-  return Refusal{"a kernel with a map a group stores Y by the copy engine, so the rows of Y must " +
-                 std::string("begin and end at multiples of 16 bytes; N is ") +
-                 number(p.n * element) + " bytes, rows are " + number(p.y_row_stride * element) +
-                 " bytes apart, and the address is a multiple of " + number(p.y_alignment) +
-                 ": the nearest is a kernel with one map over all tokens"};
+  return Refusal{RefusalCode::unsupported,
+                 "a kernel with a map a group stores Y by the copy engine, so the rows of Y must " +
+                     std::string("begin and end at multiples of 16 bytes; N is ") +
+                     number(p.n * element) + " bytes, rows are " +
+                     number(p.y_row_stride * element) +
+                     " bytes apart, and the address is a multiple of " + number(p.y_alignment) +
+                     ": the nearest is a kernel with one map over all tokens"};
 }
 
 }  // namespace
@@ -288,9 +332,11 @@ Result<std::vector<GroupedPlan>> candidates_grouped(const GroupedProblem& proble
                                                     const GroupedChoices& choices) {
   if (auto r = grouped_fault(problem)) return *r;
   if (device.architecture != 90) {
-    return Refusal{"device " + device.name + " has architecture sm_" + number(device.architecture) +
-                   "; kernels exist for sm_90 (H100, H200)"};
+    return Refusal{RefusalCode::no_device, "device " + device.name + " has architecture sm_" +
+                                               number(device.architecture) +
+                                               "; kernels exist for sm_90 (H100, H200)"};
   }
+  if (device.sms < 1) return no_sms(device);
   GroupedPlan base;
   base.problem = problem;
   base.device = device;
@@ -300,7 +346,7 @@ Result<std::vector<GroupedPlan>> candidates_grouped(const GroupedProblem& proble
   for (const Instance& instance : instances()) {
     if (!serves(instance.config, problem) || !chosen(instance, choices)) continue;
     if (kernel::has_group_maps(instance.config) && !takes_group_maps(problem)) {
-      wants_maps = true;
+      wants_maps = choices.kernel || choices.maps == kernel::GroupMaps::per_group;
       continue;
     }
     for (const atom::ClusterShape& cluster : kernel::supported_clusters) {
@@ -311,7 +357,7 @@ Result<std::vector<GroupedPlan>> candidates_grouped(const GroupedProblem& proble
       add_plan(all, base, instance);
     }
   }
-  if (all.empty()) return wants_maps ? no_maps(problem) : none_found(problem);
+  if (all.empty()) return wants_maps ? no_maps(problem) : none_found(problem, device, choices);
   std::stable_sort(all.begin(), all.end(),
                    [](const GroupedPlan& x, const GroupedPlan& y) { return x.cost < y.cost; });
   all.front().reason = why(all);
@@ -324,14 +370,14 @@ Result<GroupedPlan> plan_grouped(const GroupedProblem& problem, const DeviceFact
   GroupedChoices wanted = choices;
   if (!choices.kernel && !choices.maps) wanted.maps = kernel::GroupMaps::one;
   auto all = candidates_grouped(problem, device, wanted);
-  if (!all) return Refusal{all.reason()};
+  if (!all) return all.refusal();
   return all->front();
 }
 
 Result<GroupedPlan> plan_grouped(const GroupedOperands& operands, const DeviceFacts& device,
                                  double expected_tokens, const GroupedChoices& choices) {
   auto problem = describe_grouped(operands);
-  if (!problem) return Refusal{problem.reason()};
+  if (!problem) return problem.refusal();
   GroupedProblem p = *problem;
   p.expected_tokens = expected_tokens;
   return plan_grouped(p, device, choices);
@@ -432,11 +478,7 @@ std::string GroupedPlan::explain() const {
                              : "element by element (base or pitch is no multiple of 16 bytes)");
   }
   out += format("shared     %d of %d bytes\n", map.bytes, kernel::max_smem_bytes);
-  out += "\nbarrier  copies  arrivals  bytes   waits -> arrives\n";
-  for (const pipeline::BarrierRow& r : barriers()) {
-    out += format("%-7s  %6d  %8d  %6d  %s -> %s\n", r.name, r.copies, r.arrivals,
-                  r.transaction_bytes, r.waiters, r.arrivers);
-  }
+  out += barrier_table(barriers());
   out += format("\nexpected   %lld tiles, bands of %d token tiles\n",
                 static_cast<long long>(expected_tiles()), band);
   out += format("grid       %d persistent CTAs, whatever the lengths\n", ctas);
@@ -445,7 +487,7 @@ std::string GroupedPlan::explain() const {
                   bound() == Bound::tensor_cores ? "tensor cores" : "HBM", compute_seconds() * 1e6,
                   memory_seconds() * 1e6);
   } else {
-    out += "bound      none: the model has no rates (see --as h200)\n";
+    out += "bound      none: the model has no rates\n";
   }
   out += format("workspace  %lld bytes, used by the %scheck of the offsets%s\n",
                 static_cast<long long>(workspace_bytes),

@@ -29,9 +29,9 @@ enum class GroupedScaling : std::uint8_t {
 
 /// The tensors of one grouped product. X, W and Y are row-major and do not overlap.
 struct GroupedOperands {
-  MatrixView x;  ///< total x K
-  MatrixView w;  ///< N x K, batch G
-  MatrixView y;  ///< total x N
+  MatrixView x = {};  ///< total x K
+  MatrixView w = {};  ///< N x K, batch G
+  MatrixView y = {};  ///< total x N
   /// G + 1 of them, in the operands' memory: where the groups begin, and where the last one ends.
   /// Read by the kernel alone. Rows of Y in no group are left as they are. Offsets below 0 or above
   /// total count as 0 and total; a group that ends before it begins is empty.
@@ -40,8 +40,8 @@ struct GroupedOperands {
   float alpha = 1.0F;
   GroupedScaling scaling = GroupedScaling::none;
   Accumulation accumulation = Accumulation::fast;
-  MatrixView scale_x;  ///< f32, of the shape that `scaling` says
-  MatrixView scale_w;
+  MatrixView scale_x = {};  ///< f32, of the shape that `scaling` says
+  MatrixView scale_w = {};
 };
 
 /// What a grouped plan is made for: extents, types and strides, no addresses and no lengths.
@@ -141,11 +141,12 @@ Result<GroupedPlan> plan_grouped(const GroupedOperands& operands, const DeviceFa
                                  double expected_tokens = 0, const GroupedChoices& choices = {});
 
 /// Why `operands` cannot be given to a launch of `plan`, or nothing.
-std::optional<Refusal> mismatch(const GroupedPlan& plan, const GroupedOperands& operands);
+[[nodiscard]] std::optional<Refusal> mismatch(const GroupedPlan& plan,
+                                              const GroupedOperands& operands);
 
 /// What a launch that checks its offsets leaves in the workspace, as a sentence; nothing when all
 /// is well. `status` is the workspace's first word, copied to the host.
-std::optional<std::string> offsets_fault(std::uint32_t status);
+[[nodiscard]] std::optional<std::string> offsets_fault(std::uint32_t status);
 
 /// The word of GroupedScaling for it, and of kernel::Grouping.
 const char* scaling_name(GroupedScaling scaling);

@@ -8,6 +8,6 @@
 namespace warpwright {
 
 /// Why no kernel could ever serve `problem`, or nothing.
-std::optional<Refusal> grouped_fault(const GroupedProblem& problem);
+[[nodiscard]] std::optional<Refusal> grouped_fault(const GroupedProblem& problem);
 
 }  // namespace warpwright

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 #include "warpwright/kernel/instances.h"
 #include "warpwright/kernel/split_sums.h"
@@ -86,10 +87,11 @@ void add_plans(std::vector<Plan>& all, Plan base, const Instance& instance,
                                   tiles(columns, kernel::result_columns(c)), base.cluster, resident,
                                   c.tile_m, c.tile_n);
   base.raster.batch = static_cast<int>(p.batch);
-  const std::int64_t count =
-      static_cast<std::int64_t>(base.raster.tiles_m) * base.raster.tiles_n * base.raster.batch;
+  const std::int64_t each = std::int64_t{base.raster.tiles_m} * base.raster.tiles_n;
+  if (each > max_extent / p.batch) return;  // a product of the three might not fit 64 bits
+  const std::int64_t count = each * p.batch;
   const std::int64_t blocks = p.reads_ab ? (p.k + kernel::tile_k(c) - 1) / kernel::tile_k(c) : 0;
-  if (count > max_extent || (c.splits_k && (blocks == 0 || count * blocks > max_extent))) return;
+  if (c.splits_k && (blocks == 0 || count * blocks > max_extent)) return;
   std::vector<int> grids;
   if (c.cluster_k) {
     // One tile a cluster, for the memory of the stages serves the exchange; alone, a CTA goes on.
@@ -129,7 +131,10 @@ std::string wishes(const PlanChoices& choices) {
   if (choices.kernel) wish("kernel " + *choices.kernel);
   if (choices.tile_m) wish("tile_m " + number(*choices.tile_m));
   if (choices.tile_n) wish("tile_n " + number(*choices.tile_n));
-  if (choices.schedule) wish("the schedule");
+  if (choices.schedule) {
+    constexpr const char* names[] = {"cooperative", "pingpong", "multistage"};
+    wish(std::string("the schedule ") + names[static_cast<std::size_t>(*choices.schedule)]);
+  }
   if (choices.swapped) wish(*choices.swapped ? "swapped operands" : "operands not swapped");
   if (choices.ctas) wish("a grid of " + number(*choices.ctas) + " CTAs");
   if (choices.cluster_k) wish(number(*choices.cluster_k) + " CTAs that share a tile along K");
@@ -151,16 +156,78 @@ std::string offers(const GemmProblem& p) {
   return text;
 }
 
-Refusal none_found(const GemmProblem& p, const PlanChoices& choices) {
+// What a tile of each kernel for the problem gives of D.
+std::vector<ResultTile> result_tiles(const GemmProblem& p) {
+  std::vector<ResultTile> all;
+  for (const Instance& i : instances()) {
+    const kernel::GemmConfig& c = i.config;
+    if (!serves(c, p)) continue;
+    const int rows = kernel::result_rows(c);
+    const int columns = kernel::result_columns(c);
+    all.push_back(c.swapped ? ResultTile{columns, rows} : ResultTile{rows, columns});
+  }
+  return all;
+}
+
+// Every plan by these choices that begins like `base`; may be none.
+Result<std::vector<Plan>> search(Plan base, const PlanChoices& choices) {
+  std::vector<Plan> all;
+  for (const Instance& instance : instances()) {
+    if (!serves(instance.config, base.problem) || !chosen(instance, choices)) continue;
+    for (const atom::ClusterShape& cluster : kernel::supported_clusters) {
+      const int size = atom::cluster_size(cluster);
+      if (choices.cluster ? !(*choices.cluster == cluster) : size > 2) continue;
+      if (!kernel::supports(instance.config, cluster)) continue;
+      if (size > base.device.sms) {
+        if (!choices.cluster) continue;
+        return cluster_too_large(size, base.device);
+      }
+      base.cluster = cluster;
+      base.cluster_k = 1;
+      if (!instance.config.cluster_k) {
+        if (choices.cluster_k.value_or(1) == 1) add_plans(all, base, instance, choices);
+      } else if (size == 1) {
+        for (const int ctas : {1, 2, 3, 4, 5, 6, 8, 12, 16}) {
+          base.cluster_k = ctas;
+          if (choices.cluster_k && *choices.cluster_k != ctas) continue;
+          if (ctas <= base.device.sms) add_plans(all, base, instance, choices);
+        }
+      }
+    }
+  }
+  return all;
+}
+
+// The grid nearest to the one that nobody has, where another one would do.
+std::string nearest_grid(const Plan& base, PlanChoices choices) {
+  const int asked = *std::exchange(choices.ctas, std::nullopt);
+  const auto free = search(base, choices);
+  if (!free || free->empty() || free->front().ctas == 0) return {};
+  const Plan& one = free->front();
+  const int size = one.cluster_ctas();
+  const int most = one.config.ctas_per_sm * resident_ctas(base.device, size);
+  choices.ctas = std::clamp(asked / size * size, size, std::max(size, most));
+  const auto near = search(base, choices);
+  const int nearest = near && !near->empty() ? *choices.ctas : one.ctas;
+  return "; the nearest legal grid has " + number(nearest) + " CTAs";
+}
+
+Refusal none_found(const Plan& base, const PlanChoices& choices) {
+  const GemmProblem& p = base.problem;
   const std::string there = offers(p);
   if (there.empty()) {
-    return Refusal{"no kernel in this build multiplies " + type_name(p.a) + " by " +
-                   type_name(p.b) + " into " + type_name(p.d) +
-                   " with these layouts, scales and epilogue; a build of all kernels "
-                   "(-DWARPWRIGHT_ALL_KERNELS=ON) may"};
+    return Refusal{RefusalCode::no_kernel,
+                   "no kernel in this build multiplies " + type_name(p.a) + " by " +
+                       type_name(p.b) + " into " + type_name(p.d) +
+                       " with these layouts, scales and epilogue; a build of all kernels may"};
   }
-  return Refusal{"no kernel has " + wishes(choices) + " for this problem; there are " + there +
-                 ", and clusters 1x1, 2x1, 1x2, 2x2 and 4x4"};
+  if (auto r = tiles_fault(p, result_tiles(p))) return *r;
+  const std::string wanted = wishes(choices);
+  return Refusal{RefusalCode::no_kernel, "no kernel " +
+                                             (wanted.empty() ? "runs" : "has " + wanted + " for") +
+                                             " this problem; there are " + there +
+                                             ", and clusters 1x1, 2x1, 1x2, 2x2 and 4x4" +
+                                             (choices.ctas ? nearest_grid(base, choices) : "")};
 }
 
 }  // namespace
@@ -176,9 +243,11 @@ Result<std::vector<Plan>> candidates(const GemmProblem& problem, const DeviceFac
                                      const PlanChoices& choices) {
   if (auto r = problem_fault(problem)) return *r;
   if (device.architecture != 90 && !is_blackwell(device)) {
-    return Refusal{"device " + device.name + " has architecture sm_" + number(device.architecture) +
-                   "; kernels exist for sm_90 (H100, H200), sm_100 (B200) and sm_103 (B300)"};
+    return Refusal{RefusalCode::no_device,
+                   "device " + device.name + " has architecture sm_" + number(device.architecture) +
+                       "; kernels exist for sm_90 (H100, H200), sm_100 (B200) and sm_103 (B300)"};
   }
+  if (device.sms < 1) return no_sms(device);
   Plan base;
   base.problem = problem;
   if (problem.scaling == Scaling::block) base.problem.accumulation = Accumulation::promoted;
@@ -187,34 +256,14 @@ Result<std::vector<Plan>> candidates(const GemmProblem& problem, const DeviceFac
   base.c_path = result_path(problem, false);
   if (is_blackwell(device)) return blackwell_candidates(base, choices);
   if (choices.pair.value_or(false) || choices.tiles || choices.accumulators) {
-    return Refusal{"pairs, tile sources and accumulators in tensor memory are of sm_100; device " +
-                   device.name + " is sm_" + number(device.architecture)};
+    return Refusal{RefusalCode::bad_choice,
+                   "pairs, tile sources and accumulators in tensor memory are of sm_100; device " +
+                       device.name + " is sm_" + number(device.architecture)};
   }
-  std::vector<Plan> all;
-  for (const Instance& instance : instances()) {
-    if (!serves(instance.config, problem) || !chosen(instance, choices)) continue;
-    for (const atom::ClusterShape& cluster : kernel::supported_clusters) {
-      const int size = atom::cluster_size(cluster);
-      if (choices.cluster ? !(*choices.cluster == cluster) : size > 2) continue;
-      if (!kernel::supports(instance.config, cluster)) continue;
-      if (size > device.sms) {
-        if (!choices.cluster) continue;
-        return cluster_too_large(size, device);
-      }
-      base.cluster = cluster;
-      base.cluster_k = 1;
-      if (!instance.config.cluster_k) {
-        if (choices.cluster_k.value_or(1) == 1) add_plans(all, base, instance, choices);
-      } else if (size == 1) {
-        for (const int ctas : {1, 2, 3, 4, 5, 6, 8, 12, 16}) {
-          base.cluster_k = ctas;
-          if (choices.cluster_k && *choices.cluster_k != ctas) continue;
-          if (ctas <= device.sms) add_plans(all, base, instance, choices);
-        }
-      }
-    }
-  }
-  if (all.empty()) return none_found(problem, choices);
+  auto found = search(base, choices);
+  if (!found) return found;
+  std::vector<Plan> all = *found;
+  if (all.empty()) return none_found(base, choices);
   std::stable_sort(all.begin(), all.end(),
                    [](const Plan& x, const Plan& y) { return x.cost < y.cost; });
   return all;
@@ -223,14 +272,14 @@ Result<std::vector<Plan>> candidates(const GemmProblem& problem, const DeviceFac
 Result<Plan> plan(const GemmProblem& problem, const DeviceFacts& device,
                   const PlanChoices& choices) {
   auto all = candidates(problem, device, choices);
-  if (!all) return Refusal{all.reason()};
+  if (!all) return all.refusal();
   return all->front();
 }
 
 Result<Plan> plan(const GemmOperands& operands, const DeviceFacts& device,
                   const PlanChoices& choices) {
   auto problem = describe(operands);
-  if (!problem) return Refusal{problem.reason()};
+  if (!problem) return problem.refusal();
   return plan(*problem, device, choices);
 }
 

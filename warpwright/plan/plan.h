@@ -171,9 +171,10 @@ Result<Plan> plan(const GemmOperands& operands, const DeviceFacts& device,
                   const PlanChoices& choices = {});
 
 /// Why `workspace` of `bytes` bytes cannot be given to a launch of `plan`, or nothing.
-std::optional<Refusal> workspace_fault(const Plan& plan, const void* workspace, std::int64_t bytes);
+[[nodiscard]] std::optional<Refusal> workspace_fault(const Plan& plan, const void* workspace,
+                                                     std::int64_t bytes);
 
 /// Why `operands` cannot be given to a launch of `plan`, or nothing.
-std::optional<Refusal> mismatch(const Plan& plan, const GemmOperands& operands);
+[[nodiscard]] std::optional<Refusal> mismatch(const Plan& plan, const GemmOperands& operands);
 
 }  // namespace warpwright

@@ -1,6 +1,7 @@
 // What a caller wants: D[m, n] = alpha * A[m, k] * B[n, k]^T + beta * C[m, n], and its tensors.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -77,32 +78,67 @@ struct Epilogue {
 ///   D = activation(alpha * scaled(A * B^T) + beta * C + bias) * scale_d
 /// A is m x k and B is n x k. 16-bit operands may be K-major (column_stride 1) or MN-major
 /// (row_stride 1); 8-bit ones are K-major. C may be left out (data null) when beta is 0, and may be
-/// the very same view as D. All views of a batch have its length, or batch 1 to serve all of it.
+/// the very same view as D. All views of a batch have its length, or batch 1 to serve all of it; a
+/// batch_stride of 0 says the same of an input. D's matrices lie apart.
 struct GemmOperands {
-  MatrixView a;
-  MatrixView b;
-  MatrixView c;
-  MatrixView d;
+  MatrixView a = {};
+  MatrixView b = {};
+  MatrixView c = {};
+  MatrixView d = {};
   float alpha = 1.0F;
   float beta = 0.0F;
   Scaling scaling = Scaling::none;
   Accumulation accumulation = Accumulation::fast;
-  MatrixView scale_a;  ///< f32, of the shape that `scaling` says
-  MatrixView scale_b;
-  MatrixView scale_d;  ///< f32, 1 x 1; may be left out (1). For an e4m3 or e5m2 D, which saturates.
-  Epilogue epilogue;
-  MatrixView bias;  ///< M x 1 or N x 1 of f32 or D's 16-bit type (bf16 or f16); packed
+  MatrixView scale_a = {};  ///< f32, of the shape that `scaling` says
+  MatrixView scale_b = {};
+  MatrixView scale_d =
+      {};  ///< f32, 1 x 1; may be left out (1). For an e4m3 or e5m2 D, which saturates.
+  Epilogue epilogue = {};
+  MatrixView bias = {};  ///< M x 1 or N x 1 of f32 or D's 16-bit type (bf16 or f16); packed
 };
 
-/// Why something was not done, in one sentence that names the tensor, the rule and the nearest
-/// legal value.
-struct Refusal {
+/// What kind of thing a refusal is about, for programs; docs/api.md says more of each. New ones may
+/// be added at the end.
+enum class RefusalCode : std::uint8_t {
+  bad_value,       ///< a scalar, a hint or a word: NaN, out of range, given where nothing reads it
+  bad_shape,       ///< extents, or the length of a batch
+  bad_type,        ///< an element type
+  bad_stride,      ///< a stride or the memory order it makes
+  bad_pointer,     ///< null, or not aligned
+  overlap,         ///< the result overlaps an input, or itself
+  unsupported,     ///< well formed, but not what the kernels of this device compute
+  bad_choice,      ///< what the caller fixed is not legal, alone or on this device
+  no_kernel,       ///< legal, but no kernel of this build does it
+  no_device,       ///< a device that is not there, or that this build has no kernels for
+  wrong_device,    ///< the plan was made for another device
+  plan_mismatch,   ///< the operands are not those of the plan
+  bad_workspace,   ///< null, too small, or not aligned
+  out_of_memory,   ///< of the device
+  device_error,    ///< the CUDA runtime, the driver or a running kernel failed
+  model_findings,  ///< the machine model found faults in the kernel
+  file_error,      ///< a file could not be read or written
+};
+
+/// The code's own name: "bad_stride".
+constexpr const char* name(RefusalCode code) {
+  constexpr const char* names[] = {
+      "bad_value",      "bad_shape",     "bad_type",      "bad_stride",    "bad_pointer",
+      "overlap",        "unsupported",   "bad_choice",    "no_kernel",     "no_device",
+      "wrong_device",   "plan_mismatch", "bad_workspace", "out_of_memory", "device_error",
+      "model_findings", "file_error"};
+  return names[static_cast<std::size_t>(code)];
+}
+
+/// Why something was not done: a code, and one sentence that names the tensor, the rule and the
+/// nearest legal value.
+struct [[nodiscard]] Refusal {
+  RefusalCode code;
   std::string reason;
 };
 
 /// A value or a refusal.
 template <class T>
-class Result {
+class [[nodiscard]] Result {
  public:
   Result(T value) : content_(std::move(value)) {}            // NOLINT: meant to be implicit
   Result(Refusal refusal) : content_(std::move(refusal)) {}  // NOLINT: meant to be implicit
@@ -114,7 +150,11 @@ class Result {
   const T& operator*() const { return value(); }
   const T* operator->() const { return &value(); }
   /// The sentence; only when not `ok()`.
-  [[nodiscard]] const std::string& reason() const { return std::get<Refusal>(content_).reason; }
+  [[nodiscard]] const std::string& reason() const { return refusal().reason; }
+  /// Its kind; only when not `ok()`.
+  [[nodiscard]] RefusalCode code() const { return refusal().code; }
+  /// Both; only when not `ok()`.
+  [[nodiscard]] const Refusal& refusal() const { return std::get<Refusal>(content_); }
 
  private:
   std::variant<T, Refusal> content_;

@@ -9,9 +9,6 @@ namespace {
 
 using Fault = std::optional<Refusal>;
 
-// What a tensor map's pitch must stay below.
-constexpr std::int64_t max_pitch_bytes = std::int64_t{1} << 40;
-
 std::int64_t round_up(std::int64_t value, std::int64_t step) {
   return (value + step - 1) / step * step;
 }
@@ -24,18 +21,20 @@ int element_bytes(DType t) {
 Fault extent_fault(const GemmProblem& p) {
   for (const auto& [extent, name] : {std::pair{p.m, "M"}, {p.n, "N"}, {p.k, "K"}}) {
     if (extent < 0) {
-      return Refusal{std::string(name) + " is " + number(extent) +
-                     "; the nearest legal value is 0"};
+      return Refusal{RefusalCode::bad_shape, std::string(name) + " is " + number(extent) +
+                                                 "; the nearest legal value is 0"};
     }
     if (extent > max_extent) {
-      return Refusal{std::string(name) + " is " + number(extent) +
-                     "; coordinates have 32 bits: the nearest legal value is " +
-                     number(max_extent)};
+      return Refusal{RefusalCode::bad_shape,
+                     std::string(name) + " is " + number(extent) +
+                         "; coordinates have 32 bits: the nearest legal value is " +
+                         number(max_extent)};
     }
   }
   if (p.batch < 1 || p.batch > max_extent) {
-    return Refusal{"the batch has a length of " + number(p.batch) +
-                   "; the nearest legal length is " + number(p.batch < 1 ? 1 : max_extent)};
+    return Refusal{RefusalCode::bad_shape, "the batch has a length of " + number(p.batch) +
+                                               "; the nearest legal length is " +
+                                               number(p.batch < 1 ? 1 : max_extent)};
   }
   return std::nullopt;
 }
@@ -44,13 +43,15 @@ Fault operand_type_fault(const GemmProblem& p) {
   for (const auto& [type, name] : {std::pair{p.a, "A"}, {p.b, "B"}}) {
     if (is_16bit_float(type) || is_8bit_float(type)) continue;
     const char* nearest = numeric::bits(type) > 8 ? "bf16" : "e4m3";
-    return Refusal{std::string(name) + " is " + type_name(type) +
-                   "; operands are bf16, f16, e4m3 or e5m2: the nearest is " + nearest};
+    return Refusal{RefusalCode::bad_type,
+                   std::string(name) + " is " + type_name(type) +
+                       "; operands are bf16, f16, e4m3 or e5m2: the nearest is " + nearest};
   }
   if (p.a == p.b || (is_8bit_float(p.a) && is_8bit_float(p.b))) return std::nullopt;
-  return Refusal{"A is " + type_name(p.a) + " and B is " + type_name(p.b) +
-                 "; A and B are both bf16, both f16, or each e4m3 or e5m2: the nearest B is " +
-                 type_name(p.a)};
+  return Refusal{RefusalCode::bad_type,
+                 "A is " + type_name(p.a) + " and B is " + type_name(p.b) +
+                     "; A and B are both bf16, both f16, or each e4m3 or e5m2: the nearest B is " +
+                     type_name(p.a)};
 }
 
 Fault result_type_fault(const GemmProblem& p) {
@@ -61,56 +62,67 @@ Fault result_type_fault(const GemmProblem& p) {
   if (!wide && !narrow) {
     const std::string text = "D is " + type_name(p.d) + "; ";
     if (narrow_operands) {
-      return Refusal{text + "of " + type_name(p.a) +
-                     " operands it is bf16, f16, f32, e4m3 or e5m2: the nearest is f32"};
+      return Refusal{RefusalCode::bad_type,
+                     text + "of " + type_name(p.a) +
+                         " operands it is bf16, f16, f32, e4m3 or e5m2: the nearest is f32"};
     }
     if (is_8bit_float(p.d)) {
-      return Refusal{text + "of " + type_name(p.a) +
-                     " operands it is bf16, f16 or f32, and e4m3 where the epilogue is gated: the "
-                     "nearest is bf16"};
+      return Refusal{
+          RefusalCode::bad_type,
+          text + "of " + type_name(p.a) +
+              " operands it is bf16, f16 or f32, and e4m3 where the epilogue is gated: the "
+              "nearest is bf16"};
     }
-    return Refusal{text + "of " + type_name(p.a) +
-                   " operands it is bf16, f16 or f32: the nearest is f32"};
+    return Refusal{
+        RefusalCode::bad_type,
+        text + "of " + type_name(p.a) + " operands it is bf16, f16 or f32: the nearest is f32"};
   }
   if (p.reads_c && p.c != p.d) {
-    return Refusal{"C is " + type_name(p.c) + " and D is " + type_name(p.d) +
-                   "; C must have D's type, " + type_name(p.d)};
+    return Refusal{RefusalCode::bad_type, "C is " + type_name(p.c) + " and D is " + type_name(p.d) +
+                                              "; C must have D's type, " + type_name(p.d)};
   }
   return std::nullopt;
 }
 
 Fault scaling_fault(const GemmProblem& p) {
   if (p.scaling != Scaling::none && !is_8bit_float(p.a)) {
-    return Refusal{std::string("scaling is ") + scaling_name(p.scaling) + ", and A and B are " +
-                   type_name(p.a) +
-                   "; only e4m3 and e5m2 operands have scales: the nearest scaling is none"};
+    return Refusal{RefusalCode::unsupported,
+                   std::string("scaling is ") + scaling_name(p.scaling) + ", and A and B are " +
+                       type_name(p.a) +
+                       "; only e4m3 and e5m2 operands have scales: the nearest scaling is none"};
   }
   if (p.accumulation == Accumulation::promoted && !is_8bit_float(p.a)) {
-    return Refusal{"accumulation is promoted, and A and B are " + type_name(p.a) +
-                   "; their sums are float32 anyway, promotion is for e4m3 and e5m2: the nearest "
-                   "accumulation is fast"};
+    return Refusal{
+        RefusalCode::unsupported,
+        "accumulation is promoted, and A and B are " + type_name(p.a) +
+            "; their sums are float32 anyway, promotion is for e4m3 and e5m2: the nearest "
+            "accumulation is fast"};
   }
   if (p.scales_d && !is_8bit_float(p.d)) {
-    return Refusal{"scale_d is given, and D is " + type_name(p.d) +
-                   "; only a D of e4m3 or e5m2 has a scale: leave scale_d out"};
+    return Refusal{RefusalCode::unsupported,
+                   "scale_d is given, and D is " + type_name(p.d) +
+                       "; only a D of e4m3 or e5m2 has a scale: leave scale_d out"};
   }
   return std::nullopt;
 }
 
-// The multiple of `step` nearest to `value`, at least one step where value is above 0.
+// The multiple of `step` nearest to `value` that is a legal extent, at least one step where value
+// is above 0.
 std::int64_t nearest_multiple(std::int64_t value, std::int64_t step) {
   if (value == 0) return 0;
-  return std::max(step, (value + step / 2) / step * step);
+  return std::clamp((value + step / 2) / step * step, step, max_extent / step * step);
 }
 
 Fault gate_fault(const GemmProblem& p) {
   if (p.epilogue.activation != Activation::silu) {
     return Refusal{
+        RefusalCode::unsupported,
         "the epilogue is gated and its activation is not silu; gated products exist with silu "
         "alone: the nearest activation is silu"};
   }
   if (p.reads_c) {
     return Refusal{
+        RefusalCode::unsupported,
         "C is read (beta is not 0) and the epilogue is gated; a gated product takes no C: the "
         "nearest legal beta is 0"};
   }
@@ -119,11 +131,12 @@ Fault gate_fault(const GemmProblem& p) {
   const bool blocks = p.scaling == Scaling::block;
   const std::int64_t half = blocks ? scale_block : 8;
   if (p.n % (2 * half) != 0) {
-    return Refusal{"N is " + number(p.n) +
-                   "; the epilogue is gated, so B's rows are two halves, each of a " +
-                   "multiple of " + number(half) + " rows " +
-                   (blocks ? "(a block of scales)" : "(16 bytes of a tensor map)") +
-                   ": the nearest legal N is " + number(nearest_multiple(p.n, 2 * half))};
+    return Refusal{RefusalCode::unsupported,
+                   "N is " + number(p.n) +
+                       "; the epilogue is gated, so B's rows are two halves, each of a " +
+                       "multiple of " + number(half) + " rows " +
+                       (blocks ? "(a block of scales)" : "(16 bytes of a tensor map)") +
+                       ": the nearest legal N is " + number(nearest_multiple(p.n, 2 * half))};
   }
   return std::nullopt;
 }
@@ -134,8 +147,10 @@ Fault epilogue_fault(const GemmProblem& p) {
   }
   if (p.epilogue.bias == Bias::none || p.bias == DType::f32) return std::nullopt;
   if (is_16bit_float(p.bias) && p.bias == p.d) return std::nullopt;
-  return Refusal{"the bias is " + type_name(p.bias) + " and D is " + type_name(p.d) +
-                 "; a bias is f32, or of D's type where that is bf16 or f16: the nearest is f32"};
+  return Refusal{
+      RefusalCode::bad_type,
+      "the bias is " + type_name(p.bias) + " and D is " + type_name(p.d) +
+          "; a bias is f32, or of D's type where that is bf16 or f16: the nearest is f32"};
 }
 
 // An operand as the copy engine sees it: lines of contiguous elements, a pitch apart.
@@ -152,23 +167,27 @@ struct Lines {
 Fault lines_fault(const Lines& l) {
   const int element = element_bytes(l.type);
   const std::int64_t step = 16 / element;
+  const std::int64_t most = max_pitch_bytes / element - step;
   const std::string has =
       std::string(l.tensor) + " has a " + l.line + " stride of " + number(l.pitch) + " elements";
   if ((l.count > 1 && l.pitch < l.length) || l.pitch < 0) {
-    return Refusal{has + ", less than its " + number(l.length) + " " + l.opposite +
-                   "s; the nearest legal is " + number(round_up(l.length, step))};
+    return Refusal{RefusalCode::bad_stride, has + ", less than its " + number(l.length) + " " +
+                                                l.opposite + "s; the nearest legal is " +
+                                                number(round_up(l.length, step))};
   }
   if (l.pitch >= max_pitch_bytes / element) {
-    return Refusal{has + "; a tensor map allows less than 2^40 bytes: the nearest legal is " +
-                   number(max_pitch_bytes / element - step)};
+    return Refusal{
+        RefusalCode::bad_stride,
+        has + "; a tensor map allows less than 2^40 bytes: the nearest legal is " + number(most)};
   }
   if (l.pitch * element % 16 != 0) {
-    return Refusal{std::string("the ") + l.line + "s of " + l.tensor + " are " +
-                   number(l.pitch * element) + " bytes apart (" + number(l.pitch) +
-                   " elements of " + type_name(l.type) +
-                   "); they must be a multiple of 16 bytes apart: the nearest legal " + l.line +
-                   " stride is " + number(round_up(l.pitch, step)) + " elements (pad " +
-                   (l.line[0] == 'r' ? "K" : "its rows") + ")"};
+    return Refusal{RefusalCode::bad_stride,
+                   std::string("the ") + l.line + "s of " + l.tensor + " are " +
+                       number(l.pitch * element) + " bytes apart (" + number(l.pitch) +
+                       " elements of " + type_name(l.type) +
+                       "); they must be a multiple of 16 bytes apart: the nearest legal " + l.line +
+                       " stride is " + number(std::min(round_up(l.pitch, step), most)) +
+                       " elements (pad " + (l.line[0] == 'r' ? "K" : "its rows") + ")"};
   }
   return std::nullopt;
 }
@@ -195,19 +214,22 @@ Operand operand_b(const GemmProblem& p) {
 
 Fault k_major_fault(const Operand& o) {
   if (o.column_stride != 1 && o.k > 1) {
-    return Refusal{std::string(o.name) + " has a row stride of " + number(o.row_stride) +
-                   " and a column stride of " + number(o.column_stride) +
-                   "; one of them is 1: the nearest legal is K-major, column stride 1"};
+    return Refusal{RefusalCode::bad_stride,
+                   std::string(o.name) + " has a row stride of " + number(o.row_stride) +
+                       " and a column stride of " + number(o.column_stride) +
+                       "; one of them is 1: the nearest legal is K-major, column stride 1"};
   }
   return lines_fault({o.name, o.type, "row", "column", o.k, o.rows, o.row_stride});
 }
 
 Fault mn_major_fault(const Operand& o) {
   if (is_8bit_float(o.type)) {
-    return Refusal{std::string(o.name) + " is " + type_name(o.type) +
-                   " and MN-major (row stride 1, column stride " + number(o.column_stride) +
-                   "); the tensor core takes 8-bit operands K-major alone: neighbours along K next "
-                   "to each other, column stride 1"};
+    return Refusal{
+        RefusalCode::bad_stride,
+        std::string(o.name) + " is " + type_name(o.type) +
+            " and MN-major (row stride 1, column stride " + number(o.column_stride) +
+            "); the tensor core takes 8-bit operands K-major alone: neighbours along K next "
+            "to each other, column stride 1"};
   }
   return lines_fault({o.name, o.type, "column", "row", o.rows, o.k, o.column_stride});
 }
@@ -230,11 +252,13 @@ Fault batch_stride_fault(const Operand& o) {
   const bool fits = o.batch_stride >= 0 && o.batch_stride <= most;
   if (fits && o.batch_stride % step == 0) return std::nullopt;
   const std::int64_t nearest = round_up(std::clamp<std::int64_t>(o.batch_stride, 0, most), step);
-  return Refusal{std::string("the matrices of ") + o.name + " are " + number(o.batch_stride) +
-                 " elements of " + type_name(o.type) +
-                 " apart (batch stride); they must be a multiple of 16 bytes and less than 2^40 "
-                 "bytes apart: the nearest legal batch stride is " +
-                 number(nearest)};
+  return Refusal{
+      RefusalCode::bad_stride,
+      std::string("the matrices of ") + o.name + " are " + number(o.batch_stride) +
+          " elements of " + type_name(o.type) +
+          " apart (batch stride); they must be a multiple of 16 bytes and less than 2^40 "
+          "bytes apart: the nearest legal batch stride is " +
+          number(nearest)};
 }
 
 Fault operand_fault(const Operand& o) {
@@ -269,17 +293,24 @@ Output output_c(const GemmProblem& p) {
 
 Fault output_fault(const Output& o) {
   if (o.column_stride != 1) {
-    return Refusal{std::string(o.name) + " has a column stride of " + number(o.column_stride) +
-                   "; it must be row-major, column stride 1"};
+    return Refusal{RefusalCode::bad_stride, std::string(o.name) + " has a column stride of " +
+                                                number(o.column_stride) +
+                                                "; it must be row-major: the nearest legal is 1"};
   }
   if (o.rows > 1 && o.row_stride < o.columns) {
-    return Refusal{std::string(o.name) + " has a row stride of " + number(o.row_stride) +
-                   " elements, less than its " + number(o.columns) +
-                   " columns; the nearest legal is " + number(o.columns)};
+    return Refusal{RefusalCode::bad_stride,
+                   std::string(o.name) + " has a row stride of " + number(o.row_stride) +
+                       " elements, less than its " + number(o.columns) +
+                       " columns; the nearest legal is " + number(o.columns)};
   }
+  return std::nullopt;
+}
+
+Fault c_batch_fault(const Output& o) {
   if (o.batch > 1 && o.batch_stride < 0) {
-    return Refusal{std::string("the matrices of ") + o.name + " have a batch stride of " +
-                   number(o.batch_stride) + "; the nearest legal is 0"};
+    return Refusal{RefusalCode::bad_stride,
+                   std::string("the matrices of ") + o.name + " have a batch stride of " +
+                       number(o.batch_stride) + "; the nearest legal is 0"};
   }
   return std::nullopt;
 }
@@ -291,9 +322,10 @@ Fault batch_overlap_fault(const Output& d) {
   if (d.batch_stride >= one) return std::nullopt;
   const std::int64_t abreast = reach({{d.batch, d.batch_stride}, {d.columns, 1}});
   if (d.batch_stride >= d.columns && d.row_stride >= abreast) return std::nullopt;
-  return Refusal{"the matrices of D overlap: its batch stride is " + number(d.batch_stride) +
-                 " elements and one matrix reaches over " + number(one) +
-                 "; the nearest legal batch stride is " + number(one)};
+  return Refusal{RefusalCode::overlap, "the matrices of D overlap: its batch stride is " +
+                                           number(d.batch_stride) +
+                                           " elements and one matrix reaches over " + number(one) +
+                                           "; the nearest legal batch stride is " + number(one)};
 }
 
 }  // namespace
@@ -326,17 +358,63 @@ std::optional<Refusal> problem_fault(const GemmProblem& p) {
   }
   if (auto r = output_fault(output_d(p))) return r;
   if (auto r = batch_overlap_fault(output_d(p))) return r;
-  return p.reads_c ? output_fault(output_c(p)) : std::nullopt;
+  if (!p.reads_c) return std::nullopt;
+  if (auto r = output_fault(output_c(p))) return r;
+  return c_batch_fault(output_c(p));
+}
+
+std::optional<Refusal> tiles_fault(const GemmProblem& p, const std::vector<ResultTile>& kernels) {
+  const auto pieces = [](std::int64_t extent, std::int64_t tile) {
+    return (extent + tile - 1) / tile;
+  };
+  const std::int64_t columns = result_columns(p);
+  std::int64_t most_batch = 0;  // of D as it is
+  std::int64_t most_m = 0;      // of the columns and the batch as they are
+  for (const ResultTile& t : kernels) {
+    const std::int64_t each = pieces(p.m, t.rows) * pieces(columns, t.columns);
+    if (each <= max_extent / p.batch) return std::nullopt;
+    most_batch = std::max(most_batch, max_extent / each);
+    most_m = std::max(most_m, max_extent / p.batch / pieces(columns, t.columns) * t.rows);
+  }
+  if (kernels.empty()) return std::nullopt;
+  std::string nearest = " batch is 1";
+  if (most_batch >= 1) {
+    nearest = " batch is " + number(most_batch);
+  } else if (most_m >= 1) {
+    nearest = " M is " + number(most_m);
+  }
+  return Refusal{RefusalCode::bad_shape,
+                 "D of " + shape_of(p.m, columns) +
+                     (p.batch > 1 ? ", a batch of " + number(p.batch) + "," : "") +
+                     " has more tiles than the " + number(max_extent) +
+                     " that can be numbered; split it: the nearest legal" + nearest};
+}
+
+Refusal no_sms(const DeviceFacts& device) {
+  return {RefusalCode::no_device, "device " + device.name + " has " + number(device.sms) +
+                                      " SMs; a kernel runs on one or more: the nearest legal is 1"};
+}
+
+Refusal cluster_too_large(int size, const DeviceFacts& device) {
+  atom::ClusterShape nearest;
+  const auto consider = [&](const atom::ClusterShape& c) {
+    const bool fits = atom::cluster_size(c) <= device.sms;
+    if (fits && atom::cluster_size(c) > atom::cluster_size(nearest)) nearest = c;
+  };
+  if (is_blackwell(device)) {
+    for (const auto& c : kernel::blackwell_clusters) consider(c);
+  } else {
+    for (const auto& c : kernel::supported_clusters) consider(c);
+  }
+  return {RefusalCode::bad_choice, "a cluster of " + number(size) +
+                                       " CTAs needs as many SMs; device " + device.name + " has " +
+                                       number(device.sms) + ": the nearest legal cluster is " +
+                                       number(nearest.m) + "x" + number(nearest.n)};
 }
 
 // The copy engine moves a result when its rows start at multiples of 16 bytes. A store also ends at
 // one: past the last column the engine drops whole 16-byte pieces, not elements (seen on an H200),
 // so rows that end inside a piece would overwrite what lies behind them.
-Refusal cluster_too_large(int size, const DeviceFacts& device) {
-  return {"a cluster of " + number(size) + " CTAs needs as many SMs; device " + device.name +
-          " has " + number(device.sms)};
-}
-
 EpiloguePath result_path(const GemmProblem& p, bool store) {
   if (!store && !p.reads_c) return EpiloguePath::none;
   const Output o = store ? output_d(p) : output_c(p);

@@ -6,6 +6,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "warpwright/atom/descriptor.h"
 #include "warpwright/plan/plan.h"
@@ -15,17 +16,33 @@ namespace warpwright {
 /// The largest extent: coordinates have 32 bits, and tiles reach beyond the last element.
 inline constexpr std::int64_t max_extent = std::numeric_limits<std::int32_t>::max() - 4096;
 
+/// What a tensor map's pitch must stay below.
+inline constexpr std::int64_t max_pitch_bytes = std::int64_t{1} << 40;
+
 /// K that one block scale covers, rows of B that it covers, and K between two promotions.
 inline constexpr std::int64_t scale_block = 128;
 
 /// Why no kernel could ever serve `problem`, or nothing.
-std::optional<Refusal> problem_fault(const GemmProblem& problem);
+[[nodiscard]] std::optional<Refusal> problem_fault(const GemmProblem& problem);
+
+/// What a tile of a kernel gives of D.
+struct ResultTile {
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+};
+
+/// Why D has too many tiles for every one of these kernels, or nothing.
+[[nodiscard]] std::optional<Refusal> tiles_fault(const GemmProblem& problem,
+                                                 const std::vector<ResultTile>& kernels);
 
 /// How D leaves (`store`) or C enters the kernel: by the copy engine where it can be.
 EpiloguePath result_path(const GemmProblem& problem, bool store);
 
 /// The refusal of a cluster of `size` CTAs on a device with fewer SMs.
 Refusal cluster_too_large(int size, const DeviceFacts& device);
+
+/// The refusal of a device that has none.
+Refusal no_sms(const DeviceFacts& device);
 
 /// What runs along the contiguous elements of A, and of B. Where an extent of 1 leaves it open,
 /// K, if that is legal. Only for problems without a fault that read A and B.

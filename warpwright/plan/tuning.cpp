@@ -127,7 +127,8 @@ Content read(const std::string& path) {
 }
 
 Refusal cannot_write(const std::string& path, const std::string& why) {
-  return Refusal{"The tuning cache cannot be written to " + path + ": " + why + "."};
+  return Refusal{RefusalCode::file_error,
+                 "The tuning cache cannot be written to " + path + ": " + why + "."};
 }
 
 // A lock on a file beside the cache, which is never replaced; held as long as this lives.
@@ -197,7 +198,7 @@ std::string gpu_name(const DeviceFacts& device) {
 
 bool chosen(const PlanChoices& c) {
   return c.cluster || c.tile_m || c.tile_n || c.schedule || c.swapped || c.kernel || c.ctas ||
-         c.cluster_k;
+         c.cluster_k || c.pair || c.tiles || c.accumulators;
 }
 
 }  // namespace
@@ -274,6 +275,7 @@ std::optional<TuningEntry> TuningCache::find(const TuningKey& key) const {
 std::optional<Refusal> TuningCache::unwritable() const {
   if (path_.empty()) {
     return Refusal{
+        RefusalCode::file_error,
         "There is no place for the tuning cache: set XDG_CACHE_HOME or HOME to a folder's "
         "absolute path."};
   }
@@ -329,7 +331,7 @@ Result<TunedPlan> tuned_plan(const GemmProblem& problem, const DeviceFacts& devi
     }
   }
   const Result<Plan> usual = plan(problem, device, choices);
-  if (!usual) return Refusal{usual.reason()};
+  if (!usual) return usual.refusal();
   return TunedPlan{*usual, std::nullopt};
 }
 

@@ -74,7 +74,8 @@ class TuningCache {
   /// Adds entries to the file, in place of those with the same keys, beside whatever others wrote
   /// meanwhile, and to this object. Makes the folder. Refuses, with the file as it was, where that
   /// cannot be written.
-  std::optional<Refusal> store(const std::vector<std::pair<TuningKey, TuningEntry>>& entries);
+  [[nodiscard]] std::optional<Refusal> store(
+      const std::vector<std::pair<TuningKey, TuningEntry>>& entries);
 
  private:
   std::string path_;

@@ -28,7 +28,7 @@ Result<bench::GroupedTimes> time_lengths(const GroupedKind& kind,
   const auto groups = static_cast<std::int64_t>(lengths.size());
   const GroupedProblem p = problem_of(kind, {groups, "", 264, 528}, lengths);
   const auto plans = candidates_grouped(p, *device::cuda_device(0));
-  if (!plans) return Refusal{plans.reason()};
+  if (!plans) return plans.refusal();
   std::vector<std::int64_t> told = lengths;
   told.back() += wrong_tokens;
   return bench::time_grouped(*plans, told, few_rounds());

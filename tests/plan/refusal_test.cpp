@@ -1,0 +1,524 @@
+// Refusals as a whole: whatever is asked, the sentence is one, its code is the right one, and who
+// takes the nearest legal value gets further, in the end to a plan.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <functional>
+#include <limits>
+#include <map>
+#include <optional>
+#include <random>
+#include <regex>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "warpwright/plan/grouped.h"
+#include "warpwright/plan/plan.h"
+#include "warpwright/plan/rules.h"
+
+namespace warpwright {
+namespace {
+
+class Draws {
+ public:
+  explicit Draws(unsigned seed) : random_(seed) {}
+  int operator()(int low, int high) {
+    return low + static_cast<int>(random_() % static_cast<unsigned>(high - low + 1));
+  }
+  template <class T>
+  T of(const std::vector<T>& values) {
+    return values[static_cast<std::size_t>((*this)(0, static_cast<int>(values.size()) - 1))];
+  }
+  /// One time in `n`.
+  bool rarely(int n) { return (*this)(1, n) == 1; }
+
+ private:
+  std::mt19937 random_;
+};
+
+// What is wrong with the words, whatever they say; empty when nothing is.
+std::string flaw(const std::string& sentence) {
+  if (sentence.empty()) return "is empty";
+  for (const char* wrong :
+       {"  ", " ,", ",,", " ;", "; ;", " :", "has for", "are and", "are ,", "has ;", "(unknown)"}) {
+    if (sentence.find(wrong) != std::string::npos) return std::string("has \"") + wrong + "\"";
+  }
+  if (std::string(" .,;:").find(sentence.back()) != std::string::npos) return "ends wrong";
+  if (sentence.front() == ' ') return "begins with a blank";
+  static const std::regex option("--[a-z]|-D[A-Z]");
+  if (std::regex_search(sentence, option)) return "advises on a command line";
+  return {};
+}
+
+// Compiling an expression takes far longer than a search by it.
+const std::regex& compiled(const char* pattern) {
+  static std::map<std::string, std::regex> all;
+  return all.try_emplace(pattern, pattern).first->second;
+}
+
+using Number = std::int64_t GemmProblem::*;
+
+std::int64_t value_of(const std::string& text) {
+  return std::stoll(text);
+}
+
+std::optional<DType> type_of(const std::string& word) {
+  for (const DType t : {DType::bf16, DType::f16, DType::f32, DType::e4m3, DType::e5m2}) {
+    if (word == numeric::name(t)) return t;
+  }
+  return std::nullopt;
+}
+
+// Sets what the sentence names to the nearest legal value it names. False where it names none.
+bool follow(const std::string& said, GemmProblem& p) {
+  using P = GemmProblem;
+  std::smatch m;
+  const auto is = [&](const char* pattern) {
+    return std::regex_search(said, m, compiled(pattern));
+  };
+  const auto stride = [&](const std::string& tensor, const std::string& line) -> std::int64_t& {
+    const bool row = line == "row";
+    if (tensor == "A") return row ? p.a_row_stride : p.a_column_stride;
+    if (tensor == "B") return row ? p.b_row_stride : p.b_column_stride;
+    if (tensor == "C") return row ? p.c_row_stride : p.c_column_stride;
+    return row ? p.d_row_stride : p.d_column_stride;
+  };
+  const auto extent = [&](const std::string& name) -> std::int64_t& {
+    return name == "M" ? p.m : name == "N" ? p.n : name == "K" ? p.k : p.batch;
+  };
+  if (is("^([MNK]) is .* the nearest legal (?:value|N) is (-?\\d+)$") ||
+      is("^D of .* the nearest legal (M|batch) is (-?\\d+)$")) {
+    return std::exchange(extent(m[1]), value_of(m[2])) != value_of(m[2]);
+  }
+  if (is("^the batch .* the nearest legal length is (-?\\d+)$")) {
+    return std::exchange(p.batch, value_of(m[1])) != value_of(m[1]);
+  }
+  if (is("^([ABCD]) has a (row|column) stride of .* the nearest legal is (-?\\d+)$") ||
+      is("^the matrices of ([ABC]) (have|are) .* is (-?\\d+)$") ||
+      is("^the (?:row|column)s of ([AB]) .* nearest legal (row|column) stride is (-?\\d+) ")) {
+    std::int64_t& to = m[2] == "row" || m[2] == "column" ? stride(m[1], m[2])
+                       : m[1] == "A"                     ? p.a_batch_stride
+                       : m[1] == "B"                     ? p.b_batch_stride
+                                                         : p.c_batch_stride;
+    return std::exchange(to, value_of(m[3])) != value_of(m[3]);
+  }
+  if (is("^the matrices of D overlap.* is (-?\\d+)$")) {
+    return std::exchange(p.d_batch_stride, value_of(m[1])) != value_of(m[1]);
+  }
+  if (is("^([AB]) .*column stride 1$")) {
+    return std::exchange(stride(m[1], "column"), 1) != 1;
+  }
+  if (is("nearest scaling is (none|row_column)$")) {
+    const Scaling to = m[1] == "none" ? Scaling::none : Scaling::row_column;
+    return std::exchange(p.scaling, to) != to;
+  }
+  if (is("nearest accumulation is fast$")) {
+    return std::exchange(p.accumulation, Accumulation::fast) != Accumulation::fast;
+  }
+  if (is("leave scale_d out$")) return std::exchange(p.scales_d, false);
+  if (is("nearest activation is silu$")) {
+    return std::exchange(p.epilogue.activation, Activation::silu) != Activation::silu;
+  }
+  if (is("nearest legal beta is 0$")) return std::exchange(p.reads_c, false);
+  if (is("the epilogue is gated; .* leave it out$")) {
+    return std::exchange(p.epilogue.gated, false);
+  }
+  if (is("^(A|B|D|the bias) .* the nearest (?:B )?is (\\w+)$") ||
+      is("^(C) .* must have D's type, (\\w+)$")) {
+    const std::optional<DType> type = type_of(m[2]);
+    if (!type) return false;
+    DType P::*to = m[1] == "A" ? &P::a : m[1] == "B" ? &P::b : m[1] == "C" ? &P::c : &P::d;
+    if (m[1] == "the bias") to = &P::bias;
+    if (said.find("the nearest B is") != std::string::npos) to = &P::b;
+    return std::exchange(p.*to, *type) != *type;
+  }
+  return false;
+}
+
+GemmProblem random_problem(Draws& draw) {
+  constexpr std::int64_t most = max_extent;
+  const std::vector<std::int64_t> usual = {1, 8, 77, 128, 256, 1000, 1024, 4096};
+  const std::vector<std::int64_t> odd = {-1,       0,        15,           most - 1,
+                                         most,     most + 1, 1 << 28,      std::int64_t{1} << 40,
+                                         most - 7, 4095,     INT64_MAX / 2};
+  const auto extent = [&] { return draw.rarely(5) ? draw.of(odd) : draw.of(usual); };
+  const std::vector<DType> types = {DType::bf16, DType::f16, DType::f32, DType::e4m3, DType::e5m2};
+  const DType operand = draw.rarely(3) ? draw.of(types) : DType::bf16;
+  GemmProblem p =
+      packed_problem(extent(), extent(), extent(), operand, DType::bf16, draw.rarely(4));
+  if (draw.rarely(4)) p.b = draw.of(types);
+  if (draw.rarely(3)) p.c = p.d = draw.of(types);
+  if (draw.rarely(6)) p.c = draw.of(types);
+  if (draw.rarely(3)) p.batch = draw.of<std::int64_t>({2, 3, 0, -4, most, most + 1, 70000});
+  const auto stride = [&](std::int64_t packed) {
+    return draw.of<std::int64_t>({packed, packed + 3, packed + 8, packed - 1, 0, 1, -8,
+                                  (std::int64_t{1} << 40) - 1, (std::int64_t{1} << 39) - 1,
+                                  std::int64_t{1} << 41, packed / 2});
+  };
+  for (const Number row : {&GemmProblem::a_row_stride, &GemmProblem::b_row_stride,
+                           &GemmProblem::c_row_stride, &GemmProblem::d_row_stride}) {
+    if (draw.rarely(3)) p.*row = stride(p.*row > 0 && p.*row < most ? p.*row : 64);
+  }
+  for (const Number column : {&GemmProblem::a_column_stride, &GemmProblem::b_column_stride,
+                              &GemmProblem::c_column_stride, &GemmProblem::d_column_stride}) {
+    if (draw.rarely(6)) p.*column = stride(64);
+  }
+  if (p.batch != 1) {
+    for (const Number b : {&GemmProblem::a_batch_stride, &GemmProblem::b_batch_stride,
+                           &GemmProblem::c_batch_stride, &GemmProblem::d_batch_stride}) {
+      p.*b = stride(1 << 20);
+    }
+  }
+  if (draw.rarely(4)) p.scaling = static_cast<Scaling>(draw(0, 3));
+  if (draw.rarely(5)) p.accumulation = Accumulation::promoted;
+  if (draw.rarely(5)) p.epilogue.gated = true;
+  if (draw.rarely(3)) p.epilogue.activation = static_cast<Activation>(draw(0, 3));
+  if (draw.rarely(4)) {
+    p.epilogue.bias = static_cast<Bias>(draw(0, 2));
+    p.bias = draw.of(types);
+  }
+  if (draw.rarely(8)) p.scales_d = true;
+  return p;
+}
+
+// Refusals that have no nearest value: what there is and is not in a build.
+bool has_no_nearest(RefusalCode code) {
+  return code == RefusalCode::no_kernel || code == RefusalCode::no_device;
+}
+
+TEST(Refusals, FollowingTheAdviceEndsInAPlan) {
+  constexpr unsigned seed = 20261123;
+  std::printf("problems by seed %u\n", seed);
+  Draws draw(seed);
+  int plans = 0;
+  int refusals = 0;
+  std::set<RefusalCode> codes;
+  for (int i = 0; i < 2000; ++i) {
+    GemmProblem p = random_problem(draw);
+    const DeviceFacts device = draw.rarely(3) ? *known_facts("b200") : *known_facts("h200");
+    std::string last;
+    for (int step = 0;; ++step) {
+      ASSERT_LT(step, 30) << "goes round in circles: " << last;
+      const auto made = plan(p, device);
+      if (made) {
+        ++plans;
+        break;
+      }
+      ++refusals;
+      codes.insert(made.code());
+      const std::string& said = made.reason();
+      ASSERT_EQ(flaw(said), "") << said;
+      ASSERT_NE(said, last) << "the nearest legal value is refused in the same words";
+      if (has_no_nearest(made.code())) break;
+      ASSERT_TRUE(follow(said, p)) << "no nearest legal value, or the rejected one: " << said;
+      last = said;
+    }
+  }
+  std::printf("%d refusals, %d plans\n", refusals, plans);
+  EXPECT_GT(plans, 1000);
+  for (const RefusalCode code :
+       {RefusalCode::bad_shape, RefusalCode::bad_type, RefusalCode::bad_stride,
+        RefusalCode::overlap, RefusalCode::unsupported, RefusalCode::no_kernel}) {
+    EXPECT_TRUE(codes.contains(code)) << name(code);
+  }
+}
+
+TEST(Refusals, OfChoices) {
+  constexpr unsigned seed = 20261124;
+  std::printf("choices by seed %u\n", seed);
+  Draws draw(seed);
+  const std::vector<DeviceFacts> devices = {*known_facts("h200"), *known_facts("b200"),
+                                            model_facts(8),       model_facts(1),
+                                            model_facts(1, 100),  model_facts(0)};
+  int followed = 0;
+  for (int i = 0; i < 3000; ++i) {
+    const DeviceFacts device = draw.of(devices);
+    const GemmProblem p = packed_problem(draw.of<std::int64_t>({0, 1, 500, 4096}),
+                                         draw.of<std::int64_t>({8, 1000, 8192}), 512, DType::bf16,
+                                         draw.rarely(4) ? DType::f32 : DType::bf16);
+    PlanChoices c;
+    if (draw.rarely(3)) c.cluster = atom::ClusterShape{draw(0, 5), draw(0, 5)};
+    if (draw.rarely(6)) c.tile_m = draw.of<int>({-1, 0, 64, 128, 100, 1024});
+    if (draw.rarely(6)) c.tile_n = draw.of<int>({-1, 0, 64, 128, 256, 1024});
+    if (draw.rarely(6)) c.schedule = static_cast<kernel::Schedule>(draw(0, 2));
+    if (draw.rarely(6)) c.swapped = draw.rarely(2);
+    if (draw.rarely(8)) c.kernel = "nothing";
+    if (draw.rarely(4)) c.ctas = draw.of<int>({-3, 0, 1, 7, 100, 132, 264, 100000});
+    if (draw.rarely(8)) c.cluster_k = draw.of<int>({0, 1, 2, 7, 16});
+    if (draw.rarely(6)) c.pair = draw.rarely(2);
+    if (draw.rarely(8)) c.tiles = static_cast<kernel::TileSource>(draw(0, 2));
+    if (draw.rarely(6)) c.accumulators = draw.of<int>({-1, 0, 1, 2, 3, 4, 8, 600});
+    const auto made = plan(p, device, c);
+    if (made) continue;
+    const std::string& said = made.reason();
+    ASSERT_EQ(flaw(said), "") << said;
+    std::smatch m;
+    if (std::regex_search(said, m, compiled("nearest legal grid has (\\d+) CTAs$"))) {
+      ASSERT_NE(*c.ctas, value_of(m[1])) << said;
+      c.ctas = static_cast<int>(value_of(m[1]));
+      const auto again = plan(p, device, c);
+      ASSERT_TRUE(again) << said << "; then " << again.reason();
+      ++followed;
+    } else if (std::regex_search(said, m, compiled("nearest legal number is (\\d+)$"))) {
+      ASSERT_NE(*c.accumulators, value_of(m[1])) << said;
+      c.accumulators = static_cast<int>(value_of(m[1]));
+      const auto again = plan(p, device, c);
+      if (!again) {
+        ASSERT_EQ(again.reason().find("accumulators of"), std::string::npos) << said;
+      }
+      ++followed;
+    } else if (std::regex_search(said, m, compiled("nearest legal cluster is (\\d)x(\\d)$"))) {
+      const atom::ClusterShape to{std::stoi(m[1]), std::stoi(m[2])};
+      ASSERT_FALSE(to == *c.cluster) << said;
+      c.cluster = to;
+      const auto again = plan(p, device, c);
+      if (!again) {
+        ASSERT_NE(again.reason(), said);
+      }
+      ++followed;
+    } else {
+      ASSERT_TRUE(has_no_nearest(made.code()) || made.code() == RefusalCode::bad_choice) << said;
+    }
+  }
+  EXPECT_GT(followed, 100);
+}
+
+// The same of a grouped problem.
+bool follow(const std::string& said, GroupedProblem& p) {
+  std::smatch m;
+  const auto is = [&](const char* pattern) {
+    return std::regex_search(said, m, compiled(pattern));
+  };
+  const auto extent = [&](const std::string& name) -> std::int64_t& {
+    return name == "total" ? p.total : name == "N" ? p.n : name == "K" ? p.k : p.groups;
+  };
+  const auto pitch = [&](const std::string& tensor) -> std::int64_t& {
+    return tensor == "X" ? p.x_row_stride : tensor == "W" ? p.w_row_stride : p.y_row_stride;
+  };
+  if (is("^(total|N|K|the number of groups) is .* the nearest legal value is (\\d+)$") ||
+      is("^\\d+ groups .* the nearest legal (N|number of groups) is (\\d+)$")) {
+    return std::exchange(extent(m[1]), value_of(m[2])) != value_of(m[2]);
+  }
+  if (is("^([XWY]) has a row stride .* the nearest legal is (\\d+)$") ||
+      is("^the rows of ([XWY]) .* the nearest legal row stride is (\\d+) ")) {
+    return std::exchange(pitch(m[1]), value_of(m[2])) != value_of(m[2]);
+  }
+  if (is("^the matrices of W .* is (\\d+)$")) {
+    return std::exchange(p.w_batch_stride, value_of(m[1])) != value_of(m[1]);
+  }
+  if (is("the nearest is (\\w+) by (\\w+)$")) {
+    const auto type = type_of(m[1]);
+    const bool changes = type && (p.x != *type || p.w != *type);
+    if (type) p.x = p.w = *type;
+    return changes;
+  }
+  if (is("nearest scaling is none$")) {
+    return std::exchange(p.scaling, GroupedScaling::none) != GroupedScaling::none;
+  }
+  if (is("nearest accumulation is fast$")) {
+    return std::exchange(p.accumulation, Accumulation::fast) != Accumulation::fast;
+  }
+  return false;
+}
+
+TEST(Refusals, FollowingTheAdviceEndsInAGroupedPlan) {
+  constexpr unsigned seed = 20261125;
+  std::printf("problems by seed %u\n", seed);
+  Draws draw(seed);
+  int plans = 0;
+  int refusals = 0;
+  const std::vector<std::int64_t> usual = {1, 8, 77, 128, 256, 1000, 4096};
+  const std::vector<std::int64_t> odd = {-1, 0, max_extent, max_extent + 1, 1 << 28, INT64_MAX / 2};
+  const auto extent = [&] { return draw.rarely(5) ? draw.of(odd) : draw.of(usual); };
+  const std::vector<DType> types = {DType::bf16, DType::f16, DType::f32, DType::e4m3, DType::e5m2};
+  const std::vector<std::int64_t> strides = {-8,
+                                             0,
+                                             1,
+                                             100,
+                                             1000,
+                                             1008,
+                                             (std::int64_t{1} << 40) - 1,
+                                             std::int64_t{1} << 41,
+                                             (std::int64_t{1} << 39) - 1,
+                                             INT64_MAX - 5};
+  for (int i = 0; i < 1500; ++i) {
+    GroupedProblem p = packed_grouped_problem(extent(), extent(), 128 * extent() / 8, extent(),
+                                              draw.of(types), DType::bf16);
+    if (draw.rarely(3)) p.w = draw.of(types);
+    if (draw.rarely(4)) p.x_row_stride = draw.of(strides);
+    if (draw.rarely(4)) p.w_row_stride = draw.of(strides);
+    if (draw.rarely(4)) p.y_row_stride = draw.of(strides);
+    if (draw.rarely(4)) p.w_batch_stride = draw.of(strides);
+    if (draw.rarely(3)) p.scaling = static_cast<GroupedScaling>(draw(0, 4));
+    if (draw.rarely(4)) p.accumulation = Accumulation::promoted;
+    std::string last;
+    for (int step = 0;; ++step) {
+      ASSERT_LT(step, 60) << "goes round in circles: " << last;
+      const auto made = plan_grouped(p, *known_facts("h200"));
+      if (made) {
+        ++plans;
+        break;
+      }
+      ++refusals;
+      const std::string& said = made.reason();
+      ASSERT_EQ(flaw(said), "") << said;
+      ASSERT_NE(said, last) << "the nearest legal value is refused in the same words";
+      if (has_no_nearest(made.code())) break;
+      ASSERT_TRUE(follow(said, p)) << "no nearest legal value, or the rejected one: " << said;
+      last = said;
+    }
+  }
+  std::printf("%d refusals, %d plans\n", refusals, plans);
+  EXPECT_GT(plans, 500);
+  for (int i = 0; i < 500; ++i) {
+    GroupedChoices c;
+    if (draw.rarely(2)) c.cluster = atom::ClusterShape{draw(0, 5), draw(0, 5)};
+    if (draw.rarely(3)) c.tile_tokens = draw.of<int>({-1, 0, 8, 128, 100});
+    if (draw.rarely(3)) c.swapped = draw.rarely(2);
+    if (draw.rarely(3)) c.search = static_cast<kernel::Grouping>(draw(0, 3));
+    if (draw.rarely(5)) c.kernel = "nothing";
+    if (draw.rarely(3)) c.maps = static_cast<kernel::GroupMaps>(draw(0, 1));
+    const auto made = plan_grouped(packed_grouped_problem(1000, draw.of<std::int64_t>({512, 515}),
+                                                          256, 8, DType::bf16, DType::bf16),
+                                   model_facts(draw(0, 4)), c);
+    if (!made) {
+      ASSERT_EQ(flaw(made.reason()), "") << made.reason();
+    }
+  }
+}
+
+// Too many tiles, with nothing chosen: once "no kernel has  for this problem".
+TEST(Refusals, ManyTiles) {
+  GemmProblem p = packed_problem(max_extent, max_extent, 64, DType::bf16, DType::bf16);
+  p.batch = 7;
+  p.a_batch_stride = p.b_batch_stride = 8;
+  p.d_batch_stride = reach({{p.m, p.d_row_stride}, {p.n, 1}});
+  for (const char* device : {"h200", "b200"}) {
+    const auto made = plan(p, *known_facts(device));
+    ASSERT_FALSE(made);
+    EXPECT_EQ(made.code(), RefusalCode::bad_shape);
+    EXPECT_NE(made.reason().find("a batch of 7, has more tiles"), std::string::npos)
+        << made.reason();
+  }
+}
+
+MatrixView view(std::uintptr_t address, DType type, std::int64_t rows, std::int64_t columns) {
+  return matrix(reinterpret_cast<void*>(address), type, rows, columns);  // NOLINT: not read
+}
+
+GemmOperands legal() {
+  GemmOperands o;
+  o.a = view(0x10000000, DType::bf16, 64, 128);
+  o.b = view(0x20000000, DType::bf16, 96, 128);
+  o.c = view(0x30000000, DType::bf16, 64, 96);
+  o.d = view(0x40000000, DType::bf16, 64, 96);
+  return o;
+}
+
+TEST(Refusals, CodesOfOperands) {
+  using O = GemmOperands;
+  const std::vector<std::pair<RefusalCode, std::function<void(O&)>>> cases = {
+      {RefusalCode::bad_value, [](O& o) { o.alpha = std::numeric_limits<float>::quiet_NaN(); }},
+      {RefusalCode::bad_value, [](O& o) { o.bias = view(0x50000000, DType::f32, 96, 1); }},
+      {RefusalCode::bad_shape, [](O& o) { o.b.columns = 64; }},
+      {RefusalCode::bad_shape, [](O& o) { o.a.rows = -1; }},
+      {RefusalCode::bad_shape, [](O& o) { o.a.batch = 3; }},
+      {RefusalCode::bad_type, [](O& o) { o.a.dtype = DType::f16; }},
+      {RefusalCode::bad_stride, [](O& o) { o.a.row_stride = 129; }},
+      {RefusalCode::bad_stride, [](O& o) { o.d.column_stride = 2; }},
+      {RefusalCode::bad_pointer, [](O& o) { o.a.data = nullptr; }},
+      {RefusalCode::bad_pointer, [](O& o) { o.a.data = static_cast<char*>(o.a.data) + 8; }},
+      {RefusalCode::overlap, [](O& o) { o.d.data = o.a.data; }},
+      {RefusalCode::overlap, [](O& o) { o.d.batch = 2; }},
+      {RefusalCode::unsupported,
+       [](O& o) {
+         o.scaling = Scaling::tensor;
+         o.scale_a = view(0x50000000, DType::f32, 1, 1);
+         o.scale_b = view(0x60000000, DType::f32, 1, 1);
+       }},
+  };
+  for (const auto& [code, spoil] : cases) {
+    GemmOperands o = legal();
+    ASSERT_TRUE(plan(o, model_facts()));
+    spoil(o);
+    const auto made = plan(o, model_facts());
+    ASSERT_FALSE(made) << name(code);
+    EXPECT_STREQ(name(made.code()), name(code)) << made.reason();
+    EXPECT_EQ(made.refusal().reason, made.reason());
+    EXPECT_EQ(flaw(made.reason()), "") << made.reason();
+  }
+  // Of plans and launches.
+  DeviceFacts other = model_facts();
+  other.architecture = 120;
+  EXPECT_EQ(plan(legal(), other).code(), RefusalCode::no_device);
+  EXPECT_EQ(plan(legal(), model_facts(0)).code(), RefusalCode::no_device);
+  EXPECT_EQ(plan(legal(), model_facts(), {.kernel = "nothing"}).code(), RefusalCode::no_kernel);
+  EXPECT_EQ(plan(legal(), model_facts(), {.pair = true}).code(), RefusalCode::bad_choice);
+  const auto made = plan(legal(), model_facts());
+  GemmOperands longer = legal();
+  longer.a.rows = longer.d.rows = 65;
+  EXPECT_EQ(mismatch(*made, longer)->code, RefusalCode::plan_mismatch);
+  Plan wants = *made;
+  wants.workspace_bytes = 1024;
+  EXPECT_EQ(workspace_fault(wants, nullptr, 0)->code, RefusalCode::bad_workspace);
+}
+
+// Operands spoilt by chance: every sentence is one.
+TEST(Refusals, OfOperandsBySpoiltFields) {
+  constexpr unsigned seed = 20261126;
+  std::printf("operands by seed %u\n", seed);
+  Draws draw(seed);
+  int refusals = 0;
+  for (int i = 0; i < 5000; ++i) {
+    GemmOperands o = legal();
+    if (draw.rarely(2)) o.beta = 1;
+    if (draw.rarely(4)) {
+      o.scaling = static_cast<Scaling>(draw(0, 3));
+      o.a.dtype = o.b.dtype = DType::e4m3;
+      o.scale_a = view(0x50000000, DType::f32, draw.rarely(2) ? 64 : 1, 1);
+      o.scale_b = view(0x60000000, DType::f32, draw.rarely(2) ? 96 : 1, 1);
+    }
+    if (draw.rarely(4)) o.scale_d = view(0x70000000, DType::f32, draw(0, 2), 1);
+    if (draw.rarely(4)) {
+      o.epilogue.bias = static_cast<Bias>(draw(0, 2));
+      o.bias = view(0x80000000, DType::f32, draw.rarely(2) ? 64 : 96, 1);
+    }
+    MatrixView* const views[] = {&o.a,       &o.b,       &o.c,       &o.d,
+                                 &o.scale_a, &o.scale_b, &o.scale_d, &o.bias};
+    for (int n = draw(1, 3); n > 0; --n) {
+      MatrixView& v = *views[draw(0, 7)];
+      std::int64_t MatrixView::*const fields[] = {
+          &MatrixView::rows,          &MatrixView::columns, &MatrixView::row_stride,
+          &MatrixView::column_stride, &MatrixView::batch,   &MatrixView::batch_stride};
+      const int which = draw(0, 7);
+      if (which < 6) {
+        v.*fields[which] = draw.of<std::int64_t>({-5, 0, 1, 2, 3, 64, 96, 1 << 20});
+      } else if (which == 6) {
+        v.data = draw.rarely(2) ? nullptr : static_cast<char*>(v.data) + draw(0, 9);
+      } else {
+        v.dtype = draw.of<DType>({DType::bf16, DType::f16, DType::f32, DType::e4m3, DType::e5m2});
+      }
+    }
+    const auto made = plan(o, draw.rarely(4) ? model_facts(8, 100) : model_facts());
+    if (made) continue;
+    ++refusals;
+    ASSERT_EQ(flaw(made.reason()), "") << made.reason();
+  }
+  EXPECT_GT(refusals, 2000);
+}
+
+TEST(Refusals, CodesHaveNames) {
+  std::set<std::string> names;
+  for (int i = 0; i <= static_cast<int>(RefusalCode::file_error); ++i) {
+    names.insert(name(static_cast<RefusalCode>(i)));
+  }
+  EXPECT_EQ(names.size(), static_cast<std::size_t>(RefusalCode::file_error) + 1);
+  EXPECT_STREQ(name(RefusalCode::bad_value), "bad_value");
+  EXPECT_STREQ(name(RefusalCode::plan_mismatch), "plan_mismatch");
+  EXPECT_STREQ(name(RefusalCode::file_error), "file_error");
+}
+
+}  // namespace
+}  // namespace warpwright
