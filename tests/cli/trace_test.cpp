@@ -167,7 +167,7 @@ std::vector<Span> spans(const model::Trace& trace, const model::TraceTrack& trac
 
 TEST_F(TraceCommand, WritesAPerfettoTraceThatDecodes) {
   const CliResult r =
-      run_cli({"trace", "gemm", "--random", "256", "512", "256", "--out", path("t.pftrace")});
+      run_cli({"trace", "gemm", "--random", "512", "512", "256", "--out", path("t.pftrace")});
   ASSERT_EQ(r.status, 0) << r.err;
   EXPECT_NE(r.out.find("nominal"), std::string::npos) << r.out;
   EXPECT_NE(r.out.find("ui.perfetto.dev"), std::string::npos) << r.out;
