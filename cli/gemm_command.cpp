@@ -15,30 +15,6 @@
 namespace warpwright::cli {
 namespace {
 
-// Finds out before the work what would keep the result from being written after it.
-void check_output(const std::string& spec) {
-  if (spec.empty()) return;
-  namespace fs = std::filesystem;
-  const TensorSpec where = parse_spec(spec);
-  const fs::path folder = fs::path(where.path).parent_path();
-  const std::string name = folder.empty() ? "." : folder.string();
-  std::error_code ignored;
-  if (!fs::is_directory(name, ignored)) {
-    throw InputError("D cannot be written to " + where.path + ": there is no folder " + name + ".");
-  }
-  if (::access(name.c_str(), W_OK) != 0) {
-    throw InputError("D cannot be written to " + where.path + ": the folder " + name +
-                     " is not writable.");
-  }
-  if (fs::exists(where.path, ignored) && !fs::is_regular_file(where.path, ignored)) {
-    throw InputError("D cannot be written to " + where.path +
-                     ": it exists and is not a regular file.");
-  }
-  if (where.kind == TensorSpec::Kind::safetensors && fs::exists(where.path, ignored)) {
-    static_cast<void>(safetensors_names(where.path));  // throws where it is not one
-  }
-}
-
 // Prints the verdict and returns whether D is right.
 bool check_result(const GemmJob& job, const HostTensor& d, std::ostream& err) {
   GemmCheck problem = check_of(job, d.dtype, d.bytes.data());
@@ -72,6 +48,30 @@ std::string summary(const Plan& plan, double seconds) {
 
 }  // namespace
 
+void check_output(const std::string& spec, const std::string& name) {
+  if (spec.empty()) return;
+  namespace fs = std::filesystem;
+  const TensorSpec where = parse_spec(spec);
+  const fs::path folder = fs::path(where.path).parent_path();
+  const std::string parent = folder.empty() ? "." : folder.string();
+  std::error_code ignored;
+  if (!fs::is_directory(parent, ignored)) {
+    throw InputError(name + " cannot be written to " + where.path + ": there is no folder " +
+                     parent + ".");
+  }
+  if (::access(parent.c_str(), W_OK) != 0) {
+    throw InputError(name + " cannot be written to " + where.path + ": the folder " + parent +
+                     " is not writable.");
+  }
+  if (fs::exists(where.path, ignored) && !fs::is_regular_file(where.path, ignored)) {
+    throw InputError(name + " cannot be written to " + where.path +
+                     ": it exists and is not a regular file.");
+  }
+  if (where.kind == TensorSpec::Kind::safetensors && fs::exists(where.path, ignored)) {
+    static_cast<void>(safetensors_names(where.path));  // throws where it is not one
+  }
+}
+
 void run_on_device(const Plan& plan, const GemmOperands& operands, const GemmOptions& options,
                    std::ostream& err) {
   const DeviceChoice where = parse_device(options.device);
@@ -96,7 +96,7 @@ int gemm_command(const GemmOptions& options, std::ostream& out, std::ostream& er
     }
     check_mode(options);
     GemmJob job = read_job(options);
-    check_output(options.out);
+    check_output(options.out, "D");
     const Plan plan = plan_job(job, facts_of(options), err).plan;
     load(job, options.seed, err);
     HostTensor d = poisoned_result(job);

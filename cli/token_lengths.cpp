@@ -141,7 +141,7 @@ Result<Lengths> lengths_of(const std::string& words, std::int64_t groups, std::i
 }  // namespace
 
 Result<std::vector<std::int64_t>> token_lengths(const std::string& words, std::int64_t groups,
-                                                std::int64_t total) {
+                                                std::int64_t total, const std::string& bound) {
   if (groups < 1 || groups > max_extent) {
     return Refusal{"--groups is " + std::to_string(groups) + "; the nearest legal value is " +
                    std::to_string(groups < 1 ? 1 : max_extent)};
@@ -153,7 +153,7 @@ Result<std::vector<std::int64_t>> token_lengths(const std::string& words, std::i
   const std::int64_t most = total > 0 ? std::min(total, max_extent) : max_extent;
   if (sum <= most) return lengths;
   return Refusal{"the groups have " + std::to_string(sum) + " tokens in all" +
-                 (most == total ? ", and --total is " + std::to_string(total) +
+                 (most == total ? ", and " + bound + " is " + std::to_string(total) +
                                       ": the nearest legal total is " + std::to_string(sum)
                                 : "; coordinates have 32 bits: the nearest legal value is " +
                                       std::to_string(max_extent))};
