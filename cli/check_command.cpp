@@ -56,10 +56,7 @@ device::CheckOptions options_of(const RunOptions& run, const CheckCommandOptions
 
 std::string place(const model::Site& site) {
   if (site.line == 0) return "";
-  const std::string file = site.file;
-  const std::size_t slash = file.rfind('/');
-  return (slash == std::string::npos ? file : file.substr(slash + 1)) + ":" +
-         std::to_string(site.line);
+  return std::string(site.file) + ":" + std::to_string(site.line);
 }
 
 ordered_json to_json(const device::CheckedFinding& f) {

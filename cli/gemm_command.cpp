@@ -44,6 +44,30 @@ std::string summary(const Plan& plan, double seconds) {
 
 }  // namespace
 
+void check_output(const std::string& spec, const std::string& name) {
+  if (spec.empty()) return;
+  namespace fs = std::filesystem;
+  const TensorSpec where = parse_spec(spec);
+  const fs::path folder = fs::path(where.path).parent_path();
+  const std::string parent = folder.empty() ? "." : folder.string();
+  std::error_code ignored;
+  if (!fs::is_directory(parent, ignored)) {
+    throw InputError(name + " cannot be written to " + where.path + ": there is no folder " +
+                     parent + ".");
+  }
+  if (::access(parent.c_str(), W_OK) != 0) {
+    throw InputError(name + " cannot be written to " + where.path + ": the folder " + parent +
+                     " is not writable.");
+  }
+  if (fs::exists(where.path, ignored) && !fs::is_regular_file(where.path, ignored)) {
+    throw InputError(name + " cannot be written to " + where.path +
+                     ": it exists and is not a regular file.");
+  }
+  if (where.kind == TensorSpec::Kind::safetensors && fs::exists(where.path, ignored)) {
+    static_cast<void>(safetensors_names(where.path));  // throws where it is not one
+  }
+}
+
 void run_on_device(const Plan& plan, const GemmOperands& operands, const GemmOptions& options,
                    std::ostream& err) {
   const DeviceChoice where = parse_device(options.device);

@@ -18,6 +18,10 @@ using GemmRunner = std::function<void(const Plan& plan, const GemmOperands& oper
 void run_on_device(const Plan& plan, const GemmOperands& operands, const GemmOptions& options,
                    std::ostream& err);
 
+/// Finds out before the work what would keep a result, `name`, from being written to the file that
+/// `spec` names, if any. Throws InputError.
+void check_output(const std::string& spec, const std::string& name);
+
 /// Runs the command. Returns the exit status: 0; 1 when the check failed or the run went wrong; 2
 /// for bad input, with one sentence on `err`. The output is written last, and only at status 0.
 int gemm_command(const GemmOptions& options, std::ostream& out, std::ostream& err,

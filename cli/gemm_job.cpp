@@ -5,13 +5,10 @@
 
 #include "cli/gemm_arguments.h"
 #include "cli/gemm_tensors.h"
+#include "cli/operand_files.h"
 
 namespace warpwright::cli {
 namespace {
-
-bool is_8bit(DType t) {
-  return t == DType::e4m3 || t == DType::e5m2;
-}
 
 // What the arguments say without a look at the files.
 void read_words(const GemmOptions& o, GemmJob& job) {
@@ -39,23 +36,15 @@ void read_words(const GemmOptions& o, GemmJob& job) {
   job.uses_tuning = !o.no_tuning;
 }
 
-// The types that A and B are multiplied as, where --dtype does not say.
-std::pair<DType, DType> types_of_files(const GemmJob& job) {
-  const DType a = job.a.dtype;
-  const DType b = job.b.dtype;
-  if (job.a.bytes.empty()) return {DType::bf16, DType::bf16};
-  if ((a == b && a != DType::f32) || (is_8bit(a) && is_8bit(b))) return {a, b};
-  return {DType::bf16, DType::bf16};
-}
-
 void choose_types(const GemmOptions& o, const std::optional<std::pair<DType, DType>>& operands,
                   const std::optional<DType>& result, GemmJob& job) {
-  std::tie(job.a_type, job.b_type) = operands.value_or(types_of_files(job));
+  std::tie(job.a_type, job.b_type) =
+      operands.value_or(job.a.bytes.empty() ? std::pair(DType::bf16, DType::bf16)
+                                            : types_of_files(job.a.dtype, job.b.dtype));
   std::optional<TensorSpec> out;
   if (!o.out.empty()) out = parse_spec(o.out);
   const bool to_npy = out && out->kind == TensorSpec::Kind::npy;
-  const DType natural = is_8bit(job.a_type) ? DType::bf16 : job.a_type;
-  job.result = result.value_or(to_npy ? DType::f32 : natural);
+  job.result = result.value_or(to_npy ? DType::f32 : natural_result(job.a_type));
   if (to_npy && job.result != DType::f32 && job.result != DType::f16) {
     const std::string name(numeric::name(job.result));
     throw InputError("D as " + name + " cannot be written to " + o.out + ": .npy has no " + name +
@@ -64,9 +53,8 @@ void choose_types(const GemmOptions& o, const std::optional<std::pair<DType, DTy
 }
 
 // An operand as it is stored.
-MatrixView stored_view(HostTensor& t, DType type, std::int64_t rows, std::int64_t columns,
-                       bool transposed) {
-  MatrixView view = matrix(t.bytes.data(), type, rows, columns);
+MatrixView stored_view(HostTensor& t, std::int64_t rows, std::int64_t columns, bool transposed) {
+  MatrixView view = matrix(t.bytes.data(), t.dtype, rows, columns);
   if (transposed) {
     view.row_stride = 1;
     view.column_stride = rows;
@@ -76,12 +64,6 @@ MatrixView stored_view(HostTensor& t, DType type, std::int64_t rows, std::int64_
     view.batch_stride = rows * columns;
   }
   return view;
-}
-
-// A tensor of [batch x] rows x columns, as packed as it is.
-MatrixView packed_view(HostTensor& t) {
-  const std::size_t rank = t.shape.size();
-  return stored_view(t, t.dtype, t.shape[rank - 2], t.shape[rank - 1], false);
 }
 
 std::int64_t batch_stride(const HostTensor& t, std::int64_t rows, std::int64_t columns) {
@@ -149,8 +131,8 @@ HostTensor poisoned_result(const GemmJob& job) {
 
 GemmOperands operands_of(GemmJob& job, HostTensor& d) {
   GemmOperands o;
-  o.a = stored_view(job.a, job.a.dtype, job.m, job.k, job.a_transposed);
-  o.b = stored_view(job.b, job.b.dtype, job.n, job.k, job.b_transposed);
+  o.a = stored_view(job.a, job.m, job.k, job.a_transposed);
+  o.b = stored_view(job.b, job.n, job.k, job.b_transposed);
   if (job.reads_c()) o.c = packed_view(job.c);
   o.d = packed_view(d);
   o.alpha = job.alpha;

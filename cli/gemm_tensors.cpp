@@ -1,19 +1,15 @@
 #include "cli/gemm_tensors.h"
 
-#include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstring>
 #include <utility>
 
 #include "cli/gemm_arguments.h"
+#include "cli/operand_files.h"
 #include "cli/random.h"
-#include "warpwright/numeric/float_format.h"
 
 namespace warpwright::cli {
 namespace {
-
-using Shape = std::vector<std::int64_t>;
 
 // Streams of the random tensors.
 enum Stream : std::uint64_t {
@@ -24,22 +20,6 @@ enum Stream : std::uint64_t {
   kStreamScaleB = 5,
   kStreamBias = 6,
 };
-
-std::string name_of(DType t) {
-  return std::string(numeric::name(t));
-}
-
-bool is_8bit(DType t) {
-  return t == DType::e4m3 || t == DType::e5m2;
-}
-
-HostTensor read_named(const char* name, const std::string& spec) {
-  try {
-    return read_tensor(spec);
-  } catch (const InputError& refusal) {
-    throw InputError(std::string(name) + ": " + refusal.what());
-  }
-}
 
 // Refuses a tensor that is no matrix, nor a batch of them where the product is one.
 void check_rank(const std::string& what, const HostTensor& tensor, const GemmJob& job) {
@@ -66,12 +46,7 @@ HostTensor read_matrix(const char* name, const std::string& spec, const GemmJob&
   HostTensor tensor = read_named(name, spec);
   const std::string what = std::string(name) + " (" + spec + ")";
   check_rank(what, tensor, job);
-  if (tensor.dtype != DType::f32 && tensor.dtype != DType::f16 && tensor.dtype != DType::bf16 &&
-      !is_8bit(tensor.dtype)) {
-    throw InputError(what + " is " + name_of(tensor.dtype) +
-                     "; matrices of f32, f16, bf16, e4m3 and e5m2 are multiplied: the nearest is "
-                     "bf16.");
-  }
+  require_operand_type(what, tensor);
   return tensor;
 }
 
@@ -144,34 +119,12 @@ void read_files(const GemmOptions& o, GemmJob& job) {
   }
 }
 
-// The dimensions that are not 1.
-Shape squeezed(Shape shape) {
-  shape.erase(std::remove(shape.begin(), shape.end(), 1), shape.end());
-  return shape;
-}
-
 // A tensor of [batch x] rows x columns in a file, where dimensions of 1 do not matter.
 HostTensor read_vector(const std::string& name, const std::string& spec, const GemmJob& job,
                        std::int64_t rows, std::int64_t columns) {
-  HostTensor tensor = read_named(name.c_str(), spec);
-  const Shape one = {rows, columns};
-  const Shape all = {job.batch, rows, columns};
-  const Shape found = squeezed(tensor.shape);
-  if (found == squeezed(one)) {
-    tensor.shape = one;
-  } else if (job.is_batch && found == squeezed(all)) {
-    tensor.shape = all;
-  } else {
-    throw InputError(name + " (" + spec + ") is " + shape_text(tensor.shape) +
-                     "; for these matrices it must be " + shape_text(one) +
-                     (job.is_batch ? ", or " + shape_text(all) : "") + ".");
-  }
-  return tensor;
-}
-
-void require_f32(const std::string& name, const HostTensor& tensor) {
-  if (tensor.dtype == DType::f32) return;
-  throw InputError(name + " is " + name_of(tensor.dtype) + "; scales are f32.");
+  std::vector<Shape> legal = {{rows, columns}};
+  if (job.is_batch) legal.push_back({job.batch, rows, columns});
+  return read_shaped(name, spec, legal);
 }
 
 // The scales of A or B.
@@ -202,7 +155,7 @@ HostTensor scales_of(const GemmOptions& o, const GemmJob& job, bool of_a) {
 // The scale of D: a number, or a file's.
 std::optional<HostTensor> scale_of_result(const std::string& text, const GemmJob& job) {
   if (text.empty()) return std::nullopt;
-  if (text.find(".npy") != std::string::npos || text.find(".safetensors") != std::string::npos) {
+  if (names_file(text)) {
     HostTensor tensor = read_vector("scale_d", text, job, 1, 1);
     require_f32("scale_d", tensor);
     return tensor;
@@ -223,73 +176,13 @@ HostTensor bias_of(const std::string& spec, const GemmJob& job) {
              : convert(tensor, DType::f32);
 }
 
-// The number of infinite elements.
-std::int64_t infinities(const HostTensor& t) {
-  const std::int64_t count = t.elements();
-  std::int64_t found = 0;
-  if (t.dtype == DType::f32) {
-    for (std::int64_t i = 0; i < count; ++i) {
-      std::uint32_t code = 0;
-      std::memcpy(&code, t.bytes.data() + i * 4, 4);
-      found += (code & 0x7fffffffU) == 0x7f800000U ? 1 : 0;
-    }
-    return found;
-  }
-  const unsigned infinity = t.dtype == DType::f16 ? 0x7c00U : 0x7f80U;
-  for (std::int64_t i = 0; i < count; ++i) {
-    std::uint16_t code = 0;
-    std::memcpy(&code, t.bytes.data() + i * 2, 2);
-    found += (code & 0x7fffU) == infinity ? 1 : 0;
-  }
-  return found;
-}
-
-// The number of elements beyond the largest number of an 8-bit type.
-std::int64_t beyond(const HostTensor& t, DType type) {
-  const HostTensor wide = convert(t, DType::f32);
-  const auto largest = static_cast<float>(numeric::format_of(type).max());
-  std::int64_t found = 0;
-  for (std::int64_t i = 0; i < wide.elements(); ++i) {
-    float x = 0;
-    std::memcpy(&x, wide.bytes.data() + i * 4, 4);
-    found += std::abs(x) > largest ? 1 : 0;
-  }
-  return found;
-}
-
-void round_to(HostTensor& tensor, DType type, const char* name, std::ostream& err) {
-  if (tensor.dtype == type) return;
-  HostTensor rounded = convert(tensor, type);
-  const bool widens = is_8bit(tensor.dtype) && !is_8bit(type);
-  if (tensor.dtype != DType::f32 && type != DType::f32 && !widens) {
-    err << "note: " << name << " is " << name_of(tensor.dtype) << " in its file and is rounded to "
-        << name_of(type) << ".\n";
-  }
-  const bool saturates = is_8bit(type);
-  const std::int64_t lost = saturates ? beyond(tensor, type)
-                            : widens  ? 0
-                                      : infinities(rounded) - infinities(tensor);
-  if (lost > 0) {
-    err << "note: " << lost << (lost == 1 ? " element" : " elements") << " of " << name
-        << " beyond the largest " << name_of(type)
-        << (saturates ? " became that.\n" : " became infinite.\n");
-  }
-  tensor = std::move(rounded);
-}
-
-double bytes_of(const HostTensor& t, DType type) {
-  double bytes = numeric::bits(type) / 8.0;
-  for (const std::int64_t extent : t.shape) bytes *= static_cast<double>(extent);
-  return t.shape.empty() ? 0 : bytes;
-}
-
 // Refuses what this machine cannot hold, before the system ends the program for trying.
 void check_memory(const GemmJob& job) {
   const double result = static_cast<double>(job.batch) * static_cast<double>(job.m) *
                         static_cast<double>(job.result_columns()) * numeric::bits(job.result) / 8;
-  const double wanted = bytes_of(job.a, job.a_type) + bytes_of(job.b, job.b_type) +
-                        bytes_of(job.c, job.result) + bytes_of(job.scale_a, DType::f32) +
-                        bytes_of(job.scale_b, DType::f32) + bytes_of(job.bias, job.bias.dtype) +
+  const double wanted = bytes_as(job.a, job.a_type) + bytes_as(job.b, job.b_type) +
+                        bytes_as(job.c, job.result) + bytes_as(job.scale_a, DType::f32) +
+                        bytes_as(job.scale_b, DType::f32) + bytes_as(job.bias, job.bias.dtype) +
                         result;
   require_memory(job.reads_c() ? "A, B, C and D" : "A, B and D", wanted,
                  "choose smaller M, N or K");

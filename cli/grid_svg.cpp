@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/timeline_parts.h"
+
 namespace warpwright::cli {
 namespace {
 
@@ -50,15 +52,16 @@ std::vector<Slice> slices_of(const Trace& trace) {
       }
     }
   }
-  std::erase_if(slices, [](const Slice& s) { return !s.name.starts_with("tile "); });
+  std::erase_if(slices, [](const Slice& s) { return s.name.empty() || s.name != tile_of(s.name); });
   return slices;
 }
 
-// "tile m 1 n 0" as "1,0".
+// "tile m 1 n 0" as "1,0", and "group 3 tile m 1 n 0" as "3: 1,0".
 std::string label(std::string_view name) {
   std::string text;
   for (const char c : name) {
     if (c >= '0' && c <= '9') text += c;
+    if (c == 'm' && !text.empty()) text += ": ";
     if (c == 'n') text += ',';
   }
   return text;
@@ -88,6 +91,7 @@ std::string box(double x, double y, double width, double height, const char* fil
 
 std::string grid_svg(const Trace& trace, const GridView& view) {
   const std::vector<Slice> slices = slices_of(trace);
+  const bool is_grouped = !slices.empty() && slices.front().name.starts_with("group ");
   std::int64_t last = 1;
   for (const Slice& s : slices) last = std::max(last, s.end);
   const auto x = [&](std::int64_t time) {
@@ -102,12 +106,13 @@ std::string grid_svg(const Trace& trace, const GridView& view) {
       kWidth, height, kWidth, height);
   out += "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n";
   out += label_at(18, 28, 16, "#111827", view.title);
-  out += label_at(18, 50, 12.5, "#4b5563",
-                  format("%zu tiles in %.1f %s. A lane is an SM; a box is a tile (m,n), from the "
-                         "epilogue's wait for it to its last store; colours alternate from CTA to "
-                         "CTA.",
-                         slices.size(), static_cast<double>(last) / 1000,
-                         trace.measured ? "microseconds" : "nominal kilocycles"));
+  out += label_at(
+      18, 50, 12.5, "#4b5563",
+      format("%zu tiles in %.1f %s. A lane is an SM; a box is a tile (%sm,n), from the "
+             "epilogue's wait for it to its last store; colours alternate from CTA to "
+             "CTA.",
+             slices.size(), static_cast<double>(last) / 1000,
+             trace.measured ? "microseconds" : "nominal kilocycles", is_grouped ? "group: " : ""));
   for (int sm = 0; sm < view.sms; ++sm) {
     out += label_at(18, y(sm) + 16.5, 12.5, "#1f2933", "SM " + std::to_string(sm));
     const bool held = sm == view.occupied_sm;
@@ -123,10 +128,8 @@ std::string grid_svg(const Trace& trace, const GridView& view) {
       out += label_at(x(s.begin) + width / 2, y(s.sm) + 16, 11, "#ffffff", name, "middle");
     }
   }
-  for (int tick = 0; tick <= 10; ++tick) {
-    const std::int64_t time = last * tick / 10;
-    out += label_at(x(time), height - 18, 12, "#374151",
-                    format("%.1f", static_cast<double>(time) / 1000), "middle");
+  for (const Tick& tick : round_ticks(0, last, trace.measured)) {
+    out += label_at(x(tick.time), height - 18, 12, "#374151", tick.text, "middle");
   }
   return out + "</svg>\n";
 }

@@ -5,7 +5,9 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 
+#include "cli/gemm_command.h"
 #include "cli/progress.h"
 #include "cli/report_json.h"
 #include "warpwright/device/grouped.h"
@@ -170,8 +172,9 @@ int grouped_command(const GroupedOptions& options, std::ostream& out, std::ostre
   return exit_status(err, [&] {
     check_options(options);
     GroupedJob job = read_grouped_job(options);
+    check_output(options.out, "Y");
     const GroupedPlan plan = plan_job(job, facts_of(options));
-    load(job, options.seed);
+    load(job, options.seed, err);
     HostTensor y = poisoned_result(job);
     const GroupedOperands operands = operands_of(job, y);
     Outcome outcome{.job = job, .plan = plan, .run = {}, .check = {}};
@@ -191,7 +194,12 @@ int grouped_command(const GroupedOptions& options, std::ostream& out, std::ostre
     }
     if (outcome.check) err << check_text(job, *outcome.check);
     if (options.repeat > 0 && !options.json) out << time_text(outcome, options.repeat);
-    return outcome.is_good() ? 0 : 1;
+    if (!outcome.is_good()) {
+      if (!options.out.empty()) err << "Nothing was written to " << options.out << ".\n";
+      return 1;
+    }
+    if (!options.out.empty()) write_result(job, std::move(y), options.out, err);
+    return 0;
   });
 }
 

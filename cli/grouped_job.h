@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -16,13 +17,15 @@ namespace warpwright::cli {
 
 /// The arguments as they were typed; empty texts were not given.
 struct GroupedOptions : RunOptions {
-  std::int64_t groups = 0, n = 0, k = 0;
-  std::string tokens;                 ///< see token_lengths
+  std::string x, w, out;  ///< tensors in files (see parse_spec)
+  std::string scale_x, scale_w;
+  std::optional<std::int64_t> groups, n, k;  ///< of random X and W, instead of files
+  std::string tokens;                        ///< see token_lengths; or a file of lengths
   std::optional<std::int64_t> total;  ///< rows of X and Y, where that is more than the tokens
   std::optional<double> expected_tokens;
   std::string dtype, y_dtype;
   std::string scaling, accumulation;
-  std::string offsets;      ///< int32 or int64
+  std::string offsets;      ///< int32 or int64; or a file of offsets, instead of `tokens`
   std::string bad_offsets;  ///< decreasing or beyond
   std::string alpha;
   std::string cluster, swapped, search, kernel;
@@ -39,7 +42,8 @@ struct TokenRows {
   [[nodiscard]] std::int64_t count() const { return end - begin; }
 };
 
-/// One grouped product with all choices made. Its tensors are there once `load` ran.
+/// One grouped product with all choices made. Its tensors have their shapes, and those of files
+/// their content, as it lies there, until `load` ran.
 struct GroupedJob {
   std::int64_t groups = 1, total = 0, n = 0, k = 0;
   DType x_type = DType::bf16;
@@ -63,7 +67,7 @@ struct GroupedJob {
   [[nodiscard]] std::int64_t busy_groups() const;
 };
 
-/// Reads and checks the arguments. Throws InputError with one sentence.
+/// Reads and checks the arguments and the files they name. Throws InputError with one sentence.
 GroupedJob read_grouped_job(const GroupedOptions& options);
 
 /// The problem that the job poses.
@@ -80,12 +84,19 @@ std::int64_t tiles_of(const GroupedJob& job, const GroupedPlan& plan);
 /// moved once.
 double roof_seconds(const GroupedJob& job, const DeviceFacts& device);
 
-/// Makes the job's tensors, random ones; rows in no group are NaN, so that it shows when they get
-/// into a product. Throws InputError when they would not fit this machine's memory.
-void load(GroupedJob& job, std::uint64_t seed);
+/// Makes the job's tensors what the kernel multiplies. Those of files are rounded to the operands'
+/// type, others are random; rows of these in no group are NaN, so that it shows when they get into
+/// a product. Says on `err` what the user may not expect of it. Throws InputError when they would
+/// not fit this machine's memory.
+void load(GroupedJob& job, std::uint64_t seed, std::ostream& err);
 
 /// A tensor for the job's result, poisoned: bytes of 0xff, NaN in every type.
 HostTensor poisoned_result(const GroupedJob& job);
+
+/// Writes a complete result to the file that `spec` names: rows in no group as zeros, and in .npy,
+/// which has no bf16 and no 8-bit types, these as f32. Says on `err` what is not as it was
+/// computed. Throws InputError.
+void write_result(const GroupedJob& job, HostTensor y, const std::string& spec, std::ostream& err);
 
 /// The operands of a loaded job, with `y` for its result.
 GroupedOperands operands_of(GroupedJob& job, HostTensor& y);

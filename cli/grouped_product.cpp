@@ -24,8 +24,8 @@ class GroupedProduct final : public PlannedProduct<GroupedPlan, GroupedOperands>
            ", K = " + std::to_string(job_.k);
   }
 
-  void load(std::uint64_t seed, std::ostream& /*err*/) override {
-    cli::load(job_, seed);
+  void load(std::uint64_t seed, std::ostream& err) override {
+    cli::load(job_, seed, err);
     y_ = poisoned_result(job_);
     operands_ = operands_of(job_, y_);
   }

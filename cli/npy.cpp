@@ -5,6 +5,7 @@
 #include <cstring>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "cli/output_file.h"
 
@@ -176,9 +177,22 @@ std::vector<std::byte> transposed(const std::vector<std::byte>& source,
   return result;
 }
 
-}  // namespace
+// A file's elements, row-major.
+struct Array {
+  std::string descr;
+  std::vector<std::int64_t> shape;
+  std::vector<std::byte> bytes;
+};
 
-HostTensor read_npy(const std::string& path) {
+// A type of elements, for messages and for the arithmetic of bytes.
+struct ElementType {
+  std::string name;
+  int bits = 0;
+};
+
+// `type_of` knows the types that are read, and throws for others.
+template <class TypeOf>
+Array read_array(const std::string& path, const TypeOf& type_of) {
   const InputFile file(path);
   const auto bad = [&](const std::string& what) {
     return InputError(path + " is no legal .npy file: " + what + ".");
@@ -212,23 +226,43 @@ HostTensor read_npy(const std::string& path) {
   const Header header =
       HeaderParser(path, {reinterpret_cast<const char*>(text.data()), text.size()}).parse();
 
-  HostTensor tensor;
-  tensor.dtype = dtype_of(path, *header.descr);
-  tensor.shape = *header.shape;
+  const ElementType type = type_of(*header.descr);
+  const auto size = static_cast<std::size_t>(type.bits / 8);
+  Array array{*header.descr, *header.shape, {}};
   const std::uint64_t present = file.size() - prefix - length;
-  const std::uint64_t needed = bytes_of_shape(tensor.shape, tensor.dtype, present);
+  const std::uint64_t needed = bytes_of_shape(array.shape, size, present);
   if (needed != present) {
-    throw InputError(
-        path + (needed > present ? " is cut short: " : " has bytes to spare: ") +
-        std::to_string(present) + " bytes follow its header, which is not what shape " +
-        shape_text(tensor.shape) + " of " + std::string(numeric::name(tensor.dtype)) + " takes.");
+    throw InputError(path + (needed > present ? " is cut short: " : " has bytes to spare: ") +
+                     std::to_string(present) +
+                     " bytes follow its header, which is not what shape " +
+                     shape_text(array.shape) + " of " + type.name + " takes.");
   }
-  tensor.bytes = file.read(prefix + length, present);
-  if (*header.fortran_order && tensor.shape.size() > 1) {
-    tensor.bytes = transposed(tensor.bytes, tensor.shape,
-                              static_cast<std::size_t>(numeric::bits(tensor.dtype) / 8));
+  array.bytes = file.read(prefix + length, present);
+  if (*header.fortran_order && array.shape.size() > 1) {
+    array.bytes = transposed(array.bytes, array.shape, size);
   }
-  return tensor;
+  return array;
+}
+
+}  // namespace
+
+HostTensor read_npy(const std::string& path) {
+  Array array = read_array(path, [&](const std::string& descr) -> ElementType {
+    const DType dtype = dtype_of(path, descr);
+    return {std::string(numeric::name(dtype)), numeric::bits(dtype)};
+  });
+  return {dtype_of(path, array.descr), std::move(array.shape), std::move(array.bytes)};
+}
+
+HostIntegers read_npy_integers(const std::string& path) {
+  Array array = read_array(path, [&](const std::string& descr) -> ElementType {
+    if (descr == "<i4") return {"int32", 32};
+    if (descr == "<i8") return {"int64", 64};
+    throw InputError(path + " holds elements of type '" + descr.substr(0, 40) +
+                     "'; the types that are read as integers are int32 ('<i4') and int64 ('<i8').");
+  });
+  const int bits = array.descr == "<i4" ? 32 : 64;
+  return {bits, std::move(array.shape), integers_of(array.bytes, bits)};
 }
 
 void write_npy(const std::string& path, const HostTensor& tensor) {

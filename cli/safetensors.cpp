@@ -272,6 +272,23 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   throw InputError(text + ".");
 }
 
+const Entry& find_entry(const std::string& path, const std::string& name, const Index& index) {
+  const auto found = std::find_if(index.entries.begin(), index.entries.end(),
+                                  [&](const Entry& entry) { return entry.name == name; });
+  if (found == index.entries.end()) fail_missing(path, name, index.entries);
+  return *found;
+}
+
+[[noreturn]] void fail_type(const std::string& path, const Entry& found, const std::string& read) {
+  throw InputError("Tensor " + in_quotes(found.name) + " of " + path + " has type " +
+                   std::string(found.type->name) + "; the types that are read " +
+                   (read == kRead ? "" : "as integers ") + "are " + read + ".");
+}
+
+std::vector<std::byte> read_bytes(const InputFile& file, const Index& index, const Entry& entry) {
+  return file.read(index.data_start + entry.begin, entry.end - entry.begin);
+}
+
 bool exists(const std::string& path) {
   struct stat facts {};
   return ::stat(path.c_str(), &facts) == 0;
@@ -321,16 +338,20 @@ std::string header_text(const std::string& path, const std::vector<Outgoing>& te
 HostTensor read_safetensors(const std::string& path, const std::string& name) {
   const InputFile file(path);
   const Index index = read_index(file);
-  const auto found = std::find_if(index.entries.begin(), index.entries.end(),
-                                  [&](const Entry& entry) { return entry.name == name; });
-  if (found == index.entries.end()) fail_missing(path, name, index.entries);
-  if (!found->type->type) {
-    throw InputError("Tensor " + in_quotes(name) + " of " + path + " has type " +
-                     std::string(found->type->name) + "; the types that are read are " +
-                     std::string(kRead) + ".");
+  const Entry& found = find_entry(path, name, index);
+  if (!found.type->type) fail_type(path, found, std::string(kRead));
+  return {*found.type->type, found.shape, read_bytes(file, index, found)};
+}
+
+HostIntegers read_safetensors_integers(const std::string& path, const std::string& name) {
+  const InputFile file(path);
+  const Index index = read_index(file);
+  const Entry& found = find_entry(path, name, index);
+  if (found.type->name != "I32" && found.type->name != "I64") {
+    fail_type(path, found, "I32 and I64");
   }
-  return {*found->type->type, found->shape,
-          file.read(index.data_start + found->begin, found->end - found->begin)};
+  const int bits = found.type->bits;
+  return {bits, found.shape, integers_of(read_bytes(file, index, found), bits)};
 }
 
 void write_safetensors(const std::string& path, const std::string& name, const HostTensor& tensor) {

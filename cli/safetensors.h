@@ -14,6 +14,9 @@ namespace warpwright::cli {
 /// overlap or gap. Throws InputError; for a missing tensor it names those there, nearest first.
 HostTensor read_safetensors(const std::string& path, const std::string& name);
 
+/// Reads the integers of one tensor of type I32 or I64. Throws InputError.
+HostIntegers read_safetensors_integers(const std::string& path, const std::string& name);
+
 /// Writes one tensor, atomically. A file that exists keeps its other tensors and its metadata; one
 /// that exists and is malformed is refused and left alone. Processes of this machine that write to
 /// the same file take turns, so that it has all their tensors. Throws InputError.

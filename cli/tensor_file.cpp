@@ -68,6 +68,25 @@ HostTensor read_tensor(const std::string& spec) {
   return read_safetensors(where.path, where.tensor);
 }
 
+HostIntegers read_integers(const std::string& spec) {
+  const TensorSpec where = parse_spec(spec);
+  if (where.kind == TensorSpec::Kind::npy) return read_npy_integers(where.path);
+  return read_safetensors_integers(where.path, where.tensor);
+}
+
+std::vector<std::int64_t> integers_of(std::span<const std::byte> bytes, int bits) {
+  const std::size_t size = static_cast<std::size_t>(bits) / 8;
+  std::vector<std::int64_t> values;
+  values.reserve(bytes.size() / size);
+  for (std::size_t at = 0; at < bytes.size(); at += size) {
+    std::int64_t wide = 0;
+    std::int32_t narrow = 0;
+    std::memcpy(bits == 64 ? static_cast<void*>(&wide) : &narrow, bytes.data() + at, size);
+    values.push_back(bits == 64 ? wide : narrow);
+  }
+  return values;
+}
+
 void write_tensor(const std::string& spec, const HostTensor& tensor) {
   const TensorSpec where = parse_spec(spec);
   bool is_legal = static_cast<int>(tensor.shape.size()) <= kMaxRank;
@@ -139,8 +158,13 @@ std::string shape_text(std::span<const std::int64_t> shape) {
 
 std::uint64_t bytes_of_shape(std::span<const std::int64_t> shape, DType dtype,
                              std::uint64_t limit) {
+  return bytes_of_shape(shape, static_cast<std::uint64_t>(numeric::packed_bytes(dtype, 1)), limit);
+}
+
+std::uint64_t bytes_of_shape(std::span<const std::int64_t> shape, std::uint64_t element_bytes,
+                             std::uint64_t limit) {
   if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return 0;
-  auto bytes = static_cast<std::uint64_t>(numeric::packed_bytes(dtype, 1));
+  std::uint64_t bytes = element_bytes;
   for (const std::int64_t extent : shape) {
     if (bytes > limit / static_cast<std::uint64_t>(extent)) return limit + 1;
     bytes *= static_cast<std::uint64_t>(extent);

@@ -51,6 +51,20 @@ TensorSpec parse_spec(const std::string& spec);
 /// Reads the tensor that `spec` names. Throws InputError.
 HostTensor read_tensor(const std::string& spec);
 
+/// Integers of 32 or 64 bits.
+struct HostIntegers {
+  int bits = 32;  ///< of each in its file
+  std::vector<std::int64_t> shape;
+  std::vector<std::int64_t> values;
+};
+
+/// Reads the integers that `spec` names: int32 or int64 of a .npy file, I32 or I64 of a
+/// .safetensors file. Throws InputError.
+HostIntegers read_integers(const std::string& spec);
+
+/// Integers from their little-endian bytes.
+std::vector<std::int64_t> integers_of(std::span<const std::byte> bytes, int bits);
+
 /// Writes a tensor to where `spec` says, atomically: the file is complete and new, or it is as it
 /// was. A .safetensors file that exists keeps its other tensors and its metadata, also those that
 /// other processes of this machine write with this function at the same time. Throws InputError.
@@ -71,6 +85,9 @@ std::string shape_text(std::span<const std::int64_t> shape);
 /// The bytes of a tensor of this shape, `limit` + 1 when they are more than `limit` (or would not
 /// fit 64 bits). The dimensions must not be negative.
 std::uint64_t bytes_of_shape(std::span<const std::int64_t> shape, DType dtype, std::uint64_t limit);
+/// The same of elements that take `element_bytes` each.
+std::uint64_t bytes_of_shape(std::span<const std::int64_t> shape, std::uint64_t element_bytes,
+                             std::uint64_t limit);
 
 /// A regular file opened for reading at given offsets, its size known. Throws InputError.
 class InputFile {

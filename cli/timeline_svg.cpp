@@ -1,13 +1,14 @@
 #include "cli/timeline_svg.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <map>
 #include <set>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "cli/timeline_parts.h"
 
 namespace warpwright::cli {
 namespace {
@@ -37,6 +38,7 @@ struct Slice {
 
 struct Lane {
   const TraceTrack* track = nullptr;
+  std::string name;
   std::vector<Slice> slices;
   bool has_tiles = false;
 };
@@ -93,12 +95,7 @@ std::string decimal(double value) {
   return std::string(shown);
 }
 
-// "tile m 1 n 0" of "tile m 1 n 0, k block 3"; empty when there is none.
-std::string_view tile_of(std::string_view name) {
-  return name.starts_with("tile ") ? name.substr(0, name.find(',')) : std::string_view();
-}
-
-// "k block 3" of "tile m 1 n 0, k block 3, consumer 0", what an engine's slice is called.
+// "k block 3" of "consumer 0: tile m 1 n 0, k block 3", what an engine's slice is called.
 std::string_view work_of(std::string_view name) {
   for (const std::string_view key : {"k block ", "epilogue chunk "}) {
     const auto at = name.find(key);
@@ -123,6 +120,12 @@ std::vector<std::string> labels(const Slice& s) {
     all.emplace_back(last.substr(number + 1));
   }
   if (last.starts_with("wait ")) all.emplace_back(last.substr(5));
+  if (s.paint == Paint::tile) {
+    const auto place = last.find("m ");
+    const auto group = last.starts_with("group ") ? last.substr(6, last.find(" tile ") - 6) : "";
+    all.push_back((group.empty() ? "" : "g " + std::string(group) + " ") +
+                  std::string(last.substr(std::min(place, last.size()))));
+  }
   return all;
 }
 
@@ -138,13 +141,14 @@ Paint paint_of(const TraceTrack& track, std::string_view name) {
       break;
   }
   if (name.starts_with("wait")) return Paint::wait;
-  if (name.starts_with("tile ")) return Paint::tile;
+  if (!name.empty() && name == tile_of(name)) return Paint::tile;
   return name.starts_with("epilogue") ? Paint::epilogue : Paint::other;
 }
 
 Lane lane_of(const Trace& trace, const TraceTrack& track, std::map<std::string_view, int>& tiles) {
   Lane lane;
   lane.track = &track;
+  lane.name = track.name;
   std::vector<std::size_t> open;
   // A multicast load carries its issuer's tile; CTAs of a cluster go through theirs in step.
   std::map<std::string_view, std::map<std::string_view, int>> by_issuer;
@@ -188,6 +192,21 @@ Lane lane_of(const Trace& trace, const TraceTrack& track, std::map<std::string_v
   return lane;
 }
 
+// The tensor core takes groups of several warpgroups in turns: a lane for each of them shows whose
+// it works on.
+std::vector<Lane> by_issuer(Lane all) {
+  std::map<std::string_view, Lane> lanes;
+  for (const Slice& s : all.slices) lanes[issuer_of(s.name)].slices.push_back(s);
+  if (lanes.size() < 2) return {std::move(all)};
+  std::vector<Lane> split;
+  for (auto& [issuer, lane] : lanes) {
+    lane.track = all.track;
+    lane.name = all.name + (issuer.empty() ? "" : ": " + std::string(issuer));
+    split.push_back(std::move(lane));
+  }
+  return split;
+}
+
 class Picture {
  public:
   Picture(const Trace& trace, const TimelineView& view) : trace_(trace), view_(view) {
@@ -197,7 +216,9 @@ class Picture {
         if (static_cast<int>(ctas_.size()) == std::max(1, view.ctas)) break;
         ctas_.push_back(t.cta);
       }
-      lanes_.push_back(lane_of(trace, t, tiles[t.cta]));
+      for (Lane& lane : by_issuer(lane_of(trace, t, tiles[t.cta]))) {
+        lanes_.push_back(std::move(lane));
+      }
     }
     // Roles that work on no tile say nothing here.
     std::erase_if(lanes_, [](const Lane& lane) {
@@ -226,7 +247,10 @@ class Picture {
     std::swap(lanes, body_);
     const std::string header = std::move(lanes);
     int cta = -1;
+    const TraceTrack* track = nullptr;
     for (const Lane& lane : lanes_) {
+      if (lane.track == track) y -= kGap - 2;  // lanes of one track stand close
+      track = lane.track;
       if (lane.track->cta != cta) {
         cta = lane.track->cta;
         y += 20;
@@ -312,7 +336,7 @@ class Picture {
   double draw_lane(const Lane& lane, double y) {
     const double main = y + (lane.has_tiles ? kTileRow + 1 : 0);
     rect(kLeft, main, kWidth - kLeft - kRight, kRow, "#fafbfc");
-    text(18, main + 18, 13, "#1f2933", lane.track->name);
+    text(18, main + 18, 13, "#1f2933", lane.name);
     // Outer slices first: inner ones lie on top of them.
     std::vector<const Slice*> order;
     for (const Slice& s : lane.slices) {
@@ -396,21 +420,14 @@ class Picture {
   }
 
   void axis(double top, double bottom) {
-    const double ticks = static_cast<double>(to_ - from_) / 1000 / 10;
-    const double power = std::pow(10, std::floor(std::log10(std::max(ticks, 1e-3))));
-    double step = power;
-    for (const double f : {2.0, 5.0, 10.0}) {
-      if (step < ticks) step = f * power;
-    }
-    const double first = std::ceil(static_cast<double>(from_) / 1000 / step) * step;
-    for (double at = first; at * 1000 <= static_cast<double>(to_); at += step) {
-      const double px = x(static_cast<std::int64_t>(at * 1000));
+    for (const Tick& tick : round_ticks(from_, to_, trace_.measured)) {
+      const double px = x(tick.time);
       body_ += "<line x1=\"" + decimal(px) + "\" y1=\"" + decimal(top) + "\" x2=\"" + decimal(px) +
                "\" y2=\"" + decimal(bottom) + "\" stroke=\"#dfe3e8\"/>\n";
-      text(px, bottom + 15, 12, "#374151", decimal(at), "text-anchor=\"middle\"");
+      text(px, bottom + 15, 12, "#374151", tick.text, "text-anchor=\"middle\"");
     }
     text((kLeft + kWidth - kRight) / 2, bottom + 35, 12.5, "#374151",
-         trace_.measured ? "microseconds" : "nominal kilocycles", "text-anchor=\"middle\"");
+         trace_.measured ? "time" : "nominal time", "text-anchor=\"middle\"");
   }
 
   const Trace& trace_;

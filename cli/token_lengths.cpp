@@ -146,7 +146,7 @@ Result<Lengths> lengths_of(const std::string& words, std::int64_t groups, std::i
 }  // namespace
 
 Result<std::vector<std::int64_t>> token_lengths(const std::string& words, std::int64_t groups,
-                                                std::int64_t total) {
+                                                std::int64_t total, const std::string& bound) {
   if (groups < 1 || groups > max_extent) {
     return Refusal{RefusalCode::bad_value, "--groups is " + std::to_string(groups) +
                                                "; the nearest legal value is " +
@@ -160,7 +160,7 @@ Result<std::vector<std::int64_t>> token_lengths(const std::string& words, std::i
   if (sum <= most) return lengths;
   return Refusal{RefusalCode::bad_value,
                  "the groups have " + std::to_string(sum) + " tokens in all" +
-                     (most == total ? ", and --total is " + std::to_string(total) +
+                     (most == total ? ", and " + bound + " is " + std::to_string(total) +
                                           ": the nearest legal total is " + std::to_string(sum)
                                     : "; coordinates have 32 bits: the nearest legal value is " +
                                           std::to_string(max_extent))};

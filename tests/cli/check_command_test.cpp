@@ -63,6 +63,14 @@ TEST(CheckCommand, MutantsAreKilledAndEachCanBeSeen) {
   ASSERT_FALSE(findings.empty()) << one.out;
   EXPECT_EQ(findings[0]["check"], "P1");
   EXPECT_EQ(findings[0]["accesses"].size(), 2U);
+  // Sources have their names in the project, wherever it was built.
+  EXPECT_TRUE(findings[0]["file"].get<std::string>().starts_with("warpwright/")) << one.out;
+  for (const auto& access : findings[0]["accesses"]) {
+    EXPECT_TRUE(access["file"].get<std::string>().starts_with("warpwright/")) << access;
+  }
+  const std::string own = __FILE__;
+  const std::string root = own.substr(0, own.find("tests/cli/"));
+  EXPECT_EQ((one.out + r.out).find(root), std::string::npos) << one.out;
   EXPECT_NE(findings[0]["mend"].get<std::string>().find("fence_proxy_async_shared"),
             std::string::npos);
   const CliResult reduced =
@@ -70,6 +78,8 @@ TEST(CheckCommand, MutantsAreKilledAndEachCanBeSeen) {
   EXPECT_EQ(reduced.status, 1) << reduced.out << reduced.err;
   EXPECT_NE(reduced.out.find("first come first served shows it too"), std::string::npos)
       << reduced.out;
+  EXPECT_EQ(reduced.out.find("P1 proxy fence missing at warpwright/"), 0U) << reduced.out;
+  EXPECT_EQ(reduced.out.find(root), std::string::npos) << reduced.out;
 }
 
 TEST(CheckCommand, TheScoreIsTheLastLine) {

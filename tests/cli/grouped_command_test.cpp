@@ -172,9 +172,10 @@ TEST(GroupedCommand, RefusesBadArguments) {
   const auto refused = [&](const Words& more, const std::string& part) {
     expect_refused(shaped(joined({"--groups", "2", "--tokens", "3"}, more)), part);
   };
-  expect_refused(shaped({"--tokens", "3"}), "--groups is required");
-  expect_refused(shaped({"--groups", "3"}), "--tokens is required");
-  expect_refused({"grouped", "--groups", "2", "--tokens", "3", "--k", "64"}, "--n is required");
+  expect_refused(shaped({"--tokens", "3"}),
+                 "--groups is missing: give --groups, --n and --k for random X and W");
+  expect_refused(shaped({"--groups", "3"}), "--tokens is missing");
+  expect_refused({"grouped", "--groups", "2", "--tokens", "3", "--k", "64"}, "--n is missing");
   expect_refused(shaped({"--groups", "0", "--tokens", "3"}), "--groups is 0; the nearest legal");
   expect_refused(shaped({"--groups", "2", "--tokens", "3,4,5"}), "lists 3 lengths and there are 2");
   expect_refused(shaped({"--groups", "2", "--tokens", "3,-4"}), "a length of -4");
@@ -437,6 +438,15 @@ TEST(GroupedTrace, WritesATimelineAndPictures) {
     return std::string(std::istreambuf_iterator<char>(in), {});
   };
   EXPECT_TRUE(contains(text("t.svg"), "Y[59,72] of 4 groups, K = 96, grouped_bf16_bf16_"));
+  // Tiles of different groups have different names.
+  for (const char* tile : {"group 0 tile m 0 n 0, k block 0", "consumer 0: group 0 tile m 0 n 0"}) {
+    EXPECT_TRUE(contains(text("t.svg"), tile)) << tile;
+    EXPECT_TRUE(contains(text("t.pftrace"), tile)) << tile;
+  }
+  EXPECT_TRUE(contains(text("t.pftrace"), "group 2 tile m 0 n 0"));
+  EXPECT_TRUE(contains(text("t.pftrace"), "group 3 tile m 0 n 1"));
+  EXPECT_TRUE(contains(text("g.svg"), ">3: 0,1</text>"));
+  EXPECT_TRUE(contains(text("g.svg"), "a box is a tile (group: m,n)"));
   EXPECT_TRUE(contains(text("g.svg"), "grouped_bf16_bf16_"));
   expect_refused(small({"trace", "grouped"}, {"--svg", file("t.svg"), "--occupy-sm", "8"}),
                  "--occupy-sm is 8");

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "cli/perfetto.h"
+#include "cli/timeline_parts.h"
 #include "cli/timeline_svg.h"
 #include "tests/cli/run_cli.h"
 #include "warpwright/device/model.h"
@@ -166,7 +167,7 @@ std::vector<Span> spans(const model::Trace& trace, const model::TraceTrack& trac
 
 TEST_F(TraceCommand, WritesAPerfettoTraceThatDecodes) {
   const CliResult r =
-      run_cli({"trace", "gemm", "--random", "256", "512", "256", "--out", path("t.pftrace")});
+      run_cli({"trace", "gemm", "--random", "512", "512", "256", "--out", path("t.pftrace")});
   ASSERT_EQ(r.status, 0) << r.err;
   EXPECT_NE(r.out.find("nominal"), std::string::npos) << r.out;
   EXPECT_NE(r.out.find("ui.perfetto.dev"), std::string::npos) << r.out;
@@ -222,6 +223,10 @@ TEST_F(TraceCommand, WritesAPerfettoTraceThatDecodes) {
   for (const auto& [track, left] : open) EXPECT_TRUE(left.empty()) << tracks[track];
   EXPECT_GT(slices["tile m 0 n 0"], 0);
   EXPECT_GT(slices["tile m 0 n 0, k block 3"], 0);
+  EXPECT_GT(slices["consumer 0: tile m 0 n 0, k block 3"], 0);
+  EXPECT_TRUE(std::any_of(slices.begin(), slices.end(), [](const auto& slice) {
+    return slice.first.starts_with("consumer 1: tile ");
+  }));
   EXPECT_GT(slices["epilogue chunk 0"], 0);
   EXPECT_GT(slices["wait full[0]"], 0);
   std::vector<std::string> known;
@@ -239,8 +244,8 @@ TEST_F(TraceCommand, ThePictureIsWellFormedXml) {
   ASSERT_EQ(r.status, 0) << r.err;
   const std::string svg = read_text(path("t.svg"));
   EXPECT_EQ(xml_fault(svg), "");
-  for (const char* part :
-       {"nominal kilocycles", "producer", "tensor core", "CTA 1", "epilogue", "tile m 0 n 0"}) {
+  for (const char* part : {"nominal time", " kcycle", "producer", "tensor core: consumer 0",
+                           "tensor core: consumer 1", "CTA 1", "epilogue", "tile m 0 n 0"}) {
     EXPECT_NE(svg.find(part), std::string::npos) << part;
   }
 }
@@ -285,6 +290,48 @@ TEST_F(TraceCommand, LoadsOfTheNextTileOverlapTheEpilogueOfThisOne) {
       if (overlaps && !load.name.starts_with(first_tile + ",")) ++during;
     }
     EXPECT_GT(during, 0) << "tile_n " << tile_n;
+    // Taken in turns, the other's multiplications too.
+    int others = 0;
+    for (const Span& mma : tracks["tensor core"]) {
+      const bool overlaps = mma.begin < epilogue.back().end && mma.end > epilogue.front().begin;
+      if (overlaps && mma.name.starts_with("consumer 1: ")) ++others;
+    }
+    if (choices.schedule == kernel::Schedule::pingpong) {
+      EXPECT_GT(others, 0);
+    }
+  }
+}
+
+TEST(TimelineParts, NamesOfTiles) {
+  EXPECT_EQ(tile_of("tile m 1 n 0"), "tile m 1 n 0");
+  EXPECT_EQ(tile_of("consumer 0: tile m 1 n 0, k block 3"), "tile m 1 n 0");
+  EXPECT_EQ(tile_of("consumer 0: group 3 tile m 1 n 0, k block 3"), "group 3 tile m 1 n 0");
+  EXPECT_EQ(tile_of("wait full[0]"), "");
+  EXPECT_EQ(tile_of("epilogue chunk 1"), "");
+  EXPECT_EQ(issuer_of("consumer 0: tile m 1 n 0"), "consumer 0");
+  EXPECT_EQ(issuer_of("tile m 1 n 0"), "");
+}
+
+TEST(TimelineParts, TicksAreRoundAndHaveAUnit) {
+  const auto texts = [](std::int64_t from, std::int64_t to, bool measured) {
+    std::vector<std::string> all;
+    for (const Tick& t : round_ticks(from, to, measured)) all.push_back(t.text);
+    return all;
+  };
+  using Texts = std::vector<std::string>;
+  EXPECT_EQ(texts(0, 11800, false),
+            (Texts{"0", "2 kcycles", "4 kcycles", "6 kcycles", "8 kcycles", "10 kcycles"}));
+  EXPECT_EQ(texts(120, 1640, false),
+            (Texts{"200 cycles", "400 cycles", "600 cycles", "800 cycles", "1000 cycles",
+                   "1200 cycles", "1400 cycles", "1600 cycles"}));
+  EXPECT_EQ(texts(0, 10000, true).back(), "10 us");
+  EXPECT_EQ(texts(0, 10000, false)[1], "1 kcycle");
+  EXPECT_EQ(texts(999, 1005, true),
+            (Texts{"999 ns", "1000 ns", "1001 ns", "1002 ns", "1003 ns", "1004 ns", "1005 ns"}));
+  for (std::int64_t to = 1; to < 1'000'000'000; to = to * 7 / 4 + 1) {
+    const std::size_t count = round_ticks(0, to, false).size();
+    EXPECT_GE(count, to < 4 ? 2U : 5U) << to;
+    EXPECT_LE(count, 11U) << to;
   }
 }
 

@@ -177,7 +177,7 @@ struct HopperGemm {
     while (scheduler.next(work)) {
       const int m = work.tile.m * p.cluster.m + at.x;
       const int n = work.tile.n * p.cluster.n + at.y;
-      const isa::Mark tile_mark("tile m % n %", m, n);
+      mark_tile<Tag>(work.tile, m, n);
       const bool stores = !cfg.splits_k || work.end == p.k_blocks;
       if (stores) {
         store.begin(row_origin<Tag>(work.tile) + m * result_rows(cfg) + first_row,
@@ -219,6 +219,7 @@ struct HopperGemm {
         store.write(totals.values());
         if ((pingpong || warpgroup == 0) && isa::thread_index() % 128 == 0) isa::count_tile();
       }
+      isa::mark_end();
     }
     if constexpr (cfg.cluster_k) {
       if (p.cluster_k > 1) {

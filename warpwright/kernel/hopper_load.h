@@ -65,6 +65,16 @@ atom::ClusterCoord cluster_coord(const HopperGemmParams& p, int rank) {
   return {rank - y * p.cluster.m, y};
 }
 
+/// Opens the slice of a tile, those of different groups under different names.
+template <class Tag>
+WW_DEVICE void mark_tile(const tile::TilePosition& tile, int m, int n) {
+  if constexpr (is_grouped(Tag::config)) {
+    isa::mark_begin("group % tile m % n %", tile.batch, m, n);
+  } else {
+    isa::mark_begin("tile m % n %", m, n);
+  }
+}
+
 template <class Tag>
 class HopperLoader {
  public:
@@ -95,7 +105,7 @@ class HopperLoader {
       block_ = work_.first;
       const int m = work_.tile.m * p_.cluster.m + at_.x;
       const int n = work_.tile.n * p_.cluster.n + at_.y;
-      isa::mark_begin("tile m % n %", m, n);
+      mark_tile<Tag>(work_.tile, m, n);
       // The map of a group begins with its tokens.
       constexpr bool from_group = has_group_maps(cfg);
       row_ = (from_group ? 0 : row_origin<Tag>(work_.tile)) + m * result_rows(cfg);

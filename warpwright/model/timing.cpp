@@ -127,8 +127,9 @@ void Machine::schedule(Cta& cta, const Thread& leader, std::deque<WgmmaOp>& ops)
   for (WgmmaOp& op : ops) op.done = at += nominal::wgmma(op.shape.n);
   cta.tensor_core.free = at;
   if (cta.tensor_core.track < 0) return;
-  std::string name = leader.track >= 0 ? builder_.open_text(leader.track) : "";
-  name += std::string(name.empty() ? "" : ", ") + leader.role;
+  // The issuer stands first: warpgroups share the tensor core, and names are cut at their ends.
+  const std::string work = leader.track >= 0 ? builder_.open_text(leader.track) : "";
+  const std::string name = leader.role + std::string(work.empty() ? "" : ": ") + work;
   builder_.begin(cta.tensor_core.track, start, name,
                  std::to_string(ops.size()) + " wgmma m64n" + std::to_string(ops.front().shape.n));
   builder_.end(cta.tensor_core.track, at);
