@@ -301,8 +301,7 @@ Result<DeviceFacts> cuda_device(int index) {
   if (error != cudaSuccess || count == 0) {
     cudaGetLastError();
     return Refusal{"there is no CUDA device here" +
-                   (error != cudaSuccess ? " (" + cuda_text(error) + ")" : std::string()) +
-                   "; the model is always there: --device model"};
+                   (error != cudaSuccess ? " (" + cuda_text(error) + ")" : std::string())};
   }
   if (index < 0 || index >= count) {
     return Refusal{"there is no CUDA device " + std::to_string(index) + "; there are 0 to " +

@@ -179,7 +179,7 @@ Fault unread_fault(const GemmOperands& o) {
   for (const Named& scale : {Named{&o.scale_a, "scale_a"}, {&o.scale_b, "scale_b"}}) {
     if (o.scaling == Scaling::none && scale.view->data != nullptr) {
       return Refusal{std::string(scale.name) +
-                     " is given and scaling is none; say what it scales (tensor, row_column or "
+                     " is given and scaling is none; say what it scales (tensor, row-column or "
                      "block), or leave it out"};
     }
   }

@@ -171,7 +171,7 @@ Fault scales_fault(const GroupedOperands& o) {
   if (o.scaling == GroupedScaling::none) {
     if (o.scale_x.data == nullptr && o.scale_w.data == nullptr) return std::nullopt;
     return Refusal{std::string(o.scale_x.data != nullptr ? "scale_x" : "scale_w") +
-                   " is given and scaling is none; say what it scales (tensor, group, row_column "
+                   " is given and scaling is none; say what it scales (tensor, group, row-column "
                    "or block), or leave it out"};
   }
   if (!reads_operands(o)) return std::nullopt;
@@ -300,7 +300,7 @@ Fault strides_fault(const GroupedProblem& p) {
 }  // namespace
 
 const char* scaling_name(GroupedScaling scaling) {
-  constexpr const char* names[] = {"none", "tensor", "group", "row_column", "block"};
+  constexpr const char* names[] = {"none", "tensor", "group", "row-column", "block"};
   return names[static_cast<std::size_t>(scaling)];
 }
 
