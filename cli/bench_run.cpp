@@ -1,11 +1,8 @@
 #include "cli/bench_run.h"
 
-#include <unistd.h>
-
 #include <ctime>
 #include <filesystem>
 #include <fstream>
-#include <iostream>
 
 #include "cli/bench.h"
 #include "cli/tensor_file.h"
@@ -69,11 +66,6 @@ void write_json(const std::string& path, const std::string& text) {
   std::error_code error;
   if (file) std::filesystem::rename(draft, path, error);
   if (!file || error) throw InputError("--json: the file " + path + " cannot be written.");
-}
-
-bool shows_progress(bool markdown, const std::ostream& err) {
-  return &err == &std::cerr && ::isatty(STDERR_FILENO) == 1 &&
-         (markdown || ::isatty(STDOUT_FILENO) != 1);
 }
 
 }  // namespace warpwright::cli

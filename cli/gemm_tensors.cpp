@@ -283,7 +283,8 @@ double bytes_of(const HostTensor& t, DType type) {
   return t.shape.empty() ? 0 : bytes;
 }
 
-// Refuses what this machine cannot hold, before the system ends the program for trying.
+}  // namespace
+
 void check_memory(const GemmJob& job) {
   const double result = static_cast<double>(job.batch) * static_cast<double>(job.m) *
                         static_cast<double>(job.result_columns()) * numeric::bits(job.result) / 8;
@@ -294,8 +295,6 @@ void check_memory(const GemmJob& job) {
   require_memory(job.reads_c() ? "A, B, C and D" : "A, B and D", wanted,
                  "choose smaller M, N or K");
 }
-
-}  // namespace
 
 void read_matrices(const GemmOptions& o, GemmJob& job) {
   const auto numbers = given_extents(o);
@@ -308,8 +307,9 @@ void read_matrices(const GemmOptions& o, GemmJob& job) {
 
 void read_vectors(const GemmOptions& o, GemmJob& job) {
   if (job.scaling == Scaling::none && (!o.scale_a.empty() || !o.scale_b.empty())) {
-    throw InputError(std::string(o.scale_a.empty() ? "--scale-b" : "--scale-a") +
-                     " is given without --scaling: say what a scale is for, tensor, row or block.");
+    throw InputError(
+        std::string(o.scale_a.empty() ? "--scale-b" : "--scale-a") +
+        " is given without --scaling: say what a scale is for, tensor, row-column or block.");
   }
   if (job.scaling != Scaling::none) {
     job.scale_a = scales_of(o, job, true);

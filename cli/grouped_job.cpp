@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "cli/gemm_arguments.h"
+#include "cli/model_time.h"
 #include "cli/random.h"
 #include "cli/token_lengths.h"
 #include "cli/words.h"
@@ -63,7 +64,7 @@ void read_words(const GroupedOptions& o, GroupedJob& job) {
   job.n = o.n;
   job.k = o.k;
   if (!o.dtype.empty()) std::tie(job.x_type, job.w_type) = parse_operand_types(o.dtype);
-  job.result = !o.y_dtype.empty()          ? parse_result_type(o.y_dtype, "--out-dtype")
+  job.result = !o.y_dtype.empty()          ? parse_result_type(o.y_dtype)
                : is_8bit_float(job.x_type) ? DType::bf16
                                            : job.x_type;
   job.alpha = parse_scalar("alpha", o.alpha, 1.0F);
@@ -259,15 +260,29 @@ double roof_seconds(const GroupedJob& job, const DeviceFacts& device) {
   return std::max(compute, bytes / device.memory_bytes_per_second);
 }
 
-void load(GroupedJob& job, std::uint64_t seed) {
-  const std::vector<std::int64_t> w_shape = {job.groups, job.n, job.k};
+double products_of(const GroupedJob& job) {
+  return static_cast<double>(job.tokens()) * static_cast<double>(job.n) *
+         static_cast<double>(job.k);
+}
+
+double model_seconds(const GroupedJob& job, const GroupedPlan& plan) {
+  return model_seconds(tiles_of(job, plan), plan.tile_tokens(), plan.tile_weights(), job.k);
+}
+
+void check_memory(const GroupedJob& job) {
   const double scales =
       bytes_of(scale_shape(job, true), DType::f32) + bytes_of(scale_shape(job, false), DType::f32);
   require_memory("X, W and Y",
-                 bytes_of({job.total, job.k}, job.x_type) + bytes_of(w_shape, job.w_type) +
+                 bytes_of({job.total, job.k}, job.x_type) +
+                     bytes_of({job.groups, job.n, job.k}, job.w_type) +
                      bytes_of({job.total, job.n}, job.result) +
                      (job.scaling == GroupedScaling::none ? 0 : scales),
                  "choose fewer groups or tokens, or a smaller N or K");
+}
+
+void load(GroupedJob& job, std::uint64_t seed) {
+  check_memory(job);
+  const std::vector<std::int64_t> w_shape = {job.groups, job.n, job.k};
   job.x = random_normal(job.x_type, {job.total, job.k}, seed, kStreamX);
   job.w = random_normal(job.w_type, w_shape, seed, kStreamW);
   poison(job.x, job.rest);
@@ -319,10 +334,16 @@ GroupedCheck check_grouped(const GroupedJob& job, DType type, const void* y,
   for (std::size_t g = 0; g < job.rows.size(); ++g) {
     const TokenRows rows = job.rows[g];
     if (rows.count() == 0) continue;
-    CheckResult part = check_gemm(check_of(job, g, type, y));
+    GemmCheck question = check_of(job, g, type, y);
+    if (progress) {
+      question.progress = [&](double share) {
+        progress((static_cast<double>(rows.begin) + share * static_cast<double>(rows.count())) /
+                 static_cast<double>(job.total));
+      };
+    }
+    CheckResult part = check_gemm(question);
     if (part.worst_row >= 0) part.worst_row += rows.begin;
     merge(result.elements, part);
-    if (progress) progress(static_cast<double>(rows.end) / static_cast<double>(job.total));
   }
   result.touched = touched_rows(job, type, y);
   return result;

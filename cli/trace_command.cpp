@@ -8,6 +8,7 @@
 #include <set>
 
 #include "cli/grid_svg.h"
+#include "cli/model_time.h"
 #include "cli/perfetto.h"
 #include "cli/progress.h"
 #include "cli/timeline_svg.h"
@@ -111,6 +112,10 @@ int trace_command(const RunOptions& run, const ProductMaker& make, const TraceOp
     }
     const std::unique_ptr<Product> product = make(facts_of(run), err);
     check_occupied(o, product->device());
+    product->check_memory();
+    if (where.is_model) {
+      note_duration(err, "trace", product->model_seconds(), "smaller extents are faster");
+    }
     product->load(run.seed, err);
 
     std::string findings;
