@@ -288,7 +288,7 @@ TEST_F(Job, RefusesBadWords) {
       {{"--dtype", "bf16,e4m3"}, {"--dtype", "bf16"}},
       {{"--dtype", "e4m3,"}, {"--dtype", "e4m3,e5m2"}},
       {{"--layout", "NTN"}, {"--layout", "NT, NN, TN or TT"}},
-      {{"--scaling", "rows"}, {"--scaling", "none, tensor, row or block"}},
+      {{"--scaling", "rows"}, {"--scaling", "none, tensor, row-column or block"}},
       {{"--accumulation", "slow"}, {"--accumulation", "fast or promoted"}},
       {{"--activation", "tanh"}, {"--activation", "none, relu, gelu or silu"}},
       {{"--bias", "row"}, {"--bias", "rows or columns"}},
