@@ -88,6 +88,7 @@ std::optional<DeviceFacts> known_facts(std::string_view name) {
 
 std::vector<std::string_view> known_devices() {
   std::vector<std::string_view> names;
+  names.reserve(kKnown.size());
   for (const Known& known : kKnown) names.emplace_back(known.name);
   return names;
 }
