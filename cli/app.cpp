@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -14,10 +15,12 @@
 #include "cli/gemm_product.h"
 #include "cli/grouped_command.h"
 #include "cli/grouped_options.h"
+#include "cli/help.h"
 #include "cli/layout_command.h"
 #include "cli/mask_command.h"
 #include "cli/measure_options.h"
 #include "cli/trace_command.h"
+#include "warpwright/layout/expression.h"
 
 namespace warpwright::cli {
 namespace {
@@ -45,8 +48,10 @@ constexpr const char* kGemmExamples =
     "op(B): A is M x K for N and K x M for T; B is K x N for N and N x K for T. NT, the default, "
     "has\nK contiguous in both, as 8-bit operands must. Contiguous lines are a multiple of 16 "
     "bytes long.\n\n"
-    "Scales are f32: one (tensor); M x 1 and N x 1 (row); M x K/128 and N/128 x K/128, rounded up\n"
-    "(block). --gated takes B's two halves of N/2 rows: D[m, j] = silu(P[m, j]) * P[m, j + N/2].\n"
+    "Scales are f32: one (tensor); M x 1 and N x 1 (row-column); M x K/128 and N/128 x K/128, "
+    "rounded\nup (block). --gated takes B's two halves of N/2 rows: D[m, j] = silu(P[m, j]) * P[m, "
+    "j "
+    "+ N/2].\n"
     "With --batch L files hold L x rows x columns, or one matrix for all of the batch.\n\n"
     "Examples:\n"
     "  warpwright gemm --random 512 512 512 --check\n"
@@ -91,7 +96,7 @@ class Texts {
  public:
   explicit Texts(CLI::App& app) : app_(app) {}
   CLI::Option* operator()(const char* name, std::string& value, const char* type,
-                          const char* help) const {
+                          const std::string& help) const {
     return app_.add_option(name, value, help)->type_name(type);
   }
 
@@ -116,7 +121,8 @@ void add_matrix_options(CLI::App& app, GemmOptions& o) {
        "model, cuda, cuda:1, ..., or auto: a GPU where there is one")
       ->capture_default_str();
   text("--as", o.as, "NAME",
-       "h200 or b200: run that device's kernels on the model (explain: plan for that device)");
+       known_names() + ": run that device's kernels on the model (explain: plan for that device)");
+  add_sms_option(app, o);
   text("--dtype", o.dtype, "TYPE",
        "bf16, fp16, e4m3, e5m2 or e4m3,e5m2: what A and B are multiplied as (default: the type of "
        "both files, else bf16)");
@@ -130,7 +136,7 @@ void add_meaning_options(CLI::App& app, GemmOptions& o) {
   const Texts text(app);
   text("--alpha", o.alpha, "X", "factor of the product (default 1)");
   text("--beta", o.beta, "X", "factor of C (default 0)");
-  text("--scaling", o.scaling, "none|tensor|row|block",
+  text("--scaling", o.scaling, "none|tensor|row-column|block",
        "scales of 8-bit A and B, random ones for random matrices (default none)");
   text("--scale-a", o.scale_a, "FILE", "the scales of A");
   text("--scale-b", o.scale_b, "FILE", "the scales of B");
@@ -159,6 +165,9 @@ void add_plan_options(CLI::App& app, GemmOptions& o) {
        "cooperative, pingpong or multistage (default: the plan's choice)");
   text("--swapped", o.swapped, "yes|no", "B's rows on the MMA's M (default: the plan's choice)");
   text("--kernel", o.kernel, "NAME", "this kernel, by the name that explain prints");
+  number("--cluster-k", o.cluster_k,
+         "CTAs of a cluster that share a tile along K: 1 2 3 4 5 6 8 12 16 (default: the plan's "
+         "choice)");
   number("--ctas", o.ctas, "CTAs of the grid; of a kernel that splits K, into how many parts");
   app.add_flag("--no-tuning", o.no_tuning, "leave out what `warpwright tune` measured");
   app.add_flag("--pair,!--one-sm", o.pair,
@@ -183,7 +192,7 @@ void add_check_options(CLI::App& app, RunOptions& o, CheckCommandOptions& how) {
       ->capture_default_str();
   app.add_option("--seed", o.seed, "of the random matrices, and of the first random schedule")
       ->type_name("N")
-      ->check(CLI::NonNegativeNumber)
+      ->check(refuse_seed)
       ->capture_default_str();
   app.add_option("--mode", o.mode, "schedules of this kind alone: eager, latest or random")
       ->type_name("MODE");
@@ -191,9 +200,6 @@ void add_check_options(CLI::App& app, RunOptions& o, CheckCommandOptions& how) {
       ->type_name("S");
   app.add_option("--jobs", how.jobs, "threads that share the work (default: those of the machine)")
       ->type_name("J");
-  app.add_option("--sms", how.sms, "SMs of the model: fewer of them take more tiles each")
-      ->type_name("N")
-      ->capture_default_str();
   app.add_flag("--strict", how.strict,
                "ask for a proxy fence also between a thread's read and an asynchronous write");
   app.add_flag("--mutate", how.mutate,
@@ -287,6 +293,7 @@ int status_of_output(int status, std::ostream& out, std::ostream& err) {
 int run_command(const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err) {
   CLI::App app(kAbout, "warpwright");
   app.footer(kExamples);
+  app.formatter(std::make_shared<HelpFormatter>());  // before the commands, which take it over
   app.set_version_flag("--version", std::string("warpwright ") + version());
   app.require_subcommand(1);
 
@@ -309,6 +316,7 @@ int run_command(const std::vector<std::string>& arguments, std::ostream& out, st
       ->type_name("MODE");
   gemm->add_flag("--bench", gemm_options.bench,
                  "on a GPU: time the product and cuBLASLt's in the same run");
+  gemm->add_flag("--json", gemm_options.json, "for programs");
   gemm->footer(kGemmExamples);
 
   GroupedOptions grouped_options;
@@ -386,10 +394,8 @@ int run_command(const std::vector<std::string>& arguments, std::ostream& out, st
       ->type_name("");
   layout->add_flag("--table", table, "print the table of indices too");
   layout->footer(
-      "Functions: coalesce(A), composition(A,B), complement(A,n), right_inverse(A),\n"
-      "left_inverse(A), logical_divide(A,B), zipped_divide(A,B), tiled_divide(A,B),\n"
-      "logical_product(A,B), blocked_product(A,B), raked_product(A,B), size(A), cosize(A),\n"
-      "at(A,i), swizzle(B,M,S,offset). They nest.");
+      "A layout is SHAPE:STRIDE, or SHAPE alone for a compact one. Functions, which nest:\n" +
+      layout::expression_help());
 
   std::string cluster;
   bool pair = false;
@@ -413,8 +419,9 @@ int run_command(const std::vector<std::string>& arguments, std::ostream& out, st
     app.parse(std::move(reversed));
   } catch (const CLI::ParseError& stop) {
     if (stop.get_exit_code() == 0) return app.exit(stop, out, err);
-    err << printable(first_line(stop.what())) << "; see warpwright" << command_of(app)
-        << " --help.\n";
+    const std::string extra = unknown_argument(app, arguments);
+    err << printable(extra.empty() ? first_line(stop.what()) : extra) << "; see warpwright"
+        << command_of(app) << " --help.\n";
     return 2;
   }
   if (devices->parsed()) return devices_command(out, err);

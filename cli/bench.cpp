@@ -15,11 +15,15 @@ void use(int index) {
 
 }  // namespace
 
-void bench_gemm(const Plan& plan, const GemmOperands& operands, int index, std::ostream& out) {
+bench::GemmTimes bench_gemm(const Plan& plan, const GemmOperands& operands, int index) {
   use(index);
   const Result<bench::GemmTimes> times = bench::time_gemm({plan}, &operands);
   if (!times) throw InputError(times.reason());
-  out << bench::line(*times) << "\n";
+  return *times;
+}
+
+std::string bench_line(const bench::GemmTimes& times) {
+  return bench::line(times);
 }
 
 Result<bench::GemmTimes> time_product(const std::vector<Plan>& plans, int index,
@@ -47,9 +51,12 @@ bench::Software bench_software() {
 
 #else
 
-void bench_gemm(const Plan& /*plan*/, const GemmOperands& /*operands*/, int index,
-                std::ostream& /*out*/) {
+bench::GemmTimes bench_gemm(const Plan& /*plan*/, const GemmOperands& /*operands*/, int index) {
   throw InputError(device::cuda_device(index).reason());
+}
+
+std::string bench_line(const bench::GemmTimes& /*times*/) {
+  return {};
 }
 
 Result<bench::GemmTimes> time_product(const std::vector<Plan>& /*plans*/, int index,

@@ -1,7 +1,7 @@
 // The way from the command line to bench/, which only builds with the CUDA side have.
 #pragma once
 
-#include <ostream>
+#include <string>
 #include <vector>
 
 #include "bench/gemm_bench.h"
@@ -11,8 +11,11 @@
 namespace warpwright::cli {
 
 /// Times `plan` and cuBLASLt in one run on CUDA device `index`, on copies of `operands` (in host
-/// memory), and prints one line on `out`. Throws InputError where that cannot be done.
-void bench_gemm(const Plan& plan, const GemmOperands& operands, int index, std::ostream& out);
+/// memory). Throws InputError where that cannot be done.
+bench::GemmTimes bench_gemm(const Plan& plan, const GemmOperands& operands, int index);
+
+/// bench::line.
+std::string bench_line(const bench::GemmTimes& times);
 
 /// bench::time_gemm on random operands, on CUDA device `index`. Throws InputError where there is no
 /// such device; a product that cannot be timed is a refusal.

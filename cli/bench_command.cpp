@@ -67,16 +67,17 @@ int run_bench(const BenchOptions& o, std::ostream& out, std::ostream& err) {
 
   BenchRun run = run_of(o, types, facts);
   if (!o.markdown) out << table_heading(run) << std::flush;
-  Progress progress(err, "bench", "shapes", static_cast<std::int64_t>(shapes.size()),
-                    shows_progress(o.markdown, err));
+  std::optional<Progress> progress;
+  progress.emplace(err, "bench", "shapes", static_cast<std::int64_t>(shapes.size()));
   int missing = 0;
   for (const Shape& shape : shapes) {
     run.rows.push_back(measure(shape, types, o, device, facts));
     if (!run.rows.back().times) ++missing;
-    if (!o.markdown) out << table_row(run.rows.back()) << std::flush;
+    if (!o.markdown) progress->print(out, table_row(run.rows.back()));
     write_json(o.json, json(run));
-    progress.update(static_cast<std::int64_t>(run.rows.size()));
+    progress->update(static_cast<std::int64_t>(run.rows.size()));
   }
+  progress.reset();
   out << (o.markdown ? markdown(run) : table_summary(run));
   if (missing > 0) {
     err << missing << " of " << shapes.size() << " shapes were not measured; their rows say why.\n";

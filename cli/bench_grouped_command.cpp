@@ -1,5 +1,7 @@
 #include "cli/bench_grouped_command.h"
 
+#include <optional>
+
 #include "cli/bench.h"
 #include "cli/bench_command.h"
 #include "cli/bench_grouped_report.h"
@@ -59,27 +61,28 @@ int run_bench(const GroupedBenchOptions& o, std::ostream& out, std::ostream& err
 
   GroupedRun run;
   static_cast<BenchHead&>(run) = bench_head(o.command, o.seed, o.dependent, facts);
-  if (!o.markdown) out << table_title(run);
-  Progress progress(err, "bench", "products", static_cast<std::int64_t>(all),
-                    shows_progress(o.markdown, err));
+  if (!o.markdown) out << table_title(run) << std::flush;
+  std::optional<Progress> progress;
+  progress.emplace(err, "bench", "products", static_cast<std::int64_t>(all));
   std::int64_t done = 0;
   int missing = 0;
   for (const GroupedKind& kind : kinds) {
     run.sections.push_back({kind, {}});
     GroupedSection& section = run.sections.back();
-    if (!o.markdown) out << table_heading(section) << std::flush;
+    if (!o.markdown) progress->print(out, table_heading(section));
     for (const GroupedShape& shape : shapes) {
       GroupedRow row;
       row.shape = shape;
       time_row(row, kind, o, device.index, facts);
       if (!row.times) ++missing;
       section.rows.push_back(row);
-      if (!o.markdown) out << table_row(row) << std::flush;
+      if (!o.markdown) progress->print(out, table_row(row));
       write_json(o.json, json(run));
-      progress.update(++done);
+      progress->update(++done);
     }
-    if (!o.markdown) out << table_summary(section) << std::flush;
+    if (!o.markdown) progress->print(out, table_summary(section));
   }
+  progress.reset();
   if (o.markdown) out << markdown(run);
   if (missing > 0) {
     err << missing << " of " << all << " products were not measured; their rows say why.\n";

@@ -19,7 +19,7 @@ constexpr std::array kKinds = {
                 GroupedScaling::tensor},
     GroupedKind{"e4m3-block", "e4m3 to bf16, block scales", DType::e4m3, DType::bf16,
                 GroupedScaling::block},
-    GroupedKind{"e4m3-row", "e4m3 to bf16, row scales", DType::e4m3, DType::bf16,
+    GroupedKind{"e4m3-row-column", "e4m3 to bf16, row-column scales", DType::e4m3, DType::bf16,
                 GroupedScaling::row_column},
     GroupedKind{"bf16", "bf16 to bf16", DType::bf16, DType::bf16, GroupedScaling::none}};
 

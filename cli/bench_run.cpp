@@ -1,9 +1,6 @@
 #include "cli/bench_run.h"
 
-#include <unistd.h>
-
 #include <ctime>
-#include <iostream>
 
 #include "cli/bench.h"
 #include "cli/output_file.h"
@@ -56,11 +53,6 @@ void check_json(const std::string& path) {
 
 void write_json(const std::string& path, const std::string& text) {
   if (!path.empty()) replace_file(path, text);
-}
-
-bool shows_progress(bool markdown, const std::ostream& err) {
-  return &err == &std::cerr && ::isatty(STDERR_FILENO) == 1 &&
-         (markdown || ::isatty(STDOUT_FILENO) != 1);
 }
 
 }  // namespace warpwright::cli

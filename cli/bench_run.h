@@ -25,8 +25,4 @@ void check_json(const std::string& path);
 /// that a run that is cut short leaves what it has.
 void write_json(const std::string& path, const std::string& text);
 
-/// Whether progress goes to `err`: on a terminal the rows themselves are the progress, where they
-/// come as they are made.
-bool shows_progress(bool markdown, const std::ostream& err);
-
 }  // namespace warpwright::cli

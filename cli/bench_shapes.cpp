@@ -132,12 +132,13 @@ ProductTypes parse_types(const TypeOptions& o) {
     types.scaling = Scaling::none;
   } else if (o.scaling == "tensor") {
     types.scaling = Scaling::tensor;
-  } else if (o.scaling == "row") {
+  } else if (o.scaling == "row-column") {
     types.scaling = Scaling::row_column;
   } else if (o.scaling == "block") {
     types.scaling = Scaling::block;
   } else if (!o.scaling.empty()) {
-    throw InputError("--scaling is \"" + o.scaling + "\"; it must be none, tensor, row or block.");
+    throw InputError("--scaling is \"" + o.scaling +
+                     "\"; it must be none, tensor, row-column or block.");
   }
   if (!narrow && types.scaling != Scaling::none) {
     throw InputError("--scaling " + o.scaling + " is for operands of 8 bits, and these are " +
@@ -165,7 +166,8 @@ GemmProblem problem_of(const ProductTypes& types, const Shape& s) {
 std::string types_name(const ProductTypes& types) {
   std::string text = type_name(types.operand) + " to " + type_name(types.result);
   if (numeric::bits(types.operand) != 8) return text;
-  constexpr const char* scales[] = {"no scales", "tensor scales", "row scales", "block scales"};
+  constexpr const char* scales[] = {"no scales", "tensor scales", "row-column scales",
+                                    "block scales"};
   const bool promoted =
       types.accumulation == Accumulation::promoted || types.scaling == Scaling::block;
   return text + ", " + scales[static_cast<int>(types.scaling)] +

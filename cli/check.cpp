@@ -25,31 +25,49 @@ namespace {
 // so the result depends neither on how many threads there are nor on which of them takes which.
 constexpr std::int64_t kTile = TileReference::tile;
 
+// What an element was compared as.
+enum class Kind : std::uint8_t {
+  finite,      // by its distance from the reference
+  infinite,    // infinite, as a reference beyond D's type asks for
+  nan,         // NaN, as the reference is
+  saturated,   // the largest number, for a reference beyond it
+  overflowed,  // infinite or NaN, because fp32 may overflow on the way
+};
+
 // How one element compares.
 struct Verdict {
   bool passed = true;
   double error = 0, allowed = 0, ratio = 0;
+  Kind kind = Kind::finite;
 };
 
 // Judges D's value `got` against the reference `want`; `magnitude` is |alpha|*sum|ab| + |beta*c|
 // and `slack` the E of the header.
 Verdict judge(DType dtype, double got, double want, double magnitude, double slack) {
   constexpr double kInf = std::numeric_limits<double>::infinity();
-  const Verdict exact{true, 0, 0, 0};
   const Verdict wrong{false, kInf, 0, kInf};
+  const auto right_if = [&wrong](bool right, Kind kind) {
+    return right ? Verdict{true, 0, 0, 0, kind} : wrong;
+  };
   const bool may_overflow = !(magnitude <= static_cast<double>(FLT_MAX));
-  if (std::isnan(want)) return std::isnan(got) ? exact : wrong;
+  if (std::isnan(want)) return right_if(std::isnan(got), Kind::nan);
   const bool is_fp8 = numeric::bits(dtype) == 8;
   const auto rounded = [&](double x) {
     return numeric::to_double(dtype, numeric::from_double(dtype, x, numeric::Rounding::nearest_even,
                                                           is_fp8 ? numeric::Overflow::saturate
                                                                  : numeric::Overflow::special));
   };
-  if (std::isinf(want)) return got == rounded(want) || std::isnan(got) ? exact : wrong;
-  if (std::isnan(got)) return may_overflow ? exact : wrong;
+  if (std::isinf(want)) {
+    if (std::isnan(got)) return right_if(true, Kind::overflowed);
+    return right_if(got == rounded(want), is_fp8 ? Kind::saturated : Kind::infinite);
+  }
+  if (std::isnan(got)) return right_if(may_overflow, Kind::overflowed);
   const double low = rounded(want - slack);
   const double high = rounded(want + slack);
-  if (std::isinf(got)) return may_overflow || got == low || got == high ? exact : wrong;
+  if (std::isinf(got)) {
+    if (got == low || got == high) return right_if(true, Kind::infinite);
+    return right_if(may_overflow, Kind::overflowed);
+  }
   if (low == kInf || high == -kInf) return wrong;  // finite where even the nearest is infinite
 
   double target = want;
@@ -58,6 +76,7 @@ Verdict judge(DType dtype, double got, double want, double magnitude, double sla
     target = std::clamp(want, -largest, largest);
   }
   Verdict verdict;
+  if (target != want && got == target) return right_if(true, Kind::saturated);
   verdict.error = std::abs(got - target);
   verdict.allowed = slack + numeric::ulp(dtype, std::abs(want) + slack) / 2;
   verdict.passed = verdict.error <= verdict.allowed;
@@ -118,6 +137,7 @@ class TileChecker {
       }
     }
     result.passed = result.failures == 0;
+    result.dtype = p_.d.dtype;
     return result;
   }
 
@@ -132,10 +152,20 @@ class TileChecker {
             std::max(x.magnitude, x.magnitude * std::abs(scale_))};
   }
 
+  static std::int64_t& count_of(CheckResult& result, Kind kind) {
+    if (kind == Kind::infinite) return result.infinite;
+    if (kind == Kind::nan) return result.nan;
+    return kind == Kind::saturated ? result.saturated : result.overflowed;
+  }
+
   // Judges one element and tells whether it is the worst so far.
   [[nodiscard]] bool note(CheckResult& result, const Approximate& want, double got) const {
     const Verdict verdict = judge(p_.d.dtype, got, want.value, want.magnitude, want.slack);
     if (!verdict.passed) ++result.failures;
+    if (verdict.kind != Kind::finite) {
+      ++count_of(result, verdict.kind);
+      return false;
+    }
     if (result.worst_row >= 0 && !(verdict.ratio > result.worst_ratio)) return false;
     result.worst_ratio = verdict.ratio;
     result.worst_error = verdict.error;
@@ -174,6 +204,11 @@ void require_checkable(const GemmCheck& p) {
 void merge(CheckResult& total, const CheckResult& part) {
   total.elements += part.elements;
   total.failures += part.failures;
+  total.infinite += part.infinite;
+  total.nan += part.nan;
+  total.saturated += part.saturated;
+  total.overflowed += part.overflowed;
+  total.dtype = part.dtype;
   total.passed = total.failures == 0;
   if (part.worst_row < 0) return;
   const auto place = [](const CheckResult& r) {
@@ -183,12 +218,14 @@ void merge(CheckResult& total, const CheckResult& part) {
   const bool is_worse =
       part.worst_ratio > total.worst_ratio || (part.worst_ratio == total.worst_ratio && is_earlier);
   if (total.worst_row >= 0 && !is_worse) return;
-  CheckResult worst = part;
-  worst.elements = total.elements;
-  worst.failures = total.failures;
-  worst.passed = total.passed;
-  worst.batch = total.batch;
-  total = worst;
+  total.worst_batch = part.worst_batch;
+  total.worst_row = part.worst_row;
+  total.worst_col = part.worst_col;
+  total.worst_ratio = part.worst_ratio;
+  total.worst_error = part.worst_error;
+  total.worst_allowed = part.worst_allowed;
+  total.worst_got = part.worst_got;
+  total.worst_want = part.worst_want;
 }
 
 CheckResult check_gemm(const GemmCheck& problem) {
@@ -198,6 +235,7 @@ CheckResult check_gemm(const GemmCheck& problem) {
   const std::int64_t tiles = matrix_tiles * problem.batch;
   CheckResult total;
   total.batch = problem.batch;
+  total.dtype = problem.d.dtype;
   std::atomic<std::int64_t> next = 0;
   std::int64_t done = 0;
   std::mutex mutex;
@@ -238,6 +276,17 @@ CheckResult check_gemm(const GemmCheck& problem) {
   return total;
 }
 
+namespace {
+
+// The largest finite number of D's type, for a reader.
+std::string largest(DType type) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.4g", numeric::format_of(type).max());
+  return text;
+}
+
+}  // namespace
+
 std::string describe(const CheckResult& result, const std::string& name) {
   if (result.elements == 0) return name + " has no elements, so there is nothing to check.";
   const auto number = [](double x) {
@@ -246,12 +295,30 @@ std::string describe(const CheckResult& result, const std::string& name) {
     return std::string(text);
   };
   const std::string count = std::to_string(result.elements);
+  // The elements without a distance, each kind with what was asked of it.
+  const std::string type(numeric::name(result.dtype));
+  const std::string beyond = "beyond " + type + "'s largest number, " + largest(result.dtype);
+  std::string special;
+  std::int64_t others = result.elements;
+  const auto tell = [&](std::int64_t how_many, const std::string& are) {
+    if (how_many == 0) return;
+    others -= how_many;
+    special += (special.empty() ? ": " : ", ") + std::to_string(how_many) +
+               (how_many == 1 ? " is " : " are ") + are;
+  };
+  tell(result.infinite, "infinite as float64 is " + beyond);
+  tell(result.saturated,
+       type + "'s largest number, " + largest(result.dtype) + ", as float64 is beyond");
+  tell(result.nan, "NaN as float64 is");
+  tell(result.overflowed, "infinite or NaN where float32 may overflow on the way");
+  if (result.passed && others == 0) return "All " + count + " elements are right" + special + ".";
   const std::string place =
       name + "[" + (result.batch > 1 ? std::to_string(result.worst_batch) + ", " : std::string()) +
       std::to_string(result.worst_row) + ", " + std::to_string(result.worst_col) + "]";
   std::string text;
   if (result.passed) {
-    text = "All " + count + " elements are right; the worst, " + place + ",";
+    text = "All " + count + " elements are right" + special + "; the worst" +
+           (special.empty() ? "" : " of the others") + ", " + place + ",";
   } else if (result.failures == 1) {
     text = "1 of " + count + " elements is wrong: " + place;
   } else {

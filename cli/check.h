@@ -45,9 +45,14 @@ struct CheckResult {
   bool passed = true;
   std::int64_t elements = 0;
   std::int64_t failures = 0;
-  std::int64_t batch = 1;  ///< matrices of D
+  /// Right elements that no distance was measured of: infinite ones, as an R beyond D's type asks
+  /// for; NaN as R is; of fp8 the largest number, R being beyond; infinite or NaN although R is
+  /// not, for fp32 may overflow on the way.
+  std::int64_t infinite = 0, nan = 0, saturated = 0, overflowed = 0;
+  DType dtype = DType::f32;  ///< of D
+  std::int64_t batch = 1;    ///< matrices of D
   /// The worst element: of the largest error / allowed; the first of several in row-major order.
-  /// Row and column are -1 when D has no elements.
+  /// Row and column are -1 when no element was measured and none is wrong.
   std::int64_t worst_batch = -1, worst_row = -1, worst_col = -1;
   double worst_ratio = 0;    ///< worst_error / worst_allowed; infinite for a wrong NaN or infinity
   double worst_error = 0;    ///< |got - want|
@@ -90,7 +95,8 @@ CheckResult check_gemm(const GemmCheck& problem);
 /// first in row-major order stays, whichever part comes first.
 void merge(CheckResult& total, const CheckResult& part);
 
-/// The result as one sentence, naming the worst element of the tensor `name`.
+/// The result as one sentence, naming the worst element of the tensor `name` and how many are
+/// beyond its type.
 std::string describe(const CheckResult& result, const std::string& name = "D");
 
 }  // namespace warpwright::cli

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "cli/model_time.h"
 #include "cli/progress.h"
 #include "cli/report_json.h"
 
@@ -27,22 +29,17 @@ std::optional<model::Mode> parse_mode(const std::string& text) {
 
 device::CheckOptions options_of(const RunOptions& run, const CheckCommandOptions& o) {
   device::CheckOptions options;
-  if (o.schedules < 1) {
-    throw InputError("--schedules is " + std::to_string(o.schedules) +
-                     "; the nearest legal value is 1.");
-  }
-  if (o.jobs < 0) {
-    throw InputError("--jobs is " + std::to_string(o.jobs) + "; the nearest legal value is 1.");
-  }
-  if (o.sms < 1) {
-    throw InputError("--sms is " + std::to_string(o.sms) + "; the nearest legal value is 1.");
+  require_between("--schedules", o.schedules, 1, 1'000'000);
+  if (o.jobs && *o.jobs < 1) {
+    throw InputError(
+        "--jobs is " + std::to_string(*o.jobs) +
+        "; the nearest legal value is 1: leave it out for all threads of the machine.");
   }
   options.schedules = o.schedules;
-  options.fence_after_reads = o.strict || o.mutant != 0;  // as --mutate does
+  options.fence_after_reads = o.strict || o.mutant.has_value();  // as --mutate does
   options.seed = run.seed;
   options.mode = parse_mode(run.mode);
-  options.jobs =
-      o.jobs > 0 ? o.jobs : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  options.jobs = o.jobs.value_or(std::numeric_limits<int>::max());
   if (!o.replay.empty()) {
     options.replay = device::parse_schedule(o.replay);
     if (!options.replay) {
@@ -158,10 +155,21 @@ model::Mutation mutant_of(const Product& product, int row) {
   return (*all)[static_cast<std::size_t>(row) - 1];
 }
 
+// What `work` makes of the options, with a line that says how far it is; gone when it returns.
+template <class Work>
+auto with_progress(std::ostream& err, device::CheckOptions options, const Work& work) {
+  Progress progress(err, "check");
+  options.progress = [&progress](double share) { progress.share(share); };
+  return work(options);
+}
+
 int reduce(const Product& product, const device::CheckOptions& options, bool json,
-           std::ostream& out) {
+           std::ostream& out, std::ostream& err) {
   if (!options.replay) throw InputError("--reduce shrinks one schedule: give --replay too.");
+  std::optional<Progress> progress;
+  progress.emplace(err, "reduce", "", 0);  // how many runs it takes nobody knows
   const Result<device::Reduction> reduced = product.reduce(*options.replay, options);
+  progress.reset();
   if (!reduced) throw InputError(reduced.reason() + ".");
   if (json) {
     ordered_json all = to_json(reduced->finding);
@@ -191,17 +199,23 @@ int check_command(const RunOptions& run, const ProductMaker& make, const CheckCo
       throw InputError("check runs on the model alone: leave --device out.");
     }
     device::CheckOptions options = options_of(run, o);
-    const std::unique_ptr<Product> product = make(facts_of(run, o.sms), err);
+    const std::unique_ptr<Product> product = make(facts_of(run), err);
+    product->check_memory();
+    const auto runs = static_cast<double>(device::schedules_of(options).size());
+    const double threads =
+        std::min<double>({runs, static_cast<double>(options.jobs),
+                          std::max<double>(1, std::thread::hardware_concurrency())});
+    note_duration(err, "check", product->model_seconds() * runs / threads,
+                  o.mutate
+                      ? "and that is one mutant: smaller extents or fewer --schedules are faster"
+                      : "smaller extents or fewer --schedules are faster");
     product->load(run.seed, err);
     options.right = [&product](const MatrixView& got) { return product->is_right(got); };
-    Progress progress(err, "check", "percent", 100);
-    options.progress = [&progress](double share) {
-      progress.update(static_cast<std::int64_t>(100 * share));
-    };
-    if (o.mutant != 0) options.mutation = mutant_of(*product, o.mutant);
-    if (o.reduce) return reduce(*product, options, o.json, out);
+    if (o.mutant) options.mutation = mutant_of(*product, *o.mutant);
+    if (o.reduce) return reduce(*product, options, o.json, out, err);
     if (o.mutate) {
-      const Result<device::MutationReport> report = product->mutate(options);
+      const Result<device::MutationReport> report =
+          with_progress(err, options, [&product](const auto& how) { return product->mutate(how); });
       if (!report) throw InputError(report.reason());
       if (!report->unbroken.empty()) {
         device::CheckReport found;
@@ -213,7 +227,8 @@ int check_command(const RunOptions& run, const ProductMaker& make, const CheckCo
       print_mutants(*report, o.json, out);
       return report->count(device::Mutant::Fate::survived) == 0 ? 0 : 1;
     }
-    const Result<device::CheckReport> report = product->check(options);
+    const Result<device::CheckReport> report =
+        with_progress(err, options, [&product](const auto& how) { return product->check(how); });
     if (!report) throw InputError(report.reason());
     print_findings(*report, product->plan_name(), o.json, out);
     return report->clean() ? 0 : 1;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <ostream>
 #include <string>
 
@@ -13,14 +14,13 @@ namespace warpwright::cli {
 /// The arguments beside those of the product.
 struct CheckCommandOptions {
   int schedules = 64;
-  int jobs = 0;  ///< OS threads; 0: as many as the machine has
-  int sms = 8;   ///< of the model
+  std::optional<int> jobs;  ///< OS threads; not given: as many as the machine has
   std::string replay;
   bool strict = false;  ///< reads by threads need a proxy fence before asynchronous writes, too
   bool json = false;
   bool mutate = false;
-  int mutant = 0;       ///< runs this row of --mutate's table
-  bool reduce = false;  ///< with a replay: shrinks the schedule
+  std::optional<int> mutant;  ///< runs this row of --mutate's table
+  bool reduce = false;        ///< with a replay: shrinks the schedule
 };
 
 /// Runs the command. `run.seed` is that of the tensors and of the first random schedule. Returns

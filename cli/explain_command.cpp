@@ -5,9 +5,7 @@ namespace warpwright::cli {
 int explain_command(const RunOptions& options, const ProductMaker& product, std::ostream& out,
                     std::ostream& err) {
   return exit_status(err, [&] {
-    const DeviceFacts facts =
-        options.as.empty() ? facts_of(parse_device(options.device)) : facts_as(options.as);
-    out << product(facts, err)->explain();
+    out << product(facts_elsewhere(options), err)->explain();
     return 0;
   });
 }

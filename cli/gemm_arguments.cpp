@@ -11,6 +11,17 @@
 namespace warpwright::cli {
 namespace {
 
+constexpr Words<Accumulation> kAccumulations = {{"fast", Accumulation::fast},
+                                                {"promoted", Accumulation::promoted}};
+constexpr Words<Activation> kActivations = {{"none", Activation::none},
+                                            {"relu", Activation::relu},
+                                            {"gelu", Activation::gelu},
+                                            {"silu", Activation::silu}};
+constexpr Words<Bias> kBiases = {
+    {"none", Bias::none}, {"rows", Bias::rows}, {"columns", Bias::columns}};
+constexpr Words<std::pair<bool, bool>> kLayouts = {
+    {"NT", {false, false}}, {"NN", {false, true}}, {"TN", {true, true}}, {"TT", {true, false}}};
+
 bool is_8bit(DType t) {
   return t == DType::e4m3 || t == DType::e5m2;
 }
@@ -38,13 +49,12 @@ std::pair<DType, DType> parse_operand_types(const std::string& text) {
   return {a, b};
 }
 
-DType parse_result_type(const std::string& text, const char* option) {
+DType parse_result_type(const std::string& text) {
   const std::optional<DType> type = numeric::parse_dtype(text);
   if (type == DType::f32 || type == DType::bf16 || type == DType::f16 || (type && is_8bit(*type))) {
     return *type;
   }
-  throw InputError(std::string(option) + " is \"" + text +
-                   "\"; it must be f32, bf16, fp16, e4m3 or e5m2.");
+  throw InputError("--d-dtype is \"" + text + "\"; it must be f32, bf16, fp16, e4m3 or e5m2.");
 }
 
 float parse_scalar(const char* name, const std::string& text, float otherwise) {
@@ -71,23 +81,34 @@ Scaling parse_scaling(const std::string& text) {
   return chosen<Scaling>("--scaling", text,
                          {{"none", Scaling::none},
                           {"tensor", Scaling::tensor},
-                          {"row", Scaling::row_column},
+                          {"row-column", Scaling::row_column},
                           {"block", Scaling::block}});
 }
 
 Accumulation parse_accumulation(const std::string& text) {
   if (text.empty()) return Accumulation::fast;
-  return chosen<Accumulation>("--accumulation", text,
-                              {{"fast", Accumulation::fast}, {"promoted", Accumulation::promoted}});
+  return chosen<Accumulation>("--accumulation", text, kAccumulations);
 }
 
 Activation parse_activation(const std::string& text) {
   if (text.empty()) return Activation::none;
-  return chosen<Activation>("--activation", text,
-                            {{"none", Activation::none},
-                             {"relu", Activation::relu},
-                             {"gelu", Activation::gelu},
-                             {"silu", Activation::silu}});
+  return chosen<Activation>("--activation", text, kActivations);
+}
+
+const char* accumulation_name(Accumulation accumulation) {
+  return word_of(accumulation, kAccumulations);
+}
+
+const char* activation_name(Activation activation) {
+  return word_of(activation, kActivations);
+}
+
+const char* bias_name(Bias bias) {
+  return word_of(bias, kBiases);
+}
+
+const char* layout_name(bool a_transposed, bool b_transposed) {
+  return word_of(std::pair(a_transposed, b_transposed), kLayouts);
 }
 
 std::pair<Bias, std::string> parse_bias(const std::string& text) {
@@ -106,9 +127,7 @@ std::pair<Bias, std::string> parse_bias(const std::string& text) {
 
 std::pair<bool, bool> parse_layout(const std::string& text) {
   if (text.empty()) return {false, false};
-  return chosen<std::pair<bool, bool>>(
-      "--layout", text,
-      {{"NT", {false, false}}, {"NN", {false, true}}, {"TN", {true, true}}, {"TT", {true, false}}});
+  return chosen<std::pair<bool, bool>>("--layout", text, kLayouts);
 }
 
 std::optional<atom::ClusterShape> parse_cluster(const std::string& text, bool pair) {
@@ -134,6 +153,7 @@ PlanChoices parse_choices(const GemmOptions& o) {
   choices.tile_m = o.tile_m;
   choices.tile_n = o.tile_n;
   choices.ctas = o.ctas;
+  choices.cluster_k = o.cluster_k;
   choices.pair = o.pair;
   choices.accumulators = o.accumulators;
   if (!o.kernel.empty()) choices.kernel = o.kernel;

@@ -8,19 +8,15 @@
 
 namespace warpwright::cli {
 
-/// Carries out a plan on packed operands in host memory; D is complete when it returns. Throws
-/// InputError or RunError.
-using GemmRunner = std::function<void(const Plan& plan, const GemmOperands& operands,
-                                      const GemmOptions& options, std::ostream& err)>;
+/// Carries out a plan on packed operands in host memory; D is complete when it returns what the
+/// model found: nothing on a GPU. Throws InputError or RunError.
+using GemmRunner = std::function<model::Report(const Plan& plan, const GemmOperands& operands,
+                                               const GemmOptions& options, std::ostream& err)>;
 
 /// Runs on the device that `options` name, with all checks on the model, on a GPU through its
 /// memory.
-void run_on_device(const Plan& plan, const GemmOperands& operands, const GemmOptions& options,
-                   std::ostream& err);
-
-/// Finds out before the work what would keep a result, `name`, from being written to the file that
-/// `spec` names, if any. Throws InputError.
-void check_output(const std::string& spec, const std::string& name);
+model::Report run_on_device(const Plan& plan, const GemmOperands& operands,
+                            const GemmOptions& options, std::ostream& err);
 
 /// Runs the command. Returns the exit status: 0; 1 when the check failed or the run went wrong; 2
 /// for bad input, with one sentence on `err`. The output is written last, and only at status 0.

@@ -29,8 +29,7 @@ struct GemmOptions : RunOptions {
   std::string scale_a, scale_b, scale_d;
   std::string bias, activation;
   bool gated = false;
-  std::string cluster;
-  std::optional<int> tile_m, tile_n, ctas;
+  std::optional<int> tile_m, tile_n;
   std::string schedule, swapped, kernel;
   std::optional<bool> pair;         ///< MMAs of two SMs (Blackwell)
   std::string scheduler;            ///< one, static or clc (Blackwell)
@@ -38,6 +37,7 @@ struct GemmOptions : RunOptions {
   bool no_tuning = false;
   bool check = false;
   bool bench = false;
+  bool json = false;
 };
 
 /// One product with all choices made. Its tensors have their shapes, [batch x] rows x columns, and
@@ -75,6 +75,9 @@ GemmProblem problem_of(const GemmJob& job);
 /// The plan for the job, and where it came from: on a GPU the tuning cache may know one. Throws
 /// InputError with the refusal's sentence.
 PlanWithOrigin plan_job(const GemmJob& job, const DeviceFacts& facts, std::ostream& err);
+
+/// Refuses what this machine's memory cannot hold. Throws InputError.
+void check_memory(const GemmJob& job);
 
 /// Makes the job's tensors what the kernel multiplies: random ones are made, those of files rounded
 /// to the operands' type (C to D's). Says on `err` what the user may not expect of it. Throws

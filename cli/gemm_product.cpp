@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "cli/model_time.h"
+
 namespace warpwright::cli {
 namespace {
 
@@ -14,11 +16,13 @@ class GemmProduct final : public PlannedProduct<Plan, GemmOperands> {
 
   [[nodiscard]] std::string explain() const override { return plan_.explain() + origin_; }
   [[nodiscard]] std::int64_t tiles() const override { return plan_.tiles(); }
+  [[nodiscard]] double model_seconds() const override { return cli::model_seconds(plan_); }
   [[nodiscard]] std::string title() const override {
     return "D[" + std::to_string(job_.m) + "," + std::to_string(job_.n) +
            "], K = " + std::to_string(job_.k);
   }
 
+  void check_memory() const override { cli::check_memory(job_); }
   void load(std::uint64_t seed, std::ostream& err) override {
     cli::load(job_, seed, err);
     d_ = poisoned_result(job_);
@@ -40,6 +44,11 @@ class GemmProduct final : public PlannedProduct<Plan, GemmOperands> {
 };
 
 }  // namespace
+
+double model_seconds(const Plan& plan) {
+  const std::int64_t k = plan.problem.reads_ab ? plan.problem.k : 0;
+  return model_seconds(plan.tiles(), plan.tile().m, plan.tile().n, k);
+}
 
 ProductMaker gemm_product(const GemmOptions& options) {
   return [options](const DeviceFacts& facts, std::ostream& err) -> std::unique_ptr<Product> {

@@ -6,6 +6,9 @@
 
 namespace warpwright::cli {
 
+/// Seconds that the model takes for a plan, roughly.
+double model_seconds(const Plan& plan);
+
 /// Plans the product that `options` describe.
 ProductMaker gemm_product(const GemmOptions& options);
 

@@ -188,8 +188,6 @@ void check_memory(const GemmJob& job) {
                  "choose smaller M, N or K");
 }
 
-}  // namespace
-
 void read_matrices(const GemmOptions& o, GemmJob& job) {
   const auto numbers = given_extents(o);
   if (!numbers) return read_files(o, job);
@@ -201,8 +199,9 @@ void read_matrices(const GemmOptions& o, GemmJob& job) {
 
 void read_vectors(const GemmOptions& o, GemmJob& job) {
   if (job.scaling == Scaling::none && (!o.scale_a.empty() || !o.scale_b.empty())) {
-    throw InputError(std::string(o.scale_a.empty() ? "--scale-b" : "--scale-a") +
-                     " is given without --scaling: say what a scale is for, tensor, row or block.");
+    throw InputError(
+        std::string(o.scale_a.empty() ? "--scale-b" : "--scale-a") +
+        " is given without --scaling: say what a scale is for, tensor, row-column or block.");
   }
   if (job.scaling != Scaling::none) {
     job.scale_a = scales_of(o, job, true);

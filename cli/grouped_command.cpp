@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "cli/gemm_command.h"
+#include "cli/model_time.h"
 #include "cli/progress.h"
 #include "cli/report_json.h"
 #include "warpwright/device/grouped.h"
@@ -88,14 +88,8 @@ std::string time_text(const Outcome& o, int repeat) {
 }
 
 ordered_json check_json(const GroupedJob& job, const GroupedCheck& check) {
-  const CheckResult& e = check.elements;
-  ordered_json json;
+  ordered_json json = check_json(check.elements);
   json["passed"] = check.passed();
-  json["elements"] = e.elements;
-  json["failures"] = e.failures;
-  json["worst_row"] = e.worst_row;
-  json["worst_column"] = e.worst_col;
-  json["worst_ratio"] = e.worst_ratio;  // null where it is infinite
   json["rows_in_no_group"] = job.rest.count();
   json["rows_touched"] = check.touched;
   return json;
@@ -113,7 +107,7 @@ ordered_json to_json(const Outcome& o, const GroupedOptions& options) {
   json["n"] = p.n;
   json["k"] = o.job.k;
   json["dtype"] = {type_text(p.x), type_text(p.w)};
-  json["out_dtype"] = type_text(p.y);
+  json["d_dtype"] = type_text(p.y);
   json["scaling"] = scaling_name(p.scaling);
   json["accumulation"] = p.accumulation == Accumulation::fast ? "fast" : "promoted";
   json["offsets"] = p.offsets == OffsetType::int64 ? "int64" : "int32";
@@ -121,6 +115,7 @@ ordered_json to_json(const Outcome& o, const GroupedOptions& options) {
   json["tile_weights"] = o.plan.tile_weights();
   json["swapped"] = o.plan.config.swapped;
   json["search"] = search_name(o.plan.config.grouped);
+  json["cluster"] = {o.plan.cluster.m, o.plan.cluster.n};
   json["ctas"] = o.plan.ctas;
   json["tiles"] = tiles_of(o.job, o.plan);
   json["seconds"] = o.seconds;
@@ -142,10 +137,9 @@ ordered_json to_json(const Outcome& o, const GroupedOptions& options) {
 }
 
 GroupedCheck check_result(const GroupedJob& job, const HostTensor& y, std::ostream& err) {
-  Progress progress(err, "check", "percent", 100);
-  return check_grouped(job, y.dtype, y.bytes.data(), [&progress](double share) {
-    progress.update(static_cast<std::int64_t>(100 * share));
-  });
+  Progress progress(err, "check");
+  return check_grouped(job, y.dtype, y.bytes.data(),
+                       [&progress](double share) { progress.share(share); });
 }
 
 }  // namespace
@@ -173,7 +167,11 @@ int grouped_command(const GroupedOptions& options, std::ostream& out, std::ostre
     check_options(options);
     GroupedJob job = read_grouped_job(options);
     check_output(options.out, "Y");
-    const GroupedPlan plan = plan_job(job, facts_of(options));
+    const GroupedPlan plan = plan_job(job, facts_of(options, options.repeat > 0));
+    check_memory(job);
+    const double cpu = (plan.device.is_model ? model_seconds(job, plan) : 0) +
+                       (options.check ? check_seconds(products_of(job)) : 0);
+    note_duration(err, "grouped", cpu, "fewer tokens or a smaller N or K are faster");
     load(job, options.seed, err);
     HostTensor y = poisoned_result(job);
     const GroupedOperands operands = operands_of(job, y);

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "cli/gemm_arguments.h"
+#include "cli/model_time.h"
 #include "cli/operand_files.h"
 #include "cli/random.h"
 #include "cli/token_lengths.h"
@@ -432,13 +433,26 @@ double roof_seconds(const GroupedJob& job, const DeviceFacts& device) {
   return std::max(compute, bytes / device.memory_bytes_per_second);
 }
 
-void load(GroupedJob& job, std::uint64_t seed, std::ostream& err) {
-  HostTensor y{job.result, {job.total, job.n}, {}};
+double products_of(const GroupedJob& job) {
+  return static_cast<double>(job.tokens()) * static_cast<double>(job.n) *
+         static_cast<double>(job.k);
+}
+
+double model_seconds(const GroupedJob& job, const GroupedPlan& plan) {
+  return model_seconds(tiles_of(job, plan), plan.tile_tokens(), plan.tile_weights(), job.k);
+}
+
+void check_memory(const GroupedJob& job) {
+  const HostTensor y{job.result, {job.total, job.n}, {}};
   require_memory("X, W and Y",
                  bytes_as(job.x, job.x_type) + bytes_as(job.w, job.w_type) +
                      bytes_as(y, job.result) + bytes_as(job.scale_x, DType::f32) +
                      bytes_as(job.scale_w, DType::f32),
                  "choose fewer groups or tokens, or a smaller N or K");
+}
+
+void load(GroupedJob& job, std::uint64_t seed, std::ostream& err) {
+  check_memory(job);
   // What has no content yet is random.
   const auto is_open = [](const HostTensor& t) { return t.bytes.empty() && !t.shape.empty(); };
   if (is_open(job.x)) {
@@ -516,10 +530,16 @@ GroupedCheck check_grouped(const GroupedJob& job, DType type, const void* y,
   for (std::size_t g = 0; g < job.rows.size(); ++g) {
     const TokenRows rows = job.rows[g];
     if (rows.count() == 0) continue;
-    CheckResult part = check_gemm(check_of(job, g, type, y));
+    GemmCheck question = check_of(job, g, type, y);
+    if (progress) {
+      question.progress = [&](double share) {
+        progress((static_cast<double>(rows.begin) + share * static_cast<double>(rows.count())) /
+                 static_cast<double>(job.total));
+      };
+    }
+    CheckResult part = check_gemm(question);
     if (part.worst_row >= 0) part.worst_row += rows.begin;
     merge(result.elements, part);
-    if (progress) progress(static_cast<double>(rows.end) / static_cast<double>(job.total));
   }
   result.touched = touched_rows(job, type, y);
   return result;

@@ -28,7 +28,7 @@ struct GroupedOptions : RunOptions {
   std::string offsets;      ///< int32 or int64; or a file of offsets, instead of `tokens`
   std::string bad_offsets;  ///< decreasing or beyond
   std::string alpha;
-  std::string cluster, swapped, search, kernel;
+  std::string swapped, search, kernel;
   std::optional<int> tile_tokens;
   bool check = false;
   bool check_offsets = false;
@@ -78,6 +78,13 @@ GroupedPlan plan_job(const GroupedJob& job, const DeviceFacts& facts);
 
 /// CTA tiles of the job's groups.
 std::int64_t tiles_of(const GroupedJob& job, const GroupedPlan& plan);
+
+/// Products x * w of the job, and seconds that the model takes for them (see model_time.h).
+double products_of(const GroupedJob& job);
+double model_seconds(const GroupedJob& job, const GroupedPlan& plan);
+
+/// Refuses what this machine's memory cannot hold. Throws InputError.
+void check_memory(const GroupedJob& job);
 
 /// Seconds that the roofs of the plan's device allow for groups of these lengths, 0 without rates:
 /// the tensor cores at their rate, or HBM with X, the weights of groups that have tokens, and Y

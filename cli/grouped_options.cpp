@@ -69,23 +69,25 @@ void add_shape(CLI::App& app, GroupedOptions& o) {
 void add_grouped_options(CLI::App& app, GroupedOptions& o) {
   add_shape(app, o);
   const auto text = [&app](const char* name, std::string& value, const char* type,
-                           const char* help) {
+                           const std::string& help) {
     return app.add_option(name, value, help)->type_name(type);
   };
   text("--device", o.device, "DEVICE",
        "model, cuda, cuda:1, ..., or auto: a GPU where there is one")
       ->capture_default_str();
   text("--as", o.as, "NAME",
-       "h200: run that device's kernels on the model (explain: plan for that device)");
+       known_names(true) +
+           ": run that device's kernels on the model (explain: plan for that device)");
+  add_sms_option(app, o);
   text("--dtype", o.dtype, "TYPE",
        "bf16, fp16, e4m3, e5m2 or e4m3,e5m2: what X and W are multiplied as (default: the type of "
        "both files, else bf16)");
-  text("--out-dtype", o.y_dtype, "TYPE",
+  text("--d-dtype", o.y_dtype, "TYPE",
        "the type of Y (default: that of X, bf16 where this has 8 bits)");
   text("--alpha", o.alpha, "X", "factor of the product (default 1)");
   text("--scaling", o.scaling, "none|tensor|group|row-column|block",
        "scales of 8-bit X and W, random ones for random X and W (default none)");
-  text("--accumulation,--accumulate", o.accumulation, "fast|promoted",
+  text("--accumulation", o.accumulation, "fast|promoted",
        "8-bit products: add in the tensor core alone, or to float32 every 128 of K (default fast; "
        "block scales imply promoted)");
   text("--offsets", o.offsets, "int32|int64|FILE",

@@ -18,12 +18,14 @@ class GroupedProduct final : public PlannedProduct<GroupedPlan, GroupedOperands>
     return plan_.explain() + "lengths    " + groups_text(job_, plan_) + "\n";
   }
   [[nodiscard]] std::int64_t tiles() const override { return tiles_of(job_, plan_); }
+  [[nodiscard]] double model_seconds() const override { return cli::model_seconds(job_, plan_); }
   [[nodiscard]] std::string title() const override {
     return "Y[" + std::to_string(job_.total) + "," + std::to_string(job_.n) + "] of " +
            std::to_string(job_.groups) + (job_.groups == 1 ? " group" : " groups") +
            ", K = " + std::to_string(job_.k);
   }
 
+  void check_memory() const override { cli::check_memory(job_); }
   void load(std::uint64_t seed, std::ostream& err) override {
     cli::load(job_, seed, err);
     y_ = poisoned_result(job_);

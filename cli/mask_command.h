@@ -1,4 +1,4 @@
-// `warpwright masks`: the multicast and commit masks of a cluster.
+// `warpwright mask`: the multicast and commit masks of a cluster.
 #pragma once
 
 #include <optional>

@@ -50,7 +50,7 @@ void add_types(CLI::App& app, TypeOptions& o) {
                  "bf16, fp16, f32 or e4m3: the type of D (default bf16; fp16 with fp16)")
       ->type_name("TYPE");
   app.add_option("--scaling", o.scaling,
-                 "none, tensor, row or block: of 8-bit operands (default tensor)")
+                 "none, tensor, row-column or block: of 8-bit operands (default tensor)")
       ->type_name("KIND");
   app.add_option("--accumulation", o.accumulation, "fast or promoted: of 8-bit operands")
       ->type_name("KIND")
@@ -71,6 +71,13 @@ void add_measuring(CLI::App& app, int& rounds, std::uint64_t& seed, std::string&
 }
 
 }  // namespace
+
+void add_sms_option(CLI::App& app, RunOptions& o) {
+  app.add_option("--sms", o.sms,
+                 "SMs of the model, up to 256: fewer of them take more tiles each (default 8, or "
+                 "what --cluster and its like need)")
+      ->type_name("N");
+}
 
 std::string refuse_seed(const std::string& text) {
   std::uint64_t value = 0;
@@ -117,9 +124,10 @@ CLI::App* add_bench_grouped_command(CLI::App& app, GroupedBenchOptions& o) {
                    "shapes, one a line, GROUPS TOKENS N K, with # comments (default: 19 built in)")
       ->type_name("FILE");
   grouped
-      ->add_option("--dtype", o.dtype,
-                   "e4m3 (tensor scales), e4m3-block, e4m3-row, bf16, with commas between; all is "
-                   "e4m3,e4m3-block,bf16")
+      ->add_option(
+          "--dtype", o.dtype,
+          "e4m3 (tensor scales), e4m3-block, e4m3-row-column, bf16, with commas between; all is "
+          "e4m3,e4m3-block,bf16")
       ->type_name("KINDS")
       ->capture_default_str();
   grouped

@@ -5,6 +5,7 @@
 
 #include "cli/bench_command.h"
 #include "cli/bench_grouped_command.h"
+#include "cli/run.h"
 #include "cli/tune_command.h"
 
 namespace CLI {
@@ -21,6 +22,9 @@ CLI::App* add_bench_grouped_command(CLI::App& app, GroupedBenchOptions& options)
 
 /// Adds `tune` to `app` and returns it.
 CLI::App* add_tune_command(CLI::App& app, TuneOptions& options);
+
+/// Adds --sms, how many SMs the model has.
+void add_sms_option(CLI::App& app, RunOptions& options);
 
 /// Why a text is no seed; empty when it is one. CLI11 alone would wrap or clamp it.
 std::string refuse_seed(const std::string& text);

@@ -31,9 +31,13 @@ class Product {
   [[nodiscard]] virtual atom::ClusterShape cluster() const = 0;
   /// CTA tiles, for the progress of a run.
   [[nodiscard]] virtual std::int64_t tiles() const = 0;
+  /// Seconds that one run on the model takes, roughly.
+  [[nodiscard]] virtual double model_seconds() const = 0;
   /// The product in few words, for a picture: "D[64,32], K = 48".
   [[nodiscard]] virtual std::string title() const = 0;
 
+  /// Refuses what this machine's memory cannot hold. Throws InputError.
+  virtual void check_memory() const = 0;
   /// Makes the tensors; says on `err` what the user may not expect of them. Throws InputError.
   virtual void load(std::uint64_t seed, std::ostream& err) = 0;
 

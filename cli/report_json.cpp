@@ -2,6 +2,22 @@
 
 namespace warpwright::cli {
 
+nlohmann::ordered_json check_json(const CheckResult& result) {
+  nlohmann::ordered_json json;
+  json["passed"] = result.passed;
+  json["elements"] = result.elements;
+  json["failures"] = result.failures;
+  json["infinite"] = result.infinite;
+  json["nan"] = result.nan;
+  json["saturated"] = result.saturated;
+  json["overflowed"] = result.overflowed;
+  if (result.batch > 1) json["worst_batch"] = result.worst_batch;
+  json["worst_row"] = result.worst_row;
+  json["worst_column"] = result.worst_col;
+  json["worst_ratio"] = result.worst_ratio;  // null where it is infinite
+  return json;
+}
+
 nlohmann::ordered_json finding_json(const model::Finding& finding) {
   nlohmann::ordered_json json;
   json["check"] = model::code(finding.check);

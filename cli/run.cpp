@@ -2,12 +2,16 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
+#include <fstream>
 #include <new>
 #include <string_view>
 
 #include "cli/progress.h"
+#include "warpwright/atom/mask_text.h"
+#include "warpwright/plan/known_devices.h"
 
 namespace warpwright::cli {
 namespace {
@@ -18,6 +22,60 @@ model::Mode parse_mode(const std::string& text) {
   if (text == "random") return model::Mode::random;
   throw InputError("--mode is \"" + text +
                    "\"; it must be eager, latest or random: the default is latest.");
+}
+
+// Bytes that this program may still take: what the system has, and what its control group leaves
+// of a limit, as containers have one.
+double memory_here() {
+  double free = static_cast<double>(::sysconf(_SC_PHYS_PAGES)) *
+                static_cast<double>(::sysconf(_SC_PAGE_SIZE));
+  std::ifstream system("/proc/meminfo");
+  std::string word;
+  while (system >> word) {
+    double kib = 0;
+    if (word == "MemAvailable:" && system >> kib) free = std::min(free, kib * 1024);
+  }
+  const auto number = [](const char* path) {
+    double value = -1;
+    std::ifstream(path) >> value;  // -1 for a text: "max"
+    return value;
+  };
+  for (const auto& [limit, use] :
+       {std::pair{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"},
+        {"/sys/fs/cgroup/memory/memory.limit_in_bytes",
+         "/sys/fs/cgroup/memory/memory.usage_in_bytes"}}) {
+    const double most = number(limit);
+    if (most > 0) free = std::min(free, most - std::max(0.0, number(use)));
+  }
+  return std::max(0.0, free);
+}
+
+// What is known of the device `name`; of none, the model's facts. Throws InputError.
+DeviceFacts facts_as(const std::string& name) {
+  if (name.empty() || name == "model") return model_facts();
+  const std::optional<DeviceFacts> facts = known_facts(name);
+  if (!facts)
+    throw InputError("--as is \"" + name + "\"; it must be model, " + known_names() + ".");
+  return *facts;
+}
+
+// SMs of the model: as many as were asked for, else 8, or what one cluster or the grid needs.
+int sms_of(const RunOptions& o) {
+  constexpr int usual = 8;
+  constexpr int most = 256;
+  if (o.sms) {
+    require_between("--sms", *o.sms, 1, most);
+    return *o.sms;
+  }
+  const std::optional<atom::ClusterShape> cluster = atom::parse_cluster(o.cluster);
+  const int wanted = std::max({usual, cluster ? atom::cluster_size(*cluster) : 1,
+                               o.cluster_k.value_or(1), o.ctas.value_or(1)});
+  return std::min(wanted, most);
+}
+
+void refuse_sms(const RunOptions& options, const std::string& why) {
+  if (!options.sms) return;
+  throw InputError("--sms is of the model, and " + why + ": leave it out.");
 }
 
 }  // namespace
@@ -58,23 +116,32 @@ DeviceFacts facts_of(const DeviceChoice& device) {
   return *facts;
 }
 
-DeviceFacts facts_as(const std::string& name) {
-  if (name == "model") return model_facts();
-  const std::optional<DeviceFacts> facts = known_facts(name);
-  if (!facts) {
-    throw InputError("--as is \"" + name +
-                     "\"; the devices known by name are h200, b200 and model.");
+std::string known_names(bool grouped) {
+  std::string text;
+  std::vector<std::string_view> names = known_devices();
+  if (grouped) {
+    std::erase_if(names, [](std::string_view name) { return is_blackwell(*known_facts(name)); });
   }
-  return *facts;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (i > 0) text += i + 1 < names.size() ? ", " : " or ";
+    text += names[i];
+  }
+  return text;
 }
 
-DeviceFacts facts_of(const RunOptions& options, int sms) {
+DeviceFacts facts_of(const RunOptions& options, bool needs_gpu) {
   const DeviceChoice device = parse_device(options.device);
-  if (options.as.empty()) return device.is_model ? model_facts(sms) : facts_of(device);
   const int architecture = facts_as(options.as).architecture;
-  if (device.is_model) return model_facts(sms, architecture);
-  DeviceFacts facts = facts_of(device);
-  if (facts.architecture != architecture) {
+  if (device.is_model) return model_facts(sms_of(options), architecture);
+  refuse_sms(options, "a GPU has its own number");
+  const Result<DeviceFacts> found = device::cuda_device(device.index);
+  if (!found) {
+    const bool any = !device::cuda_devices().empty();
+    throw InputError(found.reason() +
+                     (any || needs_gpu ? "" : "; the model is always there: --device model"));
+  }
+  const DeviceFacts& facts = *found;
+  if (!options.as.empty() && facts.architecture != architecture) {
     throw InputError("--as " + options.as + " asks for kernels of sm_" +
                      std::to_string(architecture) + ", and " + facts.name + " is sm_" +
                      std::to_string(facts.architecture) +
@@ -83,17 +150,30 @@ DeviceFacts facts_of(const RunOptions& options, int sms) {
   return facts;
 }
 
+DeviceFacts facts_elsewhere(const RunOptions& options) {
+  if (options.as.empty() || options.as == "model") return facts_of(options);
+  refuse_sms(options, "--as " + options.as + " plans for that device's own");
+  return facts_as(options.as);
+}
+
+void require_between(const char* option, std::int64_t value, std::int64_t least,
+                     std::int64_t most) {
+  if (value >= least && value <= most) return;
+  throw InputError(std::string(option) + " is " + std::to_string(value) +
+                   "; the nearest legal value is " + std::to_string(value < least ? least : most) +
+                   ".");
+}
+
 void require(const std::optional<Refusal>& refusal) {
   if (refusal) throw InputError(refusal->reason);
 }
 
 void require_memory(const std::string& what, double bytes, const std::string& advice) {
-  const double present = static_cast<double>(::sysconf(_SC_PHYS_PAGES)) *
-                         static_cast<double>(::sysconf(_SC_PAGE_SIZE));
+  const double present = memory_here();
   if (bytes <= present * 0.95) return;
   char text[96];
   std::snprintf(text, sizeof(text),
-                " take %.1f GiB of memory, and this machine has %.1f: ", bytes * 0x1p-30,
+                " take %.1f GiB of memory, and this machine has %.1f free: ", bytes * 0x1p-30,
                 present * 0x1p-30);
   throw InputError(what + text + advice + ".");
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <ostream>
 #include <stdexcept>
 #include <string>
@@ -22,6 +23,9 @@ struct RunOptions {
   std::string as;    ///< whose kernels run on the model; `explain` plans for that device itself
   std::string mode;  ///< when asynchronous operations complete on the model
   std::uint64_t seed = 1;
+  std::optional<int> sms;  ///< of the model; not given: 8, or what the next ones need
+  std::string cluster;
+  std::optional<int> cluster_k, ctas;
 };
 
 /// Where a product runs.
@@ -47,13 +51,22 @@ DeviceChoice parse_device(const std::string& text);
 /// Facts of the device; refuses one that is not here. Throws InputError.
 DeviceFacts facts_of(const DeviceChoice& device);
 
-/// Facts of the device that `options` name, with `sms` SMs if it is the model: its architecture is
-/// then that of `options.as`. A GPU of another architecture than `options.as` is refused. Throws
-/// InputError.
-DeviceFacts facts_of(const RunOptions& options, int sms = 8);
+/// Facts of the device that `options` name. If it is the model, its architecture is that of
+/// `options.as`, and it has enough SMs for the cluster and the grid that are asked for. A GPU of
+/// another architecture than `options.as` is refused; where there is none, the model is advised,
+/// unless the work `needs_gpu`. Throws InputError.
+DeviceFacts facts_of(const RunOptions& options, bool needs_gpu = false);
 
-/// What is known of the device `name`: h200, b200 or model. Throws InputError.
-DeviceFacts facts_as(const std::string& name);
+/// What is known of the device that `options.as` names, for a plan without it; without a name and
+/// for "model" as facts_of. Throws InputError.
+DeviceFacts facts_elsewhere(const RunOptions& options);
+
+/// "h100, h200 or b200": the devices that --as knows beside the model; `grouped`, those whose
+/// kernels multiply groups.
+std::string known_names(bool grouped = false);
+
+/// Refuses a number that lies outside. Throws InputError.
+void require_between(const char* option, std::int64_t value, std::int64_t least, std::int64_t most);
 
 /// Throws InputError with the sentence of a refusal.
 void require(const std::optional<Refusal>& refusal);

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "cli/grid_svg.h"
+#include "cli/model_time.h"
 #include "cli/output_file.h"
 #include "cli/perfetto.h"
 #include "cli/progress.h"
@@ -110,6 +111,10 @@ int trace_command(const RunOptions& run, const ProductMaker& make, const TraceOp
     check_outputs(o);
     const std::unique_ptr<Product> product = make(facts_of(run), err);
     check_occupied(o, product->device());
+    product->check_memory();
+    if (where.is_model) {
+      note_duration(err, "trace", product->model_seconds(), "smaller extents are faster");
+    }
     product->load(run.seed, err);
 
     std::string findings;

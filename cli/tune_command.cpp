@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 
 #include "cli/bench.h"
 #include "cli/gemm_job.h"
@@ -43,46 +44,38 @@ bool same_way(const Plan& x, const Plan& y) {
   return x.name() == y.name() && x.kernel == y.kernel && x.ctas == y.ctas;
 }
 
-Result<std::vector<bench::RankedPlan>> rank(const std::vector<Plan>& plans, const Shape& shape,
-                                            const TuneOptions& o, int index, std::ostream& err) {
-  Progress progress(err, "tune " + shape_name(shape), "plans",
-                    static_cast<std::int64_t>(plans.size()));
-  bench::TimeOptions how;
-  how.rounds = o.rounds;
-  how.seed = o.seed;
-  how.progress = [&progress](int done, int /*all*/) { progress.update(done); };
-  return rank_products(plans, index, how);
-}
-
-// Whether the shape was measured and kept.
-bool tune_shape(const Shape& shape, const ProductTypes& types, const TuneOptions& o,
-                const DeviceChoice& device, const DeviceFacts& facts, TuningCache& cache,
-                std::ostream& out, std::ostream& err) {
+// Measures and keeps the plans of one shape, `at` of all that are asked for; returns why not, else
+// nothing.
+std::string tune_shape(const std::vector<Shape>& shapes, std::size_t at, const ProductTypes& types,
+                       const TuneOptions& o, const DeviceChoice& device, const DeviceFacts& facts,
+                       TuningCache& cache, Progress& progress, std::ostream& out) {
+  const Shape& shape = shapes[at];
   const GemmProblem problem = problem_of(types, shape);
   const Result<std::vector<Plan>> legal = candidates(problem, facts);
-  if (!legal) {
-    err << shape_name(shape) << ": " << legal.reason() << "\n";
-    return false;
-  }
+  if (!legal) return shape_name(shape) + ": " + legal.reason();
   std::vector<Plan> plans = *legal;
   const std::size_t known = plans.size();
   if (!o.all && known > kTunedPlans) plans.erase(plans.begin() + kTunedPlans, plans.end());
-  const auto ranked = rank(plans, shape, o, device.index, err);
-  if (!ranked) {
-    err << shape_name(shape) << ": " << ranked.reason() << "\n";
-    return false;
-  }
-  out << shape_name(shape) << ", " << types_name(types) << ": " << ranked->size() << " of " << known
-      << " plans measured, seed " << o.seed << "\n";
+  bench::TimeOptions how;
+  how.rounds = o.rounds;
+  how.seed = o.seed;
+  how.progress = [&](int done, int all) {
+    const double share = static_cast<double>(done) / std::max(1, all);
+    progress.share((static_cast<double>(at) + share) / static_cast<double>(shapes.size()));
+  };
+  const auto ranked = rank_products(plans, device.index, how);
+  if (!ranked) return shape_name(shape) + ": " + ranked.reason();
+  std::string rows = shape_name(shape) + ", " + types_name(types) + ": " +
+                     std::to_string(ranked->size()) + " of " + std::to_string(known) +
+                     " plans measured, seed " + std::to_string(o.seed) + "\n";
   for (std::size_t i = 0; i < ranked->size(); ++i) {
-    out << row(problem, (*ranked)[i], i + 1, same_way((*ranked)[i].plan, plans.front()));
+    rows += row(problem, (*ranked)[i], i + 1, same_way((*ranked)[i].plan, plans.front()));
   }
+  progress.print(out, rows);
   const bench::RankedPlan& best = ranked->front();
   const auto refusal =
       cache.store({{tuning_key(problem, facts), tuning_entry(best.plan, best.timing.median)}});
-  if (!refusal) return true;
-  err << refusal->reason << "\n";
-  return false;
+  return refusal ? refusal->reason : "";
 }
 
 int run_tune(const TuneOptions& o, std::ostream& out, std::ostream& err) {
@@ -100,10 +93,15 @@ int run_tune(const TuneOptions& o, std::ostream& out, std::ostream& err) {
   const DeviceFacts facts = facts_of(device);
   if (cache.warning()) err << printable(*cache.warning()) << "\n";
   int kept = 0;
-  for (const Shape& shape : shapes) {
-    kept += tune_shape(shape, types, o, device, facts, cache, out, err) ? 1 : 0;
-    out << std::flush;
+  std::optional<Progress> progress;
+  progress.emplace(err, "tune");
+  for (std::size_t i = 0; i < shapes.size(); ++i) {
+    const std::string fault = tune_shape(shapes, i, types, o, device, facts, cache, *progress, out);
+    if (!fault.empty()) progress->print(err, fault + "\n");
+    kept += fault.empty() ? 1 : 0;
+    progress->share(static_cast<double>(i + 1) / static_cast<double>(shapes.size()));
   }
+  progress.reset();
   if (kept > 0) out << "kept in " << printable(cache.path()) << "\n";
   return kept == static_cast<int>(shapes.size()) ? 0 : 1;
 }

@@ -35,4 +35,13 @@ Value chosen(const char* option, const std::string& text, const Words<Value>& wo
   throw InputError(std::string(option) + " is \"" + text + "\"; it must be " + listed(words) + ".");
 }
 
+/// The word of a value that has one.
+template <class Value>
+const char* word_of(const Value& value, const Words<Value>& words) {
+  for (const auto& [word, of] : words) {
+    if (of == value) return word;
+  }
+  return "";
+}
+
 }  // namespace warpwright::cli

@@ -58,13 +58,13 @@ TEST(GroupedShapes, Names) {
 
 TEST(GroupedKinds, WordsAndPlans) {
   ASSERT_EQ(parse_kinds("all").size(), 3U);
-  EXPECT_EQ(parse_kinds("bf16,e4m3-row").at(1).scaling, GroupedScaling::row_column);
+  EXPECT_EQ(parse_kinds("bf16,e4m3-row-column").at(1).scaling, GroupedScaling::row_column);
   for (const char* bad : {"", "fp4", "e4m3,", "e4m3 bf16"}) {
     EXPECT_THROW(parse_kinds(bad), InputError) << bad;
   }
   // There is a plan for all of them, built-in shapes included.
   const DeviceFacts h200 = *known_facts("h200");
-  for (const GroupedKind& kind : parse_kinds("e4m3,e4m3-block,e4m3-row,bf16")) {
+  for (const GroupedKind& kind : parse_kinds("e4m3,e4m3-block,e4m3-row-column,bf16")) {
     for (const GroupedShape& shape : grouped_shapes()) {
       const GroupedProblem p = problem_of(kind, shape, *lengths_of(shape));
       const auto plans = candidates_grouped(p, h200);

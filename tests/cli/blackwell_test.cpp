@@ -41,7 +41,7 @@ TEST(BlackwellCli, MultipliesEveryType) {
 TEST(BlackwellCli, ServesScalesBiasActivationsAndBatches) {
   const std::vector<std::vector<std::string>> asked = {
       {"--dtype", "e4m3", "--scaling", "tensor"},
-      {"--dtype", "e4m3,e5m2", "--scaling", "row", "--d-dtype", "f32"},
+      {"--dtype", "e4m3,e5m2", "--scaling", "row-column", "--d-dtype", "f32"},
       {"--bias", "columns", "--activation", "gelu"},
       {"--bias", "rows", "--activation", "relu", "--pair"},
       {"--batch", "3", "--activation", "silu", "--scheduler", "static"}};

@@ -2,10 +2,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
+#include <new>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 #include <vector>
 
+#include "cli/gemm_product.h"
 #include "run_cli.h"
 
 namespace warpwright::cli {
@@ -89,11 +93,43 @@ TEST(CheckCommand, TheScoreIsTheLastLine) {
   EXPECT_EQ(r.status, last.find("100%") != std::string::npos ? 0 : 1) << last;
 }
 
+TEST(CheckCommand, JobsAreBoundedByTheMachine) {
+  const CliResult r = check_gemm({"--jobs", "100000", "--schedules", "70", "--mode", "eager"});
+  EXPECT_EQ(r.status, 0) << r.out << r.err;
+  const CliResult many = run_cli(
+      {"check", "gemm", "--random", "16", "8", "16", "--jobs", "100000", "--schedules", "200"});
+  EXPECT_EQ(many.status, 0) << many.out << many.err;
+  EXPECT_NE(many.out.find("200 schedules: no findings."), std::string::npos) << many.out;
+}
+
+// Memory that runs out in one of the threads ends the check, not the program.
+TEST(CheckCommand, WhatAThreadThrowsIsThrownByTheCheck) {
+  GemmOptions options;
+  options.random = {16, 8, 16};
+  std::ostringstream err;
+  const std::unique_ptr<Product> product = gemm_product(options)(facts_of(options), err);
+  product->load(1, err);
+  device::CheckOptions how;
+  how.schedules = 16;
+  how.jobs = 2;
+  how.progress = [](double share) {
+    if (share > 0.5) throw std::bad_alloc();
+  };
+  EXPECT_THROW(static_cast<void>(product->check(how)), std::bad_alloc);
+  EXPECT_THROW(static_cast<void>(product->mutate(how)), std::bad_alloc);
+}
+
 TEST(CheckCommand, BadInputIsOneSentence) {
   const std::vector<std::vector<std::string>> bad = {
       {"--mode", "soon"},
       {"--schedules", "0"},
+      {"--schedules", "-2"},
+      {"--schedules", "2000000000"},
+      {"--jobs", "0"},
       {"--jobs", "-1"},
+      {"--mutant", "0"},
+      {"--mutant", "-1"},
+      {"--seed", "-1"},
       {"--replay", "someday"},
       {"--mutant", "9999"},
       {"--device", "cuda"},

@@ -288,6 +288,51 @@ TEST(Check, NanAndInfinity) {
   EXPECT_NE(describe(result).find("is nan where 1 is due."), std::string::npos) << describe(result);
 }
 
+TEST(Check, SaysHowOverflowCounts) {
+  const auto said = [](const CheckResult& result) {
+    EXPECT_TRUE(result.passed);
+    return describe(result);
+  };
+  CheckResult result = check_one(300, 300, DType::f16, 0x7c00);
+  EXPECT_EQ(result.infinite, 1);
+  EXPECT_EQ(result.worst_row, -1);  // nothing was measured
+  EXPECT_EQ(said(result),
+            "All 1 elements are right: 1 is infinite as float64 is beyond f16's largest number, "
+            "6.55e+04.");
+  result = check_one(1000, 1, DType::e4m3, 0x7e);
+  EXPECT_EQ(result.saturated, 1);
+  EXPECT_EQ(said(result),
+            "All 1 elements are right: 1 is e4m3's largest number, 448, as float64 is beyond.");
+  result = check_one(kNan, 1, DType::bf16, 0x7fff);
+  EXPECT_EQ(result.nan, 1);
+  EXPECT_EQ(said(result), "All 1 elements are right: 1 is NaN as float64 is.");
+
+  // Beside elements that are measured.
+  Matrix a(DType::f32, 2, 1);
+  Matrix b(DType::f32, 3, 1);
+  Matrix d(DType::f16, 2, 3);
+  a.set(0, 0, 1);
+  a.set(1, 0, 60000);
+  for (int j = 0; j < 3; ++j) {
+    b.set(j, 0, 2 + j);
+    d.set(0, j, 2 + j);
+    d.set(1, j, kInf);
+  }
+  result = check_gemm(problem_of(a, b, d));
+  EXPECT_EQ(result.infinite, 3);
+  EXPECT_EQ(
+      said(result),
+      "All 6 elements are right: 3 are infinite as float64 is beyond f16's largest number, "
+      "6.55e+04; the worst of the others, D[0, 0], is 2 where 2 is due: off by 0, allowed are "
+      "0.000976681709.");
+  // A finite number there is wrong, and counted as that alone.
+  d.set(1, 1, 65504);
+  result = check_gemm(problem_of(a, b, d));
+  EXPECT_EQ(result.failures, 1);
+  EXPECT_EQ(result.infinite, 2);
+  EXPECT_EQ(describe(result), "1 of 6 elements is wrong: D[1, 1] is 65504 where 180000 is due.");
+}
+
 // Two products of 3e38 that cancel overflow in fp32, whatever the exact sum says.
 TEST(Check, OverflowOnTheWayIsTolerated) {
   Matrix a(DType::f32, 1, 2);
@@ -299,7 +344,13 @@ TEST(Check, OverflowOnTheWayIsTolerated) {
   Matrix d(DType::f32, 1, 1);
   for (const double x : {kNan, kInf, -kInf, 0.0}) {
     d.set(0, 0, x);
-    EXPECT_TRUE(check_gemm(problem_of(a, b, d)).passed) << x;
+    const CheckResult result = check_gemm(problem_of(a, b, d));
+    EXPECT_TRUE(result.passed) << x;
+    EXPECT_EQ(result.overflowed, x == 0 ? 0 : 1) << x;
+    if (x == 0) continue;
+    EXPECT_EQ(describe(result),
+              "All 1 elements are right: 1 is infinite or NaN where float32 may overflow on the "
+              "way.");
   }
 }
 

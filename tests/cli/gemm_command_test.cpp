@@ -10,6 +10,7 @@
 #include <fstream>
 #include <iterator>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -261,7 +262,7 @@ TEST_F(GemmCommand, RefusesBadScalarsAndChoices) {
   expect_refused(random_gemm({"--cluster", "2"}), {"--cluster", "2,1"});
   expect_refused(random_gemm({"--cluster", "0,1"}), {"cluster", "1,1"});
   expect_refused(random_gemm({"--cluster", "3,1"}), {"3x1", "2x1"});
-  expect_refused(random_gemm({"--cluster", "4,4"}), {"16", "SMs"});
+  expect_refused(random_gemm({"--cluster", "4,4", "--sms", "8"}), {"16", "SMs"});
   expect_refused(random_gemm({"--tile-n", "104"}), {"tile_n 104", "128x128"});
   expect_refused(random_gemm({"--device", "gpu"}), {"--device", "model"});
   expect_refused(random_gemm({"--device", "cuda:"}), {"--device", "cuda:0"});
@@ -350,8 +351,9 @@ TEST_F(GemmCommand, AWrongElementFailsTheCheckAndLeavesTheOutputAlone) {
   std::ostringstream err;
   const GemmRunner corrupt = [](const Plan& plan, const GemmOperands& operands,
                                 const GemmOptions& how, std::ostream& log) {
-    run_on_device(plan, operands, how, log);
+    model::Report report = run_on_device(plan, operands, how, log);
     static_cast<float*>(operands.d.data)[7 * 12 + 3] += 0.01F;
+    return report;
   };
   EXPECT_EQ(gemm_command(options, out, err, corrupt), 1);
   EXPECT_NE(err.str().find("check: FAIL. 1 of 240 elements is wrong: D[7, 3]"), std::string::npos)
@@ -363,6 +365,7 @@ TEST_F(GemmCommand, AnElementThatNobodyStoresFailsTheCheck) {
   std::ostringstream out;
   std::ostringstream err;
   const GemmRunner idle = [](const Plan&, const GemmOperands&, const GemmOptions&, std::ostream&) {
+    return model::Report{};
   };
   EXPECT_EQ(gemm_command(small_options(), out, err, idle), 1);
   EXPECT_NE(err.str().find("check: FAIL. 240 of 240"), std::string::npos) << err.str();
@@ -377,10 +380,103 @@ TEST_F(GemmCommand, FindingsAreStatusOne) {
   std::ostringstream out;
   std::ostringstream err;
   const GemmRunner faulty = [](const Plan&, const GemmOperands&, const GemmOptions&,
-                               std::ostream&) { throw RunError("B4 here: too many bytes\n"); };
+                               std::ostream&) -> model::Report {
+    throw RunError("B4 here: too many bytes\n");
+  };
   EXPECT_EQ(gemm_command(options, out, err, faulty), 1);
   EXPECT_EQ(err.str(), "B4 here: too many bytes\n");
   EXPECT_EQ(bytes_of(out_file), "precious");
+}
+
+TEST_F(GemmCommand, PrintsOneObjectForPrograms) {
+  CliResult r = run_cli(random_gemm({"--json", "--check", "--batch", "2", "--activation", "gelu",
+                                     "--bias", "columns", "--layout", "NN", "--cluster", "2,1"}));
+  ASSERT_EQ(r.status, 0) << r.err;
+  const auto json = nlohmann::json::parse(r.out);
+  EXPECT_EQ(json["device"], "model");
+  EXPECT_EQ(json["batch"], 2);
+  EXPECT_EQ(json["m"], 40);
+  EXPECT_EQ(json["n"], 24);
+  EXPECT_EQ(json["dtype"], (std::vector<std::string>{"bf16", "bf16"}));
+  EXPECT_EQ(json["d_dtype"], "bf16");
+  EXPECT_EQ(json["scaling"], "none");
+  EXPECT_EQ(json["accumulation"], "fast");
+  EXPECT_EQ(json["layout"], "NN");
+  EXPECT_EQ(json["bias"], "columns");
+  EXPECT_EQ(json["activation"], "gelu");
+  EXPECT_EQ(json["gated"], false);
+  EXPECT_EQ(json["cluster"], (std::vector<int>{2, 1}));
+  EXPECT_EQ(json["cluster_k"], 1);
+  EXPECT_GT(json["tiles"], 1);
+  EXPECT_TRUE(json["findings"].empty());
+  EXPECT_EQ(json["check"]["passed"], true);
+  EXPECT_EQ(json["check"]["elements"], 2 * 40 * 24);
+  EXPECT_EQ(json["check"]["infinite"], 0);
+  EXPECT_FALSE(json.contains("time"));
+  // The same things have the same names as for groups.
+  r = run_cli(
+      {"grouped", "--groups", "1", "--tokens", "8", "--n", "64", "--k", "64", "--json", "--check"});
+  const auto grouped = nlohmann::json::parse(r.out);
+  for (const char* key : {"plan", "device", "n", "k", "dtype", "d_dtype", "scaling", "accumulation",
+                          "swapped", "cluster", "ctas", "tiles", "seconds", "findings"}) {
+    EXPECT_TRUE(json.contains(key)) << key;
+    EXPECT_TRUE(grouped.contains(key)) << key;
+    EXPECT_EQ(json[key].type(), grouped[key].type()) << key;
+  }
+  for (const auto& [key, value] : grouped["check"].items()) {
+    if (key.starts_with("rows_")) continue;
+    EXPECT_TRUE(json["check"].contains(key)) << key;
+  }
+  // What the model found, and what the check found, is there too.
+  GemmOptions options = small_options();
+  options.json = true;
+  std::ostringstream out;
+  std::ostringstream err;
+  const GemmRunner faulty = [](const Plan&, const GemmOperands&, const GemmOptions&,
+                               std::ostream&) {
+    model::Report report;
+    report.findings.push_back({.check = model::Check::wrong_result, .sentence = "no", .site = {}});
+    return report;
+  };
+  EXPECT_EQ(gemm_command(options, out, err, faulty), 1);
+  const auto found = nlohmann::json::parse(out.str());
+  ASSERT_EQ(found["findings"].size(), 1U);
+  EXPECT_EQ(found["findings"][0]["sentence"], "no");
+  EXPECT_FALSE(found.contains("check"));
+}
+
+TEST_F(GemmCommand, LongWorkIsToldAndWorkWithoutMemoryRefusedBeforeItBegins) {
+  GemmOptions options;
+  options.random = {1, 1, 4'000'000};  // minutes on the model
+  options.check = false;
+  std::ostringstream out;
+  std::ostringstream err;
+  std::string before;
+  const GemmRunner runner = [&](const Plan&, const GemmOperands&, const GemmOptions&,
+                                std::ostream&) {
+    before = err.str();
+    return model::Report{};
+  };
+  EXPECT_EQ(gemm_command(options, out, err, runner), 0);
+  EXPECT_NE(before.find("gemm: this will take roughly "), std::string::npos) << before;
+  expect_refused({"gemm", "--random", "2000000000", "1", "1000000000"}, {"GiB of memory", "free"});
+}
+
+TEST_F(GemmCommand, AdviceIsSomethingThatWouldWork) {
+  if (!device::cuda_devices().empty()) GTEST_SKIP() << "did not run: there is a CUDA device here";
+  const CliResult plain = run_cli(random_gemm({"--device", "cuda"}));
+  EXPECT_NE(plain.err.find("; the model is always there: --device model"), std::string::npos);
+  // The model measures nothing.
+  for (const std::vector<std::string>& call :
+       {random_gemm({"--device", "cuda", "--bench"}), std::vector<std::string>{"bench", "dense"},
+        std::vector<std::string>{"bench", "grouped"},
+        std::vector<std::string>{"tune", "64", "64", "64"},
+        std::vector<std::string>{"grouped", "--groups", "1", "--tokens", "8", "--n", "64", "--k",
+                                 "64", "--device", "cuda", "--repeat", "3"}}) {
+    const CliResult r = run_cli(call);
+    EXPECT_EQ(r.status, 2) << call[0];
+    EXPECT_EQ(r.err.find("--device model"), std::string::npos) << call[0] << ": " << r.err;
+  }
 }
 
 TEST_F(GemmCommand, ReplacesAnExistingOutput) {

@@ -140,7 +140,7 @@ std::vector<GemmOptions> all_kinds() {
     }
   }
   for (const char* types : {"e4m3", "e5m2", "e4m3,e5m2"}) {
-    for (const char* scaling : {"none", "tensor", "row", "block"}) {
+    for (const char* scaling : {"none", "tensor", "row-column", "block"}) {
       GemmOptions o = random_options(20, 160, 272);
       o.dtype = types;
       o.scaling = scaling;
@@ -288,7 +288,7 @@ TEST_F(Job, RefusesBadWords) {
       {{"--dtype", "bf16,e4m3"}, {"--dtype", "bf16"}},
       {{"--dtype", "e4m3,"}, {"--dtype", "e4m3,e5m2"}},
       {{"--layout", "NTN"}, {"--layout", "NT, NN, TN or TT"}},
-      {{"--scaling", "rows"}, {"--scaling", "none, tensor, row or block"}},
+      {{"--scaling", "rows"}, {"--scaling", "none, tensor, row-column or block"}},
       {{"--accumulation", "slow"}, {"--accumulation", "fast or promoted"}},
       {{"--activation", "tanh"}, {"--activation", "none, relu, gelu or silu"}},
       {{"--bias", "row"}, {"--bias", "rows or columns"}},
@@ -296,11 +296,13 @@ TEST_F(Job, RefusesBadWords) {
       {{"--batch", "0"}, {"--batch is 0", "1"}},
       {{"--schedule", "fast"}, {"--schedule", "cooperative, pingpong or multistage"}},
       {{"--swapped", "maybe"}, {"--swapped", "yes or no"}},
-      {{"--scaling", "row"}, {"scaling is row_column", "bf16", "none"}},
+      {{"--scaling", "row-column"}, {"scaling is row-column", "bf16", "none"}},
       {{"--accumulation", "promoted"}, {"accumulation is promoted", "fast"}},
       {{"--scale-a", two}, {"--scale-a", "--scaling", "block"}},
-      {{"--dtype", "e4m3", "--scaling", "row", "--scale-a", two}, {"scale_a", "2x3", "32x1"}},
-      {{"--dtype", "e4m3", "--scaling", "row", "--scale-a", half}, {"scale_a is f16", "f32"}},
+      {{"--dtype", "e4m3", "--scaling", "row-column", "--scale-a", two},
+       {"scale_a", "2x3", "32x1"}},
+      {{"--dtype", "e4m3", "--scaling", "row-column", "--scale-a", half},
+       {"scale_a is f16", "f32"}},
       {{"--dtype", "e4m3", "--d-dtype", "e4m3", "--scale-d", "many"}, {"scale_d", "number"}},
       {{"--scale-d", "2"}, {"scale_d", "D is bf16"}},
       {{"--dtype", "e4m3", "--layout", "NN"}, {"B is e4m3 and MN-major", "K-major alone"}},
@@ -333,7 +335,7 @@ TEST_F(Job, RefusesBadFilesOfScalesAndBatches) {
   const auto has = [](const std::string& text, const std::string& word) {
     EXPECT_NE(text.find(word), std::string::npos) << text;
   };
-  has(said({"gemm", "--a", a, "--b", a, "--scaling", "row"}), "scales of A are missing");
+  has(said({"gemm", "--a", a, "--b", a, "--scaling", "row-column"}), "scales of A are missing");
   has(said({"gemm", "--a", cube, "--b", a}), "or give --batch 3");
   has(said({"gemm", "--a", cube, "--b", a, "--batch", "2"}), "with --batch 2 it has 2 matrices");
 }

@@ -122,7 +122,8 @@ TEST(GroupedCommand, Json) {
   EXPECT_EQ(json["n"], 72);
   EXPECT_EQ(json["k"], 96);
   EXPECT_EQ(json["dtype"], (Words{"bf16", "bf16"}));
-  EXPECT_EQ(json["out_dtype"], "bf16");
+  EXPECT_EQ(json["d_dtype"], "bf16");
+  EXPECT_EQ(json["cluster"], (std::vector<int>{1, 1}));
   EXPECT_EQ(json["scaling"], "none");
   EXPECT_EQ(json["accumulation"], "fast");
   EXPECT_EQ(json["offsets"], "int32");
@@ -185,12 +186,12 @@ TEST(GroupedCommand, RefusesBadArguments) {
   refused({"--total", "5"}, "6 tokens in all, and --total is 5: the nearest legal total is 6.");
   refused({"--total", "0"}, "--total is 0; the nearest legal value is 1");
   refused({"--dtype", "int8"}, "--dtype is \"int8\"");
-  refused({"--out-dtype", "x"}, "--out-dtype is \"x\"");
-  refused({"--out-dtype", "f32"}, "no grouped kernel in this build");
+  refused({"--d-dtype", "x"}, "--d-dtype is \"x\"");
+  refused({"--d-dtype", "f32"}, "no grouped kernel in this build");
   refused({"--scaling", "row"}, "--scaling is \"row\"; it must be none, tensor, group, row-column");
   refused({"--scaling", "block"}, "only e4m3 and e5m2 operands have scales");
   refused({"--accumulation", "slow"}, "fast or promoted");
-  refused({"--accumulate", "promoted"}, "sums are float32 anyway");
+  refused({"--accumulation", "promoted"}, "sums are float32 anyway");
   refused({"--offsets", "int16"}, "int32 or int64");
   refused({"--bad-offsets", "all"}, "decreasing or beyond");
   refused({"--search", "any"}, "horizontal, vertical or ballot");

@@ -124,7 +124,7 @@ TEST(BlackwellPlan, RefusesWhatHopperAloneComputes) {
   using P = GemmProblem;
   EXPECT_EQ(changed(DType::e4m3, [](P& p) { p.scaling = Scaling::block; }),
             "scaling is block; the kernels of sm_100 have no block scales: the nearest scaling is "
-            "row_column");
+            "row-column");
   EXPECT_EQ(changed(DType::e4m3, [](P& p) { p.accumulation = Accumulation::promoted; }),
             "accumulation is promoted; the tensor cores of sm_100 add in float32 without it: the "
             "nearest accumulation is fast");

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <string>
 
+#include "warpwright/plan/known_devices.h"
 #include "warpwright/plan/plan.h"
 
 namespace warpwright {
@@ -76,6 +77,45 @@ TEST(Roof, EightBitOperandsGoTwiceAsFast) {
   EXPECT_LT(narrow->memory_seconds(), wide->memory_seconds());
   const std::string rate = std::to_string(std::lround(2 * h200.flops_16bit / 1e12));
   EXPECT_NE(narrow->explain().find(rate + " TFLOP/s"), std::string::npos) << narrow->explain();
+}
+
+TEST(KnownDevices, AreOneTable) {
+  std::string names;
+  for (const std::string_view name : known_devices()) {
+    const std::optional<DeviceFacts> facts = known_facts(name);
+    ASSERT_TRUE(facts) << name;
+    EXPECT_EQ(facts->name, name);
+    EXPECT_GT(facts->sms, 100);
+    EXPECT_GT(facts->shared_bytes_per_cta, 0);
+    EXPECT_GT(facts->flops_16bit, 0);
+    EXPECT_GT(facts->memory_bytes_per_second, 0);
+    names += std::string(name) + " ";
+  }
+  EXPECT_EQ(names, "h100 h200 b200 ");
+  EXPECT_FALSE(known_facts("a100"));
+  const DeviceFacts h100 = *known_facts("h100");
+  EXPECT_EQ(h100.architecture, 90);
+  EXPECT_EQ(h100.sms, 132);
+  EXPECT_EQ(h100.l2_bytes, 50 << 20);
+  EXPECT_EQ(h100.memory_bytes, 80'000'000'000);
+  EXPECT_DOUBLE_EQ(h100.memory_bytes_per_second, 3.35e12);
+  EXPECT_DOUBLE_EQ(h100.flops_16bit, known_facts("h200")->flops_16bit);
+}
+
+TEST(SharedK, AsksForASizeThatThereIs) {
+  const GemmProblem p = packed_problem(16, 128, 2048, DType::bf16, DType::bf16);
+  const auto said = [&p](int ctas, int sms, int architecture = 90) {
+    PlanChoices choices;
+    choices.cluster_k = ctas;
+    const auto made = plan(p, model_facts(sms, architecture), choices);
+    return made ? "cluster of " + std::to_string(made->cluster_ctas()) : made.reason();
+  };
+  EXPECT_EQ(said(16, 16), "cluster of 16");
+  EXPECT_EQ(said(7, 16), "cluster_k is 7; the nearest legal value is 6");
+  EXPECT_EQ(said(0, 16), "cluster_k is 0; the nearest legal value is 1");
+  EXPECT_EQ(said(99, 16), "cluster_k is 99; the nearest legal value is 16");
+  EXPECT_EQ(said(16, 8), "a cluster of 16 CTAs needs as many SMs; device model has 8");
+  EXPECT_NE(said(2, 8, 100).find("the nearest legal value is 1"), std::string::npos);
 }
 
 TEST(Roof, ExplainSaysWhereTheSumsAre) {

@@ -494,12 +494,12 @@ TEST(Rules, LaunchesOfOtherOperands) {
   EXPECT_EQ(said([](Operands&) {}), "");
   EXPECT_EQ(said([](Operands& o) { o.scale_a.row_stride = 2; }), "");
   expect_says(said([](Operands& o) { o.accumulation = Accumulation::promoted; }),
-              {"accumulation", "row_column scaling", "fast"});
+              {"accumulation", "row-column scaling", "fast"});
   expect_says(said([](Operands& o) {
                 o.scaling = Scaling::tensor;
                 o.scale_a.rows = o.scale_b.rows = 1;
               }),
-              {"scaling", "row_column"});
+              {"scaling", "row-column"});
   expect_says(said([](Operands& o) { o.epilogue.activation = Activation::silu; }), {"epilogue"});
   expect_says(said([](Operands& o) {
                 o.epilogue.bias = Bias::rows;

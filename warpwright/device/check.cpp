@@ -4,7 +4,9 @@
 #include <atomic>
 #include <charconv>
 #include <cstring>
+#include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
 #include "warpwright/device/grouped.h"
@@ -134,24 +136,45 @@ class Relations {
   std::vector<std::optional<std::uint64_t>> hashes_;
 };
 
-// Runs work(i, worker) for all i below `count` on some OS threads.
+// OS threads for `count` pieces of work: more than the machine has would only take memory.
+int workers(int count, const CheckOptions& options) {
+  const auto here = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  return std::max(1, std::min({options.jobs, count, here}));
+}
+
+// Runs work(i, worker) for all i below `count` on some OS threads; `before` pieces as large were
+// done alone. What one of them throws is thrown here once all have stopped.
 template <class Work>
-void share(int count, const CheckOptions& options, const Work& work) {
+void share(int count, const CheckOptions& options, const Work& work, int before = 0) {
   std::atomic<int> next{0};
   std::mutex mutex;
-  int done = 0;
+  int done = before;
+  std::exception_ptr error;
   const auto loop = [&](int worker) {
-    for (int i = next++; i < count; i = next++) {
-      work(i, worker);
+    try {
+      for (int i = next++; i < count; i = next++) {
+        work(i, worker);
+        const std::lock_guard lock(mutex);
+        if (options.progress) options.progress(static_cast<double>(++done) / (count + before));
+      }
+    } catch (...) {
+      next = count;
       const std::lock_guard lock(mutex);
-      if (options.progress) options.progress(static_cast<double>(++done) / count);
+      if (!error) error = std::current_exception();
     }
   };
-  std::vector<std::jthread> threads;
-  for (int worker = 1; worker < std::min(options.jobs, count); ++worker) {
-    threads.emplace_back(loop, worker);
+  {
+    std::vector<std::jthread> threads;
+    try {
+      for (int worker = 1; worker < workers(count, options); ++worker) {
+        threads.emplace_back(loop, worker);
+      }
+    } catch (const std::system_error&) {
+      // The system refuses more threads: those that run, and this one, do the work.
+    }
+    loop(0);
   }
-  loop(0);
+  if (error) std::rethrow_exception(error);
 }
 
 // The findings of one run; a D that is wrong though no check spoke is one of them.
@@ -250,13 +273,15 @@ Result<CheckReport> check(const Subject& subject, const CheckOptions& options) {
   if (!report) return report.refusal();
   out.sites = report->sites;
   found[0] = verdict(*report, first, judge);
-  std::vector<std::optional<Trial>> trials(static_cast<std::size_t>(std::max(1, options.jobs)));
-  share(count - 1, options, [&](int i, int worker) {
+  std::vector<std::optional<Trial>> trials(static_cast<std::size_t>(workers(count, options)));
+  const auto rest = [&](int i, int worker) {
     std::optional<Trial>& trial = trials[static_cast<std::size_t>(worker)];
     if (!trial) trial.emplace(subject);
     const auto at = static_cast<std::size_t>(i) + 1;
     found[at] = verdict(*trial->run(model_options(schedules[at], options)), *trial, judge);
-  });
+  };
+  if (options.progress) options.progress(1.0 / count);
+  share(count - 1, options, rest, 1);
 
   for (std::size_t i = 0; i < found.size(); ++i) {
     if (!found[i].empty()) ++out.failing;
@@ -355,8 +380,9 @@ Result<MutationReport> mutate(const Subject& subject, const CheckOptions& option
     if (std::find(asked.begin(), asked.end(), extreme) == asked.end()) asked.push_back(extreme);
   }
   Relations unbroken(subject, asked);
-  std::vector<std::optional<Trial>> trials(static_cast<std::size_t>(std::max(1, options.jobs)));
-  share(static_cast<int>(out.mutants.size()), options, [&](int i, int worker) {
+  const auto count = static_cast<int>(out.mutants.size());
+  std::vector<std::optional<Trial>> trials(static_cast<std::size_t>(workers(count, options)));
+  share(count, options, [&](int i, int worker) {
     std::optional<Trial>& trial = trials[static_cast<std::size_t>(worker)];
     if (!trial) trial.emplace(subject);
     Mutant& mutant = out.mutants[static_cast<std::size_t>(i)];

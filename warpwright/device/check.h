@@ -38,7 +38,7 @@ struct CheckOptions {
   std::optional<model::Mutation> mutation;
   /// The strict reading of a disputed rule: see model::Options.
   bool fence_after_reads = false;
-  /// OS threads that share the schedules, or the mutants. The result does not depend on them.
+  /// OS threads that share the work, no more than the machine has. The result is the same for all.
   int jobs = 1;
   /// Is D right? Asked once, and again where a schedule gives other bits; never from two threads at
   /// once. Without it the first schedule's D is taken for right.

@@ -302,8 +302,7 @@ Result<DeviceFacts> cuda_device(int index) {
     cudaGetLastError();
     return Refusal{RefusalCode::no_device,
                    "there is no CUDA device here" +
-                       (error != cudaSuccess ? " (" + cuda_text(error) + ")" : std::string()) +
-                       "; the model is always there"};
+                       (error != cudaSuccess ? " (" + cuda_text(error) + ")" : std::string())};
   }
   if (index < 0 || index >= count) {
     return Refusal{RefusalCode::no_device, "there is no CUDA device " + std::to_string(index) +

@@ -423,7 +423,7 @@ std::string to_table(const Value& value) {
 
 std::string expression_help() {
   std::string text;
-  for (const Function& f : kFunctions) text += std::string(f.usage) + "\n";
+  for (const Function& f : kFunctions) text += "  " + std::string(f.usage) + "\n";
   return text;
 }
 

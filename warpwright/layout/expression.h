@@ -32,7 +32,7 @@ std::string to_text(const Value& value);
 /// Empty for a value that is not a layout.
 std::string to_table(const Value& value);
 
-/// The functions an expression may call, one `name(arguments)` a line.
+/// The functions an expression may call, a line each: "  name(arguments)".
 std::string expression_help();
 
 }  // namespace warpwright::layout

@@ -46,7 +46,7 @@ std::optional<Refusal> feature_fault(const GemmProblem& p) {
     return Refusal{
         RefusalCode::unsupported,
         "scaling is block; the kernels of sm_100 have no block scales: the nearest scaling is "
-        "row_column"};
+        "row-column"};
   }
   if (p.accumulation == Accumulation::promoted) {
     return Refusal{
@@ -88,6 +88,10 @@ std::optional<Refusal> choice_fault(const PlanChoices& choices) {
         RefusalCode::bad_choice,
         "schedules and swapped operands are of sm_90; the kernels of sm_100 have one schedule: "
         "leave them out"};
+  }
+  if (choices.cluster_k.value_or(1) != 1) {
+    return Refusal{"cluster_k is " + number(*choices.cluster_k) +
+                   "; no kernel of sm_100 shares a tile along K: the nearest legal value is 1"};
   }
   if (choices.cluster) {
     const std::string refusal =

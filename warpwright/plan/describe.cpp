@@ -195,7 +195,7 @@ Fault unread_fault(const GemmOperands& o) {
     if (o.scaling == Scaling::none && scale.view->data != nullptr) {
       return Refusal{RefusalCode::bad_value,
                      std::string(scale.name) +
-                         " is given and scaling is none; say what it scales (tensor, row_column or "
+                         " is given and scaling is none; say what it scales (tensor, row-column or "
                          "block), or leave it out"};
     }
   }

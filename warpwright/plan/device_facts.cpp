@@ -1,5 +1,7 @@
 #include "warpwright/plan/device_facts.h"
 
+#include "warpwright/plan/known_devices.h"
+
 namespace warpwright {
 
 DeviceFacts model_facts(int sms, int architecture) {
@@ -16,38 +18,79 @@ bool is_blackwell(const DeviceFacts& facts) {
   return facts.architecture == 100 || facts.architecture == 103;
 }
 
-std::optional<DeviceFacts> known_facts(std::string_view name) {
+namespace {
+
+constexpr std::int64_t kGigabyte = 1'000'000'000;
+
+// The H100 SXM5 by NVIDIA's data sheet and "H100 Tensor Core GPU Architecture": nobody measured one
+// for this table, and how its SMs stand in groups differs from card to card.
+DeviceFacts h100() {
   DeviceFacts f;
-  f.shared_bytes_per_cta = 227 * 1024;
-  if (name == "h200") {
-    f.name = "h200";
-    f.architecture = 90;
-    f.sms = 132;
-    f.l2_bytes = std::int64_t{60} << 20;
-    f.memory_bytes = std::int64_t{141} * 1000 * 1000 * 1000;
-    f.clock_hz = 1.98e9;
-    f.memory_bytes_per_second = 4.4e12;  // read, measured on an H200
-    f.flops_16bit = 989e12;              // the data sheet's dense rate
-    // Asked of the runtime on an H200 for 2, 4, 8 and 16; the others follow from the groups of SMs
-    // that this leaves: five of 18, two of 16 and one of 10.
-    for (int size = 2; size <= 16; ++size) {
-      f.resident_clusters[static_cast<std::size_t>(size)] =
-          5 * (18 / size) + 2 * (16 / size) + 10 / size;
-    }
-    return f;
+  f.architecture = 90;
+  f.sms = 132;
+  f.l2_bytes = std::int64_t{50} << 20;
+  f.memory_bytes = 80 * kGigabyte;
+  f.clock_hz = 1.98e9;
+  f.memory_bytes_per_second = 3.35e12;
+  f.flops_16bit = 989e12;  // dense
+  return f;
+}
+
+DeviceFacts h200() {
+  DeviceFacts f;
+  f.architecture = 90;
+  f.sms = 132;
+  f.l2_bytes = std::int64_t{60} << 20;
+  f.memory_bytes = 141 * kGigabyte;
+  f.clock_hz = 1.98e9;
+  f.memory_bytes_per_second = 4.4e12;  // read, measured on an H200
+  f.flops_16bit = 989e12;              // the data sheet's dense rate
+  // Asked of the runtime on an H200 for 2, 4, 8 and 16; the others follow from the groups of SMs
+  // that this leaves: five of 18, two of 16 and one of 10.
+  for (int size = 2; size <= 16; ++size) {
+    f.resident_clusters[static_cast<std::size_t>(size)] =
+        5 * (18 / size) + 2 * (16 / size) + 10 / size;
   }
-  if (name == "b200") {
-    f.name = "b200";
-    f.architecture = 100;
-    f.sms = 148;
-    f.l2_bytes = std::int64_t{126} << 20;
-    f.memory_bytes = std::int64_t{180} * 1000 * 1000 * 1000;
-    f.clock_hz = 1.965e9;
-    f.memory_bytes_per_second = 7.7e12;  // the data sheet's
-    f.flops_16bit = 2250e12;             // the data sheet's dense rate
+  return f;
+}
+
+DeviceFacts b200() {
+  DeviceFacts f;
+  f.architecture = 100;
+  f.sms = 148;
+  f.l2_bytes = std::int64_t{126} << 20;
+  f.memory_bytes = 180 * kGigabyte;
+  f.clock_hz = 1.965e9;
+  f.memory_bytes_per_second = 7.7e12;  // the data sheet's
+  f.flops_16bit = 2250e12;             // the data sheet's dense rate
+  return f;
+}
+
+struct Known {
+  const char* name;
+  DeviceFacts (*facts)();
+};
+
+constexpr std::array kKnown = {Known{"h100", h100}, Known{"h200", h200}, Known{"b200", b200}};
+
+}  // namespace
+
+std::optional<DeviceFacts> known_facts(std::string_view name) {
+  for (const Known& known : kKnown) {
+    if (name != known.name) continue;
+    DeviceFacts f = known.facts();
+    f.name = known.name;
+    f.shared_bytes_per_cta = 227 * 1024;
     return f;
   }
   return std::nullopt;
+}
+
+std::vector<std::string_view> known_devices() {
+  std::vector<std::string_view> names;
+  names.reserve(kKnown.size());
+  for (const Known& known : kKnown) names.emplace_back(known.name);
+  return names;
 }
 
 int resident_ctas(const DeviceFacts& facts, int size) {

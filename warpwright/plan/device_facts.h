@@ -35,7 +35,7 @@ DeviceFacts model_facts(int sms = 8, int architecture = 90);
 /// Does a device of this architecture run the Blackwell kernels (sm_100, sm_103)?
 bool is_blackwell(const DeviceFacts& facts);
 
-/// Facts of a device by its name, "h200" or "b200", without having one.
+/// Facts of a device by its name (known_devices.h has them all), without having one.
 std::optional<DeviceFacts> known_facts(std::string_view name);
 
 /// Roofs for a device of this architecture, SM count and clock whose rates nobody measured.

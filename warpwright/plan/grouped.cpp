@@ -352,7 +352,11 @@ Result<std::vector<GroupedPlan>> candidates_grouped(const GroupedProblem& proble
     for (const atom::ClusterShape& cluster : kernel::supported_clusters) {
       const int size = atom::cluster_size(cluster);
       if (choices.cluster ? !(*choices.cluster == cluster) : size > 2) continue;
-      if (!kernel::supports(instance.config, cluster) || size > device.sms) continue;
+      if (!kernel::supports(instance.config, cluster)) continue;
+      if (size > device.sms) {
+        if (!choices.cluster) continue;
+        return cluster_too_large(size, device);
+      }
       base.cluster = cluster;
       add_plan(all, base, instance);
     }

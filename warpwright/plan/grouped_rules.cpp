@@ -187,7 +187,7 @@ Fault scales_fault(const GroupedOperands& o) {
     return Refusal{
         RefusalCode::bad_value,
         std::string(o.scale_x.data != nullptr ? "scale_x" : "scale_w") +
-            " is given and scaling is none; say what it scales (tensor, group, row_column "
+            " is given and scaling is none; say what it scales (tensor, group, row-column "
             "or block), or leave it out"};
   }
   if (!reads_operands(o)) return std::nullopt;
@@ -338,7 +338,7 @@ Fault strides_fault(const GroupedProblem& p) {
 }  // namespace
 
 const char* scaling_name(GroupedScaling scaling) {
-  constexpr const char* names[] = {"none", "tensor", "group", "row_column", "block"};
+  constexpr const char* names[] = {"none", "tensor", "group", "row-column", "block"};
   return names[static_cast<std::size_t>(scaling)];
 }
 

@@ -3,7 +3,9 @@
 #include "warpwright/plan/plan.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
+#include <cstdlib>
 #include <utility>
 
 #include "warpwright/kernel/instances.h"
@@ -70,6 +72,22 @@ std::vector<int> split_grids(const Plan& p, int resident, std::int64_t blocks) {
     break;
   }
   return grids;
+}
+
+// How many CTAs of a cluster may share a tile along K.
+constexpr std::array kCtasAlongK = {1, 2, 3, 4, 5, 6, 8, 12, 16};
+
+// Why so many cannot.
+std::optional<Refusal> along_k_fault(int ctas, const DeviceFacts& device) {
+  const auto* nearest =
+      std::min_element(kCtasAlongK.begin(), kCtasAlongK.end(),
+                       [ctas](int x, int y) { return std::abs(x - ctas) < std::abs(y - ctas); });
+  if (*nearest != ctas) {
+    return Refusal{RefusalCode::bad_choice, "cluster_k is " + number(ctas) +
+                                                "; the nearest legal value is " + number(*nearest)};
+  }
+  if (ctas > device.sms) return cluster_too_large(ctas, device);
+  return std::nullopt;
 }
 
 // All plans by one instance and cluster.
@@ -187,7 +205,7 @@ Result<std::vector<Plan>> search(Plan base, const PlanChoices& choices) {
       if (!instance.config.cluster_k) {
         if (choices.cluster_k.value_or(1) == 1) add_plans(all, base, instance, choices);
       } else if (size == 1) {
-        for (const int ctas : {1, 2, 3, 4, 5, 6, 8, 12, 16}) {
+        for (const int ctas : kCtasAlongK) {
           base.cluster_k = ctas;
           if (choices.cluster_k && *choices.cluster_k != ctas) continue;
           if (ctas <= base.device.sms) add_plans(all, base, instance, choices);
@@ -259,6 +277,9 @@ Result<std::vector<Plan>> candidates(const GemmProblem& problem, const DeviceFac
     return Refusal{RefusalCode::bad_choice,
                    "pairs, tile sources and accumulators in tensor memory are of sm_100; device " +
                        device.name + " is sm_" + number(device.architecture)};
+  }
+  if (choices.cluster_k) {
+    if (auto r = along_k_fault(*choices.cluster_k, device)) return *r;
   }
   auto found = search(base, choices);
   if (!found) return found;

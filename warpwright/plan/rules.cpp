@@ -331,7 +331,7 @@ Fault batch_overlap_fault(const Output& d) {
 }  // namespace
 
 const char* scaling_name(Scaling scaling) {
-  constexpr std::array<const char*, 4> names = {"none", "tensor", "row_column", "block"};
+  constexpr std::array<const char*, 4> names = {"none", "tensor", "row-column", "block"};
   return names[static_cast<std::size_t>(scaling)];
 }
 

@@ -36,7 +36,7 @@ Result<bench::GroupedTimes> time_lengths(const GroupedKind& kind,
 
 TEST(BenchGroupedOnGpu, EveryKindIsCheckedAndTimed) {
   if (device::cuda_devices().empty()) GTEST_SKIP() << kNoDevice;
-  for (const GroupedKind& kind : parse_kinds("e4m3,e4m3-block,e4m3-row,bf16")) {
+  for (const GroupedKind& kind : parse_kinds("e4m3,e4m3-block,e4m3-row-column,bf16")) {
     SCOPED_TRACE(kind.word);
     const auto times = time_lengths(kind, {16, 0, 300, 4, 100, 0});
     ASSERT_TRUE(times) << times.reason();

@@ -1,0 +1,12 @@
+// The devices that known_facts (device_facts.h) knows, for messages and help.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+namespace warpwright {
+
+/// Their names, the oldest device first: "h100", "h200", "b200".
+std::vector<std::string_view> known_devices();
+
+}  // namespace warpwright
