@@ -2,7 +2,8 @@
 """Says which tests did not run, and why: skipped.py CTEST_JUNIT_XML [MORE...]
 
 ctest itself only says "Skipped". A test that cannot run prints a line "did not run: <why>", which
-is repeated here; so does a test that ran for each of its parts that did not. MORE are sentences about what never became a test on this machine.
+is repeated here; so is what a test that ran says of its parts that did not. MORE are sentences
+about what never became a test on this machine.
 """
 import re
 import sys

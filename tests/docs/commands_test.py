@@ -187,6 +187,11 @@ def run(command, folder, binaries):
     return ran.returncode, ran.stdout.decode("utf-8", "replace")
 
 
+def brief(command):
+    """A command in one line, without its comment."""
+    return re.sub(r" # .*", "", " ".join(re.sub(r"\\\n", " ", command).split()))
+
+
 def indented(lines):
     return "".join(f"\n    {line}" for line in lines)
 
@@ -202,7 +207,7 @@ def check_block(block, binaries):
             else:
                 write_tensors(folder / file, content)
         for line, command, shown in block.commands:
-            place = f"{block.page}:{line}: {' '.join(command.split())}"
+            place = f"{block.page}:{line}: {brief(command)}"
             if block.needs:
                 reports.append(f"did not run: {place} ({NEEDS[block.needs]})")
                 # Without a GPU it must be refused for that alone: its options are those there are.
@@ -350,6 +355,9 @@ class SelfTest(unittest.TestCase):
         self.assertEqual(self.checked("<!-- needs: build -->\n```sh\nexit 9\n```\n"), (0, 1))
         self.assertEqual(self.checked("<!-- needs: gpu -->\n```sh\nwarpwright gpu\n```\n"), (0, 1))
         self.assertEqual(self.checked("<!-- needs: gpu -->\n```sh\nwarpwright a\n```\n"), (1, 1))
+
+    def test_names_a_command_in_a_line(self):
+        self.assertEqual(brief("a  --b \\\n  c   # why"), "a --b c")
 
     def test_writes_tensors(self):
         with tempfile.TemporaryDirectory() as name:
