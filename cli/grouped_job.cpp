@@ -156,7 +156,7 @@ void choose_types(const GroupedOptions& o, GroupedJob& job) {
     std::tie(job.x_type, job.w_type) = types_of_files(job.x.dtype, job.w.dtype);
   }
   job.result =
-      o.y_dtype.empty() ? natural_result(job.x_type) : parse_result_type(o.y_dtype, "--out-dtype");
+      o.y_dtype.empty() ? natural_result(job.x_type) : parse_result_type(o.y_dtype);
 }
 
 // The integers of a file, one for each of `count`.

@@ -2,7 +2,8 @@
 """Says which tests did not run, and why: skipped.py CTEST_JUNIT_XML [MORE...]
 
 ctest itself only says "Skipped". A test that cannot run prints a line "did not run: <why>", which
-is repeated here. MORE are sentences about what never became a test on this machine.
+is repeated here; so is what a test that ran says of its parts that did not. MORE are sentences
+about what never became a test on this machine.
 """
 import re
 import sys
@@ -16,9 +17,11 @@ def main():
     except (OSError, ElementTree.ParseError):
         cases = []
     for case in cases:
-        if case.get("status") not in ("notrun", "disabled"):
-            continue
         output = case.findtext("system-out") or ""
+        if case.get("status") not in ("notrun", "disabled"):
+            lines += [f"{case.get('name')}: {part}" for part in
+                      re.findall(r"^did not run: *(.*)", output, re.M)]
+            continue
         why = re.search(r"did not run: *(.*)", output)
         skipped = case.find("skipped")
         reason = why.group(1) if why else (skipped.get("message") if skipped is not None else "")

@@ -1,6 +1,5 @@
 // The Blackwell kernel under many schedules and with its synchronisation broken: a sample here, the
-// whole set in script/campaign, which writes docs/blackwell_schedules.md and
-// docs/blackwell_mutation.md.
+// whole set in script/campaign (docs/campaign.md, docs/mutation.md).
 #include "tests/kernel/check_case.h"
 
 namespace warpwright::device {
@@ -92,7 +91,7 @@ constexpr Argued argued[] = {
 };
 
 TEST(BlackwellCheck, CleanUnderManySchedules) {
-  std::ofstream table = campaign_page("docs/blackwell_schedules.md");
+  std::ofstream table = campaign_table("blackwell_schedules");
   table << "# The unbroken Blackwell kernels under many schedules\n\n"
            "Written by `script/campaign`: eager, latest, and random schedules by seed, with all\n"
            "checks of the model on and D compared with the reference.\n\n"
@@ -108,7 +107,7 @@ TEST(BlackwellCheck, CleanUnderManySchedules) {
 // In the sample a pair's kernel without and one with launch control; no mutant may survive in
 // either set.
 TEST(BlackwellCheck, NoMutantSurvives) {
-  std::ofstream table = campaign_page("docs/blackwell_mutation.md");
+  std::ofstream table = campaign_table("blackwell_mutation");
   table << "# Mutants of the Blackwell GEMM kernel\n\n"
            "Written by `script/campaign`; see docs/mutation.md for what the columns say.\n";
   std::vector<CheckCase> some = {form(true, TileSource::one_tile, {2, 1}),

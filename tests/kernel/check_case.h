@@ -91,11 +91,14 @@ inline int all_threads() {
   return static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
 }
 
-/// A page of docs/ that a campaign writes; closed outside one.
-inline std::ofstream campaign_page(const char* path) {
-  std::ofstream page;
-  if (campaign() && std::filesystem::is_directory("docs")) page.open(path);
-  return page;
+/// A table that a campaign writes, by a name that script/campaign_pages.py knows; closed outside
+/// one.
+inline std::ofstream campaign_table(const std::string& name) {
+  std::ofstream table;
+  if (campaign() && std::filesystem::is_directory("build/campaign")) {
+    table.open("build/campaign/" + name + ".md");
+  }
+  return table;
 }
 
 /// The unbroken kernel under `sample` schedules, or 1000 in a campaign: nothing is found.

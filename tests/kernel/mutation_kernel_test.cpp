@@ -1,5 +1,5 @@
 // The Hopper kernel under many schedules and with its synchronisation broken: a sample here, the
-// whole set in script/campaign, which writes docs/mutation.md.
+// whole set in script/campaign (docs/campaign.md, docs/mutation.md).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -206,7 +206,7 @@ std::unique_ptr<Problem> problem_of(const Case& c) {
 }
 
 TEST(Check, CleanUnderManySchedules) {
-  std::ofstream table = campaign_page("docs/schedules.md");
+  std::ofstream table = campaign_table("schedules");
   table << "# The unbroken kernels under many schedules\n\n"
            "Written by `script/campaign`: eager, latest, and random schedules by seed, with all\n"
            "checks of the model on and D compared with the reference.\n\n"
@@ -297,9 +297,9 @@ TEST(Check, SchedulesHaveNames) {
   EXPECT_EQ(schedules_of(options).size(), 1U);
 }
 
-// In the sample four problems and three schedules; no mutant may survive in either set.
+// In the sample five problems and three schedules; no mutant may survive in either set.
 TEST(Mutation, NoMutantOfTheHopperKernelSurvives) {
-  std::ofstream table = campaign_page("docs/mutation.md");
+  std::ofstream table = campaign_table("mutation");
   table << "# Mutants of the Hopper GEMM kernel\n\n"
            "Written by `script/campaign`. Every synchronising statement that a run executes is\n"
            "broken in every way there is, one at a time, and the model runs under up to 64\n"
