@@ -128,6 +128,10 @@ int gemm_command(const GemmOptions& options, std::ostream& out, std::ostream& er
     }
     check_mode(options);
     GemmJob job = read_job(options);
+    check_output(options.out, "D");
+    const Plan plan = plan_job(job, facts_of(options, options.bench), err).plan;
+    check_memory(job);
+    note_duration(err, "gemm", cpu_seconds(plan, options), "smaller extents are faster");
     load(job, options.seed, err);
     HostTensor d = poisoned_result(job);
     const GemmOperands operands = operands_of(job, d);
@@ -148,6 +152,11 @@ int gemm_command(const GemmOptions& options, std::ostream& out, std::ostream& er
     require_clean(outcome.report, "D");
     err << summary(plan, outcome.seconds)
         << (where.is_model ? "" : ", copies to and from the GPU included") << ".\n";
+    if (outcome.check) {
+      err << (is_right ? "check: PASS. " : "check: FAIL. ") << describe(*outcome.check) << "\n";
+    }
+    if (!is_right) {
+      if (!options.out.empty()) err << "Nothing was written to " << printable(options.out) << ".\n";
       return 1;
     }
     if (!options.out.empty()) write_tensor(options.out, d);

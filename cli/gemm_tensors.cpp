@@ -176,7 +176,8 @@ HostTensor bias_of(const std::string& spec, const GemmJob& job) {
              : convert(tensor, DType::f32);
 }
 
-// Refuses what this machine cannot hold, before the system ends the program for trying.
+}  // namespace
+
 void check_memory(const GemmJob& job) {
   const double result = static_cast<double>(job.batch) * static_cast<double>(job.m) *
                         static_cast<double>(job.result_columns()) * numeric::bits(job.result) / 8;

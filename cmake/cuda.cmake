@@ -47,59 +47,52 @@ function(ww_cuda_family target family)
   endforeach()
 endfunction()
 
-# ww_instances(TARGET NAME TABLE FAMILY [KERNEL]): source files of each line of warpwright/kernel/TABLE, one
-# for the model and one for CUDA, so that a kernel is a translation unit of its own and the build
-# compiles them side by side; those for CUDA for their family of architectures, and none when the
-# build names none of it. KERNEL names the template, where it is not NAME.
-function(ww_instances target name table family)
-  set(table warpwright/kernel/${table})
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${table})
-  file(READ ${PROJECT_SOURCE_DIR}/${table} text)
-  if(NOT WARPWRIGHT_ALL_KERNELS)
-    string(REGEX REPLACE "#define WW_[A-Z0-9_]+_MORE_INSTANCES.*clang-format on" "" text "${text}")
+# ww_kernels(PREFIX ROWS KERNEL SOURCE TABLE FAMILY CHUNKS): the source files that compile the rows of
+# the table kernel::ROWS in warpwright/kernel/TABLE.h, whose names begin with PREFIX_: for the model,
+# and for CUDA where the build names an architecture of FAMILY. The rows that WARPWRIGHT_KERNELS
+# selects are dealt to CHUNKS files: one file a kernel would read the same headers a hundred times,
+# and one for all would leave the other processors idle.
+function(ww_kernels prefix Rows Kernel source table family chunks)
+  string(TOUPPER ${prefix} upper)
+  if(NOT WARPWRIGHT_KERNELS MATCHES "^(common|all)$")
+    set(chunks 0)
+    if(",${WARPWRIGHT_KERNELS}" MATCHES ",${prefix}_")
+      set(chunks 1)
+    endif()
   endif()
-  string(REGEX MATCHALL "X\\(${name}_[a-z0-9_]+," lines "${text}")
-  set(template ${ARGV4})
-  if(NOT template)
-    set(template ${name})
+  ww_arch_flags(flags ${family})
+  set(cuda_chunks 0)
+  if(WARPWRIGHT_CUDA AND flags)
+    set(cuda_chunks ${chunks})
   endif()
-  string(TOUPPER ${name} upper)
-  string(TOUPPER ${template} template_upper)
-  string(SUBSTRING ${template} 1 -1 rest)
-  string(SUBSTRING ${template_upper} 0 1 kernel)
-  string(APPEND kernel ${rest} Gemm)
   set(cuda_sources)
-  foreach(line IN LISTS lines)
-    string(REGEX REPLACE "X\\(([a-z0-9_]+)," "\\1" instance "${line}")
-    set(stem ${PROJECT_BINARY_DIR}/instances/${instance})
-    file(CONFIGURE OUTPUT ${stem}.cpp CONTENT
-"#include \"warpwright/device/model_instance.h\"
-#include \"warpwright/kernel/@template@_gemm.h\"
-#include \"@table@\"
-WW_DEFINE_MODEL_INSTANCE(@kernel@, @instance@)
-" @ONLY)
-    target_sources(${target} PRIVATE ${stem}.cpp)
-    file(CONFIGURE OUTPUT ${stem}.cu CONTENT
-"#include \"warpwright/device/@template@_instance.cuh\"
-#include \"@table@\"
-WW_DEFINE_@template_upper@_INSTANCE(@instance@)
-" @ONLY)
+  set(index 0)
+  while(index LESS chunks)
+    set(stem ${PROJECT_BINARY_DIR}/kernels/${prefix}_${index})
+    configure_file(${PROJECT_SOURCE_DIR}/cmake/model_chunk.cpp.in ${stem}.cpp @ONLY)
+    target_sources(warpwright_device PRIVATE ${stem}.cpp)
+    # The model spends its time in switching fibers: -O1 compiles faster and runs as fast.
+    set_source_files_properties(${stem}.cpp PROPERTIES COMPILE_OPTIONS -O1)
+    configure_file(${PROJECT_SOURCE_DIR}/cmake/cuda_chunk.cu.in ${stem}.cu @ONLY)
     list(APPEND cuda_sources ${stem}.cu)
-  endforeach()
+    math(EXPR index "${index} + 1")
+  endwhile()
+  set_property(SOURCE warpwright/device/model_kernels.cpp APPEND PROPERTY
+    COMPILE_DEFINITIONS WARPWRIGHT_${upper}_CHUNKS=${chunks})
   if(NOT WARPWRIGHT_CUDA)
     return()
   endif()
-  ww_arch_flags(flags ${family})
-  if(NOT flags)
-    target_compile_definitions(${target} PRIVATE WARPWRIGHT_HAS_${upper}=0)
+  set_property(SOURCE ${PROJECT_SOURCE_DIR}/warpwright/device/cuda_kernels.cu APPEND PROPERTY
+    COMPILE_DEFINITIONS WARPWRIGHT_${upper}_CUDA_CHUNKS=${cuda_chunks})
+  if(cuda_chunks EQUAL 0)
     return()
   endif()
-  target_compile_definitions(${target} PRIVATE WARPWRIGHT_HAS_${upper}=1)
-  add_library(${target}_${name} OBJECT ${cuda_sources})
-  target_link_libraries(${target}_${name} PRIVATE warpwright_plan CUDA::cudart_static)
-  ww_cuda_family(${target}_${name} ${family})
-  ww_kernel_options(${target}_${name})
-  target_sources(${target} PRIVATE $<TARGET_OBJECTS:${target}_${name}>)
+  set(target warpwright_${prefix}_cuda)
+  add_library(${target} OBJECT ${cuda_sources})
+  target_link_libraries(${target} PRIVATE warpwright_plan CUDA::cudart_static)
+  ww_cuda_family(${target} ${family})
+  ww_kernel_options(${target})
+  target_sources(warpwright_device PRIVATE $<TARGET_OBJECTS:${target}>)
 endfunction()
 
 # ww_kernel_options(TARGET): the options of the build that kernels and what reads them share.

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tests/kernel/kernel_head.h"
-#include "warpwright/kernel/blackwell_instances.h"
+#include "warpwright/plan/kernels.h"
 #include "warpwright/plan/plan.h"
 
 namespace warpwright {
@@ -217,7 +217,8 @@ TEST(BlackwellPlan, ConfigurationsAreJudged) {
   EXPECT_TRUE(faulty({.accumulators = 5})) << "640 columns";
   EXPECT_TRUE(faulty({.tile_n = 256, .accumulators = 3}));
   EXPECT_TRUE(faulty({.stages = 7})) << "more shared memory than there is";
-  for (const BlackwellConfig& c : blackwell_configs()) {
+  for (const auto& row : blackwell_kernels()) {
+    const BlackwellConfig& c = row.config;
     EXPECT_EQ(kernel::config_fault(c), nullptr);
     EXPECT_LE(kernel::smem_map(c).bytes, kernel::max_smem_bytes);
   }

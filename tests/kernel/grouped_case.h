@@ -12,22 +12,16 @@
 #include <utility>
 #include <vector>
 
-#include "warpwright/kernel/grouped_instances.h"
 #include "warpwright/numeric/float_format.h"
 #include "warpwright/plan/grouped.h"
+#include "warpwright/plan/kernels.h"
 
 namespace warpwright::grouped {
 
-struct Instance {
-  const char* name;
-  kernel::GemmConfig config;
-};
+using Instance = KernelRow<kernel::GemmConfig>;
 
 inline const std::vector<Instance>& instances() {
-#define WW_INSTANCE(tag, ...) Instance{kernel::tag::name, kernel::tag::config},
-  static const std::vector<Instance> all = {WW_HOPPER_GROUPED_INSTANCES(WW_INSTANCE)};
-#undef WW_INSTANCE
-  return all;
+  return grouped_kernels();
 }
 
 constexpr std::size_t index(std::int64_t i) {

@@ -7,21 +7,15 @@
 #include <string>
 #include <vector>
 
-#include "warpwright/kernel/instances.h"
+#include "warpwright/plan/kernels.h"
 #include "warpwright/plan/plan.h"
 
 namespace warpwright::tests {
 
-struct Instance {
-  std::string name;
-  kernel::GemmConfig config;
-};
+using Instance = KernelRow<kernel::GemmConfig>;
 
 inline const std::vector<Instance>& instances() {
-#define WW_INSTANCE(tag, ...) Instance{kernel::tag::name, kernel::tag::config},
-  static const std::vector<Instance> all = {WW_HOPPER_GEMM_INSTANCES(WW_INSTANCE)};
-#undef WW_INSTANCE
-  return all;
+  return hopper_kernels();
 }
 
 using Property = std::function<bool(const kernel::GemmConfig&)>;
@@ -40,7 +34,7 @@ inline std::optional<Instance> one_with(const std::string& what, const Property&
   const std::vector<Instance> found = all_with(has);
   if (!found.empty()) return found.front();
   std::string names;
-  for (const Instance& i : instances()) names += " " + i.name;
+  for (const Instance& i : instances()) names += std::string(" ") + i.name;
   std::printf("this build has no kernel with %s; it has%s\n", what.c_str(), names.c_str());
   return std::nullopt;
 }

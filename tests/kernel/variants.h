@@ -249,7 +249,7 @@ class Variant {
     if (instance_.config.cluster_k) return 64;  // one tile a cluster
     return ask_.clusters * atom::cluster_size(ask_.cluster);
   }
-  [[nodiscard]] std::string text() const { return instance_.name + ", " + tests::text(ask_); }
+  [[nodiscard]] std::string text() const { return std::string(instance_.name) + ", " + tests::text(ask_); }
 
   /// What is wrong with D, as a sentence; empty when every element is right and no other byte of
   /// its memory was written.

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "warpwright/kernel/grouped_instances.h"
 #include "warpwright/plan/grouped.h"
+#include "warpwright/plan/kernels.h"
 
 namespace warpwright {
 namespace {
@@ -289,11 +289,9 @@ constexpr Measured bf16_rows[] = {
 // clang-format on
 
 bool is_common(const std::string& kernel) {
-#define WW_NAME(tag, ...) #tag,
-  constexpr const char* names[] = {WW_HOPPER_GROUPED_COMMON_INSTANCES(WW_NAME)};
-#undef WW_NAME
-  return std::any_of(std::begin(names), std::end(names),
-                     [&](const char* name) { return kernel == name; });
+  const auto& all = grouped_kernels();
+  return std::any_of(all.begin(), all.end(),
+                     [&](const auto& row) { return kernel == row.name && row.common; });
 }
 
 // Among the kernels that every build has, and that were measured.

@@ -9,60 +9,15 @@
 #include <utility>
 #include <vector>
 
-#include "warpwright/device/built_instances.h"
 #include "warpwright/device/cuda.h"
+#include "warpwright/device/cuda_kernels.h"
 #include "warpwright/device/cuda_parts.h"
 #include "warpwright/device/params.h"
 #include "warpwright/isa/bounded_wait.h"
 
 namespace warpwright::device {
 
-#define WW_DECLARE(tag, ...) \
-  const void* entry_##tag(); \
-  cudaError_t watch_##tag(isa::WaitReport* report);
-WW_BUILT_INSTANCES(WW_DECLARE)
-#undef WW_DECLARE
-
 namespace {
-
-struct Entry {
-  bool (*runs)(const Plan&);
-  int major;  // of the compute capability it is compiled for
-  int threads;
-  int shared_bytes;
-  const void* (*function)();
-  cudaError_t (*watch)(isa::WaitReport*);
-};
-
-template <class Config>
-constexpr int major_of(const Config& /*config*/) {
-  return std::is_same_v<Config, kernel::BlackwellConfig> ? 10 : 9;
-}
-
-template <class Tag>
-bool runs(const Plan& plan) {
-  return plan.runs(Tag::config);
-}
-
-const std::vector<Entry>& entries() {
-#define WW_ENTRY(tag, ...)                           \
-  Entry{&runs<kernel::tag>,                          \
-        major_of(kernel::tag::config),               \
-        kernel::threads(kernel::tag::config),        \
-        kernel::smem_map(kernel::tag::config).bytes, \
-        &entry_##tag,                                \
-        &watch_##tag},
-  static const std::vector<Entry> table = {WW_BUILT_INSTANCES(WW_ENTRY)};
-#undef WW_ENTRY
-  return table;
-}
-
-const Entry* entry_for(const Plan& plan) {
-  for (const Entry& e : entries()) {
-    if (e.runs(plan)) return &e;
-  }
-  return nullptr;
-}
 
 std::string cuda_text(cudaError_t error) {
   return std::string(cudaGetErrorName(error)) + " (" + cudaGetErrorString(error) + ")";
@@ -174,15 +129,15 @@ const isa::TensorMap& encode(const MapRequest& r) {
 // together; none where no kernel is built for the device. Leaves the current device as it was.
 std::array<int, 17> count_resident_clusters(int index, int major) {
   std::array<int, 17> counts{};
-  const auto first = std::find_if(entries().begin(), entries().end(),
-                                  [&](const Entry& e) { return e.major == major; });
-  if (first == entries().end()) return counts;
-  const Entry& entry = *first;
+  const std::vector<CudaKernel>& all = cuda_kernels();
+  const auto first = std::find_if(all.begin(), all.end(),
+                                  [&](const CudaKernel& k) { return k.major == major; });
+  if (first == all.end()) return counts;
   int current = 0;
   cudaGetDevice(&current);
   cudaSetDevice(index);
-  const void* function = entry.function();
-  const int bytes = entry.shared_bytes;
+  const void* function = first->function;
+  const int bytes = first->shared_bytes;
   cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
   cudaFuncSetAttribute(function, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
   for (std::size_t size = 2; size < counts.size(); ++size) {
@@ -193,7 +148,7 @@ std::array<int, 17> count_resident_clusters(int index, int major) {
     attribute.val.clusterDim.z = 1;
     cudaLaunchConfig_t config{};
     config.gridDim = dim3(static_cast<unsigned>(size));
-    config.blockDim = dim3(static_cast<unsigned>(entry.threads));
+    config.blockDim = dim3(static_cast<unsigned>(first->threads));
     config.dynamicSmemBytes = static_cast<std::size_t>(bytes);
     config.attrs = &attribute;
     config.numAttrs = 1;
@@ -315,82 +270,13 @@ std::optional<Refusal> use_cuda_device(int index) {
   return failed(cudaSetDevice(index), "choosing CUDA device " + std::to_string(index));
 }
 
-namespace {
-
-// A kernel that is loaded on a device.
-struct Ready {
-  int device = 0;
-  const Entry* entry = nullptr;
-  const void* function = nullptr;
-};
-
-// Loads the kernel of `plan` on `device`, which is the current one.
-std::optional<Refusal> load(const Plan& plan, int device, Ready& ready) {
-  const Entry* entry = entry_for(plan);
-  if (entry == nullptr) {
-    return Refusal{RefusalCode::no_kernel,
-                   std::string("this build has no kernels for ") +
-                       (plan.blackwell ? "sm_100 and sm_103" : "sm_90") + "; a build for " +
-                       (plan.blackwell ? "100a and 103a" : "90a") + " has them"};
-  }
-  int major = 0;
-  cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
-  if (major != entry->major) {
-    return Refusal{RefusalCode::wrong_device,
-                   std::string("the kernel is for ") +
-                       (plan.blackwell ? "sm_100 (B200, B300)" : "sm_90 (H100, H200)") +
-                       "; CUDA device " + std::to_string(device) + " is sm_" +
-                       std::to_string(major * 10)};
-  }
-  const void* function = entry->function();
-  if (auto r = failed(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                           entry->shared_bytes),
-                      "loading the kernel " + plan.name())) {
-    return r;
-  }
-  if (auto r =
-          failed(cudaFuncSetAttribute(function, cudaFuncAttributeNonPortableClusterSizeAllowed, 1),
-                 "allowing clusters of 16")) {
-    return r;
-  }
-  cudaFuncAttributes attributes{};
-  if (auto r = failed(cudaFuncGetAttributes(&attributes, function), "loading the kernel")) return r;
-#if WARPWRIGHT_DEBUG_WAITS
-  if (auto r = failed(entry->watch(wait_report()), "setting up the bounded waits")) return r;
-#endif
-  ready = {device, entry, function};
-  return std::nullopt;
-}
-
-// The kernel of `plan`, loaded on the current device. Every thread remembers those it has launched,
-// so that a launch takes no lock and no memory; another thread's first launch loads them once more,
-// which changes nothing.
-std::optional<Refusal> find_ready(const Plan& plan, Ready& ready) {
-  thread_local std::vector<Ready> known;
-  int device = 0;
-  if (const cudaError_t error = cudaGetDevice(&device); error != cudaSuccess) {
-    return failed(error, "asking for the CUDA device");
-  }
-  for (const Ready& r : known) {
-    if (r.device == device && r.entry->runs(plan)) {
-      ready = r;
-      return std::nullopt;
-    }
-  }
-  if (auto r = load(plan, device, ready)) return r;
-  known.push_back(ready);
-  return std::nullopt;
-}
-
-}  // namespace
-
 std::optional<Refusal> prepare_on_cuda(const Plan& plan) {
   if (plan.device.is_model)
     return Refusal{RefusalCode::wrong_device,
                    "the plan was made for the model; plan for this device"};
   if (plan.ctas == 0) return std::nullopt;
-  Ready ready;
-  return find_ready(plan, ready);
+  const CudaKernel* ready = nullptr;
+  return load_kernel(plan.kernel, plan.blackwell ? 10 : 9, ready);
 }
 
 std::optional<Refusal> launch_on_cuda(const Plan& plan, const GemmOperands& operands,
@@ -402,8 +288,8 @@ std::optional<Refusal> launch_on_cuda(const Plan& plan, const GemmOperands& oper
   if (auto r = mismatch(plan, operands)) return r;
   if (auto r = workspace_fault(plan, workspace, workspace_bytes)) return r;
   if (plan.ctas == 0) return std::nullopt;
-  Ready ready;
-  if (auto r = find_ready(plan, ready)) return r;
+  const CudaKernel* ready = nullptr;
+  if (auto r = load_kernel(plan.kernel, plan.blackwell ? 10 : 9, ready)) return r;
   kernel::BlackwellGemmParams blackwell;
   kernel::HopperGemmParams hopper;
   try {
@@ -415,32 +301,13 @@ std::optional<Refusal> launch_on_cuda(const Plan& plan, const GemmOperands& oper
   } catch (const EncodeFailure& failure) {
     return Refusal{RefusalCode::device_error, failure.sentence};
   }
-  cudaLaunchAttribute attributes[2]{};
-  unsigned count = 0;
-  if (plan.cluster_ctas() > 1) {
-    attributes[count].id = cudaLaunchAttributeClusterDimension;
-    attributes[count].val.clusterDim.x = static_cast<unsigned>(plan.cluster_ctas());
-    attributes[count].val.clusterDim.y = 1;
-    attributes[count].val.clusterDim.z = 1;
-    ++count;
-  }
-  if (options.dependent) {
-    attributes[count].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attributes[count].val.programmaticStreamSerializationAllowed = 1;
-    ++count;
-  }
-  cudaLaunchConfig_t config{};
-  config.gridDim = dim3(static_cast<unsigned>(plan.ctas));
-  config.blockDim = dim3(static_cast<unsigned>(plan.threads()));
-  config.dynamicSmemBytes = static_cast<std::size_t>(plan.shared_bytes());
-  config.stream = static_cast<cudaStream_t>(stream);
-  config.attrs = attributes;
-  config.numAttrs = count;
 #if WARPWRIGHT_DEBUG_WAITS
   launched = plan;
 #endif
-  void* arguments[] = {plan.blackwell ? static_cast<void*>(&blackwell) : &hopper};
-  const cudaError_t error = cudaLaunchKernelExC(&config, ready.function, arguments);
+  const cudaError_t error = start(
+      {ready->function, plan.ctas, plan.threads(), static_cast<int>(plan.shared_bytes()),
+       plan.cluster_ctas(), options.dependent, static_cast<cudaStream_t>(stream)},
+      plan.blackwell ? static_cast<void*>(&blackwell) : &hopper);
   if (error == cudaSuccess) return std::nullopt;
   return failed(error, "launching " + plan.name());
 }

@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
+#include "warpwright/device/cuda_kernels.h"
 #include "warpwright/device/params.h"
-#include "warpwright/isa/bounded_wait.h"
 
 namespace warpwright::device {
 
@@ -21,7 +21,6 @@ struct EncodeFailure {
 isa::TensorMap encode_for_cuda(const MapRequest& request);
 
 /// Hands a kernel the memory in which its bounded waits report, in a build that has them.
-using WatchWaits = cudaError_t (*)(isa::WaitReport*);
 cudaError_t watch_waits(WatchWaits watch);
 
 /// Remembers what this thread launched last, to name the part that a hanging warp plays.

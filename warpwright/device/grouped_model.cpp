@@ -5,27 +5,12 @@
 
 #include "warpwright/device/grouped.h"
 #include "warpwright/device/grouped_params.h"
+#include "warpwright/device/model_kernels.h"
 #include "warpwright/device/model_parts.h"
-#include "warpwright/kernel/grouped_instances.h"
 
 namespace warpwright::device {
 
-// Each is defined in a translation unit of its own, which the build makes (model_instance.h).
-#define WW_DECLARE(tag, ...) void run_##tag(const kernel::HopperGemmParams& params);
-WW_HOPPER_GROUPED_INSTANCES(WW_DECLARE)
-#undef WW_DECLARE
-
 namespace {
-
-using Body = void (*)(const kernel::HopperGemmParams&);
-
-Body body_for(const kernel::GemmConfig& config) {
-#define WW_BODY(tag, ...) \
-  if (config == kernel::tag::config) return &run_##tag;
-  WW_HOPPER_GROUPED_INSTANCES(WW_BODY)
-#undef WW_BODY
-  return nullptr;
-}
 
 // How the kernel that makes the maps is run. The timeline and the decisions that a reduction counts
 // are those of the product; this one keeps its schedule, which the seed gives.
@@ -61,9 +46,10 @@ Result<model::Report> launch_grouped_on_model(const GroupedPlan& plan,
   }
   if (status != nullptr) *status = 0;
   if (plan.ctas == 0) return model::Report{};
-  const Body body = body_for(plan.config);
-  if (body == nullptr)
-    return Refusal{RefusalCode::no_kernel, "the plan's configuration is not among the kernels"};
+  const ModelKernel* kernel = model_kernel(plan.kernel);
+  if (kernel == nullptr) {
+    return Refusal{RefusalCode::no_kernel, "the plan's kernel is not among those of this build"};
+  }
   // Fresh in every launch, so that no map is left from another one.
   std::vector<std::byte> workspace(static_cast<std::size_t>(plan.workspace_bytes), std::byte{0xff});
   isa::TensorMap* const maps = plan.map_ctas > 0 ? group_maps_in(workspace.data()) : nullptr;
@@ -99,7 +85,7 @@ Result<model::Report> launch_grouped_on_model(const GroupedPlan& plan,
   if (status != nullptr) allocations.add(status, sizeof *status, "status");
   return join(std::move(before),
               run_on_model(launch_shape(plan.config, plan.cluster, plan.ctas), plan.device, options,
-                           allocations, [&] { body(params); }));
+                           allocations, [&] { kernel->run(&params); }));
 }
 
 }  // namespace warpwright::device

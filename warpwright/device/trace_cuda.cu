@@ -11,35 +11,17 @@
 #include <string>
 #include <vector>
 
-#include "warpwright/device/built_instances.h"
+#include "warpwright/device/cuda_kernels.h"
 #include "warpwright/device/trace_cuda.h"
 #include "warpwright/isa/trace.h"
 
 namespace warpwright::device {
 
-#define WW_DECLARE(tag, ...) cudaError_t record_##tag(isa::TraceBuffer buffer);
-WW_BUILT_INSTANCES(WW_DECLARE)
-WW_BUILT_GROUPED(WW_DECLARE)
-#undef WW_DECLARE
-
 namespace {
 
-using Hand = cudaError_t (*)(isa::TraceBuffer);
-
-Hand hand_for(const Plan& plan) {
-#define WW_HAND(tag, ...) \
-  if (plan.runs(kernel::tag::config)) return &record_##tag;
-  WW_BUILT_INSTANCES(WW_HAND)
-#undef WW_HAND
-  return nullptr;
-}
-
-Hand hand_for(const GroupedPlan& plan) {
-#define WW_HAND(tag, ...) \
-  if (plan.config == kernel::tag::config) return &record_##tag;
-  WW_BUILT_GROUPED(WW_HAND)
-#undef WW_HAND
-  return nullptr;
+RecordInto record_of(const std::string& kernel) {
+  const CudaKernel* found = cuda_kernel(kernel);
+  return found == nullptr ? nullptr : found->record;
 }
 
 std::optional<Refusal> failed(cudaError_t error, const char* what) {
@@ -70,7 +52,7 @@ struct Ring {
 }  // namespace
 
 struct CudaTrace::State {
-  Hand hand = nullptr;
+  RecordInto hand = nullptr;
   isa::TraceBuffer buffer;
   int ctas = 0;
   double clock_hz = 1e9;
@@ -92,19 +74,19 @@ bool built_with_trace() {
 
 // What is recorded.
 struct CudaTrace::Kernel {
-  Hand hand;
+  RecordInto hand;
   int ctas;
   int threads;
   double clock_hz;
 };
 
 Result<std::shared_ptr<CudaTrace>> CudaTrace::start(const Plan& plan) {
-  return start(Kernel{hand_for(plan), plan.ctas, plan.threads(), plan.device.clock_hz});
+  return start(Kernel{record_of(plan.kernel), plan.ctas, plan.threads(), plan.device.clock_hz});
 }
 
 Result<std::shared_ptr<CudaTrace>> CudaTrace::start(const GroupedPlan& plan) {
   return start(
-      Kernel{hand_for(plan), plan.ctas, kernel::threads(plan.config), plan.device.clock_hz});
+      Kernel{record_of(plan.kernel), plan.ctas, kernel::threads(plan.config), plan.device.clock_hz});
 }
 
 Result<std::shared_ptr<CudaTrace>> CudaTrace::start(const Kernel& kernel) {
@@ -129,8 +111,9 @@ Result<std::shared_ptr<CudaTrace>> CudaTrace::start(const Kernel& kernel) {
     return *r;
   }
   s.hand = kernel.hand;
-  if (s.hand == nullptr)
-    return Refusal{RefusalCode::no_kernel, "the plan's configuration is not among the kernels"};
+  if (s.hand == nullptr) {
+    return Refusal{RefusalCode::no_kernel, "the plan's kernel is not among those of this build"};
+  }
   if (auto r = failed(s.hand(s.buffer), "starting the recording")) return *r;
   return recording;
 }

@@ -2,9 +2,9 @@
 #pragma once
 
 #include "warpwright/kernel/blackwell_config.h"
+#include "warpwright/kernel/rows.h"
 
 // X(name, kind, result, tile_n, stages, accumulators, pair, tiles); tile_m is 128.
-// The build makes one .cu file of each line.
 // clang-format off
 #define WW_BLACKWELL_F16_INSTANCES(X) \
   X(blackwell_f16_bf16_one, f16, bf16, 128, 6, 1, false, one_tile) \
@@ -54,6 +54,7 @@ namespace warpwright::kernel {
 #define WW_TAG(tag, operand_kind, result_type, columns, ring, buffers, two, source) \
   struct tag {                                                                      \
     static constexpr const char* name = #tag;                                       \
+    static constexpr bool common = true;                                            \
     static constexpr BlackwellConfig config{.kind = atom::UmmaKind::operand_kind,   \
                                             .result = DType::result_type,           \
                                             .tile_n = columns,                      \
@@ -64,5 +65,10 @@ namespace warpwright::kernel {
   };
 WW_BLACKWELL_GEMM_INSTANCES(WW_TAG)
 #undef WW_TAG
+
+#define WW_ROW(tag, ...) , tag
+/// The dense kernels of Blackwell.
+struct BlackwellRows : RowsAfter<Head WW_BLACKWELL_GEMM_INSTANCES(WW_ROW)> {};
+#undef WW_ROW
 
 }  // namespace warpwright::kernel

@@ -2,8 +2,9 @@
 #pragma once
 
 #include "warpwright/kernel/gemm_config.h"
+#include "warpwright/kernel/rows.h"
 
-// X(name, what differs from a default GemmConfig...). The build makes source files of each entry.
+// X(name, what differs from a default GemmConfig...).
 // Names: operands, result, tile (weights x tokens where swapped), how tiles are found (h, v or b:
 // Grouping), then what is special. A group may end in the middle of a tile, so only those with a
 // map a group (gm) store by the copy engine; and beside many sums only the vertical search has room
@@ -87,21 +88,27 @@
   X(grouped_f16_f16_128x256_v, .a = DType::f16, .b = DType::f16, .result = DType::f16, \
     .tile_n = 256, .stages = 4, .tma_store = false, .grouped = Grouping::vertical)
 // clang-format on
-#if defined(WARPWRIGHT_ALL_KERNELS)
-#define WW_HOPPER_GROUPED_INSTANCES(X) \
-  WW_HOPPER_GROUPED_COMMON_INSTANCES(X) WW_HOPPER_GROUPED_MORE_INSTANCES(X)
-#else
-#define WW_HOPPER_GROUPED_INSTANCES(X) WW_HOPPER_GROUPED_COMMON_INSTANCES(X)
-#endif
 
 namespace warpwright::kernel {
 
-#define WW_TAG(tag, ...)                             \
+#define WW_TAG(is_common, tag, ...)                  \
   struct tag {                                       \
     static constexpr const char* name = #tag;        \
+    static constexpr bool common = is_common;        \
     static constexpr GemmConfig config{__VA_ARGS__}; \
   };
-WW_HOPPER_GROUPED_INSTANCES(WW_TAG)
+#define WW_COMMON(...) WW_TAG(true, __VA_ARGS__)
+#define WW_MORE(...) WW_TAG(false, __VA_ARGS__)
+WW_HOPPER_GROUPED_COMMON_INSTANCES(WW_COMMON)
+WW_HOPPER_GROUPED_MORE_INSTANCES(WW_MORE)
+#undef WW_MORE
+#undef WW_COMMON
 #undef WW_TAG
+
+#define WW_ROW(tag, ...) , tag
+/// The grouped kernels of Hopper.
+struct GroupedRows
+    : RowsAfter<Head WW_HOPPER_GROUPED_COMMON_INSTANCES(WW_ROW) WW_HOPPER_GROUPED_MORE_INSTANCES(WW_ROW)> {};
+#undef WW_ROW
 
 }  // namespace warpwright::kernel

@@ -3,9 +3,10 @@
 #pragma once
 
 #include "warpwright/kernel/gemm_config.h"
+#include "warpwright/kernel/rows.h"
 
-// X(name, what differs from a default GemmConfig...). The build makes source files of each line
-// (cmake/cuda.cmake, cmake/instances.cmake). Names: operands, result, tile, then what is special.
+// X(name, what differs from a default GemmConfig...). Names: operands, result, tile, then what is
+// special.
 // clang-format off
 #define WW_HOPPER_COMMON_INSTANCES(X) \
   X(hopper_bf16_bf16_128x256, .stages = 4) \
@@ -131,7 +132,7 @@
     .tile_n = 128, .stages = 6, .schedule = Schedule::pingpong) \
   X(hopper_e5m2xe4m3_bf16_128x128_pp, .a = DType::e5m2, .b = DType::e4m3, .tile_n = 128, \
     .stages = 6, .schedule = Schedule::pingpong)
-// Only in builds of all kernels (-DWARPWRIGHT_ALL_KERNELS=ON, the preset all).
+// Only in builds that ask for them: WARPWRIGHT_KERNELS is all (the preset all), or names them.
 #define WW_HOPPER_MORE_INSTANCES(X) \
   X(hopper_bf16_bf16_128x112_pp, .tile_n = 112, .stages = 6, .schedule = Schedule::pingpong) \
   X(hopper_bf16_bf16_128x144_pp, .tile_n = 144, .stages = 5, .schedule = Schedule::pingpong) \
@@ -220,20 +221,27 @@
   X(hopper_e5m2_bf16_128x128_pr, .a = DType::e5m2, .b = DType::e5m2, .tile_n = 128, .stages = 5, \
     .sums = Sums::promoted)
 // clang-format on
-#if defined(WARPWRIGHT_ALL_KERNELS)
-#define WW_HOPPER_GEMM_INSTANCES(X) WW_HOPPER_COMMON_INSTANCES(X) WW_HOPPER_MORE_INSTANCES(X)
-#else
-#define WW_HOPPER_GEMM_INSTANCES(X) WW_HOPPER_COMMON_INSTANCES(X)
-#endif
 
 namespace warpwright::kernel {
 
-#define WW_TAG(tag, ...)                             \
+#define WW_TAG(is_common, tag, ...)                  \
   struct tag {                                       \
     static constexpr const char* name = #tag;        \
+    static constexpr bool common = is_common;        \
     static constexpr GemmConfig config{__VA_ARGS__}; \
   };
-WW_HOPPER_GEMM_INSTANCES(WW_TAG)
+#define WW_COMMON(...) WW_TAG(true, __VA_ARGS__)
+#define WW_MORE(...) WW_TAG(false, __VA_ARGS__)
+WW_HOPPER_COMMON_INSTANCES(WW_COMMON)
+WW_HOPPER_MORE_INSTANCES(WW_MORE)
+#undef WW_MORE
+#undef WW_COMMON
 #undef WW_TAG
+
+#define WW_ROW(tag, ...) , tag
+/// The dense kernels of Hopper.
+struct HopperRows
+    : RowsAfter<Head WW_HOPPER_COMMON_INSTANCES(WW_ROW) WW_HOPPER_MORE_INSTANCES(WW_ROW)> {};
+#undef WW_ROW
 
 }  // namespace warpwright::kernel

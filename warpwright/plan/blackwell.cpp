@@ -6,7 +6,7 @@
 #include <string>
 
 #include "warpwright/atom/mask_text.h"
-#include "warpwright/kernel/blackwell_instances.h"
+#include "warpwright/plan/kernels.h"
 #include "warpwright/plan/rules.h"
 
 namespace warpwright {
@@ -15,17 +15,7 @@ namespace {
 using kernel::BlackwellConfig;
 using kernel::TileSource;
 
-struct Instance {
-  const char* name;
-  BlackwellConfig config;
-};
-
-const std::vector<Instance>& instances() {
-#define WW_INSTANCE(tag, ...) Instance{kernel::tag::name, kernel::tag::config},
-  static const std::vector<Instance> all = {WW_BLACKWELL_GEMM_INSTANCES(WW_INSTANCE)};
-#undef WW_INSTANCE
-  return all;
-}
+using Instance = KernelRow<BlackwellConfig>;
 
 std::optional<Refusal> layout_fault(const GemmProblem& p) {
   if (!p.reads_ab || p.m == 0 || p.n == 0) return std::nullopt;
@@ -72,7 +62,8 @@ std::optional<Refusal> feature_fault(const GemmProblem& p) {
 int nearest_accumulators(const PlanChoices& choices) {
   int nearest = 0;
   const auto far = [&](int count) { return std::abs(std::int64_t{count} - *choices.accumulators); };
-  for (const BlackwellConfig& c : blackwell_configs()) {
+  for (const Instance& i : blackwell_kernels()) {
+    const BlackwellConfig& c = i.config;
     if (c.tile_m != choices.tile_m.value_or(c.tile_m)) continue;
     if (c.tile_n != choices.tile_n.value_or(c.tile_n)) continue;
     if (c.pair != choices.pair.value_or(c.pair)) continue;
@@ -90,8 +81,9 @@ std::optional<Refusal> choice_fault(const PlanChoices& choices) {
         "leave them out"};
   }
   if (choices.cluster_k.value_or(1) != 1) {
-    return Refusal{"cluster_k is " + number(*choices.cluster_k) +
-                   "; no kernel of sm_100 shares a tile along K: the nearest legal value is 1"};
+    return Refusal{RefusalCode::bad_choice,
+                   "cluster_k is " + number(*choices.cluster_k) +
+                       "; no kernel of sm_100 shares a tile along K: the nearest legal value is 1"};
   }
   if (choices.cluster) {
     const std::string refusal =
@@ -172,10 +164,16 @@ std::optional<Plan> candidate_of(const Plan& start, const Instance& instance,
 }
 
 Refusal nothing_found(const GemmProblem& p, const DeviceFacts& device, const PlanChoices& choices) {
+  if (choices.kernel) {
+    if (const std::string why = missing_kernel(*choices.kernel); !why.empty()) {
+      return Refusal{RefusalCode::no_kernel, why};
+    }
+  }
   // Of kernels that need no cluster: a cluster's tiles are counted whole.
   std::vector<ResultTile> kernels;
   bool there = false;
-  for (const BlackwellConfig& c : blackwell_configs()) {
+  for (const Instance& i : blackwell_kernels()) {
+    const BlackwellConfig& c = i.config;
     if (c.kind != atom::umma_kind(p.a) || c.result != p.d) continue;
     there = true;
     if (kernel::supports(c, {1, 1})) kernels.push_back({c.tile_m, c.tile_n});
@@ -220,18 +218,11 @@ Refusal nothing_found(const GemmProblem& p, const DeviceFacts& device, const Pla
 
 }  // namespace
 
-const std::vector<BlackwellConfig>& blackwell_configs() {
-#define WW_CONFIG(tag, ...) kernel::tag::config,
-  static const std::vector<BlackwellConfig> configs = {WW_BLACKWELL_GEMM_INSTANCES(WW_CONFIG)};
-#undef WW_CONFIG
-  return configs;
-}
-
 Result<std::vector<Plan>> blackwell_candidates(const Plan& start, const PlanChoices& choices) {
   if (auto r = feature_fault(start.problem)) return *r;
   if (auto r = choice_fault(choices)) return *r;
   std::vector<Plan> all;
-  for (const Instance& instance : instances()) {
+  for (const Instance& instance : blackwell_kernels()) {
     if (!suits(instance, start.problem, choices)) continue;
     for (const atom::ClusterShape& cluster : kernel::blackwell_clusters) {
       const int size = atom::cluster_size(cluster);

@@ -8,11 +8,11 @@
 #include <cstdio>
 
 #include "warpwright/kernel/group_maps.h"
-#include "warpwright/kernel/grouped_instances.h"
 #include "warpwright/pipeline/ordered_sequence.h"
 #include "warpwright/plan/cost.h"
 #include "warpwright/plan/explain_parts.h"
 #include "warpwright/plan/grouped_rules.h"
+#include "warpwright/plan/kernels.h"
 #include "warpwright/plan/rules.h"
 
 namespace warpwright {
@@ -21,17 +21,7 @@ namespace {
 using kernel::GemmConfig;
 using kernel::Grouping;
 
-struct Instance {
-  const char* name;
-  GemmConfig config;
-};
-
-const std::vector<Instance>& instances() {
-#define WW_INSTANCE(tag, ...) Instance{kernel::tag::name, kernel::tag::config},
-  static const std::vector<Instance> all = {WW_HOPPER_GROUPED_INSTANCES(WW_INSTANCE)};
-#undef WW_INSTANCE
-  return all;
-}
+using Instance = KernelRow<GemmConfig>;
 
 kernel::Sums sums_of(const GroupedProblem& p) {
   if (p.scaling == GroupedScaling::block) return kernel::Sums::block_scaled;
@@ -243,7 +233,7 @@ std::int64_t most_tiles(const GemmConfig& c, const GroupedProblem& p) {
 // Why the problem has too many tiles for every kernel that serves it, or nothing.
 std::optional<Refusal> tiles_fault(const GroupedProblem& p) {
   std::int64_t most_n = 0;  // of the tokens and groups as they are
-  for (const Instance& i : instances()) {
+  for (const Instance& i : grouped_kernels()) {
     const GemmConfig& c = i.config;
     if (!serves(c, p)) continue;
     if (most_tiles(c, p) <= max_extent) return std::nullopt;
@@ -277,8 +267,13 @@ std::string wishes(const GroupedChoices& choices) {
 
 Refusal none_found(const GroupedProblem& p, const DeviceFacts& device,
                    const GroupedChoices& choices) {
+  if (choices.kernel) {
+    if (const std::string why = missing_kernel(*choices.kernel); !why.empty()) {
+      return Refusal{RefusalCode::no_kernel, why};
+    }
+  }
   std::string there;
-  for (const Instance& i : instances()) {
+  for (const Instance& i : grouped_kernels()) {
     if (serves(i.config, p)) there += (there.empty() ? "" : ", ") + std::string(i.name);
   }
   if (there.empty()) {
@@ -318,15 +313,6 @@ const char* search_name(Grouping search) {
   return names[static_cast<std::size_t>(search)];
 }
 
-const std::vector<GemmConfig>& grouped_configs() {
-  static const std::vector<GemmConfig> configs = [] {
-    std::vector<GemmConfig> all;
-    for (const Instance& i : instances()) all.push_back(i.config);
-    return all;
-  }();
-  return configs;
-}
-
 Result<std::vector<GroupedPlan>> candidates_grouped(const GroupedProblem& problem,
                                                     const DeviceFacts& device,
                                                     const GroupedChoices& choices) {
@@ -343,7 +329,7 @@ Result<std::vector<GroupedPlan>> candidates_grouped(const GroupedProblem& proble
   base.by_vectors = by_vectors(problem);
   std::vector<GroupedPlan> all;
   bool wants_maps = false;
-  for (const Instance& instance : instances()) {
+  for (const Instance& instance : grouped_kernels()) {
     if (!serves(instance.config, problem) || !chosen(instance, choices)) continue;
     if (kernel::has_group_maps(instance.config) && !takes_group_maps(problem)) {
       wants_maps = choices.kernel || choices.maps == kernel::GroupMaps::per_group;

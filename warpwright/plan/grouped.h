@@ -124,9 +124,6 @@ struct GroupedPlan {
   [[nodiscard]] std::string explain() const;
 };
 
-/// The kernels for grouped products.
-const std::vector<kernel::GemmConfig>& grouped_configs();
-
 /// A plan for `problem` on a device, or the reason why there is none.
 Result<GroupedPlan> plan_grouped(const GroupedProblem& problem, const DeviceFacts& device,
                                  const GroupedChoices& choices = {});

@@ -8,26 +8,16 @@
 #include <cstdlib>
 #include <utility>
 
-#include "warpwright/kernel/instances.h"
 #include "warpwright/kernel/split_sums.h"
 #include "warpwright/plan/blackwell.h"
 #include "warpwright/plan/cost.h"
+#include "warpwright/plan/kernels.h"
 #include "warpwright/plan/rules.h"
 
 namespace warpwright {
 namespace {
 
-struct Instance {
-  const char* name;
-  kernel::GemmConfig config;
-};
-
-const std::vector<Instance>& instances() {
-#define WW_INSTANCE(tag, ...) Instance{kernel::tag::name, kernel::tag::config},
-  static const std::vector<Instance> all = {WW_HOPPER_GEMM_INSTANCES(WW_INSTANCE)};
-#undef WW_INSTANCE
-  return all;
-}
+using Instance = KernelRow<kernel::GemmConfig>;
 
 kernel::Sums sums_of(const GemmProblem& p) {
   if (p.scaling == Scaling::block) return kernel::Sums::block_scaled;
@@ -166,7 +156,7 @@ std::string wishes(const PlanChoices& choices) {
 std::string offers(const GemmProblem& p) {
   std::string text;
   int shown = 0;
-  for (const Instance& i : instances()) {
+  for (const Instance& i : hopper_kernels()) {
     if (!serves(i.config, p)) continue;
     if (++shown > 8) return text + ", ...";
     text += (text.empty() ? "" : ", ") + std::string(i.name);
@@ -177,7 +167,7 @@ std::string offers(const GemmProblem& p) {
 // What a tile of each kernel for the problem gives of D.
 std::vector<ResultTile> result_tiles(const GemmProblem& p) {
   std::vector<ResultTile> all;
-  for (const Instance& i : instances()) {
+  for (const Instance& i : hopper_kernels()) {
     const kernel::GemmConfig& c = i.config;
     if (!serves(c, p)) continue;
     const int rows = kernel::result_rows(c);
@@ -190,7 +180,7 @@ std::vector<ResultTile> result_tiles(const GemmProblem& p) {
 // Every plan by these choices that begins like `base`; may be none.
 Result<std::vector<Plan>> search(Plan base, const PlanChoices& choices) {
   std::vector<Plan> all;
-  for (const Instance& instance : instances()) {
+  for (const Instance& instance : hopper_kernels()) {
     if (!serves(instance.config, base.problem) || !chosen(instance, choices)) continue;
     for (const atom::ClusterShape& cluster : kernel::supported_clusters) {
       const int size = atom::cluster_size(cluster);
@@ -232,6 +222,11 @@ std::string nearest_grid(const Plan& base, PlanChoices choices) {
 
 Refusal none_found(const Plan& base, const PlanChoices& choices) {
   const GemmProblem& p = base.problem;
+  if (choices.kernel) {
+    if (const std::string why = missing_kernel(*choices.kernel); !why.empty()) {
+      return Refusal{RefusalCode::no_kernel, why};
+    }
+  }
   const std::string there = offers(p);
   if (there.empty()) {
     return Refusal{RefusalCode::no_kernel,
@@ -249,13 +244,6 @@ Refusal none_found(const Plan& base, const PlanChoices& choices) {
 }
 
 }  // namespace
-
-const std::vector<kernel::GemmConfig>& gemm_configs() {
-#define WW_CONFIG(tag, ...) kernel::tag::config,
-  static const std::vector<kernel::GemmConfig> configs = {WW_HOPPER_GEMM_INSTANCES(WW_CONFIG)};
-#undef WW_CONFIG
-  return configs;
-}
 
 Result<std::vector<Plan>> candidates(const GemmProblem& problem, const DeviceFacts& device,
                                      const PlanChoices& choices) {

@@ -152,10 +152,6 @@ struct Plan {
   [[nodiscard]] std::string explain() const;
 };
 
-/// The configurations that kernels exist for.
-const std::vector<kernel::GemmConfig>& gemm_configs();
-const std::vector<kernel::BlackwellConfig>& blackwell_configs();
-
 /// A plan for `problem` on a device, or the reason why there is none. Takes no device and touches
 /// none; the same arguments give the same plan.
 Result<Plan> plan(const GemmProblem& problem, const DeviceFacts& device,

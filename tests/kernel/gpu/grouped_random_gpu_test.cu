@@ -95,7 +95,8 @@ struct Kind {
 
 std::vector<Kind> kinds() {
   std::set<Kind> all;
-  for (const kernel::GemmConfig& c : grouped_configs()) {
+  for (const Instance& i : instances()) {
+    const kernel::GemmConfig& c = i.config;
     for (const GroupedScaling scaling : scalings(c)) {
       const bool promoted = c.sums == kernel::Sums::promoted;
       all.insert({c.a, c.result, scaling, promoted ? Accumulation::promoted : Accumulation::fast});
@@ -173,7 +174,7 @@ TEST_F(RandomGroupedOnTheGpu, FiveHundredProblems) {
     if (HasFailure()) return;
   }
   // So many draws leave no kernel of the build out.
-  EXPECT_EQ(kernels.size(), grouped_configs().size());
+  EXPECT_EQ(kernels.size(), instances().size());
 }
 
 // One Spec in which the kernel `name` takes part.

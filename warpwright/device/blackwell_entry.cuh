@@ -1,7 +1,8 @@
-// The __global__ entry of a Blackwell GEMM instance. The table of instances is for the includer.
+// The __global__ entry of a Blackwell GEMM, for the files that the build makes of
+// cmake/cuda_chunk.cu.in.
 #pragma once
 
-#include "warpwright/device/instance.cuh"
+#include "warpwright/device/cuda_entry.cuh"
 #include "warpwright/kernel/blackwell_gemm.h"
 
 namespace warpwright::device {
@@ -13,5 +14,3 @@ __global__ void __launch_bounds__(kernel::threads(Tag::config), 1)
 }
 
 }  // namespace warpwright::device
-
-#define WW_DEFINE_BLACKWELL_INSTANCE(tag) WW_DEFINE_INSTANCE(blackwell_gemm, tag)

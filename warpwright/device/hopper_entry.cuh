@@ -1,7 +1,8 @@
-// The __global__ entry of a Hopper GEMM instance. The tables of instances are for the includer.
+// The __global__ entry of a Hopper GEMM, for the files that the build makes of
+// cmake/cuda_chunk.cu.in.
 #pragma once
 
-#include "warpwright/device/instance.cuh"
+#include "warpwright/device/cuda_entry.cuh"
 #include "warpwright/kernel/hopper_gemm.h"
 
 namespace warpwright::device {
@@ -13,5 +14,3 @@ __global__ void __launch_bounds__(kernel::threads(Tag::config), Tag::config.ctas
 }
 
 }  // namespace warpwright::device
-
-#define WW_DEFINE_HOPPER_INSTANCE(tag) WW_DEFINE_INSTANCE(hopper_gemm, tag)

@@ -1,0 +1,118 @@
+#include "warpwright/device/cuda_kernels.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "warpwright/device/cuda_parts.h"
+
+namespace warpwright::device {
+namespace {
+
+template <class Table, int... chunk>
+void add_all(std::vector<CudaKernel>& all, std::integer_sequence<int, chunk...> /*chunks*/) {
+  (add_cuda_kernels<Table, chunk>(all), ...);
+}
+
+// Loads it on the current device, which is `device`.
+std::optional<Refusal> load(const CudaKernel& kernel, int device) {
+  int major = 0;
+  cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+  if (major != kernel.major) {
+    return Refusal{RefusalCode::wrong_device,
+                   std::string("the kernel is for ") +
+                       (kernel.major == 10 ? "sm_100 (B200, B300)" : "sm_90 (H100, H200)") +
+                       "; CUDA device " + std::to_string(device) + " is sm_" +
+                       std::to_string(major * 10)};
+  }
+  cudaFuncAttributes attributes{};
+  for (const cudaError_t error :
+       {cudaFuncSetAttribute(kernel.function, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                             kernel.shared_bytes),
+        cudaFuncSetAttribute(kernel.function, cudaFuncAttributeNonPortableClusterSizeAllowed, 1),
+        cudaFuncGetAttributes(&attributes, kernel.function), watch_waits(kernel.watch)}) {
+    if (error != cudaSuccess) {
+      return cuda_refusal(error, "loading the kernel " + std::string(kernel.name));
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+const std::vector<CudaKernel>& cuda_kernels() {
+  static const std::vector<CudaKernel> all = [] {
+    std::vector<CudaKernel> found;
+    add_all<kernel::HopperRows>(found,
+                                std::make_integer_sequence<int, WARPWRIGHT_HOPPER_CUDA_CHUNKS>{});
+    add_all<kernel::GroupedRows>(found,
+                                 std::make_integer_sequence<int, WARPWRIGHT_GROUPED_CUDA_CHUNKS>{});
+    add_all<kernel::BlackwellRows>(
+        found, std::make_integer_sequence<int, WARPWRIGHT_BLACKWELL_CUDA_CHUNKS>{});
+    return found;
+  }();
+  return all;
+}
+
+const CudaKernel* cuda_kernel(std::string_view name) {
+  const std::vector<CudaKernel>& all = cuda_kernels();
+  const auto found =
+      std::find_if(all.begin(), all.end(), [&](const CudaKernel& k) { return k.name == name; });
+  return found == all.end() ? nullptr : &*found;
+}
+
+std::optional<Refusal> load_kernel(const std::string& name, int major, const CudaKernel*& loaded) {
+  struct Loaded {
+    int device;
+    const CudaKernel* kernel;
+  };
+  thread_local std::vector<Loaded> known;
+  int device = 0;
+  if (const cudaError_t error = cudaGetDevice(&device); error != cudaSuccess) {
+    return cuda_refusal(error, "asking for the CUDA device");
+  }
+  for (const Loaded& l : known) {
+    if (l.device == device && l.kernel->name == name) {
+      loaded = l.kernel;
+      return std::nullopt;
+    }
+  }
+  loaded = cuda_kernel(name);
+  if (loaded == nullptr) {
+    return Refusal{RefusalCode::no_kernel, std::string("this build has no kernels for ") +
+                                               (major == 10 ? "sm_100 and sm_103" : "sm_90") +
+                                               "; a build for " +
+                                               (major == 10 ? "100a and 103a" : "90a") +
+                                               " has them"};
+  }
+  if (auto r = load(*loaded, device)) return r;
+  known.push_back({device, loaded});
+  return std::nullopt;
+}
+
+cudaError_t start(const CudaGrid& grid, void* params) {
+  cudaLaunchAttribute attributes[2]{};
+  unsigned count = 0;
+  if (grid.cluster_size > 1) {
+    attributes[count].id = cudaLaunchAttributeClusterDimension;
+    attributes[count].val.clusterDim.x = static_cast<unsigned>(grid.cluster_size);
+    attributes[count].val.clusterDim.y = 1;
+    attributes[count].val.clusterDim.z = 1;
+    ++count;
+  }
+  if (grid.dependent) {
+    attributes[count].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attributes[count].val.programmaticStreamSerializationAllowed = 1;
+    ++count;
+  }
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(static_cast<unsigned>(grid.ctas));
+  config.blockDim = dim3(static_cast<unsigned>(grid.threads));
+  config.dynamicSmemBytes = static_cast<std::size_t>(grid.shared_bytes);
+  config.stream = grid.stream;
+  config.attrs = attributes;
+  config.numAttrs = count;
+  void* arguments[] = {params};
+  return cudaLaunchKernelExC(&config, grid.function, arguments);
+}
+
+}  // namespace warpwright::device
