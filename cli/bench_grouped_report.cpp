@@ -27,16 +27,17 @@ double tflops(const GroupedRow& row, const bench::Timing& t) {
 }
 
 // The names and the values of the speeds, in the order of the summary.
-struct Speed {
+struct GroupedSpeed {
   const char* name;
   const char* key;
   std::optional<double> (*of)(const GroupedRow&);
 };
-constexpr Speed kSpeeds[] = {{"plan over the loop", "plan_over_loop", plan_over_loop},
-                             {"best config over the loop", "config_over_loop", config_over_loop},
-                             {"plan over best config", "plan_over_config", plan_over_config},
-                             {"plan over the roof", "plan_over_roof", plan_over_roof},
-                             {"best config over the roof", "config_over_roof", config_over_roof}};
+constexpr GroupedSpeed kGroupedSpeeds[] = {
+    {"plan over the loop", "plan_over_loop", plan_over_loop},
+    {"best config over the loop", "config_over_loop", config_over_loop},
+    {"plan over best config", "plan_over_config", plan_over_config},
+    {"plan over the roof", "plan_over_roof", plan_over_roof},
+    {"best config over the roof", "config_over_roof", config_over_roof}};
 
 // One kind of speed over all rows that have it.
 struct Summary {
@@ -46,7 +47,7 @@ struct Summary {
   std::string worst_shape;
 };
 
-Summary summarise(const GroupedSection& section, const Speed& speed) {
+Summary summarise(const GroupedSection& section, const GroupedSpeed& speed) {
   Summary summary;
   std::vector<double> values;
   for (const GroupedRow& row : section.rows) {
@@ -63,7 +64,7 @@ Summary summarise(const GroupedSection& section, const Speed& speed) {
   return summary;
 }
 
-std::string summary_line(const GroupedSection& section, const Speed& speed) {
+std::string summary_line(const GroupedSection& section, const GroupedSpeed& speed) {
   const Summary s = summarise(section, speed);
   if (!s.mean) return std::string(speed.name) + ": no row has it";
   return format("%s: geomean %.3f of %d, worst %.3f (%s)", speed.name, *s.mean, s.rows, s.worst,
@@ -100,7 +101,7 @@ ordered_json row_json(const GroupedRow& row) {
   j["baseline"] = t.baseline;
   j["loop"] = timing_json(t.loop);
   j["calls"] = t.calls;
-  for (const Speed& speed : kSpeeds) j[speed.key] = number_json(speed.of(row));
+  for (const GroupedSpeed& speed : kGroupedSpeeds) j[speed.key] = number_json(speed.of(row));
   j["bytes"] = row.work.bytes;
   j["memory_us"] = row.memory_us;
   j["compute_us"] = row.compute_us;
@@ -169,7 +170,7 @@ std::string table_row(const GroupedRow& row) {
 
 std::string table_summary(const GroupedSection& section) {
   std::string text;
-  for (const Speed& speed : kSpeeds) text += summary_line(section, speed) + "\n";
+  for (const GroupedSpeed& speed : kGroupedSpeeds) text += summary_line(section, speed) + "\n";
   for (const std::string& reason : reasons(section)) text += reason + "\n";
   return text;
 }
@@ -197,7 +198,8 @@ std::string markdown(const GroupedRun& run) {
                      percent(config_over_roof(row)).c_str());
     }
     text += "\n";
-    for (const Speed& speed : kSpeeds) text += "- " + summary_line(section, speed) + "\n";
+    for (const GroupedSpeed& speed : kGroupedSpeeds)
+      text += "- " + summary_line(section, speed) + "\n";
     for (const std::string& reason : reasons(section)) text += "- " + reason + "\n";
   }
   return text;
@@ -213,7 +215,7 @@ std::string json(const GroupedRun& run) {
     s["rows"] = ordered_json::array();
     for (const GroupedRow& row : section.rows) s["rows"].push_back(row_json(row));
     s["summary"] = ordered_json::object();
-    for (const Speed& speed : kSpeeds) {
+    for (const GroupedSpeed& speed : kGroupedSpeeds) {
       const Summary m = summarise(section, speed);
       s["summary"][speed.key] = {
           {"geomean", number_json(m.mean)},

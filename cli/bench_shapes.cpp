@@ -15,10 +15,6 @@ namespace {
 // The largest extent that plans take.
 constexpr std::int64_t kMaxExtent = 2147479551;
 
-std::string type_name(DType t) {
-  return std::string(numeric::name(t));
-}
-
 // The three numbers of a line, or nothing.
 bool read_shape(std::string line, Shape& shape) {
   std::replace_if(

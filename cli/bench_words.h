@@ -7,6 +7,7 @@
 #include <string>
 
 #include "bench/gemm_bench.h"
+#include "cli/format.h"
 
 namespace warpwright::cli {
 
@@ -19,15 +20,6 @@ struct BenchHead {
   std::uint64_t seed = 1;
   bool dependent = false;
 };
-
-/// As printf has it.
-template <class... Args>
-std::string format(const char* pattern, Args... args) {
-  const int n = std::snprintf(nullptr, 0, pattern, args...);  // NOLINT
-  std::string text(static_cast<std::size_t>(n), '\0');
-  std::snprintf(text.data(), text.size() + 1, pattern, args...);  // NOLINT
-  return text;
-}
 
 /// "1.050", "87%" and "12.34": a number, a share and a median in microseconds; "-" for nothing.
 std::string number(const std::optional<double>& value);

@@ -29,7 +29,7 @@ CheckResult check_result(const GemmJob& job, const HostTensor& d, std::ostream& 
 }
 
 // All that is told of one run.
-struct Outcome {
+struct GemmOutcome {
   const GemmJob& job;
   const Plan& plan;
   double seconds = 0;  // of the run, as the caller saw it
@@ -38,7 +38,7 @@ struct Outcome {
   std::optional<bench::GemmTimes> times;
 };
 
-ordered_json to_json(const Outcome& o) {
+ordered_json to_json(const GemmOutcome& o) {
   const GemmProblem& p = o.plan.problem;
   const auto type = [](DType t) { return std::string(numeric::name(t)); };
   ordered_json json;
@@ -135,7 +135,7 @@ int gemm_command(const GemmOptions& options, std::ostream& out, std::ostream& er
     load(job, options.seed, err);
     HostTensor d = poisoned_result(job);
     const GemmOperands operands = operands_of(job, d);
-    Outcome outcome{.job = job, .plan = plan, .report = {}, .check = {}, .times = {}};
+    GemmOutcome outcome{.job = job, .plan = plan, .report = {}, .check = {}, .times = {}};
     const auto start = std::chrono::steady_clock::now();
     outcome.report = run(plan, operands, options, err);
     const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;

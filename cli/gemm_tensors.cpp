@@ -56,7 +56,7 @@ std::pair<std::int64_t, std::int64_t> extents(const HostTensor& t) {
 }
 
 // The shape of a tensor that a batch has one of for each product.
-Shape batched(const GemmJob& job, std::int64_t rows, std::int64_t columns) {
+Extents batched(const GemmJob& job, std::int64_t rows, std::int64_t columns) {
   if (job.is_batch) return {job.batch, rows, columns};
   return {rows, columns};
 }
@@ -122,7 +122,7 @@ void read_files(const GemmOptions& o, GemmJob& job) {
 // A tensor of [batch x] rows x columns in a file, where dimensions of 1 do not matter.
 HostTensor read_vector(const std::string& name, const std::string& spec, const GemmJob& job,
                        std::int64_t rows, std::int64_t columns) {
-  std::vector<Shape> legal = {{rows, columns}};
+  std::vector<Extents> legal = {{rows, columns}};
   if (job.is_batch) legal.push_back({job.batch, rows, columns});
   return read_shaped(name, spec, legal);
 }

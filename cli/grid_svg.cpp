@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/format.h"
 #include "cli/timeline_parts.h"
 
 namespace warpwright::cli {
@@ -64,13 +65,6 @@ std::string label(std::string_view name) {
     if (c == 'm' && !text.empty()) text += ": ";
     if (c == 'n') text += ',';
   }
-  return text;
-}
-
-template <class... Args>
-std::string format(const char* pattern, Args... args) {
-  char text[512];
-  std::snprintf(text, sizeof text, pattern, args...);  // NOLINT
   return text;
 }
 

@@ -32,11 +32,11 @@ void check_options(const GroupedOptions& o) {
 }
 
 // All that is told of one run.
-struct Outcome {
+struct GroupedOutcome {
   const GroupedJob& job;
   const GroupedPlan& plan;
   double seconds = 0;  // of the run, as the caller saw it
-  GroupedRun run;
+  GroupedOutput run;
   std::optional<GroupedCheck> check;
 
   [[nodiscard]] bool is_good() const {
@@ -48,7 +48,7 @@ std::string type_text(DType t) {
   return std::string(numeric::name(t));
 }
 
-std::string summary(const Outcome& o) {
+std::string summary(const GroupedOutcome& o) {
   const GroupedProblem& p = o.plan.problem;
   const std::string operands = type_text(p.x) + (p.x == p.w ? "" : "," + type_text(p.w));
   char text[512];
@@ -73,7 +73,7 @@ std::string check_text(const GroupedJob& job, const GroupedCheck& check) {
   return text + "\n";
 }
 
-std::string time_text(const Outcome& o, int repeat) {
+std::string time_text(const GroupedOutcome& o, int repeat) {
   char text[256];
   std::snprintf(text, sizeof text,
                 "%s: %.2f us a launch (%d back to back, operands as L2 has them)",
@@ -95,7 +95,7 @@ ordered_json check_json(const GroupedJob& job, const GroupedCheck& check) {
   return json;
 }
 
-ordered_json to_json(const Outcome& o, const GroupedOptions& options) {
+ordered_json to_json(const GroupedOutcome& o, const GroupedOptions& options) {
   const GroupedProblem& p = o.plan.problem;
   ordered_json json;
   json["plan"] = o.plan.name();
@@ -144,15 +144,15 @@ GroupedCheck check_result(const GroupedJob& job, const HostTensor& y, std::ostre
 
 }  // namespace
 
-GroupedRun run_grouped_on_device(const GroupedJob& job, const GroupedPlan& plan,
-                                 const GroupedOperands& operands, const GroupedOptions& options,
-                                 std::ostream& err) {
+GroupedOutput run_grouped_on_device(const GroupedJob& job, const GroupedPlan& plan,
+                                    const GroupedOperands& operands, const GroupedOptions& options,
+                                    std::ostream& err) {
   const DeviceChoice where = parse_device(options.device);
   if (!where.is_model) {
     return run_on_gpu(plan, operands, where.index,
                       {.check_offsets = options.check_offsets, .repeat = options.repeat});
   }
-  GroupedRun run;
+  GroupedOutput run;
   const auto launch = [&](const device::ModelOptions& how) {
     return device::launch_grouped_on_model(plan, operands, how,
                                            options.check_offsets ? &run.status : nullptr);
@@ -175,7 +175,7 @@ int grouped_command(const GroupedOptions& options, std::ostream& out, std::ostre
     load(job, options.seed, err);
     HostTensor y = poisoned_result(job);
     const GroupedOperands operands = operands_of(job, y);
-    Outcome outcome{.job = job, .plan = plan, .run = {}, .check = {}};
+    GroupedOutcome outcome{.job = job, .plan = plan, .run = {}, .check = {}};
     const auto start = std::chrono::steady_clock::now();
     outcome.run = run(job, plan, operands, options, err);
     const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;

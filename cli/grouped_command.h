@@ -11,15 +11,15 @@ namespace warpwright::cli {
 
 /// Carries out a plan on packed operands in host memory; Y is complete when it returns. Throws
 /// InputError or RunError.
-using GroupedRunner = std::function<GroupedRun(const GroupedJob& job, const GroupedPlan& plan,
-                                               const GroupedOperands& operands,
-                                               const GroupedOptions& options, std::ostream& err)>;
+using GroupedRunner = std::function<GroupedOutput(
+    const GroupedJob& job, const GroupedPlan& plan, const GroupedOperands& operands,
+    const GroupedOptions& options, std::ostream& err)>;
 
 /// Runs on the device that `options` name, with all checks on the model, on a GPU through its
 /// memory.
-GroupedRun run_grouped_on_device(const GroupedJob& job, const GroupedPlan& plan,
-                                 const GroupedOperands& operands, const GroupedOptions& options,
-                                 std::ostream& err);
+GroupedOutput run_grouped_on_device(const GroupedJob& job, const GroupedPlan& plan,
+                                    const GroupedOperands& operands, const GroupedOptions& options,
+                                    std::ostream& err);
 
 /// Runs the command: messages go to `err`, times and (with `json`) everything as JSON to `out`.
 /// Returns the exit status: 0; 1 when the check failed, the model found faults, the offsets are out

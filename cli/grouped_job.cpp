@@ -17,7 +17,7 @@ namespace warpwright::cli {
 namespace {
 
 // Streams of the random tensors.
-enum Stream : std::uint64_t {
+enum GroupedStream : std::uint64_t {
   kStreamX = 1,
   kStreamW = 2,
   kStreamScaleX = 3,
@@ -90,7 +90,7 @@ HostTensor read_operand(const char* name, const std::string& spec, std::size_t r
   HostTensor tensor = read_named(name, spec);
   const std::string what = std::string(name) + " (" + spec + ")";
   if (tensor.shape.size() != rank) {
-    Shape nearest = tensor.shape;
+    Extents nearest = tensor.shape;
     while (nearest.size() < rank) nearest.insert(nearest.begin(), 1);
     while (nearest.size() > rank) {
       nearest[1] *= nearest[0];
@@ -124,7 +124,7 @@ void read_files(const GroupedOptions& o, GroupedJob& job) {
     throw InputError("X (" + o.x + ") is " + shape_text(job.x.shape) + " and W (" + o.w + ") is " +
                      shape_text(job.w.shape) +
                      "; the last dimensions are both K and must agree: the nearest legal W is " +
-                     shape_text(Shape{job.groups, job.n, job.x.shape[1]}) + ".");
+                     shape_text(Extents{job.groups, job.n, job.x.shape[1]}) + ".");
   }
 }
 
@@ -155,8 +155,7 @@ void choose_types(const GroupedOptions& o, GroupedJob& job) {
   } else if (has_files(o)) {
     std::tie(job.x_type, job.w_type) = types_of_files(job.x.dtype, job.w.dtype);
   }
-  job.result =
-      o.y_dtype.empty() ? natural_result(job.x_type) : parse_result_type(o.y_dtype);
+  job.result = o.y_dtype.empty() ? natural_result(job.x_type) : parse_result_type(o.y_dtype);
 }
 
 // The integers of a file, one for each of `count`.
@@ -268,7 +267,7 @@ void read_lengths(const GroupedOptions& o, GroupedJob& job) {
 }
 
 // Shapes of the scales of X and W, as GroupedScaling has them.
-Shape scale_shape(const GroupedJob& job, bool of_x) {
+Extents scale_shape(const GroupedJob& job, bool of_x) {
   const std::int64_t blocks = pieces(job.k, scale_block);
   switch (job.scaling) {
     case GroupedScaling::group:
@@ -308,7 +307,7 @@ void read_tensors(const GroupedOptions& o, GroupedJob& job) {
                        " FILE.");
     } else {
       const std::string name = of_x ? "scale_x" : "scale_w";
-      std::vector<Shape> legal = {scale_shape(job, of_x)};
+      std::vector<Extents> legal = {scale_shape(job, of_x)};
       if (of_x && job.scaling == GroupedScaling::group) legal.push_back({1, 1});  // for all groups
       scales = read_shaped(name, spec, legal);
       require_f32(name, scales);

@@ -9,7 +9,7 @@
 namespace warpwright::cli {
 namespace {
 
-constexpr const char* kGroupedExamples =
+constexpr const char* kGroupedHelp =
     "Y[offsets[g] .. offsets[g + 1]) = alpha * scaled(X[those rows] * W[g]^T) for every group g.\n"
     "The kernel alone reads the offsets. Messages go to stderr.\n\n"
     "X (TOTAL x K), W (G x N x K) and the scales come from files or are random; rows of a random "
@@ -135,7 +135,7 @@ CLI::App* add_grouped_command(CLI::App& app, GroupedOptions& o) {
                    "on a GPU: time R launches and tell their share of the roof")
       ->type_name("R");
   grouped->add_flag("--json", o.json, "for programs");
-  grouped->footer(kGroupedExamples);
+  grouped->footer(kGroupedHelp);
   return grouped;
 }
 

@@ -75,8 +75,8 @@ std::string groups_text(const GroupedJob& job, const GroupedPlan& plan) {
          ": " + counted(tiles_of(job, plan), "tile");
 }
 
-GroupedRun run_on_gpu(const GroupedPlan& plan, const GroupedOperands& operands, int index,
-                      const GroupedRunOptions& options) {
+GroupedOutput run_on_gpu(const GroupedPlan& plan, const GroupedOperands& operands, int index,
+                         const GroupedRunOptions& options) {
   CudaMemory memory(index);
   GroupedOperands there = operands;
   for (MatrixView* view : {&there.x, &there.w, &there.scale_x, &there.scale_w}) memory.move(*view);
@@ -93,7 +93,7 @@ GroupedRun run_on_gpu(const GroupedPlan& plan, const GroupedOperands& operands, 
   require(device::prepare_grouped_on_cuda(plan));
   launch();
   wait();
-  GroupedRun run;
+  GroupedOutput run;
   if (options.repeat > 0) {
     const auto start = std::chrono::steady_clock::now();
     for (int i = 0; i < options.repeat; ++i) launch();

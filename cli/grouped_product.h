@@ -13,7 +13,7 @@ ProductMaker grouped_product(const GroupedOptions& options);
 std::string groups_text(const GroupedJob& job, const GroupedPlan& plan);
 
 /// What a run left beside Y.
-struct GroupedRun {
+struct GroupedOutput {
   model::Report report;       ///< of the model
   std::uint32_t status = 0;   ///< see offsets_fault; 0 where the offsets were not checked
   double launch_seconds = 0;  ///< of one of the timed launches on a GPU
@@ -28,7 +28,7 @@ struct GroupedRunOptions {
 /// Carries out a plan through the memory of CUDA device `index`: packed operands in host memory, Y
 /// (which becomes NaN where nobody stores) and the offsets among them. Throws InputError or
 /// RunError.
-GroupedRun run_on_gpu(const GroupedPlan& plan, const GroupedOperands& operands, int index,
-                      const GroupedRunOptions& options = {});
+GroupedOutput run_on_gpu(const GroupedPlan& plan, const GroupedOperands& operands, int index,
+                         const GroupedRunOptions& options = {});
 
 }  // namespace warpwright::cli

@@ -21,7 +21,7 @@ constexpr const char* kBenchExamples =
     "  warpwright bench dense --sample 200 --seed 7 --configs 1\n"
     "  warpwright bench dense --shapes mine.txt --configs all --markdown";
 
-constexpr const char* kGroupedExamples =
+constexpr const char* kBenchGroupedExamples =
     "A shape takes some 3 seconds with all configurations, --configs 1 less than 1. TOKENS of a "
     "shape\nare a length for all groups, 16,0,3 or skew:SEED, 256 for each group on average. The "
     "loop is a\ncuBLASLt call for each group that has tokens, captured in one CUDA graph: it takes "
@@ -142,7 +142,7 @@ CLI::App* add_bench_grouped_command(CLI::App& app, GroupedBenchOptions& o) {
   grouped->add_option("--json", o.json, "where the numbers are written too, after every shape")
       ->type_name("FILE");
   grouped->add_flag("--markdown", o.markdown, "print the table as documents want it");
-  grouped->footer(kGroupedExamples);
+  grouped->footer(kBenchGroupedExamples);
   return grouped;
 }
 

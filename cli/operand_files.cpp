@@ -15,7 +15,7 @@ std::string name_of(DType t) {
 }
 
 // The dimensions that are not 1.
-Shape squeezed(Shape shape) {
+Extents squeezed(Extents shape) {
   shape.erase(std::remove(shape.begin(), shape.end(), 1), shape.end());
   return shape;
 }
@@ -69,10 +69,10 @@ HostTensor read_named(const std::string& name, const std::string& spec) {
 }
 
 HostTensor read_shaped(const std::string& name, const std::string& spec,
-                       const std::vector<Shape>& legal, const std::string& of) {
+                       const std::vector<Extents>& legal, const std::string& of) {
   HostTensor tensor = read_named(name, spec);
   std::string shapes;
-  for (const Shape& shape : legal) {
+  for (const Extents& shape : legal) {
     if (squeezed(tensor.shape) == squeezed(shape)) {
       tensor.shape = shape;
       return tensor;

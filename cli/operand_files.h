@@ -13,7 +13,7 @@
 
 namespace warpwright::cli {
 
-using Shape = std::vector<std::int64_t>;
+using Extents = std::vector<std::int64_t>;
 
 /// Does an argument name a tensor in a file? Decides where words and numbers are legal too.
 bool names_file(const std::string& text);
@@ -24,7 +24,7 @@ HostTensor read_named(const std::string& name, const std::string& spec);
 /// Reads a tensor that has one of these shapes, where dimensions of 1 do not matter, and gives it
 /// that shape. `of` is what the shapes follow from. Throws InputError.
 HostTensor read_shaped(const std::string& name, const std::string& spec,
-                       const std::vector<Shape>& legal,
+                       const std::vector<Extents>& legal,
                        const std::string& of = "for these matrices");
 
 /// Refuses a tensor of a type that is not multiplied. `what` names it and its file.

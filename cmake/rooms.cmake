@@ -1,6 +1,6 @@
 # A room of the house is one folder of warpwright/ and one library. It sees the rooms below it
 # (DEPENDS) and no others; tests/lint checks the #includes against the same order.
-set(WARPWRIGHT_WARNINGS -Wall -Wextra -Wshadow -Wno-unknown-pragmas -Werror)
+set(WARPWRIGHT_WARNINGS -Wall -Wextra -Wshadow=local -Wno-unknown-pragmas -Werror)
 
 function(ww_room name)
   cmake_parse_arguments(ARG "" "" "DEPENDS;LIBRARIES" ${ARGN})

@@ -34,11 +34,15 @@ choose_preset() {
   fi
 }
 
-# Configures and builds everything into build/.
+has_gpu() { nvidia-smi -L 2>/dev/null | grep -q '^GPU'; }
+
+# build KERNELS [TARGET...]: configures build/ for these kernels (WARPWRIGHT_KERNELS) and builds the
+# targets, by default all. $preset says how.
 build() {
-  choose_preset
+  local kernels=$1 fresh=() targets=() old log
+  shift
+  (($# == 0)) || targets=(--target "$@")
   say "building into build/ with the preset \"$preset\": $preset_why"
-  local fresh=() old log
   # A build tree that was made for another place (a copied or moved checkout) cannot be reused.
   old=$(sed -n 's/^CMAKE_HOME_DIRECTORY:INTERNAL=//p' build/CMakeCache.txt 2>/dev/null || true)
   if [[ -n $old && $old != "$PWD" ]]; then
@@ -46,11 +50,21 @@ build() {
   fi
   mkdir -p build
   log=build/configure.log
-  if ! cmake --preset "$preset" "${fresh[@]}" >"$log" 2>&1; then
+  if ! cmake --preset "$preset" "-DWARPWRIGHT_KERNELS=$kernels" "${fresh[@]}" >"$log" 2>&1; then
     cat "$log" >&2
     return 1
   fi
-  cmake --build --preset "$preset"
+  # On a terminal ninja keeps this on one line.
+  NINJA_STATUS='   %f of %t steps, %es: ' cmake --build --preset "$preset" "${targets[@]}"
+}
+
+# part NAME COMMAND...: runs a part of a script and says how long it took.
+part() {
+  local name=$1 start=$SECONDS status=0
+  shift
+  "$@" || status=$?
+  say "$name: $((SECONDS - start)) s$( ((status == 0)) || printf ', FAILED')"
+  return "$status"
 }
 
 # project_files ENDING...: every source file that git knows or would take; where this is no git

@@ -22,14 +22,6 @@
 namespace warpwright::cli {
 namespace {
 
-void expect_refused(const std::vector<std::string>& arguments, const std::string& word) {
-  const CliResult r = run_cli(arguments);
-  EXPECT_EQ(r.status, 2) << r.err;
-  EXPECT_EQ(r.out, "");
-  EXPECT_EQ(std::count(r.err.begin(), r.err.end(), '\n'), 1) << r.err;
-  EXPECT_NE(r.err.find(word), std::string::npos) << r.err;
-}
-
 TEST(App, HelpAndVersion) {
   for (const std::vector<std::string>& call :
        std::vector<std::vector<std::string>>{{"--help"},

@@ -14,13 +14,13 @@
 namespace warpwright::cli {
 namespace {
 
-std::vector<GroupedShape> parse(const std::string& text) {
+std::vector<GroupedShape> shapes_in(const std::string& text) {
   std::istringstream in(text);
   return parse_grouped_shapes(in, "shapes.txt");
 }
 
 TEST(GroupedShapes, AreReadWithComments) {
-  EXPECT_EQ(parse("8 16 4096 4096\n\n# none\n3 1,0,2 64 128  # a list\r\n\t4 skew:7\t8 16\n"),
+  EXPECT_EQ(shapes_in("8 16 4096 4096\n\n# none\n3 1,0,2 64 128  # a list\r\n\t4 skew:7\t8 16\n"),
             (std::vector<GroupedShape>{
                 {8, "16", 4096, 4096}, {3, "1,0,2", 64, 128}, {4, "skew:7", 8, 16}}));
 }
@@ -30,13 +30,13 @@ TEST(GroupedShapes, BadLinesAreNamed) {
                           "x 16 8 16", "3 1,2 8 16", "8 much 8 16", "8 16 8 99999999999"}) {
     SCOPED_TRACE(bad);
     try {
-      parse(std::string("1 1 8 16\n") + bad + "\n");
+      shapes_in(std::string("1 1 8 16\n") + bad + "\n");
       ADD_FAILURE() << "was taken";
     } catch (const InputError& refusal) {
       EXPECT_EQ(std::string(refusal.what()).rfind("shapes.txt, line 2: ", 0), 0U) << refusal.what();
     }
   }
-  EXPECT_THROW(parse("# nothing\n"), InputError);
+  EXPECT_THROW(shapes_in("# nothing\n"), InputError);
 }
 
 TEST(GroupedShapes, TheNineteenAreThere) {
@@ -112,7 +112,7 @@ GroupedRow row_of(double ours, double config, double loop) {
   return row;
 }
 
-GroupedRun example_run() {
+GroupedRun example_grouped_run() {
   GroupedRun run;
   run.date = "2026-11-21T10:00:00Z";
   run.gpu = "NVIDIA H200";
@@ -142,7 +142,7 @@ TEST(GroupedReport, Ratios) {
 }
 
 TEST(GroupedReport, TheTableSaysEverything) {
-  const GroupedRun run = example_run();
+  const GroupedRun run = example_grouped_run();
   const GroupedSection& section = run.sections.front();
   for (const char* word : {"NVIDIA H200", "580.159", "13.1.0", "0123456789ab"}) {
     EXPECT_NE(table_title(run).find(word), std::string::npos) << word;
@@ -163,7 +163,7 @@ TEST(GroupedReport, TheTableSaysEverything) {
 }
 
 TEST(GroupedReport, MarkdownRowsHaveEveryColumn) {
-  const std::string text = markdown(example_run());
+  const std::string text = markdown(example_grouped_run());
   std::istringstream lines(text);
   int rows = 0;
   for (std::string line; std::getline(lines, line);) {
@@ -176,7 +176,7 @@ TEST(GroupedReport, MarkdownRowsHaveEveryColumn) {
 }
 
 TEST(GroupedReport, JsonHasItsSchema) {
-  const nlohmann::json j = nlohmann::json::parse(json(example_run()));
+  const nlohmann::json j = nlohmann::json::parse(json(example_grouped_run()));
   EXPECT_EQ(j.at("format"), "warpwright-bench-grouped-1");
   EXPECT_EQ(j.at("command"), "warpwright bench grouped");
   EXPECT_EQ(j.at("seed"), 7);
@@ -196,7 +196,7 @@ TEST(GroupedReport, JsonHasItsSchema) {
   EXPECT_NEAR(section.at("summary").at("plan_over_loop").at("geomean").get<double>(), 1, 1e-12);
 }
 
-void expect_refused(std::vector<std::string> arguments, const std::string& word) {
+void expect_bench_grouped_refused(std::vector<std::string> arguments, const std::string& word) {
   arguments.insert(arguments.begin(), {"bench", "grouped"});
   const CliResult r = run_cli(arguments);
   EXPECT_EQ(r.status, 2) << r.err;
@@ -206,13 +206,13 @@ void expect_refused(std::vector<std::string> arguments, const std::string& word)
 }
 
 TEST(BenchGroupedCommand, BadInputIsASentence) {
-  expect_refused({"--dtype", "int8"}, "e4m3-block");
-  expect_refused({"--configs", "0"}, "--configs");
-  expect_refused({"--rounds", "0"}, "--rounds");
-  expect_refused({"--seed", "-1"}, "no integer");
-  expect_refused({"--device", "model"}, "does not predict time");
-  expect_refused({"--shapes", "/nowhere/shapes.txt"}, "/nowhere/shapes.txt");
-  expect_refused({"--json", "/nowhere/x.json"}, "/nowhere/x.json");
+  expect_bench_grouped_refused({"--dtype", "int8"}, "e4m3-block");
+  expect_bench_grouped_refused({"--configs", "0"}, "--configs");
+  expect_bench_grouped_refused({"--rounds", "0"}, "--rounds");
+  expect_bench_grouped_refused({"--seed", "-1"}, "no integer");
+  expect_bench_grouped_refused({"--device", "model"}, "does not predict time");
+  expect_bench_grouped_refused({"--shapes", "/nowhere/shapes.txt"}, "/nowhere/shapes.txt");
+  expect_bench_grouped_refused({"--json", "/nowhere/x.json"}, "/nowhere/x.json");
 }
 
 TEST(BenchGroupedCommand, HelpSaysWhatItCosts) {
@@ -224,7 +224,7 @@ TEST(BenchGroupedCommand, HelpSaysWhatItCosts) {
 
 TEST(BenchGroupedCommand, WithoutAGpuThereIsOneSentence) {
   if (!device::cuda_devices().empty()) GTEST_SKIP() << "there is a CUDA device here";
-  expect_refused({}, device::cuda_device(0).reason());
+  expect_bench_grouped_refused({}, device::cuda_device(0).reason());
 }
 
 }  // namespace

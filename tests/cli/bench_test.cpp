@@ -135,7 +135,7 @@ bench::GemmTimes times(double ours, double config, double first, double best) {
   return t;
 }
 
-BenchRun example_run() {
+BenchRun example_dense_run() {
   BenchRun run;
   run.date = "2026-11-21T10:00:00Z";
   run.gpu = "NVIDIA H200";
@@ -158,7 +158,7 @@ BenchRun example_run() {
 }
 
 TEST(BenchReport, RatiosAreTheirTimeOverOurs) {
-  const BenchRun run = example_run();
+  const BenchRun run = example_dense_run();
   EXPECT_DOUBLE_EQ(*speed_over_first(run.rows[0]), 2);
   EXPECT_DOUBLE_EQ(*speed_over_best(run.rows[0]), 1.6);
   EXPECT_DOUBLE_EQ(*config_over_best(run.rows[0]), 2);
@@ -175,7 +175,7 @@ TEST(BenchReport, Geomeans) {
   EXPECT_DOUBLE_EQ(*geomean({3}), 3);
   EXPECT_NEAR(*geomean({2, 0.5}), 1, 1e-12);
   EXPECT_NEAR(*geomean({1, 10, 100}), 10, 1e-12);
-  const SpeedSummary first = summarise(example_run().rows, speed_over_first);
+  const SpeedSummary first = summarise(example_dense_run().rows, speed_over_first);
   EXPECT_NEAR(*first.mean, 1, 1e-12);  // of 2 and 0.5
   EXPECT_EQ(first.rows, 2);
   EXPECT_DOUBLE_EQ(first.worst, 0.5);
@@ -207,7 +207,7 @@ std::size_t count_of(const std::string& text, const std::string& word) {
 }
 
 TEST(BenchReport, WhatALaunchTakesOfTheHost) {
-  BenchRun run = example_run();
+  BenchRun run = example_dense_run();
   EXPECT_EQ(table_summary(run).find("host:"), std::string::npos) << "nothing was measured";
   const std::vector<double> ours = {3.25, 2.75, 2.5};
   for (std::size_t i = 0; i < ours.size(); ++i) {
@@ -221,7 +221,7 @@ TEST(BenchReport, WhatALaunchTakesOfTheHost) {
 }
 
 TEST(BenchReport, TheTableSaysEverything) {
-  const BenchRun run = example_run();
+  const BenchRun run = example_dense_run();
   const std::string heading = table_heading(run);
   for (const char* word : {"NVIDIA H200", "580.159", "13.0", "13.1.0", "0123456789ab", "2026-11-21",
                            "bf16 to bf16", "/first", "/best", "roof"}) {
@@ -242,7 +242,7 @@ TEST(BenchReport, TheTableSaysEverything) {
 }
 
 TEST(BenchReport, MarkdownRowsHaveEveryColumn) {
-  const std::string text = markdown(example_run());
+  const std::string text = markdown(example_dense_run());
   std::istringstream lines(text);
   int rows = 0;
   for (std::string line; std::getline(lines, line);) {
@@ -259,7 +259,7 @@ TEST(BenchReport, MarkdownRowsHaveEveryColumn) {
 }
 
 TEST(BenchReport, JsonHasItsSchema) {
-  const nlohmann::json j = nlohmann::json::parse(json(example_run()));
+  const nlohmann::json j = nlohmann::json::parse(json(example_dense_run()));
   EXPECT_EQ(j.at("format"), "warpwright-bench-1");
   for (const char* key : {"date", "gpu", "driver", "cuda", "cublaslt", "commit", "command"}) {
     EXPECT_TRUE(j.at(key).is_string()) << key;
@@ -292,14 +292,6 @@ TEST(BenchCommand, Configs) {
   for (const char* bad : {"", "0", "-1", "some", "3x"}) {
     EXPECT_THROW(parse_configs(bad), InputError) << bad;
   }
-}
-
-void expect_refused(const std::vector<std::string>& arguments, const std::string& word) {
-  const CliResult r = run_cli(arguments);
-  EXPECT_EQ(r.status, 2) << r.err;
-  EXPECT_EQ(r.out, "");
-  EXPECT_EQ(std::count(r.err.begin(), r.err.end(), '\n'), 1) << r.err;
-  EXPECT_NE(r.err.find(word), std::string::npos) << r.err;
 }
 
 TEST(BenchCommand, BadInputIsASentence) {

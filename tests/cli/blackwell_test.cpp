@@ -21,7 +21,7 @@ CliResult b200(std::vector<std::string> arguments, const std::vector<std::string
   return run_cli(arguments);
 }
 
-void expect_refused(const CliResult& got, const std::string& words) {
+void expect_b200_refused(const CliResult& got, const std::string& words) {
   EXPECT_EQ(got.status, 2) << got.out << got.err;
   EXPECT_NE(got.err.find(words), std::string::npos) << got.err;
 }
@@ -78,19 +78,21 @@ TEST(BlackwellCli, ChecksAKernel) {
 
 TEST(BlackwellCli, Refusals) {
   const std::vector<std::string> gemm = {"gemm", "--random", "64", "64", "64"};
-  expect_refused(b200(gemm, {"--pair", "--cluster", "1,1"}), "M must be even");
-  expect_refused(b200(gemm, {"--accumulators", "5"}), "which has 512");
-  expect_refused(b200(gemm, {"--scheduler", "random"}), "it must be one");
-  expect_refused(b200(gemm, {"--dtype", "e2m1"}), "must be bf16, fp16, e4m3 or e5m2");
-  expect_refused(b200(gemm, {"--dtype", "e4m3", "--d-dtype", "e4m3"}), "store bf16, f16 and f32");
-  expect_refused(b200(gemm, {"--dtype", "e4m3", "--scaling", "block"}), "no block scales");
-  expect_refused(b200(gemm, {"--gated"}), "without a gate");
-  expect_refused(b200(gemm, {"--layout", "NN"}), "B is MN-major");
-  expect_refused(b200(gemm, {"--schedule", "pingpong"}), "are of sm_90");
+  expect_b200_refused(b200(gemm, {"--pair", "--cluster", "1,1"}), "M must be even");
+  expect_b200_refused(b200(gemm, {"--accumulators", "5"}), "which has 512");
+  expect_b200_refused(b200(gemm, {"--scheduler", "random"}), "it must be one");
+  expect_b200_refused(b200(gemm, {"--dtype", "e2m1"}), "must be bf16, fp16, e4m3 or e5m2");
+  expect_b200_refused(b200(gemm, {"--dtype", "e4m3", "--d-dtype", "e4m3"}),
+                      "store bf16, f16 and f32");
+  expect_b200_refused(b200(gemm, {"--dtype", "e4m3", "--scaling", "block"}), "no block scales");
+  expect_b200_refused(b200(gemm, {"--gated"}), "without a gate");
+  expect_b200_refused(b200(gemm, {"--layout", "NN"}), "B is MN-major");
+  expect_b200_refused(b200(gemm, {"--schedule", "pingpong"}), "are of sm_90");
   // The Hopper kernels have none of these.
-  expect_refused(run_cli({"gemm", "--random", "64", "64", "64", "--pair"}), "sm_100");
-  expect_refused(run_cli({"gemm", "--random", "64", "64", "64", "--scheduler", "clc"}), "sm_100");
-  expect_refused(
+  expect_b200_refused(run_cli({"gemm", "--random", "64", "64", "64", "--pair"}), "sm_100");
+  expect_b200_refused(run_cli({"gemm", "--random", "64", "64", "64", "--scheduler", "clc"}),
+                      "sm_100");
+  expect_b200_refused(
       b200({"trace", "gemm", "--random", "64", "64", "64", "--svg", "x.svg"}, {"--occupy-sm", "8"}),
       "the nearest legal value is 7");
 }

@@ -52,8 +52,8 @@ class GemmCommand : public ::testing::Test {
 };
 
 // One sentence on stderr, nothing on stdout, status 2; the sentence names all of `words`.
-void expect_refused(const std::vector<std::string>& arguments,
-                    const std::vector<std::string>& words) {
+void expect_refused_naming(const std::vector<std::string>& arguments,
+                           const std::vector<std::string>& words) {
   std::string call;
   for (const std::string& a : arguments) call += a + " ";
   SCOPED_TRACE(call);
@@ -248,44 +248,45 @@ TEST_F(GemmCommand, WritesOverItsOwnInput) {
 }
 
 TEST_F(GemmCommand, RefusesBadScalarsAndChoices) {
-  expect_refused(random_gemm({"--alpha", "nan"}), {"alpha", "NaN"});
-  expect_refused(random_gemm({"--alpha", "-NaN"}), {"alpha", "NaN"});
-  expect_refused(random_gemm({"--beta", "nan"}), {"beta", "NaN"});
-  expect_refused(random_gemm({"--alpha", "one"}), {"alpha", "number"});
-  expect_refused(random_gemm({"--alpha", "1e39"}), {"alpha", "3.4028234e38"});
-  expect_refused(random_gemm({"--beta=-1e400"}), {"beta", "-3.4028234e38"});
-  expect_refused(random_gemm({"--dtype", "f32"}), {"--dtype", "bf16"});
-  expect_refused(random_gemm({"--dtype", "fp4"}), {"--dtype", "bf16"});
-  expect_refused(random_gemm({"--d-dtype", "e4m3"}), {"D is e4m3", "bf16"});
-  expect_refused(random_gemm({"--d-dtype", "s8"}), {"--d-dtype", "f32"});
-  expect_refused(random_gemm({"--mode", "late"}), {"--mode", "latest"});
-  expect_refused(random_gemm({"--cluster", "2"}), {"--cluster", "2,1"});
-  expect_refused(random_gemm({"--cluster", "0,1"}), {"cluster", "1,1"});
-  expect_refused(random_gemm({"--cluster", "3,1"}), {"3x1", "2x1"});
-  expect_refused(random_gemm({"--cluster", "4,4", "--sms", "8"}), {"16", "SMs"});
-  expect_refused(random_gemm({"--tile-n", "104"}), {"tile_n 104", "128x128"});
-  expect_refused(random_gemm({"--device", "gpu"}), {"--device", "model"});
-  expect_refused(random_gemm({"--device", "cuda:"}), {"--device", "cuda:0"});
-  expect_refused(random_gemm({"--device", "cuda:-1"}), {"--device", "cuda:0"});
-  expect_refused(random_gemm({"--bench"}), {"--bench", "--device cuda"});
-  expect_refused(random_gemm({"--device", "cuda", "--mode", "eager"}), {"--mode"});
+  expect_refused_naming(random_gemm({"--alpha", "nan"}), {"alpha", "NaN"});
+  expect_refused_naming(random_gemm({"--alpha", "-NaN"}), {"alpha", "NaN"});
+  expect_refused_naming(random_gemm({"--beta", "nan"}), {"beta", "NaN"});
+  expect_refused_naming(random_gemm({"--alpha", "one"}), {"alpha", "number"});
+  expect_refused_naming(random_gemm({"--alpha", "1e39"}), {"alpha", "3.4028234e38"});
+  expect_refused_naming(random_gemm({"--beta=-1e400"}), {"beta", "-3.4028234e38"});
+  expect_refused_naming(random_gemm({"--dtype", "f32"}), {"--dtype", "bf16"});
+  expect_refused_naming(random_gemm({"--dtype", "fp4"}), {"--dtype", "bf16"});
+  expect_refused_naming(random_gemm({"--d-dtype", "e4m3"}), {"D is e4m3", "bf16"});
+  expect_refused_naming(random_gemm({"--d-dtype", "s8"}), {"--d-dtype", "f32"});
+  expect_refused_naming(random_gemm({"--mode", "late"}), {"--mode", "latest"});
+  expect_refused_naming(random_gemm({"--cluster", "2"}), {"--cluster", "2,1"});
+  expect_refused_naming(random_gemm({"--cluster", "0,1"}), {"cluster", "1,1"});
+  expect_refused_naming(random_gemm({"--cluster", "3,1"}), {"3x1", "2x1"});
+  expect_refused_naming(random_gemm({"--cluster", "4,4", "--sms", "8"}), {"16", "SMs"});
+  expect_refused_naming(random_gemm({"--tile-n", "104"}), {"tile_n 104", "128x128"});
+  expect_refused_naming(random_gemm({"--device", "gpu"}), {"--device", "model"});
+  expect_refused_naming(random_gemm({"--device", "cuda:"}), {"--device", "cuda:0"});
+  expect_refused_naming(random_gemm({"--device", "cuda:-1"}), {"--device", "cuda:0"});
+  expect_refused_naming(random_gemm({"--bench"}), {"--bench", "--device cuda"});
+  expect_refused_naming(random_gemm({"--device", "cuda", "--mode", "eager"}), {"--mode"});
 }
 
 TEST_F(GemmCommand, RefusesADeviceThatIsNotThere) {
   const std::size_t count = device::cuda_devices().size();
-  expect_refused(random_gemm({"--device", "cuda:" + std::to_string(count)}), {"CUDA"});
+  expect_refused_naming(random_gemm({"--device", "cuda:" + std::to_string(count)}), {"CUDA"});
 }
 
 TEST_F(GemmCommand, RefusesBadExtents) {
-  expect_refused({"gemm", "--random", "-4", "8", "8"}, {"M is -4", "0"});
-  expect_refused({"gemm", "--random", "8", "-4", "8"}, {"N is -4", "0"});
-  expect_refused({"gemm", "--random", "8", "8", "-1"}, {"K is -1", "0"});
-  expect_refused({"gemm", "--random", "8", "8", "3000000000"}, {"K is 3000000000", "2147479551"});
-  expect_refused({"gemm", "--random", "8", "8", "20"}, {"A", "16 bytes", "24"});
-  expect_refused({"gemm", "--random", "8", "8", "1"}, {"A", "16 bytes", "8 elements"});
-  expect_refused({"gemm", "--random", "2000000", "2000000", "8"}, {"memory", "smaller"});
-  expect_refused({"gemm", "--random", "8", "8"}, {"--random"});
-  expect_refused({"gemm", "--random", "8", "8", "eight"}, {"--random"});
+  expect_refused_naming({"gemm", "--random", "-4", "8", "8"}, {"M is -4", "0"});
+  expect_refused_naming({"gemm", "--random", "8", "-4", "8"}, {"N is -4", "0"});
+  expect_refused_naming({"gemm", "--random", "8", "8", "-1"}, {"K is -1", "0"});
+  expect_refused_naming({"gemm", "--random", "8", "8", "3000000000"},
+                        {"K is 3000000000", "2147479551"});
+  expect_refused_naming({"gemm", "--random", "8", "8", "20"}, {"A", "16 bytes", "24"});
+  expect_refused_naming({"gemm", "--random", "8", "8", "1"}, {"A", "16 bytes", "8 elements"});
+  expect_refused_naming({"gemm", "--random", "2000000", "2000000", "8"}, {"memory", "smaller"});
+  expect_refused_naming({"gemm", "--random", "8", "8"}, {"--random"});
+  expect_refused_naming({"gemm", "--random", "8", "8", "eight"}, {"--random"});
 }
 
 TEST_F(GemmCommand, RefusesBadFiles) {
@@ -301,38 +302,42 @@ TEST_F(GemmCommand, RefusesBadFiles) {
   std::ofstream(file("short.npy"), std::ios::binary) << bytes_of(a).substr(0, 200);
   std::ofstream(file("text.npy")) << "not a tensor";
 
-  expect_refused(gemm({}), {"A is missing", "--random"});
-  expect_refused(gemm({"--a", a}), {"B is missing"});
-  expect_refused(gemm({"--b", b}), {"A is missing"});
-  expect_refused(gemm({"--a", a, "--b", b, "--random", "8", "8", "8"}), {"together"});
-  expect_refused(gemm({"--a", file("none.npy"), "--b", b}), {"A: ", "none.npy"});
-  expect_refused(gemm({"--a", a, "--b", file("none.safetensors:x")}), {"B: ", "none.safetensors"});
-  expect_refused(gemm({"--a", file("short.npy"), "--b", b}), {"A: ", "short.npy"});
-  expect_refused(gemm({"--a", file("text.npy"), "--b", b}), {"A: ", "text.npy"});
-  expect_refused(gemm({"--a", a, "--b", file("b.txt")}), {"B: ", "PATH.npy"});
-  expect_refused(gemm({"--a", a, "--b", file("fp8.safetensors")}), {"B: ", ":NAME"});
-  expect_refused(gemm({"--a", a, "--b", file("fp8.safetensors:u")}), {"B: ", "\"t\""});
-  expect_refused(gemm({"--a", a, "--b", file("fp8.safetensors:t")}), {"A ", "B ", "8x24"});
-  expect_refused(gemm({"--a", cube, "--b", b}), {"A ", "3 dimensions", "2x12"});
-  expect_refused(gemm({"--a", a, "--b", vector}), {"B ", "1 dimensions", "24x1"});
-  expect_refused(gemm({"--a", a, "--b", other_k}), {"A ", "16x24", "8x32", "B is 8x24"});
-  expect_refused(gemm({"--a", odd, "--b", odd}), {"A", "16 bytes", "8 elements"});
-  expect_refused(gemm({"--a", a, "--b", b, "--c", c}), {"C ", "--beta"});
-  expect_refused(gemm({"--a", a, "--b", b, "--beta", "1"}), {"C is missing"});
-  expect_refused(gemm({"--a", a, "--b", b, "--beta", "1", "--c", c}), {"C ", "8x16", "16x8"});
-  expect_refused(gemm({"--a", a, "--b", b, "--beta", "1", "--c", cube}), {"C ", "3 dimensions"});
-  expect_refused(random_gemm({"--c", c, "--beta", "1"}), {"together"});
+  expect_refused_naming(gemm({}), {"A is missing", "--random"});
+  expect_refused_naming(gemm({"--a", a}), {"B is missing"});
+  expect_refused_naming(gemm({"--b", b}), {"A is missing"});
+  expect_refused_naming(gemm({"--a", a, "--b", b, "--random", "8", "8", "8"}), {"together"});
+  expect_refused_naming(gemm({"--a", file("none.npy"), "--b", b}), {"A: ", "none.npy"});
+  expect_refused_naming(gemm({"--a", a, "--b", file("none.safetensors:x")}),
+                        {"B: ", "none.safetensors"});
+  expect_refused_naming(gemm({"--a", file("short.npy"), "--b", b}), {"A: ", "short.npy"});
+  expect_refused_naming(gemm({"--a", file("text.npy"), "--b", b}), {"A: ", "text.npy"});
+  expect_refused_naming(gemm({"--a", a, "--b", file("b.txt")}), {"B: ", "PATH.npy"});
+  expect_refused_naming(gemm({"--a", a, "--b", file("fp8.safetensors")}), {"B: ", ":NAME"});
+  expect_refused_naming(gemm({"--a", a, "--b", file("fp8.safetensors:u")}), {"B: ", "\"t\""});
+  expect_refused_naming(gemm({"--a", a, "--b", file("fp8.safetensors:t")}), {"A ", "B ", "8x24"});
+  expect_refused_naming(gemm({"--a", cube, "--b", b}), {"A ", "3 dimensions", "2x12"});
+  expect_refused_naming(gemm({"--a", a, "--b", vector}), {"B ", "1 dimensions", "24x1"});
+  expect_refused_naming(gemm({"--a", a, "--b", other_k}), {"A ", "16x24", "8x32", "B is 8x24"});
+  expect_refused_naming(gemm({"--a", odd, "--b", odd}), {"A", "16 bytes", "8 elements"});
+  expect_refused_naming(gemm({"--a", a, "--b", b, "--c", c}), {"C ", "--beta"});
+  expect_refused_naming(gemm({"--a", a, "--b", b, "--beta", "1"}), {"C is missing"});
+  expect_refused_naming(gemm({"--a", a, "--b", b, "--beta", "1", "--c", c}),
+                        {"C ", "8x16", "16x8"});
+  expect_refused_naming(gemm({"--a", a, "--b", b, "--beta", "1", "--c", cube}),
+                        {"C ", "3 dimensions"});
+  expect_refused_naming(random_gemm({"--c", c, "--beta", "1"}), {"together"});
 }
 
 TEST_F(GemmCommand, RefusesBadOutputsBeforeTheWork) {
-  expect_refused(random_gemm({"--out", file("d.txt")}), {"d.txt", "PATH.npy"});
-  expect_refused(random_gemm({"--out", file("none/d.npy")}), {"D ", "none"});
-  expect_refused(random_gemm({"--out", file("d.npy"), "--d-dtype", "bf16"}), {"D ", "bf16", "f32"});
+  expect_refused_naming(random_gemm({"--out", file("d.txt")}), {"d.txt", "PATH.npy"});
+  expect_refused_naming(random_gemm({"--out", file("none/d.npy")}), {"D ", "none"});
+  expect_refused_naming(random_gemm({"--out", file("d.npy"), "--d-dtype", "bf16"}),
+                        {"D ", "bf16", "f32"});
   std::ofstream(file("bad.safetensors")) << "not a tensor file";
-  expect_refused(random_gemm({"--out", file("bad.safetensors:d")}), {"bad.safetensors"});
+  expect_refused_naming(random_gemm({"--out", file("bad.safetensors:d")}), {"bad.safetensors"});
   EXPECT_EQ(bytes_of(file("bad.safetensors")), "not a tensor file");
   fs::create_directory(file("folder.npy"));
-  expect_refused(random_gemm({"--out", file("folder.npy")}), {"folder.npy"});
+  expect_refused_naming(random_gemm({"--out", file("folder.npy")}), {"folder.npy"});
 }
 
 GemmOptions small_options() {
@@ -459,7 +464,8 @@ TEST_F(GemmCommand, LongWorkIsToldAndWorkWithoutMemoryRefusedBeforeItBegins) {
   };
   EXPECT_EQ(gemm_command(options, out, err, runner), 0);
   EXPECT_NE(before.find("gemm: this will take roughly "), std::string::npos) << before;
-  expect_refused({"gemm", "--random", "2000000000", "1", "1000000000"}, {"GiB of memory", "free"});
+  expect_refused_naming({"gemm", "--random", "2000000000", "1", "1000000000"},
+                        {"GiB of memory", "free"});
 }
 
 TEST_F(GemmCommand, AdviceIsSomethingThatWouldWork) {

@@ -33,18 +33,6 @@ Words small(const Words& command, const Words& more = {}) {
       joined(command, {"--groups", "4", "--tokens", "16,0,3,40", "--n", "72", "--k", "96"}), more);
 }
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
-void expect_refused(const Words& arguments, const std::string& part) {
-  const CliResult r = run_cli(arguments);
-  EXPECT_EQ(r.status, 2) << r.err;
-  EXPECT_EQ(r.out, "");
-  EXPECT_EQ(std::count(r.err.begin(), r.err.end(), '\n'), 1) << r.err;
-  EXPECT_TRUE(contains(r.err, part)) << part << " in " << r.err;
-}
-
 TEST(GroupedCommand, ChecksEveryElement) {
   const CliResult r = run_cli(small({"grouped"}, {"--check", "--total", "70"}));
   EXPECT_EQ(r.status, 0) << r.err;
@@ -225,7 +213,7 @@ TEST(GroupedCommand, RefusesBadArguments) {
 
 // --- with a runner that does something else -----------------------------------------------------
 
-GroupedOptions small_options() {
+GroupedOptions small_grouped_options() {
   GroupedOptions o;
   o.groups = 4;
   o.tokens = "16,0,3,40";
@@ -253,7 +241,7 @@ Called call(const GroupedOptions& options, const GroupedRunner& runner) {
 GroupedRunner with_changes(const std::vector<std::pair<int, int>>& places) {
   return [places](const GroupedJob& job, const GroupedPlan& plan, const GroupedOperands& operands,
                   const GroupedOptions& options, std::ostream& err) {
-    GroupedRun run = run_grouped_on_device(job, plan, operands, options, err);
+    GroupedOutput run = run_grouped_on_device(job, plan, operands, options, err);
     for (const auto& [row, column] : places) {
       auto* code = static_cast<std::uint16_t*>(operands.y.data) + row * job.n + column;
       *code = static_cast<std::uint16_t>(*code ^ 0x0040U);
@@ -263,13 +251,14 @@ GroupedRunner with_changes(const std::vector<std::pair<int, int>>& places) {
 }
 
 TEST(GroupedCommand, AWrongElementIsFoundInItsRow) {
-  const Called r = call(small_options(), with_changes({{17, 5}}));  // the second row of group 2
+  const Called r =
+      call(small_grouped_options(), with_changes({{17, 5}}));  // the second row of group 2
   EXPECT_EQ(r.status, 1);
   EXPECT_TRUE(contains(r.err, "check: FAIL. 1 of 4248 elements is wrong: Y[17, 5]")) << r.err;
 }
 
 TEST(GroupedCommand, ARowInNoGroupMustStay) {
-  const Called r = call(small_options(), with_changes({{59, 0}, {63, 71}}));
+  const Called r = call(small_grouped_options(), with_changes({{59, 0}, {63, 71}}));
   EXPECT_EQ(r.status, 1);
   EXPECT_TRUE(contains(r.err, "check: FAIL. All 4248 elements are right")) << r.err;
   EXPECT_TRUE(contains(r.err, " Of 5 rows in no group 2 were written.")) << r.err;
@@ -277,7 +266,7 @@ TEST(GroupedCommand, ARowInNoGroupMustStay) {
 
 // So that it shows when rows in no group get into a product.
 TEST(GroupedCommand, RowsInNoGroupAreNaN) {
-  GroupedOptions options = small_options();
+  GroupedOptions options = small_grouped_options();
   options.dtype = "e4m3";
   options.scaling = "row-column";
   const GroupedRunner look = [](const GroupedJob& job, const GroupedPlan& plan,
@@ -296,18 +285,18 @@ TEST(GroupedCommand, RowsInNoGroupAreNaN) {
 
 TEST(GroupedCommand, AnElementThatNobodyStoresIsWrong) {
   const GroupedRunner idle = [](const GroupedJob&, const GroupedPlan&, const GroupedOperands&,
-                                const GroupedOptions&, std::ostream&) { return GroupedRun{}; };
-  const Called r = call(small_options(), idle);
+                                const GroupedOptions&, std::ostream&) { return GroupedOutput{}; };
+  const Called r = call(small_grouped_options(), idle);
   EXPECT_EQ(r.status, 1);
   EXPECT_TRUE(contains(r.err, "check: FAIL. 4248 of 4248")) << r.err;
 }
 
 TEST(GroupedCommand, FindingsAreStatusOne) {
-  GroupedOptions options = small_options();
+  GroupedOptions options = small_grouped_options();
   options.json = true;
   const GroupedRunner faulty = [](const GroupedJob&, const GroupedPlan&, const GroupedOperands&,
                                   const GroupedOptions&, std::ostream&) {
-    GroupedRun run;
+    GroupedOutput run;
     run.report.findings.push_back({model::Check{}, "too many bytes", {}});
     return run;
   };
@@ -322,7 +311,7 @@ TEST(GroupedCommand, FindingsAreStatusOne) {
 
 // A time is told with the roof of the groups that have tokens.
 TEST(GroupedCommand, TimesAreToldWithTheRoof) {
-  GroupedOptions options = small_options();
+  GroupedOptions options = small_grouped_options();
   options.dtype = "e4m3";
   GroupedJob job = read_grouped_job(options);
   const std::optional<DeviceFacts> facts = known_facts("h200");
@@ -343,7 +332,7 @@ TEST(GroupedCommand, TimesAreToldWithTheRoof) {
 TEST(GroupedCommand, TilesAreThoseOfTheRun) {
   for (const char* cluster : {"1,1", "2,1", "1,2"}) {
     for (const char* tokens : {"16,0,3,40", "skew:4", "33"}) {
-      GroupedOptions options = small_options();
+      GroupedOptions options = small_grouped_options();
       options.cluster = cluster;
       options.tokens = tokens;
       options.total.reset();
@@ -353,7 +342,7 @@ TEST(GroupedCommand, TilesAreThoseOfTheRun) {
       const GroupedRunner runner = [&](const GroupedJob& job, const GroupedPlan& plan,
                                        const GroupedOperands& operands, const GroupedOptions& how,
                                        std::ostream& err) {
-        GroupedRun run = run_grouped_on_device(job, plan, operands, how, err);
+        GroupedOutput run = run_grouped_on_device(job, plan, operands, how, err);
         told = tiles_of(job, plan);
         run_tiles = run.report.statistics.tiles;
         return run;

@@ -21,10 +21,6 @@ namespace {
 namespace fs = std::filesystem;
 using Words = std::vector<std::string>;
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 // Of a tensor: the matrix (or vector) `index` of those along its first dimension.
 HostTensor part(const HostTensor& t, std::int64_t index) {
   const std::size_t size = t.bytes.size() / static_cast<std::size_t>(t.shape[0]);

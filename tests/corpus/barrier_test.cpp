@@ -4,9 +4,6 @@
 namespace warpwright::corpus {
 namespace {
 
-const Launch one_thread{.threads = 1, .shared_bytes = 8192};
-const Launch two_warps{.threads = 64, .shared_bytes = 8192};
-
 // A function called mbarrier_init_tx_bytes was taken for the initialisation; it only expects bytes.
 // NVIDIA/cutlass #2364 ("unspecified launch failure"):
 // https://github.com/NVIDIA/cutlass/issues/2364

@@ -4,7 +4,7 @@
 namespace warpwright::corpus {
 namespace {
 
-const Launch pair{.ctas = 2, .cluster_size = 2, .threads = 1, .shared_bytes = 8192};
+const Launch thread_pair{.ctas = 2, .cluster_size = 2, .threads = 1, .shared_bytes = 8192};
 
 // Makes barriers 0 to `count` - 1 and lets the cluster know them.
 void publish(int count, int arrivals = 1) {
@@ -48,9 +48,9 @@ TEST(Cluster, CtaScopeAcrossCtas) {
     };
   };
   for (const Scopes scopes : {Scopes::both_cta, Scopes::arrival_cta, Scopes::wait_cta}) {
-    EXPECT_ONLY_FINDINGS(run(kernel(scopes), pair, words), Check::weak_scope);
+    EXPECT_ONLY_FINDINGS(run(kernel(scopes), thread_pair, words), Check::weak_scope);
   }
-  EXPECT_CLEAN(run(kernel(Scopes::cluster), pair, words));
+  EXPECT_CLEAN(run(kernel(Scopes::cluster), thread_pair, words));
 }
 
 // The same where the leader's asynchronous operation reaches into the peer's shared memory: CTA 1
@@ -73,8 +73,8 @@ TEST(Cluster, CtaScopeBeforeTheLeadersMulticast) {
       cluster_sync();
     };
   };
-  EXPECT_ONLY_FINDINGS(run(kernel(Scopes::both_cta), pair, in.memory), Check::weak_scope);
-  EXPECT_CLEAN(run(kernel(Scopes::cluster), pair, in.memory));
+  EXPECT_ONLY_FINDINGS(run(kernel(Scopes::both_cta), thread_pair, in.memory), Check::weak_scope);
+  EXPECT_CLEAN(run(kernel(Scopes::cluster), thread_pair, in.memory));
 }
 
 // Each CTA loads its half, and the leader goes on when its own half has landed: nothing tells it of
@@ -100,8 +100,8 @@ TEST(Cluster, ThePeersLoadIsNotWaitedFor) {
       cluster_sync();
     };
   };
-  EXPECT_ONLY_FINDINGS(run(kernel(false), pair, in.memory), Check::in_flight_access);
-  EXPECT_CLEAN(run(kernel(true), pair, in.memory));
+  EXPECT_ONLY_FINDINGS(run(kernel(false), thread_pair, in.memory), Check::in_flight_access);
+  EXPECT_CLEAN(run(kernel(true), thread_pair, in.memory));
 }
 
 // The leader multicasts the next tile when its own CTA has read the last one; the peer still reads.
@@ -129,8 +129,8 @@ TEST(Cluster, MulticastOverAPeerThatStillReads) {
       cluster_sync();
     };
   };
-  EXPECT_FINDING(run(kernel(false), pair, in.memory), Check::data_race);
-  EXPECT_CLEAN(run(kernel(true), pair, in.memory));
+  EXPECT_FINDING(run(kernel(false), thread_pair, in.memory), Check::data_race);
+  EXPECT_CLEAN(run(kernel(true), thread_pair, in.memory));
 }
 
 // Only the CTA that issues the multicast expects its bytes; the signal comes to every receiver.
@@ -152,8 +152,8 @@ TEST(Cluster, AReceiverThatExpectsNothing) {
       cluster_sync();
     };
   };
-  EXPECT_FINDING(run(kernel(false), pair, in.memory), Check::transaction_bytes);
-  EXPECT_CLEAN(run(kernel(true), pair, in.memory));
+  EXPECT_FINDING(run(kernel(false), thread_pair, in.memory), Check::transaction_bytes);
+  EXPECT_CLEAN(run(kernel(true), thread_pair, in.memory));
 }
 
 // The mask of a multicast names a rank that the cluster does not have.
@@ -172,8 +172,8 @@ TEST(Cluster, AMaskBeyondTheCluster) {
       cluster_sync();
     };
   };
-  EXPECT_ONLY_FINDINGS(run(kernel(0b111), pair, in.memory), Check::multicast_mask);
-  EXPECT_CLEAN(run(kernel(0b011), pair, in.memory));
+  EXPECT_ONLY_FINDINGS(run(kernel(0b111), thread_pair, in.memory), Check::multicast_mask);
+  EXPECT_CLEAN(run(kernel(0b011), thread_pair, in.memory));
 }
 
 // Barriers are initialised and the cluster barrier is passed, but no fence.mbarrier_init published
@@ -190,12 +190,12 @@ TEST(Cluster, InitialisationIsNotPublished) {
       cluster_sync();
     };
   };
-  EXPECT_ONLY_FINDINGS(run(kernel(false, true), pair), Check::barrier_unpublished);
+  EXPECT_ONLY_FINDINGS(run(kernel(false, true), thread_pair), Check::barrier_unpublished);
   // Here the arrival may find a barrier that is not published, or none at all yet.
-  const auto alone = run(kernel(true, false), pair);
+  const auto alone = run(kernel(true, false), thread_pair);
   EXPECT_EQ(alone.count(Check::barrier_unpublished) + alone.count(Check::dead_barrier),
             static_cast<int>(alone.runs.size()));
-  EXPECT_CLEAN(run(kernel(true, true), pair));
+  EXPECT_CLEAN(run(kernel(true, true), thread_pair));
 }
 
 // A CTA that has read its last stage leaves, while the peer still arrives on its barriers: the tail
@@ -224,8 +224,8 @@ TEST(Cluster, TheTailIsMissing) {
       if (leader && mended) isa::mbarrier_wait<Scope::cta>(barrier(1), 0, {"empty", 0});
     };
   };
-  EXPECT_ONLY_FINDINGS(run(kernel(false), pair, in.memory), Check::cluster_lifetime);
-  EXPECT_CLEAN(run(kernel(true), pair, in.memory));
+  EXPECT_ONLY_FINDINGS(run(kernel(false), thread_pair, in.memory), Check::cluster_lifetime);
+  EXPECT_CLEAN(run(kernel(true), thread_pair, in.memory));
 }
 
 // A CTA without work returns at once; the leader multicasts to it all the same.
@@ -249,11 +249,11 @@ TEST(Cluster, MulticastToACtaThatHasExited) {
   };
   // Or the CTA leaves while the load is in flight (barrier_outlived): one of both in every
   // schedule.
-  const auto broken = run(kernel(false), pair, in.memory);
+  const auto broken = run(kernel(false), thread_pair, in.memory);
   EXPECT_FINDING(broken, Check::multicast_mask);
   EXPECT_EQ(broken.count(Check::multicast_mask) + broken.count(Check::barrier_outlived),
             static_cast<int>(broken.runs.size()));
-  EXPECT_CLEAN(run(kernel(true), pair, in.memory));
+  EXPECT_CLEAN(run(kernel(true), thread_pair, in.memory));
 }
 
 }  // namespace

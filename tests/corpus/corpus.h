@@ -28,6 +28,9 @@ using model::testing::Buffer;
 using model::testing::Launch;
 using model::testing::run;
 
+inline const Launch one_thread{.threads = 1, .shared_bytes = 8192};
+inline const Launch two_warps{.threads = 64, .shared_bytes = 8192};
+
 /// Bytes of the box that the small kernels copy: 8 rows of 64 16-bit elements.
 inline constexpr int box_bytes = 1024;
 

@@ -4,8 +4,6 @@
 namespace warpwright::corpus {
 namespace {
 
-const Launch two_warps{.threads = 64, .shared_bytes = 8192};
-
 // Shared memory is written by threads and stored by the copy engine with a CTA barrier between, but
 // no proxy fence.
 // MoonshotAI/FlashKDA #24 (the FP32 state store): https://github.com/MoonshotAI/FlashKDA/issues/24;

@@ -4,9 +4,6 @@
 namespace warpwright::corpus {
 namespace {
 
-const Launch one_thread{.threads = 1, .shared_bytes = 8192};
-const Launch two_warps{.threads = 64, .shared_bytes = 8192};
-
 // A ring of two stages, each loaded, then stored from. Waiting for "all but one" of the stores lets
 // the newest one, which is the one that reads this very stage, go on while the next load lands.
 // deepseek-ai/DeepEP #657: https://github.com/deepseek-ai/DeepEP/issues/657

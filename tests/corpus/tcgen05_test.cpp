@@ -15,7 +15,7 @@ using isa::TmemAddress;
 // One CTA, or the two of a pair, of 128 threads. A is 128 x 16 a CTA, four boxes, and B 64 x 16,
 // two boxes; the words of tensor memory's address and of barriers lie before them.
 const Launch single{.threads = 128, .shared_bytes = 16384};
-const Launch pair{.ctas = 2, .cluster_size = 2, .threads = 128, .shared_bytes = 16384};
+const Launch warpgroup_pair{.ctas = 2, .cluster_size = 2, .threads = 128, .shared_bytes = 16384};
 constexpr atom::OperandTile operand_a{128, 16, 16, atom::Major::k, atom::SmemSwizzle::none};
 constexpr atom::OperandTile operand_b{64, 16, 16, atom::Major::k, atom::SmemSwizzle::none};
 
@@ -230,8 +230,8 @@ TEST(Tcgen05, GroupsOfTwoSizes) {
       finish<2>(tmem, 128);
     };
   };
-  EXPECT_ONLY_FINDINGS(run(kernel(false), pair), Check::mixed_groups);
-  EXPECT_CLEAN(run(kernel(true), pair));
+  EXPECT_ONLY_FINDINGS(run(kernel(false), warpgroup_pair), Check::mixed_groups);
+  EXPECT_CLEAN(run(kernel(true), warpgroup_pair));
 }
 
 // --- U5, U6: the order of tensor memory ----------------------------------------------------------
@@ -436,8 +436,8 @@ TEST(Tcgen05, PairAllocatesBeforeThePeerIsKnownToRun) {
       deallocate<2>(isa::SharedView<std::uint32_t>{address_word()}.load(), 64);
     };
   };
-  EXPECT_ONLY_FINDINGS(run(kernel(false), pair), Check::pair_lifetime);
-  EXPECT_CLEAN(run(kernel(true), pair));
+  EXPECT_ONLY_FINDINGS(run(kernel(false), warpgroup_pair), Check::pair_lifetime);
+  EXPECT_CLEAN(run(kernel(true), warpgroup_pair));
 }
 
 // Only one CTA of the pair comes to the collective allocation.
@@ -451,8 +451,8 @@ TEST(Tcgen05, HalfAPairAllocates) {
       deallocate<2>(isa::SharedView<std::uint32_t>{address_word()}.load(), 64);
     };
   };
-  EXPECT_ONLY_FINDINGS(run(kernel(false), pair), Check::deadlock);
-  EXPECT_CLEAN(run(kernel(true), pair));
+  EXPECT_ONLY_FINDINGS(run(kernel(false), warpgroup_pair), Check::deadlock);
+  EXPECT_CLEAN(run(kernel(true), warpgroup_pair));
 }
 
 // A CTA leaves before the commit of its peer, which nobody there waits for, has arrived.
@@ -471,8 +471,8 @@ TEST(Tcgen05, ExitBeforeThePeersCommit) {
       deallocate(tmem, 64);
     };
   };
-  EXPECT_ONLY_FINDINGS(run(kernel(false), pair), Check::pair_lifetime);
-  EXPECT_CLEAN(run(kernel(true), pair));
+  EXPECT_ONLY_FINDINGS(run(kernel(false), warpgroup_pair), Check::pair_lifetime);
+  EXPECT_CLEAN(run(kernel(true), warpgroup_pair));
 }
 
 // The pair's odd CTA leaves while the MMA reads its half of the operands.
@@ -489,8 +489,8 @@ TEST(Tcgen05, ExitDuringThePairsMma) {
       deallocate<2>(tmem, 128);
     };
   };
-  EXPECT_ONLY_FINDINGS(run(kernel(false), pair), Check::tmem_unordered);
-  EXPECT_CLEAN(run(kernel(true), pair));
+  EXPECT_ONLY_FINDINGS(run(kernel(false), warpgroup_pair), Check::tmem_unordered);
+  EXPECT_CLEAN(run(kernel(true), warpgroup_pair));
 }
 
 // The commit mask leaves a CTA out that waits for the stage.
@@ -506,9 +506,9 @@ TEST(Tcgen05, CommitMaskTooNarrow) {
       finish<2>(tmem, 128);
     };
   };
-  EXPECT_ONLY_FINDINGS(run(kernel(1), pair), Check::deadlock);
-  EXPECT_ONLY_FINDINGS(run(kernel(7), pair), Check::multicast_mask);
-  EXPECT_CLEAN(run(kernel(3), pair));
+  EXPECT_ONLY_FINDINGS(run(kernel(1), warpgroup_pair), Check::deadlock);
+  EXPECT_ONLY_FINDINGS(run(kernel(7), warpgroup_pair), Check::multicast_mask);
+  EXPECT_CLEAN(run(kernel(3), warpgroup_pair));
 }
 
 // Both CTAs' loads signal the even one, which expects the bytes of both.
@@ -535,9 +535,9 @@ TEST(Tcgen05, PairLoadsSignalTheLeader) {
       finish<2>(tmem, 128);
     };
   };
-  EXPECT_FINDING(run(kernel(6, true), pair, in.memory), Check::transaction_bytes);
-  EXPECT_FINDING(run(kernel(12, false), pair, in.memory), Check::deadlock);
-  EXPECT_CLEAN(run(kernel(12, true), pair, in.memory));
+  EXPECT_FINDING(run(kernel(6, true), warpgroup_pair, in.memory), Check::transaction_bytes);
+  EXPECT_FINDING(run(kernel(12, false), warpgroup_pair, in.memory), Check::deadlock);
+  EXPECT_CLEAN(run(kernel(12, true), warpgroup_pair, in.memory));
 }
 
 }  // namespace

@@ -7,8 +7,6 @@
 namespace warpwright::corpus {
 namespace {
 
-const Launch one_thread{.threads = 1, .shared_bytes = 4096};
-
 // Counts in global memory; reads shared memory that nothing has written when `dirty`.
 auto counter(Buffer<std::uint32_t>& count, bool dirty) {
   return [&count, dirty] {

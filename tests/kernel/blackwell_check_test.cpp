@@ -82,7 +82,7 @@ std::vector<CheckCase> variants() {
 bool loads_c(const Plan& plan) {
   return plan.c_path == EpiloguePath::copy_engine;
 }
-constexpr Argued argued[] = {
+constexpr Argued argued_blackwell[] = {
     no_copy_to_wait_for,
     {"mbarrier.arrive c_full at hopper_epilogue.h", "by a thread of another role",
      "the arrival hands nothing on that is needed: the phase waits for the bytes, which are in the "
@@ -98,9 +98,9 @@ TEST(BlackwellCheck, CleanUnderManySchedules) {
            "| problem | plan | schedules | findings |\n|---|---|---:|---:|\n";
   std::vector<CheckCase> all = all_forms();
   for (const CheckCase& c : variants()) all.push_back(c);
-  for (const CheckCase& c : all) {
+  for (const CheckCase& c : sampled(all, 3)) {
     const CheckProblem problem(c);
-    expect_clean(c.name, problem.plan(), problem.operands(), 3, table);
+    expect_clean(c.name, problem.plan(), problem.operands(), 2, table);
   }
 }
 
@@ -121,7 +121,7 @@ TEST(BlackwellCheck, NoMutantSurvives) {
             form(true, TileSource::launch_control, {2, 1})};
     for (const CheckCase& c : variants()) some.push_back(c);
   }
-  Mutants mutants(argued);
+  Mutants mutants(argued_blackwell);
   for (const CheckCase& c : some) {
     const CheckProblem problem(c);
     mutants.expect_all_killed(c.name, problem.plan(), problem.operands(), 3, table);

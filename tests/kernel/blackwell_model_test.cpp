@@ -6,6 +6,7 @@
 #include <tuple>
 #include <vector>
 
+#include "tests/campaign.h"
 #include "tests/kernel/gemm_case.h"
 
 namespace warpwright {
@@ -39,14 +40,16 @@ std::vector<Case> all_forms() {
 }
 
 TEST(BlackwellOnTheModel, EveryFormInEveryMode) {
-  for (Case c : all_forms()) {
+  for (Case c : sampled(all_forms(), 3)) {
     c.m = 300;
     c.n = 270;
     c.k = 200;
     c.d_pad = 2;
     const auto first = expect_right(c, mode(model::Mode::eager));
     // However things fall, the bytes are the same.
-    EXPECT_EQ(expect_right(c, mode(model::Mode::latest)), first);
+    if (campaign()) {
+      EXPECT_EQ(expect_right(c, mode(model::Mode::latest)), first);
+    }
     EXPECT_EQ(expect_right(c, mode(model::Mode::random, 11)), first);
   }
 }
@@ -195,8 +198,8 @@ TEST(BlackwellOnTheModel, ManyTilesACluster) {
       Case c = blackwell(pair, source, {2, 1});
       c.sms = 2;
       c.m = 500;
-      c.n = 900;
-      c.k = 600;
+      c.n = 600;
+      c.k = 200;
       c.d_pad = 4;
       const auto first = expect_right(c, mode(model::Mode::latest));
       EXPECT_EQ(expect_right(c, mode(model::Mode::random, 5)), first);

@@ -24,8 +24,8 @@ DeviceFacts b200() {
   return *known_facts("b200");
 }
 
-std::string refusal(const GemmProblem& p, const PlanChoices& choices,
-                    const DeviceFacts& facts = b200()) {
+std::string refusal_of(const GemmProblem& p, const PlanChoices& choices,
+                       const DeviceFacts& facts = b200()) {
   const auto made = plan(p, facts, choices);
   return made.ok() ? "none" : made.reason();
 }
@@ -45,7 +45,7 @@ TEST(BlackwellPlan, ChoosesABlackwellKernel) {
   EXPECT_FALSE(hopper->blackwell);
   DeviceFacts other = b200();
   other.architecture = 120;
-  EXPECT_EQ(refusal(problem(), {}, other),
+  EXPECT_EQ(refusal_of(problem(), {}, other),
             "device b200 has architecture sm_120; kernels exist for sm_90 (H100, H200), sm_100 "
             "(B200) and sm_103 (B300)");
 }
@@ -74,44 +74,45 @@ TEST(BlackwellPlan, RefusesAnOddClusterOfPairs) {
   PlanChoices choices;
   choices.pair = true;
   choices.cluster = atom::ClusterShape{1, 1};
-  EXPECT_EQ(refusal(problem(), choices),
+  EXPECT_EQ(refusal_of(problem(), choices),
             "cluster 1,1: a CTA pair lies along M, so the cluster's M must be even; the nearest "
             "legal cluster is 2,1");
   choices.cluster = atom::ClusterShape{2, 1};
-  EXPECT_EQ(refusal(problem(), choices), "none");
+  EXPECT_EQ(refusal_of(problem(), choices), "none");
   // Without pairs 1x1 is a cluster like any other.
   choices.pair = false;
   choices.cluster = atom::ClusterShape{1, 1};
-  EXPECT_EQ(refusal(problem(), choices), "none");
+  EXPECT_EQ(refusal_of(problem(), choices), "none");
 }
 
 TEST(BlackwellPlan, RefusesMoreColumnsThanThereAre) {
   PlanChoices choices;
   choices.tile_n = 256;
   choices.accumulators = 3;
-  EXPECT_EQ(refusal(problem(), choices),
+  EXPECT_EQ(refusal_of(problem(), choices),
             "3 accumulators of 256 columns need 768 columns of tensor memory, which has 512; the "
             "nearest legal number is 2");
   choices.accumulators = 0;
-  EXPECT_NE(refusal(problem(), choices).find("the nearest legal number is 1"), std::string::npos);
+  EXPECT_NE(refusal_of(problem(), choices).find("the nearest legal number is 1"),
+            std::string::npos);
   choices.accumulators = 2;
-  EXPECT_EQ(refusal(problem(), choices), "none");
+  EXPECT_EQ(refusal_of(problem(), choices), "none");
 }
 
 TEST(BlackwellPlan, RefusesTypesOfDifferentKinds) {
   GemmProblem p = problem();
   const std::string rule = "; A and B are both bf16, both f16, or each e4m3 or e5m2: the nearest ";
   p.b = DType::e4m3;
-  EXPECT_EQ(refusal(p, {}), "A is bf16 and B is e4m3" + rule + "B is bf16");
+  EXPECT_EQ(refusal_of(p, {}), "A is bf16 and B is e4m3" + rule + "B is bf16");
   p.b = DType::f16;
-  EXPECT_EQ(refusal(p, {}), "A is bf16 and B is f16" + rule + "B is bf16");
+  EXPECT_EQ(refusal_of(p, {}), "A is bf16 and B is f16" + rule + "B is bf16");
   p = problem(DType::e4m3);
   p.b = DType::e5m2;
-  EXPECT_EQ(refusal(p, {}), "none") << "f8f6f4 mixes them";
+  EXPECT_EQ(refusal_of(p, {}), "none") << "f8f6f4 mixes them";
   p.b = DType::bf16;
-  EXPECT_NE(refusal(p, {}), "none");
-  EXPECT_NE(refusal(problem(DType::e2m1), {}), "none");
-  EXPECT_NE(refusal(problem(DType::bf16, DType::e4m3), {}), "none");
+  EXPECT_NE(refusal_of(p, {}), "none");
+  EXPECT_NE(refusal_of(problem(DType::e2m1), {}), "none");
+  EXPECT_NE(refusal_of(problem(DType::bf16, DType::e4m3), {}), "none");
 }
 
 // What the Hopper kernels compute and these do not.
@@ -119,7 +120,7 @@ TEST(BlackwellPlan, RefusesWhatHopperAloneComputes) {
   const auto changed = [](DType operand, const std::function<void(GemmProblem&)>& change) {
     GemmProblem p = problem(operand);
     change(p);
-    return refusal(p, {});
+    return refusal_of(p, {});
   };
   using P = GemmProblem;
   EXPECT_EQ(changed(DType::e4m3, [](P& p) { p.scaling = Scaling::block; }),
@@ -143,7 +144,7 @@ TEST(BlackwellPlan, RefusesWhatHopperAloneComputes) {
                     }),
             "B is MN-major; the kernels of sm_100 take K-major operands alone: neighbours along K "
             "next to each other, column stride 1");
-  EXPECT_EQ(refusal(problem(), {.schedule = kernel::Schedule::pingpong}),
+  EXPECT_EQ(refusal_of(problem(), {.schedule = kernel::Schedule::pingpong}),
             "schedules and swapped operands are of sm_90; the kernels of sm_100 have one schedule: "
             "leave them out");
   // Nobody reads these operands.
@@ -173,21 +174,21 @@ TEST(BlackwellPlan, CandidatesAndChoicesByName) {
     EXPECT_EQ(again->ctas, one.ctas);
     EXPECT_LE(all->front().cost, one.cost);
   }
-  EXPECT_NE(refusal(problem(), {.kernel = "hopper_bf16_bf16_128x256"})
+  EXPECT_NE(refusal_of(problem(), {.kernel = "hopper_bf16_bf16_128x256"})
                 .find("no kernel has the name hopper_bf16_bf16_128x256"),
             std::string::npos);
-  EXPECT_NE(refusal(problem(), {.ctas = 7}).find("a grid of 7 CTAs"), std::string::npos);
+  EXPECT_NE(refusal_of(problem(), {.ctas = 7}).find("a grid of 7 CTAs"), std::string::npos);
 }
 
 TEST(BlackwellPlan, RefusesWhatNoKernelHas) {
   PlanChoices choices;
   choices.pair = true;
   choices.tile_n = 128;
-  EXPECT_EQ(refusal(problem(), choices).find("no kernel has pairs with tile_n 128; tiles are "),
+  EXPECT_EQ(refusal_of(problem(), choices).find("no kernel has pairs with tile_n 128; tiles are "),
             0U);
-  EXPECT_NE(refusal(problem(), {.pair = true}, *known_facts("h200")).find("are of sm_100"),
+  EXPECT_NE(refusal_of(problem(), {.pair = true}, *known_facts("h200")).find("are of sm_100"),
             std::string::npos);
-  EXPECT_NE(refusal(problem(), {.cluster = atom::ClusterShape{4, 4}}, model_facts(8, 100))
+  EXPECT_NE(refusal_of(problem(), {.cluster = atom::ClusterShape{4, 4}}, model_facts(8, 100))
                 .find("needs as many SMs"),
             std::string::npos);
 }

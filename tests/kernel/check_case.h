@@ -18,14 +18,10 @@
 #include <thread>
 #include <vector>
 
+#include "tests/campaign.h"
 #include "warpwright/device/check.h"
 
 namespace warpwright::device {
-
-inline bool campaign() {
-  const char* asked = std::getenv("WARPWRIGHT_CAMPAIGN");
-  return asked != nullptr && std::strcmp(asked, "1") == 0;
-}
 
 /// A product small enough for hundreds of runs: its K goes once round the ring of stages and on,
 /// in one tile or in those that a CTA takes together, and every CTA of a persistent grid takes two

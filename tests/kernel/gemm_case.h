@@ -13,14 +13,12 @@
 #include <utility>
 #include <vector>
 
+#include "tests/index.h"
+#include "tests/reference.h"
 #include "warpwright/device/model.h"
 #include "warpwright/numeric/float_format.h"
 
 namespace warpwright {
-
-inline std::size_t index(std::int64_t i) {
-  return static_cast<std::size_t>(i);
-}
 
 struct Case {
   int m = 0;
@@ -130,20 +128,6 @@ class Tensor {
   std::vector<unsigned char> bytes_;
 };
 
-inline double activated(Activation activation, double x) {
-  switch (activation) {
-    case Activation::relu:
-      return x < 0 ? 0 : x;
-    case Activation::silu:
-      return x / (1 + std::exp(-x));
-    case Activation::gelu:
-      return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x)));
-    case Activation::none:
-      break;
-  }
-  return x;
-}
-
 /// The tensors of a case.
 struct CaseTensors {
   explicit CaseTensors(const Case& c)
@@ -211,7 +195,7 @@ inline std::pair<double, double> expected(const Case& c, CaseTensors& t, int of,
   double want = factor * sum;
   if (c.beta != 0) want += static_cast<double>(c.beta) * t.source.get(of * c.m + i, j);
   if (c.bias != Bias::none) want += t.bias.get(c.bias == Bias::rows ? i : j, 0);
-  want = activated(c.activation, want);
+  want = tests::activated(c.activation, want);
   const bool smooth = c.activation == Activation::silu || c.activation == Activation::gelu;
   const double slack = (c.k + 8) * std::ldexp(std::fabs(factor) * size + 4, -24) +
                        (smooth ? std::fabs(want) * 1e-5 + 1e-6 : 0.0) +

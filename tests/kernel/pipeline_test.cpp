@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/index.h"
 #include "tests/kernel/table.h"
 #include "warpwright/kernel/gemm_config.h"
 #include "warpwright/model/machine.h"
@@ -22,10 +23,6 @@
 
 namespace warpwright {
 namespace {
-
-constexpr std::size_t index(std::int64_t i) {
-  return static_cast<std::size_t>(i);
-}
 
 using atom::ClusterShape;
 using kernel::GemmConfig;

@@ -8,15 +8,12 @@
 #include <string>
 #include <vector>
 
+#include "tests/index.h"
 #include "warpwright/model/machine.h"
 #include "warpwright/tile/split.h"
 
 namespace warpwright::tile {
 namespace {
-
-constexpr std::size_t index(std::int64_t i) {
-  return static_cast<std::size_t>(i);
-}
 
 // Two tiles of 3 blocks for 4 clusters: pieces of 2, 2, 1 and 1.
 constexpr SplitPlan small(2, 3, 4);

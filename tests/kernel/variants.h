@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tests/kernel/table.h"
+#include "tests/reference.h"
 #include "warpwright/numeric/float_format.h"
 #include "warpwright/plan/plan.h"
 
@@ -139,20 +140,6 @@ class Tensor {
   std::vector<Line> memory_;
 };
 
-inline double activated(Activation a, double x) {
-  switch (a) {
-    case Activation::relu:
-      return x < 0 ? 0 : x;
-    case Activation::silu:
-      return x / (1 + std::exp(-x));
-    case Activation::gelu:
-      return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x)));
-    case Activation::none:
-      break;
-  }
-  return x;
-}
-
 // One product by one kernel.
 class Variant {
  public:
@@ -249,7 +236,9 @@ class Variant {
     if (instance_.config.cluster_k) return 64;  // one tile a cluster
     return ask_.clusters * atom::cluster_size(ask_.cluster);
   }
-  [[nodiscard]] std::string text() const { return std::string(instance_.name) + ", " + tests::text(ask_); }
+  [[nodiscard]] std::string text() const {
+    return std::string(instance_.name) + ", " + tests::text(ask_);
+  }
 
   /// What is wrong with D, as a sentence; empty when every element is right and no other byte of
   /// its memory was written.
@@ -373,7 +362,7 @@ class Variant {
     const Bounded p = product(rows, others, b, i, j);
     Bounded want{p.value, p.bound * 1.2};  // the steepest slope of an activation
     if (ask_.beta != 0) want.value += static_cast<double>(ask_.beta) * c_.at(b, i, j);
-    want.value = activated(activation(), want.value);
+    want.value = tests::activated(activation(), want.value);
     if (instance_.config.gated) {
       const Bounded up = product(rows, others, b, i, j + columns);
       want.bound = want.bound * (std::abs(up.value) + up.bound) + up.bound * std::abs(want.value);

@@ -42,7 +42,7 @@ Layout read(const std::string& text) {
 
 /// What the refusal of `operation` says; fails when nothing is refused.
 template <class F>
-std::string refusal(F operation) {
+std::string refusal_of(F operation) {
   try {
     operation();
   } catch (const Error& error) {
@@ -105,12 +105,13 @@ TEST(Text, RefusesWhatIsNoLayout) {
                            "_:1"}) {
     EXPECT_THROW(read(text), Error) << text;
   }
-  EXPECT_EQ(refusal([] { read("((2,3):1"); }), "a ')' is missing at character 7 of the text.");
-  EXPECT_EQ(refusal([] { read("(4,0):(1,4)"); }), "an extent must be positive, and one here is 0.");
+  EXPECT_EQ(refusal_of([] { read("((2,3):1"); }), "a ')' is missing at character 7 of the text.");
+  EXPECT_EQ(refusal_of([] { read("(4,0):(1,4)"); }),
+            "an extent must be positive, and one here is 0.");
   EXPECT_THROW(read(std::string(300, '(') + "2" + std::string(300, ')')), Error);
   std::string wide = "(2";
   for (int i = 0; i < kMaxLeaves; ++i) wide += ",2";
-  EXPECT_EQ(refusal([&] { read(wide + ")"); }),
+  EXPECT_EQ(refusal_of([&] { read(wide + ")"); }),
             "the result needs 25 leaves or more, and a layout holds at most 24.");
 }
 
@@ -135,10 +136,10 @@ TEST(Algebra, CompositionOfTheCuteGuide) {
 }
 
 TEST(Algebra, CompositionRefusesWhereCuteIsWrong) {
-  EXPECT_EQ(refusal([] { composition(read("(6,10):(10,1)"), read("12:5")); }),
+  EXPECT_EQ(refusal_of([] { composition(read("(6,10):(10,1)"), read("12:5")); }),
             "composition((6,10):(10,1), 12:5) has no layout: by the stride divisibility law one of "
             "the extent 6 of a mode and the step 5 must divide the other.");
-  EXPECT_EQ(refusal([] { composition(read("(4,6):(6,1)"), read("6:1")); }),
+  EXPECT_EQ(refusal_of([] { composition(read("(4,6):(6,1)"), read("6:1")); }),
             "composition((4,6):(6,1), 6:1) has no layout: by the shape divisibility law 6 elements "
             "must be a multiple of the 4 that one mode gives.");
   // Each leaf composes, but 3 + 1 carries into the next mode: no layout of shape (4,2) does that.
@@ -204,7 +205,7 @@ TEST(Algebra, DivideOfTheCuteGuide) {
   // A tile may hang over the edge.
   EXPECT_EQ(to_text(logical_divide(read("10:1"), read("4:1"))), "(4,3):(1,4)");
   // The offsets 2 and 5 are in no tile.
-  EXPECT_EQ(refusal([] { logical_divide(read("16:1"), read("(2,2):(1,3)")); }),
+  EXPECT_EQ(refusal_of([] { logical_divide(read("16:1"), read("(2,2):(1,3)")); }),
             "logical_divide(16:1, (2,2):(1,3)): a division must reach each of the 16 elements, but "
             "the strides of the tile leave gaps, and it reaches 12.");
 }

@@ -17,15 +17,9 @@ namespace {
 using isa::Scope;
 using isa::SharedAddress;
 
-constexpr LaunchShape one_thread{.threads = 1, .shared_bytes = 4096};
 constexpr LaunchShape one_warp{.threads = 32, .shared_bytes = 4096};
 constexpr LaunchShape pair_of_ctas{
     .ctas = 2, .cluster_size = 2, .threads = 1, .shared_bytes = 4096};
-
-void cluster_sync() {
-  isa::cluster_arrive();
-  isa::cluster_wait();
-}
 
 // One barrier, published to the cluster.
 SharedAddress published(int count) {

@@ -20,11 +20,6 @@ using atom::SmemSwizzle;
 using isa::Scope;
 using isa::SharedAddress;
 
-void cluster_sync() {
-  isa::cluster_arrive();
-  isa::cluster_wait();
-}
-
 constexpr int image_bytes = 16 * 1024;
 constexpr std::uint16_t untouched = 0x5aa5;
 

@@ -9,15 +9,19 @@
 #include <string>
 #include <vector>
 
+#include "tests/index.h"
+#include "warpwright/isa/barrier.h"
 #include "warpwright/model/machine.h"
 #include "warpwright/model/report.h"
 #include "warpwright/model/tensor_map.h"
 
 namespace warpwright::model {
 
-/// A position in a vector.
-constexpr std::size_t index(std::int64_t i) {
-  return static_cast<std::size_t>(i);
+constexpr LaunchShape one_thread{.threads = 1, .shared_bytes = 4096};
+
+inline void cluster_sync() {
+  isa::cluster_arrive();
+  isa::cluster_wait();
 }
 
 /// A launch: what `run` takes, without the schedule.

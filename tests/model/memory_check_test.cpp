@@ -21,13 +21,6 @@ namespace {
 using isa::Scope;
 using isa::SharedAddress;
 
-constexpr LaunchShape one_thread{.threads = 1, .shared_bytes = 4096};
-
-void cluster_sync() {
-  isa::cluster_arrive();
-  isa::cluster_wait();
-}
-
 // Writes bytes [0, n) after `at` with one thread.
 void fill(SharedAddress at, int n) {
   for (int i = 0; i < n / 16; ++i) {

@@ -20,11 +20,6 @@ using isa::Scope;
 using isa::SharedAddress;
 using Word = isa::SharedView<std::uint32_t>;
 
-void cluster_sync() {
-  isa::cluster_arrive();
-  isa::cluster_wait();
-}
-
 // A box of 8 rows of 32 bytes: 256 bytes of shared memory, one 8-byte word of each of 32 lanes.
 constexpr int box_bytes = 256;
 

@@ -18,7 +18,7 @@ namespace {
 using isa::Scope;
 using isa::SharedAddress;
 
-constexpr int box_bytes = 256;  // 8 rows of 16 16-bit elements
+constexpr int changed_box_bytes = 256;  // 8 rows of 16 16-bit elements
 
 // Slots for maps at multiples of 128 bytes of global memory.
 class Slots {
@@ -76,7 +76,7 @@ class MapChangeTest : public testing::Test {
   }
   void acquire(int slot = 0) { isa::fence_proxy_tensormap_acquire(slots_.data()[slot]); }
   void start_load(int slot = 0) {
-    isa::mbarrier_arrive_expect(barrier(), box_bytes);
+    isa::mbarrier_arrive_expect(barrier(), changed_box_bytes);
     isa::tensor_load(box_at(), slots_.data()[slot], barrier(), isa::Coords{0, 0});
   }
   static void wait(int parity = 0) { isa::mbarrier_wait<Scope::cta>(barrier(), parity); }
@@ -204,7 +204,7 @@ TEST_F(MapChangeTest, MapsOfAnEarlierGridAreAcquiredToo) {
     Kernel k = kernel(1, [=] {
       isa::mbarrier_init(barrier(), 1);
       if (acquires) isa::fence_proxy_tensormap_acquire(*map);
-      isa::mbarrier_arrive_expect(barrier(), box_bytes);
+      isa::mbarrier_arrive_expect(barrier(), changed_box_bytes);
       isa::tensor_load(box_at(), *map, barrier(), isa::Coords{0, 0});
       wait();
     });

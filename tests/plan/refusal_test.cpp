@@ -110,7 +110,7 @@ bool follow(const std::string& said, GemmProblem& p) {
   if (is("^([AB]) .*column stride 1$")) {
     return std::exchange(stride(m[1], "column"), 1) != 1;
   }
-  if (is("nearest scaling is (none|row_column)$")) {
+  if (is("nearest scaling is (none|row-column)$")) {
     const Scaling to = m[1] == "none" ? Scaling::none : Scaling::row_column;
     return std::exchange(p.scaling, to) != to;
   }
@@ -408,7 +408,7 @@ MatrixView view(std::uintptr_t address, DType type, std::int64_t rows, std::int6
   return matrix(reinterpret_cast<void*>(address), type, rows, columns);  // NOLINT: not read
 }
 
-GemmOperands legal() {
+GemmOperands legal_operands() {
   GemmOperands o;
   o.a = view(0x10000000, DType::bf16, 64, 128);
   o.b = view(0x20000000, DType::bf16, 96, 128);
@@ -440,7 +440,7 @@ TEST(Refusals, CodesOfOperands) {
        }},
   };
   for (const auto& [code, spoil] : cases) {
-    GemmOperands o = legal();
+    GemmOperands o = legal_operands();
     ASSERT_TRUE(plan(o, model_facts()));
     spoil(o);
     const auto made = plan(o, model_facts());
@@ -452,12 +452,13 @@ TEST(Refusals, CodesOfOperands) {
   // Of plans and launches.
   DeviceFacts other = model_facts();
   other.architecture = 120;
-  EXPECT_EQ(plan(legal(), other).code(), RefusalCode::no_device);
-  EXPECT_EQ(plan(legal(), model_facts(0)).code(), RefusalCode::no_device);
-  EXPECT_EQ(plan(legal(), model_facts(), {.kernel = "nothing"}).code(), RefusalCode::no_kernel);
-  EXPECT_EQ(plan(legal(), model_facts(), {.pair = true}).code(), RefusalCode::bad_choice);
-  const auto made = plan(legal(), model_facts());
-  GemmOperands longer = legal();
+  EXPECT_EQ(plan(legal_operands(), other).code(), RefusalCode::no_device);
+  EXPECT_EQ(plan(legal_operands(), model_facts(0)).code(), RefusalCode::no_device);
+  EXPECT_EQ(plan(legal_operands(), model_facts(), {.kernel = "nothing"}).code(),
+            RefusalCode::no_kernel);
+  EXPECT_EQ(plan(legal_operands(), model_facts(), {.pair = true}).code(), RefusalCode::bad_choice);
+  const auto made = plan(legal_operands(), model_facts());
+  GemmOperands longer = legal_operands();
   longer.a.rows = longer.d.rows = 65;
   EXPECT_EQ(mismatch(*made, longer)->code, RefusalCode::plan_mismatch);
   Plan wants = *made;
@@ -472,7 +473,7 @@ TEST(Refusals, OfOperandsBySpoiltFields) {
   Draws draw(seed);
   int refusals = 0;
   for (int i = 0; i < 5000; ++i) {
-    GemmOperands o = legal();
+    GemmOperands o = legal_operands();
     if (draw.rarely(2)) o.beta = 1;
     if (draw.rarely(4)) {
       o.scaling = static_cast<Scaling>(draw(0, 3));

@@ -114,7 +114,8 @@ TEST(SharedK, AsksForASizeThatThereIs) {
   EXPECT_EQ(said(7, 16), "cluster_k is 7; the nearest legal value is 6");
   EXPECT_EQ(said(0, 16), "cluster_k is 0; the nearest legal value is 1");
   EXPECT_EQ(said(99, 16), "cluster_k is 99; the nearest legal value is 16");
-  EXPECT_EQ(said(16, 8), "a cluster of 16 CTAs needs as many SMs; device model has 8");
+  EXPECT_EQ(said(16, 8),
+            "cluster_k is 16, and device model has 8 SMs; the nearest legal value is 8");
   EXPECT_NE(said(2, 8, 100).find("the nearest legal value is 1"), std::string::npos);
 }
 

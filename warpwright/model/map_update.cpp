@@ -48,7 +48,7 @@ std::uintptr_t global_map(const TensorMap* map, bool write, const char* operatio
   return at;
 }
 
-struct Lane {
+struct UpdateLane {
   Thread* thread;
   TensorMap* to;
   std::uint32_t from;
@@ -103,12 +103,12 @@ void act::replace_map_extent(std::uint32_t map, int dimension, std::uint32_t ext
 void act::release_map(TensorMap* to, std::uint32_t from, bool effective, Site site) {
   const char* const what = "tensormap.cp_fenceproxy";
   whole_warp(what, site);
-  Lane self{&machine().current(), to, from};
+  UpdateLane self{&machine().current(), to, from};
   meet_warp(what, site, &self, [&](std::span<void*> lanes) {
     Machine& m = machine();
     TensorMap map;
     for (void* p : lanes) {
-      const auto& lane = *static_cast<const Lane*>(p);
+      const auto& lane = *static_cast<const UpdateLane*>(p);
       if (lane.to != to || lane.from != from) {
         m.fatal(Check::divergence, "the lanes of a tensormap.cp_fenceproxy name different maps",
                 site);
@@ -119,7 +119,7 @@ void act::release_map(TensorMap* to, std::uint32_t from, bool effective, Site si
     static_cast<void>(fields_of(map, what, site));
     const std::uintptr_t at = global_map(to, true, what, site);
     m.spend(nominal::global_access);
-    Thread& first = *static_cast<const Lane*>(lanes.front())->thread;
+    Thread& first = *static_cast<const UpdateLane*>(lanes.front())->thread;
     if (m.order) m.order->generic_global(first, at, map_bytes, true, site, effective);
     std::memcpy(to, &map, sizeof map);
     m.map_written(at, effective, site);

@@ -14,7 +14,7 @@ std::string range_text(std::uint32_t offset, int bytes) {
          " of shared memory";
 }
 
-struct Lane {
+struct ShuffleLane {
   std::uint32_t value;
   int source;
   std::uint32_t result;
@@ -284,25 +284,25 @@ void whole_warp(const char* what, Site site) {
 }
 
 std::uint32_t shuffle(std::uint32_t value, int source_lane, Site site) {
-  Lane lane{value, source_lane, 0};
+  ShuffleLane lane{value, source_lane, 0};
   meet_warp("shuffle", site, &lane, [](std::span<void*> lanes) {
     for (void* p : lanes) {
-      auto& to = *static_cast<Lane*>(p);
+      auto& to = *static_cast<ShuffleLane*>(p);
       const auto from = static_cast<std::size_t>(to.source) % lanes.size();
-      to.result = static_cast<const Lane*>(lanes[from])->value;
+      to.result = static_cast<const ShuffleLane*>(lanes[from])->value;
     }
   });
   return lane.result;
 }
 
 std::uint32_t ballot(bool says, Site site) {
-  Lane lane{says ? 1U : 0U, 0, 0};
+  ShuffleLane lane{says ? 1U : 0U, 0, 0};
   meet_warp("ballot", site, &lane, [](std::span<void*> lanes) {
     std::uint32_t all = 0;
     for (std::size_t i = 0; i < lanes.size(); ++i) {
-      all |= static_cast<const Lane*>(lanes[i])->value << i;
+      all |= static_cast<const ShuffleLane*>(lanes[i])->value << i;
     }
-    for (void* p : lanes) static_cast<Lane*>(p)->result = all;
+    for (void* p : lanes) static_cast<ShuffleLane*>(p)->result = all;
   });
   return lane.result;
 }

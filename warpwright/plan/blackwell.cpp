@@ -15,7 +15,7 @@ namespace {
 using kernel::BlackwellConfig;
 using kernel::TileSource;
 
-using Instance = KernelRow<BlackwellConfig>;
+using BlackwellRow = KernelRow<BlackwellConfig>;
 
 std::optional<Refusal> layout_fault(const GemmProblem& p) {
   if (!p.reads_ab || p.m == 0 || p.n == 0) return std::nullopt;
@@ -62,7 +62,7 @@ std::optional<Refusal> feature_fault(const GemmProblem& p) {
 int nearest_accumulators(const PlanChoices& choices) {
   int nearest = 0;
   const auto far = [&](int count) { return std::abs(std::int64_t{count} - *choices.accumulators); };
-  for (const Instance& i : blackwell_kernels()) {
+  for (const BlackwellRow& i : blackwell_kernels()) {
     const BlackwellConfig& c = i.config;
     if (c.tile_m != choices.tile_m.value_or(c.tile_m)) continue;
     if (c.tile_n != choices.tile_n.value_or(c.tile_n)) continue;
@@ -107,7 +107,7 @@ std::optional<Refusal> choice_fault(const PlanChoices& choices) {
 }
 
 // Does the instance suit the problem and what the caller fixed?
-bool suits(const Instance& i, const GemmProblem& p, const PlanChoices& choices) {
+bool suits(const BlackwellRow& i, const GemmProblem& p, const PlanChoices& choices) {
   const BlackwellConfig& c = i.config;
   // Left to the plan, tiles come from launch control: it balances what static shares cannot.
   const TileSource tiles =
@@ -133,7 +133,7 @@ double cost(const Plan& p) {
 
 // `start` with this instance and cluster, on the grid of its tile source; nothing when the caller
 // wants another grid, or the tiles are more than a grid has CTAs.
-std::optional<Plan> candidate_of(const Plan& start, const Instance& instance,
+std::optional<Plan> candidate_of(const Plan& start, const BlackwellRow& instance,
                                  atom::ClusterShape cluster, const PlanChoices& choices) {
   const BlackwellConfig& config = instance.config;
   Plan plan = start;
@@ -172,7 +172,7 @@ Refusal nothing_found(const GemmProblem& p, const DeviceFacts& device, const Pla
   // Of kernels that need no cluster: a cluster's tiles are counted whole.
   std::vector<ResultTile> kernels;
   bool there = false;
-  for (const Instance& i : blackwell_kernels()) {
+  for (const BlackwellRow& i : blackwell_kernels()) {
     const BlackwellConfig& c = i.config;
     if (c.kind != atom::umma_kind(p.a) || c.result != p.d) continue;
     there = true;
@@ -222,7 +222,7 @@ Result<std::vector<Plan>> blackwell_candidates(const Plan& start, const PlanChoi
   if (auto r = feature_fault(start.problem)) return *r;
   if (auto r = choice_fault(choices)) return *r;
   std::vector<Plan> all;
-  for (const Instance& instance : blackwell_kernels()) {
+  for (const BlackwellRow& instance : blackwell_kernels()) {
     if (!suits(instance, start.problem, choices)) continue;
     for (const atom::ClusterShape& cluster : kernel::blackwell_clusters) {
       const int size = atom::cluster_size(cluster);

@@ -13,15 +13,6 @@ namespace {
 using Fault = std::optional<Refusal>;
 
 // A view with the name by which sentences call it.
-struct Named {
-  const MatrixView* view;
-  const char* name;
-};
-
-std::string shape(const MatrixView& v) {
-  return shape_of(v.rows, v.columns);
-}
-
 bool reads_ab(const GemmOperands& o) {
   return o.alpha != 0.0F && o.a.columns != 0;
 }
@@ -58,13 +49,6 @@ bool same_view(const MatrixView& x, const MatrixView& y) {
 }
 
 // The largest of 1, 2, 4, 8, 16 that divides an address.
-int alignment(const void* p) {
-  const auto address = reinterpret_cast<std::uintptr_t>(p);
-  int bytes = 16;
-  while (bytes > 1 && address % static_cast<std::uintptr_t>(bytes) != 0) bytes /= 2;
-  return bytes;
-}
-
 Fault scalar_fault(const GemmOperands& o) {
   if (std::isnan(o.alpha))
     return Refusal{RefusalCode::bad_value, "alpha is NaN; it must be a number"};
@@ -73,20 +57,20 @@ Fault scalar_fault(const GemmOperands& o) {
   return std::nullopt;
 }
 
-Fault view_fault(const Named& tensor, bool used) {
+Fault view_fault(const NamedView& tensor, bool used) {
   const MatrixView& v = *tensor.view;
   const std::string name = tensor.name;
   if (v.rows < 0 || v.columns < 0) {
     return Refusal{RefusalCode::bad_shape,
-                   name + " has a negative extent (" + shape(v) + "); extents are 0 or more"};
+                   name + " has a negative extent (" + shape_of(v) + "); extents are 0 or more"};
   }
   if (!used || v.rows == 0 || v.columns == 0) return std::nullopt;
   if (v.data == nullptr) {
-    return Refusal{RefusalCode::bad_pointer,
-                   name + " is a null pointer; a tensor of " + shape(v) + " elements needs memory"};
+    return Refusal{RefusalCode::bad_pointer, name + " is a null pointer; a tensor of " +
+                                                 shape_of(v) + " elements needs memory"};
   }
   const int element = numeric::bits(v.dtype) / 8;
-  if (alignment(v.data) % std::clamp(element, 1, 16) != 0) {
+  if (alignment_of(v.data) % std::clamp(element, 1, 16) != 0) {
     return Refusal{
         RefusalCode::bad_pointer,
         name + "'s address is not a multiple of its element size, " + number(element) + " bytes"};
@@ -104,26 +88,26 @@ Fault views_fault(const GemmOperands& o) {
 Fault shapes_fault(const GemmOperands& o) {
   if (o.a.columns != o.b.columns) {
     return Refusal{RefusalCode::bad_shape,
-                   "A is " + shape(o.a) + " and B is " + shape(o.b) +
+                   "A is " + shape_of(o.a) + " and B is " + shape_of(o.b) +
                        "; their columns are both K and must agree: the nearest legal B is " +
                        shape_of(o.b.rows, o.a.columns)};
   }
   const std::int64_t columns = o.epilogue.gated ? o.b.rows / 2 : o.b.rows;
   if (o.d.rows != o.a.rows || o.d.columns != columns) {
     return Refusal{RefusalCode::bad_shape,
-                   "D is " + shape(o.d) + "; the product of A (" + shape(o.a) + ") and B (" +
-                       shape(o.b) + ") transposed" + (o.epilogue.gated ? ", gated," : "") + " is " +
-                       shape_of(o.a.rows, columns)};
+                   "D is " + shape_of(o.d) + "; the product of A (" + shape_of(o.a) + ") and B (" +
+                       shape_of(o.b) + ") transposed" + (o.epilogue.gated ? ", gated," : "") +
+                       " is " + shape_of(o.a.rows, columns)};
   }
   if (reads_c(o) && (o.c.rows != o.d.rows || o.c.columns != o.d.columns)) {
     return Refusal{
         RefusalCode::bad_shape,
-        "C is " + shape(o.c) + "; beta is not 0, so it must be as large as D, " + shape(o.d)};
+        "C is " + shape_of(o.c) + "; beta is not 0, so it must be as large as D, " + shape_of(o.d)};
   }
   return std::nullopt;
 }
 
-Fault batch_fault(const Named& tensor, std::int64_t length) {
+Fault batch_fault(const NamedView& tensor, std::int64_t length) {
   const std::int64_t batch = tensor.view->batch;
   if (batch == 1 || batch == length) return std::nullopt;
   return Refusal{RefusalCode::bad_shape,
@@ -143,7 +127,7 @@ Fault batches_fault(const GemmOperands& o) {
 }
 
 // A tensor that is read element by element: its strides may be any but negative ones.
-Fault side_fault(const Named& tensor, std::int64_t length) {
+Fault side_fault(const NamedView& tensor, std::int64_t length) {
   const MatrixView& v = *tensor.view;
   if (auto r = view_fault(tensor, true)) return r;
   if (auto r = batch_fault(tensor, length)) return r;
@@ -168,12 +152,13 @@ std::array<std::int64_t, 2> scale_shape(Scaling scaling, std::int64_t rows, std:
 }
 
 Fault scale_fault(const GemmOperands& o, bool of_a) {
-  const Named scale = of_a ? Named{&o.scale_a, "scale_a"} : Named{&o.scale_b, "scale_b"};
+  const NamedView scale =
+      of_a ? NamedView{&o.scale_a, "scale_a"} : NamedView{&o.scale_b, "scale_b"};
   const MatrixView& v = *scale.view;
   const MatrixView& of = of_a ? o.a : o.b;
   const auto [rows, columns] = scale_shape(o.scaling, of.rows, of.columns, of_a ? 1 : scale_block);
   const std::string need = std::string(scaling_name(o.scaling)) + " scaling of " +
-                           (of_a ? "A (" : "B (") + shape(of) + ") takes f32 scales of shape " +
+                           (of_a ? "A (" : "B (") + shape_of(of) + ") takes f32 scales of shape " +
                            shape_of(rows, columns);
   if (v.data == nullptr)
     return Refusal{RefusalCode::bad_pointer,
@@ -184,14 +169,14 @@ Fault scale_fault(const GemmOperands& o, bool of_a) {
   }
   if (v.rows != rows || v.columns != columns) {
     return Refusal{RefusalCode::bad_shape,
-                   std::string(scale.name) + " is " + shape(v) + "; " + need};
+                   std::string(scale.name) + " is " + shape_of(v) + "; " + need};
   }
   return side_fault(scale, o.d.batch);
 }
 
 // Tensors that are given and would not be read: their caller expects something else.
 Fault unread_fault(const GemmOperands& o) {
-  for (const Named& scale : {Named{&o.scale_a, "scale_a"}, {&o.scale_b, "scale_b"}}) {
+  for (const NamedView& scale : {NamedView{&o.scale_a, "scale_a"}, {&o.scale_b, "scale_b"}}) {
     if (o.scaling == Scaling::none && scale.view->data != nullptr) {
       return Refusal{RefusalCode::bad_value,
                      std::string(scale.name) +
@@ -217,7 +202,7 @@ Fault scales_fault(const GemmOperands& o) {
   const MatrixView& v = o.scale_d;
   if (v.dtype != DType::f32 || v.rows != 1 || v.columns != 1) {
     return Refusal{RefusalCode::bad_shape,
-                   "scale_d is " + shape(v) + " of " + type_name(v.dtype) +
+                   "scale_d is " + shape_of(v) + " of " + type_name(v.dtype) +
                        "; D has one scale: the nearest legal is 1 x 1 of f32"};
   }
   return side_fault({&v, "scale_d"}, o.d.batch);
@@ -234,7 +219,7 @@ Fault bias_fault(const GemmOperands& o) {
   if (v.data == nullptr && rows > 0)
     return Refusal{RefusalCode::bad_pointer, "the bias is a null pointer; " + need};
   if (v.rows != rows || v.columns != 1)
-    return Refusal{RefusalCode::bad_shape, "the bias is " + shape(v) + "; " + need};
+    return Refusal{RefusalCode::bad_shape, "the bias is " + shape_of(v) + "; " + need};
   if (v.rows > 1 && v.row_stride != 1) {
     return Refusal{RefusalCode::bad_stride,
                    "the bias has a row stride of " + number(v.row_stride) +
@@ -264,8 +249,8 @@ Fault overlap_fault(const GemmOperands& o) {
 // The copy engine reads A and B from multiples of 16 bytes.
 Fault address_fault(const GemmOperands& o) {
   if (!reads_ab(o) || o.d.rows == 0 || o.d.columns == 0) return std::nullopt;
-  for (const Named& tensor : {Named{&o.a, "A"}, {&o.b, "B"}}) {
-    const int known = alignment(tensor.view->data);
+  for (const NamedView& tensor : {NamedView{&o.a, "A"}, {&o.b, "B"}}) {
+    const int known = alignment_of(tensor.view->data);
     if (known < 16) {
       return Refusal{
           RefusalCode::bad_pointer,
@@ -291,12 +276,12 @@ void describe_strides(const GemmOperands& o, GemmProblem& p) {
   p.a_batch_stride = batch_stride(o.a);
   p.b_batch_stride = batch_stride(o.b);
   p.d_batch_stride = batch_stride(o.d);
-  p.d_alignment = alignment(o.d.data);
+  p.d_alignment = alignment_of(o.d.data);
   if (!p.reads_c) return;
   p.c_row_stride = o.c.row_stride;
   p.c_column_stride = o.c.column_stride;
   p.c_batch_stride = batch_stride(o.c);
-  p.c_alignment = alignment(o.c.data);
+  p.c_alignment = alignment_of(o.c.data);
 }
 
 GemmProblem problem_of(const GemmOperands& o) {

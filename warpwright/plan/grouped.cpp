@@ -21,7 +21,7 @@ namespace {
 using kernel::GemmConfig;
 using kernel::Grouping;
 
-using Instance = KernelRow<GemmConfig>;
+using GroupedRow = KernelRow<GemmConfig>;
 
 kernel::Sums sums_of(const GroupedProblem& p) {
   if (p.scaling == GroupedScaling::block) return kernel::Sums::block_scaled;
@@ -41,7 +41,7 @@ int weights_of(const GemmConfig& c) {
   return c.swapped ? c.tile_m : c.tile_n;
 }
 
-bool chosen(const Instance& i, const GroupedChoices& choices) {
+bool chosen(const GroupedRow& i, const GroupedChoices& choices) {
   const GemmConfig& c = i.config;
   return (!choices.tile_tokens || *choices.tile_tokens == tokens_of(c)) &&
          (!choices.swapped || *choices.swapped == c.swapped) &&
@@ -170,7 +170,7 @@ bool takes_group_maps(const GroupedProblem& p) {
   return by_vectors(p) && p.n * numeric::bits(p.y) / 8 % 16 == 0;
 }
 
-void add_plan(std::vector<GroupedPlan>& all, GroupedPlan plan, const Instance& instance) {
+void add_plan(std::vector<GroupedPlan>& all, GroupedPlan plan, const GroupedRow& instance) {
   const GroupedProblem& p = plan.problem;
   const GemmConfig& c = instance.config;
   plan.config = c;
@@ -233,7 +233,7 @@ std::int64_t most_tiles(const GemmConfig& c, const GroupedProblem& p) {
 // Why the problem has too many tiles for every kernel that serves it, or nothing.
 std::optional<Refusal> tiles_fault(const GroupedProblem& p) {
   std::int64_t most_n = 0;  // of the tokens and groups as they are
-  for (const Instance& i : grouped_kernels()) {
+  for (const GroupedRow& i : grouped_kernels()) {
     const GemmConfig& c = i.config;
     if (!serves(c, p)) continue;
     if (most_tiles(c, p) <= max_extent) return std::nullopt;
@@ -273,7 +273,7 @@ Refusal none_found(const GroupedProblem& p, const DeviceFacts& device,
     }
   }
   std::string there;
-  for (const Instance& i : grouped_kernels()) {
+  for (const GroupedRow& i : grouped_kernels()) {
     if (serves(i.config, p)) there += (there.empty() ? "" : ", ") + std::string(i.name);
   }
   if (there.empty()) {
@@ -329,7 +329,7 @@ Result<std::vector<GroupedPlan>> candidates_grouped(const GroupedProblem& proble
   base.by_vectors = by_vectors(problem);
   std::vector<GroupedPlan> all;
   bool wants_maps = false;
-  for (const Instance& instance : grouped_kernels()) {
+  for (const GroupedRow& instance : grouped_kernels()) {
     if (!serves(instance.config, problem) || !chosen(instance, choices)) continue;
     if (kernel::has_group_maps(instance.config) && !takes_group_maps(problem)) {
       wants_maps = choices.kernel || choices.maps == kernel::GroupMaps::per_group;

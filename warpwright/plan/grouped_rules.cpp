@@ -14,15 +14,6 @@ namespace {
 
 using Fault = std::optional<Refusal>;
 
-struct Named {
-  const MatrixView* view;
-  const char* name;
-};
-
-std::string shape(const MatrixView& v) {
-  return shape_of(v.rows, v.columns);
-}
-
 bool reads_operands(const GroupedOperands& o) {
   return o.alpha != 0.0F && o.x.columns > 0 && o.x.rows > 0 && o.w.rows > 0;
 }
@@ -35,23 +26,12 @@ std::int64_t bytes_of(const MatrixView& v) {
   return v.data == nullptr ? 0 : numeric::packed_bytes(v.dtype, elements(v));
 }
 
-int alignment(const void* p) {
-  const auto address = reinterpret_cast<std::uintptr_t>(p);
-  int bytes = 16;
-  while (bytes > 1 && address % static_cast<std::uintptr_t>(bytes) != 0) bytes /= 2;
-  return bytes;
-}
-
 bool overlap(const void* x, std::int64_t x_bytes, const void* y, std::int64_t y_bytes) {
   const auto a = reinterpret_cast<std::uintptr_t>(x);
   const auto b = reinterpret_cast<std::uintptr_t>(y);
   if (x_bytes == 0 || y_bytes == 0) return false;
   return a < b + static_cast<std::uintptr_t>(y_bytes) &&
          b < a + static_cast<std::uintptr_t>(x_bytes);
-}
-
-int element_bytes(DType t) {
-  return std::max(1, numeric::bits(t) / 8);
 }
 
 Fault scalar_fault(const GroupedOperands& o) {
@@ -66,26 +46,27 @@ Fault shapes_fault(const GroupedOperands& o) {
                    "W is a batch of " + number(o.w.batch) +
                        " matrices, one for each group; the nearest legal number of groups is 1"};
   }
-  for (const Named& t : {Named{&o.x, "X"}, {&o.y, "Y"}}) {
+  for (const NamedView& t : {NamedView{&o.x, "X"}, {&o.y, "Y"}}) {
     if (t.view->batch == 1) continue;
     return Refusal{RefusalCode::bad_shape,
                    std::string(t.name) + " is a batch of " + number(t.view->batch) +
                        "; the tokens of all groups are one matrix: the nearest legal is 1"};
   }
-  for (const Named& t : {Named{&o.x, "X"}, {&o.w, "W"}, {&o.y, "Y"}}) {
+  for (const NamedView& t : {NamedView{&o.x, "X"}, {&o.w, "W"}, {&o.y, "Y"}}) {
     if (t.view->rows >= 0 && t.view->columns >= 0) continue;
     return Refusal{RefusalCode::bad_shape, std::string(t.name) + " has a negative extent (" +
-                                               shape(*t.view) + "); extents are 0 or more"};
+                                               shape_of(*t.view) + "); extents are 0 or more"};
   }
   if (o.x.columns != o.w.columns) {
     return Refusal{RefusalCode::bad_shape,
-                   "X is " + shape(o.x) + " and W is " + shape(o.w) + " for each group; their " +
+                   "X is " + shape_of(o.x) + " and W is " + shape_of(o.w) +
+                       " for each group; their " +
                        "columns are both K and must agree: the nearest legal W is " +
                        shape_of(o.w.rows, o.x.columns)};
   }
   if (o.y.rows != o.x.rows || o.y.columns != o.w.rows) {
-    return Refusal{RefusalCode::bad_shape, "Y is " + shape(o.y) + "; the product of X (" +
-                                               shape(o.x) + ") and W (" + shape(o.w) +
+    return Refusal{RefusalCode::bad_shape, "Y is " + shape_of(o.y) + "; the product of X (" +
+                                               shape_of(o.x) + ") and W (" + shape_of(o.w) +
                                                ") transposed is " + shape_of(o.x.rows, o.w.rows)};
   }
   return std::nullopt;
@@ -93,15 +74,15 @@ Fault shapes_fault(const GroupedOperands& o) {
 
 Fault pointers_fault(const GroupedOperands& o) {
   const bool reads = reads_operands(o);
-  for (const Named& t : {Named{&o.x, "X"}, {&o.w, "W"}, {&o.y, "Y"}}) {
+  for (const NamedView& t : {NamedView{&o.x, "X"}, {&o.w, "W"}, {&o.y, "Y"}}) {
     const bool is_y = t.view == &o.y;
     if (t.view->rows == 0 || t.view->columns == 0 || (!reads && !is_y)) continue;
     if (t.view->data == nullptr) {
       return Refusal{RefusalCode::bad_pointer, std::string(t.name) +
                                                    " is a null pointer; a tensor of " +
-                                                   shape(*t.view) + " elements needs memory"};
+                                                   shape_of(*t.view) + " elements needs memory"};
     }
-    const int known = alignment(t.view->data);
+    const int known = alignment_of(t.view->data);
     const int wanted = is_y ? element_bytes(t.view->dtype) : 16;
     if (known >= wanted) continue;
     return Refusal{RefusalCode::bad_pointer,
@@ -115,10 +96,10 @@ Fault pointers_fault(const GroupedOperands& o) {
                                                  " groups have " + number(o.w.batch + 1) +
                                                  " offsets, in the operands' memory"};
   }
-  if (alignment(o.offsets) < width) {
+  if (alignment_of(o.offsets) < width) {
     return Refusal{RefusalCode::bad_pointer,
                    "the address of offsets must be a multiple of its integers' size, " +
-                       number(width) + " bytes; it is one of " + number(alignment(o.offsets))};
+                       number(width) + " bytes; it is one of " + number(alignment_of(o.offsets))};
   }
   return std::nullopt;
 }
@@ -158,10 +139,10 @@ Fault scale_fault(const GroupedOperands& o, bool of_x) {
     return Refusal{RefusalCode::bad_type, name + " is " + type_name(v.dtype) + "; " + need};
   if (v.rows != s.rows || v.columns != s.columns || v.batch != s.batch) {
     return Refusal{RefusalCode::bad_shape,
-                   name + " is " + shape(v) +
+                   name + " is " + shape_of(v) +
                        (v.batch != 1 ? ", a batch of " + number(v.batch) : "") + "; " + need};
   }
-  if (alignment(v.data) < 4) {
+  if (alignment_of(v.data) < 4) {
     return Refusal{RefusalCode::bad_pointer,
                    name + "'s address is not a multiple of its element size, 4 bytes"};
   }
@@ -202,8 +183,8 @@ Fault overlap_fault(const GroupedOperands& o) {
     return Refusal{RefusalCode::overlap, "Y overlaps " + name + "; it must lie apart from " + name};
   };
   if (overlap(o.y.data, y_bytes, o.offsets, offsets)) return apart("offsets");
-  for (const Named& t :
-       {Named{&o.x, "X"}, {&o.w, "W"}, {&o.scale_x, "scale_x"}, {&o.scale_w, "scale_w"}}) {
+  for (const NamedView& t :
+       {NamedView{&o.x, "X"}, {&o.w, "W"}, {&o.scale_x, "scale_x"}, {&o.scale_w, "scale_w"}}) {
     if (overlap(o.y.data, y_bytes, t.view->data, bytes_of(*t.view))) return apart(t.name);
   }
   return std::nullopt;
@@ -225,12 +206,12 @@ GroupedProblem problem_of(const GroupedOperands& o) {
   p.w_row_stride = o.w.row_stride;
   p.w_batch_stride = o.w.batch == 1 ? 0 : o.w.batch_stride;
   p.y_row_stride = o.y.row_stride;
-  p.y_alignment = alignment(o.y.data);
+  p.y_alignment = alignment_of(o.y.data);
   return p;
 }
 
 Fault column_strides_fault(const GroupedOperands& o) {
-  for (const Named& t : {Named{&o.x, "X"}, {&o.w, "W"}, {&o.y, "Y"}}) {
+  for (const NamedView& t : {NamedView{&o.x, "X"}, {&o.w, "W"}, {&o.y, "Y"}}) {
     if (t.view->column_stride == 1 || t.view->columns <= 1) continue;
     return Refusal{RefusalCode::bad_stride,
                    std::string(t.name) + " has a column stride of " +

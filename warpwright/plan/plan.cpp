@@ -17,7 +17,7 @@
 namespace warpwright {
 namespace {
 
-using Instance = KernelRow<kernel::GemmConfig>;
+using HopperRow = KernelRow<kernel::GemmConfig>;
 
 kernel::Sums sums_of(const GemmProblem& p) {
   if (p.scaling == Scaling::block) return kernel::Sums::block_scaled;
@@ -35,7 +35,7 @@ bool serves(const kernel::GemmConfig& c, const GemmProblem& p) {
   return (c.swapped ? b : a) == c.a_major && (c.swapped ? a : b) == c.b_major;
 }
 
-bool chosen(const Instance& i, const PlanChoices& choices) {
+bool chosen(const HopperRow& i, const PlanChoices& choices) {
   const kernel::GemmConfig& c = i.config;
   return (!choices.tile_m || *choices.tile_m == c.tile_m) &&
          (!choices.tile_n || *choices.tile_n == c.tile_n) &&
@@ -69,19 +69,22 @@ constexpr std::array kCtasAlongK = {1, 2, 3, 4, 5, 6, 8, 12, 16};
 
 // Why so many cannot.
 std::optional<Refusal> along_k_fault(int ctas, const DeviceFacts& device) {
-  const auto* nearest =
-      std::min_element(kCtasAlongK.begin(), kCtasAlongK.end(),
-                       [ctas](int x, int y) { return std::abs(x - ctas) < std::abs(y - ctas); });
-  if (*nearest != ctas) {
-    return Refusal{RefusalCode::bad_choice, "cluster_k is " + number(ctas) +
-                                                "; the nearest legal value is " + number(*nearest)};
+  int nearest = kCtasAlongK.front();
+  for (const int each : kCtasAlongK) {
+    if (each <= device.sms && std::abs(each - ctas) < std::abs(nearest - ctas)) nearest = each;
   }
-  if (ctas > device.sms) return cluster_too_large(ctas, device);
-  return std::nullopt;
+  if (nearest == ctas) return std::nullopt;
+  const bool is_short =
+      std::find(kCtasAlongK.begin(), kCtasAlongK.end(), ctas) != kCtasAlongK.end();
+  return Refusal{RefusalCode::bad_choice, "cluster_k is " + number(ctas) +
+                                              (is_short ? ", and device " + device.name + " has " +
+                                                              number(device.sms) + " SMs"
+                                                        : std::string()) +
+                                              "; the nearest legal value is " + number(nearest)};
 }
 
 // All plans by one instance and cluster.
-void add_plans(std::vector<Plan>& all, Plan base, const Instance& instance,
+void add_plans(std::vector<Plan>& all, Plan base, const HopperRow& instance,
                const PlanChoices& choices) {
   const GemmProblem& p = base.problem;
   const kernel::GemmConfig& c = instance.config;
@@ -156,7 +159,7 @@ std::string wishes(const PlanChoices& choices) {
 std::string offers(const GemmProblem& p) {
   std::string text;
   int shown = 0;
-  for (const Instance& i : hopper_kernels()) {
+  for (const HopperRow& i : hopper_kernels()) {
     if (!serves(i.config, p)) continue;
     if (++shown > 8) return text + ", ...";
     text += (text.empty() ? "" : ", ") + std::string(i.name);
@@ -167,7 +170,7 @@ std::string offers(const GemmProblem& p) {
 // What a tile of each kernel for the problem gives of D.
 std::vector<ResultTile> result_tiles(const GemmProblem& p) {
   std::vector<ResultTile> all;
-  for (const Instance& i : hopper_kernels()) {
+  for (const HopperRow& i : hopper_kernels()) {
     const kernel::GemmConfig& c = i.config;
     if (!serves(c, p)) continue;
     const int rows = kernel::result_rows(c);
@@ -180,7 +183,7 @@ std::vector<ResultTile> result_tiles(const GemmProblem& p) {
 // Every plan by these choices that begins like `base`; may be none.
 Result<std::vector<Plan>> search(Plan base, const PlanChoices& choices) {
   std::vector<Plan> all;
-  for (const Instance& instance : hopper_kernels()) {
+  for (const HopperRow& instance : hopper_kernels()) {
     if (!serves(instance.config, base.problem) || !chosen(instance, choices)) continue;
     for (const atom::ClusterShape& cluster : kernel::supported_clusters) {
       const int size = atom::cluster_size(cluster);

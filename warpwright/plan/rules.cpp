@@ -14,10 +14,6 @@ std::int64_t round_up(std::int64_t value, std::int64_t step) {
 }
 
 // Of a type that an operand or a result may have.
-int element_bytes(DType t) {
-  return std::max(1, numeric::bits(t) / 8);
-}
-
 Fault extent_fault(const GemmProblem& p) {
   for (const auto& [extent, name] : {std::pair{p.m, "M"}, {p.n, "N"}, {p.k, "K"}}) {
     if (extent < 0) {

@@ -1,6 +1,7 @@
 // The rules that a product keeps whatever device it runs on. Internal to plan/.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <initializer_list>
 #include <limits>
@@ -79,6 +80,25 @@ inline std::string type_name(DType t) {
 }
 inline std::string shape_of(std::int64_t rows, std::int64_t columns) {
   return number(rows) + " x " + number(columns);
+}
+inline std::string shape_of(const MatrixView& v) {
+  return shape_of(v.rows, v.columns);
+}
+/// Bytes of an element, at least one.
+inline int element_bytes(DType t) {
+  return std::max(1, numeric::bits(t) / 8);
+}
+/// A matrix with its name in refusals.
+struct NamedView {
+  const MatrixView* view;
+  const char* name;
+};
+/// The largest power of two up to 16 that the address is a multiple of.
+inline int alignment_of(const void* p) {
+  const auto address = reinterpret_cast<std::uintptr_t>(p);
+  int bytes = 16;
+  while (bytes > 1 && address % static_cast<std::uintptr_t>(bytes) != 0) bytes /= 2;
+  return bytes;
 }
 /// The word of problem.h for it.
 const char* scaling_name(Scaling scaling);
