@@ -130,8 +130,8 @@ const isa::TensorMap& encode(const MapRequest& r) {
 std::array<int, 17> count_resident_clusters(int index, int major) {
   std::array<int, 17> counts{};
   const std::vector<CudaKernel>& all = cuda_kernels();
-  const auto first = std::find_if(all.begin(), all.end(),
-                                  [&](const CudaKernel& k) { return k.major == major; });
+  const auto first =
+      std::find_if(all.begin(), all.end(), [&](const CudaKernel& k) { return k.major == major; });
   if (first == all.end()) return counts;
   int current = 0;
   cudaGetDevice(&current);
@@ -304,10 +304,10 @@ std::optional<Refusal> launch_on_cuda(const Plan& plan, const GemmOperands& oper
 #if WARPWRIGHT_DEBUG_WAITS
   launched = plan;
 #endif
-  const cudaError_t error = start(
-      {ready->function, plan.ctas, plan.threads(), static_cast<int>(plan.shared_bytes()),
-       plan.cluster_ctas(), options.dependent, static_cast<cudaStream_t>(stream)},
-      plan.blackwell ? static_cast<void*>(&blackwell) : &hopper);
+  const cudaError_t error =
+      start({ready->function, plan.ctas, plan.threads(), static_cast<int>(plan.shared_bytes()),
+             plan.cluster_ctas(), options.dependent, static_cast<cudaStream_t>(stream)},
+            plan.blackwell ? static_cast<void*>(&blackwell) : &hopper);
   if (error == cudaSuccess) return std::nullopt;
   return failed(error, "launching " + plan.name());
 }

@@ -78,11 +78,10 @@ std::optional<Refusal> load_kernel(const std::string& name, int major, const Cud
   }
   loaded = cuda_kernel(name);
   if (loaded == nullptr) {
-    return Refusal{RefusalCode::no_kernel, std::string("this build has no kernels for ") +
-                                               (major == 10 ? "sm_100 and sm_103" : "sm_90") +
-                                               "; a build for " +
-                                               (major == 10 ? "100a and 103a" : "90a") +
-                                               " has them"};
+    return Refusal{RefusalCode::no_kernel,
+                   std::string("this build has no kernels for ") +
+                       (major == 10 ? "sm_100 and sm_103" : "sm_90") + "; a build for " +
+                       (major == 10 ? "100a and 103a" : "90a") + " has them"};
   }
   if (auto r = load(*loaded, device)) return r;
   known.push_back({device, loaded});

@@ -1,5 +1,5 @@
-// The kernels of this build as CUDA devices run them, and how one is loaded and started. Internal to
-// device/, for its .cu files.
+// The kernels of this build as CUDA devices run them, and how one is loaded and started. Internal
+// to device/, for its .cu files.
 #pragma once
 
 #include <cuda_runtime.h>

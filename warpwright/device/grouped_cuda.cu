@@ -53,11 +53,10 @@ std::optional<Refusal> start(const GroupedPlan& plan, const GroupedOperands& ope
     dependent = true;
   }
   note_launch(plan.config);
-  const cudaError_t error =
-      start({ready.function, plan.ctas, kernel::threads(plan.config),
-             kernel::smem_map(plan.config).bytes, atom::cluster_size(plan.cluster), dependent,
-             stream},
-            &params);
+  const cudaError_t error = start(
+      {ready.function, plan.ctas, kernel::threads(plan.config), kernel::smem_map(plan.config).bytes,
+       atom::cluster_size(plan.cluster), dependent, stream},
+      &params);
   if (error == cudaSuccess) return std::nullopt;
   return cuda_refusal(error, "launching " + plan.name());
 }

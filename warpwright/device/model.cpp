@@ -47,13 +47,13 @@ Result<model::Report> launch_on_model(const Plan& plan, const GemmOperands& oper
   allocations.add(operands.scale_b, "scale_b");
   allocations.add(operands.scale_d, "scale_d");
   allocations.add(workspace.data(), plan.workspace_bytes, "workspace");
-  const model::LaunchShape shape{.ctas = plan.ctas,
-                                 .cluster_size = plan.cluster_ctas(),
-                                 .threads = plan.threads(),
-                                 .shared_bytes = plan.shared_bytes(),
-                                 .registers_per_thread =
-                                     plan.blackwell ? kernel::launch_registers(*plan.blackwell)
-                                                    : kernel::launch_registers(plan.config)};
+  const model::LaunchShape shape{
+      .ctas = plan.ctas,
+      .cluster_size = plan.cluster_ctas(),
+      .threads = plan.threads(),
+      .shared_bytes = plan.shared_bytes(),
+      .registers_per_thread = plan.blackwell ? kernel::launch_registers(*plan.blackwell)
+                                             : kernel::launch_registers(plan.config)};
   return run_on_model(shape, plan.device, options, allocations, [&] { kernel->run(params); });
 }
 

@@ -85,8 +85,8 @@ Result<std::shared_ptr<CudaTrace>> CudaTrace::start(const Plan& plan) {
 }
 
 Result<std::shared_ptr<CudaTrace>> CudaTrace::start(const GroupedPlan& plan) {
-  return start(
-      Kernel{record_of(plan.kernel), plan.ctas, kernel::threads(plan.config), plan.device.clock_hz});
+  return start(Kernel{record_of(plan.kernel), plan.ctas, kernel::threads(plan.config),
+                      plan.device.clock_hz});
 }
 
 Result<std::shared_ptr<CudaTrace>> CudaTrace::start(const Kernel& kernel) {

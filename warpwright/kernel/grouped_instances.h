@@ -107,8 +107,8 @@ WW_HOPPER_GROUPED_MORE_INSTANCES(WW_MORE)
 
 #define WW_ROW(tag, ...) , tag
 /// The grouped kernels of Hopper.
-struct GroupedRows
-    : RowsAfter<Head WW_HOPPER_GROUPED_COMMON_INSTANCES(WW_ROW) WW_HOPPER_GROUPED_MORE_INSTANCES(WW_ROW)> {};
+struct GroupedRows : RowsAfter<Head WW_HOPPER_GROUPED_COMMON_INSTANCES(WW_ROW)
+                                   WW_HOPPER_GROUPED_MORE_INSTANCES(WW_ROW)> {};
 #undef WW_ROW
 
 }  // namespace warpwright::kernel

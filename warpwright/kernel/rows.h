@@ -55,7 +55,8 @@ constexpr void visit_rows(Rows<Tags...> /*rows*/, const Visit& visit) {
   constexpr auto chunk_of = dealt(Rows<Tags...>{}, Chunk::kernels, Chunk::chunks);
   [&]<std::size_t... row>(std::index_sequence<row...> /*rows*/) {
     (visit_if<chunk_of[row] == Chunk::index, Tags>(visit), ...);
-  }(std::index_sequence_for<Tags...>{});
+  }
+  (std::index_sequence_for<Tags...>{});
 }
 
 // The tables: kernel/instances.h, grouped_instances.h and blackwell_instances.h.
