@@ -4,7 +4,8 @@
 It looks at what the build compiles: where that is several sources at once (CMAKE_UNITY_BUILD), at
 those together. It is looked at again only when it, a project header it sees, its compile command
 or the checks changed: the hash of all these is kept in BUILD_DIR/tidy/ once it was found clean.
-Without --full the checks that take most of the time, the analyzer's among them, are left out.
+Without --full the tests are left out, and the checks that take most of the time, the analyzer's
+among them.
 """
 import argparse
 import concurrent.futures
@@ -80,6 +81,8 @@ def main():
     for entry in json.loads((build / "compile_commands.json").read_text()):
         path = (pathlib.Path(entry["directory"]) / entry["file"]).resolve()
         ours = path.suffix == ".cpp" and ROOT in path.parents and build not in path.parents
+        if not options.full and (ROOT / "tests" in path.parents or build / "tests" in path.parents):
+            continue
         if ours or path.parent.name == "Unity":
             mark = clean / fingerprint(path, entry["command"], version, checks)
             if not mark.exists():

@@ -143,7 +143,7 @@ class Tensor {
 // One product by one kernel.
 class Variant {
  public:
-  Variant(Instance instance, const Ask& ask) : instance_(std::move(instance)), ask_(ask) {
+  Variant(const Instance& instance, const Ask& ask) : instance_(instance), ask_(ask) {
     const kernel::GemmConfig& c = instance_.config;
     std::mt19937 random(ask.seed);
     const auto major = [](atom::Major m) { return m == atom::Major::mn; };

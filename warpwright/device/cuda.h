@@ -63,7 +63,7 @@ class CudaBuffer {
   CudaBuffer& operator=(CudaBuffer&& other) noexcept;
   CudaBuffer(const CudaBuffer&) = delete;
   CudaBuffer& operator=(const CudaBuffer&) = delete;
-  ~CudaBuffer();
+  ~CudaBuffer();  // NOLINT(performance-trivially-destructible): of a build without CUDA alone
 
   /// `bytes` of device memory, filled with `poison`; out of memory is a refusal that says how much
   /// is free.
