@@ -49,6 +49,8 @@ FILES = {
     "docs/bench.md": {"mine.txt": "4096 7168 2048\n", "groups.txt": "8 16 4096 4096\n"},
     "README.md": {"x.safetensors": {"x": ("BF16", 300, 256)},
                   "w.safetensors": {"w": ("BF16", 200, 256)}},
+    "docs/grouped.md": {"x.safetensors": {"x": ("BF16", 64, 160)},
+                        "w.safetensors": {"w": ("BF16", 4, 72, 160)}},
     "docs/gemm.md": {"x.safetensors": {"x": ("F8_E4M3", 64, 384), "scale": ("F32", 64, 3)},
                      "w.safetensors": {"weight": ("F8_E4M3", 200, 384),
                                        "weight_scale_inv": ("F32", 2, 3)},
