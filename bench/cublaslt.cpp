@@ -92,10 +92,6 @@ cudaDataType_t type_of(DType t) {
   }
 }
 
-bool is_8bit(DType t) {
-  return numeric::bits(t) == 8;
-}
-
 bool k_major(const MatrixView& v) {
   return v.column_stride == 1;
 }
@@ -152,7 +148,7 @@ class Loaded final : public CublasLt {
     const cublasLtMatmulHeuristicResult_t& offer = offers_[static_cast<std::size_t>(algorithm)];
     if (auto r = failed(offer.state, "an algorithm of its own heuristic")) return r;
     if (auto r = set_pointers(o)) return r;
-    const void* c = o.beta != 0.0F ? o.c.data : (is_8bit(o.d.dtype) ? nullptr : o.d.data);
+    const void* c = o.beta != 0.0F ? o.c.data : (numeric::is_8bit(o.d.dtype) ? nullptr : o.d.data);
     return failed(f_.matmul(handle_, desc_, &o.alpha, o.b.data, b_, o.a.data, a_, &o.beta, c, c_,
                             o.d.data, d_, &offer.algo, workspace_->data(), kWorkspaceBytes,
                             static_cast<cudaStream_t>(stream)),
@@ -175,7 +171,7 @@ class Loaded final : public CublasLt {
     if (auto r = set(CUBLASLT_MATMUL_DESC_TRANSB, k_major(o.a) ? CUBLAS_OP_N : CUBLAS_OP_T)) {
       return r;
     }
-    if (is_8bit(o.a.dtype)) {
+    if (numeric::is_8bit(o.a.dtype)) {
       // Block scales imply promoted sums; with this flag there is no algorithm for them.
       const bool promoted = o.accumulation == Accumulation::promoted || o.scaling == Scaling::block;
       const std::int8_t fast = promoted ? 0 : 1;
@@ -285,7 +281,7 @@ class Loaded final : public CublasLt {
     if (auto r = layout(a_, o.a.dtype, o.a, batch)) return r;
     // An 8-bit D wants a C of 16 bits, also where there is none.
     const MatrixView& c = o.beta != 0.0F ? o.c : o.d;
-    if (auto r = layout(c_, is_8bit(c.dtype) ? DType::bf16 : c.dtype, c, batch)) return r;
+    if (auto r = layout(c_, numeric::is_8bit(c.dtype) ? DType::bf16 : c.dtype, c, batch)) return r;
     return layout(d_, o.d.dtype, o.d, batch);
   }
 
@@ -323,7 +319,7 @@ class Loaded final : public CublasLt {
 
 std::optional<Refusal> scaling_refusal(const GemmOperands& o) {
   if (o.scaling == Scaling::none) return std::nullopt;
-  if (!is_8bit(o.a.dtype))
+  if (!numeric::is_8bit(o.a.dtype))
     return Refusal{RefusalCode::unsupported, "cuBLASLt scales 8-bit operands alone"};
   if (o.scale_a.batch > 1 || o.scale_b.batch > 1) {
     return Refusal{RefusalCode::unsupported, "cuBLASLt has no scales for each matrix of a batch"};
@@ -334,7 +330,7 @@ std::optional<Refusal> scaling_refusal(const GemmOperands& o) {
                    "cuBLASLt scales blocks of products whose M and N are multiples of 4; here " +
                        std::to_string(o.a.rows) + " and " + std::to_string(o.b.rows)};
   }
-  if (is_8bit(o.d.dtype))
+  if (numeric::is_8bit(o.d.dtype))
     return Refusal{RefusalCode::unsupported, "cuBLASLt gives block-scaled products 16 or 32 bits"};
   return std::nullopt;
 }
@@ -352,7 +348,7 @@ std::optional<Refusal> cublaslt_refusal(const GemmOperands& o) {
   if (o.a.dtype == DType::e5m2 && o.b.dtype == DType::e5m2) {
     return Refusal{RefusalCode::unsupported, "cuBLASLt does not multiply e5m2 by e5m2"};
   }
-  if (o.scale_d.data != nullptr && !is_8bit(o.d.dtype)) {
+  if (o.scale_d.data != nullptr && !numeric::is_8bit(o.d.dtype)) {
     return Refusal{RefusalCode::unsupported, "cuBLASLt scales a D of 8 bits alone"};
   }
   return scaling_refusal(o);

@@ -6,10 +6,6 @@
 namespace warpwright::bench {
 namespace {
 
-bool is_8bit(DType t) {
-  return numeric::bits(t) == 8;
-}
-
 bool promotes(const GemmProblem& p) {
   return p.accumulation == Accumulation::promoted || p.scaling == Scaling::block;
 }
@@ -23,7 +19,7 @@ bool promotes(const GemmProblem& p) {
 Tolerance tolerance(const GemmProblem& p) {
   Tolerance t;
   t.loss = 0x1p-24 * (static_cast<double>(p.k) + 1);
-  if (is_8bit(p.a)) {
+  if (numeric::is_8bit(p.a)) {
     const double steps = promotes(p) ? 4 : std::ceil(static_cast<double>(p.k) / 32);
     t.loss += steps * 0x1p-13;
   }
@@ -46,7 +42,7 @@ double relative_limit(const GemmProblem& p) {
     }
   };
   double limit = rounding(p.d);
-  if (is_8bit(p.a)) limit += promotes(p) ? 2e-3 : 1e-2;
+  if (numeric::is_8bit(p.a)) limit += promotes(p) ? 2e-3 : 1e-2;
   return p.epilogue.gated ? 2 * limit : limit;
 }
 

@@ -305,9 +305,9 @@ std::optional<Refusal> launch_on_cuda(const Plan& plan, const GemmOperands& oper
   launched = plan;
 #endif
   const cudaError_t error =
-      start({ready->function, plan.ctas, plan.threads(), static_cast<int>(plan.shared_bytes()),
-             plan.cluster_ctas(), options.dependent, static_cast<cudaStream_t>(stream)},
-            plan.blackwell ? static_cast<void*>(&blackwell) : &hopper);
+      start_grid({ready->function, plan.ctas, plan.threads(), static_cast<int>(plan.shared_bytes()),
+                  plan.cluster_ctas(), options.dependent, static_cast<cudaStream_t>(stream)},
+                 plan.blackwell ? static_cast<void*>(&blackwell) : &hopper);
   if (error == cudaSuccess) return std::nullopt;
   return failed(error, "launching " + plan.name());
 }

@@ -88,7 +88,7 @@ std::optional<Refusal> load_kernel(const std::string& name, int major, const Cud
   return std::nullopt;
 }
 
-cudaError_t start(const CudaGrid& grid, void* params) {
+cudaError_t start_grid(const CudaGrid& grid, void* params) {
   cudaLaunchAttribute attributes[2]{};
   unsigned count = 0;
   if (grid.cluster_size > 1) {

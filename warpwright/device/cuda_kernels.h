@@ -61,6 +61,6 @@ struct CudaGrid {
 };
 
 /// Launches it with one parameter.
-cudaError_t start(const CudaGrid& grid, void* params);
+cudaError_t start_grid(const CudaGrid& grid, void* params);
 
 }  // namespace warpwright::device

@@ -44,16 +44,16 @@ std::optional<Refusal> start(const GroupedPlan& plan, const GroupedOperands& ope
     kernel::GroupMapsParams making =
         make_group_maps_params(plan, operands, params, maps, encode_for_cuda);
     const cudaError_t error =
-        start({reinterpret_cast<const void*>(&make_group_maps), plan.map_ctas,
-               GroupMapsKernel::threads, GroupMapsKernel::shared_bytes, 1, dependent, stream},
-              &making);
+        start_grid({reinterpret_cast<const void*>(&make_group_maps), plan.map_ctas,
+                    GroupMapsKernel::threads, GroupMapsKernel::shared_bytes, 1, dependent, stream},
+                   &making);
     if (error != cudaSuccess) return cuda_refusal(error, "launching the kernel that makes maps");
     // It ends behind what it waits for, so the product waits for that too. Only its end tells the
     // product that the maps are there; the start of the product hides behind it.
     dependent = true;
   }
   note_launch(plan.config);
-  const cudaError_t error = start(
+  const cudaError_t error = start_grid(
       {ready.function, plan.ctas, kernel::threads(plan.config), kernel::smem_map(plan.config).bytes,
        atom::cluster_size(plan.cluster), dependent, stream},
       &params);

@@ -68,6 +68,11 @@ constexpr int bits(DType t) {
   return 0;
 }
 
+/// Has an element 8 bits?
+constexpr bool is_8bit(DType t) {
+  return bits(t) == 8;
+}
+
 /// Is the type a floating-point type (scale factors included)?
 constexpr bool is_float(DType t) {
   return t != DType::s4 && t != DType::s8 && t != DType::u8 && t != DType::s32;

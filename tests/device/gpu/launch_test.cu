@@ -76,7 +76,7 @@ TEST_F(LaunchOnGpu, TakesHundredsOfLaunchesInARow) {
   constexpr int batches = 5;
   for (const bool dependent : {false, true}) {
     for (const Instance& i : two_kernels()) {
-      SCOPED_TRACE(i.name + (dependent ? ", dependent" : ""));
+      SCOPED_TRACE(std::string(i.name) + (dependent ? ", dependent" : ""));
       Variant variant(i, ask_for(i, 1));
       OnCuda there(variant);
       const auto made = plan(there.operands(), *facts_, variant.choices());

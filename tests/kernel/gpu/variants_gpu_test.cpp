@@ -46,7 +46,7 @@ class VariantsOnGpu : public testing::Test {
 
   void expect_right(const std::vector<VariantCase>& cases) {
     for (const VariantCase& c : cases) {
-      SCOPED_TRACE(c.instance.name + ", " + text(c.ask));
+      SCOPED_TRACE(std::string(c.instance.name) + ", " + text(c.ask));
       try {
         EXPECT_EQ(fault(c), "");
       } catch (const std::runtime_error& failed) {
