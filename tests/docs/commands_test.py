@@ -2,6 +2,7 @@
 """Runs every command that the pages show, and compares what it prints with what they show.
 
     commands_test.py ROOT WARPWRIGHT   the commands of all pages, with WARPWRIGHT's folder in PATH
+    commands_test.py ROOT WARPWRIGHT --gpu   those for a GPU alone, on one, one after the other
     commands_test.py --self-test       shows that the parser and the comparison find what they must
 
 Pages are README.md, docs/*.md, examples/*/README.md and tests/corpus/README.md. Of their fenced
@@ -175,11 +176,13 @@ def write_tensors(path, tensors):
     path.write_bytes(struct.pack("<Q", len(text)) + text + data)
 
 
-def run(command, folder, binaries):
+def run(command, folder, binaries, gpu=False):
     """The exit status and the output, as on a terminal: what goes to stderr too."""
     # No GPU, and nobody's measurements: the same output on every machine.
     environment = dict(os.environ, PATH=f"{binaries}:{os.environ['PATH']}",
-                       XDG_CACHE_HOME=str(folder / ".cache"), CUDA_VISIBLE_DEVICES="")
+                       XDG_CACHE_HOME=str(folder / ".cache"))
+    if not gpu:
+        environment["CUDA_VISIBLE_DEVICES"] = ""
     try:
         ran = subprocess.run(["bash", "-c", command], cwd=folder, env=environment, check=False,
                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -198,7 +201,7 @@ def indented(lines):
     return "".join(f"\n    {line}" for line in lines)
 
 
-def check_block(block, binaries):
+def check_block(block, binaries, gpu=False):
     """Runs a block. Its faults, its reports, and the seconds of each of its commands."""
     faults, reports, seconds = [], [], []
     with tempfile.TemporaryDirectory() as name:
@@ -210,7 +213,7 @@ def check_block(block, binaries):
                 write_tensors(folder / file, content)
         for line, command, shown in block.commands:
             place = f"{block.page}:{line}: {brief(command)}"
-            if block.needs:
+            if block.needs and not (gpu and block.needs == "gpu"):
                 reports.append(f"did not run: {place} ({NEEDS[block.needs]})")
                 # Without a GPU it must be refused for that alone: its options are those there are.
                 if block.needs != "gpu" or not command.startswith("warpwright "):
@@ -221,7 +224,7 @@ def check_block(block, binaries):
                                   f"a sentence that wants CUDA:{indented(output.splitlines())}")
                 continue
             start = time.monotonic()
-            status, output = run(command, folder, binaries)
+            status, output = run(command, folder, binaries, gpu)
             seconds.append((time.monotonic() - start, place))
             printed = output.splitlines()
             if status != block.status:
@@ -239,17 +242,19 @@ def pages_of(root):
     return [(str(path.relative_to(root)), path.read_text(encoding="utf-8")) for path in found]
 
 
-def check(root, binaries):
+def check(root, binaries, gpu=False):
     blocks, faults, reports, seconds = [], [], [], []
     for page, text in pages_of(root):
         try:
             blocks += blocks_of(page, text)
         except Fault as fault:
             faults.append(str(fault))
+    if gpu:
+        blocks = [b for b in blocks if b.needs == "gpu"]
     # The longest begin first: those that run a kernel many times.
     blocks.sort(key=lambda b: "--mutate" not in str(b.commands))
-    with concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count()) as workers:
-        for result in workers.map(lambda b: check_block(b, binaries), blocks):
+    with concurrent.futures.ThreadPoolExecutor(max_workers=1 if gpu else os.cpu_count()) as workers:
+        for result in workers.map(lambda b: check_block(b, binaries, gpu), blocks):
             for whole, part in zip((faults, reports, seconds), result):
                 whole += part
     print("CTEST_FULL_OUTPUT")  # ctest cuts what a test that passes prints without this word
@@ -376,10 +381,11 @@ class SelfTest(unittest.TestCase):
 def main():
     if sys.argv[1:] == ["--self-test"]:
         unittest.main(argv=sys.argv[:1], verbosity=1)
-    if len(sys.argv) != 3:
+    if len(sys.argv) != 3 and sys.argv[3:] != ["--gpu"]:
         print(__doc__, file=sys.stderr)
         return 2
-    return check(pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve().parent)
+    return check(pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve().parent,
+                 "--gpu" in sys.argv)
 
 
 if __name__ == "__main__":
