@@ -1,0 +1,222 @@
+// What orders: completions that threads wait for, barriers, fences, flags.
+#include "warpwright/model/order.h"
+
+#include "warpwright/model/parts.h"
+
+namespace warpwright::model {
+
+// --- completions that threads wait for -----------------------------------------------------------
+void Order::raise(std::span<Thread* const> threads, std::uint32_t component, std::uint32_t time) {
+  // Clocks that were one object stay one.
+  struct Raised {
+    Clock before, after;
+  };
+  std::vector<Raised> memo;
+  const auto one = [&](Clock& clock) {
+    for (const Raised& r : memo) {
+      if (r.before.identity() == clock.identity()) {
+        clock = r.after;
+        return;
+      }
+    }
+    Clock before = clock;
+    clock.raise(component, time);
+    memo.push_back({std::move(before), clock});
+  };
+  for (Thread* t : threads) {
+    one(t->order.order);
+    one(t->order.shared);
+    if (global_fences_) one(t->order.global);
+    one(t->order.executed);
+  }
+}
+
+void Order::bulk_waited(Thread& by, int pending, bool read_only) {
+  ThreadOrder& t = by.order;
+  if (t.bulk_read == 0 || t.committed <= static_cast<std::uint32_t>(pending)) return;
+  Thread* const self = &by;
+  const std::uint32_t over = t.committed - static_cast<std::uint32_t>(pending);
+  raise({&self, 1}, t.bulk_read, over);
+  if (!read_only) raise({&self, 1}, t.bulk_done, over);
+}
+
+void Order::wgmma_waited(std::span<Thread* const> threads, WarpgroupOrder& group, int pending) {
+  if (group.component == 0 || group.committed <= static_cast<std::uint32_t>(pending)) return;
+  raise(threads, group.component, group.committed - static_cast<std::uint32_t>(pending));
+}
+
+// --- synchronisation -----------------------------------------------------------------------------
+void Order::gather(Thread& by, GatherClocks& into) {
+  const ThreadOrder& t = by.order;
+  into.order.add(t.order);
+  into.order.sum.raise(t.component, t.time);
+  into.shared.add(t.shared);
+  into.shared.sum.raise(t.component, t.fenced_shared);
+  into.global.add(t.global);
+  into.global.sum.raise(t.component, t.fenced_global);
+  if (!t.grid.empty()) into.grid.add(t.grid);
+}
+
+void Order::learn(Thread& by, const PublishedClocks& from) {
+  joins_.join(by.order.order, from.order);
+  joins_.join(by.order.shared, from.shared);
+  joins_.join(by.order.global, from.global);
+  joins_.join(by.order.grid, from.grid);
+}
+
+void Order::initialised(Thread& by, MBarrier& bar, std::uint32_t component, std::uint32_t base) {
+  bar.order = {};
+  bar.order.component = component;
+  bar.order.base = base;
+  bar.order.initialised = by.order.time;
+}
+
+void Order::init_fenced(Thread& by) {
+  for (MBarrier& bar : by.cta->barriers) {
+    if (bar.initialiser == &by && bar.order.published == 0) bar.order.published = by.order.time;
+  }
+  if (by.order.init_fence == 0) by.order.init_fence = by.order.time;
+  tick(by);
+}
+
+void Order::uses(Thread& by, Cta& cta, MBarrier& bar, const char* operation, Site site) {
+  if (bar.initialiser == nullptr) return;
+  const std::uint32_t c = bar.initialiser->order.component;
+  if (by.cta == &cta && by.order.order[c] >= bar.order.initialised) return;
+  if (bar.order.published != 0 && by.order.executed[c] >= bar.order.published) return;
+  machine_.report(
+      {Check::barrier_unpublished,
+       machine_.who(by) + " uses " + machine_.barrier_text(cta, bar) + " (" + operation +
+           "), and nothing orders its initialisation by " + machine_.who(*bar.initialiser) +
+           " before that. Mend: " +
+           (by.cta == &cta ? "let both meet at a CTA or cluster barrier first"
+                           : "fence.mbarrier_init by the initialising thread, then the cluster "
+                             "barrier, which this thread must wait for"),
+       site});
+}
+
+void Order::arrives(Thread& by, Cta& cta, MBarrier& bar, Scope scope, Site site) {
+  if (&cta != by.cta) {
+    std::vector<BarrierOrder::Visit>& visits = bar.order.visits;
+    if (!visits.empty() && visits.back().phase <= bar.observed) visits.clear();
+    visits.push_back(
+        {bar.phase, by.order.number, by.order.component, by.order.time, place(site, by.role)});
+  }
+  if (scope != Scope::relaxed) {
+    bar.order.executed.add(by.order.executed);
+    bar.order.executed.sum.raise(by.order.component, by.order.time);
+    if (&cta == by.cta) {
+      gather(by, bar.order.near);
+    } else if (scope == Scope::cluster) {
+      gather(by, bar.order.far);
+    }
+  }
+  bar.order.handed.add(by.order.handed);  // whatever the semantics: it orders execution alone
+  tick(by);
+}
+
+void Order::phase_completed(MBarrier& bar) {
+  BarrierOrder& o = bar.order;
+  o.handed_published = o.handed.take();
+  o.near_published = {o.near.order.take(), o.near.shared.take(), o.near.global.take(),
+                      o.near.grid.take()};
+  o.far_published = {o.far.order.take(), o.far.shared.take(), o.far.global.take(),
+                     o.far.grid.take()};
+  o.executed_published = o.executed.take();
+  if (o.component == 0) return;
+  const std::uint32_t time = o.base + static_cast<std::uint32_t>(bar.phase);
+  o.near_published.order.raise(o.component, time);
+  o.near_published.shared.raise(o.component, time);
+  if (global_fences_) o.near_published.global.raise(o.component, time);
+  o.executed_published.raise(o.component, time);
+}
+
+void Order::waited(Thread& by, MBarrier& bar, Scope scope) {
+  if (bar.phase == 0) return;
+  joins_.join(by.order.handed, bar.order.handed_published);
+  if (scope == Scope::relaxed) return;
+  learn(by, bar.order.near_published);
+  if (scope == Scope::cluster) learn(by, bar.order.far_published);
+  joins_.join(by.order.executed, bar.order.executed_published);
+}
+
+void Order::fence(Thread& by, Space space, Site site) {
+  ThreadOrder& t = by.order;
+  if (space == Space::shared) {
+    t.shared = t.order;
+    t.fenced_shared = t.time;
+  } else {
+    global_fences_ = true;
+    t.global = t.order;
+    t.fenced_global = t.time;
+  }
+  tick(by);
+  if (space == Space::global) return;
+  t.fence_time = t.time;
+  t.fence_site = site;
+  by.cta->order.fences[static_cast<std::size_t>(by.index / warpgroup_threads)] = {
+      t.number, t.time, place(site, by.role)};
+}
+
+void Order::meets(Thread& by, MeetingOrder& meeting) {
+  gather(by, meeting.clocks);
+  meeting.executed.add(by.order.executed);
+  meeting.executed.sum.raise(by.order.component, by.order.time);
+  meeting.handed.add(by.order.handed);
+  tick(by);
+}
+
+void Order::met(MeetingOrder& meeting, std::span<Thread* const> waiting) {
+  const PublishedClocks all{meeting.clocks.order.take(), meeting.clocks.shared.take(),
+                            meeting.clocks.global.take(), meeting.clocks.grid.take()};
+  const Clock executed = meeting.executed.take();
+  const Clock handed = meeting.handed.take();
+  for (Thread* t : waiting) {
+    // Usually all of them came to the meeting and have learnt nothing since: the join is `all`.
+    learn(*t, all);
+    joins_.join(t->order.executed, executed);
+    joins_.join(t->order.handed, handed);
+  }
+}
+
+void Order::flag_set(Thread& by, FlagOrder& flag) {
+  const ThreadOrder& t = by.order;
+  const ClusterOrder& cluster = by.cta->cluster->order;
+  flag.grid = t.grid;
+  t.order.for_each_leaf([&](const void*, std::uint32_t first, const auto& times) {
+    for (std::uint32_t c = 0; c < times.size(); ++c) {
+      if (first + c < cluster.threads) flag.grid.raise(cluster.first_thread + first + c, times[c]);
+    }
+  });
+  flag.grid.raise(t.number, t.time);
+  tick(by);
+}
+
+void Order::flag_waited(Thread& by, const FlagOrder& flag) {
+  joins_.join(by.order.grid, flag.grid);
+}
+
+void Order::cluster_arrives(Thread& by, bool release) {
+  MeetingOrder& meeting = by.cta->cluster->order.arriving;
+  if (release) return meets(by, meeting);
+  meeting.handed.add(by.order.handed);
+  // A relaxed arrival hands on what fence.mbarrier_init released, and nothing else.
+  meeting.executed.sum.raise(by.order.component, by.order.init_fence);
+}
+
+void Order::cluster_completed(Cluster& cluster) {
+  ClusterOrder& o = cluster.order;
+  o.published = {o.arriving.clocks.order.take(), o.arriving.clocks.shared.take(),
+                 o.arriving.clocks.global.take(), o.arriving.clocks.grid.take()};
+  o.executed = o.arriving.executed.take();
+  o.handed = o.arriving.handed.take();
+}
+
+void Order::cluster_waited(Thread& by) {
+  const ClusterOrder& o = by.cta->cluster->order;
+  learn(by, o.published);
+  joins_.join(by.order.executed, o.executed);
+  joins_.join(by.order.handed, o.handed);
+}
+
+}  // namespace warpwright::model
