@@ -8,18 +8,18 @@
 #include <system_error>
 #include <utility>
 
-#include "cli/check_command.h"
-#include "cli/devices_command.h"
-#include "cli/explain_command.h"
-#include "cli/gemm_command.h"
-#include "cli/gemm_product.h"
-#include "cli/grouped_command.h"
-#include "cli/grouped_options.h"
-#include "cli/help.h"
-#include "cli/layout_command.h"
-#include "cli/mask_command.h"
-#include "cli/measure_options.h"
-#include "cli/trace_command.h"
+#include "cli/commands/check_command.h"
+#include "cli/commands/devices_command.h"
+#include "cli/commands/explain_command.h"
+#include "cli/commands/gemm_command.h"
+#include "cli/commands/gemm_product.h"
+#include "cli/commands/grouped_command.h"
+#include "cli/commands/grouped_options.h"
+#include "cli/commands/help.h"
+#include "cli/commands/layout_command.h"
+#include "cli/commands/mask_command.h"
+#include "cli/commands/measure_options.h"
+#include "cli/commands/trace_command.h"
 #include "warpwright/layout/expression.h"
 
 namespace warpwright::cli {

@@ -12,11 +12,11 @@
 #include <thread>
 #include <utility>
 
-#include "cli/devices_command.h"
-#include "cli/model_time.h"
-#include "cli/progress.h"
-#include "cli/random.h"
-#include "cli/run.h"
+#include "cli/commands/devices_command.h"
+#include "cli/commands/model_time.h"
+#include "cli/commands/run.h"
+#include "cli/compute/random.h"
+#include "cli/reports/progress.h"
 #include "tests/cli/run_cli.h"
 
 namespace warpwright::cli {

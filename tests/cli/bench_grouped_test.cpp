@@ -6,8 +6,8 @@
 #include <numeric>
 #include <sstream>
 
-#include "cli/bench_grouped_report.h"
-#include "cli/tensor_file.h"
+#include "cli/files/tensor_file.h"
+#include "cli/reports/bench_grouped_report.h"
 #include "tests/cli/run_cli.h"
 #include "warpwright/device/cuda.h"
 

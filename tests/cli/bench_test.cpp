@@ -9,10 +9,10 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "cli/bench_command.h"
-#include "cli/bench_report.h"
-#include "cli/tensor_file.h"
-#include "cli/tuned_plan.h"
+#include "cli/commands/bench_command.h"
+#include "cli/commands/tuned_plan.h"
+#include "cli/files/tensor_file.h"
+#include "cli/reports/bench_report.h"
 #include "tests/cli/run_cli.h"
 #include "warpwright/device/cuda.h"
 #include "warpwright/plan/tuning.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/grid_svg.h"
+#include "cli/pictures/grid_svg.h"
 #include "tests/cli/run_cli.h"
 
 namespace warpwright::cli {

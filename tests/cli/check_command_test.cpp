@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/gemm_product.h"
+#include "cli/commands/gemm_product.h"
 #include "run_cli.h"
 
 namespace warpwright::cli {

@@ -1,4 +1,4 @@
-#include "cli/gemm_command.h"
+#include "cli/commands/gemm_command.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/random.h"
+#include "cli/compute/random.h"
 #include "tests/cli/run_cli.h"
 #include "warpwright/device/cuda.h"
 

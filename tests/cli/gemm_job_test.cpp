@@ -1,5 +1,5 @@
 // From arguments to products: what is read, made and asked of the check.
-#include "cli/gemm_job.h"
+#include "cli/commands/gemm_job.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/random.h"
+#include "cli/compute/random.h"
 #include "tests/cli/run_cli.h"
 #include "warpwright/numeric/float_format.h"
 #include "warpwright/plan/tuning.h"

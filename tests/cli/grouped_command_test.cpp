@@ -1,5 +1,5 @@
 // `warpwright grouped`, and `check`, `explain` and `trace grouped`, as a user calls them.
-#include "cli/grouped_command.h"
+#include "cli/commands/grouped_command.h"
 
 #include <gtest/gtest.h>
 

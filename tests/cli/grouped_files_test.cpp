@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "cli/random.h"
-#include "cli/tensor_file.h"
+#include "cli/compute/random.h"
+#include "cli/files/tensor_file.h"
 #include "run_cli.h"
 
 namespace warpwright::cli {

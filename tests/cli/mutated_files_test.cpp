@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <iostream>
 
-#include "cli/printable.h"
+#include "cli/files/printable.h"
 #include "tests/cli/run_cli.h"
 #include "tests/cli/tensor_folder.h"
 

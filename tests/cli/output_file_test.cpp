@@ -1,4 +1,4 @@
-#include "cli/output_file.h"
+#include "cli/files/output_file.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include <csignal>
 #include <thread>
 
-#include "cli/safetensors.h"
+#include "cli/files/safetensors.h"
 #include "tests/cli/run_cli.h"
 #include "tests/cli/tensor_folder.h"
 

@@ -1,4 +1,4 @@
-#include "cli/printable.h"
+#include "cli/files/printable.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "cli/random.h"
+#include "cli/compute/random.h"
 
 #include <gtest/gtest.h>
 

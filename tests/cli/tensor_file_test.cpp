@@ -1,4 +1,4 @@
-#include "cli/tensor_file.h"
+#include "cli/files/tensor_file.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/npy.h"
-#include "cli/safetensors.h"
+#include "cli/files/npy.h"
+#include "cli/files/safetensors.h"
 #include "tests/cli/tensor_folder.h"
 
 namespace warpwright::cli {

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "cli/tensor_file.h"
+#include "cli/files/tensor_file.h"
 
 namespace warpwright::cli {
 

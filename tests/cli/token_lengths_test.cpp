@@ -1,5 +1,5 @@
 // The words of --tokens.
-#include "cli/token_lengths.h"
+#include "cli/compute/token_lengths.h"
 
 #include <gtest/gtest.h>
 

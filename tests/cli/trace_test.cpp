@@ -12,9 +12,9 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/perfetto.h"
-#include "cli/timeline_parts.h"
-#include "cli/timeline_svg.h"
+#include "cli/pictures/perfetto.h"
+#include "cli/pictures/timeline_parts.h"
+#include "cli/pictures/timeline_svg.h"
 #include "tests/cli/run_cli.h"
 #include "warpwright/device/model.h"
 #include "warpwright/device/trace_cuda.h"

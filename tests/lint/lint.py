@@ -16,6 +16,7 @@ import tempfile
 
 FLOORS = ["numeric", "layout", "atom", "model", "isa", "pipeline", "tile", "kernel", "plan",
           "device"]
+CLI_FLOORS = ["cli/files", "cli/compute", "cli/reports", "cli/pictures", "cli/commands"]
 ABOVE_ISA = ("pipeline", "tile", "kernel")
 CODE = (".h", ".cpp", ".cu", ".cuh", ".py")
 CPP = (".h", ".cpp", ".cu", ".cuh")
@@ -64,17 +65,18 @@ def files_of(root):
 
 
 def room_of(name):
-    """warpwright/<room>/... gives the room; the top header and cli/ have names of their own."""
+    """warpwright/<room>/... and cli/<room>/... give the room; what lies above the rooms of either
+    has its name."""
     parts = pathlib.PurePosixPath(name).parts
     if parts[0] == "cli":
-        return "cli"
+        return f"cli/{parts[1]}" if len(parts) > 2 else "cli"
     if parts[0] != "warpwright":
         return None
     return parts[1] if len(parts) > 2 else "warpwright"
 
 
 def floor(room):
-    order = FLOORS + ["warpwright", "cli"]
+    order = FLOORS + ["warpwright"] + CLI_FLOORS + ["cli"]
     return order.index(room) if room in order else None
 
 
@@ -211,6 +213,8 @@ CASES = [
     ("floors", "warpwright/isa/a.h",
      '#include <vector>\n#include "warpwright/isa/b.h"\n#include "warpwright/model/c.h"\n', False),
     ("floors", "cli/a.cpp", '#include "warpwright/warpwright.h"\n#include "cli/b.h"\n', False),
+    ("floors", "cli/files/a.cpp", '#include "cli/compute/b.h"\n', True),
+    ("floors", "cli/compute/a.cpp", '#include "cli/files/b.h"\n', False),
     ("floors", "tests/a.cpp", '#include "warpwright/kernel/b.h"\n', False),
     ("machine", "warpwright/kernel/a.h", "auto p = reinterpret_cast<int*>(x);\n", True),
     ("machine", "warpwright/tile/a.h", 'asm volatile("nop;");\n', True),

@@ -7,7 +7,7 @@
 
 #include "bench/cublaslt.h"
 #include "bench/grouped_bench.h"
-#include "cli/bench_grouped_shapes.h"
+#include "cli/compute/bench_grouped_shapes.h"
 #include "warpwright/device/cuda.h"
 
 namespace warpwright::cli {

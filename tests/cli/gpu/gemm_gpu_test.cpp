@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/check.h"
-#include "cli/random.h"
+#include "cli/compute/check.h"
+#include "cli/compute/random.h"
 #include "warpwright/device/cuda.h"
 #include "warpwright/plan/plan.h"
 

@@ -1,0 +1,238 @@
+#include "cli/commands/check_command.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cli/commands/model_time.h"
+#include "cli/reports/progress.h"
+#include "cli/reports/report_json.h"
+
+namespace warpwright::cli {
+namespace {
+
+using nlohmann::ordered_json;
+
+std::optional<model::Mode> parse_check_mode(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  if (text == "eager") return model::Mode::eager;
+  if (text == "latest") return model::Mode::latest;
+  if (text == "random") return model::Mode::random;
+  throw InputError("--mode is \"" + text +
+                   "\"; it must be eager, latest or random: the default is all three.");
+}
+
+device::CheckOptions options_of(const RunOptions& run, const CheckCommandOptions& o) {
+  device::CheckOptions options;
+  require_between("--schedules", o.schedules, 1, 1'000'000);
+  if (o.jobs && *o.jobs < 1) {
+    throw InputError(
+        "--jobs is " + std::to_string(*o.jobs) +
+        "; the nearest legal value is 1: leave it out for all threads of the machine.");
+  }
+  options.schedules = o.schedules;
+  options.fence_after_reads = o.strict || o.mutant.has_value();  // as --mutate does
+  options.seed = run.seed;
+  options.mode = parse_check_mode(run.mode);
+  options.jobs = o.jobs.value_or(std::numeric_limits<int>::max());
+  if (!o.replay.empty()) {
+    options.replay = device::parse_schedule(o.replay);
+    if (!options.replay) {
+      throw InputError("--replay is \"" + o.replay +
+                       "\"; it must be eager, latest, or the number of a random schedule.");
+    }
+    if (!run.mode.empty()) throw InputError("--replay names a schedule: leave --mode out.");
+  }
+  return options;
+}
+
+std::string place(const model::Site& site) {
+  if (site.line == 0) return "";
+  return std::string(site.file) + ":" + std::to_string(site.line);
+}
+
+ordered_json to_json(const device::CheckedFinding& f) {
+  ordered_json json = finding_json(f.finding);
+  json["schedules"] = f.schedules;
+  json["replay"] = f.first.text();
+  return json;
+}
+
+void print_findings(const device::CheckReport& report, const std::string& plan, bool json,
+                    std::ostream& out) {
+  if (json) {
+    ordered_json all;
+    all["plan"] = plan;
+    all["schedules"] = report.schedules;
+    all["failing"] = report.failing;
+    all["findings"] = ordered_json::array();
+    for (const device::CheckedFinding& f : report.findings) all["findings"].push_back(to_json(f));
+    out << all.dump(2) << "\n";
+    return;
+  }
+  for (const device::CheckedFinding& f : report.findings) {
+    const std::string at = place(f.finding.site);
+    out << model::code(f.finding.check) << " " << model::name(f.finding.check)
+        << (at.empty() ? "" : " at " + at) << " (in " << f.schedules << " of " << report.schedules
+        << " schedules; see it with --replay " << f.first.text() << ")\n  " << f.finding.sentence
+        << "\n";
+  }
+  out << "check: " << (report.clean() ? "PASS" : "FAIL") << ". " << plan << " under "
+      << report.schedules << (report.schedules == 1 ? " schedule: " : " schedules: ")
+      << (report.clean() ? "no" : std::to_string(report.findings.size()))
+      << (report.findings.size() == 1 ? " finding.\n" : " findings.\n");
+}
+
+std::string fate_of(const device::Mutant& m) {
+  switch (m.fate) {
+    case device::Mutant::Fate::killed:
+      return std::string(model::code(m.finding.check)) + " after " + std::to_string(m.schedules);
+    case device::Mutant::Fate::survived:
+      return "SURVIVED " + std::to_string(m.schedules);
+    case device::Mutant::Fate::equivalent:
+      return "equivalent";
+  }
+  return "";
+}
+
+void print_mutants(const device::MutationReport& report, bool json, std::ostream& out) {
+  if (json) {
+    ordered_json all;
+    all["mutants"] = ordered_json::array();
+    for (const device::Mutant& m : report.mutants) {
+      ordered_json one;
+      one["site"] = m.site;
+      one["mutation"] = m.mutation.how();
+      one["fate"] = m.fate == device::Mutant::Fate::killed     ? "killed"
+                    : m.fate == device::Mutant::Fate::survived ? "survived"
+                                                               : "equivalent";
+      one["schedules"] = m.schedules;
+      if (m.fate == device::Mutant::Fate::killed) {
+        one["check"] = model::code(m.finding.check);
+        one["sentence"] = m.finding.sentence;
+        one["replay"] = m.by.text();
+      }
+      all["mutants"].push_back(std::move(one));
+    }
+    all["score"] = report.score();
+    out << all.dump(2) << "\n";
+    return;
+  }
+  std::vector<std::array<std::string, 4>> rows = {
+      {"mutant", "kind", "site", "caught by (schedules)"}};
+  for (std::size_t i = 0; i < report.mutants.size(); ++i) {
+    const device::Mutant& m = report.mutants[i];
+    rows.push_back({std::to_string(i + 1), std::string(m.mutation.how()), m.site, fate_of(m)});
+  }
+  std::array<std::size_t, 4> width{};
+  for (const auto& row : rows) {
+    for (std::size_t c = 0; c < row.size(); ++c) width[c] = std::max(width[c], row[c].size());
+  }
+  for (const auto& row : rows) {
+    std::string line;
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      line += row[c];
+      if (c + 1 < row.size()) line += std::string(width[c] - row[c].size() + 2, ' ');
+    }
+    out << line << "\n";
+  }
+  out << report.score() << "\n";
+}
+
+// The mutant in this row of the table.
+model::Mutation mutant_of(const Product& product, int row) {
+  const Result<std::vector<model::Mutation>> all = product.mutants();
+  if (!all) throw InputError(all.reason());
+  if (row < 1 || row > static_cast<int>(all->size())) {
+    throw InputError("--mutant is " + std::to_string(row) + "; the table has rows 1 to " +
+                     std::to_string(all->size()) + ".");
+  }
+  return (*all)[static_cast<std::size_t>(row) - 1];
+}
+
+// What `work` makes of the options, with a line that says how far it is; gone when it returns.
+template <class Work>
+auto with_progress(std::ostream& err, device::CheckOptions options, const Work& work) {
+  Progress progress(err, "check");
+  options.progress = [&progress](double share) { progress.share(share); };
+  return work(options);
+}
+
+int reduce(const Product& product, const device::CheckOptions& options, bool json,
+           std::ostream& out, std::ostream& err) {
+  if (!options.replay) throw InputError("--reduce shrinks one schedule: give --replay too.");
+  std::optional<Progress> progress;
+  progress.emplace(err, "reduce", "", 0);  // how many runs it takes nobody knows
+  const Result<device::Reduction> reduced = product.reduce(*options.replay, options);
+  progress.reset();
+  if (!reduced) throw InputError(reduced.reason() + ".");
+  if (json) {
+    ordered_json all = to_json(reduced->finding);
+    all["decisions"] = reduced->decisions;
+    all["kept"] = reduced->kept;
+    all["decided"] = reduced->decided;
+    out << all.dump(2) << "\n";
+    return 1;
+  }
+  const model::Finding& f = reduced->finding.finding;
+  const std::string at = place(f.site);
+  out << model::code(f.check) << " " << model::name(f.check) << (at.empty() ? "" : " at " + at)
+      << "\n  " << f.sentence << "\n"
+      << reduced->kept.size() << " of " << reduced->decisions
+      << " decisions of the schedule matter (found in " << reduced->runs << " runs)"
+      << (reduced->kept.empty() ? ": first come first served shows it too.\n" : ":\n");
+  for (const std::string& what : reduced->decided) out << "  " << what << "\n";
+  return 1;
+}
+
+}  // namespace
+
+int check_command(const RunOptions& run, const ProductMaker& make, const CheckCommandOptions& o,
+                  std::ostream& out, std::ostream& err) {
+  return exit_status(err, [&] {
+    if (!parse_device(run.device).is_model) {
+      throw InputError("check runs on the model alone: leave --device out.");
+    }
+    device::CheckOptions options = options_of(run, o);
+    const std::unique_ptr<Product> product = make(facts_of(run), err);
+    product->check_memory();
+    const auto runs = static_cast<double>(device::schedules_of(options).size());
+    const double threads =
+        std::min<double>({runs, static_cast<double>(options.jobs),
+                          std::max<double>(1, std::thread::hardware_concurrency())});
+    note_duration(err, "check", product->model_seconds() * runs / threads,
+                  o.mutate
+                      ? "and that is one mutant: smaller extents or fewer --schedules are faster"
+                      : "smaller extents or fewer --schedules are faster");
+    product->load(run.seed, err);
+    options.right = [&product](const MatrixView& got) { return product->is_right(got); };
+    if (o.mutant) options.mutation = mutant_of(*product, *o.mutant);
+    if (o.reduce) return reduce(*product, options, o.json, out, err);
+    if (o.mutate) {
+      const Result<device::MutationReport> report =
+          with_progress(err, options, [&product](const auto& how) { return product->mutate(how); });
+      if (!report) throw InputError(report.reason());
+      if (!report->unbroken.empty()) {
+        device::CheckReport found;
+        found.findings = report->unbroken;
+        found.schedules = found.failing = 1;
+        print_findings(found, product->plan_name(), o.json, out);
+        return 1;
+      }
+      print_mutants(*report, o.json, out);
+      return report->count(device::Mutant::Fate::survived) == 0 ? 0 : 1;
+    }
+    const Result<device::CheckReport> report =
+        with_progress(err, options, [&product](const auto& how) { return product->check(how); });
+    if (!report) throw InputError(report.reason());
+    print_findings(*report, product->plan_name(), o.json, out);
+    return report->clean() ? 0 : 1;
+  });
+}
+
+}  // namespace warpwright::cli

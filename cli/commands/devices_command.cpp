@@ -1,0 +1,56 @@
+#include "cli/commands/devices_command.h"
+
+#include <cstdio>
+#include <string>
+
+#include "warpwright/device/cuda.h"
+
+namespace warpwright::cli {
+namespace {
+
+std::string scaled(double value, double unit, const char* format) {
+  if (value <= 0) return "-";
+  char text[48];
+  std::snprintf(text, sizeof(text), format, value / unit);  // NOLINT: the formats are below
+  return text;
+}
+
+void row(const std::string& device, const std::string& name, const DeviceFacts& f,
+         std::ostream& out) {
+  char text[256];
+  const std::string memory =
+      f.is_model ? "the host's" : scaled(static_cast<double>(f.memory_bytes), 0x1p30, "%.1f GiB");
+  std::snprintf(text, sizeof(text), "%-7s  %-24s  sm_%-4d  %4d  %11s  %8s  %10s  %7s\n",
+                device.c_str(), name.c_str(), f.architecture, f.sms,
+                scaled(static_cast<double>(f.shared_bytes_per_cta), 1024, "%.0f KiB").c_str(),
+                scaled(f.clock_hz, 1e6, "%.0f MHz").c_str(), memory.c_str(),
+                scaled(static_cast<double>(f.l2_bytes), 0x1p20, "%.0f MiB").c_str());
+  out << text;
+}
+
+}  // namespace
+
+void print_devices(const std::vector<DeviceFacts>& cuda_devices, std::ostream& out) {
+  out << "device   name                      rules     SMs  shared/CTA     clock      memory       "
+         "L2\n";
+  row("model", "machine model on the CPU", model_facts(), out);
+  int index = 0;
+  for (const DeviceFacts& facts : cuda_devices) {
+    const std::string device = "cuda:" + std::to_string(index++);
+    const std::string prefix = device + " ";
+    row(device, facts.name.starts_with(prefix) ? facts.name.substr(prefix.size()) : facts.name,
+        facts, out);
+  }
+}
+
+int devices_command(std::ostream& out, std::ostream& err) {
+  const std::vector<DeviceFacts> found = device::cuda_devices();
+  print_devices(found, out);
+  if (found.empty()) {
+    const Result<DeviceFacts> first = device::cuda_device(0);
+    if (!first) err << "No CUDA device is listed: " << first.reason() << "\n";
+  }
+  return 0;
+}
+
+}  // namespace warpwright::cli

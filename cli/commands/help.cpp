@@ -1,0 +1,66 @@
+#include "cli/commands/help.h"
+
+#include <algorithm>
+
+namespace warpwright::cli {
+namespace {
+
+// The text without what stands in braces: the value that a flag of this name gives.
+std::string without_braces(std::string text) {
+  for (std::size_t open = text.find('{'); open != std::string::npos; open = text.find('{')) {
+    const std::size_t close = text.find('}', open);
+    text.erase(open, close == std::string::npos ? close : close + 1 - open);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string HelpFormatter::make_option_name(const CLI::Option* option, bool positional) const {
+  // A positional argument of several words shows these in place of its name.
+  if (positional && !option->get_option_text().empty()) return option->get_option_text();
+  return without_braces(CLI::Formatter::make_option_name(option, positional));
+}
+
+std::string HelpFormatter::make_option_opts(const CLI::Option* option) const {
+  if (!option->get_option_text().empty()) {
+    return option->get_positional() ? "" : " " + option->get_option_text();
+  }
+  if (option->get_type_size() == 0 || option->get_type_name().empty()) return "";
+  return " " + option->get_type_name();
+}
+
+std::string HelpFormatter::make_option_desc(const CLI::Option* option) const {
+  std::string text = option->get_description();
+  if (option->get_required()) text += " (required)";
+  const bool has_value = option->get_type_size() != 0;
+  if (has_value && !option->get_default_str().empty()) {
+    text += " (default " + option->get_default_str() + ")";
+  }
+  return text;
+}
+
+std::string HelpFormatter::make_option_usage(const CLI::Option* option) const {
+  const std::string words = make_option_name(option, true);
+  return option->get_required() ? words : "[" + words + "]";
+}
+
+std::string unknown_argument(const CLI::App& app, const std::vector<std::string>& arguments) {
+  const std::vector<std::string> left = app.remaining(true);
+  const auto first = [&](bool option) {
+    return std::find_if(arguments.begin(), arguments.end(), [&](const std::string& word) {
+      return (word.size() > 1 && word.front() == '-') == option &&
+             std::find(left.begin(), left.end(), word) != left.end();
+    });
+  };
+  // Options first: what stands behind an unknown one is often its value.
+  if (const auto word = first(true); word != arguments.end()) {
+    return "There is no option " + word->substr(0, word->find('='));
+  }
+  if (const auto word = first(false); word != arguments.end()) {
+    return "The argument \"" + *word + "\" is one too many";
+  }
+  return "";
+}
+
+}  // namespace warpwright::cli

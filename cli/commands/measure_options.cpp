@@ -1,0 +1,164 @@
+#include "cli/commands/measure_options.h"
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <cstdint>
+
+namespace warpwright::cli {
+namespace {
+
+constexpr const char* kBenchExamples =
+    "A shape takes about 1 second, a large one 2: the 14 shapes half a minute, --sample 200 some "
+    "five\nminutes; --configs all takes longer. Operands are random and made on the GPU, launches "
+    "go round\nbuffers of more than twice L2, CUDA graphs are replayed in turns, large products "
+    "rest between\nrounds, results are compared first. Columns are medians; /first and /best are "
+    "cuBLASLt's time\nover ours (1.05: we are 5% faster), of its first pick and of the fastest of "
+    "its 16 offers; c/best\nis that of our best configuration. A row that could not be measured "
+    "says why (exit status 1).\n\n"
+    "Examples:\n"
+    "  warpwright bench dense\n"
+    "  warpwright bench dense --dtype e4m3 --scaling block --json block.json\n"
+    "  warpwright bench dense --sample 200 --seed 7 --configs 1\n"
+    "  warpwright bench dense --shapes mine.txt --configs all --markdown";
+
+constexpr const char* kBenchGroupedExamples =
+    "A shape takes some 3 seconds with all configurations, --configs 1 less than 1. TOKENS of a "
+    "shape\nare a length for all groups, 16,0,3 or skew:SEED, 256 for each group on average. The "
+    "loop is a\ncuBLASLt call for each group that has tokens, captured in one CUDA graph: it takes "
+    "lengths that\nthe host knows; ours are read on the device. Otherwise as bench dense. What "
+    "PyTorch takes for\nthe same lengths: script/bench_torch_grouped.py with the file of "
+    "--json.\n\n"
+    "Examples:\n"
+    "  warpwright bench grouped\n"
+    "  warpwright bench grouped --dtype e4m3,e4m3-block --json grouped.json\n"
+    "  warpwright bench grouped --shapes mine.txt --dtype bf16 --configs 1";
+
+constexpr const char* kTuneExamples =
+    "The fastest plan goes into $XDG_CACHE_HOME/warpwright/tuning-v1.tsv (else ~/.cache/...), for "
+    "this\nGPU, driver and version; gemm and explain use it unless --no-tuning. A shape takes "
+    "some seconds.\n\n"
+    "Examples:\n"
+    "  warpwright tune 4096 7168 2048\n"
+    "  warpwright tune 64 4096 7168 --dtype e4m3 --scaling block --all\n"
+    "  warpwright tune --shapes mine.txt";
+
+void add_types(CLI::App& app, TypeOptions& o) {
+  app.add_option("--dtype", o.dtype, "bf16, fp16 or e4m3: the type of A and B")
+      ->type_name("TYPE")
+      ->capture_default_str();
+  app.add_option("--d-dtype", o.d_dtype,
+                 "bf16, fp16, f32 or e4m3: the type of D (default bf16; fp16 with fp16)")
+      ->type_name("TYPE");
+  app.add_option("--scaling", o.scaling,
+                 "none, tensor, row-column or block: of 8-bit operands (default tensor)")
+      ->type_name("KIND");
+  app.add_option("--accumulation", o.accumulation, "fast or promoted: of 8-bit operands")
+      ->type_name("KIND")
+      ->capture_default_str();
+}
+
+void add_measuring(CLI::App& app, int& rounds, std::uint64_t& seed, std::string& device) {
+  app.add_option("--rounds", rounds, "rounds that the medians are taken of")
+      ->type_name("R")
+      ->capture_default_str();
+  app.add_option("--seed", seed, "of the random operands, and of --sample")
+      ->type_name("S")
+      ->check(refuse_seed)
+      ->capture_default_str();
+  app.add_option("--device", device, "cuda:0, cuda:1, ...")
+      ->type_name("DEVICE")
+      ->capture_default_str();
+}
+
+}  // namespace
+
+void add_sms_option(CLI::App& app, RunOptions& o) {
+  app.add_option("--sms", o.sms,
+                 "SMs of the model, up to 256: fewer of them take more tiles each (default 8, or "
+                 "what --cluster and its like need)")
+      ->type_name("N");
+}
+
+std::string refuse_seed(const std::string& text) {
+  std::uint64_t value = 0;
+  const char* last = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data(), last, value);
+  if (error == std::errc() && end == last) return {};
+  return "\"" + text + "\" is no integer from 0 to 18446744073709551615";
+}
+
+CLI::App* add_bench_command(CLI::App& app, BenchOptions& o) {
+  CLI::App* bench = app.add_subcommand("bench", "measure many products beside cuBLASLt on a GPU");
+  bench->require_subcommand(1);
+  CLI::App* dense = bench->add_subcommand("dense", "dense products, one shape a row");
+  dense
+      ->add_option("--shapes", o.shapes,
+                   "shapes, one a line, M N K or MxNxK, with # comments (default: 14 built in)")
+      ->type_name("FILE");
+  dense
+      ->add_option("--sample", o.sample,
+                   "N random shapes instead: M 1 to 16384, N and K 64 to 16384, logarithmic")
+      ->type_name("N");
+  add_types(*dense, o.types);
+  dense
+      ->add_option("--configs", o.configs,
+                   "how many of our configurations are tried for the best: a number, or all")
+      ->type_name("N")
+      ->capture_default_str();
+  add_measuring(*dense, o.rounds, o.seed, o.device);
+  dense->add_flag("--dependent", o.dependent,
+                  "programmatic dependent launch on our side (default: on neither side)");
+  dense->add_option("--json", o.json, "where the numbers are written too, after every shape")
+      ->type_name("FILE");
+  dense->add_flag("--markdown", o.markdown, "print the table as documents want it");
+  bench->footer(kBenchExamples);
+  dense->footer(kBenchExamples);
+  return dense;
+}
+
+CLI::App* add_bench_grouped_command(CLI::App& app, GroupedBenchOptions& o) {
+  CLI::App* grouped =
+      app.get_subcommand("bench")->add_subcommand("grouped", "grouped products, one shape a row");
+  grouped
+      ->add_option("--shapes", o.shapes,
+                   "shapes, one a line, GROUPS TOKENS N K, with # comments (default: 19 built in)")
+      ->type_name("FILE");
+  grouped
+      ->add_option(
+          "--dtype", o.dtype,
+          "e4m3 (tensor scales), e4m3-block, e4m3-row-column, bf16, with commas between; all is "
+          "e4m3,e4m3-block,bf16")
+      ->type_name("KINDS")
+      ->capture_default_str();
+  grouped
+      ->add_option("--configs", o.configs,
+                   "how many of our configurations are tried for the best: a number, or all")
+      ->type_name("N")
+      ->capture_default_str();
+  add_measuring(*grouped, o.rounds, o.seed, o.device);
+  grouped->get_option("--seed")->description("of the random operands");
+  grouped->add_flag("--dependent", o.dependent,
+                    "programmatic dependent launch on our side (default: on neither side)");
+  grouped->add_option("--json", o.json, "where the numbers are written too, after every shape")
+      ->type_name("FILE");
+  grouped->add_flag("--markdown", o.markdown, "print the table as documents want it");
+  grouped->footer(kBenchGroupedExamples);
+  return grouped;
+}
+
+CLI::App* add_tune_command(CLI::App& app, TuneOptions& o) {
+  CLI::App* tune =
+      app.add_subcommand("tune", "measure every plan of a product on a GPU and keep the fastest");
+  tune->add_option("extents", o.extents, "extents of the product")
+      ->option_text("M N K")
+      ->expected(0, 3);
+  tune->add_option("--shapes", o.shapes, "shapes of a file instead, as for bench")
+      ->type_name("FILE");
+  add_types(*tune, o.types);
+  tune->add_flag("--all", o.all, "measure all legal plans, not the 32 most promising alone");
+  add_measuring(*tune, o.rounds, o.seed, o.device);
+  tune->footer(kTuneExamples);
+  return tune;
+}
+
+}  // namespace warpwright::cli

@@ -1,0 +1,232 @@
+#include "cli/commands/run.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <fstream>
+#include <new>
+#include <string_view>
+
+#include "cli/reports/progress.h"
+#include "warpwright/atom/mask_text.h"
+#include "warpwright/plan/known_devices.h"
+
+namespace warpwright::cli {
+namespace {
+
+model::Mode parse_mode(const std::string& text) {
+  if (text.empty() || text == "latest") return model::Mode::latest;
+  if (text == "eager") return model::Mode::eager;
+  if (text == "random") return model::Mode::random;
+  throw InputError("--mode is \"" + text +
+                   "\"; it must be eager, latest or random: the default is latest.");
+}
+
+// Bytes that this program may still take: what the system has, and what its control group leaves
+// of a limit, as containers have one.
+double memory_here() {
+  double free = static_cast<double>(::sysconf(_SC_PHYS_PAGES)) *
+                static_cast<double>(::sysconf(_SC_PAGE_SIZE));
+  std::ifstream system("/proc/meminfo");
+  std::string word;
+  while (system >> word) {
+    double kib = 0;
+    if (word == "MemAvailable:" && system >> kib) free = std::min(free, kib * 1024);
+  }
+  const auto number = [](const char* path) {
+    double value = -1;
+    std::ifstream(path) >> value;  // -1 for a text: "max"
+    return value;
+  };
+  for (const auto& [limit, use] :
+       {std::pair{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"},
+        {"/sys/fs/cgroup/memory/memory.limit_in_bytes",
+         "/sys/fs/cgroup/memory/memory.usage_in_bytes"}}) {
+    const double most = number(limit);
+    if (most > 0) free = std::min(free, most - std::max(0.0, number(use)));
+  }
+  return std::max(0.0, free);
+}
+
+// What is known of the device `name`; of none, the model's facts. Throws InputError.
+DeviceFacts facts_as(const std::string& name) {
+  if (name.empty() || name == "model") return model_facts();
+  const std::optional<DeviceFacts> facts = known_facts(name);
+  if (!facts)
+    throw InputError("--as is \"" + name + "\"; it must be model, " + known_names() + ".");
+  return *facts;
+}
+
+// SMs of the model: as many as were asked for, else 8, or what one cluster or the grid needs.
+int sms_of(const RunOptions& o) {
+  constexpr int usual = 8;
+  constexpr int most = 256;
+  if (o.sms) {
+    require_between("--sms", *o.sms, 1, most);
+    return *o.sms;
+  }
+  const std::optional<atom::ClusterShape> cluster = atom::parse_cluster(o.cluster);
+  const int wanted = std::max({usual, cluster ? atom::cluster_size(*cluster) : 1,
+                               o.cluster_k.value_or(1), o.ctas.value_or(1)});
+  return std::min(wanted, most);
+}
+
+void refuse_sms(const RunOptions& options, const std::string& why) {
+  if (!options.sms) return;
+  throw InputError("--sms is of the model, and " + why + ": leave it out.");
+}
+
+}  // namespace
+
+int exit_status(std::ostream& err, const std::function<int()>& body) {
+  try {
+    return body();
+  } catch (const InputError& refusal) {
+    err << refusal.what() << "\n";
+    return 2;
+  } catch (const RunError& failure) {
+    err << failure.what() << (std::string_view(failure.what()).ends_with('\n') ? "" : "\n");
+    return 1;
+  } catch (const std::bad_alloc&) {
+    err << "This machine has not enough memory for these matrices: choose smaller ones.\n";
+    return 2;
+  }
+}
+
+DeviceChoice parse_device(const std::string& text) {
+  if (text == "model") return {true, 0};
+  if (text == "cuda") return {false, 0};
+  if (text == "auto") return {device::cuda_devices().empty(), 0};
+  if (text.starts_with("cuda:")) {
+    int index = 0;
+    const char* last = text.data() + text.size();
+    const auto [end, error] = std::from_chars(text.data() + 5, last, index);
+    if (error == std::errc() && end == last && text.size() > 5 && index >= 0) return {false, index};
+  }
+  throw InputError("--device is \"" + text +
+                   "\"; it must be model, auto, cuda or cuda:0, cuda:1, ...");
+}
+
+DeviceFacts facts_of(const DeviceChoice& device) {
+  if (device.is_model) return model_facts();
+  const Result<DeviceFacts> facts = device::cuda_device(device.index);
+  if (!facts) throw InputError(facts.reason());
+  return *facts;
+}
+
+std::string known_names(bool grouped) {
+  std::string text;
+  std::vector<std::string_view> names = known_devices();
+  if (grouped) {
+    std::erase_if(names, [](std::string_view name) { return is_blackwell(*known_facts(name)); });
+  }
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (i > 0) text += i + 1 < names.size() ? ", " : " or ";
+    text += names[i];
+  }
+  return text;
+}
+
+DeviceFacts facts_of(const RunOptions& options, bool needs_gpu) {
+  const DeviceChoice device = parse_device(options.device);
+  const int architecture = facts_as(options.as).architecture;
+  if (device.is_model) return model_facts(sms_of(options), architecture);
+  refuse_sms(options, "a GPU has its own number");
+  const Result<DeviceFacts> found = device::cuda_device(device.index);
+  if (!found) {
+    const bool any = !device::cuda_devices().empty();
+    throw InputError(found.reason() +
+                     (any || needs_gpu ? "" : "; the model is always there: --device model"));
+  }
+  const DeviceFacts& facts = *found;
+  if (!options.as.empty() && facts.architecture != architecture) {
+    throw InputError("--as " + options.as + " asks for kernels of sm_" +
+                     std::to_string(architecture) + ", and " + facts.name + " is sm_" +
+                     std::to_string(facts.architecture) +
+                     ": leave --as out, or give --device model.");
+  }
+  return facts;
+}
+
+DeviceFacts facts_elsewhere(const RunOptions& options) {
+  if (options.as.empty() || options.as == "model") return facts_of(options);
+  refuse_sms(options, "--as " + options.as + " plans for that device's own");
+  return facts_as(options.as);
+}
+
+void require_between(const char* option, std::int64_t value, std::int64_t least,
+                     std::int64_t most) {
+  if (value >= least && value <= most) return;
+  throw InputError(std::string(option) + " is " + std::to_string(value) +
+                   "; the nearest legal value is " + std::to_string(value < least ? least : most) +
+                   ".");
+}
+
+void require(const std::optional<Refusal>& refusal) {
+  if (refusal) throw InputError(refusal->reason);
+}
+
+void require_memory(const std::string& what, double bytes, const std::string& advice) {
+  const double present = memory_here();
+  if (bytes <= present * 0.95) return;
+  char text[96];
+  std::snprintf(text, sizeof(text),
+                " take %.1f GiB of memory, and this machine has %.1f free: ", bytes * 0x1p-30,
+                present * 0x1p-30);
+  throw InputError(what + text + advice + ".");
+}
+
+void check_mode(const RunOptions& options) {
+  if (!options.mode.empty() && !parse_device(options.device).is_model) {
+    throw InputError("--mode is how the model schedules; a GPU has no such choice: leave it out.");
+  }
+  parse_mode(options.mode);
+}
+
+model::Report run_on_model(
+    const RunOptions& options, const char* command, std::int64_t tiles, std::ostream& err,
+    const std::function<Result<model::Report>(const device::ModelOptions&)>& launch) {
+  device::ModelOptions how;
+  how.mode = parse_mode(options.mode);
+  how.seed = options.seed;
+  Progress progress(err, command, "tiles", tiles);
+  how.on_tile = [&progress](std::int64_t done) { progress.update(done); };
+  const Result<model::Report> report = launch(how);
+  if (!report) throw InputError(report.reason());
+  return *report;
+}
+
+void require_clean(const model::Report& report, const char* result) {
+  if (report.clean()) return;
+  throw RunError("The model found faults, so " + std::string(result) + " is not to be trusted:\n" +
+                 report.text());
+}
+
+std::int64_t bytes_of(const MatrixView& view) {
+  return view.batch * view.rows * view.columns * (numeric::bits(view.dtype) / 8);
+}
+
+CudaMemory::CudaMemory(int index) {
+  require(device::use_cuda_device(index));
+}
+
+device::CudaBuffer& CudaMemory::make(std::int64_t bytes) {
+  const auto buffer = device::CudaBuffer::make(bytes, 0xff);
+  if (!buffer) throw InputError(buffer.reason());
+  buffers_.push_back(*buffer);
+  return **buffer;
+}
+
+void* CudaMemory::copy(const void* data, std::int64_t bytes) {
+  device::CudaBuffer& buffer = make(bytes);
+  require(buffer.from_host(data, bytes));
+  return buffer.data();
+}
+
+void CudaMemory::move(MatrixView& view) {
+  if (view.data != nullptr) view.data = copy(view.data, bytes_of(view));
+}
+
+}  // namespace warpwright::cli

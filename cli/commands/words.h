@@ -1,0 +1,47 @@
+// Options that have a word for every value.
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <utility>
+
+#include "cli/files/tensor_file.h"
+
+namespace warpwright::cli {
+
+/// The words of an option, each with its value.
+template <class Value>
+using Words = std::initializer_list<std::pair<const char*, Value>>;
+
+/// "a, b or c".
+template <class Value>
+std::string listed(const Words<Value>& words) {
+  std::string text;
+  std::size_t left = words.size();
+  for (const auto& [word, value] : words) {
+    text += word;
+    --left;
+    if (left > 0) text += left == 1 ? " or " : ", ";
+  }
+  return text;
+}
+
+/// The value of a word; throws InputError for others.
+template <class Value>
+Value chosen(const char* option, const std::string& text, const Words<Value>& words) {
+  for (const auto& [word, value] : words) {
+    if (text == word) return value;
+  }
+  throw InputError(std::string(option) + " is \"" + text + "\"; it must be " + listed(words) + ".");
+}
+
+/// The word of a value that has one.
+template <class Value>
+const char* word_of(const Value& value, const Words<Value>& words) {
+  for (const auto& [word, of] : words) {
+    if (of == value) return word;
+  }
+  return "";
+}
+
+}  // namespace warpwright::cli

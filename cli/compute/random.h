@@ -1,0 +1,20 @@
+// Random matrices that are the same on every machine.
+#pragma once
+
+#include <cstdint>
+
+#include "cli/files/tensor_file.h"
+
+namespace warpwright::cli {
+
+/// `count` normal values (mean 0, variance 1) of stream `stream` of `seed`, rounded to `dtype`
+/// (f32, f16, bf16, e4m3 or e5m2), as a tensor of `shape`. The bytes depend on the arguments alone:
+/// not on the machine, its libraries or how many threads (0: as many as there are) share the work.
+HostTensor random_normal(DType dtype, const std::vector<std::int64_t>& shape, std::uint64_t seed,
+                         std::uint64_t stream, int threads = 0);
+
+/// Random scales, f32: positive, most between 1/4 and 2.
+HostTensor random_scales(const std::vector<std::int64_t>& shape, std::uint64_t seed,
+                         std::uint64_t stream);
+
+}  // namespace warpwright::cli

@@ -1,0 +1,410 @@
+#include "cli/files/safetensors.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "cli/files/output_file.h"
+
+namespace warpwright::cli {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::uint64_t kMaxHeader = 100'000'000;  // the format's own limit
+constexpr std::string_view kMetadata = "__metadata__";
+
+struct NamedType {
+  std::string_view name;
+  int bits;
+  std::optional<DType> type;  // nothing: kept when the file is rewritten, but not read
+};
+
+constexpr NamedType kTypes[] = {
+    {"F32", 32, DType::f32},      {"F16", 16, DType::f16},     {"BF16", 16, DType::bf16},
+    {"F8_E4M3", 8, DType::e4m3},  {"F8_E5M2", 8, DType::e5m2}, {"BOOL", 8, std::nullopt},
+    {"U8", 8, std::nullopt},      {"I8", 8, std::nullopt},     {"I16", 16, std::nullopt},
+    {"U16", 16, std::nullopt},    {"I32", 32, std::nullopt},   {"U32", 32, std::nullopt},
+    {"I64", 64, std::nullopt},    {"U64", 64, std::nullopt},   {"F64", 64, std::nullopt},
+    {"F8_E8M0", 8, std::nullopt}, {"F4", 4, std::nullopt},     {"F6_E2M3", 6, std::nullopt},
+    {"F6_E3M2", 6, std::nullopt}, {"C64", 64, std::nullopt},
+};
+constexpr std::string_view kRead = "F32, F16, BF16, F8_E4M3 and F8_E5M2";
+
+const NamedType* find_type(std::string_view name) {
+  for (const NamedType& t : kTypes) {
+    if (t.name == name) return &t;
+  }
+  return nullptr;
+}
+
+const NamedType* find_type(DType type) {
+  for (const NamedType& t : kTypes) {
+    if (t.type == type) return &t;
+  }
+  return nullptr;
+}
+
+struct Entry {
+  std::string name;
+  const NamedType* type = nullptr;
+  std::vector<std::int64_t> shape;
+  std::uint64_t begin = 0, end = 0;  // in the bytes behind the header
+};
+
+struct Index {
+  std::vector<Entry> entries;  // in the order of their bytes
+  Json metadata;               // null when there is none
+  std::uint64_t data_start = 0;
+};
+
+[[noreturn]] void fail(const std::string& path, const std::string& what) {
+  throw InputError(path + " is no legal .safetensors file: " + what + ".");
+}
+
+// The bytes of a shape whose elements have `bits` bits; nothing when they are no whole number of
+// bytes or more than `limit`.
+std::optional<std::uint64_t> entry_bytes(const Entry& entry, std::uint64_t limit) {
+  if (std::find(entry.shape.begin(), entry.shape.end(), 0) != entry.shape.end()) return 0;
+  // 8 times the limit is at most 8 times a file's size, which cannot overflow.
+  const std::uint64_t limit_bits = limit * 8;
+  auto bits = static_cast<std::uint64_t>(entry.type->bits);
+  for (const std::int64_t extent : entry.shape) {
+    if (bits > limit_bits / static_cast<std::uint64_t>(extent)) return std::nullopt;
+    bits *= static_cast<std::uint64_t>(extent);
+  }
+  if (bits % 8 != 0 || bits > limit_bits) return std::nullopt;
+  return bits / 8;
+}
+
+// An integer from 0 to 2^63 - 1, or nothing.
+std::optional<std::int64_t> whole_number(const Json& value) {
+  if (!value.is_number_integer()) return std::nullopt;
+  if (value.is_number_unsigned() &&
+      value.get<std::uint64_t>() > static_cast<std::uint64_t>(INT64_MAX)) {
+    return std::nullopt;
+  }
+  const auto number = value.get<std::int64_t>();
+  if (number < 0) return std::nullopt;
+  return number;
+}
+
+// A tensor's entry has these three fields and no others.
+void check_fields(const std::string& path, const std::string& tensor, const Json& value) {
+  constexpr std::array kFields = {"dtype", "shape", "data_offsets"};
+  if (!value.is_object()) {
+    fail(path, tensor + " is no JSON object with the fields dtype, shape and data_offsets");
+  }
+  for (const char* field : kFields) {
+    if (!value.contains(field)) fail(path, tensor + " lacks the field " + field);
+  }
+  for (const auto& [field, content] : value.items()) {
+    if (std::find(kFields.begin(), kFields.end(), field) != kFields.end()) continue;
+    fail(path, tensor + " has the field " + in_quotes(field) +
+                   " beside dtype, shape and data_offsets, which are all that the format has");
+  }
+}
+
+Entry parse_entry(const std::string& path, const std::string& name, const Json& value,
+                  std::uint64_t data_size) {
+  const std::string tensor = "tensor " + in_quotes(name);
+  check_fields(path, tensor, value);
+  Entry entry;
+  entry.name = name;
+  const Json& dtype = value["dtype"];
+  if (!dtype.is_string()) fail(path, tensor + " has a dtype that is no string");
+  entry.type = find_type(dtype.get_ref<const std::string&>());
+  if (entry.type == nullptr) {
+    fail(path, tensor + " has the unknown dtype " + in_quotes(dtype.get_ref<const std::string&>()));
+  }
+  const Json& shape = value["shape"];
+  if (!shape.is_array() || shape.size() > kMaxRank) {
+    fail(path, tensor + " has a shape that is no list of at most " + std::to_string(kMaxRank) +
+                   " dimensions");
+  }
+  for (const Json& extent : shape) {
+    const std::optional<std::int64_t> number = whole_number(extent);
+    if (!number) fail(path, tensor + " has a dimension that is no integer from 0 to 2^63 - 1");
+    entry.shape.push_back(*number);
+  }
+  const Json& offsets = value["data_offsets"];
+  std::optional<std::int64_t> begin;
+  std::optional<std::int64_t> end;
+  if (offsets.is_array() && offsets.size() == 2) {
+    begin = whole_number(offsets[0]);
+    end = whole_number(offsets[1]);
+  }
+  if (!begin || !end || *begin > *end) {
+    fail(path, tensor + " has data_offsets that are no pair of integers in order");
+  }
+  entry.begin = static_cast<std::uint64_t>(*begin);
+  entry.end = static_cast<std::uint64_t>(*end);
+  if (entry.end > data_size) {
+    fail(path, tensor + " ends at byte " + std::to_string(entry.end) + " of the data, which has " +
+                   std::to_string(data_size));
+  }
+  const std::uint64_t claimed = entry.end - entry.begin;
+  if (entry_bytes(entry, claimed) != claimed) {
+    fail(path, tensor + " has " + std::to_string(claimed) + " bytes, which is not what shape " +
+                   shape_text(entry.shape) + " of " + std::string(entry.type->name) + " takes");
+  }
+  return entry;
+}
+
+Json parse_header(const std::string& path, const std::vector<std::byte>& text) {
+  // A repeated key would silently drop a tensor, or a field of one: the outermost keys name
+  // tensors, those below them fields.
+  std::set<std::string> names;
+  std::set<std::string> fields;
+  std::string name;
+  std::string repeated;
+  const Json::parser_callback_t watch = [&](int depth, Json::parse_event_t event, Json& parsed) {
+    if (event != Json::parse_event_t::key) return true;
+    const auto key = parsed.get<std::string>();
+    if (depth == 1) {
+      if (!names.insert(key).second) repeated = "tensor " + in_quotes(key) + " is there twice";
+      name = key;
+      fields.clear();
+    } else if (depth == 2 && name != kMetadata && !fields.insert(key).second) {
+      repeated = "tensor " + in_quotes(name) + " has the field " + in_quotes(key) + " twice";
+    }
+    return true;
+  };
+  const auto* first = reinterpret_cast<const char*>(text.data());
+  Json header;
+  try {
+    header = Json::parse(first, first + text.size(), watch);
+  } catch (const Json::exception&) {
+    fail(path, "its header is no JSON text");
+  }
+  if (!repeated.empty()) fail(path, repeated);
+  if (!header.is_object()) fail(path, "its header is no JSON object");
+  return header;
+}
+
+Index read_index(const InputFile& file) {
+  const std::string& path = file.path();
+  if (file.size() < 8) {
+    fail(path, "it has " + std::to_string(file.size()) + " bytes, and 8 are the least");
+  }
+  const std::vector<std::byte> start = file.read(0, 8);
+  std::uint64_t length = 0;
+  for (std::size_t i = 8; i-- > 0;) length = length << 8 | static_cast<std::uint64_t>(start[i]);
+  if (length > file.size() - 8 || length > kMaxHeader) {
+    fail(path, "its header claims " + std::to_string(length) + " bytes, and at most " +
+                   std::to_string(std::min(file.size() - 8, kMaxHeader)) + " are possible");
+  }
+  const Json header = parse_header(path, file.read(8, length));
+
+  Index index;
+  index.data_start = 8 + length;
+  const std::uint64_t data_size = file.size() - index.data_start;
+  for (const auto& [name, value] : header.items()) {
+    if (name == kMetadata) {
+      bool is_legal = value.is_object();
+      for (const Json& text : value) is_legal = is_legal && text.is_string();
+      if (!is_legal) fail(path, "its __metadata__ is no object of strings");
+      index.metadata = value;
+    } else {
+      index.entries.push_back(parse_entry(path, name, value, data_size));
+    }
+  }
+  std::sort(index.entries.begin(), index.entries.end(), [](const Entry& a, const Entry& b) {
+    return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
+  });
+  std::uint64_t at = 0;
+  for (const Entry& entry : index.entries) {
+    if (entry.begin != at) {
+      fail(path, "tensor " + in_quotes(entry.name) + " starts at byte " +
+                     std::to_string(entry.begin) + " of the data where the one before it ends at " +
+                     std::to_string(at));
+    }
+    at = entry.end;
+  }
+  if (at != data_size) {
+    fail(path, "its tensors end at byte " + std::to_string(at) + " of the data, which has " +
+                   std::to_string(data_size));
+  }
+  return index;
+}
+
+// Levenshtein's distance, of names cut to a sane length.
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  a = a.substr(0, 200);
+  b = b.substr(0, 200);
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i + 1;
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
+    }
+  }
+  return row.back();
+}
+
+[[noreturn]] void fail_missing(const std::string& path, const std::string& name,
+                               const std::vector<Entry>& entries) {
+  if (entries.empty())
+    throw InputError(path + " holds no tensor " + in_quotes(name) + ": it is empty.");
+  std::vector<std::pair<std::size_t, std::string_view>> nearest;
+  nearest.reserve(entries.size());
+  for (const Entry& entry : entries)
+    nearest.emplace_back(edit_distance(name, entry.name), entry.name);
+  std::sort(nearest.begin(), nearest.end());
+  std::string text = path + " holds no tensor " + in_quotes(name) + "; it holds ";
+  constexpr std::size_t kShown = 8;
+  for (std::size_t i = 0; i < std::min(nearest.size(), kShown); ++i) {
+    if (i > 0) text += ", ";
+    text += in_quotes(nearest[i].second);
+  }
+  if (nearest.size() > kShown) text += " and " + std::to_string(nearest.size() - kShown) + " more";
+  throw InputError(text + ".");
+}
+
+const Entry& find_entry(const std::string& path, const std::string& name, const Index& index) {
+  const auto found = std::find_if(index.entries.begin(), index.entries.end(),
+                                  [&](const Entry& entry) { return entry.name == name; });
+  if (found == index.entries.end()) fail_missing(path, name, index.entries);
+  return *found;
+}
+
+[[noreturn]] void fail_type(const std::string& path, const Entry& found, const std::string& read) {
+  throw InputError("Tensor " + in_quotes(found.name) + " of " + path + " has type " +
+                   std::string(found.type->name) + "; the types that are read " +
+                   (read == kRead ? "" : "as integers ") + "are " + read + ".");
+}
+
+std::vector<std::byte> read_bytes(const InputFile& file, const Index& index, const Entry& entry) {
+  return file.read(index.data_start + entry.begin, entry.end - entry.begin);
+}
+
+bool exists(const std::string& path) {
+  struct stat facts {};
+  return ::stat(path.c_str(), &facts) == 0;
+}
+
+void check_new_name(const std::string& path, const std::string& name) {
+  if (name == kMetadata) {
+    throw InputError("No tensor of " + path +
+                     " can be called __metadata__, which the format keeps "
+                     "for itself.");
+  }
+  if (!is_utf8(name)) {
+    throw InputError(path + " cannot hold a tensor " + in_quotes(name) +
+                     ": its name is not UTF-8 text.");
+  }
+}
+
+// A tensor of the file to be written: where its bytes come from.
+struct Outgoing {
+  Entry entry;
+  std::span<const std::byte> bytes;
+};
+
+std::string header_text(const std::string& path, const std::vector<Outgoing>& tensors,
+                        const Json& metadata) {
+  nlohmann::ordered_json header = nlohmann::ordered_json::object();
+  if (!metadata.is_null()) header[std::string(kMetadata)] = metadata;
+  std::uint64_t at = 0;
+  for (const auto& [entry, bytes] : tensors) {
+    header[entry.name] = {{"dtype", entry.type->name},
+                          {"shape", entry.shape},
+                          {"data_offsets", {at, at + bytes.size()}}};
+    at += bytes.size();
+  }
+  std::string text = header.dump();
+  text.append((8 - text.size() % 8) % 8, ' ');  // so that the data starts at a multiple of 8
+  if (text.size() > kMaxHeader) {
+    throw InputError(path + " cannot be written: its header would take " +
+                     std::to_string(text.size()) + " bytes, and the format allows " +
+                     std::to_string(kMaxHeader) + ".");
+  }
+  return text;
+}
+
+}  // namespace
+
+HostTensor read_safetensors(const std::string& path, const std::string& name) {
+  const InputFile file(path);
+  const Index index = read_index(file);
+  const Entry& found = find_entry(path, name, index);
+  if (!found.type->type) fail_type(path, found, std::string(kRead));
+  return {*found.type->type, found.shape, read_bytes(file, index, found)};
+}
+
+HostIntegers read_safetensors_integers(const std::string& path, const std::string& name) {
+  const InputFile file(path);
+  const Index index = read_index(file);
+  const Entry& found = find_entry(path, name, index);
+  if (found.type->name != "I32" && found.type->name != "I64") {
+    fail_type(path, found, "I32 and I64");
+  }
+  const int bits = found.type->bits;
+  return {bits, found.shape, integers_of(read_bytes(file, index, found), bits)};
+}
+
+void write_safetensors(const std::string& path, const std::string& name, const HostTensor& tensor) {
+  const NamedType* type = find_type(tensor.dtype);
+  if (type == nullptr) {
+    throw InputError("Tensor " + in_quotes(name) + " of type " +
+                     std::string(numeric::name(tensor.dtype)) + " cannot be written to " + path +
+                     ": the types that are written are " + std::string(kRead) + ".");
+  }
+  check_new_name(path, name);
+  const OutputLock lock(path);
+  Index index;
+  std::vector<std::byte> old;
+  if (exists(path)) {
+    const InputFile file(path);
+    index = read_index(file);
+    old = file.read(index.data_start, file.size() - index.data_start);
+  }
+  std::vector<Outgoing> tensors;
+  for (Entry& entry : index.entries) {
+    if (entry.name == name) continue;
+    const auto bytes = std::span(old).subspan(entry.begin, entry.end - entry.begin);
+    tensors.push_back({std::move(entry), bytes});
+  }
+  tensors.push_back({{name, type, tensor.shape, 0, 0}, std::span(tensor.bytes)});
+  // The widest elements first, as the reference writer does: each tensor is aligned to its type.
+  std::stable_sort(tensors.begin(), tensors.end(), [](const Outgoing& a, const Outgoing& b) {
+    return a.entry.type->bits > b.entry.type->bits;
+  });
+
+  std::string start = header_text(path, tensors, index.metadata);
+  std::string length(8, '\0');
+  for (std::size_t i = 0; i < 8; ++i) {
+    length[i] = static_cast<char>((static_cast<std::uint64_t>(start.size()) >> (8 * i)) & 0xff);
+  }
+  start.insert(0, length);
+  std::vector<std::span<const std::byte>> chunks = {std::as_bytes(std::span(start))};
+  for (const Outgoing& outgoing : tensors) chunks.push_back(outgoing.bytes);
+  replace_file(path, chunks);
+}
+
+void check_safetensors_output(const std::string& path, const std::string& name) {
+  check_new_name(path, name);
+  const OutputLock lock(path);  // a folder that cannot be locked is told of now, too
+  if (exists(path)) static_cast<void>(read_index(InputFile(path)));
+}
+
+std::vector<std::string> safetensors_names(const std::string& path) {
+  const InputFile file(path);
+  Index index = read_index(file);
+  std::vector<std::string> names;
+  for (Entry& entry : index.entries) names.push_back(std::move(entry.name));
+  return names;
+}
+
+}  // namespace warpwright::cli

@@ -1,0 +1,32 @@
+#pragma once
+
+/// .safetensors files: an 8-byte header length, a JSON header, and the tensors' bytes.
+
+#include <string>
+#include <vector>
+
+#include "cli/files/host_tensor.h"
+
+namespace warpwright::cli {
+
+/// Reads one tensor of type F32, F16, BF16, F8_E4M3 or F8_E5M2. The file's other tensors may have
+/// any type, but the header is checked as a whole: the tensors must tile the file's bytes without
+/// overlap or gap. Throws InputError; for a missing tensor it names those there, nearest first.
+HostTensor read_safetensors(const std::string& path, const std::string& name);
+
+/// Reads the integers of one tensor of type I32 or I64. Throws InputError.
+HostIntegers read_safetensors_integers(const std::string& path, const std::string& name);
+
+/// Writes one tensor, atomically. A file that exists keeps its other tensors and its metadata; one
+/// that exists and is malformed is refused and left alone. Processes of this machine that write to
+/// the same file take turns, so that it has all their tensors. Throws InputError.
+void write_safetensors(const std::string& path, const std::string& name, const HostTensor& tensor);
+
+/// Finds out before the work whether a tensor of this name can go into the file, if that is there.
+/// Throws InputError.
+void check_safetensors_output(const std::string& path, const std::string& name);
+
+/// The names of the file's tensors, in the order of their bytes. Throws InputError.
+std::vector<std::string> safetensors_names(const std::string& path);
+
+}  // namespace warpwright::cli

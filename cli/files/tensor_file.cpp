@@ -1,0 +1,78 @@
+#include "cli/files/tensor_file.h"
+
+#include "cli/files/npy.h"
+#include "cli/files/output_file.h"
+#include "cli/files/safetensors.h"
+
+namespace warpwright::cli {
+namespace {
+
+constexpr std::string_view kSafetensors = ".safetensors";
+
+}  // namespace
+
+TensorSpec parse_spec(const std::string& spec) {
+  if (spec.find('\0') != std::string::npos) {
+    throw InputError(in_quotes(spec) + " holds a NUL byte, which no file's name does.");
+  }
+  const std::string marker = std::string(kSafetensors) + ":";
+  const std::size_t at = spec.rfind(marker);
+  if (at != std::string::npos) {
+    TensorSpec result{TensorSpec::Kind::safetensors, spec.substr(0, at + kSafetensors.size()),
+                      spec.substr(at + marker.size())};
+    if (result.tensor.empty()) {
+      throw InputError("\"" + spec + "\" lacks the tensor's name behind the colon: write " +
+                       result.path + ":NAME.");
+    }
+    return result;
+  }
+  if (spec.ends_with(kSafetensors)) {
+    throw InputError("\"" + spec + "\" names a file of many tensors, one must be chosen: write " +
+                     spec + ":NAME.");
+  }
+  if (spec.ends_with(".npy")) return {TensorSpec::Kind::npy, spec, ""};
+  throw InputError("\"" + spec +
+                   "\" is no tensor file that is understood: write PATH.npy or "
+                   "PATH.safetensors:NAME.");
+}
+
+HostTensor read_tensor(const std::string& spec) {
+  const TensorSpec where = parse_spec(spec);
+  if (where.kind == TensorSpec::Kind::npy) return read_npy(where.path);
+  return read_safetensors(where.path, where.tensor);
+}
+
+HostIntegers read_integers(const std::string& spec) {
+  const TensorSpec where = parse_spec(spec);
+  if (where.kind == TensorSpec::Kind::npy) return read_npy_integers(where.path);
+  return read_safetensors_integers(where.path, where.tensor);
+}
+
+void write_tensor(const std::string& spec, const HostTensor& tensor) {
+  const TensorSpec where = parse_spec(spec);
+  bool is_legal = static_cast<int>(tensor.shape.size()) <= kMaxRank;
+  for (const std::int64_t extent : tensor.shape) is_legal = is_legal && extent >= 0;
+  if (!is_legal ||
+      bytes_of_shape(tensor.shape, tensor.dtype, tensor.bytes.size()) != tensor.bytes.size()) {
+    throw InputError("The tensor for \"" + spec + "\" holds " +
+                     std::to_string(tensor.bytes.size()) + " bytes, which is not what its shape " +
+                     shape_text(tensor.shape) + " of " + std::string(numeric::name(tensor.dtype)) +
+                     " takes.");
+  }
+  if (where.kind == TensorSpec::Kind::npy) {
+    write_npy(where.path, tensor);
+  } else {
+    write_safetensors(where.path, where.tensor, tensor);
+  }
+}
+
+void check_output(const std::string& spec, const std::string& name) {
+  if (spec.empty()) return;
+  const TensorSpec where = parse_spec(spec);
+  check_output_file(name, where.path);
+  if (where.kind == TensorSpec::Kind::safetensors) {
+    check_safetensors_output(where.path, where.tensor);
+  }
+}
+
+}  // namespace warpwright::cli
