@@ -15,10 +15,6 @@
 namespace warpwright::cli {
 namespace {
 
-std::string words_of_error(int error) {
-  return std::generic_category().message(error);
-}
-
 bool is_convertible(DType t) {
   return t == DType::f32 || t == DType::f16 || t == DType::bf16 || t == DType::e4m3 ||
          t == DType::e5m2;
@@ -106,7 +102,8 @@ std::uint64_t bytes_of_shape(std::span<const std::int64_t> shape, std::uint64_t 
 InputFile::InputFile(const std::string& path) : path_(path) {
   // Without O_NONBLOCK, opening a pipe would wait for its writer before it can be refused.
   descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (descriptor_ < 0) throw InputError(path + " cannot be read (" + words_of_error(errno) + ").");
+  if (descriptor_ < 0)
+    throw InputError(path + " cannot be read (" + std::generic_category().message(errno) + ").");
   struct stat facts {};
   if (::fstat(descriptor_, &facts) != 0 || !S_ISREG(facts.st_mode)) {
     ::close(descriptor_);
@@ -131,7 +128,7 @@ std::vector<std::byte> InputFile::read(std::uint64_t offset, std::uint64_t count
         ::pread(descriptor_, bytes.data() + done, step, static_cast<off_t>(offset + done));
     if (got < 0) {
       if (errno == EINTR) continue;
-      throw InputError(path_ + " cannot be read (" + words_of_error(errno) + ").");
+      throw InputError(path_ + " cannot be read (" + std::generic_category().message(errno) + ").");
     }
     if (got == 0) throw InputError(path_ + " became shorter while it was read.");
     done += static_cast<std::uint64_t>(got);

@@ -164,11 +164,7 @@ std::optional<Plan> candidate_of(const Plan& start, const BlackwellRow& instance
 }
 
 Refusal nothing_found(const GemmProblem& p, const DeviceFacts& device, const PlanChoices& choices) {
-  if (choices.kernel) {
-    if (const std::string why = missing_kernel(*choices.kernel); !why.empty()) {
-      return Refusal{RefusalCode::no_kernel, why};
-    }
-  }
+  if (auto r = kernel_fault(choices.kernel)) return *r;
   // Of kernels that need no cluster: a cluster's tiles are counted whole.
   std::vector<ResultTile> kernels;
   bool there = false;

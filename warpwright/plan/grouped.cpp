@@ -267,11 +267,7 @@ std::string wishes(const GroupedChoices& choices) {
 
 Refusal none_found(const GroupedProblem& p, const DeviceFacts& device,
                    const GroupedChoices& choices) {
-  if (choices.kernel) {
-    if (const std::string why = missing_kernel(*choices.kernel); !why.empty()) {
-      return Refusal{RefusalCode::no_kernel, why};
-    }
-  }
+  if (auto r = kernel_fault(choices.kernel)) return *r;
   std::string there;
   for (const GroupedRow& i : grouped_kernels()) {
     if (serves(i.config, p)) there += (there.empty() ? "" : ", ") + std::string(i.name);

@@ -1,6 +1,5 @@
 #include "warpwright/plan/kernels.h"
 
-#include <algorithm>
 #include <string_view>
 
 #include "warpwright/kernel/blackwell_instances.h"
@@ -13,23 +12,23 @@ namespace {
 constexpr std::string_view kSelected = WARPWRIGHT_KERNELS;
 
 template <class... Tags>
-constexpr bool names_row(kernel::Rows<Tags...> /*rows*/, std::string_view name) {
-  return ((name == Tags::name) || ...);
+constexpr bool names_row(kernel::Rows<Tags...> /*rows*/, std::string_view name, bool built_alone) {
+  return ((name == Tags::name &&
+           (!built_alone || kernel::is_built(Tags::name, Tags::common, kSelected))) ||
+          ...);
 }
 
-bool is_in_a_table(std::string_view name) {
-  return names_row(kernel::HopperRows{}, name) || names_row(kernel::BlackwellRows{}, name) ||
-         names_row(kernel::GroupedRows{}, name);
+// Is there a row of that name in one of the tables, in this build where that is asked for?
+constexpr bool is_in_a_table(std::string_view name, bool built_alone = false) {
+  return names_row(kernel::HopperRows{}, name, built_alone) ||
+         names_row(kernel::BlackwellRows{}, name, built_alone) ||
+         names_row(kernel::GroupedRows{}, name, built_alone);
 }
 
 constexpr bool all_are_rows(std::string_view names) {
   while (!names.empty()) {
     const std::size_t comma = names.find(',');
-    const std::string_view name = names.substr(0, comma);
-    if (!names_row(kernel::HopperRows{}, name) && !names_row(kernel::BlackwellRows{}, name) &&
-        !names_row(kernel::GroupedRows{}, name)) {
-      return false;
-    }
+    if (!is_in_a_table(names.substr(0, comma))) return false;
     names = comma == std::string_view::npos ? std::string_view{} : names.substr(comma + 1);
   }
   return true;
@@ -66,15 +65,15 @@ const std::vector<KernelRow<kernel::GemmConfig>>& grouped_kernels() {
 }
 
 std::string missing_kernel(const std::string& name) {
-  const auto is_it = [&](const auto& row) { return name == row.name; };
-  if (std::any_of(hopper_kernels().begin(), hopper_kernels().end(), is_it) ||
-      std::any_of(blackwell_kernels().begin(), blackwell_kernels().end(), is_it) ||
-      std::any_of(grouped_kernels().begin(), grouped_kernels().end(), is_it)) {
-    return {};
-  }
-  if (!is_in_a_table(name)) return {};
+  if (!is_in_a_table(name) || is_in_a_table(name, true)) return {};
   return "this build lacks the kernel " + name +
          "; one configured with -DWARPWRIGHT_KERNELS=all, or with that name, has it";
+}
+
+std::optional<Refusal> kernel_fault(const std::optional<std::string>& chosen) {
+  const std::string why = chosen ? missing_kernel(*chosen) : std::string();
+  if (why.empty()) return std::nullopt;
+  return Refusal{RefusalCode::no_kernel, why};
 }
 
 }  // namespace warpwright

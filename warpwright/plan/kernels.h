@@ -2,11 +2,13 @@
 // WARPWRIGHT_KERNELS selects. Plans choose among them, and both devices run no others.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "warpwright/kernel/blackwell_config.h"
 #include "warpwright/kernel/gemm_config.h"
+#include "warpwright/plan/problem.h"
 
 namespace warpwright {
 
@@ -26,5 +28,7 @@ const std::vector<KernelRow<kernel::GemmConfig>>& grouped_kernels();
 /// For a kernel of the tables that this build lacks, a part of a sentence that says so; "" for one
 /// that it has and for names of no kernel.
 std::string missing_kernel(const std::string& name);
+/// The same as the refusal of a choice of that kernel; nothing where there is none.
+std::optional<Refusal> kernel_fault(const std::optional<std::string>& chosen);
 
 }  // namespace warpwright

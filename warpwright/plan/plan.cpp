@@ -225,11 +225,7 @@ std::string nearest_grid(const Plan& base, PlanChoices choices) {
 
 Refusal none_found(const Plan& base, const PlanChoices& choices) {
   const GemmProblem& p = base.problem;
-  if (choices.kernel) {
-    if (const std::string why = missing_kernel(*choices.kernel); !why.empty()) {
-      return Refusal{RefusalCode::no_kernel, why};
-    }
-  }
+  if (auto r = kernel_fault(choices.kernel)) return *r;
   const std::string there = offers(p);
   if (there.empty()) {
     return Refusal{RefusalCode::no_kernel,
