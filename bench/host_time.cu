@@ -3,8 +3,8 @@
 #include <chrono>
 #include <vector>
 
-#include "warpwright/kernel/blackwell_gemm_params.h"
-#include "warpwright/kernel/hopper_gemm_params.h"
+#include "warpwright/kernel/blackwell/params.h"
+#include "warpwright/kernel/hopper/params.h"
 
 namespace warpwright::bench {
 namespace {

@@ -90,7 +90,7 @@ TEST(Store, TheLeadersGroupsAndTheOthersWait) {
 // Two buffers alternate by the number of the chunk, and "all but the newest group" is waited for.
 // A chunk outside the matrix is skipped: the chunks before and after it then use the same buffer,
 // and the wait guards the other one.
-// Our own: the epilogue of warpwright/kernel/hopper_epilogue.h had it at the edge of D
+// Our own: the epilogue of warpwright/kernel/epilogue.h had it at the edge of D
 // (docs/design.md, "What the model found in this project"); 100 random shapes on a GPU had passed.
 TEST(Store, ASkippedChunkSwapsTheBuffers) {
   Tensor out("out", 6, Access::output);

@@ -250,7 +250,7 @@ TEST(BlackwellPlan, BarriersAsTheSeedCountsThem) {
 // Everything that any plan declares is at the head of the kernel, with its counts, and nothing
 // else.
 TEST(BlackwellPlan, TheHeadOfTheKernelSaysTheSame) {
-  const auto table = barriers_in_head("blackwell_gemm.h");
+  const auto table = barriers_in_head("blackwell/gemm.h");
   ASSERT_FALSE(table.empty());
   std::vector<std::string> declared;
   for (const bool pair : {false, true}) {

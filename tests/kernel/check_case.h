@@ -132,7 +132,7 @@ inline bool all_by_elements(const Plan& plan) {
   return plan.c_path == EpiloguePath::elements && plan.d_path == EpiloguePath::elements;
 }
 inline constexpr Argued no_copy_to_wait_for = {
-    "syncwarp at hopper_epilogue.h", "dropped",
+    "syncwarp at epilogue.h", "dropped",
     "after the wait for a buffer: no copy reads it, and since lanes stored its elements, a chunk "
     "in the other buffer ago, the warp has met",
     all_by_elements};

@@ -13,7 +13,7 @@
 
 #include "tests/index.h"
 #include "tests/kernel/table.h"
-#include "warpwright/kernel/gemm_config.h"
+#include "warpwright/kernel/hopper/config.h"
 #include "warpwright/model/machine.h"
 #include "warpwright/pipeline/ordered_sequence.h"
 #include "warpwright/pipeline/pipeline_state.h"

@@ -300,7 +300,7 @@ TEST(ExplainTest, TablesOfRolesAndBarriers) {
 }
 
 TEST(ExplainTest, TheHeadOfTheKernelSaysTheSame) {
-  const auto table = barriers_in_head("hopper_gemm.h");
+  const auto table = barriers_in_head("hopper/gemm.h");
   ASSERT_FALSE(table.empty());
   // Everything that any plan declares is in the head, and nothing else.
   std::vector<std::string> declared;

@@ -233,7 +233,7 @@ CASES = [
     ("length", "warpwright/kernel/a.h", "\n" * MAX_KERNEL_LINES, False),
     ("length", "tests/a.cpp", "/" * (MAX_COLUMNS + 1), True),
     ("length", "tests/a.cpp", "/" * MAX_COLUMNS, False),
-    ("switches", "warpwright/kernel/instances.h", "#ifdef __CUDA_ARCH__\n#endif\n", True),
+    ("switches", "warpwright/kernel/hopper/table.h", "#ifdef __CUDA_ARCH__\n#endif\n", True),
     ("unfinished", "docs/a.md", "TO" "DO: finish\n", True),
     ("unfinished", "script/a", "# FIX" "ME\n", True),
     ("unfinished", "docs/a.md", "all done\n", False),

@@ -4,7 +4,7 @@
     group_maps_test.py ROOT
 
 Compiles the kernel that makes the maps, and for every common configuration with maps of groups
-(kernel/grouped_instances.h) the kernel that uses them and its twin with one map, ptxas included;
+(kernel/hopper/grouped_table.h) the kernel that uses them and its twin with one map, ptxas included;
 and looks for the instructions in each, and where they must not be. Exits 77 where there is no nvcc.
 """
 import pathlib
@@ -22,9 +22,9 @@ NVCC = None
 ARCHITECTURE = "90a"
 
 SOURCE = """
-#include "warpwright/kernel/group_maps.h"
-#include "warpwright/kernel/grouped_instances.h"
-#include "warpwright/kernel/hopper_gemm.h"
+#include "warpwright/kernel/hopper/group_maps.h"
+#include "warpwright/kernel/hopper/grouped_table.h"
+#include "warpwright/kernel/hopper/gemm.h"
 using namespace warpwright;
 extern "C" __global__ void __launch_bounds__(kernel::GroupMapsKernel::threads)
     maker(const __grid_constant__ kernel::GroupMapsParams params) {
@@ -53,7 +53,7 @@ STORE = "cp.async.bulk.tensor.3d.global.shared::cta.bulk_group"
 
 def configurations():
     """The common configurations with maps of groups."""
-    text = (ROOT / "warpwright/kernel/grouped_instances.h").read_text()
+    text = (ROOT / "warpwright/kernel/hopper/grouped_table.h").read_text()
     common = text[:text.index("#define WW_HOPPER_GROUPED_MORE_INSTANCES")]
     return re.findall(r"X\((grouped_\w+_gm),", common)
 

@@ -3,7 +3,7 @@
 
     ptx_test.py ROOT
 
-Compiles configurations of kernel/blackwell_instances.h (with WARPWRIGHT_CAMPAIGN=1 every one, for
+Compiles configurations of kernel/blackwell/table.h (with WARPWRIGHT_CAMPAIGN=1 every one, for
 both architectures; else a third of them, each for one) to PTX, lets ptxas assemble it without
 spills, and looks for the instructions that make the configuration what it is; each is also looked
 for where it must not be. Where a disassembler is there too, the machine code is read as well.
@@ -24,8 +24,8 @@ DISASSEMBLER = None
 ARCHITECTURES = ("100a", "103a")
 
 SOURCE = """
-#include "warpwright/kernel/blackwell_gemm.h"
-#include "warpwright/kernel/blackwell_instances.h"
+#include "warpwright/kernel/blackwell/gemm.h"
+#include "warpwright/kernel/blackwell/table.h"
 using namespace warpwright;
 """
 ENTRY = """
@@ -65,7 +65,7 @@ EXPECTED_SASS = [
 
 def configurations():
     """The lines of the table: tag, kind, result, tile_n, stages, accumulators, pair, tiles."""
-    text = (ROOT / "warpwright/kernel/blackwell_instances.h").read_text()
+    text = (ROOT / "warpwright/kernel/blackwell/table.h").read_text()
     names = ("tag", "kind", "result", "tile_n", "stages", "accumulators", "pair", "tiles")
     found = []
     for line in re.findall(r"X\((blackwell_[^)]*)\)", text):

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "warpwright/device/cuda_entry.cuh"
-#include "warpwright/kernel/blackwell_gemm.h"
+#include "warpwright/kernel/blackwell/gemm.h"
 
 namespace warpwright::device {
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "warpwright/device/params.h"
-#include "warpwright/kernel/group_maps.h"
+#include "warpwright/kernel/hopper/group_maps.h"
 #include "warpwright/plan/grouped.h"
 
 namespace warpwright::device {

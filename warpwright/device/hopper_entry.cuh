@@ -3,7 +3,7 @@
 #pragma once
 
 #include "warpwright/device/cuda_entry.cuh"
-#include "warpwright/kernel/hopper_gemm.h"
+#include "warpwright/kernel/hopper/gemm.h"
 
 namespace warpwright::device {
 

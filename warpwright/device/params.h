@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <utility>
 
-#include "warpwright/kernel/blackwell_gemm_params.h"
-#include "warpwright/kernel/hopper_gemm_params.h"
-#include "warpwright/kernel/split_sums.h"
+#include "warpwright/kernel/blackwell/params.h"
+#include "warpwright/kernel/hopper/params.h"
+#include "warpwright/kernel/hopper/shared_sums.h"
 #include "warpwright/plan/plan.h"
 
 namespace warpwright::device {

@@ -8,7 +8,7 @@
 #include "warpwright/isa/numeric.h"
 #include "warpwright/isa/thread.h"
 #include "warpwright/isa/warp.h"
-#include "warpwright/kernel/gemm_config.h"
+#include "warpwright/kernel/hopper/config.h"
 
 namespace warpwright::kernel {
 

@@ -59,7 +59,7 @@ constexpr void visit_rows(Rows<Tags...> /*rows*/, const Visit& visit) {
   (std::index_sequence_for<Tags...>{});
 }
 
-// The tables: kernel/instances.h, grouped_instances.h and blackwell_instances.h.
+// The tables: kernel/hopper/table.h, hopper/grouped_table.h and blackwell/table.h.
 struct HopperRows;
 struct GroupedRows;
 struct BlackwellRows;

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <cstdio>
 
-#include "warpwright/kernel/group_maps.h"
+#include "warpwright/kernel/hopper/group_maps.h"
 #include "warpwright/pipeline/ordered_sequence.h"
 #include "warpwright/plan/cost.h"
 #include "warpwright/plan/explain_parts.h"

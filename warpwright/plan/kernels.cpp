@@ -2,9 +2,9 @@
 
 #include <string_view>
 
-#include "warpwright/kernel/blackwell_instances.h"
-#include "warpwright/kernel/grouped_instances.h"
-#include "warpwright/kernel/instances.h"
+#include "warpwright/kernel/blackwell/table.h"
+#include "warpwright/kernel/hopper/grouped_table.h"
+#include "warpwright/kernel/hopper/table.h"
 
 namespace warpwright {
 namespace {
@@ -34,7 +34,7 @@ constexpr bool all_are_rows(std::string_view names) {
   return true;
 }
 static_assert(kSelected == "common" || kSelected == "all" || all_are_rows(kSelected),
-              "WARPWRIGHT_KERNELS is common, all, or names of warpwright/kernel/*instances.h with "
+              "WARPWRIGHT_KERNELS is common, all, or names of warpwright/kernel/*/*table.h with "
               "commas between them");
 
 template <class Config, class... Tags>

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "warpwright/kernel/blackwell_config.h"
-#include "warpwright/kernel/gemm_config.h"
+#include "warpwright/kernel/blackwell/config.h"
+#include "warpwright/kernel/hopper/config.h"
 #include "warpwright/plan/problem.h"
 
 namespace warpwright {

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <utility>
 
-#include "warpwright/kernel/split_sums.h"
+#include "warpwright/kernel/hopper/shared_sums.h"
 #include "warpwright/plan/blackwell.h"
 #include "warpwright/plan/cost.h"
 #include "warpwright/plan/kernels.h"

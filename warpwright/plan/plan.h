@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "warpwright/atom/cluster.h"
-#include "warpwright/kernel/blackwell_config.h"
-#include "warpwright/kernel/gemm_config.h"
+#include "warpwright/kernel/blackwell/config.h"
+#include "warpwright/kernel/hopper/config.h"
 #include "warpwright/pipeline/declaration.h"
 #include "warpwright/plan/device_facts.h"
 #include "warpwright/plan/problem.h"
@@ -83,7 +83,7 @@ struct PlanChoices {
   std::optional<int> tile_n = {};
   std::optional<kernel::Schedule> schedule = {};  ///< Hopper alone
   std::optional<bool> swapped = {};        ///< Hopper alone: tokens on wgmma's N (see GemmConfig)
-  std::optional<std::string> kernel = {};  ///< an instance by its name (kernel/instances.h)
+  std::optional<std::string> kernel = {};  ///< an instance by its name (kernel/hopper/table.h)
   std::optional<int> ctas = {};            ///< of the grid; with split K also how finely it is cut
   std::optional<int> cluster_k = {};       ///< Hopper alone: CTAs of a cluster that share a tile
   // Blackwell alone:

@@ -11,7 +11,7 @@
 #include "../grouped_case.h"
 #include "warpwright/device/grouped.h"
 #include "warpwright/isa/fence.h"
-#include "warpwright/kernel/group_maps.h"
+#include "warpwright/kernel/hopper/group_maps.h"
 
 namespace warpwright::grouped {
 namespace {

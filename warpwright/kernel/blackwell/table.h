@@ -1,7 +1,7 @@
-// The Blackwell kernels that are compiled, in one table, as kernel/instances.h is for Hopper.
+// The Blackwell kernels that are compiled, in one table, as kernel/hopper/table.h is for Hopper.
 #pragma once
 
-#include "warpwright/kernel/blackwell_config.h"
+#include "warpwright/kernel/blackwell/config.h"
 #include "warpwright/kernel/rows.h"
 
 // X(name, kind, result, tile_n, stages, accumulators, pair, tiles); tile_m is 128.

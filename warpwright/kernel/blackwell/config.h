@@ -1,4 +1,4 @@
-// One value configures a Blackwell kernel, as kernel/gemm_config.h does for Hopper.
+// One value configures a Blackwell kernel, as kernel/hopper/config.h does for Hopper.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 #include "warpwright/atom/cluster.h"
 #include "warpwright/atom/descriptor.h"
 #include "warpwright/atom/umma.h"
-#include "warpwright/kernel/gemm_config.h"
+#include "warpwright/kernel/hopper/config.h"
 #include "warpwright/numeric/types.h"
 #include "warpwright/pipeline/launch_control.h"
 #include "warpwright/pipeline/umma_accumulator.h"
@@ -64,7 +64,7 @@ constexpr const char* role_of_warp(const BlackwellConfig& c, int warp) {
   return warp < first_epilogue_warp ? "idle" : "epilogue";
 }
 
-/// Registers a thread has at launch (see kernel/gemm_config.h).
+/// Registers a thread has at launch (see kernel/hopper/config.h).
 constexpr int launch_registers(const BlackwellConfig& c) {
   const int each = 65536 / threads(c) / 8 * 8;
   return each > 255 ? 255 : each;

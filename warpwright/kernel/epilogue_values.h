@@ -11,8 +11,8 @@
 #include "warpwright/isa/numeric.h"
 #include "warpwright/isa/thread.h"
 #include "warpwright/isa/warp.h"
-#include "warpwright/kernel/gemm_config.h"
-#include "warpwright/kernel/hopper_gemm_params.h"
+#include "warpwright/kernel/hopper/config.h"
+#include "warpwright/kernel/hopper/params.h"
 
 namespace warpwright::kernel {
 

@@ -2,7 +2,7 @@
 // configuration; everything that lists kernels (plans, both devices, the build) reads this table.
 #pragma once
 
-#include "warpwright/kernel/gemm_config.h"
+#include "warpwright/kernel/hopper/config.h"
 #include "warpwright/kernel/rows.h"
 
 // X(name, what differs from a default GemmConfig...). Names: operands, result, tile, then what is

@@ -1,7 +1,7 @@
-// The kernels for grouped products, in one table like that of kernel/instances.h.
+// The kernels for grouped products, in one table like that of kernel/hopper/table.h.
 #pragma once
 
-#include "warpwright/kernel/gemm_config.h"
+#include "warpwright/kernel/hopper/config.h"
 #include "warpwright/kernel/rows.h"
 
 // X(name, what differs from a default GemmConfig...).

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "warpwright/kernel/hopper_gemm_params.h"
+#include "warpwright/kernel/hopper/params.h"
 #include "warpwright/tile/raster.h"
 
 namespace warpwright::kernel {

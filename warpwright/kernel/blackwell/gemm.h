@@ -35,9 +35,9 @@
 #include "warpwright/isa/tcgen05_memory.h"
 #include "warpwright/isa/trace.h"
 #include "warpwright/isa/warp.h"
-#include "warpwright/kernel/blackwell_config.h"
-#include "warpwright/kernel/blackwell_gemm_params.h"
-#include "warpwright/kernel/hopper_epilogue.h"
+#include "warpwright/kernel/blackwell/config.h"
+#include "warpwright/kernel/blackwell/params.h"
+#include "warpwright/kernel/epilogue.h"
 #include "warpwright/tile/launch_controlled.h"
 #include "warpwright/tile/raster.h"
 

@@ -6,8 +6,8 @@
 #include "warpwright/isa/trace.h"
 #include "warpwright/isa/warp.h"
 #include "warpwright/isa/wgmma.h"
-#include "warpwright/kernel/gemm_config.h"
-#include "warpwright/kernel/hopper_load.h"
+#include "warpwright/kernel/hopper/config.h"
+#include "warpwright/kernel/hopper/load.h"
 #include "warpwright/pipeline/ordered_sequence.h"
 
 namespace warpwright::kernel {

@@ -11,9 +11,9 @@
 
 #include "warpwright/isa/memory.h"
 #include "warpwright/isa/thread.h"
-#include "warpwright/kernel/gemm_config.h"
-#include "warpwright/kernel/hopper_gemm_params.h"
-#include "warpwright/kernel/hopper_load.h"
+#include "warpwright/kernel/hopper/config.h"
+#include "warpwright/kernel/hopper/load.h"
+#include "warpwright/kernel/hopper/params.h"
 
 namespace warpwright::kernel {
 

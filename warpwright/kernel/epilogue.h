@@ -23,9 +23,9 @@
 #include "warpwright/isa/trace.h"
 #include "warpwright/isa/warp.h"
 #include "warpwright/kernel/chunk_buffer.h"
-#include "warpwright/kernel/gemm_config.h"
-#include "warpwright/kernel/hopper_gemm_params.h"
-#include "warpwright/kernel/hopper_values.h"
+#include "warpwright/kernel/epilogue_values.h"
+#include "warpwright/kernel/hopper/config.h"
+#include "warpwright/kernel/hopper/params.h"
 
 namespace warpwright::kernel {
 
