@@ -14,8 +14,8 @@ import subprocess
 import sys
 import tempfile
 
-FLOORS = ["numeric", "layout", "atom", "model", "isa", "pipeline", "tile", "kernel", "plan",
-          "device"]
+FLOORS = ["numeric", "layout", "atom", "facts", "model", "isa", "pipeline", "tile", "kernel",
+          "plan", "device"]
 CLI_FLOORS = ["cli/files", "cli/compute", "cli/reports", "cli/pictures", "cli/commands"]
 ABOVE_ISA = ("pipeline", "tile", "kernel")
 CODE = (".h", ".cpp", ".cu", ".cuh", ".py")

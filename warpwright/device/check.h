@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "warpwright/model/machine.h"
-#include "warpwright/plan/grouped.h"
 #include "warpwright/plan/plan.h"
 
 namespace warpwright::device {
@@ -70,9 +69,6 @@ struct CheckReport {
 /// what launch_on_model refuses.
 Result<CheckReport> check(const Plan& plan, const GemmOperands& operands,
                           const CheckOptions& options);
-/// The same of a grouped product, whose Y stands for D, here and below.
-Result<CheckReport> check(const GroupedPlan& plan, const GroupedOperands& operands,
-                          const CheckOptions& options);
 
 /// A failing random schedule with all its decisions back at their defaults but those without which
 /// the finding does not show.
@@ -87,8 +83,6 @@ struct Reduction {
 /// Shrinks `schedule` for its first finding. Refuses one that is not random or finds nothing.
 Result<Reduction> reduce(const Plan& plan, const GemmOperands& operands, const Schedule& schedule,
                          const CheckOptions& options);
-Result<Reduction> reduce(const GroupedPlan& plan, const GroupedOperands& operands,
-                         const Schedule& schedule, const CheckOptions& options);
 
 /// What became of one mutant.
 struct Mutant {
@@ -116,16 +110,12 @@ struct MutationReport {
 
 /// The mutants of the plan in the order of MutationReport::mutants; none when it is not clean.
 Result<std::vector<model::Mutation>> mutants_of(const Plan& plan, const GemmOperands& operands);
-Result<std::vector<model::Mutation>> mutants_of(const GroupedPlan& plan,
-                                                const GroupedOperands& operands);
 
 /// Breaks every synchronising statement that the plan executes in every way there is, one at a
 /// time, and tries the schedules until a check speaks. The plan itself must be clean (see `check`).
 /// Where it is clean under the strict reading of the disputed rule too
 /// (model::Options::fence_after_reads), its mutants are held to that.
 Result<MutationReport> mutate(const Plan& plan, const GemmOperands& operands,
-                              const CheckOptions& options);
-Result<MutationReport> mutate(const GroupedPlan& plan, const GroupedOperands& operands,
                               const CheckOptions& options);
 
 }  // namespace warpwright::device

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "warpwright/device/launch.h"
 #include "warpwright/plan/plan.h"
 
 namespace warpwright::device {
@@ -20,33 +21,6 @@ std::vector<DeviceFacts> cuda_devices();
 
 /// One of them by its index; refuses with a sentence when it is not there.
 Result<DeviceFacts> cuda_device(int index);
-
-/// Loads the kernel of `plan` on the current CUDA device, so that the first launch may already be
-/// inside a graph capture. Refuses a device of another architecture than the plan's.
-[[nodiscard]] std::optional<Refusal> prepare_on_cuda(const Plan& plan);
-
-/// How a launch is made.
-struct LaunchOptions {
-  /// The kernel may start while the one before it in the stream still runs, as soon as that one
-  /// lets it (programmatic dependent launch). It reads and writes nothing before the other has
-  /// ended.
-  bool dependent = false;
-};
-
-/// Starts `plan` on `stream` (a cudaStream_t; null is the default stream) of the current CUDA
-/// device and returns without waiting. Operands are device pointers and must stay until the stream
-/// is past the launch; `workspace` holds at least plan.workspace_bytes, is 256-byte aligned, was
-/// made ready by `prepare_workspace_on_cuda`, and is used by one launch at a time. Takes no memory
-/// and does not synchronise: legal inside a graph capture. Errors come back as a sentence.
-[[nodiscard]] std::optional<Refusal> launch_on_cuda(const Plan& plan, const GemmOperands& operands,
-                                                    void* workspace, std::int64_t workspace_bytes,
-                                                    void* stream,
-                                                    const LaunchOptions& options = {});
-
-/// Makes new memory a workspace for `plan`, once, on `stream`: its flags become 0, and every launch
-/// leaves them so. Does nothing for plans that need none.
-[[nodiscard]] std::optional<Refusal> prepare_workspace_on_cuda(const Plan& plan, void* workspace,
-                                                               void* stream);
 
 /// Waits for the current device. A kernel that failed comes back as a sentence; with bounded waits
 /// (WARPWRIGHT_DEBUG_WAITS) a kernel that hung says who waited on what.

@@ -28,6 +28,9 @@ struct ModelOptions {
   model::Trace* trace = nullptr;
   /// An SM that another grid holds, -1 for none: no cluster is launched there.
   int occupied_sm = -1;
+  /// Of groups: where the kernel says whether the offsets are in order (see offsets_fault), or
+  /// null.
+  std::uint32_t* offsets_status = nullptr;
 };
 
 /// Runs `plan` on the model, with all checks. The report says what they found: with findings D is

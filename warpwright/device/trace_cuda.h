@@ -5,7 +5,6 @@
 #include <memory>
 
 #include "warpwright/model/trace.h"
-#include "warpwright/plan/grouped.h"
 #include "warpwright/plan/plan.h"
 
 namespace warpwright::device {
@@ -19,7 +18,6 @@ bool built_with_trace();
 class CudaTrace {
  public:
   static Result<std::shared_ptr<CudaTrace>> start(const Plan& plan);
-  static Result<std::shared_ptr<CudaTrace>> start(const GroupedPlan& plan);
   /// Waits for the device, stops the recording and reads it. Once.
   Result<model::Trace> finish();
 

@@ -6,7 +6,7 @@
 
 #include "warpwright/isa/mbarrier.h"
 #include "warpwright/isa/thread.h"
-#include "warpwright/pipeline/declaration.h"
+#include "warpwright/facts/declaration.h"
 
 namespace warpwright::pipeline {
 

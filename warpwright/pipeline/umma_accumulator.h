@@ -18,7 +18,7 @@
 #include "warpwright/isa/tcgen05_memory.h"
 #include "warpwright/isa/thread.h"
 #include "warpwright/isa/warp.h"
-#include "warpwright/pipeline/declaration.h"
+#include "warpwright/facts/declaration.h"
 #include "warpwright/pipeline/pipeline_state.h"
 #include "warpwright/pipeline/ring_barriers.h"
 

@@ -14,7 +14,7 @@
 #include "warpwright/atom/cluster.h"
 #include "warpwright/isa/mbarrier.h"
 #include "warpwright/isa/tcgen05.h"
-#include "warpwright/pipeline/declaration.h"
+#include "warpwright/facts/declaration.h"
 #include "warpwright/pipeline/pipeline_state.h"
 #include "warpwright/pipeline/ring_barriers.h"
 

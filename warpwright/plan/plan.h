@@ -8,12 +8,11 @@
 #include <vector>
 
 #include "warpwright/atom/cluster.h"
-#include "warpwright/kernel/blackwell/config.h"
-#include "warpwright/kernel/hopper/config.h"
-#include "warpwright/pipeline/declaration.h"
+#include "warpwright/facts/declaration.h"
+#include "warpwright/facts/kernel.h"
+#include "warpwright/facts/raster.h"
 #include "warpwright/plan/device_facts.h"
 #include "warpwright/plan/problem.h"
-#include "warpwright/tile/raster.h"
 
 namespace warpwright {
 
@@ -34,6 +33,9 @@ struct GemmProblem {
   Epilogue epilogue;
   DType bias = DType::f32;  ///< only with epilogue.bias
   bool scales_d = false;    ///< there is a scale_d
+  std::int64_t groups = 0;  ///< that the rows fall into; 0: this is no product in groups
+  OffsetType offsets = OffsetType::int32;
+  double expected_tokens = 0;  ///< see Groups
   /// Strides in elements (see MatrixView).
   std::int64_t a_row_stride = 0;
   std::int64_t b_row_stride = 0;
@@ -57,12 +59,19 @@ struct GemmProblem {
 GemmProblem packed_problem(std::int64_t m, std::int64_t n, std::int64_t k, DType operand,
                            DType result, bool reads_c = false);
 
+/// The problem of packed tensors in groups, of `total` rows in all.
+GemmProblem packed_grouped_problem(std::int64_t total, std::int64_t n, std::int64_t k,
+                                   std::int64_t groups, DType operand, DType result);
+
 /// Columns of D: n, or half of it when the epilogue is gated.
 constexpr std::int64_t result_columns(const GemmProblem& p) {
   return p.epilogue.gated ? p.n / 2 : p.n;
 }
 
-/// Floating-point operations: 2 M N K for each of the batch.
+/// The rows that a group with any is expected to have: the hint, or the mean. 0 without groups.
+double expected_tokens(const GemmProblem& p);
+
+/// Floating-point operations: 2 M N K for each of the batch; of groups for all rows.
 double operations(const GemmProblem& p);
 
 /// Bytes of A, B, C, D, scales and bias, each moved once; what the whole batch shares counts once.
@@ -76,16 +85,24 @@ double tensor_rate(const DeviceFacts& device, DType type);
 /// null or misaligned pointer, a NaN scalar, a D that overlaps an input).
 Result<GemmProblem> describe(const GemmOperands& operands);
 
-/// What the caller fixes instead of leaving it to the plan.
+/// What the caller fixes instead of leaving it to the plan. What a family of kernels does not know
+/// is refused.
 struct PlanChoices {
   std::optional<atom::ClusterShape> cluster = {};
   std::optional<int> tile_m = {};
   std::optional<int> tile_n = {};
-  std::optional<kernel::Schedule> schedule = {};  ///< Hopper alone
-  std::optional<bool> swapped = {};        ///< Hopper alone: tokens on wgmma's N (see GemmConfig)
-  std::optional<std::string> kernel = {};  ///< an instance by its name (kernel/hopper/table.h)
+  std::optional<std::string> kernel = {};  ///< by its name (warpwright/kernel/*/*table.h)
   std::optional<int> ctas = {};            ///< of the grid; with split K also how finely it is cut
-  std::optional<int> cluster_k = {};       ///< Hopper alone: CTAs of a cluster that share a tile
+  // Hopper alone:
+  std::optional<kernel::Schedule> schedule = {};
+  std::optional<bool> swapped = {};   ///< tokens on wgmma's N (see GemmConfig)
+  std::optional<int> cluster_k = {};  ///< CTAs of a cluster that share a tile
+  // Products in groups alone:
+  std::optional<int> tile_tokens = {};
+  std::optional<kernel::Grouping> search = {};  ///< how CTAs find their tiles
+  /// A tensor map for each group, made on the device. Left open: one over all tokens, unless
+  /// `kernel` names a kernel with a map a group; `candidates` lists both.
+  std::optional<bool> group_maps = {};
   // Blackwell alone:
   std::optional<bool> pair = {};                 ///< MMAs of two SMs, or of one
   std::optional<kernel::TileSource> tiles = {};  ///< where the tiles come from
@@ -98,37 +115,34 @@ enum class EpiloguePath : std::uint8_t { none, copy_engine, elements };
 /// Which roof bounds a plan.
 enum class Bound : std::uint8_t { tensor_cores, memory };
 
-/// Extents of a tile.
-struct TileShape {
-  int m = 0;
-  int n = 0;
-  int k = 0;
-};
-
 /// A decision to run one kernel in one way: an immutable value without pointers. Copy it, keep it,
 /// use it from any thread.
 struct Plan {
   GemmProblem problem;
   DeviceFacts device;
-  kernel::GemmConfig config;                         ///< of a Hopper kernel
-  std::optional<kernel::BlackwellConfig> blackwell;  ///< of a Blackwell kernel: there is one then
+  std::string kernel;  ///< its name; `facts` has the rest
   atom::ClusterShape cluster;
+  int cluster_k = 1;  ///< CTAs of a cluster that share a tile along K (`cluster` is then 1x1)
+  /// The walk over the output. Of groups, whose lengths are known on the device alone: the tiles
+  /// that are expected, a `batch` of groups.
   tile::Raster raster;
   int ctas = 0;  ///< of the grid, which is persistent but where a cluster has one tile or launch
                  ///< control is in use; 0 when there is nothing to do
+  int map_ctas = 0;  ///< of the grid before it, that makes a map a group; 0 where there is none
   EpiloguePath d_path = EpiloguePath::copy_engine;
   EpiloguePath c_path = EpiloguePath::none;
   std::int64_t workspace_bytes = 0;
-  std::string kernel;     ///< the instance's name
-  int cluster_k = 1;      ///< CTAs of a cluster that share a tile along K (`cluster` is then 1x1)
-  bool splits_k = false;  ///< tiles are cut along K and their parts added up in the workspace
-  double cost = 0;        ///< predicted seconds (arbitrary units on the model)
+  std::int64_t flag_bytes = 0;  ///< of them, in front: flags, 0 before a launch and after it
+  double cost = 0;              ///< predicted seconds (arbitrary units on the model)
+  std::string reason;           ///< why this kernel, in a sentence; may be empty
 
+  /// What the kernel is. Empty facts where there is no kernel.
+  [[nodiscard]] const KernelFacts& facts() const;
   /// Rows and columns of the product that one CTA computes, and K of a stage.
-  [[nodiscard]] TileShape tile() const;
+  [[nodiscard]] TileShape tile() const { return facts().tile; }
   /// CTAs of a cluster of the launch.
   [[nodiscard]] int cluster_ctas() const { return atom::cluster_size(cluster) * cluster_k; }
-  /// CTA tiles of the output.
+  /// CTA tiles of the output; of groups, those that are expected.
   [[nodiscard]] std::int64_t tiles() const;
   /// Rounds in which the grid takes its tiles.
   [[nodiscard]] double waves() const;
@@ -136,13 +150,6 @@ struct Plan {
   [[nodiscard]] double compute_seconds() const;
   [[nodiscard]] double memory_seconds() const;
   [[nodiscard]] Bound bound() const;
-  /// Is this the configuration of the plan's kernel?
-  [[nodiscard]] bool runs(const kernel::GemmConfig& c) const { return !blackwell && c == config; }
-  [[nodiscard]] bool runs(const kernel::BlackwellConfig& c) const { return blackwell == c; }
-  /// What a CTA of the kernel needs, and which part a warp of it plays.
-  [[nodiscard]] int threads() const;
-  [[nodiscard]] int shared_bytes() const;
-  [[nodiscard]] const char* role_of_warp(int warp) const;
   /// "bf16_bf16_128x256x64_s4_c2x1": the configuration in one word.
   [[nodiscard]] std::string name() const;
   /// Every kind of barrier of the kernel.
@@ -166,11 +173,15 @@ Result<std::vector<Plan>> candidates(const GemmProblem& problem, const DeviceFac
 Result<Plan> plan(const GemmOperands& operands, const DeviceFacts& device,
                   const PlanChoices& choices = {});
 
-/// Why `workspace` of `bytes` bytes cannot be given to a launch of `plan`, or nothing.
-[[nodiscard]] std::optional<Refusal> workspace_fault(const Plan& plan, const void* workspace,
-                                                     std::int64_t bytes);
-
 /// Why `operands` cannot be given to a launch of `plan`, or nothing.
 [[nodiscard]] std::optional<Refusal> mismatch(const Plan& plan, const GemmOperands& operands);
+
+/// What a launch that checks the offsets of its groups leaves in the workspace, as a sentence;
+/// nothing when all is well. `status` is the workspace's first word, copied to the host.
+[[nodiscard]] std::optional<std::string> offsets_fault(std::uint32_t status);
+
+/// The word of problem.h, of facts/kernel.h for it.
+const char* scaling_name(Scaling scaling);
+const char* search_name(kernel::Grouping search);
 
 }  // namespace warpwright

@@ -1,4 +1,5 @@
-// What a caller wants: D[m, n] = alpha * A[m, k] * B[n, k]^T + beta * C[m, n], and its tensors.
+// What a caller wants: D[m, n] = alpha * A[m, k] * B[n, k]^T + beta * C[m, n], and its tensors; in
+// a grouped product the rows of A and D fall into groups, each with a B of its own.
 #pragma once
 
 #include <cstddef>
@@ -37,7 +38,11 @@ enum class Scaling : std::uint8_t {
   row_column,  ///< a factor for each row of A (M x 1) and for each row of B (N x 1)
   /// A factor for every 1 x 128 of A (M x ceil(K/128)) and every 128 x 128 of B
   /// (ceil(N/128) x ceil(K/128)), as DeepSeek-style checkpoints have them; any strides, no padding
+  /// (of A, row_stride 1 and a column_stride of M rounded up to 4 is the fastest)
   block,
+  /// Grouped products alone: one factor for A, or one for each group (G x 1), and one for each
+  /// group of B (G x 1)
+  group,
 };
 
 /// Where sums of products of 8-bit operands are kept.
@@ -74,12 +79,30 @@ struct Epilogue {
   friend constexpr bool operator==(const Epilogue&, const Epilogue&) = default;
 };
 
-/// The tensors and scalars of one product, or of a batch of them:
+/// The integers of the offsets of groups.
+enum class OffsetType : std::uint8_t { int32, int64 };
+
+/// The groups of a product's rows: rows [offsets[g], offsets[g + 1]) of A and D are group g's.
+struct Groups {
+  /// G + 1 of them, in the operands' memory: where the groups begin, and where the last one ends.
+  /// Read by the kernel alone. Rows of D in no group are left as they are. Offsets below 0 or above
+  /// M count as 0 and M; a group that ends before it begins is empty.
+  const void* offsets = nullptr;
+  OffsetType type = OffsetType::int32;
+  /// A hint for the choice of a kernel: rows in a group that has any. 0: M / G. Nothing depends on
+  /// it but speed.
+  double expected_tokens = 0;
+};
+
+/// The tensors and scalars of one product, of a batch of them, or of a product in groups:
 ///   D = activation(alpha * scaled(A * B^T) + beta * C + bias) * scale_d
 /// A is m x k and B is n x k. 16-bit operands may be K-major (column_stride 1) or MN-major
 /// (row_stride 1); 8-bit ones are K-major. C may be left out (data null) when beta is 0, and may be
 /// the very same view as D. All views of a batch have its length, or batch 1 to serve all of it; a
 /// batch_stride of 0 says the same of an input. D's matrices lie apart.
+/// With `groups` A, C and D are one matrix with the rows of all groups, and B is a batch of G
+/// matrices, one a group, as are scale_b and a bias along the columns (or one that serves all); all
+/// operands are K-major.
 struct GemmOperands {
   MatrixView a = {};
   MatrixView b = {};
@@ -95,6 +118,7 @@ struct GemmOperands {
       {};  ///< f32, 1 x 1; may be left out (1). For an e4m3 or e5m2 D, which saturates.
   Epilogue epilogue = {};
   MatrixView bias = {};  ///< M x 1 or N x 1 of f32 or D's 16-bit type (bf16 or f16); packed
+  std::optional<Groups> groups = {};
 };
 
 /// What kind of thing a refusal is about, for programs; docs/api.md says more of each. New ones may
@@ -148,6 +172,7 @@ class [[nodiscard]] Result {
   /// The value; only when `ok()`.
   [[nodiscard]] const T& value() const { return std::get<T>(content_); }
   const T& operator*() const { return value(); }
+  T& operator*() { return std::get<T>(content_); }
   const T* operator->() const { return &value(); }
   /// The sentence; only when not `ok()`.
   [[nodiscard]] const std::string& reason() const { return refusal().reason; }

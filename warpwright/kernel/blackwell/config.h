@@ -14,13 +14,6 @@
 
 namespace warpwright::kernel {
 
-/// Where a cluster's tiles come from.
-enum class TileSource : std::uint8_t {
-  one_tile,           ///< a cluster for every cluster tile, gone when it is done
-  static_persistent,  ///< resident clusters, cluster c of C takes the tiles c, c + C, ...
-  launch_control,     ///< a cluster for every tile; the running ones cancel those that wait
-};
-
 /// What is fixed when a Blackwell GEMM kernel is compiled. Which operand types of the kind are
 /// multiplied is a matter of the launch: the instruction descriptor says it.
 struct BlackwellConfig {

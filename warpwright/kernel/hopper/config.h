@@ -7,37 +7,18 @@
 #include "warpwright/atom/cluster.h"
 #include "warpwright/atom/descriptor.h"
 #include "warpwright/atom/wgmma.h"
+#include "warpwright/facts/kernel.h"
 #include "warpwright/numeric/types.h"
 #include "warpwright/pipeline/tma_pipeline.h"
 #include "warpwright/tile/groups.h"
 
 namespace warpwright::kernel {
 
-/// Who loads and who multiplies.
-enum class Schedule : std::uint8_t {
-  /// A producer warp loads; each consumer warpgroup multiplies its share of the rows of every tile.
-  cooperative,
-  /// A producer warp loads; the consumers take whole tiles in turn: while one stores its tile, the
-  /// other multiplies the next.
-  pingpong,
-  /// Nobody is special: all warpgroups multiply, and a lane of the first warp starts the load of a
-  /// later stage in every step of the main loop.
-  multistage,
-};
-
 /// Where the sums are kept.
 enum class Sums : std::uint8_t {
   tensor_core,   ///< in wgmma's accumulators, from the first K block to the last
   promoted,      ///< added to float32 registers after every K block (128 of fp8)
   block_scaled,  ///< the same, times the scales of the block
-};
-
-/// Whether the product is grouped (tile/groups.h), and how a CTA finds its tiles then.
-enum class Grouping : std::uint8_t {
-  none,
-  horizontal,  ///< one group after the other
-  vertical,    ///< binary search over the tiles of all groups, added up in shared memory
-  ballot,      ///< 32 groups at a step, by a warp together
 };
 
 /// Through which tensor maps a grouped kernel reads its tokens and writes its result.

@@ -1,0 +1,94 @@
+// Running a plan: memory that its launches share, and the launch.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "warpwright/plan/plan.h"
+
+namespace warpwright {
+
+namespace device {
+class CudaBuffer;
+}
+
+/// How a launch is made.
+struct LaunchOptions {
+  /// The kernel may start while the one before it in the stream still runs, as soon as that one
+  /// lets it (programmatic dependent launch). It reads and writes nothing before the other has
+  /// ended; the offsets of groups may come from it too.
+  bool dependent = false;
+  /// Of groups: the kernel says in the first word of the workspace whether the offsets are in order
+  /// (see offsets_fault). Costs nothing on the way of the tiles.
+  bool check_offsets = false;
+};
+
+/// Memory for launches of plans, one launch at a time. It knows which of its bytes are flags that a
+/// launch left 0: a launch that needs flags clears them first unless it knows them to be 0, so
+/// memory of any content will do, and plans may share it in any order. Captured into a graph, a
+/// launch either clears its flags in the graph, or, where they were known to be 0 (`prepare`),
+/// relies on them; other plans that would write to those are refused from then on.
+class Workspace {
+ public:
+  /// None: for plans that need none.
+  Workspace() = default;
+  /// `bytes` of the device's (of the host's, for the model) memory from `data`, a multiple of 256.
+  /// The memory stays the caller's.
+  Workspace(void* data, std::int64_t bytes) : data_(data), bytes_(bytes) {}
+  /// Memory of its own on the current CUDA device (host memory for plans of the model) for `plan`.
+  static Result<Workspace> make(const Plan& plan);
+
+  Workspace(Workspace&& other) noexcept = default;
+  Workspace& operator=(Workspace&& other) noexcept = default;
+  Workspace(const Workspace&) = delete;
+  Workspace& operator=(const Workspace&) = delete;
+  ~Workspace() = default;
+
+  [[nodiscard]] void* data() const { return data_; }
+  [[nodiscard]] std::int64_t bytes() const { return bytes_; }
+
+  /// What a launch must do about the flags.
+  enum class Flags : std::uint8_t { are_clear, clear_first };
+  /// Why it cannot be given to a launch of `plan`, or nothing.
+  [[nodiscard]] std::optional<Refusal> fault(const Plan& plan, bool check_offsets = false) const;
+  /// Notes a launch of `plan` that `fault` let pass, and says what it must do about its flags.
+  /// `captured`: it goes into a graph, to run at any time from now on.
+  Flags note_launch(const Plan& plan, bool captured);
+  /// Notes that the first bytes of it, `plan.flag_bytes`, were cleared.
+  void note_cleared(const Plan& plan);
+  /// Notes that a launch failed: nothing is known of the flags any more.
+  void forget();
+
+ private:
+  void* data_ = nullptr;
+  std::int64_t bytes_ = 0;
+  std::int64_t clear_ = 0;   // bytes in front that are 0 between launches
+  std::int64_t relied_ = 0;  // of those, what captured launches rely on
+  /// What captured launches that clear their own flags leave alone; all others may be overwritten
+  /// at any time.
+  std::int64_t trusted_ = INT64_MAX;
+  std::shared_ptr<void> owned_;
+};
+
+/// Runs `plan` where it was made for. On a CUDA device: starts it on `stream` (a cudaStream_t; null
+/// is the default stream) of the current device and returns without waiting; operands and offsets
+/// are device pointers and must stay until the stream is past the launch. Takes no memory and does
+/// not synchronise: legal inside a graph capture, where the offsets of groups may differ from
+/// replay to replay. On the model (link warpwright::model and include warpwright/model.h): runs it
+/// to its end with all checks; a finding comes back as a refusal with the report's text. Errors
+/// come back as one sentence.
+[[nodiscard]] std::optional<Refusal> launch(const Plan& plan, const GemmOperands& operands,
+                                            Workspace& workspace, void* stream,
+                                            const LaunchOptions& options = {});
+
+/// The same for plans that need no workspace.
+[[nodiscard]] std::optional<Refusal> launch(const Plan& plan, const GemmOperands& operands,
+                                            void* stream, const LaunchOptions& options = {});
+
+/// Loads the kernel of `plan` on the current CUDA device and clears the flags of `workspace` on
+/// `stream`, so that the first launch may already be inside a graph capture and finds them clear.
+/// Refuses a device of another architecture than the plan's. Does nothing for plans of the model.
+[[nodiscard]] std::optional<Refusal> prepare(const Plan& plan, Workspace& workspace, void* stream);
+
+}  // namespace warpwright

@@ -1,0 +1,91 @@
+// What a compiled kernel says of itself, whatever its family: values, for plans, launches and
+// readers.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace warpwright {
+
+/// Extents of a tile.
+struct TileShape {
+  int m = 0;
+  int n = 0;
+  int k = 0;
+};
+
+/// A part that warps of a CTA play.
+struct KernelRole {
+  std::string name;  ///< as reports name it
+  int first_warp = 0;
+  int last_warp = 0;
+  int registers = 0;  ///< a thread has while it plays
+  std::string does;
+};
+
+/// A part of a CTA's shared memory, bytes from `begin` to before `end`.
+struct SharedRegion {
+  const char* what = "";
+  int begin = 0;
+  int end = 0;
+};
+
+/// The facts of one kernel.
+struct KernelFacts {
+  std::string name;         ///< in its table
+  const char* family = "";  ///< "hopper_gemm"
+  int architecture = 0;     ///< that it is compiled for, compute capability x 10
+  TileShape tile;           ///< of a CTA: its own rows and columns (see `swapped`), K of a stage
+  int result_rows = 0;      ///< of D in a CTA's tile
+  int result_columns = 0;
+  bool swapped = false;  ///< its rows are the columns of D
+  bool grouped = false;  ///< for products in groups, and those alone
+  int stages = 0;
+  int threads = 0;
+  int registers = 0;  ///< of a thread at launch
+  int shared_bytes = 0;
+  int ctas_per_sm = 1;  ///< that fit at once
+  std::vector<KernelRole> roles;
+  std::vector<SharedRegion> regions;
+
+  /// The part that a warp plays; "idle" for one that has none.
+  [[nodiscard]] const char* role_of_warp(int warp) const {
+    for (const KernelRole& r : roles) {
+      if (warp >= r.first_warp && warp <= r.last_warp) return r.name.c_str();
+    }
+    return "idle";
+  }
+};
+
+namespace kernel {
+
+/// Who loads and who multiplies.
+enum class Schedule : std::uint8_t {
+  /// A producer warp loads; each consumer warpgroup multiplies its share of the rows of every tile.
+  cooperative,
+  /// A producer warp loads; the consumers take whole tiles in turn: while one stores its tile, the
+  /// other multiplies the next.
+  pingpong,
+  /// Nobody is special: all warpgroups multiply, and a lane of the first warp starts the load of a
+  /// later stage in every step of the main loop.
+  multistage,
+};
+
+/// Whether the product is grouped (tile/groups.h), and how a CTA finds its tiles then.
+enum class Grouping : std::uint8_t {
+  none,
+  horizontal,  ///< one group after the other
+  vertical,    ///< binary search over the tiles of all groups, added up in shared memory
+  ballot,      ///< 32 groups at a step, by a warp together
+};
+
+/// Where a cluster's tiles come from.
+enum class TileSource : std::uint8_t {
+  one_tile,           ///< a cluster for every cluster tile, gone when it is done
+  static_persistent,  ///< resident clusters, cluster c of C takes the tiles c, c + C, ...
+  launch_control,     ///< a cluster for every tile; the running ones cancel those that wait
+};
+
+}  // namespace kernel
+}  // namespace warpwright

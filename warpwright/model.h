@@ -1,0 +1,15 @@
+// The machine model as a device, for programs that link warpwright::model: with this header
+// included somewhere, launches of plans for the model (model_facts) run.
+#pragma once
+
+#include "warpwright/device/check.h"
+#include "warpwright/device/model.h"
+#include "warpwright/warpwright.h"
+
+namespace warpwright::device {
+
+/// Lets `launch` run plans for the model. Including this header calls it.
+bool use_model();
+inline const bool model_is_in_use = use_model();
+
+}  // namespace warpwright::device
