@@ -74,7 +74,7 @@ Result<model::Report> launch_grouped_on_model(const GroupedPlan& plan,
   }
   Allocations allocations;
   allocations.add(operands.y, "Y", true);
-  if (params.k > 0) {
+  if (params.operands.k > 0) {
     allocations.add(operands.x, "X");
     allocations.add(operands.w, "W");
   }

@@ -9,28 +9,28 @@
 namespace warpwright::device {
 
 /// The scales, as the kernel's rows and columns have them.
-inline void set_grouped_scales(kernel::HopperGemmParams& p, const kernel::GemmConfig& c,
+inline void set_grouped_scales(kernel::ScaleParams& p, const kernel::GemmConfig& c,
                                const GroupedOperands& o) {
   switch (o.scaling) {
     case GroupedScaling::none:
       break;
     case GroupedScaling::tensor:
-      p.tensor_scale_a = static_cast<const float*>(o.scale_x.data);
-      p.tensor_scale_b = static_cast<const float*>(o.scale_w.data);
+      p.tensor_a = static_cast<const float*>(o.scale_x.data);
+      p.tensor_b = static_cast<const float*>(o.scale_w.data);
       break;
     case GroupedScaling::group:
-      p.tensor_scale_a = static_cast<const float*>(o.scale_x.data);
-      p.tensor_scale_b = static_cast<const float*>(o.scale_w.data);
-      p.tensor_scale_a_stride = o.scale_x.rows > 1 ? static_cast<int>(o.scale_x.row_stride) : 0;
-      p.tensor_scale_b_stride = o.scale_w.rows > 1 ? static_cast<int>(o.scale_w.row_stride) : 0;
+      p.tensor_a = static_cast<const float*>(o.scale_x.data);
+      p.tensor_b = static_cast<const float*>(o.scale_w.data);
+      p.tensor_a_stride = o.scale_x.rows > 1 ? static_cast<int>(o.scale_x.row_stride) : 0;
+      p.tensor_b_stride = o.scale_w.rows > 1 ? static_cast<int>(o.scale_w.row_stride) : 0;
       break;
     case GroupedScaling::row_column:
-      (c.swapped ? p.column_scale : p.row_scale) = vector_of(o.scale_x);
-      (c.swapped ? p.row_scale : p.column_scale) = vector_of(o.scale_w);
+      (c.swapped ? p.columns : p.rows) = vector_of(o.scale_x);
+      (c.swapped ? p.rows : p.columns) = vector_of(o.scale_w);
       break;
     case GroupedScaling::block:
-      p.vector_scales = scale_matrix(o.scale_x);
-      p.unit_scales = scale_matrix(o.scale_w);
+      p.tokens = scale_matrix(o.scale_x);
+      p.weights = scale_matrix(o.scale_w);
       break;
   }
 }
@@ -51,34 +51,39 @@ kernel::HopperGemmParams make_grouped_params(const GroupedPlan& plan, const Grou
   const kernel::GemmConfig& c = plan.config;
   const GroupedProblem& problem = plan.problem;
   kernel::HopperGemmParams p;
-  p.d_rows = static_cast<int>(problem.total);
-  p.d_columns = static_cast<int>(problem.n);
-  p.k = o.alpha == 0.0F ? 0 : static_cast<int>(problem.k);
-  p.k_blocks = (p.k + kernel::tile_k(c) - 1) / kernel::tile_k(c);
-  p.alpha = o.alpha;
-  p.cluster = plan.cluster;
-  p.column_mask = atom::column_set(plan.cluster, 0);
-  p.row_mask = atom::row_set(plan.cluster, 0);
-  p.cluster_m = tile::Divisor(plan.cluster.m);
+  p.output.d_rows = static_cast<int>(problem.total);
+  p.output.d_columns = static_cast<int>(problem.n);
+  p.operands.k = o.alpha == 0.0F ? 0 : static_cast<int>(problem.k);
+  p.walk.k_blocks = (p.operands.k + kernel::tile_k(c) - 1) / kernel::tile_k(c);
+  p.output.has_sums = p.operands.k > 0;
+  p.output.alpha = o.alpha;
+  p.walk.cluster = plan.cluster;
+  p.operands.column_mask = atom::column_set(plan.cluster, 0);
+  p.operands.row_mask = atom::row_set(plan.cluster, 0);
+  p.walk.cluster_m = tile::Divisor(plan.cluster.m);
   // Those of W; the kernel knows that X is one matrix.
-  p.a_batch = p.b_batch = matrices(o.w) > 1 ? 1 : 0;
-  p.a_slice_rows = c.tile_m / plan.cluster.n;
-  p.b_slice_rows = c.tile_n / plan.cluster.m;
-  p.groups = plan.tiles(o.offsets);
-  p.offsets_status = static_cast<std::uint32_t*>(status);
-  p.group_maps = maps;
-  p.d_by_vectors = plan.by_vectors;
-  p.d_data = o.y.data;
-  p.d_pitch = o.y.row_stride;
-  if (p.k > 0) set_grouped_scales(p, c, o);  // else there is nothing to scale
-  p.is_plain = p.k > 0 && o.scaling != GroupedScaling::row_column;
-  if (p.k > 0 && o.scaling == GroupedScaling::block) set_scale_map(p, c, o.scale_x, encode);
-  if (p.k > 0) {
+  p.operands.a_batch = p.operands.b_batch = matrices(o.w) > 1 ? 1 : 0;
+  p.operands.a_slice_rows = c.tile_m / plan.cluster.n;
+  p.operands.b_slice_rows = c.tile_n / plan.cluster.m;
+  p.walk.groups = plan.tiles(o.offsets);
+  p.walk.offsets_status = static_cast<std::uint32_t*>(status);
+  p.operands.group_maps = maps;
+  p.output.group_maps = maps + (maps != nullptr);
+  p.output.d_aligned = plan.by_vectors;
+  p.output.d_data = o.y.data;
+  p.output.d_pitch = o.y.row_stride;
+  if (p.operands.k > 0) set_grouped_scales(p.scales, c, o);  // else there is nothing to scale
+  p.output.is_plain = p.output.has_sums && o.scaling != GroupedScaling::row_column;
+  if (p.operands.k > 0 && o.scaling == GroupedScaling::block)
+    set_scale_map(p.scales, c, o.scale_x, encode);
+  if (p.operands.k > 0) {
     const auto operand = [&](const char* name, const MatrixView& v, int rows) {
       return encode(map_request(name, v, false, kernel::tile_k(c), rows, atom::SmemSwizzle::b128));
     };
-    p.a = c.swapped ? operand("W", o.w, p.a_slice_rows) : operand("X", o.x, p.a_slice_rows);
-    p.b = c.swapped ? operand("X", o.x, p.b_slice_rows) : operand("W", o.w, p.b_slice_rows);
+    p.operands.a = c.swapped ? operand("W", o.w, p.operands.a_slice_rows)
+                             : operand("X", o.x, p.operands.a_slice_rows);
+    p.operands.b = c.swapped ? operand("X", o.x, p.operands.b_slice_rows)
+                             : operand("W", o.w, p.operands.b_slice_rows);
   }
   return p;
 }
@@ -94,11 +99,11 @@ kernel::GroupMapsParams make_group_maps_params(const GroupedPlan& plan, const Gr
                                v.row_stride * numeric::bits(v.dtype) / 8};
   };
   kernel::GroupMapsParams p;
-  if (params.k > 0) p.x = tokens(c.swapped ? params.b : params.a, o.x);
+  if (params.operands.k > 0) p.x = tokens(c.swapped ? params.operands.b : params.operands.a, o.x);
   p.y = tokens(encode(map_request("Y", o.y, false, kernel::chunk_inner(c), kernel::chunk_outer(c),
                                   kernel::chunk_swizzle(c))),
                o.y);
-  p.offsets = params.groups.offsets;
+  p.offsets = params.walk.groups.offsets;
   p.maps = maps;
   return p;
 }
