@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "warpwright/kernel/blackwell/params.h"
-#include "warpwright/kernel/hopper/params.h"
 #include "warpwright/kernel/hopper/shared_sums.h"
+#include "warpwright/kernel/params.h"
 #include "warpwright/plan/plan.h"
 
 namespace warpwright::device {
@@ -84,15 +84,15 @@ inline bool copyable_scales(const MatrixView& v) {
 
 /// Has the copy engine bring the scales of the tokens, `v`, where it can.
 template <class Encode>
-void set_scale_map(kernel::HopperGemmParams& p, const kernel::GemmConfig& c, const MatrixView& v,
+void set_scale_map(kernel::ScaleParams& p, const kernel::GemmConfig& c, const MatrixView& v,
                    const Encode& encode) {
-  p.copies_scales = kernel::copies_scales(c) && copyable_scales(v);
-  if (!p.copies_scales) return;
+  p.copies_tokens = kernel::copies_scales(c) && copyable_scales(v);
+  if (!p.copies_tokens) return;
   MapRequest r =
       map_request("the scales of A", v, true, kernel::copied_scales(c), 1, atom::SmemSwizzle::none);
   if (v.columns <= 1) r.outer_stride = (v.rows + 3) / 4 * 4;  // never used, but must be a legal one
   if (r.batch == 1) r.batch_stride = r.outer_stride;
-  p.vector_map = encode(r);
+  p.token_map = encode(r);
 }
 
 inline kernel::ScaleMatrix scale_matrix(const MatrixView& v) {
@@ -101,85 +101,89 @@ inline kernel::ScaleMatrix scale_matrix(const MatrixView& v) {
 }
 
 /// Bias and scales, as the kernel's rows and columns have them.
-inline void set_vectors(kernel::HopperGemmParams& p, bool swapped, const GemmOperands& o) {
-  kernel::Vector* const rows = swapped ? &p.column_bias : &p.row_bias;
-  kernel::Vector* const columns = swapped ? &p.row_bias : &p.column_bias;
+inline void set_vectors(kernel::GemmParams& p, bool swapped, const GemmOperands& o) {
+  kernel::Vector* const rows = swapped ? &p.output.column_bias : &p.output.row_bias;
+  kernel::Vector* const columns = swapped ? &p.output.row_bias : &p.output.column_bias;
   if (o.epilogue.bias == Bias::rows) *rows = vector_of(o.bias);
   if (o.epilogue.bias == Bias::columns) *columns = vector_of(o.bias);
   switch (o.scaling) {
     case Scaling::none:
       break;
     case Scaling::tensor:
-      p.tensor_scale_a = static_cast<const float*>(o.scale_a.data);
-      p.tensor_scale_b = static_cast<const float*>(o.scale_b.data);
+      p.scales.tensor_a = static_cast<const float*>(o.scale_a.data);
+      p.scales.tensor_b = static_cast<const float*>(o.scale_b.data);
       break;
     case Scaling::row_column:
-      (swapped ? p.column_scale : p.row_scale) = vector_of(o.scale_a);
-      (swapped ? p.row_scale : p.column_scale) = vector_of(o.scale_b);
+      (swapped ? p.scales.columns : p.scales.rows) = vector_of(o.scale_a);
+      (swapped ? p.scales.rows : p.scales.columns) = vector_of(o.scale_b);
       break;
     case Scaling::block:
-      p.vector_scales = scale_matrix(o.scale_a);
-      p.unit_scales = scale_matrix(o.scale_b);
+      p.scales.tokens = scale_matrix(o.scale_a);
+      p.scales.weights = scale_matrix(o.scale_b);
       break;
   }
-  p.result_scale = static_cast<const float*>(o.scale_d.data);
+  p.output.result_scale = static_cast<const float*>(o.scale_d.data);
 }
 
 /// Fills what all kernels take. Asks `encode(MapRequest) -> isa::TensorMap` for the maps that the
 /// launch uses.
 template <class Config, class Encode>
-void fill_params(kernel::HopperGemmParams& p, const Config& c, const Plan& plan,
-                 const GemmOperands& o, const Encode& encode) {
-  p.d_rows = static_cast<int>(plan.problem.m);
-  p.d_columns = static_cast<int>(result_columns(plan.problem));
-  p.half = static_cast<int>(plan.problem.n / 2);
+void fill_params(kernel::GemmParams& p, const Config& c, const Plan& plan, const GemmOperands& o,
+                 const Encode& encode) {
+  p.output.d_rows = static_cast<int>(plan.problem.m);
+  p.output.d_columns = static_cast<int>(result_columns(plan.problem));
+  p.operands.half = static_cast<int>(plan.problem.n / 2);
   // alpha 0 reads neither A nor B (BLAS); the kernel then runs without a K block.
-  p.k = o.alpha == 0.0F ? 0 : static_cast<int>(plan.problem.k);
-  p.k_blocks = (p.k + kernel::tile_k(c) - 1) / kernel::tile_k(c);
-  p.alpha = o.alpha;
-  p.beta = o.beta;
-  p.cluster = plan.cluster;
-  p.cluster_k = plan.cluster_k;
-  p.column_mask = atom::column_set(plan.cluster, 0);
-  p.row_mask = atom::row_set(plan.cluster, 0);
-  p.cluster_m = tile::Divisor(plan.cluster.m);
-  p.a_slice_rows = c.tile_m / (kernel::gated_rows(c) ? 2 : 1) / plan.cluster.n;
-  p.b_slice_rows = c.tile_n / (kernel::gated_columns(c) ? 2 : 1) / plan.cluster.m;
-  p.raster = tile::PreparedRaster(plan.raster);
-  p.reads_c = o.beta != 0.0F;
-  p.d_by_vectors = plan.d_path == EpiloguePath::copy_engine;
-  p.c_by_tma = p.reads_c && plan.c_path == EpiloguePath::copy_engine;
-  p.d_data = o.d.data;
-  p.d_pitch = o.d.row_stride;
-  p.a_batch = matrices(c.swapped ? o.b : o.a) > 1 ? 1 : 0;
-  p.b_batch = matrices(c.swapped ? o.a : o.b) > 1 ? 1 : 0;
-  p.c_map_batch = matrices(o.c) > 1 ? 1 : 0;
-  p.d_batch = o.d.batch > 1 ? o.d.batch_stride : 0;
-  p.activation = activation_params(o.epilogue.activation);
+  p.operands.k = o.alpha == 0.0F ? 0 : static_cast<int>(plan.problem.k);
+  p.walk.k_blocks = (p.operands.k + kernel::tile_k(c) - 1) / kernel::tile_k(c);
+  p.output.has_sums = p.operands.k > 0;
+  p.output.alpha = o.alpha;
+  p.output.beta = o.beta;
+  p.walk.cluster = plan.cluster;
+  p.walk.cluster_k = plan.cluster_k;
+  p.operands.column_mask = atom::column_set(plan.cluster, 0);
+  p.operands.row_mask = atom::row_set(plan.cluster, 0);
+  p.walk.cluster_m = tile::Divisor(plan.cluster.m);
+  p.operands.a_slice_rows = c.tile_m / (kernel::gated_rows(c) ? 2 : 1) / plan.cluster.n;
+  p.operands.b_slice_rows = c.tile_n / (kernel::gated_columns(c) ? 2 : 1) / plan.cluster.m;
+  p.walk.raster = tile::PreparedRaster(plan.raster);
+  p.output.reads_c = o.beta != 0.0F;
+  p.output.d_aligned = plan.d_path == EpiloguePath::copy_engine;
+  p.output.c_by_tma = p.output.reads_c && plan.c_path == EpiloguePath::copy_engine;
+  p.output.d_data = o.d.data;
+  p.output.d_pitch = o.d.row_stride;
+  p.operands.a_batch = matrices(c.swapped ? o.b : o.a) > 1 ? 1 : 0;
+  p.operands.b_batch = matrices(c.swapped ? o.a : o.b) > 1 ? 1 : 0;
+  p.output.c_map_batch = matrices(o.c) > 1 ? 1 : 0;
+  p.output.d_batch = o.d.batch > 1 ? o.d.batch_stride : 0;
+  p.output.activation = activation_params(o.epilogue.activation);
   set_vectors(p, c.swapped, o);
-  p.is_plain = p.k > 0 && !p.reads_c && o.epilogue.activation == Activation::none &&
-               p.row_bias.data == nullptr && p.column_bias.data == nullptr &&
-               p.row_scale.data == nullptr && p.column_scale.data == nullptr;
-  if (p.k > 0) {
+  p.output.is_plain = p.output.has_sums && !p.output.reads_c &&
+                      o.epilogue.activation == Activation::none &&
+                      p.output.row_bias.data == nullptr && p.output.column_bias.data == nullptr &&
+                      p.scales.rows.data == nullptr && p.scales.columns.data == nullptr;
+  if (p.operands.k > 0) {
     const auto operand = [&](const char* name, const MatrixView& v, atom::Major major, int rows) {
       const bool mn = major == atom::Major::mn;
       return encode(map_request(name, v, mn,
                                 mn ? 1024 / kernel::operand_bits(c) : kernel::tile_k(c),
                                 mn ? kernel::tile_k(c) : rows, atom::SmemSwizzle::b128));
     };
-    p.a = operand(c.swapped ? "B" : "A", c.swapped ? o.b : o.a, c.a_major, p.a_slice_rows);
-    p.b = operand(c.swapped ? "A" : "B", c.swapped ? o.a : o.b, c.b_major, p.b_slice_rows);
+    p.operands.a =
+        operand(c.swapped ? "B" : "A", c.swapped ? o.b : o.a, c.a_major, p.operands.a_slice_rows);
+    p.operands.b =
+        operand(c.swapped ? "A" : "B", c.swapped ? o.a : o.b, c.b_major, p.operands.b_slice_rows);
   }
   const auto result = [&](const char* name, const MatrixView& v) {
     return encode(map_request(name, v, false, kernel::chunk_inner(c), kernel::chunk_outer(c),
                               kernel::chunk_swizzle(c)));
   };
-  if (p.d_by_vectors && c.tma_store) p.d = result("D", o.d);
-  if (p.reads_c) {
-    p.c_data = o.c.data;
-    p.c_pitch = o.c.row_stride;
-    p.c_batch = o.c.batch > 1 ? o.c.batch_stride : 0;
-    if (p.c_by_tma) p.c = result("C", o.c);
+  if (p.output.d_aligned && c.tma_store) p.output.d = result("D", o.d);
+  if (p.output.reads_c) {
+    p.output.c_data = o.c.data;
+    p.output.c_pitch = o.c.row_stride;
+    p.output.c_batch = o.c.batch > 1 ? o.c.batch_stride : 0;
+    if (p.output.c_by_tma) p.output.c = result("C", o.c);
   }
 }
 
@@ -190,13 +194,14 @@ kernel::HopperGemmParams make_params(const Plan& plan, const GemmOperands& o, vo
   const kernel::GemmConfig& c = plan.config;
   kernel::HopperGemmParams p;
   fill_params(p, c, plan, o, encode);
-  if (p.k > 0 && o.scaling == Scaling::block) set_scale_map(p, c, o.scale_a, encode);
-  if (c.splits_k && p.k > 0) {
-    p.split =
-        tile::SplitPlan(p.raster.count, p.k_blocks, plan.ctas / atom::cluster_size(plan.cluster));
-    p.flags = static_cast<std::uint32_t*>(workspace);
-    p.partials = reinterpret_cast<float*>(static_cast<std::byte*>(workspace) +
-                                          kernel::split_flag_bytes(c, plan.ctas));
+  if (p.operands.k > 0 && o.scaling == Scaling::block)
+    set_scale_map(p.scales, c, o.scale_a, encode);
+  if (c.splits_k && p.operands.k > 0) {
+    p.walk.split = tile::SplitPlan(p.walk.raster.count, p.walk.k_blocks,
+                                   plan.ctas / atom::cluster_size(plan.cluster));
+    p.walk.flags = static_cast<std::uint32_t*>(workspace);
+    p.walk.partials = reinterpret_cast<float*>(static_cast<std::byte*>(workspace) +
+                                               kernel::split_flag_bytes(c, plan.ctas));
   }
   return p;
 }
@@ -208,7 +213,7 @@ kernel::BlackwellGemmParams make_blackwell_params(const Plan& plan, const GemmOp
   const kernel::BlackwellConfig& c = *plan.blackwell;
   kernel::BlackwellGemmParams p;
   fill_params(p, c, plan, o, encode);
-  p.row_mask = atom::masks(plan.cluster, 0, c.pair).b;
+  p.operands.row_mask = atom::masks(plan.cluster, 0, c.pair).b;
   p.commit_row_mask = atom::row_set(plan.cluster, 0);
   p.commit_column_mask = atom::column_set(plan.cluster, 0);
   if (c.pair) p.commit_column_mask |= atom::column_set(plan.cluster, 1);

@@ -25,7 +25,7 @@
 #include "warpwright/kernel/chunk_buffer.h"
 #include "warpwright/kernel/epilogue_values.h"
 #include "warpwright/kernel/hopper/config.h"
-#include "warpwright/kernel/hopper/params.h"
+#include "warpwright/kernel/params.h"
 
 namespace warpwright::kernel {
 
@@ -46,12 +46,13 @@ class HopperEpilogue {
   using Element = typename Buffer::Element;
 
   /// `buffers` and `barriers` are those of all consumer warps; warp `warp` of them takes its own.
-  WW_DEVICE HopperEpilogue(const HopperGemmParams& p, isa::SharedAddress buffers,
-                           isa::SharedAddress barriers, int warp)
+  WW_DEVICE HopperEpilogue(const OutputParams& p, const ScaleParams& scales,
+                           isa::SharedAddress buffers, isa::SharedAddress barriers, int warp)
       : p_(p),
+        scales_(scales),
         buffers_(buffers + warp * config.buffers * epilogue_buffer_bytes),
         barriers_(barriers + warp * config.buffers * 8) {
-    alpha_ = p.alpha * scalar(p.tensor_scale_a) * scalar(p.tensor_scale_b);
+    alpha_ = p.alpha * scalar(scales.tensor_a) * scalar(scales.tensor_b);
     result_scale_ = scalar(p.result_scale);
   }
 
@@ -77,16 +78,16 @@ class HopperEpilogue {
                        [[maybe_unused]] const tile::GroupSpan& tokens = {}) {
     if constexpr (has_group_maps(config)) {
       if (batch != at_.batch || first_token_ < 0) {
-        if (leader()) isa::fence_proxy_tensormap_acquire(p_.group_maps[2 * batch + 1]);
+        if (leader()) isa::fence_proxy_tensormap_acquire(p_.group_maps[2 * batch]);
       }
       first_token_ = tokens.first;
     }
     at_ = {row, column, batch};
     if constexpr (is_grouped(config)) {
       end_token_ = tokens.end;
-      if (p_.tensor_scale_a_stride + p_.tensor_scale_b_stride != 0) {
-        alpha_ = p_.alpha * scalar(p_.tensor_scale_a, batch * p_.tensor_scale_a_stride) *
-                 scalar(p_.tensor_scale_b, batch * p_.tensor_scale_b_stride);
+      if (scales_.tensor_a_stride + scales_.tensor_b_stride != 0) {
+        alpha_ = p_.alpha * scalar(scales_.tensor_a, batch * scales_.tensor_a_stride) *
+                 scalar(scales_.tensor_b, batch * scales_.tensor_b_stride);
       }
     }
     if (p_.reads_c && p_.c_by_tma && leader()) [[unlikely]]
@@ -168,8 +169,8 @@ class HopperEpilogue {
   template <class Source>
   WW_DEVICE void take_scaled(const Source& source, int chunk, int half, isa::SharedAddress buffer,
                              float (&value)[values]) const {
-    const ChunkVectors<Tag> vectors(p_, alpha_, place(chunk), half, columns, buffer);
-    if (p_.k > 0) {
+    const ChunkVectors<Tag> vectors(p_, scales_, alpha_, place(chunk), half, columns, buffer);
+    if (p_.has_sums) {
       source(chunk, half, value);
     } else {
       WW_UNROLL for (int i = 0; i < values; ++i) value[i] = 0;
@@ -287,12 +288,12 @@ class HopperEpilogue {
   /// The buffer to D.
   WW_DEVICE void put(const Corner& at, isa::SharedAddress buffer) const {
     if constexpr (config.tma_store) {
-      if (p_.d_by_vectors) {
+      if (p_.d_aligned) {
         isa::fence_proxy_async_shared();
         isa::sync_warp();
         if (leader()) {
           if constexpr (has_group_maps(config)) {
-            isa::tensor_store(p_.group_maps[2 * at_.batch + 1], buffer,
+            isa::tensor_store(p_.group_maps[2 * at_.batch], buffer,
                               isa::Coords{at.column, at.row - first_token_, 0});
           } else {
             isa::tensor_store(p_.d, buffer, isa::Coords{at.column, at.row, at_.batch});
@@ -303,7 +304,7 @@ class HopperEpilogue {
       }
     }
     isa::sync_warp();
-    if (p_.d_by_vectors) {
+    if (p_.d_aligned) {
       store_vectors(at, buffer);
     } else {
       store_elements(at, buffer);
@@ -359,7 +360,8 @@ class HopperEpilogue {
     }
   }
 
-  const HopperGemmParams& p_;
+  const OutputParams& p_;
+  const ScaleParams& scales_;
   isa::SharedAddress buffers_;
   isa::SharedAddress barriers_;
   float alpha_ = 1;

@@ -174,23 +174,23 @@ constexpr atom::OperandTile tile_b(const GemmConfig& c) {
 /// Block scales of a stage: a vector along the tokens, one float for each row (swapped: column),
 /// and one float for every 64 (or 32, where the tile is no multiple of that) of the other
 /// dimension, whose blocks have 128.
-constexpr int unit_length(const GemmConfig& c) {
+constexpr int weights_per_scale(const GemmConfig& c) {
   return (c.swapped ? c.tile_m : c.tile_n) % 64 == 0 ? 64 : 32;
 }
-constexpr int vector_scales(const GemmConfig& c) {
+constexpr int token_scales(const GemmConfig& c) {
   if (c.sums != Sums::block_scaled) return 0;
   return c.swapped ? c.tile_n : c.tile_m;
 }
-constexpr int unit_scales(const GemmConfig& c) {
+constexpr int weight_scales(const GemmConfig& c) {
   if (c.sums != Sums::block_scaled) return 0;
-  return (c.swapped ? c.tile_m : c.tile_n) / unit_length(c);
+  return (c.swapped ? c.tile_m : c.tile_n) / weights_per_scale(c);
 }
 /// Floats a copy of the vector brings: groups begin at any token, copies at every fourth.
 constexpr int copied_scales(const GemmConfig& c) {
-  return vector_scales(c) + (is_grouped(c) ? 4 : 0);
+  return token_scales(c) + (is_grouped(c) ? 4 : 0);
 }
 constexpr int scale_bytes(const GemmConfig& c) {
-  return ((copied_scales(c) + unit_scales(c)) * 4 + 127) / 128 * 128;
+  return ((copied_scales(c) + weight_scales(c)) * 4 + 127) / 128 * 128;
 }
 /// Whether the copy engine may bring the vector, where its layout allows: not in small tiles, whose
 /// products wait for memory, and would wait for one copy more.

@@ -144,20 +144,20 @@ class HopperMainloop {
     static constexpr GemmConfig cfg = Tag::config;
     // Two tokens of every row of an atom; swapped, those of two columns side by side.
     float token[cfg.swapped ? values / 4 : atoms][2];
-    float unit[cfg.swapped ? atoms : (unit_scales(cfg) > 0 ? unit_scales(cfg) : 1)];
+    float weight[cfg.swapped ? atoms : (weight_scales(cfg) > 0 ? weight_scales(cfg) : 1)];
   };
 
   /// Reads the scales of a stage: before its wgmmas are issued, to be there when they are done.
   WW_DEVICE Scales read_scales(int stage) const {
     constexpr GemmConfig cfg = Tag::config;
-    constexpr int units = copied_scales(cfg);  // where the weights' begin
+    constexpr int weights = copied_scales(cfg);  // where theirs begin
     const isa::SharedAddress scales = scales_ + stage * scale_bytes(cfg);
     const isa::SharedView<float> at{scales};
     const int thread = isa::thread_index() % 128;
     Scales s;
     if constexpr (cfg.swapped) {
       WW_UNROLL for (int i = 0; i < atoms; ++i) {
-        s.unit[i] = at.load(units + atom_row(cfg, warpgroup_, i) / 64);
+        s.weight[i] = at.load(weights + atom_row(cfg, warpgroup_, i) / 64);
       }
       WW_UNROLL for (int j = 0; j < values / 4; ++j) {
         const isa::Words<2> pair =
@@ -171,7 +171,7 @@ class HopperMainloop {
         s.token[i][0] = at.load(row);
         s.token[i][1] = at.load(row + 8);
       }
-      WW_UNROLL for (int u = 0; u < unit_scales(cfg); ++u) s.unit[u] = at.load(units + u);
+      WW_UNROLL for (int u = 0; u < weight_scales(cfg); ++u) s.weight[u] = at.load(weights + u);
     }
     return s;
   }
@@ -184,16 +184,16 @@ class HopperMainloop {
       WW_UNROLL for (int j = 0; j < values / 4; ++j) {
         WW_UNROLL for (int i = 0; i < atoms; ++i) {
           WW_UNROLL for (int v = 4 * j; v < 4 * j + 4; ++v) {
-            total[i][v] += accumulator[i][v] * (s.token[j][v % 2] * s.unit[i]);
+            total[i][v] += accumulator[i][v] * (s.token[j][v % 2] * s.weight[i]);
           }
         }
       }
     } else {
-      constexpr int each = unit_length(cfg) / 2;
+      constexpr int each = weights_per_scale(cfg) / 2;
       WW_UNROLL for (int i = 0; i < atoms; ++i) {
-        WW_UNROLL for (int u = 0; u < unit_scales(cfg); ++u) {
-          const float low = s.token[i][0] * s.unit[u];
-          const float high = s.token[i][1] * s.unit[u];
+        WW_UNROLL for (int u = 0; u < weight_scales(cfg); ++u) {
+          const float low = s.token[i][0] * s.weight[u];
+          const float high = s.token[i][1] * s.weight[u];
           WW_UNROLL for (int v = each * u; v < each * (u + 1); ++v) {
             total[i][v] += accumulator[i][v] * (v % 4 < 2 ? low : high);
           }
