@@ -1,6 +1,6 @@
 #include "warpwright/plan/family.h"
 
-#include <map>
+#include <unordered_map>
 
 namespace warpwright {
 namespace {
@@ -16,8 +16,8 @@ struct Known {
 };
 
 const Known* find(std::string_view name) {
-  static const std::map<std::string_view, Known> all = [] {
-    std::map<std::string_view, Known> known;
+  static const std::unordered_map<std::string_view, Known> all = [] {
+    std::unordered_map<std::string_view, Known> known;
     for (const Family* family : families()) {
       for (const KernelFacts& facts : family->kernels()) known[facts.name] = {&facts, family};
     }
@@ -39,6 +39,18 @@ const Family* family_of(const DeviceFacts& device) {
 const Family& family_of(const Plan& plan) {
   const Known* known = find(plan.kernel);
   return known != nullptr ? *known->family : hopper_family();
+}
+
+Grid grid_of(const Plan& plan) {
+  const KernelFacts& f = plan.facts();
+  Grid grid;
+  grid.kernel = f.name;
+  grid.ctas = plan.ctas;
+  grid.cluster_size = plan.cluster_ctas();
+  grid.threads = f.threads;
+  grid.shared_bytes = f.shared_bytes;
+  grid.registers = f.registers;
+  return grid;
 }
 
 const KernelFacts& Plan::facts() const {

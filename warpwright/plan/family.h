@@ -56,7 +56,7 @@ struct Grid {
   int registers = 0;
   bool multiplies = true;  ///< reads the operands and writes D; else it only prepares that
   std::array<WorkspacePart, 2> workspace{};
-  alignas(128) std::array<std::byte, 2560> params{};
+  alignas(128) std::array<std::byte, 2560> params;  // set_params makes what a launch reads
 
   template <class Params>
   void set_params(const Params& p) {
@@ -79,9 +79,10 @@ struct LaunchMemory {
 
 /// The lines of Plan::explain that differ from family to family.
 struct ExplainParts {
-  std::string kernel;  ///< tile, cluster, stages, sums
+  std::string kernel;  ///< the kernel's kind, tile, cluster, stages, sums
   std::string beside;  ///< what the family has beside these, after the barriers
   bool persistent = true;
+  bool tensor_store = true;  ///< D leaves by copies, where its layout lets them
 };
 
 /// The interface of a family. All of it for plans and choices of any origin.
@@ -96,8 +97,8 @@ class Family {
   [[nodiscard]] virtual bool runs_on(int architecture) const = 0;
   /// The kernels of this build, in the order of their table.
   [[nodiscard]] virtual const std::vector<KernelFacts>& kernels() const = 0;
-  /// Completes `start`, whose problem and device are legal, with every kernel, cluster and grid that
-  /// `choices` leave, in any order; refuses, where there is none, with what would be legal.
+  /// Completes `start`, whose problem and device are legal, with every kernel, cluster and grid
+  /// that `choices` leave, in any order; refuses, where there is none, with what would be legal.
   [[nodiscard]] virtual Result<std::vector<Plan>> candidates(const Plan& start,
                                                              const PlanChoices& choices) const = 0;
   [[nodiscard]] virtual std::vector<pipeline::BarrierRow> barriers(const Plan& plan) const = 0;
@@ -106,6 +107,12 @@ class Family {
   virtual void bind(const Plan& plan, const GemmOperands& operands, const LaunchMemory& memory,
                     Encode encode, LaunchGrids& out) const = 0;
 };
+
+/// The kernel that makes the tensor maps of groups, before a kernel that uses them.
+inline constexpr std::string_view group_maps_kernel = "group_maps";
+
+/// The grid of a plan's own kernel, without parameters.
+Grid grid_of(const Plan& plan);
 
 const Family& hopper_family();
 const Family& blackwell_family();

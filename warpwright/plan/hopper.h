@@ -11,15 +11,13 @@ namespace warpwright {
 /// The configuration of a Hopper plan's kernel.
 const kernel::GemmConfig& hopper_config(const Plan& plan);
 
-/// Seconds that a Hopper plan will take on an H200-like device, by roofs and by what was measured of
-/// each way of multiplying (Machine); it orders candidates. On the model the same with an H200's
+/// Seconds that a Hopper plan will take on an H200-like device, by roofs and by what was measured
+/// of each way of multiplying (Machine); it orders candidates. On the model the same with an H200's
 /// rates.
 double predicted_cost(const Plan& plan);
 
 /// Cluster tiles of a product in groups if all busy ones have the expected length, and rounds in
 /// which the grid takes them: a cluster that takes several CTAs of tokens goes to a group's end.
 double expected_rounds(const Plan& plan);
-/// The groups that are expected to have rows.
-double busy_groups(const GemmProblem& problem);
 
 }  // namespace warpwright

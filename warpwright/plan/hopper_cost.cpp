@@ -167,12 +167,6 @@ class Estimate {
 
 }  // namespace
 
-double busy_groups(const GemmProblem& p) {
-  const double tokens = expected_tokens(p);
-  if (tokens <= 0) return 0;
-  return std::min(static_cast<double>(p.groups), std::ceil(static_cast<double>(p.m) / tokens));
-}
-
 // Lengths differ: C CTAs of a cluster along the tokens go together to a group's end, where on
 // average (C - 1) / 2 of them find no tokens. How much of the last CTA's tile is empty is the same
 // for all clusters, and left out.

@@ -8,8 +8,8 @@ namespace warpwright {
 /// Rates, and what was measured of each way of multiplying. Times in microseconds, rates in units a
 /// second.
 struct Machine {
-  // Fitted to what an H200 took for 7,900 pairs of a shape and a plan (docs/performance.md), so that
-  // the choice loses least: the sum of a few of them means more than one alone.
+  // Fitted to what an H200 took for 7,900 pairs of a shape and a plan (docs/performance.md), so
+  // that the choice loses least: the sum of a few of them means more than one alone.
   double clock_hz = 1.72e9;             ///< under load
   double fixed = 3.08;                  ///< start, first operands, end of the kernel
   double pair_start = 0.05;             ///< of CTAs that share operands
@@ -21,13 +21,13 @@ struct Machine {
   double cluster_exchange_each = 0.24;  ///< for every CTA of the cluster
   double workspace_exchange = 2.37;     ///< through the workspace
   double split_start = 0.5;             ///< of kernels that could share tiles, and do not
-  double workspace_bytes = 59e3;        ///< of other CTAs' parts, that one CTA adds up, a microsecond
-  double cluster_wave = 4.94;           ///< from a cluster's end to the next one's loads
-  double pingpong_hides = 0.55;         ///< epilogues as long as a tile's products
-  double pingpong_each = 0.65;          ///< of the epilogue: what ping-pong does not hide
-  double pingpong_last = 0.22;          ///< of the epilogue: what follows the last tile
-  double cluster_gain = 0.995;          ///< a pair of CTAs loads less
-  double hbm_share = 0.88;              ///< of the device's rate, over a whole kernel
+  double workspace_bytes = 59e3;  ///< of other CTAs' parts, that one CTA adds up, a microsecond
+  double cluster_wave = 4.94;     ///< from a cluster's end to the next one's loads
+  double pingpong_hides = 0.55;   ///< epilogues as long as a tile's products
+  double pingpong_each = 0.65;    ///< of the epilogue: what ping-pong does not hide
+  double pingpong_last = 0.22;    ///< of the epilogue: what follows the last tile
+  double cluster_gain = 0.995;    ///< a pair of CTAs loads less
+  double hbm_share = 0.88;        ///< of the device's rate, over a whole kernel
   double hbm_bytes_per_second = 4.4e12;
   double l2_bytes_per_second = 11e12;
   double l2_requests_per_second = 90e9;

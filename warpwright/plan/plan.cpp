@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "warpwright/plan/family.h"
+#include "warpwright/plan/explain_text.h"
 #include "warpwright/plan/rules.h"
 
 namespace warpwright {

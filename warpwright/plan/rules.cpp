@@ -470,7 +470,8 @@ EpiloguePath result_path(const GemmProblem& p, bool store) {
   };
   const bool starts = is_pitch(o.row_stride) && (p.batch <= 1 || is_pitch(o.batch_stride)) &&
                       (store ? p.d_alignment : p.c_alignment) % 16 == 0;
-  const bool ends = !store || o.columns * element % 16 == 0;
+  // Lanes store the rows of groups, whose ends they see element by element.
+  const bool ends = !store || p.groups > 0 || o.columns * element % 16 == 0;
   return starts && ends ? EpiloguePath::copy_engine : EpiloguePath::elements;
 }
 

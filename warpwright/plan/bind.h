@@ -1,33 +1,14 @@
-// From a plan and addresses to the parameters of the kernel: the same for both devices, but for how
-// a tensor map is encoded. Internal to device/.
+// From a plan and addresses to the parameters that all kernels take. Internal to the families.
 #pragma once
 
 #include <cstdint>
 #include <utility>
 
-#include "warpwright/kernel/blackwell/params.h"
-#include "warpwright/kernel/hopper/shared_sums.h"
+#include "warpwright/kernel/hopper/config.h"
 #include "warpwright/kernel/params.h"
-#include "warpwright/plan/plan.h"
+#include "warpwright/plan/family.h"
 
-namespace warpwright::device {
-
-/// A batch of matrices and the box in which they are copied. Extents and strides in elements.
-struct MapRequest {
-  const char* tensor = "";
-  const void* base = nullptr;
-  DType dtype = DType::bf16;
-  std::int64_t inner = 0;  ///< extent of the dimension whose neighbours are neighbours in memory
-  std::int64_t outer = 0;
-  std::int64_t batch = 1;
-  std::int64_t outer_stride = 0;
-  std::int64_t batch_stride = 0;
-  int box_inner = 0;
-  int box_outer = 0;
-  atom::SmemSwizzle swizzle = atom::SmemSwizzle::b128;
-
-  friend constexpr bool operator==(const MapRequest&, const MapRequest&) = default;
-};
+namespace warpwright {
 
 /// Matrices of a batch that lie apart: one, where a batch_stride of 0 has all of it share one. The
 /// copy engine has no stride of 0, so such a batch is mapped, and walked, as that one matrix.
@@ -68,33 +49,6 @@ inline kernel::Vector vector_of(const MatrixView& v) {
   return {v.data, v.batch > 1 ? v.batch_stride : 0, v.dtype, v.rows > 1 ? v.row_stride : 1};
 }
 
-/// A stride of a tensor map is below this many bytes.
-inline constexpr std::int64_t most_map_stride = std::int64_t{1} << 40;
-
-/// Whether the copy engine can read a matrix of block scales, tokens x blocks: tokens side by side,
-/// blocks apart, everything at multiples of 16 bytes.
-inline bool copyable_scales(const MatrixView& v) {
-  const auto aligned = [](std::int64_t extent, std::int64_t stride) {
-    return extent <= 1 || (stride > 0 && stride % 4 == 0 && stride < most_map_stride / 4);
-  };
-  return v.row_stride == 1 && reinterpret_cast<std::uintptr_t>(v.data) % 16 == 0 &&
-         (v.columns <= 1 || v.column_stride >= v.rows) && aligned(v.columns, v.column_stride) &&
-         aligned(matrices(v), v.batch_stride);
-}
-
-/// Has the copy engine bring the scales of the tokens, `v`, where it can.
-template <class Encode>
-void set_scale_map(kernel::ScaleParams& p, const kernel::GemmConfig& c, const MatrixView& v,
-                   const Encode& encode) {
-  p.copies_tokens = kernel::copies_scales(c) && copyable_scales(v);
-  if (!p.copies_tokens) return;
-  MapRequest r =
-      map_request("the scales of A", v, true, kernel::copied_scales(c), 1, atom::SmemSwizzle::none);
-  if (v.columns <= 1) r.outer_stride = (v.rows + 3) / 4 * 4;  // never used, but must be a legal one
-  if (r.batch == 1) r.batch_stride = r.outer_stride;
-  p.token_map = encode(r);
-}
-
 inline kernel::ScaleMatrix scale_matrix(const MatrixView& v) {
   return {static_cast<const float*>(v.data), v.row_stride, v.column_stride,
           v.batch > 1 ? v.batch_stride : 0, static_cast<int>(v.rows)};
@@ -106,6 +60,8 @@ inline void set_vectors(kernel::GemmParams& p, bool swapped, const GemmOperands&
   kernel::Vector* const columns = swapped ? &p.output.row_bias : &p.output.column_bias;
   if (o.epilogue.bias == Bias::rows) *rows = vector_of(o.bias);
   if (o.epilogue.bias == Bias::columns) *columns = vector_of(o.bias);
+  p.output.result_scale = static_cast<const float*>(o.scale_d.data);
+  if (p.operands.k == 0) return;  // there is nothing to scale
   switch (o.scaling) {
     case Scaling::none:
       break;
@@ -117,19 +73,23 @@ inline void set_vectors(kernel::GemmParams& p, bool swapped, const GemmOperands&
       (swapped ? p.scales.columns : p.scales.rows) = vector_of(o.scale_a);
       (swapped ? p.scales.rows : p.scales.columns) = vector_of(o.scale_b);
       break;
+    case Scaling::group:
+      p.scales.tensor_a = static_cast<const float*>(o.scale_a.data);
+      p.scales.tensor_b = static_cast<const float*>(o.scale_b.data);
+      p.scales.tensor_a_stride = o.scale_a.rows > 1 ? static_cast<int>(o.scale_a.row_stride) : 0;
+      p.scales.tensor_b_stride = o.scale_b.rows > 1 ? static_cast<int>(o.scale_b.row_stride) : 0;
+      break;
     case Scaling::block:
       p.scales.tokens = scale_matrix(o.scale_a);
       p.scales.weights = scale_matrix(o.scale_b);
       break;
   }
-  p.output.result_scale = static_cast<const float*>(o.scale_d.data);
 }
 
-/// Fills what all kernels take. Asks `encode(MapRequest) -> isa::TensorMap` for the maps that the
-/// launch uses.
-template <class Config, class Encode>
+/// Fills what all kernels take, and encodes the maps that the launch uses.
+template <class Config>
 void fill_params(kernel::GemmParams& p, const Config& c, const Plan& plan, const GemmOperands& o,
-                 const Encode& encode) {
+                 Encode encode) {
   p.output.d_rows = static_cast<int>(plan.problem.m);
   p.output.d_columns = static_cast<int>(result_columns(plan.problem));
   p.operands.half = static_cast<int>(plan.problem.n / 2);
@@ -178,48 +138,15 @@ void fill_params(kernel::GemmParams& p, const Config& c, const Plan& plan, const
     return encode(map_request(name, v, false, kernel::chunk_inner(c), kernel::chunk_outer(c),
                               kernel::chunk_swizzle(c)));
   };
-  if (p.output.d_aligned && c.tma_store) p.output.d = result("D", o.d);
+  if (p.output.d_aligned && c.tma_store && !o.groups) p.output.d = result("D", o.d);
   if (p.output.reads_c) {
     p.output.c_data = o.c.data;
     p.output.c_pitch = o.c.row_stride;
     p.output.c_batch = o.c.batch > 1 ? o.c.batch_stride : 0;
+    // A box may reach into the rows of the next group, which may be written where C is D.
+    if (o.groups && o.c.data == o.d.data) p.output.c_by_tma = false;
     if (p.output.c_by_tma) p.output.c = result("C", o.c);
   }
 }
 
-/// Parameters of a Hopper kernel. `workspace` is that of the plan.
-template <class Encode>
-kernel::HopperGemmParams make_params(const Plan& plan, const GemmOperands& o, void* workspace,
-                                     const Encode& encode) {
-  const kernel::GemmConfig& c = plan.config;
-  kernel::HopperGemmParams p;
-  fill_params(p, c, plan, o, encode);
-  if (p.operands.k > 0 && o.scaling == Scaling::block)
-    set_scale_map(p.scales, c, o.scale_a, encode);
-  if (c.splits_k && p.operands.k > 0) {
-    p.walk.split = tile::SplitPlan(p.walk.raster.count, p.walk.k_blocks,
-                                   plan.ctas / atom::cluster_size(plan.cluster));
-    p.walk.flags = static_cast<std::uint32_t*>(workspace);
-    p.walk.partials = reinterpret_cast<float*>(static_cast<std::byte*>(workspace) +
-                                               kernel::split_flag_bytes(c, plan.ctas));
-  }
-  return p;
-}
-
-/// Parameters of a Blackwell kernel.
-template <class Encode>
-kernel::BlackwellGemmParams make_blackwell_params(const Plan& plan, const GemmOperands& o,
-                                                  const Encode& encode) {
-  const kernel::BlackwellConfig& c = *plan.blackwell;
-  kernel::BlackwellGemmParams p;
-  fill_params(p, c, plan, o, encode);
-  p.operands.row_mask = atom::masks(plan.cluster, 0, c.pair).b;
-  p.commit_row_mask = atom::row_set(plan.cluster, 0);
-  p.commit_column_mask = atom::column_set(plan.cluster, 0);
-  if (c.pair) p.commit_column_mask |= atom::column_set(plan.cluster, 1);
-  p.instruction = atom::encode_instruction(kernel::mma_atom(c, plan.problem.a, plan.problem.b));
-  p.cluster_size = tile::Divisor(atom::cluster_size(plan.cluster));
-  return p;
-}
-
-}  // namespace warpwright::device
+}  // namespace warpwright
