@@ -76,48 +76,25 @@ constexpr GemmConfig buffers(int a_warp, GemmConfig c) {
   c.buffers = a_warp;
   return c;
 }
-constexpr GemmConfig two_ctas(GemmConfig c) {
-  c.ctas_per_sm = 2;
+/// The configuration with a value of one member.
+template <auto member, auto value>
+constexpr GemmConfig with(GemmConfig c) {
+  c.*member = value;
   return c;
 }
-constexpr GemmConfig pingpong(GemmConfig c) {
-  c.schedule = Schedule::pingpong;
-  return c;
-}
-constexpr GemmConfig multistage(GemmConfig c) {
-  c.schedule = Schedule::multistage;
-  return c;
-}
-constexpr GemmConfig promoted(GemmConfig c) {
-  c.sums = Sums::promoted;
-  return c;
-}
-constexpr GemmConfig block_scaled(GemmConfig c) {
-  c.sums = Sums::block_scaled;
-  return c;
-}
-constexpr GemmConfig swapped(GemmConfig c) {
-  c.swapped = true;
-  return c;
-}
-constexpr GemmConfig gated(GemmConfig c) {
-  c.gated = true;
-  return c;
-}
-constexpr GemmConfig mn_major_a(GemmConfig c) {
-  c.a_major = atom::Major::mn;
-  return c;
-}
-constexpr GemmConfig mn_major_b(GemmConfig c) {
-  c.b_major = atom::Major::mn;
-  return c;
-}
+inline constexpr auto two_ctas = with<&GemmConfig::ctas_per_sm, 2>;
+inline constexpr auto pingpong = with<&GemmConfig::schedule, Schedule::pingpong>;
+inline constexpr auto multistage = with<&GemmConfig::schedule, Schedule::multistage>;
+inline constexpr auto promoted = with<&GemmConfig::sums, Sums::promoted>;
+inline constexpr auto block_scaled = with<&GemmConfig::sums, Sums::block_scaled>;
+inline constexpr auto swapped = with<&GemmConfig::swapped, true>;
+inline constexpr auto gated = with<&GemmConfig::gated, true>;
+inline constexpr auto mn_major_a = with<&GemmConfig::a_major, atom::Major::mn>;
+inline constexpr auto mn_major_b = with<&GemmConfig::b_major, atom::Major::mn>;
+inline constexpr auto split_k = with<&GemmConfig::splits_k, true>;
+
 constexpr GemmConfig mn_major_ab(const GemmConfig& c) {
   return mn_major_a(mn_major_b(c));
-}
-constexpr GemmConfig split_k(GemmConfig c) {
-  c.splits_k = true;
-  return c;
 }
 constexpr GemmConfig cluster_k(GemmConfig c) {
   c.cluster_k = true;
@@ -126,20 +103,15 @@ constexpr GemmConfig cluster_k(GemmConfig c) {
 }
 // A group may end in the middle of a tile, so only kernels with a map a group store by the copy
 // engine; and beside many sums only the vertical search has room in the registers.
-constexpr GemmConfig grouped(Grouping search, GemmConfig c) {
+template <Grouping search>
+constexpr GemmConfig grouped(GemmConfig c) {
   c.grouped = search;
   c.tma_store = false;
   return c;
 }
-constexpr GemmConfig horizontal(const GemmConfig& c) {
-  return grouped(Grouping::horizontal, c);
-}
-constexpr GemmConfig vertical(const GemmConfig& c) {
-  return grouped(Grouping::vertical, c);
-}
-constexpr GemmConfig ballot(const GemmConfig& c) {
-  return grouped(Grouping::ballot, c);
-}
+inline constexpr auto horizontal = grouped<Grouping::horizontal>;
+inline constexpr auto vertical = grouped<Grouping::vertical>;
+inline constexpr auto ballot = grouped<Grouping::ballot>;
 constexpr GemmConfig group_maps(GemmConfig c) {
   c.maps = GroupMaps::per_group;
   c.tma_store = true;
