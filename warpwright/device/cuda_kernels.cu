@@ -44,8 +44,6 @@ const std::vector<CudaKernel>& cuda_kernels() {
     std::vector<CudaKernel> found;
     add_all<kernel::HopperRows>(found,
                                 std::make_integer_sequence<int, WARPWRIGHT_HOPPER_CUDA_CHUNKS>{});
-    add_all<kernel::GroupedRows>(found,
-                                 std::make_integer_sequence<int, WARPWRIGHT_GROUPED_CUDA_CHUNKS>{});
     add_all<kernel::BlackwellRows>(
         found, std::make_integer_sequence<int, WARPWRIGHT_BLACKWELL_CUDA_CHUNKS>{});
     return found;

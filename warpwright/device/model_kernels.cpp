@@ -17,8 +17,6 @@ const ModelKernel* model_kernel(std::string_view name) {
   static const std::vector<ModelKernel> all = [] {
     std::vector<ModelKernel> found;
     add_all<kernel::HopperRows>(found, std::make_integer_sequence<int, WARPWRIGHT_HOPPER_CHUNKS>{});
-    add_all<kernel::GroupedRows>(found,
-                                 std::make_integer_sequence<int, WARPWRIGHT_GROUPED_CHUNKS>{});
     add_all<kernel::BlackwellRows>(found,
                                    std::make_integer_sequence<int, WARPWRIGHT_BLACKWELL_CHUNKS>{});
     return found;

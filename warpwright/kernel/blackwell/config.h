@@ -187,6 +187,10 @@ constexpr bool supports(const BlackwellConfig& c, atom::ClusterShape cluster) {
   return false;
 }
 
+constexpr bool fits_smem(const BlackwellConfig& c) {
+  return smem_map(c).bytes <= max_smem_bytes;
+}
+
 /// Why this configuration cannot be a kernel, as a sentence; null when it can.
 constexpr const char* config_fault(const BlackwellConfig& c) {
   if (c.result != DType::bf16 && c.result != DType::f16 && c.result != DType::f32) {
@@ -202,7 +206,7 @@ constexpr const char* config_fault(const BlackwellConfig& c) {
   if (atom::tile_fault(tile_a(c)) != nullptr || atom::tile_fault(tile_b(c)) != nullptr) {
     return "a tile is not an operand of an MMA";
   }
-  if (smem_map(c).bytes > max_smem_bytes) return "the stages do not fit into shared memory";
+  if (!fits_smem(c)) return "the stages do not fit into shared memory";
   for (const atom::ClusterShape& cluster : blackwell_clusters) {
     if (supports(c, cluster) && !pipeline::counts_match(mainloop_shape(c), cluster)) {
       return "arrival counts do not match the signals";

@@ -326,6 +326,10 @@ inline constexpr int max_smem_bytes = 227 * 1024;
 inline constexpr int sm_smem_bytes = 228 * 1024;
 inline constexpr int reserved_smem_bytes = 1024;
 
+constexpr bool fits_smem(const GemmConfig& c) {
+  return c.ctas_per_sm * (smem_map(c).bytes + reserved_smem_bytes) <= sm_smem_bytes;
+}
+
 /// Why the operands' types cannot go together, or be scaled like this; null when they can.
 constexpr const char* type_fault(const GemmConfig& c) {
   const auto fp8 = [](DType t) { return t == DType::e4m3 || t == DType::e5m2; };
@@ -393,10 +397,7 @@ constexpr const char* config_fault(const GemmConfig& c) {
     return "a tile is not an operand of wgmma";
   }
   if (c.tile_m > 256) return "tile_m is at most 256, the rows of a TMA box";
-  if (c.ctas_per_sm < 1 ||
-      c.ctas_per_sm * (smem_map(c).bytes + reserved_smem_bytes) > sm_smem_bytes) {
-    return "the stages do not fit into shared memory";
-  }
+  if (c.ctas_per_sm < 1 || !fits_smem(c)) return "the stages do not fit into shared memory";
   const int pool = launch_registers(c) * threads(c);
   if (has_producer(c) &&
       128 * (producer_registers(c) + c.consumer_warpgroups * consumer_registers(c)) > pool) {
