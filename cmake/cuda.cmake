@@ -1,26 +1,14 @@
-# The GPU side. Without WARPWRIGHT_CUDA ww_cuda_sources is there and does nothing, so that no other
-# file asks which build this is.
+# The GPU side. Without WARPWRIGHT_CUDA its functions are there and do nothing, so that few files ask
+# which build this is.
 
-# ww_cuda_sources(TARGET [ROOM]): the .cu files of warpwright/ROOM (by default the room that TARGET
-# is named after) become sources of TARGET.
-function(ww_cuda_sources target)
+# ww_cuda_room(TARGET): the .cu files of a room are compiled for all architectures of the build.
+function(ww_cuda_room target)
   if(NOT WARPWRIGHT_CUDA)
     return()
   endif()
-  set(room ${ARGV1})
-  if(NOT room)
-    string(REGEX REPLACE "^warpwright_" "" room ${target})
-  endif()
-  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/warpwright/${room}/*.cu)
-  if(NOT sources)
-    return()
-  endif()
-  get_target_property(type ${target} TYPE)
-  if(type STREQUAL "INTERFACE_LIBRARY")
-    message(FATAL_ERROR "warpwright/${room}/ has .cu files and no .cpp: a room needs one to be a library")
-  endif()
-  target_sources(${target} PRIVATE ${sources})
   target_link_libraries(${target} PRIVATE CUDA::cudart_static)
+  ww_cuda_family(${target} any)
+  ww_kernel_options(${target})
 endfunction()
 
 # ww_arch_flags(VARIABLE FAMILY): the -gencode options of those of WARPWRIGHT_CUDA_ARCHS that are of
@@ -80,7 +68,7 @@ function(ww_kernels Family major chunks)
   while(index LESS chunks)
     set(stem ${folder}/${family}_${index})
     configure_file(${PROJECT_SOURCE_DIR}/cmake/model_chunk.cpp.in ${stem}.cpp @ONLY)
-    target_sources(warpwright_device PRIVATE ${stem}.cpp)
+    target_sources(warpwright_simulation PRIVATE ${stem}.cpp)
     # The model spends its time in switching fibers: -O1 compiles faster and runs as fast.
     set_source_files_properties(${stem}.cpp PROPERTIES COMPILE_OPTIONS -O1)
     configure_file(${PROJECT_SOURCE_DIR}/cmake/cuda_chunk.cu.in ${stem}.cu @ONLY)
@@ -92,7 +80,7 @@ function(ww_kernels Family major chunks)
     add_custom_command(OUTPUT ${rows}
       COMMAND kernel_rows ${family} ${WARPWRIGHT_KERNELS} ${chunks} ${folder} VERBATIM)
     add_custom_target(${family}_rows DEPENDS ${rows})
-    add_dependencies(warpwright_device ${family}_rows)
+    add_dependencies(warpwright_simulation ${family}_rows)
   endif()
   set_property(SOURCE warpwright/device/model_kernels.cpp APPEND PROPERTY
     COMPILE_DEFINITIONS WARPWRIGHT_${upper}_CHUNKS=${chunks})
@@ -124,7 +112,6 @@ function(ww_kernel_options target)
   if(WARPWRIGHT_TRACE)
     target_compile_definitions(${target} PRIVATE WARPWRIGHT_TRACE=1)
   endif()
-  target_compile_definitions(${target} PUBLIC WARPWRIGHT_HAS_CUDA=1)
 endfunction()
 
 if(NOT WARPWRIGHT_CUDA)

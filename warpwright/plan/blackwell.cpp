@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <unordered_map>
 #include <string>
+#include <unordered_map>
 
 #include "warpwright/atom/mask_text.h"
 #include "warpwright/kernel/blackwell/facts.h"

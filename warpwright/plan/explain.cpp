@@ -106,9 +106,10 @@ std::string group_reason(const std::vector<Plan>& all) {
   const int tokens = p.facts().result_rows;
   std::string text = format("%.6g tokens %s a group: ", expected_tokens(p.problem),
                             p.problem.expected_tokens > 0 ? "expected in" : "on average in");
-  text += p.facts().swapped
-              ? format("few, so the weights lie on wgmma's M and tiles have %d tokens on its N", tokens)
-              : format("enough to fill wgmma's M with them, in tiles of %d", tokens);
+  text +=
+      p.facts().swapped
+          ? format("few, so the weights lie on wgmma's M and tiles have %d tokens on its N", tokens)
+          : format("enough to fill wgmma's M with them, in tiles of %d", tokens);
   text += format("; predicted %.1f us", p.cost * 1e6);
   if (all.size() > 1) {
     text += format(", next best %s %.1f us", all[1].name().c_str(), all[1].cost * 1e6);

@@ -26,10 +26,11 @@ const char* function_name(Activation activation) {
 
 // What is activated: the product, C and the bias.
 std::string sum_text(const GemmProblem& p) {
-  std::string text = "alpha * A" + extents(p.m, p.k) + " * B" +
-                     (p.groups > 0 ? "[" + number(p.groups) + "," + number(p.n) + "," + number(p.k) + "]"
-                                   : extents(p.n, p.k)) +
-                     "^T";
+  std::string text =
+      "alpha * A" + extents(p.m, p.k) + " * B" +
+      (p.groups > 0 ? "[" + number(p.groups) + "," + number(p.n) + "," + number(p.k) + "]"
+                    : extents(p.n, p.k)) +
+      "^T";
   if (p.reads_c) text += " + beta * C";
   if (p.epilogue.bias != Bias::none) {
     text += p.epilogue.bias == Bias::rows ? " + bias of rows" : " + bias of columns";

@@ -225,7 +225,7 @@ std::string wishes(const PlanChoices& choices) {
 std::string offers(const GemmProblem& p) {
   std::string text;
   int shown = 0;
-  for (const HopperRow& i : hopper_rows()) {
+  for (const HopperRow& i : hopper_kernels()) {
     if (!serves(i.config, p)) continue;
     if (++shown > 8) return text + ", ...";
     text += (text.empty() ? "" : ", ") + std::string(i.name);
@@ -236,7 +236,7 @@ std::string offers(const GemmProblem& p) {
 // What a tile of each kernel for the problem gives of D.
 std::vector<ResultTile> result_tiles(const GemmProblem& p) {
   std::vector<ResultTile> all;
-  for (const HopperRow& i : hopper_rows()) {
+  for (const HopperRow& i : hopper_kernels()) {
     if (serves(i.config, p)) all.push_back(result_tile(i.config));
   }
   return all;
@@ -264,7 +264,7 @@ Refusal no_maps(const GemmProblem& p) {
 Result<std::vector<Plan>> search(Plan base, const PlanChoices& choices) {
   std::vector<Plan> all;
   bool wants_maps = false;
-  for (const HopperRow& row : hopper_rows()) {
+  for (const HopperRow& row : hopper_kernels()) {
     if (!serves(row.config, base.problem) || !chosen(row, choices)) continue;
     if (kernel::has_group_maps(row.config) && !takes_group_maps(base.problem)) {
       wants_maps = choices.kernel || choices.group_maps.value_or(false);

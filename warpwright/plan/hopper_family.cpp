@@ -108,7 +108,7 @@ class HopperFamily final : public Family {
   [[nodiscard]] const std::vector<KernelFacts>& kernels() const override {
     static const auto all = [] {
       std::vector<KernelFacts> facts;
-      for (const auto& row : hopper_rows()) facts.push_back(kernel::facts(row.name, row.config));
+      for (const auto& row : hopper_kernels()) facts.push_back(kernel::facts(row.name, row.config));
       return facts;
     }();
     return all;
@@ -213,19 +213,10 @@ class HopperFamily final : public Family {
 
 }  // namespace
 
-const std::vector<KernelRow<GemmConfig>>& hopper_rows() {
-  static const auto all = [] {
-    std::vector<KernelRow<GemmConfig>> rows = hopper_kernels();
-    rows.insert(rows.end(), grouped_kernels().begin(), grouped_kernels().end());
-    return rows;
-  }();
-  return all;
-}
-
 const GemmConfig& hopper_config(const Plan& plan) {
   static const std::unordered_map<std::string_view, const GemmConfig*> all = [] {
     std::unordered_map<std::string_view, const GemmConfig*> known;
-    for (const auto& row : hopper_rows()) known[row.name] = &row.config;
+    for (const auto& row : hopper_kernels()) known[row.name] = &row.config;
     return known;
   }();
   static const GemmConfig none;

@@ -8,9 +8,6 @@
 
 namespace warpwright {
 
-/// Its kernels of this build, whole products' before those for groups.
-const std::vector<KernelRow<kernel::GemmConfig>>& hopper_rows();
-
 /// Family::candidates.
 Result<std::vector<Plan>> hopper_candidates(const Plan& start, const PlanChoices& choices);
 

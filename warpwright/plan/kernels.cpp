@@ -34,12 +34,12 @@ static_assert(kSelected == "common" || kSelected == "all" || all_are_rows(kSelec
               "WARPWRIGHT_KERNELS is common, all, or names of warpwright/kernel/*/table.h with "
               "commas between them");
 
-// The rows of this build that suit.
+// The rows of this build.
 template <class Config>
-std::vector<KernelRow<Config>> built(const auto& rows, bool (*suits)(const Config&)) {
+std::vector<KernelRow<Config>> built(const auto& rows) {
   std::vector<KernelRow<Config>> found;
   for (const auto& row : rows) {
-    if (kernel::is_built(row.name, row.common, kSelected) && suits(row.config)) {
+    if (kernel::is_built(row.name, row.common, kSelected)) {
       found.push_back({row.name.c_str(), row.config, row.common});
     }
   }
@@ -49,20 +49,12 @@ std::vector<KernelRow<Config>> built(const auto& rows, bool (*suits)(const Confi
 }  // namespace
 
 const std::vector<KernelRow<kernel::GemmConfig>>& hopper_kernels() {
-  static const auto rows = built<kernel::GemmConfig>(kernel::HopperRows::rows,
-                                                     [](const auto& c) { return !is_grouped(c); });
+  static const auto rows = built<kernel::GemmConfig>(kernel::HopperRows::rows);
   return rows;
 }
 
 const std::vector<KernelRow<kernel::BlackwellConfig>>& blackwell_kernels() {
-  static const auto rows = built<kernel::BlackwellConfig>(kernel::BlackwellRows::rows,
-                                                          [](const auto& /*c*/) { return true; });
-  return rows;
-}
-
-const std::vector<KernelRow<kernel::GemmConfig>>& grouped_kernels() {
-  static const auto rows = built<kernel::GemmConfig>(kernel::HopperRows::rows,
-                                                     [](const auto& c) { return is_grouped(c); });
+  static const auto rows = built<kernel::BlackwellConfig>(kernel::BlackwellRows::rows);
   return rows;
 }
 
