@@ -11,7 +11,7 @@
 #include "warpwright/isa/numeric.h"
 #include "warpwright/isa/thread.h"
 #include "warpwright/isa/warp.h"
-#include "warpwright/kernel/hopper/config.h"
+#include "warpwright/kernel/epilogue_geometry.h"
 #include "warpwright/kernel/params.h"
 
 namespace warpwright::kernel {
@@ -48,7 +48,7 @@ class ChunkVectors {
   WW_DEVICE ChunkVectors(const OutputParams& p, const ScaleParams& scales, float alpha,
                          const Place& at, int half, int columns, isa::SharedAddress buffer)
       : buffer_(buffer) {
-    constexpr auto cfg = Tag::config;
+    constexpr EpilogueShape cfg = Tag::config;
     constexpr int halves = cfg.gated ? 2 : 1;
     const int all_rows = cfg.swapped ? p.d_columns * halves : p.d_rows;
     const int all_columns = cfg.swapped ? p.d_rows : p.d_columns * halves;

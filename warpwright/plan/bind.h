@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "warpwright/kernel/hopper/config.h"
+#include "warpwright/kernel/epilogue_geometry.h"
 #include "warpwright/kernel/params.h"
 #include "warpwright/plan/family.h"
 
@@ -90,6 +90,7 @@ inline void set_vectors(kernel::GemmParams& p, bool swapped, const GemmOperands&
 template <class Config>
 void fill_params(kernel::GemmParams& p, const Config& c, const Plan& plan, const GemmOperands& o,
                  Encode encode) {
+  const kernel::EpilogueShape shape = c;
   p.output.d_rows = static_cast<int>(plan.problem.m);
   p.output.d_columns = static_cast<int>(result_columns(plan.problem));
   p.operands.half = static_cast<int>(plan.problem.n / 2);
@@ -104,20 +105,20 @@ void fill_params(kernel::GemmParams& p, const Config& c, const Plan& plan, const
   p.operands.column_mask = atom::column_set(plan.cluster, 0);
   p.operands.row_mask = atom::row_set(plan.cluster, 0);
   p.walk.cluster_m = tile::Divisor(plan.cluster.m);
-  p.operands.a_slice_rows = c.tile_m / (kernel::gated_rows(c) ? 2 : 1) / plan.cluster.n;
-  p.operands.b_slice_rows = c.tile_n / (kernel::gated_columns(c) ? 2 : 1) / plan.cluster.m;
+  p.operands.a_slice_rows = c.tile_m / (kernel::gated_rows(shape) ? 2 : 1) / plan.cluster.n;
+  p.operands.b_slice_rows = c.tile_n / (kernel::gated_columns(shape) ? 2 : 1) / plan.cluster.m;
   p.walk.raster = tile::PreparedRaster(plan.raster);
   p.output.reads_c = o.beta != 0.0F;
   p.output.d_aligned = plan.d_path == EpiloguePath::copy_engine;
   p.output.c_by_tma = p.output.reads_c && plan.c_path == EpiloguePath::copy_engine;
   p.output.d_data = o.d.data;
   p.output.d_pitch = o.d.row_stride;
-  p.operands.a_batch = matrices(c.swapped ? o.b : o.a) > 1 ? 1 : 0;
-  p.operands.b_batch = matrices(c.swapped ? o.a : o.b) > 1 ? 1 : 0;
+  p.operands.a_batch = matrices(shape.swapped ? o.b : o.a) > 1 ? 1 : 0;
+  p.operands.b_batch = matrices(shape.swapped ? o.a : o.b) > 1 ? 1 : 0;
   p.output.c_map_batch = matrices(o.c) > 1 ? 1 : 0;
   p.output.d_batch = o.d.batch > 1 ? o.d.batch_stride : 0;
   p.output.activation = activation_params(o.epilogue.activation);
-  set_vectors(p, c.swapped, o);
+  set_vectors(p, shape.swapped, o);
   p.output.is_plain = p.output.has_sums && !p.output.reads_c &&
                       o.epilogue.activation == Activation::none &&
                       p.output.row_bias.data == nullptr && p.output.column_bias.data == nullptr &&
@@ -129,16 +130,16 @@ void fill_params(kernel::GemmParams& p, const Config& c, const Plan& plan, const
                                 mn ? 1024 / kernel::operand_bits(c) : kernel::tile_k(c),
                                 mn ? kernel::tile_k(c) : rows, atom::SmemSwizzle::b128));
     };
-    p.operands.a =
-        operand(c.swapped ? "B" : "A", c.swapped ? o.b : o.a, c.a_major, p.operands.a_slice_rows);
-    p.operands.b =
-        operand(c.swapped ? "A" : "B", c.swapped ? o.a : o.b, c.b_major, p.operands.b_slice_rows);
+    p.operands.a = operand(shape.swapped ? "B" : "A", shape.swapped ? o.b : o.a,
+                           kernel::tile_a(c).major, p.operands.a_slice_rows);
+    p.operands.b = operand(shape.swapped ? "A" : "B", shape.swapped ? o.a : o.b,
+                           kernel::tile_b(c).major, p.operands.b_slice_rows);
   }
   const auto result = [&](const char* name, const MatrixView& v) {
-    return encode(map_request(name, v, false, kernel::chunk_inner(c), kernel::chunk_outer(c),
-                              kernel::chunk_swizzle(c)));
+    return encode(map_request(name, v, false, kernel::chunk_inner(shape),
+                              kernel::chunk_outer(shape), kernel::chunk_swizzle(shape)));
   };
-  if (p.output.d_aligned && c.tma_store && !o.groups) p.output.d = result("D", o.d);
+  if (p.output.d_aligned && shape.tma_store && !o.groups) p.output.d = result("D", o.d);
   if (p.output.reads_c) {
     p.output.c_data = o.c.data;
     p.output.c_pitch = o.c.row_stride;

@@ -93,7 +93,7 @@ class BlackwellGemm {
   struct Answers {
     static constexpr pipeline::LaunchControlShape value = launch_control_shape(Tag::config);
   };
-  using Epilogue = HopperEpilogue<Tag>;
+  using Epilogue = kernel::Epilogue<Tag>;
 
   // Where this CTA stands, and its pipelines.
   struct Cta {

@@ -2,99 +2,31 @@
 // B, and with the tokens' scales where they are copied, K block after K block, tile after tile.
 #pragma once
 
-#include <utility>
-
 #include "warpwright/isa/tensor_map.h"
 #include "warpwright/isa/tma.h"
 #include "warpwright/isa/trace.h"
-#include "warpwright/kernel/hopper/config.h"
-#include "warpwright/kernel/params.h"
-#include "warpwright/pipeline/tma_pipeline.h"
-#include "warpwright/tile/raster.h"
-#include "warpwright/tile/split.h"
+#include "warpwright/kernel/hopper/cta.h"
 
 namespace warpwright::kernel {
 
-/// The ring of a configuration, as TmaPipeline wants it.
 template <class Tag>
-struct HopperRing {
-  static constexpr pipeline::TmaPipelineShape value = mainloop_shape(Tag::config);
-};
-template <class Tag>
-using HopperPipeline = pipeline::TmaPipeline<HopperRing<Tag>>;
-
-/// Which tiles, or shares of tiles, a CTA works on. All roles make their own: `base` is where
-/// shared memory begins, and grouped ones read what the grid before has written.
-template <class Tag>
-WW_DEVICE auto make_scheduler(const WalkParams& p, [[maybe_unused]] isa::SharedAddress base,
-                              [[maybe_unused]] const isa::Prerequisites& ready) {
-  constexpr GemmConfig cfg = Tag::config;
-  if constexpr (cfg.grouped == Grouping::horizontal) {
-    return tile::HorizontalGroups(p.groups, p.k_blocks, ready);
-  } else if constexpr (cfg.grouped == Grouping::ballot) {
-    return tile::BallotGroups(p.groups, p.k_blocks, ready);
-  } else if constexpr (cfg.grouped == Grouping::vertical) {
-    const tile::VerticalTable table(p.groups, base + smem_map(cfg).groups, threads(cfg));
-    return tile::VerticalGroups(p.groups, table, p.k_blocks, ready);
-  } else if constexpr (cfg.splits_k) {
-    return tile::SplitPersistent(p.raster, p.split);
-  } else if constexpr (cfg.cluster_k) {
-    return tile::ClusterSplit(p.raster, p.k_blocks, p.cluster_k);
-  } else {
-    return tile::StaticPersistent(p.raster, p.k_blocks);
-  }
-}
-template <class Tag>
-using HopperScheduler = decltype(make_scheduler<Tag>(std::declval<const WalkParams&>(), 0,
-                                                     std::declval<const isa::Prerequisites&>()));
-
-/// Where the tokens of a tile begin: added to its first row, or to its first column.
-template <class Tag>
-WW_DEVICE int row_origin(const tile::TilePosition& tile) {
-  return is_grouped(Tag::config) && !Tag::config.swapped ? tile.first_token : 0;
-}
-template <class Tag>
-WW_DEVICE int column_origin(const tile::TilePosition& tile) {
-  return is_grouped(Tag::config) && Tag::config.swapped ? tile.first_token : 0;
-}
-
-/// Where CTA `rank` stands in its cluster.
-WW_DEVICE
-atom::ClusterCoord cluster_coord(const WalkParams& p, int rank) {
-  const int y = p.cluster_m.quotient(rank);
-  return {rank - y * p.cluster.m, y};
-}
-
-/// Opens the slice of a tile, those of different groups under different names.
-template <class Tag>
-WW_DEVICE void mark_tile(const tile::TilePosition& tile, int m, int n) {
-  if constexpr (is_grouped(Tag::config)) {
-    isa::mark_begin("group % tile m % n %", tile.batch, m, n);
-  } else {
-    isa::mark_begin("tile m % n %", m, n);
-  }
-}
-
-template <class Tag>
-class HopperLoader {
+class Loader {
  public:
   static constexpr SmemMap smem = smem_map(Tag::config);
 
-  WW_DEVICE HopperLoader(const HopperGemmParams& p, isa::SharedAddress base,
-                         const HopperPipeline<Tag>& mainloop, int rank,
-                         const isa::Prerequisites& ready)
-      : operands_(p.operands),
-        scales_(p.scales),
-        cluster_(p.walk.cluster),
-        mainloop_(mainloop),
-        scheduler_(make_scheduler<Tag>(p.walk, base, ready)),
-        a_(base + smem.a),
-        b_(base + smem.b),
-        scales_at_(base + smem.scales),
-        at_(cluster_coord(p.walk, rank)),
+  WW_DEVICE explicit Loader(const Cta<Tag>& cta)
+      : operands_(cta.p.operands),
+        scales_(cta.p.scales),
+        cluster_(cta.p.walk.cluster),
+        ring_(cta.ring),
+        scheduler_(make_scheduler(cta)),
+        a_(cta.base + smem.a),
+        b_(cta.base + smem.b),
+        scales_at_(cta.base + smem.scales),
+        at_(cta.at),
         // The masks come ready from the host: the first load should not wait for arithmetic.
-        a_mask_(static_cast<std::uint16_t>(p.operands.column_mask << at_.x)),
-        b_mask_(static_cast<std::uint16_t>(p.operands.row_mask << (at_.y * p.walk.cluster.m))) {}
+        a_mask_(static_cast<std::uint16_t>(operands_.column_mask << at_.x)),
+        b_mask_(static_cast<std::uint16_t>(operands_.row_mask << (at_.y * cluster_.m))) {}
 
   /// Starts the loads of the next K block, as soon as its stage is free; false when all are done.
   /// Where a whole warp looks for the tiles all lanes call it, and one of them, `mine`, loads.
@@ -119,8 +51,7 @@ class HopperLoader {
     if (mine) {
       const isa::Mark mark("k block %", block_);
       const bool scales = copies_scales(cfg) && scales_.copies_tokens;
-      const isa::SharedAddress full =
-          mainloop_.acquire(state_, scales ? 4 * copied_scales(cfg) : 0);
+      const isa::SharedAddress full = ring_.acquire(state_, scales ? 4 * copied_scales(cfg) : 0);
       load<true>(a_ + state_.stage * atom::tile_bytes(tile_a(cfg)), full);
       load<false>(b_ + state_.stage * atom::tile_bytes(tile_b(cfg)), full);
       if (scales) {
@@ -138,7 +69,7 @@ class HopperLoader {
   }
 
   /// Waits until every stage is released, so that no peer signals this CTA after its end.
-  WW_DEVICE void drain() const { mainloop_.drain(state_); }
+  WW_DEVICE void drain() const { ring_.drain(state_); }
 
  private:
   /// The map of the tokens of the tile's group, for the copies of this thread.
@@ -195,8 +126,8 @@ class HopperLoader {
   const OperandParams& operands_;
   const ScaleParams& scales_;
   const atom::ClusterShape& cluster_;
-  const HopperPipeline<Tag>& mainloop_;
-  HopperScheduler<Tag> scheduler_;
+  const MainloopPipeline<Tag>& ring_;
+  Scheduler<Tag> scheduler_;
   isa::SharedAddress a_;
   isa::SharedAddress b_;
   isa::SharedAddress scales_at_;

@@ -6,7 +6,6 @@
 #include "warpwright/isa/trace.h"
 #include "warpwright/isa/warp.h"
 #include "warpwright/isa/wgmma.h"
-#include "warpwright/kernel/hopper/config.h"
 #include "warpwright/kernel/hopper/load.h"
 #include "warpwright/pipeline/ordered_sequence.h"
 
@@ -20,7 +19,7 @@ struct NoLoads {
 /// Loads that one lane of a warp starts between the warp's other work. All lanes call `step`.
 template <class Tag>
 struct LaneLoads {
-  HopperLoader<Tag>& loader;
+  Loader<Tag>& loader;
   bool mine;  ///< this is the lane
 
   WW_DEVICE void step() const {
@@ -30,22 +29,21 @@ struct LaneLoads {
 };
 
 template <class Tag, class Loads>
-class HopperMainloop {
+class Mainloop {
  public:
   static constexpr int atoms = row_atoms(Tag::config);
   static constexpr int values = Tag::config.tile_n / 2;  // a thread's sums of one atom
   using Accumulator = isa::Fragment<float, values>;
 
   /// `warpgroup` counts the consumers. `loads` makes a step after every release of a stage.
-  WW_DEVICE HopperMainloop(isa::SharedAddress base, const HopperPipeline<Tag>& ring, int warpgroup,
-                           const Loads& loads)
-      : ring_(ring), warpgroup_(warpgroup), loads_(loads) {
+  WW_DEVICE Mainloop(const Cta<Tag>& cta, int warpgroup, const Loads& loads)
+      : ring_(cta.ring), warpgroup_(warpgroup), loads_(loads) {
     constexpr GemmConfig cfg = Tag::config;
     constexpr SmemMap smem = smem_map(cfg);
-    scales_ = base + smem.scales;
+    scales_ = cta.base + smem.scales;
     const int row = atom_row(cfg, warpgroup, 0);
-    a_ = atom::encode(atom::descriptor(tile_a(cfg), base + smem.a, row));
-    b_ = atom::encode(atom::descriptor(tile_b(cfg), base + smem.b));
+    a_ = atom::encode(atom::descriptor(tile_a(cfg), cta.base + smem.a, row));
+    b_ = atom::encode(atom::descriptor(tile_b(cfg), cta.base + smem.b));
   }
 
   /// Where the next tile's first K block lies in the ring.
@@ -208,7 +206,7 @@ class HopperMainloop {
     ring_.release(at);
   }
 
-  const HopperPipeline<Tag>& ring_;
+  const MainloopPipeline<Tag>& ring_;
   isa::SharedAddress scales_ = 0;
   int warpgroup_;
   std::uint64_t a_ = 0;  // descriptors of stage 0

@@ -11,9 +11,7 @@
 
 #include "warpwright/isa/memory.h"
 #include "warpwright/isa/thread.h"
-#include "warpwright/kernel/hopper/config.h"
-#include "warpwright/kernel/hopper/load.h"
-#include "warpwright/kernel/params.h"
+#include "warpwright/kernel/hopper/cta.h"
 
 namespace warpwright::kernel {
 
@@ -28,7 +26,7 @@ constexpr int blocks_ahead(const GemmConfig& c) {
 }
 
 template <class Tag>
-class HopperScales {
+class ScaleLoader {
  public:
   static constexpr SmemMap smem = smem_map(Tag::config);
   static constexpr int tokens = token_scales(Tag::config);
@@ -36,16 +34,14 @@ class HopperScales {
   static constexpr int values = (tokens + 31) / 32;        // a lane's tokens
   static constexpr int ahead = blocks_ahead(Tag::config);  // K blocks in registers
 
-  WW_DEVICE HopperScales(const HopperGemmParams& p, isa::SharedAddress base,
-                         const HopperPipeline<Tag>& mainloop, int rank,
-                         const isa::Prerequisites& ready)
-      : p_(p.scales),
-        cluster_(p.walk.cluster),
-        half_(p.operands.half),
-        base_(base + smem.scales),
-        mainloop_(mainloop),
-        at_(cluster_coord(p.walk, rank)),
-        scheduler_(make_scheduler<Tag>(p.walk, base, ready)) {}
+  WW_DEVICE explicit ScaleLoader(const Cta<Tag>& cta)
+      : p_(cta.p.scales),
+        cluster_(cta.p.walk.cluster),
+        half_(cta.p.operands.half),
+        scales_(cta.base + smem.scales),
+        ring_(cta.ring),
+        at_(cta.at),
+        scheduler_(make_scheduler(cta)) {}
 
   /// One whole warp: all tiles of this CTA.
   WW_DEVICE void run() {
@@ -72,9 +68,9 @@ class HopperScales {
       if (more) fetch(next);
       WW_UNROLL for (int j = 0; j < ahead; ++j) {
         if (j < count) {
-          mainloop_.wait_empty(state);
+          ring_.wait_empty(state);
           put(current, j, state.stage);
-          mainloop_.publish(state);
+          ring_.publish(state);
           state.advance(cfg.stages);
         }
       }
@@ -95,11 +91,11 @@ class HopperScales {
       more = advance(weights_ahead);
       if (more) next = fetch_weight(mine);
       for (int j = 0; j < count; ++j) {
-        mainloop_.wait_empty(state);
+        ring_.wait_empty(state);
         if (mine == j && isa::lane_index() % lanes < weights) {
           stage_view(state.stage).store(weight_place + isa::lane_index() % lanes, current);
         }
-        mainloop_.publish(state);
+        ring_.publish(state);
         state.advance(cfg.stages);
       }
     }
@@ -173,7 +169,7 @@ class HopperScales {
   }
 
   WW_DEVICE isa::SharedView<float> stage_view(int stage) const {
-    return isa::SharedView<float>{base_ + stage * scale_bytes(Tag::config)};
+    return isa::SharedView<float>{scales_ + stage * scale_bytes(Tag::config)};
   }
 
   WW_DEVICE void put(const Batch& from, int j, int stage) const {
@@ -188,10 +184,10 @@ class HopperScales {
   const ScaleParams& p_;
   const atom::ClusterShape& cluster_;
   int half_;
-  isa::SharedAddress base_;
-  const HopperPipeline<Tag>& mainloop_;
+  isa::SharedAddress scales_;
+  const MainloopPipeline<Tag>& ring_;
   atom::ClusterCoord at_;
-  HopperScheduler<Tag> scheduler_;
+  Scheduler<Tag> scheduler_;
   tile::Work work_;
   int block_ = 0;  // the batch at hand: K blocks of work_ from block_
   int count_ = 0;
