@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "warpwright/kernel/blackwell/params.h"
-#include "warpwright/kernel/hopper/params.h"
+#include "warpwright/kernel/params.h"
 
 namespace warpwright::bench {
 namespace {
