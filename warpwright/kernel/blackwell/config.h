@@ -6,6 +6,7 @@
 #include "warpwright/atom/cluster.h"
 #include "warpwright/atom/descriptor.h"
 #include "warpwright/atom/umma.h"
+#include "warpwright/facts/kernel.h"
 #include "warpwright/kernel/epilogue_geometry.h"
 #include "warpwright/kernel/sm_limits.h"
 #include "warpwright/numeric/types.h"
