@@ -65,6 +65,10 @@ TEST(GroupedCommand, EveryScalingTypeAndWayToTheTiles) {
            joined(e4m3, {"--scaling", "row-column", "--total", "61", "--swapped", "no"}),
            joined(e4m3, {"--scaling", "block", "--total", "61"}),
            joined(e4m3, {"--scaling", "block", "--accumulation", "promoted", "--swapped", "no"}),
+           joined(e4m3, {"--accumulation", "promoted"}),
+           {"--beta", "0.5", "--total", "61"},
+           {"--bias", "columns", "--activation", "gelu"},
+           {"--bias", "rows", "--activation", "relu", "--total", "61"},
        }) {
     const CliResult r = run_cli(small({"grouped"}, joined(more, {"--check", "--check-offsets"})));
     EXPECT_EQ(r.status, 0) << testing::PrintToString(more) << r.err;
@@ -178,6 +182,9 @@ TEST(GroupedCommand, RefusesBadArguments) {
   refused({"--d-dtype", "x"}, "--d-dtype is \"x\"");
   refused({"--d-dtype", "f32"}, "no grouped kernel in this build");
   refused({"--scaling", "row"}, "--scaling is \"row\"; it must be none, tensor, group, row-column");
+  refused({"--layout", "NN"}, "K-major");
+  refused({"--c", "c.npy"}, "C is given but beta is not");
+  refused({"--scale-d", "2"}, "scale_d");
   refused({"--scaling", "block"}, "only e4m3 and e5m2 operands have scales");
   refused({"--accumulation", "slow"}, "fast or promoted");
   refused({"--accumulation", "promoted"}, "sums are float32 anyway");

@@ -230,6 +230,38 @@ TEST_F(GroupedFiles, LengthsAndOffsetsOfFiles) {
   EXPECT_EQ(r.status, 0) << r.err;
 }
 
+// Those who speak of X, W and Y may.
+TEST_F(GroupedFiles, SecondNames) {
+  write_operands(DType::e4m3, DType::e4m3);
+  write("sx", random_scales({total, 1}, 7, 3));
+  write("sw", random_scales({groups, n, 1}, 7, 4));
+  std::vector<HostTensor> results;
+  for (const Words& names : {Words{"--a", "--b", "--scale-a", "--scale-b", "--d-dtype"},
+                             Words{"--x", "--w", "--scale-x", "--scale-w", "--y-dtype"}}) {
+    const CliResult r = run_cli({"grouped", names[0], in("x"), names[1], in("w"), "--scaling",
+                                 "row-column", names[2], in("sx"), names[3], in("sw"), names[4],
+                                 "bf16", "--tokens", "16,0,3,40", "--out", in("y"), "--check"});
+    EXPECT_EQ(r.status, 0) << r.err;
+    results.push_back(read_tensor(in("y")));
+  }
+  EXPECT_EQ(results[0].bytes, results[1].bytes);
+}
+
+// C and a bias of files: as large as D, and one for each group.
+TEST_F(GroupedFiles, WhatIsAddedToTheProduct) {
+  write_operands(DType::bf16, DType::bf16);
+  write("c", random_normal(DType::bf16, {total, n}, 7, 3));
+  write("bias", random_normal(DType::f32, {groups, n}, 7, 4));
+  const auto added = [&](const std::string& c, const std::string& bias) {
+    return Words{"--tokens", "16,0,3,40",           "--beta", "-0.5",  "--c",    in(c),
+                 "--bias",   "columns=" + in(bias), "--out",  in("y"), "--check"};
+  };
+  const CliResult r = grouped(added("c", "bias"));
+  EXPECT_EQ(r.status, 0) << r.err;
+  refused(added("x", "bias"), "C (" + in("x") + ") is 64x160; it must be as large as D: 64x72.");
+  refused(added("c", "x"), "for these matrices it must be 4x72x1, or 72x1.");
+}
+
 TEST_F(GroupedFiles, NpyHoldsWhatItCan) {
   const HostTensor x = random_normal(DType::f16, {total, k}, 7, 1);
   const HostTensor w = random_normal(DType::f16, {groups, n, k}, 7, 2);
