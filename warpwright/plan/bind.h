@@ -96,7 +96,7 @@ void fill_params(kernel::GemmParams& p, const Config& c, const Plan& plan, const
   p.operands.half = static_cast<int>(plan.problem.n / 2);
   // alpha 0 reads neither A nor B (BLAS); the kernel then runs without a K block.
   p.operands.k = o.alpha == 0.0F ? 0 : static_cast<int>(plan.problem.k);
-  p.walk.k_blocks = (p.operands.k + kernel::tile_k(c) - 1) / kernel::tile_k(c);
+  p.walk.k_blocks = (p.operands.k + tile_k(c) - 1) / tile_k(c);
   p.output.has_sums = p.operands.k > 0;
   p.output.alpha = o.alpha;
   p.output.beta = o.beta;
@@ -126,14 +126,13 @@ void fill_params(kernel::GemmParams& p, const Config& c, const Plan& plan, const
   if (p.operands.k > 0) {
     const auto operand = [&](const char* name, const MatrixView& v, atom::Major major, int rows) {
       const bool mn = major == atom::Major::mn;
-      return encode(map_request(name, v, mn,
-                                mn ? 1024 / kernel::operand_bits(c) : kernel::tile_k(c),
-                                mn ? kernel::tile_k(c) : rows, atom::SmemSwizzle::b128));
+      return encode(map_request(name, v, mn, mn ? 1024 / operand_bits(c) : tile_k(c),
+                                mn ? tile_k(c) : rows, atom::SmemSwizzle::b128));
     };
-    p.operands.a = operand(shape.swapped ? "B" : "A", shape.swapped ? o.b : o.a,
-                           kernel::tile_a(c).major, p.operands.a_slice_rows);
-    p.operands.b = operand(shape.swapped ? "A" : "B", shape.swapped ? o.a : o.b,
-                           kernel::tile_b(c).major, p.operands.b_slice_rows);
+    p.operands.a = operand(shape.swapped ? "B" : "A", shape.swapped ? o.b : o.a, tile_a(c).major,
+                           p.operands.a_slice_rows);
+    p.operands.b = operand(shape.swapped ? "A" : "B", shape.swapped ? o.a : o.b, tile_b(c).major,
+                           p.operands.b_slice_rows);
   }
   const auto result = [&](const char* name, const MatrixView& v) {
     return encode(map_request(name, v, false, kernel::chunk_inner(shape),

@@ -10,14 +10,14 @@ const std::array<const Family*, 2>& families() {
   return all;
 }
 
-struct Known {
+struct KnownKernel {
   const KernelFacts* facts;
   const Family* family;
 };
 
-const Known* find(std::string_view name) {
-  static const std::unordered_map<std::string_view, Known> all = [] {
-    std::unordered_map<std::string_view, Known> known;
+const KnownKernel* find(std::string_view name) {
+  static const std::unordered_map<std::string_view, KnownKernel> all = [] {
+    std::unordered_map<std::string_view, KnownKernel> known;
     for (const Family* family : families()) {
       for (const KernelFacts& facts : family->kernels()) known[facts.name] = {&facts, family};
     }
@@ -37,7 +37,7 @@ const Family* family_of(const DeviceFacts& device) {
 }
 
 const Family& family_of(const Plan& plan) {
-  const Known* known = find(plan.kernel);
+  const KnownKernel* known = find(plan.kernel);
   return known != nullptr ? *known->family : hopper_family();
 }
 
@@ -55,7 +55,7 @@ Grid grid_of(const Plan& plan) {
 
 const KernelFacts& Plan::facts() const {
   static const KernelFacts none;
-  const Known* known = find(kernel);
+  const KnownKernel* known = find(kernel);
   return known != nullptr ? *known->facts : none;
 }
 
