@@ -232,10 +232,8 @@ int run_command(const std::vector<std::string>& arguments, std::ostream& out, st
   BenchOptions bench_options;
   bench_options.command = "warpwright";
   for (const std::string& argument : arguments) bench_options.command += " " + printable(argument);
-  const CLI::App* bench_dense = add_bench_command(app, bench_options);
-  GroupedBenchOptions bench_grouped_options;
-  bench_grouped_options.command = bench_options.command;
-  const CLI::App* bench_grouped = add_bench_grouped_command(app, bench_grouped_options);
+  BenchOptions bench_grouped_options = bench_options;
+  add_bench_command(app, bench_options, bench_grouped_options);
   TuneOptions tune_options;
   const CLI::App* tune = add_tune_command(app, tune_options);
 
@@ -285,8 +283,9 @@ int run_command(const std::vector<std::string>& arguments, std::ostream& out, st
   if (command.starts_with(" check")) return check_command(product, check_how, out, err);
   if (command.starts_with(" explain")) return explain_command(product, out, err);
   if (command.starts_with(" trace")) return trace_command(product, trace_how, out, err);
-  if (bench_dense->parsed()) return bench_dense_command(bench_options, out, err);
-  if (bench_grouped->parsed()) return bench_grouped_command(bench_grouped_options, out, err);
+  if (command.starts_with(" bench")) {
+    return bench_command(product.is_grouped ? bench_grouped_options : bench_options, out, err);
+  }
   if (tune->parsed()) return tune_command(tune_options, out, err);
   if (layout->parsed()) return layout_command(expression, table, out, err);
   return mask_command(cluster, pair, rank, out, err);

@@ -10,7 +10,7 @@
 #include "cli/commands/gemm_arguments.h"
 #include "cli/commands/groups.h"
 #include "cli/commands/model_time.h"
-#include "cli/reports/bench_words.h"
+#include "cli/reports/bench_report.h"
 #include "cli/reports/progress.h"
 #include "cli/reports/report_json.h"
 
@@ -62,8 +62,7 @@ void add_groups(ordered_json& json, const GemmOutcome& o) {
   const GemmJob& job = o.product.job;
   const KernelFacts& facts = o.product.plan.facts();
   json["groups"] = job.groups;
-  json["tokens"] = ordered_json::array();
-  for (const RowRange& r : job.rows) json["tokens"].push_back(r.count());
+  json["tokens"] = job.lengths();
   json["total"] = job.m;
   json["offsets"] = job.offset_type == OffsetType::int64 ? "int64" : "int32";
   json["tile_tokens"] = facts.result_rows;
@@ -117,13 +116,13 @@ ordered_json to_json(const GemmOutcome& o) {
   if (o.options.repeat > 0) {
     json["time"] = {{"launch_us", o.run.launch_seconds * 1e6},
                     {"launches", o.options.repeat},
-                    {"roof_us", roof_seconds(job, plan) * 1e6}};
+                    {"roof_us", roof_us(job, plan)}};
   }
   if (o.times) {
     json["time"] = {{"ours", timing_json(o.times->ours)},
                     {"cublaslt_first", timing_json(o.times->first)},
                     {"cublaslt_best", timing_json(o.times->best)},
-                    {"roof_us", o.times->roof_us}};
+                    {"roof_us", o.times->roof.us()}};
   }
   return json;
 }
@@ -168,9 +167,9 @@ std::string time_text(const GemmOutcome& o) {
                 "%s: %.2f us a launch (%d back to back, operands as L2 has them)",
                 plan.name().c_str(), o.run.launch_seconds * 1e6, o.options.repeat);
   std::string all = text;
-  if (const double roof = roof_seconds(o.product.job, plan); roof > 0) {
+  if (const double roof = roof_us(o.product.job, plan); roof > 0) {
     std::snprintf(text, sizeof text, ", %.0f%% of the roof of %.2f us",
-                  100 * roof / o.run.launch_seconds, roof * 1e6);
+                  100 * roof / (o.run.launch_seconds * 1e6), roof);
     all += text;
   }
   return all + "\n";

@@ -133,8 +133,10 @@ std::int64_t touched_rows(const GemmJob& job, DType type, const void* codes) {
 
 }  // namespace
 
-std::int64_t GemmJob::busy_groups() const {
-  return std::count_if(rows.begin(), rows.end(), [](const RowRange& r) { return r.count() > 0; });
+std::vector<std::int64_t> GemmJob::lengths() const {
+  std::vector<std::int64_t> lengths;
+  for (const RowRange& r : rows) lengths.push_back(r.count());
+  return lengths;
 }
 
 GemmJob read_job(const GemmOptions& o) {

@@ -92,9 +92,9 @@ struct GemmJob {
   [[nodiscard]] const char* command() const { return is_grouped ? "grouped" : "gemm"; }
   [[nodiscard]] bool reads_c() const { return beta != 0.0F; }
   [[nodiscard]] std::int64_t result_columns() const { return epilogue.gated ? n / 2 : n; }
-  /// Rows that are computed, of one of the batch; groups that have any.
+  /// Rows that are computed, of one of the batch, and those of each group.
   [[nodiscard]] std::int64_t tokens() const { return m - rest.count(); }
-  [[nodiscard]] std::int64_t busy_groups() const;
+  [[nodiscard]] std::vector<std::int64_t> lengths() const;
 };
 
 /// Reads and checks the arguments and the files they name. Throws InputError with one sentence.

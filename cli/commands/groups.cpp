@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "bench/gemm_bench.h"
 #include "cli/commands/operand_files.h"
 #include "cli/commands/words.h"
 #include "cli/compute/token_lengths.h"
@@ -140,16 +141,16 @@ std::int64_t tiles_of(const GemmJob& job, const Plan& plan) {
   const std::int64_t tokens = facts.result_rows * (swapped ? plan.cluster.n : plan.cluster.m);
   const std::int64_t columns = facts.result_columns * (swapped ? plan.cluster.m : plan.cluster.n);
   std::int64_t clusters = 0;
-  for (const RowRange& r : job.rows) clusters += pieces(r.count(), tokens);
+  for (const std::int64_t length : job.lengths()) clusters += pieces(length, tokens);
   return clusters * pieces(job.result_columns(), columns) * plan.cluster_ctas();
 }
 
 std::string tiles_text(const GemmJob& job, const Plan& plan) {
   const std::string tiles = counted(tiles_of(job, plan), "tile");
   if (!job.is_grouped) return tiles;
-  std::int64_t longest = 0;
-  for (const RowRange& r : job.rows) longest = std::max(longest, r.count());
-  const std::int64_t empty = job.groups - job.busy_groups();
+  const std::vector<std::int64_t> lengths = job.lengths();
+  const std::int64_t longest = *std::max_element(lengths.begin(), lengths.end());
+  const std::int64_t empty = std::count(lengths.begin(), lengths.end(), 0);
   return counted(job.groups, "group") +
          (empty > 0 ? " (" + std::to_string(empty) + " empty)" : std::string()) + " of up to " +
          counted(longest, "token") + ", " + std::to_string(job.tokens()) + " in all" +
@@ -158,10 +159,10 @@ std::string tiles_text(const GemmJob& job, const Plan& plan) {
          ": " + tiles;
 }
 
-double roof_seconds(const GemmJob& job, Plan plan) {
-  plan.problem.m = job.tokens();
-  plan.problem.groups = job.busy_groups();
-  return std::max(plan.compute_seconds(), plan.memory_seconds());
+double roof_us(const GemmJob& job, const Plan& plan) {
+  GemmProblem p = plan.problem;
+  p.m = job.tokens();
+  return bench::roof(p, plan.device, job.lengths()).us();
 }
 
 }  // namespace warpwright::cli

@@ -18,7 +18,8 @@ std::int64_t tiles_of(const GemmJob& job, const Plan& plan);
 /// dense product "12 tiles".
 std::string tiles_text(const GemmJob& job, const Plan& plan);
 
-/// Seconds that the roofs of the plan's device allow for groups of these lengths, 0 without rates.
-double roof_seconds(const GemmJob& job, Plan plan);
+/// Microseconds that the roofs of the plan's device allow for the rows that are computed, 0 without
+/// rates.
+double roof_us(const GemmJob& job, const Plan& plan);
 
 }  // namespace warpwright::cli

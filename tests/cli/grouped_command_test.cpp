@@ -325,16 +325,16 @@ TEST(GroupedCommand, TimesAreToldWithTheRoof) {
   const Product few(options, *facts, err);
   // 3 groups with 59 tokens: A, three B, and D in bf16.
   const double bytes = 59 * 96 + 3 * 72 * 96 + 59 * 72 * 2;
-  EXPECT_DOUBLE_EQ(roof_seconds(few.job, few.plan), bytes / facts->memory_bytes_per_second);
+  EXPECT_DOUBLE_EQ(roof_us(few.job, few.plan), bytes / facts->memory_bytes_per_second * 1e6);
   options.n = options.k = 16384;
   options.tokens = "8000,0,1000,7000";
   options.total = 20000;
   const Product many(options, *facts, err);
   const double operations = 2.0 * 16000 * 16384 * 16384;
-  EXPECT_DOUBLE_EQ(roof_seconds(many.job, many.plan),
-                   operations / tensor_rate(*facts, DType::e4m3));
+  EXPECT_DOUBLE_EQ(roof_us(many.job, many.plan),
+                   operations / tensor_rate(*facts, DType::e4m3) * 1e6);
   const Product model(options, model_facts(), err);
-  EXPECT_EQ(roof_seconds(model.job, model.plan), 0);
+  EXPECT_EQ(roof_us(model.job, model.plan), 0);
 }
 
 // The tiles that are told are those that the kernel works on.
