@@ -1,26 +1,14 @@
-# The GPU side. Without WARPWRIGHT_CUDA ww_cuda_sources is there and does nothing, so that no other
-# file asks which build this is.
+# The GPU side. Without WARPWRIGHT_CUDA its functions are there and do nothing, so that few files ask
+# which build this is.
 
-# ww_cuda_sources(TARGET [ROOM]): the .cu files of warpwright/ROOM (by default the room that TARGET
-# is named after) become sources of TARGET.
-function(ww_cuda_sources target)
+# ww_cuda_room(TARGET): the .cu files of a room are compiled for all architectures of the build.
+function(ww_cuda_room target)
   if(NOT WARPWRIGHT_CUDA)
     return()
   endif()
-  set(room ${ARGV1})
-  if(NOT room)
-    string(REGEX REPLACE "^warpwright_" "" room ${target})
-  endif()
-  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/warpwright/${room}/*.cu)
-  if(NOT sources)
-    return()
-  endif()
-  get_target_property(type ${target} TYPE)
-  if(type STREQUAL "INTERFACE_LIBRARY")
-    message(FATAL_ERROR "warpwright/${room}/ has .cu files and no .cpp: a room needs one to be a library")
-  endif()
-  target_sources(${target} PRIVATE ${sources})
   target_link_libraries(${target} PRIVATE CUDA::cudart_static)
+  ww_cuda_family(${target} any)
+  ww_kernel_options(${target})
 endfunction()
 
 # ww_arch_flags(VARIABLE FAMILY): the -gencode options of those of WARPWRIGHT_CUDA_ARCHS that are of
@@ -47,36 +35,53 @@ function(ww_cuda_family target family)
   endforeach()
 endfunction()
 
-# ww_kernels(PREFIX ROWS KERNEL SOURCE TABLE FAMILY CHUNKS): the source files that compile the rows of
-# the table kernel::ROWS in warpwright/kernel/TABLE.h, whose names begin with PREFIX_: for the model,
-# and for CUDA where the build names an architecture of FAMILY. The rows that WARPWRIGHT_KERNELS
+# The program that tells ww_kernels' source files their rows. It uses no library.
+add_executable(kernel_rows cmake/kernel_rows.cpp)
+target_include_directories(kernel_rows PRIVATE ${PROJECT_SOURCE_DIR})
+target_compile_options(kernel_rows PRIVATE ${WARPWRIGHT_WARNINGS})
+set_target_properties(kernel_rows PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/kernels)
+
+# ww_kernels(FAMILY MAJOR CHUNKS PREFIX...): the source files that compile the rows of
+# warpwright/kernel/family/table.h, whose names begin with PREFIX_: for the model, and for CUDA where
+# the build names an architecture of the compute capability MAJOR. The rows that WARPWRIGHT_KERNELS
 # selects are dealt to CHUNKS files: one file a kernel would read the same headers a hundred times,
 # and one for all would leave the other processors idle.
-function(ww_kernels prefix Rows Kernel source table family chunks)
-  string(TOUPPER ${prefix} upper)
+function(ww_kernels Family major chunks)
+  string(TOLOWER ${Family} family)
+  string(TOUPPER ${Family} upper)
   if(NOT WARPWRIGHT_KERNELS MATCHES "^(common|all)$")
     set(chunks 0)
-    if(",${WARPWRIGHT_KERNELS}" MATCHES ",${prefix}_")
+    list(JOIN ARGN "|" prefixes)
+    if(",${WARPWRIGHT_KERNELS}" MATCHES ",(${prefixes})_")
       set(chunks 1)
     endif()
   endif()
-  ww_arch_flags(flags ${family})
+  ww_arch_flags(flags ${major})
   set(cuda_chunks 0)
   if(WARPWRIGHT_CUDA AND flags)
     set(cuda_chunks ${chunks})
   endif()
+  set(folder ${PROJECT_BINARY_DIR}/kernels)
+  set(rows)
   set(cuda_sources)
   set(index 0)
   while(index LESS chunks)
-    set(stem ${PROJECT_BINARY_DIR}/kernels/${prefix}_${index})
+    set(stem ${folder}/${family}_${index})
     configure_file(${PROJECT_SOURCE_DIR}/cmake/model_chunk.cpp.in ${stem}.cpp @ONLY)
-    target_sources(warpwright_device PRIVATE ${stem}.cpp)
+    target_sources(warpwright_simulation PRIVATE ${stem}.cpp)
     # The model spends its time in switching fibers: -O1 compiles faster and runs as fast.
     set_source_files_properties(${stem}.cpp PROPERTIES COMPILE_OPTIONS -O1)
     configure_file(${PROJECT_SOURCE_DIR}/cmake/cuda_chunk.cu.in ${stem}.cu @ONLY)
     list(APPEND cuda_sources ${stem}.cu)
+    list(APPEND rows ${stem}.h)
     math(EXPR index "${index} + 1")
   endwhile()
+  if(rows)
+    add_custom_command(OUTPUT ${rows}
+      COMMAND kernel_rows ${family} ${WARPWRIGHT_KERNELS} ${chunks} ${folder} VERBATIM)
+    add_custom_target(${family}_rows DEPENDS ${rows})
+    add_dependencies(warpwright_simulation ${family}_rows)
+  endif()
   set_property(SOURCE warpwright/device/model_kernels.cpp APPEND PROPERTY
     COMPILE_DEFINITIONS WARPWRIGHT_${upper}_CHUNKS=${chunks})
   if(NOT WARPWRIGHT_CUDA)
@@ -87,10 +92,11 @@ function(ww_kernels prefix Rows Kernel source table family chunks)
   if(cuda_chunks EQUAL 0)
     return()
   endif()
-  set(target warpwright_${prefix}_cuda)
+  set(target warpwright_${family}_cuda)
   add_library(${target} OBJECT ${cuda_sources})
+  add_dependencies(${target} ${family}_rows)
   target_link_libraries(${target} PRIVATE warpwright_plan CUDA::cudart_static)
-  ww_cuda_family(${target} ${family})
+  ww_cuda_family(${target} ${major})
   ww_kernel_options(${target})
   target_sources(warpwright_device PRIVATE $<TARGET_OBJECTS:${target}>)
 endfunction()
@@ -106,7 +112,6 @@ function(ww_kernel_options target)
   if(WARPWRIGHT_TRACE)
     target_compile_definitions(${target} PRIVATE WARPWRIGHT_TRACE=1)
   endif()
-  target_compile_definitions(${target} PUBLIC WARPWRIGHT_HAS_CUDA=1)
 endfunction()
 
 if(NOT WARPWRIGHT_CUDA)

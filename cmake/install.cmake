@@ -1,18 +1,29 @@
-# The install tree: find_package(warpwright) gives warpwright::warpwright.
+# The install tree: find_package(warpwright) gives warpwright::warpwright, ::kernels and ::model.
 include(CMakePackageConfigHelpers)
 set(config_folder ${CMAKE_INSTALL_LIBDIR}/cmake/warpwright)
 
 get_property(targets GLOBAL PROPERTY WARPWRIGHT_TARGETS)
+get_property(public GLOBAL PROPERTY WARPWRIGHT_PUBLIC)
 foreach(target IN LISTS targets)
-  string(REGEX REPLACE "^warpwright_" "" room ${target})
+  string(REGEX REPLACE "^warpwright_" "room_" room ${target})
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${room})
 endforeach()
-install(TARGETS warpwright ${targets} EXPORT warpwrightTargets
+install(TARGETS ${public} ${targets} EXPORT warpwrightTargets
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(EXPORT warpwrightTargets NAMESPACE warpwright:: DESTINATION ${config_folder})
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/warpwright/
-  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/warpwright
-  FILES_MATCHING PATTERN "*.h" PATTERN "*.cuh")
+
+# The headers of the API, of the rooms that kernels are written on, and of the model. What planning
+# and devices have between themselves stays here.
+set(include ${CMAKE_INSTALL_INCLUDEDIR}/warpwright)
+foreach(room numeric layout atom facts isa model pipeline tile kernel)
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/warpwright/${room}/ DESTINATION ${include}/${room}
+    FILES_MATCHING PATTERN "*.h")
+endforeach()
+foreach(header warpwright.h model.h plan/problem.h plan/device_facts.h plan/plan.h plan/tuning.h
+        device/cuda.h device/launch.h device/model.h device/check.h device/trace_cuda.h)
+  cmake_path(GET header PARENT_PATH folder)
+  install(FILES ${PROJECT_SOURCE_DIR}/warpwright/${header} DESTINATION ${include}/${folder})
+endforeach()
 if(TARGET warpwright_exe)
   install(TARGETS warpwright_exe RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()

@@ -1,10 +1,19 @@
-# A room of the house is one folder of warpwright/ and one library. It sees the rooms below it
+# A room of the house is one folder of warpwright/ and one library (of some of its files, where
+# SOURCES names them). It sees the rooms below it
 # (DEPENDS) and no others; tests/lint checks the #includes against the same order.
 set(WARPWRIGHT_WARNINGS -Wall -Wextra -Wshadow=local -Wno-unknown-pragmas -Werror)
 
 function(ww_room name)
-  cmake_parse_arguments(ARG "" "" "DEPENDS;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ARG "" "FOLDER" "DEPENDS;LIBRARIES;SOURCES" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/warpwright/${name}/*.cpp)
+  if(ARG_SOURCES)
+    set(folder ${name})
+    if(ARG_FOLDER)
+      set(folder ${ARG_FOLDER})
+    endif()
+    list(TRANSFORM ARG_SOURCES PREPEND ${PROJECT_SOURCE_DIR}/warpwright/${folder}/
+         OUTPUT_VARIABLE sources)
+  endif()
   set(target warpwright_${name})
   if(sources)
     add_library(${target} STATIC ${sources})
@@ -22,4 +31,14 @@ function(ww_room name)
   endforeach()
   target_link_libraries(${target} ${kind} ${ARG_LIBRARIES})
   set_property(GLOBAL APPEND PROPERTY WARPWRIGHT_TARGETS ${target})
+endfunction()
+
+# ww_public(NAME TARGETS...): warpwright::NAME, for users of the build and of the installed package.
+function(ww_public name)
+  set(target warpwright_public_${name})
+  add_library(${target} INTERFACE)
+  add_library(warpwright::${name} ALIAS ${target})
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
+  target_link_libraries(${target} INTERFACE ${ARGN})
+  set_property(GLOBAL APPEND PROPERTY WARPWRIGHT_PUBLIC ${target})
 endfunction()

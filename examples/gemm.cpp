@@ -1,4 +1,5 @@
 // One product through the C++ API: on the first CUDA device where there is one, else on the model.
+#include <warpwright/model.h>
 #include <warpwright/warpwright.h>
 
 #include <cstdint>
@@ -46,19 +47,12 @@ int main() {
     return 2;
   }
   std::printf("%s", plan->explain().c_str());
-  // Where a plan wants a workspace, it is made ready before the first launch. The model has its
-  // own.
-  std::vector<char> room(static_cast<std::size_t>(plan->workspace_bytes));
-  void* const workspace = room.empty() ? nullptr : place(room.data(), room.size());
-  if (on_gpu) {
-    if (const auto refused =
-            warpwright::device::prepare_workspace_on_cuda(*plan, workspace, nullptr)) {
-      std::printf("refused: %s\n", refused->reason.c_str());
-      return 1;
-    }
+  auto workspace = warpwright::Workspace::make(*plan);
+  if (!workspace) {
+    std::printf("refused: %s\n", workspace.reason().c_str());
+    return 1;
   }
-  if (const auto refused =
-          warpwright::launch(*plan, operands, workspace, plan->workspace_bytes, nullptr)) {
+  if (const auto refused = warpwright::launch(*plan, operands, *workspace, nullptr)) {
     std::printf("refused: %s\n", refused->reason.c_str());
     return 1;
   }

@@ -4,9 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <set>
 #include <string>
+#include <string_view>
 
-#include "warpwright/kernel/rows.h"
+#include "warpwright/kernel/blackwell/table.h"
+#include "warpwright/kernel/hopper/table.h"
 #include "warpwright/plan/plan.h"
 
 namespace warpwright {
@@ -24,36 +28,50 @@ TEST(Kernels, ABuildIsCommonAllOrNames) {
   EXPECT_FALSE(is_built("x", true, ""));
 }
 
-struct First {
-  static constexpr const char* name = "first";
-  static constexpr bool common = true;
-};
-struct Second {
-  static constexpr const char* name = "second";
-  static constexpr bool common = false;
-};
-struct Third {
-  static constexpr const char* name = "third";
-  static constexpr bool common = true;
-};
+// Names tell what a kernel is; logs and scripts of users have them.
+TEST(Kernels, NamesFollowFromConfigurations) {
+  const std::set<std::string_view> pinned = {
+      "hopper_bf16_bf16_128x256",         "hopper_bf16_bf16_128x128_pp_tn",
+      "hopper_bf16_bf16_128x32_sw_ck2",   "hopper_bf16_bf16_128x64_sw_gated",
+      "hopper_bf16_bf16_128x256_nn",      "hopper_bf16_bf16_128x256_tt",
+      "hopper_bf16_bf16_128x128_ms",      "hopper_f16_f32_128x64_sw_sk",
+      "hopper_e4m3_bf16_128x16_pr_sw_ck", "hopper_e4m3_bf16_128x128_bs_sk",
+      "hopper_e4m3_e4m3_128x128_gated",   "hopper_e5m2xe4m3_bf16_128x128_pr",
+      "grouped_e4m3_bf16_128x16_b_sw",    "grouped_e4m3_bf16_128x16_h_sw",
+      "grouped_e4m3_bf16_128x128_v_pp",   "grouped_e4m3_bf16_128x16_b_sw_gm",
+      "grouped_e4m3_bf16_128x16_b_bs_sw", "grouped_e4m3_bf16_128x128_v_bs_gm",
+      "blackwell_f16_bf16_one",           "blackwell_f8f6f4_f32_pair_clc",
+      "blackwell_f16_f16_pair_static",
+  };
+  std::set<std::string_view> all;
+  for (const auto& row : kernel::HopperRows::rows) {
+    EXPECT_TRUE(all.insert(row.name).second) << row.name.c_str() << " is there twice";
+  }
+  for (const auto& row : kernel::BlackwellRows::rows) {
+    EXPECT_TRUE(all.insert(row.name).second) << row.name.c_str() << " is there twice";
+  }
+  for (const std::string_view name : pinned) EXPECT_TRUE(all.contains(name)) << name;
+}
 
-template <int number>
-struct Chunk {
-  static constexpr std::string_view kernels = "common";
-  static constexpr int index = number;
-  static constexpr int chunks = 2;
-};
+TEST(Kernels, StagesAreThoseThatFitUnlessARowSaysLess) {
+  using namespace kernel::hopper;  // NOLINT(google-build-using-namespace)
+  EXPECT_EQ(kernel::common(bf16(128, 256)).config.stages, 4);
+  EXPECT_EQ(kernel::common(swapped(bf16(128, 16))).config.stages, 10);
+  EXPECT_EQ(kernel::common(stages(7, swapped(bf16(128, 16)))).config.stages, 7);
+  for (const auto& row : kernel::HopperRows::rows) {
+    EXPECT_LE(row.config.stages, kernel::max_stages(row.config)) << row.name.c_str();
+  }
+}
 
-TEST(Kernels, RowsAreDealtToChunks) {
-  using Table = kernel::Rows<First, Second, Third>;
-  EXPECT_EQ(kernel::dealt(Table{}, "common", 2), (std::array<int, 3>{0, -1, 1}));
-  EXPECT_EQ(kernel::dealt(Table{}, "all", 2), (std::array<int, 3>{0, 1, 0}));
-  EXPECT_EQ(kernel::dealt(Table{}, "second", 1), (std::array<int, 3>{-1, 0, -1}));
-  std::string visited;
-  const auto visit = [&]<class Tag>() { visited += std::string(Tag::name) + " "; };
-  kernel::visit_rows<Chunk<1>>(Table{}, visit);
-  kernel::visit_rows<Chunk<0>>(Table{}, visit);
-  EXPECT_EQ(visited, "third first ");
+// The build stops for a table with a fault (cmake/kernel_rows.cpp) and says this.
+TEST(Kernels, ATableNamesItsIllegalRow) {
+  using namespace kernel::hopper;  // NOLINT(google-build-using-namespace)
+  constexpr std::array faulty = {kernel::common(bf16(128, 256)),
+                                 kernel::more(pingpong(split_k(bf16(128, 128))))};
+  EXPECT_STREQ(kernel::table_fault(faulty).text,
+               "hopper_bf16_bf16_128x128_pp_sk: tiles split along K are multiplied by all "
+               "warpgroups together");
+  EXPECT_STREQ(kernel::table_fault(std::array{faulty[0]}).text, "");
 }
 
 TEST(Kernels, AKernelThatOtherBuildsHaveIsNamed) {

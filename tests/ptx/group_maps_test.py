@@ -4,7 +4,7 @@
     group_maps_test.py ROOT
 
 Compiles the kernel that makes the maps, and for every common configuration with maps of groups
-(kernel/hopper/grouped_table.h) the kernel that uses them and its twin with one map, ptxas included;
+(kernel/hopper/table.h) the kernel that uses them and its twin with one map, ptxas included;
 and looks for the instructions in each, and where they must not be. Exits 77 where there is no nvcc.
 """
 import pathlib
@@ -23,7 +23,7 @@ ARCHITECTURE = "90a"
 
 SOURCE = """
 #include "warpwright/kernel/hopper/group_maps.h"
-#include "warpwright/kernel/hopper/grouped_table.h"
+#include "warpwright/kernel/hopper/table.h"
 #include "warpwright/kernel/hopper/gemm.h"
 using namespace warpwright;
 extern "C" __global__ void __launch_bounds__(kernel::GroupMapsKernel::threads)
@@ -51,22 +51,16 @@ EXPECTED = [
 STORE = "cp.async.bulk.tensor.3d.global.shared::cta.bulk_group"
 
 
-def configurations():
-    """The common configurations with maps of groups."""
-    text = (ROOT / "warpwright/kernel/hopper/grouped_table.h").read_text()
-    common = text[:text.index("#define WW_HOPPER_GROUPED_MORE_INSTANCES")]
-    return re.findall(r"X\((grouped_\w+_gm),", common)
-
-
 class GroupMaps(unittest.TestCase):
     def test_maps_are_made_released_acquired_and_used(self):
-        users = configurations()
+        rows, names = ptx_test.table_rows(ROOT, NVCC, "hopper", "common")
+        users = [name for name in names if name.endswith("_gm")]
         self.assertGreaterEqual(len(users), 2)
         twins = [u.removesuffix("_gm") for u in users]
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)
             source, ptx = folder / "kernels.cu", folder / "kernels.ptx"
-            source.write_text(SOURCE + "".join(ENTRY.format(tag) for tag in users + twins))
+            source.write_text(SOURCE + rows + "".join(ENTRY.format(tag) for tag in users + twins))
             made = ptx_test.run(NVCC, "-std=c++20", "-O2", f"-I{ROOT}", "--expt-relaxed-constexpr",
                                 "-ptx", f"-arch=compute_{ARCHITECTURE}", "-o", ptx, source)
             self.assertEqual(made.returncode, 0, made.stderr)

@@ -9,6 +9,7 @@ spills, and looks for the instructions that make the configuration what it is; e
 for where it must not be. Where a disassembler is there too, the machine code is read as well.
 Exits 77 where there is no nvcc.
 """
+import functools
 import os
 import pathlib
 import re
@@ -63,15 +64,27 @@ EXPECTED_SASS = [
 ]
 
 
+def table_rows(root, nvcc, family, kernels):
+    """The rows of a family's table as the build gives them to its sources, and their names."""
+    with tempfile.TemporaryDirectory() as folder:
+        program = pathlib.Path(folder) / "kernel_rows"
+        made = run(nvcc, "-std=c++20", f"-I{root}", "-o", program, root / "cmake/kernel_rows.cpp")
+        assert made.returncode == 0, made.stderr
+        assert run(program, family, kernels, "1", folder).returncode == 0
+        text = (pathlib.Path(folder) / f"{family}_0.h").read_text()
+    return text, re.findall(r"struct (\w+) :", text)
+
+
+@functools.cache
 def configurations():
-    """The lines of the table: tag, kind, result, tile_n, stages, accumulators, pair, tiles."""
-    text = (ROOT / "warpwright/kernel/blackwell/table.h").read_text()
-    names = ("tag", "kind", "result", "tile_n", "stages", "accumulators", "pair", "tiles")
+    """Those of the table, which follow from the names; and the table's rows as C++."""
+    rows, names = table_rows(ROOT, NVCC, "blackwell", "all")
     found = []
-    for line in re.findall(r"X\((blackwell_[^)]*)\)", text):
-        values = [v.strip() for v in line.split(",")]
-        found.append(dict(zip(names, values), pair=values[6] == "true"))
-    return found
+    for name in names:
+        _, kind, result, ctas, *tiles = name.split("_")
+        found.append({"tag": name, "kind": kind, "result": result, "pair": ctas == "pair",
+                      "tiles": "launch_control" if tiles == ["clc"] else "others"})
+    return found, rows
 
 
 def run(*command):
@@ -93,7 +106,7 @@ class Ptx(unittest.TestCase):
     def compile(self, group, architecture):
         """PTX of the configurations, and ptxas's remarks and machine code."""
         source = self.folder / "kernels.cu"
-        source.write_text(SOURCE + "".join(ENTRY.format(**c) for c in group))
+        source.write_text(SOURCE + configurations()[1] + "".join(ENTRY.format(**c) for c in group))
         ptx = self.folder / "kernels.ptx"
         made = run(NVCC, "-std=c++20", "-O2", f"-I{ROOT}", "--expt-relaxed-constexpr", "-ptx",
                    f"-arch=compute_{architecture}", "-o", ptx, source)
@@ -111,11 +124,11 @@ class Ptx(unittest.TestCase):
                 self.assertEqual(found, wanted(configuration))
 
     def check(self, kind, result):
-        group = [c for c in configurations() if (c["kind"], c["result"]) == (kind, result)]
+        group = [c for c in configurations()[0] if (c["kind"], c["result"]) == (kind, result)]
         self.assertEqual(len(group), 6)
         architectures = ARCHITECTURES
         if os.environ.get("WARPWRIGHT_CAMPAIGN") != "1":
-            number = sorted({(c["kind"], c["result"]) for c in configurations()}).index(
+            number = sorted({(c["kind"], c["result"]) for c in configurations()[0]}).index(
                 (kind, result))
             group = group[number % 3::3]
             architectures = ARCHITECTURES[number % 2:][:1]
@@ -156,6 +169,6 @@ if __name__ == "__main__":
     DISASSEMBLER = shutil.which("cuobjdump") or shutil.which("/usr/local/cuda/bin/cuobjdump")
     if DISASSEMBLER is None:
         print("the machine code is not read: no cuobjdump here")
-    for one in sorted({(c["kind"], c["result"]) for c in configurations()}):
+    for one in sorted({(c["kind"], c["result"]) for c in configurations()[0]}):
         add_case(*one)
     unittest.main()

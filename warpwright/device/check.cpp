@@ -9,7 +9,6 @@
 #include <system_error>
 #include <thread>
 
-#include "warpwright/device/grouped.h"
 #include "warpwright/device/model.h"
 #include "warpwright/model/shrink.h"
 
@@ -23,31 +22,21 @@ std::size_t bytes_of(const MatrixView& v) {
   return static_cast<std::size_t>(elements) * numeric::bits(v.dtype) / 8;
 }
 
-// What is run again and again: a plan with its operands, whichever kind they are.
+// What is run again and again: a plan with its operands.
 struct Subject {
-  MatrixView d;           // the result, the caller's
-  bool in_place = false;  // D is also an input
+  const Plan& plan;
+  const GemmOperands& operands;
+  MatrixView d = operands.d;                           // the result, the caller's
+  bool in_place = operands.c.data == operands.d.data;  // D is also an input
+
   // Runs it with its result elsewhere.
-  std::function<Result<model::Report>(void* d, const ModelOptions&)> run;
+  Result<model::Report> run(void* result, const ModelOptions& options) const {
+    GemmOperands there = operands;
+    there.d.data = result;
+    if (in_place) there.c.data = result;
+    return launch_on_model(plan, there, options);
+  }
 };
-
-Subject subject_of(const Plan& plan, const GemmOperands& operands) {
-  const bool in_place = operands.c.data == operands.d.data;
-  return {operands.d, in_place, [&plan, operands, in_place](void* d, const ModelOptions& options) {
-            GemmOperands there = operands;
-            there.d.data = d;
-            if (in_place) there.c.data = d;
-            return launch_on_model(plan, there, options);
-          }};
-}
-
-Subject subject_of(const GroupedPlan& plan, const GroupedOperands& operands) {
-  return {operands.y, false, [&plan, operands](void* y, const ModelOptions& options) {
-            GroupedOperands there = operands;
-            there.y.data = y;
-            return launch_grouped_on_model(plan, there, options);
-          }};
-}
 
 // The subject of one OS thread: D is its own, as aligned as the caller's.
 class Trial {
@@ -254,9 +243,9 @@ std::vector<Schedule> schedules_of(const CheckOptions& options) {
   return all;
 }
 
-namespace {
-
-Result<CheckReport> check(const Subject& subject, const CheckOptions& options) {
+Result<CheckReport> check(const Plan& plan, const GemmOperands& operands,
+                          const CheckOptions& options) {
+  const Subject subject{plan, operands};
   const std::vector<Schedule> schedules = schedules_of(options);
   const int count = static_cast<int>(schedules.size());
   Judge judge(options);
@@ -300,8 +289,9 @@ Result<CheckReport> check(const Subject& subject, const CheckOptions& options) {
   return out;
 }
 
-Result<Reduction> reduce(const Subject& subject, const Schedule& schedule,
+Result<Reduction> reduce(const Plan& plan, const GemmOperands& operands, const Schedule& schedule,
                          const CheckOptions& options) {
+  const Subject subject{plan, operands};
   if (schedule.mode != model::Mode::random) {
     return Refusal{RefusalCode::bad_value, "only a random schedule has decisions to do without; " +
                                                schedule.text() + " has none"};
@@ -347,7 +337,8 @@ Result<Reduction> reduce(const Subject& subject, const Schedule& schedule,
   return out;
 }
 
-Result<std::vector<model::Mutation>> mutants_of(const Subject& subject) {
+Result<std::vector<model::Mutation>> mutants_of(const Plan& plan, const GemmOperands& operands) {
+  const Subject subject{plan, operands};
   const CheckOptions options;
   Judge judge(options);
   MutationReport report;
@@ -358,7 +349,9 @@ Result<std::vector<model::Mutation>> mutants_of(const Subject& subject) {
   return model::mutations(report.sites);
 }
 
-Result<MutationReport> mutate(const Subject& subject, const CheckOptions& options) {
+Result<MutationReport> mutate(const Plan& plan, const GemmOperands& operands,
+                              const CheckOptions& options) {
+  const Subject subject{plan, operands};
   const std::vector<Schedule> schedules = schedules_of(options);
   MutationReport out;
   if (schedules.empty()) return out;
@@ -414,43 +407,6 @@ Result<MutationReport> mutate(const Subject& subject, const CheckOptions& option
     mutant.fate = Mutant::Fate::equivalent;
   });
   return out;
-}
-
-}  // namespace
-
-Result<CheckReport> check(const Plan& plan, const GemmOperands& operands,
-                          const CheckOptions& options) {
-  return check(subject_of(plan, operands), options);
-}
-Result<CheckReport> check(const GroupedPlan& plan, const GroupedOperands& operands,
-                          const CheckOptions& options) {
-  return check(subject_of(plan, operands), options);
-}
-
-Result<Reduction> reduce(const Plan& plan, const GemmOperands& operands, const Schedule& schedule,
-                         const CheckOptions& options) {
-  return reduce(subject_of(plan, operands), schedule, options);
-}
-Result<Reduction> reduce(const GroupedPlan& plan, const GroupedOperands& operands,
-                         const Schedule& schedule, const CheckOptions& options) {
-  return reduce(subject_of(plan, operands), schedule, options);
-}
-
-Result<std::vector<model::Mutation>> mutants_of(const Plan& plan, const GemmOperands& operands) {
-  return mutants_of(subject_of(plan, operands));
-}
-Result<std::vector<model::Mutation>> mutants_of(const GroupedPlan& plan,
-                                                const GroupedOperands& operands) {
-  return mutants_of(subject_of(plan, operands));
-}
-
-Result<MutationReport> mutate(const Plan& plan, const GemmOperands& operands,
-                              const CheckOptions& options) {
-  return mutate(subject_of(plan, operands), options);
-}
-Result<MutationReport> mutate(const GroupedPlan& plan, const GroupedOperands& operands,
-                              const CheckOptions& options) {
-  return mutate(subject_of(plan, operands), options);
 }
 
 int MutationReport::count(Mutant::Fate fate) const {

@@ -3,16 +3,18 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "warpwright/device/build.h"
 #include "warpwright/device/cuda.h"
 #include "warpwright/device/cuda_kernels.h"
 #include "warpwright/device/cuda_parts.h"
-#include "warpwright/device/params.h"
+#include "warpwright/device/launch_parts.h"
 #include "warpwright/isa/bounded_wait.h"
 
 namespace warpwright::device {
@@ -187,7 +189,6 @@ DeviceFacts facts_of(int index) {
   return f;
 }
 
-#if WARPWRIGHT_DEBUG_WAITS
 // Mapped host memory for the bounded waits, made when first asked for.
 isa::WaitReport* wait_report() {
   static isa::WaitReport* report = [] {
@@ -202,13 +203,108 @@ isa::WaitReport* wait_report() {
   return report;
 }
 
-// The plan that this thread launched last, to name the part a hanging warp plays.
-thread_local Plan launched;
+// The kernel that this thread launched last, to name the part a hanging warp plays.
+thread_local const KernelFacts* launched = nullptr;
 
-std::string role_of(int warp) {
-  return launched.role_of_warp(warp);
+// Why a kernel hung, where its bounded waits said so.
+std::optional<Refusal> hang() {
+  const isa::WaitReport* r = bounds_waits ? wait_report() : nullptr;
+  if (r == nullptr || r->complete == 0) return std::nullopt;
+  const std::string role = launched != nullptr ? launched->role_of_warp(r->warp) : "a warp";
+  return Refusal{RefusalCode::device_error,
+                 "the kernel hung: " + role + " (warp " + std::to_string(r->warp) + ", lane " +
+                     std::to_string(r->lane) + ") of CTA " + std::to_string(r->cta) + " (rank " +
+                     std::to_string(r->cluster_rank) + ") waited too long for mbarrier " + r->name +
+                     "[" + std::to_string(r->index) + "], phase parity " +
+                     std::to_string(r->parity) + ", at line " + std::to_string(r->line)};
 }
-#endif
+
+isa::TensorMap encode_kept(const MapRequest& request) {
+  return encode(request);
+}
+
+// Whether what is put on the stream becomes a graph.
+bool is_captured(cudaStream_t stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  if (cudaStreamIsCapturing(stream, &status) != cudaSuccess) cudaGetLastError();
+  return status == cudaStreamCaptureStatusActive;
+}
+
+std::optional<Refusal> clear(void* memory, std::int64_t bytes, cudaStream_t stream,
+                             const char* what) {
+  return cuda_refusal(cudaMemsetAsync(memory, 0, static_cast<std::size_t>(bytes), stream), what);
+}
+
+// Puts the grids on the stream, each dependent on the one before it: that lets it start early, and
+// it waits itself.
+std::optional<Refusal> start(const Plan& plan, LaunchGrids& grids, cudaStream_t stream,
+                             bool dependent) {
+  std::array<const CudaKernel*, 2> kernels{};
+  for (int i = 0; i < grids.count; ++i) {
+    const std::string_view name = grids.grids[i].kernel;
+    if (auto r = load_kernel(name, plan.facts().architecture, kernels[i])) return r;
+  }
+  if constexpr (bounds_waits) launched = &plan.facts();
+  for (int i = 0; i < grids.count; ++i) {
+    Grid& grid = grids.grids[i];
+    const cudaError_t error =
+        start_grid({kernels[i]->function, grid.ctas, grid.threads, grid.shared_bytes,
+                    grid.cluster_size, dependent || i > 0, stream},
+                   grid.params.data());
+    if (error != cudaSuccess) {
+      return cuda_refusal(
+          error, "launching " + (grid.multiplies ? plan.name() : std::string(grid.kernel)));
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Refusal> launch_here(const Plan& plan, const GemmOperands& operands,
+                                   Workspace& workspace, void* stream,
+                                   const LaunchOptions& options) {
+  auto* const in = static_cast<cudaStream_t>(stream);
+  if (plan.ctas == 0) {
+    if (!options.check_offsets) return std::nullopt;
+    return clear(workspace.data(), sizeof(std::uint32_t), in, "clearing the status of the offsets");
+  }
+  LaunchGrids grids;
+  try {
+    family_of(plan).bind(plan, operands, {workspace.data(), options.check_offsets}, encode_kept,
+                         grids);
+  } catch (const EncodeFailure& failure) {
+    return Refusal{RefusalCode::device_error, failure.sentence};
+  }
+  bool clears = false;
+  if (plan.workspace_bytes > 0 && workspace.data() != nullptr) {
+    clears = workspace.note_launch(plan, is_captured(in), options.check_offsets) ==
+             Workspace::Flags::clear_first;
+  }
+  std::optional<Refusal> refused;
+  if (clears) refused = clear(workspace.data(), plan.flag_bytes, in, "clearing the flags");
+  if (!refused) refused = start(plan, grids, in, options.dependent);
+  if (refused) workspace.forget();
+  return refused;
+}
+
+std::optional<Refusal> prepare_here(const Plan& plan, Workspace& workspace, void* stream) {
+  const CudaKernel* kernel = nullptr;
+  if (auto r = load_kernel(plan.kernel, plan.facts().architecture, kernel)) return r;
+  if (plan.map_ctas > 0) {
+    if (auto r = load_kernel(group_maps_kernel, plan.facts().architecture, kernel)) return r;
+  }
+  if (plan.flag_bytes == 0) return std::nullopt;
+  auto* const in = static_cast<cudaStream_t>(stream);
+  if (auto r = clear(workspace.data(), plan.flag_bytes, in, "clearing the flags")) return r;
+  if (!is_captured(in)) workspace.note_cleared(plan);
+  return std::nullopt;
+}
+
+Result<std::shared_ptr<void>> allocate_here(std::int64_t bytes) {
+  auto buffer = CudaBuffer::make(bytes);
+  if (!buffer) return buffer.refusal();
+  std::shared_ptr<CudaBuffer> owner = *buffer;
+  return std::shared_ptr<void>(owner, owner->data());
+}
 
 }  // namespace
 
@@ -216,23 +312,14 @@ std::optional<Refusal> cuda_refusal(cudaError_t error, const std::string& what) 
   return failed(error, what);
 }
 
-isa::TensorMap encode_for_cuda(const MapRequest& request) {
-  return encode(request);
-}
-
-cudaError_t watch_waits([[maybe_unused]] WatchWaits watch) {
-#if WARPWRIGHT_DEBUG_WAITS
+cudaError_t watch_waits(WatchWaits watch) {
+  if (!bounds_waits || watch == nullptr) return cudaSuccess;
   return watch(wait_report());
-#else
-  return cudaSuccess;
-#endif
 }
 
-void note_launch([[maybe_unused]] const kernel::GemmConfig& config) {
-#if WARPWRIGHT_DEBUG_WAITS
-  launched = Plan{};
-  launched.config = config;
-#endif
+const Backend& cuda_backend() {
+  static const Backend backend = {launch_here, prepare_here, allocate_here};
+  return backend;
 }
 
 bool built_with_cuda() {
@@ -270,73 +357,10 @@ std::optional<Refusal> use_cuda_device(int index) {
   return failed(cudaSetDevice(index), "choosing CUDA device " + std::to_string(index));
 }
 
-std::optional<Refusal> prepare_on_cuda(const Plan& plan) {
-  if (plan.device.is_model)
-    return Refusal{RefusalCode::wrong_device,
-                   "the plan was made for the model; plan for this device"};
-  if (plan.ctas == 0) return std::nullopt;
-  const CudaKernel* ready = nullptr;
-  return load_kernel(plan.kernel, plan.blackwell ? 10 : 9, ready);
-}
-
-std::optional<Refusal> launch_on_cuda(const Plan& plan, const GemmOperands& operands,
-                                      void* workspace, std::int64_t workspace_bytes, void* stream,
-                                      const LaunchOptions& options) {
-  if (plan.device.is_model)
-    return Refusal{RefusalCode::wrong_device,
-                   "the plan was made for the model; plan for this device"};
-  if (auto r = mismatch(plan, operands)) return r;
-  if (auto r = workspace_fault(plan, workspace, workspace_bytes)) return r;
-  if (plan.ctas == 0) return std::nullopt;
-  const CudaKernel* ready = nullptr;
-  if (auto r = load_kernel(plan.kernel, plan.blackwell ? 10 : 9, ready)) return r;
-  kernel::BlackwellGemmParams blackwell;
-  kernel::HopperGemmParams hopper;
-  try {
-    if (plan.blackwell) {
-      blackwell = make_blackwell_params(plan, operands, encode);
-    } else {
-      hopper = make_params(plan, operands, workspace, encode);
-    }
-  } catch (const EncodeFailure& failure) {
-    return Refusal{RefusalCode::device_error, failure.sentence};
-  }
-#if WARPWRIGHT_DEBUG_WAITS
-  launched = plan;
-#endif
-  const cudaError_t error =
-      start_grid({ready->function, plan.ctas, plan.threads(), static_cast<int>(plan.shared_bytes()),
-                  plan.cluster_ctas(), options.dependent, static_cast<cudaStream_t>(stream)},
-                 plan.blackwell ? static_cast<void*>(&blackwell) : &hopper);
-  if (error == cudaSuccess) return std::nullopt;
-  return failed(error, "launching " + plan.name());
-}
-
-std::optional<Refusal> prepare_workspace_on_cuda(const Plan& plan, void* workspace, void* stream) {
-  if (!plan.splits_k || plan.ctas == 0) return std::nullopt;
-  if (auto r = workspace_fault(plan, workspace, plan.workspace_bytes)) return r;
-  return failed(
-      cudaMemsetAsync(workspace, 0,
-                      static_cast<std::size_t>(kernel::split_flag_bytes(plan.config, plan.ctas)),
-                      static_cast<cudaStream_t>(stream)),
-      "clearing the workspace's flags");
-}
-
 std::optional<Refusal> synchronise_cuda() {
   const cudaError_t error = cudaDeviceSynchronize();
   if (error == cudaSuccess) return std::nullopt;
-#if WARPWRIGHT_DEBUG_WAITS
-  const isa::WaitReport* r = wait_report();
-  if (r != nullptr && r->complete != 0) {
-    return Refusal{RefusalCode::device_error,
-                   "the kernel hung: " + role_of(r->warp) + " (warp " + std::to_string(r->warp) +
-                       ", lane " + std::to_string(r->lane) + ") of CTA " + std::to_string(r->cta) +
-                       " (rank " + std::to_string(r->cluster_rank) +
-                       ") waited too long for mbarrier " + r->name + "[" +
-                       std::to_string(r->index) + "], phase parity " + std::to_string(r->parity) +
-                       ", at line " + std::to_string(r->line)};
-  }
-#endif
+  if (auto r = hang()) return r;
   return failed(error, "the kernel");
 }
 

@@ -1,8 +1,7 @@
-// The CUDA devices of a build without the CUDA side: none, and every function says why.
-#if !WARPWRIGHT_HAS_CUDA
-
+// The CUDA devices of a build without the CUDA side: none, and every function says why. CMake takes
+// this file instead of cuda.cu.
 #include "warpwright/device/cuda.h"
-#include "warpwright/device/grouped.h"
+#include "warpwright/device/launch_parts.h"
 
 #include <utility>
 
@@ -14,7 +13,25 @@ Refusal absent() {
           "this build has no CUDA side; a build with nvcc 13.0 or newer has it"};
 }
 
+std::optional<Refusal> no_launch(const Plan& /*plan*/, const GemmOperands& /*operands*/,
+                                 Workspace& /*workspace*/, void* /*stream*/,
+                                 const LaunchOptions& /*options*/) {
+  return absent();
+}
+std::optional<Refusal> no_preparation(const Plan& /*plan*/, Workspace& /*workspace*/,
+                                      void* /*stream*/) {
+  return absent();
+}
+Result<std::shared_ptr<void>> no_memory(std::int64_t /*bytes*/) {
+  return absent();
+}
+
 }  // namespace
+
+const Backend& cuda_backend() {
+  static const Backend backend = {no_launch, no_preparation, no_memory};
+  return backend;
+}
 
 bool built_with_cuda() {
   return false;
@@ -23,28 +40,6 @@ std::vector<DeviceFacts> cuda_devices() {
   return {};
 }
 Result<DeviceFacts> cuda_device(int /*index*/) {
-  return absent();
-}
-std::optional<Refusal> prepare_on_cuda(const Plan& /*plan*/) {
-  return absent();
-}
-std::optional<Refusal> launch_on_cuda(const Plan& /*plan*/, const GemmOperands& /*operands*/,
-                                      void* /*workspace*/, std::int64_t /*workspace_bytes*/,
-                                      void* /*stream*/, const LaunchOptions& /*options*/) {
-  return absent();
-}
-std::optional<Refusal> prepare_workspace_on_cuda(const Plan& /*plan*/, void* /*workspace*/,
-                                                 void* /*stream*/) {
-  return absent();
-}
-std::optional<Refusal> prepare_grouped_on_cuda(const GroupedPlan& /*plan*/) {
-  return absent();
-}
-std::optional<Refusal> launch_grouped_on_cuda(const GroupedPlan& /*plan*/,
-                                              const GroupedOperands& /*operands*/,
-                                              void* /*workspace*/, std::int64_t /*workspace_bytes*/,
-                                              void* /*stream*/,
-                                              const GroupedLaunchOptions& /*options*/) {
   return absent();
 }
 std::optional<Refusal> synchronise_cuda() {
@@ -73,5 +68,3 @@ std::optional<Refusal> CudaBuffer::to_host(void* /*data*/, std::int64_t /*bytes*
 }
 
 }  // namespace warpwright::device
-
-#endif

@@ -4,9 +4,15 @@
 #include <utility>
 
 #include "warpwright/device/cuda_parts.h"
+#include "warpwright/kernel/hopper/group_maps.h"
 
 namespace warpwright::device {
 namespace {
+
+__global__ void __launch_bounds__(kernel::GroupMapsKernel::threads)
+    make_group_maps(const __grid_constant__ kernel::GroupMapsParams params) {
+  kernel::GroupMapsKernel::run(params);
+}
 
 template <class Table, int... chunk>
 void add_all(std::vector<CudaKernel>& all, std::integer_sequence<int, chunk...> /*chunks*/) {
@@ -19,10 +25,8 @@ std::optional<Refusal> load(const CudaKernel& kernel, int device) {
   cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
   if (major != kernel.major) {
     return Refusal{RefusalCode::wrong_device,
-                   std::string("the kernel is for ") +
-                       (kernel.major == 10 ? "sm_100 (B200, B300)" : "sm_90 (H100, H200)") +
-                       "; CUDA device " + std::to_string(device) + " is sm_" +
-                       std::to_string(major * 10)};
+                   "the kernel is for sm_" + std::to_string(kernel.major * 10) + "; CUDA device " +
+                       std::to_string(device) + " is sm_" + std::to_string(major * 10)};
   }
   cudaFuncAttributes attributes{};
   for (const cudaError_t error :
@@ -44,10 +48,12 @@ const std::vector<CudaKernel>& cuda_kernels() {
     std::vector<CudaKernel> found;
     add_all<kernel::HopperRows>(found,
                                 std::make_integer_sequence<int, WARPWRIGHT_HOPPER_CUDA_CHUNKS>{});
-    add_all<kernel::GroupedRows>(found,
-                                 std::make_integer_sequence<int, WARPWRIGHT_GROUPED_CUDA_CHUNKS>{});
     add_all<kernel::BlackwellRows>(
         found, std::make_integer_sequence<int, WARPWRIGHT_BLACKWELL_CUDA_CHUNKS>{});
+    // Behind the tables, the first of which tells how many clusters are resident.
+    found.push_back({group_maps_kernel, 9, kernel::GroupMapsKernel::threads,
+                     kernel::GroupMapsKernel::shared_bytes,
+                     reinterpret_cast<const void*>(&make_group_maps), nullptr, nullptr});
     return found;
   }();
   return all;
@@ -60,7 +66,8 @@ const CudaKernel* cuda_kernel(std::string_view name) {
   return found == all.end() ? nullptr : &*found;
 }
 
-std::optional<Refusal> load_kernel(const std::string& name, int major, const CudaKernel*& loaded) {
+std::optional<Refusal> load_kernel(std::string_view name, int architecture,
+                                   const CudaKernel*& loaded) {
   struct Loaded {
     int device;
     const CudaKernel* kernel;
@@ -78,10 +85,9 @@ std::optional<Refusal> load_kernel(const std::string& name, int major, const Cud
   }
   loaded = cuda_kernel(name);
   if (loaded == nullptr) {
-    return Refusal{RefusalCode::no_kernel,
-                   std::string("this build has no kernels for ") +
-                       (major == 10 ? "sm_100 and sm_103" : "sm_90") + "; a build for " +
-                       (major == 10 ? "100a and 103a" : "90a") + " has them"};
+    return Refusal{RefusalCode::no_kernel, "this build has no kernels for sm_" +
+                                               std::to_string(architecture) + "; a build for " +
+                                               std::to_string(architecture) + "a has them"};
   }
   if (auto r = load(*loaded, device)) return r;
   known.push_back({device, loaded});

@@ -43,10 +43,10 @@ const std::vector<CudaKernel>& cuda_kernels();
 /// The one of that name, or nothing.
 const CudaKernel* cuda_kernel(std::string_view name);
 
-/// The kernel `name`, which is for devices of compute capability `major`, loaded on the current
+/// The kernel `name`, which is for devices of `architecture` (90, 100), loaded on the current
 /// device. Every thread remembers those it has launched, so that a launch takes no lock and no
 /// memory; another thread's first launch loads them once more, which changes nothing.
-[[nodiscard]] std::optional<Refusal> load_kernel(const std::string& name, int major,
+[[nodiscard]] std::optional<Refusal> load_kernel(std::string_view name, int architecture,
                                                  const CudaKernel*& loaded);
 
 /// A kernel's grid, and where it goes.

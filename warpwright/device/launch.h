@@ -54,7 +54,7 @@ class Workspace {
   [[nodiscard]] std::optional<Refusal> fault(const Plan& plan, bool check_offsets = false) const;
   /// Notes a launch of `plan` that `fault` let pass, and says what it must do about its flags.
   /// `captured`: it goes into a graph, to run at any time from now on.
-  Flags note_launch(const Plan& plan, bool captured);
+  Flags note_launch(const Plan& plan, bool captured, bool check_offsets = false);
   /// Notes that the first bytes of it, `plan.flag_bytes`, were cleared.
   void note_cleared(const Plan& plan);
   /// Notes that a launch failed: nothing is known of the flags any more.

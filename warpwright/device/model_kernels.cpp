@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "warpwright/kernel/hopper/group_maps.h"
+#include "warpwright/plan/family.h"
+
 namespace warpwright::device {
 namespace {
 
@@ -17,10 +20,9 @@ const ModelKernel* model_kernel(std::string_view name) {
   static const std::vector<ModelKernel> all = [] {
     std::vector<ModelKernel> found;
     add_all<kernel::HopperRows>(found, std::make_integer_sequence<int, WARPWRIGHT_HOPPER_CHUNKS>{});
-    add_all<kernel::GroupedRows>(found,
-                                 std::make_integer_sequence<int, WARPWRIGHT_GROUPED_CHUNKS>{});
     add_all<kernel::BlackwellRows>(found,
                                    std::make_integer_sequence<int, WARPWRIGHT_BLACKWELL_CHUNKS>{});
+    found.push_back({group_maps_kernel, &run_kernel<kernel::GroupMapsKernel>});
     return found;
   }();
   const auto found =

@@ -39,18 +39,35 @@ void Allocations::add(const void* data, std::int64_t bytes, const char* name, bo
   if (bytes > 0) all_.push_back({const_cast<void*>(data), bytes, name, writable});
 }
 
-model::LaunchShape launch_shape(const kernel::GemmConfig& config, atom::ClusterShape cluster,
-                                int ctas) {
-  return {.ctas = ctas,
-          .cluster_size = atom::cluster_size(cluster),
-          .threads = kernel::threads(config),
-          .shared_bytes = kernel::smem_map(config).bytes,
-          .registers_per_thread = kernel::launch_registers(config)};
+Allocations allocations_of(const Plan& plan, const GemmOperands& operands, const Grid& grid,
+                           std::byte* workspace) {
+  Allocations all;
+  if (grid.multiplies) {
+    all.add(operands.d, "D", true);
+    if (operands.beta != 0.0F) all.add(operands.c, "C");
+    if (operands.alpha != 0.0F && plan.problem.k > 0) {
+      all.add(operands.a, "A");
+      all.add(operands.b, "B");
+    }
+    all.add(operands.bias, "bias");
+    all.add(operands.scale_a, "scale_a");
+    all.add(operands.scale_b, "scale_b");
+    all.add(operands.scale_d, "scale_d");
+  }
+  if (operands.groups) {
+    const std::int64_t width = operands.groups->type == OffsetType::int64 ? 8 : 4;
+    all.add(operands.groups->offsets, (plan.problem.groups + 1) * width, "offsets", false);
+  }
+  for (const WorkspacePart& part : grid.workspace) {
+    if (part.end > part.begin) {
+      all.add(workspace + part.begin, part.end - part.begin, part.name, part.writable);
+    }
+  }
+  return all;
 }
 
-model::Report run_on_model(const model::LaunchShape& shape, const DeviceFacts& device,
-                           const ModelOptions& options, const Allocations& allocations,
-                           const std::function<void()>& body) {
+model::Report run_on_model(const Grid& grid, const DeviceFacts& device, const ModelOptions& options,
+                           const Allocations& allocations, const std::function<void()>& body) {
   model::Options how;
   how.mode = options.mode;
   how.seed = options.seed;
@@ -65,6 +82,11 @@ model::Report run_on_model(const model::LaunchShape& shape, const DeviceFacts& d
   how.occupied_sm = options.occupied_sm;
   how.on_tile = options.on_tile;
   how.trace = options.trace;
+  const model::LaunchShape shape{.ctas = grid.ctas,
+                                 .cluster_size = grid.cluster_size,
+                                 .threads = grid.threads,
+                                 .shared_bytes = grid.shared_bytes,
+                                 .registers_per_thread = grid.registers};
   return model::run(shape, how, allocations.all(), body);
 }
 

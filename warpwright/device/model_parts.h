@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "warpwright/device/model.h"
-#include "warpwright/device/params.h"
 #include "warpwright/model/machine.h"
+#include "warpwright/plan/family.h"
 
 namespace warpwright::device {
 
@@ -25,13 +25,12 @@ class Allocations {
   std::vector<model::Allocation> all_;
 };
 
-/// The launch of a kernel of this configuration.
-model::LaunchShape launch_shape(const kernel::GemmConfig& config, atom::ClusterShape cluster,
-                                int ctas);
+/// What the model may touch while `grid` of `plan` runs.
+Allocations allocations_of(const Plan& plan, const GemmOperands& operands, const Grid& grid,
+                           std::byte* workspace);
 
-/// Runs it.
-model::Report run_on_model(const model::LaunchShape& shape, const DeviceFacts& device,
-                           const ModelOptions& options, const Allocations& allocations,
-                           const std::function<void()>& body);
+/// Runs a grid.
+model::Report run_on_model(const Grid& grid, const DeviceFacts& device, const ModelOptions& options,
+                           const Allocations& allocations, const std::function<void()>& body);
 
 }  // namespace warpwright::device

@@ -1,7 +1,5 @@
 // Reads the rings that kernels built with WARPWRIGHT_TRACE write (isa/trace.h) and makes them the
 // same event stream as the model's.
-#if WARPWRIGHT_TRACE
-
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -72,30 +70,13 @@ bool built_with_trace() {
   return true;
 }
 
-// What is recorded.
-struct CudaTrace::Kernel {
-  RecordInto hand;
-  int ctas;
-  int threads;
-  double clock_hz;
-};
-
 Result<std::shared_ptr<CudaTrace>> CudaTrace::start(const Plan& plan) {
-  return start(Kernel{record_of(plan.kernel), plan.ctas, plan.threads(), plan.device.clock_hz});
-}
-
-Result<std::shared_ptr<CudaTrace>> CudaTrace::start(const GroupedPlan& plan) {
-  return start(Kernel{record_of(plan.kernel), plan.ctas, kernel::threads(plan.config),
-                      plan.device.clock_hz});
-}
-
-Result<std::shared_ptr<CudaTrace>> CudaTrace::start(const Kernel& kernel) {
   auto recording = std::make_shared<CudaTrace>();
   State& s = *recording->state_;
-  if (kernel.ctas == 0) return recording;
-  s.ctas = kernel.ctas;
-  if (kernel.clock_hz > 0) s.clock_hz = kernel.clock_hz;
-  s.buffer.warps = kernel.threads / 32;
+  if (plan.ctas == 0) return recording;
+  s.ctas = plan.ctas;
+  if (plan.device.clock_hz > 0) s.clock_hz = plan.device.clock_hz;
+  s.buffer.warps = plan.facts().threads / 32;
   const std::size_t rings = static_cast<std::size_t>(s.ctas) * s.buffer.warps;
   if (auto r = failed(cudaMalloc(&s.buffer.rings, rings * sizeof(isa::TraceRing)),
                       "taking memory for the recording")) {
@@ -110,7 +91,7 @@ Result<std::shared_ptr<CudaTrace>> CudaTrace::start(const Kernel& kernel) {
                       "preparing the recording")) {
     return *r;
   }
-  s.hand = kernel.hand;
+  s.hand = record_of(plan.kernel);
   if (s.hand == nullptr) {
     return Refusal{RefusalCode::no_kernel, "the plan's kernel is not among those of this build"};
   }
@@ -270,5 +251,3 @@ Result<model::Trace> CudaTrace::finish() {
 }
 
 }  // namespace warpwright::device
-
-#endif

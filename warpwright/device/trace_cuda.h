@@ -28,8 +28,6 @@ class CudaTrace {
 
  private:
   struct State;
-  struct Kernel;
-  static Result<std::shared_ptr<CudaTrace>> start(const Kernel& kernel);
   std::unique_ptr<State> state_;
 };
 

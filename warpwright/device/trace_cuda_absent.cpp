@@ -1,5 +1,5 @@
-// The recording of timelines in a build whose kernels record none.
-#if !WARPWRIGHT_HAS_CUDA || !WARPWRIGHT_TRACE
+// The recording of timelines in a build whose kernels record none. CMake takes this file instead of
+// trace_cuda.cu.
 
 #include "warpwright/device/trace_cuda.h"
 
@@ -14,17 +14,7 @@ bool built_with_trace() {
 CudaTrace::CudaTrace() = default;
 CudaTrace::~CudaTrace() = default;
 
-struct CudaTrace::Kernel {};
-
 Result<std::shared_ptr<CudaTrace>> CudaTrace::start(const Plan& /*plan*/) {
-  return start(Kernel{});
-}
-
-Result<std::shared_ptr<CudaTrace>> CudaTrace::start(const GroupedPlan& /*plan*/) {
-  return start(Kernel{});
-}
-
-Result<std::shared_ptr<CudaTrace>> CudaTrace::start(const Kernel& /*kernel*/) {
   return Refusal{RefusalCode::unsupported,
                  "this build's kernels record no timeline; those of a CUDA build with tracing do"};
 }
@@ -34,5 +24,3 @@ Result<model::Trace> CudaTrace::finish() {
 }
 
 }  // namespace warpwright::device
-
-#endif

@@ -41,10 +41,13 @@ struct TraceBuffer {
   std::int32_t warps = 0;
 };
 
-#if WW_GPU && WARPWRIGHT_TRACE
+#if WW_GPU
 /// Buffer of this translation unit's kernels; without rings nothing is written. Set by the
 /// launcher.
-static __constant__ TraceBuffer trace_buffer;
+[[maybe_unused]] static __constant__ TraceBuffer trace_buffer;
+#endif
+
+#if WW_GPU && WARPWRIGHT_TRACE
 
 /// Number of this warp's ring.
 WW_DEVICE std::uint32_t trace_ring_index() {

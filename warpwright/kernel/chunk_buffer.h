@@ -8,7 +8,7 @@
 #include "warpwright/isa/numeric.h"
 #include "warpwright/isa/thread.h"
 #include "warpwright/isa/warp.h"
-#include "warpwright/kernel/hopper/config.h"
+#include "warpwright/kernel/epilogue_geometry.h"
 
 namespace warpwright::kernel {
 
@@ -16,14 +16,14 @@ namespace warpwright::kernel {
 /// over the warp like those of an accumulator's fragment.
 template <class Tag>
 struct ChunkBuffer {
-  static constexpr auto config = Tag::config;
+  static constexpr EpilogueShape config = Tag::config;
   static constexpr int values = chunk_columns(config) / 2;  // a lane's of one chunk
   static constexpr int c_words = result_bytes(config) == 4 ? values : (values + 1) / 2;
   using Element = isa::StorageOf<config.result>;
 
   /// Byte address of the 16-byte piece `piece` of row `row` in a buffer.
   WW_DEVICE static isa::SharedAddress piece(isa::SharedAddress buffer, int row, int piece) {
-    constexpr auto cfg = Tag::config;
+    constexpr EpilogueShape cfg = Tag::config;
     return atom::apply_swizzle(chunk_swizzle(cfg),
                                buffer + row * chunk_row_bytes(cfg) + piece * 16);
   }

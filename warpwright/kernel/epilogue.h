@@ -1,4 +1,4 @@
-// The epilogue of the Hopper and Blackwell kernels, through shared memory:
+// The epilogue of all kernels, through shared memory:
 //   D = activation(alpha * scales * sums + bias + beta * C)
 //
 // Every consumer warp handles its 16 rows alone, in chunks that fill a buffer: registers ->
@@ -23,20 +23,20 @@
 #include "warpwright/isa/trace.h"
 #include "warpwright/isa/warp.h"
 #include "warpwright/kernel/chunk_buffer.h"
+#include "warpwright/kernel/epilogue_geometry.h"
 #include "warpwright/kernel/epilogue_values.h"
-#include "warpwright/kernel/hopper/config.h"
-#include "warpwright/kernel/hopper/params.h"
+#include "warpwright/kernel/params.h"
 
 namespace warpwright::kernel {
 
+/// The epilogue for `Tag::config`, an EpilogueConfig.
 template <class Tag>
-class HopperEpilogue {
+class Epilogue {
  public:
-  static constexpr auto config = Tag::config;
+  static constexpr EpilogueShape config = Tag::config;
   static constexpr int columns = chunk_columns(config);
   static constexpr int row_chunks = result_columns(config) / columns;  // side by side
-  static constexpr int result_atoms =
-      gated_rows(config) ? row_atoms(config) / 2 : row_atoms(config);
+  static constexpr int result_atoms = gated_rows(config) ? config.row_atoms / 2 : config.row_atoms;
   static constexpr int chunks = result_atoms * row_chunks;
   using Buffer = ChunkBuffer<Tag>;
   static constexpr int values = Buffer::values;
@@ -46,19 +46,20 @@ class HopperEpilogue {
   using Element = typename Buffer::Element;
 
   /// `buffers` and `barriers` are those of all consumer warps; warp `warp` of them takes its own.
-  WW_DEVICE HopperEpilogue(const HopperGemmParams& p, isa::SharedAddress buffers,
-                           isa::SharedAddress barriers, int warp)
+  WW_DEVICE Epilogue(const OutputParams& p, const ScaleParams& scales, isa::SharedAddress buffers,
+                     isa::SharedAddress barriers, int warp)
       : p_(p),
+        scales_(scales),
         buffers_(buffers + warp * config.buffers * epilogue_buffer_bytes),
         barriers_(barriers + warp * config.buffers * 8) {
-    alpha_ = p.alpha * scalar(p.tensor_scale_a) * scalar(p.tensor_scale_b);
+    alpha_ = p.alpha * scalar(scales.tensor_a) * scalar(scales.tensor_b);
     result_scale_ = scalar(p.result_scale);
   }
 
   /// Initialises the barriers of the loads of C of all consumer warps. One thread of the CTA calls
   /// it, before the CTA barrier; only launches that load C need it.
   WW_DEVICE static void initialise(isa::SharedAddress barriers) {
-    constexpr int count = consumer_warps(config) * config.buffers;
+    constexpr int count = config.warps * config.buffers;
     WW_NO_UNROLL for (int i = 0; i < count; ++i) {
       isa::mbarrier_init(barriers + i * 8, 1, {"c_full", i}, "the leader of its warp");
     }
@@ -75,18 +76,18 @@ class HopperEpilogue {
   /// grouped one `batch` is the group, with these tokens.
   WW_DEVICE void begin(int row, int column, int batch,
                        [[maybe_unused]] const tile::GroupSpan& tokens = {}) {
-    if constexpr (has_group_maps(config)) {
+    if constexpr (config.group_maps) {
       if (batch != at_.batch || first_token_ < 0) {
-        if (leader()) isa::fence_proxy_tensormap_acquire(p_.group_maps[2 * batch + 1]);
+        if (leader()) isa::fence_proxy_tensormap_acquire(p_.group_maps[2 * batch]);
       }
       first_token_ = tokens.first;
     }
     at_ = {row, column, batch};
-    if constexpr (is_grouped(config)) {
+    if constexpr (config.grouped) {
       end_token_ = tokens.end;
-      if (p_.tensor_scale_a_stride + p_.tensor_scale_b_stride != 0) {
-        alpha_ = p_.alpha * scalar(p_.tensor_scale_a, batch * p_.tensor_scale_a_stride) *
-                 scalar(p_.tensor_scale_b, batch * p_.tensor_scale_b_stride);
+      if (scales_.tensor_a_stride + scales_.tensor_b_stride != 0) {
+        alpha_ = p_.alpha * scalar(scales_.tensor_a, batch * scales_.tensor_a_stride) *
+                 scalar(scales_.tensor_b, batch * scales_.tensor_b_stride);
       }
     }
     if (p_.reads_c && p_.c_by_tma && leader()) [[unlikely]]
@@ -98,8 +99,8 @@ class HopperEpilogue {
   template <class Sums>
   WW_DEVICE void write(Sums& sums) {
     write_from([&](int chunk, int half, float(&value)[values]) {
-      constexpr auto cfg = Tag::config;
-      const int atom = chunk / row_chunks + (gated_rows(cfg) ? half * (row_atoms(cfg) / 2) : 0);
+      constexpr EpilogueShape cfg = Tag::config;
+      const int atom = chunk / row_chunks + (gated_rows(cfg) ? half * (cfg.row_atoms / 2) : 0);
       const int first =
           chunk % row_chunks * values + (gated_columns(cfg) ? half * cfg.tile_n / 4 : 0);
       WW_UNROLL for (int i = 0; i < values; ++i) value[i] = sums[atom][first + i];
@@ -168,8 +169,8 @@ class HopperEpilogue {
   template <class Source>
   WW_DEVICE void take_scaled(const Source& source, int chunk, int half, isa::SharedAddress buffer,
                              float (&value)[values]) const {
-    const ChunkVectors<Tag> vectors(p_, alpha_, place(chunk), half, columns, buffer);
-    if (p_.k > 0) {
+    const ChunkVectors<Tag> vectors(p_, scales_, alpha_, place(chunk), half, columns, buffer);
+    if (p_.has_sums) {
       source(chunk, half, value);
     } else {
       WW_UNROLL for (int i = 0; i < values; ++i) value[i] = 0;
@@ -218,7 +219,7 @@ class HopperEpilogue {
 
   /// Where its rows begin in the product.
   WW_DEVICE Place place(int chunk) const {
-    return {at_.row + row_atom_step(config) * (chunk / row_chunks),
+    return {at_.row + config.row_atom_step * (chunk / row_chunks),
             at_.column + chunk % row_chunks * columns, at_.batch};
   }
 
@@ -237,7 +238,7 @@ class HopperEpilogue {
   }
 
   /// Rows of D that the tile at hand may write end before it.
-  WW_DEVICE int end_row() const { return is_grouped(config) ? end_token_ : p_.d_rows; }
+  WW_DEVICE int end_row() const { return config.grouped ? end_token_ : p_.d_rows; }
 
   WW_DEVICE bool outside(const Corner& at) const {
     return at.column >= p_.d_columns || at.row >= end_row();
@@ -287,12 +288,12 @@ class HopperEpilogue {
   /// The buffer to D.
   WW_DEVICE void put(const Corner& at, isa::SharedAddress buffer) const {
     if constexpr (config.tma_store) {
-      if (p_.d_by_vectors) {
+      if (p_.d_aligned) {
         isa::fence_proxy_async_shared();
         isa::sync_warp();
         if (leader()) {
-          if constexpr (has_group_maps(config)) {
-            isa::tensor_store(p_.group_maps[2 * at_.batch + 1], buffer,
+          if constexpr (config.group_maps) {
+            isa::tensor_store(p_.group_maps[2 * at_.batch], buffer,
                               isa::Coords{at.column, at.row - first_token_, 0});
           } else {
             isa::tensor_store(p_.d, buffer, isa::Coords{at.column, at.row, at_.batch});
@@ -303,7 +304,7 @@ class HopperEpilogue {
       }
     }
     isa::sync_warp();
-    if (p_.d_by_vectors) {
+    if (p_.d_aligned) {
       store_vectors(at, buffer);
     } else {
       store_elements(at, buffer);
@@ -317,7 +318,7 @@ class HopperEpilogue {
 
   /// Is an element of the buffer among the columns of `limit`?
   WW_DEVICE bool wanted(const Corner& at, int row, int column) const {
-    if constexpr (!config.cluster_k) return true;
+    if constexpr (!config.shares_columns) return true;
     const int c = config.swapped ? at.row + row : at.column + column;
     return c >= first_column_ && c < end_column_;
   }
@@ -359,7 +360,8 @@ class HopperEpilogue {
     }
   }
 
-  const HopperGemmParams& p_;
+  const OutputParams& p_;
+  const ScaleParams& scales_;
   isa::SharedAddress buffers_;
   isa::SharedAddress barriers_;
   float alpha_ = 1;
@@ -371,7 +373,7 @@ class HopperEpilogue {
   int end_column_ = 0;
   int next_ = 0;  // the buffer that is used next: they take turns over chunks inside D alone
   // Bit i: parity of the next load of C into buffer i.
-  static constexpr int c_first_parity = pipeline::first_parity(c_full_row(Tag::config));
+  static constexpr int c_first_parity = pipeline::first_parity(c_full_row(config));
   int parity_ = -c_first_parity;
 };
 

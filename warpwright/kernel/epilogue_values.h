@@ -11,8 +11,8 @@
 #include "warpwright/isa/numeric.h"
 #include "warpwright/isa/thread.h"
 #include "warpwright/isa/warp.h"
-#include "warpwright/kernel/hopper/config.h"
-#include "warpwright/kernel/hopper/params.h"
+#include "warpwright/kernel/epilogue_geometry.h"
+#include "warpwright/kernel/params.h"
 
 namespace warpwright::kernel {
 
@@ -45,21 +45,21 @@ class ChunkVectors {
  public:
   /// Fetches those of `columns` columns from `at`, in one half of the product, to the 16-byte
   /// aligned `buffer`. All lanes of a warp call it and may read them afterwards.
-  WW_DEVICE ChunkVectors(const HopperGemmParams& p, float alpha, const Place& at, int half,
-                         int columns, isa::SharedAddress buffer)
+  WW_DEVICE ChunkVectors(const OutputParams& p, const ScaleParams& scales, float alpha,
+                         const Place& at, int half, int columns, isa::SharedAddress buffer)
       : buffer_(buffer) {
-    constexpr auto cfg = Tag::config;
+    constexpr EpilogueShape cfg = Tag::config;
     constexpr int halves = cfg.gated ? 2 : 1;
     const int all_rows = cfg.swapped ? p.d_columns * halves : p.d_rows;
     const int all_columns = cfg.swapped ? p.d_rows : p.d_columns * halves;
-    const int row = at.row + (gated_rows(cfg) ? half * p.half : 0) + isa::lane_index() / 4;
-    const int column = at.column + (gated_columns(cfg) ? half * p.half : 0);
+    const int row = at.row + (gated_rows(cfg) ? half * p.d_columns : 0) + isa::lane_index() / 4;
+    const int column = at.column + (gated_columns(cfg) ? half * p.d_columns : 0);
     for (int i = 0; i < 2; ++i) {
-      factor_[i] = alpha * element(p.row_scale, at.batch, row + 8 * i, all_rows, 1);
+      factor_[i] = alpha * element(scales.rows, at.batch, row + 8 * i, all_rows, 1);
       bias_[i] = element(p.row_bias, at.batch, row + 8 * i, all_rows, 0);
     }
     WW_NO_UNROLL for (int c = isa::lane_index(); c < columns; c += 32) {
-      const float scale = element(p.column_scale, at.batch, column + c, all_columns, 1);
+      const float scale = element(scales.columns, at.batch, column + c, all_columns, 1);
       const float bias = element(p.column_bias, at.batch, column + c, all_columns, 0);
       isa::SharedView<isa::Words<2>>{buffer_}.store(
           c, {isa::float_bits(scale), isa::float_bits(bias)});

@@ -1,23 +1,98 @@
-// Tables of kernels as lists of types, and which of their rows a build compiles.
+// Tables of kernels: a row is a configuration and the name that follows from it.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <string_view>
-#include <utility>
 
 namespace warpwright::kernel {
 
-/// A table: a type a row, each with a `name`, a `config`, and `common`, whether every usual build
-/// has it.
-template <class... Tags>
-struct Rows {
-  static constexpr std::size_t size = sizeof...(Tags);
+/// The name of a kernel, made of what tells it from others.
+class Name {
+ public:
+  constexpr Name(std::string_view text) {  // NOLINT(google-explicit-constructor)
+    *this += text;
+  }
+  constexpr Name& operator+=(std::string_view text) {
+    for (const char c : text) text_[static_cast<std::size_t>(size_++)] = c;
+    return *this;
+  }
+  constexpr Name& operator+=(int number) {
+    if (number > 9) *this += number / 10;
+    const char digit = static_cast<char>('0' + number % 10);
+    return *this += std::string_view(&digit, 1);
+  }
+  constexpr operator std::string_view() const {  // NOLINT(google-explicit-constructor)
+    return {text_.data(), static_cast<std::size_t>(size_)};
+  }
+  [[nodiscard]] constexpr const char* c_str() const { return text_.data(); }
+
+ private:
+  std::array<char, 48> text_{};
+  int size_ = 0;
 };
-/// The same behind a leading type that is none of them, which lets a macro write ", row" for each.
-template <class Head, class... Tags>
-struct RowsAfter : Rows<Tags...> {};
-struct Head;
+
+/// A kernel of a table. Its family has name_of(config), config_fault(config), fits_smem(config).
+template <class Config>
+struct Row {
+  Config config;
+  bool common;  ///< whether every usual build has it
+  Name name;
+};
+
+/// The deepest ring of stages that fits into shared memory.
+template <class Config>
+constexpr int max_stages(Config c) {
+  for (c.stages = 1; fits_smem(c);) ++c.stages;
+  return c.stages - 1;
+}
+
+/// A row of every usual build. `stages` of 0 become max_stages.
+template <class Config>
+constexpr Row<Config> common(Config c) {
+  if (c.stages == 0) c.stages = max_stages(c);
+  return {c, true, name_of(c)};
+}
+/// One of those builds alone that ask for it: WARPWRIGHT_KERNELS is all (the preset all), or names
+/// it.
+template <class Config>
+constexpr Row<Config> more(Config c) {
+  Row<Config> row = common(c);
+  row.common = false;
+  return row;
+}
+
+/// What is wrong with a table: "" where nothing is. A type that compilers print, text and all.
+struct TableFault {
+  char text[200]{};
+
+  constexpr void add(std::string_view words) {
+    std::size_t end = std::string_view(text).size();
+    for (const char c : words) text[end++] = c;
+  }
+};
+
+/// Of the first row that cannot be a kernel: its name, and the sentence that says why.
+template <class Config, std::size_t size>
+constexpr TableFault table_fault(const std::array<Row<Config>, size>& rows) {
+  TableFault fault;
+  for (const Row<Config>& row : rows) {
+    const char* const why = config_fault(row.config);
+    if (why == nullptr) continue;
+    fault.add(row.name);
+    fault.add(": ");
+    fault.add(why);
+    break;
+  }
+  return fault;
+}
+
+/// Stops the compilation for a table with a fault, which stands in what the compiler prints.
+template <TableFault fault>
+constexpr bool is_legal() {
+  static_assert(fault.text[0] == '\0', "a row of a table cannot be a kernel: see `fault`");
+  return true;
+}
 
 /// Is the row in a build for `kernels`: "common", "all", or names with commas between them?
 constexpr bool is_built(std::string_view name, bool common, std::string_view kernels) {
@@ -31,37 +106,27 @@ constexpr bool is_built(std::string_view name, bool common, std::string_view ker
   return false;
 }
 
-/// Which of `chunks` source files compiles each row of a build for `kernels`; -1: none does. They
-/// are dealt out one by one, so that the files take about as long.
+/// A row as a type, for which a kernel is instantiated. The build derives a struct of the kernel's
+/// name from it (cmake/kernel_rows.cpp), so that symbols, profilers and registers.tsv show the
+/// name.
+template <class Table, int row>
+struct Instance {
+  static constexpr auto config = Table::rows[row].config;
+  static constexpr std::string_view name = Table::rows[row].name;
+};
+
+/// Those that one source file compiles.
 template <class... Tags>
-constexpr std::array<int, sizeof...(Tags)> dealt(Rows<Tags...> /*rows*/, std::string_view kernels,
-                                                 int chunks) {
-  std::array<int, sizeof...(Tags)> chunk{};
-  std::size_t row = 0;
-  int built = 0;
-  ((chunk[row++] = is_built(Tags::name, Tags::common, kernels) ? built++ % chunks : -1), ...);
-  return chunk;
-}
-
-template <bool is_here, class Tag, class Visit>
-constexpr void visit_if(const Visit& visit) {
-  if constexpr (is_here) visit.template operator()<Tag>();
-}
-
-/// Calls visit.operator()<Tag>() for each row that the chunk compiles: a type with the build's
-/// `kernels`, how many `chunks` it has, and which of them this is, its `index`.
-template <class Chunk, class Visit, class... Tags>
-constexpr void visit_rows(Rows<Tags...> /*rows*/, const Visit& visit) {
-  constexpr auto chunk_of = dealt(Rows<Tags...>{}, Chunk::kernels, Chunk::chunks);
-  [&]<std::size_t... row>(std::index_sequence<row...> /*rows*/) {
-    (visit_if<chunk_of[row] == Chunk::index, Tags>(visit), ...);
+struct Instances {
+  /// Calls visit.operator()<Tag>() for each.
+  template <class Visit>
+  static constexpr void visit([[maybe_unused]] const Visit& visit) {
+    (visit.template operator()<Tags>(), ...);
   }
-  (std::index_sequence_for<Tags...>{});
-}
+};
 
-// The tables: kernel/hopper/table.h, hopper/grouped_table.h and blackwell/table.h.
+// The tables: kernel/hopper/table.h and kernel/blackwell/table.h.
 struct HopperRows;
-struct GroupedRows;
 struct BlackwellRows;
 
 }  // namespace warpwright::kernel

@@ -101,12 +101,18 @@ std::vector<Kind> ways(const SyncSite& s) {
   return all;
 }
 
+// A file as reports name it: the path below kernel/, where families have files of the same name, or
+// the name alone.
+std::string_view short_name(std::string_view file) {
+  constexpr std::string_view kernels = "warpwright/kernel/";
+  if (file.starts_with(kernels)) return file.substr(kernels.size());
+  return file.substr(file.rfind('/') + 1);  // npos + 1 is 0
+}
+
 std::string place(SyncKind kind, const std::string& barrier, const std::string& file, int line) {
-  const std::size_t slash = file.rfind('/');
   std::string out(name(kind));
   if (!barrier.empty()) out += " " + barrier;
-  return out + " at " + (slash == std::string::npos ? file : file.substr(slash + 1)) + ":" +
-         std::to_string(line);
+  return out.append(" at ").append(short_name(file)) + ":" + std::to_string(line);
 }
 
 }  // namespace

@@ -75,7 +75,7 @@ struct SyncSite {
   int value = 0;
   bool cluster_scope = false;  ///< releases or acquires at cluster scope
 
-  /// "mbarrier.arrive full at hopper_gemm.h:118".
+  /// "mbarrier.arrive full at hopper/gemm.h:118".
   [[nodiscard]] std::string text() const;
 };
 

@@ -4,9 +4,9 @@
 //             section; warpgroup w waits for it. Warpgroup 0 goes first: its first wait passes.
 #pragma once
 
+#include "warpwright/facts/declaration.h"
 #include "warpwright/isa/mbarrier.h"
 #include "warpwright/isa/thread.h"
-#include "warpwright/facts/declaration.h"
 
 namespace warpwright::pipeline {
 

@@ -12,13 +12,13 @@
 #pragma once
 
 #include "warpwright/atom/cluster.h"
+#include "warpwright/facts/declaration.h"
 #include "warpwright/isa/barrier.h"
 #include "warpwright/isa/mbarrier.h"
 #include "warpwright/isa/tcgen05.h"
 #include "warpwright/isa/tcgen05_memory.h"
 #include "warpwright/isa/thread.h"
 #include "warpwright/isa/warp.h"
-#include "warpwright/facts/declaration.h"
 #include "warpwright/pipeline/pipeline_state.h"
 #include "warpwright/pipeline/ring_barriers.h"
 

@@ -12,9 +12,9 @@
 #pragma once
 
 #include "warpwright/atom/cluster.h"
+#include "warpwright/facts/declaration.h"
 #include "warpwright/isa/mbarrier.h"
 #include "warpwright/isa/tcgen05.h"
-#include "warpwright/facts/declaration.h"
 #include "warpwright/pipeline/pipeline_state.h"
 #include "warpwright/pipeline/ring_barriers.h"
 

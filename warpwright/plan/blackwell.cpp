@@ -1,11 +1,15 @@
-#include "warpwright/plan/blackwell.h"
-
+// The Blackwell family: the choice of a kernel, what it says of itself, and the grid of a launch.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <string>
+#include <unordered_map>
 
 #include "warpwright/atom/mask_text.h"
+#include "warpwright/kernel/blackwell/facts.h"
+#include "warpwright/kernel/blackwell/params.h"
+#include "warpwright/plan/bind.h"
+#include "warpwright/plan/explain_text.h"
 #include "warpwright/plan/kernels.h"
 #include "warpwright/plan/rules.h"
 
@@ -32,6 +36,10 @@ std::optional<Refusal> layout_fault(const GemmProblem& p) {
 
 // What the Hopper kernels compute and these do not.
 std::optional<Refusal> feature_fault(const GemmProblem& p) {
+  if (p.groups > 0) {
+    return Refusal{RefusalCode::unsupported,
+                   "the product has groups; kernels for groups exist for sm_90 (H100, H200) alone"};
+  }
   if (p.scaling == Scaling::block) {
     return Refusal{
         RefusalCode::unsupported,
@@ -122,11 +130,11 @@ bool suits(const BlackwellRow& i, const GemmProblem& p, const PlanChoices& choic
 // Predicted time of a candidate, up to a factor. No Blackwell was at hand to measure: rounds of
 // tiles, and that a pair, and a cluster, read less of their operands. It orders candidates and is
 // shown to nobody.
-double cost(const Plan& p) {
+double cost(const Plan& p, bool pair) {
   if (p.ctas == 0) return 0;
   const auto [m, n, k] = p.tile();
   double time = std::ceil(p.waves()) * m * n * (static_cast<double>(p.problem.k) + 64);
-  if (!p.blackwell->pair) time *= 1.05;
+  if (!pair) time *= 1.05;
   if (atom::cluster_size(p.cluster) == 1) time *= 1.06;
   return time;
 }
@@ -137,7 +145,6 @@ std::optional<Plan> candidate_of(const Plan& start, const BlackwellRow& instance
                                  atom::ClusterShape cluster, const PlanChoices& choices) {
   const BlackwellConfig& config = instance.config;
   Plan plan = start;
-  plan.blackwell = config;
   plan.kernel = instance.name;
   plan.cluster = cluster;
   const int size = atom::cluster_size(cluster);
@@ -159,7 +166,7 @@ std::optional<Plan> candidate_of(const Plan& start, const BlackwellRow& instance
     if (!fits) return std::nullopt;
     if (all > 0) plan.ctas = *choices.ctas;
   }
-  plan.cost = cost(plan);
+  plan.cost = cost(plan, config.pair);
   return plan;
 }
 
@@ -212,29 +219,153 @@ Refusal nothing_found(const GemmProblem& p, const DeviceFacts& device, const Pla
           "4x4"};
 }
 
+bool controlled(const BlackwellConfig& c) {
+  return c.tiles == TileSource::launch_control;
+}
+
+const char* source_text(const BlackwellConfig& c) {
+  switch (c.tiles) {
+    case TileSource::one_tile:
+      return "one tile a cluster";
+    case TileSource::static_persistent:
+      return "persistent, static shares of the tiles";
+    case TileSource::launch_control:
+      return "persistent, tiles from launch control";
+  }
+  return "";
+}
+
+// Who receives whose slices, and whose barriers an MMA's commit reaches.
+std::string masks_table(const Plan& plan, bool pair) {
+  std::string out = "\nrank  A mask  B mask  commit  arrivals\n";
+  for (int rank = 0; rank < atom::cluster_size(plan.cluster); ++rank) {
+    const atom::Masks masks = atom::masks(plan.cluster, rank, pair);
+    out += format("%4d  0x%04x  0x%04x  0x%04x  %8d\n", rank, masks.a, masks.b, masks.commit,
+                  masks.arrivals);
+  }
+  return out;
+}
+
+std::string tmem_table(const BlackwellConfig& c) {
+  const int columns = kernel::accumulator_columns(c);
+  std::string out = format("\ntensor memory  %d of %d columns allocated\n", kernel::tmem_columns(c),
+                           atom::kTmemColumns);
+  for (int i = 0; i < c.accumulators; ++i) {
+    out += format("  columns %3d .. %3d  accumulator %d, 128 rows of f32\n", i * columns,
+                  (i + 1) * columns - 1, i);
+  }
+  return out;
+}
+
+const BlackwellConfig& config_of(const Plan& plan) {
+  static const std::unordered_map<std::string_view, const BlackwellConfig*> all = [] {
+    std::unordered_map<std::string_view, const BlackwellConfig*> known;
+    for (const BlackwellRow& row : blackwell_kernels()) known[row.name] = &row.config;
+    return known;
+  }();
+  static const BlackwellConfig none;
+  const auto found = all.find(plan.kernel);
+  return found == all.end() ? none : *found->second;
+}
+
+class BlackwellFamily final : public Family {
+ public:
+  [[nodiscard]] bool runs_on(int architecture) const override {
+    return architecture == 100 || architecture == 103;
+  }
+
+  [[nodiscard]] const std::vector<KernelFacts>& kernels() const override {
+    static const auto all = [] {
+      std::vector<KernelFacts> facts;
+      for (const BlackwellRow& row : blackwell_kernels()) {
+        facts.push_back(kernel::facts(row.name, row.config));
+      }
+      return facts;
+    }();
+    return all;
+  }
+
+  [[nodiscard]] Result<std::vector<Plan>> candidates(const Plan& start,
+                                                     const PlanChoices& choices) const override {
+    if (auto r = feature_fault(start.problem)) return *r;
+    if (auto r = choice_fault(choices)) return *r;
+    std::vector<Plan> all;
+    for (const BlackwellRow& instance : blackwell_kernels()) {
+      if (!suits(instance, start.problem, choices)) continue;
+      for (const atom::ClusterShape& cluster : kernel::blackwell_clusters) {
+        const int size = atom::cluster_size(cluster);
+        if (choices.cluster ? !(*choices.cluster == cluster) : size > 2) continue;
+        if (!kernel::supports(instance.config, cluster)) continue;
+        if (size > start.device.sms) {
+          if (!choices.cluster) continue;
+          return cluster_too_large(size, start.device, kernel::blackwell_clusters);
+        }
+        if (auto plan = candidate_of(start, instance, cluster, choices)) all.push_back(*plan);
+      }
+    }
+    if (all.empty()) return nothing_found(start.problem, start.device, choices);
+    return all;
+  }
+
+  [[nodiscard]] std::vector<pipeline::BarrierRow> barriers(const Plan& plan) const override {
+    const BlackwellConfig& c = config_of(plan);
+    const pipeline::UmmaPipelineShape ring = kernel::mainloop_shape(c);
+    const pipeline::UmmaAccumulatorShape accumulators = kernel::accumulator_shape(c);
+    std::vector<pipeline::BarrierRow> rows = {
+        pipeline::full_row(ring), pipeline::empty_row(ring, plan.cluster),
+        pipeline::acc_full_row(accumulators), pipeline::acc_empty_row(accumulators)};
+    if (c.pair) rows.push_back(pipeline::tmem_done_row());
+    rows.push_back(kernel::c_full_row(c));
+    if (controlled(c)) {
+      const pipeline::LaunchControlShape answers = kernel::launch_control_shape(c);
+      rows.push_back(pipeline::tile_full_row(answers));
+      rows.push_back(pipeline::tile_empty_row(answers, plan.cluster));
+    }
+    return rows;
+  }
+
+  [[nodiscard]] ExplainParts explain(const Plan& plan) const override {
+    const BlackwellConfig& c = config_of(plan);
+    const atom::UmmaAtom mma = kernel::mma_atom(c, plan.problem.a, plan.problem.b);
+    ExplainParts parts;
+    parts.persistent = c.tiles == TileSource::static_persistent;
+    parts.kernel = format("warp-specialised, %s\n", source_text(c));
+    parts.kernel +=
+        format("tile       %d x %d x %d a CTA, MMA m%dn%dk%d of kind %s, %s\n", c.tile_m, c.tile_n,
+               kernel::tile_k(c), mma.m, mma.n, mma.k, atom::name(c.kind),
+               c.pair ? "of two SMs: each holds half of A's rows and of B's columns" : "of one SM");
+    parts.kernel += cluster_line(
+        plan, plan.cluster.m / kernel::ctas_of_mma(c),
+        c.pair ? format(", %d pairs", atom::cluster_size(plan.cluster) / 2) : std::string());
+    parts.kernel += format(
+        "stages     %d of %d bytes (A %d, B %d)\n", c.stages, kernel::mainloop_shape(c).stage_bytes,
+        atom::tile_bytes(kernel::tile_a(c)), atom::tile_bytes(kernel::tile_b(c)));
+    parts.beside = tmem_table(c) + masks_table(plan, c.pair);
+    return parts;
+  }
+
+  void bind(const Plan& plan, const GemmOperands& operands, const LaunchMemory& /*memory*/,
+            Encode encode, LaunchGrids& out) const override {
+    const BlackwellConfig& c = config_of(plan);
+    kernel::BlackwellGemmParams p;
+    fill_params(p, c, plan, operands, encode);
+    p.operands.row_mask = atom::masks(plan.cluster, 0, c.pair).b;
+    p.commit_row_mask = atom::row_set(plan.cluster, 0);
+    p.commit_column_mask = atom::column_set(plan.cluster, 0);
+    if (c.pair) p.commit_column_mask |= atom::column_set(plan.cluster, 1);
+    p.instruction = atom::encode_instruction(kernel::mma_atom(c, plan.problem.a, plan.problem.b));
+    p.cluster_size = tile::Divisor(atom::cluster_size(plan.cluster));
+    out.grids[0] = grid_of(plan);
+    out.grids[0].set_params(p);
+    out.count = 1;
+  }
+};
+
 }  // namespace
 
-Result<std::vector<Plan>> blackwell_candidates(const Plan& start, const PlanChoices& choices) {
-  if (auto r = feature_fault(start.problem)) return *r;
-  if (auto r = choice_fault(choices)) return *r;
-  std::vector<Plan> all;
-  for (const BlackwellRow& instance : blackwell_kernels()) {
-    if (!suits(instance, start.problem, choices)) continue;
-    for (const atom::ClusterShape& cluster : kernel::blackwell_clusters) {
-      const int size = atom::cluster_size(cluster);
-      if (choices.cluster ? !(*choices.cluster == cluster) : size > 2) continue;
-      if (!kernel::supports(instance.config, cluster)) continue;
-      if (size > start.device.sms) {
-        if (!choices.cluster) continue;
-        return cluster_too_large(size, start.device);
-      }
-      if (auto plan = candidate_of(start, instance, cluster, choices)) all.push_back(*plan);
-    }
-  }
-  if (all.empty()) return nothing_found(start.problem, start.device, choices);
-  std::stable_sort(all.begin(), all.end(),
-                   [](const Plan& x, const Plan& y) { return x.cost < y.cost; });
-  return all;
+const Family& blackwell_family() {
+  static const BlackwellFamily family;
+  return family;
 }
 
 }  // namespace warpwright

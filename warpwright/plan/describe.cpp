@@ -12,7 +12,7 @@ namespace {
 
 using Fault = std::optional<Refusal>;
 
-// A view with the name by which sentences call it.
+// Are A and B read?
 bool reads_ab(const GemmOperands& o) {
   return o.alpha != 0.0F && o.a.columns != 0;
 }
@@ -48,7 +48,15 @@ bool same_view(const MatrixView& x, const MatrixView& y) {
          (x.batch == 1 || x.batch_stride == y.batch_stride);
 }
 
-// The largest of 1, 2, 4, 8, 16 that divides an address.
+// Matrices of B, one a group; 0 where there are no groups.
+std::int64_t groups_of(const GemmOperands& o) {
+  return o.groups ? o.b.batch : 0;
+}
+
+int offset_bytes(OffsetType type) {
+  return type == OffsetType::int64 ? 8 : 4;
+}
+
 Fault scalar_fault(const GemmOperands& o) {
   if (std::isnan(o.alpha))
     return Refusal{RefusalCode::bad_value, "alpha is NaN; it must be a number"};
@@ -116,7 +124,24 @@ Fault batch_fault(const NamedView& tensor, std::int64_t length) {
                      "all of D: the nearest legal is " + number(batch < 1 ? 1 : length)};
 }
 
+// The rows of all groups are one matrix; B has a matrix for each.
+Fault group_batches_fault(const GemmOperands& o) {
+  if (o.b.batch < 1) {
+    return Refusal{RefusalCode::bad_shape,
+                   "B is a batch of " + number(o.b.batch) +
+                       " matrices, one for each group; the nearest legal number of groups is 1"};
+  }
+  for (const NamedView& t : {NamedView{&o.a, "A"}, {&o.c, "C"}, {&o.d, "D"}}) {
+    if (t.view->batch == 1) continue;
+    return Refusal{RefusalCode::bad_shape,
+                   std::string(t.name) + " is a batch of " + number(t.view->batch) +
+                       ", and the rows of all groups are one matrix: the nearest legal is 1"};
+  }
+  return std::nullopt;
+}
+
 Fault batches_fault(const GemmOperands& o) {
+  if (o.groups) return group_batches_fault(o);
   if (o.d.batch < 1) {
     return Refusal{RefusalCode::bad_shape,
                    "D is a batch of " + number(o.d.batch) + "; the nearest legal length is 1"};
@@ -124,6 +149,21 @@ Fault batches_fault(const GemmOperands& o) {
   if (auto r = batch_fault({&o.a, "A"}, o.d.batch)) return r;
   if (auto r = batch_fault({&o.b, "B"}, o.d.batch)) return r;
   return reads_c(o) ? batch_fault({&o.c, "C"}, o.d.batch) : std::nullopt;
+}
+
+Fault offsets_fault(const GemmOperands& o) {
+  if (!o.groups) return std::nullopt;
+  const int width = offset_bytes(o.groups->type);
+  if (o.groups->offsets == nullptr) {
+    return Refusal{RefusalCode::bad_pointer, "offsets is a null pointer; " + number(groups_of(o)) +
+                                                 " groups have " + number(groups_of(o) + 1) +
+                                                 " offsets, in the operands' memory"};
+  }
+  const int known = alignment_of(o.groups->offsets);
+  if (known >= width) return std::nullopt;
+  return Refusal{RefusalCode::bad_pointer,
+                 "the address of offsets must be a multiple of its integers' size, " +
+                     number(width) + " bytes; it is one of " + number(known)};
 }
 
 // A tensor that is read element by element: its strides may be any but negative ones.
@@ -143,23 +183,39 @@ Fault side_fault(const NamedView& tensor, std::int64_t length) {
   return std::nullopt;
 }
 
-// The shape of an operand's scales.
-std::array<std::int64_t, 2> scale_shape(Scaling scaling, std::int64_t rows, std::int64_t k,
-                                        std::int64_t block_rows) {
-  if (scaling == Scaling::row_column) return {rows, 1};
-  if (scaling == Scaling::tensor) return {1, 1};
-  return {(rows + block_rows - 1) / block_rows, (k + scale_block - 1) / scale_block};
+// The shape of an operand's scales, and how many of them.
+struct ScaleShape {
+  std::int64_t rows = 1;
+  std::int64_t columns = 1;
+  std::int64_t batch = 1;
+};
+
+ScaleShape scale_shape(const GemmOperands& o, bool of_a) {
+  const MatrixView& of = of_a ? o.a : o.b;
+  const std::int64_t block_rows = of_a ? 1 : scale_block;
+  const std::int64_t batch = o.groups ? (of_a ? 1 : o.b.batch) : o.d.batch;
+  switch (o.scaling) {
+    case Scaling::group:
+      return {of_a && o.scale_a.rows == 1 ? 1 : o.b.batch, 1, 1};
+    case Scaling::row_column:
+      return {of.rows, 1, batch};
+    case Scaling::block:
+      return {(of.rows + block_rows - 1) / block_rows, (of.columns + scale_block - 1) / scale_block,
+              batch};
+    default:
+      return {1, 1, o.groups ? 1 : batch};
+  }
 }
 
 Fault scale_fault(const GemmOperands& o, bool of_a) {
   const NamedView scale =
       of_a ? NamedView{&o.scale_a, "scale_a"} : NamedView{&o.scale_b, "scale_b"};
   const MatrixView& v = *scale.view;
-  const MatrixView& of = of_a ? o.a : o.b;
-  const auto [rows, columns] = scale_shape(o.scaling, of.rows, of.columns, of_a ? 1 : scale_block);
+  const ScaleShape s = scale_shape(o, of_a);
   const std::string need = std::string(scaling_name(o.scaling)) + " scaling of " +
-                           (of_a ? "A (" : "B (") + shape_of(of) + ") takes f32 scales of shape " +
-                           shape_of(rows, columns);
+                           (of_a ? "A (" : "B (") + shape_of(of_a ? o.a : o.b) +
+                           ") takes f32 scales of shape " + shape_of(s.rows, s.columns) +
+                           (o.groups && s.batch > 1 ? ", a batch of " + number(s.batch) : "");
   if (v.data == nullptr)
     return Refusal{RefusalCode::bad_pointer,
                    std::string(scale.name) + " is a null pointer; " + need};
@@ -167,11 +223,12 @@ Fault scale_fault(const GemmOperands& o, bool of_a) {
     return Refusal{RefusalCode::bad_type,
                    std::string(scale.name) + " is " + type_name(v.dtype) + "; " + need};
   }
-  if (v.rows != rows || v.columns != columns) {
+  if (v.rows != s.rows || v.columns != s.columns || (o.groups && v.batch != s.batch)) {
     return Refusal{RefusalCode::bad_shape,
-                   std::string(scale.name) + " is " + shape_of(v) + "; " + need};
+                   std::string(scale.name) + " is " + shape_of(v) +
+                       (v.batch != 1 ? ", a batch of " + number(v.batch) : "") + "; " + need};
   }
-  return side_fault(scale, o.d.batch);
+  return side_fault(scale, s.batch);
 }
 
 // Tensors that are given and would not be read: their caller expects something else.
@@ -180,8 +237,8 @@ Fault unread_fault(const GemmOperands& o) {
     if (o.scaling == Scaling::none && scale.view->data != nullptr) {
       return Refusal{RefusalCode::bad_value,
                      std::string(scale.name) +
-                         " is given and scaling is none; say what it scales (tensor, row-column or "
-                         "block), or leave it out"};
+                         " is given and scaling is none; say what it scales (tensor, row-column, "
+                         "block, or group), or leave it out"};
     }
   }
   if (o.epilogue.bias == Bias::none && o.bias.data != nullptr) {
@@ -225,7 +282,7 @@ Fault bias_fault(const GemmOperands& o) {
                    "the bias has a row stride of " + number(v.row_stride) +
                        "; its values lie next to each other: the nearest legal is 1"};
   }
-  return side_fault({&v, "the bias"}, o.d.batch);
+  return side_fault({&v, "the bias"}, o.groups && !of_rows ? groups_of(o) : o.d.batch);
 }
 
 Fault overlap_fault(const GemmOperands& o) {
@@ -243,6 +300,12 @@ Fault overlap_fault(const GemmOperands& o) {
   if (reads_scales(o) && overlap(o.d, o.scale_b)) return apart("scale_b");
   if (o.scale_d.data != nullptr && overlap(o.d, o.scale_d)) return apart("scale_d");
   if (o.epilogue.bias != Bias::none && overlap(o.d, o.bias)) return apart("the bias");
+  if (o.groups) {
+    // As a row of bytes.
+    MatrixView offsets = matrix(const_cast<void*>(o.groups->offsets), DType::e4m3, 1,
+                                (groups_of(o) + 1) * offset_bytes(o.groups->type));
+    if (overlap(o.d, offsets)) return apart("offsets");
+  }
   return std::nullopt;
 }
 
@@ -301,6 +364,11 @@ GemmProblem problem_of(const GemmOperands& o) {
   p.epilogue = o.epilogue;
   if (o.epilogue.bias != Bias::none) p.bias = o.bias.dtype;
   p.scales_d = o.scale_d.data != nullptr;
+  p.groups = groups_of(o);
+  if (o.groups) {
+    p.offsets = o.groups->type;
+    p.expected_tokens = o.groups->expected_tokens;
+  }
   describe_strides(o, p);
   return p;
 }
@@ -317,8 +385,16 @@ Fault kind_mismatch(const GemmProblem& got, const GemmProblem& want) {
     return Refusal{RefusalCode::plan_mismatch, "the operands are a batch of " + number(got.batch) +
                                                    "; the plan is for " + number(want.batch)};
   }
+  if (got.groups != want.groups) {
+    const auto words = [](std::int64_t groups) {
+      return groups == 0 ? std::string("no groups") : number(groups) + " groups";
+    };
+    return Refusal{RefusalCode::plan_mismatch, "the operands have " + words(got.groups) +
+                                                   "; the plan is for " + words(want.groups)};
+  }
   const bool types = got.a == want.a && got.b == want.b && got.d == want.d &&
-                     (!got.reads_c || !want.reads_c || got.c == want.c);
+                     (!got.reads_c || !want.reads_c || got.c == want.c) &&
+                     got.offsets == want.offsets;
   if (!types) {
     return Refusal{RefusalCode::plan_mismatch,
                    "the operands' types are not those of the plan; make a plan for them"};
@@ -407,30 +483,20 @@ GemmProblem packed_problem(std::int64_t m, std::int64_t n, std::int64_t k, DType
   return p;
 }
 
+GemmProblem packed_grouped_problem(std::int64_t total, std::int64_t n, std::int64_t k,
+                                   std::int64_t groups, DType operand, DType result) {
+  GemmProblem p = packed_problem(total, n, k, operand, result);
+  p.groups = groups;
+  p.b_batch_stride = groups == 1 ? 0 : n * k;
+  return p;
+}
+
 Result<GemmProblem> describe(const GemmOperands& operands) {
   for (const auto rule : {scalar_fault, views_fault, shapes_fault, batches_fault, unread_fault,
-                          scales_fault, bias_fault, overlap_fault, address_fault}) {
+                          scales_fault, bias_fault, offsets_fault, overlap_fault, address_fault}) {
     if (auto r = rule(operands)) return *r;
   }
   return problem_of(operands);
-}
-
-std::optional<Refusal> workspace_fault(const Plan& plan, const void* workspace,
-                                       std::int64_t bytes) {
-  if (plan.workspace_bytes == 0) return std::nullopt;
-  constexpr std::uintptr_t alignment = 256;
-  const auto need = [&plan] { return "the plan needs " + number(plan.workspace_bytes) + " bytes"; };
-  if (workspace == nullptr)
-    return Refusal{RefusalCode::bad_workspace, "the workspace is a null pointer; " + need()};
-  if (bytes < plan.workspace_bytes) {
-    return Refusal{RefusalCode::bad_workspace,
-                   "the workspace has " + number(bytes) + " bytes; " + need()};
-  }
-  const std::uintptr_t off = reinterpret_cast<std::uintptr_t>(workspace) % alignment;
-  if (off == 0) return std::nullopt;
-  return Refusal{RefusalCode::bad_workspace,
-                 "the workspace starts " + number(static_cast<std::int64_t>(off)) +
-                     " bytes behind a multiple of 256; it must start at one"};
 }
 
 std::optional<Refusal> mismatch(const Plan& plan, const GemmOperands& operands) {
@@ -441,6 +507,15 @@ std::optional<Refusal> mismatch(const Plan& plan, const GemmOperands& operands) 
     if (auto r = rule(got, plan.problem)) return r;
   }
   return alignment_mismatch(plan, got);
+}
+
+std::optional<std::string> offsets_fault(std::uint32_t status) {
+  if (status == 0) return std::nullopt;
+  const std::int64_t g = std::int64_t{status} - 1;
+  return "the offsets of group " + number(g) + " are not in order: offsets[" + number(g) +
+         "] and offsets[" + number(g + 1) +
+         "] must be 0 or more, not decrease, and not exceed the number of tokens; what lies "
+         "outside was left out";
 }
 
 }  // namespace warpwright

@@ -1,15 +1,12 @@
-// A plan in words and tables.
+// A plan in words and tables, and the roofs it is held against.
 #include <algorithm>
 #include <cmath>
 
-#include "warpwright/pipeline/ordered_sequence.h"
-#include "warpwright/plan/explain_parts.h"
+#include "warpwright/plan/explain_text.h"
 #include "warpwright/plan/rules.h"
 
 namespace warpwright {
 namespace {
-
-using kernel::GemmConfig;
 
 std::string seconds(double s) {
   if (s >= 1e-3) return format("%.2f ms", s * 1e3);
@@ -17,13 +14,13 @@ std::string seconds(double s) {
 }
 
 // How D leaves the kernel.
-const char* store_text(const Plan& plan) {
+std::string store_text(const Plan& plan, bool by_copies) {
   if (plan.d_path == EpiloguePath::elements) {
     return "element by element from shared memory (base, pitch or row length is no multiple of 16 "
            "bytes)";
   }
-  return plan.config.tma_store ? "TMA store from shared memory"
-                               : "16 bytes a lane from shared memory";
+  return std::string(by_copies ? "TMA store" : "16 bytes a lane") + " from shared memory" +
+         (plan.problem.groups > 0 ? ", up to the group's end" : "");
 }
 
 // How C enters it.
@@ -39,33 +36,34 @@ const char* load_text(const Plan& plan) {
   return "not read (beta is 0)";
 }
 
-// Where sums are kept, and what becomes of them besides alpha and beta.
-std::string sums_text(const Plan& plan) {
-  std::string text;
-  switch (plan.config.sums) {
-    case kernel::Sums::tensor_core:
-      text = "in the tensor core's accumulators";
-      if (kernel::operand_bits(plan.config) == 8) {
-        text += ", 13 bits below the leading one (fast accumulation)";
-      }
-      break;
-    case kernel::Sums::promoted:
-      text = format("added to float32 registers every %d of K", kernel::tile_k(plan.config));
-      break;
-    case kernel::Sums::block_scaled:
-      text = format("added to float32 registers every %d of K, times the block's scales",
-                    kernel::tile_k(plan.config));
-      break;
+// The table of roles.
+std::string role_table(const KernelFacts& f) {
+  std::string out = "\nrole         warps   registers  does\n";
+  for (const KernelRole& r : f.roles) {
+    const std::string warps = std::to_string(r.first_warp) +
+                              (r.last_warp > r.first_warp ? "-" + std::to_string(r.last_warp) : "");
+    out += format("%-11s  %-6s  %3d        %s\n", r.name.c_str(), warps.c_str(), r.registers,
+                  r.does.c_str());
   }
-  if (plan.config.gated) text += "; a tile holds the same part of both halves of N";
-  return text;
+  return out;
 }
 
-// What is asked, and of which device.
-std::string heading(const Plan& plan) {
-  return "problem    " + formula(plan.problem) + "\n" +
-         format("device     %s, sm_%d, %d SMs\n", plan.device.name.c_str(),
-                plan.device.architecture, plan.device.sms);
+// The rows as a table for a reader, with what the first wait's parity means.
+std::string barrier_table(const std::vector<pipeline::BarrierRow>& rows) {
+  std::size_t width = 7;
+  for (const pipeline::BarrierRow& r : rows) width = std::max(width, std::string(r.name).size());
+  const int column = static_cast<int>(width);
+  std::string out = format(
+      "\n%-*s  copies  arrivals  bytes   first wait parity  waits -> arrives\n", column, "barrier");
+  for (const pipeline::BarrierRow& r : rows) {
+    const int first = pipeline::first_parity(r);
+    const std::string parity = std::to_string(first) + (r.alternates ? format(", %d", first ^ 1)
+                                                        : first == 1 ? ", passes"
+                                                                     : "");
+    out += format("%-*s  %6d  %8d  %6d  %-17s  %s -> %s\n", column, r.name, r.copies, r.arrivals,
+                  r.transaction_bytes, parity.c_str(), r.waiters, r.arrivers);
+  }
+  return out + "first wait parity: 1 passes on a fresh barrier, 0 waits for its first phase\n";
 }
 
 std::string bound_line(const Plan& plan) {
@@ -80,42 +78,76 @@ std::string bound_line(const Plan& plan) {
   return "bound      none: the model has no rates\n";
 }
 
+// The share of the grid that the last round fills.
+std::string last_wave(const Plan& plan) {
+  const double waves = plan.waves();
+  if (waves == 0) return {};
+  const double part = waves - std::floor(waves);
+  return format(" (%.0f%% of the last full)", 100 * (part > 0 ? part : 1.0));
+}
+
 }  // namespace
 
-TileShape Plan::tile() const {
-  if (blackwell) return {blackwell->tile_m, blackwell->tile_n, kernel::tile_k(*blackwell)};
-  return {config.tile_m, config.tile_n, kernel::tile_k(config)};
+std::string cluster_line(const Plan& plan, int sharing_b, const std::string& more) {
+  const atom::ClusterShape cluster = plan.cluster;
+  const TileShape tile = plan.tile();
+  std::string line = format("cluster    %d x %d", cluster.m, cluster.n) + more;
+  if (cluster.n > 1) {
+    line += format(", A multicast to %d CTAs in slices of %d rows", cluster.n, tile.m / cluster.n);
+  }
+  if (sharing_b > 1) {
+    line += format(", B multicast to %d CTAs in slices of %d rows", sharing_b, tile.n / cluster.m);
+  }
+  return line + "\n";
 }
 
-int Plan::threads() const {
-  return blackwell ? kernel::threads(*blackwell) : kernel::threads(config);
+std::string group_reason(const std::vector<Plan>& all) {
+  const Plan& p = all.front();
+  const int tokens = p.facts().result_rows;
+  std::string text = format("%.6g tokens %s a group: ", expected_tokens(p.problem),
+                            p.problem.expected_tokens > 0 ? "expected in" : "on average in");
+  text +=
+      p.facts().swapped
+          ? format("few, so the weights lie on wgmma's M and tiles have %d tokens on its N", tokens)
+          : format("enough to fill wgmma's M with them, in tiles of %d", tokens);
+  text += format("; predicted %.1f us", p.cost * 1e6);
+  if (all.size() > 1) {
+    text += format(", next best %s %.1f us", all[1].name().c_str(), all[1].cost * 1e6);
+  }
+  return text;
 }
 
-int Plan::shared_bytes() const {
-  return blackwell ? kernel::smem_map(*blackwell).bytes : kernel::smem_map(config).bytes;
+const char* search_name(kernel::Grouping search) {
+  constexpr const char* names[] = {"none", "horizontal", "vertical", "ballot"};
+  return names[static_cast<std::size_t>(search)];
 }
 
-const char* Plan::role_of_warp(int warp) const {
-  return blackwell ? kernel::role_of_warp(*blackwell, warp) : kernel::role_of_warp(config, warp);
+double expected_tokens(const GemmProblem& p) {
+  if (p.groups == 0) return 0;
+  const auto total = static_cast<double>(p.m);
+  if (p.expected_tokens > 0) return std::min(p.expected_tokens, total);
+  return total / static_cast<double>(p.groups);
+}
+
+double busy_groups(const GemmProblem& p) {
+  const double tokens = expected_tokens(p);
+  if (tokens <= 0) return 0;
+  return std::min(static_cast<double>(p.groups), std::ceil(static_cast<double>(p.m) / tokens));
 }
 
 std::int64_t Plan::tiles() const {
-  if (blackwell) {
-    const auto [m, n, k] = tile();
-    return ((problem.m + m - 1) / m) * ((problem.n + n - 1) / n) * problem.batch;
-  }
-  const std::int64_t rows = config.swapped ? result_columns(problem) : problem.m;
-  const std::int64_t columns = config.swapped ? problem.m : result_columns(problem);
-  const int tm = kernel::result_rows(config);
-  const int tn = kernel::result_columns(config);
-  return (rows + tm - 1) / tm * ((columns + tn - 1) / tn) * problem.batch;
+  if (problem.groups > 0) return std::int64_t{tile::tile_count(raster)} * cluster_ctas();
+  const KernelFacts& f = facts();
+  if (f.result_rows == 0) return 0;
+  return (problem.m + f.result_rows - 1) / f.result_rows *
+         ((result_columns(problem) + f.result_columns - 1) / f.result_columns) * problem.batch;
 }
 
 double Plan::waves() const {
   if (ctas == 0) return 0;
   const int size = cluster_ctas();
   return static_cast<double>(tile::tile_count(raster)) * size /
-         std::min(ctas, config.ctas_per_sm * resident_ctas(device, size));
+         std::min(ctas, facts().ctas_per_sm * resident_ctas(device, size));
 }
 
 double operations(const GemmProblem& p) {
@@ -136,15 +168,19 @@ double moved_bytes(const GemmProblem& p) {
   if (!p.reads_ab) return moved;
   const bool one_a = p.a_batch_stride == 0;
   const bool one_b = p.b_batch_stride == 0;
-  moved += bytes(p.a, p.m, p.k, one_a) + bytes(p.b, p.n, p.k, one_b);
+  // Of groups: a B for each that is expected to have rows.
+  const double matrices = p.groups > 0 ? busy_groups(p) : 1;
   const std::int64_t blocks = (p.k + 127) / 128;
+  double of_b = bytes(p.b, p.n, p.k, one_b);
+  moved += bytes(p.a, p.m, p.k, one_a);
   if (p.scaling == Scaling::row_column) {
-    moved += bytes(DType::f32, p.m, 1, one_a) + bytes(DType::f32, p.n, 1, one_b);
+    moved += bytes(DType::f32, p.m, 1, one_a);
+    of_b += bytes(DType::f32, p.n, 1, one_b);
   } else if (p.scaling == Scaling::block) {
-    moved +=
-        bytes(DType::f32, p.m, blocks, one_a) + bytes(DType::f32, (p.n + 127) / 128, blocks, one_b);
+    moved += bytes(DType::f32, p.m, blocks, one_a);
+    of_b += bytes(DType::f32, (p.n + 127) / 128, blocks, one_b);
   }
-  return moved;
+  return moved + matrices * of_b;
 }
 
 double tensor_rate(const DeviceFacts& device, DType type) {
@@ -166,127 +202,47 @@ Bound Plan::bound() const {
 }
 
 std::string Plan::name() const {
-  if (blackwell) return blackwell_name(*this);
-  const std::string instance = kernel.empty() ? "none" : kernel;
   const std::string along_k = cluster_k > 1 ? "x" + std::to_string(cluster_k) : "";
-  return format("%s_c%dx%d%s", instance.c_str(), cluster.m, cluster.n, along_k.c_str());
+  return format("%s_c%dx%d%s", kernel.empty() ? "none" : kernel.c_str(), cluster.m, cluster.n,
+                along_k.c_str());
 }
 
 std::vector<pipeline::BarrierRow> Plan::barriers() const {
-  if (blackwell) return blackwell_barriers(*this);
-  const pipeline::TmaPipelineShape shape = kernel::mainloop_shape(config);
-  std::vector<pipeline::BarrierRow> rows = {pipeline::full_row(shape),
-                                            pipeline::empty_row(shape, cluster)};
-  rows.push_back(kernel::c_full_row(config));
-  if (config.schedule == kernel::Schedule::pingpong) rows.push_back(pipeline::turn_row());
-  return rows;
-}
-
-std::string barrier_table(const std::vector<pipeline::BarrierRow>& rows) {
-  std::size_t width = 7;
-  for (const pipeline::BarrierRow& r : rows) width = std::max(width, std::string(r.name).size());
-  const int column = static_cast<int>(width);
-  std::string out = format(
-      "\n%-*s  copies  arrivals  bytes   first wait parity  waits -> arrives\n", column, "barrier");
-  for (const pipeline::BarrierRow& r : rows) {
-    const int first = pipeline::first_parity(r);
-    const std::string parity = std::to_string(first) + (r.alternates ? format(", %d", first ^ 1)
-                                                        : first == 1 ? ", passes"
-                                                                     : "");
-    out += format("%-*s  %6d  %8d  %6d  %-17s  %s -> %s\n", column, r.name, r.copies, r.arrivals,
-                  r.transaction_bytes, parity.c_str(), r.waiters, r.arrivers);
-  }
-  return out + "first wait parity: 1 passes on a fresh barrier, 0 waits for its first phase\n";
-}
-
-ExplainParts hopper_parts(const Plan& plan) {
-  const GemmConfig& c = plan.config;
-  const atom::ClusterShape cluster = plan.cluster;
-  const kernel::SmemMap map = kernel::smem_map(c);
-  ExplainParts parts;
-  std::string& out = parts.kernel;
-  constexpr const char* schedules[] = {"cooperative", "ping-pong", "multistage"};
-  out += format("kernel     hopper_gemm, %s: persistent, %s%s%s%s\n", plan.name().c_str(),
-                kernel::has_producer(c) ? "warp-specialised, " : "",
-                schedules[static_cast<int>(c.schedule)],
-                c.swapped ? ", operands swapped (rows are columns of D)" : "",
-                c.splits_k ? ", split along K" : "");
-  out +=
-      format("tile       %d x %d x %d, wgmma m64n%dk%d, %d consumer warpgroups of %d rows each\n",
-             c.tile_m, c.tile_n, kernel::tile_k(c), c.tile_n, atom::wgmma_k(c.a),
-             c.consumer_warpgroups, kernel::warpgroup_rows(c));
-  out += format("cluster    %d x %d", cluster.m, cluster.n);
-  if (cluster.n > 1) {
-    out += format(", A multicast to %d CTAs in slices of %d rows", cluster.n, c.tile_m / cluster.n);
-  }
-  if (cluster.m > 1) {
-    out += format(", B multicast to %d CTAs in slices of %d rows", cluster.m, c.tile_n / cluster.m);
-  }
-  out += "\n";
-  const auto shape = kernel::mainloop_shape(c);
-  out += format("stages     %d of %d bytes (A %d, B %d)\n", c.stages, shape.stage_bytes,
-                atom::tile_bytes(kernel::tile_a(c)), atom::tile_bytes(kernel::tile_b(c)));
-  parts.regions = {{"A stages", map.a, map.b},
-                   {"B stages", map.b, map.epilogue},
-                   {"epilogue buffers", map.epilogue, map.scales},
-                   {"block scales", map.scales, map.barriers},
-                   {"barriers", map.barriers, map.bytes}};
-  out += format("sums       %s\n", sums_text(plan).c_str());
-
-  std::string& roles = parts.roles;
-  roles += "\nrole         warps   registers  does\n";
-  if (kernel::has_producer(c)) {
-    const int registers = kernel::producer_registers(c);
-    const bool scales = c.sums == kernel::Sums::block_scaled;
-    roles += format("producer     0       %3d        one lane issues the TMA loads of A and B\n",
-                    registers);
-    if (scales) {
-      roles += format("scales       1       %3d        fetches block scales that are not copied\n",
-                      registers);
-    }
-    roles += format("idle         %d-3     %3d        %s\n", scales ? 2 : 1, registers,
-                    kernel::moves_registers(c) ? "gave their registers away" : "nothing");
-  }
-  for (int w = 0; w < c.consumer_warpgroups; ++w) {
-    const int warp = kernel::first_consumer_warp(c) + 4 * w;
-    roles += format(
-        "consumer %d   %d-%-3d  %3d        wgmma on %d rows from row %d, then the epilogue%s\n", w,
-        warp, warp + 3, kernel::consumer_registers(c), kernel::warpgroup_rows(c),
-        kernel::atom_row(c, w, 0),
-        !kernel::has_producer(c) && w == 0 ? "; a lane of warp 0 issues the loads" : "");
-  }
-  return parts;
+  return family_of(*this).barriers(*this);
 }
 
 std::string Plan::explain() const {
-  const ExplainParts parts = blackwell ? blackwell_parts(*this) : hopper_parts(*this);
-  std::string out = heading(*this) + parts.kernel;
-  out += format("D          %s\n", store_text(*this));
+  const KernelFacts& f = facts();
+  const ExplainParts parts = family_of(*this).explain(*this);
+  std::string out = "problem    " + formula(problem) + "\n";
+  out += format("device     %s, sm_%d, %d SMs\n", device.name.c_str(), device.architecture,
+                device.sms);
+  out += format("kernel     %s, %s: ", f.family, name().c_str()) + parts.kernel;
+  if (!reason.empty()) out += "choice     " + reason + "\n";
+  out += format("D          %s\n", store_text(*this, parts.tensor_store).c_str());
   out += format("C          %s\n", load_text(*this));
 
-  out +=
-      format("\nshared memory  %d of %d bytes\n", parts.regions.back().end, kernel::max_smem_bytes);
-  for (const SmemRegion& r : parts.regions) {
+  out += format("\nshared memory  %d of %lld bytes\n", f.shared_bytes,
+                static_cast<long long>(device.shared_bytes_per_cta));
+  for (const SharedRegion& r : f.regions) {
     if (r.end == r.begin) continue;
     out += format("  %6d .. %6d  %-17s %6d bytes\n", r.begin, r.end - 1, r.what, r.end - r.begin);
   }
-  out += parts.roles;
-
+  out += role_table(f);
   out += barrier_table(barriers());
   out += parts.beside;
 
-  out += format("\ntiles      %lld, in %d cluster tiles of %d CTAs, bands of %d\n",
-                static_cast<long long>(tiles()), tile::tile_count(raster),
-                atom::cluster_size(cluster), raster.band);
-  out += format(
-      "grid       %d %sCTAs, %.2f waves%s\n", ctas, parts.persistent ? "persistent " : "", waves(),
-      waves() > 0
-          ? format(" (%.0f%% of the last full)",
-                   100 * (waves() - std::floor(waves()) > 0 ? waves() - std::floor(waves()) : 1.0))
-                .c_str()
-          : "");
+  out += format("\ntiles      %lld%s, in %d cluster tiles of %d CTAs, bands of %d\n",
+                static_cast<long long>(tiles()), problem.groups > 0 ? " expected" : "",
+                tile::tile_count(raster), atom::cluster_size(cluster), raster.band);
+  out +=
+      format("grid       %d %sCTAs, %.2f waves%s%s\n", ctas, parts.persistent ? "persistent " : "",
+             waves(), last_wave(*this).c_str(), problem.groups > 0 ? ", whatever the lengths" : "");
   out += bound_line(*this);
-  out += format("workspace  %lld bytes\n", static_cast<long long>(workspace_bytes));
+  out += format("workspace  %lld bytes%s\n", static_cast<long long>(workspace_bytes),
+                problem.groups == 0 ? ""
+                : map_ctas > 0      ? ", used by the maps and the check of the offsets"
+                                    : ", used by the check of the offsets alone");
   return out;
 }
 

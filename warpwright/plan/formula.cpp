@@ -26,7 +26,11 @@ const char* function_name(Activation activation) {
 
 // What is activated: the product, C and the bias.
 std::string sum_text(const GemmProblem& p) {
-  std::string text = "alpha * A" + extents(p.m, p.k) + " * B" + extents(p.n, p.k) + "^T";
+  std::string text =
+      "alpha * A" + extents(p.m, p.k) + " * B" +
+      (p.groups > 0 ? "[" + number(p.groups) + "," + number(p.n) + "," + number(p.k) + "]"
+                    : extents(p.n, p.k)) +
+      "^T";
   if (p.reads_c) text += " + beta * C";
   if (p.epilogue.bias != Bias::none) {
     text += p.epilogue.bias == Bias::rows ? " + bias of rows" : " + bias of columns";
@@ -45,6 +49,10 @@ std::string details(const GemmProblem& p) {
   if (multiplies && major_a(p) == atom::Major::mn) add("A MN-major");
   if (multiplies && major_b(p) == atom::Major::mn) add("B MN-major");
   if (p.scales_d) add("D scaled");
+  if (p.groups > 0) {
+    add(number(p.groups) + (p.groups == 1 ? " group" : " groups") + " of rows, offsets " +
+        (p.offsets == OffsetType::int64 ? "int64" : "int32"));
+  }
   return text;
 }
 

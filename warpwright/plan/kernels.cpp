@@ -1,9 +1,9 @@
 #include "warpwright/plan/kernels.h"
 
+#include <algorithm>
 #include <string_view>
 
 #include "warpwright/kernel/blackwell/table.h"
-#include "warpwright/kernel/hopper/grouped_table.h"
 #include "warpwright/kernel/hopper/table.h"
 
 namespace warpwright {
@@ -11,18 +11,15 @@ namespace {
 
 constexpr std::string_view kSelected = WARPWRIGHT_KERNELS;
 
-template <class... Tags>
-constexpr bool names_row(kernel::Rows<Tags...> /*rows*/, std::string_view name, bool built_alone) {
-  return ((name == Tags::name &&
-           (!built_alone || kernel::is_built(Tags::name, Tags::common, kSelected))) ||
-          ...);
+// Is there a row of that name, in this build where that is asked for?
+constexpr bool names_row(const auto& rows, std::string_view name, bool built_alone) {
+  return std::any_of(rows.begin(), rows.end(), [&](const auto& row) {
+    return name == row.name && (!built_alone || kernel::is_built(row.name, row.common, kSelected));
+  });
 }
-
-// Is there a row of that name in one of the tables, in this build where that is asked for?
 constexpr bool is_in_a_table(std::string_view name, bool built_alone = false) {
-  return names_row(kernel::HopperRows{}, name, built_alone) ||
-         names_row(kernel::BlackwellRows{}, name, built_alone) ||
-         names_row(kernel::GroupedRows{}, name, built_alone);
+  return names_row(kernel::HopperRows::rows, name, built_alone) ||
+         names_row(kernel::BlackwellRows::rows, name, built_alone);
 }
 
 constexpr bool all_are_rows(std::string_view names) {
@@ -34,33 +31,30 @@ constexpr bool all_are_rows(std::string_view names) {
   return true;
 }
 static_assert(kSelected == "common" || kSelected == "all" || all_are_rows(kSelected),
-              "WARPWRIGHT_KERNELS is common, all, or names of warpwright/kernel/*/*table.h with "
+              "WARPWRIGHT_KERNELS is common, all, or names of warpwright/kernel/*/table.h with "
               "commas between them");
 
-template <class Config, class... Tags>
-std::vector<KernelRow<Config>> built(kernel::Rows<Tags...> /*rows*/) {
+// The rows of this build.
+template <class Config>
+std::vector<KernelRow<Config>> built(const auto& rows) {
   std::vector<KernelRow<Config>> found;
-  ((kernel::is_built(Tags::name, Tags::common, kSelected)
-        ? found.push_back({Tags::name, Tags::config, Tags::common})
-        : void()),
-   ...);
+  for (const auto& row : rows) {
+    if (kernel::is_built(row.name, row.common, kSelected)) {
+      found.push_back({row.name.c_str(), row.config, row.common});
+    }
+  }
   return found;
 }
 
 }  // namespace
 
 const std::vector<KernelRow<kernel::GemmConfig>>& hopper_kernels() {
-  static const auto rows = built<kernel::GemmConfig>(kernel::HopperRows{});
+  static const auto rows = built<kernel::GemmConfig>(kernel::HopperRows::rows);
   return rows;
 }
 
 const std::vector<KernelRow<kernel::BlackwellConfig>>& blackwell_kernels() {
-  static const auto rows = built<kernel::BlackwellConfig>(kernel::BlackwellRows{});
-  return rows;
-}
-
-const std::vector<KernelRow<kernel::GemmConfig>>& grouped_kernels() {
-  static const auto rows = built<kernel::GemmConfig>(kernel::GroupedRows{});
+  static const auto rows = built<kernel::BlackwellConfig>(kernel::BlackwellRows::rows);
   return rows;
 }
 

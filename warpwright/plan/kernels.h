@@ -20,10 +20,9 @@ struct KernelRow {
   bool common;  ///< one of those that a usual build has
 };
 
-/// The dense kernels of Hopper, of Blackwell, and the grouped ones, in the order of their tables.
+/// The kernels of Hopper and of Blackwell, in the order of their tables.
 const std::vector<KernelRow<kernel::GemmConfig>>& hopper_kernels();
 const std::vector<KernelRow<kernel::BlackwellConfig>>& blackwell_kernels();
-const std::vector<KernelRow<kernel::GemmConfig>>& grouped_kernels();
 
 /// For a kernel of the tables that this build lacks, a part of a sentence that says so; "" for one
 /// that it has and for names of no kernel.

@@ -70,6 +70,8 @@ constexpr std::int64_t result_columns(const GemmProblem& p) {
 
 /// The rows that a group with any is expected to have: the hint, or the mean. 0 without groups.
 double expected_tokens(const GemmProblem& p);
+/// The groups that are expected to have any.
+double busy_groups(const GemmProblem& p);
 
 /// Floating-point operations: 2 M N K for each of the batch; of groups for all rows.
 double operations(const GemmProblem& p);

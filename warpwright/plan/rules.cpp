@@ -4,6 +4,8 @@
 #include <array>
 #include <utility>
 
+#include "warpwright/tile/groups.h"
+
 namespace warpwright {
 namespace {
 
@@ -26,6 +28,20 @@ Fault extent_fault(const GemmProblem& p) {
                          "; coordinates have 32 bits: the nearest legal value is " +
                          number(max_extent)};
     }
+  }
+  if (p.groups < 0 || p.groups > max_extent) {
+    return Refusal{RefusalCode::bad_shape, "the number of groups is " + number(p.groups) +
+                                               "; the nearest legal value is " +
+                                               number(p.groups < 0 ? 1 : max_extent)};
+  }
+  if (p.groups > 0 && p.batch != 1) {
+    return Refusal{RefusalCode::bad_shape,
+                   "the batch has a length of " + number(p.batch) +
+                       ", and the rows fall into groups: the nearest legal length is 1"};
+  }
+  if (!(p.expected_tokens >= 0)) {
+    return Refusal{RefusalCode::bad_value,
+                   "the expected tokens of a group are negative or no number; 0 leaves them open"};
   }
   if (p.batch < 1 || p.batch > max_extent) {
     return Refusal{RefusalCode::bad_shape, "the batch has a length of " + number(p.batch) +
@@ -86,6 +102,11 @@ Fault scaling_fault(const GemmProblem& p) {
                    std::string("scaling is ") + scaling_name(p.scaling) + ", and A and B are " +
                        type_name(p.a) +
                        "; only e4m3 and e5m2 operands have scales: the nearest scaling is none"};
+  }
+  if (p.scaling == Scaling::group && p.groups == 0) {
+    return Refusal{
+        RefusalCode::unsupported,
+        "scaling is group, and the product has no groups: the nearest scaling is tensor"};
   }
   if (p.accumulation == Accumulation::promoted && !is_8bit_float(p.a)) {
     return Refusal{
@@ -205,7 +226,14 @@ Operand operand_a(const GemmProblem& p) {
 }
 
 Operand operand_b(const GemmProblem& p) {
-  return {"B", p.b, p.n, p.k, p.b_row_stride, p.b_column_stride, p.batch, p.b_batch_stride};
+  return {"B",
+          p.b,
+          p.n,
+          p.k,
+          p.b_row_stride,
+          p.b_column_stride,
+          p.groups > 0 ? p.groups : p.batch,
+          p.b_batch_stride};
 }
 
 Fault k_major_fault(const Operand& o) {
@@ -264,6 +292,18 @@ Fault operand_fault(const Operand& o) {
     if (auto mn_fault = mn_major_fault(o)) return says_mn ? mn_fault : k_fault;
   }
   return batch_stride_fault(o);
+}
+
+// Rows of groups begin anywhere, so nothing but K can lie side by side.
+Fault group_major_fault(const GemmProblem& p) {
+  for (const Operand& o : {operand_a(p), operand_b(p)}) {
+    if (major_of(o) == atom::Major::k) continue;
+    return Refusal{RefusalCode::unsupported,
+                   std::string(o.name) +
+                       " is MN-major, and the product has groups, which take K-major operands "
+                       "alone: neighbours along K next to each other, column stride 1"};
+  }
+  return std::nullopt;
 }
 
 // C or D of a problem.
@@ -327,7 +367,7 @@ Fault batch_overlap_fault(const Output& d) {
 }  // namespace
 
 const char* scaling_name(Scaling scaling) {
-  constexpr std::array<const char*, 4> names = {"none", "tensor", "row-column", "block"};
+  constexpr std::array<const char*, 5> names = {"none", "tensor", "row-column", "block", "group"};
   return names[static_cast<std::size_t>(scaling)];
 }
 
@@ -351,6 +391,9 @@ std::optional<Refusal> problem_fault(const GemmProblem& p) {
   if (p.reads_ab && p.m > 0 && p.n > 0) {
     if (auto r = operand_fault(operand_a(p))) return r;
     if (auto r = operand_fault(operand_b(p))) return r;
+    if (p.groups > 0) {
+      if (auto r = group_major_fault(p)) return r;
+    }
   }
   if (auto r = output_fault(output_d(p))) return r;
   if (auto r = batch_overlap_fault(output_d(p))) return r;
@@ -363,18 +406,28 @@ std::optional<Refusal> tiles_fault(const GemmProblem& p, const std::vector<Resul
   const auto pieces = [](std::int64_t extent, std::int64_t tile) {
     return (extent + tile - 1) / tile;
   };
+  const auto tiles_down = [&](const ResultTile& t) {
+    return p.groups > 0 ? tile::GroupedTiles::most_token_tiles(p.m, p.groups, t.rows)
+                        : pieces(p.m, t.rows);
+  };
   const std::int64_t columns = result_columns(p);
   std::int64_t most_batch = 0;  // of D as it is
   std::int64_t most_m = 0;      // of the columns and the batch as they are
+  std::int64_t most_n = 0;      // of the rows and groups as they are
   for (const ResultTile& t : kernels) {
-    const std::int64_t each = pieces(p.m, t.rows) * pieces(columns, t.columns);
+    const std::int64_t each = tiles_down(t) * pieces(columns, t.columns);
     if (each <= max_extent / p.batch) return std::nullopt;
     most_batch = std::max(most_batch, max_extent / each);
     most_m = std::max(most_m, max_extent / p.batch / pieces(columns, t.columns) * t.rows);
+    most_n = std::max(most_n, max_extent / tiles_down(t) * t.columns);
   }
   if (kernels.empty()) return std::nullopt;
   std::string nearest = " batch is 1";
-  if (most_batch >= 1) {
+  if (p.groups > 0) {
+    nearest = most_n > 0
+                  ? " N is " + number(most_n)
+                  : " number of groups is " + number(std::max<std::int64_t>(1, p.groups / 2));
+  } else if (most_batch >= 1) {
     nearest = " batch is " + number(most_batch);
   } else if (most_m >= 1) {
     nearest = " M is " + number(most_m);
@@ -382,7 +435,8 @@ std::optional<Refusal> tiles_fault(const GemmProblem& p, const std::vector<Resul
   return Refusal{RefusalCode::bad_shape,
                  "D of " + shape_of(p.m, columns) +
                      (p.batch > 1 ? ", a batch of " + number(p.batch) + "," : "") +
-                     " has more tiles than the " + number(max_extent) +
+                     (p.groups > 0 ? " in " + number(p.groups) + " groups may have" : " has") +
+                     " more tiles than the " + number(max_extent) +
                      " that can be numbered; split it: the nearest legal" + nearest};
 }
 
@@ -391,16 +445,12 @@ Refusal no_sms(const DeviceFacts& device) {
                                       " SMs; a kernel runs on one or more: the nearest legal is 1"};
 }
 
-Refusal cluster_too_large(int size, const DeviceFacts& device) {
+Refusal cluster_too_large(int size, const DeviceFacts& device,
+                          std::span<const atom::ClusterShape> clusters) {
   atom::ClusterShape nearest;
-  const auto consider = [&](const atom::ClusterShape& c) {
+  for (const atom::ClusterShape& c : clusters) {
     const bool fits = atom::cluster_size(c) <= device.sms;
     if (fits && atom::cluster_size(c) > atom::cluster_size(nearest)) nearest = c;
-  };
-  if (is_blackwell(device)) {
-    for (const auto& c : kernel::blackwell_clusters) consider(c);
-  } else {
-    for (const auto& c : kernel::supported_clusters) consider(c);
   }
   return {RefusalCode::bad_choice, "a cluster of " + number(size) +
                                        " CTAs needs as many SMs; device " + device.name + " has " +
@@ -420,7 +470,8 @@ EpiloguePath result_path(const GemmProblem& p, bool store) {
   };
   const bool starts = is_pitch(o.row_stride) && (p.batch <= 1 || is_pitch(o.batch_stride)) &&
                       (store ? p.d_alignment : p.c_alignment) % 16 == 0;
-  const bool ends = !store || o.columns * element % 16 == 0;
+  // Lanes store the rows of groups, whose ends they see element by element.
+  const bool ends = !store || p.groups > 0 || o.columns * element % 16 == 0;
   return starts && ends ? EpiloguePath::copy_engine : EpiloguePath::elements;
 }
 

@@ -6,6 +6,7 @@
 #include <initializer_list>
 #include <limits>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -39,8 +40,10 @@ struct ResultTile {
 /// How D leaves (`store`) or C enters the kernel: by the copy engine where it can be.
 EpiloguePath result_path(const GemmProblem& problem, bool store);
 
-/// The refusal of a cluster of `size` CTAs on a device with fewer SMs.
-Refusal cluster_too_large(int size, const DeviceFacts& device);
+/// The refusal of a cluster of `size` CTAs on a device with fewer SMs, where there are kernels for
+/// these `clusters`.
+Refusal cluster_too_large(int size, const DeviceFacts& device,
+                          std::span<const atom::ClusterShape> clusters);
 
 /// The refusal of a device that has none.
 Refusal no_sms(const DeviceFacts& device);
@@ -100,7 +103,5 @@ inline int alignment_of(const void* p) {
   while (bytes > 1 && address % static_cast<std::uintptr_t>(bytes) != 0) bytes /= 2;
   return bytes;
 }
-/// The word of problem.h for it.
-const char* scaling_name(Scaling scaling);
 
 }  // namespace warpwright

@@ -6,7 +6,9 @@
 #include "warpwright/atom/cluster.h"
 #include "warpwright/atom/descriptor.h"
 #include "warpwright/atom/umma.h"
-#include "warpwright/kernel/hopper/config.h"
+#include "warpwright/facts/kernel.h"
+#include "warpwright/kernel/epilogue_geometry.h"
+#include "warpwright/kernel/sm_limits.h"
 #include "warpwright/numeric/types.h"
 #include "warpwright/pipeline/launch_control.h"
 #include "warpwright/pipeline/umma_accumulator.h"
@@ -26,15 +28,7 @@ struct BlackwellConfig {
   bool pair = false;     ///< an MMA of two CTAs
   TileSource tiles = TileSource::one_tile;
 
-  // What the loads and the epilogue ask of any kernel's configuration (see GemmConfig).
-  static constexpr atom::Major a_major = atom::Major::k;
-  static constexpr atom::Major b_major = atom::Major::k;
-  static constexpr bool swapped = false;
-  static constexpr bool gated = false;
-  static constexpr bool cluster_k = false;
-  static constexpr bool tma_store = true;
-  static constexpr int buffers = 2;
-
+  constexpr operator EpilogueShape() const;  // NOLINT: a configuration is asked for its epilogue
   friend constexpr bool operator==(const BlackwellConfig&, const BlackwellConfig&) = default;
 };
 
@@ -57,10 +51,9 @@ constexpr const char* role_of_warp(const BlackwellConfig& c, int warp) {
   return warp < first_epilogue_warp ? "idle" : "epilogue";
 }
 
-/// Registers a thread has at launch (see kernel/hopper/config.h).
+/// Registers a thread has at launch.
 constexpr int launch_registers(const BlackwellConfig& c) {
-  const int each = 65536 / threads(c) / 8 * 8;
-  return each > 255 ? 255 : each;
+  return launch_registers(threads(c), 1);
 }
 
 constexpr int ctas_of_mma(const BlackwellConfig& c) {
@@ -95,31 +88,23 @@ constexpr atom::UmmaAtom mma_atom(const BlackwellConfig& c, DType a, DType b) {
 
 /// What one CTA holds of A and of B in a stage. Of a pair's B each CTA holds half of the columns.
 constexpr atom::OperandTile tile_a(const BlackwellConfig& c) {
-  return {c.tile_m, tile_k(c), operand_bits(c), c.a_major, atom::SmemSwizzle::b128};
+  return {c.tile_m, tile_k(c), operand_bits(c), atom::Major::k, atom::SmemSwizzle::b128};
 }
 constexpr atom::OperandTile tile_b(const BlackwellConfig& c) {
-  return {c.tile_n / ctas_of_mma(c), tile_k(c), operand_bits(c), c.b_major,
+  return {c.tile_n / ctas_of_mma(c), tile_k(c), operand_bits(c), atom::Major::k,
           atom::SmemSwizzle::b128};
 }
 
-/// No Blackwell kernel is grouped.
-constexpr bool has_group_maps(const BlackwellConfig& /*c*/) {
-  return false;
+/// A warp has two groups of 16 rows, one below the other.
+constexpr BlackwellConfig::operator EpilogueShape() const {
+  return {.result = result,
+          .tile_m = tile_m,
+          .tile_n = tile_n,
+          .warps = epilogue_warps,
+          .row_atoms = 32 / warp_rows,
+          .row_atom_step = warp_rows};
 }
-constexpr bool is_grouped(const BlackwellConfig& /*c*/) {
-  return false;
-}
-
-/// The epilogue's view: a warp has two groups of 16 rows, one below the other.
-constexpr int row_atoms(const BlackwellConfig& /*c*/) {
-  return 32 / warp_rows;
-}
-constexpr int row_atom_step(const BlackwellConfig& /*c*/) {
-  return warp_rows;
-}
-constexpr int consumer_warps(const BlackwellConfig& /*c*/) {
-  return epilogue_warps;
-}
+static_assert(EpilogueConfig<BlackwellConfig>);
 
 /// Columns of tensor memory that one accumulator takes, and what the kernel allocates for all of
 /// them (0: there are not so many).
@@ -160,12 +145,12 @@ constexpr BlackwellSmemMap smem_map(const BlackwellConfig& c) {
   BlackwellSmemMap map;
   map.b = map.a + c.stages * atom::tile_bytes(tile_a(c));
   map.epilogue = map.b + c.stages * atom::tile_bytes(tile_b(c));
-  map.answers = map.epilogue + epilogue_warps * c.buffers * epilogue_buffer_bytes;
+  map.answers = map.epilogue + epilogue_bytes(c);
   const bool controlled = c.tiles == TileSource::launch_control;
   const int answers = controlled ? launch_control_shape(c).answers : 0;
   map.barriers = map.answers + answers * pipeline::launch_answer_bytes;
   map.c_barriers = map.barriers + pipeline::barrier_bytes(mainloop_shape(c));
-  map.accumulators = map.c_barriers + epilogue_warps * c.buffers * 8;
+  map.accumulators = map.c_barriers + c_barrier_bytes(c);
   map.launch_control = map.accumulators + pipeline::barrier_bytes(accumulator_shape(c));
   map.tmem =
       map.launch_control + (controlled ? pipeline::barrier_bytes(launch_control_shape(c)) : 0);
@@ -187,6 +172,10 @@ constexpr bool supports(const BlackwellConfig& c, atom::ClusterShape cluster) {
   return false;
 }
 
+constexpr bool fits_smem(const BlackwellConfig& c) {
+  return smem_map(c).bytes <= max_smem_bytes;
+}
+
 /// Why this configuration cannot be a kernel, as a sentence; null when it can.
 constexpr const char* config_fault(const BlackwellConfig& c) {
   if (c.result != DType::bf16 && c.result != DType::f16 && c.result != DType::f32) {
@@ -195,6 +184,7 @@ constexpr const char* config_fault(const BlackwellConfig& c) {
   if (c.tile_m != 128) return "tile_m must be 128, the lanes of tensor memory";
   const char* const fault = atom::umma_fault(mma_atom(c, sample_type(c.kind), sample_type(c.kind)));
   if (fault != nullptr) return fault;
+  if (const char* wrong = epilogue_fault(c)) return wrong;
   if (chunk_row_bytes(c) != 128) return "tile_n must be whole epilogue buffers";
   if (c.accumulators < 1 || tmem_columns(c) == 0) {
     return "the accumulators need more than the 512 columns of tensor memory";
@@ -202,7 +192,7 @@ constexpr const char* config_fault(const BlackwellConfig& c) {
   if (atom::tile_fault(tile_a(c)) != nullptr || atom::tile_fault(tile_b(c)) != nullptr) {
     return "a tile is not an operand of an MMA";
   }
-  if (smem_map(c).bytes > max_smem_bytes) return "the stages do not fit into shared memory";
+  if (!fits_smem(c)) return "the stages do not fit into shared memory";
   for (const atom::ClusterShape& cluster : blackwell_clusters) {
     if (supports(c, cluster) && !pipeline::counts_match(mainloop_shape(c), cluster)) {
       return "arrival counts do not match the signals";

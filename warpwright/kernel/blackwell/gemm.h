@@ -58,7 +58,7 @@ class BlackwellGemm {
     const Cta cta(p);
     const int warp = isa::warp_index();
     if (warp == load_warp) initialise(p, cta);
-    if (atom::cluster_size(p.cluster) > 1) {
+    if (atom::cluster_size(p.walk.cluster) > 1) {
       // Relaxed: the fence publishes the barriers, and nothing else was written.
       isa::cluster_arrive_relaxed();
       isa::cluster_wait();
@@ -93,7 +93,7 @@ class BlackwellGemm {
   struct Answers {
     static constexpr pipeline::LaunchControlShape value = launch_control_shape(Tag::config);
   };
-  using Epilogue = HopperEpilogue<Tag>;
+  using Epilogue = kernel::Epilogue<Tag>;
 
   // Where this CTA stands, and its pipelines.
   struct Cta {
@@ -101,9 +101,9 @@ class BlackwellGemm {
         : base(isa::shared_base()),
           rank(isa::cluster_rank()),
           at(coord(p, rank)),
-          mainloop(base + smem.barriers, p.cluster, rank, commit_mask(p, at)),
+          mainloop(base + smem.barriers, p.walk.cluster, rank, commit_mask(p, at)),
           accumulators(base + smem.accumulators, rank),
-          answers(base + smem.launch_control, base + smem.answers, p.cluster, rank) {}
+          answers(base + smem.launch_control, base + smem.answers, p.walk.cluster, rank) {}
 
     isa::SharedAddress base;
     int rank;
@@ -114,15 +114,15 @@ class BlackwellGemm {
   };
 
   WW_DEVICE static atom::ClusterCoord coord(const Params& p, int rank) {
-    const int y = p.cluster_m.quotient(rank);
-    return {rank - y * p.cluster.m, y};
+    const int y = p.walk.cluster_m.quotient(rank);
+    return {rank - y * p.walk.cluster.m, y};
   }
 
   // The CTAs whose stages the MMAs of this CTA (of its pair) read: atom::Masks::commit.
   WW_DEVICE static std::uint16_t commit_mask(const Params& p, const atom::ClusterCoord& at) {
     const int first = config.pair ? at.x & ~1 : at.x;
-    return static_cast<std::uint16_t>(p.commit_column_mask << first | p.commit_row_mask
-                                                                          << (at.y * p.cluster.m));
+    return static_cast<std::uint16_t>(p.commit_column_mask << first |
+                                      p.commit_row_mask << (at.y * p.walk.cluster.m));
   }
 
   // The tiles of this cluster, for a role that is one thread or a whole warp.
@@ -130,9 +130,9 @@ class BlackwellGemm {
   WW_DEVICE static auto tiles(const Params& p, const Cta& cta) {
     if constexpr (controlled) {
       return tile::LaunchControlled<pipeline::LaunchControl<Answers>, Who>(
-          p.raster, p.k_blocks, p.cluster_size, cta.answers);
+          p.walk.raster, p.walk.k_blocks, p.cluster_size, cta.answers);
     } else {
-      return tile::StaticPersistent(p.raster, p.k_blocks);
+      return tile::StaticPersistent(p.walk.raster, p.walk.k_blocks);
     }
   }
 
@@ -140,14 +140,14 @@ class BlackwellGemm {
   WW_DEVICE static void initialise(const Params& p, const Cta& cta) {
     isa::set_role("initialiser");
     if (isa::elect_one()) {
-      if (p.k > 0) {
-        isa::prefetch_map(p.a);
-        isa::prefetch_map(p.b);
+      if (p.operands.k > 0) {
+        isa::prefetch_map(p.operands.a);
+        isa::prefetch_map(p.operands.b);
       }
       cta.mainloop.initialise();
       cta.accumulators.initialise();
       if constexpr (controlled) cta.answers.initialise();
-      if (p.c_by_tma) Epilogue::initialise(cta.base + smem.c_barriers);
+      if (p.output.c_by_tma) Epilogue::initialise(cta.base + smem.c_barriers);
       isa::fence_mbarrier_init();
     }
   }
@@ -164,38 +164,43 @@ class BlackwellGemm {
     const int half = cfg.pair ? at.x & 1 : 0;
     const int mma = cfg.pair ? at.x / 2 : at.x;
     // The masks come ready from the host: the first load should not wait for arithmetic.
-    const auto a_mask = static_cast<std::uint16_t>(p.column_mask << at.x);
-    const auto b_mask = static_cast<std::uint16_t>(p.row_mask << (at.y * p.cluster.m + half));
-    const bool multicast_a = p.cluster.n > 1;
-    const bool multicast_b = p.cluster.m > ctas;
-    const int a_slice = at.y * p.a_slice_rows;
-    const int b_slice = mma * p.b_slice_rows;
+    const auto a_mask = static_cast<std::uint16_t>(p.operands.column_mask << at.x);
+    const auto b_mask =
+        static_cast<std::uint16_t>(p.operands.row_mask << (at.y * p.walk.cluster.m + half));
+    const bool multicast_a = p.walk.cluster.n > 1;
+    const bool multicast_b = p.walk.cluster.m > ctas;
+    const int a_slice = at.y * p.operands.a_slice_rows;
+    const int b_slice = mma * p.operands.b_slice_rows;
     auto tiles = BlackwellGemm::tiles<pipeline::Reader::thread>(p, cta);
     tile::Work work;
     pipeline::PipelineState state;
     while (tiles.next(work)) {
-      const isa::Mark tile_mark("tile m % n %", work.tile.m * p.cluster.m + at.x,
-                                work.tile.n * p.cluster.n + at.y);
-      const int row_a = (work.tile.m * p.cluster.m + at.x) * cfg.tile_m + a_slice;
+      const isa::Mark tile_mark("tile m % n %", work.tile.m * p.walk.cluster.m + at.x,
+                                work.tile.n * p.walk.cluster.n + at.y);
+      const int row_a = (work.tile.m * p.walk.cluster.m + at.x) * cfg.tile_m + a_slice;
       const int row_b =
-          (work.tile.n * p.cluster.n + at.y) * cfg.tile_n + half * tile_b(cfg).rows + b_slice;
-      for (int block = 0; block < p.k_blocks; ++block) {
+          (work.tile.n * p.walk.cluster.n + at.y) * cfg.tile_n + half * tile_b(cfg).rows + b_slice;
+      for (int block = 0; block < p.walk.k_blocks; ++block) {
         const isa::Mark block_mark("k block %", block);
         const isa::SharedAddress full = cta.mainloop.acquire(state);
         const isa::SharedAddress a = cta.base + smem.a + state.stage * a_bytes + a_slice * span;
         const isa::SharedAddress b = cta.base + smem.b + state.stage * b_bytes + b_slice * span;
         const int k = block * tile_k(cfg);
         if (multicast_a) {
-          isa::tensor_load_multicast<ctas>(a, p.a, full, a_mask,
-                                           isa::Coords{k, row_a, work.tile.batch * p.a_batch});
+          isa::tensor_load_multicast<ctas>(
+              a, p.operands.a, full, a_mask,
+              isa::Coords{k, row_a, work.tile.batch * p.operands.a_batch});
         } else {
-          isa::tensor_load<ctas>(a, p.a, full, isa::Coords{k, row_a, work.tile.batch * p.a_batch});
+          isa::tensor_load<ctas>(a, p.operands.a, full,
+                                 isa::Coords{k, row_a, work.tile.batch * p.operands.a_batch});
         }
         if (multicast_b) {
-          isa::tensor_load_multicast<ctas>(b, p.b, full, b_mask,
-                                           isa::Coords{k, row_b, work.tile.batch * p.b_batch});
+          isa::tensor_load_multicast<ctas>(
+              b, p.operands.b, full, b_mask,
+              isa::Coords{k, row_b, work.tile.batch * p.operands.b_batch});
         } else {
-          isa::tensor_load<ctas>(b, p.b, full, isa::Coords{k, row_b, work.tile.batch * p.b_batch});
+          isa::tensor_load<ctas>(b, p.operands.b, full,
+                                 isa::Coords{k, row_b, work.tile.batch * p.operands.b_batch});
         }
         state.advance(cfg.stages);
       }
@@ -237,12 +242,12 @@ class BlackwellGemm {
     pipeline::PipelineState state;
     pipeline::PipelineState accumulator;
     while (tiles.next(work)) {
-      if (p.k_blocks == 0) continue;
-      const isa::Mark tile_mark("tile m % n %", work.tile.m * p.cluster.m + cta.at.x,
-                                work.tile.n * p.cluster.n + cta.at.y);
+      if (p.walk.k_blocks == 0) continue;
+      const isa::Mark tile_mark("tile m % n %", work.tile.m * p.walk.cluster.m + cta.at.x,
+                                work.tile.n * p.walk.cluster.n + cta.at.y);
       cta.accumulators.acquire(accumulator);
       const isa::TmemAddress d = tmem + accumulator.stage * accumulator_columns(cfg);
-      for (int block = 0; block < p.k_blocks; ++block) {
+      for (int block = 0; block < p.walk.k_blocks; ++block) {
         const isa::Mark block_mark("k block %", block);
         cta.mainloop.wait(state);
         multiply_block(p, cta, d, state, block > 0);
@@ -278,22 +283,22 @@ class BlackwellGemm {
     isa::set_role("epilogue");
     const int warp = isa::warp_index() - first_epilogue_warp;
     const isa::TmemAddress tmem = published_tmem(cta) + atom::tmem_address(32 * warp, 0);
-    Epilogue store(p, cta.base + smem.epilogue, cta.base + smem.c_barriers, warp);
+    Epilogue store(p.output, p.scales, cta.base + smem.epilogue, cta.base + smem.c_barriers, warp);
     auto tiles = BlackwellGemm::tiles<pipeline::Reader::warp>(p, cta);
     tile::Work work;
     pipeline::PipelineState accumulator;
     while (tiles.next(work)) {
-      const isa::Mark tile_mark("tile m % n %", work.tile.m * p.cluster.m + cta.at.x,
-                                work.tile.n * p.cluster.n + cta.at.y);
-      const int row = (work.tile.m * p.cluster.m + cta.at.x) * cfg.tile_m + 32 * warp;
-      const int column = (work.tile.n * p.cluster.n + cta.at.y) * cfg.tile_n;
+      const isa::Mark tile_mark("tile m % n %", work.tile.m * p.walk.cluster.m + cta.at.x,
+                                work.tile.n * p.walk.cluster.n + cta.at.y);
+      const int row = (work.tile.m * p.walk.cluster.m + cta.at.x) * cfg.tile_m + 32 * warp;
+      const int column = (work.tile.n * p.walk.cluster.n + cta.at.y) * cfg.tile_n;
       store.begin(row, column, work.tile.batch);
-      if (p.k > 0) cta.accumulators.wait(accumulator);
+      if (p.operands.k > 0) cta.accumulators.wait(accumulator);
       const isa::TmemAddress from = tmem + accumulator.stage * accumulator_columns(cfg);
       store.write_from([&](int chunk, int /*half*/, float(&value)[Epilogue::values]) {
         fetch(from, chunk, value);
       });
-      if (p.k > 0) {
+      if (p.operands.k > 0) {
         cta.accumulators.release(accumulator);
         accumulator.advance(cfg.accumulators);
       }

@@ -3,15 +3,15 @@
 
 #include <cstdint>
 
-#include "warpwright/kernel/hopper/params.h"
+#include "warpwright/kernel/params.h"
 #include "warpwright/tile/raster.h"
 
 namespace warpwright::kernel {
 
-/// Parameters of one launch: those of the Hopper kernel (the maps of A and B have boxes of a
-/// 128-byte span x the rows of a slice, and `row_mask` holds the CTAs of parity 0 alone with
-/// pairs), and what an MMA issuer must know.
-struct BlackwellGemmParams : HopperGemmParams {
+/// Parameters of one launch: those of all kernels (the maps of A and B have boxes of a 128-byte
+/// span x the rows of a slice, and `row_mask` holds the CTAs of parity 0 alone with pairs), and
+/// what an MMA issuer must know.
+struct BlackwellGemmParams : GemmParams {
   std::uint32_t instruction = 0;  ///< descriptor of the MMA: its shape and types
   /// The CTAs whose loads an MMA reads: by the MMA's column of the cluster (of x = 0, and of x = 1
   /// too with pairs; shift by x of its first CTA), and by its row (as `row_mask`, all parities).

@@ -1,74 +1,69 @@
-// The Blackwell kernels that are compiled, in one table, as kernel/hopper/table.h is for Hopper.
+// The kernels of Blackwell that are compiled, in one table, as kernel/hopper/table.h is for Hopper.
 #pragma once
+
+#include <iterator>
+#include <utility>
 
 #include "warpwright/kernel/blackwell/config.h"
 #include "warpwright/kernel/rows.h"
 
-// X(name, kind, result, tile_n, stages, accumulators, pair, tiles); tile_m is 128.
-// clang-format off
-#define WW_BLACKWELL_F16_INSTANCES(X) \
-  X(blackwell_f16_bf16_one, f16, bf16, 128, 6, 1, false, one_tile) \
-  X(blackwell_f16_bf16_pair, f16, bf16, 256, 6, 1, true, one_tile) \
-  X(blackwell_f16_bf16_one_static, f16, bf16, 128, 6, 2, false, static_persistent) \
-  X(blackwell_f16_bf16_pair_static, f16, bf16, 256, 6, 2, true, static_persistent) \
-  X(blackwell_f16_bf16_one_clc, f16, bf16, 128, 6, 2, false, launch_control) \
-  X(blackwell_f16_bf16_pair_clc, f16, bf16, 256, 6, 2, true, launch_control) \
-  X(blackwell_f16_f16_one, f16, f16, 128, 6, 1, false, one_tile) \
-  X(blackwell_f16_f16_pair, f16, f16, 256, 6, 1, true, one_tile) \
-  X(blackwell_f16_f16_one_static, f16, f16, 128, 6, 2, false, static_persistent) \
-  X(blackwell_f16_f16_pair_static, f16, f16, 256, 6, 2, true, static_persistent) \
-  X(blackwell_f16_f16_one_clc, f16, f16, 128, 6, 2, false, launch_control) \
-  X(blackwell_f16_f16_pair_clc, f16, f16, 256, 6, 2, true, launch_control) \
-  X(blackwell_f16_f32_one, f16, f32, 128, 6, 1, false, one_tile) \
-  X(blackwell_f16_f32_pair, f16, f32, 256, 6, 1, true, one_tile) \
-  X(blackwell_f16_f32_one_static, f16, f32, 128, 6, 2, false, static_persistent) \
-  X(blackwell_f16_f32_pair_static, f16, f32, 256, 6, 2, true, static_persistent) \
-  X(blackwell_f16_f32_one_clc, f16, f32, 128, 6, 2, false, launch_control) \
-  X(blackwell_f16_f32_pair_clc, f16, f32, 256, 6, 2, true, launch_control)
-#define WW_BLACKWELL_F8F6F4_INSTANCES(X) \
-  X(blackwell_f8f6f4_bf16_one, f8f6f4, bf16, 128, 6, 1, false, one_tile) \
-  X(blackwell_f8f6f4_bf16_pair, f8f6f4, bf16, 256, 6, 1, true, one_tile) \
-  X(blackwell_f8f6f4_bf16_one_static, f8f6f4, bf16, 128, 6, 2, false, static_persistent) \
-  X(blackwell_f8f6f4_bf16_pair_static, f8f6f4, bf16, 256, 6, 2, true, static_persistent) \
-  X(blackwell_f8f6f4_bf16_one_clc, f8f6f4, bf16, 128, 6, 2, false, launch_control) \
-  X(blackwell_f8f6f4_bf16_pair_clc, f8f6f4, bf16, 256, 6, 2, true, launch_control) \
-  X(blackwell_f8f6f4_f16_one, f8f6f4, f16, 128, 6, 1, false, one_tile) \
-  X(blackwell_f8f6f4_f16_pair, f8f6f4, f16, 256, 6, 1, true, one_tile) \
-  X(blackwell_f8f6f4_f16_one_static, f8f6f4, f16, 128, 6, 2, false, static_persistent) \
-  X(blackwell_f8f6f4_f16_pair_static, f8f6f4, f16, 256, 6, 2, true, static_persistent) \
-  X(blackwell_f8f6f4_f16_one_clc, f8f6f4, f16, 128, 6, 2, false, launch_control) \
-  X(blackwell_f8f6f4_f16_pair_clc, f8f6f4, f16, 256, 6, 2, true, launch_control) \
-  X(blackwell_f8f6f4_f32_one, f8f6f4, f32, 128, 6, 1, false, one_tile) \
-  X(blackwell_f8f6f4_f32_pair, f8f6f4, f32, 256, 6, 1, true, one_tile) \
-  X(blackwell_f8f6f4_f32_one_static, f8f6f4, f32, 128, 6, 2, false, static_persistent) \
-  X(blackwell_f8f6f4_f32_pair_static, f8f6f4, f32, 256, 6, 2, true, static_persistent) \
-  X(blackwell_f8f6f4_f32_one_clc, f8f6f4, f32, 128, 6, 2, false, launch_control) \
-  X(blackwell_f8f6f4_f32_pair_clc, f8f6f4, f32, 256, 6, 2, true, launch_control)
-#define WW_BLACKWELL_GEMM_INSTANCES(X) \
-  WW_BLACKWELL_F16_INSTANCES(X) \
-  WW_BLACKWELL_F8F6F4_INSTANCES(X)
-// clang-format on
-
 namespace warpwright::kernel {
 
-#define WW_TAG(tag, operand_kind, result_type, columns, ring, buffers, two, source) \
-  struct tag {                                                                      \
-    static constexpr const char* name = #tag;                                       \
-    static constexpr bool common = true;                                            \
-    static constexpr BlackwellConfig config{.kind = atom::UmmaKind::operand_kind,   \
-                                            .result = DType::result_type,           \
-                                            .tile_n = columns,                      \
-                                            .stages = ring,                         \
-                                            .accumulators = buffers,                \
-                                            .pair = two,                            \
-                                            .tiles = TileSource::source};           \
-  };
-WW_BLACKWELL_GEMM_INSTANCES(WW_TAG)
-#undef WW_TAG
+/// Kind of the operands, result, CTAs of an MMA, where tiles come from.
+constexpr Name name_of(const BlackwellConfig& c) {
+  constexpr std::string_view kinds[] = {"f16", "tf32", "f8f6f4"};
+  constexpr std::string_view sources[] = {"", "_static", "_clc"};
+  Name name("blackwell_");
+  ((name += kinds[static_cast<int>(c.kind)]) += "_") += numeric::name(c.result);
+  (name += c.pair ? "_pair" : "_one") += sources[static_cast<int>(c.tiles)];
+  return name;
+}
 
-#define WW_ROW(tag, ...) , tag
-/// The dense kernels of Blackwell.
-struct BlackwellRows : RowsAfter<Head WW_BLACKWELL_GEMM_INSTANCES(WW_ROW)> {};
-#undef WW_ROW
+namespace blackwell {
+
+constexpr BlackwellConfig one(int tile_n) {
+  return {.tile_n = tile_n, .stages = 0};
+}
+constexpr BlackwellConfig pair(int tile_n) {
+  return {.tile_n = tile_n, .stages = 0, .pair = true};
+}
+/// Kernels of many tiles have two accumulators.
+constexpr BlackwellConfig persistent(TileSource tiles, BlackwellConfig c) {
+  c.tiles = tiles;
+  c.accumulators = 2;
+  return c;
+}
+
+/// The same for each kind of operands and each result.
+inline constexpr BlackwellConfig shapes[] = {
+    one(128),
+    pair(256),
+    persistent(TileSource::static_persistent, one(128)),
+    persistent(TileSource::static_persistent, pair(256)),
+    persistent(TileSource::launch_control, one(128)),
+    persistent(TileSource::launch_control, pair(256)),
+};
+inline constexpr atom::UmmaKind kinds[] = {atom::UmmaKind::f16, atom::UmmaKind::f8f6f4};
+inline constexpr DType results[] = {DType::bf16, DType::f16, DType::f32};
+
+constexpr Row<BlackwellConfig> row(std::size_t i) {
+  constexpr std::size_t each = std::size(shapes);
+  BlackwellConfig c = shapes[i % each];
+  c.result = results[i / each % std::size(results)];
+  c.kind = kinds[i / each / std::size(results)];
+  return common(c);
+}
+template <std::size_t... i>
+constexpr auto all_rows(std::index_sequence<i...> /*rows*/) {
+  return std::array{row(i)...};
+}
+inline constexpr auto rows =
+    all_rows(std::make_index_sequence<std::size(shapes) * std::size(results) * std::size(kinds)>{});
+
+}  // namespace blackwell
+
+struct BlackwellRows {
+  static constexpr const auto& rows = blackwell::rows;
+};
 
 }  // namespace warpwright::kernel

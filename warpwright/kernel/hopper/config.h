@@ -8,6 +8,8 @@
 #include "warpwright/atom/descriptor.h"
 #include "warpwright/atom/wgmma.h"
 #include "warpwright/facts/kernel.h"
+#include "warpwright/kernel/epilogue_geometry.h"
+#include "warpwright/kernel/sm_limits.h"
 #include "warpwright/numeric/types.h"
 #include "warpwright/pipeline/tma_pipeline.h"
 #include "warpwright/tile/groups.h"
@@ -53,6 +55,7 @@ struct GemmConfig {
   Grouping grouped = Grouping::none;
   GroupMaps maps = GroupMaps::one;
 
+  constexpr operator EpilogueShape() const;  // NOLINT: a configuration is asked for its epilogue
   friend constexpr bool operator==(const GemmConfig&, const GemmConfig&) = default;
 };
 
@@ -63,11 +66,6 @@ constexpr int operand_bits(const GemmConfig& c) {
 constexpr int tile_k(const GemmConfig& c) {
   return 1024 / operand_bits(c);
 }
-template <class Config>
-constexpr int result_bytes(const Config& c) {
-  return numeric::bits(c.result) / 8;
-}
-
 constexpr bool has_producer(const GemmConfig& c) {
   return c.schedule != Schedule::multistage;
 }
@@ -96,34 +94,28 @@ constexpr int row_atoms(const GemmConfig& c) {
   return warpgroup_rows(c) / 64;
 }
 
-/// Rows from one atom's share of a warp to the next one's.
-constexpr int row_atom_step(const GemmConfig& /*c*/) {
-  return 64;
-}
-
 /// Consumer warps that read one stage: those of one warpgroup when they take turns.
 constexpr int warps_per_stage(const GemmConfig& c) {
   return c.schedule == Schedule::pingpong ? 4 : consumer_warps(c);
 }
 
-// --- gating: a tile holds the same part of both halves -------------------------------------------
-template <class Config>
-constexpr bool gated_rows(const Config& c) {
-  return c.gated && c.swapped;
+constexpr GemmConfig::operator EpilogueShape() const {
+  return {.result = result,
+          .tile_m = tile_m,
+          .tile_n = tile_n,
+          .warps = consumer_warps(*this),
+          .row_atoms = kernel::row_atoms(*this),
+          .row_atom_step = 64,
+          .swapped = swapped,
+          .gated = gated,
+          .tma_store = tma_store,
+          .buffers = buffers,
+          .shares_columns = cluster_k,
+          .grouped = is_grouped(*this),
+          .group_maps = has_group_maps(*this)};
 }
-template <class Config>
-constexpr bool gated_columns(const Config& c) {
-  return c.gated && !c.swapped;
-}
-/// Rows and columns of a tile that have different places in D.
-template <class Config>
-constexpr int result_rows(const Config& c) {
-  return gated_rows(c) ? c.tile_m / 2 : c.tile_m;
-}
-template <class Config>
-constexpr int result_columns(const Config& c) {
-  return gated_columns(c) ? c.tile_n / 2 : c.tile_n;
-}
+static_assert(EpilogueConfig<GemmConfig>);
+
 /// Row of the tile where atom `i` of warpgroup `w` begins. A warpgroup with gated rows holds the
 /// same rows of both halves.
 constexpr int atom_row(const GemmConfig& c, int w, int i) {
@@ -134,11 +126,9 @@ constexpr int atom_row(const GemmConfig& c, int w, int i) {
 }
 
 // --- registers ----------------------------------------------------------------------------------
-/// Registers a thread has at launch: what __launch_bounds__(threads, ctas_per_sm) leaves of 64 Ki,
-/// in steps of 8.
+/// Registers a thread has at launch.
 constexpr int launch_registers(const GemmConfig& c) {
-  const int each = 65536 / (c.ctas_per_sm * threads(c)) / 8 * 8;
-  return each > 255 ? 255 : each;
+  return launch_registers(threads(c), c.ctas_per_sm);
 }
 /// Float32 registers of sums in a consumer's thread.
 constexpr int sum_registers(const GemmConfig& c) {
@@ -174,80 +164,28 @@ constexpr atom::OperandTile tile_b(const GemmConfig& c) {
 /// Block scales of a stage: a vector along the tokens, one float for each row (swapped: column),
 /// and one float for every 64 (or 32, where the tile is no multiple of that) of the other
 /// dimension, whose blocks have 128.
-constexpr int unit_length(const GemmConfig& c) {
+constexpr int weights_per_scale(const GemmConfig& c) {
   return (c.swapped ? c.tile_m : c.tile_n) % 64 == 0 ? 64 : 32;
 }
-constexpr int vector_scales(const GemmConfig& c) {
+constexpr int token_scales(const GemmConfig& c) {
   if (c.sums != Sums::block_scaled) return 0;
   return c.swapped ? c.tile_n : c.tile_m;
 }
-constexpr int unit_scales(const GemmConfig& c) {
+constexpr int weight_scales(const GemmConfig& c) {
   if (c.sums != Sums::block_scaled) return 0;
-  return (c.swapped ? c.tile_m : c.tile_n) / unit_length(c);
+  return (c.swapped ? c.tile_m : c.tile_n) / weights_per_scale(c);
 }
 /// Floats a copy of the vector brings: groups begin at any token, copies at every fourth.
 constexpr int copied_scales(const GemmConfig& c) {
-  return vector_scales(c) + (is_grouped(c) ? 4 : 0);
+  return token_scales(c) + (is_grouped(c) ? 4 : 0);
 }
 constexpr int scale_bytes(const GemmConfig& c) {
-  return ((copied_scales(c) + unit_scales(c)) * 4 + 127) / 128 * 128;
+  return ((copied_scales(c) + weight_scales(c)) * 4 + 127) / 128 * 128;
 }
 /// Whether the copy engine may bring the vector, where its layout allows: not in small tiles, whose
 /// products wait for memory, and would wait for one copy more.
 constexpr bool copies_scales(const GemmConfig& c) {
   return c.sums == Sums::block_scaled && !c.swapped && c.tile_m >= 128;
-}
-
-// --- the epilogue's buffers: D's elements as they lie in memory, `inner` of a row side by side;
-// of Blackwell kernels too ---
-/// Rows of an accumulator that one warp holds.
-inline constexpr int warp_rows = 16;
-/// Bytes of one buffer, at most.
-inline constexpr int epilogue_buffer_bytes = 2048;
-/// Columns of the accumulator that one buffer takes.
-template <class Config>
-constexpr int chunk_columns(const Config& c) {
-  const int all = result_columns(c);
-  if (!c.swapped) {
-    int columns = 128 / result_bytes(c);
-    while (all % columns != 0) columns /= 2;
-    return columns;
-  }
-  int columns = epilogue_buffer_bytes / (warp_rows * result_bytes(c));
-  if (columns > all) columns = all;
-  while (all % columns != 0) columns -= 8;
-  return columns;
-}
-/// Extents of a buffer in D: neighbours in memory, and rows of them.
-template <class Config>
-constexpr int chunk_inner(const Config& c) {
-  return c.swapped ? warp_rows : chunk_columns(c);
-}
-template <class Config>
-constexpr int chunk_outer(const Config& c) {
-  return c.swapped ? chunk_columns(c) : warp_rows;
-}
-template <class Config>
-constexpr int chunk_row_bytes(const Config& c) {
-  return chunk_inner(c) * result_bytes(c);
-}
-template <class Config>
-constexpr int chunk_bytes(const Config& c) {
-  return chunk_row_bytes(c) * chunk_outer(c);
-}
-/// The swizzle whose span is a row of the buffer.
-template <class Config>
-constexpr atom::SmemSwizzle chunk_swizzle(const Config& c) {
-  switch (chunk_row_bytes(c)) {
-    case 128:
-      return atom::SmemSwizzle::b128;
-    case 64:
-      return atom::SmemSwizzle::b64;
-    case 32:
-      return atom::SmemSwizzle::b32;
-    default:
-      return atom::SmemSwizzle::none;
-  }
 }
 
 /// Where things lie in dynamic shared memory, as byte offsets from its start. Tiles start where the
@@ -275,11 +213,11 @@ constexpr SmemMap smem_map(const GemmConfig& c) {
   map.b = map.a + c.stages * atom::tile_bytes(tile_a(c));
   const int operands = map.b + c.stages * atom::tile_bytes(tile_b(c));
   map.epilogue = (operands + 1023) / 1024 * 1024;
-  map.scales = map.epilogue + consumer_warps(c) * c.buffers * epilogue_buffer_bytes;
+  map.scales = map.epilogue + epilogue_bytes(c);
   map.groups = map.scales + c.stages * scale_bytes(c);
   map.barriers = map.groups + group_table_bytes(c);
   map.c_barriers = map.barriers + pipeline::barrier_bytes(c.stages);
-  map.turns = map.c_barriers + consumer_warps(c) * c.buffers * 8;
+  map.turns = map.c_barriers + c_barrier_bytes(c);
   map.bytes = map.turns + c.consumer_warpgroups * 8;
   return map;
 }
@@ -287,18 +225,6 @@ constexpr SmemMap smem_map(const GemmConfig& c) {
 constexpr pipeline::TmaPipelineShape mainloop_shape(const GemmConfig& c) {
   return {c.stages, warps_per_stage(c), atom::tile_bytes(tile_a(c)) + atom::tile_bytes(tile_b(c)),
           c.sums == Sums::block_scaled ? 1 : 0, !has_producer(c)};
-}
-
-/// The barriers of the epilogue's loads of C, as a row of the table that `explain` prints.
-template <class Config>
-constexpr pipeline::BarrierRow c_full_row(const Config& c) {
-  return {"c_full",
-          consumer_warps(c) * c.buffers,
-          1,
-          chunk_bytes(c),
-          "its leader (with beta)",
-          "each warp of the epilogue",
-          0};
 }
 
 /// The clusters every kernel is launched with, and proved for at compile time.
@@ -320,11 +246,9 @@ constexpr bool supports(const GemmConfig& c, atom::ClusterShape cluster) {
   return false;
 }
 
-/// The largest dynamic shared memory of a CTA on sm_90.
-inline constexpr int max_smem_bytes = 227 * 1024;
-/// What an SM has, and what the system takes of it for every CTA.
-inline constexpr int sm_smem_bytes = 228 * 1024;
-inline constexpr int reserved_smem_bytes = 1024;
+constexpr bool fits_smem(const GemmConfig& c) {
+  return c.ctas_per_sm * (smem_map(c).bytes + reserved_smem_bytes) <= sm_smem_bytes;
+}
 
 /// Why the operands' types cannot go together, or be scaled like this; null when they can.
 constexpr const char* type_fault(const GemmConfig& c) {
@@ -368,35 +292,25 @@ constexpr const char* config_fault(const GemmConfig& c) {
   if (c.cluster_k && 4 * c.tile_m * c.tile_n > smem_map(c).epilogue) {
     return "sums that are exchanged in a cluster must fit where the stages were";
   }
-  if (c.buffers < 2 || consumer_warps(c) * c.buffers > 32) {
-    return "a warp has two epilogue buffers or more, the CTA 32 at most";
-  }
   if (!has_producer(c) && c.sums == Sums::block_scaled) {
     return "block scales are fetched by a warp beside the producer";
   }
+  if (const char* fault = epilogue_fault(c)) return fault;
   if (sum_registers(c) > 200) return "the sums do not fit into the registers";
   if (atom::wgmma_fault(atom::wgmma_atom(c.a, c.b, DType::f32, c.tile_n), c.a_major, c.b_major) !=
       nullptr) {
     return "tile_n must be an N of wgmma, and only 16-bit operands may be MN-major";
   }
-  if (gated_rows(c) && row_atoms(c) % 2 != 0) return "gated rows need an even number of atoms";
-  if (gated_columns(c) && c.tile_n % 32 != 0) return "gated columns need a tile_n of 32s";
   if (c.sums == Sums::block_scaled &&
       (c.swapped ? c.tile_m : c.tile_n) % (c.gated || c.swapped ? 64 : 32) != 0) {
     return "block scales go with tiles of 64s, or of 32s along N";
   }
   if (copies_scales(c) && copied_scales(c) > 256) return "a copy brings at most 256 scales";
-  if (chunk_row_bytes(c) < 16 || chunk_columns(c) % 8 != 0) {
-    return "rows of an epilogue buffer have 16 bytes or more";
-  }
   if (atom::tile_fault(tile_a(c)) != nullptr || atom::tile_fault(tile_b(c)) != nullptr) {
     return "a tile is not an operand of wgmma";
   }
   if (c.tile_m > 256) return "tile_m is at most 256, the rows of a TMA box";
-  if (c.ctas_per_sm < 1 ||
-      c.ctas_per_sm * (smem_map(c).bytes + reserved_smem_bytes) > sm_smem_bytes) {
-    return "the stages do not fit into shared memory";
-  }
+  if (c.ctas_per_sm < 1 || !fits_smem(c)) return "the stages do not fit into shared memory";
   const int pool = launch_registers(c) * threads(c);
   if (has_producer(c) &&
       128 * (producer_registers(c) + c.consumer_warpgroups * consumer_registers(c)) > pool) {

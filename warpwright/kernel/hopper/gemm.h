@@ -26,10 +26,9 @@
 #include "warpwright/isa/fence.h"
 #include "warpwright/isa/warp.h"
 #include "warpwright/kernel/epilogue.h"
-#include "warpwright/kernel/hopper/config.h"
+#include "warpwright/kernel/hopper/cta.h"
 #include "warpwright/kernel/hopper/load.h"
 #include "warpwright/kernel/hopper/mainloop.h"
-#include "warpwright/kernel/hopper/params.h"
 #include "warpwright/kernel/hopper/scales.h"
 #include "warpwright/kernel/hopper/shared_sums.h"
 #include "warpwright/pipeline/ordered_sequence.h"
@@ -52,7 +51,7 @@ struct HopperGemm {
     const int warp = isa::warp_index();
     const bool loads = has_producer(cfg) && warp == 0;
     if (warp == 0) initialise(p, base);
-    if (!cfg.cluster_k && atom::cluster_size(p.cluster) > 1) {
+    if (!cfg.cluster_k && atom::cluster_size(p.walk.cluster) > 1) {
       // Relaxed: the fence publishes the barriers, and nothing else was written.
       isa::cluster_arrive_relaxed();
       isa::cluster_wait();
@@ -68,53 +67,56 @@ struct HopperGemm {
     // Among the CTAs that share operands.
     const int rank = cfg.cluster_k ? 0 : isa::cluster_rank();
     if constexpr (cfg.grouped == Grouping::vertical) {
-      tile::VerticalTable(p.groups, base + smem.groups, threads(cfg)).fill(ready);
+      tile::VerticalTable(p.walk.groups, base + smem.groups, threads(cfg)).fill(ready);
     }
 
+    const atom::ClusterCoord at = cluster_coord(p.walk, rank);
+    const isa::SharedAddress barriers = base + smem.barriers;
     if (warp < first_consumer_warp(cfg)) {
       if constexpr (moves_registers(cfg)) isa::decrease_registers<producer_registers(cfg)>();
       isa::set_role("idle");
-      const HopperPipeline<Tag> ring(base + smem.barriers, p.cluster);
+      const Cta<Tag> cta{p, base, rank, at, ready, Ring(barriers, p.walk.cluster)};
       if constexpr (cfg.grouped == Grouping::ballot) {
-        if (loads) produce(p, base, ring, rank, ready, isa::elect_one());
+        if (loads) produce(cta, isa::elect_one());
       } else {
-        if (loads && isa::elect_one()) produce(p, base, ring, rank, ready, true);
+        if (loads && isa::elect_one()) produce(cta, true);
       }
       if constexpr (cfg.sums == Sums::block_scaled) {
         if (warp == 1) {
           isa::set_role("scales");
-          HopperScales<Tag>(p, base, ring, rank, ready).run();
+          ScaleLoader<Tag>(cta).run();
         }
       }
       if constexpr (is_grouped(cfg)) {
-        if (warp == 2 && isa::cta_index() == 0 && p.offsets_status != nullptr) {
+        if (warp == 2 && isa::cta_index() == 0 && p.walk.offsets_status != nullptr) {
           isa::set_role("checker of offsets");
-          tile::check_offsets(p.groups.offsets, ready, p.offsets_status);
+          tile::check_offsets(p.walk.groups.offsets, ready, p.walk.offsets_status);
         }
       }
     } else {
       if constexpr (moves_registers(cfg)) isa::increase_registers<consumer_registers(cfg)>();
-      const HopperPipeline<Tag> ring(base + smem.barriers, p.cluster, cluster_coord(p, rank),
-                                     isa::cluster_rank() - rank);
-      consume(p, base, ring, rank, warp / 4 - first_consumer_warp(cfg) / 4, ready);
+      const int first_rank = isa::cluster_rank() - rank;
+      const Cta<Tag> cta{p, base, rank, at, ready, Ring(barriers, p.walk.cluster, at, first_rank)};
+      consume(cta, (warp - first_consumer_warp(cfg)) / 4);
     }
   }
 
  private:
-  using Epilogue = HopperEpilogue<Tag>;
+  using Ring = MainloopPipeline<Tag>;
+  using Epilogue = kernel::Epilogue<Tag>;
   using Accumulator = isa::Fragment<float, config.tile_n / 2>;
 
   /// One warp: the barriers, and the maps that the first loads need.
   WW_DEVICE static void initialise(const Params& p, isa::SharedAddress base) {
     isa::set_role("initialiser");
     if (isa::elect_one()) {
-      if (p.k > 0) {
-        if (!has_group_maps(config) || config.swapped) isa::prefetch_map(p.a);
-        if (!has_group_maps(config) || !config.swapped) isa::prefetch_map(p.b);
-        if (copies_scales(config) && p.copies_scales) isa::prefetch_map(p.vector_map);
+      if (p.operands.k > 0) {
+        if (!has_group_maps(config) || config.swapped) isa::prefetch_map(p.operands.a);
+        if (!has_group_maps(config) || !config.swapped) isa::prefetch_map(p.operands.b);
+        if (copies_scales(config) && p.scales.copies_tokens) isa::prefetch_map(p.scales.token_map);
       }
-      HopperPipeline<Tag>(base + smem.barriers, p.cluster).initialise();
-      if (p.c_by_tma) Epilogue::initialise(base + smem.c_barriers);
+      Ring(base + smem.barriers, p.walk.cluster).initialise();
+      if (p.output.c_by_tma) Epilogue::initialise(base + smem.c_barriers);
       if constexpr (config.schedule == Schedule::pingpong) {
         pipeline::OrderedSequence::initialise(base + smem.turns);
       }
@@ -123,11 +125,9 @@ struct HopperGemm {
   }
 
   /// One thread, or the one of its warp that is `mine`: fills stage after stage.
-  WW_DEVICE static void produce(const Params& p, isa::SharedAddress base,
-                                const HopperPipeline<Tag>& ring, int rank,
-                                const isa::Prerequisites& ready, bool mine) {
+  WW_DEVICE static void produce(const Cta<Tag>& cta, bool mine) {
     isa::set_role("producer");
-    HopperLoader<Tag> loader(p, base, ring, rank, ready);
+    Loader<Tag> loader(cta);
     while (loader.step(mine)) {
     }
     if (!mine) return;
@@ -136,37 +136,33 @@ struct HopperGemm {
   }
 
   /// One warpgroup: multiplies its rows of its tiles and hands them to the epilogue.
-  WW_DEVICE static void consume(const Params& p, isa::SharedAddress base,
-                                const HopperPipeline<Tag>& ring, int rank, int warpgroup,
-                                const isa::Prerequisites& ready) {
+  WW_DEVICE static void consume(const Cta<Tag>& cta, int warpgroup) {
     constexpr GemmConfig cfg = Tag::config;
     isa::set_role(role_of_warp(cfg, first_consumer_warp(cfg) + 4 * warpgroup));
     if constexpr (has_producer(cfg)) {
-      consume_tiles(p, base, ring, rank, warpgroup, ready, NoLoads{});
+      consume_tiles(cta, warpgroup, NoLoads{});
     } else {
-      HopperLoader<Tag> loader(p, base, ring, rank, ready);
+      Loader<Tag> loader(cta);
       const LaneLoads<Tag> loads{loader, isa::warp_index() == 0 && isa::elect_one()};
       for (int s = 0; s < cfg.stages; ++s) loads.step();
-      consume_tiles(p, base, ring, rank, warpgroup, ready, loads);
+      consume_tiles(cta, warpgroup, loads);
       isa::launch_dependents();
       if (loads.mine) loader.drain();
     }
   }
 
   template <class Loads>
-  WW_DEVICE static void consume_tiles(const Params& p, isa::SharedAddress base,
-                                      const HopperPipeline<Tag>& ring, int rank, int warpgroup,
-                                      const isa::Prerequisites& ready, const Loads& loads) {
+  WW_DEVICE static void consume_tiles(const Cta<Tag>& cta, int warpgroup, const Loads& loads) {
     constexpr GemmConfig cfg = Tag::config;
+    const Params& p = cta.p;
     constexpr bool pingpong = cfg.schedule == Schedule::pingpong;
-    const atom::ClusterCoord at = cluster_coord(p, rank);
     const int warp = isa::warp_index() - first_consumer_warp(cfg);
     const int first_row = atom_row(cfg, warpgroup, 0) + warp_rows * (warp % 4);
 
-    HopperMainloop<Tag, Loads> mainloop(base, ring, warpgroup, loads);
-    Epilogue store(p, base + smem.epilogue, base + smem.c_barriers, warp);
-    pipeline::OrderedSequence turn(base + smem.turns, warpgroup);
-    HopperScheduler<Tag> scheduler = make_scheduler<Tag>(p, base, ready);
+    Mainloop<Tag, Loads> mainloop(cta, warpgroup, loads);
+    Epilogue store(p.output, p.scales, cta.base + smem.epilogue, cta.base + smem.c_barriers, warp);
+    pipeline::OrderedSequence turn(cta.base + smem.turns, warpgroup);
+    Scheduler<Tag> scheduler = make_scheduler(cta);
     tile::Work work;
     Accumulator accumulator[row_atoms(cfg)];
     Totals totals(accumulator);
@@ -175,17 +171,17 @@ struct HopperGemm {
       mainloop.state.skip(work.end, cfg.stages);
     }
     while (scheduler.next(work)) {
-      const int m = work.tile.m * p.cluster.m + at.x;
-      const int n = work.tile.n * p.cluster.n + at.y;
+      const int m = work.tile.m * p.walk.cluster.m + cta.at.x;
+      const int n = work.tile.n * p.walk.cluster.n + cta.at.y;
       mark_tile<Tag>(work.tile, m, n);
-      const bool stores = !cfg.splits_k || work.end == p.k_blocks;
+      const bool stores = !cfg.splits_k || work.end == p.walk.k_blocks;
       if (stores) {
         store.begin(row_origin<Tag>(work.tile) + m * result_rows(cfg) + first_row,
                     column_origin<Tag>(work.tile) + n * result_columns(cfg), work.tile.batch,
                     {work.tile.first_token, work.tile.end_token});
       }
       if constexpr (is_grouped(cfg) && copies_scales(cfg)) {
-        mainloop.first_scale = p.copies_scales ? work.tile.first_token % 4 : 0;
+        mainloop.first_scale = p.scales.copies_tokens ? work.tile.first_token % 4 : 0;
       }
       if constexpr (pingpong) turn.enter();
       const auto leave = [&] {
@@ -202,13 +198,13 @@ struct HopperGemm {
         mainloop.state.skip(work.end, cfg.stages);
       }
       if constexpr (cfg.splits_k) {
-        const SplitSums<Tag> parts(p, rank, warp);
+        const SplitSums<Tag> parts(p.walk, cta.rank, warp);
         if (stores && work.first > 0) parts.take(totals.values(), scheduler.sharers_from());
         if (!stores) parts.give(totals.values());
       }
       if constexpr (cfg.cluster_k) {
-        if (p.cluster_k > 1) {
-          const ClusterSums<Tag> parts(base, p.cluster_k, warp);
+        if (p.walk.cluster_k > 1) {
+          const ClusterSums<Tag> parts(cta.base, p.walk.cluster_k, warp);
           parts.exchange(totals.values());
           store.limit(parts.first_column(), parts.end_column());
         } else {
@@ -222,7 +218,7 @@ struct HopperGemm {
       isa::mark_end();
     }
     if constexpr (cfg.cluster_k) {
-      if (p.cluster_k > 1) {
+      if (p.walk.cluster_k > 1) {
         // A peer may still read what this CTA left for it.
         isa::cluster_arrive_relaxed();
         isa::cluster_wait();

@@ -2,97 +2,31 @@
 // B, and with the tokens' scales where they are copied, K block after K block, tile after tile.
 #pragma once
 
-#include <utility>
-
 #include "warpwright/isa/tensor_map.h"
 #include "warpwright/isa/tma.h"
 #include "warpwright/isa/trace.h"
-#include "warpwright/kernel/hopper/config.h"
-#include "warpwright/kernel/hopper/params.h"
-#include "warpwright/pipeline/tma_pipeline.h"
-#include "warpwright/tile/raster.h"
-#include "warpwright/tile/split.h"
+#include "warpwright/kernel/hopper/cta.h"
 
 namespace warpwright::kernel {
 
-/// The ring of a configuration, as TmaPipeline wants it.
 template <class Tag>
-struct HopperRing {
-  static constexpr pipeline::TmaPipelineShape value = mainloop_shape(Tag::config);
-};
-template <class Tag>
-using HopperPipeline = pipeline::TmaPipeline<HopperRing<Tag>>;
-
-/// Which tiles, or shares of tiles, a CTA works on. All roles make their own: `base` is where
-/// shared memory begins, and grouped ones read what the grid before has written.
-template <class Tag>
-WW_DEVICE auto make_scheduler(const HopperGemmParams& p, [[maybe_unused]] isa::SharedAddress base,
-                              [[maybe_unused]] const isa::Prerequisites& ready) {
-  constexpr GemmConfig cfg = Tag::config;
-  if constexpr (cfg.grouped == Grouping::horizontal) {
-    return tile::HorizontalGroups(p.groups, p.k_blocks, ready);
-  } else if constexpr (cfg.grouped == Grouping::ballot) {
-    return tile::BallotGroups(p.groups, p.k_blocks, ready);
-  } else if constexpr (cfg.grouped == Grouping::vertical) {
-    const tile::VerticalTable table(p.groups, base + smem_map(cfg).groups, threads(cfg));
-    return tile::VerticalGroups(p.groups, table, p.k_blocks, ready);
-  } else if constexpr (cfg.splits_k) {
-    return tile::SplitPersistent(p.raster, p.split);
-  } else if constexpr (cfg.cluster_k) {
-    return tile::ClusterSplit(p.raster, p.k_blocks, p.cluster_k);
-  } else {
-    return tile::StaticPersistent(p.raster, p.k_blocks);
-  }
-}
-template <class Tag>
-using HopperScheduler = decltype(make_scheduler<Tag>(std::declval<const HopperGemmParams&>(), 0,
-                                                     std::declval<const isa::Prerequisites&>()));
-
-/// Where the tokens of a tile begin: added to its first row, or to its first column.
-template <class Tag>
-WW_DEVICE int row_origin(const tile::TilePosition& tile) {
-  return is_grouped(Tag::config) && !Tag::config.swapped ? tile.first_token : 0;
-}
-template <class Tag>
-WW_DEVICE int column_origin(const tile::TilePosition& tile) {
-  return is_grouped(Tag::config) && Tag::config.swapped ? tile.first_token : 0;
-}
-
-/// Where CTA `rank` stands in its cluster.
-WW_DEVICE
-atom::ClusterCoord cluster_coord(const HopperGemmParams& p, int rank) {
-  const int y = p.cluster_m.quotient(rank);
-  return {rank - y * p.cluster.m, y};
-}
-
-/// Opens the slice of a tile, those of different groups under different names.
-template <class Tag>
-WW_DEVICE void mark_tile(const tile::TilePosition& tile, int m, int n) {
-  if constexpr (is_grouped(Tag::config)) {
-    isa::mark_begin("group % tile m % n %", tile.batch, m, n);
-  } else {
-    isa::mark_begin("tile m % n %", m, n);
-  }
-}
-
-template <class Tag>
-class HopperLoader {
+class Loader {
  public:
   static constexpr SmemMap smem = smem_map(Tag::config);
 
-  WW_DEVICE HopperLoader(const HopperGemmParams& p, isa::SharedAddress base,
-                         const HopperPipeline<Tag>& mainloop, int rank,
-                         const isa::Prerequisites& ready)
-      : p_(p),
-        mainloop_(mainloop),
-        scheduler_(make_scheduler<Tag>(p, base, ready)),
-        a_(base + smem.a),
-        b_(base + smem.b),
-        scales_(base + smem.scales),
-        at_(cluster_coord(p, rank)),
+  WW_DEVICE explicit Loader(const Cta<Tag>& cta)
+      : operands_(cta.p.operands),
+        scales_(cta.p.scales),
+        cluster_(cta.p.walk.cluster),
+        ring_(cta.ring),
+        scheduler_(make_scheduler(cta)),
+        a_(cta.base + smem.a),
+        b_(cta.base + smem.b),
+        scales_at_(cta.base + smem.scales),
+        at_(cta.at),
         // The masks come ready from the host: the first load should not wait for arithmetic.
-        a_mask_(static_cast<std::uint16_t>(p.column_mask << at_.x)),
-        b_mask_(static_cast<std::uint16_t>(p.row_mask << (at_.y * p.cluster.m))) {}
+        a_mask_(static_cast<std::uint16_t>(operands_.column_mask << at_.x)),
+        b_mask_(static_cast<std::uint16_t>(operands_.row_mask << (at_.y * cluster_.m))) {}
 
   /// Starts the loads of the next K block, as soon as its stage is free; false when all are done.
   /// Where a whole warp looks for the tiles all lanes call it, and one of them, `mine`, loads.
@@ -103,8 +37,8 @@ class HopperLoader {
       in_tile_ = scheduler_.next(work_);
       if (!in_tile_) return false;
       block_ = work_.first;
-      const int m = work_.tile.m * p_.cluster.m + at_.x;
-      const int n = work_.tile.n * p_.cluster.n + at_.y;
+      const int m = work_.tile.m * cluster_.m + at_.x;
+      const int n = work_.tile.n * cluster_.n + at_.y;
       mark_tile<Tag>(work_.tile, m, n);
       // The map of a group begins with its tokens.
       constexpr bool from_group = has_group_maps(cfg);
@@ -116,17 +50,16 @@ class HopperLoader {
     }
     if (mine) {
       const isa::Mark mark("k block %", block_);
-      const bool scales = copies_scales(cfg) && p_.copies_scales;
-      const isa::SharedAddress full =
-          mainloop_.acquire(state_, scales ? 4 * copied_scales(cfg) : 0);
+      const bool scales = copies_scales(cfg) && scales_.copies_tokens;
+      const isa::SharedAddress full = ring_.acquire(state_, scales ? 4 * copied_scales(cfg) : 0);
       load<true>(a_ + state_.stage * atom::tile_bytes(tile_a(cfg)), full);
       load<false>(b_ + state_.stage * atom::tile_bytes(tile_b(cfg)), full);
       if (scales) {
         const int token =
-            row_origin<Tag>(work_.tile) + (work_.tile.m * p_.cluster.m + at_.x) * result_rows(cfg);
+            row_origin<Tag>(work_.tile) + (work_.tile.m * cluster_.m + at_.x) * result_rows(cfg);
         // One matrix serves groups, and may serve a whole batch.
-        const int matrix = p_.vector_scales.batch_stride > 0 ? work_.tile.batch : 0;
-        isa::tensor_load(scales_ + state_.stage * scale_bytes(cfg), p_.vector_map, full,
+        const int matrix = scales_.tokens.batch_stride > 0 ? work_.tile.batch : 0;
+        isa::tensor_load(scales_at_ + state_.stage * scale_bytes(cfg), scales_.token_map, full,
                          isa::Coords{token - token % 4, block_, matrix});
       }
     }
@@ -136,14 +69,14 @@ class HopperLoader {
   }
 
   /// Waits until every stage is released, so that no peer signals this CTA after its end.
-  WW_DEVICE void drain() const { mainloop_.drain(state_); }
+  WW_DEVICE void drain() const { ring_.drain(state_); }
 
  private:
   /// The map of the tokens of the tile's group, for the copies of this thread.
   WW_DEVICE void acquire_map() {
     if (work_.tile.batch == group_) return;
     group_ = work_.tile.batch;
-    isa::fence_proxy_tensormap_acquire(p_.group_maps[2 * group_]);
+    isa::fence_proxy_tensormap_acquire(operands_.group_maps[2 * group_]);
   }
 
   /// This CTA's slice of one operand's tile, `to` a stage: a box of each half, or K-deep boxes of
@@ -155,17 +88,18 @@ class HopperLoader {
     constexpr int parts = (IsA ? gated_rows(cfg) : gated_columns(cfg)) ? 2 : 1;
     constexpr int span = atom::span_bytes(tile.swizzle);
     constexpr bool is_x = is_grouped(cfg) && IsA != cfg.swapped;
-    const isa::TensorMap& map = is_x && has_group_maps(cfg) ? p_.group_maps[2 * work_.tile.batch]
-                                : IsA                       ? p_.a
-                                                            : p_.b;
-    const int slices = IsA ? p_.cluster.n : p_.cluster.m;
-    const int slice_rows = IsA ? p_.a_slice_rows : p_.b_slice_rows;
+    const isa::TensorMap& map = is_x && has_group_maps(cfg)
+                                    ? operands_.group_maps[2 * work_.tile.batch]
+                                : IsA ? operands_.a
+                                      : operands_.b;
+    const int slices = IsA ? cluster_.n : cluster_.m;
+    const int slice_rows = IsA ? operands_.a_slice_rows : operands_.b_slice_rows;
     const int slice = (IsA ? at_.y : at_.x) * slice_rows;
     const std::uint16_t mask = IsA ? a_mask_ : b_mask_;
     const int origin = IsA ? row_ : column_;
     const int k = block_ * tile_k(cfg);
     // Tokens are one matrix, of all groups or of this one.
-    const int batch = is_x ? 0 : work_.tile.batch * (IsA ? p_.a_batch : p_.b_batch);
+    const int batch = is_x ? 0 : work_.tile.batch * (IsA ? operands_.a_batch : operands_.b_batch);
     const auto copy = [&](int in_tile, isa::Coords<3> at) {
       if (slices > 1) {
         isa::tensor_load_multicast(to + in_tile * span, map, full, mask, at);
@@ -175,7 +109,7 @@ class HopperLoader {
     };
     WW_UNROLL for (int part = 0; part < parts; ++part) {
       const int in_tile = part * (tile.rows / parts) + slice;
-      const int row = origin + part * p_.half + slice;
+      const int row = origin + part * operands_.half + slice;
       if constexpr (tile.major == atom::Major::k) {
         copy(in_tile, isa::Coords{k, row, batch});
       } else {
@@ -189,12 +123,14 @@ class HopperLoader {
     }
   }
 
-  const HopperGemmParams& p_;
-  const HopperPipeline<Tag>& mainloop_;
-  HopperScheduler<Tag> scheduler_;
+  const OperandParams& operands_;
+  const ScaleParams& scales_;
+  const atom::ClusterShape& cluster_;
+  const MainloopPipeline<Tag>& ring_;
+  Scheduler<Tag> scheduler_;
   isa::SharedAddress a_;
   isa::SharedAddress b_;
-  isa::SharedAddress scales_;
+  isa::SharedAddress scales_at_;
   atom::ClusterCoord at_;
   std::uint16_t a_mask_;
   std::uint16_t b_mask_;

@@ -6,7 +6,6 @@
 #include "warpwright/isa/trace.h"
 #include "warpwright/isa/warp.h"
 #include "warpwright/isa/wgmma.h"
-#include "warpwright/kernel/hopper/config.h"
 #include "warpwright/kernel/hopper/load.h"
 #include "warpwright/pipeline/ordered_sequence.h"
 
@@ -20,7 +19,7 @@ struct NoLoads {
 /// Loads that one lane of a warp starts between the warp's other work. All lanes call `step`.
 template <class Tag>
 struct LaneLoads {
-  HopperLoader<Tag>& loader;
+  Loader<Tag>& loader;
   bool mine;  ///< this is the lane
 
   WW_DEVICE void step() const {
@@ -30,22 +29,21 @@ struct LaneLoads {
 };
 
 template <class Tag, class Loads>
-class HopperMainloop {
+class Mainloop {
  public:
   static constexpr int atoms = row_atoms(Tag::config);
   static constexpr int values = Tag::config.tile_n / 2;  // a thread's sums of one atom
   using Accumulator = isa::Fragment<float, values>;
 
   /// `warpgroup` counts the consumers. `loads` makes a step after every release of a stage.
-  WW_DEVICE HopperMainloop(isa::SharedAddress base, const HopperPipeline<Tag>& ring, int warpgroup,
-                           const Loads& loads)
-      : ring_(ring), warpgroup_(warpgroup), loads_(loads) {
+  WW_DEVICE Mainloop(const Cta<Tag>& cta, int warpgroup, const Loads& loads)
+      : ring_(cta.ring), warpgroup_(warpgroup), loads_(loads) {
     constexpr GemmConfig cfg = Tag::config;
     constexpr SmemMap smem = smem_map(cfg);
-    scales_ = base + smem.scales;
+    scales_ = cta.base + smem.scales;
     const int row = atom_row(cfg, warpgroup, 0);
-    a_ = atom::encode(atom::descriptor(tile_a(cfg), base + smem.a, row));
-    b_ = atom::encode(atom::descriptor(tile_b(cfg), base + smem.b));
+    a_ = atom::encode(atom::descriptor(tile_a(cfg), cta.base + smem.a, row));
+    b_ = atom::encode(atom::descriptor(tile_b(cfg), cta.base + smem.b));
   }
 
   /// Where the next tile's first K block lies in the ring.
@@ -144,20 +142,20 @@ class HopperMainloop {
     static constexpr GemmConfig cfg = Tag::config;
     // Two tokens of every row of an atom; swapped, those of two columns side by side.
     float token[cfg.swapped ? values / 4 : atoms][2];
-    float unit[cfg.swapped ? atoms : (unit_scales(cfg) > 0 ? unit_scales(cfg) : 1)];
+    float weight[cfg.swapped ? atoms : (weight_scales(cfg) > 0 ? weight_scales(cfg) : 1)];
   };
 
   /// Reads the scales of a stage: before its wgmmas are issued, to be there when they are done.
   WW_DEVICE Scales read_scales(int stage) const {
     constexpr GemmConfig cfg = Tag::config;
-    constexpr int units = copied_scales(cfg);  // where the weights' begin
+    constexpr int weights = copied_scales(cfg);  // where theirs begin
     const isa::SharedAddress scales = scales_ + stage * scale_bytes(cfg);
     const isa::SharedView<float> at{scales};
     const int thread = isa::thread_index() % 128;
     Scales s;
     if constexpr (cfg.swapped) {
       WW_UNROLL for (int i = 0; i < atoms; ++i) {
-        s.unit[i] = at.load(units + atom_row(cfg, warpgroup_, i) / 64);
+        s.weight[i] = at.load(weights + atom_row(cfg, warpgroup_, i) / 64);
       }
       WW_UNROLL for (int j = 0; j < values / 4; ++j) {
         const isa::Words<2> pair =
@@ -171,7 +169,7 @@ class HopperMainloop {
         s.token[i][0] = at.load(row);
         s.token[i][1] = at.load(row + 8);
       }
-      WW_UNROLL for (int u = 0; u < unit_scales(cfg); ++u) s.unit[u] = at.load(units + u);
+      WW_UNROLL for (int u = 0; u < weight_scales(cfg); ++u) s.weight[u] = at.load(weights + u);
     }
     return s;
   }
@@ -184,16 +182,16 @@ class HopperMainloop {
       WW_UNROLL for (int j = 0; j < values / 4; ++j) {
         WW_UNROLL for (int i = 0; i < atoms; ++i) {
           WW_UNROLL for (int v = 4 * j; v < 4 * j + 4; ++v) {
-            total[i][v] += accumulator[i][v] * (s.token[j][v % 2] * s.unit[i]);
+            total[i][v] += accumulator[i][v] * (s.token[j][v % 2] * s.weight[i]);
           }
         }
       }
     } else {
-      constexpr int each = unit_length(cfg) / 2;
+      constexpr int each = weights_per_scale(cfg) / 2;
       WW_UNROLL for (int i = 0; i < atoms; ++i) {
-        WW_UNROLL for (int u = 0; u < unit_scales(cfg); ++u) {
-          const float low = s.token[i][0] * s.unit[u];
-          const float high = s.token[i][1] * s.unit[u];
+        WW_UNROLL for (int u = 0; u < weight_scales(cfg); ++u) {
+          const float low = s.token[i][0] * s.weight[u];
+          const float high = s.token[i][1] * s.weight[u];
           WW_UNROLL for (int v = each * u; v < each * (u + 1); ++v) {
             total[i][v] += accumulator[i][v] * (v % 4 < 2 ? low : high);
           }
@@ -208,7 +206,7 @@ class HopperMainloop {
     ring_.release(at);
   }
 
-  const HopperPipeline<Tag>& ring_;
+  const MainloopPipeline<Tag>& ring_;
   isa::SharedAddress scales_ = 0;
   int warpgroup_;
   std::uint64_t a_ = 0;  // descriptors of stage 0

@@ -11,16 +11,14 @@
 
 #include "warpwright/isa/memory.h"
 #include "warpwright/isa/thread.h"
-#include "warpwright/kernel/hopper/config.h"
-#include "warpwright/kernel/hopper/load.h"
-#include "warpwright/kernel/hopper/params.h"
+#include "warpwright/kernel/hopper/cta.h"
 
 namespace warpwright::kernel {
 
 /// K blocks whose scales are on their way in registers: as many as the warp has room for beside its
 /// scheduler.
 constexpr int blocks_ahead(const GemmConfig& c) {
-  const int values = (vector_scales(c) + 31) / 32;
+  const int values = (token_scales(c) + 31) / 32;
   if (sum_registers(c) > 160) return 1;
   if (values >= 8 || sum_registers(c) > 128 || c.splits_k) return 3;
   if (values < 4 || c.grouped != Grouping::vertical) return 6;
@@ -28,27 +26,27 @@ constexpr int blocks_ahead(const GemmConfig& c) {
 }
 
 template <class Tag>
-class HopperScales {
+class ScaleLoader {
  public:
   static constexpr SmemMap smem = smem_map(Tag::config);
-  static constexpr int vector = vector_scales(Tag::config);
-  static constexpr int units = unit_scales(Tag::config);
-  static constexpr int values = (vector + 31) / 32;        // a lane's tokens
+  static constexpr int tokens = token_scales(Tag::config);
+  static constexpr int weights = weight_scales(Tag::config);
+  static constexpr int values = (tokens + 31) / 32;        // a lane's tokens
   static constexpr int ahead = blocks_ahead(Tag::config);  // K blocks in registers
 
-  WW_DEVICE HopperScales(const HopperGemmParams& p, isa::SharedAddress base,
-                         const HopperPipeline<Tag>& mainloop, int rank,
-                         const isa::Prerequisites& ready)
-      : p_(p),
-        base_(base + smem.scales),
-        mainloop_(mainloop),
-        at_(cluster_coord(p, rank)),
-        scheduler_(make_scheduler<Tag>(p, base, ready)) {}
+  WW_DEVICE explicit ScaleLoader(const Cta<Tag>& cta)
+      : p_(cta.p.scales),
+        cluster_(cta.p.walk.cluster),
+        half_(cta.p.operands.half),
+        scales_(cta.base + smem.scales),
+        ring_(cta.ring),
+        at_(cta.at),
+        scheduler_(make_scheduler(cta)) {}
 
   /// One whole warp: all tiles of this CTA.
   WW_DEVICE void run() {
-    if (copies_scales(Tag::config) && p_.copies_scales) {
-      run_units();
+    if (copies_scales(Tag::config) && p_.copies_tokens) {
+      run_weights();
     } else {
       run_all();
     }
@@ -70,9 +68,9 @@ class HopperScales {
       if (more) fetch(next);
       WW_UNROLL for (int j = 0; j < ahead; ++j) {
         if (j < count) {
-          mainloop_.wait_empty(state);
+          ring_.wait_empty(state);
           put(current, j, state.stage);
-          mainloop_.publish(state);
+          ring_.publish(state);
           state.advance(cfg.stages);
         }
       }
@@ -80,36 +78,36 @@ class HopperScales {
   }
 
   /// The same of the weights' alone. A lane has one of a K block of the batch.
-  WW_DEVICE void run_units() {
+  WW_DEVICE void run_weights() {
     constexpr GemmConfig cfg = Tag::config;
     pipeline::PipelineState state;
     const int mine = isa::lane_index() / lanes;
     float next = 0;
-    bool more = advance(unit_ahead);
-    if (more) next = fetch_unit(mine);
+    bool more = advance(weights_ahead);
+    if (more) next = fetch_weight(mine);
     while (more) {
       const float current = next;
       const int count = count_;
-      more = advance(unit_ahead);
-      if (more) next = fetch_unit(mine);
+      more = advance(weights_ahead);
+      if (more) next = fetch_weight(mine);
       for (int j = 0; j < count; ++j) {
-        mainloop_.wait_empty(state);
-        if (mine == j && isa::lane_index() % lanes < units) {
-          stage_view(state.stage).store(unit_place + isa::lane_index() % lanes, current);
+        ring_.wait_empty(state);
+        if (mine == j && isa::lane_index() % lanes < weights) {
+          stage_view(state.stage).store(weight_place + isa::lane_index() % lanes, current);
         }
-        mainloop_.publish(state);
+        ring_.publish(state);
         state.advance(cfg.stages);
       }
     }
   }
 
-  static constexpr int lanes = units > 4 ? 8 : 4;  // of a K block's weights
-  static constexpr int unit_ahead = 32 / lanes;    // K blocks
-  static constexpr int unit_place = copied_scales(Tag::config);
+  static constexpr int lanes = weights > 4 ? 8 : 4;  // of a K block's weights
+  static constexpr int weights_ahead = 32 / lanes;   // K blocks
+  static constexpr int weight_place = copied_scales(Tag::config);
 
   struct Batch {
     float token[ahead][values];
-    float unit[ahead];
+    float weight[ahead];
   };
 
   /// Goes on to the next batch of K blocks, `most` or fewer; false when there is none.
@@ -128,24 +126,24 @@ class HopperScales {
   /// work them out for every load would take longer than a K block.
   WW_DEVICE void begin(const tile::TilePosition& tile) {
     constexpr GemmConfig cfg = Tag::config;
-    const int m = row_origin<Tag>(tile) + (tile.m * p_.cluster.m + at_.x) * result_rows(cfg);
-    const int n = column_origin<Tag>(tile) + (tile.n * p_.cluster.n + at_.y) * result_columns(cfg);
-    const ScaleMatrix& v = p_.vector_scales;
-    const ScaleMatrix& u = p_.unit_scales;
+    const int m = row_origin<Tag>(tile) + (tile.m * cluster_.m + at_.x) * result_rows(cfg);
+    const int n = column_origin<Tag>(tile) + (tile.n * cluster_.n + at_.y) * result_columns(cfg);
+    const ScaleMatrix& t = p_.tokens;
+    const ScaleMatrix& w = p_.weights;
     WW_UNROLL for (int i = 0; i < values; ++i) {
       // Tokens past the last one have the last one's scale: their products are never stored.
       const int token = (cfg.swapped ? n : m) + isa::lane_index() + 32 * i;
-      token_[i] = v.data + tile.batch * v.batch_stride +
-                  (token < v.rows ? token : v.rows - 1) * v.row_stride + block_ * v.block_stride;
+      token_[i] = t.data + tile.batch * t.batch_stride +
+                  (token < t.rows ? token : t.rows - 1) * t.row_stride + block_ * t.block_stride;
     }
-    constexpr int length = unit_length(cfg);
-    constexpr int part = length * units / (cfg.gated ? 2 : 1);  // weights of one half
+    constexpr int length = weights_per_scale(cfg);
+    constexpr int part = length * weights / (cfg.gated ? 2 : 1);  // weights of one half
     const int lane =
-        copies_scales(cfg) && p_.copies_scales ? isa::lane_index() % lanes : isa::lane_index();
-    const int weight = (lane < units ? lane : 0) * length;
-    const int at = (cfg.swapped ? m : n) + (weight < part ? weight : weight - part + p_.half);
-    const int row = at / 128 < u.rows ? at / 128 : u.rows - 1;
-    unit_ = u.data + tile.batch * u.batch_stride + row * u.row_stride + block_ * u.block_stride;
+        copies_scales(cfg) && p_.copies_tokens ? isa::lane_index() % lanes : isa::lane_index();
+    const int weight = (lane < weights ? lane : 0) * length;
+    const int at = (cfg.swapped ? m : n) + (weight < part ? weight : weight - part + half_);
+    const int row = at / 128 < w.rows ? at / 128 : w.rows - 1;
+    weight_ = w.data + tile.batch * w.batch_stride + row * w.row_stride + block_ * w.block_stride;
   }
 
   /// Starts the loads of the batch at hand and moves the pointers behind it.
@@ -154,45 +152,47 @@ class HopperScales {
       if (j >= count_) break;
       WW_UNROLL for (int i = 0; i < values; ++i) {
         to.token[j][i] = isa::GlobalView<const float>{token_[i]}.load();
-        token_[i] += p_.vector_scales.block_stride;
+        token_[i] += p_.tokens.block_stride;
       }
-      to.unit[j] = isa::GlobalView<const float>{unit_}.load();
-      unit_ += p_.unit_scales.block_stride;
+      to.weight[j] = isa::GlobalView<const float>{weight_}.load();
+      weight_ += p_.weights.block_stride;
     }
   }
 
   /// This lane's scale of the `mine`-th K block of the batch at hand; moves the pointer behind it.
-  WW_DEVICE float fetch_unit(int mine) {
+  WW_DEVICE float fetch_weight(int mine) {
     const int block = mine < count_ ? mine : 0;
-    const float unit =
-        isa::GlobalView<const float>{unit_}.load(block * p_.unit_scales.block_stride);
-    unit_ += count_ * p_.unit_scales.block_stride;
-    return unit;
+    const float weight =
+        isa::GlobalView<const float>{weight_}.load(block * p_.weights.block_stride);
+    weight_ += count_ * p_.weights.block_stride;
+    return weight;
   }
 
   WW_DEVICE isa::SharedView<float> stage_view(int stage) const {
-    return isa::SharedView<float>{base_ + stage * scale_bytes(Tag::config)};
+    return isa::SharedView<float>{scales_ + stage * scale_bytes(Tag::config)};
   }
 
   WW_DEVICE void put(const Batch& from, int j, int stage) const {
     const isa::SharedView<float> to = stage_view(stage);
     WW_UNROLL for (int i = 0; i < values; ++i) {
       const int token = isa::lane_index() + 32 * i;
-      if (token < vector) to.store(token, from.token[j][i]);
+      if (token < tokens) to.store(token, from.token[j][i]);
     }
-    if (isa::lane_index() < units) to.store(unit_place + isa::lane_index(), from.unit[j]);
+    if (isa::lane_index() < weights) to.store(weight_place + isa::lane_index(), from.weight[j]);
   }
 
-  const HopperGemmParams& p_;
-  isa::SharedAddress base_;
-  const HopperPipeline<Tag>& mainloop_;
+  const ScaleParams& p_;
+  const atom::ClusterShape& cluster_;
+  int half_;
+  isa::SharedAddress scales_;
+  const MainloopPipeline<Tag>& ring_;
   atom::ClusterCoord at_;
-  HopperScheduler<Tag> scheduler_;
+  Scheduler<Tag> scheduler_;
   tile::Work work_;
   int block_ = 0;  // the batch at hand: K blocks of work_ from block_
   int count_ = 0;
   const float* token_[values];
-  const float* unit_ = nullptr;
+  const float* weight_ = nullptr;
 };
 
 }  // namespace warpwright::kernel

@@ -9,7 +9,7 @@
 #include "warpwright/isa/thread.h"
 #include "warpwright/isa/warp.h"
 #include "warpwright/kernel/hopper/config.h"
-#include "warpwright/kernel/hopper/params.h"
+#include "warpwright/kernel/params.h"
 
 namespace warpwright::kernel {
 
@@ -29,8 +29,7 @@ class SplitSums {
   static constexpr int words = Tag::config.tile_n / 8;  // of four floats, in an atom of a thread
 
   /// Consumer warp `warp` of this CTA, of rank `rank` in its cluster.
-  WW_DEVICE SplitSums(const HopperGemmParams& p, int rank, int warp)
-      : p_(p), rank_(rank), warp_(warp) {}
+  WW_DEVICE SplitSums(const WalkParams& p, int rank, int warp) : p_(p), rank_(rank), warp_(warp) {}
 
   /// Leaves this CTA's part for the CTA that stores the tile.
   template <class Sums>
@@ -105,7 +104,7 @@ class SplitSums {
   }
   WW_DEVICE static int place(int i, int j) { return (i * words + j) * 32 + isa::lane_index(); }
 
-  const HopperGemmParams& p_;
+  const WalkParams& p_;
   int rank_;
   int warp_;
 };

@@ -1,247 +1,282 @@
-// The kernels that are compiled, in one table. A tag names an instance and carries its
-// configuration; everything that lists kernels (plans, both devices, the build) reads this table.
+// The kernels of Hopper that are compiled, in one table. Everything that lists kernels (plans, both
+// devices, the build) reads it.
 #pragma once
 
 #include "warpwright/kernel/hopper/config.h"
 #include "warpwright/kernel/rows.h"
 
-// X(name, what differs from a default GemmConfig...). Names: operands, result, tile, then what is
-// special.
-// clang-format off
-#define WW_HOPPER_COMMON_INSTANCES(X) \
-  X(hopper_bf16_bf16_128x256, .stages = 4) \
-  X(hopper_bf16_bf16_128x128_pp, .tile_n = 128, .stages = 6, .schedule = Schedule::pingpong) \
-  X(hopper_bf16_bf16_128x160_pp, .tile_n = 160, .stages = 5, .schedule = Schedule::pingpong) \
-  X(hopper_bf16_bf16_256x128, .tile_m = 256, .tile_n = 128, .stages = 4) \
-  X(hopper_bf16_bf16_128x192, .tile_n = 192, .stages = 4, .buffers = 3) \
-  X(hopper_bf16_bf16_128x64_sw_sk, .tile_n = 64, .stages = 7, .swapped = true, .splits_k = true) \
-  X(hopper_bf16_bf16_128x64_sw_ck, .tile_n = 64, .stages = 7, .swapped = true, .cluster_k = true, \
-    .tma_store = false) \
-  X(hopper_bf16_bf16_128x16_sw_ck, .tile_n = 16, .stages = 10, .swapped = true, \
-    .cluster_k = true, .tma_store = false) \
-  X(hopper_bf16_bf16_128x32_sw_ck2, .tile_n = 32, .stages = 4, .consumer_warpgroups = 1, \
-    .swapped = true, .cluster_k = true, .tma_store = false, .ctas_per_sm = 2) \
-  X(hopper_bf16_bf16_128x256_sk, .stages = 4, .splits_k = true) \
-  X(hopper_bf16_bf16_128x160_sk, .tile_n = 160, .stages = 5, .splits_k = true) \
-  X(hopper_bf16_bf16_128x176_pp, .tile_n = 176, .stages = 5, .schedule = Schedule::pingpong) \
-  X(hopper_bf16_bf16_192x16_sw, .tile_m = 192, .tile_n = 16, .stages = 7, \
-    .consumer_warpgroups = 1, .swapped = true) \
-  X(hopper_bf16_bf16_128x96_pp, .tile_n = 96, .stages = 6, .schedule = Schedule::pingpong) \
-  X(hopper_bf16_bf16_64x48, .tile_m = 64, .tile_n = 48, .stages = 14, .consumer_warpgroups = 1) \
-  X(hopper_bf16_bf16_64x64, .tile_m = 64, .tile_n = 64, .stages = 12, .consumer_warpgroups = 1) \
-  X(hopper_bf16_bf16_64x112, .tile_m = 64, .tile_n = 112, .stages = 9, .consumer_warpgroups = 1) \
-  X(hopper_bf16_bf16_64x16_sw, .tile_m = 64, .tile_n = 16, .stages = 8, \
-    .consumer_warpgroups = 1, .swapped = true) \
-  X(hopper_bf16_bf16_64x32_sw, .tile_m = 64, .tile_n = 32, .stages = 12, \
-    .consumer_warpgroups = 1, .swapped = true) \
-  X(hopper_bf16_bf16_128x64_sw, .tile_n = 64, .stages = 8, .swapped = true) \
-  X(hopper_bf16_bf16_192x80_sw, .tile_m = 192, .tile_n = 80, .stages = 5, \
-    .consumer_warpgroups = 3, .swapped = true) \
-  X(hopper_bf16_bf16_128x128_ms, .tile_n = 128, .stages = 5, .schedule = Schedule::multistage) \
-  X(hopper_bf16_bf16_128x256_gated, .stages = 4, .gated = true) \
-  X(hopper_bf16_bf16_128x128_pp_tn, .tile_n = 128, .stages = 6, .schedule = Schedule::pingpong, \
-    .a_major = atom::Major::mn) \
-  X(hopper_bf16_bf16_128x128_pp_nn, .tile_n = 128, .stages = 6, .schedule = Schedule::pingpong, \
-    .b_major = atom::Major::mn) \
-  X(hopper_bf16_bf16_128x128_pp_tt, .tile_n = 128, .stages = 6, .schedule = Schedule::pingpong, \
-    .a_major = atom::Major::mn, .b_major = atom::Major::mn) \
-  X(hopper_bf16_f32_128x256, .result = DType::f32, .stages = 4) \
-  X(hopper_bf16_f32_128x128_pp, .result = DType::f32, .tile_n = 128, .stages = 6, \
-    .schedule = Schedule::pingpong) \
-  X(hopper_bf16_f16_128x256, .result = DType::f16, .stages = 4) \
-  X(hopper_bf16_f16_128x128_pp, .result = DType::f16, .tile_n = 128, .stages = 6, \
-    .schedule = Schedule::pingpong) \
-  X(hopper_f16_f16_128x256, .a = DType::f16, .b = DType::f16, .result = DType::f16, .stages = 4) \
-  X(hopper_f16_f16_128x128_pp, .a = DType::f16, .b = DType::f16, .result = DType::f16, \
-    .tile_n = 128, .stages = 6, .schedule = Schedule::pingpong) \
-  X(hopper_f16_f32_128x256, .a = DType::f16, .b = DType::f16, .result = DType::f32, .stages = 4) \
-  X(hopper_f16_f32_128x128_pp, .a = DType::f16, .b = DType::f16, .result = DType::f32, \
-    .tile_n = 128, .stages = 6, .schedule = Schedule::pingpong) \
-  X(hopper_f16_bf16_128x256, .a = DType::f16, .b = DType::f16, .stages = 4) \
-  X(hopper_f16_bf16_128x128_pp, .a = DType::f16, .b = DType::f16, .tile_n = 128, .stages = 6, \
-    .schedule = Schedule::pingpong) \
-  X(hopper_e4m3_bf16_128x256, .a = DType::e4m3, .b = DType::e4m3, .stages = 4) \
-  X(hopper_e4m3_bf16_128x128_pp, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 128, .stages = 6, \
-    .schedule = Schedule::pingpong) \
-  X(hopper_e4m3_bf16_128x160_pp, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 160, .stages = 5, \
-    .schedule = Schedule::pingpong) \
-  X(hopper_e4m3_bf16_128x64_sw_ck, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 64, .stages = 7, \
-    .swapped = true, .cluster_k = true, .tma_store = false) \
-  X(hopper_e4m3_bf16_128x16_sw_ck, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 16, \
-    .stages = 10, .swapped = true, .cluster_k = true, .tma_store = false) \
-  X(hopper_e4m3_bf16_128x64_sw_sk, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 64, .stages = 7, \
-    .swapped = true, .splits_k = true) \
-  X(hopper_e4m3_bf16_128x32_sw_ck2, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 32, \
-    .stages = 4, .consumer_warpgroups = 1, \
-    .swapped = true, .cluster_k = true, .tma_store = false, .ctas_per_sm = 2) \
-  X(hopper_e4m3_bf16_128x192_pr, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 192, .stages = 4, \
-    .sums = Sums::promoted) \
-  X(hopper_e4m3_bf16_128x160_pr, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 160, .stages = 5, \
-    .sums = Sums::promoted) \
-  X(hopper_e4m3_bf16_128x192_bs, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 192, .stages = 4, \
-    .sums = Sums::block_scaled) \
-  X(hopper_e4m3_bf16_128x256_sk, .a = DType::e4m3, .b = DType::e4m3, .stages = 4, \
-    .splits_k = true) \
-  X(hopper_e4m3_bf16_128x160_sk, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 160, \
-    .stages = 5, .splits_k = true) \
-  X(hopper_e4m3_bf16_128x176_pp, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 176, \
-    .stages = 5, .schedule = Schedule::pingpong) \
-  X(hopper_e4m3_bf16_128x128_pr_sk, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 128, \
-    .stages = 5, .sums = Sums::promoted, .splits_k = true) \
-  X(hopper_e4m3_bf16_128x16_pr_sw_ck, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 16, \
-    .stages = 10, .sums = Sums::promoted, .swapped = true, .cluster_k = true, .tma_store = false) \
-  X(hopper_e4m3_bf16_128x128_bs_sk, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 128, \
-    .stages = 5, .sums = Sums::block_scaled, .splits_k = true) \
-  X(hopper_e4m3_bf16_64x48, .a = DType::e4m3, .b = DType::e4m3, .tile_m = 64, .tile_n = 48, \
-    .stages = 14, .consumer_warpgroups = 1) \
-  X(hopper_e4m3_bf16_64x112, .a = DType::e4m3, .b = DType::e4m3, .tile_m = 64, .tile_n = 112, \
-    .stages = 9, .consumer_warpgroups = 1) \
-  X(hopper_e4m3_bf16_64x16_sw, .a = DType::e4m3, .b = DType::e4m3, .tile_m = 64, .tile_n = 16, \
-    .stages = 8, .consumer_warpgroups = 1, .swapped = true) \
-  X(hopper_e4m3_bf16_64x32_sw, .a = DType::e4m3, .b = DType::e4m3, .tile_m = 64, .tile_n = 32, \
-    .stages = 12, .consumer_warpgroups = 1, .swapped = true) \
-  X(hopper_e4m3_bf16_64x16_pr_sw, .a = DType::e4m3, .b = DType::e4m3, .tile_m = 64, \
-    .tile_n = 16, .stages = 8, .consumer_warpgroups = 1, .sums = Sums::promoted, \
-    .swapped = true) \
-  X(hopper_e4m3_bf16_64x48_pr, .a = DType::e4m3, .b = DType::e4m3, .tile_m = 64, .tile_n = 48, \
-    .stages = 14, .consumer_warpgroups = 1, .sums = Sums::promoted) \
-  X(hopper_e4m3_bf16_64x112_pr, .a = DType::e4m3, .b = DType::e4m3, .tile_m = 64, .tile_n = 112, \
-    .stages = 9, .consumer_warpgroups = 1, .sums = Sums::promoted) \
-  X(hopper_e4m3_bf16_64x64_bs, .a = DType::e4m3, .b = DType::e4m3, .tile_m = 64, .tile_n = 64, \
-    .stages = 12, .consumer_warpgroups = 1, .sums = Sums::block_scaled) \
-  X(hopper_e4m3_bf16_64x128_bs, .a = DType::e4m3, .b = DType::e4m3, .tile_m = 64, .tile_n = 128, \
-    .stages = 8, .consumer_warpgroups = 1, .sums = Sums::block_scaled) \
-  X(hopper_e4m3_bf16_192x16_sw, .a = DType::e4m3, .b = DType::e4m3, .tile_m = 192, .tile_n = 16, \
-    .stages = 7, .consumer_warpgroups = 1, .swapped = true) \
-  X(hopper_e4m3_bf16_128x128_pr, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 128, .stages = 5, \
-    .sums = Sums::promoted) \
-  X(hopper_e4m3_bf16_128x64_pr_sw_ck, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 64, \
-    .stages = 7, .sums = Sums::promoted, .swapped = true, .cluster_k = true, \
-    .tma_store = false) \
-  X(hopper_e4m3_bf16_128x128_bs, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 128, .stages = 5, \
-    .sums = Sums::block_scaled) \
-  X(hopper_e4m3_bf16_128x64_bs_sw_ck, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 64, \
-    .stages = 6, .sums = Sums::block_scaled, .swapped = true, .cluster_k = true, \
-    .tma_store = false) \
-  X(hopper_e4m3_bf16_128x16_bs_sw_ck, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 16, \
-    .stages = 10, .sums = Sums::block_scaled, .swapped = true, .cluster_k = true, \
-    .tma_store = false) \
-  X(hopper_e4m3_e4m3_128x128_gated, .a = DType::e4m3, .b = DType::e4m3, .result = DType::e4m3, \
-    .tile_n = 128, .stages = 5, .gated = true) \
-  X(hopper_e4m3_f32_128x128_pp, .a = DType::e4m3, .b = DType::e4m3, .result = DType::f32, \
-    .tile_n = 128, .stages = 6, .schedule = Schedule::pingpong) \
-  X(hopper_e5m2xe4m3_bf16_128x128_pp, .a = DType::e5m2, .b = DType::e4m3, .tile_n = 128, \
-    .stages = 6, .schedule = Schedule::pingpong)
-// Only in builds that ask for them: WARPWRIGHT_KERNELS is all (the preset all), or names them.
-#define WW_HOPPER_MORE_INSTANCES(X) \
-  X(hopper_bf16_bf16_128x112_pp, .tile_n = 112, .stages = 6, .schedule = Schedule::pingpong) \
-  X(hopper_bf16_bf16_128x144_pp, .tile_n = 144, .stages = 5, .schedule = Schedule::pingpong) \
-  X(hopper_bf16_bf16_128x176, .tile_n = 176, .stages = 5) \
-  X(hopper_bf16_bf16_128x208, .tile_n = 208, .stages = 4) \
-  X(hopper_bf16_bf16_128x224, .tile_n = 224, .stages = 4) \
-  X(hopper_bf16_bf16_128x8_sw_ck, .tile_n = 8, .stages = 10, .swapped = true, .cluster_k = true, \
-    .tma_store = false) \
-  X(hopper_bf16_bf16_128x32_sw_ck, .tile_n = 32, .stages = 9, .swapped = true, .cluster_k = true, \
-    .tma_store = false) \
-  X(hopper_bf16_bf16_128x128_sw_ck, .tile_n = 128, .stages = 6, .swapped = true, \
-    .cluster_k = true, .tma_store = false) \
-  X(hopper_bf16_bf16_128x64_sw_gated, .tile_n = 64, .stages = 7, .consumer_warpgroups = 1, \
-    .swapped = true, .gated = true) \
-  X(hopper_bf16_bf16_128x256_nn, .stages = 4, .b_major = atom::Major::mn) \
-  X(hopper_bf16_bf16_128x256_tn, .stages = 4, .a_major = atom::Major::mn) \
-  X(hopper_bf16_bf16_128x256_tt, .stages = 4, .a_major = atom::Major::mn, \
-    .b_major = atom::Major::mn) \
-  X(hopper_f16_f16_128x128_pp_tn, .a = DType::f16, .b = DType::f16, .result = DType::f16, \
-    .tile_n = 128, .stages = 6, .schedule = Schedule::pingpong, .a_major = atom::Major::mn) \
-  X(hopper_bf16_f32_128x128_pp_tn, .result = DType::f32, .tile_n = 128, .stages = 6, \
-    .schedule = Schedule::pingpong, .a_major = atom::Major::mn) \
-  X(hopper_f16_f32_128x128_pp_tn, .a = DType::f16, .b = DType::f16, .result = DType::f32, \
-    .tile_n = 128, .stages = 6, .schedule = Schedule::pingpong, .a_major = atom::Major::mn) \
-  X(hopper_f16_f16_128x128_pp_nn, .a = DType::f16, .b = DType::f16, .result = DType::f16, \
-    .tile_n = 128, .stages = 6, .schedule = Schedule::pingpong, .b_major = atom::Major::mn) \
-  X(hopper_bf16_f32_128x128_pp_nn, .result = DType::f32, .tile_n = 128, .stages = 6, \
-    .schedule = Schedule::pingpong, .b_major = atom::Major::mn) \
-  X(hopper_f16_f32_128x128_pp_nn, .a = DType::f16, .b = DType::f16, .result = DType::f32, \
-    .tile_n = 128, .stages = 6, .schedule = Schedule::pingpong, .b_major = atom::Major::mn) \
-  X(hopper_f16_f16_128x128_pp_tt, .a = DType::f16, .b = DType::f16, .result = DType::f16, \
-    .tile_n = 128, .stages = 6, .schedule = Schedule::pingpong, .a_major = atom::Major::mn, \
-    .b_major = atom::Major::mn) \
-  X(hopper_bf16_f32_128x128_pp_tt, .result = DType::f32, .tile_n = 128, .stages = 6, \
-    .schedule = Schedule::pingpong, .a_major = atom::Major::mn, .b_major = atom::Major::mn) \
-  X(hopper_f16_f32_128x128_pp_tt, .a = DType::f16, .b = DType::f16, .result = DType::f32, \
-    .tile_n = 128, .stages = 6, .schedule = Schedule::pingpong, .a_major = atom::Major::mn, \
-    .b_major = atom::Major::mn) \
-  X(hopper_f16_f16_128x160_pp, .a = DType::f16, .b = DType::f16, .result = DType::f16, \
-    .tile_n = 160, .stages = 5, .schedule = Schedule::pingpong) \
-  X(hopper_f16_f16_256x128, .a = DType::f16, .b = DType::f16, .result = DType::f16, \
-    .tile_m = 256, .tile_n = 128, .stages = 4) \
-  X(hopper_f16_f16_128x192, .a = DType::f16, .b = DType::f16, .result = DType::f16, \
-    .tile_n = 192, .stages = 4, .buffers = 3) \
-  X(hopper_f16_f16_128x16_sw_ck, .a = DType::f16, .b = DType::f16, .result = DType::f16, \
-    .tile_n = 16, .stages = 10, .swapped = true, .cluster_k = true, .tma_store = false) \
-  X(hopper_f16_f16_128x64_sw_ck, .a = DType::f16, .b = DType::f16, .result = DType::f16, \
-    .tile_n = 64, .stages = 7, .swapped = true, .cluster_k = true, .tma_store = false) \
-  X(hopper_f16_f16_128x64_sw_sk, .a = DType::f16, .b = DType::f16, .result = DType::f16, \
-    .tile_n = 64, .stages = 7, .swapped = true, .splits_k = true) \
-  X(hopper_f16_f16_192x16_sw, .a = DType::f16, .b = DType::f16, .result = DType::f16, \
-    .tile_m = 192, .tile_n = 16, .stages = 7, .consumer_warpgroups = 1, .swapped = true) \
-  X(hopper_f16_f16_128x256_gated, .a = DType::f16, .b = DType::f16, .result = DType::f16, \
-    .stages = 4, .gated = true) \
-  X(hopper_bf16_f32_128x64_sw_sk, .result = DType::f32, .tile_n = 64, .stages = 7, \
-    .swapped = true, .splits_k = true) \
-  X(hopper_f16_f32_128x64_sw_sk, .a = DType::f16, .b = DType::f16, .result = DType::f32, \
-    .tile_n = 64, .stages = 7, .swapped = true, .splits_k = true) \
-  X(hopper_e4m3_bf16_256x128, .a = DType::e4m3, .b = DType::e4m3, .tile_m = 256, .tile_n = 128, \
-    .stages = 4) \
-  X(hopper_e4m3_bf16_128x160_bs, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 160, .stages = 5, \
-    .sums = Sums::block_scaled) \
-  X(hopper_e4m3_bf16_128x32_bs_sw_ck, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 32, \
-    .stages = 8, .sums = Sums::block_scaled, .swapped = true, .cluster_k = true, \
-    .tma_store = false) \
-  X(hopper_e4m3_bf16_128x256_gated, .a = DType::e4m3, .b = DType::e4m3, .stages = 4, \
-    .gated = true) \
-  X(hopper_e4m3_bf16_128x128_bs_gated, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 128, \
-    .stages = 5, .sums = Sums::block_scaled, .gated = true) \
-  X(hopper_e4m3_e4m3_128x128_pp, .a = DType::e4m3, .b = DType::e4m3, .result = DType::e4m3, \
-    .tile_n = 128, .stages = 6, .schedule = Schedule::pingpong) \
-  X(hopper_e4m3_e4m3_128x128_bs_gated, .a = DType::e4m3, .b = DType::e4m3, .result = DType::e4m3, \
-    .tile_n = 128, .stages = 5, .sums = Sums::block_scaled, .gated = true) \
-  X(hopper_e4m3_f16_128x128_pp, .a = DType::e4m3, .b = DType::e4m3, .result = DType::f16, \
-    .tile_n = 128, .stages = 6, .schedule = Schedule::pingpong) \
-  X(hopper_e4m3_f32_128x128_bs, .a = DType::e4m3, .b = DType::e4m3, .result = DType::f32, \
-    .tile_n = 128, .stages = 5, .sums = Sums::block_scaled) \
-  X(hopper_e4m3xe5m2_bf16_128x128_pp, .a = DType::e4m3, .b = DType::e5m2, .tile_n = 128, \
-    .stages = 6, .schedule = Schedule::pingpong) \
-  X(hopper_e5m2_bf16_128x128_pp, .a = DType::e5m2, .b = DType::e5m2, .tile_n = 128, .stages = 6, \
-    .schedule = Schedule::pingpong) \
-  X(hopper_e4m3xe5m2_bf16_128x128_pr, .a = DType::e4m3, .b = DType::e5m2, .tile_n = 128, \
-    .stages = 5, .sums = Sums::promoted) \
-  X(hopper_e5m2xe4m3_bf16_128x128_pr, .a = DType::e5m2, .b = DType::e4m3, .tile_n = 128, \
-    .stages = 5, .sums = Sums::promoted) \
-  X(hopper_e5m2_bf16_128x128_pr, .a = DType::e5m2, .b = DType::e5m2, .tile_n = 128, .stages = 5, \
-    .sums = Sums::promoted)
-// clang-format on
-
 namespace warpwright::kernel {
 
-#define WW_TAG(is_common, tag, ...)                  \
-  struct tag {                                       \
-    static constexpr const char* name = #tag;        \
-    static constexpr bool common = is_common;        \
-    static constexpr GemmConfig config{__VA_ARGS__}; \
-  };
-#define WW_COMMON(...) WW_TAG(true, __VA_ARGS__)
-#define WW_MORE(...) WW_TAG(false, __VA_ARGS__)
-WW_HOPPER_COMMON_INSTANCES(WW_COMMON)
-WW_HOPPER_MORE_INSTANCES(WW_MORE)
-#undef WW_MORE
-#undef WW_COMMON
-#undef WW_TAG
+/// Operands, result, tile (grouped and swapped: weights x tokens), then what is special.
+constexpr Name name_of(const GemmConfig& c) {
+  Name name(is_grouped(c) ? "grouped_" : "hopper_");
+  name += numeric::name(c.a);
+  if (c.b != c.a) (name += "x") += numeric::name(c.b);
+  (name += "_") += numeric::name(c.result);
+  ((name += "_") += c.tile_m) += "x";
+  name += c.tile_n;
+  constexpr std::string_view groupings[] = {"", "_h", "_v", "_b"};
+  constexpr std::string_view schedules[] = {"", "_pp", "_ms"};
+  constexpr std::string_view sums[] = {"", "_pr", "_bs"};
+  name += groupings[static_cast<int>(c.grouped)];
+  name += schedules[static_cast<int>(c.schedule)];
+  name += sums[static_cast<int>(c.sums)];
+  if (c.swapped) name += "_sw";
+  if (c.splits_k) name += "_sk";
+  if (c.cluster_k) name += "_ck";
+  if (c.ctas_per_sm > 1) name += c.ctas_per_sm;
+  if (c.gated) name += "_gated";
+  if (has_group_maps(c)) name += "_gm";
+  const bool a_mn = c.a_major == atom::Major::mn;
+  const bool b_mn = c.b_major == atom::Major::mn;
+  if (a_mn || b_mn) name += !a_mn ? "_nn" : b_mn ? "_tt" : "_tn";
+  return name;
+}
 
-#define WW_ROW(tag, ...) , tag
-/// The dense kernels of Hopper.
-struct HopperRows
-    : RowsAfter<Head WW_HOPPER_COMMON_INSTANCES(WW_ROW) WW_HOPPER_MORE_INSTANCES(WW_ROW)> {};
-#undef WW_ROW
+// What rows are made of: operands of a type and a tile, and then everything that differs from the
+// usual.
+namespace hopper {
+
+constexpr GemmConfig operands(DType a, DType b, int tile_m, int tile_n) {
+  GemmConfig c;
+  c.a = a;
+  c.b = b;
+  c.tile_m = tile_m;
+  c.tile_n = tile_n;
+  c.stages = 0;
+  c.consumer_warpgroups = tile_m % 128 == 0 ? 2 : tile_m / 64;
+  return c;
+}
+constexpr GemmConfig e4m3(int tile_m, int tile_n) {
+  return operands(DType::e4m3, DType::e4m3, tile_m, tile_n);
+}
+constexpr GemmConfig e5m2(int tile_m, int tile_n) {
+  return operands(DType::e5m2, DType::e5m2, tile_m, tile_n);
+}
+constexpr GemmConfig to(DType result, GemmConfig c) {
+  c.result = result;
+  return c;
+}
+constexpr GemmConfig bf16(int tile_m, int tile_n) {
+  return operands(DType::bf16, DType::bf16, tile_m, tile_n);
+}
+constexpr GemmConfig f16(int tile_m, int tile_n) {
+  return to(DType::f16, operands(DType::f16, DType::f16, tile_m, tile_n));
+}
+
+constexpr GemmConfig stages(int count, GemmConfig c) {
+  c.stages = count;
+  return c;
+}
+constexpr GemmConfig consumers(int warpgroups, GemmConfig c) {
+  c.consumer_warpgroups = warpgroups;
+  return c;
+}
+constexpr GemmConfig buffers(int a_warp, GemmConfig c) {
+  c.buffers = a_warp;
+  return c;
+}
+/// The configuration with a value of one member.
+template <auto member, auto value>
+constexpr GemmConfig with(GemmConfig c) {
+  c.*member = value;
+  return c;
+}
+inline constexpr auto two_ctas = with<&GemmConfig::ctas_per_sm, 2>;
+inline constexpr auto pingpong = with<&GemmConfig::schedule, Schedule::pingpong>;
+inline constexpr auto multistage = with<&GemmConfig::schedule, Schedule::multistage>;
+inline constexpr auto promoted = with<&GemmConfig::sums, Sums::promoted>;
+inline constexpr auto block_scaled = with<&GemmConfig::sums, Sums::block_scaled>;
+inline constexpr auto swapped = with<&GemmConfig::swapped, true>;
+inline constexpr auto gated = with<&GemmConfig::gated, true>;
+inline constexpr auto mn_major_a = with<&GemmConfig::a_major, atom::Major::mn>;
+inline constexpr auto mn_major_b = with<&GemmConfig::b_major, atom::Major::mn>;
+inline constexpr auto split_k = with<&GemmConfig::splits_k, true>;
+
+constexpr GemmConfig mn_major_ab(const GemmConfig& c) {
+  return mn_major_a(mn_major_b(c));
+}
+constexpr GemmConfig cluster_k(GemmConfig c) {
+  c.cluster_k = true;
+  c.tma_store = false;
+  return c;
+}
+// A group may end in the middle of a tile, so only kernels with a map a group store by the copy
+// engine; and beside many sums only the vertical search has room in the registers.
+template <Grouping search>
+constexpr GemmConfig grouped(GemmConfig c) {
+  c.grouped = search;
+  c.tma_store = false;
+  return c;
+}
+inline constexpr auto horizontal = grouped<Grouping::horizontal>;
+inline constexpr auto vertical = grouped<Grouping::vertical>;
+inline constexpr auto ballot = grouped<Grouping::ballot>;
+constexpr GemmConfig group_maps(GemmConfig c) {
+  c.maps = GroupMaps::per_group;
+  c.tma_store = true;
+  return c;
+}
+
+/// In the order in which plans look at them. Where a row says its stages, more would fit.
+inline constexpr std::array rows = {
+    // Dense products.
+    common(bf16(128, 256)),
+    common(pingpong(bf16(128, 128))),
+    common(pingpong(bf16(128, 160))),
+    common(bf16(256, 128)),
+    common(buffers(3, bf16(128, 192))),
+    common(stages(7, split_k(swapped(bf16(128, 64))))),
+    common(stages(7, cluster_k(swapped(bf16(128, 64))))),
+    common(cluster_k(swapped(bf16(128, 16)))),
+    common(two_ctas(cluster_k(swapped(consumers(1, bf16(128, 32)))))),
+    common(split_k(bf16(128, 256))),
+    common(split_k(bf16(128, 160))),
+    common(pingpong(bf16(128, 176))),
+    common(stages(7, swapped(consumers(1, bf16(192, 16))))),
+    common(pingpong(bf16(128, 96))),
+    common(stages(14, bf16(64, 48))),
+    common(stages(12, bf16(64, 64))),
+    common(bf16(64, 112)),
+    common(stages(8, swapped(bf16(64, 16)))),
+    common(stages(12, swapped(bf16(64, 32)))),
+    common(swapped(bf16(128, 64))),
+    common(swapped(bf16(192, 80))),
+    common(stages(5, multistage(bf16(128, 128)))),
+    common(gated(bf16(128, 256))),
+    common(mn_major_a(pingpong(bf16(128, 128)))),
+    common(mn_major_b(pingpong(bf16(128, 128)))),
+    common(mn_major_ab(pingpong(bf16(128, 128)))),
+    common(to(DType::f32, bf16(128, 256))),
+    common(pingpong(to(DType::f32, bf16(128, 128)))),
+    common(to(DType::f16, bf16(128, 256))),
+    common(pingpong(to(DType::f16, bf16(128, 128)))),
+    common(f16(128, 256)),
+    common(pingpong(f16(128, 128))),
+    common(to(DType::f32, f16(128, 256))),
+    common(pingpong(to(DType::f32, f16(128, 128)))),
+    common(to(DType::bf16, f16(128, 256))),
+    common(pingpong(to(DType::bf16, f16(128, 128)))),
+    common(e4m3(128, 256)),
+    common(pingpong(e4m3(128, 128))),
+    common(pingpong(e4m3(128, 160))),
+    common(stages(7, cluster_k(swapped(e4m3(128, 64))))),
+    common(cluster_k(swapped(e4m3(128, 16)))),
+    common(stages(7, split_k(swapped(e4m3(128, 64))))),
+    common(two_ctas(cluster_k(swapped(consumers(1, e4m3(128, 32)))))),
+    common(promoted(e4m3(128, 192))),
+    common(promoted(e4m3(128, 160))),
+    common(block_scaled(e4m3(128, 192))),
+    common(split_k(e4m3(128, 256))),
+    common(split_k(e4m3(128, 160))),
+    common(pingpong(e4m3(128, 176))),
+    common(stages(5, split_k(promoted(e4m3(128, 128))))),
+    common(cluster_k(swapped(promoted(e4m3(128, 16))))),
+    common(split_k(block_scaled(e4m3(128, 128)))),
+    common(stages(14, e4m3(64, 48))),
+    common(e4m3(64, 112)),
+    common(stages(8, swapped(e4m3(64, 16)))),
+    common(stages(12, swapped(e4m3(64, 32)))),
+    common(stages(8, swapped(promoted(e4m3(64, 16))))),
+    common(stages(14, promoted(e4m3(64, 48)))),
+    common(promoted(e4m3(64, 112))),
+    common(block_scaled(e4m3(64, 64))),
+    common(block_scaled(e4m3(64, 128))),
+    common(stages(7, swapped(consumers(1, e4m3(192, 16))))),
+    common(stages(5, promoted(e4m3(128, 128)))),
+    common(stages(7, cluster_k(swapped(promoted(e4m3(128, 64)))))),
+    common(block_scaled(e4m3(128, 128))),
+    common(stages(6, cluster_k(swapped(block_scaled(e4m3(128, 64)))))),
+    common(cluster_k(swapped(block_scaled(e4m3(128, 16))))),
+    common(stages(5, gated(to(DType::e4m3, e4m3(128, 128))))),
+    common(pingpong(to(DType::f32, e4m3(128, 128)))),
+    common(pingpong(operands(DType::e5m2, DType::e4m3, 128, 128))),
+    more(pingpong(bf16(128, 112))),
+    more(pingpong(bf16(128, 144))),
+    more(bf16(128, 176)),
+    more(bf16(128, 208)),
+    more(bf16(128, 224)),
+    more(stages(10, cluster_k(swapped(bf16(128, 8))))),
+    more(cluster_k(swapped(bf16(128, 32)))),
+    more(cluster_k(swapped(bf16(128, 128)))),
+    more(stages(7, gated(swapped(consumers(1, bf16(128, 64)))))),
+    more(mn_major_b(bf16(128, 256))),
+    more(mn_major_a(bf16(128, 256))),
+    more(mn_major_ab(bf16(128, 256))),
+    more(mn_major_a(pingpong(f16(128, 128)))),
+    more(mn_major_a(pingpong(to(DType::f32, bf16(128, 128))))),
+    more(mn_major_a(pingpong(to(DType::f32, f16(128, 128))))),
+    more(mn_major_b(pingpong(f16(128, 128)))),
+    more(mn_major_b(pingpong(to(DType::f32, bf16(128, 128))))),
+    more(mn_major_b(pingpong(to(DType::f32, f16(128, 128))))),
+    more(mn_major_ab(pingpong(f16(128, 128)))),
+    more(mn_major_ab(pingpong(to(DType::f32, bf16(128, 128))))),
+    more(mn_major_ab(pingpong(to(DType::f32, f16(128, 128))))),
+    more(pingpong(f16(128, 160))),
+    more(f16(256, 128)),
+    more(buffers(3, f16(128, 192))),
+    more(cluster_k(swapped(f16(128, 16)))),
+    more(stages(7, cluster_k(swapped(f16(128, 64))))),
+    more(stages(7, split_k(swapped(f16(128, 64))))),
+    more(stages(7, swapped(consumers(1, f16(192, 16))))),
+    more(gated(f16(128, 256))),
+    more(stages(7, split_k(swapped(to(DType::f32, bf16(128, 64)))))),
+    more(stages(7, split_k(swapped(to(DType::f32, f16(128, 64)))))),
+    more(e4m3(256, 128)),
+    more(block_scaled(e4m3(128, 160))),
+    more(stages(8, cluster_k(swapped(block_scaled(e4m3(128, 32)))))),
+    more(gated(e4m3(128, 256))),
+    more(gated(block_scaled(e4m3(128, 128)))),
+    more(pingpong(to(DType::e4m3, e4m3(128, 128)))),
+    more(gated(block_scaled(to(DType::e4m3, e4m3(128, 128))))),
+    more(pingpong(to(DType::f16, e4m3(128, 128)))),
+    more(block_scaled(to(DType::f32, e4m3(128, 128)))),
+    more(pingpong(operands(DType::e4m3, DType::e5m2, 128, 128))),
+    more(pingpong(e5m2(128, 128))),
+    more(stages(5, promoted(operands(DType::e4m3, DType::e5m2, 128, 128)))),
+    more(stages(5, promoted(operands(DType::e5m2, DType::e4m3, 128, 128)))),
+    more(stages(5, promoted(e5m2(128, 128)))),
+    // Grouped products.
+    common(ballot(swapped(e4m3(128, 16)))),
+    common(ballot(swapped(e4m3(128, 32)))),
+    common(stages(7, ballot(swapped(e4m3(128, 64))))),
+    common(stages(7, vertical(swapped(e4m3(128, 64))))),
+    common(stages(7, horizontal(swapped(e4m3(128, 64))))),
+    common(ballot(swapped(e4m3(128, 128)))),
+    common(vertical(e4m3(128, 256))),
+    common(vertical(pingpong(e4m3(128, 128)))),
+    common(group_maps(ballot(swapped(e4m3(128, 16))))),
+    common(group_maps(vertical(pingpong(e4m3(128, 128))))),
+    common(ballot(swapped(block_scaled(e4m3(128, 16))))),
+    common(ballot(swapped(block_scaled(e4m3(128, 32))))),
+    common(ballot(swapped(block_scaled(e4m3(128, 64))))),
+    common(vertical(block_scaled(e4m3(128, 128)))),
+    common(vertical(block_scaled(e4m3(128, 192)))),
+    common(ballot(swapped(bf16(128, 16)))),
+    common(ballot(swapped(bf16(128, 32)))),
+    common(stages(7, ballot(swapped(bf16(128, 64))))),
+    common(vertical(pingpong(bf16(128, 128)))),
+    common(vertical(bf16(128, 256))),
+    more(ballot(swapped(e4m3(128, 8)))),
+    more(ballot(swapped(e4m3(128, 24)))),
+    more(ballot(swapped(e4m3(128, 48)))),
+    more(ballot(swapped(e4m3(128, 96)))),
+    more(horizontal(swapped(e4m3(128, 16)))),
+    more(vertical(swapped(e4m3(128, 16)))),
+    more(stages(5, vertical(promoted(e4m3(128, 128))))),
+    more(vertical(block_scaled(e4m3(128, 160)))),
+    more(ballot(swapped(block_scaled(e4m3(128, 8))))),
+    more(stages(7, group_maps(ballot(swapped(e4m3(128, 64)))))),
+    more(group_maps(vertical(e4m3(128, 256)))),
+    more(group_maps(vertical(block_scaled(e4m3(128, 128))))),
+    more(ballot(swapped(f16(128, 32)))),
+    more(vertical(f16(128, 256))),
+};
+
+}  // namespace hopper
+
+struct HopperRows {
+  static constexpr const auto& rows = hopper::rows;
+};
 
 }  // namespace warpwright::kernel

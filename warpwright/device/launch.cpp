@@ -1,0 +1,125 @@
+#include "warpwright/device/launch.h"
+
+#include <algorithm>
+
+#include "warpwright/device/launch_parts.h"
+#include "warpwright/plan/rules.h"
+
+namespace warpwright {
+namespace {
+
+// The backend of the plan's device, or why there is none.
+Result<const device::Backend*> backend_of(const Plan& plan) {
+  if (!plan.device.is_model) return &device::cuda_backend();
+  const device::Backend* const model = device::model_backend();
+  if (model != nullptr) return model;
+  return Refusal{RefusalCode::no_device,
+                 "the plan was made for the model, which this program lacks; link "
+                 "warpwright::model and include warpwright/model.h"};
+}
+
+// Bytes that a launch writes to. The status of the offsets lies in front.
+std::int64_t used_bytes(const Plan& plan, bool check_offsets) {
+  if (plan.ctas == 0) return check_offsets ? 4 : 0;
+  if (plan.problem.groups == 0 || plan.map_ctas > 0) return plan.workspace_bytes;
+  return check_offsets ? plan.workspace_bytes : 0;
+}
+
+}  // namespace
+
+namespace device {
+
+const Backend*& model_backend() {
+  static const Backend* backend = nullptr;
+  return backend;
+}
+
+}  // namespace device
+
+Result<Workspace> Workspace::make(const Plan& plan) {
+  const auto backend = backend_of(plan);
+  if (!backend) return backend.refusal();
+  if (plan.workspace_bytes == 0) return Workspace();
+  auto memory = (*backend)->allocate(plan.workspace_bytes);
+  if (!memory) return memory.refusal();
+  Workspace made(memory->get(), plan.workspace_bytes);
+  made.owned_ = *memory;
+  return made;
+}
+
+std::optional<Refusal> Workspace::fault(const Plan& plan, bool check_offsets) const {
+  const std::int64_t used = used_bytes(plan, check_offsets);
+  if (used == 0) return std::nullopt;
+  constexpr std::uintptr_t alignment = 256;
+  const std::string need = "the plan needs " + number(plan.workspace_bytes) + " bytes";
+  if (data_ == nullptr) {
+    return Refusal{RefusalCode::bad_workspace, "there is no workspace; " + need};
+  }
+  if (bytes_ < plan.workspace_bytes) {
+    return Refusal{RefusalCode::bad_workspace,
+                   "the workspace has " + number(bytes_) + " bytes; " + need};
+  }
+  const std::uintptr_t off = reinterpret_cast<std::uintptr_t>(data_) % alignment;
+  if (off != 0) {
+    return Refusal{RefusalCode::bad_workspace,
+                   "the workspace starts " + number(static_cast<std::int64_t>(off)) +
+                       " bytes behind a multiple of 256; it must start at one"};
+  }
+  if (plan.flag_bytes >= relied_ || used <= plan.flag_bytes) return std::nullopt;
+  return Refusal{RefusalCode::bad_workspace,
+                 "a captured launch of another plan relies on the first " + number(relied_) +
+                     " bytes of the workspace, and this plan writes to them; give it a workspace "
+                     "of its own"};
+}
+
+Workspace::Flags Workspace::note_launch(const Plan& plan, bool captured, bool check_offsets) {
+  const std::int64_t used = used_bytes(plan, check_offsets);
+  if (used == 0) return Flags::are_clear;
+  const bool clear = clear_ >= plan.flag_bytes;
+  if (captured) {
+    if (clear) relied_ = std::max(relied_, plan.flag_bytes);
+    trusted_ = std::min(trusted_, plan.flag_bytes);
+  }
+  clear_ = std::min(clear_, plan.flag_bytes);
+  if (!clear && !captured) clear_ = std::min(plan.flag_bytes, trusted_);
+  return clear ? Flags::are_clear : Flags::clear_first;
+}
+
+void Workspace::note_cleared(const Plan& plan) {
+  clear_ = std::max(clear_, std::min(plan.flag_bytes, trusted_));
+}
+
+void Workspace::forget() {
+  clear_ = 0;
+}
+
+std::optional<Refusal> launch(const Plan& plan, const GemmOperands& operands, Workspace& workspace,
+                              void* stream, const LaunchOptions& options) {
+  const auto backend = backend_of(plan);
+  if (!backend) return backend.refusal();
+  if (options.check_offsets && plan.problem.groups == 0) {
+    return Refusal{RefusalCode::bad_value,
+                   "check_offsets is asked for, and the product has no groups: leave it out"};
+  }
+  if (auto r = mismatch(plan, operands)) return r;
+  if (auto r = workspace.fault(plan, options.check_offsets)) return r;
+  return (*backend)->launch(plan, operands, workspace, stream, options);
+}
+
+std::optional<Refusal> launch(const Plan& plan, const GemmOperands& operands, void* stream,
+                              const LaunchOptions& options) {
+  Workspace none;
+  return launch(plan, operands, none, stream, options);
+}
+
+std::optional<Refusal> prepare(const Plan& plan, Workspace& workspace, void* stream) {
+  const auto backend = backend_of(plan);
+  if (!backend) return backend.refusal();
+  if (plan.ctas == 0) return std::nullopt;
+  if (plan.flag_bytes > 0) {
+    if (auto r = workspace.fault(plan)) return r;
+  }
+  return (*backend)->prepare(plan, workspace, stream);
+}
+
+}  // namespace warpwright

@@ -1,0 +1,46 @@
+// What a Blackwell kernel says of itself.
+#pragma once
+
+#include "warpwright/facts/kernel.h"
+#include "warpwright/kernel/blackwell/config.h"
+
+namespace warpwright::kernel {
+
+/// The facts of the kernel `name` of this configuration.
+inline KernelFacts facts(const char* name, const BlackwellConfig& c) {
+  const bool controlled = c.tiles == TileSource::launch_control;
+  const int registers = launch_registers(c);
+  const BlackwellSmemMap map = smem_map(c);
+  KernelFacts f;
+  f.name = name;
+  f.family = "blackwell_gemm";
+  f.architecture = 100;
+  f.tile = {c.tile_m, c.tile_n, tile_k(c)};
+  f.result_rows = c.tile_m;
+  f.result_columns = c.tile_n;
+  f.stages = c.stages;
+  f.threads = threads(c);
+  f.registers = registers;
+  f.shared_bytes = map.bytes;
+  f.regions = {{"A stages", map.a, map.b},
+               {"B stages", map.b, map.epilogue},
+               {"epilogue buffers", map.epilogue, map.answers},
+               {"tile answers", map.answers, map.barriers},
+               {"barriers", map.barriers, map.tmem},
+               {"TMEM address", map.tmem, map.bytes}};
+  f.roles = {{"load", load_warp, load_warp, registers, "one lane issues the TMA loads of A and B"},
+             {"mma", mma_warp, mma_warp, registers,
+              c.pair ? "one lane of the even CTA issues the MMAs of both; owns the tensor memory"
+                     : "one lane issues the MMAs; owns the tensor memory"}};
+  if (controlled) {
+    f.roles.push_back({"scheduler", scheduler_warp, scheduler_warp, registers,
+                       "one lane asks launch control for the next tile"});
+  }
+  f.roles.push_back({"idle", controlled ? 3 : 2, 3, registers, "nothing"});
+  f.roles.push_back({"epilogue", first_epilogue_warp, first_epilogue_warp + epilogue_warps - 1,
+                     registers,
+                     "tensor memory -> registers -> shared memory -> D, 32 rows a warp"});
+  return f;
+}
+
+}  // namespace warpwright::kernel

@@ -1,0 +1,130 @@
+// How a tile's sums become parts of D: which of its rows and columns have places of their own, and
+// the chunks that pass through the epilogue's buffers. The same for kernels of all families.
+#pragma once
+
+#include <concepts>
+
+#include "warpwright/atom/swizzle.h"
+#include "warpwright/facts/declaration.h"
+#include "warpwright/numeric/types.h"
+
+namespace warpwright::kernel {
+
+/// What the epilogue must know of a kernel. Its rows and columns are those of the accumulators.
+struct EpilogueShape {
+  DType result = DType::bf16;  ///< of C and D
+  int tile_m = 0;              ///< of a CTA
+  int tile_n = 0;
+  int warps = 0;                ///< that store
+  int row_atoms = 0;            ///< groups of `warp_rows` rows that each of them stores
+  int row_atom_step = 0;        ///< rows from one of its groups to the next
+  bool swapped = false;         ///< rows are columns of D
+  bool gated = false;           ///< a tile holds the same part of both halves of the caller's N
+  bool tma_store = true;        ///< D leaves by tensor stores instead of 16 bytes a lane
+  int buffers = 2;              ///< a warp
+  bool shares_columns = false;  ///< a CTA may have to store some columns of its tile alone
+  bool grouped = false;         ///< tiles end with their group
+  bool group_maps = false;      ///< every group has a map of its rows of D
+};
+
+/// A configuration that has an epilogue: it says what is asked above. A member that a family of
+/// kernels does not have keeps its default.
+template <class Config>
+concept EpilogueConfig = std::convertible_to<const Config&, EpilogueShape>;
+
+constexpr int result_bytes(const EpilogueShape& c) {
+  return numeric::bits(c.result) / 8;
+}
+
+constexpr bool gated_rows(const EpilogueShape& c) {
+  return c.gated && c.swapped;
+}
+constexpr bool gated_columns(const EpilogueShape& c) {
+  return c.gated && !c.swapped;
+}
+/// Rows and columns of a tile that have different places in D.
+constexpr int result_rows(const EpilogueShape& c) {
+  return gated_rows(c) ? c.tile_m / 2 : c.tile_m;
+}
+constexpr int result_columns(const EpilogueShape& c) {
+  return gated_columns(c) ? c.tile_n / 2 : c.tile_n;
+}
+
+// --- the buffers: D's elements as they lie in memory, `inner` of a row side by side --------------
+/// Rows of an accumulator that one warp holds.
+inline constexpr int warp_rows = 16;
+/// Bytes of one buffer, at most.
+inline constexpr int epilogue_buffer_bytes = 2048;
+/// Columns of the accumulator that one buffer takes.
+constexpr int chunk_columns(const EpilogueShape& c) {
+  const int all = result_columns(c);
+  if (!c.swapped) {
+    int columns = 128 / result_bytes(c);
+    while (all % columns != 0) columns /= 2;
+    return columns;
+  }
+  int columns = epilogue_buffer_bytes / (warp_rows * result_bytes(c));
+  if (columns > all) columns = all;
+  while (all % columns != 0) columns -= 8;
+  return columns;
+}
+/// Extents of a buffer in D: neighbours in memory, and rows of them.
+constexpr int chunk_inner(const EpilogueShape& c) {
+  return c.swapped ? warp_rows : chunk_columns(c);
+}
+constexpr int chunk_outer(const EpilogueShape& c) {
+  return c.swapped ? chunk_columns(c) : warp_rows;
+}
+constexpr int chunk_row_bytes(const EpilogueShape& c) {
+  return chunk_inner(c) * result_bytes(c);
+}
+constexpr int chunk_bytes(const EpilogueShape& c) {
+  return chunk_row_bytes(c) * chunk_outer(c);
+}
+/// The swizzle whose span is a row of the buffer.
+constexpr atom::SmemSwizzle chunk_swizzle(const EpilogueShape& c) {
+  switch (chunk_row_bytes(c)) {
+    case 128:
+      return atom::SmemSwizzle::b128;
+    case 64:
+      return atom::SmemSwizzle::b64;
+    case 32:
+      return atom::SmemSwizzle::b32;
+    default:
+      return atom::SmemSwizzle::none;
+  }
+}
+/// Bytes of all buffers.
+constexpr int epilogue_bytes(const EpilogueShape& c) {
+  return c.warps * c.buffers * epilogue_buffer_bytes;
+}
+
+/// The barriers of the epilogue's loads of C, as a row of the table that `explain` prints.
+constexpr pipeline::BarrierRow c_full_row(const EpilogueShape& c) {
+  return {"c_full",
+          c.warps * c.buffers,
+          1,
+          chunk_bytes(c),
+          "its leader (with beta)",
+          "each warp of the epilogue",
+          0};
+}
+/// Bytes of them.
+constexpr int c_barrier_bytes(const EpilogueShape& c) {
+  return c.warps * c.buffers * 8;
+}
+
+/// Why there is no such epilogue, as a sentence; null when there is.
+constexpr const char* epilogue_fault(const EpilogueShape& c) {
+  if (c.buffers < 2 || c.warps * c.buffers > 32) {
+    return "a warp has two epilogue buffers or more, the CTA 32 at most";
+  }
+  if (gated_rows(c) && c.row_atoms % 2 != 0) return "gated rows need an even number of atoms";
+  if (gated_columns(c) && c.tile_n % 32 != 0) return "gated columns need a tile_n of 32s";
+  if (chunk_row_bytes(c) < 16 || chunk_columns(c) % 8 != 0) {
+    return "rows of an epilogue buffer have 16 bytes or more";
+  }
+  return nullptr;
+}
+
+}  // namespace warpwright::kernel

@@ -1,0 +1,86 @@
+// What the roles of a CTA of a Hopper kernel share: where it stands, its ring of stages, and which
+// tiles are its own.
+#pragma once
+
+#include <utility>
+
+#include "warpwright/isa/fence.h"
+#include "warpwright/isa/trace.h"
+#include "warpwright/kernel/hopper/config.h"
+#include "warpwright/kernel/params.h"
+#include "warpwright/pipeline/tma_pipeline.h"
+#include "warpwright/tile/raster.h"
+#include "warpwright/tile/split.h"
+
+namespace warpwright::kernel {
+
+/// The ring of a configuration, as TmaPipeline wants it.
+template <class Tag>
+struct MainloopRing {
+  static constexpr pipeline::TmaPipelineShape value = mainloop_shape(Tag::config);
+};
+template <class Tag>
+using MainloopPipeline = pipeline::TmaPipeline<MainloopRing<Tag>>;
+
+/// A CTA as one of its threads sees it, once the grid before has ended.
+template <class Tag>
+struct Cta {
+  const GemmParams& p;
+  isa::SharedAddress base;  ///< where shared memory begins
+  int rank;                 ///< among the CTAs that share operands
+  atom::ClusterCoord at;    ///< among them
+  isa::Prerequisites ready;
+  MainloopPipeline<Tag> ring;
+};
+
+/// Where CTA `rank` stands in its cluster.
+WW_DEVICE
+atom::ClusterCoord cluster_coord(const WalkParams& p, int rank) {
+  const int y = p.cluster_m.quotient(rank);
+  return {rank - y * p.cluster.m, y};
+}
+
+/// Which tiles, or shares of tiles, a CTA works on. All roles make their own.
+template <class Tag>
+WW_DEVICE auto make_scheduler(const Cta<Tag>& cta) {
+  constexpr GemmConfig cfg = Tag::config;
+  const WalkParams& p = cta.p.walk;
+  if constexpr (cfg.grouped == Grouping::horizontal) {
+    return tile::HorizontalGroups(p.groups, p.k_blocks, cta.ready);
+  } else if constexpr (cfg.grouped == Grouping::ballot) {
+    return tile::BallotGroups(p.groups, p.k_blocks, cta.ready);
+  } else if constexpr (cfg.grouped == Grouping::vertical) {
+    const tile::VerticalTable table(p.groups, cta.base + smem_map(cfg).groups, threads(cfg));
+    return tile::VerticalGroups(p.groups, table, p.k_blocks, cta.ready);
+  } else if constexpr (cfg.splits_k) {
+    return tile::SplitPersistent(p.raster, p.split);
+  } else if constexpr (cfg.cluster_k) {
+    return tile::ClusterSplit(p.raster, p.k_blocks, p.cluster_k);
+  } else {
+    return tile::StaticPersistent(p.raster, p.k_blocks);
+  }
+}
+template <class Tag>
+using Scheduler = decltype(make_scheduler(std::declval<const Cta<Tag>&>()));
+
+/// Where the tokens of a tile begin: added to its first row, or to its first column.
+template <class Tag>
+WW_DEVICE int row_origin(const tile::TilePosition& tile) {
+  return is_grouped(Tag::config) && !Tag::config.swapped ? tile.first_token : 0;
+}
+template <class Tag>
+WW_DEVICE int column_origin(const tile::TilePosition& tile) {
+  return is_grouped(Tag::config) && Tag::config.swapped ? tile.first_token : 0;
+}
+
+/// Opens the slice of a tile, those of different groups under different names.
+template <class Tag>
+WW_DEVICE void mark_tile(const tile::TilePosition& tile, int m, int n) {
+  if constexpr (is_grouped(Tag::config)) {
+    isa::mark_begin("group % tile m % n %", tile.batch, m, n);
+  } else {
+    isa::mark_begin("tile m % n %", m, n);
+  }
+}
+
+}  // namespace warpwright::kernel

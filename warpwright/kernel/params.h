@@ -1,0 +1,128 @@
+// What a launch of a GEMM kernel takes, on the GPU and on the model: a struct for each part of the
+// kernel that reads it.
+#pragma once
+
+#include <cstdint>
+
+#include "warpwright/atom/cluster.h"
+#include "warpwright/isa/tma.h"
+#include "warpwright/numeric/types.h"
+#include "warpwright/tile/groups.h"
+#include "warpwright/tile/raster.h"
+#include "warpwright/tile/split.h"
+
+namespace warpwright::kernel {
+
+/// One value for each row or column of the product, in global memory: of f32, or of bf16 or f16.
+/// Data null: there is none.
+struct Vector {
+  const void* data = nullptr;
+  std::int64_t batch_stride = 0;  ///< elements
+  DType dtype = DType::f32;
+  std::int64_t stride = 1;  ///< elements, from value to value
+};
+
+/// Float32 scales of blocks: element (i, block of K).
+struct ScaleMatrix {
+  const float* data = nullptr;
+  std::int64_t row_stride = 0;    ///< elements
+  std::int64_t block_stride = 0;  ///< from one block of K to the next
+  std::int64_t batch_stride = 0;
+  int rows = 0;
+};
+
+/// The activation, as numbers: relu cuts at 0; the smooth ones are
+/// x * sigmoid(x * (slope + cubic * x^2)).
+struct ActivationParams {
+  bool relu = false;
+  bool smooth = false;
+  float slope = 0;
+  float cubic = 0;
+};
+
+// Rows and columns are the kernel's (see GemmConfig): the product is
+// P[row, column] = sum over k of A[row, k] * B[column, k].
+
+/// What the loads read.
+struct OperandParams {
+  isa::TensorMap a;  ///< K-major box: tile_k x rows of a slice; MN-major: span x tile_k
+  isa::TensorMap b;
+  int a_batch = 1;  ///< 0 where one matrix serves the whole batch
+  int b_batch = 1;
+  int a_slice_rows = 0;  ///< rows of A's box that a CTA loads: a cluster.n-th
+  int b_slice_rows = 0;
+  std::uint16_t column_mask = 1;  ///< CTAs with x = 0, who share one A tile; of x: shifted by x
+  std::uint16_t row_mask = 1;     ///< CTAs with y = 0, who share one B tile; of y: by y * cluster.m
+  int k = 0;                      ///< 0: nobody reads A or B
+  int half = 0;                   ///< rows (columns) of P that belong to the first half, when gated
+  /// Of X, of every group g with tokens at 2 g; when the kernel has them.
+  const isa::TensorMap* group_maps = nullptr;
+};
+
+/// Which tiles, or shares of tiles, a CTA works on, and with whom.
+struct WalkParams {
+  atom::ClusterShape cluster;  ///< CTAs that share operands; 1 x 1 where they share tiles along K
+  tile::Divisor cluster_m;     ///< divides by cluster.m
+  int cluster_k = 1;           ///< CTAs that share a tile along K
+  int k_blocks = 0;
+  tile::PreparedRaster raster;
+  tile::SplitPlan split;           ///< when the kernel splits K
+  float* partials = nullptr;       ///< workspace: sums of CTAs, tile_m x tile_n floats each
+  std::uint32_t* flags = nullptr;  ///< one a consumer warp of a CTA; all 0 between launches
+  tile::GroupedTiles groups;       ///< when the kernel is grouped
+  /// Where to say whether the offsets are in order, or null.
+  std::uint32_t* offsets_status = nullptr;
+};
+
+/// C, D, and what becomes of the sums on the way, but for scales.
+struct OutputParams {
+  isa::TensorMap c;  ///< box: chunk_inner x chunk_outer; when c_by_tma
+  isa::TensorMap d;  ///< the same box; when d_aligned and the kernel stores by copies
+  const void* c_data = nullptr;
+  void* d_data = nullptr;
+  std::int64_t c_pitch = 0;  ///< elements from row to row
+  std::int64_t d_pitch = 0;
+  std::int64_t c_batch = 0;  ///< elements from matrix to matrix
+  std::int64_t d_batch = 0;
+  int d_rows = 0;  ///< of one matrix
+  int d_columns = 0;
+  int c_map_batch = 1;  ///< 0 where one matrix serves the whole batch
+  float alpha = 1.0F;
+  float beta = 0.0F;
+  bool reads_c = false;    ///< beta is not 0
+  bool c_by_tma = false;   ///< base and pitch of C are multiples of 16 bytes
+  bool d_aligned = false;  ///< those of D are
+  bool has_sums = true;    ///< k is not 0
+  bool is_plain = true;    ///< D = alpha * P: there are sums, and no C, activation or vectors
+  ActivationParams activation;
+  Vector row_bias;
+  Vector column_bias;
+  const float* result_scale = nullptr;  ///< multiplied to D's elements
+  /// Of Y, of every group g with tokens at 2 g; when the kernel has them.
+  const isa::TensorMap* group_maps = nullptr;
+};
+
+/// Scales of the operands.
+struct ScaleParams {
+  const float* tensor_a = nullptr;  ///< one float each, multiplied to alpha; null is 1
+  const float* tensor_b = nullptr;
+  int tensor_a_stride = 0;  ///< from group to group, in floats; 0: one for all
+  int tensor_b_stride = 0;
+  Vector rows;
+  Vector columns;
+  ScaleMatrix tokens;        ///< of blocks of 1 x 128
+  ScaleMatrix weights;       ///< of blocks of 128 x 128
+  isa::TensorMap token_map;  ///< where the copy engine brings those of the tokens
+  bool copies_tokens = false;
+};
+
+/// Parameters of one launch.
+struct GemmParams {
+  OperandParams operands;
+  WalkParams walk;
+  OutputParams output;
+  ScaleParams scales;
+};
+using HopperGemmParams = GemmParams;
+
+}  // namespace warpwright::kernel

@@ -1,0 +1,62 @@
+#include "warpwright/plan/family.h"
+
+#include <unordered_map>
+
+namespace warpwright {
+namespace {
+
+const std::array<const Family*, 2>& families() {
+  static const std::array<const Family*, 2> all = {&hopper_family(), &blackwell_family()};
+  return all;
+}
+
+struct KnownKernel {
+  const KernelFacts* facts;
+  const Family* family;
+};
+
+const KnownKernel* find(std::string_view name) {
+  static const std::unordered_map<std::string_view, KnownKernel> all = [] {
+    std::unordered_map<std::string_view, KnownKernel> known;
+    for (const Family* family : families()) {
+      for (const KernelFacts& facts : family->kernels()) known[facts.name] = {&facts, family};
+    }
+    return known;
+  }();
+  const auto found = all.find(name);
+  return found == all.end() ? nullptr : &found->second;
+}
+
+}  // namespace
+
+const Family* family_of(const DeviceFacts& device) {
+  for (const Family* family : families()) {
+    if (family->runs_on(device.architecture)) return family;
+  }
+  return nullptr;
+}
+
+const Family& family_of(const Plan& plan) {
+  const KnownKernel* known = find(plan.kernel);
+  return known != nullptr ? *known->family : hopper_family();
+}
+
+Grid grid_of(const Plan& plan) {
+  const KernelFacts& f = plan.facts();
+  Grid grid;
+  grid.kernel = f.name;
+  grid.ctas = plan.ctas;
+  grid.cluster_size = plan.cluster_ctas();
+  grid.threads = f.threads;
+  grid.shared_bytes = f.shared_bytes;
+  grid.registers = f.registers;
+  return grid;
+}
+
+const KernelFacts& Plan::facts() const {
+  static const KernelFacts none;
+  const KnownKernel* known = find(kernel);
+  return known != nullptr ? *known->facts : none;
+}
+
+}  // namespace warpwright

@@ -1,0 +1,125 @@
+// A family of kernels as planning and devices see it. A new family is a folder of kernel/ (config,
+// kernel, params, table, facts) and one of these. Internal to plan/ and device/.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <new>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "warpwright/atom/swizzle.h"
+#include "warpwright/isa/tensor_map.h"
+#include "warpwright/plan/plan.h"
+
+namespace warpwright {
+
+/// A batch of matrices and the box in which they are copied. Extents and strides in elements.
+struct MapRequest {
+  const char* tensor = "";
+  const void* base = nullptr;
+  DType dtype = DType::bf16;
+  std::int64_t inner = 0;  ///< extent of the dimension whose neighbours are neighbours in memory
+  std::int64_t outer = 0;
+  std::int64_t batch = 1;
+  std::int64_t outer_stride = 0;
+  std::int64_t batch_stride = 0;
+  int box_inner = 0;
+  int box_outer = 0;
+  atom::SmemSwizzle swizzle = atom::SmemSwizzle::b128;
+
+  friend constexpr bool operator==(const MapRequest&, const MapRequest&) = default;
+};
+
+/// How a device encodes a tensor map.
+using Encode = isa::TensorMap (*)(const MapRequest& request);
+
+/// Part of the workspace that a grid touches.
+struct WorkspacePart {
+  const char* name = "";
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+  bool writable = true;
+};
+
+/// One grid of a launch: a kernel, how much of it, and its parameters.
+struct Grid {
+  std::string_view kernel;  ///< its name, of a table or group_maps_kernel
+  int ctas = 0;
+  int cluster_size = 1;
+  int threads = 0;
+  int shared_bytes = 0;
+  int registers = 0;
+  bool multiplies = true;  ///< reads the operands and writes D; else it only prepares that
+  std::array<WorkspacePart, 2> workspace{};
+  alignas(128) std::array<std::byte, 2560> params;  // set_params makes what a launch reads
+
+  template <class Params>
+  void set_params(const Params& p) {
+    static_assert(sizeof(Params) <= sizeof(params) && std::is_trivially_copyable_v<Params>);
+    new (params.data()) Params(p);
+  }
+};
+
+/// The grids of a launch, in their order; each depends on the one before.
+struct LaunchGrids {
+  std::array<Grid, 2> grids;
+  int count = 0;
+};
+
+/// What a launch is given beside its operands.
+struct LaunchMemory {
+  void* workspace = nullptr;
+  bool check_offsets = false;
+};
+
+/// The lines of Plan::explain that differ from family to family.
+struct ExplainParts {
+  std::string kernel;  ///< the kernel's kind, tile, cluster, stages, sums
+  std::string beside;  ///< what the family has beside these, after the barriers
+  bool persistent = true;
+  bool tensor_store = true;  ///< D leaves by copies, where its layout lets them
+};
+
+/// The interface of a family. All of it for plans and choices of any origin.
+class Family {
+ public:
+  Family() = default;
+  Family(const Family&) = delete;
+  Family& operator=(const Family&) = delete;
+  virtual ~Family() = default;
+
+  /// Does a device of this architecture run its kernels?
+  [[nodiscard]] virtual bool runs_on(int architecture) const = 0;
+  /// The kernels of this build, in the order of their table.
+  [[nodiscard]] virtual const std::vector<KernelFacts>& kernels() const = 0;
+  /// Completes `start`, whose problem and device are legal, with every kernel, cluster and grid
+  /// that `choices` leave, in any order; refuses, where there is none, with what would be legal.
+  [[nodiscard]] virtual Result<std::vector<Plan>> candidates(const Plan& start,
+                                                             const PlanChoices& choices) const = 0;
+  [[nodiscard]] virtual std::vector<pipeline::BarrierRow> barriers(const Plan& plan) const = 0;
+  [[nodiscard]] virtual ExplainParts explain(const Plan& plan) const = 0;
+  /// The grids of a launch of `plan`, with addresses bound.
+  virtual void bind(const Plan& plan, const GemmOperands& operands, const LaunchMemory& memory,
+                    Encode encode, LaunchGrids& out) const = 0;
+};
+
+/// The kernel that makes the tensor maps of groups, before a kernel that uses them.
+inline constexpr std::string_view group_maps_kernel = "group_maps";
+
+/// The grid of a plan's own kernel, without parameters.
+Grid grid_of(const Plan& plan);
+
+const Family& hopper_family();
+const Family& blackwell_family();
+
+/// The family that runs on a device, or null.
+const Family* family_of(const DeviceFacts& device);
+/// The family of a plan's kernel. Only for plans that have one.
+const Family& family_of(const Plan& plan);
+
+}  // namespace warpwright

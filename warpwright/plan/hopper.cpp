@@ -1,0 +1,357 @@
+// The choice of a Hopper kernel: every kernel, cluster and grid that could serve a product, whole
+// or in groups.
+#include "warpwright/plan/hopper.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <utility>
+
+#include "warpwright/kernel/hopper/group_maps.h"
+#include "warpwright/kernel/hopper/shared_sums.h"
+#include "warpwright/plan/hopper_family.h"
+#include "warpwright/plan/kernels.h"
+#include "warpwright/plan/rules.h"
+
+namespace warpwright {
+namespace {
+
+using HopperRow = KernelRow<kernel::GemmConfig>;
+
+kernel::Sums sums_of(const GemmProblem& p) {
+  if (p.scaling == Scaling::block) return kernel::Sums::block_scaled;
+  return p.accumulation == Accumulation::promoted ? kernel::Sums::promoted
+                                                  : kernel::Sums::tensor_core;
+}
+
+// Whether the kernel computes what the problem asks, whatever its extents.
+bool serves(const kernel::GemmConfig& c, const GemmProblem& p) {
+  if (kernel::is_grouped(c) != (p.groups > 0)) return false;
+  if ((c.swapped ? p.b : p.a) != c.a || (c.swapped ? p.a : p.b) != c.b) return false;
+  if (c.result != p.d || c.gated != p.epilogue.gated || c.sums != sums_of(p)) return false;
+  if (!p.reads_ab || p.m == 0 || p.n == 0) return !c.splits_k && !c.cluster_k;
+  const atom::Major a = major_a(p);
+  const atom::Major b = major_b(p);
+  return (c.swapped ? b : a) == c.a_major && (c.swapped ? a : b) == c.b_major;
+}
+
+// Rows and columns of D in a tile of a CTA, and CTAs of a cluster along them.
+ResultTile result_tile(const kernel::GemmConfig& c) {
+  const int rows = kernel::result_rows(c);
+  const int columns = kernel::result_columns(c);
+  return c.swapped ? ResultTile{columns, rows} : ResultTile{rows, columns};
+}
+atom::ClusterShape along_d(const kernel::GemmConfig& c, atom::ClusterShape cluster) {
+  return c.swapped ? atom::ClusterShape{cluster.n, cluster.m} : cluster;
+}
+
+bool chosen(const HopperRow& i, const PlanChoices& choices) {
+  const kernel::GemmConfig& c = i.config;
+  return (!choices.tile_m || *choices.tile_m == c.tile_m) &&
+         (!choices.tile_n || *choices.tile_n == c.tile_n) &&
+         (!choices.tile_tokens || *choices.tile_tokens == result_tile(c).rows) &&
+         (!choices.schedule || *choices.schedule == c.schedule) &&
+         (!choices.swapped || *choices.swapped == c.swapped) &&
+         (!choices.search || *choices.search == c.grouped) &&
+         (!choices.group_maps || *choices.group_maps == kernel::has_group_maps(c)) &&
+         (!choices.kernel || *choices.kernel == i.name);
+}
+
+std::int64_t pieces(std::int64_t extent, std::int64_t piece) {
+  return (extent + piece - 1) / piece;
+}
+
+// Grids worth trying for an instance that splits K: all CTAs that are resident, and as many as give
+// every tile the same number of equal parts.
+std::vector<int> split_grids(const Plan& p, int resident, std::int64_t blocks) {
+  const int size = atom::cluster_size(p.cluster);
+  const std::int64_t clusters = resident / size;
+  const std::int64_t count = tile::tile_count(p.raster);
+  const std::int64_t all = std::min(clusters, count * blocks);
+  std::vector<int> grids = {static_cast<int>(all) * size};
+  for (std::int64_t parts = clusters / count; parts >= 1; --parts) {
+    if (blocks % parts != 0 || count * parts == all) continue;
+    grids.push_back(static_cast<int>(count * parts) * size);
+    break;
+  }
+  return grids;
+}
+
+// How many CTAs of a cluster may share a tile along K.
+constexpr std::array kCtasAlongK = {1, 2, 3, 4, 5, 6, 8, 12, 16};
+
+// Why so many cannot.
+std::optional<Refusal> along_k_fault(int ctas, const DeviceFacts& device) {
+  int nearest = kCtasAlongK.front();
+  for (const int each : kCtasAlongK) {
+    if (each <= device.sms && std::abs(each - ctas) < std::abs(nearest - ctas)) nearest = each;
+  }
+  if (nearest == ctas) return std::nullopt;
+  const bool is_short =
+      std::find(kCtasAlongK.begin(), kCtasAlongK.end(), ctas) != kCtasAlongK.end();
+  return Refusal{RefusalCode::bad_choice, "cluster_k is " + number(ctas) +
+                                              (is_short ? ", and device " + device.name + " has " +
+                                                              number(device.sms) + " SMs"
+                                                        : std::string()) +
+                                              "; the nearest legal value is " + number(nearest)};
+}
+
+// What the caller fixed of the grid, against what is `resident` for `count` cluster tiles.
+bool grid_fits(int ctas, const Plan& p, const kernel::GemmConfig& c, int resident,
+               std::int64_t count, std::int64_t blocks) {
+  const int size = atom::cluster_size(p.cluster);
+  return ctas >= 1 && ctas <= resident && ctas % size == 0 && (!c.cluster_k || ctas <= count) &&
+         (!c.splits_k || ctas / size <= count * blocks);
+}
+
+// The walk over a whole product, and its number of cluster tiles; none where they are too many.
+std::optional<std::int64_t> walk_whole(Plan& plan, const kernel::GemmConfig& c, int resident) {
+  const GemmProblem& p = plan.problem;
+  const std::int64_t rows = c.swapped ? result_columns(p) : p.m;
+  const std::int64_t columns = c.swapped ? p.m : result_columns(p);
+  plan.raster = tile::make_raster(static_cast<int>(pieces(rows, kernel::result_rows(c))),
+                                  static_cast<int>(pieces(columns, kernel::result_columns(c))),
+                                  plan.cluster, resident, c.tile_m, c.tile_n);
+  plan.raster.batch = static_cast<int>(p.batch);
+  const std::int64_t each = std::int64_t{plan.raster.tiles_m} * plan.raster.tiles_n;
+  if (each > max_extent / p.batch) return std::nullopt;  // a product of the three may not fit
+  return each * p.batch;
+}
+
+// The walk over groups of the expected length, and the cluster tiles that groups of any length may
+// have. As many token tiles are taken at a time as make what the grid holds near square in bytes.
+std::optional<std::int64_t> walk_groups(Plan& plan, const kernel::GemmConfig& c, int resident) {
+  const GemmProblem& p = plan.problem;
+  const ResultTile tile = result_tile(c);
+  const atom::ClusterShape along = along_d(c, plan.cluster);
+  const std::int64_t tokens = tile.rows * along.m;
+  const std::int64_t weights = pieces(result_columns(p), tile.columns * along.n);
+  const std::int64_t most = tile::GroupedTiles::most_token_tiles(p.m, p.groups, tokens) * weights;
+  if (most > max_extent) return std::nullopt;
+  const double expected = std::ceil(expected_tokens(p) / static_cast<double>(tokens));
+  plan.raster = {};
+  if (most > 0) {
+    plan.raster = tile::make_raster(
+        static_cast<int>(std::clamp(expected, 1.0, 1024.0)), static_cast<int>(weights), {1, 1},
+        resident / atom::cluster_size(plan.cluster), static_cast<int>(tokens),
+        static_cast<int>(tile.columns * along.n));
+    plan.raster.tiles_m = static_cast<int>(expected);
+    const double each = std::max(1.0, expected * static_cast<double>(weights));
+    plan.raster.batch = static_cast<int>(
+        std::min(busy_groups(p), std::floor(static_cast<double>(max_extent) / each)));
+  }
+  return most;
+}
+
+// All plans by one kernel and cluster.
+void add_plans(std::vector<Plan>& all, Plan base, const HopperRow& row,
+               const PlanChoices& choices) {
+  const GemmProblem& p = base.problem;
+  const kernel::GemmConfig& c = row.config;
+  base.kernel = row.name;
+  const int size = atom::cluster_size(base.cluster);
+  const int resident = c.ctas_per_sm * resident_ctas(base.device, base.cluster_ctas());
+  if (resident == 0) return;
+  const auto counted =
+      p.groups > 0 ? walk_groups(base, c, resident) : walk_whole(base, c, resident);
+  if (!counted) return;
+  const std::int64_t count = *counted;
+  const std::int64_t blocks = p.reads_ab ? pieces(p.k, kernel::tile_k(c)) : 0;
+  if (c.splits_k && (blocks == 0 || count * blocks > max_extent)) return;
+  std::vector<int> grids;
+  if (c.cluster_k) {
+    // One tile a cluster, for the memory of the stages serves the exchange; alone, a CTA goes on.
+    if (blocks < base.cluster_k) return;
+    grids = {static_cast<int>(base.cluster_k > 1 ? count * base.cluster_k
+                                                 : std::min<std::int64_t>(count, resident))};
+  } else if (c.splits_k) {
+    grids = split_grids(base, resident, blocks);
+  } else {
+    grids = {static_cast<int>(std::min<std::int64_t>(count * size, resident))};
+  }
+  if (choices.ctas) {
+    if (base.cluster_k > 1 ? *choices.ctas != grids.front()
+                           : !grid_fits(*choices.ctas, base, c, resident, count, blocks)) {
+      return;
+    }
+    grids = {*choices.ctas};
+  }
+  for (const int ctas : grids) {
+    Plan plan = base;
+    plan.ctas = count == 0 ? 0 : ctas;
+    if (c.splits_k) {
+      plan.workspace_bytes = kernel::split_workspace_bytes(c, ctas);
+      plan.flag_bytes = kernel::split_flag_bytes(c, ctas);
+    } else if (kernel::has_group_maps(c)) {
+      // Small CTAs, many of which an SM holds: mostly each has one group.
+      if (plan.ctas > 0) {
+        plan.map_ctas = static_cast<int>(std::min(p.groups, std::int64_t{8} * plan.device.sms));
+      }
+      plan.workspace_bytes = kernel::group_maps_workspace(p.groups);
+    } else if (p.groups > 0) {
+      plan.workspace_bytes = 16;  // for the check of the offsets
+    }
+    plan.cost = predicted_cost(plan);
+    all.push_back(std::move(plan));
+  }
+}
+
+std::string wishes(const PlanChoices& choices) {
+  std::string text;
+  const auto wish = [&text](const std::string& what) { text += (text.empty() ? "" : ", ") + what; };
+  if (choices.kernel) wish("kernel " + *choices.kernel);
+  if (choices.tile_m) wish("tile_m " + number(*choices.tile_m));
+  if (choices.tile_n) wish("tile_n " + number(*choices.tile_n));
+  if (choices.tile_tokens) wish("tiles of " + number(*choices.tile_tokens) + " tokens");
+  if (choices.schedule) {
+    constexpr const char* names[] = {"cooperative", "pingpong", "multistage"};
+    wish(std::string("the schedule ") + names[static_cast<std::size_t>(*choices.schedule)]);
+  }
+  if (choices.swapped) wish(*choices.swapped ? "swapped operands" : "operands not swapped");
+  if (choices.search) wish("the search " + std::string(search_name(*choices.search)));
+  // One map is what a plan takes unasked.
+  if (choices.group_maps.value_or(false)) wish("a map a group");
+  if (choices.ctas) wish("a grid of " + number(*choices.ctas) + " CTAs");
+  if (choices.cluster_k) wish(number(*choices.cluster_k) + " CTAs that share a tile along K");
+  if (choices.cluster) {
+    wish("cluster " + number(choices.cluster->m) + "x" + number(choices.cluster->n));
+  }
+  return text;
+}
+
+// What there is for the problem, for a refusal.
+std::string offers(const GemmProblem& p) {
+  std::string text;
+  int shown = 0;
+  for (const HopperRow& i : hopper_kernels()) {
+    if (!serves(i.config, p)) continue;
+    if (++shown > 8) return text + ", ...";
+    text += (text.empty() ? "" : ", ") + std::string(i.name);
+  }
+  return text;
+}
+
+// What a tile of each kernel for the problem gives of D.
+std::vector<ResultTile> result_tiles(const GemmProblem& p) {
+  std::vector<ResultTile> all;
+  for (const HopperRow& i : hopper_kernels()) {
+    if (serves(i.config, p)) all.push_back(result_tile(i.config));
+  }
+  return all;
+}
+
+// A tensor store through a map clips rows by whole pieces of 16 bytes, and a map's rows begin at
+// multiples of as many.
+bool takes_group_maps(const GemmProblem& p) {
+  return result_path(p, true) == EpiloguePath::copy_engine &&
+         result_columns(p) * element_bytes(p.d) % 16 == 0;
+}
+
+Refusal no_maps(const GemmProblem& p) {
+  const int element = element_bytes(p.d);
+  return Refusal{RefusalCode::unsupported,
+                 "a kernel with a map a group stores D by the copy engine, so the rows of D must " +
+                     std::string("begin and end at multiples of 16 bytes; a row has ") +
+                     number(result_columns(p) * element) + " bytes, rows are " +
+                     number(p.d_row_stride * element) +
+                     " bytes apart, and the address is a multiple of " + number(p.d_alignment) +
+                     ": the nearest is a kernel with one map over all tokens"};
+}
+
+// Every plan by these choices that begins like `base`; may be none.
+Result<std::vector<Plan>> search(Plan base, const PlanChoices& choices) {
+  std::vector<Plan> all;
+  bool wants_maps = false;
+  for (const HopperRow& row : hopper_kernels()) {
+    if (!serves(row.config, base.problem) || !chosen(row, choices)) continue;
+    if (kernel::has_group_maps(row.config) && !takes_group_maps(base.problem)) {
+      wants_maps = choices.kernel || choices.group_maps.value_or(false);
+      continue;
+    }
+    for (const atom::ClusterShape& cluster : kernel::supported_clusters) {
+      const int size = atom::cluster_size(cluster);
+      if (choices.cluster ? !(*choices.cluster == cluster) : size > 2) continue;
+      if (!kernel::supports(row.config, cluster)) continue;
+      if (size > base.device.sms) {
+        if (!choices.cluster) continue;
+        return cluster_too_large(size, base.device, kernel::supported_clusters);
+      }
+      base.cluster = cluster;
+      base.cluster_k = 1;
+      if (!row.config.cluster_k) {
+        if (choices.cluster_k.value_or(1) == 1) add_plans(all, base, row, choices);
+      } else if (size == 1) {
+        for (const int ctas : kCtasAlongK) {
+          base.cluster_k = ctas;
+          if (choices.cluster_k && *choices.cluster_k != ctas) continue;
+          if (ctas <= base.device.sms) add_plans(all, base, row, choices);
+        }
+      }
+    }
+  }
+  if (all.empty() && wants_maps) return no_maps(base.problem);
+  return all;
+}
+
+// The grid nearest to the one that nobody has, where another one would do.
+std::string nearest_grid(const Plan& base, PlanChoices choices) {
+  const int asked = *std::exchange(choices.ctas, std::nullopt);
+  const auto free = search(base, choices);
+  if (!free || free->empty() || free->front().ctas == 0) return {};
+  const Plan& one = free->front();
+  const int size = one.cluster_ctas();
+  const int most = one.facts().ctas_per_sm * resident_ctas(base.device, size);
+  choices.ctas = std::clamp(asked / size * size, size, std::max(size, most));
+  const auto near = search(base, choices);
+  const int nearest = near && !near->empty() ? *choices.ctas : one.ctas;
+  return "; the nearest legal grid has " + number(nearest) + " CTAs";
+}
+
+Refusal none_found(const Plan& base, const PlanChoices& choices) {
+  const GemmProblem& p = base.problem;
+  if (auto r = kernel_fault(choices.kernel)) return *r;
+  const std::string there = offers(p);
+  const std::string kind = p.groups > 0 ? "no grouped kernel" : "no kernel";
+  if (there.empty()) {
+    return Refusal{
+        RefusalCode::no_kernel,
+        kind + " in this build multiplies " + type_name(p.a) + " by " + type_name(p.b) + " into " +
+            type_name(p.d) + " with " +
+            (p.groups > 0 ? std::string(scaling_name(p.scaling)) + " scaling, " +
+                                (p.accumulation == Accumulation::fast ? "fast" : "promoted") +
+                                " accumulation and this epilogue"
+                          : std::string("these layouts, scales and epilogue")) +
+            "; a build of all kernels may"};
+  }
+  if (auto r = tiles_fault(p, result_tiles(p))) return *r;
+  if (choices.cluster && atom::cluster_size(*choices.cluster) > base.device.sms) {
+    return cluster_too_large(atom::cluster_size(*choices.cluster), base.device,
+                             kernel::supported_clusters);
+  }
+  const std::string wanted = wishes(choices);
+  return Refusal{RefusalCode::no_kernel, kind + " " +
+                                             (wanted.empty() ? "runs" : "has " + wanted + " for") +
+                                             " this problem; there are " + there +
+                                             ", and clusters 1x1, 2x1, 1x2, 2x2 and 4x4" +
+                                             (choices.ctas ? nearest_grid(base, choices) : "")};
+}
+
+}  // namespace
+
+Result<std::vector<Plan>> hopper_candidates(const Plan& start, const PlanChoices& choices) {
+  if (choices.pair.value_or(false) || choices.tiles || choices.accumulators) {
+    return Refusal{RefusalCode::bad_choice,
+                   "pairs, tile sources and accumulators in tensor memory are of sm_100; device " +
+                       start.device.name + " is sm_" + number(start.device.architecture)};
+  }
+  if (choices.cluster_k) {
+    if (auto r = along_k_fault(*choices.cluster_k, start.device)) return *r;
+  }
+  auto all = search(start, choices);
+  if (all && all->empty()) return none_found(start, choices);
+  return all;
+}
+
+}  // namespace warpwright

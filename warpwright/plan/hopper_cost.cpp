@@ -1,0 +1,184 @@
+// The predicted time of a Hopper plan, of a whole product or of one in groups.
+#include <algorithm>
+#include <cmath>
+
+#include "warpwright/kernel/hopper/config.h"
+#include "warpwright/plan/hopper.h"
+#include "warpwright/plan/machine.h"
+#include "warpwright/plan/rules.h"
+#include "warpwright/tile/split.h"
+
+namespace warpwright {
+namespace {
+
+// Requests to L2 for a row of a box, 128 bytes, against those where rows begin at lines: counted by
+// ncu are 1.76 where they lie across lines, and 3.9, which do not take as long, across sectors too.
+double requests(std::int64_t pitch, DType type) {
+  const std::int64_t bytes = pitch * numeric::bits(type) / 8;
+  return bytes % 128 == 0 ? 1 : (bytes % 32 == 0 ? 1.72 : 2.01);
+}
+
+// What a CTA does after the first operands are there: while operands are loaded, and after the last
+// of them. Microseconds.
+struct Serial {
+  double during = 0;
+  double after = 0;
+};
+
+// One plan on one machine.
+class Estimate {
+ public:
+  explicit Estimate(const Plan& plan)
+      : plan_(plan),
+        p_(plan.problem),
+        c_(hopper_config(plan)),
+        machine_(machine_of(plan.device)),
+        blocks_(p_.reads_ab ? std::ceil(static_cast<double>(p_.k) / kernel::tile_k(c_)) : 0),
+        tiles_(tile::tile_count(plan.raster)),
+        clusters_(static_cast<double>(plan.ctas) / plan.cluster_ctas()) {}
+
+  double seconds() const {
+    const bool pair = atom::cluster_size(plan_.cluster) > 1;
+    const bool pingpong = c_.schedule == kernel::Schedule::pingpong;
+    Serial work = serial();
+    if (pair && !pingpong) work.during *= machine_.cluster_gain;
+    const double loaded = row_loads(1, 1) * 128;
+    const std::int64_t a_pitch = std::max(p_.a_row_stride, p_.a_column_stride);
+    const std::int64_t b_pitch = std::max(p_.b_row_stride, p_.b_column_stride);
+    const double asked = row_loads(requests(c_.swapped ? b_pitch : a_pitch, p_.a),
+                                   requests(c_.swapped ? a_pitch : b_pitch, p_.b));
+    const double memory =
+        1e6 * std::max(moved_bytes(p_) / (machine_.hbm_share * machine_.hbm_bytes_per_second),
+                       loaded / machine_.l2_bytes_per_second);
+    // Of two that are as fast, the one that loads less.
+    const double loads = 0.004 * 1e6 * loaded / machine_.l2_bytes_per_second;
+    const double during =
+        std::pow(std::pow(std::max(work.during, memory), machine_.l2_beside) +
+                     std::pow(1e6 * asked / machine_.l2_requests_per_second, machine_.l2_beside),
+                 1 / machine_.l2_beside);
+    return 1e-6 * (machine_.fixed + search() + (pair ? machine_.pair_start : 0) + during +
+                   work.after + loads);
+  }
+
+ private:
+  // Rows of boxes that all tiles load, each counted as often as these say.
+  double row_loads(double of_a, double of_b) const {
+    return tiles_ * atom::cluster_size(plan_.cluster) * blocks_ *
+           (of_a * c_.tile_m / plan_.cluster.n + of_b * c_.tile_n / plan_.cluster.m);
+  }
+
+  // Clocks of a K block of a tile on one SM, as it was measured: its tensor cores take n / 2 for
+  // 64 x n x 32 bytes; its shared memory gives wgmma its operands and takes the next ones, which
+  // come from L2. Sums in registers leave shared memory some time; tiles of 64 rows have one
+  // warpgroup, which waits for itself; in turns, one warpgroup's waits are hidden by the other.
+  double block_clocks() const {
+    const double steps = 4.0 * c_.tile_m / 64;
+    const double bytes = 128.0 * (c_.tile_m + c_.tile_n);
+    const double tensor = steps * c_.tile_n / 2;
+    const double shared =
+        (steps * (2048 + 32.0 * c_.tile_n) + bytes) / machine_.shared_bytes_per_clock;
+    const double loaded = 128.0 * (static_cast<double>(c_.tile_m) / plan_.cluster.n +
+                                   static_cast<double>(c_.tile_n) / plan_.cluster.m);
+    double clocks = std::max(tensor, 1.02 * shared);
+    if (c_.sums != kernel::Sums::tensor_core) clocks = 0.22 * tensor + 0.78 * shared;
+    clocks = std::max(clocks, loaded / 77.5);
+    if (c_.sums == kernel::Sums::block_scaled) clocks *= 1.15;
+    if (c_.schedule == kernel::Schedule::pingpong) return 0.907 * (clocks + 2);
+    if (c_.tile_m == 64) return 0.9 * clocks + 98;
+    return 1.053 * clocks;
+  }
+
+  // Of a tile, in microseconds. Rows of D's chunks that are short cost more stores.
+  double epilogue() const {
+    double time = machine_.epilogue_time * c_.tile_m * c_.tile_n / 32768 *
+                  (kernel::result_bytes(c_) / 2.0) * (p_.reads_c ? 1.5 : 1);
+    if (!c_.swapped && c_.tile_n % 32 != 0) time *= machine_.by_16_columns;
+    if (!c_.swapped && c_.tile_n % 64 != 0 && p_.n % 64 != 0) time *= machine_.across_lines;
+    return time;
+  }
+
+  // How long a CTA looks for its tiles in groups, and the maps of these take.
+  double search() const {
+    const auto groups = static_cast<double>(p_.groups);
+    const double maps = plan_.map_ctas > 0 ? machine_.group_maps : 0;
+    switch (c_.grouped) {
+      case kernel::Grouping::none:
+        break;
+      case kernel::Grouping::horizontal:
+        return maps + machine_.search_horizontal + machine_.search_horizontal_each * groups;
+      case kernel::Grouping::ballot:
+        return maps + machine_.search_ballot + machine_.search_ballot_each * std::ceil(groups / 32);
+      case kernel::Grouping::vertical:
+        return maps + machine_.search_vertical +
+               machine_.search_vertical_each * groups / kernel::threads(c_);
+    }
+    return 0;
+  }
+
+  Serial serial() const {
+    const double block = block_clocks() / machine_.clock_hz * 1e6;
+    const double store = epilogue();
+    const double rounds = p_.groups > 0 ? expected_rounds(plan_) : std::ceil(tiles_ / clusters_);
+    // CTAs that have an SM in common share its tensor cores.
+    const double sharing = std::min<double>(
+        c_.ctas_per_sm, std::ceil(static_cast<double>(plan_.ctas) / plan_.device.sms));
+    if (plan_.cluster_k > 1) {
+      const double resident = c_.ctas_per_sm * resident_ctas(plan_.device, plan_.cluster_ctas());
+      const double waves = std::ceil(plan_.ctas / resident);
+      const double once = std::ceil(blocks_ / plan_.cluster_k) * block * sharing;
+      const double after = store / plan_.cluster_k + machine_.cluster_exchange +
+                           machine_.cluster_exchange_each * plan_.cluster_k;
+      return {once + (waves - 1) * (once + after + machine_.cluster_wave), after};
+    }
+    if (plan_.flag_bytes > 0) {
+      const tile::SplitPlan split(static_cast<int>(tiles_), static_cast<int>(blocks_),
+                                  static_cast<int>(clusters_));
+      const double whole = split.whole / clusters_;
+      const double shared = tiles_ - split.whole;
+      if (shared == 0) {
+        return {whole * blocks_ * block + (whole - 1) * store, store + machine_.split_start};
+      }
+      // Where there are fewer tiles than pieces, many parts meet in one CTA.
+      const double parts = std::max(1.0, split.pieces / shared);
+      const double exchange = machine_.workspace_exchange +
+                              parts * 4 * c_.tile_m * c_.tile_n / machine_.workspace_bytes;
+      const double piece = split.each + (split.longer > 0 ? 1 : 0);
+      return {(whole * blocks_ + piece) * block + whole * store, store + exchange};
+    }
+    if (c_.schedule == kernel::Schedule::pingpong) {
+      return {rounds * (std::max(blocks_ * block, machine_.pingpong_hides * store) +
+                        machine_.pingpong_each * store),
+              machine_.pingpong_last * store};
+    }
+    const double slower = c_.schedule == kernel::Schedule::multistage ? 1.17 : 1;
+    return {slower * rounds * blocks_ * block * sharing +
+                (rounds - 1) * std::max(store, machine_.between_tiles),
+            store};
+  }
+
+  const Plan& plan_;
+  const GemmProblem& p_;
+  const kernel::GemmConfig& c_;
+  Machine machine_;
+  double blocks_;
+  double tiles_;
+  double clusters_;
+};
+
+}  // namespace
+
+// Lengths differ: C CTAs of a cluster along the tokens go together to a group's end, where on
+// average (C - 1) / 2 of them find no tokens. How much of the last CTA's tile is empty is the same
+// for all clusters, and left out.
+double expected_rounds(const Plan& plan) {
+  const double clusters = static_cast<double>(plan.ctas) / atom::cluster_size(plan.cluster);
+  const double along = plan.facts().swapped ? plan.cluster.n : plan.cluster.m;
+  return std::ceil(tile::tile_count(plan.raster) / clusters) +
+         busy_groups(plan.problem) * plan.raster.tiles_n * (along - 1) / (2 * along) / clusters;
+}
+
+double predicted_cost(const Plan& plan) {
+  return plan.ctas == 0 ? 0 : Estimate(plan).seconds();
+}
+
+}  // namespace warpwright

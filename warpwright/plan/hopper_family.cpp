@@ -1,0 +1,232 @@
+// The Hopper family: what its kernels say of themselves, and the grids of a launch.
+#include "warpwright/plan/hopper_family.h"
+
+#include <unordered_map>
+
+#include "warpwright/kernel/hopper/facts.h"
+#include "warpwright/kernel/hopper/group_maps.h"
+#include "warpwright/kernel/hopper/shared_sums.h"
+#include "warpwright/pipeline/ordered_sequence.h"
+#include "warpwright/plan/bind.h"
+#include "warpwright/plan/explain_text.h"
+#include "warpwright/plan/hopper.h"
+
+namespace warpwright {
+namespace {
+
+using kernel::GemmConfig;
+
+// A stride of a tensor map is below this many bytes.
+constexpr std::int64_t most_map_stride = std::int64_t{1} << 40;
+
+// Whether the copy engine can read a matrix of block scales, tokens x blocks: tokens side by side,
+// blocks apart, everything at multiples of 16 bytes.
+bool copyable_scales(const MatrixView& v) {
+  const auto aligned = [](std::int64_t extent, std::int64_t stride) {
+    return extent <= 1 || (stride > 0 && stride % 4 == 0 && stride < most_map_stride / 4);
+  };
+  return v.row_stride == 1 && reinterpret_cast<std::uintptr_t>(v.data) % 16 == 0 &&
+         (v.columns <= 1 || v.column_stride >= v.rows) && aligned(v.columns, v.column_stride) &&
+         aligned(matrices(v), v.batch_stride);
+}
+
+// Has the copy engine bring the scales of the tokens, `v`, where it can.
+void set_scale_map(kernel::ScaleParams& p, const kernel::GemmConfig& c, const MatrixView& v,
+                   Encode encode) {
+  p.copies_tokens = kernel::copies_scales(c) && copyable_scales(v);
+  if (!p.copies_tokens) return;
+  MapRequest r =
+      map_request("the scales of A", v, true, kernel::copied_scales(c), 1, atom::SmemSwizzle::none);
+  if (v.columns <= 1) r.outer_stride = (v.rows + 3) / 4 * 4;  // never used, but must be a legal one
+  if (r.batch == 1) r.batch_stride = r.outer_stride;
+  p.token_map = encode(r);
+}
+
+// Where the maps of the groups lie in a workspace: behind the status of the offsets, aligned.
+std::int64_t maps_offset(const void* workspace) {
+  const auto at = reinterpret_cast<std::uintptr_t>(workspace);
+  return static_cast<std::int64_t>((at + 16 + 127) / 128 * 128 - at);
+}
+
+// How the kernel walks over the groups.
+tile::GroupedTiles group_tiles(const Plan& plan, const Groups& groups) {
+  const KernelFacts& f = plan.facts();
+  const GemmProblem& p = plan.problem;
+  const tile::GroupOffsets offsets(groups.offsets, groups.type == OffsetType::int64,
+                                   static_cast<int>(p.groups), static_cast<int>(p.m));
+  const int along_tokens = f.result_rows * (f.swapped ? plan.cluster.n : plan.cluster.m);
+  const std::int64_t along_weights =
+      std::int64_t{f.result_columns} * (f.swapped ? plan.cluster.m : plan.cluster.n);
+  const std::int64_t weights = (result_columns(p) + along_weights - 1) / along_weights;
+  return {offsets, along_tokens, static_cast<int>(weights), plan.raster.band, f.swapped};
+}
+
+// Parameters of the kernel that makes the maps of the groups for a kernel with these parameters.
+kernel::GroupMapsParams group_maps_params(const GemmConfig& c, const GemmOperands& o,
+                                          const kernel::GemmParams& params, isa::TensorMap* maps,
+                                          Encode encode) {
+  const auto tokens = [](const isa::TensorMap& map, const MatrixView& v) {
+    return kernel::TokenTensor{map, static_cast<const unsigned char*>(v.data),
+                               v.row_stride * numeric::bits(v.dtype) / 8};
+  };
+  kernel::GroupMapsParams p;
+  if (params.operands.k > 0) p.x = tokens(c.swapped ? params.operands.b : params.operands.a, o.a);
+  p.y = tokens(encode(map_request("D", o.d, false, kernel::chunk_inner(c), kernel::chunk_outer(c),
+                                  kernel::chunk_swizzle(c))),
+               o.d);
+  p.offsets = params.walk.groups.offsets;
+  p.maps = maps;
+  return p;
+}
+
+// Where sums are kept, and what becomes of them besides alpha and beta.
+std::string sums_text(const GemmConfig& c) {
+  std::string text;
+  switch (c.sums) {
+    case kernel::Sums::tensor_core:
+      text = "in the tensor core's accumulators";
+      if (kernel::operand_bits(c) == 8) {
+        text += ", 13 bits below the leading one (fast accumulation)";
+      }
+      break;
+    case kernel::Sums::promoted:
+      text = format("added to float32 registers every %d of K", kernel::tile_k(c));
+      break;
+    case kernel::Sums::block_scaled:
+      text = format("added to float32 registers every %d of K, times the block's scales",
+                    kernel::tile_k(c));
+      break;
+  }
+  if (c.gated) text += "; a tile holds the same part of both halves of N";
+  return text;
+}
+
+class HopperFamily final : public Family {
+ public:
+  [[nodiscard]] bool runs_on(int architecture) const override { return architecture == 90; }
+
+  [[nodiscard]] const std::vector<KernelFacts>& kernels() const override {
+    static const auto all = [] {
+      std::vector<KernelFacts> facts;
+      for (const auto& row : hopper_kernels()) facts.push_back(kernel::facts(row.name, row.config));
+      return facts;
+    }();
+    return all;
+  }
+
+  [[nodiscard]] Result<std::vector<Plan>> candidates(const Plan& start,
+                                                     const PlanChoices& choices) const override {
+    return hopper_candidates(start, choices);
+  }
+
+  [[nodiscard]] std::vector<pipeline::BarrierRow> barriers(const Plan& plan) const override {
+    const GemmConfig& c = hopper_config(plan);
+    const pipeline::TmaPipelineShape shape = kernel::mainloop_shape(c);
+    std::vector<pipeline::BarrierRow> rows = {
+        pipeline::full_row(shape), pipeline::empty_row(shape, plan.cluster), kernel::c_full_row(c)};
+    if (c.schedule == kernel::Schedule::pingpong) rows.push_back(pipeline::turn_row());
+    return rows;
+  }
+
+  [[nodiscard]] ExplainParts explain(const Plan& plan) const override {
+    const GemmConfig& c = hopper_config(plan);
+    const atom::ClusterShape cluster = plan.cluster;
+    constexpr const char* schedules[] = {"cooperative", "ping-pong", "multistage"};
+    constexpr const char* searches[] = {
+        "", "horizontal: one group after the other",
+        "vertical: binary search over the tiles of all groups, added up in shared memory",
+        "ballot: a warp looks at 32 groups at a step"};
+    ExplainParts parts;
+    std::string& out = parts.kernel;
+    out += format("persistent, %s%s%s%s\n", kernel::has_producer(c) ? "warp-specialised, " : "",
+                  schedules[static_cast<int>(c.schedule)],
+                  c.swapped ? ", operands swapped (rows are columns of D)" : "",
+                  c.splits_k ? ", split along K" : "");
+    if (kernel::is_grouped(c)) {
+      out += format("groups     found on the device, %s\n", searches[static_cast<int>(c.grouped)]);
+      out +=
+          kernel::has_group_maps(c)
+              ? format(
+                    "maps       of A and D one a group, made on the device by a kernel of %d "
+                    "CTAs\n",
+                    plan.map_ctas)
+              : "maps       one over all tokens; rows loaded past a group's end are not stored\n";
+    }
+    out +=
+        format("tile       %d x %d x %d, wgmma m64n%dk%d, %d consumer warpgroups of %d rows each\n",
+               c.tile_m, c.tile_n, kernel::tile_k(c), c.tile_n, atom::wgmma_k(c.a),
+               c.consumer_warpgroups, kernel::warpgroup_rows(c));
+    out += cluster_line(plan, cluster.m, "");
+    const auto shape = kernel::mainloop_shape(c);
+    out += format("stages     %d of %d bytes (A %d, B %d)\n", c.stages, shape.stage_bytes,
+                  atom::tile_bytes(kernel::tile_a(c)), atom::tile_bytes(kernel::tile_b(c)));
+    out += format("sums       %s\n", sums_text(c).c_str());
+    parts.tensor_store = c.tma_store;
+    return parts;
+  }
+
+  void bind(const Plan& plan, const GemmOperands& o, const LaunchMemory& memory, Encode encode,
+            LaunchGrids& out) const override {
+    const GemmConfig& c = hopper_config(plan);
+    auto* const workspace = static_cast<std::byte*>(memory.workspace);
+    kernel::GemmParams p;
+    fill_params(p, c, plan, o, encode);
+    if (p.operands.k > 0 && o.scaling == Scaling::block) {
+      set_scale_map(p.scales, c, o.scale_a, encode);
+    }
+    Grid& grid = out.grids[plan.map_ctas > 0 ? 1 : 0];
+    grid = grid_of(plan);
+    if (c.splits_k && p.operands.k > 0) {
+      p.walk.split = tile::SplitPlan(p.walk.raster.count, p.walk.k_blocks,
+                                     plan.ctas / atom::cluster_size(plan.cluster));
+      p.walk.flags = reinterpret_cast<std::uint32_t*>(workspace);
+      p.walk.partials = reinterpret_cast<float*>(workspace + plan.flag_bytes);
+      grid.workspace[0] = {"workspace", 0, plan.workspace_bytes};
+    }
+    if (o.groups) {
+      p.walk.groups = group_tiles(plan, *o.groups);
+      if (memory.check_offsets) {
+        p.walk.offsets_status = reinterpret_cast<std::uint32_t*>(workspace);
+        grid.workspace[0] = {"status", 0, sizeof(std::uint32_t)};
+      }
+    }
+    if (plan.map_ctas > 0) {
+      const std::int64_t at = maps_offset(workspace);
+      const std::int64_t bytes = 2 * plan.problem.groups * std::int64_t{sizeof(isa::TensorMap)};
+      auto* const maps = reinterpret_cast<isa::TensorMap*>(workspace + at);
+      p.operands.group_maps = maps;
+      p.output.group_maps = maps + 1;
+      grid.workspace[1] = {"maps", at, at + bytes, false};
+      Grid& first = out.grids[0];
+      first.kernel = group_maps_kernel;
+      first.ctas = plan.map_ctas;
+      first.threads = kernel::GroupMapsKernel::threads;
+      first.shared_bytes = kernel::GroupMapsKernel::shared_bytes;
+      first.multiplies = false;
+      first.workspace[0] = {"maps", at, at + bytes};
+      first.set_params(group_maps_params(c, o, p, maps, encode));
+    }
+    grid.set_params(p);
+    out.count = plan.map_ctas > 0 ? 2 : 1;
+  }
+};
+
+}  // namespace
+
+const GemmConfig& hopper_config(const Plan& plan) {
+  static const std::unordered_map<std::string_view, const GemmConfig*> all = [] {
+    std::unordered_map<std::string_view, const GemmConfig*> known;
+    for (const auto& row : hopper_kernels()) known[row.name] = &row.config;
+    return known;
+  }();
+  static const GemmConfig none;
+  const auto found = all.find(plan.kernel);
+  return found == all.end() ? none : *found->second;
+}
+
+const Family& hopper_family() {
+  static const HopperFamily family;
+  return family;
+}
+
+}  // namespace warpwright

@@ -1,0 +1,53 @@
+// One machine in numbers, by which plans are held against each other. Internal to plan/.
+#pragma once
+
+#include "warpwright/plan/device_facts.h"
+
+namespace warpwright {
+
+/// Rates, and what was measured of each way of multiplying. Times in microseconds, rates in units a
+/// second.
+struct Machine {
+  // Fitted to what an H200 took for 7,900 pairs of a shape and a plan (docs/performance.md), so
+  // that the choice loses least: the sum of a few of them means more than one alone.
+  double clock_hz = 1.72e9;             ///< under load
+  double fixed = 3.08;                  ///< start, first operands, end of the kernel
+  double pair_start = 0.05;             ///< of CTAs that share operands
+  double epilogue_time = 1.13;          ///< of a 128 x 256 tile
+  double by_16_columns = 2.12;          ///< times as long in chunks of 32 bytes
+  double across_lines = 1.28;           ///< and in short ones that begin anywhere
+  double between_tiles = 0.6;           ///< at least, where nothing hides an epilogue
+  double cluster_exchange = 0.44;       ///< of sums through shared memory
+  double cluster_exchange_each = 0.24;  ///< for every CTA of the cluster
+  double workspace_exchange = 2.37;     ///< through the workspace
+  double split_start = 0.5;             ///< of kernels that could share tiles, and do not
+  double workspace_bytes = 59e3;  ///< of other CTAs' parts, that one CTA adds up, a microsecond
+  double cluster_wave = 4.94;     ///< from a cluster's end to the next one's loads
+  double pingpong_hides = 0.55;   ///< epilogues as long as a tile's products
+  double pingpong_each = 0.65;    ///< of the epilogue: what ping-pong does not hide
+  double pingpong_last = 0.22;    ///< of the epilogue: what follows the last tile
+  double cluster_gain = 0.995;    ///< a pair of CTAs loads less
+  double hbm_share = 0.88;        ///< of the device's rate, over a whole kernel
+  double hbm_bytes_per_second = 4.4e12;
+  double l2_bytes_per_second = 11e12;
+  double l2_requests_per_second = 90e9;
+  double l2_beside = 6.1;  ///< the power in which L2's requests and the rest add up
+  double shared_bytes_per_clock = 128;
+  // Of products in groups: how CTAs look for their tiles, by loads of offsets one behind the other.
+  double search_horizontal = 0.3;
+  double search_horizontal_each = 0.027;  ///< a group
+  double search_ballot = 1.1;
+  double search_ballot_each = 0.1;  ///< 32 groups
+  double search_vertical = 2;
+  double search_vertical_each = 0.05;  ///< a group of a thread
+  double group_maps = 3;               ///< until the maps a group are made
+};
+
+/// The machine that a device is: with an H200's fits, and the device's own memory rate.
+inline Machine machine_of(const DeviceFacts& device) {
+  Machine m;
+  if (device.memory_bytes_per_second > 0) m.hbm_bytes_per_second = device.memory_bytes_per_second;
+  return m;
+}
+
+}  // namespace warpwright
