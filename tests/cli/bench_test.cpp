@@ -10,7 +10,7 @@
 #include <sstream>
 
 #include "cli/commands/bench_command.h"
-#include "cli/commands/tuned_plan.h"
+#include "cli/commands/product.h"
 #include "cli/files/tensor_file.h"
 #include "cli/reports/bench_report.h"
 #include "tests/cli/run_cli.h"
@@ -326,16 +326,16 @@ TEST(BenchCommand, WithoutAGpuThereIsOneSentence) {
 }
 
 // A cache in a folder of its own, where the command line looks for it.
-class PlanWithTuning : public testing::Test {
+class TunedProduct : public testing::Test {
  protected:
-  PlanWithTuning() {
+  TunedProduct() {
     std::string pattern = (std::filesystem::temp_directory_path() / "ww-tune-XXXXXX").string();
     folder_ = ::mkdtemp(pattern.data());
     const char* before = std::getenv("XDG_CACHE_HOME");
     if (before != nullptr) before_ = before;
     ::setenv("XDG_CACHE_HOME", folder_.c_str(), 1);
   }
-  ~PlanWithTuning() override {
+  ~TunedProduct() override {
     if (before_) {
       ::setenv("XDG_CACHE_HOME", before_->c_str(), 1);
     } else {
@@ -348,37 +348,34 @@ class PlanWithTuning : public testing::Test {
   std::optional<std::string> before_;
 };
 
-TEST_F(PlanWithTuning, SaysWhereThePlanCameFrom) {
+TEST_F(TunedProduct, SaysWhereThePlanCameFrom) {
   const DeviceFacts h200 = *known_facts("h200");
-  const GemmProblem problem = packed_problem(4096, 4096, 4096, DType::bf16, DType::bf16);
   std::ostringstream err;
-  const PlanWithOrigin usual = plan_with_tuning(problem, h200, {}, true, err);
+  GemmOptions options;
+  options.random = {4096, 4096, 4096};
+  const Product usual(options, h200, err);
   EXPECT_NE(usual.origin.find("by rule"), std::string::npos) << usual.origin;
+  const GemmProblem& problem = usual.plan.problem;
   const auto all = candidates(problem, h200);
   ASSERT_TRUE(all) << all.reason();
   ASSERT_GT(all->size(), 1U);
   const Plan& other = all->back();
   TuningCache cache(TuningCache::default_path());
   ASSERT_FALSE(cache.store({{tuning_key(problem, h200), tuning_entry(other, 123.25)}}));
-  const PlanWithOrigin tuned = plan_with_tuning(problem, h200, {}, true, err);
+  const Product tuned(options, h200, err);
   EXPECT_NE(tuned.origin.find("123.25 us"), std::string::npos) << tuned.origin;
   EXPECT_NE(tuned.origin.find(folder_), std::string::npos) << tuned.origin;
   EXPECT_EQ(tuned.plan.cluster, other.cluster);
-  const PlanWithOrigin off = plan_with_tuning(problem, h200, {}, false, err);
+  GemmOptions untuned = options;
+  untuned.no_tuning = true;
+  const Product off(untuned, h200, err);
   EXPECT_EQ(off.plan.cluster, usual.plan.cluster);
   EXPECT_NE(off.origin.find("not used"), std::string::npos) << off.origin;
   EXPECT_EQ(err.str(), "");
   std::ofstream(TuningCache::default_path(), std::ios::app) << "scribble\n";
-  plan_with_tuning(problem, h200, {}, true, err);
+  const Product scribbled(options, h200, err);
   EXPECT_EQ(count_of(err.str(), "\n"), 1U) << err.str();
   EXPECT_NE(err.str().find("damaged"), std::string::npos) << err.str();
-}
-
-TEST_F(PlanWithTuning, RefusesAsPlanDoes) {
-  std::ostringstream err;
-  EXPECT_THROW(plan_with_tuning(packed_problem(64, 64, 60, DType::bf16, DType::bf16),
-                                *known_facts("h200"), {}, true, err),
-               InputError);
 }
 
 }  // namespace
