@@ -71,10 +71,10 @@ const Functions* functions() {
   return loaded.get();
 }
 
-std::optional<Refusal> failed(cublasStatus_t status, const char* what) {
-  if (status == CUBLAS_STATUS_SUCCESS) return std::nullopt;
-  return Refusal{RefusalCode::device_error, std::string(what) + " failed in cuBLASLt (status " +
-                                                std::to_string(static_cast<int>(status)) + ")"};
+void succeed(cublasStatus_t status, const char* what) {
+  if (status == CUBLAS_STATUS_SUCCESS) return;
+  throw Failure{std::string(what) + " failed in cuBLASLt (status " +
+                std::to_string(static_cast<int>(status)) + ")"};
 }
 
 cudaDataType_t type_of(DType t) {
@@ -130,63 +130,59 @@ class Loaded final : public CublasLt {
     if (handle_ != nullptr) f_.destroy(handle_);
   }
 
-  std::optional<Refusal> prepare(const std::vector<GemmOperands>& sets, int offers) {
+  void prepare(const std::vector<GemmOperands>& sets, int offers) {
     const GemmOperands& o = sets.front();
-    if (auto r = failed(f_.create(&handle_), "starting")) return r;
-    auto workspace = filled_memory(static_cast<std::int64_t>(kWorkspaceBytes));
-    if (!workspace) return workspace.refusal();
-    workspace_ = *workspace;
-    if (auto r = lay_scales_out(sets)) return r;
-    if (auto r = describe_product(o)) return r;
-    if (auto r = describe_layouts(o)) return r;
-    return ask(offers);
+    succeed(f_.create(&handle_), "starting");
+    workspace_ = filled_memory(static_cast<std::int64_t>(kWorkspaceBytes));
+    lay_scales_out(sets);
+    describe_product(o);
+    describe_layouts(o);
+    ask(offers);
   }
 
   [[nodiscard]] int algorithms() const override { return static_cast<int>(offers_.size()); }
 
   std::optional<Refusal> launch(int algorithm, const GemmOperands& o, void* stream) override {
     const cublasLtMatmulHeuristicResult_t& offer = offers_[static_cast<std::size_t>(algorithm)];
-    if (auto r = failed(offer.state, "an algorithm of its own heuristic")) return r;
-    if (auto r = set_pointers(o)) return r;
-    const void* c = o.beta != 0.0F ? o.c.data : (numeric::is_8bit(o.d.dtype) ? nullptr : o.d.data);
-    return failed(f_.matmul(handle_, desc_, &o.alpha, o.b.data, b_, o.a.data, a_, &o.beta, c, c_,
-                            o.d.data, d_, &offer.algo, workspace_->data(), kWorkspaceBytes,
-                            static_cast<cudaStream_t>(stream)),
-                  "launching");
+    try {
+      succeed(offer.state, "an algorithm of its own heuristic");
+      set_pointers(o);
+      const void* c =
+          o.beta != 0.0F ? o.c.data : (numeric::is_8bit(o.d.dtype) ? nullptr : o.d.data);
+      succeed(f_.matmul(handle_, desc_, &o.alpha, o.b.data, b_, o.a.data, a_, &o.beta, c, c_,
+                        o.d.data, d_, &offer.algo, workspace_->data(), kWorkspaceBytes,
+                        static_cast<cudaStream_t>(stream)),
+              "launching");
+    } catch (const Failure& failure) {
+      return Refusal{RefusalCode::device_error, failure.sentence};
+    }
+    return std::nullopt;
   }
 
  private:
   template <class T>
-  std::optional<Refusal> set(cublasLtMatmulDescAttributes_t attribute, const T& value) {
-    return failed(f_.desc_set(desc_, attribute, &value, sizeof value), "describing");
+  void set(cublasLtMatmulDescAttributes_t attribute, const T& value) {
+    succeed(f_.desc_set(desc_, attribute, &value, sizeof value), "describing");
   }
 
-  std::optional<Refusal> describe_product(const GemmOperands& o) {
-    if (auto r = failed(f_.desc_create(&desc_, CUBLAS_COMPUTE_32F, CUDA_R_32F), "describing")) {
-      return r;
-    }
-    if (auto r = set(CUBLASLT_MATMUL_DESC_TRANSA, k_major(o.b) ? CUBLAS_OP_T : CUBLAS_OP_N)) {
-      return r;
-    }
-    if (auto r = set(CUBLASLT_MATMUL_DESC_TRANSB, k_major(o.a) ? CUBLAS_OP_N : CUBLAS_OP_T)) {
-      return r;
-    }
+  void describe_product(const GemmOperands& o) {
+    succeed(f_.desc_create(&desc_, CUBLAS_COMPUTE_32F, CUDA_R_32F), "describing");
+    set(CUBLASLT_MATMUL_DESC_TRANSA, k_major(o.b) ? CUBLAS_OP_T : CUBLAS_OP_N);
+    set(CUBLASLT_MATMUL_DESC_TRANSB, k_major(o.a) ? CUBLAS_OP_N : CUBLAS_OP_T);
     if (numeric::is_8bit(o.a.dtype)) {
       // Block scales imply promoted sums; with this flag there is no algorithm for them.
       const bool promoted = o.accumulation == Accumulation::promoted || o.scaling == Scaling::block;
-      const std::int8_t fast = promoted ? 0 : 1;
-      if (auto r = set(CUBLASLT_MATMUL_DESC_FAST_ACCUM, fast)) return r;
-      if (auto r = set_scale_modes(o.scaling)) return r;
+      set(CUBLASLT_MATMUL_DESC_FAST_ACCUM, static_cast<std::int8_t>(promoted ? 0 : 1));
+      set_scale_modes(o.scaling);
     }
-    if (auto r = set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(o.epilogue))) return r;
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(o.epilogue));
     if (o.epilogue.bias != Bias::none) {
-      const auto type = static_cast<std::int32_t>(type_of(o.bias.dtype));
-      if (auto r = set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, type)) return r;
+      set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<std::int32_t>(type_of(o.bias.dtype)));
     }
-    return set_pointers(o);
+    set_pointers(o);
   }
 
-  std::optional<Refusal> set_scale_modes(Scaling scaling) {
+  void set_scale_modes(Scaling scaling) {
     cublasLtMatmulMatrixScale_t ours_a = CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F;
     cublasLtMatmulMatrixScale_t ours_b = CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F;
     if (scaling == Scaling::row_column) {
@@ -195,45 +191,38 @@ class Loaded final : public CublasLt {
       ours_a = CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F;
       ours_b = CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F;
     }
-    if (auto r = set(CUBLASLT_MATMUL_DESC_A_SCALE_MODE, ours_b)) return r;
-    return set(CUBLASLT_MATMUL_DESC_B_SCALE_MODE, ours_a);
+    set(CUBLASLT_MATMUL_DESC_A_SCALE_MODE, ours_b);
+    set(CUBLASLT_MATMUL_DESC_B_SCALE_MODE, ours_a);
   }
 
   // The addresses that are part of the description, and so belong to one set.
-  std::optional<Refusal> set_pointers(const GemmOperands& o) {
-    if (o.epilogue.bias != Bias::none) {
-      if (auto r = set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, o.bias.data)) return r;
-    }
-    if (o.scale_d.data != nullptr) {
-      if (auto r = set(CUBLASLT_MATMUL_DESC_D_SCALE_POINTER, o.scale_d.data)) return r;
-    }
-    if (o.scaling == Scaling::none) return std::nullopt;
+  void set_pointers(const GemmOperands& o) {
+    if (o.epilogue.bias != Bias::none) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, o.bias.data);
+    if (o.scale_d.data != nullptr) set(CUBLASLT_MATMUL_DESC_D_SCALE_POINTER, o.scale_d.data);
+    if (o.scaling == Scaling::none) return;
     const auto found = scales_.find(o.scale_a.data);
     if (found == scales_.end()) {
-      return Refusal{RefusalCode::unsupported,
-                     "these operands are none of the sets that cuBLASLt was prepared for"};
+      throw Failure{"these operands are none of the sets that cuBLASLt was prepared for"};
     }
-    if (auto r = set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, found->second.b)) return r;
-    return set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, found->second.a);
+    set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, found->second.b);
+    set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, found->second.a);
   }
 
   // Scales of A 1 x 128: all of M for a block of K, then the next block. Those of B 128 x 128: the
   // blocks of K of one block of N, in steps of four, then the next. Rows' scales are packed.
-  std::optional<Refusal> lay_scales_out(const std::vector<GemmOperands>& sets) {
+  void lay_scales_out(const std::vector<GemmOperands>& sets) {
     const GemmOperands& o = sets.front();
-    if (o.scaling == Scaling::none) return std::nullopt;
+    if (o.scaling == Scaling::none) return;
     if (o.scaling == Scaling::tensor) {
       for (const GemmOperands& s : sets) scales_[s.scale_a.data] = {s.scale_a.data, s.scale_b.data};
-      return std::nullopt;
+      return;
     }
     const bool block = o.scaling == Scaling::block;
     const std::int64_t pitch_b = block ? (o.scale_b.columns + 3) / 4 * 4 : o.scale_b.rows;
     const std::int64_t count_a = padded(o.scale_a.rows * o.scale_a.columns);
     const std::int64_t count_b = padded(block ? pitch_b * o.scale_b.rows : pitch_b);
     const auto count = static_cast<std::int64_t>(sets.size());
-    const auto memory = filled_memory(count * (count_a + count_b) * 4, 0);
-    if (!memory) return memory.refusal();
-    laid_out_ = *memory;
+    laid_out_ = filled_memory(count * (count_a + count_b) * 4, 0);
     auto* at = static_cast<float*>(laid_out_->data());
     for (const GemmOperands& s : sets) {
       MatrixView b = s.scale_b;
@@ -241,66 +230,58 @@ class Loaded final : public CublasLt {
         std::swap(b.rows, b.columns);
         std::swap(b.row_stride, b.column_stride);
       }
-      if (auto r = relay_column_major(s.scale_a, at, s.scale_a.rows, nullptr)) return r;
-      if (auto r = relay_column_major(b, at + count_a, pitch_b, nullptr)) return r;
+      relay_column_major(s.scale_a, at, s.scale_a.rows, nullptr);
+      relay_column_major(b, at + count_a, pitch_b, nullptr);
       scales_[s.scale_a.data] = {at, at + count_a};
       at += count_a + count_b;
     }
-    return device::synchronise_cuda();
+    require(device::synchronise_cuda());
   }
 
   // Whole multiples of 256 bytes.
   static std::int64_t padded(std::int64_t floats) { return (floats + 63) / 64 * 64; }
 
   // An operand's or result's matrix as cuBLAS sees it.
-  std::optional<Refusal> layout(cublasLtMatrixLayout_t& to, DType t, const MatrixView& v,
-                                std::int32_t batch) {
+  void layout(cublasLtMatrixLayout_t& to, DType t, const MatrixView& v, std::int32_t batch) {
     const bool rows_run = k_major(v);  // our columns are neighbours: its rows
     const std::int64_t pitch = rows_run ? v.row_stride : v.column_stride;
     const std::int64_t rows = rows_run ? v.columns : v.rows;
-    if (auto r = failed(f_.layout_create(&to, type_of(t), static_cast<std::uint64_t>(rows),
-                                         static_cast<std::uint64_t>(rows_run ? v.rows : v.columns),
-                                         std::max(pitch, rows)),
-                        "describing")) {
-      return r;
-    }
-    if (batch == 1) return std::nullopt;
+    succeed(f_.layout_create(&to, type_of(t), static_cast<std::uint64_t>(rows),
+                             static_cast<std::uint64_t>(rows_run ? v.rows : v.columns),
+                             std::max(pitch, rows)),
+            "describing");
+    if (batch == 1) return;
     const std::int64_t step = v.batch > 1 ? v.batch_stride : 0;
-    if (auto r = failed(f_.layout_set(to, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &batch, sizeof batch),
-                        "describing")) {
-      return r;
-    }
-    return failed(
-        f_.layout_set(to, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &step, sizeof step),
-        "describing");
+    succeed(f_.layout_set(to, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &batch, sizeof batch),
+            "describing");
+    succeed(f_.layout_set(to, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &step, sizeof step),
+            "describing");
   }
 
-  std::optional<Refusal> describe_layouts(const GemmOperands& o) {
+  void describe_layouts(const GemmOperands& o) {
     const auto batch = static_cast<std::int32_t>(o.d.batch);
-    if (auto r = layout(b_, o.b.dtype, o.b, batch)) return r;
-    if (auto r = layout(a_, o.a.dtype, o.a, batch)) return r;
+    layout(b_, o.b.dtype, o.b, batch);
+    layout(a_, o.a.dtype, o.a, batch);
     // An 8-bit D wants a C of 16 bits, also where there is none.
     const MatrixView& c = o.beta != 0.0F ? o.c : o.d;
-    if (auto r = layout(c_, numeric::is_8bit(c.dtype) ? DType::bf16 : c.dtype, c, batch)) return r;
-    return layout(d_, o.d.dtype, o.d, batch);
+    layout(c_, numeric::is_8bit(c.dtype) ? DType::bf16 : c.dtype, c, batch);
+    layout(d_, o.d.dtype, o.d, batch);
   }
 
-  std::optional<Refusal> ask(int offers) {
-    if (auto r = failed(f_.preference_create(&preference_), "setting preferences")) return r;
-    if (auto r = failed(f_.preference_set(preference_, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
-                                          &kWorkspaceBytes, sizeof kWorkspaceBytes),
-                        "setting preferences")) {
-      return r;
-    }
+  void ask(int offers) {
+    succeed(f_.preference_create(&preference_), "setting preferences");
+    succeed(f_.preference_set(preference_, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+                              &kWorkspaceBytes, sizeof kWorkspaceBytes),
+            "setting preferences");
     offers_.resize(static_cast<std::size_t>(offers));
     int found = 0;
     const cublasStatus_t status =
         f_.heuristic(handle_, desc_, b_, a_, c_, d_, preference_, offers, offers_.data(), &found);
     offers_.resize(static_cast<std::size_t>(found));
     if (status == CUBLAS_STATUS_NOT_SUPPORTED || (status == CUBLAS_STATUS_SUCCESS && found == 0)) {
-      return Refusal{RefusalCode::unsupported, "cuBLASLt has no algorithm for this product"};
+      throw Failure{"cuBLASLt has no algorithm for this product"};
     }
-    return failed(status, "asking for algorithms");
+    succeed(status, "asking for algorithms");
   }
 
   const Functions& f_;
@@ -317,42 +298,33 @@ class Loaded final : public CublasLt {
   std::vector<cublasLtMatmulHeuristicResult_t> offers_;
 };
 
-std::optional<Refusal> scaling_refusal(const GemmOperands& o) {
-  if (o.scaling == Scaling::none) return std::nullopt;
-  if (!numeric::is_8bit(o.a.dtype))
-    return Refusal{RefusalCode::unsupported, "cuBLASLt scales 8-bit operands alone"};
+// Why cuBLASLt cannot express the product, whatever its heuristic says; empty when it can.
+std::string unfit(const GemmOperands& o) {
+  if (o.epilogue.gated) return "cuBLASLt has no gated epilogue";
+  if (o.epilogue.activation == Activation::silu) return "cuBLASLt has no SiLU";
+  if (o.epilogue.bias == Bias::rows) {
+    return "cuBLASLt has a bias along the columns of a row-major D, none along its rows";
+  }
+  if (o.a.dtype == DType::e5m2 && o.b.dtype == DType::e5m2) {
+    return "cuBLASLt does not multiply e5m2 by e5m2";
+  }
+  if (o.scale_d.data != nullptr && !numeric::is_8bit(o.d.dtype)) {
+    return "cuBLASLt scales a D of 8 bits alone";
+  }
+  if (o.scaling == Scaling::none) return {};
+  if (!numeric::is_8bit(o.a.dtype)) return "cuBLASLt scales 8-bit operands alone";
   if (o.scale_a.batch > 1 || o.scale_b.batch > 1) {
-    return Refusal{RefusalCode::unsupported, "cuBLASLt has no scales for each matrix of a batch"};
+    return "cuBLASLt has no scales for each matrix of a batch";
   }
-  if (o.scaling != Scaling::block) return std::nullopt;
+  if (o.scaling != Scaling::block) return {};
   if (o.a.rows % 4 != 0 || o.b.rows % 4 != 0) {
-    return Refusal{RefusalCode::unsupported,
-                   "cuBLASLt scales blocks of products whose M and N are multiples of 4; here " +
-                       std::to_string(o.a.rows) + " and " + std::to_string(o.b.rows)};
+    return "cuBLASLt scales blocks of products whose M and N are multiples of 4; here " +
+           std::to_string(o.a.rows) + " and " + std::to_string(o.b.rows);
   }
-  if (numeric::is_8bit(o.d.dtype))
-    return Refusal{RefusalCode::unsupported, "cuBLASLt gives block-scaled products 16 or 32 bits"};
-  return std::nullopt;
+  return numeric::is_8bit(o.d.dtype) ? "cuBLASLt gives block-scaled products 16 or 32 bits" : "";
 }
 
 }  // namespace
-
-std::optional<Refusal> cublaslt_refusal(const GemmOperands& o) {
-  if (o.epilogue.gated) return Refusal{RefusalCode::unsupported, "cuBLASLt has no gated epilogue"};
-  if (o.epilogue.activation == Activation::silu)
-    return Refusal{RefusalCode::unsupported, "cuBLASLt has no SiLU"};
-  if (o.epilogue.bias == Bias::rows) {
-    return Refusal{RefusalCode::unsupported,
-                   "cuBLASLt has a bias along the columns of a row-major D, none along its rows"};
-  }
-  if (o.a.dtype == DType::e5m2 && o.b.dtype == DType::e5m2) {
-    return Refusal{RefusalCode::unsupported, "cuBLASLt does not multiply e5m2 by e5m2"};
-  }
-  if (o.scale_d.data != nullptr && !numeric::is_8bit(o.d.dtype)) {
-    return Refusal{RefusalCode::unsupported, "cuBLASLt scales a D of 8 bits alone"};
-  }
-  return scaling_refusal(o);
-}
 
 std::string cublaslt_version() {
   const Functions* f = functions();
@@ -368,9 +340,15 @@ Result<std::shared_ptr<CublasLt>> CublasLt::make(const std::vector<GemmOperands>
   if (found == nullptr) {
     return Refusal{RefusalCode::unsupported, "cuBLASLt (libcublasLt.so.13) is not on this machine"};
   }
-  if (auto refusal = cublaslt_refusal(sets.front())) return *refusal;
+  if (const std::string why = unfit(sets.front()); !why.empty()) {
+    return Refusal{RefusalCode::unsupported, why};
+  }
   auto loaded = std::make_shared<Loaded>(*found);
-  if (auto refusal = loaded->prepare(sets, offers)) return *refusal;
+  try {
+    loaded->prepare(sets, offers);
+  } catch (const Failure& failure) {
+    return Refusal{RefusalCode::unsupported, failure.sentence};
+  }
   return std::shared_ptr<CublasLt>(loaded);
 }
 

@@ -37,8 +37,4 @@ class CublasLt {
 /// The library's version, "13.1.0"; empty where it is not on this machine.
 std::string cublaslt_version();
 
-/// Why cuBLASLt cannot express the product of these operands, whatever its heuristic says; nothing
-/// when it can.
-std::optional<Refusal> cublaslt_refusal(const GemmOperands& operands);
-
 }  // namespace warpwright::bench

@@ -10,17 +10,6 @@
 namespace warpwright::bench {
 namespace {
 
-std::optional<Refusal> failed(cudaError_t error, const char* what) {
-  if (error == cudaSuccess) return std::nullopt;
-  cudaGetLastError();
-  return Refusal{RefusalCode::device_error,
-                 std::string(what) + " failed: " + cudaGetErrorString(error)};
-}
-
-std::optional<Refusal> launched(const char* what) {
-  return failed(cudaGetLastError(), what);
-}
-
 // A mixing function of 64 bits: additions of an odd constant, shifts and multiplications, each of
 // them a bijection, so that different counters give different words.
 __device__ std::uint64_t mix(std::uint64_t x) {
@@ -94,8 +83,8 @@ struct Operand {
   int row_group;  // rows that share a scale: 1, 128, or 0 for all of them
   int k_group;    // likewise along K
 
-  __device__ float at(std::int64_t b, std::int64_t i, std::int64_t k) const {
-    const float x = values.at(b, i, k);
+  __device__ double at(std::int64_t b, std::int64_t i, std::int64_t k) const {
+    const double x = values.at(b, i, k);
     if (scales.data == nullptr) return x;
     return x * scales.at(b, row_group == 0 ? 0 : i / row_group, k_group == 0 ? 0 : k / k_group);
   }
@@ -155,10 +144,10 @@ constexpr int kTile = 64;   // of the reference product, in rows and columns
 constexpr int kDepth = 16;  // and along K
 constexpr int kEach = 4;    // rows and columns of a thread
 
-__device__ float finish(const Linear& p, std::int64_t b, std::int64_t i, std::int64_t j,
-                        float sum) {
-  float x = p.alpha * sum;
-  if (p.beta != 0.0F) x += p.beta * p.c.at(b, i, j);
+__device__ double finish(const Linear& p, std::int64_t b, std::int64_t i, std::int64_t j,
+                         double sum) {
+  double x = p.alpha * sum;
+  if (p.beta != 0.0F) x += static_cast<double>(p.beta) * p.c.at(b, i, j);
   if (p.along == Bias::rows) x += p.bias.at(0, i, 0);
   if (p.along == Bias::columns) x += p.bias.at(0, j, 0);
   return x;
@@ -166,22 +155,22 @@ __device__ float finish(const Linear& p, std::int64_t b, std::int64_t i, std::in
 
 // 256 threads make a tile of 64 x 64, each 4 x 4 of it.
 __global__ void product_kernel(Operand a, Operand b, Linear p, float* product) {
-  __shared__ float as[kDepth][kTile + 1];
-  __shared__ float bs[kDepth][kTile + 1];
+  __shared__ double as[kDepth][kTile + 1];
+  __shared__ double bs[kDepth][kTile + 1];
   const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * kTile;
   const std::int64_t column = static_cast<std::int64_t>(blockIdx.y) * kTile;
   const std::int64_t batch = blockIdx.z;
   const int ti = static_cast<int>(threadIdx.x) / (kTile / kEach);
   const int tj = static_cast<int>(threadIdx.x) % (kTile / kEach);
-  float sums[kEach][kEach] = {};
+  double sums[kEach][kEach] = {};
   for (std::int64_t k = 0; k < p.k; k += kDepth) {
     for (int i = static_cast<int>(threadIdx.x); i < kTile * kDepth;
          i += static_cast<int>(blockDim.x)) {
       const int r = i / kDepth;
       const int d = i % kDepth;
       const bool inside = k + d < p.k;
-      as[d][r] = inside && row + r < p.m ? a.at(batch, row + r, k + d) : 0.0F;
-      bs[d][r] = inside && column + r < p.n ? b.at(batch, column + r, k + d) : 0.0F;
+      as[d][r] = inside && row + r < p.m ? a.at(batch, row + r, k + d) : 0.0;
+      bs[d][r] = inside && column + r < p.n ? b.at(batch, column + r, k + d) : 0.0;
     }
     __syncthreads();
     for (int d = 0; d < kDepth; ++d) {
@@ -198,7 +187,7 @@ __global__ void product_kernel(Operand a, Operand b, Linear p, float* product) {
       const std::int64_t r = row + ti * kEach + i;
       const std::int64_t c = column + tj * kEach + j;
       if (r >= p.m || c >= p.n) continue;
-      product[(batch * p.m + r) * p.n + c] = finish(p, batch, r, c, sums[i][j]);
+      product[(batch * p.m + r) * p.n + c] = static_cast<float>(finish(p, batch, r, c, sums[i][j]));
     }
   }
 }
@@ -210,7 +199,7 @@ __global__ void norm_kernel(Operand o, std::int64_t k, float* norms) {
   const std::int64_t batch = blockIdx.y;
   float sum = 0;
   for (std::int64_t i = threadIdx.x; i < k; i += blockDim.x) {
-    const float x = o.at(batch, row, i);
+    const auto x = static_cast<float>(o.at(batch, row, i));
     sum += x * x;
   }
   for (int lane = 16; lane > 0; lane /= 2) sum += __shfl_xor_sync(0xffffffffU, sum, lane);
@@ -399,62 +388,69 @@ std::int64_t span_bytes(const MatrixView& v) {
   return span_elements(v) * (numeric::bits(v.dtype) / 8);
 }
 
-Result<std::shared_ptr<device::CudaBuffer>> filled_memory(std::int64_t bytes, int value) {
-  auto made = device::CudaBuffer::make(bytes, value);
-  if (!made) return made;
-  if (auto r = failed(cudaDeviceSynchronize(), "filling device memory")) return *r;
-  return made;
+void require(cudaError_t error, const char* what) {
+  if (error == cudaSuccess) return;
+  cudaGetLastError();
+  throw Failure{std::string(what) + " failed: " + cudaGetErrorString(error)};
 }
 
-std::optional<Refusal> fill_normal(void* data, DType dtype, std::int64_t count, std::uint64_t seed,
-                                   std::uint64_t stream, cudaStream_t on) {
-  if (count == 0) return std::nullopt;
+void require(const std::optional<Refusal>& refusal) {
+  if (refusal) throw Failure{refusal->reason};
+}
+
+std::shared_ptr<device::CudaBuffer> filled_memory(std::int64_t bytes, int value) {
+  const auto made = device::CudaBuffer::make(bytes, value);
+  if (!made) throw Failure{made.reason()};
+  require(cudaDeviceSynchronize(), "filling device memory");
+  return *made;
+}
+
+void fill_normal(void* data, DType dtype, std::int64_t count, std::uint64_t seed,
+                 std::uint64_t stream, cudaStream_t on) {
+  if (count == 0) return;
   normal_kernel<<<blocks(count), 256, 0, on>>>(data, dtype, count, seed, stream);
-  return launched("making random operands");
+  require(cudaGetLastError(), "making random operands");
 }
 
-std::optional<Refusal> fill_scales(float* data, std::int64_t count, std::uint64_t seed,
-                                   std::uint64_t stream, cudaStream_t on) {
-  if (count == 0) return std::nullopt;
+void fill_scales(float* data, std::int64_t count, std::uint64_t seed, std::uint64_t stream,
+                 cudaStream_t on) {
+  if (count == 0) return;
   scales_kernel<<<blocks(count), 256, 0, on>>>(data, count, seed, stream);
-  return launched("making random scales");
+  require(cudaGetLastError(), "making random scales");
 }
 
-std::optional<Refusal> relay_column_major(const MatrixView& from, float* to, std::int64_t pitch,
-                                          cudaStream_t on) {
+void relay_column_major(const MatrixView& from, float* to, std::int64_t pitch, cudaStream_t on) {
   relay_kernel<<<blocks(from.rows * from.columns), 256, 0, on>>>(tensor(from), from.rows,
                                                                  from.columns, to, pitch);
-  return launched("laying scales out for cuBLASLt");
+  require(cudaGetLastError(), "laying scales out for cuBLASLt");
 }
 
-std::optional<Refusal> delay(double seconds, cudaStream_t on) {
+void delay(double seconds, cudaStream_t on) {
   delay_kernel<<<1, 1, 0, on>>>(static_cast<unsigned long long>(seconds * 1e9));
-  return launched("waiting on the GPU");
+  require(cudaGetLastError(), "waiting on the GPU");
 }
 
-std::optional<Refusal> reference_product(const GemmOperands& o, float* product, cudaStream_t on) {
+void reference_product(const GemmOperands& o, float* product, cudaStream_t on) {
   const Linear p = linear_of(o);
   const auto tiles = [](std::int64_t extent) {
     return static_cast<unsigned>((extent + kTile - 1) / kTile);
   };
   const dim3 grid(tiles(p.m), tiles(p.n), static_cast<unsigned>(o.d.batch));
   if (grid.y > 65535 || grid.z > 65535) {
-    return Refusal{RefusalCode::unsupported,
-                   "N or the batch is too long for the reference product of the bench"};
+    throw Failure{"N or the batch is too long for the reference product of the bench"};
   }
   product_kernel<<<grid, 256, 0, on>>>(operand(o.a, o.scale_a, o.scaling, false),
                                        operand(o.b, o.scale_b, o.scaling, true), p, product);
-  return launched("the reference product");
+  require(cudaGetLastError(), "the reference product");
 }
 
-Result<Comparison> compare(const GemmOperands& ours, const MatrixView& theirs, const float* product,
-                           const Tolerance& tolerance, cudaStream_t on) {
+Comparison compare(const GemmOperands& ours, const MatrixView& theirs, const float* product,
+                   const Tolerance& tolerance, cudaStream_t on) {
   const Linear p = linear_of(ours);
   const std::int64_t batch = ours.d.batch;
-  const auto norms =
+  const auto memory =
       filled_memory((p.m + p.n) * batch * 4 + static_cast<std::int64_t>(sizeof(Verdict)) + 32);
-  if (!norms) return norms.refusal();
-  auto* verdict = static_cast<Verdict*>((*norms)->data());
+  auto* verdict = static_cast<Verdict*>(memory->data());
   auto* pair = reinterpret_cast<float*>(verdict + 1);
   float* norms_a = pair + 2;
   float* norms_b = norms_a + p.m * batch;
@@ -462,7 +458,7 @@ Result<Comparison> compare(const GemmOperands& ours, const MatrixView& theirs, c
       operand(ours.a, ours.scale_a, ours.scaling, false), p.k, norms_a);
   norm_kernel<<<dim3(static_cast<unsigned>(p.n), static_cast<unsigned>(batch)), 256, 0, on>>>(
       operand(ours.b, ours.scale_b, ours.scaling, true), p.k, norms_b);
-  if (auto r = launched("taking norms")) return *r;
+  require(cudaGetLastError(), "taking norms");
 
   CompareInput in{};
   in.ours = tensor(ours.d);
@@ -478,17 +474,11 @@ Result<Comparison> compare(const GemmOperands& ours, const MatrixView& theirs, c
   in.loss = static_cast<float>(2 * tolerance.loss);
   const std::int64_t total = batch * ours.d.rows * ours.d.columns;
   Verdict found{0, ~0ULL, 0, 0};
-  if (auto r = failed(cudaMemcpyAsync(verdict, &found, sizeof found, cudaMemcpyHostToDevice, on),
-                      "comparing")) {
-    return *r;
-  }
+  require(cudaMemcpyAsync(verdict, &found, sizeof found, cudaMemcpyHostToDevice, on), "comparing");
   compare_kernel<<<blocks(total), 256, 0, on>>>(in, total, verdict);
-  if (auto r = launched("comparing")) return *r;
-  if (auto r = failed(cudaStreamSynchronize(on), "comparing")) return *r;
-  if (auto r =
-          failed(cudaMemcpy(&found, verdict, sizeof found, cudaMemcpyDeviceToHost), "comparing")) {
-    return *r;
-  }
+  require(cudaGetLastError(), "comparing");
+  require(cudaStreamSynchronize(on), "comparing");
+  require(cudaMemcpy(&found, verdict, sizeof found, cudaMemcpyDeviceToHost), "comparing");
   Comparison result;
   result.wrong = static_cast<std::int64_t>(found.wrong);
   // NaN in D makes the first sum NaN, which no limit passes.
@@ -501,11 +491,8 @@ Result<Comparison> compare(const GemmOperands& ours, const MatrixView& theirs, c
   result.batch = at / in.columns / p.m;
   float values[2] = {};
   expected_kernel<<<1, 1, 0, on>>>(in, at, pair);
-  if (auto r = failed(cudaStreamSynchronize(on), "comparing")) return *r;
-  if (auto r =
-          failed(cudaMemcpy(values, pair, sizeof values, cudaMemcpyDeviceToHost), "comparing")) {
-    return *r;
-  }
+  require(cudaStreamSynchronize(on), "comparing");
+  require(cudaMemcpy(values, pair, sizeof values, cudaMemcpyDeviceToHost), "comparing");
   result.ours = static_cast<double>(values[0]);
   result.theirs = static_cast<double>(values[1]);
   return result;

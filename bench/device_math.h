@@ -1,6 +1,6 @@
 // What the bench computes on the GPU beside the products: random operands, a plain product in
-// float32, and whether two results agree. Everything is enqueued on a stream; pointers are device
-// pointers. Failures come back as a sentence.
+// float64, and whether two results agree. Everything is enqueued on a stream; pointers are device
+// pointers. Internal to bench/: failures are exceptions here, and become refusals at its border.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -15,32 +15,39 @@
 
 namespace warpwright::bench {
 
+/// A failure of the runtime or a refusal on the way.
+struct Failure {
+  std::string sentence;
+};
+
+/// Throws a Failure where there is one.
+void require(cudaError_t error, const char* what);
+void require(const std::optional<Refusal>& refusal);
+
 /// Device memory of the current device, every byte `value`. The filling is over when this returns,
 /// so that streams which do not wait for the default one may use it at once.
-Result<std::shared_ptr<device::CudaBuffer>> filled_memory(std::int64_t bytes, int value = 0xff);
+std::shared_ptr<device::CudaBuffer> filled_memory(std::int64_t bytes, int value = 0xff);
 
 /// Fills `count` elements of `dtype` (f32, bf16, f16, e4m3 or e5m2) with normal values of mean 0
 /// and variance 1. Element i is a function of seed, stream and i alone.
-std::optional<Refusal> fill_normal(void* data, DType dtype, std::int64_t count, std::uint64_t seed,
-                                   std::uint64_t stream, cudaStream_t on);
+void fill_normal(void* data, DType dtype, std::int64_t count, std::uint64_t seed,
+                 std::uint64_t stream, cudaStream_t on);
 
 /// Fills `count` floats with positive values between 1/2 and 2, evenly on a logarithmic scale.
-std::optional<Refusal> fill_scales(float* data, std::int64_t count, std::uint64_t seed,
-                                   std::uint64_t stream, cudaStream_t on);
+void fill_scales(float* data, std::int64_t count, std::uint64_t seed, std::uint64_t stream,
+                 cudaStream_t on);
 
 /// Copies a matrix of floats (no batch) to `to`, where neighbours along its rows' index lie next to
 /// each other and columns are `pitch` apart.
-std::optional<Refusal> relay_column_major(const MatrixView& from, float* to, std::int64_t pitch,
-                                          cudaStream_t on);
+void relay_column_major(const MatrixView& from, float* to, std::int64_t pitch, cudaStream_t on);
 
-/// The product in float32 before the epilogue: product[b, m, n] = alpha * sum over k of the scaled
-/// elements + beta * C + bias, packed, b-th matrix after b-th matrix. A plain kernel that shares
-/// nothing with the library's.
-std::optional<Refusal> reference_product(const GemmOperands& operands, float* product,
-                                         cudaStream_t on);
+/// The product before the epilogue: product[b, m, n] = alpha * sum over k of the scaled elements +
+/// beta * C + bias, packed, b-th matrix after b-th matrix. Computed in float64 and rounded once, by
+/// a plain kernel that shares nothing with the library's. Operands without groups.
+void reference_product(const GemmOperands& operands, float* product, cudaStream_t on);
 
 /// Keeps the GPU waiting for some time, so that the host can enqueue what comes behind it.
-std::optional<Refusal> delay(double seconds, cudaStream_t on);
+void delay(double seconds, cudaStream_t on);
 
 /// What two results are compared by.
 struct Tolerance {
@@ -61,9 +68,9 @@ struct Comparison {
 };
 
 /// Compares D of `ours` with D of `theirs` (operands alike, another D), or, when `product` is not
-/// null, with the epilogue of that reference product in float32. Waits for the answer.
-Result<Comparison> compare(const GemmOperands& ours, const MatrixView& theirs, const float* product,
-                           const Tolerance& tolerance, cudaStream_t on);
+/// null, with the epilogue of that reference product. Waits for the answer.
+Comparison compare(const GemmOperands& ours, const MatrixView& theirs, const float* product,
+                   const Tolerance& tolerance, cudaStream_t on);
 
 /// Elements from the first to behind the last one of a view; 0 when it is empty.
 std::int64_t span_elements(const MatrixView& view);

@@ -2,19 +2,19 @@
 
 #include <cuda_runtime.h>
 
-#include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdio>
+#include <map>
 #include <memory>
+#include <numeric>
+#include <utility>
 
 #include "bench/cublaslt.h"
-#include "bench/device_math.h"
 #include "bench/host_time.h"
 #include "bench/judgement.h"
 #include "bench/operand_sets.h"
 #include "bench/replay.h"
-#include "warpwright/device/cuda.h"
+#include "warpwright/device/launch.h"
 
 namespace warpwright::bench {
 namespace {
@@ -22,142 +22,151 @@ namespace {
 // Of a ranking: those that are measured again in turns.
 constexpr std::size_t kFinalists = 4;
 
-// Starts a plan. How a launch of ours is made is said here and nowhere else.
-Launch start(const Plan& plan, void* workspace, bool dependent) {
-  return [&plan, workspace, dependent](const GemmOperands& set, void* on) {
-    return device::launch_on_cuda(plan, set, workspace, plan.workspace_bytes, on,
-                                  {.dependent = dependent});
-  };
-}
+// cuBLASLt's calls for one product, one for each part, prepared once for each length that there is.
+class Baseline {
+ public:
+  // Keeps a reference to the parts of the sets.
+  static Result<std::unique_ptr<Baseline>> make(const std::vector<Parts>& sets, int offers,
+                                                bool grouped) {
+    std::map<std::int64_t, std::vector<GemmOperands>> by_length;
+    for (const Parts& parts : sets) {
+      for (const GemmOperands& o : parts) by_length[o.a.rows].push_back(o);
+    }
+    auto baseline = std::unique_ptr<Baseline>(new Baseline(sets));
+    for (const auto& [length, operands] : by_length) {
+      auto made = CublasLt::make(operands, grouped ? 1 : offers);
+      if (!made) {
+        const std::string of =
+            grouped ? "a group of " + std::to_string(length) + " tokens: " : std::string();
+        return Refusal{made.code(), of + made.reason()};
+      }
+      baseline->products_[length] = *made;
+    }
+    return baseline;
+  }
+
+  [[nodiscard]] int calls() const { return static_cast<int>(sets_.front().size()); }
+  // Of all its products: several are asked for one each.
+  [[nodiscard]] int algorithms() const { return products_.begin()->second->algorithms(); }
+
+  [[nodiscard]] Launch launch(int algorithm) const {
+    return [this, algorithm](std::size_t set, void* stream) -> std::optional<Refusal> {
+      for (const GemmOperands& o : sets_[set]) {
+        if (auto refusal = products_.at(o.a.rows)->launch(algorithm, o, stream)) return refusal;
+      }
+      return std::nullopt;
+    };
+  }
+
+ private:
+  explicit Baseline(const std::vector<Parts>& sets) : sets_(sets) {}
+
+  const std::vector<Parts>& sets_;
+  std::map<std::int64_t, std::shared_ptr<CublasLt>> products_;
+};
 
 // A plan that takes part, with a workspace of its own, made ready once.
 class Contender {
  public:
-  Contender(const Plan& plan, bool dependent) : plan_(plan) {
-    require(device::prepare_on_cuda(plan_));
-    if (plan_.workspace_bytes > 0) {
-      const auto made = filled_memory(plan_.workspace_bytes);
-      if (!made) throw Failure{made.reason()};
-      workspace_ = *made;
-      require(device::prepare_workspace_on_cuda(plan_, workspace_->data(), nullptr));
-      require(device::synchronise_cuda());
-    }
-    launch_ = start(plan_, workspace_ ? workspace_->data() : nullptr, dependent);
+  Contender(const Plan& plan, const std::vector<GemmOperands>& sets, bool dependent,
+            cudaStream_t stream)
+      : plan_(plan), sets_(sets), dependent_(dependent) {
+    auto made = Workspace::make(plan_);
+    if (!made) throw Failure{made.reason()};
+    workspace_ = std::move(*made);
+    require(prepare(plan_, workspace_, stream));
+    require(cudaStreamSynchronize(stream), "preparing");
   }
   Contender(const Contender&) = delete;
   Contender& operator=(const Contender&) = delete;
 
   [[nodiscard]] const Plan& plan() const { return plan_; }
-  [[nodiscard]] const Launch& launch() const { return launch_; }
+  // How a launch of ours is made is said here and nowhere else.
+  [[nodiscard]] Launch launch() {
+    return [this](std::size_t set, void* stream) {
+      return warpwright::launch(plan_, sets_[set], workspace_, stream, {.dependent = dependent_});
+    };
+  }
 
  private:
   Plan plan_;
-  std::shared_ptr<device::CudaBuffer> workspace_;
-  Launch launch_;
+  const std::vector<GemmOperands>& sets_;
+  bool dependent_;
+  Workspace workspace_;
 };
 
-// The right result: cuBLASLt's where it has the product, else that of a plain kernel in float32.
-class Judge {
- public:
-  Judge(const OperandSets& sets, const GemmProblem& problem, CublasLt* library, cudaStream_t stream)
-      : sets_(sets), problem_(problem), stream_(stream) {
-    const GemmOperands& last = sets_.all().back();
-    if (library != nullptr) {
-      name_ = "cuBLASLt";
-      run([library](const GemmOperands& set, void* on) { return library->launch(0, set, on); },
-          last);
-      return;
-    }
-    name_ = "a plain product in float32";
-    const std::int64_t elements = last.a.rows * last.b.rows * last.d.batch;
-    const auto made = filled_memory(elements * 4);
-    if (!made) throw Failure{made.reason()};
-    product_ = *made;
-    require(reference_product(last, static_cast<float*>(product_->data()), stream_));
-  }
+std::shared_ptr<device::CudaBuffer> offsets_of(const std::vector<std::int64_t>& lengths,
+                                               OffsetType type) {
+  std::vector<std::int64_t> wide = {0};
+  for (const std::int64_t length : lengths) wide.push_back(wide.back() + length);
+  const std::vector<std::int32_t> narrow(wide.begin(), wide.end());
+  const bool is_wide = type == OffsetType::int64;
+  const auto bytes = static_cast<std::int64_t>(wide.size()) * (is_wide ? 8 : 4);
+  auto memory = filled_memory(bytes);
+  require(memory->from_host(
+      is_wide ? static_cast<const void*>(wide.data()) : static_cast<const void*>(narrow.data()),
+      bytes));
+  return memory;
+}
 
-  [[nodiscard]] const std::string& name() const { return name_; }
-
-  // The relative error of a plan's result; throws where it is not right.
-  double check(const Contender& contender) const {
-    const GemmOperands& set = sets_.all().front();
-    run(contender.launch(), set);
-    const auto* product = product_ ? static_cast<const float*>(product_->data()) : nullptr;
-    const Result<Comparison> found =
-        compare(set, sets_.all().back().d, product, tolerance(problem_), stream_);
-    if (!found) throw Failure{found.reason()};
-    if (const auto wrong = fault(*found, problem_, contender.plan().name(), name_)) {
-      throw Failure{*wrong};
-    }
-    return found->relative;
-  }
-
- private:
-  // D is poisoned first: what nobody stores is NaN.
-  void run(const Launch& launch, const GemmOperands& set) const {
-    require(cudaMemsetAsync(set.d.data, 0xff, static_cast<std::size_t>(span_bytes(set.d)), stream_),
-            "filling D");
-    require(launch(set, stream_));
-    require(cudaStreamSynchronize(stream_), "multiplying");
-  }
-
-  const OperandSets& sets_;
-  const GemmProblem& problem_;
-  cudaStream_t stream_;
-  std::string name_;
-  std::shared_ptr<device::CudaBuffer> product_;
-};
-
-// One problem on one device: operands, the baseline, and the judge.
+// One problem on one device: operands, cuBLASLt, and the judge.
 class Session {
  public:
   Session(const std::vector<Plan>& plans, const GemmOperands* host, const TimeOptions& options)
       : problem_(plans.front().problem),
         options_(options),
-        sets_(host != nullptr ? *host : operands_for(problem_), plans.front().device.l2_bytes,
-              options.seed, stream_.get()),
-        library_(CublasLt::make(sets_.all(), options.offers)),
-        judge_(sets_, problem_, library_ ? library_->get() : nullptr, stream_.get()) {
-    contenders_.push_back(std::make_unique<Contender>(plans.front(), options.dependent));
-    error_ = judge_.check(*contenders_.front());
-    const double each = estimate(on_sets(contenders_.front()->launch(), sets_.all()),
-                                 sets_.all().size(), stream_.get());
-    const bool hot = roof(problem_, plans.front().device).bound == Bound::tensor_cores;
-    race_.emplace(sets_.all().size(), each, hot, options, stream_.get());
-    all_ = static_cast<int>(plans.size()) + (library_ ? (*library_)->algorithms() : 0);
-    step();
+        roof_(roof(problem_, plans.front().device, options.lengths)) {
+    make_operands(host, plans.front().device);
+    find_baseline();
+    judge_ = std::make_unique<Judge>(
+        problem_, sets(), parts_,
+        baseline_ && problem_.groups == 0 ? baseline_->launch(0) : Launch(), stream());
+    all_ = static_cast<int>(plans.size()) + (baseline_ ? baseline_->algorithms() : 0);
+    contenders_.push_back(make(plans.front()));
+    error_ = judge_->check(contenders_.front()->launch(), plans.front().name());
     for (std::size_t i = 1; i < plans.size(); ++i) add(plans[i]);
+    if (baseline_ && problem_.groups > 0) {
+      judge_->check(baseline_->launch(0), "the loop of cuBLASLt calls");
+    }
+    const Launch first = contenders_.front()->launch();
+    race_.emplace(sets().size(), estimate(first, sets().size(), stream()),
+                  roof_.bound() == Bound::tensor_cores, options, stream());
   }
 
   // Contender 0 is the first plan.
   [[nodiscard]] const std::vector<std::unique_ptr<Contender>>& contenders() const {
     return contenders_;
   }
-  [[nodiscard]] bool has_library() const { return static_cast<bool>(library_); }
-  [[nodiscard]] const std::string& no_library() const { return library_.reason(); }
-
-  Launch library(int algorithm) const {
-    return [this, algorithm](const GemmOperands& set, void* on) {
-      return (*library_)->launch(algorithm, set, on);
-    };
-  }
-  [[nodiscard]] int algorithms() const { return (*library_)->algorithms(); }
-
-  [[nodiscard]] std::unique_ptr<Graph> graph(const Launch& launch) const {
-    return race_->graph(on_sets(launch, sets_.all()));
-  }
-  [[nodiscard]] double screen(const Launch& launch) const {
-    return race_->screen(on_sets(launch, sets_.all()));
-  }
-  [[nodiscard]] std::vector<Timing> final_rounds(const std::vector<const Graph*>& graphs) const {
-    return race_->run(graphs);
-  }
+  // Null where there is none.
+  [[nodiscard]] const Baseline* baseline() const { return baseline_.get(); }
+  [[nodiscard]] const Race& race() const { return *race_; }
 
   // Of the first plan's launches.
   [[nodiscard]] HostTimes host() const {
-    const Contender& first = *contenders_.front();
-    return host_times(first.plan(), on_sets(first.launch(), sets_.all()), sets_.all().size(),
-                      options_.dependent, stream_.get());
+    Contender& first = *contenders_.front();
+    return host_times(first.plan(), first.launch(), sets().size(), options_.dependent, stream());
+  }
+
+  // The fastest of them by a few replays each, and how many ran; one that does not launch is left
+  // out.
+  std::pair<std::size_t, int> fastest(const std::vector<Launch>& launches) {
+    std::size_t best = 0;
+    double least = 0;
+    int ran = 0;
+    for (std::size_t i = 0; i < launches.size(); ++i) {
+      try {
+        const double time = launches.size() > 1 ? race_->screen(launches[i]) : 0;
+        ++ran;
+        if (i == 0 || time < least) {
+          least = time;
+          best = i;
+        }
+      } catch (const Failure&) {
+        if (i == 0) throw;
+      }
+      step();
+    }
+    return {best, ran};
   }
 
   void step() {
@@ -167,105 +176,108 @@ class Session {
 
   void describe(GemmTimes& times) const {
     times.problem = problem_;
-    times.checked_against = judge_.name();
+    times.baseline = no_baseline_.empty() ? "cuBLASLt " + cublaslt_version() : no_baseline_;
+    times.checked_against = judge_->name();
     times.relative_error = error_;
-    times.cold = sets_.cold();
+    times.cold = operands_->cold();
     times.rounds = options_.rounds;
     times.launches = race_->launches();
-    times.buffer_sets = static_cast<int>(sets_.all().size());
+    times.buffer_sets = static_cast<int>(sets().size());
+    times.roof = roof_;
   }
 
  private:
+  [[nodiscard]] const std::vector<GemmOperands>& sets() const { return operands_->all(); }
+  [[nodiscard]] cudaStream_t stream() const { return stream_.get(); }
+
+  void make_operands(const GemmOperands* host, const DeviceFacts& device) {
+    GemmOperands one = host != nullptr ? *host : operands_for(problem_);
+    double l2_bytes = static_cast<double>(device.l2_bytes);
+    if (one.groups) {
+      offsets_ = offsets_of(options_.lengths, one.groups->type);
+      one.groups->offsets = offsets_->data();
+      // B's matrices of empty groups are memory that nobody reads: more sets are needed, as if the
+      // cache were larger.
+      const auto idle = static_cast<double>(problem_.groups - busy_groups(options_.lengths));
+      l2_bytes *= 1 + idle * matrix_bytes(problem_) / roof_.bytes;
+    }
+    operands_.emplace(one, static_cast<std::int64_t>(l2_bytes), options_.seed, stream());
+    for (const GemmOperands& set : sets()) parts_.push_back(parts_of(set, options_.lengths));
+  }
+
+  void find_baseline() {
+    auto made = Baseline::make(parts_, options_.offers, problem_.groups > 0);
+    if (!made) {
+      no_baseline_ = made.reason();
+    } else if (const auto refusal = (*made)->launch(0)(0, stream())) {
+      no_baseline_ = refusal->reason;
+    } else {
+      baseline_ = std::move(*made);
+    }
+  }
+
+  [[nodiscard]] std::unique_ptr<Contender> make(const Plan& plan) const {
+    return std::make_unique<Contender>(plan, sets(), options_.dependent, stream());
+  }
+
   // A plan that this GPU does not launch is left out; one with a wrong result ends everything.
   void add(const Plan& plan) {
     try {
-      auto contender = std::make_unique<Contender>(plan, options_.dependent);
-      require(contender->launch()(sets_.all().front(), stream_.get()));
+      auto contender = make(plan);
+      require(contender->launch()(0, stream()));
       contenders_.push_back(std::move(contender));
     } catch (const Failure&) {
       step();
       return;
     }
-    judge_.check(*contenders_.back());
+    judge_->check(contenders_.back()->launch(), plan.name());
   }
 
   GemmProblem problem_;
   TimeOptions options_;
+  Roof roof_;
   Stream stream_;
-  OperandSets sets_;
-  Result<std::shared_ptr<CublasLt>> library_;
-  Judge judge_;
+  std::shared_ptr<device::CudaBuffer> offsets_;
+  std::optional<OperandSets> operands_;
+  std::vector<Parts> parts_;  // of the sets
+  std::unique_ptr<Baseline> baseline_;
+  std::string no_baseline_;  // why there is none
+  std::unique_ptr<Judge> judge_;
   std::vector<std::unique_ptr<Contender>> contenders_;
   double error_ = 0;
   std::optional<Race> race_;
   int done_ = 0;
-  int all_ = 1;
+  int all_ = 0;
 };
-
-// The fastest contender by a few replays each.
-std::size_t fastest_plan(Session& session) {
-  std::size_t fastest = 0;
-  double least = 0;
-  const auto& contenders = session.contenders();
-  for (std::size_t i = 0; i < contenders.size() && contenders.size() > 1; ++i) {
-    const double time = session.screen(contenders[i]->launch());
-    if (i == 0 || time < least) {
-      least = time;
-      fastest = i;
-    }
-    if (i > 0) session.step();
-  }
-  return fastest;
-}
-
-// Likewise of cuBLASLt's offers; one that does not launch is left out.
-void fastest_offer(Session& session, GemmTimes& times) {
-  double least = 0;
-  for (int i = 0; i < session.algorithms(); ++i) {
-    try {
-      const double time = session.screen(session.library(i));
-      ++times.offered;
-      if (least == 0 || time < least) {
-        least = time;
-        times.best_index = i;
-      }
-    } catch (const Failure&) {
-      if (i == 0) throw;
-    }
-    session.step();
-  }
-}
 
 GemmTimes measure(const std::vector<Plan>& plans, const GemmOperands* host,
                   const TimeOptions& options) {
   Session session(plans, host, options);
   GemmTimes times;
   session.describe(times);
-  const Roof limit = roof(times.problem, plans.front().device);
-  times.roof_us = limit.seconds * 1e6;
-  times.bound = limit.bound;
-  times.configs = static_cast<int>(session.contenders().size());
-  const std::size_t winner = fastest_plan(session);
-  const auto& contenders = session.contenders();
-  times.plan = contenders.front()->plan().name();
-  times.config = contenders[winner]->plan().name();
+  std::vector<Launch> ours;
+  for (const auto& contender : session.contenders()) ours.push_back(contender->launch());
+  const auto [winner, configs] = session.fastest(ours);
+  times.configs = configs;
+  times.plan = session.contenders().front()->plan().name();
+  times.config = session.contenders()[winner]->plan().name();
 
-  std::vector<std::unique_ptr<Graph>> graphs;
-  graphs.push_back(session.graph(contenders.front()->launch()));
-  if (winner != 0) graphs.push_back(session.graph(contenders[winner]->launch()));
-  const std::size_t theirs = graphs.size();
-  times.baseline = session.has_library() ? "cuBLASLt " + cublaslt_version() : session.no_library();
-  if (session.has_library()) {
-    fastest_offer(session, times);
-    graphs.push_back(session.graph(session.library(0)));
-    if (times.best_index != 0) graphs.push_back(session.graph(session.library(times.best_index)));
+  std::vector<Launch> finals = {ours.front()};
+  if (winner != 0) finals.push_back(ours[winner]);
+  const std::size_t theirs = finals.size();
+  if (const Baseline* const baseline = session.baseline()) {
+    std::vector<Launch> offers;
+    for (int i = 0; i < baseline->algorithms(); ++i) offers.push_back(baseline->launch(i));
+    const auto [best, offered] = session.fastest(offers);
+    times.calls = baseline->calls();
+    times.offered = offered;
+    times.best_index = static_cast<int>(best);
+    finals.push_back(offers.front());
+    if (best != 0) finals.push_back(offers[best]);
   }
-  std::vector<const Graph*> turns;
-  turns.reserve(graphs.size());
-  for (const auto& graph : graphs) turns.push_back(graph.get());
-  const std::vector<Timing> all = session.final_rounds(turns);
+  const std::vector<Timing> all = session.race().run(finals);
 
-  times.host = session.host();
+  if (times.problem.groups == 0) times.host = session.host();
   times.ours = all.front();
   times.config_time = all[theirs - 1];
   // What looked faster in the few replays need not be so in the many.
@@ -273,7 +285,7 @@ GemmTimes measure(const std::vector<Plan>& plans, const GemmOperands* host,
     times.config_time = times.ours;
     times.config = times.plan;
   }
-  if (!session.has_library()) return times;
+  if (session.baseline() == nullptr) return times;
   times.first = all[theirs];
   times.best = all.back();
   if (times.best->median > times.first->median) {
@@ -285,20 +297,18 @@ GemmTimes measure(const std::vector<Plan>& plans, const GemmOperands* host,
 
 std::vector<RankedPlan> rank(const std::vector<Plan>& plans, const TimeOptions& options) {
   Session session(plans, nullptr, options);
-  std::vector<std::pair<double, const Contender*>> order;
+  std::vector<std::pair<double, Contender*>> order;
   for (const auto& contender : session.contenders()) {
-    order.emplace_back(session.screen(contender->launch()), contender.get());
+    order.emplace_back(session.race().screen(contender->launch()), contender.get());
     session.step();
   }
   std::sort(order.begin(), order.end(),
             [](const auto& x, const auto& y) { return x.first < y.first; });
-  std::vector<std::unique_ptr<Graph>> graphs;
-  std::vector<const Graph*> turns;
+  std::vector<Launch> finalists;
   for (std::size_t i = 0; i < std::min(kFinalists, order.size()); ++i) {
-    graphs.push_back(session.graph(order[i].second->launch()));
-    turns.push_back(graphs.back().get());
+    finalists.push_back(order[i].second->launch());
   }
-  const std::vector<Timing> finals = session.final_rounds(turns);
+  const std::vector<Timing> finals = session.race().run(finalists);
   std::vector<RankedPlan> ranked;
   for (std::size_t i = 0; i < order.size(); ++i) {
     const double time = order[i].first;
@@ -311,41 +321,53 @@ std::vector<RankedPlan> rank(const std::vector<Plan>& plans, const TimeOptions& 
   return ranked;
 }
 
-std::optional<Refusal> nothing_to_time(const std::vector<Plan>& plans) {
+// Why there is no product to time, of these lengths.
+std::optional<Refusal> nothing_to_time(const std::vector<Plan>& plans,
+                                       const std::vector<std::int64_t>& lengths) {
   if (plans.empty() || plans.front().ctas == 0 || !plans.front().problem.reads_ab) {
     return Refusal{RefusalCode::bad_value,
-                   "there is no product to time: M, N, K and alpha must not be 0"};
+                   "there is no product to time: M, N, K, alpha and groups must not be 0"};
   }
-  return std::nullopt;
+  const GemmProblem& p = plans.front().problem;
+  if (p.groups == 0) return std::nullopt;
+  const auto total = std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
+  const bool fit = static_cast<std::int64_t>(lengths.size()) == p.groups && total == p.m &&
+                   total > 0 && *std::min_element(lengths.begin(), lengths.end()) >= 0;
+  if (fit) return std::nullopt;
+  return Refusal{RefusalCode::bad_value, "the lengths are not those of " +
+                                             std::to_string(p.groups) + " groups of " +
+                                             std::to_string(p.m) + " tokens in all"};
+}
+
+// What `work` gives; its failures as refusals.
+template <class F>
+auto refusing(const std::vector<Plan>& plans, const TimeOptions& options, F work)
+    -> Result<decltype(work())> {
+  if (const auto refusal = nothing_to_time(plans, options.lengths)) return *refusal;
+  try {
+    return work();
+  } catch (const Failure& failure) {
+    return Refusal{RefusalCode::device_error, failure.sentence};
+  }
 }
 
 }  // namespace
 
 Result<GemmTimes> time_gemm(const std::vector<Plan>& plans, const GemmOperands* host,
                             const TimeOptions& options) {
-  if (const auto refusal = nothing_to_time(plans)) return *refusal;
-  try {
-    return measure(plans, host, options);
-  } catch (const Failure& failure) {
-    return Refusal{RefusalCode::device_error, failure.sentence};
-  }
+  return refusing(plans, options, [&] { return measure(plans, host, options); });
 }
 
 Result<std::vector<RankedPlan>> rank_plans(const std::vector<Plan>& plans,
                                            const TimeOptions& options) {
-  if (const auto refusal = nothing_to_time(plans)) return *refusal;
-  try {
-    return rank(plans, options);
-  } catch (const Failure& failure) {
-    return Refusal{RefusalCode::device_error, failure.sentence};
-  }
+  return refusing(plans, options, [&] { return rank(plans, options); });
 }
 
 std::string line(const GemmTimes& t) {
   const auto times = [&t](const Timing& x) {
     char text[120];
     std::snprintf(text, sizeof(text), "%.2f us (%.2f..%.2f) %.1f TFLOP/s", x.median, x.low, x.high,
-                  tflops(t.problem, x));
+                  tflops(t.roof.operations, x));
     return std::string(text);
   };
   std::string text = "ours " + times(t.ours);

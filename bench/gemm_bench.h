@@ -1,4 +1,6 @@
-// The time of planned GEMMs on a GPU, and that of cuBLASLt in the same run.
+// The time of planned products on a GPU, and that of cuBLASLt in the same run. Of groups that is
+// what one does without a grouped kernel: a call for each group that has rows, one after the other,
+// which takes lengths that the host knows.
 //
 // Every launch finds its operands in HBM and not in the L2 cache: launches go round sets of buffers
 // that together are larger than twice the cache. Each contender is captured in a CUDA graph of many
@@ -7,6 +9,7 @@
 // anything is timed. Large products rest between rounds, so that the card does not throttle.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -30,6 +33,48 @@ struct HostTimes {
   Timing empty;
 };
 
+/// What a product must do, and the microseconds that the tensor cores at their rate and HBM with
+/// everything moved once take for it: 0 where the rates are unknown.
+struct Roof {
+  double operations = 0;
+  /// Of groups: A and D and the matrices of B whose groups have rows. Scales are left out then, as
+  /// in the numbers that speeds are compared with.
+  double bytes = 0;
+  double compute_us = 0;
+  double memory_us = 0;
+
+  [[nodiscard]] double us() const { return std::max(compute_us, memory_us); }
+  [[nodiscard]] Bound bound() const {
+    return compute_us >= memory_us ? Bound::tensor_cores : Bound::memory;
+  }
+};
+
+/// The groups that have rows.
+inline std::int64_t busy_groups(const std::vector<std::int64_t>& lengths) {
+  return std::count_if(lengths.begin(), lengths.end(), [](std::int64_t n) { return n > 0; });
+}
+
+/// Bytes of one of B's matrices.
+inline double matrix_bytes(const GemmProblem& p) {
+  return static_cast<double>(p.n) * static_cast<double>(p.k) * numeric::bits(p.b) / 8;
+}
+
+/// The roof of `p`; its groups, when it has any, have these `lengths`.
+inline Roof roof(const GemmProblem& p, const DeviceFacts& device,
+                 const std::vector<std::int64_t>& lengths = {}) {
+  Roof roof{operations(p), moved_bytes(p)};
+  if (p.groups > 0) {
+    const double row = static_cast<double>(p.k) * numeric::bits(p.a) +
+                       static_cast<double>(result_columns(p)) * numeric::bits(p.d);
+    roof.bytes = static_cast<double>(p.m) * row / 8 +
+                 static_cast<double>(busy_groups(lengths)) * matrix_bytes(p);
+  }
+  if (device.flops_16bit <= 0 || device.memory_bytes_per_second <= 0) return roof;
+  roof.compute_us = roof.operations / tensor_rate(device, p.a) * 1e6;
+  roof.memory_us = roof.bytes / device.memory_bytes_per_second * 1e6;
+  return roof;
+}
+
 /// What was measured.
 struct GemmTimes {
   GemmProblem problem;
@@ -38,31 +83,33 @@ struct GemmTimes {
   std::string config;           ///< the fastest plan's name
   Timing config_time;           ///< its time, in the same rounds
   int configs = 1;              ///< plans that were measured
-  HostTimes host;               ///< of launches of the first plan
+  HostTimes host;               ///< of launches of the first plan; not measured of groups
   std::optional<Timing> first;  ///< cuBLASLt by the first pick of its heuristic
-  std::optional<Timing> best;   ///< by the fastest of the offered algorithms
+  std::optional<Timing> best;   ///< by the fastest of the offered algorithms; of groups the first
+  int calls = 0;                ///< of cuBLASLt: those of a launch
   int offered = 0;              ///< algorithms that its heuristic offered
   int best_index = 0;           ///< which of them is the fastest; 0 is the first pick
   std::string baseline;         ///< cuBLASLt's version, or why there is no baseline
   std::string checked_against;  ///< what the results were compared with
-  double relative_error = 0;    ///< of the first plan's result, to that
+  double relative_error = 0;    ///< of the first plan's result, to that; the worst group's
   bool cold = true;             ///< the buffers were large enough to keep operands out of L2
   int rounds = 0;
   int launches = 0;  ///< of one round
   int buffer_sets = 0;
-  double roof_us = 0;                 ///< what the roofs allow (see `roof`); 0 where unknown
-  Bound bound = Bound::tensor_cores;  ///< which of them
+  Roof roof;
 };
 
 /// How it is measured.
 struct TimeOptions {
   int rounds = 21;
   double round_seconds = 3e-3;
-  int offers = 16;         ///< algorithms that cuBLASLt is asked for
+  int offers = 16;         ///< algorithms that cuBLASLt is asked for; 1 of groups
   std::uint64_t seed = 1;  ///< of random operands
   bool dependent = false;  ///< programmatic dependent launch, on our side
+  /// Rows of each group: the plans know nothing of them, and they add up to M.
+  std::vector<std::int64_t> lengths = {};
   /// Called with the number of contenders measured so far and of all.
-  std::function<void(int done, int all)> progress;
+  std::function<void(int done, int all)> progress = {};
 };
 
 /// A plan with its time.
@@ -71,30 +118,16 @@ struct RankedPlan {
   Timing timing;
 };
 
-/// Operations a second of `timing`, in units of 1e12.
-inline double tflops(const GemmProblem& problem, const Timing& timing) {
-  return timing.median > 0 ? operations(problem) / timing.median * 1e-6 : 0;
-}
-
-/// Seconds the roofs allow, and which of them bounds.
-struct Roof {
-  double seconds = 0;
-  Bound bound = Bound::tensor_cores;
-};
-
-/// The tensor cores at their rate, or HBM with everything moved once. 0 seconds without rates.
-inline Roof roof(const GemmProblem& p, const DeviceFacts& device) {
-  if (device.flops_16bit <= 0 || device.memory_bytes_per_second <= 0) return {};
-  const double compute = operations(p) / tensor_rate(device, p.a);
-  const double memory = moved_bytes(p) / device.memory_bytes_per_second;
-  return compute >= memory ? Roof{compute, Bound::tensor_cores} : Roof{memory, Bound::memory};
+/// `operations` a second of `timing`, in units of 1e12.
+inline double tflops(double operations, const Timing& timing) {
+  return timing.median > 0 ? operations / timing.median * 1e-6 : 0;
 }
 
 /// Times the first of `plans` (all for one problem), the fastest of all of them, and cuBLASLt, on
-/// the current CUDA device. `host` holds the operands, or is null: random ones are made on the
-/// device. Refuses, instead of timing, where a result is not right up to rounding. Without
-/// cuBLASLt, or where it has no such product, the baseline is left out and the results are compared
-/// with a plain product in float32.
+/// the current CUDA device. `host` holds the operands (without groups), or is null: random ones are
+/// made on the device. Refuses, instead of timing, where a result is not right up to rounding: that
+/// of a product compared with cuBLASLt's (and, where they differ, both with a plain product in
+/// float64), that of groups and of a product that cuBLASLt has not with the plain product's.
 Result<GemmTimes> time_gemm(const std::vector<Plan>& plans, const GemmOperands* host,
                             const TimeOptions& options = {});
 

@@ -1,10 +1,8 @@
 #include "bench/host_time.h"
 
 #include <chrono>
+#include <cstddef>
 #include <vector>
-
-#include "warpwright/kernel/blackwell/params.h"
-#include "warpwright/kernel/params.h"
 
 namespace warpwright::bench {
 namespace {
@@ -13,8 +11,12 @@ namespace {
 constexpr int kInFlight = 100;
 constexpr int kRounds = 20;
 
-template <class Params>
-__global__ void empty_kernel(const __grid_constant__ Params /*params*/) {}
+// Parameters of as many bytes as those of the kernels, or nearly.
+struct alignas(64) Parameters {
+  std::byte bytes[1472];
+};
+
+__global__ void empty_kernel(const __grid_constant__ Parameters /*parameters*/) {}
 
 double microseconds(std::chrono::steady_clock::duration d) {
   return std::chrono::duration<double, std::micro>(d).count();
@@ -22,17 +24,14 @@ double microseconds(std::chrono::steady_clock::duration d) {
 
 }  // namespace
 
-HostTimes host_times(const Plan& plan, const LaunchOnSet& launch, std::size_t sets, bool dependent,
+HostTimes host_times(const Plan& plan, const Launch& launch, std::size_t sets, bool dependent,
                      cudaStream_t stream) {
-  kernel::HopperGemmParams hopper{};
-  kernel::BlackwellGemmParams blackwell{};
-  const bool is_hopper = !plan.blackwell;
-  const void* const function =
-      is_hopper ? reinterpret_cast<const void*>(&empty_kernel<kernel::HopperGemmParams>)
-                : reinterpret_cast<const void*>(&empty_kernel<kernel::BlackwellGemmParams>);
-  void* arguments[] = {is_hopper ? static_cast<void*>(&hopper) : &blackwell};
+  const KernelFacts& facts = plan.facts();
+  const auto* const function = reinterpret_cast<const void*>(&empty_kernel);
+  Parameters parameters{};
+  void* arguments[] = {&parameters};
   require(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                               plan.shared_bytes()),
+                               facts.shared_bytes),
           "preparing an empty kernel");
   require(cudaFuncSetAttribute(function, cudaFuncAttributeNonPortableClusterSizeAllowed, 1),
           "preparing an empty kernel");
@@ -52,8 +51,8 @@ HostTimes host_times(const Plan& plan, const LaunchOnSet& launch, std::size_t se
   }
   cudaLaunchConfig_t config{};
   config.gridDim = dim3(static_cast<unsigned>(plan.ctas));
-  config.blockDim = dim3(static_cast<unsigned>(plan.threads()));
-  config.dynamicSmemBytes = static_cast<std::size_t>(plan.shared_bytes());
+  config.blockDim = dim3(static_cast<unsigned>(facts.threads));
+  config.dynamicSmemBytes = static_cast<std::size_t>(facts.shared_bytes);
   config.stream = stream;
   config.attrs = attributes;
   config.numAttrs = count;

@@ -11,7 +11,7 @@ namespace warpwright::bench {
 /// Times single launches of `plan` by `launch`, which goes round `sets` sets of operands, in turns
 /// with those of an empty kernel of the same grid, clusters, shared memory and parameters: what
 /// CUDA alone takes on this host.
-HostTimes host_times(const Plan& plan, const LaunchOnSet& launch, std::size_t sets, bool dependent,
+HostTimes host_times(const Plan& plan, const Launch& launch, std::size_t sets, bool dependent,
                      cudaStream_t stream);
 
 }  // namespace warpwright::bench

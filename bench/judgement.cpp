@@ -1,21 +1,24 @@
 #include "bench/judgement.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <optional>
 
 namespace warpwright::bench {
 namespace {
+
+constexpr const char* kLibrary = "cuBLASLt";
+constexpr const char* kReference = "a plain product in float64";
 
 bool promotes(const GemmProblem& p) {
   return p.accumulation == Accumulation::promoted || p.scaling == Scaling::block;
 }
 
-}  // namespace
-
-// The loss of a sum as a share of the sum of |a b|: float32 additions lose 2^-24 each. A Hopper
-// tensor core adds 32 products of 8-bit elements and what it has so far with 13 bits below the
-// largest: K/32 such steps, or, promoted, the 4 of each 128 of K, which lose no more than their
-// share.
+// What rounding may do to an element. The loss of a sum is a share of the sum of |a b|: float32
+// additions lose 2^-24 each. A Hopper tensor core adds 32 products of 8-bit elements and what it
+// has so far with 13 bits below the largest: K/32 such steps, or, promoted, the 4 of each 128 of K,
+// which lose no more than their share.
 Tolerance tolerance(const GemmProblem& p) {
   Tolerance t;
   t.loss = 0x1p-24 * (static_cast<double>(p.k) + 1);
@@ -26,6 +29,9 @@ Tolerance tolerance(const GemmProblem& p) {
   return t;
 }
 
+// The norm of a right result's difference over its norm, at most. The bound of an element holds in
+// the worst case and is wide for long sums; over all elements the error is far smaller, and a tile
+// or a scale that is wrong stands out.
 double relative_limit(const GemmProblem& p) {
   const auto rounding = [](DType t) {
     switch (t) {
@@ -46,6 +52,8 @@ double relative_limit(const GemmProblem& p) {
   return p.epilogue.gated ? 2 * limit : limit;
 }
 
+// Why `found`, of a result made by `ours` compared with one by `theirs`, is beyond the limits of
+// `p`, as a sentence; nothing when it is not.
 std::optional<std::string> fault(const Comparison& found, const GemmProblem& p,
                                  const std::string& ours, const std::string& theirs) {
   if (found.wrong == 0 && found.relative <= relative_limit(p)) return std::nullopt;
@@ -64,6 +72,88 @@ std::optional<std::string> fault(const Comparison& found, const GemmProblem& p,
                   theirs.c_str(), static_cast<long long>(found.wrong));
   }
   return text;
+}
+
+std::int64_t elements(const GemmOperands& part) {
+  return part.a.rows * part.b.rows * part.d.batch;
+}
+
+}  // namespace
+
+Judge::Judge(const GemmProblem& problem, const std::vector<GemmOperands>& sets,
+             const std::vector<Parts>& parts, const Launch& library, cudaStream_t stream)
+    : problem_(problem), sets_(sets), parts_(parts), stream_(stream) {
+  if (library) {
+    run(library, sets_.size() - 1);
+  } else {
+    product_ = reference();
+  }
+}
+
+std::string Judge::name() const {
+  return product_ ? kReference : kLibrary;
+}
+
+double Judge::check(const Launch& launch, const std::string& who) const {
+  run(launch, 0);
+  const Result<double> error = compare_parts(0, product_.get(), who);
+  if (!error) throw Failure{error.reason() + (product_ ? "" : who_is_right())};
+  return *error;
+}
+
+// D is poisoned first: what nobody stores is NaN.
+void Judge::run(const Launch& launch, std::size_t set) const {
+  const MatrixView& d = sets_[set].d;
+  require(cudaMemsetAsync(d.data, 0xff, static_cast<std::size_t>(span_bytes(d)), stream_),
+          "filling D");
+  require(launch(set, stream_));
+  require(cudaStreamSynchronize(stream_), "multiplying");
+}
+
+std::shared_ptr<device::CudaBuffer> Judge::reference() const {
+  std::int64_t count = 0;
+  for (const GemmOperands& part : parts_.front()) count += elements(part);
+  auto product = filled_memory(count * 4);
+  auto* to = static_cast<float*>(product->data());
+  for (const GemmOperands& part : parts_.front()) {
+    reference_product(part, to, stream_);
+    to += elements(part);
+  }
+  return product;
+}
+
+// The worst part's error of D in one of the sets, by the plain product, or without it by cuBLASLt's
+// result; a refusal where it is beyond the limits.
+Result<double> Judge::compare_parts(std::size_t set, const device::CudaBuffer* product,
+                                    const std::string& who) const {
+  const auto* right = product == nullptr ? nullptr : static_cast<const float*>(product->data());
+  const char* by = product == nullptr ? kLibrary : kReference;
+  const std::string whose = who + (problem_.groups > 0 ? ", in a group" : "");
+  double worst = 0;
+  for (const GemmOperands& part : parts_[set]) {
+    const Comparison found = compare(part, sets_.back().d, right, tolerance(problem_), stream_);
+    if (const auto wrong = fault(found, problem_, whose, by)) {
+      return Refusal{RefusalCode::device_error, *wrong};
+    }
+    worst = std::max(worst, found.relative);
+    if (right != nullptr) right += elements(part);
+  }
+  return worst;
+}
+
+std::string Judge::who_is_right() const {
+  try {
+    const auto product = reference();
+    const bool ours = compare_parts(0, product.get(), "").ok();
+    const bool theirs = compare_parts(sets_.size() - 1, product.get(), kLibrary).ok();
+    const char* verdict = ours && theirs ? "both are right"
+                          : ours         ? "ours is right and cuBLASLt's is not"
+                          : theirs       ? "cuBLASLt's is right and ours is not"
+                                         : "neither is right";
+    return std::string("; by ") + kReference + " " + verdict;
+  } catch (const Failure&) {
+    return {};  // it does not fit beside the operands
+  }
 }
 
 }  // namespace warpwright::bench

@@ -1,25 +1,44 @@
 // Whether a measured product is right up to rounding. Internal to bench/.
 #pragma once
 
-#include <optional>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "bench/device_math.h"
+#include "bench/operand_sets.h"
+#include "bench/replay.h"
 #include "warpwright/plan/plan.h"
 
 namespace warpwright::bench {
 
-/// What rounding may do to an element of `p`'s result.
-Tolerance tolerance(const GemmProblem& p);
+/// Says whether results are right: by cuBLASLt's where it has the whole product, else by that of a
+/// plain kernel in float64.
+class Judge {
+ public:
+  /// Of `problem`, on these sets and their parts, which stay. `library` starts cuBLASLt's product,
+  /// or is empty. No launch must write to the last set before the last check.
+  Judge(const GemmProblem& problem, const std::vector<GemmOperands>& sets,
+        const std::vector<Parts>& parts, const Launch& library, cudaStream_t stream);
 
-/// The norm of a right result's difference over its norm, at most. The bound of an element holds in
-/// the worst case and is wide for long sums; over all elements the error is far smaller, and a tile
-/// or a scale that is wrong stands out.
-double relative_limit(const GemmProblem& p);
+  /// What it compares with.
+  [[nodiscard]] std::string name() const;
+  /// The relative error of the result of `launch`, which is `who`'s; the worst part's. Throws where
+  /// it is not right: where cuBLASLt's differs, with the word of the plain kernel on both.
+  double check(const Launch& launch, const std::string& who) const;
 
-/// Why `found`, of a result made by `ours` compared with one by `theirs`, is beyond the limits of
-/// `p`, as a sentence; nothing when it is not.
-std::optional<std::string> fault(const Comparison& found, const GemmProblem& p,
-                                 const std::string& ours, const std::string& theirs);
+ private:
+  void run(const Launch& launch, std::size_t set) const;
+  [[nodiscard]] std::shared_ptr<device::CudaBuffer> reference() const;
+  [[nodiscard]] Result<double> compare_parts(std::size_t set, const device::CudaBuffer* product,
+                                             const std::string& who) const;
+  [[nodiscard]] std::string who_is_right() const;
+
+  const GemmProblem& problem_;
+  const std::vector<GemmOperands>& sets_;
+  const std::vector<Parts>& parts_;
+  cudaStream_t stream_;
+  std::shared_ptr<device::CudaBuffer> product_;  // of the plain kernel; null where cuBLASLt judges
+};
 
 }  // namespace warpwright::bench

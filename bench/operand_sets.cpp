@@ -4,7 +4,6 @@
 #include <array>
 
 #include "bench/device_math.h"
-#include "bench/replay.h"
 
 namespace warpwright::bench {
 namespace {
@@ -36,30 +35,73 @@ std::int64_t slot_bytes(const GemmOperands& o, const Slot& slot) {
 
 void fill(const MatrixView& view, const Slot& slot, std::uint64_t seed, std::uint64_t stream,
           cudaStream_t on) {
-  if (slot.is_d) return;
   if (slot.scale) {
-    require(fill_scales(static_cast<float*>(view.data), span_elements(view), seed, stream, on));
+    fill_scales(static_cast<float*>(view.data), span_elements(view), seed, stream, on);
   } else {
-    require(fill_normal(view.data, view.dtype, span_elements(view), seed, stream, on));
+    fill_normal(view.data, view.dtype, span_elements(view), seed, stream, on);
   }
 }
 
 MatrixView strided(DType t, std::int64_t rows, std::int64_t columns, std::int64_t row_stride,
                    std::int64_t column_stride, std::int64_t batch, std::int64_t batch_stride) {
-  MatrixView v = matrix(nullptr, t, rows, columns);
-  v.row_stride = row_stride;
-  v.column_stride = column_stride;
-  v.batch = batch_stride == 0 ? 1 : batch;
-  v.batch_stride = v.batch == 1 ? 0 : batch_stride;
+  const std::int64_t matrices = batch_stride == 0 ? 1 : batch;
+  return {nullptr,    t,
+          rows,       columns,
+          row_stride, column_stride,
+          matrices,   matrices == 1 ? 0 : batch_stride};
+}
+
+// Packed: a matrix, or a batch of them.
+MatrixView scales(std::int64_t rows, std::int64_t columns = 1, std::int64_t batch = 1) {
+  return strided(DType::f32, rows, columns, columns, 1, batch, rows * columns);
+}
+
+// Rows of a matrix; of a tensor that is not there, nothing.
+MatrixView rows_of(MatrixView v, std::int64_t first, std::int64_t count) {
+  if (v.data == nullptr) return v;
+  v.data = static_cast<std::byte*>(v.data) + first * v.row_stride * numeric::bits(v.dtype) / 8;
+  v.rows = count;
   return v;
+}
+
+// A matrix of a batch, or the one that serves all.
+MatrixView matrix_of(MatrixView v, std::int64_t which) {
+  if (v.batch == 1) return v;
+  v.data = static_cast<std::byte*>(v.data) + which * v.batch_stride * numeric::bits(v.dtype) / 8;
+  v.batch = 1;
+  v.batch_stride = 0;
+  return v;
+}
+
+// A group as a product of its own on the same memory.
+GemmOperands group_of(const GemmOperands& set, std::int64_t group, std::int64_t first,
+                      std::int64_t length) {
+  GemmOperands o = set;
+  o.groups.reset();
+  o.a = rows_of(set.a, first, length);
+  o.b = matrix_of(set.b, group);
+  o.c = rows_of(set.c, first, length);
+  o.d = rows_of(set.d, first, length);
+  o.bias = matrix_of(set.bias, group);
+  if (set.scaling == Scaling::group) {
+    o.scaling = Scaling::tensor;
+    if (set.scale_a.rows > 1) o.scale_a = rows_of(set.scale_a, group, 1);
+    o.scale_b = rows_of(set.scale_b, group, 1);
+  } else if (set.scaling == Scaling::row_column || set.scaling == Scaling::block) {
+    o.scale_a = rows_of(set.scale_a, first, length);
+    o.scale_b = matrix_of(set.scale_b, group);
+  }
+  return o;
 }
 
 }  // namespace
 
 GemmOperands operands_for(const GemmProblem& p) {
+  const bool grouped = p.groups > 0;
+  const std::int64_t matrices = grouped ? p.groups : p.batch;  // of B
   GemmOperands o;
   o.a = strided(p.a, p.m, p.k, p.a_row_stride, p.a_column_stride, p.batch, p.a_batch_stride);
-  o.b = strided(p.b, p.n, p.k, p.b_row_stride, p.b_column_stride, p.batch, p.b_batch_stride);
+  o.b = strided(p.b, p.n, p.k, p.b_row_stride, p.b_column_stride, matrices, p.b_batch_stride);
   const std::int64_t columns = result_columns(p);
   o.d = strided(p.d, p.m, columns, p.d_row_stride, p.d_column_stride, p.batch, p.d_batch_stride);
   if (p.reads_c) {
@@ -69,31 +111,53 @@ GemmOperands operands_for(const GemmProblem& p) {
   o.scaling = p.scaling;
   o.accumulation = p.accumulation;
   const auto blocks = [](std::int64_t extent) { return (extent + 127) / 128; };
+  const std::int64_t each = grouped ? p.groups : 1;
   if (p.scaling == Scaling::tensor) {
-    o.scale_a = o.scale_b = matrix(nullptr, DType::f32, 1, 1);
+    o.scale_a = o.scale_b = scales(1);
+  } else if (p.scaling == Scaling::group) {
+    o.scale_a = o.scale_b = scales(p.groups);
   } else if (p.scaling == Scaling::row_column) {
-    o.scale_a = matrix(nullptr, DType::f32, p.m, 1);
-    o.scale_b = matrix(nullptr, DType::f32, p.n, 1);
+    o.scale_a = scales(p.m);
+    o.scale_b = scales(p.n, 1, each);
   } else if (p.scaling == Scaling::block) {
-    o.scale_a = matrix(nullptr, DType::f32, p.m, blocks(p.k));
-    o.scale_b = matrix(nullptr, DType::f32, blocks(p.n), blocks(p.k));
+    o.scale_a = scales(p.m, blocks(p.k));
+    if (grouped) {
+      o.scale_a.row_stride = 1;
+      o.scale_a.column_stride = (p.m + 3) / 4 * 4;
+    }
+    o.scale_b = scales(blocks(p.n), blocks(p.k), each);
   }
-  if (p.scales_d) o.scale_d = matrix(nullptr, DType::f32, 1, 1);
+  if (p.scales_d) o.scale_d = scales(1);
   o.epilogue = p.epilogue;
   if (p.epilogue.bias != Bias::none) {
     o.bias = matrix(nullptr, p.bias, p.epilogue.bias == Bias::rows ? p.m : p.n, 1);
   }
+  if (grouped) o.groups = Groups{nullptr, p.offsets, p.expected_tokens};
   return o;
+}
+
+Parts parts_of(const GemmOperands& set, const std::vector<std::int64_t>& lengths) {
+  if (!set.groups) return {set};
+  Parts parts;
+  std::int64_t first = 0;
+  for (std::size_t g = 0; g < lengths.size(); ++g) {
+    if (lengths[g] > 0) {
+      parts.push_back(group_of(set, static_cast<std::int64_t>(g), first, lengths[g]));
+    }
+    first += lengths[g];
+  }
+  return parts;
 }
 
 OperandSets::OperandSets(const GemmOperands& host, std::int64_t l2_bytes, std::uint64_t seed,
                          cudaStream_t stream) {
+  std::int64_t bytes = 0;  // of a set
   std::int64_t step = 0;
   for (const Slot& slot : kSlots) {
-    bytes_ += slot_bytes(host, slot);
+    bytes += slot_bytes(host, slot);
     step += padded(slot_bytes(host, slot));
   }
-  const std::int64_t wanted = 2 * l2_bytes / std::max<std::int64_t>(bytes_, 1) + 2;
+  const std::int64_t wanted = 2 * l2_bytes / std::max<std::int64_t>(bytes, 1) + 2;
   std::size_t free = 0;
   std::size_t total = 0;
   require(cudaMemGetInfo(&free, &total), "asking for free memory");
@@ -105,26 +169,24 @@ OperandSets::OperandSets(const GemmOperands& host, std::int64_t l2_bytes, std::u
                   " bytes do not fit into the GPU's free memory, " + std::to_string(free) +
                   " bytes: choose smaller M, N or K"};
   }
-  cold_ = (count - 1) * bytes_ > 2 * l2_bytes;
-  const auto memory = filled_memory(count * step);
-  if (!memory) throw Failure{memory.reason()};
-  memory_ = *memory;
+  cold_ = (count - 1) * bytes > 2 * l2_bytes;
+  memory_ = filled_memory(count * step);
   auto* at = static_cast<std::byte*>(memory_->data());
   for (std::int64_t i = 0; i < count; ++i) {
     GemmOperands set = host;
     for (std::size_t s = 0; s < kSlots.size(); ++s) {
       const Slot& slot = kSlots[s];
-      const std::int64_t bytes = slot_bytes(host, slot);
-      if (bytes == 0) continue;
+      const std::int64_t size = slot_bytes(host, slot);
+      if (size == 0) continue;
       MatrixView& view = set.*slot.view;
       const void* from = i == 0 ? view.data : (sets_.front().*slot.view).data;
       view.data = at;
-      at += padded(bytes);
+      at += padded(size);
       if (slot.is_d) continue;
       if (from == nullptr) {
         fill(view, slot, seed, s, stream);
       } else {
-        require(cudaMemcpyAsync(view.data, from, static_cast<std::size_t>(bytes), cudaMemcpyDefault,
+        require(cudaMemcpyAsync(view.data, from, static_cast<std::size_t>(size), cudaMemcpyDefault,
                                 stream),
                 "copying to the GPU");
       }

@@ -13,12 +13,18 @@
 
 namespace warpwright::bench {
 
-/// Operands of a problem without memory: every pointer is null. Scales are packed.
+/// Operands of a problem without memory: every pointer is null, that of the groups' offsets too.
+/// Scales are packed, but for those of groups' 1 x 128: they lie as quantisers write them, rows
+/// next to each other in a multiple of 4.
 GemmOperands operands_for(const GemmProblem& problem);
+
+/// A set of operands as products without groups: itself, or a product for each group that has rows.
+using Parts = std::vector<GemmOperands>;
+Parts parts_of(const GemmOperands& set, const std::vector<std::int64_t>& lengths);
 
 /// Sets of operands, one after the other in one piece of device memory: each a copy of `host`'s
 /// tensors, or random ones where these have no memory. A set comes round again after all others,
-/// and all others are more than twice the cache.
+/// and all others are more than twice the cache. All share the offsets of their groups.
 class OperandSets {
  public:
   /// Throws Failure where there is no memory for two sets.
@@ -28,13 +34,10 @@ class OperandSets {
   [[nodiscard]] const std::vector<GemmOperands>& all() const { return sets_; }
   /// Are there enough of them to keep operands out of the cache?
   [[nodiscard]] bool cold() const { return cold_; }
-  /// Bytes that one product must move: every tensor once.
-  [[nodiscard]] std::int64_t bytes() const { return bytes_; }
 
  private:
   std::shared_ptr<device::CudaBuffer> memory_;
   std::vector<GemmOperands> sets_;
-  std::int64_t bytes_ = 0;
   bool cold_ = true;
 };
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <memory>
 #include <thread>
-
-#include "bench/device_math.h"
+#include <utility>
 
 namespace warpwright::bench {
 namespace {
@@ -54,17 +54,43 @@ int launches_for(double each, double seconds, std::size_t sets) {
       std::min<std::int64_t>(turns * count, std::max<std::int64_t>(kMaxLaunches, count)));
 }
 
+// Many launches round the sets, ready to be replayed.
+class Graph {
+ public:
+  Graph(const Launch& launch, std::size_t sets, int launches, cudaStream_t stream) {
+    require(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "starting a capture");
+    std::optional<Refusal> refusal;
+    for (int i = 0; i < launches && !refusal; ++i) {
+      refusal = launch(static_cast<std::size_t>(i) % sets, stream);
+    }
+    cudaGraph_t graph = nullptr;
+    const cudaError_t error = cudaStreamEndCapture(stream, &graph);
+    if (refusal) {
+      cudaGetLastError();
+      if (graph != nullptr) cudaGraphDestroy(graph);
+      throw Failure{refusal->reason};
+    }
+    require(error, "capturing");
+    const cudaError_t made = cudaGraphInstantiate(&executable_, graph, 0);
+    cudaGraphDestroy(graph);
+    require(made, "making a graph");
+    const cudaError_t uploaded = cudaGraphUpload(executable_, stream);
+    if (uploaded != cudaSuccess) cudaGraphExecDestroy(executable_);
+    require(uploaded, "uploading a graph");
+  }
+  ~Graph() { cudaGraphExecDestroy(executable_); }
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+
+  void replay(cudaStream_t stream) const {
+    require(cudaGraphLaunch(executable_, stream), "replaying a graph");
+  }
+
+ private:
+  cudaGraphExec_t executable_ = nullptr;
+};
+
 }  // namespace
-
-void require(cudaError_t error, const char* what) {
-  if (error == cudaSuccess) return;
-  cudaGetLastError();
-  throw Failure{std::string(what) + " failed: " + cudaGetErrorString(error)};
-}
-
-void require(const std::optional<Refusal>& refusal) {
-  if (refusal) throw Failure{refusal->reason};
-}
 
 Stream::Stream() {
   require(cudaStreamCreateWithFlags(&handle_, cudaStreamNonBlocking), "making a stream");
@@ -72,65 +98,6 @@ Stream::Stream() {
 
 Stream::~Stream() {
   cudaStreamDestroy(handle_);
-}
-
-Graph::Graph(const LaunchOnSet& launch, std::size_t sets, int launches, cudaStream_t stream) {
-  require(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "starting a capture");
-  std::optional<Refusal> refusal;
-  for (int i = 0; i < launches && !refusal; ++i) {
-    refusal = launch(static_cast<std::size_t>(i) % sets, stream);
-  }
-  cudaGraph_t graph = nullptr;
-  const cudaError_t error = cudaStreamEndCapture(stream, &graph);
-  if (refusal) {
-    cudaGetLastError();
-    if (graph != nullptr) cudaGraphDestroy(graph);
-    throw Failure{refusal->reason};
-  }
-  require(error, "capturing");
-  const cudaError_t made = cudaGraphInstantiate(&executable_, graph, 0);
-  cudaGraphDestroy(graph);
-  require(made, "making a graph");
-  const cudaError_t uploaded = cudaGraphUpload(executable_, stream);
-  if (uploaded != cudaSuccess) cudaGraphExecDestroy(executable_);
-  require(uploaded, "uploading a graph");
-}
-
-Graph::~Graph() {
-  cudaGraphExecDestroy(executable_);
-}
-
-void Graph::replay(cudaStream_t stream) const {
-  require(cudaGraphLaunch(executable_, stream), "replaying a graph");
-}
-
-std::vector<std::vector<double>> replay(const std::vector<const Graph*>& graphs, const Turns& turns,
-                                        cudaStream_t stream) {
-  const std::size_t count = graphs.size();
-  std::vector<Event> events(2 * count * static_cast<std::size_t>(turns.rounds));
-  std::vector<std::size_t> order;
-  for (const Graph* graph : graphs) graph->replay(stream);  // warm
-  for (std::size_t round = 0; round < static_cast<std::size_t>(turns.rounds); ++round) {
-    const auto begin = std::chrono::steady_clock::now();
-    if (round == 0 || turns.rests) require(delay(kLeadSeconds, stream));
-    for (std::size_t turn = 0; turn < count; ++turn) {
-      const std::size_t who = (round + turn) % count;
-      const std::size_t at = 2 * order.size();
-      events[at].record(stream);
-      graphs[who]->replay(stream);
-      events[at + 1].record(stream);
-      order.push_back(who);
-    }
-    if (!turns.rests) continue;
-    require(cudaStreamSynchronize(stream), "timing");
-    rest(begin);
-  }
-  require(cudaStreamSynchronize(stream), "timing");
-  std::vector<std::vector<double>> times(count);
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    times[order[i]].push_back(events[2 * i + 1].since(events[2 * i]) * 1e3 / turns.launches);
-  }
-  return times;
 }
 
 Timing summarise(std::vector<double> times) {
@@ -142,7 +109,7 @@ Timing summarise(std::vector<double> times) {
   return {at(0.5), at(0.25), at(0.75)};
 }
 
-double estimate(const LaunchOnSet& launch, std::size_t sets, cudaStream_t stream) {
+double estimate(const Launch& launch, std::size_t sets, cudaStream_t stream) {
   const Event begin;
   const Event end;
   constexpr int warm = 3;
@@ -157,28 +124,51 @@ double estimate(const LaunchOnSet& launch, std::size_t sets, cudaStream_t stream
 }
 
 Race::Race(std::size_t sets, double each, bool hot, const TimeOptions& options, cudaStream_t stream)
-    : sets_(sets), stream_(stream) {
-  turns_.rounds = options.rounds;
-  turns_.launches = launches_for(each, options.round_seconds, sets);
-  turns_.rests = hot && each > kRestSeconds;
+    : sets_(sets),
+      rounds_(options.rounds),
+      launches_(launches_for(each, options.round_seconds, sets)),
+      rests_(hot && each > kRestSeconds),
+      stream_(stream) {}
+
+double Race::screen(const Launch& launch) const {
+  return replay({launch}, kScreeningRounds).front().median;
 }
 
-std::unique_ptr<Graph> Race::graph(const LaunchOnSet& launch) const {
-  return std::make_unique<Graph>(launch, sets_, turns_.launches, stream_);
+std::vector<Timing> Race::run(const std::vector<Launch>& contenders) const {
+  return replay(contenders, rounds_);
 }
 
-double Race::screen(const LaunchOnSet& launch) const {
-  Turns few = turns_;
-  few.rounds = kScreeningRounds;
-  const auto made = graph(launch);
-  return summarise(replay({made.get()}, few, stream_).front()).median;
-}
-
-std::vector<Timing> Race::run(const std::vector<const Graph*>& graphs) const {
-  std::vector<Timing> timings;
-  for (std::vector<double>& times : replay(graphs, turns_, stream_)) {
-    timings.push_back(summarise(std::move(times)));
+std::vector<Timing> Race::replay(const std::vector<Launch>& contenders, int rounds) const {
+  const std::size_t count = contenders.size();
+  std::vector<std::unique_ptr<Graph>> graphs;
+  for (const Launch& launch : contenders) {
+    graphs.push_back(std::make_unique<Graph>(launch, sets_, launches_, stream_));
   }
+  std::vector<Event> events(2 * count * static_cast<std::size_t>(rounds));
+  std::vector<std::size_t> order;
+  for (const auto& graph : graphs) graph->replay(stream_);  // warm
+  for (std::size_t round = 0; round < static_cast<std::size_t>(rounds); ++round) {
+    const auto begin = std::chrono::steady_clock::now();
+    if (round == 0 || rests_) delay(kLeadSeconds, stream_);
+    for (std::size_t turn = 0; turn < count; ++turn) {
+      const std::size_t who = (round + turn) % count;
+      const std::size_t at = 2 * order.size();
+      events[at].record(stream_);
+      graphs[who]->replay(stream_);
+      events[at + 1].record(stream_);
+      order.push_back(who);
+    }
+    if (!rests_) continue;
+    require(cudaStreamSynchronize(stream_), "timing");
+    rest(begin);
+  }
+  require(cudaStreamSynchronize(stream_), "timing");
+  std::vector<std::vector<double>> times(count);
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    times[order[i]].push_back(events[2 * i + 1].since(events[2 * i]) * 1e3 / launches_);
+  }
+  std::vector<Timing> timings;
+  for (std::vector<double>& of_one : times) timings.push_back(summarise(std::move(of_one)));
   return timings;
 }
 

@@ -1,6 +1,7 @@
 #include "cli/app.h"
 
 #include <CLI/CLI.hpp>
+#include <array>
 #include <cerrno>
 #include <cstdint>
 #include <memory>
@@ -10,11 +11,8 @@
 
 #include "cli/commands/check_command.h"
 #include "cli/commands/devices_command.h"
-#include "cli/commands/explain_command.h"
 #include "cli/commands/gemm_command.h"
-#include "cli/commands/gemm_product.h"
-#include "cli/commands/grouped_command.h"
-#include "cli/commands/grouped_options.h"
+#include "cli/commands/gemm_options.h"
 #include "cli/commands/help.h"
 #include "cli/commands/layout_command.h"
 #include "cli/commands/mask_command.h"
@@ -39,31 +37,6 @@ constexpr const char* kExamples =
     "  warpwright mask --cluster 4,4 --rank 11\n"
     "`warpwright COMMAND --help` tells more. Exit status: 0; 1 when a check failed; 2 for bad "
     "input.";
-
-constexpr const char* kGemmExamples =
-    "D = activation(alpha * scaled(A * B^T) + beta * C + bias) * scale_d. FILE is PATH.npy (f32,\n"
-    "f16) or PATH.safetensors:TENSOR (f32, f16, bf16, e4m3, e5m2). Values are rounded to --dtype, "
-    "to\nnearest even. Messages go to stderr.\n\n"
-    "--layout says how A and B are stored, in BLAS's letters for row-major matrices, D = op(A) *\n"
-    "op(B): A is M x K for N and K x M for T; B is K x N for N and N x K for T. NT, the default, "
-    "has\nK contiguous in both, as 8-bit operands must. Contiguous lines are a multiple of 16 "
-    "bytes long.\n\n"
-    "Scales are f32: one (tensor); M x 1 and N x 1 (row-column); M x K/128 and N/128 x K/128, "
-    "rounded\nup (block). --gated takes B's two halves of N/2 rows: D[m, j] = silu(P[m, j]) * P[m, "
-    "j "
-    "+ N/2].\n"
-    "With --batch L files hold L x rows x columns, or one matrix for all of the batch.\n\n"
-    "Examples:\n"
-    "  warpwright gemm --random 512 512 512 --check\n"
-    "  warpwright gemm --a a.npy --b b.npy --out d.npy --check\n"
-    "  warpwright gemm --a x.safetensors:x --b w.safetensors:w --out y.safetensors:y --device "
-    "cuda\n"
-    "  warpwright gemm --a a.npy --b b.npy --c c.npy --alpha 0.5 --beta 2 --out d.npy\n"
-    "  warpwright gemm --random 512 512 512 --as b200 --dtype e4m3 --pair --check\n"
-    "  warpwright gemm --random 512 512 512 --dtype e4m3 --scaling block --check\n"
-    "  warpwright gemm --random 512 1024 256 --gated --check\n"
-    "  warpwright gemm --random 256 256 256 --batch 4 --layout NN --bias columns --check\n"
-    "  warpwright gemm --random 8192 8192 8192 --device cuda --bench";
 
 constexpr const char* kCheckExamples =
     "Exit status: 0 when nothing was found (with --mutate: when no mutant survived), else 1.\n\n"
@@ -90,100 +63,6 @@ constexpr const char* kTraceExamples =
     "--grid-svg g.svg\n"
     "  warpwright trace grouped --groups 4 --tokens 20,0,3,40 --n 256 --k 128 --svg t.svg\n"
     "  warpwright trace gemm --random 4096 4096 4096 --device cuda --out t.pftrace";
-
-// Adds an option with a text; one of these for each command.
-class Texts {
- public:
-  explicit Texts(CLI::App& app) : app_(app) {}
-  CLI::Option* operator()(const char* name, std::string& value, const char* type,
-                          const std::string& help) const {
-    return app_.add_option(name, value, help)->type_name(type);
-  }
-
- private:
-  CLI::App& app_;
-};
-
-// Where the matrices come from, and how they lie.
-void add_matrix_options(CLI::App& app, GemmOptions& o) {
-  const Texts text(app);
-  text("--a", o.a, "FILE", "the matrix A[M,K]");
-  text("--b", o.b, "FILE", "the matrix B[N,K]");
-  text("--c", o.c, "FILE", "the matrix C[M,N], read when beta is not 0");
-  text("--out", o.out, "FILE", "where D[M,N] is written, once it is complete");
-  app.add_option("--random", o.random, "random normal matrices of these extents instead of files")
-      ->option_text("M N K")
-      ->expected(3);
-  app.add_option("--batch", o.batch, "products in one launch: every matrix is a batch of them")
-      ->type_name("L");
-  text("--layout", o.layout, "NT|NN|TN|TT", "how A and B are stored (default NT; see below)");
-  text("--device", o.device, "DEVICE",
-       "model, cuda, cuda:1, ..., or auto: a GPU where there is one")
-      ->capture_default_str();
-  text("--as", o.as, "NAME",
-       known_names() + ": run that device's kernels on the model (explain: plan for that device)");
-  add_sms_option(app, o);
-  text("--dtype", o.dtype, "TYPE",
-       "bf16, fp16, e4m3, e5m2 or e4m3,e5m2: what A and B are multiplied as (default: the type of "
-       "both files, else bf16)");
-  text("--d-dtype", o.d_dtype, "TYPE",
-       "f32, bf16, fp16, e4m3 or e5m2: the type of D (default: that of A and B, bf16 where these "
-       "have 8 bits; f32 into a .npy file)");
-}
-
-// What is computed of them.
-void add_meaning_options(CLI::App& app, GemmOptions& o) {
-  const Texts text(app);
-  text("--alpha", o.alpha, "X", "factor of the product (default 1)");
-  text("--beta", o.beta, "X", "factor of C (default 0)");
-  text("--scaling", o.scaling, "none|tensor|row-column|block",
-       "scales of 8-bit A and B, random ones for random matrices (default none)");
-  text("--scale-a", o.scale_a, "FILE", "the scales of A");
-  text("--scale-b", o.scale_b, "FILE", "the scales of B");
-  text("--scale-d", o.scale_d, "X|FILE", "factor of an 8-bit D (default 1)");
-  text("--accumulation", o.accumulation, "fast|promoted",
-       "8-bit products: add in the tensor core alone, or to float32 every 128 of K (default fast; "
-       "block scales imply promoted)");
-  text("--bias", o.bias, "rows|columns[=FILE]",
-       "a value added to each row (M) or column (N) of the product, random without a file");
-  text("--activation", o.activation, "none|relu|gelu|silu", "applied last (default none)");
-  app.add_flag("--gated", o.gated, "silu of one half of the columns times the other");
-}
-
-// What is fixed of the plan; all default to the plan's choice.
-void add_plan_options(CLI::App& app, GemmOptions& o) {
-  const Texts text(app);
-  text("--cluster", o.cluster, "M,N",
-       "CTAs that share loads: 1,1 2,1 1,2 2,2 4,4, on sm_100 also 4,2 (default: the plan's "
-       "choice)");
-  const auto number = [&app](const char* name, std::optional<int>& value, const char* help) {
-    app.add_option(name, value, help)->type_name("N");
-  };
-  number("--tile-m", o.tile_m, "rows of a tile (default: the plan's choice)");
-  number("--tile-n", o.tile_n, "columns of a tile (default: the plan's choice)");
-  text("--schedule", o.schedule, "NAME",
-       "cooperative, pingpong or multistage (default: the plan's choice)");
-  text("--swapped", o.swapped, "yes|no", "B's rows on the MMA's M (default: the plan's choice)");
-  text("--kernel", o.kernel, "NAME", "this kernel, by the name that explain prints");
-  number("--cluster-k", o.cluster_k,
-         "CTAs of a cluster that share a tile along K: 1 2 3 4 5 6 8 12 16 (default: the plan's "
-         "choice)");
-  number("--ctas", o.ctas, "CTAs of the grid; of a kernel that splits K, into how many parts");
-  app.add_flag("--no-tuning", o.no_tuning, "leave out what `warpwright tune` measured");
-  app.add_flag("--pair,!--one-sm", o.pair,
-               "on sm_100: MMAs of a pair of SMs, or of one (default: the plan's choice)");
-  text("--scheduler", o.scheduler, "S",
-       "on sm_100: one (a tile a cluster), static or clc, launch control (default clc)");
-  number("--accumulators", o.accumulators,
-         "on sm_100: accumulators in tensor memory (default: the kernel's)");
-}
-
-// The arguments that all commands on a product have in common.
-void add_gemm_options(CLI::App& app, GemmOptions& o) {
-  add_matrix_options(app, o);
-  add_meaning_options(app, o);
-  add_plan_options(app, o);
-}
 
 // The arguments that `check` has beside those of the product.
 void add_check_options(CLI::App& app, RunOptions& o, CheckCommandOptions& how) {
@@ -212,6 +91,8 @@ void add_check_options(CLI::App& app, RunOptions& o, CheckCommandOptions& how) {
 
 // The pictures that `trace` draws, and the SM that it leaves out.
 void add_trace_options(CLI::App& app, TraceOptions& how) {
+  app.add_option("--out", how.out, "where the trace is written, for ui.perfetto.dev")
+      ->type_name("FILE");
   app.add_option("--svg", how.svg, "where a picture of the first tiles is written")
       ->type_name("FILE");
   app.add_option("--grid-svg", how.grid_svg,
@@ -220,6 +101,50 @@ void add_trace_options(CLI::App& app, TraceOptions& how) {
   app.add_option("--occupy-sm", how.occupy_sm,
                  "an SM of the model that another grid holds: nothing of this one runs there")
       ->type_name("I");
+}
+
+// `gemm` and `grouped`, and the commands that take either. One of all these is called.
+void add_product_commands(CLI::App& app, GemmOptions& product, CheckCommandOptions& check_how,
+                          TraceOptions& trace_how) {
+  CLI::App* gemm = app.add_subcommand(
+      "gemm", "multiply matrices: D[M,N] = alpha * A[M,K] * B[N,K]^T + beta * C[M,N]");
+  CLI::App* grouped = app.add_subcommand(
+      "grouped", "multiply groups of tokens by weights of their own: D[g] = A[g] * B[g]^T");
+  const auto add = [&app](const char* name, const char* about, const char* examples) {
+    CLI::App* command = app.add_subcommand(name, about);
+    command->require_subcommand(1);
+    command->footer(examples);
+    return command;
+  };
+  CLI::App* check =
+      add("check", "run a kernel on the model under many schedules and tell what is wrong with it",
+          kCheckExamples);
+  CLI::App* explain =
+      add("explain", "show how a product would be computed, and why", kExplainExamples);
+  CLI::App* trace = add("trace", "record what happens when, as a timeline", kTraceExamples);
+  for (CLI::App* run : {gemm, grouped}) {
+    const bool is_grouped = run == grouped;
+    add_gemm_options(*run, product, is_grouped);
+    add_run_options(*run, product, is_grouped);
+    const auto add_to = [&](CLI::App* command, const std::string& about) {
+      CLI::App* one = command->add_subcommand(
+          run->get_name(), about + (is_grouped ? " of a product in groups" : " of a product"));
+      add_gemm_options(*one, product, is_grouped);
+      one->footer(command->get_footer());
+      return one;
+    };
+    add_check_options(*add_to(check, "the kernel"), product, check_how);
+    CLI::App* plan =
+        add_to(explain, "the plan, tiles, cluster, stages, shared memory, barriers and bound,");
+    if (!is_grouped) {
+      plan->add_option("--m", product.m, "rows of A and D")->type_name("M");
+      plan->add_option("--n", product.n, "rows of B, columns of D")->type_name("N");
+      plan->add_option("--k", product.k, "columns of A and B")->type_name("K");
+    }
+    add_trace_options(
+        *add_to(trace, "the timeline, every role of every CTA, copy engine and tensor core,"),
+        trace_how);
+  }
 }
 
 // The first line of a message without its full stop.
@@ -299,89 +224,16 @@ int run_command(const std::vector<std::string>& arguments, std::ostream& out, st
 
   const CLI::App* devices = app.add_subcommand("devices", "list the model and every CUDA device");
 
-  GemmOptions gemm_options;
-  CLI::App* gemm = app.add_subcommand(
-      "gemm", "multiply matrices: D[M,N] = alpha * A[M,K] * B[N,K]^T + beta * C[M,N]");
-  add_gemm_options(*gemm, gemm_options);
-  gemm->add_flag("--check", gemm_options.check,
-                 "compare every element of D with float64 over the rounded inputs");
-  gemm->add_option("--seed", gemm_options.seed,
-                   "of the random matrices, and of the model's schedule")
-      ->type_name("N")
-      ->check(refuse_seed)
-      ->capture_default_str();
-  gemm->add_option("--mode", gemm_options.mode,
-                   "when asynchronous operations complete on the model: eager, latest or random "
-                   "(default latest)")
-      ->type_name("MODE");
-  gemm->add_flag("--bench", gemm_options.bench,
-                 "on a GPU: time the product and cuBLASLt's in the same run");
-  gemm->add_flag("--json", gemm_options.json, "for programs");
-  gemm->footer(kGemmExamples);
-
-  GroupedOptions grouped_options;
-  const CLI::App* grouped = add_grouped_command(app, grouped_options);
-
-  GemmOptions check_options;
-  CheckCommandOptions how;
-  CLI::App* check = app.add_subcommand(
-      "check", "run a kernel on the model under many schedules and tell what is wrong with it");
-  check->require_subcommand(1);
-  CLI::App* check_gemm = check->add_subcommand("gemm", "the kernel of a product");
-  GroupedOptions check_grouped_options;
-  CLI::App* check_grouped = check->add_subcommand("grouped", "the kernel of a grouped product");
-  add_grouped_options(*check_grouped, check_grouped_options);
-  add_check_options(*check_grouped, check_grouped_options, how);
-  add_gemm_options(*check_gemm, check_options);
-  add_check_options(*check_gemm, check_options, how);
-  check->footer(kCheckExamples);
-  check_gemm->footer(kCheckExamples);
-  check_grouped->footer(kCheckExamples);
-
-  GemmOptions explain_options;
-  CLI::App* explain =
-      app.add_subcommand("explain", "show how a product would be computed, and why");
-  explain->require_subcommand(1);
-  CLI::App* explain_gemm = explain->add_subcommand(
-      "gemm", "the plan of a gemm: tiles, cluster, stages, shared memory, barriers, bound");
-  add_gemm_options(*explain_gemm, explain_options);
-  explain_gemm->add_option("--m", explain_options.m, "rows of A and D")->type_name("M");
-  explain_gemm->add_option("--n", explain_options.n, "rows of B, columns of D")->type_name("N");
-  explain_gemm->add_option("--k", explain_options.k, "columns of A and B")->type_name("K");
-  GroupedOptions explain_grouped_options;
-  CLI::App* explain_grouped = explain->add_subcommand("grouped", "the plan of a grouped product");
-  add_grouped_options(*explain_grouped, explain_grouped_options);
-  explain->footer(kExplainExamples);
-  explain_gemm->footer(kExplainExamples);
-  explain_grouped->footer(kExplainExamples);
-
-  GemmOptions trace_options;
+  GemmOptions product;
+  CheckCommandOptions check_how;
   TraceOptions trace_how;
-  CLI::App* trace = app.add_subcommand("trace", "record what happens when, as a timeline");
-  trace->require_subcommand(1);
-  CLI::App* trace_gemm = trace->add_subcommand(
-      "gemm", "the timeline of a gemm: every role of every CTA, copy engine and tensor core");
-  add_gemm_options(*trace_gemm, trace_options);
-  constexpr const char* trace_out = "where the trace is written, for ui.perfetto.dev";
-  trace_gemm->get_option("--out")->description(trace_out);
-  add_trace_options(*trace_gemm, trace_how);
-  GroupedOptions trace_grouped_options;
-  CLI::App* trace_grouped =
-      trace->add_subcommand("grouped", "the timeline of a grouped product, likewise");
-  add_grouped_options(*trace_grouped, trace_grouped_options);
-  trace_grouped->add_option("--out", trace_how.out, trace_out)->type_name("FILE");
-  add_trace_options(*trace_grouped, trace_how);
-  trace->footer(kTraceExamples);
-  trace_gemm->footer(kTraceExamples);
-  trace_grouped->footer(kTraceExamples);
+  add_product_commands(app, product, check_how, trace_how);
 
   BenchOptions bench_options;
   bench_options.command = "warpwright";
   for (const std::string& argument : arguments) bench_options.command += " " + printable(argument);
-  const CLI::App* bench_dense = add_bench_command(app, bench_options);
-  GroupedBenchOptions bench_grouped_options;
-  bench_grouped_options.command = bench_options.command;
-  const CLI::App* bench_grouped = add_bench_grouped_command(app, bench_grouped_options);
+  BenchOptions bench_grouped_options = bench_options;
+  add_bench_command(app, bench_options, bench_grouped_options);
   TuneOptions tune_options;
   const CLI::App* tune = add_tune_command(app, tune_options);
 
@@ -425,32 +277,15 @@ int run_command(const std::vector<std::string>& arguments, std::ostream& out, st
     return 2;
   }
   if (devices->parsed()) return devices_command(out, err);
-  if (gemm->parsed()) return gemm_command(gemm_options, out, err);
-  if (grouped->parsed()) return grouped_command(grouped_options, out, err);
-  if (check_gemm->parsed()) {
-    return check_command(check_options, gemm_product(check_options), how, out, err);
+  const std::string command = command_of(app);
+  product.is_grouped = command.ends_with(" grouped");
+  if (command == " gemm" || command == " grouped") return gemm_command(product, out, err);
+  if (command.starts_with(" check")) return check_command(product, check_how, out, err);
+  if (command.starts_with(" explain")) return explain_command(product, out, err);
+  if (command.starts_with(" trace")) return trace_command(product, trace_how, out, err);
+  if (command.starts_with(" bench")) {
+    return bench_command(product.is_grouped ? bench_grouped_options : bench_options, out, err);
   }
-  if (check_grouped->parsed()) {
-    return check_command(check_grouped_options, grouped_product(check_grouped_options), how, out,
-                         err);
-  }
-  if (explain_gemm->parsed()) {
-    return explain_command(explain_options, gemm_product(explain_options), out, err);
-  }
-  if (explain_grouped->parsed()) {
-    return explain_command(explain_grouped_options, grouped_product(explain_grouped_options), out,
-                           err);
-  }
-  if (trace_gemm->parsed()) {
-    trace_how.out = std::exchange(trace_options.out, "");  // the trace's file, not D's
-    return trace_command(trace_options, gemm_product(trace_options), trace_how, out, err);
-  }
-  if (trace_grouped->parsed()) {
-    return trace_command(trace_grouped_options, grouped_product(trace_grouped_options), trace_how,
-                         out, err);
-  }
-  if (bench_dense->parsed()) return bench_dense_command(bench_options, out, err);
-  if (bench_grouped->parsed()) return bench_grouped_command(bench_grouped_options, out, err);
   if (tune->parsed()) return tune_command(tune_options, out, err);
   if (layout->parsed()) return layout_command(expression, table, out, err);
   return mask_command(cluster, pair, rank, out, err);

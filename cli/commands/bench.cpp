@@ -4,10 +4,15 @@
 #include "warpwright/device/cuda.h"
 
 namespace warpwright::cli {
-
-#if WARPWRIGHT_HAS_CUDA
-
 namespace {
+
+// A build without bench/ has no device either, so that `use` lets nobody past it. What is discarded
+// there is not linked.
+#if WARPWRIGHT_HAS_CUDA
+constexpr bool kHasBench = true;
+#else
+constexpr bool kHasBench = false;
+#endif
 
 void use(int index) {
   if (const auto refusal = device::use_cuda_device(index)) throw InputError(refusal->reason);
@@ -17,68 +22,36 @@ void use(int index) {
 
 bench::GemmTimes bench_gemm(const Plan& plan, const GemmOperands& operands, int index) {
   use(index);
-  const Result<bench::GemmTimes> times = bench::time_gemm({plan}, &operands);
-  if (!times) throw InputError(times.reason());
-  return *times;
+  if constexpr (kHasBench) {
+    const Result<bench::GemmTimes> times = bench::time_gemm({plan}, &operands);
+    if (!times) throw InputError(times.reason());
+    return *times;
+  }
+  return {};
 }
 
 std::string bench_line(const bench::GemmTimes& times) {
-  return bench::line(times);
+  if constexpr (kHasBench) return bench::line(times);
+  return {};
 }
 
 Result<bench::GemmTimes> time_product(const std::vector<Plan>& plans, int index,
                                       const bench::TimeOptions& options) {
   use(index);
-  return bench::time_gemm(plans, nullptr, options);
+  if constexpr (kHasBench) return bench::time_gemm(plans, nullptr, options);
+  return bench::GemmTimes{};
 }
 
 Result<std::vector<bench::RankedPlan>> rank_products(const std::vector<Plan>& plans, int index,
                                                      const bench::TimeOptions& options) {
   use(index);
-  return bench::rank_plans(plans, options);
-}
-
-Result<bench::GroupedTimes> time_grouped_product(const std::vector<GroupedPlan>& plans,
-                                                 const std::vector<std::int64_t>& lengths,
-                                                 int index, const bench::TimeOptions& options) {
-  use(index);
-  return bench::time_grouped(plans, lengths, options);
+  if constexpr (kHasBench) return bench::rank_plans(plans, options);
+  return std::vector<bench::RankedPlan>{};
 }
 
 bench::Software bench_software() {
-  return bench::software();
-}
-
-#else
-
-bench::GemmTimes bench_gemm(const Plan& /*plan*/, const GemmOperands& /*operands*/, int index) {
-  throw InputError(device::cuda_device(index).reason());
-}
-
-std::string bench_line(const bench::GemmTimes& /*times*/) {
+  if constexpr (kHasBench) return bench::software();
   return {};
 }
-
-Result<bench::GemmTimes> time_product(const std::vector<Plan>& /*plans*/, int index,
-                                      const bench::TimeOptions& /*options*/) {
-  throw InputError(device::cuda_device(index).reason());
-}
-
-Result<std::vector<bench::RankedPlan>> rank_products(const std::vector<Plan>& /*plans*/, int index,
-                                                     const bench::TimeOptions& /*options*/) {
-  throw InputError(device::cuda_device(index).reason());
-}
-
-Result<bench::GroupedTimes> time_grouped_product(const std::vector<GroupedPlan>& /*plans*/,
-                                                 const std::vector<std::int64_t>& /*lengths*/,
-                                                 int index, const bench::TimeOptions& /*options*/) {
-  throw InputError(device::cuda_device(index).reason());
-}
-
-bench::Software bench_software() {
-  return {};
-}
-
-#endif
 
 }  // namespace warpwright::cli

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "bench/gemm_bench.h"
-#include "bench/grouped_bench.h"
 #include "warpwright/plan/plan.h"
 
 namespace warpwright::cli {
@@ -25,11 +24,6 @@ Result<bench::GemmTimes> time_product(const std::vector<Plan>& plans, int index,
 /// bench::rank_plans, likewise.
 Result<std::vector<bench::RankedPlan>> rank_products(const std::vector<Plan>& plans, int index,
                                                      const bench::TimeOptions& options);
-
-/// bench::time_grouped, likewise.
-Result<bench::GroupedTimes> time_grouped_product(const std::vector<GroupedPlan>& plans,
-                                                 const std::vector<std::int64_t>& lengths,
-                                                 int index, const bench::TimeOptions& options);
 
 /// Versions of the CUDA runtime and of cuBLASLt; empty in builds without them.
 bench::Software bench_software();

@@ -1,11 +1,13 @@
 #include "cli/commands/bench_command.h"
 
 #include <charconv>
+#include <ctime>
 
 #include "cli/commands/bench.h"
-#include "cli/commands/bench_run.h"
+#include "cli/files/output_file.h"
 #include "cli/reports/bench_report.h"
 #include "cli/reports/progress.h"
+#include "warpwright/plan/tuning.h"
 
 namespace warpwright::cli {
 namespace {
@@ -18,69 +20,108 @@ std::vector<Shape> shapes_of(const BenchOptions& o, const ProductTypes& types) {
     if (*o.sample < 1) throw InputError("--sample is less than 1; the nearest legal value is 1.");
     return sample_shapes(*o.sample, o.seed, types.step());
   }
-  return o.shapes.empty() ? dense_shapes() : read_shapes(o.shapes);
+  if (!o.shapes.empty()) return read_shapes(o.shapes, o.grouped);
+  return o.grouped ? grouped_shapes() : dense_shapes();
 }
 
-BenchRun run_of(const BenchOptions& o, const ProductTypes& types, const DeviceFacts& facts) {
+std::string now() {
+  const std::time_t seconds = std::time(nullptr);
+  std::tm utc{};
+  ::gmtime_r(&seconds, &utc);
+  char text[32];
+  std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &utc);
+  return text;
+}
+
+BenchRun run_of(const BenchOptions& o, const DeviceFacts& facts) {
   BenchRun run;
-  static_cast<BenchHead&>(run) = bench_head(o.command, o.seed, o.dependent, facts);
-  run.types = types_name(types);
+  const bench::Software software = bench_software();
+  run.grouped = o.grouped;
+  run.date = now();
+  run.gpu = tuning_key({}, facts).gpu;
+  run.driver = nvidia_driver_version();
+  run.cuda = software.cuda;
+  run.cublaslt = software.cublaslt;
+  run.commit = WARPWRIGHT_COMMIT;
+  run.command = o.command;
+  run.seed = o.seed;
+  run.dependent = o.dependent;
   return run;
 }
 
-BenchRow measure(const Shape& shape, const ProductTypes& types, const BenchOptions& o,
-                 const DeviceChoice& device, const DeviceFacts& facts) {
-  BenchRow row{shape, std::nullopt, {}};
-  Result<std::vector<Plan>> plans = candidates(problem_of(types, shape), facts);
+// Times the row, or says in it why not.
+void measure(BenchRow& row, const ProductTypes& types, std::optional<int> limit,
+             bench::TimeOptions how, int index, const DeviceFacts& facts) {
+  const auto lengths = lengths_of(row.shape);
+  if (!lengths) {
+    row.refusal = lengths.reason();
+    return;
+  }
+  row.lengths = *lengths;
+  auto plans = candidates(problem_of(types, row.shape, row.lengths), facts);
   if (!plans) {
     row.refusal = plans.reason();
-    return row;
+    return;
   }
-  std::vector<Plan> some = *plans;
-  const std::optional<int> limit = parse_configs(o.configs);
-  if (limit && some.size() > static_cast<std::size_t>(*limit)) {
-    some.erase(some.begin() + *limit, some.end());
+  if (limit && plans->size() > static_cast<std::size_t>(*limit)) {
+    (*plans).erase((*plans).begin() + *limit, (*plans).end());
   }
-  bench::TimeOptions how;
-  how.rounds = o.rounds;
-  how.seed = o.seed;
-  how.dependent = o.dependent;
-  const Result<bench::GemmTimes> times = time_product(some, device.index, how);
+  how.lengths = row.lengths;
+  const auto times = time_product(*plans, index, how);
   if (times) {
     row.times = *times;
   } else {
     row.refusal = times.reason();
   }
-  return row;
 }
 
 int run_bench(const BenchOptions& o, std::ostream& out, std::ostream& err) {
-  const ProductTypes types = parse_types(o.types);
-  const std::vector<Shape> shapes = shapes_of(o, types);
-  parse_configs(o.configs);
-  if (o.rounds < 1) throw InputError("--rounds is less than 1; the nearest legal value is 1.");
-  check_json(o.json);
-  const DeviceChoice device = bench_device(o.device);
+  std::vector<ProductKind> kinds;
+  if (o.grouped) {
+    kinds = parse_kinds(o.types.dtype);
+  } else {
+    kinds.emplace_back("", parse_types(o.types));
+  }
+  const std::vector<Shape> shapes = shapes_of(o, kinds.front().second);
+  const std::optional<int> limit = parse_configs(o.configs);
+  bench::TimeOptions how = time_options(o);
+  how.dependent = o.dependent;
+  if (!o.json.empty()) check_output_file("The JSON", o.json);
+  const DeviceChoice device = measured_device(o, "bench");
   const DeviceFacts facts = facts_of(device);
-  err << "bench: " << shapes.size() << (shapes.size() == 1 ? " shape" : " shapes") << ", seed "
-      << o.seed << ".\n";
+  const std::size_t all = kinds.size() * shapes.size();
+  const std::string what = o.grouped ? "product" : "shape";
+  err << "bench: " << all << (o.grouped ? " grouped " : " ") << what << (all == 1 ? "" : "s")
+      << ", seed " << o.seed << ".\n";
 
-  BenchRun run = run_of(o, types, facts);
-  if (!o.markdown) out << table_heading(run) << std::flush;
+  BenchRun run = run_of(o, facts);
   std::optional<Progress> progress;
-  progress.emplace(err, "bench", "shapes", static_cast<std::int64_t>(shapes.size()));
+  progress.emplace(err, "bench", what + "s", static_cast<std::int64_t>(all));
+  const auto print = [&](const std::string& text) {
+    if (!o.markdown) progress->print(out, text);
+  };
+  std::int64_t done = 0;
   int missing = 0;
-  for (const Shape& shape : shapes) {
-    run.rows.push_back(measure(shape, types, o, device, facts));
-    if (!run.rows.back().times) ++missing;
-    if (!o.markdown) progress->print(out, table_row(run.rows.back()));
-    write_json(o.json, json(run));
-    progress->update(static_cast<std::int64_t>(run.rows.size()));
+  for (const auto& [word, types] : kinds) {
+    run.sections.push_back({word, o.grouped ? operands_name(types) : types_name(types), {}});
+    BenchSection& section = run.sections.back();
+    if (run.sections.size() == 1) print(table_title(run));
+    print(table_heading(run, section));
+    for (const Shape& shape : shapes) {
+      section.rows.push_back({shape, {}, {}, {}});
+      measure(section.rows.back(), types, limit, how, device.index, facts);
+      if (!section.rows.back().times) ++missing;
+      print(table_row(section.rows.back()));
+      // After every shape, so that a run that is cut short leaves what it has.
+      if (!o.json.empty()) replace_file(o.json, json(run));
+      progress->update(++done);
+    }
+    print(table_summary(run, section));
   }
   progress.reset();
-  out << (o.markdown ? markdown(run) : table_summary(run));
+  if (o.markdown) out << markdown(run);
   if (missing > 0) {
-    err << missing << " of " << shapes.size() << " shapes were not measured; their rows say why.\n";
+    err << missing << " of " << all << " " << what << "s were not measured; their rows say why.\n";
   }
   return missing == 0 ? 0 : 1;
 }
@@ -96,13 +137,25 @@ std::optional<int> parse_configs(const std::string& text) {
   throw InputError("--configs is \"" + text + "\"; it must be a number from 1, or all.");
 }
 
-int bench_dense_command(const BenchOptions& options, std::ostream& out, std::ostream& err) {
-  try {
-    return run_bench(options, out, err);
-  } catch (const InputError& refusal) {
-    err << refusal.what() << "\n";
-    return 2;
+bench::TimeOptions time_options(const MeasureOptions& o) {
+  if (o.rounds < 1) throw InputError("--rounds is less than 1; the nearest legal value is 1.");
+  bench::TimeOptions how;
+  how.rounds = o.rounds;
+  how.seed = o.seed;
+  return how;
+}
+
+DeviceChoice measured_device(const MeasureOptions& o, const std::string& command) {
+  const DeviceChoice device = parse_device(o.device);
+  if (device.is_model) {
+    throw InputError("--device is model, which does not predict time; " + command +
+                     " measures a GPU: cuda:0, cuda:1, ...");
   }
+  return device;
+}
+
+int bench_command(const BenchOptions& options, std::ostream& out, std::ostream& err) {
+  return exit_status(err, [&] { return run_bench(options, out, err); });
 }
 
 }  // namespace warpwright::cli

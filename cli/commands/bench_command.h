@@ -1,4 +1,4 @@
-// `warpwright bench dense`: our plans beside cuBLASLt on many shapes, in one run on one GPU.
+// `warpwright bench`: our plans beside cuBLASLt on many shapes, in one run on one GPU.
 #pragma once
 
 #include <cstdint>
@@ -6,30 +6,43 @@
 #include <ostream>
 #include <string>
 
+#include "bench/gemm_bench.h"
+#include "cli/commands/run.h"
 #include "cli/compute/bench_shapes.h"
 
 namespace warpwright::cli {
 
+/// What `bench` and `tune` are told of how to measure, as it was typed.
+struct MeasureOptions {
+  int rounds = 21;
+  std::uint64_t seed = 1;  ///< of the operands, and of --sample
+  std::string device = "cuda:0";
+};
+
 /// The arguments as they were typed; empty texts were not given.
-struct BenchOptions {
-  std::string shapes;  ///< a file
-  TypeOptions types;
+struct BenchOptions : MeasureOptions {
+  bool grouped = false;       ///< `bench grouped`
+  std::string shapes;         ///< a file
+  TypeOptions types;          ///< of groups the dtype alone: see `parse_kinds`
   std::optional<int> sample;  ///< this many random shapes instead
-  std::uint64_t seed = 1;     ///< of these and of the operands
   bool dependent = false;
   std::string configs = "8";
-  int rounds = 21;
   std::string json;  ///< a file
   bool markdown = false;
-  std::string device = "cuda:0";
   std::string command;  ///< the whole command line
 };
 
 /// How many candidates "8" or "all" means: nothing for all. Throws InputError.
 std::optional<int> parse_configs(const std::string& text);
 
+/// Of these options those that bench/ takes. Throws InputError where they are out of range.
+bench::TimeOptions time_options(const MeasureOptions& options);
+
+/// The GPU of --device for `command`. Throws InputError for the model.
+DeviceChoice measured_device(const MeasureOptions& options, const std::string& command);
+
 /// Runs the command. Returns 0; 1 when a shape could not be measured; 2 for bad input or where the
 /// GPU is missing, with one sentence on `err`.
-int bench_dense_command(const BenchOptions& options, std::ostream& out, std::ostream& err);
+int bench_command(const BenchOptions& options, std::ostream& out, std::ostream& err);
 
 }  // namespace warpwright::cli

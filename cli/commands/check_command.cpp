@@ -10,22 +10,15 @@
 #include <vector>
 
 #include "cli/commands/model_time.h"
+#include "cli/commands/product.h"
 #include "cli/reports/progress.h"
 #include "cli/reports/report_json.h"
+#include "warpwright/device/check.h"
 
 namespace warpwright::cli {
 namespace {
 
 using nlohmann::ordered_json;
-
-std::optional<model::Mode> parse_check_mode(const std::string& text) {
-  if (text.empty()) return std::nullopt;
-  if (text == "eager") return model::Mode::eager;
-  if (text == "latest") return model::Mode::latest;
-  if (text == "random") return model::Mode::random;
-  throw InputError("--mode is \"" + text +
-                   "\"; it must be eager, latest or random: the default is all three.");
-}
 
 device::CheckOptions options_of(const RunOptions& run, const CheckCommandOptions& o) {
   device::CheckOptions options;
@@ -38,7 +31,7 @@ device::CheckOptions options_of(const RunOptions& run, const CheckCommandOptions
   options.schedules = o.schedules;
   options.fence_after_reads = o.strict || o.mutant.has_value();  // as --mutate does
   options.seed = run.seed;
-  options.mode = parse_check_mode(run.mode);
+  options.mode = parse_mode(run.mode);
   options.jobs = o.jobs.value_or(std::numeric_limits<int>::max());
   if (!o.replay.empty()) {
     options.replay = device::parse_schedule(o.replay);
@@ -146,7 +139,7 @@ void print_mutants(const device::MutationReport& report, bool json, std::ostream
 
 // The mutant in this row of the table.
 model::Mutation mutant_of(const Product& product, int row) {
-  const Result<std::vector<model::Mutation>> all = product.mutants();
+  const auto all = device::mutants_of(product.plan, product.operands);
   if (!all) throw InputError(all.reason());
   if (row < 1 || row > static_cast<int>(all->size())) {
     throw InputError("--mutant is " + std::to_string(row) + "; the table has rows 1 to " +
@@ -168,7 +161,8 @@ int reduce(const Product& product, const device::CheckOptions& options, bool jso
   if (!options.replay) throw InputError("--reduce shrinks one schedule: give --replay too.");
   std::optional<Progress> progress;
   progress.emplace(err, "reduce", "", 0);  // how many runs it takes nobody knows
-  const Result<device::Reduction> reduced = product.reduce(*options.replay, options);
+  const Result<device::Reduction> reduced =
+      device::reduce(product.plan, product.operands, *options.replay, options);
   progress.reset();
   if (!reduced) throw InputError(reduced.reason() + ".");
   if (json) {
@@ -192,45 +186,51 @@ int reduce(const Product& product, const device::CheckOptions& options, bool jso
 
 }  // namespace
 
-int check_command(const RunOptions& run, const ProductMaker& make, const CheckCommandOptions& o,
-                  std::ostream& out, std::ostream& err) {
+int check_command(const GemmOptions& run, const CheckCommandOptions& o, std::ostream& out,
+                  std::ostream& err) {
   return exit_status(err, [&] {
     if (!parse_device(run.device).is_model) {
       throw InputError("check runs on the model alone: leave --device out.");
     }
     device::CheckOptions options = options_of(run, o);
-    const std::unique_ptr<Product> product = make(facts_of(run), err);
-    product->check_memory();
+    Product product(run, facts_of(run), err);
+    const std::string plan = product.plan.name();
+    check_memory(product.job);
     const auto runs = static_cast<double>(device::schedules_of(options).size());
     const double threads =
         std::min<double>({runs, static_cast<double>(options.jobs),
                           std::max<double>(1, std::thread::hardware_concurrency())});
-    note_duration(err, "check", product->model_seconds() * runs / threads,
+    note_duration(err, "check", product.model_seconds() * runs / threads,
                   o.mutate
                       ? "and that is one mutant: smaller extents or fewer --schedules are faster"
                       : "smaller extents or fewer --schedules are faster");
-    product->load(run.seed, err);
-    options.right = [&product](const MatrixView& got) { return product->is_right(got); };
-    if (o.mutant) options.mutation = mutant_of(*product, *o.mutant);
-    if (o.reduce) return reduce(*product, options, o.json, out, err);
+    product.load(run.seed, err);
+    options.right = [&product](const MatrixView& got) {
+      return check_job(product.job, got.dtype, got.data).passed();
+    };
+    if (o.mutant) options.mutation = mutant_of(product, *o.mutant);
+    if (o.reduce) return reduce(product, options, o.json, out, err);
     if (o.mutate) {
       const Result<device::MutationReport> report =
-          with_progress(err, options, [&product](const auto& how) { return product->mutate(how); });
+          with_progress(err, options, [&product](const auto& how) {
+            return device::mutate(product.plan, product.operands, how);
+          });
       if (!report) throw InputError(report.reason());
       if (!report->unbroken.empty()) {
         device::CheckReport found;
         found.findings = report->unbroken;
         found.schedules = found.failing = 1;
-        print_findings(found, product->plan_name(), o.json, out);
+        print_findings(found, plan, o.json, out);
         return 1;
       }
       print_mutants(*report, o.json, out);
       return report->count(device::Mutant::Fate::survived) == 0 ? 0 : 1;
     }
-    const Result<device::CheckReport> report =
-        with_progress(err, options, [&product](const auto& how) { return product->check(how); });
+    const Result<device::CheckReport> report = with_progress(
+        err, options,
+        [&product](const auto& how) { return device::check(product.plan, product.operands, how); });
     if (!report) throw InputError(report.reason());
-    print_findings(*report, product->plan_name(), o.json, out);
+    print_findings(*report, plan, o.json, out);
     return report->clean() ? 0 : 1;
   });
 }

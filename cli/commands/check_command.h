@@ -7,7 +7,7 @@
 #include <ostream>
 #include <string>
 
-#include "cli/commands/product.h"
+#include "cli/commands/gemm_job.h"
 
 namespace warpwright::cli {
 
@@ -23,10 +23,10 @@ struct CheckCommandOptions {
   bool reduce = false;        ///< with a replay: shrinks the schedule
 };
 
-/// Runs the command. `run.seed` is that of the tensors and of the first random schedule. Returns
-/// the exit status: 0 when nothing was found (with `mutate`: when every mutant that is not
+/// Runs the command. `product.seed` is that of the tensors and of the first random schedule.
+/// Returns the exit status: 0 when nothing was found (with `mutate`: when every mutant that is not
 /// equivalent was killed), 1 otherwise, 2 for bad input, with one sentence on `err`.
-int check_command(const RunOptions& run, const ProductMaker& product,
-                  const CheckCommandOptions& options, std::ostream& out, std::ostream& err);
+int check_command(const GemmOptions& product, const CheckCommandOptions& options, std::ostream& out,
+                  std::ostream& err);
 
 }  // namespace warpwright::cli

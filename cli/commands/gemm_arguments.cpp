@@ -4,9 +4,12 @@
 #include <charconv>
 #include <cmath>
 #include <optional>
+#include <tuple>
 
+#include "cli/commands/operand_files.h"
 #include "cli/commands/words.h"
 #include "warpwright/atom/mask_text.h"
+#include "warpwright/plan/rules.h"
 
 namespace warpwright::cli {
 namespace {
@@ -22,10 +25,6 @@ constexpr Words<Bias> kBiases = {
 constexpr Words<std::pair<bool, bool>> kLayouts = {
     {"NT", {false, false}}, {"NN", {false, true}}, {"TN", {true, true}}, {"TT", {true, false}}};
 
-bool is_8bit(DType t) {
-  return t == DType::e4m3 || t == DType::e5m2;
-}
-
 [[noreturn]] void refuse_operand_types(const std::string& text) {
   throw InputError("--dtype is \"" + text +
                    "\"; it must be bf16, fp16, e4m3 or e5m2, or two 8-bit types as "
@@ -34,26 +33,110 @@ bool is_8bit(DType t) {
 
 DType operand_type(const std::string& word, const std::string& text) {
   const std::optional<DType> type = numeric::parse_dtype(word);
-  if (type == DType::bf16 || type == DType::f16 || (type && is_8bit(*type))) return *type;
+  if (type && (is_16bit_float(*type) || is_8bit_float(*type))) return *type;
   refuse_operand_types(text);
 }
 
+std::optional<atom::ClusterShape> parse_cluster(const std::string& text, bool pair) {
+  if (text.empty()) return std::nullopt;
+  const std::optional<atom::ClusterShape> cluster = atom::parse_cluster(text);
+  if (!cluster) {
+    throw InputError("--cluster is \"" + text +
+                     "\"; it is written M,N with two integers, for example 2,1.");
+  }
+  const std::string refusal = atom::cluster_refusal(*cluster, pair);
+  if (!refusal.empty()) throw InputError(refusal);
+  return cluster;
+}
+
+// What the arguments fix of the plan.
+PlanChoices parse_choices(const GemmOptions& o) {
+  PlanChoices choices;
+  choices.cluster = parse_cluster(o.cluster, o.pair.value_or(false));
+  choices.tile_m = o.tile_m;
+  choices.tile_n = o.tile_n;
+  choices.tile_tokens = o.tile_tokens;
+  choices.ctas = o.ctas;
+  choices.cluster_k = o.cluster_k;
+  choices.pair = o.pair;
+  choices.accumulators = o.accumulators;
+  if (!o.kernel.empty()) choices.kernel = o.kernel;
+  choose<bool>(choices.swapped, "--swapped", o.swapped, {{"yes", true}, {"no", false}});
+  choose<kernel::TileSource>(choices.tiles, "--scheduler", o.scheduler,
+                             {{"one", kernel::TileSource::one_tile},
+                              {"static", kernel::TileSource::static_persistent},
+                              {"clc", kernel::TileSource::launch_control}});
+  choose<kernel::Schedule>(choices.schedule, "--schedule", o.schedule,
+                           {{"cooperative", kernel::Schedule::cooperative},
+                            {"pingpong", kernel::Schedule::pingpong},
+                            {"multistage", kernel::Schedule::multistage}});
+  choose<kernel::Grouping>(choices.search, "--search", o.search,
+                           {{"horizontal", kernel::Grouping::horizontal},
+                            {"vertical", kernel::Grouping::vertical},
+                            {"ballot", kernel::Grouping::ballot}});
+  return choices;
+}
+
 }  // namespace
+
+void read_words(const GemmOptions& o, GemmJob& job) {
+  job.is_grouped = o.is_grouped;
+  job.alpha = parse_scalar("alpha", o.alpha, 1.0F);
+  job.beta = parse_scalar("beta", o.beta, 0.0F);
+  if (!o.c.empty() && o.beta.empty()) {
+    throw InputError("C is given but beta is not, and its default is 0: give --beta too.");
+  }
+  if (o.batch) {
+    if (*o.batch < 1) {
+      throw InputError("--batch is " + std::to_string(*o.batch) +
+                       "; the nearest legal value is 1.");
+    }
+    job.batch = *o.batch;
+    job.is_batch = true;
+  }
+  std::pair<bool, bool> layout = {false, false};
+  choose(layout, "--layout", o.layout, kLayouts);
+  std::tie(job.a_transposed, job.b_transposed) = layout;
+  choose<Scaling>(job.scaling, "--scaling", o.scaling,
+                  {{"none", Scaling::none},
+                   {"tensor", Scaling::tensor},
+                   {"group", Scaling::group},
+                   {"row-column", Scaling::row_column},
+                   {"block", Scaling::block}});
+  choose(job.accumulation, "--accumulation", o.accumulation, kAccumulations);
+  if (o.gated) job.epilogue.activation = Activation::silu;
+  choose(job.epilogue.activation, "--activation", o.activation, kActivations);
+  job.epilogue.gated = o.gated;
+  job.epilogue.bias = parse_bias(o.bias).first;
+  job.choices = parse_choices(o);
+  job.uses_tuning = !o.no_tuning;
+  if (o.expected_tokens && !(*o.expected_tokens > 0 && std::isfinite(*o.expected_tokens))) {
+    throw InputError("--expected-tokens must be a number above 0; leave it out for the mean.");
+  }
+  job.expected_tokens = o.expected_tokens.value_or(0);
+  if (!names_file(o.offsets)) {
+    choose<OffsetType>(job.offset_type, "--offsets", o.offsets,
+                       {{"int32", OffsetType::int32}, {"int64", OffsetType::int64}});
+  }
+  if (o.total && *o.total < 1) {
+    throw InputError(
+        "--total is " + std::to_string(*o.total) +
+        "; the nearest legal value is 1: leave it out for no rows beside the groups'.");
+  }
+}
 
 std::pair<DType, DType> parse_operand_types(const std::string& text) {
   const std::size_t comma = text.find(',');
   const DType a = operand_type(text.substr(0, comma), text);
   if (comma == std::string::npos) return {a, a};
   const DType b = operand_type(text.substr(comma + 1), text);
-  if (a != b && !(is_8bit(a) && is_8bit(b))) refuse_operand_types(text);
+  if (a != b && !(is_8bit_float(a) && is_8bit_float(b))) refuse_operand_types(text);
   return {a, b};
 }
 
 DType parse_result_type(const std::string& text) {
   const std::optional<DType> type = numeric::parse_dtype(text);
-  if (type == DType::f32 || type == DType::bf16 || type == DType::f16 || (type && is_8bit(*type))) {
-    return *type;
-  }
+  if (type && (*type == DType::f32 || is_16bit_float(*type) || is_8bit_float(*type))) return *type;
   throw InputError("--d-dtype is \"" + text + "\"; it must be f32, bf16, fp16, e4m3 or e5m2.");
 }
 
@@ -74,25 +157,6 @@ float parse_scalar(const char* name, const std::string& text, float otherwise) {
                      (text.find('-') == 0 ? "-" : "") + "3.4028234e38.");
   }
   return static_cast<float>(value);
-}
-
-Scaling parse_scaling(const std::string& text) {
-  if (text.empty()) return Scaling::none;
-  return chosen<Scaling>("--scaling", text,
-                         {{"none", Scaling::none},
-                          {"tensor", Scaling::tensor},
-                          {"row-column", Scaling::row_column},
-                          {"block", Scaling::block}});
-}
-
-Accumulation parse_accumulation(const std::string& text) {
-  if (text.empty()) return Accumulation::fast;
-  return chosen<Accumulation>("--accumulation", text, kAccumulations);
-}
-
-Activation parse_activation(const std::string& text) {
-  if (text.empty()) return Activation::none;
-  return chosen<Activation>("--activation", text, kActivations);
 }
 
 const char* accumulation_name(Accumulation accumulation) {
@@ -123,54 +187,6 @@ std::pair<Bias, std::string> parse_bias(const std::string& text) {
   }
   return {word == "rows" ? Bias::rows : Bias::columns,
           sign == std::string::npos ? "" : text.substr(sign + 1)};
-}
-
-std::pair<bool, bool> parse_layout(const std::string& text) {
-  if (text.empty()) return {false, false};
-  return chosen<std::pair<bool, bool>>("--layout", text, kLayouts);
-}
-
-std::optional<atom::ClusterShape> parse_cluster(const std::string& text, bool pair) {
-  if (text.empty()) return std::nullopt;
-  const std::optional<atom::ClusterShape> cluster = atom::parse_cluster(text);
-  if (!cluster) {
-    throw InputError("--cluster is \"" + text +
-                     "\"; it is written M,N with two integers, for example 2,1.");
-  }
-  const std::string refusal = atom::cluster_refusal(*cluster, pair);
-  if (!refusal.empty()) throw InputError(refusal);
-  return cluster;
-}
-
-std::optional<bool> parse_swapped(const std::string& text) {
-  if (text.empty()) return std::nullopt;
-  return chosen<bool>("--swapped", text, {{"yes", true}, {"no", false}});
-}
-
-PlanChoices parse_choices(const GemmOptions& o) {
-  PlanChoices choices;
-  choices.cluster = parse_cluster(o.cluster, o.pair.value_or(false));
-  choices.tile_m = o.tile_m;
-  choices.tile_n = o.tile_n;
-  choices.ctas = o.ctas;
-  choices.cluster_k = o.cluster_k;
-  choices.pair = o.pair;
-  choices.accumulators = o.accumulators;
-  if (!o.kernel.empty()) choices.kernel = o.kernel;
-  choices.swapped = parse_swapped(o.swapped);
-  if (!o.scheduler.empty()) {
-    choices.tiles = chosen<kernel::TileSource>("--scheduler", o.scheduler,
-                                               {{"one", kernel::TileSource::one_tile},
-                                                {"static", kernel::TileSource::static_persistent},
-                                                {"clc", kernel::TileSource::launch_control}});
-  }
-  if (!o.schedule.empty()) {
-    choices.schedule = chosen<kernel::Schedule>("--schedule", o.schedule,
-                                                {{"cooperative", kernel::Schedule::cooperative},
-                                                 {"pingpong", kernel::Schedule::pingpong},
-                                                 {"multistage", kernel::Schedule::multistage}});
-  }
-  return choices;
 }
 
 }  // namespace warpwright::cli

@@ -1,6 +1,5 @@
 #include "cli/commands/gemm_command.h"
 
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -9,157 +8,242 @@
 
 #include "cli/commands/bench.h"
 #include "cli/commands/gemm_arguments.h"
-#include "cli/commands/gemm_product.h"
+#include "cli/commands/groups.h"
 #include "cli/commands/model_time.h"
-#include "cli/reports/bench_words.h"
+#include "cli/reports/bench_report.h"
 #include "cli/reports/progress.h"
 #include "cli/reports/report_json.h"
-#include "warpwright/plan/rules.h"
 
 namespace warpwright::cli {
 namespace {
 
 using nlohmann::ordered_json;
 
-CheckResult check_result(const GemmJob& job, const HostTensor& d, std::ostream& err) {
-  GemmCheck problem = check_of(job, d.dtype, d.bytes.data());
-  Progress progress(err, "check");
-  problem.progress = [&progress](double share) { progress.share(share); };
-  return check_gemm(problem);
+// Refuses before the work what does not go together.
+void check_options(const GemmOptions& o) {
+  const bool is_model = parse_device(o.device).is_model;
+  if (o.repeat < 0) {
+    throw InputError("--repeat is " + std::to_string(o.repeat) +
+                     "; the nearest legal value is 0: no launch is timed.");
+  }
+  if (is_model && (o.bench || o.repeat > 0)) {
+    throw InputError(std::string(o.bench ? "--bench" : "--repeat") +
+                     " measures a GPU, and the model does not predict time: give --device cuda "
+                     "too.");
+  }
+  if (!is_model && !o.mode.empty()) {
+    throw InputError("--mode is how the model schedules; a GPU has no such choice: leave it out.");
+  }
+  static_cast<void>(parse_mode(o.mode));
 }
 
 // All that is told of one run.
 struct GemmOutcome {
-  const GemmJob& job;
-  const Plan& plan;
+  const Product& product;
+  const GemmOptions& options;
   double seconds = 0;  // of the run, as the caller saw it
-  model::Report report;
-  std::optional<CheckResult> check;
+  RunOutput run;
+  std::optional<JobCheck> check;
   std::optional<bench::GemmTimes> times;
+
+  // What the kernel says of the offsets.
+  [[nodiscard]] std::optional<std::string> offsets() const { return offsets_fault(run.status); }
+  [[nodiscard]] bool is_good() const {
+    return run.report.clean() && run.status == 0 && (!check || check->passed());
+  }
 };
 
+std::string type_text(DType t) {
+  return std::string(numeric::name(t));
+}
+
+// What only groups have; the keys are those of the whole or of its check.
+void add_groups(ordered_json& json, const GemmOutcome& o) {
+  const GemmJob& job = o.product.job;
+  const KernelFacts& facts = o.product.plan.facts();
+  json["groups"] = job.groups;
+  json["tokens"] = job.lengths();
+  json["total"] = job.m;
+  json["offsets"] = job.offset_type == OffsetType::int64 ? "int64" : "int32";
+  json["tile_tokens"] = facts.result_rows;
+  json["tile_weights"] = facts.result_columns;
+  if (o.options.check_offsets) {
+    const std::optional<std::string> fault = o.offsets();
+    json["offsets_fault"] = fault ? ordered_json(*fault) : ordered_json();
+  }
+}
+
 ordered_json to_json(const GemmOutcome& o) {
-  const GemmProblem& p = o.plan.problem;
-  const auto type = [](DType t) { return std::string(numeric::name(t)); };
+  const GemmJob& job = o.product.job;
+  const Plan& plan = o.product.plan;
+  const GemmProblem& p = plan.problem;
   ordered_json json;
-  json["plan"] = o.plan.name();
-  json["device"] = o.plan.device.name;
+  json["plan"] = plan.name();
+  json["device"] = plan.device.name;
   json["batch"] = p.batch;
   json["m"] = p.m;
   json["n"] = p.n;
-  json["k"] = o.job.k;
-  json["dtype"] = {type(p.a), type(p.b)};
-  json["d_dtype"] = type(p.d);
+  json["k"] = job.k;
+  if (job.is_grouped) add_groups(json, o);
+  json["dtype"] = {type_text(p.a), type_text(p.b)};
+  json["d_dtype"] = type_text(p.d);
   json["scaling"] = scaling_name(p.scaling);
   json["accumulation"] = accumulation_name(p.accumulation);
-  json["layout"] = layout_name(o.job.a_transposed, o.job.b_transposed);
+  json["layout"] = layout_name(job.a_transposed, job.b_transposed);
   json["bias"] = bias_name(p.epilogue.bias);
   json["activation"] = activation_name(p.epilogue.activation);
   json["gated"] = p.epilogue.gated;
-  json["tile_m"] = o.plan.tile().m;
-  json["tile_n"] = o.plan.tile().n;
-  json["swapped"] = o.plan.config.swapped;
-  json["cluster"] = {o.plan.cluster.m, o.plan.cluster.n};
-  json["cluster_k"] = o.plan.cluster_k;
-  json["ctas"] = o.plan.ctas;
-  json["tiles"] = o.plan.tiles();
+  json["tile_m"] = plan.tile().m;
+  json["tile_n"] = plan.tile().n;
+  json["swapped"] = plan.facts().swapped;
+  json["cluster"] = {plan.cluster.m, plan.cluster.n};
+  json["cluster_k"] = plan.cluster_k;
+  json["ctas"] = plan.ctas;
+  json["tiles"] = tiles_of(job, plan);
   json["seconds"] = o.seconds;
   json["findings"] = ordered_json::array();
-  for (const model::Finding& f : o.report.findings) json["findings"].push_back(finding_json(f));
-  if (o.check) json["check"] = check_json(*o.check);
+  for (const model::Finding& f : o.run.report.findings) {
+    json["findings"].push_back(finding_json(f));
+  }
+  if (o.check) {
+    json["check"] = check_json(o.check->elements);
+    json["check"]["passed"] = o.check->passed();
+    if (job.is_grouped) {
+      json["check"]["rows_in_no_group"] = job.rest.count();
+      json["check"]["rows_touched"] = o.check->touched;
+    }
+  }
+  if (o.options.repeat > 0) {
+    json["time"] = {{"launch_us", o.run.launch_seconds * 1e6},
+                    {"launches", o.options.repeat},
+                    {"roof_us", roof_us(job, plan)}};
+  }
   if (o.times) {
     json["time"] = {{"ours", timing_json(o.times->ours)},
                     {"cublaslt_first", timing_json(o.times->first)},
                     {"cublaslt_best", timing_json(o.times->best)},
-                    {"roof_us", o.times->roof_us}};
+                    {"roof_us", o.times->roof.us()}};
   }
   return json;
 }
 
-// Of the model and of the check, roughly.
-double cpu_seconds(const Plan& plan, const GemmOptions& options) {
+std::string summary(const GemmOutcome& o) {
+  const GemmJob& job = o.product.job;
+  const Plan& plan = o.product.plan;
   const GemmProblem& p = plan.problem;
-  const double products = p.reads_ab ? static_cast<double>(p.m) * static_cast<double>(p.n) *
-                                           static_cast<double>(p.k) * static_cast<double>(p.batch)
-                                     : 0;
-  return (plan.device.is_model ? model_seconds(plan) : 0) +
-         (options.check ? check_seconds(products) : 0);
+  const KernelFacts& facts = plan.facts();
+  const bool grouped = job.is_grouped;
+  char text[512];
+  std::snprintf(text, sizeof(text),
+                "%s: %sD[%lld,%lld] with K = %lld, %s to %s, on %s: %s of %dx%d in %.3g s%s.\n",
+                job.command(), (p.batch > 1 ? std::to_string(p.batch) + " times " : "").c_str(),
+                static_cast<long long>(p.m), static_cast<long long>(job.result_columns()),
+                static_cast<long long>(job.k),
+                (type_text(p.a) + (p.a == p.b ? "" : "," + type_text(p.b))).c_str(),
+                type_text(p.d).c_str(),
+                (plan.device.name + (grouped ? " by " + plan.name() : "")).c_str(),
+                tiles_text(job, plan).c_str(), grouped ? facts.result_rows : plan.tile().m,
+                grouped ? facts.result_columns : plan.tile().n, o.seconds,
+                plan.device.is_model ? "" : ", copies to and from the GPU included");
+  return text;
 }
 
-std::string summary(const Plan& plan, double seconds) {
-  const GemmProblem& p = plan.problem;
-  const std::string operands =
-      std::string(numeric::name(p.a)) + (p.a == p.b ? "" : "," + std::string(numeric::name(p.b)));
-  const std::string batch = p.batch > 1 ? std::to_string(p.batch) + " times " : "";
-  char text[320];
-  std::snprintf(text, sizeof(text),
-                "gemm: %sD[%lld,%lld] with K = %lld, %s to %s, on %s: %lld %s of %dx%d in %.3g s",
-                batch.c_str(), static_cast<long long>(p.m),
-                static_cast<long long>(result_columns(p)), static_cast<long long>(p.k),
-                operands.c_str(), std::string(numeric::name(p.d)).c_str(), plan.device.name.c_str(),
-                static_cast<long long>(plan.tiles()), plan.tiles() == 1 ? "tile" : "tiles",
-                plan.tile().m, plan.tile().n, seconds);
-  return text;
+std::string check_text(const GemmOutcome& o) {
+  std::string text = o.check->passed() ? "check: PASS. " : "check: FAIL. ";
+  text += describe(o.check->elements);
+  const std::int64_t touched = o.check->touched;
+  if (const std::int64_t rest = o.product.job.rest.count(); rest > 0) {
+    text += " Of " + std::to_string(rest) + " rows in no group " +
+            (touched == 0 ? "none was" : std::to_string(touched) + " were") + " written.";
+  }
+  return text + "\n";
+}
+
+// Of the launches of --repeat.
+std::string time_text(const GemmOutcome& o) {
+  const Plan& plan = o.product.plan;
+  char text[256];
+  std::snprintf(text, sizeof text,
+                "%s: %.2f us a launch (%d back to back, operands as L2 has them)",
+                plan.name().c_str(), o.run.launch_seconds * 1e6, o.options.repeat);
+  std::string all = text;
+  if (const double roof = roof_us(o.product.job, plan); roof > 0) {
+    std::snprintf(text, sizeof text, ", %.0f%% of the roof of %.2f us",
+                  100 * roof / (o.run.launch_seconds * 1e6), roof);
+    all += text;
+  }
+  return all + "\n";
+}
+
+JobCheck check_result(const Product& product, std::ostream& err) {
+  Progress progress(err, "check");
+  return check_job(product.job, product.d.dtype, product.d.bytes.data(),
+                   [&progress](double share) { progress.share(share); });
 }
 
 }  // namespace
 
-model::Report run_on_device(const Plan& plan, const GemmOperands& operands,
-                            const GemmOptions& options, std::ostream& err) {
+RunOutput run_on_device(const Product& product, const GemmOptions& options, std::ostream& err) {
   const DeviceChoice where = parse_device(options.device);
   if (!where.is_model) {
-    run_on_gpu(plan, operands, where.index);
-    return {};
+    return run_on_gpu(product, where.index, options.check_offsets, options.repeat);
   }
-  const auto launch = [&](const device::ModelOptions& how) {
-    return device::launch_on_model(plan, operands, how);
-  };
-  return run_on_model(options, "gemm", plan.tiles(), err, launch);
+  RunOutput run;
+  device::ModelOptions how;
+  how.mode = parse_mode(options.mode).value_or(how.mode);
+  how.seed = options.seed;
+  if (options.check_offsets) how.offsets_status = &run.status;
+  run.report = run_on_model(product, how, product.job.command(), err);
+  return run;
 }
 
 int gemm_command(const GemmOptions& options, std::ostream& out, std::ostream& err,
                  const GemmRunner& run) {
   return exit_status(err, [&] {
-    const DeviceChoice where = parse_device(options.device);
-    if (options.bench && where.is_model) {
-      throw InputError(
-          "--bench measures a GPU, and the model does not predict time: give --device "
-          "cuda too.");
-    }
-    check_mode(options);
-    GemmJob job = read_job(options);
+    check_options(options);
+    const DeviceFacts facts = facts_of(options, options.bench || options.repeat > 0);
+    Product product(options, facts, err);
+    const GemmJob& job = product.job;
     check_output(options.out, "D");
-    const Plan plan = plan_job(job, facts_of(options, options.bench), err).plan;
     check_memory(job);
-    note_duration(err, "gemm", cpu_seconds(plan, options), "smaller extents are faster");
-    load(job, options.seed, err);
-    HostTensor d = poisoned_result(job);
-    const GemmOperands operands = operands_of(job, d);
-    GemmOutcome outcome{.job = job, .plan = plan, .report = {}, .check = {}, .times = {}};
+    note_duration(err, job.command(),
+                  (facts.is_model ? product.model_seconds() : 0) +
+                      (options.check ? check_seconds(product.products()) : 0),
+                  job.is_grouped ? "fewer tokens or a smaller N or K are faster"
+                                 : "smaller extents are faster");
+    product.load(options.seed, err);
+    GemmOutcome outcome{
+        .product = product, .options = options, .run = {}, .check = {}, .times = {}};
     const auto start = std::chrono::steady_clock::now();
-    outcome.report = run(plan, operands, options, err);
+    outcome.run = run(product, options, err);
     const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
     outcome.seconds = spent.count();
     // What a faulty run left is not worth a check.
-    const bool is_clean = outcome.report.clean();
-    if (is_clean && options.check) outcome.check = check_result(job, d, err);
-    const bool is_right = !outcome.check || outcome.check->passed;
-    if (is_clean && is_right && options.bench) {
-      outcome.times = bench_gemm(plan, operands, where.index);
+    if (outcome.run.report.clean() && options.check) outcome.check = check_result(product, err);
+    if (outcome.is_good() && options.bench) {
+      outcome.times =
+          bench_gemm(product.plan, product.operands, parse_device(options.device).index);
       if (!options.json) out << bench_line(*outcome.times) << "\n";
     }
     if (options.json) out << to_json(outcome).dump(2) << "\n";
-    require_clean(outcome.report, "D");
-    err << summary(plan, outcome.seconds)
-        << (where.is_model ? "" : ", copies to and from the GPU included") << ".\n";
-    if (outcome.check) {
-      err << (is_right ? "check: PASS. " : "check: FAIL. ") << describe(*outcome.check) << "\n";
-    }
-    if (!is_right) {
+    require_clean(outcome.run.report);
+    err << summary(outcome);
+    if (options.check_offsets)
+      err << "offsets: " << outcome.offsets().value_or("in order") << ".\n";
+    if (outcome.check) err << check_text(outcome);
+    if (options.repeat > 0 && !options.json) out << time_text(outcome);
+    if (!outcome.is_good()) {
       if (!options.out.empty()) err << "Nothing was written to " << printable(options.out) << ".\n";
       return 1;
     }
-    if (!options.out.empty()) write_tensor(options.out, d);
+    if (!options.out.empty()) write_result(job, std::move(product.d), options.out, err);
+    return 0;
+  });
+}
+
+int explain_command(const GemmOptions& options, std::ostream& out, std::ostream& err) {
+  return exit_status(err, [&] {
+    out << Product(options, facts_elsewhere(options), err).explain();
     return 0;
   });
 }

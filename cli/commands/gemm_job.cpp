@@ -1,39 +1,41 @@
 #include "cli/commands/gemm_job.h"
 
+#include <algorithm>
+#include <span>
 #include <tuple>
 #include <utility>
 
 #include "cli/commands/gemm_arguments.h"
 #include "cli/commands/gemm_tensors.h"
 #include "cli/commands/operand_files.h"
+#include "cli/compute/random.h"
+#include "cli/compute/reference.h"
 
 namespace warpwright::cli {
 namespace {
 
-// What the arguments say without a look at the files.
-void read_words(const GemmOptions& o, GemmJob& job) {
-  job.alpha = parse_scalar("alpha", o.alpha, 1.0F);
-  job.beta = parse_scalar("beta", o.beta, 0.0F);
-  if (!o.c.empty() && o.beta.empty()) {
-    throw InputError("C is given but beta is not, and its default is 0: give --beta too.");
-  }
-  if (o.batch) {
-    if (*o.batch < 1) {
-      throw InputError("--batch is " + std::to_string(*o.batch) +
-                       "; the nearest legal value is 1.");
-    }
-    job.batch = *o.batch;
-    job.is_batch = true;
-  }
-  std::tie(job.a_transposed, job.b_transposed) = parse_layout(o.layout);
-  job.scaling = parse_scaling(o.scaling);
-  job.accumulation = parse_accumulation(o.accumulation);
-  job.epilogue.activation = parse_activation(o.activation);
-  job.epilogue.gated = o.gated;
-  if (o.gated && o.activation.empty()) job.epilogue.activation = Activation::silu;
-  job.epilogue.bias = parse_bias(o.bias).first;
-  job.choices = parse_choices(o);
-  job.uses_tuning = !o.no_tuning;
+// Streams of the random tensors.
+enum Stream : std::uint64_t {
+  kStreamA = 1,
+  kStreamB = 2,
+  kStreamC = 3,
+  kStreamScaleA = 4,
+  kStreamScaleB = 5,
+  kStreamBias = 6,
+};
+
+constexpr std::byte kPoison{0xff};
+
+std::int64_t size_of(DType t) {
+  return numeric::bits(t) / 8;
+}
+
+bool fits_npy(DType t) {
+  return t == DType::f32 || t == DType::f16;
+}
+
+bool is_npy(const std::string& spec) {
+  return !spec.empty() && parse_spec(spec).kind == TensorSpec::Kind::npy;
 }
 
 void choose_types(const GemmOptions& o, const std::optional<std::pair<DType, DType>>& operands,
@@ -41,11 +43,10 @@ void choose_types(const GemmOptions& o, const std::optional<std::pair<DType, DTy
   std::tie(job.a_type, job.b_type) =
       operands.value_or(job.a.bytes.empty() ? std::pair(DType::bf16, DType::bf16)
                                             : types_of_files(job.a.dtype, job.b.dtype));
-  std::optional<TensorSpec> out;
-  if (!o.out.empty()) out = parse_spec(o.out);
-  const bool to_npy = out && out->kind == TensorSpec::Kind::npy;
+  // Grouped kernels do not give f32: a .npy file gets what they give, widened.
+  const bool to_npy = is_npy(o.out) && !job.is_grouped;
   job.result = result.value_or(to_npy ? DType::f32 : natural_result(job.a_type));
-  if (to_npy && job.result != DType::f32 && job.result != DType::f16) {
+  if (to_npy && !fits_npy(job.result)) {
     const std::string name(numeric::name(job.result));
     throw InputError("D as " + name + " cannot be written to " + o.out + ": .npy has no " + name +
                      "; choose --d-dtype f32 or fp16, or --out FILE.safetensors:NAME.");
@@ -53,30 +54,90 @@ void choose_types(const GemmOptions& o, const std::optional<std::pair<DType, DTy
 }
 
 // An operand as it is stored.
-MatrixView stored_view(HostTensor& t, std::int64_t rows, std::int64_t columns, bool transposed) {
-  MatrixView view = matrix(t.bytes.data(), t.dtype, rows, columns);
-  if (transposed) {
-    view.row_stride = 1;
-    view.column_stride = rows;
-  }
-  if (t.shape.size() == 3) {
-    view.batch = t.shape[0];
-    view.batch_stride = rows * columns;
-  }
+MatrixView stored_view(HostTensor& t, bool transposed) {
+  MatrixView view = packed_view(t);
+  if (!transposed) return view;
+  std::swap(view.rows, view.columns);
+  std::swap(view.row_stride, view.column_stride);
   return view;
 }
 
-std::int64_t batch_stride(const HostTensor& t, std::int64_t rows, std::int64_t columns) {
-  return t.shape.size() == 3 && t.shape[0] > 1 ? rows * columns : 0;
+std::int64_t batch_stride(const HostTensor& t) {
+  return t.shape.size() == 3 && t.shape[0] > 1 ? t.shape[1] * t.shape[2] : 0;
 }
 
 MatrixCodes codes_of(const HostTensor& t, bool transposed = false) {
-  const std::size_t rank = t.shape.size();
-  return {t.dtype, t.bytes.data(), transposed,
-          batch_stride(t, t.shape[rank - 2], t.shape[rank - 1])};
+  return {t.dtype, t.bytes.data(), transposed, batch_stride(t)};
+}
+
+// The bytes of rows [begin, end) of a matrix; of whole batches where there are no groups.
+std::span<std::byte> bytes_of(HostTensor& t, const RowRange& rows) {
+  if (rows.count() == 0) return {};
+  const std::int64_t row = t.shape.back() * size_of(t.dtype);
+  return std::span(t.bytes).subspan(static_cast<std::size_t>(rows.begin * row),
+                                    static_cast<std::size_t>(rows.count() * row));
+}
+
+// The product of one group, or the dense one, as a question to the check.
+GemmCheck check_of(const GemmJob& job, std::size_t group, DType type, const void* codes) {
+  const RowRange rows = job.rows[group];
+  const auto g = static_cast<std::int64_t>(group);
+  // From row `row` on.
+  const auto from = [](MatrixCodes t, std::int64_t row, std::int64_t columns) {
+    t.codes = static_cast<const std::byte*>(t.codes) + row * columns * size_of(t.dtype);
+    return t;
+  };
+  GemmCheck c;
+  c.m = rows.count();
+  c.n = job.n;
+  c.k = job.k;
+  c.batch = job.batch;
+  c.a = from(codes_of(job.a, job.a_transposed), rows.begin, job.k);
+  c.b = of_batch(codes_of(job.b, job.b_transposed), g);
+  if (job.reads_c()) c.c = from(codes_of(job.c), rows.begin, job.result_columns());
+  c.d = from({type, codes, false, job.m * job.result_columns()}, rows.begin, job.result_columns());
+  c.alpha = static_cast<double>(job.alpha);
+  c.beta = static_cast<double>(job.beta);
+  c.scaling = job.scaling == Scaling::group ? Scaling::tensor : job.scaling;
+  c.accumulation = job.accumulation;
+  if (job.scaling != Scaling::none) {
+    const bool by_row = job.scaling == Scaling::row_column || job.scaling == Scaling::block;
+    const bool one_each = job.scaling == Scaling::group && job.scale_a.shape[0] > 1;
+    c.scale_a = from(codes_of(job.scale_a),
+                     by_row     ? rows.begin
+                     : one_each ? g
+                                : 0,
+                     job.scale_a.shape.back());
+    c.scale_b = codes_of(job.scale_b);
+    c.scale_b = job.scaling == Scaling::group ? from(c.scale_b, g, 1) : of_batch(c.scale_b, g);
+  }
+  if (job.scale_d) c.scale_d = codes_of(*job.scale_d);
+  c.epilogue = job.epilogue;
+  if (job.epilogue.bias == Bias::rows) c.bias = from(codes_of(job.bias), rows.begin, 1);
+  if (job.epilogue.bias == Bias::columns) c.bias = of_batch(codes_of(job.bias), g);
+  return c;
+}
+
+// Rows of a result in no group that are not as they were made.
+std::int64_t touched_rows(const GemmJob& job, DType type, const void* codes) {
+  const std::int64_t row = job.result_columns() * size_of(type);
+  const auto* bytes = static_cast<const std::byte*>(codes);
+  std::int64_t touched = 0;
+  for (std::int64_t i = job.rest.begin; i < job.rest.end; ++i) {
+    const bool same = std::all_of(bytes + i * row, bytes + (i + 1) * row,
+                                  [](std::byte b) { return b == kPoison; });
+    touched += same ? 0 : 1;
+  }
+  return touched;
 }
 
 }  // namespace
+
+std::vector<std::int64_t> GemmJob::lengths() const {
+  std::vector<std::int64_t> lengths;
+  for (const RowRange& r : rows) lengths.push_back(r.count());
+  return lengths;
+}
 
 GemmJob read_job(const GemmOptions& o) {
   GemmJob job;
@@ -102,6 +163,9 @@ GemmProblem problem_of(const GemmJob& job) {
   p.epilogue = job.epilogue;
   if (job.epilogue.bias != Bias::none) p.bias = job.bias.dtype;
   p.scales_d = job.scale_d.has_value();
+  p.groups = job.groups;
+  p.offsets = job.offset_type;
+  p.expected_tokens = job.expected_tokens;
   const auto transpose = [](std::int64_t rows, std::int64_t& row, std::int64_t& column) {
     row = 1;
     column = rows;
@@ -109,30 +173,76 @@ GemmProblem problem_of(const GemmJob& job) {
   if (job.a_transposed) transpose(job.m, p.a_row_stride, p.a_column_stride);
   if (job.b_transposed) transpose(job.n, p.b_row_stride, p.b_column_stride);
   p.c_row_stride = p.d_row_stride = job.result_columns();
-  p.a_batch_stride = batch_stride(job.a, job.m, job.k);
-  p.b_batch_stride = batch_stride(job.b, job.n, job.k);
-  if (job.reads_c()) p.c_batch_stride = batch_stride(job.c, job.m, job.result_columns());
+  p.a_batch_stride = batch_stride(job.a);
+  p.b_batch_stride = batch_stride(job.b);
+  if (job.reads_c()) p.c_batch_stride = batch_stride(job.c);
   if (job.batch > 1) p.d_batch_stride = job.m * job.result_columns();
   return p;
 }
 
-PlanWithOrigin plan_job(const GemmJob& job, const DeviceFacts& facts, std::ostream& err) {
-  return plan_with_tuning(problem_of(job), facts, job.choices, job.uses_tuning, err);
+void check_memory(const GemmJob& job) {
+  const double result = static_cast<double>(job.batch) * static_cast<double>(job.m) *
+                        static_cast<double>(job.result_columns()) * numeric::bits(job.result) / 8;
+  const double wanted = bytes_as(job.a, job.a_type) + bytes_as(job.b, job.b_type) +
+                        bytes_as(job.c, job.result) + bytes_as(job.scale_a, DType::f32) +
+                        bytes_as(job.scale_b, DType::f32) + bytes_as(job.bias, job.bias.dtype) +
+                        result;
+  require_memory(job.reads_c() ? "A, B, C and D" : "A, B and D", wanted,
+                 job.is_grouped ? "choose fewer groups or tokens, or a smaller N or K"
+                                : "choose smaller M, N or K");
+}
+
+void load(GemmJob& job, std::uint64_t seed, std::ostream& err) {
+  check_memory(job);
+  // What has no content yet is random.
+  const auto is_open = [](const HostTensor& t) { return t.bytes.empty() && !t.shape.empty(); };
+  const auto poison = [&job](HostTensor& t) { std::ranges::fill(bytes_of(t, job.rest), kPoison); };
+  const auto make = [&](HostTensor& t, DType type, std::uint64_t stream) {
+    if (!is_open(t)) return false;
+    t = random_normal(type, t.shape, seed, stream);
+    return true;
+  };
+  if (make(job.a, job.a_type, kStreamA)) {
+    poison(job.a);
+  } else {
+    round_to(job.a, job.a_type, "A", err);
+  }
+  if (!make(job.b, job.b_type, kStreamB)) round_to(job.b, job.b_type, "B", err);
+  if (make(job.c, job.result, kStreamC)) {
+    poison(job.c);
+  } else if (job.reads_c()) {
+    round_to(job.c, job.result, "C", err);
+  }
+  if (is_open(job.scale_a)) {
+    job.scale_a = random_scales(job.scale_a.shape, seed, kStreamScaleA);
+    if (job.scaling == Scaling::row_column || job.scaling == Scaling::block) poison(job.scale_a);
+  }
+  if (is_open(job.scale_b)) job.scale_b = random_scales(job.scale_b.shape, seed, kStreamScaleB);
+  if (make(job.bias, DType::f32, kStreamBias) && job.epilogue.bias == Bias::rows) poison(job.bias);
+  const auto write = [&job](auto width) {
+    const std::vector<decltype(width)> all(job.offsets.begin(), job.offsets.end());
+    const auto bytes = std::as_bytes(std::span(all));
+    job.offset_bytes.assign(bytes.begin(), bytes.end());
+  };
+  if (job.offset_type == OffsetType::int64) {
+    write(std::int64_t{});
+  } else {
+    write(std::int32_t{});
+  }
 }
 
 HostTensor poisoned_result(const GemmJob& job) {
   const std::int64_t columns = job.result_columns();
   HostTensor d{job.result, {job.m, columns}, {}};
   if (job.is_batch) d.shape.insert(d.shape.begin(), job.batch);
-  d.bytes.assign(static_cast<std::size_t>(d.elements() * (numeric::bits(job.result) / 8)),
-                 std::byte{0xff});
+  d.bytes.assign(static_cast<std::size_t>(d.elements() * size_of(job.result)), kPoison);
   return d;
 }
 
 GemmOperands operands_of(GemmJob& job, HostTensor& d) {
   GemmOperands o;
-  o.a = stored_view(job.a, job.m, job.k, job.a_transposed);
-  o.b = stored_view(job.b, job.n, job.k, job.b_transposed);
+  o.a = stored_view(job.a, job.a_transposed);
+  o.b = stored_view(job.b, job.b_transposed);
   if (job.reads_c()) o.c = packed_view(job.c);
   o.d = packed_view(d);
   o.alpha = job.alpha;
@@ -146,31 +256,43 @@ GemmOperands operands_of(GemmJob& job, HostTensor& d) {
   if (job.scale_d) o.scale_d = packed_view(*job.scale_d);
   o.epilogue = job.epilogue;
   if (job.epilogue.bias != Bias::none) o.bias = packed_view(job.bias);
+  if (job.is_grouped) {
+    o.groups = Groups{job.offset_bytes.data(), job.offset_type, job.expected_tokens};
+  }
   return o;
 }
 
-GemmCheck check_of(const GemmJob& job, DType type, const void* codes) {
-  GemmCheck c;
-  c.m = job.m;
-  c.n = job.n;
-  c.k = job.k;
-  c.batch = job.batch;
-  c.a = codes_of(job.a, job.a_transposed);
-  c.b = codes_of(job.b, job.b_transposed);
-  if (job.reads_c()) c.c = codes_of(job.c);
-  c.d = {type, codes, false, job.m * job.result_columns()};
-  c.alpha = static_cast<double>(job.alpha);
-  c.beta = static_cast<double>(job.beta);
-  c.scaling = job.scaling;
-  c.accumulation = job.accumulation;
-  if (job.scaling != Scaling::none) {
-    c.scale_a = codes_of(job.scale_a);
-    c.scale_b = codes_of(job.scale_b);
+JobCheck check_job(const GemmJob& job, DType type, const void* codes,
+                   const std::function<void(double)>& progress) {
+  JobCheck result;
+  result.elements.dtype = type;
+  result.elements.batch = job.batch;
+  for (std::size_t g = 0; g < job.rows.size(); ++g) {
+    const RowRange rows = job.rows[g];
+    if (rows.count() == 0) continue;
+    GemmCheck question = check_of(job, g, type, codes);
+    if (progress) {
+      question.progress = [&](double share) {
+        progress((static_cast<double>(rows.begin) + share * static_cast<double>(rows.count())) /
+                 static_cast<double>(job.m));
+      };
+    }
+    CheckResult part = check_gemm(question);
+    if (part.worst_row >= 0) part.worst_row += rows.begin;
+    merge(result.elements, part);
   }
-  if (job.scale_d) c.scale_d = codes_of(*job.scale_d);
-  c.epilogue = job.epilogue;
-  if (job.epilogue.bias != Bias::none) c.bias = codes_of(job.bias);
-  return c;
+  result.touched = touched_rows(job, type, codes);
+  return result;
+}
+
+void write_result(const GemmJob& job, HostTensor d, const std::string& spec, std::ostream& err) {
+  std::ranges::fill(bytes_of(d, job.rest), std::byte{0});
+  if (is_npy(spec) && !fits_npy(d.dtype)) {
+    err << "note: D is " << numeric::name(d.dtype) << ", which .npy does not have: " << spec
+        << " holds the same values as f32.\n";
+    d = convert(d, DType::f32);
+  }
+  write_tensor(spec, d);
 }
 
 }  // namespace warpwright::cli

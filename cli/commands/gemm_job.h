@@ -1,15 +1,15 @@
-// What `gemm`, `check gemm`, `trace gemm` and `explain gemm` share: their arguments, and the
-// product that these describe.
+// What the commands on a product share, dense or in groups: their arguments, and the product that
+// these describe.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <ostream>
 #include <string>
 #include <vector>
 
 #include "cli/commands/run.h"
-#include "cli/commands/tuned_plan.h"
 #include "cli/compute/check.h"
 #include "cli/files/tensor_file.h"
 #include "warpwright/plan/plan.h"
@@ -18,9 +18,10 @@ namespace warpwright::cli {
 
 /// The arguments as they were typed; empty texts were not given.
 struct GemmOptions : RunOptions {
+  bool is_grouped = false;              ///< `grouped`: the rows fall into groups
   std::string a, b, c, out;             ///< tensors in files (see parse_spec)
   std::vector<std::int64_t> random;     ///< M, N and K instead of files
-  std::optional<std::int64_t> m, n, k;  ///< the same one by one (only `explain`)
+  std::optional<std::int64_t> m, n, k;  ///< one by one (M only of `explain`)
   std::optional<std::int64_t> batch;
   std::string layout;
   std::string dtype, d_dtype;
@@ -38,6 +39,23 @@ struct GemmOptions : RunOptions {
   bool check = false;
   bool bench = false;
   bool json = false;
+  // Of groups alone:
+  std::optional<std::int64_t> groups;  ///< of random tensors, with n and k
+  std::optional<std::int64_t> total;   ///< rows of random tensors, where that is more than tokens
+  std::string tokens;                  ///< see token_lengths; or a file of lengths
+  std::string offsets;      ///< int32 or int64; or a file of offsets, instead of `tokens`
+  std::string bad_offsets;  ///< decreasing or beyond
+  std::optional<double> expected_tokens;
+  std::optional<int> tile_tokens;
+  std::string search;
+  bool check_offsets = false;
+  int repeat = 0;  ///< launches that are timed on a GPU
+};
+
+/// Rows [begin, end) of A and D.
+struct RowRange {
+  std::int64_t begin = 0, end = 0;
+  [[nodiscard]] std::int64_t count() const { return end - begin; }
 };
 
 /// One product with all choices made. Its tensors have their shapes, [batch x] rows x columns, and
@@ -45,7 +63,9 @@ struct GemmOptions : RunOptions {
 struct GemmJob {
   std::int64_t m = 0, n = 0, k = 0;  ///< of the product: D of a gated one has n / 2 columns
   std::int64_t batch = 1;
-  bool is_batch = false;  ///< --batch was given: D has three dimensions
+  bool is_batch = false;    ///< --batch was given: D has three dimensions
+  bool is_grouped = false;  ///< B, its scales and a bias along columns have a matrix a group
+  std::int64_t groups = 0;
   DType a_type = DType::bf16;
   DType b_type = DType::bf16;
   DType result = DType::bf16;
@@ -60,10 +80,21 @@ struct GemmJob {
   HostTensor a, b, c;
   HostTensor scale_a, scale_b;  ///< f32, with `scaling`
   std::optional<HostTensor> scale_d;
-  HostTensor bias;  ///< with epilogue.bias
+  HostTensor bias;             ///< with epilogue.bias
+  std::vector<RowRange> rows;  ///< of each group, as the kernel has to take its offsets; of a
+                               ///< dense product all of them
+  RowRange rest;               ///< rows in no group, behind all others
+  std::vector<std::int64_t> offsets;    ///< of groups, as the kernel gets them
+  std::vector<std::byte> offset_bytes;  ///< of `offset_type`, once loaded
+  OffsetType offset_type = OffsetType::int32;
+  double expected_tokens = 0;  ///< 0: not given
 
+  [[nodiscard]] const char* command() const { return is_grouped ? "grouped" : "gemm"; }
   [[nodiscard]] bool reads_c() const { return beta != 0.0F; }
   [[nodiscard]] std::int64_t result_columns() const { return epilogue.gated ? n / 2 : n; }
+  /// Rows that are computed, of one of the batch, and those of each group.
+  [[nodiscard]] std::int64_t tokens() const { return m - rest.count(); }
+  [[nodiscard]] std::vector<std::int64_t> lengths() const;
 };
 
 /// Reads and checks the arguments and the files they name. Throws InputError with one sentence.
@@ -72,25 +103,36 @@ GemmJob read_job(const GemmOptions& options);
 /// The problem that the job poses.
 GemmProblem problem_of(const GemmJob& job);
 
-/// The plan for the job, and where it came from: on a GPU the tuning cache may know one. Throws
-/// InputError with the refusal's sentence.
-PlanWithOrigin plan_job(const GemmJob& job, const DeviceFacts& facts, std::ostream& err);
-
 /// Refuses what this machine's memory cannot hold. Throws InputError.
 void check_memory(const GemmJob& job);
 
-/// Makes the job's tensors what the kernel multiplies: random ones are made, those of files rounded
-/// to the operands' type (C to D's). Says on `err` what the user may not expect of it. Throws
-/// InputError when they would not fit this machine's memory.
+/// Makes the job's tensors what the kernel multiplies. Those of files are rounded to the operands'
+/// type (C to D's), others are random; rows of these in no group are NaN, so that it shows when
+/// they get into a product. Says on `err` what the user may not expect of it. Throws InputError
+/// when they would not fit this machine's memory.
 void load(GemmJob& job, std::uint64_t seed, std::ostream& err);
 
-/// A tensor for the job's result, poisoned, so that an element that nobody stores shows as NaN.
+/// A tensor for the job's result, poisoned, so that an element that nobody stores shows: bytes of
+/// 0xff, NaN in every type.
 HostTensor poisoned_result(const GemmJob& job);
 
 /// The operands of a loaded job, with `d` for its result.
 GemmOperands operands_of(GemmJob& job, HostTensor& d);
 
-/// The question whether these codes are the job's result.
-GemmCheck check_of(const GemmJob& job, DType type, const void* codes);
+/// How a result compares.
+struct JobCheck {
+  CheckResult elements;      ///< of all groups, against products in float64 (see check_gemm)
+  std::int64_t touched = 0;  ///< rows in no group that are no longer poisoned
+  [[nodiscard]] bool passed() const { return elements.passed && touched == 0; }
+};
+
+/// Compares the codes of a result of `type` that was poisoned before. `progress` is called with the
+/// share done.
+JobCheck check_job(const GemmJob& job, DType type, const void* codes,
+                   const std::function<void(double)>& progress = {});
+
+/// Writes a complete result to the file that `spec` names: rows in no group as zeros, and what .npy
+/// does not have as f32, which it says on `err`. Throws InputError.
+void write_result(const GemmJob& job, HostTensor d, const std::string& spec, std::ostream& err);
 
 }  // namespace warpwright::cli

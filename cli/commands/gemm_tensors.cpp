@@ -1,51 +1,56 @@
 #include "cli/commands/gemm_tensors.h"
 
-#include <array>
 #include <cstring>
+#include <tuple>
 #include <utility>
 
 #include "cli/commands/gemm_arguments.h"
+#include "cli/commands/groups.h"
 #include "cli/commands/operand_files.h"
-#include "cli/compute/random.h"
+#include "warpwright/plan/rules.h"
 
 namespace warpwright::cli {
 namespace {
 
-// Streams of the random tensors.
-enum Stream : std::uint64_t {
-  kStreamA = 1,
-  kStreamB = 2,
-  kStreamC = 3,
-  kStreamScaleA = 4,
-  kStreamScaleB = 5,
-  kStreamBias = 6,
-};
+// Which matrices a tensor has one of for each: all rows of a dense product's batch, or all groups.
+enum class Along : std::uint8_t { rows, groups };
 
-// Refuses a tensor that is no matrix, nor a batch of them where the product is one.
-void check_rank(const std::string& what, const HostTensor& tensor, const GemmJob& job) {
-  const std::size_t rank = tensor.shape.size();
-  if (rank == 2) return;
-  if (rank == 3 && job.is_batch) {
-    if (tensor.shape[0] == job.batch) return;
-    throw InputError(what + " has shape " + shape_text(tensor.shape) + "; with --batch " +
-                     std::to_string(job.batch) + " it has " + std::to_string(job.batch) +
-                     " matrices, or is one matrix for all of them.");
-  }
-  const std::int64_t rows = tensor.shape.empty() ? 1 : tensor.shape.front();
-  std::string nearest;
-  if (rows > 0) {
-    nearest = "; the nearest legal shape is " + std::to_string(rows) + "x" +
-              std::to_string(tensor.elements() / rows);
-  }
-  if (rank == 3) nearest += ", or give --batch " + std::to_string(rows);
-  throw InputError(what + " has " + std::to_string(rank) + " dimensions (shape " +
-                   shape_text(tensor.shape) + "); a matrix has 2" + nearest + ".");
+// The shape of a tensor of rows x columns for each.
+Extents stacked(const GemmJob& job, Along along, std::int64_t rows, std::int64_t columns) {
+  if (job.is_grouped && along == Along::groups) return {job.groups, rows, columns};
+  if (job.is_batch) return {job.batch, rows, columns};
+  return {rows, columns};
 }
 
-HostTensor read_matrix(const char* name, const std::string& spec, const GemmJob& job) {
+// A matrix of a file, or a batch of them where the product is one; B of groups always is.
+HostTensor read_matrix(const char* name, const std::string& spec, const GemmJob& job,
+                       Along along = Along::rows) {
   HostTensor tensor = read_named(name, spec);
   const std::string what = std::string(name) + " (" + spec + ")";
-  check_rank(what, tensor, job);
+  const std::size_t rank = tensor.shape.size();
+  const std::size_t wanted = job.is_grouped && along == Along::groups ? 3 : 2;
+  if (rank == 3 && job.is_batch) {
+    if (tensor.shape[0] != job.batch) {
+      throw InputError(what + " has shape " + shape_text(tensor.shape) + "; with --batch " +
+                       std::to_string(job.batch) + " it has " + std::to_string(job.batch) +
+                       " matrices, or is one matrix for all of them.");
+    }
+  } else if (rank != wanted) {
+    Extents nearest = tensor.shape;
+    while (nearest.size() < wanted) nearest.insert(nearest.begin(), 1);
+    while (nearest.size() > wanted) {
+      nearest[1] *= nearest[0];
+      nearest.erase(nearest.begin());
+    }
+    throw InputError(what + " has " + std::to_string(rank) + " dimensions (shape " +
+                     shape_text(tensor.shape) + "); it must have " + std::to_string(wanted) +
+                     (wanted == 3 ? ", a matrix for each group" : "") +
+                     ": the nearest legal shape is " + shape_text(nearest) +
+                     (rank == 3 && !job.is_grouped
+                          ? ", or give --batch " + std::to_string(tensor.shape[0])
+                          : "") +
+                     ".");
+  }
   require_operand_type(what, tensor);
   return tensor;
 }
@@ -55,100 +60,101 @@ std::pair<std::int64_t, std::int64_t> extents(const HostTensor& t) {
   return {t.shape[t.shape.size() - 2], t.shape.back()};
 }
 
-// The shape of a tensor that a batch has one of for each product.
-Extents batched(const GemmJob& job, std::int64_t rows, std::int64_t columns) {
-  if (job.is_batch) return {job.batch, rows, columns};
-  return {rows, columns};
-}
-
-// M, N and K when they are given as numbers.
-std::optional<std::array<std::int64_t, 3>> given_extents(const GemmOptions& o) {
-  if (!o.random.empty()) {
+// The extents of random matrices; M of groups are their rows.
+void read_numbers(const GemmOptions& o, GemmJob& job) {
+  if (job.is_grouped) {
+    const char* missing = !o.groups ? "--groups" : !o.n ? "--n" : !o.k ? "--k" : nullptr;
+    if (missing != nullptr) {
+      throw InputError(std::string(missing) +
+                       " is missing: give --groups, --n and --k for random A and B, or --a FILE "
+                       "and --b FILE.");
+    }
+    job.groups = *o.groups;
+  } else if (!o.random.empty()) {
     if (o.random.size() != 3) throw InputError("--random takes three numbers: M N K.");
-    return std::array{o.random[0], o.random[1], o.random[2]};
+    job.m = o.random[0];
+    job.n = o.random[1];
+    job.k = o.random[2];
+    return;
+  } else if (!o.m || !o.n || !o.k) {
+    throw InputError("--m, --n and --k are given together or not at all.");
   }
-  if (!o.m && !o.n && !o.k) return std::nullopt;
-  if (!o.m || !o.n || !o.k) throw InputError("--m, --n and --k are given together or not at all.");
-  return std::array{*o.m, *o.n, *o.k};
+  job.m = o.m.value_or(0);
+  job.n = *o.n;
+  job.k = *o.k;
 }
 
-void shape_random(const std::array<std::int64_t, 3>& extents, GemmJob& job) {
-  job.m = extents[0];
-  job.n = extents[1];
-  job.k = extents[2];
-  const auto stored = [&job](std::int64_t rows, bool transposed) {
-    return transposed ? batched(job, job.k, rows) : batched(job, rows, job.k);
-  };
-  job.a.shape = stored(job.m, job.a_transposed);
-  job.b.shape = stored(job.n, job.b_transposed);
-  if (job.reads_c()) job.c.shape = batched(job, job.m, job.result_columns());
-}
-
-void read_files(const GemmOptions& o, GemmJob& job) {
+void read_operands(const GemmOptions& o, GemmJob& job) {
   if (o.a.empty() || o.b.empty()) {
     throw InputError(std::string(o.a.empty() ? "A" : "B") +
-                     " is missing: give both --a FILE and --b FILE, or --random M N K.");
+                     " is missing: give both --a FILE and --b FILE, or " +
+                     (job.is_grouped ? "--groups, --n and --k." : "--random M N K."));
   }
   job.a = read_matrix("A", o.a, job);
-  job.b = read_matrix("B", o.b, job);
-  auto [m, k] = extents(job.a);
-  auto [n, other_k] = extents(job.b);
-  if (job.a_transposed) std::swap(m, k);
-  if (job.b_transposed) std::swap(n, other_k);
-  job.m = m;
-  job.n = n;
-  job.k = k;
-  if (other_k != k) {
-    const std::int64_t rows = job.b_transposed ? k : n;
-    const std::int64_t columns = job.b_transposed ? n : k;
-    throw InputError("A (" + o.a + ") is " + shape_text(job.a.shape) + " and B (" + o.b + ") is " +
-                     shape_text(job.b.shape) + "; their " +
-                     (job.a_transposed || job.b_transposed ? "K" : "columns are both K and") +
-                     " must agree: the nearest legal B is " + std::to_string(rows) + "x" +
-                     std::to_string(columns) + ".");
-  }
-  if (!job.reads_c()) return;
+  job.b = read_matrix("B", o.b, job, Along::groups);
+  std::int64_t other_k = 0;
+  std::tie(job.m, job.k) = extents(job.a);
+  std::tie(job.n, other_k) = extents(job.b);
+  if (job.a_transposed) std::swap(job.m, job.k);
+  if (job.b_transposed) std::swap(job.n, other_k);
+  if (job.is_grouped) job.groups = job.b.shape[0];
+  if (other_k == job.k) return;
+  Extents nearest = job.b.shape;
+  nearest[nearest.size() - (job.b_transposed ? 2 : 1)] = job.k;
+  throw InputError("A (" + o.a + ") is " + shape_text(job.a.shape) + " and B (" + o.b + ") is " +
+                   shape_text(job.b.shape) + "; their " +
+                   (job.a_transposed || job.b_transposed ? "K" : "columns are both K and") +
+                   " must agree: the nearest legal B is " + shape_text(nearest) + ".");
+}
+
+HostTensor read_c(const GemmOptions& o, const GemmJob& job) {
   if (o.c.empty()) {
     throw InputError("C is missing: beta is " + o.beta + ", so give --c FILE, or leave beta at 0.");
   }
-  job.c = read_matrix("C", o.c, job);
-  if (extents(job.c) != std::pair(job.m, job.result_columns())) {
-    throw InputError("C (" + o.c + ") is " + shape_text(job.c.shape) +
-                     "; it must be as large as D: " + std::to_string(job.m) + "x" +
-                     std::to_string(job.result_columns()) + ".");
-  }
+  HostTensor c = read_matrix("C", o.c, job);
+  if (extents(c) == std::pair(job.m, job.result_columns())) return c;
+  throw InputError("C (" + o.c + ") is " + shape_text(c.shape) + "; it must be as large as D: " +
+                   std::to_string(job.m) + "x" + std::to_string(job.result_columns()) + ".");
 }
 
-// A tensor of [batch x] rows x columns in a file, where dimensions of 1 do not matter.
-HostTensor read_vector(const std::string& name, const std::string& spec, const GemmJob& job,
-                       std::int64_t rows, std::int64_t columns) {
-  std::vector<Extents> legal = {{rows, columns}};
-  if (job.is_batch) legal.push_back({job.batch, rows, columns});
+// A tensor of this shape, or of that of `one` that serves all; random where no file is named.
+HostTensor read_vector(const std::string& name, const std::string& spec, const Extents& shape,
+                       const Extents& one) {
+  if (spec.empty()) return {DType::f32, shape, {}};
+  std::vector<Extents> legal = {shape};
+  if (one != shape) legal.push_back(one);
   return read_shaped(name, spec, legal);
 }
 
 // The scales of A or B.
 HostTensor scales_of(const GemmOptions& o, const GemmJob& job, bool of_a) {
   const std::string& spec = of_a ? o.scale_a : o.scale_b;
-  const char* option = of_a ? "--scale-a" : "--scale-b";
-  const std::int64_t block_rows = of_a ? 1 : 128;
+  const std::string option = of_a ? "--scale-a" : "--scale-b";
+  if (job.scaling == Scaling::none) {
+    if (spec.empty()) return {};
+    throw InputError(option +
+                     " is given without --scaling: say what a scale is for, tensor, group, "
+                     "row-column or block.");
+  }
+  if (spec.empty() && !o.a.empty()) {
+    throw InputError(std::string("The scales of ") + (of_a ? "A" : "B") +
+                     " are missing: --scaling is " + o.scaling + ", so give " + option + " FILE.");
+  }
   std::int64_t rows = of_a ? job.m : job.n;
   std::int64_t columns = 1;
   if (job.scaling == Scaling::tensor) rows = 1;
+  if (job.scaling == Scaling::group) rows = job.groups;
   if (job.scaling == Scaling::block) {
-    rows = (rows + block_rows - 1) / block_rows;
-    columns = (job.k + 127) / 128;
+    if (!of_a) rows = (rows + scale_block - 1) / scale_block;
+    columns = (job.k + scale_block - 1) / scale_block;
   }
-  if (spec.empty()) {
-    if (!o.a.empty()) {
-      throw InputError(std::string("The scales of ") + (of_a ? "A" : "B") +
-                       " are missing: --scaling is " + o.scaling + ", so give " + option +
-                       " FILE.");
-    }
-    return {DType::f32, batched(job, rows, columns), {}};
-  }
-  HostTensor tensor = read_vector(of_a ? "scale_a" : "scale_b", spec, job, rows, columns);
-  require_f32(of_a ? "scale_a" : "scale_b", tensor);
+  const bool each = job.scaling == Scaling::row_column || job.scaling == Scaling::block;
+  const Extents shape = stacked(job, of_a || !each ? Along::rows : Along::groups, rows, columns);
+  Extents one = {rows, columns};  // that serves all
+  if (job.is_grouped) one = of_a && job.scaling == Scaling::group ? Extents{1, 1} : shape;
+  const std::string name = of_a ? "scale_a" : "scale_b";
+  HostTensor tensor = read_vector(name, spec, shape, one);
+  require_f32(name, tensor);
   return tensor;
 }
 
@@ -156,7 +162,7 @@ HostTensor scales_of(const GemmOptions& o, const GemmJob& job, bool of_a) {
 std::optional<HostTensor> scale_of_result(const std::string& text, const GemmJob& job) {
   if (text.empty()) return std::nullopt;
   if (names_file(text)) {
-    HostTensor tensor = read_vector("scale_d", text, job, 1, 1);
+    HostTensor tensor = read_vector("scale_d", text, stacked(job, Along::rows, 1, 1), {1, 1});
     require_f32("scale_d", tensor);
     return tensor;
   }
@@ -167,66 +173,55 @@ std::optional<HostTensor> scale_of_result(const std::string& text, const GemmJob
 }
 
 HostTensor bias_of(const std::string& spec, const GemmJob& job) {
-  const std::int64_t rows = job.epilogue.bias == Bias::rows ? job.m : job.n;
-  if (spec.empty()) return {DType::f32, batched(job, rows, 1), {}};
-  HostTensor tensor = read_vector("The bias", spec, job, rows, 1);
+  const bool of_rows = job.epilogue.bias == Bias::rows;
+  const std::int64_t rows = of_rows ? job.m : job.n;
+  HostTensor tensor = read_vector(
+      "The bias", spec, stacked(job, of_rows ? Along::rows : Along::groups, rows, 1), {rows, 1});
   // f32 holds what the narrower types do.
-  return tensor.dtype == job.result && numeric::bits(job.result) == 16
-             ? tensor
-             : convert(tensor, DType::f32);
+  if (spec.empty() || (tensor.dtype == job.result && numeric::bits(job.result) == 16)) {
+    return tensor;
+  }
+  return convert(tensor, DType::f32);
 }
 
 }  // namespace
 
-void check_memory(const GemmJob& job) {
-  const double result = static_cast<double>(job.batch) * static_cast<double>(job.m) *
-                        static_cast<double>(job.result_columns()) * numeric::bits(job.result) / 8;
-  const double wanted = bytes_as(job.a, job.a_type) + bytes_as(job.b, job.b_type) +
-                        bytes_as(job.c, job.result) + bytes_as(job.scale_a, DType::f32) +
-                        bytes_as(job.scale_b, DType::f32) + bytes_as(job.bias, job.bias.dtype) +
-                        result;
-  require_memory(job.reads_c() ? "A, B, C and D" : "A, B and D", wanted,
-                 "choose smaller M, N or K");
-}
-
 void read_matrices(const GemmOptions& o, GemmJob& job) {
-  const auto numbers = given_extents(o);
-  if (!numbers) return read_files(o, job);
-  if (!o.a.empty() || !o.b.empty() || !o.c.empty()) {
-    throw InputError("Files and numbers do not go together: give --a and --b, or M, N and K.");
+  const bool files = !o.a.empty() || !o.b.empty() || !o.c.empty();
+  const char* number = !o.random.empty() ? "--random"
+                       : o.groups        ? "--groups"
+                       : o.m             ? "--m"
+                       : o.n             ? "--n"
+                       : o.k             ? "--k"
+                       : o.total         ? "--total"
+                                         : nullptr;
+  if (files && number != nullptr) {
+    throw InputError(std::string("Files and numbers do not go together: leave ") + number +
+                     " out, or --a, --b and --c.");
   }
-  shape_random(*numbers, job);
+  if (files || (number == nullptr && !job.is_grouped)) {
+    read_operands(o, job);
+  } else {
+    read_numbers(o, job);
+  }
+  read_rows(o, job);
+  if (!files) {
+    const auto stored = [&job](Along along, std::int64_t rows, bool transposed) {
+      return transposed ? stacked(job, along, job.k, rows) : stacked(job, along, rows, job.k);
+    };
+    job.a.shape = stored(Along::rows, job.m, job.a_transposed);
+    job.b.shape = stored(Along::groups, job.n, job.b_transposed);
+    if (job.reads_c()) job.c.shape = stacked(job, Along::rows, job.m, job.result_columns());
+  } else if (job.reads_c()) {
+    job.c = read_c(o, job);
+  }
 }
 
 void read_vectors(const GemmOptions& o, GemmJob& job) {
-  if (job.scaling == Scaling::none && (!o.scale_a.empty() || !o.scale_b.empty())) {
-    throw InputError(
-        std::string(o.scale_a.empty() ? "--scale-b" : "--scale-a") +
-        " is given without --scaling: say what a scale is for, tensor, row-column or block.");
-  }
-  if (job.scaling != Scaling::none) {
-    job.scale_a = scales_of(o, job, true);
-    job.scale_b = scales_of(o, job, false);
-  }
+  job.scale_a = scales_of(o, job, true);
+  job.scale_b = scales_of(o, job, false);
   job.scale_d = scale_of_result(o.scale_d, job);
   if (job.epilogue.bias != Bias::none) job.bias = bias_of(parse_bias(o.bias).second, job);
-}
-
-void load(GemmJob& job, std::uint64_t seed, std::ostream& err) {
-  check_memory(job);
-  // What has no content yet is random.
-  const auto is_open = [](const HostTensor& t) { return t.bytes.empty() && !t.shape.empty(); };
-  const auto make = [&](HostTensor& t, DType type, std::uint64_t stream) {
-    if (!is_open(t)) return false;
-    t = random_normal(type, t.shape, seed, stream);
-    return true;
-  };
-  if (!make(job.a, job.a_type, kStreamA)) round_to(job.a, job.a_type, "A", err);
-  if (!make(job.b, job.b_type, kStreamB)) round_to(job.b, job.b_type, "B", err);
-  if (job.reads_c() && !make(job.c, job.result, kStreamC)) round_to(job.c, job.result, "C", err);
-  if (is_open(job.scale_a)) job.scale_a = random_scales(job.scale_a.shape, seed, kStreamScaleA);
-  if (is_open(job.scale_b)) job.scale_b = random_scales(job.scale_b.shape, seed, kStreamScaleB);
-  make(job.bias, DType::f32, kStreamBias);
 }
 
 }  // namespace warpwright::cli

@@ -42,6 +42,8 @@ constexpr const char* kTuneExamples =
     "  warpwright tune 64 4096 7168 --dtype e4m3 --scaling block --all\n"
     "  warpwright tune --shapes mine.txt";
 
+constexpr const char* kSeed = "of the random operands, and of --sample";
+
 void add_types(CLI::App& app, TypeOptions& o) {
   app.add_option("--dtype", o.dtype, "bf16, fp16 or e4m3: the type of A and B")
       ->type_name("TYPE")
@@ -57,17 +59,29 @@ void add_types(CLI::App& app, TypeOptions& o) {
       ->capture_default_str();
 }
 
-void add_measuring(CLI::App& app, int& rounds, std::uint64_t& seed, std::string& device) {
-  app.add_option("--rounds", rounds, "rounds that the medians are taken of")
+void add_measuring(CLI::App& app, MeasureOptions& o, const char* seed) {
+  app.add_option("--rounds", o.rounds, "rounds that the medians are taken of")
       ->type_name("R")
       ->capture_default_str();
-  app.add_option("--seed", seed, "of the random operands, and of --sample")
-      ->type_name("S")
-      ->check(refuse_seed)
-      ->capture_default_str();
-  app.add_option("--device", device, "cuda:0, cuda:1, ...")
+  app.add_option("--seed", o.seed, seed)->type_name("S")->check(refuse_seed)->capture_default_str();
+  app.add_option("--device", o.device, "cuda:0, cuda:1, ...")
       ->type_name("DEVICE")
       ->capture_default_str();
+}
+
+// What `bench dense` and `bench grouped` share.
+void add_benching(CLI::App& app, BenchOptions& o, const char* seed, const char* examples) {
+  app.add_option("--configs", o.configs,
+                 "how many of our configurations are tried for the best: a number, or all")
+      ->type_name("N")
+      ->capture_default_str();
+  add_measuring(app, o, seed);
+  app.add_flag("--dependent", o.dependent,
+               "programmatic dependent launch on our side (default: on neither side)");
+  app.add_option("--json", o.json, "where the numbers are written too, after every shape")
+      ->type_name("FILE");
+  app.add_flag("--markdown", o.markdown, "print the table as documents want it");
+  app.footer(examples);
 }
 
 }  // namespace
@@ -87,9 +101,10 @@ std::string refuse_seed(const std::string& text) {
   return "\"" + text + "\" is no integer from 0 to 18446744073709551615";
 }
 
-CLI::App* add_bench_command(CLI::App& app, BenchOptions& o) {
+CLI::App* add_bench_command(CLI::App& app, BenchOptions& o, BenchOptions& of_groups) {
   CLI::App* bench = app.add_subcommand("bench", "measure many products beside cuBLASLt on a GPU");
   bench->require_subcommand(1);
+  bench->footer(kBenchExamples);
   CLI::App* dense = bench->add_subcommand("dense", "dense products, one shape a row");
   dense
       ->add_option("--shapes", o.shapes,
@@ -100,50 +115,24 @@ CLI::App* add_bench_command(CLI::App& app, BenchOptions& o) {
                    "N random shapes instead: M 1 to 16384, N and K 64 to 16384, logarithmic")
       ->type_name("N");
   add_types(*dense, o.types);
-  dense
-      ->add_option("--configs", o.configs,
-                   "how many of our configurations are tried for the best: a number, or all")
-      ->type_name("N")
-      ->capture_default_str();
-  add_measuring(*dense, o.rounds, o.seed, o.device);
-  dense->add_flag("--dependent", o.dependent,
-                  "programmatic dependent launch on our side (default: on neither side)");
-  dense->add_option("--json", o.json, "where the numbers are written too, after every shape")
-      ->type_name("FILE");
-  dense->add_flag("--markdown", o.markdown, "print the table as documents want it");
-  bench->footer(kBenchExamples);
-  dense->footer(kBenchExamples);
-  return dense;
-}
+  add_benching(*dense, o, kSeed, kBenchExamples);
 
-CLI::App* add_bench_grouped_command(CLI::App& app, GroupedBenchOptions& o) {
-  CLI::App* grouped =
-      app.get_subcommand("bench")->add_subcommand("grouped", "grouped products, one shape a row");
+  CLI::App* grouped = bench->add_subcommand("grouped", "grouped products, one shape a row");
+  of_groups.grouped = true;
+  of_groups.configs = of_groups.types.dtype = "all";
   grouped
-      ->add_option("--shapes", o.shapes,
+      ->add_option("--shapes", of_groups.shapes,
                    "shapes, one a line, GROUPS TOKENS N K, with # comments (default: 19 built in)")
       ->type_name("FILE");
   grouped
       ->add_option(
-          "--dtype", o.dtype,
+          "--dtype", of_groups.types.dtype,
           "e4m3 (tensor scales), e4m3-block, e4m3-row-column, bf16, with commas between; all is "
           "e4m3,e4m3-block,bf16")
       ->type_name("KINDS")
       ->capture_default_str();
-  grouped
-      ->add_option("--configs", o.configs,
-                   "how many of our configurations are tried for the best: a number, or all")
-      ->type_name("N")
-      ->capture_default_str();
-  add_measuring(*grouped, o.rounds, o.seed, o.device);
-  grouped->get_option("--seed")->description("of the random operands");
-  grouped->add_flag("--dependent", o.dependent,
-                    "programmatic dependent launch on our side (default: on neither side)");
-  grouped->add_option("--json", o.json, "where the numbers are written too, after every shape")
-      ->type_name("FILE");
-  grouped->add_flag("--markdown", o.markdown, "print the table as documents want it");
-  grouped->footer(kBenchGroupedExamples);
-  return grouped;
+  add_benching(*grouped, of_groups, "of the random operands", kBenchGroupedExamples);
+  return bench;
 }
 
 CLI::App* add_tune_command(CLI::App& app, TuneOptions& o) {
@@ -156,7 +145,7 @@ CLI::App* add_tune_command(CLI::App& app, TuneOptions& o) {
       ->type_name("FILE");
   add_types(*tune, o.types);
   tune->add_flag("--all", o.all, "measure all legal plans, not the 32 most promising alone");
-  add_measuring(*tune, o.rounds, o.seed, o.device);
+  add_measuring(*tune, o, kSeed);
   tune->footer(kTuneExamples);
   return tune;
 }

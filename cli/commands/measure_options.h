@@ -4,7 +4,6 @@
 #include <string>
 
 #include "cli/commands/bench_command.h"
-#include "cli/commands/bench_grouped_command.h"
 #include "cli/commands/run.h"
 #include "cli/commands/tune_command.h"
 
@@ -14,11 +13,8 @@ class App;
 
 namespace warpwright::cli {
 
-/// Adds `bench` with its `dense` to `app`; returns `dense`.
-CLI::App* add_bench_command(CLI::App& app, BenchOptions& options);
-
-/// Adds `grouped` to the `bench` of `app`; returns `grouped`.
-CLI::App* add_bench_grouped_command(CLI::App& app, GroupedBenchOptions& options);
+/// Adds `bench` with its `dense` and its `grouped` to `app`; returns `bench`.
+CLI::App* add_bench_command(CLI::App& app, BenchOptions& dense, BenchOptions& grouped);
 
 /// Adds `tune` to `app` and returns it.
 CLI::App* add_tune_command(CLI::App& app, TuneOptions& options);

@@ -69,7 +69,7 @@ HostTensor read_named(const std::string& name, const std::string& spec) {
 }
 
 HostTensor read_shaped(const std::string& name, const std::string& spec,
-                       const std::vector<Extents>& legal, const std::string& of) {
+                       const std::vector<Extents>& legal) {
   HostTensor tensor = read_named(name, spec);
   std::string shapes;
   for (const Extents& shape : legal) {
@@ -79,8 +79,8 @@ HostTensor read_shaped(const std::string& name, const std::string& spec,
     }
     shapes += (shapes.empty() ? "" : ", or ") + shape_text(shape);
   }
-  throw InputError(name + " (" + spec + ") is " + shape_text(tensor.shape) + "; " + of +
-                   " it must be " + shapes + ".");
+  throw InputError(name + " (" + spec + ") is " + shape_text(tensor.shape) +
+                   "; for these matrices it must be " + shapes + ".");
 }
 
 void require_operand_type(const std::string& what, const HostTensor& tensor) {

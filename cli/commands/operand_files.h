@@ -1,5 +1,5 @@
-// Tensors of files on their way into a product, dense or grouped: what is legal, which types are
-// multiplied, and how values get there.
+// Tensors of files on their way into a product: what is legal, which types are multiplied, and how
+// values get there.
 #pragma once
 
 #include <cstdint>
@@ -22,10 +22,9 @@ bool names_file(const std::string& text);
 HostTensor read_named(const std::string& name, const std::string& spec);
 
 /// Reads a tensor that has one of these shapes, where dimensions of 1 do not matter, and gives it
-/// that shape. `of` is what the shapes follow from. Throws InputError.
+/// that shape. Throws InputError.
 HostTensor read_shaped(const std::string& name, const std::string& spec,
-                       const std::vector<Extents>& legal,
-                       const std::string& of = "for these matrices");
+                       const std::vector<Extents>& legal);
 
 /// Refuses a tensor of a type that is not multiplied. `what` names it and its file.
 void require_operand_type(const std::string& what, const HostTensor& tensor);

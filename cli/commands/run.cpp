@@ -9,20 +9,12 @@
 #include <new>
 #include <string_view>
 
-#include "cli/reports/progress.h"
+#include "cli/commands/words.h"
 #include "warpwright/atom/mask_text.h"
 #include "warpwright/plan/known_devices.h"
 
 namespace warpwright::cli {
 namespace {
-
-model::Mode parse_mode(const std::string& text) {
-  if (text.empty() || text == "latest") return model::Mode::latest;
-  if (text == "eager") return model::Mode::eager;
-  if (text == "random") return model::Mode::random;
-  throw InputError("--mode is \"" + text +
-                   "\"; it must be eager, latest or random: the default is latest.");
-}
 
 // Bytes that this program may still take: what the system has, and what its control group leaves
 // of a limit, as containers have one.
@@ -116,12 +108,9 @@ DeviceFacts facts_of(const DeviceChoice& device) {
   return *facts;
 }
 
-std::string known_names(bool grouped) {
+std::string known_names() {
   std::string text;
-  std::vector<std::string_view> names = known_devices();
-  if (grouped) {
-    std::erase_if(names, [](std::string_view name) { return is_blackwell(*known_facts(name)); });
-  }
+  const std::vector<std::string_view> names = known_devices();
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (i > 0) text += i + 1 < names.size() ? ", " : " or ";
     text += names[i];
@@ -178,55 +167,18 @@ void require_memory(const std::string& what, double bytes, const std::string& ad
   throw InputError(what + text + advice + ".");
 }
 
-void check_mode(const RunOptions& options) {
-  if (!options.mode.empty() && !parse_device(options.device).is_model) {
-    throw InputError("--mode is how the model schedules; a GPU has no such choice: leave it out.");
-  }
-  parse_mode(options.mode);
+std::optional<model::Mode> parse_mode(const std::string& text) {
+  std::optional<model::Mode> mode;
+  choose<model::Mode>(mode, "--mode", text,
+                      {{"eager", model::Mode::eager},
+                       {"latest", model::Mode::latest},
+                       {"random", model::Mode::random}});
+  return mode;
 }
 
-model::Report run_on_model(
-    const RunOptions& options, const char* command, std::int64_t tiles, std::ostream& err,
-    const std::function<Result<model::Report>(const device::ModelOptions&)>& launch) {
-  device::ModelOptions how;
-  how.mode = parse_mode(options.mode);
-  how.seed = options.seed;
-  Progress progress(err, command, "tiles", tiles);
-  how.on_tile = [&progress](std::int64_t done) { progress.update(done); };
-  const Result<model::Report> report = launch(how);
-  if (!report) throw InputError(report.reason());
-  return *report;
-}
-
-void require_clean(const model::Report& report, const char* result) {
+void require_clean(const model::Report& report) {
   if (report.clean()) return;
-  throw RunError("The model found faults, so " + std::string(result) + " is not to be trusted:\n" +
-                 report.text());
-}
-
-std::int64_t bytes_of(const MatrixView& view) {
-  return view.batch * view.rows * view.columns * (numeric::bits(view.dtype) / 8);
-}
-
-CudaMemory::CudaMemory(int index) {
-  require(device::use_cuda_device(index));
-}
-
-device::CudaBuffer& CudaMemory::make(std::int64_t bytes) {
-  const auto buffer = device::CudaBuffer::make(bytes, 0xff);
-  if (!buffer) throw InputError(buffer.reason());
-  buffers_.push_back(*buffer);
-  return **buffer;
-}
-
-void* CudaMemory::copy(const void* data, std::int64_t bytes) {
-  device::CudaBuffer& buffer = make(bytes);
-  require(buffer.from_host(data, bytes));
-  return buffer.data();
-}
-
-void CudaMemory::move(MatrixView& view) {
-  if (view.data != nullptr) view.data = copy(view.data, bytes_of(view));
+  throw RunError("The model found faults, so D is not to be trusted:\n" + report.text());
 }
 
 }  // namespace warpwright::cli

@@ -1,17 +1,14 @@
-// Where and how a product runs: what the commands on products, dense or grouped, have in common.
+// Where and how a product runs: what the commands on products have in common.
 #pragma once
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <ostream>
 #include <stdexcept>
 #include <string>
-#include <vector>
 
 #include "cli/files/tensor_file.h"
-#include "warpwright/device/cuda.h"
 #include "warpwright/device/model.h"
 #include "warpwright/plan/plan.h"
 
@@ -61,9 +58,8 @@ DeviceFacts facts_of(const RunOptions& options, bool needs_gpu = false);
 /// for "model" as facts_of. Throws InputError.
 DeviceFacts facts_elsewhere(const RunOptions& options);
 
-/// "h100, h200 or b200": the devices that --as knows beside the model; `grouped`, those whose
-/// kernels multiply groups.
-std::string known_names(bool grouped = false);
+/// "h100, h200 or b200": the devices that --as knows beside the model.
+std::string known_names();
 
 /// Refuses a number that lies outside. Throws InputError.
 void require_between(const char* option, std::int64_t value, std::int64_t least, std::int64_t most);
@@ -75,35 +71,10 @@ void require(const std::optional<Refusal>& refusal);
 /// ("A, B and D") would take `bytes`, and `advice` says how to ask for less. Throws InputError.
 void require_memory(const std::string& what, double bytes, const std::string& advice);
 
-/// Refuses a --mode that is none, or that is given to a GPU. Throws InputError.
-void check_mode(const RunOptions& options);
+/// The word of --mode; nothing where it was not given. Throws InputError.
+std::optional<model::Mode> parse_mode(const std::string& text);
 
-/// Runs a kernel of `tiles` tiles on the model, with all checks; `command` names the line of
-/// progress on `err`. Throws InputError where `launch` refuses.
-model::Report run_on_model(
-    const RunOptions& options, const char* command, std::int64_t tiles, std::ostream& err,
-    const std::function<Result<model::Report>(const device::ModelOptions&)>& launch);
-
-/// Throws RunError where the model found faults; `result` names what is then not to be trusted.
-void require_clean(const model::Report& report, const char* result);
-
-/// The bytes of a packed tensor.
-std::int64_t bytes_of(const MatrixView& view);
-
-/// Memory of the current CUDA device for one product. New memory is filled with 0xff: an element of
-/// the result that nobody stores shows as NaN. All throw InputError.
-class CudaMemory {
- public:
-  /// Makes `index` the current device.
-  explicit CudaMemory(int index);
-  device::CudaBuffer& make(std::int64_t bytes);
-  /// A copy of `bytes` of host memory.
-  void* copy(const void* data, std::int64_t bytes);
-  /// Points a packed tensor of the host at a copy of it; one without memory stays as it is.
-  void move(MatrixView& view);
-
- private:
-  std::vector<std::shared_ptr<device::CudaBuffer>> buffers_;
-};
+/// Throws RunError where the model found faults, so that D is not to be trusted.
+void require_clean(const model::Report& report);
 
 }  // namespace warpwright::cli

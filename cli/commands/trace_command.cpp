@@ -1,70 +1,68 @@
 #include "cli/commands/trace_command.h"
 
-#include <array>
 #include <cstdio>
-#include <optional>
 #include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
 
+#include "cli/commands/gemm_arguments.h"
 #include "cli/commands/model_time.h"
+#include "cli/commands/operand_files.h"
+#include "cli/commands/product.h"
 #include "cli/files/output_file.h"
 #include "cli/pictures/grid_svg.h"
 #include "cli/pictures/perfetto.h"
 #include "cli/pictures/timeline_svg.h"
-#include "cli/reports/progress.h"
+#include "warpwright/device/trace_cuda.h"
 
 namespace warpwright::cli {
 namespace {
 
 // Finds out before the work what would keep the files from being written after it, and whether one
-// of them would be written over another.
-void check_outputs(const TraceOptions& o) {
-  struct Output {
+// of them would be written over another, or over a tensor that is read.
+void check_outputs(const GemmOptions& run, const TraceOptions& o) {
+  struct File {
     const char* option;
-    const char* what;
-    const std::string& path;
+    std::string path;
   };
-  const std::array<Output, 3> outputs = {{{"--out", "The trace", o.out},
-                                          {"--svg", "The picture", o.svg},
-                                          {"--grid-svg", "The picture", o.grid_svg}}};
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
-    if (outputs[i].path.empty()) continue;
-    check_output_file(outputs[i].what, outputs[i].path);
-    for (std::size_t j = 0; j < i; ++j) {
-      if (outputs[j].path.empty() || !is_same_output(outputs[i].path, outputs[j].path)) continue;
-      throw InputError(std::string(outputs[i].option) + " " + outputs[i].path + " is the file of " +
-                       outputs[j].option +
+  std::vector<File> others;
+  for (const auto& [option, spec] : {std::pair{"--a", run.a},
+                                     {"--b", run.b},
+                                     {"--c", run.c},
+                                     {"--scale-a", run.scale_a},
+                                     {"--scale-b", run.scale_b},
+                                     {"--scale-d", run.scale_d},
+                                     {"--tokens", run.tokens},
+                                     {"--offsets", run.offsets},
+                                     {"--bias", parse_bias(run.bias).second}}) {
+    if (names_file(spec)) others.push_back({option, parse_spec(spec).path});
+  }
+  for (const auto& [option, what, path] : {std::tuple{"--out", "The trace", o.out},
+                                           {"--svg", "The picture", o.svg},
+                                           {"--grid-svg", "The picture", o.grid_svg}}) {
+    if (path.empty()) continue;
+    check_output_file(what, path);
+    for (const File& other : others) {
+      if (!is_same_output(path, other.path)) continue;
+      throw InputError(std::string(option) + " " + path + " is the file of " + other.option +
                        ", which it would be written over: give each a file of its own.");
     }
+    others.push_back({option, path});
   }
 }
 
-// What ran; what the model found goes to `findings`.
-model::Trace run_on_model(Product& product, const TraceOptions& options, std::ostream& err,
-                          std::string& findings) {
-  model::Trace trace;
-  device::ModelOptions how;
-  how.mode = model::Mode::timed;
-  how.trace = &trace;
-  how.occupied_sm = options.occupy_sm.value_or(-1);
-  Progress progress(err, "trace", "tiles", product.tiles());
-  how.on_tile = [&progress](std::int64_t done) { progress.update(done); };
-  const Result<model::Report> report = product.run_on_model(how);
-  if (!report) throw InputError(report.reason());
-  findings = report->clean() ? "" : report->text();
-  return trace;
-}
-
-model::Trace run_on_gpu(Product& product, int index) {
+model::Trace trace_on_gpu(const Product& product, int index) {
   if (!device::built_with_trace()) {
     throw InputError(
         "This build's kernels record no timeline; configure with -DWARPWRIGHT_CUDA=ON "
         "-DWARPWRIGHT_TRACE=ON, or trace on the model: --device model.");
   }
-  require(device::use_cuda_device(index));
-  product.run_on_gpu(index);  // unrecorded: caches and clocks warm up
-  const auto recording = product.record();
+  run_on_gpu(product, index);  // unrecorded: caches and clocks warm up
+  const auto recording = device::CudaTrace::start(product.plan);
   if (!recording) throw RunError(recording.reason());
-  product.run_on_gpu(index);
+  run_on_gpu(product, index);
   const Result<model::Trace> trace = (*recording)->finish();
   if (!trace) throw RunError(trace.reason());
   return *trace;
@@ -101,42 +99,51 @@ std::string size_text(const model::Trace& trace) {
 
 }  // namespace
 
-int trace_command(const RunOptions& run, const ProductMaker& make, const TraceOptions& o,
-                  std::ostream& out, std::ostream& err) {
+int trace_command(const GemmOptions& run, const TraceOptions& o, std::ostream& out,
+                  std::ostream& err) {
   return exit_status(err, [&] {
     if (o.out.empty() && o.svg.empty() && o.grid_svg.empty()) {
       throw InputError("Where to? Give --out FILE.pftrace, --svg FILE.svg, or both.");
     }
     const DeviceChoice where = parse_device(run.device);
-    check_outputs(o);
-    const std::unique_ptr<Product> product = make(facts_of(run), err);
-    check_occupied(o, product->device());
-    product->check_memory();
+    check_outputs(run, o);
+    Product product(run, facts_of(run), err);
+    const DeviceFacts& device = product.plan.device;
+    check_occupied(o, device);
+    check_memory(product.job);
     if (where.is_model) {
-      note_duration(err, "trace", product->model_seconds(), "smaller extents are faster");
+      note_duration(err, "trace", product.model_seconds(), "smaller extents are faster");
     }
-    product->load(run.seed, err);
+    product.load(run.seed, err);
 
-    std::string findings;
-    const model::Trace trace = where.is_model ? run_on_model(*product, o, err, findings)
-                                              : run_on_gpu(*product, where.index);
+    model::Trace trace;
+    model::Report report;
+    if (where.is_model) {
+      device::ModelOptions how;
+      how.mode = model::Mode::timed;
+      how.trace = &trace;
+      how.occupied_sm = o.occupy_sm.value_or(-1);
+      report = run_on_model(product, how, "trace", err);
+    } else {
+      trace = trace_on_gpu(product, where.index);
+    }
     if (!o.out.empty()) {
       replace_file(o.out, perfetto_bytes(trace));
       out << printable(o.out) << ": " << size_text(trace)
           << "; open it in https://ui.perfetto.dev\n";
     }
-    const std::string plan_on_device = product->plan_name() + " on " + product->device().name;
+    const std::string plan_on_device = product.plan.name() + " on " + device.name;
     if (!o.svg.empty()) {
       TimelineView picture;
-      picture.title = product->title() + ", " + plan_on_device;
-      picture.ctas = atom::cluster_size(product->cluster()) > 1 ? 2 : 1;
+      picture.title = product.title() + ", " + plan_on_device;
+      picture.ctas = atom::cluster_size(product.plan.cluster) > 1 ? 2 : 1;
       replace_file(o.svg, timeline_svg(trace, picture));
       out << printable(o.svg) << ": the first tiles as a picture\n";
     }
     if (!o.grid_svg.empty()) {
       GridView picture;
       picture.title = plan_on_device;
-      picture.sms = product->device().sms;
+      picture.sms = device.sms;
       picture.occupied_sm = o.occupy_sm.value_or(-1);
       replace_file(o.grid_svg, grid_svg(trace, picture));
       out << printable(o.grid_svg) << ": which SM worked on which tile, when\n";
@@ -144,9 +151,9 @@ int trace_command(const RunOptions& run, const ProductMaker& make, const TraceOp
     if (!trace.measured) {
       out << "Times are nominal cycles from the model's table of costs, no measurement.\n";
     }
-    if (!findings.empty()) {
+    if (!report.clean()) {
       throw RunError("The model found faults; the timeline shows the run as far as it went:\n" +
-                     findings);
+                     report.text());
     }
     return 0;
   });

@@ -5,7 +5,7 @@
 #include <ostream>
 #include <string>
 
-#include "cli/commands/product.h"
+#include "cli/commands/gemm_job.h"
 
 namespace warpwright::cli {
 
@@ -17,11 +17,10 @@ struct TraceOptions {
   std::optional<int> occupy_sm;  ///< an SM of the model that another grid holds
 };
 
-/// Runs the product on its device, writes a Perfetto trace and, when asked, a picture of the first
-/// tiles, and says on `out` what is in them. On the model
-/// times are nominal. Returns 0; 1 when the run went wrong; 2 for bad input, with one sentence on
-/// `err`.
-int trace_command(const RunOptions& run, const ProductMaker& product, const TraceOptions& options,
-                  std::ostream& out, std::ostream& err);
+/// Runs the product on its device, writes the trace and pictures that are asked for, and says on
+/// `out` what is in them. On the model times are nominal. Returns 0; 1 when the run went wrong; 2
+/// for bad input, with one sentence on `err`.
+int trace_command(const GemmOptions& product, const TraceOptions& options, std::ostream& out,
+                  std::ostream& err);
 
 }  // namespace warpwright::cli

@@ -5,7 +5,6 @@
 #include <optional>
 
 #include "cli/commands/bench.h"
-#include "cli/commands/gemm_job.h"
 #include "cli/reports/progress.h"
 #include "warpwright/plan/tuning.h"
 
@@ -31,12 +30,12 @@ std::vector<Shape> shapes_of(const TuneOptions& o) {
   return {{o.extents[0], o.extents[1], o.extents[2]}};
 }
 
-std::string row(const GemmProblem& problem, const bench::RankedPlan& one, std::size_t place,
-                bool is_plan) {
+std::string row(const bench::RankedPlan& one, std::size_t place, bool is_plan) {
   char text[256];
   std::snprintf(text, sizeof(text), "%4zu  %9.2f us  %6.0f TFLOP/s  %5d CTAs  %s%s\n", place,
-                one.timing.median, bench::tflops(problem, one.timing), one.plan.ctas,
-                one.plan.name().c_str(), is_plan ? "  <- chosen without tuning" : "");
+                one.timing.median, bench::tflops(operations(one.plan.problem), one.timing),
+                one.plan.ctas, one.plan.name().c_str(),
+                is_plan ? "  <- chosen without tuning" : "");
   return text;
 }
 
@@ -44,32 +43,25 @@ bool same_way(const Plan& x, const Plan& y) {
   return x.name() == y.name() && x.kernel == y.kernel && x.ctas == y.ctas;
 }
 
-// Measures and keeps the plans of one shape, `at` of all that are asked for; returns why not, else
-// nothing.
-std::string tune_shape(const std::vector<Shape>& shapes, std::size_t at, const ProductTypes& types,
-                       const TuneOptions& o, const DeviceChoice& device, const DeviceFacts& facts,
-                       TuningCache& cache, Progress& progress, std::ostream& out) {
-  const Shape& shape = shapes[at];
+// Measures and keeps the plans of one shape, and prints them; returns why not, else nothing.
+std::string tune_shape(const Shape& shape, const ProductTypes& types, const TuneOptions& o,
+                       const bench::TimeOptions& how, const DeviceChoice& device,
+                       const DeviceFacts& facts, TuningCache& cache, Progress& progress,
+                       std::ostream& out) {
+  const std::string name = shape_name(shape);
   const GemmProblem problem = problem_of(types, shape);
-  const Result<std::vector<Plan>> legal = candidates(problem, facts);
-  if (!legal) return shape_name(shape) + ": " + legal.reason();
-  std::vector<Plan> plans = *legal;
-  const std::size_t known = plans.size();
-  if (!o.all && known > kTunedPlans) plans.erase(plans.begin() + kTunedPlans, plans.end());
-  bench::TimeOptions how;
-  how.rounds = o.rounds;
-  how.seed = o.seed;
-  how.progress = [&](int done, int all) {
-    const double share = static_cast<double>(done) / std::max(1, all);
-    progress.share((static_cast<double>(at) + share) / static_cast<double>(shapes.size()));
-  };
-  const auto ranked = rank_products(plans, device.index, how);
-  if (!ranked) return shape_name(shape) + ": " + ranked.reason();
-  std::string rows = shape_name(shape) + ", " + types_name(types) + ": " +
-                     std::to_string(ranked->size()) + " of " + std::to_string(known) +
-                     " plans measured, seed " + std::to_string(o.seed) + "\n";
-  for (std::size_t i = 0; i < ranked->size(); ++i) {
-    rows += row(problem, (*ranked)[i], i + 1, same_way((*ranked)[i].plan, plans.front()));
+  auto plans = candidates(problem, facts);
+  if (!plans) return name + ": " + plans.reason();
+  const std::size_t known = plans->size();
+  if (!o.all && known > kTunedPlans) (*plans).erase((*plans).begin() + kTunedPlans, (*plans).end());
+  const auto ranked = rank_products(*plans, device.index, how);
+  if (!ranked) return name + ": " + ranked.reason();
+  std::string rows = name + ", " + types_name(types) + ": " + std::to_string(ranked->size()) +
+                     " of " + std::to_string(known) + " plans measured, seed " +
+                     std::to_string(o.seed) + "\n";
+  std::size_t place = 0;
+  for (const bench::RankedPlan& one : *ranked) {
+    rows += row(one, ++place, same_way(one.plan, plans->front()));
   }
   progress.print(out, rows);
   const bench::RankedPlan& best = ranked->front();
@@ -81,40 +73,35 @@ std::string tune_shape(const std::vector<Shape>& shapes, std::size_t at, const P
 int run_tune(const TuneOptions& o, std::ostream& out, std::ostream& err) {
   const ProductTypes types = parse_types(o.types);
   const std::vector<Shape> shapes = shapes_of(o);
-  if (o.rounds < 1) throw InputError("--rounds is less than 1; the nearest legal value is 1.");
-  const DeviceChoice device = parse_device(o.device);
-  if (device.is_model) {
-    throw InputError(
-        "--device is model, which does not predict time; tune measures a GPU: cuda:0, cuda:1, "
-        "...");
-  }
+  bench::TimeOptions how = time_options(o);
+  const DeviceChoice device = measured_device(o, "tune");
   TuningCache cache(TuningCache::default_path());
   require(cache.unwritable());
   const DeviceFacts facts = facts_of(device);
   if (cache.warning()) err << printable(*cache.warning()) << "\n";
-  int kept = 0;
+  std::size_t kept = 0;
   std::optional<Progress> progress;
   progress.emplace(err, "tune");
   for (std::size_t i = 0; i < shapes.size(); ++i) {
-    const std::string fault = tune_shape(shapes, i, types, o, device, facts, cache, *progress, out);
+    how.progress = [&](int done, int all) {
+      progress->share((static_cast<double>(i) + static_cast<double>(done) / std::max(1, all)) /
+                      static_cast<double>(shapes.size()));
+    };
+    const std::string fault =
+        tune_shape(shapes[i], types, o, how, device, facts, cache, *progress, out);
     if (!fault.empty()) progress->print(err, fault + "\n");
     kept += fault.empty() ? 1 : 0;
-    progress->share(static_cast<double>(i + 1) / static_cast<double>(shapes.size()));
+    how.progress(1, 1);
   }
   progress.reset();
   if (kept > 0) out << "kept in " << printable(cache.path()) << "\n";
-  return kept == static_cast<int>(shapes.size()) ? 0 : 1;
+  return kept == shapes.size() ? 0 : 1;
 }
 
 }  // namespace
 
 int tune_command(const TuneOptions& options, std::ostream& out, std::ostream& err) {
-  try {
-    return run_tune(options, out, err);
-  } catch (const InputError& refusal) {
-    err << refusal.what() << "\n";
-    return 2;
-  }
+  return exit_status(err, [&] { return run_tune(options, out, err); });
 }
 
 }  // namespace warpwright::cli

@@ -6,19 +6,17 @@
 #include <string>
 #include <vector>
 
+#include "cli/commands/bench_command.h"
 #include "cli/compute/bench_shapes.h"
 
 namespace warpwright::cli {
 
 /// The arguments as they were typed; empty texts were not given.
-struct TuneOptions {
+struct TuneOptions : MeasureOptions {
   std::vector<std::int64_t> extents;  ///< M, N and K
   std::string shapes;                 ///< a file instead
   TypeOptions types;
   bool all = false;
-  int rounds = 21;
-  std::uint64_t seed = 1;
-  std::string device = "cuda:0";
 };
 
 /// Of a shape's plans those that are measured when not all are asked for: the most promising ones.

@@ -35,6 +35,12 @@ Value chosen(const char* option, const std::string& text, const Words<Value>& wo
   throw InputError(std::string(option) + " is \"" + text + "\"; it must be " + listed(words) + ".");
 }
 
+/// Sets `value` to that of a word; an option that was not given leaves it.
+template <class Value, class Target>
+void choose(Target& value, const char* option, const std::string& text, const Words<Value>& words) {
+  if (!text.empty()) value = chosen<Value>(option, text, words);
+}
+
 /// The word of a value that has one.
 template <class Value>
 const char* word_of(const Value& value, const Words<Value>& words) {

@@ -4,33 +4,61 @@
 #include <charconv>
 #include <cmath>
 #include <fstream>
+#include <iterator>
+#include <numeric>
+#include <optional>
 #include <random>
 #include <sstream>
 
+#include "cli/compute/token_lengths.h"
 #include "cli/files/tensor_file.h"
+#include "warpwright/plan/rules.h"
 
 namespace warpwright::cli {
 namespace {
 
-// The largest extent that plans take.
-constexpr std::int64_t kMaxExtent = 2147479551;
+constexpr std::pair<const char*, ProductTypes> kKinds[] = {
+    {"e4m3", {DType::e4m3, DType::bf16, Scaling::tensor}},
+    {"e4m3-block", {DType::e4m3, DType::bf16, Scaling::block, Accumulation::promoted}},
+    {"bf16", {}},
+    {"e4m3-row-column", {DType::e4m3, DType::bf16, Scaling::row_column}}};
+constexpr int kUsualKinds = 3;
+// In the order of Scaling.
+constexpr const char* kScalings[] = {"none", "tensor", "row-column", "block"};
 
-// The three numbers of a line, or nothing.
-bool read_shape(std::string line, Shape& shape) {
-  std::replace_if(
-      line.begin(), line.end(), [](char c) { return c == 'x' || c == 'X' || c == '\t'; }, ' ');
-  std::istringstream words(line);
-  std::vector<std::int64_t> numbers;
-  for (std::string word; words >> word;) {
-    std::int64_t value = 0;
-    const char* last = word.data() + word.size();
-    const auto [end, error] = std::from_chars(word.data(), last, value);
-    if (error != std::errc() || end != last || value < 1 || value > kMaxExtent) return false;
-    numbers.push_back(value);
+std::optional<std::int64_t> extent(const std::string& word) {
+  std::int64_t value = 0;
+  const char* last = word.data() + word.size();
+  const auto [end, error] = std::from_chars(word.data(), last, value);
+  if (error != std::errc() || end != last || value < 1 || value > max_extent) return std::nullopt;
+  return value;
+}
+
+// What a line should be.
+std::string rule(bool grouped) {
+  if (grouped) return "GROUPS TOKENS N K, for example 8 16 4096 4096 or 32 skew:1 7168 2048";
+  return "M N K or MxNxK, three whole numbers from 1 to " + std::to_string(max_extent) +
+         ", for example 4096 7168 2048";
+}
+
+// The shape of a line's words; why they are none, else.
+Result<Shape> shape_of_line(std::string line, bool grouped) {
+  const Refusal none{RefusalCode::bad_value,
+                     "\"" + printable(line, 60) + "\" is no shape; write " + rule(grouped)};
+  if (!grouped) {
+    std::replace_if(
+        line.begin(), line.end(), [](char c) { return c == 'x' || c == 'X'; }, ' ');
   }
-  if (numbers.size() != 3) return false;
-  shape = {numbers[0], numbers[1], numbers[2]};
-  return true;
+  std::istringstream in(line);
+  const std::vector<std::string> words{std::istream_iterator<std::string>(in), {}};
+  if (words.size() != (grouped ? 4U : 3U)) return none;
+  const auto first = extent(words[0]);
+  const auto n = extent(words[words.size() - 2]);
+  const auto k = extent(words.back());
+  if (!first || !n || !k) return none;
+  const Shape shape = grouped ? Shape{0, *n, *k, *first, words[1]} : Shape{*first, *n, *k};
+  if (const auto lengths = lengths_of(shape); !lengths) return lengths.refusal();
+  return shape;
 }
 
 // A number from 0 to 1, the same with every standard library.
@@ -49,7 +77,10 @@ std::int64_t log_uniform(std::mt19937_64& random, std::int64_t low, std::int64_t
 }  // namespace
 
 std::string shape_name(const Shape& s) {
-  return std::to_string(s.m) + "x" + std::to_string(s.n) + "x" + std::to_string(s.k);
+  const std::string n = std::to_string(s.n);
+  const std::string k = std::to_string(s.k);
+  if (s.groups == 0) return std::to_string(s.m) + "x" + n + "x" + k;
+  return std::to_string(s.groups) + (extent(s.tokens) ? "x" : " ") + s.tokens + " N" + n + " K" + k;
 }
 
 const std::vector<Shape>& dense_shapes() {
@@ -62,34 +93,46 @@ const std::vector<Shape>& dense_shapes() {
   return shapes;
 }
 
-std::vector<Shape> parse_shapes(std::istream& in, const std::string& file) {
+const std::vector<Shape>& grouped_shapes() {
+  static const std::vector<Shape> shapes = [] {
+    std::vector<Shape> all;
+    for (const char* tokens : {"8", "16", "32", "48", "64", "128", "512", "1024", "4096"}) {
+      all.push_back({0, 4096, 4096, 8, tokens});
+    }
+    for (const char* tokens : {"16", "64", "128", "512", "skew:1"}) {
+      all.push_back({0, 4096, 7168, 32, tokens});
+      all.push_back({0, 7168, 2048, 32, tokens});
+    }
+    return all;
+  }();
+  return shapes;
+}
+
+std::vector<Shape> parse_shapes(std::istream& in, const std::string& file, bool grouped) {
   std::vector<Shape> shapes;
   int number = 0;
   for (std::string line; std::getline(in, line);) {
     ++number;
     line = line.substr(0, line.find('#'));
-    while (!line.empty() && (line.back() == '\r' || line.back() == ' ' || line.back() == '\t')) {
-      line.pop_back();
+    line.erase(line.find_last_not_of(" \t\r") + 1);
+    if (line.empty()) continue;
+    const Result<Shape> shape = shape_of_line(line, grouped);
+    if (!shape) {
+      throw InputError(file + ", line " + std::to_string(number) + ": " + shape.reason() + ".");
     }
-    if (line.find_first_not_of(" \t") == std::string::npos) continue;
-    Shape shape;
-    if (!read_shape(line, shape)) {
-      throw InputError(file + ", line " + std::to_string(number) + ": \"" + printable(line, 60) +
-                       "\" is no shape; write M N K or MxNxK, three whole numbers from 1 to " +
-                       std::to_string(kMaxExtent) + ", for example 4096 7168 2048.");
-    }
-    shapes.push_back(shape);
+    shapes.push_back(*shape);
   }
   if (shapes.empty()) {
-    throw InputError(file + " holds no shape; write M N K or MxNxK, one shape a line.");
+    throw InputError(file + " holds no shape; write " +
+                     (grouped ? "GROUPS TOKENS N K" : "M N K or MxNxK") + ", one shape a line.");
   }
   return shapes;
 }
 
-std::vector<Shape> read_shapes(const std::string& path) {
+std::vector<Shape> read_shapes(const std::string& path, bool grouped) {
   std::ifstream in(path);
   if (!in) throw InputError("--shapes: the file " + path + " cannot be read.");
-  return parse_shapes(in, path);
+  return parse_shapes(in, path, grouped);
 }
 
 std::vector<Shape> sample_shapes(int count, std::uint64_t seed, int step) {
@@ -102,6 +145,11 @@ std::vector<Shape> sample_shapes(int count, std::uint64_t seed, int step) {
     shapes.push_back({m, n, k});
   }
   return shapes;
+}
+
+Result<std::vector<std::int64_t>> lengths_of(const Shape& shape) {
+  if (shape.groups == 0) return std::vector<std::int64_t>{};
+  return token_lengths(shape.tokens, shape.groups, 0);
 }
 
 ProductTypes parse_types(const TypeOptions& o) {
@@ -124,17 +172,13 @@ ProductTypes parse_types(const TypeOptions& o) {
     types.result = *result;
   }
   types.scaling = narrow ? Scaling::tensor : Scaling::none;
-  if (o.scaling == "none") {
-    types.scaling = Scaling::none;
-  } else if (o.scaling == "tensor") {
-    types.scaling = Scaling::tensor;
-  } else if (o.scaling == "row-column") {
-    types.scaling = Scaling::row_column;
-  } else if (o.scaling == "block") {
-    types.scaling = Scaling::block;
-  } else if (!o.scaling.empty()) {
-    throw InputError("--scaling is \"" + o.scaling +
-                     "\"; it must be none, tensor, row-column or block.");
+  if (!o.scaling.empty()) {
+    const auto* const word = std::find(std::begin(kScalings), std::end(kScalings), o.scaling);
+    if (word == std::end(kScalings)) {
+      throw InputError("--scaling is \"" + o.scaling +
+                       "\"; it must be none, tensor, row-column or block.");
+    }
+    types.scaling = static_cast<Scaling>(word - std::begin(kScalings));
   }
   if (!narrow && types.scaling != Scaling::none) {
     throw InputError("--scaling " + o.scaling + " is for operands of 8 bits, and these are " +
@@ -152,22 +196,48 @@ ProductTypes parse_types(const TypeOptions& o) {
   return types;
 }
 
-GemmProblem problem_of(const ProductTypes& types, const Shape& s) {
-  GemmProblem p = packed_problem(s.m, s.n, s.k, types.operand, types.result);
+std::vector<ProductKind> parse_kinds(const std::string& words) {
+  if (words == "all") return {kKinds, kKinds + kUsualKinds};
+  std::vector<ProductKind> kinds;
+  for (std::size_t at = 0; at <= words.size();) {
+    const std::size_t comma = std::min(words.find(',', at), words.size());
+    const std::string word = words.substr(at, comma - at);
+    const auto* const kind = std::find_if(std::begin(kKinds), std::end(kKinds),
+                                          [&word](const auto& k) { return word == k.first; });
+    if (kind == std::end(kKinds)) {
+      throw InputError("--dtype has \"" + word +
+                       "\"; it must be all, or some of e4m3, e4m3-block, e4m3-row-column, bf16 "
+                       "with commas between.");
+    }
+    kinds.emplace_back(*kind);
+    at = comma + 1;
+  }
+  return kinds;
+}
+
+GemmProblem problem_of(const ProductTypes& types, const Shape& s,
+                       const std::vector<std::int64_t>& lengths) {
+  const std::int64_t total = std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
+  GemmProblem p = s.groups == 0 ? packed_problem(s.m, s.n, s.k, types.operand, types.result)
+                                : packed_grouped_problem(total, s.n, s.k, s.groups, types.operand,
+                                                         types.result);
   p.scaling = types.scaling;
   p.accumulation = types.accumulation;
   return p;
 }
 
-std::string types_name(const ProductTypes& types) {
-  std::string text = type_name(types.operand) + " to " + type_name(types.result);
+std::string operands_name(const ProductTypes& types) {
+  const std::string text = type_name(types.operand) + " to " + type_name(types.result);
   if (numeric::bits(types.operand) != 8) return text;
-  constexpr const char* scales[] = {"no scales", "tensor scales", "row-column scales",
-                                    "block scales"};
+  const bool none = types.scaling == Scaling::none;
+  return text + ", " + (none ? "no" : kScalings[static_cast<int>(types.scaling)]) + " scales";
+}
+
+std::string types_name(const ProductTypes& types) {
+  if (numeric::bits(types.operand) != 8) return operands_name(types);
   const bool promoted =
       types.accumulation == Accumulation::promoted || types.scaling == Scaling::block;
-  return text + ", " + scales[static_cast<int>(types.scaling)] +
-         (promoted ? ", promoted" : ", fast accumulation");
+  return operands_name(types) + (promoted ? ", promoted" : ", fast accumulation");
 }
 
 }  // namespace warpwright::cli

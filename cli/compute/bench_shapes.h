@@ -4,37 +4,45 @@
 #include <cstdint>
 #include <istream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "warpwright/plan/plan.h"
 
 namespace warpwright::cli {
 
-/// Extents of a product.
+/// Extents of a product; or, of one in groups, the words for their lengths instead of M.
 struct Shape {
   std::int64_t m = 0;
   std::int64_t n = 0;
   std::int64_t k = 0;
+  std::int64_t groups = 0;  ///< 0: it is none in groups
+  std::string tokens = {};  ///< see `token_lengths`
 
   friend bool operator==(const Shape&, const Shape&) = default;
 };
 
-/// "4096x7168x2048": M, N and K.
+/// "4096x7168x2048": M, N and K. In groups "8x16 N4096 K4096", or "32 skew:1 N7168 K2048".
 std::string shape_name(const Shape& shape);
 
-/// The dense shapes that speeds are compared on: large, medium and few rows.
+/// The shapes that speeds are compared on: large, medium and few rows; in groups decode, prefill
+/// and 8,192 tokens over 32 groups, four of them empty.
 const std::vector<Shape>& dense_shapes();
+const std::vector<Shape>& grouped_shapes();
 
-/// Reads a shape a line, "M N K" or "MxNxK"; blank lines and what follows a # are left out. Throws
-/// InputError that names `file` and the line.
-std::vector<Shape> parse_shapes(std::istream& in, const std::string& file);
+/// Reads a shape a line, "M N K" or "MxNxK", or "GROUPS TOKENS N K"; blank lines and what follows a
+/// # are left out. Throws InputError that names `file` and the line.
+std::vector<Shape> parse_shapes(std::istream& in, const std::string& file, bool grouped = false);
 
 /// The shapes of a file. Throws InputError.
-std::vector<Shape> read_shapes(const std::string& path);
+std::vector<Shape> read_shapes(const std::string& path, bool grouped = false);
 
 /// `count` random shapes: M from 1 to 16384, N and K from 64 to 16384, all evenly on a logarithmic
 /// scale, N and K multiples of `step`. The same seed gives the same shapes.
 std::vector<Shape> sample_shapes(int count, std::uint64_t seed, int step);
+
+/// The lengths of a shape's groups, none without groups; refuses words that are none.
+Result<std::vector<std::int64_t>> lengths_of(const Shape& shape);
 
 /// The arguments that say what is multiplied, as they were typed; empty texts were not given.
 struct TypeOptions {
@@ -59,10 +67,20 @@ struct ProductTypes {
 /// operands; 8-bit operands have tensor scales, unless something else is said.
 ProductTypes parse_types(const TypeOptions& options);
 
-/// The packed product of a shape.
-GemmProblem problem_of(const ProductTypes& types, const Shape& shape);
+/// Types with the word of `bench grouped --dtype` for them.
+using ProductKind = std::pair<std::string, ProductTypes>;
 
-/// "e4m3 to bf16, block scales, promoted": for headings.
+/// The kinds of --dtype: words with commas between, or "all" for e4m3, e4m3-block and bf16. Throws
+/// InputError for a word that is none.
+std::vector<ProductKind> parse_kinds(const std::string& words);
+
+/// The packed product of a shape; one in groups has these `lengths`, and says nothing of them but
+/// their sum.
+GemmProblem problem_of(const ProductTypes& types, const Shape& shape,
+                       const std::vector<std::int64_t>& lengths = {});
+
+/// "e4m3 to bf16, block scales", and with ", promoted" behind it: for headings.
+std::string operands_name(const ProductTypes& types);
 std::string types_name(const ProductTypes& types);
 
 }  // namespace warpwright::cli

@@ -2,95 +2,276 @@
 
 #include <algorithm>
 #include <cmath>
-#include <vector>
+
+#include "cli/reports/format.h"
 
 namespace warpwright::cli {
 namespace {
 
+using bench::GemmTimes;
 using nlohmann::ordered_json;
 
-std::optional<double> over_config(const BenchRow& row, const std::optional<bench::Timing>& theirs) {
-  if (!theirs || row.times->config_time.median <= 0) return std::nullopt;
-  return theirs->median / row.times->config_time.median;
+// A time of a row in microseconds; 0 where there is none.
+using Time = double (*)(const GemmTimes&);
+double our_time(const GemmTimes& t) {
+  return t.ours.median;
+}
+double config_time(const GemmTimes& t) {
+  return t.config_time.median;
+}
+double first_time(const GemmTimes& t) {
+  return t.first ? t.first->median : 0;
+}
+double best_time(const GemmTimes& t) {
+  return t.best ? t.best->median : 0;
+}
+double roof_time(const GemmTimes& t) {
+  return t.roof.us();
+}
+double memory_time(const GemmTimes& t) {
+  return t.roof.memory_us;
 }
 
-std::optional<double> over(const BenchRow& row, const std::optional<bench::Timing>& theirs) {
-  if (!theirs || row.times->ours.median <= 0) return std::nullopt;
-  return theirs->median / row.times->ours.median;
-}
-
-// The names and the values of the speeds, in the order of the columns.
+// A speed: another's time over ours, so that more than 1 is faster than it; of the roof,
+// and of the plan over the fastest configuration, what is reached of it.
 struct Speed {
   const char* name;
   const char* key;
-  std::optional<double> (*of)(const BenchRow&);
+  Time theirs;
+  Time mine;
 };
-constexpr Speed kSpeeds[] = {{"plan over first pick", "plan_over_first", speed_over_first},
-                             {"plan over best", "plan_over_best", speed_over_best},
-                             {"best config over best", "config_over_best", config_over_best}};
 
-// Why rows lack a baseline, each reason once.
-std::vector<std::string> reasons(const BenchRun& run) {
-  std::vector<std::string> all;
-  for (const BenchRow& row : run.rows) {
-    if (!row.times || row.times->first) continue;
-    bool known = false;
-    for (const std::string& reason : all) known = known || reason == row.times->baseline;
-    if (!known) all.push_back(row.times->baseline);
-  }
-  return all;
+std::optional<double> ratio(const GemmTimes& t, Time theirs, Time mine) {
+  if (theirs(t) <= 0 || mine(t) <= 0) return std::nullopt;
+  return theirs(t) / mine(t);
 }
 
-std::string summary_line(const BenchRun& run, const Speed& speed) {
-  const SpeedSummary s = summarise(run.rows, speed.of);
-  if (!s.mean) return std::string(speed.name) + ": no row has it";
-  return format("%s: geomean %.3f of %d, worst %.3f (%s)", speed.name, *s.mean, s.rows, s.worst,
-                shape_name(s.worst_shape).c_str());
+const char* bound_name(const GemmTimes& t) {
+  return t.roof.bound() == Bound::memory ? "HBM" : "tensor cores";
+}
+
+double tflops(const GemmTimes& t) {
+  return bench::tflops(t.roof.operations, t.ours);
+}
+
+// What a column shows of a row.
+using Cell = std::string (*)(const GemmTimes&);
+template <Time time>
+std::string time_cell(const GemmTimes& t) {
+  return time(t) > 0 ? format("%.2f", time(t)) : "-";
+}
+template <Time theirs, Time mine>
+std::string ratio_cell(const GemmTimes& t) {
+  const auto value = ratio(t, theirs, mine);
+  return value ? format("%.3f", *value) : "-";
+}
+template <Time mine>
+std::string share_cell(const GemmTimes& t) {
+  const auto value = ratio(t, roof_time, mine);
+  return value ? format("%.0f%%", 100 * *value) : "-";
+}
+std::string bound_share(const GemmTimes& t) {
+  return share_cell<our_time>(t) + " of " + bound_name(t);
+}
+std::string speed_of_ours(const GemmTimes& t) {
+  return format("(%.0f)", tflops(t));
+}
+std::string time_of_ours(const GemmTimes& t) {
+  return time_cell<our_time>(t) + " " + speed_of_ours(t);
+}
+// Half the distance of the quartiles.
+std::string spread(const GemmTimes& t) {
+  const bench::Timing& x = t.ours;
+  return x.median > 0 ? format("%.1f%%", 50 * (x.high - x.low) / x.median) : "-";
+}
+std::string config_name(const GemmTimes& t) {
+  return t.config;
+}
+
+// A column of the terminal's table, of the documents', or of both. One that is wider than what it
+// holds stands apart from those before it.
+struct Column {
+  const char* head;  // empty: not on terminals
+  int width;
+  const char* document;  // empty: not in documents
+  Cell cell;
+};
+
+// What the reports of products with and without groups do not share.
+struct Form {
+  const char* format;
+  const char* shapes;  // the head of their column in documents
+  int shape_width;     // on terminals
+  const char* legend;
+  std::vector<Column> columns;
+  std::vector<Speed> speeds;
+};
+
+const Form& form_of(bool grouped) {
+  static const std::vector<Column> both = {
+      {"ours", 9, "", time_cell<our_time>},       {"(TFLOP/s)", 9, "", speed_of_ours},
+      {"", 0, "ours us (TFLOP/s)", time_of_ours}, {"spread", 6, "spread", spread},
+      {"", 0, "best config", config_name},        {"config", 10, "us", time_cell<config_time>}};
+  const auto columns = [](const std::vector<Column>& own) {
+    std::vector<Column> all = both;
+    all.insert(all.end(), own.begin(), own.end());
+    return all;
+  };
+  static const Form dense = {
+      "warpwright-bench-1",
+      "M x N x K",
+      18,
+      "M x N x K: microseconds (TFLOP/s), the spread of the quartiles, the fastest of our "
+      "configurations,\ncuBLASLt's first pick and best offer, our speed over theirs, share of "
+      "the roof\n",
+      columns({{"lt first", 9, "lt first", time_cell<first_time>},
+               {"lt best", 9, "lt best", time_cell<best_time>},
+               {"/first", 7, "/first", ratio_cell<first_time, our_time>},
+               {"/best", 6, "/best", ratio_cell<best_time, our_time>},
+               {"c/best", 6, "config /best", ratio_cell<best_time, config_time>},
+               {"roof", 5, "", share_cell<our_time>},
+               {"", 0, "roof", bound_share}}),
+      {{"plan over first pick", "plan_over_first", first_time, our_time},
+       {"plan over best", "plan_over_best", best_time, our_time},
+       {"best config over best", "config_over_best", best_time, config_time}}};
+  static const Form groups = {
+      "warpwright-bench-grouped-1",
+      "groups x tokens, N, K",
+      24,
+      "groups x tokens, N, K: microseconds (TFLOP/s), the spread of the quartiles, the "
+      "fastest of our\nconfigurations, a loop of cuBLASLt calls; our speeds over the loop's, "
+      "of the plan and of the\nfastest; HBM's floor and the share of the roof, of both\n",
+      columns({{"loop", 9, "loop of cuBLASLt", time_cell<first_time>},
+               {"/loop", 7, "/loop", ratio_cell<first_time, our_time>},
+               {"c/loop", 6, "config /loop", ratio_cell<first_time, config_time>},
+               {"HBM us", 9, "HBM floor us", time_cell<memory_time>},
+               {"roof", 5, "", share_cell<our_time>},
+               {"", 0, "roof", bound_share},
+               {"c", 5, "config of roof", share_cell<config_time>}}),
+      {{"plan over the loop", "plan_over_loop", first_time, our_time},
+       {"best config over the loop", "config_over_loop", first_time, config_time},
+       {"plan over best config", "plan_over_config", config_time, our_time},
+       {"plan over the roof", "plan_over_roof", roof_time, our_time},
+       {"best config over the roof", "config_over_roof", roof_time, config_time}}};
+  return grouped ? groups : dense;
+}
+
+// Date, GPU and versions, in a line.
+std::string provenance(const BenchRun& run) {
+  return run.date + ", " + run.gpu + ", driver " + run.driver + ", CUDA " + run.cuda +
+         (run.cublaslt.empty() ? ", no cuBLASLt" : ", cuBLASLt " + run.cublaslt) + ", commit " +
+         run.commit;
+}
+
+// One kind of speed over all rows that have it.
+struct Summary {
+  std::optional<double> mean;  // geometric
+  int rows = 0;
+  double worst = 0;
+  std::string worst_shape;
+};
+
+Summary summarise(const BenchSection& section, const Speed& speed) {
+  Summary summary;
+  double logarithms = 0;
+  for (const BenchRow& row : section.rows) {
+    const auto value = row.times ? ratio(*row.times, speed.theirs, speed.mine) : std::nullopt;
+    if (!value) continue;
+    if (summary.rows == 0 || *value < summary.worst) {
+      summary.worst = *value;
+      summary.worst_shape = shape_name(row.shape);
+    }
+    logarithms += std::log(*value);
+    ++summary.rows;
+  }
+  if (summary.rows > 0) summary.mean = std::exp(logarithms / summary.rows);
+  return summary;
 }
 
 // What launches take of the host, as the median of the rows; empty where nothing was measured.
-std::string host_line(const BenchRun& run) {
-  std::vector<double> ours;
+std::string host_line(const BenchSection& section) {
+  std::vector<double> launch;
   std::vector<double> empty;
-  for (const BenchRow& row : run.rows) {
+  for (const BenchRow& row : section.rows) {
     if (!row.times || row.times->host.ours.median <= 0) continue;
-    ours.push_back(row.times->host.ours.median);
+    launch.push_back(row.times->host.ours.median);
     empty.push_back(row.times->host.empty.median);
   }
-  if (ours.empty()) return {};
+  if (launch.empty()) return {};
   const auto median = [](std::vector<double>& values) {
     std::sort(values.begin(), values.end());
     return values[values.size() / 2];
   };
   return format(
       "host: a launch takes %.2f us, that of an empty kernel %.2f us (medians of %d rows)",
-      median(ours), median(empty), static_cast<int>(ours.size()));
+      median(launch), median(empty), static_cast<int>(launch.size()));
+}
+
+// The lines below the rows: speeds, the host, and why rows lack a baseline, each reason once.
+std::vector<std::string> summary_lines(const BenchRun& run, const BenchSection& section) {
+  std::vector<std::string> lines;
+  for (const Speed& speed : form_of(run.grouped).speeds) {
+    const Summary s = summarise(section, speed);
+    lines.push_back(speed.name + (s.mean ? format(": geomean %.3f of %d, worst %.3f (%s)", *s.mean,
+                                                  s.rows, s.worst, s.worst_shape.c_str())
+                                         : std::string(": no row has it")));
+  }
+  if (const std::string host = host_line(section); !host.empty()) lines.push_back(host);
+  for (const BenchRow& row : section.rows) {
+    if (!row.times || row.times->first) continue;
+    const std::string line =
+        (run.grouped ? "no loop for " + shape_name(row.shape) : std::string("no baseline")) + ": " +
+        row.times->baseline;
+    if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(line);
+  }
+  return lines;
 }
 
 ordered_json row_json(const BenchRow& row) {
-  ordered_json j = {{"m", row.shape.m}, {"n", row.shape.n}, {"k", row.shape.k}};
+  const Shape& s = row.shape;
+  const bool grouped = s.groups > 0;
+  ordered_json j = {{"m", s.m}, {"n", s.n}, {"k", s.k}};
+  if (grouped) {
+    j = {{"groups", s.groups}, {"tokens", s.tokens}, {"n", s.n}, {"k", s.k}};
+    j["lengths"] = row.lengths;
+  }
   if (!row.times) {
     j["refusal"] = row.refusal;
     return j;
   }
-  const bench::GemmTimes& t = *row.times;
+  const GemmTimes& t = *row.times;
+  const auto number = [](const std::optional<double>& x) {
+    return x ? ordered_json(*x) : ordered_json(nullptr);
+  };
   j["plan"] = t.plan;
   j["ours"] = timing_json(t.ours);
-  j["tflops"] = bench::tflops(t.problem, t.ours);
+  j["tflops"] = tflops(t);
   j["config"] = t.config;
   j["config_time"] = timing_json(t.config_time);
   j["configs"] = t.configs;
-  j["host"] = timing_json(t.host.ours);
-  j["host_empty"] = timing_json(t.host.empty);
+  if (!grouped) {
+    j["host"] = timing_json(t.host.ours);
+    j["host_empty"] = timing_json(t.host.empty);
+  }
   j["baseline"] = t.baseline;
-  j["first"] = timing_json(t.first);
-  j["best"] = timing_json(t.best);
-  j["offered"] = t.offered;
-  j["best_offer"] = t.first ? t.best_index + 1 : 0;
-  for (const Speed& speed : kSpeeds) j[speed.key] = number_json(speed.of(row));
-  j["roof_us"] = t.roof_us;
-  j["roof_share"] = number_json(roof_share(row));
-  j["bound"] = bound_name(t.bound);
+  j[grouped ? "loop" : "first"] = timing_json(t.first);
+  if (grouped) {
+    j["calls"] = t.calls;
+  } else {
+    j["best"] = timing_json(t.best);
+    j["offered"] = t.offered;
+    j["best_offer"] = t.first ? t.best_index + 1 : 0;
+  }
+  for (const Speed& x : form_of(grouped).speeds) j[x.key] = number(ratio(t, x.theirs, x.mine));
+  if (grouped) {
+    j["bytes"] = t.roof.bytes;
+    j["memory_us"] = t.roof.memory_us;
+    j["compute_us"] = t.roof.compute_us;
+  } else {
+    j["roof_us"] = t.roof.us();
+    j["roof_share"] = number(ratio(t, roof_time, our_time));
+  }
+  j["bound"] = bound_name(t);
   j["checked_against"] = t.checked_against;
   j["relative_error"] = t.relative_error;
   j["cold"] = t.cold;
@@ -100,126 +281,114 @@ ordered_json row_json(const BenchRow& row) {
   return j;
 }
 
+// Adds a section's rows and their summary to what it is to be told in.
+void add_rows(ordered_json& j, const BenchRun& run, const BenchSection& section) {
+  j["rows"] = ordered_json::array();
+  for (const BenchRow& row : section.rows) j["rows"].push_back(row_json(row));
+  j["summary"] = ordered_json::object();
+  for (const Speed& speed : form_of(run.grouped).speeds) {
+    const Summary s = summarise(section, speed);
+    ordered_json& to = j["summary"][speed.key];
+    to = {{"geomean", nullptr}, {"rows", s.rows}, {"worst", nullptr}, {"worst_shape", nullptr}};
+    if (!s.mean) continue;
+    to["geomean"] = *s.mean;
+    to["worst"] = s.worst;
+    to["worst_shape"] = s.worst_shape;
+  }
+}
+
 }  // namespace
 
-std::optional<double> speed_over_first(const BenchRow& row) {
-  return row.times ? over(row, row.times->first) : std::nullopt;
+std::string table_title(const BenchRun& run) {
+  return (run.grouped ? "" : run.sections.front().types + "; ") + provenance(run) + "\n" +
+         form_of(run.grouped).legend;
 }
 
-std::optional<double> speed_over_best(const BenchRow& row) {
-  return row.times ? over(row, row.times->best) : std::nullopt;
-}
-
-std::optional<double> config_over_best(const BenchRow& row) {
-  return row.times ? over_config(row, row.times->best) : std::nullopt;
-}
-
-std::optional<double> roof_share(const BenchRow& row) {
-  if (!row.times || row.times->roof_us <= 0 || row.times->ours.median <= 0) return std::nullopt;
-  return row.times->roof_us / row.times->ours.median;
-}
-
-std::optional<double> geomean(const std::vector<double>& values) {
-  if (values.empty()) return std::nullopt;
-  double sum = 0;
-  for (const double value : values) sum += std::log(value);
-  return std::exp(sum / static_cast<double>(values.size()));
-}
-
-SpeedSummary summarise(const std::vector<BenchRow>& rows,
-                       const std::function<std::optional<double>(const BenchRow&)>& speed) {
-  SpeedSummary summary;
-  std::vector<double> values;
-  for (const BenchRow& row : rows) {
-    const std::optional<double> value = speed(row);
-    if (!value) continue;
-    if (values.empty() || *value < summary.worst) {
-      summary.worst = *value;
-      summary.worst_shape = row.shape;
-    }
-    values.push_back(*value);
+std::string table_heading(const BenchRun& run, const BenchSection& section) {
+  const Form& form = form_of(run.grouped);
+  std::string text = run.grouped ? "\n" + section.types + "\n" : "";
+  text += format("%-*s", form.shape_width, "shape");
+  for (const Column& c : form.columns) {
+    if (c.width > 0) text += format(" %*s", c.width, c.head);
   }
-  summary.mean = geomean(values);
-  summary.rows = static_cast<int>(values.size());
-  return summary;
-}
-
-std::string table_heading(const BenchRun& run) {
-  return run.types + "; " + provenance(run) + "\n" +
-         "M x N x K: microseconds (TFLOP/s), the spread of the quartiles, the fastest of our "
-         "configurations,\ncuBLASLt's first pick and best offer, our speed over theirs, share of "
-         "the roof\n" +
-         format("%-18s %9s %9s %6s  %9s %9s %9s  %6s %6s %6s %5s  %s\n", "shape", "ours",
-                "(TFLOP/s)", "spread", "config", "lt first", "lt best", "/first", "/best", "c/best",
-                "roof", "plan; config");
+  return text + "  plan; config\n";
 }
 
 std::string table_row(const BenchRow& row) {
-  const std::string name = shape_name(row.shape);
-  if (!row.times) return format("%-18s %s\n", name.c_str(), row.refusal.c_str());
-  const bench::GemmTimes& t = *row.times;
-  const std::string plans = t.config == t.plan ? t.plan : t.plan + "; " + t.config;
-  return format("%-18s %9.2f %9s %6s  %9.2f %9s %9s  %6s %6s %6s %5s  %s%s\n", name.c_str(),
-                t.ours.median, format("(%.0f)", bench::tflops(t.problem, t.ours)).c_str(),
-                spread(t.ours).c_str(), t.config_time.median, microseconds(t.first).c_str(),
-                microseconds(t.best).c_str(), number(speed_over_first(row)).c_str(),
-                number(speed_over_best(row)).c_str(), number(config_over_best(row)).c_str(),
-                percent(roof_share(row)).c_str(), plans.c_str(), t.cold ? "" : "; not cold");
+  const Form& form = form_of(row.shape.groups > 0);
+  std::string text = format("%-*s", form.shape_width, shape_name(row.shape).c_str());
+  if (!row.times) return text + " " + row.refusal + "\n";
+  const GemmTimes& t = *row.times;
+  for (const Column& c : form.columns) {
+    if (c.width > 0) text += format(" %*s", c.width, c.cell(t).c_str());
+  }
+  return text + "  " + t.plan + (t.config == t.plan ? "" : "; " + t.config) +
+         (t.cold ? "" : "; not cold") + "\n";
 }
 
-std::string table_summary(const BenchRun& run) {
+std::string table_summary(const BenchRun& run, const BenchSection& section) {
   std::string text;
-  for (const Speed& speed : kSpeeds) text += summary_line(run, speed) + "\n";
-  if (const std::string host = host_line(run); !host.empty()) text += host + "\n";
-  for (const std::string& reason : reasons(run)) text += "no baseline: " + reason + "\n";
+  for (const std::string& line : summary_lines(run, section)) text += line + "\n";
   return text;
 }
 
 std::string markdown(const BenchRun& run) {
-  std::string text = "Dense " + run.types + "; " + provenance(run) + ". Made by `" + run.command +
-                     "`" + (run.dependent ? ", dependent launch on our side" : "") + ".\n\n" +
-                     "| M x N x K | ours us (TFLOP/s) | spread | best config | us | lt first | lt "
-                     "best | /first | /best | config /best | roof |\n"
-                     "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n";
-  for (const BenchRow& row : run.rows) {
-    text += "| " + shape_name(row.shape) + " | ";
-    if (!row.times) {
-      text += row.refusal + " | | | | | | | | | |\n";
-      continue;
+  const Form& form = form_of(run.grouped);
+  std::vector<Column> columns = form.columns;
+  columns.erase(std::remove_if(columns.begin(), columns.end(),
+                               [](const Column& c) { return *c.document == '\0'; }),
+                columns.end());
+  std::string text = (run.grouped ? "Grouped" : "Dense " + run.sections.front().types) + "; " +
+                     provenance(run) + ". Made by `" + run.command + "`" +
+                     (run.dependent ? ", dependent launch on our side" : "") + ".\n";
+  for (const BenchSection& section : run.sections) {
+    if (run.grouped) text += "\n" + section.types + "\n";
+    text += std::string("\n| ") + form.shapes + " |";
+    for (const Column& c : columns) text += std::string(" ") + c.document + " |";
+    text += "\n|";
+    for (std::size_t i = 0; i <= columns.size(); ++i) text += " --- |";
+    text += "\n";
+    for (const BenchRow& row : section.rows) {
+      text += "| " + shape_name(row.shape) + " |";
+      if (!row.times) text += " " + row.refusal + " |";
+      for (std::size_t i = row.times ? 0 : 1; i < columns.size(); ++i) {
+        text += (row.times ? " " + columns[i].cell(*row.times) : "") + " |";
+      }
+      text += "\n";
     }
-    const bench::GemmTimes& t = *row.times;
-    text +=
-        format("%.2f (%.0f) | %s | %s | %.2f | ", t.ours.median, bench::tflops(t.problem, t.ours),
-               spread(t.ours).c_str(), t.config.c_str(), t.config_time.median) +
-        microseconds(t.first) + " | " + microseconds(t.best) + " | " +
-        number(speed_over_first(row)) + " | " + number(speed_over_best(row)) + " | " +
-        number(config_over_best(row)) + " | " + percent(roof_share(row)) + " of " +
-        bound_name(t.bound) + " |\n";
+    text += "\n";
+    for (const std::string& line : summary_lines(run, section)) text += "- " + line + "\n";
   }
-  text += "\n";
-  for (const Speed& speed : kSpeeds) text += "- " + summary_line(run, speed) + "\n";
-  if (const std::string host = host_line(run); !host.empty()) text += "- " + host + "\n";
-  for (const std::string& reason : reasons(run)) text += "- no baseline: " + reason + "\n";
   return text;
 }
 
 std::string json(const BenchRun& run) {
-  ordered_json j = head_json("warpwright-bench-1", run);
-  j["types"] = run.types;
+  ordered_json j = {{"format", form_of(run.grouped).format},
+                    {"date", run.date},
+                    {"gpu", run.gpu},
+                    {"driver", run.driver},
+                    {"cuda", run.cuda},
+                    {"cublaslt", run.cublaslt},
+                    {"commit", run.commit},
+                    {"command", run.command}};
+  if (!run.grouped) j["types"] = run.sections.front().types;
   j["seed"] = run.seed;
   j["dependent"] = run.dependent;
-  j["rows"] = ordered_json::array();
-  for (const BenchRow& row : run.rows) j["rows"].push_back(row_json(row));
-  j["summary"] = ordered_json::object();
-  for (const Speed& speed : kSpeeds) {
-    const SpeedSummary s = summarise(run.rows, speed.of);
-    j["summary"][speed.key] = {
-        {"geomean", number_json(s.mean)},
-        {"rows", s.rows},
-        {"worst", s.mean ? ordered_json(s.worst) : ordered_json(nullptr)},
-        {"worst_shape", s.mean ? ordered_json(shape_name(s.worst_shape)) : ordered_json(nullptr)}};
+  if (!run.grouped) {
+    add_rows(j, run, run.sections.front());
+    return j.dump(1) + "\n";
+  }
+  j["sections"] = ordered_json::array();
+  for (const BenchSection& section : run.sections) {
+    j["sections"].push_back({{"dtype", section.word}, {"types", section.types}});
+    add_rows(j["sections"].back(), run, section);
   }
   return j.dump(1) + "\n";
+}
+
+ordered_json timing_json(const std::optional<bench::Timing>& t) {
+  if (!t) return nullptr;
+  return {{"median_us", t->median}, {"low_us", t->low}, {"high_us", t->high}};
 }
 
 }  // namespace warpwright::cli

@@ -56,6 +56,9 @@ TEST(App, UsageErrors) {
   expect_refused({"gemm", "--frob"}, "no option --frob; see warpwright gemm --help");
   expect_refused({"gemm", "--random", "3", "3", "3", "--frob=x", "3"}, "no option --frob;");
   expect_refused({"grouped", "--frob"}, "no option --frob; see warpwright grouped --help");
+  expect_refused({"gemm", "--x", "x.npy"}, "no option --x;");
+  expect_refused({"grouped", "--random", "8", "8", "8"}, "no option --random;");
+  expect_refused({"tune", "1", "2", "3", "4"}, "\"4\" is one too many");
   expect_refused({"check", "--frob"}, "no option --frob; see warpwright check --help");
   expect_refused({"explain", "gemm", "--frob"}, "no option --frob;");
   expect_refused({"gemm", "stray"}, "\"stray\" is one too many");
@@ -161,6 +164,11 @@ TEST(Explain, Refuses) {
   expect_refused({"explain", "gemm", "--random", "64", "64", "60"}, "16 bytes");
   expect_refused({"explain", "gemm", "--m", "64", "--k", "64"}, "together");
   expect_refused({"explain", "gemm"}, "A is missing");
+  // What would be written by nobody.
+  for (const char* command : {"explain", "check"}) {
+    expect_refused({command, "gemm", "--random", "64", "64", "64", "--out", "d.npy"},
+                   "no option --out");
+  }
 }
 
 TEST(Help, ListsOptionsAsTheyAreTyped) {

@@ -2,15 +2,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <memory>
 #include <new>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 #include <vector>
 
-#include "cli/commands/gemm_product.h"
+#include "cli/commands/product.h"
 #include "run_cli.h"
+#include "warpwright/device/check.h"
 
 namespace warpwright::cli {
 namespace {
@@ -107,16 +107,18 @@ TEST(CheckCommand, WhatAThreadThrowsIsThrownByTheCheck) {
   GemmOptions options;
   options.random = {16, 8, 16};
   std::ostringstream err;
-  const std::unique_ptr<Product> product = gemm_product(options)(facts_of(options), err);
-  product->load(1, err);
+  Product product(options, facts_of(options), err);
+  product.load(1, err);
   device::CheckOptions how;
   how.schedules = 16;
   how.jobs = 2;
   how.progress = [](double share) {
     if (share > 0.5) throw std::bad_alloc();
   };
-  EXPECT_THROW(static_cast<void>(product->check(how)), std::bad_alloc);
-  EXPECT_THROW(static_cast<void>(product->mutate(how)), std::bad_alloc);
+  EXPECT_THROW(static_cast<void>(device::check(product.plan, product.operands, how)),
+               std::bad_alloc);
+  EXPECT_THROW(static_cast<void>(device::mutate(product.plan, product.operands, how)),
+               std::bad_alloc);
 }
 
 TEST(CheckCommand, BadInputIsOneSentence) {

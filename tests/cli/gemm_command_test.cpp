@@ -354,11 +354,10 @@ TEST_F(GemmCommand, AWrongElementFailsTheCheckAndLeavesTheOutputAlone) {
   options.out = out_file;
   std::ostringstream out;
   std::ostringstream err;
-  const GemmRunner corrupt = [](const Plan& plan, const GemmOperands& operands,
-                                const GemmOptions& how, std::ostream& log) {
-    model::Report report = run_on_device(plan, operands, how, log);
-    static_cast<float*>(operands.d.data)[7 * 12 + 3] += 0.01F;
-    return report;
+  const GemmRunner corrupt = [](const Product& product, const GemmOptions& how, std::ostream& log) {
+    RunOutput run = run_on_device(product, how, log);
+    static_cast<float*>(product.operands.d.data)[7 * 12 + 3] += 0.01F;
+    return run;
   };
   EXPECT_EQ(gemm_command(options, out, err, corrupt), 1);
   EXPECT_NE(err.str().find("check: FAIL. 1 of 240 elements is wrong: D[7, 3]"), std::string::npos)
@@ -369,8 +368,8 @@ TEST_F(GemmCommand, AWrongElementFailsTheCheckAndLeavesTheOutputAlone) {
 TEST_F(GemmCommand, AnElementThatNobodyStoresFailsTheCheck) {
   std::ostringstream out;
   std::ostringstream err;
-  const GemmRunner idle = [](const Plan&, const GemmOperands&, const GemmOptions&, std::ostream&) {
-    return model::Report{};
+  const GemmRunner idle = [](const Product&, const GemmOptions&, std::ostream&) {
+    return RunOutput{};
   };
   EXPECT_EQ(gemm_command(small_options(), out, err, idle), 1);
   EXPECT_NE(err.str().find("check: FAIL. 240 of 240"), std::string::npos) << err.str();
@@ -384,8 +383,7 @@ TEST_F(GemmCommand, FindingsAreStatusOne) {
   options.out = out_file;
   std::ostringstream out;
   std::ostringstream err;
-  const GemmRunner faulty = [](const Plan&, const GemmOperands&, const GemmOptions&,
-                               std::ostream&) -> model::Report {
+  const GemmRunner faulty = [](const Product&, const GemmOptions&, std::ostream&) -> RunOutput {
     throw RunError("B4 here: too many bytes\n");
   };
   EXPECT_EQ(gemm_command(options, out, err, faulty), 1);
@@ -437,11 +435,11 @@ TEST_F(GemmCommand, PrintsOneObjectForPrograms) {
   options.json = true;
   std::ostringstream out;
   std::ostringstream err;
-  const GemmRunner faulty = [](const Plan&, const GemmOperands&, const GemmOptions&,
-                               std::ostream&) {
-    model::Report report;
-    report.findings.push_back({.check = model::Check::wrong_result, .sentence = "no", .site = {}});
-    return report;
+  const GemmRunner faulty = [](const Product&, const GemmOptions&, std::ostream&) {
+    RunOutput run;
+    run.report.findings.push_back(
+        {.check = model::Check::wrong_result, .sentence = "no", .site = {}});
+    return run;
   };
   EXPECT_EQ(gemm_command(options, out, err, faulty), 1);
   const auto found = nlohmann::json::parse(out.str());
@@ -457,10 +455,9 @@ TEST_F(GemmCommand, LongWorkIsToldAndWorkWithoutMemoryRefusedBeforeItBegins) {
   std::ostringstream out;
   std::ostringstream err;
   std::string before;
-  const GemmRunner runner = [&](const Plan&, const GemmOperands&, const GemmOptions&,
-                                std::ostream&) {
+  const GemmRunner runner = [&](const Product&, const GemmOptions&, std::ostream&) {
     before = err.str();
-    return model::Report{};
+    return RunOutput{};
   };
   EXPECT_EQ(gemm_command(options, out, err, runner), 0);
   EXPECT_NE(before.find("gemm: this will take roughly "), std::string::npos) << before;

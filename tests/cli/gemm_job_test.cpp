@@ -1,4 +1,4 @@
-// From arguments to products: what is read, made and asked of the check.
+// From arguments to products: what is read, made and asked of the check, dense and in groups.
 #include "cli/commands/gemm_job.h"
 
 #include <gtest/gtest.h>
@@ -40,6 +40,8 @@ double scale_at(Scaling scaling, const MatrixView& v, std::int64_t batch, std::i
       return 1;
     case Scaling::tensor:
       return at(v, batch, 0, 0);
+    case Scaling::group:
+      return at(v, 0, v.rows == 1 ? 0 : batch, 0);
     case Scaling::row_column:
       return at(v, batch, row, 0);
     case Scaling::block:
@@ -48,18 +50,20 @@ double scale_at(Scaling scaling, const MatrixView& v, std::int64_t batch, std::i
   return 0;
 }
 
-double before_activation(const GemmOperands& o, std::int64_t batch, std::int64_t i,
-                         std::int64_t j) {
+// `group` stands for the matrix of B, and of what goes with it; that of A and D is `batch`.
+double before_activation(const GemmOperands& o, std::int64_t batch, std::int64_t group,
+                         std::int64_t i, std::int64_t j) {
   double sum = 0;
+  const std::int64_t of_a = o.scaling == Scaling::group ? group : batch;
   for (std::int64_t k = 0; k < o.a.columns; ++k) {
-    sum += at(o.a, batch, i, k) * at(o.b, batch, j, k) *
-           scale_at(o.scaling, o.scale_a, batch, i, 1, k) *
-           scale_at(o.scaling, o.scale_b, batch, j, 128, k);
+    sum += at(o.a, batch, i, k) * at(o.b, group, j, k) *
+           scale_at(o.scaling, o.scale_a, of_a, i, 1, k) *
+           scale_at(o.scaling, o.scale_b, group, j, 128, k);
   }
   sum *= static_cast<double>(o.alpha);
   if (o.beta != 0) sum += static_cast<double>(o.beta) * at(o.c, batch, i, j);
   if (o.epilogue.bias == Bias::rows) sum += at(o.bias, batch, i, 0);
-  if (o.epilogue.bias == Bias::columns) sum += at(o.bias, batch, j, 0);
+  if (o.epilogue.bias == Bias::columns) sum += at(o.bias, group, j, 0);
   return sum;
 }
 
@@ -77,14 +81,29 @@ double activated(Activation activation, double x) {
   return x;
 }
 
+// The group of a row; -1 for none.
+std::int64_t group_of(const GemmOperands& o, std::int64_t row) {
+  const auto offset = [&o](std::int64_t g) {
+    return o.groups->type == OffsetType::int64
+               ? static_cast<const std::int64_t*>(o.groups->offsets)[g]
+               : static_cast<const std::int32_t*>(o.groups->offsets)[g];
+  };
+  for (std::int64_t g = 0; g < o.b.batch; ++g) {
+    if (offset(g) <= row && row < offset(g + 1)) return g;
+  }
+  return -1;
+}
+
 // What problem.h says, word for word, over the operands' own addresses and strides.
 void multiply(const GemmOperands& o) {
   const std::int64_t size = numeric::bits(o.d.dtype) / 8;
   for (std::int64_t batch = 0; batch < o.d.batch; ++batch) {
     for (std::int64_t i = 0; i < o.d.rows; ++i) {
+      const std::int64_t group = o.groups ? group_of(o, i) : batch;
+      if (group < 0) continue;
       for (std::int64_t j = 0; j < o.d.columns; ++j) {
-        double x = activated(o.epilogue.activation, before_activation(o, batch, i, j));
-        if (o.epilogue.gated) x *= before_activation(o, batch, i, j + o.d.columns);
+        double x = activated(o.epilogue.activation, before_activation(o, batch, group, i, j));
+        if (o.epilogue.gated) x *= before_activation(o, batch, group, i, j + o.d.columns);
         if (o.scale_d.data != nullptr) x *= at(o.scale_d, batch, 0, 0);
         const std::uint64_t code = numeric::from_double(
             o.d.dtype, x, numeric::Rounding::nearest_even,
@@ -160,6 +179,26 @@ std::vector<GemmOptions> all_kinds() {
   gated.d_dtype = "e4m3";
   gated.layout = "NN";
   kinds.push_back(gated);
+  for (const char* scaling : {"none", "tensor", "group", "row-column", "block"}) {
+    GemmOptions o;
+    o.is_grouped = true;
+    o.groups = 4;
+    o.tokens = "7,0,3,10";
+    o.n = 160;
+    o.k = 272;
+    o.total = 23;
+    o.dtype = "e4m3";
+    o.scaling = scaling;
+    kinds.push_back(o);
+    o.gated = scaling[0] == 'b' || scaling[0] == 't';
+    if (!o.gated) o.beta = "0.5";
+    if (!o.gated) o.activation = "silu";
+    o.bias = scaling[0] == 'r' ? "rows" : "columns";
+    o.d_dtype = "e4m3";
+    o.scale_d = "0.375";
+    o.offsets = "int64";
+    kinds.push_back(o);
+  }
   return kinds;
 }
 
@@ -184,14 +223,15 @@ TEST_F(Job, TheCheckAsksForWhatTheOperandsAre) {
     std::ostringstream err;
     load(job, 3, err);
     HostTensor d = poisoned_result(job);
-    const auto passes = [&] { return check_gemm(check_of(job, d.dtype, d.bytes.data())); };
-    EXPECT_EQ(passes().failures, d.elements()) << "poison";
+    const std::int64_t elements = job.batch * job.tokens() * job.result_columns();
+    const auto found = [&] { return check_job(job, d.dtype, d.bytes.data()); };
+    EXPECT_EQ(found().elements.failures, elements) << "poison";
     multiply(operands_of(job, d));
-    EXPECT_TRUE(passes().passed) << describe(passes());
-    EXPECT_EQ(passes().elements, d.elements());
+    EXPECT_TRUE(found().passed()) << describe(found().elements);
+    EXPECT_EQ(found().elements.elements, elements);
     // Another product fails: with A's values one place on, or without a bias or a scale.
     std::rotate(job.a.bytes.begin(), job.a.bytes.begin() + 2, job.a.bytes.end());
-    EXPECT_FALSE(passes().passed);
+    EXPECT_FALSE(found().passed());
   }
 }
 
@@ -241,8 +281,8 @@ TEST_F(Job, FilesOf8BitTensorsAreReadAsTheyAre) {
   EXPECT_EQ(job.scale_b.bytes, read_tensor(o.scale_b).bytes);
   HostTensor d = poisoned_result(job);
   multiply(operands_of(job, d));
-  const CheckResult found = check_gemm(check_of(job, d.dtype, d.bytes.data()));
-  EXPECT_TRUE(found.passed) << describe(found);
+  const JobCheck found = check_job(job, d.dtype, d.bytes.data());
+  EXPECT_TRUE(found.passed()) << describe(found.elements);
   // Rounded to e4m3, and said so where it saturates.
   o = {};
   o.a = file("wide.npy", DType::f32, {16, 32}, 1);
@@ -273,8 +313,8 @@ TEST_F(Job, FilesOfBatchesAndTransposes) {
   HostTensor d = poisoned_result(job);
   EXPECT_EQ(d.shape, (std::vector<std::int64_t>{3, 24, 40}));
   multiply(operands_of(job, d));
-  const CheckResult found = check_gemm(check_of(job, d.dtype, d.bytes.data()));
-  EXPECT_TRUE(found.passed) << describe(found);
+  const JobCheck found = check_job(job, d.dtype, d.bytes.data());
+  EXPECT_TRUE(found.passed()) << describe(found.elements);
 }
 
 TEST_F(Job, RefusesBadWords) {
@@ -288,7 +328,7 @@ TEST_F(Job, RefusesBadWords) {
       {{"--dtype", "bf16,e4m3"}, {"--dtype", "bf16"}},
       {{"--dtype", "e4m3,"}, {"--dtype", "e4m3,e5m2"}},
       {{"--layout", "NTN"}, {"--layout", "NT, NN, TN or TT"}},
-      {{"--scaling", "rows"}, {"--scaling", "none, tensor, row-column or block"}},
+      {{"--scaling", "rows"}, {"--scaling", "none, tensor, group, row-column or block"}},
       {{"--accumulation", "slow"}, {"--accumulation", "fast or promoted"}},
       {{"--activation", "tanh"}, {"--activation", "none, relu, gelu or silu"}},
       {{"--bias", "row"}, {"--bias", "rows or columns"}},

@@ -1,5 +1,5 @@
 // `warpwright grouped`, and `check`, `explain` and `trace grouped`, as a user calls them.
-#include "cli/commands/grouped_command.h"
+#include "cli/commands/gemm_command.h"
 
 #include <gtest/gtest.h>
 
@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/commands/groups.h"
 #include "run_cli.h"
 
 namespace warpwright::cli {
@@ -37,13 +38,13 @@ TEST(GroupedCommand, ChecksEveryElement) {
   const CliResult r = run_cli(small({"grouped"}, {"--check", "--total", "70"}));
   EXPECT_EQ(r.status, 0) << r.err;
   EXPECT_EQ(r.out, "");
-  EXPECT_TRUE(contains(r.err, "grouped: Y[70,72] with K = 96, bf16 to bf16, on model by grouped_"))
+  EXPECT_TRUE(contains(r.err, "grouped: D[70,72] with K = 96, bf16 to bf16, on model by grouped_"))
       << r.err;
   EXPECT_TRUE(contains(r.err,
                        "4 groups (1 empty) of up to 40 tokens, 59 in all and 11 rows in no "
                        "group: "))
       << r.err;
-  EXPECT_TRUE(contains(r.err, "check: PASS. All 4248 elements are right; the worst, Y["))
+  EXPECT_TRUE(contains(r.err, "check: PASS. All 4248 elements are right; the worst, D["))
       << r.err;  // 59 x 72
   EXPECT_TRUE(contains(r.err, " Of 11 rows in no group none was written.\n")) << r.err;
 }
@@ -64,6 +65,10 @@ TEST(GroupedCommand, EveryScalingTypeAndWayToTheTiles) {
            joined(e4m3, {"--scaling", "row-column", "--total", "61", "--swapped", "no"}),
            joined(e4m3, {"--scaling", "block", "--total", "61"}),
            joined(e4m3, {"--scaling", "block", "--accumulation", "promoted", "--swapped", "no"}),
+           joined(e4m3, {"--accumulation", "promoted"}),
+           {"--beta", "0.5", "--total", "61"},
+           {"--bias", "columns", "--activation", "gelu"},
+           {"--bias", "rows", "--activation", "relu", "--total", "61"},
        }) {
     const CliResult r = run_cli(small({"grouped"}, joined(more, {"--check", "--check-offsets"})));
     EXPECT_EQ(r.status, 0) << testing::PrintToString(more) << r.err;
@@ -88,7 +93,7 @@ TEST(GroupedCommand, NothingToDo) {
     const CliResult r =
         run_cli(joined({"grouped", "--groups", "2", "--check", "--check-offsets"}, more));
     EXPECT_EQ(r.status, 0) << r.err;
-    EXPECT_TRUE(contains(r.err, "check: PASS. Y has no elements")) << r.err;
+    EXPECT_TRUE(contains(r.err, "check: PASS. D has no elements")) << r.err;
   }
   const CliResult r =
       run_cli({"grouped", "--groups", "2", "--tokens", "3", "--n", "64", "--k", "0", "--check"});
@@ -107,6 +112,7 @@ TEST(GroupedCommand, Json) {
   EXPECT_EQ(json["groups"], 4);
   EXPECT_EQ(json["tokens"], (std::vector<int>{16, 0, 3, 40}));
   EXPECT_EQ(json["total"], 64);
+  EXPECT_EQ(json["m"], 64);
   EXPECT_EQ(json["n"], 72);
   EXPECT_EQ(json["k"], 96);
   EXPECT_EQ(json["dtype"], (Words{"bf16", "bf16"}));
@@ -118,7 +124,6 @@ TEST(GroupedCommand, Json) {
   EXPECT_EQ(json["tile_tokens"], 16);
   EXPECT_EQ(json["tile_weights"], 128);
   EXPECT_EQ(json["swapped"], true);
-  EXPECT_EQ(json["search"], "ballot");
   EXPECT_EQ(json["tiles"], 5);
   EXPECT_TRUE(json["findings"].empty());
   EXPECT_TRUE(json["offsets_fault"].is_null());
@@ -130,7 +135,7 @@ TEST(GroupedCommand, Json) {
   EXPECT_FALSE(json.contains("time"));
 }
 
-// The last group ends before it begins, or behind X: the rest is right, and the kernel tells.
+// The last group ends before it begins, or behind A: the rest is right, and the kernel tells.
 TEST(GroupedCommand, OffsetsOutOfOrder) {
   for (const auto& [how, tokens] :
        {std::pair{"decreasing", Words{"16", "0", "3", "0"}}, {"beyond", {"16", "0", "3", "51"}}}) {
@@ -162,7 +167,7 @@ TEST(GroupedCommand, RefusesBadArguments) {
     expect_refused(shaped(joined({"--groups", "2", "--tokens", "3"}, more)), part);
   };
   expect_refused(shaped({"--tokens", "3"}),
-                 "--groups is missing: give --groups, --n and --k for random X and W");
+                 "--groups is missing: give --groups, --n and --k for random A and B");
   expect_refused(shaped({"--groups", "3"}), "--tokens is missing");
   expect_refused({"grouped", "--groups", "2", "--tokens", "3", "--k", "64"}, "--n is missing");
   expect_refused(shaped({"--groups", "0", "--tokens", "3"}), "--groups is 0; the nearest legal");
@@ -177,6 +182,9 @@ TEST(GroupedCommand, RefusesBadArguments) {
   refused({"--d-dtype", "x"}, "--d-dtype is \"x\"");
   refused({"--d-dtype", "f32"}, "no grouped kernel in this build");
   refused({"--scaling", "row"}, "--scaling is \"row\"; it must be none, tensor, group, row-column");
+  refused({"--layout", "NN"}, "K-major");
+  refused({"--c", "c.npy"}, "C is given but beta is not");
+  refused({"--scale-d", "2"}, "scale_d");
   refused({"--scaling", "block"}, "only e4m3 and e5m2 operands have scales");
   refused({"--accumulation", "slow"}, "fast or promoted");
   refused({"--accumulation", "promoted"}, "sums are float32 anyway");
@@ -206,15 +214,16 @@ TEST(GroupedCommand, RefusesBadArguments) {
   expect_refused(extents("64", "-64"), "K is -64");
   expect_refused(extents("5000000000", "64"), "N is 5000000000");
   expect_refused({"grouped", "--groups", "2000", "--tokens", "3", "--n", "65536", "--k", "65536"},
-                 "X, W and Y take ");
+                 "A, B and D take ");
   expect_refused(small({"check", "grouped"}, {"--device", "cuda"}), "leave --device out");
   expect_refused(small({"trace", "grouped"}), "Where to?");
 }
 
 // --- with a runner that does something else -----------------------------------------------------
 
-GroupedOptions small_grouped_options() {
-  GroupedOptions o;
+GemmOptions small_grouped_options() {
+  GemmOptions o;
+  o.is_grouped = true;
   o.groups = 4;
   o.tokens = "16,0,3,40";
   o.n = 72;
@@ -230,20 +239,19 @@ struct Called {
   std::string err;
 };
 
-Called call(const GroupedOptions& options, const GroupedRunner& runner) {
+Called call(const GemmOptions& options, const GemmRunner& runner) {
   std::ostringstream out;
   std::ostringstream err;
-  const int status = grouped_command(options, out, err, runner);
+  const int status = gemm_command(options, out, err, runner);
   return {status, out.str(), err.str()};
 }
 
-// Runs, then changes bf16 elements of Y.
-GroupedRunner with_changes(const std::vector<std::pair<int, int>>& places) {
-  return [places](const GroupedJob& job, const GroupedPlan& plan, const GroupedOperands& operands,
-                  const GroupedOptions& options, std::ostream& err) {
-    GroupedOutput run = run_grouped_on_device(job, plan, operands, options, err);
+// Runs, then changes bf16 elements of D.
+GemmRunner with_changes(const std::vector<std::pair<int, int>>& places) {
+  return [places](const Product& product, const GemmOptions& options, std::ostream& err) {
+    RunOutput run = run_on_device(product, options, err);
     for (const auto& [row, column] : places) {
-      auto* code = static_cast<std::uint16_t*>(operands.y.data) + row * job.n + column;
+      auto* code = static_cast<std::uint16_t*>(product.operands.d.data) + row * 72 + column;
       *code = static_cast<std::uint16_t>(*code ^ 0x0040U);
     }
     return run;
@@ -254,7 +262,7 @@ TEST(GroupedCommand, AWrongElementIsFoundInItsRow) {
   const Called r =
       call(small_grouped_options(), with_changes({{17, 5}}));  // the second row of group 2
   EXPECT_EQ(r.status, 1);
-  EXPECT_TRUE(contains(r.err, "check: FAIL. 1 of 4248 elements is wrong: Y[17, 5]")) << r.err;
+  EXPECT_TRUE(contains(r.err, "check: FAIL. 1 of 4248 elements is wrong: D[17, 5]")) << r.err;
 }
 
 TEST(GroupedCommand, ARowInNoGroupMustStay) {
@@ -266,43 +274,41 @@ TEST(GroupedCommand, ARowInNoGroupMustStay) {
 
 // So that it shows when rows in no group get into a product.
 TEST(GroupedCommand, RowsInNoGroupAreNaN) {
-  GroupedOptions options = small_grouped_options();
+  GemmOptions options = small_grouped_options();
   options.dtype = "e4m3";
   options.scaling = "row-column";
-  const GroupedRunner look = [](const GroupedJob& job, const GroupedPlan& plan,
-                                const GroupedOperands& operands, const GroupedOptions& how,
-                                std::ostream& err) {
-    const auto* x = static_cast<const unsigned char*>(operands.x.data);
-    const auto* scales = static_cast<const float*>(operands.scale_x.data);
-    EXPECT_EQ(std::count(x, x + 59 * 96, 0xff), 0);
-    EXPECT_EQ(std::count(x + 59 * 96, x + 64 * 96, 0xff), 5 * 96);
+  const GemmRunner look = [](const Product& product, const GemmOptions& how, std::ostream& err) {
+    const auto* a = static_cast<const unsigned char*>(product.operands.a.data);
+    const auto* scales = static_cast<const float*>(product.operands.scale_a.data);
+    EXPECT_EQ(std::count(a, a + 59 * 96, 0xff), 0);
+    EXPECT_EQ(std::count(a + 59 * 96, a + 64 * 96, 0xff), 5 * 96);
     EXPECT_EQ(std::count_if(scales, scales + 64, [](float s) { return std::isnan(s); }), 5);
-    return run_grouped_on_device(job, plan, operands, how, err);
+    return run_on_device(product, how, err);
   };
   const Called r = call(options, look);
   EXPECT_EQ(r.status, 0) << r.err;
 }
 
 TEST(GroupedCommand, AnElementThatNobodyStoresIsWrong) {
-  const GroupedRunner idle = [](const GroupedJob&, const GroupedPlan&, const GroupedOperands&,
-                                const GroupedOptions&, std::ostream&) { return GroupedOutput{}; };
+  const GemmRunner idle = [](const Product&, const GemmOptions&, std::ostream&) {
+    return RunOutput{};
+  };
   const Called r = call(small_grouped_options(), idle);
   EXPECT_EQ(r.status, 1);
   EXPECT_TRUE(contains(r.err, "check: FAIL. 4248 of 4248")) << r.err;
 }
 
 TEST(GroupedCommand, FindingsAreStatusOne) {
-  GroupedOptions options = small_grouped_options();
+  GemmOptions options = small_grouped_options();
   options.json = true;
-  const GroupedRunner faulty = [](const GroupedJob&, const GroupedPlan&, const GroupedOperands&,
-                                  const GroupedOptions&, std::ostream&) {
-    GroupedOutput run;
+  const GemmRunner faulty = [](const Product&, const GemmOptions&, std::ostream&) {
+    RunOutput run;
     run.report.findings.push_back({model::Check{}, "too many bytes", {}});
     return run;
   };
   const Called r = call(options, faulty);
   EXPECT_EQ(r.status, 1);
-  EXPECT_TRUE(contains(r.err, "so Y is not to be trusted:\n")) << r.err;
+  EXPECT_TRUE(contains(r.err, "so D is not to be trusted:\n")) << r.err;
   const auto json = nlohmann::json::parse(r.out);
   ASSERT_EQ(json["findings"].size(), 1U);
   EXPECT_EQ(json["findings"][0]["sentence"], "too many bytes");
@@ -311,39 +317,41 @@ TEST(GroupedCommand, FindingsAreStatusOne) {
 
 // A time is told with the roof of the groups that have tokens.
 TEST(GroupedCommand, TimesAreToldWithTheRoof) {
-  GroupedOptions options = small_grouped_options();
+  GemmOptions options = small_grouped_options();
   options.dtype = "e4m3";
-  GroupedJob job = read_grouped_job(options);
   const std::optional<DeviceFacts> facts = known_facts("h200");
   ASSERT_TRUE(facts.has_value());
-  // 3 groups with 59 tokens: X, three W, and Y in bf16.
+  std::ostringstream err;
+  const Product few(options, *facts, err);
+  // 3 groups with 59 tokens: A, three B, and D in bf16.
   const double bytes = 59 * 96 + 3 * 72 * 96 + 59 * 72 * 2;
-  EXPECT_DOUBLE_EQ(roof_seconds(job, *facts), bytes / facts->memory_bytes_per_second);
+  EXPECT_DOUBLE_EQ(roof_us(few.job, few.plan), bytes / facts->memory_bytes_per_second * 1e6);
   options.n = options.k = 16384;
   options.tokens = "8000,0,1000,7000";
   options.total = 20000;
-  job = read_grouped_job(options);
+  const Product many(options, *facts, err);
   const double operations = 2.0 * 16000 * 16384 * 16384;
-  EXPECT_DOUBLE_EQ(roof_seconds(job, *facts), operations / tensor_rate(*facts, DType::e4m3));
-  EXPECT_EQ(roof_seconds(job, model_facts()), 0);
+  EXPECT_DOUBLE_EQ(roof_us(many.job, many.plan),
+                   operations / tensor_rate(*facts, DType::e4m3) * 1e6);
+  const Product model(options, model_facts(), err);
+  EXPECT_EQ(roof_us(model.job, model.plan), 0);
 }
 
 // The tiles that are told are those that the kernel works on.
 TEST(GroupedCommand, TilesAreThoseOfTheRun) {
   for (const char* cluster : {"1,1", "2,1", "1,2"}) {
     for (const char* tokens : {"16,0,3,40", "skew:4", "33"}) {
-      GroupedOptions options = small_grouped_options();
+      GemmOptions options = small_grouped_options();
       options.cluster = cluster;
       options.tokens = tokens;
       options.total.reset();
       if (options.tokens == "skew:4") options.total = 64;
       std::int64_t told = -1;
       std::int64_t run_tiles = -2;
-      const GroupedRunner runner = [&](const GroupedJob& job, const GroupedPlan& plan,
-                                       const GroupedOperands& operands, const GroupedOptions& how,
-                                       std::ostream& err) {
-        GroupedOutput run = run_grouped_on_device(job, plan, operands, how, err);
-        told = tiles_of(job, plan);
+      const GemmRunner runner = [&](const Product& product, const GemmOptions& how,
+                                    std::ostream& err) {
+        RunOutput run = run_on_device(product, how, err);
+        told = tiles_of(product.job, product.plan);
         run_tiles = run.report.statistics.tiles;
         return run;
       };
@@ -427,7 +435,7 @@ TEST(GroupedTrace, WritesATimelineAndPictures) {
     std::ifstream in(file(name));
     return std::string(std::istreambuf_iterator<char>(in), {});
   };
-  EXPECT_TRUE(contains(text("t.svg"), "Y[59,72] of 4 groups, K = 96, grouped_bf16_bf16_"));
+  EXPECT_TRUE(contains(text("t.svg"), "D[59,72] of 4 groups, K = 96, grouped_bf16_bf16_"));
   // Tiles of different groups have different names.
   for (const char* tile : {"group 0 tile m 0 n 0, k block 0", "consumer 0: group 0 tile m 0 n 0"}) {
     EXPECT_TRUE(contains(text("t.svg"), tile)) << tile;

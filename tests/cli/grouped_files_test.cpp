@@ -95,7 +95,7 @@ class GroupedFiles : public testing::Test {
   }
 
   [[nodiscard]] CliResult grouped(const Words& more) const {
-    Words all = {"grouped", "--x", in("x"), "--w", in("w")};
+    Words all = {"grouped", "--a", in("x"), "--b", in("w")};
     all.insert(all.end(), more.begin(), more.end());
     return run_cli(all);
   }
@@ -106,7 +106,7 @@ class GroupedFiles : public testing::Test {
     EXPECT_EQ(std::count(r.err.begin(), r.err.end(), '\n'), 1) << r.err;
     EXPECT_TRUE(contains(r.err, sentence)) << sentence << " in " << r.err;
   }
-  // `gemm` of each group's rows gives the same bits as Y has, and rows in no group are zeros.
+  // `gemm` of each group's rows gives the same bits as D has, and rows in no group are zeros.
   void expect_groups_as_by_gemm(const HostTensor& y, const Words& words,
                                 const std::vector<std::string>& scales = {}) const {
     ASSERT_EQ(y.shape, (std::vector<std::int64_t>{total, n}));
@@ -157,7 +157,7 @@ TEST_F(GroupedFiles, EveryGroupIsTheProductThatGemmGives) {
     EXPECT_EQ(r.out, "");
     EXPECT_TRUE(contains(r.err, "check: PASS. All 4248 elements are right")) << r.err;
     EXPECT_TRUE(contains(r.err, " Of 5 rows in no group none was written.\n")) << r.err;
-    EXPECT_EQ(contains(r.err, "note: X is f16 in its file and is rounded to bf16."),
+    EXPECT_EQ(contains(r.err, "note: A is f16 in its file and is rounded to bf16."),
               x == DType::f16 && w == DType::bf16)
         << r.err;
     const bool same = x == w && x != DType::f32;
@@ -169,8 +169,8 @@ TEST_F(GroupedFiles, TypesAndScalesOfFiles) {
   write_operands(DType::e4m3, DType::e4m3);
   write("sx", random_scales({total, (k + 127) / 128}, 7, 3));
   write("sw", random_scales({groups, (n + 127) / 128, (k + 127) / 128}, 7, 4));
-  const Words block = {"--tokens",  "16,0,3,40", "--scaling", "block", "--scale-x", in("sx"),
-                       "--scale-w", in("sw"),    "--out",     in("y"), "--check"};
+  const Words block = {"--tokens",  "16,0,3,40", "--scaling", "block", "--scale-a", in("sx"),
+                       "--scale-b", in("sw"),    "--out",     in("y"), "--check"};
   const CliResult r = grouped(block);
   EXPECT_EQ(r.status, 0) << r.err;
   expect_groups_as_by_gemm(read_tensor(in("y")), {"--scaling", "block"}, {"sx", "sw"});
@@ -187,7 +187,7 @@ TEST_F(GroupedFiles, TypesAndScalesOfFiles) {
   std::vector<HostTensor> results;
   for (const char* of_x : {"one", "all"}) {
     const CliResult group =
-        grouped({"--tokens", "16,0,3,40", "--scaling", "group", "--scale-x", in(of_x), "--scale-w",
+        grouped({"--tokens", "16,0,3,40", "--scaling", "group", "--scale-a", in(of_x), "--scale-b",
                  in("each"), "--out", in("y"), "--check"});
     EXPECT_EQ(group.status, 0) << group.err;
     results.push_back(read_tensor(in("y")));
@@ -198,7 +198,7 @@ TEST_F(GroupedFiles, TypesAndScalesOfFiles) {
   const CliResult rounded =
       grouped({"--tokens", "16,0,3,40", "--dtype", "e4m3", "--out", in("y"), "--check"});
   EXPECT_EQ(rounded.status, 0) << rounded.err;
-  EXPECT_TRUE(contains(rounded.err, "note: W is bf16 in its file and is rounded to e4m3."))
+  EXPECT_TRUE(contains(rounded.err, "note: B is bf16 in its file and is rounded to e4m3."))
       << rounded.err;
   expect_groups_as_by_gemm(read_tensor(in("y")), {"--dtype", "e4m3"});
 }
@@ -230,23 +230,55 @@ TEST_F(GroupedFiles, LengthsAndOffsetsOfFiles) {
   EXPECT_EQ(r.status, 0) << r.err;
 }
 
+// Those who speak of X, W and Y may.
+TEST_F(GroupedFiles, SecondNames) {
+  write_operands(DType::e4m3, DType::e4m3);
+  write("sx", random_scales({total, 1}, 7, 3));
+  write("sw", random_scales({groups, n, 1}, 7, 4));
+  std::vector<HostTensor> results;
+  for (const Words& names : {Words{"--a", "--b", "--scale-a", "--scale-b", "--d-dtype"},
+                             Words{"--x", "--w", "--scale-x", "--scale-w", "--y-dtype"}}) {
+    const CliResult r = run_cli({"grouped", names[0], in("x"), names[1], in("w"), "--scaling",
+                                 "row-column", names[2], in("sx"), names[3], in("sw"), names[4],
+                                 "bf16", "--tokens", "16,0,3,40", "--out", in("y"), "--check"});
+    EXPECT_EQ(r.status, 0) << r.err;
+    results.push_back(read_tensor(in("y")));
+  }
+  EXPECT_EQ(results[0].bytes, results[1].bytes);
+}
+
+// C and a bias of files: as large as D, and one for each group.
+TEST_F(GroupedFiles, WhatIsAddedToTheProduct) {
+  write_operands(DType::bf16, DType::bf16);
+  write("c", random_normal(DType::bf16, {total, n}, 7, 3));
+  write("bias", random_normal(DType::f32, {groups, n}, 7, 4));
+  const auto added = [&](const std::string& c, const std::string& bias) {
+    return Words{"--tokens", "16,0,3,40",           "--beta", "-0.5",  "--c",    in(c),
+                 "--bias",   "columns=" + in(bias), "--out",  in("y"), "--check"};
+  };
+  const CliResult r = grouped(added("c", "bias"));
+  EXPECT_EQ(r.status, 0) << r.err;
+  refused(added("x", "bias"), "C (" + in("x") + ") is 64x160; it must be as large as D: 64x72.");
+  refused(added("c", "x"), "for these matrices it must be 4x72x1, or 72x1.");
+}
+
 TEST_F(GroupedFiles, NpyHoldsWhatItCan) {
   const HostTensor x = random_normal(DType::f16, {total, k}, 7, 1);
   const HostTensor w = random_normal(DType::f16, {groups, n, k}, 7, 2);
   write_tensor(path("x.npy"), x);
   write_tensor(path("w.npy"), w);
   const auto into = [&](const std::string& out) {
-    return run_cli({"grouped", "--x", path("x.npy"), "--w", path("w.npy"), "--tokens", "16,0,3,40",
+    return run_cli({"grouped", "--a", path("x.npy"), "--b", path("w.npy"), "--tokens", "16,0,3,40",
                     "--dtype", "bf16", "--out", out});
   };
   const CliResult r = into(path("y.npy"));
   EXPECT_EQ(r.status, 0) << r.err;
-  EXPECT_TRUE(contains(r.err, "note: Y is bf16, which .npy does not have")) << r.err;
+  EXPECT_TRUE(contains(r.err, "note: D is bf16, which .npy does not have")) << r.err;
   const HostTensor y = read_tensor(path("y.npy"));
   EXPECT_EQ(y.dtype, DType::f32);
   const CliResult exact = into(in("y"));
   EXPECT_EQ(exact.status, 0) << exact.err;
-  EXPECT_FALSE(contains(exact.err, "note: Y")) << exact.err;
+  EXPECT_FALSE(contains(exact.err, "note: D")) << exact.err;
   EXPECT_EQ(read_tensor(in("y")).dtype, DType::bf16);
   EXPECT_EQ(y.bytes, convert(read_tensor(in("y")), DType::f32).bytes);
 }
@@ -261,14 +293,15 @@ TEST_F(GroupedFiles, RefusesWhatDoesNotFit) {
   };
   refused({}, "--tokens is missing");
   refused({"--tokens", "16,0,3"}, "lists 3 lengths and there are 4 groups");
-  refused({"--tokens", "16,0,3,46"}, "65 tokens in all, and the number of X's rows is 64: ");
-  refused(with({"--groups", "4"}), "Files and numbers do not go together: leave --groups out");
-  refused(with({"--total", "70"}), "leave --total out");
-  refused(with({"--scale-x", in("x")}), "--scale-x is given without --scaling");
-  refused(with({"--dtype", "e4m3", "--scaling", "tensor"}), "The scales of X are missing");
-  refused(with({"--dtype", "e4m3", "--scaling", "tensor", "--scale-x", in("x")}),
-          "scale_x (" + in("x") + ") is 64x160; for these matrices it must be 1x1.");
-  refused(with({"--out", path("none/y.npy")}), "Y cannot be written to ");
+  refused({"--tokens", "16,0,3,46"}, "65 tokens in all, and the number of A's rows is 64: ");
+  refused(with({"--groups", "4"}),
+          "Files and numbers do not go together: leave --groups out, or --a, --b and --c.");
+  refused(with({"--total", "70"}), "leave --total out, or --a");
+  refused(with({"--scale-a", in("x")}), "--scale-a is given without --scaling");
+  refused(with({"--dtype", "e4m3", "--scaling", "tensor"}), "The scales of A are missing");
+  refused(with({"--dtype", "e4m3", "--scaling", "tensor", "--scale-a", in("x")}),
+          "scale_a (" + in("x") + ") is 64x160; for these matrices it must be 1x1.");
+  refused(with({"--out", path("none/y.npy")}), "D cannot be written to ");
   refused(with({"--out", path("y.txt")}), "is no tensor file that is understood");
   // Integers.
   refused({"--tokens", in("x")}, "has type BF16; the types that are read as integers are I32");
@@ -280,10 +313,10 @@ TEST_F(GroupedFiles, RefusesWhatDoesNotFit) {
   const auto offsets = [&](const std::vector<std::int64_t>& values) {
     return Words{"--offsets", write_integers("i.npy", 64, values)};
   };
-  refused(offsets({0, 1, 2, 3}), "has 4 integers; there are 4 groups, and one offset more");
+  refused(offsets({0, 1, 2, 3}), "has 4 integers; there are 5, one more than there are groups");
   refused(offsets({1, 1, 2, 3, 4}), "has 1 in place 0; the first group begins at row 0");
   refused(offsets({0, 5, 4, 6, 7}), "has 4 in place 2; offsets do not decrease");
-  refused(offsets({0, 5, 5, 6, 65}), "has 65 in place 4; X has 64 rows");
+  refused(offsets({0, 5, 5, 6, 65}), "has 65 in place 4; A has 64 rows");
   Words both = offsets({0, 5, 5, 6, 7});
   both.insert(both.end(), {"--tokens", "1"});
   refused(both, "both say how long the groups are");
@@ -293,26 +326,23 @@ TEST_F(GroupedFiles, RefusesWhatDoesNotFit) {
     EXPECT_EQ(r.status, 2) << r.err;
     EXPECT_TRUE(contains(r.err, sentence)) << sentence << " in " << r.err;
   };
-  expect({"grouped", "--x", in("x"), "--tokens", "1"}, "W is missing: give both --x FILE and --w");
-  expect({"grouped", "--w", in("w"), "--tokens", "1"}, "X is missing");
+  expect({"grouped", "--a", in("x"), "--tokens", "1"}, "B is missing: give both --a FILE and --b");
+  expect({"grouped", "--w", in("w"), "--tokens", "1"}, "A is missing");
   expect({"grouped", "--x", in("x"), "--w", in("x"), "--tokens", "1"},
-         "W (" + in("x") +
-             ") has 2 dimensions (shape 64x160); it must have 3, G x N x K: the "
+         "B (" + in("x") +
+             ") has 2 dimensions (shape 64x160); it must have 3, a matrix for each group: the "
              "nearest legal shape is 1x64x160.");
   expect({"grouped", "--x", in("w"), "--w", in("w"), "--tokens", "1"},
-         "X (" + in("w") +
-             ") has 3 dimensions (shape 4x72x160); it must have 2, TOTAL x K: the "
-             "nearest legal shape is 288x160.");
+         "A (" + in("w") +
+             ") has 3 dimensions (shape 4x72x160); it must have 2: the nearest legal shape is "
+             "288x160.");
   write("v", random_normal(DType::bf16, {groups, n, k + 8}, 7, 2));
   expect({"grouped", "--x", in("x"), "--w", in("v"), "--tokens", "1"},
-         "both K and must agree: the nearest legal W is 4x72x160.");
-  expect(
-      {"grouped", "--groups", "2", "--n", "64", "--k", "64", "--tokens", "3", "--scale-w", in("x")},
-      "--scale-w is given without --x and --w");
-  expect({"grouped", "--x", in("nothing"), "--w", in("w"), "--tokens", "1"}, "X: ");
+         "both K and must agree: the nearest legal B is 4x72x160.");
+  expect({"grouped", "--x", in("nothing"), "--w", in("w"), "--tokens", "1"}, "A: ");
 }
 
-// The output stays as it was unless Y is complete and right.
+// The output stays as it was unless D is complete and right.
 TEST_F(GroupedFiles, NothingIsWrittenOfARunThatFailed) {
   write_operands(DType::bf16, DType::bf16);
   const CliResult r = grouped({"--tokens", "16,0,3,40", "--bad-offsets", "beyond",
@@ -325,7 +355,7 @@ TEST_F(GroupedFiles, NothingIsWrittenOfARunThatFailed) {
 TEST_F(GroupedFiles, TheOtherCommandsReadThem) {
   write_operands(DType::bf16, DType::bf16);
   const auto with = [&](Words first, const Words& more) {
-    first.insert(first.end(), {"grouped", "--x", in("x"), "--w", in("w"), "--tokens", "16,0,3,40"});
+    first.insert(first.end(), {"grouped", "--a", in("x"), "--b", in("w"), "--tokens", "16,0,3,40"});
     first.insert(first.end(), more.begin(), more.end());
     return run_cli(first);
   };

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/files/tensor_file.h"
 #include "cli/pictures/perfetto.h"
 #include "cli/pictures/timeline_parts.h"
 #include "cli/pictures/timeline_svg.h"
@@ -356,6 +357,16 @@ TEST_F(TraceCommand, SaysWhatIsWrongWithTheArguments) {
       {"trace", "gemm", "--random", "64", "64", "64", "--out", "/no/such/folder/t.pftrace"});
   EXPECT_EQ(folder.status, 2);
   EXPECT_NE(folder.err.find("/no/such/folder"), std::string::npos);
+  // Neither a tensor that is read nor another picture is written over.
+  write_tensor(path("a.npy"), {DType::f32, {4, 4}, std::vector<std::byte>(64)});
+  for (const char* option : {"--out", "--svg"}) {
+    expect_refused(
+        {"trace", "gemm", "--a", path("a.npy"), "--b", path("a.npy"), option, path("a.npy")},
+        std::string(option) + " " + path("a.npy") + " is the file of --a, which");
+  }
+  expect_refused(
+      {"trace", "gemm", "--random", "8", "8", "8", "--out", path("t"), "--svg", path("t")},
+      "is the file of --out, which it would be written over");
   if (!device::built_with_trace()) {
     const CliResult gpu = run_cli({"trace", "gemm", "--random", "64", "64", "64", "--device",
                                    "cuda", "--out", path("t.pftrace")});

@@ -206,13 +206,12 @@ Outcome run_case(const Case& c, const DeviceFacts& facts, bool& copy_engine) {
     return Outcome::wrong;
   }
   copy_engine = made->d_path == EpiloguePath::copy_engine;
-  const auto workspace = device::CudaBuffer::make(made->workspace_bytes);
-  if (!workspace || device::prepare_workspace_on_cuda(*made, (*workspace)->data(), nullptr)) {
-    ADD_FAILURE() << "there is no workspace";
+  auto workspace = Workspace::make(*made);
+  if (!workspace) {
+    ADD_FAILURE() << workspace.reason();
     return Outcome::wrong;
   }
-  if (const auto refusal = device::launch_on_cuda(*made, operands, (*workspace)->data(),
-                                                  made->workspace_bytes, nullptr)) {
+  if (const auto refusal = launch(*made, operands, *workspace, nullptr)) {
     // A GPU need not have 16 free SMs in one GPC; smaller clusters always go.
     if (atom::cluster_size(c.cluster) > atom::kPortableClusterSize) return Outcome::not_launchable;
     ADD_FAILURE() << refusal->reason;

@@ -1,0 +1,148 @@
+#include "cli/commands/product.h"
+
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "cli/commands/groups.h"
+#include "cli/commands/model_time.h"
+#include "cli/reports/progress.h"
+#include "warpwright/device/cuda.h"
+#include "warpwright/plan/tuning.h"
+
+namespace warpwright::cli {
+namespace {
+
+std::int64_t bytes_of(const MatrixView& view) {
+  return view.batch * view.rows * view.columns * (numeric::bits(view.dtype) / 8);
+}
+
+// Memory of the current CUDA device for one product. New memory is filled with 0xff: an element of
+// the result that nobody stores shows as NaN. All throw InputError.
+class CudaMemory {
+ public:
+  device::CudaBuffer& make(std::int64_t bytes) {
+    const auto buffer = device::CudaBuffer::make(bytes, 0xff);
+    if (!buffer) throw InputError(buffer.reason());
+    buffers_.push_back(*buffer);
+    return **buffer;
+  }
+  // A copy of `bytes` of host memory.
+  void* copy(const void* data, std::int64_t bytes) {
+    device::CudaBuffer& buffer = make(bytes);
+    require(buffer.from_host(data, bytes));
+    return buffer.data();
+  }
+
+ private:
+  std::vector<std::shared_ptr<device::CudaBuffer>> buffers_;
+};
+
+// Waits for the device; a kernel that failed is a RunError.
+void wait_for_device() {
+  if (const auto failure = device::synchronise_cuda()) throw RunError(failure->reason);
+}
+
+}  // namespace
+
+Product::Product(const GemmOptions& options, const DeviceFacts& facts, std::ostream& err)
+    : job(read_job(options)) {
+  const GemmProblem problem = problem_of(job);
+  if (!job.uses_tuning || facts.is_model) {
+    const Result<Plan> made = warpwright::plan(problem, facts, job.choices);
+    if (!made) throw InputError(made.reason());
+    plan = *made;
+    origin = facts.is_model ? "not used: the model does not predict time" : "not used";
+    return;
+  }
+  const TuningCache cache(TuningCache::default_path());
+  if (cache.warning()) err << printable(*cache.warning()) << "\n";
+  const Result<TunedPlan> made = tuned_plan(problem, facts, cache, job.choices);
+  if (!made) throw InputError(made.reason());
+  plan = made->plan;
+  origin = "no measurement decided: by rule (see warpwright tune)";
+  if (made->entry) {
+    char text[64];
+    std::snprintf(text, sizeof(text), "measured, %.2f us: from ", made->entry->microseconds);
+    origin = text + printable(cache.path());
+  }
+}
+
+void Product::load(std::uint64_t seed, std::ostream& err) {
+  cli::load(job, seed, err);
+  d = poisoned_result(job);
+  operands = operands_of(job, d);
+}
+
+std::string Product::explain() const {
+  return plan.explain() + (job.is_grouped ? "lengths    " + tiles_text(job, plan) + "\n" : "") +
+         "tuning     " + origin + "\n";
+}
+
+std::string Product::title() const {
+  return "D[" + std::to_string(job.m) + "," + std::to_string(job.result_columns()) + "]" +
+         (job.is_grouped
+              ? " of " + std::to_string(job.groups) + (job.groups == 1 ? " group" : " groups")
+              : "") +
+         ", K = " + std::to_string(job.k);
+}
+
+double Product::products() const {
+  if (!plan.problem.reads_ab) return 0;
+  return static_cast<double>(job.batch) * static_cast<double>(job.tokens()) *
+         static_cast<double>(job.n) * static_cast<double>(job.k);
+}
+
+double Product::model_seconds() const {
+  return cli::model_seconds(tiles_of(job, plan), plan.tile().m, plan.tile().n,
+                            plan.problem.reads_ab ? job.k : 0);
+}
+
+model::Report run_on_model(const Product& product, device::ModelOptions how, const char* label,
+                           std::ostream& err) {
+  Progress progress(err, label, "tiles", tiles_of(product.job, product.plan));
+  how.on_tile = [&progress](std::int64_t done) { progress.update(done); };
+  Result<model::Report> report = device::launch_on_model(product.plan, product.operands, how);
+  if (!report) throw InputError(report.reason());
+  return std::move(*report);
+}
+
+RunOutput run_on_gpu(const Product& product, int index, bool check_offsets, int repeat) {
+  require(device::use_cuda_device(index));
+  CudaMemory memory;
+  GemmOperands there = product.operands;
+  for (MatrixView* view : {&there.a, &there.b, &there.c, &there.scale_a, &there.scale_b,
+                           &there.scale_d, &there.bias}) {
+    if (view->data != nullptr) view->data = memory.copy(view->data, bytes_of(*view));
+  }
+  const std::vector<std::byte>& offsets = product.job.offset_bytes;
+  if (there.groups) {
+    there.groups->offsets = memory.copy(offsets.data(), static_cast<std::int64_t>(offsets.size()));
+  }
+  const device::CudaBuffer& d = memory.make(bytes_of(there.d));
+  there.d.data = d.data();
+  const Plan& plan = product.plan;
+  const device::CudaBuffer& room = memory.make(plan.workspace_bytes);
+  Workspace workspace(room.data(), plan.workspace_bytes);
+  const auto start_one = [&] {
+    require(launch(plan, there, workspace, nullptr, {.check_offsets = check_offsets}));
+  };
+  require(prepare(plan, workspace, nullptr));
+  start_one();
+  wait_for_device();
+  RunOutput run;
+  if (repeat > 0) {
+    const auto start = std::chrono::steady_clock::now();
+    for (int i = 0; i < repeat; ++i) start_one();
+    wait_for_device();
+    const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
+    run.launch_seconds = spent.count() / repeat;
+  }
+  if (check_offsets) require(room.to_host(&run.status, sizeof run.status));
+  require(d.to_host(product.operands.d.data, bytes_of(product.operands.d)));
+  return run;
+}
+
+}  // namespace warpwright::cli
