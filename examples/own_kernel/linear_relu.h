@@ -109,7 +109,7 @@ struct LinearRelu {
       const std::uint64_t w = atom::encode(atom::descriptor(operand, at + tile_bytes));
       isa::wgmma_fence(sum);
       WW_UNROLL for (int step = 0; step < atom::step_count(operand); ++step) {
-        const std::uint32_t offset = atom::step_offset(operand, step);
+        const std::uint32_t offset = atom::step_offset<operand>(step);
         isa::wgmma<warpwright::DType::bf16, side>(sum, atom::advance(x, offset),
                                                   atom::advance(w, offset), k > 0 || step > 0);
       }

@@ -4,6 +4,8 @@
 
 #include <vector>
 
+#include "warpwright/layout/text.h"
+
 #include "warpwright/atom/swizzle.h"
 
 namespace warpwright::atom {
@@ -109,10 +111,10 @@ void expect_readable(const OperandTile& tile, int mma_rows) {
   const std::vector<int> memory = write_like_tma(tile, base);
   const int mma_k = kStepBytes * 8 / tile.element_bits;
   for (int row0 = 0; row0 < tile.rows; row0 += mma_rows) {
-    const std::uint64_t first = encode(descriptor(tile, base, row0));
+    const std::uint64_t first = encode(descriptor(tile, base + tile_offset(tile, row0, 0)));
     for (int step = 0; step < step_count(tile); ++step) {
       const Descriptor d = decode(advance(first, step_offset(tile, step)));
-      ASSERT_EQ(d, descriptor(tile, base, row0, step * mma_k));
+      ASSERT_EQ(d, descriptor(tile, base + tile_offset(tile, row0, step * mma_k)));
       ASSERT_EQ(descriptor_fault(d), nullptr);
       for (int row = 0; row < mma_rows; ++row) {
         for (int k = 0; k < mma_k; ++k) {
@@ -141,6 +143,39 @@ TEST(DescriptorTest, TensorCoreReadsWhatTmaWrote) {
     expect_readable({24, 64, 16, Major::k, swizzle}, 8);
     expect_readable({64, 16, 16, Major::mn, swizzle}, 64);
   }
+}
+
+// Against the formulas, in bytes: boxes of a span side by side, rows of a span below each other.
+template <OperandTile tile>
+void expect_places() {
+  ASSERT_EQ(tile_fault(tile), nullptr);
+  const int span = span_bytes(tile.swizzle);
+  for (int row = 0; row < tile.rows; ++row) {
+    for (int k = 0; k < tile.depth; ++k) {
+      const int along = (tile.major == Major::k ? k : row) * tile.element_bits / 8;
+      const int across = tile.major == Major::k ? row : k;
+      const auto place =
+          static_cast<std::uint32_t>(along / span * box_bytes(tile) + across * span + along % span);
+      ASSERT_EQ(tile_offset<tile>(row, k), place);
+      ASSERT_EQ(tile_offset(tile, row, k), place);
+    }
+  }
+  for (int step = 0; step < step_count(tile); ++step) {
+    ASSERT_EQ(step_offset<tile>(step), step_offset(tile, step));
+  }
+}
+
+TEST(DescriptorTest, TilesAreLayouts) {
+  expect_places<OperandTile{128, 64, 16, Major::k, SmemSwizzle::b128}>();
+  expect_places<OperandTile{192, 128, 8, Major::k, SmemSwizzle::b128}>();
+  expect_places<OperandTile{16, 128, 16, Major::k, SmemSwizzle::b64}>();
+  expect_places<OperandTile{24, 64, 32, Major::k, SmemSwizzle::none}>();
+  expect_places<OperandTile{128, 64, 16, Major::mn, SmemSwizzle::b128}>();
+  expect_places<OperandTile{64, 16, 16, Major::mn, SmemSwizzle::b32}>();
+  EXPECT_EQ(layout::to_text(tile_layout({128, 64, 16, Major::k, SmemSwizzle::b128})),
+            "(128,(64,1)):(128,(2,16384))");
+  EXPECT_EQ(layout::to_text(tile_layout({128, 64, 16, Major::mn, SmemSwizzle::b128})),
+            "((64,2),64):((2,8192),128)");
 }
 
 TEST(DescriptorTest, TileOffsetIsTheUnswizzledPlace) {

@@ -31,16 +31,21 @@ TEST(FragmentLayoutTest, AccumulatorLayoutIsTheFunctions) {
   }
 }
 
-TEST(FragmentLayoutTest, RegisterOperandLayoutIsTheFunctions) {
-  for (const int bits : {8, 16, 32}) {
-    const layout::Layout tv = wgmma_layout_a_register_tv(bits);
-    ASSERT_EQ(layout::size(tv, 1), a_values(bits));
-    for (int thread = 0; thread < kWarpgroupThreads; ++thread) {
-      for (int value = 0; value < a_values(bits); ++value) {
-        ASSERT_EQ(tv(thread, value), a_row(thread, value, bits) + 64 * a_k(thread, value, bits));
-      }
+template <int bits>
+void expect_the_functions() {
+  const layout::Layout tv = wgmma_layout_a_register_tv(bits);
+  ASSERT_EQ(layout::size(tv, 1), a_values(bits));
+  for (int thread = 0; thread < kWarpgroupThreads; ++thread) {
+    for (int value = 0; value < a_values(bits); ++value) {
+      ASSERT_EQ(tv(thread, value), a_row<bits>(thread, value) + 64 * a_k<bits>(thread, value));
     }
   }
+}
+
+TEST(FragmentLayoutTest, RegisterOperandLayoutIsTheFunctions) {
+  expect_the_functions<8>();
+  expect_the_functions<16>();
+  expect_the_functions<32>();
 }
 
 TEST(FragmentLayoutTest, EveryThreadSeesASharedOperand) {

@@ -62,7 +62,8 @@ TEST(WgmmaTest, AccumulatorCoversTheTileOnce) {
         const int col = c_col(thread, value);
         ASSERT_TRUE(row >= 0 && row < 64 && col >= 0 && col < n);
         ++seen[row * n + col];
-        ASSERT_EQ(c_slot(row, col), (FragmentSlot{thread, value}));
+        ASSERT_EQ(row, 16 * (thread / 32) + thread % 32 / 4 + 8 * (value / 2 % 2));
+        ASSERT_EQ(col, 8 * (value / 4) + 2 * (thread % 4) + value % 2);
       }
     }
     for (const int count : seen) ASSERT_EQ(count, 1);
@@ -79,21 +80,25 @@ TEST(WgmmaTest, AccumulatorPlaces) {
   static_assert(c_row(127, 127) == 63 && c_col(127, 127) == 255);
 }
 
-TEST(WgmmaTest, RegisterOperandCoversTheTileOnce) {
-  for (const int bits : {8, 16, 32}) {
-    const int k_extent = kStepBytes * 8 / bits;
-    std::vector<int> seen(64 * k_extent, 0);
-    for (int thread = 0; thread < kWarpgroupThreads; ++thread) {
-      for (int value = 0; value < a_values(bits); ++value) {
-        const int row = a_row(thread, value, bits);
-        const int k = a_k(thread, value, bits);
-        ASSERT_TRUE(row >= 0 && row < 64 && k >= 0 && k < k_extent);
-        ++seen[row * k_extent + k];
-        ASSERT_EQ(a_slot(row, k, bits), (FragmentSlot{thread, value}));
-      }
+template <int bits>
+void expect_covered_once() {
+  constexpr int k_extent = kStepBytes * 8 / bits;
+  std::vector<int> seen(64 * k_extent, 0);
+  for (int thread = 0; thread < kWarpgroupThreads; ++thread) {
+    for (int value = 0; value < a_values(bits); ++value) {
+      const int row = a_row<bits>(thread, value);
+      const int k = a_k<bits>(thread, value);
+      ASSERT_TRUE(row >= 0 && row < 64 && k >= 0 && k < k_extent);
+      ++seen[row * k_extent + k];
     }
-    for (const int count : seen) ASSERT_EQ(count, 1);
   }
+  for (const int count : seen) ASSERT_EQ(count, 1);
+}
+
+TEST(WgmmaTest, RegisterOperandCoversTheTileOnce) {
+  expect_covered_once<8>();
+  expect_covered_once<16>();
+  expect_covered_once<32>();
 }
 
 TEST(WgmmaTest, RegisterOperandFormulas) {
@@ -101,55 +106,53 @@ TEST(WgmmaTest, RegisterOperandFormulas) {
     const int w = thread / 32;
     const int l = thread % 32;
     for (int i = 0; i < 8; ++i) {
-      EXPECT_EQ(a_row(thread, i, 16), 16 * w + (l >> 2) + 8 * ((i >> 1) & 1));
-      EXPECT_EQ(a_k(thread, i, 16), 2 * (l & 3) + (i & 1) + 8 * (i >> 2));
+      EXPECT_EQ(a_row<16>(thread, i), 16 * w + (l >> 2) + 8 * ((i >> 1) & 1));
+      EXPECT_EQ(a_k<16>(thread, i), 2 * (l & 3) + (i & 1) + 8 * (i >> 2));
     }
     for (int i = 0; i < 16; ++i) {
-      EXPECT_EQ(a_row(thread, i, 8), 16 * w + (l >> 2) + 8 * ((i >> 2) & 1));
-      EXPECT_EQ(a_k(thread, i, 8), 4 * (l & 3) + (i & 3) + 16 * (i >> 3));
+      EXPECT_EQ(a_row<8>(thread, i), 16 * w + (l >> 2) + 8 * ((i >> 2) & 1));
+      EXPECT_EQ(a_k<8>(thread, i), 4 * (l & 3) + (i & 3) + 16 * (i >> 3));
     }
     for (int i = 0; i < 4; ++i) {
-      EXPECT_EQ(a_row(thread, i, 32), 16 * w + (l >> 2) + 8 * (i & 1));
-      EXPECT_EQ(a_k(thread, i, 32), (l & 3) + 4 * (i >> 1));
+      EXPECT_EQ(a_row<32>(thread, i), 16 * w + (l >> 2) + 8 * (i & 1));
+      EXPECT_EQ(a_k<32>(thread, i), (l & 3) + 4 * (i >> 1));
     }
   }
 }
 
 TEST(LdmatrixTest, EveryElementHasOneHolder) {
-  for (const bool transposed : {false, true}) {
-    std::vector<int> seen(64, 0);
-    for (int lane = 0; lane < 32; ++lane) {
-      for (const int half : {0, 1}) {
-        const MatrixElement at = ldmatrix_element(lane, half, transposed);
-        ++seen[at.row * 8 + at.col];
-        EXPECT_EQ(ldmatrix_holder(at, transposed), (LaneHalf{lane, half}));
-        const MatrixElement other = ldmatrix_element(lane, half, !transposed);
-        EXPECT_EQ(at, (MatrixElement{other.col, other.row}));
-      }
-    }
-    for (const int count : seen) EXPECT_EQ(count, 1);
-  }
-  static_assert(ldmatrix_element(5, 1) == MatrixElement{1, 3});
-  static_assert(ldmatrix_element(5, 1, true) == MatrixElement{3, 1});
-}
-
-TEST(LdmatrixTest, LanesPointToRows) {
-  static_assert(ldmatrix_address_lanes(1) == 8 && ldmatrix_address_lanes(4) == 32);
+  std::vector<int> seen(64, 0);
   for (int lane = 0; lane < 32; ++lane) {
-    EXPECT_EQ(ldmatrix_address_lane(ldmatrix_matrix(lane), ldmatrix_row(lane)), lane);
+    for (const int half : {0, 1}) ++seen[matrix_row(lane, half) * 8 + matrix_col(lane, half)];
   }
-  static_assert(ldmatrix_matrix(17) == 2 && ldmatrix_row(17) == 1);
+  for (const int count : seen) EXPECT_EQ(count, 1);
+  static_assert(matrix_row(5, 1) == 1 && matrix_col(5, 1) == 3);
 }
 
-// An x4 load of four 8 x 8 blocks in the order (top left, bottom left, top right, bottom right)
-// gives a warp exactly its 16 rows of a wgmma register operand.
-TEST(LdmatrixTest, FourMatricesMakeARegisterOperand) {
+// Four 8 x 8 blocks in the order (top left, bottom left, top right, bottom right) are a warp's 16
+// rows of a wgmma fragment, of a register operand as of an accumulator.
+TEST(LdmatrixTest, FourMatricesMakeAFragment) {
   for (int thread = 0; thread < kWarpgroupThreads; ++thread) {
     for (int value = 0; value < 8; ++value) {
       const int matrix = value / 2;
-      const MatrixElement at = ldmatrix_element(thread % 32, value % 2);
-      EXPECT_EQ(a_row(thread, value, 16), 16 * (thread / 32) + 8 * (matrix % 2) + at.row);
-      EXPECT_EQ(a_k(thread, value, 16), 8 * (matrix / 2) + at.col);
+      const int row = 16 * (thread / 32) + 8 * (matrix % 2) + matrix_row(thread % 32, value % 2);
+      const int col = 8 * (matrix / 2) + matrix_col(thread % 32, value % 2);
+      EXPECT_EQ(a_row<16>(thread, value), row);
+      EXPECT_EQ(a_k<16>(thread, value), col);
+      EXPECT_EQ(c_row(thread, value), row);
+      EXPECT_EQ(c_col(thread, value), col);
+    }
+  }
+}
+
+TEST(LdmatrixTest, LanesPointToTheRowsOfMatrices) {
+  for (const bool transposed : {false, true}) {
+    const layout::Layout lanes = fragment_lanes(transposed);
+    for (int lane = 0; lane < 32; ++lane) {
+      const int matrix = lane / 8;
+      const int row = 8 * (matrix % 2) + (transposed ? 0 : lane % 8);
+      const int col = 8 * (matrix / 2) + (transposed ? lane % 8 : 0);
+      EXPECT_EQ(layout::coordinate(lanes, lane), layout::tuple(row, col));
     }
   }
 }

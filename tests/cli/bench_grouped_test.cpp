@@ -7,22 +7,22 @@
 #include <sstream>
 
 #include "cli/files/tensor_file.h"
-#include "cli/reports/bench_grouped_report.h"
+#include "cli/reports/bench_report.h"
 #include "tests/cli/run_cli.h"
 #include "warpwright/device/cuda.h"
 
 namespace warpwright::cli {
 namespace {
 
-std::vector<GroupedShape> shapes_in(const std::string& text) {
+std::vector<Shape> shapes_in(const std::string& text) {
   std::istringstream in(text);
-  return parse_grouped_shapes(in, "shapes.txt");
+  return parse_shapes(in, "shapes.txt", /*grouped=*/true);
 }
 
 TEST(GroupedShapes, AreReadWithComments) {
   EXPECT_EQ(shapes_in("8 16 4096 4096\n\n# none\n3 1,0,2 64 128  # a list\r\n\t4 skew:7\t8 16\n"),
-            (std::vector<GroupedShape>{
-                {8, "16", 4096, 4096}, {3, "1,0,2", 64, 128}, {4, "skew:7", 8, 16}}));
+            (std::vector<Shape>{
+                {0, 4096, 4096, 8, "16"}, {0, 64, 128, 3, "1,0,2"}, {0, 8, 16, 4, "skew:7"}}));
 }
 
 TEST(GroupedShapes, BadLinesAreNamed) {
@@ -40,10 +40,10 @@ TEST(GroupedShapes, BadLinesAreNamed) {
 }
 
 TEST(GroupedShapes, TheNineteenAreThere) {
-  const std::vector<GroupedShape>& all = grouped_shapes();
+  const std::vector<Shape>& all = grouped_shapes();
   EXPECT_EQ(all.size(), 19U);
-  EXPECT_NE(std::find(all.begin(), all.end(), GroupedShape{8, "16", 4096, 4096}), all.end());
-  const GroupedShape skewed{32, "skew:1", 4096, 7168};
+  EXPECT_NE(std::find(all.begin(), all.end(), Shape{0, 4096, 4096, 8, "16"}), all.end());
+  const Shape skewed{0, 4096, 7168, 32, "skew:1"};
   ASSERT_NE(std::find(all.begin(), all.end(), skewed), all.end());
   const auto lengths = lengths_of(skewed);
   ASSERT_TRUE(lengths) << lengths.reason();
@@ -52,68 +52,68 @@ TEST(GroupedShapes, TheNineteenAreThere) {
 }
 
 TEST(GroupedShapes, Names) {
-  EXPECT_EQ(shape_name({8, "16", 4096, 2048}), "8x16 N4096 K2048");
-  EXPECT_EQ(shape_name({32, "skew:1", 64, 128}), "32 skew:1 N64 K128");
+  EXPECT_EQ(shape_name({0, 4096, 2048, 8, "16"}), "8x16 N4096 K2048");
+  EXPECT_EQ(shape_name({0, 64, 128, 32, "skew:1"}), "32 skew:1 N64 K128");
 }
 
 TEST(GroupedKinds, WordsAndPlans) {
   ASSERT_EQ(parse_kinds("all").size(), 3U);
-  EXPECT_EQ(parse_kinds("bf16,e4m3-row-column").at(1).scaling, GroupedScaling::row_column);
+  EXPECT_EQ(parse_kinds("all").back().first, "bf16");
+  EXPECT_EQ(parse_kinds("bf16,e4m3-row-column").at(1).second.scaling, Scaling::row_column);
   for (const char* bad : {"", "fp4", "e4m3,", "e4m3 bf16"}) {
     EXPECT_THROW(parse_kinds(bad), InputError) << bad;
   }
   // There is a plan for all of them, built-in shapes included.
   const DeviceFacts h200 = *known_facts("h200");
-  for (const GroupedKind& kind : parse_kinds("e4m3,e4m3-block,e4m3-row-column,bf16")) {
-    for (const GroupedShape& shape : grouped_shapes()) {
-      const GroupedProblem p = problem_of(kind, shape, *lengths_of(shape));
-      const auto plans = candidates_grouped(p, h200);
-      EXPECT_TRUE(plans) << kind.word << " " << shape_name(shape) << ": " << plans.reason();
+  for (const auto& [word, types] : parse_kinds("e4m3,e4m3-block,e4m3-row-column,bf16")) {
+    for (const Shape& shape : grouped_shapes()) {
+      const auto plans = candidates(problem_of(types, shape, *lengths_of(shape)), h200);
+      EXPECT_TRUE(plans) << word << " " << shape_name(shape) << ": " << plans.reason();
     }
   }
 }
 
 // The floor of the reference for 8 x 16 tokens, N = K = 4096: 30.9 us at 4.4 TB/s.
-TEST(GroupedWork, CountsWhatMustBeMoved) {
-  const GroupedProblem p = packed_grouped_problem(128, 4096, 4096, 8, DType::e4m3, DType::bf16);
-  const bench::GroupedWork work = bench::grouped_work(p, std::vector<std::int64_t>(8, 16));
-  EXPECT_EQ(work.tokens, 128);
-  EXPECT_EQ(work.busy, 8);
-  EXPECT_EQ(work.operations, 2.0 * 128 * 4096 * 4096);
-  EXPECT_EQ(work.bytes, 8.0 * 4096 * 4096 + 128 * 4096 + 2 * 128 * 4096);
+TEST(GroupedRoof, CountsWhatMustBeMoved) {
+  const GemmProblem p = packed_grouped_problem(128, 4096, 4096, 8, DType::e4m3, DType::bf16);
   const DeviceFacts h200 = *known_facts("h200");
-  EXPECT_NEAR(bench::memory_seconds(work, h200) * 1e6, 30.9, 0.05);
-  EXPECT_NEAR(bench::compute_seconds(work, p, h200), work.operations / 1978e12, 1e-12);
-  // Weights of empty groups stay where they are.
-  const bench::GroupedWork one = bench::grouped_work(p, {128, 0, 0, 0, 0, 0, 0, 0});
-  EXPECT_EQ(one.busy, 1);
-  EXPECT_EQ(work.bytes - one.bytes, 7.0 * 4096 * 4096);
+  const std::vector<std::int64_t> lengths(8, 16);
+  const bench::Roof roof = bench::roof(p, h200, lengths);
+  EXPECT_EQ(bench::busy_groups(lengths), 8);
+  EXPECT_EQ(roof.operations, 2.0 * 128 * 4096 * 4096);
+  EXPECT_EQ(roof.bytes, 8.0 * 4096 * 4096 + 128 * 4096 + 2 * 128 * 4096);
+  EXPECT_NEAR(roof.memory_us, 30.9, 0.05);
+  EXPECT_NEAR(roof.compute_us, roof.operations / 1978e6, 1e-6);
+  // The matrices of B of empty groups stay where they are.
+  const bench::Roof one = bench::roof(p, h200, {128, 0, 0, 0, 0, 0, 0, 0});
+  EXPECT_EQ(roof.bytes - one.bytes, 7.0 * 4096 * 4096);
   // The model has no rates.
-  EXPECT_EQ(bench::memory_seconds(work, DeviceFacts{}), 0);
+  EXPECT_EQ(bench::roof(p, {}, lengths).us(), 0);
 }
 
-GroupedRow row_of(double ours, double config, double loop) {
-  GroupedRow row;
-  row.shape = {8, "16", 4096, 4096};
+BenchRow row_of(double ours, double config, double loop) {
+  BenchRow row;
+  row.shape = {0, 4096, 4096, 8, "16"};
   row.lengths = std::vector<std::int64_t>(8, 16);
-  bench::GroupedTimes t;
+  bench::GemmTimes t;
   t.problem = packed_grouped_problem(128, 4096, 4096, 8, DType::e4m3, DType::bf16);
   t.plan = "the_plan";
   t.config = config < ours ? "the_config" : "the_plan";
   t.ours = {ours, 0.99 * ours, 1.01 * ours};
   t.config_time = {config, config, config};
-  if (loop > 0) t.loop = bench::Timing{loop, loop, loop};
+  if (loop > 0) t.first = bench::Timing{loop, loop, loop};
   t.baseline = loop > 0 ? "cuBLASLt 13.1.0" : "a group of 3 tokens: it cannot";
   t.calls = 8;
-  row.work = bench::grouped_work(t.problem, row.lengths);
-  row.memory_us = 30;
-  row.compute_us = 2;
+  t.roof = bench::roof(t.problem, {}, row.lengths);
+  t.roof.memory_us = 30;
+  t.roof.compute_us = 2;
   row.times = t;
   return row;
 }
 
-GroupedRun example_grouped_run() {
-  GroupedRun run;
+BenchRun example_grouped_run() {
+  BenchRun run;
+  run.grouped = true;
   run.date = "2026-11-21T10:00:00Z";
   run.gpu = "NVIDIA H200";
   run.driver = "580.159";
@@ -122,39 +122,28 @@ GroupedRun example_grouped_run() {
   run.commit = "0123456789ab";
   run.command = "warpwright bench grouped";
   run.seed = 7;
-  GroupedSection section{parse_kinds("e4m3").front(), {}};
-  section.rows = {row_of(40, 32, 80), row_of(50, 50, 25), row_of(60, 60, 0), {}};
-  section.rows[3].shape = {1, "3", 8, 24};
-  section.rows[3].refusal = "the rows of X are 24 bytes apart";
-  run.sections.push_back(section);
+  const auto [word, types] = parse_kinds("e4m3").front();
+  const BenchRow missing{{0, 8, 24, 1, "3"}, {3}, {}, "the rows of A are 24 bytes apart"};
+  run.sections = {{word,
+                   operands_name(types),
+                   {row_of(40, 32, 80), row_of(50, 50, 25), row_of(60, 60, 0), missing}}};
   return run;
 }
 
-TEST(GroupedReport, Ratios) {
-  const GroupedRow row = row_of(40, 32, 80);
-  EXPECT_DOUBLE_EQ(plan_over_loop(row).value_or(0), 2);
-  EXPECT_DOUBLE_EQ(config_over_loop(row).value_or(0), 2.5);
-  EXPECT_DOUBLE_EQ(plan_over_config(row).value_or(0), 0.8);
-  EXPECT_DOUBLE_EQ(plan_over_roof(row).value_or(0), 0.75);
-  EXPECT_DOUBLE_EQ(config_over_roof(row).value_or(0), 30.0 / 32);
-  EXPECT_FALSE(plan_over_loop(row_of(40, 32, 0)));
-  EXPECT_FALSE(plan_over_roof(GroupedRow{}));
-}
-
 TEST(GroupedReport, TheTableSaysEverything) {
-  const GroupedRun run = example_grouped_run();
-  const GroupedSection& section = run.sections.front();
+  const BenchRun run = example_grouped_run();
+  const BenchSection& section = run.sections.front();
   for (const char* word : {"NVIDIA H200", "580.159", "13.1.0", "0123456789ab"}) {
     EXPECT_NE(table_title(run).find(word), std::string::npos) << word;
   }
-  EXPECT_NE(table_heading(section).find("tensor scales"), std::string::npos);
+  EXPECT_NE(table_heading(run, section).find("e4m3 to bf16, tensor scales\n"), std::string::npos);
   const std::string row = table_row(section.rows[0]);
   for (const char* word : {"8x16 N4096 K4096", "40.00", "1.0%", "32.00", "80.00", "2.000", "2.500",
                            "30.00", "75%", "94%", "the_plan; the_config"}) {
     EXPECT_NE(row.find(word), std::string::npos) << word << "\n" << row;
   }
   EXPECT_NE(table_row(section.rows[3]).find("24 bytes apart"), std::string::npos);
-  const std::string summary = table_summary(section);
+  const std::string summary = table_summary(run, section);
   for (const char* word : {"plan over the loop: geomean 1.000 of 2, worst 0.500",
                            "plan over best config: geomean 0.928 of 3, worst 0.800",
                            "no loop for 8x16 N4096 K4096: a group of 3 tokens: it cannot"}) {
@@ -190,9 +179,14 @@ TEST(GroupedReport, JsonHasItsSchema) {
   EXPECT_EQ(row.at("ours").at("median_us"), 40);
   EXPECT_EQ(row.at("loop").at("median_us"), 80);
   EXPECT_EQ(row.at("plan_over_loop"), 2);
+  EXPECT_EQ(row.at("config_over_loop"), 2.5);
+  EXPECT_EQ(row.at("plan_over_config"), 0.8);
+  EXPECT_EQ(row.at("plan_over_roof"), 0.75);
+  EXPECT_EQ(row.at("config_over_roof"), 30.0 / 32);
   EXPECT_EQ(row.at("bound"), "HBM");
   EXPECT_TRUE(section["rows"][2].at("loop").is_null());
-  EXPECT_EQ(section["rows"][3].at("refusal"), "the rows of X are 24 bytes apart");
+  EXPECT_TRUE(section["rows"][2].at("plan_over_loop").is_null());
+  EXPECT_EQ(section["rows"][3].at("refusal"), "the rows of A are 24 bytes apart");
   EXPECT_NEAR(section.at("summary").at("plan_over_loop").at("geomean").get<double>(), 1, 1e-12);
 }
 

@@ -10,7 +10,7 @@
 #include <sstream>
 
 #include "cli/commands/bench_command.h"
-#include "cli/commands/tuned_plan.h"
+#include "cli/commands/product.h"
 #include "cli/files/tensor_file.h"
 #include "cli/reports/bench_report.h"
 #include "tests/cli/run_cli.h"
@@ -130,9 +130,13 @@ bench::GemmTimes times(double ours, double config, double first, double best) {
   t.rounds = 21;
   t.launches = 100;
   t.buffer_sets = 3;
-  t.roof_us = ours / 2;
-  t.bound = Bound::memory;
+  t.roof = bench::roof(t.problem, {});
+  t.roof.memory_us = ours / 2;
   return t;
+}
+
+BenchRow dense_row(const Shape& shape, const std::optional<bench::GemmTimes>& of) {
+  return {shape, {}, of, of ? "" : "the rows of A are 8 bytes apart"};
 }
 
 BenchRun example_dense_run() {
@@ -144,58 +148,32 @@ BenchRun example_dense_run() {
   run.cublaslt = "13.1.0";
   run.commit = "0123456789ab";
   run.command = "warpwright bench dense";
-  run.types = "bf16 to bf16";
   run.seed = 7;
-  run.rows.push_back({{64, 4096, 7168}, times(10, 8, 20, 16), {}});
-  run.rows.push_back({{8, 8, 8}, times(20, 20, 10, 10), {}});
-  BenchRow alone{{1, 64, 64}, times(4, 4, 1, 1), {}};
-  alone.times->first.reset();
-  alone.times->best.reset();
-  alone.times->baseline = "cuBLASLt has no algorithm for this product";
-  run.rows.push_back(alone);
-  run.rows.push_back({{2, 3, 4}, std::nullopt, "the rows of A are 8 bytes apart"});
+  bench::GemmTimes alone = times(4, 4, 1, 1);
+  alone.first.reset();
+  alone.best.reset();
+  alone.baseline = "cuBLASLt has no algorithm for this product";
+  run.sections = {{"",
+                   "bf16 to bf16",
+                   {dense_row({64, 4096, 7168}, times(10, 8, 20, 16)),
+                    dense_row({8, 8, 8}, times(20, 20, 10, 10)), dense_row({1, 64, 64}, alone),
+                    dense_row({2, 3, 4}, std::nullopt)}}};
   return run;
-}
-
-TEST(BenchReport, RatiosAreTheirTimeOverOurs) {
-  const BenchRun run = example_dense_run();
-  EXPECT_DOUBLE_EQ(*speed_over_first(run.rows[0]), 2);
-  EXPECT_DOUBLE_EQ(*speed_over_best(run.rows[0]), 1.6);
-  EXPECT_DOUBLE_EQ(*config_over_best(run.rows[0]), 2);
-  EXPECT_DOUBLE_EQ(*roof_share(run.rows[0]), 0.5);
-  // No baseline, no ratio; no times, nothing.
-  EXPECT_FALSE(speed_over_first(run.rows[2]));
-  EXPECT_FALSE(speed_over_best(run.rows[3]));
-  EXPECT_FALSE(config_over_best(run.rows[3]));
-  EXPECT_FALSE(roof_share(run.rows[3]));
-}
-
-TEST(BenchReport, Geomeans) {
-  EXPECT_FALSE(geomean({}));
-  EXPECT_DOUBLE_EQ(*geomean({3}), 3);
-  EXPECT_NEAR(*geomean({2, 0.5}), 1, 1e-12);
-  EXPECT_NEAR(*geomean({1, 10, 100}), 10, 1e-12);
-  const SpeedSummary first = summarise(example_dense_run().rows, speed_over_first);
-  EXPECT_NEAR(*first.mean, 1, 1e-12);  // of 2 and 0.5
-  EXPECT_EQ(first.rows, 2);
-  EXPECT_DOUBLE_EQ(first.worst, 0.5);
-  EXPECT_EQ(first.worst_shape, (Shape{8, 8, 8}));
-  EXPECT_FALSE(summarise({}, speed_over_first).mean);
 }
 
 TEST(BenchReport, Roofs) {
   const DeviceFacts h200 = *known_facts("h200");
   GemmProblem p = packed_problem(8192, 8192, 8192, DType::bf16, DType::bf16);
   const bench::Roof wide = bench::roof(p, h200);
-  EXPECT_EQ(wide.bound, Bound::tensor_cores);
-  EXPECT_NEAR(wide.seconds, 2 * std::pow(8192.0, 3) / 989e12, 1e-9);
+  EXPECT_EQ(wide.bound(), Bound::tensor_cores);
+  EXPECT_NEAR(wide.us(), 2 * std::pow(8192.0, 3) / 989e6, 1e-3);
   p.a = p.b = DType::e4m3;
-  EXPECT_NEAR(bench::roof(p, h200).seconds, wide.seconds / 2, 1e-9);
+  EXPECT_NEAR(bench::roof(p, h200).us(), wide.us() / 2, 1e-3);
   const GemmProblem narrow = packed_problem(64, 4096, 7168, DType::bf16, DType::bf16);
   const bench::Roof few = bench::roof(narrow, h200);
-  EXPECT_EQ(few.bound, Bound::memory);
-  EXPECT_NEAR(few.seconds * 1e6, 13.7, 0.05);  // the floor that the baselines name
-  EXPECT_EQ(bench::roof(narrow, model_facts()).seconds, 0);
+  EXPECT_EQ(few.bound(), Bound::memory);
+  EXPECT_NEAR(few.us(), 13.7, 0.05);  // the floor that the baselines name
+  EXPECT_EQ(bench::roof(narrow, model_facts()).us(), 0);
 }
 
 std::size_t count_of(const std::string& text, const std::string& word) {
@@ -208,33 +186,35 @@ std::size_t count_of(const std::string& text, const std::string& word) {
 
 TEST(BenchReport, WhatALaunchTakesOfTheHost) {
   BenchRun run = example_dense_run();
-  EXPECT_EQ(table_summary(run).find("host:"), std::string::npos) << "nothing was measured";
+  BenchSection& section = run.sections.front();
+  EXPECT_EQ(table_summary(run, section).find("host:"), std::string::npos) << "nothing was measured";
   const std::vector<double> ours = {3.25, 2.75, 2.5};
   for (std::size_t i = 0; i < ours.size(); ++i) {
-    run.rows[i].times->host = {{ours[i], ours[i], ours[i]}, {2.25, 2.25, 2.25}};
+    section.rows[i].times->host = {{ours[i], ours[i], ours[i]}, {2.25, 2.25, 2.25}};
   }
   const std::string line =
       "host: a launch takes 2.75 us, that of an empty kernel 2.25 us (medians of 3 rows)\n";
-  EXPECT_NE(table_summary(run).find(line), std::string::npos) << table_summary(run);
+  EXPECT_NE(table_summary(run, section).find(line), std::string::npos);
   EXPECT_NE(markdown(run).find("- " + line), std::string::npos);
   EXPECT_NE(json(run).find("\"host_empty\""), std::string::npos);
 }
 
 TEST(BenchReport, TheTableSaysEverything) {
   const BenchRun run = example_dense_run();
-  const std::string heading = table_heading(run);
+  const BenchSection& section = run.sections.front();
+  const std::string heading = table_title(run) + table_heading(run, section);
   for (const char* word : {"NVIDIA H200", "580.159", "13.0", "13.1.0", "0123456789ab", "2026-11-21",
                            "bf16 to bf16", "/first", "/best", "roof"}) {
     EXPECT_NE(heading.find(word), std::string::npos) << word << "\n" << heading;
   }
-  const std::string row = table_row(run.rows[0]);
+  const std::string row = table_row(section.rows[0]);
   for (const char* word : {"64x4096x7168", "10.00", "1.0%", "8.00", "20.00", "16.00", "2.000",
                            "1.600", "50%", "the_plan; the_config"}) {
     EXPECT_NE(row.find(word), std::string::npos) << word << "\n" << row;
   }
-  EXPECT_EQ(count_of(table_row(run.rows[2]), " - "), 5U) << table_row(run.rows[2]);
-  EXPECT_NE(table_row(run.rows[3]).find("8 bytes apart"), std::string::npos);
-  const std::string summary = table_summary(run);
+  EXPECT_EQ(count_of(table_row(section.rows[2]), " - "), 5U) << table_row(section.rows[2]);
+  EXPECT_NE(table_row(section.rows[3]).find("8 bytes apart"), std::string::npos);
+  const std::string summary = table_summary(run, section);
   EXPECT_NE(summary.find("plan over first pick: geomean 1.000 of 2, worst 0.500 (8x8x8)"),
             std::string::npos)
       << summary;
@@ -278,12 +258,23 @@ TEST(BenchReport, JsonHasItsSchema) {
   EXPECT_EQ(row.at("best_offer"), 3);
   EXPECT_EQ(row.at("bound"), "HBM");
   EXPECT_EQ(row.at("checked_against"), "cuBLASLt");
+  EXPECT_EQ(row.at("plan_over_first"), 2);
+  EXPECT_EQ(row.at("config_over_best"), 2);
+  EXPECT_EQ(row.at("roof_share"), 0.5);
+  // No baseline, no ratio.
   EXPECT_TRUE(j["rows"][2].at("plan_over_first").is_null());
+  EXPECT_TRUE(j["rows"][2].at("config_over_best").is_null());
   EXPECT_TRUE(j["rows"][2].at("first").is_null());
   EXPECT_EQ(j["rows"][3].at("refusal"), "the rows of A are 8 bytes apart");
   EXPECT_FALSE(j["rows"][3].contains("ours"));
   EXPECT_NEAR(j.at("summary").at("plan_over_first").at("geomean").get<double>(), 1, 1e-12);
+  EXPECT_EQ(j["summary"]["plan_over_first"]["rows"], 2);
+  EXPECT_EQ(j["summary"]["plan_over_first"]["worst"], 0.5);
   EXPECT_EQ(j["summary"]["plan_over_first"]["worst_shape"], "8x8x8");
+  BenchRun none = example_dense_run();
+  none.sections.front().rows.clear();
+  const nlohmann::json empty = nlohmann::json::parse(json(none));
+  EXPECT_TRUE(empty["summary"]["plan_over_best"]["geomean"].is_null());
 }
 
 TEST(BenchCommand, Configs) {
@@ -335,16 +326,16 @@ TEST(BenchCommand, WithoutAGpuThereIsOneSentence) {
 }
 
 // A cache in a folder of its own, where the command line looks for it.
-class PlanWithTuning : public testing::Test {
+class TunedProduct : public testing::Test {
  protected:
-  PlanWithTuning() {
+  TunedProduct() {
     std::string pattern = (std::filesystem::temp_directory_path() / "ww-tune-XXXXXX").string();
     folder_ = ::mkdtemp(pattern.data());
     const char* before = std::getenv("XDG_CACHE_HOME");
     if (before != nullptr) before_ = before;
     ::setenv("XDG_CACHE_HOME", folder_.c_str(), 1);
   }
-  ~PlanWithTuning() override {
+  ~TunedProduct() override {
     if (before_) {
       ::setenv("XDG_CACHE_HOME", before_->c_str(), 1);
     } else {
@@ -357,37 +348,34 @@ class PlanWithTuning : public testing::Test {
   std::optional<std::string> before_;
 };
 
-TEST_F(PlanWithTuning, SaysWhereThePlanCameFrom) {
+TEST_F(TunedProduct, SaysWhereThePlanCameFrom) {
   const DeviceFacts h200 = *known_facts("h200");
-  const GemmProblem problem = packed_problem(4096, 4096, 4096, DType::bf16, DType::bf16);
   std::ostringstream err;
-  const PlanWithOrigin usual = plan_with_tuning(problem, h200, {}, true, err);
+  GemmOptions options;
+  options.random = {4096, 4096, 4096};
+  const Product usual(options, h200, err);
   EXPECT_NE(usual.origin.find("by rule"), std::string::npos) << usual.origin;
+  const GemmProblem& problem = usual.plan.problem;
   const auto all = candidates(problem, h200);
   ASSERT_TRUE(all) << all.reason();
   ASSERT_GT(all->size(), 1U);
   const Plan& other = all->back();
   TuningCache cache(TuningCache::default_path());
   ASSERT_FALSE(cache.store({{tuning_key(problem, h200), tuning_entry(other, 123.25)}}));
-  const PlanWithOrigin tuned = plan_with_tuning(problem, h200, {}, true, err);
+  const Product tuned(options, h200, err);
   EXPECT_NE(tuned.origin.find("123.25 us"), std::string::npos) << tuned.origin;
   EXPECT_NE(tuned.origin.find(folder_), std::string::npos) << tuned.origin;
   EXPECT_EQ(tuned.plan.cluster, other.cluster);
-  const PlanWithOrigin off = plan_with_tuning(problem, h200, {}, false, err);
+  GemmOptions untuned = options;
+  untuned.no_tuning = true;
+  const Product off(untuned, h200, err);
   EXPECT_EQ(off.plan.cluster, usual.plan.cluster);
   EXPECT_NE(off.origin.find("not used"), std::string::npos) << off.origin;
   EXPECT_EQ(err.str(), "");
   std::ofstream(TuningCache::default_path(), std::ios::app) << "scribble\n";
-  plan_with_tuning(problem, h200, {}, true, err);
+  const Product scribbled(options, h200, err);
   EXPECT_EQ(count_of(err.str(), "\n"), 1U) << err.str();
   EXPECT_NE(err.str().find("damaged"), std::string::npos) << err.str();
-}
-
-TEST_F(PlanWithTuning, RefusesAsPlanDoes) {
-  std::ostringstream err;
-  EXPECT_THROW(plan_with_tuning(packed_problem(64, 64, 60, DType::bf16, DType::bf16),
-                                *known_facts("h200"), {}, true, err),
-               InputError);
 }
 
 }  // namespace

@@ -420,14 +420,13 @@ WW_DEVICE void store_matrices(const Input& in, int at) {
 }
 
 // An operand whose element (row, k) is value(row, k), written by all threads.
-template <class Value>
-WW_DEVICE void write_operand(const atom::OperandTile& tile, isa::SharedAddress base,
-                             const Value& value) {
+template <atom::OperandTile tile, class Value>
+WW_DEVICE void write_operand(isa::SharedAddress base, const Value& value) {
   for (int i = isa::thread_index(); i < tile.rows * tile.depth; i += threads) {
     const int row = i / tile.depth;
     const int k = i % tile.depth;
     const isa::SharedAddress at =
-        atom::apply_swizzle(tile.swizzle, base + atom::tile_offset(tile, row, k));
+        atom::apply_swizzle(tile.swizzle, base + atom::tile_offset<tile>(row, k));
     const std::uint32_t code = isa::pack<DType::bf16>(value(row, k), 0);
     isa::SharedView<std::uint16_t>{at}.store(0, static_cast<std::uint16_t>(code));
   }
@@ -442,13 +441,12 @@ inline constexpr atom::Major k_major = atom::Major::k;
 
 /// D(i, j) = 8 i + j: which thread and register hold it. Two values a word.
 WW_DEVICE void wgmma_accumulator(const Input& in) {
-  const atom::OperandTile a{64, 16, 16, k_major, plain};
-  const atom::OperandTile b{8, 16, 16, k_major, plain};
+  constexpr atom::OperandTile a{64, 16, 16, k_major, plain};
+  constexpr atom::OperandTile b{8, 16, 16, k_major, plain};
   const isa::SharedAddress base = isa::shared_base();
-  write_operand(a, base, [](int i, int k) {
-    return k == 0 ? static_cast<float>(i) : (k == 1 ? 1.0F : 0.0F);
-  });
-  write_operand(b, base + second_operand, [](int j, int k) {
+  write_operand<a>(
+      base, [](int i, int k) { return k == 0 ? static_cast<float>(i) : (k == 1 ? 1.0F : 0.0F); });
+  write_operand<b>(base + second_operand, [](int j, int k) {
     return k == 0 ? 8.0F : (k == 1 ? static_cast<float>(j) : 0.0F);
   });
   operands_written();
@@ -467,9 +465,9 @@ WW_DEVICE void wgmma_accumulator(const Input& in) {
 
 /// D = A of registers times the identity: which lane's register half is A(i, k), then which warp's.
 WW_DEVICE void wgmma_registers(const Input& in) {
-  const atom::OperandTile b{16, 16, 16, k_major, plain};
+  constexpr atom::OperandTile b{16, 16, 16, k_major, plain};
   const isa::SharedAddress base = isa::shared_base();
-  write_operand(b, base, [](int j, int k) { return j == k ? 1.0F : 0.0F; });
+  write_operand<b>(base, [](int j, int k) { return j == k ? 1.0F : 0.0F; });
   operands_written();
   const std::uint64_t descriptor = atom::encode(atom::descriptor(b, base));
   const isa::GlobalView<std::uint32_t> out{in.out};
@@ -504,13 +502,14 @@ WW_DEVICE void wgmma_registers(const Input& in) {
 
 /// The K-steps of a swizzled tile by moving the descriptor's start inside the swizzle's span:
 /// D(i, j) of step s is i + 16 s + 2 j. Register 0 of four steps a word.
+template <atom::SmemSwizzle swizzle>
 WW_DEVICE void wgmma_steps(const Input& in) {
-  const atom::OperandTile a{64, 64, 16, k_major, in.copy.swizzle};
-  const atom::OperandTile b{8, 64, 16, k_major, in.copy.swizzle};
+  constexpr atom::OperandTile a{64, 64, 16, k_major, swizzle};
+  constexpr atom::OperandTile b{8, 64, 16, k_major, swizzle};
   const isa::SharedAddress base = isa::shared_base();
-  write_operand(a, base, [](int i, int k) { return static_cast<float>(i + k); });
-  write_operand(b, base + second_operand,
-                [](int j, int k) { return k % 16 == 2 * j ? 1.0F : 0.0F; });
+  write_operand<a>(base, [](int i, int k) { return static_cast<float>(i + k); });
+  write_operand<b>(base + second_operand,
+                   [](int j, int k) { return k % 16 == 2 * j ? 1.0F : 0.0F; });
   operands_written();
   std::uint32_t packed = 0;
   WW_NO_UNROLL for (int s = 0; s < 4; ++s) {
@@ -520,9 +519,9 @@ WW_DEVICE void wgmma_steps(const Input& in) {
     for (int i = 0; i < 4; ++i) d[i] = 0;
     isa::wgmma_fence(d);
     isa::wgmma<DType::bf16, 8>(
-        d, atom::advance(atom::encode(atom::descriptor(a, base)), atom::step_offset(a, s)),
+        d, atom::advance(atom::encode(atom::descriptor(a, base)), atom::step_offset<a>(s)),
         atom::advance(atom::encode(atom::descriptor(b, base + second_operand)),
-                      atom::step_offset(b, s)),
+                      atom::step_offset<b>(s)),
         false);
     isa::wgmma_commit();
     isa::wgmma_wait<0>(d);
@@ -535,18 +534,18 @@ WW_DEVICE void wgmma_steps(const Input& in) {
 template <DType T, class Codes>
 WW_DEVICE void wgmma_sums(const Input& in, std::uint32_t one, const Codes& codes) {
   constexpr int bits = T == DType::e4m3 ? 8 : 16;
-  const atom::OperandTile a{64, 256 / bits, bits, k_major, plain};
-  const atom::OperandTile b{8, 256 / bits, bits, k_major, plain};
+  constexpr atom::OperandTile a{64, 256 / bits, bits, k_major, plain};
+  constexpr atom::OperandTile b{8, 256 / bits, bits, k_major, plain};
   const isa::SharedAddress base = isa::shared_base();
   constexpr int per_word = 32 / bits;
   for (int i = isa::thread_index(); i < 64 * 8; i += threads) {
     const int k = i % 8 * per_word;
-    const std::uint32_t at = base + atom::tile_offset(a, i / 8, k);
+    const std::uint32_t at = base + atom::tile_offset<a>(i / 8, k);
     isa::SharedView<std::uint32_t>{at}.store(0, one);
     if (i >= 64) continue;
     std::uint32_t word = 0;
     for (int e = 0; e < per_word; ++e) word |= codes(i / 8, k + e) << (e * bits);
-    isa::SharedView<std::uint32_t>{base + second_operand + atom::tile_offset(b, i / 8, k)}.store(
+    isa::SharedView<std::uint32_t>{base + second_operand + atom::tile_offset<b>(i / 8, k)}.store(
         0, word);
   }
   operands_written();
@@ -623,7 +622,9 @@ WW_DEVICE void body(const Input& in) {
     case Kind::wgmma_registers:
       return wgmma_registers(in);
     case Kind::wgmma_steps:
-      return wgmma_steps(in);
+      return in.copy.swizzle == sw128  ? wgmma_steps<sw128>(in)
+             : in.copy.swizzle == sw64 ? wgmma_steps<sw64>(in)
+                                       : wgmma_steps<sw32>(in);
     case Kind::wgmma_subnormals:
       return wgmma_sums<DType::bf16>(in, 0x3f803f80,
                                      [](int j, int k) { return subnormal_code(j, k); });

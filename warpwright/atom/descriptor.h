@@ -14,6 +14,7 @@
 #include <cstdint>
 
 #include "warpwright/atom/swizzle.h"
+#include "warpwright/layout/value.h"
 
 namespace warpwright::atom {
 
@@ -181,28 +182,43 @@ constexpr const char* tile_fault(const OperandTile& tile) {
   return nullptr;
 }
 
-/// Byte offset, before the swizzle, of element (row, k) in the stored tile.
-constexpr std::uint32_t tile_offset(const OperandTile& tile, int row, int k) {
-  const int along = (tile.major == Major::k ? k : row) * tile.element_bits / 8;
-  const int across = tile.major == Major::k ? row : k;
+/// The stored tile as a layout: (row, k) -> byte, before the swizzle. The tile must be without
+/// fault.
+constexpr layout::Layout tile_layout(const OperandTile& tile) {
+  using layout::tuple;
+  const int bytes = tile.element_bits / 8;
   const int span = span_bytes(tile.swizzle);
-  return static_cast<std::uint32_t>(along / span * box_bytes(tile) + across * span + along % span);
+  const layout::Tuple boxes = tuple(span_elements(tile), box_count(tile));
+  const layout::Tuple box_strides = tuple(bytes, box_bytes(tile));
+  return tile.major == Major::k
+             ? layout::make_layout(tuple(tile.rows, boxes), tuple(span, box_strides))
+             : layout::make_layout(tuple(boxes, tile.depth), tuple(box_strides, span));
 }
 
-/// The descriptor of the tile stored at `base`, for an MMA that begins at element (row, k): row a
-/// multiple of 8 (K-major) or of the span (MN-major), k a multiple of the instruction's K.
+/// Byte offset, before the swizzle, of element (row, k) in the stored tile. Kernels name the tile
+/// while compiling, and only the multiplications are left.
+constexpr std::uint32_t tile_offset(const OperandTile& tile, int row, int k) {
+  return static_cast<std::uint32_t>(tile_layout(tile)(row, k));
+}
+template <OperandTile tile>
+constexpr std::uint32_t tile_offset(int row, int k) {
+  return static_cast<std::uint32_t>(layout::offset_of<tile_layout(tile)>(row, k));
+}
+
+/// The descriptor of a stored tile for an MMA that begins at byte `start`, the place of an element
+/// (row, k): row a multiple of 8 (K-major) or of the span (MN-major), k a multiple of the
+/// instruction's K.
 ///
 /// Strides in bytes, with S = the span (16, 32, 64, 128):
 ///   K-major  none      LBO = 16 rows (the next box)   SBO = 128
 ///   K-major  swizzled  LBO = 16 (ignored; CUTLASS and the ISA use 1)   SBO = 8 S
 ///   MN-major none      LBO = 128    SBO = 16 depth (the next box)
 ///   MN-major swizzled  LBO = S depth (the next box)    SBO = 8 S
-constexpr Descriptor descriptor(const OperandTile& tile, std::uint32_t base, int row = 0,
-                                int k = 0) {
+constexpr Descriptor descriptor(const OperandTile& tile, std::uint32_t start) {
   const auto next_box = static_cast<std::uint32_t>(box_bytes(tile));
   const auto next_group = static_cast<std::uint32_t>(repeat_bytes(tile.swizzle));
   Descriptor d;
-  d.start = base + tile_offset(tile, row, k);
+  d.start = start;
   d.swizzle = tile.swizzle;
   if (tile.swizzle == SmemSwizzle::none) {
     d.leading = tile.major == Major::k ? next_box : next_group;
@@ -218,6 +234,10 @@ constexpr Descriptor descriptor(const OperandTile& tile, std::uint32_t base, int
 /// next box; MN-major: +32 rows of k (16 of them) of one span each, always inside the box.
 constexpr std::uint32_t step_offset(const OperandTile& tile, int step) {
   return tile_offset(tile, 0, step * (kStepBytes * 8 / tile.element_bits));
+}
+template <OperandTile tile>
+constexpr std::uint32_t step_offset(int step) {
+  return tile_offset<tile>(0, step * (kStepBytes * 8 / tile.element_bits));
 }
 
 }  // namespace warpwright::atom

@@ -69,29 +69,24 @@ constexpr int accumulator_values(const WgmmaAtom& atom) {
   return atom.m * atom.n / kWarpgroupThreads;
 }
 
-/// Row of D held by `thread` (0..127 in the warpgroup) as accumulator value `value`: warp w owns
-/// rows 16w..16w+15, and its values alternate between a row and the eighth below it, by pairs.
+/// Who holds which element of D (64 x n): (thread, value) -> (row, column). Warp w owns rows 16 w
+/// to 16 w + 15; its values alternate between a row and the eighth below it, by pairs, four threads
+/// to 8 columns.
+constexpr layout::Layout c_coordinates(int n) {
+  using layout::along;
+  using layout::tuple;
+  return layout::make_layout(tuple(tuple(4, 8, 4), tuple(2, 2, n / 8)),
+                             tuple(tuple(along(2, 1), along(1, 0), along(16, 0)),
+                                   tuple(along(1, 1), along(8, 0), along(8, 1))));
+}
+
+/// Row and column of D held by `thread` (0..127 in the warpgroup) as accumulator value `value`, of
+/// any n.
 constexpr int c_row(int thread, int value) {
-  return 16 * (thread / 32) + (thread % 32 >> 2) + 8 * ((value >> 1) & 1);
+  return layout::offset_of<layout::component(c_coordinates(256), 0)>(thread, value);
 }
-
-/// Column of D held by `thread` as accumulator value `value`: pairs, four threads to 8 columns.
 constexpr int c_col(int thread, int value) {
-  return 8 * (value >> 2) + 2 * (thread & 3) + (value & 1);
-}
-
-/// A thread of the warpgroup and one of its values.
-struct FragmentSlot {
-  int thread = 0;
-  int value = 0;
-
-  friend constexpr bool operator==(const FragmentSlot&, const FragmentSlot&) = default;
-};
-
-/// Who holds D(row, col): the inverse of `c_row` and `c_col`.
-constexpr FragmentSlot c_slot(int row, int col) {
-  return {32 * (row / 16) + 4 * (row % 8) + (col % 8 >> 1),
-          4 * (col / 8) + 2 * (row % 16 / 8) + (col & 1)};
+  return layout::offset_of<layout::component(c_coordinates(256), 1)>(thread, value);
 }
 
 /// Values of A one thread holds when A comes from registers: 64 x k over 128 threads, always four
@@ -100,26 +95,33 @@ constexpr int a_values(int element_bits) {
   return 128 / element_bits;
 }
 
-/// Row of A held by `thread` as value `value` (A from registers; 8-, 16- or 32-bit elements).
-/// A register holds 32 bits of one row; registers alternate between a row and the eighth below it.
-constexpr int a_row(int thread, int value, int element_bits) {
-  const int per_register = 32 / element_bits;
-  return 16 * (thread / 32) + (thread % 32 >> 2) + 8 * (value / per_register & 1);
+/// Who holds which element of A when it comes from registers: (thread, value) -> (row, k), elements
+/// of 8, 16 or 32 bits. A register holds 32 bits of one row; registers alternate between a row and
+/// the eighth below it.
+constexpr layout::Layout a_coordinates(int element_bits) {
+  using layout::along;
+  using layout::tuple;
+  const int each = 32 / element_bits;  // of a register
+  const layout::Tuple threads = tuple(4, 8, 4);
+  const layout::Tuple thread_strides = tuple(along(each, 1), along(1, 0), along(16, 0));
+  const layout::Tuple down = along(8, 0);
+  const layout::Tuple beside = along(4 * each, 1);
+  if (each == 1) {
+    return layout::make_layout(tuple(threads, tuple(2, 2)),
+                               tuple(thread_strides, tuple(down, beside)));
+  }
+  return layout::make_layout(tuple(threads, tuple(each, 2, 2)),
+                             tuple(thread_strides, tuple(along(1, 1), down, beside)));
 }
 
-/// Position along K of A's value `value` in `thread` (see `a_row`).
-constexpr int a_k(int thread, int value, int element_bits) {
-  const int per_register = 32 / element_bits;
-  return per_register * (thread & 3) + value % per_register +
-         4 * per_register * (value / (2 * per_register));
+/// Row and position along K of A's value `value` in `thread`.
+template <int element_bits>
+constexpr int a_row(int thread, int value) {
+  return layout::offset_of<layout::component(a_coordinates(element_bits), 0)>(thread, value);
 }
-
-/// Who holds A(row, k) when A comes from registers: the inverse of `a_row` and `a_k`.
-constexpr FragmentSlot a_slot(int row, int k, int element_bits) {
-  const int per_register = 32 / element_bits;
-  return {
-      32 * (row / 16) + 4 * (row % 8) + k / per_register % 4,
-      k / (4 * per_register) * 2 * per_register + row % 16 / 8 * per_register + k % per_register};
+template <int element_bits>
+constexpr int a_k(int thread, int value) {
+  return layout::offset_of<layout::component(a_coordinates(element_bits), 1)>(thread, value);
 }
 
 }  // namespace warpwright::atom

@@ -1,7 +1,6 @@
 // The wgmma fragments as layout values: (thread, value) -> element, as CuTe prints them.
 //
-// An element (i, j) of a tile of I rows is numbered i + j*I. The layouts say the same as the
-// functions of wgmma.h, which are the ones to use on the device.
+// An element (i, j) of a tile of I rows is numbered i + j*I.
 #pragma once
 
 #include "warpwright/atom/wgmma.h"
@@ -11,9 +10,7 @@ namespace warpwright::atom {
 
 /// Accumulator D (64 x n): `((4,8,4),(2,2,n/8)):((128,1,16),(64,8,512))`.
 constexpr layout::Layout wgmma_layout_c_tv(int n) {
-  using layout::tuple;
-  return layout::make_layout(tuple(tuple(4, 8, 4), tuple(2, 2, n / 8)),
-                             tuple(tuple(128, 1, 16), tuple(64, 8, 512)));
+  return layout::composition(layout::make_layout(layout::tuple(64, n)), c_coordinates(n));
 }
 
 /// A (64 x k) from registers, elements of 8, 16 or 32 bits. 16 bits:
@@ -21,15 +18,9 @@ constexpr layout::Layout wgmma_layout_c_tv(int n) {
 /// `((4,8,4),(4,2,2)):((256,1,16),(64,8,1024))`; 32 bits, one element to a register,
 /// `((4,8,4),(2,2)):((64,1,16),(8,256))`.
 constexpr layout::Layout wgmma_layout_a_register_tv(int element_bits) {
-  using layout::tuple;
-  const int per_register = 32 / element_bits;
-  const layout::Tuple threads = tuple(4, 8, 4);
-  const layout::Tuple thread_strides = tuple(64 * per_register, 1, 16);
-  if (per_register == 1) {
-    return layout::make_layout(tuple(threads, tuple(2, 2)), tuple(thread_strides, tuple(8, 256)));
-  }
-  return layout::make_layout(tuple(threads, tuple(per_register, 2, 2)),
-                             tuple(thread_strides, tuple(64, 8, 256 * per_register)));
+  const int k = kStepBytes * 8 / element_bits;
+  return layout::composition(layout::make_layout(layout::tuple(64, k)),
+                             a_coordinates(element_bits));
 }
 
 /// An operand (rows x k) in shared memory: every thread sees all of it,

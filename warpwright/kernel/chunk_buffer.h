@@ -2,6 +2,7 @@
 // memory, swizzled.
 #pragma once
 
+#include "warpwright/atom/ldmatrix.h"
 #include "warpwright/atom/swizzle.h"
 #include "warpwright/atom/wgmma.h"
 #include "warpwright/isa/memory.h"
@@ -11,6 +12,19 @@
 #include "warpwright/kernel/epilogue_geometry.h"
 
 namespace warpwright::kernel {
+
+/// A buffer as a layout: (row, column) of D in the chunk -> byte, before the swizzle.
+template <class Config>
+constexpr layout::Layout chunk_layout(const Config& c) {
+  return layout::make_layout(layout::tuple(chunk_outer(c), chunk_inner(c)),
+                             layout::tuple(chunk_row_bytes(c), result_bytes(c)));
+}
+/// (Row, column) of the accumulator -> byte: swapped, its rows are the columns of D.
+template <class Config>
+constexpr layout::Layout accumulator_layout(const Config& c) {
+  const layout::Layout d = chunk_layout(c);
+  return c.swapped ? layout::make_layout(layout::mode(d, 1), layout::mode(d, 0)) : d;
+}
 
 /// The buffers of `Tag::config`, each named by its address. Values are a lane's of a chunk, spread
 /// over the warp like those of an accumulator's fragment.
@@ -23,16 +37,13 @@ struct ChunkBuffer {
 
   /// Byte address of the 16-byte piece `piece` of row `row` in a buffer.
   WW_DEVICE static isa::SharedAddress piece(isa::SharedAddress buffer, int row, int piece) {
-    constexpr EpilogueShape cfg = Tag::config;
-    return atom::apply_swizzle(chunk_swizzle(cfg),
-                               buffer + row * chunk_row_bytes(cfg) + piece * 16);
+    return at<chunk_layout(config)>(buffer, row, piece * (16 / result_bytes(config)));
   }
 
   /// The element of D at (row, column) of a buffer.
   WW_DEVICE static isa::SharedView<Element> element(isa::SharedAddress buffer, int row,
                                                     int column) {
-    const int byte = column * static_cast<int>(sizeof(Element));
-    return {piece(buffer, row, byte / 16) + byte % 16};
+    return {at<chunk_layout(config)>(buffer, row, column)};
   }
 
   /// Registers into the swizzled buffer.
@@ -72,11 +83,15 @@ struct ChunkBuffer {
  private:
   WW_DEVICE static int lane() { return isa::lane_index(); }
 
-  /// That of value `i` of this lane.
+  /// Where a place of a layout lies in a buffer.
+  template <layout::Layout Places>
+  WW_DEVICE static isa::SharedAddress at(isa::SharedAddress buffer, int i, int j) {
+    return atom::apply_swizzle(chunk_swizzle(config), buffer + layout::offset_of<Places>(i, j));
+  }
+
+  /// The element of value `i` of this lane.
   WW_DEVICE static isa::SharedView<Element> element_of(isa::SharedAddress buffer, int i) {
-    const int row = atom::c_row(lane(), i);
-    const int column = atom::c_col(lane(), i);
-    return config.swapped ? element(buffer, column, row) : element(buffer, row, column);
+    return {at<accumulator_layout(config)>(buffer, atom::c_row(lane(), i), atom::c_col(lane(), i))};
   }
 
   /// Values `2 i` and `2 i + 1` as one word.
@@ -85,27 +100,26 @@ struct ChunkBuffer {
   }
 
   /// 16-bit elements: 8x8 matrices of 16 rows and 8 columns of the accumulator, two or four at a
-  /// time. Lane l gives the address of row l % 8 of matrix l / 8.
+  /// time.
   WW_DEVICE static void fill_matrices(isa::SharedAddress buffer, const float (&value)[values]) {
-    const int row = lane() % 8;
-    const int second = lane() / 8 % 2;  // of the two matrices of 8 columns: the lower rows
-    const int beside = lane() / 16;     // the next 8 columns
-    const auto at = [&](int i) {
-      return config.swapped ? piece(buffer, 8 * (i / 4 + beside) + row, second)
-                            : piece(buffer, 8 * second + row, i / 4 + beside);
+    constexpr layout::Layout lanes = atom::fragment_lanes(config.swapped);
+    // Where the lane points for the `count` matrices whose first value is `i`. Lanes that are not
+    // asked repeat the addresses of others.
+    const auto from = [&](int count, int i) {
+      const int l = lane() % (8 * count);
+      return at<accumulator_layout(config)>(
+          buffer, layout::offset_of<layout::component(lanes, 0)>(l),
+          layout::offset_of<layout::component(lanes, 1)>(l) + atom::c_col(0, i));
     };
     WW_UNROLL for (int i = 0; i + 8 <= values; i += 8) {
       const std::uint32_t matrices[4] = {packed(value, i / 2), packed(value, i / 2 + 1),
                                          packed(value, i / 2 + 2), packed(value, i / 2 + 3)};
-      isa::store_matrix<4, config.swapped>(at(i), matrices);
+      isa::store_matrix<4, config.swapped>(from(4, i), matrices);
     }
     if constexpr (values % 8 != 0) {
       constexpr int i = values - 4;
       const std::uint32_t matrices[2] = {packed(value, i / 2), packed(value, i / 2 + 1)};
-      // Lanes 16 to 31 repeat the addresses of the others, which are not used.
-      isa::store_matrix<2, config.swapped>(config.swapped ? piece(buffer, 8 * (i / 4) + row, second)
-                                                          : piece(buffer, 8 * second + row, i / 4),
-                                           matrices);
+      isa::store_matrix<2, config.swapped>(from(2, i), matrices);
     }
   }
 
@@ -116,7 +130,7 @@ struct ChunkBuffer {
       WW_UNROLL for (int i = 0; i < values; i += 2) {
         float low = value[i];
         float high = value[i + 1];
-        int at = i;
+        int which = i;
         if constexpr (config.swapped) {
           // Even rows of the accumulator take the first column of the pair, odd ones the second.
           const bool odd = lane() / 4 % 2 != 0;
@@ -124,12 +138,12 @@ struct ChunkBuffer {
               isa::float_of(isa::shuffle(isa::float_bits(odd ? low : high), lane() ^ 4));
           low = odd ? other : low;
           high = odd ? high : other;
-          at = odd ? i + 1 : i;
-          const int row = atom::c_row(lane(), at) & ~1;
-          isa::SharedView<std::uint16_t>{element(buffer, atom::c_col(lane(), at), row).address}
+          which = odd ? i + 1 : i;
+          const int row = atom::c_row(lane(), which) & ~1;
+          isa::SharedView<std::uint16_t>{element(buffer, atom::c_col(lane(), which), row).address}
               .store(0, isa::pack_bytes<config.result>(low, high));
         } else {
-          isa::SharedView<std::uint16_t>{element_of(buffer, at).address}.store(
+          isa::SharedView<std::uint16_t>{element_of(buffer, which).address}.store(
               0, isa::pack_bytes<config.result>(low, high));
         }
       }

@@ -18,11 +18,8 @@ struct TmaPartition {
 /// them along K, whose first row is `mn_origin`. Component 0 of a coordinate runs along K.
 constexpr CoordinateTensor tma_coordinates(std::int64_t mn, std::int64_t k, std::int64_t k_tiles,
                                            std::int64_t mn_origin = 0) {
-  Tuple stride = tuple(tuple(1, 1), k);
-  stride.leaf[0].basis = 1;
-  stride.leaf[1].basis = 0;
-  stride.leaf[2].basis = 0;
-  return {tuple(0, mn_origin), make_layout(tuple(tuple(mn, k), k_tiles), stride)};
+  return {tuple(0, mn_origin), make_layout(tuple(tuple(mn, k), k_tiles),
+                                           tuple(tuple(along(1, 1), along(1, 0)), along(k, 0)))};
 }
 
 namespace detail {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 /// The layout algebra, as values.
 ///
@@ -246,6 +247,13 @@ constexpr Tuple tuple(const T&... part) {
   return builder.tuple();
 }
 
+/// `value@k`: a stride along basis vector k.
+constexpr Tuple along(std::int64_t value, int k) {
+  Tuple t(value);
+  t.leaf[0].basis = k;
+  return t;
+}
+
 /// The number of top-level modes; an integer counts as one.
 constexpr int rank(const Tuple& t) {
   return detail::rank_of(t);
@@ -477,26 +485,68 @@ constexpr Tuple coordinate(const Layout& l, const Tuple& at) {
   return builder.tuple();
 }
 
+/// The part along `basis` of what a layout of basis strides yields, as offsets:
+/// component((4,8):(2@1,1@0), 1) is (4,8):(2,0).
+constexpr Layout component(Layout l, int basis) {
+  for (int i = 0; i < l.count; ++i) {
+    l.stride[i] = {l.stride[i].basis == basis ? l.stride[i].value : 0, -1};
+  }
+  return l;
+}
+
 namespace detail {
 
-template <Layout L, int Leaf, class I>
-constexpr I offset_from_leaf(I index) {
-  constexpr I step = static_cast<I>(L.stride[Leaf].value);
-  if constexpr (Leaf + 1 == L.count) {
-    return index * step;
+/// What a leaf adds to an offset: index[mode] / divisor % extent * stride, without the remainder
+/// where `extent` is 0.
+struct Term {
+  int mode;
+  std::int64_t divisor, extent, stride;
+};
+
+/// That of leaf `leaf`; unless `by_mode` one index counts through all modes.
+constexpr Term term_of(const Layout& l, int leaf, bool by_mode) {
+  int m = 0;
+  Range r{0, l.count - 1, true};
+  if (by_mode) {
+    for (r = range_of(l, 0); leaf > r.last;) r = range_of(l, ++m);
+  }
+  Term term{m, 1, leaf == r.last ? 0 : l.shape[leaf], l.stride[leaf].value};
+  for (int i = r.first; i < leaf; ++i) term.divisor *= l.shape[i];
+  return term;
+}
+
+/// The exponent of a power of two; -1 for other numbers.
+constexpr int exponent_of(std::int64_t a) {
+  for (int e = 0; e < 62; ++e)
+    if (a == std::int64_t{1} << e) return e;
+  return -1;
+}
+
+/// With shifts and masks where they do: compilers do not know that an index is not negative.
+template <Term T, class I>
+constexpr I value_of(const I* index) {
+  if constexpr (T.stride == 0 || T.extent == 1) {
+    return 0;
   } else {
-    constexpr I extent = static_cast<I>(L.shape[Leaf]);
-    return index % extent * step + offset_from_leaf<L, Leaf + 1>(static_cast<I>(index / extent));
+    constexpr int shift = exponent_of(T.divisor);
+    I i = index[T.mode];
+    if constexpr (shift >= 0) {
+      i >>= shift;
+    } else {
+      i /= static_cast<I>(T.divisor);
+    }
+    if constexpr (exponent_of(T.extent) >= 0) {
+      i &= static_cast<I>(T.extent - 1);
+    } else if constexpr (T.extent != 0) {
+      i %= static_cast<I>(T.extent);
+    }
+    return i * static_cast<I>(T.stride);
   }
 }
 
-template <Layout L, int Mode, class I, class... More>
-constexpr I offset_from_mode(I first, More... more) {
-  const I offset = offset_from_leaf<mode_of(L, Mode), 0>(first);
-  if constexpr (sizeof...(More) == 0)
-    return offset;
-  else
-    return offset + offset_from_mode<L, Mode + 1>(static_cast<I>(more)...);
+template <Layout L, bool by_mode, class I, int... leaf>
+constexpr I sum_of(const I* index, std::integer_sequence<int, leaf...> /*leaves*/) {
+  return (... + value_of<term_of(L, leaf, by_mode)>(index));
 }
 
 }  // namespace detail
@@ -508,10 +558,8 @@ constexpr I offset_of(I first, More... more) {
   static_assert(!has_basis(L), "a layout of basis strides yields coordinates, not offsets");
   static_assert(sizeof...(More) == 0 || sizeof...(More) + 1 == static_cast<unsigned>(rank(L)),
                 "one index, or one for each mode");
-  if constexpr (sizeof...(More) == 0)
-    return detail::offset_from_leaf<L, 0>(first);
-  else
-    return detail::offset_from_mode<L, 0>(first, more...);
+  const I index[] = {first, static_cast<I>(more)...};
+  return detail::sum_of<L, sizeof...(More) != 0>(index, std::make_integer_sequence<int, L.count>{});
 }
 
 }  // namespace warpwright::layout

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstring>
 
+#include "warpwright/atom/ldmatrix.h"
 #include "warpwright/model/parts.h"
 #include "warpwright/model/timing.h"
 
@@ -33,7 +34,7 @@ struct Element {
   int column;
 };
 Element element_of(int lane, int e, bool transpose) {
-  const Element plain{lane / 4, 2 * (lane % 4) + e};
+  const Element plain{atom::matrix_row(lane, e), atom::matrix_col(lane, e)};
   return transpose ? Element{plain.column, plain.row} : plain;
 }
 

@@ -217,8 +217,9 @@ void Machine::execute(Cta& cta, WgmmaOp& op) {
       widen(r.type, op.registers_a.data() + static_cast<std::size_t>(t) * 4, wide.data(),
             static_cast<std::size_t>(values));
       for (int v = 0; v < values; ++v) {
-        a[index(atom::a_row(t, v, bits) * k + atom::a_k(t, v, bits))] =
-            wide[static_cast<std::size_t>(v)];
+        const int at = bits == 8 ? atom::a_row<8>(t, v) * k + atom::a_k<8>(t, v)
+                                 : atom::a_row<16>(t, v) * k + atom::a_k<16>(t, v);
+        a[index(at)] = wide[static_cast<std::size_t>(v)];
       }
     }
   }

@@ -10,20 +10,6 @@ std::string extents(std::int64_t rows, std::int64_t columns) {
   return "[" + number(rows) + "," + number(columns) + "]";
 }
 
-const char* function_name(Activation activation) {
-  switch (activation) {
-    case Activation::none:
-      break;
-    case Activation::relu:
-      return "relu";
-    case Activation::gelu:
-      return "gelu";
-    case Activation::silu:
-      return "silu";
-  }
-  return "";
-}
-
 // What is activated: the product, C and the bias.
 std::string sum_text(const GemmProblem& p) {
   std::string text =
@@ -59,7 +45,8 @@ std::string details(const GemmProblem& p) {
 }  // namespace
 
 std::string formula(const GemmProblem& p) {
-  const std::string function = function_name(p.epilogue.activation);
+  const Activation activation = p.epilogue.activation;
+  const std::string function = activation == Activation::none ? "" : name(activation);
   std::string text = p.batch > 1 ? number(p.batch) + " times " : "";
   text += "D" + extents(p.m, result_columns(p)) + " = ";
   if (p.epilogue.gated) {

@@ -23,6 +23,7 @@ double requests(std::int64_t pitch, DType type) {
 struct Serial {
   double during = 0;
   double after = 0;
+  double during_stores = 0;  // of it: stores that nothing hides
 };
 
 // One plan on one machine.
@@ -41,14 +42,29 @@ class Estimate {
     const bool pair = atom::cluster_size(plan_.cluster) > 1;
     const bool pingpong = c_.schedule == kernel::Schedule::pingpong;
     Serial work = serial();
-    if (pair && !pingpong) work.during *= machine_.cluster_gain;
+    if (pair && p_.groups > 0) work.during *= machine_.group_waits;
+    const bool wide = c_.sums == kernel::Sums::block_scaled && c_.tile_n > 160;
+    if (wide && p_.groups > 0) work.during *= machine_.group_wide_scaled;
+    if (pair && p_.groups == 0 && !pingpong) work.during *= machine_.cluster_gain;
     const double loaded = row_loads(1, 1) * 128;
     const std::int64_t a_pitch = std::max(p_.a_row_stride, p_.a_column_stride);
     const std::int64_t b_pitch = std::max(p_.b_row_stride, p_.b_column_stride);
     const double asked = row_loads(requests(c_.swapped ? b_pitch : a_pitch, p_.a),
                                    requests(c_.swapped ? a_pitch : b_pitch, p_.b));
+    const double from_l2 = 1e6 * loaded / machine_.l2_bytes_per_second;
+    const double moved = moved_bytes(p_);
+    if (p_.groups > 0) {
+      // What HBM sends waits now and then for what L2 sends, which a cluster makes less; and it
+      // stops where an epilogue is so long that the ring of stages is full. The lesser of products
+      // and memory is not quite hidden.
+      const double memory =
+          1e6 * moved / machine_.hbm_bytes_per_second + machine_.group_l2_share * from_l2 +
+          (pingpong ? 0 : machine_.group_stops * (work.during_stores + work.after));
+      return 1e-6 * (machine_.fixed + search() + std::max(work.during, memory) +
+                     machine_.group_beside * std::min(work.during, memory) + work.after);
+    }
     const double memory =
-        1e6 * std::max(moved_bytes(p_) / (machine_.hbm_share * machine_.hbm_bytes_per_second),
+        1e6 * std::max(moved / (machine_.hbm_share * machine_.hbm_bytes_per_second),
                        loaded / machine_.l2_bytes_per_second);
     // Of two that are as fast, the one that loads less.
     const double loads = 0.004 * 1e6 * loaded / machine_.l2_bytes_per_second;
@@ -56,8 +72,7 @@ class Estimate {
         std::pow(std::pow(std::max(work.during, memory), machine_.l2_beside) +
                      std::pow(1e6 * asked / machine_.l2_requests_per_second, machine_.l2_beside),
                  1 / machine_.l2_beside);
-    return 1e-6 * (machine_.fixed + search() + (pair ? machine_.pair_start : 0) + during +
-                   work.after + loads);
+    return 1e-6 * (machine_.fixed + (pair ? machine_.pair_start : 0) + during + work.after + loads);
   }
 
  private:
@@ -92,6 +107,7 @@ class Estimate {
   double epilogue() const {
     double time = machine_.epilogue_time * c_.tile_m * c_.tile_n / 32768 *
                   (kernel::result_bytes(c_) / 2.0) * (p_.reads_c ? 1.5 : 1);
+    if (p_.groups > 0 && c_.schedule != kernel::Schedule::pingpong) time *= machine_.group_epilogue;
     if (!c_.swapped && c_.tile_n % 32 != 0) time *= machine_.by_16_columns;
     if (!c_.swapped && c_.tile_n % 64 != 0 && p_.n % 64 != 0) time *= machine_.across_lines;
     return time;
@@ -151,9 +167,8 @@ class Estimate {
               machine_.pingpong_last * store};
     }
     const double slower = c_.schedule == kernel::Schedule::multistage ? 1.17 : 1;
-    return {slower * rounds * blocks_ * block * sharing +
-                (rounds - 1) * std::max(store, machine_.between_tiles),
-            store};
+    const double stores = (rounds - 1) * std::max(store, machine_.between_tiles);
+    return {slower * rounds * blocks_ * block * sharing + stores, store, stores};
   }
 
   const Plan& plan_;

@@ -40,6 +40,12 @@ struct Machine {
   double search_ballot_each = 0.1;  ///< 32 groups
   double search_vertical = 2;
   double search_vertical_each = 0.05;  ///< a group of a thread
+  double group_epilogue = 1.45;        ///< times as long, up to the groups' ends by lanes
+  double group_wide_scaled = 1.04;     ///< scales of a wide tile are fetched less far ahead
+  double group_waits = 1.002;          ///< of the CTAs of a cluster for each other
+  double group_l2_share = 0.12;        ///< of what L2 sends, that HBM waits for
+  double group_stops = 0.2;            ///< of stores, in which a full ring stops HBM
+  double group_beside = 0.06;          ///< of the lesser of products and memory
   double group_maps = 3;               ///< until the maps a group are made
 };
 

@@ -60,6 +60,14 @@ enum class Activation : std::uint8_t {
   silu,  ///< x / (1 + exp(-x))
 };
 
+/// All of them, in their order, and the word for each.
+inline constexpr Activation all_activations[] = {Activation::none, Activation::relu,
+                                                 Activation::gelu, Activation::silu};
+constexpr const char* name(Activation activation) {
+  constexpr const char* names[] = {"none", "relu", "gelu", "silu"};
+  return names[static_cast<std::size_t>(activation)];
+}
+
 /// What a bias vector runs along.
 enum class Bias : std::uint8_t {
   none,

@@ -271,8 +271,8 @@ class BlackwellGemm {
     const std::uint64_t b0 = atom::encode_umma(
         atom::descriptor(b, cta.base + smem.b + state.stage * atom::tile_bytes(b)));
     WW_UNROLL for (int step = 0; step < atom::step_count(a); ++step) {
-      isa::tcgen05_mma<cfg.kind, ctas>(d, atom::advance(a0, atom::step_offset(a, step)),
-                                       atom::advance(b0, atom::step_offset(b, step)), p.instruction,
+      isa::tcgen05_mma<cfg.kind, ctas>(d, atom::advance(a0, atom::step_offset<a>(step)),
+                                       atom::advance(b0, atom::step_offset<b>(step)), p.instruction,
                                        accumulate || step > 0);
     }
   }

@@ -42,7 +42,8 @@ class Mainloop {
     constexpr SmemMap smem = smem_map(cfg);
     scales_ = cta.base + smem.scales;
     const int row = atom_row(cfg, warpgroup, 0);
-    a_ = atom::encode(atom::descriptor(tile_a(cfg), cta.base + smem.a, row));
+    a_ = atom::encode(
+        atom::descriptor(tile_a(cfg), cta.base + smem.a + atom::tile_offset<tile_a(cfg)>(row, 0)));
     b_ = atom::encode(atom::descriptor(tile_b(cfg), cta.base + smem.b));
   }
 
@@ -129,9 +130,9 @@ class Mainloop {
       WW_UNROLL for (int i = 0; i < atoms; ++i) {
         isa::wgmma<cfg.a, cfg.b, cfg.tile_n, cfg.a_major, cfg.b_major>(
             accumulator[i],
-            atom::advance(a, atom::tile_offset(tile_of_a, atom_row(cfg, 0, i), 0) +
-                                 atom::step_offset(tile_of_a, step)),
-            atom::advance(b, atom::step_offset(tile_of_b, step)), accumulate || step > 0);
+            atom::advance(a, atom::tile_offset<tile_of_a>(atom_row(cfg, 0, i), 0) +
+                                 atom::step_offset<tile_of_a>(step)),
+            atom::advance(b, atom::step_offset<tile_of_b>(step)), accumulate || step > 0);
       }
     }
     isa::wgmma_commit();
