@@ -37,7 +37,9 @@ HostTensor read_matrix(const char* name, const std::string& spec, const GemmJob&
     }
   } else if (rank != wanted) {
     Extents nearest = tensor.shape;
-    while (nearest.size() < wanted) nearest.insert(nearest.begin(), 1);
+    if (nearest.empty()) nearest = {1};
+    if (nearest.size() == 1) nearest.push_back(1);
+    if (nearest.size() < wanted) nearest.insert(nearest.begin(), 1);
     while (nearest.size() > wanted) {
       nearest[1] *= nearest[0];
       nearest.erase(nearest.begin());

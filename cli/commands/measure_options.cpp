@@ -140,7 +140,7 @@ CLI::App* add_tune_command(CLI::App& app, TuneOptions& o) {
       app.add_subcommand("tune", "measure every plan of a product on a GPU and keep the fastest");
   tune->add_option("extents", o.extents, "extents of the product")
       ->option_text("M N K")
-      ->expected(0, 3);
+      ->expected(0, CLI::detail::expected_max_vector_size);
   tune->add_option("--shapes", o.shapes, "shapes of a file instead, as for bench")
       ->type_name("FILE");
   add_types(*tune, o.types);

@@ -19,7 +19,10 @@ std::vector<Shape> shapes_of(const TuneOptions& o) {
     return read_shapes(o.shapes);
   }
   if (o.extents.size() != 3) {
-    throw InputError("What is tuned is missing: give M N K, or --shapes FILE.");
+    throw InputError(o.extents.empty()
+                         ? "What is tuned is missing: give M N K, or --shapes FILE."
+                         : "M N K are three numbers, and " + std::to_string(o.extents.size()) +
+                               " are given: for more products give --shapes FILE.");
   }
   constexpr const char* names[] = {"M", "N", "K"};
   for (std::size_t i = 0; i < 3; ++i) {

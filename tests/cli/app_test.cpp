@@ -58,7 +58,7 @@ TEST(App, UsageErrors) {
   expect_refused({"grouped", "--frob"}, "no option --frob; see warpwright grouped --help");
   expect_refused({"gemm", "--x", "x.npy"}, "no option --x;");
   expect_refused({"grouped", "--random", "8", "8", "8"}, "no option --random;");
-  expect_refused({"tune", "1", "2", "3", "4"}, "\"4\" is one too many");
+  expect_refused({"tune", "1", "2", "3", "4"}, "three numbers, and 4 are given");
   expect_refused({"check", "--frob"}, "no option --frob; see warpwright check --help");
   expect_refused({"explain", "gemm", "--frob"}, "no option --frob;");
   expect_refused({"gemm", "stray"}, "\"stray\" is one too many");

@@ -315,7 +315,7 @@ TEST_F(GemmCommand, RefusesBadFiles) {
   expect_refused_naming(gemm({"--a", a, "--b", file("fp8.safetensors")}), {"B: ", ":NAME"});
   expect_refused_naming(gemm({"--a", a, "--b", file("fp8.safetensors:u")}), {"B: ", "\"t\""});
   expect_refused_naming(gemm({"--a", a, "--b", file("fp8.safetensors:t")}), {"A ", "B ", "8x24"});
-  expect_refused_naming(gemm({"--a", cube, "--b", b}), {"A ", "3 dimensions", "2x12"});
+  expect_refused_naming(gemm({"--a", cube, "--b", b}), {"A ", "3 dimensions", "6x4", "--batch 2"});
   expect_refused_naming(gemm({"--a", a, "--b", vector}), {"B ", "1 dimensions", "24x1"});
   expect_refused_naming(gemm({"--a", a, "--b", other_k}), {"A ", "16x24", "8x32", "B is 8x24"});
   expect_refused_naming(gemm({"--a", odd, "--b", odd}), {"A", "16 bytes", "8 elements"});

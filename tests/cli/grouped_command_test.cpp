@@ -65,7 +65,6 @@ TEST(GroupedCommand, EveryScalingTypeAndWayToTheTiles) {
            joined(e4m3, {"--scaling", "row-column", "--total", "61", "--swapped", "no"}),
            joined(e4m3, {"--scaling", "block", "--total", "61"}),
            joined(e4m3, {"--scaling", "block", "--accumulation", "promoted", "--swapped", "no"}),
-           joined(e4m3, {"--accumulation", "promoted"}),
            {"--beta", "0.5", "--total", "61"},
            {"--bias", "columns", "--activation", "gelu"},
            {"--bias", "rows", "--activation", "relu", "--total", "61"},
@@ -203,7 +202,7 @@ TEST(GroupedCommand, RefusesBadArguments) {
   refused({"--device", "gpu"}, "--device is \"gpu\"; it must be model, auto, cuda");
   refused({"--device", "cuda", "--mode", "eager"}, "a GPU has no such choice");
   refused({"--mode", "late"}, "--mode is \"late\"");
-  refused({"--as", "b200"}, "kernels exist for sm_90");
+  refused({"--as", "b200"}, "kernels for groups exist for sm_90");
   refused({"--seed", "-1"}, "--seed");
   const auto extents = [](const char* n, const char* k, const Words& more = {}) {
     return joined({"grouped", "--groups", "2", "--tokens", "3", "--n", n, "--k", k}, more);
