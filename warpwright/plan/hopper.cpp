@@ -91,11 +91,10 @@ std::optional<Refusal> along_k_fault(int ctas, const DeviceFacts& device) {
   if (nearest == ctas) return std::nullopt;
   const bool is_short =
       std::find(kCtasAlongK.begin(), kCtasAlongK.end(), ctas) != kCtasAlongK.end();
-  return Refusal{RefusalCode::bad_choice, "cluster_k is " + number(ctas) +
-                                              (is_short ? ", and device " + device.name + " has " +
-                                                              number(device.sms) + " SMs"
-                                                        : std::string()) +
-                                              "; the nearest legal value is " + number(nearest)};
+  return refuse(RefusalCode::bad_choice, "cluster_k is ", ctas,
+                (is_short ? ", and device " + device.name + " has " + number(device.sms) + " SMs"
+                          : std::string()),
+                "; the nearest legal value is ", nearest);
 }
 
 // What the caller fixed of the grid, against what is `resident` for `count` cluster tiles.
@@ -251,13 +250,12 @@ bool takes_group_maps(const GemmProblem& p) {
 
 Refusal no_maps(const GemmProblem& p) {
   const int element = element_bytes(p.d);
-  return Refusal{RefusalCode::unsupported,
-                 "a kernel with a map a group stores D by the copy engine, so the rows of D must " +
-                     std::string("begin and end at multiples of 16 bytes; a row has ") +
-                     number(result_columns(p) * element) + " bytes, rows are " +
-                     number(p.d_row_stride * element) +
-                     " bytes apart, and the address is a multiple of " + number(p.d_alignment) +
-                     ": the nearest is a kernel with one map over all tokens"};
+  return refuse(RefusalCode::unsupported,
+                "a kernel with a map a group stores D by the copy engine, so the rows of D must ",
+                "begin and end at multiples of 16 bytes; a row has ", result_columns(p) * element,
+                " bytes, rows are ", p.d_row_stride * element,
+                " bytes apart, and the address is a multiple of ", p.d_alignment,
+                ": the nearest is a kernel with one map over all tokens");
 }
 
 // Every plan by these choices that begins like `base`; may be none.
@@ -315,15 +313,13 @@ Refusal none_found(const Plan& base, const PlanChoices& choices) {
   const std::string there = offers(p);
   const std::string kind = p.groups > 0 ? "no grouped kernel" : "no kernel";
   if (there.empty()) {
-    return Refusal{
-        RefusalCode::no_kernel,
-        kind + " in this build multiplies " + type_name(p.a) + " by " + type_name(p.b) + " into " +
-            type_name(p.d) + " with " +
-            (p.groups > 0 ? std::string(scaling_name(p.scaling)) + " scaling, " +
-                                (p.accumulation == Accumulation::fast ? "fast" : "promoted") +
-                                " accumulation and this epilogue"
-                          : std::string("these layouts, scales and epilogue")) +
-            "; a build of all kernels may"};
+    return refuse(RefusalCode::no_kernel, kind, " in this build multiplies ", type_name(p.a),
+                  " by ", type_name(p.b), " into ", type_name(p.d), " with ",
+                  (p.groups > 0 ? std::string(scaling_name(p.scaling)) + " scaling, " +
+                                      (p.accumulation == Accumulation::fast ? "fast" : "promoted") +
+                                      " accumulation and this epilogue"
+                                : std::string("these layouts, scales and epilogue")),
+                  "; a build of all kernels may");
   }
   if (auto r = tiles_fault(p, result_tiles(p))) return *r;
   if (choices.cluster && atom::cluster_size(*choices.cluster) > base.device.sms) {
@@ -331,20 +327,19 @@ Refusal none_found(const Plan& base, const PlanChoices& choices) {
                              kernel::supported_clusters);
   }
   const std::string wanted = wishes(choices);
-  return Refusal{RefusalCode::no_kernel, kind + " " +
-                                             (wanted.empty() ? "runs" : "has " + wanted + " for") +
-                                             " this problem; there are " + there +
-                                             ", and clusters 1x1, 2x1, 1x2, 2x2 and 4x4" +
-                                             (choices.ctas ? nearest_grid(base, choices) : "")};
+  return refuse(RefusalCode::no_kernel, kind, " ",
+                (wanted.empty() ? "runs" : "has " + wanted + " for"), " this problem; there are ",
+                there, ", and clusters 1x1, 2x1, 1x2, 2x2 and 4x4",
+                (choices.ctas ? nearest_grid(base, choices) : ""));
 }
 
 }  // namespace
 
 Result<std::vector<Plan>> hopper_candidates(const Plan& start, const PlanChoices& choices) {
   if (choices.pair.value_or(false) || choices.tiles || choices.accumulators) {
-    return Refusal{RefusalCode::bad_choice,
-                   "pairs, tile sources and accumulators in tensor memory are of sm_100; device " +
-                       start.device.name + " is sm_" + number(start.device.architecture)};
+    return refuse(RefusalCode::bad_choice,
+                  "pairs, tile sources and accumulators in tensor memory are of sm_100; device ",
+                  start.device.name, " is sm_", start.device.architecture);
   }
   if (choices.cluster_k) {
     if (auto r = along_k_fault(*choices.cluster_k, start.device)) return *r;

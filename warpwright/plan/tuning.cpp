@@ -127,8 +127,8 @@ Content read(const std::string& path) {
 }
 
 Refusal cannot_write(const std::string& path, const std::string& why) {
-  return Refusal{RefusalCode::file_error,
-                 "The tuning cache cannot be written to " + path + ": " + why + "."};
+  return refuse(RefusalCode::file_error, "The tuning cache cannot be written to ", path, ": ", why,
+                ".");
 }
 
 // A lock on a file beside the cache, which is never replaced; held as long as this lives.
@@ -274,10 +274,10 @@ std::optional<TuningEntry> TuningCache::find(const TuningKey& key) const {
 
 std::optional<Refusal> TuningCache::unwritable() const {
   if (path_.empty()) {
-    return Refusal{
+    return refuse(
         RefusalCode::file_error,
         "There is no place for the tuning cache: set XDG_CACHE_HOME or HOME to a folder's "
-        "absolute path."};
+        "absolute path.");
   }
   std::error_code error;
   const fs::path folder = fs::path(path_).parent_path();
