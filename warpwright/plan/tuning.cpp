@@ -214,6 +214,10 @@ std::string problem_text(const GemmProblem& p) {
   if (p.epilogue.bias != Bias::none) text += " bias" + number(p.epilogue.bias) + type(p.bias);
   if (p.scales_d) text += " scaled_d";
   if (!p.reads_ab) text += " no_product";
+  if (p.groups > 0) {
+    text += " groups" + std::to_string(p.groups) + "@" + number(p.offsets) + "of" +
+            std::to_string(p.expected_tokens);
+  }
   text += strides_text("a", p.a_row_stride, p.a_column_stride, p.a_batch_stride) +
           strides_text("b", p.b_row_stride, p.b_column_stride, p.b_batch_stride) +
           strides_text("d", p.d_row_stride, p.d_column_stride, p.d_batch_stride) + "@" +
