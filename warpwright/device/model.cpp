@@ -8,7 +8,6 @@
 #include "warpwright/device/launch_parts.h"
 #include "warpwright/device/model_kernels.h"
 #include "warpwright/device/model_parts.h"
-#include "warpwright/model.h"
 
 namespace warpwright::device {
 namespace {
