@@ -128,8 +128,8 @@ struct Tensors {
         groups(static_cast<std::int64_t>(c.offsets.size()) - 1),
         blocks((c.k + 127) / 128),
         pitch((c.k + 15) / 16 * 16 + 16),
-        x(config.a, c.total, c.k, pitch, 1),
-        w(config.a, c.n, c.k, pitch, 1, groups, c.one_w ? 0 : (c.n + 1) * pitch),
+        x(config.a.stored, c.total, c.k, pitch, 1),
+        w(config.a.stored, c.n, c.k, pitch, 1, groups, c.one_w ? 0 : (c.n + 1) * pitch),
         y(config.result, c.total, c.n, c.n + c.y_pad, 1),
         scale_x(scale_of_x(c)),
         scale_w(scale_of_w(c)) {
@@ -244,7 +244,7 @@ inline void expect_product(const Case& c, Tensors& t) {
           size += std::fabs(product);
         }
         // The tensor core keeps 13 bits of 8-bit products' sums below the leading one.
-        const bool fast = numeric::bits(t.config.a) == 8;
+        const bool fast = numeric::bits(t.config.a.stored) == 8;
         const double slack =
             (static_cast<double>(c.k) + 8) * std::ldexp(size + 0.1, fast ? -18 : -24) +
             0.52 * numeric::ulp(t.config.result, want);
@@ -280,7 +280,7 @@ inline std::vector<std::int64_t> lengths_to_offsets(Draws& draw, int groups, int
 // The scalings that a kernel can do.
 inline std::vector<GroupedScaling> scalings(const kernel::GemmConfig& c) {
   if (c.sums == kernel::Sums::block_scaled) return {GroupedScaling::block};
-  if (numeric::bits(c.a) == 16) return {GroupedScaling::none};
+  if (numeric::bits(c.a.stored) == 16) return {GroupedScaling::none};
   return {GroupedScaling::none, GroupedScaling::tensor, GroupedScaling::group,
           GroupedScaling::row_column};
 }

@@ -61,8 +61,9 @@ kernel::HopperGemmParams make_grouped_params(const GroupedPlan& plan, const Grou
   p.operands.column_mask = atom::column_set(plan.cluster, 0);
   p.operands.row_mask = atom::row_set(plan.cluster, 0);
   p.walk.cluster_m = tile::Divisor(plan.cluster.m);
-  // Those of W; the kernel knows that X is one matrix.
-  p.operands.a_batch = p.operands.b_batch = matrices(o.w) > 1 ? 1 : 0;
+  // X is one matrix for all groups.
+  (c.swapped ? p.operands.a_batch : p.operands.b_batch) = matrices(o.w) > 1 ? 1 : 0;
+  (c.swapped ? p.operands.b_batch : p.operands.a_batch) = 0;
   p.operands.a_slice_rows = c.tile_m / plan.cluster.n;
   p.operands.b_slice_rows = c.tile_n / plan.cluster.m;
   p.walk.groups = plan.tiles(o.offsets);

@@ -179,7 +179,7 @@ void fill_params(kernel::GemmParams& p, const Config& c, const Plan& plan, const
     return encode(map_request(name, v, false, kernel::chunk_inner(shape),
                               kernel::chunk_outer(shape), kernel::chunk_swizzle(shape)));
   };
-  if (p.output.d_aligned && shape.tma_store) p.output.d = result("D", o.d);
+  if (p.output.d_aligned && shape.store == kernel::Store::tensor) p.output.d = result("D", o.d);
   if (p.output.reads_c) {
     p.output.c_data = o.c.data;
     p.output.c_pitch = o.c.row_stride;
@@ -197,7 +197,7 @@ kernel::HopperGemmParams make_params(const Plan& plan, const GemmOperands& o, vo
   fill_params(p, c, plan, o, encode);
   if (p.operands.k > 0 && o.scaling == Scaling::block)
     set_scale_map(p.scales, c, o.scale_a, encode);
-  if (c.splits_k && p.operands.k > 0) {
+  if (c.sharing == kernel::Sharing::workspace && p.operands.k > 0) {
     p.walk.split = tile::SplitPlan(p.walk.raster.count, p.walk.k_blocks,
                                    plan.ctas / atom::cluster_size(plan.cluster));
     p.walk.flags = static_cast<std::uint32_t*>(workspace);

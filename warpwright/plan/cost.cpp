@@ -102,7 +102,7 @@ Serial serial(const Plan& plan) {
   // CTAs that have an SM in common share its tensor cores.
   const double sharing =
       std::min<double>(c.ctas_per_sm, std::ceil(static_cast<double>(plan.ctas) / plan.device.sms));
-  if (c.cluster_k && plan.cluster_k > 1) {
+  if (c.sharing == kernel::Sharing::cluster && plan.cluster_k > 1) {
     const double resident = c.ctas_per_sm * resident_ctas(plan.device, plan.cluster_ctas());
     const double waves = std::ceil(plan.ctas / resident);
     const double once = std::ceil(blocks / plan.cluster_k) * block * sharing;
@@ -110,7 +110,7 @@ Serial serial(const Plan& plan) {
         store / plan.cluster_k + cluster_exchange + cluster_exchange_each * plan.cluster_k;
     return {once + (waves - 1) * (once + after + cluster_wave), after};
   }
-  if (c.splits_k) {
+  if (c.sharing == kernel::Sharing::workspace) {
     const tile::SplitPlan split(static_cast<int>(tiles), static_cast<int>(blocks),
                                 static_cast<int>(clusters));
     const double whole = split.whole / clusters;
@@ -157,9 +157,10 @@ double predicted_cost(const Plan& plan) {
                          static_cast<double>(c.tile_n) / plan.cluster.m);
   const std::int64_t a_pitch = std::max(p.a_row_stride, p.a_column_stride);
   const std::int64_t b_pitch = std::max(p.b_row_stride, p.b_column_stride);
-  const double asked = tiles * atom::cluster_size(plan.cluster) * blocks *
-                       (requests(c.swapped ? b_pitch : a_pitch, c.a) * c.tile_m / plan.cluster.n +
-                        requests(c.swapped ? a_pitch : b_pitch, c.b) * c.tile_n / plan.cluster.m);
+  const double asked =
+      tiles * atom::cluster_size(plan.cluster) * blocks *
+      (requests(c.swapped ? b_pitch : a_pitch, c.a.stored) * c.tile_m / plan.cluster.n +
+       requests(c.swapped ? a_pitch : b_pitch, c.b.stored) * c.tile_n / plan.cluster.m);
   const double rate = plan.device.memory_bytes_per_second > 0 ? plan.device.memory_bytes_per_second
                                                               : hbm_bytes_per_second;
   const double memory =

@@ -22,8 +22,8 @@ const char* store_text(const Plan& plan) {
     return "element by element from shared memory (base, pitch or row length is no multiple of 16 "
            "bytes)";
   }
-  return plan.config.tma_store ? "TMA store from shared memory"
-                               : "16 bytes a lane from shared memory";
+  return plan.config.store == kernel::Store::tensor ? "TMA store from shared memory"
+                                                    : "16 bytes a lane from shared memory";
 }
 
 // How C enters it.
@@ -210,10 +210,10 @@ ExplainParts hopper_parts(const Plan& plan) {
                 kernel::has_producer(c) ? "warp-specialised, " : "",
                 schedules[static_cast<int>(c.schedule)],
                 c.swapped ? ", operands swapped (rows are columns of D)" : "",
-                c.splits_k ? ", split along K" : "");
+                c.sharing == kernel::Sharing::workspace ? ", split along K" : "");
   out +=
       format("tile       %d x %d x %d, wgmma m64n%dk%d, %d consumer warpgroups of %d rows each\n",
-             c.tile_m, c.tile_n, kernel::tile_k(c), c.tile_n, atom::wgmma_k(c.a),
+             c.tile_m, c.tile_n, kernel::tile_k(c), c.tile_n, atom::wgmma_k(c.a.multiplied),
              c.consumer_warpgroups, kernel::warpgroup_rows(c));
   out += format("cluster    %d x %d", cluster.m, cluster.n);
   if (cluster.n > 1) {

@@ -30,8 +30,8 @@ kernel::Sums sums_of(const GroupedProblem& p) {
 }
 
 bool serves(const GemmConfig& c, const GroupedProblem& p) {
-  return (c.swapped ? p.w : p.x) == c.a && (c.swapped ? p.x : p.w) == c.b && c.result == p.y &&
-         c.sums == sums_of(p);
+  return (c.swapped ? p.w : p.x) == c.a.stored && (c.swapped ? p.x : p.w) == c.b.stored &&
+         c.result == p.y && c.sums == sums_of(p);
 }
 
 int tokens_of(const GemmConfig& c) {
@@ -47,7 +47,7 @@ bool chosen(const GroupedRow& i, const GroupedChoices& choices) {
          (!choices.swapped || *choices.swapped == c.swapped) &&
          (!choices.search || *choices.search == c.grouped) &&
          (!choices.kernel || *choices.kernel == i.name) &&
-         (!choices.maps || *choices.maps == c.maps);
+         (!choices.group_maps || *choices.group_maps == kernel::has_group_maps(c));
 }
 
 std::int64_t pieces(std::int64_t extent, std::int64_t piece) {
@@ -258,7 +258,7 @@ std::string wishes(const GroupedChoices& choices) {
   if (choices.swapped) wish(*choices.swapped ? "swapped operands" : "operands not swapped");
   if (choices.search) wish("the search " + std::string(search_name(*choices.search)));
   // One map is what a plan takes unasked.
-  if (choices.maps == kernel::GroupMaps::per_group) wish("a map a group");
+  if (choices.group_maps == true) wish("a map a group");
   if (choices.cluster) {
     wish("cluster " + number(choices.cluster->m) + "x" + number(choices.cluster->n));
   }
@@ -328,7 +328,7 @@ Result<std::vector<GroupedPlan>> candidates_grouped(const GroupedProblem& proble
   for (const GroupedRow& instance : grouped_kernels()) {
     if (!serves(instance.config, problem) || !chosen(instance, choices)) continue;
     if (kernel::has_group_maps(instance.config) && !takes_group_maps(problem)) {
-      wants_maps = choices.kernel || choices.maps == kernel::GroupMaps::per_group;
+      wants_maps = choices.kernel || choices.group_maps == true;
       continue;
     }
     for (const atom::ClusterShape& cluster : kernel::supported_clusters) {
@@ -354,7 +354,7 @@ Result<GroupedPlan> plan_grouped(const GroupedProblem& problem, const DeviceFact
                                  const GroupedChoices& choices) {
   // A map a group only for who asks for it.
   GroupedChoices wanted = choices;
-  if (!choices.kernel && !choices.maps) wanted.maps = kernel::GroupMaps::one;
+  if (!choices.kernel && !choices.group_maps) wanted.group_maps = false;
   auto all = candidates_grouped(problem, device, wanted);
   if (!all) return all.refusal();
   return all->front();
@@ -448,8 +448,8 @@ std::string GroupedPlan::explain() const {
   if (!reason.empty()) out += "choice     " + reason + "\n";
   out += format("tiles      found on the device, %s\n", searches[static_cast<int>(c.grouped)]);
   out += format("tile       %d tokens x %d weights x %d, wgmma m64n%dk%d, %d consumer warpgroups\n",
-                tile_tokens(), tile_weights(), kernel::tile_k(c), c.tile_n, atom::wgmma_k(c.a),
-                c.consumer_warpgroups);
+                tile_tokens(), tile_weights(), kernel::tile_k(c), c.tile_n,
+                atom::wgmma_k(c.a.multiplied), c.consumer_warpgroups);
   out += format("cluster    %d x %d\n", cluster.m, cluster.n);
   const auto shape = kernel::mainloop_shape(c);
   out += format("stages     %d of %d bytes\n", c.stages, shape.stage_bytes);

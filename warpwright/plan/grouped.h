@@ -82,9 +82,10 @@ struct GroupedChoices {
   std::optional<bool> swapped = {};
   std::optional<kernel::Grouping> search = {};  ///< how CTAs find their tiles
   std::optional<std::string> kernel = {};       ///< an instance by its name
-  /// One tensor map over all tokens or one a group. Left open, or one: plans have one, unless
-  /// `kernel` names a kernel with a map a group; `candidates_grouped` lists both when left open.
-  std::optional<kernel::GroupMaps> maps = {};
+  /// A tensor map for each group, or one for all tokens. Left open, or false: plans have one,
+  /// unless `kernel` names a kernel with a map a group; `candidates_grouped` lists both when left
+  /// open.
+  std::optional<bool> group_maps = {};
 };
 
 /// A decision to run one grouped kernel in one way: an immutable value without pointers.

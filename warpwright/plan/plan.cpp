@@ -27,12 +27,12 @@ kernel::Sums sums_of(const GemmProblem& p) {
 
 // Whether the instance computes what the problem asks, whatever its extents.
 bool serves(const kernel::GemmConfig& c, const GemmProblem& p) {
-  if ((c.swapped ? p.b : p.a) != c.a || (c.swapped ? p.a : p.b) != c.b) return false;
+  if ((c.swapped ? p.b : p.a) != c.a.stored || (c.swapped ? p.a : p.b) != c.b.stored) return false;
   if (c.result != p.d || c.gated != p.epilogue.gated || c.sums != sums_of(p)) return false;
-  if (!p.reads_ab || p.m == 0 || p.n == 0) return !c.splits_k && !c.cluster_k;
+  if (!p.reads_ab || p.m == 0 || p.n == 0) return c.sharing == kernel::Sharing::whole;
   const atom::Major a = major_a(p);
   const atom::Major b = major_b(p);
-  return (c.swapped ? b : a) == c.a_major && (c.swapped ? a : b) == c.b_major;
+  return (c.swapped ? b : a) == c.a.major && (c.swapped ? a : b) == c.b.major;
 }
 
 bool chosen(const HopperRow& i, const PlanChoices& choices) {
@@ -102,14 +102,15 @@ void add_plans(std::vector<Plan>& all, Plan base, const HopperRow& instance,
   if (each > max_extent / p.batch) return;  // a product of the three might not fit 64 bits
   const std::int64_t count = each * p.batch;
   const std::int64_t blocks = p.reads_ab ? (p.k + kernel::tile_k(c) - 1) / kernel::tile_k(c) : 0;
-  if (c.splits_k && (blocks == 0 || count * blocks > max_extent)) return;
+  if (c.sharing == kernel::Sharing::workspace && (blocks == 0 || count * blocks > max_extent))
+    return;
   std::vector<int> grids;
-  if (c.cluster_k) {
+  if (c.sharing == kernel::Sharing::cluster) {
     // One tile a cluster, for the memory of the stages serves the exchange; alone, a CTA goes on.
     if (blocks < base.cluster_k) return;
     grids = {static_cast<int>(base.cluster_k > 1 ? count * base.cluster_k
                                                  : std::min<std::int64_t>(count, resident))};
-  } else if (c.splits_k) {
+  } else if (c.sharing == kernel::Sharing::workspace) {
     grids = split_grids(base, resident, blocks);
   } else {
     grids = {static_cast<int>(
@@ -120,8 +121,9 @@ void add_plans(std::vector<Plan>& all, Plan base, const HopperRow& instance,
       if (*choices.ctas != grids.front()) return;
     } else if (*choices.ctas < 1 || *choices.ctas > resident ||
                *choices.ctas % atom::cluster_size(base.cluster) != 0 ||
-               (c.cluster_k && *choices.ctas > count) ||
-               (c.splits_k && *choices.ctas / atom::cluster_size(base.cluster) > count * blocks)) {
+               (c.sharing == kernel::Sharing::cluster && *choices.ctas > count) ||
+               (c.sharing == kernel::Sharing::workspace &&
+                *choices.ctas / atom::cluster_size(base.cluster) > count * blocks)) {
       return;
     }
     grids = {*choices.ctas};
@@ -129,8 +131,9 @@ void add_plans(std::vector<Plan>& all, Plan base, const HopperRow& instance,
   for (const int ctas : grids) {
     Plan plan = base;
     plan.ctas = count == 0 ? 0 : ctas;
-    plan.splits_k = c.splits_k;
-    if (c.splits_k) plan.workspace_bytes = kernel::split_workspace_bytes(c, ctas);
+    plan.splits_k = c.sharing == kernel::Sharing::workspace;
+    if (c.sharing == kernel::Sharing::workspace)
+      plan.workspace_bytes = kernel::split_workspace_bytes(c, ctas);
     plan.cost = predicted_cost(plan);
     all.push_back(std::move(plan));
   }
@@ -195,7 +198,7 @@ Result<std::vector<Plan>> search(Plan base, const PlanChoices& choices) {
       }
       base.cluster = cluster;
       base.cluster_k = 1;
-      if (!instance.config.cluster_k) {
+      if (instance.config.sharing != kernel::Sharing::cluster) {
         if (choices.cluster_k.value_or(1) == 1) add_plans(all, base, instance, choices);
       } else if (size == 1) {
         for (const int ctas : kCtasAlongK) {

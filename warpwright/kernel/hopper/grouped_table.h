@@ -12,81 +12,87 @@
 // clang-format off
 #define WW_HOPPER_GROUPED_COMMON_INSTANCES(X) \
   X(grouped_e4m3_bf16_128x16_b_sw, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 16, \
-    .stages = 10, .swapped = true, .tma_store = false, .grouped = Grouping::ballot) \
+    .stages = 10, .swapped = true, .store = Store::lanes, .grouped = Grouping::ballot) \
   X(grouped_e4m3_bf16_128x32_b_sw, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 32, \
-    .stages = 9, .swapped = true, .tma_store = false, .grouped = Grouping::ballot) \
+    .stages = 9, .swapped = true, .store = Store::lanes, .grouped = Grouping::ballot) \
   X(grouped_e4m3_bf16_128x64_b_sw, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 64, \
-    .stages = 7, .swapped = true, .tma_store = false, .grouped = Grouping::ballot) \
+    .stages = 7, .swapped = true, .store = Store::lanes, .grouped = Grouping::ballot) \
   X(grouped_e4m3_bf16_128x64_v_sw, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 64, \
-    .stages = 7, .swapped = true, .tma_store = false, .grouped = Grouping::vertical) \
+    .stages = 7, .swapped = true, .store = Store::lanes, .grouped = Grouping::vertical) \
   X(grouped_e4m3_bf16_128x64_h_sw, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 64, \
-    .stages = 7, .swapped = true, .tma_store = false, .grouped = Grouping::horizontal) \
+    .stages = 7, .swapped = true, .store = Store::lanes, .grouped = Grouping::horizontal) \
   X(grouped_e4m3_bf16_128x128_b_sw, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 128, \
-    .stages = 6, .swapped = true, .tma_store = false, .grouped = Grouping::ballot) \
-  X(grouped_e4m3_bf16_128x256_v, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 256, .stages = 4, \
-    .tma_store = false, .grouped = Grouping::vertical) \
+    .stages = 6, .swapped = true, .store = Store::lanes, .grouped = Grouping::ballot) \
+  X(grouped_e4m3_bf16_128x256_v, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 256, \
+    .stages = 4, .store = Store::lanes, .grouped = Grouping::vertical) \
   X(grouped_e4m3_bf16_128x128_v_pp, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 128, \
-    .stages = 6, .schedule = Schedule::pingpong, .tma_store = false, \
+    .stages = 6, .schedule = Schedule::pingpong, .store = Store::lanes, \
     .grouped = Grouping::vertical) \
   X(grouped_e4m3_bf16_128x16_b_sw_gm, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 16, \
-    .stages = 10, .swapped = true, .grouped = Grouping::ballot, .maps = GroupMaps::per_group) \
+    .stages = 10, .swapped = true, .store = Store::tensor_per_group, \
+    .grouped = Grouping::ballot) \
   X(grouped_e4m3_bf16_128x128_v_pp_gm, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 128, \
-    .stages = 6, .schedule = Schedule::pingpong, .grouped = Grouping::vertical, \
-    .maps = GroupMaps::per_group) \
+    .stages = 6, .schedule = Schedule::pingpong, .store = Store::tensor_per_group, \
+    .grouped = Grouping::vertical) \
   X(grouped_e4m3_bf16_128x16_b_bs_sw, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 16, \
-    .stages = 10, .sums = Sums::block_scaled, .swapped = true, .tma_store = false, \
+    .stages = 10, .sums = Sums::block_scaled, .swapped = true, .store = Store::lanes, \
     .grouped = Grouping::ballot) \
   X(grouped_e4m3_bf16_128x32_b_bs_sw, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 32, \
-    .stages = 9, .sums = Sums::block_scaled, .swapped = true, .tma_store = false, \
+    .stages = 9, .sums = Sums::block_scaled, .swapped = true, .store = Store::lanes, \
     .grouped = Grouping::ballot) \
   X(grouped_e4m3_bf16_128x64_b_bs_sw, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 64, \
-    .stages = 7, .sums = Sums::block_scaled, .swapped = true, .tma_store = false, \
+    .stages = 7, .sums = Sums::block_scaled, .swapped = true, .store = Store::lanes, \
     .grouped = Grouping::ballot) \
   X(grouped_e4m3_bf16_128x128_v_bs, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 128, \
-    .stages = 5, .sums = Sums::block_scaled, .tma_store = false, .grouped = Grouping::vertical) \
+    .stages = 5, .sums = Sums::block_scaled, .store = Store::lanes, \
+    .grouped = Grouping::vertical) \
   X(grouped_e4m3_bf16_128x192_v_bs, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 192, \
-    .stages = 4, .sums = Sums::block_scaled, .tma_store = false, .grouped = Grouping::vertical) \
+    .stages = 4, .sums = Sums::block_scaled, .store = Store::lanes, \
+    .grouped = Grouping::vertical) \
   X(grouped_bf16_bf16_128x16_b_sw, .tile_n = 16, .stages = 10, .swapped = true, \
-    .tma_store = false, .grouped = Grouping::ballot) \
+    .store = Store::lanes, .grouped = Grouping::ballot) \
   X(grouped_bf16_bf16_128x32_b_sw, .tile_n = 32, .stages = 9, .swapped = true, \
-    .tma_store = false, .grouped = Grouping::ballot) \
+    .store = Store::lanes, .grouped = Grouping::ballot) \
   X(grouped_bf16_bf16_128x64_b_sw, .tile_n = 64, .stages = 7, .swapped = true, \
-    .tma_store = false, .grouped = Grouping::ballot) \
+    .store = Store::lanes, .grouped = Grouping::ballot) \
   X(grouped_bf16_bf16_128x128_v_pp, .tile_n = 128, .stages = 6, .schedule = Schedule::pingpong, \
-    .tma_store = false, .grouped = Grouping::vertical) \
-  X(grouped_bf16_bf16_128x256_v, .tile_n = 256, .stages = 4, .tma_store = false, \
+    .store = Store::lanes, .grouped = Grouping::vertical) \
+  X(grouped_bf16_bf16_128x256_v, .tile_n = 256, .stages = 4, .store = Store::lanes, \
     .grouped = Grouping::vertical)
 #define WW_HOPPER_GROUPED_MORE_INSTANCES(X) \
-  X(grouped_e4m3_bf16_128x8_b_sw, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 8, .stages = 11, \
-    .swapped = true, .tma_store = false, .grouped = Grouping::ballot) \
+  X(grouped_e4m3_bf16_128x8_b_sw, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 8, \
+    .stages = 11, .swapped = true, .store = Store::lanes, .grouped = Grouping::ballot) \
   X(grouped_e4m3_bf16_128x24_b_sw, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 24, \
-    .stages = 10, .swapped = true, .tma_store = false, .grouped = Grouping::ballot) \
+    .stages = 10, .swapped = true, .store = Store::lanes, .grouped = Grouping::ballot) \
   X(grouped_e4m3_bf16_128x48_b_sw, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 48, \
-    .stages = 8, .swapped = true, .tma_store = false, .grouped = Grouping::ballot) \
+    .stages = 8, .swapped = true, .store = Store::lanes, .grouped = Grouping::ballot) \
   X(grouped_e4m3_bf16_128x96_b_sw, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 96, \
-    .stages = 6, .swapped = true, .tma_store = false, .grouped = Grouping::ballot) \
+    .stages = 6, .swapped = true, .store = Store::lanes, .grouped = Grouping::ballot) \
   X(grouped_e4m3_bf16_128x16_h_sw, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 16, \
-    .stages = 10, .swapped = true, .tma_store = false, .grouped = Grouping::horizontal) \
+    .stages = 10, .swapped = true, .store = Store::lanes, .grouped = Grouping::horizontal) \
   X(grouped_e4m3_bf16_128x16_v_sw, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 16, \
-    .stages = 10, .swapped = true, .tma_store = false, .grouped = Grouping::vertical) \
+    .stages = 10, .swapped = true, .store = Store::lanes, .grouped = Grouping::vertical) \
   X(grouped_e4m3_bf16_128x128_v_pr, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 128, \
-    .stages = 5, .sums = Sums::promoted, .tma_store = false, .grouped = Grouping::vertical) \
+    .stages = 5, .sums = Sums::promoted, .store = Store::lanes, .grouped = Grouping::vertical) \
   X(grouped_e4m3_bf16_128x160_v_bs, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 160, \
-    .stages = 5, .sums = Sums::block_scaled, .tma_store = false, .grouped = Grouping::vertical) \
+    .stages = 5, .sums = Sums::block_scaled, .store = Store::lanes, \
+    .grouped = Grouping::vertical) \
   X(grouped_e4m3_bf16_128x8_b_bs_sw, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 8, \
-    .stages = 11, .sums = Sums::block_scaled, .swapped = true, .tma_store = false, \
+    .stages = 11, .sums = Sums::block_scaled, .swapped = true, .store = Store::lanes, \
     .grouped = Grouping::ballot) \
   X(grouped_e4m3_bf16_128x64_b_sw_gm, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 64, \
-    .stages = 7, .swapped = true, .grouped = Grouping::ballot, .maps = GroupMaps::per_group) \
+    .stages = 7, .swapped = true, .store = Store::tensor_per_group, \
+    .grouped = Grouping::ballot) \
   X(grouped_e4m3_bf16_128x256_v_gm, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 256, \
-    .stages = 4, .grouped = Grouping::vertical, .maps = GroupMaps::per_group) \
+    .stages = 4, .store = Store::tensor_per_group, .grouped = Grouping::vertical) \
   X(grouped_e4m3_bf16_128x128_v_bs_gm, .a = DType::e4m3, .b = DType::e4m3, .tile_n = 128, \
-    .stages = 5, .sums = Sums::block_scaled, .grouped = Grouping::vertical, \
-    .maps = GroupMaps::per_group) \
+    .stages = 5, .sums = Sums::block_scaled, .store = Store::tensor_per_group, \
+    .grouped = Grouping::vertical) \
   X(grouped_f16_f16_128x32_b_sw, .a = DType::f16, .b = DType::f16, .result = DType::f16, \
-    .tile_n = 32, .stages = 9, .swapped = true, .tma_store = false, .grouped = Grouping::ballot) \
+    .tile_n = 32, .stages = 9, .swapped = true, .store = Store::lanes, \
+    .grouped = Grouping::ballot) \
   X(grouped_f16_f16_128x256_v, .a = DType::f16, .b = DType::f16, .result = DType::f16, \
-    .tile_n = 256, .stages = 4, .tma_store = false, .grouped = Grouping::vertical)
+    .tile_n = 256, .stages = 4, .store = Store::lanes, .grouped = Grouping::vertical)
 // clang-format on
 
 namespace warpwright::kernel {
