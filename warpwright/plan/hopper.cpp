@@ -26,15 +26,23 @@ kernel::Sums sums_of(const GemmProblem& p) {
                                                   : kernel::Sums::tensor_core;
 }
 
+// How the CTAs of a kernel share tiles along K.
+bool splits(const kernel::GemmConfig& c) {
+  return c.sharing == kernel::Sharing::workspace;
+}
+bool in_cluster(const kernel::GemmConfig& c) {
+  return c.sharing == kernel::Sharing::cluster;
+}
+
 // Whether the kernel computes what the problem asks, whatever its extents.
 bool serves(const kernel::GemmConfig& c, const GemmProblem& p) {
   if (kernel::is_grouped(c) != (p.groups > 0)) return false;
-  if ((c.swapped ? p.b : p.a) != c.a || (c.swapped ? p.a : p.b) != c.b) return false;
+  if ((c.swapped ? p.b : p.a) != c.a.stored || (c.swapped ? p.a : p.b) != c.b.stored) return false;
   if (c.result != p.d || c.gated != p.epilogue.gated || c.sums != sums_of(p)) return false;
-  if (!p.reads_ab || p.m == 0 || p.n == 0) return !c.splits_k && !c.cluster_k;
+  if (!p.reads_ab || p.m == 0 || p.n == 0) return c.sharing == kernel::Sharing::whole;
   const atom::Major a = major_a(p);
   const atom::Major b = major_b(p);
-  return (c.swapped ? b : a) == c.a_major && (c.swapped ? a : b) == c.b_major;
+  return (c.swapped ? b : a) == c.a.major && (c.swapped ? a : b) == c.b.major;
 }
 
 // Rows and columns of D in a tile of a CTA, and CTAs of a cluster along them.
@@ -101,8 +109,8 @@ std::optional<Refusal> along_k_fault(int ctas, const DeviceFacts& device) {
 bool grid_fits(int ctas, const Plan& p, const kernel::GemmConfig& c, int resident,
                std::int64_t count, std::int64_t blocks) {
   const int size = atom::cluster_size(p.cluster);
-  return ctas >= 1 && ctas <= resident && ctas % size == 0 && (!c.cluster_k || ctas <= count) &&
-         (!c.splits_k || ctas / size <= count * blocks);
+  return ctas >= 1 && ctas <= resident && ctas % size == 0 && (!in_cluster(c) || ctas <= count) &&
+         (!splits(c) || ctas / size <= count * blocks);
 }
 
 // The walk over a whole product, and its number of cluster tiles; none where they are too many.
@@ -158,14 +166,14 @@ void add_plans(std::vector<Plan>& all, Plan base, const HopperRow& row,
   if (!counted) return;
   const std::int64_t count = *counted;
   const std::int64_t blocks = p.reads_ab ? pieces(p.k, kernel::tile_k(c)) : 0;
-  if (c.splits_k && (blocks == 0 || count * blocks > max_extent)) return;
+  if (splits(c) && (blocks == 0 || count * blocks > max_extent)) return;
   std::vector<int> grids;
-  if (c.cluster_k) {
+  if (in_cluster(c)) {
     // One tile a cluster, for the memory of the stages serves the exchange; alone, a CTA goes on.
     if (blocks < base.cluster_k) return;
     grids = {static_cast<int>(base.cluster_k > 1 ? count * base.cluster_k
                                                  : std::min<std::int64_t>(count, resident))};
-  } else if (c.splits_k) {
+  } else if (splits(c)) {
     grids = split_grids(base, resident, blocks);
   } else {
     grids = {static_cast<int>(std::min<std::int64_t>(count * size, resident))};
@@ -180,7 +188,7 @@ void add_plans(std::vector<Plan>& all, Plan base, const HopperRow& row,
   for (const int ctas : grids) {
     Plan plan = base;
     plan.ctas = count == 0 ? 0 : ctas;
-    if (c.splits_k) {
+    if (splits(c)) {
       plan.workspace_bytes = kernel::split_workspace_bytes(c, ctas);
       plan.flag_bytes = kernel::split_flag_bytes(c, ctas);
     } else if (kernel::has_group_maps(c)) {
@@ -278,7 +286,7 @@ Result<std::vector<Plan>> search(Plan base, const PlanChoices& choices) {
       }
       base.cluster = cluster;
       base.cluster_k = 1;
-      if (!row.config.cluster_k) {
+      if (!in_cluster(row.config)) {
         if (choices.cluster_k.value_or(1) == 1) add_plans(all, base, row, choices);
       } else if (size == 1) {
         for (const int ctas : kCtasAlongK) {
