@@ -401,7 +401,6 @@ void require(const std::optional<Refusal>& refusal) {
 std::shared_ptr<device::CudaBuffer> filled_memory(std::int64_t bytes, int value) {
   const auto made = device::CudaBuffer::make(bytes, value);
   if (!made) throw Failure{made.reason()};
-  require(cudaDeviceSynchronize(), "filling device memory");
   return *made;
 }
 

@@ -24,8 +24,7 @@ struct Failure {
 void require(cudaError_t error, const char* what);
 void require(const std::optional<Refusal>& refusal);
 
-/// Device memory of the current device, every byte `value`. The filling is over when this returns,
-/// so that streams which do not wait for the default one may use it at once.
+/// Device memory of the current device, every byte `value`.
 std::shared_ptr<device::CudaBuffer> filled_memory(std::int64_t bytes, int value = 0xff);
 
 /// Fills `count` elements of `dtype` (f32, bf16, f16, e4m3 or e5m2) with normal values of mean 0

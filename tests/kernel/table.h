@@ -14,13 +14,25 @@ namespace warpwright::tests {
 
 using Instance = KernelRow<kernel::GemmConfig>;
 
-inline const std::vector<Instance>& instances() {
-  return hopper_kernels();
-}
-
 using Property = std::function<bool(const kernel::GemmConfig&)>;
 
-/// All kernels of the build that have the property, in the order of the table.
+/// The Hopper kernels of the build that have the property, in the order of the table.
+inline std::vector<Instance> rows_with(const Property& has) {
+  std::vector<Instance> found;
+  for (const Instance& i : hopper_kernels()) {
+    if (has(i.config)) found.push_back(i);
+  }
+  return found;
+}
+
+/// Those for products without groups.
+inline const std::vector<Instance>& instances() {
+  static const std::vector<Instance> all =
+      rows_with([](const kernel::GemmConfig& c) { return !kernel::is_grouped(c); });
+  return all;
+}
+
+/// Of these all that have the property.
 inline std::vector<Instance> all_with(const Property& has) {
   std::vector<Instance> found;
   for (const Instance& i : instances()) {

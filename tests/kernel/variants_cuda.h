@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <memory>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "tests/kernel/variants.h"
@@ -51,25 +52,23 @@ class OnCuda {
     require(copies_[2]->to_host(variant.d().memory(), variant.d().bytes()));
   }
 
-  /// The memory that a plan works in, made ready.
-  void* workspace(const Plan& plan) {
-    if (plan.workspace_bytes == 0) return nullptr;
-    if (!workspace_ || workspace_->bytes() < plan.workspace_bytes) {
-      workspace_ = cuda_memory(plan.workspace_bytes);
-      require(device::prepare_workspace_on_cuda(plan, workspace_->data(), nullptr));
-      require(device::synchronise_cuda());
-    }
-    return workspace_->data();
+  /// Makes the memory that a plan works in, and makes it ready.
+  void prepare(const Plan& plan) {
+    auto made = Workspace::make(plan);
+    if (!made) throw std::runtime_error(made.reason());
+    workspace_ = std::move(*made);
+    require(warpwright::prepare(plan, workspace_, nullptr));
+    require(device::synchronise_cuda());
   }
+  /// Of a plan that needs no memory, or the one that it was prepared for.
   std::optional<Refusal> launch(const Plan& plan, void* stream = nullptr,
-                                const device::LaunchOptions& options = {}) {
-    void* const memory = workspace(plan);
-    return device::launch_on_cuda(plan, operands_, memory, plan.workspace_bytes, stream, options);
+                                const LaunchOptions& options = {}) {
+    return warpwright::launch(plan, operands_, workspace_, stream, options);
   }
 
  private:
   std::vector<std::shared_ptr<device::CudaBuffer>> copies_;
-  std::shared_ptr<device::CudaBuffer> workspace_;
+  Workspace workspace_;
   GemmOperands operands_;
 };
 

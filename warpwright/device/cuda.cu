@@ -390,7 +390,9 @@ Result<std::shared_ptr<CudaBuffer>> CudaBuffer::make(std::int64_t bytes, int poi
                                                    std::to_string(total) + " are free"};
   }
   buffer->bytes_ = bytes;
+  // A stream that does not wait for the default one may use it at once.
   if (auto r = failed(cudaMemset(buffer->data_, poison, size), "filling device memory")) return *r;
+  if (auto r = failed(cudaStreamSynchronize(nullptr), "filling device memory")) return *r;
   return buffer;
 }
 

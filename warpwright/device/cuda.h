@@ -39,8 +39,8 @@ class CudaBuffer {
   CudaBuffer& operator=(const CudaBuffer&) = delete;
   ~CudaBuffer();  // NOLINT(performance-trivially-destructible): of a build without CUDA alone
 
-  /// `bytes` of device memory, filled with `poison`; out of memory is a refusal that says how much
-  /// is free.
+  /// `bytes` of device memory, filled with `poison` when this returns; out of memory is a refusal
+  /// that says how much is free.
   static Result<std::shared_ptr<CudaBuffer>> make(std::int64_t bytes, int poison = 0xff);
   [[nodiscard]] std::optional<Refusal> from_host(const void* data, std::int64_t bytes);
   [[nodiscard]] std::optional<Refusal> to_host(void* data, std::int64_t bytes) const;

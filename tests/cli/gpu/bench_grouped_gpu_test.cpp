@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "bench/cublaslt.h"
-#include "bench/grouped_bench.h"
-#include "cli/compute/bench_grouped_shapes.h"
+#include "bench/gemm_bench.h"
+#include "cli/compute/bench_shapes.h"
 #include "warpwright/device/cuda.h"
 
 namespace warpwright::cli {
@@ -22,22 +22,23 @@ bench::TimeOptions few_rounds() {
   return o;
 }
 
-Result<bench::GroupedTimes> time_lengths(const GroupedKind& kind,
-                                         const std::vector<std::int64_t>& lengths,
-                                         std::int64_t wrong_tokens = 0) {
+Result<bench::GemmTimes> time_lengths(const ProductKind& kind,
+                                      const std::vector<std::int64_t>& lengths,
+                                      std::int64_t wrong_tokens = 0) {
   const auto groups = static_cast<std::int64_t>(lengths.size());
-  const GroupedProblem p = problem_of(kind, {groups, "", 264, 528}, lengths);
-  const auto plans = candidates_grouped(p, *device::cuda_device(0));
+  const GemmProblem p = problem_of(kind.second, {0, 264, 528, groups, ""}, lengths);
+  const auto plans = candidates(p, *device::cuda_device(0));
   if (!plans) return plans.refusal();
-  std::vector<std::int64_t> told = lengths;
-  told.back() += wrong_tokens;
-  return bench::time_grouped(*plans, told, few_rounds());
+  bench::TimeOptions how = few_rounds();
+  how.lengths = lengths;
+  how.lengths.back() += wrong_tokens;
+  return bench::time_gemm(*plans, nullptr, how);
 }
 
 TEST(BenchGroupedOnGpu, EveryKindIsCheckedAndTimed) {
   if (device::cuda_devices().empty()) GTEST_SKIP() << kNoDevice;
-  for (const GroupedKind& kind : parse_kinds("e4m3,e4m3-block,e4m3-row-column,bf16")) {
-    SCOPED_TRACE(kind.word);
+  for (const ProductKind& kind : parse_kinds("e4m3,e4m3-block,e4m3-row-column,bf16")) {
+    SCOPED_TRACE(kind.first);
     const auto times = time_lengths(kind, {16, 0, 300, 4, 100, 0});
     ASSERT_TRUE(times) << times.reason();
     EXPECT_GT(times->ours.median, 0);
@@ -49,9 +50,9 @@ TEST(BenchGroupedOnGpu, EveryKindIsCheckedAndTimed) {
     EXPECT_TRUE(times->cold);
     EXPECT_EQ(times->rounds, 3);
     if (bench::cublaslt_version().empty()) continue;
-    ASSERT_TRUE(times->loop) << times->baseline;
+    ASSERT_TRUE(times->first) << times->baseline;
     EXPECT_EQ(times->calls, 4);
-    EXPECT_GT(times->loop->median, 0);
+    EXPECT_GT(times->first->median, 0);
   }
 }
 
@@ -59,7 +60,7 @@ TEST(BenchGroupedOnGpu, WhatCublasltCannotHasNoLoop) {
   if (device::cuda_devices().empty()) GTEST_SKIP() << kNoDevice;
   const auto times = time_lengths(parse_kinds("e4m3-block").front(), {16, 3});
   ASSERT_TRUE(times) << times.reason();
-  EXPECT_FALSE(times->loop);
+  EXPECT_FALSE(times->first);
   EXPECT_GT(times->ours.median, 0);
   if (bench::cublaslt_version().empty()) return;
   EXPECT_EQ(times->baseline.rfind("a group of 3 tokens: ", 0), 0U) << times->baseline;

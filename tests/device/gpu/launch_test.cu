@@ -81,13 +81,11 @@ TEST_F(LaunchOnGpu, TakesHundredsOfLaunchesInARow) {
       OnCuda there(variant);
       const auto made = plan(there.operands(), *facts_, variant.choices());
       ASSERT_TRUE(made) << made.reason();
-      void* const workspace = there.workspace(*made);
+      there.prepare(*made);
       const Stream stream;
       for (int b = 0; b < batches; ++b) {
         for (int n = 0; n < batch; ++n) {
-          const auto refusal =
-              device::launch_on_cuda(*made, there.operands(), workspace, made->workspace_bytes,
-                                     stream.get(), {.dependent = dependent});
+          const auto refusal = there.launch(*made, stream.get(), {.dependent = dependent});
           ASSERT_FALSE(refusal) << refusal->reason;
         }
         stream.wait();
@@ -106,8 +104,7 @@ TEST_F(LaunchOnGpu, GraphsReplayWithOtherInputs) {
     OnCuda there(first);
     const auto made = plan(there.operands(), *facts_, first.choices());
     ASSERT_TRUE(made) << made.reason();
-    ASSERT_FALSE(device::prepare_on_cuda(*made));
-    there.workspace(*made);
+    there.prepare(*made);
     const Stream stream;
     cudaGraph_t graph = nullptr;
     cudaGraphExec_t runnable = nullptr;
@@ -144,7 +141,7 @@ TEST_F(LaunchOnGpu, DependentLaunchesWaitForTheirInputs) {
     OnCuda there(variant);
     const auto made = plan(there.operands(), *facts_, variant.choices());
     ASSERT_TRUE(made) << made.reason();
-    there.workspace(*made);
+    there.prepare(*made);
     // A's place is poisoned; the kernel before writes the true A, late, after it has let ours go.
     const Tensor& a = variant.tensor(0);
     const auto source = cuda_memory(a.bytes());

@@ -1,4 +1,4 @@
-// Grouped products made, multiplied and judged on a GPU: operands by hashing, every element of Y
+// Grouped products made, multiplied and judged on a GPU: operands by hashing, every element of D
 // against a product in float64, and every byte that no group owns.
 #pragma once
 
@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "warpwright/plan/grouped.h"
+#include "warpwright/plan/plan.h"
 
 namespace warpwright::grouped {
 
@@ -25,14 +25,14 @@ struct Spec {
   std::int64_t k = 0;
   DType type = DType::bf16;
   DType result = DType::bf16;
-  GroupedScaling scaling = GroupedScaling::none;
+  Scaling scaling = Scaling::none;
   Accumulation accumulation = Accumulation::fast;
   OffsetType offset_type = OffsetType::int32;
-  std::int64_t k_pad = 0;    ///< elements between rows of X and W, beyond whole 16 bytes: 16s
-  std::int64_t y_pad = 0;    ///< elements between rows of Y
-  std::int64_t y_shift = 0;  ///< elements from a multiple of 256 bytes to Y
+  std::int64_t k_pad = 0;    ///< elements between rows of A and B, beyond whole 16 bytes: 16s
+  std::int64_t d_pad = 0;    ///< elements between rows of D
+  std::int64_t d_shift = 0;  ///< elements from a multiple of 256 bytes to D
   bool k_major_scales = false;
-  bool one_x_scale = false;
+  bool one_a_scale = false;
   unsigned seed = 1;
 
   [[nodiscard]] std::int64_t groups() const {
@@ -42,8 +42,8 @@ struct Spec {
     return std::to_string(groups()) + " groups of " + std::to_string(total) + " tokens, n " +
            std::to_string(n) + " k " + std::to_string(k) + " " + std::string(numeric::name(type)) +
            " " + scaling_name(scaling) + " seed " + std::to_string(seed) + " pads " +
-           std::to_string(k_pad) + " " + std::to_string(y_pad) + " shift " +
-           std::to_string(y_shift) + (offset_type == OffsetType::int64 ? " int64" : " int32");
+           std::to_string(k_pad) + " " + std::to_string(d_pad) + " shift " +
+           std::to_string(d_shift) + (offset_type == OffsetType::int64 ? " int64" : " int32");
   }
 };
 
@@ -117,86 +117,86 @@ struct Verdict {
 };
 
 struct Product {
-  MatrixView x, w, y, scale_x, scale_w;
-  GroupedScaling scaling;
-  double loss;      ///< of a sum, as a share of the sum of |x w|
+  MatrixView a, b, d, scale_a, scale_b;
+  Scaling scaling;
+  double loss;      ///< of a sum, as a share of the sum of |a b|
   int result_bits;  ///< of a mantissa with its leading one
 };
 
-inline __device__ double scale_of(const Product& p, bool of_x, int group, std::int64_t row,
+inline __device__ double scale_of(const Product& p, bool of_a, int group, std::int64_t row,
                                   std::int64_t k) {
-  const MatrixView& v = of_x ? p.scale_x : p.scale_w;
+  const MatrixView& v = of_a ? p.scale_a : p.scale_b;
   switch (p.scaling) {
-    case GroupedScaling::tensor:
+    case Scaling::tensor:
       return load(v.data, v.dtype, 0);
-    case GroupedScaling::group:
+    case Scaling::group:
       return load(v.data, v.dtype, v.rows == 1 ? 0 : group);
-    case GroupedScaling::row_column:
-      return load(v.data, v.dtype, (of_x ? 0 : group * v.batch_stride) + row * v.row_stride);
-    case GroupedScaling::block:
+    case Scaling::row_column:
+      return load(v.data, v.dtype, (of_a ? 0 : group * v.batch_stride) + row * v.row_stride);
+    case Scaling::block:
       return load(v.data, v.dtype,
-                  (of_x ? row : row / 128) * v.row_stride + k / 128 * v.column_stride +
-                      (of_x ? 0 : group * v.batch_stride));
+                  (of_a ? row : row / 128) * v.row_stride + k / 128 * v.column_stride +
+                      (of_a ? 0 : group * v.batch_stride));
     default:
       return 1;
   }
 }
 
-/// A tile of 16 x 16 elements of Y: block x takes rows, block y columns.
+/// A tile of 16 x 16 elements of D: block x takes rows, block y columns.
 inline __global__ void judge(Product p, const RowTile* tiles, Verdict* verdict) {
   constexpr int edge = 16;
-  __shared__ double xs[edge][edge + 1];
-  __shared__ double ws[edge][edge + 1];
+  __shared__ double as[edge][edge + 1];
+  __shared__ double bs[edge][edge + 1];
   const RowTile tile = tiles[blockIdx.x];
   const int tx = static_cast<int>(threadIdx.x) % edge;
   const int ty = static_cast<int>(threadIdx.x) / edge;
   const std::int64_t row = tile.first + ty;
   const std::int64_t column = static_cast<std::int64_t>(blockIdx.y) * edge + tx;
-  const std::int64_t w_row = static_cast<std::int64_t>(blockIdx.y) * edge + ty;
+  const std::int64_t b_row = static_cast<std::int64_t>(blockIdx.y) * edge + ty;
   double sum = 0;
   double size = 0;
-  for (std::int64_t k = 0; k < p.x.columns; k += edge) {
-    const bool inside = k + tx < p.x.columns;
-    xs[ty][tx] = inside && row < tile.end
-                     ? load(p.x.data, p.x.dtype, row * p.x.row_stride + k + tx) *
+  for (std::int64_t k = 0; k < p.a.columns; k += edge) {
+    const bool inside = k + tx < p.a.columns;
+    as[ty][tx] = inside && row < tile.end
+                     ? load(p.a.data, p.a.dtype, row * p.a.row_stride + k + tx) *
                            scale_of(p, true, tile.group, row, k + tx)
                      : 0;
-    ws[ty][tx] = inside && w_row < p.w.rows
-                     ? load(p.w.data, p.w.dtype,
-                            tile.group * p.w.batch_stride + w_row * p.w.row_stride + k + tx) *
-                           scale_of(p, false, tile.group, w_row, k + tx)
+    bs[ty][tx] = inside && b_row < p.b.rows
+                     ? load(p.b.data, p.b.dtype,
+                            tile.group * p.b.batch_stride + b_row * p.b.row_stride + k + tx) *
+                           scale_of(p, false, tile.group, b_row, k + tx)
                      : 0;
     __syncthreads();
     for (int d = 0; d < edge; ++d) {
-      const double product = xs[ty][d] * ws[tx][d];
+      const double product = as[ty][d] * bs[tx][d];
       sum += product;
       size += fabs(product);
     }
     __syncthreads();
   }
-  if (row >= tile.end || column >= p.w.rows) return;
+  if (row >= tile.end || column >= p.b.rows) return;
   const double lost = p.loss * size;
   const double ulp = exp2(floor(log2(fabs(sum) + lost + 1e-30)) + 1 - p.result_bits);
-  const double off = fabs(load(p.y.data, p.y.dtype, row * p.y.row_stride + column) - sum);
+  const double off = fabs(load(p.d.data, p.d.dtype, row * p.d.row_stride + column) - sum);
   // Written so that a NaN is wrong. The last term is for subnormal halves.
   if (off <= lost + 0.51 * ulp + 0x1p-24) return;
   atomicAdd(&verdict->wrong, 1ULL);
   atomicMin(&verdict->row, static_cast<unsigned long long>(row));
 }
 
-/// Counts bytes of [begin, end) that are not 0xff, but for rows [first, last) of Y.
-inline __global__ void disturbed(const unsigned char* begin, const unsigned char* end, MatrixView y,
+/// Counts bytes of [begin, end) that are not 0xff, but for rows [first, last) of D.
+inline __global__ void disturbed(const unsigned char* begin, const unsigned char* end, MatrixView d,
                                  std::int64_t first, std::int64_t last, unsigned long long* count) {
   const std::int64_t bytes = end - begin;
-  const std::int64_t width = y.dtype == DType::f32 ? 4 : 2;
+  const std::int64_t width = d.dtype == DType::f32 ? 4 : 2;
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
   for (std::int64_t i = blockIdx.x * static_cast<std::int64_t>(blockDim.x) + threadIdx.x; i < bytes;
        i += step) {
     if (begin[i] == 0xff) continue;
-    const std::int64_t at = begin + i - static_cast<const unsigned char*>(y.data);
-    const std::int64_t row = at < 0 ? -1 : at / width / y.row_stride;
-    const std::int64_t column = at < 0 ? 0 : at / width % y.row_stride;
-    if (row >= first && row < last && column < y.columns) continue;
+    const std::int64_t at = begin + i - static_cast<const unsigned char*>(d.data);
+    const std::int64_t row = at < 0 ? -1 : at / width / d.row_stride;
+    const std::int64_t column = at < 0 ? 0 : at / width % d.row_stride;
+    if (row >= first && row < last && column < d.columns) continue;
     atomicAdd(count, 1ULL);
   }
 }
@@ -233,7 +233,7 @@ class Arena {
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
-  /// Makes the tensors of `s`, Y after the others. Tokens in no group, their scales and all that
+  /// Makes the tensors of `s`, D after the others. Tokens in no group, their scales and all that
   /// lies between rows are NaN, unless `all_tokens`. Waits.
   void make(const Spec& s, bool all_tokens = false) {
     require(cudaMemset(memory_, 0xff, static_cast<std::size_t>(used_)));
@@ -243,41 +243,42 @@ class Arena {
     const std::int64_t pitch =
         (s.k * numeric::bits(s.type) / 8 + 15) / 16 * 16 / (numeric::bits(s.type) / 8) + s.k_pad;
     const std::int64_t blocks = (s.k + 127) / 128;
-    operands_.x = {nullptr, s.type, s.total, s.k, pitch};
-    operands_.w = {nullptr, s.type, s.n, s.k, pitch, 1, s.groups(), (s.n + 1) * pitch};
-    operands_.offset_type = s.offset_type;
+    operands_.a = {nullptr, s.type, s.total, s.k, pitch};
+    operands_.b = {nullptr, s.type, s.n, s.k, pitch, 1, s.groups(), (s.n + 1) * pitch};
+    operands_.groups = Groups{nullptr, s.offset_type};
     operands_.scaling = s.scaling;
     operands_.accumulation = s.accumulation;
     scales_of(s, blocks);
     const std::int64_t first = all_tokens ? 0 : s.offsets.front();
     const std::int64_t end = all_tokens ? s.total : s.offsets.back();
-    place(operands_.x, first, end, false, 1);
-    place(operands_.w, 0, s.n, false, 2);
-    if (s.scaling != GroupedScaling::none) {
-      const bool by_token =
-          s.scaling == GroupedScaling::row_column || s.scaling == GroupedScaling::block;
-      place(operands_.scale_x, by_token ? first : 0, by_token ? end : operands_.scale_x.rows, true,
+    place(operands_.a, first, end, false, 1);
+    place(operands_.b, 0, s.n, false, 2);
+    if (s.scaling != Scaling::none) {
+      const bool by_token = s.scaling == Scaling::row_column || s.scaling == Scaling::block;
+      place(operands_.scale_a, by_token ? first : 0, by_token ? end : operands_.scale_a.rows, true,
             3);
-      place(operands_.scale_w, 0, operands_.scale_w.rows, true, 4);
+      place(operands_.scale_b, 0, operands_.scale_b.rows, true, 4);
     }
-    operands_.offsets = take((s.groups() + 1) * 8);
-    write_offsets(const_cast<void*>(operands_.offsets), s.offsets);
+    operands_.groups->offsets = take((s.groups() + 1) * 8);
+    write_offsets(offsets(), s.offsets);
     used_ += kGuard;
-    y_begin_ = used_;
-    operands_.y = {nullptr, s.result, s.total, s.n, s.n + s.y_pad};
-    operands_.y.data = take((s.total * operands_.y.row_stride + s.y_shift) * 2) + 2 * s.y_shift;
+    d_begin_ = used_;
+    operands_.d = {nullptr, s.result, s.total, s.n, s.n + s.d_pad};
+    operands_.d.data = take((s.total * operands_.d.row_stride + s.d_shift) * 2) + 2 * s.d_shift;
     used_ = (used_ + 2 * kGuard) / 8 * 8;
     ASSERT_LE(used_, bytes_);
     require(cudaDeviceSynchronize());
     before_ = checksum();
   }
 
-  [[nodiscard]] const GroupedOperands& operands() const { return operands_; }
+  [[nodiscard]] const GemmOperands& operands() const { return operands_; }
+  /// Where they are read.
+  [[nodiscard]] void* offsets() const { return const_cast<void*>(operands_.groups->offsets); }
 
   /// Other offsets for the same tensors, whose tokens were all made. They are what is judged by.
   void set_offsets(const std::vector<std::int64_t>& offsets) {
     spec_.offsets = offsets;
-    write_offsets(const_cast<void*>(operands_.offsets), offsets);
+    write_offsets(this->offsets(), offsets);
     before_ = checksum();
   }
   /// Offsets at any place of the device, in the spec's type.
@@ -288,8 +289,8 @@ class Arena {
                        offsets.size() * (wide ? 8 : 4), cudaMemcpyHostToDevice));
   }
 
-  void poison_y() const {
-    require(cudaMemset(memory_ + y_begin_, 0xff, static_cast<std::size_t>(used_ - y_begin_)));
+  void poison_d() const {
+    require(cudaMemset(memory_ + d_begin_, 0xff, static_cast<std::size_t>(used_ - d_begin_)));
   }
 
   /// Waits, and expects every element of the groups to be right, and all else untouched.
@@ -315,21 +316,21 @@ class Arena {
       require(cudaGetLastError());
     }
     require(cudaMemcpy(&verdict, answers_, sizeof verdict, cudaMemcpyDeviceToHost));
-    EXPECT_EQ(verdict.wrong, 0U) << "elements of Y, the first in row " << verdict.row;
+    EXPECT_EQ(verdict.wrong, 0U) << "elements of D, the first in row " << verdict.row;
     expect_untouched(spec_.offsets.front(), spec_.offsets.back());
   }
 
-  /// Waits, and expects everything but rows [first, end) of Y to be as it was made.
+  /// Waits, and expects everything but rows [first, end) of D to be as it was made.
   void expect_untouched(std::int64_t first, std::int64_t end) const {
     ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
     unsigned long long count = 0;
     require(cudaMemset(answers_, 0, 8));
-    on_gpu::disturbed<<<1024, 256>>>(memory_ + y_begin_ - kGuard, memory_ + used_, operands_.y,
+    on_gpu::disturbed<<<1024, 256>>>(memory_ + d_begin_ - kGuard, memory_ + used_, operands_.d,
                                      first, end, static_cast<unsigned long long*>(answers_));
     require(cudaGetLastError());
     require(cudaMemcpy(&count, answers_, 8, cudaMemcpyDeviceToHost));
-    EXPECT_EQ(count, 0U) << "bytes around Y's groups";
-    EXPECT_EQ(checksum(), before_) << "something beside Y has changed";
+    EXPECT_EQ(count, 0U) << "bytes around D's groups";
+    EXPECT_EQ(checksum(), before_) << "something beside D has changed";
   }
 
  private:
@@ -357,25 +358,25 @@ class Arena {
   }
 
   void scales_of(const Spec& s, std::int64_t blocks) {
-    MatrixView& x = operands_.scale_x;
-    MatrixView& w = operands_.scale_w;
+    MatrixView& a = operands_.scale_a;
+    MatrixView& b = operands_.scale_b;
     switch (s.scaling) {
-      case GroupedScaling::tensor:
-        x = w = {nullptr, DType::f32, 1, 1, 1};
+      case Scaling::tensor:
+        a = b = {nullptr, DType::f32, 1, 1, 1};
         return;
-      case GroupedScaling::group:
-        w = {nullptr, DType::f32, s.groups(), 1, 1};
-        x = s.one_x_scale ? MatrixView{nullptr, DType::f32, 1, 1, 1} : w;
+      case Scaling::group:
+        b = {nullptr, DType::f32, s.groups(), 1, 1};
+        a = s.one_a_scale ? MatrixView{nullptr, DType::f32, 1, 1, 1} : b;
         return;
-      case GroupedScaling::row_column:
-        x = {nullptr, DType::f32, s.total, 1, 1};
-        w = {nullptr, DType::f32, s.n, 1, 1, 1, s.groups(), s.n + 3};
+      case Scaling::row_column:
+        a = {nullptr, DType::f32, s.total, 1, 1};
+        b = {nullptr, DType::f32, s.n, 1, 1, 1, s.groups(), s.n + 3};
         return;
-      case GroupedScaling::block: {
+      case Scaling::block: {
         const std::int64_t rows = (s.n + 127) / 128;
-        x = {nullptr, DType::f32, s.total, blocks, 1, (s.total + 3) / 4 * 4};
-        if (s.k_major_scales) x = {nullptr, DType::f32, s.total, blocks, blocks};
-        w = {nullptr, DType::f32, rows, blocks, blocks, 1, s.groups(), rows * blocks + 1};
+        a = {nullptr, DType::f32, s.total, blocks, 1, (s.total + 3) / 4 * 4};
+        if (s.k_major_scales) a = {nullptr, DType::f32, s.total, blocks, blocks};
+        b = {nullptr, DType::f32, rows, blocks, blocks, 1, s.groups(), rows * blocks + 1};
         return;
       }
       default:
@@ -384,14 +385,14 @@ class Arena {
   }
 
   [[nodiscard]] on_gpu::Product product() const {
-    on_gpu::Product p{operands_.x,       operands_.w,       operands_.y, operands_.scale_x,
-                      operands_.scale_w, operands_.scaling, 0,           0};
+    on_gpu::Product p{operands_.a,       operands_.b,       operands_.d, operands_.scale_a,
+                      operands_.scale_b, operands_.scaling, 0,           0};
     // float32 additions and scales; a tensor core keeps 13 bits below the largest of 32 products of
     // 8 bits, K / 32 times, or 4 times in each 128 of K where sums are promoted.
     p.loss = 0x1p-24 * (static_cast<double>(spec_.k) + 16);
     if (numeric::bits(spec_.type) == 8) {
       const bool promoted =
-          spec_.scaling == GroupedScaling::block || spec_.accumulation == Accumulation::promoted;
+          spec_.scaling == Scaling::block || spec_.accumulation == Accumulation::promoted;
       const double steps = promoted ? 4 : static_cast<double>((spec_.k + 31) / 32);
       p.loss += steps * 0x1p-13;
     }
@@ -399,11 +400,11 @@ class Arena {
     return p;
   }
 
-  // Of all but Y and its guards.
+  // Of all but D and its guards.
   [[nodiscard]] unsigned long long checksum() const {
     unsigned long long sum = 0;
     require(cudaMemset(answers_, 0, 8));
-    on_gpu::checksum<<<1024, 256>>>(reinterpret_cast<const std::uint64_t*>(memory_), y_begin_ / 8,
+    on_gpu::checksum<<<1024, 256>>>(reinterpret_cast<const std::uint64_t*>(memory_), d_begin_ / 8,
                                     static_cast<unsigned long long*>(answers_));
     require(cudaGetLastError());
     require(cudaMemcpy(&sum, answers_, 8, cudaMemcpyDeviceToHost));
@@ -412,12 +413,12 @@ class Arena {
 
   std::int64_t bytes_;
   std::int64_t used_ = 0;
-  std::int64_t y_begin_ = 0;
+  std::int64_t d_begin_ = 0;
   unsigned char* memory_ = nullptr;
   void* answers_ = nullptr;
   on_gpu::RowTile* tiles_ = nullptr;
   Spec spec_;
-  GroupedOperands operands_;
+  GemmOperands operands_;
   unsigned long long before_ = 0;
 };
 

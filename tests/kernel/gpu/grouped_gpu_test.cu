@@ -9,9 +9,8 @@
 #include <vector>
 
 #include "../grouped_case.h"
-#include "warpwright/device/grouped.h"
+#include "warpwright/device/launch.h"
 #include "warpwright/isa/fence.h"
-#include "warpwright/kernel/hopper/group_maps.h"
 
 namespace warpwright::grouped {
 namespace {
@@ -52,24 +51,26 @@ class Mirror {
   std::size_t bytes_;
 };
 
+// Bytes of workspace: of the maps of thousands of groups too.
+constexpr std::int64_t kRoom = 2 << 20;
+
 // The tensors of a case with their copies, and the operands there.
 struct OnDevice {
   explicit OnDevice(Tensors& t) : operands(t.operands) {
-    place(t.x, operands.x);
-    place(t.w, operands.w);
-    y = place(t.y, operands.y);
-    if (operands.scaling != GroupedScaling::none) {
-      place(t.scale_x, operands.scale_x);
-      place(t.scale_w, operands.scale_w);
+    place(t.a, operands.a);
+    place(t.b, operands.b);
+    d = place(t.d, operands.d);
+    if (operands.scaling != Scaling::none) {
+      place(t.scale_a, operands.scale_a);
+      place(t.scale_b, operands.scale_b);
     }
-    const std::size_t width = operands.offset_type == OffsetType::int64 ? 8 : 4;
-    mirrors.push_back(std::make_unique<Mirror>(t.operands.offsets, t.wide.size() * width));
+    const std::size_t width = operands.groups->type == OffsetType::int64 ? 8 : 4;
+    mirrors.push_back(std::make_unique<Mirror>(t.operands.groups->offsets, t.wide.size() * width));
     offsets = mirrors.back()->data();
-    operands.offsets = offsets;
-    const std::vector<unsigned char> filled(index(kernel::group_maps_workspace(t.groups)), 0xff);
-    workspace_bytes = static_cast<std::int64_t>(filled.size());
+    operands.groups->offsets = offsets;
+    const std::vector<unsigned char> filled(index(kRoom), 0xff);
     mirrors.push_back(std::make_unique<Mirror>(filled.data(), filled.size()));
-    workspace = mirrors.back()->data();
+    workspace = Workspace(mirrors.back()->data(), kRoom);
   }
 
   // As far from a multiple of 64 as on the host.
@@ -85,52 +86,54 @@ struct OnDevice {
   }
 
   // Into the very tensor that was placed here: another one may begin elsewhere in its memory.
-  void fetch_y(Tensor& to) const {
-    std::vector<unsigned char> all(shift_y() + to.memory().size());
-    y->back(all.data());
-    std::copy(all.begin() + static_cast<std::ptrdiff_t>(shift_y()), all.end(), to.memory().begin());
+  void fetch_d(Tensor& to) const {
+    std::vector<unsigned char> all(shift_d() + to.memory().size());
+    d->back(all.data());
+    std::copy(all.begin() + static_cast<std::ptrdiff_t>(shift_d()), all.end(), to.memory().begin());
   }
-  [[nodiscard]] std::size_t shift_y() const {
-    return static_cast<std::size_t>(static_cast<unsigned char*>(operands.y.data) - y->data()) -
-           y_at;
+  [[nodiscard]] std::size_t shift_d() const {
+    return static_cast<std::size_t>(static_cast<unsigned char*>(operands.d.data) - d->data()) -
+           d_at;
+  }
+  // Waits for what the check of the offsets left.
+  [[nodiscard]] std::uint32_t status() const {
+    EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+    std::uint32_t word = 99;
+    cudaMemcpy(&word, workspace.data(), 4, cudaMemcpyDeviceToHost);
+    return word;
   }
 
-  GroupedOperands operands;
+  GemmOperands operands;
   std::vector<std::unique_ptr<Mirror>> mirrors;
-  Mirror* y = nullptr;
-  std::size_t y_at = 0;
+  Mirror* d = nullptr;
+  std::size_t d_at = 0;
   unsigned char* offsets = nullptr;
-  unsigned char* workspace = nullptr;
-  std::int64_t workspace_bytes = 0;
+  Workspace workspace;
 };
 
 std::unique_ptr<OnDevice> put(Tensors& t) {
-  auto d = std::make_unique<OnDevice>(t);
-  d->y_at =
-      static_cast<std::size_t>(static_cast<unsigned char*>(t.y.view().data) - t.y.memory().data());
-  return d;
+  auto there = std::make_unique<OnDevice>(t);
+  there->d_at =
+      static_cast<std::size_t>(static_cast<unsigned char*>(t.d.view().data) - t.d.memory().data());
+  return there;
 }
 
-GroupedPlan plan_of(const Case& c, const Tensors& t) {
-  const auto made =
-      plan_grouped(t.operands, facts(), 0, {.cluster = c.cluster, .kernel = c.kernel});
+Plan plan_of(const Case& c, const Tensors& t) {
+  const auto made = plan(t.operands, facts(), {.cluster = c.cluster, .kernel = c.kernel});
   EXPECT_TRUE(made.ok()) << made.reason();
-  return made.ok() ? *made : GroupedPlan{};
+  return made.ok() ? *made : Plan{};
 }
 
 void expect_right(const Case& c) {
   SCOPED_TRACE(text(c));
   Tensors t(c);
-  const GroupedPlan plan = plan_of(c, t);
-  const auto d = put(t);
-  const auto refused = device::launch_grouped_on_cuda(
-      plan, d->operands, d->workspace, d->workspace_bytes, nullptr, {.check_offsets = true});
+  const Plan made = plan_of(c, t);
+  const auto there = put(t);
+  const auto refused =
+      launch(made, there->operands, there->workspace, nullptr, {.check_offsets = true});
   ASSERT_FALSE(refused) << refused->reason;
-  ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
-  std::uint32_t status = 99;
-  cudaMemcpy(&status, d->workspace, 4, cudaMemcpyDeviceToHost);
-  EXPECT_EQ(status, 0U);
-  d->fetch_y(t.y);
+  EXPECT_EQ(there->status(), 0U);
+  there->fetch_d(t.d);
   expect_product(c, t);
 }
 
@@ -160,7 +163,7 @@ TEST(GroupedOnTheGpu, ThousandsOfGroups) {
     c.total = c.offsets.back();
     c.n = 16;
     c.k = 48;
-    c.scaling = GroupedScaling::group;
+    c.scaling = Scaling::group;
     expect_right(c);
   }
 }
@@ -194,27 +197,27 @@ TEST(GroupedOnTheGpu, OffsetsThatComeLate) {
       c.k = 128;
       SCOPED_TRACE(text(c));
       Tensors t(c);
-      const GroupedPlan plan = plan_of(c, t);
-      const auto d = put(t);
-      ASSERT_FALSE(device::prepare_grouped_on_cuda(plan));
+      const Plan made = plan_of(c, t);
+      const auto there = put(t);
+      ASSERT_FALSE(prepare(made, there->workspace, nullptr));
       const Mirror right(t.narrow.data(), t.narrow.size() * 4);
       // What must not be read: groups that cross the tensor.
       std::vector<std::int32_t> wrong(t.narrow.size());
       for (std::size_t g = 0; g < wrong.size(); ++g) {
         wrong[g] = static_cast<std::int32_t>(g % 2 == 0 ? 0 : c.total);
       }
-      cudaMemcpy(d->offsets, wrong.data(), wrong.size() * 4, cudaMemcpyHostToDevice);
+      cudaMemcpy(there->offsets, wrong.data(), wrong.size() * 4, cudaMemcpyHostToDevice);
       cudaStream_t stream{};
       cudaStreamCreate(&stream);
-      write_offsets_late<<<1, 32, 0, stream>>>(reinterpret_cast<std::int32_t*>(d->offsets),
+      write_offsets_late<<<1, 32, 0, stream>>>(reinterpret_cast<std::int32_t*>(there->offsets),
                                                reinterpret_cast<const std::int32_t*>(right.data()),
                                                static_cast<int>(wrong.size()), 100000LL * round);
-      const auto refused = device::launch_grouped_on_cuda(
-          plan, d->operands, d->workspace, d->workspace_bytes, stream, {.dependent = true});
+      const auto refused =
+          launch(made, there->operands, there->workspace, stream, {.dependent = true});
       ASSERT_FALSE(refused) << refused->reason;
       ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
       cudaStreamDestroy(stream);
-      d->fetch_y(t.y);
+      there->fetch_d(t.d);
       expect_product(c, t);
       if (::testing::Test::HasFailure()) return;
     }
@@ -236,16 +239,15 @@ void replay_with_other_offsets(const char* kernel) {
   };
   c.offsets = offsets();
   Tensors t(c);
-  const GroupedPlan plan = plan_of(c, t);
-  const auto d = put(t);
-  ASSERT_FALSE(device::prepare_grouped_on_cuda(plan));
+  const Plan made = plan_of(c, t);
+  const auto there = put(t);
+  ASSERT_FALSE(prepare(made, there->workspace, nullptr));
   cudaStream_t stream{};
   cudaStreamCreate(&stream);
   cudaGraph_t graph{};
   cudaGraphExec_t run{};
   ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), cudaSuccess);
-  const auto refused =
-      device::launch_grouped_on_cuda(plan, d->operands, d->workspace, d->workspace_bytes, stream);
+  const auto refused = launch(made, there->operands, there->workspace, stream);
   EXPECT_FALSE(refused) << refused->reason;
   ASSERT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);
   ASSERT_EQ(cudaGraphInstantiate(&run, graph, 0), cudaSuccess);
@@ -253,11 +255,11 @@ void replay_with_other_offsets(const char* kernel) {
     c.offsets = offsets();
     SCOPED_TRACE(text(c));
     const std::vector<std::int32_t> changed(c.offsets.begin(), c.offsets.end());
-    cudaMemcpy(d->offsets, changed.data(), changed.size() * 4, cudaMemcpyHostToDevice);
-    cudaMemset(d->y->data(), 0xff, d->shift_y() + t.y.memory().size());
+    cudaMemcpy(there->offsets, changed.data(), changed.size() * 4, cudaMemcpyHostToDevice);
+    cudaMemset(there->d->data(), 0xff, there->shift_d() + t.d.memory().size());
     ASSERT_EQ(cudaGraphLaunch(run, stream), cudaSuccess);
     ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
-    d->fetch_y(t.y);
+    there->fetch_d(t.d);
     expect_product(c, t);
   }
   cudaGraphExecDestroy(run);
@@ -300,17 +302,16 @@ TEST(GroupedOnTheGpu, MapsOfGroupsAreMadeAnewForEveryLaunch) {
       there.push_back(put(*tensors.back()));
     }
     for (std::size_t i = 0; i < cases.size(); ++i) {
-      const GroupedPlan plan = plan_of(cases[i], *tensors[i]);
-      ASSERT_FALSE(device::prepare_grouped_on_cuda(plan));
-      const auto refused = device::launch_grouped_on_cuda(
-          plan, there[i]->operands, there[0]->workspace, there[0]->workspace_bytes, nullptr,
-          {.dependent = i % 2 == 1});
+      const Plan made = plan_of(cases[i], *tensors[i]);
+      ASSERT_FALSE(prepare(made, there[0]->workspace, nullptr));
+      const auto refused =
+          launch(made, there[i]->operands, there[0]->workspace, nullptr, {.dependent = i % 2 == 1});
       ASSERT_FALSE(refused) << refused->reason;
     }
     ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
     for (std::size_t i = 0; i < cases.size(); ++i) {
       SCOPED_TRACE(text(cases[i]));
-      there[i]->fetch_y(tensors[i]->y);
+      there[i]->fetch_d(tensors[i]->d);
       expect_product(cases[i], *tensors[i]);
       if (::testing::Test::HasFailure()) return;
     }
@@ -334,17 +335,14 @@ TEST(GroupedOnTheGpu, OffsetsInDisorderStayInside) {
     c.offsets[index(broken)] = broken % 2 == 0 ? 1LL << 40 : -(1LL << 40);
     SCOPED_TRACE(text(c));
     Tensors t(c);
-    const GroupedPlan plan = plan_of(c, t);
-    const auto d = put(t);
-    const auto refused = device::launch_grouped_on_cuda(
-        plan, d->operands, d->workspace, d->workspace_bytes, nullptr, {.check_offsets = true});
+    const Plan made = plan_of(c, t);
+    const auto there = put(t);
+    const auto refused =
+        launch(made, there->operands, there->workspace, nullptr, {.check_offsets = true});
     ASSERT_FALSE(refused) << refused->reason;
-    ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
-    std::uint32_t status = 0;
-    cudaMemcpy(&status, d->workspace, 4, cudaMemcpyDeviceToHost);
-    EXPECT_EQ(status, static_cast<std::uint32_t>(broken));
-    d->fetch_y(t.y);
-    EXPECT_EQ(t.y.disturbed({{0, 90}}), 0);
+    EXPECT_EQ(there->status(), static_cast<std::uint32_t>(broken));
+    there->fetch_d(t.d);
+    EXPECT_EQ(t.d.disturbed({{0, 90}}), 0);
   }
 }
 

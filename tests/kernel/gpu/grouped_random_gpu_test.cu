@@ -15,7 +15,6 @@
 #include "../grouped_case.h"
 #include "grouped_arena.h"
 #include "warpwright/device/cuda.h"
-#include "warpwright/device/grouped.h"
 #include "warpwright/isa/fence.h"
 
 namespace warpwright::grouped {
@@ -37,30 +36,30 @@ class RandomGroupedOnTheGpu : public ::testing::Test {
     facts_ = *found;
     arena_ = std::make_unique<Arena>(kArenaBytes);
     ASSERT_EQ(cudaStreamCreate(&stream_), cudaSuccess);
-    ASSERT_EQ(cudaMalloc(&workspace_, workspace_bytes), cudaSuccess);
+    ASSERT_EQ(cudaMalloc(&memory_, workspace_bytes), cudaSuccess);
+    workspace_ = Workspace(memory_, workspace_bytes);
   }
   void TearDown() override {
     if (stream_ != nullptr) cudaStreamDestroy(stream_);
-    cudaFree(workspace_);
+    cudaFree(memory_);
   }
 
   // Any of the plans for what lies in the arena; one of this kernel, when it has a name.
-  GroupedPlan any_plan(Draws& draw, const std::string& kernel = "") const {
-    const auto problem = describe_grouped(arena_->operands());
+  Plan any_plan(Draws& draw, const std::string& kernel = "") const {
+    const auto problem = describe(arena_->operands());
     EXPECT_TRUE(problem.ok()) << problem.reason();
     if (!problem.ok()) return {};
-    GroupedChoices choices;
+    PlanChoices choices;
     if (!kernel.empty()) choices.kernel = kernel;
-    const auto all = candidates_grouped(*problem, facts_, choices);
+    const auto all = candidates(*problem, facts_, choices);
     EXPECT_TRUE(all.ok()) << all.reason();
     if (!all.ok()) return {};
     return (*all)[index(draw(0, static_cast<int>(all->size()) - 1))];
   }
 
-  void launch(const GroupedPlan& plan, bool dependent, bool check) const {
-    const auto refused =
-        device::launch_grouped_on_cuda(plan, arena_->operands(), workspace_, workspace_bytes,
-                                       stream_, {.dependent = dependent, .check_offsets = check});
+  void launch(const Plan& plan, bool dependent, bool check) {
+    const auto refused = warpwright::launch(plan, arena_->operands(), workspace_, stream_,
+                                            {.dependent = dependent, .check_offsets = check});
     ASSERT_FALSE(refused) << plan.name() << ": " << refused->reason;
   }
 
@@ -68,7 +67,7 @@ class RandomGroupedOnTheGpu : public ::testing::Test {
   [[nodiscard]] std::uint32_t status() const {
     EXPECT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
     std::uint32_t word = 0;
-    EXPECT_EQ(cudaMemcpy(&word, workspace_, 4, cudaMemcpyDeviceToHost), cudaSuccess);
+    EXPECT_EQ(cudaMemcpy(&word, memory_, 4, cudaMemcpyDeviceToHost), cudaSuccess);
     return word;
   }
 
@@ -77,14 +76,15 @@ class RandomGroupedOnTheGpu : public ::testing::Test {
   cudaStream_t stream_ = nullptr;
   /// Room for the maps of 16,000 groups.
   static constexpr std::int64_t workspace_bytes = 4 << 20;
-  void* workspace_ = nullptr;
+  void* memory_ = nullptr;
+  Workspace workspace_;
 };
 
 // What this build has kernels for.
 struct Kind {
   DType type;
   DType result;
-  GroupedScaling scaling;
+  Scaling scaling;
   Accumulation accumulation;
 
   friend bool operator<(const Kind& x, const Kind& y) {
@@ -97,7 +97,7 @@ std::vector<Kind> kinds() {
   std::set<Kind> all;
   for (const Instance& i : instances()) {
     const kernel::GemmConfig& c = i.config;
-    for (const GroupedScaling scaling : scalings(c)) {
+    for (const Scaling scaling : scalings(c)) {
       const bool promoted = c.sums == kernel::Sums::promoted;
       all.insert({c.a, c.result, scaling, promoted ? Accumulation::promoted : Accumulation::fast});
     }
@@ -142,11 +142,11 @@ Spec draw_spec(Draws& draw, const Kind& kind, unsigned seed) {
   // Whole 16 bytes as often as odd extents: they are stored in different ways.
   if (draw(0, 1) == 0) s.n = (s.n + 7) / 8 * 8;
   s.k_pad = draw(0, 1) == 0 ? 0 : 16;
-  s.y_pad = draw(0, 1) == 0 ? (8 - s.n % 8) % 8 : draw(0, 9);
-  s.y_shift = draw(0, 2) == 0 ? draw(1, 7) : 0;
+  s.d_pad = draw(0, 1) == 0 ? (8 - s.n % 8) % 8 : draw(0, 9);
+  s.d_shift = draw(0, 2) == 0 ? draw(1, 7) : 0;
   s.offset_type = draw(0, 1) == 0 ? OffsetType::int32 : OffsetType::int64;
   s.k_major_scales = draw(0, 1) == 0;
-  s.one_x_scale = draw(0, 1) == 0;
+  s.one_a_scale = draw(0, 1) == 0;
   s.seed = seed;
   return s;
 }
@@ -161,7 +161,7 @@ TEST_F(RandomGroupedOnTheGpu, FiveHundredProblems) {
     const Spec s = draw_spec(draw, all[i % all.size()], i + 1);
     SCOPED_TRACE("problem " + std::to_string(i));
     arena_->make(s);
-    const GroupedPlan plan = any_plan(draw);
+    const Plan plan = any_plan(draw);
     SCOPED_TRACE(plan.name());
     kernels.insert(plan.kernel);
     const bool check = draw(0, 1) == 0;
@@ -221,7 +221,7 @@ TEST_F(RandomGroupedOnTheGpu, OffsetsInDisorderAreReportedAndHarmless) {
     if (s.total == 0) continue;
     s.offset_type = draw(0, 1) == 0 ? OffsetType::int32 : OffsetType::int64;
     arena_->make(s, /*all_tokens=*/true);
-    const GroupedPlan plan = any_plan(draw, instance.name);
+    const Plan plan = any_plan(draw, instance.name);
     std::vector<std::int64_t> bad = s.offsets;
     const std::int64_t far =
         s.offset_type == OffsetType::int64 ? std::int64_t{1} << 40 : 0x7fffffff;
@@ -256,8 +256,8 @@ TEST_F(RandomGroupedOnTheGpu, GraphsWithOtherOffsetsEveryReplay) {
     s.total = 2400;
     SCOPED_TRACE(instance.name);
     arena_->make(s, /*all_tokens=*/true);
-    const GroupedPlan plan = any_plan(draw, instance.name);
-    ASSERT_FALSE(device::prepare_grouped_on_cuda(plan));
+    const Plan plan = any_plan(draw, instance.name);
+    ASSERT_FALSE(prepare(plan, workspace_, stream_));
     cudaGraph_t graph{};
     cudaGraphExec_t run{};
     ASSERT_EQ(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeGlobal), cudaSuccess);
@@ -268,7 +268,7 @@ TEST_F(RandomGroupedOnTheGpu, GraphsWithOtherOffsetsEveryReplay) {
       std::vector<std::int64_t> offsets = draw_offsets(draw, 70, 20 << (replay % 3));
       for (std::int64_t& o : offsets) o = std::min(o, s.total);
       arena_->set_offsets(offsets);
-      arena_->poison_y();
+      arena_->poison_d();
       ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
       ASSERT_EQ(cudaGraphLaunch(run, stream_), cudaSuccess);
       ASSERT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
@@ -301,13 +301,13 @@ TEST_F(RandomGroupedOnTheGpu, ADependentLaunchWaitsForItsOffsets) {
     Spec s = spec_for(instance, 64, 40, draw);
     s.total += 1;  // never none
     arena_->make(s, /*all_tokens=*/true);
-    const GroupedPlan plan = any_plan(draw, instance.name);
-    ASSERT_FALSE(device::prepare_grouped_on_cuda(plan));
+    const Plan plan = any_plan(draw, instance.name);
+    ASSERT_FALSE(prepare(plan, workspace_, stream_));
     arena_->write_offsets(right, s.offsets);
     // What must not be read: all groups have all tokens.
     std::vector<std::int64_t> stale(s.offsets.size());
     for (std::size_t g = 0; g < stale.size(); ++g) stale[g] = g % 2 == 0 ? 0 : s.total;
-    auto* to = static_cast<unsigned char*>(const_cast<void*>(arena_->operands().offsets));
+    auto* to = static_cast<unsigned char*>(arena_->offsets());
     arena_->write_offsets(to, stale);
     ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
     const auto bytes = static_cast<int>(s.offsets.size() * 4);

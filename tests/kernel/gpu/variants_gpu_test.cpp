@@ -27,6 +27,7 @@ class VariantsOnGpu : public testing::Test {
     OnCuda there(variant);
     const auto made = plan(there.operands(), *facts_, variant.choices());
     if (!made) return made.reason();
+    there.prepare(*made);
     std::vector<std::byte> first;
     for (int launch = 0; launch < 2; ++launch) {
       if (launch > 0) {
