@@ -8,8 +8,6 @@
 
 namespace warpwright::device {
 
-/// Lets `launch` run plans for the model. Including this header calls it.
-bool use_model();
 inline const bool model_is_in_use = use_model();
 
 }  // namespace warpwright::device

@@ -22,7 +22,8 @@ std::vector<unsigned char> expect_right_by(kernel::Schedule schedule, Case c,
                                            const device::ModelOptions& how) {
   SCOPED_TRACE(tests::text(schedule));
   const auto instance = tests::one_with(text(c), [&](const kernel::GemmConfig& config) {
-    return tests::is_basic(config, schedule) && config.a == c.operand && config.result == c.result;
+    return tests::is_basic(config, schedule) && config.a.stored == c.operand &&
+           config.result == c.result;
   });
   if (!instance) return {};
   c.choices = tests::only(*instance);
@@ -34,11 +35,11 @@ std::vector<unsigned char> expect_right_by(kernel::Schedule schedule, Case c,
 std::vector<kernel::GemmConfig> types_of_the_build() {
   std::vector<kernel::GemmConfig> types;
   for (const auto& i : tests::all_with([](const kernel::GemmConfig& c) {
-         return tests::is_basic(c, kernel::Schedule::pingpong) && numeric::bits(c.a) == 16;
+         return tests::is_basic(c, kernel::Schedule::pingpong) && numeric::bits(c.a.stored) == 16;
        })) {
     types.push_back(i.config);
     std::printf("%s of %s; ", std::string(numeric::name(i.config.result)).c_str(),
-                std::string(numeric::name(i.config.a)).c_str());
+                std::string(numeric::name(i.config.a.stored)).c_str());
   }
   std::printf("in this build\n");
   return types;
@@ -64,7 +65,7 @@ TEST(GemmOnTheModel, AnyShape) {
     c.n = draw(1, 420);
     c.k = draw(1, 400);
     const auto& drawn = types[index(draw(0, static_cast<int>(types.size()) - 1))];
-    c.operand = drawn.a;
+    c.operand = drawn.a.stored;
     c.result = drawn.result;
     c.alpha = scalars[draw(1, 3)];
     c.beta = scalars[draw(0, 3)];
@@ -93,7 +94,7 @@ TEST(GemmOnTheModel, EveryTypeInTurnsAndShared) {
       c.m = 130;
       c.n = 136;
       c.k = 72;
-      c.operand = types.a;
+      c.operand = types.a.stored;
       c.result = types.result;
       c.beta = 0.5F;
       expect_right_by(schedule, c, mode(model::Mode::random, 7));

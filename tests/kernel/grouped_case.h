@@ -130,8 +130,8 @@ struct Tensors {
         groups(static_cast<std::int64_t>(c.offsets.size()) - 1),
         blocks((c.k + 127) / 128),
         pitch((c.k + 15) / 16 * 16 + 16),
-        a(config.a, c.total, c.k, pitch, 1),
-        b(config.a, c.n, c.k, pitch, 1, groups, c.one_b ? 0 : (c.n + 1) * pitch),
+        a(config.a.stored, c.total, c.k, pitch, 1),
+        b(config.a.stored, c.n, c.k, pitch, 1, groups, c.one_b ? 0 : (c.n + 1) * pitch),
         d(config.result, c.total, c.n, c.n + c.d_pad, 1),
         scale_a(scale_of_a(c)),
         scale_b(scale_of_b(c)) {
@@ -246,7 +246,7 @@ inline void expect_product(const Case& c, Tensors& t) {
           size += std::fabs(product);
         }
         // The tensor core keeps 13 bits of 8-bit products' sums below the leading one.
-        const bool fast = numeric::bits(t.config.a) == 8;
+        const bool fast = numeric::bits(t.config.a.stored) == 8;
         const double slack =
             (static_cast<double>(c.k) + 8) * std::ldexp(size + 0.1, fast ? -18 : -24) +
             0.52 * numeric::ulp(t.config.result, want);
@@ -282,7 +282,7 @@ inline std::vector<std::int64_t> lengths_to_offsets(Draws& draw, int groups, int
 // The scalings that a kernel can do.
 inline std::vector<Scaling> scalings(const kernel::GemmConfig& c) {
   if (c.sums == kernel::Sums::block_scaled) return {Scaling::block};
-  if (numeric::bits(c.a) == 16) return {Scaling::none};
+  if (numeric::bits(c.a.stored) == 16) return {Scaling::none};
   return {Scaling::none, Scaling::tensor, Scaling::group, Scaling::row_column};
 }
 

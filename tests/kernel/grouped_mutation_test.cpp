@@ -30,7 +30,7 @@ void expect_all_killed(const char* kernel, atom::ClusterShape cluster,
                        device::MutationReport* report = nullptr) {
   Case c = mutation_case(kernel);
   c.cluster = cluster;
-  if (numeric::bits(config_of(kernel).a) == 8) c.k = 2 * c.k;
+  if (numeric::bits(config_of(kernel).a.stored) == 8) c.k = 2 * c.k;
   SCOPED_TRACE(text(c));
   Tensors t(c);
   const auto made =

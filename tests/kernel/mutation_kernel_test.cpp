@@ -42,28 +42,29 @@ bool pingpong_into(const GemmConfig& c) {
   return pingpong(c) && c.result == T;
 }
 bool split(const GemmConfig& c) {
-  return c.splits_k && c.sums == kernel::Sums::tensor_core && c.tile_n <= 64;
+  return c.sharing == kernel::Sharing::workspace && c.sums == kernel::Sums::tensor_core &&
+         c.tile_n <= 64;
 }
 bool scaled(const GemmConfig& c) {
-  return c.sums == kernel::Sums::block_scaled && !c.splits_k && !c.cluster_k;
+  return c.sums == kernel::Sums::block_scaled && c.sharing == kernel::Sharing::whole;
 }
 bool scaled_split(const GemmConfig& c) {
-  return c.sums == kernel::Sums::block_scaled && c.splits_k;
+  return c.sums == kernel::Sums::block_scaled && c.sharing == kernel::Sharing::workspace;
 }
 bool promoted(const GemmConfig& c) {
-  return c.sums == kernel::Sums::promoted && !c.cluster_k;
+  return c.sums == kernel::Sums::promoted && c.sharing != kernel::Sharing::cluster;
 }
 bool swapped(const GemmConfig& c) {
-  return c.swapped && !c.splits_k && !c.cluster_k;
+  return c.swapped && c.sharing == kernel::Sharing::whole;
 }
 bool multistage(const GemmConfig& c) {
   return c.schedule == kernel::Schedule::multistage;
 }
 bool in_cluster(const GemmConfig& c) {
-  return c.cluster_k && c.sums == kernel::Sums::tensor_core;
+  return c.sharing == kernel::Sharing::cluster && c.sums == kernel::Sums::tensor_core;
 }
 bool scaled_in_cluster(const GemmConfig& c) {
-  return c.cluster_k && c.sums == kernel::Sums::block_scaled;
+  return c.sharing == kernel::Sharing::cluster && c.sums == kernel::Sums::block_scaled;
 }
 bool gated(const GemmConfig& c) {
   return c.gated;
@@ -110,7 +111,7 @@ bool buffers_alternate(const Plan& plan) {
   const TileShape tile = plan.tile();
   const bool whole = plan.tiles() * tile.m * tile.n == plan.problem.m * plan.problem.n;
   return plan.c_path == EpiloguePath::copy_engine && plan.d_path == EpiloguePath::copy_engine &&
-         plan.config.tma_store && plan.config.buffers == 2 &&
+         plan.config.store == kernel::Store::tensor && plan.config.buffers == 2 &&
          (chunks(plan.config) == 1 || (chunks(plan.config) == 2 && whole));
 }
 bool buffer_a_tile(const Plan& plan) {
@@ -126,10 +127,10 @@ constexpr Argued argued_hopper[] = {
      "with one chunk a tile C comes into the buffer of the store before the latest; the latest "
      "may still be read",
      buffer_a_tile},
-    {"syncwarp at shared_sums.h", "dropped",
+    {"syncwarp at hopper/shared_sums.h", "dropped",
      "before a flag goes back to 0: nobody waits for the 0 before the next launch, which the end "
      "of this one orders"},
-    {"syncwarp at mainloop.h", "dropped",
+    {"syncwarp at hopper/mainloop.h", "dropped",
      "after a lane's loads: it brings the warp together again for wgmma, which the model's lanes "
      "do at the wgmma itself; no other lane touches what that lane touched"},
 };
@@ -155,7 +156,7 @@ Ask ask_for(const Case& c, const GemmConfig& config) {
   const int tiles_n = atom::cluster_size(c.cluster) > 4 ? 1 : 2;  // 16 tiles are enough
   Ask ask;
   ask.seed = c.seed;
-  if (config.cluster_k) {
+  if (config.sharing == kernel::Sharing::cluster) {
     ask.m = config.swapped ? columns : rows;
     ask.n = config.swapped ? rows : columns;
     ask.k = sharers * (config.stages + 1) * kernel::tile_k(config);
@@ -163,7 +164,9 @@ Ask ask_for(const Case& c, const GemmConfig& config) {
     return ask;
   }
   // Some buffer of the epilogue must be filled a second time; three clusters share eight tiles.
-  const int tiles_m = config.splits_k ? 4 : std::max(2, config.buffers / chunks(config) + 1);
+  const int tiles_m = config.sharing == kernel::Sharing::workspace
+                          ? 4
+                          : std::max(2, config.buffers / chunks(config) + 1);
   ask.m = tiles_m * rows;
   ask.n = tiles_n * columns;
   if (config.swapped) std::swap(ask.m, ask.n);
@@ -171,7 +174,7 @@ Ask ask_for(const Case& c, const GemmConfig& config) {
   if (config.gated) ask.n *= 2;
   ask.k = (config.stages + 1) * kernel::tile_k(config);
   ask.cluster = c.cluster;
-  ask.clusters = config.splits_k ? 3 : tiles_n;
+  ask.clusters = config.sharing == kernel::Sharing::workspace ? 3 : tiles_n;
   ask.beta = c.beta;
   ask.padding = c.padding;
   ask.packed_c = c.packed_c;
@@ -191,7 +194,8 @@ class Problem {
  private:
   [[nodiscard]] PlanChoices choices_for(const GemmConfig& config) const {
     PlanChoices choices = variant_.choices();
-    if (config.cluster_k) choices.cluster_k = sharers;  // one cluster: there is one tile
+    if (config.sharing == kernel::Sharing::cluster)
+      choices.cluster_k = sharers;  // one cluster: there is one tile
     return choices;
   }
 

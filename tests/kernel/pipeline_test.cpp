@@ -263,9 +263,9 @@ TEST(ConfigTest, FaultsAreSentences) {
       [](Config& c) {
         c.schedule = kernel::Schedule::pingpong;
         c.tile_n = 128;
-        c.splits_k = true;
+        c.sharing = kernel::Sharing::workspace;
       },
-      "split along K");
+      "shared along K");
   expect(
       [](Config& c) {
         c.a = c.b = DType::e4m3;
@@ -278,7 +278,7 @@ TEST(ConfigTest, FaultsAreSentences) {
   expect(
       [](Config& c) {
         c.a = c.b = DType::e4m3;
-        c.a_major = atom::Major::mn;
+        c.a.major = atom::Major::mn;
       },
       "MN-major");
   expect(
@@ -318,7 +318,8 @@ TEST(ConfigTest, TheBuildHasEveryKind) {
       [](const Config& c) { return tests::is_basic(c, Schedule::cooperative); });
   has("tiles in turns", [](const Config& c) { return tests::is_basic(c, Schedule::pingpong); });
   has("no producer", [](const Config& c) { return c.schedule == Schedule::multistage; });
-  has("operands swapped and K split", [](const Config& c) { return c.swapped && c.splits_k; });
+  has("operands swapped and K split",
+      [](const Config& c) { return c.swapped && c.sharing == kernel::Sharing::workspace; });
   has("promoted sums", [](const Config& c) { return c.sums == Sums::promoted; });
   has("block scales", [](const Config& c) { return c.sums == Sums::block_scaled; });
 }
@@ -329,7 +330,7 @@ TEST(ConfigTest, SharedMemoryRegions) {
     SCOPED_TRACE(std::to_string(c.tile_m) + "x" + std::to_string(c.tile_n));
     const kernel::SmemMap map = kernel::smem_map(c);
     constexpr int row = 128;  // bytes of a stage's K in a row
-    EXPECT_EQ(kernel::tile_k(c) * numeric::bits(c.a) / 8, row);
+    EXPECT_EQ(kernel::tile_k(c) * numeric::bits(c.a.stored) / 8, row);
     const int buffers = kernel::consumer_warps(c) * c.buffers;
     // In this order, each where the one before ends or later.
     EXPECT_GE(map.b, map.a + c.stages * c.tile_m * row);

@@ -120,7 +120,7 @@ TEST(PlanTest, ChoicesAreKept) {
   const GemmProblem problem = packed_problem(1000, 1000, 256, DType::bf16, DType::bf16);
   for (const atom::ClusterShape cluster : kernel::supported_clusters) {
     for (const tests::Instance& i : tests::all_with(tests::is_plain)) {
-      if (i.config.a != DType::bf16 || i.config.result != DType::bf16) continue;
+      if (i.config.a.stored != DType::bf16 || i.config.result != DType::bf16) continue;
       if (!tests::takes(i.config, cluster)) continue;
       SCOPED_TRACE(i.name);
       PlanChoices choices = tests::only(i);
@@ -147,11 +147,12 @@ TEST(PlanTest, ChoicesAreKept) {
 }
 
 TEST(PlanTest, GridsOfSplitTiles) {
-  const auto instance =
-      tests::one_with("K split", [](const kernel::GemmConfig& c) { return c.splits_k; });
+  const auto instance = tests::one_with("K split", [](const kernel::GemmConfig& c) {
+    return c.sharing == kernel::Sharing::workspace;
+  });
   if (!instance) return;
   const kernel::GemmConfig& c = instance->config;
-  const DType a = c.swapped ? c.b : c.a;
+  const DType a = (c.swapped ? c.b : c.a).stored;
   const GemmProblem problem = packed_problem(16, 4096, 4096, a, c.result);
   PlanChoices choices = tests::only(*instance);
   for (const int ctas : {1, 7, 96, 132}) {

@@ -53,8 +53,8 @@ inline std::optional<Instance> one_with(const std::string& what, const Property&
 
 /// K-major operands of one type, sums in the tensor core, whole tiles, nothing swapped or gated.
 inline bool is_plain(const kernel::GemmConfig& c) {
-  return c.a == c.b && c.sums == kernel::Sums::tensor_core && c.a_major == atom::Major::k &&
-         c.b_major == atom::Major::k && !c.swapped && !c.gated && !c.splits_k && !c.cluster_k;
+  return c.a == c.b && c.a.major == atom::Major::k && c.sums == kernel::Sums::tensor_core &&
+         !c.swapped && !c.gated && c.sharing == kernel::Sharing::whole;
 }
 
 /// The two kernels that are there for every type: 128 x 256 shared by both consumers, and
@@ -67,7 +67,8 @@ inline bool is_basic(const kernel::GemmConfig& c, kernel::Schedule schedule) {
 /// Whether a plan may give the kernel clusters that share operands in that shape. Those of a kernel
 /// that shares tiles along K do not.
 inline bool takes(const kernel::GemmConfig& c, atom::ClusterShape cluster) {
-  return kernel::supports(c, cluster) && (!c.cluster_k || atom::cluster_size(cluster) == 1);
+  return kernel::supports(c, cluster) &&
+         (c.sharing != kernel::Sharing::cluster || atom::cluster_size(cluster) == 1);
 }
 
 inline const char* text(kernel::Schedule schedule) {

@@ -148,10 +148,10 @@ class Variant {
     std::mt19937 random(ask.seed);
     const auto major = [](atom::Major m) { return m == atom::Major::mn; };
     const int columns = c.gated ? ask.n / 2 : ask.n;
-    a_ = Tensor(c.swapped ? c.b : c.a, ask.batch, ask.m, ask.k,
-                major(c.swapped ? c.b_major : c.a_major));
-    b_ = Tensor(c.swapped ? c.a : c.b, ask.batch, ask.n, ask.k,
-                major(c.swapped ? c.a_major : c.b_major));
+    a_ = Tensor(c.swapped ? c.b.stored : c.a.stored, ask.batch, ask.m, ask.k,
+                major(c.swapped ? c.b.major : c.a.major));
+    b_ = Tensor(c.swapped ? c.a.stored : c.b.stored, ask.batch, ask.n, ask.k,
+                major(c.swapped ? c.a.major : c.b.major));
     d_ = Tensor(c.result, ask.batch, ask.m, columns, false, ask.padding);
     a_.fill(random, -1, 1);
     b_.fill(random, -1, 1);
@@ -220,20 +220,20 @@ class Variant {
     choices.cluster = ask_.cluster;
     const kernel::GemmConfig& c = instance_.config;
     const int blocks = (ask_.k + kernel::tile_k(c) - 1) / kernel::tile_k(c);
-    if (c.cluster_k) {
+    if (c.sharing == kernel::Sharing::cluster) {
       constexpr int shares[] = {1, 2, 3, 4, 5, 6, 8, 12, 16};
       int i = std::min(ask_.clusters, 9) - 1;
       while (i > 0 && (shares[i] > blocks || shares[i] * tiles() > 64)) --i;
       choices.cluster_k = shares[i];
       return choices;
     }
-    const int pieces = tiles() * (c.splits_k ? blocks : 1);
+    const int pieces = tiles() * (c.sharing == kernel::Sharing::workspace ? blocks : 1);
     choices.ctas = std::max(1, std::min(ask_.clusters, pieces)) * atom::cluster_size(ask_.cluster);
     return choices;
   }
   /// SMs that hold the grid.
   [[nodiscard]] int sms() const {
-    if (instance_.config.cluster_k) return 64;  // one tile a cluster
+    if (instance_.config.sharing == kernel::Sharing::cluster) return 64;  // one tile a cluster
     return ask_.clusters * atom::cluster_size(ask_.cluster);
   }
   [[nodiscard]] std::string text() const {
@@ -349,7 +349,7 @@ class Variant {
     double factor = static_cast<double>(ask_.alpha);
     if (scaling_ == Scaling::tensor) factor *= scale_a_.at(0, 0, 0) * scale_b_.at(0, 0, 0);
     if (scaling_ == Scaling::row_column) factor *= scale_a_.at(b, i, 0) * scale_b_.at(b, j, 0);
-    const bool narrow = numeric::bits(instance_.config.a) == 8;
+    const bool narrow = numeric::bits(instance_.config.a.stored) == 8;
     const int cuts = instance_.config.sums == kernel::Sums::tensor_core ? ask_.k / 32 + 1 : 5;
     const double loss = narrow ? (cuts + 1) * 33 * 0x1p-16 : 0x1p-17;
     Bounded p{sum * factor, size * std::abs(factor) * loss};
@@ -388,7 +388,7 @@ class Variant {
 };
 
 inline bool eight_bit(const kernel::GemmConfig& c) {
-  return numeric::bits(c.a) == 8;
+  return numeric::bits(c.a.stored) == 8;
 }
 
 /// Rows and columns of tiles with a tail behind the last, as the problem has them.
@@ -400,7 +400,7 @@ inline Ask extents(const kernel::GemmConfig& c, int tile_rows, unsigned seed) {
   ask.n = c.swapped ? rows : columns;
   if (c.gated) ask.n = (2 * ask.n + 15) / 16 * 16;
   if (c.gated && c.sums == kernel::Sums::block_scaled) ask.n = (ask.n + 255) / 256 * 256;
-  ask.clusters = c.splits_k ? 3 : 2;
+  ask.clusters = c.sharing == kernel::Sharing::workspace ? 3 : 2;
   ask.seed = seed;
   return ask;
 }
@@ -418,7 +418,8 @@ inline Ask random_ask(const kernel::GemmConfig& c, std::mt19937& random) {
     ask.n = (ask.n + unit - 1) / unit * unit;
   }
   // The CTAs that share a tile in a cluster want a K block each, of half as much K too.
-  ask.k = draw(c.cluster_k ? 2 * kernel::tile_k(c) : 1, 12 * kernel::tile_k(c));
+  ask.k = draw(c.sharing == kernel::Sharing::cluster ? 2 * kernel::tile_k(c) : 1,
+               12 * kernel::tile_k(c));
   ask.batch = draw(0, 3) == 0 ? draw(2, 3) : 1;
   constexpr atom::ClusterShape shapes[] = {{1, 1}, {1, 1}, {2, 1}, {1, 2}, {2, 2}};
   ask.cluster = shapes[draw(0, 4)];

@@ -392,24 +392,23 @@ TEST(GroupedChoice, AsTheCallerFixesIt) {
 constexpr const char* with_maps = "grouped_e4m3_bf16_128x16_b_sw_gm";
 
 TEST(GroupedMaps, AreChosenOnlyWhenAskedFor) {
-  using kernel::GroupMaps;
   const DeviceFacts h200 = *known_facts("h200");
   for (const std::int64_t tokens : {1, 16, 64, 128, 1024, 4096}) {
     const GroupedProblem p =
         packed_grouped_problem(8 * tokens, 4096, 4096, 8, DType::e4m3, DType::bf16);
     const auto open = plan_grouped(p, h200);
     ASSERT_TRUE(open.ok()) << open.reason();
-    EXPECT_EQ(open->config.maps, GroupMaps::one);
+    EXPECT_FALSE(kernel::has_group_maps(open->config));
     EXPECT_EQ(open->map_ctas, 0);
     const auto all = candidates_grouped(p, h200);
     ASSERT_TRUE(all.ok()) << all.reason();
     EXPECT_EQ(all->front().name(), open->name());
     int listed = 0;
-    for (const GroupedPlan& plan : *all) listed += plan.config.maps == GroupMaps::per_group ? 1 : 0;
+    for (const GroupedPlan& plan : *all) listed += kernel::has_group_maps(plan.config) ? 1 : 0;
     EXPECT_GE(listed, 2);
-    const auto asked = plan_grouped(p, h200, {.maps = GroupMaps::per_group});
+    const auto asked = plan_grouped(p, h200, {.group_maps = true});
     ASSERT_TRUE(asked.ok()) << asked.reason();
-    EXPECT_TRUE(asked->config.tma_store);
+    EXPECT_EQ(asked->config.store, kernel::Store::tensor_per_group);
     EXPECT_EQ(asked->map_ctas, 8);
     const auto named = plan_grouped(p, h200, {.kernel = with_maps});
     ASSERT_TRUE(named.ok()) << named.reason();
@@ -461,21 +460,18 @@ TEST(GroupedMaps, NeedRowsOfWholePieces) {
 }
 
 TEST(GroupedMaps, GoWithTensorStores) {
+  using kernel::Store;
   kernel::GemmConfig c;
   c.tile_n = 128;
+  const auto legal = [&c](Store store) {
+    c.store = store;
+    return kernel::config_fault(c) == nullptr;
+  };
+  EXPECT_TRUE(legal(Store::tensor) && legal(Store::lanes));
+  EXPECT_FALSE(legal(Store::tensor_per_group));
   c.grouped = kernel::Grouping::vertical;
-  c.maps = kernel::GroupMaps::per_group;
-  EXPECT_EQ(kernel::config_fault(c), nullptr);
-  c.tma_store = false;
-  EXPECT_NE(kernel::config_fault(c), nullptr);
-  c.maps = kernel::GroupMaps::one;
-  EXPECT_EQ(kernel::config_fault(c), nullptr);
-  c.tma_store = true;
-  EXPECT_NE(kernel::config_fault(c), nullptr);
-  c.grouped = kernel::Grouping::none;
-  EXPECT_EQ(kernel::config_fault(c), nullptr);
-  c.maps = kernel::GroupMaps::per_group;
-  EXPECT_NE(kernel::config_fault(c), nullptr);
+  EXPECT_TRUE(legal(Store::tensor_per_group) && legal(Store::lanes));
+  EXPECT_FALSE(legal(Store::tensor));
 }
 
 }  // namespace

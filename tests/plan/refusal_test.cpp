@@ -379,7 +379,7 @@ TEST(Refusals, FollowingTheAdviceEndsInAGroupedPlan) {
     if (draw.rarely(3)) c.swapped = draw.rarely(2);
     if (draw.rarely(3)) c.search = static_cast<kernel::Grouping>(draw(0, 3));
     if (draw.rarely(5)) c.kernel = "nothing";
-    if (draw.rarely(3)) c.maps = static_cast<kernel::GroupMaps>(draw(0, 1));
+    if (draw.rarely(3)) c.group_maps = draw(0, 1) == 1;
     const auto made = plan_grouped(packed_grouped_problem(1000, draw.of<std::int64_t>({512, 515}),
                                                           256, 8, DType::bf16, DType::bf16),
                                    model_facts(draw(0, 4)), c);

@@ -268,6 +268,15 @@ TEST(ProblemText, DiffersWithEveryField) {
   change([](GemmProblem& p) { p.b_column_stride = 2; });
   change([](GemmProblem& p) { p.d_batch_stride = 8; });
   change([](GemmProblem& p) { p.d_alignment = 2; });
+  change([](GemmProblem& p) { p.groups = 4; });
+  change([](GemmProblem& p) {
+    p.groups = 4;
+    p.offsets = OffsetType::int64;
+  });
+  change([](GemmProblem& p) {
+    p.groups = 4;
+    p.expected_tokens = 16;
+  });
   std::set<std::string> texts;
   for (const GemmProblem& p : all) texts.insert(problem_text(p));
   EXPECT_EQ(texts.size(), all.size());

@@ -108,13 +108,11 @@ enum class Search { horizontal, ballot, vertical };
 
 // Runs one scheduler on the model: `clusters` of `size` CTAs; warps 0 and 2 take whole walks.
 // The tiles that every walk gave, in its order.
-std::map<std::pair<int, int>, std::vector<TilePosition>> walk(Search search,
-                                                              const GroupedTiles& tiles,
-                                                              const std::vector<std::int32_t>& o,
-                                                              int clusters, int size,
-                                                              model::Mode mode) {
+std::map<std::pair<int, int>, std::vector<Work>> walk(Search search, const GroupedTiles& tiles,
+                                                      const std::vector<std::int32_t>& o,
+                                                      int clusters, int size, model::Mode mode) {
   constexpr int threads = 96;
-  std::map<std::pair<int, int>, std::vector<TilePosition>> walks;
+  std::map<std::pair<int, int>, std::vector<Work>> walks;
   const auto body = [&] {
     const isa::Prerequisites ready = isa::wait_for_prerequisites();
     const VerticalTable table(tiles, isa::shared_base(), threads);
@@ -130,7 +128,7 @@ std::map<std::pair<int, int>, std::vector<TilePosition>> walk(Search search,
         }
         EXPECT_EQ(after, 0);
         EXPECT_EQ(work.end, 3);
-        if (isa::lane_index() == 0) walks[{isa::cta_index(), warp}].push_back(work.tile);
+        if (isa::lane_index() == 0) walks[{isa::cta_index(), warp}].push_back(work);
       }
     };
     if (search == Search::horizontal) {
@@ -171,10 +169,11 @@ void expect_all_tiles(const std::vector<std::int32_t>& o, int total, int tokens,
   std::multiset<Tile> seen;
   for (const auto& [who, tiles] : first) {
     if (who.second != 0 || who.first % size != 0) continue;
-    for (const TilePosition& p : tiles) {
+    for (const Work& w : tiles) {
+      const TilePosition& p = w.tile;
       seen.insert({p.batch, swapped ? p.n : p.m, swapped ? p.m : p.n});
       const auto g = static_cast<std::size_t>(p.batch);
-      EXPECT_EQ((GroupSpan{p.first_token, p.end_token}), clamped(o[g], o[g + 1], total));
+      EXPECT_EQ((GroupSpan{w.first_token, w.end_token}), clamped(o[g], o[g + 1], total));
     }
   }
   if (want.size() <= static_cast<std::size_t>(t.limit) * static_cast<std::size_t>(weights)) {

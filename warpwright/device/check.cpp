@@ -293,8 +293,8 @@ Result<Reduction> reduce(const Plan& plan, const GemmOperands& operands, const S
                          const CheckOptions& options) {
   const Subject subject{plan, operands};
   if (schedule.mode != model::Mode::random) {
-    return Refusal{RefusalCode::bad_value, "only a random schedule has decisions to do without; " +
-                                               schedule.text() + " has none"};
+    return refuse(RefusalCode::bad_value, "only a random schedule has decisions to do without; ",
+                  schedule.text(), " has none");
   }
   Trial trial(subject);
   Judge judge(options);
@@ -314,7 +314,7 @@ Result<Reduction> reduce(const Plan& plan, const GemmOperands& operands, const S
   if (!whole) return whole.refusal();
   const std::vector<model::Finding> found = verdict(*whole, trial, judge);
   if (found.empty())
-    return Refusal{RefusalCode::bad_value, "schedule " + schedule.text() + " finds nothing"};
+    return refuse(RefusalCode::bad_value, "schedule ", schedule.text(), " finds nothing");
   out.finding = {found.front(), schedule, 1};
   out.decisions = whole->statistics.decisions;
   const auto shows = [&](const std::vector<std::int64_t>& kept) {

@@ -28,7 +28,7 @@ std::string cuda_text(cudaError_t error) {
 std::optional<Refusal> failed(cudaError_t error, const std::string& what) {
   if (error == cudaSuccess) return std::nullopt;
   cudaGetLastError();  // a later call must not report this one again
-  return Refusal{RefusalCode::device_error, what + " failed: " + cuda_text(error)};
+  return refuse(RefusalCode::device_error, what, " failed: ", cuda_text(error));
 }
 
 using EncodeTiled = decltype(&cuTensorMapEncodeTiled);
@@ -211,12 +211,10 @@ std::optional<Refusal> hang() {
   const isa::WaitReport* r = bounds_waits ? wait_report() : nullptr;
   if (r == nullptr || r->complete == 0) return std::nullopt;
   const std::string role = launched != nullptr ? launched->role_of_warp(r->warp) : "a warp";
-  return Refusal{RefusalCode::device_error,
-                 "the kernel hung: " + role + " (warp " + std::to_string(r->warp) + ", lane " +
-                     std::to_string(r->lane) + ") of CTA " + std::to_string(r->cta) + " (rank " +
-                     std::to_string(r->cluster_rank) + ") waited too long for mbarrier " + r->name +
-                     "[" + std::to_string(r->index) + "], phase parity " +
-                     std::to_string(r->parity) + ", at line " + std::to_string(r->line)};
+  return refuse(RefusalCode::device_error, "the kernel hung: ", role, " (warp ", r->warp, ", lane ",
+                r->lane, ") of CTA ", r->cta, " (rank ", r->cluster_rank,
+                ") waited too long for mbarrier ", r->name, "[", r->index, "], phase parity ",
+                r->parity, ", at line ", r->line);
 }
 
 isa::TensorMap encode_kept(const MapRequest& request) {
@@ -272,7 +270,7 @@ std::optional<Refusal> launch_here(const Plan& plan, const GemmOperands& operand
     family_of(plan).bind(plan, operands, {workspace.data(), options.check_offsets}, encode_kept,
                          grids);
   } catch (const EncodeFailure& failure) {
-    return Refusal{RefusalCode::device_error, failure.sentence};
+    return refuse(RefusalCode::device_error, failure.sentence);
   }
   bool clears = false;
   if (plan.workspace_bytes > 0 && workspace.data() != nullptr) {
@@ -342,13 +340,12 @@ Result<DeviceFacts> cuda_device(int index) {
   const cudaError_t error = cudaGetDeviceCount(&count);
   if (error != cudaSuccess || count == 0) {
     cudaGetLastError();
-    return Refusal{RefusalCode::no_device,
-                   "there is no CUDA device here" +
-                       (error != cudaSuccess ? " (" + cuda_text(error) + ")" : std::string())};
+    return refuse(RefusalCode::no_device, "there is no CUDA device here",
+                  (error != cudaSuccess ? " (" + cuda_text(error) + ")" : std::string()));
   }
   if (index < 0 || index >= count) {
-    return Refusal{RefusalCode::no_device, "there is no CUDA device " + std::to_string(index) +
-                                               "; there are 0 to " + std::to_string(count - 1)};
+    return refuse(RefusalCode::no_device, "there is no CUDA device ", index, "; there are 0 to ",
+                  count - 1);
   }
   return facts_of(index);
 }
@@ -385,9 +382,8 @@ Result<std::shared_ptr<CudaBuffer>> CudaBuffer::make(std::int64_t bytes, int poi
     std::size_t free = 0;
     std::size_t total = 0;
     cudaMemGetInfo(&free, &total);
-    return Refusal{RefusalCode::out_of_memory, "the GPU has no room for " + std::to_string(bytes) +
-                                                   " more bytes; " + std::to_string(free) + " of " +
-                                                   std::to_string(total) + " are free"};
+    return refuse(RefusalCode::out_of_memory, "the GPU has no room for ", bytes, " more bytes; ",
+                  free, " of ", total, " are free");
   }
   buffer->bytes_ = bytes;
   // A stream that does not wait for the default one may use it at once.

@@ -24,9 +24,8 @@ std::optional<Refusal> load(const CudaKernel& kernel, int device) {
   int major = 0;
   cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
   if (major != kernel.major) {
-    return Refusal{RefusalCode::wrong_device,
-                   "the kernel is for sm_" + std::to_string(kernel.major * 10) + "; CUDA device " +
-                       std::to_string(device) + " is sm_" + std::to_string(major * 10)};
+    return refuse(RefusalCode::wrong_device, "the kernel is for sm_", kernel.major * 10,
+                  "; CUDA device ", device, " is sm_", major * 10);
   }
   cudaFuncAttributes attributes{};
   for (const cudaError_t error :
@@ -85,9 +84,8 @@ std::optional<Refusal> load_kernel(std::string_view name, int architecture,
   }
   loaded = cuda_kernel(name);
   if (loaded == nullptr) {
-    return Refusal{RefusalCode::no_kernel, "this build has no kernels for sm_" +
-                                               std::to_string(architecture) + "; a build for " +
-                                               std::to_string(architecture) + "a has them"};
+    return refuse(RefusalCode::no_kernel, "this build has no kernels for sm_", architecture,
+                  "; a build for ", architecture, "a has them");
   }
   if (auto r = load(*loaded, device)) return r;
   known.push_back({device, loaded});

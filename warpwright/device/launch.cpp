@@ -13,9 +13,9 @@ Result<const device::Backend*> backend_of(const Plan& plan) {
   if (!plan.device.is_model) return &device::cuda_backend();
   const device::Backend* const model = device::model_backend();
   if (model != nullptr) return model;
-  return Refusal{RefusalCode::no_device,
-                 "the plan was made for the model, which this program lacks; link "
-                 "warpwright::model and include warpwright/model.h"};
+  return refuse(RefusalCode::no_device,
+                "the plan was made for the model, which this program lacks; link "
+                "warpwright::model and include warpwright/model.h");
 }
 
 // Bytes that a launch writes to. The status of the offsets lies in front.
@@ -53,23 +53,22 @@ std::optional<Refusal> Workspace::fault(const Plan& plan, bool check_offsets) co
   constexpr std::uintptr_t alignment = 256;
   const std::string need = "the plan needs " + number(plan.workspace_bytes) + " bytes";
   if (data_ == nullptr) {
-    return Refusal{RefusalCode::bad_workspace, "there is no workspace; " + need};
+    return refuse(RefusalCode::bad_workspace, "there is no workspace; ", need);
   }
   if (bytes_ < plan.workspace_bytes) {
-    return Refusal{RefusalCode::bad_workspace,
-                   "the workspace has " + number(bytes_) + " bytes; " + need};
+    return refuse(RefusalCode::bad_workspace, "the workspace has ", bytes_, " bytes; ", need);
   }
   const std::uintptr_t off = reinterpret_cast<std::uintptr_t>(data_) % alignment;
   if (off != 0) {
-    return Refusal{RefusalCode::bad_workspace,
-                   "the workspace starts " + number(static_cast<std::int64_t>(off)) +
-                       " bytes behind a multiple of 256; it must start at one"};
+    return refuse(RefusalCode::bad_workspace, "the workspace starts ",
+                  static_cast<std::int64_t>(off),
+                  " bytes behind a multiple of 256; it must start at one");
   }
   if (plan.flag_bytes >= relied_ || used <= plan.flag_bytes) return std::nullopt;
-  return Refusal{RefusalCode::bad_workspace,
-                 "a captured launch of another plan relies on the first " + number(relied_) +
-                     " bytes of the workspace, and this plan writes to them; give it a workspace "
-                     "of its own"};
+  return refuse(RefusalCode::bad_workspace,
+                "a captured launch of another plan relies on the first ", relied_,
+                " bytes of the workspace, and this plan writes to them; give it a workspace "
+                "of its own");
 }
 
 Workspace::Flags Workspace::note_launch(const Plan& plan, bool captured, bool check_offsets) {
@@ -98,8 +97,8 @@ std::optional<Refusal> launch(const Plan& plan, const GemmOperands& operands, Wo
   const auto backend = backend_of(plan);
   if (!backend) return backend.refusal();
   if (options.check_offsets && plan.problem.groups == 0) {
-    return Refusal{RefusalCode::bad_value,
-                   "check_offsets is asked for, and the product has no groups: leave it out"};
+    return refuse(RefusalCode::bad_value,
+                  "check_offsets is asked for, and the product has no groups: leave it out");
   }
   if (auto r = mismatch(plan, operands)) return r;
   if (auto r = workspace.fault(plan, options.check_offsets)) return r;

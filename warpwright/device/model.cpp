@@ -8,7 +8,6 @@
 #include "warpwright/device/launch_parts.h"
 #include "warpwright/device/model_kernels.h"
 #include "warpwright/device/model_parts.h"
-#include "warpwright/model.h"
 
 namespace warpwright::device {
 namespace {
@@ -56,7 +55,7 @@ Result<model::Report> run(const Plan& plan, const GemmOperands& operands, std::b
     const Grid& grid = grids.grids[static_cast<std::size_t>(i)];
     const ModelKernel* const kernel = model_kernel(grid.kernel);
     if (kernel == nullptr) {
-      return Refusal{RefusalCode::no_kernel, "the plan's kernel is not among those of this build"};
+      return refuse(RefusalCode::no_kernel, "the plan's kernel is not among those of this build");
     }
     model::Report of_grid = run_on_model(
         grid, plan.device, grid.multiplies ? options : beside(options),
@@ -70,8 +69,8 @@ Result<model::Report> run(const Plan& plan, const GemmOperands& operands, std::b
 std::optional<Refusal> fault(const Plan& plan, const GemmOperands& operands) {
   if (auto refusal = mismatch(plan, operands)) return refusal;
   if (plan.device.is_model) return std::nullopt;
-  return Refusal{RefusalCode::wrong_device, "the plan was made for device " + plan.device.name +
-                                                "; plan for the model to run on it"};
+  return refuse(RefusalCode::wrong_device, "the plan was made for device ", plan.device.name,
+                "; plan for the model to run on it");
 }
 
 void clear(void* memory, std::int64_t bytes) {
@@ -91,7 +90,7 @@ std::optional<Refusal> launch_here(const Plan& plan, const GemmOperands& operand
   if (report && report->clean()) return std::nullopt;
   workspace.forget();
   if (!report) return report.refusal();
-  return Refusal{RefusalCode::model_findings, "the model found faults:\n" + report->text()};
+  return refuse(RefusalCode::model_findings, "the model found faults:\n", report->text());
 }
 
 std::optional<Refusal> prepare_here(const Plan& plan, Workspace& workspace, void* /*stream*/) {

@@ -33,6 +33,9 @@ struct ModelOptions {
   std::uint32_t* offsets_status = nullptr;
 };
 
+/// Lets `launch` run plans for the model; including warpwright/model.h calls it.
+bool use_model();
+
 /// Runs `plan` on the model, with all checks. The report says what they found: with findings D is
 /// not to be trusted. Refuses operands that are not those of the plan.
 Result<model::Report> launch_on_model(const Plan& plan, const GemmOperands& operands,

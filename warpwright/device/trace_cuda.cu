@@ -25,9 +25,8 @@ RecordInto record_of(const std::string& kernel) {
 std::optional<Refusal> failed(cudaError_t error, const char* what) {
   if (error == cudaSuccess) return std::nullopt;
   cudaGetLastError();
-  return Refusal{RefusalCode::device_error, std::string(what) +
-                                                " failed: " + cudaGetErrorName(error) + " (" +
-                                                cudaGetErrorString(error) + ")"};
+  return refuse(RefusalCode::device_error, what, " failed: ", cudaGetErrorName(error), " (",
+                cudaGetErrorString(error), ")");
 }
 
 constexpr int label_bytes = 64;
@@ -93,7 +92,7 @@ Result<std::shared_ptr<CudaTrace>> CudaTrace::start(const Plan& plan) {
   }
   s.hand = record_of(plan.kernel);
   if (s.hand == nullptr) {
-    return Refusal{RefusalCode::no_kernel, "the plan's kernel is not among those of this build"};
+    return refuse(RefusalCode::no_kernel, "the plan's kernel is not among those of this build");
   }
   if (auto r = failed(s.hand(s.buffer), "starting the recording")) return *r;
   return recording;

@@ -15,12 +15,12 @@ CudaTrace::CudaTrace() = default;
 CudaTrace::~CudaTrace() = default;
 
 Result<std::shared_ptr<CudaTrace>> CudaTrace::start(const Plan& /*plan*/) {
-  return Refusal{RefusalCode::unsupported,
-                 "this build's kernels record no timeline; those of a CUDA build with tracing do"};
+  return refuse(RefusalCode::unsupported,
+                "this build's kernels record no timeline; those of a CUDA build with tracing do");
 }
 
 Result<model::Trace> CudaTrace::finish() {
-  return Refusal{RefusalCode::unsupported, "nothing was recorded"};
+  return refuse(RefusalCode::unsupported, "nothing was recorded");
 }
 
 }  // namespace warpwright::device

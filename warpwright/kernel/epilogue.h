@@ -6,7 +6,7 @@
 // as they lie in memory; where the kernel is swapped the chunk is transposed on the way into it.
 // No warp waits for another. From the buffer to D there are three ways:
 //   vectors      16 bytes a lane, whole 128-byte lines; the buffer is free at once
-//   copy engine  one tensor store (a configuration with `tma_store`); the buffer is busy until it
+//   copy engine  one tensor store (a configuration that says so); the buffer is busy until it
 //                has been read, behind the loads of the next tile
 //   elements     where base or pitch of D are no multiple of 16 bytes
 // C comes by a tensor load into the same buffer, one chunk ahead, or element by element.
@@ -26,6 +26,7 @@
 #include "warpwright/kernel/epilogue_geometry.h"
 #include "warpwright/kernel/epilogue_values.h"
 #include "warpwright/kernel/params.h"
+#include "warpwright/tile/raster.h"
 
 namespace warpwright::kernel {
 
@@ -65,39 +66,36 @@ class Epilogue {
     }
   }
 
-  /// Of the tile's columns only those from `first` to before `end`, multiples of 8, are written.
-  WW_DEVICE void limit(int first, int end) {
-    first_column_ = at_.column + first;
-    end_column_ = at_.column + end;
-  }
-
-  /// Before the main loop of a tile: starts the load of its first chunk of C. `row` and `column`
-  /// are where the warp's 16 rows of the tile begin in the (first half of the) product. In a
-  /// grouped one `batch` is the group, with these tokens.
-  WW_DEVICE void begin(int row, int column, int batch,
-                       [[maybe_unused]] const tile::GroupSpan& tokens = {}) {
-    if constexpr (config.group_maps) {
+  /// Before the main loop of a tile, of which the warp's rows begin at `row`: starts the load of
+  /// its first chunk of C.
+  WW_DEVICE void begin(const tile::Work& work, int row) {
+    const int batch = work.tile.batch;
+    if constexpr (config.store == Store::tensor_per_group) {
       if (batch != at_.batch || first_token_ < 0) {
         if (leader()) isa::fence_proxy_tensormap_acquire(p_.group_maps[2 * batch]);
       }
-      first_token_ = tokens.first;
+      first_token_ = work.first_token;
     }
-    at_ = {row, column, batch};
+    at_ = {work.row + row, work.column, batch};
     if constexpr (config.grouped) {
-      end_token_ = tokens.end;
+      end_row_ = work.end_token;
       if (scales_.tensor_a_stride + scales_.tensor_b_stride != 0) {
         alpha_ = p_.alpha * scalar(scales_.tensor_a, batch * scales_.tensor_a_stride) *
                  scalar(scales_.tensor_b, batch * scales_.tensor_b_stride);
       }
     }
-    if (p_.reads_c && p_.c_by_tma && leader()) [[unlikely]]
+    if (p_.reads_c && c_by_tma() && leader()) [[unlikely]]
       load_c(0);
   }
 
-  /// Writes the warp's rows of the tile that `begin` named, 16 of each atom; parts outside D are
-  /// dropped. `sums` is an array of fragments, one an atom.
+  /// Writes the warp's rows of the tile that `begin` named, 16 of each atom, as far as they are
+  /// `complete`; parts outside D are dropped. `sums` is an array of fragments, one an atom.
   template <class Sums>
-  WW_DEVICE void write(Sums& sums) {
+  WW_DEVICE void write(Sums& sums, [[maybe_unused]] const CompleteSums& complete) {
+    if constexpr (config.shares_columns) {
+      first_column_ = at_.column + complete.first_column;
+      end_column_ = at_.column + complete.end_column;
+    }
     write_from([&](int chunk, int half, float(&value)[values]) {
       constexpr EpilogueShape cfg = Tag::config;
       const int atom = chunk / row_chunks + (gated_rows(cfg) ? half * (cfg.row_atoms / 2) : 0);
@@ -122,7 +120,7 @@ class Epilogue {
 
   /// At the kernel's end: shared memory must outlive the stores that read it.
   WW_DEVICE void drain() const {
-    if constexpr (config.tma_store) {
+    if constexpr (config.store != Store::lanes) {
       if (leader()) isa::bulk_wait_read<0>();
     }
   }
@@ -185,7 +183,7 @@ class Epilogue {
     const int slot = next_;
     turn();
     if (!p_.reads_c) return;
-    if (p_.c_by_tma) {
+    if (c_by_tma()) {
       if (leader()) load_c(following(chunk));
       isa::mbarrier_wait<isa::Scope::cta>(barriers_ + slot * 8, parity_ >> slot & 1,
                                           {"c_full", slot});
@@ -202,9 +200,9 @@ class Epilogue {
 
   /// The buffer that is used next may be written.
   WW_DEVICE void wait_for_buffer() const {
-    if constexpr (config.tma_store) {
+    if constexpr (config.store != Store::lanes) {
       // Its latest store has been read; a load of C has waited for it.
-      if (!p_.c_by_tma) {
+      if (!c_by_tma()) {
         if (leader()) isa::bulk_wait_read<config.buffers - 1>();
         isa::sync_warp();
       }
@@ -238,11 +236,14 @@ class Epilogue {
   }
 
   /// Rows of D that the tile at hand may write end before it.
-  WW_DEVICE int end_row() const { return config.grouped ? end_token_ : p_.d_rows; }
+  WW_DEVICE int end_row() const { return config.grouped ? end_row_ : p_.d_rows; }
 
   WW_DEVICE bool outside(const Corner& at) const {
     return at.column >= p_.d_columns || at.row >= end_row();
   }
+
+  /// Loads of C would not end with the group.
+  WW_DEVICE bool c_by_tma() const { return !config.grouped && p_.c_by_tma; }
 
   WW_DEVICE static int lane() { return isa::lane_index(); }
   WW_DEVICE static bool leader() { return lane() == 0; }
@@ -251,7 +252,7 @@ class Epilogue {
   WW_DEVICE void load_c(int chunk) const {
     if (chunk >= chunks || outside(corner(chunk))) return;
     const Corner at = corner(chunk);
-    if constexpr (config.tma_store)
+    if constexpr (config.store != Store::lanes)
       isa::bulk_wait_read<0>();  // the store that used the buffer last
     const isa::SharedAddress barrier = barriers_ + next_ * 8;
     isa::mbarrier_arrive_expect(barrier, chunk_bytes(config));
@@ -259,14 +260,15 @@ class Epilogue {
                      isa::Coords{at.column, at.row, at_.batch * p_.c_map_batch});
   }
 
-  /// C into the buffer element by element, zeros outside.
+  /// C into the buffer element by element, zeros outside: what lies behind a group is not read, it
+  /// may be D.
   WW_DEVICE void fetch_elements(const Corner& at, isa::SharedAddress buffer) const {
     const isa::GlobalView<const Element> from{static_cast<const Element*>(p_.c_data) +
                                               at_.batch * p_.c_batch};
     WW_NO_UNROLL for (int i = lane(); i < outer * inner; i += 32) {
       const int r = i / inner;
       const int c = i % inner;
-      const bool inside = at.row + r < p_.d_rows && at.column + c < p_.d_columns;
+      const bool inside = at.row + r < end_row() && at.column + c < p_.d_columns;
       Buffer::element(buffer, r, c)
           .store(0, inside ? from.load((at.row + r) * p_.c_pitch + at.column + c) : Element{});
     }
@@ -287,12 +289,12 @@ class Epilogue {
 
   /// The buffer to D.
   WW_DEVICE void put(const Corner& at, isa::SharedAddress buffer) const {
-    if constexpr (config.tma_store) {
+    if constexpr (config.store != Store::lanes) {
       if (p_.d_aligned) {
         isa::fence_proxy_async_shared();
         isa::sync_warp();
         if (leader()) {
-          if constexpr (config.group_maps) {
+          if constexpr (config.store == Store::tensor_per_group) {
             isa::tensor_store(p_.group_maps[2 * at_.batch], buffer,
                               isa::Coords{at.column, at.row - first_token_, 0});
           } else {
@@ -309,14 +311,14 @@ class Epilogue {
     } else {
       store_elements(at, buffer);
     }
-    if (p_.c_by_tma) {
+    if (c_by_tma()) {
       // A load of C may follow into this buffer: order our accesses before it.
       isa::fence_proxy_async_shared();
       isa::sync_warp();
     }
   }
 
-  /// Is an element of the buffer among the columns of `limit`?
+  /// Is an element of the buffer among the columns that are complete?
   WW_DEVICE bool wanted(const Corner& at, int row, int column) const {
     if constexpr (!config.shares_columns) return true;
     const int c = config.swapped ? at.row + row : at.column + column;
@@ -368,7 +370,7 @@ class Epilogue {
   float result_scale_ = 1;
   Place at_;              // of the tile at hand
   int first_token_ = -1;  // of the group at hand
-  int end_token_ = 0;
+  int end_row_ = 0;
   int first_column_ = 0;
   int end_column_ = 0;
   int next_ = 0;  // the buffer that is used next: they take turns over chunks inside D alone

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <concepts>
+#include <cstdint>
 
 #include "warpwright/atom/swizzle.h"
 #include "warpwright/facts/declaration.h"
@@ -10,27 +11,43 @@
 
 namespace warpwright::kernel {
 
+/// How D leaves the epilogue's buffers, where base and pitch are multiples of 16 bytes.
+enum class Store : std::uint8_t {
+  lanes,             ///< 16 bytes a lane
+  tensor,            ///< tensor stores
+  tensor_per_group,  ///< tensor stores that end with the group: it has maps of its own, of its
+                     ///< tokens and its rows of D, made by the kernel of group_maps.h
+};
+
 /// What the epilogue must know of a kernel. Its rows and columns are those of the accumulators.
 struct EpilogueShape {
   DType result = DType::bf16;  ///< of C and D
   int tile_m = 0;              ///< of a CTA
   int tile_n = 0;
-  int warps = 0;                ///< that store
-  int row_atoms = 0;            ///< groups of `warp_rows` rows that each of them stores
-  int row_atom_step = 0;        ///< rows from one of its groups to the next
-  bool swapped = false;         ///< rows are columns of D
-  bool gated = false;           ///< a tile holds the same part of both halves of the caller's N
-  bool tma_store = true;        ///< D leaves by tensor stores instead of 16 bytes a lane
+  int warps = 0;          ///< that store
+  int row_atoms = 0;      ///< groups of `warp_rows` rows that each of them stores
+  int row_atom_step = 0;  ///< rows from one of its groups to the next
+  bool swapped = false;   ///< rows are columns of D
+  bool gated = false;     ///< a tile holds the same part of both halves of the caller's N
+  Store store = Store::tensor;
   int buffers = 2;              ///< a warp
   bool shares_columns = false;  ///< a CTA may have to store some columns of its tile alone
   bool grouped = false;         ///< tiles end with their group
-  bool group_maps = false;      ///< every group has a map of its rows of D
 };
 
 /// A configuration that has an epilogue: it says what is asked above. A member that a family of
 /// kernels does not have keeps its default.
 template <class Config>
 concept EpilogueConfig = std::convertible_to<const Config&, EpilogueShape>;
+
+/// What of a tile's sums is complete here and to be stored: some of its columns, or nothing.
+struct CompleteSums {
+  bool here = false;
+  int first_column = 0;  ///< a multiple of 8, like the end
+  int end_column = 0;
+
+  constexpr explicit operator bool() const { return here; }
+};
 
 constexpr int result_bytes(const EpilogueShape& c) {
   return numeric::bits(c.result) / 8;
@@ -116,8 +133,20 @@ constexpr int c_barrier_bytes(const EpilogueShape& c) {
 
 /// Why there is no such epilogue, as a sentence; null when there is.
 constexpr const char* epilogue_fault(const EpilogueShape& c) {
+  const DType d = c.result;
+  if (d != DType::bf16 && d != DType::f16 && d != DType::f32 && d != DType::e4m3 &&
+      d != DType::e5m2) {
+    return "results are bf16, f16, f32, e4m3 or e5m2";
+  }
   if (c.buffers < 2 || c.warps * c.buffers > 32) {
     return "a warp has two epilogue buffers or more, the CTA 32 at most";
+  }
+  if (c.grouped && c.store == Store::tensor) {
+    return "a tensor store of a grouped tile needs a map of the group";
+  }
+  if (!c.grouped && c.store == Store::tensor_per_group) return "there are no groups to have maps";
+  if (c.shares_columns && c.store != Store::lanes) {
+    return "columns of a tile that are stored alone are stored by lanes";
   }
   if (gated_rows(c) && c.row_atoms % 2 != 0) return "gated rows need an even number of atoms";
   if (gated_columns(c) && c.tile_n % 32 != 0) return "gated columns need a tile_n of 32s";

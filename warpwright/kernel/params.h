@@ -47,7 +47,7 @@ struct ActivationParams {
 struct OperandParams {
   isa::TensorMap a;  ///< K-major box: tile_k x rows of a slice; MN-major: span x tile_k
   isa::TensorMap b;
-  int a_batch = 1;  ///< 0 where one matrix serves the whole batch
+  int a_batch = 1;  ///< 0 where one matrix serves the whole batch, as tokens serve all groups
   int b_batch = 1;
   int a_slice_rows = 0;  ///< rows of A's box that a CTA loads: a cluster.n-th
   int b_slice_rows = 0;
@@ -72,6 +72,12 @@ struct WalkParams {
   tile::GroupedTiles groups;       ///< when the kernel is grouped
   /// Where to say whether the offsets are in order, or null.
   std::uint32_t* offsets_status = nullptr;
+
+  /// Where the CTA of this rank stands among those that share operands.
+  [[nodiscard]] constexpr atom::ClusterCoord coord_of(int rank) const {
+    const int y = cluster_m.quotient(rank);
+    return {rank - y * cluster.m, y};
+  }
 };
 
 /// C, D, and what becomes of the sums on the way, but for scales.
@@ -90,7 +96,7 @@ struct OutputParams {
   float alpha = 1.0F;
   float beta = 0.0F;
   bool reads_c = false;    ///< beta is not 0
-  bool c_by_tma = false;   ///< base and pitch of C are multiples of 16 bytes
+  bool c_by_tma = false;   ///< base and pitch of C are multiples of 16 bytes; no groups
   bool d_aligned = false;  ///< those of D are
   bool has_sums = true;    ///< k is not 0
   bool is_plain = true;    ///< D = alpha * P: there are sums, and no C, activation or vectors

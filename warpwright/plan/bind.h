@@ -138,7 +138,7 @@ void fill_params(kernel::GemmParams& p, const Config& c, const Plan& plan, const
     return encode(map_request(name, v, false, kernel::chunk_inner(shape),
                               kernel::chunk_outer(shape), kernel::chunk_swizzle(shape)));
   };
-  if (p.output.d_aligned && shape.tma_store && !o.groups) p.output.d = result("D", o.d);
+  if (p.output.d_aligned && shape.store == kernel::Store::tensor) p.output.d = result("D", o.d);
   if (p.output.reads_c) {
     p.output.c_data = o.c.data;
     p.output.c_pitch = o.c.row_stride;

@@ -25,11 +25,9 @@ std::optional<Refusal> layout_fault(const GemmProblem& p) {
   if (!p.reads_ab || p.m == 0 || p.n == 0) return std::nullopt;
   for (const auto& [major, name] : {std::pair{major_a(p), "A"}, {major_b(p), "B"}}) {
     if (major == atom::Major::k) continue;
-    return Refusal{
-        RefusalCode::unsupported,
-        std::string(name) +
-            " is MN-major; the kernels of sm_100 take K-major operands alone: neighbours "
-            "along K next to each other, column stride 1"};
+    return refuse(RefusalCode::unsupported, name,
+                  " is MN-major; the kernels of sm_100 take K-major operands alone: neighbours "
+                  "along K next to each other, column stride 1");
   }
   return std::nullopt;
 }
@@ -37,30 +35,29 @@ std::optional<Refusal> layout_fault(const GemmProblem& p) {
 // What the Hopper kernels compute and these do not.
 std::optional<Refusal> feature_fault(const GemmProblem& p) {
   if (p.groups > 0) {
-    return Refusal{RefusalCode::unsupported,
-                   "the product has groups; kernels for groups exist for sm_90 (H100, H200) alone"};
+    return refuse(RefusalCode::unsupported,
+                  "the product has groups; kernels for groups exist for sm_90 (H100, H200) alone");
   }
   if (p.scaling == Scaling::block) {
-    return Refusal{
+    return refuse(
         RefusalCode::unsupported,
         "scaling is block; the kernels of sm_100 have no block scales: the nearest scaling is "
-        "row-column"};
+        "row-column");
   }
   if (p.accumulation == Accumulation::promoted) {
-    return Refusal{
+    return refuse(
         RefusalCode::unsupported,
         "accumulation is promoted; the tensor cores of sm_100 add in float32 without it: the "
-        "nearest accumulation is fast"};
+        "nearest accumulation is fast");
   }
   if (p.epilogue.gated) {
-    return Refusal{
+    return refuse(
         RefusalCode::unsupported,
-        "the epilogue is gated; the kernels of sm_100 multiply without a gate: leave it out"};
+        "the epilogue is gated; the kernels of sm_100 multiply without a gate: leave it out");
   }
   if (is_8bit_float(p.d)) {
-    return Refusal{RefusalCode::unsupported,
-                   "D is " + type_name(p.d) +
-                       "; the kernels of sm_100 store bf16, f16 and f32: the nearest is bf16"};
+    return refuse(RefusalCode::unsupported, "D is ", type_name(p.d),
+                  "; the kernels of sm_100 store bf16, f16 and f32: the nearest is bf16");
   }
   return layout_fault(p);
 }
@@ -83,32 +80,30 @@ int nearest_accumulators(const PlanChoices& choices) {
 // The rules of the choices that need no configuration.
 std::optional<Refusal> choice_fault(const PlanChoices& choices) {
   if (choices.schedule || choices.swapped.value_or(false)) {
-    return Refusal{
+    return refuse(
         RefusalCode::bad_choice,
         "schedules and swapped operands are of sm_90; the kernels of sm_100 have one schedule: "
-        "leave them out"};
+        "leave them out");
   }
   if (choices.cluster_k.value_or(1) != 1) {
-    return Refusal{RefusalCode::bad_choice,
-                   "cluster_k is " + number(*choices.cluster_k) +
-                       "; no kernel of sm_100 shares a tile along K: the nearest legal value is 1"};
+    return refuse(RefusalCode::bad_choice, "cluster_k is ", *choices.cluster_k,
+                  "; no kernel of sm_100 shares a tile along K: the nearest legal value is 1");
   }
   if (choices.cluster) {
     const std::string refusal =
         atom::cluster_refusal(*choices.cluster, choices.pair.value_or(false));
     if (!refusal.empty())
-      return Refusal{RefusalCode::bad_choice, refusal.substr(0, refusal.size() - 1)};
+      return refuse(RefusalCode::bad_choice, refusal.substr(0, refusal.size() - 1));
   }
   if (choices.accumulators) {
     const int tile_n = choices.tile_n.value_or(128);
     const std::int64_t wanted = std::int64_t{*choices.accumulators} * tile_n;
     const int nearest = nearest_accumulators(choices);
     if (nearest > 0 && (*choices.accumulators < 1 || wanted > atom::kTmemColumns)) {
-      return Refusal{RefusalCode::bad_choice,
-                     number(*choices.accumulators) + " accumulators of " + number(tile_n) +
-                         " columns need " + number(std::max<std::int64_t>(0, wanted)) +
-                         " columns of tensor memory, which has 512; the nearest legal number is " +
-                         number(nearest)};
+      return refuse(RefusalCode::bad_choice, *choices.accumulators, " accumulators of ", tile_n,
+                    " columns need ", std::max<std::int64_t>(0, wanted),
+                    " columns of tensor memory, which has 512; the nearest legal number is ",
+                    nearest);
     }
   }
   return std::nullopt;
@@ -182,9 +177,9 @@ Refusal nothing_found(const GemmProblem& p, const DeviceFacts& device, const Pla
     if (kernel::supports(c, {1, 1})) kernels.push_back({c.tile_m, c.tile_n});
   }
   if (!there) {
-    return Refusal{RefusalCode::no_kernel, "no kernel of sm_100 in this build multiplies " +
-                                               type_name(p.a) + " by " + type_name(p.b) + " into " +
-                                               type_name(p.d) + "; a build of all kernels may"};
+    return refuse(RefusalCode::no_kernel, "no kernel of sm_100 in this build multiplies ",
+                  type_name(p.a), " by ", type_name(p.b), " into ", type_name(p.d),
+                  "; a build of all kernels may");
   }
   if (auto r = tiles_fault(p, kernels)) return *r;
   std::string text = "no kernel has";

@@ -59,9 +59,8 @@ int offset_bytes(OffsetType type) {
 
 Fault scalar_fault(const GemmOperands& o) {
   if (std::isnan(o.alpha))
-    return Refusal{RefusalCode::bad_value, "alpha is NaN; it must be a number"};
-  if (std::isnan(o.beta))
-    return Refusal{RefusalCode::bad_value, "beta is NaN; it must be a number"};
+    return refuse(RefusalCode::bad_value, "alpha is NaN; it must be a number");
+  if (std::isnan(o.beta)) return refuse(RefusalCode::bad_value, "beta is NaN; it must be a number");
   return std::nullopt;
 }
 
@@ -69,19 +68,18 @@ Fault view_fault(const NamedView& tensor, bool used) {
   const MatrixView& v = *tensor.view;
   const std::string name = tensor.name;
   if (v.rows < 0 || v.columns < 0) {
-    return Refusal{RefusalCode::bad_shape,
-                   name + " has a negative extent (" + shape_of(v) + "); extents are 0 or more"};
+    return refuse(RefusalCode::bad_shape, name, " has a negative extent (", shape_of(v),
+                  "); extents are 0 or more");
   }
   if (!used || v.rows == 0 || v.columns == 0) return std::nullopt;
   if (v.data == nullptr) {
-    return Refusal{RefusalCode::bad_pointer, name + " is a null pointer; a tensor of " +
-                                                 shape_of(v) + " elements needs memory"};
+    return refuse(RefusalCode::bad_pointer, name, " is a null pointer; a tensor of ", shape_of(v),
+                  " elements needs memory");
   }
   const int element = numeric::bits(v.dtype) / 8;
   if (alignment_of(v.data) % std::clamp(element, 1, 16) != 0) {
-    return Refusal{
-        RefusalCode::bad_pointer,
-        name + "'s address is not a multiple of its element size, " + number(element) + " bytes"};
+    return refuse(RefusalCode::bad_pointer, name,
+                  "'s address is not a multiple of its element size, ", element, " bytes");
   }
   return std::nullopt;
 }
@@ -95,22 +93,19 @@ Fault views_fault(const GemmOperands& o) {
 
 Fault shapes_fault(const GemmOperands& o) {
   if (o.a.columns != o.b.columns) {
-    return Refusal{RefusalCode::bad_shape,
-                   "A is " + shape_of(o.a) + " and B is " + shape_of(o.b) +
-                       "; their columns are both K and must agree: the nearest legal B is " +
-                       shape_of(o.b.rows, o.a.columns)};
+    return refuse(RefusalCode::bad_shape, "A is ", shape_of(o.a), " and B is ", shape_of(o.b),
+                  "; their columns are both K and must agree: the nearest legal B is ",
+                  shape_of(o.b.rows, o.a.columns));
   }
   const std::int64_t columns = o.epilogue.gated ? o.b.rows / 2 : o.b.rows;
   if (o.d.rows != o.a.rows || o.d.columns != columns) {
-    return Refusal{RefusalCode::bad_shape,
-                   "D is " + shape_of(o.d) + "; the product of A (" + shape_of(o.a) + ") and B (" +
-                       shape_of(o.b) + ") transposed" + (o.epilogue.gated ? ", gated," : "") +
-                       " is " + shape_of(o.a.rows, columns)};
+    return refuse(RefusalCode::bad_shape, "D is ", shape_of(o.d), "; the product of A (",
+                  shape_of(o.a), ") and B (", shape_of(o.b), ") transposed",
+                  (o.epilogue.gated ? ", gated," : ""), " is ", shape_of(o.a.rows, columns));
   }
   if (reads_c(o) && (o.c.rows != o.d.rows || o.c.columns != o.d.columns)) {
-    return Refusal{
-        RefusalCode::bad_shape,
-        "C is " + shape_of(o.c) + "; beta is not 0, so it must be as large as D, " + shape_of(o.d)};
+    return refuse(RefusalCode::bad_shape, "C is ", shape_of(o.c),
+                  "; beta is not 0, so it must be as large as D, ", shape_of(o.d));
   }
   return std::nullopt;
 }
@@ -118,24 +113,21 @@ Fault shapes_fault(const GemmOperands& o) {
 Fault batch_fault(const NamedView& tensor, std::int64_t length) {
   const std::int64_t batch = tensor.view->batch;
   if (batch == 1 || batch == length) return std::nullopt;
-  return Refusal{RefusalCode::bad_shape,
-                 std::string(tensor.name) + " is a batch of " + number(batch) + " and D of " +
-                     number(length) + "; it must be of the same length, or 1 to serve " +
-                     "all of D: the nearest legal is " + number(batch < 1 ? 1 : length)};
+  return refuse(RefusalCode::bad_shape, tensor.name, " is a batch of ", batch, " and D of ", length,
+                "; it must be of the same length, or 1 to serve ",
+                "all of D: the nearest legal is ", batch < 1 ? 1 : length);
 }
 
 // The rows of all groups are one matrix; B has a matrix for each.
 Fault group_batches_fault(const GemmOperands& o) {
   if (o.b.batch < 1) {
-    return Refusal{RefusalCode::bad_shape,
-                   "B is a batch of " + number(o.b.batch) +
-                       " matrices, one for each group; the nearest legal number of groups is 1"};
+    return refuse(RefusalCode::bad_shape, "B is a batch of ", o.b.batch,
+                  " matrices, one for each group; the nearest legal number of groups is 1");
   }
   for (const NamedView& t : {NamedView{&o.a, "A"}, {&o.c, "C"}, {&o.d, "D"}}) {
     if (t.view->batch == 1) continue;
-    return Refusal{RefusalCode::bad_shape,
-                   std::string(t.name) + " is a batch of " + number(t.view->batch) +
-                       ", and the rows of all groups are one matrix: the nearest legal is 1"};
+    return refuse(RefusalCode::bad_shape, t.name, " is a batch of ", t.view->batch,
+                  ", and the rows of all groups are one matrix: the nearest legal is 1");
   }
   return std::nullopt;
 }
@@ -143,8 +135,8 @@ Fault group_batches_fault(const GemmOperands& o) {
 Fault batches_fault(const GemmOperands& o) {
   if (o.groups) return group_batches_fault(o);
   if (o.d.batch < 1) {
-    return Refusal{RefusalCode::bad_shape,
-                   "D is a batch of " + number(o.d.batch) + "; the nearest legal length is 1"};
+    return refuse(RefusalCode::bad_shape, "D is a batch of ", o.d.batch,
+                  "; the nearest legal length is 1");
   }
   if (auto r = batch_fault({&o.a, "A"}, o.d.batch)) return r;
   if (auto r = batch_fault({&o.b, "B"}, o.d.batch)) return r;
@@ -155,15 +147,14 @@ Fault offsets_fault(const GemmOperands& o) {
   if (!o.groups) return std::nullopt;
   const int width = offset_bytes(o.groups->type);
   if (o.groups->offsets == nullptr) {
-    return Refusal{RefusalCode::bad_pointer, "offsets is a null pointer; " + number(groups_of(o)) +
-                                                 " groups have " + number(groups_of(o) + 1) +
-                                                 " offsets, in the operands' memory"};
+    return refuse(RefusalCode::bad_pointer, "offsets is a null pointer; ", groups_of(o),
+                  " groups have ", groups_of(o) + 1, " offsets, in the operands' memory");
   }
   const int known = alignment_of(o.groups->offsets);
   if (known >= width) return std::nullopt;
-  return Refusal{RefusalCode::bad_pointer,
-                 "the address of offsets must be a multiple of its integers' size, " +
-                     number(width) + " bytes; it is one of " + number(known)};
+  return refuse(RefusalCode::bad_pointer,
+                "the address of offsets must be a multiple of its integers' size, ", width,
+                " bytes; it is one of ", known);
 }
 
 // A tensor that is read element by element: its strides may be any but negative ones.
@@ -175,9 +166,8 @@ Fault side_fault(const NamedView& tensor, std::int64_t length) {
                                              {v.columns, v.column_stride, "column"},
                                              {v.batch, v.batch_stride, "batch"}}) {
     if (extent > 1 && stride < 0) {
-      return Refusal{RefusalCode::bad_stride, std::string(tensor.name) + " has a " + what +
-                                                  " stride of " + number(stride) +
-                                                  "; the nearest legal is 0"};
+      return refuse(RefusalCode::bad_stride, tensor.name, " has a ", what, " stride of ", stride,
+                    "; the nearest legal is 0");
     }
   }
   return std::nullopt;
@@ -217,16 +207,13 @@ Fault scale_fault(const GemmOperands& o, bool of_a) {
                            ") takes f32 scales of shape " + shape_of(s.rows, s.columns) +
                            (o.groups && s.batch > 1 ? ", a batch of " + number(s.batch) : "");
   if (v.data == nullptr)
-    return Refusal{RefusalCode::bad_pointer,
-                   std::string(scale.name) + " is a null pointer; " + need};
+    return refuse(RefusalCode::bad_pointer, scale.name, " is a null pointer; ", need);
   if (v.dtype != DType::f32) {
-    return Refusal{RefusalCode::bad_type,
-                   std::string(scale.name) + " is " + type_name(v.dtype) + "; " + need};
+    return refuse(RefusalCode::bad_type, scale.name, " is ", type_name(v.dtype), "; ", need);
   }
   if (v.rows != s.rows || v.columns != s.columns || (o.groups && v.batch != s.batch)) {
-    return Refusal{RefusalCode::bad_shape,
-                   std::string(scale.name) + " is " + shape_of(v) +
-                       (v.batch != 1 ? ", a batch of " + number(v.batch) : "") + "; " + need};
+    return refuse(RefusalCode::bad_shape, scale.name, " is ", shape_of(v),
+                  (v.batch != 1 ? ", a batch of " + number(v.batch) : ""), "; ", need);
   }
   return side_fault(scale, s.batch);
 }
@@ -235,17 +222,16 @@ Fault scale_fault(const GemmOperands& o, bool of_a) {
 Fault unread_fault(const GemmOperands& o) {
   for (const NamedView& scale : {NamedView{&o.scale_a, "scale_a"}, {&o.scale_b, "scale_b"}}) {
     if (o.scaling == Scaling::none && scale.view->data != nullptr) {
-      return Refusal{RefusalCode::bad_value,
-                     std::string(scale.name) +
-                         " is given and scaling is none; say what it scales (tensor, row-column, "
-                         "block, or group), or leave it out"};
+      return refuse(RefusalCode::bad_value, scale.name,
+                    " is given and scaling is none; say what it scales (tensor, row-column, "
+                    "block, or group), or leave it out");
     }
   }
   if (o.epilogue.bias == Bias::none && o.bias.data != nullptr) {
-    return Refusal{
+    return refuse(
         RefusalCode::bad_value,
         "the bias is given and epilogue.bias is none; say what it runs along (rows or columns), or "
-        "leave it out"};
+        "leave it out");
   }
   return std::nullopt;
 }
@@ -258,9 +244,8 @@ Fault scales_fault(const GemmOperands& o) {
   if (o.scale_d.data == nullptr) return std::nullopt;
   const MatrixView& v = o.scale_d;
   if (v.dtype != DType::f32 || v.rows != 1 || v.columns != 1) {
-    return Refusal{RefusalCode::bad_shape,
-                   "scale_d is " + shape_of(v) + " of " + type_name(v.dtype) +
-                       "; D has one scale: the nearest legal is 1 x 1 of f32"};
+    return refuse(RefusalCode::bad_shape, "scale_d is ", shape_of(v), " of ", type_name(v.dtype),
+                  "; D has one scale: the nearest legal is 1 x 1 of f32");
   }
   return side_fault({&v, "scale_d"}, o.d.batch);
 }
@@ -274,25 +259,23 @@ Fault bias_fault(const GemmOperands& o) {
                            (of_rows ? "rows of D is M x 1" : "columns of the product is N x 1") +
                            ": the legal shape is " + shape_of(rows, 1);
   if (v.data == nullptr && rows > 0)
-    return Refusal{RefusalCode::bad_pointer, "the bias is a null pointer; " + need};
+    return refuse(RefusalCode::bad_pointer, "the bias is a null pointer; ", need);
   if (v.rows != rows || v.columns != 1)
-    return Refusal{RefusalCode::bad_shape, "the bias is " + shape_of(v) + "; " + need};
+    return refuse(RefusalCode::bad_shape, "the bias is ", shape_of(v), "; ", need);
   if (v.rows > 1 && v.row_stride != 1) {
-    return Refusal{RefusalCode::bad_stride,
-                   "the bias has a row stride of " + number(v.row_stride) +
-                       "; its values lie next to each other: the nearest legal is 1"};
+    return refuse(RefusalCode::bad_stride, "the bias has a row stride of ", v.row_stride,
+                  "; its values lie next to each other: the nearest legal is 1");
   }
   return side_fault({&v, "the bias"}, o.groups && !of_rows ? groups_of(o) : o.d.batch);
 }
 
 Fault overlap_fault(const GemmOperands& o) {
   const auto apart = [](const char* name) {
-    return Refusal{RefusalCode::overlap,
-                   std::string("D overlaps ") + name + "; it must lie apart from " + name};
+    return refuse(RefusalCode::overlap, "D overlaps ", name, "; it must lie apart from ", name);
   };
   if (reads_c(o) && overlap(o.c, o.d) && !same_view(o.c, o.d)) {
-    return Refusal{RefusalCode::overlap,
-                   "D overlaps C; it must lie apart from C or be the very same view"};
+    return refuse(RefusalCode::overlap,
+                  "D overlaps C; it must lie apart from C or be the very same view");
   }
   if (reads_ab(o) && overlap(o.d, o.a)) return apart("A");
   if (reads_ab(o) && overlap(o.d, o.b)) return apart("B");
@@ -315,11 +298,9 @@ Fault address_fault(const GemmOperands& o) {
   for (const NamedView& tensor : {NamedView{&o.a, "A"}, {&o.b, "B"}}) {
     const int known = alignment_of(tensor.view->data);
     if (known < 16) {
-      return Refusal{
-          RefusalCode::bad_pointer,
-          std::string(tensor.name) +
-              "'s address must be a multiple of 16 bytes for the copy engine; it is one of " +
-              number(known)};
+      return refuse(RefusalCode::bad_pointer, tensor.name,
+                    "'s address must be a multiple of 16 bytes for the copy engine; it is one of ",
+                    known);
     }
   }
   return std::nullopt;
@@ -376,54 +357,51 @@ GemmProblem problem_of(const GemmOperands& o) {
 // What a launch may not differ in from its plan.
 Fault kind_mismatch(const GemmProblem& got, const GemmProblem& want) {
   if (got.m != want.m || got.n != want.n || got.k != want.k) {
-    return Refusal{RefusalCode::plan_mismatch, "the operands are a product of " + number(got.m) +
-                                                   " x " + number(got.n) + " x " + number(got.k) +
-                                                   "; the plan is for " + number(want.m) + " x " +
-                                                   number(want.n) + " x " + number(want.k)};
+    return refuse(RefusalCode::plan_mismatch, "the operands are a product of ", got.m, " x ", got.n,
+                  " x ", got.k, "; the plan is for ", want.m, " x ", want.n, " x ", want.k);
   }
   if (got.batch != want.batch) {
-    return Refusal{RefusalCode::plan_mismatch, "the operands are a batch of " + number(got.batch) +
-                                                   "; the plan is for " + number(want.batch)};
+    return refuse(RefusalCode::plan_mismatch, "the operands are a batch of ", got.batch,
+                  "; the plan is for ", want.batch);
   }
   if (got.groups != want.groups) {
     const auto words = [](std::int64_t groups) {
       return groups == 0 ? std::string("no groups") : number(groups) + " groups";
     };
-    return Refusal{RefusalCode::plan_mismatch, "the operands have " + words(got.groups) +
-                                                   "; the plan is for " + words(want.groups)};
+    return refuse(RefusalCode::plan_mismatch, "the operands have ", words(got.groups),
+                  "; the plan is for ", words(want.groups));
   }
   const bool types = got.a == want.a && got.b == want.b && got.d == want.d &&
                      (!got.reads_c || !want.reads_c || got.c == want.c) &&
                      got.offsets == want.offsets;
   if (!types) {
-    return Refusal{RefusalCode::plan_mismatch,
-                   "the operands' types are not those of the plan; make a plan for them"};
+    return refuse(RefusalCode::plan_mismatch,
+                  "the operands' types are not those of the plan; make a plan for them");
   }
   if (got.scaling != want.scaling || got.accumulation != want.accumulation) {
-    return Refusal{RefusalCode::plan_mismatch,
-                   "the operands' scaling and accumulation are not those of the plan, which has " +
-                       std::string(scaling_name(want.scaling)) + " scaling and " +
-                       (want.accumulation == Accumulation::fast ? "fast" : "promoted") +
-                       " accumulation"};
+    return refuse(RefusalCode::plan_mismatch,
+                  "the operands' scaling and accumulation are not those of the plan, which has ",
+                  scaling_name(want.scaling), " scaling and ",
+                  (want.accumulation == Accumulation::fast ? "fast" : "promoted"), " accumulation");
   }
   const bool bias = got.epilogue.bias == Bias::none || got.bias == want.bias;
   if (got.epilogue != want.epilogue || !bias || got.scales_d != want.scales_d) {
-    return Refusal{
+    return refuse(
         RefusalCode::plan_mismatch,
         "the operands' epilogue (activation, gate, bias and its type, scale_d) is not that of the "
-        "plan; make a plan for it"};
+        "plan; make a plan for it");
   }
   return std::nullopt;
 }
 
 Fault use_mismatch(const GemmProblem& got, const GemmProblem& want) {
   if (got.reads_c && !want.reads_c) {
-    return Refusal{RefusalCode::plan_mismatch,
-                   "beta is not 0, but the plan was made without C; make a plan that reads C"};
+    return refuse(RefusalCode::plan_mismatch,
+                  "beta is not 0, but the plan was made without C; make a plan that reads C");
   }
   if (got.reads_ab && !want.reads_ab) {
-    return Refusal{RefusalCode::plan_mismatch,
-                   "alpha is not 0, but the plan was made without reading A and B"};
+    return refuse(RefusalCode::plan_mismatch,
+                  "alpha is not 0, but the plan was made without reading A and B");
   }
   return std::nullopt;
 }
@@ -446,16 +424,14 @@ Fault stride_mismatch(const GemmProblem& got, const GemmProblem& want) {
     what = "batch";
   }
   if (what == nullptr) return std::nullopt;
-  return Refusal{RefusalCode::plan_mismatch,
-                 std::string("the operands' ") + what +
-                     " strides are not those of the plan; make a plan for them"};
+  return refuse(RefusalCode::plan_mismatch, "the operands' ", what,
+                " strides are not those of the plan; make a plan for them");
 }
 
 Fault alignment_mismatch(const Plan& plan, const GemmProblem& got) {
   const auto says = [](const char* name, int known) {
-    return Refusal{RefusalCode::plan_mismatch,
-                   std::string(name) + "'s address is a multiple of " + number(known) +
-                       " bytes only; the plan was made for one of 16: say so in the problem"};
+    return refuse(RefusalCode::plan_mismatch, name, "'s address is a multiple of ", known,
+                  " bytes only; the plan was made for one of 16: say so in the problem");
   };
   if (plan.d_path == EpiloguePath::copy_engine && got.d_alignment < 16) {
     return says("D", got.d_alignment);

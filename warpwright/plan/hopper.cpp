@@ -26,15 +26,23 @@ kernel::Sums sums_of(const GemmProblem& p) {
                                                   : kernel::Sums::tensor_core;
 }
 
+// How the CTAs of a kernel share tiles along K.
+bool splits(const kernel::GemmConfig& c) {
+  return c.sharing == kernel::Sharing::workspace;
+}
+bool in_cluster(const kernel::GemmConfig& c) {
+  return c.sharing == kernel::Sharing::cluster;
+}
+
 // Whether the kernel computes what the problem asks, whatever its extents.
 bool serves(const kernel::GemmConfig& c, const GemmProblem& p) {
   if (kernel::is_grouped(c) != (p.groups > 0)) return false;
-  if ((c.swapped ? p.b : p.a) != c.a || (c.swapped ? p.a : p.b) != c.b) return false;
+  if ((c.swapped ? p.b : p.a) != c.a.stored || (c.swapped ? p.a : p.b) != c.b.stored) return false;
   if (c.result != p.d || c.gated != p.epilogue.gated || c.sums != sums_of(p)) return false;
-  if (!p.reads_ab || p.m == 0 || p.n == 0) return !c.splits_k && !c.cluster_k;
+  if (!p.reads_ab || p.m == 0 || p.n == 0) return c.sharing == kernel::Sharing::whole;
   const atom::Major a = major_a(p);
   const atom::Major b = major_b(p);
-  return (c.swapped ? b : a) == c.a_major && (c.swapped ? a : b) == c.b_major;
+  return (c.swapped ? b : a) == c.a.major && (c.swapped ? a : b) == c.b.major;
 }
 
 // Rows and columns of D in a tile of a CTA, and CTAs of a cluster along them.
@@ -91,19 +99,18 @@ std::optional<Refusal> along_k_fault(int ctas, const DeviceFacts& device) {
   if (nearest == ctas) return std::nullopt;
   const bool is_short =
       std::find(kCtasAlongK.begin(), kCtasAlongK.end(), ctas) != kCtasAlongK.end();
-  return Refusal{RefusalCode::bad_choice, "cluster_k is " + number(ctas) +
-                                              (is_short ? ", and device " + device.name + " has " +
-                                                              number(device.sms) + " SMs"
-                                                        : std::string()) +
-                                              "; the nearest legal value is " + number(nearest)};
+  return refuse(RefusalCode::bad_choice, "cluster_k is ", ctas,
+                (is_short ? ", and device " + device.name + " has " + number(device.sms) + " SMs"
+                          : std::string()),
+                "; the nearest legal value is ", nearest);
 }
 
 // What the caller fixed of the grid, against what is `resident` for `count` cluster tiles.
 bool grid_fits(int ctas, const Plan& p, const kernel::GemmConfig& c, int resident,
                std::int64_t count, std::int64_t blocks) {
   const int size = atom::cluster_size(p.cluster);
-  return ctas >= 1 && ctas <= resident && ctas % size == 0 && (!c.cluster_k || ctas <= count) &&
-         (!c.splits_k || ctas / size <= count * blocks);
+  return ctas >= 1 && ctas <= resident && ctas % size == 0 && (!in_cluster(c) || ctas <= count) &&
+         (!splits(c) || ctas / size <= count * blocks);
 }
 
 // The walk over a whole product, and its number of cluster tiles; none where they are too many.
@@ -159,14 +166,14 @@ void add_plans(std::vector<Plan>& all, Plan base, const HopperRow& row,
   if (!counted) return;
   const std::int64_t count = *counted;
   const std::int64_t blocks = p.reads_ab ? pieces(p.k, kernel::tile_k(c)) : 0;
-  if (c.splits_k && (blocks == 0 || count * blocks > max_extent)) return;
+  if (splits(c) && (blocks == 0 || count * blocks > max_extent)) return;
   std::vector<int> grids;
-  if (c.cluster_k) {
+  if (in_cluster(c)) {
     // One tile a cluster, for the memory of the stages serves the exchange; alone, a CTA goes on.
     if (blocks < base.cluster_k) return;
     grids = {static_cast<int>(base.cluster_k > 1 ? count * base.cluster_k
                                                  : std::min<std::int64_t>(count, resident))};
-  } else if (c.splits_k) {
+  } else if (splits(c)) {
     grids = split_grids(base, resident, blocks);
   } else {
     grids = {static_cast<int>(std::min<std::int64_t>(count * size, resident))};
@@ -181,7 +188,7 @@ void add_plans(std::vector<Plan>& all, Plan base, const HopperRow& row,
   for (const int ctas : grids) {
     Plan plan = base;
     plan.ctas = count == 0 ? 0 : ctas;
-    if (c.splits_k) {
+    if (splits(c)) {
       plan.workspace_bytes = kernel::split_workspace_bytes(c, ctas);
       plan.flag_bytes = kernel::split_flag_bytes(c, ctas);
     } else if (kernel::has_group_maps(c)) {
@@ -251,13 +258,12 @@ bool takes_group_maps(const GemmProblem& p) {
 
 Refusal no_maps(const GemmProblem& p) {
   const int element = element_bytes(p.d);
-  return Refusal{RefusalCode::unsupported,
-                 "a kernel with a map a group stores D by the copy engine, so the rows of D must " +
-                     std::string("begin and end at multiples of 16 bytes; a row has ") +
-                     number(result_columns(p) * element) + " bytes, rows are " +
-                     number(p.d_row_stride * element) +
-                     " bytes apart, and the address is a multiple of " + number(p.d_alignment) +
-                     ": the nearest is a kernel with one map over all tokens"};
+  return refuse(RefusalCode::unsupported,
+                "a kernel with a map a group stores D by the copy engine, so the rows of D must ",
+                "begin and end at multiples of 16 bytes; a row has ", result_columns(p) * element,
+                " bytes, rows are ", p.d_row_stride * element,
+                " bytes apart, and the address is a multiple of ", p.d_alignment,
+                ": the nearest is a kernel with one map over all tokens");
 }
 
 // Every plan by these choices that begins like `base`; may be none.
@@ -280,7 +286,7 @@ Result<std::vector<Plan>> search(Plan base, const PlanChoices& choices) {
       }
       base.cluster = cluster;
       base.cluster_k = 1;
-      if (!row.config.cluster_k) {
+      if (!in_cluster(row.config)) {
         if (choices.cluster_k.value_or(1) == 1) add_plans(all, base, row, choices);
       } else if (size == 1) {
         for (const int ctas : kCtasAlongK) {
@@ -315,15 +321,13 @@ Refusal none_found(const Plan& base, const PlanChoices& choices) {
   const std::string there = offers(p);
   const std::string kind = p.groups > 0 ? "no grouped kernel" : "no kernel";
   if (there.empty()) {
-    return Refusal{
-        RefusalCode::no_kernel,
-        kind + " in this build multiplies " + type_name(p.a) + " by " + type_name(p.b) + " into " +
-            type_name(p.d) + " with " +
-            (p.groups > 0 ? std::string(scaling_name(p.scaling)) + " scaling, " +
-                                (p.accumulation == Accumulation::fast ? "fast" : "promoted") +
-                                " accumulation and this epilogue"
-                          : std::string("these layouts, scales and epilogue")) +
-            "; a build of all kernels may"};
+    return refuse(RefusalCode::no_kernel, kind, " in this build multiplies ", type_name(p.a),
+                  " by ", type_name(p.b), " into ", type_name(p.d), " with ",
+                  (p.groups > 0 ? std::string(scaling_name(p.scaling)) + " scaling, " +
+                                      (p.accumulation == Accumulation::fast ? "fast" : "promoted") +
+                                      " accumulation and this epilogue"
+                                : std::string("these layouts, scales and epilogue")),
+                  "; a build of all kernels may");
   }
   if (auto r = tiles_fault(p, result_tiles(p))) return *r;
   if (choices.cluster && atom::cluster_size(*choices.cluster) > base.device.sms) {
@@ -331,20 +335,19 @@ Refusal none_found(const Plan& base, const PlanChoices& choices) {
                              kernel::supported_clusters);
   }
   const std::string wanted = wishes(choices);
-  return Refusal{RefusalCode::no_kernel, kind + " " +
-                                             (wanted.empty() ? "runs" : "has " + wanted + " for") +
-                                             " this problem; there are " + there +
-                                             ", and clusters 1x1, 2x1, 1x2, 2x2 and 4x4" +
-                                             (choices.ctas ? nearest_grid(base, choices) : "")};
+  return refuse(RefusalCode::no_kernel, kind, " ",
+                (wanted.empty() ? "runs" : "has " + wanted + " for"), " this problem; there are ",
+                there, ", and clusters 1x1, 2x1, 1x2, 2x2 and 4x4",
+                (choices.ctas ? nearest_grid(base, choices) : ""));
 }
 
 }  // namespace
 
 Result<std::vector<Plan>> hopper_candidates(const Plan& start, const PlanChoices& choices) {
   if (choices.pair.value_or(false) || choices.tiles || choices.accumulators) {
-    return Refusal{RefusalCode::bad_choice,
-                   "pairs, tile sources and accumulators in tensor memory are of sm_100; device " +
-                       start.device.name + " is sm_" + number(start.device.architecture)};
+    return refuse(RefusalCode::bad_choice,
+                  "pairs, tile sources and accumulators in tensor memory are of sm_100; device ",
+                  start.device.name, " is sm_", start.device.architecture);
   }
   if (choices.cluster_k) {
     if (auto r = along_k_fault(*choices.cluster_k, start.device)) return *r;

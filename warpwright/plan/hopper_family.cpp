@@ -141,7 +141,7 @@ class HopperFamily final : public Family {
     out += format("persistent, %s%s%s%s\n", kernel::has_producer(c) ? "warp-specialised, " : "",
                   schedules[static_cast<int>(c.schedule)],
                   c.swapped ? ", operands swapped (rows are columns of D)" : "",
-                  c.splits_k ? ", split along K" : "");
+                  c.sharing == kernel::Sharing::workspace ? ", split along K" : "");
     if (kernel::is_grouped(c)) {
       out += format("groups     found on the device, %s\n", searches[static_cast<int>(c.grouped)]);
       out +=
@@ -154,14 +154,14 @@ class HopperFamily final : public Family {
     }
     out +=
         format("tile       %d x %d x %d, wgmma m64n%dk%d, %d consumer warpgroups of %d rows each\n",
-               c.tile_m, c.tile_n, kernel::tile_k(c), c.tile_n, atom::wgmma_k(c.a),
+               c.tile_m, c.tile_n, kernel::tile_k(c), c.tile_n, atom::wgmma_k(c.a.multiplied),
                c.consumer_warpgroups, kernel::warpgroup_rows(c));
     out += cluster_line(plan, cluster.m, "");
     const auto shape = kernel::mainloop_shape(c);
     out += format("stages     %d of %d bytes (A %d, B %d)\n", c.stages, shape.stage_bytes,
                   atom::tile_bytes(kernel::tile_a(c)), atom::tile_bytes(kernel::tile_b(c)));
     out += format("sums       %s\n", sums_text(c).c_str());
-    parts.tensor_store = c.tma_store;
+    parts.tensor_store = c.store != kernel::Store::lanes;
     return parts;
   }
 
@@ -176,7 +176,7 @@ class HopperFamily final : public Family {
     }
     Grid& grid = out.grids[plan.map_ctas > 0 ? 1 : 0];
     grid = grid_of(plan);
-    if (c.splits_k && p.operands.k > 0) {
+    if (c.sharing == kernel::Sharing::workspace && p.operands.k > 0) {
       p.walk.split = tile::SplitPlan(p.walk.raster.count, p.walk.k_blocks,
                                      plan.ctas / atom::cluster_size(plan.cluster));
       p.walk.flags = reinterpret_cast<std::uint32_t*>(workspace);

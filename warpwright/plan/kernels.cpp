@@ -67,7 +67,7 @@ std::string missing_kernel(const std::string& name) {
 std::optional<Refusal> kernel_fault(const std::optional<std::string>& chosen) {
   const std::string why = chosen ? missing_kernel(*chosen) : std::string();
   if (why.empty()) return std::nullopt;
-  return Refusal{RefusalCode::no_kernel, why};
+  return refuse(RefusalCode::no_kernel, why);
 }
 
 }  // namespace warpwright

@@ -13,15 +13,15 @@ Result<std::vector<Plan>> candidates(const GemmProblem& problem, const DeviceFac
   if (auto r = problem_fault(problem)) return *r;
   const Family* const family = family_of(device);
   if (family == nullptr) {
-    return Refusal{RefusalCode::no_device,
-                   "device " + device.name + " has architecture sm_" + number(device.architecture) +
-                       "; kernels exist for sm_90 (H100, H200), sm_100 (B200) and sm_103 (B300)"};
+    return refuse(RefusalCode::no_device, "device ", device.name, " has architecture sm_",
+                  device.architecture,
+                  "; kernels exist for sm_90 (H100, H200), sm_100 (B200) and sm_103 (B300)");
   }
   if (device.sms < 1) return no_sms(device);
   if (problem.groups == 0 && (choices.tile_tokens || choices.search || choices.group_maps)) {
-    return Refusal{RefusalCode::bad_choice,
-                   "tiles of tokens, searches and maps a group are of products in groups, and this "
-                   "one has none: leave them out"};
+    return refuse(RefusalCode::bad_choice,
+                  "tiles of tokens, searches and maps a group are of products in groups, and this "
+                  "one has none: leave them out");
   }
   Plan start;
   start.problem = problem;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <variant>
 
@@ -167,6 +168,21 @@ struct [[nodiscard]] Refusal {
   RefusalCode code;
   std::string reason;
 };
+
+/// A refusal whose sentence is made of these parts: texts and whole numbers.
+template <class... Parts>
+Refusal refuse(RefusalCode code, const Parts&... parts) {
+  Refusal made{code, {}};
+  const auto add = [&made](const auto& part) {
+    if constexpr (std::is_integral_v<std::decay_t<decltype(part)>>) {
+      made.reason += std::to_string(part);
+    } else {
+      made.reason += part;
+    }
+  };
+  (add(parts), ...);
+  return made;
+}
 
 /// A value or a refusal.
 template <class T>

@@ -19,34 +19,28 @@ std::int64_t round_up(std::int64_t value, std::int64_t step) {
 Fault extent_fault(const GemmProblem& p) {
   for (const auto& [extent, name] : {std::pair{p.m, "M"}, {p.n, "N"}, {p.k, "K"}}) {
     if (extent < 0) {
-      return Refusal{RefusalCode::bad_shape, std::string(name) + " is " + number(extent) +
-                                                 "; the nearest legal value is 0"};
+      return refuse(RefusalCode::bad_shape, name, " is ", extent, "; the nearest legal value is 0");
     }
     if (extent > max_extent) {
-      return Refusal{RefusalCode::bad_shape,
-                     std::string(name) + " is " + number(extent) +
-                         "; coordinates have 32 bits: the nearest legal value is " +
-                         number(max_extent)};
+      return refuse(RefusalCode::bad_shape, name, " is ", extent,
+                    "; coordinates have 32 bits: the nearest legal value is ", max_extent);
     }
   }
   if (p.groups < 0 || p.groups > max_extent) {
-    return Refusal{RefusalCode::bad_shape, "the number of groups is " + number(p.groups) +
-                                               "; the nearest legal value is " +
-                                               number(p.groups < 0 ? 1 : max_extent)};
+    return refuse(RefusalCode::bad_shape, "the number of groups is ", p.groups,
+                  "; the nearest legal value is ", p.groups < 0 ? 1 : max_extent);
   }
   if (p.groups > 0 && p.batch != 1) {
-    return Refusal{RefusalCode::bad_shape,
-                   "the batch has a length of " + number(p.batch) +
-                       ", and the rows fall into groups: the nearest legal length is 1"};
+    return refuse(RefusalCode::bad_shape, "the batch has a length of ", p.batch,
+                  ", and the rows fall into groups: the nearest legal length is 1");
   }
   if (!(p.expected_tokens >= 0)) {
-    return Refusal{RefusalCode::bad_value,
-                   "the expected tokens of a group are negative or no number; 0 leaves them open"};
+    return refuse(RefusalCode::bad_value,
+                  "the expected tokens of a group are negative or no number; 0 leaves them open");
   }
   if (p.batch < 1 || p.batch > max_extent) {
-    return Refusal{RefusalCode::bad_shape, "the batch has a length of " + number(p.batch) +
-                                               "; the nearest legal length is " +
-                                               number(p.batch < 1 ? 1 : max_extent)};
+    return refuse(RefusalCode::bad_shape, "the batch has a length of ", p.batch,
+                  "; the nearest legal length is ", p.batch < 1 ? 1 : max_extent);
   }
   return std::nullopt;
 }
@@ -55,15 +49,13 @@ Fault operand_type_fault(const GemmProblem& p) {
   for (const auto& [type, name] : {std::pair{p.a, "A"}, {p.b, "B"}}) {
     if (is_16bit_float(type) || is_8bit_float(type)) continue;
     const char* nearest = numeric::bits(type) > 8 ? "bf16" : "e4m3";
-    return Refusal{RefusalCode::bad_type,
-                   std::string(name) + " is " + type_name(type) +
-                       "; operands are bf16, f16, e4m3 or e5m2: the nearest is " + nearest};
+    return refuse(RefusalCode::bad_type, name, " is ", type_name(type),
+                  "; operands are bf16, f16, e4m3 or e5m2: the nearest is ", nearest);
   }
   if (p.a == p.b || (is_8bit_float(p.a) && is_8bit_float(p.b))) return std::nullopt;
-  return Refusal{RefusalCode::bad_type,
-                 "A is " + type_name(p.a) + " and B is " + type_name(p.b) +
-                     "; A and B are both bf16, both f16, or each e4m3 or e5m2: the nearest B is " +
-                     type_name(p.a)};
+  return refuse(RefusalCode::bad_type, "A is ", type_name(p.a), " and B is ", type_name(p.b),
+                "; A and B are both bf16, both f16, or each e4m3 or e5m2: the nearest B is ",
+                type_name(p.a));
 }
 
 Fault result_type_fault(const GemmProblem& p) {
@@ -74,51 +66,43 @@ Fault result_type_fault(const GemmProblem& p) {
   if (!wide && !narrow) {
     const std::string text = "D is " + type_name(p.d) + "; ";
     if (narrow_operands) {
-      return Refusal{RefusalCode::bad_type,
-                     text + "of " + type_name(p.a) +
-                         " operands it is bf16, f16, f32, e4m3 or e5m2: the nearest is f32"};
+      return refuse(RefusalCode::bad_type, text, "of ", type_name(p.a),
+                    " operands it is bf16, f16, f32, e4m3 or e5m2: the nearest is f32");
     }
     if (is_8bit_float(p.d)) {
-      return Refusal{
-          RefusalCode::bad_type,
-          text + "of " + type_name(p.a) +
-              " operands it is bf16, f16 or f32, and e4m3 where the epilogue is gated: the "
-              "nearest is bf16"};
+      return refuse(RefusalCode::bad_type, text, "of ", type_name(p.a),
+                    " operands it is bf16, f16 or f32, and e4m3 where the epilogue is gated: the "
+                    "nearest is bf16");
     }
-    return Refusal{
-        RefusalCode::bad_type,
-        text + "of " + type_name(p.a) + " operands it is bf16, f16 or f32: the nearest is f32"};
+    return refuse(RefusalCode::bad_type, text, "of ", type_name(p.a),
+                  " operands it is bf16, f16 or f32: the nearest is f32");
   }
   if (p.reads_c && p.c != p.d) {
-    return Refusal{RefusalCode::bad_type, "C is " + type_name(p.c) + " and D is " + type_name(p.d) +
-                                              "; C must have D's type, " + type_name(p.d)};
+    return refuse(RefusalCode::bad_type, "C is ", type_name(p.c), " and D is ", type_name(p.d),
+                  "; C must have D's type, ", type_name(p.d));
   }
   return std::nullopt;
 }
 
 Fault scaling_fault(const GemmProblem& p) {
   if (p.scaling != Scaling::none && !is_8bit_float(p.a)) {
-    return Refusal{RefusalCode::unsupported,
-                   std::string("scaling is ") + scaling_name(p.scaling) + ", and A and B are " +
-                       type_name(p.a) +
-                       "; only e4m3 and e5m2 operands have scales: the nearest scaling is none"};
+    return refuse(RefusalCode::unsupported, "scaling is ", scaling_name(p.scaling),
+                  ", and A and B are ", type_name(p.a),
+                  "; only e4m3 and e5m2 operands have scales: the nearest scaling is none");
   }
   if (p.scaling == Scaling::group && p.groups == 0) {
-    return Refusal{
-        RefusalCode::unsupported,
-        "scaling is group, and the product has no groups: the nearest scaling is tensor"};
+    return refuse(RefusalCode::unsupported,
+                  "scaling is group, and the product has no groups: the nearest scaling is tensor");
   }
   if (p.accumulation == Accumulation::promoted && !is_8bit_float(p.a)) {
-    return Refusal{
-        RefusalCode::unsupported,
-        "accumulation is promoted, and A and B are " + type_name(p.a) +
-            "; their sums are float32 anyway, promotion is for e4m3 and e5m2: the nearest "
-            "accumulation is fast"};
+    return refuse(RefusalCode::unsupported, "accumulation is promoted, and A and B are ",
+                  type_name(p.a),
+                  "; their sums are float32 anyway, promotion is for e4m3 and e5m2: the nearest "
+                  "accumulation is fast");
   }
   if (p.scales_d && !is_8bit_float(p.d)) {
-    return Refusal{RefusalCode::unsupported,
-                   "scale_d is given, and D is " + type_name(p.d) +
-                       "; only a D of e4m3 or e5m2 has a scale: leave scale_d out"};
+    return refuse(RefusalCode::unsupported, "scale_d is given, and D is ", type_name(p.d),
+                  "; only a D of e4m3 or e5m2 has a scale: leave scale_d out");
   }
   return std::nullopt;
 }
@@ -132,28 +116,26 @@ std::int64_t nearest_multiple(std::int64_t value, std::int64_t step) {
 
 Fault gate_fault(const GemmProblem& p) {
   if (p.epilogue.activation != Activation::silu) {
-    return Refusal{
+    return refuse(
         RefusalCode::unsupported,
         "the epilogue is gated and its activation is not silu; gated products exist with silu "
-        "alone: the nearest activation is silu"};
+        "alone: the nearest activation is silu");
   }
   if (p.reads_c) {
-    return Refusal{
+    return refuse(
         RefusalCode::unsupported,
         "C is read (beta is not 0) and the epilogue is gated; a gated product takes no C: the "
-        "nearest legal beta is 0"};
+        "nearest legal beta is 0");
   }
   // Both halves of B must begin where a tensor map may, in an MN-major B too; with block scales
   // they also begin with a block of their own.
   const bool blocks = p.scaling == Scaling::block;
   const std::int64_t half = blocks ? scale_block : 8;
   if (p.n % (2 * half) != 0) {
-    return Refusal{RefusalCode::unsupported,
-                   "N is " + number(p.n) +
-                       "; the epilogue is gated, so B's rows are two halves, each of a " +
-                       "multiple of " + number(half) + " rows " +
-                       (blocks ? "(a block of scales)" : "(16 bytes of a tensor map)") +
-                       ": the nearest legal N is " + number(nearest_multiple(p.n, 2 * half))};
+    return refuse(RefusalCode::unsupported, "N is ", p.n,
+                  "; the epilogue is gated, so B's rows are two halves, each of a ", "multiple of ",
+                  half, " rows ", (blocks ? "(a block of scales)" : "(16 bytes of a tensor map)"),
+                  ": the nearest legal N is ", nearest_multiple(p.n, 2 * half));
   }
   return std::nullopt;
 }
@@ -164,10 +146,9 @@ Fault epilogue_fault(const GemmProblem& p) {
   }
   if (p.epilogue.bias == Bias::none || p.bias == DType::f32) return std::nullopt;
   if (is_16bit_float(p.bias) && p.bias == p.d) return std::nullopt;
-  return Refusal{
-      RefusalCode::bad_type,
-      "the bias is " + type_name(p.bias) + " and D is " + type_name(p.d) +
-          "; a bias is f32, or of D's type where that is bf16 or f16: the nearest is f32"};
+  return refuse(RefusalCode::bad_type, "the bias is ", type_name(p.bias), " and D is ",
+                type_name(p.d),
+                "; a bias is f32, or of D's type where that is bf16 or f16: the nearest is f32");
 }
 
 // An operand as the copy engine sees it: lines of contiguous elements, a pitch apart.
@@ -188,23 +169,19 @@ Fault lines_fault(const Lines& l) {
   const std::string has =
       std::string(l.tensor) + " has a " + l.line + " stride of " + number(l.pitch) + " elements";
   if ((l.count > 1 && l.pitch < l.length) || l.pitch < 0) {
-    return Refusal{RefusalCode::bad_stride, has + ", less than its " + number(l.length) + " " +
-                                                l.opposite + "s; the nearest legal is " +
-                                                number(round_up(l.length, step))};
+    return refuse(RefusalCode::bad_stride, has, ", less than its ", l.length, " ", l.opposite,
+                  "s; the nearest legal is ", round_up(l.length, step));
   }
   if (l.pitch >= max_pitch_bytes / element) {
-    return Refusal{
-        RefusalCode::bad_stride,
-        has + "; a tensor map allows less than 2^40 bytes: the nearest legal is " + number(most)};
+    return refuse(RefusalCode::bad_stride, has,
+                  "; a tensor map allows less than 2^40 bytes: the nearest legal is ", most);
   }
   if (l.pitch * element % 16 != 0) {
-    return Refusal{RefusalCode::bad_stride,
-                   std::string("the ") + l.line + "s of " + l.tensor + " are " +
-                       number(l.pitch * element) + " bytes apart (" + number(l.pitch) +
-                       " elements of " + type_name(l.type) +
-                       "); they must be a multiple of 16 bytes apart: the nearest legal " + l.line +
-                       " stride is " + number(std::min(round_up(l.pitch, step), most)) +
-                       " elements (pad " + (l.line[0] == 'r' ? "K" : "its rows") + ")"};
+    return refuse(RefusalCode::bad_stride, "the ", l.line, "s of ", l.tensor, " are ",
+                  l.pitch * element, " bytes apart (", l.pitch, " elements of ", type_name(l.type),
+                  "); they must be a multiple of 16 bytes apart: the nearest legal ", l.line,
+                  " stride is ", std::min(round_up(l.pitch, step), most), " elements (pad ",
+                  (l.line[0] == 'r' ? "K" : "its rows"), ")");
   }
   return std::nullopt;
 }
@@ -238,22 +215,19 @@ Operand operand_b(const GemmProblem& p) {
 
 Fault k_major_fault(const Operand& o) {
   if (o.column_stride != 1 && o.k > 1) {
-    return Refusal{RefusalCode::bad_stride,
-                   std::string(o.name) + " has a row stride of " + number(o.row_stride) +
-                       " and a column stride of " + number(o.column_stride) +
-                       "; one of them is 1: the nearest legal is K-major, column stride 1"};
+    return refuse(RefusalCode::bad_stride, o.name, " has a row stride of ", o.row_stride,
+                  " and a column stride of ", o.column_stride,
+                  "; one of them is 1: the nearest legal is K-major, column stride 1");
   }
   return lines_fault({o.name, o.type, "row", "column", o.k, o.rows, o.row_stride});
 }
 
 Fault mn_major_fault(const Operand& o) {
   if (is_8bit_float(o.type)) {
-    return Refusal{
-        RefusalCode::bad_stride,
-        std::string(o.name) + " is " + type_name(o.type) +
-            " and MN-major (row stride 1, column stride " + number(o.column_stride) +
-            "); the tensor core takes 8-bit operands K-major alone: neighbours along K next "
-            "to each other, column stride 1"};
+    return refuse(RefusalCode::bad_stride, o.name, " is ", type_name(o.type),
+                  " and MN-major (row stride 1, column stride ", o.column_stride,
+                  "); the tensor core takes 8-bit operands K-major alone: neighbours along K next "
+                  "to each other, column stride 1");
   }
   return lines_fault({o.name, o.type, "column", "row", o.rows, o.k, o.column_stride});
 }
@@ -276,13 +250,11 @@ Fault batch_stride_fault(const Operand& o) {
   const bool fits = o.batch_stride >= 0 && o.batch_stride <= most;
   if (fits && o.batch_stride % step == 0) return std::nullopt;
   const std::int64_t nearest = round_up(std::clamp<std::int64_t>(o.batch_stride, 0, most), step);
-  return Refusal{
-      RefusalCode::bad_stride,
-      std::string("the matrices of ") + o.name + " are " + number(o.batch_stride) +
-          " elements of " + type_name(o.type) +
-          " apart (batch stride); they must be a multiple of 16 bytes and less than 2^40 "
-          "bytes apart: the nearest legal batch stride is " +
-          number(nearest)};
+  return refuse(RefusalCode::bad_stride, "the matrices of ", o.name, " are ", o.batch_stride,
+                " elements of ", type_name(o.type),
+                " apart (batch stride); they must be a multiple of 16 bytes and less than 2^40 "
+                "bytes apart: the nearest legal batch stride is ",
+                nearest);
 }
 
 Fault operand_fault(const Operand& o) {
@@ -298,10 +270,9 @@ Fault operand_fault(const Operand& o) {
 Fault group_major_fault(const GemmProblem& p) {
   for (const Operand& o : {operand_a(p), operand_b(p)}) {
     if (major_of(o) == atom::Major::k) continue;
-    return Refusal{RefusalCode::unsupported,
-                   std::string(o.name) +
-                       " is MN-major, and the product has groups, which take K-major operands "
-                       "alone: neighbours along K next to each other, column stride 1"};
+    return refuse(RefusalCode::unsupported, o.name,
+                  " is MN-major, and the product has groups, which take K-major operands "
+                  "alone: neighbours along K next to each other, column stride 1");
   }
   return std::nullopt;
 }
@@ -329,24 +300,21 @@ Output output_c(const GemmProblem& p) {
 
 Fault output_fault(const Output& o) {
   if (o.column_stride != 1) {
-    return Refusal{RefusalCode::bad_stride, std::string(o.name) + " has a column stride of " +
-                                                number(o.column_stride) +
-                                                "; it must be row-major: the nearest legal is 1"};
+    return refuse(RefusalCode::bad_stride, o.name, " has a column stride of ", o.column_stride,
+                  "; it must be row-major: the nearest legal is 1");
   }
   if (o.rows > 1 && o.row_stride < o.columns) {
-    return Refusal{RefusalCode::bad_stride,
-                   std::string(o.name) + " has a row stride of " + number(o.row_stride) +
-                       " elements, less than its " + number(o.columns) +
-                       " columns; the nearest legal is " + number(o.columns)};
+    return refuse(RefusalCode::bad_stride, o.name, " has a row stride of ", o.row_stride,
+                  " elements, less than its ", o.columns, " columns; the nearest legal is ",
+                  o.columns);
   }
   return std::nullopt;
 }
 
 Fault c_batch_fault(const Output& o) {
   if (o.batch > 1 && o.batch_stride < 0) {
-    return Refusal{RefusalCode::bad_stride,
-                   std::string("the matrices of ") + o.name + " have a batch stride of " +
-                       number(o.batch_stride) + "; the nearest legal is 0"};
+    return refuse(RefusalCode::bad_stride, "the matrices of ", o.name, " have a batch stride of ",
+                  o.batch_stride, "; the nearest legal is 0");
   }
   return std::nullopt;
 }
@@ -358,10 +326,9 @@ Fault batch_overlap_fault(const Output& d) {
   if (d.batch_stride >= one) return std::nullopt;
   const std::int64_t abreast = reach({{d.batch, d.batch_stride}, {d.columns, 1}});
   if (d.batch_stride >= d.columns && d.row_stride >= abreast) return std::nullopt;
-  return Refusal{RefusalCode::overlap, "the matrices of D overlap: its batch stride is " +
-                                           number(d.batch_stride) +
-                                           " elements and one matrix reaches over " + number(one) +
-                                           "; the nearest legal batch stride is " + number(one)};
+  return refuse(RefusalCode::overlap, "the matrices of D overlap: its batch stride is ",
+                d.batch_stride, " elements and one matrix reaches over ", one,
+                "; the nearest legal batch stride is ", one);
 }
 
 }  // namespace
@@ -432,12 +399,11 @@ std::optional<Refusal> tiles_fault(const GemmProblem& p, const std::vector<Resul
   } else if (most_m >= 1) {
     nearest = " M is " + number(most_m);
   }
-  return Refusal{RefusalCode::bad_shape,
-                 "D of " + shape_of(p.m, columns) +
-                     (p.batch > 1 ? ", a batch of " + number(p.batch) + "," : "") +
-                     (p.groups > 0 ? " in " + number(p.groups) + " groups may have" : " has") +
-                     " more tiles than the " + number(max_extent) +
-                     " that can be numbered; split it: the nearest legal" + nearest};
+  return refuse(RefusalCode::bad_shape, "D of ", shape_of(p.m, columns),
+                (p.batch > 1 ? ", a batch of " + number(p.batch) + "," : ""),
+                (p.groups > 0 ? " in " + number(p.groups) + " groups may have" : " has"),
+                " more tiles than the ", max_extent,
+                " that can be numbered; split it: the nearest legal", nearest);
 }
 
 Refusal no_sms(const DeviceFacts& device) {

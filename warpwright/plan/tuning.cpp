@@ -127,8 +127,8 @@ Content read(const std::string& path) {
 }
 
 Refusal cannot_write(const std::string& path, const std::string& why) {
-  return Refusal{RefusalCode::file_error,
-                 "The tuning cache cannot be written to " + path + ": " + why + "."};
+  return refuse(RefusalCode::file_error, "The tuning cache cannot be written to ", path, ": ", why,
+                ".");
 }
 
 // A lock on a file beside the cache, which is never replaced; held as long as this lives.
@@ -219,6 +219,10 @@ std::string problem_text(const GemmProblem& p) {
             std::to_string(expected_tokens(p));
   }
   if (!p.reads_ab) text += " no_product";
+  if (p.groups > 0) {
+    text += " groups" + std::to_string(p.groups) + "@" + number(p.offsets) + "of" +
+            std::to_string(p.expected_tokens);
+  }
   text += strides_text("a", p.a_row_stride, p.a_column_stride, p.a_batch_stride) +
           strides_text("b", p.b_row_stride, p.b_column_stride, p.b_batch_stride) +
           strides_text("d", p.d_row_stride, p.d_column_stride, p.d_batch_stride) + "@" +
@@ -279,10 +283,10 @@ std::optional<TuningEntry> TuningCache::find(const TuningKey& key) const {
 
 std::optional<Refusal> TuningCache::unwritable() const {
   if (path_.empty()) {
-    return Refusal{
+    return refuse(
         RefusalCode::file_error,
         "There is no place for the tuning cache: set XDG_CACHE_HOME or HOME to a folder's "
-        "absolute path."};
+        "absolute path.");
   }
   std::error_code error;
   const fs::path folder = fs::path(path_).parent_path();

@@ -148,13 +148,14 @@ constexpr TileOfGroup in_group(const GroupedTiles& t, int tiles, int index) {
   return {start + rest - weight * width, weight};
 }
 
-/// The cluster tile `index` of the line, which lies in group `g` with `tiles` token tiles, `before`
-/// of them in earlier groups.
-constexpr TilePosition position(const GroupedTiles& t, int g, const GroupSpan& span, int before,
-                                int tiles, int index) {
+/// The cluster tile `index` of the line, of `k_blocks` K blocks, which lies in group `g` with
+/// `tiles` token tiles, `before` of them in earlier groups.
+constexpr Work whole_tile(const GroupedTiles& t, int g, const GroupSpan& span, int before,
+                          int tiles, int index, int k_blocks) {
   const TileOfGroup at = in_group(t, tiles, index - before * static_cast<int>(t.by_weights.value));
-  return t.swapped ? TilePosition{at.weight, at.token, g, span.first, span.end}
-                   : TilePosition{at.token, at.weight, g, span.first, span.end};
+  const TilePosition tile =
+      t.swapped ? TilePosition{at.weight, at.token, g} : TilePosition{at.token, at.weight, g};
+  return {tile, 0, k_blocks, span.first, span.end};
 }
 
 /// The last i with values(i) <= value, where values do not decrease, values(from) <= value, and
@@ -190,7 +191,7 @@ class HorizontalGroups {
       span_ = t_.offsets.span(ready_, group_);
       upto_ = sum_of_tiles(t_, before_, token_tiles(t_, span_));
     }
-    work = {position(t_, group_, span_, before_, upto_ - before_, next_), 0, blocks_};
+    work = whole_tile(t_, group_, span_, before_, upto_ - before_, next_, blocks_);
     next_ += isa::cluster_count();
     return true;
   }
@@ -233,7 +234,7 @@ class BallotGroups {
     const int tiles = of(upto_, lane) - before;
     // Read once more, not kept: registers are dear.
     const GroupSpan span = t_.offsets.span(ready_, first_group_ + lane);
-    work = {position(t_, first_group_ + lane, span, before, tiles, next_), 0, blocks_};
+    work = whole_tile(t_, first_group_ + lane, span, before, tiles, next_, blocks_);
     next_ += isa::cluster_count();
     return true;
   }
@@ -348,7 +349,7 @@ class VerticalGroups {
       span = t_.offsets.span(ready_, group);
       upto = sum_of_tiles(t_, before, token_tiles(t_, span));
     }
-    work = {position(t_, group, span, before, upto - before, next_), 0, blocks_};
+    work = whole_tile(t_, group, span, before, upto - before, next_, blocks_);
     next_ += isa::cluster_count();
     return true;
   }

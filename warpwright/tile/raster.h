@@ -10,14 +10,11 @@
 
 namespace warpwright::tile {
 
-/// A position in units of cluster tiles.
+/// A position in units of tiles: of cluster tiles, where nothing else is said.
 struct TilePosition {
   int m = 0;
   int n = 0;
-  int batch = 0;
-  /// Of the group, in a grouped product (tile/groups.h); `batch` is the group.
-  int first_token = 0;
-  int end_token = 0;
+  int batch = 0;  ///< of a grouped product (tile/groups.h): the group
 
   friend constexpr bool operator==(const TilePosition&, const TilePosition&) = default;
 };
@@ -97,9 +94,17 @@ constexpr TilePosition position(const PreparedRaster& p, int index) {
 
 /// A share of one tile: its K blocks from `first` to before `end`.
 struct Work {
-  TilePosition tile;
+  TilePosition tile;  ///< in CTA tiles, when CtaTiles (tile/cta_tiles.h) gives it
   int first = 0;
   int end = 0;
+  /// The tokens of its group, in a grouped product.
+  int first_token = 0;
+  int end_token = 0;
+  /// The first row and column of a CTA's tile (of its first half, when gated): set by CtaTiles.
+  int row = 0;
+  int column = 0;
+
+  friend constexpr bool operator==(const Work&, const Work&) = default;
 };
 
 /// The static persistent scheduler: cluster c of C takes the tiles c, c + C, c + 2C, ... whole.

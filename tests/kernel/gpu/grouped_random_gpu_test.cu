@@ -99,7 +99,8 @@ std::vector<Kind> kinds() {
     const kernel::GemmConfig& c = i.config;
     for (const Scaling scaling : scalings(c)) {
       const bool promoted = c.sums == kernel::Sums::promoted;
-      all.insert({c.a, c.result, scaling, promoted ? Accumulation::promoted : Accumulation::fast});
+      all.insert(
+          {c.a.stored, c.result, scaling, promoted ? Accumulation::promoted : Accumulation::fast});
     }
   }
   return {all.begin(), all.end()};
@@ -180,7 +181,7 @@ TEST_F(RandomGroupedOnTheGpu, FiveHundredProblems) {
 // One Spec in which the kernel `name` takes part.
 Spec spec_for(const Instance& instance, int groups, int longest, Draws& draw) {
   Spec s;
-  s.type = instance.config.a;
+  s.type = instance.config.a.stored;
   s.result = instance.config.result;
   s.scaling = scalings(instance.config).back();
   if (instance.config.sums == kernel::Sums::promoted) s.accumulation = Accumulation::promoted;

@@ -38,6 +38,7 @@
 #include "warpwright/kernel/blackwell/config.h"
 #include "warpwright/kernel/blackwell/params.h"
 #include "warpwright/kernel/epilogue.h"
+#include "warpwright/tile/cta_tiles.h"
 #include "warpwright/tile/launch_controlled.h"
 #include "warpwright/tile/raster.h"
 
@@ -100,7 +101,7 @@ class BlackwellGemm {
     WW_DEVICE explicit Cta(const Params& p)
         : base(isa::shared_base()),
           rank(isa::cluster_rank()),
-          at(coord(p, rank)),
+          at(p.walk.coord_of(rank)),
           mainloop(base + smem.barriers, p.walk.cluster, rank, commit_mask(p, at)),
           accumulators(base + smem.accumulators, rank),
           answers(base + smem.launch_control, base + smem.answers, p.walk.cluster, rank) {}
@@ -113,11 +114,6 @@ class BlackwellGemm {
     pipeline::LaunchControl<Answers> answers;
   };
 
-  WW_DEVICE static atom::ClusterCoord coord(const Params& p, int rank) {
-    const int y = p.walk.cluster_m.quotient(rank);
-    return {rank - y * p.walk.cluster.m, y};
-  }
-
   // The CTAs whose stages the MMAs of this CTA (of its pair) read: atom::Masks::commit.
   WW_DEVICE static std::uint16_t commit_mask(const Params& p, const atom::ClusterCoord& at) {
     const int first = config.pair ? at.x & ~1 : at.x;
@@ -125,15 +121,20 @@ class BlackwellGemm {
                                       p.commit_row_mask << (at.y * p.walk.cluster.m));
   }
 
-  // The tiles of this cluster, for a role that is one thread or a whole warp.
+  // The tiles of this CTA, for a role that is one thread or a whole warp.
   template <pipeline::Reader Who>
   WW_DEVICE static auto tiles(const Params& p, const Cta& cta) {
     if constexpr (controlled) {
-      return tile::LaunchControlled<pipeline::LaunchControl<Answers>, Who>(
-          p.walk.raster, p.walk.k_blocks, p.cluster_size, cta.answers);
+      return own(tile::LaunchControlled<pipeline::LaunchControl<Answers>, Who>(
+                     p.walk.raster, p.walk.k_blocks, p.cluster_size, cta.answers),
+                 p, cta);
     } else {
-      return tile::StaticPersistent(p.walk.raster, p.walk.k_blocks);
+      return own(tile::StaticPersistent(p.walk.raster, p.walk.k_blocks), p, cta);
     }
+  }
+  template <class Scheduler>
+  WW_DEVICE static auto own(const Scheduler& scheduler, const Params& p, const Cta& cta) {
+    return tile::cta_tiles<config.tile_m, config.tile_n, false>(scheduler, p.walk.cluster, cta.at);
   }
 
   // One warp: makes the barriers and publishes them.
@@ -175,11 +176,9 @@ class BlackwellGemm {
     tile::Work work;
     pipeline::PipelineState state;
     while (tiles.next(work)) {
-      const isa::Mark tile_mark("tile m % n %", work.tile.m * p.walk.cluster.m + at.x,
-                                work.tile.n * p.walk.cluster.n + at.y);
-      const int row_a = (work.tile.m * p.walk.cluster.m + at.x) * cfg.tile_m + a_slice;
-      const int row_b =
-          (work.tile.n * p.walk.cluster.n + at.y) * cfg.tile_n + half * tile_b(cfg).rows + b_slice;
+      const isa::Mark tile_mark("tile m % n %", work.tile.m, work.tile.n);
+      const int row_a = work.row + a_slice;
+      const int row_b = work.column + half * tile_b(cfg).rows + b_slice;
       for (int block = 0; block < p.walk.k_blocks; ++block) {
         const isa::Mark block_mark("k block %", block);
         const isa::SharedAddress full = cta.mainloop.acquire(state);
@@ -243,8 +242,7 @@ class BlackwellGemm {
     pipeline::PipelineState accumulator;
     while (tiles.next(work)) {
       if (p.walk.k_blocks == 0) continue;
-      const isa::Mark tile_mark("tile m % n %", work.tile.m * p.walk.cluster.m + cta.at.x,
-                                work.tile.n * p.walk.cluster.n + cta.at.y);
+      const isa::Mark tile_mark("tile m % n %", work.tile.m, work.tile.n);
       cta.accumulators.acquire(accumulator);
       const isa::TmemAddress d = tmem + accumulator.stage * accumulator_columns(cfg);
       for (int block = 0; block < p.walk.k_blocks; ++block) {
@@ -288,11 +286,8 @@ class BlackwellGemm {
     tile::Work work;
     pipeline::PipelineState accumulator;
     while (tiles.next(work)) {
-      const isa::Mark tile_mark("tile m % n %", work.tile.m * p.walk.cluster.m + cta.at.x,
-                                work.tile.n * p.walk.cluster.n + cta.at.y);
-      const int row = (work.tile.m * p.walk.cluster.m + cta.at.x) * cfg.tile_m + 32 * warp;
-      const int column = (work.tile.n * p.walk.cluster.n + cta.at.y) * cfg.tile_n;
-      store.begin(row, column, work.tile.batch);
+      const isa::Mark tile_mark("tile m % n %", work.tile.m, work.tile.n);
+      store.begin(work, 32 * warp);
       if (p.operands.k > 0) cta.accumulators.wait(accumulator);
       const isa::TmemAddress from = tmem + accumulator.stage * accumulator_columns(cfg);
       store.write_from([&](int chunk, int /*half*/, float(&value)[Epilogue::values]) {

@@ -23,10 +23,31 @@ enum class Sums : std::uint8_t {
   block_scaled,  ///< the same, times the scales of the block
 };
 
-/// Through which tensor maps a grouped kernel reads its tokens and writes its result.
-enum class GroupMaps : std::uint8_t {
-  one,        ///< one over the tokens of all groups: lanes store the result, up to a group's end
-  per_group,  ///< one a group, made by the kernel of group_maps.h: copies end where it ends
+/// Who adds up a tile's sums along K.
+enum class Sharing : std::uint8_t {
+  whole,      ///< its CTA alone
+  workspace,  ///< several CTAs: parts of the sums go through the workspace
+  cluster,    ///< the CTAs of a cluster, which then share nothing else, through their memory
+};
+
+/// Where the tensor cores read an operand.
+enum class Source : std::uint8_t { shared, registers };
+
+/// A or B of a kernel.
+struct Operand {
+  DType stored = DType::bf16;      ///< in memory
+  DType multiplied = DType::bf16;  ///< by the tensor cores
+  atom::Major major = atom::Major::k;
+  Source source = Source::shared;
+
+  constexpr Operand() = default;
+  /// Multiplied as it is stored.
+  constexpr Operand(DType type, atom::Major is_major = atom::Major::k)  // NOLINT: `.a = e4m3`
+      : stored(type), multiplied(type), major(is_major) {}
+
+  friend constexpr bool operator==(const Operand&, const Operand&) = default;
+  /// Which of its types?
+  friend constexpr bool operator==(const Operand&, DType) = delete;
 };
 
 /// What is fixed when a Hopper GEMM kernel is compiled. Problem extents, strides, scalars, vectors,
@@ -34,8 +55,8 @@ enum class GroupMaps : std::uint8_t {
 /// kernel's own: with `swapped` its A is the caller's B, so that few tokens lie on wgmma's N, which
 /// may be as small as 8, and its rows are the columns of D.
 struct GemmConfig {
-  DType a = DType::bf16;
-  DType b = DType::bf16;
+  Operand a = DType::bf16;
+  Operand b = DType::bf16;
   DType result = DType::bf16;  ///< of C and D
   int tile_m = 128;
   int tile_n = 256;
@@ -43,29 +64,27 @@ struct GemmConfig {
   Schedule schedule = Schedule::cooperative;
   int consumer_warpgroups = 2;
   Sums sums = Sums::tensor_core;
-  atom::Major a_major = atom::Major::k;
-  atom::Major b_major = atom::Major::k;
   bool swapped = false;
-  bool gated = false;      ///< the caller's N has two halves, of which D gets act(first) * second
-  bool splits_k = false;   ///< CTAs share tiles along K and add their parts up in the workspace
-  bool cluster_k = false;  ///< the CTAs of a cluster share a tile along K, and their memory
-  bool tma_store = true;   ///< D leaves by tensor stores instead of 16 bytes a lane
-  int buffers = 2;         ///< of the epilogue, a warp
-  int ctas_per_sm = 1;     ///< that fit at once: one streams while another starts or stores
+  bool gated = false;  ///< the caller's N has two halves, of which D gets act(first) * second
+  Sharing sharing = Sharing::whole;
+  Store store = Store::tensor;
+  int buffers = 2;      ///< of the epilogue, a warp
+  int ctas_per_sm = 1;  ///< that fit at once: one streams while another starts or stores
   Grouping grouped = Grouping::none;
-  GroupMaps maps = GroupMaps::one;
 
   constexpr operator EpilogueShape() const;  // NOLINT: a configuration is asked for its epilogue
   friend constexpr bool operator==(const GemmConfig&, const GemmConfig&) = default;
 };
 
+/// Bits of a multiplied element: the same of A and B.
 constexpr int operand_bits(const GemmConfig& c) {
-  return numeric::bits(c.a);
+  return numeric::bits(c.a.multiplied);
 }
 /// K of a stage: one 128-byte swizzle span.
 constexpr int tile_k(const GemmConfig& c) {
   return 1024 / operand_bits(c);
 }
+
 constexpr bool has_producer(const GemmConfig& c) {
   return c.schedule != Schedule::multistage;
 }
@@ -73,7 +92,7 @@ constexpr bool is_grouped(const GemmConfig& c) {
   return c.grouped != Grouping::none;
 }
 constexpr bool has_group_maps(const GemmConfig& c) {
-  return c.maps == GroupMaps::per_group;
+  return c.store == Store::tensor_per_group;
 }
 /// The first consumer warp: a producer has a warpgroup of its own.
 constexpr int first_consumer_warp(const GemmConfig& c) {
@@ -108,11 +127,10 @@ constexpr GemmConfig::operator EpilogueShape() const {
           .row_atom_step = 64,
           .swapped = swapped,
           .gated = gated,
-          .tma_store = tma_store,
+          .store = store,
           .buffers = buffers,
-          .shares_columns = cluster_k,
-          .grouped = is_grouped(*this),
-          .group_maps = has_group_maps(*this)};
+          .shares_columns = sharing == Sharing::cluster,
+          .grouped = is_grouped(*this)};
 }
 static_assert(EpilogueConfig<GemmConfig>);
 
@@ -136,14 +154,15 @@ constexpr int sum_registers(const GemmConfig& c) {
 }
 /// Whether the producer's registers are given to the consumers (setmaxnreg).
 constexpr bool moves_registers(const GemmConfig& c) {
-  return has_producer(c) && sum_registers(c) + (c.splits_k ? 110 : 90) > launch_registers(c);
+  return has_producer(c) &&
+         sum_registers(c) + (c.sharing == Sharing::workspace ? 110 : 90) > launch_registers(c);
 }
 constexpr int producer_registers(const GemmConfig& c) {
   if (!moves_registers(c)) return launch_registers(c);
   if (c.sums == Sums::block_scaled) {
     return sum_registers(c) > 160 ? 40 : (sum_registers(c) > 128 ? 80 : 104);
   }
-  if (c.splits_k) return 56;  // its scheduler holds more
+  if (c.sharing == Sharing::workspace) return 56;  // its scheduler holds more
   return sum_registers(c) > 128 ? 24 : 40;
 }
 constexpr int consumer_registers(const GemmConfig& c) {
@@ -155,10 +174,10 @@ constexpr int consumer_registers(const GemmConfig& c) {
 
 // --- operands in shared memory ------------------------------------------------------------------
 constexpr atom::OperandTile tile_a(const GemmConfig& c) {
-  return {c.tile_m, tile_k(c), operand_bits(c), c.a_major, atom::SmemSwizzle::b128};
+  return {c.tile_m, tile_k(c), numeric::bits(c.a.stored), c.a.major, atom::SmemSwizzle::b128};
 }
 constexpr atom::OperandTile tile_b(const GemmConfig& c) {
-  return {c.tile_n, tile_k(c), operand_bits(c), c.b_major, atom::SmemSwizzle::b128};
+  return {c.tile_n, tile_k(c), numeric::bits(c.b.stored), c.b.major, atom::SmemSwizzle::b128};
 }
 
 /// Block scales of a stage: a vector along the tokens, one float for each row (swapped: column),
@@ -250,24 +269,31 @@ constexpr bool fits_smem(const GemmConfig& c) {
   return c.ctas_per_sm * (smem_map(c).bytes + reserved_smem_bytes) <= sm_smem_bytes;
 }
 
-/// Why the operands' types cannot go together, or be scaled like this; null when they can.
-constexpr const char* type_fault(const GemmConfig& c) {
+// --- what cannot be: why, as a sentence; null when it can ---------------------------------------
+constexpr const char* operand_fault(const GemmConfig& c) {
   const auto fp8 = [](DType t) { return t == DType::e4m3 || t == DType::e5m2; };
-  const bool half = c.a == DType::bf16 || c.a == DType::f16;
-  if (!(half && c.a == c.b) && !(fp8(c.a) && fp8(c.b))) {
+  const DType a = c.a.multiplied;
+  const DType b = c.b.multiplied;
+  const bool half = a == DType::bf16 || a == DType::f16;
+  if (!(half && a == b) && !(fp8(a) && fp8(b))) {
     return "operands are both bf16, both f16, or any of e4m3 and e5m2";
   }
-  if (c.result != DType::bf16 && c.result != DType::f16 && c.result != DType::f32 &&
-      !fp8(c.result)) {
-    return "results are bf16, f16, f32, e4m3 or e5m2";
+  for (const Operand& o : {c.a, c.b}) {
+    if (o.stored != o.multiplied) return "operands are multiplied as they are stored";
+    if (o.source != Source::shared) return "operands are multiplied out of shared memory";
   }
-  if (half && c.sums != Sums::tensor_core) return "only sums of 8-bit products are promoted";
+  if (atom::wgmma_fault(atom::wgmma_atom(a, b, DType::f32, c.tile_n), c.a.major, c.b.major) !=
+      nullptr) {
+    return "tile_n must be an N of wgmma, and only 16-bit operands may be MN-major";
+  }
+  if (atom::tile_fault(tile_a(c)) != nullptr || atom::tile_fault(tile_b(c)) != nullptr) {
+    return "a tile is not an operand of wgmma";
+  }
+  if (c.tile_m > 256) return "tile_m is at most 256, the rows of a TMA box";
   return nullptr;
 }
 
-/// Why this configuration cannot be a kernel, as a sentence; null when it can.
-constexpr const char* config_fault(const GemmConfig& c) {
-  if (const char* fault = type_fault(c)) return fault;
+constexpr const char* schedule_fault(const GemmConfig& c) {
   if (c.consumer_warpgroups < 1 || c.consumer_warpgroups > 3 || warpgroup_rows(c) % 64 != 0 ||
       row_atoms(c) < 1) {
     return "a consumer warpgroup multiplies whole atoms of 64 rows";
@@ -275,47 +301,67 @@ constexpr const char* config_fault(const GemmConfig& c) {
   if (c.schedule == Schedule::pingpong && c.consumer_warpgroups != 2) {
     return "ping-pong is played by two consumer warpgroups";
   }
-  if (c.schedule == Schedule::pingpong && c.splits_k) {
-    return "tiles split along K are multiplied by all warpgroups together";
+  return nullptr;
+}
+
+constexpr const char* sums_fault(const GemmConfig& c) {
+  if (operand_bits(c) > 8 && c.sums != Sums::tensor_core) {
+    return "only sums of 8-bit products are promoted";
   }
-  if (is_grouped(c) && (!has_producer(c) || c.splits_k || c.cluster_k || c.gated ||
-                        c.a_major != atom::Major::k || c.b_major != atom::Major::k)) {
-    return "a grouped kernel has a producer and K-major operands";
-  }
-  if ((is_grouped(c) && c.tma_store) != has_group_maps(c)) {
-    return "grouped tiles are stored by lanes, or by tensor stores through a map a group";
-  }
-  if (c.cluster_k && (c.splits_k || c.tma_store || c.gated || !has_producer(c) ||
-                      c.schedule == Schedule::pingpong)) {
-    return "a tile shared in a cluster is multiplied by all warpgroups and stored by lanes";
-  }
-  if (c.cluster_k && 4 * c.tile_m * c.tile_n > smem_map(c).epilogue) {
-    return "sums that are exchanged in a cluster must fit where the stages were";
-  }
-  if (!has_producer(c) && c.sums == Sums::block_scaled) {
-    return "block scales are fetched by a warp beside the producer";
-  }
-  if (const char* fault = epilogue_fault(c)) return fault;
   if (sum_registers(c) > 200) return "the sums do not fit into the registers";
-  if (atom::wgmma_fault(atom::wgmma_atom(c.a, c.b, DType::f32, c.tile_n), c.a_major, c.b_major) !=
-      nullptr) {
-    return "tile_n must be an N of wgmma, and only 16-bit operands may be MN-major";
-  }
-  if (c.sums == Sums::block_scaled &&
-      (c.swapped ? c.tile_m : c.tile_n) % (c.gated || c.swapped ? 64 : 32) != 0) {
+  if (c.sums != Sums::block_scaled) return nullptr;
+  if (!has_producer(c)) return "block scales are fetched by a warp beside the producer";
+  if ((c.swapped ? c.tile_m : c.tile_n) % (c.gated || c.swapped ? 64 : 32) != 0) {
     return "block scales go with tiles of 64s, or of 32s along N";
   }
   if (copies_scales(c) && copied_scales(c) > 256) return "a copy brings at most 256 scales";
-  if (atom::tile_fault(tile_a(c)) != nullptr || atom::tile_fault(tile_b(c)) != nullptr) {
-    return "a tile is not an operand of wgmma";
+  return nullptr;
+}
+
+constexpr const char* sharing_fault(const GemmConfig& c) {
+  if (c.sharing == Sharing::whole) return nullptr;
+  if (c.schedule == Schedule::pingpong) {
+    return "tiles shared along K are multiplied by all warpgroups together";
   }
-  if (c.tile_m > 256) return "tile_m is at most 256, the rows of a TMA box";
+  if (c.sharing == Sharing::workspace) return nullptr;
+  if (c.gated || !has_producer(c)) {
+    return "a tile shared in a cluster has a producer in every CTA, and is not gated";
+  }
+  if (4 * c.tile_m * c.tile_n > smem_map(c).epilogue) {
+    return "sums that are exchanged in a cluster must fit where the stages were";
+  }
+  return nullptr;
+}
+
+constexpr const char* grouping_fault(const GemmConfig& c) {
+  if (!is_grouped(c)) return nullptr;
+  if (!has_producer(c)) return "the tiles of groups are found by a producer";
+  if (c.sharing != Sharing::whole) return "tiles of groups are not shared along K";
+  if (has_group_maps(c) && (c.swapped ? c.b : c.a).major != atom::Major::k) {
+    return "the maps of the groups are made for K-major tokens";
+  }
+  return nullptr;
+}
+
+constexpr const char* space_fault(const GemmConfig& c) {
   if (c.ctas_per_sm < 1 || !fits_smem(c)) return "the stages do not fit into shared memory";
   const int pool = launch_registers(c) * threads(c);
   if (has_producer(c) &&
       128 * (producer_registers(c) + c.consumer_warpgroups * consumer_registers(c)) > pool) {
     return "the register split asks for more than the kernel has at launch";
   }
+  return nullptr;
+}
+
+/// Of the whole configuration.
+constexpr const char* config_fault(const GemmConfig& c) {
+  if (const char* fault = schedule_fault(c)) return fault;
+  if (const char* fault = operand_fault(c)) return fault;
+  if (const char* fault = epilogue_fault(c)) return fault;
+  if (const char* fault = sums_fault(c)) return fault;
+  if (const char* fault = sharing_fault(c)) return fault;
+  if (const char* fault = grouping_fault(c)) return fault;
+  if (const char* fault = space_fault(c)) return fault;
   for (const atom::ClusterShape& cluster : supported_clusters) {
     if (!pipeline::counts_match(mainloop_shape(c), cluster)) {
       return "arrival counts do not match the signals";

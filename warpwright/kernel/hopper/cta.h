@@ -9,6 +9,7 @@
 #include "warpwright/kernel/hopper/config.h"
 #include "warpwright/kernel/params.h"
 #include "warpwright/pipeline/tma_pipeline.h"
+#include "warpwright/tile/cta_tiles.h"
 #include "warpwright/tile/raster.h"
 #include "warpwright/tile/split.h"
 
@@ -33,14 +34,7 @@ struct Cta {
   MainloopPipeline<Tag> ring;
 };
 
-/// Where CTA `rank` stands in its cluster.
-WW_DEVICE
-atom::ClusterCoord cluster_coord(const WalkParams& p, int rank) {
-  const int y = p.cluster_m.quotient(rank);
-  return {rank - y * p.cluster.m, y};
-}
-
-/// Which tiles, or shares of tiles, a CTA works on. All roles make their own.
+/// Which tiles, or shares of tiles, a cluster works on.
 template <class Tag>
 WW_DEVICE auto make_scheduler(const Cta<Tag>& cta) {
   constexpr GemmConfig cfg = Tag::config;
@@ -52,34 +46,32 @@ WW_DEVICE auto make_scheduler(const Cta<Tag>& cta) {
   } else if constexpr (cfg.grouped == Grouping::vertical) {
     const tile::VerticalTable table(p.groups, cta.base + smem_map(cfg).groups, threads(cfg));
     return tile::VerticalGroups(p.groups, table, p.k_blocks, cta.ready);
-  } else if constexpr (cfg.splits_k) {
+  } else if constexpr (cfg.sharing == Sharing::workspace) {
     return tile::SplitPersistent(p.raster, p.split);
-  } else if constexpr (cfg.cluster_k) {
+  } else if constexpr (cfg.sharing == Sharing::cluster) {
     return tile::ClusterSplit(p.raster, p.k_blocks, p.cluster_k);
   } else {
     return tile::StaticPersistent(p.raster, p.k_blocks);
   }
 }
-template <class Tag>
-using Scheduler = decltype(make_scheduler(std::declval<const Cta<Tag>&>()));
 
-/// Where the tokens of a tile begin: added to its first row, or to its first column.
+/// The tiles, or shares of tiles, that the CTA works on. All roles make their own.
 template <class Tag>
-WW_DEVICE int row_origin(const tile::TilePosition& tile) {
-  return is_grouped(Tag::config) && !Tag::config.swapped ? tile.first_token : 0;
+WW_DEVICE auto make_walk(const Cta<Tag>& cta) {
+  constexpr GemmConfig cfg = Tag::config;
+  return tile::cta_tiles<result_rows(cfg), result_columns(cfg), cfg.swapped>(
+      make_scheduler(cta), cta.p.walk.cluster, cta.at);
 }
 template <class Tag>
-WW_DEVICE int column_origin(const tile::TilePosition& tile) {
-  return is_grouped(Tag::config) && Tag::config.swapped ? tile.first_token : 0;
-}
+using Walk = decltype(make_walk(std::declval<const Cta<Tag>&>()));
 
 /// Opens the slice of a tile, those of different groups under different names.
 template <class Tag>
-WW_DEVICE void mark_tile(const tile::TilePosition& tile, int m, int n) {
+WW_DEVICE void mark_tile(const tile::TilePosition& tile) {
   if constexpr (is_grouped(Tag::config)) {
-    isa::mark_begin("group % tile m % n %", tile.batch, m, n);
+    isa::mark_begin("group % tile m % n %", tile.batch, tile.m, tile.n);
   } else {
-    isa::mark_begin("tile m % n %", m, n);
+    isa::mark_begin("tile m % n %", tile.m, tile.n);
   }
 }
 

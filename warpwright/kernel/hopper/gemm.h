@@ -31,7 +31,7 @@
 #include "warpwright/kernel/hopper/mainloop.h"
 #include "warpwright/kernel/hopper/scales.h"
 #include "warpwright/kernel/hopper/shared_sums.h"
-#include "warpwright/pipeline/ordered_sequence.h"
+#include "warpwright/kernel/hopper/turns.h"
 
 namespace warpwright::kernel {
 
@@ -51,7 +51,7 @@ struct HopperGemm {
     const int warp = isa::warp_index();
     const bool loads = has_producer(cfg) && warp == 0;
     if (warp == 0) initialise(p, base);
-    if (!cfg.cluster_k && atom::cluster_size(p.walk.cluster) > 1) {
+    if (cfg.sharing != Sharing::cluster && atom::cluster_size(p.walk.cluster) > 1) {
       // Relaxed: the fence publishes the barriers, and nothing else was written.
       isa::cluster_arrive_relaxed();
       isa::cluster_wait();
@@ -65,12 +65,12 @@ struct HopperGemm {
     }
     const isa::Prerequisites ready = isa::wait_for_prerequisites();
     // Among the CTAs that share operands.
-    const int rank = cfg.cluster_k ? 0 : isa::cluster_rank();
+    const int rank = cfg.sharing == Sharing::cluster ? 0 : isa::cluster_rank();
     if constexpr (cfg.grouped == Grouping::vertical) {
       tile::VerticalTable(p.walk.groups, base + smem.groups, threads(cfg)).fill(ready);
     }
 
-    const atom::ClusterCoord at = cluster_coord(p.walk, rank);
+    const atom::ClusterCoord at = p.walk.coord_of(rank);
     const isa::SharedAddress barriers = base + smem.barriers;
     if (warp < first_consumer_warp(cfg)) {
       if constexpr (moves_registers(cfg)) isa::decrease_registers<producer_registers(cfg)>();
@@ -104,7 +104,6 @@ struct HopperGemm {
  private:
   using Ring = MainloopPipeline<Tag>;
   using Epilogue = kernel::Epilogue<Tag>;
-  using Accumulator = isa::Fragment<float, config.tile_n / 2>;
 
   /// One warp: the barriers, and the maps that the first loads need.
   WW_DEVICE static void initialise(const Params& p, isa::SharedAddress base) {
@@ -117,9 +116,7 @@ struct HopperGemm {
       }
       Ring(base + smem.barriers, p.walk.cluster).initialise();
       if (p.output.c_by_tma) Epilogue::initialise(base + smem.c_barriers);
-      if constexpr (config.schedule == Schedule::pingpong) {
-        pipeline::OrderedSequence::initialise(base + smem.turns);
-      }
+      Turns<Tag>::initialise(base);
       isa::fence_mbarrier_init();
     }
   }
@@ -154,92 +151,49 @@ struct HopperGemm {
   template <class Loads>
   WW_DEVICE static void consume_tiles(const Cta<Tag>& cta, int warpgroup, const Loads& loads) {
     constexpr GemmConfig cfg = Tag::config;
-    const Params& p = cta.p;
-    constexpr bool pingpong = cfg.schedule == Schedule::pingpong;
     const int warp = isa::warp_index() - first_consumer_warp(cfg);
     const int first_row = atom_row(cfg, warpgroup, 0) + warp_rows * (warp % 4);
-
+    const bool counts =
+        (cfg.schedule == Schedule::pingpong || warpgroup == 0) && isa::thread_index() % 128 == 0;
     Mainloop<Tag, Loads> mainloop(cta, warpgroup, loads);
-    Epilogue store(p.output, p.scales, cta.base + smem.epilogue, cta.base + smem.c_barriers, warp);
-    pipeline::OrderedSequence turn(cta.base + smem.turns, warpgroup);
-    Scheduler<Tag> scheduler = make_scheduler(cta);
+    Epilogue store(cta.p.output, cta.p.scales, cta.base + smem.epilogue, cta.base + smem.c_barriers,
+                   warp);
+    Turns<Tag> turns(cta, warpgroup);
+    Share<Tag> share(cta, warp);
+    TileSums sums;
+    Walk<Tag> walk = make_walk(cta);
     tile::Work work;
-    Accumulator accumulator[row_atoms(cfg)];
-    Totals totals(accumulator);
-    if (pingpong && warpgroup == 1) {  // the first tile is the other's
-      scheduler.next(work);
-      mainloop.state.skip(work.end, cfg.stages);
-    }
-    while (scheduler.next(work)) {
-      const int m = work.tile.m * p.walk.cluster.m + cta.at.x;
-      const int n = work.tile.n * p.walk.cluster.n + cta.at.y;
-      mark_tile<Tag>(work.tile, m, n);
-      const bool stores = !cfg.splits_k || work.end == p.walk.k_blocks;
-      if (stores) {
-        store.begin(row_origin<Tag>(work.tile) + m * result_rows(cfg) + first_row,
-                    column_origin<Tag>(work.tile) + n * result_columns(cfg), work.tile.batch,
-                    {work.tile.first_token, work.tile.end_token});
-      }
-      if constexpr (is_grouped(cfg) && copies_scales(cfg)) {
-        mainloop.first_scale = p.scales.copies_tokens ? work.tile.first_token % 4 : 0;
-      }
-      if constexpr (pingpong) turn.enter();
-      const auto leave = [&] {
-        // The other warpgroup may queue its wgmmas behind these.
-        if constexpr (pingpong) turn.leave();
-      };
-      if (work.end > work.first) {
-        totals.sum(mainloop, work.end - work.first, leave);
-      } else {
-        leave();
-      }
-      if constexpr (pingpong) {
-        scheduler.next(work);  // the other's
-        mainloop.state.skip(work.end, cfg.stages);
-      }
-      if constexpr (cfg.splits_k) {
-        const SplitSums<Tag> parts(p.walk, cta.rank, warp);
-        if (stores && work.first > 0) parts.take(totals.values(), scheduler.sharers_from());
-        if (!stores) parts.give(totals.values());
-      }
-      if constexpr (cfg.cluster_k) {
-        if (p.walk.cluster_k > 1) {
-          const ClusterSums<Tag> parts(cta.base, p.walk.cluster_k, warp);
-          parts.exchange(totals.values());
-          store.limit(parts.first_column(), parts.end_column());
-        } else {
-          store.limit(0, cfg.tile_n);
-        }
-      }
-      if (stores) {
-        store.write(totals.values());
-        if ((pingpong || warpgroup == 0) && isa::thread_index() % 128 == 0) isa::count_tile();
+    turns.begin(walk, mainloop.state);
+    while (walk.next(work)) {
+      mark_tile<Tag>(work.tile);
+      if (share.stores(work)) store.begin(work, first_row);
+      turns.enter();
+      sums.run(mainloop, work, [&] { turns.leave(); });
+      turns.skip(walk, mainloop.state);
+      if (const CompleteSums complete = share.finish(sums.values(), work, walk)) {
+        store.write(sums.values(), complete);
+        if (counts) isa::count_tile();
       }
       isa::mark_end();
     }
-    if constexpr (cfg.cluster_k) {
-      if (p.walk.cluster_k > 1) {
-        // A peer may still read what this CTA left for it.
-        isa::cluster_arrive_relaxed();
-        isa::cluster_wait();
-      }
-    }
+    share.drain();
     store.drain();
   }
 
-  /// Where a tile's sums end up: in the accumulator itself, or in registers beside it.
-  struct Totals {
+  /// A tile's sums: in the accumulator itself, or in registers beside it.
+  struct TileSums {
     static constexpr bool beside = config.sums != Sums::tensor_core;
     using Beside = float[beside ? row_atoms(config) : 1][beside ? config.tile_n / 2 : 1];
 
-    WW_DEVICE explicit Totals(Accumulator (&a)[row_atoms(config)]) : accumulator(a) {}
-
+    /// Calls `leave` when all K blocks of `work` are on their way through the tensor core.
     template <class Mainloop, class Leave>
-    WW_DEVICE void sum(Mainloop& mainloop, int blocks, const Leave& leave) {
-      if constexpr (beside) {
-        mainloop.sum(blocks, accumulator, total, leave);
+    WW_DEVICE void run(Mainloop& mainloop, const tile::Work& work, const Leave& leave) {
+      if (work.end == work.first) {
+        leave();
+      } else if constexpr (beside) {
+        mainloop.sum(work, accumulator, total, leave);
       } else {
-        mainloop.sum(blocks, accumulator, leave);
+        mainloop.sum(work, accumulator, leave);
       }
     }
     WW_DEVICE auto& values() {
@@ -250,7 +204,7 @@ struct HopperGemm {
       }
     }
 
-    Accumulator (&accumulator)[row_atoms(config)];
+    isa::Fragment<float, config.tile_n / 2> accumulator[row_atoms(config)];
     Beside total;
   };
 };

@@ -1,6 +1,6 @@
 // The kernel that makes the tensor maps of the groups, before the grouped kernel that uses them
-// (GroupMaps::per_group). Host maps of all tokens are the templates; of each copy the address and
-// the number of rows are rewritten, so that copies through it begin and end with the group.
+// (Store::tensor_per_group). Host maps of all tokens are the templates; of each copy the address
+// and the number of rows are rewritten, so that copies through it begin and end with the group.
 // Strides, box and swizzle stay.
 //
 // One warp a CTA; CTA c of C takes the groups c, c + C, ... Groups without tokens get no map: no

@@ -19,7 +19,7 @@ class Loader {
         scales_(cta.p.scales),
         cluster_(cta.p.walk.cluster),
         ring_(cta.ring),
-        scheduler_(make_scheduler(cta)),
+        walk_(make_walk(cta)),
         a_(cta.base + smem.a),
         b_(cta.base + smem.b),
         scales_at_(cta.base + smem.scales),
@@ -34,17 +34,11 @@ class Loader {
     constexpr GemmConfig cfg = Tag::config;
     while (block_ == work_.end) {
       if (in_tile_) isa::mark_end();
-      in_tile_ = scheduler_.next(work_);
+      in_tile_ = walk_.next(work_);
       if (!in_tile_) return false;
       block_ = work_.first;
-      const int m = work_.tile.m * cluster_.m + at_.x;
-      const int n = work_.tile.n * cluster_.n + at_.y;
-      mark_tile<Tag>(work_.tile, m, n);
-      // The map of a group begins with its tokens.
-      constexpr bool from_group = has_group_maps(cfg);
-      row_ = (from_group ? 0 : row_origin<Tag>(work_.tile)) + m * result_rows(cfg);
-      column_ = (from_group ? 0 : column_origin<Tag>(work_.tile)) + n * result_columns(cfg);
-      if constexpr (from_group) {
+      mark_tile<Tag>(work_.tile);
+      if constexpr (has_group_maps(cfg)) {
         if (mine) acquire_map();
       }
     }
@@ -55,12 +49,10 @@ class Loader {
       load<true>(a_ + state_.stage * atom::tile_bytes(tile_a(cfg)), full);
       load<false>(b_ + state_.stage * atom::tile_bytes(tile_b(cfg)), full);
       if (scales) {
-        const int token =
-            row_origin<Tag>(work_.tile) + (work_.tile.m * cluster_.m + at_.x) * result_rows(cfg);
         // One matrix serves groups, and may serve a whole batch.
         const int matrix = scales_.tokens.batch_stride > 0 ? work_.tile.batch : 0;
         isa::tensor_load(scales_at_ + state_.stage * scale_bytes(cfg), scales_.token_map, full,
-                         isa::Coords{token - token % 4, block_, matrix});
+                         isa::Coords{work_.row - work_.row % 4, block_, matrix});
       }
     }
     state_.advance(cfg.stages);
@@ -87,19 +79,18 @@ class Loader {
     constexpr atom::OperandTile tile = IsA ? tile_a(cfg) : tile_b(cfg);
     constexpr int parts = (IsA ? gated_rows(cfg) : gated_columns(cfg)) ? 2 : 1;
     constexpr int span = atom::span_bytes(tile.swizzle);
-    constexpr bool is_x = is_grouped(cfg) && IsA != cfg.swapped;
-    const isa::TensorMap& map = is_x && has_group_maps(cfg)
-                                    ? operands_.group_maps[2 * work_.tile.batch]
-                                : IsA ? operands_.a
-                                      : operands_.b;
+    constexpr bool of_group = has_group_maps(cfg) && IsA != cfg.swapped;  // the tokens
+    const isa::TensorMap& map = of_group ? operands_.group_maps[2 * work_.tile.batch]
+                                : IsA    ? operands_.a
+                                         : operands_.b;
     const int slices = IsA ? cluster_.n : cluster_.m;
     const int slice_rows = IsA ? operands_.a_slice_rows : operands_.b_slice_rows;
     const int slice = (IsA ? at_.y : at_.x) * slice_rows;
     const std::uint16_t mask = IsA ? a_mask_ : b_mask_;
-    const int origin = IsA ? row_ : column_;
+    // The map of a group begins with its tokens.
+    const int origin = (IsA ? work_.row : work_.column) - (of_group ? work_.first_token : 0);
     const int k = block_ * tile_k(cfg);
-    // Tokens are one matrix, of all groups or of this one.
-    const int batch = is_x ? 0 : work_.tile.batch * (IsA ? operands_.a_batch : operands_.b_batch);
+    const int batch = work_.tile.batch * (IsA ? operands_.a_batch : operands_.b_batch);
     const auto copy = [&](int in_tile, isa::Coords<3> at) {
       if (slices > 1) {
         isa::tensor_load_multicast(to + in_tile * span, map, full, mask, at);
@@ -127,7 +118,7 @@ class Loader {
   const ScaleParams& scales_;
   const atom::ClusterShape& cluster_;
   const MainloopPipeline<Tag>& ring_;
-  Scheduler<Tag> scheduler_;
+  Walk<Tag> walk_;
   isa::SharedAddress a_;
   isa::SharedAddress b_;
   isa::SharedAddress scales_at_;
@@ -137,8 +128,6 @@ class Loader {
   tile::Work work_;
   int block_ = 0;
   int group_ = -1;  // whose map this thread has acquired last
-  int row_ = 0;     // where the tile begins in (the first half of) the product, or in its group
-  int column_ = 0;
   bool in_tile_ = false;
   pipeline::PipelineState state_;
 };

@@ -7,7 +7,6 @@
 #include "warpwright/isa/warp.h"
 #include "warpwright/isa/wgmma.h"
 #include "warpwright/kernel/hopper/load.h"
-#include "warpwright/pipeline/ordered_sequence.h"
 
 namespace warpwright::kernel {
 
@@ -37,7 +36,7 @@ class Mainloop {
 
   /// `warpgroup` counts the consumers. `loads` makes a step after every release of a stage.
   WW_DEVICE Mainloop(const Cta<Tag>& cta, int warpgroup, const Loads& loads)
-      : ring_(cta.ring), warpgroup_(warpgroup), loads_(loads) {
+      : ring_(cta.ring), params_(cta.p.scales), warpgroup_(warpgroup), loads_(loads) {
     constexpr GemmConfig cfg = Tag::config;
     constexpr SmemMap smem = smem_map(cfg);
     scales_ = cta.base + smem.scales;
@@ -49,15 +48,15 @@ class Mainloop {
 
   /// Where the next tile's first K block lies in the ring.
   pipeline::PipelineState state;
-  /// Where the tile's first token stands in its vector of scales: 0 to 3 in a group's, when copied.
-  int first_scale = 0;
 
-  /// `blocks` K blocks into the tensor core's accumulators, one group of wgmmas each, one in flight
-  /// while the next is issued. A stage is released when the group after it has been issued and it
-  /// is read. `leave` is called when the last group has been issued.
+  /// The K blocks of `work` into the tensor core's accumulators, one group of wgmmas each, one in
+  /// flight while the next is issued. A stage is released when the group after it has been issued
+  /// and it is read. `leave` is called when the last group has been issued.
   template <class Leave>
-  WW_DEVICE void sum(int blocks, Accumulator (&accumulator)[atoms], const Leave& leave) {
+  WW_DEVICE void sum(const tile::Work& work, Accumulator (&accumulator)[atoms],
+                     const Leave& leave) {
     constexpr GemmConfig cfg = Tag::config;
+    const int blocks = work.end - work.first;
     isa::mark_begin("k block %", 0);
     ring_.wait(state);
     multiply(accumulator, false);
@@ -85,9 +84,12 @@ class Mainloop {
   /// The same with the accumulator of every K block added to `total`, times the block's scales
   /// where there are some. While one warpgroup adds, the other multiplies.
   template <class Leave>
-  WW_DEVICE void sum(int blocks, Accumulator (&accumulator)[atoms], float (&total)[atoms][values],
-                     const Leave& leave) {
+  WW_DEVICE void sum(const tile::Work& work, Accumulator (&accumulator)[atoms],
+                     float (&total)[atoms][values], const Leave& leave) {
     constexpr GemmConfig cfg = Tag::config;
+    const int blocks = work.end - work.first;
+    // Copies begin at multiples of four tokens, groups anywhere.
+    if constexpr (copies_scales(cfg)) first_scale_ = params_.copies_tokens ? work.row % 4 : 0;
     WW_UNROLL for (int i = 0; i < atoms; ++i) {
       WW_UNROLL for (int v = 0; v < values; ++v) total[i][v] = 0;
     }
@@ -128,7 +130,7 @@ class Mainloop {
     isa::wgmma_fence(accumulator);
     WW_UNROLL for (int step = 0; step < atom::step_count(tile_of_a); ++step) {
       WW_UNROLL for (int i = 0; i < atoms; ++i) {
-        isa::wgmma<cfg.a, cfg.b, cfg.tile_n, cfg.a_major, cfg.b_major>(
+        isa::wgmma<cfg.a.multiplied, cfg.b.multiplied, cfg.tile_n, cfg.a.major, cfg.b.major>(
             accumulator[i],
             atom::advance(a, atom::tile_offset<tile_of_a>(atom_row(cfg, 0, i), 0) +
                                  atom::step_offset<tile_of_a>(step)),
@@ -166,7 +168,7 @@ class Mainloop {
       }
     } else {
       WW_UNROLL for (int i = 0; i < atoms; ++i) {
-        const int row = atom_row(cfg, warpgroup_, i) + atom::c_row(thread, 0) + first_scale;
+        const int row = atom_row(cfg, warpgroup_, i) + atom::c_row(thread, 0) + first_scale_;
         s.token[i][0] = at.load(row);
         s.token[i][1] = at.load(row + 8);
       }
@@ -208,7 +210,9 @@ class Mainloop {
   }
 
   const MainloopPipeline<Tag>& ring_;
+  const ScaleParams& params_;
   isa::SharedAddress scales_ = 0;
+  int first_scale_ = 0;
   int warpgroup_;
   std::uint64_t a_ = 0;  // descriptors of stage 0
   std::uint64_t b_ = 0;

@@ -20,9 +20,9 @@ namespace warpwright::kernel {
 constexpr int blocks_ahead(const GemmConfig& c) {
   const int values = (token_scales(c) + 31) / 32;
   if (sum_registers(c) > 160) return 1;
-  if (values >= 8 || sum_registers(c) > 128 || c.splits_k) return 3;
+  if (values >= 8 || sum_registers(c) > 128 || c.sharing == Sharing::workspace) return 3;
   if (values < 4 || c.grouped != Grouping::vertical) return 6;
-  return c.maps == GroupMaps::per_group ? 4 : 5;
+  return has_group_maps(c) ? 4 : 5;
 }
 
 template <class Tag>
@@ -36,12 +36,10 @@ class ScaleLoader {
 
   WW_DEVICE explicit ScaleLoader(const Cta<Tag>& cta)
       : p_(cta.p.scales),
-        cluster_(cta.p.walk.cluster),
         half_(cta.p.operands.half),
         scales_(cta.base + smem.scales),
         ring_(cta.ring),
-        at_(cta.at),
-        scheduler_(make_scheduler(cta)) {}
+        walk_(make_walk(cta)) {}
 
   /// One whole warp: all tiles of this CTA.
   WW_DEVICE void run() {
@@ -114,9 +112,9 @@ class ScaleLoader {
   WW_DEVICE bool advance(int most) {
     block_ += count_;
     while (block_ == work_.end) {
-      if (!scheduler_.next(work_)) return false;
+      if (!walk_.next(work_)) return false;
       block_ = work_.first;
-      begin(work_.tile);
+      begin();
     }
     count_ = work_.end - block_ < most ? work_.end - block_ : most;
     return true;
@@ -124,16 +122,14 @@ class ScaleLoader {
 
   /// Where this lane's scales lie, from the K block at hand on. Pointers are kept and moved on: to
   /// work them out for every load would take longer than a K block.
-  WW_DEVICE void begin(const tile::TilePosition& tile) {
+  WW_DEVICE void begin() {
     constexpr GemmConfig cfg = Tag::config;
-    const int m = row_origin<Tag>(tile) + (tile.m * cluster_.m + at_.x) * result_rows(cfg);
-    const int n = column_origin<Tag>(tile) + (tile.n * cluster_.n + at_.y) * result_columns(cfg);
     const ScaleMatrix& t = p_.tokens;
     const ScaleMatrix& w = p_.weights;
     WW_UNROLL for (int i = 0; i < values; ++i) {
       // Tokens past the last one have the last one's scale: their products are never stored.
-      const int token = (cfg.swapped ? n : m) + isa::lane_index() + 32 * i;
-      token_[i] = t.data + tile.batch * t.batch_stride +
+      const int token = (cfg.swapped ? work_.column : work_.row) + isa::lane_index() + 32 * i;
+      token_[i] = t.data + work_.tile.batch * t.batch_stride +
                   (token < t.rows ? token : t.rows - 1) * t.row_stride + block_ * t.block_stride;
     }
     constexpr int length = weights_per_scale(cfg);
@@ -141,9 +137,11 @@ class ScaleLoader {
     const int lane =
         copies_scales(cfg) && p_.copies_tokens ? isa::lane_index() % lanes : isa::lane_index();
     const int weight = (lane < weights ? lane : 0) * length;
-    const int at = (cfg.swapped ? m : n) + (weight < part ? weight : weight - part + half_);
+    const int at =
+        (cfg.swapped ? work_.row : work_.column) + (weight < part ? weight : weight - part + half_);
     const int row = at / 128 < w.rows ? at / 128 : w.rows - 1;
-    weight_ = w.data + tile.batch * w.batch_stride + row * w.row_stride + block_ * w.block_stride;
+    weight_ =
+        w.data + work_.tile.batch * w.batch_stride + row * w.row_stride + block_ * w.block_stride;
   }
 
   /// Starts the loads of the batch at hand and moves the pointers behind it.
@@ -182,12 +180,10 @@ class ScaleLoader {
   }
 
   const ScaleParams& p_;
-  const atom::ClusterShape& cluster_;
   int half_;
   isa::SharedAddress scales_;
   const MainloopPipeline<Tag>& ring_;
-  atom::ClusterCoord at_;
-  Scheduler<Tag> scheduler_;
+  Walk<Tag> walk_;
   tile::Work work_;
   int block_ = 0;  // the batch at hand: K blocks of work_ from block_
   int count_ = 0;

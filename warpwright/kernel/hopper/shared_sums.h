@@ -1,15 +1,16 @@
-// Sums of tiles that several CTAs share along K: parts go through the workspace, and the CTA that
-// stores the tile adds them up in the order of the CTAs, so that the result is the same every time.
-// Warp talks to warp, each about its own 16 rows of every atom: no barrier of the CTA is needed.
+// Who stores a tile, and from what parts of its sums along K: a Share is asked before and after the
+// main loop. Parts are added up in the order of the CTAs, so that the result is the same every
+// time.
 #pragma once
+
+#include <type_traits>
 
 #include "warpwright/isa/barrier.h"
 #include "warpwright/isa/memory.h"
 #include "warpwright/isa/numeric.h"
 #include "warpwright/isa/thread.h"
 #include "warpwright/isa/warp.h"
-#include "warpwright/kernel/hopper/config.h"
-#include "warpwright/kernel/params.h"
+#include "warpwright/kernel/hopper/cta.h"
 
 namespace warpwright::kernel {
 
@@ -21,16 +22,48 @@ constexpr std::int64_t split_workspace_bytes(const GemmConfig& c, int ctas) {
   return split_flag_bytes(c, ctas) + std::int64_t{4} * c.tile_m * c.tile_n * ctas;
 }
 
+/// A CTA has all of a tile's sums.
 template <class Tag>
-class SplitSums {
+struct WholeTiles {
+  WW_DEVICE WholeTiles(const Cta<Tag>& /*cta*/, int /*warp*/) {}
+  WW_DEVICE bool stores(const tile::Work& /*work*/) const { return true; }
+  template <class Sums>
+  WW_DEVICE CompleteSums finish(Sums& /*sums*/, const tile::Work& /*work*/,
+                                const Walk<Tag>& /*walk*/) const {
+    return {true, 0, Tag::config.tile_n};
+  }
+  WW_DEVICE void drain() const {}
+};
+
+/// Parts go through the workspace to the CTA that has the tile's last K block. Warp talks to warp,
+/// each about its own 16 rows of every atom: no barrier of the CTA is needed.
+template <class Tag>
+class WorkspaceShare {
  public:
   static constexpr int atoms = row_atoms(Tag::config);
   static constexpr int together = 3;                    // parts that are read at once
   static constexpr int words = Tag::config.tile_n / 8;  // of four floats, in an atom of a thread
 
-  /// Consumer warp `warp` of this CTA, of rank `rank` in its cluster.
-  WW_DEVICE SplitSums(const WalkParams& p, int rank, int warp) : p_(p), rank_(rank), warp_(warp) {}
+  /// Of consumer warp `warp`.
+  WW_DEVICE WorkspaceShare(const Cta<Tag>& cta, int warp)
+      : p_(cta.p.walk), rank_(cta.rank), warp_(warp) {}
 
+  /// Does this CTA store the tile?
+  WW_DEVICE bool stores(const tile::Work& work) const { return work.end == p_.k_blocks; }
+
+  /// Completes the sums or gives them away. `walk` is the one that gave `work` last.
+  template <class Sums>
+  WW_DEVICE CompleteSums finish(Sums& sums, const tile::Work& work, const Walk<Tag>& walk) const {
+    if (!stores(work)) {
+      give(sums);
+      return {};
+    }
+    if (work.first > 0) take(sums, walk.scheduler().sharers_from());
+    return {true, 0, Tag::config.tile_n};
+  }
+  WW_DEVICE void drain() const {}
+
+ private:
   /// Leaves this CTA's part for the CTA that stores the tile.
   template <class Sums>
   WW_DEVICE void give(Sums& sums) const {
@@ -63,7 +96,6 @@ class SplitSums {
     }
   }
 
- private:
   /// Adds the parts of `together` clusters from `c`, as far as they come before this one. Their
   /// loads are all on their way before the first is used.
   template <class Sums>
@@ -109,26 +141,39 @@ class SplitSums {
   int warp_;
 };
 
-/// Sums of a tile that the CTAs of a cluster share along K: each leaves its part in its shared
-/// memory, where the stages were, and adds up some columns of all parts, in the order of the ranks.
-/// Every CTA has one tile.
+/// The CTAs of a cluster share a tile along K: each leaves its part in its shared memory, where the
+/// stages were, and adds up some columns of all parts, in the order of the ranks. Every CTA has one
+/// tile.
 template <class Tag>
-class ClusterSums {
+class ClusterShare {
  public:
   static constexpr int atoms = row_atoms(Tag::config);
   static constexpr int words = Tag::config.tile_n / 8;  // of four floats: 8 columns of the tile
 
-  WW_DEVICE ClusterSums(isa::SharedAddress base, int ctas, int warp)
-      : base_(base + static_cast<isa::SharedAddress>(warp * atoms * words * 32 * 16)),
-        ctas_(ctas),
-        first_(words * isa::cluster_rank() / ctas),
-        end_(words * (isa::cluster_rank() + 1) / ctas) {}
+  WW_DEVICE ClusterShare(const Cta<Tag>& cta, int warp)
+      : base_(cta.base + static_cast<isa::SharedAddress>(warp * atoms * words * 32 * 16)),
+        ctas_(cta.p.walk.cluster_k) {}
 
-  /// The columns whose sums are complete after `exchange`.
-  WW_DEVICE int first_column() const { return 8 * first_; }
-  WW_DEVICE int end_column() const { return 8 * end_; }
+  WW_DEVICE bool stores(const tile::Work& /*work*/) const { return true; }
 
   /// All consumer threads of the cluster call it when their tensor cores are done.
+  template <class Sums>
+  WW_DEVICE CompleteSums finish(Sums& sums, const tile::Work& /*work*/, const Walk<Tag>& /*walk*/) {
+    if (ctas_ <= 1) return {true, 0, Tag::config.tile_n};
+    first_ = words * isa::cluster_rank() / ctas_;
+    end_ = words * (isa::cluster_rank() + 1) / ctas_;
+    exchange(sums);
+    return {true, 8 * first_, 8 * end_};
+  }
+
+  /// A peer may still read what this CTA left for it.
+  WW_DEVICE void drain() const {
+    if (ctas_ <= 1) return;
+    isa::cluster_arrive_relaxed();
+    isa::cluster_wait();
+  }
+
+ private:
   template <class Sums>
   WW_DEVICE void exchange(Sums& sums) const {
     // The stages are free when all warps of the CTA have multiplied.
@@ -148,7 +193,6 @@ class ClusterSums {
     for (int c = 0; c < ctas_; c += 2) add(sums, c);
   }
 
- private:
   /// Adds the parts of ranks `c` and `c` + 1, as far as they are there. Their loads are all on
   /// their way before the first is used.
   template <class Sums>
@@ -187,8 +231,13 @@ class ClusterSums {
 
   isa::SharedAddress base_;
   int ctas_;
-  int first_;  // words
-  int end_;
+  int first_ = 0;  // words
+  int end_ = 0;
 };
+
+template <class Tag>
+using Share = std::conditional_t<Tag::config.sharing == Sharing::workspace, WorkspaceShare<Tag>,
+                                 std::conditional_t<Tag::config.sharing == Sharing::cluster,
+                                                    ClusterShare<Tag>, WholeTiles<Tag>>>;
 
 }  // namespace warpwright::kernel

@@ -10,8 +10,8 @@ namespace warpwright::kernel {
 /// Operands, result, tile (grouped and swapped: weights x tokens), then what is special.
 constexpr Name name_of(const GemmConfig& c) {
   Name name(is_grouped(c) ? "grouped_" : "hopper_");
-  name += numeric::name(c.a);
-  if (c.b != c.a) (name += "x") += numeric::name(c.b);
+  name += numeric::name(c.a.stored);
+  if (c.b.stored != c.a.stored) (name += "x") += numeric::name(c.b.stored);
   (name += "_") += numeric::name(c.result);
   ((name += "_") += c.tile_m) += "x";
   name += c.tile_n;
@@ -22,13 +22,13 @@ constexpr Name name_of(const GemmConfig& c) {
   name += schedules[static_cast<int>(c.schedule)];
   name += sums[static_cast<int>(c.sums)];
   if (c.swapped) name += "_sw";
-  if (c.splits_k) name += "_sk";
-  if (c.cluster_k) name += "_ck";
+  if (c.sharing == Sharing::workspace) name += "_sk";
+  if (c.sharing == Sharing::cluster) name += "_ck";
   if (c.ctas_per_sm > 1) name += c.ctas_per_sm;
   if (c.gated) name += "_gated";
   if (has_group_maps(c)) name += "_gm";
-  const bool a_mn = c.a_major == atom::Major::mn;
-  const bool b_mn = c.b_major == atom::Major::mn;
+  const bool a_mn = c.a.major == atom::Major::mn;
+  const bool b_mn = c.b.major == atom::Major::mn;
   if (a_mn || b_mn) name += !a_mn ? "_nn" : b_mn ? "_tt" : "_tn";
   return name;
 }
@@ -89,16 +89,22 @@ inline constexpr auto promoted = with<&GemmConfig::sums, Sums::promoted>;
 inline constexpr auto block_scaled = with<&GemmConfig::sums, Sums::block_scaled>;
 inline constexpr auto swapped = with<&GemmConfig::swapped, true>;
 inline constexpr auto gated = with<&GemmConfig::gated, true>;
-inline constexpr auto mn_major_a = with<&GemmConfig::a_major, atom::Major::mn>;
-inline constexpr auto mn_major_b = with<&GemmConfig::b_major, atom::Major::mn>;
-inline constexpr auto split_k = with<&GemmConfig::splits_k, true>;
+inline constexpr auto split_k = with<&GemmConfig::sharing, Sharing::workspace>;
 
+constexpr GemmConfig mn_major_a(GemmConfig c) {
+  c.a.major = atom::Major::mn;
+  return c;
+}
+constexpr GemmConfig mn_major_b(GemmConfig c) {
+  c.b.major = atom::Major::mn;
+  return c;
+}
 constexpr GemmConfig mn_major_ab(const GemmConfig& c) {
   return mn_major_a(mn_major_b(c));
 }
 constexpr GemmConfig cluster_k(GemmConfig c) {
-  c.cluster_k = true;
-  c.tma_store = false;
+  c.sharing = Sharing::cluster;
+  c.store = Store::lanes;
   return c;
 }
 // A group may end in the middle of a tile, so only kernels with a map a group store by the copy
@@ -106,15 +112,14 @@ constexpr GemmConfig cluster_k(GemmConfig c) {
 template <Grouping search>
 constexpr GemmConfig grouped(GemmConfig c) {
   c.grouped = search;
-  c.tma_store = false;
+  c.store = Store::lanes;
   return c;
 }
 inline constexpr auto horizontal = grouped<Grouping::horizontal>;
 inline constexpr auto vertical = grouped<Grouping::vertical>;
 inline constexpr auto ballot = grouped<Grouping::ballot>;
 constexpr GemmConfig group_maps(GemmConfig c) {
-  c.maps = GroupMaps::per_group;
-  c.tma_store = true;
+  c.store = Store::tensor_per_group;
   return c;
 }
 
@@ -257,6 +262,12 @@ inline constexpr std::array rows = {
     common(stages(7, ballot(swapped(bf16(128, 64))))),
     common(vertical(pingpong(bf16(128, 128)))),
     common(vertical(bf16(128, 256))),
+    common(ballot(swapped(gated(consumers(1, e4m3(128, 32)))))),
+    common(vertical(gated(e4m3(128, 256)))),
+    common(ballot(swapped(gated(consumers(1, block_scaled(e4m3(128, 32))))))),
+    common(vertical(gated(block_scaled(e4m3(128, 128))))),
+    common(ballot(swapped(gated(consumers(1, bf16(128, 32)))))),
+    common(vertical(gated(bf16(128, 256)))),
     more(ballot(swapped(e4m3(128, 8)))),
     more(ballot(swapped(e4m3(128, 24)))),
     more(ballot(swapped(e4m3(128, 48)))),
