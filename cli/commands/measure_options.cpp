@@ -40,7 +40,8 @@ constexpr const char* kTuneExamples =
     "Examples:\n"
     "  warpwright tune 4096 7168 2048\n"
     "  warpwright tune 64 4096 7168 --dtype e4m3 --scaling block --all\n"
-    "  warpwright tune --shapes mine.txt";
+    "  warpwright tune --shapes mine.txt\n"
+    "  warpwright tune --grouped --shapes groups.txt --dtype e4m3";
 
 constexpr const char* kSeed = "of the random operands, and of --sample";
 
@@ -143,6 +144,7 @@ CLI::App* add_tune_command(CLI::App& app, TuneOptions& o) {
       ->expected(0, CLI::detail::expected_max_vector_size);
   tune->add_option("--shapes", o.shapes, "shapes of a file instead, as for bench")
       ->type_name("FILE");
+  tune->add_flag("--grouped", o.grouped, "products in groups; --shapes as for bench grouped");
   add_types(*tune, o.types);
   tune->add_flag("--all", o.all, "measure all legal plans, not the 32 most promising alone");
   add_measuring(*tune, o, kSeed);

@@ -16,8 +16,9 @@ std::vector<Shape> shapes_of(const TuneOptions& o) {
     if (!o.extents.empty()) {
       throw InputError("M N K and --shapes do not go together: give one of them.");
     }
-    return read_shapes(o.shapes);
+    return read_shapes(o.shapes, o.grouped);
   }
+  if (o.grouped) throw InputError("--grouped takes its products from --shapes FILE: give it too.");
   if (o.extents.size() != 3) {
     throw InputError(o.extents.empty()
                          ? "What is tuned is missing: give M N K, or --shapes FILE."
@@ -48,11 +49,13 @@ bool same_way(const Plan& x, const Plan& y) {
 
 // Measures and keeps the plans of one shape, and prints them; returns why not, else nothing.
 std::string tune_shape(const Shape& shape, const ProductTypes& types, const TuneOptions& o,
-                       const bench::TimeOptions& how, const DeviceChoice& device,
-                       const DeviceFacts& facts, TuningCache& cache, Progress& progress,
-                       std::ostream& out) {
+                       bench::TimeOptions how, const DeviceChoice& device, const DeviceFacts& facts,
+                       TuningCache& cache, Progress& progress, std::ostream& out) {
   const std::string name = shape_name(shape);
-  const GemmProblem problem = problem_of(types, shape);
+  const auto lengths = lengths_of(shape);
+  if (!lengths) return name + ": " + lengths.reason();
+  how.lengths = *lengths;
+  const GemmProblem problem = problem_of(types, shape, *lengths);
   auto plans = candidates(problem, facts);
   if (!plans) return name + ": " + plans.reason();
   const std::size_t known = plans->size();

@@ -15,6 +15,7 @@ namespace warpwright::cli {
 struct TuneOptions : MeasureOptions {
   std::vector<std::int64_t> extents;  ///< M, N and K
   std::string shapes;                 ///< a file instead
+  bool grouped = false;               ///< of products in groups
   TypeOptions types;
   bool all = false;
 };
