@@ -9,6 +9,7 @@
 
 #include "tests/kernel/check_case.h"
 #include "tests/kernel/variants.h"
+#include "warpwright/plan/hopper.h"
 
 namespace warpwright::device {
 namespace {
@@ -109,12 +110,13 @@ int chunks(const GemmConfig& config) {
 bool buffers_alternate(const Plan& plan) {
   const TileShape tile = plan.tile();
   const bool whole = plan.tiles() * tile.m * tile.n == plan.problem.m * plan.problem.n;
+  const GemmConfig& config = hopper_config(plan);
   return plan.c_path == EpiloguePath::copy_engine && plan.d_path == EpiloguePath::copy_engine &&
-         plan.config.tma_store && plan.config.buffers == 2 &&
-         (chunks(plan.config) == 1 || (chunks(plan.config) == 2 && whole));
+         config.tma_store && config.buffers == 2 &&
+         (chunks(config) == 1 || (chunks(config) == 2 && whole));
 }
 bool buffer_a_tile(const Plan& plan) {
-  return buffers_alternate(plan) && chunks(plan.config) == 1;
+  return buffers_alternate(plan) && chunks(hopper_config(plan)) == 1;
 }
 constexpr Argued argued_hopper[] = {
     no_copy_to_wait_for,
@@ -126,10 +128,10 @@ constexpr Argued argued_hopper[] = {
      "with one chunk a tile C comes into the buffer of the store before the latest; the latest "
      "may still be read",
      buffer_a_tile},
-    {"syncwarp at shared_sums.h", "dropped",
+    {"syncwarp at hopper/shared_sums.h", "dropped",
      "before a flag goes back to 0: nobody waits for the 0 before the next launch, which the end "
      "of this one orders"},
-    {"syncwarp at mainloop.h", "dropped",
+    {"syncwarp at hopper/mainloop.h", "dropped",
      "after a lane's loads: it brings the warp together again for wgmma, which the model's lanes "
      "do at the wgmma itself; no other lane touches what that lane touched"},
 };

@@ -14,13 +14,26 @@ namespace warpwright::tests {
 
 using Instance = KernelRow<kernel::GemmConfig>;
 
+/// The kernels of products in groups, or those of whole ones.
+inline std::vector<Instance> instances_of(bool groups) {
+  std::vector<Instance> found;
+  for (const Instance& i : hopper_kernels()) {
+    if (kernel::is_grouped(i.config) == groups) found.push_back(i);
+  }
+  return found;
+}
 inline const std::vector<Instance>& instances() {
-  return hopper_kernels();
+  static const std::vector<Instance> all = instances_of(false);
+  return all;
+}
+inline const std::vector<Instance>& grouped_instances() {
+  static const std::vector<Instance> all = instances_of(true);
+  return all;
 }
 
 using Property = std::function<bool(const kernel::GemmConfig&)>;
 
-/// All kernels of the build that have the property, in the order of the table.
+/// All kernels of whole products that have the property, in the order of the table.
 inline std::vector<Instance> all_with(const Property& has) {
   std::vector<Instance> found;
   for (const Instance& i : instances()) {

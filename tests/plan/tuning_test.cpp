@@ -13,6 +13,8 @@
 #include <sstream>
 #include <thread>
 
+#include "warpwright/plan/hopper.h"
+
 namespace warpwright {
 namespace {
 
@@ -268,6 +270,16 @@ TEST(ProblemText, DiffersWithEveryField) {
   change([](GemmProblem& p) { p.b_column_stride = 2; });
   change([](GemmProblem& p) { p.d_batch_stride = 8; });
   change([](GemmProblem& p) { p.d_alignment = 2; });
+  change([](GemmProblem& p) { p.groups = 4; });
+  change([](GemmProblem& p) { p.groups = 5; });
+  change([](GemmProblem& p) {
+    p.groups = 4;
+    p.offsets = OffsetType::int64;
+  });
+  change([](GemmProblem& p) {
+    p.groups = 4;
+    p.expected_tokens = 30;
+  });
   std::set<std::string> texts;
   for (const GemmProblem& p : all) texts.insert(problem_text(p));
   EXPECT_EQ(texts.size(), all.size());
@@ -307,13 +319,15 @@ TEST_F(Tuning, APlanFollowsItsEntry) {
   for (const auto& choose : std::vector<std::function<void(PlanChoices&)>>{
            [&](PlanChoices& c) { c.tile_m = usual->tile().m; },
            [&](PlanChoices& c) { c.tile_n = usual->tile().n; },
-           [&](PlanChoices& c) { c.schedule = usual->config.schedule; },
-           [&](PlanChoices& c) { c.swapped = usual->config.swapped; },
+           [&](PlanChoices& c) { c.schedule = hopper_config(*usual).schedule; },
+           [&](PlanChoices& c) { c.swapped = usual->facts().swapped; },
            [&](PlanChoices& c) { c.kernel = usual->kernel; },
            [&](PlanChoices& c) { c.ctas = usual->ctas; }, [&](PlanChoices& c) { c.cluster_k = 1; },
            [](PlanChoices& c) { c.pair = false; }, [](PlanChoices& c) { c.pair = true; },
            [](PlanChoices& c) { c.tiles = kernel::TileSource::one_tile; },
-           [](PlanChoices& c) { c.accumulators = 2; }}) {
+           [](PlanChoices& c) { c.accumulators = 2; }, [](PlanChoices& c) { c.tile_tokens = 64; },
+           [](PlanChoices& c) { c.search = kernel::Grouping::ballot; },
+           [](PlanChoices& c) { c.group_maps = false; }}) {
     PlanChoices one;
     choose(one);
     const auto found = tuned_plan(problem, h200(), cache, one);
@@ -328,6 +342,18 @@ TEST_F(Tuning, APlanFollowsItsEntry) {
   first.name = "cuda:0 NVIDIA H200";
   second.name = "cuda:5 NVIDIA H200";
   EXPECT_EQ(tuning_key(problem, first), tuning_key(problem, second));
+}
+
+TEST_F(Tuning, AnEntryDoesNotOverrideAChoiceOfGroups) {
+  const GemmProblem problem = packed_grouped_problem(512, 4096, 4096, 8, DType::e4m3, DType::bf16);
+  const auto measured = plan(problem, h200());
+  ASSERT_TRUE(measured) << measured.reason();
+  TuningCache cache(path_);
+  ASSERT_FALSE(cache.store({{tuning_key(problem, h200()), tuning_entry(*measured, 36)}}));
+  EXPECT_TRUE(tuned_plan(problem, h200(), cache)->entry);
+  EXPECT_FALSE(tuned_plan(problem, h200(), cache, {.tile_tokens = 128})->entry);
+  EXPECT_FALSE(tuned_plan(problem, h200(), cache, {.search = kernel::Grouping::ballot})->entry);
+  EXPECT_FALSE(tuned_plan(problem, h200(), cache, {.group_maps = true})->entry);
 }
 
 TEST_F(Tuning, AnEntryDoesNotOverrideAChoiceOfBlackwell) {
@@ -345,7 +371,7 @@ TEST_F(Tuning, AnEntryDoesNotOverrideAChoiceOfBlackwell) {
   const auto found = tuned_plan(problem, b200, cache, one_sm);
   ASSERT_TRUE(found) << found.reason();
   EXPECT_FALSE(found->entry);
-  EXPECT_FALSE(found->plan.blackwell->pair);
+  EXPECT_EQ(found->plan.kernel.find("pair"), std::string::npos) << found->plan.kernel;
 }
 
 TEST_F(Tuning, AnEntryThatIsNoLongerLegalIsLeftAside) {

@@ -228,6 +228,12 @@ Fault scale_fault(const GemmOperands& o, bool of_a) {
                    std::string(scale.name) + " is " + shape_of(v) +
                        (v.batch != 1 ? ", a batch of " + number(v.batch) : "") + "; " + need};
   }
+  if (o.scaling == Scaling::group && v.rows > 1 && v.row_stride > max_extent) {
+    return Refusal{RefusalCode::bad_stride,
+                   std::string(scale.name) + " has a row stride of " + number(v.row_stride) +
+                       "; that of the scales of groups has 32 bits: the nearest legal is " +
+                       number(max_extent)};
+  }
   return side_fault(scale, s.batch);
 }
 
