@@ -32,7 +32,7 @@ class Estimate {
       : plan_(plan),
         p_(plan.problem),
         c_(hopper_config(plan)),
-        machine_(machine_of(plan.device, p_.groups > 0)),
+        machine_(machine_of(plan.device)),
         blocks_(p_.reads_ab ? std::ceil(static_cast<double>(p_.k) / kernel::tile_k(c_)) : 0),
         tiles_(tile::tile_count(plan.raster)),
         clusters_(static_cast<double>(plan.ctas) / plan.cluster_ctas()) {}
@@ -41,18 +41,17 @@ class Estimate {
     const bool pair = atom::cluster_size(plan_.cluster) > 1;
     const bool pingpong = c_.schedule == kernel::Schedule::pingpong;
     Serial work = serial();
-    if (pair && (p_.groups > 0 || !pingpong)) work.during *= machine_.cluster_gain;
+    if (pair && !pingpong) work.during *= machine_.cluster_gain;
     const double loaded = row_loads(1, 1) * 128;
     const std::int64_t a_pitch = std::max(p_.a_row_stride, p_.a_column_stride);
     const std::int64_t b_pitch = std::max(p_.b_row_stride, p_.b_column_stride);
     const double asked = row_loads(requests(c_.swapped ? b_pitch : a_pitch, p_.a),
                                    requests(c_.swapped ? a_pitch : b_pitch, p_.b));
-    double memory =
+    const double memory =
         1e6 * std::max(moved_bytes(p_) / (machine_.hbm_share * machine_.hbm_bytes_per_second),
                        loaded / machine_.l2_bytes_per_second);
-    if (!pingpong) memory += machine_.epilogue_stall * rounds() * epilogue();
     // Of two that are as fast, the one that loads less.
-    const double loads = machine_.loads_share * 1e6 * loaded / machine_.l2_bytes_per_second;
+    const double loads = 0.004 * 1e6 * loaded / machine_.l2_bytes_per_second;
     const double during =
         std::pow(std::pow(std::max(work.during, memory), machine_.l2_beside) +
                      std::pow(1e6 * asked / machine_.l2_requests_per_second, machine_.l2_beside),
@@ -116,15 +115,10 @@ class Estimate {
     return 0;
   }
 
-  // In which the grid takes its tiles.
-  double rounds() const {
-    return p_.groups > 0 ? expected_rounds(plan_) : std::ceil(tiles_ / clusters_);
-  }
-
   Serial serial() const {
     const double block = block_clocks() / machine_.clock_hz * 1e6;
     const double store = epilogue();
-    const double rounds = this->rounds();
+    const double rounds = p_.groups > 0 ? expected_rounds(plan_) : std::ceil(tiles_ / clusters_);
     // CTAs that have an SM in common share its tensor cores.
     const double sharing = std::min<double>(
         c_.ctas_per_sm, std::ceil(static_cast<double>(plan_.ctas) / plan_.device.sms));

@@ -1,8 +1,6 @@
 // One machine in numbers, by which plans are held against each other. Internal to plan/.
 #pragma once
 
-#include <limits>
-
 #include "warpwright/plan/device_facts.h"
 
 namespace warpwright {
@@ -33,9 +31,7 @@ struct Machine {
   double hbm_bytes_per_second = 4.4e12;
   double l2_bytes_per_second = 11e12;
   double l2_requests_per_second = 90e9;
-  double l2_beside = 6.1;      ///< the power in which L2's requests and the rest add up
-  double loads_share = 0.004;  ///< of the time of L2's bytes, that nothing hides
-  double epilogue_stall = 0;   ///< of an epilogue, that HBM waits for a full ring of stages
+  double l2_beside = 6.1;  ///< the power in which L2's requests and the rest add up
   double shared_bytes_per_clock = 128;
   // Of products in groups: how CTAs look for their tiles, by loads of offsets one behind the other.
   double search_horizontal = 0.3;
@@ -47,22 +43,9 @@ struct Machine {
   double group_maps = 3;               ///< until the maps a group are made
 };
 
-/// The machine that a device is: with an H200's fits, and the device's own memory rate. Products in
-/// groups have fits of their own (the choices: tests/plan/grouped_test.cpp): lanes store their
-/// results, up to a group's end, the CTAs of a cluster wait for each other where groups end, and
-/// L2's bytes count, not its requests.
-inline Machine machine_of(const DeviceFacts& device, bool groups) {
+/// The machine that a device is: with an H200's fits, and the device's own memory rate.
+inline Machine machine_of(const DeviceFacts& device) {
   Machine m;
-  if (groups) {
-    m.fixed = 2.95;
-    m.epilogue_time = 3.2;
-    m.pingpong_last = 0.85;
-    m.cluster_gain = 1.03;
-    m.hbm_share = 0.917;
-    m.l2_requests_per_second = std::numeric_limits<double>::infinity();
-    m.loads_share = 0.066;
-    m.epilogue_stall = 0.036;
-  }
   if (device.memory_bytes_per_second > 0) m.hbm_bytes_per_second = device.memory_bytes_per_second;
   return m;
 }

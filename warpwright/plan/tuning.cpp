@@ -198,8 +198,7 @@ std::string gpu_name(const DeviceFacts& device) {
 
 bool chosen(const PlanChoices& c) {
   return c.cluster || c.tile_m || c.tile_n || c.schedule || c.swapped || c.kernel || c.ctas ||
-         c.cluster_k || c.tile_tokens || c.search || c.group_maps || c.pair || c.tiles ||
-         c.accumulators;
+         c.cluster_k || c.pair || c.tiles || c.accumulators;
 }
 
 }  // namespace
@@ -215,10 +214,6 @@ std::string problem_text(const GemmProblem& p) {
   if (p.epilogue.bias != Bias::none) text += " bias" + number(p.epilogue.bias) + type(p.bias);
   if (p.scales_d) text += " scaled_d";
   if (!p.reads_ab) text += " no_product";
-  if (p.groups > 0) {
-    text += " groups" + std::to_string(p.groups) + " offsets" + number(p.offsets) + " expected" +
-            std::to_string(p.expected_tokens);
-  }
   text += strides_text("a", p.a_row_stride, p.a_column_stride, p.a_batch_stride) +
           strides_text("b", p.b_row_stride, p.b_column_stride, p.b_batch_stride) +
           strides_text("d", p.d_row_stride, p.d_column_stride, p.d_batch_stride) + "@" +
