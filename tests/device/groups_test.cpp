@@ -175,6 +175,58 @@ INSTANTIATE_TEST_SUITE_P(All, GroupEpilogue,
                                   (std::get<1>(of.param) ? "_swapped" : "");
                          });
 
+// e4m3 with scales of blocks, gated: ones times ones, so that D says which scales it got.
+TEST(GroupEpilogue, GatedWithBlockScales) {
+  constexpr std::int64_t n = 512;                       // two blocks of weights in each half
+  constexpr std::int64_t k = 256;                       // two blocks of K
+  const std::vector<std::uint8_t> a(kTotal * k, 0x38);  // 1
+  const std::vector<std::uint8_t> b(kGroups * n * k, 0x38);
+  std::vector<float> scale_a(kTotal * 2);
+  std::vector<float> scale_b(kGroups * 4 * 2);
+  for (std::size_t i = 0; i < scale_a.size(); ++i) scale_a[i] = static_cast<float>(i % 7 + 1) / 64;
+  for (std::size_t i = 0; i < scale_b.size(); ++i) scale_b[i] = static_cast<float>(i % 5 + 1) / 64;
+  for (const bool swapped : {false, true}) {
+    std::vector<bf16_t> out(static_cast<std::size_t>(kTotal * n / 2), bf16_t(std::nanf("")));
+    GemmOperands o;
+    o.a = matrix(const_cast<std::uint8_t*>(a.data()), DType::e4m3, kTotal, k);
+    o.b = matrix(const_cast<std::uint8_t*>(b.data()), DType::e4m3, n, k);
+    o.b.batch = kGroups;
+    o.b.batch_stride = n * k;
+    o.d = matrix(out.data(), DType::bf16, kTotal, n / 2);
+    o.scaling = Scaling::block;
+    o.scale_a = matrix(scale_a.data(), DType::f32, kTotal, 2);
+    o.scale_b = matrix(scale_b.data(), DType::f32, 4, 2);
+    o.scale_b.batch = kGroups;
+    o.scale_b.batch_stride = 8;
+    o.epilogue = {.activation = Activation::silu, .gated = true};
+    o.groups = Groups{.offsets = kOffsets.data()};
+    const auto made = plan(o, model_facts(3), {.swapped = swapped});
+    ASSERT_TRUE(made.ok()) << made.reason();
+    const auto report = device::launch_on_model(*made, o);
+    ASSERT_TRUE(report.ok()) << report.reason();
+    EXPECT_TRUE(report->clean()) << report->text();
+    for (std::int64_t g = 0; g < kGroups; ++g) {
+      for (int row = kOffsets[static_cast<std::size_t>(g)];
+           row < kOffsets[static_cast<std::size_t>(g) + 1]; ++row) {
+        for (std::int64_t column = 0; column < n / 2; ++column) {
+          const auto half = [&](std::int64_t block) {
+            double sum = 0;
+            for (std::int64_t x = 0; x < 2; ++x) {
+              sum += 128.0 * scale_a[static_cast<std::size_t>(row * 2 + x)] *
+                     scale_b[static_cast<std::size_t>(g * 8 + block * 2 + x)];
+            }
+            return sum;
+          };
+          const double want =
+              tests::activated(Activation::silu, half(column / 128)) * half(column / 128 + 2);
+          ASSERT_NEAR(float(out[static_cast<std::size_t>(row * n / 2 + column)]), want, 0.01 * want)
+              << made->name() << " group " << g << " row " << row << " column " << column;
+        }
+      }
+    }
+  }
+}
+
 void expect_refused(const GemmOperands& o, RefusalCode code, const char* words) {
   const auto made = plan(o, model_facts());
   ASSERT_FALSE(made.ok()) << "expected: " << words;

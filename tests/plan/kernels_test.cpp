@@ -69,7 +69,7 @@ TEST(Kernels, ATableNamesItsIllegalRow) {
   constexpr std::array faulty = {kernel::common(bf16(128, 256)),
                                  kernel::more(pingpong(split_k(bf16(128, 128))))};
   EXPECT_STREQ(kernel::table_fault(faulty).text,
-               "hopper_bf16_bf16_128x128_pp_sk: tiles split along K are multiplied by all "
+               "hopper_bf16_bf16_128x128_pp_sk: tiles shared along K are multiplied by all "
                "warpgroups together");
   EXPECT_STREQ(kernel::table_fault(std::array{faulty[0]}).text, "");
 }

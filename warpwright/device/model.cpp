@@ -116,6 +116,10 @@ Result<model::Report> launch_on_model(const Plan& plan, const GemmOperands& oper
                                       const ModelOptions& options) {
   if (auto r = fault(plan, operands)) return *r;
   std::uint32_t* const status = options.offsets_status;
+  if (status != nullptr && plan.problem.groups == 0) {
+    return refuse(RefusalCode::bad_value,
+                  "offsets_status is given, and the product has no groups: leave it out");
+  }
   if (status != nullptr) *status = 0;
   if (plan.ctas == 0) return model::Report{};
   // Fresh in every launch: nothing is left from another one. Flags are 0, all else is poisoned.

@@ -198,7 +198,8 @@ std::string gpu_name(const DeviceFacts& device) {
 
 bool chosen(const PlanChoices& c) {
   return c.cluster || c.tile_m || c.tile_n || c.schedule || c.swapped || c.kernel || c.ctas ||
-         c.cluster_k || c.pair || c.tiles || c.accumulators;
+         c.cluster_k || c.tile_tokens || c.search || c.group_maps || c.pair || c.tiles ||
+         c.accumulators;
 }
 
 }  // namespace
