@@ -78,7 +78,8 @@ function(ww_kernels Family major chunks)
   endwhile()
   if(rows)
     add_custom_command(OUTPUT ${rows}
-      COMMAND kernel_rows ${family} ${WARPWRIGHT_KERNELS} ${chunks} ${folder} VERBATIM)
+      COMMAND kernel_rows ${family} ${WARPWRIGHT_KERNELS} ${chunks} ${folder}
+      DEPENDS kernel_rows VERBATIM)  # again when the table changed
     add_custom_target(${family}_rows DEPENDS ${rows})
     add_dependencies(warpwright_simulation ${family}_rows)
   endif()
