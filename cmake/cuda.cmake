@@ -79,7 +79,7 @@ function(ww_kernels Family major chunks)
   if(rows)
     add_custom_command(OUTPUT ${rows}
       COMMAND kernel_rows ${family} ${WARPWRIGHT_KERNELS} ${chunks} ${folder}
-      DEPENDS kernel_rows VERBATIM)  # again when the table changed
+      DEPENDS kernel_rows VERBATIM)
     add_custom_target(${family}_rows DEPENDS ${rows})
     add_dependencies(warpwright_simulation ${family}_rows)
   endif()

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,15 @@ DeviceFacts b200() {
   return *known_facts("b200");
 }
 
+// Of a plan by a Blackwell kernel.
+const BlackwellConfig& config_of(const Plan& plan) {
+  const auto& all = blackwell_kernels();
+  const auto row =
+      std::find_if(all.begin(), all.end(), [&](const auto& r) { return plan.kernel == r.name; });
+  if (row == all.end()) throw std::invalid_argument(plan.kernel + " is no Blackwell kernel");
+  return row->config;
+}
+
 std::string refusal_of(const GemmProblem& p, const PlanChoices& choices,
                        const DeviceFacts& facts = b200()) {
   const auto made = plan(p, facts, choices);
@@ -36,13 +46,13 @@ TEST(BlackwellPlan, ChoosesABlackwellKernel) {
     facts.architecture = architecture;
     const auto made = plan(problem(), facts);
     ASSERT_TRUE(made.ok()) << made.reason();
-    ASSERT_TRUE(made->blackwell);
-    EXPECT_EQ(made->blackwell->tiles, TileSource::launch_control);
+    EXPECT_STREQ(made->facts().family, "blackwell_gemm");
+    EXPECT_EQ(config_of(*made).tiles, TileSource::launch_control);
     EXPECT_EQ(made->tile().k, 64);
   }
   const auto hopper = plan(problem(), *known_facts("h200"));
   ASSERT_TRUE(hopper.ok());
-  EXPECT_FALSE(hopper->blackwell);
+  EXPECT_STREQ(hopper->facts().family, "hopper_gemm");
   DeviceFacts other = b200();
   other.architecture = 120;
   EXPECT_EQ(refusal_of(problem(), {}, other),
@@ -61,9 +71,9 @@ TEST(BlackwellPlan, EveryTypeHasEveryForm) {
           choices.tiles = tiles;
           const auto made = plan(problem(operand, result), b200(), choices);
           ASSERT_TRUE(made.ok()) << made.reason();
-          EXPECT_EQ(made->blackwell->pair, pair);
-          EXPECT_EQ(made->blackwell->tiles, tiles);
-          EXPECT_EQ(made->blackwell->accumulators, tiles == TileSource::one_tile ? 1 : 2);
+          EXPECT_EQ(config_of(*made).pair, pair);
+          EXPECT_EQ(config_of(*made).tiles, tiles);
+          EXPECT_EQ(config_of(*made).accumulators, tiles == TileSource::one_tile ? 1 : 2);
         }
       }
     }
@@ -167,7 +177,7 @@ TEST(BlackwellPlan, CandidatesAndChoicesByName) {
     same.kernel = one.kernel;
     same.cluster = one.cluster;
     same.ctas = one.ctas;
-    same.pair = one.blackwell->pair;
+    same.pair = config_of(one).pair;
     const auto again = plan(problem(), b200(), same);
     ASSERT_TRUE(again.ok()) << again.reason();
     EXPECT_EQ(again->kernel, one.kernel);
@@ -266,7 +276,7 @@ TEST(BlackwellPlan, TheHeadOfTheKernelSaysTheSame) {
       ASSERT_NE(at, table.end()) << row.name << " is not at the head of the kernel";
       const std::string& said = at->second;
       EXPECT_EQ(said.find("bytes") != std::string::npos, row.transaction_bytes > 0) << said;
-      EXPECT_EQ(said.find(" stages ") != std::string::npos, row.copies == made->blackwell->stages)
+      EXPECT_EQ(said.find(" stages ") != std::string::npos, row.copies == made->facts().stages)
           << said;
       const std::string name = row.name;
       const std::string count = name == "empty"        ? "(cm+cn-1), with pairs (cm/2+cn-1)"

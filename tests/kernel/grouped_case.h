@@ -3,93 +3,23 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <random>
 #include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "tests/index.h"
 #include "tests/kernel/table.h"
-#include "warpwright/numeric/float_format.h"
-#include "warpwright/plan/plan.h"
+#include "tests/kernel/tensor.h"
 
 namespace warpwright::grouped {
 
 using tests::Instance;
 
 inline const std::vector<Instance>& instances() {
-  static const std::vector<Instance> all =
-      tests::rows_with([](const kernel::GemmConfig& c) { return kernel::is_grouped(c); });
-  return all;
+  return tests::grouped_instances();
 }
-
-// A tensor in memory that is otherwise all 0xff: NaN in every floating-point type.
-class Tensor {
- public:
-  static constexpr std::int64_t guard = 256;  // bytes before and behind
-
-  Tensor(DType type, std::int64_t rows, std::int64_t columns, std::int64_t row_stride,
-         std::int64_t column_stride, std::int64_t batch = 1, std::int64_t batch_stride = 0)
-      : view_{nullptr, type, rows, columns, row_stride, column_stride, batch, batch_stride} {
-    std::int64_t last = 0;
-    if (rows > 0 && columns > 0) {
-      last =
-          (rows - 1) * row_stride + (columns - 1) * column_stride + (batch - 1) * batch_stride + 1;
-    }
-    bytes_.assign(index(2 * guard + 64 + last * width()), 0xff);
-    const auto at = reinterpret_cast<std::uintptr_t>(bytes_.data()) + guard;
-    view_.data = bytes_.data() + guard + (64 - at % 64) % 64;
-  }
-  Tensor(const Tensor&) = delete;
-  Tensor& operator=(const Tensor&) = delete;
-
-  [[nodiscard]] const MatrixView& view() const { return view_; }
-  void set(std::int64_t b, std::int64_t i, std::int64_t j, double x) {
-    const std::uint64_t code = numeric::from_double(view_.dtype, x);
-    std::memcpy(at(b, i, j), &code, index(width()));
-  }
-  double get(std::int64_t b, std::int64_t i, std::int64_t j) {
-    std::uint64_t code = 0;
-    std::memcpy(&code, at(b, i, j), index(width()));
-    return numeric::to_double(view_.dtype, code);
-  }
-  template <class Draw>
-  void fill(const Draw& draw) {
-    for (std::int64_t b = 0; b < view_.batch; ++b) {
-      for (std::int64_t i = 0; i < view_.rows; ++i) {
-        for (std::int64_t j = 0; j < view_.columns; ++j) set(b, i, j, draw());
-      }
-    }
-  }
-  // All of it, with what lies around the tensor.
-  [[nodiscard]] std::vector<unsigned char>& memory() { return bytes_; }
-  // Bytes outside rows [first, end) that are not as they were made.
-  int disturbed(const std::vector<std::pair<int, int>>& rows) {
-    std::vector<unsigned char> copy = bytes_;
-    for (const auto& [first, end] : rows) {
-      for (int i = first; i < end; ++i) {
-        std::fill_n(copy.begin() + (at(0, i, 0) - bytes_.data()), view_.columns * width(),
-                    static_cast<unsigned char>(0xff));
-      }
-    }
-    return static_cast<int>(
-        std::count_if(copy.begin(), copy.end(), [](unsigned char b) { return b != 0xff; }));
-  }
-
- private:
-  [[nodiscard]] std::int64_t width() const { return numeric::bits(view_.dtype) / 8; }
-  unsigned char* at(std::int64_t b, std::int64_t i, std::int64_t j) {
-    return static_cast<unsigned char*>(view_.data) +
-           (b * view_.batch_stride + i * view_.row_stride + j * view_.column_stride) * width();
-  }
-
-  MatrixView view_;
-  std::vector<unsigned char> bytes_;
-};
 
 struct Case {
   std::vector<std::int64_t> offsets;
@@ -102,8 +32,10 @@ struct Case {
   OffsetType type = OffsetType::int32;
   bool k_major_scales = false;
   bool one_a_scale = false;
-  bool one_b = false;  ///< all groups have the same B and scales, by a batch stride of 0
+  bool one_b = false;    ///< all groups have the same weights and scales, by a batch stride of 0
+  int scale_stride = 1;  ///< between scales of rows, and of groups
   int d_pad = 0;
+  float alpha = 1.0F;
   unsigned seed = 1;
 };
 
@@ -152,6 +84,7 @@ struct Tensors {
     operands.groups = Groups{c.type == OffsetType::int64 ? static_cast<const void*>(wide.data())
                                                          : static_cast<const void*>(narrow.data()),
                              c.type};
+    operands.alpha = c.alpha;
     operands.scaling = c.scaling;
     operands.accumulation =
         config.sums == kernel::Sums::promoted ? Accumulation::promoted : Accumulation::fast;
@@ -164,9 +97,10 @@ struct Tensors {
   [[nodiscard]] Tensor scale_of_a(const Case& c) const {
     switch (c.scaling) {
       case Scaling::group:
-        return c.one_a_scale ? Tensor(DType::f32, 1, 1, 1, 1) : Tensor(DType::f32, groups, 1, 1, 1);
+        return c.one_a_scale ? Tensor(DType::f32, 1, 1, 1, 1)
+                             : Tensor(DType::f32, groups, 1, c.scale_stride, 1);
       case Scaling::row_column:
-        return {DType::f32, c.total, 1, 1, 1};
+        return {DType::f32, c.total, 1, c.scale_stride, 1};
       case Scaling::block:
         if (c.k_major_scales) return {DType::f32, c.total, blocks, blocks, 1};
         return {DType::f32, c.total, blocks, 1, (c.total + 3) / 4 * 4};
@@ -177,9 +111,10 @@ struct Tensors {
   [[nodiscard]] Tensor scale_of_b(const Case& c) const {
     switch (c.scaling) {
       case Scaling::group:
-        return {DType::f32, groups, 1, 1, 1};
+        return {DType::f32, groups, 1, c.scale_stride, 1};
       case Scaling::row_column:
-        return {DType::f32, c.n, 1, 1, 1, groups, c.one_b ? 0 : c.n + 3};
+        return {
+            DType::f32, c.n, 1, c.scale_stride, 1, groups, c.one_b ? 0 : c.n * c.scale_stride + 3};
       case Scaling::block:
         return {DType::f32,
                 (c.n + 127) / 128,
@@ -241,7 +176,8 @@ inline void expect_product(const Case& c, Tensors& t) {
         double want = 0;
         double size = 0;
         for (std::int64_t kk = 0; kk < c.k; ++kk) {
-          const double product = t.a.get(0, i, kk) * t.b.get(g, j, kk) * t.scale(c, g, i, j, kk);
+          const double product = t.a.get(0, i, kk) * t.b.get(g, j, kk) * t.scale(c, g, i, j, kk) *
+                                 static_cast<double>(c.alpha);
           want += product;
           size += std::fabs(product);
         }
@@ -311,6 +247,7 @@ inline Case random_case(Draws& draw, const Instance& instance, int longest, unsi
   c.type = draw(0, 1) == 0 ? OffsetType::int32 : OffsetType::int64;
   c.k_major_scales = draw(0, 1) == 0;
   c.one_a_scale = draw(0, 1) == 0;
+  c.scale_stride = draw(1, 3);
   c.seed = seed;
   return c;
 }

@@ -33,8 +33,7 @@ void expect_all_killed(const char* kernel, atom::ClusterShape cluster,
   if (numeric::bits(config_of(kernel).a.stored) == 8) c.k = 2 * c.k;
   SCOPED_TRACE(text(c));
   Tensors t(c);
-  const auto made =
-      plan_grouped(t.operands, model_facts(2), 0, {.cluster = c.cluster, .kernel = c.kernel});
+  const auto made = plan(t.operands, model_facts(2), {.cluster = c.cluster, .kernel = c.kernel});
   ASSERT_TRUE(made.ok()) << made.reason();
   device::CheckOptions options;
   options.schedules = 12;
@@ -89,7 +88,7 @@ std::string killed(const device::MutationReport& report, model::SyncKind kind,
   return by;
 }
 
-// Maps of X and Y are each rewritten twice, copied once and acquired in one place.
+// Maps of A and D are each rewritten twice, copied once and acquired in one place.
 void expect_maps_matter(const device::MutationReport& report) {
   using model::SyncKind;
   using Kind = model::Mutation::Kind;

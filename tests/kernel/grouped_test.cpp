@@ -6,17 +6,17 @@
 #include <string>
 #include <vector>
 
-#include "grouped_case.h"
-#include "warpwright/device/grouped.h"
+#include "tests/campaign.h"
+#include "tests/kernel/gemm_case.h"
+#include "tests/kernel/grouped_case.h"
 
 namespace warpwright::grouped {
 namespace {
 
-using device::launch_grouped_on_model;
 using device::ModelOptions;
 
-Result<GroupedPlan> plan_of(const Case& c, const Tensors& t) {
-  return plan_grouped(t.operands, model_facts(6), 0, {.cluster = c.cluster, .kernel = c.kernel});
+Result<Plan> plan_of(const Case& c, const Tensors& t) {
+  return plan(t.operands, model_facts(6), {.cluster = c.cluster, .kernel = c.kernel});
 }
 
 void expect_right(const Case& c, const ModelOptions& how) {
@@ -25,18 +25,13 @@ void expect_right(const Case& c, const ModelOptions& how) {
   const auto made = plan_of(c, t);
   ASSERT_TRUE(made.ok()) << made.reason();
   std::uint32_t status = 77;
-  const auto report = launch_grouped_on_model(*made, t.operands, how, &status);
+  ModelOptions checked = how;
+  checked.offsets_status = &status;
+  const auto report = device::launch_on_model(*made, t.operands, checked);
   ASSERT_TRUE(report.ok()) << report.reason();
   EXPECT_TRUE(report->clean()) << report->text();
   EXPECT_EQ(status, 0U);
   expect_product(c, t);
-}
-
-ModelOptions mode(model::Mode m, std::uint64_t seed = 1) {
-  ModelOptions how;
-  how.mode = m;
-  how.seed = seed;
-  return how;
 }
 
 TEST(GroupedOnTheModel, AnyLengths) {
@@ -55,7 +50,7 @@ TEST(GroupedOnTheModel, AnyLengths) {
   }
 }
 
-// W as torch.expand makes it: one matrix for every group.
+// B as torch.expand makes it: one matrix for every group.
 TEST(GroupedOnTheModel, GroupsThatShareTheirWeights) {
   for (const Instance& instance : instances()) {
     Case c;
@@ -65,7 +60,7 @@ TEST(GroupedOnTheModel, GroupsThatShareTheirWeights) {
     c.n = 264;
     c.k = 200;
     c.scaling = scalings(instance.config).back();
-    c.one_w = true;
+    c.one_b = true;
     expect_right(c, mode(model::Mode::latest));
     if (HasFailure()) return;
   }
@@ -89,7 +84,32 @@ TEST(GroupedOnTheModel, Degenerate) {
     c.total = 40;
     c.k = 0;
     expect_right(c, mode(model::Mode::latest));
+    c.k = 96;
+    c.alpha = 0;
+    expect_right(c, mode(model::Mode::latest));
     if (HasFailure()) return;
+  }
+}
+
+// By a plan that reads A and B, as one for any alpha does.
+TEST(GroupedOnTheModel, AlphaMayBecomeZero) {
+  for (const Instance& instance : instances()) {
+    Case c;
+    c.kernel = instance.name;
+    c.offsets = {0, 20, 20, 47};
+    c.total = 47;
+    c.n = 136;
+    c.k = 96;
+    c.scaling = scalings(instance.config).back();
+    SCOPED_TRACE(text(c));
+    Tensors t(c);
+    const auto made = plan_of(c, t);
+    ASSERT_TRUE(made.ok()) << made.reason();
+    c.alpha = t.operands.alpha = 0;
+    const auto report = device::launch_on_model(*made, t.operands);
+    ASSERT_TRUE(report.ok()) << report.reason();
+    EXPECT_TRUE(report->clean()) << report->text();
+    expect_product(c, t);
   }
 }
 
@@ -104,7 +124,7 @@ TEST(GroupedOnTheModel, HundredsOfGroups) {
     c.total = c.offsets.back();
     c.n = 16;
     c.k = 48;
-    c.scaling = GroupedScaling::group;
+    c.scaling = Scaling::group;
     expect_right(c, mode(model::Mode::latest));
   }
 }
@@ -131,10 +151,11 @@ TEST(GroupedOnTheModel, OffsetsInDisorderStayInside) {
     std::uint32_t status = 0;
     ModelOptions how = mode(model::Mode::latest);
     how.check_order = false;  // groups that overlap write the same rows
-    const auto report = launch_grouped_on_model(*made, t.operands, how, &status);
+    how.offsets_status = &status;
+    const auto report = device::launch_on_model(*made, t.operands, how);
     ASSERT_TRUE(report.ok()) << report.reason();
     EXPECT_TRUE(report->clean()) << report->text();
-    EXPECT_EQ(t.y.disturbed({{0, 90}}), 0);
+    EXPECT_EQ(t.d.disturbed({{0, 90}}), 0);
     // The group before a step too far, or into which one falls, is the first in disorder.
     EXPECT_EQ(status, static_cast<std::uint32_t>(broken - 1 + 1));
     ASSERT_TRUE(offsets_fault(status).has_value());
@@ -166,11 +187,11 @@ TEST(GroupedOnTheModel, EveryModeGivesTheSameBytes) {
       Tensors t(c);
       const auto made = plan_of(c, t);
       ASSERT_TRUE(made.ok()) << made.reason();
-      const auto report = launch_grouped_on_model(*made, t.operands, how);
+      const auto report = device::launch_on_model(*made, t.operands, how);
       ASSERT_TRUE(report.ok() && report->clean()) << report->text();
       std::vector<double> values;
       for (std::int64_t i = c.offsets.front(); i < c.total; ++i) {
-        for (std::int64_t j = 0; j < c.n; ++j) values.push_back(t.y.get(0, i, j));
+        for (std::int64_t j = 0; j < c.n; ++j) values.push_back(t.d.get(0, i, j));
       }
       if (first.empty()) first = values;
       EXPECT_EQ(values, first);
@@ -199,7 +220,7 @@ TEST(GroupedOnTheModel, MapsOfGroups) {
       c.total = c.offsets.back() + 5;
       c.n = 136;
       c.k = 144;
-      c.y_pad = i == 1 ? 8 : 0;
+      c.d_pad = i == 1 ? 8 : 0;
       c.scaling = scalings(config_of(name)).back();
       c.seed = 70 + static_cast<unsigned>(i);
       // 128 weights a tile: pairs of CTAs share tokens or weights.

@@ -9,6 +9,7 @@
 
 #include "tests/kernel/check_case.h"
 #include "tests/kernel/variants.h"
+#include "warpwright/plan/hopper.h"
 
 namespace warpwright::device {
 namespace {
@@ -110,12 +111,13 @@ int chunks(const GemmConfig& config) {
 bool buffers_alternate(const Plan& plan) {
   const TileShape tile = plan.tile();
   const bool whole = plan.tiles() * tile.m * tile.n == plan.problem.m * plan.problem.n;
+  const GemmConfig& config = hopper_config(plan);
   return plan.c_path == EpiloguePath::copy_engine && plan.d_path == EpiloguePath::copy_engine &&
-         plan.config.store == kernel::Store::tensor && plan.config.buffers == 2 &&
-         (chunks(plan.config) == 1 || (chunks(plan.config) == 2 && whole));
+         config.store == kernel::Store::tensor && config.buffers == 2 &&
+         (chunks(config) == 1 || (chunks(config) == 2 && whole));
 }
 bool buffer_a_tile(const Plan& plan) {
-  return buffers_alternate(plan) && chunks(plan.config) == 1;
+  return buffers_alternate(plan) && chunks(hopper_config(plan)) == 1;
 }
 constexpr Argued argued_hopper[] = {
     no_copy_to_wait_for,

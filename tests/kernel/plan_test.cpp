@@ -14,7 +14,7 @@
 #include "tests/kernel/table.h"
 #include "tests/kernel/variants.h"
 #include "warpwright/device/model.h"
-#include "warpwright/plan/plan.h"
+#include "warpwright/plan/hopper.h"
 
 namespace warpwright {
 namespace {
@@ -107,10 +107,10 @@ TEST(PlanTest, SameArgumentsSamePlan) {
       EXPECT_EQ(first->ctas % atom::cluster_size(first->cluster), 0);
       EXPECT_GE(first->ctas, 1);
       EXPECT_LE(first->ctas, 132);
-      const bool swapped = first->config.swapped;
-      EXPECT_GE(std::int64_t{first->raster.tiles_m} * first->cluster.m * first->config.tile_m,
+      const bool swapped = first->facts().swapped;
+      EXPECT_GE(std::int64_t{first->raster.tiles_m} * first->cluster.m * first->tile().m,
                 swapped ? n : m);
-      EXPECT_GE(std::int64_t{first->raster.tiles_n} * first->cluster.n * first->config.tile_n,
+      EXPECT_GE(std::int64_t{first->raster.tiles_n} * first->cluster.n * first->tile().n,
                 swapped ? m : n);
     }
   }
@@ -128,7 +128,7 @@ TEST(PlanTest, ChoicesAreKept) {
       const auto made = plan(problem, model_facts(16), choices);
       ASSERT_TRUE(made.ok()) << made.reason();
       EXPECT_EQ(made->cluster, cluster);
-      EXPECT_EQ(made->config, i.config);
+      EXPECT_EQ(hopper_config(*made), i.config);
       EXPECT_EQ(made->kernel, i.name);
       // Said by its properties instead of its name.
       PlanChoices said;
@@ -138,10 +138,10 @@ TEST(PlanTest, ChoicesAreKept) {
       said.swapped = false;
       const auto other = plan(problem, model_facts(16), said);
       ASSERT_TRUE(other.ok()) << other.reason();
-      EXPECT_EQ(other->config.tile_m, i.config.tile_m);
-      EXPECT_EQ(other->config.tile_n, i.config.tile_n);
-      EXPECT_EQ(other->config.schedule, i.config.schedule);
-      EXPECT_FALSE(other->config.swapped);
+      EXPECT_EQ(other->tile().m, i.config.tile_m);
+      EXPECT_EQ(other->tile().n, i.config.tile_n);
+      EXPECT_EQ(hopper_config(*other).schedule, i.config.schedule);
+      EXPECT_FALSE(other->facts().swapped);
     }
   }
 }
@@ -161,7 +161,7 @@ TEST(PlanTest, GridsOfSplitTiles) {
     const auto made = plan(problem, *known_facts("h200"), choices);
     ASSERT_TRUE(made.ok()) << made.reason();
     EXPECT_EQ(made->ctas, ctas);
-    EXPECT_TRUE(made->splits_k);
+    EXPECT_GT(made->flag_bytes, 0);
     // A flag a consumer warp, and a tile of floats a CTA.
     EXPECT_GE(made->workspace_bytes, std::int64_t{4} * ctas * c.tile_m * c.tile_n);
     EXPECT_EQ(made->workspace_bytes % 256, 0);
@@ -254,7 +254,7 @@ TEST(ExplainTest, TablesOfRolesAndBarriers) {
       const auto made = plan_of(i, cluster);
       ASSERT_TRUE(made.ok()) << made.reason();
       const std::string text = made->explain();
-      const kernel::GemmConfig& c = made->config;
+      const kernel::GemmConfig& c = hopper_config(*made);
       expect_says(text, {"consumer 0", made->name(), std::to_string(kernel::smem_map(c).bytes)});
       // Also in the table of barriers: who does not exist neither waits nor arrives.
       EXPECT_EQ(text.find("\nproducer") != std::string::npos, kernel::has_producer(c));
@@ -320,13 +320,14 @@ TEST(ExplainTest, TheHeadOfTheKernelSaysTheSame) {
       if (row.transaction_bytes > 0) {
         // "1 (+1)": the second arrival is that of the scales.
         const bool scales = std::string(row.name) == "full";
-        EXPECT_EQ(row.arrivals, scales && made->config.sums == kernel::Sums::block_scaled ? 2 : 1);
+        EXPECT_EQ(row.arrivals,
+                  scales && hopper_config(*made).sums == kernel::Sums::block_scaled ? 2 : 1);
         EXPECT_NE(said.find(scales ? " 1 (+1) + bytes" : " 1 + bytes"), std::string::npos) << said;
       }
       const bool by_stage = said.find(" stages ") != std::string::npos;
       EXPECT_EQ(by_stage, std::string(row.name) == "full" || std::string(row.name) == "empty");
       if (by_stage) {
-        EXPECT_EQ(row.copies, made->config.stages) << said;
+        EXPECT_EQ(row.copies, made->facts().stages) << said;
       }
       const bool by_formula = said.find("(cm+cn-1) *") != std::string::npos;
       EXPECT_EQ(by_formula, std::string(row.name) == "empty") << said;

@@ -14,25 +14,26 @@ namespace warpwright::tests {
 
 using Instance = KernelRow<kernel::GemmConfig>;
 
-using Property = std::function<bool(const kernel::GemmConfig&)>;
-
-/// The Hopper kernels of the build that have the property, in the order of the table.
-inline std::vector<Instance> rows_with(const Property& has) {
+/// The kernels of products in groups, or those of whole ones.
+inline std::vector<Instance> instances_of(bool groups) {
   std::vector<Instance> found;
   for (const Instance& i : hopper_kernels()) {
-    if (has(i.config)) found.push_back(i);
+    if (kernel::is_grouped(i.config) == groups) found.push_back(i);
   }
   return found;
 }
-
-/// Those for products without groups.
 inline const std::vector<Instance>& instances() {
-  static const std::vector<Instance> all =
-      rows_with([](const kernel::GemmConfig& c) { return !kernel::is_grouped(c); });
+  static const std::vector<Instance> all = instances_of(false);
+  return all;
+}
+inline const std::vector<Instance>& grouped_instances() {
+  static const std::vector<Instance> all = instances_of(true);
   return all;
 }
 
-/// Of these all that have the property.
+using Property = std::function<bool(const kernel::GemmConfig&)>;
+
+/// All kernels of whole products that have the property, in the order of the table.
 inline std::vector<Instance> all_with(const Property& has) {
   std::vector<Instance> found;
   for (const Instance& i : instances()) {

@@ -281,7 +281,7 @@ class Variant {
     const int blocks = (ask_.k + 127) / 128;
     switch (scaling_) {
       case Scaling::none:
-      case Scaling::group:  // of products in groups alone
+      case Scaling::group:  // of products in groups alone: grouped_case.h
         return;
       case Scaling::tensor:
         scale_a_ = Tensor(DType::f32, 1, 1, 1);

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "warpwright/plan/grouped.h"
+#include "warpwright/plan/hopper.h"
 #include "warpwright/plan/kernels.h"
 
 namespace warpwright {
@@ -19,18 +19,18 @@ void* at(std::uintptr_t address) {
   return reinterpret_cast<void*>(address);  // NOLINT
 }
 
-GroupedOperands operands(GroupedScaling scaling) {
+GemmOperands operands(Scaling scaling) {
   constexpr std::int64_t total = 300;
   constexpr std::int64_t n = 256;
   constexpr std::int64_t k = 512;
   constexpr std::int64_t groups = 5;
-  GroupedOperands o;
-  o.x = matrix(at(0x10000000), DType::e4m3, total, k);
-  o.w = matrix(at(0x20000000), DType::e4m3, n, k);
-  o.w.batch = groups;
-  o.w.batch_stride = n * k;
-  o.y = matrix(at(0x30000000), DType::bf16, total, n);
-  o.offsets = at(0x40000000);
+  GemmOperands o;
+  o.a = matrix(at(0x10000000), DType::e4m3, total, k);
+  o.b = matrix(at(0x20000000), DType::e4m3, n, k);
+  o.b.batch = groups;
+  o.b.batch_stride = n * k;
+  o.d = matrix(at(0x30000000), DType::bf16, total, n);
+  o.groups = Groups{at(0x40000000)};
   o.scaling = scaling;
   void* const sx = at(0x50000000);
   void* const sw = at(0x60000000);
@@ -41,39 +41,38 @@ GroupedOperands operands(GroupedScaling scaling) {
     return v;
   };
   switch (scaling) {
-    case GroupedScaling::none:
+    case Scaling::none:
       break;
-    case GroupedScaling::tensor:
-      o.scale_x = matrix(sx, DType::f32, 1, 1);
-      o.scale_w = matrix(sw, DType::f32, 1, 1);
+    case Scaling::tensor:
+      o.scale_a = matrix(sx, DType::f32, 1, 1);
+      o.scale_b = matrix(sw, DType::f32, 1, 1);
       break;
-    case GroupedScaling::group:
-      o.scale_x = matrix(sx, DType::f32, groups, 1);
-      o.scale_w = matrix(sw, DType::f32, groups, 1);
+    case Scaling::group:
+      o.scale_a = matrix(sx, DType::f32, groups, 1);
+      o.scale_b = matrix(sw, DType::f32, groups, 1);
       break;
-    case GroupedScaling::row_column:
-      o.scale_x = matrix(sx, DType::f32, total, 1);
-      o.scale_w = batched(n, 1);
+    case Scaling::row_column:
+      o.scale_a = matrix(sx, DType::f32, total, 1);
+      o.scale_b = batched(n, 1);
       break;
-    case GroupedScaling::block:
+    case Scaling::block:
       // As [ceil(K / 128), total rounded up to 4].
-      o.scale_x = {sx, DType::f32, total, 4, 1, 300};
-      o.scale_w = batched(2, 4);
+      o.scale_a = {sx, DType::f32, total, 4, 1, 300};
+      o.scale_b = batched(2, 4);
       break;
   }
   return o;
 }
 
-constexpr GroupedScaling scalings[] = {GroupedScaling::none, GroupedScaling::tensor,
-                                       GroupedScaling::group, GroupedScaling::row_column,
-                                       GroupedScaling::block};
+constexpr Scaling scalings[] = {Scaling::none, Scaling::tensor, Scaling::group, Scaling::row_column,
+                                Scaling::block};
 
-void expect_refused(GroupedScaling scaling, const std::function<void(GroupedOperands&)>& spoil,
+void expect_refused(Scaling scaling, const std::function<void(GemmOperands&)>& spoil,
                     const std::vector<std::string>& words) {
-  GroupedOperands o = operands(scaling);
-  ASSERT_TRUE(plan_grouped(o, model_facts()).ok());
+  GemmOperands o = operands(scaling);
+  ASSERT_TRUE(plan(o, model_facts()).ok());
   spoil(o);
-  const auto made = plan_grouped(o, model_facts());
+  const auto made = plan(o, model_facts());
   ASSERT_FALSE(made.ok()) << "expected: " << words.front();
   for (const std::string& word : words) {
     EXPECT_NE(made.reason().find(word), std::string::npos)
@@ -82,8 +81,8 @@ void expect_refused(GroupedScaling scaling, const std::function<void(GroupedOper
 }
 
 TEST(GroupedRules, TakesWhatIsRight) {
-  for (const GroupedScaling scaling : scalings) {
-    const auto made = plan_grouped(operands(scaling), model_facts());
+  for (const Scaling scaling : scalings) {
+    const auto made = plan(operands(scaling), model_facts());
     ASSERT_TRUE(made.ok()) << made.reason();
     EXPECT_FALSE(mismatch(*made, operands(scaling)));
     EXPECT_FALSE(made->explain().empty());
@@ -91,120 +90,164 @@ TEST(GroupedRules, TakesWhatIsRight) {
 }
 
 TEST(GroupedRules, RefusesShapes) {
-  using G = GroupedScaling;
-  using O = GroupedOperands&;
-  expect_refused(G::none, [](O o) { o.w.batch = 0; }, {"W", "groups", "legal", "1"});
-  expect_refused(G::none, [](O o) { o.x.batch = 2; }, {"X is a batch of 2", "nearest legal is 1"});
-  expect_refused(G::none, [](O o) { o.w.columns = 500; },
-                 {"X is 300 x 512", "nearest legal W is 256 x 512"});
-  expect_refused(G::none, [](O o) { o.y.rows = 299; }, {"Y is 299 x 256", "300 x 256"});
-  expect_refused(G::none, [](O o) { o.x.rows = o.y.rows = -1; }, {"X", "negative"});
-  expect_refused(G::none, [](O o) { o.x.row_stride = 520; },
-                 {"rows of X are 520 bytes apart", "multiple of 16 bytes", "528"});
-  expect_refused(G::none, [](O o) { o.w.row_stride = 500; },
-                 {"W has a row stride of 500", "nearest legal is 512"});
-  expect_refused(G::none, [](O o) { o.w.batch_stride += 8; },
-                 {"matrices of W", "multiple of 16 bytes", "131088"});
-  expect_refused(G::none, [](O o) { o.y.row_stride = 255; }, {"Y has a row stride of 255", "256"});
-  expect_refused(G::none, [](O o) { o.y.column_stride = 2; }, {"Y has a column stride of 2"});
+  using G = Scaling;
+  using O = GemmOperands&;
+  expect_refused(G::none, [](O o) { o.b.batch = 0; }, {"B", "groups", "legal", "1"});
+  expect_refused(G::none, [](O o) { o.a.batch = 2; }, {"A is a batch of 2", "nearest legal is 1"});
+  expect_refused(G::none, [](O o) { o.b.columns = 500; },
+                 {"A is 300 x 512", "nearest legal B is 256 x 512"});
+  expect_refused(G::none, [](O o) { o.d.rows = 299; }, {"D is 299 x 256", "300 x 256"});
+  expect_refused(G::none, [](O o) { o.a.rows = o.d.rows = -1; }, {"A", "negative"});
+  expect_refused(G::none, [](O o) { o.a.row_stride = 520; },
+                 {"rows of A are 520 bytes apart", "multiple of 16 bytes", "528"});
+  expect_refused(G::none, [](O o) { o.b.row_stride = 500; },
+                 {"B has a row stride of 500", "nearest legal is 512"});
+  expect_refused(G::none, [](O o) { o.b.batch_stride += 8; },
+                 {"matrices of B", "multiple of 16 bytes", "131088"});
+  expect_refused(G::none, [](O o) { o.d.row_stride = 255; }, {"D has a row stride of 255", "256"});
+  expect_refused(G::none, [](O o) { o.d.column_stride = 2; }, {"D has a column stride of 2"});
 }
 
 TEST(GroupedRules, RefusesPointersAndScalars) {
-  using G = GroupedScaling;
-  using O = GroupedOperands&;
-  expect_refused(G::none, [](O o) { o.offsets = nullptr; }, {"offsets is a null", "6 offsets"});
-  expect_refused(G::none, [](O o) { o.offsets = at(0x40000002); }, {"offsets", "4 bytes"});
+  using G = Scaling;
+  using O = GemmOperands&;
+  expect_refused(G::none, [](O o) { o.groups->offsets = nullptr; },
+                 {"offsets is a null", "6 offsets"});
+  expect_refused(G::none, [](O o) { o.groups->offsets = at(0x40000002); }, {"offsets", "4 bytes"});
   expect_refused(G::none,
                  [](O o) {
-                   o.offsets = at(0x40000004);
-                   o.offset_type = OffsetType::int64;
+                   o.groups->offsets = at(0x40000004);
+                   o.groups->type = OffsetType::int64;
                  },
                  {"offsets", "8 bytes"});
-  expect_refused(G::none, [](O o) { o.x.data = at(0x10000008); }, {"X's address", "16 bytes"});
-  expect_refused(G::none, [](O o) { o.w.data = nullptr; }, {"W is a null pointer"});
-  expect_refused(G::none, [](O o) { o.y.data = at(0x30000001); }, {"Y's address", "2 bytes"});
-  expect_refused(G::none, [](O o) { o.y.data = o.x.data; }, {"Y overlaps X"});
-  expect_refused(G::none, [](O o) { o.offsets = at(0x30000000); }, {"Y overlaps offsets"});
+  expect_refused(G::none, [](O o) { o.a.data = at(0x10000008); }, {"A's address", "16 bytes"});
+  expect_refused(G::none, [](O o) { o.b.data = nullptr; }, {"B is a null pointer"});
+  expect_refused(G::none, [](O o) { o.d.data = at(0x30000001); }, {"D's address", "2 bytes"});
+  expect_refused(G::none, [](O o) { o.d.data = o.a.data; }, {"D overlaps A"});
+  expect_refused(G::none, [](O o) { o.groups->offsets = at(0x30000000); }, {"D overlaps offsets"});
   expect_refused(G::none, [](O o) { o.alpha = std::nanf(""); }, {"alpha is NaN"});
 }
 
 TEST(GroupedRules, RefusesScales) {
-  using G = GroupedScaling;
-  using O = GroupedOperands&;
-  expect_refused(G::none, [](O o) { o.scale_w.data = at(0x60000000); },
-                 {"scale_w is given", "scaling is none"});
-  expect_refused(G::tensor, [](O o) { o.scale_x.rows = 2; }, {"scale_x is 2 x 1", "1 x 1"});
-  expect_refused(G::group, [](O o) { o.scale_w.rows = 4; }, {"scale_w is 4 x 1", "5 x 1"});
-  expect_refused(G::row_column, [](O o) { o.scale_x.rows = 5; }, {"scale_x is 5 x 1", "300 x 1"});
-  expect_refused(G::row_column, [](O o) { o.scale_w.batch = 1; },
-                 {"scale_w is 256 x 1", "a batch of 5"});
-  expect_refused(G::row_column, [](O o) { o.scale_x.row_stride = 2; }, {"row stride of 2", "1"});
-  expect_refused(G::block, [](O o) { o.scale_x.columns = 3; }, {"scale_x is 300 x 3", "300 x 4"});
-  expect_refused(G::block, [](O o) { o.scale_w.rows = 3; }, {"scale_w is 3 x 4", "2 x 4"});
-  expect_refused(G::block, [](O o) { o.scale_x.dtype = DType::bf16; }, {"scale_x is bf16", "f32"});
-  expect_refused(G::block, [](O o) { o.scale_x.data = nullptr; }, {"scale_x is a null pointer"});
-  expect_refused(G::block, [](O o) { o.scale_x.column_stride = -300; },
+  using G = Scaling;
+  using O = GemmOperands&;
+  expect_refused(G::none, [](O o) { o.scale_b.data = at(0x60000000); },
+                 {"scale_b is given", "scaling is none"});
+  expect_refused(G::tensor, [](O o) { o.scale_a.rows = 2; }, {"scale_a is 2 x 1", "1 x 1"});
+  expect_refused(G::group, [](O o) { o.scale_b.rows = 4; }, {"scale_b is 4 x 1", "5 x 1"});
+  expect_refused(G::row_column, [](O o) { o.scale_a.rows = 5; }, {"scale_a is 5 x 1", "300 x 1"});
+  expect_refused(G::row_column, [](O o) { o.scale_b.batch = 1; },
+                 {"scale_b is 256 x 1", "a batch of 5"});
+  expect_refused(G::row_column, [](O o) { o.scale_a.row_stride = -2; }, {"row stride of -2", "0"});
+  expect_refused(G::group, [](O o) { o.scale_b.row_stride = std::int64_t{1} << 32; },
+                 {"scale_b has a row stride of 4294967296", "nearest legal"});
+  expect_refused(G::block, [](O o) { o.scale_a.columns = 3; }, {"scale_a is 300 x 3", "300 x 4"});
+  expect_refused(G::block, [](O o) { o.scale_b.rows = 3; }, {"scale_b is 3 x 4", "2 x 4"});
+  expect_refused(G::block, [](O o) { o.scale_a.dtype = DType::bf16; }, {"scale_a is bf16", "f32"});
+  expect_refused(G::block, [](O o) { o.scale_a.data = nullptr; }, {"scale_a is a null pointer"});
+  expect_refused(G::block, [](O o) { o.scale_a.column_stride = -300; },
                  {"column stride of -300", "0"});
 }
 
 TEST(GroupedRules, RefusesTypes) {
-  using G = GroupedScaling;
-  using O = GroupedOperands&;
-  expect_refused(G::none, [](O o) { o.x.dtype = DType::f32; }, {"X is f32", "e4m3"});
-  expect_refused(G::none, [](O o) { o.w.dtype = DType::bf16; }, {"X is e4m3 and W is bf16"});
+  using G = Scaling;
+  using O = GemmOperands&;
+  expect_refused(G::none, [](O o) { o.a.dtype = DType::f32; }, {"A is f32", "e4m3"});
+  expect_refused(G::none, [](O o) { o.b.dtype = DType::bf16; }, {"A is e4m3 and B is bf16"});
   expect_refused(G::tensor,
                  [](O o) {
-                   o.x.dtype = o.w.dtype = DType::bf16;
-                   o.x.row_stride = 512;
+                   o.a.dtype = o.b.dtype = DType::bf16;
+                   o.a.row_stride = 512;
                  },
                  {"scaling is tensor", "none"});
-  expect_refused(G::none, [](O o) { o.y.dtype = DType::e5m2; }, {"no grouped kernel", "e5m2"});
+  expect_refused(G::none, [](O o) { o.d.dtype = DType::e5m2; }, {"no grouped kernel", "e5m2"});
+}
+
+// What whole products take and products in groups do not.
+TEST(GroupedRules, RefusesWhatIsOfWholeProducts) {
+  using G = Scaling;
+  using O = GemmOperands&;
+  expect_refused(G::none,
+                 [](O o) {
+                   o.c = o.d;
+                   o.c.batch = 2;
+                 },
+                 {"C is a batch of 2", "nearest legal is 1"});
+  expect_refused(G::none,
+                 [](O o) {
+                   o.b.dtype = DType::bf16;
+                   o.a = {o.a.data, DType::bf16, 300, 512, 1, 304};
+                 },
+                 {"A is MN-major", "groups", "column stride 1"});
+  GemmOperands whole = operands(Scaling::group);
+  whole.groups.reset();
+  whole.b.batch = 1;
+  whole.scale_a.rows = whole.scale_b.rows = 1;
+  const auto made = plan(whole, model_facts());
+  ASSERT_FALSE(made.ok());
+  EXPECT_NE(made.reason().find("nearest scaling is tensor"), std::string::npos) << made.reason();
+  const auto other = plan(operands(Scaling::none), *known_facts("b200"));
+  ASSERT_FALSE(other.ok());
+  EXPECT_EQ(other.code(), RefusalCode::no_device);
+  EXPECT_NE(other.reason().find("b200"), std::string::npos) << other.reason();
+  const auto search = plan(packed_problem(64, 64, 64, DType::bf16, DType::bf16), model_facts(),
+                           {.search = kernel::Grouping::ballot});
+  ASSERT_FALSE(search.ok());
+  EXPECT_EQ(search.code(), RefusalCode::bad_choice);
 }
 
 TEST(GroupedRules, APlanIsForItsOperands) {
-  const GroupedOperands right = operands(GroupedScaling::block);
-  const auto made = plan_grouped(right, model_facts());
+  const GemmOperands right = operands(Scaling::block);
+  const auto made = plan(right, model_facts());
   ASSERT_TRUE(made.ok()) << made.reason();
-  const auto differs = [&](const std::function<void(GroupedOperands&)>& change) {
-    GroupedOperands o = right;
+  const auto differs = [&](const std::function<void(GemmOperands&)>& change) {
+    GemmOperands o = right;
     change(o);
     const auto r = mismatch(*made, o);
     return r ? r->reason : std::string();
   };
-  EXPECT_NE(differs([](auto& o) { o.w.batch = o.scale_w.batch = 4; }).find("4 groups"),
+  EXPECT_NE(differs([](auto& o) { o.b.batch = o.scale_b.batch = 4; }).find("4 groups"),
             std::string::npos);
-  EXPECT_NE(differs([](auto& o) { o.offset_type = OffsetType::int64; }).find("types"),
+  EXPECT_NE(differs([](auto& o) { o.groups->type = OffsetType::int64; }).find("types"),
             std::string::npos);
-  EXPECT_NE(differs([](auto& o) { o.y.row_stride = 264; }).find("strides"), std::string::npos);
-  EXPECT_NE(differs([](auto& o) { o.y.data = at(0x30000008); }).find("8 bytes only"),
+  EXPECT_NE(differs([](auto& o) { o.d.row_stride = 264; }).find("strides"), std::string::npos);
+  EXPECT_NE(differs([](auto& o) { o.d.data = at(0x30000008); }).find("8 bytes only"),
             std::string::npos);
-  EXPECT_EQ(differs([](auto& o) { o.offsets = at(0x41000000); }), "");
-  // Offsets change from launch to launch; so may alpha, but for 0.
+  EXPECT_EQ(differs([](auto& o) { o.groups->offsets = at(0x41000000); }), "");
+  // Offsets change from launch to launch; so may alpha. A plan that does not read A and B cannot
+  // begin to.
   EXPECT_EQ(differs([](auto& o) { o.alpha = 3; }), "");
-  EXPECT_NE(differs([](auto& o) { o.alpha = 0; }), "");
+  EXPECT_EQ(differs([](auto& o) { o.alpha = 0; }), "");
+  GemmOperands unread = right;
+  unread.alpha = 0;
+  const auto without = plan(unread, model_facts());
+  ASSERT_TRUE(without.ok()) << without.reason();
+  EXPECT_EQ(mismatch(*without, right)->code, RefusalCode::plan_mismatch);
+  // Strides of scales are read at every launch.
+  EXPECT_EQ(differs([](auto& o) { o.scale_a.column_stride = 304; }), "");
 }
 
 TEST(GroupedChoice, FewTokensLieOnN) {
   const DeviceFacts h200 = *known_facts("h200");
   for (const double tokens : {1.0, 8.0, 16.0, 32.0, 60.0}) {
-    GroupedProblem p = packed_grouped_problem(8 * static_cast<int>(tokens), 4096, 4096, 8,
-                                              DType::e4m3, DType::bf16);
-    const auto made = plan_grouped(p, h200);
+    GemmProblem p = packed_grouped_problem(8 * static_cast<int>(tokens), 4096, 4096, 8, DType::e4m3,
+                                           DType::bf16);
+    const auto made = plan(p, h200);
     ASSERT_TRUE(made.ok()) << made.reason();
-    EXPECT_TRUE(made->config.swapped) << tokens;
-    EXPECT_GE(made->tile_tokens(), tokens);
+    EXPECT_TRUE(made->facts().swapped) << tokens;
+    EXPECT_GE(made->facts().result_rows, tokens);
     EXPECT_NE(made->explain().find("tokens"), std::string::npos);
   }
-  GroupedProblem p = packed_grouped_problem(8 * 4096, 4096, 4096, 8, DType::e4m3, DType::bf16);
-  const auto made = plan_grouped(p, h200);
+  GemmProblem p = packed_grouped_problem(8 * 4096, 4096, 4096, 8, DType::e4m3, DType::bf16);
+  const auto made = plan(p, h200);
   ASSERT_TRUE(made.ok()) << made.reason();
-  EXPECT_FALSE(made->config.swapped);
+  EXPECT_FALSE(made->facts().swapped);
   // The hint counts, not the mean: few groups hold all the tokens.
   p = packed_grouped_problem(8192, 4096, 4096, 256, DType::e4m3, DType::bf16);
   p.expected_tokens = 4096;
-  const auto skewed = plan_grouped(p, h200);
+  const auto skewed = plan(p, h200);
   ASSERT_TRUE(skewed.ok()) << skewed.reason();
-  EXPECT_FALSE(skewed->config.swapped);
+  EXPECT_FALSE(skewed->facts().swapped);
   EXPECT_NE(skewed->reason.find("4096 tokens expected"), std::string::npos) << skewed->reason;
 }
 
@@ -289,22 +332,22 @@ constexpr Measured bf16_rows[] = {
 // clang-format on
 
 bool is_common(const std::string& kernel) {
-  const auto& all = grouped_kernels();
+  const auto& all = hopper_kernels();
   return std::any_of(all.begin(), all.end(),
                      [&](const auto& row) { return kernel == row.name && row.common; });
 }
 
 // Among the kernels that every build has, and that were measured.
 template <std::size_t N>
-void expect_choices(const Measured (&rows)[N], DType operand, GroupedScaling scaling) {
+void expect_choices(const Measured (&rows)[N], DType operand, Scaling scaling) {
   for (const Measured& row : rows) {
-    GroupedProblem p =
+    GemmProblem p =
         packed_grouped_problem(row.total, row.n, row.k, row.groups, operand, DType::bf16);
     p.scaling = scaling;
-    const auto all = candidates_grouped(p, *known_facts("h200"));
+    const auto all = candidates(p, *known_facts("h200"));
     ASSERT_TRUE(all.ok()) << all.reason();
     const auto first = std::find_if(all->begin(), all->end(),
-                                    [](const GroupedPlan& plan) { return is_common(plan.kernel); });
+                                    [](const Plan& plan) { return is_common(plan.kernel); });
     ASSERT_NE(first, all->end());
     const std::string types = "grouped_" + std::string(numeric::name(operand)) + "_bf16_";
     const std::string name = first->name();
@@ -315,9 +358,9 @@ void expect_choices(const Measured (&rows)[N], DType operand, GroupedScaling sca
 }
 
 TEST(GroupedChoice, AsMeasured) {
-  expect_choices(e4m3_rows, DType::e4m3, GroupedScaling::tensor);
-  expect_choices(block_rows, DType::e4m3, GroupedScaling::block);
-  expect_choices(bf16_rows, DType::bf16, GroupedScaling::none);
+  expect_choices(e4m3_rows, DType::e4m3, Scaling::tensor);
+  expect_choices(block_rows, DType::e4m3, Scaling::block);
+  expect_choices(bf16_rows, DType::bf16, Scaling::none);
 }
 
 // Lengths differ, and a cluster along the tokens leaves CTAs idle at every group's end.
@@ -325,17 +368,16 @@ TEST(GroupedChoice, NoClusterAlongTokensUnasked) {
   const DeviceFacts h200 = *known_facts("h200");
   for (const std::int64_t tokens : {1, 30, 100, 128, 200, 256, 500, 1000, 3000}) {
     for (const std::int64_t groups : {1, 8, 64, 256}) {
-      const auto made = plan_grouped(
+      const auto made = plan(
           packed_grouped_problem(tokens * groups, 4096, 2048, groups, DType::e4m3, DType::bf16),
           h200);
       ASSERT_TRUE(made.ok()) << made.reason();
-      EXPECT_EQ(made->config.swapped ? made->cluster.n : made->cluster.m, 1)
+      EXPECT_EQ(made->facts().swapped ? made->cluster.n : made->cluster.m, 1)
           << made->name() << " for " << groups << " groups of " << tokens;
     }
   }
-  const auto asked =
-      plan_grouped(packed_grouped_problem(8192, 4096, 4096, 8, DType::e4m3, DType::bf16), h200,
-                   {.cluster = atom::ClusterShape{2, 1}, .swapped = false});
+  const auto asked = plan(packed_grouped_problem(8192, 4096, 4096, 8, DType::e4m3, DType::bf16),
+                          h200, {.cluster = atom::ClusterShape{2, 1}, .swapped = false});
   ASSERT_TRUE(asked.ok()) << asked.reason();
   EXPECT_EQ(asked->cluster.m, 2);
 }
@@ -344,11 +386,11 @@ TEST(GroupedChoice, NoClusterAlongTokensUnasked) {
 TEST(GroupedChoice, SearchByTheNumberOfGroups) {
   const DeviceFacts h200 = *known_facts("h200");
   for (const std::int64_t groups : {8, 32, 64, 256}) {
-    const auto made = plan_grouped(
-        packed_grouped_problem(64 * groups, 4096, 7168, groups, DType::e4m3, DType::bf16), h200,
-        {.tile_tokens = 64});
+    const auto made =
+        plan(packed_grouped_problem(64 * groups, 4096, 7168, groups, DType::e4m3, DType::bf16),
+             h200, {.tile_tokens = 64});
     ASSERT_TRUE(made.ok()) << made.reason();
-    EXPECT_EQ(made->config.grouped,
+    EXPECT_EQ(hopper_config(*made).grouped,
               groups <= 32 ? kernel::Grouping::horizontal : kernel::Grouping::ballot)
         << groups;
   }
@@ -358,31 +400,31 @@ TEST(GroupedChoice, WorkspaceAndGridDoNotDependOnLengths) {
   const DeviceFacts h200 = *known_facts("h200");
   for (const std::int64_t total : {8, 80, 8000}) {
     const auto made =
-        plan_grouped(packed_grouped_problem(total, 4096, 4096, 8, DType::bf16, DType::bf16), h200);
+        plan(packed_grouped_problem(total, 4096, 4096, 8, DType::bf16, DType::bf16), h200);
     ASSERT_TRUE(made.ok()) << made.reason();
     EXPECT_EQ(made->workspace_bytes, 16);
     EXPECT_EQ(made->ctas, 132);
   }
   const auto nothing =
-      plan_grouped(packed_grouped_problem(0, 4096, 4096, 8, DType::bf16, DType::bf16), h200);
+      plan(packed_grouped_problem(0, 4096, 4096, 8, DType::bf16, DType::bf16), h200);
   ASSERT_TRUE(nothing.ok()) << nothing.reason();
   EXPECT_EQ(nothing->ctas, 0);
 }
 
 TEST(GroupedChoice, AsTheCallerFixesIt) {
-  const GroupedProblem p = packed_grouped_problem(500, 512, 512, 7, DType::e4m3, DType::bf16);
-  const auto all = candidates_grouped(p, model_facts());
+  const GemmProblem p = packed_grouped_problem(500, 512, 512, 7, DType::e4m3, DType::bf16);
+  const auto all = candidates(p, model_facts());
   ASSERT_TRUE(all.ok()) << all.reason();
   EXPECT_GT(all->size(), 5U);
   for (std::size_t i = 1; i < all->size(); ++i) EXPECT_LE((*all)[i - 1].cost, (*all)[i].cost);
-  const auto vertical = plan_grouped(p, model_facts(), {.search = kernel::Grouping::vertical});
+  const auto vertical = plan(p, model_facts(), {.search = kernel::Grouping::vertical});
   ASSERT_TRUE(vertical.ok()) << vertical.reason();
-  EXPECT_EQ(vertical->config.grouped, kernel::Grouping::vertical);
+  EXPECT_EQ(hopper_config(*vertical).grouped, kernel::Grouping::vertical);
   const auto tile =
-      plan_grouped(p, model_facts(), {.cluster = atom::ClusterShape{2, 1}, .tile_tokens = 32});
+      plan(p, model_facts(), {.cluster = atom::ClusterShape{2, 1}, .tile_tokens = 32});
   ASSERT_TRUE(tile.ok()) << tile.reason();
-  EXPECT_EQ(tile->tile_tokens(), 32);
-  const auto none = plan_grouped(p, model_facts(), {.tile_tokens = 33});
+  EXPECT_EQ(tile->facts().result_rows, 32);
+  const auto none = plan(p, model_facts(), {.tile_tokens = 33});
   ASSERT_FALSE(none.ok());
   EXPECT_NE(none.reason().find("grouped_e4m3"), std::string::npos) << none.reason();
 }
@@ -394,23 +436,23 @@ constexpr const char* with_maps = "grouped_e4m3_bf16_128x16_b_sw_gm";
 TEST(GroupedMaps, AreChosenOnlyWhenAskedFor) {
   const DeviceFacts h200 = *known_facts("h200");
   for (const std::int64_t tokens : {1, 16, 64, 128, 1024, 4096}) {
-    const GroupedProblem p =
+    const GemmProblem p =
         packed_grouped_problem(8 * tokens, 4096, 4096, 8, DType::e4m3, DType::bf16);
-    const auto open = plan_grouped(p, h200);
+    const auto open = plan(p, h200);
     ASSERT_TRUE(open.ok()) << open.reason();
-    EXPECT_FALSE(kernel::has_group_maps(open->config));
+    EXPECT_FALSE(kernel::has_group_maps(hopper_config(*open)));
     EXPECT_EQ(open->map_ctas, 0);
-    const auto all = candidates_grouped(p, h200);
+    const auto all = candidates(p, h200);
     ASSERT_TRUE(all.ok()) << all.reason();
     EXPECT_EQ(all->front().name(), open->name());
     int listed = 0;
-    for (const GroupedPlan& plan : *all) listed += kernel::has_group_maps(plan.config) ? 1 : 0;
+    for (const Plan& plan : *all) listed += kernel::has_group_maps(hopper_config(plan)) ? 1 : 0;
     EXPECT_GE(listed, 2);
-    const auto asked = plan_grouped(p, h200, {.group_maps = true});
+    const auto asked = plan(p, h200, {.group_maps = true});
     ASSERT_TRUE(asked.ok()) << asked.reason();
-    EXPECT_EQ(asked->config.store, kernel::Store::tensor_per_group);
+    EXPECT_EQ(hopper_config(*asked).store, kernel::Store::tensor_per_group);
     EXPECT_EQ(asked->map_ctas, 8);
-    const auto named = plan_grouped(p, h200, {.kernel = with_maps});
+    const auto named = plan(p, h200, {.kernel = with_maps});
     ASSERT_TRUE(named.ok()) << named.reason();
     EXPECT_EQ(named->kernel, with_maps);
     EXPECT_NE(named->explain().find("one a group"), std::string::npos) << named->explain();
@@ -423,8 +465,8 @@ TEST(GroupedMaps, TheWorkspaceDependsOnTheGroupsAlone) {
   for (const std::int64_t groups : {1, 8, 5000}) {
     for (const std::int64_t total : {0, 80, 8000}) {
       const auto made =
-          plan_grouped(packed_grouped_problem(total, 256, 256, groups, DType::e4m3, DType::bf16),
-                       h200, {.kernel = with_maps});
+          plan(packed_grouped_problem(total, 256, 256, groups, DType::e4m3, DType::bf16), h200,
+               {.kernel = with_maps});
       ASSERT_TRUE(made.ok()) << made.reason();
       EXPECT_EQ(made->workspace_bytes, 128 + 256 * groups);
       EXPECT_LE(made->map_ctas, 8 * 132);
@@ -433,30 +475,30 @@ TEST(GroupedMaps, TheWorkspaceDependsOnTheGroupsAlone) {
   }
 }
 
-// Rows of Y that the copy engine cannot write by themselves are left to kernels with one map.
+// Rows of D that the copy engine cannot write by themselves are left to kernels with one map.
 TEST(GroupedMaps, NeedRowsOfWholePieces) {
-  const GroupedProblem right = packed_grouped_problem(300, 256, 512, 5, DType::e4m3, DType::bf16);
-  const auto expect = [&](const std::function<void(GroupedProblem&)>& spoil, const char* word) {
-    GroupedProblem p = right;
+  const GemmProblem right = packed_grouped_problem(300, 256, 512, 5, DType::e4m3, DType::bf16);
+  const auto expect = [&](const std::function<void(GemmProblem&)>& spoil, const char* word) {
+    GemmProblem p = right;
     spoil(p);
-    EXPECT_TRUE(plan_grouped(p, model_facts()).ok());
-    const auto all = candidates_grouped(p, model_facts());
+    EXPECT_TRUE(plan(p, model_facts()).ok());
+    const auto all = candidates(p, model_facts());
     ASSERT_TRUE(all.ok());
-    for (const GroupedPlan& plan : *all) EXPECT_EQ(plan.map_ctas, 0);
-    const auto refused = plan_grouped(p, model_facts(), {.kernel = with_maps});
+    for (const Plan& plan : *all) EXPECT_EQ(plan.map_ctas, 0);
+    const auto refused = plan(p, model_facts(), {.kernel = with_maps});
     ASSERT_FALSE(refused.ok());
     EXPECT_NE(refused.reason().find("16 bytes"), std::string::npos) << refused.reason();
     EXPECT_NE(refused.reason().find(word), std::string::npos) << refused.reason();
   };
-  EXPECT_TRUE(plan_grouped(right, model_facts(), {.kernel = with_maps}).ok());
-  expect([](auto& p) { p.y_row_stride = 260; }, "520 bytes apart");
-  expect([](auto& p) { p.y_alignment = 8; }, "a multiple of 8");
+  EXPECT_TRUE(plan(right, model_facts(), {.kernel = with_maps}).ok());
+  expect([](auto& p) { p.d_row_stride = 260; }, "520 bytes apart");
+  expect([](auto& p) { p.d_alignment = 8; }, "a multiple of 8");
   expect(
       [](auto& p) {
         p.n = 255;
-        p.y_row_stride = 256;
+        p.d_row_stride = 256;
       },
-      "N is 510 bytes");
+      "a row has 510 bytes");
 }
 
 TEST(GroupedMaps, GoWithTensorStores) {

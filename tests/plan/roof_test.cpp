@@ -1,9 +1,7 @@
-// What the roofs are held against: operations, bytes moved once, rates; and workspaces.
+// What the roofs are held against: operations, bytes moved once, rates.
 #include <gtest/gtest.h>
 
-#include <array>
 #include <cmath>
-#include <cstddef>
 #include <string>
 
 #include "warpwright/plan/known_devices.h"
@@ -131,22 +129,6 @@ TEST(Roof, ExplainSaysWhereTheSumsAre) {
   EXPECT_NE(said().find("float32 registers every 128 of K"), std::string::npos) << said();
   p.scaling = Scaling::block;
   EXPECT_NE(said().find("times the block's scales"), std::string::npos) << said();
-}
-
-TEST(Workspace, TooSmallMissingOrMisaligned) {
-  alignas(256) static std::array<std::byte, 1024> memory{};
-  Plan plan;
-  EXPECT_FALSE(workspace_fault(plan, nullptr, 0));
-  plan.workspace_bytes = 768;
-  EXPECT_FALSE(workspace_fault(plan, memory.data(), 768));
-  const auto says = [&](const void* at, std::int64_t bytes, const std::string& part) {
-    const auto refused = workspace_fault(plan, at, bytes);
-    ASSERT_TRUE(refused) << part;
-    EXPECT_NE(refused->reason.find(part), std::string::npos) << refused->reason;
-  };
-  says(nullptr, 768, "null pointer; the plan needs 768 bytes");
-  says(memory.data(), 767, "has 767 bytes; the plan needs 768 bytes");
-  says(memory.data() + 16, 768, "16 bytes behind a multiple of 256");
 }
 
 }  // namespace

@@ -13,6 +13,8 @@
 #include <sstream>
 #include <thread>
 
+#include "warpwright/plan/hopper.h"
+
 namespace warpwright {
 namespace {
 
@@ -322,7 +324,9 @@ TEST_F(Tuning, APlanFollowsItsEntry) {
            [&](PlanChoices& c) { c.ctas = usual->ctas; }, [&](PlanChoices& c) { c.cluster_k = 1; },
            [](PlanChoices& c) { c.pair = false; }, [](PlanChoices& c) { c.pair = true; },
            [](PlanChoices& c) { c.tiles = kernel::TileSource::one_tile; },
-           [](PlanChoices& c) { c.accumulators = 2; }}) {
+           [](PlanChoices& c) { c.accumulators = 2; }, [](PlanChoices& c) { c.tile_tokens = 64; },
+           [](PlanChoices& c) { c.search = kernel::Grouping::ballot; },
+           [](PlanChoices& c) { c.group_maps = false; }}) {
     PlanChoices one;
     choose(one);
     const auto found = tuned_plan(problem, h200(), cache, one);
@@ -337,6 +341,18 @@ TEST_F(Tuning, APlanFollowsItsEntry) {
   first.name = "cuda:0 NVIDIA H200";
   second.name = "cuda:5 NVIDIA H200";
   EXPECT_EQ(tuning_key(problem, first), tuning_key(problem, second));
+}
+
+TEST_F(Tuning, AnEntryDoesNotOverrideAChoiceOfGroups) {
+  const GemmProblem problem = packed_grouped_problem(512, 4096, 4096, 8, DType::e4m3, DType::bf16);
+  const auto measured = plan(problem, h200());
+  ASSERT_TRUE(measured) << measured.reason();
+  TuningCache cache(path_);
+  ASSERT_FALSE(cache.store({{tuning_key(problem, h200()), tuning_entry(*measured, 36)}}));
+  EXPECT_TRUE(tuned_plan(problem, h200(), cache)->entry);
+  EXPECT_FALSE(tuned_plan(problem, h200(), cache, {.tile_tokens = 128})->entry);
+  EXPECT_FALSE(tuned_plan(problem, h200(), cache, {.search = kernel::Grouping::ballot})->entry);
+  EXPECT_FALSE(tuned_plan(problem, h200(), cache, {.group_maps = true})->entry);
 }
 
 TEST_F(Tuning, AnEntryDoesNotOverrideAChoiceOfBlackwell) {

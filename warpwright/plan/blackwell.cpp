@@ -34,10 +34,6 @@ std::optional<Refusal> layout_fault(const GemmProblem& p) {
 
 // What the Hopper kernels compute and these do not.
 std::optional<Refusal> feature_fault(const GemmProblem& p) {
-  if (p.groups > 0) {
-    return refuse(RefusalCode::unsupported,
-                  "the product has groups; kernels for groups exist for sm_90 (H100, H200) alone");
-  }
   if (p.scaling == Scaling::block) {
     return refuse(
         RefusalCode::unsupported,
@@ -282,6 +278,11 @@ class BlackwellFamily final : public Family {
 
   [[nodiscard]] Result<std::vector<Plan>> candidates(const Plan& start,
                                                      const PlanChoices& choices) const override {
+    if (start.problem.groups > 0) {
+      return refuse(RefusalCode::no_device, "the product has groups, and device ",
+                    start.device.name, " is sm_", start.device.architecture,
+                    "; kernels for groups exist for sm_90 (H100, H200)");
+    }
     if (auto r = feature_fault(start.problem)) return *r;
     if (auto r = choice_fault(choices)) return *r;
     std::vector<Plan> all;

@@ -215,6 +215,10 @@ Fault scale_fault(const GemmOperands& o, bool of_a) {
     return refuse(RefusalCode::bad_shape, scale.name, " is ", shape_of(v),
                   (v.batch != 1 ? ", a batch of " + number(v.batch) : ""), "; ", need);
   }
+  if (o.scaling == Scaling::group && v.rows > 1 && v.row_stride > max_extent) {
+    return refuse(RefusalCode::bad_stride, scale.name, " has a row stride of ", v.row_stride,
+                  "; that of the scales of groups has 32 bits: the nearest legal is ", max_extent);
+  }
   return side_fault(scale, s.batch);
 }
 

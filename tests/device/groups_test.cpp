@@ -1,0 +1,211 @@
+// Products in groups through the public calls, on the model: every epilogue that whole products
+// have, against sums in double precision.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "tests/reference.h"
+#include "warpwright/model.h"
+#include "warpwright/numeric/scalar.h"
+
+namespace warpwright {
+namespace {
+
+using numeric::bf16_t;
+
+struct Ask {
+  const char* name;
+  Epilogue epilogue;
+  bool reads_c = false;
+  bool in_place = false;  // C is D
+  bool one_bias = false;  // for all groups
+};
+
+constexpr std::int64_t kTotal = 45;  // the last two rows in no group
+constexpr std::int64_t kN = 128;
+constexpr std::int64_t kK = 96;
+const std::vector<std::int32_t> kOffsets = {0, 3, 3, 36, 43};
+constexpr std::int64_t kGroups = 4;
+
+class GroupedProduct {
+ public:
+  explicit GroupedProduct(const Ask& ask, unsigned seed)
+      : ask_(ask), columns_(ask.epilogue.gated ? kN / 2 : kN) {
+    std::mt19937 random(seed);
+    const auto fill = [&](std::vector<bf16_t>& v, std::int64_t size) {
+      for (std::int64_t i = 0; i < size; ++i) {
+        v.push_back(bf16_t(static_cast<float>(static_cast<int>(random() % 17) - 8) / 8));
+      }
+    };
+    fill(a_, kTotal * kK);
+    fill(b_, kGroups * kN * kK);
+    fill(c_, kTotal * columns_);
+    fill(bias_, kGroups * std::max(kN, kTotal));
+    d_.assign(static_cast<std::size_t>(kTotal * columns_), poison());
+    if (ask.in_place) d_ = c_;
+    o.a = matrix(a_.data(), DType::bf16, kTotal, kK);
+    o.b = matrix(b_.data(), DType::bf16, kN, kK);
+    o.b.batch = kGroups;
+    o.b.batch_stride = kN * kK;
+    o.d = matrix(d_.data(), DType::bf16, kTotal, columns_);
+    o.alpha = 0.25F;
+    o.epilogue = ask.epilogue;
+    if (ask.reads_c) {
+      o.beta = -0.5F;
+      o.c = ask.in_place ? o.d : matrix(c_.data(), DType::bf16, kTotal, columns_);
+    }
+    if (ask.epilogue.bias == Bias::rows) o.bias = matrix(bias_.data(), DType::bf16, kTotal, 1);
+    if (ask.epilogue.bias == Bias::columns) {
+      o.bias = matrix(bias_.data(), DType::bf16, kN, 1);
+      if (!ask.one_bias) {
+        o.bias.batch = kGroups;
+        o.bias.batch_stride = kN;
+      }
+    }
+    o.groups = Groups{.offsets = kOffsets.data()};
+  }
+
+  // What is wrong with D; empty when nothing is.
+  [[nodiscard]] std::string fault() const {
+    for (std::int64_t row = 0; row < kTotal; ++row) {
+      for (std::int64_t column = 0; column < columns_; ++column) {
+        const auto at = static_cast<std::size_t>(row * columns_ + column);
+        const double got = float(d_[at]);
+        const std::int64_t g = group_of(row);
+        if (g < 0) {  // left as it was
+          const bf16_t was = ask_.in_place ? c_[at] : poison();
+          if (std::isnan(got) != std::isnan(float(was))) return "a row in no group was written";
+          continue;
+        }
+        const double want = wanted(g, row, column);
+        if (!(std::abs(got - want) <= 0.01 * std::abs(want) + 0.01)) {
+          return "D[" + std::to_string(row) + "," + std::to_string(column) + "] is " +
+                 std::to_string(got) + ", not " + std::to_string(want);
+        }
+      }
+    }
+    return {};
+  }
+
+  GemmOperands o;
+
+ private:
+  static bf16_t poison() { return bf16_t(std::nanf("")); }
+
+  static std::int64_t group_of(std::int64_t row) {
+    for (std::int64_t g = 0; g < kGroups; ++g) {
+      if (row >= kOffsets[static_cast<std::size_t>(g)] &&
+          row < kOffsets[static_cast<std::size_t>(g) + 1]) {
+        return g;
+      }
+    }
+    return -1;
+  }
+
+  [[nodiscard]] double product(std::int64_t g, std::int64_t row, std::int64_t column) const {
+    double sum = 0;
+    for (std::int64_t k = 0; k < kK; ++k) {
+      sum += static_cast<double>(float(a_[static_cast<std::size_t>(row * kK + k)])) *
+             float(b_[static_cast<std::size_t>((g * kN + column) * kK + k)]);
+    }
+    sum *= o.alpha;
+    if (ask_.epilogue.bias == Bias::rows) sum += float(bias_[static_cast<std::size_t>(row)]);
+    if (ask_.epilogue.bias == Bias::columns) {
+      sum += float(bias_[static_cast<std::size_t>((ask_.one_bias ? 0 : g) * kN + column)]);
+    }
+    return sum;
+  }
+
+  [[nodiscard]] double wanted(std::int64_t g, std::int64_t row, std::int64_t column) const {
+    double first = product(g, row, column);
+    if (ask_.reads_c) {
+      first += static_cast<double>(o.beta) *
+               float(c_[static_cast<std::size_t>(row * columns_ + column)]);
+    }
+    first = tests::activated(ask_.epilogue.activation, first);
+    return ask_.epilogue.gated ? first * product(g, row, column + kN / 2) : first;
+  }
+
+  Ask ask_;
+  std::int64_t columns_;
+  std::vector<bf16_t> a_, b_, c_, d_, bias_;
+};
+
+class GroupEpilogue : public ::testing::TestWithParam<std::tuple<Ask, bool>> {};
+
+TEST_P(GroupEpilogue, IsThatOfWholeProducts) {
+  const auto& [ask, swapped] = GetParam();
+  GroupedProduct product(ask, 11);
+  const PlanChoices choices{.swapped = swapped};
+  const auto made = plan(product.o, model_facts(3), choices);
+  ASSERT_TRUE(made.ok()) << made.reason();
+  for (const model::Mode mode : {model::Mode::eager, model::Mode::latest, model::Mode::random}) {
+    GroupedProduct again(ask, 11);
+    device::ModelOptions how;
+    how.mode = mode;
+    how.seed = 5;
+    const auto report = device::launch_on_model(*made, again.o, how);
+    ASSERT_TRUE(report.ok()) << report.reason();
+    EXPECT_TRUE(report->clean()) << report->text();
+    EXPECT_EQ(again.fault(), "") << made->name();
+  }
+}
+
+constexpr Ask kAsks[] = {
+    {"plain", {}},
+    {"gelu", {.activation = Activation::gelu}},
+    {"silu_gated", {.activation = Activation::silu, .gated = true}},
+    {"gated_with_bias", {.activation = Activation::silu, .gated = true, .bias = Bias::columns}},
+    {"bias_a_group", {.activation = Activation::relu, .bias = Bias::columns}},
+    {"one_bias", {.bias = Bias::columns}, false, false, true},
+    {"bias_of_tokens", {.bias = Bias::rows}, true},
+    {"c", {}, true},
+    {"c_in_place", {.bias = Bias::columns}, true, true},
+};
+
+INSTANTIATE_TEST_SUITE_P(All, GroupEpilogue,
+                         ::testing::Combine(::testing::ValuesIn(kAsks), ::testing::Bool()),
+                         [](const auto& of) {
+                           return std::string(std::get<0>(of.param).name) +
+                                  (std::get<1>(of.param) ? "_swapped" : "");
+                         });
+
+void expect_refused(const GemmOperands& o, RefusalCode code, const char* words) {
+  const auto made = plan(o, model_facts());
+  ASSERT_FALSE(made.ok()) << "expected: " << words;
+  EXPECT_EQ(made.code(), code);
+  EXPECT_NE(made.reason().find(words), std::string::npos) << made.reason();
+}
+
+TEST(GroupEpilogue, RefusesWhatDoesNotGoTogether) {
+  const GroupedProduct product({"gated", {.activation = Activation::silu, .gated = true}}, 3);
+  GemmOperands o = product.o;
+  o.d.batch = 2;
+  expect_refused(o, RefusalCode::bad_shape, "the rows of all groups are one matrix");
+  o = product.o;
+  o.beta = 1;
+  o.c = o.d;
+  expect_refused(o, RefusalCode::unsupported, "a gated product takes no C");
+  o = product.o;
+  o.b.row_stride = 1;
+  o.b.column_stride = kN;
+  expect_refused(o, RefusalCode::unsupported, "which take K-major operands");
+  o = product.o;
+  o.groups.reset();
+  expect_refused(o, RefusalCode::bad_shape, "B is a batch of 4");
+  auto problem = packed_problem(64, 64, 64, DType::e4m3, DType::bf16);
+  problem.scaling = Scaling::group;
+  const auto made = plan(problem, model_facts());
+  ASSERT_FALSE(made.ok());
+  EXPECT_NE(made.reason().find("has no groups"), std::string::npos) << made.reason();
+  const auto other = plan(problem, model_facts(), {.tile_tokens = 16});
+  ASSERT_FALSE(other.ok());
+}
+
+}  // namespace
+}  // namespace warpwright
