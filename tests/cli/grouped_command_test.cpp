@@ -84,6 +84,17 @@ TEST(GroupedCommand, BlockScalesOfManyBlocks) {
   EXPECT_TRUE(contains(r.err, "check: PASS. All 7200 elements")) << r.err;
 }
 
+TEST(GroupedCommand, GatedProducts) {
+  for (const Words& more : std::vector<Words>{{}, {"--dtype", "e4m3", "--scaling", "block"}}) {
+    const CliResult r = run_cli(joined({"grouped", "--groups", "3", "--tokens", "20,0,9", "--n",
+                                        "256", "--k", "160", "--total", "31", "--gated", "--check"},
+                                       more));
+    EXPECT_EQ(r.status, 0) << r.err;
+    EXPECT_TRUE(contains(r.err, "grouped: D[31,128] with K = 160")) << r.err;
+    EXPECT_TRUE(contains(r.err, "check: PASS. All 3712 elements")) << r.err;  // 29 x 128
+  }
+}
+
 TEST(GroupedCommand, NothingToDo) {
   for (const Words& more :
        std::vector<Words>{{"--tokens", "0", "--n", "64", "--k", "64"},

@@ -214,11 +214,6 @@ std::string problem_text(const GemmProblem& p) {
                      number(p.epilogue.activation) + (p.epilogue.gated ? " gated" : "");
   if (p.epilogue.bias != Bias::none) text += " bias" + number(p.epilogue.bias) + type(p.bias);
   if (p.scales_d) text += " scaled_d";
-  if (p.groups > 0) {
-    text += " groups" + std::to_string(p.groups) + "int" +
-            (p.offsets == OffsetType::int64 ? "64" : "32") + "of" +
-            std::to_string(expected_tokens(p));
-  }
   if (!p.reads_ab) text += " no_product";
   if (p.groups > 0) {
     text += " groups" + std::to_string(p.groups) + "@" + number(p.offsets) + "of" +
