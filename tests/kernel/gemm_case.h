@@ -6,9 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <optional>
-#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -61,100 +59,39 @@ inline std::string text(const Case& c) {
   return s;
 }
 
-/// A matrix of narrow elements with room before, between and after its rows, all of it the same
-/// odd code, which is a NaN in every float type.
-class Tensor {
- public:
-  Tensor(DType type, int rows, int columns, int pitch, int shift)
-      : type_(type), rows_(rows), columns_(columns), pitch_(pitch), shift_(shift) {
-    bytes_.assign(
-        64 + static_cast<std::size_t>(width()) * index(2 * guard + shift + rows * pitch + 1), 0xff);
-  }
-  static constexpr int guard = 64;
-
-  [[nodiscard]] int width() const { return numeric::bits(type_) / 8; }
-  unsigned char* origin() {
-    const auto at = reinterpret_cast<std::uintptr_t>(bytes_.data());
-    return bytes_.data() + ((at + 63) / 64 * 64 - at);
-  }
-  unsigned char* element(std::int64_t i, std::int64_t j) {
-    return origin() + (guard + shift_ + i * pitch_ + j) * width();
-  }
-  MatrixView view() { return {element(0, 0), type_, rows_, columns_, pitch_}; }
-  /// The same as a batch of matrices, one below the other.
-  MatrixView batch(int count) {
-    const int rows = rows_ / count;
-    return {element(0, 0), type_, rows, columns_, pitch_, 1, count, std::int64_t{rows} * pitch_};
-  }
-  void set(int i, int j, double x) {
-    const std::uint64_t code = numeric::from_double(type_, x);
-    std::memcpy(element(i, j), &code, static_cast<std::size_t>(width()));
-  }
-  double get(int i, int j) {
-    std::uint64_t code = 0;
-    std::memcpy(&code, element(i, j), static_cast<std::size_t>(width()));
-    return numeric::to_double(type_, code);
-  }
-  void fill(unsigned seed) {
-    std::mt19937 random(seed);
-    for (int i = 0; i < rows_; ++i) {
-      for (int j = 0; j < columns_; ++j) set(i, j, static_cast<int>(random() % 33) / 16.0 - 1.0);
-    }
-  }
-  /// Makes the first `rows` rows those of every one of `count` matrices.
-  void repeat(int rows, int count) {
-    for (int i = rows; i < rows * count; ++i) {
-      for (int j = 0; j < columns_; ++j) set(i, j, get(i % rows, j));
-    }
-  }
-  /// Bytes outside the elements that are no longer what they were.
-  int disturbed() {
-    std::vector<unsigned char> copy = bytes_;
-    for (int i = 0; i < rows_; ++i) {
-      const std::ptrdiff_t at = element(i, 0) - bytes_.data();
-      std::fill_n(copy.begin() + at, columns_ * width(), static_cast<unsigned char>(0xff));
-    }
-    int count = 0;
-    for (const unsigned char b : copy) count += b != 0xff ? 1 : 0;
-    return count;
-  }
-
- private:
-  DType type_;
-  int rows_;
-  int columns_;
-  int pitch_;
-  int shift_;
-  std::vector<unsigned char> bytes_;
-};
+using tests::Tensor;
 
 /// The tensors of a case.
 struct CaseTensors {
   explicit CaseTensors(const Case& c)
       : pitch((c.k + 15) / 16 * 16 + 16),
-        a(c.operand, c.batch * c.m, c.k, pitch, 0),
-        b(c.operand_b.value_or(c.operand), c.batch * c.n, c.k, pitch, 0),
-        d(c.result, c.batch * c.m, c.n, c.n + c.d_pad, c.d_shift),
-        source(c.result, c.batch * c.m, c.n, c.n + c.c_pad, c.c_shift),
-        scale_a(DType::f32, c.scaling == Scaling::row_column ? c.m : 1, 1, 1, 0),
-        scale_b(DType::f32, c.scaling == Scaling::row_column ? c.n : 1, 1, 1, 0),
-        bias(DType::f32, c.bias == Bias::rows ? c.m : c.n, 1, 1, 0) {
+        a(batch_of(c.operand, c, c.m, c.k, pitch)),
+        b(batch_of(c.operand_b.value_or(c.operand), c, c.n, c.k, pitch)),
+        d(batch_of(c.result, c, c.m, c.n, c.n + c.d_pad, c.d_shift)),
+        source(batch_of(c.result, c, c.m, c.n, c.n + c.c_pad, c.c_shift)),
+        scale_a(DType::f32, c.scaling == Scaling::row_column ? c.m : 1, 1, 1),
+        scale_b(DType::f32, c.scaling == Scaling::row_column ? c.n : 1, 1, 1),
+        bias(DType::f32, c.bias == Bias::rows ? c.m : c.n, 1, 1) {
     unsigned seed = 0;
-    for (Tensor* t : {&a, &b, &source, &scale_a, &scale_b, &bias}) t->fill(++seed);
-    if (c.in_place) d.fill(3);
-    if (c.shared) {
-      for (const auto& [t, rows] : {std::pair{&a, c.m}, {&b, c.n}, {&source, c.m}}) {
-        t->repeat(rows, c.batch);
-      }
+    for (Tensor* t : {&a, &b, &source, &scale_a, &scale_b, &bias}) {
+      if (c.shared) t->share(c.batch);
+      t->fill_sixteenths(++seed);
     }
+    if (c.in_place) d.fill_sixteenths(3);
   }
 
-  GemmOperands operands(const Case& c) {
+  /// One matrix below the other.
+  static Tensor batch_of(DType type, const Case& c, int rows, int columns, int pitch,
+                         int shift = 0) {
+    return {type, rows, columns, pitch, 1, c.batch, std::int64_t{rows} * pitch, shift};
+  }
+
+  [[nodiscard]] GemmOperands operands(const Case& c) const {
     GemmOperands o;
-    o.a = a.batch(c.batch);
-    o.b = b.batch(c.batch);
-    o.d = d.batch(c.batch);
-    o.c = c.in_place ? o.d : source.batch(c.batch);
+    o.a = a.view();
+    o.b = b.view();
+    o.d = d.view();
+    o.c = c.in_place ? o.d : source.view();
     o.alpha = c.alpha;
     o.beta = c.beta;
     o.scaling = c.scaling;
@@ -165,12 +102,6 @@ struct CaseTensors {
     o.epilogue.activation = c.activation;
     o.epilogue.bias = c.bias;
     if (c.bias != Bias::none) o.bias = bias.view();
-    if (c.shared) {
-      for (MatrixView* v : {&o.a, &o.b, &o.c, &o.scale_a, &o.scale_b, &o.bias}) {
-        v->batch = c.batch;
-        v->batch_stride = 0;
-      }
-    }
     return o;
   }
 
@@ -179,25 +110,12 @@ struct CaseTensors {
 };
 
 /// Element (i, j) of matrix `of` of D, and how far off the kernel may be.
-inline std::pair<double, double> expected(const Case& c, CaseTensors& t, int of, int i, int j) {
-  double sum = 0;
-  double size = 0;
-  for (int x = 0; x < c.k; ++x) {
-    const double product = t.a.get(of * c.m + i, x) * t.b.get(of * c.n + j, x);
-    sum += product;
-    size += std::fabs(product);
-  }
-  double factor = static_cast<double>(c.alpha);
-  if (c.scaling != Scaling::none) {
-    const bool each = c.scaling == Scaling::row_column;
-    factor *= t.scale_a.get(each ? i : 0, 0) * t.scale_b.get(each ? j : 0, 0);
-  }
-  double want = factor * sum;
-  if (c.beta != 0) want += static_cast<double>(c.beta) * t.source.get(of * c.m + i, j);
-  if (c.bias != Bias::none) want += t.bias.get(c.bias == Bias::rows ? i : j, 0);
-  want = tests::activated(c.activation, want);
+inline std::pair<double, double> expected(const Case& c, const tests::Product& product, int of,
+                                          int i, int j) {
+  const tests::Sum sum = product.before(of, of, i, j);
+  const double want = tests::activated(c.activation, sum.value);
   const bool smooth = c.activation == Activation::silu || c.activation == Activation::gelu;
-  const double slack = (c.k + 8) * std::ldexp(std::fabs(factor) * size + 4, -24) +
+  const double slack = (c.k + 8) * std::ldexp(sum.size + 4, -24) +
                        (smooth ? std::fabs(want) * 1e-5 + 1e-6 : 0.0) +
                        0.51 * numeric::ulp(c.result, want);
   return {want, slack};
@@ -211,6 +129,10 @@ inline std::vector<unsigned char> expect_right(const Case& c, const device::Mode
                                   : static_cast<std::uint64_t>(how.mode)));
   CaseTensors t(c);
   const GemmOperands o = t.operands(c);
+  // In place the product's C is what D was.
+  GemmOperands before = o;
+  before.c = t.source.view();
+  const tests::Product product(before);
   PlanChoices choices = c.choices;
   choices.cluster = c.cluster;
   choices.tile_n = c.tile_n;
@@ -225,15 +147,16 @@ inline std::vector<unsigned char> expect_right(const Case& c, const device::Mode
   int wrong = 0;
   double worst = 0;
   for (int row = 0; row < c.batch * c.m; ++row) {
+    const int of = row / c.m;
     const int i = row % c.m;
     for (int j = 0; j < c.n; ++j) {
       // Every element of the first rows and columns, of the last ones, and some between.
       if (i > 3 && i < c.m - 3 && j > 3 && j < c.n - 3 && (i * 7 + j) % 13 != 0) {
-        if (std::isnan(t.d.get(row, j))) ++wrong;
+        if (std::isnan(t.d.get(of, i, j))) ++wrong;
         continue;
       }
-      const auto [want, slack] = expected(c, t, row / c.m, i, j);
-      const double off = std::fabs(t.d.get(row, j) - want);
+      const auto [want, slack] = expected(c, product, of, i, j);
+      const double off = std::fabs(t.d.get(of, i, j) - want);
       if (!(off <= slack)) ++wrong;
       worst = std::max(worst, off);
     }
@@ -243,7 +166,9 @@ inline std::vector<unsigned char> expect_right(const Case& c, const device::Mode
   EXPECT_EQ(t.source.disturbed(), 0);
   std::vector<unsigned char> bytes;
   for (int row = 0; row < c.batch * c.m; ++row) {
-    bytes.insert(bytes.end(), t.d.element(row, 0), t.d.element(row, 0) + c.n * t.d.width());
+    const auto* const first =
+        reinterpret_cast<const unsigned char*>(t.d.address(row / c.m, row % c.m, 0));
+    bytes.insert(bytes.end(), first, first + c.n * numeric::bits(c.result) / 8);
   }
   return bytes;
 }

@@ -167,9 +167,9 @@ TEST(GemmOnTheModel, Degenerate) {
 }
 
 TEST(GemmOnTheModel, AlphaZeroIgnoresNaNOperands) {
-  Tensor a(DType::bf16, 16, 16, 16, 0);  // all NaN
-  Tensor b(DType::bf16, 16, 16, 16, 0);
-  Tensor d(DType::bf16, 16, 16, 16, 0);
+  Tensor a(DType::bf16, 16, 16, 16);  // all NaN
+  Tensor b(DType::bf16, 16, 16, 16);
+  Tensor d(DType::bf16, 16, 16, 16);
   GemmOperands o;
   o.a = a.view();
   o.b = b.view();
@@ -180,7 +180,7 @@ TEST(GemmOnTheModel, AlphaZeroIgnoresNaNOperands) {
   const auto report = device::launch_on_model(*made, o);
   ASSERT_TRUE(report.ok()) << report.reason();
   EXPECT_TRUE(report->clean()) << report->text();
-  for (int i = 0; i < 16; ++i) EXPECT_EQ(d.get(i, 15 - i), 0.0);
+  for (int i = 0; i < 16; ++i) EXPECT_EQ(d.get(0, i, 15 - i), 0.0);
 }
 
 TEST(GemmOnTheModel, OneSeedOneRun) {
@@ -188,11 +188,11 @@ TEST(GemmOnTheModel, OneSeedOneRun) {
   c.m = 140;
   c.n = 200;
   c.k = 150;
-  Tensor a(c.operand, c.m, c.k, 152, 0);
-  Tensor b(c.operand, c.n, c.k, 152, 0);
-  Tensor d(c.result, c.m, c.n, c.n, 0);
-  a.fill(1);
-  b.fill(2);
+  Tensor a(c.operand, c.m, c.k, 152);
+  Tensor b(c.operand, c.n, c.k, 152);
+  Tensor d(c.result, c.m, c.n, c.n);
+  a.fill_sixteenths(1);
+  b.fill_sixteenths(2);
   GemmOperands o;
   o.a = a.view();
   o.b = b.view();

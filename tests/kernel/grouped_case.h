@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "tests/index.h"
+#include "tests/reference.h"
 #include "warpwright/numeric/float_format.h"
 #include "warpwright/plan/grouped.h"
 #include "warpwright/plan/kernels.h"
@@ -25,69 +25,7 @@ inline const std::vector<Instance>& instances() {
   return grouped_kernels();
 }
 
-// A tensor in memory that is otherwise all 0xff: NaN in every floating-point type.
-class Tensor {
- public:
-  static constexpr std::int64_t guard = 256;  // bytes before and behind
-
-  Tensor(DType type, std::int64_t rows, std::int64_t columns, std::int64_t row_stride,
-         std::int64_t column_stride, std::int64_t batch = 1, std::int64_t batch_stride = 0)
-      : view_{nullptr, type, rows, columns, row_stride, column_stride, batch, batch_stride} {
-    std::int64_t last = 0;
-    if (rows > 0 && columns > 0) {
-      last =
-          (rows - 1) * row_stride + (columns - 1) * column_stride + (batch - 1) * batch_stride + 1;
-    }
-    bytes_.assign(index(2 * guard + 64 + last * width()), 0xff);
-    const auto at = reinterpret_cast<std::uintptr_t>(bytes_.data()) + guard;
-    view_.data = bytes_.data() + guard + (64 - at % 64) % 64;
-  }
-  Tensor(const Tensor&) = delete;
-  Tensor& operator=(const Tensor&) = delete;
-
-  [[nodiscard]] const MatrixView& view() const { return view_; }
-  void set(std::int64_t b, std::int64_t i, std::int64_t j, double x) {
-    const std::uint64_t code = numeric::from_double(view_.dtype, x);
-    std::memcpy(at(b, i, j), &code, index(width()));
-  }
-  double get(std::int64_t b, std::int64_t i, std::int64_t j) {
-    std::uint64_t code = 0;
-    std::memcpy(&code, at(b, i, j), index(width()));
-    return numeric::to_double(view_.dtype, code);
-  }
-  template <class Draw>
-  void fill(const Draw& draw) {
-    for (std::int64_t b = 0; b < view_.batch; ++b) {
-      for (std::int64_t i = 0; i < view_.rows; ++i) {
-        for (std::int64_t j = 0; j < view_.columns; ++j) set(b, i, j, draw());
-      }
-    }
-  }
-  // All of it, with what lies around the tensor.
-  [[nodiscard]] std::vector<unsigned char>& memory() { return bytes_; }
-  // Bytes outside rows [first, end) that are not as they were made.
-  int disturbed(const std::vector<std::pair<int, int>>& rows) {
-    std::vector<unsigned char> copy = bytes_;
-    for (const auto& [first, end] : rows) {
-      for (int i = first; i < end; ++i) {
-        std::fill_n(copy.begin() + (at(0, i, 0) - bytes_.data()), view_.columns * width(),
-                    static_cast<unsigned char>(0xff));
-      }
-    }
-    return static_cast<int>(
-        std::count_if(copy.begin(), copy.end(), [](unsigned char b) { return b != 0xff; }));
-  }
-
- private:
-  [[nodiscard]] std::int64_t width() const { return numeric::bits(view_.dtype) / 8; }
-  unsigned char* at(std::int64_t b, std::int64_t i, std::int64_t j) {
-    return static_cast<unsigned char*>(view_.data) +
-           (b * view_.batch_stride + i * view_.row_stride + j * view_.column_stride) * width();
-  }
-
-  MatrixView view_;
-  std::vector<unsigned char> bytes_;
-};
+using tests::Tensor;
 
 struct Case {
   std::vector<std::int64_t> offsets;
@@ -224,7 +162,7 @@ struct Tensors {
 inline void expect_product(const Case& c, Tensors& t) {
   int wrong = 0;
   double worst = 0;
-  std::vector<std::pair<int, int>> rows;
+  std::vector<std::pair<std::int64_t, std::int64_t>> rows;
   for (std::int64_t g = 0; g < t.groups; ++g) {
     rows.emplace_back(c.offsets[index(g)], c.offsets[index(g) + 1]);
     for (std::int64_t i = c.offsets[index(g)]; i < c.offsets[index(g) + 1]; ++i) {

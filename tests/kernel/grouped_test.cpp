@@ -6,7 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "grouped_case.h"
+#include "tests/campaign.h"
+#include "tests/kernel/grouped_case.h"
 #include "warpwright/device/grouped.h"
 
 namespace warpwright::grouped {

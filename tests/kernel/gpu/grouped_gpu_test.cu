@@ -72,44 +72,21 @@ struct OnDevice {
     workspace = mirrors.back()->data();
   }
 
-  // As far from a multiple of 64 as on the host.
-  Mirror* place(Tensor& t, MatrixView& view) {
-    std::vector<unsigned char>& memory = t.memory();
-    const auto at = static_cast<unsigned char*>(t.view().data) - memory.data();
-    const std::size_t shift = (64 - static_cast<std::size_t>(at) % 64) % 64;
-    std::vector<unsigned char> shifted(shift, 0xff);
-    shifted.insert(shifted.end(), memory.begin(), memory.end());
-    mirrors.push_back(std::make_unique<Mirror>(shifted.data(), shifted.size()));
-    view.data = mirrors.back()->data() + shift + at;
+  Mirror* place(const Tensor& t, MatrixView& view) {
+    mirrors.push_back(std::make_unique<Mirror>(t.memory(), index(t.bytes())));
+    view = t.view(mirrors.back()->data());
     return mirrors.back().get();
   }
 
-  // Into the very tensor that was placed here: another one may begin elsewhere in its memory.
-  void fetch_y(Tensor& to) const {
-    std::vector<unsigned char> all(shift_y() + to.memory().size());
-    y->back(all.data());
-    std::copy(all.begin() + static_cast<std::ptrdiff_t>(shift_y()), all.end(), to.memory().begin());
-  }
-  [[nodiscard]] std::size_t shift_y() const {
-    return static_cast<std::size_t>(static_cast<unsigned char*>(operands.y.data) - y->data()) -
-           y_at;
-  }
+  void fetch_y(Tensor& to) const { y->back(to.memory()); }
 
   GroupedOperands operands;
   std::vector<std::unique_ptr<Mirror>> mirrors;
   Mirror* y = nullptr;
-  std::size_t y_at = 0;
   unsigned char* offsets = nullptr;
   unsigned char* workspace = nullptr;
   std::int64_t workspace_bytes = 0;
 };
-
-std::unique_ptr<OnDevice> put(Tensors& t) {
-  auto d = std::make_unique<OnDevice>(t);
-  d->y_at =
-      static_cast<std::size_t>(static_cast<unsigned char*>(t.y.view().data) - t.y.memory().data());
-  return d;
-}
 
 GroupedPlan plan_of(const Case& c, const Tensors& t) {
   const auto made =
@@ -122,7 +99,7 @@ void expect_right(const Case& c) {
   SCOPED_TRACE(text(c));
   Tensors t(c);
   const GroupedPlan plan = plan_of(c, t);
-  const auto d = put(t);
+  const auto d = std::make_unique<OnDevice>(t);
   const auto refused = device::launch_grouped_on_cuda(
       plan, d->operands, d->workspace, d->workspace_bytes, nullptr, {.check_offsets = true});
   ASSERT_FALSE(refused) << refused->reason;
@@ -195,7 +172,7 @@ TEST(GroupedOnTheGpu, OffsetsThatComeLate) {
       SCOPED_TRACE(text(c));
       Tensors t(c);
       const GroupedPlan plan = plan_of(c, t);
-      const auto d = put(t);
+      const auto d = std::make_unique<OnDevice>(t);
       ASSERT_FALSE(device::prepare_grouped_on_cuda(plan));
       const Mirror right(t.narrow.data(), t.narrow.size() * 4);
       // What must not be read: groups that cross the tensor.
@@ -237,7 +214,7 @@ void replay_with_other_offsets(const char* kernel) {
   c.offsets = offsets();
   Tensors t(c);
   const GroupedPlan plan = plan_of(c, t);
-  const auto d = put(t);
+  const auto d = std::make_unique<OnDevice>(t);
   ASSERT_FALSE(device::prepare_grouped_on_cuda(plan));
   cudaStream_t stream{};
   cudaStreamCreate(&stream);
@@ -254,7 +231,7 @@ void replay_with_other_offsets(const char* kernel) {
     SCOPED_TRACE(text(c));
     const std::vector<std::int32_t> changed(c.offsets.begin(), c.offsets.end());
     cudaMemcpy(d->offsets, changed.data(), changed.size() * 4, cudaMemcpyHostToDevice);
-    cudaMemset(d->y->data(), 0xff, d->shift_y() + t.y.memory().size());
+    cudaMemset(d->y->data(), 0xff, index(t.y.bytes()));
     ASSERT_EQ(cudaGraphLaunch(run, stream), cudaSuccess);
     ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
     d->fetch_y(t.y);
@@ -297,7 +274,7 @@ TEST(GroupedOnTheGpu, MapsOfGroupsAreMadeAnewForEveryLaunch) {
       c.seed = 300 + static_cast<unsigned>(i);
       cases.push_back(c);
       tensors.push_back(std::make_unique<Tensors>(c));
-      there.push_back(put(*tensors.back()));
+      there.push_back(std::make_unique<OnDevice>(*tensors.back()));
     }
     for (std::size_t i = 0; i < cases.size(); ++i) {
       const GroupedPlan plan = plan_of(cases[i], *tensors[i]);
@@ -335,7 +312,7 @@ TEST(GroupedOnTheGpu, OffsetsInDisorderStayInside) {
     SCOPED_TRACE(text(c));
     Tensors t(c);
     const GroupedPlan plan = plan_of(c, t);
-    const auto d = put(t);
+    const auto d = std::make_unique<OnDevice>(t);
     const auto refused = device::launch_grouped_on_cuda(
         plan, d->operands, d->workspace, d->workspace_bytes, nullptr, {.check_offsets = true});
     ASSERT_FALSE(refused) << refused->reason;
