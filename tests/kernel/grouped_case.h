@@ -10,8 +10,10 @@
 #include <utility>
 #include <vector>
 
+#include "tests/index.h"
 #include "tests/kernel/table.h"
-#include "tests/kernel/tensor.h"
+#include "tests/reference.h"
+#include "warpwright/numeric/float_format.h"
 
 namespace warpwright::grouped {
 
@@ -20,6 +22,8 @@ using tests::Instance;
 inline const std::vector<Instance>& instances() {
   return tests::grouped_instances();
 }
+
+using tests::Tensor;
 
 struct Case {
   std::vector<std::int64_t> offsets;
@@ -127,22 +131,6 @@ struct Tensors {
         return {DType::f32, 1, 1, 1, 1};
     }
   }
-  // The factors of one product of elements.
-  double scale(const Case& c, std::int64_t g, std::int64_t i, std::int64_t j, std::int64_t kk) {
-    switch (c.scaling) {
-      case Scaling::tensor:
-        return scale_a.get(0, 0, 0) * scale_b.get(0, 0, 0);
-      case Scaling::group:
-        return scale_a.get(0, c.one_a_scale ? 0 : g, 0) * scale_b.get(0, g, 0);
-      case Scaling::row_column:
-        return scale_a.get(0, i, 0) * scale_b.get(g, j, 0);
-      case Scaling::block:
-        return scale_a.get(0, i, kk / 128) * scale_b.get(g, j / 128, kk / 128);
-      default:
-        return 1;
-    }
-  }
-
   const kernel::GemmConfig& config;
   std::int64_t groups;
   std::int64_t blocks;
@@ -158,10 +146,11 @@ struct Tensors {
 };
 
 /// D against float64 products of the tensors; and nothing else of D's memory has changed.
-inline void expect_product(const Case& c, Tensors& t) {
+inline void expect_product(const Case& c, const Tensors& t) {
+  const tests::Product product(t.operands);
   int wrong = 0;
   double worst = 0;
-  std::vector<std::pair<int, int>> rows;
+  std::vector<std::pair<std::int64_t, std::int64_t>> rows;
   for (std::int64_t g = 0; g < t.groups; ++g) {
     rows.emplace_back(c.offsets[index(g)], c.offsets[index(g) + 1]);
     for (std::int64_t i = c.offsets[index(g)]; i < c.offsets[index(g) + 1]; ++i) {
@@ -173,20 +162,13 @@ inline void expect_product(const Case& c, Tensors& t) {
           wrong += std::isnan(t.d.get(0, i, j)) ? 1 : 0;
           continue;
         }
-        double want = 0;
-        double size = 0;
-        for (std::int64_t kk = 0; kk < c.k; ++kk) {
-          const double product = t.a.get(0, i, kk) * t.b.get(g, j, kk) * t.scale(c, g, i, j, kk) *
-                                 static_cast<double>(c.alpha);
-          want += product;
-          size += std::fabs(product);
-        }
+        const tests::Sum want = product.before(0, g, i, j);
         // The tensor core keeps 13 bits of 8-bit products' sums below the leading one.
         const bool fast = numeric::bits(t.config.a.stored) == 8;
         const double slack =
-            (static_cast<double>(c.k) + 8) * std::ldexp(size + 0.1, fast ? -18 : -24) +
-            0.52 * numeric::ulp(t.config.result, want);
-        const double off = std::fabs(t.d.get(0, i, j) - want);
+            (static_cast<double>(c.k) + 8) * std::ldexp(want.size + 0.1, fast ? -18 : -24) +
+            0.52 * numeric::ulp(t.config.result, want.value);
+        const double off = std::fabs(t.d.get(0, i, j) - want.value);
         if (!(off <= slack)) ++wrong;
         worst = std::max(worst, std::isnan(off) ? 1e9 : off);
       }
