@@ -11,6 +11,7 @@
 #include "tests/kernel/grouped_case.h"
 #include "warpwright/device/model_parts.h"
 #include "warpwright/kernel/hopper/gemm.h"
+#include "warpwright/plan/bind.h"
 
 namespace warpwright::grouped {
 namespace {
@@ -118,12 +119,16 @@ class Product {
     memory.add(y_.view(), "Y", true);
     for (const Tensor* t : {&x_, &w_, &scale_x_, &scale_w_, &bias_}) memory.add(t->view(), "input");
     memory.add(offsets, sizeof offsets, "offsets", false);
-    const model::Report report =
-        device::run_on_model(device::launch_shape(c, {1, 1}, 3), model_facts(), how, memory,
-                             [&] { kernel::HopperGemm<Tag>::run(p); });
+    Grid grid;
+    grid.ctas = 3;
+    grid.threads = kernel::threads(c);
+    grid.shared_bytes = kernel::smem_map(c).bytes;
+    grid.registers = kernel::launch_registers(c);
+    const model::Report report = device::run_on_model(grid, model_facts(), how, memory,
+                                                      [&] { kernel::HopperGemm<Tag>::run(p); });
     if (!report.clean()) return report.text();
     std::string wrong;
-    std::vector<std::pair<int, int>> rows;
+    std::vector<std::pair<std::int64_t, std::int64_t>> rows;
     for (int g = 0; g < groups; ++g) rows.emplace_back(offsets[g], offsets[g + 1]);
     for_each([&](int g, int i, int j) {
       const double want = wanted(g, i, j);
@@ -173,11 +178,6 @@ class Product {
     return c.gated ? value * half(g, i, j + ask_.width) : value;
   }
 
-  static kernel::ScaleMatrix scales(const MatrixView& v) {
-    return {static_cast<const float*>(v.data), v.row_stride, v.column_stride,
-            v.batch > 1 ? v.batch_stride : 0, static_cast<int>(v.rows)};
-  }
-
   kernel::GemmParams params() const {
     kernel::GemmParams p;
     const int a_rows = c.tile_m / (kernel::gated_rows(c) ? 2 : 1);
@@ -185,8 +185,8 @@ class Product {
     const auto map = [&](const MatrixView& v, bool mn, int rows) {
       constexpr int depth = kernel::tile_k(c);
       return device::encode_for_model(
-          mn ? device::map_request("W", v, true, 64, depth, atom::SmemSwizzle::b128)
-             : device::map_request("X or W", v, false, depth, rows, atom::SmemSwizzle::b128));
+          mn ? map_request("W", v, true, 64, depth, atom::SmemSwizzle::b128)
+             : map_request("X or W", v, false, depth, rows, atom::SmemSwizzle::b128));
     };
     p.operands.a = c.swapped ? map(w_.view(), w_mn, a_rows) : map(x_.view(), false, a_rows);
     p.operands.b = c.swapped ? map(x_.view(), false, b_rows) : map(w_.view(), w_mn, b_rows);
@@ -220,8 +220,8 @@ class Product {
     (c.swapped == ask_.bias_of_tokens ? p.output.column_bias : p.output.row_bias) = {
         bias.data, ask_.bias_of_tokens ? 0 : bias.row_stride, bias.dtype, 1};
     if (scaled) {
-      p.scales.tokens = scales(scale_x_.view());
-      p.scales.weights = scales(scale_w_.view());
+      p.scales.tokens = scale_matrix(scale_x_.view());
+      p.scales.weights = scale_matrix(scale_w_.view());
     }
     return p;
   }

@@ -74,8 +74,9 @@ TEST(WorkspaceTest, CapturedLaunchesRelyOnFlagsThatWereClear) {
 
 // On the model: memory of any content, twice, and a launch that lacks it.
 TEST(WorkspaceTest, ServesLaunches) {
-  const auto instance =
-      tests::one_with("K split", [](const kernel::GemmConfig& c) { return c.splits_k; });
+  const auto instance = tests::one_with("K split", [](const kernel::GemmConfig& c) {
+    return c.sharing == kernel::Sharing::workspace;
+  });
   if (!instance) return;
   tests::Ask ask = tests::extents(instance->config, 1, 3);
   ask.k = 3 * kernel::tile_k(instance->config);
