@@ -148,6 +148,12 @@ struct Sum {
   double size = 0;
 };
 
+/// A value, and how far from it a kernel's may be.
+struct Bounded {
+  double value = 0;
+  double bound = 0;
+};
+
 /// What a product must be: plan/problem.h word for word, over the operands' own addresses.
 class Product {
  public:
@@ -200,6 +206,22 @@ class Product {
     if (o_.epilogue.gated) x *= before(batch, group, i, j + o_.d.columns).value;
     if (o_.scale_d.data != nullptr) x *= element(o_.scale_d, batch, 0, 0);
     return x;
+  }
+
+  /// Element (i, j) of D before it is scaled and rounded, by a kernel that loses at most
+  /// `loss(sum)` of a sum.
+  template <class Loss>
+  [[nodiscard]] Bounded bounded(std::int64_t batch, std::int64_t group, std::int64_t i,
+                                std::int64_t j, const Loss& loss) const {
+    const Sum sum = before(batch, group, i, j);
+    // The steepest slope of an activation is 1.2.
+    Bounded want{activated(o_.epilogue.activation, sum.value), loss(sum) * 1.2};
+    if (o_.epilogue.gated) {
+      const Sum up = before(batch, group, i, j + o_.d.columns);
+      want.bound = want.bound * (std::abs(up.value) + loss(up)) + loss(up) * std::abs(want.value);
+      want.value *= up.value;
+    }
+    return want;
   }
 
  private:

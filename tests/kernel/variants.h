@@ -192,11 +192,6 @@ class Variant {
   }
 
  private:
-  struct Bounded {
-    double value = 0;
-    double bound = 0;
-  };
-
   void make_scales(std::mt19937& random) {
     const int blocks = (ask_.k + 127) / 128;
     switch (scaling_) {
@@ -244,14 +239,7 @@ class Variant {
   }
 
   [[nodiscard]] Bounded wanted(const Product& product, int b, int i, int j) const {
-    const Sum sum = product.before(b, b, i, j);
-    // The steepest slope of an activation is 1.2.
-    Bounded want{activated(activation(), sum.value), loss(sum) * 1.2};
-    if (instance_.config.gated) {
-      const Sum up = product.before(b, b, i, j + static_cast<int>(d_.view().columns));
-      want.bound = want.bound * (std::abs(up.value) + loss(up)) + loss(up) * std::abs(want.value);
-      want.value *= up.value;
-    }
+    Bounded want = product.bounded(b, b, i, j, [&](const Sum& sum) { return loss(sum); });
     const DType type = instance_.config.result;
     if (numeric::bits(type) == 8) {
       const double scale = scale_d_.get(0, 0, 0);
