@@ -1,24 +1,247 @@
-// What results must be, in double precision, for the tests.
+// What the tests of products share: tensors with their surroundings, and what results must be, in
+// double precision, written down here once.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <random>
+#include <utility>
+#include <vector>
 
-#include "warpwright/plan/problem.h"
+#include "tests/index.h"
+#include "warpwright/numeric/float_format.h"
+#include "warpwright/plan/plan.h"
 
 namespace warpwright::tests {
 
-inline double activated(Activation activation, double x) {
+/// In the type in which it is computed.
+template <class Float>
+Float activated(Activation activation, Float x) {
   switch (activation) {
     case Activation::relu:
       return x < 0 ? 0 : x;
     case Activation::silu:
       return x / (1 + std::exp(-x));
-    case Activation::gelu:
-      return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x)));
+    case Activation::gelu: {
+      const auto root = static_cast<Float>(0.79788456080286535588);  // of 2 / pi
+      const auto cubic = static_cast<Float>(0.044715);
+      return x / 2 * (1 + std::tanh(root * (x + cubic * x * x * x)));
+    }
     case Activation::none:
       break;
   }
   return x;
 }
+
+/// An element of a view; one matrix serves any batch.
+inline double element(const MatrixView& v, std::int64_t batch, std::int64_t i, std::int64_t j) {
+  const std::int64_t place =
+      (v.batch == 1 ? 0 : batch * v.batch_stride) + i * v.row_stride + j * v.column_stride;
+  const std::int64_t size = numeric::bits(v.dtype) / 8;
+  std::uint64_t code = 0;
+  std::memcpy(&code, static_cast<const std::byte*>(v.data) + place * size, index(size));
+  return numeric::to_double(v.dtype, code);
+}
+
+/// A batch of matrices with its memory. All bytes but the elements are 0xff, which is a NaN or a
+/// large negative number of every type; so are the elements until they are set.
+class Tensor {
+ public:
+  Tensor() = default;
+  /// The first element lies `shift` of them behind a multiple of 256 bytes.
+  Tensor(DType type, std::int64_t rows, std::int64_t columns, std::int64_t row_stride,
+         std::int64_t column_stride = 1, std::int64_t batch = 1, std::int64_t batch_stride = 0,
+         std::int64_t shift = 0)
+      : view_{nullptr, type, rows, columns, row_stride, column_stride, batch, batch_stride},
+        begin_(guard + shift * numeric::bits(type) / 8) {
+    const std::int64_t elements = (std::max<std::int64_t>(rows, 1) - 1) * row_stride +
+                                  (std::max<std::int64_t>(columns, 1) - 1) * column_stride +
+                                  (batch - 1) * batch_stride + 1;
+    memory_.resize(index((begin_ + elements * width() + guard) / guard + 1));
+    std::memset(memory_.data(), 0xff, index(bytes()));
+  }
+
+  /// The tensor in this object's memory, or in a copy of that memory at `base`, which is a
+  /// multiple of 256.
+  [[nodiscard]] MatrixView view(void* base = nullptr) const {
+    MatrixView v = view_;
+    if (!memory_.empty()) {
+      v.data = (base == nullptr ? memory() : static_cast<std::byte*>(base)) + begin_;
+    }
+    return v;
+  }
+  [[nodiscard]] std::byte* memory() const { return const_cast<std::byte*>(memory_.data()->byte); }
+  [[nodiscard]] std::int64_t bytes() const {
+    return static_cast<std::int64_t>(memory_.size()) * guard;
+  }
+
+  [[nodiscard]] std::byte* address(std::int64_t b, std::int64_t i, std::int64_t j) const {
+    return memory() + begin_ +
+           (b * view_.batch_stride + i * view_.row_stride + j * view_.column_stride) * width();
+  }
+  void set(std::int64_t b, std::int64_t i, std::int64_t j, double x) {
+    const std::uint64_t code = numeric::from_double(view_.dtype, x);
+    std::memcpy(address(b, i, j), &code, index(width()));
+  }
+  [[nodiscard]] double get(std::int64_t b, std::int64_t i, std::int64_t j) const {
+    return element(view(), b, i, j);
+  }
+  template <class Draw>
+  void fill(const Draw& draw) {
+    for_each(0, view_.rows,
+             [&](std::int64_t b, std::int64_t i, std::int64_t j) { set(b, i, j, draw()); });
+  }
+  void fill(std::mt19937& random, double low, double high) {
+    std::uniform_real_distribution<double> draw(low, high);
+    fill([&] { return draw(random); });
+  }
+  /// Sixteenths from -1 to 1.
+  void fill_sixteenths(unsigned seed) {
+    std::mt19937 random(seed);
+    fill([&] { return static_cast<int>(random() % 33) / 16.0 - 1.0; });
+  }
+  /// Makes all matrices of a batch of `count` the first one, as torch.expand does.
+  void share(int count) {
+    view_.batch = count;
+    view_.batch_stride = 0;
+  }
+  /// Bytes beside the elements, or those of rows [first, end), that are no longer 0xff.
+  [[nodiscard]] std::int64_t disturbed() const { return disturbed({{0, view_.rows}}); }
+  [[nodiscard]] std::int64_t disturbed(
+      const std::vector<std::pair<std::int64_t, std::int64_t>>& rows) const {
+    std::vector<std::byte> rest(memory(), memory() + bytes());
+    for (const auto& [first, end] : rows) {
+      for_each(first, end, [&](std::int64_t b, std::int64_t i, std::int64_t j) {
+        std::fill_n(rest.begin() + (address(b, i, j) - memory()), width(), std::byte{0xff});
+      });
+    }
+    return bytes() - std::count(rest.begin(), rest.end(), std::byte{0xff});
+  }
+
+ private:
+  static constexpr int guard = 256;  // bytes before and behind the elements, at least
+  struct alignas(guard) Line {
+    std::byte byte[guard];
+  };
+
+  template <class Visit>
+  void for_each(std::int64_t first, std::int64_t end, const Visit& visit) const {
+    for (std::int64_t b = 0; b < view_.batch; ++b) {
+      for (std::int64_t i = first; i < end; ++i) {
+        for (std::int64_t j = 0; j < view_.columns; ++j) visit(b, i, j);
+      }
+    }
+  }
+  [[nodiscard]] std::int64_t width() const { return numeric::bits(view_.dtype) / 8; }
+
+  MatrixView view_;
+  std::int64_t begin_ = 0;
+  std::vector<Line> memory_;
+};
+
+/// A sum, and that of its terms' magnitudes, from which its error can be bounded.
+struct Sum {
+  double value = 0;
+  double size = 0;
+};
+
+/// A value, and how far from it a kernel's may be.
+struct Bounded {
+  double value = 0;
+  double bound = 0;
+};
+
+/// What a product must be: plan/problem.h word for word, over the operands' own addresses.
+class Product {
+ public:
+  explicit Product(const GemmOperands& o) : o_(o), a_(decoded(o.a)), b_(decoded(o.b)) {}
+
+  /// Element (i, j) of the product before the activation. `batch` is the matrix of A and D, `group`
+  /// that of B and of what goes with it. The size is that of the scaled products alone.
+  [[nodiscard]] Sum before(std::int64_t batch, std::int64_t group, std::int64_t i,
+                           std::int64_t j) const {
+    const std::int64_t depth = o_.a.columns;
+    const double* const x = a_.data() + (of(o_.a, batch) * o_.a.rows + i) * depth;
+    const double* const y = b_.data() + (of(o_.b, group) * o_.b.rows + j) * depth;
+    Sum sum;
+    for (std::int64_t first = 0; first < depth; first += 128) {
+      Sum part;
+      for (std::int64_t k = first; k < std::min(first + 128, depth); ++k) {
+        part.value += x[k] * y[k];
+        part.size += std::abs(x[k] * y[k]);
+      }
+      const double scale = o_.scaling == Scaling::block
+                               ? element(o_.scale_a, batch, i, first / 128) *
+                                     element(o_.scale_b, group, j / 128, first / 128)
+                               : 1;
+      sum.value += part.value * scale;
+      sum.size += part.size * std::abs(scale);
+    }
+    double factor = static_cast<double>(o_.alpha);
+    if (o_.scaling == Scaling::tensor) {
+      factor *= element(o_.scale_a, batch, 0, 0) * element(o_.scale_b, group, 0, 0);
+    }
+    if (o_.scaling == Scaling::row_column) {
+      factor *= element(o_.scale_a, batch, i, 0) * element(o_.scale_b, group, j, 0);
+    }
+    if (o_.scaling == Scaling::group) {
+      factor *= element(o_.scale_a, 0, o_.scale_a.rows == 1 ? 0 : group, 0) *
+                element(o_.scale_b, 0, group, 0);
+    }
+    sum.value *= factor;
+    sum.size *= std::abs(factor);
+    if (o_.beta != 0) sum.value += static_cast<double>(o_.beta) * element(o_.c, batch, i, j);
+    if (o_.epilogue.bias == Bias::rows) sum.value += element(o_.bias, batch, i, 0);
+    if (o_.epilogue.bias == Bias::columns) sum.value += element(o_.bias, group, j, 0);
+    return sum;
+  }
+
+  /// Element (i, j) of D before it is rounded.
+  [[nodiscard]] double result(std::int64_t batch, std::int64_t group, std::int64_t i,
+                              std::int64_t j) const {
+    double x = activated(o_.epilogue.activation, before(batch, group, i, j).value);
+    if (o_.epilogue.gated) x *= before(batch, group, i, j + o_.d.columns).value;
+    if (o_.scale_d.data != nullptr) x *= element(o_.scale_d, batch, 0, 0);
+    return x;
+  }
+
+  /// Element (i, j) of D before it is scaled and rounded, by a kernel that loses at most
+  /// `loss(sum)` of a sum.
+  template <class Loss>
+  [[nodiscard]] Bounded bounded(std::int64_t batch, std::int64_t group, std::int64_t i,
+                                std::int64_t j, const Loss& loss) const {
+    const Sum sum = before(batch, group, i, j);
+    // The steepest slope of an activation is 1.2.
+    Bounded want{activated(o_.epilogue.activation, sum.value), loss(sum) * 1.2};
+    if (o_.epilogue.gated) {
+      const Sum up = before(batch, group, i, j + o_.d.columns);
+      want.bound = want.bound * (std::abs(up.value) + loss(up)) + loss(up) * std::abs(want.value);
+      want.value *= up.value;
+    }
+    return want;
+  }
+
+ private:
+  static std::int64_t of(const MatrixView& v, std::int64_t matrix) {
+    return v.batch == 1 || v.batch_stride == 0 ? 0 : matrix;
+  }
+  // The matrices one below the other.
+  static std::vector<double> decoded(const MatrixView& v) {
+    std::vector<double> all;
+    all.reserve(index((of(v, v.batch - 1) + 1) * v.rows * v.columns));
+    for (std::int64_t b = 0; b <= of(v, v.batch - 1); ++b) {
+      for (std::int64_t i = 0; i < v.rows; ++i) {
+        for (std::int64_t j = 0; j < v.columns; ++j) all.push_back(element(v, b, i, j));
+      }
+    }
+    return all;
+  }
+
+  GemmOperands o_;
+  std::vector<double> a_, b_;
+};
 
 }  // namespace warpwright::tests

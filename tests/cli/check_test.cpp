@@ -10,6 +10,7 @@
 #include <random>
 #include <vector>
 
+#include "tests/reference.h"
 #include "warpwright/numeric/float_format.h"
 
 namespace warpwright::cli {
@@ -489,21 +490,6 @@ struct Fused {
     return total;
   }
 
-  [[nodiscard]] float activated(float x) const {
-    const float cubic = 0.044715F * x * x * x;
-    switch (check.epilogue.activation) {
-      case Activation::relu:
-        return std::max(x, 0.0F);
-      case Activation::gelu:
-        return 0.5F * x * (1 + std::tanh(0.7978845608F * (x + cubic)));
-      case Activation::silu:
-        return x / (1 + std::exp(-x));
-      case Activation::none:
-        break;
-    }
-    return x;
-  }
-
   // Fills D, with the halves of a gated product exchanged if asked for.
   void run(bool swap_halves = false) {
     const std::int64_t half = d.columns;
@@ -511,7 +497,8 @@ struct Fused {
         numeric::bits(d.dtype) == 8 ? numeric::Overflow::saturate : numeric::Overflow::special;
     for (std::int64_t i = 0; i < d.rows; ++i) {
       for (std::int64_t j = 0; j < d.columns; ++j) {
-        float x = activated(before(i, swap_halves ? j + half : j));
+        float x =
+            tests::activated(check.epilogue.activation, before(i, swap_halves ? j + half : j));
         if (check.epilogue.gated) x *= before(i, swap_halves ? j : j + half);
         if (check.scale_d.codes != nullptr) {
           float scale = 0;

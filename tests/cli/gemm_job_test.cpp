@@ -14,6 +14,7 @@
 
 #include "cli/compute/random.h"
 #include "tests/cli/run_cli.h"
+#include "tests/reference.h"
 #include "warpwright/numeric/float_format.h"
 #include "warpwright/plan/tuning.h"
 
@@ -21,65 +22,6 @@ namespace warpwright::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-// The value of an element of a view.
-double at(const MatrixView& v, std::int64_t batch, std::int64_t i, std::int64_t j) {
-  const std::int64_t place =
-      (v.batch == 1 ? 0 : batch * v.batch_stride) + i * v.row_stride + j * v.column_stride;
-  const std::int64_t size = numeric::bits(v.dtype) / 8;
-  std::uint64_t code = 0;
-  std::memcpy(&code, static_cast<const char*>(v.data) + place * size,
-              static_cast<std::size_t>(size));
-  return numeric::to_double(v.dtype, code);
-}
-
-double scale_at(Scaling scaling, const MatrixView& v, std::int64_t batch, std::int64_t row,
-                std::int64_t block_rows, std::int64_t k) {
-  switch (scaling) {
-    case Scaling::none:
-      return 1;
-    case Scaling::tensor:
-      return at(v, batch, 0, 0);
-    case Scaling::group:
-      return at(v, 0, v.rows == 1 ? 0 : batch, 0);
-    case Scaling::row_column:
-      return at(v, batch, row, 0);
-    case Scaling::block:
-      return at(v, batch, row / block_rows, k / 128);
-  }
-  return 0;
-}
-
-// `group` stands for the matrix of B, and of what goes with it; that of A and D is `batch`.
-double before_activation(const GemmOperands& o, std::int64_t batch, std::int64_t group,
-                         std::int64_t i, std::int64_t j) {
-  double sum = 0;
-  const std::int64_t of_a = o.scaling == Scaling::group ? group : batch;
-  for (std::int64_t k = 0; k < o.a.columns; ++k) {
-    sum += at(o.a, batch, i, k) * at(o.b, group, j, k) *
-           scale_at(o.scaling, o.scale_a, of_a, i, 1, k) *
-           scale_at(o.scaling, o.scale_b, group, j, 128, k);
-  }
-  sum *= static_cast<double>(o.alpha);
-  if (o.beta != 0) sum += static_cast<double>(o.beta) * at(o.c, batch, i, j);
-  if (o.epilogue.bias == Bias::rows) sum += at(o.bias, batch, i, 0);
-  if (o.epilogue.bias == Bias::columns) sum += at(o.bias, group, j, 0);
-  return sum;
-}
-
-double activated(Activation activation, double x) {
-  switch (activation) {
-    case Activation::none:
-      break;
-    case Activation::relu:
-      return std::max(x, 0.0);
-    case Activation::gelu:
-      return 0.5 * x * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
-    case Activation::silu:
-      return x / (1 + std::exp(-x));
-  }
-  return x;
-}
 
 // The group of a row; -1 for none.
 std::int64_t group_of(const GemmOperands& o, std::int64_t row) {
@@ -94,19 +36,17 @@ std::int64_t group_of(const GemmOperands& o, std::int64_t row) {
   return -1;
 }
 
-// What problem.h says, word for word, over the operands' own addresses and strides.
+// D of the reference.
 void multiply(const GemmOperands& o) {
+  const tests::Product product(o);
   const std::int64_t size = numeric::bits(o.d.dtype) / 8;
   for (std::int64_t batch = 0; batch < o.d.batch; ++batch) {
     for (std::int64_t i = 0; i < o.d.rows; ++i) {
       const std::int64_t group = o.groups ? group_of(o, i) : batch;
       if (group < 0) continue;
       for (std::int64_t j = 0; j < o.d.columns; ++j) {
-        double x = activated(o.epilogue.activation, before_activation(o, batch, group, i, j));
-        if (o.epilogue.gated) x *= before_activation(o, batch, group, i, j + o.d.columns);
-        if (o.scale_d.data != nullptr) x *= at(o.scale_d, batch, 0, 0);
         const std::uint64_t code = numeric::from_double(
-            o.d.dtype, x, numeric::Rounding::nearest_even,
+            o.d.dtype, product.result(batch, group, i, j), numeric::Rounding::nearest_even,
             size == 1 ? numeric::Overflow::saturate : numeric::Overflow::special);
         const std::int64_t place =
             batch * (o.d.batch == 1 ? 0 : o.d.batch_stride) + i * o.d.row_stride + j;

@@ -7,12 +7,10 @@
 #include <cmath>
 #include <cstdint>
 #include <optional>
-#include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "tests/kernel/tensor.h"
 #include "tests/reference.h"
 #include "warpwright/device/model.h"
 
@@ -59,34 +57,34 @@ inline std::string text(const Case& c) {
   return s;
 }
 
+using tests::Tensor;
+
 /// The tensors of a case.
 struct CaseTensors {
   explicit CaseTensors(const Case& c)
       : pitch((c.k + 15) / 16 * 16 + 16),
-        a(batch_of(c, c.operand, c.m, c.k, pitch)),
-        b(batch_of(c, c.operand_b.value_or(c.operand), c.n, c.k, pitch)),
-        d(c.result, c.m, c.n, c.n + c.d_pad, 1, c.batch, stride(c.m, c.n + c.d_pad), c.d_shift),
-        source(batch_of(c, c.result, c.m, c.n, c.n + c.c_pad, c.c_shift)),
+        a(batch_of(c.operand, c, c.m, c.k, pitch)),
+        b(batch_of(c.operand_b.value_or(c.operand), c, c.n, c.k, pitch)),
+        d(batch_of(c.result, c, c.m, c.n, c.n + c.d_pad, c.d_shift)),
+        source(batch_of(c.result, c, c.m, c.n, c.n + c.c_pad, c.c_shift)),
         scale_a(DType::f32, c.scaling == Scaling::row_column ? c.m : 1, 1, 1),
         scale_b(DType::f32, c.scaling == Scaling::row_column ? c.n : 1, 1, 1),
         bias(DType::f32, c.bias == Bias::rows ? c.m : c.n, 1, 1) {
     unsigned seed = 0;
-    for (Tensor* t : {&a, &b, &source, &scale_a, &scale_b, &bias}) fill(*t, ++seed);
-    if (c.in_place) fill(d, 3);
+    for (Tensor* t : {&a, &b, &source, &scale_a, &scale_b, &bias}) {
+      if (c.shared) t->share(c.batch);
+      t->fill_sixteenths(++seed);
+    }
+    if (c.in_place) d.fill_sixteenths(3);
   }
 
-  static std::int64_t stride(std::int64_t rows, std::int64_t pitch) { return rows * pitch; }
-  // A batch that lies one below the other, or is one matrix.
-  static Tensor batch_of(const Case& c, DType type, int rows, int columns, int pitch,
+  /// One matrix below the other.
+  static Tensor batch_of(DType type, const Case& c, int rows, int columns, int pitch,
                          int shift = 0) {
-    return {type, rows, columns, pitch, 1, c.batch, c.shared ? 0 : stride(rows, pitch), shift};
-  }
-  static void fill(Tensor& t, unsigned seed) {
-    std::mt19937 random(seed);
-    t.fill([&] { return static_cast<int>(random() % 33) / 16.0 - 1.0; });
+    return {type, rows, columns, pitch, 1, c.batch, std::int64_t{rows} * pitch, shift};
   }
 
-  GemmOperands operands(const Case& c) {
+  [[nodiscard]] GemmOperands operands(const Case& c) const {
     GemmOperands o;
     o.a = a.view();
     o.b = b.view();
@@ -102,12 +100,6 @@ struct CaseTensors {
     o.epilogue.activation = c.activation;
     o.epilogue.bias = c.bias;
     if (c.bias != Bias::none) o.bias = bias.view();
-    if (c.shared) {
-      for (MatrixView* v : {&o.a, &o.b, &o.c, &o.scale_a, &o.scale_b, &o.bias}) {
-        v->batch = c.batch;
-        v->batch_stride = 0;
-      }
-    }
     return o;
   }
 
@@ -116,25 +108,12 @@ struct CaseTensors {
 };
 
 /// Element (i, j) of matrix `of` of D, and how far off the kernel may be.
-inline std::pair<double, double> expected(const Case& c, CaseTensors& t, int of, int i, int j) {
-  double sum = 0;
-  double size = 0;
-  for (int x = 0; x < c.k; ++x) {
-    const double product = t.a.get(of, i, x) * t.b.get(of, j, x);
-    sum += product;
-    size += std::fabs(product);
-  }
-  double factor = static_cast<double>(c.alpha);
-  if (c.scaling != Scaling::none) {
-    const bool each = c.scaling == Scaling::row_column;
-    factor *= t.scale_a.get(0, each ? i : 0, 0) * t.scale_b.get(0, each ? j : 0, 0);
-  }
-  double want = factor * sum;
-  if (c.beta != 0) want += static_cast<double>(c.beta) * t.source.get(of, i, j);
-  if (c.bias != Bias::none) want += t.bias.get(0, c.bias == Bias::rows ? i : j, 0);
-  want = tests::activated(c.activation, want);
+inline std::pair<double, double> expected(const Case& c, const tests::Product& product, int of,
+                                          int i, int j) {
+  const tests::Sum sum = product.before(of, of, i, j);
+  const double want = tests::activated(c.activation, sum.value);
   const bool smooth = c.activation == Activation::silu || c.activation == Activation::gelu;
-  const double slack = (c.k + 8) * std::ldexp(std::fabs(factor) * size + 4, -24) +
+  const double slack = (c.k + 8) * std::ldexp(sum.size + 4, -24) +
                        (smooth ? std::fabs(want) * 1e-5 + 1e-6 : 0.0) +
                        0.51 * numeric::ulp(c.result, want);
   return {want, slack};
@@ -148,6 +127,10 @@ inline std::vector<unsigned char> expect_right(const Case& c, const device::Mode
                                   : static_cast<std::uint64_t>(how.mode)));
   CaseTensors t(c);
   const GemmOperands o = t.operands(c);
+  // In place the product's C is what D was.
+  GemmOperands before = o;
+  before.c = t.source.view();
+  const tests::Product product(before);
   PlanChoices choices = c.choices;
   choices.cluster = c.cluster;
   choices.tile_n = c.tile_n;
@@ -170,7 +153,7 @@ inline std::vector<unsigned char> expect_right(const Case& c, const device::Mode
         if (std::isnan(t.d.get(of, i, j))) ++wrong;
         continue;
       }
-      const auto [want, slack] = expected(c, t, of, i, j);
+      const auto [want, slack] = expected(c, product, of, i, j);
       const double off = std::fabs(t.d.get(of, i, j) - want);
       if (!(off <= slack)) ++wrong;
       worst = std::max(worst, off);
@@ -181,8 +164,9 @@ inline std::vector<unsigned char> expect_right(const Case& c, const device::Mode
   EXPECT_EQ(t.source.disturbed(), 0);
   std::vector<unsigned char> bytes;
   for (int row = 0; row < c.batch * c.m; ++row) {
-    const unsigned char* const at = t.d.at(row / c.m, row % c.m, 0);
-    bytes.insert(bytes.end(), at, at + c.n * t.d.width());
+    const auto* const first =
+        reinterpret_cast<const unsigned char*>(t.d.address(row / c.m, row % c.m, 0));
+    bytes.insert(bytes.end(), first, first + c.n * numeric::bits(c.result) / 8);
   }
   return bytes;
 }

@@ -192,8 +192,8 @@ TEST(GemmOnTheModel, OneSeedOneRun) {
   Tensor a(c.operand, c.m, c.k, 152);
   Tensor b(c.operand, c.n, c.k, 152);
   Tensor d(c.result, c.m, c.n, c.n);
-  CaseTensors::fill(a, 1);
-  CaseTensors::fill(b, 2);
+  a.fill_sixteenths(1);
+  b.fill_sixteenths(2);
   GemmOperands o;
   o.a = a.view();
   o.b = b.view();

@@ -10,8 +10,10 @@
 #include <utility>
 #include <vector>
 
+#include "tests/index.h"
 #include "tests/kernel/table.h"
-#include "tests/kernel/tensor.h"
+#include "tests/reference.h"
+#include "warpwright/numeric/float_format.h"
 
 namespace warpwright::grouped {
 
@@ -21,10 +23,12 @@ inline const std::vector<Instance>& instances() {
   return tests::grouped_instances();
 }
 
+using tests::Tensor;
+
 struct Case {
   std::vector<std::int64_t> offsets;
   std::int64_t total = 0;
-  std::int64_t n = 0;
+  std::int64_t n = 0;  ///< D's columns, at least: those of halves have a unit
   std::int64_t k = 0;
   std::string kernel;
   atom::ClusterShape cluster;
@@ -62,9 +66,11 @@ struct Tensors {
         groups(static_cast<std::int64_t>(c.offsets.size()) - 1),
         blocks((c.k + 127) / 128),
         pitch((c.k + 15) / 16 * 16 + 16),
+        columns(columns_of(c, config)),
+        n(columns * (config.gated ? 2 : 1)),
         a(config.a.stored, c.total, c.k, pitch, 1),
-        b(config.a.stored, c.n, c.k, pitch, 1, groups, c.one_b ? 0 : (c.n + 1) * pitch),
-        d(config.result, c.total, c.n, c.n + c.d_pad, 1),
+        b(config.a.stored, n, c.k, pitch, 1, groups, c.one_b ? 0 : (n + 1) * pitch),
+        d(config.result, c.total, columns, columns + c.d_pad, 1),
         scale_a(scale_of_a(c)),
         scale_b(scale_of_b(c)) {
     std::mt19937 random(c.seed);
@@ -85,6 +91,7 @@ struct Tensors {
                                                          : static_cast<const void*>(narrow.data()),
                              c.type};
     operands.alpha = c.alpha;
+    if (config.gated) operands.epilogue = {.activation = Activation::silu, .gated = true};
     operands.scaling = c.scaling;
     operands.accumulation =
         config.sums == kernel::Sums::promoted ? Accumulation::promoted : Accumulation::fast;
@@ -94,6 +101,11 @@ struct Tensors {
     }
   }
 
+  // D's: halves of a gated product begin where a kernel can copy them, or with a block of scales.
+  static std::int64_t columns_of(const Case& c, const kernel::GemmConfig& config) {
+    const int unit = !config.gated ? 1 : config.sums == kernel::Sums::block_scaled ? 128 : 8;
+    return (c.n + unit - 1) / unit * unit;
+  }
   [[nodiscard]] Tensor scale_of_a(const Case& c) const {
     switch (c.scaling) {
       case Scaling::group:
@@ -113,40 +125,25 @@ struct Tensors {
       case Scaling::group:
         return {DType::f32, groups, 1, c.scale_stride, 1};
       case Scaling::row_column:
-        return {
-            DType::f32, c.n, 1, c.scale_stride, 1, groups, c.one_b ? 0 : c.n * c.scale_stride + 3};
+        return {DType::f32, n, 1, c.scale_stride, 1, groups, c.one_b ? 0 : n * c.scale_stride + 3};
       case Scaling::block:
         return {DType::f32,
-                (c.n + 127) / 128,
+                (n + 127) / 128,
                 blocks,
                 blocks,
                 1,
                 groups,
-                c.one_b ? 0 : (c.n + 127) / 128 * blocks + 1};
+                c.one_b ? 0 : (n + 127) / 128 * blocks + 1};
       default:
         return {DType::f32, 1, 1, 1, 1};
     }
   }
-  // The factors of one product of elements.
-  double scale(const Case& c, std::int64_t g, std::int64_t i, std::int64_t j, std::int64_t kk) {
-    switch (c.scaling) {
-      case Scaling::tensor:
-        return scale_a.get(0, 0, 0) * scale_b.get(0, 0, 0);
-      case Scaling::group:
-        return scale_a.get(0, c.one_a_scale ? 0 : g, 0) * scale_b.get(0, g, 0);
-      case Scaling::row_column:
-        return scale_a.get(0, i, 0) * scale_b.get(g, j, 0);
-      case Scaling::block:
-        return scale_a.get(0, i, kk / 128) * scale_b.get(g, j / 128, kk / 128);
-      default:
-        return 1;
-    }
-  }
-
   const kernel::GemmConfig& config;
   std::int64_t groups;
   std::int64_t blocks;
   std::int64_t pitch;
+  std::int64_t columns;  ///< of D
+  std::int64_t n;        ///< rows of B
   Tensor a;
   Tensor b;
   Tensor d;
@@ -158,35 +155,30 @@ struct Tensors {
 };
 
 /// D against float64 products of the tensors; and nothing else of D's memory has changed.
-inline void expect_product(const Case& c, Tensors& t) {
+inline void expect_product(const Case& c, const Tensors& t) {
+  const tests::Product product(t.operands);
+  // The tensor core keeps 13 bits of 8-bit products' sums below the leading one.
+  const int lost = numeric::bits(t.config.a.stored) == 8 ? -18 : -24;
+  const auto loss = [&](const tests::Sum& sum) {
+    return (static_cast<double>(c.k) + 8) * std::ldexp(sum.size + 0.1, lost);
+  };
   int wrong = 0;
   double worst = 0;
-  std::vector<std::pair<int, int>> rows;
+  std::vector<std::pair<std::int64_t, std::int64_t>> rows;
   for (std::int64_t g = 0; g < t.groups; ++g) {
     rows.emplace_back(c.offsets[index(g)], c.offsets[index(g) + 1]);
     for (std::int64_t i = c.offsets[index(g)]; i < c.offsets[index(g) + 1]; ++i) {
-      for (std::int64_t j = 0; j < c.n; ++j) {
+      for (std::int64_t j = 0; j < t.columns; ++j) {
         // Every element of the first and last rows and columns, and some between.
-        const bool edge =
-            i < c.offsets[index(g)] + 2 || i + 3 > c.offsets[index(g) + 1] || j < 2 || j + 3 > c.n;
+        const bool edge = i < c.offsets[index(g)] + 2 || i + 3 > c.offsets[index(g) + 1] || j < 2 ||
+                          j + 3 > t.columns;
         if (!edge && (i * 7 + j) % 23 != 0) {
           wrong += std::isnan(t.d.get(0, i, j)) ? 1 : 0;
           continue;
         }
-        double want = 0;
-        double size = 0;
-        for (std::int64_t kk = 0; kk < c.k; ++kk) {
-          const double product = t.a.get(0, i, kk) * t.b.get(g, j, kk) * t.scale(c, g, i, j, kk) *
-                                 static_cast<double>(c.alpha);
-          want += product;
-          size += std::fabs(product);
-        }
-        // The tensor core keeps 13 bits of 8-bit products' sums below the leading one.
-        const bool fast = numeric::bits(t.config.a.stored) == 8;
-        const double slack =
-            (static_cast<double>(c.k) + 8) * std::ldexp(size + 0.1, fast ? -18 : -24) +
-            0.52 * numeric::ulp(t.config.result, want);
-        const double off = std::fabs(t.d.get(0, i, j) - want);
+        const tests::Bounded want = product.bounded(0, g, i, j, loss);
+        const double slack = want.bound + 0.52 * numeric::ulp(t.config.result, want.value);
+        const double off = std::fabs(t.d.get(0, i, j) - want.value);
         if (!(off <= slack)) ++wrong;
         worst = std::max(worst, std::isnan(off) ? 1e9 : off);
       }

@@ -1,11 +1,10 @@
-// Products that try every kernel, with a reference in double precision written down here: all
+// Products that try every kernel, against the reference in double precision: all
 // operand types, layouts, scales, epilogues, batches, tails and splits along K. The tests of the
 // model and of the GPU share them.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <random>
 #include <string>
 #include <vector>
@@ -53,92 +52,22 @@ inline std::string text(const Ask& a) {
          std::to_string(a.seed);
 }
 
-// A batch of matrices with its memory. All bytes but the elements are 0xff, which is a NaN or a
-// large negative number of every type; so are D's elements before a launch.
-class Tensor {
- public:
-  Tensor() = default;
-  Tensor(DType type, int batch, int rows, int columns, bool rows_inside = false, int padding = 0) {
-    const int inner = (rows_inside ? rows : columns) + padding;
-    const int unit = 128 / numeric::bits(type);
-    const int pitch = padding == 0 ? (inner + unit - 1) / unit * unit : inner;
-    view_.dtype = type;
-    view_.rows = rows;
-    view_.columns = columns;
-    view_.row_stride = rows_inside ? 1 : pitch;
-    view_.column_stride = rows_inside ? pitch : 1;
-    view_.batch = batch;
-    // A multiple of 16 bytes, whatever the padding.
-    const std::int64_t each = static_cast<std::int64_t>(pitch) * (rows_inside ? columns : rows);
-    view_.batch_stride = (each + unit - 1) / unit * unit;
-    const std::int64_t bytes = 2 * guard + view_.batch_stride * batch * element();
-    memory_.resize(static_cast<std::size_t>((bytes + guard - 1) / guard));
-    std::memset(memory_.data(), 0xff, memory_.size() * guard);
-  }
-
-  /// The tensor in this object's memory, or in a copy of that memory at `base`, which is a
-  /// multiple of 256.
-  [[nodiscard]] MatrixView view(void* base = nullptr) const {
-    MatrixView v = view_;
-    if (memory_.empty()) return v;
-    v.data = base == nullptr ? address(0, 0, 0) : static_cast<std::byte*>(base) + guard;
-    return v;
-  }
-  [[nodiscard]] std::byte* memory() const { return const_cast<std::byte*>(memory_.data()->byte); }
-  [[nodiscard]] std::int64_t bytes() const {
-    return static_cast<std::int64_t>(memory_.size()) * guard;
-  }
-
-  void fill(std::mt19937& random, double low, double high) {
-    std::uniform_real_distribution<double> draw(low, high);
-    for_each([&](int b, int i, int j) { set(b, i, j, draw(random)); });
-  }
-  void set(int b, int i, int j, double x) {
-    const auto code = numeric::from_double(view_.dtype, x);
-    std::memcpy(address(b, i, j), &code, static_cast<std::size_t>(element()));
-  }
-  [[nodiscard]] double at(int b, int i, int j) const {
-    std::uint64_t code = 0;
-    std::memcpy(&code, address(b, i, j), static_cast<std::size_t>(element()));
-    return numeric::to_double(view_.dtype, code);
-  }
-  /// Makes all matrices of a batch of `count` the first one, as torch.expand does.
-  void share(int count) {
-    view_.batch = count;
-    view_.batch_stride = 0;
-  }
-  /// Bytes beside the elements that are no longer 0xff.
-  [[nodiscard]] std::int64_t disturbed() const {
-    std::vector<std::byte> rest(memory(), memory() + bytes());
-    for_each([&](int b, int i, int j) {
-      std::fill_n(rest.begin() + (address(b, i, j) - memory()), element(), std::byte{0xff});
-    });
-    return bytes() - std::count(rest.begin(), rest.end(), std::byte{0xff});
-  }
-
- private:
-  static constexpr int guard = 256;  // bytes before and behind the elements
-  struct alignas(guard) Line {
-    std::byte byte[guard];
-  };
-
-  template <class Visit>
-  void for_each(const Visit& visit) const {
-    for (int b = 0; b < view_.batch; ++b) {
-      for (int i = 0; i < view_.rows; ++i) {
-        for (int j = 0; j < view_.columns; ++j) visit(b, i, j);
-      }
-    }
-  }
-  [[nodiscard]] int element() const { return numeric::bits(view_.dtype) / 8; }
-  [[nodiscard]] std::byte* address(int b, int i, int j) const {
-    return memory() + guard +
-           (b * view_.batch_stride + i * view_.row_stride + j * view_.column_stride) * element();
-  }
-
-  MatrixView view_;
-  std::vector<Line> memory_;
-};
+/// A batch of matrices. Without padding their rows, or columns, begin at multiples of 16 bytes.
+inline Tensor matrices(DType type, int batch, int rows, int columns, bool rows_inside = false,
+                       int padding = 0) {
+  const int inner = (rows_inside ? rows : columns) + padding;
+  const int unit = 128 / numeric::bits(type);
+  const int pitch = padding == 0 ? (inner + unit - 1) / unit * unit : inner;
+  // A multiple of 16 bytes, whatever the padding.
+  const std::int64_t each = static_cast<std::int64_t>(pitch) * (rows_inside ? columns : rows);
+  return {type,
+          rows,
+          columns,
+          rows_inside ? 1 : pitch,
+          rows_inside ? pitch : 1,
+          batch,
+          (each + unit - 1) / unit * unit};
+}
 
 // One product by one kernel.
 class Variant {
@@ -148,26 +77,26 @@ class Variant {
     std::mt19937 random(ask.seed);
     const auto major = [](atom::Major m) { return m == atom::Major::mn; };
     const int columns = c.gated ? ask.n / 2 : ask.n;
-    a_ = Tensor(c.swapped ? c.b.stored : c.a.stored, ask.batch, ask.m, ask.k,
-                major(c.swapped ? c.b.major : c.a.major));
-    b_ = Tensor(c.swapped ? c.a.stored : c.b.stored, ask.batch, ask.n, ask.k,
-                major(c.swapped ? c.a.major : c.b.major));
-    d_ = Tensor(c.result, ask.batch, ask.m, columns, false, ask.padding);
+    a_ = matrices(c.swapped ? c.b.stored : c.a.stored, ask.batch, ask.m, ask.k,
+                  major(c.swapped ? c.b.major : c.a.major));
+    b_ = matrices(c.swapped ? c.a.stored : c.b.stored, ask.batch, ask.n, ask.k,
+                  major(c.swapped ? c.a.major : c.b.major));
+    d_ = matrices(c.result, ask.batch, ask.m, columns, false, ask.padding);
     a_.fill(random, -1, 1);
     b_.fill(random, -1, 1);
     if (ask.beta != 0) {
       const int padding = ask.packed_c ? 0 : ask.padding;
-      c_ = Tensor(c.result, ask.batch, ask.m, columns, false, padding);
+      c_ = matrices(c.result, ask.batch, ask.m, columns, false, padding);
       c_.fill(random, -2, 2);
     }
     scaling_ = c.sums == kernel::Sums::block_scaled ? Scaling::block : ask.scaling;
     make_scales(random);
     if (ask.bias != Bias::none) {
-      bias_ = Tensor(ask.bias_type, 1, ask.bias == Bias::rows ? ask.m : ask.n, 1, true);
+      bias_ = matrices(ask.bias_type, 1, ask.bias == Bias::rows ? ask.m : ask.n, 1, true);
       bias_.fill(random, -1, 1);
     }
     if (numeric::bits(c.result) == 8) {
-      scale_d_ = Tensor(DType::f32, 1, 1, 1);
+      scale_d_ = matrices(DType::f32, 1, 1, 1);
       scale_d_.fill(random, 4, 8);
     }
     for (Tensor* t : {&a_, &scale_a_}) {
@@ -244,13 +173,12 @@ class Variant {
   /// its memory was written.
   [[nodiscard]] std::string fault() const {
     const int columns = static_cast<int>(d_.view().columns);
+    const Product product(operands());
     for (int b = 0; b < ask_.batch; ++b) {
-      const Side rows = side(a_, b, ask_.m);
-      const Side others = side(b_, b, ask_.n);
       for (int i = 0; i < ask_.m; ++i) {
         for (int j = 0; j < columns; ++j) {
-          const Bounded want = wanted(rows, others, b, i, j, columns);
-          const double got = d_.at(b, i, j);
+          const Bounded want = wanted(product, b, i, j);
+          const double got = d_.get(b, i, j);
           if (std::abs(got - want.value) <= want.bound) continue;
           return "D[" + std::to_string(b) + ", " + std::to_string(i) + ", " + std::to_string(j) +
                  "] is " + std::to_string(got) + ", not " + std::to_string(want.value) +
@@ -264,19 +192,6 @@ class Variant {
   }
 
  private:
-  // A row of an operand after the other, as doubles.
-  struct Side {
-    std::vector<double> value;
-    int k = 0;
-    [[nodiscard]] const double* row(int i) const {
-      return value.data() + static_cast<std::size_t>(i) * static_cast<std::size_t>(k);
-    }
-  };
-  struct Bounded {
-    double value = 0;
-    double bound = 0;
-  };
-
   void make_scales(std::mt19937& random) {
     const int blocks = (ask_.k + 127) / 128;
     switch (scaling_) {
@@ -284,17 +199,17 @@ class Variant {
       case Scaling::group:  // of products in groups alone: grouped_case.h
         return;
       case Scaling::tensor:
-        scale_a_ = Tensor(DType::f32, 1, 1, 1);
-        scale_b_ = Tensor(DType::f32, 1, 1, 1);
+        scale_a_ = matrices(DType::f32, 1, 1, 1);
+        scale_b_ = matrices(DType::f32, 1, 1, 1);
         break;
       case Scaling::row_column:
-        scale_a_ = Tensor(DType::f32, ask_.batch, ask_.m, 1, true);
-        scale_b_ = Tensor(DType::f32, ask_.batch, ask_.n, 1, true);
+        scale_a_ = matrices(DType::f32, ask_.batch, ask_.m, 1, true);
+        scale_b_ = matrices(DType::f32, ask_.batch, ask_.n, 1, true);
         break;
       case Scaling::block:  // A's lie either way; one matrix of them may serve all of the batch
-        scale_a_ = Tensor(DType::f32, ask_.seed % 4 < 2 ? 1 : ask_.batch, ask_.m, blocks,
-                          ask_.seed % 2 == 0);
-        scale_b_ = Tensor(DType::f32, ask_.batch, (ask_.n + 127) / 128, blocks);
+        scale_a_ = matrices(DType::f32, ask_.seed % 4 < 2 ? 1 : ask_.batch, ask_.m, blocks,
+                            ask_.seed % 2 == 0);
+        scale_b_ = matrices(DType::f32, ask_.batch, (ask_.n + 127) / 128, blocks);
         break;
     }
     scale_a_.fill(random, 0.5, 2);
@@ -315,63 +230,19 @@ class Variant {
            ask_.batch;
   }
 
-  [[nodiscard]] Side side(const Tensor& t, int batch, int rows) const {
-    Side s;
-    s.k = ask_.k;
-    s.value.reserve(static_cast<std::size_t>(rows) * static_cast<std::size_t>(ask_.k));
-    for (int i = 0; i < rows; ++i) {
-      for (int k = 0; k < ask_.k; ++k) s.value.push_back(t.at(batch, i, k));
-    }
-    return s;
-  }
-
-  // An element of the scaled product with its bias, and what its sums may lose. Each of at most
-  // K / 32 instructions cuts sums of 8-bit products off 13 bits below the largest.
-  [[nodiscard]] Bounded product(const Side& rows, const Side& others, int b, int i, int j) const {
-    const double* const x = rows.row(i);
-    const double* const y = others.row(j);
-    double sum = 0;
-    double size = 0;
-    for (int first = 0; first < ask_.k; first += 128) {
-      double part = 0;
-      double part_size = 0;
-      for (int k = first; k < std::min(first + 128, ask_.k); ++k) {
-        part += x[k] * y[k];
-        part_size += std::abs(x[k] * y[k]);
-      }
-      const double scale = scaling_ == Scaling::block
-                               ? scale_a_.at(scale_a_.view().batch > 1 ? b : 0, i, first / 128) *
-                                     scale_b_.at(b, j / 128, first / 128)
-                               : 1;
-      sum += part * scale;
-      size += part_size * scale;
-    }
-    double factor = static_cast<double>(ask_.alpha);
-    if (scaling_ == Scaling::tensor) factor *= scale_a_.at(0, 0, 0) * scale_b_.at(0, 0, 0);
-    if (scaling_ == Scaling::row_column) factor *= scale_a_.at(b, i, 0) * scale_b_.at(b, j, 0);
+  // What the sums of a product of this size may lose. Each of at most K / 32 instructions cuts sums
+  // of 8-bit products off 13 bits below the largest.
+  [[nodiscard]] double loss(const Sum& sum) const {
     const bool narrow = numeric::bits(instance_.config.a.stored) == 8;
     const int cuts = instance_.config.sums == kernel::Sums::tensor_core ? ask_.k / 32 + 1 : 5;
-    const double loss = narrow ? (cuts + 1) * 33 * 0x1p-16 : 0x1p-17;
-    Bounded p{sum * factor, size * std::abs(factor) * loss};
-    if (ask_.bias == Bias::rows) p.value += bias_.at(0, i, 0);
-    if (ask_.bias == Bias::columns) p.value += bias_.at(0, j, 0);
-    return p;
+    return sum.size * (narrow ? (cuts + 1) * 33 * 0x1p-16 : 0x1p-17);
   }
 
-  [[nodiscard]] Bounded wanted(const Side& rows, const Side& others, int b, int i, int j,
-                               int columns) const {
-    const Bounded p = product(rows, others, b, i, j);
-    Bounded want{p.value, p.bound * 1.2};  // the steepest slope of an activation
-    if (ask_.beta != 0) want.value += static_cast<double>(ask_.beta) * c_.at(b, i, j);
-    want.value = tests::activated(activation(), want.value);
-    if (instance_.config.gated) {
-      const Bounded up = product(rows, others, b, i, j + columns);
-      want.bound = want.bound * (std::abs(up.value) + up.bound) + up.bound * std::abs(want.value);
-      want.value *= up.value;
-    }
+  [[nodiscard]] Bounded wanted(const Product& product, int b, int i, int j) const {
+    Bounded want = product.bounded(b, b, i, j, [&](const Sum& sum) { return loss(sum); });
     const DType type = instance_.config.result;
     if (numeric::bits(type) == 8) {
-      const double scale = scale_d_.at(0, 0, 0);
+      const double scale = scale_d_.get(0, 0, 0);
       const double most = type == DType::e4m3 ? 448 : 57344;
       want.value = std::clamp(want.value * scale, -most, most);
       want.bound *= scale;

@@ -105,7 +105,7 @@ TEST(Variants, WrongResultsAreSeen) {
   EXPECT_NE(variant.fault().find("D[0, 0, 0] is"), std::string::npos) << "D is still empty";
   ASSERT_TRUE(device::launch_on_model(*made, operands));
   ASSERT_EQ(variant.fault(), "");
-  const double right = variant.d().at(0, 3, 11);
+  const double right = variant.d().get(0, 3, 11);
   variant.d().set(0, 3, 11, right + 0.125);
   EXPECT_NE(variant.fault().find("D[0, 3, 11] is"), std::string::npos);
   variant.d().set(0, 3, 11, right);

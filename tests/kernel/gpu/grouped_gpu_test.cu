@@ -73,28 +73,13 @@ struct OnDevice {
     workspace = Workspace(mirrors.back()->data(), kRoom);
   }
 
-  // As far from a multiple of 64 as on the host.
-  Mirror* place(Tensor& t, MatrixView& view) {
-    std::vector<unsigned char>& memory = t.memory();
-    const auto at = static_cast<unsigned char*>(t.view().data) - memory.data();
-    const std::size_t shift = (64 - static_cast<std::size_t>(at) % 64) % 64;
-    std::vector<unsigned char> shifted(shift, 0xff);
-    shifted.insert(shifted.end(), memory.begin(), memory.end());
-    mirrors.push_back(std::make_unique<Mirror>(shifted.data(), shifted.size()));
-    view.data = mirrors.back()->data() + shift + at;
+  Mirror* place(const Tensor& t, MatrixView& view) {
+    mirrors.push_back(std::make_unique<Mirror>(t.memory(), index(t.bytes())));
+    view = t.view(mirrors.back()->data());
     return mirrors.back().get();
   }
 
-  // Into the very tensor that was placed here: another one may begin elsewhere in its memory.
-  void fetch_d(Tensor& to) const {
-    std::vector<unsigned char> all(shift_d() + to.memory().size());
-    d->back(all.data());
-    std::copy(all.begin() + static_cast<std::ptrdiff_t>(shift_d()), all.end(), to.memory().begin());
-  }
-  [[nodiscard]] std::size_t shift_d() const {
-    return static_cast<std::size_t>(static_cast<unsigned char*>(operands.d.data) - d->data()) -
-           d_at;
-  }
+  void fetch_d(Tensor& to) const { d->back(to.memory()); }
   // Waits for what the check of the offsets left.
   [[nodiscard]] std::uint32_t status() const {
     EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
@@ -106,17 +91,9 @@ struct OnDevice {
   GemmOperands operands;
   std::vector<std::unique_ptr<Mirror>> mirrors;
   Mirror* d = nullptr;
-  std::size_t d_at = 0;
   unsigned char* offsets = nullptr;
   Workspace workspace;
 };
-
-std::unique_ptr<OnDevice> put(Tensors& t) {
-  auto there = std::make_unique<OnDevice>(t);
-  there->d_at =
-      static_cast<std::size_t>(static_cast<unsigned char*>(t.d.view().data) - t.d.memory().data());
-  return there;
-}
 
 Plan plan_of(const Case& c, const Tensors& t) {
   const auto made = plan(t.operands, facts(), {.cluster = c.cluster, .kernel = c.kernel});
@@ -128,7 +105,7 @@ void expect_right(const Case& c) {
   SCOPED_TRACE(text(c));
   Tensors t(c);
   const Plan made = plan_of(c, t);
-  const auto there = put(t);
+  const auto there = std::make_unique<OnDevice>(t);
   const auto refused =
       launch(made, there->operands, there->workspace, nullptr, {.check_offsets = true});
   ASSERT_FALSE(refused) << refused->reason;
@@ -198,7 +175,7 @@ TEST(GroupedOnTheGpu, OffsetsThatComeLate) {
       SCOPED_TRACE(text(c));
       Tensors t(c);
       const Plan made = plan_of(c, t);
-      const auto there = put(t);
+      const auto there = std::make_unique<OnDevice>(t);
       ASSERT_FALSE(prepare(made, there->workspace, nullptr));
       const Mirror right(t.narrow.data(), t.narrow.size() * 4);
       // What must not be read: groups that cross the tensor.
@@ -240,7 +217,7 @@ void replay_with_other_offsets(const char* kernel) {
   c.offsets = offsets();
   Tensors t(c);
   const Plan made = plan_of(c, t);
-  const auto there = put(t);
+  const auto there = std::make_unique<OnDevice>(t);
   ASSERT_FALSE(prepare(made, there->workspace, nullptr));
   cudaStream_t stream{};
   cudaStreamCreate(&stream);
@@ -256,7 +233,7 @@ void replay_with_other_offsets(const char* kernel) {
     SCOPED_TRACE(text(c));
     const std::vector<std::int32_t> changed(c.offsets.begin(), c.offsets.end());
     cudaMemcpy(there->offsets, changed.data(), changed.size() * 4, cudaMemcpyHostToDevice);
-    cudaMemset(there->d->data(), 0xff, there->shift_d() + t.d.memory().size());
+    cudaMemset(there->d->data(), 0xff, index(t.d.bytes()));
     ASSERT_EQ(cudaGraphLaunch(run, stream), cudaSuccess);
     ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
     there->fetch_d(t.d);
@@ -299,7 +276,7 @@ TEST(GroupedOnTheGpu, MapsOfGroupsAreMadeAnewForEveryLaunch) {
       c.seed = 300 + static_cast<unsigned>(i);
       cases.push_back(c);
       tensors.push_back(std::make_unique<Tensors>(c));
-      there.push_back(put(*tensors.back()));
+      there.push_back(std::make_unique<OnDevice>(*tensors.back()));
     }
     for (std::size_t i = 0; i < cases.size(); ++i) {
       const Plan made = plan_of(cases[i], *tensors[i]);
@@ -336,7 +313,7 @@ TEST(GroupedOnTheGpu, OffsetsInDisorderStayInside) {
     SCOPED_TRACE(text(c));
     Tensors t(c);
     const Plan made = plan_of(c, t);
-    const auto there = put(t);
+    const auto there = std::make_unique<OnDevice>(t);
     const auto refused =
         launch(made, there->operands, there->workspace, nullptr, {.check_offsets = true});
     ASSERT_FALSE(refused) << refused->reason;
