@@ -54,12 +54,11 @@ class WorkspaceShare {
   /// Completes the sums or gives them away. `walk` is the one that gave `work` last.
   template <class Sums>
   WW_DEVICE CompleteSums finish(Sums& sums, const tile::Work& work, const Walk<Tag>& walk) const {
-    if (!stores(work)) {
-      give(sums);
-      return {};
-    }
-    if (work.first > 0) take(sums, walk.scheduler().sharers_from());
-    return {true, 0, Tag::config.tile_n};
+    // One way out for both, not two: the registers are all taken, and the epilogue follows.
+    const bool here = stores(work);
+    if (here && work.first > 0) take(sums, walk.scheduler().sharers_from());
+    if (!here) give(sums);
+    return {here, 0, Tag::config.tile_n};
   }
   WW_DEVICE void drain() const {}
 
