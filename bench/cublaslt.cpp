@@ -301,7 +301,8 @@ class Loaded final : public CublasLt {
 // Why cuBLASLt cannot express the product, whatever its heuristic says; empty when it can.
 std::string unfit(const GemmOperands& o) {
   if (o.epilogue.gated) return "cuBLASLt has no gated epilogue";
-  if (o.epilogue.activation == Activation::silu) return "cuBLASLt has no SiLU";
+  const Activation activation = o.epilogue.activation;
+  if (activation > Activation::gelu) return std::string("cuBLASLt has no ") + name(activation);
   if (o.epilogue.bias == Bias::rows) {
     return "cuBLASLt has a bias along the columns of a row-major D, none along its rows";
   }

@@ -16,10 +16,6 @@ namespace {
 
 constexpr Words<Accumulation> kAccumulations = {{"fast", Accumulation::fast},
                                                 {"promoted", Accumulation::promoted}};
-constexpr Words<Activation> kActivations = {{"none", Activation::none},
-                                            {"relu", Activation::relu},
-                                            {"gelu", Activation::gelu},
-                                            {"silu", Activation::silu}};
 constexpr Words<Bias> kBiases = {
     {"none", Bias::none}, {"rows", Bias::rows}, {"columns", Bias::columns}};
 constexpr Words<std::pair<bool, bool>> kLayouts = {
@@ -35,6 +31,14 @@ DType operand_type(const std::string& word, const std::string& text) {
   const std::optional<DType> type = numeric::parse_dtype(word);
   if (type && (is_16bit_float(*type) || is_8bit_float(*type))) return *type;
   refuse_operand_types(text);
+}
+
+Activation parse_activation(const std::string& text) {
+  for (const Activation activation : all_activations) {
+    if (text == name(activation)) return activation;
+  }
+  throw InputError("--activation is \"" + text + "\"; it must be " +
+                   activation_words(", ", " or ") + ".");
 }
 
 std::optional<atom::ClusterShape> parse_cluster(const std::string& text, bool pair) {
@@ -105,7 +109,7 @@ void read_words(const GemmOptions& o, GemmJob& job) {
                    {"block", Scaling::block}});
   choose(job.accumulation, "--accumulation", o.accumulation, kAccumulations);
   if (o.gated) job.epilogue.activation = Activation::silu;
-  choose(job.epilogue.activation, "--activation", o.activation, kActivations);
+  if (!o.activation.empty()) job.epilogue.activation = parse_activation(o.activation);
   job.epilogue.gated = o.gated;
   job.epilogue.bias = parse_bias(o.bias).first;
   job.choices = parse_choices(o);
@@ -164,7 +168,7 @@ const char* accumulation_name(Accumulation accumulation) {
 }
 
 const char* activation_name(Activation activation) {
-  return word_of(activation, kActivations);
+  return name(activation);
 }
 
 const char* bias_name(Bias bias) {

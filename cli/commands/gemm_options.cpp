@@ -5,6 +5,7 @@
 #include <string>
 
 #include "cli/commands/measure_options.h"
+#include "cli/commands/words.h"
 
 namespace warpwright::cli {
 namespace {
@@ -148,7 +149,8 @@ void add_meaning(CLI::App& app, GemmOptions& o) {
       "block scales imply promoted)");
   add("--bias", o.bias, "rows|columns[=FILE]",
       "a value added to each row (M) or column (N) of the product, random without a file");
-  add("--activation", o.activation, "none|relu|gelu|silu", "applied last (default none)");
+  add("--activation", o.activation, activation_words("|", "|").c_str(),
+      "applied last (default none)");
   app.add_flag("--gated", o.gated, "silu of one half of the columns times the other");
 }
 

@@ -1,17 +1,30 @@
 // Options that have a word for every value.
 #pragma once
 
+#include <cstddef>
 #include <initializer_list>
+#include <iterator>
 #include <string>
 #include <utility>
 
 #include "cli/files/tensor_file.h"
+#include "warpwright/plan/problem.h"
 
 namespace warpwright::cli {
 
 /// The words of an option, each with its value.
 template <class Value>
 using Words = std::initializer_list<std::pair<const char*, Value>>;
+
+/// The words of all activations, with `between` between two and `before_last` before the last.
+inline std::string activation_words(const char* between, const char* before_last) {
+  std::string text;
+  for (std::size_t i = 0; i < std::size(all_activations); ++i) {
+    if (i > 0) text += i + 1 == std::size(all_activations) ? before_last : between;
+    text += name(all_activations[i]);
+  }
+  return text;
+}
 
 /// "a, b or c".
 template <class Value>

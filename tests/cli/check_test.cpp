@@ -555,8 +555,7 @@ TEST(FusedCheck, BlockScalesBelongToTheirBlock) {
 }
 
 TEST(FusedCheck, BiasAndActivations) {
-  for (const Activation activation :
-       {Activation::none, Activation::relu, Activation::gelu, Activation::silu}) {
+  for (const Activation activation : all_activations) {
     for (const Bias bias : {Bias::rows, Bias::columns}) {
       Fused f(DType::bf16, DType::bf16, 50, 70, 64);
       f.check.epilogue.activation = activation;

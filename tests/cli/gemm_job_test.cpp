@@ -270,7 +270,7 @@ TEST_F(Job, RefusesBadWords) {
       {{"--layout", "NTN"}, {"--layout", "NT, NN, TN or TT"}},
       {{"--scaling", "rows"}, {"--scaling", "none, tensor, group, row-column or block"}},
       {{"--accumulation", "slow"}, {"--accumulation", "fast or promoted"}},
-      {{"--activation", "tanh"}, {"--activation", "none, relu, gelu or silu"}},
+      {{"--activation", "tanh"}, {"--activation", "must be none, relu, gelu"}},
       {{"--bias", "row"}, {"--bias", "rows or columns"}},
       {{"--bias", "rows=" + two}, {"The bias", "2x3", "32x1"}},
       {{"--batch", "0"}, {"--batch is 0", "1"}},

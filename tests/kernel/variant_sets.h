@@ -87,10 +87,9 @@ inline std::vector<VariantCase> epilogue_cases() {
     ask.m += 3;
     const bool narrow = numeric::bits(i.config.result) == 8;
     if (!i.config.gated) {
-      constexpr Activation all[] = {Activation::relu, Activation::gelu, Activation::silu};
       ask.n += 1;
       ask.beta = narrow ? 0.0F : -0.5F;
-      ask.activation = all[seed % 3];
+      ask.activation = all_activations[1 + seed % (std::size(all_activations) - 1)];
     }
     ask.k = kernel::tile_k(i.config) * 2;
     ask.bias = seed % 2 == 0 ? Bias::rows : Bias::columns;
