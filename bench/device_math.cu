@@ -238,6 +238,8 @@ __device__ float activate(Activation how, float x) {
       return 0.5F * x * (1.0F + tanhf(0.7978845608F * (x + 0.044715F * x * x * x)));
     case Activation::silu:
       return x / (1.0F + expf(-x));
+    case Activation::quick_gelu:
+      return x / (1.0F + expf(-1.702F * x));
     default:
       return x;
   }

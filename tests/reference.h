@@ -25,6 +25,8 @@ Float activated(Activation activation, Float x) {
       return x < 0 ? 0 : x;
     case Activation::silu:
       return x / (1 + std::exp(-x));
+    case Activation::quick_gelu:
+      return x / (1 + std::exp(static_cast<Float>(-1.702) * x));
     case Activation::gelu: {
       const auto root = static_cast<Float>(0.79788456080286535588);  // of 2 / pi
       const auto cubic = static_cast<Float>(0.044715);

@@ -122,9 +122,10 @@ void find_largest(const std::vector<double>& panels, std::int64_t width, std::in
   }
 }
 
-// z of activation(x) = x / (1 + exp(-z)): SiLU's, or GELU's in its tanh form.
+// z of activation(x) = x / (1 + exp(-z)): SiLU's, quick GELU's, or GELU's in its tanh form.
 double gate_of(Activation activation, double x) {
   if (activation == Activation::silu) return x;
+  if (activation == Activation::quick_gelu) return 1.702 * x;
   return 2 * std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x);
 }
 

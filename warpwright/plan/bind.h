@@ -36,6 +36,8 @@ inline kernel::ActivationParams activation_params(Activation a) {
       return {.relu = true};
     case Activation::silu:
       return {.smooth = true, .slope = 1.0F, .cubic = 0.0F};
+    case Activation::quick_gelu:
+      return {.smooth = true, .slope = 1.702F, .cubic = 0.0F};
     case Activation::gelu:  // x * sigmoid(2 sqrt(2 / pi) (x + 0.044715 x^3))
       return {.smooth = true, .slope = 1.5957691F, .cubic = 0.071354816F};
     case Activation::none:

@@ -57,15 +57,16 @@ enum class Accumulation : std::uint8_t {
 enum class Activation : std::uint8_t {
   none,
   relu,
-  gelu,  ///< in its tanh form, as cuBLASLt's
-  silu,  ///< x / (1 + exp(-x))
+  gelu,        ///< in its tanh form, as cuBLASLt's
+  silu,        ///< x / (1 + exp(-x))
+  quick_gelu,  ///< x / (1 + exp(-1.702 x)), as CLIP has it
 };
 
 /// All of them, in their order, and the word for each.
-inline constexpr Activation all_activations[] = {Activation::none, Activation::relu,
-                                                 Activation::gelu, Activation::silu};
+inline constexpr Activation all_activations[] = {
+    Activation::none, Activation::relu, Activation::gelu, Activation::silu, Activation::quick_gelu};
 constexpr const char* name(Activation activation) {
-  constexpr const char* names[] = {"none", "relu", "gelu", "silu"};
+  constexpr const char* names[] = {"none", "relu", "gelu", "silu", "quick_gelu"};
   return names[static_cast<std::size_t>(activation)];
 }
 
