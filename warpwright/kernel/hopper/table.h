@@ -196,6 +196,7 @@ inline constexpr std::array rows = {
     common(stages(5, gated(to(DType::e4m3, e4m3(128, 128))))),
     common(pingpong(to(DType::f32, e4m3(128, 128)))),
     common(pingpong(operands(DType::e5m2, DType::e4m3, 128, 128))),
+    more(pingpong(bf16(128, 80))),
     more(pingpong(bf16(128, 112))),
     more(pingpong(bf16(128, 144))),
     more(bf16(128, 176)),
