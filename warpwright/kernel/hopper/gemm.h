@@ -70,12 +70,12 @@ struct HopperGemm {
       tile::VerticalTable(p.walk.groups, base + smem.groups, threads(cfg)).fill(ready);
     }
 
-    const atom::ClusterCoord at = p.walk.coord_of(rank);
     const isa::SharedAddress barriers = base + smem.barriers;
     if (warp < first_consumer_warp(cfg)) {
       if constexpr (moves_registers(cfg)) isa::decrease_registers<producer_registers(cfg)>();
       isa::set_role("idle");
-      const Cta<Tag> cta{p, base, rank, at, ready, Ring(barriers, p.walk.cluster)};
+      const Cta<Tag> cta{
+          p, base, rank, p.walk.coord_of(rank), ready, Ring(barriers, p.walk.cluster)};
       if constexpr (cfg.grouped == Grouping::ballot) {
         if (loads) produce(cta, isa::elect_one());
       } else {
@@ -95,6 +95,7 @@ struct HopperGemm {
       }
     } else {
       if constexpr (moves_registers(cfg)) isa::increase_registers<consumer_registers(cfg)>();
+      const atom::ClusterCoord at = p.walk.coord_of(rank);
       const int first_rank = isa::cluster_rank() - rank;
       const Cta<Tag> cta{p, base, rank, at, ready, Ring(barriers, p.walk.cluster, at, first_rank)};
       consume(cta, (warp - first_consumer_warp(cfg)) / 4);
