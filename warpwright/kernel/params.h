@@ -42,11 +42,15 @@ struct ActivationParams {
 
 // Rows and columns are the kernel's (see GemmConfig): the product is
 // P[row, column] = sum over k of A[row, k] * B[column, k].
+//
+// The maps stand at both ends of all parameters, so that the numbers lie side by side: every line
+// of the constant bank that a role reads first is a miss of some 100 ns, one after the other.
 
 /// What the loads read.
 struct OperandParams {
   isa::TensorMap a;  ///< K-major box: tile_k x rows of a slice; MN-major: span x tile_k
   isa::TensorMap b;
+  isa::TensorMap token_scales;  ///< of ScaleParams::tokens, where the copy engine brings them
   int a_batch = 1;  ///< 0 where one matrix serves the whole batch, as tokens serve all groups
   int b_batch = 1;
   int a_slice_rows = 0;  ///< rows of A's box that a CTA loads: a cluster.n-th
@@ -82,8 +86,6 @@ struct WalkParams {
 
 /// C, D, and what becomes of the sums on the way, but for scales.
 struct OutputParams {
-  isa::TensorMap c;  ///< box: chunk_inner x chunk_outer; when c_by_tma
-  isa::TensorMap d;  ///< the same box; when d_aligned and the kernel stores by copies
   const void* c_data = nullptr;
   void* d_data = nullptr;
   std::int64_t c_pitch = 0;  ///< elements from row to row
@@ -106,6 +108,8 @@ struct OutputParams {
   const float* result_scale = nullptr;  ///< multiplied to D's elements
   /// Of Y, of every group g with tokens at 2 g; when the kernel has them.
   const isa::TensorMap* group_maps = nullptr;
+  isa::TensorMap c;  ///< box: chunk_inner x chunk_outer; when c_by_tma
+  isa::TensorMap d;  ///< the same box; when d_aligned and the kernel stores by copies
 };
 
 /// Scales of the operands.
@@ -116,9 +120,8 @@ struct ScaleParams {
   int tensor_b_stride = 0;
   Vector rows;
   Vector columns;
-  ScaleMatrix tokens;        ///< of blocks of 1 x 128
-  ScaleMatrix weights;       ///< of blocks of 128 x 128
-  isa::TensorMap token_map;  ///< where the copy engine brings those of the tokens
+  ScaleMatrix tokens;   ///< of blocks of 1 x 128
+  ScaleMatrix weights;  ///< of blocks of 128 x 128
   bool copies_tokens = false;
 };
 
@@ -126,8 +129,8 @@ struct ScaleParams {
 struct GemmParams {
   OperandParams operands;
   WalkParams walk;
-  OutputParams output;
   ScaleParams scales;
+  OutputParams output;
 };
 using HopperGemmParams = GemmParams;
 

@@ -31,15 +31,15 @@ bool copyable_scales(const MatrixView& v) {
 }
 
 // Has the copy engine bring the scales of the tokens, `v`, where it can.
-void set_scale_map(kernel::ScaleParams& p, const kernel::GemmConfig& c, const MatrixView& v,
+void set_scale_map(kernel::GemmParams& p, const kernel::GemmConfig& c, const MatrixView& v,
                    Encode encode) {
-  p.copies_tokens = kernel::copies_scales(c) && copyable_scales(v);
-  if (!p.copies_tokens) return;
+  p.scales.copies_tokens = kernel::copies_scales(c) && copyable_scales(v);
+  if (!p.scales.copies_tokens) return;
   MapRequest r =
       map_request("the scales of A", v, true, kernel::copied_scales(c), 1, atom::SmemSwizzle::none);
   if (v.columns <= 1) r.outer_stride = (v.rows + 3) / 4 * 4;  // never used, but must be a legal one
   if (r.batch == 1) r.batch_stride = r.outer_stride;
-  p.token_map = encode(r);
+  p.operands.token_scales = encode(r);
 }
 
 // Where the maps of the groups lie in a workspace: behind the status of the offsets, aligned.
@@ -172,7 +172,7 @@ class HopperFamily final : public Family {
     kernel::GemmParams p;
     fill_params(p, c, plan, o, encode);
     if (p.operands.k > 0 && o.scaling == Scaling::block) {
-      set_scale_map(p.scales, c, o.scale_a, encode);
+      set_scale_map(p, c, o.scale_a, encode);
     }
     Grid& grid = out.grids[plan.map_ctas > 0 ? 1 : 0];
     grid = grid_of(plan);

@@ -113,7 +113,8 @@ struct HopperGemm {
       if (p.operands.k > 0) {
         if (!has_group_maps(config) || config.swapped) isa::prefetch_map(p.operands.a);
         if (!has_group_maps(config) || !config.swapped) isa::prefetch_map(p.operands.b);
-        if (copies_scales(config) && p.scales.copies_tokens) isa::prefetch_map(p.scales.token_map);
+        if (copies_scales(config) && p.scales.copies_tokens)
+          isa::prefetch_map(p.operands.token_scales);
       }
       Ring(base + smem.barriers, p.walk.cluster).initialise();
       if (p.output.c_by_tma) Epilogue::initialise(base + smem.c_barriers);

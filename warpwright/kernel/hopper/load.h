@@ -38,6 +38,10 @@ class Loader {
       if (!in_tile_) return false;
       block_ = work_.first;
       mark_tile<Tag>(work_.tile);
+      if constexpr (keeps_slices) {
+        a_slice_ = slice_of<true>();
+        b_slice_ = slice_of<false>();
+      }
       if constexpr (has_group_maps(cfg)) {
         if (mine) acquire_map();
       }
@@ -51,7 +55,7 @@ class Loader {
       if (scales) {
         // One matrix serves groups, and may serve a whole batch.
         const int matrix = scales_.tokens.batch_stride > 0 ? work_.tile.batch : 0;
-        isa::tensor_load(scales_at_ + state_.stage * scale_bytes(cfg), scales_.token_map, full,
+        isa::tensor_load(scales_at_ + state_.stage * scale_bytes(cfg), operands_.token_scales, full,
                          isa::Coords{work_.row - work_.row % 4, block_, matrix});
       }
     }
@@ -71,6 +75,29 @@ class Loader {
     isa::fence_proxy_tensormap_acquire(operands_.group_maps[2 * group_]);
   }
 
+  /// Where this CTA's slice of one operand's tile lies.
+  struct Slice {
+    int in_tile = 0;  ///< its first row
+    int row = 0;      ///< the same in the map
+    int batch = 0;
+    bool is_shared = false;  ///< with other CTAs, to whom it goes too
+  };
+
+  /// A K block is short beside the arithmetic of a slice, so that is done once a tile, but where
+  /// the producer has given its registers away.
+  static constexpr bool keeps_slices = producer_registers(Tag::config) >= 80;
+
+  template <bool IsA>
+  WW_DEVICE Slice slice_of() const {
+    // The map of a group begins with its tokens.
+    constexpr bool of_group = has_group_maps(Tag::config) && IsA != Tag::config.swapped;
+    const int origin = (IsA ? work_.row : work_.column) - (of_group ? work_.first_token : 0);
+    const int in_tile = IsA ? at_.y * operands_.a_slice_rows : at_.x * operands_.b_slice_rows;
+    return {in_tile, origin + in_tile,
+            work_.tile.batch * (IsA ? operands_.a_batch : operands_.b_batch),
+            (IsA ? cluster_.n : cluster_.m) > 1};
+  }
+
   /// This CTA's slice of one operand's tile, `to` a stage: a box of each half, or K-deep boxes of
   /// a span of rows.
   template <bool IsA>
@@ -83,32 +110,28 @@ class Loader {
     const isa::TensorMap& map = of_group ? operands_.group_maps[2 * work_.tile.batch]
                                 : IsA    ? operands_.a
                                          : operands_.b;
-    const int slices = IsA ? cluster_.n : cluster_.m;
-    const int slice_rows = IsA ? operands_.a_slice_rows : operands_.b_slice_rows;
-    const int slice = (IsA ? at_.y : at_.x) * slice_rows;
+    const Slice slice = !keeps_slices ? slice_of<IsA>() : IsA ? a_slice_ : b_slice_;
     const std::uint16_t mask = IsA ? a_mask_ : b_mask_;
-    // The map of a group begins with its tokens.
-    const int origin = (IsA ? work_.row : work_.column) - (of_group ? work_.first_token : 0);
     const int k = block_ * tile_k(cfg);
-    const int batch = work_.tile.batch * (IsA ? operands_.a_batch : operands_.b_batch);
     const auto copy = [&](int in_tile, isa::Coords<3> at) {
-      if (slices > 1) {
+      if (slice.is_shared) {
         isa::tensor_load_multicast(to + in_tile * span, map, full, mask, at);
       } else {
         isa::tensor_load(to + in_tile * span, map, full, at);
       }
     };
     WW_UNROLL for (int part = 0; part < parts; ++part) {
-      const int in_tile = part * (tile.rows / parts) + slice;
-      const int row = origin + part * operands_.half + slice;
+      const int in_tile = part * (tile.rows / parts) + slice.in_tile;
+      const int row = slice.row + part * operands_.half;
       if constexpr (tile.major == atom::Major::k) {
-        copy(in_tile, isa::Coords{k, row, batch});
+        copy(in_tile, isa::Coords{k, row, slice.batch});
       } else {
         // A box is `span` rows wide and tile_k deep, as many bytes as a K-major box of them.
         constexpr int box = atom::span_elements(tile);
         static_assert(atom::box_bytes(tile) == box * span);
-        for (int r = 0; r < slice_rows; r += box) {
-          copy(in_tile + r, isa::Coords{row + r, k, batch});
+        const int rows = IsA ? operands_.a_slice_rows : operands_.b_slice_rows;
+        for (int r = 0; r < rows; r += box) {
+          copy(in_tile + r, isa::Coords{row + r, k, slice.batch});
         }
       }
     }
@@ -126,6 +149,8 @@ class Loader {
   std::uint16_t a_mask_;
   std::uint16_t b_mask_;
   tile::Work work_;
+  Slice a_slice_;  // with keeps_slices
+  Slice b_slice_;
   int block_ = 0;
   int group_ = -1;  // whose map this thread has acquired last
   bool in_tile_ = false;
