@@ -34,18 +34,18 @@ struct Machine {
   double l2_beside = 6.1;  ///< the power in which L2's requests and the rest add up
   double shared_bytes_per_clock = 128;
   // Of products in groups: how CTAs look for their tiles, by loads of offsets one behind the other.
-  double search_horizontal = 0.22;
+  double search_horizontal = 0.3625;
   double search_horizontal_each = 0.027;  ///< a group
-  double search_ballot = 1.09;
+  double search_ballot = 1.446;
   double search_ballot_each = 0.1;  ///< 32 groups
-  double search_vertical = 3.54;
+  double search_vertical = 4.29;
   double search_vertical_each = 0.05;  ///< a group of a thread
-  double group_epilogue = 1.38;        ///< times as long, up to the groups' ends by lanes
-  double group_wide_scaled = 1.066;    ///< scales of a wide tile are fetched less far ahead
-  double group_waits = 1.004;          ///< of the CTAs of a cluster for each other
+  double group_epilogue = 1.3;         ///< times as long, up to the groups' ends by lanes
+  double group_wide_scaled = 1.057;    ///< scales of a wide tile are fetched less far ahead
+  double group_waits = 1.0097;         ///< of the CTAs of a cluster for each other
   double group_l2_share = 0.081;       ///< of what L2 sends, that HBM waits for
-  double group_stops = 0.22;           ///< of stores, in which a full ring stops HBM
-  double group_beside = 0.112;         ///< of the lesser of products and memory
+  double group_stops = 0.405;          ///< of stores, in which a full ring stops HBM
+  double group_beside = 0.361;         ///< of the lesser of products and memory
   double group_maps = 3;               ///< until the maps a group are made
 };
 
