@@ -146,7 +146,7 @@ std::int64_t tiles_of(const GemmJob& job, const Plan& plan) {
 }
 
 std::string tiles_text(const GemmJob& job, const Plan& plan) {
-  const std::string tiles = counted(tiles_of(job, plan), "tile");
+  std::string tiles = counted(tiles_of(job, plan), "tile");
   if (!job.is_grouped) return tiles;
   const std::vector<std::int64_t> lengths = job.lengths();
   const std::int64_t longest = *std::max_element(lengths.begin(), lengths.end());

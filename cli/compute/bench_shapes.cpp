@@ -227,7 +227,7 @@ GemmProblem problem_of(const ProductTypes& types, const Shape& s,
 }
 
 std::string operands_name(const ProductTypes& types) {
-  const std::string text = type_name(types.operand) + " to " + type_name(types.result);
+  std::string text = type_name(types.operand) + " to " + type_name(types.result);
   if (numeric::bits(types.operand) != 8) return text;
   const bool none = types.scaling == Scaling::none;
   return text + ", " + (none ? "no" : kScalings[static_cast<int>(types.scaling)]) + " scales";
