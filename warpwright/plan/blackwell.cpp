@@ -3,7 +3,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <string>
-#include <unordered_map>
 
 #include "warpwright/atom/mask_text.h"
 #include "warpwright/kernel/blackwell/facts.h"
@@ -249,14 +248,7 @@ std::string tmem_table(const BlackwellConfig& c) {
 }
 
 const BlackwellConfig& config_of(const Plan& plan) {
-  static const std::unordered_map<std::string_view, const BlackwellConfig*> all = [] {
-    std::unordered_map<std::string_view, const BlackwellConfig*> known;
-    for (const BlackwellRow& row : blackwell_kernels()) known[row.name] = &row.config;
-    return known;
-  }();
-  static const BlackwellConfig none;
-  const auto found = all.find(plan.kernel);
-  return found == all.end() ? none : *found->second;
+  return config_named(blackwell_kernels(), plan.kernel);
 }
 
 class BlackwellFamily final : public Family {
@@ -266,13 +258,7 @@ class BlackwellFamily final : public Family {
   }
 
   [[nodiscard]] const std::vector<KernelFacts>& kernels() const override {
-    static const auto all = [] {
-      std::vector<KernelFacts> facts;
-      for (const BlackwellRow& row : blackwell_kernels()) {
-        facts.push_back(kernel::facts(row.name, row.config));
-      }
-      return facts;
-    }();
+    static const auto all = facts_of(blackwell_kernels());
     return all;
   }
 

@@ -22,29 +22,38 @@ namespace {
 
 constexpr std::int64_t kGigabyte = 1'000'000'000;
 
-// The H100 SXM5 by NVIDIA's data sheet and "H100 Tensor Core GPU Architecture": nobody measured one
-// for this table, and how its SMs stand in groups differs from card to card.
-DeviceFacts h100() {
+// What data sheets say; rates are of memory in bytes and of dense 16-bit products.
+struct Sheet {
+  int architecture;
+  int sms;
+  int l2_mib;
+  int memory_gigabytes;
+  double clock_hz;
+  double memory_bytes_per_second;
+  double flops_16bit;
+};
+
+DeviceFacts from(const Sheet& sheet) {
   DeviceFacts f;
-  f.architecture = 90;
-  f.sms = 132;
-  f.l2_bytes = std::int64_t{50} << 20;
-  f.memory_bytes = 80 * kGigabyte;
-  f.clock_hz = 1.98e9;
-  f.memory_bytes_per_second = 3.35e12;
-  f.flops_16bit = 989e12;  // dense
+  f.architecture = sheet.architecture;
+  f.sms = sheet.sms;
+  f.l2_bytes = std::int64_t{sheet.l2_mib} << 20;
+  f.memory_bytes = sheet.memory_gigabytes * kGigabyte;
+  f.clock_hz = sheet.clock_hz;
+  f.memory_bytes_per_second = sheet.memory_bytes_per_second;
+  f.flops_16bit = sheet.flops_16bit;
   return f;
 }
 
+// The H100 SXM5 by NVIDIA's data sheet and "H100 Tensor Core GPU Architecture": nobody measured one
+// for this table, and how its SMs stand in groups differs from card to card.
+DeviceFacts h100() {
+  return from({90, 132, 50, 80, 1.98e9, 3.35e12, 989e12});
+}
+
+// Its memory's rate was measured, reading.
 DeviceFacts h200() {
-  DeviceFacts f;
-  f.architecture = 90;
-  f.sms = 132;
-  f.l2_bytes = std::int64_t{60} << 20;
-  f.memory_bytes = 141 * kGigabyte;
-  f.clock_hz = 1.98e9;
-  f.memory_bytes_per_second = 4.4e12;  // read, measured on an H200
-  f.flops_16bit = 989e12;              // the data sheet's dense rate
+  DeviceFacts f = from({90, 132, 60, 141, 1.98e9, 4.4e12, 989e12});
   // Asked of the runtime on an H200 for 2, 4, 8 and 16; the others follow from the groups of SMs
   // that this leaves: five of 18, two of 16 and one of 10.
   for (int size = 2; size <= 16; ++size) {
@@ -55,15 +64,7 @@ DeviceFacts h200() {
 }
 
 DeviceFacts b200() {
-  DeviceFacts f;
-  f.architecture = 100;
-  f.sms = 148;
-  f.l2_bytes = std::int64_t{126} << 20;
-  f.memory_bytes = 180 * kGigabyte;
-  f.clock_hz = 1.965e9;
-  f.memory_bytes_per_second = 7.7e12;  // the data sheet's
-  f.flops_16bit = 2250e12;             // the data sheet's dense rate
-  return f;
+  return from({100, 148, 126, 180, 1.965e9, 7.7e12, 2250e12});
 }
 
 struct Known {

@@ -1,8 +1,6 @@
 // The Hopper family: what its kernels say of themselves, and the grids of a launch.
 #include "warpwright/plan/hopper_family.h"
 
-#include <unordered_map>
-
 #include "warpwright/kernel/hopper/facts.h"
 #include "warpwright/kernel/hopper/group_maps.h"
 #include "warpwright/kernel/hopper/shared_sums.h"
@@ -106,11 +104,7 @@ class HopperFamily final : public Family {
   [[nodiscard]] bool runs_on(int architecture) const override { return architecture == 90; }
 
   [[nodiscard]] const std::vector<KernelFacts>& kernels() const override {
-    static const auto all = [] {
-      std::vector<KernelFacts> facts;
-      for (const auto& row : hopper_kernels()) facts.push_back(kernel::facts(row.name, row.config));
-      return facts;
-    }();
+    static const auto all = facts_of(hopper_kernels());
     return all;
   }
 
@@ -214,14 +208,7 @@ class HopperFamily final : public Family {
 }  // namespace
 
 const GemmConfig& hopper_config(const Plan& plan) {
-  static const std::unordered_map<std::string_view, const GemmConfig*> all = [] {
-    std::unordered_map<std::string_view, const GemmConfig*> known;
-    for (const auto& row : hopper_kernels()) known[row.name] = &row.config;
-    return known;
-  }();
-  static const GemmConfig none;
-  const auto found = all.find(plan.kernel);
-  return found == all.end() ? none : *found->second;
+  return config_named(hopper_kernels(), plan.kernel);
 }
 
 const Family& hopper_family() {
