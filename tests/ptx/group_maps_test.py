@@ -33,7 +33,7 @@ extern "C" __global__ void __launch_bounds__(kernel::GroupMapsKernel::threads)
 """
 ENTRY = """
 extern "C" __global__ void __launch_bounds__(kernel::threads(kernel::{0}::config), 1)
-    {0}(const __grid_constant__ kernel::HopperGemmParams params) {{
+    {0}(const __grid_constant__ kernel::GemmParams params) {{
   kernel::HopperGemm<kernel::{0}>::run(params);
 }}
 """

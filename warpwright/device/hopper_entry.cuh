@@ -9,7 +9,7 @@ namespace warpwright::device {
 
 template <class Tag>
 __global__ void __launch_bounds__(kernel::threads(Tag::config), Tag::config.ctas_per_sm)
-    hopper_gemm(const __grid_constant__ kernel::HopperGemmParams params) {
+    hopper_gemm(const __grid_constant__ kernel::GemmParams params) {
   kernel::HopperGemm<Tag>::run(params);
 }
 

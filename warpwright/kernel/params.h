@@ -132,6 +132,5 @@ struct GemmParams {
   ScaleParams scales;
   OutputParams output;
 };
-using HopperGemmParams = GemmParams;
 
 }  // namespace warpwright::kernel

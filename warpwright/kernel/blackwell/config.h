@@ -43,14 +43,6 @@ constexpr int threads(const BlackwellConfig& /*c*/) {
   return 32 * (first_epilogue_warp + epilogue_warps);
 }
 
-/// The part that a warp plays, as reports name it.
-constexpr const char* role_of_warp(const BlackwellConfig& c, int warp) {
-  if (warp == load_warp) return "load";
-  if (warp == mma_warp) return "mma";
-  if (warp == scheduler_warp && c.tiles == TileSource::launch_control) return "scheduler";
-  return warp < first_epilogue_warp ? "idle" : "epilogue";
-}
-
 /// Registers a thread has at launch.
 constexpr int launch_registers(const BlackwellConfig& c) {
   return launch_registers(threads(c), 1);
