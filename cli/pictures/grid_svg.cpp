@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cli/pictures/timeline_parts.h"
-#include "cli/reports/format.h"
+#include "warpwright/facts/format.h"
 
 namespace warpwright::cli {
 namespace {

@@ -1,9 +1,8 @@
 #include "cli/reports/bench_report.h"
+#include "warpwright/facts/format.h"
 
 #include <algorithm>
 #include <cmath>
-
-#include "cli/reports/format.h"
 
 namespace warpwright::cli {
 namespace {

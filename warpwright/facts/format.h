@@ -1,9 +1,11 @@
+// Text by a pattern.
 #pragma once
 
+#include <cstddef>
 #include <cstdio>
 #include <string>
 
-namespace warpwright::cli {
+namespace warpwright {
 
 /// As printf has it.
 template <class... Args>
@@ -14,4 +16,4 @@ std::string format(const char* pattern, Args... args) {
   return text;
 }
 
-}  // namespace warpwright::cli
+}  // namespace warpwright
