@@ -11,7 +11,6 @@
 
 #include "warpwright/kernel/hopper/group_maps.h"
 #include "warpwright/kernel/hopper/shared_sums.h"
-#include "warpwright/plan/hopper_family.h"
 #include "warpwright/plan/kernels.h"
 #include "warpwright/plan/rules.h"
 

@@ -16,8 +16,7 @@ const kernel::GemmConfig& hopper_config(const Plan& plan);
 /// rates.
 double predicted_cost(const Plan& plan);
 
-/// Cluster tiles of a product in groups if all busy ones have the expected length, and rounds in
-/// which the grid takes them: a cluster that takes several CTAs of tokens goes to a group's end.
-double expected_rounds(const Plan& plan);
+/// Family::candidates.
+Result<std::vector<Plan>> hopper_candidates(const Plan& start, const PlanChoices& choices);
 
 }  // namespace warpwright

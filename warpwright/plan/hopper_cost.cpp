@@ -18,6 +18,16 @@ double requests(std::int64_t pitch, DType type) {
   return bytes % 128 == 0 ? 1 : (bytes % 32 == 0 ? 1.72 : 2.01);
 }
 
+// Rounds in which the grid takes the expected tiles of groups. Lengths differ: C CTAs of a cluster
+// along the tokens go together to a group's end, where on average (C - 1) / 2 of them find no
+// tokens. How much of the last CTA's tile is empty is the same for all clusters, and left out.
+double expected_rounds(const Plan& plan) {
+  const double clusters = static_cast<double>(plan.ctas) / atom::cluster_size(plan.cluster);
+  const double along = plan.facts().swapped ? plan.cluster.n : plan.cluster.m;
+  return std::ceil(tile::tile_count(plan.raster) / clusters) +
+         busy_groups(plan.problem) * plan.raster.tiles_n * (along - 1) / (2 * along) / clusters;
+}
+
 // What a CTA does after the first operands are there: while operands are loaded, and after the last
 // of them. Microseconds.
 struct Serial {
@@ -181,16 +191,6 @@ class Estimate {
 };
 
 }  // namespace
-
-// Lengths differ: C CTAs of a cluster along the tokens go together to a group's end, where on
-// average (C - 1) / 2 of them find no tokens. How much of the last CTA's tile is empty is the same
-// for all clusters, and left out.
-double expected_rounds(const Plan& plan) {
-  const double clusters = static_cast<double>(plan.ctas) / atom::cluster_size(plan.cluster);
-  const double along = plan.facts().swapped ? plan.cluster.n : plan.cluster.m;
-  return std::ceil(tile::tile_count(plan.raster) / clusters) +
-         busy_groups(plan.problem) * plan.raster.tiles_n * (along - 1) / (2 * along) / clusters;
-}
 
 double predicted_cost(const Plan& plan) {
   return plan.ctas == 0 ? 0 : Estimate(plan).seconds();

@@ -1,6 +1,4 @@
 // The Hopper family: what its kernels say of themselves, and the grids of a launch.
-#include "warpwright/plan/hopper_family.h"
-
 #include "warpwright/kernel/hopper/facts.h"
 #include "warpwright/kernel/hopper/group_maps.h"
 #include "warpwright/kernel/hopper/shared_sums.h"
@@ -8,6 +6,7 @@
 #include "warpwright/plan/bind.h"
 #include "warpwright/plan/explain_text.h"
 #include "warpwright/plan/hopper.h"
+#include "warpwright/plan/kernels.h"
 
 namespace warpwright {
 namespace {
