@@ -88,6 +88,7 @@ TEST(Workspace, RefusesWhatIsNoRoom) {
   says(Workspace(room.bytes, 4095), "has 4095 bytes; the plan needs 4096 bytes");
   says(Workspace(room.bytes + 16, 4080 + 32), "16 bytes behind a multiple of 256");
   EXPECT_FALSE(Workspace().fault(plan_with(0, 0)));
+  EXPECT_FALSE(Workspace(room.bytes, sizeof room).fault(plan));  // just enough
 }
 
 // A product of ones that is split along K: every element of D is K.
@@ -157,6 +158,10 @@ TEST(Workspace, IsMadeForAPlan) {
   const auto refused = launch(*made, product.operands, nullptr);
   ASSERT_TRUE(refused);
   EXPECT_EQ(refused->code, RefusalCode::bad_workspace);
+  const auto unasked =
+      launch(*made, product.operands, *workspace, nullptr, {.check_offsets = true});
+  ASSERT_TRUE(unasked);
+  EXPECT_NE(unasked->reason.find("has no groups"), std::string::npos) << unasked->reason;
 }
 
 }  // namespace

@@ -274,14 +274,10 @@ class BlackwellFamily final : public Family {
     std::vector<Plan> all;
     for (const BlackwellRow& instance : blackwell_kernels()) {
       if (!suits(instance, start.problem, choices)) continue;
-      for (const atom::ClusterShape& cluster : kernel::blackwell_clusters) {
-        const int size = atom::cluster_size(cluster);
-        if (choices.cluster ? !(*choices.cluster == cluster) : size > 2) continue;
-        if (!kernel::supports(instance.config, cluster)) continue;
-        if (size > start.device.sms) {
-          if (!choices.cluster) continue;
-          return cluster_too_large(size, start.device, kernel::blackwell_clusters);
-        }
+      const auto clusters =
+          usable_clusters(instance.config, kernel::blackwell_clusters, start.device, choices);
+      if (!clusters) return clusters.refusal();
+      for (const atom::ClusterShape& cluster : *clusters) {
         if (auto plan = candidate_of(start, instance, cluster, choices)) all.push_back(*plan);
       }
     }

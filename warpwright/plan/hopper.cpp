@@ -275,19 +275,15 @@ Result<std::vector<Plan>> search(Plan base, const PlanChoices& choices) {
       wants_maps = choices.kernel || choices.group_maps.value_or(false);
       continue;
     }
-    for (const atom::ClusterShape& cluster : kernel::supported_clusters) {
-      const int size = atom::cluster_size(cluster);
-      if (choices.cluster ? !(*choices.cluster == cluster) : size > 2) continue;
-      if (!kernel::supports(row.config, cluster)) continue;
-      if (size > base.device.sms) {
-        if (!choices.cluster) continue;
-        return cluster_too_large(size, base.device, kernel::supported_clusters);
-      }
+    const auto clusters =
+        usable_clusters(row.config, kernel::supported_clusters, base.device, choices);
+    if (!clusters) return clusters.refusal();
+    for (const atom::ClusterShape& cluster : *clusters) {
       base.cluster = cluster;
       base.cluster_k = 1;
       if (!in_cluster(row.config)) {
         if (choices.cluster_k.value_or(1) == 1) add_plans(all, base, row, choices);
-      } else if (size == 1) {
+      } else if (atom::cluster_size(cluster) == 1) {
         for (const int ctas : kCtasAlongK) {
           base.cluster_k = ctas;
           if (choices.cluster_k && *choices.cluster_k != ctas) continue;

@@ -45,6 +45,28 @@ EpiloguePath result_path(const GemmProblem& problem, bool store);
 Refusal cluster_too_large(int size, const DeviceFacts& device,
                           std::span<const atom::ClusterShape> clusters);
 
+/// The clusters, of those `known` to a family, in which a kernel of configuration `c` may run: the
+/// one that the caller fixed, else those of up to two CTAs. Refuses a fixed one that needs more SMs
+/// than the device has.
+template <class Config>
+Result<std::vector<atom::ClusterShape>> usable_clusters(const Config& c,
+                                                        std::span<const atom::ClusterShape> known,
+                                                        const DeviceFacts& device,
+                                                        const PlanChoices& choices) {
+  std::vector<atom::ClusterShape> usable;
+  for (const atom::ClusterShape& cluster : known) {
+    const int size = atom::cluster_size(cluster);
+    if (choices.cluster ? !(*choices.cluster == cluster) : size > 2) continue;
+    if (!supports(c, cluster)) continue;
+    if (size <= device.sms) {
+      usable.push_back(cluster);
+    } else if (choices.cluster) {
+      return cluster_too_large(size, device, known);
+    }
+  }
+  return usable;
+}
+
 /// The refusal of a device that has none.
 Refusal no_sms(const DeviceFacts& device);
 
