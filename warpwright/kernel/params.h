@@ -61,6 +61,16 @@ struct OperandParams {
   int half = 0;                   ///< rows (columns) of P that belong to the first half, when gated
   /// Of X, of every group g with tokens at 2 g; when the kernel has them.
   const isa::TensorMap* group_maps = nullptr;
+
+  /// The CTAs that share the A, or the B, of the one at `at`. (The masks come ready from the host:
+  /// the first load should not wait for arithmetic.)
+  [[nodiscard]] constexpr std::uint16_t a_ctas(atom::ClusterCoord at) const {
+    return static_cast<std::uint16_t>(column_mask << at.x);
+  }
+  [[nodiscard]] constexpr std::uint16_t b_ctas(atom::ClusterCoord at,
+                                               atom::ClusterShape cluster) const {
+    return static_cast<std::uint16_t>(row_mask << (at.y * cluster.m));
+  }
 };
 
 /// Which tiles, or shares of tiles, a CTA works on, and with whom.

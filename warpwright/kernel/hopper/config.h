@@ -242,8 +242,13 @@ constexpr SmemMap smem_map(const GemmConfig& c) {
 }
 
 constexpr pipeline::TmaPipelineShape mainloop_shape(const GemmConfig& c) {
-  return {c.stages, warps_per_stage(c), atom::tile_bytes(tile_a(c)) + atom::tile_bytes(tile_b(c)),
-          c.sums == Sums::block_scaled ? 1 : 0, !has_producer(c)};
+  const bool scales = c.sums == Sums::block_scaled;
+  return {.stages = c.stages,
+          .consumer_warps = warps_per_stage(c),
+          .stage_bytes = atom::tile_bytes(tile_a(c)) + atom::tile_bytes(tile_b(c)),
+          .writer_warps = scales ? 1 : 0,
+          .consumers_load = !has_producer(c),
+          .wgmma_only = !scales};
 }
 
 /// The clusters every kernel is launched with, and proved for at compile time.
