@@ -43,6 +43,7 @@ std::uint32_t shared_base();
 void shared_load(std::uint32_t address, void* to, int bytes, Site site);
 void cluster_load(std::uint32_t address, void* to, int bytes, Site site);
 void shared_store(std::uint32_t address, const void* from, int bytes, Site site);
+void cluster_store(std::uint32_t address, const void* from, int bytes, Site site);
 void global_load(const void* address, void* to, int bytes, Site site);
 void global_store(void* address, const void* from, int bytes, Site site);
 /// A 32-bit word in global memory by which one thread tells another, anywhere in the grid, that its

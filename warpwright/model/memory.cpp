@@ -185,8 +185,8 @@ void load_by(Thread& by, std::uint32_t address, void* to, int bytes, bool far, S
   std::memcpy(to, cta->shared.data() + offset, static_cast<std::size_t>(bytes));
 }
 
-void store_by(Thread& by, std::uint32_t address, const void* from, int bytes, Site site) {
-  const auto [cta, offset] = access(by, address, bytes, true, false, site);
+void store_by(Thread& by, std::uint32_t address, const void* from, int bytes, bool far, Site site) {
+  const auto [cta, offset] = access(by, address, bytes, true, far, site);
   std::memcpy(cta->shared.data() + offset, from, static_cast<std::size_t>(bytes));
   std::fill_n(cta->defined.begin() + offset, bytes, std::uint8_t{1});
 }
@@ -206,7 +206,11 @@ void cluster_load(std::uint32_t address, void* to, int bytes, Site site) {
 }
 
 void shared_store(std::uint32_t address, const void* from, int bytes, Site site) {
-  store_by(machine().current(), address, from, bytes, site);
+  store_by(machine().current(), address, from, bytes, false, site);
+}
+
+void cluster_store(std::uint32_t address, const void* from, int bytes, Site site) {
+  store_by(machine().current(), address, from, bytes, true, site);
 }
 
 void global_load(const void* address, void* to, int bytes, Site site) {
@@ -364,7 +368,7 @@ void store_matrix(std::uint32_t row, std::span<const std::uint32_t> from, bool t
       }
       for (std::size_t r = 0; r < 8; ++r) {
         const auto& giver = *static_cast<const MatrixLane*>(lanes[8 * j + r]);
-        store_by(*giver.thread, giver.row, matrix[r].data(), 16, site);
+        store_by(*giver.thread, giver.row, matrix[r].data(), 16, false, site);
       }
     }
   });

@@ -40,6 +40,7 @@ std::vector<Kind> ways(const SyncSite& s) {
     case SyncKind::mbarrier_try_wait:
       add({Kind::drop_first, Kind::flip_parity, Kind::flip_first});
       if (s.cluster_scope) add({Kind::weaken});
+      if (s.threads > s.warps) add({Kind::lane_zero});
       break;
     case SyncKind::fence_mbarrier_init:
       add({Kind::other_lane});
@@ -61,7 +62,7 @@ std::vector<Kind> ways(const SyncSite& s) {
       add({Kind::count_up, Kind::count_down, Kind::no_wait});
       break;
     case SyncKind::cluster_arrive:
-      add({Kind::weaken});
+      if (s.cluster_scope) add({Kind::weaken});
       break;
     case SyncKind::umma_commit_mask:
       add({Kind::clear_low, Kind::clear_high});

@@ -53,6 +53,15 @@ void Order::cta_exits(Cta& cta) {
       report_visit(cta, bar, v);
     }
   }
+  if (cta.order.visited) {
+    for (const Cell& cell : cta.order.cells) {
+      check_peer(cta, cell.write, true, ordered, known);
+      check_peer(cta, cell.read, false, ordered, known);
+      if (!cell.more) continue;
+      for (const Entry& x : cell.more->writes) check_peer(cta, x, true, ordered, known);
+      for (const Entry& x : cell.more->reads) check_peer(cta, x, false, ordered, known);
+    }
+  }
   // Nobody can touch its memory any more: let go of the operations that its shadow names.
   for (std::vector<Cell>* cells : {&cta.order.cells, &cta.order.tensor}) {
     for (Cell& cell : *cells) {
@@ -72,6 +81,58 @@ void Order::cta_exits(Cta& cta) {
                          "exit before the load lands. Mend: wait for the phase before the exit",
                      {}});
   }
+}
+
+void Order::visits(const Thread& by, Cta& cta, Site site) {
+  cta.order.visited = true;
+  if (knows_of(by, cta)) return;
+  machine_.finding(Check::cluster_lifetime,
+                   machine_.who(by) + " reaches into the shared memory of CTA rank " +
+                       std::to_string(cta.rank) +
+                       ", and nothing says that this CTA has started. Mend: let the cluster meet "
+                       "at its barrier first",
+                   site);
+}
+
+void Order::check_peer(const Cta& cta, const Entry& x, bool write, const Clock& ordered,
+                       const Clock& executed) {
+  if (x.mask == 0 || x.asynchronous) return;
+  const ClusterOrder& cluster = cta.cluster->order;
+  const std::uint32_t c = x.who - cluster.first_thread;
+  if (c / cluster.threads_per_cta == static_cast<std::uint32_t>(cta.rank)) return;
+  // A read must be over, a write have come.
+  if (ordered[c] >= x.time || (!write && executed[c] >= x.time)) return;
+  const std::uint64_t key = std::uint64_t{1} << 63 | std::uint64_t{x.place} << 1 | (write ? 1 : 0);
+  if (!reported_.insert(key).second) return;
+  const char* what = write ? "store" : "load";
+  Finding f{Check::cluster_lifetime, {}, places_[x.place].site};
+  f.accesses.push_back(describe(x.who, x.place, false, write, what));
+  f.missing = "an order of the access before the exit of the CTA whose memory it is";
+  f.mend =
+      "let all CTAs meet at the cluster barrier after their last access to each other's shared "
+      "memory, and wait there before they exit";
+  f.sentence = "CTA rank " + std::to_string(cta.rank) + " may exit before the " + what + " by " +
+               thread_text(x.who, x.place) + " at " + at_line(f.site) +
+               " has reached its shared memory. Missing: " + f.missing + ". Mend: " + f.mend;
+  machine_.report(std::move(f));
+}
+
+void Order::report_slip(const Cta& cta, const MBarrier& bar, const BarrierOrder::Waited& w) {
+  const std::uint64_t key = std::uint64_t{3} << 62 | w.place;
+  if (!reported_.insert(key).second) return;
+  Finding f{Check::stale_parity, {}, places_[w.place].site};
+  f.accesses.push_back(describe(w.number, w.place, false, false, "wait"));
+  f.missing = "an order of the wait before some arrival of the next phase";
+  f.mend =
+      "let every thread that waits reach that arrival: a syncwarp or a barrier between the waits "
+      "and the thread that arrives, or one arrival for each of them";
+  f.sentence =
+      "the wait of " + thread_text(w.number, w.place) + " at " + at_line(f.site) + " for phase " +
+      std::to_string(bar.phase - 2) + " of " + machine_.barrier_text(cta, bar) +
+      " may come after phase " + std::to_string(bar.phase - 1) +
+      " is complete: it would wait for ever, or for the wrong phase. Missing: " + f.missing +
+      ". Mend: " + f.mend;
+  machine_.report(std::move(f));
 }
 
 void Order::report_visit(const Cta& cta, const MBarrier& bar, const BarrierOrder::Visit& v) {

@@ -2,7 +2,7 @@
 // global memory. Internal to model/. It finds a missing edge in any schedule in which both accesses
 // occur, however benign that schedule's timing was. docs/model.md has the rules and their sources.
 //
-// Every thread has five clocks, all of them "which events of whom come before me":
+// Every thread has six clocks, all of them "which events of whom come before me":
 //   order      generic accesses of others, ordered before my generic accesses
 //   shared     the same, also ordered before asynchronous accesses to shared memory that I issue:
 //              a proxy fence copies `order` here
@@ -11,7 +11,9 @@
 //              (isa/memory.h) order; its components are numbers of threads in the grid
 //   executed   what has been executed before, whatever the scope or the semantics of the arrival
 //              that told me. It orders what is over: asynchronous operations that somebody waited
-//              for. It makes no write visible.
+//              for, reads. It makes no write visible.
+//   passed     waits on mbarriers that have returned (its times count each thread's). All that
+//              keeps a thread behind another hands it on, the warp instructions that converge too
 // and two of tensor memory, whose accesses are all asynchronous and all in the order of tcgen05:
 //   tensor     operations on tensor memory that come before those that I issue
 //   handed     those that synchronisation has told me of: tcgen05.fence::after_thread_sync copies
@@ -99,8 +101,12 @@ class Order {
   void init_fenced(Thread& by);
   void uses(Thread& by, Cta& cta, MBarrier& bar, const char* operation, Site site);
   void arrives(Thread& by, Cta& cta, MBarrier& bar, Scope scope, Site site);
-  void phase_completed(MBarrier& bar);
+  void phase_completed(const Cta& cta, MBarrier& bar);
   void waited(Thread& by, MBarrier& bar, Scope scope);
+  /// The thread's wait saw the latest phase complete.
+  void saw(Thread& by, MBarrier& bar, Site site);
+  /// These threads execute one instruction together.
+  void converged(std::span<Thread* const> others, Thread& last);
   void fence(Thread& by, Space space, Site site);
   /// A thread comes to a meeting; when all have come, each of `waiting` learns what all knew.
   void meets(Thread& by, MeetingOrder& meeting);
@@ -195,6 +201,14 @@ class Order {
                    std::uint32_t y_place, const std::string& where);
   void enter_tmem(Actor& y, const TmemRegion& region);
   void report_visit(const Cta& cta, const MBarrier& bar, const BarrierOrder::Visit& v);
+  void report_slip(const Cta& cta, const MBarrier& bar, const BarrierOrder::Waited& w);
+  /// A thread reaches into a peer's memory.
+  void visits(const Thread& by, Cta& cta, Site site);
+  /// Such an access may come after the CTA's exit, unless that knew of it.
+  void check_peer(const Cta& cta, const Entry& x, bool write, const Clock& ordered,
+                  const Clock& executed);
+  /// What the thread has waited for, and those it knows of.
+  static void gather_passed(const Thread& by, Gather& into);
   [[nodiscard]] Access describe(std::uint32_t number, std::uint32_t place, bool asynchronous,
                                 bool write, const char* what) const;
   [[nodiscard]] std::string thread_text(std::uint32_t number, std::uint32_t place) const;

@@ -178,6 +178,7 @@ void Order::enter(Cell& cell, Actor& y, std::uintptr_t at) {
 // --- accesses ------------------------------------------------------------------------------------
 void Order::generic(Thread& by, Cta& cta, std::uint32_t offset, int bytes, bool write, Site site) {
   if (relation) relation->generic(by, offset, write, site);
+  if (&cta != by.cta) visits(by, cta, site);
   Thread* const self = &by;
   Actor y;
   y.threads = {&self, 1};
@@ -316,6 +317,8 @@ void Order::begin_load(Thread& by, Copy& copy, MBarrier& bar) {
   op.component = bar.order.component;
   op.barrier = bar.name;
   op.barrier_index = bar.index;
+  copy.passed = by.order.passed;
+  copy.passed.raise(by.order.component, by.order.waits);
 }
 
 void Order::begin_store(Thread& by, Copy& copy) {
@@ -360,6 +363,7 @@ void Order::signalled(Copy& copy, MBarrier& bar) {
   op.time = bar.order.base + static_cast<std::uint32_t>(bar.phase) + 1;
   op.component = bar.order.component;
   bar.order.latest = op.time;
+  bar.order.passed.add(copy.passed);
   end(copy.reading);
 }
 

@@ -35,7 +35,7 @@ struct AcquiredMap {
 
 /// What a thread knows, and where it stands.
 struct ThreadOrder {
-  Clock order, shared, global, grid, executed, tensor, handed;
+  Clock order, shared, global, grid, executed, tensor, handed, passed;
   std::uint32_t number = 0;     ///< of the thread in the grid
   std::uint32_t component = 0;  ///< of the thread in the clocks of its cluster
   /// Its own time: accesses carry it, releases publish it and move it on.
@@ -44,9 +44,9 @@ struct ThreadOrder {
   std::uint32_t fenced_global = 0;
   std::uint32_t fence_time = 0;  ///< when it last fenced shared memory, 0 for never
   Site fence_site;
-  std::uint32_t init_fence = 0;  ///< when it last fenced its mbarrier initialisations
-  std::uint32_t committed = 0;   ///< bulk groups
-  std::uint32_t bulk_read = 0;   ///< components of its bulk groups: sources read, all done
+  std::uint32_t waits = 0;      ///< waits on mbarriers that have returned
+  std::uint32_t committed = 0;  ///< bulk groups
+  std::uint32_t bulk_read = 0;  ///< components of its bulk groups: sources read, all done
   std::uint32_t bulk_done = 0;
   std::uint32_t mmas = 0;           ///< component of the tcgen05 MMAs it issues
   std::uint32_t mma_time = 0;       ///< MMAs issued
@@ -59,6 +59,7 @@ struct Commit {
   std::uint32_t time = 0;  ///< of the last MMA
   Clock executed;
   Clock handed;
+  Clock passed;
 };
 
 /// The loads and stores of tensor memory of one warp.
@@ -102,10 +103,12 @@ struct BarrierOrder {
   GatherClocks far;   ///< of those from peers at cluster scope: for waiters at cluster scope
   Gather executed;
   Gather handed;
+  Gather passed;
   PublishedClocks near_published;  ///< of the phase completed last
   PublishedClocks far_published;
   Clock executed_published;
   Clock handed_published;
+  Clock passed_published;
   std::uint32_t component = 0;  ///< 0 until a copy signals it
   std::uint32_t base = 0;       ///< phases of the barriers that lived here before
   std::uint32_t latest = 0;     ///< the last phase that a copy signalled
@@ -119,6 +122,14 @@ struct BarrierOrder {
     bool commit = false;  ///< by tcgen05.commit; component and time are then those of its MMAs
   };
   std::vector<Visit> visits;
+  /// Waits that saw the latest phase complete: the next one must not complete before them.
+  struct Waited {
+    std::uint32_t number = 0;
+    std::uint32_t component = 0;
+    std::uint32_t waits = 0;  ///< the thread's, this one included
+    std::uint32_t place = 0;
+  };
+  std::vector<Waited> waited;
   std::uint32_t initialised = 0;  ///< the initialiser's time then
   std::uint32_t published = 0;    ///< and at its fence.mbarrier_init
 };
@@ -128,12 +139,14 @@ struct MeetingOrder {
   GatherClocks clocks;
   Gather executed;
   Gather handed;
+  Gather passed;
 };
 struct ClusterOrder {
   MeetingOrder arriving;
   PublishedClocks published;
   Clock executed;
   Clock handed;
+  Clock passed;
   std::uint32_t time = 1;  ///< the latest time that any thread took
   std::uint32_t next_component = 0;
   std::uint32_t first_thread = 0;     ///< number of its first thread in the grid
@@ -200,6 +213,7 @@ struct CtaOrder {
     std::uint32_t place = 0;
   };
   std::vector<Fence> fences;  ///< the latest of every warpgroup
+  bool visited = false;       ///< a peer's thread has read or written its shared memory
 };
 
 }  // namespace warpwright::model

@@ -1,6 +1,8 @@
 // What orders: completions that threads wait for, barriers, fences, flags.
 #include "warpwright/model/order.h"
 
+#include <algorithm>
+
 #include "warpwright/model/parts.h"
 
 namespace warpwright::model {
@@ -75,7 +77,6 @@ void Order::init_fenced(Thread& by) {
   for (MBarrier& bar : by.cta->barriers) {
     if (bar.initialiser == &by && bar.order.published == 0) bar.order.published = by.order.time;
   }
-  if (by.order.init_fence == 0) by.order.init_fence = by.order.time;
   tick(by);
 }
 
@@ -111,12 +112,19 @@ void Order::arrives(Thread& by, Cta& cta, MBarrier& bar, Scope scope, Site site)
       gather(by, bar.order.far);
     }
   }
-  bar.order.handed.add(by.order.handed);  // whatever the semantics: it orders execution alone
+  // Whatever the semantics: these order execution alone.
+  bar.order.handed.add(by.order.handed);
+  gather_passed(by, bar.order.passed);
   tick(by);
 }
 
-void Order::phase_completed(MBarrier& bar) {
+void Order::phase_completed(const Cta& cta, MBarrier& bar) {
   BarrierOrder& o = bar.order;
+  o.passed_published = o.passed.take();
+  for (const BarrierOrder::Waited& w : o.waited) {
+    if (o.passed_published[w.component] < w.waits) report_slip(cta, bar, w);
+  }
+  o.waited.clear();
   o.handed_published = o.handed.take();
   o.near_published = {o.near.order.take(), o.near.shared.take(), o.near.global.take(),
                       o.near.grid.take()};
@@ -134,10 +142,41 @@ void Order::phase_completed(MBarrier& bar) {
 void Order::waited(Thread& by, MBarrier& bar, Scope scope) {
   if (bar.phase == 0) return;
   joins_.join(by.order.handed, bar.order.handed_published);
+  joins_.join(by.order.passed, bar.order.passed_published);
   if (scope == Scope::relaxed) return;
   learn(by, bar.order.near_published);
   if (scope == Scope::cluster) learn(by, bar.order.far_published);
   joins_.join(by.order.executed, bar.order.executed_published);
+}
+
+void Order::saw(Thread& by, MBarrier& bar, Site site) {
+  ThreadOrder& t = by.order;
+  std::vector<BarrierOrder::Waited>& all = bar.order.waited;
+  ++t.waits;
+  if (!all.empty() && all.back().component == t.component) all.pop_back();  // it asks again
+  all.push_back({t.number, t.component, t.waits, place(site, by.role)});
+}
+
+void Order::gather_passed(const Thread& by, Gather& into) {
+  into.add(by.order.passed);
+  into.sum.raise(by.order.component, by.order.waits);
+}
+
+void Order::converged(std::span<Thread* const> others, Thread& last) {
+  const Clock& first = last.order.passed;
+  const auto stale = [&](const Thread& t) {
+    return t.order.passed.identity() != first.identity() ||
+           first[t.order.component] < t.order.waits;
+  };
+  if (!stale(last) &&
+      std::none_of(others.begin(), others.end(), [&](const Thread* t) { return stale(*t); })) {
+    return;
+  }
+  Gather all;
+  gather_passed(last, all);
+  for (const Thread* t : others) gather_passed(*t, all);
+  last.order.passed = all.take();
+  for (Thread* t : others) t->order.passed = last.order.passed;
 }
 
 void Order::fence(Thread& by, Space space, Site site) {
@@ -163,6 +202,7 @@ void Order::meets(Thread& by, MeetingOrder& meeting) {
   meeting.executed.add(by.order.executed);
   meeting.executed.sum.raise(by.order.component, by.order.time);
   meeting.handed.add(by.order.handed);
+  gather_passed(by, meeting.passed);
   tick(by);
 }
 
@@ -171,11 +211,13 @@ void Order::met(MeetingOrder& meeting, std::span<Thread* const> waiting) {
                             meeting.clocks.global.take(), meeting.clocks.grid.take()};
   const Clock executed = meeting.executed.take();
   const Clock handed = meeting.handed.take();
+  const Clock passed = meeting.passed.take();
   for (Thread* t : waiting) {
     // Usually all of them came to the meeting and have learnt nothing since: the join is `all`.
     learn(*t, all);
     joins_.join(t->order.executed, executed);
     joins_.join(t->order.handed, handed);
+    joins_.join(t->order.passed, passed);
   }
 }
 
@@ -199,9 +241,12 @@ void Order::flag_waited(Thread& by, const FlagOrder& flag) {
 void Order::cluster_arrives(Thread& by, bool release) {
   MeetingOrder& meeting = by.cta->cluster->order.arriving;
   if (release) return meets(by, meeting);
+  // A relaxed arrival makes no write visible. It says what is over: reads whose values are there.
+  meeting.executed.add(by.order.executed);
+  meeting.executed.sum.raise(by.order.component, by.order.time);
   meeting.handed.add(by.order.handed);
-  // A relaxed arrival hands on what fence.mbarrier_init released, and nothing else.
-  meeting.executed.sum.raise(by.order.component, by.order.init_fence);
+  gather_passed(by, meeting.passed);
+  tick(by);
 }
 
 void Order::cluster_completed(Cluster& cluster) {
@@ -210,6 +255,7 @@ void Order::cluster_completed(Cluster& cluster) {
                  o.arriving.clocks.global.take(), o.arriving.clocks.grid.take()};
   o.executed = o.arriving.executed.take();
   o.handed = o.arriving.handed.take();
+  o.passed = o.arriving.passed.take();
 }
 
 void Order::cluster_waited(Thread& by) {
@@ -217,6 +263,7 @@ void Order::cluster_waited(Thread& by) {
   learn(by, o.published);
   joins_.join(by.order.executed, o.executed);
   joins_.join(by.order.handed, o.handed);
+  joins_.join(by.order.passed, o.passed);
 }
 
 }  // namespace warpwright::model

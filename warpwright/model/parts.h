@@ -271,6 +271,7 @@ struct Copy {
   Site site;
   std::int64_t start = 0;  // when the engine begins and ends to move it, in Mode::timed
   std::int64_t stop = 0;
+  Clock passed;               // waits that came before it was issued
   std::uint32_t reading = 0;  // operations of the order checker: a load is the first
   std::uint32_t writing = 0;
 };
@@ -344,7 +345,9 @@ class Machine {
   MBarrier& barrier_of(Cta& cta, std::uint32_t offset, const char* operation, Site site);
   void arrive(Cta& cta, MBarrier& bar, const Thread& by, int count, bool drop, Site site);
   void complete_tx(Cta& cta, MBarrier& bar, int bytes);
-  void settle(MBarrier& bar);
+  void settle(const Cta& cta, MBarrier& bar);
+  /// A wait of the current thread's sees the phase complete.
+  void observe(MBarrier& bar, std::int64_t phase, Scope scope, Site site);
   void cluster_settle(Cluster& cluster);
 
   // --- copy engine (copy_engine.cpp)

@@ -181,6 +181,7 @@ void Machine::meet(Meeting& meeting, int members, int slot, const char* what, Si
     return;
   }
   meeting.arrived = 0;
+  if (order) order->converged(meeting.waiting, *current_);
   action(std::span(meeting.arguments.data(), static_cast<std::size_t>(members)));
   wake_all(meeting.waiting);
 }

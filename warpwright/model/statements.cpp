@@ -14,7 +14,8 @@ bool is(const Mutation* mutation, Broken kind) {
 }
 
 bool dropped(const Mutation* mutation) {
-  return is(mutation, Broken::drop) || is(mutation, Broken::drop_first);
+  return is(mutation, Broken::drop) || is(mutation, Broken::drop_first) ||
+         (is(mutation, Broken::lane_zero) && machine().current().lane() != 0);
 }
 
 bool repeated(const Mutation* mutation) {
@@ -164,9 +165,7 @@ void fence_mbarrier_init(Site site) {
 void fence_proxy_async(Space space, Site site) {
   Machine& m = machine();
   const Mutation* broken = m.sync(SyncKind::fence_proxy_async, site);
-  if (dropped(broken) || (is(broken, Broken::lane_zero) && m.current().lane() != 0)) {
-    return m.maybe_yield();
-  }
+  if (dropped(broken)) return m.maybe_yield();
   if (is(broken, Broken::other_lane)) {
     return m.as_other(m.current().index ^ 1, [&] { act::fence_proxy_async(space, site); });
   }
@@ -274,9 +273,7 @@ void tcgen05_fence(bool before, Site site) {
   Machine& m = machine();
   const Mutation* broken =
       m.sync(before ? SyncKind::tensor_fence_before : SyncKind::tensor_fence_after, site);
-  if (dropped(broken) || (is(broken, Broken::lane_zero) && m.current().lane() != 0)) {
-    return m.maybe_yield();
-  }
+  if (dropped(broken)) return m.maybe_yield();
   const auto act = [&] { act::tcgen05_fence(before, site); };
   if (is(broken, Broken::other_lane)) return m.as_other(m.current().index ^ 1, act);
   act();
@@ -306,7 +303,7 @@ void named_barrier(int id, int threads, bool wait, Site site) {
 }
 
 void cluster_arrive(bool release, Site site) {
-  const Mutation* broken = machine().sync(SyncKind::cluster_arrive, site, "", 0, true);
+  const Mutation* broken = machine().sync(SyncKind::cluster_arrive, site, "", 0, release);
   if (dropped(broken)) return;
   act::cluster_arrive(release && !is(broken, Broken::weaken), site);
 }
