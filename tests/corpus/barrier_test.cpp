@@ -227,8 +227,10 @@ TEST(Barrier, TheLeadingWarpReleasesForAll) {
   Tensor in("in", 5, Access::input);
   // Nothing orders the wait of warp 1 before the next phase: said in every schedule.
   const auto slips = run(ring(in, Release::one_warp, false), three_warps, in.memory);
-  EXPECT_ONLY_FINDINGS(slips, Check::stale_parity);
-  EXPECT_EQ(slips.count(Check::stale_parity), static_cast<int>(slips.runs.size()));
+  // A starved warp 1 does miss a whole round.
+  EXPECT_ONLY_FINDINGS(slips, Check::stale_parity, Check::deadlock);
+  EXPECT_EQ(slips.count(Check::stale_parity) + slips.count(Check::deadlock),
+            static_cast<int>(slips.runs.size()));
   // With reads in it, they race with the next load, too.
   EXPECT_FINDING(run(ring(in, Release::one_warp), three_warps, in.memory), Check::data_race);
   EXPECT_CLEAN(run(ring(in, Release::one_warp_after_meeting), three_warps, in.memory));

@@ -15,6 +15,8 @@
 namespace warpwright::device {
 namespace {
 
+const std::string starving = "starve";  // in front of the seed, in a schedule's text
+
 std::size_t bytes_of(const MatrixView& v) {
   if (v.rows == 0 || v.columns == 0) return 0;
   const std::int64_t elements =
@@ -215,15 +217,17 @@ std::optional<Refusal> look(const Subject& subject, Judge& judge, MutationReport
 std::string Schedule::text() const {
   if (mode == model::Mode::eager) return "eager";
   if (mode == model::Mode::latest) return "latest";
-  return std::to_string(seed);
+  return (mode == model::Mode::starve ? starving : "") + std::to_string(seed);
 }
 
 std::optional<Schedule> parse_schedule(const std::string& text) {
   if (text == "eager") return Schedule{model::Mode::eager, 0};
   if (text == "latest") return Schedule{model::Mode::latest, 0};
-  Schedule schedule{model::Mode::random, 0};
+  const bool starves = text.starts_with(starving);
+  Schedule schedule{starves ? model::Mode::starve : model::Mode::random, 0};
   const char* last = text.data() + text.size();
-  const auto [end, error] = std::from_chars(text.data(), last, schedule.seed);
+  const char* first = text.data() + (starves ? starving.size() : 0);
+  const auto [end, error] = std::from_chars(first, last, schedule.seed);
   if (error != std::errc() || end != last) return std::nullopt;
   return schedule;
 }
@@ -235,10 +239,18 @@ std::vector<Schedule> schedules_of(const CheckOptions& options) {
   for (const model::Mode mode : {model::Mode::eager, model::Mode::latest}) {
     if (wants(mode) && static_cast<int>(all.size()) < options.schedules) all.push_back({mode, 0});
   }
-  if (!wants(model::Mode::random)) return all;  // the others have one schedule each
-  for (std::uint64_t seed = options.seed; static_cast<int>(all.size()) < options.schedules;
-       ++seed) {
-    all.push_back({model::Mode::random, seed});
+  const bool random = wants(model::Mode::random);
+  const bool starve = wants(model::Mode::starve);
+  if (!random && !starve) return all;  // the others have one schedule each
+  // Of four one starves somebody: enough for every rank, warp and engine in a usual number.
+  std::uint64_t seed = options.seed;
+  std::uint64_t starving_seed = options.seed;
+  while (static_cast<int>(all.size()) < options.schedules) {
+    if (starve && (!random || all.size() % 4 == 2)) {
+      all.push_back({model::Mode::starve, starving_seed++});
+    } else {
+      all.push_back({model::Mode::random, seed++});
+    }
   }
   return all;
 }

@@ -24,7 +24,9 @@ enum class Mode : std::uint8_t {
   eager,   ///< everything completes where it is issued
   latest,  ///< nothing completes before some thread cannot go on without it
   random,  ///< anywhere the rules allow, by seed; threads interleave at random too
-  timed,   ///< by a virtual clock with the nominal costs of timing.h: for pictures, no measurement
+  starve,  ///< one CTA, one warp, or the copy engine, by seed, is held back as long as any other
+           ///< can go on; the copy engine is prompt elsewhere
+  timed,  ///< by a virtual clock with the nominal costs of timing.h: for pictures, no measurement
 };
 
 /// A byte range of global memory that the grid may touch. Accesses outside all ranges are findings.

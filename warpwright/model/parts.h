@@ -436,6 +436,9 @@ class Machine {
   void make_ready(Thread& thread);
   void start_clock(Cta& cta);
   bool step_timed();
+  bool step_starving();
+  [[nodiscard]] bool held_back(const Cta& cta) const;
+  [[nodiscard]] bool held_back(const Thread& thread) const;
   [[nodiscard]] std::string wait_name(const Wait& wait) const;
   void report_deadlock();
   std::string wait_text(const Wait& wait) const;
@@ -457,6 +460,7 @@ class Machine {
 
   std::vector<std::unique_ptr<Cluster>> clusters_;  // resident
   std::deque<Thread*> ready_;
+  std::deque<Thread*> starving_;  // those that could go on and are held back, in Mode::starve
   std::vector<std::unique_ptr<Copy>> copies_;  // in flight, oldest first
   std::vector<Thread*> tensor_issuers_;        // threads whose tcgen05 operations are in flight
   std::vector<Thread*> bulk_waiters_;

@@ -149,6 +149,8 @@ void Machine::maybe_yield() {
                         (!due_copies_.empty() && due_copies_.top().time <= current_->clock) ||
                         (!due_tensor_.empty() && due_tensor_.top().time <= current_->clock);
     if (!behind) return;
+  } else if (options_.mode == Mode::starve) {
+    if (!held_back(*current_)) return;
   } else if (options_.mode != Mode::random || !chance(12)) {
     return;
   } else if (options_.only) {
@@ -343,6 +345,47 @@ bool Machine::advance_one() {
   return true;
 }
 
+// Who is held back in Mode::starve, by the seed: one rank of every cluster (one CTA, where there
+// are none), one warp of every CTA, or what the engines have in flight for a rank.
+bool Machine::held_back(const Cta& cta) const {
+  const auto at = static_cast<int>(options_.seed / 3 % 0x10000);
+  if (shape_.cluster_size > 1) return cta.rank == at % shape_.cluster_size;
+  return cta.index == at % shape_.ctas;
+}
+
+bool Machine::held_back(const Thread& thread) const {
+  if (options_.mode != Mode::starve || options_.seed % 3 == 2) return false;
+  if (options_.seed % 3 == 1) return held_back(*thread.cta);
+  const int warps = (shape_.threads + warp_lanes - 1) / warp_lanes;
+  return thread.warp() == static_cast<int>(options_.seed / 3 % 0x10000) % warps;
+}
+
+// Lets what is not held back go on; of what is, one step when nothing else can.
+bool Machine::step_starving() {
+  const bool engines = options_.seed % 3 == 2;
+  for (std::size_t i = 0; i < copies_.size(); ++i) {
+    if (engines && held_back(*copies_[i]->cta)) continue;
+    if (advance(*copies_[i])) copies_.erase(copies_.begin() + static_cast<std::ptrdiff_t>(i));
+    return true;
+  }
+  for (Thread* issuer : tensor_issuers_) {
+    if (engines && held_back(*issuer->cta)) continue;
+    advance(*issuer);
+    return true;
+  }
+  std::deque<Thread*>& threads = ready_.empty() ? starving_ : ready_;
+  if (!threads.empty()) {
+    Thread* const next = threads.front();
+    threads.pop_front();
+    if (&threads == &starving_) wake_all(pollers_);
+    resume(*next);
+    return true;
+  }
+  if (!advance_one() && pollers_.empty()) return false;
+  wake_all(pollers_);
+  return true;
+}
+
 bool Machine::in_use(const Cluster& cluster) const {
   return std::any_of(copies_.begin(), copies_.end(),
                      [&](const auto& copy) { return copy->cta->cluster == &cluster; }) ||
@@ -381,6 +424,10 @@ Report Machine::run() {
           if (look_again_ || !step_timed()) break;
           continue;
         }
+        if (options_.mode == Mode::starve) {
+          if (look_again_ || !step_starving()) break;
+          continue;
+        }
         if (options_.mode == Mode::random && in_flight() && chance(landing_percent_)) {
           advance_one();
           continue;
@@ -400,7 +447,8 @@ Report Machine::run() {
         ready_.pop_front();
         resume(*next);
       }
-      if (!stopped_ && ready_.empty() && pollers_.empty() && due_threads_.empty() && !in_flight()) {
+      if (!stopped_ && ready_.empty() && starving_.empty() && pollers_.empty() &&
+          due_threads_.empty() && !in_flight()) {
         const bool live = std::any_of(clusters_.begin(), clusters_.end(),
                                       [](const auto& c) { return c->live_threads > 0; });
         if (live) {

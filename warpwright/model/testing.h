@@ -139,12 +139,13 @@ TensorMap tensor_map(Buffer<T>& buffer, const Matrix& m) {
 }
 
 /// The schedules a kernel is run under. To rerun random seed 7 alone:
-/// {.eager = false, .latest = false, .timed = false, .random = 1, .first_seed = 7}.
+/// {.eager = false, .latest = false, .timed = false, .random = 1, .starve = 0, .first_seed = 7}.
 struct Schedules {
   bool eager = true;
   bool latest = true;
   bool timed = true;  ///< by the virtual clock of Mode::timed
   int random = 8;     ///< so many seeds, from `first_seed` on
+  int starve = 3;     ///< so many of Mode::starve: a warp, a CTA, its copies are held back, in turn
   std::uint64_t first_seed = 1;
 };
 
@@ -168,7 +169,7 @@ struct Launch {
 
 /// One run of the kernel.
 struct Run {
-  std::string schedule;  ///< "eager", "latest", "timed", "random seed 3"
+  std::string schedule;  ///< "eager", "latest", "timed", "random seed 3", "starve seed 1"
   Report report;
 };
 
@@ -273,6 +274,10 @@ inline Outcome run_all(const std::function<void()>& kernel, const Launch& launch
   for (int i = 0; i < launch.schedules.random; ++i) {
     const std::uint64_t seed = launch.schedules.first_seed + static_cast<std::uint64_t>(i);
     once("random seed " + std::to_string(seed), Mode::random, seed);
+  }
+  for (int i = 0; i < launch.schedules.starve; ++i) {
+    const std::uint64_t seed = launch.schedules.first_seed + static_cast<std::uint64_t>(i);
+    once("starve seed " + std::to_string(seed), Mode::starve, seed);
   }
   return outcome;
 }

@@ -18,7 +18,7 @@ void Machine::make_ready(Thread& thread) {
   if (timed()) {
     due_threads_.push({thread.clock, orders_++, &thread});
   } else {
-    ready_.push_back(&thread);
+    (held_back(thread) ? starving_ : ready_).push_back(&thread);
   }
 }
 
