@@ -32,10 +32,11 @@ struct Subject {
   bool in_place = operands.c.data == operands.d.data;  // D is also an input
 
   // Runs it with its result elsewhere.
-  Result<model::Report> run(void* result, const ModelOptions& options) const {
+  Result<model::Report> run(void* result, ModelOptions options) const {
     GemmOperands there = operands;
     there.d.data = result;
     if (in_place) there.c.data = result;
+    if (in_place) options.launches = 1;  // a second one would start from the first one's D
     return launch_on_model(plan, there, options);
   }
 };
@@ -101,6 +102,9 @@ ModelOptions model_options(const Schedule& schedule, const CheckOptions& check) 
   options.seed = schedule.seed;
   options.mutation = check.mutation;
   options.fence_after_reads = check.fence_after_reads;
+  // Not in all: a launch takes its time.
+  const bool prompt = schedule.mode == model::Mode::eager || schedule.mode == model::Mode::starve;
+  options.launches = prompt ? 2 : 1;
   return options;
 }
 
@@ -286,18 +290,28 @@ Result<CheckReport> check(const Plan& plan, const GemmOperands& operands,
 
   for (std::size_t i = 0; i < found.size(); ++i) {
     if (!found[i].empty()) ++out.failing;
+    // Those of one check at one place, which other accesses tell apart, are one here: it counts the
+    // schedules that show it.
+    std::vector<std::size_t> counted;
     for (const model::Finding& finding : found[i]) {
       const auto known =
           std::find_if(out.findings.begin(), out.findings.end(),
                        [&](const CheckedFinding& f) { return same_place(f.finding, finding); });
       if (known == out.findings.end()) {
+        counted.push_back(out.findings.size());
         out.findings.push_back({finding, schedules[i], 1});
-      } else {
-        ++known->schedules;
-        known->finding.count += finding.count;
+        continue;
       }
+      known->finding.count += finding.count;
+      const auto at = static_cast<std::size_t>(known - out.findings.begin());
+      if (std::find(counted.begin(), counted.end(), at) != counted.end()) continue;
+      counted.push_back(at);
+      ++known->schedules;
     }
   }
+  std::stable_sort(out.findings.begin(), out.findings.end(), [](const auto& a, const auto& b) {
+    return model::rank(a.finding.check) < model::rank(b.finding.check);
+  });
   return out;
 }
 
@@ -398,6 +412,7 @@ Result<MutationReport> mutate(const Plan& plan, const GemmOperands& operands,
     const auto run = [&](std::size_t at, bool compare) {
       ModelOptions how = model_options(asked[at], reading);
       how.mutation = mutant.mutation;
+      how.stop_at_finding = true;
       how.hash_order = compare;
       const Result<model::Report> report = trial->run(how);
       if (compare) same = report->clean() && report->order_hash == unbroken[at];

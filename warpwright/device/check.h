@@ -59,7 +59,7 @@ struct CheckedFinding {
 
 /// What all schedules together found.
 struct CheckReport {
-  std::vector<CheckedFinding> findings;  ///< in the order of the schedules
+  std::vector<CheckedFinding> findings;  ///< causes first, then in the order of the schedules
   int schedules = 0;                     ///< tried
   int failing = 0;                       ///< of those, with a finding
   std::vector<model::SyncSite> sites;    ///< of the first schedule

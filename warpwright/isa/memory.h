@@ -214,4 +214,15 @@ void flag_wait(std::uint32_t* flag, std::uint32_t value,
 #endif
 }
 
+/// Sets a flag back to 0 for the next launch, which the end of this one orders: a plain store
+/// (st.global), which releases nothing.
+WW_DEVICE
+void flag_clear(std::uint32_t* flag, [[maybe_unused]] Site site = Site::here()) {
+#if WW_GPU
+  *flag = 0;
+#else
+  model::flag_clear(flag, site);
+#endif
+}
+
 }  // namespace warpwright::isa

@@ -8,7 +8,7 @@
 
 namespace warpwright::model {
 
-Order::Order(Machine& machine) : machine_(machine) {
+Order::Order(Machine& machine) : machine_(machine), machine_numbers_(machine.end_of_numbers()) {
   places_.push_back({{}, ""});
   operations_.emplace_back();  // number 0 is nobody's
   if (machine.options().hash_order) relation = std::make_unique<Relation>();
@@ -17,9 +17,10 @@ Order::Order(Machine& machine) : machine_(machine) {
 // --- life ----------------------------------------------------------------------------------------
 void Order::launched(Cluster& cluster) {
   ClusterOrder& o = cluster.order;
-  const auto threads = static_cast<std::uint32_t>(machine_.shape().threads);
-  o.threads_per_cta = (threads + warp_lanes - 1) / warp_lanes * warp_lanes;
-  o.first_thread = static_cast<std::uint32_t>(cluster.ctas.front()->index) * o.threads_per_cta;
+  GridRun& grid = *cluster.grid;
+  o.threads_per_cta = grid.threads_per_cta;
+  o.first_thread = grid.first_number +
+                   static_cast<std::uint32_t>(cluster.ctas.front()->index) * o.threads_per_cta;
   o.threads = static_cast<std::uint32_t>(cluster.ctas.size()) * o.threads_per_cta;
   o.next_component = o.threads;
   for (const auto& cta : cluster.ctas) {
@@ -31,6 +32,7 @@ void Order::launched(Cluster& cluster) {
       t.component = static_cast<std::uint32_t>(cta->rank) * o.threads_per_cta +
                     static_cast<std::uint32_t>(thread->index);
       t.number = o.first_thread + t.component;
+      if (!grid.launch->dependent) waited_for_grids(*thread);
     }
   }
 }
@@ -38,6 +40,7 @@ void Order::launched(Cluster& cluster) {
 void Order::exits(Thread& thread) {
   thread.cta->order.exited.add(thread.order.executed);
   thread.cta->order.exited_order.add(thread.order.order);
+  thread.cta->grid->known.join(thread.order.grid);
   if (relation) relation->exits(thread);
 }
 
@@ -147,6 +150,22 @@ void Order::report_visit(const Cta& cta, const MBarrier& bar, const BarrierOrder
                thread_text(v.number, v.place) + " at " + at_line(f.site) + " reaches " +
                machine_.barrier_text(cta, bar) + ". Missing: " + f.missing + ". Mend: " + f.mend;
   machine_.report(std::move(f));
+}
+
+// --- grids that follow each other ----------------------------------------------------------------
+void Order::waited_for_grids(Thread& by) {
+  const GridRun& grid = *by.cta->grid;
+  if (grid.index > 0) by.order.grid.join(machine_.grid_before(grid).known);
+  by.order.grid.raise(end_of(grid.index - 1), 1);
+}
+
+bool Order::knows_prerequisites(const Thread& by) {
+  return by.order.grid[end_of(by.cta->grid->index - 1)] > 0;
+}
+
+bool Order::knows_far(const Clock& grid, std::uint32_t number, std::uint32_t component,
+                      std::uint32_t time) const {
+  return grid[component] >= time || grid[end_of(machine_.grid_of(number).index)] > 0;
 }
 
 // --- places, operations, components --------------------------------------------------------------

@@ -7,6 +7,7 @@
 #include <span>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "warpwright/model/clock.h"
@@ -35,7 +36,7 @@ struct AcquiredMap {
 
 /// What a thread knows, and where it stands.
 struct ThreadOrder {
-  Clock order, shared, global, grid, executed, tensor, handed, passed;
+  Clock order, shared, global, grid, far, executed, tensor, handed, passed;
   std::uint32_t number = 0;     ///< of the thread in the grid
   std::uint32_t component = 0;  ///< of the thread in the clocks of its cluster
   /// Its own time: accesses carry it, releases publish it and move it on.
@@ -87,15 +88,17 @@ struct Gather {
 
 /// Clocks that a synchronising object hands from those who arrive to those who wait.
 struct GatherClocks {
-  Gather order, shared, global, grid;
+  Gather order, shared, global, grid, far;
 };
 struct PublishedClocks {
-  Clock order, shared, global, grid;
+  Clock order, shared, global, grid, far;
 };
 
 /// Of a flag in global memory: what was ordered before its latest setting, in grid numbers.
 struct FlagOrder {
-  Clock grid;
+  Clock grid, far;
+  Clock passed;  ///< for waiters of the setter's cluster
+  const Cluster* cluster = nullptr;
 };
 
 struct BarrierOrder {
@@ -152,6 +155,8 @@ struct ClusterOrder {
   std::uint32_t first_thread = 0;     ///< number of its first thread in the grid
   std::uint32_t threads_per_cta = 0;  ///< rounded up to whole warps
   std::uint32_t threads = 0;
+  /// Components of finished stores by the copy engine, and the threads that issue them.
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> stores;
   /// Is the thread of this number in the grid one of the cluster's?
   [[nodiscard]] bool has(std::uint32_t number) const { return number - first_thread < threads; }
 };
@@ -197,6 +202,7 @@ struct Operation {
   std::uint32_t time = 0;  ///< of its completion in that component; 0 while it is not known
   std::uint32_t references = 0;
   bool atomic = false;
+  bool stores = false;  ///< the half of a store that writes
   /// Of an MMA: its accumulator and shape. Those of one thread with one chain follow each other.
   std::uint64_t chain = 0;
 };

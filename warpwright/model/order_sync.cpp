@@ -57,6 +57,7 @@ void Order::gather(Thread& by, GatherClocks& into) {
   into.global.add(t.global);
   into.global.sum.raise(t.component, t.fenced_global);
   if (!t.grid.empty()) into.grid.add(t.grid);
+  if (!t.far.empty()) into.far.add(t.far);
 }
 
 void Order::learn(Thread& by, const PublishedClocks& from) {
@@ -64,6 +65,7 @@ void Order::learn(Thread& by, const PublishedClocks& from) {
   joins_.join(by.order.shared, from.shared);
   joins_.join(by.order.global, from.global);
   joins_.join(by.order.grid, from.grid);
+  joins_.join(by.order.far, from.far);
 }
 
 void Order::initialised(Thread& by, MBarrier& bar, std::uint32_t component, std::uint32_t base) {
@@ -91,8 +93,11 @@ void Order::uses(Thread& by, Cta& cta, MBarrier& bar, const char* operation, Sit
            "), and nothing orders its initialisation by " + machine_.who(*bar.initialiser) +
            " before that. Mend: " +
            (by.cta == &cta ? "let both meet at a CTA or cluster barrier first"
-                           : "fence.mbarrier_init by the initialising thread, then the cluster "
-                             "barrier, which this thread must wait for"),
+            : bar.order.published != 0
+                ? "the initialising thread has fenced, after its arrival on the cluster barrier: "
+                  "fence_mbarrier_init() must come before that"
+                : "fence.mbarrier_init by the initialising thread, then the cluster barrier, which "
+                  "this thread must wait for"),
        site});
 }
 
@@ -127,9 +132,9 @@ void Order::phase_completed(const Cta& cta, MBarrier& bar) {
   o.waited.clear();
   o.handed_published = o.handed.take();
   o.near_published = {o.near.order.take(), o.near.shared.take(), o.near.global.take(),
-                      o.near.grid.take()};
+                      o.near.grid.take(), o.near.far.take()};
   o.far_published = {o.far.order.take(), o.far.shared.take(), o.far.global.take(),
-                     o.far.grid.take()};
+                     o.far.grid.take(), o.far.far.take()};
   o.executed_published = o.executed.take();
   if (o.component == 0) return;
   const std::uint32_t time = o.base + static_cast<std::uint32_t>(bar.phase);
@@ -187,6 +192,7 @@ void Order::fence(Thread& by, Space space, Site site) {
   } else {
     global_fences_ = true;
     t.global = t.order;
+    t.far = t.grid;
     t.fenced_global = t.time;
   }
   tick(by);
@@ -208,7 +214,8 @@ void Order::meets(Thread& by, MeetingOrder& meeting) {
 
 void Order::met(MeetingOrder& meeting, std::span<Thread* const> waiting) {
   const PublishedClocks all{meeting.clocks.order.take(), meeting.clocks.shared.take(),
-                            meeting.clocks.global.take(), meeting.clocks.grid.take()};
+                            meeting.clocks.global.take(), meeting.clocks.grid.take(),
+                            meeting.clocks.far.take()};
   const Clock executed = meeting.executed.take();
   const Clock handed = meeting.handed.take();
   const Clock passed = meeting.passed.take();
@@ -222,20 +229,34 @@ void Order::met(MeetingOrder& meeting, std::span<Thread* const> waiting) {
 }
 
 void Order::flag_set(Thread& by, FlagOrder& flag) {
+  flags_set_ = true;
   const ThreadOrder& t = by.order;
   const ClusterOrder& cluster = by.cta->cluster->order;
-  flag.grid = t.grid;
-  t.order.for_each_leaf([&](const void*, std::uint32_t first, const auto& times) {
-    for (std::uint32_t c = 0; c < times.size(); ++c) {
-      if (first + c < cluster.threads) flag.grid.raise(cluster.first_thread + first + c, times[c]);
+  // What the thread knows of its cluster, in numbers of the grid.
+  const auto tell = [&](Clock& to, const Clock& known, const Clock& far, std::uint32_t own) {
+    to = far;
+    known.for_each_leaf([&](const void*, std::uint32_t first, const auto& times) {
+      for (std::uint32_t c = 0; c < times.size() && first + c < cluster.threads; ++c) {
+        to.raise(cluster.first_thread + first + c, times[c]);
+      }
+    });
+    for (const auto& [component, number] : cluster.stores) {
+      to.raise(stores_of(number), known[component]);
     }
-  });
-  flag.grid.raise(t.number, t.time);
+    to.raise(t.number, own);
+  };
+  tell(flag.grid, t.order, t.grid, t.time);
+  if (global_fences_) tell(flag.far, t.global, t.far, t.fenced_global);
+  flag.cluster = by.cta->cluster;
+  flag.passed = t.passed;
+  flag.passed.raise(t.component, t.waits);
   tick(by);
 }
 
 void Order::flag_waited(Thread& by, const FlagOrder& flag) {
   joins_.join(by.order.grid, flag.grid);
+  joins_.join(by.order.far, flag.far);
+  if (flag.cluster == by.cta->cluster) joins_.join(by.order.passed, flag.passed);
 }
 
 void Order::cluster_arrives(Thread& by, bool release) {
@@ -252,7 +273,8 @@ void Order::cluster_arrives(Thread& by, bool release) {
 void Order::cluster_completed(Cluster& cluster) {
   ClusterOrder& o = cluster.order;
   o.published = {o.arriving.clocks.order.take(), o.arriving.clocks.shared.take(),
-                 o.arriving.clocks.global.take(), o.arriving.clocks.grid.take()};
+                 o.arriving.clocks.global.take(), o.arriving.clocks.grid.take(),
+                 o.arriving.clocks.far.take()};
   o.executed = o.arriving.executed.take();
   o.handed = o.arriving.handed.take();
   o.passed = o.arriving.passed.take();
