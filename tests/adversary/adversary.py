@@ -4,10 +4,10 @@
     adversary.py BUILD [--sample N | --names A,B] [--jobs J] [--list FILE]
 
 edits.json has a list of edits: a name, what is expected ("caught" or "clean"), files with an anchor
-text and its replacement, and what must notice: `commands` of `warpwright check`, run with the kernels
-named compiled with the edit, or `tests`, scripts that are given the edited tree. "caught": one of the
-commands or tests fails with findings (or the edit does not compile). "clean": none does; a note says
-why where that is not plain. An anchor that is not there exactly once fails: port the edit.
+text and its replacement, and what must notice: `commands` of `warpwright check`, run with the
+kernels named compiled with the edit, or `tests`, scripts that are given the edited tree. "caught":
+one of the commands or tests fails with findings (or the edit does not compile). "clean": none does;
+a note says why where that is not plain. An anchor that is not there exactly once fails: port it.
 
 BUILD is a build folder of this tree, whose libraries the edited kernels are linked with. --sample
 takes every so-many-th edit.
@@ -116,7 +116,7 @@ def rows_of(build, kernels, folder):
 
 
 def make_program(build, edit, folder):
-    """warpwright with the edited kernels; None and the compiler's words where it does not compile."""
+    """warpwright with the edited kernels; None and the words where it does not compile."""
     rows = rows_of(build, edit["kernels"], folder)
     entries = "\n      ".join(
         "{kernel::%s::name, &run_kernel<kernel::%s<kernel::%s>>}," %
