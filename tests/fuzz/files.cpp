@@ -18,6 +18,22 @@
 #include "warpwright/plan/tuning.h"
 
 namespace warpwright {
+
+// What lies beside the readers in their files and is never called here.
+Result<Plan> plan(const GemmProblem& /*problem*/, const DeviceFacts& /*device*/,
+                  const PlanChoices& /*choices*/) {
+  std::abort();
+}
+GemmProblem packed_problem(std::int64_t /*m*/, std::int64_t /*n*/, std::int64_t /*k*/,
+                           DType /*operands*/, DType /*result*/, bool /*in_place*/) {
+  std::abort();
+}
+GemmProblem packed_grouped_problem(std::int64_t /*groups*/, std::int64_t /*tokens*/,
+                                   std::int64_t /*n*/, std::int64_t /*k*/, DType /*operands*/,
+                                   DType /*result*/) {
+  std::abort();
+}
+
 namespace {
 
 // A file of these bytes in memory, the same one for all inputs.
