@@ -48,7 +48,7 @@ endfunction()
 function(ww_self_contained target pattern)
   set(map ${PROJECT_BINARY_DIR}/${target}.map)
   file(CONFIGURE OUTPUT ${map} CONTENT "{ global: ${pattern}; local: *; };\n")
-  target_link_options(${target} PRIVATE -Wl,--version-script=${map} -Wl,--no-undefined
+  target_link_options(${target} PRIVATE -Wl,--version-script=${map} 
     -static-libstdc++ -static-libgcc)
   set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS ${map})
 endfunction()

@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""Packs the wheel of a build, installs it in a fresh environment, and tests it there.
+
+    wheel_test.py BUILD          as script/test does: the tests, and a sample of the random calls
+    wheel_test.py BUILD --fuzz   10,000 random calls, as script/campaign does
+
+The environment gets numpy and ml_dtypes from wherever pip finds packages. Where it finds none, what
+needs them is left out, with a line "did not run: ...", and the exit status is 77.
+"""
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+ALONE = """
+import sys, warpwright as wp
+plan = wp.plan(wp.Spec((64, 128)), wp.Spec((256, 128)), device="h200")
+assert "132 SMs" in plan.explain()
+try:
+    wp.plan(wp.Spec((64, 100)), wp.Spec((256, 100)))
+except wp.Refusal as refusal:
+    assert refusal.code == "bad_stride" and "nearest legal" in str(refusal)
+else:
+    sys.exit("nothing was refused")
+print("CPython", sys.version.split()[0])
+"""
+# All that a wheel may ask of a machine: of glibc, which every CPython has.
+LIBRARIES = {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2", "libpthread.so.0", "libdl.so.2",
+             "librt.so.1"}
+
+
+def run(*command, **how):
+    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, check=False,
+                          **how)
+    if done.returncode != 0:
+        sys.exit(f"this failed with {done.returncode}: {' '.join(map(str, command))}\n"
+                 f"{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def environment(build, wheel):
+    """A fresh one with the wheel; its Python, and why numpy is not in it, or nothing."""
+    folder = build / "python" / "venv"
+    shutil.rmtree(folder, ignore_errors=True)
+    run(sys.executable, "-m", "venv", folder)
+    python = folder / "bin" / "python"
+    run(python, "-m", "pip", "install", "-q", "--no-index", "--no-deps", wheel)
+    got = subprocess.run([python, "-m", "pip", "install", "-q", "numpy>=2.1", "ml_dtypes"],
+                         capture_output=True, text=True, check=False)
+    if got.returncode == 0:
+        return python, None
+    return python, f"pip finds no numpy and ml_dtypes here ({got.stderr.strip().splitlines()[-1]})"
+
+
+def other_pythons():
+    """Every CPython of 3.10 and later that this machine has."""
+    found = {}
+    folders = [pathlib.Path("/usr/bin"), pathlib.Path("/usr/local/bin"),
+               *(pathlib.Path.home() / ".pyenv/versions").glob("*/bin")]
+    for folder in folders:
+        for path in folder.glob("python3.*"):
+            if re.fullmatch(r"python3\.1[0-9]", path.name):
+                found.setdefault(path.name, path)
+    return found.values()
+
+
+def check_wheel(wheel, folder):
+    """Its name, its files, and what its module links."""
+    if not re.fullmatch(r"warpwright-[0-9.]+-cp310-abi3-linux_\w+\.whl", wheel.name):
+        sys.exit(f"{wheel.name} is no wheel for every CPython from 3.10 on")
+    shutil.rmtree(folder, ignore_errors=True)
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder)
+    for file in ("_core.abi3.so", "_core.pyi", "py.typed", "__main__.py"):
+        if not (folder / "warpwright" / file).is_file():
+            sys.exit(f"{wheel.name} lacks {file}")
+    linked = set(re.findall(r"NEEDED.*\[(.*)\]",
+                            run("readelf", "-d", folder / "warpwright" / "_core.abi3.so")))
+    if not linked <= LIBRARIES:
+        sys.exit(f"_core.abi3.so needs {', '.join(linked - LIBRARIES)}, which a machine may lack")
+
+
+def main():
+    build = pathlib.Path(sys.argv[1]).resolve()
+    wheel = pathlib.Path(run(ROOT / "script" / "wheel", "--packed", build).split()[-1])
+    folder = build / "python" / "unpacked"
+    check_wheel(wheel, folder)
+    for python in other_pythons():
+        print(run(python, "-c", ALONE, env={"PYTHONPATH": str(folder)}), end="")
+    python, why_not = environment(build, wheel)
+    # From a folder that is not the checkout, so that what is tested is what was installed.
+    print(run(python, "-c", ALONE, cwd=folder.parent), end="")
+    if why_not:
+        print(f"did not run: the Python tests: {why_not}")
+        return 77
+    if "--fuzz" in sys.argv:
+        print(run(python, HERE / "fuzz.py", "10000"), end="")
+        return 0
+    for test in ("test_values.py", "test_refusals.py"):
+        done = subprocess.run([python, HERE / test], capture_output=True, text=True, check=False)
+        print(done.stderr)
+        if done.returncode != 0:
+            return 1
+    print(run(python, HERE / "fuzz.py", "1000"), end="")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
