@@ -54,7 +54,7 @@ void check_grad(PyObject* object, const char* name) {
   if (enabled.get() != Py_True) return;
   throw Refused{refuse(RefusalCode::unsupported, name,
                        " requires a gradient, and this product records none: call it under "
-                       "torch.no_grad(), detach the tensor, or use torch.ops.warpwright")};
+                       "torch.no_grad(), or detach the tensor")};
 }
 
 void set_type(Tensor& t, const dlpack::Type& type) {

@@ -3,6 +3,7 @@
 
     wheel_test.py BUILD          as script/test does: the tests, and a sample of the random calls
     wheel_test.py BUILD --fuzz   10,000 random calls, as script/campaign does
+    wheel_test.py BUILD --torch  with PyTorch, which it has pip install (some gigabytes)
 
 The environment gets numpy and ml_dtypes from wherever pip finds packages. Where it finds none, what
 needs them is left out, with a line "did not run: ...", and the exit status is 77.
@@ -56,6 +57,20 @@ def environment(build, wheel):
     return python, f"pip finds no numpy and ml_dtypes here ({got.stderr.strip().splitlines()[-1]})"
 
 
+def with_torch(build, folder):
+    """Runs torch_test.py; returns its exit status."""
+    venv = build / "python" / "venv-torch"
+    if not (venv / "bin" / "python").exists():
+        run(sys.executable, "-m", "venv", venv)
+    got = subprocess.run([venv / "bin" / "python", "-m", "pip", "install", "-q", "torch", "numpy"],
+                         capture_output=True, text=True, check=False)
+    if got.returncode != 0:
+        print(f"did not run: torch_test.py: pip finds no torch here ({got.stderr.splitlines()[-1]})")
+        return 77
+    return subprocess.run([venv / "bin" / "python", HERE / "torch_test.py"], check=False,
+                          env={"PYTHONPATH": str(folder), "PATH": "/usr/bin:/bin"}).returncode
+
+
 def other_pythons():
     """Every CPython of 3.10 and later that this machine has."""
     found = {}
@@ -66,6 +81,16 @@ def other_pythons():
             if re.fullmatch(r"python3\.1[0-9]", path.name):
                 found.setdefault(path.name, path)
     return found.values()
+
+
+def samples(python, folder):
+    """Runs the samples of the documents, but for those that say what they need."""
+    for page in (ROOT / "README.md", ROOT / "docs" / "python.md"):
+        for match in re.finditer(r"(<!-- needs: \w+ -->\n)?^```python\n(.*?)^```$", page.read_text(),
+                                 re.M | re.S):
+            if not match[1]:
+                run(python, "-c", match[2], cwd=folder)
+                print(f"a sample of {page.name} runs")
 
 
 def check_wheel(wheel, folder):
@@ -89,6 +114,8 @@ def main():
     wheel = pathlib.Path(run(ROOT / "script" / "wheel", "--packed", build).split()[-1])
     folder = build / "python" / "unpacked"
     check_wheel(wheel, folder)
+    if "--torch" in sys.argv:
+        return with_torch(build, folder)
     for python in other_pythons():
         print(run(python, "-c", ALONE, env={"PYTHONPATH": str(folder)}), end="")
     python, why_not = environment(build, wheel)
@@ -106,6 +133,8 @@ def main():
         if done.returncode != 0:
             return 1
     print(run(python, HERE / "fuzz.py", "1000"), end="")
+    samples(python, build / "python")
+    print("did not run: torch_test.py: PyTorch is for script/campaign and GPU machines")
     return 0
 
 
