@@ -7,7 +7,7 @@
  *   g.a = ww_packed(a, WW_BF16, m, k);
  *   g.b = ww_packed(b, WW_BF16, n, k);
  *   g.d = ww_packed(d, WW_BF16, m, n);
- *   ww_refusal* refused = ww_run(&g, 0, NULL, stream, NULL, NULL);   // D = A * B^T on CUDA device 0
+ *   ww_refusal* refused = ww_run(&g, 0, NULL, stream, NULL, NULL);  // D = A * B^T on cuda:0
  *   if (refused) { fputs(ww_refusal_text(refused), stderr); ww_refusal_free(refused); }
  *
  * Every function that can be refused returns NULL, or a refusal that the caller frees. No C++
@@ -88,8 +88,8 @@ enum { WW_INT32 = 0, WW_INT64 = 1 };
  * + j * column_stride) elements. All 0: there is none.
  * A and B: 16-bit operands lie K-major (column_stride 1) or MN-major (row_stride 1), 8-bit ones
  * K-major. Their addresses, and the distances of their rows (MN-major: columns) and matrices, are
- * multiples of 16 bytes. C and D are row-major, aligned to their elements; multiples of 16 bytes are
- * faster. Scales and biases are aligned to their elements.
+ * multiples of 16 bytes. C and D are row-major, aligned to their elements; multiples of 16 bytes
+ * are faster. Scales and biases are aligned to their elements.
  */
 typedef struct ww_matrix {
   void* data; /**< of the device, or of the host for the model; NULL where only a plan is made */
@@ -180,7 +180,7 @@ WW_API void ww_device_free(ww_device* device);
 /** CUDA devices of this machine that the library can use; 0 in a build without CUDA. */
 WW_API int32_t ww_cuda_device_count(void);
 
-/* -- Plans: ask first, launch second ------------------------------------------------------------ */
+/* -- Plans: ask first, launch second ----------------------------------------------------------- */
 
 /** A decision to run one kernel in one way: immutable, without addresses. */
 typedef struct ww_plan ww_plan;
@@ -201,7 +201,7 @@ WW_API const char* ww_plan_line(const ww_plan* plan);
 WW_API int64_t ww_plan_workspace_bytes(const ww_plan* plan);
 WW_API void ww_plan_free(ww_plan* plan);
 
-/* -- Launches ----------------------------------------------------------------------------------- */
+/* -- Launches ---------------------------------------------------------------------------------- */
 
 /** Memory for launches of plans, one launch at a time. */
 typedef struct ww_workspace ww_workspace;

@@ -4,7 +4,10 @@
 namespace warpwright::python {
 
 inline constexpr const char* gemm_doc =
-    R"(gemm(a, b, *, out=None, c=None, alpha=1.0, beta=None, bias=None, bias_along='columns', activation='none', gated=False, scale_a=None, scale_b=None, scale_d=None, scaling=None, accumulation='fast', dtype=None, batch_invariant=False, kernel=None, cluster=None, dependent=False, stream=None, workspace=None, plan=None)
+    R"(gemm(a, b, *, out=None, c=None, alpha=1.0, beta=None, bias=None, bias_along='columns',
+        activation='none', gated=False, scale_a=None, scale_b=None, scale_d=None, scaling=None,
+        accumulation='fast', dtype=None, batch_invariant=False, kernel=None, cluster=None,
+        dependent=False, stream=None, workspace=None, plan=None)
 --
 
 D = activation(alpha * scaled(A @ B.T) + beta * C + bias) * scale_d; returns D.
@@ -40,7 +43,11 @@ Raises Refusal, with one sentence: the tensor, the rule, the nearest legal value
 beside D, does not wait, and is legal in a CUDA graph's capture, once such a product ran before.)";
 
 inline constexpr const char* grouped_doc =
-    R"(grouped_gemm(a, b, offsets, *, out=None, c=None, alpha=1.0, beta=None, bias=None, bias_along='columns', activation='none', gated=False, scale_a=None, scale_b=None, scale_d=None, scaling=None, accumulation='fast', dtype=None, batch_invariant=False, kernel=None, cluster=None, expected_tokens=None, check_offsets=False, dependent=False, stream=None, workspace=None, plan=None)
+    R"(grouped_gemm(a, b, offsets, *, out=None, c=None, alpha=1.0, beta=None, bias=None,
+        bias_along='columns', activation='none', gated=False, scale_a=None, scale_b=None,
+        scale_d=None, scaling=None, accumulation='fast', dtype=None, batch_invariant=False,
+        kernel=None, cluster=None, expected_tokens=None, check_offsets=False, dependent=False,
+        stream=None, workspace=None, plan=None)
 --
 
 D[r] = gemm of row r of A by the B of its group; returns D. For mixtures of experts.

@@ -7,8 +7,8 @@
     y = wp.grouped_gemm(x, experts, offsets) # a mixture of experts
     print(wp.plan(x, w).explain())           # how, and why
 
-Tensors come and go by DLPack (PyTorch, CuPy, JAX, numpy). Those in host memory are multiplied by the
-machine model, with all its checks: right, and slow. What cannot be done is a ``Refusal``: one
+Tensors come and go by DLPack (PyTorch, CuPy, JAX, numpy). Those in host memory are multiplied by
+the machine model, with all its checks: right, and slow. What cannot be done is a ``Refusal``: one
 sentence with the tensor, the rule and the nearest legal value. docs/python.md has the rest.
 """
 from . import _core

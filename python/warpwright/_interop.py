@@ -6,7 +6,7 @@ log = logging.getLogger("warpwright")
 
 
 class Refusal(ValueError):
-    """Why something was not done: one sentence with the tensor, the rule and the nearest legal value.
+    """Why something was not done: a sentence with the tensor, the rule, the nearest legal value.
 
     ``code`` is its kind for programs, such as ``"bad_stride"``; docs/api.md lists them. Sentences
     may change from version to version, codes keep their meaning.
@@ -69,8 +69,8 @@ def _capsule(tensor, stream):
 
 
 def export(tensor, stream):
-    """(capsule, the type's name where DLPack does not say it, whether it is read-only), or of a Spec
-    (None, dtype, shape, strides)."""
+    """(capsule, the type's name where DLPack does not say it, whether it is read-only), or of a
+    Spec (None, dtype, shape, strides)."""
     if isinstance(tensor, Spec):
         return None, tensor.dtype, tensor.shape, tensor.strides
     if not hasattr(tensor, "__dlpack__"):

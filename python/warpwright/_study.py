@@ -1,5 +1,5 @@
-"""Products on the model to look at: `check` for faults of their synchronisation, `trace` for who did
-what when."""
+"""Products on the model to look at: `check` for faults of their synchronisation, `trace` for who
+did what when."""
 import dataclasses
 import pathlib
 
@@ -50,10 +50,10 @@ class Trace:
 
 
 def check(a, b, offsets=None, *, schedules=64, seed=1, jobs=1, sms=8, **product):
-    """Runs ``gemm(a, b, ...)``, with ``offsets`` ``grouped_gemm``, on the model under many schedules
-    and tells what is wrong with the kernel's synchronisation. Tensors in host memory; `out` keeps
-    its content. The schedules are eager, latest, and random ones by ``seed``; ``jobs`` threads
-    share them; the model has ``sms`` SMs."""
+    """Runs ``gemm(a, b, ...)``, with ``offsets`` ``grouped_gemm``, on the model under many
+    schedules and tells what is wrong with the kernel's synchronisation. Tensors in host memory;
+    `out` keeps its content. The schedules are eager, latest, and random ones by ``seed``; ``jobs``
+    threads share them; the model has ``sms`` SMs."""
     return Check(*_core.check(a, b, offsets, schedules=schedules, seed=seed, jobs=jobs, sms=sms,
                               **product))
 

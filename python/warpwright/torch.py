@@ -86,8 +86,8 @@ def _register(schema, function, fake):
     torch.library.register_fake(f"warpwright::{name}", fake, lib=_LIBRARY)
 
 
-_register(f"gemm(Tensor a, Tensor b, *, Tensor? c=None, float alpha=1.0, float beta=1.0, {_EPILOGUE},"
-          " ScalarType? dtype=None) -> Tensor", _gemm, _fake_dense)
+_register("gemm(Tensor a, Tensor b, *, Tensor? c=None, float alpha=1.0, float beta=1.0, "
+          f"{_EPILOGUE}, ScalarType? dtype=None) -> Tensor", _gemm, _fake_dense)
 _register("gemm_out(Tensor a, Tensor b, Tensor(a!) out, *, Tensor? c=None, float alpha=1.0, "
           f"float beta=1.0, {_EPILOGUE}) -> ()", _gemm_out, _fake_out)
 _register("scaled_gemm(Tensor a, Tensor b, Tensor scale_a, Tensor scale_b, *, "

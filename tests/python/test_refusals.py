@@ -47,15 +47,16 @@ class Refusals(unittest.TestCase):
         self.refused("bad_stride", "nearest legal", wp.gemm, ones(16, 64)[:, ::2], ones(24, 32))
         self.refused("bad_stride", "nearest legal row stride", wp.gemm, ones(16, 33)[:, :32],
                      ones(24, 32))
-        self.refused("bad_stride", "D has a column stride of 2", wp.gemm, ones(16, 32), ones(24, 32),
-                     out=ones(16, 48)[:, ::2])
+        self.refused("bad_stride", "D has a column stride of 2", wp.gemm, ones(16, 32),
+                     ones(24, 32), out=ones(16, 48)[:, ::2])
         self.refused("bad_stride", "", wp.gemm, ones(16, 32)[::-1], ones(24, 32))
 
     def test_wrong_types(self):
         self.refused("bad_type", "nearest", wp.gemm, ones(16, 32, dtype=np.int8),
                      ones(24, 32, dtype=np.int8))
         for dtype in (np.float32, np.float64):
-            self.refused("bad_type", "", wp.gemm, ones(16, 32, dtype=dtype), ones(24, 32, dtype=dtype))
+            self.refused("bad_type", "", wp.gemm, ones(16, 32, dtype=dtype),
+                         ones(24, 32, dtype=dtype))
         self.refused("bad_type", "", wp.gemm, ones(16, 32), ones(24, 32, dtype=np.float16))
         self.refused("bad_type", "integers", wp.gemm, ones(16, 32, dtype=np.int32), ones(24, 32))
         self.refused("bad_type", "dtype is", wp.gemm, ones(16, 32), ones(24, 32), dtype="bf17")
@@ -163,8 +164,8 @@ class Refusals(unittest.TestCase):
         out = np.zeros((16, 24), bf16)
         wrong = np.array([0, 20, 16], np.int32)
         wp.grouped_gemm(a, b, wrong, out=out)
-        self.refused("bad_value", "offsets of group 0 are not in order", wp.grouped_gemm, a, b, wrong,
-                     out=out, check_offsets=True)
+        self.refused("bad_value", "offsets of group 0 are not in order", wp.grouped_gemm, a, b,
+                     wrong, out=out, check_offsets=True)
         self.refused("bad_shape", "nearest legal shape is (3,)", wp.grouped_gemm, a, b,
                      np.array([0, 16], np.int32))
         self.refused("bad_stride", "stride of 2", wp.grouped_gemm, a, b,

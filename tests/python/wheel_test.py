@@ -65,7 +65,8 @@ def with_torch(build, folder):
     got = subprocess.run([venv / "bin" / "python", "-m", "pip", "install", "-q", "torch", "numpy"],
                          capture_output=True, text=True, check=False)
     if got.returncode != 0:
-        print(f"did not run: torch_test.py: pip finds no torch here ({got.stderr.splitlines()[-1]})")
+        why = got.stderr.splitlines()[-1]
+        print(f"did not run: torch_test.py: pip finds no torch here ({why})")
         return 77
     return subprocess.run([venv / "bin" / "python", HERE / "torch_test.py"], check=False,
                           env={"PYTHONPATH": str(folder), "PATH": "/usr/bin:/bin"}).returncode
@@ -86,8 +87,8 @@ def other_pythons():
 def samples(python, folder):
     """Runs the samples of the documents, but for those that say what they need."""
     for page in (ROOT / "README.md", ROOT / "docs" / "python.md"):
-        for match in re.finditer(r"(<!-- needs: \w+ -->\n)?^```python\n(.*?)^```$", page.read_text(),
-                                 re.M | re.S):
+        for match in re.finditer(r"(<!-- needs: \w+ -->\n)?^```python\n(.*?)^```$",
+                                 page.read_text(), re.M | re.S):
             if not match[1]:
                 run(python, "-c", match[2], cwd=folder)
                 print(f"a sample of {page.name} runs")
