@@ -54,6 +54,10 @@ static_assert(WW_SCALING_GROUP == static_cast<int>(warpwright::Scaling::group) &
               WW_BIAS_COLUMNS == static_cast<int>(warpwright::Bias::columns) &&
               WW_INT64 == static_cast<int>(warpwright::OffsetType::int64));
 
+// What programs were compiled with: version 1 of the ABI. Structs may grow at their ends.
+static_assert(sizeof(ww_matrix) == 64 && sizeof(ww_gemm) == 576 && sizeof(ww_choices) == 32 &&
+              sizeof(ww_launch_options) == 16);
+
 // What a refusal is told as where there is no memory for one.
 ww_refusal* no_memory() {
   static ww_refusal refusal{{RefusalCode::out_of_memory, "the host has no memory left"}};

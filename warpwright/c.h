@@ -130,12 +130,12 @@ typedef struct ww_gemm {
   int32_t grouped;      /**< 1: the rows fall into groups */
   ww_matrix scale_a;
   ww_matrix scale_b;
-  ww_matrix scale_d;    /**< f32, 1 x 1, for a D of 8 bits; none is 1 */
-  ww_matrix bias;       /**< f32, or D's type where that is bf16 or f16; packed */
-  const void* offsets;  /**< G + 1 integers in the operands' memory, read by the kernel alone;
-                             those out of order or range make groups empty or shorter */
-  int32_t offset_type;  /**< WW_INT32 or WW_INT64 */
-  int32_t reserved;     /**< 0 */
+  ww_matrix scale_d;      /**< f32, 1 x 1, for a D of 8 bits; none is 1 */
+  ww_matrix bias;         /**< f32, or D's type where that is bf16 or f16; packed */
+  const void* offsets;    /**< G + 1 integers in the operands' memory, read by the kernel alone;
+                               those out of order or range make groups empty or shorter */
+  int32_t offset_type;    /**< WW_INT32 or WW_INT64 */
+  int32_t reserved;       /**< 0 */
   double expected_tokens; /**< rows of a group that has any, for speed alone; 0: M / G */
 } ww_gemm;
 

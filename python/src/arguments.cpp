@@ -171,7 +171,7 @@ void* stream_of(PyObject* given) {
   return reinterpret_cast<void*>(static_cast<std::uintptr_t>(handle));
 }
 
-Product::Product(const Arguments& given, bool grouped, bool plans_only) : plans_only_(plans_only) {
+Product::Product(const Arguments& given, bool grouped, bool plans_only) {
   options.device = run_nowhere;
   void* const stream = stream_of(given[Arg::stream]);
   reader.set_stream(stream);

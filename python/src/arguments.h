@@ -89,7 +89,6 @@ struct Product {
   const Tensor& placed(const Tensor& t);
   Tensor read(const Arguments& given, Arg arg, const char* name);
 
-  bool plans_only_;
   bool is_batch_ = false;        // D has three dimensions
   const char* first_ = nullptr;  // the tensor that said where all lie
   int planned_ = 0;

@@ -5,6 +5,7 @@ On the CPU (the model) always; on a CUDA device where there is one: opcheck, tor
 graphs, streams, several devices. --host also measures what a call takes of the host, beside
 torch.mm and the launch of an empty kernel. What could not run is named in the last lines.
 """
+import os
 import statistics
 import sys
 import time
@@ -212,6 +213,32 @@ class Gpu(unittest.TestCase):
         workspace.close()
         with self.assertRaisesRegex(wp.Refusal, "is closed"):
             wp.gemm(a, b, workspace=workspace)
+
+    def test_cupy(self):
+        try:
+            import cupy  # pylint: disable=import-outside-toplevel
+        except ImportError:
+            LEFT_OUT.append("CuPy, which is not here")
+            return
+        a = cupy.ones((64, 128), cupy.float16)
+        d = wp.gemm(a, a)
+        self.assertIsInstance(d, cupy.ndarray)
+        self.assertTrue((d == 128).all())
+        stream = cupy.cuda.Stream(non_blocking=True)
+        with stream:
+            self.assertTrue((wp.gemm(a * 2, a, stream=stream) == 256).all())
+
+    def test_jax(self):
+        os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
+        try:
+            import jax.numpy as jnp  # pylint: disable=import-outside-toplevel
+        except ImportError:
+            LEFT_OUT.append("JAX, which is not here")
+            return
+        a = jnp.ones((64, 128), jnp.bfloat16)
+        d = wp.gemm(a, a)
+        self.assertIsInstance(d, wp.Array)
+        self.assertTrue((jnp.from_dlpack(d) == 128).all())
 
     @unittest.skipUnless(torch.cuda.device_count() > 1, "one CUDA device")
     def test_several_devices(self):
