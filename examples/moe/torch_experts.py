@@ -19,6 +19,7 @@ class Mixture:
     """`experts.mixture` with its glue in few kernels."""
 
     def __init__(self, compiled=True):
+        torch._dynamo.config.recompile_limit = 64  # of every number of tokens
         def wrap(function):
             return torch.compile(function, dynamic=False) if compiled else function
         self.begin = wrap(lambda x, index, count: experts.begin(torch, x, index, count))

@@ -251,21 +251,17 @@ class Gpu(unittest.TestCase):
             wp.gemm(a, b.to("cuda:0"))
 
 
-def host_time(call, calls=2000, rounds=9):
-    """Microseconds of the host for a call: the median of rounds with an empty queue before each."""
+def host_time(call, calls=40, rounds=200):
+    """Microseconds of the host for a call: the median of rounds that begin with an empty queue and
+    are far from filling it."""
     times = []
     for _ in range(rounds):
         torch.cuda.synchronize()
         start = time.perf_counter()
-        for _ in range(calls // 40):
-            for _ in range(40):
-                call()
-            torch.cuda.synchronize()
-        whole = time.perf_counter() - start
-        start = time.perf_counter()
-        for _ in range(calls // 40):
-            torch.cuda.synchronize()
-        times.append((whole - (time.perf_counter() - start)) / calls * 1e6)
+        for _ in range(calls):
+            call()
+        times.append((time.perf_counter() - start) / calls * 1e6)
+    torch.cuda.synchronize()
     return statistics.median(times)
 
 
