@@ -23,7 +23,7 @@ WAITS = {"eager": "it reads the experts' lengths on the host"}
 
 
 class StandingLayer(transformers.cache_utils.StaticLayer):
-    """A static cache whose next token always stands at one place, so that a step can be repeated."""
+    """A static cache whose next token stands at one place, so that a step can be repeated."""
 
     def __init__(self, max_cache_len, place):
         super().__init__(max_cache_len)
