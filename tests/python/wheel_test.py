@@ -3,6 +3,7 @@
 
     wheel_test.py BUILD          as script/test does: the tests, and a sample of the random calls
     wheel_test.py BUILD --fuzz   10,000 random calls, as script/campaign does
+    wheel_test.py BUILD --pip    `pip install` of this checkout, which compiles all of it
     wheel_test.py BUILD --torch  with PyTorch, which it has pip install (some gigabytes)
 
 The environment gets numpy and ml_dtypes from wherever pip finds packages. Where it finds none, what
@@ -55,6 +56,17 @@ def environment(build, wheel):
     if got.returncode == 0:
         return python, None
     return python, f"pip finds no numpy and ml_dtypes here ({got.stderr.strip().splitlines()[-1]})"
+
+
+def installed_from_source(build):
+    """What `pip install .` gives, beside the checkout's own build."""
+    venv = build / "python" / "venv-pip"
+    shutil.rmtree(venv, ignore_errors=True)
+    run(sys.executable, "-m", "venv", venv)
+    run(venv / "bin" / "python", "-m", "pip", "install", "-q", ROOT, "-C",
+        f"build-dir={build / 'python' / 'from-source'}")
+    print(run(venv / "bin" / "python", "-c", ALONE, cwd=venv), end="")
+    print(run(venv / "bin" / "warpwright", "--version", cwd=venv), end="")
 
 
 def with_torch(build, folder):
@@ -111,6 +123,9 @@ def check_wheel(wheel, folder):
 
 def main():
     build = pathlib.Path(sys.argv[1]).resolve()
+    if "--pip" in sys.argv:
+        installed_from_source(build)
+        return 0
     wheel = pathlib.Path(run(ROOT / "script" / "wheel", "--packed", build).split()[-1])
     folder = build / "python" / "unpacked"
     check_wheel(wheel, folder)
