@@ -158,7 +158,7 @@ void add_meaning(CLI::App& app, GemmOptions& o) {
 void add_choices(CLI::App& app, GemmOptions& o) {
   const Values add(app);
   add("--cluster", o.cluster, "M,N",
-      "CTAs that share loads: 1,1 2,1 1,2 2,2 4,4, on sm_100 also 4,2 (default: the plan's "
+      "CTAs that share loads: 1,1 2,1 1,2 2,2 4,1 1,4 4,2 2,4 8,1 1,8 4,4 (default: the plan's "
       "choice)");
   add("--tile-m", o.tile_m, "N", "rows of a tile (default: the plan's choice)");
   add("--tile-n", o.tile_n, "N", "columns of a tile (default: the plan's choice)");

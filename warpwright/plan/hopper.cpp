@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
+#include <span>
 #include <utility>
 
 #include "warpwright/kernel/hopper/group_maps.h"
@@ -320,6 +321,15 @@ std::string nearest_grid(const Plan& base, PlanChoices choices) {
   return "; the nearest legal grid has " + number(nearest) + " CTAs";
 }
 
+std::string names_of(std::span<const atom::ClusterShape> clusters) {
+  std::string text;
+  for (std::size_t i = 0; i < clusters.size(); ++i) {
+    text += i == 0 ? "" : (i + 1 == clusters.size() ? " and " : ", ");
+    text += number(clusters[i].m) + "x" + number(clusters[i].n);
+  }
+  return text;
+}
+
 Refusal none_found(const Plan& base, const PlanChoices& choices) {
   const GemmProblem& p = base.problem;
   if (auto r = kernel_fault(choices.kernel)) return *r;
@@ -342,7 +352,7 @@ Refusal none_found(const Plan& base, const PlanChoices& choices) {
   const std::string wanted = wishes(choices);
   return refuse(RefusalCode::no_kernel, kind, " ",
                 (wanted.empty() ? "runs" : "has " + wanted + " for"), " this problem; there are ",
-                there, ", and clusters 1x1, 2x1, 1x2, 2x2 and 4x4",
+                there, ", and clusters ", names_of(kernel::supported_clusters),
                 (choices.ctas ? nearest_grid(base, choices) : ""));
 }
 

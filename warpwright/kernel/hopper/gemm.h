@@ -125,13 +125,7 @@ struct HopperGemm {
     if constexpr (is_grouped(cfg)) {
       const isa::Prerequisites ready = start(p, base);
       Loader<Tag> loader(cta_of(p, base, rank, ready));
-      if constexpr (cfg.grouped == Grouping::ballot) {
-        loader.find(mine);
-        loader.run(mine);
-      } else if (mine) {
-        loader.find(true);
-        loader.run(true);
-      }
+      if (cfg.grouped == Grouping::ballot || mine) loader.run(mine);
       if (mine) finish(loader);
     } else {
       Loader<Tag> loader(cta_of(p, base, rank, {}));

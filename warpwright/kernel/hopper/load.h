@@ -31,30 +31,27 @@ class Loader {
     if (copies_scales(cfg) && p.scales.copies_tokens) isa::prefetch_map(p.operands.token_scales);
   }
 
-  /// Looks for the next tile, before `run` or the first `step` for the first. Where a whole warp
-  /// looks for the tiles all lanes call it, and one of them, `mine`, loads.
-  WW_DEVICE void find(bool mine) {
+  /// Looks for the next tile; false when there is none. Where a whole warp looks for the tiles all
+  /// lanes call it, and one of them, `mine`, loads.
+  WW_DEVICE bool find(bool mine) {
     found_ = walk_.next(work_);
-    if (!found_) return;
+    if (!found_) return false;
     block_ = work_.first;
     place<true>(a_);
     place<false>(b_);
     if constexpr (has_group_maps(Tag::config)) {
       if (mine) acquire_map();
     }
+    return true;
   }
 
-  /// Loads all K blocks of the tile found and of all that follow, each as soon as its stage is
-  /// free. All lanes call it, or one, as `find`.
+  /// Loads all K blocks of all tiles, each as soon as its stage is free; of a dense product's the
+  /// first has been found. All lanes call it, or one, as `find`.
   WW_DEVICE void run(bool mine) {
-    while (found_) {
-      mark_tile<Tag>(work_.tile);
-      WW_NO_UNROLL for (; block_ != work_.end; ++block_) {
-        if (mine) load_block();
-        state_.advance(Tag::config.stages);
-      }
-      isa::mark_end();
-      find(mine);
+    if constexpr (is_grouped(Tag::config)) {
+      while (find(mine)) load_tile(mine);
+    } else {
+      for (; found_; find(mine)) load_tile(mine);
     }
   }
 
@@ -110,6 +107,15 @@ class Loader {
     if (work_.tile.batch == group_) return;
     group_ = work_.tile.batch;
     isa::fence_proxy_tensormap_acquire(operands_.group_maps[2 * group_]);
+  }
+
+  WW_DEVICE void load_tile(bool mine) {
+    mark_tile<Tag>(work_.tile);
+    WW_NO_UNROLL for (; block_ != work_.end; ++block_) {
+      if (mine) load_block();
+      state_.advance(Tag::config.stages);
+    }
+    isa::mark_end();
   }
 
   WW_DEVICE void load_block() const {
