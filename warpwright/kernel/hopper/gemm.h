@@ -115,19 +115,13 @@ struct HopperGemm {
         p, base, rank, p.walk.coord_of(rank), ready, Ring(base + smem.barriers, p.walk.cluster)};
   }
 
-  /// One warp, of which a lane fills stage after stage. Where the parameters alone say which tiles
-  /// are the CTA's, the first is found before the others are ready.
+  /// One warp, of which a lane fills stage after stage.
   WW_DEVICE static void produce(const Params& p, isa::SharedAddress base, int rank) {
     constexpr GemmConfig cfg = Tag::config;
     isa::set_role("producer");
     const bool mine = isa::elect_one();
     if (mine && p.operands.k > 0) Loader<Tag>::prefetch_maps(p);
-    if constexpr (is_grouped(cfg)) {
-      const isa::Prerequisites ready = start(p, base);
-      Loader<Tag> loader(cta_of(p, base, rank, ready));
-      if (cfg.grouped == Grouping::ballot || mine) loader.run(mine);
-      if (mine) finish(loader);
-    } else {
+    if constexpr (Loader<Tag>::finds_early) {
       Loader<Tag> loader(cta_of(p, base, rank, {}));
       loader.find(mine);
       start(p, base);
@@ -135,6 +129,11 @@ struct HopperGemm {
         loader.run(true);
         finish(loader);
       }
+    } else {
+      const isa::Prerequisites ready = start(p, base);
+      Loader<Tag> loader(cta_of(p, base, rank, ready));
+      if (cfg.grouped == Grouping::ballot || mine) loader.run(mine);
+      if (mine) finish(loader);
     }
   }
 

@@ -13,6 +13,10 @@ template <class Tag>
 class Loader {
  public:
   static constexpr SmemMap smem = smem_map(Tag::config);
+  /// Whether the first tile is found before the CTA is ready: where the parameters alone say which
+  /// it is, and the search is short enough to stand in the code twice.
+  static constexpr bool finds_early =
+      !is_grouped(Tag::config) && Tag::config.sharing != Sharing::workspace;
 
   WW_DEVICE explicit Loader(const Cta<Tag>& cta)
       : operands_(cta.p.operands),
@@ -45,13 +49,13 @@ class Loader {
     return true;
   }
 
-  /// Loads all K blocks of all tiles, each as soon as its stage is free; of a dense product's the
+  /// Loads all K blocks of all tiles, each as soon as its stage is free; with `finds_early` the
   /// first has been found. All lanes call it, or one, as `find`.
   WW_DEVICE void run(bool mine) {
-    if constexpr (is_grouped(Tag::config)) {
-      while (find(mine)) load_tile(mine);
-    } else {
+    if constexpr (finds_early) {
       for (; found_; find(mine)) load_tile(mine);
+    } else {
+      while (find(mine)) load_tile(mine);
     }
   }
 
