@@ -51,8 +51,8 @@ void Order::cta_exits(Cta& cta) {
   for (const MBarrier& bar : cta.barriers) {
     for (const BarrierOrder::Visit& v : bar.order.visits) {
       // A later arrival of the same thread elsewhere says nothing of this one, unless at a scope
-      // that orders what came before it.
-      if (v.phase <= bar.observed || ordered[v.component] >= v.time) continue;
+      // that orders what came before it. That MMAs are over says nothing of a commit's arrival.
+      if (v.phase <= bar.observed || (!v.commit && ordered[v.component] >= v.time)) continue;
       report_visit(cta, bar, v);
     }
   }
