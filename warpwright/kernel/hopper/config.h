@@ -162,7 +162,8 @@ constexpr int producer_registers(const GemmConfig& c) {
   if (c.sums == Sums::block_scaled) {
     return sum_registers(c) > 160 ? 40 : (sum_registers(c) > 128 ? 80 : 104);
   }
-  if (c.sharing == Sharing::workspace) return 56;  // its scheduler holds more
+  // Its scheduler holds more.
+  if (c.sharing == Sharing::workspace) return c.sums == Sums::tensor_core ? 56 : 72;
   return sum_registers(c) > 128 ? 24 : 40;
 }
 constexpr int consumer_registers(const GemmConfig& c) {

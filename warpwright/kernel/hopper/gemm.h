@@ -51,18 +51,40 @@ struct HopperGemm {
     const int warp = isa::warp_index();
     // Among the CTAs that share operands.
     const int rank = cfg.sharing == Sharing::cluster ? 0 : isa::cluster_rank();
-    // The producer's code comes first: all others wait for its loads, and it for every line of its
-    // own to be fetched.
-    if (warp < first_consumer_warp(cfg)) [[likely]] {
-      if constexpr (moves_registers(cfg)) isa::decrease_registers<producer_registers(cfg)>();
-      if (warp == 0) [[likely]] {
-        produce(p, base, rank);
-      } else {
-        assist(p, base, rank, warp);
-      }
+    if constexpr (Loader<Tag>::finds_early) {
+      play(p, base, rank, warp, [&] {
+        if (has_producer(cfg) ? warp == initialiser : warp == 0) initialise(p, base);
+        return start(p, base);
+      });
     } else {
+      // Once in the code: a table of groups is filled on the way.
       if (warp == initialiser) initialise(p, base);
       const isa::Prerequisites ready = start(p, base);
+      play(p, base, rank, warp, [&] { return ready; });
+    }
+  }
+
+ private:
+  using Ring = MainloopPipeline<Tag>;
+  using Epilogue = kernel::Epilogue<Tag>;
+
+  /// The warp that initialises the barriers: not the producer, who has its first tile to find.
+  static constexpr int initialiser = has_producer(config) ? 2 : 0;
+
+  /// Each warp its part. `begin` ends when the CTA is ready.
+  template <class Begin>
+  WW_DEVICE static void play(const Params& p, isa::SharedAddress base, int rank, int warp,
+                             const Begin& begin) {
+    constexpr GemmConfig cfg = Tag::config;
+    if (warp < first_consumer_warp(cfg)) {
+      if constexpr (moves_registers(cfg)) isa::decrease_registers<producer_registers(cfg)>();
+      if (warp == 0) {
+        produce(p, base, rank, begin);
+      } else {
+        assist(p, base, rank, warp, begin());
+      }
+    } else {
+      const isa::Prerequisites ready = begin();
       if constexpr (moves_registers(cfg)) isa::increase_registers<consumer_registers(cfg)>();
       const atom::ClusterCoord at = p.walk.coord_of(rank);
       const int first_rank = isa::cluster_rank() - rank;
@@ -73,13 +95,6 @@ struct HopperGemm {
       consume(Cta<Tag>{p, base, rank, at, ready, ring}, (warp - first_consumer_warp(cfg)) / 4);
     }
   }
-
- private:
-  using Ring = MainloopPipeline<Tag>;
-  using Epilogue = kernel::Epilogue<Tag>;
-
-  /// The warp that initialises the barriers: not the producer, who has its first tile to find.
-  static constexpr int initialiser = has_producer(config) ? 2 : 0;
 
   WW_DEVICE static void initialise(const Params& p, isa::SharedAddress base) {
     isa::set_role("initialiser");
@@ -116,7 +131,9 @@ struct HopperGemm {
   }
 
   /// One warp, of which a lane fills stage after stage.
-  WW_DEVICE static void produce(const Params& p, isa::SharedAddress base, int rank) {
+  template <class Begin>
+  WW_DEVICE static void produce(const Params& p, isa::SharedAddress base, int rank,
+                                const Begin& begin) {
     constexpr GemmConfig cfg = Tag::config;
     isa::set_role("producer");
     const bool mine = isa::elect_one();
@@ -124,14 +141,13 @@ struct HopperGemm {
     if constexpr (Loader<Tag>::finds_early) {
       Loader<Tag> loader(cta_of(p, base, rank, {}));
       loader.find(mine);
-      start(p, base);
+      begin();
       if (mine) {
         loader.run(true);
         finish(loader);
       }
     } else {
-      const isa::Prerequisites ready = start(p, base);
-      Loader<Tag> loader(cta_of(p, base, rank, ready));
+      Loader<Tag> loader(cta_of(p, base, rank, begin()));
       if (cfg.grouped == Grouping::ballot || mine) loader.run(mine);
       if (mine) finish(loader);
     }
@@ -143,11 +159,10 @@ struct HopperGemm {
   }
 
   /// The warps beside the producer.
-  WW_DEVICE static void assist(const Params& p, isa::SharedAddress base, int rank, int warp) {
+  WW_DEVICE static void assist(const Params& p, isa::SharedAddress base, int rank, int warp,
+                               const isa::Prerequisites& ready) {
     constexpr GemmConfig cfg = Tag::config;
     isa::set_role("idle");
-    if (warp == initialiser) initialise(p, base);
-    const isa::Prerequisites ready = start(p, base);
     if constexpr (cfg.sums == Sums::block_scaled) {
       if (warp == 1) {
         isa::set_role("scales");
