@@ -126,7 +126,7 @@ class Epilogue {
   static constexpr int group = 4;  // values that are combined at once
   // Groups that stand side by side: in large tiles time is worth more than code, and two halves are
   // too many registers to move on from group to group.
-  static constexpr int unrolled = config.gated || chunks * values > 32 ? values / group : 1;
+  static constexpr int unrolled = config.gated || chunks * values > 64 ? values / group : 1;
 
   /// Sums of one of the chunks from `first` on. Registers have no index at run time: each chunk has
   /// its copy, and the way there is by halves.
