@@ -226,6 +226,20 @@ TEST(Rules, Types) {
   }
 }
 
+// The epilogue adds no C of 8 bits.
+TEST(Rules, NoNarrowC) {
+  for (const DType d : {DType::e4m3, DType::e5m2, DType::bf16, DType::f32}) {
+    GemmProblem p = packed_problem(64, 64, 64, DType::e4m3, d);
+    p.c = d;
+    p.c_row_stride = p.d_row_stride;
+    EXPECT_EQ(refusal(p), "") << numeric::name(d);
+    p.reads_c = true;
+    const bool narrow = d == DType::e4m3 || d == DType::e5m2;
+    EXPECT_EQ(refusal(p).find("the nearest type of C and D is bf16") != std::string::npos, narrow)
+        << refusal(p);
+  }
+}
+
 TEST(Rules, MajorsOfOperands) {
   struct Row {
     DType type;

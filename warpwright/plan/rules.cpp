@@ -81,6 +81,10 @@ Fault result_type_fault(const GemmProblem& p) {
     return refuse(RefusalCode::bad_type, "C is ", type_name(p.c), " and D is ", type_name(p.d),
                   "; C must have D's type, ", type_name(p.d));
   }
+  if (p.reads_c && is_8bit_float(p.c)) {
+    return refuse(RefusalCode::bad_type, "beta is not 0 and C is ", type_name(p.c),
+                  "; no kernel adds a C of 8 bits: the nearest type of C and D is bf16");
+  }
   return std::nullopt;
 }
 
