@@ -160,7 +160,8 @@ constexpr bool moves_registers(const GemmConfig& c) {
 constexpr int producer_registers(const GemmConfig& c) {
   if (!moves_registers(c)) return launch_registers(c);
   if (c.sums == Sums::block_scaled) {
-    return sum_registers(c) > 160 ? 40 : (sum_registers(c) > 128 ? 80 : 104);
+    if (sum_registers(c) > 128) return sum_registers(c) > 160 ? 40 : 80;
+    return c.sharing == Sharing::workspace ? 88 : 104;
   }
   // Its scheduler holds more.
   if (c.sharing == Sharing::workspace) return c.sums == Sums::tensor_core ? 56 : 72;
