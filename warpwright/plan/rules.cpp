@@ -82,8 +82,9 @@ Fault result_type_fault(const GemmProblem& p) {
                   "; C must have D's type, ", type_name(p.d));
   }
   if (p.reads_c && is_8bit_float(p.c)) {
-    return refuse(RefusalCode::bad_type, "beta is not 0 and C is ", type_name(p.c),
-                  "; no kernel adds a C of 8 bits: the nearest type of C and D is bf16");
+    return refuse(RefusalCode::bad_type, "D is ", type_name(p.d),
+                  "; beside a C, which no kernel adds in 8 bits, it is bf16, f16 or f32: the "
+                  "nearest is bf16");
   }
   return std::nullopt;
 }
