@@ -37,6 +37,7 @@ void request(Cta& cta, std::uint32_t answer, std::uint32_t barrier,
   auto copy = std::make_unique<Copy>();
   copy->kind = Copy::Kind::load;
   copy->answers = true;
+  copy->what = "a try_cancel";
   copy->map.rank = 1;
   copy->map.element_bytes = 1;
   copy->map.box = {answer_bytes};

@@ -133,9 +133,7 @@ std::string Machine::copies_into(const Cta& cta, std::uint32_t offset, int bytes
   for (const auto& copy : copies_) {
     if (copy->cta != &cta) continue;
     if (offset < copy->offset + copy->bytes && copy->offset < offset + bytes) {
-      return std::string(copy->answers                    ? "the answer of a try_cancel"
-                         : copy->kind == Copy::Kind::load ? "the tensor load"
-                                                          : "the tensor store") +
+      return (copy->answers ? std::string("the answer of a try_cancel") : "the " + copy->name()) +
              " issued by " + who(*copy->issuer) + " at " + copy->site.file + ":" +
              std::to_string(copy->site.line);
     }

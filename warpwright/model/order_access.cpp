@@ -321,7 +321,7 @@ void Order::begin_load(Thread& by, Copy& copy, MBarrier& bar) {
                                static_cast<std::uint32_t>(copy.signals->index), bar.offset);
     }
   }
-  copy.reading = new_operation(by, copy.answers ? "try_cancel" : "tensor load", copy.site);
+  copy.reading = new_operation(by, copy.what + 2, copy.site);
   Operation& op = operations_[copy.reading];
   op.component = bar.order.component;
   op.barrier = bar.name;

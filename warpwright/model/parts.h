@@ -202,7 +202,8 @@ struct NamedBarrier {
 struct WgmmaOp {
   WgmmaRequest shape;  // of thread 0; pointers are per thread, below
   struct Accumulator* accumulator = nullptr;
-  std::vector<std::uint32_t> registers_a;  // 128 x 4 (16-bit) when A comes from registers
+  std::vector<std::uint32_t> registers_a;  // 128 x 4 when A comes from registers
+  std::vector<FragmentState*> states_a;    // theirs, one a thread
   std::uint32_t base_rank = 0;
   Site site;
   bool executed = false;
@@ -285,7 +286,9 @@ struct Copy {
   Kind kind = Kind::load;
   Stage stage = Stage::issued;
   bool reduce_add = false;
-  bool answers = false;  // not a copy: a request of launch control, which writes its answer
+  bool answers = false;         // not a copy: a request of launch control, which writes its answer
+  const char* what = "a copy";  // "a tensor load"
+  [[nodiscard]] std::string name() const { return what + 2; }  // without the article
   TensorMapFields map;
   std::array<int, TensorMapFields::max_rank> coords{};
   Cta* cta = nullptr;         // whose shared memory
