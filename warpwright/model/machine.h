@@ -33,6 +33,7 @@ struct Allocation {
   std::int64_t bytes = 0;
   std::string name;
   bool writable = true;
+  bool zeros = false;  ///< all bytes are 0 before the run and must be after it: launches share it
 };
 
 /// What is launched. A one-dimensional grid of clusters of `cluster_size` consecutive CTAs.

@@ -108,15 +108,26 @@ void Machine::check_global(std::uintptr_t address, std::int64_t bytes, bool writ
         site);
 }
 
+void Machine::zeros_at_end() {
+  for (const Allocation& a : allocations_) {
+    if (!a.zeros) continue;
+    const auto* const bytes = static_cast<const std::byte*>(a.base);
+    const auto* const end = bytes + a.bytes;
+    const auto* const at = std::find_if(bytes, end, [](std::byte b) { return b != std::byte{}; });
+    if (at == end) continue;
+    finding(Check::left_behind,
+            "byte " + std::to_string(at - bytes) + " of " + a.name +
+                " is not 0 at the end of the grid, and the next launch relies on that",
+            {});
+  }
+}
+
 std::string Machine::copies_into(const Cta& cta, std::uint32_t offset, int bytes) const {
   for (const auto& copy : copies_) {
     if (copy->cta != &cta) continue;
     if (offset < copy->offset + copy->bytes && copy->offset < offset + bytes) {
-      return std::string(copy->answers                    ? "the answer of a try_cancel"
-                         : copy->kind == Copy::Kind::load ? "the tensor load"
-                                                          : "the tensor store") +
-             " issued by " + who(*copy->issuer) + " at " + copy->site.file + ":" +
-             std::to_string(copy->site.line);
+      return std::string("the ") + copy->instruction() + " issued by " + who(*copy->issuer) +
+             " at " + copy->site.file + ":" + std::to_string(copy->site.line);
     }
   }
   return "an MMA";
@@ -266,6 +277,28 @@ void act::flag_wait(void* flag, std::uint32_t value, Site site) {
     m.block({.kind = Wait::Kind::flag, .site = site, .cta = self->cta});
   }
   if (m.order) m.order->flag_waited(*self, f.order);
+}
+
+std::uint32_t act::draw(std::uint32_t* counter, std::uint32_t last, Site site) {
+  Machine& m = machine();
+  m.maybe_yield();
+  Thread& self = m.current();
+  if (!self.alone) {
+    m.finding(Check::before_prerequisites,
+              m.who(self) +
+                  " draws a number before it has waited for the grids before this one, which may "
+                  "still draw from the same word. Mend: griddepcontrol.wait first",
+              site);
+  }
+  const auto at = reinterpret_cast<std::uintptr_t>(counter);
+  constexpr int bytes = sizeof *counter;
+  m.check_global(at, bytes, true, "an atomic increment", site);
+  if (at % bytes != 0) m.fatal(Check::misaligned, "an atomic increment is not aligned", site);
+  m.spend(nominal::atomic);
+  if (m.order) m.order->atomic_global(self, at, bytes, site);
+  const std::uint32_t number = *counter;
+  *counter = number >= last ? 0 : number + 1;
+  return number;
 }
 
 void meet_warp(const char* what, Site site, void* argument,

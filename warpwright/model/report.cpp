@@ -28,6 +28,8 @@ constexpr std::array entries = {
     Entry{Check::misplaced_proxy_fence, "P3", "proxy fence by the wrong thread or too early"},
     Entry{Check::tensor_map_changed, "P4", "tensor map changed without release and acquire"},
     Entry{Check::data_race, "O1", "data race"},
+    Entry{Check::before_prerequisites, "G1", "memory touched before the grids before have ended"},
+    Entry{Check::left_behind, "G2", "memory not left as promised"},
     Entry{Check::tensor_map, "T1", "tensor copy"},
     Entry{Check::shared_bounds, "T2", "shared memory bounds"},
     Entry{Check::multicast_mask, "T3", "multicast mask"},

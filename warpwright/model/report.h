@@ -12,8 +12,8 @@
 namespace warpwright::model {
 
 /// The checks, one a rule of the machine. The code letters follow the house's list: B barriers,
-/// P proxies, O order, T tensor copies, W wgmma, U tcgen05 and tensor memory, C clusters, launch
-/// control and registers, M memory, D progress, R results.
+/// P proxies, O order, G grids that follow each other, T tensor copies, W wgmma, U tcgen05 and
+/// tensor memory, C clusters, launch control and registers, M memory, D progress, R results.
 enum class Check {
   dead_barrier,           // B1
   barrier_storage,        // B2
@@ -29,6 +29,8 @@ enum class Check {
   misplaced_proxy_fence,  // P3
   tensor_map_changed,     // P4
   data_race,              // O1
+  before_prerequisites,   // G1
+  left_behind,            // G2
   tensor_map,             // T1
   shared_bounds,          // T2
   multicast_mask,         // T3

@@ -287,9 +287,8 @@ void Machine::cta_exits(Cta& cta) {
   for (const auto& copy : copies_) {
     if (copy->kind == Copy::Kind::load && (copy->cta == &cta || copy->signals == &cta)) {
       finding(Check::barrier_outlived,
-              "CTA " + std::to_string(cta.index) + " exited while a " +
-                  (copy->answers ? "try_cancel" : "tensor load") + " issued by " +
-                  who(*copy->issuer) + " was still to " +
+              "CTA " + std::to_string(cta.index) + " exited while a " + copy->instruction() +
+                  " issued by " + who(*copy->issuer) + " was still to " +
                   (copy->cta == &cta ? "land in its shared memory" : "signal its mbarrier"),
               copy->site);
     }
@@ -330,10 +329,8 @@ bool Machine::advance_one() {
   }
   const Copy& copy = *copies_[at];
   if (options_.only && options_.mode == Mode::random) {
-    note(std::string(copy.answers                    ? "the try_cancel"
-                     : copy.kind == Copy::Kind::load ? "the tensor load"
-                                                     : "the tensor store") +
-         " of " + who(*copy.issuer) + " at line " + std::to_string(copy.site.line) +
+    note(std::string("the ") + copy.instruction() + " of " + who(*copy.issuer) + " at line " +
+         std::to_string(copy.site.line) +
          (copy.stage == Copy::Stage::issued ? " reads its source"
           : copy.stage == Copy::Stage::read ? " writes its destination"
                                             : " is signalled"));
@@ -418,7 +415,10 @@ Report Machine::run() {
       for (const auto& thread : cta->threads) thread->fiber.cancel();
     }
   }
-  if (!stopped_) maps_at_end();
+  if (!stopped_) {
+    maps_at_end();
+    zeros_at_end();
+  }
   running = outer;
   Report report;
   report.findings = std::move(findings_);
@@ -591,8 +591,9 @@ void count_tile() {
   if (m.options().on_tile) m.options().on_tile(m.statistics.tiles);
 }
 
-void grid_dependency(bool /*wait*/, Site /*site*/) {
+void grid_dependency(bool wait, Site /*site*/) {
   // One grid runs at a time: a prerequisite grid is always complete and flushed.
+  if (wait) machine().current().alone = true;
   machine().maybe_yield();
 }
 
