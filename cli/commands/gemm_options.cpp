@@ -174,7 +174,8 @@ void add_choices(CLI::App& app, GemmOptions& o) {
   app.add_flag("--pair,!--one-sm", o.pair,
                "on sm_100: MMAs of a pair of SMs, or of one (default: the plan's choice)");
   add("--scheduler", o.scheduler, "S",
-      "on sm_100: one (a tile a cluster), static or clc, launch control (default clc)");
+      "where tiles come from: static shares; dynamic, a counter (sm_90, beyond one wave the "
+      "default); on sm_100 one (a tile a cluster) or clc, launch control (the default)");
   add("--accumulators", o.accumulators, "N",
       "on sm_100: accumulators in tensor memory (default: the kernel's)");
 }

@@ -80,13 +80,13 @@ void clear(void* memory, std::int64_t bytes) {
 std::optional<Refusal> launch_here(const Plan& plan, const GemmOperands& operands,
                                    Workspace& workspace, void* /*stream*/,
                                    const LaunchOptions& options) {
-  if (options.check_offsets) clear(workspace.data(), sizeof(std::uint32_t));
+  auto* const memory = static_cast<std::byte*>(workspace.data());
+  if (options.check_offsets) clear(memory + plan.flag_bytes, sizeof(std::uint32_t));
   if (plan.ctas == 0) return std::nullopt;
   if (workspace.note_launch(plan, false, options.check_offsets) == Workspace::Flags::clear_first) {
-    clear(workspace.data(), plan.flag_bytes);
+    clear(memory, plan.flag_bytes);
   }
-  const auto report =
-      run(plan, operands, static_cast<std::byte*>(workspace.data()), {}, options.check_offsets);
+  const auto report = run(plan, operands, memory, {}, options.check_offsets);
   if (report && report->clean()) return std::nullopt;
   workspace.forget();
   if (!report) return report.refusal();
@@ -94,7 +94,7 @@ std::optional<Refusal> launch_here(const Plan& plan, const GemmOperands& operand
 }
 
 std::optional<Refusal> prepare_here(const Plan& plan, Workspace& workspace, void* /*stream*/) {
-  if (plan.flag_bytes == 0) return std::nullopt;
+  if (plan.flag_bytes == 0 || workspace.data() == nullptr) return std::nullopt;
   clear(workspace.data(), plan.flag_bytes);
   workspace.note_cleared(plan);
   return std::nullopt;
@@ -126,10 +126,11 @@ Result<model::Report> launch_on_model(const Plan& plan, const GemmOperands& oper
   const std::shared_ptr<void> memory = host_memory(plan.workspace_bytes);
   auto* const workspace = static_cast<std::byte*>(memory.get());
   clear(workspace, plan.flag_bytes);
-  if (status != nullptr) clear(workspace, sizeof *status);
+  std::byte* const status_at = workspace + plan.flag_bytes;
+  if (status != nullptr) clear(status_at, sizeof *status);
   auto report = run(plan, operands, workspace, options, status != nullptr);
   if (status != nullptr)
-    std::copy_n(workspace, sizeof *status, reinterpret_cast<std::byte*>(status));
+    std::copy_n(status_at, sizeof *status, reinterpret_cast<std::byte*>(status));
   return report;
 }
 

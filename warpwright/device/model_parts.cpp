@@ -35,8 +35,9 @@ void Allocations::add(const MatrixView& v, const char* name, bool writable) {
   all_.push_back({v.data, elements * numeric::bits(v.dtype) / 8, name, writable});
 }
 
-void Allocations::add(const void* data, std::int64_t bytes, const char* name, bool writable) {
-  if (bytes > 0) all_.push_back({const_cast<void*>(data), bytes, name, writable});
+void Allocations::add(const void* data, std::int64_t bytes, const char* name, bool writable,
+                      bool zeros) {
+  if (bytes > 0) all_.push_back({const_cast<void*>(data), bytes, name, writable, zeros});
 }
 
 Allocations allocations_of(const Plan& plan, const GemmOperands& operands, const Grid& grid,
@@ -60,7 +61,7 @@ Allocations allocations_of(const Plan& plan, const GemmOperands& operands, const
   }
   for (const WorkspacePart& part : grid.workspace) {
     if (part.end > part.begin) {
-      all.add(workspace + part.begin, part.end - part.begin, part.name, part.writable);
+      all.add(workspace + part.begin, part.end - part.begin, part.name, part.writable, part.flags);
     }
   }
   return all;

@@ -18,7 +18,8 @@ isa::TensorMap encode_for_model(const MapRequest& request);
 class Allocations {
  public:
   void add(const MatrixView& v, const char* name, bool writable = false);
-  void add(const void* data, std::int64_t bytes, const char* name, bool writable = true);
+  void add(const void* data, std::int64_t bytes, const char* name, bool writable = true,
+           bool zeros = false);
   [[nodiscard]] const std::vector<model::Allocation>& all() const { return all_; }
 
  private:

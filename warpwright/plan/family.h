@@ -44,6 +44,7 @@ struct WorkspacePart {
   std::int64_t begin = 0;
   std::int64_t end = 0;
   bool writable = true;
+  bool flags = false;  ///< 0 before the launch and after it
 };
 
 /// One grid of a launch: a kernel, how much of it, and its parameters.
@@ -55,7 +56,7 @@ struct Grid {
   int shared_bytes = 0;
   int registers = 0;
   bool multiplies = true;  ///< reads the operands and writes D; else it only prepares that
-  std::array<WorkspacePart, 2> workspace{};
+  std::array<WorkspacePart, 3> workspace{};
   alignas(128) std::array<std::byte, 2560> params;  // set_params makes what a launch reads
 
   template <class Params>

@@ -63,6 +63,7 @@ bool chosen(const HopperRow& i, const PlanChoices& choices) {
          (!choices.swapped || *choices.swapped == c.swapped) &&
          (!choices.search || *choices.search == c.grouped) &&
          (!choices.group_maps || *choices.group_maps == kernel::has_group_maps(c)) &&
+         (choices.tiles != kernel::TileSource::drawn || kernel::draws_tiles(c)) &&
          (!choices.kernel || *choices.kernel == i.name);
 }
 
@@ -151,6 +152,15 @@ std::optional<std::int64_t> walk_groups(Plan& plan, const kernel::GemmConfig& c,
   return most;
 }
 
+// Where the tiles may come from, the better way first. What one wave does needs no counter.
+std::vector<kernel::TileSource> sources(const kernel::GemmConfig& c, bool more_than_a_wave,
+                                        const PlanChoices& choices) {
+  using kernel::TileSource;
+  if (choices.tiles) return {*choices.tiles};
+  if (!kernel::draws_tiles(c) || !more_than_a_wave) return {TileSource::static_persistent};
+  return {TileSource::drawn, TileSource::static_persistent};
+}
+
 // All plans by one kernel and cluster.
 void add_plans(std::vector<Plan>& all, Plan base, const HopperRow& row,
                const PlanChoices& choices) {
@@ -195,12 +205,21 @@ void add_plans(std::vector<Plan>& all, Plan base, const HopperRow& row,
       if (plan.ctas > 0) {
         plan.map_ctas = static_cast<int>(std::min(p.groups, std::int64_t{8} * plan.device.sms));
       }
-      plan.workspace_bytes = kernel::group_maps_workspace(p.groups);
+      plan.workspace_bytes = kernel::counter_bytes + kernel::group_maps_workspace(p.groups);
     } else if (p.groups > 0) {
-      plan.workspace_bytes = 16;  // for the check of the offsets
+      // And for the check of the offsets. Drawn or not, so that one is enough for any lengths.
+      plan.workspace_bytes = kernel::counter_bytes + 16;
     }
     plan.cost = predicted_cost(plan);
-    all.push_back(std::move(plan));
+    const bool more_than_a_wave = tile::tile_count(plan.raster) > ctas / size;
+    for (const kernel::TileSource source : sources(c, more_than_a_wave, choices)) {
+      plan.tile_source = source;
+      if (!splits(c)) {
+        plan.flag_bytes = source == kernel::TileSource::drawn ? kernel::counter_bytes : 0;
+        if (p.groups == 0) plan.workspace_bytes = plan.flag_bytes;
+      }
+      all.push_back(plan);
+    }
   }
 }
 
@@ -216,6 +235,9 @@ std::string wishes(const PlanChoices& choices) {
     wish(std::string("the schedule ") + names[static_cast<std::size_t>(*choices.schedule)]);
   }
   if (choices.swapped) wish(*choices.swapped ? "swapped operands" : "operands not swapped");
+  if (choices.tiles) {
+    wish(choices.tiles == kernel::TileSource::drawn ? "tiles that are drawn" : "static tiles");
+  }
   if (choices.search) wish("the search " + std::string(search_name(*choices.search)));
   // One map is what a plan takes unasked.
   if (choices.group_maps.value_or(false)) wish("a map a group");
@@ -339,9 +361,12 @@ Refusal none_found(const Plan& base, const PlanChoices& choices) {
 }  // namespace
 
 Result<std::vector<Plan>> hopper_candidates(const Plan& start, const PlanChoices& choices) {
-  if (choices.pair.value_or(false) || choices.tiles || choices.accumulators) {
+  if (choices.pair.value_or(false) || choices.accumulators ||
+      choices.tiles == kernel::TileSource::one_tile ||
+      choices.tiles == kernel::TileSource::launch_control) {
     return refuse(RefusalCode::bad_choice,
-                  "pairs, tile sources and accumulators in tensor memory are of sm_100; device ",
+                  "pairs, one tile a cluster, launch control and accumulators in tensor memory are "
+                  "of sm_100; device ",
                   start.device.name, " is sm_", start.device.architecture);
   }
   if (choices.cluster_k) {

@@ -19,7 +19,7 @@ class Loader {
         scales_(cta.p.scales),
         cluster_(cta.p.walk.cluster),
         ring_(cta.ring),
-        walk_(make_walk(cta)),
+        walk_(make_walk<Tag, loading<Tag>>(cta)),
         a_(cta.base + smem.a),
         b_(cta.base + smem.b),
         scales_at_(cta.base + smem.scales),
@@ -141,7 +141,7 @@ class Loader {
   const ScaleParams& scales_;
   const atom::ClusterShape& cluster_;
   const MainloopPipeline<Tag>& ring_;
-  Walk<Tag> walk_;
+  Walk<Tag, loading<Tag>> walk_;
   isa::SharedAddress a_;
   isa::SharedAddress b_;
   isa::SharedAddress scales_at_;

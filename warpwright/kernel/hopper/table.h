@@ -123,6 +123,26 @@ constexpr GemmConfig group_maps(GemmConfig c) {
   return c;
 }
 
+/// Whether a kernel draws its tiles. Small ones are those of products of one wave, or of a few
+/// short ones; and where a drawn tile lies is in registers, which consumers with a gate's epilogue,
+/// with scales beside many sums, or with more than 160 sums in turns, do not have.
+constexpr bool may_draw(const GemmConfig& c) {
+  const bool scaled = c.sums == Sums::block_scaled && !(is_grouped(c) && sum_registers(c) <= 128);
+  const bool full = c.schedule == Schedule::pingpong && sum_registers(c) > 160;
+  return c.tile_m * c.tile_n >= 128 * 96 && !c.gated && !scaled && !full && has_producer(c) &&
+         c.sharing == Sharing::whole;
+}
+constexpr GemmConfig with_tiles(GemmConfig c) {
+  if (may_draw(c)) c.tiles = TileSource::drawn;
+  return c;
+}
+constexpr Row<GemmConfig> common(const GemmConfig& c) {
+  return kernel::common(with_tiles(c));
+}
+constexpr Row<GemmConfig> more(const GemmConfig& c) {
+  return kernel::more(with_tiles(c));
+}
+
 /// In the order in which plans look at them. Where a row says its stages, more would fit.
 inline constexpr std::array rows = {
     // Dense products.
