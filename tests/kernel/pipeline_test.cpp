@@ -156,8 +156,9 @@ TEST(RasterTest, VisitsEveryTileOnce) {
   for (int i = 0; i < 400; ++i) {
     tile::Raster raster{draw(1, 40), draw(1, 40), draw(1, 45), draw(0, 1) == 1};
     if (i % 3 == 0) {
+      const double kept = draw(0, 1) * 1e5;
       raster = tile::make_raster(draw(1, 200), draw(1, 200), {draw(1, 4), draw(1, 4)}, draw(1, 132),
-                                 draw(1, 256), draw(1, 256));
+                                 {draw(1, 256) * 10.0, draw(1, 256) * 10.0, kept});
     }
     raster.batch = draw(0, 2) == 0 ? draw(2, 4) : 1;
     SCOPED_TRACE(std::to_string(raster.tiles_m) + " x " + std::to_string(raster.tiles_n) +
@@ -195,7 +196,7 @@ TEST(RasterTest, DivisorsDivide) {
 TEST(RasterTest, MadeRastersHoldTheOutput) {
   for (const ClusterShape cluster : all_clusters()) {
     for (const auto& [m, n] : {std::pair{1, 1}, {1, 50}, {50, 1}, {7, 9}, {64, 64}, {0, 5}}) {
-      const tile::Raster r = tile::make_raster(m, n, cluster, 132, 128, 256);
+      const tile::Raster r = tile::make_raster(m, n, cluster, 132, {128, 256});
       EXPECT_GE(r.tiles_m * cluster.m, m);
       EXPECT_LT((r.tiles_m - 1) * cluster.m, std::max(m, 1));
       EXPECT_GE(r.tiles_n * cluster.n, n);
@@ -203,6 +204,21 @@ TEST(RasterTest, MadeRastersHoldTheOutput) {
       EXPECT_GE(r.band, 1);
     }
   }
+}
+
+// Bands by what L2 keeps, for products of bf16 in tiles of 128 x 256 on an H200: one operand that
+// is kept whole while the other streams past it, or else bands as high as are kept.
+TEST(RasterTest, BandsReadLittleFromMemory) {
+  const auto band = [](int m, int n, int k) {
+    return tile::make_raster(m / 128, n / 256, {2, 1}, 132, {512.0 * k, 512.0 * k, 30e6});
+  };
+  EXPECT_EQ(band(4096, 24576, 1536).band, 16);  // all of A
+  EXPECT_TRUE(band(4096, 24576, 1536).along_m);
+  const tile::Raster tall = band(16384, 4096, 4096);  // all of B, or bands beside it
+  EXPECT_TRUE(!tall.along_m || tall.band * 256 * 8192 + 4096 * 8192 <= 45e6);
+  const tile::Raster large = band(8192, 8192, 8192);  // neither is kept
+  EXPECT_LE(large.band * (large.along_m ? 256 : 256) * 16384, 45e6);
+  EXPECT_GE(large.band, 8);
 }
 
 TEST(RasterTest, PersistentClustersShareTheTiles) {

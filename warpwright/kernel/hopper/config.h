@@ -252,7 +252,8 @@ constexpr pipeline::TmaPipelineShape mainloop_shape(const GemmConfig& c) {
 }
 
 /// The clusters every kernel is launched with, and proved for at compile time.
-inline constexpr atom::ClusterShape supported_clusters[] = {{1, 1}, {2, 1}, {1, 2}, {2, 2}, {4, 4}};
+inline constexpr atom::ClusterShape supported_clusters[] = {
+    {1, 1}, {2, 1}, {1, 2}, {2, 2}, {4, 1}, {1, 4}, {4, 2}, {2, 4}, {8, 1}, {1, 8}, {4, 4}};
 
 /// Whether an operand tile can be loaded in `slices` by as many CTAs: in whole boxes of each half.
 constexpr bool slices_evenly(const atom::OperandTile& tile, bool gated, int slices) {
