@@ -111,7 +111,8 @@ struct OutputParams {
   bool c_by_tma = false;   ///< base and pitch of C are multiples of 16 bytes; no groups
   bool d_aligned = false;  ///< those of D are
   bool has_sums = true;    ///< k is not 0
-  bool is_plain = true;    ///< D = alpha * P: there are sums, and no C, activation or vectors
+  /// D = alpha * P, by 16 bytes: there are sums, no C, activation or vectors, and D is aligned.
+  bool is_plain = false;
   ActivationParams activation;
   Vector row_bias;
   Vector column_bias;
