@@ -147,26 +147,18 @@ class Session {
     return host_times(first.plan(), first.launch(), sets().size(), options_.dependent, stream());
   }
 
-  // The fastest of them by a few replays each, and how many ran; one that does not launch is left
-  // out.
-  std::pair<std::size_t, int> fastest(const std::vector<Launch>& launches) {
-    std::size_t best = 0;
-    double least = 0;
-    int ran = 0;
+  // What each of them takes by a few replays; nothing where it does not launch, or is alone.
+  std::vector<std::optional<double>> screen(const std::vector<Launch>& launches) {
+    std::vector<std::optional<double>> all(launches.size());
     for (std::size_t i = 0; i < launches.size(); ++i) {
       try {
-        const double time = launches.size() > 1 ? race_->screen(launches[i]) : 0;
-        ++ran;
-        if (i == 0 || time < least) {
-          least = time;
-          best = i;
-        }
+        if (launches.size() > 1) all[i] = race_->screen(launches[i]);
       } catch (const Failure&) {
         if (i == 0) throw;
       }
       step();
     }
-    return {best, ran};
+    return all;
   }
 
   void step() {
@@ -250,6 +242,15 @@ class Session {
   int all_ = 0;
 };
 
+// The least of the times; the first where there are none.
+static std::size_t fastest(const std::vector<std::optional<double>>& times) {
+  std::size_t best = 0;
+  for (std::size_t i = 1; i < times.size(); ++i) {
+    if (times[i] && (!times[best] || *times[i] < *times[best])) best = i;
+  }
+  return best;
+}
+
 GemmTimes measure(const std::vector<Plan>& plans, const GemmOperands* host,
                   const TimeOptions& options) {
   Session session(plans, host, options);
@@ -257,8 +258,12 @@ GemmTimes measure(const std::vector<Plan>& plans, const GemmOperands* host,
   session.describe(times);
   std::vector<Launch> ours;
   for (const auto& contender : session.contenders()) ours.push_back(contender->launch());
-  const auto [winner, configs] = session.fastest(ours);
-  times.configs = configs;
+  const auto tried = session.screen(ours);
+  const std::size_t winner = fastest(tried);
+  for (std::size_t i = 0; i < tried.size(); ++i) {
+    if (tried[i]) times.tried.emplace_back(session.contenders()[i]->plan().name(), *tried[i]);
+  }
+  times.configs = std::max(1, static_cast<int>(times.tried.size()));
   times.plan = session.contenders().front()->plan().name();
   times.config = session.contenders()[winner]->plan().name();
 
@@ -268,9 +273,12 @@ GemmTimes measure(const std::vector<Plan>& plans, const GemmOperands* host,
   if (const Baseline* const baseline = session.baseline()) {
     std::vector<Launch> offers;
     for (int i = 0; i < baseline->algorithms(); ++i) offers.push_back(baseline->launch(i));
-    const auto [best, offered] = session.fastest(offers);
+    const auto theirs_tried = session.screen(offers);
+    const std::size_t best = fastest(theirs_tried);
     times.calls = baseline->calls();
-    times.offered = offered;
+    times.offered = std::max<int>(
+        1, static_cast<int>(std::count_if(theirs_tried.begin(), theirs_tried.end(),
+                                          [](const auto& t) { return t.has_value(); })));
     times.best_index = static_cast<int>(best);
     finals.push_back(offers.front());
     if (best != 0) finals.push_back(offers[best]);

@@ -78,11 +78,13 @@ inline Roof roof(const GemmProblem& p, const DeviceFacts& device,
 /// What was measured.
 struct GemmTimes {
   GemmProblem problem;
-  std::string plan;             ///< the first plan's name
-  Timing ours;                  ///< its time
-  std::string config;           ///< the fastest plan's name
-  Timing config_time;           ///< its time, in the same rounds
-  int configs = 1;              ///< plans that were measured
+  std::string plan;    ///< the first plan's name
+  Timing ours;         ///< its time
+  std::string config;  ///< the fastest plan's name
+  Timing config_time;  ///< its time, in the same rounds
+  int configs = 1;     ///< plans that were measured
+  /// Their names and what they took by a few replays; empty when there is one.
+  std::vector<std::pair<std::string, double>> tried;
   HostTimes host;               ///< of launches of the first plan; not measured of groups
   std::optional<Timing> first;  ///< cuBLASLt by the first pick of its heuristic
   std::optional<Timing> best;   ///< by the fastest of the offered algorithms; of groups the first

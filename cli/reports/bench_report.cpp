@@ -248,6 +248,7 @@ ordered_json row_json(const BenchRow& row) {
   j["config"] = t.config;
   j["config_time"] = timing_json(t.config_time);
   j["configs"] = t.configs;
+  for (const auto& [name, time] : t.tried) j["tried"].push_back({{"config", name}, {"us", time}});
   if (!grouped) {
     j["host"] = timing_json(t.host.ours);
     j["host_empty"] = timing_json(t.host.empty);

@@ -65,7 +65,7 @@ struct LinearRelu {
   /// The whole kernel, for one thread.
   WW_DEVICE static void run(const LinearParams& p) {
     const isa::SharedAddress base = isa::shared_base();
-    const Loads loads(base + barriers, {1, 1}, {0, 0});
+    const Loads loads(base + barriers, {1, 1}, 1);
     if (isa::thread_index() == 128) {
       loads.initialise();
       isa::fence_mbarrier_init();

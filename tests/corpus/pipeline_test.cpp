@@ -77,7 +77,7 @@ TEST(Pipeline, PingPongWithoutTurns) {
   Tensor in("in", 8, Access::input);
   const auto kernel = [&](bool mended) {
     return [&, mended] {
-      const pipeline::TmaPipeline<Ring> loads(barrier(), {1, 1}, {0, 0});
+      const pipeline::TmaPipeline<Ring> loads(barrier(), {1, 1}, 1);
       const int consumer = isa::warp_index() / 4;
       pipeline::OrderedSequence turn(barrier(8), consumer & 1);
       if (isa::thread_index() == 256) {

@@ -116,7 +116,7 @@ void consume(Bug bug, isa::SharedAddress base, const Mainloop& ring, int rank, f
       if (bug == Bug::missing_release && block == 2) return;
       if (bug == Bug::last_release_skipped && block == blocks - 1) return;
       if (bug == Bug::own_cta_released_only) {
-        const pipeline::TmaPipeline<Ring> alone(base + 4 * tile_size, {1, 1}, {0, 0});
+        const pipeline::TmaPipeline<Ring> alone(base + 4 * tile_size, {1, 1}, 1);
         alone.release(state);
         return;
       }
@@ -138,7 +138,7 @@ void kernel(Bug bug, const Maps& maps, float* out) {
   const isa::SharedAddress base = isa::shared_base();
   const int rank = isa::cluster_rank();
   const isa::SharedAddress barriers = base + 4 * tile_size;
-  const Mainloop ring(barriers, cluster, atom::coord_of(cluster, rank));
+  const Mainloop ring(barriers, cluster, pipeline::released_ctas(cluster, rank));
   if (isa::thread_index() == 0) {
     ring.initialise();
     if (bug != Bug::missing_init_fence) isa::fence_mbarrier_init();
@@ -154,7 +154,7 @@ void kernel(Bug bug, const Maps& maps, float* out) {
   } else if (isa::elect_one()) {
     if (bug == Bug::too_few_bytes) {
       const pipeline::TmaPipeline<Forgotten> wrong(barriers, cluster,
-                                                   atom::coord_of(cluster, rank));
+                                                   pipeline::released_ctas(cluster, rank));
       const isa::SharedAddress full = wrong.acquire({});
       isa::tensor_load(base, maps.a, full, isa::Coords{0, 64 * rank});
       isa::tensor_load_multicast(base + tile_size + static_cast<unsigned>(rank * n / 2 * 128),

@@ -65,10 +65,16 @@ TEST(PipelineTest, SignalsAndExpectationsAgreeInEveryCluster) {
         for (int from = 0; from < size; ++from) {
           const bool same =
               from % cluster.m == to % cluster.m || from / cluster.m == to / cluster.m;
-          EXPECT_EQ(pipeline::lane_signals(cluster, atom::coord_of(cluster, from), to), same);
+          EXPECT_EQ((pipeline::released_ctas(cluster, from) >> to & 1) != 0, same);
           if (same) arrivals += warps;
         }
         EXPECT_EQ(arrivals, pipeline::empty_arrivals(shape, cluster));
+        if (warps % 4 == 0) {
+          TmaPipelineShape by_warpgroups = shape;
+          by_warpgroups.wgmma_only = true;
+          EXPECT_TRUE(pipeline::counts_match(by_warpgroups, cluster));
+          EXPECT_EQ(arrivals / 4, pipeline::empty_arrivals(by_warpgroups, cluster));
+        }
       }
     }
     for (int rank = 0; rank < size; ++rank) {
@@ -78,9 +84,6 @@ TEST(PipelineTest, SignalsAndExpectationsAgreeInEveryCluster) {
       for (int other = 0; other < size; ++other) {
         EXPECT_EQ(released >> other & 1,
                   unsigned{pipeline::released_ctas(cluster, other)} >> rank & 1);
-      }
-      for (int lane = size; lane < 32; ++lane) {
-        EXPECT_FALSE(pipeline::lane_signals(cluster, atom::coord_of(cluster, rank), lane));
       }
     }
   }
@@ -153,8 +156,9 @@ TEST(RasterTest, VisitsEveryTileOnce) {
   for (int i = 0; i < 400; ++i) {
     tile::Raster raster{draw(1, 40), draw(1, 40), draw(1, 45), draw(0, 1) == 1};
     if (i % 3 == 0) {
+      const double kept = draw(0, 1) * 1e5;
       raster = tile::make_raster(draw(1, 200), draw(1, 200), {draw(1, 4), draw(1, 4)}, draw(1, 132),
-                                 draw(1, 256), draw(1, 256));
+                                 {draw(1, 256) * 10.0, draw(1, 256) * 10.0, kept});
     }
     raster.batch = draw(0, 2) == 0 ? draw(2, 4) : 1;
     SCOPED_TRACE(std::to_string(raster.tiles_m) + " x " + std::to_string(raster.tiles_n) +
@@ -192,7 +196,7 @@ TEST(RasterTest, DivisorsDivide) {
 TEST(RasterTest, MadeRastersHoldTheOutput) {
   for (const ClusterShape cluster : all_clusters()) {
     for (const auto& [m, n] : {std::pair{1, 1}, {1, 50}, {50, 1}, {7, 9}, {64, 64}, {0, 5}}) {
-      const tile::Raster r = tile::make_raster(m, n, cluster, 132, 128, 256);
+      const tile::Raster r = tile::make_raster(m, n, cluster, 132, {128, 256});
       EXPECT_GE(r.tiles_m * cluster.m, m);
       EXPECT_LT((r.tiles_m - 1) * cluster.m, std::max(m, 1));
       EXPECT_GE(r.tiles_n * cluster.n, n);
@@ -200,6 +204,21 @@ TEST(RasterTest, MadeRastersHoldTheOutput) {
       EXPECT_GE(r.band, 1);
     }
   }
+}
+
+// Bands by what L2 keeps, for products of bf16 in tiles of 128 x 256 on an H200: one operand that
+// is kept whole while the other streams past it, or else bands as high as are kept.
+TEST(RasterTest, BandsReadLittleFromMemory) {
+  const auto band = [](int m, int n, int k) {
+    return tile::make_raster(m / 128, n / 256, {2, 1}, 132, {512.0 * k, 512.0 * k, 30e6});
+  };
+  EXPECT_EQ(band(4096, 24576, 1536).band, 16);  // all of A
+  EXPECT_TRUE(band(4096, 24576, 1536).along_m);
+  const tile::Raster tall = band(16384, 4096, 4096);  // all of B, or bands beside it
+  EXPECT_TRUE(!tall.along_m || tall.band * 256 * 8192 + 4096 * 8192 <= 45e6);
+  const tile::Raster large = band(8192, 8192, 8192);  // neither is kept
+  EXPECT_LE(large.band * (large.along_m ? 256 : 256) * 16384, 45e6);
+  EXPECT_GE(large.band, 8);
 }
 
 TEST(RasterTest, PersistentClustersShareTheTiles) {

@@ -317,7 +317,10 @@ TEST(ExplainTest, TablesOfRolesAndBarriers) {
       EXPECT_EQ(rows[0].arrivals, c.sums == kernel::Sums::block_scaled ? 2 : 1);
       EXPECT_EQ(rows[0].transaction_bytes, (c.tile_m + c.tile_n) * 128);
       EXPECT_EQ(rows[0].copies, c.stages);
-      EXPECT_EQ(rows[1].arrivals, (cluster.m + cluster.n - 1) * kernel::warps_per_stage(c));
+      // One of a warp that reads scales itself, else one of a warpgroup.
+      const int readers =
+          kernel::warps_per_stage(c) / (c.sums == kernel::Sums::block_scaled ? 1 : 4);
+      EXPECT_EQ(rows[1].arrivals, (cluster.m + cluster.n - 1) * readers);
       EXPECT_EQ(rows[1].copies, c.stages);
       EXPECT_EQ(rows[2].copies, c.buffers * kernel::consumer_warps(c));
       // Each is a line of the text, with its numbers in this order.

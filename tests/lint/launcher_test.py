@@ -6,6 +6,7 @@
 """
 import pathlib
 import stat
+import struct
 import subprocess
 import sys
 import tempfile
@@ -30,6 +31,19 @@ SETMAXNREG = ENTRY + INFO + (
     "requirements.\n")
 
 
+def cubin(lines):
+    """What the launcher reads of one: an ELF file for sm_90 with the code of `_Z4goodPf`."""
+    names = b"\0.shstrtab\0.text._Z4goodPf\0"
+    sections = 64 + len(names)
+    header = bytearray(64)
+    struct.pack_into("<Q", header, 0x28, sections)
+    struct.pack_into("<I", header, 0x30, 0x6005A04)
+    struct.pack_into("<HHH", header, 0x3A, 64, 2, 0)
+    rows = [struct.pack("<IIQQQQIIQQ", 1, 3, 0, 0, 64, len(names), 0, 0, 1, 0),
+            struct.pack("<IIQQQQIIQQ", 11, 1, 6, 0, 0, 16 * lines, 0, 0, 128, 0)]
+    return bytes(header) + names + b"".join(rows)
+
+
 class Launcher(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -41,12 +55,15 @@ class Launcher(unittest.TestCase):
         return subprocess.run([LAUNCHER, f"--table={self.table}", *map(str, arguments)],
                               capture_output=True, text=True, check=False, cwd=self.folder)
 
-    def compile(self, said, *more, status=0, out="a.o"):
-        """Compiles with a stand-in that says what it is given and writes the object."""
+    def compile(self, said, *more, status=0, out="a.o", lines=48):
+        """Compiles with a stand-in that says what it is given, writes the object, and leaves the
+        cubin in the folder that its last argument names."""
         fake = self.folder / "nvcc"
+        (self.folder / "cubin").write_bytes(cubin(lines))
         (self.folder / "said").write_text(said, encoding="utf-8")
-        fake.write_text(f'#!/bin/sh\ncat "{self.folder}/said" >&2\n: >{out}\nexit {status}\n',
-                        encoding="utf-8")
+        fake.write_text(f'#!/bin/sh\ncat "{self.folder}/said" >&2\n: >{out}\n'
+                        f'for kept; do :; done\ncp "{self.folder}/cubin" "$kept/a.cubin"\n'
+                        f"exit {status}\n", encoding="utf-8")
         fake.chmod(fake.stat().st_mode | stat.S_IXUSR)
         return self.launch(fake, "-c", "a.cu", "-o", out, *more)
 
@@ -56,13 +73,13 @@ class Launcher(unittest.TestCase):
     def test_a_clean_kernel_passes_quietly_into_the_table(self):
         ran = self.compile(CLEAN)
         self.assertEqual((ran.returncode, ran.stdout, ran.stderr), (0, "", ""))
-        self.assertEqual(self.rows(), ["good(float*)\tsm_90a\t154\t0\t0\t0\t1024\ta.o"])
+        self.assertEqual(self.rows(), ["good(float*)\tsm_90a\t154\t48\t0\t0\t0\t1024\ta.o"])
 
     def test_the_table_is_sorted_and_keeps_one_entry_an_object(self):
         self.compile(CLEAN, out="b.o")
         self.compile(CLEAN, out="a.o")
         self.compile(CLEAN.replace("154", "99"), out="b.o")
-        self.assertEqual({(r.split("\t")[2], r.split("\t")[7]) for r in self.rows()},
+        self.assertEqual({(r.split("\t")[2], r.split("\t")[8]) for r in self.rows()},
                          {("154", "a.o"), ("99", "b.o")})
         self.assertEqual(self.rows(), sorted(self.rows()))
         (self.folder / "a.o").unlink()
@@ -87,6 +104,13 @@ class Launcher(unittest.TestCase):
         self.assertIn("good(float*) (sm_90a): 48 bytes of registers are spilled", ran.stderr)
         self.assertFalse(self.table.exists())
 
+    def test_a_long_kernel_fails_but_in_builds_that_look_into_it(self):
+        ran = self.compile(CLEAN, lines=20001)
+        self.assertEqual(ran.returncode, 1)
+        self.assertIn("good(float*) (sm_90a): 20001 lines of SASS, more than 20000", ran.stderr)
+        self.assertEqual(self.compile(CLEAN, lines=20000).returncode, 0)
+        self.assertEqual(self.compile(CLEAN, "-DWARPWRIGHT_TRACE=1", lines=20001).returncode, 0)
+
     def test_device_debugging_lets_both_pass(self):
         for said in (SPILLED, SERIALISED):
             self.assertEqual(self.compile(said, "-G").returncode, 0)
@@ -108,7 +132,7 @@ class WithNvcc(Launcher):
     def test_nvcc_clean(self):
         ran = self.nvcc("clean.cu")
         self.assertEqual((ran.returncode, ran.stdout, ran.stderr), (0, "", ""))
-        self.assertTrue(self.rows()[0].startswith("clean(float*)\tsm_90a\t"))
+        self.assertRegex(self.rows()[0], r"clean\(float\*\)\tsm_90a\t\d+\t[1-9]\d*\t")
 
     def test_nvcc_serialised(self):
         ran = self.nvcc("serialised.cu")

@@ -64,9 +64,26 @@ constexpr Descriptor decode(std::uint64_t word) {
 }
 
 /// The same descriptor with its start moved by `bytes` (a multiple of 16; the sum must stay below
-/// 256 KiB). One 64-bit add: this is what a main loop does between k-steps.
+/// 256 KiB).
 constexpr std::uint64_t advance(std::uint64_t word, std::uint32_t bytes) {
   return word + (bytes >> 4);
+}
+
+/// The two halves of the word. Only the low one depends on the start, so a main loop keeps that one
+/// and moves it by 32-bit adds.
+constexpr std::uint32_t low_word(std::uint64_t word) {
+  return static_cast<std::uint32_t>(word);
+}
+constexpr std::uint32_t high_word(std::uint64_t word) {
+  return static_cast<std::uint32_t>(word >> 32);
+}
+constexpr std::uint64_t join_words(std::uint32_t low, std::uint32_t high) {
+  return static_cast<std::uint64_t>(high) << 32 | low;
+}
+
+/// The same on the low word alone: what a main loop does between k-steps.
+constexpr std::uint32_t advance(std::uint32_t low_word, std::uint32_t bytes) {
+  return low_word + (bytes >> 4);
 }
 
 /// Why the tensor core could not read through this descriptor, as a sentence; null when it can.

@@ -1,14 +1,15 @@
 // The order of a grid's walk over the output, as a value; tile/raster.h walks.
 #pragma once
 
+#include <initializer_list>
+
 #include "warpwright/atom/cluster.h"
 
 namespace warpwright::tile {
 
 /// The walk over the output in units of cluster tiles (a cluster tile is cluster.m x cluster.n CTA
 /// tiles). Cluster tiles are taken in bands of `band` rows (or columns, when `along_m` is false the
-/// band lies along N); inside a band the walk goes down the band first. Tiles in flight together
-/// then form a block that is near square, and their operands are read once into the L2 cache.
+/// band lies along N); inside a band the walk goes down the band first.
 struct Raster {
   int tiles_m = 0;  ///< cluster tiles along M
   int tiles_n = 0;  ///< cluster tiles along N
@@ -23,31 +24,78 @@ constexpr int tile_count(const Raster& raster) {
   return raster.tiles_m * raster.tiles_n * raster.batch;
 }
 
-/// A raster of an output of `tiles_m` x `tiles_n` CTA tiles. The band is as wide as makes the block
-/// of `resident` CTA tiles that run together near square in bytes of operands: `bytes_m` of A per
-/// tile row, `bytes_n` of B per tile column.
+/// What a walk reads, in the same unit: of A for a row of CTA tiles, of B for a column of them, all
+/// of K; and what L2 keeps of it, or 0 where that is not known.
+struct Traffic {
+  double row = 1;
+  double column = 1;
+  double kept = 0;
+};
+
+/// What reaches L2 from memory in bands of `band` of `across` tiles, `along` tiles long, of which
+/// `resident` are in flight: a band's own operand once, where L2 keeps it beside a column of the
+/// other operand, which each band reads anew where not all of both is kept.
+constexpr double band_reads(int band, int across, int along, int resident, double own, double other,
+                            double kept) {
+  const int bands = (across + band - 1) / band;
+  const double all = own * across + other * along;
+  // What must stay for a whole band shares L2 with all that passes meanwhile.
+  if (own * band + other * along <= kept / 2) return all;
+  const int columns = (resident + band - 1) / band < along ? (resident + band - 1) / band : along;
+  const double again =
+      own * band + other * columns <= kept ? 1 : static_cast<double>(along) / columns;
+  return own * across * again + other * along * bands;
+}
+
+/// A raster of an output of `tiles_m` x `tiles_n` CTA tiles, `resident` of which run together. Of
+/// the bands that read least from memory, within two percent, the one whose block of tiles in
+/// flight reads least: near square in what its rows and columns read.
 constexpr Raster make_raster(int tiles_m, int tiles_n, atom::ClusterShape cluster, int resident,
-                             int bytes_m, int bytes_n) {
+                             const Traffic& traffic) {
   Raster raster;
   raster.tiles_m = (tiles_m + cluster.m - 1) / cluster.m;
   raster.tiles_n = (tiles_n + cluster.n - 1) / cluster.n;
   const int clusters =
       resident / atom::cluster_size(cluster) > 0 ? resident / atom::cluster_size(cluster) : 1;
-  // What a block of h x (clusters / h) cluster tiles reads of A and B, for the best h.
-  int best = 1;
-  long long best_bytes = -1;
-  for (int h = 1; h <= raster.tiles_m && h <= clusters; ++h) {
-    const int w = (clusters + h - 1) / h < raster.tiles_n ? (clusters + h - 1) / h : raster.tiles_n;
-    const long long bytes = static_cast<long long>(h) * cluster.m * bytes_m +
-                            static_cast<long long>(w) * cluster.n * bytes_n;
-    if (h * w < clusters && h < raster.tiles_m) continue;  // the block must hold them all
-    if (best_bytes < 0 || bytes < best_bytes) {
-      best = h;
-      best_bytes = bytes;
+  if (traffic.kept > 0 && raster.tiles_m * raster.tiles_n <= clusters) {
+    // All at once: SMs side by side have CTAs of consecutive numbers, and what they ask for at the
+    // same time is fetched once.
+    raster.along_m = raster.tiles_m <= raster.tiles_n;
+    const int across = raster.along_m ? raster.tiles_m : raster.tiles_n;
+    const int bands = (across + 3) / 4;
+    raster.band = bands > 0 ? (across + bands - 1) / bands : 1;
+    return raster;
+  }
+  double best_reads = -1;
+  double best_block = -1;
+  // Along N only where that is less to read.
+  for (const bool along_m : {true, false}) {
+    const int across = along_m ? raster.tiles_m : raster.tiles_n;
+    const int along = along_m ? raster.tiles_n : raster.tiles_m;
+    const double own = along_m ? cluster.m * traffic.row : cluster.n * traffic.column;
+    const double other = along_m ? cluster.n * traffic.column : cluster.m * traffic.row;
+    if (!along_m && traffic.kept <= 0) break;
+    for (int h = 1; h <= across; ++h) {
+      const int w = (clusters + h - 1) / h < along ? (clusters + h - 1) / h : along;
+      if (h * w < clusters && h < across) continue;  // the block must hold them all
+      double reads = 1;
+      if (traffic.kept > 0) {
+        const int bands = (across + h - 1) / h;
+        if (h != (across + bands - 1) / bands) continue;  // as many bands of even width
+        reads = band_reads(h, across, along, clusters, own, other, traffic.kept);
+      } else if (h > clusters) {
+        break;
+      }
+      const double block = h * own + w * other;
+      if (best_reads < 0 || reads < 0.98 * best_reads ||
+          (along_m && reads <= 1.02 * best_reads && block < best_block)) {
+        best_reads = reads;
+        best_block = block;
+        raster.band = h;
+        raster.along_m = along_m;
+      }
     }
   }
-  raster.band = best;
-  raster.along_m = true;
   return raster;
 }
 

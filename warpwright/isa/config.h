@@ -9,11 +9,15 @@
 #define WW_DEVICE __device__ __forceinline__
 #define WW_UNROLL _Pragma("unroll")
 #define WW_NO_UNROLL _Pragma("unroll 1")
+// By the value of a constexpr variable.
+#define WW_UNROLL_BY(times) WW_PRAGMA(unroll(times))
+#define WW_PRAGMA(words) _Pragma(#words)
 #else
 #define WW_GPU 0
 #define WW_DEVICE inline
 #define WW_UNROLL
 #define WW_NO_UNROLL
+#define WW_UNROLL_BY(times)
 #include "warpwright/model/intrinsics.h"
 #endif
 

@@ -36,44 +36,53 @@ void prefetch_map([[maybe_unused]] const TensorMap& map) {
 }
 
 #if WW_GPU
-// One asm statement a rank: operand lists cannot be expanded from a pack. `before` is all up to the
-// brace of the coordinates, `after` what follows it, and the rest its operands, numbered from 5.
-#define WW_TENSOR_COPY(rank, before, after, ...)                                                   \
-  if constexpr (rank == 1) {                                                                       \
-    asm volatile(before ".1d" after("{%0}")::"r"(c.at[0]), "r"(0), "r"(0), "r"(0), "r"(0),         \
-                 __VA_ARGS__                                                                       \
-                 : "memory");                                                                      \
-  } else if constexpr (rank == 2) {                                                                \
-    asm volatile(before ".2d" after("{%0, %1}")::"r"(c.at[0]), "r"(c.at[1]), "r"(0), "r"(0),       \
-                 "r"(0), __VA_ARGS__                                                               \
-                 : "memory");                                                                      \
-  } else if constexpr (rank == 3) {                                                                \
-    asm volatile(before ".3d" after("{%0, %1, %2}")::"r"(c.at[0]), "r"(c.at[1]), "r"(c.at[2]),     \
-                 "r"(0), "r"(0), __VA_ARGS__                                                       \
-                 : "memory");                                                                      \
-  } else if constexpr (rank == 4) {                                                                \
-    asm volatile(before ".4d" after("{%0, %1, %2, %3}")::"r"(c.at[0]), "r"(c.at[1]), "r"(c.at[2]), \
-                 "r"(c.at[3]), "r"(0), __VA_ARGS__                                                 \
-                 : "memory");                                                                      \
-  } else {                                                                                         \
-    asm volatile(before ".5d" after("{%0, %1, %2, %3, %4}")::"r"(c.at[0]), "r"(c.at[1]),           \
-                 "r"(c.at[2]), "r"(c.at[3]), "r"(c.at[4]), __VA_ARGS__                             \
-                 : "memory");                                                                      \
+// One asm statement a rank: operand lists cannot be expanded from a pack. `text` makes the
+// instructions from the dimension's suffix and the coordinates in braces; the rest are their
+// operands, numbered from 5.
+#define WW_TENSOR_COPY(rank, text, ...)                                                         \
+  if constexpr (rank == 1) {                                                                    \
+    asm volatile(text(".1d", "{%0}")::"r"(c.at[0]), "r"(0), "r"(0), "r"(0), "r"(0), __VA_ARGS__ \
+                 : "memory");                                                                   \
+  } else if constexpr (rank == 2) {                                                             \
+    asm volatile(text(".2d", "{%0, %1}")::"r"(c.at[0]), "r"(c.at[1]), "r"(0), "r"(0), "r"(0),   \
+                 __VA_ARGS__                                                                    \
+                 : "memory");                                                                   \
+  } else if constexpr (rank == 3) {                                                             \
+    asm volatile(text(".3d", "{%0, %1, %2}")::"r"(c.at[0]), "r"(c.at[1]), "r"(c.at[2]), "r"(0), \
+                 "r"(0), __VA_ARGS__                                                            \
+                 : "memory");                                                                   \
+  } else if constexpr (rank == 4) {                                                             \
+    asm volatile(text(".4d", "{%0, %1, %2, %3}")::"r"(c.at[0]), "r"(c.at[1]), "r"(c.at[2]),     \
+                 "r"(c.at[3]), "r"(0), __VA_ARGS__                                              \
+                 : "memory");                                                                   \
+  } else {                                                                                      \
+    asm volatile(text(".5d", "{%0, %1, %2, %3, %4}")::"r"(c.at[0]), "r"(c.at[1]), "r"(c.at[2]), \
+                 "r"(c.at[3]), "r"(c.at[4]), __VA_ARGS__                                        \
+                 : "memory");                                                                   \
   }
-#define WW_LOAD(coords) \
+#define WW_LOAD(dim, coords) \
+  "cp.async.bulk.tensor" dim \
   ".shared::cluster.global.mbarrier::complete_tx::bytes [%5], [%6, " coords "], [%7];"
-#define WW_MULTICAST(coords)                                                                   \
+#define WW_MULTICAST(dim, coords)                                                              \
+  "cp.async.bulk.tensor" dim                                                                   \
   ".shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%5], [%6, " coords \
   "], [%7], %8;"
-#define WW_LOAD_PAIR(coords)                                                             \
+#define WW_LOAD_TO(dim, coords)                                      \
+  "{\n\t.reg .pred p;\n\tsetp.ne.b16 p, %8, 0;\n\t@p " WW_MULTICAST( \
+      dim, coords) "\n\t@!p " WW_LOAD(dim, coords) "\n\t}"
+#define WW_LOAD_PAIR(dim, coords)                                                        \
+  "cp.async.bulk.tensor" dim                                                             \
   ".shared::cluster.global.mbarrier::complete_tx::bytes.cta_group::2 [%5], [%6, " coords \
   "], "                                                                                  \
   "[%7];"
-#define WW_MULTICAST_PAIR(coords)                                                               \
+#define WW_MULTICAST_PAIR(dim, coords)                                                          \
+  "cp.async.bulk.tensor" dim                                                                    \
   ".shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster.cta_group::2 [%5], " \
   "[%6, " coords "], [%7], %8;"
-#define WW_STORE(coords) ".global.shared::cta.bulk_group [%5, " coords "], [%6];"
-#define WW_REDUCE(coords) ".global.shared::cta.add.bulk_group [%5, " coords "], [%6];"
+#define WW_STORE(dim, coords) \
+  "cp.async.bulk.tensor" dim ".global.shared::cta.bulk_group [%5, " coords "], [%6];"
+#define WW_REDUCE(dim, coords) \
+  "cp.reduce.async.bulk.tensor" dim ".global.shared::cta.add.bulk_group [%5, " coords "], [%6];"
 #endif
 
 /// Starts the load of one box into this CTA's shared memory at `to` (128-byte aligned; a swizzled
@@ -86,9 +95,9 @@ WW_DEVICE void tensor_load(SharedAddress to, const TensorMap& map, SharedAddress
   static_assert(Ctas == 1 || Ctas == 2, "a load works for one CTA or for a pair");
 #if WW_GPU
   if constexpr (Ctas == 1) {
-    WW_TENSOR_COPY(R, "cp.async.bulk.tensor", WW_LOAD, "r"(to), "l"(&map), "r"(barrier))
+    WW_TENSOR_COPY(R, WW_LOAD, "r"(to), "l"(&map), "r"(barrier))
   } else {
-    WW_TENSOR_COPY(R, "cp.async.bulk.tensor", WW_LOAD_PAIR, "r"(to), "l"(&map), "r"(barrier))
+    WW_TENSOR_COPY(R, WW_LOAD_PAIR, "r"(to), "l"(&map), "r"(barrier))
   }
 #else
   model::tensor_load(map, c.at, to, barrier, 0, Ctas, site);
@@ -106,14 +115,25 @@ WW_DEVICE void tensor_load_multicast(SharedAddress to, const TensorMap& map, Sha
   static_assert(Ctas == 1 || Ctas == 2, "a load works for one CTA or for a pair");
 #if WW_GPU
   if constexpr (Ctas == 1) {
-    WW_TENSOR_COPY(R, "cp.async.bulk.tensor", WW_MULTICAST, "r"(to), "l"(&map), "r"(barrier),
-                   "h"(ctas))
+    WW_TENSOR_COPY(R, WW_MULTICAST, "r"(to), "l"(&map), "r"(barrier), "h"(ctas))
   } else {
-    WW_TENSOR_COPY(R, "cp.async.bulk.tensor", WW_MULTICAST_PAIR, "r"(to), "l"(&map), "r"(barrier),
-                   "h"(ctas))
+    WW_TENSOR_COPY(R, WW_MULTICAST_PAIR, "r"(to), "l"(&map), "r"(barrier), "h"(ctas))
   }
 #else
   model::tensor_load(map, c.at, to, barrier, ctas, Ctas, site);
+#endif
+}
+
+/// `tensor_load_multicast` to `ctas`, or `tensor_load` when `ctas` is 0, without a branch: for
+/// loops that serve launches with and without clusters.
+template <int R>
+WW_DEVICE void tensor_load_to(std::uint16_t ctas, SharedAddress to, const TensorMap& map,
+                              SharedAddress barrier, Coords<R> c,
+                              [[maybe_unused]] Site site = Site::here()) {
+#if WW_GPU
+  WW_TENSOR_COPY(R, WW_LOAD_TO, "r"(to), "l"(&map), "r"(barrier), "h"(ctas))
+#else
+  model::tensor_load(map, c.at, to, barrier, ctas, 1, site);
 #endif
 }
 
@@ -124,7 +144,7 @@ template <int R>
 WW_DEVICE void tensor_store(const TensorMap& map, SharedAddress from, Coords<R> c,
                             [[maybe_unused]] Site site = Site::here()) {
 #if WW_GPU
-  WW_TENSOR_COPY(R, "cp.async.bulk.tensor", WW_STORE, "l"(&map), "r"(from))
+  WW_TENSOR_COPY(R, WW_STORE, "l"(&map), "r"(from))
 #else
   model::tensor_store(map, c.at, from, false, site);
 #endif
@@ -136,7 +156,7 @@ template <int R>
 WW_DEVICE void tensor_reduce_add(const TensorMap& map, SharedAddress from, Coords<R> c,
                                  [[maybe_unused]] Site site = Site::here()) {
 #if WW_GPU
-  WW_TENSOR_COPY(R, "cp.reduce.async.bulk.tensor", WW_REDUCE, "l"(&map), "r"(from))
+  WW_TENSOR_COPY(R, WW_REDUCE, "l"(&map), "r"(from))
 #else
   model::tensor_store(map, c.at, from, true, site);
 #endif
@@ -146,6 +166,7 @@ WW_DEVICE void tensor_reduce_add(const TensorMap& map, SharedAddress from, Coord
 #undef WW_TENSOR_COPY
 #undef WW_LOAD
 #undef WW_MULTICAST
+#undef WW_LOAD_TO
 #undef WW_LOAD_PAIR
 #undef WW_MULTICAST_PAIR
 #undef WW_STORE

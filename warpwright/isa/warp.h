@@ -42,6 +42,18 @@ std::uint32_t shuffle(std::uint32_t value, int source, [[maybe_unused]] Site sit
 #endif
 }
 
+/// A value that all lanes hold, in a form the compiler knows to be uniform in the warp: it may stay
+/// in a uniform register, where addresses and descriptors of asynchronous instructions must be. All
+/// 32 lanes must execute it together. (shfl.sync.idx; on the model the value itself.)
+WW_DEVICE
+std::uint32_t uniform(std::uint32_t value) {
+#if WW_GPU
+  return __shfl_sync(0xffffffffu, value, 0);
+#else
+  return value;
+#endif
+}
+
 /// Bit l: what lane l says (vote.sync.ballot, PTX ISA 9.7.13.9). All 32 lanes must execute it
 /// together.
 WW_DEVICE

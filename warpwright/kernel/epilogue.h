@@ -96,25 +96,20 @@ class Epilogue {
       first_column_ = at_.column + complete.first_column;
       end_column_ = at_.column + complete.end_column;
     }
-    write_from([&](int chunk, int half, float(&value)[values]) {
-      constexpr EpilogueShape cfg = Tag::config;
-      const int atom = chunk / row_chunks + (gated_rows(cfg) ? half * (cfg.row_atoms / 2) : 0);
-      const int first =
-          chunk % row_chunks * values + (gated_columns(cfg) ? half * cfg.tile_n / 4 : 0);
-      WW_UNROLL for (int i = 0; i < values; ++i) value[i] = sums[atom][first + i];
-    });
+    write_from(
+        [&](int chunk, int half, float(&value)[values]) { copy_chunk(sums, chunk, half, value); });
   }
 
   /// The same with `source(chunk, half, value)` to fetch a lane's sums of a chunk in one half of
   /// the product. It is not asked when there is no K block.
   template <class Source>
   WW_DEVICE void write_from(const Source& source) {
-    // Two copies of the loop, so that the plain one is short: a kernel with one tile waits for
-    // every instruction of it to be fetched.
-    if (!config.gated && p_.is_plain) {
-      write_chunks<true>(source);
+    // The plain way is unrolled, which is fast and short. The other is not: a kernel with one tile
+    // waits for every instruction to be fetched.
+    if (!config.gated && p_.is_plain) [[likely]] {
+      WW_UNROLL for (int chunk = 0; chunk < chunks; ++chunk) write_chunk<true>(source, chunk);
     } else {
-      write_chunks<false>(source);
+      WW_NO_UNROLL for (int chunk = 0; chunk < chunks; ++chunk) write_chunk<false>(source, chunk);
     }
   }
 
@@ -126,55 +121,102 @@ class Epilogue {
   }
 
  private:
-  template <bool Plain, class Source>
-  WW_DEVICE void write_chunks(const Source& source) {
-    WW_UNROLL for (int chunk = 0; chunk < chunks; ++chunk) {
-      const isa::Mark mark("epilogue chunk %", chunk);
-      if (outside(corner(chunk))) continue;
-      const isa::SharedAddress buffer = buffers_ + next_ * epilogue_buffer_bytes;
-      wait_for_buffer();
-      float value[values];
-      if constexpr (Plain) {
-        turn();
-        source(chunk, 0, value);
-        WW_UNROLL for (int i = 0; i < values; ++i) value[i] *= alpha_;
+  static constexpr int halves = config.gated ? 2 : 1;
+  static constexpr bool takes_c = !config.gated && sizeof(Element) > 1;
+  static constexpr int group = values % 8 == 0 ? 8 : 4;  // values that are combined at once
+  // Groups that stand beside one another: many chunks are worth more code, and registers that move
+  // on from group to group are too many where there are two halves.
+  static constexpr int unrolled = config.gated || chunks > 2 ? values / group : 1;
+
+  /// Sums of one of the chunks from `first` on. Registers have no index at run time: each chunk has
+  /// its copy, and the way there is by halves.
+  template <int first = 0, int count = chunks, class Sums>
+  WW_DEVICE static void copy_chunk(Sums& sums, int chunk, int half, float (&value)[values]) {
+    if constexpr (count > 1) {
+      constexpr int middle = first + count / 2;
+      if (chunk < middle) {
+        copy_chunk<first, count / 2>(sums, chunk, half, value);
       } else {
-        std::uint32_t c[c_words];
-        fetch_c(chunk, buffer, c);
-        take_scaled(source, chunk, 0, buffer, value);
-        if (p_.reads_c) add_c(c, value);
-        activate(p_.activation, value);
+        copy_chunk<middle, count - count / 2>(sums, chunk, half, value);
       }
-      if constexpr (config.gated) {
-        float up[values];
-        take_scaled(source, chunk, 1, buffer, up);
-        WW_UNROLL for (int i = 0; i < values; ++i) value[i] *= up[i];
-      }
-      if constexpr (sizeof(Element) == 1) {
-        WW_UNROLL for (int i = 0; i < values; ++i) value[i] *= result_scale_;
-      }
-      Buffer::fill(buffer, value);
-      put(corner(chunk), buffer);
+    } else {
+      constexpr EpilogueShape cfg = Tag::config;
+      const int atom = first / row_chunks + (gated_rows(cfg) ? half * (cfg.row_atoms / 2) : 0);
+      const int begin =
+          first % row_chunks * values + (gated_columns(cfg) ? half * cfg.tile_n / 4 : 0);
+      WW_UNROLL for (int i = 0; i < values; ++i) value[i] = sums[atom][begin + i];
+      isa::keep_order();  // jumps, not a selection among all of them
     }
+  }
+
+  template <bool Plain, class Source>
+  WW_DEVICE void write_chunk(const Source& source, int chunk) {
+    const isa::Mark mark("epilogue chunk %", chunk);
+    if (outside(corner(chunk))) return;
+    const isa::SharedAddress buffer = buffers_ + next_ * epilogue_buffer_bytes;
+    wait_for_buffer<Plain>();
+    float value[values];
+    if constexpr (Plain) {
+      turn();
+      source(chunk, 0, value);
+      WW_UNROLL for (int i = 0; i < values; ++i) value[i] *= alpha_;
+    } else {
+      combine(source, chunk, buffer, value);
+    }
+    if constexpr (sizeof(Element) == 1) {
+      WW_UNROLL for (int i = 0; i < values; ++i) value[i] *= result_scale_;
+    }
+    Buffer::fill(buffer, value);
+    put<Plain>(corner(chunk), buffer);
+  }
+
+  /// A lane's values of a chunk with all that becomes of them. Without a K block there are no sums.
+  template <class Source>
+  WW_DEVICE void combine(const Source& source, int chunk, isa::SharedAddress buffer,
+                         float (&value)[values]) {
+    std::uint32_t c[c_words];
+    fetch_c(chunk, buffer, c);
+    const ChunkVectors<Tag> vectors(p_, scales_, alpha_, place(chunk), buffer);
+    float second[halves == 2 ? values : group]{};
+    WW_UNROLL for (int i = 0; i < values; ++i) value[i] = 0;
+    if (p_.has_sums) {
+      source(chunk, 0, value);
+      if constexpr (halves == 2) source(chunk, 1, second);
+    }
+    // One group after the other comes to the front, and goes to the end when it is done.
+    WW_UNROLL_BY(unrolled) for (int i = 0; i < values; i += group) {
+      float v[group];
+      copy_front(v, value);
+      vectors.apply(0, i, v);
+      if constexpr (takes_c) {
+        if (p_.reads_c) add_c(c, v);
+        drop_front<c_words / (values / group)>(c);
+      }
+      activate(p_.activation, v);
+      if constexpr (halves == 2) {
+        float factor[group];
+        copy_front(factor, second);
+        vectors.apply(1, i, factor);
+        WW_UNROLL for (int j = 0; j < group; ++j) v[j] *= factor[j];
+        drop_front<group>(second);
+      }
+      drop_front<group>(value);
+      WW_UNROLL for (int j = 0; j < group; ++j) value[values - group + j] = v[j];
+    }
+    isa::sync_warp();  // the buffer is written next
+  }
+
+  template <class T, int count, int all>
+  WW_DEVICE static void copy_front(T (&front)[count], const T (&of)[all]) {
+    WW_UNROLL for (int i = 0; i < count; ++i) front[i] = of[i];
+  }
+  template <int count, class T, int all>
+  WW_DEVICE static void drop_front(T (&of)[all]) {
+    WW_UNROLL for (int i = 0; i + count < all; ++i) of[i] = of[i + count];
   }
 
   WW_DEVICE static float scalar(const float* from, int i = 0) {
     return from == nullptr ? 1.0F : isa::GlobalView<const float>{from}.load(i);
-  }
-
-  /// A lane's sums of a chunk in one half of the product, with scales and biases of rows and
-  /// columns. Without a K block there are no sums.
-  template <class Source>
-  WW_DEVICE void take_scaled(const Source& source, int chunk, int half, isa::SharedAddress buffer,
-                             float (&value)[values]) const {
-    const ChunkVectors<Tag> vectors(p_, scales_, alpha_, place(chunk), half, columns, buffer);
-    if (p_.has_sums) {
-      source(chunk, half, value);
-    } else {
-      WW_UNROLL for (int i = 0; i < values; ++i) value[i] = 0;
-    }
-    WW_UNROLL for (int i = 0; i < values; i += 4) vectors.apply(i, value);
-    isa::sync_warp();  // the buffer is written next
   }
 
   /// A chunk of C as its elements lie in memory, or zeros; then the buffer is free, and the next
@@ -182,7 +224,7 @@ class Epilogue {
   WW_DEVICE void fetch_c(int chunk, isa::SharedAddress buffer, std::uint32_t (&c)[c_words]) {
     const int slot = next_;
     turn();
-    if (!p_.reads_c) return;
+    if (!takes_c || !p_.reads_c) return;
     if (c_by_tma()) {
       if (leader()) load_c(following(chunk));
       isa::mbarrier_wait<isa::Scope::cta>(barriers_ + slot * 8, parity_ >> slot & 1,
@@ -199,10 +241,11 @@ class Epilogue {
   WW_DEVICE void turn() { next_ = next_ + 1 == config.buffers ? 0 : next_ + 1; }
 
   /// The buffer that is used next may be written.
+  template <bool Plain>
   WW_DEVICE void wait_for_buffer() const {
     if constexpr (config.store != Store::lanes) {
       // Its latest store has been read; a load of C has waited for it.
-      if (!c_by_tma()) {
+      if (Plain || !c_by_tma()) {
         if (leader()) isa::bulk_wait_read<config.buffers - 1>();
         isa::sync_warp();
       }
@@ -243,7 +286,7 @@ class Epilogue {
   }
 
   /// Loads of C would not end with the group.
-  WW_DEVICE bool c_by_tma() const { return !config.grouped && p_.c_by_tma; }
+  WW_DEVICE bool c_by_tma() const { return takes_c && !config.grouped && p_.c_by_tma; }
 
   WW_DEVICE static int lane() { return isa::lane_index(); }
   WW_DEVICE static bool leader() { return lane() == 0; }
@@ -275,22 +318,22 @@ class Epilogue {
     isa::sync_warp();
   }
 
-  /// value += beta * C.
-  WW_DEVICE void add_c(const std::uint32_t (&c)[c_words], float (&value)[values]) const {
+  /// value += beta * C, of the first words of `c`.
+  WW_DEVICE void add_c(const std::uint32_t (&c)[c_words], float (&value)[group]) const {
     constexpr int words = sizeof(Element) / 2;  // of a pair
-    if constexpr (words > 0) {
-      WW_UNROLL for (int i = 0; i < values; i += 2) {
-        const isa::Pair pair = isa::unpack<config.result>(c + i / 2 * words);
-        value[i] += p_.beta * pair.low;
-        value[i + 1] += p_.beta * pair.high;
-      }
+    WW_UNROLL for (int i = 0; i < group; i += 2) {
+      const isa::Pair pair = isa::unpack<config.result>(c + i / 2 * words);
+      value[i] += p_.beta * pair.low;
+      value[i + 1] += p_.beta * pair.high;
     }
   }
 
   /// The buffer to D.
+  template <bool Plain>
   WW_DEVICE void put(const Corner& at, isa::SharedAddress buffer) const {
+    const bool aligned = Plain || p_.d_aligned;
     if constexpr (config.store != Store::lanes) {
-      if (p_.d_aligned) {
+      if (aligned) {
         isa::fence_proxy_async_shared();
         isa::sync_warp();
         if (leader()) {
@@ -306,12 +349,12 @@ class Epilogue {
       }
     }
     isa::sync_warp();
-    if (p_.d_aligned) {
+    if (aligned) {
       store_vectors(at, buffer);
     } else {
       store_elements(at, buffer);
     }
-    if (c_by_tma()) {
+    if (!Plain && c_by_tma()) {
       // A load of C may follow into this buffer: order our accesses before it.
       isa::fence_proxy_async_shared();
       isa::sync_warp();

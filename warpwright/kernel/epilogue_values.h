@@ -2,8 +2,8 @@
 // activation, gating.
 //
 // A plain product multiplies by alpha and is done. Everything else goes a second way, which fetches
-// the vectors of a chunk's columns into shared memory with a loop, so that the code stays short: a
-// kernel that runs its epilogue once waits for every instruction of it to be fetched.
+// the vectors of a chunk into shared memory with a loop, so that the code stays short: a kernel
+// that runs its epilogue once waits for every instruction of it to be fetched.
 #pragma once
 
 #include "warpwright/atom/wgmma.h"
@@ -38,52 +38,76 @@ float element(const Vector& v, int batch, int i, int size, float otherwise) {
                                 : isa::to_float<DType::f16>(code);
 }
 
-/// Scales and biases of the rows and columns of a chunk. The columns' lie in shared memory, pairs
-/// of a scale and a bias.
+/// One of two vectors, which need not be the same for all lanes.
+WW_DEVICE
+Vector either(bool first, const Vector& a, const Vector& b) {
+  return {first ? a.data : b.data, first ? a.batch_stride : b.batch_stride,
+          first ? a.dtype : b.dtype, first ? a.stride : b.stride};
+}
+
+/// Scales and biases of the rows and columns of a chunk, in shared memory: pairs of a scale and a
+/// bias, for each half of the product those of the columns, then of the rows.
 template <class Tag>
 class ChunkVectors {
  public:
-  /// Fetches those of `columns` columns from `at`, in one half of the product, to the 16-byte
-  /// aligned `buffer`. All lanes of a warp call it and may read them afterwards.
+  /// Fetches those of `columns` columns and a warp's rows from `at` to the 16-byte aligned
+  /// `buffer`. All lanes of a warp call it and may read them afterwards.
   WW_DEVICE ChunkVectors(const OutputParams& p, const ScaleParams& scales, float alpha,
-                         const Place& at, int half, int columns, isa::SharedAddress buffer)
+                         const Place& at, isa::SharedAddress buffer)
       : buffer_(buffer) {
     constexpr EpilogueShape cfg = Tag::config;
-    constexpr int halves = cfg.gated ? 2 : 1;
     const int all_rows = cfg.swapped ? p.d_columns * halves : p.d_rows;
     const int all_columns = cfg.swapped ? p.d_rows : p.d_columns * halves;
-    const int row = at.row + (gated_rows(cfg) ? half * p.d_columns : 0) + isa::lane_index() / 4;
-    const int column = at.column + (gated_columns(cfg) ? half * p.d_columns : 0);
-    for (int i = 0; i < 2; ++i) {
-      factor_[i] = alpha * element(scales.rows, at.batch, row + 8 * i, all_rows, 1);
-      bias_[i] = element(p.row_bias, at.batch, row + 8 * i, all_rows, 0);
-    }
-    WW_NO_UNROLL for (int c = isa::lane_index(); c < columns; c += 32) {
-      const float scale = element(scales.columns, at.batch, column + c, all_columns, 1);
-      const float bias = element(p.column_bias, at.batch, column + c, all_columns, 0);
+    WW_NO_UNROLL for (int i = isa::lane_index(); i < halves * places; i += 32) {
+      const int half = halves == 1 ? 0 : i / places;
+      const int place = i - half * places;
+      const bool of_row = place >= columns;
+      const int first = of_row ? at.row - columns : at.column;
+      const int split = (of_row ? gated_rows(cfg) : gated_columns(cfg)) ? half * p.d_columns : 0;
+      const int size = of_row ? all_rows : all_columns;
+      const float scale = element(either(of_row, scales.rows, scales.columns), at.batch,
+                                  first + split + place, size, 1);
+      const float bias = element(either(of_row, p.row_bias, p.column_bias), at.batch,
+                                 first + split + place, size, 0);
       isa::SharedView<isa::Words<2>>{buffer_}.store(
-          c, {isa::float_bits(scale), isa::float_bits(bias)});
+          i, {isa::float_bits(of_row ? alpha * scale : scale), isa::float_bits(bias)});
     }
     isa::sync_warp();
+    WW_UNROLL for (int half = 0; half < halves; ++half) {
+      WW_UNROLL for (int i = 0; i < 2; ++i) {
+        const isa::Words<2> w = isa::SharedView<isa::Words<2>>{buffer_}.load(
+            half * places + columns + isa::lane_index() / 4 + 8 * i);
+        factor_[half][i] = isa::float_of(w.word[0]);
+        bias_[half][i] = isa::float_of(w.word[1]);
+      }
+    }
   }
 
-  /// value = row's scale * column's scale * value + biases, for the four values of two columns that
-  /// begin with value `i`.
+  /// value = row's scale * column's scale * value + biases, for the values of a lane in one half
+  /// that begin with value `first`.
   template <int N>
-  WW_DEVICE void apply(int i, float (&value)[N]) const {
-    const int pair = atom::c_col(isa::lane_index(), i) / 2;
-    const isa::Words<4> w = isa::SharedView<isa::Words<4>>{buffer_}.load(pair);
-    WW_UNROLL for (int v = 0; v < 4; ++v) {
-      const float scale = isa::float_of(w.word[v % 2 * 2]);
-      const float bias = isa::float_of(w.word[v % 2 * 2 + 1]);
-      value[i + v] = factor_[v / 2] * scale * value[i + v] + (bias + bias_[v / 2]);
+  WW_DEVICE void apply(int half, int first, float (&value)[N]) const {
+    WW_UNROLL for (int i = 0; i < N; i += 4) {
+      const int pair =
+          (half * places + atom::c_col(isa::lane_index(), 0) + atom::c_col(0, first + i)) / 2;
+      const isa::Words<4> w = isa::SharedView<isa::Words<4>>{buffer_}.load(pair);
+      WW_UNROLL for (int v = 0; v < 4; ++v) {
+        const float scale = isa::float_of(w.word[v % 2 * 2]);
+        const float bias = isa::float_of(w.word[v % 2 * 2 + 1]);
+        value[i + v] = factor_[half][v / 2] * scale * value[i + v] + (bias + bias_[half][v / 2]);
+      }
     }
   }
 
  private:
+  static constexpr int halves = static_cast<EpilogueShape>(Tag::config).gated ? 2 : 1;
+  static constexpr int columns = chunk_columns(Tag::config);
+  static constexpr int places = columns + warp_rows;  // in a half
+  static_assert(halves * places * 8 <= epilogue_buffer_bytes);
+
   isa::SharedAddress buffer_;
-  float factor_[2];  // of the lane's two rows
-  float bias_[2];
+  float factor_[halves][2];  // of the lane's two rows
+  float bias_[halves][2];
 };
 
 /// The activation, in place. NaN stays.

@@ -61,6 +61,16 @@ struct OperandParams {
   int half = 0;                   ///< rows (columns) of P that belong to the first half, when gated
   /// Of X, of every group g with tokens at 2 g; when the kernel has them.
   const isa::TensorMap* group_maps = nullptr;
+
+  /// The CTAs that share the A, or the B, of the one at `at`. (The masks come ready from the host:
+  /// the first load should not wait for arithmetic.)
+  [[nodiscard]] constexpr std::uint16_t a_ctas(atom::ClusterCoord at) const {
+    return static_cast<std::uint16_t>(column_mask << at.x);
+  }
+  [[nodiscard]] constexpr std::uint16_t b_ctas(atom::ClusterCoord at,
+                                               atom::ClusterShape cluster) const {
+    return static_cast<std::uint16_t>(row_mask << (at.y * cluster.m));
+  }
 };
 
 /// Bytes of the counter from which tiles are drawn: a line of its own, so that nothing else waits.
@@ -106,7 +116,8 @@ struct OutputParams {
   bool c_by_tma = false;   ///< base and pitch of C are multiples of 16 bytes; no groups
   bool d_aligned = false;  ///< those of D are
   bool has_sums = true;    ///< k is not 0
-  bool is_plain = true;    ///< D = alpha * P: there are sums, and no C, activation or vectors
+  /// D = alpha * P, by 16 bytes: there are sums, no C, activation or vectors, and D is aligned.
+  bool is_plain = false;
   ActivationParams activation;
   Vector row_bias;
   Vector column_bias;

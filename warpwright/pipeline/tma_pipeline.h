@@ -5,10 +5,13 @@
 //             what it has copied beside them; the copies of A and B may be issued by any CTA of the
 //             row and column), and one from
 //             every warp that writes its part of a stage itself
-//   empty[s]  one arrival from every consumer warp of every CTA that reads what this CTA's producer
-//             writes: the CTAs of its cluster column (they share its A) and row (they share its B),
-//             (cm + cn - 1) x consumer warps
-// In each consumer warp lane r signals the CTA of rank r, so a release costs one instruction.
+//   empty[s]  one arrival from every reader of every CTA that reads what this CTA's producer
+//   writes:
+//             the CTAs of its cluster column (they share its A) and row (they share its B),
+//             (cm + cn - 1) x readers. Where wgmma alone reads the stages a reader is a warpgroup,
+//             for all of which a wait for its wgmmas speaks; elsewhere a warp.
+// Lane r signals the CTA of rank r: of each consumer warp, or of warp r % 4 of the warpgroup. So a
+// release costs one instruction.
 //
 // All scopes are CTA, also for signals across the cluster: what travels over `full` are bytes of
 // copies, whose completion is released to the cluster by the copy engine, and what travels over
@@ -35,7 +38,13 @@ struct TmaPipelineShape {
   int stage_bytes = 0;          ///< of A and B together, arriving in one CTA's stage
   int writer_warps = 0;         ///< of one CTA, that write to a stage beside the copies
   bool consumers_load = false;  ///< a lane of the first consumer warp is the producer
+  bool wgmma_only = false;      ///< nobody but wgmma reads a stage
 };
+
+/// Arrivals with which one CTA says that it has read a stage.
+constexpr int readers(const TmaPipelineShape& shape) {
+  return shape.wgmma_only ? shape.consumer_warps / 4 : shape.consumer_warps;
+}
 
 /// Arrivals a phase on a full barrier.
 constexpr int full_arrivals(const TmaPipelineShape& shape) {
@@ -44,7 +53,7 @@ constexpr int full_arrivals(const TmaPipelineShape& shape) {
 
 /// Arrivals a phase on an empty barrier.
 constexpr int empty_arrivals(const TmaPipelineShape& shape, atom::ClusterShape cluster) {
-  return (cluster.m + cluster.n - 1) * shape.consumer_warps;
+  return (cluster.m + cluster.n - 1) * readers(shape);
 }
 
 /// The CTAs whose empty barriers a consumer of CTA `rank` signals: those whose producers write into
@@ -53,23 +62,12 @@ constexpr std::uint16_t released_ctas(atom::ClusterShape cluster, int rank) {
   return atom::masks(cluster, rank, false).commit;
 }
 
-/// Does `lane` of a consumer warp of the CTA at `self` signal CTA number `lane`? Those of its row
-/// and of its column: the same set as `released_ctas`, without building the mask.
-constexpr bool lane_signals(atom::ClusterShape cluster, atom::ClusterCoord self, int lane) {
-  if (lane >= atom::cluster_size(cluster)) return false;
-  int y = 0;
-  for (int first = cluster.m; first <= lane; first += cluster.m) ++y;  // lane / m, for small lanes
-  return self.y == y || self.x == lane - y * cluster.m;
-}
-
-/// The declaration's own consistency: as many lanes signal a CTA as its barrier expects.
+/// The declaration's own consistency: as many readers signal a CTA as its barrier expects.
 constexpr bool counts_match(const TmaPipelineShape& shape, atom::ClusterShape cluster) {
   for (int to = 0; to < atom::cluster_size(cluster); ++to) {
     int arrivals = 0;
     for (int from = 0; from < atom::cluster_size(cluster); ++from) {
-      const bool signals = lane_signals(cluster, atom::coord_of(cluster, from), to);
-      if (signals != (((released_ctas(cluster, from) >> to) & 1) != 0)) return false;
-      if (signals) arrivals += shape.consumer_warps;
+      if (((released_ctas(cluster, from) >> to) & 1) != 0) arrivals += readers(shape);
     }
     if (arrivals != empty_arrivals(shape, cluster)) return false;
   }
@@ -94,7 +92,9 @@ constexpr BarrierRow empty_row(const TmaPipelineShape& shape, atom::ClusterShape
           shape.stages,
           empty_arrivals(shape, cluster),
           0,
-          "one lane of each consumer warp of the CTAs in its cluster row and column",
+          shape.wgmma_only
+              ? "one lane of each consumer warpgroup of the CTAs in its cluster row and column"
+              : "one lane of each consumer warp of the CTAs in its cluster row and column",
           shape.consumers_load ? "loading lane of consumer warp 0" : "producer",
           1};
 }
@@ -105,7 +105,8 @@ template <class Shape>
 class TmaPipeline {
  public:
   static constexpr TmaPipelineShape shape = Shape::value;
-  static_assert(shape.stages >= 1 && shape.consumer_warps >= 1);
+  static_assert(shape.stages >= 1 && readers(shape) >= 1);
+  static_assert(!shape.wgmma_only || shape.consumer_warps % 4 == 0, "warpgroups are whole");
   static_assert(shape.stage_bytes > 0 && shape.stage_bytes < (1 << 20),
                 "an mbarrier counts at most 2^20 - 1 transaction bytes");
 
@@ -113,15 +114,16 @@ class TmaPipeline {
   WW_DEVICE TmaPipeline(isa::SharedAddress barriers, atom::ClusterShape cluster)
       : ring_{barriers}, cluster_(cluster) {}
 
-  /// For a consumer of the CTA at `self`. `first_rank` is the rank, in the cluster of the launch,
-  /// of the first CTA of `cluster`.
+  /// For a consumer that signals the CTAs of `released`, as `released_ctas` gives them.
+  /// `first_rank` is the rank, in the cluster of the launch, of the first CTA of `cluster`.
   WW_DEVICE TmaPipeline(isa::SharedAddress barriers, atom::ClusterShape cluster,
-                        atom::ClusterCoord self, int first_rank = 0)
+                        std::uint16_t released, int first_rank = 0)
       : ring_{barriers}, cluster_(cluster) {
     // Whom this lane signals is settled once: a release in the main loop is then one predicated
     // instruction.
     const int lane = isa::lane_index();
-    signals_ = lane_signals(cluster, self, lane);
+    signals_ = lane < 16 && (released >> lane & 1) != 0 &&
+               (!shape.wgmma_only || isa::thread_index() / 32 % 4 == lane % 4);
     signalled_ = signals_ ? isa::map_rank(ring_.empty(0), first_rank + lane) : 0;
   }
 
@@ -135,8 +137,11 @@ class TmaPipeline {
                          declared.consumers_load
                              ? "the loading lane of this CTA's consumer warp 0"
                              : "the producer of this CTA, and the warps that write to the stage");
-      isa::mbarrier_init(ring_.empty(s), empty_arrivals(declared, cluster_), {"empty", s},
-                         "each consumer warp of the CTAs in the same cluster row or column");
+      isa::mbarrier_init(
+          ring_.empty(s), empty_arrivals(declared, cluster_), {"empty", s},
+          declared.wgmma_only
+              ? "each consumer warpgroup of the CTAs in the same cluster row or column"
+              : "each consumer warp of the CTAs in the same cluster row or column");
     }
   }
 
@@ -185,8 +190,8 @@ class TmaPipeline {
     }
   }
 
-  /// Tells every CTA that writes into this stage that this warp has read it. All lanes call it,
-  /// after the wait that covers the warp's reads.
+  /// Tells every CTA that writes into this stage that this warp, or with `wgmma_only` its
+  /// warpgroup, has read it. All lanes call it, after the wait that covers those reads.
   WW_DEVICE void release(const PipelineState& state, isa::Site site = isa::Site::here()) const {
     if (signals_) {
       isa::mbarrier_arrive<isa::Scope::cta>(

@@ -121,7 +121,7 @@ void fill_params(kernel::GemmParams& p, const Config& c, const Plan& plan, const
   p.output.d_batch = o.d.batch > 1 ? o.d.batch_stride : 0;
   p.output.activation = activation_params(o.epilogue.activation);
   set_vectors(p, shape.swapped, o);
-  p.output.is_plain = p.output.has_sums && !p.output.reads_c &&
+  p.output.is_plain = p.output.has_sums && p.output.d_aligned && !p.output.reads_c &&
                       o.epilogue.activation == Activation::none &&
                       p.output.row_bias.data == nullptr && p.output.column_bias.data == nullptr &&
                       p.scales.rows.data == nullptr && p.scales.columns.data == nullptr;

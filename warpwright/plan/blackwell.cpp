@@ -142,8 +142,9 @@ std::optional<Plan> candidate_of(const Plan& start, const BlackwellRow& instance
   const auto tiles_m = static_cast<int>((plan.problem.m + config.tile_m - 1) / config.tile_m);
   const auto tiles_n = static_cast<int>((plan.problem.n + config.tile_n - 1) / config.tile_n);
   const int resident = resident_ctas(plan.device, size);
-  plan.raster =
-      tile::make_raster(tiles_m, tiles_n, cluster, resident, config.tile_m, config.tile_n);
+  plan.raster = tile::make_raster(
+      tiles_m, tiles_n, cluster, resident,
+      {.row = static_cast<double>(config.tile_m), .column = static_cast<double>(config.tile_n)});
   plan.raster.batch = static_cast<int>(plan.problem.batch);
   const std::int64_t each = std::int64_t{plan.raster.tiles_m} * plan.raster.tiles_n;
   if (each > max_extent / size / plan.problem.batch) return std::nullopt;

@@ -118,9 +118,15 @@ std::optional<std::int64_t> walk_whole(Plan& plan, const kernel::GemmConfig& c, 
   const GemmProblem& p = plan.problem;
   const std::int64_t rows = c.swapped ? result_columns(p) : p.m;
   const std::int64_t columns = c.swapped ? p.m : result_columns(p);
+  // Half of L2 keeps operands: the other half keeps copies of them for its own SMs, and D passes
+  // through both.
+  const double deep = 128.0 * static_cast<double>(pieces(p.k, kernel::tile_k(c)));
   plan.raster = tile::make_raster(static_cast<int>(pieces(rows, kernel::result_rows(c))),
                                   static_cast<int>(pieces(columns, kernel::result_columns(c))),
-                                  plan.cluster, resident, c.tile_m, c.tile_n);
+                                  plan.cluster, resident,
+                                  {.row = deep * c.tile_m,
+                                   .column = deep * c.tile_n,
+                                   .kept = 0.5 * static_cast<double>(plan.device.l2_bytes)});
   plan.raster.batch = static_cast<int>(p.batch);
   const std::int64_t each = std::int64_t{plan.raster.tiles_m} * plan.raster.tiles_n;
   if (each > max_extent / p.batch) return std::nullopt;  // a product of the three may not fit
@@ -140,10 +146,11 @@ std::optional<std::int64_t> walk_groups(Plan& plan, const kernel::GemmConfig& c,
   const double expected = std::ceil(expected_tokens(p) / static_cast<double>(tokens));
   plan.raster = {};
   if (most > 0) {
-    plan.raster = tile::make_raster(
-        static_cast<int>(std::clamp(expected, 1.0, 1024.0)), static_cast<int>(weights), {1, 1},
-        resident / atom::cluster_size(plan.cluster), static_cast<int>(tokens),
-        static_cast<int>(tile.columns * along.n));
+    plan.raster = tile::make_raster(static_cast<int>(std::clamp(expected, 1.0, 1024.0)),
+                                    static_cast<int>(weights), {1, 1},
+                                    resident / atom::cluster_size(plan.cluster),
+                                    {.row = static_cast<double>(tokens),
+                                     .column = static_cast<double>(tile.columns * along.n)});
     plan.raster.tiles_m = static_cast<int>(expected);
     const double each = std::max(1.0, expected * static_cast<double>(weights));
     plan.raster.batch = static_cast<int>(

@@ -74,8 +74,9 @@ class Estimate {
                      machine_.group_beside * std::min(work.during, memory) + work.after);
     }
     const double memory =
-        1e6 * std::max(moved / (machine_.hbm_share * machine_.hbm_bytes_per_second),
-                       loaded / machine_.l2_bytes_per_second);
+        1e6 * std::max({moved / (machine_.hbm_share * machine_.hbm_bytes_per_second),
+                        loaded / machine_.l2_bytes_per_second,
+                        cold_bytes() / machine_.cold_bytes_per_second});
     // Of two that are as fast, the one that loads less.
     const double loads = 0.004 * 1e6 * loaded / machine_.l2_bytes_per_second;
     const double during =
@@ -92,6 +93,23 @@ class Estimate {
            (of_a * c_.tile_m / plan_.cluster.n + of_b * c_.tile_n / plan_.cluster.m);
   }
 
+  // What L2 sends of the larger operand when all tiles run at once, so that it comes from memory
+  // meanwhile: once for every cluster; CTAs without one, side by side in a group of some 16 SMs,
+  // get it together.
+  double cold_bytes() const {
+    const tile::Raster& r = plan_.raster;
+    if (tiles_ > clusters_ || plan_.cluster_k > 1) return 0;
+    const double k = static_cast<double>(p_.k) * numeric::bits(p_.a) / 8;
+    const double a = k * static_cast<double>(c_.swapped ? p_.n : p_.m);
+    const double b = k * static_cast<double>(c_.swapped ? p_.m : p_.n);
+    const bool alone = atom::cluster_size(plan_.cluster) == 1;
+    const double down = alone ? r.band : 1;
+    const double beside = alone ? std::max(1, 16 / r.band) : 1;
+    const double together_m = r.along_m ? down : beside;
+    const double together_n = r.along_m ? beside : down;
+    return a > b ? a * std::ceil(r.tiles_n / together_n) : b * std::ceil(r.tiles_m / together_m);
+  }
+
   // Clocks of a K block of a tile on one SM, as it was measured: its tensor cores take n / 2 for
   // 64 x n x 32 bytes; its shared memory gives wgmma its operands and takes the next ones, which
   // come from L2. Sums in registers leave shared memory some time; tiles of 64 rows have one
@@ -102,15 +120,32 @@ class Estimate {
     const double tensor = steps * c_.tile_n / 2;
     const double shared =
         (steps * (2048 + 32.0 * c_.tile_n) + bytes) / machine_.shared_bytes_per_clock;
-    const double loaded = 128.0 * (static_cast<double>(c_.tile_m) / plan_.cluster.n +
-                                   static_cast<double>(c_.tile_n) / plan_.cluster.m);
     double clocks = std::max(tensor, 1.02 * shared);
     if (c_.sums != kernel::Sums::tensor_core) clocks = 0.22 * tensor + 0.78 * shared;
-    clocks = std::max(clocks, loaded / 77.5);
-    if (c_.sums == kernel::Sums::block_scaled) clocks *= 1.15;
-    if (c_.schedule == kernel::Schedule::pingpong) return 0.907 * (clocks + 2);
-    if (c_.tile_m == 64) return 0.9 * clocks + 98;
-    return 1.053 * clocks;
+    if (c_.sums == kernel::Sums::block_scaled) clocks *= machine_.scaled_share;
+    if (c_.schedule == kernel::Schedule::pingpong) {
+      clocks *= machine_.pingpong_share;
+    } else if (c_.consumer_warpgroups == 1) {
+      clocks = machine_.narrow_share * clocks + machine_.narrow_clocks;
+    } else {
+      clocks *= machine_.cooperative_share;
+    }
+    return std::max({clocks, machine_.block_clocks, load_clocks()});
+  }
+
+  // Clocks in which one SM gets its part of a K block's operands.
+  double load_clocks() const {
+    const bool grouped = p_.groups > 0;
+    const auto rows = static_cast<double>(c_.swapped ? p_.n : p_.m);
+    const auto columns = static_cast<double>(c_.swapped ? p_.m : p_.n);
+    const double inside_m =
+        grouped ? 1 : rows / (plan_.raster.tiles_m * plan_.cluster.m * c_.tile_m);
+    const double inside_n =
+        grouped ? 1 : columns / (plan_.raster.tiles_n * plan_.cluster.n * c_.tile_n);
+    const double m = static_cast<double>(c_.tile_m) / plan_.cluster.n;
+    const double n = static_cast<double>(c_.tile_n) / plan_.cluster.m;
+    const double inside = std::min(1.0, inside_m) * m + std::min(1.0, inside_n) * n;
+    return 128 * inside / machine_.sm_bytes_per_clock + machine_.outside_clocks * (m + n - inside);
   }
 
   // Of a tile, in microseconds. Rows of D's chunks that are short cost more stores.

@@ -259,12 +259,18 @@ constexpr SmemMap smem_map(const GemmConfig& c) {
 }
 
 constexpr pipeline::TmaPipelineShape mainloop_shape(const GemmConfig& c) {
-  return {c.stages, warps_per_stage(c), atom::tile_bytes(tile_a(c)) + atom::tile_bytes(tile_b(c)),
-          c.sums == Sums::block_scaled ? 1 : 0, !has_producer(c)};
+  const bool scales = c.sums == Sums::block_scaled;
+  return {.stages = c.stages,
+          .consumer_warps = warps_per_stage(c),
+          .stage_bytes = atom::tile_bytes(tile_a(c)) + atom::tile_bytes(tile_b(c)),
+          .writer_warps = scales ? 1 : 0,
+          .consumers_load = !has_producer(c),
+          .wgmma_only = !scales};
 }
 
 /// The clusters every kernel is launched with, and proved for at compile time.
-inline constexpr atom::ClusterShape supported_clusters[] = {{1, 1}, {2, 1}, {1, 2}, {2, 2}, {4, 4}};
+inline constexpr atom::ClusterShape supported_clusters[] = {
+    {1, 1}, {2, 1}, {1, 2}, {2, 2}, {4, 1}, {1, 4}, {4, 2}, {2, 4}, {8, 1}, {1, 8}, {4, 4}};
 
 /// Whether an operand tile can be loaded in `slices` by as many CTAs: in whole boxes of each half.
 constexpr bool slices_evenly(const atom::OperandTile& tile, bool gated, int slices) {

@@ -2,6 +2,7 @@
 // tiles are its own.
 #pragma once
 
+#include <type_traits>
 #include <utility>
 
 #include "warpwright/isa/fence.h"
@@ -39,14 +40,24 @@ WW_DEVICE TileRing<Tag> tile_ring(isa::SharedAddress base) {
   return TileRing<Tag>(base + smem_map(Tag::config).tiles, {});
 }
 
-/// A CTA as one of its threads sees it, once the grid before has ended.
+/// Parameters alone say which tiles of a dense product are a CTA's.
+struct NothingToAwait {
+  constexpr NothingToAwait() = default;
+  WW_DEVICE constexpr NothingToAwait(const isa::Prerequisites& /*ready*/) {
+  }  // NOLINT: more than that
+};
+/// What a CTA must have waited for before it looks for its tiles: groups are found in memory.
+template <class Tag>
+using TilesAwait = std::conditional_t<is_grouped(Tag::config), isa::Prerequisites, NothingToAwait>;
+
+/// A CTA as one of its threads sees it.
 template <class Tag>
 struct Cta {
   const GemmParams& p;
   isa::SharedAddress base;  ///< where shared memory begins
   int rank;                 ///< among the CTAs that share operands
   atom::ClusterCoord at;    ///< among them
-  isa::Prerequisites ready;
+  TilesAwait<Tag> ready;
   MainloopPipeline<Tag> ring;
 };
 

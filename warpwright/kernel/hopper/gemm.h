@@ -53,62 +53,28 @@ struct HopperGemm {
     constexpr GemmConfig cfg = Tag::config;
     const isa::SharedAddress base = isa::shared_base();
     const int warp = isa::warp_index();
-    const bool loads = has_producer(cfg) && warp == 0;
-    if (warp == 0) initialise(p, base);
-    if (cfg.sharing != Sharing::cluster && atom::cluster_size(p.walk.cluster) > 1) {
-      // Relaxed: the fence publishes the barriers, and nothing else was written.
-      isa::cluster_arrive_relaxed();
-      isa::cluster_wait();
-    } else if (cfg.grouped == Grouping::vertical) {
-      // The barriers of its table are enough.
-    } else if (loads) {
-      // Who initialised the barriers need not wait for those who use them next.
-      isa::named_barrier_arrive(0, threads(cfg));
-    } else {
-      isa::sync_threads(threads(cfg));
-    }
-    const isa::Prerequisites ready = isa::wait_for_prerequisites();
     // Among the CTAs that share operands.
     const int rank = cfg.sharing == Sharing::cluster ? 0 : isa::cluster_rank();
-    if constexpr (cfg.grouped == Grouping::vertical) {
-      tile::VerticalTable(p.walk.groups, base + smem.groups, threads(cfg)).fill(ready);
-    }
-
-    const isa::SharedAddress barriers = base + smem.barriers;
-    if (warp < first_consumer_warp(cfg)) {
+    // The producer's code comes first: all others wait for its loads, and it for every line of its
+    // own to be fetched.
+    if (warp < first_consumer_warp(cfg)) [[likely]] {
       if constexpr (moves_registers(cfg)) isa::decrease_registers<producer_registers(cfg)>();
-      isa::set_role("idle");
-      const Cta<Tag> cta{
-          p, base, rank, p.walk.coord_of(rank), ready, Ring(barriers, p.walk.cluster)};
-      if constexpr (cfg.grouped == Grouping::ballot) {
-        if (loads) produce(cta, isa::elect_one());
+      if (warp == 0) [[likely]] {
+        produce(p, base, rank);
       } else {
-        if (loads && isa::elect_one()) produce(cta, true);
-      }
-      if constexpr (cfg.sums == Sums::block_scaled) {
-        if (warp == 1) {
-          isa::set_role("scales");
-          ScaleLoader<Tag>(cta).run();
-        }
-      }
-      if constexpr (draws_tiles(cfg)) {
-        if (warp == drawing_warp) {
-          isa::set_role(role_of_warp(cfg, drawing_warp));
-          schedule(cta, ready);
-        }
-      }
-      if constexpr (is_grouped(cfg)) {
-        if (warp == 2 && isa::cta_index() == 0 && p.walk.offsets_status != nullptr) {
-          isa::set_role("checker of offsets");
-          tile::check_offsets(p.walk.groups.offsets, ready, p.walk.offsets_status);
-        }
+        assist(p, base, rank, warp);
       }
     } else {
+      if (warp == initialiser) initialise(p, base);
+      const isa::Prerequisites ready = start(p, base);
       if constexpr (moves_registers(cfg)) isa::increase_registers<consumer_registers(cfg)>();
       const atom::ClusterCoord at = p.walk.coord_of(rank);
       const int first_rank = isa::cluster_rank() - rank;
-      const Cta<Tag> cta{p, base, rank, at, ready, Ring(barriers, p.walk.cluster, at, first_rank)};
-      consume(cta, (warp - first_consumer_warp(cfg)) / 4);
+      const Ring ring(
+          base + smem.barriers, p.walk.cluster,
+          static_cast<std::uint16_t>(p.operands.a_ctas(at) | p.operands.b_ctas(at, p.walk.cluster)),
+          first_rank);
+      consume(Cta<Tag>{p, base, rank, at, ready, ring}, (warp - first_consumer_warp(cfg)) / 4);
     }
   }
 
@@ -116,16 +82,12 @@ struct HopperGemm {
   using Ring = MainloopPipeline<Tag>;
   using Epilogue = kernel::Epilogue<Tag>;
 
-  /// One warp: the barriers, and the maps that the first loads need.
+  /// The warp that initialises the barriers: not the producer, who has its first tile to find.
+  static constexpr int initialiser = has_producer(config) ? 2 : 0;
+
   WW_DEVICE static void initialise(const Params& p, isa::SharedAddress base) {
     isa::set_role("initialiser");
     if (isa::elect_one()) {
-      if (p.operands.k > 0) {
-        if (!has_group_maps(config) || config.swapped) isa::prefetch_map(p.operands.a);
-        if (!has_group_maps(config) || !config.swapped) isa::prefetch_map(p.operands.b);
-        if (copies_scales(config) && p.scales.copies_tokens)
-          isa::prefetch_map(p.operands.token_scales);
-      }
       Ring(base + smem.barriers, p.walk.cluster).initialise();
       if (p.output.c_by_tma) Epilogue::initialise(base + smem.c_barriers);
       Turns<Tag>::initialise(base);
@@ -134,15 +96,88 @@ struct HopperGemm {
     }
   }
 
-  /// One thread, or the one of its warp that is `mine`: fills stage after stage.
-  WW_DEVICE static void produce(const Cta<Tag>& cta, bool mine) {
-    isa::set_role("producer");
-    Loader<Tag> loader(cta);
-    while (loader.step(mine)) {
+  /// All threads: until the barriers may be used and the grid before has ended.
+  WW_DEVICE static isa::Prerequisites start(const Params& p, isa::SharedAddress base) {
+    constexpr GemmConfig cfg = Tag::config;
+    if (cfg.sharing != Sharing::cluster && atom::cluster_size(p.walk.cluster) > 1) {
+      // Relaxed: the fence publishes the barriers, and nothing else was written.
+      isa::cluster_arrive_relaxed();
+      isa::cluster_wait();
+    } else if (cfg.grouped != Grouping::vertical) {  // the barriers of its table are enough
+      isa::sync_threads(threads(cfg));
     }
-    if (!mine) return;
+    const isa::Prerequisites ready = isa::wait_for_prerequisites();
+    if constexpr (cfg.grouped == Grouping::vertical) {
+      tile::VerticalTable(p.walk.groups, base + smem.groups, threads(cfg)).fill(ready);
+    }
+    return ready;
+  }
+
+  /// The CTA as those see it who release no stage.
+  WW_DEVICE static Cta<Tag> cta_of(const Params& p, isa::SharedAddress base, int rank,
+                                   const TilesAwait<Tag>& ready) {
+    return {
+        p, base, rank, p.walk.coord_of(rank), ready, Ring(base + smem.barriers, p.walk.cluster)};
+  }
+
+  /// One warp, of which a lane fills stage after stage. Where the parameters alone say which tiles
+  /// are the CTA's, the first is found before the others are ready.
+  WW_DEVICE static void produce(const Params& p, isa::SharedAddress base, int rank) {
+    constexpr GemmConfig cfg = Tag::config;
+    isa::set_role("producer");
+    const bool mine = isa::elect_one();
+    if (mine && p.operands.k > 0) Loader<Tag>::prefetch_maps(p);
+    if constexpr (is_grouped(cfg)) {
+      const isa::Prerequisites ready = start(p, base);
+      Loader<Tag> loader(cta_of(p, base, rank, ready));
+      if constexpr (cfg.grouped == Grouping::ballot) {
+        loader.find(mine);
+        loader.run(mine);
+      } else if (mine) {
+        loader.find(true);
+        loader.run(true);
+      }
+      if (mine) finish(loader);
+    } else {
+      Loader<Tag> loader(cta_of(p, base, rank, {}));
+      loader.find(mine);
+      start(p, base);
+      if (mine) {
+        loader.run(true);
+        finish(loader);
+      }
+    }
+  }
+
+  WW_DEVICE static void finish(const Loader<Tag>& loader) {
     isa::launch_dependents();
     loader.drain();
+  }
+
+  /// The warps beside the producer.
+  WW_DEVICE static void assist(const Params& p, isa::SharedAddress base, int rank, int warp) {
+    constexpr GemmConfig cfg = Tag::config;
+    isa::set_role("idle");
+    if (warp == initialiser) initialise(p, base);
+    const isa::Prerequisites ready = start(p, base);
+    if constexpr (cfg.sums == Sums::block_scaled) {
+      if (warp == 1) {
+        isa::set_role("scales");
+        ScaleLoader<Tag>(cta_of(p, base, rank, ready)).run();
+      }
+    }
+    if constexpr (draws_tiles(cfg)) {
+      if (warp == drawing_warp) {
+        isa::set_role(role_of_warp(cfg, drawing_warp));
+        schedule(cta_of(p, base, rank, ready), ready);
+      }
+    }
+    if constexpr (is_grouped(cfg)) {
+      if (warp == 2 && isa::cta_index() == 0 && p.walk.offsets_status != nullptr) {
+        isa::set_role("checker of offsets");
+        tile::check_offsets(p.walk.groups.offsets, ready, p.walk.offsets_status);
+      }
+    }
   }
 
   /// One warpgroup: multiplies its rows of its tiles and hands them to the epilogue.
@@ -154,6 +189,7 @@ struct HopperGemm {
     } else {
       Loader<Tag> loader(cta);
       const LaneLoads<Tag> loads{loader, isa::warp_index() == 0 && isa::elect_one()};
+      if (loads.mine) loader.find(true);
       for (int s = 0; s < cfg.stages; ++s) loads.step();
       consume_tiles(cta, warpgroup, loads);
       isa::launch_dependents();

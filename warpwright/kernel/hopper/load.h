@@ -17,57 +17,94 @@ class Loader {
   WW_DEVICE explicit Loader(const Cta<Tag>& cta)
       : operands_(cta.p.operands),
         scales_(cta.p.scales),
-        cluster_(cta.p.walk.cluster),
         ring_(cta.ring),
         walk_(make_walk<Tag, loading<Tag>>(cta)),
-        a_(cta.base + smem.a),
-        b_(cta.base + smem.b),
         scales_at_(cta.base + smem.scales),
-        at_(cta.at),
-        // The masks come ready from the host: the first load should not wait for arithmetic.
-        a_mask_(static_cast<std::uint16_t>(operands_.column_mask << at_.x)),
-        b_mask_(static_cast<std::uint16_t>(operands_.row_mask << (at_.y * cluster_.m))) {}
+        a_(operand<true>(cta)),
+        b_(operand<false>(cta)) {}
 
-  /// Starts the loads of the next K block, as soon as its stage is free; false when all are done.
-  /// Where a whole warp looks for the tiles all lanes call it, and one of them, `mine`, loads.
-  WW_DEVICE bool step(bool mine = true) {
+  /// Fetches the maps that the first loads need. One thread is enough.
+  WW_DEVICE static void prefetch_maps(const GemmParams& p) {
     constexpr GemmConfig cfg = Tag::config;
-    while (block_ == work_.end) {
-      if (in_tile_) isa::mark_end();
-      in_tile_ = walk_.next(work_);
-      if (!in_tile_) return false;
-      block_ = work_.first;
+    if (!has_group_maps(cfg) || cfg.swapped) isa::prefetch_map(p.operands.a);
+    if (!has_group_maps(cfg) || !cfg.swapped) isa::prefetch_map(p.operands.b);
+    if (copies_scales(cfg) && p.scales.copies_tokens) isa::prefetch_map(p.operands.token_scales);
+  }
+
+  /// Looks for the next tile, before `run` or the first `step` for the first. Where a whole warp
+  /// looks for the tiles all lanes call it, and one of them, `mine`, loads.
+  WW_DEVICE void find(bool mine) {
+    found_ = walk_.next(work_);
+    if (!found_) return;
+    block_ = work_.first;
+    place<true>(a_);
+    place<false>(b_);
+    if constexpr (has_group_maps(Tag::config)) {
+      if (mine) acquire_map();
+    }
+  }
+
+  /// Loads all K blocks of the tile found and of all that follow, each as soon as its stage is
+  /// free. All lanes call it, or one, as `find`.
+  WW_DEVICE void run(bool mine) {
+    while (found_) {
       mark_tile<Tag>(work_.tile);
-      if constexpr (keeps_slices) {
-        a_slice_ = slice_of<true>();
-        b_slice_ = slice_of<false>();
+      WW_NO_UNROLL for (; block_ != work_.end; ++block_) {
+        if (mine) load_block();
+        state_.advance(Tag::config.stages);
       }
-      if constexpr (has_group_maps(cfg)) {
-        if (mine) acquire_map();
-      }
+      isa::mark_end();
+      find(mine);
     }
-    if (mine) {
-      const isa::Mark mark("k block %", block_);
-      const bool scales = copies_scales(cfg) && scales_.copies_tokens;
-      const isa::SharedAddress full = ring_.acquire(state_, scales ? 4 * copied_scales(cfg) : 0);
-      load<true>(a_ + state_.stage * atom::tile_bytes(tile_a(cfg)), full);
-      load<false>(b_ + state_.stage * atom::tile_bytes(tile_b(cfg)), full);
-      if (scales) {
-        // One matrix serves groups, and may serve a whole batch.
-        const int matrix = scales_.tokens.batch_stride > 0 ? work_.tile.batch : 0;
-        isa::tensor_load(scales_at_ + state_.stage * scale_bytes(cfg), operands_.token_scales, full,
-                         isa::Coords{work_.row - work_.row % 4, block_, matrix});
-      }
-    }
-    state_.advance(cfg.stages);
+  }
+
+  /// Starts the loads of the next K block, as soon as its stage is free, if there is one left.
+  WW_DEVICE void step() {
+    while (found_ && block_ == work_.end) find(true);
+    if (!found_) return;
+    load_block();
+    state_.advance(Tag::config.stages);
     ++block_;
-    return true;
   }
 
   /// Waits until every stage is released, so that no peer signals this CTA after its end.
   WW_DEVICE void drain() const { ring_.drain(state_); }
 
  private:
+  /// One operand's part of a stage that this CTA loads: a slice of its rows, for all CTAs that
+  /// share them. What can be worked out once is: a K block is short.
+  struct Slice {
+    isa::SharedAddress to = 0;  ///< in stage 0
+    int in_tile = 0;            ///< its first row
+    std::uint16_t ctas = 0;     ///< to whom it goes, or 0: to this CTA alone
+    int row = 0;                ///< in the map, of the tile at hand
+    int batch = 0;
+  };
+
+  template <bool IsA>
+  WW_DEVICE static Slice operand(const Cta<Tag>& cta) {
+    constexpr int span =
+        atom::span_bytes((IsA ? tile_a(Tag::config) : tile_b(Tag::config)).swizzle);
+    const OperandParams& p = cta.p.operands;
+    const atom::ClusterShape& cluster = cta.p.walk.cluster;
+    const std::uint16_t ctas = IsA ? p.a_ctas(cta.at) : p.b_ctas(cta.at, cluster);
+    Slice slice;
+    slice.in_tile = IsA ? cta.at.y * p.a_slice_rows : cta.at.x * p.b_slice_rows;
+    slice.to = cta.base + (IsA ? smem.a : smem.b) + slice.in_tile * span;
+    slice.ctas = (IsA ? cluster.n : cluster.m) > 1 ? ctas : std::uint16_t{0};
+    return slice;
+  }
+
+  /// Where the slice lies in the map, of the tile at hand.
+  template <bool IsA>
+  WW_DEVICE void place(Slice& slice) const {
+    // The map of a group begins with its tokens.
+    constexpr bool of_group = has_group_maps(Tag::config) && IsA != Tag::config.swapped;
+    slice.row =
+        (IsA ? work_.row : work_.column) - (of_group ? work_.first_token : 0) + slice.in_tile;
+    slice.batch = work_.tile.batch * (IsA ? operands_.a_batch : operands_.b_batch);
+  }
+
   /// The map of the tokens of the tile's group, for the copies of this thread.
   WW_DEVICE void acquire_map() {
     if (work_.tile.batch == group_) return;
@@ -75,33 +112,24 @@ class Loader {
     isa::fence_proxy_tensormap_acquire(operands_.group_maps[2 * group_]);
   }
 
-  /// Where this CTA's slice of one operand's tile lies.
-  struct Slice {
-    int in_tile = 0;  ///< its first row
-    int row = 0;      ///< the same in the map
-    int batch = 0;
-    bool is_shared = false;  ///< with other CTAs, to whom it goes too
-  };
-
-  /// A K block is short beside the arithmetic of a slice, so that is done once a tile, but where
-  /// the producer has given its registers away.
-  static constexpr bool keeps_slices = producer_registers(Tag::config) >= 80;
-
-  template <bool IsA>
-  WW_DEVICE Slice slice_of() const {
-    // The map of a group begins with its tokens.
-    constexpr bool of_group = has_group_maps(Tag::config) && IsA != Tag::config.swapped;
-    const int origin = (IsA ? work_.row : work_.column) - (of_group ? work_.first_token : 0);
-    const int in_tile = IsA ? at_.y * operands_.a_slice_rows : at_.x * operands_.b_slice_rows;
-    return {in_tile, origin + in_tile,
-            work_.tile.batch * (IsA ? operands_.a_batch : operands_.b_batch),
-            (IsA ? cluster_.n : cluster_.m) > 1};
+  WW_DEVICE void load_block() const {
+    constexpr GemmConfig cfg = Tag::config;
+    const isa::Mark mark("k block %", block_);
+    const bool scales = copies_scales(cfg) && scales_.copies_tokens;
+    const isa::SharedAddress full = ring_.acquire(state_, scales ? 4 * copied_scales(cfg) : 0);
+    load<true>(a_, full);
+    load<false>(b_, full);
+    if (scales) {
+      // One matrix serves groups, and may serve a whole batch.
+      const int matrix = scales_.tokens.batch_stride > 0 ? work_.tile.batch : 0;
+      isa::tensor_load(scales_at_ + state_.stage * scale_bytes(cfg), operands_.token_scales, full,
+                       isa::Coords{work_.row - work_.row % 4, block_, matrix});
+    }
   }
 
-  /// This CTA's slice of one operand's tile, `to` a stage: a box of each half, or K-deep boxes of
-  /// a span of rows.
+  /// The K block's slice of one operand: a box of each half, or K-deep boxes of a span of rows.
   template <bool IsA>
-  WW_DEVICE void load(isa::SharedAddress to, isa::SharedAddress full) const {
+  WW_DEVICE void load(const Slice& slice, isa::SharedAddress full) const {
     constexpr GemmConfig cfg = Tag::config;
     constexpr atom::OperandTile tile = IsA ? tile_a(cfg) : tile_b(cfg);
     constexpr int parts = (IsA ? gated_rows(cfg) : gated_columns(cfg)) ? 2 : 1;
@@ -110,28 +138,21 @@ class Loader {
     const isa::TensorMap& map = of_group ? operands_.group_maps[2 * work_.tile.batch]
                                 : IsA    ? operands_.a
                                          : operands_.b;
-    const Slice slice = !keeps_slices ? slice_of<IsA>() : IsA ? a_slice_ : b_slice_;
-    const std::uint16_t mask = IsA ? a_mask_ : b_mask_;
+    const isa::SharedAddress to = slice.to + state_.stage * atom::tile_bytes(tile);
     const int k = block_ * tile_k(cfg);
-    const auto copy = [&](int in_tile, isa::Coords<3> at) {
-      if (slice.is_shared) {
-        isa::tensor_load_multicast(to + in_tile * span, map, full, mask, at);
-      } else {
-        isa::tensor_load(to + in_tile * span, map, full, at);
-      }
-    };
     WW_UNROLL for (int part = 0; part < parts; ++part) {
-      const int in_tile = part * (tile.rows / parts) + slice.in_tile;
+      const isa::SharedAddress at = to + part * (tile.rows / parts) * span;
       const int row = slice.row + part * operands_.half;
       if constexpr (tile.major == atom::Major::k) {
-        copy(in_tile, isa::Coords{k, row, slice.batch});
+        isa::tensor_load_to(slice.ctas, at, map, full, isa::Coords{k, row, slice.batch});
       } else {
         // A box is `span` rows wide and tile_k deep, as many bytes as a K-major box of them.
         constexpr int box = atom::span_elements(tile);
         static_assert(atom::box_bytes(tile) == box * span);
         const int rows = IsA ? operands_.a_slice_rows : operands_.b_slice_rows;
         for (int r = 0; r < rows; r += box) {
-          copy(in_tile + r, isa::Coords{row + r, k, slice.batch});
+          isa::tensor_load_to(slice.ctas, at + r * span, map, full,
+                              isa::Coords{row + r, k, slice.batch});
         }
       }
     }
@@ -139,21 +160,15 @@ class Loader {
 
   const OperandParams& operands_;
   const ScaleParams& scales_;
-  const atom::ClusterShape& cluster_;
-  const MainloopPipeline<Tag>& ring_;
+  MainloopPipeline<Tag> ring_;
   Walk<Tag, loading<Tag>> walk_;
-  isa::SharedAddress a_;
-  isa::SharedAddress b_;
   isa::SharedAddress scales_at_;
-  atom::ClusterCoord at_;
-  std::uint16_t a_mask_;
-  std::uint16_t b_mask_;
+  Slice a_;
+  Slice b_;
   tile::Work work_;
-  Slice a_slice_;  // with keeps_slices
-  Slice b_slice_;
   int block_ = 0;
   int group_ = -1;  // whose map this thread has acquired last
-  bool in_tile_ = false;
+  bool found_ = false;
   pipeline::PipelineState state_;
 };
 

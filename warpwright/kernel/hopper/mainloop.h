@@ -41,9 +41,10 @@ class Mainloop {
     constexpr SmemMap smem = smem_map(cfg);
     scales_ = cta.base + smem.scales;
     const int row = atom_row(cfg, warpgroup, 0);
-    a_ = atom::encode(
-        atom::descriptor(tile_a(cfg), cta.base + smem.a + atom::tile_offset<tile_a(cfg)>(row, 0)));
-    b_ = atom::encode(atom::descriptor(tile_b(cfg), cta.base + smem.b));
+    a_ = isa::uniform(atom::low_word(atom::encode(atom::descriptor(
+        tile_a(cfg), cta.base + smem.a + atom::tile_offset<tile_a(cfg)>(row, 0)))));
+    b_ = isa::uniform(
+        atom::low_word(atom::encode(atom::descriptor(tile_b(cfg), cta.base + smem.b))));
   }
 
   /// Where the next tile's first K block lies in the ring.
@@ -58,21 +59,21 @@ class Mainloop {
     constexpr GemmConfig cfg = Tag::config;
     const int blocks = work.end - work.first;
     isa::mark_begin("k block %", 0);
+    const Operands first = operands(state.stage);
     ring_.wait(state);
-    multiply(accumulator, false);
+    multiply(accumulator, first, false);
     isa::mark_end();
     pipeline::PipelineState previous = state;
     state.advance(cfg.stages);
-    bool landed = blocks > 1 && ring_.try_wait(state);
-    for (int block = 1; block < blocks; ++block) {
+    WW_NO_UNROLL for (int block = 1; block < blocks; ++block) {
       const isa::Mark mark("k block %", block);
-      ring_.wait(state, landed);
-      multiply(accumulator, true);
+      const Operands at = operands(state.stage);
+      ring_.wait(state);
+      multiply(accumulator, at, true);
       isa::wgmma_wait<1>();  // the block before has been read
       ring_.release(previous);
       previous = state;
       state.advance(cfg.stages);
-      landed = block + 1 < blocks && ring_.try_wait(state);
       loads_.step();
     }
     leave();
@@ -96,10 +97,11 @@ class Mainloop {
     bool landed = false;
     for (int block = 0; block < blocks; ++block) {
       const isa::Mark mark("k block %", block);
+      const Operands at = operands(state.stage);
       ring_.wait(state, landed);
       Scales scales{};
       if constexpr (cfg.sums == Sums::block_scaled) scales = read_scales(state.stage);
-      multiply(accumulator, false);
+      multiply(accumulator, at, false);
       const pipeline::PipelineState current = state;
       state.advance(cfg.stages);
       landed = block + 1 < blocks && ring_.try_wait(state);
@@ -119,22 +121,42 @@ class Mainloop {
   }
 
  private:
+  /// Low words of the descriptors of a stage's operands.
+  struct Operands {
+    std::uint32_t a;
+    std::uint32_t b;
+  };
+  /// Asked before the wait for the stage: to know them as uniform takes time.
+  WW_DEVICE Operands operands(int stage) const {
+    constexpr GemmConfig cfg = Tag::config;
+    return {isa::uniform(atom::advance(a_, stage * atom::tile_bytes(tile_a(cfg)))),
+            isa::uniform(atom::advance(b_, stage * atom::tile_bytes(tile_b(cfg))))};
+  }
+
+  /// Of a descriptor into any stage of the tile.
+  template <atom::OperandTile tile>
+  static constexpr std::uint32_t high_word = atom::high_word(encode(atom::descriptor(tile, 0)));
+
   /// One K block: the wgmmas on the operands of the current stage, as one group; unless
   /// `accumulate`, the first overwrites the accumulator.
-  WW_DEVICE void multiply(Accumulator (&accumulator)[atoms], bool accumulate) const {
+  WW_DEVICE static void multiply(Accumulator (&accumulator)[atoms], const Operands& at,
+                                 bool accumulate) {
     constexpr GemmConfig cfg = Tag::config;
     constexpr atom::OperandTile tile_of_a = tile_a(cfg);
     constexpr atom::OperandTile tile_of_b = tile_b(cfg);
-    const std::uint64_t a = atom::advance(a_, state.stage * atom::tile_bytes(tile_of_a));
-    const std::uint64_t b = atom::advance(b_, state.stage * atom::tile_bytes(tile_of_b));
+    constexpr std::uint32_t a_high = high_word<tile_of_a>;
+    constexpr std::uint32_t b_high = high_word<tile_of_b>;
     isa::wgmma_fence(accumulator);
     WW_UNROLL for (int step = 0; step < atom::step_count(tile_of_a); ++step) {
       WW_UNROLL for (int i = 0; i < atoms; ++i) {
         isa::wgmma<cfg.a.multiplied, cfg.b.multiplied, cfg.tile_n, cfg.a.major, cfg.b.major>(
             accumulator[i],
-            atom::advance(a, atom::tile_offset<tile_of_a>(atom_row(cfg, 0, i), 0) +
-                                 atom::step_offset<tile_of_a>(step)),
-            atom::advance(b, atom::step_offset<tile_of_b>(step)), accumulate || step > 0);
+            atom::join_words(
+                atom::advance(at.a, atom::tile_offset<tile_of_a>(atom_row(cfg, 0, i), 0) +
+                                        atom::step_offset<tile_of_a>(step)),
+                a_high),
+            atom::join_words(atom::advance(at.b, atom::step_offset<tile_of_b>(step)), b_high),
+            accumulate || step > 0);
       }
     }
     isa::wgmma_commit();
@@ -214,8 +236,8 @@ class Mainloop {
   isa::SharedAddress scales_ = 0;
   int first_scale_ = 0;
   int warpgroup_;
-  std::uint64_t a_ = 0;  // descriptors of stage 0
-  std::uint64_t b_ = 0;
+  std::uint32_t a_ = 0;  // low words of the descriptors of stage 0
+  std::uint32_t b_ = 0;
   Loads loads_;
 };
 

@@ -182,7 +182,7 @@ class ScaleLoader {
   const ScaleParams& p_;
   int half_;
   isa::SharedAddress scales_;
-  const MainloopPipeline<Tag>& ring_;
+  MainloopPipeline<Tag> ring_;
   Walk<Tag> walk_;
   tile::Work work_;
   int block_ = 0;  // the batch at hand: K blocks of work_ from block_
