@@ -124,12 +124,11 @@ constexpr GemmConfig group_maps(GemmConfig c) {
 }
 
 /// Whether a kernel draws its tiles. Small ones are those of products of one wave, or of a few
-/// short ones; and where a drawn tile lies is in registers, which consumers with a gate's epilogue,
-/// with scales beside many sums, or with more than 160 sums in turns, do not have.
+/// short ones; and where a drawn tile lies is in registers, which consumers with block scales
+/// beside many sums do not have.
 constexpr bool may_draw(const GemmConfig& c) {
   const bool scaled = c.sums == Sums::block_scaled && !(is_grouped(c) && sum_registers(c) <= 128);
-  const bool full = c.schedule == Schedule::pingpong && sum_registers(c) > 160;
-  return c.tile_m * c.tile_n >= 128 * 96 && !c.gated && !scaled && !full && has_producer(c) &&
+  return c.tile_m * c.tile_n >= 128 * 96 && !scaled && has_producer(c) &&
          c.sharing == Sharing::whole;
 }
 constexpr GemmConfig with_tiles(GemmConfig c) {
