@@ -197,7 +197,8 @@ void add_run_options(CLI::App& app, GemmOptions& o, bool is_grouped) {
       ->check(refuse_seed)
       ->capture_default_str();
   add("--mode", o.mode, "MODE",
-      "when asynchronous operations complete on the model: eager, latest or random (default "
+      "when asynchronous operations complete on the model: eager, latest, random or starve "
+      "(default "
       "latest)");
   if (is_grouped) {
     app.add_flag("--check-offsets", o.check_offsets,

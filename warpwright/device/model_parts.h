@@ -29,8 +29,12 @@ class Allocations {
 Allocations allocations_of(const Plan& plan, const GemmOperands& operands, const Grid& grid,
                            std::byte* workspace);
 
-/// Runs a grid.
-model::Report run_on_model(const Grid& grid, const DeviceFacts& device, const ModelOptions& options,
-                           const Allocations& allocations, const std::function<void()>& body);
+/// A grid of a launch, as early as it may start.
+model::GridLaunch grid_launch(const Grid& grid, const Allocations& allocations,
+                              std::function<void()> body);
+
+/// Runs grids, one after the other.
+model::Report run_on_model(const std::vector<model::GridLaunch>& grids, const DeviceFacts& device,
+                           const ModelOptions& options);
 
 }  // namespace warpwright::device
