@@ -66,16 +66,18 @@ constexpr const char* kTraceExamples =
 
 // The arguments that `check` has beside those of the product.
 void add_check_options(CLI::App& app, RunOptions& o, CheckCommandOptions& how) {
-  app.add_option("--schedules", how.schedules, "schedules to try: eager, latest, then random ones")
+  app.add_option("--schedules", how.schedules,
+                 "schedules to try: eager, latest, then random and starving ones")
       ->type_name("N")
       ->capture_default_str();
   app.add_option("--seed", o.seed, "of the random matrices, and of the first random schedule")
       ->type_name("N")
       ->check(refuse_seed)
       ->capture_default_str();
-  app.add_option("--mode", o.mode, "schedules of this kind alone: eager, latest or random")
+  app.add_option("--mode", o.mode, "schedules of this kind alone: eager, latest, random or starve")
       ->type_name("MODE");
-  app.add_option("--replay", how.replay, "one schedule alone: eager, latest or a seed")
+  app.add_option("--replay", how.replay,
+                 "one schedule alone: eager, latest, a seed, or starve and a seed")
       ->type_name("S");
   app.add_option("--jobs", how.jobs, "threads that share the work (default: those of the machine)")
       ->type_name("J");

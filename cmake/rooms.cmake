@@ -42,3 +42,13 @@ function(ww_public name)
   target_link_libraries(${target} INTERFACE ${ARGN})
   set_property(GLOBAL APPEND PROPERTY WARPWRIGHT_PUBLIC ${target})
 endfunction()
+
+# ww_self_contained(TARGET PATTERN): a shared library that shows the symbols of that pattern alone
+# and brings the C++ library along, so that it gets along with any other in its process.
+function(ww_self_contained target pattern)
+  set(map ${PROJECT_BINARY_DIR}/${target}.map)
+  file(CONFIGURE OUTPUT ${map} CONTENT "{ global: ${pattern}; local: *; };\n")
+  target_link_options(${target} PRIVATE -Wl,--version-script=${map} 
+    -static-libstdc++ -static-libgcc)
+  set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS ${map})
+endfunction()

@@ -36,8 +36,9 @@ device::CheckOptions options_of(const RunOptions& run, const CheckCommandOptions
   if (!o.replay.empty()) {
     options.replay = device::parse_schedule(o.replay);
     if (!options.replay) {
-      throw InputError("--replay is \"" + o.replay +
-                       "\"; it must be eager, latest, or the number of a random schedule.");
+      throw InputError(
+          "--replay is \"" + o.replay +
+          "\"; it must be eager, latest, starve and a number, or the number of a random schedule.");
     }
     if (!run.mode.empty()) throw InputError("--replay names a schedule: leave --mode out.");
   }

@@ -57,6 +57,7 @@ std::optional<atom::ClusterShape> parse_cluster(const std::string& text, bool pa
 PlanChoices parse_choices(const GemmOptions& o) {
   PlanChoices choices;
   choices.cluster = parse_cluster(o.cluster, o.pair.value_or(false));
+  choices.batch_invariant = o.batch_invariant;
   choices.tile_m = o.tile_m;
   choices.tile_n = o.tile_n;
   choices.tile_tokens = o.tile_tokens;

@@ -35,6 +35,7 @@ struct GemmOptions : RunOptions {
   std::optional<bool> pair;         ///< MMAs of two SMs (Blackwell)
   std::string scheduler;            ///< static; dynamic (Hopper); one, clc (Blackwell)
   std::optional<int> accumulators;  ///< in tensor memory (Blackwell)
+  bool batch_invariant = false;
   bool no_tuning = false;
   bool check = false;
   bool bench = false;

@@ -170,6 +170,8 @@ void add_choices(CLI::App& app, GemmOptions& o) {
       "CTAs of a cluster that share a tile along K: 1 2 3 4 5 6 8 12 16 (default: the plan's "
       "choice)");
   add("--ctas", o.ctas, "N", "CTAs of the grid; of a kernel that splits K, into how many parts");
+  app.add_flag("--batch-invariant", o.batch_invariant,
+               "a row's bits do not depend on M, the batch or other rows");
   app.add_flag("--no-tuning", o.no_tuning, "leave out what `warpwright tune` measured");
   app.add_flag("--pair,!--one-sm", o.pair,
                "on sm_100: MMAs of a pair of SMs, or of one (default: the plan's choice)");
@@ -198,7 +200,8 @@ void add_run_options(CLI::App& app, GemmOptions& o, bool is_grouped) {
       ->check(refuse_seed)
       ->capture_default_str();
   add("--mode", o.mode, "MODE",
-      "when asynchronous operations complete on the model: eager, latest or random (default "
+      "when asynchronous operations complete on the model: eager, latest, random or starve "
+      "(default "
       "latest)");
   if (is_grouped) {
     app.add_flag("--check-offsets", o.check_offsets,

@@ -172,7 +172,8 @@ std::optional<model::Mode> parse_mode(const std::string& text) {
   choose<model::Mode>(mode, "--mode", text,
                       {{"eager", model::Mode::eager},
                        {"latest", model::Mode::latest},
-                       {"random", model::Mode::random}});
+                       {"random", model::Mode::random},
+                       {"starve", model::Mode::starve}});
   return mode;
 }
 

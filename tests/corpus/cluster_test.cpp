@@ -228,6 +228,64 @@ TEST(Cluster, TheTailIsMissing) {
   EXPECT_CLEAN(run(kernel(true), thread_pair, in.memory));
 }
 
+// A CTA leaves while its peer may still read, or write, its shared memory: two statements between
+// the access and the exit hide it from every schedule that starves nobody.
+// Our own: the last cluster barrier of kernels that share K (kernel/hopper/shared_sums.h);
+// triton-lang/triton #11730 has the same with a multicast.
+TEST(Cluster, ExitWhileAPeerReachesIn) {
+  enum class Last { none, arrival, relaxed, released };
+  const auto kernel = [](bool writes, Last last) {
+    return [=] {
+      isa::SharedView<isa::Words<4>>{data()}.store(0, {{1, 2, 3, 4}});
+      cluster_sync();
+      const SharedAddress there = isa::map_rank(data(), isa::cluster_rank() ^ 1);
+      const isa::ClusterView<isa::Words<4>> peer{there + (writes ? 16u : 0u)};
+      if (writes) {
+        peer.store({{5, 6, 7, 8}});
+      } else {
+        (void)peer.load();
+      }
+      isa::sync_warp();
+      isa::sync_warp();
+      if (last == Last::none) return;
+      if (last == Last::released) {
+        isa::cluster_arrive();
+      } else {
+        isa::cluster_arrive_relaxed();
+      }
+      if (last != Last::arrival) isa::cluster_wait();
+    };
+  };
+  const auto always = [](const model::testing::Outcome& outcome) {
+    EXPECT_ONLY_FINDINGS(outcome, Check::cluster_lifetime);
+    EXPECT_EQ(outcome.count(Check::cluster_lifetime), static_cast<int>(outcome.runs.size()));
+  };
+  for (const bool writes : {false, true}) {
+    always(run(kernel(writes, Last::none), thread_pair));
+    always(run(kernel(writes, Last::arrival), thread_pair));
+    EXPECT_CLEAN(run(kernel(writes, Last::released), thread_pair));
+  }
+  // A relaxed arrival says that a read is over, not that a write has come.
+  EXPECT_CLEAN(run(kernel(false, Last::relaxed), thread_pair));
+  always(run(kernel(true, Last::relaxed), thread_pair));
+}
+
+// A thread writes into a peer's memory before anything says that the peer has started.
+// Late entry, as racecheck reports it.
+TEST(Cluster, WritesBeforeThePeerHasStarted) {
+  const auto kernel = [](bool meets) {
+    return [=] {
+      if (meets) cluster_sync();
+      const SharedAddress there = isa::map_rank(data(), isa::cluster_rank() ^ 1);
+      isa::ClusterView<isa::Words<4>>{there}.store({{1, 2, 3, 4}});
+      cluster_sync();
+      (void)isa::SharedView<isa::Words<4>>{data()}.load();
+    };
+  };
+  EXPECT_ONLY_FINDINGS(run(kernel(false), thread_pair), Check::cluster_lifetime);
+  EXPECT_CLEAN(run(kernel(true), thread_pair));
+}
+
 // A CTA without work returns at once; the leader multicasts to it all the same.
 // triton-lang/triton #11730 and #11731 (no cluster barrier before the return):
 // https://github.com/triton-lang/triton/issues/11730

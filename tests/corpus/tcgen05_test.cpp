@@ -389,7 +389,9 @@ TEST(Tcgen05, NoFenceBeforeAnMma) {
       finish(tmem, 64);
     };
   };
-  EXPECT_ONLY_FINDINGS(run(kernel(false), single), Check::missing_proxy_fence);
+  // Where a starved warp writes last, the others have fenced: too early.
+  EXPECT_ONLY_FINDINGS(run(kernel(false), single), Check::missing_proxy_fence,
+                       Check::misplaced_proxy_fence);
   EXPECT_CLEAN(run(kernel(true), single));
 }
 

@@ -39,6 +39,29 @@ TEST(Wgmma, AccumulatorReadBeforeTheWait) {
   EXPECT_CLEAN(run(kernel(0), warpgroup));
 }
 
+// The wait covers the wgmma and does not name its accumulator: nothing keeps the compiler from
+// reading the registers before the wait.
+// CUTLASS's warpgroup_fence_operand after warpgroup_wait (cute/arch/mma_sm90_gmma.hpp).
+TEST(Wgmma, TheWaitDoesNotNameTheAccumulator) {
+  const auto kernel = [](bool names) {
+    return [=] {
+      operands(128);
+      Accumulator sum;
+      isa::wgmma_fence(sum);
+      multiply(sum, data(0), data(2));
+      isa::wgmma_commit();
+      if (names) {
+        isa::wgmma_wait<0>(sum);
+      } else {
+        isa::wgmma_wait<0>();
+      }
+      (void)sum[0];
+    };
+  };
+  EXPECT_ONLY_FINDINGS(run(kernel(false), warpgroup), Check::fragment_in_flight);
+  EXPECT_CLEAN(run(kernel(true), warpgroup));
+}
+
 // Registers are written between the fence and the wgmma that uses them.
 // triton-lang/triton #9530 (moves of the operands had to come before wgmma.fence):
 // https://github.com/triton-lang/triton/pull/9530

@@ -34,7 +34,7 @@ NEEDS = {
     "torch": "needs PyTorch and a CUDA device",
     "build": "installs or compiles for minutes",
 }
-LANGUAGES = ("sh", "console", "cpp", "cmake", "")
+LANGUAGES = ("sh", "console", "cpp", "python", "cmake", "")
 # A line that begins so is a command, so it stands in a block that says so.
 COMMAND = re.compile(r"(\$ |(build[\w-]*/bin/)?warpwright |cmake |ctest |script/\w|"
                      r"examples/\S+/run\b)")

@@ -225,7 +225,7 @@ TEST(WgmmaTest, TwoWarpgroupsAndTwoAccumulators) {
           got[0][index(atom::c_row(thread, v) * 64 + atom::c_col(thread, v))] = acc[0][v];
         }
       }
-      isa::wgmma_wait<0>(acc[1]);
+      isa::wgmma_wait<0>(acc);
       for (int i = 0; i < 2; ++i) {
         for (int v = 0; v < 32; ++v) {
           const int thread = isa::thread_index() % 128;

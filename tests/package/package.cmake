@@ -23,7 +23,7 @@ file(RENAME ${work}/first ${work}/prefix)
 run(${CMAKE_COMMAND} -S ${SOURCE}/examples -B ${work}/examples -G ${GENERATOR}
   -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_PREFIX_PATH=${work}/prefix)
 run(${CMAKE_COMMAND} --build ${work}/examples)
-foreach(example example_gemm example_plan)
+foreach(example example_c example_gemm example_plan)
   file(GLOB_RECURSE programs ${work}/examples/${example})
   if(NOT programs)
     message(FATAL_ERROR "examples/CMakeLists.txt built no ${example}")

@@ -49,7 +49,7 @@ struct Grid {
              .threads = 96,
              .shared_bytes = pipeline::ring_bytes(Shape::value)},
             [this] { work(); },
-            {{&counter, sizeof counter, "counter", true, true},
+            {{.base = &counter, .bytes = sizeof counter, .name = "counter", .zeros = true},
              {done.data(), static_cast<std::int64_t>(4 * tiles), "done"}}};
   }
 

@@ -15,6 +15,8 @@
 namespace warpwright::device {
 namespace {
 
+const std::string starving = "starve";  // in front of the seed, in a schedule's text
+
 std::size_t bytes_of(const MatrixView& v) {
   if (v.rows == 0 || v.columns == 0) return 0;
   const std::int64_t elements =
@@ -30,10 +32,11 @@ struct Subject {
   bool in_place = operands.c.data == operands.d.data;  // D is also an input
 
   // Runs it with its result elsewhere.
-  Result<model::Report> run(void* result, const ModelOptions& options) const {
+  Result<model::Report> run(void* result, ModelOptions options) const {
     GemmOperands there = operands;
     there.d.data = result;
     if (in_place) there.c.data = result;
+    if (in_place) options.launches = 1;  // a second one would start from the first one's D
     return launch_on_model(plan, there, options);
   }
 };
@@ -99,6 +102,9 @@ ModelOptions model_options(const Schedule& schedule, const CheckOptions& check) 
   options.seed = schedule.seed;
   options.mutation = check.mutation;
   options.fence_after_reads = check.fence_after_reads;
+  // Not in all: a launch takes its time.
+  const bool prompt = schedule.mode == model::Mode::eager || schedule.mode == model::Mode::starve;
+  options.launches = prompt ? 2 : 1;
   return options;
 }
 
@@ -215,15 +221,17 @@ std::optional<Refusal> look(const Subject& subject, Judge& judge, MutationReport
 std::string Schedule::text() const {
   if (mode == model::Mode::eager) return "eager";
   if (mode == model::Mode::latest) return "latest";
-  return std::to_string(seed);
+  return (mode == model::Mode::starve ? starving : "") + std::to_string(seed);
 }
 
 std::optional<Schedule> parse_schedule(const std::string& text) {
   if (text == "eager") return Schedule{model::Mode::eager, 0};
   if (text == "latest") return Schedule{model::Mode::latest, 0};
-  Schedule schedule{model::Mode::random, 0};
+  const bool starves = text.starts_with(starving);
+  Schedule schedule{starves ? model::Mode::starve : model::Mode::random, 0};
   const char* last = text.data() + text.size();
-  const auto [end, error] = std::from_chars(text.data(), last, schedule.seed);
+  const char* first = text.data() + (starves ? starving.size() : 0);
+  const auto [end, error] = std::from_chars(first, last, schedule.seed);
   if (error != std::errc() || end != last) return std::nullopt;
   return schedule;
 }
@@ -235,10 +243,18 @@ std::vector<Schedule> schedules_of(const CheckOptions& options) {
   for (const model::Mode mode : {model::Mode::eager, model::Mode::latest}) {
     if (wants(mode) && static_cast<int>(all.size()) < options.schedules) all.push_back({mode, 0});
   }
-  if (!wants(model::Mode::random)) return all;  // the others have one schedule each
-  for (std::uint64_t seed = options.seed; static_cast<int>(all.size()) < options.schedules;
-       ++seed) {
-    all.push_back({model::Mode::random, seed});
+  const bool random = wants(model::Mode::random);
+  const bool starve = wants(model::Mode::starve);
+  if (!random && !starve) return all;  // the others have one schedule each
+  // Of four one starves somebody: enough for every rank, warp and engine in a usual number.
+  std::uint64_t seed = options.seed;
+  std::uint64_t starving_seed = options.seed;
+  while (static_cast<int>(all.size()) < options.schedules) {
+    if (starve && (!random || all.size() % 4 == 2)) {
+      all.push_back({model::Mode::starve, starving_seed++});
+    } else {
+      all.push_back({model::Mode::random, seed++});
+    }
   }
   return all;
 }
@@ -274,18 +290,28 @@ Result<CheckReport> check(const Plan& plan, const GemmOperands& operands,
 
   for (std::size_t i = 0; i < found.size(); ++i) {
     if (!found[i].empty()) ++out.failing;
+    // Those of one check at one place, which other accesses tell apart, are one here: it counts the
+    // schedules that show it.
+    std::vector<std::size_t> counted;
     for (const model::Finding& finding : found[i]) {
       const auto known =
           std::find_if(out.findings.begin(), out.findings.end(),
                        [&](const CheckedFinding& f) { return same_place(f.finding, finding); });
       if (known == out.findings.end()) {
+        counted.push_back(out.findings.size());
         out.findings.push_back({finding, schedules[i], 1});
-      } else {
-        ++known->schedules;
-        known->finding.count += finding.count;
+        continue;
       }
+      known->finding.count += finding.count;
+      const auto at = static_cast<std::size_t>(known - out.findings.begin());
+      if (std::find(counted.begin(), counted.end(), at) != counted.end()) continue;
+      counted.push_back(at);
+      ++known->schedules;
     }
   }
+  std::stable_sort(out.findings.begin(), out.findings.end(), [](const auto& a, const auto& b) {
+    return model::rank(a.finding.check) < model::rank(b.finding.check);
+  });
   return out;
 }
 
@@ -386,6 +412,7 @@ Result<MutationReport> mutate(const Plan& plan, const GemmOperands& operands,
     const auto run = [&](std::size_t at, bool compare) {
       ModelOptions how = model_options(asked[at], reading);
       how.mutation = mutant.mutation;
+      how.stop_at_finding = true;
       how.hash_order = compare;
       const Result<model::Report> report = trial->run(how);
       if (compare) same = report->clean() && report->order_hash == unbroken[at];

@@ -15,10 +15,10 @@ namespace warpwright::device {
 /// One order of events: a run repeats exactly when it is given the same one.
 struct Schedule {
   model::Mode mode = model::Mode::eager;
-  std::uint64_t seed = 0;  ///< of random
+  std::uint64_t seed = 0;  ///< of random and starve
 
   friend bool operator==(const Schedule&, const Schedule&) = default;
-  /// What `--replay` takes: "eager", "latest", or the seed of a random schedule.
+  /// What `--replay` takes: "eager", "latest", "starve3", or the seed of a random schedule.
   [[nodiscard]] std::string text() const;
 };
 
@@ -29,7 +29,8 @@ std::optional<Schedule> parse_schedule(const std::string& text);
 struct CheckOptions {
   int schedules = 64;
   std::uint64_t seed = 1;
-  /// One mode alone; without it the first schedule is eager, the second latest, the rest random.
+  /// One mode alone; without it the first schedule is eager, the second latest, of the rest one in
+  /// four starves a CTA, a warp or the copy engine, and the others are random.
   std::optional<model::Mode> mode;
   /// This schedule alone.
   std::optional<Schedule> replay;
@@ -58,7 +59,7 @@ struct CheckedFinding {
 
 /// What all schedules together found.
 struct CheckReport {
-  std::vector<CheckedFinding> findings;  ///< in the order of the schedules
+  std::vector<CheckedFinding> findings;  ///< causes first, then in the order of the schedules
   int schedules = 0;                     ///< tried
   int failing = 0;                       ///< of those, with a finding
   std::vector<model::SyncSite> sites;    ///< of the first schedule

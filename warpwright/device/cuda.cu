@@ -221,13 +221,6 @@ isa::TensorMap encode_kept(const MapRequest& request) {
   return encode(request);
 }
 
-// Whether what is put on the stream becomes a graph.
-bool is_captured(cudaStream_t stream) {
-  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  if (cudaStreamIsCapturing(stream, &status) != cudaSuccess) cudaGetLastError();
-  return status == cudaStreamCaptureStatusActive;
-}
-
 std::optional<Refusal> clear(void* memory, std::int64_t bytes, cudaStream_t stream,
                              const char* what) {
   return cuda_refusal(cudaMemsetAsync(memory, 0, static_cast<std::size_t>(bytes), stream), what);
@@ -353,6 +346,39 @@ Result<DeviceFacts> cuda_device(int index) {
 
 std::optional<Refusal> use_cuda_device(int index) {
   return failed(cudaSetDevice(index), "choosing CUDA device " + std::to_string(index));
+}
+
+int current_cuda_device() {
+  int index = -1;
+  if (cudaGetDevice(&index) != cudaSuccess) cudaGetLastError();
+  return index;
+}
+
+std::optional<Refusal> stream_fault(void* stream, int index) {
+  auto* const given = static_cast<cudaStream_t>(stream);
+  if (given == nullptr || given == cudaStreamLegacy || given == cudaStreamPerThread) {
+    return std::nullopt;
+  }
+  int device = -1;
+  if (auto r = failed(cudaStreamGetDevice(given, &device), "asking for the stream's device")) {
+    return r;
+  }
+  if (device == index) return std::nullopt;
+  return refuse(RefusalCode::wrong_device, "the stream is of CUDA device ", device,
+                " and the tensors lie on device ", index, ": the nearest is a stream of device ",
+                index);
+}
+
+bool is_captured(void* stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  if (cudaStreamIsCapturing(static_cast<cudaStream_t>(stream), &status) != cudaSuccess) {
+    cudaGetLastError();
+  }
+  return status == cudaStreamCaptureStatusActive;
+}
+
+std::optional<Refusal> synchronise_stream(void* stream) {
+  return failed(cudaStreamSynchronize(static_cast<cudaStream_t>(stream)), "the kernel");
 }
 
 std::optional<Refusal> synchronise_cuda() {

@@ -29,6 +29,19 @@ Result<DeviceFacts> cuda_device(int index);
 /// Makes `index` the current CUDA device of this thread.
 [[nodiscard]] std::optional<Refusal> use_cuda_device(int index);
 
+/// The current CUDA device of this thread; -1 where there is none.
+int current_cuda_device();
+
+/// Why launches for device `index` cannot go to `stream` (a cudaStream_t), or nothing. The default
+/// streams are of every device.
+[[nodiscard]] std::optional<Refusal> stream_fault(void* stream, int index);
+
+/// Does what is put on `stream` become a graph?
+bool is_captured(void* stream);
+
+/// Waits for `stream`.
+[[nodiscard]] std::optional<Refusal> synchronise_stream(void* stream);
+
 /// Memory of the current CUDA device.
 class CudaBuffer {
  public:

@@ -48,6 +48,18 @@ std::optional<Refusal> synchronise_cuda() {
 std::optional<Refusal> use_cuda_device(int /*index*/) {
   return absent();
 }
+int current_cuda_device() {
+  return -1;
+}
+std::optional<Refusal> stream_fault(void* /*stream*/, int /*index*/) {
+  return absent();
+}
+bool is_captured(void* /*stream*/) {
+  return false;
+}
+std::optional<Refusal> synchronise_stream(void* /*stream*/) {
+  return absent();
+}
 
 CudaBuffer::CudaBuffer(CudaBuffer&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}

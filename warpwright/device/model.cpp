@@ -23,47 +23,45 @@ std::shared_ptr<void> host_memory(std::int64_t bytes) {
   return memory;
 }
 
-// How a grid is run that only prepares the product. The timeline and the decisions that a reduction
-// counts are those of the product; this one keeps its schedule, which the seed gives.
-ModelOptions beside(const ModelOptions& options) {
-  ModelOptions how = options;
-  how.only.reset();
-  how.record_decisions = false;
-  how.on_tile = nullptr;
-  how.trace = nullptr;
-  return how;
+// What a launch leaves of its flags, which the next one relies on.
+std::optional<model::Finding> flags_left(const Plan& plan, const std::byte* workspace,
+                                         bool check_offsets) {
+  // The status of the offsets lies in front, where there is one.
+  const auto* const flags = workspace + (check_offsets ? sizeof(std::uint32_t) : 0);
+  const auto* const end = workspace + plan.flag_bytes;
+  const auto* const set =
+      std::find_if(flags, std::max(flags, end), [](std::byte b) { return b != std::byte{0}; });
+  if (set >= end) return std::nullopt;
+  return model::Finding{
+      .check = model::Check::left_behind,
+      .sentence = "the launch ends, and the flag at byte " +
+                  std::to_string((set - workspace) / 4 * 4) +
+                  " of the workspace is not 0: the next launch takes it for its own. Mend: "
+                  "flag_clear() by its waiter, after the last wait for it",
+      .site = {}};
 }
 
-// The report of two grids, one after the other.
-model::Report join(model::Report first, model::Report second) {
-  second.findings.insert(second.findings.begin(), first.findings.begin(), first.findings.end());
-  second.sites.insert(second.sites.begin(), first.sites.begin(), first.sites.end());
-  second.order_hash += first.order_hash * 0x9e3779b97f4a7c15;
-  model::Statistics& s = second.statistics;
-  s.fiber_switches += first.statistics.fiber_switches;
-  s.decisions += first.statistics.decisions;
-  return second;
-}
-
-// The grids of a launch of operands that are those of the plan.
+// Launches, one after the other, of operands that are those of the plan. Each grid may start while
+// the one before still runs, and each launch leaves its workspace to the next.
 Result<model::Report> run(const Plan& plan, const GemmOperands& operands, std::byte* workspace,
                           const ModelOptions& options, bool check_offsets) {
   LaunchGrids grids;
   family_of(plan).bind(plan, operands, {workspace, check_offsets}, encode_for_model, grids);
-  model::Report report;
-  for (int i = 0; i < grids.count; ++i) {
-    const Grid& grid = grids.grids[static_cast<std::size_t>(i)];
+  std::vector<model::GridLaunch> launches;
+  for (int i = 0; i < options.launches * grids.count; ++i) {
+    const Grid& grid = grids.grids[static_cast<std::size_t>(i % grids.count)];
     const ModelKernel* const kernel = model_kernel(grid.kernel);
     if (kernel == nullptr) {
       return refuse(RefusalCode::no_kernel, "the plan's kernel is not among those of this build");
     }
-    model::Report of_grid = run_on_model(
-        grid, plan.device, grid.multiplies ? options : beside(options),
-        allocations_of(plan, operands, grid, workspace), [&] { kernel->run(grid.params.data()); });
-    report = i == 0 ? std::move(of_grid) : join(std::move(report), std::move(of_grid));
-    if (!report.clean()) break;
+    launches.push_back(grid_launch(grid, allocations_of(plan, operands, grid, workspace),
+                                   [kernel, &grid] { kernel->run(grid.params.data()); }));
+    if (!grid.multiplies) continue;
+    launches.back().ended = [&plan, workspace, check_offsets] {
+      return flags_left(plan, workspace, check_offsets);
+    };
   }
-  return report;
+  return run_on_model(launches, plan.device, options);
 }
 
 std::optional<Refusal> fault(const Plan& plan, const GemmOperands& operands) {

@@ -14,11 +14,15 @@ namespace warpwright::device {
 struct ModelOptions {
   model::Mode mode = model::Mode::latest;
   std::uint64_t seed = 1;
+  /// So many launches of the plan follow each other, each starting as early as programmatic
+  /// dependent launch lets it, with one workspace.
+  int launches = 1;
   /// See model::Options.
   std::optional<std::vector<std::int64_t>> only;
   bool check_order = true;
   bool fence_after_reads = false;
   bool count_sites = false;
+  bool stop_at_finding = false;
   std::optional<model::Mutation> mutation;
   bool hash_order = false;
   bool record_decisions = false;

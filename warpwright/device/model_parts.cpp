@@ -2,6 +2,7 @@
 
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "warpwright/model/tensor_map.h"
 
@@ -35,9 +36,8 @@ void Allocations::add(const MatrixView& v, const char* name, bool writable) {
   all_.push_back({v.data, elements * numeric::bits(v.dtype) / 8, name, writable});
 }
 
-void Allocations::add(const void* data, std::int64_t bytes, const char* name, bool writable,
-                      bool zeros) {
-  if (bytes > 0) all_.push_back({const_cast<void*>(data), bytes, name, writable, zeros});
+void Allocations::add(const void* data, std::int64_t bytes, const char* name, bool writable) {
+  if (bytes > 0) all_.push_back({const_cast<void*>(data), bytes, name, writable});
 }
 
 Allocations allocations_of(const Plan& plan, const GemmOperands& operands, const Grid& grid,
@@ -61,14 +61,29 @@ Allocations allocations_of(const Plan& plan, const GemmOperands& operands, const
   }
   for (const WorkspacePart& part : grid.workspace) {
     if (part.end > part.begin) {
-      all.add(workspace + part.begin, part.end - part.begin, part.name, part.writable, part.flags);
+      all.add(workspace + part.begin, part.end - part.begin, part.name, part.writable);
     }
   }
   return all;
 }
 
-model::Report run_on_model(const Grid& grid, const DeviceFacts& device, const ModelOptions& options,
-                           const Allocations& allocations, const std::function<void()>& body) {
+model::GridLaunch grid_launch(const Grid& grid, const Allocations& allocations,
+                              std::function<void()> body) {
+  model::GridLaunch launch;
+  launch.shape = {.ctas = grid.ctas,
+                  .cluster_size = grid.cluster_size,
+                  .threads = grid.threads,
+                  .shared_bytes = grid.shared_bytes,
+                  .registers_per_thread = grid.registers};
+  launch.allocations = allocations.all();
+  launch.body = std::move(body);
+  launch.dependent = true;
+  launch.traced = grid.multiplies;
+  return launch;
+}
+
+model::Report run_on_model(const std::vector<model::GridLaunch>& grids, const DeviceFacts& device,
+                           const ModelOptions& options) {
   model::Options how;
   how.mode = options.mode;
   how.seed = options.seed;
@@ -78,17 +93,13 @@ model::Report run_on_model(const Grid& grid, const DeviceFacts& device, const Mo
   how.check_order = options.check_order;
   how.fence_after_reads = options.fence_after_reads;
   how.count_sites = options.count_sites;
+  how.stop_at_finding = options.stop_at_finding;
   how.mutation = options.mutation;
   how.sms = device.sms;
   how.occupied_sm = options.occupied_sm;
   how.on_tile = options.on_tile;
   how.trace = options.trace;
-  const model::LaunchShape shape{.ctas = grid.ctas,
-                                 .cluster_size = grid.cluster_size,
-                                 .threads = grid.threads,
-                                 .shared_bytes = grid.shared_bytes,
-                                 .registers_per_thread = grid.registers};
-  return model::run(shape, how, allocations.all(), body);
+  return model::run(grids, how);
 }
 
 }  // namespace warpwright::device

@@ -18,8 +18,7 @@ isa::TensorMap encode_for_model(const MapRequest& request);
 class Allocations {
  public:
   void add(const MatrixView& v, const char* name, bool writable = false);
-  void add(const void* data, std::int64_t bytes, const char* name, bool writable = true,
-           bool zeros = false);
+  void add(const void* data, std::int64_t bytes, const char* name, bool writable = true);
   [[nodiscard]] const std::vector<model::Allocation>& all() const { return all_; }
 
  private:
@@ -30,8 +29,12 @@ class Allocations {
 Allocations allocations_of(const Plan& plan, const GemmOperands& operands, const Grid& grid,
                            std::byte* workspace);
 
-/// Runs a grid.
-model::Report run_on_model(const Grid& grid, const DeviceFacts& device, const ModelOptions& options,
-                           const Allocations& allocations, const std::function<void()>& body);
+/// A grid of a launch, as early as it may start.
+model::GridLaunch grid_launch(const Grid& grid, const Allocations& allocations,
+                              std::function<void()> body);
+
+/// Runs grids, one after the other.
+model::Report run_on_model(const std::vector<model::GridLaunch>& grids, const DeviceFacts& device,
+                           const ModelOptions& options);
 
 }  // namespace warpwright::device

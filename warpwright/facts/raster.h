@@ -75,7 +75,10 @@ constexpr Raster make_raster(int tiles_m, int tiles_n, atom::ClusterShape cluste
     const double own = along_m ? cluster.m * traffic.row : cluster.n * traffic.column;
     const double other = along_m ? cluster.n * traffic.column : cluster.m * traffic.row;
     if (!along_m && traffic.kept <= 0) break;
-    for (int h = 1; h <= across; ++h) {
+    // Bands of some hundred tiles are as good as higher ones, but for all there is.
+    constexpr int high = 256;
+    for (int i = 1; i <= across && i <= high; ++i) {
+      const int h = i == high ? across : i;
       const int w = (clusters + h - 1) / h < along ? (clusters + h - 1) / h : along;
       if (h * w < clusters && h < across) continue;  // the block must hold them all
       double reads = 1;

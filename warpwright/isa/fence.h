@@ -45,7 +45,7 @@ void launch_dependents([[maybe_unused]] Site site = Site::here()) {
 #if WW_GPU
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #else
-  model::grid_dependency(false, site);
+  model::launch_dependents(site);
 #endif
 }
 
@@ -68,7 +68,7 @@ Prerequisites wait_for_prerequisites([[maybe_unused]] Site site = Site::here()) 
 #if WW_GPU
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #else
-  model::grid_dependency(true, site);
+  model::wait_for_grids(site);
 #endif
   return {};
 }

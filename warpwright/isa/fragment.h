@@ -59,6 +59,8 @@ WW_DEVICE void pin_registers([[maybe_unused]] Fragment<T, N>& fragment) {
 #if WW_GPU
   T* r = fragment.registers();
   WW_UNROLL for (int i = 0; i < N; ++i) asm volatile("" : "+f"(r[i])::"memory");
+#else
+  model::pin_fragment(fragment.state());
 #endif
 }
 

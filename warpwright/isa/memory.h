@@ -129,6 +129,19 @@ struct ClusterView {
 #endif
     return value;
   }
+
+  /// st.shared::cluster (PTX ISA 9.7.9.11). That CTA sees it behind an arrival or a cluster barrier
+  /// that releases it, and must not exit before.
+  WW_DEVICE void store(T value, [[maybe_unused]] Site site = Site::here()) const {
+#if WW_GPU
+    const auto& w = *reinterpret_cast<const Words<4>*>(&value);
+    asm volatile("st.shared::cluster.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(w.word[0]),
+                 "r"(w.word[1]), "r"(w.word[2]), "r"(w.word[3])
+                 : "memory");
+#else
+    model::cluster_store(address, &value, sizeof(T), site);
+#endif
+  }
 };
 
 /// Starts the store of 16 bytes to `to` in the shared memory of any CTA of the cluster (16-byte
@@ -216,6 +229,17 @@ void flag_wait(std::uint32_t* flag, std::uint32_t value,
   } while (seen != value);
 #else
   model::flag_wait(flag, value, site);
+#endif
+}
+
+/// Sets a flag back to 0 for the next launch, which the end of this one orders: a plain store
+/// (st.global), which releases nothing.
+WW_DEVICE
+void flag_clear(std::uint32_t* flag, [[maybe_unused]] Site site = Site::here()) {
+#if WW_GPU
+  *flag = 0;
+#else
+  model::flag_clear(flag, site);
 #endif
 }
 

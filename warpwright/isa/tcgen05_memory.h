@@ -105,14 +105,18 @@ void tcgen05_wait_load([[maybe_unused]] Site site = Site::here()) {
   asm volatile("tcgen05.wait::ld.sync.aligned;" ::: "memory");
   trace_wait_end();
 #else
-  model::tcgen05_wait(true, site);
+  model::tcgen05_wait(true, false, site);
 #endif
 }
 
 /// The same, and the thread may use `fragments` (a fragment or an array of them) afterwards.
 template <class Fragments>
 WW_DEVICE void tcgen05_wait_load(Fragments& fragments, [[maybe_unused]] Site site = Site::here()) {
-  tcgen05_wait_load(site);
+#if WW_GPU
+  tcgen05_wait_load();
+#else
+  model::tcgen05_wait(true, true, site);
+#endif
   pin_registers(fragments);
 }
 
@@ -125,7 +129,7 @@ void tcgen05_wait_store([[maybe_unused]] Site site = Site::here()) {
   asm volatile("tcgen05.wait::st.sync.aligned;" ::: "memory");
   trace_wait_end();
 #else
-  model::tcgen05_wait(false, site);
+  model::tcgen05_wait(false, false, site);
 #endif
 }
 

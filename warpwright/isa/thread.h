@@ -19,7 +19,7 @@ int thread_index() {
 /// Lane of this thread in its warp, 0 to 31.
 WW_DEVICE
 int lane_index() {
-  return thread_index() % 32;
+  return static_cast<int>(static_cast<unsigned>(thread_index()) % 32);
 }
 
 /// Index of this warp in its CTA, in a form the compiler knows to be uniform in the warp.

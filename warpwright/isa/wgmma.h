@@ -47,7 +47,7 @@ WW_DEVICE void wgmma_wait([[maybe_unused]] Site site = Site::here()) {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Pending) : "memory");
   trace_wait_end();
 #else
-  model::wgmma_wait(Pending, site);
+  model::wgmma_wait(Pending, false, site);
 #endif
 }
 
@@ -55,7 +55,11 @@ WW_DEVICE void wgmma_wait([[maybe_unused]] Site site = Site::here()) {
 /// whose groups are among the older ones.
 template <int Pending, class Accumulators>
 WW_DEVICE void wgmma_wait(Accumulators& accumulators, [[maybe_unused]] Site site = Site::here()) {
-  wgmma_wait<Pending>(site);
+#if WW_GPU
+  wgmma_wait<Pending>();
+#else
+  model::wgmma_wait(Pending, true, site);
+#endif
   pin_registers(accumulators);
 }
 

@@ -35,15 +35,17 @@ struct ChunkBuffer {
   static constexpr int c_words = result_bytes(config) == 4 ? values : (values + 1) / 2;
   using Element = isa::StorageOf<config.result>;
 
-  /// Byte address of the 16-byte piece `piece` of row `row` in a buffer.
-  WW_DEVICE static isa::SharedAddress piece(isa::SharedAddress buffer, int row, int piece) {
-    return at<chunk_layout(config)>(buffer, row, piece * (16 / result_bytes(config)));
+  /// Byte address of the 16-byte piece `piece` of row `row` in a buffer, `further` rows down: these
+  /// are known when it is compiled, and a multiple of a power of two that `row` stays below.
+  WW_DEVICE static isa::SharedAddress piece(isa::SharedAddress buffer, int row, int piece,
+                                            int further) {
+    return at<chunk_layout(config)>(buffer, row, piece * (16 / result_bytes(config)), further, 0);
   }
 
   /// The element of D at (row, column) of a buffer.
   WW_DEVICE static isa::SharedView<Element> element(isa::SharedAddress buffer, int row,
                                                     int column) {
-    return {at<chunk_layout(config)>(buffer, row, column)};
+    return {at<chunk_layout(config)>(buffer, row, column, 0, 0)};
   }
 
   /// Registers into the swizzled buffer.
@@ -83,15 +85,24 @@ struct ChunkBuffer {
  private:
   WW_DEVICE static int lane() { return isa::lane_index(); }
 
-  /// Where a place of a layout lies in a buffer.
+  /// Where a lane's place (i, j) of a layout lies in a buffer, and from there a step that is known
+  /// when it is compiled. The two offsets have no bit in common, so that the step is one XOR, and
+  /// the swizzle of the lane's part is computed once.
   template <layout::Layout Places>
-  WW_DEVICE static isa::SharedAddress at(isa::SharedAddress buffer, int i, int j) {
-    return atom::apply_swizzle(chunk_swizzle(config), buffer + layout::offset_of<Places>(i, j));
+  WW_DEVICE static isa::SharedAddress at(isa::SharedAddress buffer, int i, int j, int step_i,
+                                         int step_j) {
+    static_assert(epilogue_buffer_bytes % atom::repeat_bytes(chunk_swizzle(config)) == 0);
+    const auto swizzled = [](int offset) {
+      return atom::apply_swizzle(chunk_swizzle(config), static_cast<std::uint32_t>(offset));
+    };
+    return buffer + (swizzled(layout::offset_of<Places>(i, j)) ^
+                     swizzled(layout::offset_of<Places>(step_i, step_j)));
   }
 
   /// The element of value `i` of this lane.
   WW_DEVICE static isa::SharedView<Element> element_of(isa::SharedAddress buffer, int i) {
-    return {at<accumulator_layout(config)>(buffer, atom::c_row(lane(), i), atom::c_col(lane(), i))};
+    return {at<accumulator_layout(config)>(buffer, atom::c_row(lane(), 0), atom::c_col(lane(), 0),
+                                           atom::c_row(0, i), atom::c_col(0, i))};
   }
 
   /// Values `2 i` and `2 i + 1` as one word.
@@ -109,7 +120,7 @@ struct ChunkBuffer {
       const int l = lane() % (8 * count);
       return at<accumulator_layout(config)>(
           buffer, layout::offset_of<layout::component(lanes, 0)>(l),
-          layout::offset_of<layout::component(lanes, 1)>(l) + atom::c_col(0, i));
+          layout::offset_of<layout::component(lanes, 1)>(l), 0, atom::c_col(0, i));
     };
     WW_UNROLL for (int i = 0; i + 8 <= values; i += 8) {
       const std::uint32_t matrices[4] = {packed(value, i / 2), packed(value, i / 2 + 1),

@@ -123,10 +123,10 @@ class Epilogue {
  private:
   static constexpr int halves = config.gated ? 2 : 1;
   static constexpr bool takes_c = !config.gated && sizeof(Element) > 1;
-  static constexpr int group = values % 8 == 0 ? 8 : 4;  // values that are combined at once
-  // Groups that stand beside one another: many chunks are worth more code, and registers that move
-  // on from group to group are too many where there are two halves.
-  static constexpr int unrolled = config.gated || chunks > 2 ? values / group : 1;
+  static constexpr int group = 4;  // values that are combined at once
+  // Groups that stand side by side: in large tiles time is worth more than code, and two halves are
+  // too many registers to move on from group to group.
+  static constexpr int unrolled = config.gated || chunks * values > 32 ? values / group : 1;
 
   /// Sums of one of the chunks from `first` on. Registers have no index at run time: each chunk has
   /// its copy, and the way there is by halves.
@@ -373,21 +373,24 @@ class Epilogue {
   WW_DEVICE void store_vectors(const Corner& at, isa::SharedAddress buffer) const {
     constexpr int pieces = chunk_row_bytes(config) / 16;
     constexpr int each = 16 / static_cast<int>(sizeof(Element));
+    constexpr int rows = 32 / pieces;  // at once
+    static_assert(32 % pieces == 0);
+    const int row = lane() / pieces;
+    const int piece = lane() % pieces;
+    const int c = piece * each;
     Element* const d = static_cast<Element*>(p_.d_data) + at_.batch * p_.d_batch;
-    WW_UNROLL for (int first = 0; first < outer * pieces; first += 32) {
-      const int i = first + lane();
-      const int r = i / pieces;
-      const int c = i % pieces * each;
-      if (outer * pieces % 32 != 0 && r >= outer) break;
+    std::int64_t to = (at.row + row) * p_.d_pitch + at.column + c;
+    WW_UNROLL for (int first = 0; first < outer; first += rows, to += rows * p_.d_pitch) {
+      const int r = row + first;
+      if (outer % rows != 0 && r >= outer) break;
       if (at.row + r >= end_row() || at.column + c >= p_.d_columns) continue;
       if (!wanted(at, r, c)) continue;
-      Element* const to = d + (at.row + r) * p_.d_pitch + at.column + c;
-      const isa::SharedAddress from = Buffer::piece(buffer, r, i % pieces);
-      if (at.column + c + each <= p_.d_columns) {
-        isa::global_words<4>(to).store(0, isa::SharedView<isa::Words<4>>{from}.load());
-      } else {  // the last elements of a row
+      const isa::SharedAddress from = Buffer::piece(buffer, row, piece, first);
+      if (!config.grouped || at.column + c + each <= p_.d_columns) {
+        isa::global_words<4>(d + to).store(0, isa::SharedView<isa::Words<4>>{from}.load());
+      } else {  // the last elements of a row, which only groups have
         WW_NO_UNROLL for (int e = 0; at.column + c + e < p_.d_columns; ++e) {
-          isa::GlobalView<Element>{to}.store(e, isa::SharedView<Element>{from}.load(e));
+          isa::GlobalView<Element>{d}.store(to + e, isa::SharedView<Element>{from}.load(e));
         }
       }
     }

@@ -55,10 +55,10 @@ MBarrier& Machine::barrier(std::uint32_t address, const char* operation, bool ma
   return bar;
 }
 
-void Machine::settle(MBarrier& bar) {
+void Machine::settle(const Cta& cta, MBarrier& bar) {
   if (bar.pending != 0 || bar.tx != 0) return;
   ++bar.phase;
-  if (order) order->phase_completed(bar);
+  if (order) order->phase_completed(cta, bar);
   bar.pending = bar.expected;
   bar.arrivals.clear();
   wake_all(bar.waiting);
@@ -87,6 +87,13 @@ void Machine::poll_failed(const Cta& cta, const MBarrier& bar, Site site) {
   if (stopped_) throw Stop{};
 }
 
+void Machine::observe(MBarrier& bar, std::int64_t phase, Scope scope, Site site) {
+  bar.observed = std::max(bar.observed, phase);
+  if (!order) return;
+  order->waited(*current_, bar, scope);
+  if (phase == bar.phase - 1) order->saw(*current_, bar, site);
+}
+
 void Machine::arrive(Cta& cta, MBarrier& bar, const Thread& by, int count, bool drop, Site site) {
   if (bar.phase > 0 && bar.observed < bar.phase - 1 && bar.arrivals.empty()) {
     finding(Check::stale_parity,
@@ -105,7 +112,7 @@ void Machine::arrive(Cta& cta, MBarrier& bar, const Thread& by, int count, bool 
   if (drop) bar.expected -= count;
   bar.pending -= count;
   bar.arrivals.push_back({&by, by.cta->rank, count});
-  settle(bar);
+  settle(cta, bar);
 }
 
 void Machine::complete_tx(Cta& cta, MBarrier& bar, int bytes) {
@@ -114,7 +121,7 @@ void Machine::complete_tx(Cta& cta, MBarrier& bar, int bytes) {
     fatal(Check::transaction_bytes,
           barrier_text(cta, bar) + " counts fewer than -(2^20 - 1) transaction bytes", {});
   }
-  settle(bar);
+  settle(cta, bar);
 }
 
 void act::name_barrier(std::uint32_t address, const char* name, int index, const char* arrivers) {
@@ -215,8 +222,7 @@ bool act::mbarrier_test(std::uint32_t address, int parity, bool may_suspend, Sco
     return false;
   }
   m.current().failed_polls = 0;
-  bar.observed = std::max(bar.observed, bar.phase - 1);
-  if (m.order) m.order->waited(m.current(), bar, scope);
+  m.observe(bar, bar.phase - 1, scope, site);
   return true;
 }
 
@@ -229,8 +235,7 @@ void act::mbarrier_wait(std::uint32_t address, int parity, Scope scope, Site sit
   Thread& self = m.current();
   self.failed_polls = 0;
   if ((bar.phase & 1) != parity) {  // the phase of this parity is complete
-    bar.observed = std::max(bar.observed, bar.phase - 1);
-    if (m.order) m.order->waited(self, bar, scope);
+    m.observe(bar, bar.phase - 1, scope, site);
     return;
   }
   const std::int64_t awaited = bar.phase;
@@ -240,8 +245,7 @@ void act::mbarrier_wait(std::uint32_t address, int parity, Scope scope, Site sit
            .cta = self.cta,
            .offset = bar.offset,
            .phase = awaited});
-  bar.observed = std::max(bar.observed, awaited);
-  if (m.order) m.order->waited(self, bar, scope);
+  m.observe(bar, awaited, scope, site);
   if (bar.live && bar.phase > awaited + 1) {
     // A real waiter polls: by now the parity it polls for says "not complete" again.
     m.finding(Check::stale_parity,

@@ -93,7 +93,9 @@ void add_element(std::byte* to, const std::byte* from, const TensorMapFields& ma
 TensorMapFields checked(const TensorMap& map, std::span<const int> coords, std::uint32_t address,
                         Site site) {
   Machine& m = machine();
-  const auto fields = decode(map);
+  TensorMap seen;
+  std::memcpy(&seen, m.bytes_at(reinterpret_cast<std::uintptr_t>(&map)), sizeof seen);
+  const auto fields = decode(seen);
   if (!fields) {
     m.fatal(Check::tensor_map, m.who(m.current()) + " uses a tensor map that nobody encoded", site);
   }
@@ -221,7 +223,9 @@ void Machine::prove(Copy& copy) {
                  const auto at =
                      static_cast<std::uintptr_t>(address + first * copy.map.element_bytes);
                  const std::int64_t bytes = count * copy.map.element_bytes;
-                 if (count == 0 || !order->tracked(at, bytes)) return;
+                 if (count == 0) return;
+                 check_prerequisites(at, load ? "a tensor load" : "a tensor store", copy.site);
+                 if (!order->tracked(at, bytes)) return;
                  order->touch_global(load ? copy.reading : copy.writing, by, at, bytes, !load);
                });
   if (!load) {
@@ -240,7 +244,7 @@ bool Machine::advance(Copy& copy) {
       if (load) {
         if (!copy.data->empty()) return false;  // another destination of the multicast read it
         if (copy.from == Copy::From::queue) {
-          const LaunchAnswer answer = cancel_next();
+          const LaunchAnswer answer = cancel_next(*copy.cta->grid);
           const auto bytes = std::as_bytes(std::span(&answer, 1));
           copy.data->assign(bytes.begin(), bytes.end());
           return false;
@@ -251,10 +255,10 @@ bool Machine::advance(Copy& copy) {
                        if (count == 0) return;
                        const std::int64_t skip = first * copy.map.element_bytes;
                        const std::int64_t bytes = count * copy.map.element_bytes;
-                       check_global(static_cast<std::uintptr_t>(address + skip), bytes, false,
-                                    "a tensor load", copy.site);
+                       check_global(*copy.cta->grid, static_cast<std::uintptr_t>(address + skip),
+                                    bytes, false, "a tensor load", copy.site);
                        std::memcpy(copy.data->data() + row * box.inner_bytes + skip,
-                                   reinterpret_cast<const void*>(address + skip),
+                                   bytes_at(static_cast<std::uintptr_t>(address + skip)),
                                    static_cast<std::size_t>(bytes));
                      });
       } else {
@@ -275,30 +279,30 @@ bool Machine::advance(Copy& copy) {
         });
         mark(copy, -1);
       } else {
-        for_each_row(copy.map, coords,
-                     [&](int row, std::int64_t address, std::int64_t first, std::int64_t count) {
-                       if (count == 0) return;
-                       const int size = copy.map.element_bytes;
-                       const std::byte* from = copy.data->data() + row * box.inner_bytes;
-                       auto* to = reinterpret_cast<std::byte*>(address);
-                       // What lies past the last column is dropped by whole 16-byte pieces, not
-                       // by elements, of a reduce-add too (probed on an H200): a piece that
-                       // begins inside is written whole.
-                       const std::int64_t end = (first + count) * size;
-                       const std::int64_t bytes =
-                           std::min<std::int64_t>((end + 15) / 16 * 16, box.inner_bytes) -
-                           first * size;
-                       check_global(static_cast<std::uintptr_t>(address + first * size), bytes,
-                                    true, "a tensor store", copy.site);
-                       if (!copy.reduce_add) {
-                         std::memcpy(to + first * size, from + first * size,
-                                     static_cast<std::size_t>(bytes));
-                         return;
-                       }
-                       for (std::int64_t i = first * size; i < first * size + bytes; i += size) {
-                         add_element(to + i, from + i, copy.map);
-                       }
-                     });
+        for_each_row(
+            copy.map, coords,
+            [&](int row, std::int64_t address, std::int64_t first, std::int64_t count) {
+              if (count == 0) return;
+              const int size = copy.map.element_bytes;
+              const std::byte* from = copy.data->data() + row * box.inner_bytes;
+              // What lies past the last column is dropped by whole 16-byte pieces, not
+              // by elements, of a reduce-add too (probed on an H200): a piece that
+              // begins inside is written whole.
+              const std::int64_t end = (first + count) * size;
+              const std::int64_t bytes =
+                  std::min<std::int64_t>((end + 15) / 16 * 16, box.inner_bytes) - first * size;
+              check_global(*copy.cta->grid, static_cast<std::uintptr_t>(address + first * size),
+                           bytes, true, "a tensor store", copy.site);
+              std::byte* const to = bytes_at(static_cast<std::uintptr_t>(address + first * size));
+              from += first * size;
+              if (!copy.reduce_add) {
+                std::memcpy(to, from, static_cast<std::size_t>(bytes));
+                return;
+              }
+              for (std::int64_t i = 0; i < bytes; i += size) {
+                add_element(to + i, from + i, copy.map);
+              }
+            });
       }
       return false;
     case Copy::Stage::written:
@@ -405,6 +409,7 @@ void tensor_store(const TensorMap& map, std::span<const int> coords, std::uint32
   copy->data = std::make_shared<std::vector<std::byte>>();
   if (!self.open_group) self.open_group = std::make_shared<BulkGroup>();
   copy->group = self.open_group;
+  copy->group->site = site;
   ++copy->group->unread;
   ++copy->group->unwritten;
   copy->issuer = &self;

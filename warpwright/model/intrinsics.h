@@ -43,6 +43,7 @@ std::uint32_t shared_base();
 void shared_load(std::uint32_t address, void* to, int bytes, Site site);
 void cluster_load(std::uint32_t address, void* to, int bytes, Site site);
 void shared_store(std::uint32_t address, const void* from, int bytes, Site site);
+void cluster_store(std::uint32_t address, const void* from, int bytes, Site site);
 void global_load(const void* address, void* to, int bytes, Site site);
 void global_store(void* address, const void* from, int bytes, Site site);
 /// A 32-bit word in global memory by which one thread tells another, anywhere in the grid, that its
@@ -54,6 +55,8 @@ std::uint32_t draw(std::uint32_t* counter, std::uint32_t last, Site site);
 /// 16 bytes from registers to shared memory of any CTA of the cluster, signalled at a barrier of
 /// it.
 void store_async(std::uint32_t to, const void* value, std::uint32_t barrier, Site site);
+/// Back to 0 for the next launch, which the end of this grid orders.
+void flag_clear(void* flag, Site site);
 /// Every thread's values meet: lane i gets the value of lane `source(i)`.
 std::uint32_t shuffle(std::uint32_t value, int source_lane, Site site);
 /// Bit i: what lane i says.
@@ -108,6 +111,8 @@ void acquire_map(const TensorMap* map, Site site);
 struct FragmentState {
   std::uint32_t touched_epoch = 0;  ///< fence count when the thread last touched it
   bool in_flight = false;
+  bool unnamed =
+      false;  ///< the wait that gave it back did not name it: the compiler may read early
   const char* writer = "";  ///< what the thread must wait for: "a wgmma.wait_group covers ..."
 };
 
@@ -128,7 +133,10 @@ struct WgmmaRequest {
 void wgmma_fence(Site site);
 void wgmma(const WgmmaRequest& request, Site site);
 void wgmma_commit(Site site);
-void wgmma_wait(int pending, Site site);
+/// `registers`: it names accumulators, which `pin_fragment` is then told of.
+void wgmma_wait(int pending, bool registers, Site site);
+/// The compiler keeps reads of the accumulator behind this place.
+void pin_fragment(FragmentState& state);
 /// A register of an accumulator is read or written by its thread.
 void touch_fragment(FragmentState& state, Site site);
 
@@ -167,8 +175,8 @@ void tcgen05_commit(std::uint32_t barrier, std::uint16_t multicast, int ctas, Si
 void tcgen05_fence(bool before, Site site);
 void tcgen05_load(const TmemAccess& access, Site site);
 void tcgen05_store(const TmemAccess& access, Site site);
-/// For this warp's loads, or else its stores.
-void tcgen05_wait(bool loads, Site site);
+/// For this warp's loads, or else its stores. `registers` as for wgmma_wait.
+void tcgen05_wait(bool loads, bool registers, Site site);
 
 // --- launch control ---------------------------------------------------------------------------
 /// What a request writes to shared memory.
@@ -183,6 +191,9 @@ bool cluster_canceled(const LaunchAnswer& answer, Site site);
 int canceled_first_cta(const LaunchAnswer& answer, Site site);
 
 void set_max_registers(int count, bool increase, Site site);
-void grid_dependency(bool wait, Site site);
+/// This CTA lets the next grid start.
+void launch_dependents(Site site);
+/// Until the grids before this one have ended.
+void wait_for_grids(Site site);
 
 }  // namespace warpwright::model

@@ -59,10 +59,12 @@ void Machine::write_async(std::unique_ptr<Copy> copy, Cta& cta, std::uint32_t to
   issue(std::move(copy));
 }
 
-LaunchAnswer Machine::cancel_next() {
-  if (next_cta_ >= shape_.ctas) return {0, refused_mark};
-  const int first = next_cta_;
-  next_cta_ += shape_.cluster_size;
+LaunchAnswer Machine::cancel_next(GridRun& grid) {
+  const int first = grid.next_cta;
+  if (first >= grid.shape().ctas) return {0, refused_mark};
+  const int size = grid.shape().cluster_size;
+  grid.next_cta += size;
+  grid.holding -= size;  // they will never run
   return {static_cast<std::uint64_t>(first), canceled_mark};
 }
 

@@ -24,6 +24,8 @@ enum class Mode : std::uint8_t {
   eager,   ///< everything completes where it is issued
   latest,  ///< nothing completes before some thread cannot go on without it
   random,  ///< anywhere the rules allow, by seed; threads interleave at random too
+  starve,  ///< one CTA, one warp, or the copy engine, by seed, is held back as long as any other
+           ///< can go on; the copy engine is prompt elsewhere
   timed,   ///< by a virtual clock with the nominal costs of timing.h: for pictures, no measurement
 };
 
@@ -33,6 +35,11 @@ struct Allocation {
   std::int64_t bytes = 0;
   std::string name;
   bool writable = true;
+  /// No grid before this one writes it: a dependent grid may read it before it waits.
+  bool constant = false;
+  /// Where its bytes are when `base` is closed while a kernel runs (GuardedMemory): then an access
+  /// through a raw pointer, which nothing else could see, is a finding.
+  std::byte* memory = nullptr;
   bool zeros = false;  ///< all bytes are 0 before the run and must be after it: launches share it
 };
 
@@ -44,6 +51,24 @@ struct LaunchShape {
   int shared_bytes = 0;
   /// Registers a thread has at launch (what __launch_bounds__ gives): the CTA's setmaxnreg pool.
   int registers_per_thread = 255;
+};
+
+/// One of several grids that are launched one after the other on the same memory.
+struct GridLaunch {
+  LaunchShape shape;
+  std::vector<Allocation> allocations;
+  std::function<void()> body;  ///< one thread of it
+  /// Launched as programmatic dependent launch does: its CTAs start as soon as all CTAs of the grid
+  /// before it have called launch_dependents or ended (and on SMs of their own: the overlap is as
+  /// large as it can be). Until its threads have waited for the grids before, or met one that has,
+  /// they may touch no memory that is not constant. The first of all depends on a grid that has
+  /// ended.
+  bool dependent = false;
+  /// Its CTAs have tracks in the trace.
+  bool traced = true;
+  /// Called when the grid has ended and its writes are there, before a grid that depends on it
+  /// goes on: what is wrong with what it left, or nothing.
+  std::function<std::optional<Finding>()> ended;
 };
 
 /// How it is run.
@@ -73,6 +98,8 @@ struct Options {
   bool hash_order = false;
   /// Counts every synchronising statement that runs (Report::sites).
   bool count_sites = false;
+  /// Ends the run soon after the first finding.
+  bool stop_at_finding = false;
   /// Breaks one of them.
   std::optional<Mutation> mutation;
   /// Called after every finished tile with the number of tiles so far.
@@ -88,6 +115,9 @@ struct Options {
 /// no machine accepts.
 Report run(const LaunchShape& shape, const Options& options,
            const std::vector<Allocation>& allocations, const std::function<void()>& thread_body);
+
+/// Runs grids in the order in which a stream has them.
+Report run(const std::vector<GridLaunch>& grids, const Options& options);
 
 /// Offset at which dynamic shared memory starts: the driver keeps the first KiB (as on sm_90).
 inline constexpr std::uint32_t shared_base_offset = 1024;

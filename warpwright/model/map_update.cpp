@@ -39,7 +39,8 @@ void replace(std::uint32_t map, Site site, const Change& change) {
 std::uintptr_t global_map(const TensorMap* map, bool write, const char* operation, Site site) {
   Machine& m = machine();
   const auto at = reinterpret_cast<std::uintptr_t>(map);
-  m.check_global(at, map_bytes, write, operation, site);
+  m.check_global(*m.current().cta->grid, at, map_bytes, write, operation, site);
+  m.check_prerequisites(at, operation, site);
   if (at % map_bytes != 0) {
     m.fatal(Check::misaligned,
             std::string(operation) + " takes maps at multiples of 128 bytes in global memory",
@@ -121,7 +122,7 @@ void act::release_map(TensorMap* to, std::uint32_t from, bool effective, Site si
     m.spend(nominal::global_access);
     Thread& first = *static_cast<const UpdateLane*>(lanes.front())->thread;
     if (m.order) m.order->generic_global(first, at, map_bytes, true, site, effective);
-    std::memcpy(to, &map, sizeof map);
+    std::memcpy(m.bytes_at(at), &map, sizeof map);
     m.map_written(at, effective, site);
   });
 }

@@ -64,35 +64,56 @@ void Machine::check_shared(Cta& cta, std::uint32_t offset, int bytes, const char
   if (offset < shared_base_offset || offset + bytes > cta.shared.size()) {
     fatal(Check::shared_bounds,
           who(*current_) + ": " + operation + " touches " + range_text(offset, bytes) +
-              "; the CTA owns " + range_text(shared_base_offset, shape_.shared_bytes),
+              "; the CTA owns " + range_text(shared_base_offset, cta.grid->shape().shared_bytes),
           site);
   }
 }
 
-void Machine::check_global(std::uintptr_t address, std::int64_t bytes, bool write,
+void Machine::check_prerequisites(std::uintptr_t address, const char* operation, Site site) {
+  if (!order || !current_->cta->grid->launch->dependent || order->knows_prerequisites(*current_)) {
+    return;
+  }
+  const auto holds = [&](const Allocation& a) {
+    const auto base = reinterpret_cast<std::uintptr_t>(a.base);
+    return address >= base && address < base + static_cast<std::uintptr_t>(a.bytes);
+  };
+  const std::vector<Allocation>& all = current_->cta->grid->launch->allocations;
+  const auto memory = std::find_if(all.begin(), all.end(), holds);
+  if (memory == all.end() || memory->constant) return;
+  finding(Check::before_prerequisites,
+          who(*current_) + ": " + operation + " touches " + memory->name +
+              " before the grids that this one depends on have ended. Missing: "
+              "griddepcontrol.wait. Mend: call wait_for_prerequisites() in this thread, or let it "
+              "meet one that has, before",
+          site);
+}
+
+void Machine::check_global(GridRun& grid, std::uintptr_t address, std::int64_t bytes, bool write,
                            const char* operation, Site site) {
+  const std::vector<Allocation>& allocations = grid.launch->allocations;
   const auto holds = [&](const Allocation& a) {
     const auto base = reinterpret_cast<std::uintptr_t>(a.base);
     return address >= base && address + static_cast<std::uintptr_t>(bytes) <=
                                   base + static_cast<std::uintptr_t>(a.bytes);
   };
-  if (last_allocation_ < allocations_.size() && holds(allocations_[last_allocation_]) &&
-      (!write || allocations_[last_allocation_].writable)) {
+  std::size_t& last = grid.last_allocation;
+  if (last < allocations.size() && holds(allocations[last]) &&
+      (!write || allocations[last].writable)) {
     return;
   }
-  for (std::size_t i = 0; i < allocations_.size(); ++i) {
-    if (!holds(allocations_[i])) continue;
-    if (write && !allocations_[i].writable) {
+  for (std::size_t i = 0; i < allocations.size(); ++i) {
+    if (!holds(allocations[i])) continue;
+    if (write && !allocations[i].writable) {
       fatal(Check::global_bounds,
-            std::string(operation) + " writes to " + allocations_[i].name + ", which is an input",
+            std::string(operation) + " writes to " + allocations[i].name + ", which is an input",
             site);
     }
-    last_allocation_ = i;
+    last = i;
     return;
   }
   std::string nearest = "no tensor";
   std::uintptr_t best = UINTPTR_MAX;
-  for (const Allocation& a : allocations_) {
+  for (const Allocation& a : allocations) {
     const auto base = reinterpret_cast<std::uintptr_t>(a.base);
     const auto end = base + static_cast<std::uintptr_t>(a.bytes);
     const std::uintptr_t distance =
@@ -133,6 +154,30 @@ std::string Machine::copies_into(const Cta& cta, std::uint32_t offset, int bytes
   return "an MMA";
 }
 
+std::byte* Machine::bytes_at(std::uintptr_t address) {
+  if (guard_ != nullptr) {
+    for (const Allocation& a : allocations_) {
+      const auto base = reinterpret_cast<std::uintptr_t>(a.base);
+      if (a.memory != nullptr && address >= base &&
+          address < base + static_cast<std::uintptr_t>(a.bytes)) {
+        return a.memory + (address - base);
+      }
+    }
+  }
+  return reinterpret_cast<std::byte*>(address);
+}
+
+std::string Machine::memory_text(std::uintptr_t at, int bytes) const {
+  for (const Allocation& a : allocations_) {
+    const auto base = reinterpret_cast<std::uintptr_t>(a.base);
+    if (at >= base && at < base + static_cast<std::uintptr_t>(a.bytes)) {
+      return "bytes " + std::to_string(at - base) + " to " + std::to_string(at - base + bytes - 1) +
+             " of " + a.name;
+    }
+  }
+  return range_text(static_cast<std::uint32_t>(at) & 0xffffffu, bytes);
+}
+
 std::uint32_t shared_base() {
   return static_cast<std::uint32_t>(machine().current().cta->rank) << 24 | shared_base_offset;
 }
@@ -161,6 +206,7 @@ std::pair<Cta*, std::uint32_t> access(Thread& by, std::uint32_t address, int byt
             site);
   }
   m.spend(nominal::shared_access);
+  if (write) by.loads = by.load_repeats = 0;
   if (m.order) m.order->generic(by, cta, offset, bytes, write, site);
   for (std::uint32_t g = offset / 16; g <= (offset + bytes - 1) / 16; ++g) {
     if (cta.writers[g] > 0 || (write && cta.readers[g] > 0)) {
@@ -196,8 +242,8 @@ void load_by(Thread& by, std::uint32_t address, void* to, int bytes, bool far, S
   std::memcpy(to, cta->shared.data() + offset, static_cast<std::size_t>(bytes));
 }
 
-void store_by(Thread& by, std::uint32_t address, const void* from, int bytes, Site site) {
-  const auto [cta, offset] = access(by, address, bytes, true, false, site);
+void store_by(Thread& by, std::uint32_t address, const void* from, int bytes, bool far, Site site) {
+  const auto [cta, offset] = access(by, address, bytes, true, far, site);
   std::memcpy(cta->shared.data() + offset, from, static_cast<std::size_t>(bytes));
   std::fill_n(cta->defined.begin() + offset, bytes, std::uint8_t{1});
 }
@@ -209,47 +255,62 @@ void Machine::load_shared(Thread& by, std::uint32_t address, void* to, int bytes
 }
 
 void shared_load(std::uint32_t address, void* to, int bytes, Site site) {
-  load_by(machine().current(), address, to, bytes, false, site);
+  Machine& m = machine();
+  load_by(m.current(), address, to, bytes, false, site);
+  m.watch_load(address, to, bytes, site);
 }
 
 void cluster_load(std::uint32_t address, void* to, int bytes, Site site) {
-  load_by(machine().current(), address, to, bytes, true, site);
+  Machine& m = machine();
+  load_by(m.current(), address, to, bytes, true, site);
+  m.watch_load(address, to, bytes, site);
 }
 
 void shared_store(std::uint32_t address, const void* from, int bytes, Site site) {
-  store_by(machine().current(), address, from, bytes, site);
+  store_by(machine().current(), address, from, bytes, false, site);
+}
+
+void cluster_store(std::uint32_t address, const void* from, int bytes, Site site) {
+  store_by(machine().current(), address, from, bytes, true, site);
 }
 
 void global_load(const void* address, void* to, int bytes, Site site) {
   Machine& m = machine();
   const auto at = reinterpret_cast<std::uintptr_t>(address);
   m.spend(nominal::global_access);
-  m.check_global(at, bytes, false, "a load from global memory", site);
+  GridRun& grid = *m.current().cta->grid;
+  m.check_global(grid, at, bytes, false, "a load from global memory", site);
+  m.check_prerequisites(at, "a load", site);
   if (at % static_cast<std::uintptr_t>(bytes) != 0) {
     m.fatal(Check::misaligned,
             "a load of " + std::to_string(bytes) + " bytes from global memory is not aligned",
             site);
   }
   if (m.order) m.order->generic_global(m.current(), at, bytes, false, site);
-  std::memcpy(to, address, static_cast<std::size_t>(bytes));
+  std::memcpy(to, m.bytes_at(at), static_cast<std::size_t>(bytes));
+  m.watch_load(at, to, bytes, site);
 }
 
 void global_store(void* address, const void* from, int bytes, Site site) {
   Machine& m = machine();
   const auto at = reinterpret_cast<std::uintptr_t>(address);
   m.spend(nominal::global_access);
-  m.check_global(at, bytes, true, "a store to global memory", site);
+  GridRun& grid = *m.current().cta->grid;
+  m.check_global(grid, at, bytes, true, "a store to global memory", site);
+  m.check_prerequisites(at, "a store", site);
   if (at % static_cast<std::uintptr_t>(bytes) != 0) {
     m.fatal(Check::misaligned,
             "a store of " + std::to_string(bytes) + " bytes to global memory is not aligned", site);
   }
   if (m.order) m.order->generic_global(m.current(), at, bytes, true, site);
-  std::memcpy(address, from, static_cast<std::size_t>(bytes));
+  m.current().loads = m.current().load_repeats = 0;
+  std::memcpy(m.bytes_at(at), from, static_cast<std::size_t>(bytes));
 }
 
 Flag& Machine::flag(void* address, const char* operation, Site site) {
   const auto at = reinterpret_cast<std::uintptr_t>(address);
-  check_global(at, sizeof(std::uint32_t), true, operation, site);
+  check_global(*current_->cta->grid, at, sizeof(std::uint32_t), true, operation, site);
+  check_prerequisites(at, operation, site);
   if (at % sizeof(std::uint32_t) != 0) {
     fatal(Check::misaligned, std::string(operation) + " is not aligned to 4 bytes", site);
   }
@@ -262,7 +323,7 @@ void act::flag_set(void* flag, std::uint32_t value, Site site) {
   m.spend(nominal::global_access);
   Flag& f = m.flag(flag, "a flag in global memory", site);
   if (m.order) m.order->flag_set(m.current(), f.order);
-  std::memcpy(flag, &value, sizeof value);
+  std::memcpy(m.bytes_at(reinterpret_cast<std::uintptr_t>(flag)), &value, sizeof value);
   m.wake_all(f.waiting);
 }
 
@@ -272,7 +333,8 @@ void act::flag_wait(void* flag, std::uint32_t value, Site site) {
   m.spend(nominal::global_access);
   Flag& f = m.flag(flag, "a flag in global memory", site);
   Thread* const self = &m.current();
-  while (std::memcmp(flag, &value, sizeof value) != 0) {
+  const std::byte* const word = m.bytes_at(reinterpret_cast<std::uintptr_t>(flag));
+  while (std::memcmp(word, &value, sizeof value) != 0) {
     f.waiting.push_back(self);
     m.block({.kind = Wait::Kind::flag, .site = site, .cta = self->cta});
   }
@@ -282,22 +344,17 @@ void act::flag_wait(void* flag, std::uint32_t value, Site site) {
 std::uint32_t act::draw(std::uint32_t* counter, std::uint32_t last, Site site) {
   Machine& m = machine();
   m.maybe_yield();
-  Thread& self = m.current();
-  if (!self.alone) {
-    m.finding(Check::before_prerequisites,
-              m.who(self) +
-                  " draws a number before it has waited for the grids before this one, which may "
-                  "still draw from the same word. Mend: griddepcontrol.wait first",
-              site);
-  }
   const auto at = reinterpret_cast<std::uintptr_t>(counter);
   constexpr int bytes = sizeof *counter;
-  m.check_global(at, bytes, true, "an atomic increment", site);
-  if (at % bytes != 0) m.fatal(Check::misaligned, "an atomic increment is not aligned", site);
   m.spend(nominal::atomic);
-  if (m.order) m.order->atomic_global(self, at, bytes, site);
-  const std::uint32_t number = *counter;
-  *counter = number >= last ? 0 : number + 1;
+  m.check_global(*m.current().cta->grid, at, bytes, true, "an atomic increment", site);
+  m.check_prerequisites(at, "an atomic increment", site);
+  if (at % bytes != 0) m.fatal(Check::misaligned, "an atomic increment is not aligned", site);
+  if (m.order) m.order->atomic_global(m.current(), at, bytes, site);
+  std::uint32_t number = 0;
+  std::memcpy(&number, m.bytes_at(at), bytes);
+  const std::uint32_t next = number >= last ? 0 : number + 1;
+  std::memcpy(m.bytes_at(at), &next, bytes);
   return number;
 }
 
@@ -397,7 +454,7 @@ void store_matrix(std::uint32_t row, std::span<const std::uint32_t> from, bool t
       }
       for (std::size_t r = 0; r < 8; ++r) {
         const auto& giver = *static_cast<const MatrixLane*>(lanes[8 * j + r]);
-        store_by(*giver.thread, giver.row, matrix[r].data(), 16, site);
+        store_by(*giver.thread, giver.row, matrix[r].data(), 16, false, site);
       }
     }
   });

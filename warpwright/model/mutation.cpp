@@ -40,6 +40,7 @@ std::vector<Kind> ways(const SyncSite& s) {
     case SyncKind::mbarrier_try_wait:
       add({Kind::drop_first, Kind::flip_parity, Kind::flip_first});
       if (s.cluster_scope) add({Kind::weaken});
+      if (s.threads > s.warps) add({Kind::lane_zero});
       break;
     case SyncKind::fence_mbarrier_init:
       add({Kind::other_lane});
@@ -56,12 +57,13 @@ std::vector<Kind> ways(const SyncSite& s) {
     case SyncKind::bulk_wait:
     case SyncKind::wgmma_wait:
       add({Kind::wait_more});
+      if ((s.value & SyncSite::registers) != 0) add({Kind::no_registers});
       break;
     case SyncKind::named_barrier:
       add({Kind::count_up, Kind::count_down, Kind::no_wait});
       break;
     case SyncKind::cluster_arrive:
-      add({Kind::weaken});
+      if (s.cluster_scope) add({Kind::weaken});
       break;
     case SyncKind::umma_commit_mask:
       add({Kind::clear_low, Kind::clear_high});
@@ -83,12 +85,19 @@ std::vector<Kind> ways(const SyncSite& s) {
     case SyncKind::tmem_wait_load:
     case SyncKind::tmem_wait_store:
       add({Kind::drop_first});
+      if ((s.value & SyncSite::registers) != 0) add({Kind::no_registers});
       break;
     case SyncKind::map_release:
       add({Kind::weaken});
       break;
     case SyncKind::map_acquire:
       if (s.threads == s.warps) add({Kind::other_lane});
+      break;
+    case SyncKind::grid_wait:
+      if (s.threads > s.warps) add({Kind::lane_zero});
+      break;
+    case SyncKind::flag_clear:
+      add({Kind::drop_first});
       break;
     case SyncKind::map_replace:
     case SyncKind::tmem_alloc:
@@ -181,6 +190,10 @@ std::string_view name(SyncKind kind) {
       return "draw";
     case SyncKind::store_async:
       return "st.async";
+    case SyncKind::grid_wait:
+      return "griddepcontrol.wait";
+    case SyncKind::flag_clear:
+      return "flag clear";
     case SyncKind::flag_set:
       return "flag set";
     case SyncKind::flag_wait:
@@ -239,6 +252,8 @@ std::string_view Mutation::how() const {
       return "by the warpgroup beside it";
     case Kind::stranger:
       return "by a thread of another role";
+    case Kind::no_registers:
+      return "without its registers";
   }
   return "";
 }

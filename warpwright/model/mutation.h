@@ -49,8 +49,10 @@ enum class SyncKind : std::uint8_t {
   try_cancel,
   draw,         ///< an atomic increment that gives numbers away
   store_async,  ///< to shared memory of the cluster, with its signal
+  grid_wait,    ///< griddepcontrol.wait
   flag_set,     ///< a release to a flag in global memory
   flag_wait,    ///< and the wait for it
+  flag_clear,   ///< a flag back to 0, for the next launch
   map_replace,  ///< tensormap.replace of one field
   map_release,  ///< tensormap.cp_fenceproxy
   map_acquire,  ///< fence.proxy.tensormap::generic.acquire
@@ -75,7 +77,8 @@ struct SyncSite {
   /// The statement's number (arrival count, bytes, mask, groups that may be pending): all bits
   /// seen.
   int value = 0;
-  bool cluster_scope = false;  ///< releases or acquires at cluster scope
+  static constexpr int registers = 256;  ///< in `value` of a wait: it names registers
+  bool cluster_scope = false;            ///< releases or acquires at cluster scope
 
   /// "mbarrier.arrive full at hopper/gemm.h:118".
   [[nodiscard]] std::string text() const;
@@ -105,6 +108,7 @@ struct Mutation {
     lane_zero,        ///< lane 0 executes it for its warp
     other_warpgroup,  ///< of two warpgroups side by side one arrives twice and one never
     stranger,         ///< a thread of another warpgroup executes it
+    no_registers,     ///< a wait that names no registers
   };
   Kind kind = Kind::drop;
   SyncKind at = SyncKind::mbarrier_init;

@@ -2,16 +2,21 @@
 // global memory. Internal to model/. It finds a missing edge in any schedule in which both accesses
 // occur, however benign that schedule's timing was. docs/model.md has the rules and their sources.
 //
-// Every thread has five clocks, all of them "which events of whom come before me":
+// Every thread has seven clocks, all of them "which events of whom come before me":
 //   order      generic accesses of others, ordered before my generic accesses
 //   shared     the same, also ordered before asynchronous accesses to shared memory that I issue:
 //              a proxy fence copies `order` here
 //   global     likewise for global memory
-//   grid       generic accesses by threads of other clusters, which only flags in global memory
-//              (isa/memory.h) order; its components are numbers of threads in the grid
+//   grid       accesses by threads of other clusters, which only flags in global memory
+//              (isa/memory.h) and the ends of grids order; its components are numbers of threads,
+//              the same behind them for the stores by the copy engine that they waited for, and
+//              before them the ends of grids
+//   far        those of `grid` that also come before asynchronous accesses that I issue
 //   executed   what has been executed before, whatever the scope or the semantics of the arrival
 //              that told me. It orders what is over: asynchronous operations that somebody waited
-//              for. It makes no write visible.
+//              for, reads. It makes no write visible.
+//   passed     waits on mbarriers that have returned (its times count each thread's). All that
+//              keeps a thread behind another hands it on, the warp instructions that converge too
 // and two of tensor memory, whose accesses are all asynchronous and all in the order of tcgen05:
 //   tensor     operations on tensor memory that come before those that I issue
 //   handed     those that synchronisation has told me of: tcgen05.fence::after_thread_sync copies
@@ -97,13 +102,22 @@ class Order {
   /// Does anything tell the thread that the CTA has started?
   [[nodiscard]] static bool knows_of(const Thread& by, const Cta& cta);
 
+  // --- grids that follow each other
+  /// The thread knows of the end of all grids before its own.
+  void waited_for_grids(Thread& by);
+  [[nodiscard]] static bool knows_prerequisites(const Thread& by);
+
   // --- synchronisation
   void initialised(Thread& by, MBarrier& bar, std::uint32_t component, std::uint32_t base);
   void init_fenced(Thread& by);
   void uses(Thread& by, Cta& cta, MBarrier& bar, const char* operation, Site site);
   void arrives(Thread& by, Cta& cta, MBarrier& bar, Scope scope, Site site);
-  void phase_completed(MBarrier& bar);
+  void phase_completed(const Cta& cta, MBarrier& bar);
   void waited(Thread& by, MBarrier& bar, Scope scope);
+  /// The thread's wait saw the latest phase complete.
+  void saw(Thread& by, MBarrier& bar, Site site);
+  /// These threads execute one instruction together.
+  void converged(std::span<Thread* const> others, Thread& last);
   void fence(Thread& by, Space space, Site site);
   /// A thread comes to a meeting; when all have come, each of `waiting` learns what all knew.
   void meets(Thread& by, MeetingOrder& meeting);
@@ -169,6 +183,16 @@ class Order {
     unacquired
   };
 
+  /// The component of `grid` that stands for the end of a grid; that of the first one's
+  /// predecessor is 0.
+  static std::uint32_t end_of(int grid) { return static_cast<std::uint32_t>(grid + 1); }
+  /// Is what another cluster's thread `number` did up to `time` of `component` known in `grid`?
+  [[nodiscard]] bool knows_far(const Clock& grid, std::uint32_t number, std::uint32_t component,
+                               std::uint32_t time) const;
+  /// The component of `grid` for stores by the copy engine that thread `number` waited for.
+  [[nodiscard]] std::uint32_t stores_of(std::uint32_t number) const {
+    return machine_numbers_ + number;
+  }
   std::uint32_t place(Site site, const char* role);
   std::uint32_t new_operation(Thread& by, const char* what, Site site);
   std::uint32_t new_component(Cluster& cluster);
@@ -178,7 +202,7 @@ class Order {
   [[nodiscard]] Verdict judge(const Thread& t, bool alone, const Actor& y, const Entry& x,
                               bool x_write) const;
   [[nodiscard]] Verdict judge_tensor(const Thread& t, const Actor& y, const Entry& x) const;
-  [[nodiscard]] static Verdict judge_map(const Thread& t, const Actor& y, const Entry& x);
+  [[nodiscard]] Verdict judge_map(const Thread& t, const Actor& y, const Entry& x) const;
   void check(Actor& y, const Entry& x, bool x_write, std::uintptr_t at);
   /// Checks `y` against the cell's entries, then makes it one of them.
   void enter(Cell& cell, Actor& y, std::uintptr_t at);
@@ -199,6 +223,14 @@ class Order {
                    std::uint32_t y_place, const std::string& where);
   void enter_tmem(Actor& y, const TmemRegion& region);
   void report_visit(const Cta& cta, const MBarrier& bar, const BarrierOrder::Visit& v);
+  void report_slip(const Cta& cta, const MBarrier& bar, const BarrierOrder::Waited& w);
+  /// A thread reaches into a peer's memory.
+  void visits(const Thread& by, Cta& cta, Site site);
+  /// Such an access may come after the CTA's exit, unless that knew of it.
+  void check_peer(const Cta& cta, const Entry& x, bool write, const Clock& ordered,
+                  const Clock& executed);
+  /// What the thread has waited for, and those it knows of.
+  static void gather_passed(const Thread& by, Gather& into);
   [[nodiscard]] Access describe(std::uint32_t number, std::uint32_t place, bool asynchronous,
                                 bool write, const char* what) const;
   [[nodiscard]] std::string thread_text(std::uint32_t number, std::uint32_t place) const;
@@ -207,7 +239,9 @@ class Order {
   void raise(std::span<Thread* const> threads, std::uint32_t component, std::uint32_t time);
 
   Machine& machine_;
+  std::uint32_t machine_numbers_;  // of threads, of all grids
   JoinCache joins_;
+  bool flags_set_ = false;      // clusters of this run hand memory to each other
   bool global_fences_ = false;  // until there is one, nobody needs the clocks for global memory
   std::vector<Place> places_;
   std::array<std::uint32_t, 256> place_cache_{};

@@ -37,7 +37,13 @@ Order::Verdict Order::judge(const Thread& t, bool alone, const Actor& y, const E
   if (x.asynchronous) {
     const Operation& op = operations_[x.who];
     if (op.atomic && y.atomic) return Verdict::ordered;
-    if (!cluster.has(op.number)) return Verdict::race;
+    if (!cluster.has(op.number)) {
+      const Clock& known = y.asynchronous ? me.far : me.grid;
+      // The end of a grid needs no fence.
+      const bool over = op.stores && op.time != 0 && known[stores_of(op.number)] >= op.time;
+      return over || knows_far(me.grid, op.number, op.number, UINT32_MAX) ? Verdict::ordered
+                                                                          : Verdict::race;
+    }
     if (op.time == 0) return Verdict::unfinished;
     // Completion carries the proxy fence, so one clock serves both proxies.
     if (me.order[op.component] >= op.time) return Verdict::ordered;
@@ -52,8 +58,11 @@ Order::Verdict Order::judge(const Thread& t, bool alone, const Actor& y, const E
   }
   if (x.atomic && y.entry.atomic) return Verdict::ordered;
   if (!cluster.has(x.who)) {
-    // Flags order what threads do, not what the copy engine does for them.
-    return !y.asynchronous && me.grid[x.who] >= x.time ? Verdict::ordered : Verdict::race;
+    if (knows_far(y.asynchronous ? me.far : me.grid, x.who, x.who, x.time) ||
+        knows_far(me.grid, x.who, x.who, UINT32_MAX)) {
+      return Verdict::ordered;
+    }
+    return y.asynchronous && me.grid[x.who] >= x.time ? Verdict::proxy : Verdict::race;
   }
   const std::uint32_t c = x.who - cluster.first_thread;
   const bool own = alone && x.who == me.number;
@@ -110,7 +119,7 @@ bool Order::covered(const Actor& y, const Entry& x) const {
     const Operation& op = operations_[x.who];
     return cluster.has(op.number) && op.time != 0 && t.order.order[op.component] >= op.time;
   }
-  if (!cluster.has(x.who)) return t.order.grid[x.who] >= x.time;
+  if (!cluster.has(x.who)) return knows_far(t.order.grid, x.who, x.who, x.time);
   return x.who == t.order.number || t.order.order[x.who - cluster.first_thread] >= x.time;
 }
 
@@ -183,6 +192,7 @@ void Order::enter(Cell& cell, Actor& y, std::uintptr_t at) {
 // --- accesses ------------------------------------------------------------------------------------
 void Order::generic(Thread& by, Cta& cta, std::uint32_t offset, int bytes, bool write, Site site) {
   if (relation) relation->generic(by, offset, write, site);
+  if (&cta != by.cta) visits(by, cta, site);
   Thread* const self = &by;
   Actor y;
   y.threads = {&self, 1};
@@ -339,6 +349,8 @@ void Order::begin_load(Thread& by, Copy& copy, MBarrier& bar) {
   op.component = bar.order.component;
   op.barrier = bar.name;
   op.barrier_index = bar.index;
+  copy.passed = by.order.passed;
+  copy.passed.raise(by.order.component, by.order.waits);
 }
 
 void Order::begin_store(Thread& by, Copy& copy) {
@@ -346,6 +358,7 @@ void Order::begin_store(Thread& by, Copy& copy) {
   if (t.bulk_read == 0) {
     t.bulk_read = new_component(*by.cta->cluster);
     t.bulk_done = new_component(*by.cta->cluster);
+    by.cta->cluster->order.stores.emplace_back(t.bulk_done, t.number);
     if (relation) {
       relation->name_component(*by.cta->cluster, t.bulk_read, Relation::Owner::bulk_read, t.number,
                                0);
@@ -360,6 +373,7 @@ void Order::begin_store(Thread& by, Copy& copy) {
   operations_[copy.writing].component = t.bulk_done;
   operations_[copy.writing].time = t.committed + 1;
   operations_[copy.writing].atomic = copy.reduce_add;
+  operations_[copy.writing].stores = true;
 }
 
 std::uint32_t Order::begin_wgmma(Thread& by, WarpgroupOrder& group, Site site) {
@@ -382,6 +396,7 @@ void Order::signalled(Copy& copy, MBarrier& bar) {
   op.time = bar.order.base + static_cast<std::uint32_t>(bar.phase) + 1;
   op.component = bar.order.component;
   bar.order.latest = op.time;
+  bar.order.passed.add(copy.passed);
   end(copy.reading);
 }
 

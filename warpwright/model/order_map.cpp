@@ -16,12 +16,12 @@ void Order::acquires_map(Thread& by, std::uintptr_t address) {
   tick(by);
 }
 
-Order::Verdict Order::judge_map(const Thread& t, const Actor& y, const Entry& x) {
+Order::Verdict Order::judge_map(const Thread& t, const Actor& y, const Entry& x) const {
   const ThreadOrder& me = t.order;
   const ClusterOrder& cluster = t.cta->cluster->order;
   const bool own = x.who == me.number;
   const auto knows = [&](const Clock& order, const Clock& grid, std::uint32_t time) {
-    if (!cluster.has(x.who)) return grid[x.who] >= x.time;
+    if (!cluster.has(x.who)) return knows_far(grid, x.who, x.who, x.time);
     return own ? time >= x.time : order[x.who - cluster.first_thread] >= x.time;
   };
   if (x.asynchronous) return Verdict::unreleased;

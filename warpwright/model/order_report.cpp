@@ -10,26 +10,31 @@
 
 namespace warpwright::model {
 
+namespace {
+
+std::string barrier_name(const Operation& load) {
+  return std::string(load.barrier) + "[" + std::to_string(load.barrier_index) + "]";
+}
+
+}  // namespace
+
 // --- reports -------------------------------------------------------------------------------------
 std::string Order::thread_text(std::uint32_t number, std::uint32_t place) const {
-  const auto threads = static_cast<std::uint32_t>(machine_.shape().threads + warp_lanes - 1) /
-                       warp_lanes * warp_lanes;
-  const std::uint32_t index = number % threads;
-  std::string text = std::string(places_[place].role) + " (";
-  if (machine_.shape().ctas > 1) text += "CTA " + std::to_string(number / threads) + ", ";
-  return text + "warp " + std::to_string(index / warp_lanes) + ", lane " +
-         std::to_string(index % warp_lanes) + ")";
+  const GridRun& grid = machine_.grid_of(number);
+  const std::uint32_t at = number - grid.first_number;
+  return std::string(places_[place].role) + " (" +
+         machine_.place_text(grid, at / grid.threads_per_cta, at % grid.threads_per_cta) + ")";
 }
 
 Access Order::describe(std::uint32_t number, std::uint32_t place, bool asynchronous, bool write,
                        const char* what) const {
-  const auto threads = static_cast<std::uint32_t>(machine_.shape().threads + warp_lanes - 1) /
-                       warp_lanes * warp_lanes;
+  const GridRun& grid = machine_.grid_of(number);
+  const std::uint32_t at = number - grid.first_number;
   Access a;
   a.role = places_[place].role;
-  a.cta = static_cast<int>(number / threads);
-  a.warp = static_cast<int>(number % threads / warp_lanes);
-  a.lane = static_cast<int>(number % warp_lanes);
+  a.cta = static_cast<int>(at / grid.threads_per_cta);
+  a.warp = static_cast<int>(at % grid.threads_per_cta / warp_lanes);
+  a.lane = static_cast<int>(at % warp_lanes);
   a.site = places_[place].site;
   a.instruction = what;
   a.proxy = asynchronous ? "async" : "generic";
@@ -76,9 +81,9 @@ void Order::report(const Thread& t, const Actor& y, const Entry& x, bool x_write
     a.bytes = bytes;
   }
 
-  const bool known_foreign =
-      verdict == Verdict::race && f.accesses[0].cta / machine_.shape().cluster_size !=
-                                      f.accesses[1].cta / machine_.shape().cluster_size;
+  const std::uint32_t x_number = op != nullptr ? op->number : x.who;
+  const bool foreign = !t.cta->cluster->order.has(x_number);
+  const bool other_grid = &machine_.grid_of(x_number) != t.cta->grid;
   const std::string fence = y.in_shared ? "fence_proxy_async_shared" : "fence_proxy_async_global";
   switch (verdict) {
     case Verdict::proxy: {
@@ -124,9 +129,23 @@ void Order::report(const Thread& t, const Actor& y, const Entry& x, bool x_write
       f.check = x.map ? Check::tensor_map_changed : Check::in_flight_access;
       const bool waited = op->time != 0 && op->issuer->order.order[op->component] >= op->time;
       const std::string what = op->what;
-      if (op->barrier != nullptr) {
-        const std::string name =
-            std::string(op->barrier) + "[" + std::to_string(op->barrier_index) + "]";
+      const Operation* const mine =
+          y.asynchronous ? &operations_[y.entry.who] : nullptr;  // what comes after it
+      const bool both_load = mine != nullptr && mine->barrier != nullptr && op->barrier != nullptr;
+      const bool one_barrier = both_load && mine->barrier_index == op->barrier_index &&
+                               std::string_view(mine->barrier) == op->barrier;
+      if (both_load && !one_barrier) {
+        f.missing = "places of their own: copies that signal " + barrier_name(*op) + " and " +
+                    barrier_name(*mine) +
+                    " land in the same bytes, and nobody waited for the first";
+        f.mend = "wait on " + barrier_name(*op) +
+                 " before; if these are two stages, look where each begins: they overlap";
+      } else if (both_load && f.accesses[0].cta != f.accesses[1].cta) {
+        f.missing = "places of their own: copies that two CTAs issue for " + barrier_name(*op) +
+                    " land in the same bytes of one CTA";
+        f.mend = "look at the multicast masks and at which slice each CTA loads";
+      } else if (op->barrier != nullptr) {
+        const std::string name = barrier_name(*op);
         f.missing = "a wait for the phase of mbarrier " + name + " that the " + what + " signals";
         f.mend = "wait on " + name + " before, in this thread or in one that it then meets";
       } else if (waited) {
@@ -151,13 +170,19 @@ void Order::report(const Thread& t, const Actor& y, const Entry& x, bool x_write
     }
     case Verdict::race:
       f.check = Check::data_race;
-      f.missing = known_foreign ? "any order: the CTAs belong to different clusters of one grid"
-                                : "any order: no barrier, arrival or wait leads from one to the "
-                                  "other";
-      f.mend = known_foreign
-                   ? "let every byte be written by one cluster only"
-                   : "let both threads meet at a barrier, or hand the memory over through "
-                     "an mbarrier";
+      f.missing = other_grid ? "any order: the grids overlap"
+                  : foreign  ? "any order: the CTAs belong to different clusters of one grid"
+                             : "any order: no barrier, arrival or wait leads from one to the "
+                               "other";
+      f.mend = other_grid ? "call wait_for_prerequisites() before the access"
+               : !foreign ? "let both threads meet at a barrier, or hand the memory over through "
+                            "an mbarrier"
+               : flags_set_
+                   ? "after its accesses, and those of threads that it has met, let one thread "
+                     "call flag_set(), which releases them; flag_wait() in the other cluster, "
+                     "before its threads meet and go on"
+                   : "let every byte be written by one cluster only, or hand it over with "
+                     "flag_set() and flag_wait()";
       break;
     case Verdict::ordered:
     case Verdict::unwaited:

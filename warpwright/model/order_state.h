@@ -7,6 +7,7 @@
 #include <span>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "warpwright/model/clock.h"
@@ -35,7 +36,7 @@ struct AcquiredMap {
 
 /// What a thread knows, and where it stands.
 struct ThreadOrder {
-  Clock order, shared, global, grid, executed, tensor, handed;
+  Clock order, shared, global, grid, far, executed, tensor, handed, passed;
   std::uint32_t number = 0;     ///< of the thread in the grid
   std::uint32_t component = 0;  ///< of the thread in the clocks of its cluster
   /// Its own time: accesses carry it, releases publish it and move it on.
@@ -44,9 +45,9 @@ struct ThreadOrder {
   std::uint32_t fenced_global = 0;
   std::uint32_t fence_time = 0;  ///< when it last fenced shared memory, 0 for never
   Site fence_site;
-  std::uint32_t init_fence = 0;  ///< when it last fenced its mbarrier initialisations
-  std::uint32_t committed = 0;   ///< bulk groups
-  std::uint32_t bulk_read = 0;   ///< components of its bulk groups: sources read, all done
+  std::uint32_t waits = 0;      ///< waits on mbarriers that have returned
+  std::uint32_t committed = 0;  ///< bulk groups
+  std::uint32_t bulk_read = 0;  ///< components of its bulk groups: sources read, all done
   std::uint32_t bulk_done = 0;
   std::uint32_t mmas = 0;           ///< component of the tcgen05 MMAs it issues
   std::uint32_t mma_time = 0;       ///< MMAs issued
@@ -59,6 +60,7 @@ struct Commit {
   std::uint32_t time = 0;  ///< of the last MMA
   Clock executed;
   Clock handed;
+  Clock passed;
 };
 
 /// The loads and stores of tensor memory of one warp.
@@ -86,15 +88,17 @@ struct Gather {
 
 /// Clocks that a synchronising object hands from those who arrive to those who wait.
 struct GatherClocks {
-  Gather order, shared, global, grid;
+  Gather order, shared, global, grid, far;
 };
 struct PublishedClocks {
-  Clock order, shared, global, grid;
+  Clock order, shared, global, grid, far;
 };
 
 /// Of a flag in global memory: what was ordered before its latest setting, in grid numbers.
 struct FlagOrder {
-  Clock grid;
+  Clock grid, far;
+  Clock passed;  ///< for waiters of the setter's cluster
+  const Cluster* cluster = nullptr;
 };
 
 struct BarrierOrder {
@@ -102,10 +106,12 @@ struct BarrierOrder {
   GatherClocks far;   ///< of those from peers at cluster scope: for waiters at cluster scope
   Gather executed;
   Gather handed;
+  Gather passed;
   PublishedClocks near_published;  ///< of the phase completed last
   PublishedClocks far_published;
   Clock executed_published;
   Clock handed_published;
+  Clock passed_published;
   std::uint32_t component = 0;  ///< 0 until a copy signals it
   std::uint32_t base = 0;       ///< phases of the barriers that lived here before
   std::uint32_t latest = 0;     ///< the last phase that a copy signalled
@@ -119,6 +125,14 @@ struct BarrierOrder {
     bool commit = false;  ///< by tcgen05.commit; component and time are then those of its MMAs
   };
   std::vector<Visit> visits;
+  /// Waits that saw the latest phase complete: the next one must not complete before them.
+  struct Waited {
+    std::uint32_t number = 0;
+    std::uint32_t component = 0;
+    std::uint32_t waits = 0;  ///< the thread's, this one included
+    std::uint32_t place = 0;
+  };
+  std::vector<Waited> waited;
   std::uint32_t initialised = 0;  ///< the initialiser's time then
   std::uint32_t published = 0;    ///< and at its fence.mbarrier_init
 };
@@ -128,17 +142,21 @@ struct MeetingOrder {
   GatherClocks clocks;
   Gather executed;
   Gather handed;
+  Gather passed;
 };
 struct ClusterOrder {
   MeetingOrder arriving;
   PublishedClocks published;
   Clock executed;
   Clock handed;
+  Clock passed;
   std::uint32_t time = 1;  ///< the latest time that any thread took
   std::uint32_t next_component = 0;
   std::uint32_t first_thread = 0;     ///< number of its first thread in the grid
   std::uint32_t threads_per_cta = 0;  ///< rounded up to whole warps
   std::uint32_t threads = 0;
+  /// Components of finished stores by the copy engine, and the threads that issue them.
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> stores;
   /// Is the thread of this number in the grid one of the cluster's?
   [[nodiscard]] bool has(std::uint32_t number) const { return number - first_thread < threads; }
 };
@@ -186,6 +204,7 @@ struct Operation {
   std::uint32_t references = 0;
   bool atomic = false;
   bool generic = false;  ///< of the generic proxy
+  bool stores = false;   ///< the half of a store that writes
   /// Of an MMA: its accumulator and shape. Those of one thread with one chain follow each other.
   std::uint64_t chain = 0;
 };
@@ -202,6 +221,7 @@ struct CtaOrder {
     std::uint32_t place = 0;
   };
   std::vector<Fence> fences;  ///< the latest of every warpgroup
+  bool visited = false;       ///< a peer's thread has read or written its shared memory
 };
 
 }  // namespace warpwright::model

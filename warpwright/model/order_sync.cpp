@@ -1,6 +1,8 @@
 // What orders: completions that threads wait for, barriers, fences, flags.
 #include "warpwright/model/order.h"
 
+#include <algorithm>
+
 #include "warpwright/model/parts.h"
 
 namespace warpwright::model {
@@ -55,6 +57,7 @@ void Order::gather(Thread& by, GatherClocks& into) {
   into.global.add(t.global);
   into.global.sum.raise(t.component, t.fenced_global);
   if (!t.grid.empty()) into.grid.add(t.grid);
+  if (!t.far.empty()) into.far.add(t.far);
 }
 
 void Order::learn(Thread& by, const PublishedClocks& from) {
@@ -62,6 +65,7 @@ void Order::learn(Thread& by, const PublishedClocks& from) {
   joins_.join(by.order.shared, from.shared);
   joins_.join(by.order.global, from.global);
   joins_.join(by.order.grid, from.grid);
+  joins_.join(by.order.far, from.far);
 }
 
 void Order::initialised(Thread& by, MBarrier& bar, std::uint32_t component, std::uint32_t base) {
@@ -75,7 +79,6 @@ void Order::init_fenced(Thread& by) {
   for (MBarrier& bar : by.cta->barriers) {
     if (bar.initialiser == &by && bar.order.published == 0) bar.order.published = by.order.time;
   }
-  if (by.order.init_fence == 0) by.order.init_fence = by.order.time;
   tick(by);
 }
 
@@ -90,8 +93,11 @@ void Order::uses(Thread& by, Cta& cta, MBarrier& bar, const char* operation, Sit
            "), and nothing orders its initialisation by " + machine_.who(*bar.initialiser) +
            " before that. Mend: " +
            (by.cta == &cta ? "let both meet at a CTA or cluster barrier first"
-                           : "fence.mbarrier_init by the initialising thread, then the cluster "
-                             "barrier, which this thread must wait for"),
+            : bar.order.published != 0
+                ? "the initialising thread has fenced, after its arrival on the cluster barrier: "
+                  "fence_mbarrier_init() must come before that"
+                : "fence.mbarrier_init by the initialising thread, then the cluster barrier, which "
+                  "this thread must wait for"),
        site});
 }
 
@@ -111,17 +117,24 @@ void Order::arrives(Thread& by, Cta& cta, MBarrier& bar, Scope scope, Site site)
       gather(by, bar.order.far);
     }
   }
-  bar.order.handed.add(by.order.handed);  // whatever the semantics: it orders execution alone
+  // Whatever the semantics: these order execution alone.
+  bar.order.handed.add(by.order.handed);
+  gather_passed(by, bar.order.passed);
   tick(by);
 }
 
-void Order::phase_completed(MBarrier& bar) {
+void Order::phase_completed(const Cta& cta, MBarrier& bar) {
   BarrierOrder& o = bar.order;
+  o.passed_published = o.passed.take();
+  for (const BarrierOrder::Waited& w : o.waited) {
+    if (o.passed_published[w.component] < w.waits) report_slip(cta, bar, w);
+  }
+  o.waited.clear();
   o.handed_published = o.handed.take();
   o.near_published = {o.near.order.take(), o.near.shared.take(), o.near.global.take(),
-                      o.near.grid.take()};
+                      o.near.grid.take(), o.near.far.take()};
   o.far_published = {o.far.order.take(), o.far.shared.take(), o.far.global.take(),
-                     o.far.grid.take()};
+                     o.far.grid.take(), o.far.far.take()};
   o.executed_published = o.executed.take();
   if (o.component == 0) return;
   const std::uint32_t time = o.base + static_cast<std::uint32_t>(bar.phase);
@@ -134,10 +147,41 @@ void Order::phase_completed(MBarrier& bar) {
 void Order::waited(Thread& by, MBarrier& bar, Scope scope) {
   if (bar.phase == 0) return;
   joins_.join(by.order.handed, bar.order.handed_published);
+  joins_.join(by.order.passed, bar.order.passed_published);
   if (scope == Scope::relaxed) return;
   learn(by, bar.order.near_published);
   if (scope == Scope::cluster) learn(by, bar.order.far_published);
   joins_.join(by.order.executed, bar.order.executed_published);
+}
+
+void Order::saw(Thread& by, MBarrier& bar, Site site) {
+  ThreadOrder& t = by.order;
+  std::vector<BarrierOrder::Waited>& all = bar.order.waited;
+  ++t.waits;
+  if (!all.empty() && all.back().component == t.component) all.pop_back();  // it asks again
+  all.push_back({t.number, t.component, t.waits, place(site, by.role)});
+}
+
+void Order::gather_passed(const Thread& by, Gather& into) {
+  into.add(by.order.passed);
+  into.sum.raise(by.order.component, by.order.waits);
+}
+
+void Order::converged(std::span<Thread* const> others, Thread& last) {
+  const Clock& first = last.order.passed;
+  const auto stale = [&](const Thread& t) {
+    return t.order.passed.identity() != first.identity() ||
+           first[t.order.component] < t.order.waits;
+  };
+  if (!stale(last) &&
+      std::none_of(others.begin(), others.end(), [&](const Thread* t) { return stale(*t); })) {
+    return;
+  }
+  Gather all;
+  gather_passed(last, all);
+  for (const Thread* t : others) gather_passed(*t, all);
+  last.order.passed = all.take();
+  for (Thread* t : others) t->order.passed = last.order.passed;
 }
 
 void Order::fence(Thread& by, Space space, Site site) {
@@ -148,6 +192,7 @@ void Order::fence(Thread& by, Space space, Site site) {
   } else {
     global_fences_ = true;
     t.global = t.order;
+    t.far = t.grid;
     t.fenced_global = t.time;
   }
   tick(by);
@@ -163,53 +208,76 @@ void Order::meets(Thread& by, MeetingOrder& meeting) {
   meeting.executed.add(by.order.executed);
   meeting.executed.sum.raise(by.order.component, by.order.time);
   meeting.handed.add(by.order.handed);
+  gather_passed(by, meeting.passed);
   tick(by);
 }
 
 void Order::met(MeetingOrder& meeting, std::span<Thread* const> waiting) {
   const PublishedClocks all{meeting.clocks.order.take(), meeting.clocks.shared.take(),
-                            meeting.clocks.global.take(), meeting.clocks.grid.take()};
+                            meeting.clocks.global.take(), meeting.clocks.grid.take(),
+                            meeting.clocks.far.take()};
   const Clock executed = meeting.executed.take();
   const Clock handed = meeting.handed.take();
+  const Clock passed = meeting.passed.take();
   for (Thread* t : waiting) {
     // Usually all of them came to the meeting and have learnt nothing since: the join is `all`.
     learn(*t, all);
     joins_.join(t->order.executed, executed);
     joins_.join(t->order.handed, handed);
+    joins_.join(t->order.passed, passed);
   }
 }
 
 void Order::flag_set(Thread& by, FlagOrder& flag) {
+  flags_set_ = true;
   const ThreadOrder& t = by.order;
   const ClusterOrder& cluster = by.cta->cluster->order;
-  flag.grid = t.grid;
-  t.order.for_each_leaf([&](const void*, std::uint32_t first, const auto& times) {
-    for (std::uint32_t c = 0; c < times.size(); ++c) {
-      if (first + c < cluster.threads) flag.grid.raise(cluster.first_thread + first + c, times[c]);
+  // What the thread knows of its cluster, in numbers of the grid.
+  const auto tell = [&](Clock& to, const Clock& known, const Clock& far, std::uint32_t own) {
+    to = far;
+    known.for_each_leaf([&](const void*, std::uint32_t first, const auto& times) {
+      for (std::uint32_t c = 0; c < times.size() && first + c < cluster.threads; ++c) {
+        to.raise(cluster.first_thread + first + c, times[c]);
+      }
+    });
+    for (const auto& [component, number] : cluster.stores) {
+      to.raise(stores_of(number), known[component]);
     }
-  });
-  flag.grid.raise(t.number, t.time);
+    to.raise(t.number, own);
+  };
+  tell(flag.grid, t.order, t.grid, t.time);
+  if (global_fences_) tell(flag.far, t.global, t.far, t.fenced_global);
+  flag.cluster = by.cta->cluster;
+  flag.passed = t.passed;
+  flag.passed.raise(t.component, t.waits);
   tick(by);
 }
 
 void Order::flag_waited(Thread& by, const FlagOrder& flag) {
   joins_.join(by.order.grid, flag.grid);
+  joins_.join(by.order.far, flag.far);
+  if (flag.cluster == by.cta->cluster) joins_.join(by.order.passed, flag.passed);
 }
 
 void Order::cluster_arrives(Thread& by, bool release) {
   MeetingOrder& meeting = by.cta->cluster->order.arriving;
   if (release) return meets(by, meeting);
+  // A relaxed arrival makes no write visible. It says what is over: reads whose values are there.
+  meeting.executed.add(by.order.executed);
+  meeting.executed.sum.raise(by.order.component, by.order.time);
   meeting.handed.add(by.order.handed);
-  // A relaxed arrival hands on what fence.mbarrier_init released, and nothing else.
-  meeting.executed.sum.raise(by.order.component, by.order.init_fence);
+  gather_passed(by, meeting.passed);
+  tick(by);
 }
 
 void Order::cluster_completed(Cluster& cluster) {
   ClusterOrder& o = cluster.order;
   o.published = {o.arriving.clocks.order.take(), o.arriving.clocks.shared.take(),
-                 o.arriving.clocks.global.take(), o.arriving.clocks.grid.take()};
+                 o.arriving.clocks.global.take(), o.arriving.clocks.grid.take(),
+                 o.arriving.clocks.far.take()};
   o.executed = o.arriving.executed.take();
   o.handed = o.arriving.handed.take();
+  o.passed = o.arriving.passed.take();
 }
 
 void Order::cluster_waited(Thread& by) {
@@ -217,6 +285,7 @@ void Order::cluster_waited(Thread& by) {
   learn(by, o.published);
   joins_.join(by.order.executed, o.executed);
   joins_.join(by.order.handed, o.handed);
+  joins_.join(by.order.passed, o.passed);
 }
 
 }  // namespace warpwright::model

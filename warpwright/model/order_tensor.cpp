@@ -151,9 +151,10 @@ void Order::tensor_fence(Thread& by, bool before) {
 
 Commit Order::commits(Thread& by) {
   ThreadOrder& t = by.order;
-  Commit commit{t.mma_time, t.executed, t.handed};
+  Commit commit{t.mma_time, t.executed, t.handed, t.passed};
   commit.executed.raise(t.component, t.time);
   commit.handed.join(t.tensor);  // a commit includes fence::before_thread_sync
+  commit.passed.raise(t.component, t.waits);
   tick(by);
   return commit;
 }
@@ -168,6 +169,7 @@ void Order::committed(const Thread& by, const Commit& commit, Cta& cta, MBarrier
   // The arrival comes after all that its thread did before the commit, but it releases no writes.
   bar.order.executed.add(commit.executed);
   bar.order.handed.add(commit.handed);
+  bar.order.passed.add(commit.passed);
   if (commit.time == 0) return;
   // The reads of shared memory are over, for both proxies.
   bar.order.near.order.sum.raise(t.mmas, commit.time);

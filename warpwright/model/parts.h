@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "warpwright/model/fiber.h"
+#include "warpwright/model/guarded_memory.h"
 #include "warpwright/model/intrinsics.h"
 #include "warpwright/model/machine.h"
 #include "warpwright/model/mutation.h"
@@ -45,7 +46,8 @@ struct Wait {
     bulk,
     registers,
     tensor_memory,
-    flag
+    flag,
+    grids
   };
   Kind kind = Kind::none;
   Site site;
@@ -58,6 +60,7 @@ struct Wait {
 
 /// Copies of one cp.async.bulk.commit_group.
 struct BulkGroup {
+  Site site;          // of its latest copy
   int unread = 0;     // copies whose source is still to be read
   int unwritten = 0;  // copies not complete
 };
@@ -109,18 +112,40 @@ struct Thread {
   bool exited = false;
   std::int64_t cluster_generation = -1;  // generation this thread arrived in, or -1
   int failed_polls = 0;                  // tests of barriers in a row that were answered "not yet"
-  std::uint32_t fence_epoch = 0;         // wgmma fences executed
+  // Loads: the latest one, how often it was made in a row, and all since the thread last blocked.
+  std::uintptr_t load_at = 0;
+  std::uint64_t load_value = 0;
+  std::int64_t load_repeats = 0;
+  std::int64_t loads = 0;
+  bool leaves_registers = false;  // a mutant: its latest wait names none
+  std::uint32_t fence_epoch = 0;  // wgmma fences executed
   std::shared_ptr<BulkGroup> open_group;
   std::deque<std::shared_ptr<BulkGroup>> groups;
   std::deque<std::unique_ptr<TensorOp>> tensor_ops;
   TensorPipe tensor_pipe;
   bool peers_run = false;  // it has passed the cluster barrier
-  bool alone = false;      // it has waited for the grids before
   std::int64_t clock = 0;  // of Mode::timed
   int track = -1;          // in the trace; lane 0 of a warp has one
   ThreadOrder order;
   [[nodiscard]] int lane() const { return index % warp_lanes; }
   [[nodiscard]] int warp() const { return index / warp_lanes; }
+};
+
+/// A grid of the run and how far it has come.
+struct GridRun {
+  const GridLaunch* launch = nullptr;
+  int index = 0;
+  int next_cta = 0;  // to be launched
+  int holding = 0;   // CTAs that have neither let the next grid start nor ended
+  int running = 0;   // CTAs launched and not ended
+  bool ended = false;
+  std::vector<Thread*> waiting;  // for its end
+  // Of the order checker: numbers of its threads begin here, in all grids.
+  std::uint32_t first_number = 0;
+  std::uint32_t threads_per_cta = 0;  // rounded up to whole warps
+  Clock known;                        // by its threads when they exited, of other grids
+  std::size_t last_allocation = 0;
+  [[nodiscard]] const LaunchShape& shape() const { return launch->shape; }
 };
 
 /// Threads that an instruction needs together: the lanes of a warp, the warps of a warpgroup.
@@ -203,9 +228,11 @@ struct Warpgroup {
 };
 
 struct Cta {
+  GridRun* grid = nullptr;
   Cluster* cluster = nullptr;
-  int index = 0;  // in the grid
-  int rank = 0;   // in the cluster
+  bool holds = true;  // the next grid may not start yet for this one's sake
+  int index = 0;      // in the grid
+  int rank = 0;       // in the cluster
   std::vector<std::byte> shared;
   std::vector<std::uint8_t> defined;     // a byte a byte
   std::vector<std::uint16_t> readers;    // asynchronous reads in flight, per 16 bytes
@@ -240,6 +267,7 @@ struct Cta {
 };
 
 struct Cluster {
+  GridRun* grid = nullptr;
   std::vector<std::unique_ptr<Cta>> ctas;
   int slot = 0;                 // which SMs: slot * cluster size, and on
   std::int64_t generation = 0;  // of the cluster barrier
@@ -275,6 +303,7 @@ struct Copy {
   Site site;
   std::int64_t start = 0;  // when the engine begins and ends to move it, in Mode::timed
   std::int64_t stop = 0;
+  Clock passed;               // waits that came before it was issued
   std::uint32_t reading = 0;  // operations of the order checker: a load is the first
   std::uint32_t writing = 0;
 
@@ -290,8 +319,7 @@ struct Stop {};
 
 class Machine {
  public:
-  Machine(const LaunchShape& shape, const Options& options,
-          const std::vector<Allocation>& allocations, const std::function<void()>& body);
+  Machine(const std::vector<GridLaunch>& grids, const Options& options);
   Report run();
 
   // --- services of the parts
@@ -332,9 +360,18 @@ class Machine {
   // --- shared and global memory (memory.cpp)
   Cta& owner(std::uint32_t address, const char* operation, Site site);
   void check_shared(Cta& cta, std::uint32_t offset, int bytes, const char* operation, Site site);
-  void check_global(std::uintptr_t address, std::int64_t bytes, bool write, const char* operation,
-                    Site site);
+  void check_global(GridRun& grid, std::uintptr_t address, std::int64_t bytes, bool write,
+                    const char* operation, Site site);
+  /// The current thread touches global memory, or issues a copy that does: it must know that the
+  /// grids before its own have ended, unless they leave that memory alone.
+  void check_prerequisites(std::uintptr_t address, const char* operation, Site site);
 
+  /// The current thread has loaded `value`: is it a loop that waits for another one?
+  void watch_load(std::uintptr_t at, const void* value, int bytes, Site site);
+  /// "bytes 4 to 7 of D", for an address in global memory, or else in shared memory.
+  [[nodiscard]] std::string memory_text(std::uintptr_t at, int bytes) const;
+  /// The bytes of global memory that kernels know as `address`.
+  [[nodiscard]] std::byte* bytes_at(std::uintptr_t address);
   /// Shared memory as the given lane of the current warp reads it.
   void load_shared(Thread& by, std::uint32_t address, void* to, int bytes, Site site);
 
@@ -356,7 +393,9 @@ class Machine {
   MBarrier& barrier_of(Cta& cta, std::uint32_t offset, const char* operation, Site site);
   void arrive(Cta& cta, MBarrier& bar, const Thread& by, int count, bool drop, Site site);
   void complete_tx(Cta& cta, MBarrier& bar, int bytes);
-  void settle(MBarrier& bar);
+  void settle(const Cta& cta, MBarrier& bar);
+  /// A wait of the current thread's sees the phase complete.
+  void observe(MBarrier& bar, std::int64_t phase, Scope scope, Site site);
   void cluster_settle(Cluster& cluster);
 
   // --- copy engine (copy_engine.cpp)
@@ -402,7 +441,7 @@ class Machine {
   void write_async(std::unique_ptr<Copy> copy, Cta& cta, std::uint32_t to, std::uint32_t barrier,
                    Site site);
   /// The answer to a request: takes the next cluster off the queue, if there is one.
-  LaunchAnswer cancel_next();
+  LaunchAnswer cancel_next(GridRun& grid);
 
   // --- time and trace (timing.cpp)
   [[nodiscard]] bool timed() const { return options_.mode == Mode::timed; }
@@ -428,35 +467,60 @@ class Machine {
   [[nodiscard]] std::string copies_into(const Cta& cta, std::uint32_t offset, int bytes) const;
 
   Thread& current() { return *current_; }
-  const LaunchShape& shape() const { return shape_; }
+  /// Of the current thread's grid.
+  const LaunchShape& shape() const { return current_->cta->grid->shape(); }
   const Options& options() const { return options_; }
+  /// Of all grids; writable where one of them may write.
   const std::vector<Allocation>& allocations() const { return allocations_; }
+  /// The grid whose thread has this number, and the one before a grid that is not the first.
+  [[nodiscard]] const GridRun& grid_of(std::uint32_t number) const;
+  [[nodiscard]] const GridRun& grid_before(const GridRun& grid) const {
+    return grids_[static_cast<std::size_t>(grid.index) - 1];
+  }
+  /// One behind the number of the last thread of all grids.
+  [[nodiscard]] std::uint32_t end_of_numbers() const {
+    const GridRun& last = grids_.back();
+    return last.first_number + last.threads_per_cta * static_cast<std::uint32_t>(last.shape().ctas);
+  }
+  /// "launch 2, CTA 3, warp 1, lane 0", as far as there are several.
+  std::string place_text(const GridRun& grid, std::uint32_t cta, std::uint32_t thread) const;
+  /// Until the grid before the current thread's has ended.
+  void wait_for_grids(Site site);
+  /// The current thread's CTA does not keep the next grid from starting any more.
+  static void let_next_start(Cta& cta);
   Statistics statistics;
   std::unique_ptr<Order> order;  // null: no order checking
 
  private:
   /// The number of the next decision, or nothing where a replay lets it take its default.
   std::optional<std::uint64_t> decide();
-  void launch_cluster(int first_cta, int slot);
+  void launch_cluster(GridRun& grid, int slot);
   void thread_exits(Thread& thread);
+  void throws(Thread& thread, const char* what);
   void cta_exits(Cta& cta);
   void resume(Thread& thread);
   bool advance_one();
   [[nodiscard]] bool in_flight() const { return !copies_.empty() || !tensor_issuers_.empty(); }
   /// Does anything in flight reach into this cluster?
   [[nodiscard]] bool in_use(const Cluster& cluster) const;
-  [[nodiscard]] int free_slot() const;
+  [[nodiscard]] int free_slot(const GridRun& grid) const;
+  [[nodiscard]] bool may_start(const GridRun& grid) const;
+  void launch_what_fits();
+  void end_grids();
   void make_ready(Thread& thread);
   void start_clock(Cta& cta);
   bool step_timed();
+  bool step_starving();
+  [[nodiscard]] bool held_back(const Cta& cta) const;
+  [[nodiscard]] bool held_back(const Thread& thread) const;
   [[nodiscard]] std::string wait_name(const Wait& wait) const;
   void report_deadlock();
   std::string wait_text(const Wait& wait) const;
 
-  LaunchShape shape_;
+  std::deque<GridRun> grids_;
+  Guard* guard_ = nullptr;
   Options options_;
   std::vector<Allocation> allocations_;
-  const std::function<void()>& body_;
   bool kept_ = true;  // the latest decision was random, not the default
   std::vector<std::string> decided_;
   std::vector<std::uint32_t> decisions_;  // made by the scheduler, and by each thread
@@ -466,10 +530,10 @@ class Machine {
   bool moved_ = false;  // a mutant acts for another lane: it must not yield in its place
   std::vector<Finding> findings_;
   bool stopped_ = false;
-  std::size_t last_allocation_ = 0;
 
   std::vector<std::unique_ptr<Cluster>> clusters_;  // resident
   std::deque<Thread*> ready_;
+  std::deque<Thread*> starving_;  // those that could go on and are held back, in Mode::starve
   std::vector<std::unique_ptr<Copy>> copies_;  // in flight, oldest first
   std::vector<Thread*> tensor_issuers_;        // threads whose tcgen05 operations are in flight
   std::vector<Thread*> bulk_waiters_;
@@ -477,7 +541,6 @@ class Machine {
   std::unordered_map<std::uintptr_t, Site> unreleased_maps_;
   std::vector<Thread*> pollers_;  // asked a barrier in vain, more than once
   Thread* current_ = nullptr;
-  int next_cta_ = 0;
 
   // Mode::timed: what happens next, earliest first; `order` makes ties deterministic.
   template <class T>
@@ -516,6 +579,8 @@ void flag_wait(void* flag, std::uint32_t value, Site site);
 std::uint32_t draw(std::uint32_t* counter, std::uint32_t last, Site site);
 void store_async(std::uint32_t to, const void* value, std::uint32_t barrier, Site site);
 void mbarrier_wait(std::uint32_t address, int parity, Scope scope, Site site);
+void launch_dependents();
+void wait_for_grids(Site site);
 void fence_mbarrier_init(Site site);
 void fence_proxy_async(Space space, Site site);
 void tensor_load(const TensorMap& map, std::span<const int> coords, std::uint32_t destination,

@@ -75,6 +75,19 @@ std::uint64_t Relation::hash_of(const Clock& clock, const Cluster& cluster) {
   return sum;
 }
 
+std::uint64_t Relation::hash_far(const Clock& grid) {
+  std::uint64_t sum = 0;
+  grid.for_each_leaf([&](const void*, std::uint32_t first, const auto& times) {
+    for (std::uint32_t c = first; c < first + times.size(); ++c) {
+      const std::uint32_t time = times[c - first];
+      const bool ends = c < warp_lanes || c >= counts_.size();
+      const std::uint32_t known = time == 0 || ends ? time : accesses(c, time);
+      if (known > 0) sum += mix(c, known);
+    }
+  });
+  return sum;
+}
+
 void Relation::append(std::uint32_t stream, std::uint64_t value) {
   if (streams_.size() <= stream) streams_.resize(stream + 1);
   streams_[stream] = mix(streams_[stream], value);
@@ -84,7 +97,8 @@ void Relation::generic(const Thread& by, std::uint64_t where, bool write, Site s
   const ThreadOrder& t = by.order;
   const Cluster& cluster = *by.cta->cluster;
   count(by);
-  const std::uint64_t before = hash_of(t.order, cluster) + 3 * hash_of(t.executed, cluster);
+  const std::uint64_t before =
+      hash_of(t.order, cluster) + 3 * hash_of(t.executed, cluster) + 5 * hash_far(t.grid);
   append(t.number, mix(mix(where, write ? 1 : 2), static_cast<unsigned>(site.line)) + before);
 }
 
@@ -95,7 +109,8 @@ void Relation::asynchronous(std::span<Thread* const> issuers, std::uint64_t wher
     const ThreadOrder& t = issuer->order;
     const Cluster& cluster = *issuer->cta->cluster;
     before += hash_of(shared ? t.shared : t.global, cluster) + 3 * hash_of(t.executed, cluster) +
-              mix(t.number, accesses(t.number, shared ? t.fenced_shared : t.fenced_global));
+              mix(t.number, accesses(t.number, shared ? t.fenced_shared : t.fenced_global)) +
+              (shared ? 0 : 5 * hash_far(t.grid) + 7 * hash_far(t.far));
   }
   append(issuers.front()->order.number, mix(mix(where, write ? 3 : 4), line) + before);
 }

@@ -52,9 +52,11 @@ constexpr std::array entries = {
     Entry{Check::undrained_exit, "M2", "exit with work outstanding"},
     Entry{Check::global_bounds, "M3", "global memory bounds"},
     Entry{Check::misaligned, "M4", "misaligned access"},
+    Entry{Check::unchecked_access, "M5", "unchecked access"},
     Entry{Check::named_barrier, "N1", "named barrier"},
     Entry{Check::deadlock, "D1", "deadlock"},
     Entry{Check::spin_budget, "D2", "spin budget"},
+    Entry{Check::exception, "D3", "exception"},
     Entry{Check::wrong_result, "R1", "wrong result"},
 };
 
@@ -70,6 +72,38 @@ std::string_view code(Check check) {
 }
 std::string_view name(Check check) {
   return entry(check).name;
+}
+
+int rank(Check check) {
+  switch (check) {
+    case Check::exception:
+    case Check::tensor_map:
+    case Check::shared_bounds:
+    case Check::global_bounds:
+    case Check::misaligned:
+    case Check::multicast_mask:
+    case Check::bad_descriptor:
+    case Check::bad_instruction:
+    case Check::before_prerequisites:
+      return 0;
+    case Check::dead_barrier:
+    case Check::barrier_storage:
+    case Check::arrival_count:
+    case Check::transaction_bytes:
+    case Check::remote_operation:
+    case Check::barrier_unpublished:
+    case Check::named_barrier:
+    case Check::register_pool:
+    case Check::divergence:
+      return 1;
+    case Check::deadlock:
+    case Check::spin_budget:
+    case Check::left_behind:
+    case Check::wrong_result:
+      return 3;
+    default:
+      return 2;
+  }
 }
 
 bool Report::has(Check check) const {

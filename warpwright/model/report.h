@@ -53,9 +53,11 @@ enum class Check {
   undrained_exit,         // M2
   global_bounds,          // M3
   misaligned,             // M4
+  unchecked_access,       // M5
   named_barrier,          // N1
   deadlock,               // D1
   spin_budget,            // D2
+  exception,              // D3
   wrong_result,           // R1
 };
 
@@ -63,6 +65,10 @@ enum class Check {
 std::string_view code(Check check);
 /// A short name: "transaction bytes".
 std::string_view name(Check check);
+
+/// Of several findings those of the smallest rank are likely causes of the others: wrong counts and
+/// places before the accesses that go wrong with them, and these before hangs and wrong results.
+int rank(Check check);
 
 /// One of the accesses that a finding of the order checker is about.
 struct Access {
@@ -108,7 +114,7 @@ struct Statistics {
 
 /// The result of running one grid on the model.
 struct Report {
-  std::vector<Finding> findings;
+  std::vector<Finding> findings;  ///< likely causes first, then as they were made
   Statistics statistics;
   /// Where Options::hash_order asks for it: equal when every access is ordered after the same ones.
   std::uint64_t order_hash = 0;

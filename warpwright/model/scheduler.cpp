@@ -1,5 +1,6 @@
 // Threads, clusters, the order in which everything happens, and what is said when nothing can.
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <stdexcept>
 #include <utility>
@@ -32,13 +33,32 @@ Machine& machine() {
   return *running;
 }
 
-Machine::Machine(const LaunchShape& shape, const Options& options,
-                 const std::vector<Allocation>& allocations, const std::function<void()>& body)
-    : shape_(shape),
-      options_(options),
-      allocations_(allocations),
-      body_(body),
-      sites_(options.mutation) {
+Machine::Machine(const std::vector<GridLaunch>& grids, const Options& options)
+    : options_(options), sites_(options.mutation) {
+  // Small numbers stand for the ends of grids (Order::ended).
+  std::uint32_t number =
+      static_cast<std::uint32_t>(grids.size() + warp_lanes) / warp_lanes * warp_lanes;
+  for (const GridLaunch& launch : grids) {
+    GridRun grid;
+    grid.launch = &launch;
+    grid.index = static_cast<int>(grids_.size());
+    grid.holding = launch.shape.ctas;
+    grid.first_number = number;
+    grid.threads_per_cta = static_cast<std::uint32_t>((launch.shape.threads + warp_lanes - 1) /
+                                                      warp_lanes * warp_lanes);
+    number += grid.threads_per_cta * static_cast<std::uint32_t>(launch.shape.ctas);
+    grids_.push_back(std::move(grid));
+    for (const Allocation& a : launch.allocations) {
+      const auto known = std::find_if(allocations_.begin(), allocations_.end(), [&](const auto& k) {
+        return k.base == a.base && k.bytes == a.bytes;
+      });
+      if (known == allocations_.end()) {
+        allocations_.push_back(a);
+      } else {
+        known->writable = known->writable || a.writable;
+      }
+    }
+  }
   if (options_.check_order) order = std::make_unique<Order>(*this);
 }
 
@@ -60,7 +80,8 @@ std::optional<std::uint64_t> Machine::decide() {
   const std::size_t who =
       current_ == nullptr
           ? 0
-          : static_cast<std::size_t>(current_->cta->index * shape_.threads + current_->index) + 1;
+          : static_cast<std::size_t>(current_->cta->grid->first_number) +
+                static_cast<std::size_t>(current_->cta->index * shape().threads + current_->index);
   if (decisions_.size() <= who) decisions_.resize(who + 1);
   const std::int64_t name = static_cast<std::int64_t>(who) << 32 | decisions_[who]++;
   if (options_.record_decisions) made_.push_back(name);
@@ -80,6 +101,7 @@ void Machine::note(const std::string& what) {
 }
 
 void Machine::finding(Check check, const std::string& sentence, Site site) {
+  stopped_ = stopped_ || options_.stop_at_finding;
   for (Finding& f : findings_) {
     if (f.check == check && f.site.line == site.line && std::string(f.site.file) == site.file) {
       ++f.count;
@@ -90,6 +112,7 @@ void Machine::finding(Check check, const std::string& sentence, Site site) {
 }
 
 void Machine::report(Finding finding) {
+  stopped_ = stopped_ || options_.stop_at_finding;
   const auto place = [](const Finding& f) {
     return f.accesses.empty() ? Site{} : f.accesses.front().site;
   };
@@ -112,13 +135,30 @@ void Machine::fatal(Check check, const std::string& sentence, Site site) {
 }
 
 std::string Machine::who(const Thread& t) const {
-  std::string text = std::string(t.role) + " (";
-  if (shape_.ctas > 1) text += "CTA " + std::to_string(t.cta->index) + ", ";
-  return text + "warp " + std::to_string(t.warp()) + ", lane " + std::to_string(t.lane()) + ")";
+  return std::string(t.role) + " (" +
+         place_text(*t.cta->grid, static_cast<std::uint32_t>(t.cta->index),
+                    static_cast<std::uint32_t>(t.index)) +
+         ")";
+}
+
+const GridRun& Machine::grid_of(std::uint32_t number) const {
+  std::size_t at = grids_.size() - 1;
+  while (at > 0 && number < grids_[at].first_number) --at;
+  return grids_[at];
+}
+
+std::string Machine::place_text(const GridRun& grid, std::uint32_t cta,
+                                std::uint32_t thread) const {
+  std::string text;
+  if (grids_.size() > 1) text += "grid " + std::to_string(grid.index + 1) + ", ";
+  if (grid.shape().ctas > 1) text += "CTA " + std::to_string(cta) + ", ";
+  return text + "warp " + std::to_string(thread / warp_lanes) + ", lane " +
+         std::to_string(thread % warp_lanes);
 }
 
 void Machine::block(const Wait& wait) {
   Thread& self = *current_;
+  self.loads = 0;
   self.wait = wait;
   const bool shown = self.track >= 0 && wait.kind != Wait::Kind::meeting;
   if (shown) builder_.begin(self.track, now(), wait_name(wait));
@@ -149,6 +189,8 @@ void Machine::maybe_yield() {
                         (!due_copies_.empty() && due_copies_.top().time <= current_->clock) ||
                         (!due_tensor_.empty() && due_tensor_.top().time <= current_->clock);
     if (!behind) return;
+  } else if (options_.mode == Mode::starve) {
+    if (!held_back(*current_)) return;
   } else if (options_.mode != Mode::random || !chance(12)) {
     return;
   } else if (options_.only) {
@@ -181,16 +223,23 @@ void Machine::meet(Meeting& meeting, int members, int slot, const char* what, Si
     return;
   }
   meeting.arrived = 0;
+  if (order) order->converged(meeting.waiting, *current_);
   action(std::span(meeting.arguments.data(), static_cast<std::size_t>(members)));
   wake_all(meeting.waiting);
 }
 
-void Machine::launch_cluster(int first_cta, int slot) {
+void Machine::launch_cluster(GridRun& grid, int slot) {
+  const LaunchShape& shape = grid.shape();
+  const int first_cta = grid.next_cta;
+  grid.next_cta += shape.cluster_size;
+  grid.running += shape.cluster_size;
   auto cluster = std::make_unique<Cluster>();
+  cluster->grid = &grid;
   cluster->slot = slot;
-  const auto bytes = static_cast<std::size_t>(shared_base_offset) + shape_.shared_bytes;
-  for (int rank = 0; rank < shape_.cluster_size; ++rank) {
+  const auto bytes = static_cast<std::size_t>(shared_base_offset) + shape.shared_bytes;
+  for (int rank = 0; rank < shape.cluster_size; ++rank) {
     auto cta = std::make_unique<Cta>();
+    cta->grid = &grid;
     cta->cluster = cluster.get();
     cta->index = first_cta + rank;
     cta->rank = rank;
@@ -199,26 +248,28 @@ void Machine::launch_cluster(int first_cta, int slot) {
     cta->readers.assign(bytes / 16 + 1, 0);
     cta->writers.assign(bytes / 16 + 1, 0);
     cta->barrier_at.assign(bytes / 8 + 1, -1);
-    const int warps = (shape_.threads + warp_lanes - 1) / warp_lanes;
-    const int groups = (shape_.threads + warpgroup_threads - 1) / warpgroup_threads;
+    const int warps = (shape.threads + warp_lanes - 1) / warp_lanes;
+    const int groups = (shape.threads + warpgroup_threads - 1) / warpgroup_threads;
     cta->warp_meetings.resize(static_cast<std::size_t>(warps));
     cta->tmem_ops.resize(static_cast<std::size_t>(warps));
-    cta->sm = slot * shape_.cluster_size + rank;
+    cta->sm = slot * shape.cluster_size + rank;
     cta->warpgroup_meetings.resize(static_cast<std::size_t>(groups));
     cta->warpgroups.resize(static_cast<std::size_t>(groups));
-    for (Warpgroup& group : cta->warpgroups) group.registers = shape_.registers_per_thread;
-    cta->live_threads = shape_.threads;
-    cluster->live_threads += shape_.threads;
-    for (int i = 0; i < shape_.threads; ++i) {
+    for (Warpgroup& group : cta->warpgroups) group.registers = shape.registers_per_thread;
+    cta->live_threads = shape.threads;
+    cluster->live_threads += shape.threads;
+    for (int i = 0; i < shape.threads; ++i) {
       auto thread = std::make_unique<Thread>();
       thread->cta = cta.get();
       thread->index = i;
       thread->fiber.start([this, t = thread.get()] {
         try {
-          body_();
+          t->cta->grid->launch->body();
           thread_exits(*t);
         } catch (const Stop&) {
           t->exited = true;
+        } catch (const std::exception& error) {
+          throws(*t, error.what());
         }
       });
       cta->threads.push_back(std::move(thread));
@@ -229,6 +280,47 @@ void Machine::launch_cluster(int first_cta, int slot) {
   }
   if (order) order->launched(*cluster);
   clusters_.push_back(std::move(cluster));
+}
+
+void Machine::throws(Thread& thread, const char* what) {
+  finding(Check::exception, who(thread) + " threw an exception: " + what, {});
+  thread.exited = true;
+  stopped_ = true;
+}
+
+void Machine::watch_load(std::uintptr_t at, const void* value, int bytes, Site site) {
+  // A loop of loads lets the others go on, as one of tests of a barrier does. It is a hang when the
+  // same load, or nothing but loads, goes on for so long.
+  constexpr std::int64_t patience = 64;
+  const std::int64_t most_repeats = options_.mode == Mode::random ? 20000 : 4000;
+  constexpr std::int64_t batch = 1 << 16;
+  constexpr std::int64_t most_loads = 1 << 28;
+  Thread& self = *current_;
+  if (moved_) return;
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, value, static_cast<std::size_t>(std::min(bytes, 8)));
+  self.load_repeats = self.load_at == at && self.load_value == bits ? self.load_repeats + 1 : 0;
+  self.load_at = at;
+  self.load_value = bits;
+  ++self.loads;
+  if (self.load_repeats < patience && self.loads % batch != 0) return;
+  if (self.load_repeats > most_repeats || self.loads > most_loads) {
+    fatal(Check::spin_budget,
+          who(self) + " has read " + memory_text(at, bytes) + " " +
+              std::to_string(self.load_repeats + 1) + " times in a row, " +
+              std::to_string(self.loads) +
+              " loads in all, and waits for nothing else. Mend: wait for what another thread "
+              "writes with flag_wait() or on an mbarrier",
+          site);
+  }
+  if (timed()) return maybe_yield();
+  if (options_.mode == Mode::random) {
+    make_ready(self);
+  } else {
+    pollers_.push_back(&self);
+  }
+  self.fiber.suspend();
+  if (stopped_) throw Stop{};
 }
 
 void Machine::thread_exits(Thread& thread) {
@@ -246,7 +338,7 @@ void Machine::thread_exits(Thread& thread) {
   }
   if (thread.open_group && thread.open_group->unread > 0) {
     finding(Check::undrained_exit, who(thread) + " exited with bulk stores that it never committed",
-            {});
+            thread.open_group->site);
   }
   for (const auto& g : thread.groups) {
     if (g->unread > 0) {
@@ -254,7 +346,7 @@ void Machine::thread_exits(Thread& thread) {
               who(thread) +
                   " exited while bulk stores still read shared memory; wait for the group "
                   "(cp.async.bulk.wait_group.read) before the end",
-              {});
+              g->site);
       break;
     }
   }
@@ -281,7 +373,61 @@ void Machine::thread_exits(Thread& thread) {
   if (--cta.live_threads == 0) cta_exits(cta);
 }
 
+void Machine::let_next_start(Cta& cta) {
+  if (std::exchange(cta.holds, false)) --cta.grid->holding;
+}
+
+void Machine::wait_for_grids(Site site) {
+  Thread& self = *current_;
+  const GridRun& grid = *self.cta->grid;
+  if (grid.index > 0) {
+    GridRun& before = grids_[static_cast<std::size_t>(grid.index) - 1];
+    if (!before.ended) {
+      before.waiting.push_back(&self);
+      block({.kind = Wait::Kind::grids, .site = site, .cta = self.cta});
+    }
+  }
+  if (order) order->waited_for_grids(self);
+}
+
+// Grids end in their order: one that depends on another may be through before it, where it never
+// waits.
+void Machine::end_grids() {
+  for (GridRun& grid : grids_) {
+    if (grid.ended) continue;
+    const bool in_flight = std::any_of(clusters_.begin(), clusters_.end(),
+                                       [&](const auto& c) { return c->grid == &grid; });
+    if (grid.next_cta < grid.shape().ctas || grid.running > 0 || in_flight) return;
+    grid.ended = true;
+    if (grid.launch->ended) {
+      if (guard_ != nullptr) guard_->lift();
+      if (auto wrong = grid.launch->ended()) report(std::move(*wrong));
+      if (guard_ != nullptr) guard_->lower();
+    }
+    wake_all(grid.waiting);
+  }
+}
+
+bool Machine::may_start(const GridRun& grid) const {
+  if (grid.next_cta >= grid.shape().ctas) return false;
+  if (grid.index == 0) return true;
+  const GridRun& before = grids_[static_cast<std::size_t>(grid.index) - 1];
+  return before.ended || (grid.launch->dependent && before.holding == 0);
+}
+
+void Machine::launch_what_fits() {
+  for (GridRun& grid : grids_) {
+    if (!may_start(grid)) continue;
+    for (int slot = free_slot(grid); slot >= 0 && grid.next_cta < grid.shape().ctas;
+         slot = free_slot(grid)) {
+      launch_cluster(grid, slot);
+    }
+  }
+}
+
 void Machine::cta_exits(Cta& cta) {
+  --cta.grid->running;
+  let_next_start(cta);
   time_ = std::max(time_, now());
   look_again_ = true;
   for (const auto& copy : copies_) {
@@ -310,6 +456,12 @@ void Machine::resume(Thread& thread) {
   ++statistics.fiber_switches;
   thread.fiber.resume();
   current_ = nullptr;
+  for (std::uintptr_t at = guard_ == nullptr ? 0 : guard_->take(); at != 0; at = guard_->take()) {
+    finding(Check::unchecked_access,
+            who(thread) + " touches " + memory_text(at, 1) +
+                " through a raw pointer: nothing of that is checked. Mend: isa::GlobalView",
+            {});
+  }
 }
 
 bool Machine::advance_one() {
@@ -339,6 +491,48 @@ bool Machine::advance_one() {
   return true;
 }
 
+// Who is held back in Mode::starve, by the seed: one rank of every cluster (one CTA, where there
+// are none), one warp of every CTA, or what the engines have in flight for a rank.
+bool Machine::held_back(const Cta& cta) const {
+  const auto at = static_cast<int>(options_.seed / 3 % 0x10000);
+  const LaunchShape& shape = cta.grid->shape();
+  if (shape.cluster_size > 1) return cta.rank == at % shape.cluster_size;
+  return cta.index == at % shape.ctas;
+}
+
+bool Machine::held_back(const Thread& thread) const {
+  if (options_.mode != Mode::starve || options_.seed % 3 == 2) return false;
+  if (options_.seed % 3 == 1) return held_back(*thread.cta);
+  const int warps = (thread.cta->grid->shape().threads + warp_lanes - 1) / warp_lanes;
+  return thread.warp() == static_cast<int>(options_.seed / 3 % 0x10000) % warps;
+}
+
+// Lets what is not held back go on; of what is, one step when nothing else can.
+bool Machine::step_starving() {
+  const bool engines = options_.seed % 3 == 2;
+  for (std::size_t i = 0; i < copies_.size(); ++i) {
+    if (engines && held_back(*copies_[i]->cta)) continue;
+    if (advance(*copies_[i])) copies_.erase(copies_.begin() + static_cast<std::ptrdiff_t>(i));
+    return true;
+  }
+  for (Thread* issuer : tensor_issuers_) {
+    if (engines && held_back(*issuer->cta)) continue;
+    advance(*issuer);
+    return true;
+  }
+  std::deque<Thread*>& threads = ready_.empty() ? starving_ : ready_;
+  if (!threads.empty()) {
+    Thread* const next = threads.front();
+    threads.pop_front();
+    if (&threads == &starving_) wake_all(pollers_);
+    resume(*next);
+    return true;
+  }
+  if (!advance_one() && pollers_.empty()) return false;
+  wake_all(pollers_);
+  return true;
+}
+
 bool Machine::in_use(const Cluster& cluster) const {
   return std::any_of(copies_.begin(), copies_.end(),
                      [&](const auto& copy) { return copy->cta->cluster == &cluster; }) ||
@@ -346,13 +540,16 @@ bool Machine::in_use(const Cluster& cluster) const {
                      [&](const Thread* t) { return t->cta->cluster == &cluster; });
 }
 
-int Machine::free_slot() const {
-  // A slot is a cluster's share of the SMs. One always exists, however few SMs there are.
-  const int slots = std::max(1, options_.sms / shape_.cluster_size);
-  const int held =
-      options_.occupied_sm < 0 || slots == 1 ? -1 : options_.occupied_sm / shape_.cluster_size;
+int Machine::free_slot(const GridRun& grid) const {
+  // A slot is a cluster's share of the SMs. One always exists, however few SMs there are. Every
+  // grid has SMs of its own: those that follow each other overlap as much as they can.
+  const int size = grid.shape().cluster_size;
+  const int slots = std::max(1, options_.sms / size);
+  const int held = options_.occupied_sm < 0 || slots == 1 ? -1 : options_.occupied_sm / size;
   for (int slot = 0; slot < slots; ++slot) {
-    const auto there = [&](const auto& cluster) { return cluster->slot == slot; };
+    const auto there = [&](const auto& cluster) {
+      return cluster->grid == &grid && cluster->slot == slot;
+    };
     if (slot != held && std::none_of(clusters_.begin(), clusters_.end(), there)) return slot;
   }
   return -1;
@@ -363,18 +560,31 @@ Report Machine::run() {
   constexpr int lazy_to_brisk[] = {1, 5, 20};
   landing_percent_ = lazy_to_brisk[options_.seed % 3];
   Machine* outer = std::exchange(running, this);
+  std::optional<Guard> guard;
+  if (std::any_of(allocations_.begin(), allocations_.end(),
+                  [](const Allocation& a) { return a.memory != nullptr; })) {
+    guard_ = &guard.emplace(allocations_);
+  }
   try {
     while (!stopped_) {
       std::erase_if(clusters_, [&](const auto& c) { return c->live_threads == 0 && !in_use(*c); });
-      for (int slot = free_slot(); slot >= 0 && next_cta_ < shape_.ctas; slot = free_slot()) {
-        next_cta_ += shape_.cluster_size;  // a request of launch control takes those that remain
-        launch_cluster(next_cta_ - shape_.cluster_size, slot);
+      end_grids();
+      launch_what_fits();
+      if (ready_.empty() && starving_.empty() && pollers_.empty() && due_threads_.empty() &&
+          !in_flight()) {
+        if (clusters_.empty()) break;
+        report_deadlock();
+        stopped_ = true;
       }
       // A batch of steps before the residents are looked at again.
       look_again_ = false;
       for (int step = 0; step < 4096 && !stopped_; ++step) {
         if (timed()) {
           if (look_again_ || !step_timed()) break;
+          continue;
+        }
+        if (options_.mode == Mode::starve) {
+          if (look_again_ || !step_starving()) break;
           continue;
         }
         if (options_.mode == Mode::random && in_flight() && chance(landing_percent_)) {
@@ -396,16 +606,6 @@ Report Machine::run() {
         ready_.pop_front();
         resume(*next);
       }
-      if (!stopped_ && ready_.empty() && pollers_.empty() && due_threads_.empty() && !in_flight()) {
-        const bool live = std::any_of(clusters_.begin(), clusters_.end(),
-                                      [](const auto& c) { return c->live_threads > 0; });
-        if (live) {
-          report_deadlock();
-          stopped_ = true;
-        } else if (next_cta_ >= shape_.ctas) {
-          break;
-        }
-      }
     }
   } catch (const Stop&) {
     stopped_ = true;  // a copy hit a fatal finding outside any thread
@@ -415,6 +615,7 @@ Report Machine::run() {
       for (const auto& thread : cta->threads) thread->fiber.cancel();
     }
   }
+  guard_ = nullptr;
   if (!stopped_) {
     maps_at_end();
     zeros_at_end();
@@ -422,6 +623,9 @@ Report Machine::run() {
   running = outer;
   Report report;
   report.findings = std::move(findings_);
+  std::stable_sort(
+      report.findings.begin(), report.findings.end(),
+      [](const Finding& a, const Finding& b) { return rank(a.check) < rank(b.check); });
   report.statistics = statistics;
   if (options_.count_sites) report.sites = sites_.sites();
   report.decided = std::move(decided_);
@@ -436,7 +640,7 @@ Report Machine::run() {
 
 std::string Machine::barrier_text(const Cta& cta, const MBarrier& bar) const {
   std::string text = std::string("mbarrier ") + bar.name + "[" + std::to_string(bar.index) + "]";
-  if (shape_.cluster_size > 1) text += " of CTA rank " + std::to_string(cta.rank);
+  if (cta.cluster->ctas.size() > 1) text += " of CTA rank " + std::to_string(cta.rank);
   return text + " (offset " + hex(bar.offset) + ")";
 }
 
@@ -457,7 +661,7 @@ std::string Machine::wait_text(const Wait& wait) const {
       for (const Arrival& a : bar.arrivals) {
         std::string from =
             std::string(a.thread->role) + " warp " + std::to_string(a.thread->warp());
-        if (shape_.cluster_size > 1) from += " of CTA rank " + std::to_string(a.rank);
+        if (cta.cluster->ctas.size() > 1) from += " of CTA rank " + std::to_string(a.rank);
         arrived[from] += a.count;
       }
       for (const auto& [from, count] : arrived) {
@@ -487,6 +691,8 @@ std::string Machine::wait_text(const Wait& wait) const {
              " columns: other allocations to be given back, or the pair's other CTA to come";
     case Wait::Kind::flag:
       return "a flag in global memory to be set";
+    case Wait::Kind::grids:
+      return "the grids before to end";
     case Wait::Kind::none:
       break;
   }
@@ -541,8 +747,9 @@ void Machine::report_deadlock() {
   }
 }
 
-Report run(const LaunchShape& shape, const Options& options,
-           const std::vector<Allocation>& allocations, const std::function<void()>& thread_body) {
+namespace {
+
+void check_shape(const LaunchShape& shape) {
   if (shape.threads < 1 || shape.threads > 1024) {
     throw std::invalid_argument("a CTA has 1 to 1024 threads, not " +
                                 std::to_string(shape.threads));
@@ -561,7 +768,20 @@ Report run(const LaunchShape& shape, const Options& options,
                                 " bytes of dynamic shared memory, not " +
                                 std::to_string(shape.shared_bytes));
   }
-  return Machine(shape, options, allocations, thread_body).run();
+}
+
+}  // namespace
+
+Report run(const std::vector<GridLaunch>& grids, const Options& options) {
+  if (grids.empty()) throw std::invalid_argument("no grid is launched");
+  for (const GridLaunch& grid : grids) check_shape(grid.shape);
+  return Machine(grids, options).run();
+}
+
+Report run(const LaunchShape& shape, const Options& options,
+           const std::vector<Allocation>& allocations, const std::function<void()>& thread_body) {
+  return run({{.shape = shape, .allocations = allocations, .body = thread_body, .ended = {}}},
+             options);
 }
 
 // --- who am I -----------------------------------------------------------------------------------
@@ -591,10 +811,15 @@ void count_tile() {
   if (m.options().on_tile) m.options().on_tile(m.statistics.tiles);
 }
 
-void grid_dependency(bool wait, Site /*site*/) {
-  // One grid runs at a time: a prerequisite grid is always complete and flushed.
-  if (wait) machine().current().alone = true;
+void act::launch_dependents() {
+  Machine& m = machine();
+  m.maybe_yield();
+  Machine::let_next_start(*m.current().cta);
+}
+
+void act::wait_for_grids(Site site) {
   machine().maybe_yield();
+  machine().wait_for_grids(site);
 }
 
 }  // namespace warpwright::model

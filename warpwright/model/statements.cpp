@@ -14,7 +14,8 @@ bool is(const Mutation* mutation, Broken kind) {
 }
 
 bool dropped(const Mutation* mutation) {
-  return is(mutation, Broken::drop) || is(mutation, Broken::drop_first);
+  return is(mutation, Broken::drop) || is(mutation, Broken::drop_first) ||
+         (is(mutation, Broken::lane_zero) && machine().current().lane() != 0);
 }
 
 bool repeated(const Mutation* mutation) {
@@ -164,9 +165,7 @@ void fence_mbarrier_init(Site site) {
 void fence_proxy_async(Space space, Site site) {
   Machine& m = machine();
   const Mutation* broken = m.sync(SyncKind::fence_proxy_async, site);
-  if (dropped(broken) || (is(broken, Broken::lane_zero) && m.current().lane() != 0)) {
-    return m.maybe_yield();
-  }
+  if (dropped(broken)) return m.maybe_yield();
   if (is(broken, Broken::other_lane)) {
     return m.as_other(m.current().index ^ 1, [&] { act::fence_proxy_async(space, site); });
   }
@@ -225,6 +224,7 @@ void acquire_map(const TensorMap* map, Site site) {
 }
 
 void wgmma_fence(Site site) {
+  machine().current().leaves_registers = false;
   if (dropped(machine().sync(SyncKind::wgmma_fence, site))) return;
   act::wgmma_fence(site);
 }
@@ -234,8 +234,11 @@ void wgmma_commit(Site site) {
   act::wgmma_commit(site);
 }
 
-void wgmma_wait(int pending, Site site) {
-  const Mutation* broken = machine().sync(SyncKind::wgmma_wait, site, "", pending);
+void wgmma_wait(int pending, bool registers, Site site) {
+  Machine& m = machine();
+  const Mutation* broken =
+      m.sync(SyncKind::wgmma_wait, site, "", pending + (registers ? SyncSite::registers : 0));
+  m.current().leaves_registers = is(broken, Broken::no_registers);
   if (dropped(broken)) return;
   act::wgmma_wait(pending + (is(broken, Broken::wait_more) ? 1 : 0), site);
 }
@@ -274,17 +277,17 @@ void tcgen05_fence(bool before, Site site) {
   Machine& m = machine();
   const Mutation* broken =
       m.sync(before ? SyncKind::tensor_fence_before : SyncKind::tensor_fence_after, site);
-  if (dropped(broken) || (is(broken, Broken::lane_zero) && m.current().lane() != 0)) {
-    return m.maybe_yield();
-  }
+  if (dropped(broken)) return m.maybe_yield();
   const auto act = [&] { act::tcgen05_fence(before, site); };
   if (is(broken, Broken::other_lane)) return m.as_other(m.current().index ^ 1, act);
   act();
 }
 
-void tcgen05_wait(bool loads, Site site) {
-  const Mutation* broken =
-      machine().sync(loads ? SyncKind::tmem_wait_load : SyncKind::tmem_wait_store, site);
+void tcgen05_wait(bool loads, bool registers, Site site) {
+  Machine& m = machine();
+  const Mutation* broken = m.sync(loads ? SyncKind::tmem_wait_load : SyncKind::tmem_wait_store,
+                                  site, "", registers ? SyncSite::registers : 0);
+  m.current().leaves_registers = is(broken, Broken::no_registers);
   if (dropped(broken)) return;
   act::tcgen05_wait(loads, site);
 }
@@ -306,7 +309,7 @@ void named_barrier(int id, int threads, bool wait, Site site) {
 }
 
 void cluster_arrive(bool release, Site site) {
-  const Mutation* broken = machine().sync(SyncKind::cluster_arrive, site, "", 0, true);
+  const Mutation* broken = machine().sync(SyncKind::cluster_arrive, site, "", 0, release);
   if (dropped(broken)) return;
   act::cluster_arrive(release && !is(broken, Broken::weaken), site);
 }
@@ -337,6 +340,23 @@ void store_async(std::uint32_t to, const void* value, std::uint32_t barrier, Sit
   if (dropped(broken)) return m.maybe_yield();
   act::store_async(to, value, barrier, site);
   if (repeated(broken)) act::store_async(to, value, barrier, site);
+}
+
+void launch_dependents(Site /*site*/) {
+  act::launch_dependents();
+}
+
+void wait_for_grids(Site site) {
+  Machine& m = machine();
+  if (dropped(m.sync(SyncKind::grid_wait, site))) return m.maybe_yield();
+  act::wait_for_grids(site);
+}
+
+void flag_clear(void* flag, Site site) {
+  Machine& m = machine();
+  const std::uint32_t zero = 0;
+  if (dropped(m.sync(SyncKind::flag_clear, site))) return m.maybe_yield();
+  global_store(flag, &zero, sizeof zero, site);
 }
 
 void flag_set(void* flag, std::uint32_t value, Site site) {

@@ -242,7 +242,9 @@ void Machine::retire(Cta& cta, Warpgroup& group, std::vector<WgmmaOp>& ops, Site
         touched = touched || std::bit_cast<std::uint32_t>(fragment[v]) != poison_bits;
         fragment[v] = acc.values[index(atom::c_row(t, v) * acc.n + atom::c_col(t, v))];
       }
-      acc.states[static_cast<std::size_t>(t)]->in_flight = false;
+      FragmentState& state = *acc.states[static_cast<std::size_t>(t)];
+      state.in_flight = false;
+      state.unnamed = true;
     }
     if (touched) {
       finding(Check::fragment_in_flight,
@@ -399,11 +401,23 @@ void act::wgmma_wait(int pending, Site site) {
   });
 }
 
+void pin_fragment(FragmentState& state) {
+  if (!state.in_flight && !machine().current().leaves_registers) state.unnamed = false;
+}
+
 void touch_fragment(FragmentState& state, Site site) {
   Machine& m = machine();
   if (state.in_flight) {
     m.finding(Check::fragment_in_flight,
               m.who(m.current()) + " touches a register before " + state.writer, site);
+  }
+  if (state.unnamed) {
+    m.finding(Check::fragment_in_flight,
+              m.who(m.current()) +
+                  " touches a register that no wait has named: the compiler may move the access "
+                  "over the wait. Mend: give the fragment to wgmma_wait() or tcgen05_wait_load()",
+              site);
+    state.unnamed = false;  // said once
   }
   m.spend(nominal::fragment_register);
   state.touched_epoch = m.current().fence_epoch + 1;

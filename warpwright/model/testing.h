@@ -18,12 +18,14 @@
 #include <cstring>
 #include <functional>
 #include <initializer_list>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "warpwright/model/guarded_memory.h"
 #include "warpwright/model/machine.h"
 #include "warpwright/model/report.h"
 #include "warpwright/model/tensor_map.h"
@@ -31,10 +33,13 @@
 
 namespace warpwright::model::testing {
 
-/// Whether the kernel may write a buffer. A write to an input is a finding.
-enum class Access : std::uint8_t { input, output };
+/// Whether the kernel may write a buffer. A write to an input is a finding, to a constant too,
+/// which no earlier grid writes either (Launch::dependent).
+enum class Access : std::uint8_t { input, output, constant };
 
-/// Global memory of a test, without its element type. Starts at a multiple of 128 bytes.
+/// Global memory of a test, without its element type. Starts at a multiple of a page. While a
+/// kernel runs, only the views of isa/ reach it: an access through a raw pointer is a finding
+/// (unchecked_access).
 class BufferBase {
  public:
   BufferBase(const BufferBase&) = delete;
@@ -42,18 +47,19 @@ class BufferBase {
 
   /// What the model needs to know of it.
   [[nodiscard]] Allocation allocation() {
-    return {lines_.data(), bytes_, name_, access_ == Access::output};
+    return {memory_.data(),  bytes_, name_, access_ == Access::output, access_ == Access::constant,
+            memory_.behind()};
   }
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] std::int64_t bytes() const { return bytes_; }
   /// All of the memory, to be kept and put back: every schedule starts from the same bytes.
   [[nodiscard]] std::vector<std::byte> contents() const {
     std::vector<std::byte> copy(static_cast<std::size_t>(bytes_));
-    if (bytes_ > 0) std::memcpy(copy.data(), lines_.data(), copy.size());
+    if (bytes_ > 0) std::memcpy(copy.data(), memory_.data(), copy.size());
     return copy;
   }
   void restore(const std::vector<std::byte>& contents) {
-    if (bytes_ > 0) std::memcpy(lines_.data(), contents.data(), contents.size());
+    if (bytes_ > 0) std::memcpy(memory_.data(), contents.data(), contents.size());
   }
 
  protected:
@@ -61,21 +67,18 @@ class BufferBase {
       : name_(std::move(name)),
         bytes_(static_cast<std::int64_t>(bytes)),
         access_(access),
-        lines_((bytes + sizeof(Line) - 1) / sizeof(Line)) {
+        memory_(bytes) {
     // NaN in every floating-point type: what a kernel forgets to write shows.
-    if (!lines_.empty()) std::memset(lines_.data(), 0xff, lines_.size() * sizeof(Line));
+    std::memset(memory_.data(), 0xff, bytes);
   }
   ~BufferBase() = default;
-  [[nodiscard]] void* memory() { return lines_.data(); }
+  [[nodiscard]] void* memory() { return memory_.data(); }
 
  private:
-  struct alignas(128) Line {
-    std::byte bytes[128];
-  };
   std::string name_;
   std::int64_t bytes_;
   Access access_;
-  std::vector<Line> lines_;
+  GuardedMemory memory_;
 };
 
 /// `count` elements of global memory, called `name` in findings. All bytes are 0xff at first.
@@ -139,12 +142,13 @@ TensorMap tensor_map(Buffer<T>& buffer, const Matrix& m) {
 }
 
 /// The schedules a kernel is run under. To rerun random seed 7 alone:
-/// {.eager = false, .latest = false, .timed = false, .random = 1, .first_seed = 7}.
+/// {.eager = false, .latest = false, .timed = false, .random = 1, .starve = 0, .first_seed = 7}.
 struct Schedules {
   bool eager = true;
   bool latest = true;
   bool timed = true;  ///< by the virtual clock of Mode::timed
   int random = 8;     ///< so many seeds, from `first_seed` on
+  int starve = 3;     ///< so many of Mode::starve: a warp, a CTA, its copies are held back, in turn
   std::uint64_t first_seed = 1;
 };
 
@@ -161,6 +165,15 @@ struct Launch {
   /// Options::fence_after_reads: a missing fence between generic reads and an asynchronous write is
   /// a finding (read_then_async_write).
   bool fence_after_reads = false;
+  /// So many launches follow each other on the same memory, which nothing restores in between.
+  int launches = 1;
+  /// By programmatic dependent launch: each may start when all CTAs of the one before have called
+  /// launch_dependents or ended, the first one behind a grid that is not shown. What a thread
+  /// touches before it knows of their end, but for constants, is a finding (before_prerequisites).
+  bool dependent = false;
+  /// Called when a launch has ended and the next may rely on it: says what is wrong with what it
+  /// left, or returns an empty string. What it says becomes a finding (left_behind).
+  std::function<std::string()> left = {};
   /// Called after every schedule in which nothing was found: says what is wrong with the result, or
   /// returns an empty string. What it says becomes a finding (wrong_result).
   std::function<std::string()> verify = {};
@@ -168,7 +181,7 @@ struct Launch {
 
 /// One run of the kernel.
 struct Run {
-  std::string schedule;  ///< "eager", "latest", "timed", "random seed 3"
+  std::string schedule;  ///< "eager", "latest", "timed", "random seed 3", "starve seed 1"
   Report report;
 };
 
@@ -259,7 +272,20 @@ inline Outcome run_all(const std::function<void()>& kernel, const Launch& launch
     how.sms = launch.sms;
     how.occupied_sm = launch.occupied_sm;
     how.fence_after_reads = launch.fence_after_reads;
-    Report report = model::run(shape, how, allocations, kernel);
+    GridLaunch grid{.shape = shape,
+                    .allocations = allocations,
+                    .body = kernel,
+                    .dependent = launch.dependent,
+                    .ended = {}};
+    if (launch.left) {
+      grid.ended = [&]() -> std::optional<Finding> {
+        std::string wrong = launch.left();
+        if (wrong.empty()) return std::nullopt;
+        return Finding{Check::left_behind, std::move(wrong), {}};
+      };
+    }
+    Report report =
+        model::run(std::vector<GridLaunch>(static_cast<std::size_t>(launch.launches), grid), how);
     if (report.clean() && launch.verify) {
       if (std::string wrong = launch.verify(); !wrong.empty()) {
         report.findings.push_back({Check::wrong_result, std::move(wrong), {}});
@@ -273,6 +299,10 @@ inline Outcome run_all(const std::function<void()>& kernel, const Launch& launch
   for (int i = 0; i < launch.schedules.random; ++i) {
     const std::uint64_t seed = launch.schedules.first_seed + static_cast<std::uint64_t>(i);
     once("random seed " + std::to_string(seed), Mode::random, seed);
+  }
+  for (int i = 0; i < launch.schedules.starve; ++i) {
+    const std::uint64_t seed = launch.schedules.first_seed + static_cast<std::uint64_t>(i);
+    once("starve seed " + std::to_string(seed), Mode::starve, seed);
   }
   return outcome;
 }

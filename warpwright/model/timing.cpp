@@ -18,7 +18,7 @@ void Machine::make_ready(Thread& thread) {
   if (timed()) {
     due_threads_.push({thread.clock, orders_++, &thread});
   } else {
-    ready_.push_back(&thread);
+    (held_back(thread) ? starving_ : ready_).push_back(&thread);
   }
 }
 
@@ -26,13 +26,13 @@ void Machine::make_ready(Thread& thread) {
 void Machine::start_clock(Cta& cta) {
   for (const auto& thread : cta.threads) {
     thread->clock = time_;
-    if (options_.trace != nullptr && thread->lane() == 0) {
+    if (options_.trace != nullptr && cta.grid->launch->traced && thread->lane() == 0) {
       thread->track =
           builder_.add_track(TraceTrack::Kind::role, cta.index, thread->role, thread->index);
       builder_.track(thread->track).sm = cta.sm;
     }
   }
-  if (options_.trace == nullptr || !timed()) return;
+  if (options_.trace == nullptr || !cta.grid->launch->traced || !timed()) return;
   cta.loads.track = builder_.add_track(TraceTrack::Kind::loads, cta.index, "copy engine: loads");
   cta.stores.track = builder_.add_track(TraceTrack::Kind::stores, cta.index, "copy engine: stores");
   cta.tensor_core.track =
@@ -208,6 +208,8 @@ std::string Machine::wait_name(const Wait& wait) const {
       return std::string("wait ") + wait.what;
     case Wait::Kind::flag:
       return "wait flag";
+    case Wait::Kind::grids:
+      return "wait grids";
     case Wait::Kind::meeting:
     case Wait::Kind::none:
       break;

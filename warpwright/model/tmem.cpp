@@ -402,6 +402,7 @@ void give(const TmemOp& op) {
       lane.registers[r] = *value;
     }
     lane.state->in_flight = false;
+    lane.state->unnamed = true;
   }
   if (!touched) return;
   m.finding(Check::fragment_in_flight,

@@ -44,7 +44,6 @@ struct WorkspacePart {
   std::int64_t begin = 0;
   std::int64_t end = 0;
   bool writable = true;
-  bool flags = false;  ///< 0 before the launch and after it
 };
 
 /// One grid of a launch: a kernel, how much of it, and its parameters.

@@ -173,6 +173,8 @@ void add_plans(std::vector<Plan>& all, Plan base, const HopperRow& row,
                const PlanChoices& choices) {
   const GemmProblem& p = base.problem;
   const kernel::GemmConfig& c = row.config;
+  // Where along K a tile is cut depends on how many tiles there are.
+  if (choices.batch_invariant && (splits(c) || base.cluster_k > 1)) return;
   base.kernel = row.name;
   const int size = atom::cluster_size(base.cluster);
   const int resident = c.ctas_per_sm * resident_ctas(base.device, base.cluster_ctas());
@@ -233,6 +235,7 @@ void add_plans(std::vector<Plan>& all, Plan base, const HopperRow& row,
 std::string wishes(const PlanChoices& choices) {
   std::string text;
   const auto wish = [&text](const std::string& what) { text += (text.empty() ? "" : ", ") + what; };
+  if (choices.batch_invariant) wish("sums that do not depend on the batch");
   if (choices.kernel) wish("kernel " + *choices.kernel);
   if (choices.tile_m) wish("tile_m " + number(*choices.tile_m));
   if (choices.tile_n) wish("tile_n " + number(*choices.tile_n));

@@ -184,12 +184,12 @@ class HopperFamily final : public Family {
                                      plan.ctas / atom::cluster_size(plan.cluster));
       p.walk.flags = reinterpret_cast<std::uint32_t*>(workspace);
       p.walk.partials = reinterpret_cast<float*>(workspace + plan.flag_bytes);
-      grid.workspace[0] = {"flags", 0, plan.flag_bytes, true, true};
+      grid.workspace[0] = {"flags", 0, plan.flag_bytes};
       grid.workspace[1] = {"workspace", plan.flag_bytes, plan.workspace_bytes};
     }
     if (plan.tile_source == kernel::TileSource::drawn && workspace != nullptr) {
       p.walk.counter = reinterpret_cast<std::uint32_t*>(workspace);
-      grid.workspace[0] = {"counter", 0, sizeof(std::uint32_t), true, true};
+      grid.workspace[0] = {"counter", 0, sizeof(std::uint32_t)};
     }
     if (o.groups) {
       p.walk.groups = group_tiles(plan, *o.groups);

@@ -8,39 +8,39 @@ namespace warpwright {
 /// Rates, and what was measured of each way of multiplying. Times in microseconds, rates in units a
 /// second.
 struct Machine {
-  // Fitted to what an H200 took for 7,900 pairs of a shape and a plan (docs/performance.md), so
+  // Fitted to what an H200 took for 5,400 pairs of a shape and a plan (docs/performance.md), so
   // that the choice loses least: the sum of a few of them means more than one alone.
-  double clock_hz = 1.8e9;              ///< under load
-  double fixed = 2.9;                   ///< start, first operands, end of the kernel
-  double pair_start = 0.6;              ///< of CTAs that share operands
-  double epilogue_time = 1.67;          ///< of a 128 x 256 tile
-  double by_16_columns = 1.77;          ///< times as long in chunks of 32 bytes
-  double across_lines = 1.2;            ///< and in short ones that begin anywhere
-  double between_tiles = 0.67;          ///< at least, where nothing hides an epilogue
-  double cluster_exchange = 2.86;       ///< of sums through shared memory
-  double cluster_exchange_each = 0.25;  ///< for every CTA of the cluster
-  double workspace_exchange = 8.4;      ///< through the workspace
-  double split_start = 2;               ///< of kernels that could share tiles, and do not
-  double workspace_bytes = 40e3;  ///< of other CTAs' parts, that one CTA adds up, a microsecond
-  double cluster_wave = 1.4;      ///< from a cluster's end to the next one's loads
-  double pingpong_hides = 0.12;   ///< epilogues as long as a tile's products
-  double pingpong_each = 1.25;    ///< of the epilogue: what ping-pong does not hide
-  double pingpong_last = 0.8;     ///< of the epilogue: what follows the last tile
+  double clock_hz = 1.78e9;              ///< under load
+  double fixed = 2.6;                    ///< start, first operands, end of the kernel
+  double pair_start = 0.6;               ///< of CTAs that share operands
+  double epilogue_time = 2.19;           ///< of a 128 x 256 tile
+  double by_16_columns = 2.13;           ///< times as long in chunks of 32 bytes
+  double across_lines = 1.29;            ///< and in short ones that begin anywhere
+  double between_tiles = 0.8;            ///< at least, where nothing hides an epilogue
+  double cluster_exchange = 2.92;        ///< of sums through shared memory
+  double cluster_exchange_each = 0.264;  ///< for every CTA of the cluster
+  double workspace_exchange = 5.86;      ///< through the workspace
+  double split_start = 2;                ///< of kernels that could share tiles, and do not
+  double workspace_bytes = 30e3;  ///< of other CTAs' parts, that one CTA adds up, a microsecond
+  double cluster_wave = 1.39;     ///< from a cluster's end to the next one's loads
+  double pingpong_hides = 0.075;  ///< epilogues as long as a tile's products
+  double pingpong_each = 0.24;    ///< of the epilogue: what ping-pong does not hide
+  double pingpong_last = 1.5;     ///< of the epilogue: what follows the last tile
   double cluster_gain = 0.974;    ///< a pair of CTAs loads less
   double hbm_share = 0.98;        ///< of the device's rate, over a whole kernel
   double hbm_bytes_per_second = 4.4e12;
-  double l2_bytes_per_second = 18e12;
-  double l2_requests_per_second = 99e9;
+  double l2_bytes_per_second = 20e12;
+  double l2_requests_per_second = 100e9;
   double cold_bytes_per_second = 4.26e12;  ///< that L2 sends of what it is still fetching
-  double l2_beside = 8.7;                  ///< the power in which L2's requests and the rest add up
+  double l2_beside = 7.7;                  ///< the power in which L2's requests and the rest add up
   double shared_bytes_per_clock = 128;
-  double sm_bytes_per_clock = 64;  ///< that L2 sends to one SM
-  double outside_clocks = 5;       ///< that a row of a box takes that is outside its matrix
-  double block_clocks = 212;       ///< of a K block at least: waits and their instructions
-  double narrow_share = 0.947;     ///< of a K block's clocks, where one warpgroup multiplies
-  double narrow_clocks = 24;       ///< and beside them
-  double cooperative_share = 0.951;
-  double pingpong_share = 0.866;
+  double sm_bytes_per_clock = 64.2;  ///< that L2 sends to one SM
+  double outside_clocks = 5;         ///< that a row of a box takes that is outside its matrix
+  double block_clocks = 210;         ///< of a K block at least: waits and their instructions
+  double narrow_share = 0.868;       ///< of a K block's clocks, where one warpgroup multiplies
+  double narrow_clocks = 40.7;       ///< and beside them
+  double cooperative_share = 0.952;
+  double pingpong_share = 0.8675;
   double scaled_share = 1.15;  ///< with block scales
   // Of products in groups: how CTAs look for their tiles, by loads of offsets one behind the other.
   double search_horizontal = 0.3625;
@@ -49,13 +49,14 @@ struct Machine {
   double search_ballot_each = 0.1;  ///< 32 groups
   double search_vertical = 4.29;
   double search_vertical_each = 0.05;  ///< a group of a thread
-  double group_epilogue = 1.3;         ///< times as long, up to the groups' ends by lanes
-  double group_wide_scaled = 1.057;    ///< scales of a wide tile are fetched less far ahead
-  double group_waits = 1.0097;         ///< of the CTAs of a cluster for each other
-  double group_l2_share = 0.081;       ///< of what L2 sends, that HBM waits for
-  double group_stops = 0.405;          ///< of stores, in which a full ring stops HBM
-  double group_beside = 0.361;         ///< of the lesser of products and memory
-  double group_maps = 3;               ///< until the maps a group are made
+  double group_epilogue =
+      0.67;  ///< of it: lanes store up to the groups' ends, and next loads hide it
+  double group_wide_scaled = 1.057;  ///< scales of a wide tile are fetched less far ahead
+  double group_waits = 1.0097;       ///< of the CTAs of a cluster for each other
+  double group_l2_share = 0.081;     ///< of what L2 sends, that HBM waits for
+  double group_stops = 0.405;        ///< of stores, in which a full ring stops HBM
+  double group_beside = 0.361;       ///< of the lesser of products and memory
+  double group_maps = 3;             ///< until the maps a group are made
 };
 
 /// The machine that a device is: with an H200's fits, and the device's own memory rate.

@@ -34,6 +34,12 @@ Result<std::vector<Plan>> candidates(const GemmProblem& problem, const DeviceFac
   std::stable_sort((*all).begin(), (*all).end(),
                    [](const Plan& x, const Plan& y) { return x.cost < y.cost; });
   if (problem.groups > 0) (*all).front().reason = group_reason(*all);
+  if (choices.batch_invariant) {
+    for (Plan& each : *all) {
+      each.reason += std::string(each.reason.empty() ? "" : "; ") +
+                     "batch_invariant: each tile is summed along K by one CTA";
+    }
+  }
   return all;
 }
 

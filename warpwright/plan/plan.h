@@ -53,6 +53,8 @@ struct GemmProblem {
   /// Bytes that divide the addresses of C and D, as far as known (at most 16 is of interest).
   int c_alignment = 16;
   int d_alignment = 16;
+
+  friend bool operator==(const GemmProblem&, const GemmProblem&) = default;
 };
 
 /// The problem of a packed m x n x k product.
@@ -90,6 +92,10 @@ Result<GemmProblem> describe(const GemmOperands& operands);
 /// What the caller fixes instead of leaving it to the plan. What a family of kernels does not know
 /// is refused.
 struct PlanChoices {
+  /// The bits of a row of D depend on that row of A (and C, its scales and bias) and on B alone:
+  /// not on M, the batch, other rows, or how rows fall into groups. Every plan of the same N, K,
+  /// types and epilogue keeps to it: each adds up K in the same order, in one CTA.
+  bool batch_invariant = false;
   std::optional<atom::ClusterShape> cluster = {};
   std::optional<int> tile_m = {};
   std::optional<int> tile_n = {};
@@ -110,6 +116,8 @@ struct PlanChoices {
   // Blackwell alone:
   std::optional<bool> pair = {};         ///< MMAs of two SMs, or of one
   std::optional<int> accumulators = {};  ///< in tensor memory
+
+  friend bool operator==(const PlanChoices&, const PlanChoices&) = default;
 };
 
 /// How D leaves and C enters the kernel.

@@ -199,10 +199,8 @@ std::string gpu_name(const DeviceFacts& device) {
              : device.name;
 }
 
-bool chosen(const PlanChoices& c) {
-  return c.cluster || c.tile_m || c.tile_n || c.schedule || c.swapped || c.kernel || c.ctas ||
-         c.cluster_k || c.tile_tokens || c.search || c.group_maps || c.pair || c.tiles ||
-         c.accumulators;
+bool chosen(const PlanChoices& choices) {
+  return choices != PlanChoices{};
 }
 
 }  // namespace

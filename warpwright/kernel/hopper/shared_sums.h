@@ -91,7 +91,7 @@ class WorkspaceShare {
     isa::sync_warp();
     // As it was before the launch, for the next one.
     for (int c = first; c < isa::cluster_index(); ++c) {
-      if (isa::lane_index() == 0) isa::GlobalView<std::uint32_t>{flag(cta_of(c))}.store(0, 0);
+      if (isa::lane_index() == 0) isa::flag_clear(flag(cta_of(c)));
     }
   }
 

@@ -1,0 +1,367 @@
+#include "python/src/arguments.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace warpwright::python {
+namespace {
+
+constexpr std::array<const char*, arg_count> names = {
+    "a",         "b",       "offsets",         "out",           "c",         "alpha",
+    "beta",      "bias",    "bias_along",      "activation",    "gated",     "scale_a",
+    "scale_b",   "scale_d", "scaling",         "accumulation",  "dtype",     "batch_invariant",
+    "kernel",    "cluster", "expected_tokens", "check_offsets", "dependent", "stream",
+    "workspace", "plan",    "device",          "schedules",     "seed",      "jobs",
+    "sms"};
+
+// The names as Python has them in its calls: mostly the very same objects.
+PyObject* interned(std::size_t i) {
+  static std::array<PyObject*, arg_count> all{};
+  if (all[i] == nullptr) all[i] = PyUnicode_InternFromString(names[i]);
+  return all[i];
+}
+
+std::size_t find_name(PyObject* name) {
+  for (std::size_t i = 0; i < arg_count; ++i) {
+    if (interned(i) == name) return i;
+  }
+  for (std::size_t i = 0; i < arg_count; ++i) {
+    if (PyUnicode_CompareWithASCIIString(name, names[i]) == 0) return i;
+  }
+  return arg_count;
+}
+
+bool is_of(std::span<const Arg> some, Arg arg) {
+  return std::find(some.begin(), some.end(), arg) != some.end();
+}
+
+[[noreturn]] void type_error(const char* format, const char* function, const char* name) {
+  PyErr_Format(PyExc_TypeError, format, function, name);
+  throw PythonError{};
+}
+
+Refusal bad(Arg arg, const std::string& what) {
+  return refuse(RefusalCode::bad_value, names[static_cast<std::size_t>(arg)], " ", what);
+}
+
+}  // namespace
+
+Arguments::Arguments(const char* function, std::span<const Arg> positional,
+                     std::span<const Arg> also, PyObject* const* args, Py_ssize_t count,
+                     PyObject* keywords) {
+  if (count > static_cast<Py_ssize_t>(positional.size())) {
+    PyErr_Format(PyExc_TypeError, "%s() takes at most %zd arguments without a name (%zd given)",
+                 function, static_cast<Py_ssize_t>(positional.size()), count);
+    throw PythonError{};
+  }
+  std::array<bool, arg_count> seen{};
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    const auto at = static_cast<std::size_t>(positional[static_cast<std::size_t>(i)]);
+    at_[at] = args[i];
+    seen[at] = true;
+  }
+  const Py_ssize_t named = keywords == nullptr ? 0 : PyTuple_Size(keywords);
+  for (Py_ssize_t i = 0; i < named; ++i) {
+    PyObject* const name = PyTuple_GetItem(keywords, i);
+    const std::size_t at = find_name(name);
+    const bool taken = at < arg_count && (at < static_cast<std::size_t>(Arg::device) ||
+                                          is_of(also, static_cast<Arg>(at)));
+    const bool is_offsets = at == static_cast<std::size_t>(Arg::offsets);
+    if (!taken || (is_offsets && !is_of(positional, Arg::offsets) && !is_of(also, Arg::offsets))) {
+      const char* const text = text_of(name);
+      type_error("%s() got an unexpected keyword argument '%s'", function, text ? text : "?");
+    }
+    if (seen[at]) type_error("%s() got multiple values for argument '%s'", function, names[at]);
+    seen[at] = true;
+    at_[at] = args[count + i];
+  }
+  for (std::size_t i = 0; i < arg_count; ++i) {
+    const bool is_required = i <= static_cast<std::size_t>(Arg::b);
+    if (is_required && !seen[i]) {
+      type_error("%s() missing required argument '%s'", function, names[i]);
+    }
+    if (!is_required && at_[i] == Py_None) at_[i] = nullptr;
+  }
+}
+
+double Arguments::number(Arg arg, double otherwise) const {
+  PyObject* const given = (*this)[arg];
+  if (given == nullptr) return otherwise;
+  const double value = PyFloat_AsDouble(given);
+  if (value == -1 && PyErr_Occurred() != nullptr) {
+    throw Refused{bad(arg, "is no number: " + caught_text())};
+  }
+  return value;
+}
+
+std::int64_t Arguments::integer(Arg arg, std::int64_t otherwise, std::int64_t least,
+                                std::int64_t most) const {
+  PyObject* const given = (*this)[arg];
+  if (given == nullptr) return otherwise;
+  const std::int64_t value = PyLong_AsLongLong(given);
+  if (value == -1 && PyErr_Occurred() != nullptr) {
+    throw Refused{bad(arg, "is no whole number: " + caught_text())};
+  }
+  if (value >= least && value <= most) return value;
+  throw Refused{bad(arg, "is " + std::to_string(value) + "; the nearest legal value is " +
+                             std::to_string(value < least ? least : most))};
+}
+
+bool Arguments::flag(Arg arg) const {
+  PyObject* const given = (*this)[arg];
+  if (given == nullptr || given == Py_False) return false;
+  if (given == Py_True) return true;
+  throw Refused{bad(arg, "is neither True nor False; the nearest legal value is False")};
+}
+
+const char* Arguments::text(Arg arg) const {
+  PyObject* const given = (*this)[arg];
+  if (given == nullptr) return nullptr;
+  const char* const text = text_of(given);
+  if (text == nullptr) throw Refused{bad(arg, "is no text")};
+  return text;
+}
+
+int Arguments::word(Arg arg, std::span<const char* const> words) const {
+  const char* const given = text(arg);
+  if (given == nullptr) return -1;
+  std::string known;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (std::strcmp(words[i], given) == 0) return static_cast<int>(i);
+    known += (i == 0 ? "\"" : ", \"") + std::string(words[i]) + "\"";
+  }
+  throw Refused{bad(arg, "is \"" + std::string(given) + "\"; it is one of " + known)};
+}
+
+std::optional<DType> Arguments::type(Arg arg) const {
+  PyObject* const given = (*this)[arg];
+  if (given == nullptr) return std::nullopt;
+  const Ref name(PyObject_CallFunctionObjArgs(interop("dtype_name"), given, nullptr));
+  const char* const text = name ? text_of(name.get()) : nullptr;
+  const auto type = text != nullptr ? numeric::parse_dtype(text) : std::nullopt;
+  if (type) return type;
+  const std::string why = name ? std::string(text != nullptr ? text : "?") : caught_text();
+  throw Refused{refuse(RefusalCode::bad_type, names[static_cast<std::size_t>(arg)], " is ", why,
+                       ", which is no type of an element; the nearest is \"bf16\"")};
+}
+
+std::string place_name(int device) {
+  if (device == run_on_model) return "host memory (the model)";
+  if (device == run_nowhere) return "no memory (a Spec)";
+  return "cuda:" + std::to_string(device);
+}
+
+void* stream_of(PyObject* given) {
+  if (given == nullptr) return nullptr;
+  Ref number;
+  if (PyLong_Check(given) == 0) {
+    number = Ref(PyObject_CallFunctionObjArgs(interop("stream_handle"), given, nullptr));
+    if (!number) {
+      throw Refused{refuse(RefusalCode::bad_value, "stream is no stream: ", caught_text())};
+    }
+    given = number.get();
+  }
+  const long long handle = PyLong_AsLongLong(given);
+  if (handle < 0) {
+    PyErr_Clear();
+    throw Refused{refuse(RefusalCode::bad_value,
+                         "stream is no address of a cudaStream_t; the nearest legal is 0, the "
+                         "default stream")};
+  }
+  return reinterpret_cast<void*>(static_cast<std::uintptr_t>(handle));
+}
+
+Product::Product(const Arguments& given, bool grouped, bool plans_only) {
+  options.device = run_nowhere;
+  void* const stream = stream_of(given[Arg::stream]);
+  reader.set_stream(stream);
+  read_inputs(given, grouped);
+  if (options.device == run_nowhere && !plans_only) {
+    throw Refused{refuse(RefusalCode::bad_pointer,
+                         "A is a Spec, which has no memory; give a tensor, or call plan()")};
+  }
+  read_scales(given, grouped);
+  operands.alpha = static_cast<float>(given.number(Arg::alpha, 1));
+  operands.beta = static_cast<float>(given.number(Arg::beta, given[Arg::c] != nullptr ? 1 : 0));
+  choose(given);
+  read_result(given, plans_only);
+  if (options.device == run_on_model && given[Arg::stream] != nullptr) {
+    throw Refused{refuse(RefusalCode::bad_value,
+                         "stream is given, and the tensors lie in host memory, where the model "
+                         "multiplies them at once: leave it out")};
+  }
+  options.stream = stream;
+  if (options.device >= 0 && given[Arg::stream] == nullptr) {
+    options.stream = reader.current_stream(options.device);
+  }
+}
+
+const Tensor& Product::placed(const Tensor& t) {
+  if (first_ == nullptr) {
+    first_ = t.name;
+    options.device = t.device;
+  }
+  if (t.device == options.device) return t;
+  throw Refused{refuse(RefusalCode::wrong_device, t.name, " lies in ", place_name(t.device),
+                       " and ", first_, " in ", place_name(options.device),
+                       "; the nearest legal place of ", t.name, " is that of ", first_)};
+}
+
+Tensor Product::read(const Arguments& given, Arg arg, const char* name) {
+  Tensor t = placed(reader.read(given[arg], name));
+  if (t.device == run_nowhere) t.data = planned_address(planned_++);
+  return t;
+}
+
+void Product::read_inputs(const Arguments& given, bool grouped) {
+  GemmOperands& o = operands;
+  const Tensor a = read(given, Arg::a, "A");
+  const Tensor b = read(given, Arg::b, "B");
+  o.a = matrix_of(a);
+  o.b = matrix_of(b);
+  is_batch_ = a.dimensions == 3 || (!grouped && b.dimensions == 3);
+  if (grouped && b.dimensions != 3) {
+    throw Refused{refuse(RefusalCode::bad_shape, "B has ", b.dimensions,
+                         " dimensions; it has a matrix a group: the nearest legal is 3")};
+  }
+  if (given[Arg::c] != nullptr) o.c = matrix_of(read(given, Arg::c, "C"));
+  constexpr std::array<const char*, 2> along = {"rows", "columns"};
+  const int runs = given.word(Arg::bias_along, along);
+  if (given[Arg::bias] != nullptr) {
+    o.bias = vector_of(read(given, Arg::bias, "the bias"));
+    o.epilogue.bias = runs == 0 ? Bias::rows : Bias::columns;
+  }
+  std::array<const char*, std::size(all_activations)> words{};
+  for (const Activation each : all_activations) words[static_cast<std::size_t>(each)] = name(each);
+  const int activation = given.word(Arg::activation, words);
+  o.epilogue.gated = given.flag(Arg::gated);
+  o.epilogue.activation = activation >= 0    ? static_cast<Activation>(activation)
+                          : o.epilogue.gated ? Activation::silu
+                                             : Activation::none;
+  if (!grouped) return;
+  if (given[Arg::offsets] == nullptr) {
+    throw Refused{refuse(RefusalCode::bad_pointer, "offsets are not given; ", o.b.batch,
+                         " groups have ", o.b.batch + 1,
+                         " offsets, int32 or int64, in the operands' memory")};
+  }
+  const Tensor t = read(given, Arg::offsets, "offsets");
+  if (!t.offset) {
+    throw Refused{refuse(RefusalCode::bad_type,
+                         "offsets are no integers of 32 or 64 bits; the nearest is int32")};
+  }
+  if (t.dimensions != 1 || t.shape[0] != o.b.batch + 1) {
+    throw Refused{refuse(RefusalCode::bad_shape, "offsets have ", t.elements(), " elements in ",
+                         t.dimensions, " dimensions; B is ", o.b.batch,
+                         " matrices, one a group: the nearest legal shape is (", o.b.batch + 1,
+                         ",)")};
+  }
+  if (t.stride[0] != 1) {
+    throw Refused{refuse(RefusalCode::bad_stride, "offsets have a stride of ", t.stride[0],
+                         "; they lie next to each other: the nearest legal is 1")};
+  }
+  o.groups = Groups{t.data, *t.offset, given.number(Arg::expected_tokens, 0)};
+}
+
+void Product::read_scales(const Arguments& given, bool grouped) {
+  constexpr std::array<const char*, 5> words = {"none", "tensor", "row_column", "block", "group"};
+  const int said = given.word(Arg::scaling, words);
+  constexpr std::array<const char*, 2> kept = {"fast", "promoted"};
+  operands.accumulation =
+      static_cast<Accumulation>(std::max(0, given.word(Arg::accumulation, kept)));
+  if (given[Arg::scale_d] != nullptr) {
+    operands.scale_d = scalar_of(read(given, Arg::scale_d, "scale_d"));
+  }
+  std::array<std::optional<Tensor>, 2> scales;
+  if (given[Arg::scale_a] != nullptr) scales[0] = read(given, Arg::scale_a, "scale_a");
+  if (given[Arg::scale_b] != nullptr) scales[1] = read(given, Arg::scale_b, "scale_b");
+  if (said >= 0) {
+    operands.scaling = static_cast<Scaling>(said);
+  } else if (scales[0] || scales[1]) {
+    // By the shapes: one number; one a row; else one a block. B of groups has one dimension more.
+    const Tensor& one = scales[0] ? *scales[0] : *scales[1];
+    if (grouped && scales[1] && scales[1]->dimensions <= 1) {
+      operands.scaling = Scaling::group;
+    } else if (one.dimensions == 0 || (one.dimensions == 1 && one.elements() == 1)) {
+      operands.scaling = Scaling::tensor;
+    } else {
+      operands.scaling = one.dimensions == 1 ? Scaling::row_column : Scaling::block;
+    }
+  }
+  for (const bool of_a : {true, false}) {
+    const auto& t = scales[of_a ? 0 : 1];
+    if (!t) continue;
+    MatrixView& view = of_a ? operands.scale_a : operands.scale_b;
+    if (operands.scaling == Scaling::block || operands.scaling == Scaling::none) {
+      view = t->dimensions >= 2 ? matrix_of(*t) : vector_of(*t);
+    } else if (operands.scaling == Scaling::tensor) {
+      view = scalar_of(*t);
+    } else {
+      view = t->dimensions == 0 ? scalar_of(*t) : vector_of(*t);
+    }
+  }
+}
+
+void Product::choose(const Arguments& given) {
+  options.choices.batch_invariant = given.flag(Arg::batch_invariant);
+  if (const char* const kernel = given.text(Arg::kernel)) options.choices.kernel = kernel;
+  if (PyObject* const cluster = given[Arg::cluster]) {
+    const bool is_pair = PyTuple_Check(cluster) != 0 && PyTuple_Size(cluster) == 2;
+    const long m = is_pair ? PyLong_AsLong(PyTuple_GetItem(cluster, 0)) : -1;
+    const long n = is_pair ? PyLong_AsLong(PyTuple_GetItem(cluster, 1)) : -1;
+    PyErr_Clear();
+    if (m < 1 || n < 1 || m > 16 || n > 16) {
+      throw Refused{bad(Arg::cluster, "is not two numbers of CTAs; the nearest legal is (1, 1)")};
+    }
+    options.choices.cluster = {static_cast<int>(m), static_cast<int>(n)};
+  }
+  options.launch = {given.flag(Arg::dependent), given.flag(Arg::check_offsets)};
+}
+
+void Product::read_result(const Arguments& given, bool plans_only) {
+  const auto asked = given.type(Arg::dtype);
+  const std::int64_t columns = operands.epilogue.gated ? operands.b.rows / 2 : operands.b.rows;
+  const std::int64_t batch = operands.groups ? 1 : std::max(operands.a.batch, operands.b.batch);
+  const bool narrow = numeric::is_8bit(operands.a.dtype);
+  const DType type = asked.value_or(narrow ? DType::bf16 : operands.a.dtype);
+  if (PyObject* const given_out = given[Arg::out]) {
+    const Tensor t = read(given, Arg::out, "D");
+    operands.d = matrix_of(t);
+    if (t.read_only) {
+      throw Refused{refuse(RefusalCode::bad_pointer,
+                           "D is read-only; the result needs memory that may be written")};
+    }
+    if (asked && *asked != operands.d.dtype) {
+      throw Refused{refuse(RefusalCode::bad_type, "dtype is ", std::string(numeric::name(*asked)),
+                           " and D is ", std::string(numeric::name(operands.d.dtype)),
+                           "; leave dtype out, or give it D's")};
+    }
+    out = Ref::borrowed(given_out);
+    return;
+  }
+  MatrixView& d = operands.d;
+  d = matrix(nullptr, type, operands.a.rows, columns);
+  d.batch = batch;
+  d.batch_stride = batch == 1 ? 0 : d.rows * d.columns;
+  if (plans_only || operands.a.rows < 0) {
+    d.data = planned_address(planned_++ + 8);
+    return;
+  }
+  static_cast<void>(type_of(type));  // refuses what no result is
+  const Ref shape =
+      is_batch_
+          ? Ref(Py_BuildValue("(LLL)", static_cast<long long>(batch),
+                              static_cast<long long>(d.rows), static_cast<long long>(d.columns)))
+          : Ref(Py_BuildValue("(LL)", static_cast<long long>(d.rows),
+                              static_cast<long long>(d.columns)));
+  const Ref name = Ref::checked(PyUnicode_FromString(std::string(numeric::name(type)).c_str()));
+  const Ref place = Ref::checked(PyLong_FromLong(options.device));
+  out = Ref(PyObject_CallFunctionObjArgs(interop("empty_like"), given[Arg::a], shape.get(),
+                                         name.get(), place.get(), nullptr));
+  if (!out) {
+    throw Refused{refuse(RefusalCode::out_of_memory, "there is no result D: ", caught_text(),
+                         "; give one as out=")};
+  }
+  d = matrix_of(placed(reader.read(out.get(), "D")));
+}
+
+}  // namespace warpwright::python

@@ -1,0 +1,379 @@
+// The module warpwright._core: the verbs.
+#include <csignal>
+#include <cstdio>
+#include <iostream>
+#include <new>
+#include <string>
+
+#include "cli/app.h"
+#include "cli/pictures/grid_svg.h"
+#include "cli/pictures/perfetto.h"
+#include "cli/pictures/timeline_svg.h"
+#include "python/src/docs.h"
+#include "python/src/handles.h"
+#include "warpwright/device/check.h"
+
+namespace warpwright::python {
+namespace {
+
+constexpr std::array dense = {Arg::a, Arg::b};
+constexpr std::array grouped = {Arg::a, Arg::b, Arg::offsets};
+
+void throw_if(const std::optional<Refusal>& refused) {
+  if (refused) throw Refused{*refused};
+}
+
+PyObject* text(const std::string& of) {
+  return PyUnicode_DecodeUTF8(of.data(), static_cast<Py_ssize_t>(of.size()), "replace");
+}
+
+void log_plan(const Plan& plan) {
+  const Ref line = Ref::checked(text(plan_line(plan)));
+  Ref::checked(PyObject_CallFunctionObjArgs(interop("log_plan"), line.get(), nullptr));
+}
+
+// Is the plan one for where the tensors lie?
+void check_place(const PlanHandle& handle, const Product& product) {
+  if (handle.device == product.options.device) return;
+  throw Refused{refuse(RefusalCode::wrong_device, "the plan was made for ",
+                       handle.plan->device.name, ", and the tensors lie in ",
+                       place_name(product.options.device),
+                       "; plan for these tensors, or move them there")};
+}
+
+void run_in(WorkspaceHandle& memory, const Plan& plan, const Product& p) {
+  if (memory.device != p.options.device) {
+    throw Refused{refuse(RefusalCode::wrong_device, "the workspace lies in ",
+                         place_name(memory.device), " and the tensors in ",
+                         place_name(p.options.device), "; leave it out, or make one there")};
+  }
+  std::optional<Refusal> refused;
+  {
+    const WithoutGil others;
+    const std::lock_guard lock(memory.busy);
+    const CurrentDevice current(p.options.device);
+    refused = current.fault();
+    if (!refused) {
+      refused = launch(plan, p.operands, memory.workspace, p.options.stream, p.options.launch);
+    }
+  }
+  throw_if(refused);
+}
+
+std::shared_ptr<const Plan> plan_for(const Product& p, const DeviceFacts& facts) {
+  const auto problem = describe(p.operands);
+  if (!problem) throw Refused{problem.refusal()};
+  auto made = run_plan(*problem, facts, p.options.choices);
+  if (!made) throw Refused{made.refusal()};
+  return std::make_shared<const Plan>(std::move(*made));
+}
+
+PyObject* multiply(const char* name, std::span<const Arg> positional, PyObject* const* args,
+                   Py_ssize_t count, PyObject* keywords) noexcept {
+  try {
+    const Arguments given(name, positional, {}, args, count, keywords);
+    Product p(given, positional.size() == grouped.size(), false);
+    PyObject* const by = given[Arg::plan];
+    PyObject* const in = given[Arg::workspace];
+    if (by != nullptr) check_place(plan_in(by), p);
+    if (in != nullptr) {
+      const auto plan = by != nullptr ? plan_in(by).plan : plan_for(p, [&] {
+        auto facts = run_facts(p.options.device);
+        if (!facts) throw Refused{facts.refusal()};
+        return **facts;
+      }());
+      run_in(workspace_in(in), *plan, p);
+      return p.out.release();
+    }
+    std::optional<Refusal> refused;
+    std::shared_ptr<const Plan> made;
+    {
+      const WithoutGil others;
+      refused = by != nullptr ? run(*plan_in(by).plan, p.operands, p.options)
+                              : run(p.operands, p.options, &made);
+    }
+    if (made != nullptr) log_plan(*made);
+    throw_if(refused);
+    return p.out.release();
+  } catch (...) {
+    set_error();
+    return nullptr;
+  }
+}
+
+PyObject* gemm(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* keywords) {
+  return multiply("gemm", dense, args, count, keywords);
+}
+PyObject* grouped_gemm(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* keywords) {
+  return multiply("grouped_gemm", grouped, args, count, keywords);
+}
+
+// Of the verbs that plan: offsets make a product one of groups.
+Arguments planned_arguments(const char* name, std::span<const Arg> also, PyObject* const* args,
+                            Py_ssize_t count, PyObject* keywords) {
+  return Arguments(name, grouped, also, args, count, keywords);
+}
+
+PyObject* plan_product(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* keywords) {
+  try {
+    constexpr std::array also = {Arg::device};
+    const Arguments given = planned_arguments("plan", also, args, count, keywords);
+    const Product p(given, given[Arg::offsets] != nullptr, true);
+    const char* name = given.text(Arg::device);
+    std::string usual = "cuda:" + std::to_string(p.options.device);
+    if (p.options.device == run_on_model) usual = "model";
+    if (p.options.device == run_nowhere) usual = device::cuda_devices().empty() ? "model" : "cuda";
+    const auto device = device_named(name != nullptr ? name : usual.c_str());
+    if (!device) throw Refused{device.refusal()};
+    return new_plan({plan_for(p, device->facts), device->index});
+  } catch (...) {
+    set_error();
+    return nullptr;
+  }
+}
+
+// A product on the model, with a plan of its own.
+struct Study {
+  Study(const Arguments& given)
+      : product(given, given[Arg::offsets] != nullptr, false),
+        facts(model_facts(static_cast<int>(given.integer(Arg::sms, 8, 1, 1024)))) {
+    if (product.options.device != run_on_model) {
+      throw Refused{refuse(RefusalCode::wrong_device, "the tensors lie in ",
+                           place_name(product.options.device),
+                           ", and this runs on the model; the nearest legal place is host memory")};
+    }
+    plan = plan_for(product, facts);
+  }
+  Product product;
+  DeviceFacts facts;
+  std::shared_ptr<const Plan> plan;
+};
+
+PyObject* check_product(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* keywords) {
+  try {
+    constexpr std::array also = {Arg::schedules, Arg::seed, Arg::jobs, Arg::sms};
+    const Arguments given = planned_arguments("check", also, args, count, keywords);
+    const Study study(given);
+    device::CheckOptions how;
+    how.schedules = static_cast<int>(given.integer(Arg::schedules, 64, 1, 1'000'000));
+    how.seed = static_cast<std::uint64_t>(given.integer(Arg::seed, 1, 0, INT64_MAX));
+    how.jobs = static_cast<int>(given.integer(Arg::jobs, 1, 1, 256));
+    std::optional<Result<device::CheckReport>> report;
+    {
+      const WithoutGil others;
+      report = device::check(*study.plan, study.product.operands, how);
+    }
+    if (!report->ok()) throw Refused{report->refusal()};
+    const device::CheckReport& r = **report;
+    Ref findings = Ref::checked(PyList_New(0));
+    for (const device::CheckedFinding& f : r.findings) {
+      const std::string said = std::string(model::code(f.finding.check)) + " " +
+                               std::string(model::name(f.finding.check)) + ": " +
+                               f.finding.sentence;
+      const Ref each =
+          Ref::checked(Py_BuildValue("(sis)", said.c_str(), f.schedules, f.first.text().c_str()));
+      if (PyList_Append(findings.get(), each.get()) != 0) throw PythonError{};
+    }
+    const Ref plan = Ref::checked(new_plan({study.plan, run_on_model}));
+    return Py_BuildValue("(OiiO)", plan.get(), r.schedules, r.failing, findings.get());
+  } catch (...) {
+    set_error();
+    return nullptr;
+  }
+}
+
+PyObject* trace_product(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* keywords) {
+  try {
+    constexpr std::array also = {Arg::sms, Arg::seed};
+    const Arguments given = planned_arguments("trace", also, args, count, keywords);
+    const Study study(given);
+    model::Trace trace;
+    device::ModelOptions how;
+    how.mode = model::Mode::timed;
+    how.trace = &trace;
+    how.seed = static_cast<std::uint64_t>(given.integer(Arg::seed, 1, 0, INT64_MAX));
+    std::optional<Result<model::Report>> report;
+    {
+      const WithoutGil others;
+      report = device::launch_on_model(*study.plan, study.product.operands, how);
+    }
+    if (!report->ok()) throw Refused{report->refusal()};
+    if (!(*report)->clean()) {
+      throw Refused{
+          refuse(RefusalCode::model_findings, "the model found faults:\n", (*report)->text())};
+    }
+    cli::TimelineView timeline;
+    timeline.title = study.plan->name() + " on " + study.facts.name;
+    timeline.ctas = atom::cluster_size(study.plan->cluster) > 1 ? 2 : 1;
+    cli::GridView grid;
+    grid.title = timeline.title;
+    grid.sms = study.facts.sms;
+    const Ref plan = Ref::checked(new_plan({study.plan, run_on_model}));
+    const Ref svg = Ref::checked(text(cli::timeline_svg(trace, timeline)));
+    const Ref grid_svg = Ref::checked(text(cli::grid_svg(trace, grid)));
+    const std::string bytes = cli::perfetto_bytes(trace);
+    return Py_BuildValue("(OOOy#L)", plan.get(), svg.get(), grid_svg.get(), bytes.data(),
+                         static_cast<Py_ssize_t>(bytes.size()),
+                         static_cast<long long>(trace.end()));
+  } catch (...) {
+    set_error();
+    return nullptr;
+  }
+}
+
+// The command line, in this process. Signals do what they do to a program of its own.
+PyObject* command_line(PyObject*, PyObject* list) {
+  try {
+    std::vector<std::string> arguments;
+    for (Py_ssize_t i = 0; i < PyList_Size(list); ++i) {
+      const char* const each = text_of(PyList_GetItem(list, i));
+      if (each == nullptr) throw Refused{refuse(RefusalCode::bad_value, "an argument is no text")};
+      arguments.emplace_back(each);
+    }
+    if (PyErr_Occurred() != nullptr) throw PythonError{};
+    std::signal(SIGPIPE, SIG_DFL);
+    std::signal(SIGINT, SIG_DFL);
+    int status = 70;
+    {
+      const WithoutGil others;
+      status = cli::run_app(arguments, std::cout, std::cerr);
+    }
+    return PyLong_FromLong(status);
+  } catch (...) {
+    set_error();
+    return nullptr;
+  }
+}
+
+PyObject* devices(PyObject*, PyObject*) {
+  try {
+    Ref names = Ref::checked(PyList_New(0));
+    const auto add = [&](const std::string& name) {
+      const Ref each = Ref::checked(text(name));
+      if (PyList_Append(names.get(), each.get()) != 0) throw PythonError{};
+    };
+    add("model");
+    for (std::size_t i = 0; i < device::cuda_devices().size(); ++i) {
+      add("cuda:" + std::to_string(i));
+    }
+    return names.release();
+  } catch (...) {
+    set_error();
+    return nullptr;
+  }
+}
+
+using Fast = PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
+PyMethodDef verb(const char* name, Fast function, const char* doc) {
+  return {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(function)),
+          METH_FASTCALL | METH_KEYWORDS, doc};
+}
+
+PyMethodDef functions[] = {verb("gemm", gemm, gemm_doc),
+                           verb("grouped_gemm", grouped_gemm, grouped_doc),
+                           verb("plan", plan_product, plan_doc),
+                           verb("check", check_product, nullptr),
+                           verb("trace", trace_product, nullptr),
+                           {"empty", new_array, METH_VARARGS, empty_doc},
+                           {"devices", devices, METH_NOARGS, devices_doc},
+                           {"command_line", command_line, METH_O, nullptr},
+                           {nullptr, nullptr, 0, nullptr}};
+
+int fill(PyObject* module) {
+  try {
+    add_handles(module);
+    if (PyModule_AddStringConstant(module, "version", cli::version()) != 0) throw PythonError{};
+    const Ref cuda = Ref::borrowed(device::built_with_cuda() ? Py_True : Py_False);
+    return PyModule_AddObjectRef(module, "built_with_cuda", cuda.get());
+  } catch (...) {
+    set_error();
+    return -1;
+  }
+}
+
+PyModuleDef_Slot slots[] = {{Py_mod_exec, reinterpret_cast<void*>(fill)}, {0, nullptr}};
+PyModuleDef definition = {PyModuleDef_HEAD_INIT,
+                          "warpwright._core",
+                          nullptr,
+                          0,
+                          functions,
+                          slots,
+                          nullptr,
+                          nullptr,
+                          nullptr};
+
+}  // namespace
+
+PyObject* interop(const char* name) {
+  // Functions of a module that stays: kept by the address of the name, a literal.
+  static std::array<std::pair<const char*, PyObject*>, 16> kept{};
+  for (const auto& [key, function] : kept) {
+    if (key == name) return function;
+  }
+  const Ref module = Ref::checked(PyImport_ImportModule("warpwright._interop"));
+  PyObject* const function = PyObject_GetAttrString(module.get(), name);
+  if (function == nullptr) throw PythonError{};
+  for (auto& [key, place] : kept) {
+    if (key != nullptr) continue;
+    key = name;
+    place = function;
+    break;
+  }
+  return function;
+}
+
+std::string caught_text() {
+  if (PyErr_Occurred() == nullptr) return "it gave no reason";
+  if (PyErr_ExceptionMatches(PyExc_Exception) == 0) throw PythonError{};
+  PyObject* type = nullptr;
+  PyObject* value = nullptr;
+  PyObject* traceback = nullptr;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  const Ref of_type(type);
+  const Ref of_value(value);
+  const Ref of_traceback(traceback);
+  const Ref said(value == nullptr ? nullptr : PyObject_Str(value));
+  const char* const chars = said ? text_of(said.get()) : nullptr;
+  std::string sentence = chars != nullptr ? chars : "";
+  PyErr_Clear();
+  // One sentence: the first line of what may be many.
+  sentence = sentence.substr(0, sentence.find('\n'));
+  return sentence.empty() ? "it gave no reason" : sentence;
+}
+
+const char* text_of(PyObject* object) {
+  if (object == nullptr || PyUnicode_Check(object) == 0) return nullptr;
+  const char* const text = PyUnicode_AsUTF8AndSize(object, nullptr);
+  if (text == nullptr) PyErr_Clear();
+  return text;
+}
+
+void set_error() noexcept {
+  try {
+    try {
+      throw;
+    } catch (const Refused& refused) {
+      const Ref reason(text(refused.refusal.reason));
+      const Ref code(text(name(refused.refusal.code)));
+      const Ref made(
+          PyObject_CallFunctionObjArgs(interop("Refusal"), reason.get(), code.get(), nullptr));
+      if (made) PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(made.get())), made.get());
+    }
+  } catch (const PythonError&) {
+    if (PyErr_Occurred() == nullptr) PyErr_SetString(PyExc_SystemError, "an error without a name");
+  } catch (const std::bad_alloc&) {
+    PyErr_NoMemory();
+  } catch (const std::exception& unexpected) {
+    PyErr_Format(PyExc_SystemError, "warpwright failed, which is a fault of its own: %s",
+                 unexpected.what());
+  } catch (...) {
+    PyErr_SetString(PyExc_SystemError, "warpwright failed, which is a fault of its own");
+  }
+}
+
+}  // namespace warpwright::python
+
+PyMODINIT_FUNC PyInit__core(void) {
+  return PyModuleDef_Init(&warpwright::python::definition);
+}

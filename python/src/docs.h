@@ -1,0 +1,91 @@
+// What help() says of the verbs.
+#pragma once
+
+namespace warpwright::python {
+
+inline constexpr const char* gemm_doc =
+    R"(gemm(a, b, *, out=None, c=None, alpha=1.0, beta=None, bias=None, bias_along='columns',
+        activation='none', gated=False, scale_a=None, scale_b=None, scale_d=None, scaling=None,
+        accumulation='fast', dtype=None, batch_invariant=False, kernel=None, cluster=None,
+        dependent=False, stream=None, workspace=None, plan=None)
+--
+
+D = activation(alpha * scaled(A @ B.T) + beta * C + bias) * scale_d; returns D.
+
+Tensors are of any library that speaks DLPack: on a CUDA device they are multiplied there, without
+waiting; in host memory (numpy, with ml_dtypes for bf16 and fp8) by the machine model, with all its
+checks, slowly.
+
+a            M x K, or L x M x K for a batch: bf16, f16, e4m3 or e5m2. Rows begin at multiples of 16
+             bytes; 16-bit operands may also lie MN-major (a transposed view).
+b            N x K, as torch.nn.Linear has its weight; one for all of a batch, or L of them.
+out          M x N, apart from all inputs (or the very same as c): nothing is allocated then.
+c, beta      a matrix like D that is added; beta is 1 with c, else 0.
+bias         N (or M with bias_along='rows') of f32 or D's 16-bit type.
+activation   'none', 'relu', 'gelu' (tanh form), 'silu', 'quick_gelu'.
+gated        D[m, j] = silu(P[m, j]) * P[m, j + N/2]: D has N/2 columns.
+scale_a, _b  f32, for 8-bit operands: numbers ('tensor'), M and N of them ('row_column'), or
+             M x ceil(K/128) and ceil(N/128) x ceil(K/128) ('block'). scaling says which, where the
+             shapes do not.
+scale_d      f32, one number, for a D of 8 bits.
+accumulation 'fast' or 'promoted' (to float32 every 128 of K), of 8-bit operands.
+dtype        D's type, where out is not given: A's, or bf16 for 8-bit operands.
+batch_invariant  the bits of a row of D do not depend on M, the batch or other rows.
+kernel, cluster  fix what the plan would choose: Plan.kernel, (CTAs along M, along N).
+dependent    the kernel may start while the one before it in the stream ends.
+stream       an integer (cudaStream_t), or a stream of a library; default: the current stream of
+             A's library where it says so by DLPack's C functions (PyTorch 2.10 and later), else the
+             default stream.
+workspace    a Workspace; default: one that the stream keeps.
+plan         a Plan of this very product; default: the one made when such a product was first seen.
+
+Raises Refusal, with one sentence: the tensor, the rule, the nearest legal value. Takes no memory
+beside D, does not wait, and is legal in a CUDA graph's capture, once such a product ran before.)";
+
+inline constexpr const char* grouped_doc =
+    R"(grouped_gemm(a, b, offsets, *, out=None, c=None, alpha=1.0, beta=None, bias=None,
+        bias_along='columns', activation='none', gated=False, scale_a=None, scale_b=None,
+        scale_d=None, scaling=None, accumulation='fast', dtype=None, batch_invariant=False,
+        kernel=None, cluster=None, expected_tokens=None, check_offsets=False, dependent=False,
+        stream=None, workspace=None, plan=None)
+--
+
+D[r] = gemm of row r of A by the B of its group; returns D. For mixtures of experts.
+
+a        TOTAL x K, the rows of all groups, one behind the other.
+b        G x N x K, a matrix a group.
+offsets  G + 1 of int32 or int64, in the operands' memory: rows [offsets[g], offsets[g + 1]) are of
+         group g. Only the kernel reads them. Rows of D in no group stay as they are; offsets out of
+         order or range make groups empty or shorter.
+out      TOTAL x N.
+scale_a, scale_b   'block': TOTAL x ceil(K/128) and G x ceil(N/128) x ceil(K/128); 'group': one
+         number or G, and G; 'row_column': TOTAL and G x N; 'tensor': numbers.
+bias     G x N, or N for all.
+expected_tokens    rows of a group that has any, for the choice of a kernel alone.
+check_offsets      waits, and raises Refusal where offsets are not in order.
+
+All else as for gemm.)";
+
+inline constexpr const char* plan_doc = R"(plan(a, b, offsets=None, *, device=None, ...)
+--
+
+The Plan of gemm(a, b, ...) or grouped_gemm(a, b, offsets, ...), with the same arguments; runs
+nothing. Tensors may be Specs, which have no memory.
+
+device  'model', 'cuda', 'cuda:1', or one to plan for alone: 'h100', 'h200', 'b200'. Default: where
+        the tensors lie; of Specs a CUDA device, where there is one, else the model.
+
+Raises Refusal where there is none.)";
+
+inline constexpr const char* empty_doc = R"(empty(shape, dtype, device)
+--
+
+An Array in the memory of 'model' (the host's) or 'cuda:0', with any content, for other libraries to
+take by DLPack. It allocates, and on CUDA waits.)";
+
+inline constexpr const char* devices_doc = R"(devices()
+--
+
+Names of the devices on which products run here: 'model', and every CUDA device.)";
+
+}  // namespace warpwright::python

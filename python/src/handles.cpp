@@ -1,0 +1,426 @@
+#include "python/src/handles.h"
+
+#include <algorithm>
+#include <string>
+
+namespace warpwright::python {
+namespace {
+
+// A Python object around a C++ one. The type is made once, when the module is.
+template <class T>
+struct Object {
+  PyObject_HEAD;
+  T* held;
+};
+
+template <class T>
+PyTypeObject*& type_object() {
+  static PyTypeObject* type = nullptr;
+  return type;
+}
+
+template <class T>
+T& held(PyObject* self) {
+  return *reinterpret_cast<Object<T>*>(self)->held;
+}
+
+template <class T>
+PyObject* wrap(std::unique_ptr<T> value) {
+  auto* const made = PyObject_New(Object<T>, type_object<T>());
+  if (made == nullptr) throw PythonError{};
+  made->held = value.release();
+  return reinterpret_cast<PyObject*>(made);
+}
+
+template <class T>
+void dealloc(PyObject* self) {
+  PyTypeObject* const type = Py_TYPE(self);
+  delete reinterpret_cast<Object<T>*>(self)->held;
+  PyObject_Free(self);
+  Py_DECREF(reinterpret_cast<PyObject*>(type));
+}
+
+// Runs a method's body.
+template <class Body>
+PyObject* method(const Body& body) noexcept {
+  try {
+    return body();
+  } catch (...) {
+    set_error();
+    return nullptr;
+  }
+}
+
+PyObject* to_python(const std::string& text) {
+  return PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size()));
+}
+
+// -- Plan
+
+template <class Get>
+PyObject* of_plan(PyObject* self, const Get& get) {
+  return method([&] { return to_python(get(*held<PlanHandle>(self).plan)); });
+}
+
+PyObject* plan_explain(PyObject* self, PyObject*) {
+  return of_plan(self, [](const Plan& p) { return p.explain(); });
+}
+PyObject* plan_repr(PyObject* self) {
+  return of_plan(self, [](const Plan& p) { return "<warpwright.Plan " + plan_line(p) + ">"; });
+}
+
+PyObject* plan_prepare(PyObject* self, PyObject* args) {
+  return method([&]() -> PyObject* {
+    PyObject* workspace = nullptr;
+    PyObject* stream = nullptr;
+    if (PyArg_ParseTuple(args, "|OO", &workspace, &stream) == 0) throw PythonError{};
+    const PlanHandle& handle = held<PlanHandle>(self);
+    if (handle.device == run_nowhere) {
+      throw Refused{refuse(RefusalCode::no_device, "the plan was made for ",
+                           handle.plan->device.name, ", which is not here; plan for cuda:0")};
+    }
+    Workspace none;
+    Workspace* memory = &none;
+    std::unique_lock<std::mutex> lock;
+    if (workspace != nullptr && workspace != Py_None) {
+      WorkspaceHandle& given = workspace_in(workspace);
+      lock = std::unique_lock(given.busy);
+      memory = &given.workspace;
+    }
+    const CurrentDevice current(handle.device);
+    auto refused = current.fault();
+    if (!refused) {
+      void* const on = stream_of(stream == Py_None ? nullptr : stream);
+      refused = prepare(*handle.plan, *memory, on);
+    }
+    if (refused) throw Refused{*refused};
+    Py_RETURN_NONE;
+  });
+}
+
+PyMethodDef plan_methods[] = {
+    {"explain", plan_explain, METH_NOARGS,
+     "explain() -> str\n\nTile, cluster, stages, shared memory, roles, barriers, waves, bound."},
+    {"prepare", plan_prepare, METH_VARARGS,
+     "prepare(workspace=None, stream=None)\n\nLoads the kernel and clears the workspace's flags, "
+     "so "
+     "that the first launch may be in a graph capture."},
+    {nullptr, nullptr, 0, nullptr}};
+
+PyGetSetDef plan_members[] = {
+    {"name", [](PyObject* s, void*) { return of_plan(s, [](const Plan& p) { return p.name(); }); },
+     nullptr, "Kernel and cluster in a word.", nullptr},
+    {"kernel",
+     [](PyObject* s, void*) { return of_plan(s, [](const Plan& p) { return p.kernel; }); }, nullptr,
+     "The kernel's name, for `kernel=`.", nullptr},
+    {"line", [](PyObject* s, void*) { return of_plan(s, plan_line); }, nullptr,
+     "The product, the kernel and why, in a line.", nullptr},
+    {"device",
+     [](PyObject* s, void*) { return of_plan(s, [](const Plan& p) { return p.device.name; }); },
+     nullptr, "The device it was made for.", nullptr},
+    {"workspace_bytes",
+     [](PyObject* s, void*) {
+       return PyLong_FromLongLong(held<PlanHandle>(s).plan->workspace_bytes);
+     },
+     nullptr, "Bytes of workspace that a launch needs; mostly 0.", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+
+PyType_Slot plan_slots[] = {
+    {Py_tp_doc, const_cast<char*>("A decision to run one kernel in one way: immutable, without "
+                                  "addresses. plan() makes it.")},
+    {Py_tp_dealloc, reinterpret_cast<void*>(dealloc<PlanHandle>)},
+    {Py_tp_repr, reinterpret_cast<void*>(plan_repr)},
+    {Py_tp_methods, plan_methods},
+    {Py_tp_getset, plan_members},
+    {0, nullptr}};
+
+// -- Memory of a device
+
+Result<std::shared_ptr<void>> memory_on(int device, std::int64_t bytes) {
+  if (device == run_on_model) {
+    constexpr std::align_val_t alignment{256};
+    return std::shared_ptr<void>(
+        ::operator new(static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1)), alignment),
+        [](void* p) { ::operator delete(p, alignment); });
+  }
+  const WithoutGil others;
+  const CurrentDevice current(device);
+  if (current.fault()) return *current.fault();
+  auto buffer = device::CudaBuffer::make(bytes);
+  if (!buffer) return buffer.refusal();
+  return std::shared_ptr<void>(*buffer, (*buffer)->data());
+}
+
+int device_index(const char* name) {
+  const auto found = device_named(name);
+  if (!found) throw Refused{found.refusal()};
+  if (found->index != run_nowhere) return found->index;
+  throw Refused{refuse(RefusalCode::no_device, name,
+                       " is a device to plan for alone; the nearest legal are cuda:0 and model")};
+}
+
+// -- Workspace
+
+PyObject* workspace_new(PyTypeObject*, PyObject* args, PyObject* keywords) {
+  return method([&] {
+    static const char* names[] = {"nbytes", "device", nullptr};
+    long long bytes = 0;
+    const char* device = "cuda";
+    if (PyArg_ParseTupleAndKeywords(args, keywords, "L|s", const_cast<char**>(names), &bytes,
+                                    &device) == 0) {
+      throw PythonError{};
+    }
+    if (bytes < 1) {
+      throw Refused{refuse(RefusalCode::bad_workspace, "a workspace of ", bytes,
+                           " bytes; the nearest legal is 1")};
+    }
+    auto made = std::make_unique<WorkspaceHandle>();
+    made->device = device_index(device);
+    auto memory = memory_on(made->device, bytes);
+    if (!memory) throw Refused{memory.refusal()};
+    made->memory = *memory;
+    made->workspace = Workspace(made->memory.get(), bytes);
+    return wrap(std::move(made));
+  });
+}
+
+PyObject* workspace_close(PyObject* self, PyObject*) {
+  return method([&]() -> PyObject* {
+    auto& handle = held<WorkspaceHandle>(self);
+    const std::lock_guard lock(handle.busy);
+    handle.closed = true;
+    handle.workspace = Workspace();
+    handle.memory.reset();
+    Py_RETURN_NONE;
+  });
+}
+PyObject* workspace_enter(PyObject* self, PyObject*) {
+  return Ref::borrowed(self).release();
+}
+PyObject* workspace_exit(PyObject* self, PyObject*) {
+  return workspace_close(self, nullptr);
+}
+
+PyMethodDef workspace_methods[] = {
+    {"close", workspace_close, METH_NOARGS,
+     "close()\n\nFrees the memory; launches that use it must be over. On CUDA it waits."},
+    {"__enter__", workspace_enter, METH_NOARGS, nullptr},
+    {"__exit__", workspace_exit, METH_VARARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
+
+PyGetSetDef workspace_members[] = {
+    {"nbytes",
+     [](PyObject* s, void*) {
+       return PyLong_FromLongLong(held<WorkspaceHandle>(s).workspace.bytes());
+     },
+     nullptr, "Its size; 0 once it is closed.", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+
+PyType_Slot workspace_slots[] = {
+    {Py_tp_doc,
+     const_cast<char*>("Workspace(nbytes, device=\"cuda\")\n\nMemory for launches of plans, one "
+                       "launch at a time: see Plan.workspace_bytes. Without one, every stream has "
+                       "its own.")},
+    {Py_tp_new, reinterpret_cast<void*>(workspace_new)},
+    {Py_tp_dealloc, reinterpret_cast<void*>(dealloc<WorkspaceHandle>)},
+    {Py_tp_methods, workspace_methods},
+    {Py_tp_getset, workspace_members},
+    {0, nullptr}};
+
+// -- Array
+
+// A view of an array that another library keeps: it keeps the memory.
+template <class Managed>
+struct Export {
+  Managed managed{};
+  std::shared_ptr<void> memory;
+  std::vector<std::int64_t> shape;
+  std::vector<std::int64_t> strides;
+};
+
+template <class Managed>
+void free_export(Managed* managed) {
+  delete static_cast<Export<Managed>*>(managed->context);
+}
+
+// Of a capsule that nobody took the tensor from.
+template <class Managed>
+void free_capsule(PyObject* capsule) {
+  const char* const name = PyCapsule_GetName(capsule);
+  if (name == nullptr || std::string_view(name).starts_with("used_")) return;
+  free_export(static_cast<Managed*>(PyCapsule_GetPointer(capsule, name)));
+}
+
+template <class Managed>
+PyObject* capsule_of(const ArrayHandle& array, const char* name) {
+  auto made = std::make_unique<Export<Managed>>();
+  made->memory = array.memory;
+  made->shape = array.shape;
+  made->strides.resize(array.shape.size());
+  std::int64_t packed = 1;
+  for (std::size_t i = array.shape.size(); i-- > 0; packed *= array.shape[i]) {
+    made->strides[i] = packed;
+  }
+  const bool on_host = array.device == run_on_model;
+  made->managed.tensor = {array.memory.get(),
+                          {on_host ? dlpack::cpu : dlpack::cuda, on_host ? 0 : array.device},
+                          static_cast<std::int32_t>(array.shape.size()),
+                          type_of(array.type),
+                          made->shape.data(),
+                          made->strides.data(),
+                          0};
+  made->managed.context = made.get();
+  made->managed.deleter = free_export<Managed>;
+  if constexpr (std::is_same_v<Managed, dlpack::ManagedVersioned>) made->managed.version = {1, 0};
+  PyObject* const capsule = PyCapsule_New(&made->managed, name, free_capsule<Managed>);
+  if (capsule == nullptr) throw PythonError{};
+  static_cast<void>(made.release());
+  return capsule;
+}
+
+// What was launched into the array may still run, on a stream that is not known here, so the
+// device is waited for unless the consumer says that it need not be (-1).
+PyObject* array_dlpack(PyObject* self, PyObject* args, PyObject* keywords) {
+  return method([&] {
+    static const char* names[] = {"stream", "max_version", "dl_device", "copy", nullptr};
+    PyObject* stream = nullptr;
+    PyObject* version = nullptr;
+    PyObject* ignored = nullptr;
+    if (PyArg_ParseTupleAndKeywords(args, keywords, "|OOOO", const_cast<char**>(names), &stream,
+                                    &version, &ignored, &ignored) == 0) {
+      throw PythonError{};
+    }
+    const ArrayHandle& array = held<ArrayHandle>(self);
+    const bool waits = stream == nullptr || stream == Py_None || PyLong_AsLong(stream) != -1;
+    PyErr_Clear();
+    if (array.device != run_on_model && waits) {
+      const WithoutGil others;
+      const CurrentDevice current(array.device);
+      if (auto r = device::synchronise_cuda()) throw Refused{*r};
+    }
+    const bool versioned = version != nullptr && PyTuple_Check(version) != 0 &&
+                           PyTuple_Size(version) == 2 &&
+                           PyLong_AsLong(PyTuple_GetItem(version, 0)) >= 1;
+    PyErr_Clear();
+    return versioned ? capsule_of<dlpack::ManagedVersioned>(array, "dltensor_versioned")
+                     : capsule_of<dlpack::Managed>(array, "dltensor");
+  });
+}
+
+PyObject* array_device(PyObject* self, PyObject*) {
+  const ArrayHandle& array = held<ArrayHandle>(self);
+  const bool on_host = array.device == run_on_model;
+  return Py_BuildValue("(ii)", on_host ? dlpack::cpu : dlpack::cuda, on_host ? 0 : array.device);
+}
+
+PyObject* array_shape(PyObject* self, void*) {
+  return method([&] {
+    const ArrayHandle& array = held<ArrayHandle>(self);
+    Ref shape = Ref::checked(PyTuple_New(static_cast<Py_ssize_t>(array.shape.size())));
+    for (std::size_t i = 0; i < array.shape.size(); ++i) {
+      PyTuple_SetItem(shape.get(), static_cast<Py_ssize_t>(i), PyLong_FromLongLong(array.shape[i]));
+    }
+    return shape.release();
+  });
+}
+
+PyMethodDef array_methods[] = {
+    {"__dlpack__", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(array_dlpack)),
+     METH_VARARGS | METH_KEYWORDS, nullptr},
+    {"__dlpack_device__", array_device, METH_NOARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
+
+PyGetSetDef array_members[] = {
+    {"shape", array_shape, nullptr, nullptr, nullptr},
+    {"dtype",
+     [](PyObject* s, void*) {
+       return to_python(std::string(numeric::name(held<ArrayHandle>(s).type)));
+     },
+     nullptr, "Its element's name: \"bf16\".", nullptr},
+    {"device",
+     [](PyObject* s, void*) { return to_python(place_name(held<ArrayHandle>(s).device)); }, nullptr,
+     nullptr, nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+
+PyType_Slot array_slots[] = {
+    {Py_tp_doc, const_cast<char*>("A packed array in the memory of a device, for other libraries "
+                                  "to take by DLPack. empty() makes it.")},
+    {Py_tp_dealloc, reinterpret_cast<void*>(dealloc<ArrayHandle>)},
+    {Py_tp_methods, array_methods},
+    {Py_tp_getset, array_members},
+    {0, nullptr}};
+
+// 1 << 7 is Py_TPFLAGS_DISALLOW_INSTANTIATION, which the stable ABI has and its headers of 3.10
+// leave out.
+constexpr unsigned long no_instances = 1UL << 7;
+
+template <class T>
+void add_type(PyObject* module, const char* name, PyType_Slot* slots, unsigned long flags) {
+  PyType_Spec spec = {name, static_cast<int>(sizeof(Object<T>)), 0,
+                      static_cast<unsigned>(Py_TPFLAGS_DEFAULT | flags), slots};
+  PyObject* const type = PyType_FromModuleAndSpec(module, &spec, nullptr);
+  if (type == nullptr) throw PythonError{};
+  type_object<T>() = reinterpret_cast<PyTypeObject*>(type);
+  if (PyModule_AddType(module, type_object<T>()) != 0) throw PythonError{};
+}
+
+}  // namespace
+
+void add_handles(PyObject* module) {
+  add_type<PlanHandle>(module, "warpwright._core.Plan", plan_slots, no_instances);
+  add_type<WorkspaceHandle>(module, "warpwright._core.Workspace", workspace_slots, 0);
+  add_type<ArrayHandle>(module, "warpwright._core.Array", array_slots, no_instances);
+}
+
+PyObject* new_plan(PlanHandle plan) {
+  return wrap(std::make_unique<PlanHandle>(std::move(plan)));
+}
+
+const PlanHandle& plan_in(PyObject* object) {
+  if (Py_TYPE(object) == type_object<PlanHandle>()) return held<PlanHandle>(object);
+  throw Refused{refuse(RefusalCode::bad_value, "plan is no warpwright.Plan; plan() makes one")};
+}
+
+WorkspaceHandle& workspace_in(PyObject* object) {
+  if (Py_TYPE(object) != type_object<WorkspaceHandle>()) {
+    throw Refused{
+        refuse(RefusalCode::bad_workspace, "workspace is no warpwright.Workspace; leave it out")};
+  }
+  auto& handle = held<WorkspaceHandle>(object);
+  if (!handle.closed) return handle;
+  throw Refused{
+      refuse(RefusalCode::bad_workspace, "the workspace is closed; make another, or leave it out")};
+}
+
+PyObject* new_array(PyObject* /*module*/, PyObject* args) {
+  return method([&] {
+    PyObject* shape = nullptr;
+    const char* dtype = nullptr;
+    const char* device = nullptr;
+    if (PyArg_ParseTuple(args, "O!ss", &PyTuple_Type, &shape, &dtype, &device) == 0) {
+      throw PythonError{};
+    }
+    auto made = std::make_unique<ArrayHandle>();
+    const auto type = numeric::parse_dtype(dtype);
+    made->type = type.value_or(DType::s4);
+    static_cast<void>(type_of(made->type));  // refuses
+    made->device = device_index(device);
+    std::int64_t bytes = numeric::bits(made->type) / 8;
+    for (Py_ssize_t i = 0; i < PyTuple_Size(shape); ++i) {
+      const std::int64_t extent = PyLong_AsLongLong(PyTuple_GetItem(shape, i));
+      if (PyErr_Occurred() != nullptr) throw PythonError{};
+      if (extent < 0 || (extent > 0 && bytes > (std::int64_t{1} << 46) / extent)) {
+        throw Refused{refuse(RefusalCode::bad_shape, "an array has an extent of ", extent,
+                             ", or more elements than any memory holds")};
+      }
+      made->shape.push_back(extent);
+      bytes *= extent;
+    }
+    auto memory = memory_on(made->device, bytes);
+    if (!memory) throw Refused{memory.refusal()};
+    made->memory = *memory;
+    return wrap(std::move(made));
+  });
+}
+
+}  // namespace warpwright::python

@@ -1,0 +1,44 @@
+// Python's handles of plans, workspaces and arrays.
+#pragma once
+
+#include <memory>
+#include <mutex>
+
+#include "python/src/arguments.h"
+
+namespace warpwright::python {
+
+/// What a Python object of ours holds.
+struct PlanHandle {
+  std::shared_ptr<const Plan> plan;
+  int device = run_nowhere;  ///< for `run`
+};
+
+struct WorkspaceHandle {
+  std::shared_ptr<void> memory;
+  Workspace workspace;
+  int device = run_on_model;
+  bool closed = false;
+  std::mutex busy;  ///< while a launch notes itself in it
+};
+
+struct ArrayHandle {
+  std::shared_ptr<void> memory;
+  DType type = DType::bf16;
+  std::vector<std::int64_t> shape;
+  int device = run_on_model;
+};
+
+/// Adds the types to the module. Throws PythonError.
+void add_handles(PyObject* module);
+
+/// A new object. Throws PythonError.
+PyObject* new_plan(PlanHandle plan);
+/// What an object holds; throws Refused where it is of another type.
+const PlanHandle& plan_in(PyObject* object);
+WorkspaceHandle& workspace_in(PyObject* object);
+
+/// empty(shape, dtype, device).
+PyObject* new_array(PyObject* module, PyObject* args);
+
+}  // namespace warpwright::python

@@ -1,0 +1,77 @@
+// CPython through its stable ABI of 3.10, and the two ways in which a call ends early.
+#pragma once
+
+#define Py_LIMITED_API 0x030A0000
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <utility>
+
+#include "warpwright/plan/problem.h"
+
+namespace warpwright::python {
+
+/// Python's error indicator is set.
+struct PythonError {};
+/// To become a warpwright.Refusal.
+struct Refused {
+  Refusal refusal;
+};
+
+/// A reference that is given back at the end.
+class Ref {
+ public:
+  Ref() = default;
+  explicit Ref(PyObject* owned) : object_(owned) {}
+  /// One that must be there: else Python's error is on.
+  static Ref checked(PyObject* owned) {
+    if (owned == nullptr) throw PythonError{};
+    return Ref(owned);
+  }
+  static Ref borrowed(PyObject* object) {
+    Py_XINCREF(object);
+    return Ref(object);
+  }
+  Ref(Ref&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
+  Ref& operator=(Ref&& other) noexcept {
+    std::swap(object_, other.object_);
+    return *this;
+  }
+  Ref(const Ref&) = delete;
+  Ref& operator=(const Ref&) = delete;
+  ~Ref() { Py_XDECREF(object_); }
+
+  [[nodiscard]] PyObject* get() const { return object_; }
+  PyObject* release() { return std::exchange(object_, nullptr); }
+  explicit operator bool() const { return object_ != nullptr; }
+
+ private:
+  PyObject* object_ = nullptr;
+};
+
+/// Lets other Python threads run as long as it lives.
+class WithoutGil {
+ public:
+  WithoutGil() : state_(PyEval_SaveThread()) {}
+  ~WithoutGil() { PyEval_RestoreThread(state_); }
+  WithoutGil(const WithoutGil&) = delete;
+  WithoutGil& operator=(const WithoutGil&) = delete;
+
+ private:
+  PyThreadState* state_;
+};
+
+/// A function of warpwright/_interop.py, imported when first asked for. Borrowed.
+PyObject* interop(const char* name);
+
+/// Makes a refusal, or what else was thrown, Python's error. For the last catch of a function.
+void set_error() noexcept;
+
+/// The text of an error that is on, which is cleared, where it is an Exception; others (an
+/// interrupt) are thrown on.
+std::string caught_text();
+
+/// The UTF-8 of a str, which lives as long as that; null where it is none.
+const char* text_of(PyObject* object);
+
+}  // namespace warpwright::python

@@ -1,0 +1,319 @@
+#include "python/src/tensor.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace warpwright::python {
+namespace {
+
+// What a type of tensors offers. Looked up once a type; types are kept alive for it.
+struct KnownType {
+  PyTypeObject* type = nullptr;
+  const dlpack::Exchange* exchange = nullptr;
+  bool has_grad = false;
+};
+
+const dlpack::Exchange* exchange_of(PyTypeObject* type) {
+  const Ref capsule(
+      PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "__dlpack_c_exchange_api__"));
+  if (!capsule) {
+    PyErr_Clear();
+    return nullptr;
+  }
+  const auto* api = static_cast<const dlpack::Exchange*>(
+      PyCapsule_GetPointer(capsule.get(), "dlpack_exchange_api"));
+  if (api == nullptr) PyErr_Clear();
+  while (api != nullptr && api->version.major != 1) api = api->older;
+  return api != nullptr && api->view != nullptr ? api : nullptr;
+}
+
+const KnownType& known(PyTypeObject* type) {
+  static std::array<KnownType, 16> table;  // under the interpreter's lock
+  static std::size_t next = 0;
+  for (const KnownType& each : table) {
+    if (each.type == type) return each;
+  }
+  KnownType& place = table[next++ % table.size()];
+  Py_INCREF(reinterpret_cast<PyObject*>(type));
+  Py_XDECREF(reinterpret_cast<PyObject*>(std::exchange(place.type, type)));
+  place.exchange = exchange_of(type);
+  const Ref grad(PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "requires_grad"));
+  if (!grad) PyErr_Clear();
+  place.has_grad = static_cast<bool>(grad);
+  return place;
+}
+
+// Nothing here is recorded for a backward pass, so a tensor that asks for one is refused while it
+// would be.
+void check_grad(PyObject* object, const char* name) {
+  static PyObject* const attribute = PyUnicode_InternFromString("requires_grad");
+  const Ref wants(PyObject_GetAttr(object, attribute));
+  if (!wants) PyErr_Clear();
+  if (wants.get() != Py_True) return;
+  const Ref enabled = Ref::checked(PyObject_CallFunctionObjArgs(interop("grad_is_on"), nullptr));
+  if (enabled.get() != Py_True) return;
+  throw Refused{refuse(RefusalCode::unsupported, name,
+                       " requires a gradient, and this product records none: call it under "
+                       "torch.no_grad(), or detach the tensor")};
+}
+
+void set_type(Tensor& t, const dlpack::Type& type) {
+  const auto is = [&type](std::uint8_t code, int bits) {
+    return type.code == code && type.bits == bits && type.lanes == 1;
+  };
+  if (is(dlpack::code_float, 32)) {
+    t.type = DType::f32;
+  } else if (is(dlpack::code_float, 16)) {
+    t.type = DType::f16;
+  } else if (is(dlpack::code_bfloat, 16)) {
+    t.type = DType::bf16;
+  } else if (is(dlpack::code_e4m3fn, 8)) {
+    t.type = DType::e4m3;
+  } else if (is(dlpack::code_e5m2, 8)) {
+    t.type = DType::e5m2;
+  } else if (is(dlpack::code_float, 64)) {
+    t.type = DType::f64;
+  } else if (is(dlpack::code_int, 32)) {
+    t.offset = OffsetType::int32;
+  } else if (is(dlpack::code_int, 64)) {
+    t.offset = OffsetType::int64;
+  } else {
+    throw Refused{refuse(RefusalCode::bad_type, t.name, " has a type that no product has (code ",
+                         static_cast<int>(type.code), ", ", static_cast<int>(type.bits),
+                         " bits, as DLPack numbers them); the nearest is bfloat16")};
+  }
+}
+
+void check_dimensions(const char* name, std::int64_t dimensions) {
+  if (dimensions >= 0 && dimensions <= max_dimensions) return;
+  throw Refused{refuse(RefusalCode::bad_shape, name, " has ", dimensions,
+                       " dimensions; the nearest legal is 3")};
+}
+
+// `type`: its name, where DLPack says only how wide it is.
+Tensor tensor_of(const dlpack::Tensor& from, const char* name, const char* type = nullptr) {
+  Tensor t;
+  t.name = name;
+  if (type != nullptr) {
+    t.type = numeric::parse_dtype(type);
+  } else {
+    set_type(t, from.type);
+  }
+  check_dimensions(name, from.dimensions);
+  t.dimensions = from.dimensions;
+  std::copy_n(from.shape, t.dimensions, t.shape.begin());
+  // Where there are no elements, strides may be anything.
+  const bool is_packed = from.strides == nullptr || t.elements() == 0;
+  std::int64_t packed = 1;
+  for (int i = t.dimensions - 1; i >= 0; --i) {
+    const auto at = static_cast<std::size_t>(i);
+    t.stride[at] = is_packed ? packed : from.strides[i];
+    packed *= std::max<std::int64_t>(1, t.shape[at]);
+  }
+  t.data = static_cast<char*>(from.data) + from.byte_offset;
+  if (from.data == nullptr) t.data = nullptr;
+  if (from.device.kind == dlpack::cpu) {
+    t.device = run_on_model;
+  } else if (from.device.kind == dlpack::cuda || from.device.kind == dlpack::cuda_managed) {
+    t.device = from.device.index;
+  } else {
+    throw Refused{refuse(RefusalCode::no_device, name, " lies on a device of DLPack's kind ",
+                         from.device.kind, "; the nearest legal are host memory (the model) and ",
+                         "CUDA devices")};
+  }
+  return t;
+}
+
+// (dtype name, shape, strides or None) of a warpwright.Spec.
+Tensor spec_of(PyObject* parts, const char* name) {
+  Tensor t;
+  t.name = name;
+  t.device = run_nowhere;
+  const char* const type = text_of(PyTuple_GetItem(parts, 1));
+  if (type != nullptr) t.type = numeric::parse_dtype(type);
+  if (!t.type && type != nullptr && std::strcmp(type, "int64") == 0) t.offset = OffsetType::int64;
+  if (t.type == DType::s32) {
+    t.type.reset();
+    t.offset = OffsetType::int32;
+  }
+  PyObject* const shape = PyTuple_GetItem(parts, 2);
+  PyObject* const strides = PyTuple_GetItem(parts, 3);
+  const Py_ssize_t count = PyTuple_Size(shape);
+  check_dimensions(name, count);
+  t.dimensions = static_cast<int>(count);
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    t.shape[static_cast<std::size_t>(i)] = PyLong_AsLongLong(PyTuple_GetItem(shape, i));
+    t.stride[static_cast<std::size_t>(i)] = PyLong_AsLongLong(PyTuple_GetItem(strides, i));
+  }
+  if (PyErr_Occurred() != nullptr) throw PythonError{};
+  return t;
+}
+
+// A row that stands alone may have any stride; this one is legal.
+void settle_lone_row(MatrixView& view) {
+  if (view.rows > 1 || view.column_stride != 1) return;
+  const std::int64_t step = std::max(1, 128 / numeric::bits(view.dtype));
+  view.row_stride = (view.columns + step - 1) / step * step;
+}
+
+MatrixView view_of(const Tensor& t, int inner) {
+  if (!t.type) {
+    throw Refused{refuse(RefusalCode::bad_type, t.name,
+                         " has integers; the nearest type of a tensor that is multiplied, scaled "
+                         "or added is bfloat16 or float32")};
+  }
+  if (t.dimensions != inner && t.dimensions != inner + 1) {
+    throw Refused{refuse(RefusalCode::bad_shape, t.name, " has ", t.dimensions,
+                         " dimensions; the nearest legal is ", inner, ", or ", inner + 1,
+                         " for a batch")};
+  }
+  MatrixView view;
+  view.data = t.data;
+  view.dtype = *t.type;
+  const auto last = static_cast<std::size_t>(t.dimensions);
+  if (t.dimensions > inner) {
+    view.batch = t.shape[0];
+    view.batch_stride = view.batch == 1 ? 0 : t.stride[0];
+  }
+  if (inner == 2) {
+    view.rows = t.shape[last - 2];
+    view.columns = t.shape[last - 1];
+    view.row_stride = t.stride[last - 2];
+    view.column_stride = view.columns == 1 ? 1 : t.stride[last - 1];
+    settle_lone_row(view);
+  } else {
+    view.rows = t.shape[last - 1];
+    view.columns = 1;
+    view.row_stride = view.rows == 1 ? 1 : t.stride[last - 1];
+  }
+  return view;
+}
+
+}  // namespace
+
+std::int64_t Tensor::elements() const {
+  std::int64_t count = 1;
+  for (int i = 0; i < dimensions; ++i) count *= shape[static_cast<std::size_t>(i)];
+  return count;
+}
+
+Reader::~Reader() {
+  for (dlpack::Managed* each : consumed_) {
+    if (each->deleter != nullptr) each->deleter(each);
+  }
+  for (dlpack::ManagedVersioned* each : consumed_versioned_) {
+    if (each->deleter != nullptr) each->deleter(each);
+  }
+}
+
+Tensor Reader::read(PyObject* object, const char* name) {
+  const KnownType& type = known(Py_TYPE(object));
+  if (type.has_grad || type.exchange == nullptr) check_grad(object, name);
+  if (type.exchange == nullptr) return read_exported(object, name);
+  dlpack::Tensor tensor;
+  if (type.exchange->view(object, &tensor) != 0) {
+    throw Refused{refuse(RefusalCode::bad_value, name, " cannot be read: ", caught_text())};
+  }
+  if (first_ == nullptr) first_ = type.exchange;
+  return tensor_of(tensor, name);
+}
+
+// By Python calls: __dlpack__, and a name of the type where DLPack, or its exporter, has none.
+Tensor Reader::read_exported(PyObject* object, const char* name) {
+  if (PyCapsule_CheckExact(object) != 0) return read_capsule(object, name, nullptr, true);
+  const Ref stream = Ref::checked(PyLong_FromVoidPtr(stream_));
+  Ref parts(PyObject_CallFunctionObjArgs(interop("export"), object, stream.get(), nullptr));
+  if (!parts) {
+    throw Refused{refuse(RefusalCode::bad_value, name, " is no tensor: ", caught_text())};
+  }
+  PyObject* const capsule = PyTuple_GetItem(parts.get(), 0);
+  if (PyTuple_Size(parts.get()) == 4) return spec_of(parts.get(), name);
+  Tensor t = read_capsule(capsule, name, text_of(PyTuple_GetItem(parts.get(), 1)), false);
+  t.read_only = t.read_only || PyTuple_GetItem(parts.get(), 2) == Py_True;
+  lent_.push_back(std::move(parts));
+  return t;
+}
+
+Tensor Reader::read_capsule(PyObject* capsule, const char* name, const char* type, bool consume) {
+  if (PyCapsule_IsValid(capsule, "dltensor_versioned") != 0) {
+    auto* const managed =
+        static_cast<dlpack::ManagedVersioned*>(PyCapsule_GetPointer(capsule, "dltensor_versioned"));
+    if (managed->version.major > 1) {
+      throw Refused{refuse(RefusalCode::unsupported, name, " comes by DLPack ",
+                           managed->version.major, "; the nearest that is known is 1")};
+    }
+    Tensor t = tensor_of(managed->tensor, name, type);
+    t.read_only = (managed->flags & dlpack::flag_read_only) != 0;
+    if (consume) {
+      PyCapsule_SetName(capsule, "used_dltensor_versioned");
+      consumed_versioned_.push_back(managed);
+    }
+    return t;
+  }
+  if (PyCapsule_IsValid(capsule, "dltensor") != 0) {
+    auto* const managed = static_cast<dlpack::Managed*>(PyCapsule_GetPointer(capsule, "dltensor"));
+    Tensor t = tensor_of(managed->tensor, name, type);
+    if (consume) {
+      PyCapsule_SetName(capsule, "used_dltensor");
+      consumed_.push_back(managed);
+    }
+    return t;
+  }
+  const char* const found = PyCapsule_GetName(capsule);
+  PyErr_Clear();
+  if (found != nullptr && std::strncmp(found, "used_", 5) == 0) {
+    throw Refused{refuse(RefusalCode::bad_value, "the capsule of ", name,
+                         " was used before, and a capsule gives its tensor once: ask the tensor "
+                         "for another by __dlpack__()")};
+  }
+  throw Refused{refuse(RefusalCode::bad_value, "the capsule of ", name,
+                       " holds no tensor of DLPack; pass the tensor itself")};
+}
+
+void* Reader::current_stream(int device) {
+  if (first_ == nullptr || first_->current_stream == nullptr) return nullptr;
+  void* stream = nullptr;
+  if (first_->current_stream(dlpack::cuda, device, &stream) != 0) {
+    throw Refused{refuse(RefusalCode::device_error, "there is no current stream: ", caught_text())};
+  }
+  return stream;
+}
+
+MatrixView matrix_of(const Tensor& t) {
+  return view_of(t, 2);
+}
+
+MatrixView vector_of(const Tensor& t) {
+  return view_of(t, 1);
+}
+
+MatrixView scalar_of(const Tensor& t) {
+  if (t.elements() != 1) {
+    throw Refused{refuse(RefusalCode::bad_shape, t.name, " has ", t.elements(),
+                         " elements; it is one number: the nearest legal shape is ()")};
+  }
+  Tensor flat = t;
+  flat.dimensions = 1;
+  flat.shape[0] = 1;
+  return view_of(flat, 1);
+}
+
+dlpack::Type type_of(DType type) {
+  const auto bits = static_cast<std::uint8_t>(numeric::bits(type));
+  switch (type) {
+    case DType::f32:
+    case DType::f16:
+      return {dlpack::code_float, bits, 1};
+    case DType::bf16:
+      return {dlpack::code_bfloat, bits, 1};
+    case DType::e4m3:
+      return {dlpack::code_e4m3fn, bits, 1};
+    case DType::e5m2:
+      return {dlpack::code_e5m2, bits, 1};
+    default:
+      throw Refused{refuse(RefusalCode::bad_type, "no array is ", std::string(numeric::name(type)),
+                           "; the nearest is bf16")};
+  }
+}
+
+}  // namespace warpwright::python

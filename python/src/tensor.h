@@ -1,0 +1,68 @@
+// Tensors of any library that speaks DLPack, as views.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "python/src/dlpack.h"
+#include "python/src/python.h"
+#include "warpwright/run.h"
+
+namespace warpwright::python {
+
+inline constexpr int max_dimensions = 4;
+
+/// What a Python object says of its memory.
+struct Tensor {
+  const char* name = "";  ///< "A", for sentences
+  void* data = nullptr;
+  std::optional<DType> type;         ///< none: integers
+  std::optional<OffsetType> offset;  ///< of integers of 32 and 64 bits
+  int dimensions = 0;
+  std::array<std::int64_t, max_dimensions> shape{};
+  std::array<std::int64_t, max_dimensions> stride{};  ///< elements
+  int device = run_on_model;  ///< for `run`; run_nowhere of a warpwright.Spec
+  bool read_only = false;
+
+  [[nodiscard]] std::int64_t elements() const;
+};
+
+/// Reads tensors, and keeps what they lent until it ends.
+class Reader {
+ public:
+  Reader() = default;
+  Reader(const Reader&) = delete;
+  Reader& operator=(const Reader&) = delete;
+  ~Reader();
+
+  /// The stream on which the tensors will be used, for those that ask. Before the first `read`.
+  void set_stream(void* stream) { stream_ = stream; }
+  /// Throws Refused where the object is no tensor, or PythonError.
+  Tensor read(PyObject* object, const char* name);
+  /// The stream on which the library of the first tensor that was read works now, on `device`; the
+  /// default stream where it does not say.
+  void* current_stream(int device);
+
+ private:
+  Tensor read_exported(PyObject* object, const char* name);
+  Tensor read_capsule(PyObject* capsule, const char* name, const char* type, bool consume);
+
+  void* stream_ = nullptr;
+  const dlpack::Exchange* first_ = nullptr;
+  std::vector<Ref> lent_;
+  std::vector<dlpack::Managed*> consumed_;
+  std::vector<dlpack::ManagedVersioned*> consumed_versioned_;
+};
+
+/// A tensor whose last dimensions are a matrix, and one more, in front, a batch of them.
+MatrixView matrix_of(const Tensor& t);
+/// One whose last dimension is a column vector.
+MatrixView vector_of(const Tensor& t);
+/// One of a single element.
+MatrixView scalar_of(const Tensor& t);
+
+/// The DLPack type of ours; refuses those that DLPack's users do not have.
+dlpack::Type type_of(DType type);
+
+}  // namespace warpwright::python

@@ -1,0 +1,24 @@
+"""Matrix products on NVIDIA tensor cores, and on a model of the machine where there is no GPU.
+
+    import warpwright as wp
+
+    d = wp.gemm(x, w)                        # x @ w.T, by the current stream of x's library
+    wp.gemm(x, w, out=d, bias=b, activation="gelu")
+    y = wp.grouped_gemm(x, experts, offsets) # a mixture of experts
+    print(wp.plan(x, w).explain())           # how, and why
+
+Tensors come and go by DLPack (PyTorch, CuPy, JAX, numpy). Those in host memory are multiplied by
+the machine model, with all its checks: right, and slow. What cannot be done is a ``Refusal``: one
+sentence with the tensor, the rule and the nearest legal value. docs/python.md has the rest.
+"""
+from . import _core
+from ._core import Array, Plan, Workspace, devices, empty, gemm, grouped_gemm, plan
+from ._interop import Refusal, Spec
+from ._study import Check, Trace, check, trace
+
+__version__ = _core.version
+#: Was the GPU side built? (Whether there is a GPU, ``devices`` says.)
+built_with_cuda = _core.built_with_cuda
+
+__all__ = ["Array", "Check", "Plan", "Refusal", "Spec", "Trace", "Workspace", "built_with_cuda",
+           "check", "devices", "empty", "gemm", "grouped_gemm", "plan", "trace"]

@@ -1,0 +1,140 @@
+"""What the compiled module asks of Python: other libraries' tensors and streams, and the log."""
+import logging
+import sys
+
+log = logging.getLogger("warpwright")
+
+
+class Refusal(ValueError):
+    """Why something was not done: a sentence with the tensor, the rule, the nearest legal value.
+
+    ``code`` is its kind for programs, such as ``"bad_stride"``; docs/api.md lists them. Sentences
+    may change from version to version, codes keep their meaning.
+    """
+
+    def __init__(self, reason, code="bad_value"):
+        super().__init__(reason)
+        self.reason = reason
+        self.code = code
+
+    def __reduce__(self):
+        return Refusal, (self.reason, self.code)
+
+
+# The types of elements by the names that they have in numpy, ml_dtypes, PyTorch and JAX.
+NAMES = {"f32": "float32", "f16": "float16", "bf16": "bfloat16", "e4m3": "float8_e4m3fn",
+         "e5m2": "float8_e5m2"}
+
+
+class Spec:
+    """A tensor without memory, for ``plan``.
+
+    ``shape`` and ``strides`` are in elements, packed without strides; ``dtype`` is a name ("bf16",
+    "float8_e4m3fn", "int32") or the dtype of some library.
+    """
+
+    def __init__(self, shape, dtype="bf16", strides=None):
+        self.shape = tuple(int(extent) for extent in shape)
+        self.dtype = dtype_name(dtype)
+        if strides is None:
+            strides = []
+            packed = 1
+            for extent in reversed(self.shape):
+                strides.insert(0, packed)
+                packed *= extent
+        self.strides = tuple(int(stride) for stride in strides)
+        if len(self.strides) != len(self.shape):
+            raise Refusal(f"a Spec of {len(self.shape)} dimensions has {len(self.strides)} strides;"
+                          " it has one a dimension", "bad_stride")
+
+    def __repr__(self):
+        return f"Spec({self.shape}, {self.dtype!r}, strides={self.strides})"
+
+
+def dtype_name(dtype):
+    """"bfloat16" of "bfloat16", torch.bfloat16, numpy.dtype(ml_dtypes.bfloat16), jnp.bfloat16."""
+    name = dtype if isinstance(dtype, str) else getattr(dtype, "name", None)
+    name = name or getattr(dtype, "__name__", None) or str(dtype)
+    return name.rsplit(".", 1)[-1]
+
+
+def _capsule(tensor, stream):
+    on_cuda = tensor.__dlpack_device__()[0] in (2, 13)
+    # DLPack numbers the default stream 1.
+    how = {"stream": stream or 1} if on_cuda else {}
+    try:
+        return tensor.__dlpack__(max_version=(1, 0), **how)
+    except TypeError:  # a library from before DLPack 1.0
+        return tensor.__dlpack__(**how)
+
+
+def export(tensor, stream):
+    """(capsule, the type's name where DLPack does not say it, whether it is read-only), or of a
+    Spec (None, dtype, shape, strides)."""
+    if isinstance(tensor, Spec):
+        return None, tensor.dtype, tensor.shape, tensor.strides
+    if not hasattr(tensor, "__dlpack__"):
+        kind = type(tensor)
+        raise TypeError(f"a {kind.__module__}.{kind.__qualname__} has no __dlpack__")
+    numpy = sys.modules.get("numpy")
+    if numpy is None or not isinstance(tensor, numpy.ndarray):
+        return _capsule(tensor, stream), None, False
+    name = tensor.dtype.name
+    if name in ("bfloat16", "float8_e4m3fn", "float8_e5m2"):  # of ml_dtypes, unknown to numpy
+        codes = tensor.view(f"uint{8 * tensor.dtype.itemsize}")
+        return _capsule(codes, stream), name, not tensor.flags.writeable
+    return _capsule(tensor, stream), None, not tensor.flags.writeable
+
+
+def grad_is_on():
+    torch = sys.modules.get("torch")
+    return torch is None or torch.is_grad_enabled()
+
+
+def stream_handle(stream):
+    """The cudaStream_t of a stream of cuda.core, PyTorch or CuPy."""
+    if hasattr(stream, "__cuda_stream__"):
+        return int(stream.__cuda_stream__()[1])
+    for attribute in ("cuda_stream", "ptr"):
+        if hasattr(stream, attribute):
+            return int(getattr(stream, attribute))
+    kind = type(stream)
+    raise TypeError(f"a {kind.__module__}.{kind.__qualname__} is neither an integer nor a stream")
+
+
+def empty_like(tensor, shape, dtype, device):
+    """A tensor of the same library as `tensor`, and on its device; where that library's tensors
+    cannot be written, or have no such type, an Array."""
+    name = NAMES[dtype]
+    library = type(tensor).__module__.split(".")[0]
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(tensor, torch.Tensor):
+        return torch.empty(shape, dtype=getattr(torch, name), device=tensor.device)
+    if library == "cupy":
+        import cupy  # pylint: disable=import-outside-toplevel
+        try:
+            with cupy.cuda.Device(device):
+                return cupy.empty(shape, dtype=_numpy_type(name))
+        except TypeError:
+            pass
+    if library == "numpy":
+        import numpy  # pylint: disable=import-outside-toplevel
+        return numpy.empty(shape, dtype=_numpy_type(name))
+    from . import _core  # pylint: disable=import-outside-toplevel
+    return _core.empty(shape, dtype, "model" if device < 0 else f"cuda:{device}")
+
+
+def _numpy_type(name):
+    import numpy  # pylint: disable=import-outside-toplevel
+    if name in ("float32", "float16"):
+        return numpy.dtype(name)
+    try:
+        import ml_dtypes  # pylint: disable=import-outside-toplevel
+    except ImportError:
+        raise Refusal(f"numpy has no {name}; pip install ml_dtypes, which adds it",
+                      "bad_type") from None
+    return numpy.dtype(getattr(ml_dtypes, name))
+
+
+def log_plan(line):
+    log.debug("plan: %s", line)

@@ -1,0 +1,211 @@
+#!/usr/bin/env python3
+"""Hand edits that break the kernels' synchronisation, or do not: each is found, or stays clean.
+
+    adversary.py BUILD [--sample N | --names A,B] [--jobs J] [--list FILE]
+
+edits.json has a list of edits: a name, what is expected ("caught" or "clean"), files with an anchor
+text and its replacement, and what must notice: `commands` of `warpwright check`, run with the
+kernels named compiled with the edit, or `tests`, scripts that are given the edited tree. "caught":
+one of the commands or tests fails with findings (or the edit does not compile). "clean": none does;
+a note says why where that is not plain. An anchor that is not there exactly once fails: port it.
+
+BUILD is a build folder of this tree, whose libraries the edited kernels are linked with. --sample
+takes every so-many-th edit.
+"""
+import argparse
+import concurrent.futures
+import json
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+HERE = pathlib.Path(__file__).resolve().parent
+# What a plan is made of: edited, plan/kernels.cpp is compiled again too.
+PLANNED = ("config.h", "facts.h", "table.h", "params.h", "_pipeline.h", "_accumulator.h",
+           "launch_control.h", "ordered_sequence.h", "ring_barriers.h")
+SOURCE = """
+#include "warpwright/device/model_kernels.h"
+#include "warpwright/kernel/blackwell/gemm.h"
+#include "warpwright/kernel/blackwell/table.h"
+#include "warpwright/kernel/hopper/gemm.h"
+#include "warpwright/kernel/hopper/group_maps.h"
+#include "warpwright/kernel/hopper/table.h"
+#include "warpwright/plan/family.h"
+
+namespace warpwright::kernel {{
+{rows}
+}}
+
+namespace warpwright::device {{
+const ModelKernel* model_kernel(std::string_view name) {{
+  static const ModelKernel all[] = {{
+      {entries}
+      {{group_maps_kernel, &run_kernel<kernel::GroupMapsKernel>}}}};
+  for (const ModelKernel& k : all) {{
+    if (k.name == name) return &k;
+  }}
+  return nullptr;
+}}
+}}
+"""
+
+
+class Build:
+    """The commands by which the build folder compiles and links."""
+
+    def __init__(self, folder):
+        self.folder = pathlib.Path(folder).resolve()
+        commands = self.run("ninja", "-t", "commands", "warpwright_exe").stdout.splitlines()
+        self.link = shlex.split(commands[-1].split("&&")[1])
+        words = shlex.split(next(c for c in commands if "plan/kernels.cpp" in c and " -c " in c))
+        if words[0].endswith("ccache"):
+            words = words[1:]
+        self.compiler = words[0]
+        self.flags = [w for w in words if w.startswith(("-std", "-m", "-DWARPWRIGHT_VERSION"))]
+        self.plans = {}
+        self.lock = threading.Lock()
+
+    def plan(self, kernels):
+        """What plans know of these kernels, unedited: an object file, made once."""
+        with self.lock:
+            if kernels not in self.plans:
+                folder = tempfile.TemporaryDirectory()
+                path = pathlib.Path(folder.name, "plan.o")
+                fault = self.compile(ROOT, ROOT / "warpwright/plan/kernels.cpp", path, kernels)
+                assert not fault, fault
+                self.plans[kernels] = (folder, path)
+            return self.plans[kernels][1]
+
+    def compile(self, root, source, to, kernels):
+        made = subprocess.run([self.compiler, *self.flags, f'-DWARPWRIGHT_KERNELS="{kernels}"',
+                               "-O1", "-w", "-I", root, "-c", source, "-o", to],
+                              capture_output=True, text=True, check=False)
+        return made.stderr if made.returncode != 0 else ""
+
+    def run(self, *command):
+        return subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=True)
+
+
+def edited_tree(edit, folder):
+    """The tree with the edit made; the sentence that says why not."""
+    for part in ("warpwright", "tests/ptx", "cmake"):
+        shutil.copytree(ROOT / part, folder / part)
+    for change in edit["edits"]:
+        path = folder / change["file"]
+        text = path.read_text() if path.exists() else ""
+        if text.count(change["old"]) != 1:
+            return f"{change['file']}: the anchor is there {text.count(change['old'])} times"
+        path.write_text(text.replace(change["old"], change["new"]))
+    return None
+
+
+def rows_of(build, kernels, folder):
+    """The rows of these kernels as the build gives them to its sources."""
+    rows = []
+    for family in ("hopper", "blackwell"):
+        build.run(build.folder / "kernels/kernel_rows", family, ",".join(kernels), "1", folder)
+        text = (folder / f"{family}_0.h").read_text()
+        rows += re.findall(r"^struct .*;$", text, re.MULTILINE)
+    return "\n".join(rows)
+
+
+def make_program(build, edit, folder):
+    """warpwright with the edited kernels; None and the words where it does not compile."""
+    rows = rows_of(build, edit["kernels"], folder)
+    entries = "\n      ".join(
+        "{kernel::%s::name, &run_kernel<kernel::%s<kernel::%s>>}," %
+        (k, "BlackwellGemm" if k.startswith("blackwell") else "HopperGemm", k)
+        for k in edit["kernels"])
+    source = folder / "kernels.cpp"
+    source.write_text(SOURCE.format(rows=rows, entries=entries))
+    names = ",".join(edit["kernels"])
+    objects = [folder / "kernels.o"]
+    words = build.compile(folder, source, objects[0], names)
+    if words:
+        return None, words
+    if any(change["file"].endswith(PLANNED) for change in edit["edits"]):
+        objects.append(folder / "plan.o")
+        words = build.compile(folder, folder / "warpwright/plan/kernels.cpp", objects[1], names)
+        if words:
+            return None, words
+    else:
+        objects.append(build.plan(names))
+    program = folder / "program"
+    link = [*build.link]
+    out = link.index("-o")
+    link[out + 1] = str(program)
+    link[out:out] = map(str, objects)
+    made = subprocess.run(link, cwd=build.folder, capture_output=True, text=True, check=False)
+    assert made.returncode == 0, made.stderr
+    return program, ""
+
+
+def judge(build, edit):
+    """(as expected?, what was seen)"""
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        fault = edited_tree(edit, folder)
+        if fault:
+            return False, fault
+        for test in edit.get("tests", []):
+            made = subprocess.run([sys.executable, folder / test, folder], capture_output=True,
+                                  text=True, check=False)
+            if made.returncode == 77:
+                return True, "did not run: " + made.stdout.strip()
+            if made.returncode != 0:
+                return edit["expect"] == "caught", "its test fails"
+        if not edit.get("commands"):
+            return edit["expect"] == "clean", "nothing found"
+        program, words = make_program(build, edit, folder)
+        if program is None:
+            first = next((line for line in words.splitlines() if "error" in line), words)
+            return edit["expect"] == "caught", "does not compile: " + first[-160:]
+        for command in edit["commands"]:
+            made = subprocess.run([program, "check", *command.split()], capture_output=True,
+                                  text=True, timeout=1800, check=False)
+            if made.returncode == 0:
+                continue
+            if "FAIL" not in made.stdout:
+                return False, f"{command}: {(made.stdout + made.stderr)[-300:]}"
+            lines = [line for line in made.stdout.splitlines() if line.strip()]
+            found = next((line.strip() for line in lines[1:]), lines[0])
+            return edit["expect"] == "caught", found[:160]
+        return edit["expect"] == "clean", "nothing found"
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("build")
+    parser.add_argument("--sample", type=int, default=1)
+    parser.add_argument("--names", default="")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--list", help="a table of what was seen goes here")
+    options = parser.parse_args()
+    edits = json.loads((HERE / "edits.json").read_text())
+    wanted = options.names.split(",") if options.names else []
+    chosen = [e for e in edits if any(e["name"].startswith(w) for w in wanted)] if wanted else \
+        edits[::options.sample]
+    assert chosen, "no edit of that name"
+    build = Build(options.build)
+    wrong = 0
+    rows = ["| edit | expected | seen |", "|---|---|---|"]
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        for edit, (right, seen) in zip(chosen, pool.map(lambda e: judge(build, e), chosen)):
+            wrong += not right
+            print(("" if right else "WRONG ") + f"{edit['name']}: {edit['expect']}; {seen}",
+                  flush=True)
+            rows.append(f"| {edit['name']} | {edit['expect']} | {seen.replace('|', '/')} |")
+    if options.list:
+        pathlib.Path(options.list).write_text("\n".join(rows) + "\n")
+    print(f"{len(chosen) - wrong} of {len(chosen)} edits as expected")
+    sys.exit(wrong > 0)
+
+
+if __name__ == "__main__":
+    main()

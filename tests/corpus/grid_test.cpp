@@ -1,0 +1,269 @@
+// Grids that follow each other, and the flags and maps that one leaves to the next; what clusters
+// hand each other in global memory; loops that wait on plain loads.
+#include <stdexcept>
+
+#include "tests/corpus/corpus.h"
+#include "warpwright/isa/tensor_map.h"
+
+namespace warpwright::corpus {
+namespace {
+
+const Launch overlapped{.ctas = 2, .threads = 32, .launches = 2, .dependent = true};
+
+const Launch warp{.threads = 32};
+
+void always(const model::testing::Outcome& outcome, Check check) {
+  EXPECT_EQ(outcome.count(check), static_cast<int>(outcome.runs.size())) << outcome.text();
+}
+
+// A kernel reads its operands, or stores its result, before griddepcontrol.wait: the grid before
+// may still write the one and read the other. Our own: every kernel of this library starts early
+// (docs/design.md); NVIDIA/cutlass #2087 asks where the wait belongs.
+TEST(Grids, TouchesMemoryBeforeTheGridBeforeHasEnded) {
+  enum class Wait { none, after_read, by_one_lane, by_one_lane_and_meets, first };
+  Buffer<std::uint32_t> in("in", 64, Access::input);
+  Buffer<std::uint32_t> out("out", 64);
+  Buffer<std::uint32_t> table("table", 64, Access::constant);
+  const auto kernel = [&](Wait wait) {
+    return [&, wait] {
+      isa::launch_dependents();
+      const int i = isa::cta_index() * 32 + isa::lane_index();
+      std::uint32_t value = isa::GlobalView<const std::uint32_t>{table.data()}.load(i);
+      const bool one = wait == Wait::by_one_lane || wait == Wait::by_one_lane_and_meets;
+      if (wait == Wait::first || (one && isa::lane_index() == 0)) isa::wait_for_prerequisites();
+      if (wait == Wait::by_one_lane_and_meets) isa::sync_warp();
+      value += isa::GlobalView<const std::uint32_t>{in.data()}.load(i);
+      if (wait == Wait::after_read) isa::wait_for_prerequisites();
+      isa::GlobalView<std::uint32_t>{out.data()}.store(i, value);
+    };
+  };
+  for (const Wait wait : {Wait::none, Wait::after_read, Wait::by_one_lane}) {
+    always(run(kernel(wait), overlapped, in, out, table), Check::before_prerequisites);
+  }
+  EXPECT_CLEAN(run(kernel(Wait::by_one_lane_and_meets), overlapped, in, out, table));
+  EXPECT_CLEAN(run(kernel(Wait::first), overlapped, in, out, table));
+}
+
+// The second launch starts while the first still writes: without the wait both write at once.
+TEST(Grids, TwoLaunchesWriteAtOnce) {
+  Buffer<std::uint32_t> out("out", 64, Access::output);
+  const auto kernel = [&](bool waits) {
+    return [&, waits] {
+      isa::launch_dependents();
+      if (waits) isa::wait_for_prerequisites();
+      isa::GlobalView<std::uint32_t>{out.data()}.store(isa::cta_index() * 32 + isa::lane_index(),
+                                                       1);
+    };
+  };
+  always(run(kernel(false), overlapped, out), Check::data_race);
+  EXPECT_CLEAN(run(kernel(true), overlapped, out));
+}
+
+// CTA 0 hands CTA 1 words behind a flag; the flag is 0 before the launch and must be after it. Not
+// put back, it lets the next launch read before the words are there.
+// Our own: the flags of tiles shared along K (kernel/hopper/shared_sums.h).
+TEST(Grids, AFlagIsNotPutBack) {
+  Buffer<std::uint32_t> words("words", 32);
+  Buffer<std::uint32_t> flag("flag", 1);
+  flag[0] = 0;
+  const auto kernel = [&](bool clears) {
+    return [&, clears] {
+      isa::wait_for_prerequisites();
+      const int lane = isa::lane_index();
+      const isa::GlobalView<std::uint32_t> view{words.data()};
+      if (isa::cta_index() == 0) {
+        view.store(lane, 5);
+        isa::sync_warp();
+        if (lane == 0) isa::flag_set(flag.data(), 1);
+        return;
+      }
+      if (lane == 0) isa::flag_wait(flag.data(), 1);
+      isa::sync_warp();
+      (void)view.load(lane);
+      if (lane == 0 && clears) isa::flag_clear(flag.data());
+    };
+  };
+  Launch launch = overlapped;
+  launch.left = [&] { return flag[0] == 0 ? "" : "the flag is " + std::to_string(flag[0]); };
+  always(run(kernel(false), launch, words, flag), Check::left_behind);
+  flag[0] = 0;
+  EXPECT_CLEAN(run(kernel(true), launch, words, flag));
+}
+
+// A grid publishes a tensor map by plain stores; the next acquires it and copies through it. The
+// proxy through which copies read maps has seen no release.
+// Our own: kernel/hopper/group_maps.h; the rule of the CUDA programming guide.
+TEST(Grids, AMapIsPublishedByPlainStores) {
+  Tensor in("in", 1, Access::input);
+  Buffer<isa::TensorMap> map("map", 1);
+  Buffer<std::uint32_t> round("round", 1);
+  round[0] = 0;
+  const auto publish = [&](bool released) {
+    const int lane = isa::lane_index();
+    constexpr int words = sizeof(isa::TensorMap) / 8;
+    const isa::SharedView<std::uint64_t> copy{data()};
+    if (lane < words) copy.store(lane, in.map.opaque[lane]);
+    isa::sync_warp();
+    const isa::GlobalView<std::uint64_t> to{reinterpret_cast<std::uint64_t*>(map.data())};
+    if (released) {
+      isa::tensormap_cp_fenceproxy(map.data(), data());
+    } else if (lane < words) {
+      to.store(lane, copy.load(lane));
+    }
+    isa::sync_warp();
+    if (lane == 0) isa::GlobalView<std::uint32_t>{round.data()}.store(0, 1);
+  };
+  const auto use = [&] {
+    if (isa::lane_index() != 0) return;
+    isa::mbarrier_init(barrier(), 1, {"full", 0});
+    isa::fence_proxy_tensormap_acquire(map[0]);
+    isa::mbarrier_arrive_expect(barrier(), box_bytes);
+    isa::tensor_load(data(), map[0], barrier(), isa::Coords{0, 0});
+    isa::mbarrier_wait<Scope::cta>(barrier(), 0, {"full", 0});
+  };
+  const auto kernel = [&](bool released) {
+    return [&, released] {
+      isa::wait_for_prerequisites();
+      const bool first = isa::GlobalView<std::uint32_t>{round.data()}.load() == 0;
+      isa::sync_warp();
+      if (first) {
+        publish(released);
+      } else {
+        use();
+      }
+    };
+  };
+  const Launch twice{.threads = 32, .shared_bytes = 8192, .launches = 2, .dependent = true};
+  always(run(kernel(false), twice, in.memory, map, round), Check::tensor_map_changed);
+  EXPECT_CLEAN(run(kernel(true), twice, in.memory, map, round));
+}
+
+// CTA 0 stores a box with the copy engine and tells another cluster by a flag, whose threads read
+// it. Legal once the whole group is waited for; not when only its source has been read.
+// The completion of a bulk group makes its writes visible to the thread that waits (PTX ISA
+// 9.7.9.25), which releases them with the flag.
+TEST(Grids, ACopyEnginesStoreIsHandedToAnotherCluster) {
+  enum class Wait { none, source, whole };
+  Tensor out("out", 1, Access::output);
+  Buffer<std::uint32_t> flag("flag", 1);
+  const auto kernel = [&](Wait wait, bool by_copy, bool fences) {
+    flag[0] = 0;
+    return [&, wait, by_copy, fences] {
+      if (isa::lane_index() != 0) return;
+      if (isa::cta_index() == 0) {
+        fill(data());
+        isa::fence_proxy_async_shared();
+        store(out, data());
+        if (wait == Wait::source) isa::bulk_wait_read<0>();
+        if (wait == Wait::whole) isa::bulk_wait<0>();
+        isa::fence_proxy_async_global();
+        isa::flag_set(flag.data(), 1);
+        isa::bulk_wait<0>();
+        return;
+      }
+      isa::flag_wait(flag.data(), 1);
+      if (fences) isa::fence_proxy_async_global();
+      if (!by_copy) {
+        (void)isa::GlobalView<std::uint16_t>{out.memory.data()}.load(3);
+        return;
+      }
+      isa::mbarrier_init(barrier(), 1, {"full", 0});
+      isa::mbarrier_arrive_expect(barrier(), box_bytes);
+      load(data(), out, barrier());
+      isa::mbarrier_wait<Scope::cta>(barrier(), 0, {"full", 0});
+    };
+  };
+  const Launch two{.ctas = 2, .threads = 32, .shared_bytes = 8192};
+  for (const Wait wait : {Wait::none, Wait::source}) {
+    always(run(kernel(wait, false, true), two, out.memory, flag), Check::data_race);
+  }
+  EXPECT_CLEAN(run(kernel(Wait::whole, false, false), two, out.memory, flag));
+  EXPECT_CLEAN(run(kernel(Wait::whole, false, true), two, out.memory, flag));
+  // A copy that reads it: behind a fence of the reader's, or of the writer's before the flag.
+  EXPECT_CLEAN(run(kernel(Wait::whole, true, true), two, out.memory, flag));
+}
+
+// Words that a thread writes, and a copy in another cluster reads behind a flag: through the
+// asynchronous proxy, and so behind a fence on one side.
+TEST(Grids, ACopyReadsWhatAnotherClusterWrote) {
+  Tensor words("words", 1, Access::output);
+  Buffer<std::uint32_t> flag("flag", 1);
+  const auto kernel = [&](bool writer_fences, bool reader_fences) {
+    flag[0] = 0;
+    return [&, writer_fences, reader_fences] {
+      if (isa::cta_index() == 0) {
+        isa::GlobalView<std::uint16_t>{words.memory.data()}.store(1, 7);
+        if (writer_fences) isa::fence_proxy_async_global();
+        isa::flag_set(flag.data(), 1);
+        return;
+      }
+      isa::flag_wait(flag.data(), 1);
+      if (reader_fences) isa::fence_proxy_async_global();
+      isa::mbarrier_init(barrier(), 1, {"full", 0});
+      isa::mbarrier_arrive_expect(barrier(), box_bytes);
+      load(data(), words, barrier());
+      isa::mbarrier_wait<Scope::cta>(barrier(), 0, {"full", 0});
+    };
+  };
+  const Launch two{.ctas = 2, .threads = 1, .shared_bytes = 8192};
+  always(run(kernel(false, false), two, words.memory, flag), Check::missing_proxy_fence);
+  EXPECT_CLEAN(run(kernel(true, false), two, words.memory, flag));
+  EXPECT_CLEAN(run(kernel(false, true), two, words.memory, flag));
+}
+
+// A flag in plain memory: the reader's loop may never end, and orders nothing when it does.
+// Every "while (*flag == 0)" of the forums; compute-sanitizer has no check for it.
+TEST(Grids, ALoopOfPlainLoads) {
+  Buffer<std::uint32_t> flag("flag", 2);
+  const auto kernel = [&](int sets) {
+    flag[0] = flag[1] = 0;
+    return [&, sets] {
+      const isa::GlobalView<std::uint32_t> word{flag.data()};
+      if (isa::cta_index() == 0) {
+        if (sets == 1) word.store(1, 1);
+        if (sets == 2) isa::flag_set(flag.data() + 1, 1);
+        return;
+      }
+      if (sets == 2) return isa::flag_wait(flag.data() + 1, 1);
+      while (word.load(1) == 0) {
+      }
+    };
+  };
+  const Launch two{.ctas = 2, .threads = 1};
+  const auto hangs = run(kernel(0), two, flag);
+  always(hangs, Check::spin_budget);
+  EXPECT_NE(hangs.text().find("bytes 4 to 7 of flag"), std::string::npos) << hangs.text();
+  // It ends, and is a race.
+  EXPECT_ONLY_FINDINGS(run(kernel(1), two, flag), Check::data_race);
+  EXPECT_CLEAN(run(kernel(2), two, flag));
+  // So is a loop on shared memory.
+  const auto shared = [](bool mended) {
+    return [=] {
+      isa::SharedView<std::uint32_t> word{data()};
+      if (isa::thread_index() == 0) word.store(0, 0);
+      isa::sync_threads(64);
+      if (isa::thread_index() == 32 && !mended) {
+        while (word.load() == 0) {
+        }
+      }
+    };
+  };
+  always(run(shared(false), two_warps), Check::spin_budget);
+  EXPECT_CLEAN(run(shared(true), two_warps));
+}
+
+// What a kernel throws on the model ends the run with a finding, not the process.
+TEST(Grids, AnException) {
+  const auto kernel = [](bool throws) {
+    return [=] {
+      if (throws && isa::lane_index() == 3) throw std::runtime_error("no such tile");
+    };
+  };
+  const auto broken = run(kernel(true), warp);
+  always(broken, Check::exception);
+  EXPECT_NE(broken.text().find("lane 3) threw an exception: no such tile"), std::string::npos);
+  EXPECT_CLEAN(run(kernel(false), warp));
+}
+
+}  // namespace
+}  // namespace warpwright::corpus

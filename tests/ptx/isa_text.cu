@@ -1,0 +1,234 @@
+// One kernel for each function of isa/ that is an instruction, or for a form of it, with the PTX
+// that nvcc must make of it, whole and with all modifiers: isa_text_test.py compares. Registers are
+// written %; a text that begins with "... " need only be among the kernel's lines.
+#include "warpwright/isa/barrier.h"
+#include "warpwright/isa/fence.h"
+#include "warpwright/isa/launch_control.h"
+#include "warpwright/isa/mbarrier.h"
+#include "warpwright/isa/memory.h"
+#include "warpwright/isa/numeric.h"
+#include "warpwright/isa/tensor_map.h"
+#include "warpwright/isa/thread.h"
+#include "warpwright/isa/tma.h"
+#include "warpwright/isa/warp.h"
+#if TEXT_ARCHITECTURE == 90
+#include "warpwright/isa/wgmma.h"
+#else
+#include "warpwright/isa/tcgen05.h"
+#include "warpwright/isa/tcgen05_memory.h"
+#endif
+
+using namespace warpwright;
+using isa::Scope;
+using isa::Words;
+
+#define TEXT(name, ptx, ...)                                                                    \
+  extern "C" __global__ void name(const __grid_constant__ isa::TensorMap map, unsigned at,      \
+                                  unsigned* to, float* floats, int count, std::uint64_t word) { \
+    __VA_ARGS__;                                                                                \
+  }
+
+// --- fences
+TEXT(fence_proxy_async_shared, "fence.proxy.async.shared::cta;", isa::fence_proxy_async_shared())
+TEXT(fence_proxy_async_global, "fence.proxy.async.global;", isa::fence_proxy_async_global())
+TEXT(fence_mbarrier_init, "fence.mbarrier_init.release.cluster;", isa::fence_mbarrier_init())
+TEXT(launch_dependents, "griddepcontrol.launch_dependents;", isa::launch_dependents())
+TEXT(wait_for_prerequisites, "griddepcontrol.wait;", isa::wait_for_prerequisites())
+
+// --- mbarriers
+TEXT(mbarrier_init, "mbarrier.init.shared::cta.b64 [%], %;", isa::mbarrier_init(at, count))
+TEXT(mbarrier_invalidate, "mbarrier.inval.shared::cta.b64 [%];", isa::mbarrier_invalidate(at))
+TEXT(mbarrier_arrive_cta, "mbarrier.arrive.release.cta.shared::cluster.b64 _, [%];",
+     isa::mbarrier_arrive<Scope::cta>(at))
+TEXT(mbarrier_arrive_cluster, "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%];",
+     isa::mbarrier_arrive<Scope::cluster>(at))
+TEXT(mbarrier_expect, "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%], %;",
+     isa::mbarrier_expect(at, count))
+TEXT(mbarrier_arrive_expect,
+     "{ .reg .b64 s; mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 s, [%], %; }",
+     isa::mbarrier_arrive_expect(at, count))
+TEXT(mbarrier_try_wait_cta,
+     "{ .reg .pred p; mbarrier.try_wait.parity.acquire.cta.shared::cta.b64 p, [%], %; "
+     "selp.u32 %, 1, 0, p; }",
+     to[0] = isa::mbarrier_try_wait<Scope::cta>(at, count))
+TEXT(mbarrier_try_wait_cluster,
+     "{ .reg .pred p; mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%], %; "
+     "selp.u32 %, 1, 0, p; }",
+     to[0] = isa::mbarrier_try_wait<Scope::cluster>(at, count))
+TEXT(mbarrier_test_wait_cta,
+     "{ .reg .pred p; mbarrier.test_wait.parity.acquire.cta.shared::cta.b64 p, [%], %; "
+     "selp.u32 %, 1, 0, p; }",
+     to[0] = isa::mbarrier_test_wait<Scope::cta>(at, count))
+TEXT(mbarrier_test_wait_cluster,
+     "{ .reg .pred p; mbarrier.test_wait.parity.acquire.cluster.shared::cta.b64 p, [%], %; "
+     "selp.u32 %, 1, 0, p; }",
+     to[0] = isa::mbarrier_test_wait<Scope::cluster>(at, count))
+TEXT(mbarrier_wait_cta,
+     "{ .reg .pred p; mbarrier.try_wait.parity.acquire.cta.shared::cta.b64 p, [%], %; "
+     "selp.u32 %, 1, 0, p; }",
+     isa::mbarrier_wait<Scope::cta>(at, count))
+TEXT(mbarrier_wait_cluster,
+     "{ .reg .pred p; mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%], %; "
+     "selp.u32 %, 1, 0, p; }",
+     isa::mbarrier_wait<Scope::cluster>(at, count))
+
+// --- barriers of threads
+TEXT(named_barrier_sync, "barrier.cta.sync.aligned %, %;", isa::named_barrier_sync(count, 64))
+TEXT(named_barrier_arrive, "barrier.cta.arrive.aligned %, %;", isa::named_barrier_arrive(count, 64))
+TEXT(sync_threads, "barrier.cta.sync.aligned %, %;", isa::sync_threads(64))
+TEXT(cluster_arrive, "barrier.cluster.arrive.release.aligned;", isa::cluster_arrive())
+TEXT(cluster_arrive_relaxed, "barrier.cluster.arrive.relaxed.aligned;",
+     isa::cluster_arrive_relaxed())
+TEXT(cluster_wait, "barrier.cluster.wait.acquire.aligned;", isa::cluster_wait())
+TEXT(map_rank, "mapa.shared::cluster.u32 %, %, %;", to[0] = isa::map_rank(at, count))
+
+// --- memory
+TEXT(shared_load_4, "ld.shared.u32 %, [%];", to[0] = isa::SharedView<unsigned>{at}.load())
+TEXT(shared_load_16, "ld.shared.v4.u32 {%, %, %, %}, [%];",
+     reinterpret_cast<Words<4>*>(to)[0] = isa::SharedView<Words<4>>{at}.load())
+TEXT(shared_store_4, "st.shared.u32 [%], %;", isa::SharedView<unsigned>{at}.store(0, to[0]))
+TEXT(shared_store_16, "st.shared.v4.u32 [%], {%, %, %, %};",
+     isa::SharedView<Words<4>>{at}.store(0, reinterpret_cast<Words<4>*>(to)[0]))
+TEXT(cluster_load, "ld.shared::cluster.v4.u32 {%, %, %, %}, [%];",
+     reinterpret_cast<Words<4>*>(to)[0] = isa::ClusterView<Words<4>>{at}.load())
+TEXT(cluster_store, "st.shared::cluster.v4.u32 [%], {%, %, %, %};",
+     isa::ClusterView<Words<4>>{at}.store(reinterpret_cast<Words<4>*>(to)[0]))
+TEXT(flag_set, "st.release.gpu.global.u32 [%], %;", isa::flag_set(to, 1))
+TEXT(flag_wait, "ld.acquire.gpu.global.u32 %, [%];", isa::flag_wait(to, 1))
+TEXT(flag_clear, "... st.global.u32 [%], %;", isa::flag_clear(to))
+
+// --- copies
+TEXT(prefetch_map, "prefetch.tensormap [%];", isa::prefetch_map(map))
+TEXT(tensor_load_1,
+     "cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes [%], [%, {%}], "
+     "[%];",
+     isa::tensor_load(at, map, at + 8, isa::Coords{count}))
+TEXT(tensor_load_3,
+     "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%], [%, {%, %, "
+     "%}], [%];",
+     isa::tensor_load(at, map, at + 8, isa::Coords{count, count, 0}))
+TEXT(tensor_load_multicast_3,
+     "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
+     ".multicast::cluster [%], [%, {%, %, %}], [%], %;",
+     isa::tensor_load_multicast(at, map, at + 8, 3, isa::Coords{count, count, 0}))
+TEXT(tensor_store_3, "cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%, {%, %, %}], [%];",
+     isa::tensor_store(map, at, isa::Coords{count, count, 0}))
+TEXT(tensor_reduce_add_2,
+     "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.bulk_group [%, {%, %}], [%];",
+     isa::tensor_reduce_add(map, at, isa::Coords{count, count}))
+TEXT(bulk_commit, "cp.async.bulk.commit_group;", isa::bulk_commit())
+TEXT(bulk_wait_read, "cp.async.bulk.wait_group.read 1;", isa::bulk_wait_read<1>())
+TEXT(bulk_wait, "cp.async.bulk.wait_group 1;", isa::bulk_wait<1>())
+
+// --- tensor maps that change
+TEXT(replace_address, "tensormap.replace.tile.global_address.shared::cta.b1024.b64 [%], %;",
+     isa::tensormap_replace_global_address(at, to))
+TEXT(replace_dim, "tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [%], 1, %;",
+     isa::tensormap_replace_global_dim<1>(at, at))
+TEXT(cp_fenceproxy,
+     "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%], "
+     "[%], 128;",
+     isa::tensormap_cp_fenceproxy(reinterpret_cast<isa::TensorMap*>(to), at))
+TEXT(acquire_map, "fence.proxy.tensormap::generic.acquire.gpu [%], 128;",
+     isa::fence_proxy_tensormap_acquire(*reinterpret_cast<isa::TensorMap*>(to)))
+
+// --- warps
+TEXT(elect_one, "{ .reg .pred p; elect.sync _|p, 0xffffffff; selp.u32 %, 1, 0, p; }",
+     to[0] = isa::elect_one())
+TEXT(sync_warp, "... bar.warp.sync -1;", isa::sync_warp())
+TEXT(shuffle, "... shfl.sync.idx.b32 %|%, %, %, ", to[0] = isa::shuffle(to[0], count))
+TEXT(ballot, "... vote.sync.ballot.b32 %, %, ", to[0] = isa::ballot(count == 3))
+TEXT(load_matrix_4, "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%, %, %, %}, [%];",
+     std::uint32_t words[4];
+     isa::load_matrix(at, words); to[0] = words[0])
+TEXT(load_matrix_2_transposed, "ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%, %}, [%];",
+     std::uint32_t words[2];
+     isa::load_matrix<2, true>(at, words); to[0] = words[0])
+TEXT(store_matrix_4, "stmatrix.sync.aligned.m8n8.x4.shared.b16 [%], {%, %, %, %};",
+     std::uint32_t words[4] = {1, 2, at, 4};
+     isa::store_matrix(at, words))
+TEXT(store_matrix_1_transposed, "stmatrix.sync.aligned.m8n8.x1.trans.shared.b16 [%], {%};",
+     std::uint32_t words[1] = {at};
+     isa::store_matrix<1, true>(at, words))
+
+// --- conversions
+TEXT(pack_bf16, "cvt.rn.bf16x2.f32 %, %, %;", to[0] = isa::pack<DType::bf16>(floats[0], floats[1]))
+TEXT(pack_f16, "cvt.rn.f16x2.f32 %, %, %;", to[0] = isa::pack<DType::f16>(floats[0], floats[1]))
+TEXT(pack_e4m3, "cvt.rn.satfinite.e4m3x2.f32 %, %, %;",
+     to[0] = isa::pack_bytes<DType::e4m3>(floats[0], floats[1]))
+TEXT(pack_e5m2, "cvt.rn.satfinite.e5m2x2.f32 %, %, %;",
+     to[0] = isa::pack_bytes<DType::e5m2>(floats[0], floats[1]))
+
+#if TEXT_ARCHITECTURE == 90
+// --- Hopper's tensor core
+TEXT(set_registers_down, "setmaxnreg.dec.sync.aligned.u32 24;", isa::decrease_registers<24>())
+TEXT(set_registers_up, "setmaxnreg.inc.sync.aligned.u32 240;", isa::increase_registers<240>())
+#define WITH_SUM(statement)                       \
+  isa::Fragment<float, 4> sum;                    \
+  for (int i = 0; i < 4; ++i) sum[i] = floats[i]; \
+  statement;                                      \
+  for (int i = 0; i < 4; ++i) floats[i] = sum[i]
+TEXT(wgmma_fence, "... wgmma.fence.sync.aligned;", WITH_SUM(isa::wgmma_fence(sum)))
+TEXT(wgmma_commit, "wgmma.commit_group.sync.aligned;", isa::wgmma_commit())
+TEXT(wgmma_wait, "wgmma.wait_group.sync.aligned 1;", isa::wgmma_wait<1>())
+TEXT(wgmma_wait_for, "... wgmma.wait_group.sync.aligned 0;", WITH_SUM(isa::wgmma_wait<0>(sum)))
+TEXT(wgmma_bf16,
+     "{ .reg .pred p; setp.ne.b32 p, %, 0; wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 "
+     "{%, %, %, %}, %, %, p, 1, 1, 0, 0; }",
+     WITH_SUM((isa::wgmma<DType::bf16, 8>(sum, word, word, count != 0))))
+TEXT(wgmma_f16_mn,
+     "{ .reg .pred p; setp.ne.b32 p, %, 0; wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 "
+     "{%, %, %, %}, %, %, p, 1, 1, 1, 0; }",
+     WITH_SUM((isa::wgmma<DType::f16, 8, atom::Major::mn>(sum, word, word, count != 0))))
+TEXT(wgmma_bf16_b_mn,
+     "{ .reg .pred p; setp.ne.b32 p, %, 0; wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 "
+     "{%, %, %, %}, %, %, p, 1, 1, 0, 1; }",
+     WITH_SUM((isa::wgmma<DType::bf16, 8, atom::Major::k, atom::Major::mn>(sum, word, word,
+                                                                           count != 0))))
+TEXT(wgmma_e4m3_e5m2,
+     "{ .reg .pred p; setp.ne.b32 p, %, 0; wgmma.mma_async.sync.aligned.m64n8k32.f32.e4m3.e5m2 "
+     "{%, %, %, %}, %, %, p, 1, 1; }",
+     WITH_SUM((isa::wgmma<DType::e4m3, DType::e5m2, 8>(sum, word, word, count != 0))))
+TEXT(wgmma_registers,
+     "{ .reg .pred p; setp.ne.b32 p, %, 0; wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 "
+     "{%, %, %, %}, {%, %, %, %}, %, p, 1, 1, 0; }",
+     const std::uint32_t a[4] = {at, at, at, at};
+     WITH_SUM((isa::wgmma_registers<DType::bf16, 8>(sum, a, word, count != 0))))
+#else
+// --- Blackwell's; the shapes of its loads and stores are in isa_forms.cu
+TEXT(allocate, "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%], %;",
+     isa::tcgen05_allocate<1>(at, 64))
+TEXT(deallocate, "tcgen05.dealloc.cta_group::2.sync.aligned.b32 %, %;",
+     isa::tcgen05_deallocate<2>(at, 64))
+TEXT(relinquish, "tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;",
+     isa::tcgen05_relinquish<1>())
+TEXT(mma_f16,
+     "{ .reg .pred p; setp.ne.b32 p, %, 0; tcgen05.mma.cta_group::1.kind::f16 [%], %, %, %, p; }",
+     (isa::tcgen05_mma<atom::UmmaKind::f16, 1>(at, word, word, at, count != 0)))
+TEXT(
+    mma_f8_pair,
+    "{ .reg .pred p; setp.ne.b32 p, %, 0; tcgen05.mma.cta_group::2.kind::f8f6f4 [%], %, %, %, p; }",
+    (isa::tcgen05_mma<atom::UmmaKind::f8f6f4, 2>(at, word, word, at, count != 0)))
+TEXT(commit, "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%];",
+     isa::tcgen05_commit<1>(at))
+TEXT(commit_multicast,
+     "tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 "
+     "[%], %;",
+     isa::tcgen05_commit_multicast<2>(at, 3))
+TEXT(fence_before, "tcgen05.fence::before_thread_sync;", isa::tcgen05_fence_before_sync())
+TEXT(fence_after, "tcgen05.fence::after_thread_sync;", isa::tcgen05_fence_after_sync())
+TEXT(wait_load, "tcgen05.wait::ld.sync.aligned;", isa::tcgen05_wait_load())
+TEXT(wait_store, "tcgen05.wait::st.sync.aligned;", isa::tcgen05_wait_store())
+TEXT(tensor_load_pair,
+     "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.cta_group::2 "
+     "[%], [%, {%, %}], [%];",
+     isa::tensor_load<2>(at, map, at + 8, isa::Coords{count, count}))
+TEXT(try_cancel,
+     "clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128 [%], "
+     "[%];",
+     isa::try_cancel(at, at + 16))
+TEXT(try_cancel_multicast,
+     "clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes"
+     ".multicast::cluster::all.b128 [%], [%];",
+     isa::try_cancel_multicast(at, at + 16))
+#endif

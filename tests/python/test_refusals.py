@@ -1,0 +1,185 @@
+"""Bad input: each gets a Refusal of one sentence, and the interpreter goes on."""
+import gc
+import unittest
+
+import ml_dtypes
+import numpy as np
+
+import warpwright as wp
+from fakes import Fake
+
+bf16 = np.dtype(ml_dtypes.bfloat16)
+
+
+def ones(*shape, dtype=bf16):
+    return np.ones(shape, dtype)
+
+
+class Refusals(unittest.TestCase):
+    def refused(self, code, says, function, *arguments, **keywords):
+        with self.assertRaises(wp.Refusal) as caught:
+            function(*arguments, **keywords)
+        reason = str(caught.exception)
+        self.assertEqual(caught.exception.code, code, reason)
+        self.assertIn(says, reason)
+        self.assertNotIn("\n", reason)
+
+    def test_host_tensors_to_a_plan_of_a_gpu(self):
+        a, b = ones(16, 32), ones(24, 32)
+        plan = wp.plan(a, b, device="h200")
+        self.refused("wrong_device", "plan for these tensors", wp.gemm, a, b, plan=plan)
+
+    def test_tensors_of_different_devices(self):
+        self.refused("wrong_device", "B lies in cuda:0 and A in host memory", wp.gemm, ones(16, 32),
+                     Fake((24, 32)))
+        self.refused("wrong_device", "D lies in cuda:1 and A in cuda:0", wp.gemm, Fake((16, 32)),
+                     Fake((24, 32), address=1 << 24), out=Fake((16, 24), device=(2, 1)))
+
+    def test_a_gpu_that_is_not_there(self):
+        with self.assertRaises(wp.Refusal):
+            wp.gemm(Fake((16, 32), device=(2, 77)), Fake((24, 32), device=(2, 77), address=1 << 24),
+                    out=Fake((16, 24), device=(2, 77), address=1 << 28))
+        self.refused("no_device", "nearest legal", wp.gemm, Fake((16, 32), device=(10, 0)),
+                     ones(24, 32))
+        self.refused("no_device", "rtx", wp.plan, ones(16, 32), ones(24, 32), device="rtx")
+
+    def test_rows_that_are_not_contiguous(self):
+        self.refused("bad_stride", "nearest legal", wp.gemm, ones(16, 64)[:, ::2], ones(24, 32))
+        self.refused("bad_stride", "nearest legal row stride", wp.gemm, ones(16, 33)[:, :32],
+                     ones(24, 32))
+        self.refused("bad_stride", "D has a column stride of 2", wp.gemm, ones(16, 32),
+                     ones(24, 32), out=ones(16, 48)[:, ::2])
+        self.refused("bad_stride", "", wp.gemm, ones(16, 32)[::-1], ones(24, 32))
+
+    def test_wrong_types(self):
+        self.refused("bad_type", "nearest", wp.gemm, ones(16, 32, dtype=np.int8),
+                     ones(24, 32, dtype=np.int8))
+        for dtype in (np.float32, np.float64):
+            self.refused("bad_type", "", wp.gemm, ones(16, 32, dtype=dtype),
+                         ones(24, 32, dtype=dtype))
+        self.refused("bad_type", "", wp.gemm, ones(16, 32), ones(24, 32, dtype=np.float16))
+        self.refused("bad_type", "integers", wp.gemm, ones(16, 32, dtype=np.int32), ones(24, 32))
+        self.refused("bad_type", "dtype is", wp.gemm, ones(16, 32), ones(24, 32), dtype="bf17")
+        self.refused("bad_type", "D is bf16", wp.gemm, ones(16, 32), ones(24, 32), out=ones(16, 24),
+                     dtype="f32")
+        self.refused("bad_type", "offsets", wp.grouped_gemm, ones(16, 32), ones(1, 24, 32),
+                     np.array([0.0, 16.0], np.float32))
+
+    def test_tensors_that_ask_for_a_gradient(self):
+        asks = Fake((16, 32), device=(1, 0), requires_grad=True)
+        self.refused("unsupported", "A requires a gradient", wp.gemm, asks, ones(24, 32))
+
+    def test_a_stream_where_there_is_none(self):
+        self.refused("bad_value", "host memory", wp.gemm, ones(16, 32), ones(24, 32), stream=0)
+        self.refused("bad_value", "neither an integer nor a stream", wp.gemm, ones(16, 32),
+                     ones(24, 32), stream="s")
+        self.refused("bad_value", "nearest legal is 0", wp.gemm, ones(16, 32), ones(24, 32),
+                     stream=-5)
+
+    def test_a_closed_workspace(self):
+        workspace = wp.Workspace(1 << 20, "model")
+        workspace.close()
+        workspace.close()
+        self.refused("bad_workspace", "is closed", wp.gemm, ones(16, 32), ones(24, 32),
+                     workspace=workspace)
+        self.refused("bad_workspace", "no warpwright.Workspace", wp.gemm, ones(16, 32),
+                     ones(24, 32), workspace=object())
+        self.refused("bad_workspace", "nearest legal is 1", wp.Workspace, 0, "model")
+        plan = wp.plan(ones(16, 512), ones(128, 512), kernel="hopper_bf16_bf16_128x64_sw_sk")
+        with wp.Workspace(256, "model") as small:
+            self.refused("bad_workspace", "has 256 bytes", wp.gemm, ones(16, 512), ones(128, 512),
+                         plan=plan, workspace=small)
+
+    def test_a_capsule_used_twice(self):
+        a, b = np.ones((16, 32), np.float16), np.ones((24, 32), np.float16)
+        out = np.empty((16, 24), np.float16)
+        capsule = a.__dlpack__()
+        wp.gemm(capsule, b, out=out)
+        self.refused("bad_value", "was used before", wp.gemm, capsule, b, out=out)
+        fake = Fake((16, 32), device=(1, 0))
+        capsule = fake.__dlpack__()
+        self.refused("bad_shape", "", wp.gemm, capsule, ones(24, 16))
+        self.assertEqual(fake.deleted, 1)  # given back, although refused
+        self.refused("bad_value", "was used before", wp.gemm, capsule, ones(24, 16))
+
+    def test_tensors_whose_owner_is_gone(self):
+        capsules = [np.ones((16, 32), np.float16).__dlpack__() for _ in range(2)]
+        gc.collect()
+        wp.gemm(*[np.ones((16, 32), np.float16).__dlpack__() for _ in range(2)],
+                out=np.empty((16, 16), np.float16))
+        del capsules
+
+        class Gone:
+            def __dlpack_device__(self):
+                return (1, 0)
+
+            def __dlpack__(self, **_):
+                raise BufferError("the memory is gone")
+        self.refused("bad_value", "A is no tensor: the memory is gone", wp.gemm, Gone(),
+                     ones(24, 32))
+
+    def test_interrupts_are_not_swallowed(self):
+        class Interrupted(Fake):
+            def __dlpack__(self, stream=None):
+                raise KeyboardInterrupt
+        with self.assertRaises(KeyboardInterrupt):
+            wp.gemm(Interrupted((16, 32), device=(1, 0)), ones(24, 32))
+
+    def test_what_is_no_tensor(self):
+        for nothing in ([[1.0]], 1.0, "a", object(), np):
+            self.refused("bad_value", "A is no tensor", wp.gemm, nothing, ones(24, 32))
+        self.refused("bad_shape", "dimensions", wp.gemm, ones(32), ones(24, 32))
+        self.refused("bad_shape", "dimensions", wp.gemm, ones(1, 1, 1, 1, 1, 32), ones(24, 32))
+        self.refused("bad_shape", "nearest legal is 3", wp.grouped_gemm, ones(16, 32), ones(24, 32),
+                     np.array([0, 16], np.int32))
+        self.refused("bad_pointer", "Spec", wp.gemm, wp.Spec((16, 32)), wp.Spec((24, 32)))
+
+    def test_wrong_words_and_numbers(self):
+        a, b = ones(16, 32), ones(24, 32)
+        for keywords, says in [({"activation": "tanh"}, '"gelu"'), ({"activation": 3}, "no text"),
+                               ({"alpha": "x"}, "no number"), ({"alpha": float("nan")}, "NaN"),
+                               ({"gated": 1}, "neither True nor False"),
+                               ({"scaling": "rows"}, '"row_column"'),
+                               ({"cluster": (3, "x")}, "(1, 1)"),
+                               ({"cluster": 2}, "(1, 1)"), ({"expected_tokens": 3}, None),
+                               ({"dependent": None}, None)]:
+            if says is None:
+                wp.gemm(a, b, **keywords)
+            else:
+                self.refused("bad_value", says, wp.gemm, a, b, **keywords)
+        self.refused("no_kernel", "", wp.gemm, a, b, kernel="nobody")
+        self.refused("bad_value", "nearest legal value is 1", wp.check, a, b, schedules=0)
+
+    def test_results_that_cannot_be_written(self):
+        a, b = ones(16, 32), ones(24, 32)
+        out = ones(16, 24)
+        out.flags.writeable = False
+        self.refused("bad_pointer", "read-only", wp.gemm, a, b, out=out)
+        memory = ones(16, 64)
+        self.refused("overlap", "D overlaps A", wp.gemm, memory[:, :32], b, out=memory[:, 8:32])
+        self.refused("bad_shape", "D is 16 x 23", wp.gemm, a, b, out=ones(16, 23))
+
+    def test_offsets_out_of_order(self):
+        a, b = ones(16, 32), ones(2, 24, 32)
+        out = np.zeros((16, 24), bf16)
+        wrong = np.array([0, 20, 16], np.int32)
+        wp.grouped_gemm(a, b, wrong, out=out)
+        self.refused("bad_value", "offsets of group 0 are not in order", wp.grouped_gemm, a, b,
+                     wrong, out=out, check_offsets=True)
+        self.refused("bad_shape", "nearest legal shape is (3,)", wp.grouped_gemm, a, b,
+                     np.array([0, 16], np.int32))
+        self.refused("bad_stride", "stride of 2", wp.grouped_gemm, a, b,
+                     np.zeros(6, np.int32)[::2])
+
+    def test_wrong_calls_are_type_errors(self):
+        a, b = ones(16, 32), ones(24, 32)
+        for call in (lambda: wp.gemm(), lambda: wp.gemm(a), lambda: wp.gemm(a, b, a),
+                     lambda: wp.gemm(a, b, a=a), lambda: wp.gemm(a, b, nonsense=1),
+                     lambda: wp.gemm(a, b, offsets=a), lambda: wp.gemm(a, b, device="model"),
+                     lambda: wp.Workspace(), lambda: wp.Plan(), lambda: wp.Array()):
+            with self.assertRaises(TypeError):
+                call()
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,246 @@
+"""What warpwright computes on the model, and what it says of plans."""
+import inspect
+import logging
+import pickle
+import subprocess
+import sys
+import threading
+import unittest
+
+import ml_dtypes
+import numpy as np
+
+import warpwright as wp
+
+bf16 = np.dtype(ml_dtypes.bfloat16)
+e4m3 = np.dtype(ml_dtypes.float8_e4m3fn)
+rng = np.random.default_rng(2026)
+
+
+def normal(*shape, dtype=bf16):
+    return rng.standard_normal(shape, dtype=np.float32).astype(dtype)
+
+
+def f32(x):
+    return np.asarray(x).astype(np.float32)
+
+
+class Values(unittest.TestCase):
+    def close(self, d, want, tolerance=0.02):
+        scale = max(1.0, float(np.abs(want).max()))
+        self.assertEqual(d.shape, want.shape)
+        self.assertLess(float(np.abs(f32(d) - want).max()), tolerance * scale)
+
+    def test_a_product_in_every_type(self):
+        for dtype, result in [(bf16, bf16), (np.dtype(np.float16), np.dtype(np.float16)),
+                              (e4m3, bf16), (bf16, np.dtype(np.float32))]:
+            a, b = normal(20, 64, dtype=dtype), normal(48, 64, dtype=dtype)
+            d = wp.gemm(a, b, dtype=result)
+            self.assertEqual(d.dtype, result)
+            self.close(d, f32(a) @ f32(b).T)
+
+    def test_out_is_written_and_returned(self):
+        a, b = normal(3, 32), normal(16, 32)
+        whole = np.full((3, 40), np.nan, dtype=bf16)
+        out = whole[:, 8:24]
+        self.assertIs(wp.gemm(a, b, out=out), out)
+        self.close(out, f32(a) @ f32(b).T)
+        self.assertTrue(np.isnan(f32(whole[:, :8])).all() and np.isnan(f32(whole[:, 24:])).all())
+
+    def test_epilogues(self):
+        a, b, c, bias = normal(20, 64), normal(48, 64), normal(20, 48), normal(48)
+        sums = f32(a) @ f32(b).T
+        self.close(wp.gemm(a, b, c=c), sums + f32(c))
+        self.close(wp.gemm(a, b, c=c, alpha=0.5, beta=2.0), sums / 2 + 2 * f32(c))
+        self.close(wp.gemm(a, b, bias=bias, activation="relu"), np.maximum(sums + f32(bias), 0))
+        self.close(wp.gemm(a, b, bias=normal(20) * 0, bias_along="rows"), sums)
+        gate, up = sums[:, :24], sums[:, 24:]
+        self.close(wp.gemm(a, b, gated=True), gate / (1 + np.exp(-gate)) * up)
+        in_place = c.copy()
+        wp.gemm(a, b, out=in_place, c=in_place)
+        self.close(in_place, sums + f32(c))
+
+    def test_layouts_and_batches(self):
+        a, b = normal(3, 16, 32), normal(24, 32)
+        self.close(wp.gemm(a, b), f32(a) @ f32(b).T)
+        bs = normal(3, 24, 32)
+        self.close(wp.gemm(a, bs), np.einsum("lmk,lnk->lmn", f32(a), f32(bs)))
+        at, bt = normal(32, 16), normal(32, 24)  # stored K x M and K x N
+        self.close(wp.gemm(at.T, bt.T), f32(at).T @ f32(bt))
+
+    def test_scales(self):
+        a, b = normal(20, 256, dtype=e4m3), normal(128, 256, dtype=e4m3)
+        one = np.array(0.5, np.float32)
+        self.close(wp.gemm(a, b, scale_a=one, scale_b=one), f32(a) @ f32(b).T / 4)
+        sa = rng.random(20, dtype=np.float32)
+        sb = rng.random(128, dtype=np.float32)
+        self.close(wp.gemm(a, b, scale_a=sa, scale_b=sb), f32(a) @ f32(b).T * np.outer(sa, sb))
+        ka, kb = rng.random((20, 2), dtype=np.float32), rng.random((1, 2), dtype=np.float32)
+        want = sum((f32(a)[:, k * 128:][:, :128] @ f32(b)[:, k * 128:][:, :128].T)
+                   * np.outer(ka[:, k], np.repeat(kb[:, k], 128)) for k in range(2))
+        self.close(wp.gemm(a, b, scale_a=ka, scale_b=kb), want)
+        self.close(wp.gemm(a, b, accumulation="promoted"), f32(a) @ f32(b).T)
+
+    def test_groups(self):
+        a, b = normal(20, 64), normal(3, 48, 64)
+        for integers in (np.int32, np.int64):
+            offsets = np.array([0, 3, 3, 18], integers)
+            out = np.zeros((20, 48), bf16)
+            wp.grouped_gemm(a, b, offsets, out=out, check_offsets=True)
+            want = np.zeros((20, 48), np.float32)
+            for g in range(3):
+                rows = slice(offsets[g], offsets[g + 1])
+                want[rows] = f32(a)[rows] @ f32(b)[g].T
+            self.close(out, want)
+        a8, b8 = a.astype(e4m3), b.astype(e4m3)
+        scale = np.array([0.5, 1, 2], np.float32)
+        d = wp.grouped_gemm(a8, b8, np.array([0, 3, 9, 20], np.int32),
+                            scale_a=np.array(2.0, np.float32), scale_b=scale)
+        self.close(d[9:], f32(a8)[9:] @ f32(b8)[2].T * 4)
+
+    def test_batch_invariant(self):
+        a, b = normal(70, 512, dtype=e4m3), normal(64, 512, dtype=e4m3)
+        whole = wp.gemm(a, b, batch_invariant=True)
+        for row in (0, 33, 69):
+            alone = wp.gemm(a[row:row + 1], b, batch_invariant=True)
+            self.assertEqual(alone.tobytes(), whole[row:row + 1].tobytes())
+
+    def test_workspaces_and_plans(self):
+        a, b = normal(20, 512), normal(128, 512)
+        plan = wp.plan(a, b, kernel="hopper_bf16_bf16_128x64_sw_sk")
+        self.assertGreater(plan.workspace_bytes, 0)
+        want = f32(a) @ f32(b).T
+        with wp.Workspace(plan.workspace_bytes, "model") as workspace:
+            plan.prepare(workspace)
+            self.close(wp.gemm(a, b, plan=plan, workspace=workspace), want)
+        self.assertEqual(workspace.nbytes, 0)
+        self.close(wp.gemm(a, b, plan=plan), want)
+        self.close(wp.gemm(a, b, kernel=plan.kernel), want)
+
+    def test_empty_extents(self):
+        self.assertEqual(wp.gemm(normal(0, 32), normal(16, 32)).shape, (0, 16))
+        self.assertTrue((f32(wp.gemm(normal(4, 0), normal(16, 0))) == 0).all())
+
+    def test_arrays_of_our_own(self):
+        array = wp.empty((4, 8), "f32", "model")
+        self.assertEqual((array.shape, array.dtype), ((4, 8), "f32"))
+        self.assertEqual(array.__dlpack_device__(), (1, 0))
+        view = np.from_dlpack(array)
+        del array
+        a, b = normal(4, 32), normal(8, 32)
+        wp.gemm(a, b, out=view)
+        self.close(view, f32(a) @ f32(b).T)
+
+        class Box:  # a library whose tensors we cannot make
+            def __init__(self, array):
+                self.array = array
+
+            def __dlpack_device__(self):
+                return self.array.__dlpack_device__()
+
+            def __dlpack__(self, **how):
+                return self.array.__dlpack__(**how)
+        d = wp.gemm(Box(np.float16(np.ones((4, 32)))), Box(np.float16(np.ones((8, 32)))))
+        self.assertIsInstance(d, wp.Array)
+        self.assertTrue((np.from_dlpack(d) == 32).all())
+
+    def test_capsules(self):
+        a, b = np.ones((4, 32), np.float16), np.ones((8, 32), np.float16)
+        out = np.zeros((4, 8), np.float16)
+        wp.gemm(a.__dlpack__(), b.__dlpack__(max_version=(1, 0)), out=out)
+        self.assertTrue((out == 32).all())
+
+    def test_read_only_inputs(self):
+        a, b = normal(4, 32), normal(8, 32)
+        a.flags.writeable = False
+        self.close(wp.gemm(a, b), f32(a) @ f32(b).T)
+
+    def test_many_threads(self):
+        a, b = normal(20, 64), normal(48, 64)
+        want = f32(a) @ f32(b).T
+        wrong = []
+
+        def work():
+            for m in (1, 20, 7):
+                d = wp.gemm(a[:m], b)
+                if np.abs(f32(d) - want[:m]).max() > 0.5:
+                    wrong.append(m)
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(wrong, [])
+
+    def test_no_reference_is_lost(self):
+        a, b = normal(1, 32), normal(8, 32)
+        out = np.zeros((1, 8), bf16)
+        before = [sys.getrefcount(x) for x in (a, b, out, None)]
+        for _ in range(50):
+            wp.gemm(a, b, out=out)
+            try:
+                wp.gemm(a, b[:, :16], out=out)
+            except wp.Refusal:
+                pass
+        after = [sys.getrefcount(x) for x in (a, b, out, None)]
+        for x, y in zip(before, after):
+            self.assertLess(abs(y - x), 20)
+
+
+class Plans(unittest.TestCase):
+    def test_plans_explain_themselves_without_tensors(self):
+        plan = wp.plan(wp.Spec((4096, 4096)), wp.Spec((4096, 4096)), device="h200")
+        self.assertIn("132 SMs", plan.explain())
+        self.assertIn(plan.kernel, plan.name)
+        self.assertIn("on h200", repr(plan))
+        self.assertEqual(plan.device, "h200")
+        grouped = wp.plan(wp.Spec((64, 128), e4m3), wp.Spec((8, 256, 128), "float8_e4m3fn"),
+                          wp.Spec((9,), "int32"), device="model")
+        self.assertTrue(grouped.kernel.startswith("grouped_e4m3"))
+
+    def test_new_plans_are_logged_once(self):
+        a, b = normal(11, 32), normal(24, 32)
+        with self.assertLogs("warpwright", logging.DEBUG) as log:
+            wp.gemm(a, b)
+            wp.gemm(a, b)
+        self.assertEqual(len(log.output), 1)
+        self.assertIn("D[11,24]", log.output[0])
+        self.assertIn("hopper_bf16", log.output[0])
+
+    def test_check(self):
+        report = wp.check(normal(20, 64), normal(48, 64), schedules=6)
+        self.assertTrue(report)
+        self.assertEqual((report.schedules, report.failing), (6, 0))
+        self.assertIn("no findings", str(report))
+
+    def test_trace_has_a_picture_for_notebooks(self):
+        trace = wp.trace(normal(20, 64), normal(3, 48, 64), np.array([0, 5, 5, 20], np.int32))
+        self.assertTrue(trace._repr_svg_().lstrip().startswith("<svg"))
+        self.assertGreater(trace.cycles, 0)
+        self.assertGreater(len(trace.perfetto), 100)
+
+    def test_functions_document_themselves(self):
+        for function in (wp.gemm, wp.grouped_gemm):
+            self.assertIn("out", inspect.signature(function).parameters)
+            self.assertIn("Refusal", function.__doc__)
+
+    def test_refusals_travel_between_processes(self):
+        refusal = pickle.loads(pickle.dumps(wp.Refusal("a sentence", "bad_stride")))
+        self.assertEqual((str(refusal), refusal.code), ("a sentence", "bad_stride"))
+
+    def test_the_command_line(self):
+        def run(*arguments):
+            return subprocess.run([sys.executable, "-m", "warpwright", *arguments],
+                                  capture_output=True, text=True, check=False)
+        version = run("--version")
+        self.assertEqual(version.stdout.strip(), f"warpwright {wp.__version__}")
+        checked = run("gemm", "--random", "24", "48", "64", "--check")
+        self.assertEqual(checked.returncode, 0, checked.stderr)
+        self.assertIn("check: PASS", checked.stdout + checked.stderr)
+        wrong = run("gemm", "--random", "24", "48", "63")
+        self.assertEqual(wrong.returncode, 2)
+        self.assertIn("nearest legal", wrong.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,302 @@
+#!/usr/bin/env python3
+"""torch.ops.warpwright with PyTorch, where it is installed: torch_test.py [--host]
+
+On the CPU (the model) always; on a CUDA device where there is one: opcheck, torch.compile, CUDA
+graphs, streams, several devices. --host also measures what a call takes of the host, beside
+torch.mm and the launch of an empty kernel. What could not run is named in the last lines.
+"""
+import os
+import statistics
+import sys
+import time
+import unittest
+
+try:
+    import torch
+except ImportError:
+    print("did not run: torch_test.py: PyTorch is not here")
+    sys.exit(77)
+import warpwright as wp
+import warpwright.torch  # noqa: F401  pylint: disable=unused-import
+
+ops = torch.ops.warpwright
+CUDA = torch.cuda.is_available()
+DEVICES = ["cpu"] + (["cuda"] if CUDA else [])
+LEFT_OUT = [] if CUDA else ["all that needs a CUDA device"]
+
+
+def normal(*shape, device, dtype=torch.bfloat16):
+    return torch.randn(shape, device=device).to(dtype)
+
+
+def grouped(device, dtype=torch.bfloat16):
+    offsets = torch.tensor([0, 3, 3, 18, 20], dtype=torch.int32, device=device)
+    return normal(20, 128, device=device, dtype=dtype), normal(4, 64, 128, device=device,
+                                                               dtype=dtype), offsets
+
+
+class Operators(unittest.TestCase):
+    def setUp(self):
+        torch.manual_seed(2026)
+
+    def close(self, d, want):
+        scale = max(1.0, want.abs().max().item())
+        self.assertEqual(d.shape, want.shape)
+        self.assertLess((d.float() - want).abs().max().item(), 0.02 * scale)
+
+    def test_values(self):
+        for device in DEVICES:
+            a, b = normal(20, 128, device=device), normal(64, 128, device=device)
+            want = a.float() @ b.float().T
+            self.close(ops.gemm(a, b), want)
+            bias = normal(64, device=device)
+            self.close(ops.gemm(a, b, bias=bias, activation="relu"), (want + bias.float()).relu())
+            self.close(ops.gemm(a, b, c=want.bfloat16(), alpha=0.5, beta=-1.0), -0.5 * want)
+            self.assertEqual(ops.gemm(a, b, dtype=torch.float32).dtype, torch.float32)
+            out = torch.empty(20, 64, dtype=torch.bfloat16, device=device)
+            ops.gemm_out(a, b, out)
+            self.close(out, want)
+            self.close(ops.gemm(a[None].expand(3, 20, 128), b), want.expand(3, 20, 64))
+
+    def test_fp8(self):
+        for device in DEVICES:
+            a = normal(20, 256, device=device, dtype=torch.float8_e4m3fn)
+            b = normal(128, 256, device=device, dtype=torch.float8_e4m3fn)
+            sa, sb = torch.rand(20, 2, device=device), torch.rand(1, 2, device=device)
+            d = ops.scaled_gemm(a, b, sa, sb)
+            want = sum((a.float()[:, i * 128:][:, :128] @ b.float()[:, i * 128:][:, :128].T)
+                       * sa[:, i:i + 1] * sb[0, i] for i in range(2))
+            self.close(d, want)
+
+    def test_groups(self):
+        for device in DEVICES:
+            a, b, offsets = grouped(device)
+            d = ops.grouped_gemm(a, b, offsets)
+            cuts = offsets.tolist()
+            want = torch.cat([a.float()[x:y] @ b.float()[g].T
+                              for g, (x, y) in enumerate(zip(cuts, cuts[1:]))])
+            self.close(d, want)
+            out = torch.zeros_like(d)
+            ops.grouped_gemm_out(a, b, offsets, out)
+            self.assertTrue(torch.equal(out, d))
+
+    def test_opcheck(self):
+        for device in DEVICES:
+            a, b = normal(20, 128, device=device), normal(64, 128, device=device)
+            out = torch.empty(20, 64, dtype=torch.bfloat16, device=device)
+            bias = normal(64, device=device)
+            a8 = a.to(torch.float8_e4m3fn)
+            b8 = b.to(torch.float8_e4m3fn)
+            one = torch.ones((), device=device)
+            for op, arguments, keywords in [
+                    (ops.gemm, (a, b), {}),
+                    (ops.gemm, (a, b), {"bias": bias, "activation": "gelu", "alpha": 0.5}),
+                    (ops.gemm, (a, b), {"gated": True, "activation": "silu"}),
+                    (ops.gemm_out, (a, b, out), {}),
+                    (ops.scaled_gemm, (a8, b8, one, one), {}),
+                    (ops.grouped_gemm, grouped(device), {}),
+                    (ops.grouped_gemm_out, (*grouped(device), out), {})]:
+                # PyTorch's own test of schemas compares inputs in a way that fp8 does not have.
+                tests = ["test_autograd_registration", "test_faketensor",
+                         "test_aot_dispatch_dynamic"]
+                if op is not ops.scaled_gemm:
+                    tests.append("test_schema")
+                torch.library.opcheck(op.default, arguments, keywords, test_utils=tests)
+
+    def test_compile_has_no_graph_break(self):
+        for device in DEVICES:
+            a, b = normal(20, 128, device=device), normal(64, 128, device=device)
+
+            def layer(x, w):
+                return ops.gemm(torch.relu(x), w, activation="silu") + 1
+
+            compiled = torch.compile(layer, fullgraph=True,
+                                     backend="inductor" if device == "cuda" else "aot_eager")
+            self.close(compiled(a, b), layer(a, b).float())
+
+            def experts(x, w, offsets):
+                return ops.grouped_gemm(x * 2, w, offsets)
+            a, b, offsets = grouped(device)
+            compiled = torch.compile(experts, fullgraph=True, dynamic=True,
+                                     backend="inductor" if device == "cuda" else "aot_eager")
+            self.close(compiled(a, b, offsets), experts(a, b, offsets).float())
+
+    def test_gradients_are_refused_while_they_are_recorded(self):
+        a, b = normal(4, 32, device="cpu"), normal(8, 32, device="cpu").requires_grad_()
+        for call in (wp.gemm, ops.gemm):
+            with self.assertRaisesRegex(ValueError, "B requires a gradient"):
+                call(a, b)
+            with torch.no_grad():
+                call(a, b)
+
+    def test_refusals_pass_through_operators(self):
+        a, b = normal(4, 33, device="cpu"), normal(8, 33, device="cpu")
+        with self.assertRaisesRegex(wp.Refusal, "nearest legal row stride"):
+            ops.gemm(a, b)
+        with self.assertRaisesRegex(wp.Refusal, "A cannot be read|A lies|A is no tensor"):
+            wp.gemm(torch.empty(4, 32, dtype=torch.bfloat16, device="meta"), b)
+
+
+@unittest.skipUnless(CUDA, "no CUDA device")
+class Gpu(unittest.TestCase):
+    def setUp(self):
+        torch.manual_seed(2026)
+
+    def test_cuda_graphs_take_new_values(self):
+        a, b = normal(64, 4096, device="cuda"), normal(1024, 4096, device="cuda")
+        x, w, offsets = grouped("cuda")
+        # Some products split K, whose workspace a capture cannot allocate.
+        for _ in range(2):
+            ops.gemm(a, b), ops.grouped_gemm(x, w, offsets)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            d = ops.gemm(a, b)
+            y = ops.grouped_gemm(x, w, offsets)
+        for cuts in ([0, 3, 3, 18, 20], [0, 0, 20, 20, 20]):
+            a.copy_(torch.randn_like(a))
+            offsets.copy_(torch.tensor(cuts, dtype=torch.int32))
+            graph.replay()
+            self.assertLess((d.float() - a.float() @ b.float().T).abs().max().item(), 2)
+            want = torch.cat([x.float()[p:q] @ w.float()[g].T
+                              for g, (p, q) in enumerate(zip(cuts, cuts[1:]))])
+            self.assertLess((y.float() - want).abs().max().item(), 1)
+
+    def test_the_current_stream_is_taken(self):
+        a, b = normal(512, 512, device="cuda"), normal(512, 512, device="cuda")
+        stream = torch.cuda.Stream()
+        with torch.cuda.stream(stream):
+            torch.cuda._sleep(100_000_000)
+            a.mul_(2)
+            d = wp.gemm(a, b)
+            want = a.float() @ b.float().T
+        stream.synchronize()
+        self.assertLess((d.float() - want).abs().max().item(), 4)
+        self.assertTrue(torch.equal(wp.gemm(a, b, stream=stream), wp.gemm(a, b)))
+
+    def test_nothing_is_allocated_and_nothing_waits(self):
+        a, b = normal(64, 4096, device="cuda"), normal(1024, 4096, device="cuda")
+        out = torch.empty(64, 1024, dtype=torch.bfloat16, device="cuda")
+        wp.gemm(a, b, out=out)
+        torch.cuda.synchronize()
+        before = torch.cuda.mem_get_info()[0]
+        torch.cuda._sleep(200_000_000)  # a tenth of a second
+        start = time.perf_counter()
+        for _ in range(100):
+            wp.gemm(a, b, out=out)
+        took = time.perf_counter() - start
+        self.assertLess(took, 0.05)
+        self.assertEqual(torch.cuda.mem_get_info()[0], before)
+        torch.cuda.synchronize()
+
+    def test_bits_do_not_depend_on_the_batch(self):
+        b = normal(2048, 7168, device="cuda")
+        a = normal(512, 7168, device="cuda")
+        whole = wp.gemm(a, b, batch_invariant=True)
+        for m in (1, 2, 7, 16, 33, 64, 100, 256, 511):
+            self.assertTrue(torch.equal(wp.gemm(a[:m], b, batch_invariant=True), whole[:m]))
+
+    def test_bad_input(self):
+        a, b = normal(64, 64, device="cuda"), normal(64, 64, device="cuda")
+        out = torch.empty(64, 64, dtype=torch.bfloat16, device="cuda")
+        plan = wp.plan(a, b)
+        host = [x.cpu() for x in (a, b, out)]
+        for code, call in [
+                ("wrong_device", lambda: wp.gemm(host[0], host[1], out=host[2], plan=plan)),
+                ("wrong_device", lambda: wp.gemm(a, host[1])),
+                ("wrong_device", lambda: wp.gemm(a, b, workspace=wp.Workspace(1024, "model"))),
+                ("bad_stride", lambda: wp.gemm(a[:, ::2], b[:, ::2])),
+                ("bad_value", lambda: wp.gemm(a, b, stream="x"))]:
+            with self.assertRaises(wp.Refusal) as caught:
+                call()
+            self.assertEqual(caught.exception.code, code, str(caught.exception))
+        workspace = wp.Workspace(1 << 20, "cuda")
+        workspace.close()
+        with self.assertRaisesRegex(wp.Refusal, "is closed"):
+            wp.gemm(a, b, workspace=workspace)
+
+    def test_cupy(self):
+        try:
+            import cupy  # pylint: disable=import-outside-toplevel
+        except ImportError:
+            LEFT_OUT.append("CuPy, which is not here")
+            return
+        a = cupy.ones((64, 128), cupy.float16)
+        d = wp.gemm(a, a)
+        self.assertIsInstance(d, cupy.ndarray)
+        self.assertTrue((d == 128).all())
+        stream = cupy.cuda.Stream(non_blocking=True)
+        with stream:
+            self.assertTrue((wp.gemm(a * 2, a, stream=stream) == 256).all())
+
+    def test_jax(self):
+        os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
+        try:
+            import jax.numpy as jnp  # pylint: disable=import-outside-toplevel
+        except ImportError:
+            LEFT_OUT.append("JAX, which is not here")
+            return
+        a = jnp.ones((64, 128), jnp.bfloat16)
+        d = wp.gemm(a, a)
+        self.assertIsInstance(d, wp.Array)
+        self.assertTrue((jnp.from_dlpack(d) == 128).all())
+
+    @unittest.skipUnless(torch.cuda.device_count() > 1, "one CUDA device")
+    def test_several_devices(self):
+        a, b = normal(64, 64, device="cuda:1"), normal(64, 64, device="cuda:1")
+        self.assertLess((wp.gemm(a, b).float() - a.float() @ b.float().T).abs().max().item(), 1)
+        self.assertEqual(torch.cuda.current_device(), 0)
+        with self.assertRaisesRegex(wp.Refusal, "stream is of CUDA device 0"):
+            wp.gemm(a, b, stream=torch.cuda.Stream("cuda:0"))
+        with self.assertRaisesRegex(wp.Refusal, "B lies in cuda:0 and A in cuda:1"):
+            wp.gemm(a, b.to("cuda:0"))
+
+
+def host_time(call, calls=40, rounds=200):
+    """Microseconds of the host for a call: the median of rounds that begin with an empty queue and
+    are far from filling it."""
+    times = []
+    for _ in range(rounds):
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        for _ in range(calls):
+            call()
+        times.append((time.perf_counter() - start) / calls * 1e6)
+    torch.cuda.synchronize()
+    return statistics.median(times)
+
+
+def measure_host():
+    """What a small product takes of the host. Kernels are short beside the host's time."""
+    a, b = normal(16, 64, device="cuda"), normal(64, 64, device="cuda")
+    out = torch.empty(16, 64, dtype=torch.bfloat16, device="cuda")
+    bt = b.T.contiguous()
+    x, w, offsets = grouped("cuda")
+    y = torch.empty(20, 64, dtype=torch.bfloat16, device="cuda")
+    rows = [
+        ("torch.cuda._sleep(0): the launch of an empty kernel", lambda: torch.cuda._sleep(0)),
+        ("wp.gemm(out=...)", lambda: wp.gemm(a, b, out=out)),
+        ("wp.grouped_gemm(out=...)", lambda: wp.grouped_gemm(x, w, offsets, out=y)),
+        ("wp.gemm", lambda: wp.gemm(a, b)),
+        ("torch.mm(out=...)", lambda: torch.mm(a, bt, out=out)),
+        ("torch.mm", lambda: torch.mm(a, bt)),
+        ("torch.ops.warpwright.gemm_out", lambda: ops.gemm_out(a, b, out)),
+        ("torch.ops.warpwright.gemm", lambda: ops.gemm(a, b)),
+    ]
+    print("\n| call | host, us |\n|---|---:|")
+    with torch.inference_mode():
+        for name, call in rows:
+            for _ in range(100):
+                call()
+            print(f"| `{name}` | {host_time(call):.2f} |")
+
+
+if __name__ == "__main__":
+    host = "--host" in sys.argv
+    if host:
+        sys.argv.remove("--host")
+    result = unittest.main(verbosity=2, exit=False).result
+    if host and CUDA:
+        measure_host()
+    for what in LEFT_OUT:
+        print(f"did not run: torch_test.py: {what}")
+    sys.exit(0 if result.wasSuccessful() else 1)

@@ -1,0 +1,157 @@
+#!/usr/bin/env python3
+"""Packs the wheel of a build, installs it in a fresh environment, and tests it there.
+
+    wheel_test.py BUILD          as script/test does: the tests, and a sample of the random calls
+    wheel_test.py BUILD --fuzz   10,000 random calls, as script/campaign does
+    wheel_test.py BUILD --pip    `pip install` of this checkout, which compiles all of it
+    wheel_test.py BUILD --torch  with PyTorch, which it has pip install (some gigabytes)
+
+The environment gets numpy and ml_dtypes from wherever pip finds packages. Where it finds none, what
+needs them is left out, with a line "did not run: ...", and the exit status is 77.
+"""
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+ALONE = """
+import sys, warpwright as wp
+plan = wp.plan(wp.Spec((64, 128)), wp.Spec((256, 128)), device="h200")
+assert "132 SMs" in plan.explain()
+try:
+    wp.plan(wp.Spec((64, 100)), wp.Spec((256, 100)))
+except wp.Refusal as refusal:
+    assert refusal.code == "bad_stride" and "nearest legal" in str(refusal)
+else:
+    sys.exit("nothing was refused")
+print("CPython", sys.version.split()[0])
+"""
+# All that a wheel may ask of a machine: of glibc, which every CPython has.
+LIBRARIES = {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2", "libpthread.so.0", "libdl.so.2",
+             "librt.so.1"}
+
+
+def run(*command, **how):
+    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, check=False,
+                          **how)
+    if done.returncode != 0:
+        sys.exit(f"this failed with {done.returncode}: {' '.join(map(str, command))}\n"
+                 f"{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def environment(build, wheel):
+    """A fresh one with the wheel; its Python, and why numpy is not in it, or nothing."""
+    folder = build / "python" / "venv"
+    shutil.rmtree(folder, ignore_errors=True)
+    run(sys.executable, "-m", "venv", folder)
+    python = folder / "bin" / "python"
+    run(python, "-m", "pip", "install", "-q", "--no-index", "--no-deps", wheel)
+    got = subprocess.run([python, "-m", "pip", "install", "-q", "numpy>=2.1", "ml_dtypes"],
+                         capture_output=True, text=True, check=False)
+    if got.returncode == 0:
+        return python, None
+    return python, f"pip finds no numpy and ml_dtypes here ({got.stderr.strip().splitlines()[-1]})"
+
+
+def installed_from_source(build):
+    """What `pip install .` gives, beside the checkout's own build."""
+    venv = build / "python" / "venv-pip"
+    shutil.rmtree(venv, ignore_errors=True)
+    run(sys.executable, "-m", "venv", venv)
+    run(venv / "bin" / "python", "-m", "pip", "install", "-q", ROOT, "-C",
+        f"build-dir={build / 'python' / 'from-source'}")
+    print(run(venv / "bin" / "python", "-c", ALONE, cwd=venv), end="")
+    print(run(venv / "bin" / "warpwright", "--version", cwd=venv), end="")
+
+
+def with_torch(build, folder):
+    """Runs torch_test.py; returns its exit status."""
+    venv = build / "python" / "venv-torch"
+    if not (venv / "bin" / "python").exists():
+        run(sys.executable, "-m", "venv", venv)
+    got = subprocess.run([venv / "bin" / "python", "-m", "pip", "install", "-q", "torch", "numpy"],
+                         capture_output=True, text=True, check=False)
+    if got.returncode != 0:
+        why = got.stderr.splitlines()[-1]
+        print(f"did not run: torch_test.py: pip finds no torch here ({why})")
+        return 77
+    return subprocess.run([venv / "bin" / "python", HERE / "torch_test.py"], check=False,
+                          env={"PYTHONPATH": str(folder), "PATH": "/usr/bin:/bin"}).returncode
+
+
+def other_pythons():
+    """Every CPython of 3.10 and later that this machine has."""
+    found = {}
+    folders = [pathlib.Path("/usr/bin"), pathlib.Path("/usr/local/bin"),
+               *(pathlib.Path.home() / ".pyenv/versions").glob("*/bin")]
+    for folder in folders:
+        for path in folder.glob("python3.*"):
+            if re.fullmatch(r"python3\.1[0-9]", path.name):
+                found.setdefault(path.name, path)
+    return found.values()
+
+
+def samples(python, folder):
+    """Runs the samples of the documents that need neither PyTorch nor a GPU."""
+    for page in (ROOT / "README.md", ROOT / "docs" / "python.md"):
+        for sample in re.findall(r"^```python\n(.*?)^```$", page.read_text(), re.M | re.S):
+            if "import torch" not in sample:
+                run(python, "-c", sample, cwd=folder)
+                print(f"a sample of {page.name} runs")
+
+
+def check_wheel(wheel, folder):
+    """Its name, its files, and what its module links."""
+    if not re.fullmatch(r"warpwright-[0-9.]+-cp310-abi3-linux_\w+\.whl", wheel.name):
+        sys.exit(f"{wheel.name} is no wheel for every CPython from 3.10 on")
+    shutil.rmtree(folder, ignore_errors=True)
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder)
+    for file in ("_core.abi3.so", "_core.pyi", "py.typed", "__main__.py"):
+        if not (folder / "warpwright" / file).is_file():
+            sys.exit(f"{wheel.name} lacks {file}")
+    linked = set(re.findall(r"NEEDED.*\[(.*)\]",
+                            run("readelf", "-d", folder / "warpwright" / "_core.abi3.so")))
+    if not linked <= LIBRARIES:
+        sys.exit(f"_core.abi3.so needs {', '.join(linked - LIBRARIES)}, which a machine may lack")
+
+
+def main():
+    build = pathlib.Path(sys.argv[1]).resolve()
+    if "--pip" in sys.argv:
+        installed_from_source(build)
+        return 0
+    wheel = pathlib.Path(run(ROOT / "script" / "wheel", "--packed", build).split()[-1])
+    folder = build / "python" / "unpacked"
+    check_wheel(wheel, folder)
+    if "--torch" in sys.argv:
+        return with_torch(build, folder)
+    for python in other_pythons():
+        print(run(python, "-c", ALONE, env={"PYTHONPATH": str(folder)}), end="")
+    python, why_not = environment(build, wheel)
+    # From a folder that is not the checkout, so that what is tested is what was installed.
+    print(run(python, "-c", ALONE, cwd=folder.parent), end="")
+    if why_not:
+        print(f"did not run: the Python tests: {why_not}")
+        return 77
+    if "--fuzz" in sys.argv:
+        print(run(python, HERE / "fuzz.py", "10000"), end="")
+        return 0
+    for test in ("test_values.py", "test_refusals.py"):
+        done = subprocess.run([python, HERE / test], capture_output=True, text=True, check=False)
+        print(done.stderr)
+        if done.returncode != 0:
+            return 1
+    print(run(python, HERE / "fuzz.py", "1000"), end="")
+    samples(python, build / "python")
+    print("did not run: torch_test.py: PyTorch is for script/campaign and GPU machines")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

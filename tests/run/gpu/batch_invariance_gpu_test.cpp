@@ -1,0 +1,20 @@
+// batch_invariant on a GPU: all batch sizes from 1 to 512, all rows, bit for bit.
+#include "tests/run/batch_invariance.h"
+
+namespace warpwright::batch_invariance {
+namespace {
+
+class BatchInvarianceGpu : public testing::TestWithParam<Kind> {};
+
+TEST_P(BatchInvarianceGpu, RowsHaveTheirBitsInAnyBatch) {
+  if (device::cuda_devices().empty()) GTEST_SKIP() << "did not run: no CUDA device here";
+  Kind kind = GetParam();
+  kind.depth = 6144;
+  expect_invariant(kind, 0, 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, BatchInvarianceGpu, testing::ValuesIn(kinds),
+                         [](const auto& of) { return std::string(of.param.name); });
+
+}  // namespace
+}  // namespace warpwright::batch_invariance

@@ -1,0 +1,450 @@
+#include "warpwright/c.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "warpwright/run.h"
+
+using warpwright::RefusalCode;
+using warpwright::refuse;
+
+struct ww_refusal {
+  warpwright::Refusal refusal;
+};
+
+struct ww_device : warpwright::NamedDevice {};
+
+struct ww_plan {
+  std::shared_ptr<const warpwright::Plan> plan;
+  // Texts that are made when they are first asked for.
+  std::once_flag once;
+  std::string name;
+  std::string line;
+  std::string explain;
+};
+
+struct ww_workspace {
+  std::shared_ptr<void> memory;
+  warpwright::Workspace workspace;
+};
+
+namespace {
+
+using warpwright::DType;
+using warpwright::GemmOperands;
+using warpwright::MatrixView;
+using warpwright::Refusal;
+using Fault = std::optional<Refusal>;
+
+static_assert(WW_F32 == static_cast<int>(DType::f32) && WW_F16 == static_cast<int>(DType::f16) &&
+              WW_BF16 == static_cast<int>(DType::bf16) &&
+              WW_E4M3 == static_cast<int>(DType::e4m3) && WW_E5M2 == static_cast<int>(DType::e5m2));
+static_assert(WW_SCALING_GROUP == static_cast<int>(warpwright::Scaling::group) &&
+              WW_SCALING_BLOCK == static_cast<int>(warpwright::Scaling::block) &&
+              WW_ACCUMULATION_PROMOTED == static_cast<int>(warpwright::Accumulation::promoted) &&
+              WW_ACTIVATION_QUICK_GELU == static_cast<int>(warpwright::Activation::quick_gelu) &&
+              WW_BIAS_COLUMNS == static_cast<int>(warpwright::Bias::columns) &&
+              WW_INT64 == static_cast<int>(warpwright::OffsetType::int64));
+
+// What programs were compiled with: version 1 of the ABI. Structs may grow at their ends.
+static_assert(sizeof(ww_matrix) == 64 && sizeof(ww_gemm) == 576 && sizeof(ww_choices) == 32 &&
+              sizeof(ww_launch_options) == 16);
+
+// What a refusal is told as where there is no memory for one.
+ww_refusal* no_memory() {
+  static ww_refusal refusal{{RefusalCode::out_of_memory, "the host has no memory left"}};
+  return &refusal;
+}
+
+ww_refusal* told(Refusal refusal) {
+  return new ww_refusal{std::move(refusal)};
+}
+ww_refusal* told(Fault refusal) {
+  return refusal ? told(std::move(*refusal)) : nullptr;
+}
+
+// Runs `body`, whose exceptions stay here. None is expected but for want of memory.
+template <class Body>
+ww_refusal* guarded(const Body& body) noexcept {
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    return no_memory();
+  } catch (const std::exception& unexpected) {
+    try {
+      return told(refuse(RefusalCode::device_error,
+                         "the library failed, which is a fault of its own: ", unexpected.what()));
+    } catch (...) {
+      return no_memory();
+    }
+  } catch (...) {
+    return no_memory();
+  }
+}
+
+Refusal null_argument(const char* name) {
+  return refuse(RefusalCode::bad_pointer, name, " is a null pointer; it must point to one");
+}
+
+// A struct of a caller that may be older or newer than this library: what is not there keeps its
+// default, and what this library does not know must be 0.
+template <class T>
+Fault copy_struct(const T* from, T& to, const char* name, std::size_t least) {
+  if (from == nullptr) return std::nullopt;
+  std::size_t size = 0;
+  std::memcpy(&size, from, sizeof size);
+  if (size < least || size > 4096) {
+    return refuse(RefusalCode::bad_value, name, ".size is ", size, "; it is sizeof(", name,
+                  "), here ", sizeof(T));
+  }
+  const char* const bytes = reinterpret_cast<const char*>(from);
+  if (std::any_of(bytes + std::min(size, sizeof(T)), bytes + size, [](char c) { return c != 0; })) {
+    return refuse(RefusalCode::unsupported, name,
+                  " has members that this version of the library does not know; leave them 0");
+  }
+  std::memcpy(&to, from, std::min(size, sizeof(T)));
+  return std::nullopt;
+}
+
+Fault word_fault(const char* name, std::int64_t value, std::int64_t most) {
+  if (value >= 0 && value <= most) return std::nullopt;
+  return refuse(RefusalCode::bad_value, name, " is ", value, "; it is 0 to ", most,
+                ": the nearest legal is ", value < 0 ? 0 : most);
+}
+
+// What the structs of the ABI say, as values of the library.
+class Reader {
+ public:
+  explicit Reader(bool plans_only) : plans_only_(plans_only) {}
+
+  Fault read(const ww_gemm* given, GemmOperands& o) {
+    if (given == nullptr) return null_argument("gemm");
+    ww_gemm g;
+    ww_gemm_init(&g);
+    if (auto r = copy_struct(given, g, "ww_gemm", sizeof(ww_gemm))) return r;
+    for (const auto& [name, value, most] :
+         {Word{"scaling", g.scaling, WW_SCALING_GROUP},
+          {"accumulation", g.accumulation, WW_ACCUMULATION_PROMOTED},
+          {"activation", g.activation, WW_ACTIVATION_QUICK_GELU},
+          {"bias_along", g.bias_along, WW_BIAS_COLUMNS},
+          {"gated", g.gated, 1},
+          {"grouped", g.grouped, 1},
+          {"offset_type", g.offset_type, WW_INT64},
+          {"ww_gemm.reserved", g.reserved, 0}}) {
+      if (auto r = word_fault(name, value, most)) return r;
+    }
+    const std::array<std::tuple<const char*, const ww_matrix*, MatrixView*>, 8> tensors = {{
+        {"A", &g.a, &o.a},
+        {"B", &g.b, &o.b},
+        {"C", &g.c, &o.c},
+        {"D", &g.d, &o.d},
+        {"scale_a", &g.scale_a, &o.scale_a},
+        {"scale_b", &g.scale_b, &o.scale_b},
+        {"scale_d", &g.scale_d, &o.scale_d},
+        {"the bias", &g.bias, &o.bias},
+    }};
+    for (const auto& [name, from, to] : tensors) {
+      if (auto r = view(name, *from, *to)) return r;
+    }
+    o.alpha = g.alpha;
+    o.beta = g.beta;
+    o.scaling = static_cast<warpwright::Scaling>(g.scaling);
+    o.accumulation = static_cast<warpwright::Accumulation>(g.accumulation);
+    o.epilogue = {static_cast<warpwright::Activation>(g.activation), g.gated == 1,
+                  static_cast<warpwright::Bias>(g.bias_along)};
+    if (g.grouped == 0) {
+      if (g.offsets == nullptr) return std::nullopt;
+      return refuse(RefusalCode::bad_value,
+                    "offsets are given and grouped is 0: set it to 1, or leave them out");
+    }
+    const void* offsets = g.offsets;
+    if (offsets == nullptr && plans_only_) offsets = warpwright::planned_address(9);
+    o.groups = {offsets, static_cast<warpwright::OffsetType>(g.offset_type), g.expected_tokens};
+    return std::nullopt;
+  }
+
+  static Fault read(const ww_choices* given, warpwright::PlanChoices& choices) {
+    if (given == nullptr) return std::nullopt;
+    ww_choices c = {};
+    if (auto r = copy_struct(given, c, "ww_choices", sizeof(ww_choices))) return r;
+    if (auto r = word_fault("batch_invariant", c.batch_invariant, 1)) return r;
+    if (auto r = word_fault("ww_choices.reserved", c.reserved, 0)) return r;
+    choices.batch_invariant = c.batch_invariant == 1;
+    if (c.kernel != nullptr) choices.kernel = c.kernel;
+    if (c.cluster_m != 0 || c.cluster_n != 0) choices.cluster = {c.cluster_m, c.cluster_n};
+    return std::nullopt;
+  }
+
+  static Fault read(const ww_launch_options* given, warpwright::LaunchOptions& options) {
+    if (given == nullptr) return std::nullopt;
+    ww_launch_options o = {};
+    if (auto r = copy_struct(given, o, "ww_launch_options", sizeof(ww_launch_options))) return r;
+    if (auto r = word_fault("dependent", o.dependent, 1)) return r;
+    if (auto r = word_fault("check_offsets", o.check_offsets, 1)) return r;
+    options = {o.dependent == 1, o.check_offsets == 1};
+    return std::nullopt;
+  }
+
+ private:
+  struct Word {
+    const char* name;
+    std::int64_t value;
+    std::int64_t most;
+  };
+
+  Fault view(const char* name, const ww_matrix& from, MatrixView& to) {
+    ++index_;
+    static constexpr ww_matrix none = {};
+    if (std::memcmp(&from, &none, sizeof none) == 0) return std::nullopt;
+    if (from.dtype < 0 || from.dtype >= warpwright::kDTypeCount || from.reserved != 0) {
+      return refuse(RefusalCode::bad_type, name, " has the type ", from.dtype, " (and reserved ",
+                    from.reserved, "); the nearest legal is WW_BF16, ", WW_BF16, " (and 0)");
+    }
+    to.data = from.data == nullptr && plans_only_ ? warpwright::planned_address(index_) : from.data;
+    to.dtype = static_cast<DType>(from.dtype);
+    to.rows = from.rows;
+    to.columns = from.columns;
+    to.row_stride = from.row_stride;
+    to.column_stride = from.column_stride;
+    to.batch = from.batch;
+    to.batch_stride = from.batch_stride;
+    return std::nullopt;
+  }
+
+  bool plans_only_;
+  int index_ = 0;
+};
+
+template <class T>
+void hand_out(T** out, std::unique_ptr<T> made) {
+  *out = made.release();
+}
+
+std::unique_ptr<ww_plan> handle_of(std::shared_ptr<const warpwright::Plan> plan) {
+  auto made = std::make_unique<ww_plan>();
+  made->plan = std::move(plan);
+  return made;
+}
+
+const ww_plan& with_texts(const ww_plan* plan) {
+  auto* const p = const_cast<ww_plan*>(plan);
+  std::call_once(p->once, [p] {
+    const warpwright::Plan& of = *p->plan;
+    p->name = of.name();
+    p->explain = of.explain();
+    p->line = warpwright::plan_line(of);
+  });
+  return *plan;
+}
+
+// A text of a plan. For want of memory there is none.
+template <class Get>
+const char* text_of(const ww_plan* plan, const Get& get) noexcept {
+  try {
+    return plan == nullptr ? "" : get(with_texts(plan)).c_str();
+  } catch (...) {
+    return "";
+  }
+}
+
+ww_refusal* make_workspace(const ww_device& device, std::int64_t bytes, ww_workspace** workspace) {
+  if (bytes < 1) {
+    return told(refuse(RefusalCode::bad_workspace, "a workspace of ", bytes,
+                       " bytes; the nearest legal is 1"));
+  }
+  auto made = std::make_unique<ww_workspace>();
+  if (device.facts.is_model) {
+    constexpr std::align_val_t alignment{256};
+    made->memory = std::shared_ptr<void>(::operator new(static_cast<std::size_t>(bytes), alignment),
+                                         [](void* p) { ::operator delete(p, alignment); });
+  } else {
+    if (device.index == warpwright::run_nowhere) {
+      return told(refuse(RefusalCode::no_device, device.facts.name,
+                         " is a device to plan for alone; the nearest legal is cuda:0 or model"));
+    }
+    const warpwright::CurrentDevice current(device.index);
+    if (current.fault()) return told(*current.fault());
+    auto buffer = warpwright::device::CudaBuffer::make(bytes);
+    if (!buffer) return told(buffer.refusal());
+    made->memory = {*buffer, (*buffer)->data()};
+  }
+  made->workspace = warpwright::Workspace(made->memory.get(), bytes);
+  hand_out(workspace, std::move(made));
+  return nullptr;
+}
+
+}  // namespace
+
+extern "C" {
+
+int32_t ww_abi_version(void) {
+  return WW_ABI_VERSION;
+}
+const char* ww_version(void) {
+  return WARPWRIGHT_VERSION;
+}
+
+void ww_gemm_init(ww_gemm* gemm) {
+  if (gemm == nullptr) return;
+  *gemm = {};
+  gemm->size = sizeof *gemm;
+  gemm->alpha = 1;
+}
+
+const char* ww_refusal_text(const ww_refusal* refusal) {
+  return refusal == nullptr ? "" : refusal->refusal.reason.c_str();
+}
+const char* ww_refusal_code(const ww_refusal* refusal) {
+  return refusal == nullptr ? "" : name(refusal->refusal.code);
+}
+void ww_refusal_free(ww_refusal* refusal) {
+  if (refusal != no_memory()) delete refusal;
+}
+
+ww_refusal* ww_device_open(const char* name, ww_device** device) {
+  return guarded([&]() -> ww_refusal* {
+    if (name == nullptr) return told(null_argument("name"));
+    if (device == nullptr) return told(null_argument("device"));
+    const auto found = warpwright::device_named(name);
+    if (!found) return told(found.refusal());
+    hand_out(device, std::make_unique<ww_device>(ww_device{*found}));
+    return nullptr;
+  });
+}
+ww_refusal* ww_device_model(int32_t sms, int32_t architecture, ww_device** device) {
+  return guarded([&]() -> ww_refusal* {
+    if (device == nullptr) return told(null_argument("device"));
+    if (sms < 1 || sms > 1024) {
+      return told(refuse(RefusalCode::bad_value, "the model has ", sms,
+                         " SMs; the nearest legal number is ", sms < 1 ? 1 : 1024));
+    }
+    hand_out(device, std::make_unique<ww_device>(ww_device{
+                         {warpwright::model_facts(sms, architecture), warpwright::run_on_model}}));
+    return nullptr;
+  });
+}
+const char* ww_device_name(const ww_device* device) {
+  return device == nullptr ? "" : device->facts.name.c_str();
+}
+void ww_device_free(ww_device* device) {
+  delete device;
+}
+int32_t ww_cuda_device_count(void) {
+  try {
+    return static_cast<int32_t>(warpwright::device::cuda_devices().size());
+  } catch (...) {
+    return 0;
+  }
+}
+
+ww_refusal* ww_plan_make(const ww_gemm* gemm, const ww_device* device, const ww_choices* choices,
+                         ww_plan** plan) {
+  return guarded([&]() -> ww_refusal* {
+    if (device == nullptr) return told(null_argument("device"));
+    if (plan == nullptr) return told(null_argument("plan"));
+    GemmOperands operands;
+    if (auto r = Reader(true).read(gemm, operands)) return told(*r);
+    warpwright::PlanChoices wanted;
+    if (auto r = Reader::read(choices, wanted)) return told(*r);
+    const auto problem = warpwright::describe(operands);
+    if (!problem) return told(problem.refusal());
+    auto made = warpwright::run_plan(*problem, device->facts, wanted);
+    if (!made) return told(made.refusal());
+    hand_out(plan, handle_of(std::make_shared<const warpwright::Plan>(std::move(*made))));
+    return nullptr;
+  });
+}
+const char* ww_plan_name(const ww_plan* plan) {
+  return text_of(plan, [](const ww_plan& p) -> const std::string& { return p.name; });
+}
+const char* ww_plan_kernel(const ww_plan* plan) {
+  return text_of(plan, [](const ww_plan& p) -> const std::string& { return p.plan->kernel; });
+}
+const char* ww_plan_explain(const ww_plan* plan) {
+  return text_of(plan, [](const ww_plan& p) -> const std::string& { return p.explain; });
+}
+const char* ww_plan_line(const ww_plan* plan) {
+  return text_of(plan, [](const ww_plan& p) -> const std::string& { return p.line; });
+}
+int64_t ww_plan_workspace_bytes(const ww_plan* plan) {
+  return plan == nullptr ? 0 : plan->plan->workspace_bytes;
+}
+void ww_plan_free(ww_plan* plan) {
+  delete plan;
+}
+
+ww_refusal* ww_workspace_make(const ww_device* device, int64_t bytes, ww_workspace** workspace) {
+  return guarded([&]() -> ww_refusal* {
+    if (device == nullptr) return told(null_argument("device"));
+    if (workspace == nullptr) return told(null_argument("workspace"));
+    return make_workspace(*device, bytes, workspace);
+  });
+}
+ww_refusal* ww_workspace_over(void* data, int64_t bytes, ww_workspace** workspace) {
+  return guarded([&]() -> ww_refusal* {
+    if (workspace == nullptr) return told(null_argument("workspace"));
+    auto made = std::make_unique<ww_workspace>();
+    made->workspace = warpwright::Workspace(data, bytes);
+    hand_out(workspace, std::move(made));
+    return nullptr;
+  });
+}
+int64_t ww_workspace_bytes(const ww_workspace* workspace) {
+  return workspace == nullptr ? 0 : workspace->workspace.bytes();
+}
+void ww_workspace_free(ww_workspace* workspace) {
+  delete workspace;
+}
+
+ww_refusal* ww_prepare(const ww_plan* plan, ww_workspace* workspace, void* stream) {
+  return guarded([&]() -> ww_refusal* {
+    if (plan == nullptr) return told(null_argument("plan"));
+    warpwright::Workspace none;
+    return told(warpwright::prepare(*plan->plan, workspace ? workspace->workspace : none, stream));
+  });
+}
+ww_refusal* ww_launch(const ww_plan* plan, const ww_gemm* gemm, ww_workspace* workspace,
+                      void* stream, const ww_launch_options* options) {
+  return guarded([&]() -> ww_refusal* {
+    if (plan == nullptr) return told(null_argument("plan"));
+    GemmOperands operands;
+    if (auto r = Reader(false).read(gemm, operands)) return told(*r);
+    warpwright::LaunchOptions how;
+    if (auto r = Reader::read(options, how)) return told(*r);
+    warpwright::Workspace none;
+    return told(warpwright::launch(*plan->plan, operands, workspace ? workspace->workspace : none,
+                                   stream, how));
+  });
+}
+ww_refusal* ww_offsets_fault(uint32_t status) {
+  return guarded([&]() -> ww_refusal* {
+    const auto sentence = warpwright::offsets_fault(status);
+    return sentence ? told(refuse(RefusalCode::bad_value, *sentence)) : nullptr;
+  });
+}
+
+ww_refusal* ww_run(const ww_gemm* gemm, int32_t device, const ww_choices* choices, void* stream,
+                   const ww_launch_options* options, ww_plan** made) {
+  if (made != nullptr) *made = nullptr;
+  return guarded([&]() -> ww_refusal* {
+    GemmOperands operands;
+    if (auto r = Reader(false).read(gemm, operands)) return told(*r);
+    warpwright::RunOptions how{device, stream, {}, {}};
+    if (auto r = Reader::read(choices, how.choices)) return told(*r);
+    if (auto r = Reader::read(options, how.launch)) return told(*r);
+    std::shared_ptr<const warpwright::Plan> fresh;
+    Fault refused = warpwright::run(operands, how, made != nullptr ? &fresh : nullptr);
+    if (fresh != nullptr) hand_out(made, handle_of(std::move(fresh)));
+    return told(std::move(refused));
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,259 @@
+/*
+ * Warpwright's C ABI: products on NVIDIA tensor cores, and on a model of the machine, for programs
+ * in any language.
+ *
+ *   ww_gemm g;
+ *   ww_gemm_init(&g);
+ *   g.a = ww_packed(a, WW_BF16, m, k);
+ *   g.b = ww_packed(b, WW_BF16, n, k);
+ *   g.d = ww_packed(d, WW_BF16, m, n);
+ *   ww_refusal* refused = ww_run(&g, 0, NULL, stream, NULL, NULL);  // D = A * B^T on cuda:0
+ *   if (refused) { fputs(ww_refusal_text(refused), stderr); ww_refusal_free(refused); }
+ *
+ * Every function that can be refused returns NULL, or a refusal that the caller frees. No C++
+ * exception leaves a function. All functions may be called from any thread at any time; a
+ * ww_workspace belongs to one thread at a time. docs/c.md says what allocates, locks and waits.
+ *
+ * The ABI is stable within a version: numbers keep their meaning, structs grow at their ends alone
+ * (each begins with its size, so that older programs keep working), and functions stay. A library
+ * of another version has another soname; ww_abi_version() tells.
+ */
+#ifndef WARPWRIGHT_C_H
+#define WARPWRIGHT_C_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define WW_ABI_VERSION 1
+
+#if defined(__GNUC__)
+#define WW_API __attribute__((visibility("default")))
+#else
+#define WW_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** WW_ABI_VERSION of the library that runs. */
+WW_API int32_t ww_abi_version(void);
+/** The library's own version: "0.2.0". */
+WW_API const char* ww_version(void);
+
+/** Element types. */
+enum {
+  WW_F32 = 1,
+  WW_F16 = 3,
+  WW_BF16 = 4,
+  WW_E4M3 = 5, /**< fp8 without infinity, "float8_e4m3fn" */
+  WW_E5M2 = 6  /**< fp8 with infinity, "float8_e5m2" */
+};
+
+/** How operands are scaled. Scales are float32, in the operands' memory, of any strides from 0. */
+enum {
+  WW_SCALING_NONE = 0,
+  WW_SCALING_TENSOR = 1,     /**< scale_a and scale_b 1 x 1 */
+  WW_SCALING_ROW_COLUMN = 2, /**< M x 1, and N x 1 */
+  WW_SCALING_BLOCK = 3,      /**< M x ceil(K/128), and ceil(N/128) x ceil(K/128) */
+  WW_SCALING_GROUP = 4       /**< of groups alone: 1 x 1 or G x 1, and G x 1 */
+};
+
+/** Where sums of products of 8-bit operands are kept. */
+enum {
+  WW_ACCUMULATION_FAST = 0,    /**< in the tensor core, which on Hopper keeps 13 bits there */
+  WW_ACCUMULATION_PROMOTED = 1 /**< added to float32 every 128 of K */
+};
+
+enum {
+  WW_ACTIVATION_NONE = 0,
+  WW_ACTIVATION_RELU = 1,
+  WW_ACTIVATION_GELU = 2, /**< in its tanh form */
+  WW_ACTIVATION_SILU = 3,
+  WW_ACTIVATION_QUICK_GELU = 4 /**< x / (1 + exp(-1.702 x)) */
+};
+
+/** What a bias runs along. */
+enum {
+  WW_BIAS_NONE = 0,
+  WW_BIAS_ROWS = 1,   /**< one value for each row of D: M x 1 */
+  WW_BIAS_COLUMNS = 2 /**< one for each column of the product: N x 1 */
+};
+
+/** Integers of offsets. */
+enum { WW_INT32 = 0, WW_INT64 = 1 };
+
+/**
+ * A matrix, or a batch of them: element (l, i, j) lies at data + (l * batch_stride + i * row_stride
+ * + j * column_stride) elements. All 0: there is none.
+ * A and B: 16-bit operands lie K-major (column_stride 1) or MN-major (row_stride 1), 8-bit ones
+ * K-major. Their addresses, and the distances of their rows (MN-major: columns) and matrices, are
+ * multiples of 16 bytes. C and D are row-major, aligned to their elements; multiples of 16 bytes
+ * are faster. Scales and biases are aligned to their elements.
+ */
+typedef struct ww_matrix {
+  void* data; /**< of the device, or of the host for the model; NULL where only a plan is made */
+  int64_t rows;
+  int64_t columns;
+  int64_t row_stride; /**< elements */
+  int64_t column_stride;
+  int64_t batch;        /**< matrices; 1 serves all of D's batch */
+  int64_t batch_stride; /**< elements */
+  int32_t dtype;        /**< WW_F32 ... */
+  int32_t reserved;     /**< 0 */
+} ww_matrix;
+
+/** A packed row-major matrix of `rows` x `columns`. */
+static inline ww_matrix ww_packed(void* data, int32_t dtype, int64_t rows, int64_t columns) {
+  ww_matrix made = {data, rows, columns, columns, 1, 1, 0, dtype, 0};
+  return made;
+}
+
+/**
+ * D = activation(alpha * scaled(A * B^T) + beta * C + bias) * scale_d, with A M x K, B N x K and
+ * D M x N. Grouped: rows [offsets[g], offsets[g + 1]) of A and D are group g's, B is a batch of G
+ * matrices, one a group, as are scale_b and a bias along the columns; all operands are K-major.
+ */
+typedef struct ww_gemm {
+  size_t size; /**< sizeof(ww_gemm): ww_gemm_init sets it */
+  ww_matrix a;
+  ww_matrix b;
+  ww_matrix c; /**< only with beta; may be the very same view as d, else apart from it */
+  ww_matrix d; /**< apart from all inputs */
+  float alpha;
+  float beta;
+  int32_t scaling;      /**< WW_SCALING_ ... */
+  int32_t accumulation; /**< WW_ACCUMULATION_ ...; block scaling always promotes */
+  int32_t activation;   /**< WW_ACTIVATION_ ... */
+  int32_t bias_along;   /**< WW_BIAS_ ... */
+  int32_t gated;        /**< 1: D[m, j] = silu(P[m, j]) * P[m, j + N/2]; D has N/2 columns, no C */
+  int32_t grouped;      /**< 1: the rows fall into groups */
+  ww_matrix scale_a;
+  ww_matrix scale_b;
+  ww_matrix scale_d;      /**< f32, 1 x 1, for a D of 8 bits; none is 1 */
+  ww_matrix bias;         /**< f32, or D's type where that is bf16 or f16; packed */
+  const void* offsets;    /**< G + 1 integers in the operands' memory, read by the kernel alone;
+                               those out of order or range make groups empty or shorter */
+  int32_t offset_type;    /**< WW_INT32 or WW_INT64 */
+  int32_t reserved;       /**< 0 */
+  double expected_tokens; /**< rows of a group that has any, for speed alone; 0: M / G */
+} ww_gemm;
+
+/** No tensors, alpha 1, beta 0, nothing else asked for. */
+WW_API void ww_gemm_init(ww_gemm* gemm);
+
+/** What the caller fixes instead of leaving it to the plan; 0 and NULL leave it open. */
+typedef struct ww_choices {
+  size_t size;             /**< sizeof(ww_choices) */
+  int32_t batch_invariant; /**< 1: bits of a row of D do not depend on M, batch or other rows */
+  int32_t cluster_m;       /**< CTAs of a cluster along M, and along N: both or none */
+  int32_t cluster_n;
+  int32_t reserved;   /**< 0 */
+  const char* kernel; /**< by its name, as ww_plan_kernel says it */
+} ww_choices;
+
+/* -- Refusals: why something was not done ----------------------------------------------------- */
+
+typedef struct ww_refusal ww_refusal;
+
+/** One sentence that names the tensor, the rule and the nearest legal value. Lives as long as the
+ *  refusal. */
+WW_API const char* ww_refusal_text(const ww_refusal* refusal);
+/** Its kind as a word, "bad_stride": docs/api.md lists them. Codes keep their meaning; new ones may
+ *  come. Lives for ever. */
+WW_API const char* ww_refusal_code(const ww_refusal* refusal);
+WW_API void ww_refusal_free(ww_refusal* refusal);
+
+/* -- Devices: what plans are made for ---------------------------------------------------------- */
+
+typedef struct ww_device ww_device;
+
+/** "model"; "cuda" or "cuda:1"; or a device that need not be there, to plan and explain for:
+ *  "h100", "h200", "b200". Refuses with no_device. */
+WW_API ww_refusal* ww_device_open(const char* name, ww_device** device);
+/** The machine model of so many SMs (1 or more; few are faster) and compute capability x 10 (90 or
+ *  100). */
+WW_API ww_refusal* ww_device_model(int32_t sms, int32_t architecture, ww_device** device);
+/** Its name, for people. */
+WW_API const char* ww_device_name(const ww_device* device);
+WW_API void ww_device_free(ww_device* device);
+/** CUDA devices of this machine that the library can use; 0 in a build without CUDA. */
+WW_API int32_t ww_cuda_device_count(void);
+
+/* -- Plans: ask first, launch second ----------------------------------------------------------- */
+
+/** A decision to run one kernel in one way: immutable, without addresses. */
+typedef struct ww_plan ww_plan;
+
+/** A plan, or why there is none. Touches no device. Of addresses only the alignment counts; a
+ *  tensor without one is taken to be aligned. On a CUDA device the cache of `warpwright tune` is
+ *  asked first. */
+WW_API ww_refusal* ww_plan_make(const ww_gemm* gemm, const ww_device* device,
+                                const ww_choices* choices /* or NULL */, ww_plan** plan);
+/** Kernel and cluster in a word, the kernel's name, and the whole plan for a reader. They live as
+ *  long as the plan. */
+WW_API const char* ww_plan_name(const ww_plan* plan);
+WW_API const char* ww_plan_kernel(const ww_plan* plan);
+WW_API const char* ww_plan_explain(const ww_plan* plan);
+/** The product and the kernel in one line, for a log. */
+WW_API const char* ww_plan_line(const ww_plan* plan);
+/** Bytes of workspace that a launch needs; mostly 0. */
+WW_API int64_t ww_plan_workspace_bytes(const ww_plan* plan);
+WW_API void ww_plan_free(ww_plan* plan);
+
+/* -- Launches ---------------------------------------------------------------------------------- */
+
+/** Memory for launches of plans, one launch at a time. */
+typedef struct ww_workspace ww_workspace;
+
+/** Memory of its own for plans of up to `bytes` on `device`; on CUDA it allocates and waits. */
+WW_API ww_refusal* ww_workspace_make(const ww_device* device, int64_t bytes,
+                                     ww_workspace** workspace);
+/** `bytes` of the caller's memory on that device, from a multiple of 256 bytes, of any content. */
+WW_API ww_refusal* ww_workspace_over(void* data, int64_t bytes, ww_workspace** workspace);
+WW_API int64_t ww_workspace_bytes(const ww_workspace* workspace);
+/** Frees its own memory; launches that use it must be over. */
+WW_API void ww_workspace_free(ww_workspace* workspace);
+
+typedef struct ww_launch_options {
+  size_t size;           /**< sizeof(ww_launch_options) */
+  int32_t dependent;     /**< 1: may start before the kernel before it in the stream has ended
+                              (programmatic dependent launch); it waits before it reads */
+  int32_t check_offsets; /**< 1: the first 4 bytes of the workspace say whether the offsets of
+                              groups are in order: see ww_offsets_fault */
+} ww_launch_options;
+
+/** Loads the plan's kernel and clears the workspace's flags on `stream`, so that the first launch
+ *  may be in a graph capture. */
+WW_API ww_refusal* ww_prepare(const ww_plan* plan, ww_workspace* workspace /* or NULL */,
+                              void* stream);
+/** Starts the plan on `stream` (a cudaStream_t of the plan's device; NULL is the default stream)
+ *  and returns without waiting: no allocation, no synchronisation, legal in a graph capture. On the
+ *  model it runs to its end, with all checks. The tensors must stay until the stream is past it. */
+WW_API ww_refusal* ww_launch(const ww_plan* plan, const ww_gemm* gemm,
+                             ww_workspace* workspace /* or NULL */, void* stream,
+                             const ww_launch_options* options /* or NULL */);
+/** What `status`, the first 4 bytes of the workspace, says of the offsets; NULL: in order. */
+WW_API ww_refusal* ww_offsets_fault(uint32_t status);
+
+/** The device of ww_run that is the model. */
+#define WW_MODEL (-1)
+
+/**
+ * Plans, or takes the plan that a call for such a product has made before; takes the memory that
+ * belongs to `stream`; launches. `device` is the index of a CUDA device, where the tensors lie, or
+ * WW_MODEL. `stream` must be one of that device; the current device of the thread stays as it was.
+ * A product that was seen before allocates nothing and does not wait. The first that needs a
+ * workspace on a stream allocates it, which is refused in a graph capture unless one such product
+ * has run before on that device. `made`, where not NULL, is set to a new handle of the plan if this
+ * call had to make it, else to NULL.
+ */
+WW_API ww_refusal* ww_run(const ww_gemm* gemm, int32_t device,
+                          const ww_choices* choices /* or NULL */, void* stream,
+                          const ww_launch_options* options /* or NULL */, ww_plan** made);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,73 @@
+// One call for a product: the plan that was made for such a product before, the memory of its
+// stream, the launch. What the C ABI and Python are made of.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "warpwright/model.h"
+
+namespace warpwright {
+
+/// The device of `run` that is the model, and one that is not there, to plan for alone.
+inline constexpr int run_on_model = -1;
+inline constexpr int run_nowhere = -2;
+
+/// Where and how a product runs.
+struct RunOptions {
+  int device = run_on_model;  ///< the index of a CUDA device, where the tensors lie, or the model
+  void* stream = nullptr;     ///< of that device; null is the default stream
+  PlanChoices choices = {};
+  /// With check_offsets `run` waits for the kernel and refuses offsets that are not in order.
+  LaunchOptions launch = {};
+};
+
+/// Carries out the product of `operands`. One that was seen before takes no memory and does not
+/// wait. `made`, where not null, is set to the plan if this call made it. Every stream keeps memory
+/// for the plans that need a workspace, for ever; in a graph capture, where none can be had, a
+/// stream without takes what an earlier product has left in reserve on its device.
+[[nodiscard]] std::optional<Refusal> run(const GemmOperands& operands, const RunOptions& options,
+                                         std::shared_ptr<const Plan>* made = nullptr);
+
+/// The same by this plan, which was made for `options.device`; the choices are not looked at.
+[[nodiscard]] std::optional<Refusal> run(const Plan& plan, const GemmOperands& operands,
+                                         const RunOptions& options);
+
+/// Facts of a CUDA device, asked once a process, or of the model.
+Result<const DeviceFacts*> run_facts(int device);
+
+/// A plan as `run` makes it: by the measurements of `warpwright tune`, where there are any.
+Result<Plan> run_plan(const GemmProblem& problem, const DeviceFacts& device,
+                      const PlanChoices& choices);
+
+/// A device by its name: "model"; "cuda" or "cuda:1"; or one that need not be there, "h200".
+struct NamedDevice {
+  DeviceFacts facts;
+  int index = run_nowhere;  ///< for `run`
+};
+Result<NamedDevice> device_named(std::string_view name);
+
+/// An address for tensor `index` (0 to 15) of operands that are only planned: aligned, and far from
+/// the others.
+void* planned_address(int index);
+
+/// "D[5,24] = alpha * A[5,32] * B[24,32]^T, bf16 -> f32 by KERNEL on DEVICE: why", for a log.
+std::string plan_line(const Plan& plan);
+
+/// Makes a CUDA device the current one of this thread as long as it lives.
+class CurrentDevice {
+ public:
+  explicit CurrentDevice(int device);
+  ~CurrentDevice();
+  CurrentDevice(const CurrentDevice&) = delete;
+  CurrentDevice& operator=(const CurrentDevice&) = delete;
+  [[nodiscard]] const std::optional<Refusal>& fault() const { return fault_; }
+
+ private:
+  int before_ = -1;
+  std::optional<Refusal> fault_;
+};
+
+}  // namespace warpwright
