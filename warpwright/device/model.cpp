@@ -24,14 +24,11 @@ std::shared_ptr<void> host_memory(std::int64_t bytes) {
 }
 
 // What a launch leaves of its flags, which the next one relies on.
-std::optional<model::Finding> flags_left(const Plan& plan, const std::byte* workspace,
-                                         bool check_offsets) {
-  // The status of the offsets lies in front, where there is one.
-  const auto* const flags = workspace + (check_offsets ? sizeof(std::uint32_t) : 0);
+std::optional<model::Finding> flags_left(const Plan& plan, const std::byte* workspace) {
   const auto* const end = workspace + plan.flag_bytes;
   const auto* const set =
-      std::find_if(flags, std::max(flags, end), [](std::byte b) { return b != std::byte{0}; });
-  if (set >= end) return std::nullopt;
+      std::find_if(workspace, end, [](std::byte b) { return b != std::byte{0}; });
+  if (set == end) return std::nullopt;
   return model::Finding{
       .check = model::Check::left_behind,
       .sentence = "the launch ends, and the flag at byte " +
@@ -57,9 +54,7 @@ Result<model::Report> run(const Plan& plan, const GemmOperands& operands, std::b
     launches.push_back(grid_launch(grid, allocations_of(plan, operands, grid, workspace),
                                    [kernel, &grid] { kernel->run(grid.params.data()); }));
     if (!grid.multiplies) continue;
-    launches.back().ended = [&plan, workspace, check_offsets] {
-      return flags_left(plan, workspace, check_offsets);
-    };
+    launches.back().ended = [&plan, workspace] { return flags_left(plan, workspace); };
   }
   return run_on_model(launches, plan.device, options);
 }
