@@ -402,7 +402,7 @@ TEST(GroupedChoice, WorkspaceAndGridDoNotDependOnLengths) {
     const auto made =
         plan(packed_grouped_problem(total, 4096, 4096, 8, DType::bf16, DType::bf16), h200);
     ASSERT_TRUE(made.ok()) << made.reason();
-    EXPECT_EQ(made->workspace_bytes, 128 + 16);
+    EXPECT_EQ(made->workspace_bytes, 16);
     EXPECT_EQ(made->ctas, 132);
   }
   const auto nothing =
@@ -456,7 +456,7 @@ TEST(GroupedMaps, AreChosenOnlyWhenAskedFor) {
     ASSERT_TRUE(named.ok()) << named.reason();
     EXPECT_EQ(named->kernel, with_maps);
     EXPECT_NE(named->explain().find("one a group"), std::string::npos) << named->explain();
-    EXPECT_NE(named->explain().find("2304 bytes"), std::string::npos) << named->explain();
+    EXPECT_NE(named->explain().find("2176 bytes"), std::string::npos) << named->explain();
   }
 }
 
@@ -468,7 +468,7 @@ TEST(GroupedMaps, TheWorkspaceDependsOnTheGroupsAlone) {
           plan(packed_grouped_problem(total, 256, 256, groups, DType::e4m3, DType::bf16), h200,
                {.kernel = with_maps});
       ASSERT_TRUE(made.ok()) << made.reason();
-      EXPECT_EQ(made->workspace_bytes, 256 + 256 * groups);
+      EXPECT_EQ(made->workspace_bytes, 128 + 256 * groups);
       EXPECT_LE(made->map_ctas, 8 * 132);
       EXPECT_EQ(made->map_ctas == 0, total == 0);
     }

@@ -309,8 +309,6 @@ TEST_F(Tuning, APlanFollowsItsEntry) {
   EXPECT_EQ(tuned->plan.cluster, other->cluster);
   EXPECT_EQ(tuned->plan.kernel, other->kernel);
   EXPECT_EQ(tuned->plan.ctas, other->ctas);
-  EXPECT_EQ(other->tile_source, kernel::TileSource::static_persistent);  // the last of two ways
-  EXPECT_EQ(tuned->plan.tile_source, other->tile_source);
   EXPECT_DOUBLE_EQ(tuned->entry->microseconds, 170.5);
   // The caller's own choice comes first, and so does a device of another name.
   PlanChoices choices;

@@ -180,10 +180,14 @@ Walks walk(Search search, const GroupedTiles& tiles, const std::vector<std::int3
   std::vector<model::Allocation> memory = {{const_cast<std::int32_t*>(o.data()),
                                             static_cast<std::int64_t>(o.size() * 4), "offsets",
                                             false}};
-  if (counter != nullptr)
-    memory.push_back({.base = counter, .bytes = sizeof *counter, .name = "counter", .zeros = true});
+  if (counter != nullptr) {
+    memory.push_back({.base = counter, .bytes = sizeof *counter, .name = "counter"});
+  }
   const model::Report report = model::run(shape, how, memory, body);
   EXPECT_TRUE(report.clean()) << report.text();
+  if (counter != nullptr) {
+    EXPECT_EQ(*counter, 0U);
+  }
   return walks;
 }
 

@@ -49,8 +49,10 @@ struct Grid {
              .threads = 96,
              .shared_bytes = pipeline::ring_bytes(Shape::value)},
             [this] { work(); },
-            {{.base = &counter, .bytes = sizeof counter, .name = "counter", .zeros = true},
-             {done.data(), static_cast<std::int64_t>(4 * tiles), "done"}}};
+            {{.base = &counter, .bytes = sizeof counter, .name = "counter"},
+             {done.data(), static_cast<std::int64_t>(4 * tiles), "done"}},
+            false,
+            model::stays_zero(counter)};
   }
 
   void work() {

@@ -53,7 +53,7 @@ Result<model::Report> run(const Plan& plan, const GemmOperands& operands, std::b
     }
     launches.push_back(grid_launch(grid, allocations_of(plan, operands, grid, workspace),
                                    [kernel, &grid] { kernel->run(grid.params.data()); }));
-    if (!grid.multiplies) continue;
+    if (!grid.multiplies || workspace == nullptr) continue;
     launches.back().ended = [&plan, workspace] { return flags_left(plan, workspace); };
   }
   return run_on_model(launches, plan.device, options);

@@ -40,7 +40,6 @@ struct Allocation {
   /// Where its bytes are when `base` is closed while a kernel runs (GuardedMemory): then an access
   /// through a raw pointer, which nothing else could see, is a finding.
   std::byte* memory = nullptr;
-  bool zeros = false;  ///< all bytes are 0 before the run and must be after it: launches share it
 };
 
 /// What is launched. A one-dimensional grid of clusters of `cluster_size` consecutive CTAs.

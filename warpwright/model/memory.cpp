@@ -129,20 +129,6 @@ void Machine::check_global(GridRun& grid, std::uintptr_t address, std::int64_t b
         site);
 }
 
-void Machine::zeros_at_end() {
-  for (const Allocation& a : allocations_) {
-    if (!a.zeros) continue;
-    const auto* const bytes = static_cast<const std::byte*>(a.base);
-    const auto* const end = bytes + a.bytes;
-    const auto* const at = std::find_if(bytes, end, [](std::byte b) { return b != std::byte{}; });
-    if (at == end) continue;
-    finding(Check::left_behind,
-            "byte " + std::to_string(at - bytes) + " of " + a.name +
-                " is not 0 at the end of the grid, and the next launch relies on that",
-            {});
-  }
-}
-
 std::string Machine::copies_into(const Cta& cta, std::uint32_t offset, int bytes) const {
   for (const auto& copy : copies_) {
     if (copy->cta != &cta) continue;

@@ -384,8 +384,6 @@ class Machine {
   void map_written(std::uintptr_t at, bool released, Site site);
   /// The grid ends: all maps that it wrote must be released.
   void maps_at_end();
-  /// And what launches share must be 0 again (memory.cpp).
-  void zeros_at_end();
 
   /// The flag at a global address, made when first used.
   Flag& flag(void* address, const char* operation, Site site);

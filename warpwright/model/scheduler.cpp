@@ -621,10 +621,7 @@ Report Machine::run() {
     }
   }
   guard_ = nullptr;
-  if (!stopped_) {
-    maps_at_end();
-    zeros_at_end();
-  }
+  if (!stopped_) maps_at_end();
   running = outer;
   Report report;
   report.findings = std::move(findings_);

@@ -54,8 +54,7 @@ std::string line_of(const TuningKey& k, const TuningEntry& e) {
   const std::string text = field(k.gpu) + "\t" + field(k.driver) + "\t" + field(k.library) + "\t" +
                            field(k.problem) + "\t" + field(e.kernel) + "\t" +
                            std::to_string(e.cluster.m) + "\t" + std::to_string(e.cluster.n) + "\t" +
-                           std::to_string(e.ctas) + "\t" + time +
-                           (e.static_tiles ? "\tstatic" : "");
+                           std::to_string(e.ctas) + "\t" + time;
   return text + "\t" + hex(checksum(text)) + "\n";
 }
 
@@ -77,14 +76,12 @@ std::vector<std::string_view> split(std::string_view line) {
 
 std::optional<std::pair<TuningKey, TuningEntry>> read_line(std::string_view line) {
   const std::vector<std::string_view> f = split(line);
-  const bool is_static = f.size() == kFields + 1 && f[9] == "static";
-  if (f.size() != kFields && !is_static) return std::nullopt;
+  if (f.size() != kFields) return std::nullopt;
   const std::string_view text = line.substr(0, line.size() - f.back().size() - 1);
   if (f.back() != hex(checksum(text))) return std::nullopt;
   TuningKey key{std::string(f[0]), std::string(f[1]), std::string(f[2]), std::string(f[3])};
   TuningEntry entry;
   entry.kernel = std::string(f[4]);
-  entry.static_tiles = is_static;
   const bool numbers = parse(f[5], entry.cluster.m) && parse(f[6], entry.cluster.n) &&
                        parse(f[7], entry.ctas) && parse(f[8], entry.microseconds);
   if (!numbers || !std::isfinite(entry.microseconds)) return std::nullopt;
@@ -252,9 +249,7 @@ TuningKey tuning_key(const GemmProblem& problem, const DeviceFacts& device) {
 }
 
 TuningEntry tuning_entry(const Plan& plan, double microseconds) {
-  return {plan.kernel, plan.cluster, plan.ctas, microseconds,
-          plan.facts().tiles == kernel::TileSource::drawn &&
-              plan.tile_source != kernel::TileSource::drawn};
+  return {plan.kernel, plan.cluster, plan.ctas, microseconds};
 }
 
 std::string TuningCache::default_path() {
@@ -331,7 +326,6 @@ Result<TunedPlan> tuned_plan(const GemmProblem& problem, const DeviceFacts& devi
       if (!entry->kernel.empty()) {
         tuned.kernel = entry->kernel;
         tuned.ctas = entry->ctas;
-        if (entry->static_tiles) tuned.tiles = kernel::TileSource::static_persistent;
       }
       const Result<Plan> found = plan(problem, device, tuned);
       // A kernel that is gone, or a grid that this GPU does not hold, is no plan.

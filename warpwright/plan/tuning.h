@@ -37,7 +37,6 @@ struct TuningEntry {
   atom::ClusterShape cluster;
   int ctas = 0;
   double microseconds = 0;
-  bool static_tiles = false;  ///< of a kernel that could draw them
 };
 
 /// The problem in one line: types, scaling, epilogue, extents, strides and alignments. Two problems
