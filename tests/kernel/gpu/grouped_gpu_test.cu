@@ -81,10 +81,10 @@ struct OnDevice {
 
   void fetch_d(Tensor& to) const { d->back(to.memory()); }
   // Waits for what the check of the offsets left.
-  [[nodiscard]] std::uint32_t status() const {
+  [[nodiscard]] std::uint32_t status(const Plan& plan) const {
     EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
     std::uint32_t word = 99;
-    cudaMemcpy(&word, workspace.data(), 4, cudaMemcpyDeviceToHost);
+    cudaMemcpy(&word, workspace.status(plan), 4, cudaMemcpyDeviceToHost);
     return word;
   }
 
@@ -109,7 +109,7 @@ void expect_right(const Case& c) {
   const auto refused =
       launch(made, there->operands, there->workspace, nullptr, {.check_offsets = true});
   ASSERT_FALSE(refused) << refused->reason;
-  EXPECT_EQ(there->status(), 0U);
+  EXPECT_EQ(there->status(made), 0U);
   there->fetch_d(t.d);
   expect_product(c, t);
 }
@@ -317,7 +317,7 @@ TEST(GroupedOnTheGpu, OffsetsInDisorderStayInside) {
     const auto refused =
         launch(made, there->operands, there->workspace, nullptr, {.check_offsets = true});
     ASSERT_FALSE(refused) << refused->reason;
-    EXPECT_EQ(there->status(), static_cast<std::uint32_t>(broken));
+    EXPECT_EQ(there->status(made), static_cast<std::uint32_t>(broken));
     there->fetch_d(t.d);
     EXPECT_EQ(t.d.disturbed({{0, 90}}), 0);
   }
