@@ -284,7 +284,7 @@ TEST(Check, DoesNotDependOnTheJobs) {
 }
 
 TEST(Check, SchedulesHaveNames) {
-  for (const char* text : {"eager", "latest", "0", "17"}) {
+  for (const char* text : {"eager", "latest", "0", "17", "starve9"}) {
     const auto schedule = parse_schedule(text);
     ASSERT_TRUE(schedule) << text;
     EXPECT_EQ(schedule->text(), text);
@@ -298,7 +298,7 @@ TEST(Check, SchedulesHaveNames) {
   const std::vector<Schedule> all = schedules_of(options);
   ASSERT_EQ(all.size(), 4U);
   EXPECT_EQ(all[0].text() + " " + all[1].text() + " " + all[2].text() + " " + all[3].text(),
-            "eager latest 9 10");
+            "eager latest starve9 9");
   options.mode = model::Mode::latest;
   EXPECT_EQ(schedules_of(options).size(), 1U);
 }

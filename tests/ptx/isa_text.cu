@@ -111,6 +111,13 @@ TEXT(tensor_load_multicast_3,
      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
      ".multicast::cluster [%], [%, {%, %, %}], [%], %;",
      isa::tensor_load_multicast(at, map, at + 8, 3, isa::Coords{count, count, 0}))
+TEXT(tensor_load_to_3,
+     "{ .reg .pred p; setp.ne.b16 p, %, 0; @p cp.async.bulk.tensor.3d.shared::cluster.global"
+     ".mbarrier::complete_tx::bytes.multicast::cluster [%], [%, {%, %, %}], [%], %; @!p "
+     "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%], [%, {%, %, "
+     "%}], [%]; }",
+     isa::tensor_load_to(static_cast<std::uint16_t>(count), at, map, at + 8,
+                         isa::Coords{count, count, 0}))
 TEXT(tensor_store_3, "cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%, {%, %, %}], [%];",
      isa::tensor_store(map, at, isa::Coords{count, count, 0}))
 TEXT(tensor_reduce_add_2,
@@ -223,6 +230,13 @@ TEXT(tensor_load_pair,
      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.cta_group::2 "
      "[%], [%, {%, %}], [%];",
      isa::tensor_load<2>(at, map, at + 8, isa::Coords{count, count}))
+TEXT(tensor_load_to_pair,
+     "{ .reg .pred p; setp.ne.b16 p, %, 0; @p cp.async.bulk.tensor.2d.shared::cluster.global"
+     ".mbarrier::complete_tx::bytes.multicast::cluster.cta_group::2 [%], [%, {%, %}], [%], %; @!p "
+     "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.cta_group::2 "
+     "[%], [%, {%, %}], [%]; }",
+     isa::tensor_load_to<2>(static_cast<std::uint16_t>(count), at, map, at + 8,
+                            isa::Coords{count, count}))
 TEXT(try_cancel,
      "clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128 [%], "
      "[%];",

@@ -327,6 +327,8 @@ class Machine {
   void poll_failed(const Cta& cta, const MBarrier& bar, Site site);
   /// Lets another thread run first (random mode).
   void maybe_yield();
+  /// A thread that asked in vain lets the others run before it asks again.
+  void ask_again_later();
   /// Decisions of Mode::random, by seed: true in `percent` of 100; one of 0 to count - 1.
   bool chance(int percent);
   std::size_t pick(std::size_t count);

@@ -314,6 +314,11 @@ void Machine::watch_load(std::uintptr_t at, const void* value, int bytes, Site s
           site);
   }
   if (timed()) return maybe_yield();
+  ask_again_later();
+}
+
+void Machine::ask_again_later() {
+  Thread& self = *current_;
   if (options_.mode == Mode::random) {
     make_ready(self);
   } else {

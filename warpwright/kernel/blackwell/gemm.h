@@ -164,12 +164,11 @@ class BlackwellGemm {
     // Which half of B, and which of the MMAs that share it along M.
     const int half = cfg.pair ? at.x & 1 : 0;
     const int mma = cfg.pair ? at.x / 2 : at.x;
-    // The masks come ready from the host: the first load should not wait for arithmetic.
-    const auto a_mask = static_cast<std::uint16_t>(p.operands.column_mask << at.x);
-    const auto b_mask =
-        static_cast<std::uint16_t>(p.operands.row_mask << (at.y * p.walk.cluster.m + half));
-    const bool multicast_a = p.walk.cluster.n > 1;
-    const bool multicast_b = p.walk.cluster.m > ctas;
+    const bool shares_a = p.walk.cluster.n > 1;
+    const bool shares_b = p.walk.cluster.m > ctas;
+    const auto a_ctas = static_cast<std::uint16_t>(shares_a ? p.operands.a_ctas(at) : 0);
+    const auto b_ctas =
+        static_cast<std::uint16_t>(shares_b ? p.operands.b_ctas(at, p.walk.cluster) << half : 0);
     const int a_slice = at.y * p.operands.a_slice_rows;
     const int b_slice = mma * p.operands.b_slice_rows;
     auto tiles = BlackwellGemm::tiles<pipeline::Reader::thread>(p, cta);
@@ -185,22 +184,10 @@ class BlackwellGemm {
         const isa::SharedAddress a = cta.base + smem.a + state.stage * a_bytes + a_slice * span;
         const isa::SharedAddress b = cta.base + smem.b + state.stage * b_bytes + b_slice * span;
         const int k = block * tile_k(cfg);
-        if (multicast_a) {
-          isa::tensor_load_multicast<ctas>(
-              a, p.operands.a, full, a_mask,
-              isa::Coords{k, row_a, work.tile.batch * p.operands.a_batch});
-        } else {
-          isa::tensor_load<ctas>(a, p.operands.a, full,
-                                 isa::Coords{k, row_a, work.tile.batch * p.operands.a_batch});
-        }
-        if (multicast_b) {
-          isa::tensor_load_multicast<ctas>(
-              b, p.operands.b, full, b_mask,
-              isa::Coords{k, row_b, work.tile.batch * p.operands.b_batch});
-        } else {
-          isa::tensor_load<ctas>(b, p.operands.b, full,
-                                 isa::Coords{k, row_b, work.tile.batch * p.operands.b_batch});
-        }
+        isa::tensor_load_to<ctas>(a_ctas, a, p.operands.a, full,
+                                  isa::Coords{k, row_a, work.tile.batch * p.operands.a_batch});
+        isa::tensor_load_to<ctas>(b_ctas, b, p.operands.b, full,
+                                  isa::Coords{k, row_b, work.tile.batch * p.operands.b_batch});
         state.advance(cfg.stages);
       }
     }

@@ -27,8 +27,8 @@ using MainloopPipeline = pipeline::TmaPipeline<MainloopRing<Tag>>;
 /// Parameters alone say which tiles of a dense product are a CTA's.
 struct NothingToAwait {
   constexpr NothingToAwait() = default;
-  WW_DEVICE constexpr NothingToAwait(const isa::Prerequisites& /*ready*/) {
-  }  // NOLINT: more than that
+  // NOLINTNEXTLINE: to have awaited more is as good
+  WW_DEVICE constexpr NothingToAwait(const isa::Prerequisites& /*ready*/) {}
 };
 /// What a CTA must have waited for before it looks for its tiles: groups are found in memory.
 template <class Tag>

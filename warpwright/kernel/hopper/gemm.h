@@ -3,14 +3,16 @@
 //   role                   warps        does
 //   producer               0            one lane: TMA loads of A and B into a ring of stages
 //   scales                 1            block scales into the same stages, but for copied ones
-//   (idle)                 the rest     of the first warpgroup give their registers away
+//   (idle)                 the rest     of the first warpgroup give their registers away; the
+//                                       second of them initialises the barriers before
 //   consumer w             4+4w..7+4w   wgmma, then the epilogue of its rows
 //
 //   barrier      copies          arrivals a phase                waits    arrives
 //   full         stages          1 (+1) + bytes of A and B       consumer producer, copies (scales)
 //                                  (and of the tokens' scales)
-//   empty        stages          (cm+cn-1) * warps of a stage    producer consumer warps of the
-//                                                                (scales) cluster's row and column
+//   empty        stages          (cm+cn-1) * readers of a stage  producer consumer warpgroups,
+//                                  (warpgroups; with scales      (scales) with scales warps, of the
+//                                  their warps)                           cluster's row and column
 //   c_full       buffers a warp  1 + bytes of a buffer           consumer its leader, copies
 //   turn         2 (ping-pong)   4                               consumer the other consumer
 //
@@ -53,7 +55,7 @@ struct HopperGemm {
     const int rank = cfg.sharing == Sharing::cluster ? 0 : isa::cluster_rank();
     if constexpr (Loader<Tag>::finds_early) {
       play(p, base, rank, warp, [&] {
-        if (has_producer(cfg) ? warp == initialiser : warp == 0) initialise(p, base);
+        if (warp == initialiser) initialise(p, base);
         return start(p, base);
       });
     } else {
