@@ -124,6 +124,20 @@ TEST(GemmOnTheModel, Degenerate) {
   }
 }
 
+// Without a K block no wgmma brings the lanes of a warp together: those that wait for their turn
+// must not fall behind the one that gives it. Found by problems by seed.
+TEST(GemmOnTheModel, TurnsWithoutAKBlock) {
+  for (std::uint64_t seed = 1; seed <= 24; ++seed) {
+    Case c;
+    c.m = 200;
+    c.n = 300;
+    c.k = 0;
+    c.beta = 1.0F;
+    c.sms = 1;
+    expect_right_by(kernel::Schedule::pingpong, c, mode(model::Mode::starve, seed));
+  }
+}
+
 TEST(GemmOnTheModel, AlphaZeroIgnoresNaNOperands) {
   Tensor a(DType::bf16, 16, 16, 16);  // all NaN
   Tensor b(DType::bf16, 16, 16, 16);
