@@ -93,6 +93,10 @@ TEXT(cluster_load, "ld.shared::cluster.v4.u32 {%, %, %, %}, [%];",
      reinterpret_cast<Words<4>*>(to)[0] = isa::ClusterView<Words<4>>{at}.load())
 TEXT(cluster_store, "st.shared::cluster.v4.u32 [%], {%, %, %, %};",
      isa::ClusterView<Words<4>>{at}.store(reinterpret_cast<Words<4>*>(to)[0]))
+TEXT(cluster_add_word, "red.relaxed.cluster.shared::cluster.add.u32 [%], %;",
+     isa::cluster_add(at, static_cast<std::uint32_t>(count)))
+TEXT(cluster_add_float, "red.relaxed.cluster.shared::cluster.add.f32 [%], %;",
+     isa::cluster_add(at, static_cast<float>(count)))
 TEXT(flag_set, "st.release.gpu.global.u32 [%], %;", isa::flag_set(to, 1))
 TEXT(flag_wait, "ld.acquire.gpu.global.u32 %, [%];", isa::flag_wait(to, 1))
 TEXT(flag_clear, "... st.global.u32 [%], %;", isa::flag_clear(to))

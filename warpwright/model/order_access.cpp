@@ -63,6 +63,7 @@ Order::Verdict Order::judge(const Thread& t, bool alone, const Actor& y, const E
     }
     return y.asynchronous && me.grid[x.who] >= x.time ? Verdict::proxy : Verdict::race;
   }
+  if (x.atomic && y.atomic) return Verdict::ordered;
   const std::uint32_t c = x.who - cluster.first_thread;
   const bool own = alone && x.who == me.number;
   if (!y.asynchronous) {
@@ -120,6 +121,10 @@ bool Order::covered(const Actor& y, const Entry& x) const {
   return x.who == t.order.number || t.order.order[x.who - cluster.first_thread] >= x.time;
 }
 
+bool Order::is_atomic(const Entry& x) const {
+  return x.asynchronous ? operations_[x.who].atomic : x.atomic;
+}
+
 void Order::install_read(Cell& cell, const Actor& y) {
   const auto drops = [&](Entry& x) {
     if (x.mask == 0 || (x.mask & ~y.entry.mask) != 0 || !covered(y, x)) return x.mask == 0;
@@ -162,8 +167,10 @@ void Order::enter(Cell& cell, Actor& y, std::uintptr_t at) {
   }
   if (!y.write) return install_read(cell, y);
   // What was ordered before the write needs no watching any more: conflicts meet the write first.
+  // But one of two additions says nothing of the other.
   const auto overwritten = [&](Entry& x) {
     if (x.mask == 0) return true;
+    if (y.atomic && is_atomic(x) && !covered(y, x)) return false;
     x.mask &= static_cast<std::uint16_t>(~mask);
     if (x.mask != 0) return false;
     release_entry(x);
@@ -185,16 +192,18 @@ void Order::enter(Cell& cell, Actor& y, std::uintptr_t at) {
 }
 
 // --- accesses ------------------------------------------------------------------------------------
-void Order::generic(Thread& by, Cta& cta, std::uint32_t offset, int bytes, bool write, Site site) {
+void Order::generic(Thread& by, Cta& cta, std::uint32_t offset, int bytes, bool write, Site site,
+                    bool atomic) {
   if (relation) relation->generic(by, offset, write, site);
   if (&cta != by.cta) visits(by, cta, site);
   Thread* const self = &by;
   Actor y;
   y.threads = {&self, 1};
   y.write = write;
+  y.atomic = atomic;
   y.cta = &cta;
-  y.what = write ? "store" : "load";
-  y.entry = {by.order.number, by.order.time, place(site, by.role), 0, false};
+  y.what = atomic ? "addition" : write ? "store" : "load";
+  y.entry = {by.order.number, by.order.time, place(site, by.role), 0, false, atomic};
   for_each_cell(offset, bytes, [&](std::uintptr_t at, std::uint16_t mask) {
     y.entry.mask = mask;
     enter(cta.order.cells[at / piece_bytes], y, at);
@@ -246,7 +255,7 @@ void Order::generic_global(Thread& by, std::uintptr_t address, std::int64_t byte
   y.write = write;
   y.in_shared = false;
   y.what = releases_map ? "tensormap.cp_fenceproxy" : write ? "store" : "load";
-  y.entry = {by.order.number, by.order.time, place(site, by.role), 0, false, releases_map};
+  y.entry = {by.order.number, by.order.time, place(site, by.role), 0, false, false, releases_map};
   for_each_cell(address, bytes, [&](std::uintptr_t at, std::uint16_t mask) {
     y.entry.mask = mask;
     enter(*global_cell(at), y, at);

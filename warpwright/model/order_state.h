@@ -172,9 +172,11 @@ struct Entry {
   std::uint32_t time = 0;  ///< of a thread
   std::uint32_t place = 0;
   std::uint16_t mask = 0;  ///< bytes of the 16; 0 is no entry
-  bool asynchronous = false;
+  bool asynchronous : 1 = false;
+  /// A generic write that adds: several need no order among each other.
+  bool atomic : 1 = false;
   /// Of a tensor map: a generic write that releases it, or the use of one by a copy.
-  bool map = false;
+  bool map : 1 = false;
 };
 
 /// Bytes that one Cell shadows.
