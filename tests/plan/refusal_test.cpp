@@ -7,35 +7,20 @@
 #include <limits>
 #include <map>
 #include <optional>
-#include <random>
 #include <regex>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "tests/draws.h"
 #include "warpwright/plan/plan.h"
 #include "warpwright/plan/rules.h"
 
 namespace warpwright {
 namespace {
 
-class Draws {
- public:
-  explicit Draws(unsigned seed) : random_(seed) {}
-  int operator()(int low, int high) {
-    return low + static_cast<int>(random_() % static_cast<unsigned>(high - low + 1));
-  }
-  template <class T>
-  T of(const std::vector<T>& values) {
-    return values[static_cast<std::size_t>((*this)(0, static_cast<int>(values.size()) - 1))];
-  }
-  /// One time in `n`.
-  bool rarely(int n) { return (*this)(1, n) == 1; }
-
- private:
-  std::mt19937 random_;
-};
+using tests::Draws;
 
 // What is wrong with the words, whatever they say; empty when nothing is.
 std::string flaw(const std::string& sentence) {

@@ -99,6 +99,10 @@ TEXT(store_async,
      isa::store_async(at, reinterpret_cast<Words<4>*>(to)[0], at + 16))
 TEXT(draw, "... atom.relaxed.gpu.global.inc.u32 %, [%], %;",
      to[0] = isa::draw(to, 7, isa::wait_for_prerequisites()))
+TEXT(cluster_add_word, "red.relaxed.cluster.shared::cluster.add.u32 [%], %;",
+     isa::cluster_add(at, static_cast<std::uint32_t>(count)))
+TEXT(cluster_add_float, "red.relaxed.cluster.shared::cluster.add.f32 [%], %;",
+     isa::cluster_add(at, static_cast<float>(count)))
 TEXT(flag_set, "st.release.gpu.global.u32 [%], %;", isa::flag_set(to, 1))
 TEXT(flag_wait, "ld.acquire.gpu.global.u32 %, [%];", isa::flag_wait(to, 1))
 TEXT(flag_clear, "... st.global.u32 [%], %;", isa::flag_clear(to))

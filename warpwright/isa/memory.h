@@ -162,6 +162,26 @@ void store_async(SharedAddress to, const Words<4>& value, SharedAddress barrier,
 #endif
 }
 
+/// Adds to a 32-bit word, of T = std::uint32_t or float, in the shared memory of a CTA of the
+/// cluster, at an address that `map_rank` gave (red.relaxed, PTX ISA 9.7.13.7). Additions to one
+/// word need no order among each other; who sets it first, or reads the sum, needs one to all of
+/// them. That CTA must have started, and must not exit before.
+template <class T>
+WW_DEVICE void cluster_add(SharedAddress to, T value, [[maybe_unused]] Site site = Site::here()) {
+  static_assert(std::is_same_v<T, std::uint32_t> || std::is_same_v<T, float>);
+#if WW_GPU
+  if constexpr (std::is_same_v<T, float>) {
+    asm volatile("red.relaxed.cluster.shared::cluster.add.f32 [%0], %1;" ::"r"(to), "f"(value)
+                 : "memory");
+  } else {
+    asm volatile("red.relaxed.cluster.shared::cluster.add.u32 [%0], %1;" ::"r"(to), "r"(value)
+                 : "memory");
+  }
+#else
+  model::cluster_add(to, value, site);
+#endif
+}
+
 /// Elements of type T in global memory. The pointer must be aligned to T.
 template <class T>
 struct GlobalView {

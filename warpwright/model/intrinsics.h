@@ -44,6 +44,9 @@ void shared_load(std::uint32_t address, void* to, int bytes, Site site);
 void cluster_load(std::uint32_t address, void* to, int bytes, Site site);
 void shared_store(std::uint32_t address, const void* from, int bytes, Site site);
 void cluster_store(std::uint32_t address, const void* from, int bytes, Site site);
+/// Atomically, in the order in which the threads come.
+void cluster_add(std::uint32_t address, std::uint32_t value, Site site);
+void cluster_add(std::uint32_t address, float value, Site site);
 void global_load(const void* address, void* to, int bytes, Site site);
 void global_store(void* address, const void* from, int bytes, Site site);
 /// A 32-bit word in global memory by which one thread tells another, anywhere in the grid, that its

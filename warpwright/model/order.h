@@ -50,7 +50,8 @@ class Order {
   void cta_exits(Cta& cta);
 
   // --- accesses of a thread
-  void generic(Thread& by, Cta& cta, std::uint32_t offset, int bytes, bool write, Site site);
+  void generic(Thread& by, Cta& cta, std::uint32_t offset, int bytes, bool write, Site site,
+               bool atomic = false);
   /// With `releases_map` a write that hands a tensor map to the copy engine.
   void generic_global(Thread& by, std::uintptr_t address, std::int64_t bytes, bool write, Site site,
                       bool releases_map = false);
@@ -207,6 +208,7 @@ class Order {
   /// Checks `y` against the cell's entries, then makes it one of them.
   void enter(Cell& cell, Actor& y, std::uintptr_t at);
   void install_read(Cell& cell, const Actor& y);
+  [[nodiscard]] bool is_atomic(const Entry& x) const;
   [[nodiscard]] bool covered(const Actor& y, const Entry& x) const;
   Cell* global_cell(std::uintptr_t address);
   /// The address as an offset in an allocation: the same in every run.

@@ -56,7 +56,7 @@ Order::Verdict Order::judge(const Thread& t, bool alone, const Actor& y, const E
     }
     return Verdict::unfinished;
   }
-  if (x.atomic && y.entry.atomic) return Verdict::ordered;
+  if (x.atomic && y.atomic) return Verdict::ordered;
   if (!cluster.has(x.who)) {
     if (knows_far(y.asynchronous ? me.far : me.grid, x.who, x.who, x.time) ||
         knows_far(me.grid, x.who, x.who, UINT32_MAX)) {
@@ -123,6 +123,10 @@ bool Order::covered(const Actor& y, const Entry& x) const {
   return x.who == t.order.number || t.order.order[x.who - cluster.first_thread] >= x.time;
 }
 
+bool Order::is_atomic(const Entry& x) const {
+  return x.asynchronous ? operations_[x.who].atomic : x.atomic;
+}
+
 void Order::install_read(Cell& cell, const Actor& y) {
   const auto drops = [&](Entry& x) {
     if (x.mask == 0 || (x.mask & ~y.entry.mask) != 0 || !covered(y, x)) return x.mask == 0;
@@ -165,10 +169,10 @@ void Order::enter(Cell& cell, Actor& y, std::uintptr_t at) {
   }
   if (!y.write) return install_read(cell, y);
   // What was ordered before the write needs no watching any more: conflicts meet the write first.
+  // But one of two additions says nothing of the other.
   const auto overwritten = [&](Entry& x) {
     if (x.mask == 0) return true;
-    // Atomic accesses are not ordered: who comes after one need not come after the other.
-    if (x.atomic && y.entry.atomic && !covered(y, x)) return false;
+    if (y.atomic && is_atomic(x) && !covered(y, x)) return false;
     x.mask &= static_cast<std::uint16_t>(~mask);
     if (x.mask != 0) return false;
     release_entry(x);
@@ -190,16 +194,18 @@ void Order::enter(Cell& cell, Actor& y, std::uintptr_t at) {
 }
 
 // --- accesses ------------------------------------------------------------------------------------
-void Order::generic(Thread& by, Cta& cta, std::uint32_t offset, int bytes, bool write, Site site) {
+void Order::generic(Thread& by, Cta& cta, std::uint32_t offset, int bytes, bool write, Site site,
+                    bool atomic) {
   if (relation) relation->generic(by, offset, write, site);
   if (&cta != by.cta) visits(by, cta, site);
   Thread* const self = &by;
   Actor y;
   y.threads = {&self, 1};
   y.write = write;
+  y.atomic = atomic;
   y.cta = &cta;
-  y.what = write ? "store" : "load";
-  y.entry = {by.order.number, by.order.time, place(site, by.role), 0, false};
+  y.what = atomic ? "addition" : write ? "store" : "load";
+  y.entry = {by.order.number, by.order.time, place(site, by.role), 0, false, atomic};
   for_each_cell(offset, bytes, [&](std::uintptr_t at, std::uint16_t mask) {
     y.entry.mask = mask;
     enter(cta.order.cells[at / piece_bytes], y, at);
@@ -251,7 +257,7 @@ void Order::generic_global(Thread& by, std::uintptr_t address, std::int64_t byte
   y.write = write;
   y.in_shared = false;
   y.what = releases_map ? "tensormap.cp_fenceproxy" : write ? "store" : "load";
-  y.entry = {by.order.number, by.order.time, place(site, by.role), 0, false, releases_map};
+  y.entry = {by.order.number, by.order.time, place(site, by.role), 0, false, false, releases_map};
   for_each_cell(address, bytes, [&](std::uintptr_t at, std::uint16_t mask) {
     y.entry.mask = mask;
     enter(*global_cell(at), y, at);
@@ -265,9 +271,10 @@ void Order::atomic_global(Thread& by, std::uintptr_t address, std::int64_t bytes
   Actor y;
   y.threads = {&self, 1};
   y.write = true;
+  y.atomic = true;
   y.in_shared = false;
   y.what = "atomic increment";
-  y.entry = {by.order.number, by.order.time, place(site, by.role), 0, false, false, true};
+  y.entry = {by.order.number, by.order.time, place(site, by.role), 0, false, true};
   for_each_cell(address, bytes, [&](std::uintptr_t at, std::uint16_t mask) {
     y.entry.mask = mask;
     enter(*global_cell(at), y, at);

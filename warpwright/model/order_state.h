@@ -173,9 +173,10 @@ struct Entry {
   std::uint32_t place = 0;
   std::uint16_t mask = 0;  ///< bytes of the 16; 0 is no entry
   bool asynchronous : 1 = false;
+  /// Of a generic write: several atomic ones (additions, draws) need no order among each other.
+  bool atomic : 1 = false;
   /// Of a tensor map: a generic write that releases it, or the use of one by a copy.
   bool map : 1 = false;
-  bool atomic : 1 = false;  ///< a generic access: atomic ones need no order among themselves
 };
 
 /// Bytes that one Cell shadows.

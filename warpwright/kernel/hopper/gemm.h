@@ -248,6 +248,7 @@ struct HopperGemm {
     template <class Mainloop, class Leave>
     WW_DEVICE void run(Mainloop& mainloop, const tile::Work& work, const Leave& leave) {
       if (work.end == work.first) {
+        isa::sync_warp();  // no wgmma does it: all lanes have their turn before one gives it
         leave();
       } else if constexpr (beside) {
         mainloop.sum(work, accumulator, total, leave);
