@@ -5,10 +5,12 @@
 #include <cstring>
 #include <mutex>
 
+#include "warpwright/facts/format.h"
 #include "warpwright/facts/packed_places.h"
 #include "warpwright/facts/share.h"
 #include "warpwright/layout/layout.h"
 #include "warpwright/numeric/bulk.h"
+#include "warpwright/weights/stored_scale.h"
 
 namespace warpwright::weights {
 namespace {
@@ -69,12 +71,6 @@ class FirstFault {
 
 std::string place(std::int64_t expert, std::int64_t row) {
   return "row " + std::to_string(row) + " of expert " + std::to_string(expert);
-}
-
-std::string number(double x) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.6g", x);
-  return text;
 }
 
 // Offsets along both axes of a layout, which is the sum of a part for each.
@@ -153,23 +149,13 @@ class Packer {
       const Source::Matrix& m = s_.experts[static_cast<std::size_t>(expert)];
       const std::int64_t group = k / s_.group;
       const int source_bits = numeric::bits(s_.scale);
-      const double scale = numeric::to_double(
-          s_.scale, load(m.scales + scales_(n, group) * (source_bits / 8), source_bits));
-      if (!std::isfinite(scale)) {
-        return refuse(RefusalCode::bad_value, "The scale of ", place(expert, n), ", group ", group,
-                      ", is ", std::isnan(scale) ? "NaN" : "infinite", ": no weight has a value.");
+      const StoredScale stored = stored_scale(
+          s_.scale, load(m.scales + scales_(n, group) * (source_bits / 8), source_bits), f_.scale);
+      if (stored.kind > ScaleKind::zero) {
+        return scale_refusal(stored.kind, f_.scale, expert, n, group);
       }
-      const double rounded = numeric::to_double(f_.scale, numeric::from_double(f_.scale, scale));
-      const std::uint64_t code = numeric::from_double(f_.scale, rounded * packed::kScaleFactor);
-      const double stored = numeric::to_double(f_.scale, code);
-      if (!std::isfinite(stored)) {
-        return refuse(RefusalCode::bad_value, "The scale of ", place(expert, n), ", group ", group,
-                      ", is ", number(scale), ", and scales are stored times 512: as ",
-                      numeric::name(f_.scale), " the largest is ",
-                      number(numeric::format_of(f_.scale).max() / packed::kScaleFactor), ".");
-      }
-      if (stored != 0) {  // else they stay 0, with scale 1
-        store(to, code, bits);
+      if (stored.kind == ScaleKind::good) {
+        store(to, stored.code, bits);
         if (auto fault = codes_of(m, expert, n, k, codes)) return fault;
         if (f_.zero_points == ZeroPoints::groups && m.zeros != nullptr) {
           zero_point = nibble(m.zeros, zeros_(n, group)) + s_.zero_bias;
@@ -195,9 +181,7 @@ class Packer {
     }
     if (all < 16) return std::nullopt;
     const std::uint8_t* const least = std::max_element(codes, codes + f_.group);
-    return refuse(RefusalCode::bad_value, "The code of ", place(expert, n),
-                  ", k = ", k + (least - codes),
-                  ", is -8, which the encoding sm does not have: pack as ex.");
+    return code_refusal(expert, n, k + (least - codes));
   }
 
   const Source& s_;
@@ -233,6 +217,12 @@ Int4Weights empty_weights(const packed::Extents& e, int group, DType scale, std:
   return w;
 }
 
+// The integer nearest to a small number, to even: beyond 2^23 a float has no fraction.
+int nearest(float x) {
+  constexpr float shift = 12582912;  // 1.5 * 2^23
+  return static_cast<int>(x + shift - shift);
+}
+
 // Quantises a row: `values` are its weights, of which some fault may be told.
 std::optional<std::int64_t> quantise_row(const std::vector<float>& values, const QuantiseOptions& o,
                                          std::byte* codes, std::byte* scales) {
@@ -263,7 +253,7 @@ std::optional<std::int64_t> quantise_row(const std::vector<float>& values, const
       int pair[2] = {0, 0};
       if (scale != 0) {
         for (std::size_t j = 0; j < 2; ++j) {
-          pair[j] = static_cast<int>(std::clamp(std::nearbyint(x[i + j] / scale), least, 7.0F));
+          pair[j] = nearest(std::clamp(x[i + j] / scale, least, 7.0F));
         }
       }
       *codes++ = static_cast<std::byte>((pair[0] & 15) | (pair[1] & 15) << 4);
@@ -297,6 +287,24 @@ std::optional<Refusal> weights_fault(const MatrixView& v, const MatrixView& firs
 }
 
 }  // namespace
+
+Refusal scale_refusal(ScaleKind kind, DType stored, std::int64_t expert, std::int64_t n,
+                      std::int64_t group) {
+  std::string what = "NaN: no weight has a value";
+  if (kind == ScaleKind::infinite) what = "infinite: no weight has a value";
+  if (kind == ScaleKind::too_large) {
+    what = format("too large: scales are stored times 512, and as %s the largest is %.6g",
+                  std::string(numeric::name(stored)).c_str(),
+                  numeric::format_of(stored).max() / packed::kScaleFactor);
+  }
+  return refuse(RefusalCode::bad_value, "The scale of ", place(expert, n), ", group ", group,
+                ", is ", what, ".");
+}
+
+Refusal code_refusal(std::int64_t expert, std::int64_t n, std::int64_t k) {
+  return refuse(RefusalCode::bad_value, "The code of ", place(expert, n), ", k = ", k,
+                ", is -8, which the encoding sm does not have: pack as ex.");
+}
 
 int code_of(const Int4Weights& w, std::int64_t expert, std::int64_t n, std::int64_t k) {
   return (nibble(w.codes.data(), (expert * w.extents.n + n) * w.extents.k + k) ^ 8) - 8;
