@@ -37,4 +37,23 @@ inline constexpr layout::Layout kScales = layout::make_layout(
 inline constexpr layout::Layout kZeroPoints = layout::make_layout(
     layout::tuple(layout::tuple(8, 2, 4), 4), layout::tuple(layout::tuple(8, 1, 64), 2));
 
+/// Four bits -> row + 64 k: `(2,4,4,4,8,4,2):(8,64,1024,256,1,16,4096)`.
+inline constexpr layout::Layout kPlaces = layout::right_inverse(kNibbles);
+
+/// Where a lane word's codes come from: four neighbours along K from (row, k) on, and the same of
+/// the eighth row below.
+struct WordPlace {
+  int row;
+  int k;
+};
+constexpr WordPlace word_place(int word) {
+  const int place = layout::offset_of<kPlaces>(8 * word);
+  return {place % kTileRows, place / kTileRows};
+}
+
+/// The lane word of those two quads of codes, the bits of each code in a byte of its own.
+constexpr std::uint32_t lane_word(std::uint32_t quad, std::uint32_t quad_below) {
+  return word_of(quad | quad_below << 4);
+}
+
 }  // namespace warpwright::packed

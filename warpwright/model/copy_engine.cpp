@@ -91,7 +91,7 @@ void add_element(std::byte* to, const std::byte* from, const TensorMapFields& ma
 }
 
 std::string signal_text(const Copy& copy) {
-  return std::string("the signal of ") + copy.what;
+  return std::string("the signal of ") + copy.what();
 }
 
 TensorMapFields checked(const TensorMap& map, std::span<const int> coords, std::uint32_t address,
@@ -149,10 +149,10 @@ void Machine::issue(std::unique_ptr<Copy> copy) {
   if (copy->kind == Copy::Kind::load) statistics.copied_bytes += copy->bytes;
   const bool load = copy->kind == Copy::Kind::load;
   Cta& cta = *copy->cta;
-  const char* operation = copy->what;
+  const std::string operation = copy->what();
   const BoxShape box = box_shape(copy->map);
   // Whole lines: the swizzle may carry a narrow box's chunks to any place of its line.
-  check_shared(cta, copy->offset, box.rows * box.pitch, operation, copy->site);
+  check_shared(cta, copy->offset, box.rows * box.pitch, operation.c_str(), copy->site);
   if (order) prove(*copy);
   bool met = false;
   bool undefined = false;
@@ -219,7 +219,7 @@ void Machine::prove(Copy& copy) {
   }
   Thread* const issuer = &by;
   order->touch(copy.reading, {&issuer, 1}, *copy.cta, pieces, load);
-  if (copy.answers) return;
+  if (!copy.by_engine()) return;
   // Global memory that the grid does not write needs no proof. One destination of a multicast load
   // stands for all of them: they read the same.
   for_each_row(copy.map, std::span<const int>(copy.coords.data(), copy.map.rank),
@@ -228,7 +228,7 @@ void Machine::prove(Copy& copy) {
                      static_cast<std::uintptr_t>(address + first * copy.map.element_bytes);
                  const std::int64_t bytes = count * copy.map.element_bytes;
                  if (count == 0) return;
-                 check_prerequisites(at, copy.what, copy.site);
+                 check_prerequisites(at, copy.what(), copy.site);
                  if (!order->tracked(at, bytes)) return;
                  order->touch_global(load ? copy.reading : copy.writing, by, at, bytes, !load);
                });
@@ -247,7 +247,7 @@ bool Machine::advance(Copy& copy) {
       copy.stage = Copy::Stage::read;
       if (load) {
         if (!copy.data->empty()) return false;  // another destination of the multicast read it
-        if (copy.answers) {
+        if (copy.from == Copy::From::queue) {
           const LaunchAnswer answer = cancel_next(*copy.cta->grid);
           const auto bytes = std::as_bytes(std::span(&answer, 1));
           copy.data->assign(bytes.begin(), bytes.end());
@@ -260,7 +260,7 @@ bool Machine::advance(Copy& copy) {
                        const std::int64_t skip = first * copy.map.element_bytes;
                        const std::int64_t bytes = count * copy.map.element_bytes;
                        check_global(*copy.cta->grid, static_cast<std::uintptr_t>(address + skip),
-                                    bytes, false, copy.what, copy.site);
+                                    bytes, false, copy.what(), copy.site);
                        std::memcpy(copy.data->data() + row * box.inner_bytes + skip,
                                    bytes_at(static_cast<std::uintptr_t>(address + skip)),
                                    static_cast<std::size_t>(bytes));
@@ -296,7 +296,7 @@ bool Machine::advance(Copy& copy) {
               const std::int64_t bytes =
                   std::min<std::int64_t>((end + 15) / 16 * 16, box.inner_bytes) - first * size;
               check_global(*copy.cta->grid, static_cast<std::uintptr_t>(address + first * size),
-                           bytes, true, copy.what, copy.site);
+                           bytes, true, copy.what(), copy.site);
               std::byte* const to = bytes_at(static_cast<std::uintptr_t>(address + first * size));
               from += first * size;
               if (!copy.reduce_add) {
@@ -350,13 +350,13 @@ Cta& destination_of(const Copy& load, std::uint32_t destination, std::uint32_t b
   const bool pair = destination >> 25 == barrier >> 25;
   if (ctas == 2 ? !pair : !one) {
     m.fatal(Check::tensor_map,
-            m.who(m.current()) + ": " + load.what + " signals a barrier of CTA rank " +
+            m.who(m.current()) + ": " + load.what() + " signals a barrier of CTA rank " +
                 std::to_string(barrier >> 24) + ", but its destination is CTA rank " +
                 std::to_string(destination >> 24) + "; both must be of one " +
                 (ctas == 2 ? "pair" : "CTA"),
             load.site);
   }
-  return m.owner(destination, load.what, load.site);
+  return m.owner(destination, load.what(), load.site);
 }
 
 }  // namespace
@@ -367,7 +367,6 @@ void act::tensor_load(const TensorMap& map, std::span<const int> coords, std::ui
   m.maybe_yield();
   Thread& self = m.current();
   Copy load;
-  load.what = "a tensor load";
   load.map = checked(map, coords, destination, site);
   load.map_at = m.map_in_memory(map);
   std::copy(coords.begin(), coords.end(), load.coords.begin());
@@ -423,7 +422,7 @@ void bulk_load(const void* from, std::uint32_t destination, int bytes, std::uint
   }
   // A tensor of one dimension, and a box as large.
   Copy load;
-  load.what = "a bulk load";
+  load.from = Copy::From::bytes;
   load.map.base = base;
   load.map.rank = 1;
   load.map.element_bytes = piece;
@@ -445,7 +444,6 @@ void tensor_store(const TensorMap& map, std::span<const int> coords, std::uint32
   m.spend(nominal::tensor_copy_issue);
   auto copy = std::make_unique<Copy>();
   copy->kind = Copy::Kind::store;
-  copy->what = "a tensor store";
   copy->map = checked(map, coords, source, site);
   copy->map_at = m.map_in_memory(map);
   if (std::any_of(coords.begin(), coords.end(), [](int c) { return c < 0; })) {
