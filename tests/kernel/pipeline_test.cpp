@@ -232,7 +232,7 @@ TEST(RasterTest, PersistentClustersShareTheTiles) {
     shape.threads = 1;
     const tile::PreparedRaster raster(tile::Raster{tiles_m, tiles_n, 2, true});
     const model::Report report = model::run(shape, {}, {}, [&, across = tiles_n] {
-      tile::StaticPersistent scheduler(raster, 5);
+      tile::Persistent scheduler(raster, 5);
       tile::Work work;
       auto& mine = visits[static_cast<std::size_t>(isa::cluster_rank())];
       while (scheduler.next(work)) {

@@ -45,7 +45,7 @@ inline std::string fault_on_cuda(const grouped::Case& c, const PlanChoices& choi
     there.poison_d();
     const auto refused = there.launch(*made, nullptr, {.check_offsets = true});
     if (refused) return refused->reason;
-    if (there.status() != 0) return "the offsets are said to be in disorder";
+    if (there.status(*made) != 0) return "the offsets are said to be in disorder";
     there.receive(t);
     std::string said = grouped::fault(c, t);
     if (!said.empty()) return said;

@@ -78,7 +78,7 @@ inline bool is_plain(const kernel::GemmConfig& c) {
 /// The two kernels that are there for every type: 128 x 256 shared by both consumers, and
 /// 128 x 128 in turns.
 inline bool is_basic(const kernel::GemmConfig& c, kernel::Schedule schedule) {
-  return is_plain(c) && c.schedule == schedule && c.tile_m == 128 &&
+  return is_plain(c) && !kernel::draws_tiles(c) && c.schedule == schedule && c.tile_m == 128 &&
          c.tile_n == (schedule == kernel::Schedule::pingpong ? 128 : 256);
 }
 

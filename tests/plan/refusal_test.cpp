@@ -255,7 +255,7 @@ TEST(Refusals, OfChoices) {
     if (draw.rarely(4)) c.ctas = draw.of<int>({-3, 0, 1, 7, 100, 132, 264, 100000});
     if (draw.rarely(8)) c.cluster_k = draw.of<int>({0, 1, 2, 7, 16});
     if (draw.rarely(6)) c.pair = draw.rarely(2);
-    if (draw.rarely(8)) c.tiles = static_cast<kernel::TileSource>(draw(0, 2));
+    if (draw.rarely(8)) c.tiles = static_cast<kernel::TileSource>(draw(0, 3));
     if (draw.rarely(6)) c.accumulators = draw.of<int>({-1, 0, 1, 2, 3, 4, 8, 600});
     const auto made = plan(p, device, c);
     if (made) continue;

@@ -2,6 +2,7 @@
 // that nvcc must make of it, whole and with all modifiers: isa_text_test.py compares. Registers are
 // written %; a text that begins with "... " need only be among the kernel's lines.
 #include "warpwright/isa/barrier.h"
+#include "warpwright/isa/draw.h"
 #include "warpwright/isa/fence.h"
 #include "warpwright/isa/launch_control.h"
 #include "warpwright/isa/mbarrier.h"
@@ -93,6 +94,11 @@ TEXT(cluster_load, "ld.shared::cluster.v4.u32 {%, %, %, %}, [%];",
      reinterpret_cast<Words<4>*>(to)[0] = isa::ClusterView<Words<4>>{at}.load())
 TEXT(cluster_store, "st.shared::cluster.v4.u32 [%], {%, %, %, %};",
      isa::ClusterView<Words<4>>{at}.store(reinterpret_cast<Words<4>*>(to)[0]))
+TEXT(store_async,
+     "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%], {%, %, %, %}, [%];",
+     isa::store_async(at, reinterpret_cast<Words<4>*>(to)[0], at + 16))
+TEXT(draw, "... atom.relaxed.gpu.global.inc.u32 %, [%], %;",
+     to[0] = isa::draw(to, 7, isa::wait_for_prerequisites()))
 TEXT(cluster_add_word, "red.relaxed.cluster.shared::cluster.add.u32 [%], %;",
      isa::cluster_add(at, static_cast<std::uint32_t>(count)))
 TEXT(cluster_add_float, "red.relaxed.cluster.shared::cluster.add.f32 [%], %;",

@@ -53,6 +53,11 @@ void global_store(void* address, const void* from, int bytes, Site site);
 /// writes are done: `flag_set` releases them, `flag_wait` waits for the value and acquires them.
 void flag_set(void* flag, std::uint32_t value, Site site);
 void flag_wait(void* flag, std::uint32_t value, Site site);
+/// Returns the word and makes it one more, or 0 where it was `last` or more; atomically.
+std::uint32_t draw(std::uint32_t* counter, std::uint32_t last, Site site);
+/// 16 bytes from registers to shared memory of any CTA of the cluster, signalled at a barrier of
+/// it.
+void store_async(std::uint32_t to, const void* value, std::uint32_t barrier, Site site);
 /// Back to 0 for the next launch, which the end of this grid orders.
 void flag_clear(void* flag, Site site);
 /// Every thread's values meet: lane i gets the value of lane `source(i)`.

@@ -133,11 +133,8 @@ std::string Machine::copies_into(const Cta& cta, std::uint32_t offset, int bytes
   for (const auto& copy : copies_) {
     if (copy->cta != &cta) continue;
     if (offset < copy->offset + copy->bytes && copy->offset < offset + bytes) {
-      return std::string(copy->answers                    ? "the answer of a try_cancel"
-                         : copy->kind == Copy::Kind::load ? "the tensor load"
-                                                          : "the tensor store") +
-             " issued by " + who(*copy->issuer) + " at " + copy->site.file + ":" +
-             std::to_string(copy->site.line);
+      return std::string("the ") + copy->instruction() + " issued by " + who(*copy->issuer) +
+             " at " + copy->site.file + ":" + std::to_string(copy->site.line);
     }
   }
   return "an MMA";
@@ -355,6 +352,23 @@ void act::flag_wait(void* flag, std::uint32_t value, Site site) {
     m.block({.kind = Wait::Kind::flag, .site = site, .cta = self->cta});
   }
   if (m.order) m.order->flag_waited(*self, f.order);
+}
+
+std::uint32_t act::draw(std::uint32_t* counter, std::uint32_t last, Site site) {
+  Machine& m = machine();
+  m.maybe_yield();
+  const auto at = reinterpret_cast<std::uintptr_t>(counter);
+  constexpr int bytes = sizeof *counter;
+  m.spend(nominal::atomic);
+  m.check_global(*m.current().cta->grid, at, bytes, true, "an atomic increment", site);
+  m.check_prerequisites(at, "an atomic increment", site);
+  if (at % bytes != 0) m.fatal(Check::misaligned, "an atomic increment is not aligned", site);
+  if (m.order) m.order->atomic_global(m.current(), at, bytes, site);
+  std::uint32_t number = 0;
+  std::memcpy(&number, m.bytes_at(at), bytes);
+  const std::uint32_t next = number >= last ? 0 : number + 1;
+  std::memcpy(m.bytes_at(at), &next, bytes);
+  return number;
 }
 
 void meet_warp(const char* what, Site site, void* argument,

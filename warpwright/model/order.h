@@ -56,6 +56,9 @@ class Order {
   void generic_global(Thread& by, std::uintptr_t address, std::int64_t bytes, bool write, Site site,
                       bool releases_map = false);
 
+  /// Reads and writes, in any order with other atomic accesses.
+  void atomic_global(Thread& by, std::uintptr_t address, std::int64_t bytes, Site site);
+
   // --- asynchronous operations
   /// The load that `copy` is; its signal will be counted on `bar`.
   void begin_load(Thread& by, Copy& copy, MBarrier& bar);
@@ -138,6 +141,7 @@ class Order {
     std::span<Thread* const> threads;
     std::span<const int> alike;  // how many each of them stands for; empty for one thread
     bool asynchronous = false;
+    bool in_generic = false;  // asynchronous, and of the generic proxy
     bool write = false;
     bool atomic = false;
     bool in_shared = true;

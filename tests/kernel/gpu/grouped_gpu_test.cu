@@ -45,7 +45,7 @@ void expect_right(const Case& c) {
   const auto refused =
       launch(made, there->operands(), there->workspace(), nullptr, {.check_offsets = true});
   ASSERT_FALSE(refused) << refused->reason;
-  EXPECT_EQ(there->status(), 0U);
+  EXPECT_EQ(there->status(made), 0U);
   there->receive(t);
   expect_product(c, t);
 }
@@ -239,7 +239,7 @@ TEST(GroupedOnTheGpu, OffsetsInDisorderStayInside) {
     const auto refused =
         launch(made, there->operands(), there->workspace(), nullptr, {.check_offsets = true});
     ASSERT_FALSE(refused) << refused->reason;
-    EXPECT_EQ(there->status(), static_cast<std::uint32_t>(broken));
+    EXPECT_EQ(there->status(made), static_cast<std::uint32_t>(broken));
     there->receive(t);
     EXPECT_EQ(t.d.disturbed({{0, 90}}), 0);
   }

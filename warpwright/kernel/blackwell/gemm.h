@@ -76,7 +76,7 @@ class BlackwellGemm {
       epilogue(p, cta);
     } else if (controlled && warp == scheduler_warp && isa::elect_one()) {
       isa::set_role("scheduler");
-      cta.answers.schedule();
+      cta.tiles.schedule(tile::CanceledClusters{p.cluster_size}, cta.rank);
     }
   }
 
@@ -91,9 +91,10 @@ class BlackwellGemm {
   struct Accumulators {
     static constexpr pipeline::UmmaAccumulatorShape value = accumulator_shape(Tag::config);
   };
-  struct Answers {
-    static constexpr pipeline::LaunchControlShape value = launch_control_shape(Tag::config);
+  struct Tiles {
+    static constexpr pipeline::TileRingShape value = tile_ring_shape(Tag::config);
   };
+  using TileRing = pipeline::TileRing<Tiles, tile::CanceledClusters>;
   using Epilogue = kernel::Epilogue<Tag>;
 
   // Where this CTA stands, and its pipelines.
@@ -104,14 +105,14 @@ class BlackwellGemm {
           at(p.walk.coord_of(rank)),
           mainloop(base + smem.barriers, p.walk.cluster, rank, commit_mask(p, at)),
           accumulators(base + smem.accumulators, rank),
-          answers(base + smem.launch_control, base + smem.answers, p.walk.cluster, rank) {}
+          tiles(base + smem.tiles, tile::CanceledClusters{p.cluster_size}) {}
 
     isa::SharedAddress base;
     int rank;
     atom::ClusterCoord at;
     pipeline::UmmaPipeline<Ring> mainloop;
     pipeline::UmmaAccumulator<Accumulators> accumulators;
-    pipeline::LaunchControl<Answers> answers;
+    TileRing tiles;
   };
 
   // The CTAs whose stages the MMAs of this CTA (of its pair) read: atom::Masks::commit.
@@ -125,11 +126,11 @@ class BlackwellGemm {
   template <pipeline::Reader Who>
   WW_DEVICE static auto tiles(const Params& p, const Cta& cta) {
     if constexpr (controlled) {
-      return own(tile::LaunchControlled<pipeline::LaunchControl<Answers>, Who>(
-                     p.walk.raster, p.walk.k_blocks, p.cluster_size, cta.answers),
+      return own(tile::Persistent(p.walk.raster, p.walk.k_blocks,
+                                  tile::AnsweredNumbers<TileRing, Who>(cta.tiles)),
                  p, cta);
     } else {
-      return own(tile::StaticPersistent(p.walk.raster, p.walk.k_blocks), p, cta);
+      return own(tile::Persistent(p.walk.raster, p.walk.k_blocks), p, cta);
     }
   }
   template <class Scheduler>
@@ -147,7 +148,7 @@ class BlackwellGemm {
       }
       cta.mainloop.initialise();
       cta.accumulators.initialise();
-      if constexpr (controlled) cta.answers.initialise();
+      if constexpr (controlled) cta.tiles.initialise(p.walk.cluster);
       if (p.output.c_by_tma) Epilogue::initialise(cta.base + smem.c_barriers);
       isa::fence_mbarrier_init();
     }
