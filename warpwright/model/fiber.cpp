@@ -63,15 +63,17 @@ void StackPool::deallocate(boost::context::stack_context& stack) {
 }
 
 void Fiber::start(std::function<void()> body) {
-  entered_ = ended_ = false;
+  cancelled_ = ended_ = false;
   self_ = boost::context::fiber(
       std::allocator_arg, StackPool{&notes_},
       [this, body = std::move(body)](boost::context::fiber&& caller) {  // NOLINT
-        entered_ = true;
         notes_.enter_fiber();
         const Ended ended{notes_};
         caller_ = std::move(caller);
-        body();
+        try {
+          if (!cancelled_) body();
+        } catch (const Cancelled&) {  // it has unwound
+        }
         ended_ = true;
         return std::move(caller_);
       });

@@ -43,25 +43,22 @@ class Fiber {
   /// Called inside the body: back to whoever resumed it.
   void suspend() {
     notes_.leave_fiber(false);
-    const Entered entered{notes_};  // also when `cancel` comes as an exception
     caller_ = std::move(caller_).resume();
+    notes_.enter_fiber();
+    if (cancelled_) throw Cancelled();
   }
   [[nodiscard]] bool ended() const { return ended_; }
   /// Unwinds the body's stack where it stands (destructors run).
   void cancel() {
-    // One that was never resumed has nothing to unwind.
-    const bool unwinds = entered_ && self_;
-    if (unwinds) notes_.leave_caller();
+    // By an exception of its own: of one that Boost throws the sanitizers would know nothing.
+    cancelled_ = true;
+    if (self_) resume();
     self_ = boost::context::fiber{};
-    if (unwinds) notes_.back_in_caller();
   }
 
  private:
-  // Notes that the fiber runs again, or for the last time.
-  struct Entered {
-    FiberNotes& notes;
-    ~Entered() { notes.enter_fiber(); }
-  };
+  struct Cancelled {};
+  // Notes that the fiber runs no more.
   struct Ended {
     FiberNotes& notes;
     ~Ended() { notes.leave_fiber(true); }
@@ -70,7 +67,7 @@ class Fiber {
   FiberNotes notes_;
   boost::context::fiber self_;
   boost::context::fiber caller_;
-  bool entered_ = false;
+  bool cancelled_ = false;
   bool ended_ = false;
 };
 
