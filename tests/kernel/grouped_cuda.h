@@ -47,9 +47,9 @@ class OnCuda {
   void send_offsets(const std::vector<std::int64_t>& offsets) const {
     const std::vector<std::int32_t> narrow(offsets.begin(), offsets.end());
     const bool wide = operands_.groups->type == OffsetType::int64;
-    tests::require(offsets_->from_host(
-        wide ? static_cast<const void*>(offsets.data()) : narrow.data(),
-        static_cast<std::int64_t>(offsets.size()) * (wide ? 8 : 4)));
+    tests::require(
+        offsets_->from_host(wide ? static_cast<const void*>(offsets.data()) : narrow.data(),
+                            static_cast<std::int64_t>(offsets.size()) * (wide ? 8 : 4)));
   }
   /// D's memory as a fresh case has it.
   void poison_d() const {
