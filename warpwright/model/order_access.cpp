@@ -56,6 +56,7 @@ Order::Verdict Order::judge(const Thread& t, bool alone, const Actor& y, const E
     }
     return Verdict::unfinished;
   }
+  if (x.atomic && y.atomic) return Verdict::ordered;
   if (!cluster.has(x.who)) {
     if (knows_far(y.asynchronous ? me.far : me.grid, x.who, x.who, x.time) ||
         knows_far(me.grid, x.who, x.who, UINT32_MAX)) {
@@ -73,10 +74,12 @@ Order::Verdict Order::judge(const Thread& t, bool alone, const Actor& y, const E
   if (fenced[c] >= x.time) return Verdict::ordered;
   if (own && (y.in_shared ? me.fenced_shared : me.fenced_global) >= x.time) return Verdict::ordered;
   const bool executed = own || me.executed[c] >= x.time;
-  // The disputed rule: a read that is over, then an asynchronous write without a fence.
-  if (!x_write && !machine_.options().fence_after_reads) {
+  // The disputed rule: a read that is over, then an asynchronous write without a fence. (There is
+  // none to be had where the write is of the generic proxy too.)
+  if (!x_write && (y.in_generic || !machine_.options().fence_after_reads)) {
     return executed ? Verdict::ordered : Verdict::race;
   }
+  if (y.in_generic && me.order[c] >= x.time) return Verdict::ordered;
   if (own || me.order[c] >= x.time) return x_write ? Verdict::proxy : Verdict::read_proxy;
   return executed ? Verdict::scope : Verdict::race;
 }
@@ -118,6 +121,10 @@ bool Order::covered(const Actor& y, const Entry& x) const {
   }
   if (!cluster.has(x.who)) return knows_far(t.order.grid, x.who, x.who, x.time);
   return x.who == t.order.number || t.order.order[x.who - cluster.first_thread] >= x.time;
+}
+
+bool Order::is_atomic(const Entry& x) const {
+  return x.asynchronous ? operations_[x.who].atomic : x.atomic;
 }
 
 void Order::install_read(Cell& cell, const Actor& y) {
@@ -162,8 +169,10 @@ void Order::enter(Cell& cell, Actor& y, std::uintptr_t at) {
   }
   if (!y.write) return install_read(cell, y);
   // What was ordered before the write needs no watching any more: conflicts meet the write first.
+  // But one of two additions says nothing of the other.
   const auto overwritten = [&](Entry& x) {
     if (x.mask == 0) return true;
+    if (y.atomic && is_atomic(x) && !covered(y, x)) return false;
     x.mask &= static_cast<std::uint16_t>(~mask);
     if (x.mask != 0) return false;
     release_entry(x);
@@ -185,16 +194,18 @@ void Order::enter(Cell& cell, Actor& y, std::uintptr_t at) {
 }
 
 // --- accesses ------------------------------------------------------------------------------------
-void Order::generic(Thread& by, Cta& cta, std::uint32_t offset, int bytes, bool write, Site site) {
+void Order::generic(Thread& by, Cta& cta, std::uint32_t offset, int bytes, bool write, Site site,
+                    bool atomic) {
   if (relation) relation->generic(by, offset, write, site);
   if (&cta != by.cta) visits(by, cta, site);
   Thread* const self = &by;
   Actor y;
   y.threads = {&self, 1};
   y.write = write;
+  y.atomic = atomic;
   y.cta = &cta;
-  y.what = write ? "store" : "load";
-  y.entry = {by.order.number, by.order.time, place(site, by.role), 0, false};
+  y.what = atomic ? "addition" : write ? "store" : "load";
+  y.entry = {by.order.number, by.order.time, place(site, by.role), 0, false, atomic};
   for_each_cell(offset, bytes, [&](std::uintptr_t at, std::uint16_t mask) {
     y.entry.mask = mask;
     enter(cta.order.cells[at / piece_bytes], y, at);
@@ -246,7 +257,24 @@ void Order::generic_global(Thread& by, std::uintptr_t address, std::int64_t byte
   y.write = write;
   y.in_shared = false;
   y.what = releases_map ? "tensormap.cp_fenceproxy" : write ? "store" : "load";
-  y.entry = {by.order.number, by.order.time, place(site, by.role), 0, false, releases_map};
+  y.entry = {by.order.number, by.order.time, place(site, by.role), 0, false, false, releases_map};
+  for_each_cell(address, bytes, [&](std::uintptr_t at, std::uint16_t mask) {
+    y.entry.mask = mask;
+    enter(*global_cell(at), y, at);
+  });
+}
+
+void Order::atomic_global(Thread& by, std::uintptr_t address, std::int64_t bytes, Site site) {
+  if (!tracked(address, bytes)) return;
+  if (relation) relation->generic(by, in_allocation(address), true, site);
+  Thread* const self = &by;
+  Actor y;
+  y.threads = {&self, 1};
+  y.write = true;
+  y.atomic = true;
+  y.in_shared = false;
+  y.what = "atomic increment";
+  y.entry = {by.order.number, by.order.time, place(site, by.role), 0, false, true};
   for_each_cell(address, bytes, [&](std::uintptr_t at, std::uint16_t mask) {
     y.entry.mask = mask;
     enter(*global_cell(at), y, at);
@@ -283,6 +311,7 @@ void Order::touch(std::uint32_t operation, std::span<Thread* const> issuers, Cta
   y.asynchronous = true;
   y.write = write;
   y.cta = &cta;
+  y.in_generic = op.generic;
   y.what = op.what;
   y.entry = {operation, 0, op.place, 0xffff, true};
   for (const std::uint32_t piece : pieces) {
@@ -321,8 +350,9 @@ void Order::begin_load(Thread& by, Copy& copy, MBarrier& bar) {
                                static_cast<std::uint32_t>(copy.signals->index), bar.offset);
     }
   }
-  copy.reading = new_operation(by, copy.answers ? "try_cancel" : "tensor load", copy.site);
+  copy.reading = new_operation(by, copy.instruction(), copy.site);
   Operation& op = operations_[copy.reading];
+  op.generic = copy.from == Copy::From::registers;
   op.component = bar.order.component;
   op.barrier = bar.name;
   op.barrier_index = bar.index;
@@ -343,9 +373,8 @@ void Order::begin_store(Thread& by, Copy& copy) {
                                0);
     }
   }
-  const char* what = copy.reduce_add ? "tensor reduce-add" : "tensor store";
-  copy.reading = new_operation(by, what, copy.site);
-  copy.writing = new_operation(by, what, copy.site);
+  copy.reading = new_operation(by, copy.instruction(), copy.site);
+  copy.writing = new_operation(by, copy.instruction(), copy.site);
   operations_[copy.reading].component = t.bulk_read;
   operations_[copy.reading].time = t.committed + 1;
   operations_[copy.writing].component = t.bulk_done;
