@@ -17,6 +17,7 @@
 #include "cli/commands/layout_command.h"
 #include "cli/commands/mask_command.h"
 #include "cli/commands/measure_options.h"
+#include "cli/commands/mma_command.h"
 #include "cli/commands/pack_command.h"
 #include "cli/commands/trace_command.h"
 #include "warpwright/layout/expression.h"
@@ -37,6 +38,7 @@ constexpr const char* kExamples =
     "  warpwright layout 'composition((6,2):(8,2), (4,3):(3,1))'\n"
     "  warpwright mask --cluster 4,4 --rank 11\n"
     "  warpwright pack w.safetensors:w packed.safetensors:w --group 128\n"
+    "  warpwright mma m8n8k4 --tiled 2x2 --table\n"
     "`warpwright COMMAND --help` tells more. Exit status: 0; 1 when a check failed; 2 for bad "
     "input.";
 
@@ -321,6 +323,9 @@ int run_command(const std::vector<std::string>& arguments, std::ostream& out, st
   mask->add_flag("--pair", pair, "for MMAs of a pair of SMs");
   mask->add_option("--rank", rank, "the line of this CTA alone")->type_name("R");
 
+  MmaOptions mma_options;
+  const CLI::App* mma = add_mma_command(app, mma_options);
+
   std::string unusable = empty_argument(arguments);
   if (unusable.empty()) unusable = unknown_command(app, "", arguments, 0);
   if (!unusable.empty()) {
@@ -352,6 +357,7 @@ int run_command(const std::vector<std::string>& arguments, std::ostream& out, st
   }
   if (tune->parsed()) return tune_command(tune_options, out, err);
   if (layout->parsed()) return layout_command(expression, table, out, err);
+  if (mma->parsed()) return mma_command(mma_options, out, err);
   return mask_command(cluster, pair, rank, out, err);
 }
 

@@ -6,15 +6,13 @@
 // Facts: PTX ISA 9.7.14.5, "ldmatrix" and "stmatrix".
 #pragma once
 
-#include "warpwright/layout/value.h"
+#include "warpwright/atom/fragment.h"
 
 namespace warpwright::atom {
 
 /// Who holds which element of a matrix: (lane, half of its register) -> (row, column). With
 /// `.trans` rows and columns change places.
-inline constexpr layout::Layout matrix_coordinates = layout::make_layout(
-    layout::tuple(layout::tuple(4, 8), 2),
-    layout::tuple(layout::tuple(layout::along(2, 1), layout::along(1, 0)), layout::along(1, 1)));
+inline constexpr layout::Layout matrix_coordinates = fragment_coordinates(8, 8, 2);
 
 constexpr int matrix_row(int lane, int half) {
   return layout::offset_of<layout::component(matrix_coordinates, 0)>(lane, half);

@@ -2,11 +2,13 @@
 //
 // A warpgroup (128 threads) multiplies A (64 x k) by B (n x k, transposed) into D (64 x n). D, and
 // A when it does not come from shared memory, are spread over the registers of the 128 threads.
+// Each of the four warps holds 16 rows as one mma.sync would (fragment.h).
 // Facts: PTX ISA 9.7.15 (shapes, register fragments), the same as CuTe's CLayout_64xN and
 // ALayout_64x{8,16,32} (CUTLASS mma_traits_sm90_gmma.hpp).
 #pragma once
 
 #include "warpwright/atom/descriptor.h"
+#include "warpwright/atom/fragment.h"
 #include "warpwright/numeric/types.h"
 
 namespace warpwright::atom {
@@ -73,11 +75,8 @@ constexpr int accumulator_values(const WgmmaAtom& atom) {
 /// to 16 w + 15; its values alternate between a row and the eighth below it, by pairs, four threads
 /// to 8 columns.
 constexpr layout::Layout c_coordinates(int n) {
-  using layout::along;
-  using layout::tuple;
-  return layout::make_layout(tuple(tuple(4, 8, 4), tuple(2, 2, n / 8)),
-                             tuple(tuple(along(2, 1), along(1, 0), along(16, 0)),
-                                   tuple(along(1, 1), along(8, 0), along(8, 1))));
+  const layout::Layout beside = layout::make_layout(n / 8, layout::along(8, 1));
+  return stacked_fragment(fragment_coordinates(16, 8, 2), 4, 16, &beside);
 }
 
 /// Row and column of D held by `thread` (0..127 in the warpgroup) as accumulator value `value`, of
@@ -99,19 +98,8 @@ constexpr int a_values(int element_bits) {
 /// of 8, 16 or 32 bits. A register holds 32 bits of one row; registers alternate between a row and
 /// the eighth below it.
 constexpr layout::Layout a_coordinates(int element_bits) {
-  using layout::along;
-  using layout::tuple;
-  const int each = 32 / element_bits;  // of a register
-  const layout::Tuple threads = tuple(4, 8, 4);
-  const layout::Tuple thread_strides = tuple(along(each, 1), along(1, 0), along(16, 0));
-  const layout::Tuple down = along(8, 0);
-  const layout::Tuple beside = along(4 * each, 1);
-  if (each == 1) {
-    return layout::make_layout(tuple(threads, tuple(2, 2)),
-                               tuple(thread_strides, tuple(down, beside)));
-  }
-  return layout::make_layout(tuple(threads, tuple(each, 2, 2)),
-                             tuple(thread_strides, tuple(along(1, 1), down, beside)));
+  return stacked_fragment(
+      fragment_coordinates(16, kStepBytes * 8 / element_bits, 32 / element_bits), 4, 16);
 }
 
 /// Row and position along K of A's value `value` in `thread`.

@@ -210,6 +210,42 @@ constexpr Layout tiled_divide(const Layout& l, const Tiler& tiler) {
   return detail::unpack_second(zipped_divide(l, tiler));
 }
 
+/// The tile at a coordinate of a tensor cut into tiles: its modes, then those modes of tiles that
+/// the coordinate leaves whole (kAll). With a `projection` tile and coordinate are those of more
+/// modes than the tensor has, and it says which are meant: A of (M, N, K) is (1, 0, 1).
+constexpr Slice local_tile(const Layout& tensor, const Tuple& tile, const Tuple& at) {
+  if (rank(tile) != rank(at) || detail::is_leaf(tile))
+    refuse("local_tile: a tile of {} modes needs a coordinate of as many, and it has {}.",
+           rank(tile), rank(at));
+  const Layout tiles = zipped_divide(tensor, make_tiler(tile));
+  detail::Builder<Tuple> all;
+  for (int m = 0; m < rank(tile); ++m) all.add(kAll);
+  detail::Builder<Tuple> places;
+  places.add_modes_of(at);
+  for (int m = 0; m < rank(at); ++m) {
+    const std::int64_t count = size(mode(mode(tiles, 1), m));
+    if (detail::is_leaf(mode(at, m)) && mode(at, m).leaf[0].value >= count)
+      refuse("local_tile: there are {} tiles along mode {} of {}, and tile {} is asked for.", count,
+             m, tensor, mode(at, m).leaf[0].value);
+  }
+  while (places.modes < rank(mode(tiles, 1))) places.add(kAll);
+  return slice(tiles, tuple(all.tuple(), places.tuple()));
+}
+constexpr Slice local_tile(const Layout& tensor, const Tuple& tile, const Tuple& at,
+                           const Tuple& projection) {
+  if (rank(projection) != rank(tile) || rank(projection) != rank(at))
+    refuse("local_tile: a projection of {} modes does not fit a tile of {}.", rank(projection),
+           rank(tile));
+  detail::Builder<Tuple> kept_tile;
+  detail::Builder<Tuple> kept_at;
+  for (int m = 0; m < rank(projection); ++m) {
+    if (product(mode(projection, m)) == 0) continue;
+    kept_tile.add(mode(tile, m));
+    kept_at.add(mode(at, m));
+  }
+  return local_tile(tensor, kept_tile.tuple(), kept_at.tuple());
+}
+
 // ---------------------------------------------------------------- product
 
 /// Repeats `block` as `tiler` says: mode 0 of the result is the block, mode 1 walks over copies.

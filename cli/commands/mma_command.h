@@ -1,0 +1,27 @@
+// `warpwright mma`: an MMA instruction, its layouts, and which register of which lane holds what.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <ostream>
+#include <string>
+#include <vector>
+
+namespace warpwright::cli {
+
+struct MmaOptions {
+  std::vector<std::string> words;  ///< the word of its kind, if it has one, and its shape
+  std::string a_dtype, b_dtype, sums;
+  std::string majors;       ///< of m8n8k4: "tn", "nt", "nn" or "tt"
+  std::string target;       ///< "sm_80", or nothing
+  std::string tiled;        ///< "2x2", or a layout of M, N and K
+  std::string permutation;  ///< a tiler of M, N and K
+  bool table = false;
+};
+
+CLI::App* add_mma_command(CLI::App& app, MmaOptions& options);
+
+/// Prints the MMA, or the TiledMMA of it, as CuTe does (see docs/mma.md). Returns 0, or 2 with one
+/// sentence on `err` that says what would be legal.
+int mma_command(const MmaOptions& options, std::ostream& out, std::ostream& err);
+
+}  // namespace warpwright::cli
