@@ -16,7 +16,8 @@ class OnCuda {
  public:
   explicit OnCuda(const Tensors& t) : operands_(t.operands) {
     place(t.a, operands_.a);
-    place(t.b, operands_.b);
+    device::CudaBuffer* const b = place(t.b, operands_.b);
+    if (operands_.packed) operands_.b = t.packed.view(b->data());
     d_ = place(t.d, operands_.d);
     if (operands_.scaling != Scaling::none) {
       place(t.scale_a, operands_.scale_a);

@@ -76,6 +76,10 @@ bool in_cluster(const GemmConfig& c) {
 bool scaled_in_cluster(const GemmConfig& c) {
   return c.sharing == kernel::Sharing::cluster && c.sums == kernel::Sums::block_scaled;
 }
+bool packed(const GemmConfig& c) {
+  return kernel::packed_a(c) && c.sums == kernel::Sums::promoted &&
+         c.sharing == kernel::Sharing::whole;
+}
 bool gated(const GemmConfig& c) {
   return c.gated;
 }
@@ -108,6 +112,7 @@ constexpr Case cases[] = {
     {"promoted", promoted},
     {"gated", gated},
     {"8-bit D", narrow_result},
+    {"packed weights, 2x1", packed, {2, 1}},
     {"drawn, in turns, 2x1, C", drawn, {2, 1}, 1},
     {"drawn, shared, 1x2", drawn_shared, {1, 2}},
     {"drawn, but static shares, in turns, 2x1", drawn, {2, 1}, 0, 0, false, false, 1, true},
