@@ -4,7 +4,8 @@
     register_ptx_test.py ROOT
 
 Compiles register_forms.cu for sm_75, sm_80 and sm_89, ptxas included, without spills, and compares
-the instructions of its kernels with those that the PTX manual gives these targets; where a
+the instructions of its kernels with those that the PTX manual gives these targets; and the main
+loop in register_loops.cu for sm_80, sm_86 and sm_89, whose instructions are counted. Where a
 disassembler is there too, looks for the tensor core's own in the machine code. (nvcc 13 has no
 sm_70: Volta's m8n8k4 is compiled for sm_75, which has it too.) Exits 77 where there is no nvcc.
 """
@@ -42,18 +43,29 @@ COPIES = ("cp.async.ca.shared.global [%], [%], 4, %;", "cp.async.ca.shared.globa
           "cp.async.wait_group 3;")
 
 
+# Of the main loop: MMAs of a block of K, a warp's; ldmatrix of it, and of the first step; copies of
+# a block, and of those that are ahead.
+LOOPS = {80: ("m16n8k16.row.col.f32.bf16.bf16.f32", 2 * 4 * 8, (2 + 1) * (4 + 4), 4 * 6),
+         86: ("m16n8k32.row.col.s32.s8.s8.s32", 2 * 4 * 8, (2 + 1) * (4 + 4), 5 * 8),
+         89: ("m16n8k32.row.col.f32.e4m3.e4m3.f32", 4 * 4 * 8, (4 + 1) * (4 + 4), 3 * 16)}
+
+
+def build(source, target, folder):
+    """The PTX of a source and what ptxas says of it."""
+    made = ptx_test.run(NVCC, "-std=c++20", "-O2", "--expt-relaxed-constexpr", f"-I{ROOT}",
+                        f"-DTARGET={target}", f"-arch=sm_{target}", "-cubin", "-Xptxas=-v",
+                        "--keep", f"--keep-dir={folder}", "-o", f"{folder}/forms.cubin",
+                        ROOT / "tests/ptx" / source)
+    if made.returncode != 0 or re.search(r"[1-9]\d* bytes spill", made.stderr):
+        raise AssertionError(made.stderr)
+    return pathlib.Path(folder, source).with_suffix(".ptx").read_text(), made.stderr
+
+
 class Register(unittest.TestCase):
     def test_every_target_has_what_the_manual_says(self):
         for target, expected in EXPECTED.items():
             with tempfile.TemporaryDirectory() as folder, self.subTest(target=target):
-                made = ptx_test.run(NVCC, "-std=c++20", "-O2", "--expt-relaxed-constexpr",
-                                    f"-I{ROOT}", f"-DTARGET={target}", f"-arch=sm_{target}",
-                                    "-cubin", "-Xptxas=-v", "--keep", f"--keep-dir={folder}",
-                                    "-o", f"{folder}/forms.cubin",
-                                    ROOT / "tests/ptx/register_forms.cu")
-                self.assertEqual(made.returncode, 0, made.stderr)
-                self.assertNotRegex(made.stderr, r"[1-9]\d* bytes spill")
-                ptx = pathlib.Path(folder, "register_forms.ptx").read_text()
+                ptx, _ = build("register_forms.cu", target, folder)
                 found = re.findall(r"mma\.sync\.aligned\.([\w.]+)", ptx)
                 self.assertEqual(sorted(found), sorted(expected))
                 for matrices in ("x4.shared.b16", "x4.trans.shared.b16"):
@@ -64,6 +76,23 @@ class Register(unittest.TestCase):
                 if DISASSEMBLER is not None:
                     sass = ptx_test.run(DISASSEMBLER, f"{folder}/forms.cubin").stdout
                     for name in SASS[target]:
+                        self.assertIn(name, sass)
+
+    def test_the_main_loop_fits_its_registers(self):
+        for target, (mma, mmas, matrices, copies) in LOOPS.items():
+            with tempfile.TemporaryDirectory() as folder, self.subTest(target=target):
+                ptx, said = build("register_loops.cu", target, folder)
+                self.assertEqual(ptx.count(f"mma.sync.aligned.{mma} "), mmas)
+                self.assertEqual(ptx.count("ldmatrix.sync.aligned.m8n8.x4.shared.b16"), matrices)
+                self.assertEqual(ptx.count("cp.async.cg.shared.global"), copies)
+                # One barrier ahead of the loop, and one in it.
+                self.assertEqual(ptx.count("barrier.cta.sync.aligned"), 2)
+                self.assertEqual(ptx.count("cp.async.wait_group"), 2)
+                registers = int(re.search(r"Used (\d+) registers", said)[1])
+                self.assertGreater(registers, 128)
+                if DISASSEMBLER is not None:
+                    sass = ptx_test.run(DISASSEMBLER, f"{folder}/forms.cubin").stdout
+                    for name in ("LDGSTS", "LDSM.16.M88.4"):
                         self.assertIn(name, sass)
 
 

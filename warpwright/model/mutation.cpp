@@ -55,7 +55,7 @@ std::vector<Kind> ways(const SyncSite& s) {
       add({Kind::drop_first, Kind::other_lane});
       break;
     case SyncKind::copy_commit:
-      add({Kind::drop_first, Kind::repeat_first});
+      add({Kind::drop_first});  // a group more makes waits stricter
       break;
     case SyncKind::copy_wait:
       add({Kind::drop_first, Kind::wait_more});

@@ -202,7 +202,6 @@ void copy_async_commit(Site site) {
   const Mutation* broken = machine().sync(SyncKind::copy_commit, site);
   if (dropped(broken)) return;
   act::copy_async_commit();
-  if (repeated(broken)) act::copy_async_commit();
 }
 
 void copy_async_wait(int pending, Site site) {
