@@ -242,8 +242,14 @@ class Session {
   int all_ = 0;
 };
 
+// How many there are.
+int ran(const std::vector<std::optional<double>>& times) {
+  return static_cast<int>(
+      std::count_if(times.begin(), times.end(), [](const auto& time) { return time.has_value(); }));
+}
+
 // The least of the times; the first where there are none.
-static std::size_t fastest(const std::vector<std::optional<double>>& times) {
+std::size_t fastest(const std::vector<std::optional<double>>& times) {
   std::size_t best = 0;
   for (std::size_t i = 1; i < times.size(); ++i) {
     if (times[i] && (!times[best] || *times[i] < *times[best])) best = i;
@@ -263,7 +269,7 @@ GemmTimes measure(const std::vector<Plan>& plans, const GemmOperands* host,
   for (std::size_t i = 0; i < tried.size(); ++i) {
     if (tried[i]) times.tried.emplace_back(session.contenders()[i]->plan().name(), *tried[i]);
   }
-  times.configs = std::max(1, static_cast<int>(times.tried.size()));
+  times.configs = std::max(1, ran(tried));
   times.plan = session.contenders().front()->plan().name();
   times.config = session.contenders()[winner]->plan().name();
 
@@ -276,9 +282,7 @@ GemmTimes measure(const std::vector<Plan>& plans, const GemmOperands* host,
     const auto theirs_tried = session.screen(offers);
     const std::size_t best = fastest(theirs_tried);
     times.calls = baseline->calls();
-    times.offered = std::max<int>(
-        1, static_cast<int>(std::count_if(theirs_tried.begin(), theirs_tried.end(),
-                                          [](const auto& t) { return t.has_value(); })));
+    times.offered = std::max(1, ran(theirs_tried));
     times.best_index = static_cast<int>(best);
     finals.push_back(offers.front());
     if (best != 0) finals.push_back(offers[best]);

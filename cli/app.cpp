@@ -18,6 +18,7 @@
 #include "cli/commands/mask_command.h"
 #include "cli/commands/measure_options.h"
 #include "cli/commands/mma_command.h"
+#include "cli/commands/pack_command.h"
 #include "cli/commands/trace_command.h"
 #include "warpwright/layout/expression.h"
 
@@ -36,6 +37,7 @@ constexpr const char* kExamples =
     "  warpwright explain gemm --random 4096 4096 4096 --as h200\n"
     "  warpwright layout 'composition((6,2):(8,2), (4,3):(3,1))'\n"
     "  warpwright mask --cluster 4,4 --rank 11\n"
+    "  warpwright pack w.safetensors:w packed.safetensors:w --group 128\n"
     "  warpwright mma m8n8k4 --tiled 2x2 --table\n"
     "`warpwright COMMAND --help` tells more. Exit status: 0; 1 when a check failed; 2 for bad "
     "input.";
@@ -54,6 +56,18 @@ constexpr const char* kExplainExamples =
     "  warpwright explain gemm --a x.safetensors:x --b w.safetensors:w --d-dtype f32\n"
     "  warpwright explain gemm --m 300 --n 200 --k 256 --cluster 2,2\n"
     "  warpwright explain grouped --groups 8 --tokens 16 --n 4096 --k 4096 --as h200";
+
+constexpr const char* kPackExamples =
+    "Layouts: compressed-tensors (pack-quantized), gptq, gptq-v2, awq, w4afp8 (of SGLang), int4 "
+    "(two\n"
+    "signed codes a byte beside NAME_scale); bf16 stands for floats, which are quantised. Groups "
+    "in\n"
+    "act-order (g_idx) are refused.\n\n"
+    "Examples:\n"
+    "  warpwright pack w.safetensors:w packed.safetensors:w --group 64\n"
+    "  warpwright pack model.safetensors:model.layers.0.mlp.down_proj packed.safetensors\n"
+    "  warpwright pack 'moe.safetensors:experts.*.down_proj' packed.safetensors:down --from gptq\n"
+    "  warpwright explain packed packed.safetensors:w --tile 0,1,0";
 
 constexpr const char* kTraceExamples =
     "On the model times are nominal cycles: they show what overlaps and who waits for whom. A GPU\n"
@@ -91,6 +105,43 @@ void add_check_options(CLI::App& app, RunOptions& o, CheckCommandOptions& how) {
   app.add_flag("--reduce", how.reduce,
                "with --replay: find the few decisions of the schedule that matter");
   app.add_flag("--json", how.json, "for programs");
+}
+
+void add_pack_options(CLI::App& app, PackCommandOptions& o) {
+  app.add_option("IN", o.in, "weights; * in NAME stands for the numbers of experts")
+      ->required()
+      ->option_text("IN.safetensors[:NAME]");
+  app.add_option("OUT", o.out, "where the packed tensor is written, beside what is there")
+      ->required()
+      ->option_text("OUT.safetensors[:NAME]");
+  app.add_option("--from", o.from, "their layout (default: as their names tell)")
+      ->type_name("LAYOUT");
+  app.add_option("--group", o.group, "weights along K that share a scale, of floats: 32, 64 or 128")
+      ->type_name("G");
+  app.add_option("--encoding", o.encoding,
+                 "codes -8..7 (ex) or -7..7 (sm) (default: ex for floats, else sm where no code is "
+                 "-8)")
+      ->type_name("E");
+  app.add_option("--scales", o.scales,
+                 "their type: bf16, f16 or f32 (default: the weights' own, of floats bf16)")
+      ->type_name("T");
+  app.add_option("--jobs", o.jobs, "threads that share the work (default: those of the machine)")
+      ->type_name("J");
+  app.footer(kPackExamples);
+}
+
+void add_explain_packed(CLI::App& app, ExplainPackedOptions& o) {
+  app.add_option("FILE", o.file, "the packed tensor")
+      ->required()
+      ->option_text("FILE.safetensors[:NAME]");
+  app.add_option("--tile", o.tile, "of expert E the tile R of the rows and T of K")
+      ->option_text("E,R,T")
+      ->delimiter(',')
+      ->expected(3);
+  app.add_option("--threads", o.threads, "of the warpgroup whose words are shown, 0 to 128")
+      ->type_name("N")
+      ->capture_default_str();
+  app.footer(kPackExamples);
 }
 
 // The pictures that `trace` draws, and the SM that it leaves out.
@@ -241,6 +292,15 @@ int run_command(const std::vector<std::string>& arguments, std::ostream& out, st
   TuneOptions tune_options;
   const CLI::App* tune = add_tune_command(app, tune_options);
 
+  PackCommandOptions pack_options;
+  CLI::App* pack =
+      app.add_subcommand("pack", "pack weights as int4 for products with 8-bit tokens");
+  add_pack_options(*pack, pack_options);
+  ExplainPackedOptions packed_options;
+  CLI::App* packed = app.get_subcommand("explain")->add_subcommand(
+      "packed", "what a packed tensor of int4 weights holds, and a tile of it byte by byte");
+  add_explain_packed(*packed, packed_options);
+
   std::string expression;
   bool table = false;
   CLI::App* layout =
@@ -288,6 +348,8 @@ int run_command(const std::vector<std::string>& arguments, std::ostream& out, st
   product.is_grouped = command.ends_with(" grouped");
   if (command == " gemm" || command == " grouped") return gemm_command(product, out, err);
   if (command.starts_with(" check")) return check_command(product, check_how, out, err);
+  if (pack->parsed()) return pack_command(pack_options, out, err);
+  if (packed->parsed()) return explain_packed_command(packed_options, out, err);
   if (command.starts_with(" explain")) return explain_command(product, out, err);
   if (command.starts_with(" trace")) return trace_command(product, trace_how, out, err);
   if (command.starts_with(" bench")) {

@@ -15,7 +15,7 @@ install(EXPORT warpwrightTargets NAMESPACE warpwright:: DESTINATION ${config_fol
 # The headers of the API, of the rooms that kernels are written on, and of the model. What planning
 # and devices have between themselves stays here.
 set(include ${CMAKE_INSTALL_INCLUDEDIR}/warpwright)
-foreach(room numeric layout atom facts isa model pipeline tile kernel)
+foreach(room numeric layout atom facts isa model pipeline tile kernel weights)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/warpwright/${room}/ DESTINATION ${include}/${room}
     FILES_MATCHING PATTERN "*.h")
 endforeach()

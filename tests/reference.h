@@ -105,6 +105,12 @@ class Tensor {
     std::mt19937 random(seed);
     fill([&] { return static_cast<int>(random() % 33) / 16.0 - 1.0; });
   }
+  /// The elements of a tensor of the same extents.
+  void copy(const Tensor& from) {
+    for_each(0, view_.rows, [&](std::int64_t b, std::int64_t i, std::int64_t j) {
+      set(b, i, j, from.get(b, i, j));
+    });
+  }
   /// Makes all matrices of a batch of `count` the first one, as torch.expand does.
   void share(int count) {
     view_.batch = count;

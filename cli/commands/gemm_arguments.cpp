@@ -70,7 +70,8 @@ PlanChoices parse_choices(const GemmOptions& o) {
   choose<kernel::TileSource>(choices.tiles, "--scheduler", o.scheduler,
                              {{"one", kernel::TileSource::one_tile},
                               {"static", kernel::TileSource::static_persistent},
-                              {"clc", kernel::TileSource::launch_control}});
+                              {"clc", kernel::TileSource::launch_control},
+                              {"dynamic", kernel::TileSource::drawn}});
   choose<kernel::Schedule>(choices.schedule, "--schedule", o.schedule,
                            {{"cooperative", kernel::Schedule::cooperative},
                             {"pingpong", kernel::Schedule::pingpong},

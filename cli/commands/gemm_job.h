@@ -33,7 +33,7 @@ struct GemmOptions : RunOptions {
   std::optional<int> tile_m, tile_n;
   std::string schedule, swapped, kernel;
   std::optional<bool> pair;         ///< MMAs of two SMs (Blackwell)
-  std::string scheduler;            ///< one, static or clc (Blackwell)
+  std::string scheduler;            ///< static; dynamic (Hopper); one, clc (Blackwell)
   std::optional<int> accumulators;  ///< in tensor memory (Blackwell)
   bool batch_invariant = false;
   bool no_tuning = false;

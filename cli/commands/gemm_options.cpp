@@ -176,7 +176,9 @@ void add_choices(CLI::App& app, GemmOptions& o) {
   app.add_flag("--pair,!--one-sm", o.pair,
                "on sm_100: MMAs of a pair of SMs, or of one (default: the plan's choice)");
   add("--scheduler", o.scheduler, "S",
-      "on sm_100: one (a tile a cluster), static or clc, launch control (default clc)");
+      "where tiles come from: static shares (the default of sm_90); dynamic, a counter (sm_90: the "
+      "kernels named ..._dyn); on sm_100 one (a tile a cluster) or clc, launch control (its "
+      "default)");
   add("--accumulators", o.accumulators, "N",
       "on sm_100: accumulators in tensor memory (default: the kernel's)");
 }

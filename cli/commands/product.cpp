@@ -140,7 +140,11 @@ RunOutput run_on_gpu(const Product& product, int index, bool check_offsets, int 
     const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
     run.launch_seconds = spent.count() / repeat;
   }
-  if (check_offsets) require(room.to_host(&run.status, sizeof run.status));
+  if (check_offsets) {
+    std::vector<std::uint32_t> words(static_cast<std::size_t>(plan.flag_bytes) / 4 + 1);
+    require(room.to_host(words.data(), plan.flag_bytes + 4));
+    run.status = words.back();
+  }
   require(d.to_host(product.operands.d.data, bytes_of(product.operands.d)));
   return run;
 }

@@ -1,21 +1,18 @@
 #include "cli/compute/check.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cfloat>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
-#include <exception>
 #include <limits>
 #include <mutex>
 #include <optional>
-#include <system_error>
-#include <thread>
 #include <tuple>
 #include <vector>
 
 #include "cli/compute/reference.h"
+#include "warpwright/facts/share.h"
 #include "warpwright/numeric/float_format.h"
 
 namespace warpwright::cli {
@@ -236,43 +233,21 @@ CheckResult check_gemm(const GemmCheck& problem) {
   CheckResult total;
   total.batch = problem.batch;
   total.dtype = problem.d.dtype;
-  std::atomic<std::int64_t> next = 0;
   std::int64_t done = 0;
   std::mutex mutex;
-  std::exception_ptr error;
-  const auto work = [&] {
-    try {
-      TileChecker checker(problem);
-      for (std::int64_t tile = next++; tile < tiles; tile = next++) {
-        const CheckResult part =
-            checker.check(tile / matrix_tiles, tile % matrix_tiles / tile_columns * kTile,
-                          tile % tile_columns * kTile);
-        const std::lock_guard lock(mutex);
-        merge(total, part);
-        ++done;
-        if (problem.progress) {
-          problem.progress(static_cast<double>(done) / static_cast<double>(tiles));
-        }
-      }
-    } catch (...) {
-      next = tiles;  // the others stop after their tile
+  share(tiles, problem.threads, [&](int /*worker*/) {
+    return [&, checker = TileChecker(problem)](std::int64_t tile) mutable {
+      const CheckResult part =
+          checker.check(tile / matrix_tiles, tile % matrix_tiles / tile_columns * kTile,
+                        tile % tile_columns * kTile);
       const std::lock_guard lock(mutex);
-      if (!error) error = std::current_exception();
-    }
-  };
-  const std::int64_t wanted = problem.threads > 0
-                                  ? problem.threads
-                                  : std::max<std::int64_t>(1, std::thread::hardware_concurrency());
-  {
-    std::vector<std::jthread> helpers;
-    try {
-      for (std::int64_t i = 1; i < std::min(wanted, tiles); ++i) helpers.emplace_back(work);
-    } catch (const std::system_error&) {
-      // The system refuses more threads: those that run, and this one, do the work.
-    }
-    work();
-  }
-  if (error) std::rethrow_exception(error);
+      merge(total, part);
+      ++done;
+      if (problem.progress) {
+        problem.progress(static_cast<double>(done) / static_cast<double>(tiles));
+      }
+    };
+  });
   return total;
 }
 

@@ -2,14 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <bit>
 #include <cmath>
 #include <cstring>
 #include <random>
-#include <system_error>
-#include <thread>
 
+#include "warpwright/facts/share.h"
 #include "warpwright/numeric/bulk.h"
 
 namespace warpwright::cli {
@@ -77,10 +75,8 @@ HostTensor random_normal(DType dtype, const std::vector<std::int64_t>& shape, st
   result.bytes.resize(static_cast<std::size_t>(count * size));
   const std::uint64_t base = mix(mix(seed) + stream);
   const std::int64_t blocks = (count + kBlock - 1) / kBlock;
-  std::atomic<std::int64_t> next = 0;
-  const auto work = [&] {
-    std::vector<float> values(kBlock);
-    for (std::int64_t block = next++; block < blocks; block = next++) {
+  share(blocks, threads, [&](int /*worker*/) {
+    return [&, values = std::vector<float>(kBlock)](std::int64_t block) mutable {
       const std::int64_t first = block * kBlock;
       const std::int64_t n = std::min(kBlock, count - first);
       fill_normal(mix(base + static_cast<std::uint64_t>(block)), values.data(), n);
@@ -94,17 +90,8 @@ HostTensor random_normal(DType dtype, const std::vector<std::int64_t>& shape, st
         numeric::narrow(values.data(), reinterpret_cast<std::uint16_t*>(to),
                         static_cast<std::size_t>(n), dtype);
       }
-    }
-  };
-  const std::int64_t wanted =
-      threads > 0 ? threads : std::max<std::int64_t>(1, std::thread::hardware_concurrency());
-  std::vector<std::jthread> helpers;
-  try {
-    for (std::int64_t i = 1; i < std::min(wanted, blocks); ++i) helpers.emplace_back(work);
-  } catch (const std::system_error&) {
-    // The system refuses more threads: those that run, and this one, do the work.
-  }
-  work();
+    };
+  });
   return result;
 }
 

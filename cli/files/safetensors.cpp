@@ -30,13 +30,18 @@ struct NamedType {
 constexpr NamedType kTypes[] = {
     {"F32", 32, DType::f32},      {"F16", 16, DType::f16},     {"BF16", 16, DType::bf16},
     {"F8_E4M3", 8, DType::e4m3},  {"F8_E5M2", 8, DType::e5m2}, {"BOOL", 8, std::nullopt},
-    {"U8", 8, std::nullopt},      {"I8", 8, std::nullopt},     {"I16", 16, std::nullopt},
-    {"U16", 16, std::nullopt},    {"I32", 32, std::nullopt},   {"U32", 32, std::nullopt},
+    {"U8", 8, DType::u8},         {"I8", 8, DType::s8},        {"I16", 16, std::nullopt},
+    {"U16", 16, std::nullopt},    {"I32", 32, DType::s32},     {"U32", 32, std::nullopt},
     {"I64", 64, std::nullopt},    {"U64", 64, std::nullopt},   {"F64", 64, std::nullopt},
     {"F8_E8M0", 8, std::nullopt}, {"F4", 4, std::nullopt},     {"F6_E2M3", 6, std::nullopt},
     {"F6_E3M2", 6, std::nullopt}, {"C64", 64, std::nullopt},
 };
 constexpr std::string_view kRead = "F32, F16, BF16, F8_E4M3 and F8_E5M2";
+
+// May such a tensor be an operand of a product?
+bool is_operand(const NamedType& t) {
+  return t.type && numeric::is_float(*t.type);
+}
 
 const NamedType* find_type(std::string_view name) {
   for (const NamedType& t : kTypes) {
@@ -339,7 +344,7 @@ HostTensor read_safetensors(const std::string& path, const std::string& name) {
   const InputFile file(path);
   const Index index = read_index(file);
   const Entry& found = find_entry(path, name, index);
-  if (!found.type->type) fail_type(path, found, std::string(kRead));
+  if (!is_operand(*found.type)) fail_type(path, found, std::string(kRead));
   return {*found.type->type, found.shape, read_bytes(file, index, found)};
 }
 
@@ -354,12 +359,34 @@ HostIntegers read_safetensors_integers(const std::string& path, const std::strin
   return {bits, found.shape, integers_of(read_bytes(file, index, found), bits)};
 }
 
-void write_safetensors(const std::string& path, const std::string& name, const HostTensor& tensor) {
+SafetensorsFile::SafetensorsFile(const std::string& path) : file_(path) {
+  const Index index = read_index(file_);
+  for (const Entry& entry : index.entries) {
+    tensors_.push_back({entry.name, std::string(entry.type->name), entry.type->type, entry.shape,
+                        index.data_start + entry.begin, entry.end - entry.begin});
+  }
+}
+
+const TensorFacts* SafetensorsFile::find(std::string_view name) const {
+  const auto at = std::find_if(tensors_.begin(), tensors_.end(),
+                               [&](const TensorFacts& t) { return t.name == name; });
+  return at == tensors_.end() ? nullptr : &*at;
+}
+
+HostTensor SafetensorsFile::read(const std::string& name) const {
+  const TensorFacts* const t = find(name);
+  if (t != nullptr && t->dtype) return {*t->dtype, t->shape, file_.read(t->begin, t->bytes)};
+  const Index index = read_index(file_);
+  fail_type(path(), find_entry(path(), name, index), std::string(kRead) + ", and I32, I8 and U8");
+}
+
+void write_safetensors(const std::string& path, const std::string& name, const HostTensor& tensor,
+                       const std::string& note) {
   const NamedType* type = find_type(tensor.dtype);
-  if (type == nullptr) {
+  if (type == nullptr || !(is_operand(*type) || tensor.dtype == DType::u8)) {
     throw InputError("Tensor " + in_quotes(name) + " of type " +
                      std::string(numeric::name(tensor.dtype)) + " cannot be written to " + path +
-                     ": the types that are written are " + std::string(kRead) + ".");
+                     ": the types that are written are " + std::string(kRead) + ", and U8.");
   }
   check_new_name(path, name);
   const OutputLock lock(path);
@@ -382,6 +409,7 @@ void write_safetensors(const std::string& path, const std::string& name, const H
     return a.entry.type->bits > b.entry.type->bits;
   });
 
+  if (!note.empty()) index.metadata["warpwright." + name] = note;
   std::string start = header_text(path, tensors, index.metadata);
   std::string length(8, '\0');
   for (std::size_t i = 0; i < 8; ++i) {

@@ -2,7 +2,10 @@
 
 /// .safetensors files: an 8-byte header length, a JSON header, and the tensors' bytes.
 
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/files/host_tensor.h"
@@ -17,10 +20,41 @@ HostTensor read_safetensors(const std::string& path, const std::string& name);
 /// Reads the integers of one tensor of type I32 or I64. Throws InputError.
 HostIntegers read_safetensors_integers(const std::string& path, const std::string& name);
 
+/// A tensor of a .safetensors file without its bytes.
+struct TensorFacts {
+  std::string name;
+  std::string type;            ///< as the format has it: "I32"
+  std::optional<DType> dtype;  ///< nothing for types that are not read
+  std::vector<std::int64_t> shape;
+  std::uint64_t begin = 0;  ///< in the file
+  std::uint64_t bytes = 0;
+};
+
+/// A .safetensors file that is looked at as a whole, checked as `read_safetensors` does.
+class SafetensorsFile {
+ public:
+  /// Throws InputError.
+  explicit SafetensorsFile(const std::string& path);
+
+  [[nodiscard]] const std::string& path() const { return file_.path(); }
+  /// In the order of their bytes.
+  [[nodiscard]] const std::vector<TensorFacts>& tensors() const { return tensors_; }
+  /// Null where there is no tensor of this name.
+  [[nodiscard]] const TensorFacts* find(std::string_view name) const;
+  /// A tensor of a type that operands have, or of I32, I8 or U8. Throws InputError.
+  [[nodiscard]] HostTensor read(const std::string& name) const;
+
+ private:
+  InputFile file_;
+  std::vector<TensorFacts> tensors_;
+};
+
 /// Writes one tensor, atomically. A file that exists keeps its other tensors and its metadata; one
 /// that exists and is malformed is refused and left alone. Processes of this machine that write to
-/// the same file take turns, so that it has all their tensors. Throws InputError.
-void write_safetensors(const std::string& path, const std::string& name, const HostTensor& tensor);
+/// the same file take turns, so that it has all their tensors. A `note` goes into the metadata
+/// under "warpwright.NAME". Throws InputError.
+void write_safetensors(const std::string& path, const std::string& name, const HostTensor& tensor,
+                       const std::string& note = "");
 
 /// Finds out before the work whether a tensor of this name can go into the file, if that is there.
 /// Throws InputError.

@@ -1,8 +1,9 @@
 #include "cli/reports/bench_report.h"
-#include "warpwright/facts/format.h"
 
 #include <algorithm>
 #include <cmath>
+
+#include "warpwright/facts/format.h"
 
 namespace warpwright::cli {
 namespace {

@@ -41,7 +41,7 @@ struct LinearParams {
 };
 
 /// Mistakes the tests make on purpose, to see what the model says of them.
-enum class Slip { none, no_fence, early_release };
+enum class Slip { none, no_fence, early_release, no_prerequisites };
 
 template <Slip slip = Slip::none>
 struct LinearRelu {
@@ -71,6 +71,9 @@ struct LinearRelu {
       isa::fence_mbarrier_init();
     }
     isa::sync_threads(threads);
+    // Launched as a dependent of the grid that writes x: up to here it may still run.
+    if constexpr (slip != Slip::no_prerequisites) isa::wait_for_prerequisites();
+    isa::launch_dependents();
 
     const int tiles_across = (p.n + side - 1) / side;
     const int row = isa::cta_index() / tiles_across * side;

@@ -46,8 +46,9 @@ struct Layer {
     return "";
   }
 
+  // More launches than one follow each other as programmatic dependent launch lets them.
   template <own::Slip slip = own::Slip::none>
-  testing::Outcome run() {
+  testing::Outcome run(int launches = 1) {
     using Kernel = own::LinearRelu<slip>;
     const auto map = [](testing::Buffer<bf16_t>& tensor, int rows, int columns) {
       return testing::tensor_map(tensor, {.rows = rows,
@@ -66,6 +67,8 @@ struct Layer {
     const testing::Launch launch{.ctas = tiles(m) * tiles(n),
                                  .threads = Kernel::threads,
                                  .shared_bytes = Kernel::shared_bytes,
+                                 .launches = launches,
+                                 .dependent = launches > 1,
                                  .verify = [this] { return verify(); }};
     return testing::run([&] { Kernel::run(p); }, launch, x, w, bias, y);
   }
@@ -91,6 +94,16 @@ TEST(LinearRelu, StageReleasedBeforeItIsRead) {
   EXPECT_ONLY_FINDINGS(Layer(64, 64, 256).run<own::Slip::early_release>(), Check::in_flight_access);
   // With fewer K blocks than stages nothing is overwritten, and nothing is wrong.
   EXPECT_CLEAN(Layer(64, 64, 192).run<own::Slip::early_release>());
+}
+
+// Dependent launches start while the grid before them runs. On a GPU this goes well where that one
+// is done early enough; alone the kernel has nobody to wait for.
+TEST(LinearRelu, StartsBeforeItsInputIsThere) {
+  EXPECT_CLEAN(Layer(100, 72, 136).run(3));
+  const testing::Outcome outcome = Layer(64, 64, 128).run<own::Slip::no_prerequisites>(2);
+  EXPECT_FINDING(outcome, Check::before_prerequisites);
+  EXPECT_EQ(outcome.count(Check::before_prerequisites), static_cast<int>(outcome.runs.size()));
+  EXPECT_CLEAN(Layer(64, 64, 128).run<own::Slip::no_prerequisites>());
 }
 
 }  // namespace

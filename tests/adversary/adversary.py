@@ -8,7 +8,6 @@ text and its replacement, and what must notice: `commands` of `warpwright check`
 kernels named compiled with the edit, or `tests`, scripts that are given the edited tree. "caught":
 one of the commands or tests fails with findings (or the edit does not compile). "clean": none does;
 a note says why where that is not plain. An anchor that is not there exactly once fails: port it.
-to_port.json holds edits of loops that have been rewritten since, and is not run.
 
 BUILD is a build folder of this tree, whose libraries the edited kernels are linked with. --sample
 takes every so-many-th edit.

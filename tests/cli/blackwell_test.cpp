@@ -88,6 +88,7 @@ TEST(BlackwellCli, Refusals) {
   expect_b200_refused(b200(gemm, {"--gated"}), "without a gate");
   expect_b200_refused(b200(gemm, {"--layout", "NN"}), "B is MN-major");
   expect_b200_refused(b200(gemm, {"--schedule", "pingpong"}), "are of sm_90");
+  expect_b200_refused(b200(gemm, {"--scheduler", "dynamic"}), "tiles from a counter");
   // The Hopper kernels have none of these.
   expect_b200_refused(run_cli({"gemm", "--random", "64", "64", "64", "--pair"}), "sm_100");
   expect_b200_refused(run_cli({"gemm", "--random", "64", "64", "64", "--scheduler", "clc"}),

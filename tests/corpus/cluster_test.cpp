@@ -286,6 +286,40 @@ TEST(Cluster, WritesBeforeThePeerHasStarted) {
   EXPECT_CLEAN(run(kernel(true), thread_pair));
 }
 
+// Both CTAs add to a word of the first one. Additions need no order among each other, but one to
+// the store that comes before them and to the load behind.
+// Our own: what a relaxed cluster barrier orders.
+TEST(Cluster, AdditionsToAPeersWord) {
+  enum class Relaxed { none, before, behind };
+  Buffer<std::uint32_t> sum("sum", 1);
+  const auto kernel = [&](Relaxed relaxed) {
+    return [&, relaxed] {
+      const auto meet = [](bool released) {
+        if (released) {
+          isa::cluster_arrive();
+        } else {
+          isa::cluster_arrive_relaxed();
+        }
+        isa::cluster_wait();
+      };
+      const bool first = isa::cluster_rank() == 0;
+      const isa::SharedView<std::uint32_t> word{data()};
+      if (first) word.store(0, 40);
+      meet(relaxed != Relaxed::before);
+      isa::cluster_add(isa::map_rank(data(), 0), isa::cluster_rank() == 0 ? 1U : 2U);
+      isa::cluster_add(isa::map_rank(data(), 0), 10U);
+      meet(relaxed != Relaxed::behind);
+      if (first) isa::GlobalView<std::uint32_t>{sum.data()}.store(0, word.load());
+      cluster_sync();
+    };
+  };
+  EXPECT_ONLY_FINDINGS(run(kernel(Relaxed::before), thread_pair, sum), Check::weak_scope);
+  EXPECT_ONLY_FINDINGS(run(kernel(Relaxed::behind), thread_pair, sum), Check::weak_scope);
+  Launch launch = thread_pair;
+  launch.verify = [&] { return sum[0] == 63 ? "" : "the sum is " + std::to_string(sum[0]); };
+  EXPECT_CLEAN(run(kernel(Relaxed::none), launch, sum));
+}
+
 // A CTA without work returns at once; the leader multicasts to it all the same.
 // triton-lang/triton #11730 and #11731 (no cluster barrier before the return):
 // https://github.com/triton-lang/triton/issues/11730

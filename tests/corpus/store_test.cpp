@@ -150,5 +150,33 @@ TEST(Store, ResultReadAfterTheSourceWait) {
   EXPECT_CLEAN(run(kernel(true), one_thread, out.memory));
 }
 
+// Two warps add boxes to the same result, and it is read when one of them has waited for its own:
+// additions need no order among each other, but the reader one to each.
+// Our own: the latest write alone was remembered.
+TEST(Store, OneOfTwoAdditionsIsWaitedFor) {
+  Tensor out("out", 1, Access::output);
+  const auto kernel = [&](int who_waits) {  // a mask of the warps
+    return [&, who_waits] {
+      const int warp = isa::warp_index();
+      if (isa::lane_index() == 0) {
+        fill(data(warp));
+        isa::fence_proxy_async_shared();
+        isa::tensor_reduce_add(out.map, data(warp), isa::Coords{0, 0});
+        isa::bulk_commit();
+        if ((who_waits >> warp & 1) != 0) isa::bulk_wait<0>();
+      }
+      isa::sync_threads(64);
+      if (isa::thread_index() == 0) (void)isa::GlobalView<std::uint16_t>{out.memory.data()}.load();
+      if (isa::lane_index() == 0) isa::bulk_wait<0>();
+    };
+  };
+  for (const int who_waits : {1, 2}) {
+    const auto broken = run(kernel(who_waits), two_warps, out.memory);
+    EXPECT_ONLY_FINDINGS(broken, Check::in_flight_access);
+    EXPECT_EQ(broken.count(Check::in_flight_access), static_cast<int>(broken.runs.size()));
+  }
+  EXPECT_CLEAN(run(kernel(3), two_warps, out.memory));
+}
+
 }  // namespace
 }  // namespace warpwright::corpus

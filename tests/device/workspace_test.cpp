@@ -1,6 +1,7 @@
 // A workspace knows which of its flags are clear, so that no launch adds up another one's.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -66,6 +67,23 @@ TEST(Workspace, ACapturedLaunchReliesOnPreparedFlags) {
   EXPECT_EQ(w.note_launch(more, false), Flags::clear_first);
 }
 
+// As a plan whose tiles are drawn does: behind the counter it touches nothing.
+TEST(Workspace, APlanOfFlagsAloneLeavesTheOthersClear) {
+  Room room;
+  Workspace w(room.bytes, sizeof room);
+  const Plan many = plan_with(1024, 4096);
+  const Plan counter = plan_with(128, 128);
+  EXPECT_EQ(w.note_launch(many, false), Flags::clear_first);
+  EXPECT_EQ(w.note_launch(counter, false), Flags::are_clear);
+  EXPECT_EQ(w.note_launch(many, false), Flags::are_clear);
+  w.forget();
+  w.note_cleared(many);
+  EXPECT_EQ(w.note_launch(many, true), Flags::are_clear);
+  EXPECT_FALSE(w.fault(counter));  // replays of the other find their flags as they were
+  EXPECT_EQ(w.note_launch(counter, true), Flags::are_clear);
+  EXPECT_EQ(w.note_launch(many, false), Flags::are_clear);
+}
+
 TEST(Workspace, ACapturedLaunchThatClearsNeverMakesFlagsKnown) {
   Room room;
   Workspace w(room.bytes, sizeof room);
@@ -93,8 +111,9 @@ TEST(Workspace, RefusesWhatIsNoRoom) {
 
 // A product of ones that is split along K: every element of D is K.
 struct Product {
-  explicit Product(std::int64_t size_k)
-      : k(size_k),
+  explicit Product(std::int64_t size_k, std::int64_t size_m = 64)
+      : m(size_m),
+        k(size_k),
         a(static_cast<std::size_t>(m * k), numeric::bf16_t(1)),
         b(static_cast<std::size_t>(n * k), numeric::bf16_t(1)),
         d(static_cast<std::size_t>(m * n)) {
@@ -109,8 +128,8 @@ struct Product {
     return true;
   }
 
-  static constexpr std::int64_t m = 64;
   static constexpr std::int64_t n = 128;
+  std::int64_t m;
   std::int64_t k;
   std::vector<numeric::bf16_t> a, b, d;
   GemmOperands operands;
@@ -142,6 +161,49 @@ TEST(Workspace, PlansMayShareOneInAnyOrder) {
       EXPECT_TRUE(product->is_right());
     }
   }
+}
+
+// Tiles that are drawn, with a counter of any content before the first launch, beside a plan with
+// other flags; and static shares of them without one.
+TEST(Workspace, TilesAreDrawnFromItWhereThereIsOne) {
+  Product tall(128, 1152);  // nine tiles on two SMs
+  Product long_k(1024);
+  const auto drawn =
+      plan(tall.operands, model_facts(2),
+           {.kernel = "hopper_bf16_bf16_128x128_pp_dyn", .tiles = kernel::TileSource::drawn});
+  const auto split =
+      plan(long_k.operands, model_facts(), {.kernel = "hopper_bf16_bf16_128x64_sw_sk"});
+  ASSERT_TRUE(drawn.ok()) << drawn.reason();
+  ASSERT_TRUE(split.ok()) << split.reason();
+  EXPECT_EQ(drawn->flag_bytes, drawn->workspace_bytes);
+  Workspace none;
+  EXPECT_FALSE(prepare(*drawn, none, nullptr));
+  EXPECT_FALSE(launch(*drawn, tall.operands, nullptr));
+  EXPECT_TRUE(tall.is_right());
+  std::vector<std::byte> memory(static_cast<std::size_t>(split->workspace_bytes) + 256,
+                                std::byte{0x5a});
+  void* start = memory.data();
+  std::size_t space = memory.size();
+  ASSERT_NE(std::align(256, static_cast<std::size_t>(split->workspace_bytes), start, space),
+            nullptr);
+  Workspace workspace(start, split->workspace_bytes);
+  for (int i = 0; i < 3; ++i) {
+    for (const auto& [product, made] : {std::pair{&tall, &drawn}, {&long_k, &split}}) {
+      std::memset(product->d.data(), 0xff, product->d.size() * 2);
+      const auto refused = launch(**made, product->operands, workspace, nullptr);
+      EXPECT_FALSE(refused) << refused->reason;
+      EXPECT_TRUE(product->is_right());
+      const auto* flags = static_cast<const std::byte*>(start);
+      EXPECT_TRUE(std::all_of(flags, flags + (*made)->flag_bytes,
+                              [](std::byte b) { return b == std::byte{}; }));
+    }
+  }
+  // Too small a one is an error, not none.
+  Workspace small(start, 64);
+  const auto refused = launch(*drawn, tall.operands, small, nullptr);
+  ASSERT_TRUE(refused);
+  EXPECT_NE(refused->reason.find("has 64 bytes; the plan needs 128 bytes"), std::string::npos)
+      << refused->reason;
 }
 
 TEST(Workspace, IsMadeForAPlan) {

@@ -15,6 +15,8 @@ std::string text(TileSource source) {
       return "static";
     case TileSource::launch_control:
       return "launch control";
+    case TileSource::drawn:
+      break;
   }
   return "";
 }

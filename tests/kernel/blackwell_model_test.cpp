@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
-#include <random>
 #include <tuple>
 #include <vector>
 
@@ -120,47 +119,6 @@ TEST(BlackwellOnTheModel, BatchesThatShareTheirMatrices) {
     c.operand = i % 2 == 0 ? DType::e4m3 : DType::bf16;
     if (i % 2 == 0) c.scaling = Scaling::row_column;
     expect_right(c, mode(model::Mode::latest));
-  }
-}
-
-// Shapes, paddings, scalars and clusters by chance.
-TEST(BlackwellOnTheModel, AnyShape) {
-  constexpr unsigned seed = 20261121;
-  std::printf("shapes by seed %u\n", seed);
-  std::mt19937 random(seed);
-  const auto draw = [&](int low, int high) {
-    return low + static_cast<int>(random() % static_cast<unsigned>(high - low + 1));
-  };
-  constexpr DType operands[] = {DType::bf16, DType::f16, DType::e4m3, DType::e5m2};
-  constexpr DType results[] = {DType::bf16, DType::f16, DType::f32};
-  constexpr float scalars[] = {0.0F, 1.0F, -0.75F, 2.5F};
-  for (int i = 0; i < 24; ++i) {
-    const bool pair = draw(0, 1) == 1;
-    Case c = blackwell(pair, sources[i % 3],
-                       pair ? pair_clusters[draw(0, 2)] : one_sm_clusters[draw(0, 3)]);
-    c.m = draw(1, 400);
-    c.n = draw(1, 420);
-    c.k = draw(1, 560);
-    c.operand = operands[draw(0, 3)];
-    c.result = results[draw(0, 2)];
-    c.alpha = scalars[draw(1, 3)];
-    c.beta = scalars[draw(0, 3)];
-    c.in_place = c.beta != 0 && draw(0, 3) == 0;
-    c.sms = draw(0, 1) == 0 ? 16 : atom::cluster_size(c.cluster);
-    // Half of the results lie where the copy engine can reach them.
-    const auto reach = [&](int& pad, int& shift) {
-      if (draw(0, 1) == 0) {
-        pad = (8 - c.n % 8) % 8 + 8 * draw(0, 2);
-      } else {
-        pad = draw(0, 9);
-        shift = draw(0, 3);
-      }
-    };
-    reach(c.d_pad, c.d_shift);
-    reach(c.c_pad, c.c_shift);
-    const model::Mode modes[] = {model::Mode::random, model::Mode::latest, model::Mode::random,
-                                 model::Mode::eager};
-    expect_right(c, mode(modes[(i + i / 4) % 4], 1000 + static_cast<unsigned>(i)));
   }
 }
 

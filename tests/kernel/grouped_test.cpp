@@ -34,22 +34,6 @@ void expect_right(const Case& c, const ModelOptions& how) {
   expect_product(c, t);
 }
 
-TEST(GroupedOnTheModel, AnyLengths) {
-  constexpr unsigned seed = 20261122;
-  std::printf("problems by seed %u\n", seed);
-  Draws draw(seed);
-  const int count = static_cast<int>(instances().size()) * (campaign() ? 20 : 1);
-  for (int i = 0; i < count; ++i) {
-    const Instance& instance = instances()[index(i) % instances().size()];
-    const Case c =
-        random_case(draw, instance, campaign() ? 200 : 90, 100 + static_cast<unsigned>(i));
-    const model::Mode modes[] = {model::Mode::latest, model::Mode::random, model::Mode::eager,
-                                 model::Mode::random};
-    expect_right(c, mode(modes[(i + i / 4) % 4], 500 + static_cast<unsigned>(i)));
-    if (HasFailure()) return;
-  }
-}
-
 // B as torch.expand makes it: one matrix for every group.
 TEST(GroupedOnTheModel, GroupsThatShareTheirWeights) {
   for (const Instance& instance : instances()) {

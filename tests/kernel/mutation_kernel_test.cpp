@@ -28,12 +28,21 @@ struct Case {
   float beta = 0;
   int padding = 0;  // of the rows of D and C
   bool ragged = false;
-  bool packed_c = false;  // the padding is D's alone
-  unsigned seed = 1;      // of the operands; even: A's block scales lie as copies want them
+  bool packed_c = false;       // the padding is D's alone
+  unsigned seed = 1;           // of the operands; even: A's block scales lie as copies want them
+  bool static_shares = false;  // by a kernel that draws its tiles where it has a counter
 };
 
 bool pingpong(const GemmConfig& c) {
   return tests::is_basic(c, kernel::Schedule::pingpong);
+}
+bool drawn(const GemmConfig& c) {
+  return kernel::draws_tiles(c) && !kernel::is_grouped(c) &&
+         c.schedule == kernel::Schedule::pingpong;
+}
+bool drawn_shared(const GemmConfig& c) {
+  return kernel::draws_tiles(c) && !kernel::is_grouped(c) &&
+         c.schedule == kernel::Schedule::cooperative;
 }
 bool cooperative(const GemmConfig& c) {
   return tests::is_basic(c, kernel::Schedule::cooperative);
@@ -99,6 +108,9 @@ constexpr Case cases[] = {
     {"promoted", promoted},
     {"gated", gated},
     {"8-bit D", narrow_result},
+    {"drawn, in turns, 2x1, C", drawn, {2, 1}, 1},
+    {"drawn, shared, 1x2", drawn_shared, {1, 2}},
+    {"drawn, but static shares, in turns, 2x1", drawn, {2, 1}, 0, 0, false, false, 1, true},
 };
 constexpr std::size_t sample = 2;  // outside the campaign
 
@@ -188,14 +200,15 @@ class Problem {
   Problem(const tests::Instance& instance, const Case& c)
       : variant_(instance, ask_for(c, instance.config)),
         plan_(warpwright::plan(operands(), model_facts(variant_.sms()),
-                               choices_for(instance.config))) {}
+                               choices_for(instance.config, c))) {}
 
   [[nodiscard]] const Result<Plan>& plan() const { return plan_; }
   [[nodiscard]] GemmOperands operands() const { return variant_.operands(); }
 
  private:
-  [[nodiscard]] PlanChoices choices_for(const GemmConfig& config) const {
+  [[nodiscard]] PlanChoices choices_for(const GemmConfig& config, const Case& c) const {
     PlanChoices choices = variant_.choices();
+    if (c.static_shares) choices.tiles = kernel::TileSource::static_persistent;
     if (config.sharing == kernel::Sharing::cluster)
       choices.cluster_k = sharers;  // one cluster: there is one tile
     return choices;
@@ -284,7 +297,7 @@ TEST(Check, DoesNotDependOnTheJobs) {
 }
 
 TEST(Check, SchedulesHaveNames) {
-  for (const char* text : {"eager", "latest", "0", "17"}) {
+  for (const char* text : {"eager", "latest", "0", "17", "starve9"}) {
     const auto schedule = parse_schedule(text);
     ASSERT_TRUE(schedule) << text;
     EXPECT_EQ(schedule->text(), text);
@@ -298,7 +311,7 @@ TEST(Check, SchedulesHaveNames) {
   const std::vector<Schedule> all = schedules_of(options);
   ASSERT_EQ(all.size(), 4U);
   EXPECT_EQ(all[0].text() + " " + all[1].text() + " " + all[2].text() + " " + all[3].text(),
-            "eager latest 9 10");
+            "eager latest starve9 9");
   options.mode = model::Mode::latest;
   EXPECT_EQ(schedules_of(options).size(), 1U);
 }

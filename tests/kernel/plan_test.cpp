@@ -146,6 +146,55 @@ TEST(PlanTest, ChoicesAreKept) {
   }
 }
 
+TEST(PlanTest, TilesAreDrawnBeyondOneWave) {
+  using kernel::TileSource;
+  const DeviceFacts h200 = *known_facts("h200");
+  int drawn = 0;
+  for (const tests::Instance& i : tests::instances()) {
+    const kernel::GemmConfig& c = i.config;
+    if (!(c.a == c.b) || c.a.major != atom::Major::k || c.gated ||
+        c.sums != kernel::Sums::tensor_core) {
+      continue;
+    }
+    for (const std::int64_t columns : {132, 133}) {  // tiles
+      const std::int64_t m = c.swapped ? columns * c.tile_n : c.tile_m;
+      const std::int64_t n = c.swapped ? c.tile_m : columns * c.tile_n;
+      const GemmProblem p = packed_problem(m, n, 4096, c.a.stored, c.result);
+      PlanChoices choices = tests::only(i);
+      choices.cluster = atom::ClusterShape{1, 1};
+      const auto made = plan(p, h200, choices);
+      ASSERT_TRUE(made.ok()) << made.reason();
+      SCOPED_TRACE(made->name() + " " + std::to_string(columns));
+      const bool draws = kernel::draws_tiles(c) && made->ctas < columns;
+      drawn += draws ? 1 : 0;
+      EXPECT_EQ(made->tile_source, draws ? TileSource::drawn : TileSource::static_persistent);
+      if (c.sharing != kernel::Sharing::workspace) {
+        EXPECT_EQ(made->flag_bytes, draws ? 128 : 0);
+        EXPECT_EQ(made->workspace_bytes, made->flag_bytes);
+      }
+      const std::string text = made->explain();
+      EXPECT_EQ(text.find("tiles drawn from a counter") != std::string::npos, draws) << text;
+      for (const char* part : {"scheduler    3 ", "ring of tiles", "tile_full", "tile_empty"}) {
+        EXPECT_EQ(text.find(part) != std::string::npos, kernel::draws_tiles(c)) << part << text;
+      }
+      choices.tiles = TileSource::static_persistent;
+      const auto shares = plan(p, h200, choices);
+      ASSERT_TRUE(shares.ok()) << shares.reason();
+      EXPECT_EQ(shares->tile_source, TileSource::static_persistent);
+      choices.tiles = TileSource::drawn;
+      const auto forced = plan(p, h200, choices);
+      ASSERT_EQ(forced.ok(), kernel::draws_tiles(c));
+      if (forced.ok()) {
+        EXPECT_EQ(forced->tile_source, TileSource::drawn);
+      } else {
+        EXPECT_NE(forced.reason().find("tiles that are drawn"), std::string::npos)
+            << forced.reason();
+      }
+    }
+  }
+  EXPECT_GT(drawn, 0);
+}
+
 TEST(PlanTest, GridsOfSplitTiles) {
   const auto instance = tests::one_with("K split", [](const kernel::GemmConfig& c) {
     return c.sharing == kernel::Sharing::workspace;
@@ -294,7 +343,8 @@ TEST(ExplainTest, TablesOfRolesAndBarriers) {
           EXPECT_EQ(arrivals, row.arrivals);
           EXPECT_EQ(bytes, row.transaction_bytes);
           EXPECT_EQ(parity, pipeline::first_parity(row));
-          EXPECT_EQ(line.find("1, passes") != std::string::npos, name == "empty") << line;
+          const bool is_empty = name == "empty" || name == "tile_empty";
+          EXPECT_EQ(line.find("1, passes") != std::string::npos, is_empty) << line;
           EXPECT_EQ(line.find("1, 0 ") != std::string::npos, name == "turn") << line;
         }
         EXPECT_TRUE(found) << row.name << " is not in\n" << text;
@@ -325,7 +375,12 @@ TEST(ExplainTest, TheHeadOfTheKernelSaysTheSame) {
         const bool scales = std::string(row.name) == "full";
         EXPECT_EQ(row.arrivals,
                   scales && hopper_config(*made).sums == kernel::Sums::block_scaled ? 2 : 1);
-        EXPECT_NE(said.find(scales ? " 1 (+1) + bytes" : " 1 + bytes"), std::string::npos) << said;
+        const std::string of_answers = " 1 + " + std::to_string(row.transaction_bytes) + " bytes";
+        EXPECT_NE(said.find(scales                                 ? " 1 (+1) + bytes"
+                            : std::string(row.name) == "tile_full" ? of_answers
+                                                                   : " 1 + bytes"),
+                  std::string::npos)
+            << said;
       }
       const bool by_stage = said.find(" stages ") != std::string::npos;
       EXPECT_EQ(by_stage, std::string(row.name) == "full" || std::string(row.name) == "empty");
@@ -335,7 +390,10 @@ TEST(ExplainTest, TheHeadOfTheKernelSaysTheSame) {
       const bool by_formula = said.find("(cm+cn-1) *") != std::string::npos;
       EXPECT_EQ(by_formula, std::string(row.name) == "empty") << said;
       if (!by_formula && row.transaction_bytes == 0) {
-        EXPECT_NE(said.find(" " + std::to_string(row.arrivals) + " "), std::string::npos) << said;
+        const std::string count = std::string(row.name) == "tile_empty"
+                                      ? " all roles of the cluster"
+                                      : " " + std::to_string(row.arrivals) + " ";
+        EXPECT_NE(said.find(count), std::string::npos) << said;
       }
     }
   }

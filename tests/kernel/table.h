@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "warpwright/plan/kernels.h"
@@ -29,6 +30,22 @@ inline const std::vector<Instance>& instances() {
 inline const std::vector<Instance>& grouped_instances() {
   static const std::vector<Instance> all = instances_of(true);
   return all;
+}
+
+/// A kernel of Blackwell as the products below see kernels: one of Hopper with its name, tile and
+/// result, and a pair of the types that it multiplies.
+inline Instance blackwell_instance(const KernelRow<kernel::BlackwellConfig>& row, DType a,
+                                   DType b) {
+  kernel::GemmConfig c;
+  c.a = a;
+  c.b = b;
+  c.result = row.config.result;
+  c.tile_m = row.config.tile_m;
+  c.tile_n = row.config.tile_n;
+  return {row.name, c, row.common};
+}
+inline bool is_blackwell(const Instance& instance) {
+  return std::string_view(instance.name).starts_with("blackwell_");
 }
 
 using Property = std::function<bool(const kernel::GemmConfig&)>;
@@ -61,7 +78,7 @@ inline bool is_plain(const kernel::GemmConfig& c) {
 /// The two kernels that are there for every type: 128 x 256 shared by both consumers, and
 /// 128 x 128 in turns.
 inline bool is_basic(const kernel::GemmConfig& c, kernel::Schedule schedule) {
-  return is_plain(c) && c.schedule == schedule && c.tile_m == 128 &&
+  return is_plain(c) && !kernel::draws_tiles(c) && c.schedule == schedule && c.tile_m == 128 &&
          c.tile_n == (schedule == kernel::Schedule::pingpong ? 128 : 256);
 }
 
@@ -70,6 +87,15 @@ inline bool is_basic(const kernel::GemmConfig& c, kernel::Schedule schedule) {
 inline bool takes(const kernel::GemmConfig& c, atom::ClusterShape cluster) {
   return kernel::supports(c, cluster) &&
          (c.sharing != kernel::Sharing::cluster || atom::cluster_size(cluster) == 1);
+}
+
+inline bool takes(const Instance& instance, atom::ClusterShape cluster) {
+  if (!is_blackwell(instance)) return takes(instance.config, cluster);
+  return kernel::supports(config_named(blackwell_kernels(), instance.name), cluster);
+}
+/// One CTA, or a pair.
+inline atom::ClusterShape smallest_cluster(const Instance& instance) {
+  return takes(instance, {1, 1}) ? atom::ClusterShape{1, 1} : atom::ClusterShape{2, 1};
 }
 
 inline const char* text(kernel::Schedule schedule) {

@@ -100,15 +100,4 @@ inline std::vector<VariantCase> epilogue_cases() {
   return cases;
 }
 
-/// `count` products by kernels drawn from the table, everything else drawn too.
-inline std::vector<VariantCase> random_cases(int count, unsigned seed) {
-  std::mt19937 random(seed);
-  std::vector<VariantCase> cases;
-  for (int i = 0; i < count; ++i) {
-    const Instance& instance = instances()[random() % instances().size()];
-    cases.push_back({instance, random_ask(instance.config, random)});
-  }
-  return cases;
-}
-
 }  // namespace warpwright::tests

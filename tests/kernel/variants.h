@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/draws.h"
 #include "tests/kernel/table.h"
 #include "tests/reference.h"
 #include "warpwright/numeric/float_format.h"
@@ -31,6 +32,9 @@ struct Ask {
   Bias bias = Bias::none;
   DType bias_type = DType::f32;
   int padding = 0;        ///< elements behind each row of D and C
+  int apart = 0;          ///< pieces of 16 bytes behind each row, or column, of A and B
+  int shift = 0;          ///< elements by which D and C begin late
+  bool in_place = false;  ///< C is what D was
   bool packed_c = false;  ///< of D alone
   bool shares_a = false;  ///< one A, and one matrix of its scales, for the batch: a stride of 0
   bool shares_b = false;  ///< B, its scales and the bias likewise
@@ -47,17 +51,19 @@ inline std::string text(const Ask& a) {
          std::to_string(a.alpha) + " beta " + std::to_string(a.beta) + ", " +
          scalings[static_cast<int>(a.scaling)] + ", activation " +
          std::to_string(static_cast<int>(a.activation)) + ", " + biases[static_cast<int>(a.bias)] +
-         ", padding " + std::to_string(a.padding) + (a.shares_a ? ", one A" : "") +
+         ", padding " + std::to_string(a.padding) + ", apart " + std::to_string(a.apart) +
+         ", shift " + std::to_string(a.shift) + (a.in_place ? ", in place" : "") + (a.shares_a ? ", one A" : "") +
          (a.shares_b ? ", one B" : "") + (a.shares_c ? ", one C" : "") + ", seed " +
          std::to_string(a.seed);
 }
 
-/// A batch of matrices. Without padding their rows, or columns, begin at multiples of 16 bytes.
+/// A batch of matrices. Without padding and shift their rows, or columns, begin at multiples of 16
+/// bytes, `apart` more of these than they need to.
 inline Tensor matrices(DType type, int batch, int rows, int columns, bool rows_inside = false,
-                       int padding = 0) {
+                       int padding = 0, int shift = 0, int apart = 0) {
   const int inner = (rows_inside ? rows : columns) + padding;
   const int unit = 128 / numeric::bits(type);
-  const int pitch = padding == 0 ? (inner + unit - 1) / unit * unit : inner;
+  const int pitch = padding == 0 ? ((inner + unit - 1) / unit + apart) * unit : inner;
   // A multiple of 16 bytes, whatever the padding.
   const std::int64_t each = static_cast<std::int64_t>(pitch) * (rows_inside ? columns : rows);
   return {type,
@@ -66,7 +72,8 @@ inline Tensor matrices(DType type, int batch, int rows, int columns, bool rows_i
           rows_inside ? 1 : pitch,
           rows_inside ? pitch : 1,
           batch,
-          (each + unit - 1) / unit * unit};
+          (each + unit - 1) / unit * unit,
+          shift};
 }
 
 // One product by one kernel.
@@ -78,16 +85,17 @@ class Variant {
     const auto major = [](atom::Major m) { return m == atom::Major::mn; };
     const int columns = c.gated ? ask.n / 2 : ask.n;
     a_ = matrices(c.swapped ? c.b.stored : c.a.stored, ask.batch, ask.m, ask.k,
-                  major(c.swapped ? c.b.major : c.a.major));
+                  major(c.swapped ? c.b.major : c.a.major), 0, 0, ask.apart);
     b_ = matrices(c.swapped ? c.a.stored : c.b.stored, ask.batch, ask.n, ask.k,
-                  major(c.swapped ? c.a.major : c.b.major));
-    d_ = matrices(c.result, ask.batch, ask.m, columns, false, ask.padding);
+                  major(c.swapped ? c.a.major : c.b.major), 0, 0, ask.apart);
+    d_ = matrices(c.result, ask.batch, ask.m, columns, false, ask.padding, ask.shift);
     a_.fill(random, -1, 1);
     b_.fill(random, -1, 1);
     if (ask.beta != 0) {
       const int padding = ask.packed_c ? 0 : ask.padding;
-      c_ = matrices(c.result, ask.batch, ask.m, columns, false, padding);
+      c_ = matrices(c.result, ask.batch, ask.m, columns, false, padding, ask.shift);
       c_.fill(random, -2, 2);
+      if (ask.in_place) d_.copy(c_);
     }
     scaling_ = c.sums == kernel::Sums::block_scaled ? Scaling::block : ask.scaling;
     make_scales(random);
@@ -126,7 +134,7 @@ class Variant {
     o.a = view(0);
     o.b = view(1);
     o.d = view(2);
-    if (ask_.beta != 0) o.c = view(3);
+    if (ask_.beta != 0) o.c = view(ask_.in_place ? 2 : 3);
     o.alpha = ask_.alpha;
     o.beta = ask_.beta;
     o.scaling = scaling_;
@@ -156,6 +164,7 @@ class Variant {
       choices.cluster_k = shares[i];
       return choices;
     }
+    if (is_blackwell(instance_)) return choices;  // it has as many as SMs take
     const int pieces = tiles() * (c.sharing == kernel::Sharing::workspace ? blocks : 1);
     choices.ctas = std::max(1, std::min(ask_.clusters, pieces)) * atom::cluster_size(ask_.cluster);
     return choices;
@@ -165,6 +174,7 @@ class Variant {
     if (instance_.config.sharing == kernel::Sharing::cluster) return 64;  // one tile a cluster
     return ask_.clusters * atom::cluster_size(ask_.cluster);
   }
+  [[nodiscard]] int architecture() const { return is_blackwell(instance_) ? 100 : 90; }
   [[nodiscard]] std::string text() const {
     return std::string(instance_.name) + ", " + tests::text(ask_);
   }
@@ -173,7 +183,9 @@ class Variant {
   /// its memory was written.
   [[nodiscard]] std::string fault() const {
     const int columns = static_cast<int>(d_.view().columns);
-    const Product product(operands());
+    GemmOperands before = operands();
+    if (ask_.beta != 0) before.c = c_.view();  // in place D is no longer that
+    const Product product(before);
     for (int b = 0; b < ask_.batch; ++b) {
       for (int i = 0; i < ask_.m; ++i) {
         for (int j = 0; j < columns; ++j) {
@@ -276,42 +288,59 @@ inline Ask extents(const kernel::GemmConfig& c, int tile_rows, unsigned seed) {
   return ask;
 }
 
-/// What an instance can be asked, with odd extents and everything else drawn.
-inline Ask random_ask(const kernel::GemmConfig& c, std::mt19937& random) {
-  const auto draw = [&](int low, int high) {
-    return low + static_cast<int>(random() % static_cast<unsigned>(high - low + 1));
-  };
+/// What an instance can be asked, with odd extents and everything else drawn, of at most about
+/// `most` multiplications.
+inline Ask random_ask(const Instance& instance, Draws& draw, double most) {
+  const kernel::GemmConfig& c = instance.config;
   Ask ask;
-  ask.m = draw(1, 3 * (c.swapped ? c.tile_n : c.tile_m));
-  ask.n = draw(1, 3 * (c.swapped ? c.tile_m : c.tile_n));
+  const int tile_m = c.swapped ? c.tile_n : c.tile_m;
+  const int tile_n = c.swapped ? c.tile_m : c.tile_n;
+  ask.m = draw(1, 3 * tile_m);
+  ask.n = draw(1, 3 * tile_n);
+  // The CTAs that share a tile in a cluster want a K block each, of half as much K too.
+  ask.k = draw(c.sharing == kernel::Sharing::cluster ? 2 * kernel::tile_k(c) : 1,
+               12 * kernel::tile_k(c));
+  if (draw.rarely(40)) ask.k = draw(0, 1);
+  ask.batch = draw.rarely(4) ? draw(2, 3) : 1;
+  while (static_cast<double>(ask.m) * ask.n * ask.k * ask.batch > most && ask.m * ask.n > 1) {
+    int& longer = ask.m * tile_n > ask.n * tile_m ? ask.m : ask.n;
+    longer = (longer + 1) / 2;
+  }
   if (c.gated) {
     const int unit = c.sums == kernel::Sums::block_scaled ? 256 : 16;
     ask.n = (ask.n + unit - 1) / unit * unit;
   }
-  // The CTAs that share a tile in a cluster want a K block each, of half as much K too.
-  ask.k = draw(c.sharing == kernel::Sharing::cluster ? 2 * kernel::tile_k(c) : 1,
-               12 * kernel::tile_k(c));
-  ask.batch = draw(0, 3) == 0 ? draw(2, 3) : 1;
   constexpr atom::ClusterShape shapes[] = {{1, 1}, {1, 1}, {2, 1}, {1, 2}, {2, 2}};
-  ask.cluster = shapes[draw(0, 4)];
-  if (!takes(c, ask.cluster)) ask.cluster = {1, 1};
+  ask.cluster = draw.of(shapes);
+  if (!takes(instance, ask.cluster)) ask.cluster = smallest_cluster(instance);
   ask.clusters = draw(1, 9);
-  ask.alpha = draw(0, 2) == 0 ? 1.0F : -1.5F;
+  constexpr float alphas[] = {1.0F, -1.5F, 0.75F, 2.5F};
+  ask.alpha = draw.rarely(20) ? 0.0F : draw.of(alphas);
   if (eight_bit(c)) {
     constexpr Scaling scalings[] = {Scaling::none, Scaling::tensor, Scaling::row_column};
-    ask.scaling = scalings[draw(0, 2)];
+    ask.scaling = draw.of(scalings);
   }
   constexpr Bias biases[] = {Bias::none, Bias::none, Bias::rows, Bias::columns};
-  ask.bias = biases[draw(0, 3)];
+  ask.bias = draw.of(biases);
   const bool half = c.result == DType::bf16 || c.result == DType::f16;
-  ask.bias_type = half && draw(0, 1) == 0 ? c.result : DType::f32;
+  ask.bias_type = half && draw.rarely(2) ? c.result : DType::f32;
   if (!c.gated) {
     const int last = static_cast<int>(std::size(all_activations)) - 1;
     ask.activation = all_activations[std::max(0, draw(-1, last))];  // none twice as often
-    if (numeric::bits(c.result) > 8 && draw(0, 1) == 0) ask.beta = draw(0, 1) == 0 ? 1.0F : -0.5F;
+    if (numeric::bits(c.result) > 8 && draw.rarely(2)) ask.beta = draw.rarely(2) ? 1.0F : -0.5F;
   }
-  ask.padding = draw(0, 1) == 0 ? 0 : draw(1, 9);
-  ask.seed = random();
+  // Half of the results lie where the copy engine and vectors can reach them.
+  ask.padding = draw.rarely(2) ? 0 : draw(1, 9);
+  if (ask.padding != 0 && draw.rarely(2)) ask.shift = draw(1, 15);
+  ask.apart = draw.rarely(3) ? draw(1, 3) : 0;
+  ask.in_place = ask.beta != 0 && draw.rarely(4);
+  ask.packed_c = !ask.in_place && draw.rarely(4);
+  if (ask.batch > 1) {
+    ask.shares_a = draw.rarely(4);
+    ask.shares_b = draw.rarely(4);
+    ask.shares_c = !ask.in_place && draw.rarely(4);
+  }
+  ask.seed = draw.seed();
   return ask;
 }
 

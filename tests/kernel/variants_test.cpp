@@ -85,14 +85,6 @@ TEST(Variants, RandomSchedules) {
   expect_right(sampled(jobs, 7));  // both modes, and other kernels than the other tests
 }
 
-TEST(Variants, WhateverIsAsked) {
-  constexpr unsigned seed = 20261121;
-  std::printf("products by seed %u\n", seed);
-  std::vector<VariantCase> cases = random_cases(campaign() ? 300 : 20, seed);
-  for (VariantCase& c : cases) c.ask.k = 1 + c.ask.k / 2;
-  expect_right(jobs_of(cases, model::Mode::random));
-}
-
 // The comparison itself can fail: one wrong element, one element left out, one byte beside them.
 TEST(Variants, WrongResultsAreSeen) {
   Ask ask = extents(instances().front().config, 0, 7);

@@ -15,7 +15,7 @@ import sys
 import tempfile
 
 FLOORS = ["numeric", "layout", "atom", "facts", "model", "isa", "pipeline", "tile", "kernel",
-          "plan", "device"]
+          "plan", "weights", "device"]
 CLI_FLOORS = ["cli/files", "cli/compute", "cli/reports", "cli/pictures", "cli/commands"]
 ABOVE_ISA = ("pipeline", "tile", "kernel")
 CODE = (".h", ".cpp", ".cu", ".cuh", ".py")

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,7 +30,17 @@ struct Kernel {
   LaunchShape shape;
   std::function<void()> body;
   std::vector<Allocation> memory = {};
+  bool dependent = false;  ///< GridLaunch::dependent
+  std::function<std::optional<Finding>()> ended = {};
 };
+
+/// A word that must be 0 when a grid has ended, for Kernel::ended.
+inline std::function<std::optional<Finding>()> stays_zero(const std::uint32_t& word) {
+  return [&word]() -> std::optional<Finding> {
+    if (word == 0) return std::nullopt;
+    return Finding{Check::left_behind, "a word is not 0", {}};
+  };
+}
 
 inline std::string text(const Options& how) {
   if (how.mode == Mode::eager) return "eager";
@@ -56,7 +67,12 @@ inline std::vector<Options> schedules() {
 }
 
 inline Report run(const Kernel& kernel, const Options& how) {
-  return run(kernel.shape, how, kernel.memory, kernel.body);
+  return run({GridLaunch{.shape = kernel.shape,
+                         .allocations = kernel.memory,
+                         .body = kernel.body,
+                         .dependent = kernel.dependent,
+                         .ended = kernel.ended}},
+             how);
 }
 
 /// Every schedule runs `kernel` without a finding.

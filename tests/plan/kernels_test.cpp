@@ -75,7 +75,7 @@ TEST(Kernels, ATableNamesItsIllegalRow) {
 }
 
 TEST(Kernels, AKernelThatOtherBuildsHaveIsNamed) {
-  constexpr const char* rare = "hopper_bf16_bf16_128x112_pp";
+  constexpr const char* rare = "hopper_bf16_bf16_128x32_sw_ck";
   const auto& all = hopper_kernels();
   const bool is_here = std::any_of(all.begin(), all.end(),
                                    [](const auto& row) { return row.name == std::string(rare); });
@@ -87,7 +87,7 @@ TEST(Kernels, AKernelThatOtherBuildsHaveIsNamed) {
   if (!is_here) {
     EXPECT_EQ(made.code(), RefusalCode::no_kernel);
     EXPECT_EQ(made.reason(),
-              "this build lacks the kernel hopper_bf16_bf16_128x112_pp; one configured with "
+              "this build lacks the kernel hopper_bf16_bf16_128x32_sw_ck; one configured with "
               "-DWARPWRIGHT_KERNELS=all, or with that name, has it");
   }
   EXPECT_EQ(missing_kernel("nothing of the kind"), "");

@@ -7,35 +7,20 @@
 #include <limits>
 #include <map>
 #include <optional>
-#include <random>
 #include <regex>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "tests/draws.h"
 #include "warpwright/plan/plan.h"
 #include "warpwright/plan/rules.h"
 
 namespace warpwright {
 namespace {
 
-class Draws {
- public:
-  explicit Draws(unsigned seed) : random_(seed) {}
-  int operator()(int low, int high) {
-    return low + static_cast<int>(random_() % static_cast<unsigned>(high - low + 1));
-  }
-  template <class T>
-  T of(const std::vector<T>& values) {
-    return values[static_cast<std::size_t>((*this)(0, static_cast<int>(values.size()) - 1))];
-  }
-  /// One time in `n`.
-  bool rarely(int n) { return (*this)(1, n) == 1; }
-
- private:
-  std::mt19937 random_;
-};
+using tests::Draws;
 
 // What is wrong with the words, whatever they say; empty when nothing is.
 std::string flaw(const std::string& sentence) {
@@ -270,7 +255,7 @@ TEST(Refusals, OfChoices) {
     if (draw.rarely(4)) c.ctas = draw.of<int>({-3, 0, 1, 7, 100, 132, 264, 100000});
     if (draw.rarely(8)) c.cluster_k = draw.of<int>({0, 1, 2, 7, 16});
     if (draw.rarely(6)) c.pair = draw.rarely(2);
-    if (draw.rarely(8)) c.tiles = static_cast<kernel::TileSource>(draw(0, 2));
+    if (draw.rarely(8)) c.tiles = static_cast<kernel::TileSource>(draw(0, 3));
     if (draw.rarely(6)) c.accumulators = draw.of<int>({-1, 0, 1, 2, 3, 4, 8, 600});
     const auto made = plan(p, device, c);
     if (made) continue;

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -130,6 +131,33 @@ TEST_F(Tuning, ThreadsAndProcessesLoseNothing) {
   EXPECT_EQ(cache.size(), static_cast<std::size_t>(processes * threads * each));
   // Nothing is left over but the file and its lock.
   EXPECT_EQ(std::distance(fs::directory_iterator(fs::path(path_).parent_path()), {}), 2);
+}
+
+// A process that is killed while it writes leaves the file as it was or as it was to be, and does
+// not keep the others waiting.
+TEST_F(Tuning, KilledWritersLoseNothing) {
+  ASSERT_FALSE(TuningCache(path_).store({{key("first"), entry(1)}}));
+  for (int round = 0; round < 30; ++round) {
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      for (int i = 0;; ++i) {
+        if (TuningCache(path_).store({{key("child"), entry(i)}})) ::_exit(1);
+      }
+    }
+    const std::string own = "parent " + std::to_string(round);
+    EXPECT_FALSE(TuningCache(path_).store({{key(own), entry(round)}}));
+    ::usleep(static_cast<useconds_t>(137 * round));
+    EXPECT_EQ(::kill(child, SIGKILL), 0);
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFSIGNALED(status));
+    const TuningCache cache(path_);
+    EXPECT_FALSE(cache.warning()) << *cache.warning();
+    EXPECT_TRUE(cache.find(key(own)));
+    EXPECT_TRUE(cache.find(key("first")));
+    EXPECT_GE(cache.size(), static_cast<std::size_t>(round) + 2);
+  }
 }
 
 TEST_F(Tuning, DamagedLinesAreLeftOut) {

@@ -8,6 +8,7 @@
 
 #include "warpwright/atom/descriptor.h"
 #include "warpwright/isa/barrier.h"
+#include "warpwright/isa/draw.h"
 #include "warpwright/isa/fence.h"
 #include "warpwright/isa/mbarrier.h"
 #include "warpwright/isa/memory.h"
@@ -32,6 +33,8 @@ enum class Kind : std::uint8_t {
   parity,
   elect,
   cluster_address,
+  draw,
+  store_async,
   load_matrix,
   store_matrix,
   wgmma_accumulator,
@@ -270,6 +273,8 @@ inline constexpr Probe all[] = {
     {"parity", Kind::parity, 6},
     {"elect", Kind::elect, 32},
     {"cluster_address", Kind::cluster_address, 4},
+    {"draw", Kind::draw, 8},
+    {"store_async", Kind::store_async, 16},
     {"load_matrix", Kind::load_matrix, 128},
     {"store_matrix", Kind::store_matrix, 128},
     {"wgmma_accumulator", Kind::wgmma_accumulator, 256},
@@ -284,7 +289,7 @@ inline constexpr Probe all[] = {
 
 /// CTAs of a probe's one cluster.
 constexpr int cluster_size(const Probe& p) {
-  return p.kind == Kind::cluster_address ? 2 : 1;
+  return p.kind == Kind::cluster_address || p.kind == Kind::store_async ? 2 : 1;
 }
 
 // --- bodies --------------------------------------------------------------------------------------
@@ -379,6 +384,47 @@ WW_DEVICE void elect(const Input& in) {
   if (isa::warp_index() != 0) return;
   const bool mine = isa::elect_one();
   isa::GlobalView<std::uint32_t>{in.out}.store(isa::lane_index(), mine ? 1U : 0U);
+}
+
+/// Numbers up to 2, from 0 on and from beyond; then the word that is left.
+WW_DEVICE void draw(const Input& in) {
+  const isa::Prerequisites ready = isa::wait_for_prerequisites();
+  if (isa::thread_index() != 0) return;
+  const isa::GlobalView<std::uint32_t> out{in.out};
+  std::uint32_t* const counter = in.out + 7;
+  out.store(7, 0);
+  for (int i = 0; i < 5; ++i) out.store(i, isa::draw(counter, 2, ready));
+  out.store(7, 9);
+  for (int i = 5; i < 7; ++i) out.store(i, isa::draw(counter, 2, ready));
+}
+
+/// 16 bytes to the peer of a cluster and 16 to the own CTA, each with a barrier that waits for as
+/// many.
+WW_DEVICE void store_async(const Input& in) {
+  const isa::SharedAddress base = isa::shared_base();
+  const int rank = isa::cluster_rank();
+  if (isa::thread_index() == 0) {
+    for (const isa::SharedAddress barrier : {base, base + 8}) isa::mbarrier_init(barrier, 1);
+    isa::fence_mbarrier_init();
+  }
+  isa::cluster_arrive();
+  isa::cluster_wait();
+  if (isa::thread_index() != 0) return;
+  for (int i = 0; i < 2; ++i) {
+    const auto offset = static_cast<isa::SharedAddress>(i);
+    const int to = i == 0 ? 1 - rank : rank;
+    const auto word = static_cast<std::uint32_t>(16 * rank + 4 * i);
+    isa::mbarrier_arrive_expect(base + 8 * offset, 16);
+    isa::store_async(isa::map_rank(base + 16 + 16 * offset, to),
+                     {{word, word + 1, word + 2, word + 3}}, isa::map_rank(base + 8 * offset, to));
+  }
+  for (int i = 0; i < 2; ++i) {
+    isa::mbarrier_wait<isa::Scope::cta>(base + 8 * static_cast<isa::SharedAddress>(i), 0);
+    for (int w = 0; w < 4; ++w) {
+      const std::uint32_t word = isa::SharedView<std::uint32_t>{base + 16}.load(4 * i + w);
+      isa::GlobalView<std::uint32_t>{in.out}.store(8 * rank + 4 * i + w, word);
+    }
+  }
 }
 
 WW_DEVICE void cluster_address(const Input& in) {
@@ -606,6 +652,10 @@ WW_DEVICE void body(const Input& in) {
       return elect(in);
     case Kind::cluster_address:
       return cluster_address(in);
+    case Kind::draw:
+      return draw(in);
+    case Kind::store_async:
+      return store_async(in);
     case Kind::load_matrix: {
       constexpr Fill halves = numbered;
       fill_shared(halves);

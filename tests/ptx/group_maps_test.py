@@ -9,7 +9,6 @@ and looks for the instructions in each, and where they must not be. Exits 77 whe
 """
 import pathlib
 import re
-import shutil
 import sys
 import tempfile
 import unittest
@@ -85,9 +84,5 @@ class GroupMaps(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    ROOT = pathlib.Path(sys.argv.pop(1)).resolve()
-    NVCC = shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
-    if NVCC is None:
-        print("did not run: no nvcc here")
-        sys.exit(77)
+    ROOT, NVCC = ptx_test.root_and_nvcc()
     unittest.main()

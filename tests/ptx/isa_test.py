@@ -7,7 +7,6 @@ Compiles isa_forms.cu for sm_100a and sm_103a, ptxas included, and looks for eac
 the kernel that has it. Exits 77 where there is no nvcc.
 """
 import pathlib
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -67,9 +66,5 @@ class Forms(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    ROOT = pathlib.Path(sys.argv.pop(1)).resolve()
-    NVCC = shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
-    if NVCC is None:
-        print("did not run: no nvcc here")
-        sys.exit(77)
+    ROOT, NVCC = ptx_test.root_and_nvcc()
     unittest.main()

@@ -3,6 +3,7 @@
 // written %; a text that begins with "... " need only be among the kernel's lines.
 #include "warpwright/isa/barrier.h"
 #include "warpwright/isa/copy_async.h"
+#include "warpwright/isa/draw.h"
 #include "warpwright/isa/fence.h"
 #include "warpwright/isa/launch_control.h"
 #include "warpwright/isa/mbarrier.h"
@@ -95,6 +96,15 @@ TEXT(cluster_load, "ld.shared::cluster.v4.u32 {%, %, %, %}, [%];",
      reinterpret_cast<Words<4>*>(to)[0] = isa::ClusterView<Words<4>>{at}.load())
 TEXT(cluster_store, "st.shared::cluster.v4.u32 [%], {%, %, %, %};",
      isa::ClusterView<Words<4>>{at}.store(reinterpret_cast<Words<4>*>(to)[0]))
+TEXT(store_async,
+     "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%], {%, %, %, %}, [%];",
+     isa::store_async(at, reinterpret_cast<Words<4>*>(to)[0], at + 16))
+TEXT(draw, "... atom.relaxed.gpu.global.inc.u32 %, [%], %;",
+     to[0] = isa::draw(to, 7, isa::wait_for_prerequisites()))
+TEXT(cluster_add_word, "red.relaxed.cluster.shared::cluster.add.u32 [%], %;",
+     isa::cluster_add(at, static_cast<std::uint32_t>(count)))
+TEXT(cluster_add_float, "red.relaxed.cluster.shared::cluster.add.f32 [%], %;",
+     isa::cluster_add(at, static_cast<float>(count)))
 TEXT(flag_set, "st.release.gpu.global.u32 [%], %;", isa::flag_set(to, 1))
 TEXT(flag_wait, "ld.acquire.gpu.global.u32 %, [%];", isa::flag_wait(to, 1))
 TEXT(flag_clear, "... st.global.u32 [%], %;", isa::flag_clear(to))
@@ -113,6 +123,13 @@ TEXT(tensor_load_multicast_3,
      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
      ".multicast::cluster [%], [%, {%, %, %}], [%], %;",
      isa::tensor_load_multicast(at, map, at + 8, 3, isa::Coords{count, count, 0}))
+TEXT(tensor_load_to_3,
+     "{ .reg .pred p; setp.ne.b16 p, %, 0; @p cp.async.bulk.tensor.3d.shared::cluster.global"
+     ".mbarrier::complete_tx::bytes.multicast::cluster [%], [%, {%, %, %}], [%], %; @!p "
+     "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%], [%, {%, %, "
+     "%}], [%]; }",
+     isa::tensor_load_to(static_cast<std::uint16_t>(count), at, map, at + 8,
+                         isa::Coords{count, count, 0}))
 TEXT(tensor_store_3, "cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%, {%, %, %}], [%];",
      isa::tensor_store(map, at, isa::Coords{count, count, 0}))
 TEXT(tensor_reduce_add_2,
@@ -273,6 +290,13 @@ TEXT(tensor_load_pair,
      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.cta_group::2 "
      "[%], [%, {%, %}], [%];",
      isa::tensor_load<2>(at, map, at + 8, isa::Coords{count, count}))
+TEXT(tensor_load_to_pair,
+     "{ .reg .pred p; setp.ne.b16 p, %, 0; @p cp.async.bulk.tensor.2d.shared::cluster.global"
+     ".mbarrier::complete_tx::bytes.multicast::cluster.cta_group::2 [%], [%, {%, %}], [%], %; @!p "
+     "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.cta_group::2 "
+     "[%], [%, {%, %}], [%]; }",
+     isa::tensor_load_to<2>(static_cast<std::uint16_t>(count), at, map, at + 8,
+                            isa::Coords{count, count}))
 TEXT(try_cancel,
      "clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128 [%], "
      "[%];",

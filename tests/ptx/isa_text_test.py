@@ -9,7 +9,6 @@ Exits 77 where there is no nvcc.
 """
 import pathlib
 import re
-import shutil
 import sys
 import tempfile
 import unittest
@@ -90,9 +89,5 @@ class Text(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    ROOT = pathlib.Path(sys.argv.pop(1)).resolve()
-    NVCC = shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
-    if NVCC is None:
-        print("did not run: no nvcc here")
-        sys.exit(77)
+    ROOT, NVCC = ptx_test.root_and_nvcc()
     unittest.main()

@@ -64,6 +64,19 @@ EXPECTED_SASS = [
 ]
 
 
+def cuda_program(name):
+    return shutil.which(name) or shutil.which(f"/usr/local/cuda/bin/{name}")
+
+
+def root_and_nvcc():
+    """The project, which is the first argument, and the compiler; skips the test without one."""
+    nvcc = cuda_program("nvcc")
+    if nvcc is None:
+        print("did not run: no nvcc here")
+        sys.exit(77)
+    return pathlib.Path(sys.argv.pop(1)).resolve(), nvcc
+
+
 def table_rows(root, nvcc, family, kernels):
     """The rows of a family's table as the build gives them to its sources, and their names."""
     with tempfile.TemporaryDirectory() as folder:
@@ -161,12 +174,8 @@ def add_case(kind, result):
 
 
 if __name__ == "__main__":
-    ROOT = pathlib.Path(sys.argv.pop(1)).resolve()
-    NVCC = shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
-    if NVCC is None:
-        print("did not run: no nvcc here")
-        sys.exit(77)
-    DISASSEMBLER = shutil.which("cuobjdump") or shutil.which("/usr/local/cuda/bin/cuobjdump")
+    ROOT, NVCC = root_and_nvcc()
+    DISASSEMBLER = cuda_program("cuobjdump")
     if DISASSEMBLER is None:
         print("the machine code is not read: no cuobjdump here")
     for one in sorted({(c["kind"], c["result"]) for c in configurations()[0]}):

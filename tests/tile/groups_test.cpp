@@ -19,12 +19,12 @@ namespace {
 
 // Reading offsets takes the proof that the grid before has ended, which nobody can make.
 static_assert(!std::is_default_constructible_v<isa::Prerequisites>);
-static_assert(!std::is_constructible_v<HorizontalGroups, const GroupedTiles&, int>);
-static_assert(!std::is_constructible_v<BallotGroups, const GroupedTiles&, int>);
+static_assert(!std::is_constructible_v<HorizontalGroups<>, const GroupedTiles&, int>);
+static_assert(!std::is_constructible_v<BallotGroups<>, const GroupedTiles&, int>);
 static_assert(
-    !std::is_constructible_v<VerticalGroups, const GroupedTiles&, const VerticalTable&, int>);
-static_assert(
-    std::is_constructible_v<HorizontalGroups, const GroupedTiles&, int, const isa::Prerequisites&>);
+    !std::is_constructible_v<VerticalGroups<>, const GroupedTiles&, const VerticalTable&, int>);
+static_assert(std::is_constructible_v<HorizontalGroups<>, const GroupedTiles&, int,
+                                      const isa::Prerequisites&>);
 template <class T>
 concept ReadsWithoutProof = requires(const T& offsets) {
   offsets.load(0);
@@ -106,19 +106,25 @@ TEST(Groups, TheLimitIsNeverReachedByOffsetsInOrder) {
 
 enum class Search { horizontal, ballot, vertical };
 
-// Runs one scheduler on the model: `clusters` of `size` CTAs; warps 0 and 2 take whole walks.
+// A ring that two warps and the scheduler of a CTA read.
+struct GroupRingShape {
+  static constexpr pipeline::TileRingShape value = {3, 3};
+};
+using GroupRing = pipeline::TileRing<GroupRingShape, DrawnNumbers>;
+
+using Walks = std::map<std::pair<int, int>, std::vector<Work>>;
+
+// Runs one scheduler on the model: `clusters` of `size` CTAs; warps 0 and 2 take whole walks, over
+// static shares or, where there is a `counter`, over tiles that warp 1 draws.
 // The tiles that every walk gave, in its order.
-std::map<std::pair<int, int>, std::vector<Work>> walk(Search search, const GroupedTiles& tiles,
-                                                      const std::vector<std::int32_t>& o,
-                                                      int clusters, int size, model::Mode mode) {
+Walks walk(Search search, const GroupedTiles& tiles, const std::vector<std::int32_t>& o,
+           int clusters, int size, model::Mode mode, std::uint32_t* counter = nullptr) {
   constexpr int threads = 96;
-  std::map<std::pair<int, int>, std::vector<Work>> walks;
-  const auto body = [&] {
-    const isa::Prerequisites ready = isa::wait_for_prerequisites();
+  constexpr int table_bytes = (VerticalTable::bytes(threads) + 15) / 16 * 16;
+  Walks walks;
+  const auto take_with = [&](const isa::Prerequisites& ready, const auto& numbers) {
     const VerticalTable table(tiles, isa::shared_base(), threads);
-    if (search == Search::vertical) table.fill(ready);
     const int warp = isa::warp_index();
-    if (warp == 1) return;
     const auto take = [&](auto& scheduler) {
       Work work;
       for (int after = 0; after < 2;) {  // asking again after the end is allowed
@@ -132,28 +138,56 @@ std::map<std::pair<int, int>, std::vector<Work>> walk(Search search, const Group
       }
     };
     if (search == Search::horizontal) {
-      HorizontalGroups scheduler(tiles, 3, ready);
+      HorizontalGroups scheduler(tiles, 3, ready, numbers);
       take(scheduler);
     } else if (search == Search::ballot) {
-      BallotGroups scheduler(tiles, 3, ready);
+      BallotGroups scheduler(tiles, 3, ready, numbers);
       take(scheduler);
     } else {
-      VerticalGroups scheduler(tiles, table, 3, ready);
+      VerticalGroups scheduler(tiles, table, 3, ready, numbers);
       take(scheduler);
     }
+  };
+  const auto body = [&] {
+    const GroupRing ring(isa::shared_base() + table_bytes, {});
+    if (isa::thread_index() == 0) {
+      ring.initialise({size, 1});
+      isa::fence_mbarrier_init();
+    }
+    isa::cluster_arrive();
+    isa::cluster_wait();
+    const isa::Prerequisites ready = isa::wait_for_prerequisites();
+    if (search == Search::vertical) {
+      VerticalTable(tiles, isa::shared_base(), threads).fill(ready);
+    }
+    if (isa::warp_index() != 1) {
+      if (counter == nullptr) return take_with(ready, StaticNumbers());
+      return take_with(ready, AnsweredNumbers<GroupRing, pipeline::Reader::warp>(ring));
+    }
+    if (counter == nullptr) return;
+    const int count = tile_count(tiles, ready);
+    if (isa::cluster_index() >= count || isa::lane_index() != 0) return;
+    ring.schedule(DrawingScheduler{counter, count, size, ready}, isa::cluster_rank());
   };
   model::Options how;
   how.mode = mode;
   how.seed = 3;
-  const model::LaunchShape shape{.ctas = clusters * size,
-                                 .cluster_size = size,
-                                 .threads = threads,
-                                 .shared_bytes = VerticalTable::bytes(threads)};
-  const std::vector<model::Allocation> memory = {{const_cast<std::int32_t*>(o.data()),
-                                                  static_cast<std::int64_t>(o.size() * 4),
-                                                  "offsets", false}};
+  const model::LaunchShape shape{
+      .ctas = clusters * size,
+      .cluster_size = size,
+      .threads = threads,
+      .shared_bytes = table_bytes + pipeline::ring_bytes(GroupRingShape::value)};
+  std::vector<model::Allocation> memory = {{const_cast<std::int32_t*>(o.data()),
+                                            static_cast<std::int64_t>(o.size() * 4), "offsets",
+                                            false}};
+  if (counter != nullptr) {
+    memory.push_back({.base = counter, .bytes = sizeof *counter, .name = "counter"});
+  }
   const model::Report report = model::run(shape, how, memory, body);
   EXPECT_TRUE(report.clean()) << report.text();
+  if (counter != nullptr) {
+    EXPECT_EQ(*counter, 0U);
+  }
   return walks;
 }
 
@@ -166,16 +200,26 @@ void expect_all_tiles(const std::vector<std::int32_t>& o, int total, int tokens,
   for (const Search search : {Search::ballot, Search::vertical}) {
     EXPECT_EQ(walk(search, t, o, clusters, size, mode), first) << static_cast<int>(search);
   }
-  std::multiset<Tile> seen;
-  for (const auto& [who, tiles] : first) {
-    if (who.second != 0 || who.first % size != 0) continue;
-    for (const Work& w : tiles) {
-      const TilePosition& p = w.tile;
-      seen.insert({p.batch, swapped ? p.n : p.m, swapped ? p.m : p.n});
-      const auto g = static_cast<std::size_t>(p.batch);
-      EXPECT_EQ((GroupSpan{w.first_token, w.end_token}), clamped(o[g], o[g + 1], total));
+  // Whatever the order in which they are drawn: all CTAs and warps of a cluster see the same tiles.
+  const auto tiles_seen = [&](const Walks& walks) {
+    std::multiset<Tile> all;
+    for (const auto& [who, tiles] : walks) {
+      const auto leader = walks.find({who.first / size * size, 0});
+      EXPECT_TRUE(leader != walks.end() && leader->second == tiles);
+      if (who.second != 0 || who.first % size != 0) continue;
+      for (const Work& w : tiles) {
+        const TilePosition& p = w.tile;
+        all.insert({p.batch, swapped ? p.n : p.m, swapped ? p.m : p.n});
+        const auto g = static_cast<std::size_t>(p.batch);
+        EXPECT_EQ((GroupSpan{w.first_token, w.end_token}), clamped(o[g], o[g + 1], total));
+      }
     }
-  }
+    return all;
+  };
+  const std::multiset<Tile> seen = tiles_seen(first);
+  std::uint32_t counter = 0;
+  const auto search = static_cast<Search>(o.size() % 3);
+  EXPECT_EQ(tiles_seen(walk(search, t, o, clusters, size, mode, &counter)), seen);
   if (want.size() <= static_cast<std::size_t>(t.limit) * static_cast<std::size_t>(weights)) {
     EXPECT_EQ(seen, want);
   } else {

@@ -1,15 +1,13 @@
 #include "warpwright/device/check.h"
 
 #include <algorithm>
-#include <atomic>
 #include <charconv>
 #include <cstring>
-#include <exception>
 #include <mutex>
-#include <system_error>
 #include <thread>
 
 #include "warpwright/device/model.h"
+#include "warpwright/facts/share.h"
 #include "warpwright/model/shrink.h"
 
 namespace warpwright::device {
@@ -137,39 +135,19 @@ int workers(int count, const CheckOptions& options) {
   return std::max(1, std::min({options.jobs, count, here}));
 }
 
-// Runs work(i, worker) for all i below `count` on some OS threads; `before` pieces as large were
-// done alone. What one of them throws is thrown here once all have stopped.
+// Runs work(i, worker) for all i below `count` on some OS threads, and tells how far it has come;
+// `before` pieces as large were done alone.
 template <class Work>
-void share(int count, const CheckOptions& options, const Work& work, int before = 0) {
-  std::atomic<int> next{0};
+void share_runs(int count, const CheckOptions& options, const Work& work, int before = 0) {
   std::mutex mutex;
   int done = before;
-  std::exception_ptr error;
-  const auto loop = [&](int worker) {
-    try {
-      for (int i = next++; i < count; i = next++) {
-        work(i, worker);
-        const std::lock_guard lock(mutex);
-        if (options.progress) options.progress(static_cast<double>(++done) / (count + before));
-      }
-    } catch (...) {
-      next = count;
+  share(count, workers(count, options), [&](int worker) {
+    return [&, worker](std::int64_t i) {
+      work(static_cast<int>(i), worker);
       const std::lock_guard lock(mutex);
-      if (!error) error = std::current_exception();
-    }
-  };
-  {
-    std::vector<std::jthread> threads;
-    try {
-      for (int worker = 1; worker < workers(count, options); ++worker) {
-        threads.emplace_back(loop, worker);
-      }
-    } catch (const std::system_error&) {
-      // The system refuses more threads: those that run, and this one, do the work.
-    }
-    loop(0);
-  }
-  if (error) std::rethrow_exception(error);
+      if (options.progress) options.progress(static_cast<double>(++done) / (count + before));
+    };
+  });
 }
 
 // The findings of one run; a D that is wrong though no check spoke is one of them.
@@ -286,7 +264,7 @@ Result<CheckReport> check(const Plan& plan, const GemmOperands& operands,
     found[at] = verdict(*trial->run(model_options(schedules[at], options)), *trial, judge);
   };
   if (options.progress) options.progress(1.0 / count);
-  share(count - 1, options, rest, 1);
+  share_runs(count - 1, options, rest, 1);
 
   for (std::size_t i = 0; i < found.size(); ++i) {
     if (!found[i].empty()) ++out.failing;
@@ -401,7 +379,7 @@ Result<MutationReport> mutate(const Plan& plan, const GemmOperands& operands,
   Relations unbroken(subject, asked);
   const auto count = static_cast<int>(out.mutants.size());
   std::vector<std::optional<Trial>> trials(static_cast<std::size_t>(workers(count, options)));
-  share(count, options, [&](int i, int worker) {
+  share_runs(count, options, [&](int i, int worker) {
     std::optional<Trial>& trial = trials[static_cast<std::size_t>(worker)];
     if (!trial) trial.emplace(subject);
     Mutant& mutant = out.mutants[static_cast<std::size_t>(i)];

@@ -256,7 +256,8 @@ std::optional<Refusal> launch_here(const Plan& plan, const GemmOperands& operand
   auto* const in = static_cast<cudaStream_t>(stream);
   if (plan.ctas == 0) {
     if (!options.check_offsets) return std::nullopt;
-    return clear(workspace.data(), sizeof(std::uint32_t), in, "clearing the status of the offsets");
+    return clear(static_cast<std::byte*>(workspace.data()) + plan.flag_bytes, sizeof(std::uint32_t),
+                 in, "clearing the status of the offsets");
   }
   LaunchGrids grids;
   try {
@@ -283,7 +284,7 @@ std::optional<Refusal> prepare_here(const Plan& plan, Workspace& workspace, void
   if (plan.map_ctas > 0) {
     if (auto r = load_kernel(group_maps_kernel, plan.facts().architecture, kernel)) return r;
   }
-  if (plan.flag_bytes == 0) return std::nullopt;
+  if (plan.flag_bytes == 0 || workspace.data() == nullptr) return std::nullopt;
   auto* const in = static_cast<cudaStream_t>(stream);
   if (auto r = clear(workspace.data(), plan.flag_bytes, in, "clearing the flags")) return r;
   if (!is_captured(in)) workspace.note_cleared(plan);

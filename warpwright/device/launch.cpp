@@ -18,11 +18,18 @@ Result<const device::Backend*> backend_of(const Plan& plan) {
                 "warpwright::model and include warpwright/model.h");
 }
 
-// Bytes that a launch writes to. The status of the offsets lies in front.
+// Bytes in front of which a launch writes to some: flags, then the status of the offsets, then the
+// rest.
 std::int64_t used_bytes(const Plan& plan, bool check_offsets) {
-  if (plan.ctas == 0) return check_offsets ? 4 : 0;
-  if (plan.problem.groups == 0 || plan.map_ctas > 0) return plan.workspace_bytes;
-  return check_offsets ? plan.workspace_bytes : 0;
+  if (plan.problem.groups == 0 && plan.ctas > 0) return plan.workspace_bytes;
+  if (plan.map_ctas > 0 || check_offsets) return plan.workspace_bytes;
+  return plan.ctas > 0 ? plan.flag_bytes : 0;
+}
+
+// Can a launch do without any? A counter of tiles is used where there is one.
+bool is_optional(const Plan& plan, bool check_offsets) {
+  return plan.tile_source == kernel::TileSource::drawn &&
+         used_bytes(plan, check_offsets) == plan.flag_bytes;
 }
 
 }  // namespace
@@ -49,7 +56,7 @@ Result<Workspace> Workspace::make(const Plan& plan) {
 
 std::optional<Refusal> Workspace::fault(const Plan& plan, bool check_offsets) const {
   const std::int64_t used = used_bytes(plan, check_offsets);
-  if (used == 0) return std::nullopt;
+  if (used == 0 || (data_ == nullptr && is_optional(plan, check_offsets))) return std::nullopt;
   constexpr std::uintptr_t alignment = 256;
   const std::string need = "the plan needs " + number(plan.workspace_bytes) + " bytes";
   if (data_ == nullptr) {
@@ -73,13 +80,14 @@ std::optional<Refusal> Workspace::fault(const Plan& plan, bool check_offsets) co
 
 Workspace::Flags Workspace::note_launch(const Plan& plan, bool captured, bool check_offsets) {
   const std::int64_t used = used_bytes(plan, check_offsets);
-  if (used == 0) return Flags::are_clear;
+  if (used == 0 || data_ == nullptr) return Flags::are_clear;
   const bool clear = clear_ >= plan.flag_bytes;
+  const std::int64_t kept = used > plan.flag_bytes ? plan.flag_bytes : INT64_MAX;
   if (captured) {
     if (clear) relied_ = std::max(relied_, plan.flag_bytes);
-    trusted_ = std::min(trusted_, plan.flag_bytes);
+    trusted_ = std::min(trusted_, kept);
   }
-  clear_ = std::min(clear_, plan.flag_bytes);
+  clear_ = std::min(clear_, kept);
   if (!clear && !captured) clear_ = std::min(plan.flag_bytes, trusted_);
   return clear ? Flags::are_clear : Flags::clear_first;
 }

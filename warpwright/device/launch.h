@@ -1,6 +1,7 @@
 // Running a plan: memory that its launches share, and the launch.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -19,16 +20,17 @@ struct LaunchOptions {
   /// lets it (programmatic dependent launch). It reads and writes nothing before the other has
   /// ended; the offsets of groups may come from it too.
   bool dependent = false;
-  /// Of groups: the kernel says in the first word of the workspace whether the offsets are in order
-  /// (see offsets_fault). Costs nothing on the way of the tiles.
+  /// Of groups: the kernel says in the workspace whether the offsets are in order (see
+  /// offsets_fault). Costs nothing on the way of the tiles.
   bool check_offsets = false;
 };
 
-/// Memory for launches of plans, one launch at a time. It knows which of its bytes are flags that a
-/// launch left 0: a launch that needs flags clears them first unless it knows them to be 0, so
-/// memory of any content will do, and plans may share it in any order. Captured into a graph, a
-/// launch either clears its flags in the graph, or, where they were known to be 0 (`prepare`),
-/// relies on them; other plans that would write to those are refused from then on.
+/// Memory for launches of plans, one launch at a time. It knows which of its bytes are flags, or a
+/// counter of tiles, that a launch left 0: a launch that needs them clears them first unless it
+/// knows them to be 0, so memory of any content will do, and plans may share it in any order.
+/// Captured into a graph, a launch either clears its flags in the graph, or, where they were known
+/// to be 0 (`prepare`), relies on them; other plans that would write to those are refused from then
+/// on.
 class Workspace {
  public:
   /// None: for plans that need none.
@@ -47,6 +49,10 @@ class Workspace {
 
   [[nodiscard]] void* data() const { return data_; }
   [[nodiscard]] std::int64_t bytes() const { return bytes_; }
+  /// Where a launch of `plan` leaves the word of `offsets_fault` that it was asked for.
+  [[nodiscard]] const void* status(const Plan& plan) const {
+    return static_cast<const std::byte*>(data_) + plan.flag_bytes;
+  }
 
   /// What a launch must do about the flags.
   enum class Flags : std::uint8_t { are_clear, clear_first };
@@ -82,7 +88,8 @@ class Workspace {
                                             Workspace& workspace, void* stream,
                                             const LaunchOptions& options = {});
 
-/// The same for plans that need no workspace.
+/// The same for plans that need no workspace. Tiles that would be drawn from a counter are then
+/// static shares.
 [[nodiscard]] std::optional<Refusal> launch(const Plan& plan, const GemmOperands& operands,
                                             void* stream, const LaunchOptions& options = {});
 

@@ -24,14 +24,11 @@ std::shared_ptr<void> host_memory(std::int64_t bytes) {
 }
 
 // What a launch leaves of its flags, which the next one relies on.
-std::optional<model::Finding> flags_left(const Plan& plan, const std::byte* workspace,
-                                         bool check_offsets) {
-  // The status of the offsets lies in front, where there is one.
-  const auto* const flags = workspace + (check_offsets ? sizeof(std::uint32_t) : 0);
+std::optional<model::Finding> flags_left(const Plan& plan, const std::byte* workspace) {
   const auto* const end = workspace + plan.flag_bytes;
   const auto* const set =
-      std::find_if(flags, std::max(flags, end), [](std::byte b) { return b != std::byte{0}; });
-  if (set >= end) return std::nullopt;
+      std::find_if(workspace, end, [](std::byte b) { return b != std::byte{0}; });
+  if (set == end) return std::nullopt;
   return model::Finding{
       .check = model::Check::left_behind,
       .sentence = "the launch ends, and the flag at byte " +
@@ -56,10 +53,8 @@ Result<model::Report> run(const Plan& plan, const GemmOperands& operands, std::b
     }
     launches.push_back(grid_launch(grid, allocations_of(plan, operands, grid, workspace),
                                    [kernel, &grid] { kernel->run(grid.params.data()); }));
-    if (!grid.multiplies) continue;
-    launches.back().ended = [&plan, workspace, check_offsets] {
-      return flags_left(plan, workspace, check_offsets);
-    };
+    if (!grid.multiplies || workspace == nullptr) continue;
+    launches.back().ended = [&plan, workspace] { return flags_left(plan, workspace); };
   }
   return run_on_model(launches, plan.device, options);
 }
@@ -78,13 +73,13 @@ void clear(void* memory, std::int64_t bytes) {
 std::optional<Refusal> launch_here(const Plan& plan, const GemmOperands& operands,
                                    Workspace& workspace, void* /*stream*/,
                                    const LaunchOptions& options) {
-  if (options.check_offsets) clear(workspace.data(), sizeof(std::uint32_t));
+  auto* const memory = static_cast<std::byte*>(workspace.data());
+  if (options.check_offsets) clear(memory + plan.flag_bytes, sizeof(std::uint32_t));
   if (plan.ctas == 0) return std::nullopt;
   if (workspace.note_launch(plan, false, options.check_offsets) == Workspace::Flags::clear_first) {
-    clear(workspace.data(), plan.flag_bytes);
+    clear(memory, plan.flag_bytes);
   }
-  const auto report =
-      run(plan, operands, static_cast<std::byte*>(workspace.data()), {}, options.check_offsets);
+  const auto report = run(plan, operands, memory, {}, options.check_offsets);
   if (report && report->clean()) return std::nullopt;
   workspace.forget();
   if (!report) return report.refusal();
@@ -92,7 +87,7 @@ std::optional<Refusal> launch_here(const Plan& plan, const GemmOperands& operand
 }
 
 std::optional<Refusal> prepare_here(const Plan& plan, Workspace& workspace, void* /*stream*/) {
-  if (plan.flag_bytes == 0) return std::nullopt;
+  if (plan.flag_bytes == 0 || workspace.data() == nullptr) return std::nullopt;
   clear(workspace.data(), plan.flag_bytes);
   workspace.note_cleared(plan);
   return std::nullopt;
@@ -124,10 +119,11 @@ Result<model::Report> launch_on_model(const Plan& plan, const GemmOperands& oper
   const std::shared_ptr<void> memory = host_memory(plan.workspace_bytes);
   auto* const workspace = static_cast<std::byte*>(memory.get());
   clear(workspace, plan.flag_bytes);
-  if (status != nullptr) clear(workspace, sizeof *status);
+  std::byte* const status_at = workspace + plan.flag_bytes;
+  if (status != nullptr) clear(status_at, sizeof *status);
   auto report = run(plan, operands, workspace, options, status != nullptr);
   if (status != nullptr)
-    std::copy_n(workspace, sizeof *status, reinterpret_cast<std::byte*>(status));
+    std::copy_n(status_at, sizeof *status, reinterpret_cast<std::byte*>(status));
   return report;
 }
 

@@ -8,6 +8,38 @@
 
 namespace warpwright {
 
+namespace kernel {
+
+/// Who loads and who multiplies.
+enum class Schedule : std::uint8_t {
+  /// A producer warp loads; each consumer warpgroup multiplies its share of the rows of every tile.
+  cooperative,
+  /// A producer warp loads; the consumers take whole tiles in turn: while one stores its tile, the
+  /// other multiplies the next.
+  pingpong,
+  /// Nobody is special: all warpgroups multiply, and a lane of the first warp starts the load of a
+  /// later stage in every step of the main loop.
+  multistage,
+};
+
+/// Whether the product is grouped (tile/groups.h), and how a CTA finds its tiles then.
+enum class Grouping : std::uint8_t {
+  none,
+  horizontal,  ///< one group after the other
+  vertical,    ///< binary search over the tiles of all groups, added up in shared memory
+  ballot,      ///< 32 groups at a step, by a warp together
+};
+
+/// Where a cluster's tiles come from.
+enum class TileSource : std::uint8_t {
+  one_tile,           ///< a cluster for every cluster tile, gone when it is done
+  static_persistent,  ///< resident clusters, cluster c of C takes the tiles c, c + C, ...
+  launch_control,     ///< a cluster for every tile; the running ones cancel those that wait
+  drawn,              ///< resident clusters draw the next tile from a counter in the workspace
+};
+
+}  // namespace kernel
+
 /// Extents of a tile.
 struct TileShape {
   int m = 0;
@@ -46,6 +78,7 @@ struct KernelFacts {
   int registers = 0;  ///< of a thread at launch
   int shared_bytes = 0;
   int ctas_per_sm = 1;  ///< that fit at once
+  kernel::TileSource tiles = kernel::TileSource::static_persistent;
   std::vector<KernelRole> roles;
   std::vector<SharedRegion> regions;
 
@@ -57,35 +90,4 @@ struct KernelFacts {
     return "idle";
   }
 };
-
-namespace kernel {
-
-/// Who loads and who multiplies.
-enum class Schedule : std::uint8_t {
-  /// A producer warp loads; each consumer warpgroup multiplies its share of the rows of every tile.
-  cooperative,
-  /// A producer warp loads; the consumers take whole tiles in turn: while one stores its tile, the
-  /// other multiplies the next.
-  pingpong,
-  /// Nobody is special: all warpgroups multiply, and a lane of the first warp starts the load of a
-  /// later stage in every step of the main loop.
-  multistage,
-};
-
-/// Whether the product is grouped (tile/groups.h), and how a CTA finds its tiles then.
-enum class Grouping : std::uint8_t {
-  none,
-  horizontal,  ///< one group after the other
-  vertical,    ///< binary search over the tiles of all groups, added up in shared memory
-  ballot,      ///< 32 groups at a step, by a warp together
-};
-
-/// Where a cluster's tiles come from.
-enum class TileSource : std::uint8_t {
-  one_tile,           ///< a cluster for every cluster tile, gone when it is done
-  static_persistent,  ///< resident clusters, cluster c of C takes the tiles c, c + C, ...
-  launch_control,     ///< a cluster for every tile; the running ones cancel those that wait
-};
-
-}  // namespace kernel
 }  // namespace warpwright

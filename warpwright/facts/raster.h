@@ -33,15 +33,14 @@ struct Traffic {
 };
 
 /// What reaches L2 from memory in bands of `band` of `across` tiles, `along` tiles long, of which
-/// `resident` are in flight: a band's own operand once, where L2 keeps it beside a column of the
-/// other operand, which each band reads anew where not all of both is kept.
-constexpr double band_reads(int band, int across, int along, int resident, double own, double other,
+/// `columns` are in flight: a band's own operand once, where L2 keeps it beside those columns of
+/// the other operand, which each band reads anew where not all of both is kept.
+constexpr double band_reads(int band, int across, int along, int columns, double own, double other,
                             double kept) {
   const int bands = (across + band - 1) / band;
   const double all = own * across + other * along;
   // What must stay for a whole band shares L2 with all that passes meanwhile.
   if (own * band + other * along <= kept / 2) return all;
-  const int columns = (resident + band - 1) / band < along ? (resident + band - 1) / band : along;
   const double again =
       own * band + other * columns <= kept ? 1 : static_cast<double>(along) / columns;
   return own * across * again + other * along * bands;
@@ -85,7 +84,7 @@ constexpr Raster make_raster(int tiles_m, int tiles_n, atom::ClusterShape cluste
       if (traffic.kept > 0) {
         const int bands = (across + h - 1) / h;
         if (h != (across + bands - 1) / bands) continue;  // as many bands of even width
-        reads = band_reads(h, across, along, clusters, own, other, traffic.kept);
+        reads = band_reads(h, across, along, w, own, other, traffic.kept);
       } else if (h > clusters) {
         break;
       }

@@ -144,6 +144,44 @@ struct ClusterView {
   }
 };
 
+/// Starts the store of 16 bytes to `to` in the shared memory of any CTA of the cluster (16-byte
+/// aligned, an address that `map_rank` gave), which then completes 16 transaction bytes on
+/// `barrier` of the same CTA. That CTA must have started and not exit before. No fence or release
+/// is needed: the bytes are there for whoever waits for the phase (st.async, PTX ISA 9.7.9.12).
+WW_DEVICE
+void store_async(SharedAddress to, const Words<4>& value, SharedAddress barrier,
+                 [[maybe_unused]] Site site = Site::here()) {
+#if WW_GPU
+  asm volatile(
+      "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], {%1, %2, %3, %4}, "
+      "[%5];" ::"r"(to),
+      "r"(value.word[0]), "r"(value.word[1]), "r"(value.word[2]), "r"(value.word[3]), "r"(barrier)
+      : "memory");
+#else
+  model::store_async(to, &value, barrier, site);
+#endif
+}
+
+/// Adds to a 32-bit word, of T = std::uint32_t or float, in the shared memory of a CTA of the
+/// cluster, at an address that `map_rank` gave (red.relaxed, PTX ISA 9.7.13.7). Additions to one
+/// word need no order among each other; who sets it first, or reads the sum, needs one to all of
+/// them. That CTA must have started, and must not exit before.
+template <class T>
+WW_DEVICE void cluster_add(SharedAddress to, T value, [[maybe_unused]] Site site = Site::here()) {
+  static_assert(std::is_same_v<T, std::uint32_t> || std::is_same_v<T, float>);
+#if WW_GPU
+  if constexpr (std::is_same_v<T, float>) {
+    asm volatile("red.relaxed.cluster.shared::cluster.add.f32 [%0], %1;" ::"r"(to), "f"(value)
+                 : "memory");
+  } else {
+    asm volatile("red.relaxed.cluster.shared::cluster.add.u32 [%0], %1;" ::"r"(to), "r"(value)
+                 : "memory");
+  }
+#else
+  model::cluster_add(to, value, site);
+#endif
+}
+
 /// Elements of type T in global memory. The pointer must be aligned to T.
 template <class T>
 struct GlobalView {

@@ -67,9 +67,6 @@ void prefetch_map([[maybe_unused]] const TensorMap& map) {
   "cp.async.bulk.tensor" dim                                                                   \
   ".shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%5], [%6, " coords \
   "], [%7], %8;"
-#define WW_LOAD_TO(dim, coords)                                      \
-  "{\n\t.reg .pred p;\n\tsetp.ne.b16 p, %8, 0;\n\t@p " WW_MULTICAST( \
-      dim, coords) "\n\t@!p " WW_LOAD(dim, coords) "\n\t}"
 #define WW_LOAD_PAIR(dim, coords)                                                        \
   "cp.async.bulk.tensor" dim                                                             \
   ".shared::cluster.global.mbarrier::complete_tx::bytes.cta_group::2 [%5], [%6, " coords \
@@ -79,6 +76,12 @@ void prefetch_map([[maybe_unused]] const TensorMap& map) {
   "cp.async.bulk.tensor" dim                                                                    \
   ".shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster.cta_group::2 [%5], " \
   "[%6, " coords "], [%7], %8;"
+// The one to several CTAs where the mask names some.
+#define WW_EITHER(multicast, load) \
+  "{\n\t.reg .pred p;\n\tsetp.ne.b16 p, %8, 0;\n\t@p " multicast "\n\t@!p " load "\n\t}"
+#define WW_LOAD_TO(dim, coords) WW_EITHER(WW_MULTICAST(dim, coords), WW_LOAD(dim, coords))
+#define WW_LOAD_TO_PAIR(dim, coords) \
+  WW_EITHER(WW_MULTICAST_PAIR(dim, coords), WW_LOAD_PAIR(dim, coords))
 #define WW_STORE(dim, coords) \
   "cp.async.bulk.tensor" dim ".global.shared::cta.bulk_group [%5, " coords "], [%6];"
 #define WW_REDUCE(dim, coords) \
@@ -126,14 +129,19 @@ WW_DEVICE void tensor_load_multicast(SharedAddress to, const TensorMap& map, Sha
 
 /// `tensor_load_multicast` to `ctas`, or `tensor_load` when `ctas` is 0, without a branch: for
 /// loops that serve launches with and without clusters.
-template <int R>
+template <int Ctas = 1, int R>
 WW_DEVICE void tensor_load_to(std::uint16_t ctas, SharedAddress to, const TensorMap& map,
                               SharedAddress barrier, Coords<R> c,
                               [[maybe_unused]] Site site = Site::here()) {
+  static_assert(Ctas == 1 || Ctas == 2, "a load works for one CTA or for a pair");
 #if WW_GPU
-  WW_TENSOR_COPY(R, WW_LOAD_TO, "r"(to), "l"(&map), "r"(barrier), "h"(ctas))
+  if constexpr (Ctas == 1) {
+    WW_TENSOR_COPY(R, WW_LOAD_TO, "r"(to), "l"(&map), "r"(barrier), "h"(ctas))
+  } else {
+    WW_TENSOR_COPY(R, WW_LOAD_TO_PAIR, "r"(to), "l"(&map), "r"(barrier), "h"(ctas))
+  }
 #else
-  model::tensor_load(map, c.at, to, barrier, ctas, 1, site);
+  model::tensor_load(map, c.at, to, barrier, ctas, Ctas, site);
 #endif
 }
 
@@ -166,7 +174,9 @@ WW_DEVICE void tensor_reduce_add(const TensorMap& map, SharedAddress from, Coord
 #undef WW_TENSOR_COPY
 #undef WW_LOAD
 #undef WW_MULTICAST
+#undef WW_EITHER
 #undef WW_LOAD_TO
+#undef WW_LOAD_TO_PAIR
 #undef WW_LOAD_PAIR
 #undef WW_MULTICAST_PAIR
 #undef WW_STORE

@@ -73,6 +73,9 @@ struct OperandParams {
   }
 };
 
+/// Bytes of the counter from which tiles are drawn: a line of its own, so that nothing else waits.
+inline constexpr int counter_bytes = 128;
+
 /// Which tiles, or shares of tiles, a CTA works on, and with whom.
 struct WalkParams {
   atom::ClusterShape cluster;  ///< CTAs that share operands; 1 x 1 where they share tiles along K
@@ -84,6 +87,8 @@ struct WalkParams {
   float* partials = nullptr;       ///< workspace: sums of CTAs, tile_m x tile_n floats each
   std::uint32_t* flags = nullptr;  ///< one a consumer warp of a CTA; all 0 between launches
   tile::GroupedTiles groups;       ///< when the kernel is grouped
+  /// In the workspace: tiles drawn, 0 between launches; null: the walk is static.
+  std::uint32_t* counter = nullptr;
   /// Where to say whether the offsets are in order, or null.
   std::uint32_t* offsets_status = nullptr;
 

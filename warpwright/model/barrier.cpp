@@ -78,13 +78,7 @@ void Machine::poll_failed(const Cta& cta, const MBarrier& bar, Site site) {
           site);
   }
   if (timed()) return;  // the question takes time, and whoever is behind goes first
-  if (options_.mode == Mode::random) {
-    make_ready(self);
-  } else {
-    pollers_.push_back(&self);
-  }
-  self.fiber.suspend();
-  if (stopped_) throw Stop{};
+  ask_again_later();
 }
 
 void Machine::observe(MBarrier& bar, std::int64_t phase, Scope scope, Site site) {

@@ -145,12 +145,10 @@ void Machine::issue(std::unique_ptr<Copy> copy) {
   if (copy->kind == Copy::Kind::load) statistics.copied_bytes += copy->bytes;
   const bool load = copy->kind == Copy::Kind::load;
   Cta& cta = *copy->cta;
-  const char* operation = copy->answers ? "a try_cancel"
-                          : load        ? "a tensor load"
-                                        : "a tensor store";
+  const std::string operation = std::string("a ") + copy->instruction();
   const BoxShape box = box_shape(copy->map);
   // Whole lines: the swizzle may carry a narrow box's chunks to any place of its line.
-  check_shared(cta, copy->offset, box.rows * box.pitch, operation, copy->site);
+  check_shared(cta, copy->offset, box.rows * box.pitch, operation.c_str(), copy->site);
   if (order) prove(*copy);
   bool met = false;
   bool undefined = false;
@@ -217,7 +215,7 @@ void Machine::prove(Copy& copy) {
   }
   Thread* const issuer = &by;
   order->touch(copy.reading, {&issuer, 1}, *copy.cta, pieces, load);
-  if (copy.answers) return;
+  if (copy.from != Copy::From::tensor) return;
   // Global memory that the grid does not write needs no proof. One destination of a multicast load
   // stands for all of them: they read the same.
   for_each_row(copy.map, std::span<const int>(copy.coords.data(), copy.map.rank),
@@ -245,7 +243,7 @@ bool Machine::advance(Copy& copy) {
       copy.stage = Copy::Stage::read;
       if (load) {
         if (!copy.data->empty()) return false;  // another destination of the multicast read it
-        if (copy.answers) {
+        if (copy.from == Copy::From::queue) {
           const LaunchAnswer answer = cancel_next(*copy.cta->grid);
           const auto bytes = std::as_bytes(std::span(&answer, 1));
           copy.data->assign(bytes.begin(), bytes.end());

@@ -48,12 +48,20 @@ void shared_load(std::uint32_t address, void* to, int bytes, Site site);
 void cluster_load(std::uint32_t address, void* to, int bytes, Site site);
 void shared_store(std::uint32_t address, const void* from, int bytes, Site site);
 void cluster_store(std::uint32_t address, const void* from, int bytes, Site site);
+/// Atomically, in the order in which the threads come.
+void cluster_add(std::uint32_t address, std::uint32_t value, Site site);
+void cluster_add(std::uint32_t address, float value, Site site);
 void global_load(const void* address, void* to, int bytes, Site site);
 void global_store(void* address, const void* from, int bytes, Site site);
 /// A 32-bit word in global memory by which one thread tells another, anywhere in the grid, that its
 /// writes are done: `flag_set` releases them, `flag_wait` waits for the value and acquires them.
 void flag_set(void* flag, std::uint32_t value, Site site);
 void flag_wait(void* flag, std::uint32_t value, Site site);
+/// Returns the word and makes it one more, or 0 where it was `last` or more; atomically.
+std::uint32_t draw(std::uint32_t* counter, std::uint32_t last, Site site);
+/// 16 bytes from registers to shared memory of any CTA of the cluster, signalled at a barrier of
+/// it.
+void store_async(std::uint32_t to, const void* value, std::uint32_t barrier, Site site);
 /// Back to 0 for the next launch, which the end of this grid orders.
 void flag_clear(void* flag, Site site);
 /// Every thread's values meet: lane i gets the value of lane `source(i)`.

@@ -35,24 +35,29 @@ void request(Cta& cta, std::uint32_t answer, std::uint32_t barrier,
     cta.unread_answers.push_back(offset);
   }
   auto copy = std::make_unique<Copy>();
+  copy->from = Copy::From::queue;
+  copy->data = data;
+  m.write_async(std::move(copy), cta, answer, barrier, site);
+}
+
+}  // namespace
+
+void Machine::write_async(std::unique_ptr<Copy> copy, Cta& cta, std::uint32_t to,
+                          std::uint32_t barrier, Site site) {
   copy->kind = Copy::Kind::load;
-  copy->answers = true;
   copy->map.rank = 1;
   copy->map.element_bytes = 1;
   copy->map.box = {answer_bytes};
   copy->cta = &cta;
   copy->signals = &cta;
-  copy->offset = offset;
+  copy->offset = to & 0xffffffu;
   copy->barrier = barrier & 0xffffffu;
   copy->bytes = answer_bytes;
-  copy->data = data;
-  copy->issuer = &m.current();
+  copy->issuer = current_;
   copy->site = site;
-  m.barrier_of(cta, copy->barrier, "the signal of a try_cancel", site);
-  m.issue(std::move(copy));
+  barrier_of(cta, copy->barrier, "the signal of an asynchronous write", site);
+  issue(std::move(copy));
 }
-
-}  // namespace
 
 LaunchAnswer Machine::cancel_next(GridRun& grid) {
   const int first = grid.next_cta;
@@ -97,6 +102,27 @@ void act::try_cancel(std::uint32_t answer, std::uint32_t barrier, bool multicast
     }
     request(*cta, answer, barrier, data, site);
   }
+}
+
+void act::store_async(std::uint32_t to, const void* value, std::uint32_t barrier, Site site) {
+  Machine& m = machine();
+  m.maybe_yield();
+  m.spend(nominal::shared_access);
+  if (to % answer_bytes != 0) {
+    m.fatal(Check::misaligned,
+            m.who(m.current()) + ": an st.async of 16 bytes goes to a multiple of 16 bytes", site);
+  }
+  Cta& cta = m.owner(to, "an st.async", site);
+  if (&m.owner(barrier, "an st.async", site) != &cta) {
+    m.fatal(Check::shared_bounds,
+            m.who(m.current()) + ": an st.async names memory and a barrier of different CTAs",
+            site);
+  }
+  auto copy = std::make_unique<Copy>();
+  copy->from = Copy::From::registers;
+  const auto* bytes = static_cast<const std::byte*>(value);
+  copy->data = std::make_shared<std::vector<std::byte>>(bytes, bytes + answer_bytes);
+  m.write_async(std::move(copy), cta, to, barrier, site);
 }
 
 LaunchAnswer load_launch_answer(std::uint32_t answer, Site site) {

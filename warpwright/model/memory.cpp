@@ -133,11 +133,8 @@ std::string Machine::copies_into(const Cta& cta, std::uint32_t offset, int bytes
   for (const auto& copy : copies_) {
     if (copy->cta != &cta) continue;
     if (offset < copy->offset + copy->bytes && copy->offset < offset + bytes) {
-      return std::string(copy->answers                    ? "the answer of a try_cancel"
-                         : copy->kind == Copy::Kind::load ? "the tensor load"
-                                                          : "the tensor store") +
-             " issued by " + who(*copy->issuer) + " at " + copy->site.file + ":" +
-             std::to_string(copy->site.line);
+      return std::string("the ") + copy->instruction() + " issued by " + who(*copy->issuer) +
+             " at " + copy->site.file + ":" + std::to_string(copy->site.line);
     }
   }
   for (const auto& thread : cta.threads) {
@@ -191,10 +188,14 @@ namespace {
 
 // What loads and stores of shared memory have in common; returns the CTA and the offset.
 // `far`: the instruction reaches the whole cluster.
-std::pair<Cta*, std::uint32_t> access(Thread& by, std::uint32_t address, int bytes, bool write,
+enum class Touch : std::uint8_t { load, store, add };
+std::pair<Cta*, std::uint32_t> access(Thread& by, std::uint32_t address, int bytes, Touch touch,
                                       bool far, Site site) {
   Machine& m = machine();
-  const char* operation = write ? "a store to shared memory" : "a load from shared memory";
+  const bool write = touch != Touch::load;
+  const char* operation = touch == Touch::load    ? "a load from shared memory"
+                          : touch == Touch::store ? "a store to shared memory"
+                                                  : "an addition to shared memory";
   Cta& cta = m.owner(address, operation, site);
   const std::uint32_t offset = address & 0xffffffu;
   if (!far && &cta != m.current().cta) {
@@ -212,7 +213,7 @@ std::pair<Cta*, std::uint32_t> access(Thread& by, std::uint32_t address, int byt
   }
   m.spend(nominal::shared_access);
   if (write) by.loads = by.load_repeats = 0;
-  if (m.order) m.order->generic(by, cta, offset, bytes, write, site);
+  if (m.order) m.order->generic(by, cta, offset, bytes, write, site, touch == Touch::add);
   for (std::uint32_t g = offset / 16; g <= (offset + bytes - 1) / 16; ++g) {
     if (cta.writers[g] > 0 || (write && cta.readers[g] > 0)) {
       m.finding(Check::in_flight_access,
@@ -235,22 +236,37 @@ std::pair<Cta*, std::uint32_t> access(Thread& by, std::uint32_t address, int byt
   return {&cta, offset};
 }
 
-void load_by(Thread& by, std::uint32_t address, void* to, int bytes, bool far, Site site) {
-  const auto [cta, offset] = access(by, address, bytes, false, far, site);
-  if (std::find(cta->defined.begin() + offset, cta->defined.begin() + offset + bytes, 0) !=
-      cta->defined.begin() + offset + bytes) {
-    machine().finding(Check::uninitialised_read,
-                      machine().who(machine().current()) + " reads " + range_text(offset, bytes) +
-                          ", which nothing has written",
-                      site);
+void check_defined(const Cta& cta, std::uint32_t offset, int bytes, Site site) {
+  if (std::find(cta.defined.begin() + offset, cta.defined.begin() + offset + bytes, 0) ==
+      cta.defined.begin() + offset + bytes) {
+    return;
   }
+  machine().finding(Check::uninitialised_read,
+                    machine().who(machine().current()) + " reads " + range_text(offset, bytes) +
+                        ", which nothing has written",
+                    site);
+}
+
+void load_by(Thread& by, std::uint32_t address, void* to, int bytes, bool far, Site site) {
+  const auto [cta, offset] = access(by, address, bytes, Touch::load, far, site);
+  check_defined(*cta, offset, bytes, site);
   std::memcpy(to, cta->shared.data() + offset, static_cast<std::size_t>(bytes));
 }
 
 void store_by(Thread& by, std::uint32_t address, const void* from, int bytes, bool far, Site site) {
-  const auto [cta, offset] = access(by, address, bytes, true, far, site);
+  const auto [cta, offset] = access(by, address, bytes, Touch::store, far, site);
   std::memcpy(cta->shared.data() + offset, from, static_cast<std::size_t>(bytes));
   std::fill_n(cta->defined.begin() + offset, bytes, std::uint8_t{1});
+}
+
+template <class T>
+void add_by(Thread& by, std::uint32_t address, T value, Site site) {
+  const auto [cta, offset] = access(by, address, sizeof value, Touch::add, true, site);
+  check_defined(*cta, offset, sizeof value, site);
+  T sum{};
+  std::memcpy(&sum, cta->shared.data() + offset, sizeof sum);
+  sum += value;
+  std::memcpy(cta->shared.data() + offset, &sum, sizeof sum);
 }
 
 }  // namespace
@@ -277,6 +293,14 @@ void shared_store(std::uint32_t address, const void* from, int bytes, Site site)
 
 void cluster_store(std::uint32_t address, const void* from, int bytes, Site site) {
   store_by(machine().current(), address, from, bytes, true, site);
+}
+
+void cluster_add(std::uint32_t address, std::uint32_t value, Site site) {
+  add_by(machine().current(), address, value, site);
+}
+
+void cluster_add(std::uint32_t address, float value, Site site) {
+  add_by(machine().current(), address, value, site);
 }
 
 void global_load(const void* address, void* to, int bytes, Site site) {
@@ -344,6 +368,23 @@ void act::flag_wait(void* flag, std::uint32_t value, Site site) {
     m.block({.kind = Wait::Kind::flag, .site = site, .cta = self->cta});
   }
   if (m.order) m.order->flag_waited(*self, f.order);
+}
+
+std::uint32_t act::draw(std::uint32_t* counter, std::uint32_t last, Site site) {
+  Machine& m = machine();
+  m.maybe_yield();
+  const auto at = reinterpret_cast<std::uintptr_t>(counter);
+  constexpr int bytes = sizeof *counter;
+  m.spend(nominal::atomic);
+  m.check_global(*m.current().cta->grid, at, bytes, true, "an atomic increment", site);
+  m.check_prerequisites(at, "an atomic increment", site);
+  if (at % bytes != 0) m.fatal(Check::misaligned, "an atomic increment is not aligned", site);
+  if (m.order) m.order->atomic_global(m.current(), at, bytes, site);
+  std::uint32_t number = 0;
+  std::memcpy(&number, m.bytes_at(at), bytes);
+  const std::uint32_t next = number >= last ? 0 : number + 1;
+  std::memcpy(m.bytes_at(at), &next, bytes);
+  return number;
 }
 
 void meet_warp(const char* what, Site site, void* argument,

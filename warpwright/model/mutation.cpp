@@ -81,6 +81,10 @@ std::vector<Kind> ways(const SyncSite& s) {
     case SyncKind::tensor_fence_after:
       add({s.threads > s.warps ? Kind::lane_zero : Kind::other_lane});
       break;
+    case SyncKind::draw:
+      add({Kind::count_up, Kind::repeat, Kind::repeat_first});
+      break;
+    case SyncKind::store_async:
     case SyncKind::try_cancel:
       add({Kind::drop_first, Kind::repeat, Kind::repeat_first});
       break;
@@ -192,6 +196,10 @@ std::string_view name(SyncKind kind) {
       return "tcgen05.wait::st";
     case SyncKind::try_cancel:
       return "try_cancel";
+    case SyncKind::draw:
+      return "draw";
+    case SyncKind::store_async:
+      return "st.async";
     case SyncKind::grid_wait:
       return "griddepcontrol.wait";
     case SyncKind::flag_clear:

@@ -49,6 +49,8 @@ enum class SyncKind : std::uint8_t {
   tmem_wait_load,
   tmem_wait_store,
   try_cancel,
+  draw,         ///< an atomic increment that gives numbers away
+  store_async,  ///< to shared memory of the cluster, with its signal
   grid_wait,    ///< griddepcontrol.wait
   flag_set,     ///< a release to a flag in global memory
   flag_wait,    ///< and the wait for it

@@ -50,10 +50,14 @@ class Order {
   void cta_exits(Cta& cta);
 
   // --- accesses of a thread
-  void generic(Thread& by, Cta& cta, std::uint32_t offset, int bytes, bool write, Site site);
+  void generic(Thread& by, Cta& cta, std::uint32_t offset, int bytes, bool write, Site site,
+               bool atomic = false);
   /// With `releases_map` a write that hands a tensor map to the copy engine.
   void generic_global(Thread& by, std::uintptr_t address, std::int64_t bytes, bool write, Site site,
                       bool releases_map = false);
+
+  /// Reads and writes, in any order with other atomic accesses.
+  void atomic_global(Thread& by, std::uintptr_t address, std::int64_t bytes, Site site);
 
   // --- asynchronous operations
   /// The load that `copy` is; its signal will be counted on `bar`.
@@ -141,7 +145,7 @@ class Order {
     std::span<Thread* const> threads;
     std::span<const int> alike;  // how many each of them stands for; empty for one thread
     bool asynchronous = false;
-    bool generic_proxy = false;  // of the asynchronous ones, cp.async
+    bool in_generic = false;  // asynchronous, and of the generic proxy
     bool write = false;
     bool atomic = false;
     bool in_shared = true;
@@ -208,6 +212,7 @@ class Order {
   /// Checks `y` against the cell's entries, then makes it one of them.
   void enter(Cell& cell, Actor& y, std::uintptr_t at);
   void install_read(Cell& cell, const Actor& y);
+  [[nodiscard]] bool is_atomic(const Entry& x) const;
   [[nodiscard]] bool covered(const Actor& y, const Entry& x) const;
   Cell* global_cell(std::uintptr_t address);
   /// The address as an offset in an allocation: the same in every run.

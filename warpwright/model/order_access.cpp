@@ -45,7 +45,7 @@ Order::Verdict Order::judge(const Thread& t, bool alone, const Actor& y, const E
                                                                           : Verdict::race;
     }
     if (op.time == 0) return Verdict::unfinished;
-    if (op.generic && y.asynchronous && !y.generic_proxy && me.order[op.component] >= op.time) {
+    if (op.generic && y.asynchronous && !y.in_generic && me.order[op.component] >= op.time) {
       // A generic write that is over: the other proxy needs the fence.
       const Clock& fenced = y.in_shared ? me.shared : me.global;
       return !x_write || fenced[op.component] >= op.time ? Verdict::ordered : Verdict::proxy;
@@ -61,17 +61,18 @@ Order::Verdict Order::judge(const Thread& t, bool alone, const Actor& y, const E
     }
     return Verdict::unfinished;
   }
-  const bool fenced_proxy = y.asynchronous && !y.generic_proxy;
+  if (x.atomic && y.atomic) return Verdict::ordered;
   if (!cluster.has(x.who)) {
-    if (knows_far(fenced_proxy ? me.far : me.grid, x.who, x.who, x.time) ||
+    const bool fences = y.asynchronous && !y.in_generic;
+    if (knows_far(fences ? me.far : me.grid, x.who, x.who, x.time) ||
         knows_far(me.grid, x.who, x.who, UINT32_MAX)) {
       return Verdict::ordered;
     }
-    return fenced_proxy && me.grid[x.who] >= x.time ? Verdict::proxy : Verdict::race;
+    return fences && me.grid[x.who] >= x.time ? Verdict::proxy : Verdict::race;
   }
   const std::uint32_t c = x.who - cluster.first_thread;
   const bool own = alone && x.who == me.number;
-  if (!fenced_proxy) {
+  if (!y.asynchronous) {
     if (own || me.order[c] >= x.time) return Verdict::ordered;
     return me.executed[c] >= x.time ? Verdict::scope : Verdict::race;
   }
@@ -79,10 +80,12 @@ Order::Verdict Order::judge(const Thread& t, bool alone, const Actor& y, const E
   if (fenced[c] >= x.time) return Verdict::ordered;
   if (own && (y.in_shared ? me.fenced_shared : me.fenced_global) >= x.time) return Verdict::ordered;
   const bool executed = own || me.executed[c] >= x.time;
-  // The disputed rule: a read that is over, then an asynchronous write without a fence.
-  if (!x_write && !machine_.options().fence_after_reads) {
+  // The disputed rule: a read that is over, then an asynchronous write without a fence. (There is
+  // none to be had where the write is of the generic proxy too.)
+  if (!x_write && (y.in_generic || !machine_.options().fence_after_reads)) {
     return executed ? Verdict::ordered : Verdict::race;
   }
+  if (y.in_generic && (own || me.order[c] >= x.time)) return Verdict::ordered;
   if (own || me.order[c] >= x.time) return x_write ? Verdict::proxy : Verdict::read_proxy;
   return executed ? Verdict::scope : Verdict::race;
 }
@@ -124,6 +127,10 @@ bool Order::covered(const Actor& y, const Entry& x) const {
   }
   if (!cluster.has(x.who)) return knows_far(t.order.grid, x.who, x.who, x.time);
   return x.who == t.order.number || t.order.order[x.who - cluster.first_thread] >= x.time;
+}
+
+bool Order::is_atomic(const Entry& x) const {
+  return x.asynchronous ? operations_[x.who].atomic : x.atomic;
 }
 
 void Order::install_read(Cell& cell, const Actor& y) {
@@ -168,8 +175,10 @@ void Order::enter(Cell& cell, Actor& y, std::uintptr_t at) {
   }
   if (!y.write) return install_read(cell, y);
   // What was ordered before the write needs no watching any more: conflicts meet the write first.
+  // But one of two additions says nothing of the other.
   const auto overwritten = [&](Entry& x) {
     if (x.mask == 0) return true;
+    if (y.atomic && is_atomic(x) && !covered(y, x)) return false;
     x.mask &= static_cast<std::uint16_t>(~mask);
     if (x.mask != 0) return false;
     release_entry(x);
@@ -191,16 +200,18 @@ void Order::enter(Cell& cell, Actor& y, std::uintptr_t at) {
 }
 
 // --- accesses ------------------------------------------------------------------------------------
-void Order::generic(Thread& by, Cta& cta, std::uint32_t offset, int bytes, bool write, Site site) {
+void Order::generic(Thread& by, Cta& cta, std::uint32_t offset, int bytes, bool write, Site site,
+                    bool atomic) {
   if (relation) relation->generic(by, offset, write, site);
   if (&cta != by.cta) visits(by, cta, site);
   Thread* const self = &by;
   Actor y;
   y.threads = {&self, 1};
   y.write = write;
+  y.atomic = atomic;
   y.cta = &cta;
-  y.what = write ? "store" : "load";
-  y.entry = {by.order.number, by.order.time, place(site, by.role), 0, false};
+  y.what = atomic ? "addition" : write ? "store" : "load";
+  y.entry = {by.order.number, by.order.time, place(site, by.role), 0, false, atomic};
   for_each_cell(offset, bytes, [&](std::uintptr_t at, std::uint16_t mask) {
     y.entry.mask = mask;
     enter(cta.order.cells[at / piece_bytes], y, at);
@@ -252,7 +263,24 @@ void Order::generic_global(Thread& by, std::uintptr_t address, std::int64_t byte
   y.write = write;
   y.in_shared = false;
   y.what = releases_map ? "tensormap.cp_fenceproxy" : write ? "store" : "load";
-  y.entry = {by.order.number, by.order.time, place(site, by.role), 0, false, releases_map};
+  y.entry = {by.order.number, by.order.time, place(site, by.role), 0, false, false, releases_map};
+  for_each_cell(address, bytes, [&](std::uintptr_t at, std::uint16_t mask) {
+    y.entry.mask = mask;
+    enter(*global_cell(at), y, at);
+  });
+}
+
+void Order::atomic_global(Thread& by, std::uintptr_t address, std::int64_t bytes, Site site) {
+  if (!tracked(address, bytes)) return;
+  if (relation) relation->generic(by, in_allocation(address), true, site);
+  Thread* const self = &by;
+  Actor y;
+  y.threads = {&self, 1};
+  y.write = true;
+  y.atomic = true;
+  y.in_shared = false;
+  y.what = "atomic increment";
+  y.entry = {by.order.number, by.order.time, place(site, by.role), 0, false, true};
   for_each_cell(address, bytes, [&](std::uintptr_t at, std::uint16_t mask) {
     y.entry.mask = mask;
     enter(*global_cell(at), y, at);
@@ -289,6 +317,7 @@ void Order::touch(std::uint32_t operation, std::span<Thread* const> issuers, Cta
   y.asynchronous = true;
   y.write = write;
   y.cta = &cta;
+  y.in_generic = op.generic;
   y.what = op.what;
   y.entry = {operation, 0, op.place, 0xffff, true};
   for (const std::uint32_t piece : pieces) {
@@ -339,7 +368,7 @@ void Order::copy_async(Thread& by, const ThreadCopy& copy) {
   Actor y;
   y.threads = {&self, 1};
   y.asynchronous = true;
-  y.generic_proxy = true;
+  y.in_generic = true;
   y.what = op.what;
   y.entry = {number, 0, op.place, 0, true};
   y.write = true;
@@ -369,8 +398,9 @@ void Order::begin_load(Thread& by, Copy& copy, MBarrier& bar) {
                                static_cast<std::uint32_t>(copy.signals->index), bar.offset);
     }
   }
-  copy.reading = new_operation(by, copy.answers ? "try_cancel" : "tensor load", copy.site);
+  copy.reading = new_operation(by, copy.instruction(), copy.site);
   Operation& op = operations_[copy.reading];
+  op.generic = copy.from == Copy::From::registers;
   op.component = bar.order.component;
   op.barrier = bar.name;
   op.barrier_index = bar.index;
@@ -391,9 +421,8 @@ void Order::begin_store(Thread& by, Copy& copy) {
                                0);
     }
   }
-  const char* what = copy.reduce_add ? "tensor reduce-add" : "tensor store";
-  copy.reading = new_operation(by, what, copy.site);
-  copy.writing = new_operation(by, what, copy.site);
+  copy.reading = new_operation(by, copy.instruction(), copy.site);
+  copy.writing = new_operation(by, copy.instruction(), copy.site);
   operations_[copy.reading].component = t.bulk_read;
   operations_[copy.reading].time = t.committed + 1;
   operations_[copy.writing].component = t.bulk_done;

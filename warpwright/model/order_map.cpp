@@ -54,7 +54,7 @@ void Order::uses_map(std::uint32_t operation, Thread& by, std::uintptr_t address
   y.in_shared = false;
   y.map = &*acquired;
   y.what = op.what;
-  y.entry = {operation, 0, op.place, 0xffff, true, true};
+  y.entry = {operation, 0, op.place, 0xffff, true, false, true};
   for (std::uintptr_t at = address; at < address + sizeof(TensorMap); at += 16) {
     enter(*global_cell(at), y, at);
   }

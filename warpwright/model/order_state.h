@@ -175,9 +175,11 @@ struct Entry {
   std::uint32_t time = 0;  ///< of a thread
   std::uint32_t place = 0;
   std::uint16_t mask = 0;  ///< bytes of the 16; 0 is no entry
-  bool asynchronous = false;
+  bool asynchronous : 1 = false;
+  /// Of a generic write: several atomic ones (additions, draws) need no order among each other.
+  bool atomic : 1 = false;
   /// Of a tensor map: a generic write that releases it, or the use of one by a copy.
-  bool map = false;
+  bool map : 1 = false;
 };
 
 /// Bytes that one Cell shadows.
@@ -205,8 +207,8 @@ struct Operation {
   std::uint32_t time = 0;  ///< of its completion in that component; 0 while it is not known
   std::uint32_t references = 0;
   bool atomic = false;
+  bool generic = false;  ///< of the generic proxy
   bool stores = false;   ///< the half of a store that writes
-  bool generic = false;  ///< cp.async: of the generic proxy
   /// Of an MMA: its accumulator and shape. Those of one thread with one chain follow each other.
   std::uint64_t chain = 0;
 };

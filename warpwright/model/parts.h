@@ -299,7 +299,10 @@ struct Copy {
   Kind kind = Kind::load;
   Stage stage = Stage::issued;
   bool reduce_add = false;
-  bool answers = false;  // not a copy: a request of launch control, which writes its answer
+  /// What a load writes: a box of a tensor; or, without the copy engine, the answer to a request of
+  /// launch control, or what a thread's registers held.
+  enum class From : std::uint8_t { tensor, queue, registers };
+  From from = From::tensor;
   TensorMapFields map;
   std::array<int, TensorMapFields::max_rank> coords{};
   Cta* cta = nullptr;         // whose shared memory
@@ -317,6 +320,12 @@ struct Copy {
   Clock passed;               // waits that came before it was issued
   std::uint32_t reading = 0;  // operations of the order checker: a load is the first
   std::uint32_t writing = 0;
+
+  /// The instruction that it is.
+  [[nodiscard]] const char* instruction() const {
+    if (kind == Kind::store) return reduce_add ? "tensor reduce-add" : "tensor store";
+    return from == From::tensor ? "tensor load" : from == From::queue ? "try_cancel" : "st.async";
+  }
 };
 
 /// Thrown inside a fiber to leave the kernel after a finding that allows no way on.
@@ -341,6 +350,8 @@ class Machine {
   void poll_failed(const Cta& cta, const MBarrier& bar, Site site);
   /// Lets another thread run first (random mode).
   void maybe_yield();
+  /// A thread that asked in vain lets the others run before it asks again.
+  void ask_again_later();
   /// Decisions of Mode::random, by seed: true in `percent` of 100; one of 0 to count - 1.
   bool chance(int percent);
   std::size_t pick(std::size_t count);
@@ -449,6 +460,10 @@ class Machine {
   void tensor_exits(Cta& cta);
 
   // --- launch control (launch_control.cpp)
+  /// Puts `copy` of 16 bytes that come from no tensor on its way to shared memory: to `to` of this
+  /// CTA, signalled at `barrier` of it.
+  void write_async(std::unique_ptr<Copy> copy, Cta& cta, std::uint32_t to, std::uint32_t barrier,
+                   Site site);
   /// The answer to a request: takes the next cluster off the queue, if there is one.
   LaunchAnswer cancel_next(GridRun& grid);
 
@@ -585,6 +600,8 @@ void mbarrier_arrive(std::uint32_t address, int count, bool drop, Scope scope, S
 bool mbarrier_test(std::uint32_t address, int parity, bool may_suspend, Scope scope, Site site);
 void flag_set(void* flag, std::uint32_t value, Site site);
 void flag_wait(void* flag, std::uint32_t value, Site site);
+std::uint32_t draw(std::uint32_t* counter, std::uint32_t last, Site site);
+void store_async(std::uint32_t to, const void* value, std::uint32_t barrier, Site site);
 void mbarrier_wait(std::uint32_t address, int parity, Scope scope, Site site);
 void launch_dependents();
 void wait_for_grids(Site site);

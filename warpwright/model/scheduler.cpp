@@ -314,6 +314,11 @@ void Machine::watch_load(std::uintptr_t at, const void* value, int bytes, Site s
           site);
   }
   if (timed()) return maybe_yield();
+  ask_again_later();
+}
+
+void Machine::ask_again_later() {
+  Thread& self = *current_;
   if (options_.mode == Mode::random) {
     make_ready(self);
   } else {
@@ -434,9 +439,8 @@ void Machine::cta_exits(Cta& cta) {
   for (const auto& copy : copies_) {
     if (copy->kind == Copy::Kind::load && (copy->cta == &cta || copy->signals == &cta)) {
       finding(Check::barrier_outlived,
-              "CTA " + std::to_string(cta.index) + " exited while a " +
-                  (copy->answers ? "try_cancel" : "tensor load") + " issued by " +
-                  who(*copy->issuer) + " was still to " +
+              "CTA " + std::to_string(cta.index) + " exited while a " + copy->instruction() +
+                  " issued by " + who(*copy->issuer) + " was still to " +
                   (copy->cta == &cta ? "land in its shared memory" : "signal its mbarrier"),
               copy->site);
     }
@@ -483,10 +487,8 @@ bool Machine::advance_one() {
   }
   const Copy& copy = *copies_[at];
   if (options_.only && options_.mode == Mode::random) {
-    note(std::string(copy.answers                    ? "the try_cancel"
-                     : copy.kind == Copy::Kind::load ? "the tensor load"
-                                                     : "the tensor store") +
-         " of " + who(*copy.issuer) + " at line " + std::to_string(copy.site.line) +
+    note(std::string("the ") + copy.instruction() + " of " + who(*copy.issuer) + " at line " +
+         std::to_string(copy.site.line) +
          (copy.stage == Copy::Stage::issued ? " reads its source"
           : copy.stage == Copy::Stage::read ? " writes its destination"
                                             : " is signalled"));

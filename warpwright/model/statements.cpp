@@ -339,6 +339,22 @@ void sync_warp(Site site) {
   act::sync_warp(site);
 }
 
+std::uint32_t draw(std::uint32_t* counter, std::uint32_t last, Site site) {
+  const Mutation* broken = machine().sync(SyncKind::draw, site, "", static_cast<int>(last));
+  if (dropped(broken)) return last;  // as if all others were given away
+  if (repeated(broken)) act::draw(counter, last, site);
+  // One more: the word is not as it was when the last number has been drawn.
+  return act::draw(counter, last + static_cast<std::uint32_t>(change(broken)), site);
+}
+
+void store_async(std::uint32_t to, const void* value, std::uint32_t barrier, Site site) {
+  Machine& m = machine();
+  const Mutation* broken = m.sync(SyncKind::store_async, site, barrier_name(barrier));
+  if (dropped(broken)) return m.maybe_yield();
+  act::store_async(to, value, barrier, site);
+  if (repeated(broken)) act::store_async(to, value, barrier, site);
+}
+
 void launch_dependents(Site /*site*/) {
   act::launch_dependents();
 }

@@ -21,13 +21,16 @@ inline constexpr int proxy_fence = 20;
 inline constexpr int tensor_copy_issue = 30;  ///< one thread hands a copy to the copy engine
 inline constexpr int shared_access = 1;  ///< a 16-byte row of ld/stmatrix, a lane's ld/st.shared
 inline constexpr int global_access = 20;
+inline constexpr int atomic = 600;  ///< one thread's, on global memory, until it has the result
 inline constexpr int fragment_register = 6;  ///< read, scale and convert one accumulator register
 inline constexpr int set_registers = 20;     ///< setmaxnreg
 
 // --- the copy engine of an SM -------------------------------------------------------------------
 inline constexpr int load_latency = 600;   ///< from the issue of a load to its first byte (L2 hit)
 inline constexpr int store_latency = 100;  ///< from the issue of a store to its first read
-inline constexpr int store_to_global = 600;      ///< from its last read to its completion
+inline constexpr int store_to_global = 600;  ///< from its last read to its completion
+inline constexpr int store_async =
+    200;  ///< from an st.async to its signal, in any CTA of a cluster
 inline constexpr int copy_bytes_per_cycle = 64;  ///< width of an SM's port to L2, each direction
 
 // --- the tensor core of an SM -------------------------------------------------------------------

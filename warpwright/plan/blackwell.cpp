@@ -137,6 +137,7 @@ std::optional<Plan> candidate_of(const Plan& start, const BlackwellRow& instance
   Plan plan = start;
   plan.kernel = instance.name;
   plan.cluster = cluster;
+  plan.tile_source = config.tiles;
   const int size = atom::cluster_size(cluster);
   const auto tiles_m = static_cast<int>((plan.problem.m + config.tile_m - 1) / config.tile_m);
   const auto tiles_n = static_cast<int>((plan.problem.n + config.tile_n - 1) / config.tile_n);
@@ -197,7 +198,7 @@ Refusal nothing_found(const GemmProblem& p, const DeviceFacts& device, const Pla
   }
   if (choices.tiles) {
     constexpr const char* names[] = {"one tile a cluster", "static shares of the tiles",
-                                     "tiles from launch control"};
+                                     "tiles from launch control", "tiles from a counter"};
     add(names[static_cast<std::size_t>(*choices.tiles)]);
   }
   if (choices.ctas) add("a grid of " + number(*choices.ctas) + " CTAs");
@@ -222,6 +223,8 @@ const char* source_text(const BlackwellConfig& c) {
       return "persistent, static shares of the tiles";
     case TileSource::launch_control:
       return "persistent, tiles from launch control";
+    case TileSource::drawn:
+      break;
   }
   return "";
 }
@@ -296,9 +299,9 @@ class BlackwellFamily final : public Family {
     if (c.pair) rows.push_back(pipeline::tmem_done_row());
     rows.push_back(kernel::c_full_row(c));
     if (controlled(c)) {
-      const pipeline::LaunchControlShape answers = kernel::launch_control_shape(c);
-      rows.push_back(pipeline::tile_full_row(answers));
-      rows.push_back(pipeline::tile_empty_row(answers, plan.cluster));
+      const pipeline::TileRingShape tiles = kernel::tile_ring_shape(c);
+      rows.push_back(pipeline::tile_full_row(tiles));
+      rows.push_back(pipeline::tile_empty_row(tiles, plan.cluster));
     }
     return rows;
   }

@@ -203,8 +203,10 @@ Bound Plan::bound() const {
 
 std::string Plan::name() const {
   const std::string along_k = cluster_k > 1 ? "x" + std::to_string(cluster_k) : "";
-  return format("%s_c%dx%d%s", kernel.empty() ? "none" : kernel.c_str(), cluster.m, cluster.n,
-                along_k.c_str());
+  const bool could_draw = facts().tiles == kernel::TileSource::drawn && waves() > 1;
+  return format("%s_c%dx%d%s%s", kernel.empty() ? "none" : kernel.c_str(), cluster.m, cluster.n,
+                along_k.c_str(),
+                could_draw && tile_source != kernel::TileSource::drawn ? "_static" : "");
 }
 
 std::vector<pipeline::BarrierRow> Plan::barriers() const {
@@ -239,10 +241,14 @@ std::string Plan::explain() const {
       format("grid       %d %sCTAs, %.2f waves%s%s\n", ctas, parts.persistent ? "persistent " : "",
              waves(), last_wave(*this).c_str(), problem.groups > 0 ? ", whatever the lengths" : "");
   out += bound_line(*this);
-  out += format("workspace  %lld bytes%s\n", static_cast<long long>(workspace_bytes),
-                problem.groups == 0 ? ""
-                : map_ctas > 0      ? ", used by the maps and the check of the offsets"
-                                    : ", used by the check of the offsets alone");
+  std::string uses;
+  const auto use = [&](const char* what) {
+    uses += (uses.empty() ? ", used by " : ", ") + std::string(what);
+  };
+  if (tile_source == kernel::TileSource::drawn) use("the counter of tiles (may be left out)");
+  if (map_ctas > 0) use("the maps");
+  if (problem.groups > 0) use("the check of the offsets");
+  out += format("workspace  %lld bytes%s\n", static_cast<long long>(workspace_bytes), uses.c_str());
   return out;
 }
 

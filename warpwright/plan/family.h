@@ -55,7 +55,7 @@ struct Grid {
   int shared_bytes = 0;
   int registers = 0;
   bool multiplies = true;  ///< reads the operands and writes D; else it only prepares that
-  std::array<WorkspacePart, 2> workspace{};
+  std::array<WorkspacePart, 3> workspace{};
   alignas(128) std::array<std::byte, 2560> params;  // set_params makes what a launch reads
 
   template <class Params>

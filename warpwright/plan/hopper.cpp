@@ -64,6 +64,7 @@ bool chosen(const HopperRow& i, const PlanChoices& choices) {
          (!choices.swapped || *choices.swapped == c.swapped) &&
          (!choices.search || *choices.search == c.grouped) &&
          (!choices.group_maps || *choices.group_maps == kernel::has_group_maps(c)) &&
+         (choices.tiles != kernel::TileSource::drawn || kernel::draws_tiles(c)) &&
          (!choices.kernel || *choices.kernel == i.name);
 }
 
@@ -159,6 +160,18 @@ std::optional<std::int64_t> walk_groups(Plan& plan, const kernel::GemmConfig& c,
   return most;
 }
 
+// Where the tiles come from; nothing where a kernel that draws is of no use: what one wave does
+// needs no counter, and static shares are what its twin is for.
+std::optional<kernel::TileSource> source(const kernel::GemmConfig& c, bool more_than_a_wave,
+                                         const PlanChoices& choices) {
+  using kernel::TileSource;
+  if (!kernel::draws_tiles(c)) return TileSource::static_persistent;
+  const TileSource wanted =
+      choices.tiles.value_or(more_than_a_wave ? TileSource::drawn : TileSource::static_persistent);
+  if (wanted != TileSource::drawn && !choices.kernel) return std::nullopt;
+  return wanted;
+}
+
 // All plans by one kernel and cluster.
 void add_plans(std::vector<Plan>& all, Plan base, const HopperRow& row,
                const PlanChoices& choices) {
@@ -195,8 +208,12 @@ void add_plans(std::vector<Plan>& all, Plan base, const HopperRow& row,
     grids = {*choices.ctas};
   }
   for (const int ctas : grids) {
+    const auto tiles = source(c, tile::tile_count(base.raster) > ctas / size, choices);
+    if (!tiles) continue;
     Plan plan = base;
     plan.ctas = count == 0 ? 0 : ctas;
+    plan.tile_source = *tiles;
+    const int counter = kernel::draws_tiles(c) ? kernel::counter_bytes : 0;
     if (splits(c)) {
       plan.workspace_bytes = kernel::split_workspace_bytes(c, ctas);
       plan.flag_bytes = kernel::split_flag_bytes(c, ctas);
@@ -205,9 +222,13 @@ void add_plans(std::vector<Plan>& all, Plan base, const HopperRow& row,
       if (plan.ctas > 0) {
         plan.map_ctas = static_cast<int>(std::min(p.groups, std::int64_t{8} * plan.device.sms));
       }
-      plan.workspace_bytes = kernel::group_maps_workspace(p.groups);
+      plan.workspace_bytes = counter + kernel::group_maps_workspace(p.groups);
     } else if (p.groups > 0) {
-      plan.workspace_bytes = 16;  // for the check of the offsets
+      plan.workspace_bytes = counter + 16;  // for the check of the offsets
+    }
+    if (tiles == kernel::TileSource::drawn) {
+      plan.flag_bytes = counter;
+      plan.workspace_bytes = std::max<std::int64_t>(plan.workspace_bytes, counter);
     }
     plan.cost = predicted_cost(plan);
     all.push_back(std::move(plan));
@@ -227,6 +248,9 @@ std::string wishes(const PlanChoices& choices) {
     wish(std::string("the schedule ") + names[static_cast<std::size_t>(*choices.schedule)]);
   }
   if (choices.swapped) wish(*choices.swapped ? "swapped operands" : "operands not swapped");
+  if (choices.tiles) {
+    wish(choices.tiles == kernel::TileSource::drawn ? "tiles that are drawn" : "static tiles");
+  }
   if (choices.search) wish("the search " + std::string(search_name(*choices.search)));
   // One map is what a plan takes unasked.
   if (choices.group_maps.value_or(false)) wish("a map a group");
@@ -359,9 +383,12 @@ Refusal none_found(const Plan& base, const PlanChoices& choices) {
 }  // namespace
 
 Result<std::vector<Plan>> hopper_candidates(const Plan& start, const PlanChoices& choices) {
-  if (choices.pair.value_or(false) || choices.tiles || choices.accumulators) {
+  if (choices.pair.value_or(false) || choices.accumulators ||
+      choices.tiles == kernel::TileSource::one_tile ||
+      choices.tiles == kernel::TileSource::launch_control) {
     return refuse(RefusalCode::bad_choice,
-                  "pairs, tile sources and accumulators in tensor memory are of sm_100; device ",
+                  "pairs, one tile a cluster, launch control and accumulators in tensor memory are "
+                  "of sm_100; device ",
                   start.device.name, " is sm_", start.device.architecture);
   }
   if (choices.cluster_k) {

@@ -191,7 +191,7 @@ class Estimate {
                            machine_.cluster_exchange_each * plan_.cluster_k;
       return {once + (waves - 1) * (once + after + machine_.cluster_wave), after};
     }
-    if (plan_.flag_bytes > 0) {
+    if (c_.sharing == kernel::Sharing::workspace) {
       const tile::SplitPlan split(static_cast<int>(tiles_), static_cast<int>(blocks_),
                                   static_cast<int>(clusters_));
       const double whole = split.whole / clusters_;

@@ -39,10 +39,12 @@ void set_scale_map(kernel::GemmParams& p, const kernel::GemmConfig& c, const Mat
   p.operands.token_scales = encode(r);
 }
 
-// Where the maps of the groups lie in a workspace: behind the status of the offsets, aligned.
-std::int64_t maps_offset(const void* workspace) {
+// Where the maps of the groups lie in a workspace: behind flags and the status of the offsets,
+// aligned.
+std::int64_t maps_offset(const Plan& plan, const void* workspace) {
   const auto at = reinterpret_cast<std::uintptr_t>(workspace);
-  return static_cast<std::int64_t>((at + 16 + 127) / 128 * 128 - at);
+  const auto behind = static_cast<std::uintptr_t>(plan.flag_bytes) + 16;
+  return static_cast<std::int64_t>((at + behind + 127) / 128 * 128 - at);
 }
 
 // How the kernel walks over the groups.
@@ -118,6 +120,11 @@ class HopperFamily final : public Family {
     std::vector<pipeline::BarrierRow> rows = {
         pipeline::full_row(shape), pipeline::empty_row(shape, plan.cluster), kernel::c_full_row(c)};
     if (c.schedule == kernel::Schedule::pingpong) rows.push_back(pipeline::turn_row());
+    if (kernel::draws_tiles(c)) {
+      const pipeline::TileRingShape ring = kernel::tile_ring_shape(c);
+      rows.push_back(pipeline::tile_full_row(ring));
+      rows.push_back(pipeline::tile_empty_row(ring, plan.cluster));
+    }
     return rows;
   }
 
@@ -154,6 +161,9 @@ class HopperFamily final : public Family {
     out += format("stages     %d of %d bytes (A %d, B %d)\n", c.stages, shape.stage_bytes,
                   atom::tile_bytes(kernel::tile_a(c)), atom::tile_bytes(kernel::tile_b(c)));
     out += format("sums       %s\n", sums_text(c).c_str());
+    if (plan.tile_source == kernel::TileSource::drawn) {
+      out += "walk       tiles drawn from a counter in the workspace; without one static shares\n";
+    }
     parts.tensor_store = c.store != kernel::Store::lanes;
     return parts;
   }
@@ -174,22 +184,28 @@ class HopperFamily final : public Family {
                                      plan.ctas / atom::cluster_size(plan.cluster));
       p.walk.flags = reinterpret_cast<std::uint32_t*>(workspace);
       p.walk.partials = reinterpret_cast<float*>(workspace + plan.flag_bytes);
-      grid.workspace[0] = {"workspace", 0, plan.workspace_bytes};
+      grid.workspace[0] = {"flags", 0, plan.flag_bytes};
+      grid.workspace[1] = {"workspace", plan.flag_bytes, plan.workspace_bytes};
+    }
+    if (plan.tile_source == kernel::TileSource::drawn && workspace != nullptr) {
+      p.walk.counter = reinterpret_cast<std::uint32_t*>(workspace);
+      grid.workspace[0] = {"counter", 0, sizeof(std::uint32_t)};
     }
     if (o.groups) {
       p.walk.groups = group_tiles(plan, *o.groups);
       if (memory.check_offsets) {
-        p.walk.offsets_status = reinterpret_cast<std::uint32_t*>(workspace);
-        grid.workspace[0] = {"status", 0, sizeof(std::uint32_t)};
+        const std::int64_t at = plan.flag_bytes;
+        p.walk.offsets_status = reinterpret_cast<std::uint32_t*>(workspace + at);
+        grid.workspace[1] = {"status", at, at + std::int64_t{sizeof(std::uint32_t)}};
       }
     }
     if (plan.map_ctas > 0) {
-      const std::int64_t at = maps_offset(workspace);
+      const std::int64_t at = maps_offset(plan, workspace);
       const std::int64_t bytes = 2 * plan.problem.groups * std::int64_t{sizeof(isa::TensorMap)};
       auto* const maps = reinterpret_cast<isa::TensorMap*>(workspace + at);
       p.operands.group_maps = maps;
       p.output.group_maps = maps + 1;
-      grid.workspace[1] = {"maps", at, at + bytes, false};
+      grid.workspace[2] = {"maps", at, at + bytes, false};
       Grid& first = out.grids[0];
       first.kernel = group_maps_kernel;
       first.ctas = plan.map_ctas;

@@ -49,14 +49,13 @@ struct Machine {
   double search_ballot_each = 0.1;  ///< 32 groups
   double search_vertical = 4.29;
   double search_vertical_each = 0.05;  ///< a group of a thread
-  double group_epilogue =
-      1.07;  ///< of it: lanes store up to the groups' ends, and next loads hide it
-  double group_wide_scaled = 1.057;  ///< scales of a wide tile are fetched less far ahead
-  double group_waits = 1.0097;       ///< of the CTAs of a cluster for each other
-  double group_l2_share = 0.081;     ///< of what L2 sends, that HBM waits for
-  double group_stops = 0.405;        ///< of stores, in which a full ring stops HBM
-  double group_beside = 0.361;       ///< of the lesser of products and memory
-  double group_maps = 3;             ///< until the maps a group are made
+  double group_epilogue = 1.07;        ///< times as long, up to the groups' ends by lanes
+  double group_wide_scaled = 1.057;    ///< scales of a wide tile are fetched less far ahead
+  double group_waits = 1.0097;         ///< of the CTAs of a cluster for each other
+  double group_l2_share = 0.081;       ///< of what L2 sends, that HBM waits for
+  double group_stops = 0.405;          ///< of stores, in which a full ring stops HBM
+  double group_beside = 0.361;         ///< of the lesser of products and memory
+  double group_maps = 3;               ///< until the maps a group are made
 };
 
 /// The machine that a device is: with an H200's fits, and the device's own memory rate.

@@ -101,6 +101,8 @@ struct PlanChoices {
   std::optional<int> tile_n = {};
   std::optional<std::string> kernel = {};  ///< by its name (warpwright/kernel/*/*table.h)
   std::optional<int> ctas = {};            ///< of the grid; with split K also how finely it is cut
+  /// Where the tiles come from: of Hopper's, static shares or drawn.
+  std::optional<kernel::TileSource> tiles = {};
   // Hopper alone:
   std::optional<kernel::Schedule> schedule = {};
   std::optional<bool> swapped = {};   ///< tokens on wgmma's N (see GemmConfig)
@@ -112,9 +114,8 @@ struct PlanChoices {
   /// `kernel` names a kernel with a map a group; `candidates` lists both.
   std::optional<bool> group_maps = {};
   // Blackwell alone:
-  std::optional<bool> pair = {};                 ///< MMAs of two SMs, or of one
-  std::optional<kernel::TileSource> tiles = {};  ///< where the tiles come from
-  std::optional<int> accumulators = {};          ///< in tensor memory
+  std::optional<bool> pair = {};         ///< MMAs of two SMs, or of one
+  std::optional<int> accumulators = {};  ///< in tensor memory
 
   friend bool operator==(const PlanChoices&, const PlanChoices&) = default;
 };
@@ -139,6 +140,9 @@ struct Plan {
   int ctas = 0;  ///< of the grid, which is persistent but where a cluster has one tile or launch
                  ///< control is in use; 0 when there is nothing to do
   int map_ctas = 0;  ///< of the grid before it, that makes a map a group; 0 where there is none
+  /// Where its tiles come from. Drawn ones take a counter in the workspace; a launch without a
+  /// workspace walks over static shares instead.
+  kernel::TileSource tile_source = kernel::TileSource::static_persistent;
   EpiloguePath d_path = EpiloguePath::copy_engine;
   EpiloguePath c_path = EpiloguePath::none;
   std::int64_t workspace_bytes = 0;
@@ -160,7 +164,8 @@ struct Plan {
   [[nodiscard]] double compute_seconds() const;
   [[nodiscard]] double memory_seconds() const;
   [[nodiscard]] Bound bound() const;
-  /// "bf16_bf16_128x256x64_s4_c2x1": the configuration in one word.
+  /// "hopper_bf16_bf16_128x256_c2x1": the configuration in one word; "..._static" where tiles that
+  /// could be drawn are static shares.
   [[nodiscard]] std::string name() const;
   /// Every kind of barrier of the kernel.
   [[nodiscard]] std::vector<pipeline::BarrierRow> barriers() const;
@@ -187,7 +192,7 @@ Result<Plan> plan(const GemmOperands& operands, const DeviceFacts& device,
 [[nodiscard]] std::optional<Refusal> mismatch(const Plan& plan, const GemmOperands& operands);
 
 /// What a launch that checks the offsets of its groups leaves in the workspace, as a sentence;
-/// nothing when all is well. `status` is the workspace's first word, copied to the host.
+/// nothing when all is well. `status` is the word at `Workspace::status`, copied to the host.
 [[nodiscard]] std::optional<std::string> offsets_fault(std::uint32_t status);
 
 /// The word of problem.h, of facts/kernel.h for it.

@@ -3,8 +3,8 @@
 // global memory that an earlier kernel may have written.
 //
 // The tiles of all groups form one line: group after group, and within a group as `in_group` says.
-// Cluster c of C takes the tiles c, c + C, c + 2C, ... of it. The schedulers differ in how they
-// find the group of a tile; they agree on everything else.
+// A cluster takes those of its numbers (tile/numbers.h), which go up. The schedulers differ in how
+// they find the group of a tile; they agree on everything else.
 //   horizontal  one group after the other, by every thread for itself
 //   ballot      a warp together, 32 groups at a step
 //   vertical    the CTA first adds up the tiles of all groups, into a table in shared memory, where
@@ -174,16 +174,18 @@ constexpr int last_not_above(int from, int to, int value, const Values& values) 
 }
 
 /// One group after the other. Every thread may have its own.
+template <class Numbers = StaticNumbers>
 class HorizontalGroups {
  public:
   /// Tiles of `k_blocks` K blocks. Keeps a reference to `tiles`.
   WW_DEVICE HorizontalGroups(const GroupedTiles& tiles, int k_blocks,
-                             const isa::Prerequisites& ready)
-      : t_(tiles), ready_(ready), blocks_(k_blocks), next_(isa::cluster_index()) {}
+                             const isa::Prerequisites& ready, const Numbers& numbers = {})
+      : t_(tiles), ready_(ready), blocks_(k_blocks), numbers_(numbers) {}
 
   /// The cluster's next tile; false when there is none.
   WW_DEVICE bool next(Work& work) {
-    const int wanted = t_.by_weights.quotient(next_);
+    const int number = numbers_.number();
+    const int wanted = t_.by_weights.quotient(number);
     while (wanted >= upto_) {
       if (group_ + 1 >= t_.offsets.groups()) return false;
       ++group_;
@@ -191,8 +193,8 @@ class HorizontalGroups {
       span_ = t_.offsets.span(ready_, group_);
       upto_ = sum_of_tiles(t_, before_, token_tiles(t_, span_));
     }
-    work = whole_tile(t_, group_, span_, before_, upto_ - before_, next_, blocks_);
-    next_ += isa::cluster_count();
+    work = whole_tile(t_, group_, span_, before_, upto_ - before_, number, blocks_);
+    numbers_.take();
     return true;
   }
 
@@ -200,7 +202,7 @@ class HorizontalGroups {
   const GroupedTiles& t_;
   isa::Prerequisites ready_;
   int blocks_;
-  int next_;
+  Numbers numbers_;
   int group_ = -1;
   GroupSpan span_;
   int before_ = 0;  // token tiles of the groups before, and with it
@@ -209,17 +211,20 @@ class HorizontalGroups {
 
 /// 32 groups at a step: lane l of a warp knows group l of them. All lanes of a warp have one
 /// together.
+template <class Numbers = StaticNumbers>
 class BallotGroups {
  public:
   /// As HorizontalGroups.
-  WW_DEVICE BallotGroups(const GroupedTiles& tiles, int k_blocks, const isa::Prerequisites& ready)
-      : t_(tiles), ready_(ready), blocks_(k_blocks), next_(isa::cluster_index()) {
+  WW_DEVICE BallotGroups(const GroupedTiles& tiles, int k_blocks, const isa::Prerequisites& ready,
+                         const Numbers& numbers = {})
+      : t_(tiles), ready_(ready), blocks_(k_blocks), numbers_(numbers) {
     look();
   }
 
   /// The cluster's next tile, the same in all lanes; false when there is none.
   WW_DEVICE bool next(Work& work) {
-    const int wanted = t_.by_weights.quotient(next_);
+    const int number = numbers_.number();
+    const int wanted = t_.by_weights.quotient(number);
     std::uint32_t behind = isa::ballot(wanted < upto_);
     while (behind == 0) {
       if (first_group_ + 32 >= t_.offsets.groups()) return false;
@@ -234,8 +239,8 @@ class BallotGroups {
     const int tiles = of(upto_, lane) - before;
     // Read once more, not kept: registers are dear.
     const GroupSpan span = t_.offsets.span(ready_, first_group_ + lane);
-    work = whole_tile(t_, first_group_ + lane, span, before, tiles, next_, blocks_);
-    next_ += isa::cluster_count();
+    work = whole_tile(t_, first_group_ + lane, span, before, tiles, number, blocks_);
+    numbers_.take();
     return true;
   }
 
@@ -261,7 +266,7 @@ class BallotGroups {
   const GroupedTiles& t_;
   isa::Prerequisites ready_;
   int blocks_;
-  int next_;
+  Numbers numbers_;
   int first_group_ = 0;
   int before_ = 0;  // token tiles of groups before the 32
   int upto_ = 0;    // with this lane's
@@ -321,21 +326,23 @@ class VerticalTable {
 };
 
 /// Binary search over the table. Every thread may have its own.
+template <class Numbers = StaticNumbers>
 class VerticalGroups {
  public:
   /// As HorizontalGroups; `table` is filled.
   WW_DEVICE VerticalGroups(const GroupedTiles& tiles, const VerticalTable& table, int k_blocks,
-                           const isa::Prerequisites& ready)
+                           const isa::Prerequisites& ready, const Numbers& numbers = {})
       : t_(tiles),
         table_(table),
         ready_(ready),
         blocks_(k_blocks),
-        next_(isa::cluster_index()),
+        numbers_(numbers),
         all_(table.before(table.pieces())) {}
 
   /// The cluster's next tile; false when there is none.
   WW_DEVICE bool next(Work& work) {
-    const int wanted = t_.by_weights.quotient(next_);
+    const int number = numbers_.number();
+    const int wanted = t_.by_weights.quotient(number);
     if (wanted >= all_) return false;
     piece_ =
         last_not_above(piece_, table_.pieces(), wanted, [&](int i) { return table_.before(i); });
@@ -349,8 +356,8 @@ class VerticalGroups {
       span = t_.offsets.span(ready_, group);
       upto = sum_of_tiles(t_, before, token_tiles(t_, span));
     }
-    work = whole_tile(t_, group, span, before, upto - before, next_, blocks_);
-    next_ += isa::cluster_count();
+    work = whole_tile(t_, group, span, before, upto - before, number, blocks_);
+    numbers_.take();
     return true;
   }
 
@@ -359,10 +366,25 @@ class VerticalGroups {
   VerticalTable table_;
   isa::Prerequisites ready_;
   int blocks_;
-  int next_;
+  Numbers numbers_;
   int all_;        // token tiles
   int piece_ = 0;  // of the tile before
 };
+
+/// One warp: the cluster tiles of all groups, in all lanes.
+WW_DEVICE
+int tile_count(const GroupedTiles& tiles, const isa::Prerequisites& ready) {
+  int sum = 0;
+  for (int g = isa::lane_index(); g < tiles.offsets.groups(); g += 32) {
+    sum = sum_of_tiles(tiles, sum, token_tiles(tiles, tiles.offsets.span(ready, g)));
+  }
+  for (int d = 16; d > 0; d /= 2) {
+    const std::uint32_t other =
+        isa::shuffle(static_cast<std::uint32_t>(sum), isa::lane_index() ^ d);
+    sum = sum_of_tiles(tiles, sum, static_cast<int>(other));
+  }
+  return sum * static_cast<int>(tiles.by_weights.value);
+}
 
 /// One warp: leaves in `status` one more than the first group whose offsets are not in order, or 0.
 WW_DEVICE

@@ -1,49 +1,37 @@
-// Which output tile next under launch control: the own cluster's, then those of the clusters that
-// it canceled before they were launched.
+// Tiles from launch control: the grid has a cluster for every tile, and the running ones cancel
+// those that were not launched yet and do their work.
 #pragma once
 
+#include "warpwright/isa/fence.h"
 #include "warpwright/isa/launch_control.h"
-#include "warpwright/isa/thread.h"
-#include "warpwright/pipeline/launch_control.h"
-#include "warpwright/pipeline/pipeline_state.h"
+#include "warpwright/pipeline/tile_ring.h"
 #include "warpwright/tile/raster.h"
 
 namespace warpwright::tile {
 
-/// The tiles as one role sees them. The grid has a cluster for every tile; `Pipeline` is a
-/// pipeline::LaunchControl, of which this role reads every answer; `Who` it is, a thread or all
-/// lanes of a warp.
-template <class Pipeline, pipeline::Reader Who>
-class LaunchControlled {
- public:
-  /// Tiles of `k_blocks` K blocks. `cluster_size` divides the index of a CTA by the CTAs of a
-  /// cluster. Keeps the references.
-  WW_DEVICE LaunchControlled(const PreparedRaster& raster, int k_blocks,
-                             const Divisor& cluster_size, const Pipeline& pipeline)
-      : raster_(raster), blocks_(k_blocks), cluster_size_(cluster_size), pipeline_(pipeline) {}
+/// The answers for a pipeline::TileRing, and who asks for them. The next one is written by the
+/// asynchronous proxy, also in the CTAs of others, so ends of reading are handed on behind a proxy
+/// fence and at cluster scope.
+struct CanceledClusters {
+  static constexpr isa::Scope reading = isa::Scope::cluster;
 
-  /// The cluster's next tile; false when there is none.
-  WW_DEVICE bool next(Work& work) {
-    if (own_) {
-      own_ = false;
-      work = {position(raster_, isa::cluster_index()), 0, blocks_};
-      return true;
-    }
-    const isa::LaunchAnswer answer = pipeline_.template read<Who>(state_);
-    state_.advance(Pipeline::shape.answers);
-    if (!isa::cluster_canceled(answer)) return false;
-    const int index = cluster_size_.quotient(isa::canceled_first_cta(answer));
-    work = {position(raster_, index), 0, blocks_};
-    return true;
+  const Divisor& ctas;  ///< divides the index of a CTA by the CTAs of a cluster
+
+  WW_DEVICE int load(isa::SharedAddress answer, isa::Site site) const {
+    const isa::LaunchAnswer got = isa::load_launch_answer(answer, site);
+    isa::fence_proxy_async_shared(site);
+    if (!isa::cluster_canceled(got, site)) return pipeline::no_tile;
+    return ctas.quotient(isa::canceled_first_cta(got, site));
   }
 
- private:
-  const PreparedRaster& raster_;
-  int blocks_;
-  const Divisor& cluster_size_;
-  const Pipeline& pipeline_;
-  pipeline::PipelineState state_;
-  bool own_ = true;
+  /// Cancels a cluster, for all CTAs of this one.
+  WW_DEVICE void ask(isa::SharedAddress answer, isa::SharedAddress full, isa::Site site) const {
+    if (ctas.value > 1) {
+      isa::try_cancel_multicast(answer, full, site);
+    } else {
+      isa::try_cancel(answer, full, site);
+    }
+  }
 };
 
 }  // namespace warpwright::tile

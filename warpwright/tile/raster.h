@@ -6,7 +6,7 @@
 
 #include "warpwright/facts/raster.h"
 #include "warpwright/isa/config.h"
-#include "warpwright/isa/thread.h"
+#include "warpwright/tile/numbers.h"
 
 namespace warpwright::tile {
 
@@ -107,29 +107,27 @@ struct Work {
   friend constexpr bool operator==(const Work&, const Work&) = default;
 };
 
-/// The static persistent scheduler: cluster c of C takes the tiles c, c + C, c + 2C, ... whole.
-class StaticPersistent {
+/// The persistent scheduler: a cluster takes the tiles of its numbers whole.
+template <class Numbers = StaticNumbers>
+class Persistent {
  public:
   /// Tiles of `k_blocks` K blocks. Keeps a reference to `raster`.
-  WW_DEVICE StaticPersistent(const PreparedRaster& raster, int k_blocks)
-      : raster_(raster),
-        blocks_(k_blocks),
-        next_(isa::cluster_index()),
-        step_(isa::cluster_count()) {}
+  WW_DEVICE Persistent(const PreparedRaster& raster, int k_blocks, const Numbers& numbers = {})
+      : raster_(raster), blocks_(k_blocks), numbers_(numbers) {}
 
   /// The cluster's next tile; false when there is none.
   WW_DEVICE bool next(Work& work) {
-    if (next_ >= raster_.count) return false;
-    work = {position(raster_, next_), 0, blocks_};
-    next_ += step_;
+    const int number = numbers_.number();
+    if (number >= raster_.count) return false;
+    work = {position(raster_, number), 0, blocks_};
+    numbers_.take();
     return true;
   }
 
  private:
   const PreparedRaster& raster_;
   int blocks_;
-  int next_;
-  int step_;
+  Numbers numbers_;
 };
 
 }  // namespace warpwright::tile

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "../grouped_case.h"
+#include "tests/kernel/grouped_cuda.h"
 #include "warpwright/device/launch.h"
 #include "warpwright/isa/fence.h"
 
@@ -31,70 +31,6 @@ DeviceFacts facts() {
 #define SKIP_WITHOUT_DEVICE() \
   if (!has_device()) GTEST_SKIP() << "did not run: no CUDA device here"
 
-// A copy of host bytes on the device.
-class Mirror {
- public:
-  explicit Mirror(const void* data, std::size_t bytes) : bytes_(bytes) {
-    EXPECT_EQ(cudaMalloc(&data_, bytes + 64), cudaSuccess);
-    EXPECT_EQ(cudaMemcpy(data_, data, bytes, cudaMemcpyHostToDevice), cudaSuccess);
-  }
-  ~Mirror() { cudaFree(data_); }
-  Mirror(const Mirror&) = delete;
-  Mirror& operator=(const Mirror&) = delete;
-  void back(void* to) const {
-    EXPECT_EQ(cudaMemcpy(to, data_, bytes_, cudaMemcpyDeviceToHost), cudaSuccess);
-  }
-  [[nodiscard]] unsigned char* data() const { return static_cast<unsigned char*>(data_); }
-
- private:
-  void* data_ = nullptr;
-  std::size_t bytes_;
-};
-
-// Bytes of workspace: of the maps of thousands of groups too.
-constexpr std::int64_t kRoom = 2 << 20;
-
-// The tensors of a case with their copies, and the operands there.
-struct OnDevice {
-  explicit OnDevice(Tensors& t) : operands(t.operands) {
-    place(t.a, operands.a);
-    place(t.b, operands.b);
-    d = place(t.d, operands.d);
-    if (operands.scaling != Scaling::none) {
-      place(t.scale_a, operands.scale_a);
-      place(t.scale_b, operands.scale_b);
-    }
-    const std::size_t width = operands.groups->type == OffsetType::int64 ? 8 : 4;
-    mirrors.push_back(std::make_unique<Mirror>(t.operands.groups->offsets, t.wide.size() * width));
-    offsets = mirrors.back()->data();
-    operands.groups->offsets = offsets;
-    const std::vector<unsigned char> filled(index(kRoom), 0xff);
-    mirrors.push_back(std::make_unique<Mirror>(filled.data(), filled.size()));
-    workspace = Workspace(mirrors.back()->data(), kRoom);
-  }
-
-  Mirror* place(const Tensor& t, MatrixView& view) {
-    mirrors.push_back(std::make_unique<Mirror>(t.memory(), index(t.bytes())));
-    view = t.view(mirrors.back()->data());
-    return mirrors.back().get();
-  }
-
-  void fetch_d(Tensor& to) const { d->back(to.memory()); }
-  // Waits for what the check of the offsets left.
-  [[nodiscard]] std::uint32_t status() const {
-    EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
-    std::uint32_t word = 99;
-    cudaMemcpy(&word, workspace.data(), 4, cudaMemcpyDeviceToHost);
-    return word;
-  }
-
-  GemmOperands operands;
-  std::vector<std::unique_ptr<Mirror>> mirrors;
-  Mirror* d = nullptr;
-  unsigned char* offsets = nullptr;
-  Workspace workspace;
-};
-
 Plan plan_of(const Case& c, const Tensors& t) {
   const auto made = plan(t.operands, facts(), {.cluster = c.cluster, .kernel = c.kernel});
   EXPECT_TRUE(made.ok()) << made.reason();
@@ -105,27 +41,13 @@ void expect_right(const Case& c) {
   SCOPED_TRACE(text(c));
   Tensors t(c);
   const Plan made = plan_of(c, t);
-  const auto there = std::make_unique<OnDevice>(t);
+  const auto there = std::make_unique<OnCuda>(t);
   const auto refused =
-      launch(made, there->operands, there->workspace, nullptr, {.check_offsets = true});
+      launch(made, there->operands(), there->workspace(), nullptr, {.check_offsets = true});
   ASSERT_FALSE(refused) << refused->reason;
-  EXPECT_EQ(there->status(), 0U);
-  there->fetch_d(t.d);
+  EXPECT_EQ(there->status(made), 0U);
+  there->receive(t);
   expect_product(c, t);
-}
-
-TEST(GroupedOnTheGpu, AnyLengths) {
-  SKIP_WITHOUT_DEVICE();
-  constexpr unsigned seed = 20261123;
-  std::printf("problems by seed %u\n", seed);
-  Draws draw(seed);
-  const int count = static_cast<int>(instances().size()) * 8;
-  for (int i = 0; i < count; ++i) {
-    const Instance& instance = instances()[index(i) % instances().size()];
-    expect_right(
-        random_case(draw, instance, i % 3 == 0 ? 700 : 200, 900 + static_cast<unsigned>(i)));
-    if (::testing::Test::HasFailure()) return;
-  }
 }
 
 TEST(GroupedOnTheGpu, ThousandsOfGroups) {
@@ -175,26 +97,27 @@ TEST(GroupedOnTheGpu, OffsetsThatComeLate) {
       SCOPED_TRACE(text(c));
       Tensors t(c);
       const Plan made = plan_of(c, t);
-      const auto there = std::make_unique<OnDevice>(t);
-      ASSERT_FALSE(prepare(made, there->workspace, nullptr));
-      const Mirror right(t.narrow.data(), t.narrow.size() * 4);
+      const auto there = std::make_unique<OnCuda>(t);
+      ASSERT_FALSE(there->prepare(made));
+      const auto right = tests::cuda_memory(static_cast<std::int64_t>(t.narrow.size()) * 4);
+      tests::require(right->from_host(t.narrow.data(), right->bytes()));
       // What must not be read: groups that cross the tensor.
       std::vector<std::int32_t> wrong(t.narrow.size());
       for (std::size_t g = 0; g < wrong.size(); ++g) {
         wrong[g] = static_cast<std::int32_t>(g % 2 == 0 ? 0 : c.total);
       }
-      cudaMemcpy(there->offsets, wrong.data(), wrong.size() * 4, cudaMemcpyHostToDevice);
+      there->send_offsets({wrong.begin(), wrong.end()});
       cudaStream_t stream{};
       cudaStreamCreate(&stream);
-      write_offsets_late<<<1, 32, 0, stream>>>(reinterpret_cast<std::int32_t*>(there->offsets),
-                                               reinterpret_cast<const std::int32_t*>(right.data()),
+      write_offsets_late<<<1, 32, 0, stream>>>(static_cast<std::int32_t*>(there->offsets()),
+                                               static_cast<const std::int32_t*>(right->data()),
                                                static_cast<int>(wrong.size()), 100000LL * round);
       const auto refused =
-          launch(made, there->operands, there->workspace, stream, {.dependent = true});
+          launch(made, there->operands(), there->workspace(), stream, {.dependent = true});
       ASSERT_FALSE(refused) << refused->reason;
       ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
       cudaStreamDestroy(stream);
-      there->fetch_d(t.d);
+      there->receive(t);
       expect_product(c, t);
       if (::testing::Test::HasFailure()) return;
     }
@@ -217,26 +140,25 @@ void replay_with_other_offsets(const char* kernel) {
   c.offsets = offsets();
   Tensors t(c);
   const Plan made = plan_of(c, t);
-  const auto there = std::make_unique<OnDevice>(t);
-  ASSERT_FALSE(prepare(made, there->workspace, nullptr));
+  const auto there = std::make_unique<OnCuda>(t);
+  ASSERT_FALSE(there->prepare(made));
   cudaStream_t stream{};
   cudaStreamCreate(&stream);
   cudaGraph_t graph{};
   cudaGraphExec_t run{};
   ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), cudaSuccess);
-  const auto refused = launch(made, there->operands, there->workspace, stream);
+  const auto refused = launch(made, there->operands(), there->workspace(), stream);
   EXPECT_FALSE(refused) << refused->reason;
   ASSERT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);
   ASSERT_EQ(cudaGraphInstantiate(&run, graph, 0), cudaSuccess);
   for (int replay = 0; replay < 5; ++replay) {
     c.offsets = offsets();
     SCOPED_TRACE(text(c));
-    const std::vector<std::int32_t> changed(c.offsets.begin(), c.offsets.end());
-    cudaMemcpy(there->offsets, changed.data(), changed.size() * 4, cudaMemcpyHostToDevice);
-    cudaMemset(there->d->data(), 0xff, index(t.d.bytes()));
+    there->send_offsets(c.offsets);
+    there->poison_d();
     ASSERT_EQ(cudaGraphLaunch(run, stream), cudaSuccess);
     ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
-    there->fetch_d(t.d);
+    there->receive(t);
     expect_product(c, t);
   }
   cudaGraphExecDestroy(run);
@@ -263,7 +185,7 @@ TEST(GroupedOnTheGpu, MapsOfGroupsAreMadeAnewForEveryLaunch) {
        {"grouped_e4m3_bf16_128x16_b_sw_gm", "grouped_e4m3_bf16_128x128_v_pp_gm"}) {
     Draws draw(41);
     std::vector<std::unique_ptr<Tensors>> tensors;
-    std::vector<std::unique_ptr<OnDevice>> there;
+    std::vector<std::unique_ptr<OnCuda>> there;
     std::vector<Case> cases;
     for (int i = 0; i < 8; ++i) {
       Case c;
@@ -276,19 +198,19 @@ TEST(GroupedOnTheGpu, MapsOfGroupsAreMadeAnewForEveryLaunch) {
       c.seed = 300 + static_cast<unsigned>(i);
       cases.push_back(c);
       tensors.push_back(std::make_unique<Tensors>(c));
-      there.push_back(std::make_unique<OnDevice>(*tensors.back()));
+      there.push_back(std::make_unique<OnCuda>(*tensors.back()));
     }
     for (std::size_t i = 0; i < cases.size(); ++i) {
       const Plan made = plan_of(cases[i], *tensors[i]);
-      ASSERT_FALSE(prepare(made, there[0]->workspace, nullptr));
+      ASSERT_FALSE(there[0]->prepare(made));
       const auto refused =
-          launch(made, there[i]->operands, there[0]->workspace, nullptr, {.dependent = i % 2 == 1});
+          launch(made, there[i]->operands(), there[0]->workspace(), nullptr, {.dependent = i % 2 == 1});
       ASSERT_FALSE(refused) << refused->reason;
     }
     ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
     for (std::size_t i = 0; i < cases.size(); ++i) {
       SCOPED_TRACE(text(cases[i]));
-      there[i]->fetch_d(tensors[i]->d);
+      there[i]->receive(*tensors[i]);
       expect_product(cases[i], *tensors[i]);
       if (::testing::Test::HasFailure()) return;
     }
@@ -313,12 +235,12 @@ TEST(GroupedOnTheGpu, OffsetsInDisorderStayInside) {
     SCOPED_TRACE(text(c));
     Tensors t(c);
     const Plan made = plan_of(c, t);
-    const auto there = std::make_unique<OnDevice>(t);
+    const auto there = std::make_unique<OnCuda>(t);
     const auto refused =
-        launch(made, there->operands, there->workspace, nullptr, {.check_offsets = true});
+        launch(made, there->operands(), there->workspace(), nullptr, {.check_offsets = true});
     ASSERT_FALSE(refused) << refused->reason;
-    EXPECT_EQ(there->status(), static_cast<std::uint32_t>(broken));
-    there->fetch_d(t.d);
+    EXPECT_EQ(there->status(made), static_cast<std::uint32_t>(broken));
+    there->receive(t);
     EXPECT_EQ(t.d.disturbed({{0, 90}}), 0);
   }
 }

@@ -5,8 +5,7 @@
 #include <cstdlib>
 #include <optional>
 
-#include "tests/kernel/variant_sets.h"
-#include "tests/kernel/variants_cuda.h"
+#include "tests/kernel/problems_cuda.h"
 
 namespace warpwright::tests {
 namespace {
@@ -20,36 +19,11 @@ class VariantsOnGpu : public testing::Test {
     facts_ = devices.front();
   }
 
-  // What is wrong with the product; empty when nothing is. A second launch, from a D full of NaN
-  // again, must give the same bytes.
-  std::string fault(const VariantCase& c) {
-    Variant variant(c.instance, c.ask);
-    OnCuda there(variant);
-    const auto made = plan(there.operands(), *facts_, variant.choices());
-    if (!made) return made.reason();
-    there.prepare(*made);
-    std::vector<std::byte> first;
-    for (int launch = 0; launch < 2; ++launch) {
-      if (launch > 0) {
-        const Variant fresh(c.instance, c.ask);
-        there.send(fresh);
-      }
-      if (const auto refusal = there.launch(*made)) return refusal->reason;
-      there.receive(variant);
-      std::string said = variant.fault();
-      if (!said.empty()) return said;
-      const std::byte* const bytes = variant.d().memory();
-      if (launch == 0) first.assign(bytes, bytes + variant.d().bytes());
-      if (!std::equal(first.begin(), first.end(), bytes)) return "two launches give other bits";
-    }
-    return {};
-  }
-
   void expect_right(const std::vector<VariantCase>& cases) {
     for (const VariantCase& c : cases) {
       SCOPED_TRACE(std::string(c.instance.name) + ", " + text(c.ask));
       try {
-        EXPECT_EQ(fault(c), "");
+        EXPECT_EQ(fault_on_cuda(c, Variant(c.instance, c.ask).choices(), *facts_, 2), "");
       } catch (const std::runtime_error& failed) {
         // A kernel that failed takes the context with it: what follows would fail for that alone.
         FAIL() << failed.what();
@@ -72,13 +46,21 @@ TEST_F(VariantsOnGpu, EpiloguesOnOddShapes) {
   expect_right(epilogue_cases());
 }
 
-TEST_F(VariantsOnGpu, WhateverIsAsked) {
+TEST_F(VariantsOnGpu, ProblemsBySeed) {
   const char* asked = std::getenv("WARPWRIGHT_TEST_SEED");
-  const auto seed =
-      static_cast<unsigned>(asked != nullptr ? std::strtoul(asked, nullptr, 10) : 20261121);
-  constexpr int count = 240;
-  std::printf("%d products by seed %u (WARPWRIGHT_TEST_SEED)\n", count, seed);
-  expect_right(random_cases(count, seed));
+  const std::uint64_t first = asked != nullptr ? std::strtoull(asked, nullptr, 10) : 20261121;
+  const std::uint64_t count = 2 * drawn_instances(false).size();
+  std::printf("%llu problems by the seeds from %llu on (WARPWRIGHT_TEST_SEED)\n",
+              static_cast<unsigned long long>(count), static_cast<unsigned long long>(first));
+  for (std::uint64_t seed = first; seed < first + count; ++seed) {
+    const Problem problem(seed, 4e7, false);
+    SCOPED_TRACE(problem.text());
+    try {
+      EXPECT_EQ(fault_on_cuda(problem, *facts_), "");
+    } catch (const std::runtime_error& failed) {
+      FAIL() << failed.what();
+    }
+  }
 }
 
 }  // namespace

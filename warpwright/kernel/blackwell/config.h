@@ -10,7 +10,7 @@
 #include "warpwright/kernel/epilogue_geometry.h"
 #include "warpwright/kernel/sm_limits.h"
 #include "warpwright/numeric/types.h"
-#include "warpwright/pipeline/launch_control.h"
+#include "warpwright/pipeline/tile_ring.h"
 #include "warpwright/pipeline/umma_accumulator.h"
 #include "warpwright/pipeline/umma_pipeline.h"
 
@@ -115,37 +115,33 @@ constexpr pipeline::UmmaAccumulatorShape accumulator_shape(const BlackwellConfig
 }
 /// Who reads the answers of launch control: in every CTA the scheduler, the load thread and the
 /// epilogue warps, and the thread that issues MMAs.
-constexpr pipeline::LaunchControlShape launch_control_shape(const BlackwellConfig& c) {
+constexpr pipeline::TileRingShape tile_ring_shape(const BlackwellConfig& c) {
   return {2, 2 + epilogue_warps, 1, c.pair};
 }
 
 /// Where things lie in dynamic shared memory, as byte offsets from its start.
 struct BlackwellSmemMap {
-  int a = 0;               ///< stages of A
-  int b = 0;               ///< stages of B
-  int epilogue = 0;        ///< buffers of the epilogue warps
-  int answers = 0;         ///< of launch control
-  int barriers = 0;        ///< full and empty of the main loop
-  int c_barriers = 0;      ///< one a buffer, for loads of C
-  int accumulators = 0;    ///< full and empty of the accumulators, and the one for the end
-  int launch_control = 0;  ///< full and empty of the answers
-  int tmem = 0;            ///< the address of the tensor memory
-  int bytes = 0;           ///< in all
+  int a = 0;             ///< stages of A
+  int b = 0;             ///< stages of B
+  int epilogue = 0;      ///< buffers of the epilogue warps
+  int tiles = 0;         ///< the ring of tiles from launch control
+  int barriers = 0;      ///< full and empty of the main loop
+  int c_barriers = 0;    ///< one a buffer, for loads of C
+  int accumulators = 0;  ///< full and empty of the accumulators, and the one for the end
+  int tmem = 0;          ///< the address of the tensor memory
+  int bytes = 0;         ///< in all
 };
 
 constexpr BlackwellSmemMap smem_map(const BlackwellConfig& c) {
   BlackwellSmemMap map;
   map.b = map.a + c.stages * atom::tile_bytes(tile_a(c));
   map.epilogue = map.b + c.stages * atom::tile_bytes(tile_b(c));
-  map.answers = map.epilogue + epilogue_bytes(c);
+  map.tiles = map.epilogue + epilogue_bytes(c);
   const bool controlled = c.tiles == TileSource::launch_control;
-  const int answers = controlled ? launch_control_shape(c).answers : 0;
-  map.barriers = map.answers + answers * pipeline::launch_answer_bytes;
+  map.barriers = map.tiles + (controlled ? pipeline::ring_bytes(tile_ring_shape(c)) : 0);
   map.c_barriers = map.barriers + pipeline::barrier_bytes(mainloop_shape(c));
   map.accumulators = map.c_barriers + c_barrier_bytes(c);
-  map.launch_control = map.accumulators + pipeline::barrier_bytes(accumulator_shape(c));
-  map.tmem =
-      map.launch_control + (controlled ? pipeline::barrier_bytes(launch_control_shape(c)) : 0);
+  map.tmem = map.accumulators + pipeline::barrier_bytes(accumulator_shape(c));
   map.bytes = map.tmem + 8;
   return map;
 }

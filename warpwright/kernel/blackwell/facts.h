@@ -21,11 +21,12 @@ inline KernelFacts facts(const char* name, const BlackwellConfig& c) {
   f.stages = c.stages;
   f.threads = threads(c);
   f.registers = registers;
+  f.tiles = c.tiles;
   f.shared_bytes = map.bytes;
   f.regions = {{"A stages", map.a, map.b},
                {"B stages", map.b, map.epilogue},
-               {"epilogue buffers", map.epilogue, map.answers},
-               {"tile answers", map.answers, map.barriers},
+               {"epilogue buffers", map.epilogue, map.tiles},
+               {"ring of tiles", map.tiles, map.barriers},
                {"barriers", map.barriers, map.tmem},
                {"TMEM address", map.tmem, map.bytes}};
   f.roles = {{"load", load_warp, load_warp, registers, "one lane issues the TMA loads of A and B"},

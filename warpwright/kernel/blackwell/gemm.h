@@ -76,7 +76,7 @@ class BlackwellGemm {
       epilogue(p, cta);
     } else if (controlled && warp == scheduler_warp && isa::elect_one()) {
       isa::set_role("scheduler");
-      cta.answers.schedule();
+      cta.tiles.schedule(tile::CanceledClusters{p.cluster_size}, cta.rank);
     }
   }
 
@@ -91,9 +91,10 @@ class BlackwellGemm {
   struct Accumulators {
     static constexpr pipeline::UmmaAccumulatorShape value = accumulator_shape(Tag::config);
   };
-  struct Answers {
-    static constexpr pipeline::LaunchControlShape value = launch_control_shape(Tag::config);
+  struct Tiles {
+    static constexpr pipeline::TileRingShape value = tile_ring_shape(Tag::config);
   };
+  using TileRing = pipeline::TileRing<Tiles, tile::CanceledClusters>;
   using Epilogue = kernel::Epilogue<Tag>;
 
   // Where this CTA stands, and its pipelines.
@@ -104,14 +105,14 @@ class BlackwellGemm {
           at(p.walk.coord_of(rank)),
           mainloop(base + smem.barriers, p.walk.cluster, rank, commit_mask(p, at)),
           accumulators(base + smem.accumulators, rank),
-          answers(base + smem.launch_control, base + smem.answers, p.walk.cluster, rank) {}
+          tiles(base + smem.tiles, tile::CanceledClusters{p.cluster_size}) {}
 
     isa::SharedAddress base;
     int rank;
     atom::ClusterCoord at;
     pipeline::UmmaPipeline<Ring> mainloop;
     pipeline::UmmaAccumulator<Accumulators> accumulators;
-    pipeline::LaunchControl<Answers> answers;
+    TileRing tiles;
   };
 
   // The CTAs whose stages the MMAs of this CTA (of its pair) read: atom::Masks::commit.
@@ -125,11 +126,11 @@ class BlackwellGemm {
   template <pipeline::Reader Who>
   WW_DEVICE static auto tiles(const Params& p, const Cta& cta) {
     if constexpr (controlled) {
-      return own(tile::LaunchControlled<pipeline::LaunchControl<Answers>, Who>(
-                     p.walk.raster, p.walk.k_blocks, p.cluster_size, cta.answers),
+      return own(tile::Persistent(p.walk.raster, p.walk.k_blocks,
+                                  tile::AnsweredNumbers<TileRing, Who>(cta.tiles)),
                  p, cta);
     } else {
-      return own(tile::StaticPersistent(p.walk.raster, p.walk.k_blocks), p, cta);
+      return own(tile::Persistent(p.walk.raster, p.walk.k_blocks), p, cta);
     }
   }
   template <class Scheduler>
@@ -147,7 +148,7 @@ class BlackwellGemm {
       }
       cta.mainloop.initialise();
       cta.accumulators.initialise();
-      if constexpr (controlled) cta.answers.initialise();
+      if constexpr (controlled) cta.tiles.initialise(p.walk.cluster);
       if (p.output.c_by_tma) Epilogue::initialise(cta.base + smem.c_barriers);
       isa::fence_mbarrier_init();
     }
@@ -164,12 +165,11 @@ class BlackwellGemm {
     // Which half of B, and which of the MMAs that share it along M.
     const int half = cfg.pair ? at.x & 1 : 0;
     const int mma = cfg.pair ? at.x / 2 : at.x;
-    // The masks come ready from the host: the first load should not wait for arithmetic.
-    const auto a_mask = static_cast<std::uint16_t>(p.operands.column_mask << at.x);
-    const auto b_mask =
-        static_cast<std::uint16_t>(p.operands.row_mask << (at.y * p.walk.cluster.m + half));
-    const bool multicast_a = p.walk.cluster.n > 1;
-    const bool multicast_b = p.walk.cluster.m > ctas;
+    const bool shares_a = p.walk.cluster.n > 1;
+    const bool shares_b = p.walk.cluster.m > ctas;
+    const auto a_ctas = static_cast<std::uint16_t>(shares_a ? p.operands.a_ctas(at) : 0);
+    const auto b_ctas =
+        static_cast<std::uint16_t>(shares_b ? p.operands.b_ctas(at, p.walk.cluster) << half : 0);
     const int a_slice = at.y * p.operands.a_slice_rows;
     const int b_slice = mma * p.operands.b_slice_rows;
     auto tiles = BlackwellGemm::tiles<pipeline::Reader::thread>(p, cta);
@@ -185,22 +185,10 @@ class BlackwellGemm {
         const isa::SharedAddress a = cta.base + smem.a + state.stage * a_bytes + a_slice * span;
         const isa::SharedAddress b = cta.base + smem.b + state.stage * b_bytes + b_slice * span;
         const int k = block * tile_k(cfg);
-        if (multicast_a) {
-          isa::tensor_load_multicast<ctas>(
-              a, p.operands.a, full, a_mask,
-              isa::Coords{k, row_a, work.tile.batch * p.operands.a_batch});
-        } else {
-          isa::tensor_load<ctas>(a, p.operands.a, full,
-                                 isa::Coords{k, row_a, work.tile.batch * p.operands.a_batch});
-        }
-        if (multicast_b) {
-          isa::tensor_load_multicast<ctas>(
-              b, p.operands.b, full, b_mask,
-              isa::Coords{k, row_b, work.tile.batch * p.operands.b_batch});
-        } else {
-          isa::tensor_load<ctas>(b, p.operands.b, full,
-                                 isa::Coords{k, row_b, work.tile.batch * p.operands.b_batch});
-        }
+        isa::tensor_load_to<ctas>(a_ctas, a, p.operands.a, full,
+                                  isa::Coords{k, row_a, work.tile.batch * p.operands.a_batch});
+        isa::tensor_load_to<ctas>(b_ctas, b, p.operands.b, full,
+                                  isa::Coords{k, row_b, work.tile.batch * p.operands.b_batch});
         state.advance(cfg.stages);
       }
     }

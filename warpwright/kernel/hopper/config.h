@@ -11,6 +11,7 @@
 #include "warpwright/kernel/epilogue_geometry.h"
 #include "warpwright/kernel/sm_limits.h"
 #include "warpwright/numeric/types.h"
+#include "warpwright/pipeline/tile_ring.h"
 #include "warpwright/pipeline/tma_pipeline.h"
 #include "warpwright/tile/groups.h"
 
@@ -71,6 +72,8 @@ struct GemmConfig {
   int buffers = 2;      ///< of the epilogue, a warp
   int ctas_per_sm = 1;  ///< that fit at once: one streams while another starts or stores
   Grouping grouped = Grouping::none;
+  /// static_persistent, or drawn: then a launch without a counter walks as the other does.
+  TileSource tiles = TileSource::static_persistent;
 
   constexpr operator EpilogueShape() const;  // NOLINT: a configuration is asked for its epilogue
   friend constexpr bool operator==(const GemmConfig&, const GemmConfig&) = default;
@@ -94,6 +97,11 @@ constexpr bool is_grouped(const GemmConfig& c) {
 constexpr bool has_group_maps(const GemmConfig& c) {
   return c.store == Store::tensor_per_group;
 }
+constexpr bool draws_tiles(const GemmConfig& c) {
+  return c.tiles == TileSource::drawn;
+}
+/// The warp that draws them.
+inline constexpr int drawing_warp = 3;
 /// The first consumer warp: a producer has a warpgroup of its own.
 constexpr int first_consumer_warp(const GemmConfig& c) {
   return has_producer(c) ? 4 : 0;
@@ -217,6 +225,7 @@ struct SmemMap {
   int epilogue = 0;    ///< buffers of all consumer warps
   int scales = 0;      ///< stages of block scales
   int groups = 0;      ///< the table of a vertical search
+  int tiles = 0;       ///< the ring of tiles that are drawn
   int barriers = 0;    ///< full and empty of the main loop
   int c_barriers = 0;  ///< one a buffer, for loads of C
   int turns = 0;       ///< one a consumer warpgroup (ping-pong)
@@ -228,6 +237,13 @@ constexpr int group_table_bytes(const GemmConfig& c) {
   return (tile::VerticalTable::bytes(threads(c)) + 15) / 16 * 16;
 }
 
+/// Who must know the next tile: in every CTA the scheduler, the producer, the warp that fetches
+/// scales and all consumer warps, which count the stages of each other's tiles when they take
+/// turns. Four answers, because with few K blocks the producer is some tiles ahead.
+constexpr pipeline::TileRingShape tile_ring_shape(const GemmConfig& c) {
+  return {4, 2 + (c.sums == Sums::block_scaled ? 1 : 0) + consumer_warps(c)};
+}
+
 constexpr SmemMap smem_map(const GemmConfig& c) {
   SmemMap map;
   map.a = 0;
@@ -236,7 +252,8 @@ constexpr SmemMap smem_map(const GemmConfig& c) {
   map.epilogue = (operands + 1023) / 1024 * 1024;
   map.scales = map.epilogue + epilogue_bytes(c);
   map.groups = map.scales + c.stages * scale_bytes(c);
-  map.barriers = map.groups + group_table_bytes(c);
+  map.tiles = map.groups + group_table_bytes(c);
+  map.barriers = map.tiles + (draws_tiles(c) ? pipeline::ring_bytes(tile_ring_shape(c)) : 0);
   map.c_barriers = map.barriers + pipeline::barrier_bytes(c.stages);
   map.turns = map.c_barriers + c_barrier_bytes(c);
   map.bytes = map.turns + c.consumer_warpgroups * 8;
@@ -351,6 +368,14 @@ constexpr const char* grouping_fault(const GemmConfig& c) {
   return nullptr;
 }
 
+constexpr const char* tiles_fault(const GemmConfig& c) {
+  if (c.tiles == TileSource::static_persistent) return nullptr;
+  if (!draws_tiles(c)) return "tiles are static shares, or drawn";
+  if (!has_producer(c)) return "tiles are drawn by a warp beside the producer";
+  if (c.sharing != Sharing::whole) return "tiles that are drawn go whole";
+  return nullptr;
+}
+
 constexpr const char* space_fault(const GemmConfig& c) {
   if (c.ctas_per_sm < 1 || !fits_smem(c)) return "the stages do not fit into shared memory";
   const int pool = launch_registers(c) * threads(c);
@@ -369,6 +394,7 @@ constexpr const char* config_fault(const GemmConfig& c) {
   if (const char* fault = sums_fault(c)) return fault;
   if (const char* fault = sharing_fault(c)) return fault;
   if (const char* fault = grouping_fault(c)) return fault;
+  if (const char* fault = tiles_fault(c)) return fault;
   if (const char* fault = space_fault(c)) return fault;
   for (const atom::ClusterShape& cluster : supported_clusters) {
     if (!pipeline::counts_match(mainloop_shape(c), cluster)) {
@@ -382,6 +408,7 @@ constexpr const char* config_fault(const GemmConfig& c) {
 constexpr const char* role_of_warp(const GemmConfig& c, int warp) {
   if (has_producer(c) && warp == 0) return "producer";
   if (has_producer(c) && warp == 1 && c.sums == Sums::block_scaled) return "scales";
+  if (draws_tiles(c) && warp == drawing_warp) return "scheduler";
   if (warp < first_consumer_warp(c)) return "idle";
   constexpr const char* consumers[] = {"consumer 0", "consumer 1", "consumer 2"};
   return consumers[(warp - first_consumer_warp(c)) / 4 % 3];

@@ -9,8 +9,10 @@
 #include "warpwright/isa/trace.h"
 #include "warpwright/kernel/hopper/config.h"
 #include "warpwright/kernel/params.h"
+#include "warpwright/pipeline/tile_ring.h"
 #include "warpwright/pipeline/tma_pipeline.h"
 #include "warpwright/tile/cta_tiles.h"
+#include "warpwright/tile/numbers.h"
 #include "warpwright/tile/raster.h"
 #include "warpwright/tile/split.h"
 
@@ -24,11 +26,25 @@ struct MainloopRing {
 template <class Tag>
 using MainloopPipeline = pipeline::TmaPipeline<MainloopRing<Tag>>;
 
+/// The ring of the tiles that its cluster draws.
+template <class Tag>
+struct DrawnTiles {
+  static constexpr pipeline::TileRingShape value = tile_ring_shape(Tag::config);
+};
+template <class Tag>
+using TileRing = pipeline::TileRing<DrawnTiles<Tag>, tile::DrawnNumbers>;
+
+/// `base` is where shared memory begins.
+template <class Tag>
+WW_DEVICE TileRing<Tag> tile_ring(isa::SharedAddress base) {
+  return TileRing<Tag>(base + smem_map(Tag::config).tiles, {});
+}
+
 /// Parameters alone say which tiles of a dense product are a CTA's.
 struct NothingToAwait {
   constexpr NothingToAwait() = default;
-  WW_DEVICE constexpr NothingToAwait(const isa::Prerequisites& /*ready*/) {
-  }  // NOLINT: more than that
+  // NOLINTNEXTLINE: to have awaited more is as good
+  WW_DEVICE constexpr NothingToAwait(const isa::Prerequisites& /*ready*/) {}
 };
 /// What a CTA must have waited for before it looks for its tiles: groups are found in memory.
 template <class Tag>
@@ -45,36 +61,64 @@ struct Cta {
   MainloopPipeline<Tag> ring;
 };
 
+/// The numbers of the tiles that a cluster works on, for a role that is `Who`.
+template <class Tag, pipeline::Reader Who>
+WW_DEVICE auto make_numbers(const Cta<Tag>& cta) {
+  if constexpr (draws_tiles(Tag::config)) {
+    return tile::AnsweredNumbers<TileRing<Tag>, Who>(tile_ring<Tag>(cta.base));
+  } else {
+    return tile::StaticNumbers();
+  }
+}
+
 /// Which tiles, or shares of tiles, a cluster works on.
-template <class Tag>
+template <class Tag, pipeline::Reader Who>
 WW_DEVICE auto make_scheduler(const Cta<Tag>& cta) {
   constexpr GemmConfig cfg = Tag::config;
   const WalkParams& p = cta.p.walk;
   if constexpr (cfg.grouped == Grouping::horizontal) {
-    return tile::HorizontalGroups(p.groups, p.k_blocks, cta.ready);
+    return tile::HorizontalGroups(p.groups, p.k_blocks, cta.ready, make_numbers<Tag, Who>(cta));
   } else if constexpr (cfg.grouped == Grouping::ballot) {
-    return tile::BallotGroups(p.groups, p.k_blocks, cta.ready);
+    return tile::BallotGroups(p.groups, p.k_blocks, cta.ready, make_numbers<Tag, Who>(cta));
   } else if constexpr (cfg.grouped == Grouping::vertical) {
     const tile::VerticalTable table(p.groups, cta.base + smem_map(cfg).groups, threads(cfg));
-    return tile::VerticalGroups(p.groups, table, p.k_blocks, cta.ready);
+    return tile::VerticalGroups(p.groups, table, p.k_blocks, cta.ready,
+                                make_numbers<Tag, Who>(cta));
   } else if constexpr (cfg.sharing == Sharing::workspace) {
     return tile::SplitPersistent(p.raster, p.split);
   } else if constexpr (cfg.sharing == Sharing::cluster) {
     return tile::ClusterSplit(p.raster, p.k_blocks, p.cluster_k);
   } else {
-    return tile::StaticPersistent(p.raster, p.k_blocks);
+    return tile::Persistent(p.raster, p.k_blocks, make_numbers<Tag, Who>(cta));
   }
 }
 
 /// The tiles, or shares of tiles, that the CTA works on. All roles make their own.
-template <class Tag>
+template <class Tag, pipeline::Reader Who = pipeline::Reader::warp>
 WW_DEVICE auto make_walk(const Cta<Tag>& cta) {
   constexpr GemmConfig cfg = Tag::config;
   return tile::cta_tiles<result_rows(cfg), result_columns(cfg), cfg.swapped>(
-      make_scheduler(cta), cta.p.walk.cluster, cta.at);
+      make_scheduler<Tag, Who>(cta), cta.p.walk.cluster, cta.at);
 }
+template <class Tag, pipeline::Reader Who = pipeline::Reader::warp>
+using Walk = decltype(make_walk<Tag, Who>(std::declval<const Cta<Tag>&>()));
+
+/// Who looks for the tiles that are loaded: the thread that loads, or its warp together.
 template <class Tag>
-using Walk = decltype(make_walk(std::declval<const Cta<Tag>&>()));
+inline constexpr pipeline::Reader loading =
+    Tag::config.grouped == Grouping::ballot ? pipeline::Reader::warp : pipeline::Reader::thread;
+
+/// One warp of every CTA: draws the tiles of its cluster.
+template <class Tag>
+WW_DEVICE void schedule(const Cta<Tag>& cta, const isa::Prerequisites& ready) {
+  const WalkParams& p = cta.p.walk;
+  int count = p.raster.count;
+  if constexpr (is_grouped(Tag::config)) count = tile::tile_count(p.groups, ready);
+  // A cluster without a tile asks for none, and its roles look for none.
+  if (!isa::elect_one() || isa::cluster_index() >= count) return;
+  tile_ring<Tag>(cta.base).schedule(
+      tile::DrawingScheduler{p.counter, count, atom::cluster_size(p.cluster), ready}, cta.rank);
+}
 
 /// Opens the slice of a tile, those of different groups under different names.
 template <class Tag>

@@ -21,13 +21,15 @@ inline KernelFacts facts(const char* name, const GemmConfig& c) {
   f.threads = threads(c);
   f.registers = launch_registers(c);
   f.ctas_per_sm = c.ctas_per_sm;
+  f.tiles = c.tiles;
   const SmemMap map = smem_map(c);
   f.shared_bytes = map.bytes;
   f.regions = {{"A stages", map.a, map.b},
                {"B stages", map.b, map.epilogue},
                {"epilogue buffers", map.epilogue, map.scales},
                {"block scales", map.scales, map.groups},
-               {"table of groups", map.groups, map.barriers},
+               {"table of groups", map.groups, map.tiles},
+               {"ring of tiles", map.tiles, map.barriers},
                {"barriers", map.barriers, map.bytes}};
   const int producer = producer_registers(c);
   if (has_producer(c)) {
@@ -38,8 +40,12 @@ inline KernelFacts facts(const char* name, const GemmConfig& c) {
       f.roles.push_back(
           {role_of_warp(c, 1), 1, 1, producer, "fetches block scales that are not copied"});
     }
-    f.roles.push_back({"idle", scales ? 2 : 1, 3, producer,
+    f.roles.push_back({"idle", scales ? 2 : 1, draws_tiles(c) ? drawing_warp - 1 : 3, producer,
                        moves_registers(c) ? "gave their registers away" : "nothing"});
+    if (draws_tiles(c)) {
+      f.roles.push_back({role_of_warp(c, drawing_warp), drawing_warp, drawing_warp, producer,
+                         "one lane draws the next tile for the cluster"});
+    }
   }
   for (int w = 0; w < c.consumer_warpgroups; ++w) {
     const int warp = first_consumer_warp(c) + 4 * w;

@@ -3,16 +3,22 @@
 //   role                   warps        does
 //   producer               0            one lane: TMA loads of A and B into a ring of stages
 //   scales                 1            block scales into the same stages, but for copied ones
-//   (idle)                 the rest     of the first warpgroup give their registers away
+//   scheduler              3            one lane: draws tiles for the cluster, where they are drawn
+//   (idle)                 the rest     of the first warpgroup give their registers away; the
+//                                       second of them initialises the barriers before
 //   consumer w             4+4w..7+4w   wgmma, then the epilogue of its rows
 //
 //   barrier      copies          arrivals a phase                waits    arrives
 //   full         stages          1 (+1) + bytes of A and B       consumer producer, copies (scales)
 //                                  (and of the tokens' scales)
-//   empty        stages          (cm+cn-1) * warps of a stage    producer consumer warps of the
-//                                                                (scales) cluster's row and column
+//   empty        stages          (cm+cn-1) * readers of a stage  producer consumer warpgroups,
+//                                  (warpgroups; with scales      (scales) with scales warps, of the
+//                                  their warps)                           cluster's row and column
 //   c_full       buffers a warp  1 + bytes of a buffer           consumer its leader, copies
 //   turn         2 (ping-pong)   4                               consumer the other consumer
+//   tile_full    4               1 + 16 bytes                    all      scheduler, answers
+//   tile_empty   4               all roles of the cluster, in    scheduler all
+//                                its first CTA
 //
 // Cooperative: consumer w multiplies its share of the rows of every tile. Ping-pong: the consumers
 // take tiles in turn, and the epilogue of one hides behind the multiplications of the other.
@@ -53,7 +59,7 @@ struct HopperGemm {
     const int rank = cfg.sharing == Sharing::cluster ? 0 : isa::cluster_rank();
     if constexpr (Loader<Tag>::finds_early) {
       play(p, base, rank, warp, [&] {
-        if (has_producer(cfg) ? warp == initialiser : warp == 0) initialise(p, base);
+        if (warp == initialiser) initialise(p, base);
         return start(p, base);
       });
     } else {
@@ -102,6 +108,7 @@ struct HopperGemm {
       Ring(base + smem.barriers, p.walk.cluster).initialise();
       if (p.output.c_by_tma) Epilogue::initialise(base + smem.c_barriers);
       Turns<Tag>::initialise(base);
+      if constexpr (draws_tiles(config)) tile_ring<Tag>(base).initialise(p.walk.cluster);
       isa::fence_mbarrier_init();
     }
   }
@@ -169,6 +176,12 @@ struct HopperGemm {
         ScaleLoader<Tag>(cta_of(p, base, rank, ready)).run();
       }
     }
+    if constexpr (draws_tiles(cfg)) {
+      if (warp == drawing_warp) {
+        isa::set_role(role_of_warp(cfg, drawing_warp));
+        schedule(cta_of(p, base, rank, ready), ready);
+      }
+    }
     if constexpr (is_grouped(cfg)) {
       if (warp == 2 && isa::cta_index() == 0 && p.walk.offsets_status != nullptr) {
         isa::set_role("checker of offsets");
@@ -207,7 +220,7 @@ struct HopperGemm {
     Turns<Tag> turns(cta, warpgroup);
     Share<Tag> share(cta, warp);
     TileSums sums;
-    Walk<Tag> walk = make_walk(cta);
+    Walk<Tag> walk = make_walk<Tag>(cta);
     tile::Work work;
     turns.begin(walk, mainloop.state);
     while (walk.next(work)) {
@@ -235,6 +248,7 @@ struct HopperGemm {
     template <class Mainloop, class Leave>
     WW_DEVICE void run(Mainloop& mainloop, const tile::Work& work, const Leave& leave) {
       if (work.end == work.first) {
+        isa::sync_warp();  // no wgmma does it: all lanes have their turn before one gives it
         leave();
       } else if constexpr (beside) {
         mainloop.sum(work, accumulator, total, leave);

@@ -22,7 +22,7 @@ class Loader {
       : operands_(cta.p.operands),
         scales_(cta.p.scales),
         ring_(cta.ring),
-        walk_(make_walk(cta)),
+        walk_(make_walk<Tag, loading<Tag>>(cta)),
         scales_at_(cta.base + smem.scales),
         a_(operand<true>(cta)),
         b_(operand<false>(cta)) {}
@@ -171,7 +171,7 @@ class Loader {
   const OperandParams& operands_;
   const ScaleParams& scales_;
   MainloopPipeline<Tag> ring_;
-  Walk<Tag> walk_;
+  Walk<Tag, loading<Tag>> walk_;
   isa::SharedAddress scales_at_;
   Slice a_;
   Slice b_;

@@ -39,7 +39,7 @@ class ScaleLoader {
         half_(cta.p.operands.half),
         scales_(cta.base + smem.scales),
         ring_(cta.ring),
-        walk_(make_walk(cta)) {}
+        walk_(make_walk<Tag>(cta)) {}
 
   /// One whole warp: all tiles of this CTA.
   WW_DEVICE void run() {

@@ -27,6 +27,7 @@ constexpr Name name_of(const GemmConfig& c) {
   if (c.ctas_per_sm > 1) name += c.ctas_per_sm;
   if (c.gated) name += "_gated";
   if (has_group_maps(c)) name += "_gm";
+  if (draws_tiles(c)) name += "_dyn";
   const bool a_mn = c.a.major == atom::Major::mn;
   const bool b_mn = c.b.major == atom::Major::mn;
   if (a_mn || b_mn) name += !a_mn ? "_nn" : b_mn ? "_tt" : "_tn";
@@ -89,6 +90,7 @@ inline constexpr auto promoted = with<&GemmConfig::sums, Sums::promoted>;
 inline constexpr auto block_scaled = with<&GemmConfig::sums, Sums::block_scaled>;
 inline constexpr auto swapped = with<&GemmConfig::swapped, true>;
 inline constexpr auto gated = with<&GemmConfig::gated, true>;
+inline constexpr auto drawn = with<&GemmConfig::tiles, TileSource::drawn>;
 inline constexpr auto split_k = with<&GemmConfig::sharing, Sharing::workspace>;
 
 constexpr GemmConfig mn_major_a(GemmConfig c) {
@@ -214,9 +216,8 @@ inline constexpr std::array rows = {
     common(gated(to(DType::e4m3, e4m3(128, 128)))),
     common(pingpong(to(DType::f32, e4m3(128, 128)))),
     common(pingpong(operands(DType::e5m2, DType::e4m3, 128, 128))),
-    more(pingpong(bf16(128, 80))),
-    more(pingpong(bf16(128, 112))),
-    more(pingpong(bf16(128, 144))),
+    common(drawn(bf16(128, 256))),
+    common(drawn(pingpong(bf16(128, 128)))),
     more(cluster_k(swapped(bf16(128, 8)))),
     more(cluster_k(swapped(bf16(128, 32)))),
     more(cluster_k(swapped(bf16(128, 128)))),
@@ -235,7 +236,6 @@ inline constexpr std::array rows = {
     more(mn_major_ab(pingpong(to(DType::f32, f16(128, 128))))),
     more(pingpong(f16(128, 160))),
     more(f16(256, 128)),
-    more(buffers(3, f16(128, 192))),
     more(cluster_k(swapped(f16(128, 16)))),
     more(cluster_k(swapped(f16(128, 64)))),
     more(split_k(swapped(f16(128, 64)))),
@@ -284,6 +284,8 @@ inline constexpr std::array rows = {
     common(vertical(gated(block_scaled(e4m3(128, 128))))),
     common(ballot(swapped(gated(consumers(1, bf16(128, 32)))))),
     common(vertical(gated(bf16(128, 256)))),
+    common(drawn(vertical(e4m3(128, 256)))),
+    common(drawn(vertical(pingpong(e4m3(128, 128))))),
     more(ballot(swapped(e4m3(128, 8)))),
     more(ballot(swapped(e4m3(128, 24)))),
     more(ballot(swapped(e4m3(128, 48)))),

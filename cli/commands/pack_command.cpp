@@ -1,0 +1,137 @@
+#include "cli/commands/pack_command.h"
+
+#include <algorithm>
+#include <ostream>
+#include <utility>
+
+#include "cli/commands/run.h"
+#include "cli/commands/words.h"
+#include "cli/files/checkpoint.h"
+#include "cli/files/output_file.h"
+#include "cli/reports/packed_text.h"
+#include "cli/reports/progress.h"
+#include "warpwright/facts/format.h"
+#include "warpwright/weights/pack.h"
+
+namespace warpwright::cli {
+namespace {
+
+const Words<Int4Encoding> kEncodings = {{"ex", Int4Encoding::ex}, {"sm", Int4Encoding::sm}};
+const Words<DType> kScales = {{"bf16", DType::bf16}, {"f16", DType::f16}, {"f32", DType::f32}};
+
+// Refuses what does not go together or is no word, before any work.
+void check_options(const PackCommandOptions& o) {
+  if (!o.from.empty() && o.from != "bf16") {
+    std::string known;
+    bool is_known = false;
+    for (const weights::LayoutNames& names : weights::layouts()) {
+      known += std::string(names.layout) + ", ";
+      is_known = is_known || names.layout == o.from;
+    }
+    if (!is_known) {
+      throw InputError("--from is \"" + o.from + "\"; it must be " + known +
+                       "or bf16 (for weights in floats).");
+    }
+  }
+  if (o.group && *o.group != 32 && *o.group != 64 && *o.group != 128) {
+    throw InputError("--group is " + std::to_string(*o.group) + "; it must be 32, 64 or 128.");
+  }
+}
+
+// A name without the place for the numbers of experts.
+std::string plain_name(std::string name) {
+  for (const char* const part : {".{}", ".*", "{}", "*"}) {
+    const std::size_t at = name.find(part);
+    if (at != std::string::npos) return name.erase(at, std::string(part).size());
+  }
+  return name;
+}
+
+weights::Work work_of(const PackCommandOptions& o, Progress& progress) {
+  return {o.jobs, [&progress](double share) { progress.share(share); }};
+}
+
+template <class T>
+T taken(Result<T> result) {
+  if (!result) throw InputError(result.reason());
+  return std::move(*result);
+}
+
+// The source of the weights, which lies in `loaded` or, of floats, in `quantised`.
+weights::Source source_for(const PackCommandOptions& o, const FoundWeights& found,
+                           const LoadedWeights& loaded, weights::Int4Weights& quantised,
+                           weights::PackOptions& options, std::ostream& err) {
+  choose(options.encoding, "--encoding", o.encoding, kEncodings);
+  choose(options.scale, "--scales", o.scales, kScales);
+  if (found.layout.empty()) {
+    weights::QuantiseOptions how;
+    if (options.encoding) how.encoding = *options.encoding;
+    if (options.scale) how.scale = *options.scale;
+    how.group = o.group.value_or(how.group);
+    options.encoding = how.encoding;
+    Progress progress(err, "pack: quantise");
+    quantised = taken(weights::quantise(loaded.floats, how, work_of(o, progress)));
+    return weights::source_of(quantised);
+  }
+  weights::Source source = taken(weights::read_checkpoint(found.layout, loaded.tensors));
+  if (o.group && *o.group != std::min(source.group, packed::kTileK)) {
+    throw InputError("--group is " + std::to_string(*o.group) + ", and the weights " +
+                     in_quotes(found.name) + " have groups of " + std::to_string(source.group) +
+                     ": leave it out, only floats can be grouped.");
+  }
+  return source;
+}
+
+}  // namespace
+
+int pack_command(const PackCommandOptions& o, std::ostream& out, std::ostream& err) {
+  return exit_status(err, [&] {
+    check_options(o);
+    const FileAndName in = parse_file_and_name(o.in);
+    FileAndName to = parse_file_and_name(o.out);
+    check_output_file("The packed tensor", to.path);
+    const SafetensorsFile file(in.path);
+    const FoundWeights found = find_weights(file, in.name, o.from);
+    if (to.name.empty()) to.name = plain_name(found.name);
+    check_safetensors_output(to.path, to.name);
+    const LoadedWeights loaded = load_weights(file, found);
+    weights::Int4Weights quantised;
+    weights::PackOptions options;
+    const weights::Source source = source_for(o, found, loaded, quantised, options, err);
+    const PackedFormat format = taken(weights::packed_format(source, options));
+    require_memory("The packed tensor",
+                   static_cast<double>(packed::data_bytes(format, source.extents)),
+                   "pack fewer experts at a time");
+    options.encoding = format.encoding;
+    HostTensor tensor{DType::u8, {}, {}};
+    {
+      Progress progress(err, "pack");
+      tensor.bytes = taken(weights::pack(source, options, work_of(o, progress)));
+    }
+    tensor.shape = {static_cast<std::int64_t>(tensor.bytes.size())};
+    const std::string line =
+        packed_line(taken(weights::parse_header(tensor.bytes, "The packed tensor")));
+    write_safetensors(to.path, to.name, tensor, "packed " + line);
+    out << printable(to.path + ":" + to.name) << ": " << line
+        << warpwright::format("; %zu bytes, %.2f bits a weight\n", tensor.bytes.size(),
+                              8 * static_cast<double>(tensor.bytes.size()) /
+                                  static_cast<double>(source.extents.experts * source.extents.n *
+                                                      source.extents.k));
+    return 0;
+  });
+}
+
+int explain_packed_command(const ExplainPackedOptions& o, std::ostream& out, std::ostream& err) {
+  return exit_status(err, [&] {
+    TileView view;
+    view.expert = o.tile[0];
+    view.row_tile = o.tile[1];
+    view.k_tile = o.tile[2];
+    require_between("--threads", o.threads, 0, 128);
+    view.threads = o.threads;
+    out << packed_text(read_packed(o.file), view);
+    return 0;
+  });
+}
+
+}  // namespace warpwright::cli

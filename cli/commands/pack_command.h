@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <iosfwd>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace warpwright::cli {
+
+/// What `pack` takes, as it was typed; empty texts were not given.
+struct PackCommandOptions {
+  std::string in;
+  std::string out;
+  std::string from;
+  std::string encoding;
+  std::string scales;
+  std::optional<int> group;
+  int jobs = 0;
+};
+
+/// `warpwright pack IN OUT`: reads weights, quantises them where they are floats, and writes one
+/// packed tensor. Returns 0, or 2 with one sentence on `err`.
+int pack_command(const PackCommandOptions& options, std::ostream& out, std::ostream& err);
+
+/// `warpwright explain packed FILE`: what a packed tensor holds, and a tile of it byte by byte.
+struct ExplainPackedOptions {
+  std::string file;
+  std::vector<std::int64_t> tile = {0, 0, 0};  ///< expert, row tile, K tile
+  int threads = 2;
+};
+int explain_packed_command(const ExplainPackedOptions& options, std::ostream& out,
+                           std::ostream& err);
+
+}  // namespace warpwright::cli

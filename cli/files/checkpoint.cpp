@@ -1,0 +1,252 @@
+#include "cli/files/checkpoint.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstring>
+#include <optional>
+#include <set>
+#include <string_view>
+
+namespace warpwright::cli {
+namespace {
+
+using weights::LayoutNames;
+
+const LayoutNames* names_of(std::string_view layout) {
+  for (const LayoutNames& names : weights::layouts()) {
+    if (names.layout == layout) return &names;
+  }
+  return nullptr;
+}
+
+std::string with(const std::string& stem, std::string_view suffix) {
+  return stem + std::string(suffix);
+}
+
+bool is_float(const TensorFacts& t) {
+  return t.dtype == DType::f32 || t.dtype == DType::f16 || t.dtype == DType::bf16;
+}
+
+bool is_matrix(const TensorFacts& t) {
+  return t.shape.size() == 2 || t.shape.size() == 3;
+}
+
+// What stands in front of the layout's own part of the names, where the file has such tensors.
+std::optional<std::string> stem_of(const SafetensorsFile& file, const std::string& name,
+                                   const LayoutNames& names) {
+  std::vector<std::string> stems = {name};
+  if (names.codes.empty()) {
+    stems.push_back(name + ".weight");
+  } else if (name.ends_with(names.codes)) {
+    stems.push_back(name.substr(0, name.size() - names.codes.size()));
+  }
+  for (const std::string& stem : stems) {
+    const TensorFacts* codes = file.find(with(stem, names.codes));
+    if (codes != nullptr && is_matrix(*codes) && !is_float(*codes) &&
+        file.find(with(stem, names.scales)) != nullptr) {
+      return stem;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> float_of(const SafetensorsFile& file, const std::string& name) {
+  for (const std::string& tensor : {name, name + ".weight"}) {
+    const TensorFacts* t = file.find(tensor);
+    if (t != nullptr && is_matrix(*t) && is_float(*t)) return tensor;
+  }
+  return std::nullopt;
+}
+
+// GPTQ's two versions differ in the zero points alone. Those of symmetric weights tell: 8, which
+// version 1 stores as 7.
+std::string gptq_version(const SafetensorsFile& file, const std::string& zeros) {
+  if (file.find(zeros) != nullptr) {
+    const HostTensor words = file.read(zeros);
+    const auto all = [&](int byte) {
+      return std::all_of(words.bytes.begin(), words.bytes.end(),
+                         [byte](std::byte b) { return b == static_cast<std::byte>(byte); });
+    };
+    if (all(0x77)) return "gptq";
+    if (all(0x88)) return "gptq-v2";
+  }
+  throw InputError("The zero points " + in_quotes(zeros) + " of " + file.path() +
+                   " do not tell which version of GPTQ wrote them: give --from gptq (its usual "
+                   "form, stored less 1) or --from gptq-v2.");
+}
+
+// The layout of the first tensors that fit `name`; empty where none do.
+std::string guess(const SafetensorsFile& file, const std::string& name) {
+  for (const LayoutNames& names : weights::layouts()) {
+    const auto stem = stem_of(file, name, names);
+    if (!stem) continue;
+    const TensorFacts& codes = *file.find(with(*stem, names.codes));
+    const TensorFacts& scales = *file.find(with(*stem, names.scales));
+    if (codes.shape.size() != scales.shape.size()) continue;
+    const bool is_byte = codes.dtype == DType::u8 || codes.dtype == DType::s8;
+    if (is_byte != names.codes.empty()) continue;
+    if (names.codes == ".qweight") {
+      // AWQ has eight columns in a word, GPTQ eight rows.
+      if (codes.shape.back() != scales.shape.back()) return "awq";
+      return gptq_version(file, with(*stem, names.zeros));
+    }
+    // One scale a row is what 8-bit weights have, whose bytes look alike.
+    if (names.layout == "int4" && scales.shape.back() == 1) continue;
+    return std::string(names.layout);
+  }
+  return {};
+}
+
+// The names that `pattern` stands for: itself, or one for each number of an expert.
+std::vector<std::string> names_of_experts(const SafetensorsFile& file, const std::string& pattern) {
+  std::size_t at = pattern.find("{}");
+  const std::size_t star = pattern.find('*');
+  const std::size_t width = at == std::string::npos ? 1 : 2;
+  if (at == std::string::npos) at = star;
+  if (at == std::string::npos) return {pattern};
+  const std::string before = pattern.substr(0, at);
+  const std::string behind = pattern.substr(at + width);
+  if (behind.find('*') != std::string::npos || behind.find("{}") != std::string::npos ||
+      (width == 2 && star != std::string::npos)) {
+    throw InputError("The name " + in_quotes(pattern) +
+                     " has two places for the numbers of experts, where one is possible.");
+  }
+  std::set<std::int64_t> numbers;
+  for (const TensorFacts& t : file.tensors()) {
+    if (!t.name.starts_with(before)) continue;
+    std::size_t end = before.size();
+    while (end < t.name.size() && std::isdigit(static_cast<unsigned char>(t.name[end])) != 0) ++end;
+    const std::size_t digits = end - before.size();
+    if (digits == 0 || digits > 6 || !std::string_view(t.name).substr(end).starts_with(behind)) {
+      continue;
+    }
+    numbers.insert(std::stoll(t.name.substr(before.size(), digits)));
+  }
+  if (numbers.empty()) {
+    throw InputError(file.path() + " holds no tensor whose name begins with " +
+                     in_quotes(before + "0" + behind) + ".");
+  }
+  const auto last = *numbers.rbegin();
+  for (std::int64_t i = 0; i <= last; ++i) {
+    if (numbers.contains(i)) continue;
+    throw InputError(file.path() + " has no expert " + std::to_string(i) + " of " +
+                     in_quotes(pattern) + ", and the last one is " + std::to_string(last) +
+                     ": the numbers of experts go from 0 on without a gap.");
+  }
+  std::vector<std::string> names;
+  for (const std::int64_t i : numbers) names.push_back(before + std::to_string(i) + behind);
+  return names;
+}
+
+// The weights of a file in which no name was chosen.
+std::string only_name(const SafetensorsFile& file) {
+  std::vector<std::string> int4;
+  std::vector<std::string> floats;
+  for (const TensorFacts& t : file.tensors()) {
+    if (is_float(t) && is_matrix(t)) floats.push_back(t.name);
+    for (const LayoutNames& names : weights::layouts()) {
+      if (names.codes.empty() || !t.name.ends_with(names.codes)) continue;
+      const std::string stem = t.name.substr(0, t.name.size() - names.codes.size());
+      if (stem_of(file, stem, names)) {
+        int4.push_back(stem);
+        break;
+      }
+    }
+    const bool is_byte = t.dtype == DType::u8 || t.dtype == DType::s8;
+    if (is_byte && !guess(file, t.name).empty()) int4.push_back(t.name);
+  }
+  const std::vector<std::string>& found = int4.empty() ? floats : int4;
+  if (found.size() == 1) return found.front();
+  if (found.empty()) throw InputError(file.path() + " holds no weights that can be packed.");
+  throw InputError(file.path() + " holds " + std::to_string(found.size()) +
+                   " tensors of weights, one must be chosen: write " + file.path() + ":" +
+                   found.front() + " or another.");
+}
+
+MatrixView view_of(HostTensor& tensor, const std::string& name, bool is_vector) {
+  const std::vector<std::int64_t>& shape = tensor.shape;
+  const std::size_t rank = shape.size() + (is_vector ? 1 : 0);
+  if (rank != 2 && rank != 3) {
+    throw InputError(
+        "The tensor " + in_quotes(name) + " is " + shape_text(shape) + "; it must be " +
+        (is_vector ? "a vector, or one for each expert." : "a matrix, or one for each expert."));
+  }
+  const std::int64_t columns = shape.back();
+  const std::int64_t rows = is_vector ? 1 : shape[shape.size() - 2];
+  return {tensor.bytes.data(),           tensor.dtype,  rows, columns, columns, 1,
+          rank == 3 ? shape.front() : 1, rows * columns};
+}
+
+// CT's `weight_shape`, two integers, must say what the codes are.
+void check_shape(const SafetensorsFile& file, const std::string& name, const MatrixView& codes) {
+  const TensorFacts* facts = file.find(name);
+  if (facts == nullptr || (facts->type != "I64" && facts->type != "I32")) return;
+  const HostIntegers shape = read_safetensors_integers(file.path(), name);
+  if (shape.values.size() != 2 || codes.batch != 1) return;
+  if (shape.values[0] == codes.rows && (shape.values[1] + 7) / 8 == codes.columns) return;
+  throw InputError("The tensor " + in_quotes(name) + " of " + file.path() + " says " +
+                   shape_text(shape.values) + ", and the codes are for " +
+                   std::to_string(codes.rows) + "x" + std::to_string(8 * codes.columns) + ".");
+}
+
+}  // namespace
+
+FoundWeights find_weights(const SafetensorsFile& file, const std::string& name,
+                          const std::string& from) {
+  FoundWeights found{name.empty() ? only_name(file) : name, from, {}};
+  const std::vector<std::string> names = names_of_experts(file, found.name);
+  if (from.empty()) found.layout = guess(file, names.front());
+  if (from == "bf16") found.layout.clear();
+  const LayoutNames* layout = names_of(found.layout);
+  for (const std::string& each : names) {
+    const auto stem = layout == nullptr ? float_of(file, each) : stem_of(file, each, *layout);
+    if (stem) {
+      found.stems.push_back(*stem);
+      continue;
+    }
+    if (layout != nullptr) {
+      throw InputError(file.path() + " holds no weights " + in_quotes(each) + " in layout " +
+                       found.layout + ", whose tensors would be " +
+                       in_quotes(with(each, layout->codes)) + " and " +
+                       in_quotes(with(each, layout->scales)) + ".");
+    }
+    const TensorFacts* there = file.find(each);
+    throw InputError(file.path() + " holds no weights " + in_quotes(each) + " that can be packed" +
+                     (there == nullptr ? std::string()
+                                       : " (there is such a tensor, " + there->type + " " +
+                                             shape_text(there->shape) + ")") +
+                     ": give their layout by --from, or the name of a matrix of BF16, F16 or F32.");
+  }
+  return found;
+}
+
+LoadedWeights load_weights(const SafetensorsFile& file, const FoundWeights& found) {
+  LoadedWeights loaded;
+  loaded.memory.reserve(4 * found.stems.size());  // views point to what lies there
+  const auto view = [&](const std::string& name, bool is_vector = false) {
+    loaded.memory.push_back(file.read(name));
+    return view_of(loaded.memory.back(), name, is_vector);
+  };
+  const LayoutNames* layout = names_of(found.layout);
+  for (const std::string& stem : found.stems) {
+    if (layout == nullptr) {
+      loaded.floats.push_back(view(stem));
+      continue;
+    }
+    const auto optional_view = [&](std::string_view suffix, bool is_vector) {
+      const std::string name = with(stem, suffix);
+      if (suffix.empty() || file.find(name) == nullptr) return MatrixView{};
+      return view(name, is_vector);
+    };
+    weights::CheckpointTensors t;
+    t.codes = view(with(stem, layout->codes));
+    t.scales = view(with(stem, layout->scales));
+    t.zeros = optional_view(layout->zeros, false);
+    t.group_index = optional_view(layout->group_index, true);
+    if (found.layout == "compressed-tensors") check_shape(file, stem + ".weight_shape", t.codes);
+    loaded.tensors.push_back(t);
+  }
+  return loaded;
+}
+
+}  // namespace warpwright::cli

@@ -1,0 +1,38 @@
+// Weights in .safetensors files of checkpoints: which tensors they are, in which layout.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/files/safetensors.h"
+#include "warpwright/plan/problem.h"
+#include "warpwright/weights/source.h"
+
+namespace warpwright::cli {
+
+/// Weights that `find_weights` found.
+struct FoundWeights {
+  std::string name;                ///< as they were asked for, or the only ones of the file
+  std::string layout;              ///< of weights::layouts(); empty for weights in floats
+  std::vector<std::string> stems;  ///< the tensors' names up to what the layout puts behind them;
+                                   ///< several are experts, in their order
+};
+
+/// The weights called `name`: a tensor's name or its stem ("model.layers.0.mlp.down_proj"); a `*`
+/// or `{}` in it stands for the numbers of experts, all from 0 on. Without a name: the only ones of
+/// the file. `from` is a layout, "bf16" for any floats, or empty where the names and types are to
+/// tell. Throws InputError.
+FoundWeights find_weights(const SafetensorsFile& file, const std::string& name,
+                          const std::string& from);
+
+/// Their tensors in memory, and views of those: of floats `floats`, else `tensors`.
+struct LoadedWeights {
+  std::vector<HostTensor> memory;
+  std::vector<MatrixView> floats;
+  std::vector<weights::CheckpointTensors> tensors;
+};
+
+/// Reads them. Throws InputError.
+LoadedWeights load_weights(const SafetensorsFile& file, const FoundWeights& found);
+
+}  // namespace warpwright::cli

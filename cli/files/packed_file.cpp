@@ -1,0 +1,48 @@
+#include "cli/files/packed_file.h"
+
+#include <vector>
+
+#include "cli/files/safetensors.h"
+#include "cli/files/tensor_file.h"
+
+namespace warpwright::cli {
+
+FileAndName parse_file_and_name(const std::string& spec) {
+  if (spec.ends_with(".safetensors") && spec.find('\0') == std::string::npos) return {spec, ""};
+  const TensorSpec where = parse_spec(spec);
+  if (where.kind == TensorSpec::Kind::npy) {
+    throw InputError("\"" + spec +
+                     "\" is a .npy file; weights of int4 lie in .safetensors files: write "
+                     "PATH.safetensors:NAME.");
+  }
+  return {where.path, where.tensor};
+}
+
+PackedTensor read_packed(const std::string& spec) {
+  auto [path, name] = parse_file_and_name(spec);
+  const SafetensorsFile file(path);
+  if (name.empty()) {
+    std::vector<std::string> bytes;
+    for (const TensorFacts& t : file.tensors()) {
+      if (t.dtype == DType::u8) bytes.push_back(t.name);
+    }
+    if (bytes.size() != 1) {
+      throw InputError(path + " holds " + std::to_string(bytes.size()) +
+                       " tensors of bytes, and packed weights are one: write " + path + ":NAME.");
+    }
+    name = bytes.front();
+  }
+  PackedTensor packed{path + ":" + name, {}, file.read(name)};
+  if (packed.tensor.dtype != DType::u8) {
+    throw InputError("Tensor " + in_quotes(name) + " of " + path + " has type " +
+                     file.find(name)->type +
+                     "; packed weights are U8, as `warpwright pack` "
+                     "writes them.");
+  }
+  const auto header = weights::parse_packed(packed.tensor.bytes, packed.name);
+  if (!header) throw InputError(header.reason());
+  packed.header = *header;
+  return packed;
+}
+
+}  // namespace warpwright::cli

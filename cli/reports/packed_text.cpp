@@ -1,0 +1,190 @@
+#include "cli/reports/packed_text.h"
+
+#include <cstring>
+
+#include "warpwright/facts/format.h"
+#include "warpwright/facts/packed_places.h"
+#include "warpwright/numeric/float_format.h"
+
+namespace warpwright::cli {
+namespace {
+
+using layout::offset_of;
+
+std::string type_text(DType t) {
+  return std::string(numeric::name(t));
+}
+
+// One tile's bytes, and what they are.
+class TileText {
+ public:
+  TileText(const PackedFormat& format, const std::byte* tile, std::int64_t row, std::int64_t k)
+      : f_(format), tile_(tile), row_(row), k_(k) {}
+
+  [[nodiscard]] std::string parts() const {
+    std::string text;
+    const auto part = [&](int begin, int end, const std::string& what) {
+      text += format("  %5d..%-5d %s\n", begin, end - 1, what.c_str());
+    };
+    for (int half = 0; half < 2; ++half) {
+      const int begin = packed::lane_begin(half, 0);
+      part(begin, begin + packed::kHalfBytes,
+           format("codes of k %lld..%lld: 16 bytes, 4 words, for each of 128 threads",
+                  at(64 * half), at(64 * half + 63)));
+    }
+    for (int slice = 0; slice < packed::slices(f_); ++slice) {
+      const int begin = packed::scale_pair_begin(f_, slice, 0);
+      part(begin, begin + packed::slice_bytes(f_),
+           format("scales of k %lld..%lld, %s times 512: pairs of a row and the eighth below",
+                  at(slice * f_.group), at((slice + 1) * f_.group - 1),
+                  type_text(f_.scale).c_str()));
+    }
+    if (f_.zero_points == ZeroPoints::groups) {
+      part(packed::zero_points_begin(f_), packed::tile_bytes(f_),
+           "zero points: a word for each such pair, a byte for each group");
+    }
+    return text;
+  }
+
+  [[nodiscard]] std::string codes(int threads) const {
+    std::string text;
+    for (int half = 0; half < 2; ++half) {
+      for (int thread = 0; thread < threads; ++thread) {
+        for (int word = 0; word < 4; ++word) {
+          text += code_line(packed::lane_begin(half, thread) + 4 * word, thread);
+        }
+      }
+    }
+    return text;
+  }
+
+  // One pair of rows a line.
+  [[nodiscard]] std::string scales() const {
+    std::string text;
+    for (int slice = 0; slice < packed::slices(f_); ++slice) {
+      for (int thread = 0; thread < 128; thread += 4) {
+        const int begin = packed::scale_pair_begin(f_, slice, thread);
+        const int row = thread / 32 * 16 + thread % 32 / 4;
+        text += format("  %5d  %-24s k %lld..%lld:", begin,
+                       hex(begin, packed::slice_bytes(f_) / 32).c_str(), at(slice * f_.group),
+                       at((slice + 1) * f_.group - 1));
+        for (const int r : {row, row + 8}) {
+          text += format("  row %lld: %g", static_cast<long long>(row_ + r), scale(r, slice));
+          if (f_.zero_points == ZeroPoints::groups)
+            text += format(" (zero point %d)", zero(r, slice));
+        }
+        text += "\n";
+      }
+    }
+    return text;
+  }
+
+ private:
+  [[nodiscard]] long long at(int k) const { return static_cast<long long>(k_ + k); }
+
+  [[nodiscard]] std::string hex(int begin, int count) const {
+    std::string text;
+    for (int i = 0; i < count; ++i) {
+      text += format("%s%02x", i > 0 ? " " : "", static_cast<unsigned>(tile_[begin + i]));
+    }
+    return text;
+  }
+
+  [[nodiscard]] std::string code_line(int begin, int thread) const {
+    const auto [row, k] = packed::word_place(begin / 4);
+    std::uint32_t word = 0;
+    std::memcpy(&word, tile_ + begin, 4);
+    const std::uint32_t bits = packed::bits_of(word);
+    std::string text = format("  %5d  %s  thread %3d:", begin, hex(begin, 4).c_str(), thread);
+    for (int below = 0; below < 2; ++below) {
+      text += format("  row %lld, k %lld..%lld:", static_cast<long long>(row_ + row + 8 * below),
+                     at(k), at(k + 3));
+      for (int i = 0; i < 4; ++i) {
+        text += format(" %2d", packed::code_of(bits >> (8 * i + 4 * below) & 15U, f_.encoding));
+      }
+    }
+    return text + "\n";
+  }
+
+  [[nodiscard]] double scale(int row, int slice) const {
+    const int size = numeric::bits(f_.scale) / 8;
+    std::uint32_t code = 0;
+    std::memcpy(&code,
+                tile_ + packed::scales_begin() + offset_of<packed::kScales>(row, slice) * size,
+                static_cast<std::size_t>(size));
+    return numeric::to_double(f_.scale, code) / packed::kScaleFactor;
+  }
+  [[nodiscard]] int zero(int row, int slice) const {
+    const int place = offset_of<packed::kZeroPoints>(row, slice);
+    return static_cast<int>(tile_[packed::zero_points_begin(f_) + place / 2] >> place % 2 * 4) & 15;
+  }
+
+  PackedFormat f_;
+  const std::byte* tile_;
+  std::int64_t row_;
+  std::int64_t k_;
+};
+
+void require_tile(const char* what, std::int64_t index, std::int64_t count) {
+  if (index >= 0 && index < count) return;
+  throw InputError(std::string("--tile names ") + what + " " + std::to_string(index) +
+                   "; the nearest legal value is " + std::to_string(index < 0 ? 0 : count - 1) +
+                   ".");
+}
+
+}  // namespace
+
+std::string packed_line(const weights::Header& header) {
+  const PackedFormat& f = header.format;
+  const packed::Extents& e = header.extents;
+  return format("int4 %s, groups of %d, %s scales%s, %lld x %lld x %lld, from %s",
+                f.encoding == Int4Encoding::sm ? "sm (-7..7)" : "ex (-8..7)", f.group,
+                type_text(f.scale).c_str(),
+                f.zero_points == ZeroPoints::groups ? ", zero points" : "",
+                static_cast<long long>(e.experts), static_cast<long long>(e.n),
+                static_cast<long long>(e.k), header.source.c_str());
+}
+
+std::string packed_text(const PackedTensor& packed, const TileView& view) {
+  const PackedFormat& f = packed.header.format;
+  const packed::Extents& e = packed.header.extents;
+  const std::int64_t row_tiles = packed::row_tiles(e);
+  const std::int64_t k_tiles = packed::k_tiles(e);
+  require_tile("expert", view.expert, e.experts);
+  require_tile("row tile", view.row_tile, row_tiles);
+  require_tile("K tile", view.k_tile, k_tiles);
+  const std::int64_t row = view.row_tile * packed::kTileRows;
+  const std::int64_t k = view.k_tile * packed::kTileK;
+  const std::int64_t begin =
+      packed::kHeaderBytes +
+      packed::tile_index(e, view.expert, view.row_tile, view.k_tile) * packed::tile_bytes(f);
+  const TileText tile(f, packed.tensor.bytes.data() + begin, row, k);
+  const auto number = [](std::int64_t x) { return static_cast<long long>(x); };
+  std::string text = printable(packed.name) + ": " + packed_line(packed.header) + "\n";
+  text += format(
+      "A header of %d bytes, then for each expert %lld x %lld tiles of 64 rows and 128 K, "
+      "K first,\n%d bytes each: %zu bytes, %.2f bits a weight.\n",
+      packed::kHeaderBytes, number(row_tiles), number(k_tiles), packed::tile_bytes(f),
+      packed.tensor.bytes.size(),
+      8 * static_cast<double>(packed.tensor.bytes.size()) /
+          static_cast<double>(e.experts * e.n * e.k));
+  text += format(
+      "\nTile %lld,%lld,%lld: rows %lld..%lld, k %lld..%lld, bytes %lld..%lld of the tensor. "
+      "Its bytes:\n",
+      number(view.expert), number(view.row_tile), number(view.k_tile), number(row),
+      number(row + packed::kTileRows - 1), number(k), number(k + packed::kTileK - 1), number(begin),
+      number(begin + packed::tile_bytes(f) - 1));
+  text += tile.parts();
+  text +=
+      "\nA word of codes: byte i has the magnitude of code i of the row in bits 2..0 and its sign "
+      "in "
+      "bit 7;\nthe magnitude of code i of the eighth row below in bits 6..4, and its sign in bit 3 "
+      "of the next byte.\n";
+  if (f.encoding == Int4Encoding::ex)
+    text += "The magnitude of a negative code is stored less 1.\n";
+  text += tile.codes(view.threads);
+  if (view.threads < 128) text += format("  ... (--threads 128 shows all)\n");
+  return text + "\nScales:\n" + tile.scales();
+}
+
+}  // namespace warpwright::cli

@@ -1,0 +1,25 @@
+// Packed int4 weights for a reader.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "cli/files/packed_file.h"
+
+namespace warpwright::cli {
+
+/// "int4 ex (-8..7), groups of 128, bf16 scales, 1 x 256 x 512, from gptq".
+std::string packed_line(const weights::Header& header);
+
+/// Which tile of a packed tensor is shown, and how much of it.
+struct TileView {
+  std::int64_t expert = 0;
+  std::int64_t row_tile = 0;
+  std::int64_t k_tile = 0;
+  int threads = 2;  ///< whose words are shown, from thread 0 on
+};
+
+/// What a packed tensor is made of, and one of its tiles, byte by byte.
+std::string packed_text(const PackedTensor& packed, const TileView& view);
+
+}  // namespace warpwright::cli

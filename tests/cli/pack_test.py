@@ -1,0 +1,373 @@
+#!/usr/bin/env python3
+"""`warpwright pack` against checkpoints and a reading of the packed form that share nothing with it.
+
+    pack_test.py WARPWRIGHT [SEED]
+
+Writers of every layout and a reader of packed tensors, both after docs/packing.md alone and without
+its tricks: every bit of every code is put and taken where the page says.
+"""
+import json
+import pathlib
+import random
+import struct
+import subprocess
+import sys
+import tempfile
+
+SIZES = {"BF16": 2, "F16": 2, "F32": 4, "I32": 4, "I64": 8, "I8": 1, "U8": 1}
+
+
+def bf16(x):
+    word = struct.unpack("<I", struct.pack("<f", x))[0]
+    return (word + 0x7FFF + (word >> 16 & 1)) >> 16
+
+
+def to_bytes(kind, x):
+    if kind == "BF16":
+        return struct.pack("<H", bf16(x))
+    return struct.pack({"F16": "<e", "F32": "<f", "I32": "<I", "I64": "<q", "I8": "<B"}[kind], x)
+
+
+def from_bytes(kind, data):
+    if kind == "bf16":
+        return struct.unpack("<f", b"\0\0" + data)[0]
+    return struct.unpack({"f16": "<e", "f32": "<f"}[kind], data)[0]
+
+
+def save(path, tensors):
+    """{name: (type, shape, values)} as a .safetensors file, the widest type first."""
+    header, data = {}, b""
+    for name, (kind, shape, values) in sorted(tensors.items(), key=lambda t: -SIZES[t[1][0]]):
+        begin = len(data)
+        data += b"".join(to_bytes(kind, v) for v in values)
+        header[name] = {"dtype": kind, "shape": shape, "data_offsets": [begin, len(data)]}
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
+
+
+def load(path, name):
+    content = path.read_bytes()
+    size = struct.unpack("<Q", content[:8])[0]
+    header = json.loads(content[8:8 + size])
+    begin, end = header[name]["data_offsets"]
+    return content[8 + size + begin:8 + size + end], header
+
+
+class Weights:
+    """Codes 0..15 (8 more than their values), scales and zero points of one matrix."""
+
+    def __init__(self, draw, n, k, group, zeros=None, scale="BF16", least=-8):
+        self.n, self.k, self.group, self.scale = n, k, group, scale
+        self.codes = [[draw.randrange(least + 8, 16) for _ in range(k)] for _ in range(n)]
+        self.codes[0][:16] = [max(c, least + 8) for c in range(16)]
+        self.scales = [[draw.randrange(128, 256) * 2.0 ** draw.randrange(-14, -8)
+                        for _ in range(k // group)] for _ in range(n)]
+        zero = (lambda: draw.randrange(*zeros)) if zeros else (lambda: 8)
+        self.zeros = [[zero() for _ in range(k // group)] for _ in range(n)]
+
+    def value(self, n, k):
+        g = k // self.group
+        return self.scales[n][g] * (self.codes[n][k] - self.zeros[n][g])
+
+    def transposed_scales(self):
+        return [self.scales[n][g] for g in range(self.k // self.group) for n in range(self.n)]
+
+
+def words(numbers):
+    """Eight numbers a word, the first in the lowest bits."""
+    return [sum(x << 4 * i for i, x in enumerate(numbers[at:at + 8]))
+            for at in range(0, len(numbers), 8)]
+
+
+def compressed_tensors(w, name, zeros=False):
+    tensors = {
+        name + ".weight_packed": ("I32", [w.n, w.k // 8], words(sum(w.codes, []))),
+        name + ".weight_scale": (w.scale, [w.n, w.k // w.group], sum(w.scales, [])),
+        name + ".weight_shape": ("I64", [2], [w.n, w.k])}
+    if zeros:
+        packed = []
+        for n in range(0, w.n, 8):
+            for g in range(w.k // w.group):
+                packed += words([w.zeros[n + i][g] if n + i < w.n else 0 for i in range(8)])
+        tensors[name + ".weight_zero_point"] = ("I32", [(w.n + 7) // 8, w.k // w.group], packed)
+    return tensors
+
+
+def gptq(w, name, bias=1, index=True):
+    groups = w.k // w.group
+    codes = [words([w.codes[n][k + i] for i in range(8)])[0]
+             for k in range(0, w.k, 8) for n in range(w.n)]
+    zeros = [words([(w.zeros[n + i][g] - bias) & 15 for i in range(8)])[0]
+             for g in range(groups) for n in range(0, w.n, 8)]
+    tensors = {name + ".qweight": ("I32", [w.k // 8, w.n], codes),
+               name + ".qzeros": ("I32", [groups, w.n // 8], zeros),
+               name + ".scales": (w.scale, [groups, w.n], w.transposed_scales())}
+    if index:
+        tensors[name + ".g_idx"] = ("I32", [w.k], [k // w.group for k in range(w.k)])
+    return tensors
+
+
+def awq(w, name):
+    groups = w.k // w.group
+    order = (0, 2, 4, 6, 1, 3, 5, 7)
+    codes = [words([w.codes[n + i][k] for i in order])[0]
+             for k in range(w.k) for n in range(0, w.n, 8)]
+    zeros = [words([w.zeros[n + i][g] for i in order])[0]
+             for g in range(groups) for n in range(0, w.n, 8)]
+    return {name + ".qweight": ("I32", [w.k, w.n // 8], codes),
+            name + ".qzeros": ("I32", [groups, w.n // 8], zeros),
+            name + ".scales": (w.scale, [groups, w.n], w.transposed_scales())}
+
+
+def signed_bytes(w):
+    return [(row[k] ^ 8) | (row[k + 1] ^ 8) << 4 for row in w.codes for k in range(0, w.k, 2)]
+
+
+def w4afp8(experts, name, interleaved):
+    w = experts[0]
+    groups = w.k // w.group
+    if interleaved:
+        scales = [e.scales[n][g + i] for e in experts for g in range(0, groups, 4)
+                  for n in range(w.n) for i in range(4)]
+        shape = [len(experts), groups // 4, 4 * w.n]
+    else:
+        scales = [s for e in experts for row in e.scales for s in row]
+        shape = [len(experts), w.n, groups]
+    return {name: ("I8", [len(experts), w.n, w.k // 2], sum((signed_bytes(e) for e in experts), [])),
+            name + "_scale_inv": (w.scale, shape, scales)}
+
+
+def int4(w, name):
+    return {name: ("I8", [w.n, w.k // 2], signed_bytes(w)),
+            name + "_scale": (w.scale, [w.n, w.k // w.group], sum(w.scales, []))}
+
+
+class Packed:
+    """A packed tensor, read after docs/packing.md."""
+
+    def __init__(self, data):
+        assert data[:8] == b"WWINT4\r\n" and struct.unpack("<II", data[8:16]) == (1, 128)
+        encoding, scale, zeros, _, self.group = struct.unpack("<BBBBI", data[16:24])
+        (self.experts, self.n, self.k, self.padded_n, self.padded_k, self.tile, size,
+         _) = struct.unpack("<8Q", data[24:88])
+        self.source = data[88:120].rstrip(b"\0").decode()
+        self.encoding = ("sm", "ex")[encoding]
+        self.scale = ("bf16", "f16", "f32")[scale]
+        self.zeros = zeros
+        self.data = data[128:]
+        assert len(self.data) == size
+        self.bytes = {"bf16": 2, "f16": 2, "f32": 4}[self.scale]
+
+    def value(self, e, n, k):
+        tile = ((e * self.padded_n + n // 64 * 64) // 64 * (self.padded_k // 128) + k // 128)
+        data = self.data[tile * self.tile:(tile + 1) * self.tile]
+        row, k = n % 64, k % 128
+        thread = row // 16 * 32 + row % 8 * 4 + k // 4 % 4
+        word = k // 64 * 2048 + 16 * thread + 4 * (k // 32 % 2 * 2 + k // 16 % 2)
+        i = k % 4
+        if row % 16 < 8:
+            sign, magnitude = data[word + i] >> 7, data[word + i] & 7
+        else:
+            sign, magnitude = data[word + (i + 1) % 4] >> 3 & 1, data[word + i] >> 4 & 7
+        code = -(magnitude + (self.encoding == "ex")) if sign else magnitude
+        pair = row // 16 * 8 + row % 8
+        slices = 128 // self.group
+        at = 4096 + (k // self.group * 64 + 2 * pair + row // 8 % 2) * self.bytes
+        scale = from_bytes(self.scale, data[at:at + self.bytes]) / 512
+        zero = 8
+        if self.zeros:
+            byte = data[4096 + slices * 64 * self.bytes + 4 * pair + k // self.group]
+            zero = byte >> 4 if row % 16 >= 8 else byte & 15
+        return scale * (code + 8 - zero)
+
+
+class Tester:
+    def __init__(self, program, folder, seed):
+        self.program, self.folder, self.draw = program, folder, random.Random(seed)
+        self.count = 0
+
+    def run(self, *arguments):
+        return subprocess.run([self.program, *arguments], cwd=self.folder, capture_output=True,
+                              text=True, check=False)
+
+    def pack(self, tensors, name, *options):
+        """Packs `name` of a file of these tensors."""
+        save(self.folder / "in.safetensors", tensors)
+        (self.folder / "out.safetensors").unlink(missing_ok=True)
+        done = self.run("pack", "in.safetensors" + (":" + name if name else ""),
+                        "out.safetensors:w", *options)
+        assert done.returncode == 0, done.stderr
+        data, header = load(self.folder / "out.safetensors", "w")
+        assert header["w"]["dtype"] == "U8" and "warpwright.w" in header["__metadata__"]
+        self.count += 1
+        return Packed(data)
+
+    def expect(self, packed, experts, source):
+        assert packed.source == source, packed.source
+        w = experts[0]
+        assert (packed.experts, packed.n, packed.k) == (len(experts), w.n, w.k)
+        for e, weights in enumerate(experts):
+            for n in range(packed.padded_n):
+                for k in range(packed.padded_k):
+                    want = weights.value(n, k) if n < w.n and k < w.k else 0
+                    assert packed.value(e, n, k) == want, (source, e, n, k)
+
+    def refused(self, part, *arguments):
+        done = self.run(*arguments)
+        assert done.returncode == 2 and done.stdout == "", (arguments, done)
+        assert part in done.stderr and done.stderr.count("\n") == 1, (part, done.stderr)
+        self.count += 1
+
+    def refused_pack(self, part, tensors, name, *options):
+        save(self.folder / "in.safetensors", tensors)
+        self.refused(part, "pack", "in.safetensors:" + name, "none.safetensors:w", *options)
+        assert not (self.folder / "none.safetensors").exists()
+
+
+def test_layouts(t):
+    draw = t.draw
+    w = Weights(draw, 72, 192, 64)
+    t.expect(t.pack(compressed_tensors(w, "a.b"), "a.b"), [w], "compressed-tensors")
+    t.expect(t.pack(compressed_tensors(w, "a.b"), ""), [w], "compressed-tensors")
+    w = Weights(draw, 37, 160, 32, (0, 16), "F16")
+    t.expect(t.pack(compressed_tensors(w, "x", True), "x"), [w], "compressed-tensors")
+    w = Weights(draw, 64, 256, 128, None, "F16")
+    t.expect(t.pack(gptq(w, "x"), "x"), [w], "gptq")
+    t.expect(t.pack(gptq(w, "x", 0), "x.qweight"), [w], "gptq-v2")
+    w = Weights(draw, 72, 128, 32, (1, 16), "F16")
+    packed = t.pack(gptq(w, "x", 1, False), "x", "--from", "gptq")
+    t.expect(packed, [w], "gptq")
+    assert packed.encoding == "ex" and packed.scale == "f16" and packed.group == 32
+    w = Weights(draw, 72, 128, 64, (0, 16))
+    t.expect(t.pack(gptq(w, "x", 0), "x", "--from", "gptq-v2"), [w], "gptq-v2")
+    t.expect(t.pack(awq(w, "x"), "x"), [w], "awq")
+    experts = [Weights(draw, 8, 512, 128, None, "F32") for _ in range(3)]
+    for interleaved in (False, True):
+        packed = t.pack(w4afp8(experts, "w13_weight", interleaved), "w13_weight")
+        t.expect(packed, experts, "w4afp8")
+        assert packed.scale == "f32"
+    w = Weights(draw, 130, 128, 32, None, "F32", -7)
+    packed = t.pack(int4(w, "x.weight"), "x", "--scales", "bf16")
+    t.expect(packed, [w], "int4")
+    assert packed.encoding == "sm" and packed.scale == "bf16"
+    # One scale for 256 of K serves two tiles.
+    w = Weights(draw, 16, 512, 256)
+    packed = t.pack(int4(w, "x"), "x", "--encoding", "ex")
+    t.expect(packed, [w], "int4")
+    assert packed.group == 128 and packed.encoding == "ex"
+    # Experts that are tensors of their own, more than ten of them.
+    experts = [Weights(draw, 8, 32, 32) for _ in range(12)]
+    tensors = {}
+    for i, e in enumerate(experts):
+        tensors.update(compressed_tensors(e, f"m.experts.{i}.up"))
+        tensors.update(compressed_tensors(Weights(draw, 8, 32, 32), f"m.experts.{i}.down"))
+    for pattern in ("m.experts.*.up", "m.experts.{}.up"):
+        t.expect(t.pack(tensors, pattern), experts, "compressed-tensors")
+    del tensors["m.experts.7.up.weight_packed"], tensors["m.experts.7.up.weight_scale"]
+    del tensors["m.experts.7.up.weight_shape"]
+    t.refused_pack("has no expert 7", tensors, "m.experts.*.up")
+    t.refused_pack("two places", tensors, "m.*.*.up")
+
+
+def test_quantise(t):
+    n, k, group = 66, 192, 64
+    values = [[struct.unpack("<f", struct.pack("<f", t.draw.gauss(0, 1)))[0] for _ in range(k)]
+              for _ in range(n)]
+    values[3][64:128] = [0.0] * 64
+    tensors = {"x.weight": ("F32", [n, k], sum(values, []))}
+    for encoding, least in (("ex", -8), ("sm", -7)):
+        packed = t.pack(tensors, "x", "--group", str(group), "--encoding", encoding)
+        assert packed.encoding == encoding and packed.source == "f32" and packed.scale == "bf16"
+        for row in range(n):
+            for first in range(0, k, group):
+                part = values[row][first:first + group]
+                exact = max(max(part + [0]) / 7, min(part + [0]) / least)
+                scale = from_bytes("bf16", to_bytes("BF16", exact))
+                for i, x in enumerate(part):
+                    want = 0
+                    if scale:
+                        ratio = struct.unpack("<f", struct.pack("<f", x / scale))[0]
+                        want = scale * min(7, max(least, round(ratio)))
+                    assert packed.value(0, row, first + i) == want, (encoding, row, first + i)
+
+
+def test_refusals(t):
+    w = Weights(t.draw, 16, 128, 64)
+    tensors = gptq(w, "x")
+    shuffled = list(tensors["x.g_idx"][2])
+    shuffled[3], shuffled[100] = 1, 0
+    tensors["x.g_idx"] = ("I32", [128], shuffled)
+    t.refused_pack("weights in act-order are not packed", tensors, "x")
+    some = Weights(t.draw, 16, 128, 64, (0, 9))
+    some.zeros[5][1] = 0
+    t.refused_pack("stands for 16", gptq(some, "x"), "x", "--from", "gptq")
+    t.refused_pack("--from gptq-v2", gptq(some, "x"), "x")
+    t.refused_pack("which the encoding sm does not have", int4(w, "x"), "x", "--encoding", "sm")
+    t.refused_pack("in layout awq", int4(w, "x"), "x", "--from", "awq")
+    t.refused_pack("it must be compressed-tensors", int4(w, "x"), "x", "--from", "gguf")
+    t.refused_pack("only floats can be grouped", int4(w, "x"), "x", "--group", "32")
+    t.refused_pack("it must be 32, 64 or 128", int4(w, "x"), "x", "--group", "16")
+    t.refused_pack('--scales is "e4m3"', int4(w, "x"), "x", "--scales", "e4m3")
+    t.refused_pack('no weights "y"', int4(w, "x"), "y")
+    floats = {"x": ("F32", [2, 96], [1.0] * 192)}
+    t.refused_pack("K = 96 is no multiple of the group of 128", floats, "x")
+    tensors = int4(w, "x")
+    tensors["x_scale"] = ("BF16", [16, 3], [1.0] * 48)
+    t.refused_pack("K = 128 is no multiple of its 3 groups", tensors, "x")
+    tensors["x_scale"] = ("BF16", [16, 8], [1.0] * 128)
+    t.refused_pack("groups of 16", tensors, "x")
+    tensors["x_scale"] = ("BF16", [15, 2], [1.0] * 30)
+    t.refused_pack("N = 15 and N = 16", tensors, "x")
+    tensors["x_scale"] = ("BF16", [16, 2], [float("inf")] + [1.0] * 31)
+    t.refused_pack("is infinite", tensors, "x")
+    tensors = compressed_tensors(w, "x")
+    tensors["x.weight_shape"] = ("I64", [2], [16, 256])
+    t.refused_pack("says 16x256", tensors, "x")
+    # An 8-bit layer with one scale a row is not taken for int4.
+    t.refused_pack("give their layout by --from",
+                   {"x": ("I8", [4, 64], [1] * 256), "x_scale": ("F32", [4, 1], [1.0] * 4)}, "x")
+
+
+def test_explain(t):
+    w = Weights(t.draw, 72, 256, 64, (0, 16))
+    t.pack(compressed_tensors(w, "x", True), "x")
+    done = t.run("explain", "packed", "out.safetensors", "--tile", "0,1,1", "--threads", "128")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    codes = [line for line in lines if "thread" in line and "row" in line and line[:3] == "   "]
+    assert len(codes) == 1024, len(codes)
+    # Thread 9 of half 1: row 64 + 2, k 128 + 64 + 4 and on.
+    want = " ".join(f"{c - 8:2d}" for c in w.codes[66][196:200])
+    at = f"{2048 + 16 * 9:5d}  "
+    line = next(line for line in codes if line.strip().startswith(at.strip() + " "))
+    assert f"thread   9:  row 66, k 196..199: {want}" in line, line
+    scale = next(line for line in lines if "row 66: " in line and "k 192..255" in line)
+    assert f"row 66: {w.scales[66][3]:g} (zero point {w.zeros[66][3]})" in scale, scale
+    t.refused("the nearest legal value is 1", "explain", "packed", "out.safetensors:w", "--tile",
+              "0,2,0")
+    path = t.folder / "out.safetensors"
+    content = bytearray(path.read_bytes())
+    begin = content.find(b"WWINT4")
+    for at, part in ((5000, "its tiles do not add up"), (8, "has version 5"),
+                     (33, "its header does not add up"), (3, "holds no packed int4 weights")):
+        damaged = bytearray(content)
+        damaged[begin + at] ^= 4
+        (t.folder / "bad.safetensors").write_bytes(damaged)
+        t.refused(part, "explain", "packed", "bad.safetensors:w")
+    t.refused("has type BF16; packed weights are U8", "explain", "packed",
+              "in.safetensors:x.weight_scale")
+
+
+def main():
+    seed = int(sys.argv[2]) if len(sys.argv) > 2 else random.randrange(1 << 30)
+    print(f"seed {seed}", flush=True)
+    with tempfile.TemporaryDirectory() as name:
+        t = Tester(str(pathlib.Path(sys.argv[1]).resolve()), pathlib.Path(name), seed)
+        for test in (test_layouts, test_quantise, test_refusals, test_explain):
+            test(t)
+    print(f"{t.count} packed or refused")
+
+
+if __name__ == "__main__":
+    main()

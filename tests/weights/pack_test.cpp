@@ -1,0 +1,294 @@
+#include "warpwright/weights/pack.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+
+#include "warpwright/facts/packed_places.h"
+#include "warpwright/numeric/bulk.h"
+
+namespace warpwright::weights {
+namespace {
+
+// Weights of all codes from `least` up, with scales of some sizes, in the plain layout.
+Int4Weights some_weights(const packed::Extents& e, int group, DType scale, bool zeros = false,
+                         int least = -8, unsigned seed = 1) {
+  std::mt19937 random(seed);
+  Int4Weights w{e, group, scale, "test", {}, {}, {}};
+  const auto rows = static_cast<std::size_t>(e.experts * e.n);
+  const auto k = static_cast<std::size_t>(e.k);
+  for (std::size_t i = 0; i < rows * k / 2; ++i) {
+    const auto code = [&] {
+      return static_cast<int>(random() % static_cast<unsigned>(8 - least)) + least;
+    };
+    w.codes.push_back(static_cast<std::byte>((code() & 15) | (code() & 15) << 4));
+  }
+  for (std::size_t i = 0; i < rows * k / static_cast<std::size_t>(group); ++i) {
+    const double s = std::ldexp(1 + static_cast<double>(random() % 128) / 128,
+                                -6 - static_cast<int>(random() % 5));
+    const std::uint64_t code = numeric::from_double(scale, s);
+    for (int b = 0; b < numeric::bits(scale); b += 8)
+      w.scales.push_back(static_cast<std::byte>(code >> b));
+    if (zeros) w.zeros.push_back(static_cast<std::byte>(random() % 16));
+  }
+  return w;
+}
+
+void expect_same(const Int4Weights& a, const Int4Weights& b) {
+  EXPECT_EQ(a.extents, b.extents);
+  EXPECT_EQ(a.group, b.group);
+  EXPECT_EQ(a.scale, b.scale);
+  EXPECT_EQ(a.origin, b.origin);
+  EXPECT_TRUE(a.codes == b.codes);
+  EXPECT_TRUE(a.scales == b.scales);
+  EXPECT_TRUE(a.zeros == b.zeros);
+}
+
+TEST(PackTest, EveryFormatComesBack) {
+  for (const int group : {32, 64, 128}) {
+    for (const DType scale : {DType::bf16, DType::f16, DType::f32}) {
+      for (const bool zeros : {false, true}) {
+        // Rows and K that fill no tile, where the group allows.
+        const packed::Extents e{2, 70, group == 128 ? 256 : 128 + group};
+        const Int4Weights w = some_weights(e, group, scale, zeros);
+        const auto bytes = pack(source_of(w));
+        ASSERT_TRUE(bytes) << bytes.reason();
+        const auto header = parse_packed(*bytes);
+        ASSERT_TRUE(header) << header.reason();
+        EXPECT_EQ(header->format.encoding, Int4Encoding::ex);
+        EXPECT_EQ(header->format.group, group);
+        EXPECT_EQ(header->format.scale, scale);
+        EXPECT_EQ(header->format.zero_points == ZeroPoints::groups, zeros);
+        const auto back = unpack(*bytes);
+        ASSERT_TRUE(back) << back.reason();
+        expect_same(*back, w);
+      }
+    }
+  }
+}
+
+TEST(PackTest, ThreadsDoNotChangeTheBytes) {
+  const Int4Weights w = some_weights({3, 200, 384}, 128, DType::bf16);
+  const auto one = pack(source_of(w), {}, {.threads = 1});
+  double last = 0;
+  const auto three = pack(source_of(w), {}, {.threads = 3, .progress = [&](double share) {
+                                               EXPECT_GT(share, last);
+                                               last = share;
+                                             }});
+  ASSERT_TRUE(one && three);
+  EXPECT_TRUE(*one == *three);
+  EXPECT_EQ(last, 1);
+}
+
+// What a lane reads is what wgmma multiplies: the values by the conversion of the kernels, times
+// the stored scale, are the values of the weights.
+TEST(PackTest, TilesHoldTheValues) {
+  for (const Int4Encoding encoding : {Int4Encoding::sm, Int4Encoding::ex}) {
+    const packed::Extents e{1, 128, 256};
+    const Int4Weights w = some_weights(e, 64, DType::bf16, false, packed::least_code(encoding));
+    const auto bytes = pack(source_of(w), {.encoding = encoding});
+    ASSERT_TRUE(bytes) << bytes.reason();
+    const PackedFormat f = parse_packed(*bytes)->format;
+    const std::vector<float> values = values_of(w);
+    for (int tile_n = 0; tile_n < 2; ++tile_n) {
+      for (int tile_k = 0; tile_k < 2; ++tile_k) {
+        const std::byte* const tile =
+            bytes->data() + packed::kHeaderBytes +
+            packed::tile_index(e, 0, tile_n, tile_k) * packed::tile_bytes(f);
+        for (int thread = 0; thread < 128; ++thread) {
+          for (int step = 0; step < 4; ++step) {
+            float scales[2];
+            numeric::widen_from(tile + packed::scale_pair_begin(f, step / 2, thread), scales, 2,
+                                f.scale);
+            for (int value = 0; value < 16; ++value) {
+              std::uint32_t word = 0;
+              std::memcpy(
+                  &word,
+                  tile + packed::lane_begin(step / 2, thread) + 8 * (step % 2) + value / 8 * 4, 4);
+              const std::uint32_t four = value / 4 % 2 == 0 ? packed::first_values(word, encoding)
+                                                            : packed::second_values(word, encoding);
+              const double x = numeric::to_double(DType::e4m3, four >> value % 4 * 8 & 0xff);
+              const int row = atom::a_row<8>(thread, value);
+              const int k = step * 32 + atom::a_k<8>(thread, value);
+              ASSERT_EQ(
+                  x * static_cast<double>(scales[value / 4 % 2]),
+                  values[static_cast<std::size_t>((tile_n * 64 + row) * 256 + tile_k * 128 + k)]);
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(PackTest, PaddingIsZeroWithScaleOne) {
+  const packed::Extents e{1, 65, 160};
+  const Int4Weights w = some_weights(e, 32, DType::bf16, true);
+  const auto bytes = pack(source_of(w));
+  ASSERT_TRUE(bytes);
+  Int4Weights padded = w;
+  padded.extents = {1, 128, 256};
+  // The same bytes under a header that calls the padding weights.
+  const PackedFormat f = parse_packed(*bytes)->format;
+  std::vector<std::byte> whole = *bytes;
+  const auto header = header_bytes(
+      {f, padded.extents, "test", sum_of(std::span(whole).subspan(packed::kHeaderBytes))});
+  std::copy(header.begin(), header.end(), whole.begin());
+  const auto all = unpack(whole);
+  ASSERT_TRUE(all) << all.reason();
+  for (int n = 0; n < 128; ++n) {
+    for (int k = 0; k < 256; ++k) {
+      if (n < 65 && k < 160) {
+        ASSERT_EQ(code_of(*all, 0, n, k), code_of(w, 0, n, k));
+        ASSERT_EQ(scale_of(*all, 0, n, k), scale_of(w, 0, n, k));
+        ASSERT_EQ(zero_point_of(*all, 0, n, k), zero_point_of(w, 0, n, k));
+      } else {
+        ASSERT_EQ(code_of(*all, 0, n, k), 0);
+        ASSERT_EQ(scale_of(*all, 0, n, k), 1);
+        ASSERT_EQ(zero_point_of(*all, 0, n, k), 8);
+      }
+    }
+  }
+}
+
+TEST(PackTest, EncodingFollowsTheCodes) {
+  const packed::Extents e{1, 64, 128};
+  Int4Weights w = some_weights(e, 128, DType::bf16, false, -7);
+  EXPECT_EQ(packed_format(source_of(w))->encoding, Int4Encoding::sm);
+  EXPECT_EQ(packed_format(source_of(w), {.encoding = Int4Encoding::ex})->encoding,
+            Int4Encoding::ex);
+  w.codes.back() = static_cast<std::byte>(0x83);  // -8 and 3
+  EXPECT_EQ(packed_format(source_of(w))->encoding, Int4Encoding::ex);
+  const auto refused = pack(source_of(w), {.encoding = Int4Encoding::sm});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.reason(),
+            "The code of row 63 of expert 0, k = 127, is -8, which the encoding sm does not have: "
+            "pack as ex.");
+}
+
+TEST(PackTest, ScalesThatAreNoScales) {
+  const packed::Extents e{2, 3, 128};
+  const auto with_scale = [&](std::size_t at, double scale, DType type) {
+    Int4Weights w = some_weights(e, 64, type);
+    const auto size = static_cast<std::size_t>(numeric::bits(type)) / 8;
+    const std::uint64_t code = numeric::from_double(type, scale);
+    std::memcpy(w.scales.data() + at * size, &code, size);
+    return w;
+  };
+  const Int4Weights nan = with_scale(9, std::nan(""), DType::bf16);  // expert 1, row 1, group 1
+  const auto refused = pack(source_of(nan));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.reason(),
+            "The scale of row 1 of expert 1, group 1, is NaN: no weight has a value.");
+  const Int4Weights infinite = with_scale(0, std::numeric_limits<double>::infinity(), DType::f32);
+  EXPECT_FALSE(pack(source_of(infinite)));
+  const Int4Weights large = with_scale(0, 128, DType::f16);
+  const auto too_large = pack(source_of(large));
+  ASSERT_FALSE(too_large);
+  EXPECT_NE(too_large.reason().find("as f16 the largest is 127.938"), std::string::npos)
+      << too_large.reason();
+  EXPECT_TRUE(pack(source_of(large), {.scale = DType::bf16}));
+  // A scale of 0 makes its weights 0, whatever the codes.
+  const Int4Weights zero = with_scale(3, 0, DType::bf16);  // expert 0, row 1, group 1
+  const auto bytes = pack(source_of(zero));
+  ASSERT_TRUE(bytes) << bytes.reason();
+  const auto back = unpack(*bytes);
+  ASSERT_TRUE(back);
+  for (int k = 64; k < 128; ++k) {
+    EXPECT_EQ(code_of(*back, 0, 1, k), 0);
+    EXPECT_EQ(scale_of(*back, 0, 1, k), 1);
+  }
+  EXPECT_EQ(code_of(*back, 0, 1, 5), code_of(zero, 0, 1, 5));
+}
+
+TEST(PackTest, ScalesOfAnotherTypeAreRounded) {
+  const packed::Extents e{1, 64, 128};
+  const Int4Weights w = some_weights(e, 32, DType::f32);
+  Int4Weights finer = w;
+  for (std::size_t i = 0; i < finer.scales.size(); i += 4) {
+    float s = 0;
+    std::memcpy(&s, &finer.scales[i], 4);
+    s *= 1.001F;  // beyond bf16's bits
+    std::memcpy(&finer.scales[i], &s, 4);
+  }
+  const auto back = unpack(*pack(source_of(finer), {.scale = DType::bf16}));
+  ASSERT_TRUE(back);
+  for (int n = 0; n < 64; ++n) {
+    const double exact = scale_of(finer, 0, n, 0);
+    EXPECT_EQ(scale_of(*back, 0, n, 0),
+              numeric::to_double(DType::bf16, numeric::from_double(DType::bf16, exact)));
+  }
+}
+
+TEST(QuantiseTest, ErrorsAreHalfAStep) {
+  for (const Int4Encoding encoding : {Int4Encoding::sm, Int4Encoding::ex}) {
+    for (const int group : {32, 64, 128}) {
+      std::mt19937 random(7);
+      std::normal_distribution<float> normal;
+      std::vector<float> values(3 * 40 * 384);
+      for (float& v : values) v = normal(random);
+      const MatrixView view{values.data(), DType::f32, 40, 384, 384, 1, 3, 40 * 384};
+      const auto w = quantise(std::span(&view, 1), {encoding, group, DType::f32});
+      ASSERT_TRUE(w) << w.reason();
+      EXPECT_EQ(w->origin, "f32");
+      const std::vector<float> back = values_of(*w);
+      int least = 0;
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        const auto n = static_cast<std::int64_t>(i) / 384;
+        const auto k = static_cast<std::int64_t>(i) % 384;
+        const double step = scale_of(*w, n / 40, n % 40, k);
+        ASSERT_LE(std::abs(static_cast<double>(values[i]) - static_cast<double>(back[i])),
+                  step * 0.500001);
+        least = std::min(least, code_of(*w, n / 40, n % 40, k));
+      }
+      EXPECT_EQ(least, packed::least_code(encoding));
+      EXPECT_EQ(packed_format(source_of(*w))->encoding, encoding);
+    }
+  }
+}
+
+TEST(QuantiseTest, TypesBatchesAndZeros) {
+  // The same weights as a batch of two, as two views, and in 16 bits.
+  std::vector<float> values(2 * 5 * 64);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<float>(static_cast<int>(i % 31) - 15) / 8;
+  for (std::size_t i = 64; i < 128; ++i) values[i] = 0;  // row 1
+  std::vector<std::uint16_t> halves(values.size());
+  numeric::narrow(values.data(), halves.data(), halves.size(), DType::bf16);
+  const MatrixView batch{values.data(), DType::f32, 5, 64, 64, 1, 2, 5 * 64};
+  const MatrixView parts[] = {matrix(values.data(), DType::f32, 5, 64),
+                              matrix(values.data() + 5 * 64, DType::f32, 5, 64)};
+  const MatrixView narrow{halves.data(), DType::bf16, 5, 64, 64, 1, 2, 5 * 64};
+  const QuantiseOptions options{Int4Encoding::ex, 64, DType::bf16};
+  const auto a = quantise(std::span(&batch, 1), options);
+  const auto b = quantise(parts, options);
+  const auto c = quantise(std::span(&narrow, 1), options);
+  ASSERT_TRUE(a && b && c);
+  expect_same(*a, *b);
+  EXPECT_TRUE(a->codes == c->codes && a->scales == c->scales);
+  EXPECT_EQ(scale_of(*a, 0, 1, 0), 0);
+  EXPECT_EQ(code_of(*a, 0, 1, 0), 0);
+}
+
+TEST(QuantiseTest, Refusals) {
+  std::vector<float> values(2 * 96, 1.0F);
+  const auto refused = [&](MatrixView view, QuantiseOptions options, const std::string& part) {
+    const auto result = quantise(std::span(&view, 1), options);
+    ASSERT_FALSE(result);
+    EXPECT_NE(result.reason().find(part), std::string::npos) << result.reason();
+  };
+  const MatrixView view = matrix(values.data(), DType::f32, 2, 96);
+  refused(view, {Int4Encoding::ex, 64, DType::bf16}, "K = 96 is no multiple of the group of 64");
+  refused(view, {Int4Encoding::ex, 48, DType::bf16}, "groups of 32, 64 or 128");
+  refused(matrix(values.data(), DType::e4m3, 2, 96), {Int4Encoding::ex, 32, DType::bf16},
+          "Weights of e4m3 are not quantised");
+  values[100] = std::numeric_limits<float>::infinity();
+  refused(view, {Int4Encoding::ex, 32, DType::bf16},
+          "The weight of row 1 of expert 0, k = 4, is NaN or infinite");
+}
+
+}  // namespace
+}  // namespace warpwright::weights

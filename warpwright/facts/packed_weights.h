@@ -1,0 +1,166 @@
+// The packed form of int4 weights, as values: what its tiles hold, and how many bytes they take.
+// docs/packing.md describes it byte by byte; packed_places.h says where each weight lies.
+#pragma once
+
+#include <cstdint>
+
+#include "warpwright/numeric/types.h"
+
+namespace warpwright {
+
+/// How the four bits of a code stand for its value.
+enum class Int4Encoding : std::uint8_t {
+  sm,  ///< sign and magnitude: -7..7 (there is no -8)
+  ex,  ///< sign, and the magnitude less 1 of a negative value: -8..7
+};
+
+/// Whether the value of a weight is scale * code, or scale * (code + 8 - zero point).
+enum class ZeroPoints : std::uint8_t {
+  none,
+  groups,  ///< 0..15 for every scale, as checkpoints of unsigned codes have them
+};
+
+/// What a packed tensor is made of.
+struct PackedFormat {
+  Int4Encoding encoding = Int4Encoding::ex;
+  int group = 128;            ///< weights along K that share a scale: 32, 64 or 128
+  DType scale = DType::bf16;  ///< as stored: bf16, f16 or f32
+  ZeroPoints zero_points = ZeroPoints::none;
+
+  friend constexpr bool operator==(const PackedFormat&, const PackedFormat&) = default;
+};
+
+namespace packed {
+
+inline constexpr int kTileRows = 64;  ///< rows of a tile (wgmma's M)
+inline constexpr int kTileK = 128;
+inline constexpr int kTileCodeBytes = kTileRows * kTileK / 2;
+/// A thread of a warpgroup reads 16 bytes of each half of a tile's K: four words, each of them two
+/// of wgmma's registers of A.
+inline constexpr int kLaneBytes = 16;
+inline constexpr int kHalfBytes = 128 * kLaneBytes;
+/// Stored scales are this many times the scales: a code's bits, read as e4m3, are code / 512.
+inline constexpr int kScaleFactor = 512;
+/// Zero points of a tile, whatever its groups: a word for each pair of rows.
+inline constexpr int kZeroPointBytes = 128;
+
+/// Why there is no such format, as a sentence; null when there is.
+constexpr const char* format_fault(const PackedFormat& f) {
+  if (f.group != 32 && f.group != 64 && f.group != 128) {
+    return "int4 weights share a scale in groups of 32, 64 or 128 along K";
+  }
+  if (f.scale != DType::bf16 && f.scale != DType::f16 && f.scale != DType::f32) {
+    return "the scales of int4 weights are bf16, f16 or f32";
+  }
+  if (f.zero_points == ZeroPoints::groups && f.encoding != Int4Encoding::ex) {
+    return "int4 weights with zero points take all codes, so their encoding is ex";
+  }
+  return nullptr;
+}
+
+/// Groups along the K of a tile: one slice of scales each.
+constexpr int slices(const PackedFormat& f) {
+  return kTileK / f.group;
+}
+/// Bytes of one slice: a scale for each row.
+constexpr int slice_bytes(const PackedFormat& f) {
+  return kTileRows * numeric::bits(f.scale) / 8;
+}
+/// Where a tile's scales begin, its zero points, and its end: all multiples of 128.
+constexpr int scales_begin() {
+  return kTileCodeBytes;
+}
+constexpr int zero_points_begin(const PackedFormat& f) {
+  return scales_begin() + slices(f) * slice_bytes(f);
+}
+constexpr int tile_bytes(const PackedFormat& f) {
+  return zero_points_begin(f) + (f.zero_points == ZeroPoints::groups ? kZeroPointBytes : 0);
+}
+
+/// Where a thread's 16 bytes of a half (K 64 half .. 64 half + 63) begin. Word 2 s + p of the four
+/// belongs to the k32 step 2 half + s: its first values are register 2 p of wgmma's A, its second
+/// ones register 2 p + 1.
+constexpr int lane_begin(int half, int thread) {
+  return kHalfBytes * half + kLaneBytes * thread;
+}
+/// Where a thread's two scales of a slice begin: of its row and of the eighth below it, side by
+/// side. Rows 16 warp + lane / 4 and + 8 are what wgmma's A and D have in a thread.
+constexpr int scale_pair_begin(const PackedFormat& f, int slice, int thread) {
+  return scales_begin() + slice * slice_bytes(f) + thread / 4 * (numeric::bits(f.scale) / 4);
+}
+/// Where the word of a thread's zero points begins: byte `slice` holds that of its row in the low
+/// four bits, of the eighth row below in the others.
+constexpr int zero_point_word(const PackedFormat& f, int thread) {
+  return zero_points_begin(f) + thread / 4 * 4;
+}
+
+/// The least code; the largest is 7.
+constexpr int least_code(Int4Encoding encoding) {
+  return encoding == Int4Encoding::sm ? -7 : -8;
+}
+/// The four bits of a code: its sign in bit 3.
+constexpr std::uint32_t code_bits(int code, Int4Encoding encoding) {
+  if (code >= 0) return static_cast<std::uint32_t>(code);
+  return 8U | static_cast<std::uint32_t>(encoding == Int4Encoding::sm ? -code : -code - 1);
+}
+/// The code of four bits (of sm, 8 is a second 0).
+constexpr int code_of(std::uint32_t bits, Int4Encoding encoding) {
+  const int magnitude = static_cast<int>(bits & 7U);
+  if ((bits & 8U) == 0) return magnitude;
+  return encoding == Int4Encoding::sm ? -magnitude : -magnitude - 1;
+}
+/// A lane's word of the bits of eight codes, the first lowest: each sign moves on to bit 3 of the
+/// next four bits, the last one round to the first. Then one rotation by 4 brings the four upper
+/// ones to where the four lower ones are.
+constexpr std::uint32_t word_of(std::uint32_t bits) {
+  return (bits & 0x77777777U) | (bits & 0x88888888U) << 4 | (bits & 0x88888888U) >> 28;
+}
+/// And back.
+constexpr std::uint32_t bits_of(std::uint32_t word) {
+  return (word & 0x77777777U) | (word & 0x88888888U) >> 4 | (word & 0x88888888U) << 28;
+}
+
+/// A word's first four values as bytes of e4m3 (times 512 they are the codes), K upwards.
+constexpr std::uint32_t first_values(std::uint32_t word, Int4Encoding encoding) {
+  const std::uint32_t x = word & 0x87878787U;
+  return encoding == Int4Encoding::sm ? x : x + ((x & 0x80808080U) >> 7);
+}
+/// Its other four: of the eighth row below.
+constexpr std::uint32_t second_values(std::uint32_t word, Int4Encoding encoding) {
+  return first_values(word >> 4 | word << 28, encoding);
+}
+
+/// A tensor of weights: `experts` matrices of n rows (columns of D) and k.
+struct Extents {
+  std::int64_t experts = 1;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+
+  friend constexpr bool operator==(const Extents&, const Extents&) = default;
+};
+
+/// Tiles along the rows and along K. What hangs over has codes 0 and scales 1 (stored: 512).
+constexpr std::int64_t row_tiles(const Extents& e) {
+  return (e.n + kTileRows - 1) / kTileRows;
+}
+constexpr std::int64_t k_tiles(const Extents& e) {
+  return (e.k + kTileK - 1) / kTileK;
+}
+/// Tiles lie in this order: those along K side by side, then rows, then experts.
+constexpr std::int64_t tile_index(const Extents& e, std::int64_t expert, std::int64_t row_tile,
+                                  std::int64_t k_tile) {
+  return (expert * row_tiles(e) + row_tile) * k_tiles(e) + k_tile;
+}
+constexpr std::int64_t tiles(const Extents& e) {
+  return e.experts * row_tiles(e) * k_tiles(e);
+}
+/// Bytes of all tiles, which follow the header.
+constexpr std::int64_t data_bytes(const PackedFormat& f, const Extents& e) {
+  return tiles(e) * tile_bytes(f);
+}
+
+/// A packed tensor begins with a header of this size (weights/header.h); the tiles follow.
+inline constexpr int kHeaderBytes = 128;
+
+}  // namespace packed
+}  // namespace warpwright

@@ -1,0 +1,90 @@
+// The numbers of a cluster's tiles in the line of all of them: a policy of the walks over that line
+// (tile/raster.h, tile/groups.h). A walk asks for the next `number`, once, and says when it has
+// taken it: one that is behind the last tile is not taken.
+#pragma once
+
+#include <cstdint>
+
+#include "warpwright/isa/barrier.h"
+#include "warpwright/isa/draw.h"
+#include "warpwright/isa/memory.h"
+#include "warpwright/isa/thread.h"
+#include "warpwright/pipeline/tile_ring.h"
+
+namespace warpwright::tile {
+
+/// Static shares: cluster c of C has c, c + C, c + 2C, ...
+class StaticNumbers {
+ public:
+  WW_DEVICE int number() const { return next_; }
+  WW_DEVICE void take() { next_ += isa::cluster_count(); }
+
+ private:
+  int next_ = isa::cluster_index();
+};
+
+/// The own index, then the answers of a pipeline::TileRing. `Who` this role is, a thread or all
+/// lanes of a warp; it reads every answer, up to the one that says no_tile.
+template <class Ring, pipeline::Reader Who>
+class AnsweredNumbers {
+ public:
+  WW_DEVICE explicit AnsweredNumbers(const Ring& ring) : ring_(ring) {}
+
+  WW_DEVICE int number() {
+    if (next_ < 0) return next_ == own ? isa::cluster_index() : pipeline::no_tile;
+    constexpr int answers = Ring::shape.answers;
+    const int number = ring_.template read<Who>({next_ % answers, next_ / answers % 2});
+    next_ = number == pipeline::no_tile ? none : next_ + 1;
+    return number;
+  }
+  WW_DEVICE void take() {
+    if (next_ == own) next_ = 0;
+  }
+
+ private:
+  static constexpr int own = -1;
+  static constexpr int none = -2;
+
+  Ring ring_;
+  int next_ = own;  // or the next answer: one register, for consumers have no more to spare
+};
+
+/// Answers for a TileRing that are numbers drawn from a counter in global memory, so that no
+/// cluster waits while there are tiles. They are written by st.async, of the generic proxy: a read
+/// that is over needs no more than an arrival at CTA scope, as in pipeline::TmaPipeline; one at
+/// cluster scope would cost a memory barrier for every reader and tile.
+struct DrawnNumbers {
+  static constexpr isa::Scope reading = isa::Scope::cta;
+
+  WW_DEVICE static int load(isa::SharedAddress answer, isa::Site site) {
+    return isa::SharedView<int>{answer}.load(0, site);
+  }
+};
+
+/// Draws them, for a cluster that has the tile of its own index. Whoever has a tile draws once for
+/// it, so of `count` tiles the last draw gets number `count` - 1, and leaves the counter 0.
+struct DrawingScheduler {
+  std::uint32_t* counter;  ///< null: as StaticNumbers
+  int count;
+  int ctas;  ///< of a cluster
+  const isa::Prerequisites& ready;
+  int at = isa::cluster_index();
+
+  /// The next number, to `answer` and `full` of all CTAs of the cluster.
+  WW_DEVICE void ask(isa::SharedAddress answer, isa::SharedAddress full, isa::Site site) {
+    if (counter == nullptr) {
+      at += isa::cluster_count();
+    } else {
+      const std::uint32_t drawn =
+          isa::draw(counter, static_cast<std::uint32_t>(count - 1), ready, site);
+      at = isa::cluster_count() + static_cast<int>(drawn);
+    }
+    const int number = at < count ? at : pipeline::no_tile;
+    WW_NO_UNROLL for (int rank = 0; rank < ctas; ++rank) {
+      isa::store_async(isa::map_rank(answer, rank), {{static_cast<std::uint32_t>(number)}},
+                       isa::map_rank(full, rank), site);
+    }
+  }
+};
+
+}  // namespace warpwright::tile

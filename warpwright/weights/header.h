@@ -1,0 +1,53 @@
+// The header of a packed tensor of int4 weights, and what is wrong with one. docs/packing.md has
+// its bytes.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "warpwright/facts/packed_weights.h"
+#include "warpwright/plan/problem.h"
+
+namespace warpwright::weights {
+
+/// What a packed tensor says of itself.
+struct Header {
+  PackedFormat format = {};
+  packed::Extents extents = {};
+  std::string source;     ///< what it was made of: "gptq"; printable ASCII, at most 31 characters
+  std::uint64_t sum = 0;  ///< of the tiles: `sum_of`
+};
+
+using HeaderBytes = std::array<std::byte, packed::kHeaderBytes>;
+
+/// The bytes of a header.
+HeaderBytes header_bytes(const Header& header);
+
+/// The header that these bytes begin with; what follows is not looked at. Refuses what is no header
+/// of this version, is damaged, or claims what cannot be; `name` stands for the tensor there.
+Result<Header> parse_header(std::span<const std::byte> bytes,
+                            const std::string& name = "The packed tensor");
+
+/// The header of a whole packed tensor, whose size and sum are checked too.
+Result<Header> parse_packed(std::span<const std::byte> bytes,
+                            const std::string& name = "The packed tensor");
+
+/// Why the packed tensor does not hold weights of these extents; nothing when it does.
+std::optional<Refusal> mismatch(const Header& header, const packed::Extents& wanted,
+                                const std::string& name = "The packed tensor");
+
+/// The sum that tells damage: every word of 8 bytes mixed with its number, all added up, so that
+/// any order of adding gives the same. The bytes are a multiple of 8.
+std::uint64_t sum_of(std::span<const std::byte> bytes, int threads = 0);
+
+/// A word's part of that sum.
+constexpr std::uint64_t mixed(std::uint64_t word, std::uint64_t number) {
+  const std::uint64_t x = (word ^ (number * 0x9e3779b97f4a7c15U)) * 0xbf58476d1ce4e5b9U;
+  return x ^ x >> 32;
+}
+
+}  // namespace warpwright::weights

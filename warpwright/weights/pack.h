@@ -1,0 +1,89 @@
+// Packing weights as int4, and looking into what is packed.
+//
+//   const auto quantised = weights::quantise(views, {.group = 128});   // or read_checkpoint
+//   if (!quantised) return fail(quantised.reason());
+//   const auto packed = weights::pack(weights::source_of(*quantised));
+//
+// All of it runs on the host, on as many threads as are asked for, and gives the same bytes on any
+// number of them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "warpwright/weights/header.h"
+#include "warpwright/weights/source.h"
+
+namespace warpwright::weights {
+
+/// Who does the work, and who is told how far it has come: a share from 0 to 1, from any of the
+/// threads but one at a time.
+struct Work {
+  int threads = 0;  ///< 0: as many as the machine has
+  std::function<void(double)> progress = {};
+};
+
+/// Int4 weights with their scales, in the plain layout: row-major, of each expert [N, K] codes and
+/// [N, K / group] scales and zero points.
+struct Int4Weights {
+  packed::Extents extents = {};
+  int group = 128;
+  DType scale = DType::bf16;
+  std::string origin;
+  std::vector<std::byte> codes;   ///< two's complement, two a byte, the even k in the low bits
+  std::vector<std::byte> scales;  ///< of type `scale`
+  std::vector<std::byte> zeros;   ///< a byte each, 0..15; empty where there are none
+};
+
+/// The code of a weight.
+int code_of(const Int4Weights& w, std::int64_t expert, std::int64_t n, std::int64_t k);
+/// The scale of a weight, exactly.
+double scale_of(const Int4Weights& w, std::int64_t expert, std::int64_t n, std::int64_t k);
+/// The zero point of a weight; 8 where there are none.
+int zero_point_of(const Int4Weights& w, std::int64_t expert, std::int64_t n, std::int64_t k);
+/// All values, [experts, N, K]: scale * (code + 8 - zero point), exactly where the scales are bf16
+/// or f16, and rounded once where they are f32.
+std::vector<float> values_of(const Int4Weights& w, const Work& work = {});
+
+/// The weights as a source of `pack`. It points to them.
+Source source_of(const Int4Weights& w);
+
+/// How weights are quantised: every scale is the least with which no weight of its group lies
+/// beyond the codes, rounded to its type, and every code the one nearest to weight / scale.
+struct QuantiseOptions {
+  Int4Encoding encoding = Int4Encoding::ex;  ///< whose codes are used: -8..7 or -7..7
+  int group = 128;                           ///< 32, 64 or 128
+  DType scale = DType::bf16;                 ///< bf16, f16 or f32
+};
+
+/// Quantises weights of f32, bf16 or f16, each view an expert or a batch of them, N x K, row-major.
+/// A group of zeros has a scale of 0. Refuses NaN and infinities.
+Result<Int4Weights> quantise(std::span<const MatrixView> weights, const QuantiseOptions& options,
+                             const Work& work = {});
+
+/// What a source leaves open.
+struct PackOptions {
+  /// Not given: sm where no code is -8 and there are no zero points, else ex.
+  std::optional<Int4Encoding> encoding = {};
+  /// Not given: the source's. Scales of another type are rounded to nearest even.
+  std::optional<DType> scale = {};
+};
+
+/// The format that `pack` gives.
+Result<PackedFormat> packed_format(const Source& source, const PackOptions& options = {});
+
+/// A packed tensor, header and tiles. A scale of 0 stands for weights of 0: they are packed as
+/// codes 0 with scale 1. Refuses scales that are NaN, infinite or, times 512, beyond their type,
+/// and a code of -8 where the encoding is sm.
+Result<std::vector<std::byte>> pack(const Source& source, const PackOptions& options = {},
+                                    const Work& work = {});
+
+/// A packed tensor back in the plain layout, without padding. The header's `source` is its origin.
+Result<Int4Weights> unpack(std::span<const std::byte> bytes, const Work& work = {},
+                           const std::string& name = "The packed tensor");
+
+}  // namespace warpwright::weights

@@ -1,0 +1,351 @@
+#include "warpwright/weights/source.h"
+
+#include <array>
+#include <cstring>
+#include <optional>
+
+#include "warpwright/layout/layout.h"
+
+namespace warpwright::weights {
+namespace {
+
+using layout::Layout;
+using layout::make_layout;
+using layout::tuple;
+
+// Four-bit numbers of a matrix with axes n and x (k, or the groups along it): which of the axes
+// comes first in memory, and along which one the numbers share a word.
+struct Words {
+  bool n_first = true;
+  bool share_n = false;
+  // Of eight neighbours along n the even ones have the lower half of the word.
+  bool evens_low = false;
+};
+
+// A layout of checkpoints. Facts and sources: docs/packing.md.
+struct Row {
+  LayoutNames names;
+  int word;  // bits of a word of codes
+  bool is_unsigned;
+  bool needs_zeros;
+  int zero_bias;
+  Words codes;
+  Words zeros;          // words of 32 bits
+  bool scales_n_first;  // else the groups come first
+  bool interleaves;     // the scales may lie as [K / 4 groups, 4 N]
+};
+
+constexpr Words kRowsOfK = {true, false, false};
+
+constexpr Row kRows[] = {
+    {{"compressed-tensors", ".weight_packed", ".weight_scale", ".weight_zero_point",
+      ".weight_g_idx"},
+     32,
+     true,
+     false,
+     0,
+     kRowsOfK,
+     {true, true, false},
+     true,
+     false},
+    {{"gptq", ".qweight", ".scales", ".qzeros", ".g_idx"},
+     32,
+     true,
+     true,
+     1,
+     {false, false, false},
+     {false, true, false},
+     false,
+     false},
+    {{"gptq-v2", ".qweight", ".scales", ".qzeros", ".g_idx"},
+     32,
+     true,
+     true,
+     0,
+     {false, false, false},
+     {false, true, false},
+     false,
+     false},
+    {{"awq", ".qweight", ".scales", ".qzeros", ""},
+     32,
+     true,
+     true,
+     0,
+     {false, true, true},
+     {false, true, true},
+     false,
+     false},
+    {{"w4afp8", "", "_scale_inv", "", ""}, 8, false, false, 0, kRowsOfK, {}, true, true},
+    {{"int4", "", "_scale", "", ""}, 8, false, false, 0, kRowsOfK, {}, true, false},
+};
+
+constexpr auto kNames = [] {
+  std::array<LayoutNames, std::size(kRows)> names;
+  for (std::size_t i = 0; i < names.size(); ++i) names[i] = kRows[i].names;
+  return names;
+}();
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
+  return (a + b - 1) / b;
+}
+
+// (n, x) -> four bits, of words that hold `each` of them.
+Layout places(const Words& w, std::int64_t n, std::int64_t x, int each) {
+  const std::int64_t shared = ceil_div(w.share_n ? n : x, each);  // words along that axis
+  const std::int64_t other = w.share_n ? x : n;
+  const bool shared_first = w.share_n == w.n_first;
+  const std::int64_t word = shared_first ? each * other : each;  // from one to the next along it
+  const std::int64_t step = shared_first ? each : each * shared;
+  const Layout along = w.evens_low
+                           ? make_layout(tuple(2, each / 2, shared), tuple(each / 2, 1, word))
+                           : make_layout(tuple(each, shared), tuple(1, word));
+  const Layout across = make_layout(other, step);
+  return w.share_n ? make_layout(along, across) : make_layout(across, along);
+}
+
+// The rows and columns of the tensor of such words.
+std::array<std::int64_t, 2> shape_of(const Words& w, std::int64_t n, std::int64_t x, int each) {
+  const std::int64_t words_n = w.share_n ? ceil_div(n, each) : n;
+  const std::int64_t words_x = w.share_n ? x : ceil_div(x, each);
+  return w.n_first ? std::array{words_n, words_x} : std::array{words_x, words_n};
+}
+
+std::string text(std::int64_t rows, std::int64_t columns) {
+  return std::to_string(rows) + " x " + std::to_string(columns);
+}
+
+// What a reader looks at: one matrix, or a batch of them.
+struct Reader {
+  const Row& row;
+  const CheckpointTensors& t;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  std::int64_t groups = 0;  // along K
+
+  // The name of a tensor in sentences: without a stem.
+  [[nodiscard]] static std::string named(std::string_view suffix) {
+    if (suffix.empty()) return "The tensor of codes";
+    return "The tensor ..." + std::string(suffix);
+  }
+
+  [[nodiscard]] std::optional<Refusal> fault_of(std::string_view suffix, const MatrixView& v,
+                                                bool is_legal_type, const char* types) const {
+    if (v.data == nullptr) {
+      return refuse(RefusalCode::bad_pointer, named(suffix), " is missing, and weights in layout ",
+                    row.names.layout, " have it.");
+    }
+    if (!is_legal_type) {
+      return refuse(RefusalCode::bad_type, named(suffix), " has type ", numeric::name(v.dtype),
+                    "; in layout ", row.names.layout, " it is ", types, ".");
+    }
+    if (v.column_stride != 1 || v.row_stride != v.columns ||
+        (v.batch > 1 && v.batch_stride != v.rows * v.columns)) {
+      return refuse(RefusalCode::bad_stride, named(suffix),
+                    " has gaps or another order; the tensors of checkpoints are row-major.");
+    }
+    if (v.batch != t.codes.batch || v.batch < 1 || v.rows < 1 || v.columns < 1) {
+      return refuse(RefusalCode::bad_shape, named(suffix), " has ", v.batch, " matrices of ",
+                    text(v.rows, v.columns), "; the codes are of ", t.codes.batch, " experts.");
+    }
+    return std::nullopt;
+  }
+
+  // Sets n, k and the groups.
+  std::optional<Refusal> shapes() {
+    const DType type = t.codes.dtype;
+    const bool is_byte = type == DType::s8 || type == DType::u8;
+    if (auto f = fault_of(row.names.codes, t.codes, row.word == 32 ? type == DType::s32 : is_byte,
+                          row.word == 32 ? "s32" : "s8 or u8")) {
+      return f;
+    }
+    const DType scale = t.scales.dtype;
+    if (auto f = fault_of(row.names.scales, t.scales,
+                          scale == DType::bf16 || scale == DType::f16 || scale == DType::f32,
+                          "bf16, f16 or f32")) {
+      return f;
+    }
+    const Words& w = row.codes;
+    n = w.n_first ? t.codes.rows : t.codes.columns;
+    k = w.n_first ? t.codes.columns : t.codes.rows;
+    (w.share_n ? n : k) *= row.word / 4;
+    groups = row.scales_n_first ? t.scales.columns : t.scales.rows;
+    const std::int64_t scale_rows = row.scales_n_first ? t.scales.rows : t.scales.columns;
+    if (scale_rows != n && row.interleaves && t.scales.columns == 4 * n) {
+      interleaved = true;
+      groups = 4 * t.scales.rows;
+    } else if (scale_rows != n) {
+      return refuse(RefusalCode::bad_shape, named(row.names.scales), " is ",
+                    text(t.scales.rows, t.scales.columns), " and ", named(row.names.codes), " ",
+                    text(t.codes.rows, t.codes.columns), ", which in layout ", row.names.layout,
+                    " are N = ", scale_rows, " and N = ", n, ".");
+    }
+    if (k % groups != 0) {
+      return refuse(RefusalCode::bad_shape, "K = ", k, " is no multiple of its ", groups,
+                    " groups: every scale must serve as many weights.");
+    }
+    const std::int64_t group = k / groups;
+    if (group != 32 && group != 64 && group % 128 != 0) {
+      return refuse(RefusalCode::bad_shape, "The weights have groups of ", group, " (K = ", k, ", ",
+                    groups,
+                    " scales a row); groups of 32, 64 and multiples of 128 are "
+                    "packed.");
+    }
+    return std::nullopt;
+  }
+
+  [[nodiscard]] std::optional<Refusal> zeros_fault() const {
+    if (t.zeros.data == nullptr && !row.needs_zeros) return std::nullopt;
+    if (row.names.zeros.empty()) {
+      return refuse(RefusalCode::bad_value, "Weights in layout ", row.names.layout,
+                    " have no zero points: leave them out.");
+    }
+    if (auto f = fault_of(row.names.zeros, t.zeros, t.zeros.dtype == DType::s32, "s32")) return f;
+    const auto wanted = shape_of(row.zeros, n, groups, 8);
+    if (t.zeros.rows == wanted[0] && t.zeros.columns == wanted[1]) return std::nullopt;
+    return refuse(RefusalCode::bad_shape, named(row.names.zeros), " is ",
+                  text(t.zeros.rows, t.zeros.columns), "; for N = ", n, " and ", groups,
+                  " groups it is ", text(wanted[0], wanted[1]), " in layout ", row.names.layout,
+                  ".");
+  }
+
+  // Groups of neighbours along K, in order, are all that one tile's scales can serve.
+  [[nodiscard]] std::optional<Refusal> order_fault() const {
+    const MatrixView& index = t.group_index;
+    if (index.data == nullptr) return std::nullopt;
+    if (auto f = fault_of(row.names.group_index, index, index.dtype == DType::s32, "s32")) {
+      return f;
+    }
+    if (index.rows * index.columns != k) {
+      return refuse(RefusalCode::bad_shape, named(row.names.group_index), " has ",
+                    index.rows * index.columns, " numbers; K is ", k, ".");
+    }
+    for (std::int64_t i = 0; i < index.batch * k; ++i) {
+      std::int32_t of = 0;
+      std::memcpy(&of, static_cast<const std::byte*>(index.data) + 4 * i, 4);
+      const std::int64_t at = i % k;
+      if (of == at * groups / k) continue;
+      return refuse(RefusalCode::unsupported, named(row.names.group_index), " puts k = ", at,
+                    " into group ", of, " and not ", at * groups / k,
+                    ": weights in act-order are not packed; quantise without desc_act.");
+    }
+    return std::nullopt;
+  }
+
+  [[nodiscard]] Layout scale_places() const {
+    if (interleaved)
+      return make_layout(make_layout(n, 4), make_layout(tuple(4, groups / 4), tuple(1, 4 * n)));
+    return row.scales_n_first ? make_layout(tuple(n, groups), tuple(groups, 1))
+                              : make_layout(tuple(n, groups), tuple(1, n));
+  }
+
+  bool interleaved = false;
+};
+
+const Row* find_row(std::string_view layout) {
+  for (const Row& row : kRows) {
+    if (row.names.layout == layout) return &row;
+  }
+  return nullptr;
+}
+
+std::size_t bytes_of(const MatrixView& v) {
+  return static_cast<std::size_t>(v.rows * v.columns * numeric::bits(v.dtype) / 8);
+}
+
+// Looks at all zero points: notes whether one is not 8, refuses what is none of 0..15.
+std::optional<Refusal> look_at_zeros(Source& s) {
+  const std::int64_t groups = s.extents.k / s.group;
+  for (const Source::Matrix& m : s.experts) {
+    if (m.zeros == nullptr) continue;
+    for (std::int64_t n = 0; n < s.extents.n; ++n) {
+      const std::int64_t first = s.zeros(n, 0);
+      for (std::int64_t g = 0; g < groups; ++g) {
+        const std::int64_t at = first + s.zeros(0, g);
+        const int stored = static_cast<int>(m.zeros[at / 2] >> at % 2 * 4) & 15;
+        if (stored + s.zero_bias > 15) {
+          return refuse(RefusalCode::unsupported, "The zero point of row ", n, " and group ", g,
+                        " is stored as ", stored, ", which in layout ", s.origin,
+                        " stands for 16, and no code is that large: try the other version of the "
+                        "layout.");
+        }
+        s.has_zero_points = s.has_zero_points || stored + s.zero_bias != 8;
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::span<const LayoutNames> layouts() {
+  return kNames;
+}
+
+Result<Source> read_checkpoint(std::string_view layout,
+                               std::span<const CheckpointTensors> tensors) {
+  const Row* const row = find_row(layout);
+  if (row == nullptr || tensors.empty()) {
+    std::string known;
+    for (const Row& r : kRows) known += (known.empty() ? "" : ", ") + std::string(r.names.layout);
+    return refuse(RefusalCode::bad_value, "There are no weights in layout \"", layout,
+                  "\"; the layouts that are read are ", known, ".");
+  }
+  Source source;
+  source.origin = row->names.layout;
+  source.is_unsigned = row->is_unsigned;
+  source.zero_bias = row->zero_bias;
+  for (const CheckpointTensors& t : tensors) {
+    Reader reader{*row, t};
+    if (auto f = reader.shapes()) return *f;
+    if (auto f = reader.zeros_fault()) return *f;
+    if (auto f = reader.order_fault()) return *f;
+    const packed::Extents extents{1, reader.n, reader.k};
+    const int group = static_cast<int>(reader.k / reader.groups);
+    const Layout scales = reader.scale_places();
+    if (source.experts.empty()) {
+      source.extents = extents;
+      source.group = group;
+      source.scale = t.scales.dtype;
+      source.codes = places(row->codes, reader.n, reader.k, row->word / 4);
+      source.scales = scales;
+      source.zeros = places(row->zeros, reader.n, reader.groups, 8);
+    } else if (extents != packed::Extents{1, source.extents.n, source.extents.k} ||
+               group != source.group || scales != source.scales || t.scales.dtype != source.scale) {
+      return refuse(RefusalCode::bad_shape, "Expert ", source.experts.size(), " has N = ", reader.n,
+                    ", K = ", reader.k, " in groups of ", group, " with scales of ",
+                    numeric::name(t.scales.dtype), "; expert 0 has N = ", source.extents.n,
+                    ", K = ", source.extents.k, ", ", source.group, " and ",
+                    numeric::name(source.scale), ".");
+    }
+    for (std::int64_t e = 0; e < t.codes.batch; ++e) {
+      const auto at = [e](const MatrixView& v) {
+        return static_cast<const std::byte*>(v.data) +
+               (v.data == nullptr ? 0 : static_cast<std::size_t>(e) * bytes_of(v));
+      };
+      source.experts.push_back({at(t.codes), at(t.scales), at(t.zeros)});
+    }
+  }
+  source.extents.experts = static_cast<std::int64_t>(source.experts.size());
+  if (auto f = look_at_zeros(source)) return *f;
+  return source;
+}
+
+bool has_least_code(const Source& source) {
+  // As it lies in memory, whatever its place: 8 of two's complement, 0 of unsigned codes.
+  const std::uint64_t flip = source.is_unsigned ? 0 : 0x8888888888888888U;
+  const std::int64_t bytes = source.extents.n * source.extents.k / 2;
+  for (const Source::Matrix& m : source.experts) {
+    for (std::int64_t i = 0; i < bytes; i += 8) {
+      std::uint64_t word = 0;
+      std::memcpy(&word, m.codes + i, 8);
+      word ^= flip;
+      // Bit 0 of every four is set where any of them is.
+      word |= word >> 2 & 0x3333333333333333U;
+      word |= word >> 1 & 0x5555555555555555U;
+      if ((~word & 0x1111111111111111U) != 0) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace warpwright::weights
