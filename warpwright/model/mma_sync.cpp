@@ -12,6 +12,11 @@
 namespace warpwright::model {
 namespace {
 
+// A place in a vector.
+constexpr std::size_t place_of(int i) {
+  return static_cast<std::size_t>(i);
+}
+
 // Where an operand's elements are: `at[thread * values + value]` is row + rows * column.
 struct Map {
   int values = 0;
@@ -77,14 +82,14 @@ void multiply(const Maps& maps, int q, std::span<void*> lanes) {
   };
   static thread_local std::vector<double> a;
   static thread_local std::vector<double> b;
-  a.resize(static_cast<std::size_t>(mma.m * mma.k));
-  b.resize(static_cast<std::size_t>(mma.n * mma.k));
+  a.resize(place_of(mma.m * mma.k));
+  b.resize(place_of(mma.n * mma.k));
   const auto gather = [&](const Map& map, DType type, std::vector<double>& out, bool is_a) {
     const int bits = atom::register_bits(mma, type);
     for (int t = 0; t < maps.threads; ++t) {
       const std::uint32_t* registers = is_a ? request(t).a : request(t).b;
       for (int v = 0; v < map.values; ++v) {
-        out[static_cast<std::size_t>(map.at[static_cast<std::size_t>(t * map.values + v)])] =
+        out[place_of(map.at[place_of(t * map.values + v)])] =
             value_of(type, code_of(registers, v, bits));
       }
     }
@@ -96,12 +101,11 @@ void multiply(const Maps& maps, int q, std::span<void*> lanes) {
     auto* const sums = static_cast<std::byte*>(request(t).sums);
     const int bytes = numeric::bits(mma.sums) / 8;
     for (int v = 0; v < maps.c.values; ++v) {
-      const int at = maps.c.at[static_cast<std::size_t>(t * maps.c.values + v)];
+      const int at = maps.c.at[place_of(t * maps.c.values + v)];
       const int row = at % mma.m;
       const int column = at / mma.m;
       const auto product = [&](int k) {
-        return a[static_cast<std::size_t>(row + mma.m * k)] *
-               b[static_cast<std::size_t>(column + mma.n * k)];
+        return a[place_of(row + mma.m * k)] * b[place_of(column + mma.n * k)];
       };
       std::byte* const place = sums + static_cast<std::ptrdiff_t>(v) * bytes;
       std::uint32_t code = 0;
