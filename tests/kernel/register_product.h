@@ -1,7 +1,9 @@
 // Operands of small integers for the register family's loop, whose sums are exact in every order.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <random>
 #include <sstream>
 #include <string>
@@ -55,11 +57,11 @@ struct RegisterProduct {
   [[nodiscard]] std::string wrong() const {
     for (int i = 0; i < params.m; ++i) {
       for (int j = 0; j < params.n; ++j) {
-        int sum = 0;
-        for (int k = 0; k < params.k; ++k) {
-          sum += a_values_[static_cast<std::size_t>(i * params.k + k)] *
-                 b_values_[static_cast<std::size_t>(j * params.k + k)];
-        }
+        const auto row = [this](const std::vector<int>& values, int at) {
+          return values.begin() + static_cast<std::ptrdiff_t>(at) * params.k;
+        };
+        const auto a_row = row(a_values_, i);
+        const int sum = std::inner_product(a_row, a_row + params.k, row(b_values_, j), 0);
         const std::uint32_t word = d[static_cast<std::size_t>(i) * params.n + j];
         float value = 0;
         std::memcpy(&value, &word, sizeof value);

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <random>
-#include <string>
 #include <vector>
 
 #include "warpwright/atom/mma.h"
@@ -103,9 +102,10 @@ struct Product {
     const int threads = atom::mma_threads(mma);
     for (int q = 0; q < 32 / threads; ++q) {
       const auto numbers = [&](int count, DType type) {
-        std::vector<int> all;
-        const int least = type == DType::u8 ? 0 : -2;
-        for (int i = 0; i < count; ++i) all.push_back(least + static_cast<int>(random() % 5));
+        std::vector<int> all(static_cast<std::size_t>(count));
+        for (int& one : all) {
+          one = static_cast<int>(random() % 5) - (type == DType::u8 ? 0 : 2);
+        }
         return all;
       };
       const std::vector<int> av = numbers(mma.m * mma.k, mma.a);
