@@ -314,7 +314,8 @@ inline Ask random_ask(const Instance& instance, Draws& draw, double most) {
   // The CTAs that share a tile in a cluster want a K block each, of half as much K too.
   ask.k = draw(c.sharing == kernel::Sharing::cluster ? 2 * kernel::tile_k(c) : 1,
                12 * kernel::tile_k(c));
-  if (draw.rarely(40)) ask.k = draw(0, 1);
+  const bool shares = c.sharing != kernel::Sharing::whole;  // which takes something to share
+  if (!shares && draw.rarely(40)) ask.k = draw(0, 1);
   ask.batch = draw.rarely(4) ? draw(2, 3) : 1;
   while (static_cast<double>(ask.m) * ask.n * ask.k * ask.batch > most && ask.m * ask.n > 1) {
     int& longer = ask.m * tile_n > ask.n * tile_m ? ask.m : ask.n;
@@ -329,7 +330,7 @@ inline Ask random_ask(const Instance& instance, Draws& draw, double most) {
   if (!takes(instance, ask.cluster)) ask.cluster = smallest_cluster(instance);
   ask.clusters = draw(1, 9);
   constexpr float alphas[] = {1.0F, -1.5F, 0.75F, 2.5F};
-  ask.alpha = draw.rarely(20) ? 0.0F : draw.of(alphas);
+  ask.alpha = !shares && draw.rarely(20) ? 0.0F : draw.of(alphas);
   if (eight_bit(c)) {
     constexpr Scaling scalings[] = {Scaling::none, Scaling::tensor, Scaling::row_column};
     ask.scaling = draw.of(scalings);

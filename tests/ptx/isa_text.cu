@@ -2,11 +2,13 @@
 // that nvcc must make of it, whole and with all modifiers: isa_text_test.py compares. Registers are
 // written %; a text that begins with "... " need only be among the kernel's lines.
 #include "warpwright/isa/barrier.h"
+#include "warpwright/isa/copy_async.h"
 #include "warpwright/isa/draw.h"
 #include "warpwright/isa/fence.h"
 #include "warpwright/isa/launch_control.h"
 #include "warpwright/isa/mbarrier.h"
 #include "warpwright/isa/memory.h"
+#include "warpwright/isa/mma.h"
 #include "warpwright/isa/numeric.h"
 #include "warpwright/isa/tensor_map.h"
 #include "warpwright/isa/thread.h"
@@ -145,6 +147,54 @@ TEXT(
 TEXT(bulk_commit, "cp.async.bulk.commit_group;", isa::bulk_commit())
 TEXT(bulk_wait_read, "cp.async.bulk.wait_group.read 1;", isa::bulk_wait_read<1>())
 TEXT(bulk_wait, "cp.async.bulk.wait_group 1;", isa::bulk_wait<1>())
+
+TEXT(copy_async_16, "cp.async.cg.shared.global [%], [%], 16, %;",
+     isa::copy_async<16>(at, to, count))
+TEXT(copy_async_4, "cp.async.ca.shared.global [%], [%], 4, %;", isa::copy_async<4>(at, to))
+TEXT(copy_async_commit, "cp.async.commit_group;", isa::copy_async_commit())
+TEXT(copy_async_wait, "cp.async.wait_group 3;", isa::copy_async_wait<3>())
+
+// --- mma.sync: one statement for each count of registers
+#define WITH_REGISTERS(Sum, c, ma, mb, ...)               \
+  constexpr atom::Mma mma{__VA_ARGS__};                   \
+  Sum sums[c];                                            \
+  std::uint32_t a[ma];                                    \
+  std::uint32_t b[mb];                                    \
+  for (Sum & word : sums) word = static_cast<Sum>(*to++); \
+  for (std::uint32_t & word : a) word = *to++;            \
+  for (std::uint32_t & word : b) word = *to++;            \
+  isa::mma_sync<mma>(sums, a, b);                         \
+  for (const Sum word : sums) *to++ = static_cast<std::uint32_t>(word)
+TEXT(mma_4_4_2,
+     "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%, %, %, %}, {%, %, %, %}, {%, %}, "
+     "{%, %, %, %};",
+     WITH_REGISTERS(float, 4, 4, 2, atom::MmaKind::warp, 16, 8, 16, DType::bf16, DType::bf16))
+TEXT(mma_4_4_2_integers,
+     "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%, %, %, %}, {%, %, %, %}, {%, %}, "
+     "{%, %, %, %};",
+     WITH_REGISTERS(std::int32_t, 4, 4, 2, atom::MmaKind::warp, 16, 8, 32, DType::s8, DType::s8,
+                    DType::s32))
+TEXT(mma_4_2_1,
+     "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%, %, %, %}, {%, %}, {%}, {%, %, %, %};",
+     WITH_REGISTERS(float, 4, 2, 1, atom::MmaKind::warp, 16, 8, 8))
+TEXT(mma_2_4_2,
+     "mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%, %}, {%, %, %, %}, {%, %}, {%, %};",
+     WITH_REGISTERS(std::uint32_t, 2, 4, 2, atom::MmaKind::warp, 16, 8, 16, DType::f16, DType::f16,
+                    DType::f16))
+TEXT(mma_2_2_1, "mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16 {%, %}, {%, %}, {%}, {%, %};",
+     WITH_REGISTERS(std::uint32_t, 2, 2, 1, atom::MmaKind::warp, 16, 8, 8, DType::f16, DType::f16,
+                    DType::f16))
+TEXT(mma_2_1_1, "mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%, %}, {%}, {%}, {%, %};",
+     WITH_REGISTERS(std::int32_t, 2, 1, 1, atom::MmaKind::warp, 8, 8, 16, DType::s8, DType::s8,
+                    DType::s32))
+TEXT(mma_8_2_2,
+     "mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32 {%, %, %, %, %, %, %, %}, {%, %}, {%, %}, "
+     "{%, %, %, %, %, %, %, %};",
+     WITH_REGISTERS(float, 8, 2, 2, atom::MmaKind::quad_pair, 8, 8, 4))
+TEXT(mma_4_2_2,
+     "mma.sync.aligned.m8n8k4.col.row.f16.f16.f16.f16 {%, %, %, %}, {%, %}, {%, %}, {%, %, %, %};",
+     WITH_REGISTERS(std::uint32_t, 4, 2, 2, atom::MmaKind::quad_pair, 8, 8, 4, DType::f16,
+                    DType::f16, DType::f16, atom::Major::mn, atom::Major::mn))
 
 // --- tensor maps that change
 TEXT(replace_address, "tensormap.replace.tile.global_address.shared::cta.b1024.b64 [%], %;",

@@ -13,6 +13,10 @@
 #include "warpwright/model/tensor_map.h"
 #include "warpwright/numeric/types.h"
 
+namespace warpwright::atom {
+struct Mma;
+}
+
 namespace warpwright::model {
 
 /// How far a synchronising operation releases or acquires generic accesses.
@@ -103,6 +107,13 @@ void bulk_load(const void* from, std::uint32_t destination, int bytes, std::uint
 void bulk_commit(Site site);
 void bulk_wait(int pending, bool read_only, Site site);
 
+// --- copies by threads (cp.async) ---------------------------------------------------------------
+/// `bytes` (4, 8 or 16) from global to shared memory, of which `from_bytes` are read, in this
+/// thread's current group.
+void copy_async(std::uint32_t to, const void* from, int bytes, int from_bytes, Site site);
+void copy_async_commit(Site site);
+void copy_async_wait(int pending, Site site);
+
 // --- tensor maps that a kernel changes ----------------------------------------------------------
 /// Rewrites one field of the map at a shared address.
 void replace_map_base(std::uint32_t map, std::uint64_t base, Site site);
@@ -137,6 +148,16 @@ struct WgmmaRequest {
   float* fragment = nullptr;
   FragmentState* state = nullptr;
 };
+
+/// One lane's part of an mma.sync: `sums` are its registers, 32 bits each.
+struct MmaRequest {
+  const atom::Mma* mma = nullptr;
+  void* sums = nullptr;
+  const std::uint32_t* a = nullptr;
+  const std::uint32_t* b = nullptr;
+};
+
+void mma_sync(const MmaRequest& request, Site site);
 
 void wgmma_fence(Site site);
 void wgmma(const WgmmaRequest& request, Site site);

@@ -65,6 +65,16 @@ struct BulkGroup {
   int unwritten = 0;  // copies not complete
 };
 
+/// One cp.async until it lands.
+struct ThreadCopy {
+  std::uint32_t offset = 0;  // in the CTA's shared memory
+  std::uintptr_t from = 0;
+  int bytes = 0;
+  int from_bytes = 0;
+  Site site;
+  std::int64_t done = 0;  // in Mode::timed
+};
+
 /// What a thread has handed to the tensor core through tcgen05, in order: an MMA, or the arrival
 /// that a commit makes on one barrier.
 struct TensorOp {
@@ -121,6 +131,10 @@ struct Thread {
   std::uint32_t fence_epoch = 0;  // wgmma fences executed
   std::shared_ptr<BulkGroup> open_group;
   std::deque<std::shared_ptr<BulkGroup>> groups;
+  // Of cp.async: copies of the current group and of the closed ones, oldest first, that have not
+  // landed.
+  std::vector<ThreadCopy> open_copies;
+  std::deque<std::vector<ThreadCopy>> copy_groups;
   std::deque<std::unique_ptr<TensorOp>> tensor_ops;
   TensorPipe tensor_pipe;
   bool peers_run = false;  // it has passed the cluster barrier
@@ -413,6 +427,16 @@ class Machine {
   /// Until some store of the grid reaches its next instant; the caller looks again.
   void block_for_bulk(Site site);
 
+  // --- copies by threads (copy_async.cpp)
+  /// The copy's bytes are there.
+  void land(Cta& cta, const ThreadCopy& copy);
+  /// Some of the thread's copies, where the schedule lets them land early.
+  void land_some(Thread& thread);
+  /// The thread exits: nothing may be on its way.
+  void copies_exit(Thread& thread);
+  /// Counts (+1) or no longer counts (-1) the 16-byte pieces that a copy writes.
+  static void mark(Cta& cta, const ThreadCopy& copy, int change);
+
   // --- tensor core (tensor_core.cpp)
   void execute(Cta& cta, WgmmaOp& op);
   void retire(Cta& cta, Warpgroup& group, std::vector<WgmmaOp>& ops, Site site);
@@ -592,6 +616,8 @@ void tensor_load(const TensorMap& map, std::span<const int> coords, std::uint32_
                  std::uint32_t barrier, std::uint16_t multicast, int ctas, Site site);
 void bulk_commit(Site site);
 void bulk_wait(int pending, bool read_only, Site site);
+void copy_async_commit();
+void copy_async_wait(int pending);
 void replace_map_base(std::uint32_t map, std::uint64_t base, Site site);
 void replace_map_extent(std::uint32_t map, int dimension, std::uint32_t extent, Site site);
 void release_map(TensorMap* to, std::uint32_t from, bool effective, Site site);

@@ -126,7 +126,10 @@ void fill_params(kernel::GemmParams& p, const Config& c, const Plan& plan, const
   p.walk.raster = tile::PreparedRaster(plan.raster);
   p.output.reads_c = o.beta != 0.0F;
   p.output.d_aligned = plan.d_path == EpiloguePath::copy_engine;
-  p.output.c_by_tma = p.output.reads_c && plan.c_path == EpiloguePath::copy_engine;
+  // In place, where CTAs store columns of a tile each, a copy would read what others write.
+  const bool shared_in_place = plan.cluster_k > 1 && o.c.data == o.d.data;
+  p.output.c_by_tma =
+      p.output.reads_c && plan.c_path == EpiloguePath::copy_engine && !shared_in_place;
   p.output.d_data = o.d.data;
   p.output.d_pitch = o.d.row_stride;
   p.operands.a_batch = (o.packed ? o.b.batch : matrices(shape.swapped ? o.b : o.a)) > 1 ? 1 : 0;
