@@ -134,7 +134,12 @@ std::vector<std::string> names_of_experts(const SafetensorsFile& file, const std
                      ": the numbers of experts go from 0 on without a gap.");
   }
   std::vector<std::string> names;
-  for (const std::int64_t i : numbers) names.push_back(before + std::to_string(i) + behind);
+  names.reserve(numbers.size());
+  for (const std::int64_t i : numbers) {
+    names.push_back(before);
+    names.back() += std::to_string(i);
+    names.back() += behind;
+  }
   return names;
 }
 

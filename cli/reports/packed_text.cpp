@@ -69,7 +69,7 @@ class TileText {
                        hex(begin, packed::slice_bytes(f_) / 32).c_str(), at(slice * f_.group),
                        at((slice + 1) * f_.group - 1));
         for (const int r : {row, row + 8}) {
-          text += format("  row %lld: %g", static_cast<long long>(row_ + r), scale(r, slice));
+          text += format("  row %lld: %g", row_ + r, scale(r, slice));
           if (f_.zero_points == ZeroPoints::groups)
             text += format(" (zero point %d)", zero(r, slice));
         }
@@ -80,7 +80,7 @@ class TileText {
   }
 
  private:
-  [[nodiscard]] long long at(int k) const { return static_cast<long long>(k_ + k); }
+  [[nodiscard]] long long at(int k) const { return k_ + k; }
 
   [[nodiscard]] std::string hex(int begin, int count) const {
     std::string text;
@@ -97,8 +97,7 @@ class TileText {
     const std::uint32_t bits = packed::bits_of(word);
     std::string text = format("  %5d  %s  thread %3d:", begin, hex(begin, 4).c_str(), thread);
     for (int below = 0; below < 2; ++below) {
-      text += format("  row %lld, k %lld..%lld:", static_cast<long long>(row_ + row + 8 * below),
-                     at(k), at(k + 3));
+      text += format("  row %lld, k %lld..%lld:", row_ + row + 8 * below, at(k), at(k + 3));
       for (int i = 0; i < 4; ++i) {
         text += format(" %2d", packed::code_of(bits >> (8 * i + 4 * below) & 15U, f_.encoding));
       }
@@ -121,8 +120,8 @@ class TileText {
 
   PackedFormat f_;
   const std::byte* tile_;
-  std::int64_t row_;
-  std::int64_t k_;
+  long long row_;
+  long long k_;
 };
 
 void require_tile(const char* what, std::int64_t index, std::int64_t count) {

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""`warpwright pack` against checkpoints and a reading of the packed form that share nothing with it.
+"""`warpwright pack` against writers of checkpoints and a reader of its results that share nothing
+with it.
 
     pack_test.py WARPWRIGHT [SEED]
 
@@ -134,7 +135,8 @@ def w4afp8(experts, name, interleaved):
     else:
         scales = [s for e in experts for row in e.scales for s in row]
         shape = [len(experts), w.n, groups]
-    return {name: ("I8", [len(experts), w.n, w.k // 2], sum((signed_bytes(e) for e in experts), [])),
+    codes = sum((signed_bytes(e) for e in experts), [])
+    return {name: ("I8", [len(experts), w.n, w.k // 2], codes),
             name + "_scale_inv": (w.scale, shape, scales)}
 
 

@@ -68,8 +68,8 @@ std::string summed(const std::string& text) {
 
 // A packed tensor of these bytes, its two sums mended: the reader's own checks are behind them.
 void read_packed(const std::uint8_t* data, std::size_t size) {
-  std::vector<std::byte> bytes(size);
-  std::memcpy(bytes.data(), data, size);
+  const auto* const first = reinterpret_cast<const std::byte*>(data);
+  std::vector<std::byte> bytes(first, first + size);
   if (size >= packed::kHeaderBytes) {
     const auto put = [&](std::size_t at, std::span<const std::byte> of) {
       const std::uint64_t sum = weights::sum_of(of, 1);

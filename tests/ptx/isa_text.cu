@@ -135,6 +135,15 @@ TEXT(tensor_store_3, "cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%, 
 TEXT(tensor_reduce_add_2,
      "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.bulk_group [%, {%, %}], [%];",
      isa::tensor_reduce_add(map, at, isa::Coords{count, count}))
+TEXT(bulk_load,
+     "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%], [%], %, [%];",
+     isa::bulk_load(at, to, count, at + 8))
+TEXT(
+    bulk_load_policy,
+    "createpolicy.fractional.L2::evict_first.b64 %, 1.0; "
+    "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%], [%], %, "
+    "[%], %;",
+    isa::bulk_load(at, to, count, at + 8, isa::evict_first()))
 TEXT(bulk_commit, "cp.async.bulk.commit_group;", isa::bulk_commit())
 TEXT(bulk_wait_read, "cp.async.bulk.wait_group.read 1;", isa::bulk_wait_read<1>())
 TEXT(bulk_wait, "cp.async.bulk.wait_group 1;", isa::bulk_wait<1>())
@@ -259,8 +268,15 @@ TEXT(wgmma_e4m3_e5m2,
 TEXT(wgmma_registers,
      "{ .reg .pred p; setp.ne.b32 p, %, 0; wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 "
      "{%, %, %, %}, {%, %, %, %}, %, p, 1, 1, 0; }",
-     const std::uint32_t a[4] = {at, at, at, at};
+     isa::Fragment<std::uint32_t, 4> a;
+     WW_UNROLL for (int i = 0; i < 4; ++i) a[i] = at;
      WITH_SUM((isa::wgmma_registers<DType::bf16, 8>(sum, a, word, count != 0))))
+TEXT(wgmma_registers_e4m3,
+     "{ .reg .pred p; setp.ne.b32 p, %, 0; wgmma.mma_async.sync.aligned.m64n8k32.f32.e4m3.e4m3 "
+     "{%, %, %, %}, {%, %, %, %}, %, p, 1, 1; }",
+     isa::Fragment<std::uint32_t, 4> a;
+     WW_UNROLL for (int i = 0; i < 4; ++i) a[i] = at;
+     WITH_SUM((isa::wgmma_registers<DType::e4m3, 8>(sum, a, word, count != 0))))
 #else
 // --- Blackwell's; the shapes of its loads and stores are in isa_forms.cu
 TEXT(allocate, "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%], %;",

@@ -1,7 +1,8 @@
 // The CUDA devices of a build without the CUDA side: none, and every function says why. CMake takes
-// this file instead of cuda.cu.
+// this file instead of cuda.cu and pack.cu.
 #include "warpwright/device/cuda.h"
 #include "warpwright/device/launch_parts.h"
+#include "warpwright/device/pack.h"
 
 #include <utility>
 
@@ -46,6 +47,10 @@ std::optional<Refusal> synchronise_cuda() {
   return absent();
 }
 std::optional<Refusal> use_cuda_device(int /*index*/) {
+  return absent();
+}
+std::optional<Refusal> pack_on_cuda(const PlainInt4& /*weights*/, const PackedFormat& /*format*/,
+                                    void* /*packed*/, void* /*stream*/) {
   return absent();
 }
 int current_cuda_device() {

@@ -216,7 +216,8 @@ struct NamedBarrier {
 struct WgmmaOp {
   WgmmaRequest shape;  // of thread 0; pointers are per thread, below
   struct Accumulator* accumulator = nullptr;
-  std::vector<std::uint32_t> registers_a;  // 128 x 4 (16-bit) when A comes from registers
+  std::vector<std::uint32_t> registers_a;  // 128 x 4 when A comes from registers
+  std::vector<FragmentState*> states_a;    // theirs, one a thread
   std::uint32_t base_rank = 0;
   Site site;
   bool executed = false;
@@ -299,9 +300,9 @@ struct Copy {
   Kind kind = Kind::load;
   Stage stage = Stage::issued;
   bool reduce_add = false;
-  /// What a load writes: a box of a tensor; or, without the copy engine, the answer to a request of
-  /// launch control, or what a thread's registers held.
-  enum class From : std::uint8_t { tensor, queue, registers };
+  /// What a load writes: a box of a tensor, or bytes as they lie; or, without the copy engine, the
+  /// answer to a request of launch control, or what a thread's registers held.
+  enum class From : std::uint8_t { tensor, bytes, queue, registers };
   From from = From::tensor;
   TensorMapFields map;
   std::array<int, TensorMapFields::max_rank> coords{};
@@ -321,11 +322,15 @@ struct Copy {
   std::uint32_t reading = 0;  // operations of the order checker: a load is the first
   std::uint32_t writing = 0;
 
-  /// The instruction that it is.
-  [[nodiscard]] const char* instruction() const {
-    if (kind == Kind::store) return reduce_add ? "tensor reduce-add" : "tensor store";
-    return from == From::tensor ? "tensor load" : from == From::queue ? "try_cancel" : "st.async";
+  /// Whether the copy engine carries it out.
+  [[nodiscard]] bool by_engine() const { return from == From::tensor || from == From::bytes; }
+  /// The instruction that it is, with its article, and without.
+  [[nodiscard]] const char* what() const {
+    if (kind == Kind::store) return reduce_add ? "a tensor reduce-add" : "a tensor store";
+    constexpr const char* loads[] = {"a tensor load", "a bulk load", "a try_cancel", "a st.async"};
+    return loads[static_cast<int>(from)];
   }
+  [[nodiscard]] const char* instruction() const { return what() + 2; }
 };
 
 /// Thrown inside a fiber to leave the kernel after a finding that allows no way on.

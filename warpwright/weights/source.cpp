@@ -125,7 +125,7 @@ struct Reader {
   // The name of a tensor in sentences: without a stem.
   [[nodiscard]] static std::string named(std::string_view suffix) {
     if (suffix.empty()) return "The tensor of codes";
-    return "The tensor ..." + std::string(suffix);
+    return "Tensor *" + std::string(suffix);
   }
 
   [[nodiscard]] std::optional<Refusal> fault_of(std::string_view suffix, const MatrixView& v,
@@ -174,10 +174,10 @@ struct Reader {
       interleaved = true;
       groups = 4 * t.scales.rows;
     } else if (scale_rows != n) {
-      return refuse(RefusalCode::bad_shape, named(row.names.scales), " is ",
-                    text(t.scales.rows, t.scales.columns), " and ", named(row.names.codes), " ",
+      return refuse(RefusalCode::bad_shape, "The scales are ",
+                    text(t.scales.rows, t.scales.columns), " and the codes ",
                     text(t.codes.rows, t.codes.columns), ", which in layout ", row.names.layout,
-                    " are N = ", scale_rows, " and N = ", n, ".");
+                    " stand for N = ", scale_rows, " and N = ", n, ".");
     }
     if (k % groups != 0) {
       return refuse(RefusalCode::bad_shape, "K = ", k, " is no multiple of its ", groups,
