@@ -88,7 +88,13 @@ ordered_json to_json(const GemmOutcome& o) {
   json["dtype"] = {type_text(p.a), type_text(p.b)};
   json["d_dtype"] = type_text(p.d);
   json["scaling"] = scaling_name(p.scaling);
-  json["accumulation"] = accumulation_name(p.accumulation);
+  if (p.packed) {
+    json["weights"] = {{"group", p.packed->format.group},
+                       {"scale", type_text(p.packed->format.scale)},
+                       {"sums", name(p.packed->sums)}};
+  } else {
+    json["accumulation"] = accumulation_name(p.accumulation);
+  }
   json["layout"] = layout_name(job.a_transposed, job.b_transposed);
   json["bias"] = bias_name(p.epilogue.bias);
   json["activation"] = activation_name(p.epilogue.activation);

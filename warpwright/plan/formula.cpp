@@ -30,8 +30,7 @@ std::string details(const GemmProblem& p) {
   if (p.packed) {
     const PackedFormat& f = p.packed->format;
     add("B packed in groups of " + number(f.group) + " with " + type_name(f.scale) + " scales");
-    constexpr const char* sums[] = {"exact", "chained", "folded"};
-    add(std::string(sums[static_cast<std::size_t>(p.packed->sums)]) + " sums");
+    add(std::string(name(p.packed->sums)) + " sums");
   }
   if (p.scaling != Scaling::none) add(std::string(scaling_name(p.scaling)) + " scales");
   if (is_8bit_float(p.a) && !p.packed) {

@@ -61,6 +61,12 @@ enum class GroupSums : std::uint8_t {
   folded,   ///< scales are multiplied to the weights, and rounded to e4m3 (no kernel does yet)
 };
 
+/// The word for it.
+constexpr const char* name(GroupSums sums) {
+  constexpr const char* names[] = {"exact", "chained", "folded"};
+  return names[static_cast<std::size_t>(sums)];
+}
+
 /// B as int4 weights in their packed form (facts/packed_weights.h, docs/w4a8.md).
 struct PackedWeights {
   PackedFormat format = {};
