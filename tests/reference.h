@@ -181,19 +181,19 @@ class Product {
         part.value += x[k] * y[k];
         part.size += std::abs(x[k] * y[k]);
       }
-      const double scale = o_.scaling == Scaling::block
-                               ? element(o_.scale_a, batch, i, first / 128) *
-                                     element(o_.scale_b, group, j / 128, first / 128)
-                               : 1;
+      const double scale =
+          o_.scaling == Scaling::block
+              ? element(o_.scale_a, batch, i, first / 128) * scale_b(group, j / 128, first / 128)
+              : 1;
       sum.value += part.value * scale;
       sum.size += part.size * std::abs(scale);
     }
     double factor = static_cast<double>(o_.alpha);
     if (o_.scaling == Scaling::tensor) {
-      factor *= element(o_.scale_a, batch, 0, 0) * element(o_.scale_b, group, 0, 0);
+      factor *= element(o_.scale_a, batch, 0, 0) * scale_b(group, 0, 0);
     }
     if (o_.scaling == Scaling::row_column) {
-      factor *= element(o_.scale_a, batch, i, 0) * element(o_.scale_b, group, j, 0);
+      factor *= element(o_.scale_a, batch, i, 0) * scale_b(group, j, 0);
     }
     if (o_.scaling == Scaling::group) {
       factor *= element(o_.scale_a, 0, o_.scale_a.rows == 1 ? 0 : group, 0) *
@@ -233,6 +233,10 @@ class Product {
   }
 
  private:
+  // Packed weights may be without.
+  [[nodiscard]] double scale_b(std::int64_t group, std::int64_t i, std::int64_t j) const {
+    return o_.scale_b.data == nullptr ? 1 : element(o_.scale_b, group, i, j);
+  }
   static std::int64_t of(const MatrixView& v, std::int64_t matrix) {
     return v.batch == 1 || v.batch_stride == 0 ? 0 : matrix;
   }

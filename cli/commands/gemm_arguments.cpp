@@ -83,6 +83,35 @@ PlanChoices parse_choices(const GemmOptions& o) {
   return choices;
 }
 
+// What is said of int4 weights. Those of a file say the rest themselves.
+void read_weights(const GemmOptions& o, GemmJob& job) {
+  if (o.weights.empty()) {
+    const char* given = o.group ? "--group" : !o.sums.empty() ? "--sums" : nullptr;
+    if (o.zero_points) given = "--zero-points";
+    if (given == nullptr) return;
+    throw InputError(std::string(given) + " is said of int4 weights: give --weights int4 too.");
+  }
+  if (o.weights != "int4") {
+    throw InputError("--weights is '" + o.weights +
+                     "'; the nearest legal value is int4: leave it out for B of --dtype.");
+  }
+  if (!o.accumulation.empty()) {
+    throw InputError(
+        "--accumulation is given, and B are int4 weights, whose sums --sums is about: give that.");
+  }
+  if (job.b_transposed) {
+    throw InputError("--layout is " + o.layout +
+                     ", and int4 weights are packed N x K: the nearest legal value is NT.");
+  }
+  PackedWeights& packed = job.packed.emplace();
+  packed.format.group = o.group.value_or(128);
+  if (o.zero_points) packed.format.zero_points = ZeroPoints::groups;
+  choose<GroupSums>(packed.sums, "--sums", o.sums,
+                    {{"exact", GroupSums::exact},
+                     {"chained", GroupSums::chained},
+                     {"folded", GroupSums::folded}});
+}
+
 }  // namespace
 
 void read_words(const GemmOptions& o, GemmJob& job) {
@@ -110,6 +139,7 @@ void read_words(const GemmOptions& o, GemmJob& job) {
                    {"row-column", Scaling::row_column},
                    {"block", Scaling::block}});
   choose(job.accumulation, "--accumulation", o.accumulation, kAccumulations);
+  read_weights(o, job);
   if (o.gated) job.epilogue.activation = Activation::silu;
   if (!o.activation.empty()) job.epilogue.activation = parse_activation(o.activation);
   job.epilogue.gated = o.gated;

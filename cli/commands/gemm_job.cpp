@@ -1,6 +1,7 @@
 #include "cli/commands/gemm_job.h"
 
 #include <algorithm>
+#include <cstring>
 #include <span>
 #include <tuple>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "cli/commands/operand_files.h"
 #include "cli/compute/random.h"
 #include "cli/compute/reference.h"
+#include "warpwright/weights/pack.h"
 
 namespace warpwright::cli {
 namespace {
@@ -40,9 +42,14 @@ bool is_npy(const std::string& spec) {
 
 void choose_types(const GemmOptions& o, const std::optional<std::pair<DType, DType>>& operands,
                   const std::optional<DType>& result, GemmJob& job) {
-  std::tie(job.a_type, job.b_type) =
-      operands.value_or(job.a.bytes.empty() ? std::pair(DType::bf16, DType::bf16)
-                                            : types_of_files(job.a.dtype, job.b.dtype));
+  if (job.packed) {
+    std::tie(job.a_type, job.b_type) =
+        std::pair(operands ? operands->first : DType::e4m3, DType::s4);
+  } else {
+    std::tie(job.a_type, job.b_type) =
+        operands.value_or(job.a.bytes.empty() ? std::pair(DType::bf16, DType::bf16)
+                                              : types_of_files(job.a.dtype, job.b.dtype));
+  }
   // Grouped kernels do not give f32: a .npy file gets what they give, widened.
   const bool to_npy = is_npy(o.out) && !job.is_grouped;
   job.result = result.value_or(to_npy ? DType::f32 : natural_result(job.a_type));
@@ -100,6 +107,11 @@ GemmCheck check_of(const GemmJob& job, std::size_t group, DType type, const void
   c.beta = static_cast<double>(job.beta);
   c.scaling = job.scaling == Scaling::group ? Scaling::tensor : job.scaling;
   c.accumulation = job.accumulation;
+  if (job.packed) {
+    c.packed_b = true;
+    c.accumulation =
+        job.packed->sums == GroupSums::exact ? Accumulation::promoted : Accumulation::fast;
+  }
   if (job.scaling != Scaling::none) {
     const bool by_row = job.scaling == Scaling::row_column || job.scaling == Scaling::block;
     const bool one_each = job.scaling == Scaling::group && job.scale_a.shape[0] > 1;
@@ -109,13 +121,40 @@ GemmCheck check_of(const GemmJob& job, std::size_t group, DType type, const void
                                 : 0,
                      job.scale_a.shape.back());
     c.scale_b = codes_of(job.scale_b);
-    c.scale_b = job.scaling == Scaling::group ? from(c.scale_b, g, 1) : of_batch(c.scale_b, g);
+    if (!job.scale_b.shape.empty())
+      c.scale_b = job.scaling == Scaling::group ? from(c.scale_b, g, 1) : of_batch(c.scale_b, g);
   }
   if (job.scale_d) c.scale_d = codes_of(*job.scale_d);
   c.epilogue = job.epilogue;
   if (job.epilogue.bias == Bias::rows) c.bias = from(codes_of(job.bias), rows.begin, 1);
   if (job.epilogue.bias == Bias::columns) c.bias = of_batch(codes_of(job.bias), g);
   return c;
+}
+
+// The values of the packed weights of a file.
+void read_values(GemmJob& job) {
+  const auto weights = weights::unpack(job.packed_b);
+  if (!weights) throw InputError(weights.reason());
+  const std::vector<float> values = weights::values_of(*weights);
+  job.b.bytes.resize(values.size() * sizeof(float));
+  std::memcpy(job.b.bytes.data(), values.data(), job.b.bytes.size());
+}
+
+// Random int4 weights: normal ones, quantised.
+void pack_random(GemmJob& job, std::uint64_t seed) {
+  HostTensor wide = random_normal(DType::f32, job.b.shape, seed, kStreamB);
+  const PackedFormat& f = job.packed->format;
+  const MatrixView view = packed_view(wide);
+  const auto quantised =
+      weights::quantise({&view, 1}, {.encoding = f.encoding, .group = f.group, .scale = f.scale});
+  if (!quantised) throw InputError(quantised.reason());
+  auto bytes =
+      weights::pack(weights::source_of(*quantised), {.encoding = f.encoding, .scale = f.scale});
+  if (!bytes) throw InputError(bytes.reason());
+  job.packed_b = std::move(*bytes);
+  const std::vector<float> values = weights::values_of(*quantised);
+  std::memcpy(wide.bytes.data(), values.data(), wide.bytes.size());
+  job.b = std::move(wide);
 }
 
 // Rows of a result in no group that are not as they were made.
@@ -156,6 +195,7 @@ GemmJob read_job(const GemmOptions& o) {
 GemmProblem problem_of(const GemmJob& job) {
   GemmProblem p = packed_problem(job.m, job.n, job.k, job.a_type, job.result, job.reads_c());
   p.b = job.b_type;
+  p.packed = job.packed;
   p.batch = job.batch;
   p.reads_ab = job.alpha != 0.0F && job.k > 0;
   p.scaling = job.scaling;
@@ -207,7 +247,15 @@ void load(GemmJob& job, std::uint64_t seed, std::ostream& err) {
   } else {
     round_to(job.a, job.a_type, "A", err);
   }
-  if (!make(job.b, job.b_type, kStreamB)) round_to(job.b, job.b_type, "B", err);
+  if (job.packed) {
+    if (job.packed_b.empty()) {
+      pack_random(job, seed);
+    } else {
+      read_values(job);
+    }
+  } else if (!make(job.b, job.b_type, kStreamB)) {
+    round_to(job.b, job.b_type, "B", err);
+  }
   if (make(job.c, job.result, kStreamC)) {
     poison(job.c);
   } else if (job.reads_c()) {
@@ -243,6 +291,11 @@ GemmOperands operands_of(GemmJob& job, HostTensor& d) {
   GemmOperands o;
   o.a = stored_view(job.a, job.a_transposed);
   o.b = stored_view(job.b, job.b_transposed);
+  if (job.packed) {
+    o.packed = job.packed;
+    o.b.dtype = DType::s4;
+    o.b.data = job.packed_b.data() + packed::kHeaderBytes;
+  }
   if (job.reads_c()) o.c = packed_view(job.c);
   o.d = packed_view(d);
   o.alpha = job.alpha;
@@ -251,7 +304,7 @@ GemmOperands operands_of(GemmJob& job, HostTensor& d) {
   o.accumulation = job.accumulation;
   if (job.scaling != Scaling::none) {
     o.scale_a = packed_view(job.scale_a);
-    o.scale_b = packed_view(job.scale_b);
+    if (!job.scale_b.shape.empty()) o.scale_b = packed_view(job.scale_b);
   }
   if (job.scale_d) o.scale_d = packed_view(*job.scale_d);
   o.epilogue = job.epilogue;

@@ -27,6 +27,9 @@ struct GemmOptions : RunOptions {
   std::string dtype, d_dtype;
   std::string alpha, beta;
   std::string scaling, accumulation;
+  std::string weights, sums;  ///< of packed int4 weights
+  std::optional<int> group;
+  bool zero_points = false;
   std::string scale_a, scale_b, scale_d;
   std::string bias, activation;
   bool gated = false;
@@ -70,6 +73,8 @@ struct GemmJob {
   DType a_type = DType::bf16;
   DType b_type = DType::bf16;
   DType result = DType::bf16;
+  /// B are int4 weights in this form: `b` has their values, in f32, and `packed_b` their bytes.
+  std::optional<PackedWeights> packed;
   float alpha = 1.0F, beta = 0.0F;
   bool a_transposed = false;  ///< A is stored K x M
   bool b_transposed = false;  ///< B is stored K x N
@@ -79,7 +84,8 @@ struct GemmJob {
   PlanChoices choices;
   bool uses_tuning = true;
   HostTensor a, b, c;
-  HostTensor scale_a, scale_b;  ///< f32, with `scaling`
+  std::vector<std::byte> packed_b;  ///< a packed tensor, with `packed`
+  HostTensor scale_a, scale_b;      ///< f32, with `scaling`
   std::optional<HostTensor> scale_d;
   HostTensor bias;             ///< with epilogue.bias
   std::vector<RowRange> rows;  ///< of each group, as the kernel has to take its offsets; of a

@@ -7,6 +7,7 @@
 #include "cli/commands/gemm_arguments.h"
 #include "cli/commands/groups.h"
 #include "cli/commands/operand_files.h"
+#include "cli/files/packed_file.h"
 #include "warpwright/plan/rules.h"
 
 namespace warpwright::cli {
@@ -86,6 +87,29 @@ void read_numbers(const GemmOptions& o, GemmJob& job) {
   job.k = *o.k;
 }
 
+// B of a packed tensor, which says its form and extents; the values come when they are loaded.
+void read_packed_b(const GemmOptions& o, GemmJob& job) {
+  PackedTensor read = read_packed(o.b);
+  const weights::Header& header = read.header;
+  if (o.group && *o.group != header.format.group) {
+    throw InputError("--group is " + std::to_string(*o.group) + ", and B (" + read.name +
+                     ") has groups of " + std::to_string(header.format.group) + ": leave it out.");
+  }
+  const packed::Extents& e = header.extents;
+  const std::int64_t wanted = job.is_grouped ? e.experts : job.batch;
+  if (e.experts != wanted && e.experts != 1) {
+    throw InputError("B (" + read.name + ") has " + std::to_string(e.experts) +
+                     " experts; a dense product of " + std::to_string(job.batch) +
+                     (job.batch > 1 ? " matrices takes as many, or one" : " matrix takes one") +
+                     ": `warpwright grouped` takes any number.");
+  }
+  job.packed->format = header.format;
+  job.packed_b = std::move(read.tensor.bytes);
+  job.b.dtype = DType::f32;
+  job.b.shape = {e.n, e.k};
+  if (job.is_grouped || e.experts > 1) job.b.shape.insert(job.b.shape.begin(), e.experts);
+}
+
 void read_operands(const GemmOptions& o, GemmJob& job) {
   if (o.a.empty() || o.b.empty()) {
     throw InputError(std::string(o.a.empty() ? "A" : "B") +
@@ -93,7 +117,11 @@ void read_operands(const GemmOptions& o, GemmJob& job) {
                      (job.is_grouped ? "--groups, --n and --k." : "--random M N K."));
   }
   job.a = read_matrix("A", o.a, job);
-  job.b = read_matrix("B", o.b, job, Along::groups);
+  if (job.packed) {
+    read_packed_b(o, job);
+  } else {
+    job.b = read_matrix("B", o.b, job, Along::groups);
+  }
   std::int64_t other_k = 0;
   std::tie(job.m, job.k) = extents(job.a);
   std::tie(job.n, other_k) = extents(job.b);
@@ -142,6 +170,8 @@ HostTensor scales_of(const GemmOptions& o, const GemmJob& job, bool of_a) {
     throw InputError(std::string("The scales of ") + (of_a ? "A" : "B") +
                      " are missing: --scaling is " + o.scaling + ", so give " + option + " FILE.");
   }
+  // Packed weights bring the scales of their groups: others are given or left out.
+  if (!of_a && job.packed && spec.empty()) return {};
   std::int64_t rows = of_a ? job.m : job.n;
   std::int64_t columns = 1;
   if (job.scaling == Scaling::tensor) rows = 1;

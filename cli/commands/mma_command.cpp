@@ -1,5 +1,6 @@
 #include "cli/commands/mma_command.h"
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 #include <variant>
@@ -42,15 +43,17 @@ int target_of(const std::string& word) {
 
 // "2x2", "2x2x1", or a layout.
 layout::Layout threads_of(const std::string& word) {
-  std::string shape = word;
-  for (char& letter : shape) {
-    if (letter == 'x') letter = ',';
+  std::string text = word;
+  if (word.find_first_not_of("0123456789x") == std::string::npos) {
+    text = "(" + word + ")";
+    std::replace(text.begin(), text.end(), 'x', ',');
   }
-  const bool is_layout = word.find_first_of("(:") != std::string::npos;
-  const layout::Value value = layout::evaluate(is_layout ? word : "(" + shape + ")");
-  if (const auto* layout = std::get_if<layout::Layout>(&value)) return *layout;
-  if (const auto* extents = std::get_if<layout::Shape>(&value)) {
-    return layout::make_layout(extents->tuple);
+  if (text.starts_with("(")) {
+    const layout::Value value = layout::evaluate(text);
+    if (const auto* layout = std::get_if<layout::Layout>(&value)) return *layout;
+    if (const auto* extents = std::get_if<layout::Shape>(&value)) {
+      return layout::make_layout(extents->tuple);
+    }
   }
   throw layout::Error("--tiled \"" + word +
                       "\": copies of the MMA are written 2x2, or as a layout of M, N and K.");

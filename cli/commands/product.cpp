@@ -113,8 +113,11 @@ RunOutput run_on_gpu(const Product& product, int index, bool check_offsets, int 
   require(device::use_cuda_device(index));
   CudaMemory memory;
   GemmOperands there = product.operands;
-  for (MatrixView* view : {&there.a, &there.b, &there.c, &there.scale_a, &there.scale_b,
-                           &there.scale_d, &there.bias}) {
+  if (there.b.data != nullptr) {
+    there.b.data = memory.copy(there.b.data, bytes_of(stored_b(there)));
+  }
+  for (MatrixView* view :
+       {&there.a, &there.c, &there.scale_a, &there.scale_b, &there.scale_d, &there.bias}) {
     if (view->data != nullptr) view->data = memory.copy(view->data, bytes_of(*view));
   }
   const std::vector<std::byte>& offsets = product.job.offset_bytes;

@@ -189,7 +189,8 @@ void require_checkable(const GemmCheck& p) {
   require(is_checked(p.b.dtype) || p.b.dtype == DType::tf32, "B", p.b.dtype, operands);
   if (p.beta != 0) require(is_checked(p.c.dtype), "C", p.c.dtype, rule);
   require(is_checked(p.d.dtype), "D", p.d.dtype, rule);
-  const bool narrow = numeric::bits(p.a.dtype) == 8 && numeric::bits(p.b.dtype) == 8;
+  const bool narrow =
+      numeric::bits(p.a.dtype) == 8 && (p.packed_b || numeric::bits(p.b.dtype) == 8);
   if (p.scaling != Scaling::none && !narrow) {
     throw InputError("A scaled product of " + std::string(numeric::name(p.a.dtype)) +
                      " cannot be checked: scales belong to operands of e4m3 and e5m2.");

@@ -24,12 +24,13 @@ struct GemmCheck {
   std::int64_t m = 0, n = 0, k = 0;
   std::int64_t batch = 1;
   MatrixCodes a, b;
-  MatrixCodes c;  ///< read only when beta is not 0
-  MatrixCodes d;  ///< the result under test: f32, f16, bf16, e4m3 or e5m2
+  bool packed_b = false;  ///< B are the values of int4 weights, in f32, multiplied with 8 bits
+  MatrixCodes c;          ///< read only when beta is not 0
+  MatrixCodes d;          ///< the result under test: f32, f16, bf16, e4m3 or e5m2
   double alpha = 1.0, beta = 0.0;
   Scaling scaling = Scaling::none;
   Accumulation accumulation = Accumulation::fast;
-  MatrixCodes scale_a, scale_b;  ///< f32, in the shapes that Scaling says
+  MatrixCodes scale_a, scale_b;  ///< f32, in the shapes that Scaling says; b's codes null: 1
   MatrixCodes scale_d;           ///< f32; codes null: 1
   Epilogue epilogue;
   MatrixCodes bias;  ///< with epilogue.bias

@@ -161,7 +161,8 @@ Approximate activate(Activation activation, const Approximate& x) {
 
 TileReference::TileReference(const GemmCheck& problem)
     : p_(problem),
-      narrow_(is_narrow(problem.a.dtype) && is_narrow(problem.b.dtype)),
+      narrow_(is_narrow(problem.a.dtype) && (problem.packed_b || is_narrow(problem.b.dtype))),
+      leading_(problem.packed_b ? 2 : 1),
       a_(kReferenceTile * kDepth),
       b_(kReferenceTile * kDepth),
       a_abs_(kReferenceTile * kDepth),
@@ -263,7 +264,7 @@ void TileReference::promote(const Place& place, std::int64_t block) {
   const std::int64_t column = by_block ? block : 0;
   const auto fill = [&](const MatrixCodes& scale, std::int64_t first, std::int64_t count,
                         std::int64_t rows_of_one, std::vector<double>& out) {
-    if (p_.scaling == Scaling::none) return;
+    if (p_.scaling == Scaling::none || scale.codes == nullptr) return;
     for (std::int64_t i = 0; i < count; ++i) {
       const std::int64_t row = p_.scaling == Scaling::tensor ? 0 : (first + i) / rows_of_one;
       out[static_cast<std::size_t>(i)] =
@@ -278,7 +279,7 @@ void TileReference::promote(const Place& place, std::int64_t block) {
       const double scale =
           scale_a_[static_cast<std::size_t>(i)] * scale_b_[static_cast<std::size_t>(j)];
       result_[at].value += scale * sums_[at];
-      result_[at].slack += std::abs(scale) * loss_[at];
+      result_[at].slack += std::abs(scale) * loss_[at] * leading_;
       result_[at].magnitude += std::abs(scale) * sums_abs_[at];
     }
   }

@@ -59,6 +59,8 @@ class TileReference {
 
   const GemmCheck& p_;
   bool narrow_ = false;  // 8-bit operands, and thus the tensor core's narrow sums
+  // Scales of int4 weights come after the sums: 2^e of what is scaled is up to twice as far.
+  double leading_ = 1;
   std::vector<double> a_, b_, a_abs_, b_abs_;  // packed slices
   std::vector<double> sums_, sums_abs_;        // since the last promotion
   std::vector<double> low_, high_, loss_;      // of the narrow sums since then

@@ -13,8 +13,6 @@
 namespace warpwright::atom {
 namespace {
 
-using layout::to_text;
-
 Mma mma_of(const MmaRow& row) {
   Mma mma{row.kind, row.m, row.n, row.k};
   for (int i = 0; i < kDTypeCount; ++i) {

@@ -45,6 +45,37 @@ TEST(Barrier, WrongBytes) {
   EXPECT_CLEAN(run(kernel(box_bytes, 4), one_thread, in.memory));
 }
 
+// A copy without a tensor map brings other bytes than are expected; it is read before it has
+// landed; or its length is no multiple of 16 bytes, which the instruction cannot copy.
+// PTX ISA 9.7.9.25.4.1 (cp.async.bulk).
+TEST(Barrier, BytesOfABulkLoad) {
+  Tensor in("in", 2, Access::input);
+  struct How {
+    int expected = box_bytes;
+    int bytes = box_bytes;
+    bool waits = true;
+  };
+  const auto kernel = [&](How how) {
+    return [&, how] {
+      isa::mbarrier_init(barrier(), 1, {"full", 0});
+      isa::mbarrier_arrive_expect(barrier(), how.expected);
+      isa::bulk_load(data(), in.memory.data() + 8, how.bytes, barrier());
+      if (how.waits) isa::mbarrier_wait<Scope::cta>(barrier(), 0, {"full", 0});
+      read(data());
+      if (!how.waits) isa::mbarrier_wait<Scope::cta>(barrier(), 0, {"full", 0});
+    };
+  };
+  EXPECT_ONLY_FINDINGS(run(kernel({.expected = box_bytes + 64}), one_thread, in.memory),
+                       Check::transaction_bytes, Check::deadlock);
+  EXPECT_FINDING(run(kernel({.waits = false}), one_thread, in.memory), Check::in_flight_access);
+  EXPECT_ONLY_FINDINGS(run(kernel({.bytes = box_bytes - 8}), one_thread, in.memory),
+                       Check::misaligned);
+  EXPECT_FINDING(
+      run(kernel({.expected = 2 * box_bytes, .bytes = 2 * box_bytes}), one_thread, in.memory),
+      Check::global_bounds);
+  EXPECT_CLEAN(run(kernel({}), one_thread, in.memory));
+}
+
 // Other threads use a barrier before anything orders its initialisation before them.
 // The barrier-initialisation races that compute-sanitizer's racecheck reports since 2024.1, among
 // them those of NVIDIA/cutlass #2626: https://github.com/NVIDIA/cutlass/issues/2626

@@ -82,6 +82,54 @@ TEST(Wgmma, RegistersWrittenAfterTheFence) {
   EXPECT_CLEAN(run(kernel(true), warpgroup));
 }
 
+// The next A is converted into registers that a wgmma in flight still reads; the wait comes after,
+// or does not name them.
+// PTX ISA 9.7.15.4: accessing the registers before wgmma.wait_group is undefined, "including the
+// registers containing the matrix A"; CUTLASS's mixed-input main loop waits for the same reason.
+TEST(Wgmma, RegistersOfAWrittenBeforeTheWait) {
+  const auto kernel = [](int waits) {
+    return [=] {
+      operands(128);
+      Accumulator sum;
+      isa::Fragment<std::uint32_t, 4> a;
+      for (int i = 0; i < 2; ++i) {
+        for (int r = 0; r < 4; ++r) a[r] = 0x3f803f80;
+        isa::wgmma_fence(sum, a);
+        isa::wgmma_registers<DType::bf16, 64>(
+            sum, a, atom::encode(atom::descriptor(operand, data(2))), i > 0);
+        isa::wgmma_commit();
+        if (waits == 1) isa::wgmma_wait<0>(sum);
+        if (waits == 2) isa::wgmma_wait<0>(sum, a);
+      }
+      isa::wgmma_wait<0>(sum, a);
+    };
+  };
+  EXPECT_ONLY_FINDINGS(run(kernel(0), warpgroup), Check::fragment_in_flight);
+  EXPECT_ONLY_FINDINGS(run(kernel(1), warpgroup), Check::fragment_in_flight);
+  EXPECT_CLEAN(run(kernel(2), warpgroup));
+}
+
+// The registers of A are written between the fence and the wgmma that reads them.
+// CUTLASS's warpgroup_arrive before wgmmas with A from registers (cute/arch/mma_sm90_gmma.hpp).
+TEST(Wgmma, RegistersOfAWrittenAfterTheFence) {
+  const auto kernel = [](bool mended) {
+    return [=] {
+      operands(128);
+      Accumulator sum;
+      isa::Fragment<std::uint32_t, 4> a;
+      if (!mended) isa::wgmma_fence(sum);
+      for (int r = 0; r < 4; ++r) a[r] = 0x3f803f80;
+      if (mended) isa::wgmma_fence(sum, a);
+      isa::wgmma_registers<DType::bf16, 64>(
+          sum, a, atom::encode(atom::descriptor(operand, data(2))), false);
+      isa::wgmma_commit();
+      isa::wgmma_wait<0>(sum, a);
+    };
+  };
+  EXPECT_ONLY_FINDINGS(run(kernel(false), warpgroup), Check::wgmma_unfenced);
+  EXPECT_CLEAN(run(kernel(true), warpgroup));
+}
+
 // The stage is released when its wgmmas are issued, not when they have read it.
 // NVIDIA/Fuser #3561 (no wrong result ever seen, no sanitizer finding), and why the wait of
 // NVIDIA/cutlass #2508 is not redundant: https://github.com/NVIDIA/Fuser/issues/3561,

@@ -55,6 +55,8 @@ FILES = {
     "docs/packing.md": {"w.safetensors": {"w": ("BF16", 200, 256)},
                         "moe.safetensors": {"experts.0.down": ("BF16", 72, 128),
                                             "experts.1.down": ("BF16", 72, 128)}},
+    "docs/w4a8.md": {"x.safetensors": {"x": ("F8_E4M3", 59, 256)},
+                     "w.safetensors": {"w": ("BF16", 4, 72, 256)}},
     "docs/gemm.md": {"x.safetensors": {"x": ("F8_E4M3", 64, 384), "scale": ("F32", 64, 3)},
                      "w.safetensors": {"weight": ("F8_E4M3", 200, 384),
                                        "weight_scale_inv": ("F32", 2, 3)},

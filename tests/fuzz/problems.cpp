@@ -1,5 +1,7 @@
-// Problems by consecutive seeds (tests/kernel/problems.h) on the model or a GPU, as many as there is
-// time for: script/campaign and script/fuzz_gpu run it. Prints every seed that failed, and figures.
+// Problems by consecutive seeds (tests/kernel/problems.h) on the model or a GPU, as many as there
+// is time for: script/campaign and script/fuzz_gpu run it. Prints every seed that failed, and
+// figures.
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -21,10 +23,11 @@ namespace {
 
 constexpr char usage[] =
     "fuzz_problems [--device model|cuda] [--first SEED] [--count N] [--seconds S] [--jobs J]\n"
-    "              [--most MULTIPLICATIONS]\n"
+    "              [--most MULTIPLICATIONS] [--kernel NAME]\n"
     "Runs the problems of the seeds from --first on (1), --count of them (1000) or as many as\n"
     "--seconds allow, on --jobs threads (one a core), each of at most about --most\n"
-    "multiplications (4e6). Every element of every result is compared with float64, and all that\n"
+    "multiplications (3e5); with --kernel those by that kernel alone. Every element of every "
+    "result is compared with float64, and all that\n"
     "lies around the results must stay as it was. Exits with 1 when a problem failed; --count 1\n"
     "--first SEED runs it again. Seeds name the same problems in builds with the same kernels.\n";
 
@@ -34,7 +37,8 @@ struct Asked {
   std::uint64_t count = 1000;
   double seconds = 1e9;
   int jobs = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  double most = 4e6;
+  double most = 3e5;
+  std::string kernel;
 };
 
 Asked parse(const std::vector<std::string>& words) {
@@ -54,6 +58,8 @@ Asked parse(const std::vector<std::string>& words) {
       asked.seconds = std::stod(value);
     } else if (name == "--jobs") {
       asked.jobs = std::max(1, std::stoi(value));
+    } else if (name == "--kernel") {
+      asked.kernel = value;
     } else if (name == "--most") {
       asked.most = std::stod(value);
     } else {
@@ -66,6 +72,11 @@ Asked parse(const std::vector<std::string>& words) {
 class Fuzz {
  public:
   explicit Fuzz(const Asked& asked) : asked_(asked), next_(asked.first) {
+    const std::vector<Instance>& all = drawn_instances(!asked.cuda);
+    const auto wanted = [&](const Instance& i) { return asked.kernel == i.name; };
+    if (!asked.kernel.empty() && std::none_of(all.begin(), all.end(), wanted)) {
+      throw std::invalid_argument("--kernel " + asked.kernel + ": not in this build");
+    }
     if (!asked.cuda) return;
     const auto device = device::cuda_device(0);
     if (!device) throw std::runtime_error(device.reason());
@@ -79,12 +90,12 @@ class Fuzz {
       work();
     }
     const double spent = seconds();
-    std::printf("%llu problems by %zu kernels, %llu in groups, seeds %llu to %llu, %.0f s: %d "
-                "failed\n",
-                static_cast<unsigned long long>(done_), by_kernel_.size(),
-                static_cast<unsigned long long>(in_groups_),
-                static_cast<unsigned long long>(asked_.first),
-                static_cast<unsigned long long>(asked_.first + done_ - 1), spent, failed_);
+    std::printf(
+        "%llu problems by %zu kernels, %llu in groups, seeds %llu to %llu, %.0f s: %d "
+        "failed\n",
+        static_cast<unsigned long long>(done_), by_kernel_.size(),
+        static_cast<unsigned long long>(in_groups_), static_cast<unsigned long long>(asked_.first),
+        static_cast<unsigned long long>(last_), spent, failed_);
     return failed_ == 0 ? 0 : 1;
   }
 
@@ -97,8 +108,10 @@ class Fuzz {
     if (asked_.cuda) require(device::use_cuda_device(0));
     while (!broken_ && seconds() < asked_.seconds) {
       const std::uint64_t seed = next_++;
-      if (seed >= asked_.first + asked_.count) return;
+      if (taken_ >= asked_.count) return;
       const Problem problem(seed, asked_.most, !asked_.cuda);
+      if (!asked_.kernel.empty() && asked_.kernel != problem.instance().name) continue;
+      if (taken_++ >= asked_.count) return;
       std::string said;
       try {
         said = asked_.cuda ? fault_on_cuda(problem, facts_) : problem.fault_on_model();
@@ -109,6 +122,7 @@ class Fuzz {
       }
       const std::lock_guard lock(mutex_);
       ++done_;
+      last_ = std::max(last_, seed);
       in_groups_ += problem.in_groups() ? 1 : 0;
       ++by_kernel_[problem.instance().name];
       if (!said.empty() && ++failed_ <= 20) {
@@ -124,10 +138,12 @@ class Fuzz {
   Asked asked_;
   DeviceFacts facts_;
   std::atomic<std::uint64_t> next_;
+  std::atomic<std::uint64_t> taken_{0};
   std::atomic<bool> broken_{false};
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   std::mutex mutex_;
   std::uint64_t done_ = 0;
+  std::uint64_t last_ = 0;
   std::uint64_t in_groups_ = 0;
   int failed_ = 0;
   std::map<std::string, std::uint64_t> by_kernel_;

@@ -13,6 +13,7 @@
 #include "tests/draws.h"
 #include "tests/index.h"
 #include "tests/kernel/table.h"
+#include "tests/packed.h"
 #include "tests/reference.h"
 #include "warpwright/numeric/float_format.h"
 
@@ -69,8 +70,8 @@ struct Tensors {
         pitch((c.k + 15) / 16 * 16 + 16),
         columns(columns_of(c, config)),
         n(columns * (config.gated ? 2 : 1)),
-        a(config.a.stored, c.total, c.k, pitch, 1),
-        b(config.a.stored, n, c.k, pitch, 1, groups, c.one_b ? 0 : (n + 1) * pitch),
+        a(config.b.stored, c.total, c.k, pitch, 1),
+        b(config.a.multiplied, n, c.k, pitch, 1, groups, c.one_b ? 0 : (n + 1) * pitch),
         d(config.result, c.total, columns, columns + c.d_pad, 1),
         scale_a(scale_of_a(c)),
         scale_b(scale_of_b(c)) {
@@ -78,7 +79,12 @@ struct Tensors {
     const auto element = [&] { return static_cast<int>(random() % 33) / 16.0 - 1.0; };
     const auto factor = [&] { return 0.25 + static_cast<int>(random() % 97) / 64.0; };
     a.fill(element);
-    b.fill(element);
+    if (kernel::packed_a(config)) {
+      packed = tests::Packed(tests::format_of(c.seed), {groups, n, c.k}, random);
+      b = packed.tiles;
+    } else {
+      b.fill(element);
+    }
     if (c.scaling != Scaling::none) {
       scale_a.fill(factor);
       scale_b.fill(factor);
@@ -87,6 +93,12 @@ struct Tensors {
     wide = c.offsets;
     operands.a = a.view();
     operands.b = b.view();
+    if (kernel::packed_a(config)) {
+      operands.b = packed.view();
+      operands.packed =
+          PackedWeights{packed.format, config.sums == kernel::Sums::tensor_core ? GroupSums::chained
+                                                                                : GroupSums::exact};
+    }
     operands.d = d.view();
     operands.groups = Groups{c.type == OffsetType::int64 ? static_cast<const void*>(wide.data())
                                                          : static_cast<const void*>(narrow.data()),
@@ -98,7 +110,7 @@ struct Tensors {
         config.sums == kernel::Sums::promoted ? Accumulation::promoted : Accumulation::fast;
     if (c.scaling != Scaling::none) {
       operands.scale_a = scale_a.view();
-      operands.scale_b = scale_b.view();
+      if (!operands.packed || c.scaling != Scaling::block) operands.scale_b = scale_b.view();
     }
   }
 
@@ -150,6 +162,7 @@ struct Tensors {
   Tensor d;
   Tensor scale_a;
   Tensor scale_b;
+  tests::Packed packed;  ///< B where the kernel takes it so; `b` are its tiles
   std::vector<std::int32_t> narrow;
   std::vector<std::int64_t> wide;
   GemmOperands operands;
@@ -158,9 +171,11 @@ struct Tensors {
 /// What is wrong with D, against float64 products of the tensors, or with the rest of its memory;
 /// empty when nothing is.
 inline std::string fault(const Case& c, const Tensors& t) {
-  const tests::Product product(t.operands);
+  GemmOperands decoded = t.operands;
+  if (decoded.packed) decoded.b = t.packed.values.view();
+  const tests::Product product(decoded);
   // The tensor core keeps 13 bits of 8-bit products' sums below the leading one.
-  const int lost = numeric::bits(t.config.a.stored) == 8 ? -18 : -24;
+  const int lost = kernel::operand_bits(t.config) == 8 ? -18 : -24;
   const auto loss = [&](const tests::Sum& sum) {
     return (static_cast<double>(c.k) + 8) * std::ldexp(sum.size + 0.1, lost);
   };
@@ -211,7 +226,7 @@ inline std::vector<std::int64_t> lengths_to_offsets(Draws& draw, int groups, int
 // The scalings that a kernel can do.
 inline std::vector<Scaling> scalings(const kernel::GemmConfig& c) {
   if (c.sums == kernel::Sums::block_scaled) return {Scaling::block};
-  if (numeric::bits(c.a.stored) == 16) return {Scaling::none};
+  if (kernel::operand_bits(c) == 16) return {Scaling::none};
   return {Scaling::none, Scaling::tensor, Scaling::group, Scaling::row_column};
 }
 

@@ -16,7 +16,8 @@ class OnCuda {
  public:
   explicit OnCuda(const Tensors& t) : operands_(t.operands) {
     place(t.a, operands_.a);
-    place(t.b, operands_.b);
+    device::CudaBuffer* const b = place(t.b, operands_.b);
+    if (operands_.packed) operands_.b = t.packed.view(b->data());
     d_ = place(t.d, operands_.d);
     if (operands_.scaling != Scaling::none) {
       place(t.scale_a, operands_.scale_a);
@@ -47,9 +48,9 @@ class OnCuda {
   void send_offsets(const std::vector<std::int64_t>& offsets) const {
     const std::vector<std::int32_t> narrow(offsets.begin(), offsets.end());
     const bool wide = operands_.groups->type == OffsetType::int64;
-    tests::require(offsets_->from_host(
-        wide ? static_cast<const void*>(offsets.data()) : narrow.data(),
-        static_cast<std::int64_t>(offsets.size()) * (wide ? 8 : 4)));
+    tests::require(
+        offsets_->from_host(wide ? static_cast<const void*>(offsets.data()) : narrow.data(),
+                            static_cast<std::int64_t>(offsets.size()) * (wide ? 8 : 4)));
   }
   /// D's memory as a fresh case has it.
   void poison_d() const {

@@ -30,7 +30,7 @@ void expect_all_killed(const char* kernel, atom::ClusterShape cluster,
                        device::MutationReport* report = nullptr) {
   Case c = mutation_case(kernel);
   c.cluster = cluster;
-  if (numeric::bits(config_of(kernel).a.stored) == 8) c.k = 2 * c.k;
+  if (kernel::operand_bits(config_of(kernel)) == 8) c.k = 2 * c.k;
   SCOPED_TRACE(text(c));
   Tensors t(c);
   const auto made = plan(t.operands, model_facts(2), {.cluster = c.cluster, .kernel = c.kernel});
@@ -68,6 +68,12 @@ TEST(GroupedMutants, SwappedBallotInAClusterOfTwo) {
 TEST(GroupedMutants, VerticalWithBlockScales) {
   WW_CAMPAIGN_ONLY();
   expect_all_killed("grouped_e4m3_bf16_128x128_v_bs", {1, 2});
+}
+
+// Weights in registers: bulk loads of them, and generic reads of a stage.
+TEST(GroupedMutants, PackedWeights) {
+  WW_CAMPAIGN_ONLY();
+  expect_all_killed("grouped_s4xe4m3_bf16_128x64_b_pr_sw", {2, 1});
 }
 
 TEST(GroupedMutants, VerticalPingPong) {

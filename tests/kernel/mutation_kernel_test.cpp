@@ -76,6 +76,10 @@ bool in_cluster(const GemmConfig& c) {
 bool scaled_in_cluster(const GemmConfig& c) {
   return c.sharing == kernel::Sharing::cluster && c.sums == kernel::Sums::block_scaled;
 }
+bool packed(const GemmConfig& c) {
+  return kernel::packed_a(c) && c.sums == kernel::Sums::promoted &&
+         c.sharing == kernel::Sharing::whole;
+}
 bool gated(const GemmConfig& c) {
   return c.gated;
 }
@@ -108,6 +112,7 @@ constexpr Case cases[] = {
     {"promoted", promoted},
     {"gated", gated},
     {"8-bit D", narrow_result},
+    {"packed weights, 2x1", packed, {2, 1}},
     {"drawn, in turns, 2x1, C", drawn, {2, 1}, 1},
     {"drawn, shared, 1x2", drawn_shared, {1, 2}},
     {"drawn, but static shares, in turns, 2x1", drawn, {2, 1}, 0, 0, false, false, 1, true},
@@ -133,18 +138,19 @@ bool buffer_a_tile(const Plan& plan) {
 }
 constexpr Argued argued_hopper[] = {
     no_copy_to_wait_for,
-    {"bulk commit_group at epilogue.h", "dropped the first time",
+    {"bulk commit_group at epilogue.h", "isa::bulk_commit();", "dropped the first time",
      "the first store joins the second's group; C comes into a buffer once a tile, so into the "
      "first store's not before that group is committed, and then waits until it has been read",
      buffers_alternate},
-    {"bulk wait_group at epilogue.h", "one more group may be pending",
+    {"bulk wait_group at epilogue.h", "// the store that used the buffer last",
+     "one more group may be pending",
      "with one chunk a tile C comes into the buffer of the store before the latest; the latest "
      "may still be read",
      buffer_a_tile},
-    {"syncwarp at hopper/shared_sums.h", "dropped",
+    {"syncwarp at hopper/shared_sums.h", "together) add(sums, c);", "dropped",
      "before a flag goes back to 0: nobody waits for the 0 before the next launch, which the end "
      "of this one orders"},
-    {"syncwarp at hopper/mainloop.h", "dropped",
+    {"syncwarp at hopper/mainloop.h", "loader.step();", "dropped",
      "after a lane's loads: it brings the warp together again for wgmma, which the model's lanes "
      "do at the wgmma itself; no other lane touches what that lane touched"},
 };
@@ -236,6 +242,10 @@ TEST(Check, CleanUnderManySchedules) {
     const auto wanted = problem_of(c);
     if (wanted) expect_clean(c.name, wanted->plan(), wanted->operands(), 2, table);
   }
+}
+
+TEST(Mutation, ArgumentsNameLines) {
+  expect_lines(argued_hopper);
 }
 
 TEST(Check, FindsAMutantAndReplaysIt) {

@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <ctime>
 #include <string>
 #include <vector>
 
@@ -136,28 +136,35 @@ TEST(OrderKernel, EveryEpilogueIsClean) {
   expect_clean({200, 300, 136, {2, 2}, DType::bf16, true, 1, 0}, {9});
 }
 
-TEST(OrderKernel, CostsAtMostFiveTimesTheModel) {
-  WW_CAMPAIGN_ONLY();  // a time: other work on the machine would make it fail
-  const auto seconds = [](const Case& c, bool check_order) {
-    device::ModelOptions how;
-    how.check_order = check_order;
+// In time of the processor: other work on the machine lengthens the clock's.
+TEST(OrderKernel, CostsAtMostTwoAndAHalfTimesTheModel) {
+  WW_CAMPAIGN_ONLY();
+  const auto seconds = [](const Case& c, const device::ModelOptions& how) {
     double best = 1e9;
-    for (int i = 0; i < 3; ++i) {
-      const auto start = std::chrono::steady_clock::now();
+    for (int i = 0; i < 5; ++i) {
+      const std::clock_t start = std::clock();
       EXPECT_TRUE(run(c, how).clean());
-      best = std::min(
-          best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+      best = std::min(best, static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC);
     }
     return best;
   };
   for (const auto cluster : clusters) {
     const Case c{512, 512, 512, cluster};
-    const double without = seconds(c, false);
-    const double with = seconds(c, true);
-    std::printf("%s: %.3f s without, %.3f s with the order checker: %.2f times\n", text(c).c_str(),
-                without, with, with / without);
-    EXPECT_LT(with, 5 * without);
-    EXPECT_LT(with, 10);
+    device::ModelOptions how;
+    how.check_order = false;
+    const double without = seconds(c, how);
+    how.check_order = true;
+    const double with = seconds(c, how);
+    how.fence_after_reads = how.count_sites = how.hash_order = true;
+    how.launches = 2;
+    const double all = seconds(c, how);
+    std::printf(
+        "%s: %.3f s without, %.3f s with the order checker (%.2f times), %.3f s with all "
+        "options, launched twice\n",
+        text(c).c_str(), without, with, with / without, all);
+    EXPECT_LT(with, 2.5 * without);
+    EXPECT_LT(with, 0.5);
+    EXPECT_LT(all, 1.0);
   }
 }
 

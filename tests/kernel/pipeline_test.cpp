@@ -350,10 +350,10 @@ TEST(ConfigTest, SharedMemoryRegions) {
     SCOPED_TRACE(std::to_string(c.tile_m) + "x" + std::to_string(c.tile_n));
     const kernel::SmemMap map = kernel::smem_map(c);
     constexpr int row = 128;  // bytes of a stage's K in a row
-    EXPECT_EQ(kernel::tile_k(c) * numeric::bits(c.a.stored) / 8, row);
+    EXPECT_EQ(kernel::tile_k(c) * kernel::operand_bits(c) / 8, row);
     const int buffers = kernel::consumer_warps(c) * c.buffers;
     // In this order, each where the one before ends or later.
-    EXPECT_GE(map.b, map.a + c.stages * c.tile_m * row);
+    EXPECT_GE(map.b, map.a + c.stages * kernel::stage_a_bytes(c));
     EXPECT_GE(map.epilogue, map.b + c.stages * c.tile_n * row);
     EXPECT_GE(map.scales, map.epilogue + buffers * kernel::epilogue_buffer_bytes);
     EXPECT_GE(map.barriers, map.scales + c.stages * kernel::scale_bytes(c));
@@ -368,8 +368,9 @@ TEST(ConfigTest, SharedMemoryRegions) {
     EXPECT_EQ(c.tile_n * row % 1024, 0);
     EXPECT_EQ(map.scales % 16, 0);
     for (const int barriers : {map.barriers, map.c_barriers, map.turns}) EXPECT_EQ(barriers % 8, 0);
-    // The transaction bytes of a stage are those of its two tiles.
-    EXPECT_EQ(kernel::mainloop_shape(c).stage_bytes, (c.tile_m + c.tile_n) * row);
+    // The transaction bytes of a stage are those of its two tiles; of packed ones the launch knows.
+    const int of_a = kernel::packed_a(c) ? 0 : c.tile_m;
+    EXPECT_EQ(kernel::mainloop_shape(c).stage_bytes, (of_a + c.tile_n) * row);
     if (kernel::has_producer(c)) {
       EXPECT_LE(128 * (kernel::producer_registers(c) +
                        c.consumer_warpgroups * kernel::consumer_registers(c)),

@@ -315,11 +315,13 @@ TEST(ExplainTest, TablesOfRolesAndBarriers) {
       const auto rows = made->barriers();
       ASSERT_GE(rows.size(), 3U);
       EXPECT_EQ(rows[0].arrivals, c.sums == kernel::Sums::block_scaled ? 2 : 1);
-      EXPECT_EQ(rows[0].transaction_bytes, (c.tile_m + c.tile_n) * 128);
+      const auto& packed = made->problem.packed;
+      const int of_a = packed ? c.tile_m / 64 * packed::tile_bytes(packed->format) : c.tile_m * 128;
+      EXPECT_EQ(rows[0].transaction_bytes, of_a + c.tile_n * 128);
       EXPECT_EQ(rows[0].copies, c.stages);
-      // One of a warp that reads scales itself, else one of a warpgroup.
-      const int readers =
-          kernel::warps_per_stage(c) / (c.sums == kernel::Sums::block_scaled ? 1 : 4);
+      // One of a warp that reads scales or codes itself, else one of a warpgroup.
+      const bool reads = c.sums == kernel::Sums::block_scaled || packed;
+      const int readers = kernel::warps_per_stage(c) / (reads ? 1 : 4);
       EXPECT_EQ(rows[1].arrivals, (cluster.m + cluster.n - 1) * readers);
       EXPECT_EQ(rows[1].copies, c.stages);
       EXPECT_EQ(rows[2].copies, c.buffers * kernel::consumer_warps(c));

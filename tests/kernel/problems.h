@@ -1,6 +1,6 @@
-// One generator of problems: a seed names a product, whole or in groups, by a kernel of Hopper or of
-// Blackwell, with everything else that can be asked. Tests, script/campaign and script/fuzz_gpu take
-// theirs from here; what they print of one that fails is enough to make it again.
+// One generator of problems: a seed names a product, whole or in groups, by a kernel of Hopper or
+// of Blackwell, with everything else that can be asked. Tests, script/campaign and script/fuzz_gpu
+// take theirs from here; what they print of one that fails is enough to make it again.
 #pragma once
 
 #include <cstdint>

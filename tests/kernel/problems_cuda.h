@@ -11,8 +11,8 @@
 
 namespace warpwright::tests {
 
-/// What is wrong with a product; empty when nothing is. Launched `times` times from a D full of NaN,
-/// or full of C, it must give the same bytes.
+/// What is wrong with a product; empty when nothing is. Launched `times` times from a D full of
+/// NaN, or full of C, it must give the same bytes.
 inline std::string fault_on_cuda(const VariantCase& c, const PlanChoices& choices,
                                  const DeviceFacts& facts, int times) {
   Variant variant(c.instance, c.ask);

@@ -18,7 +18,7 @@ inline std::vector<VariantCase> plain_cases() {
   for (const Instance& i : instances()) {
     Ask ask = extents(i.config, 2, 1);
     const int blocks = i.config.stages / 2 + 1;
-    ask.k = kernel::tile_k(i.config) * blocks + 128 / numeric::bits(i.config.a.stored);
+    ask.k = kernel::tile_k(i.config) * blocks + 128 / kernel::operand_bits(i.config);
     cases.push_back({i, ask});
   }
   return cases;

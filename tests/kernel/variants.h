@@ -11,6 +11,7 @@
 
 #include "tests/draws.h"
 #include "tests/kernel/table.h"
+#include "tests/packed.h"
 #include "tests/reference.h"
 #include "warpwright/numeric/float_format.h"
 #include "warpwright/plan/plan.h"
@@ -52,9 +53,9 @@ inline std::string text(const Ask& a) {
          scalings[static_cast<int>(a.scaling)] + ", activation " +
          std::to_string(static_cast<int>(a.activation)) + ", " + biases[static_cast<int>(a.bias)] +
          ", padding " + std::to_string(a.padding) + ", apart " + std::to_string(a.apart) +
-         ", shift " + std::to_string(a.shift) + (a.in_place ? ", in place" : "") + (a.shares_a ? ", one A" : "") +
-         (a.shares_b ? ", one B" : "") + (a.shares_c ? ", one C" : "") + ", seed " +
-         std::to_string(a.seed);
+         ", shift " + std::to_string(a.shift) + (a.in_place ? ", in place" : "") +
+         (a.shares_a ? ", one A" : "") + (a.shares_b ? ", one B" : "") +
+         (a.shares_c ? ", one C" : "") + ", seed " + std::to_string(a.seed);
 }
 
 /// A batch of matrices. Without padding and shift their rows, or columns, begin at multiples of 16
@@ -86,11 +87,16 @@ class Variant {
     const int columns = c.gated ? ask.n / 2 : ask.n;
     a_ = matrices(c.swapped ? c.b.stored : c.a.stored, ask.batch, ask.m, ask.k,
                   major(c.swapped ? c.b.major : c.a.major), 0, 0, ask.apart);
-    b_ = matrices(c.swapped ? c.a.stored : c.b.stored, ask.batch, ask.n, ask.k,
-                  major(c.swapped ? c.a.major : c.b.major), 0, 0, ask.apart);
+    if (kernel::packed_a(c)) {
+      packed_ = Packed(format_of(ask.seed), {ask.shares_b ? 1 : ask.batch, ask.n, ask.k}, random);
+      b_ = packed_.tiles;
+    } else {
+      b_ = matrices(c.swapped ? c.a.stored : c.b.stored, ask.batch, ask.n, ask.k,
+                    major(c.swapped ? c.a.major : c.b.major), 0, 0, ask.apart);
+      b_.fill(random, -1, 1);
+    }
     d_ = matrices(c.result, ask.batch, ask.m, columns, false, ask.padding, ask.shift);
     a_.fill(random, -1, 1);
-    b_.fill(random, -1, 1);
     if (ask.beta != 0) {
       const int padding = ask.packed_c ? 0 : ask.padding;
       c_ = matrices(c.result, ask.batch, ask.m, columns, false, padding, ask.shift);
@@ -111,7 +117,7 @@ class Variant {
       if (ask.shares_a) t->share(ask.batch);
     }
     for (Tensor* t : {&b_, &scale_b_, &bias_}) {
-      if (ask.shares_b) t->share(ask.batch);
+      if (ask.shares_b && (t != &b_ || !kernel::packed_a(c))) t->share(ask.batch);
     }
     if (ask.shares_c) c_.share(ask.batch);
   }
@@ -133,6 +139,12 @@ class Variant {
     GemmOperands o;
     o.a = view(0);
     o.b = view(1);
+    if (kernel::packed_a(instance_.config)) {
+      o.b = packed_.view(copies.empty() ? nullptr : copies[1]);
+      o.packed = PackedWeights{packed_.format, instance_.config.sums == kernel::Sums::tensor_core
+                                                   ? GroupSums::chained
+                                                   : GroupSums::exact};
+    }
     o.d = view(2);
     if (ask_.beta != 0) o.c = view(ask_.in_place ? 2 : 3);
     o.alpha = ask_.alpha;
@@ -141,7 +153,7 @@ class Variant {
     if (instance_.config.sums == kernel::Sums::promoted) o.accumulation = Accumulation::promoted;
     if (scaling_ != Scaling::none) {
       o.scale_a = view(4);
-      o.scale_b = view(5);
+      if (!o.packed || scaling_ != Scaling::block) o.scale_b = view(5);
     }
     if (numeric::bits(instance_.config.result) == 8) o.scale_d = view(6);
     o.epilogue = {activation(), instance_.config.gated, ask_.bias};
@@ -185,6 +197,7 @@ class Variant {
     const int columns = static_cast<int>(d_.view().columns);
     GemmOperands before = operands();
     if (ask_.beta != 0) before.c = c_.view();  // in place D is no longer that
+    if (before.packed) before.b = packed_.values.view();
     const Product product(before);
     for (int b = 0; b < ask_.batch; ++b) {
       for (int i = 0; i < ask_.m; ++i) {
@@ -245,7 +258,7 @@ class Variant {
   // What the sums of a product of this size may lose. Each of at most K / 32 instructions cuts sums
   // of 8-bit products off 13 bits below the largest.
   [[nodiscard]] double loss(const Sum& sum) const {
-    const bool narrow = numeric::bits(instance_.config.a.stored) == 8;
+    const bool narrow = kernel::operand_bits(instance_.config) == 8;
     const int cuts = instance_.config.sums == kernel::Sums::tensor_core ? ask_.k / 32 + 1 : 5;
     return sum.size * (narrow ? (cuts + 1) * 33 * 0x1p-16 : 0x1p-17);
   }
@@ -268,10 +281,11 @@ class Variant {
   Ask ask_;
   Scaling scaling_ = Scaling::none;
   Tensor a_, b_, c_, d_, scale_a_, scale_b_, scale_d_, bias_;
+  Packed packed_;  // B where the kernel takes it so; `b_` are its tiles
 };
 
 inline bool eight_bit(const kernel::GemmConfig& c) {
-  return numeric::bits(c.a.stored) == 8;
+  return kernel::operand_bits(c) == 8;
 }
 
 /// Rows and columns of tiles with a tail behind the last, as the problem has them.
@@ -300,7 +314,8 @@ inline Ask random_ask(const Instance& instance, Draws& draw, double most) {
   // The CTAs that share a tile in a cluster want a K block each, of half as much K too.
   ask.k = draw(c.sharing == kernel::Sharing::cluster ? 2 * kernel::tile_k(c) : 1,
                12 * kernel::tile_k(c));
-  if (draw.rarely(40)) ask.k = draw(0, 1);
+  const bool shares = c.sharing != kernel::Sharing::whole;  // which takes something to share
+  if (!shares && draw.rarely(40)) ask.k = draw(0, 1);
   ask.batch = draw.rarely(4) ? draw(2, 3) : 1;
   while (static_cast<double>(ask.m) * ask.n * ask.k * ask.batch > most && ask.m * ask.n > 1) {
     int& longer = ask.m * tile_n > ask.n * tile_m ? ask.m : ask.n;
@@ -315,7 +330,7 @@ inline Ask random_ask(const Instance& instance, Draws& draw, double most) {
   if (!takes(instance, ask.cluster)) ask.cluster = smallest_cluster(instance);
   ask.clusters = draw(1, 9);
   constexpr float alphas[] = {1.0F, -1.5F, 0.75F, 2.5F};
-  ask.alpha = draw.rarely(20) ? 0.0F : draw.of(alphas);
+  ask.alpha = !shares && draw.rarely(20) ? 0.0F : draw.of(alphas);
   if (eight_bit(c)) {
     constexpr Scaling scalings[] = {Scaling::none, Scaling::tensor, Scaling::row_column};
     ask.scaling = draw.of(scalings);

@@ -85,6 +85,25 @@ TEST(Variants, RandomSchedules) {
   expect_right(sampled(jobs, 7));  // both modes, and other kernels than the other tests
 }
 
+// C is D: no CTA of a cluster that shares a tile reads what another one stores. Found by problems
+// by seed.
+TEST(Variants, InPlaceWhereCtasShareATile) {
+  std::vector<Job> jobs;
+  for (const Instance& i : all_with([](const kernel::GemmConfig& c) {
+         return c.sharing == kernel::Sharing::cluster && !c.gated && numeric::bits(c.result) > 8;
+       })) {
+    for (const int padding : {0, 3}) {
+      Ask ask = extents(i.config, 0, 301);
+      ask.k = kernel::tile_k(i.config) * 4;
+      ask.beta = 1;
+      ask.in_place = true;
+      ask.padding = padding;
+      jobs.push_back({{i, ask}, model::Mode::latest});
+    }
+  }
+  expect_right(sampled(jobs, 3));
+}
+
 // The comparison itself can fail: one wrong element, one element left out, one byte beside them.
 TEST(Variants, WrongResultsAreSeen) {
   Ask ask = extents(instances().front().config, 0, 7);

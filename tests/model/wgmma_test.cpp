@@ -149,18 +149,20 @@ void a_in_registers() {
       copy_in(isa::shared_base(), image_b);
       isa::fence_proxy_async_shared();
       isa::sync_threads(128);
-      std::uint32_t registers[4] = {};
+      std::uint32_t words[4] = {};
       constexpr int each = 32 / bits;
       for (int v = 0; v < 4 * each; ++v) {
         // Registers 0, 2: the upper row; 1, 3: eight below; 2, 3: the upper half of K.
         const int r = v / each;
         const int row = 16 * (t / 32) + t % 32 / 4 + 8 * (r % 2);
         const int k = each * (t % 4) + v % each + 4 * each * (r / 2);
-        registers[r] |=
+        words[r] |=
             static_cast<std::uint32_t>(code(T, a[index(row * depth + k)]) << (bits * (v % each)));
       }
+      isa::Fragment<std::uint32_t, 4> registers;
+      for (int r = 0; r < 4; ++r) registers[r] = words[r];
       isa::Fragment<float, N / 2> acc;
-      isa::wgmma_fence(acc);
+      isa::wgmma_fence(acc, registers);
       isa::wgmma_registers<T, N>(acc, registers,
                                  atom::encode(atom::descriptor(tb, isa::shared_base())), false);
       isa::wgmma_commit();

@@ -519,17 +519,17 @@ WW_DEVICE void wgmma_registers(const Input& in) {
   const isa::GlobalView<std::uint32_t> out{in.out};
   const int t = isa::thread_index();
   for (int pass = 0; pass < 2; ++pass) {
-    std::uint32_t a[4];
+    isa::Fragment<std::uint32_t, 4> a;
     for (int r = 0; r < 4; ++r) {
       const int low = pass == 0 ? t % 32 * 8 + 2 * r : t / 32;
       const int high = pass == 0 ? low + 1 : low;
       a[r] = isa::pack<DType::bf16>(static_cast<float>(low), static_cast<float>(high));
     }
     isa::Fragment<float, 8> d;
-    isa::wgmma_fence(d);
+    isa::wgmma_fence(d, a);
     isa::wgmma_registers<DType::bf16, 16>(d, a, descriptor, false);
     isa::wgmma_commit();
-    isa::wgmma_wait<0>(d);
+    isa::wgmma_wait<0>(d, a);
     std::uint32_t packed[2] = {};
     std::uint32_t warps = 0;
     WW_UNROLL for (int v = 0; v < 8; ++v) {

@@ -2,11 +2,13 @@
 // that nvcc must make of it, whole and with all modifiers: isa_text_test.py compares. Registers are
 // written %; a text that begins with "... " need only be among the kernel's lines.
 #include "warpwright/isa/barrier.h"
+#include "warpwright/isa/copy_async.h"
 #include "warpwright/isa/draw.h"
 #include "warpwright/isa/fence.h"
 #include "warpwright/isa/launch_control.h"
 #include "warpwright/isa/mbarrier.h"
 #include "warpwright/isa/memory.h"
+#include "warpwright/isa/mma.h"
 #include "warpwright/isa/numeric.h"
 #include "warpwright/isa/tensor_map.h"
 #include "warpwright/isa/thread.h"
@@ -133,9 +135,66 @@ TEXT(tensor_store_3, "cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%, 
 TEXT(tensor_reduce_add_2,
      "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.bulk_group [%, {%, %}], [%];",
      isa::tensor_reduce_add(map, at, isa::Coords{count, count}))
+TEXT(bulk_load,
+     "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%], [%], %, [%];",
+     isa::bulk_load(at, to, count, at + 8))
+TEXT(
+    bulk_load_policy,
+    "createpolicy.fractional.L2::evict_first.b64 %, 1.0; "
+    "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%], [%], %, "
+    "[%], %;",
+    isa::bulk_load(at, to, count, at + 8, isa::evict_first()))
 TEXT(bulk_commit, "cp.async.bulk.commit_group;", isa::bulk_commit())
 TEXT(bulk_wait_read, "cp.async.bulk.wait_group.read 1;", isa::bulk_wait_read<1>())
 TEXT(bulk_wait, "cp.async.bulk.wait_group 1;", isa::bulk_wait<1>())
+
+TEXT(copy_async_16, "cp.async.cg.shared.global [%], [%], 16, %;",
+     isa::copy_async<16>(at, to, count))
+TEXT(copy_async_4, "cp.async.ca.shared.global [%], [%], 4, %;", isa::copy_async<4>(at, to))
+TEXT(copy_async_commit, "cp.async.commit_group;", isa::copy_async_commit())
+TEXT(copy_async_wait, "cp.async.wait_group 3;", isa::copy_async_wait<3>())
+
+// --- mma.sync: one statement for each count of registers
+#define WITH_REGISTERS(Sum, c, ma, mb, ...)               \
+  constexpr atom::Mma mma{__VA_ARGS__};                   \
+  Sum sums[c];                                            \
+  std::uint32_t a[ma];                                    \
+  std::uint32_t b[mb];                                    \
+  for (Sum & word : sums) word = static_cast<Sum>(*to++); \
+  for (std::uint32_t & word : a) word = *to++;            \
+  for (std::uint32_t & word : b) word = *to++;            \
+  isa::mma_sync<mma>(sums, a, b);                         \
+  for (const Sum word : sums) *to++ = static_cast<std::uint32_t>(word)
+TEXT(mma_4_4_2,
+     "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%, %, %, %}, {%, %, %, %}, {%, %}, "
+     "{%, %, %, %};",
+     WITH_REGISTERS(float, 4, 4, 2, atom::MmaKind::warp, 16, 8, 16, DType::bf16, DType::bf16))
+TEXT(mma_4_4_2_integers,
+     "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%, %, %, %}, {%, %, %, %}, {%, %}, "
+     "{%, %, %, %};",
+     WITH_REGISTERS(std::int32_t, 4, 4, 2, atom::MmaKind::warp, 16, 8, 32, DType::s8, DType::s8,
+                    DType::s32))
+TEXT(mma_4_2_1,
+     "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%, %, %, %}, {%, %}, {%}, {%, %, %, %};",
+     WITH_REGISTERS(float, 4, 2, 1, atom::MmaKind::warp, 16, 8, 8))
+TEXT(mma_2_4_2,
+     "mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%, %}, {%, %, %, %}, {%, %}, {%, %};",
+     WITH_REGISTERS(std::uint32_t, 2, 4, 2, atom::MmaKind::warp, 16, 8, 16, DType::f16, DType::f16,
+                    DType::f16))
+TEXT(mma_2_2_1, "mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16 {%, %}, {%, %}, {%}, {%, %};",
+     WITH_REGISTERS(std::uint32_t, 2, 2, 1, atom::MmaKind::warp, 16, 8, 8, DType::f16, DType::f16,
+                    DType::f16))
+TEXT(mma_2_1_1, "mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%, %}, {%}, {%}, {%, %};",
+     WITH_REGISTERS(std::int32_t, 2, 1, 1, atom::MmaKind::warp, 8, 8, 16, DType::s8, DType::s8,
+                    DType::s32))
+TEXT(mma_8_2_2,
+     "mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32 {%, %, %, %, %, %, %, %}, {%, %}, {%, %}, "
+     "{%, %, %, %, %, %, %, %};",
+     WITH_REGISTERS(float, 8, 2, 2, atom::MmaKind::quad_pair, 8, 8, 4))
+TEXT(mma_4_2_2,
+     "mma.sync.aligned.m8n8k4.col.row.f16.f16.f16.f16 {%, %, %, %}, {%, %}, {%, %}, {%, %, %, %};",
+     WITH_REGISTERS(std::uint32_t, 4, 2, 2, atom::MmaKind::quad_pair, 8, 8, 4, DType::f16,
+                    DType::f16, DType::f16, atom::Major::mn, atom::Major::mn))
 
 // --- tensor maps that change
 TEXT(replace_address, "tensormap.replace.tile.global_address.shared::cta.b1024.b64 [%], %;",
@@ -209,8 +268,15 @@ TEXT(wgmma_e4m3_e5m2,
 TEXT(wgmma_registers,
      "{ .reg .pred p; setp.ne.b32 p, %, 0; wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 "
      "{%, %, %, %}, {%, %, %, %}, %, p, 1, 1, 0; }",
-     const std::uint32_t a[4] = {at, at, at, at};
+     isa::Fragment<std::uint32_t, 4> a;
+     WW_UNROLL for (int i = 0; i < 4; ++i) a[i] = at;
      WITH_SUM((isa::wgmma_registers<DType::bf16, 8>(sum, a, word, count != 0))))
+TEXT(wgmma_registers_e4m3,
+     "{ .reg .pred p; setp.ne.b32 p, %, 0; wgmma.mma_async.sync.aligned.m64n8k32.f32.e4m3.e4m3 "
+     "{%, %, %, %}, {%, %, %, %}, %, p, 1, 1; }",
+     isa::Fragment<std::uint32_t, 4> a;
+     WW_UNROLL for (int i = 0; i < 4; ++i) a[i] = at;
+     WITH_SUM((isa::wgmma_registers<DType::e4m3, 8>(sum, a, word, count != 0))))
 #else
 // --- Blackwell's; the shapes of its loads and stores are in isa_forms.cu
 TEXT(allocate, "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%], %;",

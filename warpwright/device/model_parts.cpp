@@ -48,7 +48,7 @@ Allocations allocations_of(const Plan& plan, const GemmOperands& operands, const
     if (operands.beta != 0.0F) all.add(operands.c, "C");
     if (operands.alpha != 0.0F && plan.problem.k > 0) {
       all.add(operands.a, "A");
-      all.add(operands.b, "B");
+      all.add(stored_b(operands), "B");
     }
     all.add(operands.bias, "bias");
     all.add(operands.scale_a, "scale_a");

@@ -1,5 +1,8 @@
-// Registers that asynchronous instructions write: accumulators of wgmma, results of tcgen05.ld.
+// Registers that asynchronous instructions write or read: accumulators of wgmma and its A from
+// registers, results of tcgen05.ld.
 #pragma once
+
+#include <type_traits>
 
 #include "warpwright/isa/config.h"
 #if !WW_GPU
@@ -9,9 +12,10 @@
 
 namespace warpwright::isa {
 
-/// The N values that one thread holds of an accumulator. It cannot be copied: while a wgmma or a
-/// tcgen05.ld is in flight the hardware owns the registers, and touching one before the wait that
-/// covers it is undefined (on the model: a finding, and NaN).
+/// The N values that one thread holds of an accumulator, or of 8-bit or 16-bit elements of A, four
+/// or two a word. It cannot be copied: while a wgmma or a tcgen05.ld is in flight the hardware owns
+/// the registers, and touching one before the wait that covers it is undefined (on the model: a
+/// finding, and of an accumulator NaN).
 template <class T, int N>
 class Fragment {
  public:
@@ -34,7 +38,8 @@ class Fragment {
 #else
   /// Registers hold whatever they held: NaN shows where a kernel takes them for zeros.
   Fragment() {
-    std::fill_n(value_, N, std::numeric_limits<T>::quiet_NaN());
+    constexpr bool is_float = std::numeric_limits<T>::has_quiet_NaN;
+    std::fill_n(value_, N, is_float ? std::numeric_limits<T>::quiet_NaN() : static_cast<T>(-1));
   }
   T& operator[](int i) {
     model::touch_fragment(state_, Site{});
@@ -58,7 +63,13 @@ template <class T, int N>
 WW_DEVICE void pin_registers([[maybe_unused]] Fragment<T, N>& fragment) {
 #if WW_GPU
   T* r = fragment.registers();
-  WW_UNROLL for (int i = 0; i < N; ++i) asm volatile("" : "+f"(r[i])::"memory");
+  WW_UNROLL for (int i = 0; i < N; ++i) {
+    if constexpr (std::is_same_v<T, float>) {
+      asm volatile("" : "+f"(r[i])::"memory");
+    } else {
+      asm volatile("" : "+r"(r[i])::"memory");
+    }
+  }
 #else
   model::pin_fragment(fragment.state());
 #endif

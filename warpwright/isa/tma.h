@@ -1,8 +1,8 @@
-// The bulk tensor copy engine (TMA): tiled loads, multicast loads, stores and reduce-add stores
-// (PTX ISA 9.7.9.27). Probed on an H200: out-of-bounds parts of a load arrive as zeros and count in
-// the transaction bytes; those of a store or reduce-add are skipped by whole 16-byte pieces; a
-// store at a negative coordinate traps, and so does any copy whose innermost coordinate is no
-// multiple of 16 bytes.
+// The bulk copy engine (TMA): loads of rows of bytes; tiled loads, multicast loads, stores and
+// reduce-add stores of tensors (PTX ISA 9.7.9.25 and 9.7.9.27). Probed on an H200: out-of-bounds
+// parts of a load arrive as zeros and count in the transaction bytes; those of a store or
+// reduce-add are skipped by whole 16-byte pieces; a store at a negative coordinate traps, and so
+// does any copy whose innermost coordinate is no multiple of 16 bytes.
 #pragma once
 
 #include "warpwright/isa/config.h"
@@ -182,6 +182,53 @@ WW_DEVICE void tensor_reduce_add(const TensorMap& map, SharedAddress from, Coord
 #undef WW_STORE
 #undef WW_REDUCE
 #endif
+
+/// How the L2 cache treats what a copy brings.
+struct CachePolicy {
+  std::uint64_t bits = 0;
+};
+
+/// What is brought is the first to leave again: data that is read once (createpolicy.fractional).
+WW_DEVICE
+CachePolicy evict_first() {
+  CachePolicy policy;
+#if WW_GPU
+  asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy.bits));
+#endif
+  return policy;
+}
+
+/// Starts the load of `bytes` bytes of global memory from `from` into this CTA's shared memory at
+/// `to` (both, and `bytes`, multiples of 16; fewer than 2^20). When they land, as many are
+/// subtracted from the pending transaction bytes of `barrier`. One thread issues it
+/// (cp.async.bulk, PTX ISA 9.7.9.25.4).
+WW_DEVICE void bulk_load(SharedAddress to, const void* from, int bytes, SharedAddress barrier,
+                         [[maybe_unused]] Site site = Site::here()) {
+#if WW_GPU
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
+          "r"(to),
+      "l"(from), "r"(bytes), "r"(barrier)
+      : "memory");
+#else
+  model::bulk_load(from, to, bytes, barrier, site);
+#endif
+}
+
+/// The same under a policy of L2.
+WW_DEVICE void bulk_load(SharedAddress to, const void* from, int bytes, SharedAddress barrier,
+                         [[maybe_unused]] CachePolicy policy,
+                         [[maybe_unused]] Site site = Site::here()) {
+#if WW_GPU
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], "
+      "[%1], %2, [%3], %4;" ::"r"(to),
+      "l"(from), "r"(bytes), "r"(barrier), "l"(policy.bits)
+      : "memory");
+#else
+  model::bulk_load(from, to, bytes, barrier, site);
+#endif
+}
 
 /// Closes this thread's current group of bulk stores (cp.async.bulk.commit_group).
 WW_DEVICE

@@ -3,6 +3,8 @@
 // also from registers; the accumulator stays in the registers of the 128 threads (atom/wgmma.h).
 #pragma once
 
+#include <utility>
+
 #include "warpwright/atom/descriptor.h"
 #include "warpwright/atom/wgmma.h"
 #include "warpwright/isa/config.h"
@@ -26,6 +28,14 @@ WW_DEVICE void wgmma_fence(Accumulators& accumulators, [[maybe_unused]] Site sit
 #else
   model::wgmma_fence(site);
 #endif
+}
+
+/// The same, for wgmmas that take A from the registers of `a`, a fragment or an array of them.
+template <class Accumulators, class RegistersA,
+          class = decltype(pin_registers(std::declval<RegistersA&>()))>
+WW_DEVICE void wgmma_fence(Accumulators& accumulators, RegistersA& a, Site site = Site::here()) {
+  pin_registers(a);
+  wgmma_fence(accumulators, site);
 }
 
 /// Closes the current group of wgmmas (wgmma.commit_group).
@@ -61,6 +71,14 @@ WW_DEVICE void wgmma_wait(Accumulators& accumulators, [[maybe_unused]] Site site
   model::wgmma_wait(Pending, true, site);
 #endif
   pin_registers(accumulators);
+}
+
+/// The same, and the thread may write the registers of `a`, which those groups took A from.
+template <int Pending, class Accumulators, class RegistersA,
+          class = decltype(pin_registers(std::declval<RegistersA&>()))>
+WW_DEVICE void wgmma_wait(Accumulators& accumulators, RegistersA& a, Site site = Site::here()) {
+  wgmma_wait<Pending>(accumulators, site);
+  pin_registers(a);
 }
 
 #if WW_GPU
@@ -123,12 +141,12 @@ WW_DEVICE void wgmma(Fragment<float, N / 2>& fragment, std::uint64_t descriptor_
   float* d = fragment.registers();
   using Text = detail::WgmmaText<TA, TB>;
   using Tail = detail::WgmmaTail<numeric::bits(TA) == 16, A, B>;
-#define WW_CASE(n, r, p0, p1, p2, p3, p4, p5, p6, p7)                                       \
+#define WW_CASE(n, count, p0, p1, p2, p3, p4, p5, p6, p7)                                   \
   if constexpr (N == n) {                                                                   \
     asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, " p2                                 \
-                 ", 0;\n\twgmma.mma_async.sync.aligned.m64n" #n p3 " {" WW_TEXT_##r         \
+                 ", 0;\n\twgmma.mma_async.sync.aligned.m64n" #n p3 " {" WW_TEXT_##count     \
                  "}, " p0 ", " p1 ", p, 1, 1" p4 ";\n\t}"                                   \
-                 : WW_INOUT_##r                                                             \
+                 : WW_INOUT_##count                                                         \
                  : "l"(descriptor_a), "l"(descriptor_b), "r"(static_cast<int>(accumulate)), \
                    "C"(Text::types), "C"(Tail::shared));                                    \
   }
@@ -158,23 +176,25 @@ WW_DEVICE void wgmma(Fragment<float, N / 2>& fragment, std::uint64_t descriptor_
 }
 
 /// The same with A from registers: four 32-bit registers a thread, laid out as atom::a_row and a_k
-/// say. The registers must not change before a wait covers the instruction.
+/// say. They must be written before the fence, and not again before a wait names them that covers
+/// the instruction.
 template <DType T, int N, atom::Major B = atom::Major::k>
-WW_DEVICE void wgmma_registers(Fragment<float, N / 2>& fragment, const std::uint32_t (&a)[4],
+WW_DEVICE void wgmma_registers(Fragment<float, N / 2>& fragment, Fragment<std::uint32_t, 4>& a,
                                std::uint64_t descriptor_b, bool accumulate,
                                [[maybe_unused]] Site site = Site::here()) {
   static_assert(atom::wgmma_fault(atom::wgmma_atom(T, T, DType::f32, N), atom::Major::k, B, true) ==
                 nullptr);
 #if WW_GPU
   float* d = fragment.registers();
+  const std::uint32_t* r = a.registers();
   using Tail = detail::WgmmaTail<numeric::bits(T) == 16, atom::Major::k, B>;
-#define WW_CASE(n, r, p0, p1, p2, p3, p4, p5, p6, p7)                                      \
+#define WW_CASE(n, count, p0, p1, p2, p3, p4, p5, p6, p7)                                  \
   if constexpr (N == n) {                                                                  \
     asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, " p5                                \
-                 ", 0;\n\twgmma.mma_async.sync.aligned.m64n" #n p6 " {" WW_TEXT_##r        \
+                 ", 0;\n\twgmma.mma_async.sync.aligned.m64n" #n p6 " {" WW_TEXT_##count    \
                  "}, {" p0 ", " p1 ", " p2 ", " p3 "}, " p4 ", p, 1, 1" p7 ";\n\t}"        \
-                 : WW_INOUT_##r                                                            \
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(descriptor_b),          \
+                 : WW_INOUT_##count                                                        \
+                 : "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3]), "l"(descriptor_b),          \
                    "r"(static_cast<int>(accumulate)), "C"(detail::WgmmaText<T, T>::types), \
                    "C"(Tail::registers));                                                  \
   }
@@ -185,7 +205,8 @@ WW_DEVICE void wgmma_registers(Fragment<float, N / 2>& fragment, const std::uint
                 .type_b = T,
                 .n = N,
                 .descriptor_b = descriptor_b,
-                .registers_a = a,
+                .registers_a = a.registers(),
+                .state_a = &a.state(),
                 .major_b = B,
                 .accumulate = accumulate,
                 .fragment = fragment.registers(),

@@ -303,15 +303,16 @@ class Epilogue {
                      isa::Coords{at.column, at.row, at_.batch * p_.c_map_batch});
   }
 
-  /// C into the buffer element by element, zeros outside: what lies behind a group is not read, it
-  /// may be D.
+  /// C into the buffer element by element, zeros outside and in columns of others: what lies behind
+  /// a group is not read, nor what others write, it may be D.
   WW_DEVICE void fetch_elements(const Corner& at, isa::SharedAddress buffer) const {
     const isa::GlobalView<const Element> from{static_cast<const Element*>(p_.c_data) +
                                               at_.batch * p_.c_batch};
     WW_NO_UNROLL for (int i = lane(); i < outer * inner; i += 32) {
       const int r = i / inner;
       const int c = i % inner;
-      const bool inside = at.row + r < end_row() && at.column + c < p_.d_columns;
+      const bool inside =
+          at.row + r < end_row() && at.column + c < p_.d_columns && wanted(at, r, c);
       Buffer::element(buffer, r, c)
           .store(0, inside ? from.load((at.row + r) * p_.c_pitch + at.column + c) : Element{});
     }

@@ -2,6 +2,7 @@
 // kernel that reads it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "warpwright/atom/cluster.h"
@@ -40,6 +41,18 @@ struct ActivationParams {
   float cubic = 0;
 };
 
+/// Weights in their packed form (facts/packed_weights.h).
+struct PackedParams {
+  const std::byte* data = nullptr;  ///< the first tile
+  int tile_bytes = 0;
+  int row_tiles = 0;  ///< of one matrix
+  int k_tiles = 0;
+  int group = 128;            ///< weights along K that share a scale
+  int slice_bytes = 0;        ///< of a tile's scales: those of one group
+  std::uint32_t carries = 0;  ///< how the encoding is converted (carries_of)
+  DType scale = DType::bf16;
+};
+
 // Rows and columns are the kernel's (see GemmConfig): the product is
 // P[row, column] = sum over k of A[row, k] * B[column, k].
 //
@@ -61,6 +74,7 @@ struct OperandParams {
   int half = 0;                   ///< rows (columns) of P that belong to the first half, when gated
   /// Of X, of every group g with tokens at 2 g; when the kernel has them.
   const isa::TensorMap* group_maps = nullptr;
+  PackedParams packed;  ///< A, where its source is registers; it has no map then
 
   /// The CTAs that share the A, or the B, of the one at `at`. (The masks come ready from the host:
   /// the first load should not wait for arithmetic.)

@@ -90,6 +90,10 @@ void add_element(std::byte* to, const std::byte* from, const TensorMapFields& ma
   }
 }
 
+std::string signal_text(const Copy& copy) {
+  return std::string("the signal of ") + copy.what();
+}
+
 TensorMapFields checked(const TensorMap& map, std::span<const int> coords, std::uint32_t address,
                         Site site) {
   Machine& m = machine();
@@ -145,7 +149,7 @@ void Machine::issue(std::unique_ptr<Copy> copy) {
   if (copy->kind == Copy::Kind::load) statistics.copied_bytes += copy->bytes;
   const bool load = copy->kind == Copy::Kind::load;
   Cta& cta = *copy->cta;
-  const std::string operation = std::string("a ") + copy->instruction();
+  const std::string operation = copy->what();
   const BoxShape box = box_shape(copy->map);
   // Whole lines: the swizzle may carry a narrow box's chunks to any place of its line.
   check_shared(cta, copy->offset, box.rows * box.pitch, operation.c_str(), copy->site);
@@ -215,7 +219,7 @@ void Machine::prove(Copy& copy) {
   }
   Thread* const issuer = &by;
   order->touch(copy.reading, {&issuer, 1}, *copy.cta, pieces, load);
-  if (copy.from != Copy::From::tensor) return;
+  if (!copy.by_engine()) return;
   // Global memory that the grid does not write needs no proof. One destination of a multicast load
   // stands for all of them: they read the same.
   for_each_row(copy.map, std::span<const int>(copy.coords.data(), copy.map.rank),
@@ -224,7 +228,7 @@ void Machine::prove(Copy& copy) {
                      static_cast<std::uintptr_t>(address + first * copy.map.element_bytes);
                  const std::int64_t bytes = count * copy.map.element_bytes;
                  if (count == 0) return;
-                 check_prerequisites(at, load ? "a tensor load" : "a tensor store", copy.site);
+                 check_prerequisites(at, copy.what(), copy.site);
                  if (!order->tracked(at, bytes)) return;
                  order->touch_global(load ? copy.reading : copy.writing, by, at, bytes, !load);
                });
@@ -256,7 +260,7 @@ bool Machine::advance(Copy& copy) {
                        const std::int64_t skip = first * copy.map.element_bytes;
                        const std::int64_t bytes = count * copy.map.element_bytes;
                        check_global(*copy.cta->grid, static_cast<std::uintptr_t>(address + skip),
-                                    bytes, false, "a tensor load", copy.site);
+                                    bytes, false, copy.what(), copy.site);
                        std::memcpy(copy.data->data() + row * box.inner_bytes + skip,
                                    bytes_at(static_cast<std::uintptr_t>(address + skip)),
                                    static_cast<std::size_t>(bytes));
@@ -292,7 +296,7 @@ bool Machine::advance(Copy& copy) {
               const std::int64_t bytes =
                   std::min<std::int64_t>((end + 15) / 16 * 16, box.inner_bytes) - first * size;
               check_global(*copy.cta->grid, static_cast<std::uintptr_t>(address + first * size),
-                           bytes, true, "a tensor store", copy.site);
+                           bytes, true, copy.what(), copy.site);
               std::byte* const to = bytes_at(static_cast<std::uintptr_t>(address + first * size));
               from += first * size;
               if (!copy.reduce_add) {
@@ -308,7 +312,7 @@ bool Machine::advance(Copy& copy) {
     case Copy::Stage::written:
       if (load) {
         MBarrier& bar =
-            barrier_of(*copy.signals, copy.barrier, "the signal of a tensor load", copy.site);
+            barrier_of(*copy.signals, copy.barrier, signal_text(copy).c_str(), copy.site);
         if (order) order->signalled(copy, bar);
         complete_tx(*copy.signals, bar, copy.bytes);
       } else {
@@ -320,21 +324,60 @@ bool Machine::advance(Copy& copy) {
   return true;
 }
 
+namespace {
+
+// Sends a load on its way, into `cta`, whose barrier or that of `signals` it signals. `data` passes
+// through the engine, once for all destinations of a multicast.
+void start_load(const Copy& load, Cta& cta, Cta& signals,
+                const std::shared_ptr<std::vector<std::byte>>& data) {
+  Machine& m = machine();
+  auto copy = std::make_unique<Copy>(load);
+  copy->cta = &cta;
+  copy->signals = &signals;
+  copy->data = data;
+  const BoxShape box = box_shape(copy->map);
+  copy->bytes = box.inner_bytes * box.rows;
+  copy->issuer = &m.current();
+  m.barrier_of(signals, copy->barrier, signal_text(*copy).c_str(), copy->site);
+  m.issue(std::move(copy));
+}
+
+// The CTA at `destination`, where a load without multicast must find its barrier too, or in the
+// pair.
+Cta& destination_of(const Copy& load, std::uint32_t destination, std::uint32_t barrier, int ctas) {
+  Machine& m = machine();
+  const bool one = destination >> 24 == barrier >> 24;
+  const bool pair = destination >> 25 == barrier >> 25;
+  if (ctas == 2 ? !pair : !one) {
+    m.fatal(Check::tensor_map,
+            m.who(m.current()) + ": " + load.what() + " signals a barrier of CTA rank " +
+                std::to_string(barrier >> 24) + ", but its destination is CTA rank " +
+                std::to_string(destination >> 24) + "; both must be of one " +
+                (ctas == 2 ? "pair" : "CTA"),
+            load.site);
+  }
+  return m.owner(destination, load.what(), load.site);
+}
+
+}  // namespace
+
 void act::tensor_load(const TensorMap& map, std::span<const int> coords, std::uint32_t destination,
                       std::uint32_t barrier, std::uint16_t multicast, int ctas, Site site) {
   Machine& m = machine();
   m.maybe_yield();
   Thread& self = m.current();
-  const TensorMapFields fields = checked(map, coords, destination, site);
+  Copy load;
+  load.map = checked(map, coords, destination, site);
+  load.map_at = m.map_in_memory(map);
+  std::copy(coords.begin(), coords.end(), load.coords.begin());
+  load.offset = destination & 0xffffffu;
+  load.barrier = barrier & 0xffffffu;
+  load.site = site;
   m.spend(nominal::tensor_copy_issue);
   const auto data = std::make_shared<std::vector<std::byte>>();
   const auto& all = self.cta->cluster->ctas;
   const std::uint32_t parity = barrier >> 24 & 1;
   const auto to = [&](Cta& cta) {
-    auto copy = std::make_unique<Copy>();
-    copy->kind = Copy::Kind::load;
-    copy->map = fields;
-    copy->map_at = m.map_in_memory(map);
     const std::size_t signals =
         ctas == 2 ? (static_cast<std::size_t>(cta.rank) & ~std::size_t{1}) | parity
                   : static_cast<std::size_t>(cta.rank);
@@ -344,33 +387,9 @@ void act::tensor_load(const TensorMap& map, std::span<const int> coords, std::ui
                   ", which the cluster does not have",
               site);
     }
-    copy->signals = all[signals].get();
-    std::copy(coords.begin(), coords.end(), copy->coords.begin());
-    copy->cta = &cta;
-    copy->offset = destination & 0xffffffu;
-    copy->barrier = barrier & 0xffffffu;
-    const BoxShape box = box_shape(fields);
-    copy->bytes = box.inner_bytes * box.rows;
-    copy->data = data;
-    copy->issuer = &self;
-    copy->site = site;
-    m.barrier_of(*copy->signals, copy->barrier, "the signal of a tensor load", site);
-    m.issue(std::move(copy));
+    start_load(load, cta, *all[signals], data);
   };
-  if (multicast == 0) {
-    const bool one = destination >> 24 == barrier >> 24;
-    const bool pair = destination >> 25 == barrier >> 25;
-    if (ctas == 2 ? !pair : !one) {
-      m.fatal(Check::tensor_map,
-              m.who(self) + ": a tensor load signals a barrier of CTA rank " +
-                  std::to_string(barrier >> 24) + ", but its destination is CTA rank " +
-                  std::to_string(destination >> 24) + "; both must be of one " +
-                  (ctas == 2 ? "pair" : "CTA"),
-              site);
-    }
-    to(m.owner(destination, "a tensor load", site));
-    return;
-  }
+  if (multicast == 0) return to(destination_of(load, destination, barrier, ctas));
   for (unsigned rank = 0; rank < 16; ++rank) {
     if ((multicast >> rank & 1) == 0) continue;
     if (rank >= all.size() || all[rank]->live_threads == 0) {
@@ -381,6 +400,40 @@ void act::tensor_load(const TensorMap& map, std::span<const int> coords, std::ui
     }
     to(*all[rank]);
   }
+}
+
+void bulk_load(const void* from, std::uint32_t destination, int bytes, std::uint32_t barrier,
+               Site site) {
+  constexpr int piece = 16;
+  constexpr int most = 1 << 20;
+  Machine& m = machine();
+  m.maybe_yield();
+  const auto base = reinterpret_cast<std::uintptr_t>(from);
+  if (destination % piece != 0 || base % piece != 0 || bytes % piece != 0 || bytes <= 0 ||
+      bytes >= most) {
+    m.fatal(Check::misaligned,
+            m.who(m.current()) +
+                ": a bulk load takes addresses and a length that are multiples of 16 bytes, fewer "
+                "than 2^20; it has " +
+                std::to_string(bytes) + " bytes, for offset " +
+                std::to_string(destination & 0xffffffu) + ", from an address that is " +
+                std::to_string(base % piece) + " past a multiple",
+            site);
+  }
+  // A tensor of one dimension, and a box as large.
+  Copy load;
+  load.from = Copy::From::bytes;
+  load.map.base = base;
+  load.map.rank = 1;
+  load.map.element_bytes = piece;
+  load.map.extents[0] = static_cast<std::uint64_t>(bytes / piece);
+  load.map.box[0] = static_cast<std::uint16_t>(bytes / piece);
+  load.offset = destination & 0xffffffu;
+  load.barrier = barrier & 0xffffffu;
+  load.site = site;
+  m.spend(nominal::tensor_copy_issue);
+  Cta& cta = destination_of(load, destination, barrier, 1);
+  start_load(load, cta, cta, std::make_shared<std::vector<std::byte>>());
 }
 
 void tensor_store(const TensorMap& map, std::span<const int> coords, std::uint32_t source,

@@ -46,6 +46,7 @@ boost::context::stack_context StackPool::allocate() {
   boost::context::stack_context stack;
   stack.size = stack_bytes;
   stack.sp = low + stack_bytes;  // stacks grow down
+  notes_->made(low, stack_bytes);
   return stack;
 }
 
@@ -54,7 +55,7 @@ void StackPool::deallocate(boost::context::stack_context& stack) {
   std::uint64_t found = 0;
   std::memcpy(&found, low, sizeof found);
   if (found != canary) {
-    std::fputs("warpwright model: a thread of the kernel overran its 64 KiB stack\n", stderr);
+    std::fputs("warpwright model: a thread of the kernel overran its stack\n", stderr);
     std::abort();
   }
   const std::lock_guard lock(slabs().mutex);
@@ -62,12 +63,17 @@ void StackPool::deallocate(boost::context::stack_context& stack) {
 }
 
 void Fiber::start(std::function<void()> body) {
-  ended_ = false;
+  cancelled_ = ended_ = false;
   self_ = boost::context::fiber(
-      std::allocator_arg, StackPool{},
+      std::allocator_arg, StackPool{&notes_},
       [this, body = std::move(body)](boost::context::fiber&& caller) {  // NOLINT
+        notes_.enter_fiber();
+        const Ended ended{notes_};
         caller_ = std::move(caller);
-        body();
+        try {
+          if (!cancelled_) body();
+        } catch (const Cancelled&) {  // it has unwound
+        }
         ended_ = true;
         return std::move(caller_);
       });

@@ -13,6 +13,10 @@
 #include "warpwright/model/tensor_map.h"
 #include "warpwright/numeric/types.h"
 
+namespace warpwright::atom {
+struct Mma;
+}
+
 namespace warpwright::model {
 
 /// How far a synchronising operation releases or acquires generic accesses.
@@ -97,8 +101,18 @@ void tensor_load(const TensorMap& map, std::span<const int> coords, std::uint32_
 /// One tiled tensor store, or reduce-add, in this thread's current bulk group.
 void tensor_store(const TensorMap& map, std::span<const int> coords, std::uint32_t source,
                   bool reduce_add, Site site);
+/// `bytes` bytes of global memory from `from`, as they lie.
+void bulk_load(const void* from, std::uint32_t destination, int bytes, std::uint32_t barrier,
+               Site site);
 void bulk_commit(Site site);
 void bulk_wait(int pending, bool read_only, Site site);
+
+// --- copies by threads (cp.async) ---------------------------------------------------------------
+/// `bytes` (4, 8 or 16) from global to shared memory, of which `from_bytes` are read, in this
+/// thread's current group.
+void copy_async(std::uint32_t to, const void* from, int bytes, int from_bytes, Site site);
+void copy_async_commit(Site site);
+void copy_async_wait(int pending, Site site);
 
 // --- tensor maps that a kernel changes ----------------------------------------------------------
 /// Rewrites one field of the map at a shared address.
@@ -110,12 +124,13 @@ void release_map(TensorMap* to, std::uint32_t from, Site site);
 void acquire_map(const TensorMap* map, Site site);
 
 // --- tensor core ------------------------------------------------------------------------------
-/// State of one thread's accumulator while the model owns it (see isa::Fragment).
+/// State of one thread's registers while the model owns them (see isa::Fragment).
 struct FragmentState {
   std::uint32_t touched_epoch = 0;  ///< fence count when the thread last touched it
   bool in_flight = false;
   bool unnamed =
-      false;  ///< the wait that gave it back did not name it: the compiler may read early
+      false;      ///< the wait that gave it back did not name it: the compiler may read early
+  int reads = 0;  ///< wgmmas in flight that take A from them
   const char* writer = "";  ///< what the thread must wait for: "a wgmma.wait_group covers ..."
 };
 
@@ -126,12 +141,23 @@ struct WgmmaRequest {
   std::uint64_t descriptor_a = 0;
   std::uint64_t descriptor_b = 0;
   const std::uint32_t* registers_a = nullptr;  ///< A from registers when set
+  FragmentState* state_a = nullptr;            ///< theirs
   atom::Major major_a = atom::Major::k;
   atom::Major major_b = atom::Major::k;
   bool accumulate = false;
   float* fragment = nullptr;
   FragmentState* state = nullptr;
 };
+
+/// One lane's part of an mma.sync: `sums` are its registers, 32 bits each.
+struct MmaRequest {
+  const atom::Mma* mma = nullptr;
+  void* sums = nullptr;
+  const std::uint32_t* a = nullptr;
+  const std::uint32_t* b = nullptr;
+};
+
+void mma_sync(const MmaRequest& request, Site site);
 
 void wgmma_fence(Site site);
 void wgmma(const WgmmaRequest& request, Site site);

@@ -137,6 +137,22 @@ std::string Machine::copies_into(const Cta& cta, std::uint32_t offset, int bytes
              " at " + copy->site.file + ":" + std::to_string(copy->site.line);
     }
   }
+  for (const auto& thread : cta.threads) {
+    const auto find = [&](const std::vector<ThreadCopy>& copies) {
+      return std::find_if(copies.begin(), copies.end(), [&](const ThreadCopy& copy) {
+        return offset < copy.offset + copy.bytes && copy.offset < offset + bytes;
+      });
+    };
+    const ThreadCopy* found = nullptr;
+    for (const auto& group : thread->copy_groups) {
+      if (const auto at = find(group); at != group.end()) found = &*at;
+    }
+    if (const auto at = find(thread->open_copies); at != thread->open_copies.end()) found = &*at;
+    if (found != nullptr) {
+      return "the cp.async issued by " + who(*thread) + " at " + found->site.file + ":" +
+             std::to_string(found->site.line);
+    }
+  }
   return "an MMA";
 }
 

@@ -54,6 +54,12 @@ std::vector<Kind> ways(const SyncSite& s) {
     case SyncKind::bulk_commit:
       add({Kind::drop_first, Kind::other_lane});
       break;
+    case SyncKind::copy_commit:
+      add({Kind::drop_first});  // a group more makes waits stricter
+      break;
+    case SyncKind::copy_wait:
+      add({Kind::drop_first, Kind::wait_more});
+      break;
     case SyncKind::bulk_wait:
     case SyncKind::wgmma_wait:
       add({Kind::wait_more});
@@ -152,6 +158,10 @@ std::string_view name(SyncKind kind) {
       return "bulk commit_group";
     case SyncKind::bulk_wait:
       return "bulk wait_group";
+    case SyncKind::copy_commit:
+      return "cp.async.commit_group";
+    case SyncKind::copy_wait:
+      return "cp.async.wait_group";
     case SyncKind::wgmma_fence:
       return "wgmma.fence";
     case SyncKind::wgmma_commit:

@@ -30,6 +30,8 @@ enum class SyncKind : std::uint8_t {
   multicast,  ///< the mask of a multicast load
   bulk_commit,
   bulk_wait,
+  copy_commit,  ///< cp.async.commit_group
+  copy_wait,    ///< cp.async.wait_group
   wgmma_fence,
   wgmma_commit,
   wgmma_wait,

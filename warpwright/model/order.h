@@ -78,6 +78,10 @@ class Order {
   /// A load's signal is about to be counted on `bar`.
   void signalled(Copy& copy, MBarrier& bar);
   void bulk_waited(Thread& by, int pending, bool read_only);
+  /// A cp.async of the current thread's current group: the bytes it writes, and those it reads. It
+  /// is generic: others need no fence for it, and it needs none for what came before.
+  void copy_async(Thread& by, const ThreadCopy& copy);
+  void copies_waited(Thread& by, int pending);
   void wgmma_waited(std::span<Thread* const> threads, WarpgroupOrder& group, int pending);
 
   // --- tensor maps in global memory (order_map.cpp)

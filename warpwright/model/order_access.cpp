@@ -45,6 +45,11 @@ Order::Verdict Order::judge(const Thread& t, bool alone, const Actor& y, const E
                                                                           : Verdict::race;
     }
     if (op.time == 0) return Verdict::unfinished;
+    if (op.generic && y.asynchronous && !y.in_generic && me.order[op.component] >= op.time) {
+      // A generic write that is over: the other proxy needs the fence.
+      const Clock& fenced = y.in_shared ? me.shared : me.global;
+      return !x_write || fenced[op.component] >= op.time ? Verdict::ordered : Verdict::proxy;
+    }
     // Completion carries the proxy fence, so one clock serves both proxies.
     if (me.order[op.component] >= op.time) return Verdict::ordered;
     if (me.executed[op.component] >= op.time) {
@@ -58,11 +63,12 @@ Order::Verdict Order::judge(const Thread& t, bool alone, const Actor& y, const E
   }
   if (x.atomic && y.atomic) return Verdict::ordered;
   if (!cluster.has(x.who)) {
-    if (knows_far(y.asynchronous ? me.far : me.grid, x.who, x.who, x.time) ||
+    const bool fences = y.asynchronous && !y.in_generic;
+    if (knows_far(fences ? me.far : me.grid, x.who, x.who, x.time) ||
         knows_far(me.grid, x.who, x.who, UINT32_MAX)) {
       return Verdict::ordered;
     }
-    return y.asynchronous && me.grid[x.who] >= x.time ? Verdict::proxy : Verdict::race;
+    return fences && me.grid[x.who] >= x.time ? Verdict::proxy : Verdict::race;
   }
   const std::uint32_t c = x.who - cluster.first_thread;
   const bool own = alone && x.who == me.number;
@@ -79,7 +85,7 @@ Order::Verdict Order::judge(const Thread& t, bool alone, const Actor& y, const E
   if (!x_write && (y.in_generic || !machine_.options().fence_after_reads)) {
     return executed ? Verdict::ordered : Verdict::race;
   }
-  if (y.in_generic && me.order[c] >= x.time) return Verdict::ordered;
+  if (y.in_generic && (own || me.order[c] >= x.time)) return Verdict::ordered;
   if (own || me.order[c] >= x.time) return x_write ? Verdict::proxy : Verdict::read_proxy;
   return executed ? Verdict::scope : Verdict::race;
 }
@@ -339,6 +345,48 @@ void Order::touch_global(std::uint32_t operation, Thread& by, std::uintptr_t add
     y.entry.mask = mask;
     enter(*global_cell(at), y, at);
   });
+}
+
+void Order::copy_async(Thread& by, const ThreadCopy& copy) {
+  ThreadOrder& t = by.order;
+  if (t.copies == 0) {
+    t.copies = new_component(*by.cta->cluster);
+    if (relation) {
+      relation->name_component(*by.cta->cluster, t.copies, Relation::Owner::copies, t.number, 0);
+    }
+  }
+  const std::uint32_t number = new_operation(by, "cp.async", copy.site);
+  Operation& op = operations_[number];
+  op.component = t.copies;
+  op.time = t.copy_groups + 1;
+  op.generic = true;
+  Thread* const self = &by;
+  if (relation) {
+    relation->asynchronous({&self, 1}, copy.offset, true, true,
+                           static_cast<std::uint32_t>(copy.site.line));
+  }
+  Actor y;
+  y.threads = {&self, 1};
+  y.asynchronous = true;
+  y.in_generic = true;
+  y.what = op.what;
+  y.entry = {number, 0, op.place, 0, true};
+  y.write = true;
+  y.cta = by.cta;
+  for_each_cell(copy.offset, copy.bytes, [&](std::uintptr_t at, std::uint16_t mask) {
+    y.entry.mask = mask;
+    enter(by.cta->order.cells[at / piece_bytes], y, at);
+  });
+  if (copy.from_bytes > 0 && tracked(copy.from, copy.from_bytes)) {
+    y.write = false;
+    y.in_shared = false;
+    y.ordered_valid = false;
+    for_each_cell(copy.from, copy.from_bytes, [&](std::uintptr_t at, std::uint16_t mask) {
+      y.entry.mask = mask;
+      enter(*global_cell(at), y, at);
+    });
+  }
+  end(number);
 }
 
 void Order::begin_load(Thread& by, Copy& copy, MBarrier& bar) {

@@ -93,7 +93,9 @@ void Order::report(const Thread& t, const Actor& y, const Entry& x, bool x_write
           static_cast<std::size_t>(f.accesses[0].warp * warp_lanes / warpgroup_threads);
       const CtaOrder::Fence& near =
           t.cta->order.fences[std::min(group, t.cta->order.fences.size() - 1)];
-      if (t.order.fence_time > x.time && x.who != t.order.number) {
+      if (op != nullptr) {
+        // The copy was waited for: where its thread fenced is not known.
+      } else if (t.order.fence_time > x.time && x.who != t.order.number) {
         f.check = Check::misplaced_proxy_fence;
         f.missing += "; the fence that " + machine_.who(t) + " executed at " +
                      at_line(t.order.fence_site) +
@@ -159,6 +161,10 @@ void Order::report(const Thread& t, const Actor& y, const Entry& x, bool x_write
       } else if (what == "wgmma") {
         f.missing = "a wgmma.wait_group that covers the wgmma's reads";
         f.mend = "wait for its group (wgmma_wait) before the arrival that hands the memory on";
+      } else if (what == "cp.async") {
+        f.missing =
+            "a cp.async.wait_group that covers the copy's group, in the thread that issued it";
+        f.mend = "copy_async_wait with fewer groups left pending, then a barrier";
       } else if (x_write || x.map) {
         f.missing = "a cp.async.bulk.wait_group for the store's group";
         f.mend = "bulk_wait (not bulk_wait_read) in the issuing thread, then a barrier";

@@ -24,6 +24,7 @@ struct Copy;
 struct Cta;
 struct MBarrier;
 struct Thread;
+struct ThreadCopy;
 struct TmemRegion;
 class Machine;
 
@@ -49,6 +50,8 @@ struct ThreadOrder {
   std::uint32_t committed = 0;  ///< bulk groups
   std::uint32_t bulk_read = 0;  ///< components of its bulk groups: sources read, all done
   std::uint32_t bulk_done = 0;
+  std::uint32_t copies = 0;         ///< component of its groups of cp.async
+  std::uint32_t copy_groups = 0;    ///< committed
   std::uint32_t mmas = 0;           ///< component of the tcgen05 MMAs it issues
   std::uint32_t mma_time = 0;       ///< MMAs issued
   std::uint32_t tensor_waited = 0;  ///< its own time at its last tcgen05.wait

@@ -42,6 +42,15 @@ void Order::bulk_waited(Thread& by, int pending, bool read_only) {
   if (!read_only) raise({&self, 1}, t.bulk_done, over);
 }
 
+void Order::copies_waited(Thread& by, int pending) {
+  ThreadOrder& t = by.order;
+  if (t.copies == 0 || t.copy_groups <= static_cast<std::uint32_t>(pending)) return;
+  // As the thread's own generic writes: `shared` learns of them by a fence.
+  const std::uint32_t over = t.copy_groups - static_cast<std::uint32_t>(pending);
+  t.order.raise(t.copies, over);
+  t.executed.raise(t.copies, over);
+}
+
 void Order::wgmma_waited(std::span<Thread* const> threads, WarpgroupOrder& group, int pending) {
   if (group.component == 0 || group.committed <= static_cast<std::uint32_t>(pending)) return;
   raise(threads, group.component, group.committed - static_cast<std::uint32_t>(pending));

@@ -65,6 +65,16 @@ struct BulkGroup {
   int unwritten = 0;  // copies not complete
 };
 
+/// One cp.async until it lands.
+struct ThreadCopy {
+  std::uint32_t offset = 0;  // in the CTA's shared memory
+  std::uintptr_t from = 0;
+  int bytes = 0;
+  int from_bytes = 0;
+  Site site;
+  std::int64_t done = 0;  // in Mode::timed
+};
+
 /// What a thread has handed to the tensor core through tcgen05, in order: an MMA, or the arrival
 /// that a commit makes on one barrier.
 struct TensorOp {
@@ -121,6 +131,10 @@ struct Thread {
   std::uint32_t fence_epoch = 0;  // wgmma fences executed
   std::shared_ptr<BulkGroup> open_group;
   std::deque<std::shared_ptr<BulkGroup>> groups;
+  // Of cp.async: copies of the current group and of the closed ones, oldest first, that have not
+  // landed.
+  std::vector<ThreadCopy> open_copies;
+  std::deque<std::vector<ThreadCopy>> copy_groups;
   std::deque<std::unique_ptr<TensorOp>> tensor_ops;
   TensorPipe tensor_pipe;
   bool peers_run = false;  // it has passed the cluster barrier
@@ -202,7 +216,8 @@ struct NamedBarrier {
 struct WgmmaOp {
   WgmmaRequest shape;  // of thread 0; pointers are per thread, below
   struct Accumulator* accumulator = nullptr;
-  std::vector<std::uint32_t> registers_a;  // 128 x 4 (16-bit) when A comes from registers
+  std::vector<std::uint32_t> registers_a;  // 128 x 4 when A comes from registers
+  std::vector<FragmentState*> states_a;    // theirs, one a thread
   std::uint32_t base_rank = 0;
   Site site;
   bool executed = false;
@@ -285,9 +300,9 @@ struct Copy {
   Kind kind = Kind::load;
   Stage stage = Stage::issued;
   bool reduce_add = false;
-  /// What a load writes: a box of a tensor; or, without the copy engine, the answer to a request of
-  /// launch control, or what a thread's registers held.
-  enum class From : std::uint8_t { tensor, queue, registers };
+  /// What a load writes: a box of a tensor, or bytes as they lie; or, without the copy engine, the
+  /// answer to a request of launch control, or what a thread's registers held.
+  enum class From : std::uint8_t { tensor, bytes, queue, registers };
   From from = From::tensor;
   TensorMapFields map;
   std::array<int, TensorMapFields::max_rank> coords{};
@@ -307,11 +322,15 @@ struct Copy {
   std::uint32_t reading = 0;  // operations of the order checker: a load is the first
   std::uint32_t writing = 0;
 
-  /// The instruction that it is.
-  [[nodiscard]] const char* instruction() const {
-    if (kind == Kind::store) return reduce_add ? "tensor reduce-add" : "tensor store";
-    return from == From::tensor ? "tensor load" : from == From::queue ? "try_cancel" : "st.async";
+  /// Whether the copy engine carries it out.
+  [[nodiscard]] bool by_engine() const { return from == From::tensor || from == From::bytes; }
+  /// The instruction that it is, with its article, and without.
+  [[nodiscard]] const char* what() const {
+    if (kind == Kind::store) return reduce_add ? "a tensor reduce-add" : "a tensor store";
+    constexpr const char* loads[] = {"a tensor load", "a bulk load", "a try_cancel", "a st.async"};
+    return loads[static_cast<int>(from)];
   }
+  [[nodiscard]] const char* instruction() const { return what() + 2; }
 };
 
 /// Thrown inside a fiber to leave the kernel after a finding that allows no way on.
@@ -407,6 +426,16 @@ class Machine {
   void mark(Copy& copy, int change);
   /// Until some store of the grid reaches its next instant; the caller looks again.
   void block_for_bulk(Site site);
+
+  // --- copies by threads (copy_async.cpp)
+  /// The copy's bytes are there.
+  void land(Cta& cta, const ThreadCopy& copy);
+  /// Some of the thread's copies, where the schedule lets them land early.
+  void land_some(Thread& thread);
+  /// The thread exits: nothing may be on its way.
+  void copies_exit(Thread& thread);
+  /// Counts (+1) or no longer counts (-1) the 16-byte pieces that a copy writes.
+  static void mark(Cta& cta, const ThreadCopy& copy, int change);
 
   // --- tensor core (tensor_core.cpp)
   void execute(Cta& cta, WgmmaOp& op);
@@ -587,6 +616,8 @@ void tensor_load(const TensorMap& map, std::span<const int> coords, std::uint32_
                  std::uint32_t barrier, std::uint16_t multicast, int ctas, Site site);
 void bulk_commit(Site site);
 void bulk_wait(int pending, bool read_only, Site site);
+void copy_async_commit();
+void copy_async_wait(int pending);
 void replace_map_base(std::uint32_t map, std::uint64_t base, Site site);
 void replace_map_extent(std::uint32_t map, int dimension, std::uint32_t extent, Site site);
 void release_map(TensorMap* to, std::uint32_t from, bool effective, Site site);

@@ -29,6 +29,7 @@ class Relation {
     barrier,
     bulk_read,
     bulk_done,
+    copies,
     wgmma,
     umma,
     tmem_loads,

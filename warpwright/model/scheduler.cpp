@@ -355,6 +355,7 @@ void Machine::thread_exits(Thread& thread) {
       break;
     }
   }
+  copies_exit(thread);
   Warpgroup& wg = cta.warpgroups[static_cast<std::size_t>(thread.index / 128)];
   if (!wg.open.empty() || !wg.groups.empty()) {
     finding(Check::undrained_exit, who(thread) + " exited with wgmma groups in flight",

@@ -198,6 +198,19 @@ void bulk_wait(int pending, bool read_only, Site site) {
   act::bulk_wait(pending + (is(broken, Broken::wait_more) ? 1 : 0), read_only, site);
 }
 
+void copy_async_commit(Site site) {
+  const Mutation* broken = machine().sync(SyncKind::copy_commit, site);
+  if (dropped(broken)) return;
+  act::copy_async_commit();
+}
+
+void copy_async_wait(int pending, Site site) {
+  Machine& m = machine();
+  const Mutation* broken = m.sync(SyncKind::copy_wait, site, "", pending);
+  if (dropped(broken)) return m.maybe_yield();
+  act::copy_async_wait(pending + (is(broken, Broken::wait_more) ? 1 : 0));
+}
+
 void replace_map_base(std::uint32_t map, std::uint64_t base, Site site) {
   if (dropped(machine().sync(SyncKind::map_replace, site))) return;
   act::replace_map_base(map, base, site);

@@ -233,6 +233,7 @@ void Machine::retire(Cta& cta, Warpgroup& group, std::vector<WgmmaOp>& ops, Site
   for (WgmmaOp& op : ops) {
     execute(cta, op);
     release_operands(cta, op);
+    for (FragmentState* a : op.states_a) a->unnamed = --a->reads == 0;
     Accumulator& acc = *op.accumulator;
     if (--acc.in_flight > 0) continue;
     bool touched = false;
@@ -332,14 +333,15 @@ void act::wgmma_fence(Site site) {
 void wgmma(const WgmmaRequest& request, Site site) {
   Machine& m = machine();
   Thread& self = m.current();
-  if (request.state->touched_epoch > self.fence_epoch) {
-    m.finding(
-        Check::wgmma_unfenced,
-        m.who(self) +
-            " issues wgmma on an accumulator it touched since the last wgmma.fence (the first "
-            "wgmma needs one too)",
-        site);
-  }
+  const auto fenced = [&](const FragmentState* state, const char* registers) {
+    if (state == nullptr || state->touched_epoch <= self.fence_epoch) return;
+    m.finding(Check::wgmma_unfenced,
+              m.who(self) + " issues wgmma on " + registers +
+                  " it touched since the last wgmma.fence (the first wgmma needs one too)",
+              site);
+  };
+  fenced(request.state, "an accumulator");
+  fenced(request.state_a, "registers of A that");
   WgmmaRequest mine = request;
   meet_warpgroup("wgmma", site, &mine, [&](std::span<void*> requests) {
     Cta& cta = *self.cta;
@@ -357,6 +359,9 @@ void wgmma(const WgmmaRequest& request, Site site) {
       }
       if (other.registers_a != nullptr) {
         op.registers_a.insert(op.registers_a.end(), other.registers_a, other.registers_a + 4);
+        op.states_a.push_back(other.state_a);
+        ++other.state_a->reads;
+        other.state_a->writer = "a wgmma.wait_group covers the wgmma that reads it as A";
       }
     }
     op.accumulator = &accumulator(group, requests, op.shape.accumulate);
@@ -402,12 +407,13 @@ void act::wgmma_wait(int pending, Site site) {
 }
 
 void pin_fragment(FragmentState& state) {
-  if (!state.in_flight && !machine().current().leaves_registers) state.unnamed = false;
+  if (state.in_flight || state.reads > 0) return;
+  if (!machine().current().leaves_registers) state.unnamed = false;
 }
 
 void touch_fragment(FragmentState& state, Site site) {
   Machine& m = machine();
-  if (state.in_flight) {
+  if (state.in_flight || state.reads > 0) {
     m.finding(Check::fragment_in_flight,
               m.who(m.current()) + " touches a register before " + state.writer, site);
   }

@@ -83,9 +83,23 @@ inline void set_vectors(kernel::GemmParams& p, bool swapped, const GemmOperands&
       break;
     case Scaling::block:
       p.scales.tokens = scale_matrix(o.scale_a);
-      p.scales.weights = scale_matrix(o.scale_b);
+      if (!o.packed) p.scales.weights = scale_matrix(o.scale_b);
       break;
   }
+}
+
+/// Where packed weights lie, and what their tiles are made of.
+inline kernel::PackedParams packed_params(const GemmOperands& o) {
+  const PackedFormat& f = o.packed->format;
+  const packed::Extents extents{o.b.batch, o.b.rows, o.b.columns};
+  return {.data = static_cast<const std::byte*>(o.b.data),
+          .tile_bytes = packed::tile_bytes(f),
+          .row_tiles = static_cast<int>(packed::row_tiles(extents)),
+          .k_tiles = static_cast<int>(packed::k_tiles(extents)),
+          .group = f.group,
+          .slice_bytes = packed::slice_bytes(f),
+          .carries = f.encoding == Int4Encoding::ex ? 0x80808080U : 0U,
+          .scale = f.scale};
 }
 
 /// Fills what all kernels take, and encodes the maps that the launch uses.
@@ -112,10 +126,13 @@ void fill_params(kernel::GemmParams& p, const Config& c, const Plan& plan, const
   p.walk.raster = tile::PreparedRaster(plan.raster);
   p.output.reads_c = o.beta != 0.0F;
   p.output.d_aligned = plan.d_path == EpiloguePath::copy_engine;
-  p.output.c_by_tma = p.output.reads_c && plan.c_path == EpiloguePath::copy_engine;
+  // In place, where CTAs store columns of a tile each, a copy would read what others write.
+  const bool shared_in_place = plan.cluster_k > 1 && o.c.data == o.d.data;
+  p.output.c_by_tma =
+      p.output.reads_c && plan.c_path == EpiloguePath::copy_engine && !shared_in_place;
   p.output.d_data = o.d.data;
   p.output.d_pitch = o.d.row_stride;
-  p.operands.a_batch = matrices(shape.swapped ? o.b : o.a) > 1 ? 1 : 0;
+  p.operands.a_batch = (o.packed ? o.b.batch : matrices(shape.swapped ? o.b : o.a)) > 1 ? 1 : 0;
   p.operands.b_batch = matrices(shape.swapped ? o.a : o.b) > 1 ? 1 : 0;
   p.output.c_map_batch = matrices(o.c) > 1 ? 1 : 0;
   p.output.d_batch = o.d.batch > 1 ? o.d.batch_stride : 0;
@@ -131,8 +148,12 @@ void fill_params(kernel::GemmParams& p, const Config& c, const Plan& plan, const
       return encode(map_request(name, v, mn, mn ? 1024 / operand_bits(c) : tile_k(c),
                                 mn ? tile_k(c) : rows, atom::SmemSwizzle::b128));
     };
-    p.operands.a = operand(shape.swapped ? "B" : "A", shape.swapped ? o.b : o.a, tile_a(c).major,
-                           p.operands.a_slice_rows);
+    if (o.packed) {
+      p.operands.packed = packed_params(o);
+    } else {
+      p.operands.a = operand(shape.swapped ? "B" : "A", shape.swapped ? o.b : o.a, tile_a(c).major,
+                             p.operands.a_slice_rows);
+    }
     p.operands.b = operand(shape.swapped ? "A" : "B", shape.swapped ? o.a : o.b, tile_b(c).major,
                            p.operands.b_slice_rows);
   }

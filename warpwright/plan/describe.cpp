@@ -84,6 +84,21 @@ Fault view_fault(const NamedView& tensor, bool used) {
   return std::nullopt;
 }
 
+Fault packed_fault(const GemmOperands& o) {
+  if (!o.packed) return std::nullopt;
+  if (o.b.dtype != DType::s4) {
+    return refuse(RefusalCode::bad_type, "B is ", type_name(o.b.dtype),
+                  ", and packed weights are given; they are s4");
+  }
+  if (o.scaling == Scaling::block && o.scale_b.data != nullptr) {
+    return refuse(
+        RefusalCode::bad_value,
+        "scale_b is given with block scaling and packed weights, which bring the scales of "
+        "their groups; leave it out");
+  }
+  return std::nullopt;
+}
+
 Fault views_fault(const GemmOperands& o) {
   if (auto r = view_fault({&o.a, "A"}, reads_ab(o))) return r;
   if (auto r = view_fault({&o.b, "B"}, reads_ab(o))) return r;
@@ -243,7 +258,9 @@ Fault unread_fault(const GemmOperands& o) {
 Fault scales_fault(const GemmOperands& o) {
   if (reads_scales(o)) {
     if (auto r = scale_fault(o, true)) return r;
-    if (auto r = scale_fault(o, false)) return r;
+    if (!o.packed || o.scale_b.data != nullptr) {
+      if (auto r = scale_fault(o, false)) return r;
+    }
   }
   if (o.scale_d.data == nullptr) return std::nullopt;
   const MatrixView& v = o.scale_d;
@@ -282,7 +299,7 @@ Fault overlap_fault(const GemmOperands& o) {
                   "D overlaps C; it must lie apart from C or be the very same view");
   }
   if (reads_ab(o) && overlap(o.d, o.a)) return apart("A");
-  if (reads_ab(o) && overlap(o.d, o.b)) return apart("B");
+  if (reads_ab(o) && overlap(o.d, stored_b(o))) return apart("B");
   if (reads_scales(o) && overlap(o.d, o.scale_a)) return apart("scale_a");
   if (reads_scales(o) && overlap(o.d, o.scale_b)) return apart("scale_b");
   if (o.scale_d.data != nullptr && overlap(o.d, o.scale_d)) return apart("scale_d");
@@ -346,6 +363,7 @@ GemmProblem problem_of(const GemmOperands& o) {
   p.c = p.reads_c ? o.c.dtype : o.d.dtype;
   p.scaling = o.scaling;
   p.accumulation = o.scaling == Scaling::block ? Accumulation::promoted : o.accumulation;
+  p.packed = o.packed;
   p.epilogue = o.epilogue;
   if (o.epilogue.bias != Bias::none) p.bias = o.bias.dtype;
   p.scales_d = o.scale_d.data != nullptr;
@@ -355,6 +373,12 @@ GemmProblem problem_of(const GemmOperands& o) {
     p.expected_tokens = o.groups->expected_tokens;
   }
   describe_strides(o, p);
+  if (p.packed) {
+    // Its tiles follow each other in an order of their own.
+    p.b_row_stride = p.k;
+    p.b_column_stride = 1;
+    p.b_batch_stride = o.b.batch > 1 ? p.n * p.k : 0;
+  }
   return p;
 }
 
@@ -377,7 +401,7 @@ Fault kind_mismatch(const GemmProblem& got, const GemmProblem& want) {
   }
   const bool types = got.a == want.a && got.b == want.b && got.d == want.d &&
                      (!got.reads_c || !want.reads_c || got.c == want.c) &&
-                     got.offsets == want.offsets;
+                     got.offsets == want.offsets && got.packed == want.packed;
   if (!types) {
     return refuse(RefusalCode::plan_mismatch,
                   "the operands' types are not those of the plan; make a plan for them");
@@ -448,6 +472,12 @@ Fault alignment_mismatch(const Plan& plan, const GemmProblem& got) {
 
 }  // namespace
 
+MatrixView stored_b(const GemmOperands& o) {
+  if (!o.packed) return o.b;
+  const packed::Extents extents{o.b.batch, o.b.rows, o.b.columns};
+  return matrix(o.b.data, DType::u8, 1, packed::data_bytes(o.packed->format, extents));
+}
+
 GemmProblem packed_problem(std::int64_t m, std::int64_t n, std::int64_t k, DType operand,
                            DType result, bool reads_c) {
   GemmProblem p;
@@ -472,8 +502,9 @@ GemmProblem packed_grouped_problem(std::int64_t total, std::int64_t n, std::int6
 }
 
 Result<GemmProblem> describe(const GemmOperands& operands) {
-  for (const auto rule : {scalar_fault, views_fault, shapes_fault, batches_fault, unread_fault,
-                          scales_fault, bias_fault, offsets_fault, overlap_fault, address_fault}) {
+  for (const auto rule :
+       {scalar_fault, packed_fault, views_fault, shapes_fault, batches_fault, unread_fault,
+        scales_fault, bias_fault, offsets_fault, overlap_fault, address_fault}) {
     if (auto r = rule(operands)) return *r;
   }
   return problem_of(operands);

@@ -172,13 +172,17 @@ double moved_bytes(const GemmProblem& p) {
   const double matrices = p.groups > 0 ? busy_groups(p) : 1;
   const std::int64_t blocks = (p.k + 127) / 128;
   double of_b = bytes(p.b, p.n, p.k, one_b);
+  if (p.packed) {
+    of_b =
+        static_cast<double>(packed::data_bytes(p.packed->format, {one_b ? 1 : p.batch, p.n, p.k}));
+  }
   moved += bytes(p.a, p.m, p.k, one_a);
   if (p.scaling == Scaling::row_column) {
     moved += bytes(DType::f32, p.m, 1, one_a);
     of_b += bytes(DType::f32, p.n, 1, one_b);
   } else if (p.scaling == Scaling::block) {
     moved += bytes(DType::f32, p.m, blocks, one_a);
-    of_b += bytes(DType::f32, (p.n + 127) / 128, blocks, one_b);
+    if (!p.packed) of_b += bytes(DType::f32, (p.n + 127) / 128, blocks, one_b);
   }
   return moved + matrices * of_b;
 }

@@ -27,8 +27,14 @@ std::string sum_text(const GemmProblem& p) {
 std::string details(const GemmProblem& p) {
   std::string text;
   const auto add = [&text](const std::string& what) { text += ", " + what; };
+  if (p.packed) {
+    const PackedFormat& f = p.packed->format;
+    add("B packed in groups of " + number(f.group) + " with " + type_name(f.scale) + " scales");
+    constexpr const char* sums[] = {"exact", "chained", "folded"};
+    add(std::string(sums[static_cast<std::size_t>(p.packed->sums)]) + " sums");
+  }
   if (p.scaling != Scaling::none) add(std::string(scaling_name(p.scaling)) + " scales");
-  if (is_8bit_float(p.a)) {
+  if (is_8bit_float(p.a) && !p.packed) {
     add(p.accumulation == Accumulation::promoted ? "promoted accumulation" : "fast accumulation");
   }
   const bool multiplies = p.reads_ab && p.m > 0 && p.n > 0;

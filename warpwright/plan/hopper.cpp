@@ -22,6 +22,9 @@ using HopperRow = KernelRow<kernel::GemmConfig>;
 
 kernel::Sums sums_of(const GemmProblem& p) {
   if (p.scaling == Scaling::block) return kernel::Sums::block_scaled;
+  if (p.packed) {
+    return p.packed->sums == GroupSums::exact ? kernel::Sums::promoted : kernel::Sums::tensor_core;
+  }
   return p.accumulation == Accumulation::promoted ? kernel::Sums::promoted
                                                   : kernel::Sums::tensor_core;
 }

@@ -45,6 +45,9 @@ class Estimate {
         c_(hopper_config(plan)),
         machine_(machine_of(plan.device)),
         blocks_(p_.reads_ab ? std::ceil(static_cast<double>(p_.k) / kernel::tile_k(c_)) : 0),
+        a_share_(p_.packed ? packed::tile_bytes(p_.packed->format) /
+                                 static_cast<double>(packed::kTileRows * packed::kTileK)
+                           : 1),
         tiles_(tile::tile_count(plan.raster)),
         clusters_(static_cast<double>(plan.ctas) / plan.cluster_ctas()) {}
 
@@ -59,7 +62,7 @@ class Estimate {
     const double loaded = row_loads(1, 1) * 128;
     const std::int64_t a_pitch = std::max(p_.a_row_stride, p_.a_column_stride);
     const std::int64_t b_pitch = std::max(p_.b_row_stride, p_.b_column_stride);
-    const double asked = row_loads(requests(c_.swapped ? b_pitch : a_pitch, p_.a),
+    const double asked = row_loads(p_.packed ? 1 : requests(c_.swapped ? b_pitch : a_pitch, p_.a),
                                    requests(c_.swapped ? a_pitch : b_pitch, p_.b));
     const double from_l2 = 1e6 * loaded / machine_.l2_bytes_per_second;
     const double moved = moved_bytes(p_);
@@ -90,7 +93,7 @@ class Estimate {
   // Rows of boxes that all tiles load, each counted as often as these say.
   double row_loads(double of_a, double of_b) const {
     return tiles_ * atom::cluster_size(plan_.cluster) * blocks_ *
-           (of_a * c_.tile_m / plan_.cluster.n + of_b * c_.tile_n / plan_.cluster.m);
+           (of_a * a_share_ * c_.tile_m / plan_.cluster.n + of_b * c_.tile_n / plan_.cluster.m);
   }
 
   // What L2 sends of the larger operand when all tiles run at once, so that it comes from memory
@@ -100,7 +103,7 @@ class Estimate {
     const tile::Raster& r = plan_.raster;
     if (tiles_ > clusters_ || plan_.cluster_k > 1) return 0;
     const double k = static_cast<double>(p_.k) * numeric::bits(p_.a) / 8;
-    const double a = k * static_cast<double>(c_.swapped ? p_.n : p_.m);
+    const double a = k * a_share_ * static_cast<double>(c_.swapped ? p_.n : p_.m);
     const double b = k * static_cast<double>(c_.swapped ? p_.m : p_.n);
     const bool alone = atom::cluster_size(plan_.cluster) == 1;
     const double down = alone ? r.band : 1;
@@ -118,6 +121,7 @@ class Estimate {
     const double steps = 4.0 * c_.tile_m / 64;
     const double bytes = 128.0 * (c_.tile_m + c_.tile_n);
     const double tensor = steps * c_.tile_n / 2;
+    if (p_.packed) return std::max({tensor, packed_clocks(), load_clocks()});
     const double shared =
         (steps * (2048 + 32.0 * c_.tile_n) + bytes) / machine_.shared_bytes_per_clock;
     double clocks = std::max(tensor, 1.02 * shared);
@@ -133,6 +137,21 @@ class Estimate {
     return std::max({clocks, machine_.block_clocks, load_clocks()});
   }
 
+  // The same of packed weights, by what the SM's parts must do (not measured): a warp of each
+  // warpgroup on every scheduler converts and scales; shared memory gives codes, tokens and room to
+  // copies; and a warpgroup by itself waits for its codes, its products and its sums in turn.
+  double packed_clocks() const {
+    const double warpgroups = c_.tile_m / 64.0;
+    const double groups = static_cast<double>(packed::slices(p_.packed->format));
+    const double scaling = groups * c_.tile_n / 2;
+    const double issue = warpgroups * (114 + scaling);
+    const double copied = 128.0 * (a_share_ * c_.tile_m + c_.tile_n);
+    const double shared =
+        (warpgroups * (4096 + 128.0 * c_.tile_n) + copied) / machine_.shared_bytes_per_clock;
+    const double alone = 180 + 2.0 * c_.tile_n + scaling + 60 * groups;
+    return std::max({issue, shared, alone / c_.ctas_per_sm});
+  }
+
   // Clocks in which one SM gets its part of a K block's operands.
   double load_clocks() const {
     const bool grouped = p_.groups > 0;
@@ -142,7 +161,7 @@ class Estimate {
         grouped ? 1 : rows / (plan_.raster.tiles_m * plan_.cluster.m * c_.tile_m);
     const double inside_n =
         grouped ? 1 : columns / (plan_.raster.tiles_n * plan_.cluster.n * c_.tile_n);
-    const double m = static_cast<double>(c_.tile_m) / plan_.cluster.n;
+    const double m = a_share_ * c_.tile_m / plan_.cluster.n;
     const double n = static_cast<double>(c_.tile_n) / plan_.cluster.m;
     const double inside = std::min(1.0, inside_m) * m + std::min(1.0, inside_n) * n;
     return 128 * inside / machine_.sm_bytes_per_clock + machine_.outside_clocks * (m + n - inside);
@@ -221,6 +240,7 @@ class Estimate {
   const kernel::GemmConfig& c_;
   Machine machine_;
   double blocks_;
+  double a_share_;  // bytes of A in memory, of those of 8-bit elements (or of what is multiplied)
   double tiles_;
   double clusters_;
 };

@@ -7,6 +7,7 @@
 #include "warpwright/plan/explain_text.h"
 #include "warpwright/plan/hopper.h"
 #include "warpwright/plan/kernels.h"
+#include "warpwright/plan/rules.h"
 
 namespace warpwright {
 namespace {
@@ -81,6 +82,16 @@ kernel::GroupMapsParams group_maps_params(const GemmConfig& c, const GemmOperand
 // Where sums are kept, and what becomes of them besides alpha and beta.
 std::string sums_text(const GemmConfig& c) {
   std::string text;
+  if (kernel::packed_a(c)) {
+    if (c.sums == kernel::Sums::tensor_core) {
+      return "chained: in the tensor core's accumulators, rescaled from group to group";
+    }
+    return c.sums == kernel::Sums::promoted
+               ? "exact: added to float32 registers after every group, times its scales"
+               : "exact: added to float32 registers after every group, times its scales and those "
+                 "of "
+                 "the tokens' block";
+  }
   switch (c.sums) {
     case kernel::Sums::tensor_core:
       text = "in the tensor core's accumulators";
@@ -100,6 +111,28 @@ std::string sums_text(const GemmConfig& c) {
   return text;
 }
 
+// The ring, with all the bytes of a stage that the launch will know.
+pipeline::TmaPipelineShape stage_shape(const Plan& plan) {
+  const GemmConfig& c = hopper_config(plan);
+  pipeline::TmaPipelineShape shape = kernel::mainloop_shape(c);
+  if (plan.problem.packed) {
+    shape.stage_bytes +=
+        c.tile_m / packed::kTileRows * packed::tile_bytes(plan.problem.packed->format);
+  }
+  return shape;
+}
+
+// How packed weights come into the registers.
+std::string weights_text(const Plan& plan) {
+  const PackedFormat& f = plan.problem.packed->format;
+  return format(
+      "weights    int4 (%s), a bulk copy of %d bytes for 64 rows of a stage: %d of codes, which "
+      "lanes convert to e4m3 in registers, and %d of %s scales of groups of %d\n",
+      f.encoding == Int4Encoding::ex ? "-8 to 7" : "-7 to 7", packed::tile_bytes(f),
+      packed::kTileCodeBytes, packed::slices(f) * packed::slice_bytes(f),
+      type_name(f.scale).c_str(), f.group);
+}
+
 class HopperFamily final : public Family {
  public:
   [[nodiscard]] bool runs_on(int architecture) const override { return architecture == 90; }
@@ -116,7 +149,7 @@ class HopperFamily final : public Family {
 
   [[nodiscard]] std::vector<pipeline::BarrierRow> barriers(const Plan& plan) const override {
     const GemmConfig& c = hopper_config(plan);
-    const pipeline::TmaPipelineShape shape = kernel::mainloop_shape(c);
+    const pipeline::TmaPipelineShape shape = stage_shape(plan);
     std::vector<pipeline::BarrierRow> rows = {
         pipeline::full_row(shape), pipeline::empty_row(shape, plan.cluster), kernel::c_full_row(c)};
     if (c.schedule == kernel::Schedule::pingpong) rows.push_back(pipeline::turn_row());
@@ -157,9 +190,11 @@ class HopperFamily final : public Family {
                c.tile_m, c.tile_n, kernel::tile_k(c), c.tile_n, atom::wgmma_k(c.a.multiplied),
                c.consumer_warpgroups, kernel::warpgroup_rows(c));
     out += cluster_line(plan, cluster.m, "");
-    const auto shape = kernel::mainloop_shape(c);
+    const auto shape = stage_shape(plan);
+    const int of_b = atom::tile_bytes(kernel::tile_b(c));
     out += format("stages     %d of %d bytes (A %d, B %d)\n", c.stages, shape.stage_bytes,
-                  atom::tile_bytes(kernel::tile_a(c)), atom::tile_bytes(kernel::tile_b(c)));
+                  shape.stage_bytes - of_b, of_b);
+    if (kernel::packed_a(c)) out += weights_text(plan);
     out += format("sums       %s\n", sums_text(c).c_str());
     if (plan.tile_source == kernel::TileSource::drawn) {
       out += "walk       tiles drawn from a counter in the workspace; without one static shares\n";

@@ -35,7 +35,8 @@ struct GemmProblem {
   bool scales_d = false;    ///< there is a scale_d
   std::int64_t groups = 0;  ///< that the rows fall into; 0: this is no product in groups
   OffsetType offsets = OffsetType::int32;
-  double expected_tokens = 0;  ///< see Groups
+  double expected_tokens = 0;                ///< see Groups
+  std::optional<PackedWeights> packed = {};  ///< B's form where it is s4
   /// Strides in elements (see MatrixView).
   std::int64_t a_row_stride = 0;
   std::int64_t b_row_stride = 0;

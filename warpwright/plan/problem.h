@@ -10,6 +10,7 @@
 #include <utility>
 #include <variant>
 
+#include "warpwright/facts/packed_weights.h"
 #include "warpwright/numeric/types.h"
 
 namespace warpwright {
@@ -51,6 +52,21 @@ enum class Accumulation : std::uint8_t {
   /// In the tensor core's accumulator, which on Hopper keeps 13 bits below its leading one.
   fast,
   promoted,  ///< added to float32 registers every 128 of K; block scaling always does
+};
+
+/// How the sums of int4 weights meet the scales of their groups.
+enum class GroupSums : std::uint8_t {
+  exact,    ///< each group's products are summed, scaled, and added to float32 registers
+  chained,  ///< in the tensor core's accumulator, which is rescaled from group to group
+  folded,   ///< scales are multiplied to the weights, and rounded to e4m3 (no kernel does yet)
+};
+
+/// B as int4 weights in their packed form (facts/packed_weights.h, docs/w4a8.md).
+struct PackedWeights {
+  PackedFormat format = {};
+  GroupSums sums = GroupSums::exact;
+
+  friend constexpr bool operator==(const PackedWeights&, const PackedWeights&) = default;
 };
 
 /// What is applied to alpha * A * B^T + beta * C + bias.
@@ -113,6 +129,9 @@ struct Groups {
 /// With `groups` A, C and D are one matrix with the rows of all groups, and B is a batch of G
 /// matrices, one a group, as are scale_b and a bias along the columns (or one that serves all); all
 /// operands are K-major.
+/// With `packed` B's data are the tiles of a packed tensor, behind its header; its type is s4, its
+/// extents and its batch those of the weights, and it has no strides. A is e4m3; scale_b may be
+/// left out, and is with block scaling.
 struct GemmOperands {
   MatrixView a = {};
   MatrixView b = {};
@@ -129,7 +148,11 @@ struct GemmOperands {
   Epilogue epilogue = {};
   MatrixView bias = {};  ///< M x 1 or N x 1 of f32 or D's 16-bit type (bf16 or f16); packed
   std::optional<Groups> groups = {};
+  std::optional<PackedWeights> packed = {};
 };
+
+/// B as it lies in memory: a row of bytes where it is packed.
+MatrixView stored_b(const GemmOperands& operands);
 
 /// What kind of thing a refusal is about, for programs; docs/api.md says more of each. New ones may
 /// be added at the end.

@@ -45,7 +45,50 @@ Fault extent_fault(const GemmProblem& p) {
   return std::nullopt;
 }
 
+// Of int4 weights.
+Fault packed_fault(const GemmProblem& p) {
+  if (p.b == DType::s4 && !p.packed) {
+    return refuse(
+        RefusalCode::bad_type,
+        "B is s4, and nothing says how it is packed; int4 weights are multiplied in their "
+        "packed form, which `warpwright pack` makes");
+  }
+  if (!p.packed) return std::nullopt;
+  if (const char* fault = packed::format_fault(p.packed->format)) {
+    return refuse(RefusalCode::bad_value, "B is packed, and that form is none: ", fault);
+  }
+  if (p.a != DType::e4m3) {
+    return refuse(
+        RefusalCode::bad_type, "A is ", type_name(p.a),
+        ", and B are packed int4 weights, which are multiplied by e4m3 alone: the nearest "
+        "A is e4m3");
+  }
+  if (p.packed->format.zero_points != ZeroPoints::none) {
+    return refuse(RefusalCode::unsupported,
+                  "B has zero points, and no kernel takes packed weights with them: the nearest is "
+                  "weights that are packed without");
+  }
+  if (p.packed->sums == GroupSums::folded) {
+    return refuse(RefusalCode::unsupported,
+                  "the sums of packed weights are folded, which no kernel does: the nearest is "
+                  "chained");
+  }
+  if (p.packed->sums == GroupSums::chained && p.scaling == Scaling::block) {
+    return refuse(RefusalCode::unsupported,
+                  "the sums of packed weights are chained and A has block scales, which no kernel "
+                  "brings into chained sums: the nearest is exact");
+  }
+  if (p.epilogue.gated) {
+    return refuse(
+        RefusalCode::unsupported,
+        "the epilogue is gated and B are packed int4 weights, for which there is no gated "
+        "kernel: the nearest is a product without a gate");
+  }
+  return std::nullopt;
+}
+
 Fault operand_type_fault(const GemmProblem& p) {
+  if (p.packed) return std::nullopt;
   for (const auto& [type, name] : {std::pair{p.a, "A"}, {p.b, "B"}}) {
     if (is_16bit_float(type) || is_8bit_float(type)) continue;
     const char* nearest = numeric::bits(type) > 8 ? "bf16" : "e4m3";
@@ -274,7 +317,7 @@ Fault operand_fault(const Operand& o) {
 // Rows of groups begin anywhere, so nothing but K can lie side by side.
 Fault group_major_fault(const GemmProblem& p) {
   for (const Operand& o : {operand_a(p), operand_b(p)}) {
-    if (major_of(o) == atom::Major::k) continue;
+    if (major_of(o) == atom::Major::k || o.type == DType::s4) continue;
     return refuse(RefusalCode::unsupported, o.name,
                   " is MN-major, and the product has groups, which take K-major operands "
                   "alone: neighbours along K next to each other, column stride 1");
@@ -356,13 +399,15 @@ std::int64_t reach(std::initializer_list<Dimension> dimensions) {
 }
 
 std::optional<Refusal> problem_fault(const GemmProblem& p) {
-  for (const auto rule :
-       {extent_fault, operand_type_fault, result_type_fault, scaling_fault, epilogue_fault}) {
+  for (const auto rule : {extent_fault, packed_fault, operand_type_fault, result_type_fault,
+                          scaling_fault, epilogue_fault}) {
     if (auto r = rule(p)) return r;
   }
   if (p.reads_ab && p.m > 0 && p.n > 0) {
     if (auto r = operand_fault(operand_a(p))) return r;
-    if (auto r = operand_fault(operand_b(p))) return r;
+    if (!p.packed) {
+      if (auto r = operand_fault(operand_b(p))) return r;
+    }
     if (p.groups > 0) {
       if (auto r = group_major_fault(p)) return r;
     }
@@ -451,7 +496,7 @@ atom::Major major_a(const GemmProblem& problem) {
 }
 
 atom::Major major_b(const GemmProblem& problem) {
-  return major_of(operand_b(problem));
+  return problem.packed ? atom::Major::k : major_of(operand_b(problem));
 }
 
 }  // namespace warpwright

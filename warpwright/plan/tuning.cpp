@@ -213,6 +213,11 @@ std::string problem_text(const GemmProblem& p) {
   if (p.epilogue.bias != Bias::none) text += " bias" + number(p.epilogue.bias) + type(p.bias);
   if (p.scales_d) text += " scaled_d";
   if (!p.reads_ab) text += " no_product";
+  if (p.packed) {
+    const PackedFormat& f = p.packed->format;
+    text += " packed" + number(f.encoding) + "of" + number(f.group) + type(f.scale) + "sums" +
+            number(p.packed->sums);
+  }
   if (p.groups > 0) {
     text += " groups" + std::to_string(p.groups) + "@" + number(p.offsets) + "of" +
             std::to_string(p.expected_tokens);

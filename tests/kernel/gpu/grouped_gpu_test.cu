@@ -203,8 +203,8 @@ TEST(GroupedOnTheGpu, MapsOfGroupsAreMadeAnewForEveryLaunch) {
     for (std::size_t i = 0; i < cases.size(); ++i) {
       const Plan made = plan_of(cases[i], *tensors[i]);
       ASSERT_FALSE(there[0]->prepare(made));
-      const auto refused =
-          launch(made, there[i]->operands(), there[0]->workspace(), nullptr, {.dependent = i % 2 == 1});
+      const auto refused = launch(made, there[i]->operands(), there[0]->workspace(), nullptr,
+                                  {.dependent = i % 2 == 1});
       ASSERT_FALSE(refused) << refused->reason;
     }
     ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);

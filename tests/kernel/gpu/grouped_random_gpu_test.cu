@@ -24,13 +24,13 @@ constexpr std::int64_t kArenaBytes = std::int64_t{5} << 29;
 constexpr std::int64_t kTensorBytes = std::int64_t{1} << 29;  // of one tensor, at most
 constexpr double kProducts = 3e9;                             // of one problem, at most
 
-// The kernels whose D has a column for each row of B: the arena's products are not gated (grouped
-// cases are, here and on the model).
+// The kernels whose D has a column for each row of B: the arena's products are not gated, and its
+// weights not packed (grouped cases are, here and on the model).
 const std::vector<Instance>& plain_instances() {
   static const std::vector<Instance> all = [] {
     std::vector<Instance> found;
     for (const Instance& i : instances()) {
-      if (!i.config.gated) found.push_back(i);
+      if (!i.config.gated && !kernel::packed_a(i.config)) found.push_back(i);
     }
     return found;
   }();

@@ -81,7 +81,8 @@ class Stress : public testing::Test {
 
   /// The kernels whose CTAs share tiles along K: whose sums could come in any order.
   static std::vector<Instance> sharing() {
-    return all_with([](const kernel::GemmConfig& c) { return c.sharing != kernel::Sharing::whole; });
+    return all_with(
+        [](const kernel::GemmConfig& c) { return c.sharing != kernel::Sharing::whole; });
   }
 
   std::optional<DeviceFacts> facts_;
@@ -105,7 +106,8 @@ TEST_F(Stress, SixtyFourThreadsOnSixteenStreams) {
       require(device::use_cuda_device(0));
       for (int round = 0; round < rounds; ++round) {
         // Few shapes, so that threads meet in the same plans, and some of its own.
-        const auto seed = static_cast<std::uint64_t>(round % 2 == 0 ? round : 1000 * thread + round);
+        const auto seed =
+            static_cast<std::uint64_t>(round % 2 == 0 ? round : 1000 * thread + round);
         const Problem problem(seed, 4e6, false);
         if (problem.in_groups() || problem.ask().in_place) continue;
         Variant variant(problem.instance(), problem.ask());
@@ -174,9 +176,9 @@ TEST_F(Stress, GraphsReplayedWithOtherOffsets) {
     cudaGraph_t graph = nullptr;
     cudaGraphExec_t runnable = nullptr;
     ASSERT_EQ(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeGlobal), cudaSuccess);
-    choose_offsets<<<1, 32, 0, stream.get()>>>(
-        static_cast<const std::int32_t*>(choices->data()), groups + 1,
-        static_cast<const int*>(which->data()), static_cast<std::int32_t*>(there.offsets()));
+    choose_offsets<<<1, 32, 0, stream.get()>>>(static_cast<const std::int32_t*>(choices->data()),
+                                               groups + 1, static_cast<const int*>(which->data()),
+                                               static_cast<std::int32_t*>(there.offsets()));
     const auto refused = there.launch(*made, stream.get(), {.dependent = true});
     ASSERT_EQ(cudaStreamEndCapture(stream.get(), &graph), cudaSuccess);
     ASSERT_FALSE(refused) << refused->reason;
@@ -216,8 +218,9 @@ TEST_F(Stress, DependentChainsBesideAGridThatHoldsSms) {
   const int links = campaign() ? 400 : 40;
   Tensor weights = matrices(DType::bf16, 1, width, width);
   Tensor start = matrices(DType::bf16, 1, rows, width);
-  weights.fill([draw = Draws(3)]() mutable { return draw(-16, 16) / 256.0; });
-  start.fill([draw = Draws(4)]() mutable { return draw(-16, 16) / 16.0; });
+  Draws draw(3);
+  weights.fill([&] { return draw(-16, 16) / 256.0; });
+  start.fill([&] { return draw(-16, 16) / 16.0; });
   const auto copy = [](const Tensor& t) {
     auto there = cuda_memory(t.bytes());
     require(there->from_host(t.memory(), t.bytes()));

@@ -8,6 +8,7 @@
 #include "warpwright/atom/descriptor.h"
 #include "warpwright/atom/wgmma.h"
 #include "warpwright/facts/kernel.h"
+#include "warpwright/facts/packed_weights.h"
 #include "warpwright/kernel/epilogue_geometry.h"
 #include "warpwright/kernel/sm_limits.h"
 #include "warpwright/numeric/types.h"
@@ -17,11 +18,13 @@
 
 namespace warpwright::kernel {
 
-/// Where the sums are kept.
+/// Where the sums are kept. Of packed weights the scales of a group are multiplied to what is added
+/// to registers (exact); sums in the accumulators are multiplied, where one group follows another,
+/// by the quotient of their scales (chained).
 enum class Sums : std::uint8_t {
   tensor_core,   ///< in wgmma's accumulators, from the first K block to the last
-  promoted,      ///< added to float32 registers after every K block (128 of fp8)
-  block_scaled,  ///< the same, times the scales of the block
+  promoted,      ///< added to float32 registers after every K block (128 of fp8), or group
+  block_scaled,  ///< the same, times the scales of the block (of packed weights: of tokens alone)
 };
 
 /// Who adds up a tile's sums along K.
@@ -93,6 +96,11 @@ constexpr bool has_producer(const GemmConfig& c) {
 }
 constexpr bool is_grouped(const GemmConfig& c) {
   return c.grouped != Grouping::none;
+}
+/// Whether A are int4 weights in their packed form: bytes that are copied as they lie, and
+/// converted on the way to the registers.
+constexpr bool packed_a(const GemmConfig& c) {
+  return c.a.source == Source::registers;
 }
 constexpr bool has_group_maps(const GemmConfig& c) {
   return c.store == Store::tensor_per_group;
@@ -184,10 +192,19 @@ constexpr int consumer_registers(const GemmConfig& c) {
 
 // --- operands in shared memory ------------------------------------------------------------------
 constexpr atom::OperandTile tile_a(const GemmConfig& c) {
-  return {c.tile_m, tile_k(c), numeric::bits(c.a.stored), c.a.major, atom::SmemSwizzle::b128};
+  return {c.tile_m, tile_k(c), operand_bits(c), c.a.major, atom::SmemSwizzle::b128};
 }
 constexpr atom::OperandTile tile_b(const GemmConfig& c) {
-  return {c.tile_n, tile_k(c), numeric::bits(c.b.stored), c.b.major, atom::SmemSwizzle::b128};
+  return {c.tile_n, tile_k(c), operand_bits(c), c.b.major, atom::SmemSwizzle::b128};
+}
+
+/// Room for a packed tile of any format that kernels take.
+inline constexpr int most_packed_tile =
+    packed::tile_bytes({.group = 32, .scale = DType::f32, .zero_points = ZeroPoints::none});
+/// Bytes of A in a stage.
+constexpr int stage_a_bytes(const GemmConfig& c) {
+  if (packed_a(c)) return c.tile_m / packed::kTileRows * most_packed_tile;
+  return atom::tile_bytes(tile_a(c));
 }
 
 /// Block scales of a stage: a vector along the tokens, one float for each row (swapped: column),
@@ -201,7 +218,7 @@ constexpr int token_scales(const GemmConfig& c) {
   return c.swapped ? c.tile_n : c.tile_m;
 }
 constexpr int weight_scales(const GemmConfig& c) {
-  if (c.sums != Sums::block_scaled) return 0;
+  if (c.sums != Sums::block_scaled || packed_a(c)) return 0;
   return (c.swapped ? c.tile_m : c.tile_n) / weights_per_scale(c);
 }
 /// Floats a copy of the vector brings: groups begin at any token, copies at every fourth.
@@ -247,7 +264,7 @@ constexpr pipeline::TileRingShape tile_ring_shape(const GemmConfig& c) {
 constexpr SmemMap smem_map(const GemmConfig& c) {
   SmemMap map;
   map.a = 0;
-  map.b = map.a + c.stages * atom::tile_bytes(tile_a(c));
+  map.b = (map.a + c.stages * stage_a_bytes(c) + 1023) / 1024 * 1024;
   const int operands = map.b + c.stages * atom::tile_bytes(tile_b(c));
   map.epilogue = (operands + 1023) / 1024 * 1024;
   map.scales = map.epilogue + epilogue_bytes(c);
@@ -264,10 +281,11 @@ constexpr pipeline::TmaPipelineShape mainloop_shape(const GemmConfig& c) {
   const bool scales = c.sums == Sums::block_scaled;
   return {.stages = c.stages,
           .consumer_warps = warps_per_stage(c),
-          .stage_bytes = atom::tile_bytes(tile_a(c)) + atom::tile_bytes(tile_b(c)),
+          // The bytes of a packed tile depend on the launch.
+          .stage_bytes = (packed_a(c) ? 0 : stage_a_bytes(c)) + atom::tile_bytes(tile_b(c)),
           .writer_warps = scales ? 1 : 0,
           .consumers_load = !has_producer(c),
-          .wgmma_only = !scales};
+          .wgmma_only = !scales && !packed_a(c)};
 }
 
 /// The clusters every kernel is launched with, and proved for at compile time.
@@ -281,6 +299,7 @@ constexpr bool slices_evenly(const atom::OperandTile& tile, bool gated, int slic
 }
 
 constexpr bool supports(const GemmConfig& c, atom::ClusterShape cluster) {
+  if (packed_a(c) && cluster.n > 1) return false;  // packed tiles are not multicast
   for (const atom::ClusterShape& known : supported_clusters) {
     if (known == cluster) {
       return slices_evenly(tile_a(c), gated_rows(c), cluster.n) &&
@@ -303,9 +322,19 @@ constexpr const char* operand_fault(const GemmConfig& c) {
   if (!(half && a == b) && !(fp8(a) && fp8(b))) {
     return "operands are both bf16, both f16, or any of e4m3 and e5m2";
   }
-  for (const Operand& o : {c.a, c.b}) {
-    if (o.stored != o.multiplied) return "operands are multiplied as they are stored";
-    if (o.source != Source::shared) return "operands are multiplied out of shared memory";
+  if (packed_a(c)) {
+    if (c.a.stored != DType::s4 || a != DType::e4m3 || b != DType::e4m3) {
+      return "operands from registers are packed int4 weights beside tokens of e4m3";
+    }
+    if (!c.swapped || c.gated || row_atoms(c) != 1 || c.schedule != Schedule::cooperative) {
+      return "packed weights are A of swapped cooperative kernels that are not gated, 64 rows a "
+             "warpgroup";
+    }
+  } else if (c.a.stored != a) {
+    return "operands are multiplied as they are stored";
+  }
+  if (c.b.stored != b || c.b.source != Source::shared) {
+    return "B is multiplied as it is stored, out of shared memory";
   }
   if (atom::wgmma_fault(atom::wgmma_atom(a, b, DType::f32, c.tile_n), c.a.major, c.b.major) !=
       nullptr) {

@@ -2,6 +2,7 @@
 //
 //   role                   warps        does
 //   producer               0            one lane: TMA loads of A and B into a ring of stages
+//                                       (packed weights: bulk loads of their tiles)
 //   scales                 1            block scales into the same stages, but for copied ones
 //   scheduler              3            one lane: draws tiles for the cluster, where they are drawn
 //   (idle)                 the rest     of the first warpgroup give their registers away; the
@@ -35,6 +36,7 @@
 #include "warpwright/kernel/hopper/cta.h"
 #include "warpwright/kernel/hopper/load.h"
 #include "warpwright/kernel/hopper/mainloop.h"
+#include "warpwright/kernel/hopper/packed_mainloop.h"
 #include "warpwright/kernel/hopper/scales.h"
 #include "warpwright/kernel/hopper/shared_sums.h"
 #include "warpwright/kernel/hopper/turns.h"
@@ -214,7 +216,7 @@ struct HopperGemm {
     const int first_row = atom_row(cfg, warpgroup, 0) + warp_rows * (warp % 4);
     const bool counts =
         (cfg.schedule == Schedule::pingpong || warpgroup == 0) && isa::thread_index() % 128 == 0;
-    Mainloop<Tag, Loads> mainloop(cta, warpgroup, loads);
+    MainloopOf<Tag, Loads> mainloop(cta, warpgroup, loads);
     Epilogue store(cta.p.output, cta.p.scales, cta.base + smem.epilogue, cta.base + smem.c_barriers,
                    warp);
     Turns<Tag> turns(cta, warpgroup);

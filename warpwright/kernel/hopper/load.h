@@ -6,6 +6,7 @@
 #include "warpwright/isa/tma.h"
 #include "warpwright/isa/trace.h"
 #include "warpwright/kernel/hopper/cta.h"
+#include "warpwright/kernel/hopper/packed.h"
 
 namespace warpwright::kernel {
 
@@ -24,13 +25,13 @@ class Loader {
         ring_(cta.ring),
         walk_(make_walk<Tag, loading<Tag>>(cta)),
         scales_at_(cta.base + smem.scales),
-        a_(operand<true>(cta)),
+        a_(first_of(cta)),
         b_(operand<false>(cta)) {}
 
   /// Fetches the maps that the first loads need. One thread is enough.
   WW_DEVICE static void prefetch_maps(const GemmParams& p) {
     constexpr GemmConfig cfg = Tag::config;
-    if (!has_group_maps(cfg) || cfg.swapped) isa::prefetch_map(p.operands.a);
+    if (!packed_a(cfg) && (!has_group_maps(cfg) || cfg.swapped)) isa::prefetch_map(p.operands.a);
     if (!has_group_maps(cfg) || !cfg.swapped) isa::prefetch_map(p.operands.b);
     if (copies_scales(cfg) && p.scales.copies_tokens) isa::prefetch_map(p.operands.token_scales);
   }
@@ -41,7 +42,11 @@ class Loader {
     found_ = walk_.next(work_);
     if (!found_) return false;
     block_ = work_.first;
-    place<true>(a_);
+    if constexpr (packed_a(Tag::config)) {
+      a_.place(work_);
+    } else {
+      place<true>(a_);
+    }
     place<false>(b_);
     if constexpr (has_group_maps(Tag::config)) {
       if (mine) acquire_map();
@@ -81,6 +86,15 @@ class Loader {
     int row = 0;                ///< in the map, of the tile at hand
     int batch = 0;
   };
+
+  /// A: a slice, or packed tiles, which are not shared.
+  WW_DEVICE static auto first_of(const Cta<Tag>& cta) {
+    if constexpr (packed_a(Tag::config)) {
+      return WeightLoader<Tag>(cta.p.operands, cta.base + smem.a);
+    } else {
+      return operand<true>(cta);
+    }
+  }
 
   template <bool IsA>
   WW_DEVICE static Slice operand(const Cta<Tag>& cta) {
@@ -126,8 +140,14 @@ class Loader {
     constexpr GemmConfig cfg = Tag::config;
     const isa::Mark mark("k block %", block_);
     const bool scales = copies_scales(cfg) && scales_.copies_tokens;
-    const isa::SharedAddress full = ring_.acquire(state_, scales ? 4 * copied_scales(cfg) : 0);
-    load<true>(a_, full);
+    int more = scales ? 4 * copied_scales(cfg) : 0;
+    if constexpr (packed_a(cfg)) more += a_.bytes();
+    const isa::SharedAddress full = ring_.acquire(state_, more);
+    if constexpr (packed_a(cfg)) {
+      a_.load(state_.stage, block_, full);
+    } else {
+      load<true>(a_, full);
+    }
     load<false>(b_, full);
     if (scales) {
       // One matrix serves groups, and may serve a whole batch.
@@ -173,7 +193,7 @@ class Loader {
   MainloopPipeline<Tag> ring_;
   Walk<Tag, loading<Tag>> walk_;
   isa::SharedAddress scales_at_;
-  Slice a_;
+  std::conditional_t<packed_a(Tag::config), WeightLoader<Tag>, Slice> a_;
   Slice b_;
   tile::Work work_;
   int block_ = 0;

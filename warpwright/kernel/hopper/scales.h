@@ -132,6 +132,7 @@ class ScaleLoader {
       token_[i] = t.data + work_.tile.batch * t.batch_stride +
                   (token < t.rows ? token : t.rows - 1) * t.row_stride + block_ * t.block_stride;
     }
+    if constexpr (weights == 0) return;
     constexpr int length = weights_per_scale(cfg);
     constexpr int part = length * weights / (cfg.gated ? 2 : 1);  // weights of one half
     const int lane =
@@ -152,7 +153,7 @@ class ScaleLoader {
         to.token[j][i] = isa::GlobalView<const float>{token_[i]}.load();
         token_[i] += p_.tokens.block_stride;
       }
-      to.weight[j] = isa::GlobalView<const float>{weight_}.load();
+      if constexpr (weights > 0) to.weight[j] = isa::GlobalView<const float>{weight_}.load();
       weight_ += p_.weights.block_stride;
     }
   }

@@ -54,6 +54,14 @@ constexpr GemmConfig e4m3(int tile_m, int tile_n) {
 constexpr GemmConfig e5m2(int tile_m, int tile_n) {
   return operands(DType::e5m2, DType::e5m2, tile_m, tile_n);
 }
+/// Packed int4 weights and tokens of e4m3.
+constexpr GemmConfig s4(int tile_weights, int tile_tokens) {
+  GemmConfig c = e4m3(tile_weights, tile_tokens);
+  c.a.stored = DType::s4;
+  c.a.source = Source::registers;
+  c.swapped = true;
+  return c;
+}
 constexpr GemmConfig to(DType result, GemmConfig c) {
   c.result = result;
   return c;
@@ -216,6 +224,13 @@ inline constexpr std::array rows = {
     common(gated(to(DType::e4m3, e4m3(128, 128)))),
     common(pingpong(to(DType::f32, e4m3(128, 128)))),
     common(pingpong(operands(DType::e5m2, DType::e4m3, 128, 128))),
+    // Int4 weights, dense products.
+    common(cluster_k(promoted(s4(128, 16)))),
+    common(cluster_k(promoted(s4(128, 64)))),
+    common(promoted(s4(128, 128))),
+    common(s4(128, 256)),
+    common(cluster_k(block_scaled(s4(128, 32)))),
+    common(cluster_k(promoted(to(DType::f16, s4(128, 64))))),
     common(drawn(bf16(128, 256))),
     common(drawn(pingpong(bf16(128, 128)))),
     more(cluster_k(swapped(bf16(128, 8)))),
@@ -257,6 +272,12 @@ inline constexpr std::array rows = {
     more(promoted(operands(DType::e4m3, DType::e5m2, 128, 128))),
     more(promoted(operands(DType::e5m2, DType::e4m3, 128, 128))),
     more(promoted(e5m2(128, 128))),
+    more(cluster_k(promoted(s4(128, 32)))),
+    more(cluster_k(promoted(to(DType::f16, s4(128, 16))))),
+    more(promoted(to(DType::f16, s4(128, 128)))),
+    more(to(DType::f16, s4(128, 256))),
+    more(s4(128, 128)),
+    more(cluster_k(block_scaled(s4(128, 128)))),
     // Grouped products.
     common(ballot(swapped(e4m3(128, 16)))),
     common(ballot(swapped(e4m3(128, 32)))),
@@ -284,6 +305,14 @@ inline constexpr std::array rows = {
     common(vertical(gated(block_scaled(e4m3(128, 128))))),
     common(ballot(swapped(gated(consumers(1, bf16(128, 32)))))),
     common(vertical(gated(bf16(128, 256)))),
+    common(two_ctas(ballot(promoted(s4(128, 16))))),
+    common(two_ctas(ballot(promoted(s4(128, 32))))),
+    common(ballot(promoted(s4(128, 64)))),
+    common(ballot(promoted(s4(128, 128)))),
+    common(ballot(s4(128, 256))),
+    common(ballot(block_scaled(s4(128, 32)))),
+    common(two_ctas(ballot(promoted(to(DType::f16, s4(128, 16)))))),
+    common(ballot(promoted(to(DType::f16, s4(128, 64))))),
     common(drawn(vertical(e4m3(128, 256)))),
     common(drawn(vertical(pingpong(e4m3(128, 128))))),
     more(ballot(swapped(e4m3(128, 8)))),
@@ -300,6 +329,12 @@ inline constexpr std::array rows = {
     more(group_maps(vertical(block_scaled(e4m3(128, 128))))),
     more(ballot(swapped(f16(128, 32)))),
     more(vertical(f16(128, 256))),
+    more(two_ctas(ballot(promoted(s4(128, 8))))),
+    more(ballot(promoted(s4(128, 96)))),
+    more(ballot(s4(128, 128))),
+    more(ballot(block_scaled(s4(128, 128)))),
+    more(ballot(promoted(to(DType::f16, s4(128, 128))))),
+    more(ballot(to(DType::f16, s4(128, 256)))),
 };
 
 }  // namespace hopper

@@ -1,0 +1,100 @@
+// Packed int4 weights: their conversion, and every format on the model.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "tests/campaign.h"
+#include "tests/kernel/variants.h"
+#include "warpwright/device/model.h"
+#include "warpwright/kernel/hopper/packed.h"
+
+namespace warpwright::tests {
+namespace {
+
+// Every code in every place of a word, beside any others.
+TEST(PackedWeightsTest, CodesBecomeE4m3) {
+  std::mt19937 random(1);
+  for (const Int4Encoding encoding : {Int4Encoding::sm, Int4Encoding::ex}) {
+    const std::uint32_t carries = kernel::carries_of(encoding);
+    for (int round = 0; round < 8 * 16 * 16; ++round) {
+      const int place = round / 256;
+      std::uint32_t bits = static_cast<std::uint32_t>(random());
+      bits &= ~(0xfU << 4 * place);
+      bits |= static_cast<std::uint32_t>(round % 16) << 4 * place;
+      const std::uint32_t word = packed::word_of(bits);
+      const std::uint32_t halves[] = {kernel::e4m3_of_codes(word, carries),
+                                      kernel::e4m3_of_codes(word >> 4 | word << 28, carries)};
+      EXPECT_EQ(halves[0], packed::first_values(word, encoding));
+      EXPECT_EQ(halves[1], packed::second_values(word, encoding));
+      for (int i = 0; i < 8; ++i) {
+        const double value =
+            512 * numeric::to_double(DType::e4m3, halves[i / 4] >> 8 * (i % 4) & 0xff);
+        ASSERT_EQ(value, packed::code_of(bits >> 4 * (2 * (i % 4) + i / 4) & 0xf, encoding))
+            << std::hex << bits;
+      }
+    }
+  }
+}
+
+// Groups, types of scales and encodings are chosen when the kernel runs: each by every kernel.
+TEST(PackedWeightsTest, EveryFormat) {
+  struct Job {
+    Instance instance;
+    unsigned format = 0;
+  };
+  std::vector<Job> jobs;
+  for (const Instance& i : instances()) {
+    for (unsigned f = 0; kernel::packed_a(i.config) && f < 18; ++f) jobs.push_back({i, f});
+  }
+  ASSERT_FALSE(jobs.empty()) << "this build has no kernel of packed weights";
+  for (const Job& job : sampled(jobs, 9)) {
+    Ask ask;
+    ask.m = job.instance.config.tile_n / 2 + 3;
+    ask.n = 64 + 128 + 7;  // the last tile has one half
+    ask.k = 128 * 3 + 16 * static_cast<int>(job.format % 5);
+    ask.seed = job.format;
+    const Variant variant(job.instance, ask);
+    SCOPED_TRACE(variant.text());
+    const GemmOperands operands = variant.operands();
+    const auto made = plan(operands, model_facts(variant.sms()), variant.choices());
+    ASSERT_TRUE(made.ok()) << made.reason();
+    device::ModelOptions options;
+    options.mode = job.format % 2 == 0 ? model::Mode::random : model::Mode::latest;
+    const auto report = device::launch_on_model(*made, operands, options);
+    ASSERT_TRUE(report.ok()) << report.reason();
+    EXPECT_TRUE(report->clean()) << report->text();
+    EXPECT_EQ(variant.fault(), "");
+  }
+}
+
+// A scale is 512 times what it says where a kernel forgets that codes are e4m3 / 512; codes that
+// are too large by one, tiles in another order: all of it shows.
+TEST(PackedWeightsTest, WrongWeightsAreSeen) {
+  const auto instance = one_with("packed weights", [](const auto& c) {
+    return kernel::packed_a(c) && c.sums == kernel::Sums::promoted;
+  });
+  ASSERT_TRUE(instance);
+  Ask ask;
+  ask.m = 5;
+  ask.n = 130;
+  ask.k = 256;
+  ask.seed = 6;
+  const Variant variant(*instance, ask);
+  GemmOperands operands = variant.operands();
+  const auto wrong = [&](const GemmOperands& o) {
+    const auto made = plan(o, model_facts(variant.sms()), variant.choices());
+    EXPECT_TRUE(made.ok()) << made.reason();
+    if (!made.ok()) return false;
+    EXPECT_TRUE(device::launch_on_model(*made, o).ok());
+    return !variant.fault().empty();
+  };
+  EXPECT_FALSE(wrong(operands));
+  GemmOperands other = operands;
+  other.packed->format.encoding =
+      operands.packed->format.encoding == Int4Encoding::ex ? Int4Encoding::sm : Int4Encoding::ex;
+  EXPECT_TRUE(wrong(other));
+  EXPECT_FALSE(wrong(operands));
+}
+
+}  // namespace
+}  // namespace warpwright::tests

@@ -1,0 +1,81 @@
+// Random int4 weights in their packed form, beside the values that they stand for: put together
+// from the places that facts/packed_places.h derives, by no packer.
+#pragma once
+
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "tests/reference.h"
+#include "warpwright/facts/packed_places.h"
+
+namespace warpwright::tests {
+
+/// The weights as both sides see them.
+struct Packed {
+  Packed() = default;
+  Packed(PackedFormat of, packed::Extents has, std::mt19937& random) : format(of), extents(has) {
+    tiles = Tensor(DType::u8, 1, packed::data_bytes(format, extents), 0);
+    values = Tensor(DType::f32, extents.n, extents.k, extents.k, 1, extents.experts,
+                    extents.n * extents.k);
+    for (std::int64_t expert = 0; expert < extents.experts; ++expert) {
+      for (std::int64_t row = 0; row < packed::row_tiles(extents); ++row) {
+        for (std::int64_t k = 0; k < packed::k_tiles(extents); ++k) fill(expert, row, k, random);
+      }
+    }
+  }
+
+  /// As B of a product; with the tiles in a copy at `base`.
+  [[nodiscard]] MatrixView view(void* base = nullptr) const {
+    return {tiles.view(base).data, DType::s4, extents.n, extents.k, extents.k, 1, extents.experts,
+            extents.n * extents.k};
+  }
+
+  PackedFormat format;
+  packed::Extents extents;
+  Tensor tiles;
+  Tensor values;
+
+ private:
+  void fill(std::int64_t expert, std::int64_t row_tile, std::int64_t k_tile, std::mt19937& random) {
+    std::vector<std::uint32_t> words(packed::kTileCodeBytes / 4);
+    std::byte* const tile =
+        tiles.address(0, 0, 0) +
+        packed::tile_index(extents, expert, row_tile, k_tile) * packed::tile_bytes(format);
+    const int least = packed::least_code(format.encoding);
+    for (int row = 0; row < packed::kTileRows; ++row) {
+      const std::int64_t n = row_tile * packed::kTileRows + row;
+      for (int slice = 0; slice < packed::slices(format); ++slice) {
+        const double scale = n < extents.n ? static_cast<int>(16 + random() % 16) / 128.0 : 1;
+        const std::uint64_t stored =
+            numeric::from_double(format.scale, scale * packed::kScaleFactor);
+        const int width = numeric::bits(format.scale) / 8;
+        const auto place =
+            layout::offset_of<packed::kScales>(row + packed::kTileRows * slice) * width;
+        std::memcpy(tile + packed::scales_begin() + place, &stored, index(width));
+        for (int i = 0; i < format.group; ++i) {
+          const int in_tile = slice * format.group + i;
+          const std::int64_t k = k_tile * packed::kTileK + in_tile;
+          if (n >= extents.n || k >= extents.k) continue;
+          const int code = least + static_cast<int>(random() % static_cast<unsigned>(8 - least));
+          values.set(expert, n, k, scale * code);
+          const auto nibble =
+              layout::offset_of<packed::kNibbles>(row + packed::kTileRows * in_tile);
+          words[index(nibble / 8)] |= packed::code_bits(code, format.encoding) << 4 * (nibble % 8);
+        }
+      }
+    }
+    for (std::uint32_t& word : words) word = packed::word_of(word);
+    std::memcpy(tile, words.data(), packed::kTileCodeBytes);
+  }
+};
+
+/// Any of the formats without zero points.
+inline PackedFormat format_of(unsigned number) {
+  constexpr DType scales[] = {DType::bf16, DType::f16, DType::f32};
+  return {.encoding = number % 2 == 0 ? Int4Encoding::ex : Int4Encoding::sm,
+          .group = 32 << number / 2 % 3,
+          .scale = scales[number / 6 % 3]};
+}
+
+}  // namespace warpwright::tests

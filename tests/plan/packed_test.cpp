@@ -1,0 +1,94 @@
+// What is refused of packed int4 weights, each in a sentence that names what would be legal.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "warpwright/plan/rules.h"
+
+namespace warpwright {
+namespace {
+
+alignas(128) std::byte packed_arena[1 << 20];
+
+GemmOperands packed_operands() {
+  GemmOperands o;
+  o.a = matrix(packed_arena, DType::e4m3, 16, 256);
+  o.b = matrix(packed_arena + (1 << 18), DType::s4, 192, 256);
+  o.packed = PackedWeights{};
+  o.d = matrix(packed_arena + (1 << 19), DType::bf16, 16, 192);
+  return o;
+}
+
+std::string packed_refusal(const std::function<void(GemmOperands&)>& change) {
+  GemmOperands o = packed_operands();
+  change(o);
+  const auto problem = describe(o);
+  if (!problem) return problem.reason();
+  const auto fault = problem_fault(*problem);
+  return fault ? fault->reason : "";
+}
+
+TEST(PackedPlanTest, Refusals) {
+  const auto expect = [](const std::string& words,
+                         const std::function<void(GemmOperands&)>& change) {
+    const std::string said = packed_refusal(change);
+    EXPECT_NE(said.find(words), std::string::npos) << said;
+  };
+  EXPECT_EQ(packed_refusal([](GemmOperands&) {}), "");
+  expect("nothing says how it is packed", [](GemmOperands& o) { o.packed.reset(); });
+  expect("B is e4m3, and packed weights are given",
+         [](GemmOperands& o) { o.b.dtype = DType::e4m3; });
+  expect("groups of 32, 64 or 128", [](GemmOperands& o) { o.packed->format.group = 48; });
+  expect("bf16, f16 or f32", [](GemmOperands& o) { o.packed->format.scale = DType::e4m3; });
+  expect("no kernel takes packed weights with them",
+         [](GemmOperands& o) { o.packed->format.zero_points = ZeroPoints::groups; });
+  expect("the nearest A is e4m3",
+         [](GemmOperands& o) { o.a = matrix(packed_arena, DType::bf16, 16, 256); });
+  expect("folded, which no kernel does",
+         [](GemmOperands& o) { o.packed->sums = GroupSums::folded; });
+  expect("chained and A has block scales", [](GemmOperands& o) {
+    o.packed->sums = GroupSums::chained;
+    o.scaling = Scaling::block;
+    o.scale_a = matrix(packed_arena + 8192, DType::f32, 16, 2);
+  });
+  expect("leave it out", [](GemmOperands& o) {
+    o.scaling = Scaling::block;
+    o.scale_a = matrix(packed_arena + 8192, DType::f32, 16, 2);
+    o.scale_b = matrix(packed_arena + 12288, DType::f32, 2, 2);
+  });
+  expect("no gated kernel", [](GemmOperands& o) {
+    o.epilogue = {.activation = Activation::silu, .gated = true};
+    o.d = matrix(packed_arena + (1 << 19), DType::bf16, 16, 96);
+  });
+  expect("their columns are both K", [](GemmOperands& o) { o.b.columns = 128; });
+  // Its 3 x 2 tiles of 4224 bytes are B's packed_arena, not 192 x 256 elements.
+  expect("D overlaps B",
+         [](GemmOperands& o) { o.d.data = static_cast<std::byte*>(o.b.data) + 6 * 4224 - 16; });
+  EXPECT_EQ(packed_refusal(
+                [](GemmOperands& o) { o.d.data = static_cast<std::byte*>(o.b.data) + 6 * 4224; }),
+            "");
+}
+
+// A launch of weights in another form is not that of the plan.
+TEST(PackedPlanTest, TheFormBelongsToThePlan) {
+  Plan plan;
+  plan.problem = *describe(packed_operands());
+  EXPECT_FALSE(mismatch(plan, packed_operands()));
+  GemmOperands other = packed_operands();
+  other.packed->format.group = 64;
+  EXPECT_TRUE(mismatch(plan, other));
+}
+
+TEST(PackedPlanTest, BytesAreThoseOfTheTiles) {
+  const auto p = describe(packed_operands());
+  ASSERT_TRUE(p.ok());
+  EXPECT_EQ(moved_bytes(*p), 16 * 256 + 6 * 4224 + 16 * 192 * 2);
+  EXPECT_NE(formula(*p).find("B packed in groups of 128 with bf16 scales, exact sums"),
+            std::string::npos)
+      << formula(*p);
+}
+
+}  // namespace
+}  // namespace warpwright

@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""What nvcc makes of the register family's words, for Turing, Ampere and Ada, without a GPU.
+
+    register_ptx_test.py ROOT
+
+Compiles register_forms.cu for sm_75, sm_80 and sm_89, ptxas included, without spills, and compares
+the instructions of its kernels with those that the PTX manual gives these targets; and the main
+loop in register_loops.cu for sm_80, sm_86 and sm_89, whose instructions are counted. Where a
+disassembler is there too, looks for the tensor core's own in the machine code. (nvcc 13 has no
+sm_70: Volta's m8n8k4 is compiled for sm_75, which has it too.) Exits 77 where there is no nvcc.
+"""
+import pathlib
+import re
+import shutil
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+import ptx_test  # noqa: E402
+
+ROOT = None
+NVCC = None
+DISASSEMBLER = None
+
+VOLTA = {f"m8n8k4.{a}.{b}.{sums}.f16.f16.{sums}" for a in ("row", "col") for b in ("row", "col")
+         for sums in ("f16", "f32")}
+TURING = {"m16n8k8.row.col.f16.f16.f16.f16", "m16n8k8.row.col.f32.f16.f16.f32",
+          "m8n8k16.row.col.s32.s8.s8.s32"}
+AMPERE = {"m16n8k16.row.col.f16.f16.f16.f16", "m16n8k16.row.col.f32.f16.f16.f32",
+          "m16n8k8.row.col.f32.bf16.bf16.f32", "m16n8k16.row.col.f32.bf16.bf16.f32",
+          "m16n8k4.row.col.f32.tf32.tf32.f32", "m16n8k8.row.col.f32.tf32.tf32.f32",
+          "m16n8k16.row.col.s32.s8.u8.s32", "m16n8k32.row.col.s32.s8.s8.s32",
+          "m16n8k32.row.col.s32.u8.s8.s32", "m16n8k64.row.col.s32.s4.s4.s32"}
+ADA = {"m16n8k16.row.col.f32.e4m3.e5m2.f32", "m16n8k32.row.col.f32.e4m3.e4m3.f32",
+       "m16n8k32.row.col.f32.e5m2.e5m2.f32", "m16n8k32.row.col.f16.e4m3.e4m3.f16"}
+EXPECTED = {75: VOLTA | TURING, 80: VOLTA | TURING | AMPERE, 89: VOLTA | TURING | AMPERE | ADA}
+SASS = {75: ("HMMA.884", "HMMA.1688", "IMMA.8816", "LDSM.16.M88.4", "LDSM.16.MT88.4"),
+        80: ("HMMA.1688", "HMMA.16816", "IMMA.16832", "LDSM.16.M88.4", "LDGSTS"),
+        89: ("HMMA.16816", "IMMA.16832", "QMMA.16832", "LDGSTS")}
+COPIES = ("cp.async.ca.shared.global [%], [%], 4, %;", "cp.async.ca.shared.global [%], [%], 8, %;",
+          "cp.async.cg.shared.global [%], [%], 16, %;", "cp.async.commit_group;",
+          "cp.async.wait_group 3;")
+
+
+# Of the main loop: MMAs of a block of K, a warp's; ldmatrix of it, and of the first step; copies of
+# a block, and of those that are ahead.
+LOOPS = {80: ("m16n8k16.row.col.f32.bf16.bf16.f32", 2 * 4 * 8, (2 + 1) * (4 + 4), 4 * 6),
+         86: ("m16n8k32.row.col.s32.s8.s8.s32", 2 * 4 * 8, (2 + 1) * (4 + 4), 5 * 8),
+         89: ("m16n8k32.row.col.f32.e4m3.e4m3.f32", 4 * 4 * 8, (4 + 1) * (4 + 4), 3 * 16)}
+
+
+def build(source, target, folder):
+    """The PTX of a source and what ptxas says of it."""
+    made = ptx_test.run(NVCC, "-std=c++20", "-O2", "--expt-relaxed-constexpr", f"-I{ROOT}",
+                        f"-DTARGET={target}", f"-arch=sm_{target}", "-cubin", "-Xptxas=-v",
+                        "--keep", f"--keep-dir={folder}", "-o", f"{folder}/forms.cubin",
+                        ROOT / "tests/ptx" / source)
+    if made.returncode != 0 or re.search(r"[1-9]\d* bytes spill", made.stderr):
+        raise AssertionError(made.stderr)
+    return pathlib.Path(folder, source).with_suffix(".ptx").read_text(), made.stderr
+
+
+class Register(unittest.TestCase):
+    def test_every_target_has_what_the_manual_says(self):
+        for target, expected in EXPECTED.items():
+            with tempfile.TemporaryDirectory() as folder, self.subTest(target=target):
+                ptx, _ = build("register_forms.cu", target, folder)
+                found = re.findall(r"mma\.sync\.aligned\.([\w.]+)", ptx)
+                self.assertEqual(sorted(found), sorted(expected))
+                for matrices in ("x4.shared.b16", "x4.trans.shared.b16"):
+                    self.assertIn(f"ldmatrix.sync.aligned.m8n8.{matrices}", ptx)
+                plain = re.sub(r"%\w+", "%", ptx)
+                for copy in COPIES:
+                    (self.assertIn if target >= 80 else self.assertNotIn)(copy, plain)
+                if DISASSEMBLER is not None:
+                    sass = ptx_test.run(DISASSEMBLER, f"{folder}/forms.cubin").stdout
+                    for name in SASS[target]:
+                        self.assertIn(name, sass)
+
+    def test_the_main_loop_fits_its_registers(self):
+        for target, (mma, mmas, matrices, copies) in LOOPS.items():
+            with tempfile.TemporaryDirectory() as folder, self.subTest(target=target):
+                ptx, said = build("register_loops.cu", target, folder)
+                self.assertEqual(ptx.count(f"mma.sync.aligned.{mma} "), mmas)
+                self.assertEqual(ptx.count("ldmatrix.sync.aligned.m8n8.x4.shared.b16"), matrices)
+                self.assertEqual(ptx.count("cp.async.cg.shared.global"), copies)
+                # One barrier ahead of the loop, and one in it.
+                self.assertEqual(ptx.count("barrier.cta.sync.aligned"), 2)
+                self.assertEqual(ptx.count("cp.async.wait_group"), 2)
+                registers = int(re.search(r"Used (\d+) registers", said)[1])
+                self.assertGreater(registers, 128)
+                if DISASSEMBLER is not None:
+                    sass = ptx_test.run(DISASSEMBLER, f"{folder}/forms.cubin").stdout
+                    for name in ("LDGSTS", "LDSM.16.M88.4"):
+                        self.assertIn(name, sass)
+
+
+if __name__ == "__main__":
+    ROOT = pathlib.Path(sys.argv.pop(1)).resolve()
+    NVCC = shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
+    DISASSEMBLER = shutil.which("nvdisasm") or shutil.which("/usr/local/cuda/bin/nvdisasm")
+    if NVCC is None:
+        print("did not run: no nvcc here")
+        sys.exit(77)
+    unittest.main()

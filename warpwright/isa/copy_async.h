@@ -1,0 +1,58 @@
+// cp.async (sm_80 and later): a thread copies 4, 8 or 16 bytes from global to shared memory without
+// waiting, and counts its copies in groups (PTX ISA 9.7.9.25.3). They belong to the generic proxy:
+// ldmatrix and ld.shared need no fence, wgmma and the copy engine do.
+#pragma once
+
+#include "warpwright/isa/config.h"
+#include "warpwright/isa/trace.h"
+
+namespace warpwright::isa {
+
+/// Starts the copy of `Bytes` bytes, both sides aligned to them, in the current group of this
+/// thread. Only the first `from_bytes` of them are read, the others become 0; with 0 nothing is
+/// read, and `from` need only be some address in global memory. 16 bytes pass the L1 cache by,
+/// fewer go through it (cp.async.cg, cp.async.ca).
+template <int Bytes>
+WW_DEVICE void copy_async(SharedAddress to, const void* from, int from_bytes = Bytes,
+                          [[maybe_unused]] Site site = Site::here()) {
+  static_assert(Bytes == 4 || Bytes == 8 || Bytes == 16, "cp.async copies 4, 8 or 16 bytes");
+#if WW_GPU
+  const auto global = static_cast<std::uint64_t>(__cvta_generic_to_global(from));
+  if constexpr (Bytes == 16) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(global),
+                 "r"(from_bytes)
+                 : "memory");
+  } else {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to), "l"(global), "n"(Bytes),
+                 "r"(from_bytes)
+                 : "memory");
+  }
+#else
+  model::copy_async(to, from, Bytes, from_bytes, site);
+#endif
+}
+
+/// Closes this thread's current group, which may be empty (cp.async.commit_group).
+WW_DEVICE
+void copy_async_commit([[maybe_unused]] Site site = Site::here()) {
+#if WW_GPU
+  asm volatile("cp.async.commit_group;" ::: "memory");
+#else
+  model::copy_async_commit(site);
+#endif
+}
+
+/// Waits until at most N of this thread's newest groups are incomplete: this thread sees what the
+/// older ones wrote. The other threads see it behind a barrier with this one (cp.async.wait_group).
+template <int N>
+WW_DEVICE void copy_async_wait([[maybe_unused]] Site site = Site::here()) {
+#if WW_GPU
+  trace_wait_begin("wait copies");
+  asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
+  trace_wait_end();
+#else
+  model::copy_async_wait(N, site);
+#endif
+}
+
+}  // namespace warpwright::isa

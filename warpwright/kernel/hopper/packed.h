@@ -1,0 +1,119 @@
+// Int4 weights in their packed form (facts/packed_weights.h), as A of a kernel: one bulk copy
+// brings 64 rows of a K block with their scales; a consumer's lanes read their codes from there and
+// convert them to e4m3 in the registers that wgmma takes A from.
+#pragma once
+
+#include "warpwright/facts/packed_weights.h"
+#include "warpwright/isa/fragment.h"
+#include "warpwright/isa/memory.h"
+#include "warpwright/isa/numeric.h"
+#include "warpwright/isa/tma.h"
+#include "warpwright/kernel/hopper/cta.h"
+
+namespace warpwright::kernel {
+
+/// Four values of a word (packed::word_of) as bytes of e4m3, 1/512 of the codes. `carries` is
+/// 0x80808080 where negative magnitudes are stored less 1 (the encoding ex), else 0: the encoding
+/// is known when the kernel runs.
+constexpr std::uint32_t e4m3_of_codes(std::uint32_t word, std::uint32_t carries) {
+  const std::uint32_t x = word & 0x87878787U;
+  return x + ((x & carries) >> 7);
+}
+constexpr std::uint32_t carries_of(Int4Encoding encoding) {
+  return encoding == Int4Encoding::ex ? 0x80808080U : 0U;
+}
+
+/// The k32 steps of a K block.
+inline constexpr int packed_steps = packed::kTileK / 32;
+
+/// The codes of a thread in a tile, of the four steps of its K block: two words each.
+struct LaneCodes {
+  std::uint32_t word[packed_steps][2];
+};
+
+/// Reads them. `tile` is where the tile lies; `thread` counts in the warpgroup.
+WW_DEVICE LaneCodes load_codes(isa::SharedAddress tile, int thread) {
+  LaneCodes codes;
+  WW_UNROLL for (int half = 0; half < 2; ++half) {
+    const auto words = isa::SharedView<isa::Words<4>>{tile + static_cast<isa::SharedAddress>(
+                                                                 packed::lane_begin(half, thread))}
+                           .load();
+    WW_UNROLL for (int j = 0; j < 4; ++j) codes.word[2 * half + j / 2][j % 2] = words.word[j];
+  }
+  return codes;
+}
+
+/// Converts the codes of one step. No wgmma that reads `to` may be in flight.
+WW_DEVICE void convert_codes(const std::uint32_t (&word)[2], std::uint32_t carries,
+                             isa::Fragment<std::uint32_t, 4>& to) {
+  WW_UNROLL for (int p = 0; p < 2; ++p) {
+    to[2 * p] = e4m3_of_codes(word[p], carries);
+    to[2 * p + 1] = e4m3_of_codes(word[p] >> 4 | word[p] << 28, carries);
+  }
+}
+
+/// A thread's two scales, times 512, from a slice of a tile's scales that begins at `slice`: of the
+/// row of the even pairs of its sums, and of the eighth row below.
+WW_DEVICE isa::Pair load_scales(isa::SharedAddress slice, int thread, DType type) {
+  const int pair = thread / 4;
+  if (type == DType::f32) {
+    const auto words = isa::SharedView<isa::Words<2>>{slice}.load(pair);
+    return isa::unpack<DType::f32>(words.word);
+  }
+  const std::uint32_t word = isa::SharedView<std::uint32_t>{slice}.load(pair);
+  return type == DType::bf16 ? isa::unpack<DType::bf16>(&word) : isa::unpack<DType::f16>(&word);
+}
+
+/// The producer's part: the bulk copies of a tile's weights, one for every 64 rows.
+template <class Tag>
+class WeightLoader {
+ public:
+  static constexpr int row_tiles = Tag::config.tile_m / packed::kTileRows;
+  /// Read once, where one tile holds all tokens of its group as a rule.
+  static constexpr bool once = Tag::config.tile_n <= 64;
+
+  /// `stages` is where they lie in shared memory.
+  WW_DEVICE WeightLoader(const OperandParams& p, isa::SharedAddress stages)
+      : p_(p.packed), experts_apart_(p.a_batch), stages_(stages) {
+    if constexpr (once) policy_ = isa::evict_first();
+  }
+
+  /// Bytes of a stage.
+  [[nodiscard]] WW_DEVICE int bytes() const { return row_tiles * p_.tile_bytes; }
+
+  /// Looks where the weights of a tile lie.
+  WW_DEVICE void place(const tile::Work& work) {
+    const int first = work.row / packed::kTileRows;
+    WW_UNROLL for (int i = 0; i < row_tiles; ++i) {
+      // Past the last row: any tile will do, its products are not stored.
+      const int row_tile = first + i < p_.row_tiles ? first + i : p_.row_tiles - 1;
+      const std::int64_t index =
+          (static_cast<std::int64_t>(work.tile.batch * experts_apart_) * p_.row_tiles + row_tile) *
+          p_.k_tiles;
+      from_[i] = p_.data + index * p_.tile_bytes;
+    }
+  }
+
+  /// Starts the copies of a K block into a stage.
+  WW_DEVICE void load(int stage, int block, isa::SharedAddress full) const {
+    const isa::SharedAddress to = stages_ + stage * stage_a_bytes(Tag::config);
+    WW_UNROLL for (int i = 0; i < row_tiles; ++i) {
+      const auto* from = from_[i] + static_cast<std::int64_t>(block) * p_.tile_bytes;
+      const isa::SharedAddress at = to + i * most_packed_tile;
+      if constexpr (once) {
+        isa::bulk_load(at, from, p_.tile_bytes, full, policy_);
+      } else {
+        isa::bulk_load(at, from, p_.tile_bytes, full);
+      }
+    }
+  }
+
+ private:
+  const PackedParams& p_;
+  int experts_apart_;  // 0 where one matrix serves the whole batch
+  isa::SharedAddress stages_;
+  isa::CachePolicy policy_;
+  const std::byte* from_[row_tiles];
+};
+
+}  // namespace warpwright::kernel
