@@ -118,6 +118,7 @@ void add_pack_options(CLI::App& app, PackCommandOptions& o) {
       ->type_name("LAYOUT");
   app.add_option("--group", o.group, "weights along K that share a scale, of floats: 32, 64 or 128")
       ->type_name("G");
+  app.add_flag("--zero-points", o.zero_points, "floats get a zero point beside every scale");
   app.add_option("--encoding", o.encoding,
                  "codes -8..7 (ex) or -7..7 (sm) (default: ex for floats, else sm where no code is "
                  "-8)")

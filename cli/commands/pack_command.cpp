@@ -68,10 +68,15 @@ weights::Source source_for(const PackCommandOptions& o, const FoundWeights& foun
     if (options.encoding) how.encoding = *options.encoding;
     if (options.scale) how.scale = *options.scale;
     how.group = o.group.value_or(how.group);
+    if (o.zero_points) how.zero_points = ZeroPoints::groups;
     options.encoding = how.encoding;
     Progress progress(err, "pack: quantise");
     quantised = taken(weights::quantise(loaded.floats, how, work_of(o, progress)));
     return weights::source_of(quantised);
+  }
+  if (o.zero_points) {
+    throw InputError("--zero-points is of floats, and the weights " + in_quotes(found.name) +
+                     " are quantised: leave it out, zero points that they have are kept.");
   }
   weights::Source source = taken(weights::read_checkpoint(found.layout, loaded.tensors));
   if (o.group && *o.group != std::min(source.group, packed::kTileK)) {

@@ -16,6 +16,7 @@ struct PackCommandOptions {
   std::string encoding;
   std::string scales;
   std::optional<int> group;
+  bool zero_points = false;
   int jobs = 0;
 };
 

@@ -23,6 +23,10 @@ def bf16(x):
     return (word + 0x7FFF + (word >> 16 & 1)) >> 16
 
 
+def f32(x):
+    return struct.unpack("<f", struct.pack("<f", x))[0]
+
+
 def to_bytes(kind, x):
     if kind == "BF16":
         return struct.pack("<H", bf16(x))
@@ -274,8 +278,7 @@ def test_layouts(t):
 
 def test_quantise(t):
     n, k, group = 66, 192, 64
-    values = [[struct.unpack("<f", struct.pack("<f", t.draw.gauss(0, 1)))[0] for _ in range(k)]
-              for _ in range(n)]
+    values = [[f32(t.draw.gauss(0, 1)) for _ in range(k)] for _ in range(n)]
     values[3][64:128] = [0.0] * 64
     tensors = {"x.weight": ("F32", [n, k], sum(values, []))}
     for encoding, least in (("ex", -8), ("sm", -7)):
@@ -289,9 +292,21 @@ def test_quantise(t):
                 for i, x in enumerate(part):
                     want = 0
                     if scale:
-                        ratio = struct.unpack("<f", struct.pack("<f", x / scale))[0]
-                        want = scale * min(7, max(least, round(ratio)))
+                        want = scale * min(7, max(least, round(f32(x / scale))))
                     assert packed.value(0, row, first + i) == want, (encoding, row, first + i)
+
+
+    # With zero points: a fifteenth of the range, and the code of 0.
+    packed = t.pack(tensors, "x", "--group", str(group), "--zero-points", "--scales", "f32")
+    for row in range(n):
+        for first in range(0, k, group):
+            part = values[row][first:first + group]
+            low = min(part + [0])
+            scale = f32((max(part + [0]) - low) / 15)
+            zero = min(15, round(f32(-low / scale))) if scale else 8
+            for i, x in enumerate(part):
+                code = min(15 - zero, max(-zero, round(f32(x / scale)))) if scale else 0
+                assert abs(packed.value(0, row, first + i) - scale * code) <= 1e-12, (row, first, i)
 
 
 def test_refusals(t):
@@ -309,6 +324,7 @@ def test_refusals(t):
     t.refused_pack("in layout awq", int4(w, "x"), "x", "--from", "awq")
     t.refused_pack("it must be compressed-tensors", int4(w, "x"), "x", "--from", "gguf")
     t.refused_pack("only floats can be grouped", int4(w, "x"), "x", "--group", "32")
+    t.refused_pack("--zero-points is of floats", int4(w, "x"), "x", "--zero-points")
     t.refused_pack("it must be 32, 64 or 128", int4(w, "x"), "x", "--group", "16")
     t.refused_pack('--scales is "e4m3"', int4(w, "x"), "x", "--scales", "e4m3")
     t.refused_pack('no weights "y"', int4(w, "x"), "y")

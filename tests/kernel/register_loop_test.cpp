@@ -108,6 +108,32 @@ TEST(RegisterLoop, MutantsAreFound) {
   EXPECT_EQ(found, 18);
 }
 
+// Eight lanes of an ldmatrix read 16 bytes of eight rows, and eight of a cp.async write rows side
+// by side: each time they are in eight different groups of four banks.
+template <class Tag>
+void expect_no_conflicts() {
+  constexpr int bytes = kernel::row_bytes(Tag::config);
+  constexpr atom::SmemSwizzle swizzle = kernel::swizzle(Tag::config);
+  const auto group = [](int offset) {
+    return atom::apply_swizzle(swizzle, static_cast<std::uint32_t>(offset)) / 16 % 8;
+  };
+  for (int chunk = 0; chunk < bytes / 16; ++chunk) {
+    unsigned read = 0;
+    for (int row = 8; row < 16; ++row) read |= 1U << group(row * bytes + chunk * 16);
+    EXPECT_EQ(read, 0xffU) << "chunk " << chunk;
+  }
+  for (int first = 0; first < 32; first += 8) {
+    unsigned written = 0;
+    for (int lane = first; lane < first + 8; ++lane) written |= 1U << group(lane * 16);
+    EXPECT_EQ(written, 0xffU) << "lanes from " << first;
+  }
+}
+
+TEST(RegisterLoop, LanesMeetInNoBank) {
+  expect_no_conflicts<LoopTag<DType::bf16, 64, 3>>();
+  expect_no_conflicts<LoopTag<DType::bf16, 128, 3>>();
+}
+
 TEST(RegisterLoop, ConfigurationsThatAreNone) {
   using kernel::config_fault;
   kernel::RegisterConfig c{mma_of<DType::bf16>(), 128, 256, 32, 2, 4, 4};

@@ -227,6 +227,35 @@ TEST(QuantiseTest, ErrorsAreHalfAStep) {
   }
 }
 
+// Weights that lie to one side of 0 use all 16 codes.
+TEST(QuantiseTest, ZeroPoints) {
+  std::mt19937 random(9);
+  std::normal_distribution<float> normal(0.5F, 0.4F);
+  std::vector<float> values(20 * 128);
+  for (float& v : values) v = normal(random);
+  std::fill(values.begin() + 3 * 128, values.begin() + 4 * 128, 0.0F);
+  for (int i = 4 * 128; i < 5 * 128; ++i) values[static_cast<std::size_t>(i)] -= 10;  // below 0
+  const MatrixView view = matrix(values.data(), DType::f32, 20, 128);
+  const auto w =
+      quantise(std::span(&view, 1), {Int4Encoding::ex, 32, DType::f32, ZeroPoints::groups});
+  ASSERT_TRUE(w) << w.reason();
+  const std::vector<float> back = values_of(*w);
+  for (int n = 0; n < 20; ++n) {
+    for (int k = 0; k < 128; ++k) {
+      const auto at = static_cast<std::size_t>(n * 128 + k);
+      // Rounding the zero point moves the ends by half a step more.
+      ASSERT_LE(std::abs(static_cast<double>(values[at]) - static_cast<double>(back[at])),
+                scale_of(*w, 0, n, k) * 1.00001);
+    }
+  }
+  EXPECT_EQ(zero_point_of(*w, 0, 4, 0), 15);
+  EXPECT_EQ(scale_of(*w, 0, 3, 0), 0);
+  const auto packed = pack(source_of(*w));
+  ASSERT_TRUE(packed) << packed.reason();
+  const std::vector<float> there = values_of(*unpack(*packed));
+  EXPECT_TRUE(there == back);
+}
+
 TEST(QuantiseTest, TypesBatchesAndZeros) {
   // The same weights as a batch of two, as two views, and in 16 bits.
   std::vector<float> values(2 * 5 * 64);
@@ -260,6 +289,7 @@ TEST(QuantiseTest, Refusals) {
   const MatrixView view = matrix(values.data(), DType::f32, 2, 96);
   refused(view, {Int4Encoding::ex, 64, DType::bf16}, "K = 96 is no multiple of the group of 64");
   refused(view, {Int4Encoding::ex, 48, DType::bf16}, "groups of 32, 64 or 128");
+  refused(view, {Int4Encoding::sm, 32, DType::bf16, ZeroPoints::groups}, "encoding is ex");
   refused(matrix(values.data(), DType::e4m3, 2, 96), {Int4Encoding::ex, 32, DType::bf16},
           "Weights of e4m3 are not quantised");
   values[100] = std::numeric_limits<float>::infinity();

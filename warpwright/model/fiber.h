@@ -3,6 +3,7 @@
 
 #include <boost/context/fiber.hpp>
 #include <cstddef>
+#include <exception>
 #include <functional>
 #include <utility>
 
@@ -42,6 +43,7 @@ class Fiber {
   }
   /// Called inside the body: back to whoever resumed it.
   void suspend() {
+    if (cancelled_ && std::uncaught_exceptions() > 0) return;  // a destructor, on the way out
     notes_.leave_fiber(false);
     caller_ = std::move(caller_).resume();
     notes_.enter_fiber();

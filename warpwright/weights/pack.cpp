@@ -223,9 +223,10 @@ int nearest(float x) {
   return static_cast<int>(x + shift - shift);
 }
 
-// Quantises a row: `values` are its weights, of which some fault may be told.
+// Quantises a row: `values` are its weights. Zero points go to `zeros`, where it is not null. Gives
+// the place of a weight that is no number.
 std::optional<std::int64_t> quantise_row(const std::vector<float>& values, const QuantiseOptions& o,
-                                         std::byte* codes, std::byte* scales) {
+                                         std::byte* codes, std::byte* scales, std::byte* zeros) {
   const int bits = numeric::bits(o.scale);
   const auto group = static_cast<std::size_t>(o.group);
   const float least = static_cast<float>(packed::least_code(o.encoding));
@@ -244,16 +245,26 @@ std::optional<std::int64_t> quantise_row(const std::vector<float>& values, const
           std::find_if(x, x + group, [](float v) { return !std::isfinite(v); });
       return bad - values.data();
     }
-    const double exact = std::max(static_cast<double>(high) / 7, static_cast<double>(low) / least);
+    const double exact =
+        zeros != nullptr
+            ? (static_cast<double>(high) - static_cast<double>(low)) / 15
+            : std::max(static_cast<double>(high) / 7, static_cast<double>(low) / least);
     const std::uint64_t code = numeric::from_double(o.scale, exact);
     store(scales, code, bits);
     scales += bits / 8;
     const auto scale = static_cast<float>(numeric::to_double(o.scale, code));
+    int offset = 0;  // the zero point less 8
+    if (zeros != nullptr) {
+      if (scale != 0) offset = nearest(std::clamp(-low / scale, 0.0F, 15.0F)) - 8;
+      *zeros++ = static_cast<std::byte>(offset + 8);
+    }
+    const float lowest = least - static_cast<float>(offset);
+    const float highest = 7 - static_cast<float>(offset);
     for (std::size_t i = 0; i < group; i += 2) {
       int pair[2] = {0, 0};
       if (scale != 0) {
         for (std::size_t j = 0; j < 2; ++j) {
-          pair[j] = nearest(std::clamp(x[i + j] / scale, least, 7.0F));
+          pair[j] = nearest(std::clamp(x[i + j] / scale, lowest, highest)) + offset;
         }
       }
       *codes++ = static_cast<std::byte>((pair[0] & 15) | (pair[1] & 15) << 4);
@@ -367,7 +378,7 @@ Source source_of(const Int4Weights& w) {
 
 Result<Int4Weights> quantise(std::span<const MatrixView> weights, const QuantiseOptions& options,
                              const Work& work) {
-  const PackedFormat format{options.encoding, options.group, options.scale, ZeroPoints::none};
+  const PackedFormat format{options.encoding, options.group, options.scale, options.zero_points};
   if (const char* fault = packed::format_fault(format)) {
     return refuse(RefusalCode::unsupported, "These cannot be packed: ", fault, ".");
   }
@@ -380,7 +391,8 @@ Result<Int4Weights> quantise(std::span<const MatrixView> weights, const Quantise
   }
   extents.experts = static_cast<std::int64_t>(experts.size());
   Int4Weights result = empty_weights(extents, options.group, options.scale,
-                                     std::string(numeric::name(weights.front().dtype)), false);
+                                     std::string(numeric::name(weights.front().dtype)),
+                                     options.zero_points == ZeroPoints::groups);
   const PlainPlaces places(result);
   const std::int64_t rows = extents.experts * extents.n;
   Teller teller(work, rows);
@@ -395,7 +407,8 @@ Result<Int4Weights> quantise(std::span<const MatrixView> weights, const Quantise
           values.data(), values.size(), view->dtype);
       const auto bad = quantise_row(
           values, options, result.codes.data() + row * places.row_codes,
-          result.scales.data() + row * places.row_scales * numeric::bits(options.scale) / 8);
+          result.scales.data() + row * places.row_scales * numeric::bits(options.scale) / 8,
+          result.zeros.empty() ? nullptr : result.zeros.data() + row * places.row_scales);
       if (bad) {
         first.add(row, refuse(RefusalCode::bad_value, "The weight of ",
                               place(row / extents.n, row % extents.n), ", k = ", *bad,

@@ -53,11 +53,14 @@ std::vector<float> values_of(const Int4Weights& w, const Work& work = {});
 Source source_of(const Int4Weights& w);
 
 /// How weights are quantised: every scale is the least with which no weight of its group lies
-/// beyond the codes, rounded to its type, and every code the one nearest to weight / scale.
+/// beyond the codes, rounded to its type, and every code the one nearest to weight / scale. With
+/// zero points the scale is a fifteenth of what lies between the group's least and largest weight
+/// (and 0), and the zero point the code of 0.
 struct QuantiseOptions {
-  Int4Encoding encoding = Int4Encoding::ex;  ///< whose codes are used: -8..7 or -7..7
-  int group = 128;                           ///< 32, 64 or 128
-  DType scale = DType::bf16;                 ///< bf16, f16 or f32
+  Int4Encoding encoding = Int4Encoding::ex;   ///< whose codes are used: -8..7 or -7..7
+  int group = 128;                            ///< 32, 64 or 128
+  DType scale = DType::bf16;                  ///< bf16, f16 or f32
+  ZeroPoints zero_points = ZeroPoints::none;  ///< groups with ex alone
 };
 
 /// Quantises weights of f32, bf16 or f16, each view an expert or a batch of them, N x K, row-major.
