@@ -39,7 +39,7 @@ class PackedCommand : public TensorFolder {
 void expect_right_packed(const PackedCall& arguments) {
   const CliResult r = run_cli(call_with(arguments, {"--check"}));
   EXPECT_EQ(r.status, 0) << r.err << r.out;
-  EXPECT_TRUE(contains(r.out, "check: PASS")) << r.out << r.err;
+  EXPECT_TRUE(contains(r.err, "check: PASS")) << r.err;
 }
 
 TEST_F(PackedCommand, RandomWeights) {
