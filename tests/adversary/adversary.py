@@ -28,7 +28,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 HERE = pathlib.Path(__file__).resolve().parent
 # What a plan is made of: edited, plan/kernels.cpp is compiled again too.
 PLANNED = ("config.h", "facts.h", "table.h", "params.h", "_pipeline.h", "_accumulator.h",
-           "launch_control.h", "ordered_sequence.h", "ring_barriers.h")
+           "tile_ring.h", "ordered_sequence.h", "ring_barriers.h")
 SOURCE = """
 #include "warpwright/device/model_kernels.h"
 #include "warpwright/kernel/blackwell/gemm.h"
