@@ -38,7 +38,8 @@ struct Packing {
   // Groups along K.
   __device__ std::int64_t groups() const { return extents.k / format.group; }
 
-  __device__ StoredScale scale_at(std::int64_t row, std::int64_t group) const {
+  // Called: conversions of any type to any other are long, and time is memory's.
+  __device__ __noinline__ StoredScale scale_at(std::int64_t row, std::int64_t group) const {
     const std::int64_t at = row * groups() + group;
     const std::uint64_t code = numeric::bits(scale) == 16
                                    ? reinterpret_cast<const std::uint16_t*>(scales)[at]
@@ -52,7 +53,7 @@ struct Packing {
   }
 
   // Four codes along K, the bits of each in a byte of its own. `row` counts those of all experts.
-  __device__ std::uint32_t quad(std::int64_t row, std::int64_t k) const {
+  __device__ __noinline__ std::uint32_t quad(std::int64_t row, std::int64_t k) const {
     if (scale_at(row, k / format.group).kind != ScaleKind::good) return 0;
     const std::uint8_t* const at = codes + (row * extents.k + k) / 2;
     std::uint32_t bits = 0;
