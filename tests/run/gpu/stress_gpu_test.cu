@@ -122,13 +122,15 @@ TEST_F(Stress, SixtyFourThreadsOnSixteenStreams) {
           }
           if (!stream.wait()) return say(problem.text() + ": the stream failed");
           there.receive(variant);
+          const std::byte* const bytes = variant.d().memory();
           if (again == 0) {
-            first = bytes_of(variant.d());
+            first.assign(bytes, bytes + variant.d().bytes());
             if (const std::string fault = variant.fault(); !fault.empty()) {
               return say(problem.text() + ": " + fault);
             }
           }
-          if (bytes_of(variant.d()) != first) return say(problem.text() + ": other bits");
+          if (!std::equal(first.begin(), first.end(), bytes))
+            return say(problem.text() + ": other bits");
         }
       }
     } catch (const std::exception& failed) {

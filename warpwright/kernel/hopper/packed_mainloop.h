@@ -65,13 +65,17 @@ class PackedMainloop {
   struct Steps {
     static constexpr int value = N;
   };
-  /// Calls `body` with the k32 steps of a group, which only the launch knows.
+  /// Calls `body` with the k32 steps of a group, which only the launch knows; with one step for all
+  /// but the largest groups where sums are many, whose code would be long.
   template <class Body>
   WW_DEVICE void by_group(const Body& body) const {
     if (packed_.group == 128) return body(Steps<4>{});
-    if (packed_.group == 64) return body(Steps<2>{});
+    if constexpr (!each_step) {
+      if (packed_.group == 64) return body(Steps<2>{});
+    }
     body(Steps<1>{});
   }
+  static constexpr bool each_step = values > 64;
 
   /// What a group's sums are multiplied by.
   struct Scales {
@@ -96,11 +100,12 @@ class PackedMainloop {
       Scales scales{};
       if constexpr (token_blocks) read_token_scales(state.stage, scales);
       WW_UNROLL for (int first = 0; first < packed_steps; first += steps) {
-        const int group = first / steps;
+        const bool shared = each_step && steps == 1 && packed_.group == 64;  // by two steps
+        const int group = shared ? first / 2 : first / steps;
         scales.row = load_scales(tile + packed::scales_begin() +
                                      static_cast<isa::SharedAddress>(group * packed_.slice_bytes),
                                  thread_, packed_.scale);
-        const bool begins = block == 0 && group == 0;
+        const bool begins = block == 0 && first == 0;
         if constexpr (chained) rescale(accumulator[0], scales.row, begins);
         isa::Fragment<std::uint32_t, 4> a[steps];
         WW_UNROLL for (int s = 0; s < steps; ++s) {

@@ -309,7 +309,7 @@ inline constexpr std::array rows = {
     common(two_ctas(ballot(promoted(s4(128, 32))))),
     common(ballot(promoted(s4(128, 64)))),
     common(ballot(promoted(s4(128, 128)))),
-    common(ballot(s4(128, 256))),
+    common(ballot(s4(128, 192))),
     common(ballot(block_scaled(s4(128, 32)))),
     common(two_ctas(ballot(promoted(to(DType::f16, s4(128, 16)))))),
     common(ballot(promoted(to(DType::f16, s4(128, 64))))),
@@ -334,7 +334,7 @@ inline constexpr std::array rows = {
     more(ballot(s4(128, 128))),
     more(ballot(block_scaled(s4(128, 128)))),
     more(ballot(promoted(to(DType::f16, s4(128, 128))))),
-    more(ballot(to(DType::f16, s4(128, 256)))),
+    more(ballot(to(DType::f16, s4(128, 192)))),
 };
 
 }  // namespace hopper
