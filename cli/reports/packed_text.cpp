@@ -182,7 +182,7 @@ std::string packed_text(const PackedTensor& packed, const TileView& view) {
   if (f.encoding == Int4Encoding::ex)
     text += "The magnitude of a negative code is stored less 1.\n";
   text += tile.codes(view.threads);
-  if (view.threads < 128) text += format("  ... (--threads 128 shows all)\n");
+  if (view.threads < 128) text += "  ... (--threads 128 shows all)\n";
   return text + "\nScales:\n" + tile.scales();
 }
 
