@@ -10,6 +10,11 @@
 namespace warpwright::model {
 namespace {
 
+bool holds(const Allocation& a, std::uintptr_t address) {
+  const auto base = reinterpret_cast<std::uintptr_t>(a.base);
+  return address >= base && address < base + static_cast<std::uintptr_t>(a.bytes);
+}
+
 std::string range_text(std::uint32_t offset, int bytes) {
   return "offsets " + std::to_string(offset) + " to " + std::to_string(offset + bytes - 1) +
          " of shared memory";
@@ -73,12 +78,9 @@ void Machine::check_prerequisites(std::uintptr_t address, const char* operation,
   if (!order || !current_->cta->grid->launch->dependent || order->knows_prerequisites(*current_)) {
     return;
   }
-  const auto holds = [&](const Allocation& a) {
-    const auto base = reinterpret_cast<std::uintptr_t>(a.base);
-    return address >= base && address < base + static_cast<std::uintptr_t>(a.bytes);
-  };
   const std::vector<Allocation>& all = current_->cta->grid->launch->allocations;
-  const auto memory = std::find_if(all.begin(), all.end(), holds);
+  const auto memory =
+      std::find_if(all.begin(), all.end(), [&](const Allocation& a) { return holds(a, address); });
   if (memory == all.end() || memory->constant) return;
   finding(Check::before_prerequisites,
           who(*current_) + ": " + operation + " touches " + memory->name +
@@ -159,11 +161,8 @@ std::string Machine::copies_into(const Cta& cta, std::uint32_t offset, int bytes
 std::byte* Machine::bytes_at(std::uintptr_t address) {
   if (guard_ != nullptr) {
     for (const Allocation& a : allocations_) {
-      const auto base = reinterpret_cast<std::uintptr_t>(a.base);
-      if (a.memory != nullptr && address >= base &&
-          address < base + static_cast<std::uintptr_t>(a.bytes)) {
-        return a.memory + (address - base);
-      }
+      if (a.memory == nullptr || !holds(a, address)) continue;
+      return a.memory + (address - reinterpret_cast<std::uintptr_t>(a.base));
     }
   }
   return reinterpret_cast<std::byte*>(address);
@@ -171,11 +170,10 @@ std::byte* Machine::bytes_at(std::uintptr_t address) {
 
 std::string Machine::memory_text(std::uintptr_t at, int bytes) const {
   for (const Allocation& a : allocations_) {
-    const auto base = reinterpret_cast<std::uintptr_t>(a.base);
-    if (at >= base && at < base + static_cast<std::uintptr_t>(a.bytes)) {
-      return "bytes " + std::to_string(at - base) + " to " + std::to_string(at - base + bytes - 1) +
-             " of " + a.name;
-    }
+    if (!holds(a, at)) continue;
+    const auto first = at - reinterpret_cast<std::uintptr_t>(a.base);
+    return "bytes " + std::to_string(first) + " to " + std::to_string(first + bytes - 1) + " of " +
+           a.name;
   }
   return range_text(static_cast<std::uint32_t>(at) & 0xffffffu, bytes);
 }

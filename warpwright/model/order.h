@@ -211,6 +211,8 @@ class Order {
   void check(Actor& y, const Entry& x, bool x_write, std::uintptr_t at);
   /// Checks `y` against the cell's entries, then makes it one of them.
   void enter(Cell& cell, Actor& y, std::uintptr_t at);
+  /// An access of `by` to global memory, of which `y` says what is its own.
+  void enter_global(Thread& by, std::uintptr_t address, std::int64_t bytes, Site site, Actor& y);
   void install_read(Cell& cell, const Actor& y);
   [[nodiscard]] bool is_atomic(const Entry& x) const;
   [[nodiscard]] bool covered(const Actor& y, const Entry& x) const;

@@ -255,32 +255,32 @@ Cell* Order::global_cell(std::uintptr_t address) {
 
 void Order::generic_global(Thread& by, std::uintptr_t address, std::int64_t bytes, bool write,
                            Site site, bool releases_map) {
-  if (!tracked(address, bytes)) return;
-  if (relation) relation->generic(by, in_allocation(address), write, site);
-  Thread* const self = &by;
   Actor y;
-  y.threads = {&self, 1};
   y.write = write;
-  y.in_shared = false;
   y.what = releases_map ? "tensormap.cp_fenceproxy" : write ? "store" : "load";
-  y.entry = {by.order.number, by.order.time, place(site, by.role), 0, false, false, releases_map};
-  for_each_cell(address, bytes, [&](std::uintptr_t at, std::uint16_t mask) {
-    y.entry.mask = mask;
-    enter(*global_cell(at), y, at);
-  });
+  y.entry.map = releases_map;
+  enter_global(by, address, bytes, site, y);
 }
 
 void Order::atomic_global(Thread& by, std::uintptr_t address, std::int64_t bytes, Site site) {
-  if (!tracked(address, bytes)) return;
-  if (relation) relation->generic(by, in_allocation(address), true, site);
-  Thread* const self = &by;
   Actor y;
-  y.threads = {&self, 1};
   y.write = true;
   y.atomic = true;
-  y.in_shared = false;
   y.what = "atomic increment";
-  y.entry = {by.order.number, by.order.time, place(site, by.role), 0, false, true};
+  y.entry.atomic = true;
+  enter_global(by, address, bytes, site, y);
+}
+
+void Order::enter_global(Thread& by, std::uintptr_t address, std::int64_t bytes, Site site,
+                         Actor& y) {
+  if (!tracked(address, bytes)) return;
+  if (relation) relation->generic(by, in_allocation(address), y.write, site);
+  Thread* const self = &by;
+  y.threads = {&self, 1};
+  y.in_shared = false;
+  y.entry.who = by.order.number;
+  y.entry.time = by.order.time;
+  y.entry.place = place(site, by.role);
   for_each_cell(address, bytes, [&](std::uintptr_t at, std::uint16_t mask) {
     y.entry.mask = mask;
     enter(*global_cell(at), y, at);
