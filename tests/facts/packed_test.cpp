@@ -67,8 +67,8 @@ TEST(PackedTest, WordsBecomeTheRegistersOfWgmma) {
           const int at = lane_begin(step / 2, thread) + 4 * (2 * (step % 2) + p);
           const std::uint32_t word = word_of(bits[at / 4]);
           EXPECT_EQ(bits_of(word), bits[at / 4]);
-          const std::uint32_t registers[] = {first_values(word, encoding),
-                                             second_values(word, encoding)};
+          const std::uint32_t registers[] = {first_values(word, carries_of(encoding)),
+                                             second_values(word, carries_of(encoding))};
           for (int value = 0; value < 8; ++value) {
             const int of_a = 8 * p + value;  // wgmma's own number of it
             const int row = atom::a_row<8>(thread, of_a);

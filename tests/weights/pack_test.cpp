@@ -85,8 +85,9 @@ TEST(PackTest, TilesHoldTheValues) {
               std::memcpy(
                   &word,
                   tile + packed::lane_begin(step / 2, thread) + 8 * (step % 2) + value / 8 * 4, 4);
-              const std::uint32_t four = value / 4 % 2 == 0 ? packed::first_values(word, encoding)
-                                                            : packed::second_values(word, encoding);
+              const std::uint32_t four =
+                  value / 4 % 2 == 0 ? packed::first_values(word, packed::carries_of(encoding))
+                                     : packed::second_values(word, packed::carries_of(encoding));
               const double x = numeric::to_double(DType::e4m3, four >> value % 4 * 8 & 0xff);
               const int row = atom::a_row<8>(thread, value);
               const int k = step * 32 + atom::a_k<8>(thread, value);

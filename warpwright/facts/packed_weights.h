@@ -120,14 +120,19 @@ constexpr std::uint32_t bits_of(std::uint32_t word) {
   return (word & 0x77777777U) | (word & 0x88888888U) >> 4 | (word & 0x88888888U) << 28;
 }
 
+/// Signs that add 1 to their magnitude: all of ex, which stores negative magnitudes less 1. One
+/// code serves both encodings by it, of which a kernel learns when it runs.
+constexpr std::uint32_t carries_of(Int4Encoding encoding) {
+  return encoding == Int4Encoding::ex ? 0x80808080U : 0U;
+}
 /// A word's first four values as bytes of e4m3 (times 512 they are the codes), K upwards.
-constexpr std::uint32_t first_values(std::uint32_t word, Int4Encoding encoding) {
+constexpr std::uint32_t first_values(std::uint32_t word, std::uint32_t carries) {
   const std::uint32_t x = word & 0x87878787U;
-  return encoding == Int4Encoding::sm ? x : x + ((x & 0x80808080U) >> 7);
+  return x + ((x & carries) >> 7);
 }
 /// Its other four: of the eighth row below.
-constexpr std::uint32_t second_values(std::uint32_t word, Int4Encoding encoding) {
-  return first_values(word >> 4 | word << 28, encoding);
+constexpr std::uint32_t second_values(std::uint32_t word, std::uint32_t carries) {
+  return first_values(word >> 4 | word << 28, carries);
 }
 
 /// A tensor of weights: `experts` matrices of n rows (columns of D) and k.

@@ -49,7 +49,7 @@ struct PackedParams {
   int k_tiles = 0;
   int group = 128;            ///< weights along K that share a scale
   int slice_bytes = 0;        ///< of a tile's scales: those of one group
-  std::uint32_t carries = 0;  ///< how the encoding is converted (carries_of)
+  std::uint32_t carries = 0;  ///< how the encoding is converted (packed::carries_of)
   DType scale = DType::bf16;
 };
 

@@ -98,7 +98,7 @@ inline kernel::PackedParams packed_params(const GemmOperands& o) {
           .k_tiles = static_cast<int>(packed::k_tiles(extents)),
           .group = f.group,
           .slice_bytes = packed::slice_bytes(f),
-          .carries = f.encoding == Int4Encoding::ex ? 0x80808080U : 0U,
+          .carries = packed::carries_of(f.encoding),
           .scale = f.scale};
 }
 

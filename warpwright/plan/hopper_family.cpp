@@ -89,8 +89,7 @@ std::string sums_text(const GemmConfig& c) {
     return c.sums == kernel::Sums::promoted
                ? "exact: added to float32 registers after every group, times its scales"
                : "exact: added to float32 registers after every group, times its scales and those "
-                 "of "
-                 "the tokens' block";
+                 "of the tokens' block";
   }
   switch (c.sums) {
     case kernel::Sums::tensor_core:

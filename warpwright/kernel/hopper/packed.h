@@ -12,17 +12,6 @@
 
 namespace warpwright::kernel {
 
-/// Four values of a word (packed::word_of) as bytes of e4m3, 1/512 of the codes. `carries` is
-/// 0x80808080 where negative magnitudes are stored less 1 (the encoding ex), else 0: the encoding
-/// is known when the kernel runs.
-constexpr std::uint32_t e4m3_of_codes(std::uint32_t word, std::uint32_t carries) {
-  const std::uint32_t x = word & 0x87878787U;
-  return x + ((x & carries) >> 7);
-}
-constexpr std::uint32_t carries_of(Int4Encoding encoding) {
-  return encoding == Int4Encoding::ex ? 0x80808080U : 0U;
-}
-
 /// The k32 steps of a K block.
 inline constexpr int packed_steps = packed::kTileK / 32;
 
@@ -47,8 +36,8 @@ WW_DEVICE LaneCodes load_codes(isa::SharedAddress tile, int thread) {
 WW_DEVICE void convert_codes(const std::uint32_t (&word)[2], std::uint32_t carries,
                              isa::Fragment<std::uint32_t, 4>& to) {
   WW_UNROLL for (int p = 0; p < 2; ++p) {
-    to[2 * p] = e4m3_of_codes(word[p], carries);
-    to[2 * p + 1] = e4m3_of_codes(word[p] >> 4 | word[p] << 28, carries);
+    to[2 * p] = packed::first_values(word[p], carries);
+    to[2 * p + 1] = packed::second_values(word[p], carries);
   }
 }
 
