@@ -52,6 +52,7 @@ struct PackedParams {
   std::uint32_t carries = 0;  ///< how the encoding is converted (packed::carries_of)
   DType scale = DType::bf16;
   int zero_points = 0;  ///< where in a tile they begin, where it has some
+  int ahead = 0;        ///< K blocks that L2 is asked for before tiles are looked for
 };
 
 // Rows and columns are the kernel's (see GemmConfig): the product is
