@@ -88,7 +88,8 @@ class Variant {
     a_ = matrices(c.swapped ? c.b.stored : c.a.stored, ask.batch, ask.m, ask.k,
                   major(c.swapped ? c.b.major : c.a.major), 0, 0, ask.apart);
     if (kernel::packed_a(c)) {
-      packed_ = Packed(format_of(ask.seed), {ask.shares_b ? 1 : ask.batch, ask.n, ask.k}, random);
+      packed_ = Packed(packed_for(c, ask.seed).format, {ask.shares_b ? 1 : ask.batch, ask.n, ask.k},
+                       random, c.folds);
       b_ = packed_.tiles;
     } else {
       b_ = matrices(c.swapped ? c.a.stored : c.b.stored, ask.batch, ask.n, ask.k,
@@ -141,9 +142,7 @@ class Variant {
     o.b = view(1);
     if (kernel::packed_a(instance_.config)) {
       o.b = packed_.view(copies.empty() ? nullptr : copies[1]);
-      o.packed = PackedWeights{packed_.format, instance_.config.sums == kernel::Sums::tensor_core
-                                                   ? GroupSums::chained
-                                                   : GroupSums::exact};
+      o.packed = packed_for(instance_.config, ask_.seed);
     }
     o.d = view(2);
     if (ask_.beta != 0) o.c = view(ask_.in_place ? 2 : 3);
@@ -295,8 +294,7 @@ inline Ask extents(const kernel::GemmConfig& c, int tile_rows, unsigned seed) {
   const int columns = kernel::result_columns(c) + (kernel::result_columns(c) > 64 ? 24 : 5);
   ask.m = c.swapped ? columns : rows;
   ask.n = c.swapped ? rows : columns;
-  if (c.gated) ask.n = (2 * ask.n + 15) / 16 * 16;
-  if (c.gated && c.sums == kernel::Sums::block_scaled) ask.n = (ask.n + 255) / 256 * 256;
+  if (c.gated) ask.n = (2 * ask.n + gated_unit(c) - 1) / gated_unit(c) * gated_unit(c);
   ask.clusters = c.sharing == kernel::Sharing::workspace ? 3 : 2;
   ask.seed = seed;
   return ask;
@@ -329,7 +327,7 @@ inline Ask random_ask(const Instance& instance, Draws& draw, double most) {
     longer = (longer + 1) / 2;
   }
   if (c.gated) {
-    const int unit = c.sums == kernel::Sums::block_scaled ? 256 : 16;
+    const int unit = gated_unit(c);
     ask.n = (ask.n + unit - 1) / unit * unit;
   }
   constexpr atom::ClusterShape shapes[] = {{1, 1}, {1, 1}, {2, 1}, {1, 2}, {2, 2}, {4, 4}};
