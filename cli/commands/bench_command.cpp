@@ -50,15 +50,16 @@ BenchRun run_of(const BenchOptions& o, const DeviceFacts& facts) {
 }
 
 // Times the row, or says in it why not.
-void measure(BenchRow& row, const ProductTypes& types, std::optional<int> limit,
-             bench::TimeOptions how, int index, const DeviceFacts& facts) {
+void measure(BenchRow& row, const ProductTypes& types, const PlanChoices& choices,
+             std::optional<int> limit, bench::TimeOptions how, int index,
+             const DeviceFacts& facts) {
   const auto lengths = lengths_of(row.shape);
   if (!lengths) {
     row.refusal = lengths.reason();
     return;
   }
   row.lengths = *lengths;
-  auto plans = candidates(problem_of(types, row.shape, row.lengths), facts);
+  auto plans = candidates(problem_of(types, row.shape, row.lengths), facts, choices);
   if (!plans) {
     row.refusal = plans.reason();
     return;
@@ -84,6 +85,8 @@ int run_bench(const BenchOptions& o, std::ostream& out, std::ostream& err) {
   }
   const std::vector<Shape> shapes = shapes_of(o, kinds.front().second);
   const std::optional<int> limit = parse_configs(o.configs);
+  PlanChoices choices;
+  if (!o.kernel.empty()) choices.kernel = o.kernel;
   bench::TimeOptions how = time_options(o);
   how.dependent = o.dependent;
   if (!o.json.empty()) check_output_file("The JSON", o.json);
@@ -109,7 +112,7 @@ int run_bench(const BenchOptions& o, std::ostream& out, std::ostream& err) {
     print(table_heading(run, section));
     for (const Shape& shape : shapes) {
       section.rows.push_back({shape, {}, {}, {}});
-      measure(section.rows.back(), types, limit, how, device.index, facts);
+      measure(section.rows.back(), types, choices, limit, how, device.index, facts);
       if (!section.rows.back().times) ++missing;
       print(table_row(section.rows.back()));
       // After every shape, so that a run that is cut short leaves what it has.

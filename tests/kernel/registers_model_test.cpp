@@ -165,7 +165,7 @@ TEST(RegisterKernels, CleanInEveryScheduleAndMutantsAreFound) {
     int loose;
   };
   for (const Checked& c : {Checked{false, 0}, {true, 0}, {false, 1}}) {
-    if (c.loose > 0) WW_CAMPAIGN_ONLY();
+    if (c.loose > 0 && !campaign()) continue;
     Ask ask;
     ask.m = 50;
     ask.n = c.split ? 40 : 100;

@@ -41,9 +41,7 @@ struct RegistersGemm {
         tile::SplitPersistent(p.walk.raster, p.walk.split), p.walk.cluster, {0, 0});
     tile::Work work;
     const auto find = [&work](auto next) { return next.next(work); };
-    bool stored = false;
     while (find(walk)) {
-      if (stored) isa::sync_threads(threads(cfg));  // the buffers become stages
       const isa::Mark tile_mark("tile m % n %", work.tile.m, work.tile.n);
       Sums sums;
       multiply(p, base, work, sums.mmas);
@@ -56,7 +54,7 @@ struct RegistersGemm {
         store.begin(work, warp / cfg.warps_n * (cfg.tile_m / cfg.warps_m));
         store.write(sums, complete);
         if (isa::thread_index() == 0) isa::count_tile();
-        stored = true;
+        if (find(walk)) isa::sync_threads(threads(cfg));  // the buffers become stages
       }
     }
   }

@@ -85,13 +85,16 @@ class StageCopies {
     constexpr int size = sizeof(Element);
     const isa::GlobalView<const Element> elements{
         static_cast<const Element*>(static_cast<const void*>(from))};
-    isa::Words<4> words{};
-    WW_UNROLL
-    for (int i = 0; i < 16; i += size) {
-      const std::uint32_t element = i < bytes ? elements.load(i / size) : Element{};
-      words.word[i / 4] |= element << (i % 4 * 8);
+    WW_NO_UNROLL for (int first = 0; first < 16; first += 4) {
+      std::uint32_t word = 0;
+      WW_UNROLL
+      for (int i = 0; i < 4; i += size) {
+        const std::uint32_t element =
+            first + i < bytes ? elements.load((first + i) / size) : Element{};
+        word |= element << (i * 8);
+      }
+      isa::SharedView<std::uint32_t>{to}.store(first / 4, word);
     }
-    isa::SharedView<isa::Words<4>>{to}.store(0, words);
   }
 
   const RegisterOperand& of_;
@@ -150,8 +153,7 @@ class RegisterMainloop {
   /// sums += A * B^T over `blocks` blocks of K, all threads of the CTA together. The stages are
   /// free afterwards.
   WW_DEVICE void run(int blocks, Sums& sums) {
-    WW_UNROLL
-    for (int block = 0; block < Pipeline::filled_ahead; ++block) {
+    WW_NO_UNROLL for (int block = 0; block < Pipeline::filled_ahead; ++block) {
       if (block < blocks) {
         WW_UNROLL
         for (int turn = 0; turn < kTurns; ++turn) copy(block, turn);
@@ -213,8 +215,8 @@ class RegisterMainloop {
     }
   }
   // Behind the copies of a block.
-  WW_DEVICE void commit() {
-    Pipeline::commit();
+  WW_DEVICE void commit([[maybe_unused]] isa::Site site = isa::Site::here()) {
+    Pipeline::commit(site);
     a_.advance();
     b_.advance();
     left_ -= kRowBytes;
