@@ -51,8 +51,8 @@ BenchRun run_of(const BenchOptions& o, const DeviceFacts& facts) {
 
 // Of `candidates` the first ones, `limit` of them.
 Result<std::vector<Plan>> some_plans(const GemmProblem& problem, const DeviceFacts& facts,
-                                     std::optional<int> limit) {
-  auto plans = candidates(problem, facts);
+                                     const PlanChoices& choices, std::optional<int> limit) {
+  auto plans = candidates(problem, facts, choices);
   if (plans && limit && plans->size() > static_cast<std::size_t>(*limit)) {
     (*plans).erase((*plans).begin() + *limit, (*plans).end());
   }
@@ -60,8 +60,9 @@ Result<std::vector<Plan>> some_plans(const GemmProblem& problem, const DeviceFac
 }
 
 // Times the row, a product of the first kind beside those of the others, or says in it why not.
-void measure(BenchRow& row, std::span<const ProductKind> kinds, std::optional<int> limit,
-             bench::TimeOptions how, int index, const DeviceFacts& facts) {
+void measure(BenchRow& row, std::span<const ProductKind> kinds, const PlanChoices& choices,
+             std::optional<int> limit, bench::TimeOptions how, int index,
+             const DeviceFacts& facts) {
   const auto lengths = lengths_of(row.shape);
   if (!lengths) {
     row.refusal = lengths.reason();
@@ -69,7 +70,7 @@ void measure(BenchRow& row, std::span<const ProductKind> kinds, std::optional<in
   }
   row.lengths = *lengths;
   const auto plans =
-      some_plans(problem_of(kinds.front().second, row.shape, row.lengths), facts, limit);
+      some_plans(problem_of(kinds.front().second, row.shape, row.lengths), facts, choices, limit);
   if (!plans) {
     row.refusal = plans.reason();
     return;
@@ -77,7 +78,7 @@ void measure(BenchRow& row, std::span<const ProductKind> kinds, std::optional<in
   how.lengths = row.lengths;
   for (const auto& [word, types] : kinds.subspan(1)) {
     // What this build has no kernel for is left out.
-    auto others = some_plans(problem_of(types, row.shape, row.lengths), facts, limit);
+    auto others = some_plans(problem_of(types, row.shape, row.lengths), facts, {}, limit);
     if (others) how.beside.push_back(std::move(*others));
   }
   const auto times = time_product(*plans, index, how);
@@ -101,6 +102,8 @@ int run_bench(const BenchOptions& o, std::ostream& out, std::ostream& err) {
   const std::size_t in_a_row = o.kind == BenchKind::w4a8 ? kinds.size() : 1;
   const std::vector<Shape> shapes = wanted_shapes(o, kinds.front().second);
   const std::optional<int> limit = parse_configs(o.configs);
+  PlanChoices choices;
+  if (!o.kernel.empty()) choices.kernel = o.kernel;
   bench::TimeOptions how = time_options(o);
   how.dependent = o.dependent;
   if (!o.json.empty()) check_output_file("The JSON", o.json);
@@ -130,7 +133,7 @@ int run_bench(const BenchOptions& o, std::ostream& out, std::ostream& err) {
     print(table_heading(run, section));
     for (const Shape& shape : shapes) {
       section.rows.push_back({shape, {}, {}, {}});
-      measure(section.rows.back(), of_row, limit, how, device.index, facts);
+      measure(section.rows.back(), of_row, choices, limit, how, device.index, facts);
       if (!section.rows.back().times) ++missing;
       print(table_row(run, section.rows.back()));
       // After every shape, so that a run that is cut short leaves what it has.

@@ -28,6 +28,7 @@ struct BenchOptions : MeasureOptions {
   std::optional<int> sample;  ///< this many random shapes instead
   bool dependent = false;
   std::string configs = "8";
+  std::string kernel;  ///< a kernel's name; empty: any
   std::string json;  ///< a file
   bool markdown = false;
   std::string command;  ///< the whole command line

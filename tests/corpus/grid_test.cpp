@@ -84,7 +84,7 @@ TEST(Grids, TwoLaunchesWriteAtOnce) {
 
 // CTA 0 hands CTA 1 words behind a flag; the flag is 0 before the launch and must be after it. Not
 // put back, it lets the next launch read before the words are there.
-// Our own: the flags of tiles shared along K (kernel/hopper/shared_sums.h).
+// Our own: the flags of tiles shared along K (kernel/workspace_share.h).
 TEST(Grids, AFlagIsNotPutBack) {
   Buffer<std::uint32_t> words("words", 32);
   Buffer<std::uint32_t> flag("flag", 1);

@@ -147,7 +147,7 @@ constexpr Argued argued_hopper[] = {
      "with one chunk a tile C comes into the buffer of the store before the latest; the latest "
      "may still be read",
      buffer_a_tile},
-    {"syncwarp at kernel/hopper/shared_sums.h", "together) add(sums, c);", "dropped",
+    {"syncwarp at kernel/workspace_share.h", "together) add(sums, c);", "dropped",
      "before a flag goes back to 0: nobody waits for the 0 before the next launch, which the end "
      "of this one orders"},
     {"syncwarp at kernel/hopper/mainloop.h", "loader.step();", "dropped",
