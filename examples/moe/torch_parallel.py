@@ -18,8 +18,9 @@ from torch_experts import Mixture
 
 
 def compiled(step):
-    """One compilation for all numbers of rows."""
-    made = torch.compile(step)
+    """One compilation for all numbers of rows. Two-dimensional tiles read what belongs to a row
+    (its slots' places and weights) once and not for every column."""
+    made = torch.compile(step, options={"triton.prefer_nd_tiling": True})
 
     def call(*of):
         tensors = [each for each in of if isinstance(each, torch.Tensor)]
