@@ -2,8 +2,10 @@
 
 #include <charconv>
 #include <ctime>
+#include <map>
 
 #include "cli/commands/bench.h"
+#include "cli/commands/counters.h"
 #include "cli/files/output_file.h"
 #include "cli/reports/bench_report.h"
 #include "cli/reports/progress.h"
@@ -49,30 +51,75 @@ BenchRun run_of(const BenchOptions& o, const DeviceFacts& facts) {
   return run;
 }
 
-// Times the row, or says in it why not.
-void measure(BenchRow& row, const ProductTypes& types, std::optional<int> limit,
-             bench::TimeOptions how, int index, const DeviceFacts& facts) {
+// The row's first `limit` plans, the best one in front; where it has none, it says why.
+std::vector<Plan> plans_of(BenchRow& row, const ProductTypes& types, std::optional<int> limit,
+                           const DeviceFacts& facts) {
   const auto lengths = lengths_of(row.shape);
   if (!lengths) {
     row.refusal = lengths.reason();
-    return;
+    return {};
   }
   row.lengths = *lengths;
   auto plans = candidates(problem_of(types, row.shape, row.lengths), facts);
   if (!plans) {
     row.refusal = plans.reason();
-    return;
+    return {};
   }
   if (limit && plans->size() > static_cast<std::size_t>(*limit)) {
     (*plans).erase((*plans).begin() + *limit, (*plans).end());
   }
+  return *plans;
+}
+
+// Times the row, or says in it why not.
+void measure(BenchRow& row, const ProductTypes& types, std::optional<int> limit,
+             bench::TimeOptions how, int index, const DeviceFacts& facts) {
+  const std::vector<Plan> plans = plans_of(row, types, limit, facts);
+  if (!row.refusal.empty()) return;
   how.lengths = row.lengths;
-  const auto times = time_product(*plans, index, how);
+  const auto times = time_product(plans, index, how);
   if (times) {
     row.times = *times;
   } else {
     row.refusal = times.reason();
   }
+}
+
+// The mark of our launch of the product with this number; cuBLASLt's is the next.
+int mark_of(std::int64_t product) {
+  return static_cast<int>(2 * product + 1);
+}
+
+// Under ncu: every product is launched once by each side, in the order of the rows. What cannot be
+// launched is passed over here: the row says why.
+int launch_under_ncu(const std::vector<ProductKind>& kinds, const std::vector<Shape>& shapes,
+                     bench::TimeOptions how, int index, const DeviceFacts& facts) {
+  std::int64_t product = 0;
+  for (const auto& [word, types] : kinds) {
+    for (const Shape& shape : shapes) {
+      BenchRow row = {shape, {}, {}, {}};
+      const std::vector<Plan> plans = plans_of(row, types, 1, facts);
+      how.lengths = row.lengths;
+      if (!plans.empty()) profile_product(plans.front(), index, mark_of(product), how);
+      ++product;
+    }
+  }
+  return 0;
+}
+
+// Runs this command under ncu where counters are asked for; what keeps them away is said.
+std::map<int, bench::Counters> count(const BenchOptions& o, BenchRun& run, std::ostream& err) {
+  if (!o.counters) return {};
+  std::vector<std::string> arguments = o.arguments;
+  arguments.emplace_back("--under-ncu");
+  NcuLog log = run_under_ncu(this_program(), arguments);
+  run.counted = !log.counts.empty();
+  run.uncounted = log.error;
+  if (!log.error.empty()) {
+    err << "bench: " << (run.counted ? "counters are missing" : "counters are left out") << ": "
+        << log.error << ".\n";
+  }
+  return log.counts;
 }
 
 int run_bench(const BenchOptions& o, std::ostream& out, std::ostream& err) {
@@ -89,12 +136,19 @@ int run_bench(const BenchOptions& o, std::ostream& out, std::ostream& err) {
   if (!o.json.empty()) check_output_file("The JSON", o.json);
   const DeviceChoice device = measured_device(o, "bench");
   const DeviceFacts facts = facts_of(device);
+  if (o.under_ncu) return launch_under_ncu(kinds, shapes, how, device.index, facts);
   const std::size_t all = kinds.size() * shapes.size();
   const std::string what = o.grouped ? "product" : "shape";
   err << "bench: " << all << (o.grouped ? " grouped " : " ") << what << (all == 1 ? "" : "s")
       << ", seed " << o.seed << ".\n";
 
   BenchRun run = run_of(o, facts);
+  const std::map<int, bench::Counters> counters = count(o, run, err);
+  const auto counted = [&](int mark) -> std::optional<bench::Counters> {
+    const auto found = counters.find(mark);
+    if (found == counters.end()) return std::nullopt;
+    return found->second;
+  };
   std::optional<Progress> progress;
   progress.emplace(err, "bench", what + "s", static_cast<std::int64_t>(all));
   const auto print = [&](const std::string& text) {
@@ -109,9 +163,15 @@ int run_bench(const BenchOptions& o, std::ostream& out, std::ostream& err) {
     print(table_heading(run, section));
     for (const Shape& shape : shapes) {
       section.rows.push_back({shape, {}, {}, {}});
-      measure(section.rows.back(), types, limit, how, device.index, facts);
-      if (!section.rows.back().times) ++missing;
-      print(table_row(section.rows.back()));
+      BenchRow& row = section.rows.back();
+      measure(row, types, limit, how, device.index, facts);
+      if (row.times) {
+        row.times->counted = counted(mark_of(done));
+        row.times->first_counted = counted(mark_of(done) + 1);
+      } else {
+        ++missing;
+      }
+      print(table_row(run, row));
       // After every shape, so that a run that is cut short leaves what it has.
       if (!o.json.empty()) replace_file(o.json, json(run));
       progress->update(++done);

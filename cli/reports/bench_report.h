@@ -35,13 +35,15 @@ struct BenchRun {
   std::string command;
   std::uint64_t seed = 1;
   bool dependent = false;
+  bool counted = false;                ///< some rows have counters
+  std::string uncounted;               ///< why there are none that were asked for
   std::vector<BenchSection> sections;  ///< one without groups
 };
 
 /// The table for a terminal, in parts that can be shown as they come.
 std::string table_title(const BenchRun& run);
 std::string table_heading(const BenchRun& run, const BenchSection& section);
-std::string table_row(const BenchRow& row);
+std::string table_row(const BenchRun& run, const BenchRow& row);
 std::string table_summary(const BenchRun& run, const BenchSection& section);
 
 /// The whole table as Markdown, with what made it.

@@ -137,12 +137,12 @@ TEST(GroupedReport, TheTableSaysEverything) {
     EXPECT_NE(table_title(run).find(word), std::string::npos) << word;
   }
   EXPECT_NE(table_heading(run, section).find("e4m3 to bf16, tensor scales\n"), std::string::npos);
-  const std::string row = table_row(section.rows[0]);
+  const std::string row = table_row(run, section.rows[0]);
   for (const char* word : {"8x16 N4096 K4096", "40.00", "1.0%", "32.00", "80.00", "2.000", "2.500",
                            "30.00", "75%", "94%", "the_plan; the_config"}) {
     EXPECT_NE(row.find(word), std::string::npos) << word << "\n" << row;
   }
-  EXPECT_NE(table_row(section.rows[3]).find("24 bytes apart"), std::string::npos);
+  EXPECT_NE(table_row(run, section.rows[3]).find("24 bytes apart"), std::string::npos);
   const std::string summary = table_summary(run, section);
   for (const char* word : {"plan over the loop: geomean 1.000 of 2, worst 0.500",
                            "plan over best config: geomean 0.928 of 3, worst 0.800",
