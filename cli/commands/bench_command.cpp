@@ -3,6 +3,7 @@
 #include <charconv>
 #include <ctime>
 #include <map>
+#include <span>
 
 #include "cli/commands/bench.h"
 #include "cli/commands/counters.h"
@@ -14,7 +15,7 @@
 namespace warpwright::cli {
 namespace {
 
-std::vector<Shape> shapes_of(const BenchOptions& o, const ProductTypes& types) {
+std::vector<Shape> wanted_shapes(const BenchOptions& o, const ProductTypes& types) {
   if (o.sample && !o.shapes.empty()) {
     throw InputError("--shapes and --sample do not go together: give one of them.");
   }
@@ -22,8 +23,7 @@ std::vector<Shape> shapes_of(const BenchOptions& o, const ProductTypes& types) {
     if (*o.sample < 1) throw InputError("--sample is less than 1; the nearest legal value is 1.");
     return sample_shapes(*o.sample, o.seed, types.step());
   }
-  if (!o.shapes.empty()) return read_shapes(o.shapes, o.grouped);
-  return o.grouped ? grouped_shapes() : dense_shapes();
+  return o.shapes.empty() ? shapes_of(o.kind) : read_shapes(o.shapes, o.kind);
 }
 
 std::string now() {
@@ -38,7 +38,7 @@ std::string now() {
 BenchRun run_of(const BenchOptions& o, const DeviceFacts& facts) {
   BenchRun run;
   const bench::Software software = bench_software();
-  run.grouped = o.grouped;
+  run.kind = o.kind;
   run.date = now();
   run.gpu = tuning_key({}, facts).gpu;
   run.driver = nvidia_driver_version();
@@ -51,33 +51,38 @@ BenchRun run_of(const BenchOptions& o, const DeviceFacts& facts) {
   return run;
 }
 
-// The row's first `limit` plans, the best one in front; where it has none, it says why.
-std::vector<Plan> plans_of(BenchRow& row, const ProductTypes& types, std::optional<int> limit,
-                           const DeviceFacts& facts) {
+// Of `candidates` the first ones, `limit` of them.
+Result<std::vector<Plan>> some_plans(const GemmProblem& problem, const DeviceFacts& facts,
+                                     std::optional<int> limit) {
+  auto plans = candidates(problem, facts);
+  if (plans && limit && plans->size() > static_cast<std::size_t>(*limit)) {
+    (*plans).erase((*plans).begin() + *limit, (*plans).end());
+  }
+  return plans;
+}
+
+// Times the row, a product of the first kind beside those of the others, or says in it why not.
+void measure(BenchRow& row, std::span<const ProductKind> kinds, std::optional<int> limit,
+             bench::TimeOptions how, int index, const DeviceFacts& facts) {
   const auto lengths = lengths_of(row.shape);
   if (!lengths) {
     row.refusal = lengths.reason();
-    return {};
+    return;
   }
   row.lengths = *lengths;
-  auto plans = candidates(problem_of(types, row.shape, row.lengths), facts);
+  const auto plans =
+      some_plans(problem_of(kinds.front().second, row.shape, row.lengths), facts, limit);
   if (!plans) {
     row.refusal = plans.reason();
-    return {};
+    return;
   }
-  if (limit && plans->size() > static_cast<std::size_t>(*limit)) {
-    (*plans).erase((*plans).begin() + *limit, (*plans).end());
-  }
-  return *plans;
-}
-
-// Times the row, or says in it why not.
-void measure(BenchRow& row, const ProductTypes& types, std::optional<int> limit,
-             bench::TimeOptions how, int index, const DeviceFacts& facts) {
-  const std::vector<Plan> plans = plans_of(row, types, limit, facts);
-  if (!row.refusal.empty()) return;
   how.lengths = row.lengths;
-  const auto times = time_product(plans, index, how);
+  for (const auto& [word, types] : kinds.subspan(1)) {
+    // What this build has no kernel for is left out.
+    auto others = some_plans(problem_of(types, row.shape, row.lengths), facts, limit);
+    if (others) how.beside.push_back(std::move(*others));
+  }
+  const auto times = time_product(*plans, index, how);
   if (times) {
     row.times = *times;
   } else {
@@ -85,23 +90,25 @@ void measure(BenchRow& row, const ProductTypes& types, std::optional<int> limit,
   }
 }
 
-// The mark of our launch of the product with this number; cuBLASLt's is the next.
-int mark_of(std::int64_t product) {
-  return static_cast<int>(2 * product + 1);
+// The mark of our launch of the row with this number; cuBLASLt's is the next.
+int mark_of(std::int64_t row) {
+  return static_cast<int>(2 * row + 1);
 }
 
-// Under ncu: every product is launched once by each side, in the order of the rows. What cannot be
-// launched is passed over here: the row says why.
-int launch_under_ncu(const std::vector<ProductKind>& kinds, const std::vector<Shape>& shapes,
-                     bench::TimeOptions how, int index, const DeviceFacts& facts) {
-  std::int64_t product = 0;
-  for (const auto& [word, types] : kinds) {
+// Under ncu: the product of every row is launched once by each side. What cannot be launched is
+// passed over here: the row says why.
+int launch_under_ncu(std::span<const ProductKind> kinds, std::size_t in_a_row,
+                     const std::vector<Shape>& shapes, bench::TimeOptions how, int index,
+                     const DeviceFacts& facts) {
+  std::int64_t row = 0;
+  for (std::size_t first = 0; first < kinds.size(); first += in_a_row) {
     for (const Shape& shape : shapes) {
-      BenchRow row = {shape, {}, {}, {}};
-      const std::vector<Plan> plans = plans_of(row, types, 1, facts);
-      how.lengths = row.lengths;
-      if (!plans.empty()) profile_product(plans.front(), index, mark_of(product), how);
-      ++product;
+      const int mark = mark_of(row++);
+      const auto lengths = lengths_of(shape);
+      if (!lengths) continue;
+      const auto plans = some_plans(problem_of(kinds[first].second, shape, *lengths), facts, 1);
+      how.lengths = *lengths;
+      if (plans && !plans->empty()) profile_product(plans->front(), index, mark, how);
     }
   }
   return 0;
@@ -124,22 +131,29 @@ std::map<int, bench::Counters> count(const BenchOptions& o, BenchRun& run, std::
 
 int run_bench(const BenchOptions& o, std::ostream& out, std::ostream& err) {
   std::vector<ProductKind> kinds;
-  if (o.grouped) {
+  if (o.kind == BenchKind::grouped) {
     kinds = parse_kinds(o.types.dtype);
+  } else if (o.kind == BenchKind::w4a8) {
+    kinds = w4a8_kinds(o.group);
   } else {
     kinds.emplace_back("", parse_types(o.types));
   }
-  const std::vector<Shape> shapes = shapes_of(o, kinds.front().second);
+  // All kinds in a row, or a section for each.
+  const std::size_t in_a_row = o.kind == BenchKind::w4a8 ? kinds.size() : 1;
+  const std::vector<Shape> shapes = wanted_shapes(o, kinds.front().second);
   const std::optional<int> limit = parse_configs(o.configs);
   bench::TimeOptions how = time_options(o);
   how.dependent = o.dependent;
   if (!o.json.empty()) check_output_file("The JSON", o.json);
   const DeviceChoice device = measured_device(o, "bench");
   const DeviceFacts facts = facts_of(device);
-  if (o.under_ncu) return launch_under_ncu(kinds, shapes, how, device.index, facts);
-  const std::size_t all = kinds.size() * shapes.size();
-  const std::string what = o.grouped ? "product" : "shape";
-  err << "bench: " << all << (o.grouped ? " grouped " : " ") << what << (all == 1 ? "" : "s")
+  if (o.under_ncu) {
+    return launch_under_ncu(kinds, in_a_row, shapes, how, device.index, facts);
+  }
+  const std::size_t all = kinds.size() / in_a_row * shapes.size();
+  const bool grouped = o.kind == BenchKind::grouped;
+  const std::string what = grouped ? "product" : "shape";
+  err << "bench: " << all << (grouped ? " grouped " : " ") << what << (all == 1 ? "" : "s")
       << ", seed " << o.seed << ".\n";
 
   BenchRun run = run_of(o, facts);
@@ -156,15 +170,18 @@ int run_bench(const BenchOptions& o, std::ostream& out, std::ostream& err) {
   };
   std::int64_t done = 0;
   int missing = 0;
-  for (const auto& [word, types] : kinds) {
-    run.sections.push_back({word, o.grouped ? operands_name(types) : types_name(types), {}});
+  for (std::size_t first = 0; first < kinds.size(); first += in_a_row) {
+    const std::span<const ProductKind> of_row = std::span(kinds).subspan(first, in_a_row);
+    const auto& [word, types] = of_row.front();
+    run.sections.push_back(
+        {word, o.kind == BenchKind::dense ? types_name(types) : operands_name(types), {}});
     BenchSection& section = run.sections.back();
     if (run.sections.size() == 1) print(table_title(run));
     print(table_heading(run, section));
     for (const Shape& shape : shapes) {
       section.rows.push_back({shape, {}, {}, {}});
       BenchRow& row = section.rows.back();
-      measure(row, types, limit, how, device.index, facts);
+      measure(row, of_row, limit, how, device.index, facts);
       if (row.times) {
         row.times->counted = counted(mark_of(done));
         row.times->first_counted = counted(mark_of(done) + 1);

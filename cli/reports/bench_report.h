@@ -28,7 +28,7 @@ struct BenchSection {
 
 /// What was measured, where, when, by what and how.
 struct BenchRun {
-  bool grouped = false;
+  BenchKind kind = BenchKind::dense;
   std::string date;  ///< UTC, as "2026-11-21T09:37:04Z"
   std::string gpu, driver, cuda, cublaslt;
   std::string commit;
@@ -37,7 +37,7 @@ struct BenchRun {
   bool dependent = false;
   bool counted = false;                ///< some rows have counters
   std::string uncounted;               ///< why there are none that were asked for
-  std::vector<BenchSection> sections;  ///< one without groups
+  std::vector<BenchSection> sections;  ///< several of groups alone
 };
 
 /// The table for a terminal, in parts that can be shown as they come.

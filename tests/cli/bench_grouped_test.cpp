@@ -16,7 +16,7 @@ namespace {
 
 std::vector<Shape> shapes_in(const std::string& text) {
   std::istringstream in(text);
-  return parse_shapes(in, "shapes.txt", /*grouped=*/true);
+  return parse_shapes(in, "shapes.txt", BenchKind::grouped);
 }
 
 TEST(GroupedShapes, AreReadWithComments) {
@@ -113,7 +113,7 @@ BenchRow row_of(double ours, double config, double loop) {
 
 BenchRun example_grouped_run() {
   BenchRun run;
-  run.grouped = true;
+  run.kind = BenchKind::grouped;
   run.date = "2026-11-21T10:00:00Z";
   run.gpu = "NVIDIA H200";
   run.driver = "580.159";

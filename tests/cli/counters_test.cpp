@@ -144,7 +144,7 @@ BenchRun counted_run(bool grouped) {
   t.ours = t.config_time = {10, 10, 10};
   t.counted = bench::Counters{74.8e6, 91.8e6, 241e6};
   BenchRun run;
-  run.grouped = grouped;
+  run.kind = grouped ? BenchKind::grouped : BenchKind::dense;
   run.counted = true;
   run.sections = {{"", "bf16 to bf16", {{Shape{}, {}, t, ""}}}};
   return run;

@@ -315,6 +315,13 @@ inline Ask random_ask(const Instance& instance, Draws& draw, double most) {
   ask.k = draw(c.sharing == kernel::Sharing::cluster ? 2 * kernel::tile_k(c) : 1,
                12 * kernel::tile_k(c));
   const bool shares = c.sharing != kernel::Sharing::whole;  // which takes something to share
+  if (most > 1e7 && draw.rarely(4)) {
+    // With room for it: one extent of many tiles or K blocks, the others short.
+    ask.m = draw(1, tile_m);
+    ask.n = draw(1, tile_n);
+    int& longer = draw.rarely(3) ? ask.k : draw.rarely(2) ? ask.m : ask.n;
+    longer = &longer == &ask.k ? draw(12, 96) * kernel::tile_k(c) - 1 : draw(3, 24) * longer;
+  }
   if (!shares && draw.rarely(40)) ask.k = draw(0, 1);
   ask.batch = draw.rarely(4) ? draw(2, 3) : 1;
   while (static_cast<double>(ask.m) * ask.n * ask.k * ask.batch > most && ask.m * ask.n > 1) {
@@ -325,10 +332,10 @@ inline Ask random_ask(const Instance& instance, Draws& draw, double most) {
     const int unit = c.sums == kernel::Sums::block_scaled ? 256 : 16;
     ask.n = (ask.n + unit - 1) / unit * unit;
   }
-  constexpr atom::ClusterShape shapes[] = {{1, 1}, {1, 1}, {2, 1}, {1, 2}, {2, 2}};
+  constexpr atom::ClusterShape shapes[] = {{1, 1}, {1, 1}, {2, 1}, {1, 2}, {2, 2}, {4, 4}};
   ask.cluster = draw.of(shapes);
   if (!takes(instance, ask.cluster)) ask.cluster = smallest_cluster(instance);
-  ask.clusters = draw(1, 9);
+  ask.clusters = draw(1, atom::cluster_size(ask.cluster) > 4 ? 3 : 9);
   constexpr float alphas[] = {1.0F, -1.5F, 0.75F, 2.5F};
   ask.alpha = !shares && draw.rarely(20) ? 0.0F : draw.of(alphas);
   if (eight_bit(c)) {
