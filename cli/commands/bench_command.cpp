@@ -2,9 +2,11 @@
 
 #include <charconv>
 #include <ctime>
+#include <map>
 #include <span>
 
 #include "cli/commands/bench.h"
+#include "cli/commands/counters.h"
 #include "cli/files/output_file.h"
 #include "cli/reports/bench_report.h"
 #include "cli/reports/progress.h"
@@ -89,6 +91,46 @@ void measure(BenchRow& row, std::span<const ProductKind> kinds, const PlanChoice
   }
 }
 
+// The mark of our launch of the row with this number; cuBLASLt's is the next.
+int mark_of(std::int64_t row) {
+  return static_cast<int>(2 * row + 1);
+}
+
+// Under ncu: the product of every row is launched once by each side. What cannot be launched is
+// passed over here: the row says why.
+int launch_under_ncu(std::span<const ProductKind> kinds, std::size_t in_a_row,
+                     const std::vector<Shape>& shapes, const PlanChoices& choices,
+                     bench::TimeOptions how, int index, const DeviceFacts& facts) {
+  std::int64_t row = 0;
+  for (std::size_t first = 0; first < kinds.size(); first += in_a_row) {
+    for (const Shape& shape : shapes) {
+      const int mark = mark_of(row++);
+      const auto lengths = lengths_of(shape);
+      if (!lengths) continue;
+      const auto plans =
+          some_plans(problem_of(kinds[first].second, shape, *lengths), facts, choices, 1);
+      how.lengths = *lengths;
+      if (plans && !plans->empty()) profile_product(plans->front(), index, mark, how);
+    }
+  }
+  return 0;
+}
+
+// Runs this command under ncu where counters are asked for; what keeps them away is said.
+std::map<int, bench::Counters> count(const BenchOptions& o, BenchRun& run, std::ostream& err) {
+  if (!o.counters) return {};
+  std::vector<std::string> arguments = o.arguments;
+  arguments.emplace_back("--under-ncu");
+  NcuLog log = run_under_ncu(this_program(), arguments);
+  run.counted = !log.counts.empty();
+  run.uncounted = log.error;
+  if (!log.error.empty()) {
+    err << "bench: " << (run.counted ? "counters are missing" : "counters are left out") << ": "
+        << log.error << ".\n";
+  }
+  return log.counts;
+}
+
 int run_bench(const BenchOptions& o, std::ostream& out, std::ostream& err) {
   std::vector<ProductKind> kinds;
   if (o.kind == BenchKind::grouped) {
@@ -109,6 +151,9 @@ int run_bench(const BenchOptions& o, std::ostream& out, std::ostream& err) {
   if (!o.json.empty()) check_output_file("The JSON", o.json);
   const DeviceChoice device = measured_device(o, "bench");
   const DeviceFacts facts = facts_of(device);
+  if (o.under_ncu) {
+    return launch_under_ncu(kinds, in_a_row, shapes, choices, how, device.index, facts);
+  }
   const std::size_t all = kinds.size() / in_a_row * shapes.size();
   const bool grouped = o.kind == BenchKind::grouped;
   const std::string what = grouped ? "product" : "shape";
@@ -116,6 +161,12 @@ int run_bench(const BenchOptions& o, std::ostream& out, std::ostream& err) {
       << ", seed " << o.seed << ".\n";
 
   BenchRun run = run_of(o, facts);
+  const std::map<int, bench::Counters> counters = count(o, run, err);
+  const auto counted = [&](int mark) -> std::optional<bench::Counters> {
+    const auto found = counters.find(mark);
+    if (found == counters.end()) return std::nullopt;
+    return found->second;
+  };
   std::optional<Progress> progress;
   progress.emplace(err, "bench", what + "s", static_cast<std::int64_t>(all));
   const auto print = [&](const std::string& text) {
@@ -133,9 +184,15 @@ int run_bench(const BenchOptions& o, std::ostream& out, std::ostream& err) {
     print(table_heading(run, section));
     for (const Shape& shape : shapes) {
       section.rows.push_back({shape, {}, {}, {}});
-      measure(section.rows.back(), of_row, choices, limit, how, device.index, facts);
-      if (!section.rows.back().times) ++missing;
-      print(table_row(run, section.rows.back()));
+      BenchRow& row = section.rows.back();
+      measure(row, of_row, choices, limit, how, device.index, facts);
+      if (row.times) {
+        row.times->counted = counted(mark_of(done));
+        row.times->first_counted = counted(mark_of(done) + 1);
+      } else {
+        ++missing;
+      }
+      print(table_row(run, row));
       // After every shape, so that a run that is cut short leaves what it has.
       if (!o.json.empty()) replace_file(o.json, json(run));
       progress->update(++done);
