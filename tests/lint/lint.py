@@ -198,10 +198,7 @@ def check_clobber(name, text):
                 break
             if token[0][0] == '"':
                 strings.append(token[0])
-        # No instruction, with an operand: a value hidden from the compiler.
-        hides = strings[0] == '""' and '"memory"' not in strings
-        orders = not hides and not REGISTERS_ALONE.search(
-            re.sub(r"\\[nt]", " ", " ".join(strings)))
+        orders = not REGISTERS_ALONE.search(re.sub(r"\\[nt]", " ", " ".join(strings)))
         if orders and (not start[1] or '"memory"' not in strings):
             number = text.count("\n", 0, start.start()) + 1
             yield number, "assembly that the compiler may move accesses over: volatile, \"memory\""
