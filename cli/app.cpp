@@ -286,6 +286,7 @@ int run_command(const std::vector<std::string>& arguments, std::ostream& out, st
   add_product_commands(app, product, check_how, trace_how);
 
   BenchOptions bench_options;
+  bench_options.arguments = arguments;
   bench_options.command = "warpwright";
   for (const std::string& argument : arguments) bench_options.command += " " + printable(argument);
   BenchOptions bench_grouped_options = bench_options;

@@ -85,9 +85,15 @@ void add_benching(CLI::App& app, BenchOptions& o, const char* seed, const char* 
                  "how many of our configurations are tried for the best: a number, or all")
       ->type_name("N")
       ->capture_default_str();
+  app.add_option("--kernel", o.kernel,
+                 "plans with this kernel alone, by the name that explain prints")
+      ->type_name("NAME");
   add_measuring(app, o, seed);
   app.add_flag("--dependent", o.dependent,
                "programmatic dependent launch on our side (default: on neither side)");
+  app.add_flag("--counters", o.counters,
+               "count as well, by ncu: instructions, sectors read from L2, bytes of DRAM");
+  app.add_flag("--under-ncu", o.under_ncu)->group("");  // hidden: see cli/commands/counters.h
   app.add_option("--json", o.json, "where the numbers are written too, after every shape")
       ->type_name("FILE");
   app.add_flag("--markdown", o.markdown, "print the table as documents want it");
