@@ -111,14 +111,41 @@ __global__ void normal_kernel(void* data, DType t, std::int64_t count, std::uint
   }
 }
 
-__global__ void scales_kernel(float* data, std::int64_t count, std::uint64_t seed,
+__global__ void scales_kernel(void* data, DType t, std::int64_t count, std::uint64_t seed,
                               std::uint64_t stream) {
   const std::uint64_t base = mix(mix(seed) ^ stream);
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
   for (std::int64_t i = blockIdx.x * static_cast<std::int64_t>(blockDim.x) + threadIdx.x; i < count;
        i += step) {
     const std::uint64_t word = mix(base + static_cast<std::uint64_t>(i));
-    data[i] = exp2f(static_cast<float>(word >> 40) * 0x1p-23F - 1.0F);
+    store(data, t, i, exp2f(static_cast<float>(word >> 40) * 0x1p-23F - 1.0F));
+  }
+}
+
+// The largest of 128 normal weights is some 2.7 of their deviations, and its code 7.
+__device__ int random_code(std::uint64_t word) {
+  return max(-8, min(7, __float2int_rn(2.6F * normal(word))));
+}
+
+__global__ void codes_kernel(std::uint8_t* codes, std::int64_t bytes, std::uint64_t seed,
+                             std::uint64_t stream) {
+  const std::uint64_t base = mix(mix(seed) ^ stream);
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
+  for (std::int64_t i = blockIdx.x * static_cast<std::int64_t>(blockDim.x) + threadIdx.x; i < bytes;
+       i += step) {
+    const int low = random_code(mix(base + 2 * static_cast<std::uint64_t>(i)));
+    const int high = random_code(mix(base + 2 * static_cast<std::uint64_t>(i) + 1));
+    codes[i] = static_cast<std::uint8_t>((low & 15) | (high & 15) << 4);
+  }
+}
+
+__global__ void values_kernel(const std::uint8_t* codes, const void* scales, DType t, int group,
+                              std::int64_t count, float* values) {
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
+  for (std::int64_t i = blockIdx.x * static_cast<std::int64_t>(blockDim.x) + threadIdx.x; i < count;
+       i += step) {
+    const int four = codes[i / 2] >> i % 2 * 4 & 15;
+    values[i] = static_cast<float>((four ^ 8) - 8) * load(scales, t, i / group);
   }
 }
 
@@ -413,11 +440,23 @@ void fill_normal(void* data, DType dtype, std::int64_t count, std::uint64_t seed
   require(cudaGetLastError(), "making random operands");
 }
 
-void fill_scales(float* data, std::int64_t count, std::uint64_t seed, std::uint64_t stream,
-                 cudaStream_t on) {
+void fill_scales(void* data, DType dtype, std::int64_t count, std::uint64_t seed,
+                 std::uint64_t stream, cudaStream_t on) {
   if (count == 0) return;
-  scales_kernel<<<blocks(count), 256, 0, on>>>(data, count, seed, stream);
+  scales_kernel<<<blocks(count), 256, 0, on>>>(data, dtype, count, seed, stream);
   require(cudaGetLastError(), "making random scales");
+}
+
+void fill_codes(std::uint8_t* codes, std::int64_t count, std::uint64_t seed, std::uint64_t stream,
+                cudaStream_t on) {
+  codes_kernel<<<blocks(count / 2), 256, 0, on>>>(codes, count / 2, seed, stream);
+  require(cudaGetLastError(), "making random weights");
+}
+
+void int4_values(const std::uint8_t* codes, const void* scales, DType scale, int group,
+                 std::int64_t count, float* values, cudaStream_t on) {
+  values_kernel<<<blocks(count), 256, 0, on>>>(codes, scales, scale, group, count, values);
+  require(cudaGetLastError(), "making the values of weights");
 }
 
 void relay_column_major(const MatrixView& from, float* to, std::int64_t pitch, cudaStream_t on) {

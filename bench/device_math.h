@@ -32,9 +32,18 @@ std::shared_ptr<device::CudaBuffer> filled_memory(std::int64_t bytes, int value 
 void fill_normal(void* data, DType dtype, std::int64_t count, std::uint64_t seed,
                  std::uint64_t stream, cudaStream_t on);
 
-/// Fills `count` floats with positive values between 1/2 and 2, evenly on a logarithmic scale.
-void fill_scales(float* data, std::int64_t count, std::uint64_t seed, std::uint64_t stream,
-                 cudaStream_t on);
+/// Fills `count` elements of `dtype` with positive values between 1/2 and 2, evenly on a
+/// logarithmic scale.
+void fill_scales(void* data, DType dtype, std::int64_t count, std::uint64_t seed,
+                 std::uint64_t stream, cudaStream_t on);
+
+/// Fills `count` codes of int4 weights, two a byte, with what normal weights have in groups of 128.
+void fill_codes(std::uint8_t* codes, std::int64_t count, std::uint64_t seed, std::uint64_t stream,
+                cudaStream_t on);
+
+/// What `count` codes stand for: those of each `group` of them times its scale.
+void int4_values(const std::uint8_t* codes, const void* scales, DType scale, int group,
+                 std::int64_t count, float* values, cudaStream_t on);
 
 /// Copies a matrix of floats (no batch) to `to`, where neighbours along its rows' index lie next to
 /// each other and columns are `pitch` apart.

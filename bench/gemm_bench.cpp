@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <numeric>
+#include <span>
 #include <utility>
 
 #include "bench/cublaslt.h"
@@ -50,8 +51,8 @@ class Baseline {
   [[nodiscard]] int algorithms() const { return products_.begin()->second->algorithms(); }
 
   [[nodiscard]] Launch launch(int algorithm) const {
-    return [this, algorithm](std::size_t set, void* stream) -> std::optional<Refusal> {
-      for (const GemmOperands& o : sets_[set]) {
+    return [this, algorithm](std::size_t number, void* stream) -> std::optional<Refusal> {
+      for (const GemmOperands& o : sets_[number % sets_.size()]) {
         if (auto refusal = products_.at(o.a.rows)->launch(algorithm, o, stream)) return refusal;
       }
       return std::nullopt;
@@ -83,8 +84,9 @@ class Contender {
   [[nodiscard]] const Plan& plan() const { return plan_; }
   // How a launch of ours is made is said here and nowhere else.
   [[nodiscard]] Launch launch() {
-    return [this](std::size_t set, void* stream) {
-      return warpwright::launch(plan_, sets_[set], workspace_, stream, {.dependent = dependent_});
+    return [this](std::size_t number, void* stream) {
+      return warpwright::launch(plan_, sets_[number % sets_.size()], workspace_, stream,
+                                {.dependent = dependent_});
     };
   }
 
@@ -117,7 +119,13 @@ class Session {
         options_(options),
         roof_(roof(problem_, plans.front().device, options.lengths)) {
     make_operands(host, plans.front().device);
-    find_baseline();
+    if (problem_.packed) {
+      no_baseline_ = "cuBLASLt has no int4 weights";
+    } else if (!options.beside.empty()) {
+      no_baseline_ = "other products take its turns";
+    } else {
+      find_baseline();
+    }
     judge_ = std::make_unique<Judge>(
         problem_, sets(), parts_,
         baseline_ && problem_.groups == 0 ? baseline_->launch(0) : Launch(), stream());
@@ -129,8 +137,8 @@ class Session {
       judge_->check(baseline_->launch(0), "the loop of cuBLASLt calls");
     }
     const Launch first = contenders_.front()->launch();
-    race_.emplace(sets().size(), estimate(first, sets().size(), stream()),
-                  roof_.bound() == Bound::tensor_cores, options, stream());
+    race_.emplace(sets().size(), estimate(first, stream()), roof_.bound() == Bound::tensor_cores,
+                  options, stream());
   }
 
   // Contender 0 is the first plan.
@@ -144,7 +152,7 @@ class Session {
   // Of the first plan's launches.
   [[nodiscard]] HostTimes host() const {
     Contender& first = *contenders_.front();
-    return host_times(first.plan(), first.launch(), sets().size(), options_.dependent, stream());
+    return host_times(first.plan(), first.launch(), options_.dependent, stream());
   }
 
   // What each of them takes by a few replays; nothing where it does not launch, or is alone.
@@ -194,7 +202,9 @@ class Session {
       l2_bytes *= 1 + idle * matrix_bytes(problem_) / roof_.bytes;
     }
     operands_.emplace(one, static_cast<std::int64_t>(l2_bytes), options_.seed, stream());
-    for (const GemmOperands& set : sets()) parts_.push_back(parts_of(set, options_.lengths));
+    for (std::size_t i = 0; i < sets().size(); ++i) {
+      parts_.push_back(parts_of(operands_->plain(i), options_.lengths));
+    }
   }
 
   void find_baseline() {
@@ -257,10 +267,23 @@ std::size_t fastest(const std::vector<std::optional<double>>& times) {
   return best;
 }
 
-GemmTimes measure(const std::vector<Plan>& plans, const GemmOperands* host,
-                  const TimeOptions& options) {
-  Session session(plans, host, options);
+// One product of a race: its times, and what takes part.
+struct Entry {
+  Entry(const std::vector<Plan>& plans, const GemmOperands* host, const TimeOptions& options)
+      : session(plans, host, options) {}
+
+  Session session;
   GemmTimes times;
+  std::vector<Launch> finals;  // the first plan, the fastest one if another, cuBLASLt's likewise
+  std::size_t ours = 0;        // of them
+};
+
+// Its contenders, and who is in the finals.
+std::unique_ptr<Entry> entry_of(const std::vector<Plan>& plans, const GemmOperands* host,
+                                const TimeOptions& options) {
+  auto entry = std::make_unique<Entry>(plans, host, options);
+  Session& session = entry->session;
+  GemmTimes& times = entry->times;
   session.describe(times);
   std::vector<Launch> ours;
   for (const auto& contender : session.contenders()) ours.push_back(contender->launch());
@@ -273,9 +296,10 @@ GemmTimes measure(const std::vector<Plan>& plans, const GemmOperands* host,
   times.plan = session.contenders().front()->plan().name();
   times.config = session.contenders()[winner]->plan().name();
 
-  std::vector<Launch> finals = {ours.front()};
+  std::vector<Launch>& finals = entry->finals;
+  finals.push_back(ours.front());
   if (winner != 0) finals.push_back(ours[winner]);
-  const std::size_t theirs = finals.size();
+  entry->ours = finals.size();
   if (const Baseline* const baseline = session.baseline()) {
     std::vector<Launch> offers;
     for (int i = 0; i < baseline->algorithms(); ++i) offers.push_back(baseline->launch(i));
@@ -287,22 +311,50 @@ GemmTimes measure(const std::vector<Plan>& plans, const GemmOperands* host,
     finals.push_back(offers.front());
     if (best != 0) finals.push_back(offers[best]);
   }
-  const std::vector<Timing> all = session.race().run(finals);
+  return entry;
+}
 
-  if (times.problem.groups == 0) times.host = session.host();
-  times.ours = all.front();
-  times.config_time = all[theirs - 1];
+// What the finals say, which are this entry's.
+GemmTimes times_of(const Entry& entry, std::span<const Timing> finals) {
+  GemmTimes times = entry.times;
+  if (times.problem.groups == 0) times.host = entry.session.host();
+  times.ours = finals.front();
+  times.config_time = finals[entry.ours - 1];
   // What looked faster in the few replays need not be so in the many.
   if (times.config_time.median > times.ours.median) {
     times.config_time = times.ours;
     times.config = times.plan;
   }
-  if (session.baseline() == nullptr) return times;
-  times.first = all[theirs];
-  times.best = all.back();
+  if (entry.session.baseline() == nullptr) return times;
+  times.first = finals[entry.ours];
+  times.best = finals.back();
   if (times.best->median > times.first->median) {
     times.best = times.first;
     times.best_index = 0;
+  }
+  return times;
+}
+
+GemmTimes measure(const std::vector<Plan>& plans, const GemmOperands* host,
+                  const TimeOptions& options) {
+  std::vector<std::unique_ptr<Entry>> entries;
+  entries.push_back(entry_of(plans, host, options));
+  for (const auto& others : options.beside) entries.push_back(entry_of(others, nullptr, options));
+  std::vector<Launch> finals;
+  for (const auto& entry : entries) {
+    finals.insert(finals.end(), entry->finals.begin(), entry->finals.end());
+  }
+  const std::vector<Timing> all = entries.front()->session.race().run(finals);
+  GemmTimes times;
+  std::span<const Timing> rest = all;
+  for (const auto& entry : entries) {
+    GemmTimes of_entry = times_of(*entry, rest.first(entry->finals.size()));
+    rest = rest.subspan(entry->finals.size());
+    if (entry == entries.front()) {
+      times = std::move(of_entry);
+    } else {
+      times.beside.push_back(std::move(of_entry));
+    }
   }
   return times;
 }

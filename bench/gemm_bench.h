@@ -38,7 +38,7 @@ struct HostTimes {
 struct Roof {
   double operations = 0;
   /// Of groups: A and D and the matrices of B whose groups have rows. Scales are left out then, as
-  /// in the numbers that speeds are compared with.
+  /// in the numbers that speeds are compared with, but for those of packed weights.
   double bytes = 0;
   double compute_us = 0;
   double memory_us = 0;
@@ -56,6 +56,7 @@ inline std::int64_t busy_groups(const std::vector<std::int64_t>& lengths) {
 
 /// Bytes of one of B's matrices.
 inline double matrix_bytes(const GemmProblem& p) {
+  if (p.packed) return static_cast<double>(packed::data_bytes(p.packed->format, {1, p.n, p.k}));
   return static_cast<double>(p.n) * static_cast<double>(p.k) * numeric::bits(p.b) / 8;
 }
 
@@ -99,6 +100,7 @@ struct GemmTimes {
   int launches = 0;  ///< of one round
   int buffer_sets = 0;
   Roof roof;
+  std::vector<GemmTimes> beside;  ///< other products, in the same rounds
 };
 
 /// How it is measured.
@@ -110,6 +112,9 @@ struct TimeOptions {
   bool dependent = false;  ///< programmatic dependent launch, on our side
   /// Rows of each group: the plans know nothing of them, and they add up to M.
   std::vector<std::int64_t> lengths = {};
+  /// Plans for other products of the same lengths, those of each one in a vector: they take turns
+  /// with the first one's instead of cuBLASLt.
+  std::vector<std::vector<Plan>> beside = {};
   /// Called with the number of contenders measured so far and of all.
   std::function<void(int done, int all)> progress = {};
 };
@@ -126,10 +131,11 @@ inline double tflops(double operations, const Timing& timing) {
 }
 
 /// Times the first of `plans` (all for one problem), the fastest of all of them, and cuBLASLt, on
-/// the current CUDA device. `host` holds the operands (without groups), or is null: random ones are
-/// made on the device. Refuses, instead of timing, where a result is not right up to rounding: that
-/// of a product compared with cuBLASLt's (and, where they differ, both with a plain product in
-/// float64), that of groups and of a product that cuBLASLt has not with the plain product's.
+/// the current CUDA device; or, instead of cuBLASLt, other products of ours. `host` holds the
+/// operands (without groups), or is null: random ones are made on the device. Refuses, instead of
+/// timing, where a result is not right up to rounding: that of a product compared with cuBLASLt's
+/// (and, where they differ, both with a plain product in float64), that of groups, of packed
+/// weights and of a product that cuBLASLt has not with the plain product's.
 Result<GemmTimes> time_gemm(const std::vector<Plan>& plans, const GemmOperands* host,
                             const TimeOptions& options = {});
 

@@ -24,8 +24,7 @@ double microseconds(std::chrono::steady_clock::duration d) {
 
 }  // namespace
 
-HostTimes host_times(const Plan& plan, const Launch& launch, std::size_t sets, bool dependent,
-                     cudaStream_t stream) {
+HostTimes host_times(const Plan& plan, const Launch& launch, bool dependent, cudaStream_t stream) {
   const KernelFacts& facts = plan.facts();
   const auto* const function = reinterpret_cast<const void*>(&empty_kernel);
   Parameters parameters{};
@@ -64,7 +63,7 @@ HostTimes host_times(const Plan& plan, const Launch& launch, std::size_t sets, b
       const auto before = std::chrono::steady_clock::now();
       require(cudaLaunchKernelExC(&config, function, arguments), "launching an empty kernel");
       const auto start = std::chrono::steady_clock::now();
-      require(launch(static_cast<std::size_t>(i) % sets, stream));
+      require(launch(static_cast<std::size_t>(i), stream));
       const auto end = std::chrono::steady_clock::now();
       if (round < 0) continue;
       empty.push_back(microseconds(start - before));

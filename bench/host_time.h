@@ -8,10 +8,8 @@
 
 namespace warpwright::bench {
 
-/// Times single launches of `plan` by `launch`, which goes round `sets` sets of operands, in turns
-/// with those of an empty kernel of the same grid, clusters, shared memory and parameters: what
-/// CUDA alone takes on this host.
-HostTimes host_times(const Plan& plan, const Launch& launch, std::size_t sets, bool dependent,
-                     cudaStream_t stream);
+/// Times single launches of `plan` by `launch`, in turns with those of an empty kernel of the same
+/// grid, clusters, shared memory and parameters: what CUDA alone takes on this host.
+HostTimes host_times(const Plan& plan, const Launch& launch, bool dependent, cudaStream_t stream);
 
 }  // namespace warpwright::bench

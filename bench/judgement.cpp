@@ -11,7 +11,12 @@ namespace {
 constexpr const char* kLibrary = "cuBLASLt";
 constexpr const char* kReference = "a plain product in float64";
 
+bool folds(const GemmProblem& p) {
+  return p.packed && p.packed->sums == GroupSums::folded;
+}
+
 bool promotes(const GemmProblem& p) {
+  if (p.packed) return p.packed->sums == GroupSums::exact;
   return p.accumulation == Accumulation::promoted || p.scaling == Scaling::block;
 }
 
@@ -26,6 +31,8 @@ Tolerance tolerance(const GemmProblem& p) {
     const double steps = promotes(p) ? 4 : std::ceil(static_cast<double>(p.k) / 32);
     t.loss += steps * 0x1p-13;
   }
+  // A weight and its scale are rounded to e4m3, each by 1/16 at most.
+  if (folds(p)) t.loss += 0.13;
   return t;
 }
 
@@ -49,6 +56,7 @@ double relative_limit(const GemmProblem& p) {
   };
   double limit = rounding(p.d);
   if (numeric::is_8bit(p.a)) limit += promotes(p) ? 2e-3 : 1e-2;
+  if (folds(p)) limit += 5e-2;
   return p.epilogue.gated ? 2 * limit : limit;
 }
 

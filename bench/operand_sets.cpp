@@ -4,6 +4,7 @@
 #include <array>
 
 #include "bench/device_math.h"
+#include "warpwright/device/pack.h"
 
 namespace warpwright::bench {
 namespace {
@@ -30,16 +31,50 @@ std::int64_t padded(std::int64_t bytes) {
 // Bytes of a tensor that the product has; 0 for one that it has not.
 std::int64_t slot_bytes(const GemmOperands& o, const Slot& slot) {
   if (slot.view == &GemmOperands::c && o.beta == 0.0F) return 0;
-  return span_bytes(o.*slot.view);
+  return span_bytes(slot.view == &GemmOperands::b ? stored_b(o) : o.*slot.view);
+}
+
+// Of a slot's memory, what lies before the tensor: the header of packed weights.
+std::int64_t slot_begin(const GemmOperands& o, const Slot& slot) {
+  return o.packed && slot.view == &GemmOperands::b ? packed::kHeaderBytes : 0;
+}
+
+std::int64_t slot_step(const GemmOperands& o, const Slot& slot) {
+  const std::int64_t bytes = slot_bytes(o, slot);
+  return bytes == 0 ? 0 : padded(slot_begin(o, slot) + bytes);
 }
 
 void fill(const MatrixView& view, const Slot& slot, std::uint64_t seed, std::uint64_t stream,
           cudaStream_t on) {
   if (slot.scale) {
-    fill_scales(static_cast<float*>(view.data), span_elements(view), seed, stream, on);
+    fill_scales(view.data, view.dtype, span_elements(view), seed, stream, on);
   } else {
     fill_normal(view.data, view.dtype, span_elements(view), seed, stream, on);
   }
+}
+
+// Random int4 weights: packs them into B's memory, and gives the values they stand for.
+std::shared_ptr<device::CudaBuffer> fill_packed(const GemmOperands& o, std::uint64_t seed,
+                                                std::uint64_t stream, cudaStream_t on) {
+  const PackedFormat& f = o.packed->format;
+  const packed::Extents extents{o.b.batch, o.b.rows, o.b.columns};
+  const std::int64_t count = extents.experts * extents.n * extents.k;
+  if (f.encoding != Int4Encoding::ex || f.zero_points != ZeroPoints::none ||
+      extents.k % f.group != 0) {
+    throw Failure{
+        "random int4 weights are made without zero points, with codes from -8 to 7, and "
+        "with a K that is a multiple of the group"};
+  }
+  const auto codes = filled_memory(count / 2);
+  const auto scales = filled_memory(count / f.group * numeric::bits(f.scale) / 8);
+  auto values = filled_memory(count * 4);
+  auto* const at = static_cast<std::uint8_t*>(codes->data());
+  fill_codes(at, count, seed, stream, on);
+  fill_scales(scales->data(), f.scale, count / f.group, seed, stream + kSlots.size(), on);
+  int4_values(at, scales->data(), f.scale, f.group, count, static_cast<float*>(values->data()), on);
+  require(device::pack_on_cuda({extents, f.scale, at, scales->data(), nullptr, "random"}, f,
+                               static_cast<std::byte*>(o.b.data) - packed::kHeaderBytes, on));
+  return values;
 }
 
 MatrixView strided(DType t, std::int64_t rows, std::int64_t columns, std::int64_t row_stride,
@@ -108,6 +143,7 @@ GemmOperands operands_for(const GemmProblem& p) {
     o.c = strided(p.c, p.m, columns, p.c_row_stride, p.c_column_stride, p.batch, p.c_batch_stride);
     o.beta = 0.5F;
   }
+  o.packed = p.packed;
   o.scaling = p.scaling;
   o.accumulation = p.accumulation;
   const auto blocks = [](std::int64_t extent) { return (extent + 127) / 128; };
@@ -127,6 +163,8 @@ GemmOperands operands_for(const GemmProblem& p) {
     }
     o.scale_b = scales(blocks(p.n), blocks(p.k), each);
   }
+  // The scales of packed weights' groups are enough.
+  if (p.packed) o.scale_b = {};
   if (p.scales_d) o.scale_d = scales(1);
   o.epilogue = p.epilogue;
   if (p.epilogue.bias != Bias::none) {
@@ -155,7 +193,7 @@ OperandSets::OperandSets(const GemmOperands& host, std::int64_t l2_bytes, std::u
   std::int64_t step = 0;
   for (const Slot& slot : kSlots) {
     bytes += slot_bytes(host, slot);
-    step += padded(slot_bytes(host, slot));
+    step += slot_step(host, slot);
   }
   const std::int64_t wanted = 2 * l2_bytes / std::max<std::int64_t>(bytes, 1) + 2;
   std::size_t free = 0;
@@ -180,10 +218,17 @@ OperandSets::OperandSets(const GemmOperands& host, std::int64_t l2_bytes, std::u
       if (size == 0) continue;
       MatrixView& view = set.*slot.view;
       const void* from = i == 0 ? view.data : (sets_.front().*slot.view).data;
-      view.data = at;
-      at += padded(size);
+      view.data = at + slot_begin(host, slot);
+      at += slot_step(host, slot);
       if (slot.is_d) continue;
-      if (from == nullptr) {
+      if (i == 0 && slot_begin(host, slot) > 0) {
+        if (from != nullptr) {
+          throw Failure{
+              "int4 weights of one's own are not measured: `warpwright bench w4a8` "
+              "measures random ones"};
+        }
+        values_ = fill_packed(set, seed, s, stream);
+      } else if (from == nullptr) {
         fill(view, slot, seed, s, stream);
       } else {
         require(cudaMemcpyAsync(view.data, from, static_cast<std::size_t>(size), cudaMemcpyDefault,
@@ -194,6 +239,15 @@ OperandSets::OperandSets(const GemmOperands& host, std::int64_t l2_bytes, std::u
     sets_.push_back(set);
   }
   require(cudaStreamSynchronize(stream), "making operands");
+}
+
+GemmOperands OperandSets::plain(std::size_t set) const {
+  GemmOperands o = sets_[set];
+  if (!o.packed) return o;
+  o.packed.reset();
+  o.b.dtype = DType::f32;
+  o.b.data = values_->data();
+  return o;
 }
 
 }  // namespace warpwright::bench

@@ -34,9 +34,12 @@ class OperandSets {
   [[nodiscard]] const std::vector<GemmOperands>& all() const { return sets_; }
   /// Are there enough of them to keep operands out of the cache?
   [[nodiscard]] bool cold() const { return cold_; }
+  /// A set as plain kernels read it: of packed weights of the first one B has their values.
+  [[nodiscard]] GemmOperands plain(std::size_t set) const;
 
  private:
   std::shared_ptr<device::CudaBuffer> memory_;
+  std::shared_ptr<device::CudaBuffer> values_;  // of packed weights
   std::vector<GemmOperands> sets_;
   bool cold_ = true;
 };

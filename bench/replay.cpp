@@ -57,11 +57,11 @@ int launches_for(double each, double seconds, std::size_t sets) {
 // Many launches round the sets, ready to be replayed.
 class Graph {
  public:
-  Graph(const Launch& launch, std::size_t sets, int launches, cudaStream_t stream) {
+  Graph(const Launch& launch, int launches, cudaStream_t stream) {
     require(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "starting a capture");
     std::optional<Refusal> refusal;
     for (int i = 0; i < launches && !refusal; ++i) {
-      refusal = launch(static_cast<std::size_t>(i) % sets, stream);
+      refusal = launch(static_cast<std::size_t>(i), stream);
     }
     cudaGraph_t graph = nullptr;
     const cudaError_t error = cudaStreamEndCapture(stream, &graph);
@@ -109,14 +109,14 @@ Timing summarise(std::vector<double> times) {
   return {at(0.5), at(0.25), at(0.75)};
 }
 
-double estimate(const Launch& launch, std::size_t sets, cudaStream_t stream) {
+double estimate(const Launch& launch, cudaStream_t stream) {
   const Event begin;
   const Event end;
   constexpr int warm = 3;
   constexpr int tries = 10;
   for (int i = 0; i < warm + tries; ++i) {
     if (i == warm) begin.record(stream);
-    require(launch(static_cast<std::size_t>(i) % sets, stream));
+    require(launch(static_cast<std::size_t>(i), stream));
   }
   end.record(stream);
   require(cudaStreamSynchronize(stream), "timing");
@@ -124,8 +124,7 @@ double estimate(const Launch& launch, std::size_t sets, cudaStream_t stream) {
 }
 
 Race::Race(std::size_t sets, double each, bool hot, const TimeOptions& options, cudaStream_t stream)
-    : sets_(sets),
-      rounds_(options.rounds),
+    : rounds_(options.rounds),
       launches_(launches_for(each, options.round_seconds, sets)),
       rests_(hot && each > kRestSeconds),
       stream_(stream) {}
@@ -142,7 +141,7 @@ std::vector<Timing> Race::replay(const std::vector<Launch>& contenders, int roun
   const std::size_t count = contenders.size();
   std::vector<std::unique_ptr<Graph>> graphs;
   for (const Launch& launch : contenders) {
-    graphs.push_back(std::make_unique<Graph>(launch, sets_, launches_, stream_));
+    graphs.push_back(std::make_unique<Graph>(launch, launches_, stream_));
   }
   std::vector<Event> events(2 * count * static_cast<std::size_t>(rounds));
   std::vector<std::size_t> order;

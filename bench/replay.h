@@ -28,20 +28,20 @@ class Stream {
   cudaStream_t handle_ = nullptr;
 };
 
-/// Starts one product on a set of operands, by the set's number.
-using Launch = std::function<std::optional<Refusal>(std::size_t set, void* stream)>;
+/// Starts one product on a set of operands, by a number that goes round its sets.
+using Launch = std::function<std::optional<Refusal>(std::size_t number, void* stream)>;
 
 /// The median and the quartiles.
 Timing summarise(std::vector<double> times);
 
 /// Seconds of one launch, roughly: ten of them without a graph.
-double estimate(const Launch& launch, std::size_t sets, cudaStream_t stream);
+double estimate(const Launch& launch, cudaStream_t stream);
 
-/// Contenders for one problem on the same sets of operands, in graphs of as many launches each.
+/// Contenders, in graphs of as many launches each.
 class Race {
  public:
-  /// A launch takes `each` seconds, roughly. `hot` are products that heat the card up while they
-  /// run: long ones of them rest between rounds, as long as the round took.
+  /// A launch takes `each` seconds, roughly, and goes round `sets`. `hot` are products that heat
+  /// the card up while they run: long ones of them rest between rounds, as long as the round took.
   Race(std::size_t sets, double each, bool hot, const TimeOptions& options, cudaStream_t stream);
 
   /// Of one graph.
@@ -55,7 +55,6 @@ class Race {
  private:
   [[nodiscard]] std::vector<Timing> replay(const std::vector<Launch>& contenders, int rounds) const;
 
-  std::size_t sets_;
   int rounds_;
   int launches_;
   bool rests_;

@@ -289,7 +289,8 @@ int run_command(const std::vector<std::string>& arguments, std::ostream& out, st
   bench_options.command = "warpwright";
   for (const std::string& argument : arguments) bench_options.command += " " + printable(argument);
   BenchOptions bench_grouped_options = bench_options;
-  add_bench_command(app, bench_options, bench_grouped_options);
+  BenchOptions bench_w4a8_options = bench_options;
+  add_bench_command(app, bench_options, bench_grouped_options, bench_w4a8_options);
   TuneOptions tune_options;
   const CLI::App* tune = add_tune_command(app, tune_options);
 
@@ -354,7 +355,10 @@ int run_command(const std::vector<std::string>& arguments, std::ostream& out, st
   if (command.starts_with(" explain")) return explain_command(product, out, err);
   if (command.starts_with(" trace")) return trace_command(product, trace_how, out, err);
   if (command.starts_with(" bench")) {
-    return bench_command(product.is_grouped ? bench_grouped_options : bench_options, out, err);
+    return bench_command(product.is_grouped           ? bench_grouped_options
+                         : command.ends_with(" w4a8") ? bench_w4a8_options
+                                                      : bench_options,
+                         out, err);
   }
   if (tune->parsed()) return tune_command(tune_options, out, err);
   if (layout->parsed()) return layout_command(expression, table, out, err);

@@ -34,6 +34,9 @@ choose_preset() {
   fi
 }
 
+# What `script/on_gpu bundle` packed elsewhere, where it came along.
+unpack_bundle() { [[ ! -f .gpu/bundle.tgz ]] || tar -xzf .gpu/bundle.tgz -C .gpu; }
+
 has_gpu() { nvidia-smi -L 2>/dev/null | grep -q '^GPU'; }
 
 # build KERNELS [TARGET...]: configures build/ for these kernels (WARPWRIGHT_KERNELS) and builds the

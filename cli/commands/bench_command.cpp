@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <ctime>
+#include <span>
 
 #include "cli/commands/bench.h"
 #include "cli/files/output_file.h"
@@ -12,7 +13,7 @@
 namespace warpwright::cli {
 namespace {
 
-std::vector<Shape> shapes_of(const BenchOptions& o, const ProductTypes& types) {
+std::vector<Shape> wanted_shapes(const BenchOptions& o, const ProductTypes& types) {
   if (o.sample && !o.shapes.empty()) {
     throw InputError("--shapes and --sample do not go together: give one of them.");
   }
@@ -20,8 +21,7 @@ std::vector<Shape> shapes_of(const BenchOptions& o, const ProductTypes& types) {
     if (*o.sample < 1) throw InputError("--sample is less than 1; the nearest legal value is 1.");
     return sample_shapes(*o.sample, o.seed, types.step());
   }
-  if (!o.shapes.empty()) return read_shapes(o.shapes, o.grouped);
-  return o.grouped ? grouped_shapes() : dense_shapes();
+  return o.shapes.empty() ? shapes_of(o.kind) : read_shapes(o.shapes, o.kind);
 }
 
 std::string now() {
@@ -36,7 +36,7 @@ std::string now() {
 BenchRun run_of(const BenchOptions& o, const DeviceFacts& facts) {
   BenchRun run;
   const bench::Software software = bench_software();
-  run.grouped = o.grouped;
+  run.kind = o.kind;
   run.date = now();
   run.gpu = tuning_key({}, facts).gpu;
   run.driver = nvidia_driver_version();
@@ -49,25 +49,42 @@ BenchRun run_of(const BenchOptions& o, const DeviceFacts& facts) {
   return run;
 }
 
-// Times the row, or says in it why not.
-void measure(BenchRow& row, const ProductTypes& types, const PlanChoices& choices,
-             std::optional<int> limit, bench::TimeOptions how, int index,
-             const DeviceFacts& facts) {
+// Which plans are measured.
+struct Wanted {
+  std::optional<int> limit;  // the first ones, as many; nothing: all
+  PlanChoices choices;
+};
+
+Result<std::vector<Plan>> some_plans(const GemmProblem& problem, const DeviceFacts& facts,
+                                     const Wanted& wanted) {
+  auto plans = candidates(problem, facts, wanted.choices);
+  if (plans && wanted.limit && plans->size() > static_cast<std::size_t>(*wanted.limit)) {
+    (*plans).erase((*plans).begin() + *wanted.limit, (*plans).end());
+  }
+  return plans;
+}
+
+// Times the row, a product of the first kind beside those of the others, or says in it why not.
+void measure(BenchRow& row, std::span<const ProductKind> kinds, const Wanted& wanted,
+             bench::TimeOptions how, int index, const DeviceFacts& facts) {
   const auto lengths = lengths_of(row.shape);
   if (!lengths) {
     row.refusal = lengths.reason();
     return;
   }
   row.lengths = *lengths;
-  auto plans = candidates(problem_of(types, row.shape, row.lengths), facts, choices);
+  const auto plans =
+      some_plans(problem_of(kinds.front().second, row.shape, row.lengths), facts, wanted);
   if (!plans) {
     row.refusal = plans.reason();
     return;
   }
-  if (limit && plans->size() > static_cast<std::size_t>(*limit)) {
-    (*plans).erase((*plans).begin() + *limit, (*plans).end());
-  }
   how.lengths = row.lengths;
+  for (const auto& [word, types] : kinds.subspan(1)) {
+    // What this build has no kernel for is left out.
+    auto others = some_plans(problem_of(types, row.shape, row.lengths), facts, wanted);
+    if (others) how.beside.push_back(std::move(*others));
+  }
   const auto times = time_product(*plans, index, how);
   if (times) {
     row.times = *times;
@@ -78,23 +95,28 @@ void measure(BenchRow& row, const ProductTypes& types, const PlanChoices& choice
 
 int run_bench(const BenchOptions& o, std::ostream& out, std::ostream& err) {
   std::vector<ProductKind> kinds;
-  if (o.grouped) {
+  if (o.kind == BenchKind::grouped) {
     kinds = parse_kinds(o.types.dtype);
+  } else if (o.kind == BenchKind::w4a8) {
+    kinds = w4a8_kinds(o.group);
   } else {
     kinds.emplace_back("", parse_types(o.types));
   }
-  const std::vector<Shape> shapes = shapes_of(o, kinds.front().second);
-  const std::optional<int> limit = parse_configs(o.configs);
-  PlanChoices choices;
-  if (!o.kernel.empty()) choices.kernel = o.kernel;
+  // All kinds in a row, or a section for each.
+  const std::size_t in_a_row = o.kind == BenchKind::w4a8 ? kinds.size() : 1;
+  const std::vector<Shape> shapes = wanted_shapes(o, kinds.front().second);
+  Wanted wanted;
+  wanted.limit = parse_configs(o.configs);
+  if (!o.kernel.empty()) wanted.choices.kernel = o.kernel;
   bench::TimeOptions how = time_options(o);
   how.dependent = o.dependent;
   if (!o.json.empty()) check_output_file("The JSON", o.json);
   const DeviceChoice device = measured_device(o, "bench");
   const DeviceFacts facts = facts_of(device);
-  const std::size_t all = kinds.size() * shapes.size();
-  const std::string what = o.grouped ? "product" : "shape";
-  err << "bench: " << all << (o.grouped ? " grouped " : " ") << what << (all == 1 ? "" : "s")
+  const std::size_t all = kinds.size() / in_a_row * shapes.size();
+  const bool grouped = o.kind == BenchKind::grouped;
+  const std::string what = grouped ? "product" : "shape";
+  err << "bench: " << all << (grouped ? " grouped " : " ") << what << (all == 1 ? "" : "s")
       << ", seed " << o.seed << ".\n";
 
   BenchRun run = run_of(o, facts);
@@ -105,16 +127,19 @@ int run_bench(const BenchOptions& o, std::ostream& out, std::ostream& err) {
   };
   std::int64_t done = 0;
   int missing = 0;
-  for (const auto& [word, types] : kinds) {
-    run.sections.push_back({word, o.grouped ? operands_name(types) : types_name(types), {}});
+  for (std::size_t first = 0; first < kinds.size(); first += in_a_row) {
+    const std::span<const ProductKind> of_row = std::span(kinds).subspan(first, in_a_row);
+    const auto& [word, types] = of_row.front();
+    run.sections.push_back(
+        {word, o.kind == BenchKind::dense ? types_name(types) : operands_name(types), {}});
     BenchSection& section = run.sections.back();
     if (run.sections.size() == 1) print(table_title(run));
     print(table_heading(run, section));
     for (const Shape& shape : shapes) {
       section.rows.push_back({shape, {}, {}, {}});
-      measure(section.rows.back(), types, choices, limit, how, device.index, facts);
+      measure(section.rows.back(), of_row, wanted, how, device.index, facts);
       if (!section.rows.back().times) ++missing;
-      print(table_row(section.rows.back()));
+      print(table_row(run, section.rows.back()));
       // After every shape, so that a run that is cut short leaves what it has.
       if (!o.json.empty()) replace_file(o.json, json(run));
       progress->update(++done);

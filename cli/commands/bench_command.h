@@ -21,9 +21,10 @@ struct MeasureOptions {
 
 /// The arguments as they were typed; empty texts were not given.
 struct BenchOptions : MeasureOptions {
-  bool grouped = false;       ///< `bench grouped`
+  BenchKind kind = BenchKind::dense;
   std::string shapes;         ///< a file
   TypeOptions types;          ///< of groups the dtype alone: see `parse_kinds`
+  int group = 128;            ///< of int4 weights: see `w4a8_kinds`
   std::optional<int> sample;  ///< this many random shapes instead
   bool dependent = false;
   std::string configs = "8";

@@ -138,6 +138,17 @@ void print_mutants(const device::MutationReport& report, bool json, std::ostream
   out << report.score() << "\n";
 }
 
+// What a mutant may have survived by: a wait that a lane skips slips a phase only where tiles are
+// longer than the ring, and releases matter only where stages are filled again.
+void note_short_tiles(const Plan& plan, std::ostream& err) {
+  const KernelFacts& facts = plan.facts();
+  const std::int64_t blocks = (plan.problem.k + facts.tile.k - 1) / facts.tile.k;
+  if (blocks > facts.stages) return;
+  err << "note: a tile of " << blocks << " K blocks does not go round the ring of " << facts.stages
+      << " stages, so what only a full ring orders was not tried: take a K above "
+      << facts.stages * facts.tile.k << ".\n";
+}
+
 // The mutant in this row of the table.
 model::Mutation mutant_of(const Product& product, int row) {
   const auto all = device::mutants_of(product.plan, product.operands);
@@ -225,7 +236,9 @@ int check_command(const GemmOptions& run, const CheckCommandOptions& o, std::ost
         return 1;
       }
       print_mutants(*report, o.json, out);
-      return report->count(device::Mutant::Fate::survived) == 0 ? 0 : 1;
+      if (report->count(device::Mutant::Fate::survived) == 0) return 0;
+      note_short_tiles(product.plan, err);
+      return 1;
     }
     const Result<device::CheckReport> report = with_progress(
         err, options,

@@ -33,6 +33,15 @@ constexpr const char* kBenchGroupedExamples =
     "  warpwright bench grouped --dtype e4m3,e4m3-block --json grouped.json\n"
     "  warpwright bench grouped --shapes mine.txt --dtype bf16 --configs 1";
 
+constexpr const char* kBenchW4a8Examples =
+    "A row takes some 5 seconds, all of them two minutes. Int4 weights with exact sums, and in the "
+    "same\nrounds those with other sums and our FP8 kernel with block scales; tokens are e4m3 with "
+    "a tensor\nscale. Shapes are lines of bench grouped or of bench dense. Otherwise as these.\n\n"
+    "Examples:\n"
+    "  warpwright bench w4a8\n"
+    "  warpwright bench w4a8 --group 64 --markdown --json w4a8.json\n"
+    "  warpwright bench w4a8 --shapes mine.txt --configs all";
+
 constexpr const char* kTuneExamples =
     "The fastest plan goes into $XDG_CACHE_HOME/warpwright/tuning-v1.tsv (else ~/.cache/...), for "
     "this\nGPU, driver and version; gemm and explain use it unless --no-tuning. A shape takes "
@@ -105,7 +114,8 @@ std::string refuse_seed(const std::string& text) {
   return "\"" + text + "\" is no integer from 0 to 18446744073709551615";
 }
 
-CLI::App* add_bench_command(CLI::App& app, BenchOptions& o, BenchOptions& of_groups) {
+CLI::App* add_bench_command(CLI::App& app, BenchOptions& o, BenchOptions& of_groups,
+                            BenchOptions& of_w4a8) {
   CLI::App* bench = app.add_subcommand("bench", "measure many products beside cuBLASLt on a GPU");
   bench->require_subcommand(1);
   bench->footer(kBenchExamples);
@@ -122,7 +132,7 @@ CLI::App* add_bench_command(CLI::App& app, BenchOptions& o, BenchOptions& of_gro
   add_benching(*dense, o, kSeed, kBenchExamples);
 
   CLI::App* grouped = bench->add_subcommand("grouped", "grouped products, one shape a row");
-  of_groups.grouped = true;
+  of_groups.kind = BenchKind::grouped;
   of_groups.configs = of_groups.types.dtype = "all";
   grouped
       ->add_option("--shapes", of_groups.shapes,
@@ -136,6 +146,18 @@ CLI::App* add_bench_command(CLI::App& app, BenchOptions& o, BenchOptions& of_gro
       ->type_name("KINDS")
       ->capture_default_str();
   add_benching(*grouped, of_groups, "of the random operands", kBenchGroupedExamples);
+
+  CLI::App* w4a8 =
+      bench->add_subcommand("w4a8", "int4 weights times 8-bit tokens, one shape a row");
+  of_w4a8.kind = BenchKind::w4a8;
+  w4a8->add_option("--shapes", of_w4a8.shapes,
+                   "shapes, one a line, GROUPS TOKENS N K or M N K, with # comments (default: " +
+                       std::to_string(w4a8_shapes().size()) + " built in)")
+      ->type_name("FILE");
+  w4a8->add_option("--group", of_w4a8.group, "weights along K that share a scale: 32, 64 or 128")
+      ->type_name("K")
+      ->capture_default_str();
+  add_benching(*w4a8, of_w4a8, "of the random operands", kBenchW4a8Examples);
   return bench;
 }
 

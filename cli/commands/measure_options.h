@@ -13,8 +13,9 @@ class App;
 
 namespace warpwright::cli {
 
-/// Adds `bench` with its `dense` and its `grouped` to `app`; returns `bench`.
-CLI::App* add_bench_command(CLI::App& app, BenchOptions& dense, BenchOptions& grouped);
+/// Adds `bench` with its `dense`, `grouped` and `w4a8` to `app`; returns `bench`.
+CLI::App* add_bench_command(CLI::App& app, BenchOptions& dense, BenchOptions& grouped,
+                            BenchOptions& w4a8);
 
 /// Adds `tune` to `app` and returns it.
 CLI::App* add_tune_command(CLI::App& app, TuneOptions& options);

@@ -16,7 +16,7 @@ std::vector<Shape> shapes_of(const TuneOptions& o) {
     if (!o.extents.empty()) {
       throw InputError("M N K and --shapes do not go together: give one of them.");
     }
-    return read_shapes(o.shapes, o.grouped);
+    return read_shapes(o.shapes, o.grouped ? BenchKind::grouped : BenchKind::dense);
   }
   if (o.grouped) throw InputError("--grouped takes its products from --shapes FILE: give it too.");
   if (o.extents.size() != 3) {

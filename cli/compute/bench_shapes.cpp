@@ -35,22 +35,30 @@ std::optional<std::int64_t> extent(const std::string& word) {
 }
 
 // What a line should be.
-std::string rule(bool grouped) {
-  if (grouped) return "GROUPS TOKENS N K, for example 8 16 4096 4096 or 32 skew:1 7168 2048";
-  return "M N K or MxNxK, three whole numbers from 1 to " + std::to_string(max_extent) +
+std::string rule(BenchKind kind) {
+  const std::string groups = "GROUPS TOKENS N K, for example 8 16 4096 4096 or 32 skew:1 7168 2048";
+  if (kind == BenchKind::grouped) return groups;
+  return (kind == BenchKind::w4a8 ? groups + "; or " : "") +
+         "M N K or MxNxK, three whole numbers from 1 to " + std::to_string(max_extent) +
          ", for example 4096 7168 2048";
 }
 
 // The shape of a line's words; why they are none, else.
-Result<Shape> shape_of_line(std::string line, bool grouped) {
+Result<Shape> shape_of_line(std::string line, BenchKind kind) {
   const Refusal none{RefusalCode::bad_value,
-                     "\"" + printable(line, 60) + "\" is no shape; write " + rule(grouped)};
+                     "\"" + printable(line, 60) + "\" is no shape; write " + rule(kind)};
+  const auto words_of = [](const std::string& text) {
+    std::istringstream in(text);
+    return std::vector<std::string>{std::istream_iterator<std::string>(in), {}};
+  };
+  std::vector<std::string> words = words_of(line);
+  const bool grouped =
+      kind == BenchKind::grouped || (kind == BenchKind::w4a8 && words.size() == 4U);
   if (!grouped) {
     std::replace_if(
         line.begin(), line.end(), [](char c) { return c == 'x' || c == 'X'; }, ' ');
+    words = words_of(line);
   }
-  std::istringstream in(line);
-  const std::vector<std::string> words{std::istream_iterator<std::string>(in), {}};
   if (words.size() != (grouped ? 4U : 3U)) return none;
   const auto first = extent(words[0]);
   const auto n = extent(words[words.size() - 2]);
@@ -108,7 +116,26 @@ const std::vector<Shape>& grouped_shapes() {
   return shapes;
 }
 
-std::vector<Shape> parse_shapes(std::istream& in, const std::string& file, bool grouped) {
+const std::vector<Shape>& w4a8_shapes() {
+  static const std::vector<Shape> shapes = [] {
+    std::vector<Shape> all;
+    for (int tokens = 1; tokens <= 4096; tokens *= 2) {
+      all.push_back({0, 4096, 4096, 8, std::to_string(tokens)});
+    }
+    for (const char* tokens : {"16", "64", "128"}) all.push_back({0, 4096, 7168, 32, tokens});
+    for (int m = 16; m <= 512; m *= 2) all.push_back({m, 4096, 4096});
+    return all;
+  }();
+  return shapes;
+}
+
+const std::vector<Shape>& shapes_of(BenchKind kind) {
+  return kind == BenchKind::dense     ? dense_shapes()
+         : kind == BenchKind::grouped ? grouped_shapes()
+                                      : w4a8_shapes();
+}
+
+std::vector<Shape> parse_shapes(std::istream& in, const std::string& file, BenchKind kind) {
   std::vector<Shape> shapes;
   int number = 0;
   for (std::string line; std::getline(in, line);) {
@@ -116,7 +143,7 @@ std::vector<Shape> parse_shapes(std::istream& in, const std::string& file, bool 
     line = line.substr(0, line.find('#'));
     line.erase(line.find_last_not_of(" \t\r") + 1);
     if (line.empty()) continue;
-    const Result<Shape> shape = shape_of_line(line, grouped);
+    const Result<Shape> shape = shape_of_line(line, kind);
     if (!shape) {
       throw InputError(file + ", line " + std::to_string(number) + ": " + shape.reason() + ".");
     }
@@ -124,15 +151,16 @@ std::vector<Shape> parse_shapes(std::istream& in, const std::string& file, bool 
   }
   if (shapes.empty()) {
     throw InputError(file + " holds no shape; write " +
-                     (grouped ? "GROUPS TOKENS N K" : "M N K or MxNxK") + ", one shape a line.");
+                     (kind == BenchKind::dense ? "M N K or MxNxK" : "GROUPS TOKENS N K") +
+                     ", one shape a line.");
   }
   return shapes;
 }
 
-std::vector<Shape> read_shapes(const std::string& path, bool grouped) {
+std::vector<Shape> read_shapes(const std::string& path, BenchKind kind) {
   std::ifstream in(path);
   if (!in) throw InputError("--shapes: the file " + path + " cannot be read.");
-  return parse_shapes(in, path, grouped);
+  return parse_shapes(in, path, kind);
 }
 
 std::vector<Shape> sample_shapes(int count, std::uint64_t seed, int step) {
@@ -215,12 +243,31 @@ std::vector<ProductKind> parse_kinds(const std::string& words) {
   return kinds;
 }
 
+std::vector<ProductKind> w4a8_kinds(int group) {
+  PackedWeights packed{.format = {.group = group}};
+  if (const char* fault = packed::format_fault(packed.format)) {
+    throw InputError("--group is " + std::to_string(group) + ", and " + fault + ".");
+  }
+  std::vector<ProductKind> kinds;
+  for (const GroupSums sums : {GroupSums::exact, GroupSums::chained, GroupSums::folded}) {
+    packed.sums = sums;
+    kinds.emplace_back(name(sums), ProductTypes{DType::e4m3, DType::bf16, Scaling::tensor,
+                                                Accumulation::fast, packed});
+  }
+  kinds.push_back(parse_kinds("e4m3-block").front());
+  return kinds;
+}
+
 GemmProblem problem_of(const ProductTypes& types, const Shape& s,
                        const std::vector<std::int64_t>& lengths) {
   const std::int64_t total = std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
   GemmProblem p = s.groups == 0 ? packed_problem(s.m, s.n, s.k, types.operand, types.result)
                                 : packed_grouped_problem(total, s.n, s.k, s.groups, types.operand,
                                                          types.result);
+  if (types.packed) {
+    p.b = DType::s4;
+    p.packed = types.packed;
+  }
   p.scaling = types.scaling;
   p.accumulation = types.accumulation;
   return p;
@@ -228,6 +275,9 @@ GemmProblem problem_of(const ProductTypes& types, const Shape& s,
 
 std::string operands_name(const ProductTypes& types) {
   std::string text = type_name(types.operand) + " to " + type_name(types.result);
+  if (types.packed) {
+    return "int4 weights in groups of " + std::to_string(types.packed->format.group) + ", " + text;
+  }
   if (numeric::bits(types.operand) != 8) return text;
   const bool none = types.scaling == Scaling::none;
   return text + ", " + (none ? "no" : kScalings[static_cast<int>(types.scaling)]) + " scales";

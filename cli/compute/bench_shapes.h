@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <istream>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +11,9 @@
 #include "warpwright/plan/plan.h"
 
 namespace warpwright::cli {
+
+/// What `bench` measures: products without groups, with groups, or those of int4 weights, of both.
+enum class BenchKind { dense, grouped, w4a8 };
 
 /// Extents of a product; or, of one in groups, the words for their lengths instead of M.
 struct Shape {
@@ -29,13 +33,18 @@ std::string shape_name(const Shape& shape);
 /// and 8,192 tokens over 32 groups, four of them empty.
 const std::vector<Shape>& dense_shapes();
 const std::vector<Shape>& grouped_shapes();
+/// For int4 weights: 8 groups of 1, 2, 4 to 4,096 tokens, 32 of few, and dense products of 16 to
+/// 512 rows.
+const std::vector<Shape>& w4a8_shapes();
+const std::vector<Shape>& shapes_of(BenchKind kind);
 
-/// Reads a shape a line, "M N K" or "MxNxK", or "GROUPS TOKENS N K"; blank lines and what follows a
-/// # are left out. Throws InputError that names `file` and the line.
-std::vector<Shape> parse_shapes(std::istream& in, const std::string& file, bool grouped = false);
+/// Reads a shape a line, "M N K" or "MxNxK", or "GROUPS TOKENS N K" (of int4 weights either); blank
+/// lines and what follows a # are left out. Throws InputError that names `file` and the line.
+std::vector<Shape> parse_shapes(std::istream& in, const std::string& file,
+                                BenchKind kind = BenchKind::dense);
 
 /// The shapes of a file. Throws InputError.
-std::vector<Shape> read_shapes(const std::string& path, bool grouped = false);
+std::vector<Shape> read_shapes(const std::string& path, BenchKind kind = BenchKind::dense);
 
 /// `count` random shapes: M from 1 to 16384, N and K from 64 to 16384, all evenly on a logarithmic
 /// scale, N and K multiples of `step`. The same seed gives the same shapes.
@@ -58,6 +67,7 @@ struct ProductTypes {
   DType result = DType::bf16;
   Scaling scaling = Scaling::none;
   Accumulation accumulation = Accumulation::fast;
+  std::optional<PackedWeights> packed = {};  ///< B, which is s4 then
 
   /// What N and K of a sampled shape are multiples of: rows of 16 bytes.
   [[nodiscard]] int step() const { return 128 / numeric::bits(operand); }
@@ -73,6 +83,10 @@ using ProductKind = std::pair<std::string, ProductTypes>;
 /// The kinds of --dtype: words with commas between, or "all" for e4m3, e4m3-block and bf16. Throws
 /// InputError for a word that is none.
 std::vector<ProductKind> parse_kinds(const std::string& words);
+
+/// Of int4 weights in groups of `group`: those with exact sums, and what is measured beside them,
+/// the other sums and our FP8 with block scales. Throws InputError for a group that there is not.
+std::vector<ProductKind> w4a8_kinds(int group);
 
 /// The packed product of a shape; one in groups has these `lengths`, and says nothing of them but
 /// their sum.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 
 #include "warpwright/facts/format.h"
 
@@ -30,6 +31,39 @@ double roof_time(const GemmTimes& t) {
 }
 double memory_time(const GemmTimes& t) {
   return t.roof.memory_us;
+}
+// What 8-bit tensor cores keep up under the card's power limit (H200).
+constexpr double kSustainedRate = 1.4e15;
+double floor_time(const GemmTimes& t) {
+  if (t.roof.memory_us <= 0) return 0;
+  return std::max(t.roof.memory_us, t.roof.operations / kSustainedRate * 1e6);
+}
+// A product that was measured beside int4 weights with exact sums: these weights with others, or
+// FP8 ones.
+const char* word_of(const GemmTimes& t) {
+  return t.problem.packed ? name(t.problem.packed->sums) : "fp8";
+}
+const GemmTimes* beside(const GemmTimes& t, std::string_view word) {
+  const auto found = std::find_if(t.beside.begin(), t.beside.end(),
+                                  [word](const GemmTimes& x) { return word_of(x) == word; });
+  return found == t.beside.end() ? nullptr : &*found;
+}
+double fastest_beside(const GemmTimes& t, std::string_view word) {
+  const GemmTimes* const found = beside(t, word);
+  return found == nullptr ? 0 : found->config_time.median;
+}
+double chained_time(const GemmTimes& t) {
+  return fastest_beside(t, "chained");
+}
+double folded_time(const GemmTimes& t) {
+  return fastest_beside(t, "folded");
+}
+double fp8_time(const GemmTimes& t) {
+  return fastest_beside(t, "fp8");
+}
+double fp8_plan_time(const GemmTimes& t) {
+  const GemmTimes* const found = beside(t, "fp8");
+  return found == nullptr ? 0 : found->ours.median;
 }
 
 // A speed: another's time over ours, so that more than 1 is faster than it; of the roof,
@@ -70,6 +104,12 @@ std::string share_cell(const GemmTimes& t) {
   const auto value = ratio(t, roof_time, mine);
   return value ? format("%.0f%%", 100 * *value) : "-";
 }
+// How often the floor goes into a time.
+template <Time mine>
+std::string floors_cell(const GemmTimes& t) {
+  const auto value = ratio(t, mine, floor_time);
+  return value ? format("%.2f", *value) : "-";
+}
 std::string bound_share(const GemmTimes& t) {
   return share_cell<our_time>(t) + " of " + bound_name(t);
 }
@@ -107,7 +147,7 @@ struct Form {
   std::vector<Speed> speeds;
 };
 
-const Form& form_of(bool grouped) {
+const Form& form_of(BenchKind kind) {
   static const std::vector<Column> both = {
       {"ours", 9, "", time_cell<our_time>},       {"(TFLOP/s)", 9, "", speed_of_ours},
       {"", 0, "ours us (TFLOP/s)", time_of_ours}, {"spread", 6, "spread", spread},
@@ -153,7 +193,31 @@ const Form& form_of(bool grouped) {
        {"plan over best config", "plan_over_config", config_time, our_time},
        {"plan over the roof", "plan_over_roof", roof_time, our_time},
        {"best config over the roof", "config_over_roof", roof_time, config_time}}};
-  return grouped ? groups : dense;
+  static const Form w4a8 = {
+      "warpwright-bench-w4a8-1",
+      "groups x tokens or M x N x K",
+      24,
+      "exact sums: microseconds (TFLOP/s) of the plan, the spread of its quartiles, the fastest "
+      "of our\nconfigurations; the fastest with chained and folded sums; our FP8 kernel with block "
+      "scales, its\nplan and its fastest; its plan's time over ours, its fastest's over our "
+      "fastest; the floor (HBM's, or\n1.4 PFLOP/s) and how often it goes into our fastest times\n",
+      columns({{"chained", 9, "chained", time_cell<chained_time>},
+               {"folded", 9, "folded", time_cell<folded_time>},
+               {"fp8", 9, "fp8 plan", time_cell<fp8_plan_time>},
+               {"fp8 c", 9, "fp8", time_cell<fp8_time>},
+               {"/fp8", 6, "fp8 over plans", ratio_cell<fp8_plan_time, our_time>},
+               {"c/fp8", 6, "fp8 over exact", ratio_cell<fp8_time, config_time>},
+               {"ch/fp8", 6, "fp8 over chained", ratio_cell<fp8_time, chained_time>},
+               {"floor", 8, "floor us", time_cell<floor_time>},
+               {"x", 5, "exact over floor", floors_cell<config_time>},
+               {"ch x", 5, "chained over floor", floors_cell<chained_time>}}),
+      {{"plan over FP8's plan", "plan_over_fp8", fp8_plan_time, our_time},
+       {"best exact over best FP8", "exact_over_fp8", fp8_time, config_time},
+       {"best chained over best FP8", "chained_over_fp8", fp8_time, chained_time},
+       {"best folded over best FP8", "folded_over_fp8", fp8_time, folded_time},
+       {"plan over best config", "plan_over_config", config_time, our_time},
+       {"best exact over the floor", "exact_over_floor", floor_time, config_time}}};
+  return kind == BenchKind::dense ? dense : kind == BenchKind::grouped ? groups : w4a8;
 }
 
 // Date, GPU and versions, in a line.
@@ -207,27 +271,70 @@ std::string host_line(const BenchSection& section) {
       median(launch), median(empty), static_cast<int>(launch.size()));
 }
 
+// Where the fastest exact time over its floor rises most from one row to the next, which has twice
+// the tokens; empty without such rows.
+std::string steepest_rise(const BenchSection& section) {
+  const auto tokens = [](const BenchRow& row) {
+    std::int64_t all = row.shape.m;
+    for (const std::int64_t length : row.lengths) all += length;
+    return all;
+  };
+  double most = 0;
+  std::string where;
+  for (std::size_t i = 1; i < section.rows.size(); ++i) {
+    const BenchRow& from = section.rows[i - 1];
+    const BenchRow& to = section.rows[i];
+    const bool follows = from.shape.groups == to.shape.groups && from.shape.n == to.shape.n &&
+                         from.shape.k == to.shape.k && tokens(to) == 2 * tokens(from);
+    if (!follows || !from.times || !to.times) continue;
+    const auto before = ratio(*from.times, config_time, floor_time);
+    const auto after = ratio(*to.times, config_time, floor_time);
+    if (!before || !after || *after / *before <= most) continue;
+    most = *after / *before;
+    where = shape_name(from.shape) + " to " + shape_name(to.shape);
+  }
+  return where.empty() ? where
+                       : format("best exact over the floor rises by at most %.2f, from %s", most,
+                                where.c_str());
+}
+
 // The lines below the rows: speeds, the host, and why rows lack a baseline, each reason once.
 std::vector<std::string> summary_lines(const BenchRun& run, const BenchSection& section) {
   std::vector<std::string> lines;
-  for (const Speed& speed : form_of(run.grouped).speeds) {
+  for (const Speed& speed : form_of(run.kind).speeds) {
     const Summary s = summarise(section, speed);
     lines.push_back(speed.name + (s.mean ? format(": geomean %.3f of %d, worst %.3f (%s)", *s.mean,
                                                   s.rows, s.worst, s.worst_shape.c_str())
                                          : std::string(": no row has it")));
   }
   if (const std::string host = host_line(section); !host.empty()) lines.push_back(host);
+  if (run.kind == BenchKind::w4a8) {
+    if (const std::string rise = steepest_rise(section); !rise.empty()) lines.push_back(rise);
+    return lines;
+  }
   for (const BenchRow& row : section.rows) {
     if (!row.times || row.times->first) continue;
     const std::string line =
-        (run.grouped ? "no loop for " + shape_name(row.shape) : std::string("no baseline")) + ": " +
-        row.times->baseline;
+        (run.kind == BenchKind::grouped ? "no loop for " + shape_name(row.shape)
+                                        : std::string("no baseline")) +
+        ": " + row.times->baseline;
     if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(line);
   }
   return lines;
 }
 
-ordered_json row_json(const BenchRow& row) {
+// What was measured of one product of ours.
+void add_product(ordered_json& j, const GemmTimes& t) {
+  j["plan"] = t.plan;
+  j["ours"] = timing_json(t.ours);
+  j["tflops"] = tflops(t);
+  j["config"] = t.config;
+  j["config_time"] = timing_json(t.config_time);
+  j["configs"] = t.configs;
+  for (const auto& [name, time] : t.tried) j["tried"].push_back({{"config", name}, {"us", time}});
+}
+
+ordered_json row_json(const BenchRun& run, const BenchRow& row) {
   const Shape& s = row.shape;
   const bool grouped = s.groups > 0;
   ordered_json j = {{"m", s.m}, {"n", s.n}, {"k", s.k}};
@@ -243,27 +350,31 @@ ordered_json row_json(const BenchRow& row) {
   const auto number = [](const std::optional<double>& x) {
     return x ? ordered_json(*x) : ordered_json(nullptr);
   };
-  j["plan"] = t.plan;
-  j["ours"] = timing_json(t.ours);
-  j["tflops"] = tflops(t);
-  j["config"] = t.config;
-  j["config_time"] = timing_json(t.config_time);
-  j["configs"] = t.configs;
-  for (const auto& [name, time] : t.tried) j["tried"].push_back({{"config", name}, {"us", time}});
+  add_product(j, t);
   if (!grouped) {
     j["host"] = timing_json(t.host.ours);
     j["host_empty"] = timing_json(t.host.empty);
   }
-  j["baseline"] = t.baseline;
-  j[grouped ? "loop" : "first"] = timing_json(t.first);
-  if (grouped) {
-    j["calls"] = t.calls;
+  if (run.kind == BenchKind::w4a8) {
+    j["floor_us"] = floor_time(t);
+    j["beside"] = ordered_json::object();
+    for (const GemmTimes& other : t.beside) {
+      ordered_json& to = j["beside"][word_of(other)];
+      add_product(to, other);
+      to["relative_error"] = other.relative_error;
+    }
   } else {
-    j["best"] = timing_json(t.best);
-    j["offered"] = t.offered;
-    j["best_offer"] = t.first ? t.best_index + 1 : 0;
+    j["baseline"] = t.baseline;
+    j[grouped ? "loop" : "first"] = timing_json(t.first);
+    if (grouped) {
+      j["calls"] = t.calls;
+    } else {
+      j["best"] = timing_json(t.best);
+      j["offered"] = t.offered;
+      j["best_offer"] = t.first ? t.best_index + 1 : 0;
+    }
   }
-  for (const Speed& x : form_of(grouped).speeds) j[x.key] = number(ratio(t, x.theirs, x.mine));
+  for (const Speed& x : form_of(run.kind).speeds) j[x.key] = number(ratio(t, x.theirs, x.mine));
   if (grouped) {
     j["bytes"] = t.roof.bytes;
     j["memory_us"] = t.roof.memory_us;
@@ -285,9 +396,9 @@ ordered_json row_json(const BenchRow& row) {
 // Adds a section's rows and their summary to what it is to be told in.
 void add_rows(ordered_json& j, const BenchRun& run, const BenchSection& section) {
   j["rows"] = ordered_json::array();
-  for (const BenchRow& row : section.rows) j["rows"].push_back(row_json(row));
+  for (const BenchRow& row : section.rows) j["rows"].push_back(row_json(run, row));
   j["summary"] = ordered_json::object();
-  for (const Speed& speed : form_of(run.grouped).speeds) {
+  for (const Speed& speed : form_of(run.kind).speeds) {
     const Summary s = summarise(section, speed);
     ordered_json& to = j["summary"][speed.key];
     to = {{"geomean", nullptr}, {"rows", s.rows}, {"worst", nullptr}, {"worst_shape", nullptr}};
@@ -301,13 +412,13 @@ void add_rows(ordered_json& j, const BenchRun& run, const BenchSection& section)
 }  // namespace
 
 std::string table_title(const BenchRun& run) {
-  return (run.grouped ? "" : run.sections.front().types + "; ") + provenance(run) + "\n" +
-         form_of(run.grouped).legend;
+  return (run.kind == BenchKind::grouped ? "" : run.sections.front().types + "; ") +
+         provenance(run) + "\n" + form_of(run.kind).legend;
 }
 
 std::string table_heading(const BenchRun& run, const BenchSection& section) {
-  const Form& form = form_of(run.grouped);
-  std::string text = run.grouped ? "\n" + section.types + "\n" : "";
+  const Form& form = form_of(run.kind);
+  std::string text = run.kind == BenchKind::grouped ? "\n" + section.types + "\n" : "";
   text += format("%-*s", form.shape_width, "shape");
   for (const Column& c : form.columns) {
     if (c.width > 0) text += format(" %*s", c.width, c.head);
@@ -315,8 +426,8 @@ std::string table_heading(const BenchRun& run, const BenchSection& section) {
   return text + "  plan; config\n";
 }
 
-std::string table_row(const BenchRow& row) {
-  const Form& form = form_of(row.shape.groups > 0);
+std::string table_row(const BenchRun& run, const BenchRow& row) {
+  const Form& form = form_of(run.kind);
   std::string text = format("%-*s", form.shape_width, shape_name(row.shape).c_str());
   if (!row.times) return text + " " + row.refusal + "\n";
   const GemmTimes& t = *row.times;
@@ -334,16 +445,19 @@ std::string table_summary(const BenchRun& run, const BenchSection& section) {
 }
 
 std::string markdown(const BenchRun& run) {
-  const Form& form = form_of(run.grouped);
+  const Form& form = form_of(run.kind);
   std::vector<Column> columns = form.columns;
   columns.erase(std::remove_if(columns.begin(), columns.end(),
                                [](const Column& c) { return *c.document == '\0'; }),
                 columns.end());
-  std::string text = (run.grouped ? "Grouped" : "Dense " + run.sections.front().types) + "; " +
-                     provenance(run) + ". Made by `" + run.command + "`" +
+  const bool grouped = run.kind == BenchKind::grouped;
+  std::string text = (grouped ? "Grouped"
+                              : std::string(run.kind == BenchKind::dense ? "Dense " : "") +
+                                    run.sections.front().types) +
+                     "; " + provenance(run) + ". Made by `" + run.command + "`" +
                      (run.dependent ? ", dependent launch on our side" : "") + ".\n";
   for (const BenchSection& section : run.sections) {
-    if (run.grouped) text += "\n" + section.types + "\n";
+    if (grouped) text += "\n" + section.types + "\n";
     text += std::string("\n| ") + form.shapes + " |";
     for (const Column& c : columns) text += std::string(" ") + c.document + " |";
     text += "\n|";
@@ -364,7 +478,7 @@ std::string markdown(const BenchRun& run) {
 }
 
 std::string json(const BenchRun& run) {
-  ordered_json j = {{"format", form_of(run.grouped).format},
+  ordered_json j = {{"format", form_of(run.kind).format},
                     {"date", run.date},
                     {"gpu", run.gpu},
                     {"driver", run.driver},
@@ -372,10 +486,11 @@ std::string json(const BenchRun& run) {
                     {"cublaslt", run.cublaslt},
                     {"commit", run.commit},
                     {"command", run.command}};
-  if (!run.grouped) j["types"] = run.sections.front().types;
+  const bool grouped = run.kind == BenchKind::grouped;
+  if (!grouped) j["types"] = run.sections.front().types;
   j["seed"] = run.seed;
   j["dependent"] = run.dependent;
-  if (!run.grouped) {
+  if (!grouped) {
     add_rows(j, run, run.sections.front());
     return j.dump(1) + "\n";
   }

@@ -28,20 +28,20 @@ struct BenchSection {
 
 /// What was measured, where, when, by what and how.
 struct BenchRun {
-  bool grouped = false;
+  BenchKind kind = BenchKind::dense;
   std::string date;  ///< UTC, as "2026-11-21T09:37:04Z"
   std::string gpu, driver, cuda, cublaslt;
   std::string commit;
   std::string command;
   std::uint64_t seed = 1;
   bool dependent = false;
-  std::vector<BenchSection> sections;  ///< one without groups
+  std::vector<BenchSection> sections;  ///< several of groups alone
 };
 
 /// The table for a terminal, in parts that can be shown as they come.
 std::string table_title(const BenchRun& run);
 std::string table_heading(const BenchRun& run, const BenchSection& section);
-std::string table_row(const BenchRow& row);
+std::string table_row(const BenchRun& run, const BenchRow& row);
 std::string table_summary(const BenchRun& run, const BenchSection& section);
 
 /// The whole table as Markdown, with what made it.

@@ -73,7 +73,7 @@ def register(mixture):
 def use(model, implementation, mixture):
     """Makes `implementation` that of the model. fp8 replaces the weights in bf16, for good."""
     for module in expert_modules(model):
-        if implementation == "warpwright":
+        if implementation == "warpwright" and not hasattr(module, "warpwright"):
             module.warpwright = Experts(module.gate_up_proj.data, module.down_proj.data)
         elif implementation == "warpwright_fp8" and module.gate_up_proj is not None:
             module.warpwright = BlockScaledExperts(module.gate_up_proj.data, module.down_proj.data,
@@ -112,7 +112,8 @@ def capture(call, why_not=None):
     except Exception as error:  # pylint: disable=broad-except
         torch.cuda.synchronize()
         return call, str(error).split("\n", maxsplit=1)[0]
-    return graph.replay, None
+    # A graph owns what it allocates, not what it is given: `call` keeps that.
+    return lambda _=call: graph.replay(), None
 
 
 def microseconds(calls, rounds=15):

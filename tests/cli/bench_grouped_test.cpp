@@ -16,7 +16,7 @@ namespace {
 
 std::vector<Shape> shapes_in(const std::string& text) {
   std::istringstream in(text);
-  return parse_shapes(in, "shapes.txt", /*grouped=*/true);
+  return parse_shapes(in, "shapes.txt", BenchKind::grouped);
 }
 
 TEST(GroupedShapes, AreReadWithComments) {
@@ -113,7 +113,7 @@ BenchRow row_of(double ours, double config, double loop) {
 
 BenchRun example_grouped_run() {
   BenchRun run;
-  run.grouped = true;
+  run.kind = BenchKind::grouped;
   run.date = "2026-11-21T10:00:00Z";
   run.gpu = "NVIDIA H200";
   run.driver = "580.159";
@@ -137,12 +137,12 @@ TEST(GroupedReport, TheTableSaysEverything) {
     EXPECT_NE(table_title(run).find(word), std::string::npos) << word;
   }
   EXPECT_NE(table_heading(run, section).find("e4m3 to bf16, tensor scales\n"), std::string::npos);
-  const std::string row = table_row(section.rows[0]);
+  const std::string row = table_row(run, section.rows[0]);
   for (const char* word : {"8x16 N4096 K4096", "40.00", "1.0%", "32.00", "80.00", "2.000", "2.500",
                            "30.00", "75%", "94%", "the_plan; the_config"}) {
     EXPECT_NE(row.find(word), std::string::npos) << word << "\n" << row;
   }
-  EXPECT_NE(table_row(section.rows[3]).find("24 bytes apart"), std::string::npos);
+  EXPECT_NE(table_row(run, section.rows[3]).find("24 bytes apart"), std::string::npos);
   const std::string summary = table_summary(run, section);
   for (const char* word : {"plan over the loop: geomean 1.000 of 2, worst 0.500",
                            "plan over best config: geomean 0.928 of 3, worst 0.800",

@@ -207,13 +207,14 @@ TEST(BenchReport, TheTableSaysEverything) {
                            "bf16 to bf16", "/first", "/best", "roof"}) {
     EXPECT_NE(heading.find(word), std::string::npos) << word << "\n" << heading;
   }
-  const std::string row = table_row(section.rows[0]);
+  const std::string row = table_row(run, section.rows[0]);
   for (const char* word : {"64x4096x7168", "10.00", "1.0%", "8.00", "20.00", "16.00", "2.000",
                            "1.600", "50%", "the_plan; the_config"}) {
     EXPECT_NE(row.find(word), std::string::npos) << word << "\n" << row;
   }
-  EXPECT_EQ(count_of(table_row(section.rows[2]), " - "), 5U) << table_row(section.rows[2]);
-  EXPECT_NE(table_row(section.rows[3]).find("8 bytes apart"), std::string::npos);
+  EXPECT_EQ(count_of(table_row(run, section.rows[2]), " - "), 5U)
+      << table_row(run, section.rows[2]);
+  EXPECT_NE(table_row(run, section.rows[3]).find("8 bytes apart"), std::string::npos);
   const std::string summary = table_summary(run, section);
   EXPECT_NE(summary.find("plan over first pick: geomean 1.000 of 2, worst 0.500 (8x8x8)"),
             std::string::npos)

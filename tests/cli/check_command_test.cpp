@@ -93,6 +93,17 @@ TEST(CheckCommand, TheScoreIsTheLastLine) {
   EXPECT_EQ(r.status, last.find("100%") != std::string::npos ? 0 : 1) << last;
 }
 
+TEST(CheckCommand, SurvivorsOfTooSmallAProductAreSaidToBeThat) {
+  const CliResult r =
+      run_cli({"check", "gemm", "--random", "128", "256", "128", "--sms", "2", "--schedule",
+               "pingpong", "--mutate", "--mode", "eager", "--schedules", "1"});
+  EXPECT_EQ(r.status, 1) << r.out;
+  EXPECT_NE(r.out.find("SURVIVED 1"), std::string::npos) << r.out;
+  EXPECT_NE(r.err.find("note: a tile of 2 K blocks does not go round the ring of "),
+            std::string::npos)
+      << r.err;
+}
+
 TEST(CheckCommand, JobsAreBoundedByTheMachine) {
   const CliResult r = check_gemm({"--jobs", "100000", "--schedules", "70", "--mode", "eager"});
   EXPECT_EQ(r.status, 0) << r.out << r.err;

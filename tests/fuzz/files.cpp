@@ -140,7 +140,8 @@ void read(const std::uint8_t* data, std::size_t size) {
     }
   } else {
     std::istringstream in(text);
-    (void)cli::parse_shapes(in, "input", size > 0 && data[0] % 2 == 1);
+    const auto kind = static_cast<cli::BenchKind>(size > 0 ? data[0] % 3 : 0);
+    (void)cli::parse_shapes(in, "input", kind);
   }
 }
 

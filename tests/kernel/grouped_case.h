@@ -40,7 +40,9 @@ struct Case {
   bool one_a_scale = false;
   bool one_b = false;    ///< all groups have the same weights and scales, by a batch stride of 0
   int scale_stride = 1;  ///< between scales of rows, and of groups
+  int k_pad = 16;        ///< elements between rows of A and B, beyond whole 16s: 16s
   int d_pad = 0;
+  int d_shift = 0;  ///< elements from a multiple of 256 bytes to D
   float alpha = 1.0F;
   unsigned seed = 1;
 };
@@ -49,7 +51,9 @@ inline std::string text(const Case& c) {
   std::string s = c.kernel + " cluster " + std::to_string(c.cluster.m) + "x" +
                   std::to_string(c.cluster.n) + " total " + std::to_string(c.total) + " n " +
                   std::to_string(c.n) + " k " + std::to_string(c.k) + " scaling " +
-                  scaling_name(c.scaling) + " offsets";
+                  scaling_name(c.scaling) + " pads " + std::to_string(c.k_pad) + " " +
+                  std::to_string(c.d_pad) + " shift " + std::to_string(c.d_shift) +
+                  (c.type == OffsetType::int64 ? " int64" : " int32") + " offsets";
   for (const std::int64_t o : c.offsets) s += " " + std::to_string(o);
   return s;
 }
@@ -61,18 +65,22 @@ inline const kernel::GemmConfig& config_of(const std::string& name) {
   throw std::invalid_argument(name);
 }
 
+inline Accumulation accumulation_of(const kernel::GemmConfig& c) {
+  return c.sums == kernel::Sums::promoted ? Accumulation::promoted : Accumulation::fast;
+}
+
 // All tensors of a case.
 struct Tensors {
   explicit Tensors(const Case& c)
       : config(config_of(c.kernel)),
         groups(static_cast<std::int64_t>(c.offsets.size()) - 1),
         blocks((c.k + 127) / 128),
-        pitch((c.k + 15) / 16 * 16 + 16),
+        pitch((c.k + 15) / 16 * 16 + c.k_pad),
         columns(columns_of(c, config)),
         n(columns * (config.gated ? 2 : 1)),
         a(config.b.stored, c.total, c.k, pitch, 1),
         b(config.a.multiplied, n, c.k, pitch, 1, groups, c.one_b ? 0 : (n + 1) * pitch),
-        d(config.result, c.total, columns, columns + c.d_pad, 1),
+        d(config.result, c.total, columns, columns + c.d_pad, 1, 1, 0, c.d_shift),
         scale_a(scale_of_a(c)),
         scale_b(scale_of_b(c)) {
     std::mt19937 random(c.seed);
@@ -80,7 +88,8 @@ struct Tensors {
     const auto factor = [&] { return 0.25 + static_cast<int>(random() % 97) / 64.0; };
     a.fill(element);
     if (kernel::packed_a(config)) {
-      packed = tests::Packed(tests::format_of(c.seed), {groups, n, c.k}, random);
+      packed = tests::Packed(tests::packed_for(config, c.seed).format, {groups, n, c.k}, random,
+                             config.folds);
       b = packed.tiles;
     } else {
       b.fill(element);
@@ -95,9 +104,7 @@ struct Tensors {
     operands.b = b.view();
     if (kernel::packed_a(config)) {
       operands.b = packed.view();
-      operands.packed =
-          PackedWeights{packed.format, config.sums == kernel::Sums::tensor_core ? GroupSums::chained
-                                                                                : GroupSums::exact};
+      operands.packed = tests::packed_for(config, c.seed);
     }
     operands.d = d.view();
     operands.groups = Groups{c.type == OffsetType::int64 ? static_cast<const void*>(wide.data())
@@ -106,17 +113,16 @@ struct Tensors {
     operands.alpha = c.alpha;
     if (config.gated) operands.epilogue = {.activation = Activation::silu, .gated = true};
     operands.scaling = c.scaling;
-    operands.accumulation =
-        config.sums == kernel::Sums::promoted ? Accumulation::promoted : Accumulation::fast;
+    operands.accumulation = accumulation_of(config);
     if (c.scaling != Scaling::none) {
       operands.scale_a = scale_a.view();
       if (!operands.packed || c.scaling != Scaling::block) operands.scale_b = scale_b.view();
     }
   }
 
-  // D's: halves of a gated product begin where a kernel can copy them, or with a block of scales.
+  // D's.
   static std::int64_t columns_of(const Case& c, const kernel::GemmConfig& config) {
-    const int unit = !config.gated ? 1 : config.sums == kernel::Sums::block_scaled ? 128 : 8;
+    const int unit = config.gated ? tests::gated_unit(config) / 2 : 1;
     return (c.n + unit - 1) / unit * unit;
   }
   [[nodiscard]] Tensor scale_of_a(const Case& c) const {
@@ -230,23 +236,53 @@ inline std::vector<Scaling> scalings(const kernel::GemmConfig& c) {
   return {Scaling::none, Scaling::tensor, Scaling::group, Scaling::row_column};
 }
 
+/// As many groups of as many tokens, and as large ones, as models have; each below its limit, by
+/// orders of magnitude. No tensor has more than a twelfth of `most` elements.
+inline void draw_large(Case& c, Draws& draw, double most) {
+  const auto up_to = [&draw](int limit) {
+    const double share = draw(0, 1 << 20) / static_cast<double>(1 << 20);
+    return std::min(limit, static_cast<int>(std::exp2(share * std::log2(limit + 1.0))));
+  };
+  const int groups = up_to(600);
+  c.offsets = lengths_to_offsets(draw, groups, up_to(2000));
+  c.total = c.offsets.back() + (draw(0, 3) == 0 ? draw(1, 90) : 0);
+  c.n = up_to(2048);
+  c.k = up_to(2048);
+  const auto too_large = [&] {
+    const auto elements =
+        std::max({groups * (c.n + 1) * (c.k + 48), c.total * (c.k + 48), c.total * (c.n + 16)});
+    return static_cast<double>(c.total) * static_cast<double>(c.n * c.k) > most ||
+           static_cast<double>(elements) > most / 12;
+  };
+  while (too_large()) {
+    auto& larger = c.n > c.k ? c.n : c.k;
+    larger = (larger + 1) / 2;
+  }
+  // Whole 16 bytes as often as odd extents: they are stored in different ways.
+  if (draw(0, 1) == 0) c.n = (c.n + 7) / 8 * 8;
+}
+
 /// A random problem for one kernel, of at most about `most` multiplications: groups of up to 200
-/// tokens, or more groups of few.
+/// tokens, or more groups of few; where `most` has room for it, anything that models have.
 inline Case random_case(const Instance& instance, Draws& draw, double most) {
   const kernel::GemmConfig& config = instance.config;
   Case c;
   c.kernel = instance.name;
-  const bool many = draw(0, 2) == 0;
-  const int groups = many ? draw(20, 40) : draw(1, 9);
-  int longest = many ? 12 : 200;
-  while (groups * longest * 1e4 > most && longest > 4) longest /= 2;
-  c.offsets = lengths_to_offsets(draw, groups, longest);
-  c.total = c.offsets.back() + (draw(0, 3) == 0 ? draw(1, 40) : 0);
-  c.n = 8 * draw(1, 40);
-  if (draw(0, 3) == 0) c.n += draw(1, 7);
-  c.k = draw(1, 400);
-  while (static_cast<double>(c.total) * static_cast<double>(c.n * c.k) > most && c.n > 8) {
-    c.n = (c.n + 1) / 2;
+  if (most > 1e8) {
+    draw_large(c, draw, most);
+  } else {
+    const bool many = draw(0, 2) == 0;
+    const int groups = many ? draw(20, 40) : draw(1, 9);
+    int longest = many ? 12 : 200;
+    while (groups * longest * 1e4 > most && longest > 4) longest /= 2;
+    c.offsets = lengths_to_offsets(draw, groups, longest);
+    c.total = c.offsets.back() + (draw(0, 3) == 0 ? draw(1, 40) : 0);
+    c.n = 8 * draw(1, 40);
+    if (draw(0, 3) == 0) c.n += draw(1, 7);
+    c.k = draw(1, 400);
+    while (static_cast<double>(c.total) * static_cast<double>(c.n * c.k) > most && c.n > 8) {
+      c.n = (c.n + 1) / 2;
+    }
   }
   c.d_pad = draw(0, 1) == 0 ? static_cast<int>((8 - c.n % 8) % 8) : draw(0, 9);
   if (kernel::has_group_maps(config)) {  // rows of whole pieces of 16 bytes
@@ -265,6 +301,8 @@ inline Case random_case(const Instance& instance, Draws& draw, double most) {
   c.one_b = draw(0, 9) == 0;
   if (draw(0, 19) == 0) c.alpha = 0;
   c.seed = draw.seed();
+  if (draw.rarely(2)) c.k_pad = 0;
+  if (draw.rarely(3) && !kernel::has_group_maps(config)) c.d_shift = draw(1, 7);
   return c;
 }
 

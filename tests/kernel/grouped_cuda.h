@@ -21,7 +21,7 @@ class OnCuda {
     d_ = place(t.d, operands_.d);
     if (operands_.scaling != Scaling::none) {
       place(t.scale_a, operands_.scale_a);
-      place(t.scale_b, operands_.scale_b);
+      if (operands_.scale_b.data != nullptr) place(t.scale_b, operands_.scale_b);
     }
     const std::int64_t width = operands_.groups->type == OffsetType::int64 ? 8 : 4;
     offsets_ =

@@ -78,6 +78,24 @@ inline std::vector<VariantCase> shared_cases() {
   return cases;
 }
 
+/// Every kernel where nothing is multiplied, by K or by alpha: D is C's share, or zeros.
+inline std::vector<VariantCase> empty_cases() {
+  std::vector<VariantCase> cases;
+  unsigned seed = 500;
+  for (const Instance& i : instances()) {
+    if (i.config.sharing != kernel::Sharing::whole) continue;  // these take something to share
+    for (const bool by_alpha : {false, true}) {
+      Ask ask = extents(i.config, 1, ++seed);
+      ask.k = by_alpha ? kernel::tile_k(i.config) : 0;
+      ask.alpha = by_alpha ? 0.0F : 1.0F;
+      if (!i.config.gated && numeric::bits(i.config.result) > 8)
+        ask.beta = seed % 4 < 2 ? -0.5F : 0;
+      cases.push_back({i, ask});
+    }
+  }
+  return cases;
+}
+
 /// Every kernel with C, bias and activation, as far as it takes them, on odd extents.
 inline std::vector<VariantCase> epilogue_cases() {
   std::vector<VariantCase> cases;

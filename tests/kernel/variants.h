@@ -90,7 +90,8 @@ class Variant {
     a_ = matrices(c.swapped ? c.b.stored : c.a.stored, ask.batch, ask.m, ask.k,
                   major(c.swapped ? c.b.major : c.a.major), ask.loose, ask.loose, ask.apart);
     if (kernel::packed_a(c)) {
-      packed_ = Packed(format_of(ask.seed), {ask.shares_b ? 1 : ask.batch, ask.n, ask.k}, random);
+      packed_ = Packed(packed_for(c, ask.seed).format, {ask.shares_b ? 1 : ask.batch, ask.n, ask.k},
+                       random, c.folds);
       b_ = packed_.tiles;
     } else {
       b_ = matrices(c.swapped ? c.a.stored : c.b.stored, ask.batch, ask.n, ask.k,
@@ -143,9 +144,7 @@ class Variant {
     o.b = view(1);
     if (kernel::packed_a(instance_.config)) {
       o.b = packed_.view(copies.empty() ? nullptr : copies[1]);
-      o.packed = PackedWeights{packed_.format, instance_.config.sums == kernel::Sums::tensor_core
-                                                   ? GroupSums::chained
-                                                   : GroupSums::exact};
+      o.packed = packed_for(instance_.config, ask_.seed);
     }
     o.d = view(2);
     if (ask_.beta != 0) o.c = view(ask_.in_place ? 2 : 3);
@@ -301,8 +300,7 @@ inline Ask extents(const kernel::GemmConfig& c, int tile_rows, unsigned seed) {
   const int columns = kernel::result_columns(c) + (kernel::result_columns(c) > 64 ? 24 : 5);
   ask.m = c.swapped ? columns : rows;
   ask.n = c.swapped ? rows : columns;
-  if (c.gated) ask.n = (2 * ask.n + 15) / 16 * 16;
-  if (c.gated && c.sums == kernel::Sums::block_scaled) ask.n = (ask.n + 255) / 256 * 256;
+  if (c.gated) ask.n = (2 * ask.n + gated_unit(c) - 1) / gated_unit(c) * gated_unit(c);
   ask.clusters = c.sharing == kernel::Sharing::workspace ? 3 : 2;
   ask.seed = seed;
   return ask;
@@ -321,6 +319,13 @@ inline Ask random_ask(const Instance& instance, Draws& draw, double most) {
   ask.k = draw(c.sharing == kernel::Sharing::cluster ? 2 * kernel::tile_k(c) : 1,
                12 * kernel::tile_k(c));
   const bool shares = c.sharing != kernel::Sharing::whole;  // which takes something to share
+  if (most > 1e7 && draw.rarely(4)) {
+    // With room for it: one extent of many tiles or K blocks, the others short.
+    ask.m = draw(1, tile_m);
+    ask.n = draw(1, tile_n);
+    int& longer = draw.rarely(3) ? ask.k : draw.rarely(2) ? ask.m : ask.n;
+    longer = &longer == &ask.k ? draw(12, 96) * kernel::tile_k(c) - 1 : draw(3, 24) * longer;
+  }
   if (!shares && draw.rarely(40)) ask.k = draw(0, 1);
   ask.batch = draw.rarely(4) ? draw(2, 3) : 1;
   while (static_cast<double>(ask.m) * ask.n * ask.k * ask.batch > most && ask.m * ask.n > 1) {
@@ -328,13 +333,13 @@ inline Ask random_ask(const Instance& instance, Draws& draw, double most) {
     longer = (longer + 1) / 2;
   }
   if (c.gated) {
-    const int unit = c.sums == kernel::Sums::block_scaled ? 256 : 16;
+    const int unit = gated_unit(c);
     ask.n = (ask.n + unit - 1) / unit * unit;
   }
-  constexpr atom::ClusterShape shapes[] = {{1, 1}, {1, 1}, {2, 1}, {1, 2}, {2, 2}};
+  constexpr atom::ClusterShape shapes[] = {{1, 1}, {1, 1}, {2, 1}, {1, 2}, {2, 2}, {4, 4}};
   ask.cluster = draw.of(shapes);
   if (!takes(instance, ask.cluster)) ask.cluster = smallest_cluster(instance);
-  ask.clusters = draw(1, 9);
+  ask.clusters = draw(1, atom::cluster_size(ask.cluster) > 4 ? 3 : 9);
   constexpr float alphas[] = {1.0F, -1.5F, 0.75F, 2.5F};
   ask.alpha = !shares && draw.rarely(20) ? 0.0F : draw.of(alphas);
   if (eight_bit(c)) {

@@ -134,6 +134,15 @@ def check_length(name, text):
             yield number, f"{len(line)} columns, more than {MAX_COLUMNS}"
 
 
+def check_bits(name, text):
+    """nvcc 13.0 makes std::bit_width and its kin 0 in device code, without a word."""
+    if not name.startswith("warpwright/") or room_of(name) == "model":
+        return
+    for number, line in enumerate(strip(text).splitlines(), 1):
+        if re.search(r"\bstd::(bit_width|bit_floor|count[lr]_\w+|popcount)\b", line):
+            yield number, "a function of <bit> that nvcc makes 0 in device code"
+
+
 def check_unfinished(_, text):
     for number, line in enumerate(text.splitlines(), 1):
         if UNFINISHED.search(line):
@@ -177,6 +186,7 @@ RULES = {
     "floors": (check_floors, CPP),
     "machine": (check_machine, CPP),
     "length": (check_length, CODE),
+    "bits": (check_bits, CPP),
     "unfinished": (check_unfinished, TEXT),
     "docstring": (check_docstring, CPP),
 }
@@ -234,6 +244,8 @@ CASES = [
     ("length", "tests/a.cpp", "/" * (MAX_COLUMNS + 1), True),
     ("length", "tests/a.cpp", "/" * MAX_COLUMNS, False),
     ("switches", "warpwright/kernel/hopper/table.h", "#ifdef __CUDA_ARCH__\n#endif\n", True),
+    ("bits", "warpwright/numeric/a.h", "int w = std::bit_width(x);\n", True),
+    ("bits", "warpwright/model/a.cpp", "int w = std::countr_zero(x);\n", False),
     ("unfinished", "docs/a.md", "TO" "DO: finish\n", True),
     ("unfinished", "script/a", "# FIX" "ME\n", True),
     ("unfinished", "docs/a.md", "all done\n", False),

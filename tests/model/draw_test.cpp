@@ -191,6 +191,24 @@ TEST(StoreAsync, BytesAndBarrierAreOfOneCta) {
   EXPECT_TRUE(run(bad, Options{}).has(Check::shared_bounds));
 }
 
+// Seen on an H200: an illegal instruction without a cluster dimension, legal with one of 1.
+TEST(StoreAsync, NeedsALaunchOfClusters) {
+  for (const bool in_clusters : {false, true}) {
+    const Kernel alone{{.in_clusters = in_clusters, .threads = 1, .shared_bytes = 64}, [] {
+                         const isa::SharedAddress full = isa::shared_base();
+                         isa::mbarrier_init(full, 1, {"full"});
+                         isa::fence_mbarrier_init();
+                         isa::mbarrier_arrive_expect(full, 16);
+                         isa::store_async(isa::map_rank(full + 16, 0), {{1}},
+                                          isa::map_rank(full, 0));
+                         isa::mbarrier_wait<isa::Scope::cta>(full, 0, {"full"});
+                       }};
+    const Report report = run(alone, Options{});
+    EXPECT_EQ(report.clean(), in_clusters) << report.text();
+    EXPECT_EQ(report.has(Check::shared_bounds), !in_clusters);
+  }
+}
+
 TEST(StoreAsync, MutantsAreKilledOrTheSame) {
   bool heard = true;
   EXPECT_GT(killed_or_same(teller(Flaw::none, heard)), 10);

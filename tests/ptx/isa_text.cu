@@ -234,6 +234,10 @@ TEXT(pack_e4m3, "cvt.rn.satfinite.e4m3x2.f32 %, %, %;",
      to[0] = isa::pack_bytes<DType::e4m3>(floats[0], floats[1]))
 TEXT(pack_e5m2, "cvt.rn.satfinite.e5m2x2.f32 %, %, %;",
      to[0] = isa::pack_bytes<DType::e5m2>(floats[0], floats[1]))
+TEXT(halves_of_bytes, "cvt.rn.f16x2.e4m3x2 %, %;",
+     to[0] = isa::halves_of_bytes(static_cast<std::uint16_t>(count)))
+TEXT(multiply_halves, "mul.rn.f16x2 %, %, %;", to[0] = isa::multiply_halves(at, at + 8))
+TEXT(bytes_of_halves, "cvt.rn.satfinite.e4m3x2.f16x2 %, %;", to[0] = isa::bytes_of_halves(at))
 
 #if TEXT_ARCHITECTURE == 90
 // --- Hopper's tensor core

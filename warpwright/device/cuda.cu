@@ -240,7 +240,7 @@ std::optional<Refusal> start(const Plan& plan, LaunchGrids& grids, cudaStream_t 
     Grid& grid = grids.grids[i];
     const cudaError_t error =
         start_grid({kernels[i]->function, grid.ctas, grid.threads, grid.shared_bytes,
-                    grid.cluster_size, dependent || i > 0, stream},
+                    grid.in_clusters ? grid.cluster_size : 0, dependent || i > 0, stream},
                    grid.params.data());
     if (error != cudaSuccess) {
       return cuda_refusal(
@@ -354,11 +354,21 @@ int current_cuda_device() {
   return index;
 }
 
+bool is_captured(void* stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  if (cudaStreamIsCapturing(static_cast<cudaStream_t>(stream), &status) != cudaSuccess) {
+    cudaGetLastError();
+  }
+  return status == cudaStreamCaptureStatusActive;
+}
+
 std::optional<Refusal> stream_fault(void* stream, int index) {
   auto* const given = static_cast<cudaStream_t>(stream);
   if (given == nullptr || given == cudaStreamLegacy || given == cudaStreamPerThread) {
     return std::nullopt;
   }
+  // Asking would end a capture. What is captured for another device fails as it is added.
+  if (is_captured(stream)) return std::nullopt;
   int device = -1;
   if (auto r = failed(cudaStreamGetDevice(given, &device), "asking for the stream's device")) {
     return r;
@@ -367,14 +377,6 @@ std::optional<Refusal> stream_fault(void* stream, int index) {
   return refuse(RefusalCode::wrong_device, "the stream is of CUDA device ", device,
                 " and the tensors lie on device ", index, ": the nearest is a stream of device ",
                 index);
-}
-
-bool is_captured(void* stream) {
-  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  if (cudaStreamIsCapturing(static_cast<cudaStream_t>(stream), &status) != cudaSuccess) {
-    cudaGetLastError();
-  }
-  return status == cudaStreamCaptureStatusActive;
 }
 
 std::optional<Refusal> synchronise_stream(void* stream) {
@@ -409,7 +411,7 @@ Result<std::shared_ptr<CudaBuffer>> CudaBuffer::make(std::int64_t bytes, int poi
     std::size_t free = 0;
     std::size_t total = 0;
     cudaMemGetInfo(&free, &total);
-    return refuse(RefusalCode::out_of_memory, "the GPU has no room for ", bytes, " more bytes; ",
+    return refuse(RefusalCode::out_of_memory, "the GPU has no memory for ", bytes, " more bytes; ",
                   free, " of ", total, " are free");
   }
   buffer->bytes_ = bytes;

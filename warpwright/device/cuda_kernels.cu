@@ -97,7 +97,7 @@ std::optional<Refusal> load_kernel(std::string_view name, int architecture,
 cudaError_t start_grid(const CudaGrid& grid, void* params) {
   cudaLaunchAttribute attributes[2]{};
   unsigned count = 0;
-  if (grid.cluster_size > 1) {
+  if (grid.cluster_size > 0) {
     attributes[count].id = cudaLaunchAttributeClusterDimension;
     attributes[count].val.clusterDim.x = static_cast<unsigned>(grid.cluster_size);
     attributes[count].val.clusterDim.y = 1;

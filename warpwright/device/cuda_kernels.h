@@ -55,7 +55,7 @@ struct CudaGrid {
   int ctas = 0;
   int threads = 0;
   int shared_bytes = 0;
-  int cluster_size = 1;
+  int cluster_size = 0;    // of no clusters; 1 is a launch of its own kind
   bool dependent = false;  // may start before the grid before it has ended
   cudaStream_t stream = nullptr;
 };

@@ -72,6 +72,7 @@ model::GridLaunch grid_launch(const Grid& grid, const Allocations& allocations,
   model::GridLaunch launch;
   launch.shape = {.ctas = grid.ctas,
                   .cluster_size = grid.cluster_size,
+                  .in_clusters = grid.in_clusters,
                   .threads = grid.threads,
                   .shared_bytes = grid.shared_bytes,
                   .registers_per_thread = grid.registers};

@@ -144,10 +144,10 @@ struct ClusterView {
   }
 };
 
-/// Starts the store of 16 bytes to `to` in the shared memory of any CTA of the cluster (16-byte
-/// aligned, an address that `map_rank` gave), which then completes 16 transaction bytes on
-/// `barrier` of the same CTA. That CTA must have started and not exit before. No fence or release
-/// is needed: the bytes are there for whoever waits for the phase (st.async, PTX ISA 9.7.9.12).
+/// Starts the store of 16 bytes to `to` (16-byte aligned, from `map_rank`) in a CTA of the cluster
+/// that has started and exits later; then completes 16 bytes on `barrier` of the same CTA. No fence
+/// or release is needed: whoever waits for the phase has the bytes (st.async, PTX ISA 9.7.9.12).
+/// Illegal in a grid without a cluster dimension, if of one CTA (seen on sm_90).
 WW_DEVICE
 void store_async(SharedAddress to, const Words<4>& value, SharedAddress barrier,
                  [[maybe_unused]] Site site = Site::here()) {

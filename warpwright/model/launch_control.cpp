@@ -112,6 +112,13 @@ void act::store_async(std::uint32_t to, const void* value, std::uint32_t barrier
     m.fatal(Check::misaligned,
             m.who(m.current()) + ": an st.async of 16 bytes goes to a multiple of 16 bytes", site);
   }
+  if (!m.shape().in_clusters) {
+    m.fatal(Check::shared_bounds,
+            m.who(m.current()) +
+                ": an st.async in a grid that was launched without clusters, where it is an "
+                "illegal instruction; launch clusters of one CTA",
+            site);
+  }
   Cta& cta = m.owner(to, "an st.async", site);
   if (&m.owner(barrier, "an st.async", site) != &cta) {
     m.fatal(Check::shared_bounds,

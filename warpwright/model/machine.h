@@ -46,6 +46,8 @@ struct Allocation {
 struct LaunchShape {
   int ctas = 1;
   int cluster_size = 1;
+  /// Launched with a cluster dimension, if of one CTA. st.async is an illegal instruction without.
+  bool in_clusters = true;
   int threads = 32;
   int shared_bytes = 0;
   /// Registers a thread has at launch (what __launch_bounds__ gives): the CTA's setmaxnreg pool.

@@ -156,6 +156,7 @@ struct Schedules {
 struct Launch {
   int ctas = 1;
   int cluster_size = 1;
+  bool in_clusters = true;  ///< LaunchShape::in_clusters
   int threads = 32;
   int shared_bytes = 0;
   int registers_per_thread = 255;  ///< at launch: the pool of setmaxnreg
@@ -254,6 +255,7 @@ inline Outcome run_all(const std::function<void()>& kernel, const Launch& launch
                        const std::vector<BufferBase*>& buffers) {
   const LaunchShape shape{.ctas = launch.ctas,
                           .cluster_size = launch.cluster_size,
+                          .in_clusters = launch.in_clusters,
                           .threads = launch.threads,
                           .shared_bytes = launch.shared_bytes,
                           .registers_per_thread = launch.registers_per_thread};

@@ -174,7 +174,9 @@ constexpr std::uint64_t encode(const FloatFormat& f, double x,
     // |x| = significand * 2^exponent. The code counts in units of 2^quantum, the spacing at |x|.
     const std::uint64_t significand = field == 0 ? fraction : fraction | (std::uint64_t{1} << 52);
     const int exponent = (field == 0 ? 1 : field) - 1075;
-    const int log2 = exponent + static_cast<int>(std::bit_width(significand)) - 1;
+    // A double holds the significand exactly. (nvcc makes std::bit_width 0 in device code.)
+    const auto as_double = std::bit_cast<std::uint64_t>(static_cast<double>(significand));
+    const int log2 = exponent + static_cast<int>(as_double >> 52) - 1023;
     const int binade = log2 > f.min_exponent() ? log2 : f.min_exponent();
     const int shift = binade - f.mantissa_bits - exponent;
     std::uint64_t units = 0;

@@ -99,7 +99,8 @@ inline kernel::PackedParams packed_params(const GemmOperands& o) {
           .group = f.group,
           .slice_bytes = packed::slice_bytes(f),
           .carries = packed::carries_of(f.encoding),
-          .scale = f.scale};
+          .scale = f.scale,
+          .zero_points = packed::zero_points_begin(f)};
 }
 
 /// Fills what all kernels take, but for tensor maps.

@@ -50,6 +50,8 @@ Grid grid_of(const Plan& plan) {
   grid.kernel = f.name;
   grid.ctas = plan.ctas;
   grid.cluster_size = plan.cluster_ctas();
+  // Answers about tiles travel by instructions that are illegal outside of clusters.
+  grid.in_clusters = grid.cluster_size > 1 || f.tiles != kernel::TileSource::static_persistent;
   grid.threads = f.threads;
   grid.shared_bytes = f.shared_bytes;
   grid.registers = f.registers;

@@ -51,6 +51,7 @@ struct Grid {
   std::string_view kernel;  ///< its name, of a table or group_maps_kernel
   int ctas = 0;
   int cluster_size = 1;
+  bool in_clusters = false;  ///< launched with a cluster dimension, if of one CTA
   int threads = 0;
   int shared_bytes = 0;
   int registers = 0;

@@ -63,26 +63,22 @@ Fault packed_fault(const GemmProblem& p) {
         ", and B are packed int4 weights, which are multiplied by e4m3 alone: the nearest "
         "A is e4m3");
   }
-  if (p.packed->format.zero_points != ZeroPoints::none) {
-    return refuse(RefusalCode::unsupported,
-                  "B has zero points, and no kernel takes packed weights with them: the nearest is "
-                  "weights that are packed without");
+  const bool has_zeros = p.packed->format.zero_points != ZeroPoints::none;
+  if (p.packed->sums != GroupSums::exact) {
+    const std::string sums = name(p.packed->sums);
+    const char* with = p.scaling == Scaling::block ? "A has block scales"
+                       : has_zeros                 ? "B has zero points"
+                       : p.epilogue.gated          ? "the epilogue is gated"
+                                                   : nullptr;
+    if (with != nullptr) {
+      return refuse(RefusalCode::unsupported, "the sums of packed weights are ", sums, " and ",
+                    with, ", which no kernel has together: the nearest is exact");
+    }
   }
-  if (p.packed->sums == GroupSums::folded) {
-    return refuse(RefusalCode::unsupported,
-                  "the sums of packed weights are folded, which no kernel does: the nearest is "
-                  "chained");
-  }
-  if (p.packed->sums == GroupSums::chained && p.scaling == Scaling::block) {
-    return refuse(RefusalCode::unsupported,
-                  "the sums of packed weights are chained and A has block scales, which no kernel "
-                  "brings into chained sums: the nearest is exact");
-  }
-  if (p.epilogue.gated) {
-    return refuse(
-        RefusalCode::unsupported,
-        "the epilogue is gated and B are packed int4 weights, for which there is no gated "
-        "kernel: the nearest is a product without a gate");
+  if (has_zeros && (p.epilogue.gated || p.scaling == Scaling::block)) {
+    return refuse(RefusalCode::unsupported, "B has zero points and ",
+                  p.epilogue.gated ? "the epilogue is gated" : "A has block scales",
+                  ", which no kernel has together: the nearest is weights that are packed without");
   }
   return std::nullopt;
 }
@@ -178,11 +174,14 @@ Fault gate_fault(const GemmProblem& p) {
   // Both halves of B must begin where a tensor map may, in an MN-major B too; with block scales
   // they also begin with a block of their own.
   const bool blocks = p.scaling == Scaling::block;
-  const std::int64_t half = blocks ? scale_block : 8;
+  const std::int64_t half = p.packed ? packed::kTileRows : blocks ? scale_block : 8;
   if (p.n % (2 * half) != 0) {
     return refuse(RefusalCode::unsupported, "N is ", p.n,
                   "; the epilogue is gated, so B's rows are two halves, each of a ", "multiple of ",
-                  half, " rows ", (blocks ? "(a block of scales)" : "(16 bytes of a tensor map)"),
+                  half, " rows ",
+                  (p.packed ? "(a packed tile)"
+                   : blocks ? "(a block of scales)"
+                            : "(16 bytes of a tensor map)"),
                   ": the nearest legal N is ", nearest_multiple(p.n, 2 * half));
   }
   return std::nullopt;

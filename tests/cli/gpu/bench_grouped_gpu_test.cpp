@@ -56,6 +56,38 @@ TEST(BenchGroupedOnGpu, EveryKindIsCheckedAndTimed) {
   }
 }
 
+// Int4 weights with every kind of sums beside FP8 ones, in the same rounds.
+TEST(BenchW4a8OnGpu, AllKindsAreCheckedAndTimed) {
+  if (device::cuda_devices().empty()) GTEST_SKIP() << kNoDevice;
+  const std::vector<std::int64_t> lengths = {16, 0, 300, 4};
+  for (const Shape& shape : {Shape{0, 264, 640, 4, ""}, Shape{40, 264, 640}}) {
+    SCOPED_TRACE(shape_name(shape));
+    bench::TimeOptions how = few_rounds();
+    if (shape.groups > 0) how.lengths = lengths;
+    std::vector<Plan> exact;
+    for (const ProductKind& kind : w4a8_kinds(64)) {
+      const auto plans =
+          candidates(problem_of(kind.second, shape, how.lengths), *device::cuda_device(0));
+      if (!plans) continue;  // no kernel of this build
+      if (kind.first == "exact") {
+        exact = *plans;
+      } else {
+        how.beside.push_back(*plans);
+      }
+    }
+    const auto times = bench::time_gemm(exact, nullptr, how);
+    ASSERT_TRUE(times) << times.reason();
+    EXPECT_GT(times->ours.median, 0);
+    EXPECT_GT(times->relative_error, 1e-5);
+    EXPECT_TRUE(times->cold);
+    ASSERT_GE(times->beside.size(), 2U);
+    for (const bench::GemmTimes& other : times->beside) {
+      EXPECT_GT(other.config_time.median, 0) << other.plan;
+      EXPECT_GT(other.relative_error, 1e-5) << other.plan;
+    }
+  }
+}
+
 TEST(BenchGroupedOnGpu, WhatCublasltCannotHasNoLoop) {
   if (device::cuda_devices().empty()) GTEST_SKIP() << kNoDevice;
   const auto times = time_lengths(parse_kinds("e4m3-block").front(), {16, 3});

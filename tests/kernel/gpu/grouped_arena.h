@@ -1,5 +1,5 @@
-// Grouped products made, multiplied and judged on a GPU: operands by hashing, every element of D
-// against a product in float64, and every byte that no group owns.
+// Grouped products (grouped_case.h) made, multiplied and judged on a GPU: operands by hashing,
+// every element of D against a product in float64, and every byte that no group owns.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -13,39 +13,10 @@
 #include <string>
 #include <vector>
 
+#include "../grouped_case.h"
 #include "warpwright/plan/plan.h"
 
 namespace warpwright::grouped {
-
-/// A problem with its lengths.
-struct Spec {
-  std::vector<std::int64_t> offsets;
-  std::int64_t total = 0;
-  std::int64_t n = 0;
-  std::int64_t k = 0;
-  DType type = DType::bf16;
-  DType result = DType::bf16;
-  Scaling scaling = Scaling::none;
-  Accumulation accumulation = Accumulation::fast;
-  OffsetType offset_type = OffsetType::int32;
-  std::int64_t k_pad = 0;    ///< elements between rows of A and B, beyond whole 16 bytes: 16s
-  std::int64_t d_pad = 0;    ///< elements between rows of D
-  std::int64_t d_shift = 0;  ///< elements from a multiple of 256 bytes to D
-  bool k_major_scales = false;
-  bool one_a_scale = false;
-  unsigned seed = 1;
-
-  [[nodiscard]] std::int64_t groups() const {
-    return static_cast<std::int64_t>(offsets.size()) - 1;
-  }
-  [[nodiscard]] std::string text() const {
-    return std::to_string(groups()) + " groups of " + std::to_string(total) + " tokens, n " +
-           std::to_string(n) + " k " + std::to_string(k) + " " + std::string(numeric::name(type)) +
-           " " + scaling_name(scaling) + " seed " + std::to_string(seed) + " pads " +
-           std::to_string(k_pad) + " " + std::to_string(d_pad) + " shift " +
-           std::to_string(d_shift) + (offset_type == OffsetType::int64 ? " int64" : " int32");
-  }
-};
 
 namespace on_gpu {
 
@@ -119,6 +90,7 @@ struct Verdict {
 struct Product {
   MatrixView a, b, d, scale_a, scale_b;
   Scaling scaling;
+  double alpha;
   double loss;      ///< of a sum, as a share of the sum of |a b|
   int result_bits;  ///< of a mantissa with its leading one
 };
@@ -130,7 +102,7 @@ inline __device__ double scale_of(const Product& p, bool of_a, int group, std::i
     case Scaling::tensor:
       return load(v.data, v.dtype, 0);
     case Scaling::group:
-      return load(v.data, v.dtype, v.rows == 1 ? 0 : group);
+      return load(v.data, v.dtype, v.rows == 1 ? 0 : group * v.row_stride);
     case Scaling::row_column:
       return load(v.data, v.dtype, (of_a ? 0 : group * v.batch_stride) + row * v.row_stride);
     case Scaling::block:
@@ -175,7 +147,8 @@ inline __global__ void judge(Product p, const RowTile* tiles, Verdict* verdict) 
     __syncthreads();
   }
   if (row >= tile.end || column >= p.b.rows) return;
-  const double lost = p.loss * size;
+  sum *= p.alpha;
+  const double lost = p.loss * size * fabs(p.alpha);
   const double ulp = exp2(floor(log2(fabs(sum) + lost + 1e-30)) + 1 - p.result_bits);
   const double off = fabs(load(p.d.data, p.d.dtype, row * p.d.row_stride + column) - sum);
   // Written so that a NaN is wrong. The last term is for subnormal halves.
@@ -233,38 +206,44 @@ class Arena {
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
-  /// Makes the tensors of `s`, D after the others. Tokens in no group, their scales and all that
-  /// lies between rows are NaN, unless `all_tokens`. Waits.
-  void make(const Spec& s, bool all_tokens = false) {
+  /// Makes the tensors of `c`, whose kernel is neither gated nor takes packed weights, D after the
+  /// others. Tokens in no group, their scales and all that lies between rows are NaN, unless
+  /// `all_tokens`. Waits.
+  void make(const Case& c, bool all_tokens = false) {
     require(cudaMemset(memory_, 0xff, static_cast<std::size_t>(used_)));
     used_ = 0;
-    spec_ = s;
+    case_ = c;
+    const kernel::GemmConfig& config = config_of(c.kernel);
+    const DType type = config.a.stored;
     operands_ = {};
-    const std::int64_t pitch =
-        (s.k * numeric::bits(s.type) / 8 + 15) / 16 * 16 / (numeric::bits(s.type) / 8) + s.k_pad;
-    const std::int64_t blocks = (s.k + 127) / 128;
-    operands_.a = {nullptr, s.type, s.total, s.k, pitch};
-    operands_.b = {nullptr, s.type, s.n, s.k, pitch, 1, s.groups(), (s.n + 1) * pitch};
-    operands_.groups = Groups{nullptr, s.offset_type};
-    operands_.scaling = s.scaling;
-    operands_.accumulation = s.accumulation;
-    scales_of(s, blocks);
-    const std::int64_t first = all_tokens ? 0 : s.offsets.front();
-    const std::int64_t end = all_tokens ? s.total : s.offsets.back();
+    const std::int64_t unit = 128 / numeric::bits(type);  // rows begin at multiples of 16 bytes
+    const std::int64_t pitch = (c.k + unit - 1) / unit * unit + c.k_pad;
+    operands_.a = {nullptr, type, c.total, c.k, pitch};
+    operands_.b = {nullptr, type, c.n,           c.k,
+                   pitch,   1,    group_count(), c.one_b ? 0 : (c.n + 1) * pitch};
+    operands_.groups = Groups{nullptr, c.type};
+    operands_.scaling = c.scaling;
+    operands_.accumulation = accumulation_of(config);
+    operands_.alpha = c.alpha;
+    scales_of(c);
+    const std::int64_t first = all_tokens ? 0 : c.offsets.front();
+    const std::int64_t end = all_tokens ? c.total : c.offsets.back();
     place(operands_.a, first, end, false, 1);
-    place(operands_.b, 0, s.n, false, 2);
-    if (s.scaling != Scaling::none) {
-      const bool by_token = s.scaling == Scaling::row_column || s.scaling == Scaling::block;
+    place(operands_.b, 0, c.n, false, 2);
+    if (c.scaling != Scaling::none) {
+      const bool by_token = c.scaling == Scaling::row_column || c.scaling == Scaling::block;
       place(operands_.scale_a, by_token ? first : 0, by_token ? end : operands_.scale_a.rows, true,
             3);
       place(operands_.scale_b, 0, operands_.scale_b.rows, true, 4);
     }
-    operands_.groups->offsets = take((s.groups() + 1) * 8);
-    write_offsets(offsets(), s.offsets);
+    operands_.groups->offsets = take((group_count() + 1) * 8);
+    write_offsets(offsets(), c.offsets);
     used_ += kGuard;
     d_begin_ = used_;
-    operands_.d = {nullptr, s.result, s.total, s.n, s.n + s.d_pad};
-    operands_.d.data = take((s.total * operands_.d.row_stride + s.d_shift) * 2) + 2 * s.d_shift;
+    operands_.d = {nullptr, config.result, c.total, c.n, c.n + c.d_pad};
+    const std::int64_t width = numeric::bits(config.result) / 8;
+    operands_.d.data =
+        take((c.total * operands_.d.row_stride + c.d_shift) * width) + width * c.d_shift;
     used_ = (used_ + 2 * kGuard) / 8 * 8;
     ASSERT_LE(used_, bytes_);
     require(cudaDeviceSynchronize());
@@ -277,14 +256,14 @@ class Arena {
 
   /// Other offsets for the same tensors, whose tokens were all made. They are what is judged by.
   void set_offsets(const std::vector<std::int64_t>& offsets) {
-    spec_.offsets = offsets;
+    case_.offsets = offsets;
     write_offsets(this->offsets(), offsets);
     before_ = checksum();
   }
-  /// Offsets at any place of the device, in the spec's type.
+  /// Offsets at any place of the device, in the case's type.
   void write_offsets(void* to, const std::vector<std::int64_t>& offsets) const {
     const std::vector<std::int32_t> narrow(offsets.begin(), offsets.end());
-    const bool wide = spec_.offset_type == OffsetType::int64;
+    const bool wide = case_.type == OffsetType::int64;
     require(cudaMemcpy(to, wide ? static_cast<const void*>(offsets.data()) : narrow.data(),
                        offsets.size() * (wide ? 8 : 4), cudaMemcpyHostToDevice));
   }
@@ -295,12 +274,12 @@ class Arena {
 
   /// Waits, and expects every element of the groups to be right, and all else untouched.
   void expect_product() const {
-    SCOPED_TRACE(spec_.text());
+    SCOPED_TRACE(text(case_));
     ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
     std::vector<on_gpu::RowTile> tiles;
-    for (std::size_t g = 0; g + 1 < spec_.offsets.size(); ++g) {
-      const auto end = static_cast<int>(spec_.offsets[g + 1]);
-      for (int row = static_cast<int>(spec_.offsets[g]); row < end; row += 16) {
+    for (std::size_t g = 0; g + 1 < case_.offsets.size(); ++g) {
+      const auto end = static_cast<int>(case_.offsets[g + 1]);
+      for (int row = static_cast<int>(case_.offsets[g]); row < end; row += 16) {
         tiles.push_back({static_cast<int>(g), row, std::min(row + 16, end)});
       }
     }
@@ -311,13 +290,13 @@ class Arena {
       require(
           cudaMemcpy(tiles_, tiles.data(), tiles.size() * sizeof tiles[0], cudaMemcpyHostToDevice));
       const dim3 grid(static_cast<unsigned>(tiles.size()),
-                      static_cast<unsigned>((spec_.n + 15) / 16));
+                      static_cast<unsigned>((case_.n + 15) / 16));
       on_gpu::judge<<<grid, 256>>>(product(), tiles_, static_cast<on_gpu::Verdict*>(answers_));
       require(cudaGetLastError());
     }
     require(cudaMemcpy(&verdict, answers_, sizeof verdict, cudaMemcpyDeviceToHost));
     EXPECT_EQ(verdict.wrong, 0U) << "elements of D, the first in row " << verdict.row;
-    expect_untouched(spec_.offsets.front(), spec_.offsets.back());
+    expect_untouched(case_.offsets.front(), case_.offsets.back());
   }
 
   /// Waits, and expects everything but rows [first, end) of D to be as it was made.
@@ -348,35 +327,44 @@ class Arena {
     return at;
   }
 
+  [[nodiscard]] std::int64_t group_count() const {
+    return static_cast<std::int64_t>(case_.offsets.size()) - 1;
+  }
+
   void place(MatrixView& v, std::int64_t first, std::int64_t end, bool scale, unsigned stream) {
     const std::int64_t last = (v.rows - 1) * v.row_stride + (v.columns - 1) * v.column_stride +
                               (v.batch - 1) * v.batch_stride + 1;
     v.data = take(std::max<std::int64_t>(last, 0) * numeric::bits(v.dtype) / 8);
     if (end <= first || used_ > bytes_) return;
-    on_gpu::fill<<<1024, 256>>>(v, first, end, scale, spec_.seed * 8ULL + stream);
+    MatrixView written = v;
+    if (v.batch_stride == 0) written.batch = 1;
+    on_gpu::fill<<<1024, 256>>>(written, first, end, scale, case_.seed * 8ULL + stream);
     require(cudaGetLastError());
   }
 
-  void scales_of(const Spec& s, std::int64_t blocks) {
+  void scales_of(const Case& c) {
+    const std::int64_t blocks = (c.k + 127) / 128;
+    const std::int64_t stride = c.scale_stride;
     MatrixView& a = operands_.scale_a;
     MatrixView& b = operands_.scale_b;
-    switch (s.scaling) {
+    switch (c.scaling) {
       case Scaling::tensor:
         a = b = {nullptr, DType::f32, 1, 1, 1};
         return;
       case Scaling::group:
-        b = {nullptr, DType::f32, s.groups(), 1, 1};
-        a = s.one_a_scale ? MatrixView{nullptr, DType::f32, 1, 1, 1} : b;
+        b = {nullptr, DType::f32, group_count(), 1, stride};
+        a = c.one_a_scale ? MatrixView{nullptr, DType::f32, 1, 1, 1} : b;
         return;
       case Scaling::row_column:
-        a = {nullptr, DType::f32, s.total, 1, 1};
-        b = {nullptr, DType::f32, s.n, 1, 1, 1, s.groups(), s.n + 3};
+        a = {nullptr, DType::f32, c.total, 1, stride};
+        b = {nullptr, DType::f32, c.n, 1, stride, 1, group_count(), c.one_b ? 0 : c.n * stride + 3};
         return;
       case Scaling::block: {
-        const std::int64_t rows = (s.n + 127) / 128;
-        a = {nullptr, DType::f32, s.total, blocks, 1, (s.total + 3) / 4 * 4};
-        if (s.k_major_scales) a = {nullptr, DType::f32, s.total, blocks, blocks};
-        b = {nullptr, DType::f32, rows, blocks, blocks, 1, s.groups(), rows * blocks + 1};
+        const std::int64_t rows = (c.n + 127) / 128;
+        a = {nullptr, DType::f32, c.total, blocks, 1, (c.total + 3) / 4 * 4};
+        if (c.k_major_scales) a = {nullptr, DType::f32, c.total, blocks, blocks};
+        b = {nullptr, DType::f32, rows,          blocks,
+             blocks,  1,          group_count(), c.one_b ? 0 : rows * blocks + 1};
         return;
       }
       default:
@@ -385,18 +373,25 @@ class Arena {
   }
 
   [[nodiscard]] on_gpu::Product product() const {
-    on_gpu::Product p{operands_.a,       operands_.b,       operands_.d, operands_.scale_a,
-                      operands_.scale_b, operands_.scaling, 0,           0};
+    on_gpu::Product p{operands_.a,
+                      operands_.b,
+                      operands_.d,
+                      operands_.scale_a,
+                      operands_.scale_b,
+                      operands_.scaling,
+                      operands_.alpha,
+                      0,
+                      0};
     // float32 additions and scales; a tensor core keeps 13 bits below the largest of 32 products of
     // 8 bits, K / 32 times, or 4 times in each 128 of K where sums are promoted.
-    p.loss = 0x1p-24 * (static_cast<double>(spec_.k) + 16);
-    if (numeric::bits(spec_.type) == 8) {
+    p.loss = 0x1p-24 * (static_cast<double>(case_.k) + 16);
+    if (numeric::bits(operands_.a.dtype) == 8) {
       const bool promoted =
-          spec_.scaling == Scaling::block || spec_.accumulation == Accumulation::promoted;
-      const double steps = promoted ? 4 : static_cast<double>((spec_.k + 31) / 32);
+          operands_.scaling == Scaling::block || operands_.accumulation == Accumulation::promoted;
+      const double steps = promoted ? 4 : static_cast<double>((case_.k + 31) / 32);
       p.loss += steps * 0x1p-13;
     }
-    p.result_bits = spec_.result == DType::f16 ? 11 : 8;
+    p.result_bits = operands_.d.dtype == DType::f16 ? 11 : 8;
     return p;
   }
 
@@ -417,7 +412,7 @@ class Arena {
   unsigned char* memory_ = nullptr;
   void* answers_ = nullptr;
   on_gpu::RowTile* tiles_ = nullptr;
-  Spec spec_;
+  Case case_;
   GemmOperands operands_;
   unsigned long long before_ = 0;
 };

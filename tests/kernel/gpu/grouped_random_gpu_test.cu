@@ -3,17 +3,15 @@
 #include <cuda_runtime.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <cstdio>
 #include <memory>
 #include <set>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
-#include "../grouped_case.h"
 #include "grouped_arena.h"
+#include "tests/kernel/problems.h"
 #include "warpwright/device/cuda.h"
 #include "warpwright/isa/fence.h"
 
@@ -21,16 +19,19 @@ namespace warpwright::grouped {
 namespace {
 
 constexpr std::int64_t kArenaBytes = std::int64_t{5} << 29;
-constexpr std::int64_t kTensorBytes = std::int64_t{1} << 29;  // of one tensor, at most
-constexpr double kProducts = 3e9;                             // of one problem, at most
+constexpr double kProducts = 3e9;  // of one problem, at most
 
-// The kernels whose D has a column for each row of B: the arena's products are not gated, and its
-// weights not packed (grouped cases are, here and on the model).
+// Whether its D has a column for each row of B: the arena's products are not gated, and its weights
+// not packed (grouped cases are, on the model and in ProblemsBySeed).
+bool arena_takes(const Instance& i) {
+  return !i.config.gated && !kernel::packed_a(i.config);
+}
+
 const std::vector<Instance>& plain_instances() {
   static const std::vector<Instance> all = [] {
     std::vector<Instance> found;
     for (const Instance& i : instances()) {
-      if (!i.config.gated && !kernel::packed_a(i.config)) found.push_back(i);
+      if (arena_takes(i)) found.push_back(i);
     }
     return found;
   }();
@@ -93,127 +94,58 @@ class RandomGroupedOnTheGpu : public ::testing::Test {
   Workspace workspace_;
 };
 
-// What this build has kernels for.
-struct Kind {
-  DType type;
-  DType result;
-  Scaling scaling;
-  Accumulation accumulation;
-
-  friend bool operator<(const Kind& x, const Kind& y) {
-    return std::tie(x.type, x.result, x.scaling, x.accumulation) <
-           std::tie(y.type, y.result, y.scaling, y.accumulation);
-  }
-};
-
-std::vector<Kind> kinds() {
-  std::set<Kind> all;
-  for (const Instance& i : plain_instances()) {
-    const kernel::GemmConfig& c = i.config;
-    for (const Scaling scaling : scalings(c)) {
-      const bool promoted = c.sums == kernel::Sums::promoted;
-      all.insert(
-          {c.a.stored, c.result, scaling, promoted ? Accumulation::promoted : Accumulation::fast});
-    }
-  }
-  return {all.begin(), all.end()};
-}
-
-int log_uniform(Draws& draw, int high) {
-  const double share = draw(0, 1 << 20) / static_cast<double>(1 << 20);
-  return std::min(high, static_cast<int>(std::exp2(share * std::log2(high + 1.0))));
-}
-
-std::vector<std::int64_t> draw_offsets(Draws& draw, int groups, int longest) {
-  std::vector<std::int64_t> o = {draw(0, 3) == 0 ? draw(0, 50) : 0};
-  for (int g = 0; g < groups; ++g) {
-    o.push_back(o.back() + (draw(0, 3) == 0 ? 0 : draw(0, longest)));
-  }
-  return o;
-}
-
-Spec draw_spec(Draws& draw, const Kind& kind, unsigned seed) {
-  Spec s;
-  s.type = kind.type;
-  s.result = kind.result;
-  s.scaling = kind.scaling;
-  s.accumulation = kind.accumulation;
-  const int groups = log_uniform(draw, 600);
-  s.offsets = draw_offsets(draw, groups, log_uniform(draw, 2000));
-  s.total = s.offsets.back() + (draw(0, 3) == 0 ? draw(1, 90) : 0);
-  s.n = log_uniform(draw, 2048);
-  s.k = log_uniform(draw, 2048);
-  const std::int64_t width = numeric::bits(s.type) / 8;
-  const auto too_large = [&] {
-    return static_cast<double>(s.total) * static_cast<double>(s.n * s.k) > kProducts ||
-           groups * (s.n + 1) * (s.k + 48) * width > kTensorBytes ||
-           s.total * (s.k + 48) * width > kTensorBytes || s.total * (s.n + 16) * 2 > kTensorBytes;
-  };
-  while (too_large()) {
-    auto& larger = s.n > s.k ? s.n : s.k;
-    larger = (larger + 1) / 2;
-  }
-  // Whole 16 bytes as often as odd extents: they are stored in different ways.
-  if (draw(0, 1) == 0) s.n = (s.n + 7) / 8 * 8;
-  s.k_pad = draw(0, 1) == 0 ? 0 : 16;
-  s.d_pad = draw(0, 1) == 0 ? (8 - s.n % 8) % 8 : draw(0, 9);
-  s.d_shift = draw(0, 2) == 0 ? draw(1, 7) : 0;
-  s.offset_type = draw(0, 1) == 0 ? OffsetType::int32 : OffsetType::int64;
-  s.k_major_scales = draw(0, 1) == 0;
-  s.one_a_scale = draw(0, 1) == 0;
-  s.seed = seed;
-  return s;
-}
-
 TEST_F(RandomGroupedOnTheGpu, FiveHundredProblems) {
-  constexpr unsigned seed = 20261121;
-  std::printf("problems by seed %u\n", seed);
-  Draws draw(seed);
-  const std::vector<Kind> all = kinds();
+  constexpr std::uint64_t first = 20261121;
+  std::printf("problems by the seeds from %llu on\n", static_cast<unsigned long long>(first));
   std::set<std::string> kernels;
-  for (unsigned i = 0; i < 500; ++i) {
-    const Spec s = draw_spec(draw, all[i % all.size()], i + 1);
-    SCOPED_TRACE("problem " + std::to_string(i));
-    arena_->make(s);
-    const Plan plan = any_plan(draw);
+  std::uint64_t seed = first;
+  for (int i = 0; i < 500; ++seed) {
+    const tests::Problem problem(seed, kProducts, false);
+    if (!problem.in_groups() || !arena_takes(problem.instance())) continue;
+    ++i;
+    SCOPED_TRACE(problem.text());
+    arena_->make(problem.groups());
+    Draws draw(seed);
+    const Plan plan = any_plan(draw, problem.instance().name);
     SCOPED_TRACE(plan.name());
     kernels.insert(plan.kernel);
     const bool check = draw(0, 1) == 0;
-    launch(plan, draw(0, 1) == 0, check);
-    if (HasFailure()) return;
-    if (check) {
-      EXPECT_EQ(status(plan), 0U);
+    for (int launches = problem.twice() ? 2 : 1; launches > 0; --launches) {
+      arena_->poison_d();
+      launch(plan, draw(0, 1) == 0, check);
+      if (HasFailure()) return;
+      if (check) {
+        EXPECT_EQ(status(plan), 0U);
+      }
+      arena_->expect_product();
+      if (HasFailure()) return;
     }
-    arena_->expect_product();
-    if (HasFailure()) return;
   }
   // So many draws leave no kernel of the build out.
   EXPECT_EQ(kernels.size(), plain_instances().size());
 }
 
-// One Spec in which the kernel `name` takes part.
-Spec spec_for(const Instance& instance, int groups, int longest, Draws& draw) {
-  Spec s;
-  s.type = instance.config.a.stored;
-  s.result = instance.config.result;
-  s.scaling = scalings(instance.config).back();
-  if (instance.config.sums == kernel::Sums::promoted) s.accumulation = Accumulation::promoted;
-  s.offsets = draw_offsets(draw, groups, longest);
-  s.total = s.offsets.back();
-  s.n = 264;
-  s.k = 272;
-  s.seed = 3;
-  return s;
+Case case_for(const Instance& instance, int groups, int longest, Draws& draw) {
+  Case c;
+  c.kernel = instance.name;
+  c.scaling = scalings(instance.config).back();
+  c.offsets = lengths_to_offsets(draw, groups, longest);
+  c.total = c.offsets.back();
+  c.n = 264;
+  c.k = 272;
+  c.k_pad = 0;
+  c.seed = 3;
+  return c;
 }
 
 TEST_F(RandomGroupedOnTheGpu, ExtremesOfEveryKernel) {
   Draws draw(31);
   for (const Instance& instance : plain_instances()) {
     for (const int what : {0, 1, 2, 3}) {
-      Spec s = spec_for(instance, 1, 700, draw);  // one group
+      Case s = case_for(instance, 1, 700, draw);  // one group
       if (what == 1) s.offsets.assign(301, 0);    // all empty, no tokens
       if (what == 2) s.offsets.assign(301, 40);   // all empty, tokens that belong to none
-      if (what == 3) s.offsets = draw_offsets(draw, 5000, 4);
+      if (what == 3) s.offsets = lengths_to_offsets(draw, 5000, 4);
       s.total = s.offsets.back() + (what == 2 ? 30 : 0);
       SCOPED_TRACE(std::string(instance.name) + ", case " + std::to_string(what));
       arena_->make(s);
@@ -232,17 +164,16 @@ TEST_F(RandomGroupedOnTheGpu, OffsetsInDisorderAreReportedAndHarmless) {
   int broken_cases = 0;
   for (int i = 0; i < 150; ++i) {
     const Instance& instance = plain_instances()[index(i) % plain_instances().size()];
-    Spec s = spec_for(instance, draw(1, 70), 90, draw);
+    Case s = case_for(instance, draw(1, 70), 90, draw);
     if (s.total == 0) continue;
-    s.offset_type = draw(0, 1) == 0 ? OffsetType::int32 : OffsetType::int64;
+    s.type = draw(0, 1) == 0 ? OffsetType::int32 : OffsetType::int64;
     arena_->make(s, /*all_tokens=*/true);
     const Plan plan = any_plan(draw, instance.name);
     std::vector<std::int64_t> bad = s.offsets;
-    const std::int64_t far =
-        s.offset_type == OffsetType::int64 ? std::int64_t{1} << 40 : 0x7fffffff;
+    const std::int64_t far = s.type == OffsetType::int64 ? std::int64_t{1} << 40 : 0x7fffffff;
     for (int broken = draw(1, 3); broken > 0; --broken) {
       const std::int64_t values[] = {-1, -far, s.total + 1, far, s.total, 0, draw(0, 1000)};
-      bad[index(draw(0, static_cast<int>(s.groups())))] = values[draw(0, 6)];
+      bad[index(draw(0, static_cast<int>(s.offsets.size()) - 1))] = values[draw(0, 6)];
     }
     std::uint32_t first = 0;
     for (std::size_t g = 0; g + 1 < bad.size() && first == 0; ++g) {
@@ -251,7 +182,7 @@ TEST_F(RandomGroupedOnTheGpu, OffsetsInDisorderAreReportedAndHarmless) {
       }
     }
     broken_cases += first != 0 ? 1 : 0;
-    SCOPED_TRACE(plan.name() + " " + s.text() + ", first group in disorder " +
+    SCOPED_TRACE(plan.name() + " " + text(s) + ", first group in disorder " +
                  std::to_string(static_cast<int>(first) - 1));
     arena_->set_offsets(bad);
     launch(plan, false, true);
@@ -266,8 +197,8 @@ TEST_F(RandomGroupedOnTheGpu, OffsetsInDisorderAreReportedAndHarmless) {
 TEST_F(RandomGroupedOnTheGpu, GraphsWithOtherOffsetsEveryReplay) {
   Draws draw(41);
   for (const Instance& instance : plain_instances()) {
-    Spec s = spec_for(instance, 70, 60, draw);
-    s.offset_type = draw(0, 1) == 0 ? OffsetType::int32 : OffsetType::int64;
+    Case s = case_for(instance, 70, 60, draw);
+    s.type = draw(0, 1) == 0 ? OffsetType::int32 : OffsetType::int64;
     s.total = 2400;
     SCOPED_TRACE(instance.name);
     arena_->make(s, /*all_tokens=*/true);
@@ -280,7 +211,7 @@ TEST_F(RandomGroupedOnTheGpu, GraphsWithOtherOffsetsEveryReplay) {
     ASSERT_EQ(cudaStreamEndCapture(stream_, &graph), cudaSuccess);
     ASSERT_EQ(cudaGraphInstantiate(&run, graph, 0), cudaSuccess);
     for (int replay = 0; replay < 6 && !HasFailure(); ++replay) {
-      std::vector<std::int64_t> offsets = draw_offsets(draw, 70, 20 << (replay % 3));
+      std::vector<std::int64_t> offsets = lengths_to_offsets(draw, 70, 20 << (replay % 3));
       for (std::int64_t& o : offsets) o = std::min(o, s.total);
       arena_->set_offsets(offsets);
       arena_->poison_d();
@@ -313,7 +244,7 @@ TEST_F(RandomGroupedOnTheGpu, ADependentLaunchWaitsForItsOffsets) {
   ASSERT_EQ(cudaMalloc(&right, 4096), cudaSuccess);
   for (int repeat = 0; repeat < 100 && !HasFailure(); ++repeat) {
     const Instance& instance = plain_instances()[index(repeat) % plain_instances().size()];
-    Spec s = spec_for(instance, 64, 40, draw);
+    Case s = case_for(instance, 64, 40, draw);
     s.total += 1;  // never none
     arena_->make(s, /*all_tokens=*/true);
     const Plan plan = any_plan(draw, instance.name);

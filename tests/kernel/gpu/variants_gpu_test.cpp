@@ -63,6 +63,10 @@ TEST_F(VariantsOnGpu, RegisterKernelsOnRandomShapes) {
   expect_right(cases);
 }
 
+TEST_F(VariantsOnGpu, WithoutAProduct) {
+  expect_right(empty_cases());
+}
+
 TEST_F(VariantsOnGpu, ProblemsBySeed) {
   const char* asked = std::getenv("WARPWRIGHT_TEST_SEED");
   const std::uint64_t first = asked != nullptr ? std::strtoull(asked, nullptr, 10) : 20261121;
