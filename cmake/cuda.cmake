@@ -12,7 +12,8 @@ function(ww_cuda_room target)
 endfunction()
 
 # ww_arch_flags(VARIABLE FAMILY): the -gencode options of those of WARPWRIGHT_CUDA_ARCHS that are of
-# the compute capability FAMILY (9: Hopper, 10: Blackwell), or of all of them ("any").
+# the compute capability FAMILY (9: Hopper, 10: Blackwell; or a regular expression, "(8|9)"), or all
+# of them ("any").
 function(ww_arch_flags variable family)
   set(flags)
   foreach(arch IN LISTS WARPWRIGHT_CUDA_ARCHS)
@@ -43,7 +44,7 @@ set_target_properties(kernel_rows PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_
 
 # ww_kernels(FAMILY MAJOR CHUNKS PREFIX...): the source files that compile the rows of
 # warpwright/kernel/family/table.h, whose names begin with PREFIX_: for the model, and for CUDA where
-# the build names an architecture of the compute capability MAJOR. The rows that WARPWRIGHT_KERNELS
+# the build names an architecture of the compute capability MAJOR (or of several, "(8|9)"). The rows that WARPWRIGHT_KERNELS
 # selects are dealt to CHUNKS files: one file a kernel would read the same headers a hundred times,
 # and one for all would leave the other processors idle.
 function(ww_kernels Family major chunks)
@@ -60,6 +61,10 @@ function(ww_kernels Family major chunks)
     endif()
   endif()
   ww_arch_flags(flags ${major})
+  set(architectures ${major})
+  if(NOT major MATCHES "^[0-9]+$")
+    set(major 0)  # of kernels for several
+  endif()
   set(cuda_chunks 0)
   if(WARPWRIGHT_CUDA AND flags)
     set(cuda_chunks ${chunks})
@@ -100,7 +105,7 @@ function(ww_kernels Family major chunks)
   add_library(${target} OBJECT ${cuda_sources})
   add_dependencies(${target} ${family}_rows)
   target_link_libraries(${target} PRIVATE warpwright_plan CUDA::cudart_static)
-  ww_cuda_family(${target} ${major})
+  ww_cuda_family(${target} ${architectures})
   ww_kernel_options(${target})
   target_sources(warpwright_device PRIVATE $<TARGET_OBJECTS:${target}>)
 endfunction()

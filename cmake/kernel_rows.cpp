@@ -14,11 +14,13 @@
 
 #include "warpwright/kernel/blackwell/table.h"
 #include "warpwright/kernel/hopper/table.h"
+#include "warpwright/kernel/registers/table.h"
 
 using namespace warpwright::kernel;
 
 static_assert(is_legal<table_fault(HopperRows::rows)>());
 static_assert(is_legal<table_fault(BlackwellRows::rows)>());
+static_assert(is_legal<table_fault(RegistersRows::rows)>());
 
 namespace {
 
@@ -51,6 +53,9 @@ int main(int count, char** arguments) {
     if (family == "hopper") write_chunk<HopperRows>(path, "HopperRows", arguments[2], i, chunks);
     if (family == "blackwell") {
       write_chunk<BlackwellRows>(path, "BlackwellRows", arguments[2], i, chunks);
+    }
+    if (family == "registers") {
+      write_chunk<RegistersRows>(path, "RegistersRows", arguments[2], i, chunks);
     }
   }
   return 0;

@@ -2,19 +2,23 @@
 // from the places that facts/packed_places.h derives, by no packer.
 #pragma once
 
+#include <cmath>
 #include <cstring>
 #include <random>
 #include <vector>
 
 #include "tests/reference.h"
 #include "warpwright/facts/packed_places.h"
+#include "warpwright/kernel/hopper/config.h"
 
 namespace warpwright::tests {
 
 /// The weights as both sides see them.
 struct Packed {
   Packed() = default;
-  Packed(PackedFormat of, packed::Extents has, std::mt19937& random) : format(of), extents(has) {
+  /// With `powers` scales are powers of two: folded ones are exact then.
+  Packed(PackedFormat of, packed::Extents has, std::mt19937& random, bool powers = false)
+      : format(of), extents(has), powers_(powers) {
     tiles = Tensor(DType::u8, 1, packed::data_bytes(format, extents), 0);
     values = Tensor(DType::f32, extents.n, extents.k, extents.k, 1, extents.experts,
                     extents.n * extents.k);
@@ -37,16 +41,31 @@ struct Packed {
   Tensor values;
 
  private:
+  bool powers_ = false;
+
   void fill(std::int64_t expert, std::int64_t row_tile, std::int64_t k_tile, std::mt19937& random) {
     std::vector<std::uint32_t> words(packed::kTileCodeBytes / 4);
     std::byte* const tile =
         tiles.address(0, 0, 0) +
         packed::tile_index(extents, expert, row_tile, k_tile) * packed::tile_bytes(format);
+    if (format.zero_points != ZeroPoints::none) {
+      std::memset(tile + packed::zero_points_begin(format), 0, packed::kZeroPointBytes);
+    }
     const int least = packed::least_code(format.encoding);
     for (int row = 0; row < packed::kTileRows; ++row) {
       const std::int64_t n = row_tile * packed::kTileRows + row;
       for (int slice = 0; slice < packed::slices(format); ++slice) {
-        const double scale = n < extents.n ? static_cast<int>(16 + random() % 16) / 128.0 : 1;
+        const bool is_there = n < extents.n;
+        const double scale = !is_there ? 1
+                             : powers_ ? std::ldexp(1, static_cast<int>(random() % 9) - 6)
+                                       : static_cast<int>(16 + random() % 16) / 128.0;
+        int zero = 8;
+        if (format.zero_points != ZeroPoints::none) {
+          if (is_there) zero = static_cast<int>(random() % 16);
+          const auto at = layout::offset_of<packed::kZeroPoints>(row + packed::kTileRows * slice);
+          tile[packed::zero_points_begin(format) + at / 2] |=
+              static_cast<std::byte>(zero << 4 * (at % 2));
+        }
         const std::uint64_t stored =
             numeric::from_double(format.scale, scale * packed::kScaleFactor);
         const int width = numeric::bits(format.scale) / 8;
@@ -58,7 +77,7 @@ struct Packed {
           const std::int64_t k = k_tile * packed::kTileK + in_tile;
           if (n >= extents.n || k >= extents.k) continue;
           const int code = least + static_cast<int>(random() % static_cast<unsigned>(8 - least));
-          values.set(expert, n, k, scale * code);
+          values.set(expert, n, k, scale * (code + 8 - zero));
           const auto nibble =
               layout::offset_of<packed::kNibbles>(row + packed::kTileRows * in_tile);
           words[index(nibble / 8)] |= packed::code_bits(code, format.encoding) << 4 * (nibble % 8);
@@ -76,6 +95,23 @@ inline PackedFormat format_of(unsigned number) {
   return {.encoding = number % 2 == 0 ? Int4Encoding::ex : Int4Encoding::sm,
           .group = 32 << number / 2 % 3,
           .scale = scales[number / 6 % 3]};
+}
+
+/// What N is a multiple of in products by a gated kernel: halves begin where they can be copied,
+/// with a block of scales, or with a packed tile.
+inline int gated_unit(const kernel::GemmConfig& c) {
+  if (kernel::packed_a(c)) return 2 * packed::kTileRows;
+  return c.sums == kernel::Sums::block_scaled ? 256 : 16;
+}
+
+/// What a kernel of packed weights multiplies: its sums, and a format that it takes.
+inline PackedWeights packed_for(const kernel::GemmConfig& c, unsigned number) {
+  PackedWeights w{.format = format_of(number)};
+  if (c.zero_points) w.format.zero_points = ZeroPoints::groups;
+  if (c.zero_points) w.format.encoding = Int4Encoding::ex;
+  if (c.sums == kernel::Sums::tensor_core) w.sums = GroupSums::chained;
+  if (c.folds) w.sums = GroupSums::folded;
+  return w;
 }
 
 }  // namespace warpwright::tests

@@ -53,8 +53,8 @@ BenchRun run_of(const BenchOptions& o, const DeviceFacts& facts) {
 
 // Of `candidates` the first ones, `limit` of them.
 Result<std::vector<Plan>> some_plans(const GemmProblem& problem, const DeviceFacts& facts,
-                                     std::optional<int> limit) {
-  auto plans = candidates(problem, facts);
+                                     const PlanChoices& choices, std::optional<int> limit) {
+  auto plans = candidates(problem, facts, choices);
   if (plans && limit && plans->size() > static_cast<std::size_t>(*limit)) {
     (*plans).erase((*plans).begin() + *limit, (*plans).end());
   }
@@ -62,8 +62,9 @@ Result<std::vector<Plan>> some_plans(const GemmProblem& problem, const DeviceFac
 }
 
 // Times the row, a product of the first kind beside those of the others, or says in it why not.
-void measure(BenchRow& row, std::span<const ProductKind> kinds, std::optional<int> limit,
-             bench::TimeOptions how, int index, const DeviceFacts& facts) {
+void measure(BenchRow& row, std::span<const ProductKind> kinds, const PlanChoices& choices,
+             std::optional<int> limit, bench::TimeOptions how, int index,
+             const DeviceFacts& facts) {
   const auto lengths = lengths_of(row.shape);
   if (!lengths) {
     row.refusal = lengths.reason();
@@ -71,7 +72,7 @@ void measure(BenchRow& row, std::span<const ProductKind> kinds, std::optional<in
   }
   row.lengths = *lengths;
   const auto plans =
-      some_plans(problem_of(kinds.front().second, row.shape, row.lengths), facts, limit);
+      some_plans(problem_of(kinds.front().second, row.shape, row.lengths), facts, choices, limit);
   if (!plans) {
     row.refusal = plans.reason();
     return;
@@ -79,7 +80,7 @@ void measure(BenchRow& row, std::span<const ProductKind> kinds, std::optional<in
   how.lengths = row.lengths;
   for (const auto& [word, types] : kinds.subspan(1)) {
     // What this build has no kernel for is left out.
-    auto others = some_plans(problem_of(types, row.shape, row.lengths), facts, limit);
+    auto others = some_plans(problem_of(types, row.shape, row.lengths), facts, {}, limit);
     if (others) how.beside.push_back(std::move(*others));
   }
   const auto times = time_product(*plans, index, how);
@@ -98,15 +99,16 @@ int mark_of(std::int64_t row) {
 // Under ncu: the product of every row is launched once by each side. What cannot be launched is
 // passed over here: the row says why.
 int launch_under_ncu(std::span<const ProductKind> kinds, std::size_t in_a_row,
-                     const std::vector<Shape>& shapes, bench::TimeOptions how, int index,
-                     const DeviceFacts& facts) {
+                     const std::vector<Shape>& shapes, const PlanChoices& choices,
+                     bench::TimeOptions how, int index, const DeviceFacts& facts) {
   std::int64_t row = 0;
   for (std::size_t first = 0; first < kinds.size(); first += in_a_row) {
     for (const Shape& shape : shapes) {
       const int mark = mark_of(row++);
       const auto lengths = lengths_of(shape);
       if (!lengths) continue;
-      const auto plans = some_plans(problem_of(kinds[first].second, shape, *lengths), facts, 1);
+      const auto plans =
+          some_plans(problem_of(kinds[first].second, shape, *lengths), facts, choices, 1);
       how.lengths = *lengths;
       if (plans && !plans->empty()) profile_product(plans->front(), index, mark, how);
     }
@@ -142,13 +144,15 @@ int run_bench(const BenchOptions& o, std::ostream& out, std::ostream& err) {
   const std::size_t in_a_row = o.kind == BenchKind::w4a8 ? kinds.size() : 1;
   const std::vector<Shape> shapes = wanted_shapes(o, kinds.front().second);
   const std::optional<int> limit = parse_configs(o.configs);
+  PlanChoices choices;
+  if (!o.kernel.empty()) choices.kernel = o.kernel;
   bench::TimeOptions how = time_options(o);
   how.dependent = o.dependent;
   if (!o.json.empty()) check_output_file("The JSON", o.json);
   const DeviceChoice device = measured_device(o, "bench");
   const DeviceFacts facts = facts_of(device, o.gpcs);
   if (o.under_ncu) {
-    return launch_under_ncu(kinds, in_a_row, shapes, how, device.index, facts);
+    return launch_under_ncu(kinds, in_a_row, shapes, choices, how, device.index, facts);
   }
   const std::size_t all = kinds.size() / in_a_row * shapes.size();
   const bool grouped = o.kind == BenchKind::grouped;
@@ -181,7 +185,7 @@ int run_bench(const BenchOptions& o, std::ostream& out, std::ostream& err) {
     for (const Shape& shape : shapes) {
       section.rows.push_back({shape, {}, {}, {}});
       BenchRow& row = section.rows.back();
-      measure(row, of_row, limit, how, device.index, facts);
+      measure(row, of_row, choices, limit, how, device.index, facts);
       if (row.times) {
         row.times->counted = counted(mark_of(done));
         row.times->first_counted = counted(mark_of(done) + 1);

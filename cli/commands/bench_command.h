@@ -32,6 +32,7 @@ struct BenchOptions : MeasureOptions {
   bool counters = false;   ///< as well, by ncu
   bool under_ncu = false;  ///< this is the process that ncu runs
   std::string configs = "8";
+  std::string kernel;  ///< a kernel's name; empty: any
   std::string json;  ///< a file
   bool markdown = false;
   std::string command;                 ///< the whole command line

@@ -109,6 +109,7 @@ GemmCheck check_of(const GemmJob& job, std::size_t group, DType type, const void
   c.accumulation = job.accumulation;
   if (job.packed) {
     c.packed_b = true;
+    c.folded = job.packed->sums == GroupSums::folded;
     c.accumulation =
         job.packed->sums == GroupSums::exact ? Accumulation::promoted : Accumulation::fast;
   }
@@ -145,8 +146,9 @@ void pack_random(GemmJob& job, std::uint64_t seed) {
   HostTensor wide = random_normal(DType::f32, job.b.shape, seed, kStreamB);
   const PackedFormat& f = job.packed->format;
   const MatrixView view = packed_view(wide);
-  const auto quantised =
-      weights::quantise({&view, 1}, {.encoding = f.encoding, .group = f.group, .scale = f.scale});
+  const auto quantised = weights::quantise(
+      {&view, 1},
+      {.encoding = f.encoding, .group = f.group, .scale = f.scale, .zero_points = f.zero_points});
   if (!quantised) throw InputError(quantised.reason());
   auto bytes =
       weights::pack(weights::source_of(*quantised), {.encoding = f.encoding, .scale = f.scale});

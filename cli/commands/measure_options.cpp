@@ -86,6 +86,9 @@ void add_benching(CLI::App& app, BenchOptions& o, const char* seed, const char* 
                  "how many of our configurations are tried for the best: a number, or all")
       ->type_name("N")
       ->capture_default_str();
+  app.add_option("--kernel", o.kernel,
+                 "plans with this kernel alone, by the name that explain prints")
+      ->type_name("NAME");
   add_measuring(app, o, seed);
   app.add_flag("--dependent", o.dependent,
                "programmatic dependent launch on our side (default: on neither side)");

@@ -60,7 +60,7 @@ DeviceFacts facts_of(const RunOptions& options, bool needs_gpu = false);
 /// for "model" as facts_of. Throws InputError.
 DeviceFacts facts_elsewhere(const RunOptions& options);
 
-/// "h100, h200 or b200": the devices that --as knows beside the model.
+/// "v100, t4, ... or rtx5090": the devices that --as knows beside the model.
 std::string known_names();
 
 /// Refuses a number that lies outside. Throws InputError.

@@ -25,6 +25,7 @@ struct GemmCheck {
   std::int64_t batch = 1;
   MatrixCodes a, b;
   bool packed_b = false;  ///< B are the values of int4 weights, in f32, multiplied with 8 bits
+  bool folded = false;    ///< and they are rounded to e4m3 before
   MatrixCodes c;          ///< read only when beta is not 0
   MatrixCodes d;          ///< the result under test: f32, f16, bf16, e4m3 or e5m2
   double alpha = 1.0, beta = 0.0;

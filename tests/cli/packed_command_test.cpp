@@ -50,6 +50,14 @@ TEST_F(PackedCommand, RandomWeights) {
   expect_right_packed(
       call_with(gemm, {"--sums", "chained", "--group", "64", "--scaling", "tensor"}));
   expect_right_packed(call_with(gemm, {"--scaling", "block"}));
+  expect_right_packed(call_with(gemm, {"--sums", "folded", "--group", "32", "--bias", "rows"}));
+  expect_right_packed(call_with(gemm, {"--zero-points", "--scaling", "tensor"}));
+  expect_right_packed(call_with(gemm, {"--gated"}));
+  const PackedCall grouped = {"grouped", "--groups", "3",   "--tokens",  "9,0,20", "--n",
+                              "128",     "--k",      "256", "--weights", "int4"};
+  expect_right_packed(call_with(grouped, {"--sums", "folded"}));
+  expect_right_packed(call_with(grouped, {"--zero-points", "--group", "64"}));
+  expect_right_packed(call_with(grouped, {"--gated"}));
   expect_right_packed({"grouped", "--groups", "4", "--tokens", "9,0,1,20", "--n", "136", "--k",
                        "256", "--weights", "int4", "--scaling", "group"});
 }
@@ -76,7 +84,8 @@ TEST_F(PackedCommand, Refusals) {
   expect_refused(call_with(gemm, {"--weights", "int4", "--accumulation", "fast"}),
                  "--sums is about");
   expect_refused(call_with(gemm, {"--weights", "int4", "--layout", "NN"}), "packed N x K");
-  expect_refused(call_with(gemm, {"--weights", "int4", "--zero-points"}), "zero points");
+  expect_refused(call_with(gemm, {"--weights", "int4", "--zero-points", "--sums", "folded"}),
+                 "folded and B has zero points");
   expect_refused(call_with(gemm, {"--weights", "int4", "--dtype", "bf16"}),
                  "the nearest A is e4m3");
 }

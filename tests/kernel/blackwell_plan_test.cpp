@@ -54,10 +54,10 @@ TEST(BlackwellPlan, ChoosesABlackwellKernel) {
   ASSERT_TRUE(hopper.ok());
   EXPECT_STREQ(hopper->facts().family, "hopper_gemm");
   DeviceFacts other = b200();
-  other.architecture = 120;
+  other.architecture = 110;
   EXPECT_EQ(refusal_of(problem(), {}, other),
-            "device b200 has architecture sm_120; kernels exist for sm_90 (H100, H200), sm_100 "
-            "(B200) and sm_103 (B300)");
+            "device b200 has architecture sm_110; kernels exist for sm_80 (A100), sm_86, sm_89, "
+            "sm_90 (H100, H200), sm_100 (B200), sm_103 (B300) and sm_120");
 }
 
 TEST(BlackwellPlan, EveryTypeHasEveryForm) {

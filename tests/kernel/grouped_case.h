@@ -88,7 +88,8 @@ struct Tensors {
     const auto factor = [&] { return 0.25 + static_cast<int>(random() % 97) / 64.0; };
     a.fill(element);
     if (kernel::packed_a(config)) {
-      packed = tests::Packed(tests::format_of(c.seed), {groups, n, c.k}, random);
+      packed = tests::Packed(tests::packed_for(config, c.seed).format, {groups, n, c.k}, random,
+                             config.folds);
       b = packed.tiles;
     } else {
       b.fill(element);
@@ -103,9 +104,7 @@ struct Tensors {
     operands.b = b.view();
     if (kernel::packed_a(config)) {
       operands.b = packed.view();
-      operands.packed =
-          PackedWeights{packed.format, config.sums == kernel::Sums::tensor_core ? GroupSums::chained
-                                                                                : GroupSums::exact};
+      operands.packed = tests::packed_for(config, c.seed);
     }
     operands.d = d.view();
     operands.groups = Groups{c.type == OffsetType::int64 ? static_cast<const void*>(wide.data())
@@ -121,9 +120,9 @@ struct Tensors {
     }
   }
 
-  // D's: halves of a gated product begin where a kernel can copy them, or with a block of scales.
+  // D's.
   static std::int64_t columns_of(const Case& c, const kernel::GemmConfig& config) {
-    const int unit = !config.gated ? 1 : config.sums == kernel::Sums::block_scaled ? 128 : 8;
+    const int unit = config.gated ? tests::gated_unit(config) / 2 : 1;
     return (c.n + unit - 1) / unit * unit;
   }
   [[nodiscard]] Tensor scale_of_a(const Case& c) const {

@@ -76,6 +76,26 @@ TEST(GroupedMutants, PackedWeights) {
   expect_all_killed("grouped_s4xe4m3_bf16_128x64_b_pr_sw", {2, 1});
 }
 
+TEST(GroupedMutants, PackedWeightsTwoCtasAnSm) {
+  WW_CAMPAIGN_ONLY();
+  expect_all_killed("grouped_s4xe4m3_bf16_128x16_b_pr_sw2", {1, 1});
+}
+
+TEST(GroupedMutants, PackedWeightsFolded) {
+  WW_CAMPAIGN_ONLY();
+  expect_all_killed("grouped_s4xe4m3_bf16_128x16_b_sw2_fold", {1, 1});
+}
+
+TEST(GroupedMutants, PackedWeightsWithZeroPoints) {
+  WW_CAMPAIGN_ONLY();
+  expect_all_killed("grouped_s4xe4m3_bf16_128x16_b_pr_sw2_zp", {2, 1});
+}
+
+TEST(GroupedMutants, PackedWeightsGated) {
+  WW_CAMPAIGN_ONLY();
+  expect_all_killed("grouped_s4xe4m3_bf16_128x32_b_pr_sw_gated", {2, 1});
+}
+
 TEST(GroupedMutants, VerticalPingPong) {
   WW_CAMPAIGN_ONLY();
   expect_all_killed("grouped_bf16_bf16_128x128_v_pp", {1, 1});

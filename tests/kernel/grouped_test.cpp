@@ -50,6 +50,29 @@ TEST(GroupedOnTheModel, GroupsThatShareTheirWeights) {
   }
 }
 
+// Groups, types of scales, encodings and zero points are the launch's.
+TEST(GroupedOnTheModel, EveryFormatOfPackedWeights) {
+  std::vector<Case> cases;
+  for (const Instance& instance : instances()) {
+    if (!kernel::packed_a(instance.config)) continue;
+    for (unsigned format = 0; format < 18; ++format) {
+      Case c;
+      c.kernel = instance.name;
+      c.offsets = {0, 9, 9, 60, 61};
+      c.total = 61;
+      c.n = 200;
+      c.k = 128 * 2 + 16 * static_cast<int>(format % 5);
+      c.scaling = scalings(instance.config).back();
+      c.seed = format;
+      cases.push_back(c);
+    }
+  }
+  for (const Case& c : sampled(cases, 17)) {
+    expect_right(c, mode(c.seed % 2 == 0 ? model::Mode::random : model::Mode::latest));
+    if (HasFailure()) return;
+  }
+}
+
 TEST(GroupedOnTheModel, Degenerate) {
   for (const Instance& instance : instances()) {
     Case c;

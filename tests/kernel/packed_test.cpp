@@ -35,6 +35,28 @@ TEST(PackedWeightsTest, CodesBecomeE4m3) {
   }
 }
 
+// Less any zero point: -15 to 15, of which e4m3 has all.
+TEST(PackedWeightsTest, DifferencesBecomeE4m3) {
+  std::mt19937 random(1);
+  for (std::uint32_t zero = 0; zero < 16; ++zero) {
+    for (unsigned round = 0; round < 8 * 16 * 4; ++round) {
+      const unsigned place = round / 64;
+      std::uint32_t bits = static_cast<std::uint32_t>(random());
+      bits &= ~(0xfU << 4 * place);
+      bits |= round % 16 << 4 * place;
+      const std::uint32_t word = packed::word_of(bits);
+      const std::uint32_t halves[] = {packed::first_differences(word, zero),
+                                      packed::second_differences(word, zero)};
+      for (int i = 0; i < 8; ++i) {
+        const double value =
+            512 * numeric::to_double(DType::e4m3, halves[i / 4] >> 8 * (i % 4) & 0xff);
+        const int code = packed::code_of(bits >> 4 * (2 * (i % 4) + i / 4) & 0xf, Int4Encoding::ex);
+        ASSERT_EQ(value, code + 8 - static_cast<int>(zero)) << std::hex << bits << " " << zero;
+      }
+    }
+  }
+}
+
 // Groups, types of scales and encodings are chosen when the kernel runs: each by every kernel.
 TEST(PackedWeightsTest, EveryFormat) {
   struct Job {
@@ -50,6 +72,7 @@ TEST(PackedWeightsTest, EveryFormat) {
     Ask ask;
     ask.m = job.instance.config.tile_n / 2 + 3;
     ask.n = 64 + 128 + 7;  // the last tile has one half
+    if (job.instance.config.gated) ask.n = 3 * gated_unit(job.instance.config);
     ask.k = 128 * 3 + 16 * static_cast<int>(job.format % 5);
     ask.seed = job.format;
     const Variant variant(job.instance, ask);

@@ -88,7 +88,7 @@ TEST(PlanTest, RefusedChoicesAndDevices) {
   expect_says(refusal(good, {.cluster = atom::ClusterShape{4, 4}, .tile_n = {}}, model_facts(8)),
               {"16", "8", "model"});
   DeviceFacts other = *known_facts("b200");
-  other.architecture = 120;
+  other.architecture = 110;
   expect_says(refusal(good, {}, other), {"b200", "sm_120", "sm_90", "sm_100"});
 }
 

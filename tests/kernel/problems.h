@@ -1,5 +1,5 @@
-// One generator of problems: a seed names a product, whole or in groups, by a kernel of Hopper or
-// of Blackwell, with everything else that can be asked. Tests, script/campaign and script/fuzz_gpu
+// One generator of problems: a seed names a product, whole or in groups, by a kernel of any family,
+// with everything else that can be asked. Tests, script/campaign and script/fuzz_gpu
 // take theirs from here; what they print of one that fails is enough to make it again.
 #pragma once
 
@@ -23,11 +23,14 @@ inline const std::vector<Instance>& drawn_instances(bool with_blackwell) {
     if (blackwell) {
       for (const auto& row : blackwell_kernels()) {
         const bool narrow = row.config.kind == atom::UmmaKind::f8f6f4;
-        found.push_back(narrow ? blackwell_instance(row, DType::e4m3, DType::e5m2)
-                               : blackwell_instance(row, DType::f16, DType::f16));
+        found.push_back(narrow ? foreign_instance(row, DType::e4m3, DType::e5m2)
+                               : foreign_instance(row, DType::f16, DType::f16));
         const DType type = narrow ? DType::e4m3 : DType::bf16;
-        found.push_back(blackwell_instance(row, type, type));
+        found.push_back(foreign_instance(row, type, type));
       }
+    }
+    for (const auto& row : register_kernels()) {
+      found.push_back(foreign_instance(row, row.config.mma.a, row.config.mma.b));
     }
     found.insert(found.end(), grouped_instances().begin(), grouped_instances().end());
     return found;
@@ -87,7 +90,7 @@ class Problem {
 
   /// What a plan is left to choose: mostly nothing.
   [[nodiscard]] PlanChoices choices(const Variant& variant) const {
-    return planned_ && !is_blackwell(instance_) ? PlanChoices{} : variant.choices();
+    return planned_ && variant.architecture() == 90 ? PlanChoices{} : variant.choices();
   }
   [[nodiscard]] PlanChoices choices_of_groups() const {
     return {.cluster = groups().cluster, .kernel = groups().kernel};

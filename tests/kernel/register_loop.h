@@ -26,8 +26,9 @@ WW_DEVICE void multiply_tile(const LoopParams& p) {
   const int column0 = isa::cta_index() % columns * c.tile_n;
   const int k_bytes = p.k * numeric::bits(c.mma.a) / 8;
   const int thread = isa::thread_index();
-  Loop loop(isa::shared_base(), {p.a + row0 * p.pitch_a, p.pitch_a, p.m - row0, k_bytes},
-            {p.b + column0 * p.pitch_b, p.pitch_b, p.n - column0, k_bytes}, thread);
+  const kernel::RegisterOperand a = kernel::with_steps({p.a, p.pitch_a, p.m, k_bytes}, c, c.tile_m);
+  const kernel::RegisterOperand b = kernel::with_steps({p.b, p.pitch_b, p.n, k_bytes}, c, c.tile_n);
+  Loop loop(isa::shared_base(), a, {0, row0, 0}, b, {0, column0, 0}, thread);
   typename Loop::Sums sums = {};
   loop.run((p.k + c.tile_k - 1) / c.tile_k, sums);
   // The ring's memory serves others now, as an epilogue's buffers would be.

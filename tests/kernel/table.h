@@ -32,10 +32,10 @@ inline const std::vector<Instance>& grouped_instances() {
   return all;
 }
 
-/// A kernel of Blackwell as the products below see kernels: one of Hopper with its name, tile and
-/// result, and a pair of the types that it multiplies.
-inline Instance blackwell_instance(const KernelRow<kernel::BlackwellConfig>& row, DType a,
-                                   DType b) {
+/// A kernel of another family as the products below see kernels: one of Hopper with its name, tile
+/// and result, and a pair of the types that it multiplies.
+template <class Config>
+Instance foreign_instance(const KernelRow<Config>& row, DType a, DType b) {
   kernel::GemmConfig c;
   c.a = a;
   c.b = b;
@@ -46,6 +46,13 @@ inline Instance blackwell_instance(const KernelRow<kernel::BlackwellConfig>& row
 }
 inline bool is_blackwell(const Instance& instance) {
   return std::string_view(instance.name).starts_with("blackwell_");
+}
+inline bool is_register_kernel(const Instance& instance) {
+  return std::string_view(instance.name).starts_with("registers_");
+}
+/// Whether rows of A and B may begin anywhere.
+inline bool takes_any_rows(const Instance& instance) {
+  return is_register_kernel(instance) && std::string_view(instance.name).ends_with("_any");
 }
 
 using Property = std::function<bool(const kernel::GemmConfig&)>;
@@ -90,6 +97,7 @@ inline bool takes(const kernel::GemmConfig& c, atom::ClusterShape cluster) {
 }
 
 inline bool takes(const Instance& instance, atom::ClusterShape cluster) {
+  if (is_register_kernel(instance)) return atom::cluster_size(cluster) == 1;
   if (!is_blackwell(instance)) return takes(instance.config, cluster);
   return kernel::supports(config_named(blackwell_kernels(), instance.name), cluster);
 }

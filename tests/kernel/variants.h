@@ -35,6 +35,7 @@ struct Ask {
   int padding = 0;        ///< elements behind each row of D and C
   int apart = 0;          ///< pieces of 16 bytes behind each row, or column, of A and B
   int shift = 0;          ///< elements by which D and C begin late
+  int loose = 0;          ///< elements behind each row of A and B, by which they also begin late
   bool in_place = false;  ///< C is what D was
   bool packed_c = false;  ///< of D alone
   bool shares_a = false;  ///< one A, and one matrix of its scales, for the batch: a stride of 0
@@ -53,9 +54,10 @@ inline std::string text(const Ask& a) {
          scalings[static_cast<int>(a.scaling)] + ", activation " +
          std::to_string(static_cast<int>(a.activation)) + ", " + biases[static_cast<int>(a.bias)] +
          ", padding " + std::to_string(a.padding) + ", apart " + std::to_string(a.apart) +
-         ", shift " + std::to_string(a.shift) + (a.in_place ? ", in place" : "") +
-         (a.shares_a ? ", one A" : "") + (a.shares_b ? ", one B" : "") +
-         (a.shares_c ? ", one C" : "") + ", seed " + std::to_string(a.seed);
+         ", shift " + std::to_string(a.shift) + ", loose " + std::to_string(a.loose) +
+         (a.in_place ? ", in place" : "") + (a.shares_a ? ", one A" : "") +
+         (a.shares_b ? ", one B" : "") + (a.shares_c ? ", one C" : "") + ", seed " +
+         std::to_string(a.seed);
 }
 
 /// A batch of matrices. Without padding and shift their rows, or columns, begin at multiples of 16
@@ -86,13 +88,14 @@ class Variant {
     const auto major = [](atom::Major m) { return m == atom::Major::mn; };
     const int columns = c.gated ? ask.n / 2 : ask.n;
     a_ = matrices(c.swapped ? c.b.stored : c.a.stored, ask.batch, ask.m, ask.k,
-                  major(c.swapped ? c.b.major : c.a.major), 0, 0, ask.apart);
+                  major(c.swapped ? c.b.major : c.a.major), ask.loose, ask.loose, ask.apart);
     if (kernel::packed_a(c)) {
-      packed_ = Packed(format_of(ask.seed), {ask.shares_b ? 1 : ask.batch, ask.n, ask.k}, random);
+      packed_ = Packed(packed_for(c, ask.seed).format, {ask.shares_b ? 1 : ask.batch, ask.n, ask.k},
+                       random, c.folds);
       b_ = packed_.tiles;
     } else {
       b_ = matrices(c.swapped ? c.a.stored : c.b.stored, ask.batch, ask.n, ask.k,
-                    major(c.swapped ? c.a.major : c.b.major), 0, 0, ask.apart);
+                    major(c.swapped ? c.a.major : c.b.major), ask.loose, ask.loose, ask.apart);
       b_.fill(random, -1, 1);
     }
     d_ = matrices(c.result, ask.batch, ask.m, columns, false, ask.padding, ask.shift);
@@ -141,9 +144,7 @@ class Variant {
     o.b = view(1);
     if (kernel::packed_a(instance_.config)) {
       o.b = packed_.view(copies.empty() ? nullptr : copies[1]);
-      o.packed = PackedWeights{packed_.format, instance_.config.sums == kernel::Sums::tensor_core
-                                                   ? GroupSums::chained
-                                                   : GroupSums::exact};
+      o.packed = packed_for(instance_.config, ask_.seed);
     }
     o.d = view(2);
     if (ask_.beta != 0) o.c = view(ask_.in_place ? 2 : 3);
@@ -177,7 +178,9 @@ class Variant {
       return choices;
     }
     if (is_blackwell(instance_)) return choices;  // it has as many as SMs take
-    const int pieces = tiles() * (c.sharing == kernel::Sharing::workspace ? blocks : 1);
+    const bool splits = c.sharing == kernel::Sharing::workspace ||
+                        (is_register_kernel(instance_) && c.tile_m == 64);  // as its table has it
+    const int pieces = tiles() * (splits ? blocks : 1);
     choices.ctas = std::max(1, std::min(ask_.clusters, pieces)) * atom::cluster_size(ask_.cluster);
     return choices;
   }
@@ -186,7 +189,9 @@ class Variant {
     if (instance_.config.sharing == kernel::Sharing::cluster) return 64;  // one tile a cluster
     return ask_.clusters * atom::cluster_size(ask_.cluster);
   }
-  [[nodiscard]] int architecture() const { return is_blackwell(instance_) ? 100 : 90; }
+  [[nodiscard]] int architecture() const {
+    return is_blackwell(instance_) ? 100 : is_register_kernel(instance_) ? 89 : 90;
+  }
   [[nodiscard]] std::string text() const {
     return std::string(instance_.name) + ", " + tests::text(ask_);
   }
@@ -295,8 +300,7 @@ inline Ask extents(const kernel::GemmConfig& c, int tile_rows, unsigned seed) {
   const int columns = kernel::result_columns(c) + (kernel::result_columns(c) > 64 ? 24 : 5);
   ask.m = c.swapped ? columns : rows;
   ask.n = c.swapped ? rows : columns;
-  if (c.gated) ask.n = (2 * ask.n + 15) / 16 * 16;
-  if (c.gated && c.sums == kernel::Sums::block_scaled) ask.n = (ask.n + 255) / 256 * 256;
+  if (c.gated) ask.n = (2 * ask.n + gated_unit(c) - 1) / gated_unit(c) * gated_unit(c);
   ask.clusters = c.sharing == kernel::Sharing::workspace ? 3 : 2;
   ask.seed = seed;
   return ask;
@@ -329,7 +333,7 @@ inline Ask random_ask(const Instance& instance, Draws& draw, double most) {
     longer = (longer + 1) / 2;
   }
   if (c.gated) {
-    const int unit = c.sums == kernel::Sums::block_scaled ? 256 : 16;
+    const int unit = gated_unit(c);
     ask.n = (ask.n + unit - 1) / unit * unit;
   }
   constexpr atom::ClusterShape shapes[] = {{1, 1}, {1, 1}, {2, 1}, {1, 2}, {2, 2}, {4, 4}};
@@ -362,6 +366,7 @@ inline Ask random_ask(const Instance& instance, Draws& draw, double most) {
     ask.shares_b = draw.rarely(4);
     ask.shares_c = !ask.in_place && draw.rarely(4);
   }
+  if (takes_any_rows(instance) && !draw.rarely(4)) ask.loose = draw(1, 9);
   ask.seed = draw.seed();
   return ask;
 }

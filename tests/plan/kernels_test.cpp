@@ -11,6 +11,7 @@
 
 #include "warpwright/kernel/blackwell/table.h"
 #include "warpwright/kernel/hopper/table.h"
+#include "warpwright/kernel/registers/table.h"
 #include "warpwright/plan/plan.h"
 
 namespace warpwright {
@@ -41,7 +42,8 @@ TEST(Kernels, NamesFollowFromConfigurations) {
       "grouped_e4m3_bf16_128x128_v_pp",   "grouped_e4m3_bf16_128x16_b_sw_gm",
       "grouped_e4m3_bf16_128x16_b_bs_sw", "grouped_e4m3_bf16_128x128_v_bs_gm",
       "blackwell_f16_bf16_one",           "blackwell_f8f6f4_f32_pair_clc",
-      "blackwell_f16_f16_pair_static",
+      "blackwell_f16_f16_pair_static",    "registers_bf16_bf16_128x256",
+      "registers_e4m3_bf16_64x64_any",
   };
   std::set<std::string_view> all;
   for (const auto& row : kernel::HopperRows::rows) {
@@ -50,6 +52,13 @@ TEST(Kernels, NamesFollowFromConfigurations) {
   for (const auto& row : kernel::BlackwellRows::rows) {
     EXPECT_TRUE(all.insert(row.name).second) << row.name.c_str() << " is there twice";
   }
+  for (const auto& row : kernel::RegistersRows::rows) {
+    EXPECT_TRUE(all.insert(row.name).second) << row.name.c_str() << " is there twice";
+  }
+  EXPECT_LE(kernel::RegistersRows::rows.size(), 40U);
+  EXPECT_EQ(std::count_if(kernel::RegistersRows::rows.begin(), kernel::RegistersRows::rows.end(),
+                          [](const auto& row) { return row.common; }),
+            6);
   for (const std::string_view name : pinned) EXPECT_TRUE(all.contains(name)) << name;
 }
 

@@ -42,23 +42,55 @@ TEST(PackedPlanTest, Refusals) {
          [](GemmOperands& o) { o.b.dtype = DType::e4m3; });
   expect("groups of 32, 64 or 128", [](GemmOperands& o) { o.packed->format.group = 48; });
   expect("bf16, f16 or f32", [](GemmOperands& o) { o.packed->format.scale = DType::e4m3; });
-  expect("no kernel takes packed weights with them",
-         [](GemmOperands& o) { o.packed->format.zero_points = ZeroPoints::groups; });
+  EXPECT_EQ(
+      packed_refusal([](GemmOperands& o) { o.packed->format.zero_points = ZeroPoints::groups; }),
+      "");
+  EXPECT_EQ(packed_refusal([](GemmOperands& o) { o.packed->sums = GroupSums::folded; }), "");
   expect("the nearest A is e4m3",
          [](GemmOperands& o) { o.a = matrix(packed_arena, DType::bf16, 16, 256); });
-  expect("folded, which no kernel does",
-         [](GemmOperands& o) { o.packed->sums = GroupSums::folded; });
-  expect("chained and A has block scales", [](GemmOperands& o) {
-    o.packed->sums = GroupSums::chained;
+  const auto in_blocks = [](GemmOperands& o) {
     o.scaling = Scaling::block;
     o.scale_a = matrix(packed_arena + 8192, DType::f32, 16, 2);
+  };
+  const auto is_gated = [](GemmOperands& o) {
+    o.b.rows = 256;
+    o.epilogue = {.activation = Activation::silu, .gated = true};
+    o.d = matrix(packed_arena + (1 << 19), DType::bf16, 16, 128);
+  };
+  EXPECT_EQ(packed_refusal(is_gated), "");
+  // Pairs that have no kernel, by name.
+  for (const GroupSums sums : {GroupSums::chained, GroupSums::folded}) {
+    const std::string are = std::string("sums of packed weights are ") + name(sums) + " and ";
+    expect(are + "A has block scales", [&](GemmOperands& o) {
+      o.packed->sums = sums;
+      in_blocks(o);
+    });
+    expect(are + "B has zero points", [&](GemmOperands& o) {
+      o.packed->sums = sums;
+      o.packed->format.zero_points = ZeroPoints::groups;
+    });
+    expect(are + "the epilogue is gated", [&](GemmOperands& o) {
+      o.packed->sums = sums;
+      is_gated(o);
+    });
+  }
+  expect("zero points and A has block scales", [&](GemmOperands& o) {
+    o.packed->format.zero_points = ZeroPoints::groups;
+    in_blocks(o);
+  });
+  expect("zero points and the epilogue is gated", [&](GemmOperands& o) {
+    o.packed->format.zero_points = ZeroPoints::groups;
+    is_gated(o);
+  });
+  expect("their encoding is ex", [](GemmOperands& o) {
+    o.packed->format = {.encoding = Int4Encoding::sm, .zero_points = ZeroPoints::groups};
   });
   expect("leave it out", [](GemmOperands& o) {
     o.scaling = Scaling::block;
     o.scale_a = matrix(packed_arena + 8192, DType::f32, 16, 2);
     o.scale_b = matrix(packed_arena + 12288, DType::f32, 2, 2);
   });
-  expect("no gated kernel", [](GemmOperands& o) {
+  expect("the nearest legal N is 256", [](GemmOperands& o) {
     o.epilogue = {.activation = Activation::silu, .gated = true};
     o.d = matrix(packed_arena + (1 << 19), DType::bf16, 16, 96);
   });

@@ -356,7 +356,7 @@ TEST(Refusals, CodesOfOperands) {
   }
   // Of plans and launches.
   DeviceFacts other = model_facts();
-  other.architecture = 120;
+  other.architecture = 110;
   EXPECT_EQ(plan(legal_operands(), other).code(), RefusalCode::no_device);
   EXPECT_EQ(plan(legal_operands(), model_facts(0)).code(), RefusalCode::no_device);
   EXPECT_EQ(plan(legal_operands(), model_facts(), {.kernel = "nothing"}).code(),

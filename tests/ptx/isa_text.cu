@@ -144,6 +144,7 @@ TEXT(
     "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%], [%], %, "
     "[%], %;",
     isa::bulk_load(at, to, count, at + 8, isa::evict_first()))
+TEXT(bulk_prefetch, "cp.async.bulk.prefetch.L2.global [%], %;", isa::bulk_prefetch(to, count))
 TEXT(bulk_commit, "cp.async.bulk.commit_group;", isa::bulk_commit())
 TEXT(bulk_wait_read, "cp.async.bulk.wait_group.read 1;", isa::bulk_wait_read<1>())
 TEXT(bulk_wait, "cp.async.bulk.wait_group 1;", isa::bulk_wait<1>())
@@ -234,6 +235,10 @@ TEXT(pack_e4m3, "cvt.rn.satfinite.e4m3x2.f32 %, %, %;",
      to[0] = isa::pack_bytes<DType::e4m3>(floats[0], floats[1]))
 TEXT(pack_e5m2, "cvt.rn.satfinite.e5m2x2.f32 %, %, %;",
      to[0] = isa::pack_bytes<DType::e5m2>(floats[0], floats[1]))
+TEXT(halves_of_bytes, "cvt.rn.f16x2.e4m3x2 %, %;",
+     to[0] = isa::halves_of_bytes(static_cast<std::uint16_t>(count)))
+TEXT(multiply_halves, "mul.rn.f16x2 %, %, %;", to[0] = isa::multiply_halves(at, at + 8))
+TEXT(bytes_of_halves, "cvt.rn.satfinite.e4m3x2.f16x2 %, %;", to[0] = isa::bytes_of_halves(at))
 
 #if TEXT_ARCHITECTURE == 90
 // --- Hopper's tensor core

@@ -4,11 +4,13 @@
     register_ptx_test.py ROOT
 
 Compiles register_forms.cu for sm_75, sm_80 and sm_89, ptxas included, without spills, and compares
-the instructions of its kernels with those that the PTX manual gives these targets; and the main
-loop in register_loops.cu for sm_80, sm_86 and sm_89, whose instructions are counted. Where a
-disassembler is there too, looks for the tensor core's own in the machine code. (nvcc 13 has no
-sm_70: Volta's m8n8k4 is compiled for sm_75, which has it too.) Exits 77 where there is no nvcc.
+the instructions of its kernels with those that the PTX manual gives these targets; the main loop
+in register_loops.cu for sm_80, sm_86 and sm_89, whose instructions are counted; and a kernel of the
+family for each of these, or, in script/campaign, every kernel. Where a disassembler is there too,
+looks for the tensor core's own in the machine code. (nvcc 13 has no sm_70: Volta's m8n8k4 is
+compiled for sm_75, which has it too.) Exits 77 where there is no nvcc.
 """
+import os
 import pathlib
 import re
 import shutil
@@ -44,17 +46,25 @@ COPIES = ("cp.async.ca.shared.global [%], [%], 4, %;", "cp.async.ca.shared.globa
 
 
 # Of the main loop: MMAs of a block of K, a warp's; ldmatrix of it, and of the first step; copies of
-# a block, and of those that are ahead.
-LOOPS = {80: ("m16n8k16.row.col.f32.bf16.bf16.f32", 2 * 4 * 8, (2 + 1) * (4 + 4), 4 * 6),
-         86: ("m16n8k32.row.col.s32.s8.s8.s32", 2 * 4 * 8, (2 + 1) * (4 + 4), 5 * 8),
-         89: ("m16n8k32.row.col.f32.e4m3.e4m3.f32", 4 * 4 * 8, (4 + 1) * (4 + 4), 3 * 16)}
+# a block, in the loop and ahead of it.
+LOOPS = {80: ("m16n8k16.row.col.f32.bf16.bf16.f32", 2 * 4 * 8, (2 + 1) * (4 + 4), 2 * 6),
+         86: ("m16n8k32.row.col.s32.s8.s8.s32", 2 * 4 * 8, (2 + 1) * (4 + 4), 2 * 8),
+         89: ("m16n8k32.row.col.f32.e4m3.e4m3.f32", 4 * 4 * 8, (4 + 1) * (4 + 4), 2 * 16)}
 
 
-def build(source, target, folder):
+# Rows of the table (kernel/registers/table.h), of seven pairs of types and five tiles: the largest
+# of bf16, and those of f16 and e4m3 for any rows.
+KERNELS = {80: [0], 86: [14], 89: [24]}
+ROWS = range(35)
+FIRST_OF_E4M3 = 20
+
+
+def build(source, target, folder, *defines):
     """The PTX of a source and what ptxas says of it."""
     made = ptx_test.run(NVCC, "-std=c++20", "-O2", "--expt-relaxed-constexpr", f"-I{ROOT}",
-                        f"-DTARGET={target}", f"-arch=sm_{target}", "-cubin", "-Xptxas=-v",
-                        "--keep", f"--keep-dir={folder}", "-o", f"{folder}/forms.cubin",
+                        f"-DTARGET={target}", *defines, f"-arch=sm_{target}", "-cubin",
+                        "-Xptxas=-v", "--keep", f"--keep-dir={folder}",
+                        "-o", f"{folder}/forms.cubin",
                         ROOT / "tests/ptx" / source)
     if made.returncode != 0 or re.search(r"[1-9]\d* bytes spill", made.stderr):
         raise AssertionError(made.stderr)
@@ -95,8 +105,21 @@ class Register(unittest.TestCase):
                     for name in ("LDGSTS", "LDSM.16.M88.4"):
                         self.assertIn(name, sass)
 
+    def test_kernels_fit_their_registers(self):
+        for target, rows in KERNELS.items():
+            for row in rows:
+                with tempfile.TemporaryDirectory() as folder, self.subTest(target=target, row=row):
+                    ptx, said = build("register_kernels.cu", target, folder, f"-DROW={row}")
+                    # Nothing of a later target, but in code that a configuration leaves out.
+                    for later in ("stmatrix", "cp.async.bulk", "griddepcontrol", "clusterid"):
+                        self.assertNotIn(later, ptx)
+                    self.assertIn("mma.sync.aligned.m16n8k", ptx)
+                    self.assertRegex(said, r"Used \d+ registers")
+
 
 if __name__ == "__main__":
+    if os.environ.get("WARPWRIGHT_CAMPAIGN") == "1":
+        KERNELS = {t: [r for r in ROWS if t >= 89 or r < FIRST_OF_E4M3] for t in KERNELS}
     ROOT = pathlib.Path(sys.argv.pop(1)).resolve()
     NVCC = shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
     DISASSEMBLER = shutil.which("nvdisasm") or shutil.which("/usr/local/cuda/bin/nvdisasm")

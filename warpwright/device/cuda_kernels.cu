@@ -23,7 +23,7 @@ void add_all(std::vector<CudaKernel>& all, std::integer_sequence<int, chunk...> 
 std::optional<Refusal> load(const CudaKernel& kernel, int device) {
   int major = 0;
   cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
-  if (major != kernel.major) {
+  if (kernel.major != 0 && major != kernel.major) {
     return refuse(RefusalCode::wrong_device, "the kernel is for sm_", kernel.major * 10,
                   "; CUDA device ", device, " is sm_", major * 10);
   }
@@ -49,6 +49,8 @@ const std::vector<CudaKernel>& cuda_kernels() {
                                 std::make_integer_sequence<int, WARPWRIGHT_HOPPER_CUDA_CHUNKS>{});
     add_all<kernel::BlackwellRows>(
         found, std::make_integer_sequence<int, WARPWRIGHT_BLACKWELL_CUDA_CHUNKS>{});
+    add_all<kernel::RegistersRows>(
+        found, std::make_integer_sequence<int, WARPWRIGHT_REGISTERS_CUDA_CHUNKS>{});
     // Behind the tables, the first of which tells how many clusters are resident.
     found.push_back({group_maps_kernel, 9, kernel::GroupMapsKernel::threads,
                      kernel::GroupMapsKernel::shared_bytes,

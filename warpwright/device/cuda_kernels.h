@@ -25,7 +25,7 @@ using RecordInto = cudaError_t (*)(const isa::TraceBuffer&);
 /// A kernel of a table: its name there, and what a launch needs.
 struct CudaKernel {
   std::string_view name;
-  int major;  // of the compute capability it is compiled for
+  int major;  // of the compute capability it is compiled for; 0: several
   int threads;
   int shared_bytes;
   const void* function;

@@ -22,6 +22,8 @@ const ModelKernel* model_kernel(std::string_view name) {
     add_all<kernel::HopperRows>(found, std::make_integer_sequence<int, WARPWRIGHT_HOPPER_CHUNKS>{});
     add_all<kernel::BlackwellRows>(found,
                                    std::make_integer_sequence<int, WARPWRIGHT_BLACKWELL_CHUNKS>{});
+    add_all<kernel::RegistersRows>(found,
+                                   std::make_integer_sequence<int, WARPWRIGHT_REGISTERS_CHUNKS>{});
     found.push_back({group_maps_kernel, &run_kernel<kernel::GroupMapsKernel>});
     return found;
   }();

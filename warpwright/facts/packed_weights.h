@@ -135,6 +135,20 @@ constexpr std::uint32_t second_values(std::uint32_t word, std::uint32_t carries)
   return first_values(word >> 4 | word << 28, carries);
 }
 
+/// The same of weights with zero points (of ex): code + 8 - `zero`, -15..15, as bytes of e4m3,
+/// times 512: as exact. Each byte adds up to a sign in bit 4 and four bits, without a carry to the
+/// next.
+constexpr std::uint32_t first_differences(std::uint32_t word, std::uint32_t zero) {
+  const std::uint32_t x = word & 0x87878787U;
+  // A negative code, plus 32; then plus 24 - zero.
+  const std::uint32_t sum = (x ^ ((x & 0x80808080U) >> 7) * 0x9fU) + (24 - zero) * 0x01010101U;
+  const std::uint32_t below = (~sum & 0x10101010U) >> 4;
+  return ((sum & 0x0f0f0f0fU) ^ below * 0x0fU) + below * 0x81U;
+}
+constexpr std::uint32_t second_differences(std::uint32_t word, std::uint32_t zero) {
+  return first_differences(word >> 4 | word << 28, zero);
+}
+
 /// A tensor of weights: `experts` matrices of n rows (columns of D) and k.
 struct Extents {
   std::int64_t experts = 1;

@@ -21,6 +21,14 @@
 #include "warpwright/model/intrinsics.h"
 #endif
 
+// Whether the target has clusters and grids that overlap (sm_90 and later). On others a CTA is a
+// cluster by itself, and a grid starts when the one before has ended.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+#define WW_CLUSTERS 0
+#else
+#define WW_CLUSTERS 1
+#endif
+
 // Bounded waits: a debug build of the GPU side (see mbarrier.h).
 #if !defined(WARPWRIGHT_DEBUG_WAITS)
 #define WARPWRIGHT_DEBUG_WAITS 0

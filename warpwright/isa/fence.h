@@ -42,9 +42,9 @@ void fence_mbarrier_init([[maybe_unused]] Site site = Site::here()) {
 /// (griddepcontrol.launch_dependents, PTX ISA 9.7.13.19). Idempotent.
 WW_DEVICE
 void launch_dependents([[maybe_unused]] Site site = Site::here()) {
-#if WW_GPU
+#if WW_GPU && WW_CLUSTERS
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
-#else
+#elif !WW_GPU
   model::launch_dependents(site);
 #endif
 }
@@ -65,9 +65,9 @@ class Prerequisites {
 /// write may be read, and nothing they read be written, before.
 WW_DEVICE
 Prerequisites wait_for_prerequisites([[maybe_unused]] Site site = Site::here()) {
-#if WW_GPU
+#if WW_GPU && WW_CLUSTERS
   asm volatile("griddepcontrol.wait;" ::: "memory");
-#else
+#elif !WW_GPU
   model::wait_for_grids(site);
 #endif
   return {};

@@ -224,6 +224,21 @@ void keep_order() {
 #endif
 }
 
+/// The value, of which the compiler knows nothing from here on: what follows from it is computed
+/// again where it is needed, and takes no register meanwhile. No instruction.
+template <class T>
+WW_DEVICE T forgotten(T value) {
+  static_assert(sizeof(T) == 4 || sizeof(T) == 8);
+#if WW_GPU
+  if constexpr (sizeof(T) == 4) {
+    asm volatile("// hides" : "+r"(value));
+  } else {
+    asm volatile("// hides" : "+l"(value));
+  }
+#endif
+  return value;
+}
+
 /// Sets a 32-bit flag in global memory after this thread's earlier writes, and those of threads it
 /// has met at a barrier, for whoever waits for it anywhere on the GPU (st.release.gpu, PTX ISA
 /// 9.7.9.11).

@@ -138,6 +138,55 @@ WW_DEVICE std::uint16_t pack_bytes(float low, float high) {
 #endif
 }
 
+/// Two bytes of e4m3 as two halves of f16, exactly, the lower byte in the lower half
+/// (cvt.rn.f16x2.e4m3x2).
+WW_DEVICE std::uint32_t halves_of_bytes(std::uint16_t bytes) {
+#if WW_GPU
+  std::uint32_t halves = 0;
+  asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(halves) : "h"(bytes));
+  return halves;
+#else
+  const auto half = [](unsigned byte) {
+    return static_cast<std::uint32_t>(
+        numeric::from_double(DType::f16, numeric::to_double(DType::e4m3, byte)));
+  };
+  return half(bytes & 0xffU) | half(bytes >> 8U) << 16;
+#endif
+}
+
+/// The products of two pairs of f16, each rounded to nearest even (mul.rn.f16x2).
+WW_DEVICE std::uint32_t multiply_halves(std::uint32_t x, std::uint32_t y) {
+#if WW_GPU
+  std::uint32_t product = 0;
+  asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(product) : "r"(x), "r"(y));
+  return product;
+#else
+  const auto half = [](std::uint32_t a, std::uint32_t b) {
+    return static_cast<std::uint32_t>(numeric::from_double(
+        DType::f16,
+        numeric::to_double(DType::f16, a & 0xffffU) * numeric::to_double(DType::f16, b & 0xffffU)));
+  };
+  return half(x, y) | half(x >> 16, y >> 16) << 16;
+#endif
+}
+
+/// Two halves of f16 rounded to nearest even to e4m3, those beyond the largest number becoming it,
+/// and packed, the lower half in the lower byte (cvt.rn.satfinite.e4m3x2.f16x2).
+WW_DEVICE std::uint16_t bytes_of_halves(std::uint32_t halves) {
+#if WW_GPU
+  std::uint16_t bytes = 0;
+  asm("cvt.rn.satfinite.e4m3x2.f16x2 %0, %1;" : "=h"(bytes) : "r"(halves));
+  return bytes;
+#else
+  const auto byte = [](std::uint32_t half) {
+    return static_cast<unsigned>(
+        numeric::from_double(DType::e4m3, numeric::to_double(DType::f16, half & 0xffffU),
+                             numeric::Rounding::nearest_even, numeric::Overflow::saturate));
+  };
+  return static_cast<std::uint16_t>(byte(halves) | byte(halves >> 16) << 8);
+#endif
+}
+
 /// 1 / (1 + exp(-x)), with a relative error below 2^-20 for x > -16, and 2^-17 below (ex2.approx
 /// and rcp.approx on the GPU).
 WW_DEVICE float sigmoid(float x) {

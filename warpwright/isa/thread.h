@@ -55,7 +55,9 @@ int cta_count() {
 /// Rank of this CTA in its cluster (%cluster_ctarank); 0 without clusters. PTX ISA 10.
 WW_DEVICE
 int cluster_rank() {
-#if WW_GPU
+#if !WW_CLUSTERS
+  return 0;
+#elif WW_GPU
   std::uint32_t rank = 0;
   asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
   return static_cast<int>(rank);
@@ -66,7 +68,9 @@ int cluster_rank() {
 
 /// Index of this CTA's cluster in the grid (%clusterid); without clusters every CTA is one.
 WW_DEVICE int cluster_index() {
-#if WW_GPU
+#if !WW_CLUSTERS
+  return cta_index();
+#elif WW_GPU
   std::uint32_t index = 0;
   asm("mov.u32 %0, %%clusterid.x;" : "=r"(index));
   return static_cast<int>(index);
@@ -77,7 +81,9 @@ WW_DEVICE int cluster_index() {
 
 /// Clusters in the grid (%nclusterid).
 WW_DEVICE int cluster_count() {
-#if WW_GPU
+#if !WW_CLUSTERS
+  return cta_count();
+#elif WW_GPU
   std::uint32_t count = 0;
   asm("mov.u32 %0, %%nclusterid.x;" : "=r"(count));
   return static_cast<int>(count);

@@ -50,8 +50,13 @@ struct ChunkBuffer {
 
   /// Registers into the swizzled buffer.
   WW_DEVICE static void fill(isa::SharedAddress buffer, const float (&value)[values]) {
-    if constexpr (sizeof(Element) == 2) {
+    if constexpr (sizeof(Element) == 2 && config.copy_engine) {
       fill_matrices(buffer, value);
+    } else if constexpr (sizeof(Element) == 2) {
+      WW_UNROLL for (int i = 0; i < values; i += 2) {
+        isa::SharedView<std::uint32_t>{element_of(buffer, i).address}.store(0,
+                                                                            packed(value, i / 2));
+      }
     } else if constexpr (sizeof(Element) == 1) {
       fill_bytes(buffer, value);
     } else if constexpr (config.swapped) {

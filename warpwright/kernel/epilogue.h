@@ -286,7 +286,9 @@ class Epilogue {
   }
 
   /// Loads of C would not end with the group.
-  WW_DEVICE bool c_by_tma() const { return takes_c && !config.grouped && p_.c_by_tma; }
+  WW_DEVICE bool c_by_tma() const {
+    return takes_c && config.copy_engine && !config.grouped && p_.c_by_tma;
+  }
 
   WW_DEVICE static int lane() { return isa::lane_index(); }
   WW_DEVICE static bool leader() { return lane() == 0; }

@@ -33,6 +33,7 @@ struct EpilogueShape {
   int buffers = 2;              ///< a warp
   bool shares_columns = false;  ///< a CTA may have to store some columns of its tile alone
   bool grouped = false;         ///< tiles end with their group
+  bool copy_engine = true;      ///< the target has one, and stmatrix (sm_90 and later)
 };
 
 /// A configuration that has an epilogue: it says what is asked above. A member that a family of
@@ -145,6 +146,9 @@ constexpr const char* epilogue_fault(const EpilogueShape& c) {
     return "a tensor store of a grouped tile needs a map of the group";
   }
   if (!c.grouped && c.store == Store::tensor_per_group) return "there are no groups to have maps";
+  if (!c.copy_engine && (c.store != Store::lanes || c.swapped)) {
+    return "without a copy engine and stmatrix rows are stored as they are, by lanes";
+  }
   if (c.shares_columns && c.store != Store::lanes) {
     return "columns of a tile that are stored alone are stored by lanes";
   }

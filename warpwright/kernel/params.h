@@ -52,6 +52,8 @@ struct PackedParams {
   int slice_bytes = 0;        ///< of a tile's scales: those of one group
   std::uint32_t carries = 0;  ///< how the encoding is converted (packed::carries_of)
   DType scale = DType::bf16;
+  int zero_points = 0;  ///< where in a tile they begin, where it has some
+  int ahead = 0;        ///< K blocks that L2 is asked for before tiles are looked for
 };
 
 // Rows and columns are the kernel's (see GemmConfig): the product is

@@ -125,8 +125,9 @@ struct Instances {
   }
 };
 
-// The tables: kernel/hopper/table.h and kernel/blackwell/table.h.
+// The tables: kernel/*/table.h.
 struct HopperRows;
 struct BlackwellRows;
+struct RegistersRows;
 
 }  // namespace warpwright::kernel

@@ -1,4 +1,4 @@
-// What an SM has: the same on Hopper and Blackwell.
+// What an SM has. Where no target is named: Hopper's and Blackwell's.
 #pragma once
 
 namespace warpwright::kernel {
@@ -8,6 +8,29 @@ inline constexpr int max_smem_bytes = 227 * 1024;
 /// What an SM has, and what the system takes of it for every CTA.
 inline constexpr int sm_smem_bytes = 228 * 1024;
 inline constexpr int reserved_smem_bytes = 1024;
+
+/// The largest dynamic shared memory of a CTA on `target` (N of sm_N); 0 where nobody knows.
+constexpr int max_smem_bytes_of(int target) {
+  switch (target) {
+    case 70:
+      return 96 * 1024;
+    case 75:
+      return 64 * 1024;
+    case 80:
+      return 163 * 1024;
+    case 86:
+    case 89:
+    case 120:
+    case 121:
+      return 99 * 1024;
+    case 90:
+    case 100:
+    case 103:
+      return max_smem_bytes;
+    default:
+      return 0;
+  }
+}
 
 /// Registers a thread has at launch: what __launch_bounds__(threads, ctas_per_sm) leaves of 64 Ki,
 /// in steps of 8.

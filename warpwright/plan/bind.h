@@ -1,6 +1,7 @@
 // From a plan and addresses to the parameters that all kernels take. Internal to the families.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 
@@ -99,13 +100,13 @@ inline kernel::PackedParams packed_params(const GemmOperands& o) {
           .group = f.group,
           .slice_bytes = packed::slice_bytes(f),
           .carries = packed::carries_of(f.encoding),
-          .scale = f.scale};
+          .scale = f.scale,
+          .zero_points = packed::zero_points_begin(f)};
 }
 
-/// Fills what all kernels take, and encodes the maps that the launch uses.
+/// Fills what all kernels take, but for tensor maps.
 template <class Config>
-void fill_params(kernel::GemmParams& p, const Config& c, const Plan& plan, const GemmOperands& o,
-                 Encode encode) {
+void fill_numbers(kernel::GemmParams& p, const Config& c, const Plan& plan, const GemmOperands& o) {
   const kernel::EpilogueShape shape = c;
   p.output.d_rows = static_cast<int>(plan.problem.m);
   p.output.d_columns = static_cast<int>(result_columns(plan.problem));
@@ -142,6 +143,20 @@ void fill_params(kernel::GemmParams& p, const Config& c, const Plan& plan, const
                       o.epilogue.activation == Activation::none &&
                       p.output.row_bias.data == nullptr && p.output.column_bias.data == nullptr &&
                       p.scales.rows.data == nullptr && p.scales.columns.data == nullptr;
+  if (!p.output.reads_c) return;
+  p.output.c_data = o.c.data;
+  p.output.c_pitch = o.c.row_stride;
+  p.output.c_batch = o.c.batch > 1 ? o.c.batch_stride : 0;
+  // A box may reach into the rows of the next group, which may be written where C is D.
+  if (o.groups && o.c.data == o.d.data) p.output.c_by_tma = false;
+}
+
+/// Fills what all kernels take that copy by tensor maps, and encodes those that the launch uses.
+template <class Config>
+void fill_params(kernel::GemmParams& p, const Config& c, const Plan& plan, const GemmOperands& o,
+                 Encode encode) {
+  fill_numbers(p, c, plan, o);
+  const kernel::EpilogueShape shape = c;
   if (p.operands.k > 0) {
     const auto operand = [&](const char* name, const MatrixView& v, atom::Major major, int rows) {
       const bool mn = major == atom::Major::mn;
@@ -150,6 +165,11 @@ void fill_params(kernel::GemmParams& p, const Config& c, const Plan& plan, const
     };
     if (o.packed) {
       p.operands.packed = packed_params(o);
+      // As much as a ring holds; where groups have a tile of tokens each, a CTA's first tile is
+      // known without their offsets.
+      const bool known = plan.problem.groups == 0 ||
+                         expected_tokens(plan.problem) <= static_cast<double>(c.tile_n);
+      if (known) p.operands.packed.ahead = std::min(c.stages, p.operands.packed.k_tiles);
     } else {
       p.operands.a = operand(shape.swapped ? "B" : "A", shape.swapped ? o.b : o.a, tile_a(c).major,
                              p.operands.a_slice_rows);
@@ -162,14 +182,7 @@ void fill_params(kernel::GemmParams& p, const Config& c, const Plan& plan, const
                               kernel::chunk_outer(shape), kernel::chunk_swizzle(shape)));
   };
   if (p.output.d_aligned && shape.store == kernel::Store::tensor) p.output.d = result("D", o.d);
-  if (p.output.reads_c) {
-    p.output.c_data = o.c.data;
-    p.output.c_pitch = o.c.row_stride;
-    p.output.c_batch = o.c.batch > 1 ? o.c.batch_stride : 0;
-    // A box may reach into the rows of the next group, which may be written where C is D.
-    if (o.groups && o.c.data == o.d.data) p.output.c_by_tma = false;
-    if (p.output.c_by_tma) p.output.c = result("C", o.c);
-  }
+  if (p.output.c_by_tma) p.output.c = result("C", o.c);
 }
 
 }  // namespace warpwright

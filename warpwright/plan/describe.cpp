@@ -313,20 +313,6 @@ Fault overlap_fault(const GemmOperands& o) {
   return std::nullopt;
 }
 
-// The copy engine reads A and B from multiples of 16 bytes.
-Fault address_fault(const GemmOperands& o) {
-  if (!reads_ab(o) || o.d.rows == 0 || o.d.columns == 0) return std::nullopt;
-  for (const NamedView& tensor : {NamedView{&o.a, "A"}, {&o.b, "B"}}) {
-    const int known = alignment_of(tensor.view->data);
-    if (known < 16) {
-      return refuse(RefusalCode::bad_pointer, tensor.name,
-                    "'s address must be a multiple of 16 bytes for the copy engine; it is one of ",
-                    known);
-    }
-  }
-  return std::nullopt;
-}
-
 std::int64_t batch_stride(const MatrixView& v) {
   return v.batch == 1 ? 0 : v.batch_stride;
 }
@@ -341,6 +327,10 @@ void describe_strides(const GemmOperands& o, GemmProblem& p) {
   p.a_batch_stride = batch_stride(o.a);
   p.b_batch_stride = batch_stride(o.b);
   p.d_batch_stride = batch_stride(o.d);
+  if (p.reads_ab && p.m > 0 && p.n > 0) {
+    p.a_alignment = alignment_of(o.a.data);
+    p.b_alignment = alignment_of(o.b.data);
+  }
   p.d_alignment = alignment_of(o.d.data);
   if (!p.reads_c) return;
   p.c_row_stride = o.c.row_stride;
@@ -457,10 +447,13 @@ Fault stride_mismatch(const GemmProblem& got, const GemmProblem& want) {
 }
 
 Fault alignment_mismatch(const Plan& plan, const GemmProblem& got) {
-  const auto says = [](const char* name, int known) {
+  const auto says = [](const char* name, int known, int wanted = 16) {
     return refuse(RefusalCode::plan_mismatch, name, "'s address is a multiple of ", known,
-                  " bytes only; the plan was made for one of 16: say so in the problem");
+                  " bytes only; the plan was made for one of ", wanted, ": say so in the problem");
   };
+  const GemmProblem& want = plan.problem;
+  if (got.a_alignment < want.a_alignment) return says("A", got.a_alignment, want.a_alignment);
+  if (got.b_alignment < want.b_alignment) return says("B", got.b_alignment, want.b_alignment);
   if (plan.d_path == EpiloguePath::copy_engine && got.d_alignment < 16) {
     return says("D", got.d_alignment);
   }
@@ -502,9 +495,8 @@ GemmProblem packed_grouped_problem(std::int64_t total, std::int64_t n, std::int6
 }
 
 Result<GemmProblem> describe(const GemmOperands& operands) {
-  for (const auto rule :
-       {scalar_fault, packed_fault, views_fault, shapes_fault, batches_fault, unread_fault,
-        scales_fault, bias_fault, offsets_fault, overlap_fault, address_fault}) {
+  for (const auto rule : {scalar_fault, packed_fault, views_fault, shapes_fault, batches_fault,
+                          unread_fault, scales_fault, bias_fault, offsets_fault, overlap_fault}) {
     if (auto r = rule(operands)) return *r;
   }
   return problem_of(operands);

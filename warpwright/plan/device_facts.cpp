@@ -1,15 +1,25 @@
 #include "warpwright/plan/device_facts.h"
 
+#include "warpwright/kernel/sm_limits.h"
 #include "warpwright/plan/known_devices.h"
 
 namespace warpwright {
+
+namespace {
+
+std::int64_t shared_bytes_of(int architecture) {
+  const int known = kernel::max_smem_bytes_of(architecture);
+  return known > 0 ? known : kernel::max_smem_bytes;
+}
+
+}  // namespace
 
 DeviceFacts model_facts(int sms, int architecture) {
   DeviceFacts f;
   f.name = "model";
   f.architecture = architecture;
   f.sms = sms;
-  f.shared_bytes_per_cta = 227 * 1024;
+  f.shared_bytes_per_cta = shared_bytes_of(architecture);
   f.is_model = true;
   return f;
 }
@@ -45,6 +55,26 @@ DeviceFacts from(const Sheet& sheet) {
   return f;
 }
 
+// These by NVIDIA's data sheets, with float32 sums. Nobody measured one.
+DeviceFacts v100() {
+  return from({70, 80, 6, 32, 1.53e9, 0.9e12, 125e12});
+}
+DeviceFacts t4() {
+  return from({75, 40, 4, 16, 1.59e9, 0.32e12, 65e12});
+}
+DeviceFacts a100() {
+  return from({80, 108, 40, 80, 1.41e9, 2.04e12, 312e12});
+}
+DeviceFacts rtx3090() {
+  return from({86, 82, 6, 24, 1.70e9, 0.936e12, 71e12});
+}
+DeviceFacts l40s() {
+  return from({89, 142, 96, 48, 2.52e9, 0.864e12, 362e12});
+}
+DeviceFacts rtx5090() {
+  return from({120, 170, 96, 32, 2.41e9, 1.79e12, 209.5e12});
+}
+
 // The H100 SXM5 by NVIDIA's data sheet and "H100 Tensor Core GPU Architecture": nobody measured one
 // for this table, and how its SMs stand in groups differs from card to card.
 DeviceFacts h100() {
@@ -72,7 +102,10 @@ struct Known {
   DeviceFacts (*facts)();
 };
 
-constexpr std::array kKnown = {Known{"h100", h100}, Known{"h200", h200}, Known{"b200", b200}};
+constexpr std::array kKnown = {
+    Known{"v100", v100},       Known{"t4", t4},     Known{"a100", a100},
+    Known{"rtx3090", rtx3090}, Known{"l40s", l40s}, Known{"h100", h100},
+    Known{"h200", h200},       Known{"b200", b200}, Known{"rtx5090", rtx5090}};
 
 }  // namespace
 
@@ -81,7 +114,7 @@ std::optional<DeviceFacts> known_facts(std::string_view name) {
     if (name != known.name) continue;
     DeviceFacts f = known.facts();
     f.name = known.name;
-    f.shared_bytes_per_cta = 227 * 1024;
+    f.shared_bytes_per_cta = shared_bytes_of(f.architecture);
     return f;
   }
   return std::nullopt;

@@ -29,6 +29,9 @@ const char* load_text(const Plan& plan) {
     case EpiloguePath::copy_engine:
       return "TMA load into shared memory";
     case EpiloguePath::elements:
+      if (result_path(plan.problem, false) == EpiloguePath::copy_engine) {
+        return "element by element into shared memory";
+      }
       return "element by element into shared memory (base or pitch is no multiple of 16 bytes)";
     case EpiloguePath::none:
       break;
@@ -50,6 +53,7 @@ std::string role_table(const KernelFacts& f) {
 
 // The rows as a table for a reader, with what the first wait's parity means.
 std::string barrier_table(const std::vector<pipeline::BarrierRow>& rows) {
+  if (rows.empty()) return {};
   std::size_t width = 7;
   for (const pipeline::BarrierRow& r : rows) width = std::max(width, std::string(r.name).size());
   const int column = static_cast<int>(width);

@@ -5,8 +5,9 @@
 namespace warpwright {
 namespace {
 
-const std::array<const Family*, 2>& families() {
-  static const std::array<const Family*, 2> all = {&hopper_family(), &blackwell_family()};
+const std::array<const Family*, 3>& families() {
+  static const std::array<const Family*, 3> all = {&hopper_family(), &blackwell_family(),
+                                                   &registers_family()};
   return all;
 }
 
@@ -29,7 +30,9 @@ const KnownKernel* find(std::string_view name) {
 
 }  // namespace
 
-const Family* family_of(const DeviceFacts& device) {
+const Family* family_of(const DeviceFacts& device, const PlanChoices& choices) {
+  const KnownKernel* named = choices.kernel ? find(*choices.kernel) : nullptr;
+  if (named != nullptr && named->family->can_run_on(device.architecture)) return named->family;
   for (const Family* family : families()) {
     if (family->runs_on(device.architecture)) return family;
   }

@@ -96,6 +96,10 @@ class Family {
 
   /// Does a device of this architecture run its kernels?
   [[nodiscard]] virtual bool runs_on(int architecture) const = 0;
+  /// Do they run there too, for who asks for one by its name?
+  [[nodiscard]] virtual bool can_run_on(int architecture) const { return runs_on(architecture); }
+  /// Do they read A and B by the copy engine, at multiples of 16 bytes?
+  [[nodiscard]] virtual bool uses_copy_engine() const { return true; }
   /// The kernels of this build, in the order of their table.
   [[nodiscard]] virtual const std::vector<KernelFacts>& kernels() const = 0;
   /// Completes `start`, whose problem and device are legal, with every kernel, cluster and grid
@@ -117,9 +121,11 @@ Grid grid_of(const Plan& plan);
 
 const Family& hopper_family();
 const Family& blackwell_family();
+const Family& registers_family();
 
-/// The family that runs on a device, or null.
-const Family* family_of(const DeviceFacts& device);
+/// The family that serves these choices on a device, or null: that of the kernel they name, where
+/// its kernels run there, else the device's own.
+const Family* family_of(const DeviceFacts& device, const PlanChoices& choices);
 /// The family of a plan's kernel. Only for plans that have one.
 const Family& family_of(const Plan& plan);
 

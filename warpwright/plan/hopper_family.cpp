@@ -93,6 +93,9 @@ kernel::GroupMapsParams group_maps_params(const GemmConfig& c, const GemmOperand
 std::string sums_text(const GemmConfig& c) {
   std::string text;
   if (kernel::packed_a(c)) {
+    if (c.folds) {
+      return "folded: in the tensor core's accumulators, of codes times scales in e4m3";
+    }
     if (c.sums == kernel::Sums::tensor_core) {
       return "chained: in the tensor core's accumulators, rescaled from group to group";
     }
@@ -136,10 +139,11 @@ std::string weights_text(const Plan& plan) {
   const PackedFormat& f = plan.problem.packed->format;
   return format(
       "weights    int4 (%s), a bulk copy of %d bytes for 64 rows of a stage: %d of codes, which "
-      "lanes convert to e4m3 in registers, and %d of %s scales of groups of %d\n",
+      "lanes convert to e4m3 in registers, and %d of %s scales of groups of %d%s\n",
       f.encoding == Int4Encoding::ex ? "-8 to 7" : "-7 to 7", packed::tile_bytes(f),
       packed::kTileCodeBytes, packed::slices(f) * packed::slice_bytes(f),
-      type_name(f.scale).c_str(), f.group);
+      type_name(f.scale).c_str(), f.group,
+      f.zero_points == ZeroPoints::none ? "" : ", with zero points, which are subtracted exactly");
 }
 
 class HopperFamily final : public Family {

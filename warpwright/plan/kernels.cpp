@@ -5,6 +5,7 @@
 
 #include "warpwright/kernel/blackwell/table.h"
 #include "warpwright/kernel/hopper/table.h"
+#include "warpwright/kernel/registers/table.h"
 
 namespace warpwright {
 namespace {
@@ -19,7 +20,8 @@ constexpr bool names_row(const auto& rows, std::string_view name, bool built_alo
 }
 constexpr bool is_in_a_table(std::string_view name, bool built_alone = false) {
   return names_row(kernel::HopperRows::rows, name, built_alone) ||
-         names_row(kernel::BlackwellRows::rows, name, built_alone);
+         names_row(kernel::BlackwellRows::rows, name, built_alone) ||
+         names_row(kernel::RegistersRows::rows, name, built_alone);
 }
 
 constexpr bool all_are_rows(std::string_view names) {
@@ -55,6 +57,11 @@ const std::vector<KernelRow<kernel::GemmConfig>>& hopper_kernels() {
 
 const std::vector<KernelRow<kernel::BlackwellConfig>>& blackwell_kernels() {
   static const auto rows = built<kernel::BlackwellConfig>(kernel::BlackwellRows::rows);
+  return rows;
+}
+
+const std::vector<KernelRow<kernel::RegisterConfig>>& register_kernels() {
+  static const auto rows = built<kernel::RegisterConfig>(kernel::RegistersRows::rows);
   return rows;
 }
 

@@ -11,6 +11,7 @@
 #include "warpwright/facts/kernel.h"
 #include "warpwright/kernel/blackwell/config.h"
 #include "warpwright/kernel/hopper/config.h"
+#include "warpwright/kernel/registers/config.h"
 #include "warpwright/plan/problem.h"
 
 namespace warpwright {
@@ -23,9 +24,10 @@ struct KernelRow {
   bool common;  ///< one of those that a usual build has
 };
 
-/// The kernels of Hopper and of Blackwell, in the order of their tables.
+/// The kernels of the families, in the order of their tables.
 const std::vector<KernelRow<kernel::GemmConfig>>& hopper_kernels();
 const std::vector<KernelRow<kernel::BlackwellConfig>>& blackwell_kernels();
+const std::vector<KernelRow<kernel::RegisterConfig>>& register_kernels();
 
 /// What they say of themselves (`facts` of kernel/*/facts.h).
 template <class Config>

@@ -7,15 +7,25 @@
 #include "warpwright/plan/rules.h"
 
 namespace warpwright {
+namespace {
+
+// What an architecture lacks that every family of kernels needs.
+const char* lacking(int architecture) {
+  if (architecture < 75) return ", which has no cp.async, and which nvcc 13 compiles nothing for";
+  return architecture < 80 ? ", which has no cp.async" : "";
+}
+
+}  // namespace
 
 Result<std::vector<Plan>> candidates(const GemmProblem& problem, const DeviceFacts& device,
                                      const PlanChoices& choices) {
-  if (auto r = problem_fault(problem)) return *r;
-  const Family* const family = family_of(device);
+  const Family* const family = family_of(device, choices);
+  if (auto r = problem_fault(problem, family == nullptr || family->uses_copy_engine())) return *r;
   if (family == nullptr) {
     return refuse(RefusalCode::no_device, "device ", device.name, " has architecture sm_",
-                  device.architecture,
-                  "; kernels exist for sm_90 (H100, H200), sm_100 (B200) and sm_103 (B300)");
+                  device.architecture, lacking(device.architecture),
+                  "; kernels exist for sm_80 (A100), sm_86, sm_89, sm_90 (H100, H200), sm_100 "
+                  "(B200), sm_103 (B300) and sm_120");
   }
   if (device.sms < 1) return no_sms(device);
   if (problem.groups == 0 && (choices.tile_tokens || choices.search || choices.group_maps)) {
@@ -29,6 +39,7 @@ Result<std::vector<Plan>> candidates(const GemmProblem& problem, const DeviceFac
   start.device = device;
   start.d_path = result_path(problem, true);
   start.c_path = result_path(problem, false);
+  if (problem.reads_c && !family->uses_copy_engine()) start.c_path = EpiloguePath::elements;
   auto all = family->candidates(start, choices);
   if (!all) return all;
   std::stable_sort((*all).begin(), (*all).end(),

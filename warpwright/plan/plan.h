@@ -51,7 +51,9 @@ struct GemmProblem {
   std::int64_t b_batch_stride = 0;
   std::int64_t c_batch_stride = 0;
   std::int64_t d_batch_stride = 0;
-  /// Bytes that divide the addresses of C and D, as far as known (at most 16 is of interest).
+  /// Bytes that divide the addresses, as far as known (at most 16 is of interest).
+  int a_alignment = 16;  ///< only with `reads_ab`
+  int b_alignment = 16;
   int c_alignment = 16;
   int d_alignment = 16;
 

@@ -58,7 +58,7 @@ enum class Accumulation : std::uint8_t {
 enum class GroupSums : std::uint8_t {
   exact,    ///< each group's products are summed, scaled, and added to float32 registers
   chained,  ///< in the tensor core's accumulator, which is rescaled from group to group
-  folded,   ///< scales are multiplied to the weights, and rounded to e4m3 (no kernel does yet)
+  folded,   ///< scales are multiplied to the weights, and rounded to e4m3
 };
 
 /// The word for it.

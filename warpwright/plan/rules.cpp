@@ -63,26 +63,22 @@ Fault packed_fault(const GemmProblem& p) {
         ", and B are packed int4 weights, which are multiplied by e4m3 alone: the nearest "
         "A is e4m3");
   }
-  if (p.packed->format.zero_points != ZeroPoints::none) {
-    return refuse(RefusalCode::unsupported,
-                  "B has zero points, and no kernel takes packed weights with them: the nearest is "
-                  "weights that are packed without");
+  const bool has_zeros = p.packed->format.zero_points != ZeroPoints::none;
+  if (p.packed->sums != GroupSums::exact) {
+    const std::string sums = name(p.packed->sums);
+    const char* with = p.scaling == Scaling::block ? "A has block scales"
+                       : has_zeros                 ? "B has zero points"
+                       : p.epilogue.gated          ? "the epilogue is gated"
+                                                   : nullptr;
+    if (with != nullptr) {
+      return refuse(RefusalCode::unsupported, "the sums of packed weights are ", sums, " and ",
+                    with, ", which no kernel has together: the nearest is exact");
+    }
   }
-  if (p.packed->sums == GroupSums::folded) {
-    return refuse(RefusalCode::unsupported,
-                  "the sums of packed weights are folded, which no kernel does: the nearest is "
-                  "chained");
-  }
-  if (p.packed->sums == GroupSums::chained && p.scaling == Scaling::block) {
-    return refuse(RefusalCode::unsupported,
-                  "the sums of packed weights are chained and A has block scales, which no kernel "
-                  "brings into chained sums: the nearest is exact");
-  }
-  if (p.epilogue.gated) {
-    return refuse(
-        RefusalCode::unsupported,
-        "the epilogue is gated and B are packed int4 weights, for which there is no gated "
-        "kernel: the nearest is a product without a gate");
+  if (has_zeros && (p.epilogue.gated || p.scaling == Scaling::block)) {
+    return refuse(RefusalCode::unsupported, "B has zero points and ",
+                  p.epilogue.gated ? "the epilogue is gated" : "A has block scales",
+                  ", which no kernel has together: the nearest is weights that are packed without");
   }
   return std::nullopt;
 }
@@ -178,11 +174,14 @@ Fault gate_fault(const GemmProblem& p) {
   // Both halves of B must begin where a tensor map may, in an MN-major B too; with block scales
   // they also begin with a block of their own.
   const bool blocks = p.scaling == Scaling::block;
-  const std::int64_t half = blocks ? scale_block : 8;
+  const std::int64_t half = p.packed ? packed::kTileRows : blocks ? scale_block : 8;
   if (p.n % (2 * half) != 0) {
     return refuse(RefusalCode::unsupported, "N is ", p.n,
                   "; the epilogue is gated, so B's rows are two halves, each of a ", "multiple of ",
-                  half, " rows ", (blocks ? "(a block of scales)" : "(16 bytes of a tensor map)"),
+                  half, " rows ",
+                  (p.packed ? "(a packed tile)"
+                   : blocks ? "(a block of scales)"
+                            : "(16 bytes of a tensor map)"),
                   ": the nearest legal N is ", nearest_multiple(p.n, 2 * half));
   }
   return std::nullopt;
@@ -199,7 +198,7 @@ Fault epilogue_fault(const GemmProblem& p) {
                 "; a bias is f32, or of D's type where that is bf16 or f16: the nearest is f32");
 }
 
-// An operand as the copy engine sees it: lines of contiguous elements, a pitch apart.
+// An operand as it is read: lines of contiguous elements, a pitch apart.
 struct Lines {
   const char* tensor = "";
   DType type = DType::bf16;
@@ -208,11 +207,12 @@ struct Lines {
   std::int64_t length = 0;    // of a line
   std::int64_t count = 0;     // of lines
   std::int64_t pitch = 0;     // elements between them
+  bool copy_engine = true;    // by the copy engine: lines begin at multiples of 16 bytes
 };
 
 Fault lines_fault(const Lines& l) {
   const int element = element_bytes(l.type);
-  const std::int64_t step = 16 / element;
+  const std::int64_t step = l.copy_engine ? 16 / element : 1;
   const std::int64_t most = max_pitch_bytes / element - step;
   const std::string has =
       std::string(l.tensor) + " has a " + l.line + " stride of " + number(l.pitch) + " elements";
@@ -224,7 +224,7 @@ Fault lines_fault(const Lines& l) {
     return refuse(RefusalCode::bad_stride, has,
                   "; a tensor map allows less than 2^40 bytes: the nearest legal is ", most);
   }
-  if (l.pitch * element % 16 != 0) {
+  if (l.pitch % step != 0) {
     return refuse(RefusalCode::bad_stride, "the ", l.line, "s of ", l.tensor, " are ",
                   l.pitch * element, " bytes apart (", l.pitch, " elements of ", type_name(l.type),
                   "); they must be a multiple of 16 bytes apart: the nearest legal ", l.line,
@@ -244,13 +244,24 @@ struct Operand {
   std::int64_t column_stride = 1;
   std::int64_t batch = 1;
   std::int64_t batch_stride = 0;
+  int alignment = 16;
+  bool copy_engine = true;
 };
 
-Operand operand_a(const GemmProblem& p) {
-  return {"A", p.a, p.m, p.k, p.a_row_stride, p.a_column_stride, p.batch, p.a_batch_stride};
+Operand operand_a(const GemmProblem& p, bool copy_engine = true) {
+  return {"A",
+          p.a,
+          p.m,
+          p.k,
+          p.a_row_stride,
+          p.a_column_stride,
+          p.batch,
+          p.a_batch_stride,
+          p.a_alignment,
+          copy_engine};
 }
 
-Operand operand_b(const GemmProblem& p) {
+Operand operand_b(const GemmProblem& p, bool copy_engine = true) {
   return {"B",
           p.b,
           p.n,
@@ -258,7 +269,16 @@ Operand operand_b(const GemmProblem& p) {
           p.b_row_stride,
           p.b_column_stride,
           p.groups > 0 ? p.groups : p.batch,
-          p.b_batch_stride};
+          p.b_batch_stride,
+          p.b_alignment,
+          copy_engine};
+}
+
+Fault address_fault(const Operand& o) {
+  if (o.alignment >= 16) return std::nullopt;
+  return refuse(RefusalCode::bad_pointer, o.name,
+                "'s address must be a multiple of 16 bytes for the copy engine; it is one of ",
+                o.alignment);
 }
 
 Fault k_major_fault(const Operand& o) {
@@ -267,7 +287,7 @@ Fault k_major_fault(const Operand& o) {
                   " and a column stride of ", o.column_stride,
                   "; one of them is 1: the nearest legal is K-major, column stride 1");
   }
-  return lines_fault({o.name, o.type, "row", "column", o.k, o.rows, o.row_stride});
+  return lines_fault({o.name, o.type, "row", "column", o.k, o.rows, o.row_stride, o.copy_engine});
 }
 
 Fault mn_major_fault(const Operand& o) {
@@ -277,7 +297,8 @@ Fault mn_major_fault(const Operand& o) {
                   "); the tensor core takes 8-bit operands K-major alone: neighbours along K next "
                   "to each other, column stride 1");
   }
-  return lines_fault({o.name, o.type, "column", "row", o.rows, o.k, o.column_stride});
+  return lines_fault(
+      {o.name, o.type, "column", "row", o.rows, o.k, o.column_stride, o.copy_engine});
 }
 
 // Could it be MN-major, by its strides?
@@ -293,16 +314,15 @@ atom::Major major_of(const Operand& o) {
 
 Fault batch_stride_fault(const Operand& o) {
   if (o.batch <= 1) return std::nullopt;
-  const std::int64_t step = 16 / element_bytes(o.type);
+  const std::int64_t step = o.copy_engine ? 16 / element_bytes(o.type) : 1;
   const std::int64_t most = max_pitch_bytes / element_bytes(o.type) - step;
   const bool fits = o.batch_stride >= 0 && o.batch_stride <= most;
   if (fits && o.batch_stride % step == 0) return std::nullopt;
   const std::int64_t nearest = round_up(std::clamp<std::int64_t>(o.batch_stride, 0, most), step);
   return refuse(RefusalCode::bad_stride, "the matrices of ", o.name, " are ", o.batch_stride,
-                " elements of ", type_name(o.type),
-                " apart (batch stride); they must be a multiple of 16 bytes and less than 2^40 "
-                "bytes apart: the nearest legal batch stride is ",
-                nearest);
+                " elements of ", type_name(o.type), " apart (batch stride); they must be ",
+                (o.copy_engine ? "a multiple of 16 bytes and less" : "less"),
+                " than 2^40 bytes apart: the nearest legal batch stride is ", nearest);
 }
 
 Fault operand_fault(const Operand& o) {
@@ -398,15 +418,21 @@ std::int64_t reach(std::initializer_list<Dimension> dimensions) {
   return last + 1;
 }
 
-std::optional<Refusal> problem_fault(const GemmProblem& p) {
+std::optional<Refusal> problem_fault(const GemmProblem& p, bool copy_engine) {
   for (const auto rule : {extent_fault, packed_fault, operand_type_fault, result_type_fault,
                           scaling_fault, epilogue_fault}) {
     if (auto r = rule(p)) return r;
   }
   if (p.reads_ab && p.m > 0 && p.n > 0) {
-    if (auto r = operand_fault(operand_a(p))) return r;
+    const Operand a = operand_a(p, copy_engine);
+    const Operand b = operand_b(p, copy_engine);
+    if (copy_engine) {
+      if (auto r = address_fault(a)) return r;
+      if (auto r = address_fault(b)) return r;
+    }
+    if (auto r = operand_fault(a)) return r;
     if (!p.packed) {
-      if (auto r = operand_fault(operand_b(p))) return r;
+      if (auto r = operand_fault(b)) return r;
     }
     if (p.groups > 0) {
       if (auto r = group_major_fault(p)) return r;

@@ -24,8 +24,10 @@ inline constexpr std::int64_t max_pitch_bytes = std::int64_t{1} << 40;
 /// K that one block scale covers, rows of B that it covers, and K between two promotions.
 inline constexpr std::int64_t scale_block = 128;
 
-/// Why no kernel could ever serve `problem`, or nothing.
-[[nodiscard]] std::optional<Refusal> problem_fault(const GemmProblem& problem);
+/// Why no kernel could ever serve `problem`, or nothing: none that reads A and B by the copy
+/// engine, or none that does without.
+[[nodiscard]] std::optional<Refusal> problem_fault(const GemmProblem& problem,
+                                                   bool copy_engine = true);
 
 /// What a tile of a kernel gives of D.
 struct ResultTile {

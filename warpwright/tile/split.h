@@ -12,6 +12,7 @@
 #pragma once
 
 #include "warpwright/isa/config.h"
+#include "warpwright/isa/memory.h"
 #include "warpwright/isa/thread.h"
 #include "warpwright/tile/raster.h"
 
@@ -53,6 +54,13 @@ struct SplitPlan {
   }
   static constexpr int most_sharers = 4;
 };
+
+/// The plan of tiles that all go whole.
+constexpr SplitPlan whole_tiles(int tiles, int k_blocks, int clusters) {
+  SplitPlan plan(0, k_blocks, clusters);
+  plan.whole = tiles;
+  return plan;
+}
 
 /// The first block of cluster `c`'s piece; of `clusters`: the end of the line.
 constexpr int piece_start(const SplitPlan& p, int c) {
@@ -100,6 +108,9 @@ class SplitPersistent {
     at_ = ~first;
     return true;
   }
+
+  /// Makes the compiler forget where the walk stands (isa::forgotten).
+  WW_DEVICE void forget() { at_ = isa::forgotten(at_); }
 
   /// The first cluster that shares the tile of the piece which `next` gave last.
   WW_DEVICE int sharers_from() const { return first_sharer(plan_, ~at_); }

@@ -50,6 +50,23 @@ TEST_F(VariantsOnGpu, WithoutAProduct) {
   expect_right(empty_cases());
 }
 
+// A plan does not choose them here: each by its name, on random shapes, rows and epilogues.
+TEST_F(VariantsOnGpu, RegisterKernelsOnRandomShapes) {
+  constexpr int each = 30;
+  std::vector<VariantCase> cases;
+  std::uint64_t seed = 20261122;
+  for (const Instance& i : drawn_instances(false)) {
+    if (!is_register_kernel(i)) continue;
+    for (int n = 0; n < each; ++n) {
+      Draws draw(++seed);
+      cases.push_back({i, random_ask(i, draw, 4e6)});
+    }
+  }
+  std::printf("%zu products by the seeds up to %llu\n", cases.size(),
+              static_cast<unsigned long long>(seed));
+  expect_right(cases);
+}
+
 TEST_F(VariantsOnGpu, ProblemsBySeed) {
   const char* asked = std::getenv("WARPWRIGHT_TEST_SEED");
   const std::uint64_t first = asked != nullptr ? std::strtoull(asked, nullptr, 10) : 20261121;

@@ -69,7 +69,9 @@ struct GemmConfig {
   int consumer_warpgroups = 2;
   Sums sums = Sums::tensor_core;
   bool swapped = false;
-  bool gated = false;  ///< the caller's N has two halves, of which D gets act(first) * second
+  bool zero_points = false;  ///< packed weights have some
+  bool folds = false;        ///< their scales are multiplied to the codes
+  bool gated = false;        ///< the caller's N has two halves, of which D gets act(first) * second
   Sharing sharing = Sharing::whole;
   Store store = Store::tensor;
   int buffers = 2;      ///< of the epilogue, a warp
@@ -198,12 +200,14 @@ constexpr atom::OperandTile tile_b(const GemmConfig& c) {
   return {c.tile_n, tile_k(c), operand_bits(c), c.b.major, atom::SmemSwizzle::b128};
 }
 
-/// Room for a packed tile of any format that kernels take.
-inline constexpr int most_packed_tile =
-    packed::tile_bytes({.group = 32, .scale = DType::f32, .zero_points = ZeroPoints::none});
+/// Room for a packed tile of any format that the kernel takes.
+constexpr int most_packed_tile(const GemmConfig& c) {
+  const ZeroPoints zeros = c.zero_points ? ZeroPoints::groups : ZeroPoints::none;
+  return packed::tile_bytes({.group = 32, .scale = DType::f32, .zero_points = zeros});
+}
 /// Bytes of A in a stage.
 constexpr int stage_a_bytes(const GemmConfig& c) {
-  if (packed_a(c)) return c.tile_m / packed::kTileRows * most_packed_tile;
+  if (packed_a(c)) return c.tile_m / packed::kTileRows * most_packed_tile(c);
   return atom::tile_bytes(tile_a(c));
 }
 
@@ -326,12 +330,12 @@ constexpr const char* operand_fault(const GemmConfig& c) {
     if (c.a.stored != DType::s4 || a != DType::e4m3 || b != DType::e4m3) {
       return "operands from registers are packed int4 weights beside tokens of e4m3";
     }
-    if (!c.swapped || c.gated || row_atoms(c) != 1 || c.schedule != Schedule::cooperative) {
-      return "packed weights are A of swapped cooperative kernels that are not gated, 64 rows a "
-             "warpgroup";
+    if (!c.swapped || row_atoms(c) != (c.gated ? 2 : 1) || c.schedule != Schedule::cooperative) {
+      return "packed weights are A of swapped cooperative kernels, 64 rows a warpgroup and half";
     }
-  } else if (c.a.stored != a) {
-    return "operands are multiplied as they are stored";
+    if (c.folds && c.sums != Sums::tensor_core) return "folded sums stay in the tensor core";
+  } else if (c.a.stored != a || c.zero_points || c.folds) {
+    return "operands from shared memory are multiplied as they are stored";
   }
   if (c.b.stored != b || c.b.source != Source::shared) {
     return "B is multiplied as it is stored, out of shared memory";

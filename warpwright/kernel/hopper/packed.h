@@ -41,6 +41,25 @@ WW_DEVICE void convert_codes(const std::uint32_t (&word)[2], std::uint32_t carri
   }
 }
 
+/// The same of weights with zero points: those of a group, of the thread's row in the low four bits
+/// and of the eighth row below.
+WW_DEVICE void convert_differences(const std::uint32_t (&word)[2], std::uint32_t zeros,
+                                   isa::Fragment<std::uint32_t, 4>& to) {
+  WW_UNROLL for (int p = 0; p < 2; ++p) {
+    to[2 * p] = packed::first_differences(word[p], zeros & 15U);
+    to[2 * p + 1] = packed::second_differences(word[p], zeros >> 4 & 15U);
+  }
+}
+
+/// Four values of e4m3, each multiplied by a factor (f16, in both halves of a word) and rounded.
+WW_DEVICE std::uint32_t fold(std::uint32_t values, std::uint32_t factor) {
+  const auto half = [&](std::uint32_t bytes) {
+    return static_cast<std::uint32_t>(isa::bytes_of_halves(
+        isa::multiply_halves(isa::halves_of_bytes(static_cast<std::uint16_t>(bytes)), factor)));
+  };
+  return half(values & 0xffffU) | half(values >> 16) << 16;
+}
+
 /// A thread's two scales, times 512, from a slice of a tile's scales that begins at `slice`: of the
 /// row of the even pairs of its sums, and of the eighth row below.
 WW_DEVICE isa::Pair load_scales(isa::SharedAddress slice, int thread, DType type) {
@@ -63,7 +82,7 @@ class WeightLoader {
 
   /// `stages` is where they lie in shared memory.
   WW_DEVICE WeightLoader(const OperandParams& p, isa::SharedAddress stages)
-      : p_(p.packed), experts_apart_(p.a_batch), stages_(stages) {
+      : p_(p.packed), half_(p.half), experts_apart_(p.a_batch), stages_(stages) {
     if constexpr (once) policy_ = isa::evict_first();
   }
 
@@ -72,14 +91,27 @@ class WeightLoader {
 
   /// Looks where the weights of a tile lie.
   WW_DEVICE void place(const tile::Work& work) {
-    const int first = work.row / packed::kTileRows;
+    constexpr int parts = gated_rows(Tag::config) ? 2 : 1;
     WW_UNROLL for (int i = 0; i < row_tiles; ++i) {
+      const int part = i / (row_tiles / parts);
+      const int at = (work.row + part * half_) / packed::kTileRows + i % (row_tiles / parts);
       // Past the last row: any tile will do, its products are not stored.
-      const int row_tile = first + i < p_.row_tiles ? first + i : p_.row_tiles - 1;
+      const int row_tile = at < p_.row_tiles ? at : p_.row_tiles - 1;
       const std::int64_t index =
           (static_cast<std::int64_t>(work.tile.batch * experts_apart_) * p_.row_tiles + row_tile) *
           p_.k_tiles;
       from_[i] = p_.data + index * p_.tile_bytes;
+    }
+  }
+
+  /// Asks L2 for the first of its K blocks.
+  WW_DEVICE void prefetch(int first_block) const {
+    const int left = p_.k_tiles - first_block;
+    const int blocks = p_.ahead < left ? p_.ahead : left;
+    if (blocks <= 0) return;
+    WW_UNROLL for (int i = 0; i < row_tiles; ++i) {
+      isa::bulk_prefetch(from_[i] + static_cast<std::int64_t>(first_block) * p_.tile_bytes,
+                         blocks * p_.tile_bytes);
     }
   }
 
@@ -88,7 +120,7 @@ class WeightLoader {
     const isa::SharedAddress to = stages_ + stage * stage_a_bytes(Tag::config);
     WW_UNROLL for (int i = 0; i < row_tiles; ++i) {
       const auto* from = from_[i] + static_cast<std::int64_t>(block) * p_.tile_bytes;
-      const isa::SharedAddress at = to + i * most_packed_tile;
+      const isa::SharedAddress at = to + i * most_packed_tile(Tag::config);
       if constexpr (once) {
         isa::bulk_load(at, from, p_.tile_bytes, full, policy_);
       } else {
@@ -99,6 +131,7 @@ class WeightLoader {
 
  private:
   const PackedParams& p_;
+  int half_;           // rows of the first half, when gated
   int experts_apart_;  // 0 where one matrix serves the whole batch
   isa::SharedAddress stages_;
   isa::CachePolicy policy_;

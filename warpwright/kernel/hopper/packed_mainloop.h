@@ -2,9 +2,10 @@
 // e4m3 in registers, multiplies them by the tokens in shared memory, and brings the scales of the
 // groups in after the products, which are exact.
 //
-// Every group's wgmmas are waited for before the next codes are written: while one warpgroup
-// converts or adds, others multiply. (With a second accumulator in flight over the back edge of the
-// loop ptxas serialises all wgmmas, C7514.)
+// Every group's wgmmas are waited for before the next ones are issued: while one warpgroup adds,
+// others multiply, and while its own wgmmas run it converts the next codes, in other registers.
+// (With a second accumulator in flight over the back edge of the loop ptxas serialises all wgmmas,
+// C7514.)
 #pragma once
 
 #include "warpwright/isa/trace.h"
@@ -19,16 +20,18 @@ template <class Tag, class Loads>
 class PackedMainloop {
  public:
   static constexpr GemmConfig config = Tag::config;
-  static constexpr int values = config.tile_n / 2;  // a thread's sums
+  static constexpr int atoms = row_atoms(config);
+  static constexpr int values = config.tile_n / 2;  // a thread's sums of one atom
   using Accumulator = isa::Fragment<float, values>;
 
   WW_DEVICE PackedMainloop(const Cta<Tag>& cta, int warpgroup, const Loads& /*loads*/)
       : ring_(cta.ring), packed_(cta.p.operands.packed), thread_(isa::thread_index() % 128) {
     constexpr SmemMap smem = smem_map(Tag::config);
     scales_ = cta.base + smem.scales;
-    a_ = cta.base + smem.a + warpgroup * most_packed_tile;
+    a_ = cta.base + smem.a + tile_of(warpgroup, 0);
     b_ = isa::uniform(
         atom::low_word(atom::encode(atom::descriptor(tile_b(Tag::config), cta.base + smem.b))));
+    WW_UNROLL for (int i = 0; i < atoms; ++i) last_[i] = {1, 1};
   }
 
   /// Where the next tile's first K block lies in the ring.
@@ -37,29 +40,53 @@ class PackedMainloop {
   /// The K blocks of `work` into `total`, each group's products times its scales. `leave` is called
   /// when the last group has been issued.
   template <class Leave>
-  WW_DEVICE void sum(const tile::Work& work, Accumulator (&accumulator)[1],
-                     float (&total)[1][values], const Leave& leave) {
-    WW_UNROLL for (int v = 0; v < values; ++v) total[0][v] = 0;
+  WW_DEVICE void sum(const tile::Work& work, Accumulator (&accumulator)[atoms],
+                     float (&total)[atoms][values], const Leave& leave) {
+    WW_UNROLL for (int i = 0; i < atoms; ++i) {
+      WW_UNROLL for (int v = 0; v < values; ++v) total[i][v] = 0;
+    }
     by_group([&](auto steps) {
       run<decltype(steps)::value>(work, accumulator, leave, [&](const Scales& s) {
-        add_scaled(s, accumulator[0], total[0]);
+        WW_UNROLL for (int i = 0; i < atoms; ++i) add_scaled(s, i, accumulator[i], total[i]);
       });
     });
   }
 
-  /// The same in the tensor core's accumulator: before a group's products are added, the sums are
-  /// divided by its scales, in which they then count, and multiplied by those of the group before.
+  /// The same in the tensor core's accumulator. Chained: before a group's products are added, the
+  /// sums are divided by its scales, in which they then count, and multiplied by those of the group
+  /// before. Folded: the codes have been multiplied by their scales, and the sums count in the
+  /// power of two of the largest scale so far.
   template <class Leave>
-  WW_DEVICE void sum(const tile::Work& work, Accumulator (&accumulator)[1], const Leave& leave) {
-    by_group([&](auto steps) {
-      run<decltype(steps)::value>(work, accumulator, leave, [](const Scales&) {});
-    });
-    scale(accumulator[0], last_);
+  WW_DEVICE void sum(const tile::Work& work, Accumulator (&accumulator)[atoms],
+                     const Leave& leave) {
+    const auto nothing = [](const Scales&) {};
+    if constexpr (folds) {
+      run<packed_steps>(work, accumulator, leave, nothing);
+    } else {
+      by_group([&](auto steps) { run<decltype(steps)::value>(work, accumulator, leave, nothing); });
+    }
+    WW_UNROLL for (int i = 0; i < atoms; ++i) scale(accumulator[i], last_[i]);
   }
 
  private:
-  static constexpr bool chained = config.sums == Sums::tensor_core;
+  static constexpr bool folds = config.folds;
+  static constexpr bool zero_points = config.zero_points;
+  static constexpr bool chained = config.sums == Sums::tensor_core && !folds;
   static constexpr bool token_blocks = config.sums == Sums::block_scaled;
+  /// Codes are converted while the products before run. Of tiles that share an SM, whose registers
+  /// are few, the other CTA's do; folded codes wait for the sums that are scaled first.
+  static constexpr bool ahead = !folds && config.ctas_per_sm == 1 && atoms == 1;
+
+  /// This warpgroup's first packed tile in a stage.
+  [[nodiscard]] WW_DEVICE isa::SharedAddress tile_in(int stage) const {
+    return a_ + stage * stage_a_bytes(Tag::config);
+  }
+
+  /// Where the packed tile of an atom's rows begins in a stage.
+  WW_DEVICE static int tile_of(int warpgroup, int i) {
+    constexpr GemmConfig cfg = Tag::config;
+    return atom_row(cfg, warpgroup, i) / packed::kTileRows * most_packed_tile(cfg);
+  }
 
   template <int N>
   struct Steps {
@@ -75,74 +102,166 @@ class PackedMainloop {
     }
     body(Steps<1>{});
   }
-  static constexpr bool each_step = values > 64;
+  static constexpr bool each_step = atoms * values > 64;
 
   /// What a group's sums are multiplied by.
   struct Scales {
-    isa::Pair row;                                  // of the thread's two rows
+    isa::Pair row[atoms];                           // of the thread's two rows
     float token[token_blocks ? values / 4 : 1][2];  // of the columns of its sums, a pair of each
   };
 
   /// All K blocks of `work`; of each group of `steps` k32 steps `done` gets the scales once its
-  /// products are there.
+  /// products are there. (Folded: of all groups of a K block.)
   template <int steps, class Leave, class Done>
-  WW_DEVICE void run(const tile::Work& work, Accumulator (&accumulator)[1], const Leave& leave,
+  WW_DEVICE void run(const tile::Work& work, Accumulator (&accumulator)[atoms], const Leave& leave,
                      const Done& done) {
     const int blocks = work.end - work.first;
     bool landed = false;
+    Codes codes[atoms];
+    isa::Fragment<std::uint32_t, 4> a[atoms * steps];
+    isa::Fragment<std::uint32_t, 4> next[atoms * steps];
+    if constexpr (ahead) {
+      ring_.wait(state);
+      read_codes(codes);
+      convert<steps>(codes, 0, a);
+    }
     for (int block = 0; block < blocks; ++block) {
       const isa::Mark mark("k block %", block);
-      ring_.wait(state, landed);
-      const isa::SharedAddress tile = a_ + state.stage * stage_a_bytes(Tag::config);
+      const pipeline::PipelineState current = state;
+      const isa::SharedAddress tile = tile_in(current.stage);
       const std::uint32_t b =
-          isa::uniform(atom::advance(b_, state.stage * atom::tile_bytes(tile_b(Tag::config))));
-      const LaneCodes codes = load_codes(tile, thread_);
-      Scales scales{};
-      if constexpr (token_blocks) read_token_scales(state.stage, scales);
-      WW_UNROLL for (int first = 0; first < packed_steps; first += steps) {
-        const bool shared = each_step && steps == 1 && packed_.group == 64;  // by two steps
-        const int group = shared ? first / 2 : first / steps;
-        scales.row = load_scales(tile + packed::scales_begin() +
-                                     static_cast<isa::SharedAddress>(group * packed_.slice_bytes),
-                                 thread_, packed_.scale);
-        const bool begins = block == 0 && first == 0;
-        if constexpr (chained) rescale(accumulator[0], scales.row, begins);
-        isa::Fragment<std::uint32_t, 4> a[steps];
-        WW_UNROLL for (int s = 0; s < steps; ++s) {
-          convert_codes(codes.word[first + s], packed_.carries, a[s]);
+          isa::uniform(atom::advance(b_, current.stage * atom::tile_bytes(tile_b(Tag::config))));
+      Factors factors[folds ? atoms : 1];
+      if constexpr (!ahead) {
+        ring_.wait(state, landed);
+        read_codes(codes);
+      }
+      if constexpr (folds) {
+        WW_UNROLL for (int i = 0; i < atoms; ++i) {
+          factors[i] = find_factors(tile + tile_of(0, i), accumulator[i], last_[i], block == 0);
         }
-        multiply(accumulator, a, b, first, chained && !begins);
-        if (first + steps < packed_steps) {
-          isa::wgmma_wait<0>(accumulator, a);
-        } else {
-          const pipeline::PipelineState current = state;
+      }
+      Scales scales{};
+      WW_UNROLL for (int first = 0; first < packed_steps; first += steps) {
+        const bool begins = block == 0 && first == 0;
+        if constexpr (!ahead) convert<steps>(codes, first, a);
+        if constexpr (folds) fold_steps(factors, first, a);
+        if constexpr (chained) {
+          read_scales<steps>(tile, first, scales);
+          WW_UNROLL for (int i = 0; i < atoms; ++i) {
+            rescale(accumulator[i], last_[i], scales.row[i], begins);
+          }
+        }
+        multiply(accumulator, a, b, first, (chained || folds) && !begins);
+        // While the products run: what is done with them, and the codes of the next ones.
+        if constexpr (!chained && !folds) read_scales<steps>(tile, first, scales);
+        if constexpr (token_blocks) {
+          if (first == 0) read_token_scales(current.stage, scales);
+        }
+        const bool last = first + steps >= packed_steps;
+        if (last) {
           state.advance(Tag::config.stages);
-          landed = block + 1 < blocks && ring_.try_wait(state);
-          if (block + 1 == blocks) leave();
-          isa::wgmma_wait<0>(accumulator, a);
+          if (block + 1 == blocks) {
+            leave();
+          } else if constexpr (ahead) {
+            ring_.wait(state);
+            read_codes(codes);
+            convert<steps>(codes, 0, next);
+          } else {
+            landed = ring_.try_wait(state);
+          }
+        } else if constexpr (ahead) {
+          convert<steps>(codes, first + steps, next);
+        }
+        isa::wgmma_wait<0>(accumulator, a);
+        if (last) {
           // All lanes have read the stage: one of them arrives for the others.
           isa::sync_warp();
           ring_.release(current);
         }
         done(scales);
+        if constexpr (ahead) {
+          WW_UNROLL for (int i = 0; i < atoms * steps; ++i) {
+            WW_UNROLL for (int r = 0; r < 4; ++r) a[i][r] = next[i][r];
+          }
+        }
+      }
+    }
+  }
+
+  /// The group in a tile of a step.
+  template <int steps>
+  [[nodiscard]] WW_DEVICE int group_of(int step) const {
+    if constexpr (folds) return step * 32 / packed_.group;
+    const bool shared = each_step && steps == 1 && packed_.group == 64;  // by two steps
+    return shared ? step / 2 : step / steps;
+  }
+
+  [[nodiscard]] WW_DEVICE isa::Pair group_scales(isa::SharedAddress tile, int group) const {
+    return load_scales(tile + packed::scales_begin() +
+                           static_cast<isa::SharedAddress>(group * packed_.slice_bytes),
+                       thread_, packed_.scale);
+  }
+
+  /// What a group's sums are multiplied by, but for the tokens' scales.
+  template <int steps>
+  WW_DEVICE void read_scales(isa::SharedAddress tile, int first, Scales& scales) const {
+    WW_UNROLL for (int i = 0; i < atoms; ++i) {
+      scales.row[i] = group_scales(tile + tile_of(0, i), group_of<steps>(first));
+    }
+  }
+
+  /// A thread's codes in a tile, and the zero points of its two rows: a byte for each group.
+  struct Codes {
+    LaneCodes of;
+    std::uint32_t zeros;
+  };
+  /// Those of the stage at `state`.
+  WW_DEVICE void read_codes(Codes (&codes)[atoms]) const {
+    WW_UNROLL for (int i = 0; i < atoms; ++i) {
+      const isa::SharedAddress tile = tile_in(state.stage) + tile_of(0, i);
+      codes[i].of = load_codes(tile, thread_);
+      if constexpr (zero_points) {
+        const auto at = tile + static_cast<isa::SharedAddress>(packed_.zero_points);
+        codes[i].zeros = isa::SharedView<std::uint32_t>{at}.load(thread_ / 4);
+      }
+    }
+  }
+
+  /// The steps of a group from step `first` on.
+  template <int steps>
+  WW_DEVICE void convert(const Codes (&codes)[atoms], int first,
+                         isa::Fragment<std::uint32_t, 4> (&to)[atoms * steps]) const {
+    WW_UNROLL for (int i = 0; i < atoms; ++i) {
+      WW_UNROLL for (int s = 0; s < steps; ++s) {
+        const std::uint32_t(&word)[2] = codes[i].of.word[first + s];
+        if constexpr (zero_points) {
+          convert_differences(word, codes[i].zeros >> 8 * group_of<steps>(first + s),
+                              to[i * steps + s]);
+        } else {
+          convert_codes(word, packed_.carries, to[i * steps + s]);
+        }
       }
     }
   }
 
   /// The wgmmas of a group's steps, from step `first` of the K block on.
-  template <int steps>
-  WW_DEVICE static void multiply(Accumulator (&accumulator)[1],
-                                 isa::Fragment<std::uint32_t, 4> (&a)[steps], std::uint32_t b,
+  template <int count>
+  WW_DEVICE static void multiply(Accumulator (&accumulator)[atoms],
+                                 isa::Fragment<std::uint32_t, 4> (&a)[count], std::uint32_t b,
                                  int first, bool accumulate) {
     constexpr GemmConfig cfg = Tag::config;
     constexpr atom::OperandTile tile_of_b = tile_b(cfg);
     constexpr std::uint32_t b_high = atom::high_word(encode(atom::descriptor(tile_of_b, 0)));
+    constexpr int steps = count / atoms;
     isa::wgmma_fence(accumulator, a);
-    WW_UNROLL for (int s = 0; s < steps; ++s) {
-      isa::wgmma_registers<DType::e4m3, cfg.tile_n>(
-          accumulator[0], a[s],
-          atom::join_words(atom::advance(b, atom::step_offset<tile_of_b>(first + s)), b_high),
-          accumulate || s > 0);
+    WW_UNROLL for (int i = 0; i < atoms; ++i) {
+      WW_UNROLL for (int s = 0; s < steps; ++s) {
+        isa::wgmma_registers<DType::e4m3, cfg.tile_n>(
+            accumulator[i], a[i * steps + s],
+            atom::join_words(atom::advance(b, atom::step_offset<tile_of_b>(first + s)), b_high),
+            accumulate || s > 0);
+      }
     }
     isa::wgmma_commit();
   }
@@ -156,10 +275,10 @@ class PackedMainloop {
     }
   }
 
-  WW_DEVICE static void add_scaled(const Scales& s, Accumulator& accumulator,
+  WW_DEVICE static void add_scaled(const Scales& s, int i, Accumulator& accumulator,
                                    float (&total)[values]) {
     WW_UNROLL for (int v = 0; v < values; ++v) {
-      const float row = v % 4 < 2 ? s.row.low : s.row.high;
+      const float row = v % 4 < 2 ? s.row[i].low : s.row[i].high;
       total[v] +=
           accumulator[v] * (token_blocks ? row * s.token[token_blocks ? v / 4 : 0][v % 2] : row);
     }
@@ -167,22 +286,79 @@ class PackedMainloop {
 
   /// Chained sums: from the scales of the group before to those of the next one, which are not 0 (a
   /// group of zeros is packed with scales of 1).
-  WW_DEVICE void rescale(Accumulator& accumulator, isa::Pair next, bool begins) {
-    if (!begins) scale(accumulator, {last_.low / next.low, last_.high / next.high});
-    last_ = next;
+  WW_DEVICE static void rescale(Accumulator& accumulator, isa::Pair& last, isa::Pair next,
+                                bool begins) {
+    if (!begins) scale(accumulator, {last.low / next.low, last.high / next.high});
+    last = next;
   }
 
   WW_DEVICE static void scale(Accumulator& accumulator, isa::Pair by) {
     WW_UNROLL for (int v = 0; v < values; ++v) accumulator[v] *= v % 4 < 2 ? by.low : by.high;
   }
 
+  /// Folded: what the codes of each step are multiplied by, of the thread's two rows.
+  struct Factors {
+    std::uint32_t row[folds ? packed_steps : 1][2];
+  };
+
+  /// The factors of a K block. Sums count in `last`, which is the power of two of the largest scale
+  /// so far, times 2^-13: then codes times scales lie below 256. Where it grows, sums follow.
+  WW_DEVICE Factors find_factors(isa::SharedAddress tile, Accumulator& accumulator, isa::Pair& last,
+                                 bool begins) const {
+    isa::Pair scales[packed_steps];
+    const isa::Pair before = last;
+    if (begins) last = {least_unit, least_unit};
+    WW_UNROLL for (int s = 0; s < packed_steps; ++s) {
+      scales[s] = group_scales(tile, group_of<packed_steps>(s));
+      last.low = larger_unit(last.low, scales[s].low);
+      last.high = larger_unit(last.high, scales[s].high);
+    }
+    const isa::Pair inverse = {inverse_of(last.low), inverse_of(last.high)};
+    Factors factors;
+    WW_UNROLL for (int s = 0; s < packed_steps; ++s) {
+      const float low = scales[s].low * inverse.low;
+      const float high = scales[s].high * inverse.high;
+      factors.row[s][0] = isa::pack<DType::f16>(low, low);
+      factors.row[s][1] = isa::pack<DType::f16>(high, high);
+    }
+    const bool grew = !begins && (last.low != before.low || last.high != before.high);
+    if (isa::ballot(grew) != 0) {
+      scale(accumulator, {before.low * inverse.low, before.high * inverse.high});
+    }
+    return factors;
+  }
+
+  /// Multiplies the codes of a group's steps by them.
+  template <int count>
+  WW_DEVICE static void fold_steps(const Factors (&factors)[folds ? atoms : 1], int first,
+                                   isa::Fragment<std::uint32_t, 4> (&a)[count]) {
+    constexpr int steps = count / atoms;
+    WW_UNROLL for (int i = 0; i < atoms; ++i) {
+      WW_UNROLL for (int s = 0; s < steps; ++s) {
+        WW_UNROLL for (int r = 0; r < 4; ++r) {
+          a[i * steps + s][r] = fold(a[i * steps + s][r], factors[i].row[first + s][r % 2]);
+        }
+      }
+    }
+  }
+
+  /// Powers of two: 2^-13 of that of a scale, or `unit` where that is larger; and 1 / unit.
+  WW_DEVICE static float larger_unit(float unit, float scale) {
+    const float of_scale = isa::float_of(isa::float_bits(scale) & 0x7f800000U) * 0x1p-13F;
+    return of_scale > unit ? of_scale : unit;
+  }
+  WW_DEVICE static float inverse_of(float unit) {
+    return isa::float_of(0x7f000000U - isa::float_bits(unit));
+  }
+  static constexpr float least_unit = 0x1p-120F;
+
   const MainloopPipeline<Tag>& ring_;
   const PackedParams& packed_;
   int thread_;  // of the warpgroup
   isa::SharedAddress scales_ = 0;
-  isa::SharedAddress a_ = 0;  // this warpgroup's tile in stage 0
+  isa::SharedAddress a_ = 0;  // this warpgroup's first tile in stage 0
   std::uint32_t b_ = 0;       // low word of the descriptor of B in stage 0
-  isa::Pair last_ = {1, 1};   // chained: the scales that the sums still lack
+  isa::Pair last_[atoms];     // what sums in the tensor core still lack
 };
 
 /// The main loop of a configuration.

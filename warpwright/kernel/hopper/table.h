@@ -25,6 +25,8 @@ constexpr Name name_of(const GemmConfig& c) {
   if (c.sharing == Sharing::workspace) name += "_sk";
   if (c.sharing == Sharing::cluster) name += "_ck";
   if (c.ctas_per_sm > 1) name += c.ctas_per_sm;
+  if (c.zero_points) name += "_zp";
+  if (c.folds) name += "_fold";
   if (c.gated) name += "_gated";
   if (has_group_maps(c)) name += "_gm";
   if (draws_tiles(c)) name += "_dyn";
@@ -98,6 +100,8 @@ inline constexpr auto promoted = with<&GemmConfig::sums, Sums::promoted>;
 inline constexpr auto block_scaled = with<&GemmConfig::sums, Sums::block_scaled>;
 inline constexpr auto swapped = with<&GemmConfig::swapped, true>;
 inline constexpr auto gated = with<&GemmConfig::gated, true>;
+inline constexpr auto zero_points = with<&GemmConfig::zero_points, true>;
+inline constexpr auto folded = with<&GemmConfig::folds, true>;
 inline constexpr auto drawn = with<&GemmConfig::tiles, TileSource::drawn>;
 inline constexpr auto split_k = with<&GemmConfig::sharing, Sharing::workspace>;
 
@@ -231,8 +235,13 @@ inline constexpr std::array rows = {
     common(s4(128, 256)),
     common(cluster_k(block_scaled(s4(128, 32)))),
     common(cluster_k(promoted(to(DType::f16, s4(128, 64))))),
-    common(drawn(bf16(128, 256))),
+    common(cluster_k(folded(s4(128, 64)))),
+    common(folded(s4(128, 256))),
+    common(cluster_k(zero_points(promoted(s4(128, 64))))),
+    common(gated(consumers(1, promoted(s4(128, 32))))),
     common(drawn(pingpong(bf16(128, 128)))),
+    common(drawn(pingpong(swapped(bf16(128, 176))))),
+    common(drawn(pingpong(e4m3(128, 160)))),
     more(cluster_k(swapped(bf16(128, 8)))),
     more(cluster_k(swapped(bf16(128, 32)))),
     more(cluster_k(swapped(bf16(128, 128)))),
@@ -277,7 +286,7 @@ inline constexpr std::array rows = {
     more(promoted(to(DType::f16, s4(128, 128)))),
     more(to(DType::f16, s4(128, 256))),
     more(s4(128, 128)),
-    more(cluster_k(block_scaled(s4(128, 128)))),
+    more(cluster_k(block_scaled(s4(128, 64)))),
     // Grouped products.
     common(ballot(swapped(e4m3(128, 16)))),
     common(ballot(swapped(e4m3(128, 32)))),
@@ -313,7 +322,12 @@ inline constexpr std::array rows = {
     common(ballot(block_scaled(s4(128, 32)))),
     common(two_ctas(ballot(promoted(to(DType::f16, s4(128, 16)))))),
     common(ballot(promoted(to(DType::f16, s4(128, 64))))),
-    common(drawn(vertical(e4m3(128, 256)))),
+    common(two_ctas(ballot(folded(s4(128, 16))))),
+    common(ballot(folded(s4(128, 64)))),
+    common(ballot(folded(s4(128, 256)))),
+    common(two_ctas(ballot(zero_points(promoted(s4(128, 16)))))),
+    common(ballot(zero_points(promoted(s4(128, 64))))),
+    common(ballot(gated(consumers(1, promoted(s4(128, 32)))))),
     common(drawn(vertical(pingpong(e4m3(128, 128))))),
     more(ballot(swapped(e4m3(128, 8)))),
     more(ballot(swapped(e4m3(128, 24)))),
@@ -332,7 +346,7 @@ inline constexpr std::array rows = {
     more(two_ctas(ballot(promoted(s4(128, 8))))),
     more(ballot(promoted(s4(128, 96)))),
     more(ballot(s4(128, 128))),
-    more(ballot(block_scaled(s4(128, 128)))),
+    more(ballot(block_scaled(s4(128, 64)))),
     more(ballot(promoted(to(DType::f16, s4(128, 128))))),
     more(ballot(to(DType::f16, s4(128, 192)))),
 };

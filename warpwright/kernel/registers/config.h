@@ -1,22 +1,31 @@
-// What compiles a main loop whose operands and sums lie in registers (mma.sync).
+// What compiles a kernel whose operands and sums lie in registers (mma.sync).
 #pragma once
+
+#include <algorithm>
 
 #include "warpwright/atom/mma.h"
 #include "warpwright/atom/swizzle.h"
+#include "warpwright/kernel/epilogue_geometry.h"
+#include "warpwright/kernel/sm_limits.h"
 
 namespace warpwright::kernel {
 
 /// A CTA's tile of D, and how its warps and its ring of stages divide it. A is M x K, B N x K, both
 /// K-major.
 struct RegisterConfig {
-  atom::Mma mma;
+  atom::Mma mma = {};
   int tile_m = 128;
   int tile_n = 128;
   int tile_k = 32;  ///< elements: 64 or 128 bytes, a row of a stage
   int warps_m = 2;
   int warps_n = 2;
   int stages = 4;
+  DType result = DType::bf16;  ///< of C and D
+  int ctas_per_sm = 1;         ///< for which registers and shared memory are to suffice
+  bool splits_k = false;       ///< where CTAs are more than tiles; takes registers
+  bool any_alignment = false;  ///< rows of A and B begin anywhere, not at multiples of 16 bytes
 
+  constexpr operator EpilogueShape() const;  // NOLINT: a configuration is asked for its epilogue
   friend constexpr bool operator==(const RegisterConfig&, const RegisterConfig&) = default;
 };
 
@@ -37,6 +46,10 @@ constexpr int m_tiles(const RegisterConfig& c) {
 constexpr int n_tiles(const RegisterConfig& c) {
   return c.tile_n / c.warps_n / c.mma.n;
 }
+/// Rows that the threads copy at once, 16 bytes each.
+constexpr int copied_rows(const RegisterConfig& c) {
+  return threads(c) * 16 / row_bytes(c);
+}
 /// The swizzle by which eight rows of an ldmatrix lie in eight groups of banks.
 constexpr atom::SmemSwizzle swizzle(const RegisterConfig& c) {
   return row_bytes(c) == 128 ? atom::SmemSwizzle::b128 : atom::SmemSwizzle::b64;
@@ -48,11 +61,40 @@ constexpr int shared_bytes(const RegisterConfig& c) {
   return c.stages * stage_bytes(c);
 }
 
-/// The most shared memory of a CTA on a target that has cp.async; 0 on others.
-constexpr int shared_limit(int target) {
-  if (target == 80) return 163 * 1024;
-  if (target == 90) return 227 * 1024;
-  return target == 86 || target == 89 || target >= 120 ? 99 * 1024 : 0;
+// What all families are asked for.
+constexpr int tile_k(const RegisterConfig& c) {
+  return c.tile_k;
+}
+constexpr int launch_registers(const RegisterConfig& c) {
+  return launch_registers(threads(c), c.ctas_per_sm);
+}
+/// A warp stores the rows and columns that it has summed.
+constexpr RegisterConfig::operator EpilogueShape() const {
+  return {.result = result,
+          .tile_m = tile_m,
+          .tile_n = tile_n / warps_n,
+          .warps = warps_m * warps_n,
+          .row_atoms = m_tiles(*this),
+          .row_atom_step = warp_rows,
+          .store = Store::lanes,
+          .copy_engine = false};
+}
+static_assert(EpilogueConfig<RegisterConfig>);
+
+/// Where things lie in dynamic shared memory, as byte offsets from its start: the buffers of the
+/// epilogue where the stages were.
+struct RegisterSmemMap {
+  int epilogue = 0;
+  int bytes = 0;  ///< in all
+};
+constexpr RegisterSmemMap smem_map(const RegisterConfig& c) {
+  return {0, std::max(shared_bytes(c), epilogue_bytes(c))};
+}
+
+/// Do the kernels run there, by cp.async?
+constexpr bool is_register_target(int target) {
+  return target == 80 || target == 86 || target == 89 || target == 90 || target == 120 ||
+         target == 121;
 }
 
 /// Why this is no main loop for the target (N of sm_N), as a sentence; null when it is one.
@@ -63,7 +105,7 @@ constexpr const char* config_fault(const RegisterConfig& c, int target) {
     return "the MMA takes 16 rows and 32 bytes of K: k16 of f16 and bf16, k8 of tf32, k32 of 8 "
            "bits";
   }
-  if (shared_limit(target) == 0) return "cp.async is of sm_80, 86, 89, 90 and 120";
+  if (!is_register_target(target)) return "cp.async is of sm_80, 86, 89, 90 and 120";
   if (row_bytes(c) != 64 && row_bytes(c) != 128) return "tile_k is 64 or 128 bytes";
   if (c.warps_m < 1 || c.warps_n < 1 || threads(c) > 512) return "a CTA has 1 to 16 warps";
   if (c.tile_m < 1 || c.tile_m % (16 * c.warps_m) != 0) {
@@ -72,12 +114,38 @@ constexpr const char* config_fault(const RegisterConfig& c, int target) {
   if (c.tile_n < 1 || c.tile_n % (16 * c.warps_n) != 0) {
     return "tile_n is a multiple of 16 columns, two MMAs, for every warp along N";
   }
-  const int rows = threads(c) * 16 / row_bytes(c);  // that the threads copy at once
+  const int rows = copied_rows(c);
   if (rows % 8 != 0 || c.tile_m % rows != 0 || c.tile_n % rows != 0) {
     return "the threads copy whole rows, 16 bytes each, in turns of which the tile is a multiple";
   }
   if (c.stages < 2) return "one stage is read while another is filled: stages are 2 or more";
-  if (shared_bytes(c) > shared_limit(target)) return "the stages exceed the target's shared memory";
+  if (shared_bytes(c) > max_smem_bytes_of(target)) {
+    return "the stages exceed the target's shared memory";
+  }
+  return nullptr;
+}
+
+/// The oldest target that has the MMA and cp.async.
+constexpr int first_target(const RegisterConfig& c) {
+  return numeric::is_float(c.mma.a) && numeric::bits(c.mma.a) == 8 ? 89 : 80;
+}
+constexpr bool fits_smem(const RegisterConfig& c) {
+  return smem_map(c).bytes <= max_smem_bytes_of(89);
+}
+
+/// Why this is no kernel for any target, as a sentence; null when it is one.
+constexpr const char* config_fault(const RegisterConfig& c) {
+  if (const char* fault = config_fault(c, first_target(c))) return fault;
+  if (c.mma.sums != DType::f32) return "the epilogue takes float32 sums";
+  if (const char* fault = epilogue_fault(c)) return fault;
+  if (c.result != DType::bf16 && c.result != DType::f16 && c.result != DType::f32) {
+    return "results are bf16, f16 or f32";
+  }
+  if (!fits_smem(c)) return "the stages exceed the 99 KB of sm_86 and sm_89";
+  const int shared = smem_map(c).bytes + reserved_smem_bytes;
+  if (c.ctas_per_sm < 1 || c.ctas_per_sm * shared > 100 * 1024) {
+    return "the CTAs of an SM exceed the 100 KB of sm_86 and sm_89";
+  }
   return nullptr;
 }
 

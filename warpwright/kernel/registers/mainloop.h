@@ -2,26 +2,30 @@
 // one step of K ahead into the other of two sets of registers. One barrier a block of K.
 #pragma once
 
+#include <type_traits>
+
 #include "warpwright/isa/copy_async.h"
+#include "warpwright/isa/memory.h"
 #include "warpwright/isa/mma.h"
 #include "warpwright/isa/warp.h"
 #include "warpwright/kernel/registers/config.h"
+#include "warpwright/kernel/registers/params.h"
 #include "warpwright/pipeline/copy_async_pipeline.h"
 
 namespace warpwright::kernel {
 
-/// An operand as a CTA sees it: from the first row of its tile on, K-major. Rows and pitch are
-/// multiples of 16 bytes in memory.
-struct RegisterOperand {
-  const std::uint8_t* base = nullptr;
-  std::int64_t pitch = 0;  ///< bytes from row to row
-  int rows = 0;            ///< that there are; the others read as 0
-  int k_bytes = 0;         ///< of a row; what follows reads as 0
+/// Where a CTA begins to read: its first row, and a byte of K.
+struct OperandPlace {
+  int batch = 0;
+  int row = 0;
+  int k = 0;
 };
 
 /// One thread's part of the copies of an operand: `Rows` rows of `RowBytes` bytes a stage, 16 bytes
-/// at a time, in turns of as many rows as `Threads` threads copy at once.
-template <int Rows, int RowBytes, int Threads, atom::SmemSwizzle Swizzle>
+/// at a time, in turns of as many rows as `Threads` threads copy at once. Those bytes come in one
+/// piece, or, of rows that begin `Anywhere`, in the pieces that their alignment leaves. Little is
+/// kept in registers, of which the sums leave few.
+template <int Rows, int RowBytes, int Threads, class Element, bool Anywhere>
 class StageCopies {
   static constexpr int chunks = RowBytes / 16;
   static constexpr int rows_a_turn = Threads / chunks;
@@ -29,26 +33,73 @@ class StageCopies {
  public:
   static constexpr int turns = Rows / rows_a_turn;
 
-  WW_DEVICE StageCopies(const RegisterOperand& from, int thread)
-      : from_(from), row_(thread / chunks), at_(thread % chunks * 16) {
-    to_ = atom::apply_swizzle(Swizzle, static_cast<std::uint32_t>(row_ * RowBytes + at_));
+  /// Keeps a reference to `of`.
+  WW_DEVICE StageCopies(const RegisterOperand& of, const OperandPlace& from, int thread) : of_(of) {
+    const int row = from.row + thread / chunks;
+    from_ = of.base + from.batch * of.batch + row * of.pitch + from.k + thread % chunks * 16;
+    WW_UNROLL
+    for (int turn = 0; turn < turns; ++turn) {
+      if (row + turn * rows_a_turn < of.rows) there_ |= 1U << turn;
+    }
   }
 
-  /// Starts the copy of turn `turn` of the block whose K begins at byte `k`.
-  WW_DEVICE void copy(isa::SharedAddress tile, std::int64_t k, int turn) const {
-    const int row = row_ + turn * rows_a_turn;
-    const std::int64_t left = from_.k_bytes - k - at_;
-    const int bytes = row >= from_.rows || left <= 0 ? 0 : left < 16 ? static_cast<int>(left) : 16;
-    const std::int64_t offset = bytes == 0 ? 0 : row * from_.pitch + k + at_;
-    isa::copy_async<16>(tile + to_ + static_cast<std::uint32_t>(turn * rows_a_turn * RowBytes),
-                        from_.base + offset, bytes);
+  /// Starts the copy of turn `turn` of a block, one after the other, to `to`, where the thread's
+  /// bytes of the stage begin. `left` bytes are left of its rows.
+  WW_DEVICE void copy(isa::SharedAddress to, int left, int turn) {
+    const int inside = left < 0 ? 0 : left < 16 ? left : 16;
+    const int bytes = (there_ >> turn & 1) != 0 ? inside : 0;
+    const std::uint8_t* const from = bytes == 0 ? of_.base : from_;
+    from_ += of_.step;
+    to += static_cast<std::uint32_t>(turn * rows_a_turn * RowBytes);
+    if constexpr (!Anywhere) {
+      isa::copy_async<16>(to, from, bytes);
+    } else if (of_.piece == 16) {
+      isa::copy_async<16>(to, from, bytes);
+    } else if (of_.piece == 8) {
+      copy_pieces<8>(to, from, bytes);
+    } else if (of_.piece == 4) {
+      copy_pieces<4>(to, from, bytes);
+    } else {
+      copy_elements(to, from, bytes);
+    }
+  }
+
+  /// Goes on to the next block.
+  WW_DEVICE void advance() {
+    from_ += of_.next;
+    there_ = isa::forgotten(there_);
   }
 
  private:
-  RegisterOperand from_;
-  int row_;
-  int at_;
-  std::uint32_t to_;
+  template <int Piece>
+  WW_DEVICE static void copy_pieces(isa::SharedAddress to, const std::uint8_t* from, int bytes) {
+    WW_UNROLL
+    for (int i = 0; i < 16; i += Piece) {
+      const int here = bytes <= i ? 0 : bytes - i < Piece ? bytes - i : Piece;
+      isa::copy_async<Piece>(to + static_cast<std::uint32_t>(i), from + (here == 0 ? 0 : i), here);
+    }
+  }
+
+  /// cp.async copies 4 bytes at least: smaller elements go through registers.
+  WW_DEVICE static void copy_elements(isa::SharedAddress to, const std::uint8_t* from, int bytes) {
+    constexpr int size = sizeof(Element);
+    const isa::GlobalView<const Element> elements{
+        static_cast<const Element*>(static_cast<const void*>(from))};
+    WW_NO_UNROLL for (int first = 0; first < 16; first += 4) {
+      std::uint32_t word = 0;
+      WW_UNROLL
+      for (int i = 0; i < 4; i += size) {
+        const std::uint32_t element =
+            first + i < bytes ? elements.load((first + i) / size) : Element{};
+        word |= element << (i * 8);
+      }
+      isa::SharedView<std::uint32_t>{to}.store(first / 4, word);
+    }
+  }
+
+  const RegisterOperand& of_;
+  const std::uint8_t* from_ = nullptr;
+  std::uint32_t there_ = 0;  ///< a bit for each turn whose row there is
 };
 
 /// The loop of the configuration `Tag::config`.
@@ -63,8 +114,12 @@ class RegisterMainloop {
   static constexpr int kThreads = threads(config);
   static constexpr std::uint32_t kTileA = static_cast<std::uint32_t>(config.tile_m * kRowBytes);
   using Pipeline = pipeline::CopyAsyncPipeline<config.stages>;
-  using CopiesA = StageCopies<config.tile_m, kRowBytes, kThreads, swizzle(config)>;
-  using CopiesB = StageCopies<config.tile_n, kRowBytes, kThreads, swizzle(config)>;
+  using Element = std::conditional_t<numeric::bits(mma.a) == 8, std::uint8_t, std::uint16_t>;
+  template <int Rows>
+  using Copies = StageCopies<Rows, kRowBytes, kThreads, Element, config.any_alignment>;
+  using CopiesA = Copies<config.tile_m>;
+  using CopiesB = Copies<config.tile_n>;
+  static constexpr int kTurns = CopiesA::turns + CopiesB::turns;
   static_assert(kSteps % 2 == 0, "the two sets of fragments take turns");
 
  public:
@@ -72,10 +127,16 @@ class RegisterMainloop {
   /// Of a warp: its MMAs along M and N, and the registers of each.
   using Sums = Sum[kMTiles][kNTiles][atom::mma_registers_c(mma)];
 
+  /// Keeps references to the operands, of one length of K, which are read from these places on.
   /// The ring begins at `ring`, a multiple of 1024 bytes; the thread is 0 to threads(config) - 1.
   WW_DEVICE RegisterMainloop(isa::SharedAddress ring, const RegisterOperand& a,
-                             const RegisterOperand& b, int thread)
-      : ring_(ring), a_(a, thread), b_(b, thread) {
+                             const OperandPlace& from_a, const RegisterOperand& b,
+                             const OperandPlace& from_b, int thread)
+      : ring_(ring), a_(a, from_a, thread), b_(b, from_b, thread) {
+    const int first = thread % (kRowBytes / 16) * 16;  // the thread's bytes of a row
+    left_ = a.k_bytes - from_a.k - first;
+    copies_to_ = atom::apply_swizzle(
+        swizzle(config), static_cast<std::uint32_t>(thread / (kRowBytes / 16) * kRowBytes + first));
     const int lane = thread % 32;
     const int warp = thread / 32;
     // Lanes of one ldmatrix: A's 16 rows, both halves of 32 bytes; B's 8 rows, both halves, and the
@@ -92,15 +153,12 @@ class RegisterMainloop {
   /// sums += A * B^T over `blocks` blocks of K, all threads of the CTA together. The stages are
   /// free afterwards.
   WW_DEVICE void run(int blocks, Sums& sums) {
-    WW_UNROLL
-    for (int block = 0; block < Pipeline::filled_ahead; ++block) {
+    WW_NO_UNROLL for (int block = 0; block < Pipeline::filled_ahead; ++block) {
       if (block < blocks) {
         WW_UNROLL
-        for (int turn = 0; turn < CopiesA::turns + CopiesB::turns; ++turn) {
-          copy(block, block, turn);
-        }
+        for (int turn = 0; turn < kTurns; ++turn) copy(block, turn);
       }
-      Pipeline::commit();
+      commit();
     }
     Pipeline::advance(kThreads);
     int reading = 0;
@@ -119,12 +177,13 @@ class RegisterMainloop {
         if (!last) {
           if (block + Pipeline::filled_ahead < blocks) {
             WW_UNROLL
-            for (int turn = step; turn < CopiesA::turns + CopiesB::turns; turn += kSteps - 1) {
-              copy(filling, block + Pipeline::filled_ahead, turn);
+            for (int turn = kTurns * step / (kSteps - 1); turn < kTurns * (step + 1) / (kSteps - 1);
+                 ++turn) {
+              copy(filling, turn);
             }
           }
           if (step == kSteps - 2) {
-            Pipeline::commit();
+            commit();
             filling = Pipeline::next(filling);
           }
         }
@@ -147,13 +206,20 @@ class RegisterMainloop {
     return ring_ + static_cast<std::uint32_t>(i * stage_bytes(config));
   }
 
-  WW_DEVICE void copy(int to, int block, int turn) const {
-    const std::int64_t k = static_cast<std::int64_t>(block) * kRowBytes;
+  WW_DEVICE void copy(int to, int turn) {
+    const isa::SharedAddress at = stage(to) + copies_to_;
     if (turn < CopiesA::turns) {
-      a_.copy(stage(to), k, turn);
+      a_.copy(at, left_, turn);
     } else {
-      b_.copy(stage(to) + kTileA, k, turn - CopiesA::turns);
+      b_.copy(at + kTileA, left_, turn - CopiesA::turns);
     }
+  }
+  // Behind the copies of a block.
+  WW_DEVICE void commit([[maybe_unused]] isa::Site site = isa::Site::here()) {
+    Pipeline::commit(site);
+    a_.advance();
+    b_.advance();
+    left_ -= kRowBytes;
   }
 
   // Fragments of step `step` of a stage into set `set`.
@@ -188,6 +254,8 @@ class RegisterMainloop {
   isa::SharedAddress ring_;
   CopiesA a_;
   CopiesB b_;
+  int left_ = 0;                 // bytes of rows, for this thread, from the next block to copy on
+  std::uint32_t copies_to_ = 0;  // its place in a stage
   std::uint32_t place_a_ = 0;
   std::uint32_t place_b_ = 0;
   std::uint32_t half_a_ = 0;

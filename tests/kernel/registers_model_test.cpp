@@ -1,0 +1,201 @@
+// The register kernels on the model: every one that the build has, every alignment of rows, split
+// tiles, schedules, mutants, and what other devices are told.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/campaign.h"
+#include "tests/kernel/variants.h"
+#include "warpwright/device/check.h"
+#include "warpwright/device/model.h"
+#include "warpwright/plan/device_facts.h"
+
+namespace warpwright::tests {
+namespace {
+
+std::vector<Instance> register_instances(bool any_alignment) {
+  std::vector<Instance> found;
+  for (const auto& row : register_kernels()) {
+    if (any_alignment && !row.config.any_alignment) continue;
+    found.push_back(foreign_instance(row, row.config.mma.a, row.config.mma.b));
+  }
+  return found;
+}
+
+// What is wrong with it in this schedule; empty when nothing is.
+std::string fault(const Instance& instance, const Ask& ask, model::Mode mode, std::uint64_t seed) {
+  device::ModelOptions how;
+  how.mode = mode;
+  how.seed = seed;
+  const Variant variant(instance, ask);
+  const GemmOperands operands = variant.operands();
+  const auto made =
+      plan(operands, model_facts(variant.sms(), variant.architecture()), variant.choices());
+  if (!made) return made.reason();
+  const auto report = device::launch_on_model(*made, operands, how);
+  if (!report) return report.reason();
+  return report->clean() ? variant.fault() : report->text();
+}
+
+TEST(RegisterKernels, EveryOneMultiplies) {
+  unsigned seed = 0;
+  for (const Instance& i : register_instances(false)) {
+    // Two tiles and a tail; more blocks of K than stages, the last of them not whole.
+    Ask ask = extents(i.config, 1, ++seed);
+    ask.k = 6 * kernel::tile_k(i.config) / 2 + 128 / kernel::operand_bits(i.config);
+    ask.batch = seed % 2 == 0 ? 2 : 1;
+    ask.beta = seed % 3 == 0 ? 0.5F : 0.0F;
+    ask.bias = seed % 3 == 1 ? Bias::columns : Bias::none;
+    ask.activation = seed % 3 == 1 ? Activation::gelu : Activation::none;
+    if (eight_bit(i.config)) ask.scaling = seed % 2 == 0 ? Scaling::tensor : Scaling::row_column;
+    EXPECT_EQ(fault(i, ask, model::Mode::random, seed), "") << i.name << ", " << text(ask);
+  }
+  EXPECT_GT(seed, 0U) << "this build has none";
+}
+
+// Rows that begin at multiples of 2 and 4 and 8 bytes, and at odd bytes where elements are bytes.
+TEST(RegisterKernels, RowsBeginAnywhere) {
+  unsigned seed = 40;
+  for (const Instance& i : register_instances(true)) {
+    for (const int k : {1, 31, 64, 90, 130}) {
+      for (const int loose : {1, 2, 4, 8}) {
+        Ask ask;
+        ask.m = 5 + loose;
+        ask.n = 70;
+        ask.k = k;
+        ask.loose = loose;
+        ask.padding = loose / 2;
+        ask.batch = loose == 2 ? 2 : 1;
+        ask.seed = ++seed;
+        ask.clusters = 2;
+        const auto mode = seed % 2 == 0 ? model::Mode::latest : model::Mode::random;
+        EXPECT_EQ(fault(i, ask, mode, seed), "") << i.name << ", " << text(ask);
+      }
+    }
+  }
+}
+
+TEST(RegisterKernels, TilesAreSplitAlongK) {
+  for (const Instance& i : register_instances(true)) {
+    for (const int ctas : {2, 3, 5}) {
+      Ask ask;
+      ask.m = 40;
+      ask.n = 33;
+      ask.k = 12 * kernel::tile_k(i.config) / 2 + 3;
+      ask.clusters = ctas;
+      ask.beta = 1.0F;
+      EXPECT_EQ(fault(i, ask, model::Mode::random, 7), "") << i.name << ", " << ctas << " CTAs";
+    }
+  }
+}
+
+GemmProblem small_problem(std::int64_t m, std::int64_t n, std::int64_t k) {
+  return packed_problem(m, n, k, DType::bf16, DType::bf16);
+}
+
+TEST(RegisterKernels, ServeTheDevicesThatHaveThem) {
+  for (const char* name : {"a100", "rtx3090", "l40s", "rtx5090"}) {
+    const auto made = plan(small_problem(4096, 4096, 4096), *known_facts(name));
+    ASSERT_TRUE(made) << name << ": " << made.reason();
+    EXPECT_STREQ(made->facts().family, "registers_gemm");
+    EXPECT_LE(made->facts().shared_bytes, made->device.shared_bytes_per_cta);
+    EXPECT_NE(made->explain().find("mma.sync m16n8k16"), std::string::npos);
+    // Any K, and any rows.
+    EXPECT_TRUE(plan(small_problem(33, 35, 37), *known_facts(name))) << name;
+  }
+  // Few tiles are split along K, but where rows must not depend on others.
+  const auto split = plan(small_problem(64, 128, 8192), *known_facts("a100"));
+  ASSERT_TRUE(split);
+  EXPECT_GT(split->ctas, 2);
+  EXPECT_GT(split->workspace_bytes, split->flag_bytes);
+  const auto whole =
+      plan(small_problem(64, 128, 8192), *known_facts("a100"), {.batch_invariant = true});
+  ASSERT_TRUE(whole);
+  EXPECT_EQ(whole->workspace_bytes, 0);
+}
+
+TEST(RegisterKernels, RunOnHopperForWhoNamesThem) {
+  const DeviceFacts h200 = *known_facts("h200");
+  const GemmProblem p = small_problem(256, 256, 256);
+  for (const Instance& i : register_instances(false)) {
+    if (i.config.a.stored != DType::bf16 || i.config.result != DType::bf16) continue;
+    const auto named = plan(p, h200, only(i));
+    ASSERT_TRUE(named) << named.reason();
+    EXPECT_STREQ(named->facts().family, "registers_gemm");
+  }
+  const auto all = candidates(p, h200);
+  if (!all) return;  // a build of register kernels alone
+  for (const Plan& each : *all) EXPECT_STREQ(each.facts().family, "hopper_gemm");
+}
+
+TEST(RegisterKernels, RefusalsNameWhatADeviceLacks) {
+  const auto said = [](const char* device, GemmProblem p, const PlanChoices& choices = {}) {
+    const auto made = plan(p, *known_facts(device), choices);
+    return made ? "a plan" : made.reason();
+  };
+  const auto has = [](const std::string& text, const char* part) {
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  };
+  const GemmProblem p = small_problem(64, 64, 64);
+  has(said("t4", p), "sm_75, which has no cp.async;");
+  has(said("v100", p), "sm_70, which has no cp.async, and which nvcc 13 compiles nothing for;");
+  has(said("a100", packed_problem(64, 64, 64, DType::e4m3, DType::bf16)),
+      "multiply no 8-bit floats, which sm_89 is the first to do");
+  GemmProblem transposed = p;
+  transposed.a_row_stride = 1;
+  transposed.a_column_stride = 64;
+  has(said("a100", transposed), "A is MN-major");
+  has(said("a100", packed_grouped_problem(64, 64, 64, 2, DType::bf16, DType::bf16)),
+      "the product has groups");
+  PlanChoices choices;
+  choices.cluster = atom::ClusterShape{2, 1};
+  has(said("a100", p, choices), "clusters, schedules");
+  choices = {};
+  choices.tile_m = 96;
+  has(said("a100", p, choices), "no kernel of mma.sync has tile_m 96");
+}
+
+// One CTA takes two tiles, by cp.async alone or by registers too; and three share a tile along K.
+TEST(RegisterKernels, CleanInEveryScheduleAndMutantsAreFound) {
+  const std::vector<Instance> all = register_instances(true);
+  ASSERT_FALSE(all.empty());
+  struct Checked {
+    bool split;
+    int loose;
+  };
+  for (const Checked& c : {Checked{false, 0}, {true, 0}, {false, 1}}) {
+    if (c.loose > 0 && !campaign()) continue;
+    Ask ask;
+    ask.m = 50;
+    ask.n = c.split ? 40 : 100;
+    ask.k = c.split ? 300 : 200;
+    ask.loose = c.loose;
+    ask.clusters = c.split ? 3 : 1;
+    ask.beta = 0.5F;
+    const Variant variant(all.front(), ask);
+    const GemmOperands operands = variant.operands();
+    const auto made =
+        plan(operands, model_facts(ask.clusters, variant.architecture()), variant.choices());
+    ASSERT_TRUE(made) << made.reason();
+    EXPECT_EQ(made->workspace_bytes > 0, c.split);
+    device::CheckOptions how;
+    how.schedules = campaign() ? 1000 : 12;
+    const auto checked = device::check(*made, operands, how);
+    ASSERT_TRUE(checked) << checked.reason();
+    EXPECT_TRUE(checked->clean());
+    how.schedules = campaign() ? 64 : 16;
+    const auto broken = device::mutate(*made, operands, how);
+    ASSERT_TRUE(broken) << broken.reason();
+    EXPECT_GT(broken->count(device::Mutant::Fate::killed), 15);
+    for (const device::Mutant& m : broken->mutants) {
+      if (m.fate != device::Mutant::Fate::survived) continue;
+      // Before a flag goes back to 0: mutation_kernel_test.cpp says why it changes nothing.
+      EXPECT_NE(m.site.find("syncwarp at workspace_share.h"), std::string::npos)
+          << m.site << ", " << model::text(m.mutation);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace warpwright::tests

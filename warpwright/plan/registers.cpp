@@ -1,0 +1,334 @@
+// The register family: the choice of a kernel, what it says of itself, and the grid of a launch.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <string>
+#include <utility>
+
+#include "warpwright/kernel/registers/facts.h"
+#include "warpwright/kernel/registers/params.h"
+#include "warpwright/kernel/workspace_share.h"
+#include "warpwright/plan/bind.h"
+#include "warpwright/plan/explain_text.h"
+#include "warpwright/plan/kernels.h"
+#include "warpwright/plan/rules.h"
+
+namespace warpwright {
+namespace {
+
+using kernel::RegisterConfig;
+using RegisterRow = KernelRow<RegisterConfig>;
+
+// The largest power of two up to 16 that divides all distances of an operand's rows and matrices.
+int piece_of(const MatrixView& v, int alignment) {
+  const std::int64_t size = element_bytes(v.dtype);
+  std::int64_t all = alignment;
+  if (v.rows > 1) all = std::gcd(all, v.row_stride * size);
+  if (v.batch > 1) all = std::gcd(all, v.batch_stride * size);
+  return static_cast<int>(std::gcd(all, std::int64_t{16}));
+}
+
+bool is_aligned(const GemmProblem& p) {
+  const auto view = [&](DType type, std::int64_t rows, std::int64_t stride,
+                        std::int64_t batch_stride) {
+    MatrixView v = matrix(nullptr, type, rows, p.k);
+    v.row_stride = stride;
+    v.batch = p.batch;
+    v.batch_stride = batch_stride;
+    return v;
+  };
+  return !p.reads_ab ||
+         (piece_of(view(p.a, p.m, p.a_row_stride, p.a_batch_stride), p.a_alignment) == 16 &&
+          piece_of(view(p.b, p.n, p.b_row_stride, p.b_batch_stride), p.b_alignment) == 16);
+}
+
+// What other families compute and these kernels do not.
+std::optional<Refusal> feature_fault(const GemmProblem& p, const DeviceFacts& device) {
+  const auto refused = [](const auto&... words) {
+    return refuse(RefusalCode::unsupported, words...);
+  };
+  const std::string here = "; the kernels of mma.sync, which " + device.name + " runs, ";
+  if (p.groups > 0) {
+    return refuse(RefusalCode::no_device, "the product has groups, and device ", device.name,
+                  " is sm_", device.architecture,
+                  "; kernels for groups exist for sm_90 (H100, H200)");
+  }
+  if (p.packed) {
+    return refused("B are packed int4 weights", here, "take none: the nearest B is e4m3");
+  }
+  if (is_8bit_float(p.a) && device.architecture < 89) {
+    return refused("A is ", type_name(p.a), ", and the tensor cores of ", device.name, " (sm_",
+                   device.architecture,
+                   ") multiply no 8-bit floats, which sm_89 is the first to do: the nearest is "
+                   "bf16");
+  }
+  if (p.scaling == Scaling::block) {
+    return refused("scaling is block", here,
+                   "have no block scales: the nearest scaling is row-column");
+  }
+  const std::int64_t most_k = (std::int64_t{1} << 31) / element_bytes(p.a) - 64;
+  if (p.k > most_k) {
+    return refused("K is ", p.k, here, "take rows of less than 2^31 bytes: the nearest legal K is ",
+                   most_k);
+  }
+  if (p.accumulation == Accumulation::promoted) {
+    return refused("accumulation is promoted", here,
+                   "add in the tensor core alone: the nearest accumulation is fast");
+  }
+  if (p.epilogue.gated) {
+    return refused("the epilogue is gated", here, "multiply without a gate: leave it out");
+  }
+  if (is_8bit_float(p.d)) {
+    return refused("D is ", type_name(p.d), here, "store bf16, f16 and f32: the nearest is bf16");
+  }
+  if (!p.reads_ab || p.m == 0 || p.n == 0 || p.k <= 1) return std::nullopt;
+  for (const auto& [stride, name] : {std::pair{p.a_column_stride, "A"}, {p.b_column_stride, "B"}}) {
+    if (stride == 1) continue;
+    return refused(name, " is MN-major", here,
+                   "take K-major operands alone: neighbours along K next to each other, column "
+                   "stride 1");
+  }
+  return std::nullopt;
+}
+
+std::optional<Refusal> choice_fault(const PlanChoices& c, const DeviceFacts& device) {
+  const bool clusters =
+      (c.cluster && atom::cluster_size(*c.cluster) != 1) || c.cluster_k.value_or(1) != 1;
+  const bool tiles = c.tiles && *c.tiles != kernel::TileSource::static_persistent;
+  if (!clusters && !tiles && !c.schedule && !c.swapped.value_or(false) && !c.pair.value_or(false) &&
+      !c.accumulators) {
+    return std::nullopt;
+  }
+  return refuse(RefusalCode::bad_choice,
+                "clusters, schedules, swapped operands, tiles that are drawn, pairs and "
+                "accumulators in tensor memory are of sm_90 and sm_100; the kernels of mma.sync, "
+                "which ",
+                device.name, " (sm_", device.architecture, ") runs, have none: leave them out");
+}
+
+// Does the kernel run there, and suit the problem and what the caller fixed?
+bool suits(const RegisterRow& i, const Plan& start, const PlanChoices& choices) {
+  const RegisterConfig& c = i.config;
+  const GemmProblem& p = start.problem;
+  return kernel::config_fault(c, start.device.architecture) == nullptr && c.mma.a == p.a &&
+         c.mma.b == p.b && c.result == p.d && (c.any_alignment || is_aligned(p)) &&
+         c.tile_m == choices.tile_m.value_or(c.tile_m) &&
+         c.tile_n == choices.tile_n.value_or(c.tile_n) && choices.kernel.value_or(i.name) == i.name;
+}
+
+// Tiles are split along K where the grid has more CTAs than there are tiles.
+bool is_split(const Plan& p) {
+  return p.ctas > tile::tile_count(p.raster);
+}
+
+// Predicted time of a candidate, up to a factor: rounds of tiles, or of parts of them, on an SM
+// that its CTAs share. Nobody measured these kernels but on an H200: the shares of the rate are
+// what shared memory leaves of it (four warps of 64 x 64 read 4 KB where they multiply 256 clocks,
+// those of 32 x 32 as many bytes in a quarter of that).
+double cost(const Plan& p, const RegisterConfig& c) {
+  if (p.ctas == 0) return 0;
+  const double tiles = tile::tile_count(p.raster);
+  const double blocks = std::ceil(static_cast<double>(p.problem.k) / c.tile_k);
+  const double busy = std::min(p.ctas, c.ctas_per_sm * p.device.sms);
+  const double on_an_sm = std::ceil(busy / p.device.sms);
+  const double clocks_a_block = c.tile_m * c.tile_n * c.tile_k / 1024.0;
+  double share = c.tile_m / c.warps_m >= 64 ? 0.9 : 0.6;
+  if (on_an_sm * threads(c) < 256) share *= 0.7;  // too few warps to hide what they wait for
+  if (c.any_alignment) share *= 0.8;
+  const double of_a_cta =
+      is_split(p) ? tiles * blocks / p.ctas : std::ceil(tiles / p.ctas) * blocks;
+  const double rounds = is_split(p) ? 1 : std::ceil(tiles / p.ctas);
+  const double store = c.tile_m * c.tile_n / 32.0;
+  return on_an_sm * (of_a_cta * clocks_a_block / share + rounds * store) + 1500 +
+         (is_split(p) ? 4000 + 2 * store * p.ctas / tiles : 0);
+}
+
+// Grids worth trying: whole tiles, and as many CTAs as give each tile the same number of parts.
+std::vector<int> grids_of(const RegisterConfig& c, int tiles, int resident, std::int64_t blocks,
+                          const PlanChoices& choices) {
+  if (tiles == 0) return {0};
+  const bool splits = c.splits_k && !choices.batch_invariant && tiles * blocks <= max_extent;
+  if (choices.ctas) {
+    const int most = splits ? static_cast<int>(std::min<std::int64_t>(resident, tiles * blocks))
+                            : std::min(tiles, resident);
+    if (*choices.ctas < 1 || *choices.ctas > std::max(most, std::min(tiles, resident))) return {};
+    return {*choices.ctas};
+  }
+  std::vector<int> grids = {std::min(tiles, resident)};
+  for (std::int64_t parts = 2; splits && parts <= 16; ++parts) {
+    if (parts * 4 <= blocks && parts * tiles <= resident) {
+      grids.push_back(static_cast<int>(parts) * tiles);
+    }
+  }
+  return grids;
+}
+
+void add_candidates(std::vector<Plan>& all, const Plan& start, const RegisterRow& row,
+                    const PlanChoices& choices) {
+  const RegisterConfig& c = row.config;
+  const GemmProblem& p = start.problem;
+  const auto tiles_m = static_cast<int>((p.m + c.tile_m - 1) / c.tile_m);
+  const auto tiles_n = static_cast<int>((p.n + c.tile_n - 1) / c.tile_n);
+  if (std::int64_t{tiles_m} * tiles_n > max_extent / p.batch) return;
+  const int resident = c.ctas_per_sm * resident_ctas(start.device, 1);
+  Plan plan = start;
+  plan.kernel = row.name;
+  plan.raster = tile::make_raster(
+      tiles_m, tiles_n, {}, resident,
+      {.row = static_cast<double>(c.tile_m), .column = static_cast<double>(c.tile_n)});
+  plan.raster.batch = static_cast<int>(p.batch);
+  const std::int64_t blocks = p.reads_ab ? (p.k + c.tile_k - 1) / c.tile_k : 0;
+  for (const int ctas : grids_of(c, tile::tile_count(plan.raster), resident, blocks, choices)) {
+    plan.ctas = ctas;
+    plan.flag_bytes = is_split(plan) ? kernel::split_flag_bytes(c, ctas) : 0;
+    plan.workspace_bytes = is_split(plan) ? kernel::split_workspace_bytes(c, ctas) : 0;
+    plan.cost = cost(plan, c);
+    all.push_back(plan);
+  }
+}
+
+Refusal nothing_found(const Plan& start, const PlanChoices& choices) {
+  const GemmProblem& p = start.problem;
+  if (auto r = kernel_fault(choices.kernel)) return *r;
+  std::vector<ResultTile> tiles;
+  std::string there;
+  bool multiplies = false;
+  for (const RegisterRow& i : register_kernels()) {
+    const RegisterConfig& c = i.config;
+    if (kernel::config_fault(c, start.device.architecture) != nullptr || c.mma.a != p.a ||
+        c.mma.b != p.b || c.result != p.d) {
+      continue;
+    }
+    multiplies = true;
+    if (!c.any_alignment && !is_aligned(p)) continue;
+    tiles.push_back({c.tile_m, c.tile_n});
+    there += (there.empty() ? "" : ", ") + std::string(i.name);
+  }
+  if (!multiplies) {
+    return refuse(RefusalCode::no_kernel, "no kernel of mma.sync in this build multiplies ",
+                  type_name(p.a), " by ", type_name(p.b), " into ", type_name(p.d), " on sm_",
+                  start.device.architecture, "; a build of all kernels may");
+  }
+  if (tiles.empty()) {
+    return refuse(RefusalCode::no_kernel, "no kernel of mma.sync in this build multiplies ",
+                  type_name(p.a), " into ", type_name(p.d),
+                  " where rows of A or B begin at other than multiples of 16 bytes; a build of all "
+                  "kernels does: the nearest are rows that begin there");
+  }
+  if (auto r = tiles_fault(p, tiles)) return *r;
+  std::string wanted;
+  const auto wish = [&](const std::string& what) { wanted += (wanted.empty() ? "" : ", ") + what; };
+  if (choices.kernel) wish("the name " + *choices.kernel);
+  if (choices.tile_m) wish("tile_m " + number(*choices.tile_m));
+  if (choices.tile_n) wish("tile_n " + number(*choices.tile_n));
+  if (choices.ctas) wish("a grid of " + number(*choices.ctas) + " CTAs");
+  return refuse(RefusalCode::no_kernel, "no kernel of mma.sync has ", wanted,
+                " for this problem on ", start.device.name, "; there are ", there,
+                ", each with 1 to as many CTAs as are resident, and parts of tiles at most as many "
+                "as blocks of K");
+}
+
+const RegisterConfig& register_config(const Plan& plan) {
+  return config_named(register_kernels(), plan.kernel);
+}
+
+class RegistersFamily final : public Family {
+ public:
+  [[nodiscard]] bool runs_on(int architecture) const override {
+    return architecture != 90 && kernel::is_register_target(architecture);
+  }
+  [[nodiscard]] bool can_run_on(int architecture) const override {
+    return kernel::is_register_target(architecture);
+  }
+  [[nodiscard]] bool uses_copy_engine() const override { return false; }
+
+  [[nodiscard]] const std::vector<KernelFacts>& kernels() const override {
+    static const auto all = facts_of(register_kernels());
+    return all;
+  }
+
+  [[nodiscard]] Result<std::vector<Plan>> candidates(const Plan& start,
+                                                     const PlanChoices& choices) const override {
+    if (auto r = feature_fault(start.problem, start.device)) return *r;
+    if (auto r = choice_fault(choices, start.device)) return *r;
+    std::vector<Plan> all;
+    for (const RegisterRow& row : register_kernels()) {
+      if (suits(row, start, choices)) add_candidates(all, start, row, choices);
+    }
+    if (all.empty()) return nothing_found(start, choices);
+    return all;
+  }
+
+  [[nodiscard]] std::vector<pipeline::BarrierRow> barriers(const Plan& /*plan*/) const override {
+    return {};
+  }
+
+  [[nodiscard]] ExplainParts explain(const Plan& plan) const override {
+    const RegisterConfig& c = register_config(plan);
+    ExplainParts parts;
+    parts.kernel = format("%d warps that all copy, multiply and store%s\n", threads(c) / 32,
+                          is_split(plan) ? ", tiles split along K" : "");
+    parts.kernel += format(
+        "tile       %d x %d x %d, %d x %d a warp, mma.sync m%dn%dk%d%s\n", c.tile_m, c.tile_n,
+        c.tile_k, c.tile_m / c.warps_m, c.tile_n / c.warps_n, c.mma.m, c.mma.n, c.mma.k,
+        atom::mma_support(c.mma, plan.device.architecture) == atom::MmaSupport::emulated
+            ? ", which this device makes of conversions and f16 products"
+            : "");
+    parts.kernel += format("stages     %d of %d bytes (A %d, B %d), filled by cp.async%s\n",
+                           c.stages, kernel::stage_bytes(c), c.tile_m * kernel::row_bytes(c),
+                           c.tile_n * kernel::row_bytes(c),
+                           c.any_alignment ? " in pieces of 16, 8 or 4 bytes, or by element" : "");
+    parts.beside = format(
+        "\nring       a group of cp.async a stage, %d groups ahead; one CTA barrier a block of K\n",
+        c.stages - 1);
+    parts.tensor_store = false;
+    return parts;
+  }
+
+  void bind(const Plan& plan, const GemmOperands& o, const LaunchMemory& memory, Encode /*encode*/,
+            LaunchGrids& out) const override {
+    const RegisterConfig& c = register_config(plan);
+    kernel::RegisterGemmParams p;
+    fill_numbers(p, c, plan, o);
+    if (p.operands.k > 0) {
+      p.a = kernel::with_steps(operand(o.a), c, c.tile_m);
+      p.b = kernel::with_steps(operand(o.b), c, c.tile_n);
+    }
+    Grid& grid = out.grids[0];
+    grid = grid_of(plan);
+    const int tiles = p.walk.raster.count;
+    if (is_split(plan) && p.operands.k > 0) {
+      auto* const workspace = static_cast<std::byte*>(memory.workspace);
+      p.walk.split = tile::SplitPlan(tiles, p.walk.k_blocks, plan.ctas);
+      p.walk.flags = reinterpret_cast<std::uint32_t*>(workspace);
+      p.walk.partials = reinterpret_cast<float*>(workspace + plan.flag_bytes);
+      grid.workspace[0] = {"flags", 0, plan.flag_bytes};
+      grid.workspace[1] = {"workspace", plan.flag_bytes, plan.workspace_bytes};
+    } else {
+      p.walk.split = tile::whole_tiles(tiles, p.walk.k_blocks, plan.ctas);
+    }
+    grid.set_params(p);
+    out.count = 1;
+  }
+
+ private:
+  static kernel::RegisterOperand operand(const MatrixView& v) {
+    const std::int64_t size = element_bytes(v.dtype);
+    return {.base = static_cast<const std::uint8_t*>(v.data),
+            .pitch = v.rows > 1 ? v.row_stride * size : 0,
+            .rows = static_cast<int>(v.rows),
+            .k_bytes = static_cast<int>(v.columns * size),
+            .piece = piece_of(v, alignment_of(v.data)),
+            .batch = v.batch > 1 ? v.batch_stride * size : 0};
+  }
+};
+
+}  // namespace
+
+const Family& registers_family() {
+  static const RegistersFamily family;
+  return family;
+}
+
+}  // namespace warpwright
