@@ -19,8 +19,10 @@ from torch_experts import Mixture
 
 def compiled(step):
     """One compilation for all numbers of rows. Two-dimensional tiles read what belongs to a row
-    (its slots' places and weights) once and not for every column."""
-    made = torch.compile(step, options={"triton.prefer_nd_tiling": True})
+    (its slots' places and weights) once and not for every column; places are made here, so that
+    there are no bounds to check, which costs barriers."""
+    made = torch.compile(step, options={"triton.prefer_nd_tiling": True,
+                                        "assert_indirect_indexing": False})
 
     def call(*of):
         tensors = [each for each in of if isinstance(each, torch.Tensor)]
@@ -193,10 +195,14 @@ def run(options, exchange, on_gpu):
         if same.item() != 1:
             raise SystemExit("FAILED: ranks do not give the bits of one that sums by shard")
         say(f"{ranks} ranks give the bits of one that sums by shard, in one chunk and in four")
+        mixture = Mixture(compiled=on_gpu)
+        whole = Experts(gate_up, down)
+        want = mixture(whole, x, index, weights).float()
+        off = ((got - want).norm() / want.norm()).item()
+        if not off < 0.01:
+            raise SystemExit(f"FAILED: ranks are off from whole experts by {off:.4f} of their norm")
         if not on_gpu:
             return
-        mixture = Mixture()
-        whole = Experts(gate_up, down)
         alone = seconds(lambda: mixture(whole, x, index, weights), device)
         leaves = steps.plan(index, weights, experts, ranks)[0][:, 0]
         travels = leaves.sum() - leaves[exchange.rank]
