@@ -57,6 +57,10 @@ void reference_product(const GemmOperands& operands, float* product, cudaStream_
 /// Keeps the GPU waiting for some time, so that the host can enqueue what comes behind it.
 void delay(double seconds, cudaStream_t on);
 
+/// Marks in a profiler's list of kernels what comes behind it: a launch of kMarkKernel whose grid
+/// has `number` CTAs.
+void mark(int number, cudaStream_t on);
+
 /// What two results are compared by.
 struct Tolerance {
   /// Each side's error of a sum, as a share of the sum of |a b| (by Cauchy and Schwarz at most the

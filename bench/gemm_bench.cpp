@@ -1,5 +1,6 @@
 #include "bench/gemm_bench.h"
 
+#include <cuda_profiler_api.h>
 #include <cuda_runtime.h>
 
 #include <cstddef>
@@ -153,6 +154,19 @@ class Session {
   [[nodiscard]] HostTimes host() const {
     Contender& first = *contenders_.front();
     return host_times(first.plan(), first.launch(), options_.dependent, stream());
+  }
+
+  // One launch of the first plan and one of cuBLASLt's first pick, each behind its mark.
+  void profile(int number) {
+    require(cudaProfilerStart(), "starting the profiler");
+    mark(number, stream());
+    require(contenders_.front()->launch()(0, stream()));
+    if (baseline_) {
+      mark(number + 1, stream());
+      require(baseline_->launch(0)(0, stream()));
+    }
+    require(cudaStreamSynchronize(stream()), "launching under the profiler");
+    require(cudaProfilerStop(), "stopping the profiler");
   }
 
   // What each of them takes by a few replays; nothing where it does not launch, or is alone.
@@ -425,6 +439,15 @@ Result<GemmTimes> time_gemm(const std::vector<Plan>& plans, const GemmOperands* 
 Result<std::vector<RankedPlan>> rank_plans(const std::vector<Plan>& plans,
                                            const TimeOptions& options) {
   return refusing(plans, options, [&] { return rank(plans, options); });
+}
+
+std::optional<Refusal> profile_gemm(const Plan& plan, int number, const TimeOptions& options) {
+  const auto profiled = refusing({plan}, options, [&] {
+    Session({plan}, nullptr, options).profile(number);
+    return true;
+  });
+  if (!profiled) return profiled.refusal();
+  return std::nullopt;
 }
 
 std::string line(const GemmTimes& t) {

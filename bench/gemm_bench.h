@@ -76,6 +76,16 @@ inline Roof roof(const GemmProblem& p, const DeviceFacts& device,
   return roof;
 }
 
+/// What a profiler counted of a launch's kernels, together.
+struct Counters {
+  double instructions = 0;  ///< executed, by warps
+  double sectors = 0;       ///< of 32 bytes, read from L2
+  double dram_bytes = 0;    ///< read and written
+};
+
+/// Of `mark`'s kernel in a profiler's list.
+inline constexpr const char* kMarkKernel = "mark_kernel";
+
 /// What was measured.
 struct GemmTimes {
   GemmProblem problem;
@@ -100,6 +110,9 @@ struct GemmTimes {
   int launches = 0;  ///< of one round
   int buffer_sets = 0;
   Roof roof;
+  std::optional<Counters> counted;  ///< of the first plan's launch
+  /// Of cuBLASLt's launch by its first pick; of groups, of all its calls.
+  std::optional<Counters> first_counted;
   std::vector<GemmTimes> beside;  ///< other products, in the same rounds
 };
 
@@ -143,6 +156,11 @@ Result<GemmTimes> time_gemm(const std::vector<Plan>& plans, const GemmOperands* 
 /// checked as in `time_gemm`. The fastest few are measured again in turns.
 Result<std::vector<RankedPlan>> rank_plans(const std::vector<Plan>& plans,
                                            const TimeOptions& options = {});
+
+/// Launches the plan once, and cuBLASLt's first pick once where it serves the product, on random
+/// operands and in a profiler's range, after they were checked as in `time_gemm`. In front of the
+/// two stand marks of `number` and of `number` + 1.
+std::optional<Refusal> profile_gemm(const Plan& plan, int number, const TimeOptions& options = {});
 
 /// One line for people.
 std::string line(const GemmTimes& times);

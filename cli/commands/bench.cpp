@@ -49,6 +49,13 @@ Result<std::vector<bench::RankedPlan>> rank_products(const std::vector<Plan>& pl
   return std::vector<bench::RankedPlan>{};
 }
 
+std::optional<Refusal> profile_product(const Plan& plan, int index, int number,
+                                       const bench::TimeOptions& options) {
+  use(index);
+  if constexpr (kHasBench) return bench::profile_gemm(plan, number, options);
+  return std::nullopt;
+}
+
 bench::Software bench_software() {
   if constexpr (kHasBench) return bench::software();
   return {};

@@ -1,6 +1,7 @@
 // The way from the command line to bench/, which only builds with the CUDA side have.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,10 @@ Result<bench::GemmTimes> time_product(const std::vector<Plan>& plans, int index,
 /// bench::rank_plans, likewise.
 Result<std::vector<bench::RankedPlan>> rank_products(const std::vector<Plan>& plans, int index,
                                                      const bench::TimeOptions& options);
+
+/// bench::profile_gemm, likewise.
+std::optional<Refusal> profile_product(const Plan& plan, int index, int number,
+                                       const bench::TimeOptions& options);
 
 /// Versions of the CUDA runtime and of cuBLASLt; empty in builds without them.
 bench::Software bench_software();

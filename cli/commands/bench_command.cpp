@@ -2,9 +2,11 @@
 
 #include <charconv>
 #include <ctime>
+#include <map>
 #include <span>
 
 #include "cli/commands/bench.h"
+#include "cli/commands/counters.h"
 #include "cli/files/output_file.h"
 #include "cli/reports/bench_report.h"
 #include "cli/reports/progress.h"
@@ -49,24 +51,20 @@ BenchRun run_of(const BenchOptions& o, const DeviceFacts& facts) {
   return run;
 }
 
-// Which plans are measured.
-struct Wanted {
-  std::optional<int> limit;  // the first ones, as many; nothing: all
-  PlanChoices choices;
-};
-
+// Of `candidates` the first ones, `limit` of them.
 Result<std::vector<Plan>> some_plans(const GemmProblem& problem, const DeviceFacts& facts,
-                                     const Wanted& wanted) {
-  auto plans = candidates(problem, facts, wanted.choices);
-  if (plans && wanted.limit && plans->size() > static_cast<std::size_t>(*wanted.limit)) {
-    (*plans).erase((*plans).begin() + *wanted.limit, (*plans).end());
+                                     const PlanChoices& choices, std::optional<int> limit) {
+  auto plans = candidates(problem, facts, choices);
+  if (plans && limit && plans->size() > static_cast<std::size_t>(*limit)) {
+    (*plans).erase((*plans).begin() + *limit, (*plans).end());
   }
   return plans;
 }
 
 // Times the row, a product of the first kind beside those of the others, or says in it why not.
-void measure(BenchRow& row, std::span<const ProductKind> kinds, const Wanted& wanted,
-             bench::TimeOptions how, int index, const DeviceFacts& facts) {
+void measure(BenchRow& row, std::span<const ProductKind> kinds, const PlanChoices& choices,
+             std::optional<int> limit, bench::TimeOptions how, int index,
+             const DeviceFacts& facts) {
   const auto lengths = lengths_of(row.shape);
   if (!lengths) {
     row.refusal = lengths.reason();
@@ -74,7 +72,7 @@ void measure(BenchRow& row, std::span<const ProductKind> kinds, const Wanted& wa
   }
   row.lengths = *lengths;
   const auto plans =
-      some_plans(problem_of(kinds.front().second, row.shape, row.lengths), facts, wanted);
+      some_plans(problem_of(kinds.front().second, row.shape, row.lengths), facts, choices, limit);
   if (!plans) {
     row.refusal = plans.reason();
     return;
@@ -82,7 +80,7 @@ void measure(BenchRow& row, std::span<const ProductKind> kinds, const Wanted& wa
   how.lengths = row.lengths;
   for (const auto& [word, types] : kinds.subspan(1)) {
     // What this build has no kernel for is left out.
-    auto others = some_plans(problem_of(types, row.shape, row.lengths), facts, wanted);
+    auto others = some_plans(problem_of(types, row.shape, row.lengths), facts, {}, limit);
     if (others) how.beside.push_back(std::move(*others));
   }
   const auto times = time_product(*plans, index, how);
@@ -91,6 +89,46 @@ void measure(BenchRow& row, std::span<const ProductKind> kinds, const Wanted& wa
   } else {
     row.refusal = times.reason();
   }
+}
+
+// The mark of our launch of the row with this number; cuBLASLt's is the next.
+int mark_of(std::int64_t row) {
+  return static_cast<int>(2 * row + 1);
+}
+
+// Under ncu: the product of every row is launched once by each side. What cannot be launched is
+// passed over here: the row says why.
+int launch_under_ncu(std::span<const ProductKind> kinds, std::size_t in_a_row,
+                     const std::vector<Shape>& shapes, const PlanChoices& choices,
+                     bench::TimeOptions how, int index, const DeviceFacts& facts) {
+  std::int64_t row = 0;
+  for (std::size_t first = 0; first < kinds.size(); first += in_a_row) {
+    for (const Shape& shape : shapes) {
+      const int mark = mark_of(row++);
+      const auto lengths = lengths_of(shape);
+      if (!lengths) continue;
+      const auto plans =
+          some_plans(problem_of(kinds[first].second, shape, *lengths), facts, choices, 1);
+      how.lengths = *lengths;
+      if (plans && !plans->empty()) profile_product(plans->front(), index, mark, how);
+    }
+  }
+  return 0;
+}
+
+// Runs this command under ncu where counters are asked for; what keeps them away is said.
+std::map<int, bench::Counters> count(const BenchOptions& o, BenchRun& run, std::ostream& err) {
+  if (!o.counters) return {};
+  std::vector<std::string> arguments = o.arguments;
+  arguments.emplace_back("--under-ncu");
+  NcuLog log = run_under_ncu(this_program(), arguments);
+  run.counted = !log.counts.empty();
+  run.uncounted = log.error;
+  if (!log.error.empty()) {
+    err << "bench: " << (run.counted ? "counters are missing" : "counters are left out") << ": "
+        << log.error << ".\n";
+  }
+  return log.counts;
 }
 
 int run_bench(const BenchOptions& o, std::ostream& out, std::ostream& err) {
@@ -105,14 +143,17 @@ int run_bench(const BenchOptions& o, std::ostream& out, std::ostream& err) {
   // All kinds in a row, or a section for each.
   const std::size_t in_a_row = o.kind == BenchKind::w4a8 ? kinds.size() : 1;
   const std::vector<Shape> shapes = wanted_shapes(o, kinds.front().second);
-  Wanted wanted;
-  wanted.limit = parse_configs(o.configs);
-  if (!o.kernel.empty()) wanted.choices.kernel = o.kernel;
+  const std::optional<int> limit = parse_configs(o.configs);
+  PlanChoices choices;
+  if (!o.kernel.empty()) choices.kernel = o.kernel;
   bench::TimeOptions how = time_options(o);
   how.dependent = o.dependent;
   if (!o.json.empty()) check_output_file("The JSON", o.json);
   const DeviceChoice device = measured_device(o, "bench");
-  const DeviceFacts facts = facts_of(device);
+  const DeviceFacts facts = facts_of(device, o.gpcs);
+  if (o.under_ncu) {
+    return launch_under_ncu(kinds, in_a_row, shapes, choices, how, device.index, facts);
+  }
   const std::size_t all = kinds.size() / in_a_row * shapes.size();
   const bool grouped = o.kind == BenchKind::grouped;
   const std::string what = grouped ? "product" : "shape";
@@ -120,6 +161,12 @@ int run_bench(const BenchOptions& o, std::ostream& out, std::ostream& err) {
       << ", seed " << o.seed << ".\n";
 
   BenchRun run = run_of(o, facts);
+  const std::map<int, bench::Counters> counters = count(o, run, err);
+  const auto counted = [&](int mark) -> std::optional<bench::Counters> {
+    const auto found = counters.find(mark);
+    if (found == counters.end()) return std::nullopt;
+    return found->second;
+  };
   std::optional<Progress> progress;
   progress.emplace(err, "bench", what + "s", static_cast<std::int64_t>(all));
   const auto print = [&](const std::string& text) {
@@ -137,9 +184,15 @@ int run_bench(const BenchOptions& o, std::ostream& out, std::ostream& err) {
     print(table_heading(run, section));
     for (const Shape& shape : shapes) {
       section.rows.push_back({shape, {}, {}, {}});
-      measure(section.rows.back(), of_row, wanted, how, device.index, facts);
-      if (!section.rows.back().times) ++missing;
-      print(table_row(run, section.rows.back()));
+      BenchRow& row = section.rows.back();
+      measure(row, of_row, choices, limit, how, device.index, facts);
+      if (row.times) {
+        row.times->counted = counted(mark_of(done));
+        row.times->first_counted = counted(mark_of(done) + 1);
+      } else {
+        ++missing;
+      }
+      print(table_row(run, row));
       // After every shape, so that a run that is cut short leaves what it has.
       if (!o.json.empty()) replace_file(o.json, json(run));
       progress->update(++done);

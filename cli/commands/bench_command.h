@@ -5,6 +5,7 @@
 #include <optional>
 #include <ostream>
 #include <string>
+#include <vector>
 
 #include "bench/gemm_bench.h"
 #include "cli/commands/run.h"
@@ -17,6 +18,7 @@ struct MeasureOptions {
   int rounds = 21;
   std::uint64_t seed = 1;  ///< of the operands, and of --sample
   std::string device = "cuda:0";
+  bool gpcs = false;  ///< look how the SMs stand in groups
 };
 
 /// The arguments as they were typed; empty texts were not given.
@@ -27,11 +29,14 @@ struct BenchOptions : MeasureOptions {
   int group = 128;            ///< of int4 weights: see `w4a8_kinds`
   std::optional<int> sample;  ///< this many random shapes instead
   bool dependent = false;
+  bool counters = false;   ///< as well, by ncu
+  bool under_ncu = false;  ///< this is the process that ncu runs
   std::string configs = "8";
   std::string kernel;  ///< a kernel's name; empty: any
   std::string json;  ///< a file
   bool markdown = false;
-  std::string command;  ///< the whole command line
+  std::string command;                 ///< the whole command line
+  std::vector<std::string> arguments;  ///< its words behind the program's name
 };
 
 /// How many candidates "8" or "all" means: nothing for all. Throws InputError.

@@ -77,6 +77,7 @@ void add_measuring(CLI::App& app, MeasureOptions& o, const char* seed) {
   app.add_option("--device", o.device, "cuda:0, cuda:1, ...")
       ->type_name("DEVICE")
       ->capture_default_str();
+  app.add_flag("--gpcs", o.gpcs, kGpcs);
 }
 
 // What `bench dense` and `bench grouped` share.
@@ -91,6 +92,9 @@ void add_benching(CLI::App& app, BenchOptions& o, const char* seed, const char* 
   add_measuring(app, o, seed);
   app.add_flag("--dependent", o.dependent,
                "programmatic dependent launch on our side (default: on neither side)");
+  app.add_flag("--counters", o.counters,
+               "count as well, by ncu: instructions, sectors read from L2, bytes of DRAM");
+  app.add_flag("--under-ncu", o.under_ncu)->group("");  // hidden: see cli/commands/counters.h
   app.add_option("--json", o.json, "where the numbers are written too, after every shape")
       ->type_name("FILE");
   app.add_flag("--markdown", o.markdown, "print the table as documents want it");

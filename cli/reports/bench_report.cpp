@@ -128,6 +128,15 @@ std::string config_name(const GemmTimes& t) {
   return t.config;
 }
 
+// What was counted of ours and of theirs, in millions.
+template <double bench::Counters::*what>
+std::string counter_cell(const GemmTimes& t) {
+  const auto millions = [](const std::optional<bench::Counters>& c) {
+    return c ? format("%.2f", *c.*what * 1e-6) : "-";
+  };
+  return millions(t.counted) + "/" + millions(t.first_counted);
+}
+
 // A column of the terminal's table, of the documents', or of both. One that is wider than what it
 // holds stands apart from those before it.
 struct Column {
@@ -220,6 +229,19 @@ const Form& form_of(BenchKind kind) {
   return kind == BenchKind::dense ? dense : kind == BenchKind::grouped ? groups : w4a8;
 }
 
+std::vector<Column> columns_of(const BenchRun& run) {
+  std::vector<Column> columns = form_of(run.kind).columns;
+  if (run.counted) {
+    using bench::Counters;
+    columns.insert(
+        columns.end(),
+        {{"M instr", 15, "M instructions, ours/lt", counter_cell<&Counters::instructions>},
+         {"M sectors", 15, "M L2 sectors read, ours/lt", counter_cell<&Counters::sectors>},
+         {"DRAM MB", 17, "DRAM MB, ours/lt", counter_cell<&Counters::dram_bytes>}});
+  }
+  return columns;
+}
+
 // Date, GPU and versions, in a line.
 std::string provenance(const BenchRun& run) {
   return run.date + ", " + run.gpu + ", driver " + run.driver + ", CUDA " + run.cuda +
@@ -298,7 +320,8 @@ std::string steepest_rise(const BenchSection& section) {
                                 where.c_str());
 }
 
-// The lines below the rows: speeds, the host, and why rows lack a baseline, each reason once.
+// The lines below the rows: speeds, the host, and why rows lack counters or a baseline, each reason
+// once.
 std::vector<std::string> summary_lines(const BenchRun& run, const BenchSection& section) {
   std::vector<std::string> lines;
   for (const Speed& speed : form_of(run.kind).speeds) {
@@ -308,6 +331,7 @@ std::vector<std::string> summary_lines(const BenchRun& run, const BenchSection& 
                                          : std::string(": no row has it")));
   }
   if (const std::string host = host_line(section); !host.empty()) lines.push_back(host);
+  if (!run.uncounted.empty()) lines.push_back("no counters: " + run.uncounted);
   if (run.kind == BenchKind::w4a8) {
     if (const std::string rise = steepest_rise(section); !rise.empty()) lines.push_back(rise);
     return lines;
@@ -332,6 +356,13 @@ void add_product(ordered_json& j, const GemmTimes& t) {
   j["config_time"] = timing_json(t.config_time);
   j["configs"] = t.configs;
   for (const auto& [name, time] : t.tried) j["tried"].push_back({{"config", name}, {"us", time}});
+}
+
+ordered_json counters_json(const std::optional<bench::Counters>& c) {
+  if (!c) return nullptr;
+  return {{"instructions", c->instructions},
+          {"l2_read_sectors", c->sectors},
+          {"dram_bytes", c->dram_bytes}};
 }
 
 ordered_json row_json(const BenchRun& run, const BenchRow& row) {
@@ -390,6 +421,10 @@ ordered_json row_json(const BenchRun& run, const BenchRow& row) {
   j["rounds"] = t.rounds;
   j["launches"] = t.launches;
   j["buffer_sets"] = t.buffer_sets;
+  if (run.counted) {
+    j["counters"] = counters_json(t.counted);
+    j[grouped ? "loop_counters" : "first_counters"] = counters_json(t.first_counted);
+  }
   return j;
 }
 
@@ -420,7 +455,7 @@ std::string table_heading(const BenchRun& run, const BenchSection& section) {
   const Form& form = form_of(run.kind);
   std::string text = run.kind == BenchKind::grouped ? "\n" + section.types + "\n" : "";
   text += format("%-*s", form.shape_width, "shape");
-  for (const Column& c : form.columns) {
+  for (const Column& c : columns_of(run)) {
     if (c.width > 0) text += format(" %*s", c.width, c.head);
   }
   return text + "  plan; config\n";
@@ -431,7 +466,7 @@ std::string table_row(const BenchRun& run, const BenchRow& row) {
   std::string text = format("%-*s", form.shape_width, shape_name(row.shape).c_str());
   if (!row.times) return text + " " + row.refusal + "\n";
   const GemmTimes& t = *row.times;
-  for (const Column& c : form.columns) {
+  for (const Column& c : columns_of(run)) {
     if (c.width > 0) text += format(" %*s", c.width, c.cell(t).c_str());
   }
   return text + "  " + t.plan + (t.config == t.plan ? "" : "; " + t.config) +
@@ -446,7 +481,7 @@ std::string table_summary(const BenchRun& run, const BenchSection& section) {
 
 std::string markdown(const BenchRun& run) {
   const Form& form = form_of(run.kind);
-  std::vector<Column> columns = form.columns;
+  std::vector<Column> columns = columns_of(run);
   columns.erase(std::remove_if(columns.begin(), columns.end(),
                                [](const Column& c) { return *c.document == '\0'; }),
                 columns.end());
@@ -490,6 +525,7 @@ std::string json(const BenchRun& run) {
   if (!grouped) j["types"] = run.sections.front().types;
   j["seed"] = run.seed;
   j["dependent"] = run.dependent;
+  if (!run.uncounted.empty()) j["counters_left_out"] = run.uncounted;
   if (!grouped) {
     add_rows(j, run, run.sections.front());
     return j.dump(1) + "\n";

@@ -35,6 +35,8 @@ struct BenchRun {
   std::string command;
   std::uint64_t seed = 1;
   bool dependent = false;
+  bool counted = false;                ///< some rows have counters
+  std::string uncounted;               ///< why there are none that were asked for
   std::vector<BenchSection> sections;  ///< several of groups alone
 };
 

@@ -8,21 +8,25 @@ import warpwright as wp
 
 
 def numbers(xp, count, like):
-    """0 .. count - 1, where `like` lies."""
-    return xp.arange(count) if xp.__name__ == "numpy" else xp.arange(count, device=like.device)
+    """0 .. count - 1, of the kind of `like` and where it lies."""
+    return xp.arange(count, dtype=like.dtype, device=like.device)
 
 
-def wide(xp, x):
-    return x.astype(xp.float32) if xp.__name__ == "numpy" else x.to(xp.float32)
+def cast(xp, x, dtype):
+    return x.astype(dtype) if xp.__name__ == "numpy" else x.to(dtype)
+
+
+def by_expert(xp, keys, experts):
+    """(order, offsets) that sort slots by expert: expert e has those from offsets[e] to
+    offsets[e + 1] of the order. The key `experts` is of none and comes last."""
+    order = xp.argsort(keys, stable=True)
+    return order, xp.searchsorted(keys[order], numbers(xp, experts + 1, keys))
 
 
 def begin(xp, x, index, experts):
     """(rows, order, offsets): the tokens sorted by expert. Row i is slot order[i] of `index`
-    (tokens x top-k), and expert e has the rows from offsets[e] to offsets[e + 1]. A slot with the
-    expert `experts` belongs to none: its rows come last."""
-    flat = index.reshape(-1)
-    order = xp.argsort(flat, stable=True)
-    offsets = xp.searchsorted(flat[order], numbers(xp, experts + 1, flat))
+    (tokens x top-k)."""
+    order, offsets = by_expert(xp, index.reshape(-1), experts)
     return x[order // index.shape[1]], order, offsets
 
 
@@ -40,7 +44,7 @@ def combine(xp, slots, weights):
     slots = slots.reshape(tokens, top_k, -1)
     total = None
     for j in range(top_k):
-        each = wide(xp, slots[:, j]) * weights[:, j:j + 1]
+        each = cast(xp, slots[:, j], xp.float32) * weights[:, j:j + 1]
         total = each if total is None else total + each
     return total
 

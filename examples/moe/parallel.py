@@ -5,7 +5,7 @@ that rank sums what its experts make of it, and sends one row back. The sums are
 of the ranks. Nothing here knows the transport: `Local` joins the ranks of one process, for tests;
 `torch_parallel.py` is NCCL or gloo.
 """
-from experts import begin, combine, in_slots, wide
+from experts import by_expert, cast, combine, numbers
 
 
 def shard_of(experts, ranks, rank):
@@ -13,60 +13,91 @@ def shard_of(experts, ranks, rank):
     return experts * rank // ranks, experts * (rank + 1) // ranks
 
 
-def destinations(xp, index, experts, ranks):
-    """(tokens x ranks) of bool: which rank has an expert of which token."""
-    goes = []
-    for rank in range(ranks):
-        first, last = shard_of(experts, ranks, rank)
-        goes.append(((index >= first) & (index < last)).any(1))
-    return xp.stack(goes, 1)
+def plan(xp, index, weights, experts, ranks):
+    """What leaves: (counts, at, rows, routing). Rank r gets counts[r] = (rows, slots of them that
+    it has experts for). `rows` are the tokens, sorted by rank; their shape does not wait for the
+    counts, so that token 0 stands behind the last of them. at[token, rank] is the row or -1;
+    `routing` has the experts and the bits of the weights of each row, to travel together."""
+    tokens = index.shape[0]
+    shards = [shard_of(experts, ranks, rank) for rank in range(ranks)]
+    slots = xp.stack([((index >= first) & (index < last)).sum(1) for first, last in shards])
+    goes = slots > 0
+    counts = xp.stack([goes.sum(1), slots.sum(1)], 1)
+    flat = goes.reshape(-1)
+    at = xp.where(flat, xp.cumsum(flat, 0) - 1, -1).reshape(ranks, tokens)
+    rows = xp.zeros(ranks * tokens + 1, dtype=xp.int64, device=index.device)
+    rows[at] = xp.arange(tokens, device=index.device)  # -1: the last, which is not returned
+    rows = rows[:-1]
+    routing = xp.concatenate([cast(xp, index, xp.int32), weights.view(xp.int32)], 1)
+    return counts, at.T, rows, routing[rows]
 
 
-def where_true(xp, flags):
-    return flags.nonzero()[0] if xp.__name__ == "numpy" else flags.nonzero().reshape(-1)
+def sort(xp, routing, first, last):
+    """(tokens, offsets, back) of the slots of experts [first, last): row i of the products is
+    token tokens[i], and back[token, j] is the row of a slot, or -1 where the expert is of another
+    rank. Those are last in `tokens`."""
+    top_k = routing.shape[1] // 2
+    index = routing[:, :top_k]
+    mine = (index >= first) & (index < last)
+    # Narrow keys: a radix sort takes a pass for every 8 bits.
+    keys = cast(xp, xp.where(mine, index - first, last - first), xp.int16).reshape(-1)
+    order, offsets = by_expert(xp, keys, last - first)
+    row = xp.arange(keys.shape[0], dtype=xp.int32, device=keys.device)
+    back = xp.zeros_like(row)
+    back[order] = xp.where(row < offsets[last - first], row, -1)
+    return order // top_k, offsets, back.reshape(-1, top_k)
 
 
-def local_index(xp, index, first, last):
-    """The rank's own numbers of the experts; those of others become last - first, no expert."""
-    return xp.where((index >= first) & (index < last), index - first, last - first)
+def add_slots(xp, y, back, routing):
+    """The weighted sum of each token's rows of y, in the order of its slots."""
+    at = back.reshape(-1)
+    slots = xp.where((at >= 0).reshape(-1, 1), y[at], xp.zeros_like(y[:1]))
+    weights = routing[:, back.shape[1]:].view(xp.float32)
+    weights = xp.where(back >= 0, weights, xp.zeros_like(weights[:1]))
+    return cast(xp, combine(xp, slots, weights), y.dtype)
 
 
-def partial_sums(xp, shard, x, index, weights, dtype):
-    """What a rank makes of the tokens that came to it: rows of `dtype`. `shard` are its experts,
-    `index` its own numbers."""
-    if x.shape[0] == 0:
-        return x
-    rows, order, offsets = begin(xp, x, index, shard.count)
-    slots = in_slots(xp, shard.rows(rows, offsets), order)
-    mine = index < shard.count
-    # Rows of no expert here were not written: they may hold anything.
-    slots = xp.where(mine.reshape(-1, 1), slots, xp.zeros_like(slots[:1]))
-    weights = xp.where(mine, weights, xp.zeros_like(weights[:1]))
-    total = combine(xp, slots, weights)
-    return total.astype(dtype) if xp.__name__ == "numpy" else total.to(dtype)
-
-
-def add_in_order(xp, tokens, hidden, parts):
-    """Adds rows to tokens: parts are (token numbers, rows) in the order of the ranks."""
-    like = parts[0][1]
-    total = xp.zeros((tokens, hidden), dtype=xp.float32, **(
-        {"device": like.device} if xp.__name__ == "torch" else {}))
-    for rows, values in parts:
-        total[rows] = total[rows] + wide(xp, values)  # a token is there once
+def add_ranks(xp, rows, at):
+    """The sum of what all ranks made of each token, in their order, in float32."""
+    total = None
+    for rank in range(at.shape[1]):
+        each = cast(xp, rows[at[:, rank]], xp.float32)
+        each = xp.where((at[:, rank] >= 0).reshape(-1, 1), each, xp.zeros_like(each[:1]))
+        total = each if total is None else total + each
     return total
 
 
-def one_rank_by_shards(xp, shards, x, index, weights, experts):
+class Steps:
+    """What a rank computes beside the products. `wrap` may compile a step; bits are equal where
+    the same steps are used."""
+
+    def __init__(self, xp, wrap=lambda step: step):
+        self.xp = xp
+        self.plan = wrap(lambda *of: plan(xp, *of))
+        self.sort = wrap(lambda *of: sort(xp, *of))
+        self.add_slots = wrap(lambda *of: add_slots(xp, *of))
+        self.add_ranks = wrap(lambda *of: add_ranks(xp, *of))
+
+    def partial_sums(self, shard, x, routing, placed, slots):
+        """What a rank makes of the tokens that came to it. `placed` is from `sort`, `slots` the
+        number that it has experts for."""
+        if x.shape[0] == 0:
+            return x
+        tokens, offsets, back = placed
+        return self.add_slots(shard.rows(x[tokens[:slots]], offsets), back, routing)
+
+
+def one_rank_by_shards(steps, shards, x, index, weights, experts):
     """What all ranks together make, on one: the sums of each shard, added in the order of the
     shards. `shards` are the experts of each rank."""
-    goes = destinations(xp, index, experts, len(shards))
-    parts = []
-    for rank, shard in enumerate(shards):
-        first, last = shard_of(experts, len(shards), rank)
-        rows = where_true(xp, goes[:, rank])
-        mine = local_index(xp, index[rows], first, last)
-        parts.append((rows, partial_sums(xp, shard, x[rows], mine, weights[rows], x.dtype)))
-    return add_in_order(xp, x.shape[0], x.shape[1], parts)
+    counts, at, rows, routing = steps.plan(index, weights, experts, len(shards))
+    made, begin = [], 0
+    for rank, (count, slots) in enumerate(counts.tolist()):
+        part = slice(begin, begin + count)
+        placed = steps.sort(routing[part], *shard_of(experts, len(shards), rank))
+        made.append(steps.partial_sums(shards[rank], x[rows[part]], routing[part], placed, slots))
+        begin += count
+    return steps.add_ranks(steps.xp.concatenate(made), at)
 
 
 class Local:
@@ -77,30 +108,35 @@ class Local:
         self.rows = 0  # that travelled to another rank
 
     def exchange(self, sent):
-        """sent[from][to] -> received[to][from]."""
-        self.rows += sum(len(sent[i][j][0]) for i in range(self.ranks) for j in range(self.ranks)
+        """sent[from][to] -> received[to][from], arrays of rows."""
+        self.rows += sum(len(sent[i][j]) for i in range(self.ranks) for j in range(self.ranks)
                          if i != j)
         return [[sent[i][j] for i in range(self.ranks)] for j in range(self.ranks)]
 
 
-def all_ranks(xp, transport, shards, batches, experts):
+def split(rows, counts):
+    """As many rows for each rank as its count says."""
+    ends = [sum(counts[:rank]) for rank in range(len(counts) + 1)]
+    return [rows[begin:end] for begin, end in zip(ends, ends[1:])]
+
+
+def all_ranks(steps, transport, shards, batches, experts):
     """Every rank's tokens through all experts. `batches` are (x, index, weights) of each rank."""
     ranks = transport.ranks
-    goes = [destinations(xp, index, experts, ranks) for _, index, _ in batches]
-    rows = [[where_true(xp, goes[i][:, j]) for j in range(ranks)] for i in range(ranks)]
-    came = transport.exchange([[(batches[i][0][rows[i][j]], batches[i][1][rows[i][j]],
-                                 batches[i][2][rows[i][j]]) for j in range(ranks)]
-                               for i in range(ranks)])
+    join = steps.xp.concatenate
+    plans = [steps.plan(index, weights, experts, ranks) for _, index, weights in batches]
+    counts = [made[0].tolist() for made in plans]
+    lengths = [[count for count, _ in of_rank] for of_rank in counts]
+    came_x = transport.exchange([split(batch[0][rows], sent) for batch, (_, _, rows, _), sent
+                                 in zip(batches, plans, lengths)])
+    came_routing = Local(ranks).exchange([split(routing, sent) for (_, _, _, routing), sent
+                                          in zip(plans, lengths)])
     answers = []
-    for j in range(ranks):
-        first, last = shard_of(experts, ranks, j)
-        x, index, weights = (xp.concatenate([part[at] for part in came[j]]) for at in range(3))
-        made = partial_sums(xp, shards[j], x, local_index(xp, index, first, last), weights, x.dtype)
-        ends = [0]
-        for part in came[j]:
-            ends.append(ends[-1] + len(part[0]))
-        answers.append([(made[ends[i]:ends[i + 1]],) for i in range(ranks)])
-    back = transport.exchange(answers)
-    return [add_in_order(xp, len(batches[i][0]), batches[i][0].shape[1],
-                         [(rows[i][j], back[i][j][0]) for j in range(ranks)])
-            for i in range(ranks)]
+    for rank in range(ranks):
+        routing = join(came_routing[rank])
+        placed = steps.sort(routing, *shard_of(experts, ranks, rank))
+        made = steps.partial_sums(shards[rank], join(came_x[rank]), routing, placed,
+                                  sum(of_rank[rank][1] for of_rank in counts))
+        answers.append(split(made, [sent[rank] for sent in lengths]))
+    return [steps.add_ranks(join(back), made[1])
+            for back, made in zip(transport.exchange(answers), plans)]

@@ -56,12 +56,12 @@ def expert_parallel(ranks, seed):
     for rank in range(ranks):
         first, last = parallel.shard_of(c.experts, ranks, rank)
         shards.append(Experts(w["gate_up"][first:last], w["down"][first:last]))
-    transport = parallel.Local(ranks)
-    got = parallel.all_ranks(np, transport, shards, batches, c.experts)
+    transport, steps = parallel.Local(ranks), parallel.Steps(np)
+    got = parallel.all_ranks(steps, transport, shards, batches, c.experts)
     slots = sum(index.size for _, index, _ in batches)
     same = True
     for (x, index, share), y in zip(batches, got):
-        one = parallel.one_rank_by_shards(np, shards, x, index, share, c.experts)
+        one = parallel.one_rank_by_shards(steps, shards, x, index, share, c.experts)
         same = same and one.tobytes() == y.tobytes()
         off = np.abs(y - model.reference(w, x, index, share)).max()
         if off > 0.1:

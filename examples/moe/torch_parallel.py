@@ -1,10 +1,10 @@
 """Experts on several ranks by torch.distributed: one process a GPU (NCCL), or on the CPU (gloo).
 
 The lengths of what travels are exchanged first and read by the host, because all_to_all_single
-takes them from there: one wait a layer. Rows travel as bytes.
+takes them from there: one wait a layer, in however many chunks. All that stands around the products
+is compiled. Rows travel as bytes.
 """
 import json
-import math
 import os
 import statistics
 import time
@@ -17,6 +17,23 @@ from experts import Experts
 from torch_experts import Mixture
 
 
+def compiled(step):
+    """One compilation for all numbers of rows. Two-dimensional tiles read what belongs to a row
+    (its slots' places and weights) once and not for every column; places are made here, so that
+    there are no bounds to check, which costs barriers."""
+    made = torch.compile(step, options={"triton.prefer_nd_tiling": True,
+                                        "assert_indirect_indexing": False})
+
+    def call(*of):
+        tensors = [each for each in of if isinstance(each, torch.Tensor)]
+        if any(len(each) == 0 for each in tensors):
+            return step(*of)
+        for each in tensors:
+            torch._dynamo.maybe_mark_dynamic(each, 0)
+        return made(*of)
+    return call
+
+
 class Exchange:
     """Rows to and from all ranks."""
 
@@ -24,54 +41,73 @@ class Exchange:
         self.device = device
         self.rank, self.ranks = dist.get_rank(), dist.get_world_size()
 
-    def lengths(self, sent):
-        """(sent, received) to and from each rank, on the host."""
-        mine = torch.tensor(sent, device=self.device)
-        theirs = torch.empty_like(mine)
-        dist.all_to_all_single(theirs, mine)
-        return sent, theirs.tolist()
-
-    def start(self, rows, sent, received):
-        """Sends rows, which are sorted by rank; returns (rows that come, what to wait for)."""
-        out = rows.new_empty((sum(received), *rows.shape[1:]))
-        width = rows.element_size() * math.prod(rows.shape[1:])
-        work = dist.all_to_all_single(
-            out.view(torch.uint8).reshape(-1), rows.contiguous().view(torch.uint8).reshape(-1),
-            [n * width for n in received], [n * width for n in sent], async_op=True)
+    def start(self, rows, sent=None, received=None):
+        """Sends rows, which are sorted by rank, as many to each; returns (rows that come, what to
+        wait for)."""
+        out = rows.new_empty((sum(received or [len(rows)]), *rows.shape[1:]))
+        work = dist.all_to_all_single(out.view(torch.uint8), rows.view(torch.uint8), received, sent,
+                                      async_op=True)
         return out, work
 
 
-def forward(exchange, shard, x, index, weights, experts, chunks=1):
+def forward(exchange, steps, shard, x, index, weights, experts, chunks=1, stamp=lambda part: None):
     """This rank's tokens through all experts, in float32. With several chunks one travels while
-    another is multiplied; the bits are the same."""
-    ranks = exchange.ranks
-    first, last = parallel.shard_of(experts, ranks, exchange.rank)
+    another is multiplied; the bits are the same. `stamp` hears of every part that was enqueued."""
+    ends = [x.shape[0] * number // chunks for number in range(chunks + 1)]
+    parts = [slice(begin, end) for begin, end in zip(ends, ends[1:])]
+    plans = [steps.plan(index[part], weights[part], experts, exchange.ranks) for part in parts]
+    stamp("plan")
+    sent = torch.stack([made[0] for made in plans], 1)  # ranks x chunks x (rows, slots)
+    received, work = exchange.start(sent)
+    # The GPU gathers, more rows than will leave, while the host waits for the lengths.
+    leaves = [x[part][rows] for part, (_, _, rows, _) in zip(parts, plans)]
+    work.wait()
+    sent, received = torch.stack((sent, received)).permute(0, 2, 3, 1).tolist()
+    stamp("lengths")
     under_way = []
-    for number in range(chunks):  # on every rank as many, with whatever it has
-        begin = x.shape[0] * number // chunks
-        part = slice(begin, x.shape[0] * (number + 1) // chunks)
-        goes = parallel.destinations(torch, index[part], experts, ranks)
-        rows = [parallel.where_true(torch, goes[:, rank]) + begin for rank in range(ranks)]
-        every = torch.cat(rows)
-        sent, received = exchange.lengths([len(r) for r in rows])
-        under_way.append((rows, sent, received, [exchange.start(t[every], sent, received)
-                                                 for t in (x, index, weights)]))
+    for rows, (_, at, _, routing), to, by in zip(leaves, plans, sent, received):
+        goes, comes = to[0], by[0]
+        # The routing first: it is sorted while x travels.
+        under_way.append((at, goes, comes, sum(by[1]), [
+            exchange.start(each[:sum(goes)], goes, comes) for each in (routing, rows)]))
+    first, last = parallel.shard_of(experts, exchange.ranks, exchange.rank)
     answers = []
-    for rows, sent, received, came in under_way:
-        for _, work in came:
-            work.wait()
-        (of_x, _), (of_index, _), (of_weights, _) = came
-        made = parallel.partial_sums(torch, shard, of_x,
-                                     parallel.local_index(torch, of_index, first, last), of_weights,
-                                     x.dtype)
-        answers.append((rows, sent, exchange.start(made, received, sent)))
-    parts = [[] for _ in range(ranks)]
-    for rows, sent, (back, work) in answers:
+    for at, goes, comes, slots, ((routing, routing_came), (rows, rows_came)) in under_way:
+        routing_came.wait()
+        placed = steps.sort(routing, first, last)
+        stamp("sort")
+        rows_came.wait()
+        stamp("rows come")
+        made = steps.partial_sums(shard, rows, routing, placed, slots)
+        stamp("experts")
+        answers.append((at, exchange.start(made, comes, goes)))
+    done = []
+    for at, (rows, work) in answers:
         work.wait()
-        for rank, values in enumerate(back.split(sent)):
-            parts[rank].append((rows[rank], values))
-    return parallel.add_in_order(torch, x.shape[0], x.shape[1],
-                                 [each for of_rank in parts for each in of_rank])
+        stamp("sums come")
+        done.append(steps.add_ranks(rows, at))
+    stamp("add")
+    return done[0] if chunks == 1 else torch.cat(done)
+
+
+def parts_us(call, rounds=15):
+    """[(part, median microseconds)] of call(stamp) on the GPU."""
+    times = {}
+    for _ in range(rounds):
+        torch.cuda.synchronize()
+        dist.barrier()
+        torch.cuda.synchronize()
+        events = []
+
+        def stamp(part, events=events):
+            events.append((part, torch.cuda.Event(enable_timing=True)))
+            events[-1][1].record()
+        stamp("begin")
+        call(stamp)
+        torch.cuda.synchronize()
+        for (_, begin), (part, end) in zip(events, events[1:]):
+            times.setdefault(part, []).append(begin.elapsed_time(end) * 1e3)
+    return [(part, statistics.median(each)) for part, each in times.items()]
 
 
 def wait(device):
@@ -112,7 +148,7 @@ def main(options):
         torch.device("cpu")
     if on_gpu:
         torch.cuda.set_device(device)
-    dist.init_process_group("nccl" if on_gpu else "gloo")
+    dist.init_process_group("nccl" if on_gpu else "gloo", device_id=device if on_gpu else None)
     try:
         run(options, Exchange(device), on_gpu)
     finally:
@@ -145,39 +181,48 @@ def run(options, exchange, on_gpu):
     weights, index = torch.randn(tokens, experts, device=device).softmax(-1).topk(top_k)
     weights = weights / weights.sum(-1, keepdim=True)
 
+    steps = parallel.Steps(torch, compiled)
+
+    def ours(**how):
+        return forward(exchange, steps, mine, x, index, weights, experts, **how)
+
     with torch.inference_mode():
-        got = forward(exchange, mine, x, index, weights, experts)
-        one = parallel.one_rank_by_shards(torch, shards, x, index, weights, experts)
-        chunked = forward(exchange, mine, x, index, weights, experts, chunks=4)
+        got, chunked = ours(), ours(chunks=4)
+        one = parallel.one_rank_by_shards(steps, shards, x, index, weights, experts)
         same = torch.equal(got, one) and torch.equal(got, chunked)
         same = torch.tensor([int(same)], device=device)
         dist.all_reduce(same, dist.ReduceOp.MIN)
         if same.item() != 1:
             raise SystemExit("FAILED: ranks do not give the bits of one that sums by shard")
         say(f"{ranks} ranks give the bits of one that sums by shard, in one chunk and in four")
+        mixture = Mixture(compiled=on_gpu)
+        whole = Experts(gate_up, down)
+        want = mixture(whole, x, index, weights).float()
+        off = ((got - want).norm() / want.norm()).item()
+        if not off < 0.01:
+            raise SystemExit(f"FAILED: ranks are off from whole experts by {off:.4f} of their norm")
         if not on_gpu:
             return
-        mixture = Mixture()
-        whole = Experts(gate_up, down)
         alone = seconds(lambda: mixture(whole, x, index, weights), device)
-        travels = (parallel.destinations(torch, index, experts, ranks).sum()
-                   - parallel.destinations(torch, index, experts, ranks)[:, exchange.rank].sum())
-        row_bytes = hidden * 2 * 2 + top_k * 12
+        leaves = steps.plan(index, weights, experts, ranks)[0][:, 0]
+        travels = leaves.sum() - leaves[exchange.rank]
+        row_bytes = hidden * 2 * 2 + top_k * 8
         bound = alone if not bandwidth else max(
             alone, alone + travels.item() * row_bytes / bandwidth)
         rows = []
         say("\n| chunks | us | x one GPU's throughput | x the bound of the link |\n"
             "|---:|---:|---:|---:|")
         for chunks in (1, 2, 4):
-            took = seconds(lambda chunks=chunks: forward(exchange, mine, x, index, weights, experts,
-                                                         chunks), device)
+            took = seconds(lambda chunks=chunks: ours(chunks=chunks), device)
             rows.append({"chunks": chunks, "us": took * 1e6, "scaling": ranks * alone / took,
                          "of_bound": bound / took})
             say(f"| {chunks} | {took * 1e6:.0f} | {ranks * alone / took:.2f} | "
                 f"{bound / took:.2f} |")
         say(f"one GPU alone: {alone * 1e6:.0f} us; with what must travel: {bound * 1e6:.0f} us")
+        parts = parts_us(lambda stamp: ours(stamp=stamp))
+        say("in one chunk: " + ", ".join(f"{part} {took:.0f} us" for part, took in parts))
         if exchange.rank == 0:
             options.out.mkdir(parents=True, exist_ok=True)
             (options.out / "expert_parallel.json").write_text(json.dumps(
                 {"ranks": ranks, "tokens_a_rank": tokens, "bandwidth": bandwidth,
-                 "alone_us": alone * 1e6, "rows": rows}, indent=1))
+                 "alone_us": alone * 1e6, "rows": rows, "parts_us": dict(parts)}, indent=1))

@@ -5,9 +5,12 @@
 
 edits.json has a list of edits: a name, what is expected ("caught" or "clean"), files with an anchor
 text and its replacement, and what must notice: `commands` of `warpwright check`, run with the
-kernels named compiled with the edit, or `tests`, scripts that are given the edited tree. "caught":
-one of the commands or tests fails with findings (or the edit does not compile). "clean": none does;
-a note says why where that is not plain. An anchor that is not there exactly once fails: port it.
+kernels named compiled with the edit; `tests`, scripts that are given the edited tree; or
+`programs`, a source of a target of the tests, compiled with the edit, and its arguments. "caught":
+one of them fails with findings. "clean": none does; a note says why where that is
+not plain. An edit that does not compile was not tried, and fails, unless `refused` has words of the
+compiler's first error: what a type or a static_assert forbids. An anchor that is not there exactly
+once fails: port it.
 
 BUILD is a build folder of this tree, whose libraries the edited kernels are linked with. --sample
 takes every so-many-th edit.
@@ -61,7 +64,7 @@ class Build:
 
     def __init__(self, folder):
         self.folder = pathlib.Path(folder).resolve()
-        commands = self.run("ninja", "-t", "commands", "warpwright_exe").stdout.splitlines()
+        commands = self.commands("warpwright_exe")
         self.link = shlex.split(commands[-1].split("&&")[1])
         words = shlex.split(next(c for c in commands if "plan/kernels.cpp" in c and " -c " in c))
         if words[0].endswith("ccache"):
@@ -70,6 +73,18 @@ class Build:
         self.flags = [w for w in words if w.startswith(("-std", "-m", "-DWARPWRIGHT_VERSION"))]
         self.plans = {}
         self.lock = threading.Lock()
+
+    def commands(self, target):
+        return self.run("ninja", "-t", "commands", target).stdout.splitlines()
+
+    def link_program(self, words, objects, program):
+        """Links by these words, with these objects before the libraries."""
+        words = list(words)
+        out = words.index("-o")
+        words[out + 1] = str(program)
+        words[out:out] = map(str, objects)
+        made = subprocess.run(words, cwd=self.folder, capture_output=True, text=True, check=False)
+        assert made.returncode == 0, made.stderr
 
     def plan(self, kernels):
         """What plans know of these kernels, unedited: an object file, made once."""
@@ -94,7 +109,7 @@ class Build:
 
 def edited_tree(edit, folder):
     """The tree with the edit made; the sentence that says why not."""
-    for part in ("warpwright", "tests/ptx", "cmake"):
+    for part in ("warpwright", "tests", "cmake"):
         shutil.copytree(ROOT / part, folder / part)
     for change in edit["edits"]:
         path = folder / change["file"]
@@ -137,13 +152,30 @@ def make_program(build, edit, folder):
     else:
         objects.append(build.plan(names))
     program = folder / "program"
-    link = [*build.link]
-    out = link.index("-o")
-    link[out + 1] = str(program)
-    link[out:out] = map(str, objects)
-    made = subprocess.run(link, cwd=build.folder, capture_output=True, text=True, check=False)
-    assert made.returncode == 0, made.stderr
+    build.link_program(build.link, objects, program)
     return program, ""
+
+
+def run_test(build, test, folder):
+    """The run of a test's source in the edited tree; None and the words where it does not
+    compile."""
+    made = folder / "test.o"
+    words = build.compile(folder, folder / test["source"], made, "common")
+    if words:
+        return None, words
+    link = shlex.split(build.commands(test["target"])[-1].split("&&")[1])
+    program = folder / "test"
+    build.link_program([w for w in link if not w.endswith(".cxx.o")], [made], program)
+    return subprocess.run([program, *test["arguments"].split()], capture_output=True, text=True,
+                          timeout=1800, check=False), ""
+
+
+def refused(edit, words):
+    """(as expected?, what was seen) of an edit to which the compiler says these words."""
+    first = next((line for line in words.splitlines() if "error" in line), words)
+    said = edit.get("refused")
+    proved = edit["expect"] == "caught" and said is not None and said in first
+    return proved, "does not compile: " + first[-160:]
 
 
 def judge(build, edit):
@@ -158,14 +190,25 @@ def judge(build, edit):
                                   text=True, check=False)
             if made.returncode == 77:
                 return True, "did not run: " + made.stdout.strip()
+            if "error:" in made.stderr:
+                return refused(edit, made.stderr)
             if made.returncode != 0:
                 return edit["expect"] == "caught", "its test fails"
+        for test in edit.get("programs", []):
+            made, words = run_test(build, test, folder)
+            if made is None:
+                return refused(edit, words)
+            if made.returncode != 0:
+                lines = made.stdout.splitlines()
+                found = next((line.strip() for line in lines if re.match(r" *[A-Z]\d ", line)), "")
+                return edit["expect"] == "caught" and "[  FAILED  ]" in made.stdout, found[:160]
         if not edit.get("commands"):
             return edit["expect"] == "clean", "nothing found"
         program, words = make_program(build, edit, folder)
         if program is None:
-            first = next((line for line in words.splitlines() if "error" in line), words)
-            return edit["expect"] == "caught", "does not compile: " + first[-160:]
+            return refused(edit, words)
+        if "refused" in edit:
+            return False, "compiles, although it is said to be refused"
         for command in edit["commands"]:
             made = subprocess.run([program, "check", *command.split()], capture_output=True,
                                   text=True, timeout=1800, check=False)

@@ -4,6 +4,7 @@
 
 #include "tests/corpus/corpus.h"
 #include "warpwright/isa/tensor_map.h"
+#include "warpwright/isa/tma.h"
 
 namespace warpwright::corpus {
 namespace {
@@ -42,6 +43,28 @@ TEST(Grids, TouchesMemoryBeforeTheGridBeforeHasEnded) {
   }
   EXPECT_CLEAN(run(kernel(Wait::by_one_lane_and_meets), overlapped, in, out, table));
   EXPECT_CLEAN(run(kernel(Wait::first), overlapped, in, out, table));
+}
+
+// A copy of many rows is one access.
+TEST(Grids, StoresATileBeforeTheGridBeforeHasEnded) {
+  Buffer<std::uint32_t> out("out", 64);
+  const auto map = model::testing::tensor_map(out, {8, 8, 8, 8});
+  const auto kernel = [&](bool waits) {
+    return [&, waits] {
+      const isa::SharedView<std::uint32_t> tile{isa::shared_base()};
+      for (int i = 0; i < 64; ++i) tile.store(i, 1);
+      isa::fence_proxy_async_shared();
+      if (waits) isa::wait_for_prerequisites();
+      isa::tensor_store(map, tile.address, isa::Coords{0, 0});
+      isa::bulk_commit();
+      isa::bulk_wait<0>();
+    };
+  };
+  const Launch one_thread{.threads = 1, .shared_bytes = 1024, .dependent = true};
+  const auto outcome = run(kernel(false), one_thread, out);
+  always(outcome, Check::before_prerequisites);
+  for (const model::testing::Run& r : outcome.runs) EXPECT_EQ(r.report.findings[0].count, 1);
+  EXPECT_CLEAN(run(kernel(true), one_thread, out));
 }
 
 // The second launch starts while the first still writes: without the wait both write at once.

@@ -109,25 +109,54 @@ TEST(Wgmma, RegistersOfAWrittenBeforeTheWait) {
   EXPECT_CLEAN(run(kernel(2), warpgroup));
 }
 
-// The registers of A are written between the fence and the wgmma that reads them.
+// The same where every step has registers of its own: what they hold ends with the step.
+TEST(Wgmma, RegistersOfAEndBeforeTheWait) {
+  enum class Waits { after, unnamed, named };
+  const auto kernel = [](Waits waits) {
+    return [=] {
+      operands(128);
+      Accumulator sum;
+      for (int i = 0; i < 2; ++i) {
+        isa::Fragment<std::uint32_t, 4> a;
+        for (int r = 0; r < 4; ++r) a[r] = 0x3f803f80;
+        isa::wgmma_fence(sum, a);
+        isa::wgmma_registers<DType::bf16, 64>(
+            sum, a, atom::encode(atom::descriptor(operand, data(2))), i > 0);
+        isa::wgmma_commit();
+        if (waits == Waits::unnamed) isa::wgmma_wait<0>(sum);
+        if (waits == Waits::named) isa::wgmma_wait<0>(sum, a);
+      }
+      isa::wgmma_wait<0>(sum);
+    };
+  };
+  EXPECT_ONLY_FINDINGS(run(kernel(Waits::after), warpgroup), Check::fragment_in_flight);
+  EXPECT_ONLY_FINDINGS(run(kernel(Waits::unnamed), warpgroup), Check::fragment_in_flight);
+  EXPECT_CLEAN(run(kernel(Waits::named), warpgroup));
+}
+
+// The registers of A are written between the fence and the wgmma that reads them, or before a fence
+// that does not name them, over which the compiler may move the writes.
 // CUTLASS's warpgroup_arrive before wgmmas with A from registers (cute/arch/mma_sm90_gmma.hpp).
 TEST(Wgmma, RegistersOfAWrittenAfterTheFence) {
-  const auto kernel = [](bool mended) {
+  enum class Fence { before, unnamed, named };
+  const auto kernel = [](Fence fence) {
     return [=] {
       operands(128);
       Accumulator sum;
       isa::Fragment<std::uint32_t, 4> a;
-      if (!mended) isa::wgmma_fence(sum);
+      if (fence == Fence::before) isa::wgmma_fence(sum);
       for (int r = 0; r < 4; ++r) a[r] = 0x3f803f80;
-      if (mended) isa::wgmma_fence(sum, a);
+      if (fence == Fence::unnamed) isa::wgmma_fence(sum);
+      if (fence == Fence::named) isa::wgmma_fence(sum, a);
       isa::wgmma_registers<DType::bf16, 64>(
           sum, a, atom::encode(atom::descriptor(operand, data(2))), false);
       isa::wgmma_commit();
       isa::wgmma_wait<0>(sum, a);
     };
   };
-  EXPECT_ONLY_FINDINGS(run(kernel(false), warpgroup), Check::wgmma_unfenced);
-  EXPECT_CLEAN(run(kernel(true), warpgroup));
+  EXPECT_ONLY_FINDINGS(run(kernel(Fence::before), warpgroup), Check::wgmma_unfenced);
+  EXPECT_ONLY_FINDINGS(run(kernel(Fence::unnamed), warpgroup), Check::wgmma_unfenced);
+  EXPECT_CLEAN(run(kernel(Fence::named), warpgroup));
 }
 
 // The stage is released when its wgmmas are issued, not when they have read it.

@@ -121,16 +121,16 @@ inline void expect_clean(const std::string& name, const Result<Plan>& plan,
 /// A mutant that orders accesses differently and yet is the same program, which the model cannot
 /// see by itself.
 struct Argued {
-  const char* site;  ///< begins with: a statement and its file, below warpwright/kernel/
+  const char* site;  ///< begins with: a statement and its file, below warpwright/
   const char* line;  ///< what that line of the source, or the one before it, says; no other does
   const char* how;
   const char* reason;
   bool (*where)(const Plan&) = nullptr;  ///< holds only there
 };
 
-/// The lines of a source file below warpwright/kernel/, from 1 on.
-inline std::vector<std::string> kernel_source(const std::string& file) {
-  std::ifstream source(std::string(WARPWRIGHT_SOURCE) + "/warpwright/kernel/" + file);
+/// The lines of a source file below warpwright/, from 1 on.
+inline std::vector<std::string> library_source(const std::string& file) {
+  std::ifstream source(std::string(WARPWRIGHT_SOURCE) + "/warpwright/" + file);
   std::vector<std::string> lines(1);
   for (std::string line; std::getline(source, line);) lines.push_back(line);
   return lines;
@@ -138,7 +138,7 @@ inline std::vector<std::string> kernel_source(const std::string& file) {
 /// Those of them that an argument names.
 inline std::vector<int> lines_of(const Argued& a) {
   const std::string site = a.site;
-  const auto lines = kernel_source(site.substr(site.rfind(' ') + 1));
+  const auto lines = library_source(site.substr(site.rfind(' ') + 1));
   std::vector<int> found;
   for (std::size_t i = 1; i < lines.size(); ++i) {
     if (lines[i].find(a.line) != std::string::npos) found.push_back(static_cast<int>(i));
@@ -163,7 +163,7 @@ inline bool all_by_elements(const Plan& plan) {
   return plan.c_path == EpiloguePath::elements && plan.d_path == EpiloguePath::elements;
 }
 inline constexpr Argued no_copy_to_wait_for = {
-    "syncwarp at epilogue.h", "bulk_wait_read<config.buffers - 1>();", "dropped",
+    "syncwarp at kernel/epilogue.h", "bulk_wait_read<config.buffers - 1>();", "dropped",
     "after the wait for a buffer: no copy reads it, and since lanes stored its elements, a chunk "
     "in the other buffer ago, the warp has met",
     all_by_elements};

@@ -80,6 +80,12 @@ bool packed(const GemmConfig& c) {
   return kernel::packed_a(c) && c.sums == kernel::Sums::promoted &&
          c.sharing == kernel::Sharing::whole;
 }
+bool packed_in_cluster(const GemmConfig& c) {
+  return kernel::packed_a(c) && c.folds && c.sharing == kernel::Sharing::cluster;
+}
+bool packed_gated(const GemmConfig& c) {
+  return kernel::packed_a(c) && c.gated;
+}
 bool gated(const GemmConfig& c) {
   return c.gated;
 }
@@ -113,6 +119,8 @@ constexpr Case cases[] = {
     {"gated", gated},
     {"8-bit D", narrow_result},
     {"packed weights, 2x1", packed, {2, 1}},
+    {"packed weights, folded, shared along K in a cluster", packed_in_cluster},
+    {"packed weights, gated, 2x1", packed_gated, {2, 1}},
     {"drawn, in turns, 2x1, C", drawn, {2, 1}, 1},
     {"drawn, shared, 1x2", drawn_shared, {1, 2}},
     {"drawn, but static shares, in turns, 2x1", drawn, {2, 1}, 0, 0, false, false, 1, true},
@@ -138,19 +146,19 @@ bool buffer_a_tile(const Plan& plan) {
 }
 constexpr Argued argued_hopper[] = {
     no_copy_to_wait_for,
-    {"bulk commit_group at epilogue.h", "isa::bulk_commit();", "dropped the first time",
+    {"bulk commit_group at kernel/epilogue.h", "isa::bulk_commit();", "dropped the first time",
      "the first store joins the second's group; C comes into a buffer once a tile, so into the "
      "first store's not before that group is committed, and then waits until it has been read",
      buffers_alternate},
-    {"bulk wait_group at epilogue.h", "// the store that used the buffer last",
+    {"bulk wait_group at kernel/epilogue.h", "// the store that used the buffer last",
      "one more group may be pending",
      "with one chunk a tile C comes into the buffer of the store before the latest; the latest "
      "may still be read",
      buffer_a_tile},
-    {"syncwarp at workspace_share.h", "together) add(sums, c);", "dropped",
+    {"syncwarp at kernel/workspace_share.h", "together) add(sums, c);", "dropped",
      "before a flag goes back to 0: nobody waits for the 0 before the next launch, which the end "
      "of this one orders"},
-    {"syncwarp at hopper/mainloop.h", "loader.step();", "dropped",
+    {"syncwarp at kernel/hopper/mainloop.h", "loader.step();", "dropped",
      "after a lane's loads: it brings the warp together again for wgmma, which the model's lanes "
      "do at the wgmma itself; no other lane touches what that lane touched"},
 };

@@ -69,6 +69,10 @@ TEST(Variants, BatchesThatShareTheirMatrices) {
   expect_right(jobs_of(sampled(shared_cases(), 4, 1)));
 }
 
+TEST(Variants, WithoutAProduct) {
+  expect_right(jobs_of(sampled(empty_cases(), 8)));
+}
+
 TEST(Variants, EpiloguesOnOddShapes) {
   expect_right(jobs_of(sampled(epilogue_cases(), 4, 2)));
 }

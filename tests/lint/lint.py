@@ -6,7 +6,8 @@
 
 Rules: switches (no #if above isa/), floors (a room includes only rooms below it), machine (kernel/,
 tile/ and pipeline/ speak to the machine through isa/ alone), length (450 lines a kernel file, 100
-columns), unfinished (no notes of unfinished work), docstring (every instruction of isa/ has one).
+columns), unfinished (no notes of unfinished work), docstring (every instruction of isa/ has one),
+clobber (an instruction of isa/ that touches memory or orders it is volatile and clobbers memory).
 """
 import pathlib
 import re
@@ -38,6 +39,11 @@ MACHINE = [
     (r"(?:^\s*|[=(,;{!&|?:+]\s*|\breturn\s+)\*\s*(?!this\b)[A-Za-z_]\w*",
      "a raw dereference"),
 ]
+
+
+# What inline assembly of isa/ touches registers alone: it says nothing about memory.
+REGISTERS_ALONE = re.compile(r"\b(mov|mapa|cvt|mul|ex2|createpolicy|setmaxnreg|mma\.sync|"
+                             r"wgmma\.mma_async|clusterlaunchcontrol\.query_cancel)\b|// hides")
 
 
 def strip(text):
@@ -180,6 +186,24 @@ def check_docstring(name, text):
             yield i + 1, "an instruction without a docstring directly above it"
 
 
+def check_clobber(name, text):
+    """PTX says what an instruction orders, but the compiler moves accesses over it unless told."""
+    if room_of(name) != "isa":
+        return
+    for start in re.finditer(r"\basm\b(\s+volatile)?\s*(?=\()", text):
+        depth, strings = 0, []
+        for token in re.finditer(r'"(?:\\.|[^"\\])*"|[()]', text[start.end():]):
+            depth += {"(": 1, ")": -1}.get(token[0], 0)
+            if depth == 0:
+                break
+            if token[0][0] == '"':
+                strings.append(token[0])
+        orders = not REGISTERS_ALONE.search(re.sub(r"\\[nt]", " ", " ".join(strings)))
+        if orders and (not start[1] or '"memory"' not in strings):
+            number = text.count("\n", 0, start.start()) + 1
+            yield number, "assembly that the compiler may move accesses over: volatile, \"memory\""
+
+
 # rule: (function, endings it reads)
 RULES = {
     "switches": (check_switches, CPP),
@@ -189,6 +213,7 @@ RULES = {
     "bits": (check_bits, CPP),
     "unfinished": (check_unfinished, TEXT),
     "docstring": (check_docstring, CPP),
+    "clobber": (check_clobber, CPP),
 }
 
 
@@ -261,6 +286,15 @@ CASES = [
     ("docstring", "warpwright/isa/a.h",
      "\ntemplate <int N,\n          int M = 1>\nWW_DEVICE void f();\n", True),
     ("docstring", "warpwright/tile/a.h", "\nWW_DEVICE void f();\n", False),
+    ("clobber", "warpwright/isa/a.h", 'asm volatile("fence.acq_rel.gpu;");\n', True),
+    ("clobber", "warpwright/isa/a.h", 'asm("bar.sync 0;" ::: "memory");\n', True),
+    ("clobber", "warpwright/isa/a.h",
+     'asm volatile("{ .reg .pred p;"\n  "ld.shared.u32 %0, [%1]; }" : "=r"(x) : "r"(f(y)));\n',
+     True),
+    ("clobber", "warpwright/isa/a.h", 'asm volatile("" : "+r"(x));\n', True),
+    ("clobber", "warpwright/isa/a.h",
+     'asm volatile("bar.sync %0;" ::"r"(f(0)) : "memory");\nasm("mov.u32 %0, %%clusterid.x;" : '
+     '"=r"(x));\n', False),
 ]
 
 

@@ -76,7 +76,8 @@ TEST(Sites, AreCountedByTheModel) {
   EXPECT_EQ(arrive.roles, std::vector<std::string>{"writer"});
   const SyncSite& wait = find(sites, SyncKind::mbarrier_wait, "full");
   EXPECT_EQ(wait.roles, std::vector<std::string>{"reader"});
-  EXPECT_EQ(wait.text(), "mbarrier wait full at mutation_test.cpp:" + std::to_string(wait.line));
+  EXPECT_EQ(wait.text(),
+            "mbarrier wait full at tests/model/mutation_test.cpp:" + std::to_string(wait.line));
   EXPECT_EQ(find(sites, SyncKind::named_barrier, "").executions, threads);
 }
 

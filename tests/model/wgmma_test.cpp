@@ -166,7 +166,7 @@ void a_in_registers() {
       isa::wgmma_registers<T, N>(acc, registers,
                                  atom::encode(atom::descriptor(tb, isa::shared_base())), false);
       isa::wgmma_commit();
-      isa::wgmma_wait<0>(acc);
+      isa::wgmma_wait<0>(acc, registers);
       for (int v = 0; v < N / 2; ++v) {
         const auto at = index(atom::c_row(t, v) * N + atom::c_col(t, v));
         got[at] = acc[v];

@@ -144,6 +144,7 @@ TEXT(
     "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%], [%], %, "
     "[%], %;",
     isa::bulk_load(at, to, count, at + 8, isa::evict_first()))
+TEXT(bulk_prefetch, "cp.async.bulk.prefetch.L2.global [%], %;", isa::bulk_prefetch(to, count))
 TEXT(bulk_commit, "cp.async.bulk.commit_group;", isa::bulk_commit())
 TEXT(bulk_wait_read, "cp.async.bulk.wait_group.read 1;", isa::bulk_wait_read<1>())
 TEXT(bulk_wait, "cp.async.bulk.wait_group 1;", isa::bulk_wait<1>())

@@ -41,6 +41,9 @@ class Fragment {
     constexpr bool is_float = std::numeric_limits<T>::has_quiet_NaN;
     std::fill_n(value_, N, is_float ? std::numeric_limits<T>::quiet_NaN() : static_cast<T>(-1));
   }
+  ~Fragment() {
+    model::end_fragment(state_);
+  }
   T& operator[](int i) {
     model::touch_fragment(state_, Site{});
     return value_[i];

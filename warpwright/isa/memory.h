@@ -231,9 +231,9 @@ WW_DEVICE T forgotten(T value) {
   static_assert(sizeof(T) == 4 || sizeof(T) == 8);
 #if WW_GPU
   if constexpr (sizeof(T) == 4) {
-    asm volatile("" : "+r"(value));
+    asm volatile("// hides" : "+r"(value));
   } else {
-    asm volatile("" : "+l"(value));
+    asm volatile("// hides" : "+l"(value));
   }
 #endif
   return value;

@@ -9,6 +9,7 @@
 #include "warpwright/isa/tma.h"
 #include "warpwright/numeric/types.h"
 #include "warpwright/tile/groups.h"
+#include "warpwright/tile/numbers.h"
 #include "warpwright/tile/raster.h"
 #include "warpwright/tile/split.h"
 
@@ -52,6 +53,7 @@ struct PackedParams {
   std::uint32_t carries = 0;  ///< how the encoding is converted (packed::carries_of)
   DType scale = DType::bf16;
   int zero_points = 0;  ///< where in a tile they begin, where it has some
+  int ahead = 0;        ///< K blocks that L2 is asked for before tiles are looked for
 };
 
 // Rows and columns are the kernel's (see GemmConfig): the product is
@@ -162,6 +164,11 @@ struct GemmParams {
   WalkParams walk;
   ScaleParams scales;
   OutputParams output;
+};
+
+/// Those of a kernel that draws its tiles. They begin as the others', whose places do not move.
+struct DrawingGemmParams : GemmParams {
+  tile::FirstNumbers first;
 };
 
 }  // namespace warpwright::kernel

@@ -2,6 +2,7 @@
 // (PTX ISA 9.7.9.25 to 9.7.9.27; out-of-bounds and swizzle rules probed on an H200).
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "warpwright/model/parts.h"
 #include "warpwright/model/timing.h"
@@ -220,15 +221,17 @@ void Machine::prove(Copy& copy) {
   Thread* const issuer = &by;
   order->touch(copy.reading, {&issuer, 1}, *copy.cta, pieces, load);
   if (!copy.by_engine()) return;
-  // Global memory that the grid does not write needs no proof. One destination of a multicast load
+  // Global memory that the grid does not write needs no proof; for the grids before, a map's rows
+  // are asked about once. One destination of a multicast load
   // stands for all of them: they read the same.
+  bool asked = false;
   for_each_row(copy.map, std::span<const int>(copy.coords.data(), copy.map.rank),
                [&](int, std::int64_t address, std::int64_t first, std::int64_t count) {
                  const auto at =
                      static_cast<std::uintptr_t>(address + first * copy.map.element_bytes);
                  const std::int64_t bytes = count * copy.map.element_bytes;
                  if (count == 0) return;
-                 check_prerequisites(at, copy.what(), copy.site);
+                 if (!std::exchange(asked, true)) check_prerequisites(at, copy.what(), copy.site);
                  if (!order->tracked(at, bytes)) return;
                  order->touch_global(load ? copy.reading : copy.writing, by, at, bytes, !load);
                });

@@ -126,11 +126,13 @@ void acquire_map(const TensorMap* map, Site site);
 // --- tensor core ------------------------------------------------------------------------------
 /// State of one thread's registers while the model owns them (see isa::Fragment).
 struct FragmentState {
-  std::uint32_t touched_epoch = 0;  ///< fence count when the thread last touched it
+  /// The wgmma.fence of the thread that covers its last access: the next one that names it.
+  std::uint32_t touched_epoch = 0;
   bool in_flight = false;
   bool unnamed =
-      false;      ///< the wait that gave it back did not name it: the compiler may read early
-  int reads = 0;  ///< wgmmas in flight that take A from them
+      false;           ///< the wait that gave it back did not name it: the compiler may read early
+  int reads = 0;       ///< wgmmas in flight that take A from them
+  bool was_a = false;  ///< one has
   const char* writer = "";  ///< what the thread must wait for: "a wgmma.wait_group covers ..."
 };
 
@@ -168,6 +170,8 @@ void wgmma_wait(int pending, bool registers, Site site);
 void pin_fragment(FragmentState& state);
 /// A register of an accumulator is read or written by its thread.
 void touch_fragment(FragmentState& state, Site site);
+/// The fragment ends: its registers may hold other values.
+void end_fragment(FragmentState& state);
 
 // --- tcgen05 ----------------------------------------------------------------------------------
 /// How tcgen05.ld and .st spread tensor memory over a warp, by the lanes they cover.

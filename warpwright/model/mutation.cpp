@@ -120,12 +120,10 @@ std::vector<Kind> ways(const SyncSite& s) {
   return all;
 }
 
-// A file as reports name it: the path below kernel/, where families have files of the same name, or
-// the name alone.
+// A file as tables name it: a path, for folders have files of the same name, from the library on.
 std::string_view short_name(std::string_view file) {
-  constexpr std::string_view kernels = "warpwright/kernel/";
-  if (file.starts_with(kernels)) return file.substr(kernels.size());
-  return file.substr(file.rfind('/') + 1);  // npos + 1 is 0
+  constexpr std::string_view library = "warpwright/";
+  return file.starts_with(library) ? file.substr(library.size()) : file;
 }
 
 std::string place(SyncKind kind, const std::string& barrier, const std::string& file, int line) {

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <exception>
+#include <limits>
 
 #include "warpwright/atom/wgmma.h"
 #include "warpwright/model/parts.h"
@@ -233,7 +235,9 @@ void Machine::retire(Cta& cta, Warpgroup& group, std::vector<WgmmaOp>& ops, Site
   for (WgmmaOp& op : ops) {
     execute(cta, op);
     release_operands(cta, op);
-    for (FragmentState* a : op.states_a) a->unnamed = --a->reads == 0;
+    for (FragmentState* a : op.states_a) {
+      if (a != nullptr) a->unnamed = --a->reads == 0;
+    }
     Accumulator& acc = *op.accumulator;
     if (--acc.in_flight > 0) continue;
     bool touched = false;
@@ -323,6 +327,9 @@ Accumulator& accumulator(Warpgroup& group, std::span<void*> requests, bool load)
   return *group.accumulators.back();
 }
 
+// FragmentState::touched_epoch of what nothing has named since it was touched.
+constexpr auto no_fence = std::numeric_limits<std::uint32_t>::max();
+
 }  // namespace
 
 void act::wgmma_fence(Site site) {
@@ -337,10 +344,11 @@ void wgmma(const WgmmaRequest& request, Site site) {
     if (state == nullptr || state->touched_epoch <= self.fence_epoch) return;
     m.finding(Check::wgmma_unfenced,
               m.who(self) + " issues wgmma on " + registers +
-                  " it touched since the last wgmma.fence (the first wgmma needs one too)",
+                  " it touched since the last wgmma.fence that names them (the first wgmma needs "
+                  "one too): the compiler may move the access over any other",
               site);
   };
-  fenced(request.state, "an accumulator");
+  fenced(request.state, "registers of an accumulator that");
   fenced(request.state_a, "registers of A that");
   WgmmaRequest mine = request;
   meet_warpgroup("wgmma", site, &mine, [&](std::span<void*> requests) {
@@ -361,6 +369,7 @@ void wgmma(const WgmmaRequest& request, Site site) {
         op.registers_a.insert(op.registers_a.end(), other.registers_a, other.registers_a + 4);
         op.states_a.push_back(other.state_a);
         ++other.state_a->reads;
+        other.state_a->was_a = true;
         other.state_a->writer = "a wgmma.wait_group covers the wgmma that reads it as A";
       }
     }
@@ -407,8 +416,10 @@ void act::wgmma_wait(int pending, Site site) {
 }
 
 void pin_fragment(FragmentState& state) {
-  if (state.in_flight || state.reads > 0) return;
-  if (!machine().current().leaves_registers) state.unnamed = false;
+  const Thread& self = machine().current();
+  if (state.touched_epoch == no_fence) state.touched_epoch = self.fence_epoch + 1;
+  if (state.in_flight || state.reads > 0 || self.leaves_registers) return;
+  state.unnamed = false;
 }
 
 void touch_fragment(FragmentState& state, Site site) {
@@ -426,7 +437,28 @@ void touch_fragment(FragmentState& state, Site site) {
     state.unnamed = false;  // said once
   }
   m.spend(nominal::fragment_register);
-  state.touched_epoch = m.current().fence_epoch + 1;
+  state.touched_epoch = no_fence;
+}
+
+// An accumulator that nobody reads again is no loss; but what wgmma reads must stay until it has.
+void end_fragment(FragmentState& state) {
+  if (!state.was_a || (state.reads == 0 && !state.unnamed) || std::uncaught_exceptions() > 0)
+    return;
+  Machine& m = machine();
+  m.finding(Check::fragment_in_flight,
+            m.who(m.current()) +
+                " ends a fragment that wgmma took A from, and no wait has named it: the compiler "
+                "may give its registers to other values before. Mend: give it to wgmma_wait()",
+            Site{});
+  Warpgroup& group = warpgroup();
+  const auto forget = [&](auto& ops) {
+    for (WgmmaOp& op : ops) {
+      std::replace(op.states_a.begin(), op.states_a.end(), &state,
+                   static_cast<FragmentState*>(nullptr));
+    }
+  };
+  for (auto& ops : group.groups) forget(ops);
+  forget(group.open);
 }
 
 }  // namespace warpwright::model

@@ -1,6 +1,7 @@
 // From a plan and addresses to the parameters that all kernels take. Internal to the families.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 
@@ -164,6 +165,11 @@ void fill_params(kernel::GemmParams& p, const Config& c, const Plan& plan, const
     };
     if (o.packed) {
       p.operands.packed = packed_params(o);
+      // As much as a ring holds; where groups have a tile of tokens each, a CTA's first tile is
+      // known without their offsets.
+      const bool known = plan.problem.groups == 0 ||
+                         expected_tokens(plan.problem) <= static_cast<double>(c.tile_n);
+      if (known) p.operands.packed.ahead = std::min(c.stages, p.operands.packed.k_tiles);
     } else {
       p.operands.a = operand(shape.swapped ? "B" : "A", shape.swapped ? o.b : o.a, tile_a(c).major,
                              p.operands.a_slice_rows);

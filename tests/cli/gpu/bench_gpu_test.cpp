@@ -358,6 +358,9 @@ TEST(BenchOnGpu, TimesAProduct) {
   ASSERT_TRUE(ranked) << ranked.reason();
   EXPECT_EQ(ranked->size(), plans->size());
   std::cout << line(*times) << "\n";
+  // No profiler watches, and nothing minds.
+  const auto refusal = profile_gemm(plans->front(), 1, options);
+  EXPECT_FALSE(refusal) << refusal->reason;
 }
 
 }  // namespace

@@ -46,6 +46,10 @@ TEST_F(VariantsOnGpu, EpiloguesOnOddShapes) {
   expect_right(epilogue_cases());
 }
 
+TEST_F(VariantsOnGpu, WithoutAProduct) {
+  expect_right(empty_cases());
+}
+
 // A plan does not choose them here: each by its name, on random shapes, rows and epilogues.
 TEST_F(VariantsOnGpu, RegisterKernelsOnRandomShapes) {
   constexpr int each = 30;
@@ -61,10 +65,6 @@ TEST_F(VariantsOnGpu, RegisterKernelsOnRandomShapes) {
   std::printf("%zu products by the seeds up to %llu\n", cases.size(),
               static_cast<unsigned long long>(seed));
   expect_right(cases);
-}
-
-TEST_F(VariantsOnGpu, WithoutAProduct) {
-  expect_right(empty_cases());
 }
 
 TEST_F(VariantsOnGpu, ProblemsBySeed) {

@@ -47,7 +47,7 @@ namespace warpwright::kernel {
 /// a template argument of a __global__ function.)
 template <class Tag>
 struct HopperGemm {
-  using Params = GemmParams;
+  using Params = ParamsOf<Tag>;
   static constexpr GemmConfig config = Tag::config;
   static constexpr SmemMap smem = smem_map(config);
   static_assert(config_fault(config) == nullptr);
@@ -146,10 +146,14 @@ struct HopperGemm {
     constexpr GemmConfig cfg = Tag::config;
     isa::set_role("producer");
     const bool mine = isa::elect_one();
-    if (mine && p.operands.k > 0) Loader<Tag>::prefetch_maps(p);
+    if (mine && p.operands.k > 0) {
+      Loader<Tag>::prefetch_maps(p);
+      Loader<Tag>::prefetch_weights(p, p.walk.coord_of(rank));
+    }
     if constexpr (Loader<Tag>::finds_early) {
       Loader<Tag> loader(cta_of(p, base, rank, {}));
       loader.find(mine);
+      if (mine && p.operands.k > 0) loader.prefetch_weights();
       begin();
       if (mine) {
         loader.run(true);

@@ -36,6 +36,31 @@ class Loader {
     if (copies_scales(cfg) && p.scales.copies_tokens) isa::prefetch_map(p.operands.token_scales);
   }
 
+  /// Before the CTA is ready, of packed weights: asks L2 for those of the first tile, which depend
+  /// on no grid before. Of groups it is not known yet, and guessed: the one that is this CTA's
+  /// where each group has a tile of tokens. One thread is enough.
+  WW_DEVICE static void prefetch_weights(const GemmParams& p, atom::ClusterCoord at) {
+    constexpr GemmConfig cfg = Tag::config;
+    if constexpr (packed_a(cfg) && is_grouped(cfg)) {
+      const tile::Divisor& weights = p.walk.groups.by_weights;
+      const int number = isa::cluster_index();
+      tile::Work work;
+      work.tile.batch = weights.quotient(number);
+      if (p.operands.packed.ahead == 0 || work.tile.batch >= p.walk.groups.offsets.groups()) return;
+      const int tile = number - work.tile.batch * static_cast<int>(weights.value);
+      work.row = (tile * p.walk.cluster.m + at.x) * result_rows(cfg);
+      WeightLoader<Tag> loader(p.operands, 0);
+      loader.place(work);
+      loader.prefetch(0);
+    }
+  }
+  /// Without groups the first tile has been found.
+  WW_DEVICE void prefetch_weights() const {
+    if constexpr (packed_a(Tag::config)) {
+      if (found_) a_.prefetch(work_.first);
+    }
+  }
+
   /// Looks for the next tile; false when there is none. Where a whole warp looks for the tiles all
   /// lanes call it, and one of them, `mine`, loads.
   WW_DEVICE bool find(bool mine) {

@@ -104,6 +104,17 @@ class WeightLoader {
     }
   }
 
+  /// Asks L2 for the first of its K blocks.
+  WW_DEVICE void prefetch(int first_block) const {
+    const int left = p_.k_tiles - first_block;
+    const int blocks = p_.ahead < left ? p_.ahead : left;
+    if (blocks <= 0) return;
+    WW_UNROLL for (int i = 0; i < row_tiles; ++i) {
+      isa::bulk_prefetch(from_[i] + static_cast<std::int64_t>(first_block) * p_.tile_bytes,
+                         blocks * p_.tile_bytes);
+    }
+  }
+
   /// Starts the copies of a K block into a stage.
   WW_DEVICE void load(int stage, int block, isa::SharedAddress full) const {
     const isa::SharedAddress to = stages_ + stage * stage_a_bytes(Tag::config);

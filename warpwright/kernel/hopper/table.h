@@ -286,7 +286,7 @@ inline constexpr std::array rows = {
     more(promoted(to(DType::f16, s4(128, 128)))),
     more(to(DType::f16, s4(128, 256))),
     more(s4(128, 128)),
-    more(cluster_k(block_scaled(s4(128, 128)))),
+    more(cluster_k(block_scaled(s4(128, 64)))),
     // Grouped products.
     common(ballot(swapped(e4m3(128, 16)))),
     common(ballot(swapped(e4m3(128, 32)))),
@@ -346,7 +346,7 @@ inline constexpr std::array rows = {
     more(two_ctas(ballot(promoted(s4(128, 8))))),
     more(ballot(promoted(s4(128, 96)))),
     more(ballot(s4(128, 128))),
-    more(ballot(block_scaled(s4(128, 128)))),
+    more(ballot(block_scaled(s4(128, 64)))),
     more(ballot(promoted(to(DType::f16, s4(128, 128))))),
     more(ballot(to(DType::f16, s4(128, 192)))),
 };

@@ -1,0 +1,127 @@
+#include "cli/files/ncu_log.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <vector>
+
+namespace warpwright::cli {
+namespace {
+
+// The cells of a line, all of which may be quoted; a quote inside of one is written twice.
+std::vector<std::string> cells_of(std::string_view line) {
+  std::vector<std::string> cells(1);
+  bool quoted = false;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    const char c = line[i];
+    if (c == '"' && quoted && line.substr(i + 1).starts_with('"')) {
+      cells.back() += c;
+      ++i;
+    } else if (c == '"') {
+      quoted = !quoted;
+    } else if (c == ',' && !quoted) {
+      cells.emplace_back();
+    } else if (c != '\r') {
+      cells.back() += c;
+    }
+  }
+  return cells;
+}
+
+// "1,234,567" or "12.5"; nothing for "n/a".
+std::optional<double> number_of(std::string text) {
+  text.erase(std::remove(text.begin(), text.end(), ','), text.end());
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+// Where a metric of kNcuMetrics goes, and its base unit; null for another's name.
+struct Metric {
+  const char* name;
+  const char* unit;
+  double bench::Counters::*to;
+};
+const Metric* metric_of(const std::string& name) {
+  static constexpr Metric metrics[] = {
+      {"smsp__inst_executed.sum", "inst", &bench::Counters::instructions},
+      {"lts__t_sectors_op_read.sum", "sector", &bench::Counters::sectors},
+      {"dram__bytes_read.sum", "byte", &bench::Counters::dram_bytes},
+      {"dram__bytes_write.sum", "byte", &bench::Counters::dram_bytes},
+  };
+  const auto* const found = std::find_if(std::begin(metrics), std::end(metrics),
+                                         [&](const Metric& m) { return name == m.name; });
+  return found == std::end(metrics) ? nullptr : found;
+}
+
+class Reader {
+ public:
+  void read(std::string_view line) {
+    constexpr std::string_view error = "==ERROR== ";
+    if (line.starts_with(error)) {
+      complain(std::string(line.substr(error.size())));
+    } else if (line.starts_with("\"ID\"")) {
+      read_head(cells_of(line));
+    } else if (line.starts_with('"')) {
+      read_row(cells_of(line));
+    }
+  }
+
+  NcuLog log;
+
+ private:
+  enum Cell { kernel, grid, name, unit, value, count };
+
+  void complain(const std::string& what) {
+    if (log.error.empty()) log.error = what;
+  }
+
+  void read_head(const std::vector<std::string>& cells) {
+    static constexpr const char* heads[count] = {"Kernel Name", "Grid Size", "Metric Name",
+                                                 "Metric Unit", "Metric Value"};
+    for (int i = 0; i < count; ++i) {
+      const auto at = std::find(cells.begin(), cells.end(), heads[i]);
+      if (at == cells.end()) complain(std::string("its table has no column ") + heads[i]);
+      columns_[i] = static_cast<std::size_t>(at - cells.begin());
+    }
+  }
+
+  void read_row(const std::vector<std::string>& cells) {
+    for (const std::size_t column : columns_) {
+      if (column >= cells.size()) return;
+    }
+    if (cells[columns_[kernel]].find(bench::kMarkKernel) != std::string::npos) {
+      const std::string& size = cells[columns_[grid]];  // "(3, 1, 1)"
+      mark_ = 0;
+      std::from_chars(size.data() + 1, size.data() + size.size(), mark_);
+      return;
+    }
+    const Metric* metric = metric_of(cells[columns_[name]]);
+    if (metric == nullptr || mark_ == 0) return;
+    const auto number = number_of(cells[columns_[value]]);
+    if (!number || cells[columns_[unit]] != metric->unit) {
+      complain(std::string(metric->name) + " is " + cells[columns_[value]] + " " +
+               cells[columns_[unit]] + ", which is no number of " + metric->unit + "s");
+      return;
+    }
+    log.counts[mark_].*(metric->to) += *number;
+  }
+
+  std::size_t columns_[count] = {};
+  int mark_ = 0;
+};
+
+}  // namespace
+
+NcuLog read_ncu_log(std::string_view text) {
+  Reader reader;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    reader.read(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return reader.log;
+}
+
+}  // namespace warpwright::cli
