@@ -278,7 +278,9 @@ int run_command(const std::vector<std::string>& arguments, std::ostream& out, st
   app.set_version_flag("--version", std::string("warpwright ") + version());
   app.require_subcommand(1);
 
-  const CLI::App* devices = app.add_subcommand("devices", "list the model and every CUDA device");
+  CLI::App* devices = app.add_subcommand("devices", "list the model and every CUDA device");
+  bool gpcs = false;
+  devices->add_flag("--gpcs", gpcs, "look how the SMs stand in GPCs, and where clusters land");
 
   GemmOptions product;
   CheckCommandOptions check_how;
@@ -346,7 +348,7 @@ int run_command(const std::vector<std::string>& arguments, std::ostream& out, st
         << command_of(app) << " --help.\n";
     return 2;
   }
-  if (devices->parsed()) return devices_command(out, err);
+  if (devices->parsed()) return devices_command(gpcs, out, err);
   const std::string command = command_of(app);
   product.is_grouped = command.ends_with(" grouped");
   if (command == " gemm" || command == " grouped") return gemm_command(product, out, err);

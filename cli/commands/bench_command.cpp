@@ -150,7 +150,7 @@ int run_bench(const BenchOptions& o, std::ostream& out, std::ostream& err) {
   how.dependent = o.dependent;
   if (!o.json.empty()) check_output_file("The JSON", o.json);
   const DeviceChoice device = measured_device(o, "bench");
-  const DeviceFacts facts = facts_of(device);
+  const DeviceFacts facts = facts_of(device, o.gpcs);
   if (o.under_ncu) {
     return launch_under_ncu(kinds, in_a_row, shapes, choices, how, device.index, facts);
   }

@@ -18,6 +18,7 @@ struct MeasureOptions {
   int rounds = 21;
   std::uint64_t seed = 1;  ///< of the operands, and of --sample
   std::string device = "cuda:0";
+  bool gpcs = false;  ///< look how the SMs stand in groups
 };
 
 /// The arguments as they were typed; empty texts were not given.

@@ -8,10 +8,12 @@
 
 namespace warpwright::cli {
 
-/// The table of the model and these CUDA devices, with a headline.
+/// The table of the model and these CUDA devices, with a headline; below it, of those whose facts
+/// have them, the groups of SMs.
 void print_devices(const std::vector<DeviceFacts>& cuda_devices, std::ostream& out);
 
-/// Prints the table of this machine on `out`, and on `err` why there is no CUDA device, if so.
-int devices_command(std::ostream& out, std::ostream& err);
+/// Prints the table of this machine on `out`, and on `err` why there is no CUDA device, if so. With
+/// `groups` it looks for the groups of SMs before.
+int devices_command(bool groups, std::ostream& out, std::ostream& err);
 
 }  // namespace warpwright::cli

@@ -178,6 +178,7 @@ void add_choices(CLI::App& app, GemmOptions& o) {
       "CTAs of a cluster that share a tile along K: 1 2 3 4 5 6 8 12 16 (default: the plan's "
       "choice)");
   add("--ctas", o.ctas, "N", "CTAs of the grid; of a kernel that splits K, into how many parts");
+  app.add_flag("--gpcs", o.gpcs, kGpcs);
   app.add_flag("--batch-invariant", o.batch_invariant,
                "a row's bits do not depend on M, the batch or other rows");
   app.add_flag("--no-tuning", o.no_tuning, "leave out what `warpwright tune` measured");

@@ -77,6 +77,7 @@ void add_measuring(CLI::App& app, MeasureOptions& o, const char* seed) {
   app.add_option("--device", o.device, "cuda:0, cuda:1, ...")
       ->type_name("DEVICE")
       ->capture_default_str();
+  app.add_flag("--gpcs", o.gpcs, kGpcs);
 }
 
 // What `bench dense` and `bench grouped` share.

@@ -20,6 +20,10 @@ CLI::App* add_bench_command(CLI::App& app, BenchOptions& dense, BenchOptions& gr
 /// Adds `tune` to `app` and returns it.
 CLI::App* add_tune_command(CLI::App& app, TuneOptions& options);
 
+/// What --gpcs does.
+inline constexpr const char* kGpcs =
+    "look how SMs stand in GPCs; kernels that draw their tiles then begin side by side in each";
+
 /// Adds --sms, how many SMs the model has.
 void add_sms_option(CLI::App& app, RunOptions& options);
 

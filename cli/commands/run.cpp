@@ -11,6 +11,7 @@
 
 #include "cli/commands/words.h"
 #include "warpwright/atom/mask_text.h"
+#include "warpwright/device/cuda.h"
 #include "warpwright/plan/known_devices.h"
 
 namespace warpwright::cli {
@@ -65,6 +66,12 @@ int sms_of(const RunOptions& o) {
   return std::min(wanted, most);
 }
 
+void look_for_groups(DeviceFacts& facts, int index) {
+  const auto groups = device::find_sm_groups(index);
+  if (!groups) throw InputError(groups.reason());
+  facts.sm_groups = *groups;
+}
+
 void refuse_sms(const RunOptions& options, const std::string& why) {
   if (!options.sms) return;
   throw InputError("--sms is of the model, and " + why + ": leave it out.");
@@ -101,10 +108,11 @@ DeviceChoice parse_device(const std::string& text) {
                    "\"; it must be model, auto, cuda or cuda:0, cuda:1, ...");
 }
 
-DeviceFacts facts_of(const DeviceChoice& device) {
+DeviceFacts facts_of(const DeviceChoice& device, bool gpcs) {
   if (device.is_model) return model_facts();
-  const Result<DeviceFacts> facts = device::cuda_device(device.index);
+  Result<DeviceFacts> facts = device::cuda_device(device.index);
   if (!facts) throw InputError(facts.reason());
+  if (gpcs) look_for_groups(*facts, device.index);
   return *facts;
 }
 
@@ -121,26 +129,34 @@ std::string known_names() {
 DeviceFacts facts_of(const RunOptions& options, bool needs_gpu) {
   const DeviceChoice device = parse_device(options.device);
   const int architecture = facts_as(options.as).architecture;
+  if (device.is_model && options.gpcs) {
+    throw InputError("--gpcs is of a GPU, and the model's SMs stand in no groups: leave it out.");
+  }
   if (device.is_model) return model_facts(sms_of(options), architecture);
   refuse_sms(options, "a GPU has its own number");
-  const Result<DeviceFacts> found = device::cuda_device(device.index);
+  Result<DeviceFacts> found = device::cuda_device(device.index);
   if (!found) {
     const bool any = !device::cuda_devices().empty();
     throw InputError(found.reason() +
                      (any || needs_gpu ? "" : "; the model is always there: --device model"));
   }
-  const DeviceFacts& facts = *found;
+  DeviceFacts& facts = *found;
   if (!options.as.empty() && facts.architecture != architecture) {
     throw InputError("--as " + options.as + " asks for kernels of sm_" +
                      std::to_string(architecture) + ", and " + facts.name + " is sm_" +
                      std::to_string(facts.architecture) +
                      ": leave --as out, or give --device model.");
   }
+  if (options.gpcs) look_for_groups(facts, device.index);
   return facts;
 }
 
 DeviceFacts facts_elsewhere(const RunOptions& options) {
   if (options.as.empty() || options.as == "model") return facts_of(options);
+  if (options.gpcs) {
+    throw InputError("--gpcs looks at a GPU that is here, and --as " + options.as +
+                     " plans for one elsewhere: leave one of them out.");
+  }
   refuse_sms(options, "--as " + options.as + " plans for that device's own");
   return facts_as(options.as);
 }

@@ -23,6 +23,7 @@ struct RunOptions {
   std::optional<int> sms;  ///< of the model; not given: 8, or what the next ones need
   std::string cluster;
   std::optional<int> cluster_k, ctas;
+  bool gpcs = false;  ///< look how the SMs of the GPU stand in groups
 };
 
 /// Where a product runs.
@@ -45,8 +46,9 @@ int exit_status(std::ostream& err, const std::function<int()>& body);
 /// InputError.
 DeviceChoice parse_device(const std::string& text);
 
-/// Facts of the device; refuses one that is not here. Throws InputError.
-DeviceFacts facts_of(const DeviceChoice& device);
+/// Facts of the device, with its groups of SMs where `gpcs` asks for them; refuses one that is not
+/// here. Throws InputError.
+DeviceFacts facts_of(const DeviceChoice& device, bool gpcs = false);
 
 /// Facts of the device that `options` name. If it is the model, its architecture is that of
 /// `options.as`, and it has enough SMs for the cluster and the grid that are asked for. A GPU of

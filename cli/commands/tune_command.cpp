@@ -83,7 +83,7 @@ int run_tune(const TuneOptions& o, std::ostream& out, std::ostream& err) {
   const DeviceChoice device = measured_device(o, "tune");
   TuningCache cache(TuningCache::default_path());
   require(cache.unwritable());
-  const DeviceFacts facts = facts_of(device);
+  const DeviceFacts facts = facts_of(device, o.gpcs);
   if (cache.warning()) err << printable(*cache.warning()) << "\n";
   std::size_t kept = 0;
   std::optional<Progress> progress;

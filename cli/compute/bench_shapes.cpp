@@ -36,7 +36,7 @@ std::optional<std::int64_t> extent(const std::string& word) {
 
 // What a line should be.
 std::string rule(BenchKind kind) {
-  const std::string groups = "GROUPS TOKENS N K, for example 8 16 4096 4096 or 32 skew:1 7168 2048";
+  std::string groups = "GROUPS TOKENS N K, for example 8 16 4096 4096 or 32 skew:1 7168 2048";
   if (kind == BenchKind::grouped) return groups;
   return (kind == BenchKind::w4a8 ? groups + "; or " : "") +
          "M N K or MxNxK, three whole numbers from 1 to " + std::to_string(max_extent) +

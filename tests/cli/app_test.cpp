@@ -115,6 +115,30 @@ TEST(Devices, OneLineADevice) {
   }
 }
 
+TEST(Devices, GroupsOfSmsAreBelowTheTable) {
+  DeviceFacts h200 = *known_facts("h200");
+  DeviceFacts looked_at = h200;
+  looked_at.sm_groups = std::make_shared<const SmGroups>(
+      SmGroups{{0, 0, 1, 1, 0, 0, -1, 1}, 2, {{1, {0, 1, 1}}, {2, {1, 0}}}});
+  std::ostringstream out;
+  print_devices({h200, looked_at}, out);
+  const std::string text = out.str();
+  EXPECT_EQ(text.find("cuda:0  "), text.rfind("cuda:0  "));
+  for (const char* line :
+       {"\ncuda:1  no group known, 1 SMs: 6\n", "\ncuda:1  group 0, 4 SMs: 0-1 4-5\n",
+        "\ncuda:1  group 1, 3 SMs: 2-3 7\n", "\ncuda:1  clusters of 1 go to groups 0 1 1\n",
+        "\ncuda:1  clusters of 2 go to groups 1 0\n"}) {
+    EXPECT_NE(text.find(line), std::string::npos) << line << text;
+  }
+}
+
+TEST(Devices, GroupsOfSmsAreAGpusAlone) {
+  const std::vector<std::string> product = {"gemm", "--random", "64", "64", "64", "--gpcs"};
+  expect_refused(product, "the model's SMs stand in no groups");
+  expect_refused({"explain", "gemm", "--random", "64", "64", "64", "--as", "h200", "--gpcs"},
+                 "leave one of them out");
+}
+
 TEST(Explain, ForDevicesThatAreNotHere) {
   const CliResult r =
       run_cli({"explain", "gemm", "--random", "4096", "4096", "4096", "--as", "h200"});

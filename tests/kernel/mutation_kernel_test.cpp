@@ -80,6 +80,12 @@ bool packed(const GemmConfig& c) {
   return kernel::packed_a(c) && c.sums == kernel::Sums::promoted &&
          c.sharing == kernel::Sharing::whole;
 }
+bool packed_in_cluster(const GemmConfig& c) {
+  return kernel::packed_a(c) && c.folds && c.sharing == kernel::Sharing::cluster;
+}
+bool packed_gated(const GemmConfig& c) {
+  return kernel::packed_a(c) && c.gated;
+}
 bool gated(const GemmConfig& c) {
   return c.gated;
 }
@@ -113,6 +119,8 @@ constexpr Case cases[] = {
     {"gated", gated},
     {"8-bit D", narrow_result},
     {"packed weights, 2x1", packed, {2, 1}},
+    {"packed weights, folded, shared along K in a cluster", packed_in_cluster},
+    {"packed weights, gated, 2x1", packed_gated, {2, 1}},
     {"drawn, in turns, 2x1, C", drawn, {2, 1}, 1},
     {"drawn, shared, 1x2", drawn_shared, {1, 2}},
     {"drawn, but static shares, in turns, 2x1", drawn, {2, 1}, 0, 0, false, false, 1, true},

@@ -4,7 +4,9 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -38,6 +40,19 @@ inline const std::vector<Instance>& drawn_instances(bool with_blackwell) {
   return with_blackwell ? both : hopper;
 }
 
+/// The facts with groups in which clusters land that are drawn: where the tiles begin must not
+/// matter.
+inline DeviceFacts with_groups(DeviceFacts facts, std::uint64_t seed) {
+  Draws draw(seed);
+  SmGroups groups;
+  for (const int size : {1, 2, 4}) {
+    std::vector<int>& landed = groups.of_clusters[size];
+    for (int cluster = 0; cluster < facts.sms; ++cluster) landed.push_back(draw(0, 2));
+  }
+  facts.sm_groups = std::make_shared<const SmGroups>(std::move(groups));
+  return facts;
+}
+
 /// The problem that a seed names. Consecutive seeds go round the kernels of the build.
 class Problem {
  public:
@@ -65,6 +80,7 @@ class Problem {
            (planned_ ? ", by the kernel that a plan chooses" : "");
   }
 
+  [[nodiscard]] std::uint64_t seed() const { return seed_; }
   [[nodiscard]] const Instance& instance() const { return instance_; }
   [[nodiscard]] bool in_groups() const { return std::holds_alternative<grouped::Case>(what_); }
   [[nodiscard]] const Ask& ask() const { return std::get<Ask>(what_); }
@@ -91,13 +107,15 @@ class Problem {
       std::uint32_t status = 77;
       how.offsets_status = &status;
       std::string said =
-          fault_of(plan(t.operands, model_facts(6), choices_of_groups()), t.operands, how);
+          fault_of(plan(t.operands, with_groups(model_facts(6), seed_), choices_of_groups()),
+                   t.operands, how);
       if (said.empty() && status != 0) said = "the offsets are said to be in disorder";
       return said.empty() ? grouped::fault(groups(), t) : said;
     }
     const Variant variant(instance_, ask());
     const GemmOperands operands = variant.operands();
-    const DeviceFacts facts = model_facts(variant.sms(), variant.architecture());
+    const DeviceFacts facts =
+        with_groups(model_facts(variant.sms(), variant.architecture()), seed_);
     const std::string said = fault_of(plan(operands, facts, choices(variant)), operands, how);
     return said.empty() ? variant.fault() : said;
   }

@@ -57,7 +57,8 @@ inline std::string fault_on_cuda(const grouped::Case& c, const PlanChoices& choi
   return {};
 }
 
-inline std::string fault_on_cuda(const Problem& problem, const DeviceFacts& facts) {
+inline std::string fault_on_cuda(const Problem& problem, const DeviceFacts& device) {
+  const DeviceFacts facts = with_groups(device, problem.seed());
   const int times = problem.twice() ? 2 : 1;
   if (problem.in_groups()) {
     return fault_on_cuda(problem.groups(), problem.choices_of_groups(), facts, times);

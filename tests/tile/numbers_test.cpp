@@ -32,6 +32,7 @@ struct Grid {
   atom::ClusterShape cluster;
   Raster raster{3, 3, 2};
   bool drawn = true;
+  FirstNumbers first = {};
 
   std::uint32_t counter = 0;
   std::vector<std::uint32_t> done = {};  // by whom every tile was done
@@ -68,18 +69,25 @@ struct Grid {
     const int warp = isa::warp_index();
     if (warp == 0) {
       isa::set_role("scheduler");
-      if (isa::lane_index() != 0 || isa::cluster_index() >= prepared.count) return;
-      const DrawingScheduler scheduler{drawn ? &counter : nullptr, prepared.count, size(), ready};
+      const int begin = first.of(isa::cluster_index());
+      if (isa::lane_index() != 0 || begin >= prepared.count) return;
+      const DrawingScheduler scheduler{drawn ? &counter : nullptr, prepared.count, size(), ready,
+                                       begin};
       ring.schedule(scheduler, isa::cluster_rank());
     } else if (warp == 1) {
       isa::set_role("thread");
       if (isa::lane_index() == 0) {
-        walk(Persistent(prepared, 4, AnsweredNumbers<Ring, Reader::thread>(ring)));
+        walk(Persistent(prepared, 4, numbers<Reader::thread>(ring)));
       }
     } else {
       isa::set_role("warp");
-      walk(Persistent(prepared, 4, AnsweredNumbers<Ring, Reader::warp>(ring)));
+      walk(Persistent(prepared, 4, numbers<Reader::warp>(ring)));
     }
+  }
+
+  template <Reader who>
+  [[nodiscard]] AnsweredNumbers<Ring, who, PlacedIndex> numbers(const Ring& ring) const {
+    return AnsweredNumbers<Ring, who, PlacedIndex>(ring, {first});
   }
 
   template <class Scheduler>
@@ -147,6 +155,30 @@ TEST(DrawnNumbers, WithoutACounterTheSharesAreStatic) {
   for (std::size_t i = 0; i < grid.seen[0].size(); ++i) {
     const TilePosition at = position(prepared, 2 * static_cast<int>(i));
     EXPECT_EQ(grid.seen[0][i], at.m * grid.raster.tiles_n + at.n);
+  }
+}
+
+// Clusters that begin with one another's tiles, drawn and static, with more clusters than tiles
+// too.
+TEST(DrawnNumbers, EveryTileOnceWhicheverIsFirst) {
+  for (const Raster& raster : {Raster{5, 4, 3}, Raster{3, 1, 1}}) {
+    for (const bool drawn : {true, false}) {
+      Grid grid{.clusters = 4, .cluster = {2, 1}, .raster = raster, .drawn = drawn};
+      grid.first.placed = true;
+      std::vector<std::uint8_t> order = {0, 1, 2, 3};
+      do {
+        std::copy(order.begin(), order.end(), grid.first.numbers.begin());
+        EXPECT_EQ(grid.fault(model::random_schedule(order[0] + 4U * order[1])), "");
+        for (std::size_t c = 0; c < order.size(); ++c) {
+          const int count = tile_count(raster);
+          const std::vector<int>& mine = grid.seen[4 * c];
+          ASSERT_EQ(mine.empty(), order[c] >= count);
+          if (mine.empty()) continue;
+          const TilePosition at = position(raster, order[c]);
+          EXPECT_EQ(mine.front(), at.m * raster.tiles_n + at.n);
+        }
+      } while (std::next_permutation(order.begin(), order.end()));
+    }
   }
 }
 

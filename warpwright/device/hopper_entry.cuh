@@ -9,7 +9,7 @@ namespace warpwright::device {
 
 template <class Tag>
 __global__ void __launch_bounds__(kernel::threads(Tag::config), Tag::config.ctas_per_sm)
-    hopper_gemm(const __grid_constant__ kernel::GemmParams params) {
+    hopper_gemm(const __grid_constant__ typename kernel::HopperGemm<Tag>::Params params) {
   kernel::HopperGemm<Tag>::run(params);
 }
 

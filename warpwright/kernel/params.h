@@ -9,6 +9,7 @@
 #include "warpwright/isa/tma.h"
 #include "warpwright/numeric/types.h"
 #include "warpwright/tile/groups.h"
+#include "warpwright/tile/numbers.h"
 #include "warpwright/tile/raster.h"
 #include "warpwright/tile/split.h"
 
@@ -163,6 +164,11 @@ struct GemmParams {
   WalkParams walk;
   ScaleParams scales;
   OutputParams output;
+};
+
+/// Those of a kernel that draws its tiles. They begin as the others', whose places do not move.
+struct DrawingGemmParams : GemmParams {
+  tile::FirstNumbers first;
 };
 
 }  // namespace warpwright::kernel

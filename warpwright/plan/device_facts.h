@@ -3,9 +3,12 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+
+#include "warpwright/plan/sm_groups.h"
 
 namespace warpwright {
 
@@ -24,6 +27,8 @@ struct DeviceFacts {
   /// Clusters of 2 to 16 CTAs, by their size, that are resident together, one CTA an SM; 0 where
   /// unknown. The SMs of a GPU stand in groups of uneven size, so this can be less than sms / size.
   std::array<int, 17> resident_clusters{};
+  /// Which SMs stand together, where somebody looked (device::find_sm_groups); else null.
+  std::shared_ptr<const SmGroups> sm_groups = nullptr;
 };
 
 /// CTAs that run together in clusters of `size`, one CTA an SM.

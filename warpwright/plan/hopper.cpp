@@ -12,6 +12,7 @@
 
 #include "warpwright/kernel/hopper/group_maps.h"
 #include "warpwright/kernel/hopper/shared_sums.h"
+#include "warpwright/plan/first_tiles.h"
 #include "warpwright/plan/kernels.h"
 #include "warpwright/plan/rules.h"
 
@@ -177,6 +178,22 @@ std::optional<kernel::TileSource> source(const kernel::GemmConfig& c, bool more_
   return wanted;
 }
 
+// With which tiles the clusters begin, where it is known in which groups of SMs they land.
+std::vector<std::uint8_t> placed_tiles(const Plan& plan, const kernel::GemmConfig& c) {
+  if (!kernel::draws_tiles(c) || !plan.device.sm_groups) return {};
+  const auto& landed = plan.device.sm_groups->of_clusters;
+  const auto found = landed.find(plan.cluster_ctas());
+  const auto clusters = static_cast<std::size_t>(plan.ctas / plan.cluster_ctas());
+  if (found == landed.end() || found->second.size() < clusters) return {};
+  const std::span groups(found->second.data(), clusters);
+  // The tiles of groups of rows are one line: nobody here knows which lie side by side.
+  const int line = static_cast<int>(clusters);
+  const tile::Raster raster = plan.problem.groups > 0 ? tile::Raster{line, 1, line} : plan.raster;
+  const double row = plan.cluster.m * c.tile_m;
+  const double column = plan.cluster.n * c.tile_n;
+  return first_tiles(raster, groups, raster.along_m ? row : column, raster.along_m ? column : row);
+}
+
 // All plans by one kernel and cluster.
 void add_plans(std::vector<Plan>& all, Plan base, const HopperRow& row,
                const PlanChoices& choices) {
@@ -235,6 +252,7 @@ void add_plans(std::vector<Plan>& all, Plan base, const HopperRow& row,
       plan.flag_bytes = counter;
       plan.workspace_bytes = std::max<std::int64_t>(plan.workspace_bytes, counter);
     }
+    plan.first_tiles = placed_tiles(plan, c);
     plan.cost = predicted_cost(plan);
     all.push_back(std::move(plan));
   }

@@ -1,4 +1,6 @@
 // The Hopper family: what its kernels say of themselves, and the grids of a launch.
+#include <algorithm>
+
 #include "warpwright/kernel/hopper/facts.h"
 #include "warpwright/kernel/hopper/group_maps.h"
 #include "warpwright/kernel/hopper/shared_sums.h"
@@ -59,6 +61,14 @@ tile::GroupedTiles group_tiles(const Plan& plan, const Groups& groups) {
       std::int64_t{f.result_columns} * (f.swapped ? plan.cluster.m : plan.cluster.n);
   const std::int64_t weights = (result_columns(p) + along_weights - 1) / along_weights;
   return {offsets, along_tokens, static_cast<int>(weights), plan.raster.band, f.swapped};
+}
+
+// With which numbers the clusters begin.
+tile::FirstNumbers first_numbers(const Plan& plan) {
+  tile::FirstNumbers first;
+  first.placed = !plan.first_tiles.empty();
+  std::copy(plan.first_tiles.begin(), plan.first_tiles.end(), first.numbers.begin());
+  return first;
 }
 
 // Parameters of the kernel that makes the maps of the groups for a kernel with these parameters.
@@ -199,6 +209,9 @@ class HopperFamily final : public Family {
                   shape.stage_bytes - of_b, of_b);
     if (kernel::packed_a(c)) out += weights_text(plan);
     out += format("sums       %s\n", sums_text(c).c_str());
+    if (!plan.first_tiles.empty()) {
+      out += "placed     first tiles lie side by side where clusters land in one group of SMs\n";
+    }
     if (plan.tile_source == kernel::TileSource::drawn) {
       out += "walk       tiles drawn from a counter in the workspace; without one static shares\n";
     }
@@ -253,7 +266,11 @@ class HopperFamily final : public Family {
       first.workspace[0] = {"maps", at, at + bytes};
       first.set_params(group_maps_params(c, o, p, maps, encode));
     }
-    grid.set_params(p);
+    if (kernel::draws_tiles(c)) {
+      grid.set_params(kernel::DrawingGemmParams{p, first_numbers(plan)});
+    } else {
+      grid.set_params(p);
+    }
     out.count = plan.map_ctas > 0 ? 2 : 1;
   }
 };

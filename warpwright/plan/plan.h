@@ -146,6 +146,9 @@ struct Plan {
   /// Where its tiles come from. Drawn ones take a counter in the workspace; a launch without a
   /// workspace walks over static shares instead.
   kernel::TileSource tile_source = kernel::TileSource::static_persistent;
+  /// With which tiles the clusters of a grid that draws begin: a permutation of their indices, by
+  /// where they land (DeviceFacts::sm_groups). Empty: each with that of its own index.
+  std::vector<std::uint8_t> first_tiles;
   EpiloguePath d_path = EpiloguePath::copy_engine;
   EpiloguePath c_path = EpiloguePath::none;
   std::int64_t workspace_bytes = 0;

@@ -50,10 +50,14 @@ struct NothingToAwait {
 template <class Tag>
 using TilesAwait = std::conditional_t<is_grouped(Tag::config), isa::Prerequisites, NothingToAwait>;
 
+/// What a launch takes.
+template <class Tag>
+using ParamsOf = std::conditional_t<draws_tiles(Tag::config), DrawingGemmParams, GemmParams>;
+
 /// A CTA as one of its threads sees it.
 template <class Tag>
 struct Cta {
-  const GemmParams& p;
+  const ParamsOf<Tag>& p;
   isa::SharedAddress base;  ///< where shared memory begins
   int rank;                 ///< among the CTAs that share operands
   atom::ClusterCoord at;    ///< among them
@@ -65,7 +69,8 @@ struct Cta {
 template <class Tag, pipeline::Reader Who>
 WW_DEVICE auto make_numbers(const Cta<Tag>& cta) {
   if constexpr (draws_tiles(Tag::config)) {
-    return tile::AnsweredNumbers<TileRing<Tag>, Who>(tile_ring<Tag>(cta.base));
+    return tile::AnsweredNumbers<TileRing<Tag>, Who, tile::PlacedIndex>(tile_ring<Tag>(cta.base),
+                                                                        {cta.p.first});
   } else {
     return tile::StaticNumbers();
   }
@@ -115,9 +120,11 @@ WW_DEVICE void schedule(const Cta<Tag>& cta, const isa::Prerequisites& ready) {
   int count = p.raster.count;
   if constexpr (is_grouped(Tag::config)) count = tile::tile_count(p.groups, ready);
   // A cluster without a tile asks for none, and its roles look for none.
-  if (!isa::elect_one() || isa::cluster_index() >= count) return;
+  const int first = cta.p.first.of(isa::cluster_index());
+  if (!isa::elect_one() || first >= count) return;
   tile_ring<Tag>(cta.base).schedule(
-      tile::DrawingScheduler{p.counter, count, atom::cluster_size(p.cluster), ready}, cta.rank);
+      tile::DrawingScheduler{p.counter, count, atom::cluster_size(p.cluster), ready, first},
+      cta.rank);
 }
 
 /// Opens the slice of a tile, those of different groups under different names.

@@ -47,7 +47,7 @@ namespace warpwright::kernel {
 /// a template argument of a __global__ function.)
 template <class Tag>
 struct HopperGemm {
-  using Params = GemmParams;
+  using Params = ParamsOf<Tag>;
   static constexpr GemmConfig config = Tag::config;
   static constexpr SmemMap smem = smem_map(config);
   static_assert(config_fault(config) == nullptr);

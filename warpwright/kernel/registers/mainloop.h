@@ -51,9 +51,7 @@ class StageCopies {
     const std::uint8_t* const from = bytes == 0 ? of_.base : from_;
     from_ += of_.step;
     to += static_cast<std::uint32_t>(turn * rows_a_turn * RowBytes);
-    if constexpr (!Anywhere) {
-      isa::copy_async<16>(to, from, bytes);
-    } else if (of_.piece == 16) {
+    if (!Anywhere || of_.piece == 16) {
       isa::copy_async<16>(to, from, bytes);
     } else if (of_.piece == 8) {
       copy_pieces<8>(to, from, bytes);
