@@ -2,10 +2,9 @@
 // e4m3 in registers, multiplies them by the tokens in shared memory, and brings the scales of the
 // groups in after the products, which are exact.
 //
-// Every group's wgmmas are waited for before the next ones are issued: while one warpgroup adds,
-// others multiply, and while its own wgmmas run it converts the next codes, in other registers.
-// (With a second accumulator in flight over the back edge of the loop ptxas serialises all wgmmas,
-// C7514.)
+// Every group's wgmmas are waited for before the next codes are written: while one warpgroup
+// converts or adds, others multiply. (With a second accumulator in flight over the back edge of the
+// loop ptxas serialises all wgmmas, C7514.)
 #pragma once
 
 #include "warpwright/isa/trace.h"
@@ -73,14 +72,6 @@ class PackedMainloop {
   static constexpr bool zero_points = config.zero_points;
   static constexpr bool chained = config.sums == Sums::tensor_core && !folds;
   static constexpr bool token_blocks = config.sums == Sums::block_scaled;
-  /// Codes are converted while the products before run. Of tiles that share an SM, whose registers
-  /// are few, the other CTA's do; folded codes wait for the sums that are scaled first.
-  static constexpr bool ahead = !folds && config.ctas_per_sm == 1 && atoms == 1;
-
-  /// This warpgroup's first packed tile in a stage.
-  [[nodiscard]] WW_DEVICE isa::SharedAddress tile_in(int stage) const {
-    return a_ + stage * stage_a_bytes(Tag::config);
-  }
 
   /// Where the packed tile of an atom's rows begins in a stage.
   WW_DEVICE static int tile_of(int warpgroup, int i) {
@@ -117,74 +108,53 @@ class PackedMainloop {
                      const Done& done) {
     const int blocks = work.end - work.first;
     bool landed = false;
-    Codes codes[atoms];
-    isa::Fragment<std::uint32_t, 4> a[atoms * steps];
-    isa::Fragment<std::uint32_t, 4> next[atoms * steps];
-    if constexpr (ahead) {
-      ring_.wait(state);
-      read_codes(codes);
-      convert<steps>(codes, 0, a);
-    }
     for (int block = 0; block < blocks; ++block) {
       const isa::Mark mark("k block %", block);
-      const pipeline::PipelineState current = state;
-      const isa::SharedAddress tile = tile_in(current.stage);
+      ring_.wait(state, landed);
+      const isa::SharedAddress tile = a_ + state.stage * stage_a_bytes(Tag::config);
       const std::uint32_t b =
-          isa::uniform(atom::advance(b_, current.stage * atom::tile_bytes(tile_b(Tag::config))));
+          isa::uniform(atom::advance(b_, state.stage * atom::tile_bytes(tile_b(Tag::config))));
+      Codes codes[atoms];
+      WW_UNROLL for (int i = 0; i < atoms; ++i) codes[i] = read_codes(tile + tile_of(0, i));
+      Scales scales{};
+      if constexpr (token_blocks) read_token_scales(state.stage, scales);
       Factors factors[folds ? atoms : 1];
-      if constexpr (!ahead) {
-        ring_.wait(state, landed);
-        read_codes(codes);
-      }
       if constexpr (folds) {
         WW_UNROLL for (int i = 0; i < atoms; ++i) {
           factors[i] = find_factors(tile + tile_of(0, i), accumulator[i], last_[i], block == 0);
         }
       }
-      Scales scales{};
       WW_UNROLL for (int first = 0; first < packed_steps; first += steps) {
         const bool begins = block == 0 && first == 0;
-        if constexpr (!ahead) convert<steps>(codes, first, a);
-        if constexpr (folds) fold_steps(factors, first, a);
-        if constexpr (chained) {
-          read_scales<steps>(tile, first, scales);
-          WW_UNROLL for (int i = 0; i < atoms; ++i) {
-            rescale(accumulator[i], last_[i], scales.row[i], begins);
+        isa::Fragment<std::uint32_t, 4> a[atoms * steps];
+        WW_UNROLL for (int i = 0; i < atoms; ++i) {
+          if constexpr (!folds) {
+            scales.row[i] = group_scales(tile + tile_of(0, i), group_of<steps>(first));
+          }
+          if constexpr (chained) rescale(accumulator[i], last_[i], scales.row[i], begins);
+          WW_UNROLL for (int s = 0; s < steps; ++s) {
+            convert<steps>(codes[i], first + s, a[i * steps + s]);
+            if constexpr (folds) {
+              WW_UNROLL for (int r = 0; r < 4; ++r) {
+                a[i * steps + s][r] = fold(a[i * steps + s][r], factors[i].row[first + s][r % 2]);
+              }
+            }
           }
         }
         multiply(accumulator, a, b, first, (chained || folds) && !begins);
-        // While the products run: what is done with them, and the codes of the next ones.
-        if constexpr (!chained && !folds) read_scales<steps>(tile, first, scales);
-        if constexpr (token_blocks) {
-          if (first == 0) read_token_scales(current.stage, scales);
-        }
-        const bool last = first + steps >= packed_steps;
-        if (last) {
+        if (first + steps < packed_steps) {
+          isa::wgmma_wait<0>(accumulator, a);
+        } else {
+          const pipeline::PipelineState current = state;
           state.advance(Tag::config.stages);
-          if (block + 1 == blocks) {
-            leave();
-          } else if constexpr (ahead) {
-            ring_.wait(state);
-            read_codes(codes);
-            convert<steps>(codes, 0, next);
-          } else {
-            landed = ring_.try_wait(state);
-          }
-        } else if constexpr (ahead) {
-          convert<steps>(codes, first + steps, next);
-        }
-        isa::wgmma_wait<0>(accumulator, a);
-        if (last) {
+          landed = block + 1 < blocks && ring_.try_wait(state);
+          if (block + 1 == blocks) leave();
+          isa::wgmma_wait<0>(accumulator, a);
           // All lanes have read the stage: one of them arrives for the others.
           isa::sync_warp();
           ring_.release(current);
         }
         done(scales);
-        if constexpr (ahead) {
-          WW_UNROLL for (int i = 0; i < atoms * steps; ++i) {
-            WW_UNROLL for (int r = 0; r < 4; ++r) a[i][r] = next[i][r];
-          }
-        }
       }
     }
   }
@@ -203,45 +173,26 @@ class PackedMainloop {
                        thread_, packed_.scale);
   }
 
-  /// What a group's sums are multiplied by, but for the tokens' scales.
-  template <int steps>
-  WW_DEVICE void read_scales(isa::SharedAddress tile, int first, Scales& scales) const {
-    WW_UNROLL for (int i = 0; i < atoms; ++i) {
-      scales.row[i] = group_scales(tile + tile_of(0, i), group_of<steps>(first));
-    }
-  }
-
   /// A thread's codes in a tile, and the zero points of its two rows: a byte for each group.
   struct Codes {
     LaneCodes of;
     std::uint32_t zeros;
   };
-  /// Those of the stage at `state`.
-  WW_DEVICE void read_codes(Codes (&codes)[atoms]) const {
-    WW_UNROLL for (int i = 0; i < atoms; ++i) {
-      const isa::SharedAddress tile = tile_in(state.stage) + tile_of(0, i);
-      codes[i].of = load_codes(tile, thread_);
-      if constexpr (zero_points) {
-        const auto at = tile + static_cast<isa::SharedAddress>(packed_.zero_points);
-        codes[i].zeros = isa::SharedView<std::uint32_t>{at}.load(thread_ / 4);
-      }
+  [[nodiscard]] WW_DEVICE Codes read_codes(isa::SharedAddress tile) const {
+    Codes codes{load_codes(tile, thread_), 0};
+    if constexpr (zero_points) {
+      const auto at = tile + static_cast<isa::SharedAddress>(packed_.zero_points);
+      codes.zeros = isa::SharedView<std::uint32_t>{at}.load(thread_ / 4);
     }
+    return codes;
   }
 
-  /// The steps of a group from step `first` on.
   template <int steps>
-  WW_DEVICE void convert(const Codes (&codes)[atoms], int first,
-                         isa::Fragment<std::uint32_t, 4> (&to)[atoms * steps]) const {
-    WW_UNROLL for (int i = 0; i < atoms; ++i) {
-      WW_UNROLL for (int s = 0; s < steps; ++s) {
-        const std::uint32_t(&word)[2] = codes[i].of.word[first + s];
-        if constexpr (zero_points) {
-          convert_differences(word, codes[i].zeros >> 8 * group_of<steps>(first + s),
-                              to[i * steps + s]);
-        } else {
-          convert_codes(word, packed_.carries, to[i * steps + s]);
-        }
-      }
+  WW_DEVICE void convert(const Codes& codes, int step, isa::Fragment<std::uint32_t, 4>& to) const {
+    if constexpr (zero_points) {
+      convert_differences(codes.of.word[step], codes.zeros >> 8 * group_of<steps>(step), to);
+    } else {
+      convert_codes(codes.of.word[step], packed_.carries, to);
     }
   }
 
@@ -326,20 +277,6 @@ class PackedMainloop {
       scale(accumulator, {before.low * inverse.low, before.high * inverse.high});
     }
     return factors;
-  }
-
-  /// Multiplies the codes of a group's steps by them.
-  template <int count>
-  WW_DEVICE static void fold_steps(const Factors (&factors)[folds ? atoms : 1], int first,
-                                   isa::Fragment<std::uint32_t, 4> (&a)[count]) {
-    constexpr int steps = count / atoms;
-    WW_UNROLL for (int i = 0; i < atoms; ++i) {
-      WW_UNROLL for (int s = 0; s < steps; ++s) {
-        WW_UNROLL for (int r = 0; r < 4; ++r) {
-          a[i * steps + s][r] = fold(a[i * steps + s][r], factors[i].row[first + s][r % 2]);
-        }
-      }
-    }
   }
 
   /// Powers of two: 2^-13 of that of a scale, or `unit` where that is larger; and 1 / unit.
