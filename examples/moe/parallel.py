@@ -1,11 +1,11 @@
 """Experts on several ranks: each has a run of the experts, and tokens travel.
 
-Every rank hears the routing of all tokens. A token goes once to each rank that has one of its
-experts; that rank sums what its experts make of it, and sends one row back. The sums are added in
-the order of the ranks. Nothing here knows the transport: `Local` joins the ranks of one process,
-for tests; `torch_parallel.py` is NCCL or gloo.
+A token goes once to each rank that has one of its experts, with its experts' numbers and weights;
+that rank sums what its experts make of it, and sends one row back. The sums are added in the order
+of the ranks. Nothing here knows the transport: `Local` joins the ranks of one process, for tests;
+`torch_parallel.py` is NCCL or gloo.
 """
-from experts import by_expert, cast, combine
+from experts import by_expert, cast, combine, numbers
 
 
 def shard_of(experts, ranks, rank):
@@ -13,52 +13,29 @@ def shard_of(experts, ranks, rank):
     return experts * rank // ranks, experts * (rank + 1) // ranks
 
 
-def pack(xp, index, weights, out=None):
-    """A token's experts and the bits of their weights, to travel together. Expert -1 is none."""
-    return xp.concatenate([cast(xp, index, xp.int32), weights.view(xp.int32)], 1, out=out)
-
-
-def unused(xp, tokens, top_k, device):
-    """Routing of tokens that go nowhere: ranks with fewer tokens than others have some."""
-    return xp.full((tokens, 2 * top_k), -1, dtype=xp.int32, device=device)
-
-
-def slots_of(xp, index, experts, ranks):
-    """[rank, token]: of how many of a token's slots that rank has the expert."""
+def plan(xp, index, weights, experts, ranks):
+    """What leaves: (counts, at, rows, routing). Rank r gets counts[r] = (rows, slots of them that
+    it has experts for). `rows` are the tokens, sorted by rank; their shape does not wait for the
+    counts, so that token 0 stands behind the last of them. at[token, rank] is the row or -1;
+    `routing` has the experts and the bits of the weights of each row, to travel together."""
+    tokens = index.shape[0]
     shards = [shard_of(experts, ranks, rank) for rank in range(ranks)]
-    return xp.stack([((index >= first) & (index < last)).sum(1) for first, last in shards])
-
-
-def lengths(xp, routing, experts, ranks):
-    """[to, from] = (rows, slots) that travel, by the routing of all ranks, one after another and
-    equally long."""
-    slots = slots_of(xp, routing[:, :routing.shape[1] // 2], experts, ranks)
-    slots = slots.reshape(ranks, ranks, -1)
-    return xp.stack([(slots > 0).sum(2), slots.sum(2)], 2)
-
-
-def line_up(xp, goes):
-    """(at, those) of a mask: those[at[i]] = i where goes[i], else at[i] = -1. The shape of `those`
-    does not wait for a count, so that 0 stands behind the last."""
-    at = xp.where(goes, xp.cumsum(goes, 0) - 1, -1)
-    those = xp.zeros(goes.shape[0] + 1, dtype=xp.int64, device=goes.device)
-    those[at] = xp.arange(goes.shape[0], device=goes.device)  # -1: the last, which is not returned
-    return at, those[:-1]
-
-
-def leave(xp, routing, experts, ranks):
-    """(at, tokens): what leaves a rank are these tokens, sorted by where they go; at[token, rank]
-    is the row or -1."""
-    goes = slots_of(xp, routing[:, :routing.shape[1] // 2], experts, ranks) > 0
-    at, those = line_up(xp, goes.reshape(-1))
-    return at.reshape(goes.shape).T, those % goes.shape[1]
+    slots = xp.stack([((index >= first) & (index < last)).sum(1) for first, last in shards])
+    goes = slots > 0
+    counts = xp.stack([goes.sum(1), slots.sum(1)], 1)
+    flat = goes.reshape(-1)
+    at = xp.where(flat, xp.cumsum(flat, 0) - 1, -1).reshape(ranks, tokens)
+    rows = xp.zeros(ranks * tokens + 1, dtype=xp.int64, device=index.device)
+    rows[at] = xp.arange(tokens, device=index.device)  # -1: the last, which is not returned
+    rows = rows[:-1]
+    routing = xp.concatenate([cast(xp, index, xp.int32), weights.view(xp.int32)], 1)
+    return counts, at.T, rows, routing[rows]
 
 
 def sort(xp, routing, first, last):
-    """(tokens, offsets, back, routing) of the slots of experts [first, last), by the routing of all
-    tokens, those that do not come here too: row i of the products is token tokens[i] of those that
-    come, back[token, j] is the row of its slot, or -1 where the expert is of another rank, and
-    `routing` is its routing. Behind the last of `tokens`, `back` and `routing` stands something."""
+    """(tokens, offsets, back) of the slots of experts [first, last): row i of the products is
+    token tokens[i], and back[token, j] is the row of a slot, or -1 where the expert is of another
+    rank. Those are last in `tokens`."""
     top_k = routing.shape[1] // 2
     index = routing[:, :top_k]
     mine = (index >= first) & (index < last)
@@ -68,8 +45,7 @@ def sort(xp, routing, first, last):
     row = xp.arange(keys.shape[0], dtype=xp.int32, device=keys.device)
     back = xp.zeros_like(row)
     back[order] = xp.where(row < offsets[last - first], row, -1)
-    at, those = line_up(xp, mine.any(1))
-    return at[order // top_k], offsets, back.reshape(-1, top_k)[those], routing[those]
+    return order // top_k, offsets, back.reshape(-1, top_k)
 
 
 def add_slots(xp, y, back, routing):
@@ -97,35 +73,31 @@ class Steps:
 
     def __init__(self, xp, wrap=lambda step: step):
         self.xp = xp
-        self.lengths = wrap(lambda *of: lengths(xp, *of))
-        self.leave = wrap(lambda *of: leave(xp, *of))
+        self.plan = wrap(lambda *of: plan(xp, *of))
         self.sort = wrap(lambda *of: sort(xp, *of))
         self.add_slots = wrap(lambda *of: add_slots(xp, *of))
         self.add_ranks = wrap(lambda *of: add_ranks(xp, *of))
 
-    def partial_sums(self, shard, x, placed, slots):
+    def partial_sums(self, shard, x, routing, placed, slots):
         """What a rank makes of the tokens that came to it. `placed` is from `sort`, `slots` the
         number that it has experts for."""
-        count = x.shape[0]
-        if count == 0:
+        if x.shape[0] == 0:
             return x
-        tokens, offsets, back, routing = placed
-        return self.add_slots(shard.rows(x[tokens[:slots]], offsets), back[:count], routing[:count])
+        tokens, offsets, back = placed
+        return self.add_slots(shard.rows(x[tokens[:slots]], offsets), back, routing)
 
 
 def one_rank_by_shards(steps, shards, x, index, weights, experts):
     """What all ranks together make, on one: the sums of each shard, added in the order of the
     shards. `shards` are the experts of each rank."""
-    xp, ranks = steps.xp, len(shards)
-    routing = pack(xp, index, weights)
-    at, tokens = steps.leave(routing, experts, ranks)
+    counts, at, rows, routing = steps.plan(index, weights, experts, len(shards))
     made, begin = [], 0
-    for rank, count in enumerate((at >= 0).sum(0).tolist()):
-        placed = steps.sort(routing, *shard_of(experts, ranks, rank))
-        slots = int(placed[1][-1])
-        made.append(steps.partial_sums(shards[rank], x[tokens[begin:begin + count]], placed, slots))
+    for rank, (count, slots) in enumerate(counts.tolist()):
+        part = slice(begin, begin + count)
+        placed = steps.sort(routing[part], *shard_of(experts, len(shards), rank))
+        made.append(steps.partial_sums(shards[rank], x[rows[part]], routing[part], placed, slots))
         begin += count
-    return steps.add_ranks(xp.concatenate(made), at)
+    return steps.add_ranks(steps.xp.concatenate(made), at)
 
 
 class Local:
@@ -150,24 +122,21 @@ def split(rows, counts):
 
 def all_ranks(steps, transport, shards, batches, experts):
     """Every rank's tokens through all experts. `batches` are (x, index, weights) of each rank."""
-    xp, ranks = steps.xp, transport.ranks
-    most = max(len(x) for x, _, _ in batches)
-    routing = []
-    for x, index, weights in batches:
-        routing.append(unused(xp, most, index.shape[1], x.device))
-        pack(xp, index, weights, routing[-1][:len(x)])
-    everyone = xp.concatenate(routing)
-    comes = steps.lengths(everyone, experts, ranks).tolist()  # [to][from]
-    leaves = [steps.leave(each[:len(batch[0])], experts, ranks)
-              for each, batch in zip(routing, batches)]
-    came = transport.exchange([
-        split(batch[0][tokens], [comes[to][rank][0] for to in range(ranks)])
-        for rank, (batch, (_, tokens)) in enumerate(zip(batches, leaves))])
+    ranks = transport.ranks
+    join = steps.xp.concatenate
+    plans = [steps.plan(index, weights, experts, ranks) for _, index, weights in batches]
+    counts = [made[0].tolist() for made in plans]
+    lengths = [[count for count, _ in of_rank] for of_rank in counts]
+    came_x = transport.exchange([split(batch[0][rows], sent) for batch, (_, _, rows, _), sent
+                                 in zip(batches, plans, lengths)])
+    came_routing = Local(ranks).exchange([split(routing, sent) for (_, _, _, routing), sent
+                                          in zip(plans, lengths)])
     answers = []
     for rank in range(ranks):
-        placed = steps.sort(everyone, *shard_of(experts, ranks, rank))
-        made = steps.partial_sums(shards[rank], xp.concatenate(came[rank]), placed,
-                                  sum(slots for _, slots in comes[rank]))
-        answers.append(split(made, [rows for rows, _ in comes[rank]]))
-    return [steps.add_ranks(xp.concatenate(back), at)
-            for back, (at, _) in zip(transport.exchange(answers), leaves)]
+        routing = join(came_routing[rank])
+        placed = steps.sort(routing, *shard_of(experts, ranks, rank))
+        made = steps.partial_sums(shards[rank], join(came_x[rank]), routing, placed,
+                                  sum(of_rank[rank][1] for of_rank in counts))
+        answers.append(split(made, [sent[rank] for sent in lengths]))
+    return [steps.add_ranks(join(back), made[1])
+            for back, made in zip(transport.exchange(answers), plans)]

@@ -1,9 +1,8 @@
 """Experts on several ranks by torch.distributed: one process a GPU (NCCL), or on the CPU (gloo).
 
-All ranks get the routing of all tokens first, in tensors that are equally long and never move, so
-that this and what follows from it is in CUDA graphs. Lengths of what travels are then read by the
-host, because all_to_all_single takes them from there: one wait a layer. All that stands around the
-products is compiled. Rows travel as bytes.
+The lengths of what travels are exchanged first and read by the host, because all_to_all_single
+takes them from there: one wait a layer, in however many chunks. All that stands around the products
+is compiled. Rows travel as bytes.
 """
 import json
 import os
@@ -51,87 +50,44 @@ class Exchange:
         return out, work
 
 
-def captured(step):
-    """A step that reads and writes the same tensors at every call, in a CUDA graph. It runs without
-    one on the CPU, and where it cannot be captured."""
-    if not torch.cuda.is_available():
-        return step
-    current, side = torch.cuda.current_stream(), torch.cuda.Stream()
-    side.wait_stream(current)
-    with torch.cuda.stream(side):
-        for _ in range(3):
-            step()
-    current.wait_stream(side)
-    graph = torch.cuda.CUDAGraph()
-    try:
-        # NCCL's watchdog may ask for its events meanwhile.
-        with torch.cuda.graph(graph, capture_error_mode="thread_local"):
-            made = step()
-    except Exception as error:  # pylint: disable=broad-except
-        torch.cuda.set_stream(current)  # a capture that fails at its end leaves its own
-        torch.cuda.synchronize()
-        print(f"without a CUDA graph: {error}", flush=True)
-        return step
-
-    def call():
-        graph.replay()
-        return made
-    return call
-
-
-class Layer:
-    """A number of tokens, which may differ between ranks, through all experts, in float32."""
-
-    def __init__(self, exchange, steps, shard, tokens, top_k, experts):
-        self.exchange, self.steps, self.shard = exchange, steps, shard
-        device, rank, ranks = exchange.device, exchange.rank, exchange.ranks
-        most = torch.tensor([tokens], device=device)
-        dist.all_reduce(most, dist.ReduceOp.MAX)
-        mine = parallel.unused(torch, int(most), top_k, device)
-        everyone = mine.repeat(ranks, 1)
-        self.routing = routing = mine[:tokens]
-        self.lengths = torch.empty(ranks, ranks, 2, dtype=torch.int64,
-                                   pin_memory=device.type == "cuda")
-        self.read = torch.cuda.Event() if device.type == "cuda" else None
-
-        def gather():
-            dist.all_gather_into_tensor(everyone, mine)
-            return steps.lengths(everyone, experts, ranks)
-        self.gather = captured(gather)
-        self.leave = captured(lambda: steps.leave(routing, experts, ranks))
-        self.sort = captured(
-            lambda: steps.sort(everyone, *parallel.shard_of(experts, ranks, rank)))
-
-    def __call__(self, x, index, weights, stamp=lambda part: None):
-        """`stamp` hears of every part that was enqueued."""
-        exchange, steps = self.exchange, self.steps
-        parallel.pack(torch, index, weights, self.routing)
-        self.lengths.copy_(self.gather(), non_blocking=True)
-        if self.read:
-            self.read.record()
-        stamp("routing")
-        # What the GPU does while the host waits: more rows than will leave are gathered.
-        at, tokens = self.leave()
-        leaves = x[tokens]
-        if self.read:
-            self.read.synchronize()
-        comes = self.lengths.tolist()
-        goes = [to[exchange.rank][0] for to in comes]
-        comes, slots = ([each[i] for each in comes[exchange.rank]] for i in (0, 1))
-        stamp("lengths")
-        rows, came = exchange.start(leaves[:sum(goes)], goes, comes)
-        placed = self.sort()  # while x travels
+def forward(exchange, steps, shard, x, index, weights, experts, chunks=1, stamp=lambda part: None):
+    """This rank's tokens through all experts, in float32. With several chunks one travels while
+    another is multiplied; the bits are the same. `stamp` hears of every part that was enqueued."""
+    ends = [x.shape[0] * number // chunks for number in range(chunks + 1)]
+    parts = [slice(begin, end) for begin, end in zip(ends, ends[1:])]
+    plans = [steps.plan(index[part], weights[part], experts, exchange.ranks) for part in parts]
+    stamp("plan")
+    sent = torch.stack([made[0] for made in plans], 1)  # ranks x chunks x (rows, slots)
+    received, work = exchange.start(sent)
+    # The GPU gathers, more rows than will leave, while the host waits for the lengths.
+    leaves = [x[part][rows] for part, (_, _, rows, _) in zip(parts, plans)]
+    work.wait()
+    sent, received = torch.stack((sent, received)).permute(0, 2, 3, 1).tolist()
+    stamp("lengths")
+    under_way = []
+    for rows, (_, at, _, routing), to, by in zip(leaves, plans, sent, received):
+        goes, comes = to[0], by[0]
+        # The routing first: it is sorted while x travels.
+        under_way.append((at, goes, comes, sum(by[1]), [
+            exchange.start(each[:sum(goes)], goes, comes) for each in (routing, rows)]))
+    first, last = parallel.shard_of(experts, exchange.ranks, exchange.rank)
+    answers = []
+    for at, goes, comes, slots, ((routing, routing_came), (rows, rows_came)) in under_way:
+        routing_came.wait()
+        placed = steps.sort(routing, first, last)
         stamp("sort")
-        came.wait()
+        rows_came.wait()
         stamp("rows come")
-        made = steps.partial_sums(self.shard, rows, placed, sum(slots))
+        made = steps.partial_sums(shard, rows, routing, placed, slots)
         stamp("experts")
-        rows, came = exchange.start(made, comes, goes)
-        came.wait()
+        answers.append((at, exchange.start(made, comes, goes)))
+    done = []
+    for at, (rows, work) in answers:
+        work.wait()
         stamp("sums come")
-        out = steps.add_ranks(rows, at)
-        stamp("add")
-        return out
+        done.append(steps.add_ranks(rows, at))
+    stamp("add")
+    return done[0] if chunks == 1 else torch.cat(done)
 
 
 def parts_us(call, rounds=15):
@@ -193,8 +149,10 @@ def main(options):
     if on_gpu:
         torch.cuda.set_device(device)
     dist.init_process_group("nccl" if on_gpu else "gloo", device_id=device if on_gpu else None)
-    run(options, Exchange(device), on_gpu)  # graphs end with it, before what they captured
-    dist.destroy_process_group()
+    try:
+        run(options, Exchange(device), on_gpu)
+    finally:
+        dist.destroy_process_group()
 
 
 def run(options, exchange, on_gpu):
@@ -219,30 +177,24 @@ def run(options, exchange, on_gpu):
     mine = shards[exchange.rank]
 
     torch.manual_seed(options.seed + 1 + exchange.rank)
-
-    def routed(uneven):
-        """(x, index, weights) of tokens that like the first experts more, and so the first rank."""
-        x = torch.randn(tokens, hidden, device=device).bfloat16()
-        like = torch.linspace(uneven, 0, experts, device=device)
-        odds = (torch.randn(tokens, experts, device=device) + like).softmax(-1)
-        weights, index = odds.topk(top_k)
-        return x, index, weights / weights.sum(-1, keepdim=True)
+    x = torch.randn(tokens, hidden, device=device).bfloat16()
+    weights, index = torch.randn(tokens, experts, device=device).softmax(-1).topk(top_k)
+    weights = weights / weights.sum(-1, keepdim=True)
 
     steps = parallel.Steps(torch, compiled)
 
+    def ours(**how):
+        return forward(exchange, steps, mine, x, index, weights, experts, **how)
+
     with torch.inference_mode():
-        layer = Layer(exchange, steps, mine, tokens, top_k, experts)
-        same = True
-        for uneven in (2, 1, 0):  # other lengths in the same graphs
-            x, index, weights = routed(uneven)
-            got = layer(x, index, weights)
-            one = parallel.one_rank_by_shards(steps, shards, x, index, weights, experts)
-            same = same and torch.equal(got, one)
+        got, chunked = ours(), ours(chunks=4)
+        one = parallel.one_rank_by_shards(steps, shards, x, index, weights, experts)
+        same = torch.equal(got, one) and torch.equal(got, chunked)
         same = torch.tensor([int(same)], device=device)
         dist.all_reduce(same, dist.ReduceOp.MIN)
         if same.item() != 1:
             raise SystemExit("FAILED: ranks do not give the bits of one that sums by shard")
-        say(f"{ranks} ranks give the bits of one that sums by shard")
+        say(f"{ranks} ranks give the bits of one that sums by shard, in one chunk and in four")
         mixture = Mixture(compiled=on_gpu)
         whole = Experts(gate_up, down)
         want = mixture(whole, x, index, weights).float()
@@ -252,20 +204,25 @@ def run(options, exchange, on_gpu):
         if not on_gpu:
             return
         alone = seconds(lambda: mixture(whole, x, index, weights), device)
-        goes = (steps.leave(parallel.pack(torch, index, weights), experts, ranks)[0] >= 0).sum(0)
-        travels = goes.sum() - goes[exchange.rank]
+        leaves = steps.plan(index, weights, experts, ranks)[0][:, 0]
+        travels = leaves.sum() - leaves[exchange.rank]
         row_bytes = hidden * 2 * 2 + top_k * 8
         bound = alone if not bandwidth else max(
             alone, alone + travels.item() * row_bytes / bandwidth)
-        took = seconds(lambda: layer(x, index, weights), device)
-        say("\n| us | x one GPU's throughput | x the bound of the link |\n|---:|---:|---:|\n"
-            f"| {took * 1e6:.0f} | {ranks * alone / took:.2f} | {bound / took:.2f} |")
+        rows = []
+        say("\n| chunks | us | x one GPU's throughput | x the bound of the link |\n"
+            "|---:|---:|---:|---:|")
+        for chunks in (1, 2, 4):
+            took = seconds(lambda chunks=chunks: ours(chunks=chunks), device)
+            rows.append({"chunks": chunks, "us": took * 1e6, "scaling": ranks * alone / took,
+                         "of_bound": bound / took})
+            say(f"| {chunks} | {took * 1e6:.0f} | {ranks * alone / took:.2f} | "
+                f"{bound / took:.2f} |")
         say(f"one GPU alone: {alone * 1e6:.0f} us; with what must travel: {bound * 1e6:.0f} us")
-        parts = parts_us(lambda stamp: layer(x, index, weights, stamp))
-        say("parts: " + ", ".join(f"{part} {each:.0f} us" for part, each in parts))
+        parts = parts_us(lambda stamp: ours(stamp=stamp))
+        say("in one chunk: " + ", ".join(f"{part} {took:.0f} us" for part, took in parts))
         if exchange.rank == 0:
             options.out.mkdir(parents=True, exist_ok=True)
             (options.out / "expert_parallel.json").write_text(json.dumps(
                 {"ranks": ranks, "tokens_a_rank": tokens, "bandwidth": bandwidth,
-                 "alone_us": alone * 1e6, "us": took * 1e6, "scaling": ranks * alone / took,
-                 "of_bound": bound / took, "parts_us": dict(parts)}, indent=1))
+                 "alone_us": alone * 1e6, "rows": rows, "parts_us": dict(parts)}, indent=1))
