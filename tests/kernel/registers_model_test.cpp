@@ -191,7 +191,7 @@ TEST(RegisterKernels, CleanInEveryScheduleAndMutantsAreFound) {
     for (const device::Mutant& m : broken->mutants) {
       if (m.fate != device::Mutant::Fate::survived) continue;
       // Before a flag goes back to 0: mutation_kernel_test.cpp says why it changes nothing.
-      EXPECT_NE(m.site.find("syncwarp at workspace_share.h"), std::string::npos)
+      EXPECT_NE(m.site.find("syncwarp at kernel/workspace_share.h"), std::string::npos)
           << m.site << ", " << model::text(m.mutation);
     }
   }

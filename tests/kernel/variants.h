@@ -179,7 +179,8 @@ class Variant {
     }
     if (is_blackwell(instance_)) return choices;  // it has as many as SMs take
     const bool splits = c.sharing == kernel::Sharing::workspace ||
-                        (is_register_kernel(instance_) && c.tile_m == 64);  // as its table has it
+                        (is_register_kernel(instance_) && c.tile_m == 64 &&  // as its table has it
+                         ask_.alpha != 0);
     const int pieces = tiles() * (splits ? blocks : 1);
     choices.ctas = std::max(1, std::min(ask_.clusters, pieces)) * atom::cluster_size(ask_.cluster);
     return choices;
