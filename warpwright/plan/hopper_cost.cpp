@@ -137,9 +137,11 @@ class Estimate {
     return std::max({clocks, machine_.block_clocks, load_clocks()});
   }
 
-  // The same of packed weights, by what the SM's parts must do (not measured): a warp of each
-  // warpgroup on every scheduler converts and scales; shared memory gives codes, tokens and room to
-  // copies; and a warpgroup by itself waits for its codes, its products and its sums in turn.
+  // The same of packed weights, by what the SM's parts must do: a warp of each warpgroup on every
+  // scheduler converts and scales; shared memory gives codes, tokens and room to copies; and a
+  // warpgroup by itself waits for its codes, its products and its sums in turn, which takes the
+  // more by what was measured of dense tiles with exact sums (440, 700 and 810 clocks for 16, 64
+  // and 128 tokens).
   double packed_clocks() const {
     const double warpgroups = c_.tile_m / 64.0;
     const double groups = static_cast<double>(packed::slices(p_.packed->format));
@@ -151,7 +153,8 @@ class Estimate {
     const double shared =
         (warpgroups * (4096 + 128.0 * c_.tile_n) + copied) / machine_.shared_bytes_per_clock;
     const double alone = 66 + converting + 2.0 * c_.tile_n + scaling + 60 * groups;
-    return std::max({issue, shared, alone / c_.ctas_per_sm});
+    constexpr double waits = 1.65;
+    return std::max({issue, shared, waits * alone / c_.ctas_per_sm});
   }
 
   // Clocks in which one SM gets its part of a K block's operands.
