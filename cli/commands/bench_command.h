@@ -33,7 +33,7 @@ struct BenchOptions : MeasureOptions {
   bool under_ncu = false;  ///< this is the process that ncu runs
   std::string configs = "8";
   std::string kernel;  ///< a kernel's name; empty: any
-  std::string json;  ///< a file
+  std::string json;    ///< a file
   bool markdown = false;
   std::string command;                 ///< the whole command line
   std::vector<std::string> arguments;  ///< its words behind the program's name
