@@ -116,6 +116,10 @@ Tensor tensor_of(const dlpack::Tensor& from, const char* name, const char* type 
     t.device = run_on_model;
   } else if (from.device.kind == dlpack::cuda || from.device.kind == dlpack::cuda_managed) {
     t.device = from.device.index;
+    if (t.device < 0) {  // else it would be taken for the model, which reads host memory
+      throw Refused{refuse(RefusalCode::no_device, name, " lies on CUDA device ", t.device,
+                           "; the nearest legal is 0")};
+    }
   } else {
     throw Refused{refuse(RefusalCode::no_device, name, " lies on a device of DLPack's kind ",
                          from.device.kind, "; the nearest legal are host memory (the model) and ",

@@ -41,6 +41,8 @@ class Refusals(unittest.TestCase):
                     out=Fake((16, 24), device=(2, 77), address=1 << 28))
         self.refused("no_device", "nearest legal", wp.gemm, Fake((16, 32), device=(10, 0)),
                      ones(24, 32))
+        self.refused("no_device", "CUDA device -1", wp.gemm, Fake((16, 32), device=(2, -1)),
+                     ones(24, 32))
         self.refused("no_device", "rtx", wp.plan, ones(16, 32), ones(24, 32), device="rtx")
 
     def test_rows_that_are_not_contiguous(self):
