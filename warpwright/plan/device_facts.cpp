@@ -32,7 +32,8 @@ namespace {
 
 constexpr std::int64_t kGigabyte = 1'000'000'000;
 
-// What data sheets say; rates are of memory in bytes and of dense 16-bit products.
+// What data sheets say, with float32 sums; rates are of memory in bytes and of dense 16-bit
+// products. Nobody measured one, but for what stands beside the H200.
 struct Sheet {
   int architecture;
   int sms;
@@ -41,88 +42,61 @@ struct Sheet {
   double clock_hz;
   double memory_bytes_per_second;
   double flops_16bit;
+  std::array<int, 8> groups{};  // SMs that stand together, where that is known
 };
 
-DeviceFacts from(const Sheet& sheet) {
+struct Known {
+  const char* name;
+  Sheet sheet;
+};
+
+constexpr Known kKnown[] = {
+    {"v100", {70, 80, 6, 32, 1.53e9, 0.9e12, 125e12}},
+    {"t4", {75, 40, 4, 16, 1.59e9, 0.32e12, 65e12}},
+    {"a100", {80, 108, 40, 80, 1.41e9, 2.04e12, 312e12}},
+    {"rtx3090", {86, 82, 6, 24, 1.70e9, 0.936e12, 71e12}},
+    {"l40s", {89, 142, 96, 48, 2.52e9, 0.864e12, 362e12}},
+    // SXM5, also by "H100 Tensor Core GPU Architecture"; how its SMs stand differs from card to
+    // card.
+    {"h100", {90, 132, 50, 80, 1.98e9, 3.35e12, 989e12}},
+    // Its memory's rate was measured, reading. The groups follow from the clusters of 2, 4, 8 and
+    // 16 CTAs that the runtime says an H200 holds.
+    {"h200", {90, 132, 60, 141, 1.98e9, 4.4e12, 989e12, {18, 18, 18, 18, 18, 16, 16, 10}}},
+    {"b200", {100, 148, 126, 180, 1.965e9, 7.7e12, 2250e12}},
+    {"rtx5090", {120, 170, 96, 32, 2.41e9, 1.79e12, 209.5e12}}};
+
+DeviceFacts from(const Known& known) {
+  const Sheet& sheet = known.sheet;
   DeviceFacts f;
+  f.name = known.name;
   f.architecture = sheet.architecture;
   f.sms = sheet.sms;
+  f.shared_bytes_per_cta = shared_bytes_of(f.architecture);
   f.l2_bytes = std::int64_t{sheet.l2_mib} << 20;
   f.memory_bytes = sheet.memory_gigabytes * kGigabyte;
   f.clock_hz = sheet.clock_hz;
   f.memory_bytes_per_second = sheet.memory_bytes_per_second;
   f.flops_16bit = sheet.flops_16bit;
-  return f;
-}
-
-// These by NVIDIA's data sheets, with float32 sums. Nobody measured one.
-DeviceFacts v100() {
-  return from({70, 80, 6, 32, 1.53e9, 0.9e12, 125e12});
-}
-DeviceFacts t4() {
-  return from({75, 40, 4, 16, 1.59e9, 0.32e12, 65e12});
-}
-DeviceFacts a100() {
-  return from({80, 108, 40, 80, 1.41e9, 2.04e12, 312e12});
-}
-DeviceFacts rtx3090() {
-  return from({86, 82, 6, 24, 1.70e9, 0.936e12, 71e12});
-}
-DeviceFacts l40s() {
-  return from({89, 142, 96, 48, 2.52e9, 0.864e12, 362e12});
-}
-DeviceFacts rtx5090() {
-  return from({120, 170, 96, 32, 2.41e9, 1.79e12, 209.5e12});
-}
-
-// The H100 SXM5 by NVIDIA's data sheet and "H100 Tensor Core GPU Architecture": nobody measured one
-// for this table, and how its SMs stand in groups differs from card to card.
-DeviceFacts h100() {
-  return from({90, 132, 50, 80, 1.98e9, 3.35e12, 989e12});
-}
-
-// Its memory's rate was measured, reading.
-DeviceFacts h200() {
-  DeviceFacts f = from({90, 132, 60, 141, 1.98e9, 4.4e12, 989e12});
-  // Asked of the runtime on an H200 for 2, 4, 8 and 16; the others follow from the groups of SMs
-  // that this leaves: five of 18, two of 16 and one of 10.
   for (int size = 2; size <= 16; ++size) {
-    f.resident_clusters[static_cast<std::size_t>(size)] =
-        5 * (18 / size) + 2 * (16 / size) + 10 / size;
+    for (const int sms : sheet.groups) {
+      f.resident_clusters[static_cast<std::size_t>(size)] += sms / size;
+    }
   }
   return f;
 }
-
-DeviceFacts b200() {
-  return from({100, 148, 126, 180, 1.965e9, 7.7e12, 2250e12});
-}
-
-struct Known {
-  const char* name;
-  DeviceFacts (*facts)();
-};
-
-constexpr std::array kKnown = {
-    Known{"v100", v100},       Known{"t4", t4},     Known{"a100", a100},
-    Known{"rtx3090", rtx3090}, Known{"l40s", l40s}, Known{"h100", h100},
-    Known{"h200", h200},       Known{"b200", b200}, Known{"rtx5090", rtx5090}};
 
 }  // namespace
 
 std::optional<DeviceFacts> known_facts(std::string_view name) {
   for (const Known& known : kKnown) {
-    if (name != known.name) continue;
-    DeviceFacts f = known.facts();
-    f.name = known.name;
-    f.shared_bytes_per_cta = shared_bytes_of(f.architecture);
-    return f;
+    if (name == known.name) return from(known);
   }
   return std::nullopt;
 }
 
 std::vector<std::string_view> known_devices() {
   std::vector<std::string_view> names;
-  names.reserve(kKnown.size());
+  names.reserve(std::size(kKnown));
   for (const Known& known : kKnown) names.emplace_back(known.name);
   return names;
 }
