@@ -224,8 +224,10 @@ class NamedRange {
 std::optional<Refusal> checked_stream(void* stream, int device) {
   thread_local std::pair<void*, int> last = {nullptr, -1};
   if (stream == nullptr || last == std::pair{stream, device}) return std::nullopt;
+  // What is captured for another device fails as it is added.
+  if (device::is_captured(stream)) return std::nullopt;
   auto fault = device::stream_fault(stream, device);
-  if (!fault && !device::is_captured(stream)) last = {stream, device};
+  if (!fault) last = {stream, device};
   return fault;
 }
 

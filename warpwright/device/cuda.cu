@@ -354,21 +354,11 @@ int current_cuda_device() {
   return index;
 }
 
-bool is_captured(void* stream) {
-  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  if (cudaStreamIsCapturing(static_cast<cudaStream_t>(stream), &status) != cudaSuccess) {
-    cudaGetLastError();
-  }
-  return status == cudaStreamCaptureStatusActive;
-}
-
 std::optional<Refusal> stream_fault(void* stream, int index) {
   auto* const given = static_cast<cudaStream_t>(stream);
   if (given == nullptr || given == cudaStreamLegacy || given == cudaStreamPerThread) {
     return std::nullopt;
   }
-  // Asking would end a capture. What is captured for another device fails as it is added.
-  if (is_captured(stream)) return std::nullopt;
   int device = -1;
   if (auto r = failed(cudaStreamGetDevice(given, &device), "asking for the stream's device")) {
     return r;
@@ -377,6 +367,14 @@ std::optional<Refusal> stream_fault(void* stream, int index) {
   return refuse(RefusalCode::wrong_device, "the stream is of CUDA device ", device,
                 " and the tensors lie on device ", index, ": the nearest is a stream of device ",
                 index);
+}
+
+bool is_captured(void* stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  if (cudaStreamIsCapturing(static_cast<cudaStream_t>(stream), &status) != cudaSuccess) {
+    cudaGetLastError();
+  }
+  return status == cudaStreamCaptureStatusActive;
 }
 
 std::optional<Refusal> synchronise_stream(void* stream) {

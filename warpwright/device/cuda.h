@@ -38,7 +38,7 @@ Result<std::shared_ptr<const SmGroups>> find_sm_groups(int index);
 int current_cuda_device();
 
 /// Why launches for device `index` cannot go to `stream` (a cudaStream_t), or nothing. The default
-/// streams are of every device.
+/// streams are of every device. Not for a stream that is captured: to be asked ends its capture.
 [[nodiscard]] std::optional<Refusal> stream_fault(void* stream, int index);
 
 /// Does what is put on `stream` become a graph?
