@@ -6,8 +6,9 @@
 
 Rules: switches (no #if above isa/), floors (a room includes only rooms below it), machine (kernel/,
 tile/ and pipeline/ speak to the machine through isa/ alone), length (450 lines a kernel file, 100
-columns), unfinished (no notes of unfinished work), docstring (every instruction of isa/ has one),
-clobber (an instruction of isa/ that touches memory or orders it is volatile and clobbers memory).
+columns), bits (no function of <bit> that nvcc makes 0), unfinished (no notes of unfinished work),
+docstring (every instruction of isa/ has one), clobber (an instruction of isa/ that touches memory
+or orders it is volatile and clobbers memory).
 """
 import pathlib
 import re
