@@ -127,14 +127,14 @@ __device__ int random_code(std::uint64_t word) {
   return max(-8, min(7, __float2int_rn(2.6F * normal(word))));
 }
 
-__global__ void codes_kernel(std::uint8_t* codes, std::int64_t bytes, std::uint64_t seed,
+__global__ void codes_kernel(std::uint8_t* codes, std::int64_t bytes, int least, std::uint64_t seed,
                              std::uint64_t stream) {
   const std::uint64_t base = mix(mix(seed) ^ stream);
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
   for (std::int64_t i = blockIdx.x * static_cast<std::int64_t>(blockDim.x) + threadIdx.x; i < bytes;
        i += step) {
-    const int low = random_code(mix(base + 2 * static_cast<std::uint64_t>(i)));
-    const int high = random_code(mix(base + 2 * static_cast<std::uint64_t>(i) + 1));
+    const int low = max(least, random_code(mix(base + 2 * static_cast<std::uint64_t>(i))));
+    const int high = max(least, random_code(mix(base + 2 * static_cast<std::uint64_t>(i) + 1)));
     codes[i] = static_cast<std::uint8_t>((low & 15) | (high & 15) << 4);
   }
 }
@@ -449,9 +449,9 @@ void fill_scales(void* data, DType dtype, std::int64_t count, std::uint64_t seed
   require(cudaGetLastError(), "making random scales");
 }
 
-void fill_codes(std::uint8_t* codes, std::int64_t count, std::uint64_t seed, std::uint64_t stream,
-                cudaStream_t on) {
-  codes_kernel<<<blocks(count / 2), 256, 0, on>>>(codes, count / 2, seed, stream);
+void fill_codes(std::uint8_t* codes, std::int64_t count, int least, std::uint64_t seed,
+                std::uint64_t stream, cudaStream_t on) {
+  codes_kernel<<<blocks(count / 2), 256, 0, on>>>(codes, count / 2, least, seed, stream);
   require(cudaGetLastError(), "making random weights");
 }
 

@@ -37,9 +37,10 @@ void fill_normal(void* data, DType dtype, std::int64_t count, std::uint64_t seed
 void fill_scales(void* data, DType dtype, std::int64_t count, std::uint64_t seed,
                  std::uint64_t stream, cudaStream_t on);
 
-/// Fills `count` codes of int4 weights, two a byte, with what normal weights have in groups of 128.
-void fill_codes(std::uint8_t* codes, std::int64_t count, std::uint64_t seed, std::uint64_t stream,
-                cudaStream_t on);
+/// Fills `count` codes of int4 weights, two a byte, with what normal weights have in groups of 128,
+/// but none below `least`.
+void fill_codes(std::uint8_t* codes, std::int64_t count, int least, std::uint64_t seed,
+                std::uint64_t stream, cudaStream_t on);
 
 /// What `count` codes stand for: those of each `group` of them times its scale.
 void int4_values(const std::uint8_t* codes, const void* scales, DType scale, int group,

@@ -12,7 +12,7 @@ constexpr const char* kLibrary = "cuBLASLt";
 constexpr const char* kReference = "a plain product in float64";
 
 bool folds(const GemmProblem& p) {
-  return p.packed && p.packed->sums == GroupSums::folded;
+  return p.packed && warpwright::folds(p.packed->sums);
 }
 
 bool promotes(const GemmProblem& p) {

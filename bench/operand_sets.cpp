@@ -59,17 +59,16 @@ std::shared_ptr<device::CudaBuffer> fill_packed(const GemmOperands& o, std::uint
   const PackedFormat& f = o.packed->format;
   const packed::Extents extents{o.b.batch, o.b.rows, o.b.columns};
   const std::int64_t count = extents.experts * extents.n * extents.k;
-  if (f.encoding != Int4Encoding::ex || f.zero_points != ZeroPoints::none ||
-      extents.k % f.group != 0) {
+  if (f.zero_points != ZeroPoints::none || extents.k % f.group != 0) {
     throw Failure{
-        "random int4 weights are made without zero points, with codes from -8 to 7, and "
-        "with a K that is a multiple of the group"};
+        "random int4 weights are made without zero points, and with a K that is a multiple of the "
+        "group"};
   }
   const auto codes = filled_memory(count / 2);
   const auto scales = filled_memory(count / f.group * numeric::bits(f.scale) / 8);
   auto values = filled_memory(count * 4);
   auto* const at = static_cast<std::uint8_t*>(codes->data());
-  fill_codes(at, count, seed, stream, on);
+  fill_codes(at, count, packed::least_code(f.encoding), seed, stream, on);
   fill_scales(scales->data(), f.scale, count / f.group, seed, stream + kSlots.size(), on);
   int4_values(at, scales->data(), f.scale, f.group, count, static_cast<float*>(values->data()), on);
   require(device::pack_on_cuda({extents, f.scale, at, scales->data(), nullptr, "random"}, f,

@@ -110,7 +110,8 @@ inline PackedWeights packed_for(const kernel::GemmConfig& c, unsigned number) {
   if (c.zero_points) w.format.zero_points = ZeroPoints::groups;
   if (c.zero_points) w.format.encoding = Int4Encoding::ex;
   if (c.sums == kernel::Sums::tensor_core) w.sums = GroupSums::chained;
-  if (c.folds) w.sums = GroupSums::folded;
+  if (c.folds) w.sums = c.tables ? GroupSums::table : GroupSums::folded;
+  if (c.tables) w.format.encoding = Int4Encoding::sm;
   return w;
 }
 

@@ -109,7 +109,9 @@ void read_weights(const GemmOptions& o, GemmJob& job) {
   choose<GroupSums>(packed.sums, "--sums", o.sums,
                     {{"exact", GroupSums::exact},
                      {"chained", GroupSums::chained},
-                     {"folded", GroupSums::folded}});
+                     {"folded", GroupSums::folded},
+                     {"table", GroupSums::table}});
+  if (packed.sums == GroupSums::table && !o.zero_points) packed.format.encoding = Int4Encoding::sm;
 }
 
 }  // namespace

@@ -109,7 +109,7 @@ GemmCheck check_of(const GemmJob& job, std::size_t group, DType type, const void
   c.accumulation = job.accumulation;
   if (job.packed) {
     c.packed_b = true;
-    c.folded = job.packed->sums == GroupSums::folded;
+    c.folded = folds(job.packed->sums);
     c.accumulation =
         job.packed->sums == GroupSums::exact ? Accumulation::promoted : Accumulation::fast;
   }

@@ -151,9 +151,9 @@ void add_meaning(CLI::App& app, GemmOptions& o) {
       "B are int4 weights with scales of groups along K: random ones are quantised, a FILE is what "
       "`warpwright pack` wrote; A is e4m3");
   add("--group", o.group, "32|64|128", "weights that share a scale (default 128; a FILE says it)");
-  add("--sums", o.sums, "exact|chained|folded",
+  add("--sums", o.sums, "exact|chained|folded|table",
       "int4 weights: scale each group's sum and add it in float32, rescale the tensor core's from "
-      "group to group, or scale the weights (default exact)");
+      "group to group, or scale the weights, by f16 or by a table (default exact)");
   app.add_flag("--zero-points", o.zero_points, "int4 weights with zero points");
   add("--bias", o.bias, "rows|columns[=FILE]",
       "a value added to each row (M) or column (N) of the product, random without a file");

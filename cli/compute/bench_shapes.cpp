@@ -249,8 +249,10 @@ std::vector<ProductKind> w4a8_kinds(int group) {
     throw InputError("--group is " + std::to_string(group) + ", and " + fault + ".");
   }
   std::vector<ProductKind> kinds;
-  for (const GroupSums sums : {GroupSums::exact, GroupSums::chained, GroupSums::folded}) {
+  for (const GroupSums sums :
+       {GroupSums::exact, GroupSums::chained, GroupSums::folded, GroupSums::table}) {
     packed.sums = sums;
+    if (sums == GroupSums::table) packed.format.encoding = Int4Encoding::sm;
     kinds.emplace_back(name(sums), ProductTypes{DType::e4m3, DType::bf16, Scaling::tensor,
                                                 Accumulation::fast, packed});
   }

@@ -51,6 +51,7 @@ TEST_F(PackedCommand, RandomWeights) {
       call_with(gemm, {"--sums", "chained", "--group", "64", "--scaling", "tensor"}));
   expect_right_packed(call_with(gemm, {"--scaling", "block"}));
   expect_right_packed(call_with(gemm, {"--sums", "folded", "--group", "32", "--bias", "rows"}));
+  expect_right_packed(call_with(gemm, {"--sums", "table", "--group", "64"}));
   expect_right_packed(call_with(gemm, {"--zero-points", "--scaling", "tensor"}));
   expect_right_packed(call_with(gemm, {"--gated"}));
   const PackedCall grouped = {"grouped", "--groups", "3",   "--tokens",  "9,0,20", "--n",
@@ -68,6 +69,7 @@ TEST_F(PackedCommand, WeightsOfAFile) {
   const PackedCall grouped = {"grouped",  "--x",    x,           "--w", w,
                               "--tokens", "9,0,21", "--weights", "int4"};
   expect_right_packed(grouped);
+  expect_refused(call_with(grouped, {"--sums", "table"}), "packed with the encoding sm");
   expect_refused(call_with(grouped, {"--group", "128"}), "has groups of 64: leave it out");
   expect_refused({"gemm", "--a", x, "--b", w, "--weights", "int4"}, "has 3 experts");
   expect_refused({"gemm", "--a", tensor("y", DType::e4m3, {30, 128}), "--b",

@@ -81,7 +81,13 @@ bool packed(const GemmConfig& c) {
          c.sharing == kernel::Sharing::whole;
 }
 bool packed_in_cluster(const GemmConfig& c) {
-  return kernel::packed_a(c) && c.folds && c.sharing == kernel::Sharing::cluster;
+  return kernel::packed_a(c) && c.folds && !c.tables && c.sharing == kernel::Sharing::cluster;
+}
+bool packed_in_passes(const GemmConfig& c) {
+  return kernel::packed_a(c) && c.passes > 1;
+}
+bool packed_tables(const GemmConfig& c) {
+  return c.tables && c.sharing == kernel::Sharing::whole;
 }
 bool packed_gated(const GemmConfig& c) {
   return kernel::packed_a(c) && c.gated;
@@ -120,6 +126,8 @@ constexpr Case cases[] = {
     {"8-bit D", narrow_result},
     {"packed weights, 2x1", packed, {2, 1}},
     {"packed weights, folded, shared along K in a cluster", packed_in_cluster},
+    {"packed weights, in passes over the tokens, 2x1", packed_in_passes, {2, 1}},
+    {"packed weights, looked up, 2x1", packed_tables, {2, 1}},
     {"packed weights, gated, 2x1", packed_gated, {2, 1}},
     {"drawn, in turns, 2x1, C", drawn, {2, 1}, 1},
     {"drawn, shared, 1x2", drawn_shared, {1, 2}},

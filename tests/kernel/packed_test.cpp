@@ -57,6 +57,30 @@ TEST(PackedWeightsTest, DifferencesBecomeE4m3) {
   }
 }
 
+// A table gives what a product rounded to e4m3 is: with scales of bf16 and f16 the same as the way
+// through f16 does.
+TEST(PackedWeightsTest, TablesAreScaledCodes) {
+  std::mt19937 random(1);
+  for (int round = 0; round < 512; ++round) {
+    // As the main loop scales them, with 11 bits: in the largest group below 2^14.
+    const float scale = std::ldexp(static_cast<float>(1024 + random() % 1024), 3 - round % 16);
+    const kernel::CodeTable table = kernel::table_of(scale);
+    const std::uint32_t factor = isa::pack<DType::f16>(scale, scale);
+    const std::uint32_t word = packed::word_of(static_cast<std::uint32_t>(random()));
+    const std::uint32_t codes[] = {packed::first_values(word, 0), packed::second_values(word, 0)};
+    const std::uint32_t found[] = {kernel::look_up<false>(word, table),
+                                   kernel::look_up<true>(word, table)};
+    for (int half = 0; half < 2; ++half) {
+      ASSERT_EQ(found[half], kernel::fold(codes[half], factor)) << round;
+      for (int i = 0; i < 4; ++i) {
+        const double code = numeric::to_double(DType::e4m3, codes[half] >> 8 * i & 0xff);
+        const auto right = numeric::from_double(DType::e4m3, code * static_cast<double>(scale));
+        ASSERT_EQ(found[half] >> 8 * i & 0x7f, right & 0x7f) << round << " " << code;
+      }
+    }
+  }
+}
+
 // Groups, types of scales and encodings are chosen when the kernel runs: each by every kernel.
 TEST(PackedWeightsTest, EveryFormat) {
   struct Job {

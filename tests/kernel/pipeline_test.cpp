@@ -13,7 +13,7 @@
 
 #include "tests/index.h"
 #include "tests/kernel/table.h"
-#include "warpwright/kernel/hopper/config.h"
+#include "warpwright/kernel/hopper/table.h"
 #include "warpwright/model/machine.h"
 #include "warpwright/pipeline/ordered_sequence.h"
 #include "warpwright/pipeline/pipeline_state.h"
@@ -294,6 +294,17 @@ TEST(ConfigTest, FaultsAreSentences) {
       },
       "block scales");
   expect([](Config& c) { c.tile_m = 256; }, "registers");
+  expect([](Config& c) { c.tables = true; }, "as they are stored");
+  expect([](Config& c) { c.passes = 2; }, "as they are stored");
+  const auto packed = [](Config& c) {
+    c = kernel::hopper::promoted(kernel::hopper::s4(128, 48));
+    c.stages = 4;
+  };
+  EXPECT_EQ(fault(packed), "");
+  expect([&](Config& c) { packed(c), c.tables = true; }, "tables are folded");
+  expect([&](Config& c) { packed(c), c.folds = true; }, "stay in the tensor core");
+  expect([&](Config& c) { packed(c), c.passes = 4; }, "passes");
+  expect([&](Config& c) { packed(c), c.passes = 2, c.sums = kernel::Sums::tensor_core; }, "passes");
   expect(
       [](Config& c) {
         c.a = c.b = DType::e4m3;

@@ -61,5 +61,11 @@ TEST(Convert, PackBytesRoundsToEvenAndSaturates) {
   EXPECT_EQ(nan >> 8, 0);
 }
 
+TEST(ConvertTest, BytesArePermuted) {
+  EXPECT_EQ(permute_bytes(0x33221100, 0x77665544, 0x7531), 0x77553311U);
+  EXPECT_EQ(permute_bytes(0x33221100, 0x77665544, 0x0246), 0x00224466U);
+  EXPECT_EQ(permute_bytes(0x33221100, 0x77665544, 0xffff4444 & 0xffff7777), 0x44444444U);
+}
+
 }  // namespace
 }  // namespace warpwright::isa

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "warpwright/kernel/hopper/faults.h"
 #include "warpwright/plan/hopper.h"
 #include "warpwright/plan/kernels.h"
 

@@ -59,7 +59,7 @@ TEST(PackedPlanTest, Refusals) {
   };
   EXPECT_EQ(packed_refusal(is_gated), "");
   // Pairs that have no kernel, by name.
-  for (const GroupSums sums : {GroupSums::chained, GroupSums::folded}) {
+  for (const GroupSums sums : {GroupSums::chained, GroupSums::folded, GroupSums::table}) {
     const std::string are = std::string("sums of packed weights are ") + name(sums) + " and ";
     expect(are + "A has block scales", [&](GemmOperands& o) {
       o.packed->sums = sums;
@@ -82,6 +82,13 @@ TEST(PackedPlanTest, Refusals) {
     o.packed->format.zero_points = ZeroPoints::groups;
     is_gated(o);
   });
+  const auto by_table = [](GemmOperands& o) { o.packed->sums = GroupSums::table; };
+  expect("are table, and their encoding is ex", by_table);
+  EXPECT_EQ(packed_refusal([&](GemmOperands& o) {
+              by_table(o);
+              o.packed->format.encoding = Int4Encoding::sm;
+            }),
+            "");
   expect("their encoding is ex", [](GemmOperands& o) {
     o.packed->format = {.encoding = Int4Encoding::sm, .zero_points = ZeroPoints::groups};
   });

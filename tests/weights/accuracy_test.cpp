@@ -39,7 +39,7 @@ enum class Tokens { normal, positive, outliers };
 constexpr const char* kTokenNames[] = {"normal", "positive (max(x, 0))", "outliers (1% x 30)"};
 
 struct Errors {
-  double promoted, chained, folded, naive;
+  double promoted, chained, folded, powers, naive;
 };
 
 // The way of an error's square, relative to the results' own.
@@ -93,10 +93,12 @@ Errors errors_of(const Int4Weights& w, Tokens kind) {
   Mean promoted;
   Mean chained;
   Mean folded;
+  Mean powers;
   Mean naive;
   std::vector<float> code(static_cast<std::size_t>(k));
   std::vector<float> scale(code.size());
   std::vector<float> by_table(code.size());
+  std::vector<float> by_power(code.size());
   std::vector<float> by_f16(code.size());
   double top = 0;  // the largest value of all: the naive way's one factor puts it to 448
   for (const float v : values_of(w)) top = std::max(top, std::abs(static_cast<double>(v)));
@@ -110,11 +112,13 @@ Errors errors_of(const Int4Weights& w, Tokens kind) {
       largest = std::max(largest, scale_of(w, 0, n, i));
     }
     const double row_factor = largest * 8 / 448;
+    const double row_power = std::exp2(std::floor(std::log2(largest)) - 4);
     for (int i = 0; i < k; ++i) {
       const auto at = static_cast<std::size_t>(i);
       const float q = code[at] * 512;
       const double s = static_cast<double>(scale[at]) / 512;
       by_table[at] = rounded(DType::e4m3, q * rounded(DType::e4m3, s / row_factor));
+      by_power[at] = rounded(DType::e4m3, q * s / row_power);
       by_f16[at] = rounded(DType::e4m3, whole * rounded(DType::f16, q * rounded(DType::f16, s)));
     }
     for (int t = 0; t < kTokens; ++t) {
@@ -124,6 +128,7 @@ Errors errors_of(const Int4Weights& w, Tokens kind) {
       float chain = 0;
       float group = 0;
       float table = 0;
+      float power = 0;
       float f16 = 0;
       for (int i = 0; i < k; i += 32) {
         const auto at = static_cast<std::size_t>(i);
@@ -139,16 +144,19 @@ Errors errors_of(const Int4Weights& w, Tokens kind) {
         group = add_step(group, code.data() + i, token + i);
         chain = add_step(chain, code.data() + i, token + i);
         table = add_step(table, by_table.data() + i, token + i);
+        power = add_step(power, by_power.data() + i, token + i);
         f16 = add_step(f16, by_f16.data() + i, token + i);
       }
       total += group * scale.back();
       promoted.add(total, exact);
       chained.add(chain * scale.back(), exact);
       folded.add(table * row_factor, exact);
+      powers.add(power * row_power, exact);
       naive.add(f16 / whole, exact);
     }
   }
-  return {promoted.relative(), chained.relative(), folded.relative(), naive.relative()};
+  return {promoted.relative(), chained.relative(), folded.relative(), powers.relative(),
+          naive.relative()};
 }
 
 TEST(AccuracyTest, WaysOfMultiplying) {
@@ -158,13 +166,15 @@ TEST(AccuracyTest, WaysOfMultiplying) {
     const Int4Weights w = quantised(values, k, {Int4Encoding::ex, group, DType::bf16});
     for (const Tokens kind : {Tokens::normal, Tokens::positive, Tokens::outliers}) {
       const Errors e = errors_of(w, kind);
-      std::printf("| %d | %d | %s | %.1e | %.1e | %.1e | %.1e |\n", k, group,
-                  kTokenNames[static_cast<int>(kind)], e.promoted, e.chained, e.folded, e.naive);
+      std::printf("| %d | %d | %s | %.1e | %.1e | %.1e | %.1e | %.1e |\n", k, group,
+                  kTokenNames[static_cast<int>(kind)], e.promoted, e.chained, e.folded, e.powers,
+                  e.naive);
       EXPECT_LT(e.promoted, 1e-3);
       EXPECT_LT(e.promoted, e.chained);
       EXPECT_LT(e.chained, 0.02);
       EXPECT_LT(4 * e.promoted, e.folded);
       EXPECT_LT(e.folded, 0.06);
+      EXPECT_LT(e.powers, e.folded);
       EXPECT_LT(e.naive, 0.06);
     }
   }

@@ -120,10 +120,16 @@ constexpr std::uint32_t bits_of(std::uint32_t word) {
   return (word & 0x77777777U) | (word & 0x88888888U) >> 4 | (word & 0x88888888U) << 28;
 }
 
+/// Where the signs of a word's first four codes are, and of its other four behind `second_half`.
+inline constexpr std::uint32_t signs = 0x80808080U;
+constexpr std::uint32_t second_half(std::uint32_t word) {
+  return word >> 4 | word << 28;
+}
+
 /// Signs that add 1 to their magnitude: all of ex, which stores negative magnitudes less 1. One
 /// code serves both encodings by it, of which a kernel learns when it runs.
 constexpr std::uint32_t carries_of(Int4Encoding encoding) {
-  return encoding == Int4Encoding::ex ? 0x80808080U : 0U;
+  return encoding == Int4Encoding::ex ? signs : 0U;
 }
 /// A word's first four values as bytes of e4m3 (times 512 they are the codes), K upwards.
 constexpr std::uint32_t first_values(std::uint32_t word, std::uint32_t carries) {
@@ -132,7 +138,7 @@ constexpr std::uint32_t first_values(std::uint32_t word, std::uint32_t carries) 
 }
 /// Its other four: of the eighth row below.
 constexpr std::uint32_t second_values(std::uint32_t word, std::uint32_t carries) {
-  return first_values(word >> 4 | word << 28, carries);
+  return first_values(second_half(word), carries);
 }
 
 /// The same of weights with zero points (of ex): code + 8 - `zero`, -15..15, as bytes of e4m3,
@@ -146,7 +152,7 @@ constexpr std::uint32_t first_differences(std::uint32_t word, std::uint32_t zero
   return ((sum & 0x0f0f0f0fU) ^ below * 0x0fU) + below * 0x81U;
 }
 constexpr std::uint32_t second_differences(std::uint32_t word, std::uint32_t zero) {
-  return first_differences(word >> 4 | word << 28, zero);
+  return first_differences(second_half(word), zero);
 }
 
 /// A tensor of weights: `experts` matrices of n rows (columns of D) and k.

@@ -187,6 +187,24 @@ WW_DEVICE std::uint16_t bytes_of_halves(std::uint32_t halves) {
 #endif
 }
 
+/// Four of the eight bytes of `low` and `high`: which, is in the bits 2..0 of the lower four
+/// nibbles of `selectors`, whose bits 3 are 0 (prmt.b32).
+WW_DEVICE std::uint32_t permute_bytes(std::uint32_t low, std::uint32_t high,
+                                      std::uint32_t selectors) {
+#if WW_GPU
+  std::uint32_t chosen = 0;
+  asm("prmt.b32 %0, %1, %2, %3;" : "=r"(chosen) : "r"(low), "r"(high), "r"(selectors));
+  return chosen;
+#else
+  const std::uint64_t bytes = low | std::uint64_t{high} << 32;
+  std::uint32_t chosen = 0;
+  for (int i = 0; i < 4; ++i) {
+    chosen |= static_cast<std::uint32_t>(bytes >> 8 * (selectors >> 4 * i & 7) & 0xff) << 8 * i;
+  }
+  return chosen;
+#endif
+}
+
 /// 1 / (1 + exp(-x)), with a relative error below 2^-20 for x > -16, and 2^-17 below (ex2.approx
 /// and rcp.approx on the GPU).
 WW_DEVICE float sigmoid(float x) {

@@ -31,6 +31,7 @@ struct EpilogueShape {
   bool gated = false;     ///< a tile holds the same part of both halves of the caller's N
   Store store = Store::tensor;
   int buffers = 2;              ///< a warp
+  int most_columns = 128;       ///< of the accumulator in a buffer, where rows are columns of D
   bool shares_columns = false;  ///< a CTA may have to store some columns of its tile alone
   bool grouped = false;         ///< tiles end with their group
   bool copy_engine = true;      ///< the target has one, and stmatrix (sm_90 and later)
@@ -82,6 +83,7 @@ constexpr int chunk_columns(const EpilogueShape& c) {
     return columns;
   }
   int columns = epilogue_buffer_bytes / (warp_rows * result_bytes(c));
+  if (columns > c.most_columns) columns = c.most_columns;
   if (columns > all) columns = all;
   while (all % columns != 0) columns -= 8;
   return columns;

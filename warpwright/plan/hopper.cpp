@@ -43,7 +43,8 @@ bool serves(const kernel::GemmConfig& c, const GemmProblem& p) {
   if (kernel::is_grouped(c) != (p.groups > 0)) return false;
   if ((c.swapped ? p.b : p.a) != c.a.stored || (c.swapped ? p.a : p.b) != c.b.stored) return false;
   if (c.result != p.d || c.gated != p.epilogue.gated || c.sums != sums_of(p)) return false;
-  if (c.folds != (p.packed && p.packed->sums == GroupSums::folded)) return false;
+  if (c.folds != (p.packed && folds(p.packed->sums))) return false;
+  if (c.tables != (p.packed && p.packed->sums == GroupSums::table)) return false;
   if (c.zero_points != (p.packed && p.packed->format.zero_points != ZeroPoints::none)) return false;
   if (!p.reads_ab || p.m == 0 || p.n == 0) return c.sharing == kernel::Sharing::whole;
   const atom::Major a = major_a(p);

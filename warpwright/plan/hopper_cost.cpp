@@ -146,13 +146,17 @@ class Estimate {
     const double warpgroups = c_.tile_m / 64.0;
     const double groups = static_cast<double>(packed::slices(p_.packed->format));
     const double scaling = c_.folds ? 0 : groups * c_.tile_n / 2;
-    // Folded: through f16, and the factors of every step. Zero points: three instructions a weight.
-    const double converting = c_.folds ? 360 : c_.zero_points ? 380 : 114;
+    // Folded: through f16, and the factors of every step, or by tables, which are made of every
+    // group. Zero points: three instructions a weight.
+    const double converting = c_.tables        ? 180 + 60 * groups
+                              : c_.folds       ? 360
+                              : c_.zero_points ? 380
+                                               : 114;
     const double issue = warpgroups * (converting + scaling);
     const double copied = 128.0 * (a_share_ * c_.tile_m + c_.tile_n);
     const double shared =
         (warpgroups * (4096 + 128.0 * c_.tile_n) + copied) / machine_.shared_bytes_per_clock;
-    const double alone = 66 + converting + 2.0 * c_.tile_n + scaling + 60 * groups;
+    const double alone = 66 + converting + 2.0 * c_.tile_n + scaling + 60 * groups * c_.passes;
     constexpr double waits = 1.65;
     return std::max({issue, shared, waits * alone / c_.ctas_per_sm});
   }

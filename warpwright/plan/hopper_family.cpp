@@ -94,7 +94,9 @@ std::string sums_text(const GemmConfig& c) {
   std::string text;
   if (kernel::packed_a(c)) {
     if (c.folds) {
-      return "folded: in the tensor core's accumulators, of codes times scales in e4m3";
+      return c.tables ? "table: in the tensor core's accumulators, of codes times scales in e4m3, "
+                        "from a table of each group and row"
+                      : "folded: in the tensor core's accumulators, of codes times scales in e4m3";
     }
     if (c.sums == kernel::Sums::tensor_core) {
       return "chained: in the tensor core's accumulators, rescaled from group to group";

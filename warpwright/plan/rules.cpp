@@ -75,6 +75,12 @@ Fault packed_fault(const GemmProblem& p) {
                     with, ", which no kernel has together: the nearest is exact");
     }
   }
+  if (p.packed->sums == GroupSums::table && p.packed->format.encoding != Int4Encoding::sm) {
+    return refuse(RefusalCode::unsupported,
+                  "the sums of packed weights are table, and their encoding is ex, for whose 16 "
+                  "codes a table has no room: the nearest is folded, or weights that are packed "
+                  "with the encoding sm");
+  }
   if (has_zeros && (p.epilogue.gated || p.scaling == Scaling::block)) {
     return refuse(RefusalCode::unsupported, "B has zero points and ",
                   p.epilogue.gated ? "the epilogue is gated" : "A has block scales",

@@ -34,6 +34,7 @@
 #include "warpwright/isa/warp.h"
 #include "warpwright/kernel/epilogue.h"
 #include "warpwright/kernel/hopper/cta.h"
+#include "warpwright/kernel/hopper/faults.h"
 #include "warpwright/kernel/hopper/load.h"
 #include "warpwright/kernel/hopper/mainloop.h"
 #include "warpwright/kernel/hopper/packed_mainloop.h"
@@ -270,7 +271,7 @@ struct HopperGemm {
       }
     }
 
-    isa::Fragment<float, config.tile_n / 2> accumulator[row_atoms(config)];
+    isa::Fragment<float, config.tile_n / config.passes / 2> accumulator[row_atoms(config)];
     Beside total;
   };
 };

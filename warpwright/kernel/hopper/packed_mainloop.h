@@ -21,7 +21,8 @@ class PackedMainloop {
   static constexpr GemmConfig config = Tag::config;
   static constexpr int atoms = row_atoms(config);
   static constexpr int values = config.tile_n / 2;  // a thread's sums of one atom
-  using Accumulator = isa::Fragment<float, values>;
+  static constexpr int passes = config.passes;
+  using Accumulator = isa::Fragment<float, values / passes>;
 
   WW_DEVICE PackedMainloop(const Cta<Tag>& cta, int warpgroup, const Loads& /*loads*/)
       : ring_(cta.ring), packed_(cta.p.operands.packed), thread_(isa::thread_index() % 128) {
@@ -45,8 +46,8 @@ class PackedMainloop {
       WW_UNROLL for (int v = 0; v < values; ++v) total[i][v] = 0;
     }
     by_group([&](auto steps) {
-      run<decltype(steps)::value>(work, accumulator, leave, [&](const Scales& s) {
-        WW_UNROLL for (int i = 0; i < atoms; ++i) add_scaled(s, i, accumulator[i], total[i]);
+      run<decltype(steps)::value>(work, accumulator, leave, [&](const Scales& s, int pass) {
+        WW_UNROLL for (int i = 0; i < atoms; ++i) add_scaled(s, i, pass, accumulator[i], total[i]);
       });
     });
   }
@@ -58,9 +59,13 @@ class PackedMainloop {
   template <class Leave>
   WW_DEVICE void sum(const tile::Work& work, Accumulator (&accumulator)[atoms],
                      const Leave& leave) {
-    const auto nothing = [](const Scales&) {};
-    if constexpr (folds) {
-      run<packed_steps>(work, accumulator, leave, nothing);
+    const auto nothing = [](const Scales&, int) {};
+    if constexpr (tables) {
+      by_group([&](auto steps) {
+        run<packed_steps, decltype(steps)::value>(work, accumulator, leave, nothing);
+      });
+    } else if constexpr (folds) {
+      run<packed_steps, 1>(work, accumulator, leave, nothing);
     } else {
       by_group([&](auto steps) { run<decltype(steps)::value>(work, accumulator, leave, nothing); });
     }
@@ -69,6 +74,7 @@ class PackedMainloop {
 
  private:
   static constexpr bool folds = config.folds;
+  static constexpr bool tables = config.tables;
   static constexpr bool zero_points = config.zero_points;
   static constexpr bool chained = config.sums == Sums::tensor_core && !folds;
   static constexpr bool token_blocks = config.sums == Sums::block_scaled;
@@ -102,8 +108,9 @@ class PackedMainloop {
   };
 
   /// All K blocks of `work`; of each group of `steps` k32 steps `done` gets the scales once its
-  /// products are there. (Folded: of all groups of a K block.)
-  template <int steps, class Leave, class Done>
+  /// products with the tokens of a pass are there. (Folded: of all groups of a K block, which have
+  /// `group_steps`, or more.)
+  template <int steps, int group_steps = steps, class Leave, class Done>
   WW_DEVICE void run(const tile::Work& work, Accumulator (&accumulator)[atoms], const Leave& leave,
                      const Done& done) {
     const int blocks = work.end - work.first;
@@ -118,10 +125,11 @@ class PackedMainloop {
       WW_UNROLL for (int i = 0; i < atoms; ++i) codes[i] = read_codes(tile + tile_of(0, i));
       Scales scales{};
       if constexpr (token_blocks) read_token_scales(state.stage, scales);
-      Factors factors[folds ? atoms : 1];
+      Factors<group_steps> factors[folds ? atoms : 1];
       if constexpr (folds) {
         WW_UNROLL for (int i = 0; i < atoms; ++i) {
-          factors[i] = find_factors(tile + tile_of(0, i), accumulator[i], last_[i], block == 0);
+          factors[i] =
+              find_factors<group_steps>(tile + tile_of(0, i), accumulator[i], last_[i], block == 0);
         }
       }
       WW_UNROLL for (int first = 0; first < packed_steps; first += steps) {
@@ -133,28 +141,30 @@ class PackedMainloop {
           }
           if constexpr (chained) rescale(accumulator[i], last_[i], scales.row[i], begins);
           WW_UNROLL for (int s = 0; s < steps; ++s) {
-            convert<steps>(codes[i], first + s, a[i * steps + s]);
             if constexpr (folds) {
-              WW_UNROLL for (int r = 0; r < 4; ++r) {
-                a[i * steps + s][r] = fold(a[i * steps + s][r], factors[i].row[first + s][r % 2]);
-              }
+              convert_folded(codes[i], first + s, factors[i].row[(first + s) / group_steps],
+                             a[i * steps + s]);
+            } else {
+              convert<steps>(codes[i], first + s, a[i * steps + s]);
             }
           }
         }
-        multiply(accumulator, a, b, first, (chained || folds) && !begins);
-        if (first + steps < packed_steps) {
-          isa::wgmma_wait<0>(accumulator, a);
-        } else {
-          const pipeline::PipelineState current = state;
-          state.advance(Tag::config.stages);
-          landed = block + 1 < blocks && ring_.try_wait(state);
-          if (block + 1 == blocks) leave();
-          isa::wgmma_wait<0>(accumulator, a);
-          // All lanes have read the stage: one of them arrives for the others.
-          isa::sync_warp();
-          ring_.release(current);
+        WW_UNROLL for (int pass = 0; pass < passes; ++pass) {
+          multiply(accumulator, a, b, first, pass, (chained || folds) && !begins);
+          if (first + steps < packed_steps || pass + 1 < passes) {
+            isa::wgmma_wait<0>(accumulator, a);
+          } else {
+            const pipeline::PipelineState current = state;
+            state.advance(Tag::config.stages);
+            landed = block + 1 < blocks && ring_.try_wait(state);
+            if (block + 1 == blocks) leave();
+            isa::wgmma_wait<0>(accumulator, a);
+            // All lanes have read the stage: one of them arrives for the others.
+            isa::sync_warp();
+            ring_.release(current);
+          }
+          done(scales, pass);
         }
-        done(scales);
       }
     }
   }
@@ -162,7 +172,7 @@ class PackedMainloop {
   /// The group in a tile of a step.
   template <int steps>
   [[nodiscard]] WW_DEVICE int group_of(int step) const {
-    if constexpr (folds) return step * 32 / packed_.group;
+    if constexpr (folds && !tables) return step * 32 / packed_.group;
     const bool shared = each_step && steps == 1 && packed_.group == 64;  // by two steps
     return shared ? step / 2 : step / steps;
   }
@@ -196,21 +206,24 @@ class PackedMainloop {
     }
   }
 
-  /// The wgmmas of a group's steps, from step `first` of the K block on.
+  /// The wgmmas of a group's steps, from step `first` of the K block on, and the tokens of a pass.
   template <int count>
   WW_DEVICE static void multiply(Accumulator (&accumulator)[atoms],
                                  isa::Fragment<std::uint32_t, 4> (&a)[count], std::uint32_t b,
-                                 int first, bool accumulate) {
+                                 int first, int pass, bool accumulate) {
     constexpr GemmConfig cfg = Tag::config;
     constexpr atom::OperandTile tile_of_b = tile_b(cfg);
     constexpr std::uint32_t b_high = atom::high_word(encode(atom::descriptor(tile_of_b, 0)));
     constexpr int steps = count / atoms;
+    constexpr int tokens = cfg.tile_n / passes;
+    const int from = atom::tile_offset<tile_of_b>(pass * tokens, 0);
     isa::wgmma_fence(accumulator, a);
     WW_UNROLL for (int i = 0; i < atoms; ++i) {
       WW_UNROLL for (int s = 0; s < steps; ++s) {
-        isa::wgmma_registers<DType::e4m3, cfg.tile_n>(
+        isa::wgmma_registers<DType::e4m3, tokens>(
             accumulator[i], a[i * steps + s],
-            atom::join_words(atom::advance(b, atom::step_offset<tile_of_b>(first + s)), b_high),
+            atom::join_words(atom::advance(b, from + atom::step_offset<tile_of_b>(first + s)),
+                             b_high),
             accumulate || s > 0);
       }
     }
@@ -226,12 +239,13 @@ class PackedMainloop {
     }
   }
 
-  WW_DEVICE static void add_scaled(const Scales& s, int i, Accumulator& accumulator,
+  WW_DEVICE static void add_scaled(const Scales& s, int i, int pass, Accumulator& accumulator,
                                    float (&total)[values]) {
-    WW_UNROLL for (int v = 0; v < values; ++v) {
+    WW_UNROLL for (int from = 0; from < values / passes; ++from) {
+      const int v = pass * (values / passes) + from;
       const float row = v % 4 < 2 ? s.row[i].low : s.row[i].high;
       total[v] +=
-          accumulator[v] * (token_blocks ? row * s.token[token_blocks ? v / 4 : 0][v % 2] : row);
+          accumulator[from] * (token_blocks ? row * s.token[token_blocks ? v / 4 : 0][v % 2] : row);
     }
   }
 
@@ -244,33 +258,55 @@ class PackedMainloop {
   }
 
   WW_DEVICE static void scale(Accumulator& accumulator, isa::Pair by) {
-    WW_UNROLL for (int v = 0; v < values; ++v) accumulator[v] *= v % 4 < 2 ? by.low : by.high;
+    WW_UNROLL for (int v = 0; v < values / passes; ++v) accumulator[v] *=
+        v % 4 < 2 ? by.low : by.high;
   }
 
-  /// Folded: what the codes of each step are multiplied by, of the thread's two rows.
+  /// Folded: what a group's codes are multiplied by, in f16, or the table of their products; of the
+  /// thread's two rows.
+  using Factor = std::conditional_t<tables, CodeTable, std::uint32_t>;
+  template <int group_steps>
   struct Factors {
-    std::uint32_t row[folds ? packed_steps : 1][2];
+    Factor row[packed_steps / group_steps][2];
   };
+
+  WW_DEVICE static Factor factor_of(float scale) {
+    if constexpr (tables) {
+      return table_of(scale);
+    } else {
+      return isa::pack<DType::f16>(scale, scale);
+    }
+  }
+
+  WW_DEVICE void convert_folded(const Codes& codes, int step, const Factor (&factors)[2],
+                                isa::Fragment<std::uint32_t, 4>& to) const {
+    if constexpr (tables) {
+      look_up_codes(codes.of.word[step], factors, to);
+    } else {
+      convert_codes(codes.of.word[step], packed_.carries, to);
+      WW_UNROLL for (int r = 0; r < 4; ++r) to[r] = fold(to[r], factors[r % 2]);
+    }
+  }
 
   /// The factors of a K block. Sums count in `last`, which is the power of two of the largest scale
   /// so far, times 2^-13: then codes times scales lie below 256. Where it grows, sums follow.
-  WW_DEVICE Factors find_factors(isa::SharedAddress tile, Accumulator& accumulator, isa::Pair& last,
-                                 bool begins) const {
-    isa::Pair scales[packed_steps];
+  template <int group_steps>
+  WW_DEVICE Factors<group_steps> find_factors(isa::SharedAddress tile, Accumulator& accumulator,
+                                              isa::Pair& last, bool begins) const {
+    constexpr int count = packed_steps / group_steps;
+    isa::Pair scales[count];
     const isa::Pair before = last;
     if (begins) last = {least_unit, least_unit};
-    WW_UNROLL for (int s = 0; s < packed_steps; ++s) {
-      scales[s] = group_scales(tile, group_of<packed_steps>(s));
-      last.low = larger_unit(last.low, scales[s].low);
-      last.high = larger_unit(last.high, scales[s].high);
+    WW_UNROLL for (int g = 0; g < count; ++g) {
+      scales[g] = group_scales(tile, group_of<group_steps>(g * group_steps));
+      last.low = larger_unit(last.low, scales[g].low);
+      last.high = larger_unit(last.high, scales[g].high);
     }
     const isa::Pair inverse = {inverse_of(last.low), inverse_of(last.high)};
-    Factors factors;
-    WW_UNROLL for (int s = 0; s < packed_steps; ++s) {
-      const float low = scales[s].low * inverse.low;
-      const float high = scales[s].high * inverse.high;
-      factors.row[s][0] = isa::pack<DType::f16>(low, low);
-      factors.row[s][1] = isa::pack<DType::f16>(high, high);
+    Factors<group_steps> factors;
+    WW_UNROLL for (int g = 0; g < count; ++g) {
+      factors.row[g][0] = factor_of(scales[g].low * inverse.low);
+      factors.row[g][1] = factor_of(scales[g].high * inverse.high);
     }
     const bool grew = !begins && (last.low != before.low || last.high != before.high);
     if (isa::ballot(grew) != 0) {

@@ -2,7 +2,7 @@
 // devices, the build) reads it.
 #pragma once
 
-#include "warpwright/kernel/hopper/config.h"
+#include "warpwright/kernel/hopper/faults.h"
 #include "warpwright/kernel/rows.h"
 
 namespace warpwright::kernel {
@@ -26,7 +26,8 @@ constexpr Name name_of(const GemmConfig& c) {
   if (c.sharing == Sharing::cluster) name += "_ck";
   if (c.ctas_per_sm > 1) name += c.ctas_per_sm;
   if (c.zero_points) name += "_zp";
-  if (c.folds) name += "_fold";
+  if (c.passes > 1) (name += "_p") += c.passes;
+  if (c.folds) name += c.tables ? "_lut" : "_fold";
   if (c.gated) name += "_gated";
   if (has_group_maps(c)) name += "_gm";
   if (draws_tiles(c)) name += "_dyn";
@@ -102,6 +103,8 @@ inline constexpr auto swapped = with<&GemmConfig::swapped, true>;
 inline constexpr auto gated = with<&GemmConfig::gated, true>;
 inline constexpr auto zero_points = with<&GemmConfig::zero_points, true>;
 inline constexpr auto folded = with<&GemmConfig::folds, true>;
+inline constexpr auto in_halves = with<&GemmConfig::passes, 2>;
+inline constexpr auto looked_up = with<&GemmConfig::tables, true>;
 inline constexpr auto drawn = with<&GemmConfig::tiles, TileSource::drawn>;
 inline constexpr auto split_k = with<&GemmConfig::sharing, Sharing::workspace>;
 
@@ -233,10 +236,11 @@ inline constexpr std::array rows = {
     common(cluster_k(promoted(s4(128, 64)))),
     common(promoted(s4(128, 128))),
     common(s4(128, 256)),
+    common(cluster_k(s4(128, 64))),
     common(cluster_k(block_scaled(s4(128, 32)))),
     common(cluster_k(promoted(to(DType::f16, s4(128, 64))))),
     common(cluster_k(folded(s4(128, 64)))),
-    common(folded(s4(128, 256))),
+    common(cluster_k(looked_up(folded(s4(128, 64))))),
     common(cluster_k(zero_points(promoted(s4(128, 64))))),
     common(gated(consumers(1, promoted(s4(128, 32))))),
     common(drawn(pingpong(bf16(128, 128)))),
@@ -286,6 +290,9 @@ inline constexpr std::array rows = {
     more(promoted(to(DType::f16, s4(128, 128)))),
     more(to(DType::f16, s4(128, 256))),
     more(s4(128, 128)),
+    more(in_halves(promoted(s4(192, 128)))),
+    more(s4(192, 176)),
+    more(folded(s4(128, 256))),
     more(cluster_k(block_scaled(s4(128, 64)))),
     // Grouped products.
     common(ballot(swapped(e4m3(128, 16)))),
@@ -316,17 +323,16 @@ inline constexpr std::array rows = {
     common(vertical(gated(bf16(128, 256)))),
     common(two_ctas(ballot(promoted(s4(128, 16))))),
     common(two_ctas(ballot(promoted(s4(128, 32))))),
-    common(ballot(promoted(s4(128, 64)))),
+    common(two_ctas(ballot(in_halves(promoted(s4(128, 64)))))),
     common(ballot(promoted(s4(128, 128)))),
-    common(ballot(s4(128, 192))),
+    common(ballot(in_halves(promoted(s4(192, 128))))),
+    common(two_ctas(ballot(s4(128, 64)))),
+    common(ballot(s4(192, 176))),
     common(ballot(block_scaled(s4(128, 32)))),
-    common(two_ctas(ballot(promoted(to(DType::f16, s4(128, 16)))))),
     common(ballot(promoted(to(DType::f16, s4(128, 64))))),
-    common(two_ctas(ballot(folded(s4(128, 16))))),
-    common(ballot(folded(s4(128, 64)))),
-    common(ballot(folded(s4(128, 256)))),
-    common(two_ctas(ballot(zero_points(promoted(s4(128, 16)))))),
-    common(ballot(zero_points(promoted(s4(128, 64))))),
+    common(two_ctas(ballot(folded(s4(128, 64))))),
+    common(two_ctas(ballot(looked_up(folded(s4(128, 64)))))),
+    common(two_ctas(ballot(zero_points(promoted(s4(128, 32)))))),
     common(ballot(gated(consumers(1, promoted(s4(128, 32)))))),
     common(drawn(vertical(pingpong(e4m3(128, 128))))),
     more(ballot(swapped(e4m3(128, 8)))),
@@ -344,11 +350,20 @@ inline constexpr std::array rows = {
     more(ballot(swapped(f16(128, 32)))),
     more(vertical(f16(128, 256))),
     more(two_ctas(ballot(promoted(s4(128, 8))))),
+    more(ballot(promoted(s4(128, 64)))),
     more(ballot(promoted(s4(128, 96)))),
+    more(two_ctas(ballot(s4(128, 16)))),
+    more(ballot(s4(128, 192))),
     more(ballot(s4(128, 128))),
     more(ballot(block_scaled(s4(128, 64)))),
     more(ballot(promoted(to(DType::f16, s4(128, 128))))),
     more(ballot(to(DType::f16, s4(128, 192)))),
+    more(two_ctas(ballot(promoted(to(DType::f16, s4(128, 16)))))),
+    more(two_ctas(ballot(folded(s4(128, 16))))),
+    more(ballot(folded(s4(128, 256)))),
+    more(two_ctas(ballot(looked_up(folded(s4(128, 16)))))),
+    more(two_ctas(ballot(zero_points(promoted(s4(128, 16)))))),
+    more(ballot(zero_points(promoted(s4(128, 64))))),
 };
 
 }  // namespace hopper
