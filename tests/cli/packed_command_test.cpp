@@ -98,6 +98,12 @@ TEST_F(PackedCommand, ExplainSaysWhatAStageBrings) {
   EXPECT_EQ(r.status, 0) << r.err;
   EXPECT_TRUE(contains(r.out, "a bulk copy of 4224 bytes for 64 rows of a stage")) << r.out;
   EXPECT_TRUE(contains(r.out, "of 10496 bytes (A 8448, B 2048)")) << r.out;
+  const CliResult passes =
+      run_cli({"explain", "grouped", "--groups", "8", "--tokens", "64", "--n", "4096", "--k",
+               "4096", "--weights", "int4", "--as", "h200", "--tile-tokens", "64"});
+  EXPECT_EQ(passes.status, 0) << passes.err;
+  EXPECT_TRUE(contains(passes.out, "wgmma m64n32k32")) << passes.out;
+  EXPECT_TRUE(contains(passes.out, "in 2 passes over the columns")) << passes.out;
 }
 
 }  // namespace

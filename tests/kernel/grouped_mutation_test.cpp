@@ -73,7 +73,7 @@ TEST(GroupedMutants, VerticalWithBlockScales) {
 // Weights in registers: bulk loads of them, and generic reads of a stage.
 TEST(GroupedMutants, PackedWeights) {
   WW_CAMPAIGN_ONLY();
-  expect_all_killed("grouped_s4xe4m3_bf16_128x64_b_pr_sw", {2, 1});
+  expect_all_killed("grouped_s4xe4m3_bf16_128x128_b_pr_sw", {2, 1});
 }
 
 TEST(GroupedMutants, PackedWeightsTwoCtasAnSm) {
@@ -83,12 +83,22 @@ TEST(GroupedMutants, PackedWeightsTwoCtasAnSm) {
 
 TEST(GroupedMutants, PackedWeightsFolded) {
   WW_CAMPAIGN_ONLY();
-  expect_all_killed("grouped_s4xe4m3_bf16_128x16_b_sw2_fold", {1, 1});
+  expect_all_killed("grouped_s4xe4m3_bf16_128x64_b_sw2_fold", {1, 1});
+}
+
+TEST(GroupedMutants, PackedWeightsInPasses) {
+  WW_CAMPAIGN_ONLY();
+  expect_all_killed("grouped_s4xe4m3_bf16_128x64_b_pr_sw2_p2", {2, 1});
+}
+
+TEST(GroupedMutants, PackedWeightsLookedUp) {
+  WW_CAMPAIGN_ONLY();
+  expect_all_killed("grouped_s4xe4m3_bf16_128x64_b_sw2_lut", {1, 1});
 }
 
 TEST(GroupedMutants, PackedWeightsWithZeroPoints) {
   WW_CAMPAIGN_ONLY();
-  expect_all_killed("grouped_s4xe4m3_bf16_128x16_b_pr_sw2_zp", {2, 1});
+  expect_all_killed("grouped_s4xe4m3_bf16_128x32_b_pr_sw2_zp", {2, 1});
 }
 
 TEST(GroupedMutants, PackedWeightsGated) {

@@ -200,10 +200,11 @@ class HopperFamily final : public Family {
                     plan.map_ctas)
               : "maps       one over all tokens; rows loaded past a group's end are not stored\n";
     }
-    out +=
-        format("tile       %d x %d x %d, wgmma m64n%dk%d, %d consumer warpgroups of %d rows each\n",
-               c.tile_m, c.tile_n, kernel::tile_k(c), c.tile_n, atom::wgmma_k(c.a.multiplied),
-               c.consumer_warpgroups, kernel::warpgroup_rows(c));
+    out += format(
+        "tile       %d x %d x %d, wgmma m64n%dk%d, %d consumer warpgroups of %d rows each%s\n",
+        c.tile_m, c.tile_n, kernel::tile_k(c), c.tile_n / c.passes, atom::wgmma_k(c.a.multiplied),
+        c.consumer_warpgroups, kernel::warpgroup_rows(c),
+        c.passes > 1 ? format(", in %d passes over the columns", c.passes).c_str() : "");
     out += cluster_line(plan, cluster.m, "");
     const auto shape = stage_shape(plan);
     const int of_b = atom::tile_bytes(kernel::tile_b(c));
