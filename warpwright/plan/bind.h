@@ -160,8 +160,8 @@ void fill_params(kernel::GemmParams& p, const Config& c, const Plan& plan, const
   if (p.operands.k > 0) {
     const auto operand = [&](const char* name, const MatrixView& v, atom::Major major, int rows) {
       const bool mn = major == atom::Major::mn;
-      return encode(map_request(name, v, mn, mn ? 1024 / operand_bits(c) : tile_k(c),
-                                mn ? tile_k(c) : rows, atom::SmemSwizzle::b128));
+      return encode(map_request(name, v, mn, 1024 / operand_bits(c), mn ? tile_k(c) : rows,
+                                atom::SmemSwizzle::b128));
     };
     if (o.packed) {
       p.operands.packed = packed_params(o);
