@@ -178,6 +178,7 @@ class Variant {
       return choices;
     }
     if (is_blackwell(instance_)) return choices;  // it has as many as SMs take
+    if (is_fed_by_request(instance_)) return choices;
     const bool splits = c.sharing == kernel::Sharing::workspace ||
                         (is_register_kernel(instance_) && c.tile_m == 64 &&  // as its table has it
                          ask_.alpha != 0);
@@ -191,7 +192,8 @@ class Variant {
     return ask_.clusters * atom::cluster_size(ask_.cluster);
   }
   [[nodiscard]] int architecture() const {
-    return is_blackwell(instance_) ? 100 : is_register_kernel(instance_) ? 89 : 90;
+    if (is_register_kernel(instance_)) return is_fed(instance_) ? 120 : 89;
+    return is_blackwell(instance_) ? 100 : 90;
   }
   [[nodiscard]] std::string text() const {
     return std::string(instance_.name) + ", " + tests::text(ask_);

@@ -9,4 +9,4 @@ struct Kernel : kernel::Instance<kernel::RegistersRows, ROW> {};
 static_assert(kernel::config_fault(Kernel::config, TARGET) == nullptr);
 
 template __global__ void device::registers_gemm<Kernel>(
-    const __grid_constant__ kernel::RegisterGemmParams);
+    const __grid_constant__ typename kernel::RegistersGemm<Kernel>::Params);

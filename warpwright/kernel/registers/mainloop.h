@@ -6,9 +6,8 @@
 
 #include "warpwright/isa/copy_async.h"
 #include "warpwright/isa/memory.h"
-#include "warpwright/isa/mma.h"
-#include "warpwright/isa/warp.h"
 #include "warpwright/kernel/registers/config.h"
+#include "warpwright/kernel/registers/fragments.h"
 #include "warpwright/kernel/registers/params.h"
 #include "warpwright/pipeline/copy_async_pipeline.h"
 
@@ -107,8 +106,6 @@ class RegisterMainloop {
   static constexpr atom::Mma mma = config.mma;
   static constexpr int kRowBytes = row_bytes(config);
   static constexpr int kSteps = k_steps(config);
-  static constexpr int kMTiles = m_tiles(config);
-  static constexpr int kNTiles = n_tiles(config);
   static constexpr int kThreads = threads(config);
   static constexpr std::uint32_t kTileA = static_cast<std::uint32_t>(config.tile_m * kRowBytes);
   using Pipeline = pipeline::CopyAsyncPipeline<config.stages>;
@@ -122,30 +119,18 @@ class RegisterMainloop {
 
  public:
   using Sum = isa::MmaSum<mma>;
-  /// Of a warp: its MMAs along M and N, and the registers of each.
-  using Sums = Sum[kMTiles][kNTiles][atom::mma_registers_c(mma)];
+  using Sums = typename RegisterFragments<Tag>::Sums;
 
   /// Keeps references to the operands, of one length of K, which are read from these places on.
   /// The ring begins at `ring`, a multiple of 1024 bytes; the thread is 0 to threads(config) - 1.
   WW_DEVICE RegisterMainloop(isa::SharedAddress ring, const RegisterOperand& a,
                              const OperandPlace& from_a, const RegisterOperand& b,
                              const OperandPlace& from_b, int thread)
-      : ring_(ring), a_(a, from_a, thread), b_(b, from_b, thread) {
+      : ring_(ring), a_(a, from_a, thread), b_(b, from_b, thread), fragments_(thread) {
     const int first = thread % (kRowBytes / 16) * 16;  // the thread's bytes of a row
     left_ = a.k_bytes - from_a.k - first;
     copies_to_ = atom::apply_swizzle(
         swizzle(config), static_cast<std::uint32_t>(thread / (kRowBytes / 16) * kRowBytes + first));
-    const int lane = thread % 32;
-    const int warp = thread / 32;
-    // Lanes of one ldmatrix: A's 16 rows, both halves of 32 bytes; B's 8 rows, both halves, and the
-    // next 8. The registers are then those of the MMA.
-    const int row_a = warp / config.warps_n * (config.tile_m / config.warps_m) + lane % 16;
-    const int row_b =
-        warp % config.warps_n * (config.tile_n / config.warps_n) + lane % 8 + lane / 16 * 8;
-    place_a_ = place(row_a);
-    place_b_ = place(row_b) + kTileA;
-    half_a_ = half(row_a, lane / 16);
-    half_b_ = half(row_b, lane / 8 % 2);
   }
 
   /// sums += A * B^T over `blocks` blocks of K, all threads of the CTA together. The stages are
@@ -185,21 +170,12 @@ class RegisterMainloop {
             filling = Pipeline::next(filling);
           }
         }
-        multiply(sums, step % 2);
+        fragments_.multiply(sums, step % 2);
       }
     }
   }
 
  private:
-  WW_DEVICE static std::uint32_t place(int row) {
-    return static_cast<std::uint32_t>(row * kRowBytes);
-  }
-  // Which 16 bytes of a row's first 32 are meant, as the swizzle turns them: later steps differ
-  // from it in the bits above.
-  WW_DEVICE static std::uint32_t half(int row, int chunk) {
-    const std::uint32_t at = place(row);
-    return atom::apply_swizzle(swizzle(config), at + static_cast<std::uint32_t>(chunk * 16)) - at;
-  }
   WW_DEVICE isa::SharedAddress stage(int i) const {
     return ring_ + static_cast<std::uint32_t>(i * stage_bytes(config));
   }
@@ -220,46 +196,14 @@ class RegisterMainloop {
     left_ -= kRowBytes;
   }
 
-  // Fragments of step `step` of a stage into set `set`.
-  WW_DEVICE void load(int from, int step, int set) {
-    const std::uint32_t k = static_cast<std::uint32_t>(step * 32);
-    WW_UNROLL
-    for (int m = 0; m < kMTiles; ++m) {
-      isa::load_matrix<4>(stage(from) + place_a_ + place(16 * m) + (half_a_ ^ k),
-                          fragments_a_[set][m]);
-    }
-    WW_UNROLL
-    for (int n = 0; n < kNTiles; n += 2) {
-      std::uint32_t pair[4];
-      isa::load_matrix<4>(stage(from) + place_b_ + place(8 * n) + (half_b_ ^ k), pair);
-      fragments_b_[set][n][0] = pair[0];
-      fragments_b_[set][n][1] = pair[1];
-      fragments_b_[set][n + 1][0] = pair[2];
-      fragments_b_[set][n + 1][1] = pair[3];
-    }
-  }
-
-  WW_DEVICE void multiply(Sums& sums, int set) {
-    WW_UNROLL
-    for (int m = 0; m < kMTiles; ++m) {
-      WW_UNROLL
-      for (int n = 0; n < kNTiles; ++n) {
-        isa::mma_sync<mma>(sums[m][n], fragments_a_[set][m], fragments_b_[set][n]);
-      }
-    }
-  }
+  WW_DEVICE void load(int from, int step, int set) { fragments_.load(stage(from), step, set); }
 
   isa::SharedAddress ring_;
   CopiesA a_;
   CopiesB b_;
   int left_ = 0;                 // bytes of rows, for this thread, from the next block to copy on
   std::uint32_t copies_to_ = 0;  // its place in a stage
-  std::uint32_t place_a_ = 0;
-  std::uint32_t place_b_ = 0;
-  std::uint32_t half_a_ = 0;
-  std::uint32_t half_b_ = 0;
-  std::uint32_t fragments_a_[2][kMTiles][4];
-  std::uint32_t fragments_b_[2][kNTiles][2];
+  RegisterFragments<Tag> fragments_;
 };
 
 }  // namespace warpwright::kernel

@@ -9,12 +9,16 @@
 
 namespace warpwright::kernel {
 
-/// Operands, result, tile, and whether rows may begin anywhere.
+/// Operands, result, tile, whether rows may begin anywhere; of those with a producer whether they
+/// take turns, and where tiles come from.
 constexpr Name name_of(const RegisterConfig& c) {
   Name name("registers_");
   ((name += numeric::name(c.mma.a)) += "_") += numeric::name(c.result);
   (((name += "_") += c.tile_m) += "x") += c.tile_n;
   if (c.any_alignment) name += "_any";
+  if (has_producer(c)) name += "_tma";
+  if (c.schedule == Schedule::pingpong) name += "_pp";
+  if (asks_for_tiles(c)) name += "_clc";
   return name;
 }
 
@@ -55,13 +59,47 @@ inline constexpr Types types[] = {
     {DType::e4m3, DType::f32},
 };
 
-constexpr Row<RegisterConfig> row(std::size_t i) {
-  RegisterConfig c = shapes[i % std::size(shapes)];
-  const Types t = types[i / std::size(shapes)];
+/// With these types.
+constexpr RegisterConfig of(RegisterConfig c, const Types& t) {
   const int bits = numeric::bits(t.operand);
   c.mma = {atom::MmaKind::warp, 16, 8, 256 / bits, t.operand, t.operand, DType::f32};
   c.tile_k = 512 / bits;
   c.result = t.result;
+  return c;
+}
+
+/// With a producer, as much of the ring as fits.
+constexpr RegisterConfig fed(RegisterConfig c, Schedule schedule, int buffers = 2,
+                             TileSource tiles = TileSource::static_persistent) {
+  c.schedule = schedule;
+  c.buffers = buffers;
+  c.tiles = tiles;
+  c.ctas_per_sm = 1;
+  c.stages = 0;
+  return c;
+}
+inline constexpr RegisterConfig shared_tile =
+    fed(tile(128, 128, 2, 4, 0, 1), Schedule::cooperative);
+inline constexpr RegisterConfig large_tile =
+    fed(tile(128, 256, 2, 4, 0, 1), Schedule::cooperative, 1);
+inline constexpr RegisterConfig in_turns = fed(tile(128, 128, 2, 2, 0, 1), Schedule::pingpong);
+inline constexpr RegisterConfig in_asked_turns =
+    fed(tile(128, 128, 2, 2, 0, 1), Schedule::pingpong, 2, TileSource::launch_control);
+inline constexpr Row<RegisterConfig> fed_rows[] = {
+    more(of(shared_tile, {DType::bf16, DType::bf16})),
+    more(of(large_tile, {DType::bf16, DType::bf16})),
+    common(of(in_turns, {DType::bf16, DType::bf16})),
+    more(of(in_asked_turns, {DType::bf16, DType::bf16})),
+    more(of(in_turns, {DType::f16, DType::f16})),
+    more(of(in_turns, {DType::e4m3, DType::bf16})),
+    more(of(in_asked_turns, {DType::e4m3, DType::bf16})),
+};
+
+constexpr Row<RegisterConfig> row(std::size_t i) {
+  constexpr std::size_t copying = std::size(shapes) * std::size(types);
+  if (i >= copying) return fed_rows[i - copying];
+  const Types t = types[i / std::size(shapes)];
+  const RegisterConfig c = of(shapes[i % std::size(shapes)], t);
   // Of every usual build: the fast ones of bf16, and of each operand one that takes all layouts.
   const bool bf16 = t.operand == DType::bf16;
   const bool fast = c.tile_n * c.tile_m >= 128 * 128 && c.tile_m == 128;
@@ -73,8 +111,8 @@ template <std::size_t... i>
 constexpr auto all_rows(std::index_sequence<i...> /*rows*/) {
   return std::array{row(i)...};
 }
-inline constexpr auto rows =
-    all_rows(std::make_index_sequence<std::size(shapes) * std::size(types)>{});
+inline constexpr auto rows = all_rows(
+    std::make_index_sequence<std::size(shapes) * std::size(types) + std::size(fed_rows)>{});
 
 }  // namespace registers
 
