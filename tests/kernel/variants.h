@@ -191,7 +191,8 @@ class Variant {
     return ask_.clusters * atom::cluster_size(ask_.cluster);
   }
   [[nodiscard]] int architecture() const {
-    return is_blackwell(instance_) ? 100 : is_register_kernel(instance_) ? 89 : 90;
+    if (!is_register_kernel(instance_)) return is_blackwell(instance_) ? 100 : 90;
+    return kernel::first_target(config_named(register_kernels(), instance_.name));
   }
   [[nodiscard]] std::string text() const {
     return std::string(instance_.name) + ", " + tests::text(ask_);

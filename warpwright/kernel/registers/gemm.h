@@ -62,17 +62,7 @@ struct RegistersGemm {
  private:
   using Loop = RegisterMainloop<Tag>;
   using Epilogue = kernel::Epilogue<Tag>;
-
-  /// A warp's sums, as the epilogue has them: those of 16 rows in one line.
-  struct Sums {
-    struct Rows {
-      float (&mmas)[n_tiles(config)][4];
-      WW_DEVICE float& operator[](int i) const { return mmas[i / 4][i % 4]; }
-    };
-    WW_DEVICE Rows operator[](int m) { return {mmas[m]}; }
-
-    typename Loop::Sums mmas = {};
-  };
+  using Sums = WarpSums<Tag>;
 
   /// Completes a warp's sums, or gives them away.
   template <class Walk>
