@@ -153,7 +153,21 @@ TEST(RegisterLoop, ConfigurationsThatAreNone) {
   refused({mma_of<DType::bf16>(), 128, 256, 32, 2, 4, 5}, "shared memory", 86);
   refused({mma_of<DType::bf16>(), 64, 48, 32, 4, 1, 3}, "in turns");
   refused({mma_of<DType::e4m3>(), 128, 128, 64, 2, 2, 3}, "no such MMA");
-  refused({{atom::MmaKind::warp, 16, 8, 8}, 128, 128, 32, 2, 2, 3}, "32 bytes of K");
+  refused(
+      {{atom::MmaKind::warp, 8, 8, 16, DType::s8, DType::s8, DType::s32}, 128, 128, 64, 2, 2, 3},
+      "takes 16 rows and 16 or 32 bytes of K");
+  c.mma = {atom::MmaKind::warp, 16, 8, 8};
+  refused(c, "cp.async is of", 75);
+  c.feed = kernel::Feed::registers;
+  refused(c, "the other one of two stages", 75);
+  c.stages = 2;
+  refused(c, "bf16 begins with sm_80", 75);
+  c.result = DType::f16;
+  EXPECT_EQ(config_fault(c, 75), nullptr);
+  c.mma = {atom::MmaKind::quad_pair, 8, 8, 4};
+  EXPECT_EQ(config_fault(c, 70), nullptr);
+  c.mma.b_major = atom::Major::mn;
+  refused(c, "K-major in the stages", 70);
   refused({mma_of<DType::bf16>(), 128, 128, 32, 2, 2, 3}, "cp.async is of", 103);
 }
 

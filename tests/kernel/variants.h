@@ -192,8 +192,9 @@ class Variant {
     return ask_.clusters * atom::cluster_size(ask_.cluster);
   }
   [[nodiscard]] int architecture() const {
-    if (is_register_kernel(instance_)) return is_fed(instance_) ? 120 : 89;
-    return is_blackwell(instance_) ? 100 : 90;
+    if (!is_register_kernel(instance_)) return is_blackwell(instance_) ? 100 : 90;
+    const kernel::RegisterConfig& c = config_named(register_kernels(), instance_.name);
+    return has_producer(c) ? 120 : kernel::first_target(c);
   }
   [[nodiscard]] std::string text() const {
     return std::string(instance_.name) + ", " + tests::text(ask_);

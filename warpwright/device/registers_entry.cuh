@@ -7,20 +7,23 @@
 
 namespace warpwright::device {
 
-/// N of the sm_N that is compiled for; on the host any that has kernels.
+/// Is the kernel one for the target that is being compiled for?
+template <class Tag>
+constexpr bool is_for_this_target() {
 #if defined(__CUDA_ARCH__)
-inline constexpr int compiled_target = __CUDA_ARCH__ / 10;
+  return kernel::config_fault(Tag::config, __CUDA_ARCH__ / 10) == nullptr;
 #else
-inline constexpr int compiled_target = 90;
+  return true;
 #endif
+}
 
-/// In a build for several targets kernels that one of them lacks are empty there: no plan has them.
+/// In a build for several targets, those that lack what it is made of have it without a body: plans
+/// do not choose it there.
 template <class Tag>
 __global__ void __launch_bounds__(kernel::threads(Tag::config), Tag::config.ctas_per_sm)
-    registers_gemm(const __grid_constant__ typename kernel::RegistersGemm<Tag>::Params params) {
-  if constexpr (kernel::config_fault(Tag::config, compiled_target) == nullptr) {
-    kernel::RegistersGemm<Tag>::run(params);
-  }
+    registers_gemm([[maybe_unused]] const __grid_constant__
+                   typename kernel::RegistersGemm<Tag>::Params params) {
+  if constexpr (is_for_this_target<Tag>()) kernel::RegistersGemm<Tag>::run(params);
 }
 
 }  // namespace warpwright::device

@@ -59,11 +59,21 @@ std::optional<Refusal> feature_fault(const GemmProblem& p, const DeviceFacts& de
   if (p.packed) {
     return refused("B are packed int4 weights", here, "take none: the nearest B is e4m3");
   }
+  const bool f16_alone = device.architecture < 80;
   if (is_8bit_float(p.a) && device.architecture < 89) {
     return refused("A is ", type_name(p.a), ", and the tensor cores of ", device.name, " (sm_",
                    device.architecture,
-                   ") multiply no 8-bit floats, which sm_89 is the first to do: the nearest is "
-                   "bf16");
+                   ") multiply no 8-bit floats, which sm_89 is the first to do: the nearest is ",
+                   f16_alone ? "f16" : "bf16");
+  }
+  if (f16_alone && p.a != DType::f16) {
+    return refused("A is ", type_name(p.a), ", and the tensor cores of ", device.name, " (sm_",
+                   device.architecture,
+                   ") multiply no floats but f16, sm_80 being the first that does: the nearest is "
+                   "f16");
+  }
+  if (f16_alone && p.d == DType::bf16) {
+    return refused("D is bf16", here, "convert to f16 and f32 there: the nearest is f16");
   }
   if (p.scaling == Scaling::block) {
     return refused("scaling is block", here,
@@ -133,6 +143,14 @@ struct Reach {
   }
 };
 
+// Is it a kernel for that device? Kernels that are fed by plain loads run on later ones too, for
+// who names them.
+bool is_for(const RegisterConfig& c, const DeviceFacts& device, bool named) {
+  return kernel::config_fault(c, device.architecture) == nullptr &&
+         (named || c.feed != kernel::Feed::registers ||
+          kernel::first_target(c) == device.architecture);
+}
+
 // Does the kernel run there, and suit the problem and what the caller fixed?
 bool suits(const RegisterRow& i, const Plan& start, const Reach& reach,
            const PlanChoices& choices) {
@@ -141,8 +159,8 @@ bool suits(const RegisterRow& i, const Plan& start, const Reach& reach,
   // Nobody has seen launch control of sm_120 at work: it is for who asks for it.
   const TileSource tiles =
       choices.tiles.value_or(choices.kernel ? c.tiles : TileSource::static_persistent);
-  return kernel::config_fault(c, start.device.architecture) == nullptr && c.mma.a == p.a &&
-         c.mma.b == p.b && c.result == p.d && reach.covers(c) && c.tiles == tiles &&
+  return is_for(c, start.device, choices.kernel.has_value()) && c.mma.a == p.a && c.mma.b == p.b &&
+         c.result == p.d && reach.covers(c) && c.tiles == tiles &&
          c.schedule == choices.schedule.value_or(c.schedule) &&
          c.tile_m == choices.tile_m.value_or(c.tile_m) &&
          c.tile_n == choices.tile_n.value_or(c.tile_n) && choices.kernel.value_or(i.name) == i.name;
@@ -242,7 +260,7 @@ Refusal nothing_found(const Plan& start, const PlanChoices& choices) {
                     start.device.name, " (sm_", start.device.architecture, "): ", lacking,
                     "; leave the kernel open, or name another");
     }
-    if (lacking != nullptr || c.mma.a != p.a || c.mma.b != p.b || c.result != p.d) {
+    if (!is_for(c, start.device, false) || c.mma.a != p.a || c.mma.b != p.b || c.result != p.d) {
       continue;
     }
     multiplies = true;
@@ -329,8 +347,7 @@ class RegistersFamily final : public Family {
   [[nodiscard]] ExplainParts explain(const Plan& plan) const override {
     const RegisterConfig& c = register_config(plan);
     ExplainParts parts;
-    const bool fed = has_producer(c);
-    if (fed) {
+    if (has_producer(c)) {
       parts.kernel =
           format("a producer and %d warps that multiply, %s%s\n", consumer_warps(c),
                  c.schedule == Schedule::pingpong ? "in turns of two groups" : "all together",
@@ -340,21 +357,30 @@ class RegistersFamily final : public Family {
       parts.kernel = format("%d warps that all copy, multiply and store%s\n", threads(c) / 32,
                             is_split(plan) ? ", tiles split along K" : "");
     }
+    const bool emulated =
+        atom::mma_support(c.mma, plan.device.architecture) == atom::MmaSupport::emulated;
     parts.kernel += format(
-        "tile       %d x %d x %d, %d x %d a warp, mma.sync m%dn%dk%d%s\n", c.tile_m, c.tile_n,
+        "tile       %d x %d x %d, %d x %d a warp, mma.sync m%dn%dk%d%s%s\n", c.tile_m, c.tile_n,
         c.tile_k, c.tile_m / c.warps_m, c.tile_n / c.warps_n, c.mma.m, c.mma.n, c.mma.k,
-        atom::mma_support(c.mma, plan.device.architecture) == atom::MmaSupport::emulated
-            ? ", which this device makes of conversions and f16 products"
-            : "");
+        emulated ? ", which this device makes of other instructions" : "",
+        plan.device.architecture == 70 ? "; nvcc 13 compiles nothing for sm_70: for the model alone"
+                                       : "");
+    const bool asynchronous = c.feed == kernel::Feed::copy_async;
     parts.kernel += format("stages     %d of %d bytes (A %d, B %d), filled by %s%s\n", c.stages,
                            kernel::stage_bytes(c), c.tile_m * kernel::row_bytes(c),
-                           c.tile_n * kernel::row_bytes(c), fed ? "tensor copies" : "cp.async",
+                           c.tile_n * kernel::row_bytes(c), kernel::feed_name(c),
                            c.any_alignment ? " in pieces of 16, 8 or 4 bytes, or by element" : "");
     parts.tensor_store = false;
-    if (fed) return parts;
-    parts.beside = format(
-        "\nring       a group of cp.async a stage, %d groups ahead; one CTA barrier a block of K\n",
-        c.stages - 1);
+    if (has_producer(c)) return parts;
+    parts.beside =
+        asynchronous
+            ? format(
+                  "\nring       a group of cp.async a stage, %d groups ahead; one CTA barrier a "
+                  "block of K\n",
+                  c.stages - 1)
+            : "\nring       the block after the next waits in registers; one CTA barrier a block "
+              "of "
+              "K\n";
     return parts;
   }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 
 #include "warpwright/atom/descriptor.h"
 #include "warpwright/atom/mma.h"
@@ -14,6 +15,13 @@
 #include "warpwright/pipeline/tma_pipeline.h"
 
 namespace warpwright::kernel {
+
+/// How the threads of a CTA bring A and B into a stage.
+enum class Feed : std::uint8_t {
+  copy_async,  ///< cp.async (sm_80 and later), several stages ahead
+  registers,   ///< plain loads, a block ahead of the two stages: they wait in registers
+  producer,    ///< tensor copies (sm_90 and later), which a warp beside those that multiply starts
+};
 
 /// A CTA's tile of D, and how its warps and its ring of stages divide it. A is M x K, B N x K, both
 /// K-major.
@@ -29,8 +37,9 @@ struct RegisterConfig {
   int ctas_per_sm = 1;         ///< for which registers and shared memory are to suffice
   bool splits_k = false;       ///< where CTAs are more than tiles; takes registers
   bool any_alignment = false;  ///< rows of A and B begin anywhere, not at multiples of 16 bytes
-  /// Multistage: all warps copy by cp.async. Else a producer fills the stages by tensor copies; in
-  /// ping-pong two groups of warps_m x warps_n warps take tiles in turn.
+  Feed feed = Feed::copy_async;
+  /// With a producer: all its consumers share a tile, or two groups of warps_m x warps_n warps take
+  /// tiles in turn. The others are multistage.
   Schedule schedule = Schedule::multistage;
   TileSource tiles = TileSource::static_persistent;  ///< or, with a producer, launch_control
   int buffers = 2;                                   ///< of the epilogue, a warp
@@ -40,7 +49,7 @@ struct RegisterConfig {
 };
 
 constexpr bool has_producer(const RegisterConfig& c) {
-  return c.schedule != Schedule::multistage;
+  return c.feed == Feed::producer;
 }
 /// Does launch control say which tiles are a CTA's?
 constexpr bool asks_for_tiles(const RegisterConfig& c) {
@@ -66,15 +75,24 @@ constexpr int threads(const RegisterConfig& c) {
 constexpr int row_bytes(const RegisterConfig& c) {
   return c.tile_k * numeric::bits(c.mma.a) / 8;
 }
-/// MMAs along K of a stage, 32 bytes each; and those of a warp along M and N.
+/// Steps along K of a stage, 32 bytes each, and the MMAs of a step; and those of a warp along M and
+/// N.
+inline constexpr int step_bytes = 32;
 constexpr int k_steps(const RegisterConfig& c) {
-  return c.tile_k / c.mma.k;
+  return row_bytes(c) / step_bytes;
+}
+constexpr int mmas_a_step(const RegisterConfig& c) {
+  return step_bytes * 8 / (c.mma.k * numeric::bits(c.mma.a));
+}
+/// Volta's MMA by quad pairs, of which a warp makes one of 16 x 16.
+constexpr bool is_quad_pair(const RegisterConfig& c) {
+  return c.mma.kind == atom::MmaKind::quad_pair;
 }
 constexpr int m_tiles(const RegisterConfig& c) {
-  return c.tile_m / c.warps_m / c.mma.m;
+  return c.tile_m / c.warps_m / 16;
 }
 constexpr int n_tiles(const RegisterConfig& c) {
-  return c.tile_n / c.warps_n / c.mma.n;
+  return c.tile_n / c.warps_n / (is_quad_pair(c) ? 16 : c.mma.n);
 }
 /// Rows that the threads copy at once, 16 bytes each.
 constexpr int copied_rows(const RegisterConfig& c) {
@@ -163,21 +181,30 @@ constexpr RegisterSmemMap smem_map(const RegisterConfig& c) {
   return map;
 }
 
-/// Do the kernels run there, by cp.async?
+/// Do kernels run there, by cp.async or without?
 constexpr bool is_register_target(int target) {
-  return target == 80 || target == 86 || target == 89 || target == 90 || target == 120 ||
-         target == 121;
+  return target == 70 || target == 75 || target == 80 || target == 86 || target == 89 ||
+         target == 90 || target == 120 || target == 121;
 }
 
 /// Why this is no main loop for the target (N of sm_N), as a sentence; null when it is one.
 constexpr const char* config_fault(const RegisterConfig& c, int target) {
   if (const char* fault = atom::mma_fault(c.mma, target)) return fault;
-  if (c.mma.kind != atom::MmaKind::warp || c.mma.m != 16 || numeric::bits(c.mma.a) < 8 ||
-      c.mma.k * numeric::bits(c.mma.a) != 256) {
-    return "the MMA takes 16 rows and 32 bytes of K: k16 of f16 and bf16, k8 of tf32, k32 of 8 "
-           "bits";
+  const int k_bits = c.mma.k * numeric::bits(c.mma.a);
+  if (is_quad_pair(c)) {
+    if (c.mma.a_major != atom::Major::k || c.mma.b_major != atom::Major::k) {
+      return "A and B stand K-major in the stages: of m8n8k4 the TN form";
+    }
+  } else if (c.mma.kind != atom::MmaKind::warp || c.mma.m != 16 || numeric::bits(c.mma.a) < 8 ||
+             (k_bits != 256 && k_bits != 128)) {
+    return "the MMA is m8n8k4, or takes 16 rows and 16 or 32 bytes of K: k8 and k16 of f16 and "
+           "bf16, k4 and k8 of tf32, k16 and k32 of 8 bits";
   }
-  if (!is_register_target(target)) return "cp.async is of sm_80, 86, 89, 90 and 120";
+  if (c.feed == Feed::copy_async && (target < 80 || !is_register_target(target))) {
+    return "cp.async is of sm_80, 86, 89, 90 and 120";
+  }
+  if (!is_register_target(target)) return "kernels of mma.sync run on sm_70 to sm_90 and sm_120";
+  if (c.result == DType::bf16 && target < 80) return "bf16 begins with sm_80";
   if (has_producer(c) && target < 90) return "a producer copies by TMA, which begins with sm_90";
   if (asks_for_tiles(c) && target < 120) return "launch control of these kernels is of sm_120";
   if (row_bytes(c) != 64 && row_bytes(c) != 128) return "tile_k is 64 or 128 bytes";
@@ -193,6 +220,9 @@ constexpr const char* config_fault(const RegisterConfig& c, int target) {
     return "the threads copy whole rows, 16 bytes each, in turns of which the tile is a multiple";
   }
   if (c.stages < 2) return "one stage is read while another is filled: stages are 2 or more";
+  if (c.feed == Feed::registers && c.stages != 2) {
+    return "what waits in registers goes into the other one of two stages";
+  }
   if (shared_bytes(c) > max_smem_bytes_of(target)) {
     return "the stages exceed the target's shared memory";
   }
@@ -201,6 +231,9 @@ constexpr const char* config_fault(const RegisterConfig& c, int target) {
 
 /// Why there is no such producer, or none is needed; null where all is well.
 constexpr const char* producer_fault(const RegisterConfig& c) {
+  if (has_producer(c) != (c.schedule != Schedule::multistage)) {
+    return "a producer, and it alone, feeds cooperative kernels and ping-pong";
+  }
   if (!has_producer(c)) {
     return c.tiles == TileSource::static_persistent ? nullptr
                                                     : "without a producer tiles are static shares";
@@ -219,13 +252,23 @@ constexpr const char* producer_fault(const RegisterConfig& c) {
   return nullptr;
 }
 
-/// The oldest target that has the MMA and the copies.
+/// The oldest target that has the MMA, and what feeds it.
 constexpr int first_target(const RegisterConfig& c) {
   if (has_producer(c)) return asks_for_tiles(c) ? 120 : 90;
-  return numeric::is_float(c.mma.a) && numeric::bits(c.mma.a) == 8 ? 89 : 80;
+  if (numeric::is_float(c.mma.a) && numeric::bits(c.mma.a) == 8) return 89;
+  if (c.feed == Feed::copy_async) return 80;
+  for (const int target : {70, 75}) {
+    if (atom::mma_fault(c.mma, target) == nullptr) return target;
+  }
+  return 80;
+}
+/// The target with the least shared memory of those that a kernel is made for: later ones than the
+/// first have less of it than an A100.
+constexpr int smallest_target(const RegisterConfig& c) {
+  return first_target(c) < 80 ? first_target(c) : 89;
 }
 constexpr bool fits_smem(const RegisterConfig& c) {
-  return smem_map(c).bytes <= max_smem_bytes_of(89);
+  return smem_map(c).bytes <= max_smem_bytes_of(smallest_target(c));
 }
 
 /// Why this is no kernel for any target, as a sentence; null when it is one.
@@ -237,10 +280,13 @@ constexpr const char* config_fault(const RegisterConfig& c) {
   if (c.result != DType::bf16 && c.result != DType::f16 && c.result != DType::f32) {
     return "results are bf16, f16 or f32";
   }
-  if (!fits_smem(c)) return "the stages exceed the 99 KB of sm_86 and sm_89";
-  const int shared = smem_map(c).bytes + reserved_smem_bytes;
-  if (c.ctas_per_sm < 1 || c.ctas_per_sm * shared > 100 * 1024) {
-    return "the CTAs of an SM exceed the 100 KB of sm_86 and sm_89";
+  if (!fits_smem(c))
+    return "the stages exceed the 99 KB of sm_86 and sm_89, or 96 KB and 64 KB of sm_70 and sm_75";
+  const int target = smallest_target(c);
+  const int shared = smem_map(c).bytes + reserved_smem_bytes_of(target);
+  if (c.ctas_per_sm < 1 || c.ctas_per_sm * shared > sm_smem_bytes_of(target)) {
+    return "the CTAs of an SM exceed the 100 KB of sm_86 and sm_89, or 96 KB and 64 KB of sm_70 "
+           "and sm_75";
   }
   return nullptr;
 }

@@ -7,6 +7,12 @@
 
 namespace warpwright::kernel {
 
+/// What brings A and B into the stages.
+constexpr const char* feed_name(const RegisterConfig& c) {
+  constexpr const char* names[] = {"cp.async", "plain loads", "tensor copies"};
+  return names[static_cast<int>(c.feed)];
+}
+
 /// The parts of a kernel with a producer, of its warps and its shared memory.
 inline void add_parts(KernelFacts& f, const RegisterConfig& c) {
   const RegisterSmemMap map = smem_map(c);
@@ -48,13 +54,13 @@ inline KernelFacts facts(const char* name, const RegisterConfig& c) {
   f.shared_bytes = smem_map(c).bytes;
   if (has_producer(c)) {
     add_parts(f, c);
-  } else {
-    f.regions = {{"stages of A and B, then epilogue buffers", 0, f.shared_bytes}};
-    f.roles = {{"multiply", 0, c.warps_m * c.warps_n - 1, f.registers,
-                format("cp.async, ldmatrix and mma.sync, each warp %d x %d of the tile, then the "
-                       "epilogue",
-                       c.tile_m / c.warps_m, c.tile_n / c.warps_n)}};
+    return f;
   }
+  f.regions = {{"stages of A and B, then epilogue buffers", 0, f.shared_bytes}};
+  f.roles = {
+      {"multiply", 0, c.warps_m * c.warps_n - 1, f.registers,
+       format("%s%s and mma.sync, each warp %d x %d of the tile, then the epilogue", feed_name(c),
+              is_quad_pair(c) ? "" : ", ldmatrix", c.tile_m / c.warps_m, c.tile_n / c.warps_n)}};
   return f;
 }
 

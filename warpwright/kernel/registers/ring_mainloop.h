@@ -66,6 +66,7 @@ class RingMainloop {
         fragments_.multiply(sums, step % 2);
       }
     }
+    RegisterFragments<Tag>::finish(sums);
   }
 
  private:
