@@ -187,7 +187,7 @@ void add_choices(CLI::App& app, GemmOptions& o) {
   add("--scheduler", o.scheduler, "S",
       "where tiles come from: static shares (the default of sm_90); dynamic, a counter (sm_90: the "
       "kernels named ..._dyn); on sm_100 one (a tile a cluster) or clc, launch control (its "
-      "default)");
+      "default, and of sm_120 for who asks)");
   add("--accumulators", o.accumulators, "N",
       "on sm_100: accumulators in tensor memory (default: the kernel's)");
 }

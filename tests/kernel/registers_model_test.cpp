@@ -264,7 +264,9 @@ TEST(RegisterKernels, GeForceBlackwellHasProducers) {
     EXPECT_GE(made->barriers().size(), 2U);
     p.a_row_stride = 8193;
     const auto loose = plan(p, *known_facts("rtx5090"));
-    if (loose) EXPECT_EQ(loose->kernel.find("_tma"), std::string::npos) << loose->kernel;
+    if (loose) {
+      EXPECT_EQ(loose->kernel.find("_tma"), std::string::npos) << loose->kernel;
+    }
     p.a_row_stride = 8192;
     PlanChoices choices;
     choices.tiles = kernel::TileSource::launch_control;

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""What nvcc makes of the register family's words, for Turing, Ampere and Ada, without a GPU.
+"""What nvcc makes of the register family's words, for Turing to GeForce Blackwell, without a GPU.
 
     register_ptx_test.py ROOT
 
 Compiles register_forms.cu for sm_75, sm_80 and sm_89, ptxas included, without spills, and compares
 the instructions of its kernels with those that the PTX manual gives these targets; the main loop
 in register_loops.cu for sm_80, sm_86 and sm_89, whose instructions are counted; and a kernel of the
-family for each of these, or, in script/campaign, every kernel. Where a disassembler is there too,
-looks for the tensor core's own in the machine code. (nvcc 13 has no sm_70: Volta's m8n8k4 is
-compiled for sm_75, which has it too.) Exits 77 where there is no nvcc.
+family for each of these and sm_120f, or, in script/campaign, every kernel. Where a disassembler is
+there too, looks for the tensor core's own in the machine code. (nvcc 13 has no sm_70: Volta's
+m8n8k4 is compiled for sm_75, which has it too.) Exits 77 where there is no nvcc.
 """
 import os
 import pathlib
@@ -64,14 +64,14 @@ NO_ROW, NO_KERNEL = "the table has no such row", "this is no kernel for the targ
 
 
 def build(source, target, folder, *defines):
-    """The PTX of a source and what ptxas says of it."""
+    """The PTX of a source and what ptxas says of it, which ignores setmaxnreg for calls' sake."""
     made = ptx_test.run(NVCC, "-std=c++20", "-O2", "--expt-relaxed-constexpr", f"-I{ROOT}",
                         f"-DTARGET={target}", *defines,
                         f"-arch=sm_{FORMS.get(target, target)}", "-cubin",
                         "-Xptxas=-v", "--keep", f"--keep-dir={folder}",
                         "-o", f"{folder}/forms.cubin",
                         ROOT / "tests/ptx" / source)
-    if made.returncode != 0 or re.search(r"[1-9]\d* bytes spill", made.stderr):
+    if made.returncode != 0 or re.search(r"[1-9]\d* bytes spill|ignored", made.stderr):
         raise AssertionError(made.stderr)
     return pathlib.Path(folder, source).with_suffix(".ptx").read_text(), made.stderr
 
@@ -114,7 +114,6 @@ class Register(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder, self.subTest(target=target, row=row):
             ptx, said = build("register_kernels.cu", target, folder, f"-DROW={row}")
             self.assertRegex(said, r"Used \d+ registers")
-            self.assertNotIn("ignored", said)  # setmaxnreg, where there are calls
             if target == 120:
                 self.check_producer(ptx)
                 return
