@@ -175,7 +175,9 @@ constexpr bool fits_smem(const RegisterConfig& c) {
 /// Why this is no kernel for any target, as a sentence; null when it is one.
 constexpr const char* config_fault(const RegisterConfig& c) {
   if (const char* fault = config_fault(c, first_target(c))) return fault;
-  if (c.mma.sums != DType::f32) return "the epilogue takes float32 sums";
+  if (c.mma.sums != DType::f32 && c.mma.sums != DType::s32) {
+    return "the epilogue takes sums of 32 bits";
+  }
   if (const char* fault = epilogue_fault(c)) return fault;
   if (c.result != DType::bf16 && c.result != DType::f16 && c.result != DType::f32) {
     return "results are bf16, f16 or f32";
