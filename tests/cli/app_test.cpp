@@ -191,7 +191,7 @@ TEST(Gemm, MultipliesForVoltaAndTuring) {
     const CliResult words = run_cli(explained);
     EXPECT_NE(words.out.find(std::string("mma.sync ") + mma), std::string::npos) << words.out;
     expect_refused({"gemm", "--random", "19", "70", "45", "--as", device},
-                   "multiply no floats but f16");
+                   "multiply f16 alone");
   }
 }
 

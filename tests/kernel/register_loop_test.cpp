@@ -159,10 +159,10 @@ TEST(RegisterLoop, ConfigurationsThatAreNone) {
   c.mma = {atom::MmaKind::warp, 16, 8, 8};
   refused(c, "cp.async is of", 75);
   c.feed = kernel::Feed::registers;
-  refused(c, "the other one of two stages", 75);
-  c.stages = 2;
   refused(c, "bf16 begins with sm_80", 75);
   c.result = DType::f16;
+  refused(c, "the other one of two stages", 75);
+  c.stages = 2;
   EXPECT_EQ(config_fault(c, 75), nullptr);
   c.mma = {atom::MmaKind::quad_pair, 8, 8, 4};
   EXPECT_EQ(config_fault(c, 70), nullptr);

@@ -199,9 +199,16 @@ TEST(RegisterKernels, RefusalsNameWhatADeviceLacks) {
     EXPECT_NE(text.find(part), std::string::npos) << text;
   };
   const GemmProblem p = small_problem(64, 64, 64);
-  has(said("t4", p), "multiply no floats but f16");
+  has(said("t4", p), "multiply f16 alone");
   has(said("t4", packed_problem(64, 64, 64, DType::e4m3, DType::f16)), "the nearest is f16");
-  has(said("v100", p), "multiply no floats but f16");
+  has(said("v100", p), "multiply f16 alone");
+  has(said("v100", packed_problem(64, 64, 64, DType::s8, DType::f32)), "multiply f16 alone");
+  has(said("a100", packed_problem(64, 64, 64, DType::f32, DType::f32)), "the nearest is tf32");
+  has(said("a100", packed_problem(64, 64, 64, DType::u8, DType::f32)), "the nearest is s8");
+  has(said("a100", packed_problem(64, 64, 131072, DType::s8, DType::f32)),
+      "the nearest legal K is 131071");
+  has(said("h200", packed_problem(64, 64, 64, DType::tf32, DType::f32)), "the nearest is bf16");
+  has(said("h200", packed_problem(64, 64, 64, DType::s8, DType::f32)), "the nearest is e4m3");
   has(said("v100", packed_problem(64, 64, 64, DType::f16, DType::bf16)), "D is bf16");
   const auto none = plan(p, model_facts(4, 60));
   ASSERT_FALSE(none);

@@ -32,8 +32,8 @@ constexpr int max_smem_bytes_of(int target) {
   }
 }
 
-/// What an SM of `target` has for its CTAs, and what the system takes of it for each; 0 where nobody
-/// knows, as above.
+/// What the system takes of an SM of `target` for each CTA, and what the SM has for them; 0 where
+/// nobody knows, as above.
 constexpr int reserved_smem_bytes_of(int target) {
   return target < 80 ? 0 : reserved_smem_bytes;
 }

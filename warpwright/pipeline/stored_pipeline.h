@@ -6,9 +6,9 @@
 
 namespace warpwright::pipeline {
 
-/// Every thread stores its part of block 0 and calls `advance`; then, for every block: it stores its
-/// part of the next one into the stage that `advance` has freed, and calls `advance` when it has
-/// read the block.
+/// Every thread stores its part of block 0 and calls `advance`; then, for every block: it stores
+/// its part of the next one into the stage that `advance` has freed, and calls `advance` when it
+/// has read the block.
 struct StoredPipeline {
   static constexpr int filled_ahead = 1;
 

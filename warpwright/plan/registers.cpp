@@ -67,13 +67,18 @@ std::optional<Refusal> feature_fault(const GemmProblem& p, const DeviceFacts& de
                    f16_alone ? "f16" : "bf16");
   }
   if (f16_alone && p.a != DType::f16) {
-    return refused("A is ", type_name(p.a), ", and the tensor cores of ", device.name, " (sm_",
+    return refused("A is ", type_name(p.a), ", and kernels for ", device.name, " (sm_",
                    device.architecture,
-                   ") multiply no floats but f16, sm_80 being the first that does: the nearest is "
-                   "f16");
+                   ") multiply f16 alone, those for sm_80 and later more: the nearest is f16");
   }
   if (f16_alone && p.d == DType::bf16) {
     return refused("D is bf16", here, "convert to f16 and f32 there: the nearest is f16");
+  }
+  if (p.a == DType::s8 && p.k > 131071) {
+    return refused(
+        "K is ", p.k,
+        ", and sums of s8, of 32 bits, hold no more than 131071 products of -128 by -128: "
+        "the nearest legal K is 131071");
   }
   if (p.scaling == Scaling::block) {
     return refused("scaling is block", here,

@@ -238,6 +238,7 @@ constexpr const char* producer_fault(const RegisterConfig& c) {
     return c.tiles == TileSource::static_persistent ? nullptr
                                                     : "without a producer tiles are static shares";
   }
+  if (c.mma.sums != DType::f32) return "with a producer sums are float32";
   if (c.splits_k || c.any_alignment) {
     return "a producer brings whole tiles of rows that begin at multiples of 16 bytes";
   }
@@ -275,7 +276,9 @@ constexpr bool fits_smem(const RegisterConfig& c) {
 constexpr const char* config_fault(const RegisterConfig& c) {
   if (const char* fault = config_fault(c, first_target(c))) return fault;
   if (const char* fault = producer_fault(c)) return fault;
-  if (c.mma.sums != DType::f32) return "the epilogue takes float32 sums";
+  if (c.mma.sums != DType::f32 && c.mma.sums != DType::s32) {
+    return "the epilogue takes sums of 32 bits";
+  }
   if (const char* fault = epilogue_fault(c)) return fault;
   if (c.result != DType::bf16 && c.result != DType::f16 && c.result != DType::f32) {
     return "results are bf16, f16 or f32";

@@ -100,7 +100,7 @@ class AsyncCopies : public Walk {
       isa::copy_async<16>(to, next.from, next.bytes);
     } else if (this->piece() == 8) {
       copy_pieces<8>(to, next);
-    } else if (this->piece() == 4) {
+    } else if (sizeof(Element) == 4 || this->piece() == 4) {
       copy_pieces<4>(to, next);
     } else {
       // cp.async copies 4 bytes at least: smaller elements go through registers.

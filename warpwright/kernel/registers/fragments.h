@@ -258,7 +258,7 @@ template <class Tag>
 using RegisterFragments =
     std::conditional_t<is_quad_pair(Tag::config), QuadPairFragments<Tag>, MatrixFragments<Tag>>;
 
-/// A warp's sums as the epilogue has them: those of 16 rows in one line.
+/// A warp's sums as the epilogue has them: floats, those of 16 rows in one line.
 template <class Tag>
 struct WarpSums {
   static constexpr int each = atom::mma_registers_c(Tag::config.mma);
@@ -268,7 +268,19 @@ struct WarpSums {
   };
   WW_DEVICE Rows operator[](int m) { return {mmas[m]}; }
 
-  typename RegisterFragments<Tag>::Sums mmas = {};
+  /// Integers as floats.
+  WW_DEVICE void convert(const typename RegisterFragments<Tag>::Sums& from) {
+    WW_UNROLL
+    for (int m = 0; m < m_tiles(Tag::config); ++m) {
+      WW_UNROLL
+      for (int n = 0; n < n_tiles(Tag::config); ++n) {
+        WW_UNROLL
+        for (int i = 0; i < each; ++i) mmas[m][n][i] = static_cast<float>(from[m][n][i]);
+      }
+    }
+  }
+
+  float mmas[m_tiles(Tag::config)][n_tiles(Tag::config)][each] = {};
 };
 
 }  // namespace warpwright::kernel

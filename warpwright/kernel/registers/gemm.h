@@ -48,7 +48,13 @@ struct CopyingGemm {
     while (find(walk)) {
       const isa::Mark tile_mark("tile m % n %", work.tile.m, work.tile.n);
       Sums sums;
-      multiply(p, base, work, sums.mmas);
+      if constexpr (config.mma.sums == DType::f32) {
+        multiply(p, base, work, sums.mmas);
+      } else {
+        typename Loop::Sums whole = {};
+        multiply(p, base, work, whole);
+        sums.convert(whole);
+      }
       walk.forget();  // the sums leave no registers to keep `work` in
       walk.next(work);
       const int warp = isa::warp_index();

@@ -50,7 +50,13 @@ inline constexpr RegisterConfig square = tile(128, 128, 2, 2, 3, 2);
 /// Operands of one type, results of another, MMAs of 32 bytes of K.
 constexpr RegisterConfig of(DType operand, DType result, RegisterConfig c) {
   const int bits = numeric::bits(operand);
-  c.mma = {atom::MmaKind::warp, 16, 8, 256 / bits, operand, operand, DType::f32};
+  c.mma = {atom::MmaKind::warp,
+           16,
+           8,
+           256 / bits,
+           operand,
+           operand,
+           numeric::is_float(operand) ? DType::f32 : DType::s32};
   c.tile_k = 512 / bits;
   c.result = result;
   return c;
@@ -118,10 +124,14 @@ inline constexpr auto rows = std::array{
     more(of(DType::e4m3, DType::bf16, wide)),
     more(of(DType::e4m3, DType::bf16, square)),
     common(of(DType::e4m3, DType::bf16, small(true))),
-    more(of(DType::e4m3, DType::f16, wide)),
     more(of(DType::e4m3, DType::f16, small(true))),
-    more(of(DType::e4m3, DType::f32, wide)),
     more(of(DType::e4m3, DType::f32, small(true))),
+    more(of(DType::tf32, DType::f32, square)),
+    more(of(DType::tf32, DType::f32, small(true))),
+    more(of(DType::s8, DType::bf16, square)),
+    more(of(DType::s8, DType::bf16, small(true))),
+    more(of(DType::s8, DType::f32, square)),
+    more(of(DType::s8, DType::f32, small(true))),
     more(turing(DType::f16, square)),
     common(turing(DType::f16, small(true))),
     more(turing(DType::f32, square)),
