@@ -53,9 +53,9 @@ std::vector<model::Options> schedules() {
   return all;
 }
 
-template <DType T, int RowBytes, int Stages>
-void check_type(const std::vector<model::Options>& how) {
-  using Tag = LoopTag<T, RowBytes, Stages>;
+template <class Tag>
+void check_loop(const std::vector<model::Options>& how) {
+  constexpr DType T = Tag::config.mma.a;
   constexpr int each = 128 / numeric::bits(T);  // elements of 16 bytes
   constexpr int block = Tag::config.tile_k;
   // Whole tiles; rows, columns and K that end inside one; fewer blocks than stages; one piece.
@@ -70,6 +70,26 @@ void check_type(const std::vector<model::Options>& how) {
       ASSERT_EQ(product.wrong(), "") << numeric::name(T) << " " << m << " x " << n << " x " << k;
     }
   }
+}
+
+template <DType T, int RowBytes, int Stages>
+void check_type(const std::vector<model::Options>& how) {
+  check_loop<LoopTag<T, RowBytes, Stages>>(how);
+}
+
+// Turing's: two MMAs of 16 bytes a step, fed through registers.
+struct LoadedTag {
+  static constexpr kernel::RegisterConfig config = [] {
+    kernel::RegisterConfig c{{atom::MmaKind::warp, 16, 8, 8}, 64, 64, 32, 2, 2, 2};
+    c.result = DType::f16;
+    c.feed = kernel::Feed::registers;
+    return c;
+  }();
+  static_assert(kernel::config_fault(config, 75) == nullptr);
+};
+
+TEST(RegisterLoop, LoadedByRegisters) {
+  check_loop<LoadedTag>(schedules());
 }
 
 TEST(RegisterLoop, EveryTypeInEverySchedule) {

@@ -54,7 +54,7 @@ LOOPS = {80: ("m16n8k16.row.col.f32.bf16.bf16.f32", 2 * 4 * 8, (2 + 1) * (4 + 4)
 
 # A kernel of the table (kernel/registers/table.h) for each target, with what feeds it.
 KERNELS = {75: ["registers_m16n8k8_f16_f16_64x64_any"], 80: ["registers_bf16_bf16_128x256"],
-           86: ["registers_f16_f16_64x64_any"], 89: ["registers_e4m3_bf16_64x64_any"],
+           86: ["registers_s8_bf16_64x64_any"], 89: ["registers_e4m3_bf16_64x64_any"],
            120: ["registers_bf16_bf16_128x128_tma_pp_clc"]}
 # What plain sm_120 has not: setmaxnreg.
 FORMS = {120: "120f"}

@@ -61,16 +61,14 @@ constexpr RegisterConfig of(DType operand, DType result, RegisterConfig c) {
   c.result = result;
   return c;
 }
-/// Turing's and Volta's: m16n8k8 and m8n8k4 of f16, fed by plain loads. Eight warps of 64 x 32, to
-/// hold what is loaded.
+/// Turing's and Volta's: m16n8k8 and m8n8k4 of f16, fed by plain loads. Fewer CTAs an SM, and eight
+/// warps of 64 x 32, to hold what is loaded.
 constexpr RegisterConfig loaded(DType result, RegisterConfig c) {
   c = of(DType::f16, result, c);
   c.feed = Feed::registers;
   c.stages = 2;
-  if (c.tile_n == 128) {
-    c.warps_n = 4;
-    c.ctas_per_sm = 1;
-  }
+  --c.ctas_per_sm;
+  if (c.tile_n == 128) c.warps_n = 4;
   return c;
 }
 /// With a producer, and as much of a ring as fits.
