@@ -195,7 +195,7 @@ TEST(GroupedCommand, RefusesBadArguments) {
   refused({"--layout", "NN"}, "K-major");
   refused({"--c", "c.npy"}, "C is given but beta is not");
   refused({"--scale-d", "2"}, "scale_d");
-  refused({"--scaling", "block"}, "only e4m3 and e5m2 operands have scales");
+  refused({"--scaling", "block"}, "only operands of 8 bits have scales");
   refused({"--accumulation", "slow"}, "fast or promoted");
   refused({"--accumulation", "promoted"}, "sums are float32 anyway");
   refused({"--offsets", "int16"}, "int32 or int64");
