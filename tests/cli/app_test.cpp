@@ -185,7 +185,7 @@ TEST(Gemm, MultipliesForVoltaAndTuring) {
     checked.emplace_back("--check");
     const CliResult r = run_cli(checked);
     EXPECT_EQ(r.status, 0) << r.err;
-    EXPECT_NE(r.out.find("check: PASS"), std::string::npos) << r.out;
+    EXPECT_NE(r.err.find("check: PASS"), std::string::npos) << r.err;
     std::vector<std::string> explained = {"explain"};
     explained.insert(explained.end(), product.begin(), product.end());
     const CliResult words = run_cli(explained);

@@ -269,7 +269,7 @@ class Variant {
   // of 8-bit products off 13 bits below the largest.
   [[nodiscard]] double loss(const Sum& sum) const {
     const bool narrow =
-        kernel::operand_bits(instance_.config) == 8 && numeric::is_float(instance_.config.a.stored);
+        kernel::operand_bits(instance_.config) == 8 && instance_.config.a.stored != DType::s8;
     const int cuts = instance_.config.sums == kernel::Sums::tensor_core ? ask_.k / 32 + 1 : 5;
     return sum.size * (narrow ? (cuts + 1) * 33 * 0x1p-16 : 0x1p-17);
   }
