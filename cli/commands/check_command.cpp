@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "cli/commands/groups.h"
 #include "cli/commands/model_time.h"
 #include "cli/commands/product.h"
 #include "cli/reports/progress.h"
@@ -140,13 +141,19 @@ void print_mutants(const device::MutationReport& report, bool json, std::ostream
 
 // What a mutant may have survived by: a wait that a lane skips slips a phase only where tiles are
 // longer than the ring, and releases matter only where stages are filled again.
-void note_short_tiles(const Plan& plan, std::ostream& err) {
+void note_short_tiles(const Product& product, std::ostream& err) {
+  const Plan& plan = product.plan;
   const KernelFacts& facts = plan.facts();
   const std::int64_t blocks = (plan.problem.k + facts.tile.k - 1) / facts.tile.k;
-  if (blocks > facts.stages) return;
-  err << "note: a tile of " << blocks << " K blocks does not go round the ring of " << facts.stages
-      << " stages, so what only a full ring orders was not tried: take a K above "
-      << facts.stages * facts.tile.k << ".\n";
+  if (blocks <= facts.stages) {
+    err << "note: a tile of " << blocks << " K blocks does not go round the ring of "
+        << facts.stages << " stages, so what only a full ring orders was not tried: take a K above "
+        << facts.stages * facts.tile.k << ".\n";
+  }
+  if (tiles_of(product.job, plan) <= plan.ctas) {
+    err << "note: no CTA has a second tile, so what orders one tile after another was not tried: "
+           "take larger extents or fewer --sms.\n";
+  }
 }
 
 // The mutant in this row of the table.
@@ -237,7 +244,7 @@ int check_command(const GemmOptions& run, const CheckCommandOptions& o, std::ost
       }
       print_mutants(*report, o.json, out);
       if (report->count(device::Mutant::Fate::survived) == 0) return 0;
-      note_short_tiles(product.plan, err);
+      note_short_tiles(product, err);
       return 1;
     }
     const Result<device::CheckReport> report = with_progress(

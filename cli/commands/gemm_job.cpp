@@ -159,6 +159,35 @@ void pack_random(GemmJob& job, std::uint64_t seed) {
   job.b = std::move(wide);
 }
 
+// Block scales of A as the copy engine reads them: the tokens of a block of K side by side, each
+// block at a multiple of 16 bytes.
+MatrixView side_by_side_view(GemmJob& job) {
+  MatrixView view = packed_view(job.scale_a);
+  view.data = job.side_by_side.data();
+  view.row_stride = 1;
+  view.column_stride = (view.rows + 3) / 4 * 4;
+  if (view.batch > 1) view.batch_stride = view.column_stride * view.columns;
+  return view;
+}
+
+void lay_side_by_side(GemmJob& job) {
+  const MatrixView from = packed_view(job.scale_a);
+  const std::int64_t columns = from.columns;
+  job.side_by_side.assign(static_cast<std::size_t>(from.batch * columns *
+                                                   ((from.rows + 3) / 4 * 4) * size_of(from.dtype)),
+                          kPoison);
+  const MatrixView to = side_by_side_view(job);
+  const auto* values = static_cast<const std::byte*>(from.data);
+  for (std::int64_t row = 0; row < from.batch * from.rows; ++row) {
+    for (std::int64_t column = 0; column < columns; ++column, values += size_of(from.dtype)) {
+      const std::int64_t at =
+          row / from.rows * to.batch_stride + row % from.rows + column * to.column_stride;
+      std::memcpy(&job.side_by_side[static_cast<std::size_t>(at * size_of(from.dtype))], values,
+                  sizeof(float));
+    }
+  }
+}
+
 // Rows of a result in no group that are not as they were made.
 std::int64_t touched_rows(const GemmJob& job, DType type, const void* codes) {
   const std::int64_t row = job.result_columns() * size_of(type);
@@ -266,6 +295,8 @@ void load(GemmJob& job, std::uint64_t seed, std::ostream& err) {
   if (is_open(job.scale_a)) {
     job.scale_a = random_scales(job.scale_a.shape, seed, kStreamScaleA);
     if (job.scaling == Scaling::row_column || job.scaling == Scaling::block) poison(job.scale_a);
+    // Kernels take both ways, each by a path of its own: odd seeds try the one by copies.
+    if (job.scaling == Scaling::block && seed % 2 == 1) lay_side_by_side(job);
   }
   if (is_open(job.scale_b)) job.scale_b = random_scales(job.scale_b.shape, seed, kStreamScaleB);
   if (make(job.bias, DType::f32, kStreamBias) && job.epilogue.bias == Bias::rows) poison(job.bias);
@@ -305,7 +336,7 @@ GemmOperands operands_of(GemmJob& job, HostTensor& d) {
   o.scaling = job.scaling;
   o.accumulation = job.accumulation;
   if (job.scaling != Scaling::none) {
-    o.scale_a = packed_view(job.scale_a);
+    o.scale_a = job.side_by_side.empty() ? packed_view(job.scale_a) : side_by_side_view(job);
     if (!job.scale_b.shape.empty()) o.scale_b = packed_view(job.scale_b);
   }
   if (job.scale_d) o.scale_d = packed_view(*job.scale_d);

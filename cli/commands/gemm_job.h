@@ -86,6 +86,9 @@ struct GemmJob {
   HostTensor a, b, c;
   std::vector<std::byte> packed_b;  ///< a packed tensor, with `packed`
   HostTensor scale_a, scale_b;      ///< f32, with `scaling`
+  /// scale_a once more, tokens side by side, where the kernel gets it so; random block scales
+  /// alone.
+  std::vector<std::byte> side_by_side;
   std::optional<HostTensor> scale_d;
   HostTensor bias;             ///< with epilogue.bias
   std::vector<RowRange> rows;  ///< of each group, as the kernel has to take its offsets; of a

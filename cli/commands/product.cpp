@@ -10,13 +10,17 @@
 #include "cli/commands/model_time.h"
 #include "cli/reports/progress.h"
 #include "warpwright/device/cuda.h"
+#include "warpwright/plan/rules.h"
 #include "warpwright/plan/tuning.h"
 
 namespace warpwright::cli {
 namespace {
 
 std::int64_t bytes_of(const MatrixView& view) {
-  return view.batch * view.rows * view.columns * (numeric::bits(view.dtype) / 8);
+  return reach({{view.batch, view.batch_stride},
+                {view.rows, view.row_stride},
+                {view.columns, view.column_stride}}) *
+         (numeric::bits(view.dtype) / 8);
 }
 
 // Memory of the current CUDA device for one product. New memory is filled with 0xff: an element of

@@ -102,6 +102,7 @@ TEST(CheckCommand, SurvivorsOfTooSmallAProductAreSaidToBeThat) {
   EXPECT_NE(r.err.find("note: a tile of 2 K blocks does not go round the ring of "),
             std::string::npos)
       << r.err;
+  EXPECT_NE(r.err.find("note: no CTA has a second tile"), std::string::npos) << r.err;
 }
 
 TEST(CheckCommand, JobsAreBoundedByTheMachine) {

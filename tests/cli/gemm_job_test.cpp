@@ -201,6 +201,30 @@ TEST_F(Job, OneSeedOneJob) {
   }
 }
 
+// Kernels read either way by a path of its own (kernel/hopper/scales.h), for any K and M.
+TEST_F(Job, RandomBlockScalesLieBothWays) {
+  GemmOptions o = random_options(30, 40, 272);
+  o.dtype = "e4m3";
+  o.scaling = "block";
+  std::ostringstream err;
+  for (const std::uint64_t seed : {7, 8}) {
+    GemmJob job = read_job(o);
+    load(job, seed, err);
+    HostTensor d = poisoned_result(job);
+    const MatrixView scales = operands_of(job, d).scale_a;
+    EXPECT_EQ(scales.row_stride, seed == 7 ? 1 : 3);
+    EXPECT_EQ(scales.column_stride, seed == 7 ? 32 : 1);
+    for (std::int64_t i = 0; i < 30; ++i) {
+      for (std::int64_t j = 0; j < 3; ++j) {
+        const auto* values = static_cast<const float*>(scales.data);
+        float want = 0;
+        std::memcpy(&want, job.scale_a.bytes.data() + 4 * (3 * i + j), 4);
+        EXPECT_EQ(values[i * scales.row_stride + j * scales.column_stride], want);
+      }
+    }
+  }
+}
+
 TEST_F(Job, FilesOf8BitTensorsAreReadAsTheyAre) {
   GemmOptions o;
   o.a = file("t.safetensors:a", DType::e4m3, {24, 272}, 1);

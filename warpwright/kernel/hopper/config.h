@@ -65,6 +65,7 @@ struct GemmConfig {
   int tile_m = 128;
   int tile_n = 256;
   int stages = 4;
+  int k_spans = 1;  ///< 128-byte spans along K of a stage: more make a barrier serve more copies
   Schedule schedule = Schedule::cooperative;
   int consumer_warpgroups = 2;
   Sums sums = Sums::tensor_core;
@@ -90,9 +91,13 @@ struct GemmConfig {
 constexpr int operand_bits(const GemmConfig& c) {
   return numeric::bits(c.a.multiplied);
 }
-/// K of a stage: one 128-byte swizzle span.
-constexpr int tile_k(const GemmConfig& c) {
+/// K of one 128-byte swizzle span, the inner extent of a K-major box.
+constexpr int span_k(const GemmConfig& c) {
   return 1024 / operand_bits(c);
+}
+/// K of a stage.
+constexpr int tile_k(const GemmConfig& c) {
+  return c.k_spans * span_k(c);
 }
 
 constexpr bool has_producer(const GemmConfig& c) {
@@ -108,7 +113,7 @@ constexpr bool packed_a(const GemmConfig& c) {
 }
 /// Whether other warpgroups of the SM leave a consumer few registers.
 constexpr bool shares_registers(const GemmConfig& c) {
-  return c.ctas_per_sm > 1 || (packed_a(c) && c.consumer_warpgroups > 2);
+  return packed_a(c) && (c.ctas_per_sm > 1 || c.consumer_warpgroups > 2);
 }
 constexpr bool has_group_maps(const GemmConfig& c) {
   return c.store == Store::tensor_per_group;

@@ -39,6 +39,11 @@ constexpr const char* operand_fault(const GemmConfig& c) {
   if (atom::tile_fault(tile_a(c)) != nullptr || atom::tile_fault(tile_b(c)) != nullptr) {
     return "a tile is not an operand of wgmma";
   }
+  if (c.k_spans < 1 ||
+      (c.k_spans > 1 && (c.a.major == atom::Major::mn || packed_a(c) ||
+                         c.b.major == atom::Major::mn || c.sums != Sums::tensor_core))) {
+    return "stages of several spans are of K-major operands that the tensor core sums as stored";
+  }
   if (c.tile_m > 256) return "tile_m is at most 256, the rows of a TMA box";
   return nullptr;
 }
