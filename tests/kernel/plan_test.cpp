@@ -333,8 +333,10 @@ TEST(ExplainTest, TablesOfRolesAndBarriers) {
       ASSERT_GE(rows.size(), 3U);
       EXPECT_EQ(rows[0].arrivals, c.sums == kernel::Sums::block_scaled ? 2 : 1);
       const auto& packed = made->problem.packed;
-      const int of_a = packed ? c.tile_m / 64 * packed::tile_bytes(packed->format) : c.tile_m * 128;
-      EXPECT_EQ(rows[0].transaction_bytes, of_a + c.tile_n * 128);
+      const int span = 128 * c.k_spans;
+      const int of_a =
+          packed ? c.tile_m / 64 * packed::tile_bytes(packed->format) : c.tile_m * span;
+      EXPECT_EQ(rows[0].transaction_bytes, of_a + c.tile_n * span);
       EXPECT_EQ(rows[0].copies, c.stages);
       // One of a warp that reads scales or codes itself, else one of a warpgroup.
       const bool reads = c.sums == kernel::Sums::block_scaled || packed;
