@@ -32,6 +32,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 # What a plan is made of: edited, plan/kernels.cpp is compiled again too.
 PLANNED = ("config.h", "facts.h", "table.h", "params.h", "_pipeline.h", "_accumulator.h",
            "tile_ring.h", "ordered_sequence.h", "ring_barriers.h")
+# Of families whose kernels are named after them; the others are Hopper's.
+BODIES = {"blackwell": "BlackwellGemm", "registers": "RegistersGemm"}
 SOURCE = """
 #include "warpwright/device/model_kernels.h"
 #include "warpwright/kernel/blackwell/gemm.h"
@@ -39,6 +41,8 @@ SOURCE = """
 #include "warpwright/kernel/hopper/gemm.h"
 #include "warpwright/kernel/hopper/group_maps.h"
 #include "warpwright/kernel/hopper/table.h"
+#include "warpwright/kernel/registers/gemm.h"
+#include "warpwright/kernel/registers/table.h"
 #include "warpwright/plan/family.h"
 
 namespace warpwright::kernel {{
@@ -123,7 +127,7 @@ def edited_tree(edit, folder):
 def rows_of(build, kernels, folder):
     """The rows of these kernels as the build gives them to its sources."""
     rows = []
-    for family in ("hopper", "blackwell"):
+    for family in ("hopper", "blackwell", "registers"):
         build.run(build.folder / "kernels/kernel_rows", family, ",".join(kernels), "1", folder)
         text = (folder / f"{family}_0.h").read_text()
         rows += re.findall(r"^struct .*;$", text, re.MULTILINE)
@@ -135,7 +139,7 @@ def make_program(build, edit, folder):
     rows = rows_of(build, edit["kernels"], folder)
     entries = "\n      ".join(
         "{kernel::%s::name, &run_kernel<kernel::%s<kernel::%s>>}," %
-        (k, "BlackwellGemm" if k.startswith("blackwell") else "HopperGemm", k)
+        (k, BODIES.get(k.split("_")[0], "HopperGemm"), k)
         for k in edit["kernels"])
     source = folder / "kernels.cpp"
     source.write_text(SOURCE.format(rows=rows, entries=entries))
