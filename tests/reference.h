@@ -85,7 +85,9 @@ class Tensor {
            (b * view_.batch_stride + i * view_.row_stride + j * view_.column_stride) * width();
   }
   void set(std::int64_t b, std::int64_t i, std::int64_t j, double x) {
-    const std::uint64_t code = numeric::from_double(view_.dtype, x);
+    // The low bits of a tf32's word, which nobody reads, are those of an f32.
+    const DType stored = view_.dtype == DType::tf32 ? DType::f32 : view_.dtype;
+    const std::uint64_t code = numeric::from_double(stored, x);
     std::memcpy(address(b, i, j), &code, index(width()));
   }
   [[nodiscard]] double get(std::int64_t b, std::int64_t i, std::int64_t j) const {

@@ -4,6 +4,7 @@
 #include <ctime>
 #include <map>
 #include <span>
+#include <utility>
 
 #include "cli/commands/bench.h"
 #include "cli/commands/counters.h"
@@ -51,16 +52,6 @@ BenchRun run_of(const BenchOptions& o, const DeviceFacts& facts) {
   return run;
 }
 
-// Of `candidates` the first ones, `limit` of them.
-Result<std::vector<Plan>> some_plans(const GemmProblem& problem, const DeviceFacts& facts,
-                                     const PlanChoices& choices, std::optional<int> limit) {
-  auto plans = candidates(problem, facts, choices);
-  if (plans && limit && plans->size() > static_cast<std::size_t>(*limit)) {
-    (*plans).erase((*plans).begin() + *limit, (*plans).end());
-  }
-  return plans;
-}
-
 // Times the row, a product of the first kind beside those of the others, or says in it why not.
 void measure(BenchRow& row, std::span<const ProductKind> kinds, const PlanChoices& choices,
              std::optional<int> limit, bench::TimeOptions how, int index,
@@ -72,7 +63,7 @@ void measure(BenchRow& row, std::span<const ProductKind> kinds, const PlanChoice
   }
   row.lengths = *lengths;
   const auto plans =
-      some_plans(problem_of(kinds.front().second, row.shape, row.lengths), facts, choices, limit);
+      bench_plans(problem_of(kinds.front().second, row.shape, row.lengths), facts, choices, limit);
   if (!plans) {
     row.refusal = plans.reason();
     return;
@@ -80,7 +71,7 @@ void measure(BenchRow& row, std::span<const ProductKind> kinds, const PlanChoice
   how.lengths = row.lengths;
   for (const auto& [word, types] : kinds.subspan(1)) {
     // What this build has no kernel for is left out.
-    auto others = some_plans(problem_of(types, row.shape, row.lengths), facts, {}, limit);
+    auto others = bench_plans(problem_of(types, row.shape, row.lengths), facts, {}, limit);
     if (others) how.beside.push_back(std::move(*others));
   }
   const auto times = time_product(*plans, index, how);
@@ -108,7 +99,7 @@ int launch_under_ncu(std::span<const ProductKind> kinds, std::size_t in_a_row,
       const auto lengths = lengths_of(shape);
       if (!lengths) continue;
       const auto plans =
-          some_plans(problem_of(kinds[first].second, shape, *lengths), facts, choices, 1);
+          bench_plans(problem_of(kinds[first].second, shape, *lengths), facts, choices, 1);
       how.lengths = *lengths;
       if (plans && !plans->empty()) profile_product(plans->front(), index, mark, how);
     }
@@ -146,6 +137,7 @@ int run_bench(const BenchOptions& o, std::ostream& out, std::ostream& err) {
   const std::optional<int> limit = parse_configs(o.configs);
   PlanChoices choices;
   if (!o.kernel.empty()) choices.kernel = o.kernel;
+  choices.batch_invariant = o.batch_invariant;
   bench::TimeOptions how = time_options(o);
   how.dependent = o.dependent;
   if (!o.json.empty()) check_output_file("The JSON", o.json);
@@ -208,6 +200,22 @@ int run_bench(const BenchOptions& o, std::ostream& out, std::ostream& err) {
 }
 
 }  // namespace
+
+Result<std::vector<Plan>> bench_plans(const GemmProblem& problem, const DeviceFacts& facts,
+                                      PlanChoices choices, std::optional<int> limit) {
+  const bool invariant = std::exchange(choices.batch_invariant, false);
+  auto plans = candidates(problem, facts, choices);
+  if (plans && limit && plans->size() > static_cast<std::size_t>(*limit)) {
+    (*plans).erase((*plans).begin() + *limit, (*plans).end());
+  }
+  if (plans && invariant) {
+    choices.batch_invariant = true;
+    const auto contract = plan(problem, facts, choices);
+    if (!contract) return contract.refusal();
+    (*plans).insert((*plans).begin(), *contract);
+  }
+  return plans;
+}
 
 std::optional<int> parse_configs(const std::string& text) {
   if (text == "all") return std::nullopt;

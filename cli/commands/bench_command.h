@@ -29,8 +29,9 @@ struct BenchOptions : MeasureOptions {
   int group = 128;            ///< of int4 weights: see `w4a8_kinds`
   std::optional<int> sample;  ///< this many random shapes instead
   bool dependent = false;
-  bool counters = false;   ///< as well, by ncu
-  bool under_ncu = false;  ///< this is the process that ncu runs
+  bool batch_invariant = false;  ///< the plans; the configurations beside them are any
+  bool counters = false;         ///< as well, by ncu
+  bool under_ncu = false;        ///< this is the process that ncu runs
   std::string configs = "8";
   std::string kernel;  ///< a kernel's name; empty: any
   std::string json;    ///< a file
@@ -41,6 +42,12 @@ struct BenchOptions : MeasureOptions {
 
 /// How many candidates "8" or "all" means: nothing for all. Throws InputError.
 std::optional<int> parse_configs(const std::string& text);
+
+/// What is timed for a row: the first of the problem's `candidates`, `limit` of them or all. A
+/// batch-invariant plan stands before them, who need not be that, so that the best of all shows
+/// what the contract costs.
+Result<std::vector<Plan>> bench_plans(const GemmProblem& problem, const DeviceFacts& facts,
+                                      PlanChoices choices, std::optional<int> limit);
 
 /// Of these options those that bench/ takes. Throws InputError where they are out of range.
 bench::TimeOptions time_options(const MeasureOptions& options);

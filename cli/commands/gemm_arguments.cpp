@@ -23,13 +23,15 @@ constexpr Words<std::pair<bool, bool>> kLayouts = {
 
 [[noreturn]] void refuse_operand_types(const std::string& text) {
   throw InputError("--dtype is \"" + text +
-                   "\"; it must be bf16, fp16, e4m3 or e5m2, or two 8-bit types as "
+                   "\"; it must be bf16, fp16, e4m3, e5m2, tf32 or s8, or two 8-bit floats as "
                    "\"e4m3,e5m2\": the nearest is bf16.");
 }
 
 DType operand_type(const std::string& word, const std::string& text) {
   const std::optional<DType> type = numeric::parse_dtype(word);
-  if (type && (is_16bit_float(*type) || is_8bit_float(*type))) return *type;
+  if (type && (is_16bit_float(*type) || is_8bit_float(*type) || is_of_registers(*type))) {
+    return *type;
+  }
   refuse_operand_types(text);
 }
 

@@ -91,7 +91,7 @@ void add_dense(CLI::App& app, GemmOptions& o) {
   add("--batch", o.batch, "L", "products in one launch: every matrix is a batch of them");
   add("--d-dtype", o.d_dtype, "TYPE",
       "f32, bf16, fp16, e4m3 or e5m2: the type of D (default: that of A and B, bf16 where these "
-      "have 8 bits; f32 into a .npy file)");
+      "are 8-bit floats, f32 where they are tf32 or s8; f32 into a .npy file)");
   add("--scale-a", o.scale_a, "FILE", "the scales of A");
   add("--scale-b", o.scale_b, "FILE", "the scales of B");
 }
@@ -136,8 +136,9 @@ void add_meaning(CLI::App& app, GemmOptions& o) {
       known_names() + ": run that device's kernels on the model (explain: plan for that device)");
   add_sms_option(app, o);
   add("--dtype", o.dtype, "TYPE",
-      "bf16, fp16, e4m3, e5m2 or e4m3,e5m2: what A and B are multiplied as (default: the type of "
-      "both files, else bf16)");
+      "bf16, fp16, e4m3, e5m2 or e4m3,e5m2, or, on GPUs without wgmma, tf32 or s8: what A and B "
+      "are "
+      "multiplied as (default: the type of both files, else bf16)");
   add("--alpha", o.alpha, "X", "factor of the product (default 1)");
   add("--beta", o.beta, "X", "factor of C (default 0)");
   add("--scaling", o.scaling, "none|tensor|group|row-column|block",
@@ -187,7 +188,7 @@ void add_choices(CLI::App& app, GemmOptions& o) {
   add("--scheduler", o.scheduler, "S",
       "where tiles come from: static shares (the default of sm_90); dynamic, a counter (sm_90: the "
       "kernels named ..._dyn); on sm_100 one (a tile a cluster) or clc, launch control (its "
-      "default)");
+      "default, and of sm_120 for who asks)");
   add("--accumulators", o.accumulators, "N",
       "on sm_100: accumulators in tensor memory (default: the kernel's)");
 }

@@ -90,6 +90,9 @@ void add_benching(CLI::App& app, BenchOptions& o, const char* seed, const char* 
                  "plans with this kernel alone, by the name that explain prints")
       ->type_name("NAME");
   add_measuring(app, o, seed);
+  app.add_flag("--batch-invariant", o.batch_invariant,
+               "plans whose rows have the same bits in any batch; our best configuration, which "
+               "need not, shows what that costs");
   app.add_flag("--dependent", o.dependent,
                "programmatic dependent launch on our side (default: on neither side)");
   app.add_flag("--counters", o.counters,

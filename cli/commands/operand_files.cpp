@@ -24,7 +24,7 @@ Extents squeezed(Extents shape) {
 std::int64_t infinities(const HostTensor& t) {
   const std::int64_t count = t.elements();
   std::int64_t found = 0;
-  if (t.dtype == DType::f32) {
+  if (t.dtype == DType::f32 || t.dtype == DType::tf32) {
     for (std::int64_t i = 0; i < count; ++i) {
       std::uint32_t code = 0;
       std::memcpy(&code, t.bytes.data() + i * 4, 4);
@@ -44,12 +44,14 @@ std::int64_t infinities(const HostTensor& t) {
 // The number of elements beyond the largest number of an 8-bit type.
 std::int64_t beyond(const HostTensor& t, DType type) {
   const HostTensor wide = convert(t, DType::f32);
-  const auto largest = static_cast<float>(numeric::format_of(type).max());
+  const bool is_integer = type == DType::s8;
+  const auto largest = is_integer ? 127.0F : static_cast<float>(numeric::format_of(type).max());
+  const float lowest = is_integer ? -128.0F : -largest;
   std::int64_t found = 0;
   for (std::int64_t i = 0; i < wide.elements(); ++i) {
     float x = 0;
     std::memcpy(&x, wide.bytes.data() + i * 4, 4);
-    found += std::abs(x) > largest ? 1 : 0;
+    found += x > largest || x < lowest ? 1 : 0;
   }
   return found;
 }
@@ -85,9 +87,9 @@ HostTensor read_shaped(const std::string& name, const std::string& spec,
 
 void require_operand_type(const std::string& what, const HostTensor& tensor) {
   const DType t = tensor.dtype;
-  if (t == DType::f32 || t == DType::f16 || t == DType::bf16 || is_8bit_float(t)) return;
+  if (t == DType::f32 || is_16bit_float(t) || is_8bit_float(t) || t == DType::s8) return;
   throw InputError(what + " is " + name_of(t) +
-                   "; matrices of f32, f16, bf16, e4m3 and e5m2 are multiplied: the nearest is "
+                   "; matrices of f32, f16, bf16, e4m3, e5m2 and s8 are multiplied: the nearest is "
                    "bf16.");
 }
 
@@ -102,18 +104,19 @@ std::pair<DType, DType> types_of_files(DType a, DType b) {
 }
 
 DType natural_result(DType operand) {
+  if (is_of_registers(operand)) return DType::f32;
   return is_8bit_float(operand) ? DType::bf16 : operand;
 }
 
 void round_to(HostTensor& tensor, DType type, const char* name, std::ostream& err) {
   if (tensor.dtype == type) return;
   HostTensor rounded = convert(tensor, type);
-  const bool widens = is_8bit_float(tensor.dtype) && !is_8bit_float(type);
-  if (tensor.dtype != DType::f32 && type != DType::f32 && !widens) {
+  const bool widens = numeric::is_8bit(tensor.dtype) && !numeric::is_8bit(type);
+  if (tensor.dtype != DType::f32 && numeric::bits(type) != 32 && !widens) {
     err << "note: " << name << " is " << name_of(tensor.dtype) << " in its file and is rounded to "
         << name_of(type) << ".\n";
   }
-  const bool saturates = is_8bit_float(type);
+  const bool saturates = numeric::is_8bit(type);
   const std::int64_t lost = saturates ? beyond(tensor, type)
                             : widens  ? 0
                                       : infinities(rounded) - infinities(tensor);

@@ -180,20 +180,23 @@ class TileChecker {
 
 void require_checkable(const GemmCheck& p) {
   const char* const rule = "f32, f16, bf16, e4m3 and e5m2";
-  const char* const operands = "f32, tf32, f16, bf16, e4m3 and e5m2";
+  const char* const operands = "f32, tf32, f16, bf16, e4m3, e5m2 and s8";
   if (p.m < 0 || p.n < 0 || p.k < 0 || p.batch < 0) {
     throw InputError("A GEMM of " + std::to_string(p.m) + " x " + std::to_string(p.n) + " x " +
                      std::to_string(p.k) + " cannot be checked: no extent may be below 0.");
   }
-  require(is_checked(p.a.dtype) || p.a.dtype == DType::tf32, "A", p.a.dtype, operands);
-  require(is_checked(p.b.dtype) || p.b.dtype == DType::tf32, "B", p.b.dtype, operands);
+  const auto is_operand = [](DType t) {
+    return is_checked(t) || t == DType::tf32 || t == DType::s8;
+  };
+  require(is_operand(p.a.dtype), "A", p.a.dtype, operands);
+  require(is_operand(p.b.dtype), "B", p.b.dtype, operands);
   if (p.beta != 0) require(is_checked(p.c.dtype), "C", p.c.dtype, rule);
   require(is_checked(p.d.dtype), "D", p.d.dtype, rule);
   const bool narrow =
       numeric::bits(p.a.dtype) == 8 && (p.packed_b || numeric::bits(p.b.dtype) == 8);
   if (p.scaling != Scaling::none && !narrow) {
     throw InputError("A scaled product of " + std::string(numeric::name(p.a.dtype)) +
-                     " cannot be checked: scales belong to operands of e4m3 and e5m2.");
+                     " cannot be checked: scales belong to operands of 8 bits.");
   }
 }
 

@@ -81,7 +81,10 @@ HostTensor random_normal(DType dtype, const std::vector<std::int64_t>& shape, st
       const std::int64_t n = std::min(kBlock, count - first);
       fill_normal(mix(base + static_cast<std::uint64_t>(block)), values.data(), n);
       std::byte* to = result.bytes.data() + first * size;
-      if (dtype == DType::f32) {
+      if (dtype == DType::s8) {
+        for (float& value : values) value *= 32;
+      }
+      if (size == 4) {
         std::memcpy(to, values.data(), static_cast<std::size_t>(n) * sizeof(float));
       } else if (size == 1) {
         numeric::narrow(values.data(), reinterpret_cast<std::uint8_t*>(to),

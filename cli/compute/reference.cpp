@@ -211,7 +211,7 @@ void TileReference::multiply(const std::vector<double>& a, const std::vector<dou
   }
 }
 
-// Sums in float32 (or better): their error is finish()'s.
+// Sums in float32 (or better), or integers: their error is finish()'s.
 void TileReference::add_wide(const Place& place) {
   std::fill(sums_.begin(), sums_.end(), 0.0);
   std::fill(sums_abs_.begin(), sums_abs_.end(), 0.0);
@@ -221,10 +221,7 @@ void TileReference::add_wide(const Place& place) {
     multiply(a_, b_, place, depth, 0, depth, sums_);
     multiply(a_abs_, b_abs_, place, depth, 0, depth, sums_abs_);
   }
-  for (std::size_t at = 0; at < result_.size(); ++at) {
-    result_[at].value = sums_[at];
-    result_[at].magnitude = sums_abs_[at];
-  }
+  promote(place, 0);
 }
 
 // Sums in the tensor core's narrow accumulator, step by step.
@@ -279,7 +276,7 @@ void TileReference::promote(const Place& place, std::int64_t block) {
       const double scale =
           scale_a_[static_cast<std::size_t>(i)] * scale_b_[static_cast<std::size_t>(j)];
       result_[at].value += scale * sums_[at];
-      result_[at].slack += std::abs(scale) * loss_[at] * leading_;
+      if (narrow_) result_[at].slack += std::abs(scale) * loss_[at] * leading_;
       result_[at].magnitude += std::abs(scale) * sums_abs_[at];
     }
   }
@@ -294,8 +291,10 @@ void TileReference::finish(const Place& place) {
   const MatrixCodes bias = of_batch(p_.bias, place.batch);
   const bool has_c = p_.beta != 0;
   const bool has_bias = p_.epilogue.bias != Bias::none;
-  const std::int64_t sums = narrow_ ? (p_.k + kStep - 1) / kStep : p_.k;
-  const double steps = static_cast<double>(sums) + (narrow_ ? kRoundings : 0.0) +
+  // Those of integers are exact until they become a float.
+  const bool exact = p_.a.dtype == DType::s8;
+  const std::int64_t sums = exact ? 0 : narrow_ ? (p_.k + kStep - 1) / kStep : p_.k;
+  const double steps = static_cast<double>(sums) + (narrow_ || exact ? kRoundings : 0.0) +
                        (has_c ? 1.0 : 0.0) + (has_bias ? 1.0 : 0.0);
   for (std::int64_t i = 0; i < place.rows; ++i) {
     for (std::int64_t j = 0; j < place.columns; ++j) {

@@ -16,8 +16,8 @@ namespace warpwright::cli {
 namespace {
 
 bool is_convertible(DType t) {
-  return t == DType::f32 || t == DType::f16 || t == DType::bf16 || t == DType::e4m3 ||
-         t == DType::e5m2;
+  return t == DType::f32 || t == DType::tf32 || t == DType::f16 || t == DType::bf16 ||
+         t == DType::e4m3 || t == DType::e5m2 || t == DType::s8;
 }
 
 }  // namespace
@@ -46,7 +46,7 @@ HostTensor convert(const HostTensor& tensor, DType to) {
   if (!is_convertible(tensor.dtype) || !is_convertible(to)) {
     throw InputError("A tensor of " + std::string(numeric::name(tensor.dtype)) +
                      " cannot be converted to " + std::string(numeric::name(to)) +
-                     ": conversions exist between f32, f16, bf16, e4m3 and e5m2.");
+                     ": conversions exist between f32, tf32, f16, bf16, e4m3, e5m2 and s8.");
   }
   const auto from_size = static_cast<std::size_t>(numeric::bits(tensor.dtype) / 8);
   const auto to_size = static_cast<std::size_t>(numeric::bits(to) / 8);

@@ -2,8 +2,9 @@
 
 A token goes once to each rank that has one of its experts, with its experts' numbers and weights;
 that rank sums what its experts make of it, and sends one row back. The sums are added in the order
-of the ranks. Nothing here knows the transport: `Local` joins the ranks of one process, for tests;
-`torch_parallel.py` is NCCL or gloo.
+of the ranks. Where most ranks have some expert of most tokens, as with two, every token may go to
+all ranks: nobody then has to know a length. Nothing here knows the transport: `Local` joins the
+ranks of one process, for tests; `torch_parallel.py` is NCCL or gloo.
 """
 from experts import by_expert, cast, combine, numbers
 
@@ -28,14 +29,18 @@ def plan(xp, index, weights, experts, ranks):
     rows = xp.zeros(ranks * tokens + 1, dtype=xp.int64, device=index.device)
     rows[at] = xp.arange(tokens, device=index.device)  # -1: the last, which is not returned
     rows = rows[:-1]
-    routing = xp.concatenate([cast(xp, index, xp.int32), weights.view(xp.int32)], 1)
-    return counts, at.T, rows, routing[rows]
+    return counts, at.T, rows, join_routing(xp, index, weights)[rows]
+
+
+def join_routing(xp, index, weights):
+    """The experts and the bits of the weights of each row, to travel together."""
+    return xp.concatenate([cast(xp, index, xp.int32), weights.view(xp.int32)], 1)
 
 
 def sort(xp, routing, first, last):
     """(tokens, offsets, back) of the slots of experts [first, last): row i of the products is
     token tokens[i], and back[token, j] is the row of a slot, or -1 where the expert is of another
-    rank. Those are last in `tokens`."""
+    rank. Those are last in `tokens`, which has token 0 for them."""
     top_k = routing.shape[1] // 2
     index = routing[:, :top_k]
     mine = (index >= first) & (index < last)
@@ -44,8 +49,9 @@ def sort(xp, routing, first, last):
     order, offsets = by_expert(xp, keys, last - first)
     row = xp.arange(keys.shape[0], dtype=xp.int32, device=keys.device)
     back = xp.zeros_like(row)
-    back[order] = xp.where(row < offsets[last - first], row, -1)
-    return order // top_k, offsets, back.reshape(-1, top_k)
+    here = row < offsets[last - first]
+    back[order] = xp.where(here, row, -1)
+    return xp.where(here, order // top_k, 0), offsets, back.reshape(-1, top_k)
 
 
 def add_slots(xp, y, back, routing):
@@ -74,17 +80,23 @@ class Steps:
     def __init__(self, xp, wrap=lambda step: step):
         self.xp = xp
         self.plan = wrap(lambda *of: plan(xp, *of))
+        self.join_routing = wrap(lambda *of: join_routing(xp, *of))
         self.sort = wrap(lambda *of: sort(xp, *of))
         self.add_slots = wrap(lambda *of: add_slots(xp, *of))
         self.add_ranks = wrap(lambda *of: add_ranks(xp, *of))
 
-    def partial_sums(self, shard, x, routing, placed, slots):
+    def partial_sums(self, shard, x, routing, placed, slots=None):
         """What a rank makes of the tokens that came to it. `placed` is from `sort`, `slots` the
-        number that it has experts for."""
+        number that it has experts for, where that is known."""
         if x.shape[0] == 0:
             return x
         tokens, offsets, back = placed
         return self.add_slots(shard.rows(x[tokens[:slots]], offsets), back, routing)
+
+
+def places_of_all(xp, tokens, ranks, device=None):
+    """at[token, rank] where every token goes to all ranks."""
+    return xp.arange(ranks * tokens, device=device).reshape(ranks, tokens).T
 
 
 def one_rank_by_shards(steps, shards, x, index, weights, experts):
@@ -118,6 +130,22 @@ def split(rows, counts):
     """As many rows for each rank as its count says."""
     ends = [sum(counts[:rank]) for rank in range(len(counts) + 1)]
     return [rows[begin:end] for begin, end in zip(ends, ends[1:])]
+
+
+def all_ranks_everywhere(steps, transport, shards, batches, experts):
+    """The same, with the same bits, where every token goes to all ranks. Batches are as long as
+    each other."""
+    ranks, tokens = transport.ranks, len(batches[0][0])
+    join = steps.xp.concatenate
+    routing = join([steps.join_routing(index, weights) for _, index, weights in batches])
+    came = transport.exchange([[x] * ranks for x, _, _ in batches])
+    answers = []
+    for rank in range(ranks):
+        placed = steps.sort(routing, *shard_of(experts, ranks, rank))
+        made = steps.partial_sums(shards[rank], join(came[rank]), routing, placed)
+        answers.append(split(made, [tokens] * ranks))
+    at = places_of_all(steps.xp, tokens, ranks)
+    return [steps.add_ranks(join(back), at) for back in transport.exchange(answers)]
 
 
 def all_ranks(steps, transport, shards, batches, experts):

@@ -59,12 +59,15 @@ def expert_parallel(ranks, seed):
     transport, steps = parallel.Local(ranks), parallel.Steps(np)
     got = parallel.all_ranks(steps, transport, shards, batches, c.experts)
     slots = sum(index.size for _, index, _ in batches)
+    rows = transport.rows
+    alike = [tuple(each[:5] for each in batch) for batch in batches]
+    everywhere = parallel.all_ranks_everywhere(steps, transport, shards, alike, c.experts)
     same = True
-    for (x, index, share), y in zip(batches, got):
+    for (x, index, share), y in zip(batches + alike, got + everywhere):
         one = parallel.one_rank_by_shards(steps, shards, x, index, share, c.experts)
         same = same and one.tobytes() == y.tobytes()
         off = np.abs(y - model.reference(w, x, index, share)).max()
         if off > 0.1:
             sys.exit(f"FAILED: a rank's {len(x)} tokens are off by {off:.4f}")
-    check(same, f"{ranks} ranks give the bits of one that sums by shard; {transport.rows} rows "
-          f"travelled there and back for {slots} slots")
+    check(same, f"{ranks} ranks give the bits of one that sums by shard, tokens going where they "
+          f"must or everywhere; {rows} rows travelled there and back for {slots} slots")

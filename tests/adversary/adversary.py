@@ -32,8 +32,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 # What a plan is made of: edited, plan/kernels.cpp is compiled again too.
 PLANNED = ("config.h", "facts.h", "table.h", "params.h", "_pipeline.h", "_accumulator.h",
            "tile_ring.h", "ordered_sequence.h", "ring_barriers.h")
-# Of families whose kernels are named after them; the others are Hopper's.
-BODIES = {"blackwell": "BlackwellGemm", "registers": "RegistersGemm"}
+GEMM = {"blackwell": "BlackwellGemm", "registers": "RegistersGemm"}
 SOURCE = """
 #include "warpwright/device/model_kernels.h"
 #include "warpwright/kernel/blackwell/gemm.h"
@@ -139,8 +138,7 @@ def make_program(build, edit, folder):
     rows = rows_of(build, edit["kernels"], folder)
     entries = "\n      ".join(
         "{kernel::%s::name, &run_kernel<kernel::%s<kernel::%s>>}," %
-        (k, BODIES.get(k.split("_")[0], "HopperGemm"), k)
-        for k in edit["kernels"])
+        (k, GEMM.get(k.split("_")[0], "HopperGemm"), k) for k in edit["kernels"])
     source = folder / "kernels.cpp"
     source.write_text(SOURCE.format(rows=rows, entries=entries))
     names = ",".join(edit["kernels"])

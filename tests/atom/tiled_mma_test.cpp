@@ -143,6 +143,32 @@ TEST(TiledMmaTest, PartitionsCoverATile) {
   }
 }
 
+// (thread, value) -> element says what the slices of all threads do.
+TEST(TiledMmaTest, LayoutsOfThreadsAndValues) {
+  layout::Tiler order(parse_layout("(2,2,2,2):(1,8,4,2)"), parse_layout("(2,2,2,2):(1,4,8,2)"));
+  const TiledMma all[] = {make_tiled_mma(kVoltaNt, parse_layout("(2,2):(2,1)")),
+                          make_tiled_mma(kVoltaNt, parse_layout("(2,2):(2,1)"), order),
+                          make_tiled_mma(kAmpere, parse_layout("(2,4):(4,1)")),
+                          make_tiled_mma(kAmpere, parse_layout("(2,1,2)"))};
+  for (const TiledMma& mma : all) {
+    const auto same = [&](const layout::Layout& tv, int row, int column, auto part) {
+      const layout::Layout tile =
+          layout::make_layout(tuple(mma.tile_size(row), mma.tile_size(column)));
+      for (int thread = 0; thread < mma.thread_count(); ++thread) {
+        const layout::Slice share = part(mma.get_slice(thread), tile);
+        ASSERT_EQ(layout::size(share.layout), layout::size(tv, 1));
+        for (std::int64_t v = 0; v < layout::size(share.layout); ++v)
+          ASSERT_EQ(tv(thread, v), share.offset + share.layout(v)) << thread << ", " << v;
+      }
+    };
+    using S = TiledMma::Slice;
+    using L = layout::Layout;
+    same(mma.layout_a_tv(), 0, 2, [](const S& s, const L& l) { return s.partition_a(l); });
+    same(mma.layout_b_tv(), 1, 2, [](const S& s, const L& l) { return s.partition_b(l); });
+    same(mma.layout_c_tv(), 0, 1, [](const S& s, const L& l) { return s.partition_c(l); });
+  }
+}
+
 // Pages 50 to 54 of the deck: two warpgroups, A of e4m3 in registers out of a tile of 128 x 128.
 TEST(TiledMmaTest, PartitionsOfTheDeck) {
   const TiledMma mma = make_tiled_mma(

@@ -176,6 +176,25 @@ TEST(Explain, PlansForADeviceElsewhere) {
   expect_refused({"explain", "gemm", "--random", "64", "64", "60", "--as", "b200"}, "16 bytes");
 }
 
+// Before cp.async: f16 alone, which the kernel of every usual build for any rows multiplies.
+TEST(Gemm, MultipliesForVoltaAndTuring) {
+  for (const auto& [device, mma] : {std::pair{"t4", "m16n8k8"}, {"v100", "m8n8k4"}}) {
+    const std::vector<std::string> product = {"gemm", "--random", "19",      "70", "45",
+                                              "--as", device,     "--dtype", "f16"};
+    std::vector<std::string> checked = product;
+    checked.emplace_back("--check");
+    const CliResult r = run_cli(checked);
+    EXPECT_EQ(r.status, 0) << r.err;
+    EXPECT_NE(r.err.find("check: PASS"), std::string::npos) << r.err;
+    std::vector<std::string> explained = {"explain"};
+    explained.insert(explained.end(), product.begin(), product.end());
+    const CliResult words = run_cli(explained);
+    EXPECT_NE(words.out.find(std::string("mma.sync ") + mma), std::string::npos) << words.out;
+    expect_refused({"gemm", "--random", "19", "70", "45", "--as", device},
+                   "multiply f16 alone");
+  }
+}
+
 TEST(Explain, Refuses) {
   const std::vector<std::string> base = {"explain", "gemm", "--random", "64", "64", "64"};
   const auto with = [&base](std::vector<std::string> more) {

@@ -286,6 +286,21 @@ TEST(BenchCommand, Configs) {
   }
 }
 
+// The plan keeps the contract; the configuration beside it need not, and splits K.
+TEST(BenchCommand, BatchInvariantPlansBesideAnyConfiguration) {
+  const auto facts = known_facts("h200");
+  ASSERT_TRUE(facts);
+  const GemmProblem problem = problem_of(ProductTypes{}, {1, 1024, 16384}, {});
+  const auto plans = bench_plans(problem, *facts, {.batch_invariant = true}, 1);
+  ASSERT_TRUE(plans) << plans.reason();
+  ASSERT_EQ(plans->size(), 2U);
+  EXPECT_NE((*plans)[0].reason.find("batch_invariant"), std::string::npos) << (*plans)[0].reason;
+  EXPECT_EQ((*plans)[0].cluster_k, 1);
+  EXPECT_EQ((*plans)[0].workspace_bytes, 0);
+  EXPECT_EQ((*plans)[1].reason.find("batch_invariant"), std::string::npos) << (*plans)[1].reason;
+  EXPECT_TRUE((*plans)[1].cluster_k > 1 || (*plans)[1].workspace_bytes > 0) << (*plans)[1].kernel;
+}
+
 TEST(BenchCommand, BadInputIsASentence) {
   expect_refused({"bench"}, "required");
   expect_refused({"bench", "dense", "--dtype", "int8"}, "e4m3");

@@ -81,7 +81,7 @@ TEST(BlackwellCli, Refusals) {
   expect_b200_refused(b200(gemm, {"--pair", "--cluster", "1,1"}), "M must be even");
   expect_b200_refused(b200(gemm, {"--accumulators", "5"}), "which has 512");
   expect_b200_refused(b200(gemm, {"--scheduler", "random"}), "it must be one");
-  expect_b200_refused(b200(gemm, {"--dtype", "e2m1"}), "must be bf16, fp16, e4m3 or e5m2");
+  expect_b200_refused(b200(gemm, {"--dtype", "e2m1"}), "must be bf16, fp16, e4m3, e5m2, tf32");
   expect_b200_refused(b200(gemm, {"--dtype", "e4m3", "--d-dtype", "e4m3"}),
                       "store bf16, f16 and f32");
   expect_b200_refused(b200(gemm, {"--dtype", "e4m3", "--scaling", "block"}), "no block scales");

@@ -92,7 +92,8 @@ Matrix gemm(const Matrix& a, const Matrix& b, DType dtype, float alpha = 1, floa
 }
 
 TEST(Check, ACorrectResultPassesInEveryType) {
-  for (const DType in : {DType::f32, DType::f16, DType::bf16, DType::e4m3, DType::e5m2}) {
+  for (const DType in :
+       {DType::f32, DType::tf32, DType::f16, DType::bf16, DType::e4m3, DType::e5m2, DType::s8}) {
     for (const DType out : {DType::f32, DType::f16, DType::bf16, DType::e4m3, DType::e5m2}) {
       Matrix a(in, 37, 70);
       Matrix b(in, 29, 70);
@@ -381,7 +382,7 @@ TEST(Check, EmptyExtents) {
 
 TEST(Check, RefusesWhatItCannotCheck) {
   const Matrix a(DType::f16, 1, 1);
-  const Matrix d(DType::s8, 1, 1);
+  const Matrix d(DType::u8, 1, 1);
   EXPECT_THROW(check_gemm(problem_of(a, a, d)), InputError);
   EXPECT_THROW(check_gemm(problem_of(d, a, a)), InputError);
   GemmCheck p = problem_of(a, a, a);
@@ -455,7 +456,7 @@ struct Fused {
 
   // What a kernel has before the activation: float32 around the tensor core's own sums.
   [[nodiscard]] float before(std::int64_t i, std::int64_t j) const {
-    const bool narrow = numeric::bits(a.dtype) == 8;
+    const bool narrow = numeric::bits(a.dtype) == 8 && numeric::is_float(a.dtype);
     const bool blocks = check.scaling == Scaling::block;
     const bool promoted = narrow && (blocks || check.accumulation == Accumulation::promoted);
     const auto at = [&](const Matrix& s, std::int64_t row, std::int64_t block) {
@@ -536,6 +537,30 @@ TEST(FusedCheck, ScaledProductsPassAndWrongScalesFail) {
       }
     }
   }
+}
+
+// Sums of s8 are exact: what is allowed are the roundings around them.
+TEST(FusedCheck, ScaledIntegers) {
+  for (const Scaling scaling : {Scaling::none, Scaling::tensor, Scaling::row_column}) {
+    Fused f(DType::s8, DType::f32, 20, 140, 272);
+    f.scale(scaling);
+    f.run();
+    EXPECT_TRUE(f.result().passed) << describe(f.result());
+    f.d.set(3, 5, f.d.at(3, 5) * (1 + 0x1p-13));
+    EXPECT_EQ(f.result().failures, 1) << describe(f.result());
+  }
+}
+
+// The tensor core reads the upper 19 bits of a word.
+TEST(FusedCheck, WordsOfTf32AreCut) {
+  Matrix a(DType::tf32, 1, 1);
+  Matrix d(DType::f32, 1, 1);
+  a.set_code(0, 0, 0x3fffffffU);  // almost 2
+  const double cut = 2 - 0x1p-10;
+  d.set(0, 0, cut * cut);
+  EXPECT_TRUE(check_gemm(problem_of(a, a, d)).passed);
+  d.set(0, 0, 4);
+  EXPECT_FALSE(check_gemm(problem_of(a, a, d)).passed);
 }
 
 TEST(FusedCheck, BlockScalesBelongToTheirBlock) {

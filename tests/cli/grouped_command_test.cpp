@@ -188,14 +188,14 @@ TEST(GroupedCommand, RefusesBadArguments) {
   expect_refused(shaped({"--groups", "99999999999", "--tokens", "0"}), "The offsets take");
   refused({"--total", "5"}, "6 tokens in all, and --total is 5: the nearest legal total is 6.");
   refused({"--total", "0"}, "--total is 0; the nearest legal value is 1");
-  refused({"--dtype", "int8"}, "--dtype is \"int8\"");
+  refused({"--dtype", "uint8"}, "--dtype is \"uint8\"");
   refused({"--d-dtype", "x"}, "--d-dtype is \"x\"");
   refused({"--d-dtype", "f32"}, "no grouped kernel in this build");
   refused({"--scaling", "row"}, "--scaling is \"row\"; it must be none, tensor, group, row-column");
   refused({"--layout", "NN"}, "K-major");
   refused({"--c", "c.npy"}, "C is given but beta is not");
   refused({"--scale-d", "2"}, "scale_d");
-  refused({"--scaling", "block"}, "only e4m3 and e5m2 operands have scales");
+  refused({"--scaling", "block"}, "only operands of 8 bits have scales");
   refused({"--accumulation", "slow"}, "fast or promoted");
   refused({"--accumulation", "promoted"}, "sums are float32 anyway");
   refused({"--offsets", "int16"}, "int32 or int64");

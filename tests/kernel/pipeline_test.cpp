@@ -349,7 +349,7 @@ TEST(ConfigTest, SharedMemoryRegions) {
     const GemmConfig& c = instance.config;
     SCOPED_TRACE(std::to_string(c.tile_m) + "x" + std::to_string(c.tile_n));
     const kernel::SmemMap map = kernel::smem_map(c);
-    constexpr int row = 128;  // bytes of a stage's K in a row
+    const int row = 128 * c.k_spans;  // bytes of a stage's K in a row
     EXPECT_EQ(kernel::tile_k(c) * kernel::operand_bits(c) / 8, row);
     const int buffers = kernel::consumer_warps(c) * c.buffers;
     // In this order, each where the one before ends or later.

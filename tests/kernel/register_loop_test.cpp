@@ -53,9 +53,9 @@ std::vector<model::Options> schedules() {
   return all;
 }
 
-template <DType T, int RowBytes, int Stages>
-void check_type(const std::vector<model::Options>& how) {
-  using Tag = LoopTag<T, RowBytes, Stages>;
+template <class Tag>
+void check_loop(const std::vector<model::Options>& how) {
+  constexpr DType T = Tag::config.mma.a;
   constexpr int each = 128 / numeric::bits(T);  // elements of 16 bytes
   constexpr int block = Tag::config.tile_k;
   // Whole tiles; rows, columns and K that end inside one; fewer blocks than stages; one piece.
@@ -70,6 +70,26 @@ void check_type(const std::vector<model::Options>& how) {
       ASSERT_EQ(product.wrong(), "") << numeric::name(T) << " " << m << " x " << n << " x " << k;
     }
   }
+}
+
+template <DType T, int RowBytes, int Stages>
+void check_type(const std::vector<model::Options>& how) {
+  check_loop<LoopTag<T, RowBytes, Stages>>(how);
+}
+
+// Turing's: two MMAs of 16 bytes a step, fed through registers.
+struct LoadedTag {
+  static constexpr kernel::RegisterConfig config = [] {
+    kernel::RegisterConfig c{{atom::MmaKind::warp, 16, 8, 8}, 64, 64, 32, 2, 2, 2};
+    c.result = DType::f16;
+    c.feed = kernel::Feed::registers;
+    return c;
+  }();
+  static_assert(kernel::config_fault(config, 75) == nullptr);
+};
+
+TEST(RegisterLoop, LoadedByRegisters) {
+  check_loop<LoadedTag>(schedules());
 }
 
 TEST(RegisterLoop, EveryTypeInEverySchedule) {
@@ -153,7 +173,21 @@ TEST(RegisterLoop, ConfigurationsThatAreNone) {
   refused({mma_of<DType::bf16>(), 128, 256, 32, 2, 4, 5}, "shared memory", 86);
   refused({mma_of<DType::bf16>(), 64, 48, 32, 4, 1, 3}, "in turns");
   refused({mma_of<DType::e4m3>(), 128, 128, 64, 2, 2, 3}, "no such MMA");
-  refused({{atom::MmaKind::warp, 16, 8, 8}, 128, 128, 32, 2, 2, 3}, "32 bytes of K");
+  refused(
+      {{atom::MmaKind::warp, 8, 8, 16, DType::s8, DType::s8, DType::s32}, 128, 128, 64, 2, 2, 3},
+      "takes 16 rows and 16 or 32 bytes of K");
+  c.mma = {atom::MmaKind::warp, 16, 8, 8};
+  refused(c, "cp.async is of", 75);
+  c.feed = kernel::Feed::registers;
+  refused(c, "bf16 begins with sm_80", 75);
+  c.result = DType::f16;
+  refused(c, "the other one of two stages", 75);
+  c.stages = 2;
+  EXPECT_EQ(config_fault(c, 75), nullptr);
+  c.mma = {atom::MmaKind::quad_pair, 8, 8, 4};
+  EXPECT_EQ(config_fault(c, 70), nullptr);
+  c.mma.b_major = atom::Major::mn;
+  refused(c, "K-major in the stages", 70);
   refused({mma_of<DType::bf16>(), 128, 128, 32, 2, 2, 3}, "cp.async is of", 103);
 }
 

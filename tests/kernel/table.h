@@ -50,6 +50,14 @@ inline bool is_blackwell(const Instance& instance) {
 inline bool is_register_kernel(const Instance& instance) {
   return std::string_view(instance.name).starts_with("registers_");
 }
+/// Whether a producer feeds it by tensor copies, and launch control gives it its tiles.
+inline bool is_fed(const Instance& instance) {
+  return is_register_kernel(instance) &&
+         has_producer(config_named(register_kernels(), instance.name));
+}
+inline bool is_fed_by_request(const Instance& instance) {
+  return is_fed(instance) && asks_for_tiles(config_named(register_kernels(), instance.name));
+}
 /// Whether rows of A and B may begin anywhere.
 inline bool takes_any_rows(const Instance& instance) {
   return is_register_kernel(instance) && std::string_view(instance.name).ends_with("_any");

@@ -86,6 +86,7 @@ class Variant {
     const kernel::GemmConfig& c = instance_.config;
     std::mt19937 random(ask.seed);
     const auto major = [](atom::Major m) { return m == atom::Major::mn; };
+    const double largest = c.a.stored == DType::s8 ? 100 : 1;
     const int columns = c.gated ? ask.n / 2 : ask.n;
     a_ = matrices(c.swapped ? c.b.stored : c.a.stored, ask.batch, ask.m, ask.k,
                   major(c.swapped ? c.b.major : c.a.major), ask.loose, ask.loose, ask.apart);
@@ -96,10 +97,10 @@ class Variant {
     } else {
       b_ = matrices(c.swapped ? c.a.stored : c.b.stored, ask.batch, ask.n, ask.k,
                     major(c.swapped ? c.a.major : c.b.major), ask.loose, ask.loose, ask.apart);
-      b_.fill(random, -1, 1);
+      b_.fill(random, -largest, largest);
     }
     d_ = matrices(c.result, ask.batch, ask.m, columns, false, ask.padding, ask.shift);
-    a_.fill(random, -1, 1);
+    a_.fill(random, -largest, largest);
     if (ask.beta != 0) {
       const int padding = ask.packed_c ? 0 : ask.padding;
       c_ = matrices(c.result, ask.batch, ask.m, columns, false, padding, ask.shift);
@@ -178,6 +179,7 @@ class Variant {
       return choices;
     }
     if (is_blackwell(instance_)) return choices;  // it has as many as SMs take
+    if (is_fed_by_request(instance_)) return choices;
     const bool splits = c.sharing == kernel::Sharing::workspace ||
                         (is_register_kernel(instance_) && c.tile_m == 64 &&  // as its table has it
                          ask_.alpha != 0);
@@ -191,7 +193,9 @@ class Variant {
     return ask_.clusters * atom::cluster_size(ask_.cluster);
   }
   [[nodiscard]] int architecture() const {
-    return is_blackwell(instance_) ? 100 : is_register_kernel(instance_) ? 89 : 90;
+    if (!is_register_kernel(instance_)) return is_blackwell(instance_) ? 100 : 90;
+    const kernel::RegisterConfig& c = config_named(register_kernels(), instance_.name);
+    return has_producer(c) ? 120 : kernel::first_target(c);
   }
   [[nodiscard]] std::string text() const {
     return std::string(instance_.name) + ", " + tests::text(ask_);
@@ -264,7 +268,8 @@ class Variant {
   // What the sums of a product of this size may lose. Each of at most K / 32 instructions cuts sums
   // of 8-bit products off 13 bits below the largest.
   [[nodiscard]] double loss(const Sum& sum) const {
-    const bool narrow = kernel::operand_bits(instance_.config) == 8;
+    const bool narrow =
+        kernel::operand_bits(instance_.config) == 8 && instance_.config.a.stored != DType::s8;
     const int cuts = instance_.config.sums == kernel::Sums::tensor_core ? ask_.k / 32 + 1 : 5;
     return sum.size * (narrow ? (cuts + 1) * 33 * 0x1p-16 : 0x1p-17);
   }

@@ -18,7 +18,7 @@ import ptx_test  # noqa: E402
 ROOT = None
 NVCC = None
 
-LOAD = "cp.async.bulk.tensor.{rank}d.shared::cluster.global.mbarrier::complete_tx::bytes"
+LOAD = "cp.async.bulk.tensor.{rank}d.shared::{to}.global.mbarrier::complete_tx::bytes"
 COMMIT = "tcgen05.commit.cta_group::{group}.mbarrier::arrive::one.shared::cluster"
 CANCEL = "clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes"
 
@@ -32,8 +32,9 @@ def forms(group):
     found += [commit + ".b64", commit + ".multicast::cluster.b64"]
     pair = ".cta_group::2" if group == 2 else ""
     for rank in (1, 2, 3):
-        load = LOAD.format(rank=rank)
-        found += [f"{load}{pair} [", f"{load}.multicast::cluster{pair} ["]
+        to_all = LOAD.format(rank=rank, to="cluster")
+        load = to_all if group == 2 else LOAD.format(rank=rank, to="cta")
+        found += [f"{load}{pair} [", f"{to_all}.multicast::cluster{pair} ["]
     for way in ("ld", "st"):
         found += [f"tcgen05.{way}.sync.aligned.32x32b.x{1 << i}.b32" for i in range(8)]
         found += [f"tcgen05.{way}.sync.aligned.16x256b.x{1 << i}.b32" for i in range(6)]

@@ -112,11 +112,10 @@ TEXT(flag_clear, "... st.global.u32 [%], %;", isa::flag_clear(to))
 // --- copies
 TEXT(prefetch_map, "prefetch.tensormap [%];", isa::prefetch_map(map))
 TEXT(tensor_load_1,
-     "cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes [%], [%, {%}], "
-     "[%];",
+     "cp.async.bulk.tensor.1d.shared::cta.global.mbarrier::complete_tx::bytes [%], [%, {%}], [%];",
      isa::tensor_load(at, map, at + 8, isa::Coords{count}))
 TEXT(tensor_load_3,
-     "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%], [%, {%, %, "
+     "cp.async.bulk.tensor.3d.shared::cta.global.mbarrier::complete_tx::bytes [%], [%, {%, %, "
      "%}], [%];",
      isa::tensor_load(at, map, at + 8, isa::Coords{count, count, 0}))
 TEXT(tensor_load_multicast_3,
@@ -126,7 +125,7 @@ TEXT(tensor_load_multicast_3,
 TEXT(tensor_load_to_3,
      "{ .reg .pred p; setp.ne.b16 p, %, 0; @p cp.async.bulk.tensor.3d.shared::cluster.global"
      ".mbarrier::complete_tx::bytes.multicast::cluster [%], [%, {%, %, %}], [%], %; @!p "
-     "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%], [%, {%, %, "
+     "cp.async.bulk.tensor.3d.shared::cta.global.mbarrier::complete_tx::bytes [%], [%, {%, %, "
      "%}], [%]; }",
      isa::tensor_load_to(static_cast<std::uint16_t>(count), at, map, at + 8,
                          isa::Coords{count, count, 0}))

@@ -30,6 +30,13 @@ struct TiledMma {
   constexpr layout::Layout thrfrg_b(const layout::Layout& b) const;
   constexpr layout::Layout thrfrg_c(const layout::Layout& c) const;
 
+  /// (thread, value) -> element of one tile of A (row + M k), B (column + N k) or C (row + M
+  /// column): CuTe's get_layoutA_TV and so on. Every thread of the copies has a place, also those
+  /// that hold the same as others.
+  constexpr layout::Layout layout_a_tv() const;
+  constexpr layout::Layout layout_b_tv() const;
+  constexpr layout::Layout layout_c_tv() const;
+
   /// Threads: as many as the copies have, in whole warps. Lanes that no copy names (of the quad
   /// pairs that a 1 x 1 of m8n8k4 leaves out) work on tiles of their own, as those do that they
   /// repeat.
@@ -140,6 +147,45 @@ constexpr layout::Layout TiledMma::thrfrg_b(const layout::Layout& b) const {
 }
 constexpr layout::Layout TiledMma::thrfrg_c(const layout::Layout& c) const {
   return detail::thrfrg(*this, c, 0, 1, mma_layout_c(atom));
+}
+
+namespace detail {
+
+/// ((thread, (copies, copies)), (value, rest)) of modes `row` and `column` as (thread, value), with
+/// threads numbered through: the third mode repeats what the two hold.
+constexpr layout::Layout by_thread(const TiledMma& mma, const layout::Layout& tv, int row,
+                                   int column) {
+  const layout::Layout vmnk = mma.thr_layout_vmnk();
+  const layout::Layout copies = layout::mode(layout::mode(tv, 0), 1);
+  layout::detail::Builder<layout::Layout> all;
+  all.add(layout::mode(layout::mode(tv, 0), 0));
+  for (int mode = 0; mode < 3; ++mode) {
+    if (mode == row || mode == column) {
+      all.add(layout::mode(copies, mode == row ? 0 : 1));
+    } else {
+      all.add(layout::make_layout(layout::size(vmnk, mode + 1), 0));
+    }
+  }
+  return layout::make_layout(
+      layout::composition(layout::make_layout(all.tuple()), layout::right_inverse(vmnk)),
+      layout::mode(tv, 1));
+}
+
+/// A compact tile of `rows` x `columns`.
+constexpr layout::Layout compact_tile(std::int64_t rows, std::int64_t columns) {
+  return layout::make_layout(layout::tuple(rows, columns));
+}
+
+}  // namespace detail
+
+constexpr layout::Layout TiledMma::layout_a_tv() const {
+  return detail::by_thread(*this, thrfrg_a(detail::compact_tile(tile_size(0), tile_size(2))), 0, 2);
+}
+constexpr layout::Layout TiledMma::layout_b_tv() const {
+  return detail::by_thread(*this, thrfrg_b(detail::compact_tile(tile_size(1), tile_size(2))), 1, 2);
+}
+constexpr layout::Layout TiledMma::layout_c_tv() const {
+  return detail::by_thread(*this, thrfrg_c(detail::compact_tile(tile_size(0), tile_size(1))), 0, 1);
 }
 
 constexpr int TiledMma::thread_count() const {

@@ -86,8 +86,12 @@ std::optional<Refusal> load_kernel(std::string_view name, int architecture,
   }
   loaded = cuda_kernel(name);
   if (loaded == nullptr) {
+    if (architecture == 70) {
+      return refuse(RefusalCode::no_kernel,
+                    "nvcc 13 compiles nothing for sm_70, whose kernels the model alone runs");
+    }
     return refuse(RefusalCode::no_kernel, "this build has no kernels for sm_", architecture,
-                  "; a build for ", architecture, "a has them");
+                  "; a build for ", architecture, architecture >= 90 ? "a" : "", " has them");
   }
   if (auto r = load(*loaded, device)) return r;
   known.push_back({device, loaded});

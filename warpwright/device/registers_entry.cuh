@@ -7,10 +7,23 @@
 
 namespace warpwright::device {
 
+/// Is the kernel one for the target that is being compiled for?
+template <class Tag>
+constexpr bool is_for_this_target() {
+#if defined(__CUDA_ARCH__)
+  return kernel::config_fault(Tag::config, __CUDA_ARCH__ / 10) == nullptr;
+#else
+  return true;
+#endif
+}
+
+/// In a build for several targets, those that lack what it is made of have it without a body: plans
+/// do not choose it there.
 template <class Tag>
 __global__ void __launch_bounds__(kernel::threads(Tag::config), Tag::config.ctas_per_sm)
-    registers_gemm(const __grid_constant__ kernel::RegisterGemmParams params) {
-  kernel::RegistersGemm<Tag>::run(params);
+    registers_gemm([[maybe_unused]] const __grid_constant__
+                   typename kernel::RegistersGemm<Tag>::Params params) {
+  if constexpr (is_for_this_target<Tag>()) kernel::RegistersGemm<Tag>::run(params);
 }
 
 }  // namespace warpwright::device

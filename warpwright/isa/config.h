@@ -29,6 +29,13 @@
 #define WW_CLUSTERS 1
 #endif
 
+// Whether the target converts two floats to 16 bits at once (sm_80 and later).
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+#define WW_CONVERTS_PAIRS 0
+#else
+#define WW_CONVERTS_PAIRS 1
+#endif
+
 // Bounded waits: a debug build of the GPU side (see mbarrier.h).
 #if !defined(WARPWRIGHT_DEBUG_WAITS)
 #define WARPWRIGHT_DEBUG_WAITS 0

@@ -202,7 +202,15 @@ struct GlobalView {
   /// A plain store to element i (st.global).
   WW_DEVICE void store(std::int64_t i, T value, [[maybe_unused]] Site site = Site::here()) const {
 #if WW_GPU
-    data[i] = value;
+    if constexpr (std::is_same_v<T, Words<4>>) {
+      // Spelled out: of an assignment the compiler may make four stores of a word.
+      asm volatile(
+          "st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(data + i)),
+          "r"(value.word[0]), "r"(value.word[1]), "r"(value.word[2]), "r"(value.word[3])
+          : "memory");
+    } else {
+      data[i] = value;
+    }
 #else
     model::global_store(data + i, &value, sizeof(T), site);
 #endif

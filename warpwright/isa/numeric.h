@@ -96,7 +96,8 @@ WW_DEVICE Pair unpack(const std::uint32_t* words) {
   }
 }
 
-/// Two floats rounded to nearest even and packed, `low` in the lower half (cvt.rn.T x2.f32).
+/// Two floats rounded to nearest even and packed, `low` in the lower half (cvt.rn.T x2.f32; before
+/// sm_80 two of f16, and none of bf16).
 template <DType T>
 WW_DEVICE std::uint32_t pack(float low, float high) {
   static_assert(T == DType::f16 || T == DType::bf16);
@@ -105,7 +106,12 @@ WW_DEVICE std::uint32_t pack(float low, float high) {
   if constexpr (T == DType::bf16) {
     asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
   } else {
+#if WW_CONVERTS_PAIRS
     asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
+#else
+    const __half2 halves = __floats2half2_rn(low, high);
+    packed = *reinterpret_cast<const std::uint32_t*>(&halves);
+#endif
   }
   return packed;
 #else

@@ -249,6 +249,8 @@ class Epilogue {
         if (leader()) isa::bulk_wait_read<config.buffers - 1>();
         isa::sync_warp();
       }
+    } else if constexpr (config.buffers == 1) {
+      isa::sync_warp();  // all lanes have read the chunk before
     }
   }
 
@@ -285,9 +287,9 @@ class Epilogue {
     return at.column >= p_.d_columns || at.row >= end_row();
   }
 
-  /// Loads of C would not end with the group.
+  /// Loads of C would not end with the group, and come one chunk ahead.
   WW_DEVICE bool c_by_tma() const {
-    return takes_c && config.copy_engine && !config.grouped && p_.c_by_tma;
+    return takes_c && config.copy_engine && config.buffers > 1 && !config.grouped && p_.c_by_tma;
   }
 
   WW_DEVICE static int lane() { return isa::lane_index(); }

@@ -30,7 +30,7 @@ struct EpilogueShape {
   bool swapped = false;   ///< rows are columns of D
   bool gated = false;     ///< a tile holds the same part of both halves of the caller's N
   Store store = Store::tensor;
-  int buffers = 2;              ///< a warp
+  int buffers = 2;              ///< a warp; C comes by copies where there are two
   bool shares_columns = false;  ///< a CTA may have to store some columns of its tile alone
   bool grouped = false;         ///< tiles end with their group
   bool copy_engine = true;      ///< the target has one, and stmatrix (sm_90 and later)
@@ -139,8 +139,8 @@ constexpr const char* epilogue_fault(const EpilogueShape& c) {
       d != DType::e5m2) {
     return "results are bf16, f16, f32, e4m3 or e5m2";
   }
-  if (c.buffers < 2 || c.warps * c.buffers > 32) {
-    return "a warp has two epilogue buffers or more, the CTA 32 at most";
+  if (c.buffers < (c.store == Store::lanes ? 1 : 2) || c.warps * c.buffers > 32) {
+    return "a warp has two epilogue buffers or more (one where lanes store), the CTA 32 at most";
   }
   if (c.grouped && c.store == Store::tensor) {
     return "a tensor store of a grouped tile needs a map of the group";

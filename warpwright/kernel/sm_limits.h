@@ -32,6 +32,16 @@ constexpr int max_smem_bytes_of(int target) {
   }
 }
 
+/// What the system takes of an SM of `target` for each CTA, and what the SM has for them; 0 where
+/// nobody knows, as above.
+constexpr int reserved_smem_bytes_of(int target) {
+  return target < 80 ? 0 : reserved_smem_bytes;
+}
+constexpr int sm_smem_bytes_of(int target) {
+  const int most = max_smem_bytes_of(target);
+  return most == 0 ? 0 : most + reserved_smem_bytes_of(target);
+}
+
 /// Registers a thread has at launch: what __launch_bounds__(threads, ctas_per_sm) leaves of 64 Ki,
 /// in steps of 8.
 constexpr int launch_registers(int threads, int ctas_per_sm) {

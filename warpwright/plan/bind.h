@@ -158,10 +158,11 @@ void fill_params(kernel::GemmParams& p, const Config& c, const Plan& plan, const
   fill_numbers(p, c, plan, o);
   const kernel::EpilogueShape shape = c;
   if (p.operands.k > 0) {
-    const auto operand = [&](const char* name, const MatrixView& v, atom::Major major, int rows) {
-      const bool mn = major == atom::Major::mn;
-      return encode(map_request(name, v, mn, mn ? 1024 / operand_bits(c) : tile_k(c),
-                                mn ? tile_k(c) : rows, atom::SmemSwizzle::b128));
+    const auto operand = [&](const char* name, const MatrixView& v, const atom::OperandTile& tile,
+                             int rows) {
+      const bool mn = tile.major == atom::Major::mn;
+      return encode(map_request(name, v, mn, atom::span_elements(tile), mn ? tile_k(c) : rows,
+                                tile.swizzle));
     };
     if (o.packed) {
       p.operands.packed = packed_params(o);
@@ -171,10 +172,10 @@ void fill_params(kernel::GemmParams& p, const Config& c, const Plan& plan, const
                          expected_tokens(plan.problem) <= static_cast<double>(c.tile_n);
       if (known) p.operands.packed.ahead = std::min(c.stages, p.operands.packed.k_tiles);
     } else {
-      p.operands.a = operand(shape.swapped ? "B" : "A", shape.swapped ? o.b : o.a, tile_a(c).major,
+      p.operands.a = operand(shape.swapped ? "B" : "A", shape.swapped ? o.b : o.a, tile_a(c),
                              p.operands.a_slice_rows);
     }
-    p.operands.b = operand(shape.swapped ? "A" : "B", shape.swapped ? o.a : o.b, tile_b(c).major,
+    p.operands.b = operand(shape.swapped ? "A" : "B", shape.swapped ? o.a : o.b, tile_b(c),
                            p.operands.b_slice_rows);
   }
   const auto result = [&](const char* name, const MatrixView& v) {

@@ -192,7 +192,7 @@ double moved_bytes(const GemmProblem& p) {
 }
 
 double tensor_rate(const DeviceFacts& device, DType type) {
-  return device.flops_16bit * (numeric::bits(type) == 8 ? 2 : 1);
+  return device.flops_16bit * 16 / numeric::bits(type);
 }
 
 double Plan::compute_seconds() const {

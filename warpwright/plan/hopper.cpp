@@ -127,7 +127,7 @@ std::optional<std::int64_t> walk_whole(Plan& plan, const kernel::GemmConfig& c, 
   const std::int64_t columns = c.swapped ? p.m : result_columns(p);
   // Half of L2 keeps operands: the other half keeps copies of them for its own SMs, and D passes
   // through both.
-  const double deep = 128.0 * static_cast<double>(pieces(p.k, kernel::tile_k(c)));
+  const double deep = 128.0 * static_cast<double>(pieces(p.k, kernel::span_k(c)));
   plan.raster = tile::make_raster(static_cast<int>(pieces(rows, kernel::result_rows(c))),
                                   static_cast<int>(pieces(columns, kernel::result_columns(c))),
                                   plan.cluster, resident,

@@ -44,7 +44,8 @@ class Estimate {
         p_(plan.problem),
         c_(hopper_config(plan)),
         machine_(machine_of(plan.device)),
-        blocks_(p_.reads_ab ? std::ceil(static_cast<double>(p_.k) / kernel::tile_k(c_)) : 0),
+        blocks_(p_.reads_ab ? std::ceil(static_cast<double>(p_.k) / kernel::tile_k(c_)) * c_.k_spans
+                            : 0),
         a_share_(p_.packed ? packed::tile_bytes(p_.packed->format) /
                                  static_cast<double>(packed::kTileRows * packed::kTileK)
                            : 1),

@@ -7,15 +7,6 @@
 #include "warpwright/plan/rules.h"
 
 namespace warpwright {
-namespace {
-
-// What an architecture lacks that every family of kernels needs.
-const char* lacking(int architecture) {
-  if (architecture < 75) return ", which has no cp.async, and which nvcc 13 compiles nothing for";
-  return architecture < 80 ? ", which has no cp.async" : "";
-}
-
-}  // namespace
 
 Result<std::vector<Plan>> candidates(const GemmProblem& problem, const DeviceFacts& device,
                                      const PlanChoices& choices) {
@@ -23,9 +14,10 @@ Result<std::vector<Plan>> candidates(const GemmProblem& problem, const DeviceFac
   if (auto r = problem_fault(problem, family == nullptr || family->uses_copy_engine())) return *r;
   if (family == nullptr) {
     return refuse(RefusalCode::no_device, "device ", device.name, " has architecture sm_",
-                  device.architecture, lacking(device.architecture),
-                  "; kernels exist for sm_80 (A100), sm_86, sm_89, sm_90 (H100, H200), sm_100 "
-                  "(B200), sm_103 (B300) and sm_120");
+                  device.architecture,
+                  "; kernels exist for sm_70 (V100), sm_75 (T4), sm_80 (A100), sm_86, sm_89, sm_90 "
+                  "(H100, H200), "
+                  "sm_100 (B200), sm_103 (B300) and sm_120");
   }
   if (device.sms < 1) return no_sms(device);
   if (problem.groups == 0 && (choices.tile_tokens || choices.search || choices.group_maps)) {

@@ -106,7 +106,7 @@ struct PlanChoices {
   std::optional<int> ctas = {};            ///< of the grid; with split K also how finely it is cut
   /// Where the tiles come from: of Hopper's, static shares or drawn.
   std::optional<kernel::TileSource> tiles = {};
-  // Hopper alone:
+  // Hopper alone (schedules: with a producer on sm_120 too):
   std::optional<kernel::Schedule> schedule = {};
   std::optional<bool> swapped = {};   ///< tokens on wgmma's N (see GemmConfig)
   std::optional<int> cluster_k = {};  ///< CTAs of a cluster that share a tile

@@ -18,6 +18,8 @@ namespace warpwright {
 namespace {
 
 using kernel::RegisterConfig;
+using kernel::Schedule;
+using kernel::TileSource;
 using RegisterRow = KernelRow<RegisterConfig>;
 
 // The largest power of two up to 16 that divides all distances of an operand's rows and matrices.
@@ -57,11 +59,26 @@ std::optional<Refusal> feature_fault(const GemmProblem& p, const DeviceFacts& de
   if (p.packed) {
     return refused("B are packed int4 weights", here, "take none: the nearest B is e4m3");
   }
+  const bool f16_alone = device.architecture < 80;
   if (is_8bit_float(p.a) && device.architecture < 89) {
     return refused("A is ", type_name(p.a), ", and the tensor cores of ", device.name, " (sm_",
                    device.architecture,
-                   ") multiply no 8-bit floats, which sm_89 is the first to do: the nearest is "
-                   "bf16");
+                   ") multiply no 8-bit floats, which sm_89 is the first to do: the nearest is ",
+                   f16_alone ? "f16" : "bf16");
+  }
+  if (f16_alone && p.a != DType::f16) {
+    return refused("A is ", type_name(p.a), ", and kernels for ", device.name, " (sm_",
+                   device.architecture,
+                   ") multiply f16 alone, those for sm_80 and later more: the nearest is f16");
+  }
+  if (f16_alone && p.d == DType::bf16) {
+    return refused("D is bf16", here, "convert to f16 and f32 there: the nearest is f16");
+  }
+  if (p.a == DType::s8 && p.k > 131071) {
+    return refused(
+        "K is ", p.k,
+        ", and sums of s8, of 32 bits, hold no more than 131071 products of -128 by -128: "
+        "the nearest legal K is 131071");
   }
   if (p.scaling == Scaling::block) {
     return refused("scaling is block", here,
@@ -92,40 +109,78 @@ std::optional<Refusal> feature_fault(const GemmProblem& p, const DeviceFacts& de
   return std::nullopt;
 }
 
+// Does the device run kernels with a producer of this build, whose schedules can be chosen?
+bool has_producers(const DeviceFacts& device) {
+  for (const RegisterRow& i : register_kernels()) {
+    if (has_producer(i.config) && config_fault(i.config, device.architecture) == nullptr) {
+      return true;
+    }
+  }
+  return false;
+}
+
 std::optional<Refusal> choice_fault(const PlanChoices& c, const DeviceFacts& device) {
   const bool clusters =
       (c.cluster && atom::cluster_size(*c.cluster) != 1) || c.cluster_k.value_or(1) != 1;
-  const bool tiles = c.tiles && *c.tiles != kernel::TileSource::static_persistent;
-  if (!clusters && !tiles && !c.schedule && !c.swapped.value_or(false) && !c.pair.value_or(false) &&
-      !c.accumulators) {
+  const bool drawn = c.tiles && (*c.tiles == TileSource::drawn || *c.tiles == TileSource::one_tile);
+  const bool fed = c.schedule || (c.tiles && *c.tiles == TileSource::launch_control);
+  if (!clusters && !drawn && !(fed && !has_producers(device)) && !c.swapped.value_or(false) &&
+      !c.pair.value_or(false) && !c.accumulators) {
     return std::nullopt;
   }
   return refuse(RefusalCode::bad_choice,
                 "clusters, schedules, swapped operands, tiles that are drawn, pairs and "
                 "accumulators in tensor memory are of sm_90 and sm_100; the kernels of mma.sync, "
                 "which ",
-                device.name, " (sm_", device.architecture, ") runs, have none: leave them out");
+                device.name, " (sm_", device.architecture, ") runs, have none",
+                has_producers(device) ? " but schedules" : "", ": leave them out");
+}
+
+// What a plan may choose among for the problem: of any kernel, and, where the copy engine takes A
+// and B, of those with a producer.
+struct Reach {
+  bool aligned = false;
+  bool by_copies = false;
+
+  explicit Reach(const GemmProblem& p) : aligned(is_aligned(p)), by_copies(!problem_fault(p)) {}
+  [[nodiscard]] bool covers(const RegisterConfig& c) const {
+    return has_producer(c) ? by_copies : c.any_alignment || aligned;
+  }
+};
+
+// Is it a kernel for that device? Kernels that are fed by plain loads run on later ones too, for
+// who names them.
+bool is_for(const RegisterConfig& c, const DeviceFacts& device, bool named) {
+  return kernel::config_fault(c, device.architecture) == nullptr &&
+         (named || c.feed != kernel::Feed::registers ||
+          kernel::first_target(c) == device.architecture);
 }
 
 // Does the kernel run there, and suit the problem and what the caller fixed?
-bool suits(const RegisterRow& i, const Plan& start, const PlanChoices& choices) {
+bool suits(const RegisterRow& i, const Plan& start, const Reach& reach,
+           const PlanChoices& choices) {
   const RegisterConfig& c = i.config;
   const GemmProblem& p = start.problem;
-  return kernel::config_fault(c, start.device.architecture) == nullptr && c.mma.a == p.a &&
-         c.mma.b == p.b && c.result == p.d && (c.any_alignment || is_aligned(p)) &&
+  // Nobody has seen launch control of sm_120 at work: it is for who asks for it.
+  const TileSource tiles =
+      choices.tiles.value_or(choices.kernel ? c.tiles : TileSource::static_persistent);
+  return is_for(c, start.device, choices.kernel.has_value()) && c.mma.a == p.a && c.mma.b == p.b &&
+         c.result == p.d && reach.covers(c) && c.tiles == tiles &&
+         c.schedule == choices.schedule.value_or(c.schedule) &&
          c.tile_m == choices.tile_m.value_or(c.tile_m) &&
          c.tile_n == choices.tile_n.value_or(c.tile_n) && choices.kernel.value_or(i.name) == i.name;
 }
 
 // Tiles are split along K where the grid has more CTAs than there are tiles.
 bool is_split(const Plan& p) {
-  return p.ctas > tile::tile_count(p.raster);
+  return p.tile_source == TileSource::static_persistent && p.ctas > tile::tile_count(p.raster);
 }
 
 // Predicted time of a candidate, up to a factor: rounds of tiles, or of parts of them, on an SM
 // that its CTAs share. Nobody measured these kernels but on an H200: the shares of the rate are
 // what shared memory leaves of it (four warps of 64 x 64 read 4 KB where they multiply 256 clocks,
-// those of 32 x 32 as many bytes in a quarter of that).
+// those of 32 x 32 as many bytes in a quarter of that). Beside a producer warps do nothing but
+// multiply; and in turns one group stores while the other does.
 double cost(const Plan& p, const RegisterConfig& c) {
   if (p.ctas == 0) return 0;
   const double tiles = tile::tile_count(p.raster);
@@ -134,20 +189,25 @@ double cost(const Plan& p, const RegisterConfig& c) {
   const double on_an_sm = std::ceil(busy / p.device.sms);
   const double clocks_a_block = c.tile_m * c.tile_n * c.tile_k / 1024.0;
   double share = c.tile_m / c.warps_m >= 64 ? 0.9 : 0.6;
+  if (has_producer(c)) share = c.tile_m / c.warps_m * c.tile_n / c.warps_n >= 4096 ? 0.95 : 0.92;
   if (on_an_sm * threads(c) < 256) share *= 0.7;  // too few warps to hide what they wait for
   if (c.any_alignment) share *= 0.8;
   const double of_a_cta =
       is_split(p) ? tiles * blocks / p.ctas : std::ceil(tiles / p.ctas) * blocks;
   const double rounds = is_split(p) ? 1 : std::ceil(tiles / p.ctas);
-  const double store = c.tile_m * c.tile_n / 32.0;
+  const double store = c.tile_m * c.tile_n / (c.schedule == Schedule::pingpong ? 128.0 : 32.0);
   return on_an_sm * (of_a_cta * clocks_a_block / share + rounds * store) + 1500 +
          (is_split(p) ? 4000 + 2 * store * p.ctas / tiles : 0);
 }
 
-// Grids worth trying: whole tiles, and as many CTAs as give each tile the same number of parts.
+// Grids worth trying: with launch control a CTA a tile; whole tiles, and as many CTAs as give each
+// tile the same number of parts.
 std::vector<int> grids_of(const RegisterConfig& c, int tiles, int resident, std::int64_t blocks,
                           const PlanChoices& choices) {
   if (tiles == 0) return {0};
+  if (asks_for_tiles(c)) {
+    return choices.ctas.value_or(tiles) == tiles ? std::vector<int>{tiles} : std::vector<int>{};
+  }
   const bool splits = c.splits_k && !choices.batch_invariant && tiles * blocks <= max_extent;
   if (choices.ctas) {
     const int most = splits ? static_cast<int>(std::min<std::int64_t>(resident, tiles * blocks))
@@ -174,6 +234,7 @@ void add_candidates(std::vector<Plan>& all, const Plan& start, const RegisterRow
   const int resident = c.ctas_per_sm * resident_ctas(start.device, 1);
   Plan plan = start;
   plan.kernel = row.name;
+  if (has_producer(c) && c.buffers > 1) plan.c_path = result_path(p, false);
   plan.raster = tile::make_raster(
       tiles_m, tiles_n, {}, resident,
       {.row = static_cast<double>(c.tile_m), .column = static_cast<double>(c.tile_n)});
@@ -181,6 +242,7 @@ void add_candidates(std::vector<Plan>& all, const Plan& start, const RegisterRow
   const std::int64_t blocks = p.reads_ab ? (p.k + c.tile_k - 1) / c.tile_k : 0;
   for (const int ctas : grids_of(c, tile::tile_count(plan.raster), resident, blocks, choices)) {
     plan.ctas = ctas;
+    plan.tile_source = c.tiles;
     plan.flag_bytes = is_split(plan) ? kernel::split_flag_bytes(c, ctas) : 0;
     plan.workspace_bytes = is_split(plan) ? kernel::split_workspace_bytes(c, ctas) : 0;
     plan.cost = cost(plan, c);
@@ -191,17 +253,26 @@ void add_candidates(std::vector<Plan>& all, const Plan& start, const RegisterRow
 Refusal nothing_found(const Plan& start, const PlanChoices& choices) {
   const GemmProblem& p = start.problem;
   if (auto r = kernel_fault(choices.kernel)) return *r;
+  const Reach reach(p);
   std::vector<ResultTile> tiles;
   std::string there;
   bool multiplies = false;
   for (const RegisterRow& i : register_kernels()) {
     const RegisterConfig& c = i.config;
-    if (kernel::config_fault(c, start.device.architecture) != nullptr || c.mma.a != p.a ||
-        c.mma.b != p.b || c.result != p.d) {
+    const char* const lacking = kernel::config_fault(c, start.device.architecture);
+    if (lacking != nullptr && choices.kernel.value_or("") == i.name) {
+      return refuse(RefusalCode::no_kernel, "the kernel ", i.name, " does not run on ",
+                    start.device.name, " (sm_", start.device.architecture, "): ", lacking,
+                    "; leave the kernel open, or name another");
+    }
+    if (!is_for(c, start.device, false) || c.mma.a != p.a || c.mma.b != p.b || c.result != p.d) {
       continue;
     }
     multiplies = true;
-    if (!c.any_alignment && !is_aligned(p)) continue;
+    if (choices.kernel.value_or("") == i.name && has_producer(c) && !reach.by_copies) {
+      return *problem_fault(p);
+    }
+    if (!reach.covers(c)) continue;
     tiles.push_back({c.tile_m, c.tile_n});
     there += (there.empty() ? "" : ", ") + std::string(i.name);
   }
@@ -222,6 +293,8 @@ Refusal nothing_found(const Plan& start, const PlanChoices& choices) {
   if (choices.kernel) wish("the name " + *choices.kernel);
   if (choices.tile_m) wish("tile_m " + number(*choices.tile_m));
   if (choices.tile_n) wish("tile_n " + number(*choices.tile_n));
+  if (choices.schedule) wish("that schedule");
+  if (choices.tiles) wish("tiles from there");
   if (choices.ctas) wish("a grid of " + number(*choices.ctas) + " CTAs");
   return refuse(RefusalCode::no_kernel, "no kernel of mma.sync has ", wanted,
                 " for this problem on ", start.device.name, "; there are ", there,
@@ -253,42 +326,80 @@ class RegistersFamily final : public Family {
     if (auto r = feature_fault(start.problem, start.device)) return *r;
     if (auto r = choice_fault(choices, start.device)) return *r;
     std::vector<Plan> all;
+    const Reach reach(start.problem);
     for (const RegisterRow& row : register_kernels()) {
-      if (suits(row, start, choices)) add_candidates(all, start, row, choices);
+      if (suits(row, start, reach, choices)) add_candidates(all, start, row, choices);
     }
     if (all.empty()) return nothing_found(start, choices);
     return all;
   }
 
-  [[nodiscard]] std::vector<pipeline::BarrierRow> barriers(const Plan& /*plan*/) const override {
-    return {};
+  [[nodiscard]] std::vector<pipeline::BarrierRow> barriers(const Plan& plan) const override {
+    const RegisterConfig& c = register_config(plan);
+    if (!has_producer(c)) return {};
+    const pipeline::TmaPipelineShape ring = kernel::mainloop_shape(c);
+    std::vector<pipeline::BarrierRow> rows = {pipeline::full_row(ring),
+                                              pipeline::empty_row(ring, plan.cluster)};
+    if (c.buffers > 1) rows.push_back(kernel::c_full_row(c));
+    if (c.schedule == Schedule::pingpong) rows.push_back(pipeline::turn_row());
+    if (asks_for_tiles(c)) {
+      rows.push_back(pipeline::tile_full_row(kernel::tile_ring_shape(c)));
+      rows.push_back(pipeline::tile_empty_row(kernel::tile_ring_shape(c), plan.cluster));
+    }
+    return rows;
   }
 
   [[nodiscard]] ExplainParts explain(const Plan& plan) const override {
     const RegisterConfig& c = register_config(plan);
     ExplainParts parts;
-    parts.kernel = format("%d warps that all copy, multiply and store%s\n", threads(c) / 32,
-                          is_split(plan) ? ", tiles split along K" : "");
+    if (has_producer(c)) {
+      parts.kernel =
+          format("a producer and %d warps that multiply, %s%s\n", consumer_warps(c),
+                 c.schedule == Schedule::pingpong ? "in turns of two groups" : "all together",
+                 asks_for_tiles(c) ? ", tiles from launch control" : "");
+      parts.persistent = !asks_for_tiles(c);
+    } else {
+      parts.kernel = format("%d warps that all copy, multiply and store%s\n", threads(c) / 32,
+                            is_split(plan) ? ", tiles split along K" : "");
+    }
+    const bool emulated =
+        atom::mma_support(c.mma, plan.device.architecture) == atom::MmaSupport::emulated;
     parts.kernel += format(
-        "tile       %d x %d x %d, %d x %d a warp, mma.sync m%dn%dk%d%s\n", c.tile_m, c.tile_n,
+        "tile       %d x %d x %d, %d x %d a warp, mma.sync m%dn%dk%d%s%s\n", c.tile_m, c.tile_n,
         c.tile_k, c.tile_m / c.warps_m, c.tile_n / c.warps_n, c.mma.m, c.mma.n, c.mma.k,
-        atom::mma_support(c.mma, plan.device.architecture) == atom::MmaSupport::emulated
-            ? ", which this device makes of conversions and f16 products"
-            : "");
-    parts.kernel += format("stages     %d of %d bytes (A %d, B %d), filled by cp.async%s\n",
-                           c.stages, kernel::stage_bytes(c), c.tile_m * kernel::row_bytes(c),
-                           c.tile_n * kernel::row_bytes(c),
+        emulated ? ", which this device makes of other instructions" : "",
+        plan.device.architecture == 70 ? "; nvcc 13 compiles nothing for sm_70: for the model alone"
+                                       : "");
+    const bool asynchronous = c.feed == kernel::Feed::copy_async;
+    parts.kernel += format("stages     %d of %d bytes (A %d, B %d), filled by %s%s\n", c.stages,
+                           kernel::stage_bytes(c), c.tile_m * kernel::row_bytes(c),
+                           c.tile_n * kernel::row_bytes(c), kernel::feed_name(c),
                            c.any_alignment ? " in pieces of 16, 8 or 4 bytes, or by element" : "");
-    parts.beside = format(
-        "\nring       a group of cp.async a stage, %d groups ahead; one CTA barrier a block of K\n",
-        c.stages - 1);
     parts.tensor_store = false;
+    if (has_producer(c)) return parts;
+    parts.beside =
+        asynchronous
+            ? format(
+                  "\nring       a group of cp.async a stage, %d groups ahead; one CTA barrier a "
+                  "block of K\n",
+                  c.stages - 1)
+            : "\nring       the block after the next waits in registers; one CTA barrier a block "
+              "of "
+              "K\n";
     return parts;
   }
 
-  void bind(const Plan& plan, const GemmOperands& o, const LaunchMemory& memory, Encode /*encode*/,
+  void bind(const Plan& plan, const GemmOperands& o, const LaunchMemory& memory, Encode encode,
             LaunchGrids& out) const override {
     const RegisterConfig& c = register_config(plan);
+    if (has_producer(c)) {
+      kernel::GemmParams p;
+      fill_params(p, c, plan, o, encode);
+      out.grids[0] = grid_of(plan);
+      out.grids[0].set_params(p);
+      out.count = 1;
+      return;
+    }
     kernel::RegisterGemmParams p;
     fill_numbers(p, c, plan, o);
     if (p.operands.k > 0) {

@@ -83,13 +83,19 @@ Fault packed_fault(const GemmProblem& p) {
   return std::nullopt;
 }
 
-Fault operand_type_fault(const GemmProblem& p) {
+Fault operand_type_fault(const GemmProblem& p, bool copy_engine) {
   if (p.packed) return std::nullopt;
+  const bool more = !copy_engine;  // the kernels of mma.sync take more
   for (const auto& [type, name] : {std::pair{p.a, "A"}, {p.b, "B"}}) {
-    if (is_16bit_float(type) || is_8bit_float(type)) continue;
+    if (is_16bit_float(type) || is_8bit_float(type) || (more && is_of_registers(type))) continue;
     const char* nearest = numeric::bits(type) > 8 ? "bf16" : "e4m3";
+    if (more && (type == DType::f32 || !numeric::is_float(type))) {
+      nearest = type == DType::f32 ? "tf32" : "s8";
+    }
     return refuse(RefusalCode::bad_type, name, " is ", type_name(type),
-                  "; operands are bf16, f16, e4m3 or e5m2: the nearest is ", nearest);
+                  more ? "; operands are bf16, f16, tf32, e4m3, e5m2 or s8: the nearest is "
+                       : "; operands are bf16, f16, e4m3 or e5m2: the nearest is ",
+                  nearest);
   }
   if (p.a == p.b || (is_8bit_float(p.a) && is_8bit_float(p.b))) return std::nullopt;
   return refuse(RefusalCode::bad_type, "A is ", type_name(p.a), " and B is ", type_name(p.b),
@@ -129,10 +135,10 @@ Fault result_type_fault(const GemmProblem& p) {
 }
 
 Fault scaling_fault(const GemmProblem& p) {
-  if (p.scaling != Scaling::none && !is_8bit_float(p.a)) {
+  if (p.scaling != Scaling::none && !numeric::is_8bit(p.a)) {
     return refuse(RefusalCode::unsupported, "scaling is ", scaling_name(p.scaling),
                   ", and A and B are ", type_name(p.a),
-                  "; only e4m3 and e5m2 operands have scales: the nearest scaling is none");
+                  "; only operands of 8 bits have scales: the nearest scaling is none");
   }
   if (p.scaling == Scaling::group && p.groups == 0) {
     return refuse(RefusalCode::unsupported,
@@ -291,7 +297,7 @@ Fault k_major_fault(const Operand& o) {
 }
 
 Fault mn_major_fault(const Operand& o) {
-  if (is_8bit_float(o.type)) {
+  if (numeric::is_8bit(o.type)) {
     return refuse(RefusalCode::bad_stride, o.name, " is ", type_name(o.type),
                   " and MN-major (row stride 1, column stride ", o.column_stride,
                   "); the tensor core takes 8-bit operands K-major alone: neighbours along K next "
@@ -419,8 +425,11 @@ std::int64_t reach(std::initializer_list<Dimension> dimensions) {
 }
 
 std::optional<Refusal> problem_fault(const GemmProblem& p, bool copy_engine) {
-  for (const auto rule : {extent_fault, packed_fault, operand_type_fault, result_type_fault,
-                          scaling_fault, epilogue_fault}) {
+  for (const auto rule : {extent_fault, packed_fault}) {
+    if (auto r = rule(p)) return r;
+  }
+  if (auto r = operand_type_fault(p, copy_engine)) return r;
+  for (const auto rule : {result_type_fault, scaling_fault, epilogue_fault}) {
     if (auto r = rule(p)) return r;
   }
   if (p.reads_ab && p.m > 0 && p.n > 0) {

@@ -84,6 +84,10 @@ constexpr bool is_8bit_float(DType t) {
 constexpr bool is_16bit_float(DType t) {
   return t == DType::bf16 || t == DType::f16;
 }
+/// Is it an operand that the kernels of mma.sync alone multiply?
+constexpr bool is_of_registers(DType t) {
+  return t == DType::tf32 || t == DType::s8;
+}
 
 /// One dimension of a tensor.
 struct Dimension {

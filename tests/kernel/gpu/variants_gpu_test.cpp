@@ -52,7 +52,7 @@ TEST_F(VariantsOnGpu, WithoutAProduct) {
 
 // A plan does not choose them here: each by its name, on random shapes, rows and epilogues.
 TEST_F(VariantsOnGpu, RegisterKernelsOnRandomShapes) {
-  constexpr int each = 30;
+  constexpr int each = 100;
   std::vector<VariantCase> cases;
   std::uint64_t seed = 20261122;
   for (const Instance& i : drawn_instances(false)) {

@@ -65,6 +65,7 @@ struct GemmConfig {
   int tile_m = 128;
   int tile_n = 256;
   int stages = 4;
+  int k_spans = 1;  ///< 128-byte spans along K of a stage: more make a barrier serve more copies
   Schedule schedule = Schedule::cooperative;
   int consumer_warpgroups = 2;
   Sums sums = Sums::tensor_core;
@@ -88,9 +89,13 @@ struct GemmConfig {
 constexpr int operand_bits(const GemmConfig& c) {
   return numeric::bits(c.a.multiplied);
 }
-/// K of a stage: one 128-byte swizzle span.
-constexpr int tile_k(const GemmConfig& c) {
+/// K of one 128-byte swizzle span, the inner extent of a K-major box.
+constexpr int span_k(const GemmConfig& c) {
   return 1024 / operand_bits(c);
+}
+/// K of a stage.
+constexpr int tile_k(const GemmConfig& c) {
+  return c.k_spans * span_k(c);
 }
 
 constexpr bool has_producer(const GemmConfig& c) {
@@ -346,6 +351,11 @@ constexpr const char* operand_fault(const GemmConfig& c) {
   }
   if (atom::tile_fault(tile_a(c)) != nullptr || atom::tile_fault(tile_b(c)) != nullptr) {
     return "a tile is not an operand of wgmma";
+  }
+  if (c.k_spans < 1 ||
+      (c.k_spans > 1 && (c.a.major == atom::Major::mn || packed_a(c) ||
+                         c.b.major == atom::Major::mn || c.sums != Sums::tensor_core))) {
+    return "stages of several spans are of K-major operands that the tensor core sums as stored";
   }
   if (c.tile_m > 256) return "tile_m is at most 256, the rows of a TMA box";
   return nullptr;

@@ -39,7 +39,7 @@
 #include "warpwright/kernel/hopper/packed_mainloop.h"
 #include "warpwright/kernel/hopper/scales.h"
 #include "warpwright/kernel/hopper/shared_sums.h"
-#include "warpwright/kernel/hopper/turns.h"
+#include "warpwright/kernel/turns.h"
 
 namespace warpwright::kernel {
 
@@ -223,7 +223,7 @@ struct HopperGemm {
     MainloopOf<Tag, Loads> mainloop(cta, warpgroup, loads);
     Epilogue store(cta.p.output, cta.p.scales, cta.base + smem.epilogue, cta.base + smem.c_barriers,
                    warp);
-    Turns<Tag> turns(cta, warpgroup);
+    Turns<Tag> turns(cta.base, warpgroup);
     Share<Tag> share(cta, warp);
     TileSums sums;
     Walk<Tag> walk = make_walk<Tag>(cta);

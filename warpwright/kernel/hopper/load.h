@@ -182,7 +182,8 @@ class Loader {
     }
   }
 
-  /// The K block's slice of one operand: a box of each half, or K-deep boxes of a span of rows.
+  /// The K block's slice of one operand: a box of each half and span along K, or K-deep boxes of a
+  /// span of rows.
   template <bool IsA>
   WW_DEVICE void load(const Slice& slice, isa::SharedAddress full) const {
     constexpr GemmConfig cfg = Tag::config;
@@ -199,7 +200,10 @@ class Loader {
       const isa::SharedAddress at = to + part * (tile.rows / parts) * span;
       const int row = slice.row + part * operands_.half;
       if constexpr (tile.major == atom::Major::k) {
-        isa::tensor_load_to(slice.ctas, at, map, full, isa::Coords{k, row, slice.batch});
+        WW_UNROLL for (int s = 0; s < atom::box_count(tile); ++s) {
+          isa::tensor_load_to(slice.ctas, at + s * atom::box_bytes(tile), map, full,
+                              isa::Coords{k + s * span_k(cfg), row, slice.batch});
+        }
       } else {
         // A box is `span` rows wide and tile_k deep, as many bytes as a K-major box of them.
         constexpr int box = atom::span_elements(tile);

@@ -79,6 +79,11 @@ constexpr GemmConfig stages(int count, GemmConfig c) {
   c.stages = count;
   return c;
 }
+/// Stages of so many spans along K.
+constexpr GemmConfig deep(int spans, GemmConfig c) {
+  c.k_spans = spans;
+  return c;
+}
 constexpr GemmConfig consumers(int warpgroups, GemmConfig c) {
   c.consumer_warpgroups = warpgroups;
   return c;
@@ -157,8 +162,8 @@ inline constexpr std::array rows = {
     common(pingpong(bf16(128, 96))),
     common(bf16(64, 64)),
     common(bf16(64, 112)),
-    common(swapped(bf16(64, 16))),
-    common(swapped(bf16(64, 32))),
+    common(deep(2, swapped(bf16(64, 16)))),
+    common(deep(2, swapped(bf16(64, 32)))),
     common(bf16(64, 128)),
     common(pingpong(swapped(bf16(128, 128)))),
     common(pingpong(swapped(bf16(128, 160)))),
@@ -195,7 +200,7 @@ inline constexpr std::array rows = {
     common(e4m3(64, 128)),
     common(swapped(e4m3(64, 96))),
     common(swapped(e4m3(64, 48))),
-    common(swapped(e4m3(64, 24))),
+    common(deep(2, swapped(e4m3(64, 24)))),
     common(swapped(e4m3(64, 128))),
     common(swapped(e4m3(128, 96))),
     common(swapped(e4m3(128, 128))),
@@ -214,7 +219,7 @@ inline constexpr std::array rows = {
     common(split_k(block_scaled(e4m3(128, 128)))),
     common(e4m3(64, 112)),
     common(swapped(e4m3(64, 16))),
-    common(swapped(e4m3(64, 32))),
+    common(deep(2, swapped(e4m3(64, 32)))),
     common(swapped(promoted(e4m3(64, 16)))),
     common(promoted(e4m3(64, 48))),
     common(promoted(e4m3(64, 112))),

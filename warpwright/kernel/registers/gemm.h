@@ -1,5 +1,6 @@
-// Register GEMM: no roles. All warps of a CTA copy A and B to shared memory (cp.async), multiply
-// (ldmatrix, mma.sync) and store their own part of the tile. One source for the GPU and the model.
+// Register GEMM: no roles (with them: ring_gemm.h). All warps of a CTA copy A and B to shared
+// memory (cp.async), multiply (ldmatrix, mma.sync) and store their own part of the tile. One source
+// for the GPU and the model.
 //
 //   what is ordered                    by
 //   a stage has landed, another free   cp.async.wait_group and a CTA barrier, one a block of K
@@ -11,6 +12,8 @@
 // through the workspace.
 #pragma once
 
+#include <type_traits>
+
 #include "warpwright/isa/barrier.h"
 #include "warpwright/isa/fence.h"
 #include "warpwright/isa/thread.h"
@@ -18,15 +21,16 @@
 #include "warpwright/kernel/epilogue.h"
 #include "warpwright/kernel/registers/mainloop.h"
 #include "warpwright/kernel/registers/params.h"
+#include "warpwright/kernel/registers/ring_gemm.h"
 #include "warpwright/kernel/workspace_share.h"
 #include "warpwright/tile/cta_tiles.h"
 #include "warpwright/tile/split.h"
 
 namespace warpwright::kernel {
 
-/// The kernel for `Tag::config`, a static constexpr RegisterConfig.
+/// The kernel for `Tag::config`, a static constexpr RegisterConfig without a producer.
 template <class Tag>
-struct RegistersGemm {
+struct CopyingGemm {
   using Params = RegisterGemmParams;
   static constexpr RegisterConfig config = Tag::config;
   static_assert(config_fault(config) == nullptr);
@@ -44,7 +48,13 @@ struct RegistersGemm {
     while (find(walk)) {
       const isa::Mark tile_mark("tile m % n %", work.tile.m, work.tile.n);
       Sums sums;
-      multiply(p, base, work, sums.mmas);
+      if constexpr (config.mma.sums == DType::f32) {
+        multiply(p, base, work, sums.mmas);
+      } else {
+        typename Loop::Sums whole = {};
+        multiply(p, base, work, whole);
+        sums.convert(whole);
+      }
       walk.forget();  // the sums leave no registers to keep `work` in
       walk.next(work);
       const int warp = isa::warp_index();
@@ -62,17 +72,7 @@ struct RegistersGemm {
  private:
   using Loop = RegisterMainloop<Tag>;
   using Epilogue = kernel::Epilogue<Tag>;
-
-  /// A warp's sums, as the epilogue has them: those of 16 rows in one line.
-  struct Sums {
-    struct Rows {
-      float (&mmas)[n_tiles(config)][4];
-      WW_DEVICE float& operator[](int i) const { return mmas[i / 4][i % 4]; }
-    };
-    WW_DEVICE Rows operator[](int m) { return {mmas[m]}; }
-
-    typename Loop::Sums mmas = {};
-  };
+  using Sums = WarpSums<Tag>;
 
   /// Completes a warp's sums, or gives them away.
   template <class Walk>
@@ -95,5 +95,10 @@ struct RegistersGemm {
         .run(work.end - work.first, sums);
   }
 };
+
+/// The kernel for `Tag::config`, a static constexpr RegisterConfig.
+template <class Tag>
+using RegistersGemm =
+    std::conditional_t<has_producer(Tag::config), RingGemm<Tag>, CopyingGemm<Tag>>;
 
 }  // namespace warpwright::kernel

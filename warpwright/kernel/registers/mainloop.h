@@ -1,156 +1,71 @@
-// The main loop by mma.sync: a ring of stages filled by cp.async, and fragments that ldmatrix loads
-// one step of K ahead into the other of two sets of registers. One barrier a block of K.
+// The main loop of the register kernels: a ring of stages, and fragments that are loaded one step
+// of K ahead into the other of two sets of registers. One barrier a block of K. Who fills the
+// stages (copies.h) and which MMA takes the fragments (fragments.h), the configuration says.
 #pragma once
 
 #include <type_traits>
 
-#include "warpwright/isa/copy_async.h"
-#include "warpwright/isa/memory.h"
-#include "warpwright/isa/mma.h"
-#include "warpwright/isa/warp.h"
 #include "warpwright/kernel/registers/config.h"
+#include "warpwright/kernel/registers/copies.h"
+#include "warpwright/kernel/registers/fragments.h"
 #include "warpwright/kernel/registers/params.h"
 #include "warpwright/pipeline/copy_async_pipeline.h"
+#include "warpwright/pipeline/stored_pipeline.h"
 
 namespace warpwright::kernel {
-
-/// Where a CTA begins to read: its first row, and a byte of K.
-struct OperandPlace {
-  int batch = 0;
-  int row = 0;
-  int k = 0;
-};
-
-/// One thread's part of the copies of an operand: `Rows` rows of `RowBytes` bytes a stage, 16 bytes
-/// at a time, in turns of as many rows as `Threads` threads copy at once. Those bytes come in one
-/// piece, or, of rows that begin `Anywhere`, in the pieces that their alignment leaves. Little is
-/// kept in registers, of which the sums leave few.
-template <int Rows, int RowBytes, int Threads, class Element, bool Anywhere>
-class StageCopies {
-  static constexpr int chunks = RowBytes / 16;
-  static constexpr int rows_a_turn = Threads / chunks;
-
- public:
-  static constexpr int turns = Rows / rows_a_turn;
-
-  /// Keeps a reference to `of`.
-  WW_DEVICE StageCopies(const RegisterOperand& of, const OperandPlace& from, int thread) : of_(of) {
-    const int row = from.row + thread / chunks;
-    from_ = of.base + from.batch * of.batch + row * of.pitch + from.k + thread % chunks * 16;
-    WW_UNROLL
-    for (int turn = 0; turn < turns; ++turn) {
-      if (row + turn * rows_a_turn < of.rows) there_ |= 1U << turn;
-    }
-  }
-
-  /// Starts the copy of turn `turn` of a block, one after the other, to `to`, where the thread's
-  /// bytes of the stage begin. `left` bytes are left of its rows.
-  WW_DEVICE void copy(isa::SharedAddress to, int left, int turn) {
-    const int inside = left < 0 ? 0 : left < 16 ? left : 16;
-    const int bytes = (there_ >> turn & 1) != 0 ? inside : 0;
-    const std::uint8_t* const from = bytes == 0 ? of_.base : from_;
-    from_ += of_.step;
-    to += static_cast<std::uint32_t>(turn * rows_a_turn * RowBytes);
-    if (!Anywhere || of_.piece == 16) {
-      isa::copy_async<16>(to, from, bytes);
-    } else if (of_.piece == 8) {
-      copy_pieces<8>(to, from, bytes);
-    } else if (of_.piece == 4) {
-      copy_pieces<4>(to, from, bytes);
-    } else {
-      copy_elements(to, from, bytes);
-    }
-  }
-
-  /// Goes on to the next block.
-  WW_DEVICE void advance() {
-    from_ += of_.next;
-    there_ = isa::forgotten(there_);
-  }
-
- private:
-  template <int Piece>
-  WW_DEVICE static void copy_pieces(isa::SharedAddress to, const std::uint8_t* from, int bytes) {
-    WW_UNROLL
-    for (int i = 0; i < 16; i += Piece) {
-      const int here = bytes <= i ? 0 : bytes - i < Piece ? bytes - i : Piece;
-      isa::copy_async<Piece>(to + static_cast<std::uint32_t>(i), from + (here == 0 ? 0 : i), here);
-    }
-  }
-
-  /// cp.async copies 4 bytes at least: smaller elements go through registers.
-  WW_DEVICE static void copy_elements(isa::SharedAddress to, const std::uint8_t* from, int bytes) {
-    constexpr int size = sizeof(Element);
-    const isa::GlobalView<const Element> elements{
-        static_cast<const Element*>(static_cast<const void*>(from))};
-    WW_NO_UNROLL for (int first = 0; first < 16; first += 4) {
-      std::uint32_t word = 0;
-      WW_UNROLL
-      for (int i = 0; i < 4; i += size) {
-        const std::uint32_t element =
-            first + i < bytes ? elements.load((first + i) / size) : Element{};
-        word |= element << (i * 8);
-      }
-      isa::SharedView<std::uint32_t>{to}.store(first / 4, word);
-    }
-  }
-
-  const RegisterOperand& of_;
-  const std::uint8_t* from_ = nullptr;
-  std::uint32_t there_ = 0;  ///< a bit for each turn whose row there is
-};
 
 /// The loop of the configuration `Tag::config`.
 template <class Tag>
 class RegisterMainloop {
   static constexpr RegisterConfig config = Tag::config;
-  static constexpr atom::Mma mma = config.mma;
+  static constexpr bool kHolds = config.feed == Feed::registers;
   static constexpr int kRowBytes = row_bytes(config);
   static constexpr int kSteps = k_steps(config);
-  static constexpr int kMTiles = m_tiles(config);
-  static constexpr int kNTiles = n_tiles(config);
   static constexpr int kThreads = threads(config);
   static constexpr std::uint32_t kTileA = static_cast<std::uint32_t>(config.tile_m * kRowBytes);
-  using Pipeline = pipeline::CopyAsyncPipeline<config.stages>;
-  using Element = std::conditional_t<numeric::bits(mma.a) == 8, std::uint8_t, std::uint16_t>;
-  template <int Rows>
-  using Copies = StageCopies<Rows, kRowBytes, kThreads, Element, config.any_alignment>;
+  static constexpr int kElementBits = numeric::bits(config.mma.a);
+  using Pipeline = std::conditional_t<kHolds, pipeline::StoredPipeline,
+                                      pipeline::CopyAsyncPipeline<config.stages>>;
+  using Element =
+      std::conditional_t<kElementBits == 8, std::uint8_t,
+                         std::conditional_t<kElementBits == 16, std::uint16_t, std::uint32_t>>;
+  template <int Rows, class Walk = OperandWalk<Rows, kRowBytes, kThreads>>
+  using Copies = std::conditional_t<kHolds, HeldCopies<Walk, Element, config.any_alignment>,
+                                    AsyncCopies<Walk, Element, config.any_alignment>>;
   using CopiesA = Copies<config.tile_m>;
   using CopiesB = Copies<config.tile_n>;
   static constexpr int kTurns = CopiesA::turns + CopiesB::turns;
+  using Fragments = RegisterFragments<Tag>;
   static_assert(kSteps % 2 == 0, "the two sets of fragments take turns");
 
  public:
-  using Sum = isa::MmaSum<mma>;
-  /// Of a warp: its MMAs along M and N, and the registers of each.
-  using Sums = Sum[kMTiles][kNTiles][atom::mma_registers_c(mma)];
+  using Sum = isa::MmaSum<config.mma>;
+  using Sums = typename Fragments::Sums;
 
   /// Keeps references to the operands, of one length of K, which are read from these places on.
   /// The ring begins at `ring`, a multiple of 1024 bytes; the thread is 0 to threads(config) - 1.
   WW_DEVICE RegisterMainloop(isa::SharedAddress ring, const RegisterOperand& a,
                              const OperandPlace& from_a, const RegisterOperand& b,
                              const OperandPlace& from_b, int thread)
-      : ring_(ring), a_(a, from_a, thread), b_(b, from_b, thread) {
+      : ring_(ring), a_(a, from_a, thread), b_(b, from_b, thread), fragments_(thread) {
     const int first = thread % (kRowBytes / 16) * 16;  // the thread's bytes of a row
     left_ = a.k_bytes - from_a.k - first;
     copies_to_ = atom::apply_swizzle(
         swizzle(config), static_cast<std::uint32_t>(thread / (kRowBytes / 16) * kRowBytes + first));
-    const int lane = thread % 32;
-    const int warp = thread / 32;
-    // Lanes of one ldmatrix: A's 16 rows, both halves of 32 bytes; B's 8 rows, both halves, and the
-    // next 8. The registers are then those of the MMA.
-    const int row_a = warp / config.warps_n * (config.tile_m / config.warps_m) + lane % 16;
-    const int row_b =
-        warp % config.warps_n * (config.tile_n / config.warps_n) + lane % 8 + lane / 16 * 8;
-    place_a_ = place(row_a);
-    place_b_ = place(row_b) + kTileA;
-    half_a_ = half(row_a, lane / 16);
-    half_b_ = half(row_b, lane / 8 % 2);
   }
 
   /// sums += A * B^T over `blocks` blocks of K, all threads of the CTA together. The stages are
   /// free afterwards.
   WW_DEVICE void run(int blocks, Sums& sums) {
+    if constexpr (kHolds) {
+      const int shared = blocks * kRowBytes;  // what follows in the rows is others' to load
+      left_ = left_ < shared ? left_ : shared;
+      WW_UNROLL
+      for (int turn = 0; turn < CopiesA::turns; ++turn) a_.load(left_, turn);
+      WW_UNROLL
+      for (int turn = 0; turn < CopiesB::turns; ++turn) b_.load(left_, turn);
+      next_block();
+    }
     WW_NO_UNROLL for (int block = 0; block < Pipeline::filled_ahead; ++block) {
       if (block < blocks) {
         WW_UNROLL
@@ -185,25 +100,18 @@ class RegisterMainloop {
             filling = Pipeline::next(filling);
           }
         }
-        multiply(sums, step % 2);
+        fragments_.multiply(sums, step % 2);
       }
     }
+    Fragments::finish(sums);
   }
 
  private:
-  WW_DEVICE static std::uint32_t place(int row) {
-    return static_cast<std::uint32_t>(row * kRowBytes);
-  }
-  // Which 16 bytes of a row's first 32 are meant, as the swizzle turns them: later steps differ
-  // from it in the bits above.
-  WW_DEVICE static std::uint32_t half(int row, int chunk) {
-    const std::uint32_t at = place(row);
-    return atom::apply_swizzle(swizzle(config), at + static_cast<std::uint32_t>(chunk * 16)) - at;
-  }
   WW_DEVICE isa::SharedAddress stage(int i) const {
     return ring_ + static_cast<std::uint32_t>(i * stage_bytes(config));
   }
 
+  WW_DEVICE void load(int from, int step, int set) { fragments_.load(stage(from), step, set); }
   WW_DEVICE void copy(int to, int turn) {
     const isa::SharedAddress at = stage(to) + copies_to_;
     if (turn < CopiesA::turns) {
@@ -215,51 +123,20 @@ class RegisterMainloop {
   // Behind the copies of a block.
   WW_DEVICE void commit([[maybe_unused]] isa::Site site = isa::Site::here()) {
     Pipeline::commit(site);
+    next_block();
+  }
+  WW_DEVICE void next_block() {
     a_.advance();
     b_.advance();
     left_ -= kRowBytes;
   }
 
-  // Fragments of step `step` of a stage into set `set`.
-  WW_DEVICE void load(int from, int step, int set) {
-    const std::uint32_t k = static_cast<std::uint32_t>(step * 32);
-    WW_UNROLL
-    for (int m = 0; m < kMTiles; ++m) {
-      isa::load_matrix<4>(stage(from) + place_a_ + place(16 * m) + (half_a_ ^ k),
-                          fragments_a_[set][m]);
-    }
-    WW_UNROLL
-    for (int n = 0; n < kNTiles; n += 2) {
-      std::uint32_t pair[4];
-      isa::load_matrix<4>(stage(from) + place_b_ + place(8 * n) + (half_b_ ^ k), pair);
-      fragments_b_[set][n][0] = pair[0];
-      fragments_b_[set][n][1] = pair[1];
-      fragments_b_[set][n + 1][0] = pair[2];
-      fragments_b_[set][n + 1][1] = pair[3];
-    }
-  }
-
-  WW_DEVICE void multiply(Sums& sums, int set) {
-    WW_UNROLL
-    for (int m = 0; m < kMTiles; ++m) {
-      WW_UNROLL
-      for (int n = 0; n < kNTiles; ++n) {
-        isa::mma_sync<mma>(sums[m][n], fragments_a_[set][m], fragments_b_[set][n]);
-      }
-    }
-  }
-
   isa::SharedAddress ring_;
   CopiesA a_;
   CopiesB b_;
-  int left_ = 0;                 // bytes of rows, for this thread, from the next block to copy on
+  Fragments fragments_;
+  int left_ = 0;                 // bytes of rows, for this thread, from the next to be read on
   std::uint32_t copies_to_ = 0;  // its place in a stage
-  std::uint32_t place_a_ = 0;
-  std::uint32_t place_b_ = 0;
-  std::uint32_t half_a_ = 0;
-  std::uint32_t half_b_ = 0;
-  std::uint32_t fragments_a_[2][kMTiles][4];
-  std::uint32_t fragments_b_[2][kNTiles][2];
 };
 
 }  // namespace warpwright::kernel

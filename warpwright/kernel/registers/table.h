@@ -1,20 +1,27 @@
 // The register kernels that are compiled, in one table, as kernel/hopper/table.h is for Hopper.
 #pragma once
 
-#include <iterator>
-#include <utility>
+#include <array>
 
 #include "warpwright/kernel/registers/config.h"
 #include "warpwright/kernel/rows.h"
 
 namespace warpwright::kernel {
 
-/// Operands, result, tile, and whether rows may begin anywhere.
+/// The MMA, where it is not the usual one of 32 bytes of K; operands, result, tile, and whether
+/// rows may begin anywhere; with a producer whether tiles are taken in turn, and asked for.
 constexpr Name name_of(const RegisterConfig& c) {
   Name name("registers_");
+  if (mmas_a_step(c) != 1) {
+    (((((name += "m") += c.mma.m) += "n") += c.mma.n) += "k") += c.mma.k;
+    name += "_";
+  }
   ((name += numeric::name(c.mma.a)) += "_") += numeric::name(c.result);
   (((name += "_") += c.tile_m) += "x") += c.tile_n;
   if (c.any_alignment) name += "_any";
+  if (has_producer(c)) name += "_tma";
+  if (c.schedule == Schedule::pingpong) name += "_pp";
+  if (asks_for_tiles(c)) name += "_clc";
   return name;
 }
 
@@ -36,45 +43,108 @@ constexpr RegisterConfig small(bool any_alignment) {
   c.any_alignment = any_alignment;
   return c;
 }
+inline constexpr RegisterConfig wide = tile(128, 256, 2, 4, 4, 1);
+inline constexpr RegisterConfig tall = tile(256, 128, 4, 2, 4, 1);
+inline constexpr RegisterConfig square = tile(128, 128, 2, 2, 3, 2);
 
-/// The same for each pair of types.
-inline constexpr RegisterConfig shapes[] = {
-    tile(128, 256, 2, 4, 4, 1),
-    tile(256, 128, 4, 2, 4, 1),
-    tile(128, 128, 2, 2, 3, 2),
-    small(false),
-    small(true),
-};
-struct Types {
-  DType operand;
-  DType result;
-};
-inline constexpr Types types[] = {
-    {DType::bf16, DType::bf16}, {DType::bf16, DType::f32},  {DType::f16, DType::f16},
-    {DType::f16, DType::f32},   {DType::e4m3, DType::bf16}, {DType::e4m3, DType::f16},
-    {DType::e4m3, DType::f32},
-};
-
-constexpr Row<RegisterConfig> row(std::size_t i) {
-  RegisterConfig c = shapes[i % std::size(shapes)];
-  const Types t = types[i / std::size(shapes)];
-  const int bits = numeric::bits(t.operand);
-  c.mma = {atom::MmaKind::warp, 16, 8, 256 / bits, t.operand, t.operand, DType::f32};
+/// Operands of one type, results of another, MMAs of 32 bytes of K.
+constexpr RegisterConfig of(DType operand, DType result, RegisterConfig c) {
+  const int bits = numeric::bits(operand);
+  c.mma = {atom::MmaKind::warp,
+           16,
+           8,
+           256 / bits,
+           operand,
+           operand,
+           numeric::is_float(operand) ? DType::f32 : DType::s32};
   c.tile_k = 512 / bits;
-  c.result = t.result;
-  // Of every usual build: the fast ones of bf16, and of each operand one that takes all layouts.
-  const bool bf16 = t.operand == DType::bf16;
-  const bool fast = c.tile_n * c.tile_m >= 128 * 128 && c.tile_m == 128;
-  const bool same = t.result == t.operand || t.result == DType::bf16;
-  const bool usual = (bf16 && same && fast) || (c.any_alignment && (bf16 || same));
-  return usual ? common(c) : more(c);
+  c.result = result;
+  return c;
 }
-template <std::size_t... i>
-constexpr auto all_rows(std::index_sequence<i...> /*rows*/) {
-  return std::array{row(i)...};
+/// Turing's and Volta's: m16n8k8 and m8n8k4 of f16, fed by plain loads. Fewer CTAs an SM, and eight
+/// warps of 64 x 32, to hold what is loaded.
+constexpr RegisterConfig loaded(DType result, RegisterConfig c) {
+  c = of(DType::f16, result, c);
+  c.feed = Feed::registers;
+  c.stages = 2;
+  --c.ctas_per_sm;
+  if (c.tile_n == 128) c.warps_n = 4;
+  return c;
 }
-inline constexpr auto rows =
-    all_rows(std::make_index_sequence<std::size(shapes) * std::size(types)>{});
+/// With a producer, and as much of a ring as fits.
+constexpr RegisterConfig fed(DType operand, DType result, RegisterConfig c, Schedule schedule) {
+  c = of(operand, result, c);
+  c.feed = Feed::producer;
+  c.schedule = schedule;
+  c.ctas_per_sm = 1;
+  c.stages = 0;
+  return c;
+}
+constexpr RegisterConfig in_turns(DType operand, DType result) {
+  return fed(operand, result, square, Schedule::pingpong);
+}
+constexpr RegisterConfig asked_for(RegisterConfig c) {
+  c.tiles = TileSource::launch_control;
+  return c;
+}
+/// Tiles of which the ring leaves the epilogue of a warp one buffer.
+constexpr RegisterConfig one_buffer(RegisterConfig c) {
+  c.buffers = 1;
+  return c;
+}
+constexpr RegisterConfig turing(DType result, RegisterConfig c) {
+  c = loaded(result, c);
+  c.mma.k = 8;
+  return c;
+}
+constexpr RegisterConfig volta(DType result, RegisterConfig c) {
+  c = loaded(result, c);
+  c.mma = {atom::MmaKind::quad_pair, 8, 8, 4};
+  return c;
+}
+
+// Of every usual build: a fast one of bf16, and of each operand and MMA one that takes all layouts.
+inline constexpr auto rows = std::array{
+    more(of(DType::bf16, DType::bf16, wide)),
+    more(of(DType::bf16, DType::bf16, tall)),
+    common(of(DType::bf16, DType::bf16, square)),
+    more(of(DType::bf16, DType::bf16, small(false))),
+    common(of(DType::bf16, DType::bf16, small(true))),
+    more(of(DType::bf16, DType::f32, wide)),
+    more(of(DType::bf16, DType::f32, square)),
+    more(of(DType::bf16, DType::f32, small(true))),
+    more(of(DType::f16, DType::f16, wide)),
+    more(of(DType::f16, DType::f16, square)),
+    common(of(DType::f16, DType::f16, small(true))),
+    more(of(DType::f16, DType::f32, wide)),
+    more(of(DType::f16, DType::f32, square)),
+    more(of(DType::f16, DType::f32, small(true))),
+    more(of(DType::e4m3, DType::bf16, wide)),
+    more(of(DType::e4m3, DType::bf16, square)),
+    common(of(DType::e4m3, DType::bf16, small(true))),
+    more(of(DType::e4m3, DType::f16, small(true))),
+    more(of(DType::e4m3, DType::f32, small(true))),
+    more(of(DType::tf32, DType::f32, square)),
+    more(of(DType::tf32, DType::f32, small(true))),
+    more(of(DType::s8, DType::bf16, square)),
+    more(of(DType::s8, DType::bf16, small(true))),
+    more(of(DType::s8, DType::f32, square)),
+    more(of(DType::s8, DType::f32, small(true))),
+    more(turing(DType::f16, square)),
+    common(turing(DType::f16, small(true))),
+    more(turing(DType::f32, square)),
+    more(turing(DType::f32, small(true))),
+    more(volta(DType::f16, square)),
+    common(volta(DType::f16, small(true))),
+    more(volta(DType::f32, small(true))),
+    common(in_turns(DType::bf16, DType::bf16)),
+    more(asked_for(in_turns(DType::bf16, DType::bf16))),
+    more(fed(DType::bf16, DType::bf16, tile(128, 128, 2, 4, 0, 1), Schedule::cooperative)),
+    more(one_buffer(fed(DType::bf16, DType::bf16, wide, Schedule::cooperative))),
+    more(in_turns(DType::f16, DType::f16)),
+    more(in_turns(DType::e4m3, DType::bf16)),
+    more(asked_for(in_turns(DType::e4m3, DType::bf16))),
+};
 
 }  // namespace registers
 

@@ -1,18 +1,19 @@
 // Whose turn it is to multiply, as a consumer warpgroup asks: its walk goes over all tiles of the
-// CTA, of which it may have to leave some to the other one.
+// CTA, of which it may have to leave some to the other one. Of every family with a producer.
 #pragma once
 
 #include <type_traits>
 
-#include "warpwright/kernel/hopper/cta.h"
+#include "warpwright/facts/kernel.h"
 #include "warpwright/pipeline/ordered_sequence.h"
+#include "warpwright/tile/raster.h"
 
 namespace warpwright::kernel {
 
 /// All warpgroups multiply every tile.
 template <class Tag>
 struct NoTurns {
-  WW_DEVICE NoTurns(const Cta<Tag>& /*cta*/, int /*warpgroup*/) {}
+  WW_DEVICE NoTurns(isa::SharedAddress /*base*/, int /*warpgroup*/) {}
   WW_DEVICE static void initialise(isa::SharedAddress /*base*/) {}
   template <class Walk, class State>
   WW_DEVICE void begin(Walk& /*walk*/, State& /*state*/) const {}
@@ -26,10 +27,11 @@ struct NoTurns {
 template <class Tag>
 class PingPong {
  public:
-  WW_DEVICE PingPong(const Cta<Tag>& cta, int warpgroup)
-      : sequence_(cta.base + smem_map(Tag::config).turns, warpgroup), warpgroup_(warpgroup) {}
+  /// `base` is where shared memory begins.
+  WW_DEVICE PingPong(isa::SharedAddress base, int warpgroup)
+      : sequence_(base + smem_map(Tag::config).turns, warpgroup), warpgroup_(warpgroup) {}
 
-  /// One thread of the CTA calls it, before the CTA barrier. `base` is where shared memory begins.
+  /// One thread of the CTA calls it, before the CTA barrier.
   WW_DEVICE static void initialise(isa::SharedAddress base) {
     pipeline::OrderedSequence::initialise(base + smem_map(Tag::config).turns);
   }

@@ -1,0 +1,286 @@
+// What a warp of the register kernels holds: two sets of fragments of A and B, of which one is
+// loaded (by ldmatrix, or by plain loads for Volta's quad pairs) while mma.sync multiplies the
+// other, and the sums. Whoever filled the stages, rows lie in them as the copy engine would leave
+// them.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "warpwright/atom/tiled_mma.h"
+#include "warpwright/atom/wgmma.h"
+#include "warpwright/isa/memory.h"
+#include "warpwright/isa/mma.h"
+#include "warpwright/isa/numeric.h"
+#include "warpwright/isa/thread.h"
+#include "warpwright/isa/warp.h"
+#include "warpwright/kernel/registers/config.h"
+
+namespace warpwright::kernel {
+
+/// The registers of MMA `i` of those whose registers stand one behind the other in `of`.
+template <int count, int all>
+WW_DEVICE isa::Words<count> part_of(const std::uint32_t (&of)[all], int i) {
+  isa::Words<count> part;
+  WW_UNROLL
+  for (int j = 0; j < count; ++j) part.word[j] = of[i * count + j];
+  return part;
+}
+
+/// Where the rows of a warp lie in a stage.
+template <class Tag>
+class StageRows {
+ protected:
+  static constexpr RegisterConfig config = Tag::config;
+  static constexpr atom::Mma mma = config.mma;
+  static constexpr int kRowBytes = row_bytes(config);
+  static constexpr int kMTiles = m_tiles(config);
+  static constexpr int kNTiles = n_tiles(config);
+  static constexpr std::uint32_t kTileA = static_cast<std::uint32_t>(config.tile_m * kRowBytes);
+
+  /// The first of the warp's rows of A, and of B.
+  WW_DEVICE static int first_a(int warp) {
+    return warp / config.warps_n * (config.tile_m / config.warps_m);
+  }
+  WW_DEVICE static int first_b(int warp) {
+    return warp % config.warps_n * (config.tile_n / config.warps_n);
+  }
+  WW_DEVICE static std::uint32_t place(int row) {
+    return static_cast<std::uint32_t>(row * kRowBytes);
+  }
+  // Which 16 bytes of a row's first 32 are meant, as the swizzle turns them: later steps differ
+  // from it in the bits above.
+  WW_DEVICE static std::uint32_t half(int row, int chunk) {
+    const std::uint32_t at = place(row);
+    return atom::apply_swizzle(swizzle(config), at + static_cast<std::uint32_t>(chunk * 16)) - at;
+  }
+
+ public:
+  /// Of a warp: its MMAs along M and N (of quad pairs: four of them at once), and the registers of
+  /// each.
+  using Sums = isa::MmaSum<mma>[kMTiles][kNTiles][atom::mma_registers_c(mma)];
+};
+
+/// The fragments of one warp of those that multiply a tile of `Tag::config`, by m16n8 and ldmatrix.
+template <class Tag>
+class MatrixFragments : public StageRows<Tag> {
+  using Base = StageRows<Tag>;
+  using Base::config, Base::mma, Base::kMTiles, Base::kNTiles, Base::kTileA;
+  using Base::place, Base::half;
+
+ public:
+  using typename Base::Sums;
+
+  /// `thread` counts those that multiply one tile.
+  WW_DEVICE explicit MatrixFragments(int thread) {
+    const int lane = thread % 32;
+    const int warp = thread / 32;
+    // Lanes of one ldmatrix: A's 16 rows, both halves of 32 bytes; B's 8 rows, both halves, and the
+    // next 8. The registers are then those of the MMA.
+    const int row_a = Base::first_a(warp) + lane % 16;
+    const int row_b = Base::first_b(warp) + lane % 8 + lane / 16 * 8;
+    place_a_ = place(row_a);
+    place_b_ = place(row_b) + kTileA;
+    half_a_ = half(row_a, lane / 16);
+    half_b_ = half(row_b, lane / 8 % 2);
+  }
+
+  /// Fragments of step `step` of the stage at `stage` into set `set`. All lanes call it.
+  WW_DEVICE void load(isa::SharedAddress stage, int step, int set) {
+    const std::uint32_t k = static_cast<std::uint32_t>(step * step_bytes);
+    WW_UNROLL
+    for (int m = 0; m < kMTiles; ++m) {
+      isa::load_matrix<4>(stage + place_a_ + place(16 * m) + (half_a_ ^ k), a_[set][m]);
+    }
+    WW_UNROLL
+    for (int n = 0; n < kNTiles; n += 2) {
+      std::uint32_t pair[4];
+      isa::load_matrix<4>(stage + place_b_ + place(8 * n) + (half_b_ ^ k), pair);
+      b_[set][n][0] = pair[0];
+      b_[set][n][1] = pair[1];
+      b_[set][n + 1][0] = pair[2];
+      b_[set][n + 1][1] = pair[3];
+    }
+  }
+
+  /// sums += the products of set `set`.
+  WW_DEVICE void multiply(Sums& sums, int set) const {
+    constexpr int a_count = atom::mma_registers_a(mma);
+    constexpr int b_count = atom::mma_registers_b(mma);
+    WW_UNROLL
+    for (int i = 0; i < mmas_a_step(config); ++i) {
+      WW_UNROLL
+      for (int m = 0; m < kMTiles; ++m) {
+        WW_UNROLL
+        for (int n = 0; n < kNTiles; ++n) {
+          isa::mma_sync<mma>(sums[m][n], part_of<a_count>(a_[set][m], i).word,
+                             part_of<b_count>(b_[set][n], i).word);
+        }
+      }
+    }
+  }
+
+  /// Every lane has the sums that the epilogue looks for in it.
+  WW_DEVICE static void finish(Sums& /*sums*/) {}
+
+ private:
+  std::uint32_t place_a_ = 0;
+  std::uint32_t place_b_ = 0;
+  std::uint32_t half_a_ = 0;
+  std::uint32_t half_b_ = 0;
+  std::uint32_t a_[2][kMTiles][4];
+  std::uint32_t b_[2][kNTiles][2];
+};
+
+/// Volta's quad pairs, two along M and two along N: 16 x 16 of a warp at once. Rows and columns are
+/// dealt so that the eight sums of a lane are the four of two m16n8 side by side, those of the lane
+/// whose number has bits 0 and 2 exchanged.
+constexpr atom::TiledMma quad_pairs(const atom::Mma& mma) {
+  using layout::make_layout;
+  using layout::tuple;
+  return atom::make_tiled_mma(mma, make_layout(tuple(2, 2), tuple(2, 1)),
+                              layout::Tiler(make_layout(tuple(2, 2, 2, 2), tuple(1, 8, 4, 2)),
+                                            make_layout(tuple(2, 2, 2, 2), tuple(1, 4, 8, 2))));
+}
+inline constexpr layout::Layout exchanged_lanes =
+    layout::make_layout(layout::tuple(2, 2, 2, 4), layout::tuple(4, 2, 1, 8));
+
+constexpr bool sums_are_in_exchanged_lanes(const layout::Layout& sums) {
+  for (int lane = 0; lane < 32; ++lane) {
+    for (int v = 0; v < 8; ++v) {
+      const int row = atom::c_row(lane, v % 4);
+      const int column = atom::c_col(lane, v % 4) + v / 4 * 8;
+      if (sums(exchanged_lanes(lane), v) != row + 16 * column) return false;
+    }
+  }
+  return true;
+}
+/// Is value v of a lane, of 16 rows, v elements behind the first of its row?
+constexpr bool values_are_along_k(const layout::Layout& operand) {
+  for (int lane = 0; lane < 32; ++lane) {
+    for (int v = 0; v < 4; ++v) {
+      if (operand(lane, v) != operand(lane, 0) % 16 + 16 * v) return false;
+    }
+  }
+  return true;
+}
+
+/// Fragments of m8n8k4 by plain loads: a lane has the rows of its quad pair, 16 bytes of two MMAs
+/// at a time. (Of A four of the eight lanes that load at once read the rows of the others, and the
+/// four rows meet in banks two by two; sm_70 has no ldmatrix.)
+template <class Tag>
+class QuadPairFragments : public StageRows<Tag> {
+  using Base = StageRows<Tag>;
+  using Base::mma, Base::kMTiles, Base::kNTiles, Base::kTileA;
+  using Base::place, Base::half;
+  static constexpr layout::Layout kPlacesA = quad_pairs(mma).layout_a_tv();
+  static constexpr layout::Layout kPlacesB = quad_pairs(mma).layout_b_tv();
+  static_assert(values_are_along_k(kPlacesA) && values_are_along_k(kPlacesB));
+  static_assert(sums_are_in_exchanged_lanes(quad_pairs(mma).layout_c_tv()));
+
+ public:
+  using typename Base::Sums;
+
+  /// `thread` counts those that multiply one tile.
+  WW_DEVICE explicit QuadPairFragments(int thread) {
+    const int row_a = Base::first_a(thread / 32) + layout::offset_of<kPlacesA>(thread % 32, 0);
+    const int row_b = Base::first_b(thread / 32) + layout::offset_of<kPlacesB>(thread % 32, 0);
+    place_a_ = place(row_a);
+    place_b_ = place(row_b) + kTileA;
+    half_a_ = half(row_a, 0);
+    half_b_ = half(row_b, 0);
+  }
+
+  /// Fragments of step `step` of the stage at `stage` into set `set`.
+  WW_DEVICE void load(isa::SharedAddress stage, int step, int set) {
+    WW_UNROLL
+    for (int m = 0; m < kMTiles; ++m) {
+      load_row(stage + place_a_ + place(16 * m), half_a_, step, a_[set][m]);
+    }
+    WW_UNROLL
+    for (int n = 0; n < kNTiles; ++n) {
+      load_row(stage + place_b_ + place(16 * n), half_b_, step, b_[set][n]);
+    }
+  }
+
+  /// sums += the products of set `set`.
+  WW_DEVICE void multiply(Sums& sums, int set) const {
+    WW_UNROLL
+    for (int i = 0; i < mmas_a_step(Base::config); ++i) {
+      WW_UNROLL
+      for (int m = 0; m < kMTiles; ++m) {
+        WW_UNROLL
+        for (int n = 0; n < kNTiles; ++n) {
+          isa::mma_sync<mma>(sums[m][n], part_of<2>(a_[set][m], i).word,
+                             part_of<2>(b_[set][n], i).word);
+        }
+      }
+    }
+  }
+
+  /// Gives every lane the sums that the epilogue looks for in it. All lanes call it.
+  WW_DEVICE static void finish(Sums& sums) {
+    const int from = layout::offset_of<exchanged_lanes>(isa::lane_index());
+    WW_UNROLL
+    for (auto& of_rows : sums) {
+      WW_UNROLL
+      for (auto& of_mma : of_rows) {
+        WW_UNROLL
+        for (float& sum : of_mma) {
+          sum = isa::float_of(isa::shuffle(isa::float_bits(sum), from));
+        }
+      }
+    }
+  }
+
+ private:
+  WW_DEVICE static void load_row(isa::SharedAddress row, std::uint32_t turned, int step,
+                                 std::uint32_t (&to)[8]) {
+    WW_UNROLL
+    for (int i = 0; i < 2; ++i) {
+      const std::uint32_t k = static_cast<std::uint32_t>(step * step_bytes + i * 16);
+      const isa::Words<4> words = isa::SharedView<isa::Words<4>>{row + (turned ^ k)}.load();
+      WW_UNROLL
+      for (int j = 0; j < 4; ++j) to[4 * i + j] = words.word[j];
+    }
+  }
+
+  std::uint32_t place_a_ = 0;
+  std::uint32_t place_b_ = 0;
+  std::uint32_t half_a_ = 0;
+  std::uint32_t half_b_ = 0;
+  std::uint32_t a_[2][kMTiles][8];
+  std::uint32_t b_[2][kNTiles][8];
+};
+
+/// Those of the configuration's MMA.
+template <class Tag>
+using RegisterFragments =
+    std::conditional_t<is_quad_pair(Tag::config), QuadPairFragments<Tag>, MatrixFragments<Tag>>;
+
+/// A warp's sums as the epilogue has them: floats, those of 16 rows in one line.
+template <class Tag>
+struct WarpSums {
+  static constexpr int each = atom::mma_registers_c(Tag::config.mma);
+  struct Rows {
+    float (&mmas)[n_tiles(Tag::config)][each];
+    WW_DEVICE float& operator[](int i) const { return mmas[i / each][i % each]; }
+  };
+  WW_DEVICE Rows operator[](int m) { return {mmas[m]}; }
+
+  /// Integers as floats.
+  WW_DEVICE void convert(const typename RegisterFragments<Tag>::Sums& from) {
+    WW_UNROLL
+    for (int m = 0; m < m_tiles(Tag::config); ++m) {
+      WW_UNROLL
+      for (int n = 0; n < n_tiles(Tag::config); ++n) {
+        WW_UNROLL
+        for (int i = 0; i < each; ++i) mmas[m][n][i] = static_cast<float>(from[m][n][i]);
+      }
+    }
+  }
+
+  float mmas[m_tiles(Tag::config)][n_tiles(Tag::config)][each] = {};
+};
+
+}  // namespace warpwright::kernel

@@ -1,0 +1,172 @@
+// Register GEMM with a producer: tensor copies fill a ring of stages, out of which warps multiply
+// by ldmatrix and mma.sync. Made for GeForce Blackwell (sm_120: 99 KB of shared memory a CTA, no
+// multicast); it runs on sm_90 too. One source for the GPU and the model.
+//
+//   role         warps   does
+//   producer     0       one lane: TMA loads of A and B into the stages
+//   scheduler    3       one lane asks launch control for tiles, where the tiles come from there
+//   (idle)       1, 2    and all of these give their registers away; warp 1 initialises the
+//                        barriers before
+//   consumer g   4..     ldmatrix and mma.sync, then the epilogue of its part of the tile
+//
+//   barrier      copies          arrivals a phase           waits      arrives
+//   full         stages          1 + bytes of A and B       consumer   producer, copies
+//   empty        stages          one a warp of a tile       producer   consumer warps
+//   c_full       buffers a warp  1 + bytes of a buffer      consumer   its leader, copies
+//   turn         2 (ping-pong)   4                          consumer   the other consumer
+//   tile_full    4               1 + 16 bytes               all        scheduler, answers
+//   tile_empty   4               all roles                  scheduler  all
+//
+// Cooperative: all consumer warps share every tile. Ping-pong: two groups take tiles in turn, and
+// the epilogue of one hides behind the multiplications of the other.
+#pragma once
+
+#include "warpwright/isa/barrier.h"
+#include "warpwright/isa/fence.h"
+#include "warpwright/isa/tensor_map.h"
+#include "warpwright/isa/thread.h"
+#include "warpwright/isa/tma.h"
+#include "warpwright/isa/trace.h"
+#include "warpwright/isa/warp.h"
+#include "warpwright/kernel/epilogue.h"
+#include "warpwright/kernel/registers/ring_mainloop.h"
+#include "warpwright/kernel/turns.h"
+#include "warpwright/tile/cta_tiles.h"
+#include "warpwright/tile/launch_controlled.h"
+#include "warpwright/tile/raster.h"
+
+namespace warpwright::kernel {
+
+/// The kernel for `Tag::config`, a static constexpr RegisterConfig with a producer.
+template <class Tag>
+struct RingGemm {
+  using Params = GemmParams;
+  static constexpr RegisterConfig config = Tag::config;
+  static constexpr RegisterSmemMap smem = smem_map(config);
+  static_assert(config_fault(config) == nullptr);
+
+  /// The whole kernel, for one thread of `threads(config)`.
+  WW_DEVICE static void run(const Params& p) {
+    constexpr RegisterConfig cfg = Tag::config;
+    const isa::SharedAddress base = isa::shared_base();
+    const int warp = isa::warp_index();
+    if (warp == 1) initialise(p, base);
+    isa::sync_threads(threads(cfg));
+    isa::wait_for_prerequisites();
+    if (warp < first_consumer_warp(cfg)) {
+      isa::decrease_registers<producer_registers(cfg)>();
+      isa::set_role("idle");
+      if (warp == 0) {
+        isa::set_role("producer");
+        if (isa::elect_one()) produce(p, base);
+      } else if (controlled && warp == asking_warp) {
+        isa::set_role("scheduler");
+        if (isa::elect_one()) tile_ring(p, base).schedule(answers(p), 0);
+      }
+    } else {
+      isa::increase_registers<consumer_registers(cfg)>();
+      consume(p, base, warp - first_consumer_warp(cfg));
+    }
+  }
+
+ private:
+  static constexpr bool controlled = asks_for_tiles(config);
+
+  struct Tiles {
+    static constexpr pipeline::TileRingShape value = tile_ring_shape(Tag::config);
+  };
+  using TileRing = pipeline::TileRing<Tiles, tile::CanceledClusters>;
+  using Loop = RingMainloop<Tag>;
+  using Ring = typename Loop::Ring;
+  using Epilogue = kernel::Epilogue<Tag>;
+
+  /// A cluster is a CTA.
+  WW_DEVICE static tile::CanceledClusters answers(const Params& p) { return {p.walk.cluster_m}; }
+  WW_DEVICE static TileRing tile_ring(const Params& p, isa::SharedAddress base) {
+    return TileRing(base + smem.tiles, answers(p));
+  }
+
+  /// The tiles of this CTA, for a role that is one thread or a whole warp.
+  template <pipeline::Reader Who>
+  WW_DEVICE static auto make_walk(const Params& p, isa::SharedAddress base) {
+    const auto own = [&](const auto& scheduler) {
+      return tile::cta_tiles<config.tile_m, config.tile_n, false>(scheduler, p.walk.cluster,
+                                                                  {0, 0});
+    };
+    if constexpr (controlled) {
+      return own(tile::Persistent(p.walk.raster, p.walk.k_blocks,
+                                  tile::AnsweredNumbers<TileRing, Who>(tile_ring(p, base))));
+    } else {
+      return own(tile::Persistent(p.walk.raster, p.walk.k_blocks));
+    }
+  }
+
+  /// One warp: makes the barriers.
+  WW_DEVICE static void initialise(const Params& p, isa::SharedAddress base) {
+    isa::set_role("initialiser");
+    if (isa::elect_one()) {
+      if (p.operands.k > 0) {
+        isa::prefetch_map(p.operands.a);
+        isa::prefetch_map(p.operands.b);
+      }
+      Ring(base + smem.barriers, p.walk.cluster).initialise();
+      if (p.output.c_by_tma) Epilogue::initialise(base + smem.c_barriers);
+      Turns<Tag>::initialise(base);
+      if constexpr (controlled) tile_ring(p, base).initialise(p.walk.cluster);
+      isa::fence_mbarrier_init();
+    }
+  }
+
+  /// One thread: fills stage after stage, tile after tile.
+  WW_DEVICE static void produce(const Params& p, isa::SharedAddress base) {
+    constexpr RegisterConfig cfg = Tag::config;
+    const Ring ring(base + smem.barriers, p.walk.cluster);
+    auto walk = make_walk<pipeline::Reader::thread>(p, base);
+    tile::Work work;
+    pipeline::PipelineState state;
+    while (walk.next(work)) {
+      const isa::Mark tile_mark("tile m % n %", work.tile.m, work.tile.n);
+      WW_NO_UNROLL for (int block = 0; block < work.end; ++block) {
+        const isa::Mark block_mark("k block %", block);
+        const isa::SharedAddress full = ring.acquire(state);
+        const isa::SharedAddress a = base + state.stage * stage_bytes(cfg);
+        const int k = block * tile_k(cfg);
+        isa::tensor_load(a, p.operands.a, full,
+                         isa::Coords{k, work.row, work.tile.batch * p.operands.a_batch});
+        isa::tensor_load(a + cfg.tile_m * row_bytes(cfg), p.operands.b, full,
+                         isa::Coords{k, work.column, work.tile.batch * p.operands.b_batch});
+        state.advance(cfg.stages);
+      }
+    }
+    isa::launch_dependents();
+  }
+
+  /// A warp, number `consumer` of those that multiply: its part of tile after tile.
+  WW_DEVICE static void consume(const Params& p, isa::SharedAddress base, int consumer) {
+    constexpr RegisterConfig cfg = Tag::config;
+    const int group = consumer / tile_warps(cfg);
+    const int warp = consumer % tile_warps(cfg);
+    isa::set_role(group == 0 ? "consumer 0" : "consumer 1");
+    const Ring ring(base + smem.barriers, p.walk.cluster, 1);
+    Loop loop(ring, base, 32 * warp + isa::lane_index());
+    Turns<Tag> turns(base, group);
+    Epilogue store(p.output, p.scales, base + smem.epilogue, base + smem.c_barriers, consumer);
+    auto walk = make_walk<pipeline::Reader::warp>(p, base);
+    tile::Work work;
+    turns.begin(walk, loop.state);
+    while (walk.next(work)) {
+      const isa::Mark tile_mark("tile m % n %", work.tile.m, work.tile.n);
+      work.column += warp % cfg.warps_n * (cfg.tile_n / cfg.warps_n);
+      store.begin(work, warp / cfg.warps_n * (cfg.tile_m / cfg.warps_m));
+      WarpSums<Tag> sums;
+      turns.enter();
+      loop.run(work.end, sums.mmas, [&] { turns.leave(); });
+      turns.skip(walk, loop.state);
+      store.write(sums, {true, 0, cfg.tile_n});
+      if (warp == 0 && isa::lane_index() == 0) isa::count_tile();
+    }
+    store.drain();
+  }
+};
+
+}  // namespace warpwright::kernel
