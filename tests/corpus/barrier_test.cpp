@@ -45,6 +45,30 @@ TEST(Barrier, WrongBytes) {
   EXPECT_CLEAN(run(kernel(box_bytes, 4), one_thread, in.memory));
 }
 
+// A loop of tests is legal however long it takes, also where a schedule holds back those who
+// arrive: a hand edit of ours was said to hang (docs/reliability.md).
+TEST(Barrier, ALoopOfTestsMayTakeLong) {
+  const auto kernel = [](bool arrives) {
+    return [=] {
+      if (isa::thread_index() == 0) isa::mbarrier_init(barrier(), 32, {"done", 0});
+      isa::sync_threads(64);
+      if (isa::thread_index() == 32) {
+        while (!isa::mbarrier_try_wait<Scope::cta>(barrier(), 0)) {
+        }
+      }
+      if (isa::warp_index() == 1) return;
+      for (int i = 0; i < 700; ++i) isa::sync_warp();
+      if (arrives) isa::mbarrier_arrive<Scope::cta>(barrier());
+    };
+  };
+  EXPECT_CLEAN(run(kernel(true), two_warps));
+  EXPECT_FINDING(run(kernel(false), two_warps), Check::spin_budget);
+  Launch first_held = two_warps;  // the warp that arrives, and the other one asks at its every step
+  first_held.schedules = {
+      .eager = false, .latest = false, .timed = false, .random = 0, .starve = 1, .first_seed = 6};
+  EXPECT_CLEAN(run(kernel(true), first_held));
+}
+
 // A copy without a tensor map brings other bytes than are expected; it is read before it has
 // landed; or its length is no multiple of 16 bytes, which the instruction cannot copy.
 // PTX ISA 9.7.9.25.4.1 (cp.async.bulk).

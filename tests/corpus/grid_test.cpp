@@ -256,6 +256,14 @@ TEST(Grids, ALoopOfPlainLoads) {
   const auto hangs = run(kernel(0), two, flag);
   always(hangs, Check::spin_budget);
   EXPECT_NE(hangs.text().find("bytes 4 to 7 of flag"), std::string::npos) << hangs.text();
+  // So does one on several words.
+  const auto of_two = [&] {
+    const isa::GlobalView<std::uint32_t> word{flag.data()};
+    while (word.load(0) + word.load(1) < 2) {
+    }
+  };
+  flag[0] = flag[1] = 0;
+  always(run(of_two, two, flag), Check::spin_budget);
   // It ends, and is a race.
   EXPECT_ONLY_FINDINGS(run(kernel(1), two, flag), Check::data_race);
   EXPECT_CLEAN(run(kernel(2), two, flag));

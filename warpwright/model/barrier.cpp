@@ -65,10 +65,12 @@ void Machine::settle(const Cta& cta, MBarrier& bar) {
 }
 
 void Machine::poll_failed(const Cta& cta, const MBarrier& bar, Site site) {
-  // The hardware spins on; here a thread that spins this long in vain is said to hang.
+  // The hardware spins on; here a thread that spins this long is said to hang, when all others
+  // only spin, too: some schedules hold back for long those that it waits for.
   constexpr int most_polls = 20000;
   Thread& self = *current_;
   if (++self.failed_polls < 2) return;  // a question asked once costs nothing
+  if (!in_vain()) self.failed_polls = 2;
   if (self.failed_polls > most_polls) {
     fatal(Check::spin_budget,
           who(self) + " asked " + std::to_string(most_polls) + " times in vain for " +

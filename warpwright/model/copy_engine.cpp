@@ -242,6 +242,7 @@ void Machine::prove(Copy& copy) {
 }
 
 bool Machine::advance(Copy& copy) {
+  ++progress_;
   const BoxShape box = box_shape(copy.map);
   const std::span<const int> coords(copy.coords.data(), copy.map.rank);
   const auto load = copy.kind == Copy::Kind::load;

@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "warpwright/model/fiber.h"
@@ -122,11 +123,14 @@ struct Thread {
   bool exited = false;
   std::int64_t cluster_generation = -1;  // generation this thread arrived in, or -1
   int failed_polls = 0;                  // tests of barriers in a row that were answered "not yet"
-  // Loads: the latest one, how often it was made in a row, and all since the thread last blocked.
-  std::uintptr_t load_at = 0;
-  std::uint64_t load_value = 0;
+  // Loads: the latest few, how many in a row were among them, and all since the thread last
+  // blocked.
+  using Load = std::pair<std::uintptr_t, std::uint64_t>;  // its place and value
+  std::array<Load, 4> latest_loads{};
+  std::uint32_t next_load = 0;
   std::int64_t load_repeats = 0;
   std::int64_t loads = 0;
+  std::uint64_t progress = 0;     // of the machine, when it asked last for what had not come
   bool leaves_registers = false;  // a mutant: its latest wait names none
   std::uint32_t fence_epoch = 0;  // wgmma fences executed
   std::shared_ptr<BulkGroup> open_group;
@@ -357,6 +361,8 @@ class Machine {
   void maybe_yield();
   /// A thread that asked in vain lets the others run before it asks again.
   void ask_again_later();
+  /// Has nothing happened but such questions since the current thread's latest one?
+  bool in_vain();
   /// Decisions of Mode::random, by seed: true in `percent` of 100; one of 0 to count - 1.
   bool chance(int percent);
   std::size_t pick(std::size_t count);
@@ -562,6 +568,7 @@ class Machine {
 
   std::vector<std::unique_ptr<Cluster>> clusters_;  // resident
   std::deque<Thread*> ready_;
+  std::uint64_t progress_ = 0;    // operations in flight, and threads that went on
   std::deque<Thread*> starving_;  // those that could go on and are held back, in Mode::starve
   std::vector<std::unique_ptr<Copy>> copies_;  // in flight, oldest first
   std::vector<Thread*> tensor_issuers_;        // threads whose tcgen05 operations are in flight

@@ -11,6 +11,9 @@
 namespace warpwright::model {
 namespace {
 
+// Loads in a row without a new value after which a thread is taken to wait by them.
+constexpr std::int64_t patience = 64;
+
 thread_local Machine* running = nullptr;
 
 std::string hex(std::uint32_t value) {
@@ -290,8 +293,7 @@ void Machine::throws(Thread& thread, const char* what) {
 
 void Machine::watch_load(std::uintptr_t at, const void* value, int bytes, Site site) {
   // A loop of loads lets the others go on, as one of tests of a barrier does. It is a hang when the
-  // same load, or nothing but loads, goes on for so long.
-  constexpr std::int64_t patience = 64;
+  // same few loads, or nothing but loads, go on for so long.
   const std::int64_t most_repeats = options_.mode == Mode::random ? 20000 : 4000;
   constexpr std::int64_t batch = 1 << 16;
   constexpr std::int64_t most_loads = 1 << 28;
@@ -299,22 +301,31 @@ void Machine::watch_load(std::uintptr_t at, const void* value, int bytes, Site s
   if (moved_) return;
   std::uint64_t bits = 0;
   std::memcpy(&bits, value, static_cast<std::size_t>(std::min(bytes, 8)));
-  self.load_repeats = self.load_at == at && self.load_value == bits ? self.load_repeats + 1 : 0;
-  self.load_at = at;
-  self.load_value = bits;
+  const Thread::Load load{at, bits};
+  if (std::ranges::find(self.latest_loads, load) != self.latest_loads.end()) {
+    ++self.load_repeats;
+  } else {
+    self.load_repeats = 0;
+    self.latest_loads[self.next_load++ % 4] = load;
+  }
   ++self.loads;
   if (self.load_repeats < patience && self.loads % batch != 0) return;
+  if (self.load_repeats > patience && !in_vain()) self.load_repeats = patience;
   if (self.load_repeats > most_repeats || self.loads > most_loads) {
     fatal(Check::spin_budget,
-          who(self) + " has read " + memory_text(at, bytes) + " " +
-              std::to_string(self.load_repeats + 1) + " times in a row, " +
+          who(self) + " reads " + memory_text(at, bytes) + " again and again, " +
+              std::to_string(self.load_repeats + 1) + " loads in a row without a new value, " +
               std::to_string(self.loads) +
-              " loads in all, and waits for nothing else. Mend: wait for what another thread "
+              " in all, and waits for nothing else. Mend: wait for what another thread "
               "writes with flag_wait() or on an mbarrier",
           site);
   }
   if (timed()) return maybe_yield();
   ask_again_later();
+}
+
+bool Machine::in_vain() {
+  return std::exchange(current_->progress, progress_) == progress_;
 }
 
 void Machine::ask_again_later() {
@@ -462,6 +473,7 @@ void Machine::resume(Thread& thread) {
   ++statistics.fiber_switches;
   thread.fiber.resume();
   current_ = nullptr;
+  if (thread.failed_polls < 2 && thread.load_repeats < patience) ++progress_;
   for (std::uintptr_t at = guard_ == nullptr ? 0 : guard_->take(); at != 0; at = guard_->take()) {
     finding(Check::unchecked_access,
             who(thread) + " touches " + memory_text(at, 1) +

@@ -144,6 +144,7 @@ void Machine::issue(std::unique_ptr<TensorOp> op) {
 }
 
 bool Machine::advance(Thread& issuer) {
+  ++progress_;
   const std::unique_ptr<TensorOp> op = std::move(issuer.tensor_ops.front());
   issuer.tensor_ops.pop_front();
   if (issuer.tensor_ops.empty()) std::erase(tensor_issuers_, &issuer);
