@@ -190,8 +190,7 @@ TEST(Gemm, MultipliesForVoltaAndTuring) {
     explained.insert(explained.end(), product.begin(), product.end());
     const CliResult words = run_cli(explained);
     EXPECT_NE(words.out.find(std::string("mma.sync ") + mma), std::string::npos) << words.out;
-    expect_refused({"gemm", "--random", "19", "70", "45", "--as", device},
-                   "multiply f16 alone");
+    expect_refused({"gemm", "--random", "19", "70", "45", "--as", device}, "multiply f16 alone");
   }
 }
 

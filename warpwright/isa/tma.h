@@ -62,9 +62,9 @@ void prefetch_map([[maybe_unused]] const TensorMap& map) {
   }
 // (To .shared::cluster it would be the same on sm_90, and a system call on sm_120, which for its
 // sake ignores setmaxnreg.)
-#define WW_LOAD(dim, coords) \
-  "cp.async.bulk.tensor" dim \
-  ".shared::cta.global.mbarrier::complete_tx::bytes [%5], [%6, " coords "], [%7];"
+#define WW_LOAD(dim, coords)                                                                       \
+  "cp.async.bulk.tensor" dim ".shared::cta.global.mbarrier::complete_tx::bytes [%5], [%6, " coords \
+  "], [%7];"
 #define WW_MULTICAST(dim, coords)                                                              \
   "cp.async.bulk.tensor" dim                                                                   \
   ".shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%5], [%6, " coords \

@@ -161,8 +161,8 @@ void fill_params(kernel::GemmParams& p, const Config& c, const Plan& plan, const
     const auto operand = [&](const char* name, const MatrixView& v, const atom::OperandTile& tile,
                              int rows) {
       const bool mn = tile.major == atom::Major::mn;
-      return encode(map_request(name, v, mn, atom::span_elements(tile), mn ? tile_k(c) : rows,
-                                tile.swizzle));
+      return encode(
+          map_request(name, v, mn, atom::span_elements(tile), mn ? tile_k(c) : rows, tile.swizzle));
     };
     if (o.packed) {
       p.operands.packed = packed_params(o);
