@@ -56,8 +56,9 @@ TEST(BlackwellPlan, ChoosesABlackwellKernel) {
   DeviceFacts other = b200();
   other.architecture = 110;
   EXPECT_EQ(refusal_of(problem(), {}, other),
-            "device b200 has architecture sm_110; kernels exist for sm_80 (A100), sm_86, sm_89, "
-            "sm_90 (H100, H200), sm_100 (B200), sm_103 (B300) and sm_120");
+            "device b200 has architecture sm_110; kernels exist for sm_70 (V100), sm_75 (T4), "
+            "sm_80 (A100), sm_86, sm_89, sm_90 (H100, H200), sm_100 (B200), sm_103 (B300) and "
+            "sm_120");
 }
 
 TEST(BlackwellPlan, EveryTypeHasEveryForm) {
