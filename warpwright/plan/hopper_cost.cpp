@@ -142,7 +142,7 @@ class Estimate {
   // scheduler converts and scales; shared memory gives codes, tokens and room to copies; and a
   // warpgroup by itself waits for its codes, its products and its sums in turn, which takes the
   // more by what was measured of dense tiles with exact sums (440, 700 and 810 clocks for 16, 64
-  // and 128 tokens).
+  // and 128 tokens). Of two CTAs an SM the second brings a part of that, as grouped tiles show.
   double packed_clocks() const {
     const double warpgroups = c_.tile_m / 64.0;
     const double groups = static_cast<double>(packed::slices(p_.packed->format));
@@ -158,8 +158,9 @@ class Estimate {
     const double shared =
         (warpgroups * (4096 + 128.0 * c_.tile_n) + copied) / machine_.shared_bytes_per_clock;
     const double alone = 66 + converting + 2.0 * c_.tile_n + scaling + 60 * groups * c_.passes;
-    constexpr double waits = 1.65;
-    return std::max({issue, shared, waits * alone / c_.ctas_per_sm});
+    const double waits = c_.passes > 1 ? 2.06 : 1.65;
+    const double beside = c_.passes > 1 ? 1.6 : 1.3;
+    return std::max({issue, shared, waits * alone / (c_.ctas_per_sm > 1 ? beside : 1)});
   }
 
   // Clocks in which one SM gets its part of a K block's operands.
