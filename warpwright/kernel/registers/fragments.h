@@ -59,13 +59,33 @@ class StageRows {
   /// Of a warp: its MMAs along M and N (of quad pairs: four of them at once), and the registers of
   /// each.
   using Sums = isa::MmaSum<mma>[kMTiles][kNTiles][atom::mma_registers_c(mma)];
+
+ protected:
+  /// sums += the products of a step's fragments, the registers of its MMAs one behind the other.
+  template <int a_words, int b_words>
+  WW_DEVICE static void add_products(Sums& sums, const std::uint32_t (&a)[kMTiles][a_words],
+                                     const std::uint32_t (&b)[kNTiles][b_words]) {
+    constexpr int a_count = atom::mma_registers_a(mma);
+    constexpr int b_count = atom::mma_registers_b(mma);
+    WW_UNROLL
+    for (int i = 0; i < mmas_a_step(config); ++i) {
+      WW_UNROLL
+      for (int m = 0; m < kMTiles; ++m) {
+        WW_UNROLL
+        for (int n = 0; n < kNTiles; ++n) {
+          isa::mma_sync<mma>(sums[m][n], part_of<a_count>(a[m], i).word,
+                             part_of<b_count>(b[n], i).word);
+        }
+      }
+    }
+  }
 };
 
 /// The fragments of one warp of those that multiply a tile of `Tag::config`, by m16n8 and ldmatrix.
 template <class Tag>
 class MatrixFragments : public StageRows<Tag> {
   using Base = StageRows<Tag>;
-  using Base::config, Base::mma, Base::kMTiles, Base::kNTiles, Base::kTileA;
+  using Base::mma, Base::kMTiles, Base::kNTiles, Base::kTileA;
   using Base::place, Base::half;
 
  public:
@@ -104,21 +124,7 @@ class MatrixFragments : public StageRows<Tag> {
   }
 
   /// sums += the products of set `set`.
-  WW_DEVICE void multiply(Sums& sums, int set) const {
-    constexpr int a_count = atom::mma_registers_a(mma);
-    constexpr int b_count = atom::mma_registers_b(mma);
-    WW_UNROLL
-    for (int i = 0; i < mmas_a_step(config); ++i) {
-      WW_UNROLL
-      for (int m = 0; m < kMTiles; ++m) {
-        WW_UNROLL
-        for (int n = 0; n < kNTiles; ++n) {
-          isa::mma_sync<mma>(sums[m][n], part_of<a_count>(a_[set][m], i).word,
-                             part_of<b_count>(b_[set][n], i).word);
-        }
-      }
-    }
-  }
+  WW_DEVICE void multiply(Sums& sums, int set) const { Base::add_products(sums, a_[set], b_[set]); }
 
   /// Every lane has the sums that the epilogue looks for in it.
   WW_DEVICE static void finish(Sums& /*sums*/) {}
@@ -204,19 +210,7 @@ class QuadPairFragments : public StageRows<Tag> {
   }
 
   /// sums += the products of set `set`.
-  WW_DEVICE void multiply(Sums& sums, int set) const {
-    WW_UNROLL
-    for (int i = 0; i < mmas_a_step(Base::config); ++i) {
-      WW_UNROLL
-      for (int m = 0; m < kMTiles; ++m) {
-        WW_UNROLL
-        for (int n = 0; n < kNTiles; ++n) {
-          isa::mma_sync<mma>(sums[m][n], part_of<2>(a_[set][m], i).word,
-                             part_of<2>(b_[set][n], i).word);
-        }
-      }
-    }
-  }
+  WW_DEVICE void multiply(Sums& sums, int set) const { Base::add_products(sums, a_[set], b_[set]); }
 
   /// Gives every lane the sums that the epilogue looks for in it. All lanes call it.
   WW_DEVICE static void finish(Sums& sums) {
