@@ -48,19 +48,19 @@ Refusal cluster_too_large(int size, const DeviceFacts& device,
                           std::span<const atom::ClusterShape> clusters);
 
 /// The clusters, of those `known` to a family, in which a kernel of configuration `c` may run: the
-/// one that the caller fixed, else those of up to `most_cluster_ctas`. Refuses a fixed one that
-/// needs more SMs than the device has.
+/// one that the caller fixed, else those of up to `most_cluster_ctas` or, left open,
+/// `most_unasked`. Refuses a fixed one that needs more SMs than the device has.
 template <class Config>
 Result<std::vector<atom::ClusterShape>> usable_clusters(const Config& c,
                                                         std::span<const atom::ClusterShape> known,
                                                         const DeviceFacts& device,
-                                                        const PlanChoices& choices) {
+                                                        const PlanChoices& choices,
+                                                        int most_unasked = 2) {
   std::vector<atom::ClusterShape> usable;
+  const int most = choices.most_cluster_ctas.value_or(most_unasked);
   for (const atom::ClusterShape& cluster : known) {
     const int size = atom::cluster_size(cluster);
-    if (choices.cluster ? !(*choices.cluster == cluster) : size > choices.most_cluster_ctas) {
-      continue;
-    }
+    if (choices.cluster ? !(*choices.cluster == cluster) : size > most) continue;
     if (!supports(c, cluster)) continue;
     if (size <= device.sms) {
       usable.push_back(cluster);
