@@ -1,4 +1,4 @@
-// The words of the register family, for targets from Turing on: register_ptx_test.py compiles this
+// The words of the register family, for targets from Turing to GeForce Blackwell: register_ptx_test.py compiles this
 // for each, looks for every instruction in its kernel's PTX, and lets ptxas assemble it.
 // TARGET is N of sm_N.
 #include "tests/model/mma_products.h"
