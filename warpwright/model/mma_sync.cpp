@@ -83,9 +83,10 @@ std::size_t lane_of(const Maps& maps, int q, int t) {
 // Multiplies a row (a column of B) by its scales, those of a word from a byte on: exact too.
 void scale(const atom::Mma& mma, std::uint32_t word, int first, std::vector<double>& operand,
            int row, int rows) {
-  for (int k = 0; k < mma.k; ++k) {
+  for (int k = 0; k < mma.k; k += mma.scale_block) {
     const int byte = first + k / mma.scale_block;
-    operand[place_of(row + rows * k)] *= numeric::to_double(mma.scale, word >> 8 * byte & 0xff);
+    const double factor = numeric::to_double(mma.scale, word >> 8 * byte & 0xff);
+    for (int i = k; i < k + mma.scale_block; ++i) operand[place_of(row + rows * i)] *= factor;
   }
 }
 

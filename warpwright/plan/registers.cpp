@@ -385,9 +385,11 @@ class RegistersFamily final : public Family {
         plan.device.architecture == 70 ? "; nvcc 13 compiles nothing for sm_70: for the model alone"
                                        : "");
     const bool asynchronous = c.feed == kernel::Feed::copy_async;
-    parts.kernel += format("stages     %d of %d bytes (A %d, B %d), filled by %s%s\n", c.stages,
+    const std::string scales =
+        is_block_scaled(c) ? format(", scales %d", scale_bytes(c, c.tile_m + c.tile_n)) : "";
+    parts.kernel += format("stages     %d of %d bytes (A %d, B %d%s), filled by %s%s\n", c.stages,
                            kernel::stage_bytes(c), c.tile_m * kernel::row_bytes(c),
-                           c.tile_n * kernel::row_bytes(c), kernel::feed_name(c),
+                           c.tile_n * kernel::row_bytes(c), scales.c_str(), kernel::feed_name(c),
                            c.any_alignment ? " in pieces of 16, 8 or 4 bytes, or by element" : "");
     parts.tensor_store = false;
     if (has_producer(c)) return parts;
