@@ -45,7 +45,8 @@ struct Ask {
 };
 
 inline std::string text(const Ask& a) {
-  constexpr const char* scalings[] = {"no scales", "tensor scales", "row scales", "block scales"};
+  constexpr const char* scalings[] = {"no scales",    "tensor scales", "row scales",
+                                      "block scales", "group scales",  "micro scales"};
   constexpr const char* biases[] = {"no bias", "a bias of rows", "a bias of columns"};
   return std::to_string(a.m) + "x" + std::to_string(a.n) + "x" + std::to_string(a.k) + " batch " +
          std::to_string(a.batch) + " cluster " + std::to_string(a.cluster.m) + "x" +
@@ -398,6 +399,7 @@ inline Ask random_ask(const Instance& instance, Draws& draw, double most) {
     ask.shares_c = !ask.in_place && draw.rarely(4);
   }
   if (takes_any_rows(instance) && !draw.rarely(4)) ask.loose = draw(1, 9);
+  if (c.a.stored == DType::e2m1) ask.k += ask.k % 2;  // two are a byte
   ask.seed = draw.seed();
   return ask;
 }

@@ -3,12 +3,12 @@
 
     register_ptx_test.py ROOT
 
-Compiles register_forms.cu for sm_75, sm_80, sm_89 and sm_120f, ptxas included, without spills, and compares
-the instructions of its kernels with those that the PTX manual gives these targets; the main loop
-in register_loops.cu for sm_80, sm_86 and sm_89, whose instructions are counted; and a kernel of the
-family for each of these and sm_120f, or, in script/campaign, every kernel. Where a disassembler is
-there too, looks for the tensor core's own in the machine code. (nvcc 13 has no sm_70: Volta's
-m8n8k4 is compiled for sm_75, which has it too.) Exits 77 where there is no nvcc.
+Compiles register_forms.cu for sm_75, sm_80, sm_89 and sm_120f, ptxas included, without spills, and
+compares the instructions of its kernels with those that the PTX manual gives these targets; the
+main loop in register_loops.cu for sm_80, sm_86 and sm_89, whose instructions are counted; and a
+kernel of the family for each of these and sm_120f, or, in script/campaign, every kernel. Where a
+disassembler is there too, looks for the tensor core's own in the machine code. (nvcc 13 has no
+sm_70: Volta's m8n8k4 is compiled for sm_75, which has it too.) Exits 77 where there is no nvcc.
 """
 import os
 import pathlib
@@ -62,7 +62,7 @@ LOOPS = {80: ("m16n8k16.row.col.f32.bf16.bf16.f32", 2 * 4 * 8, (2 + 1) * (4 + 4)
 # A kernel of the table (kernel/registers/table.h) for each target, with what feeds it.
 KERNELS = {75: ["registers_m16n8k8_f16_f16_64x64_any"], 80: ["registers_bf16_bf16_128x256"],
            86: ["registers_s8_bf16_64x64_any"], 89: ["registers_e4m3_bf16_64x64_any"],
-           120: ["registers_bf16_bf16_128x128_tma_pp_clc"]}
+           120: ["registers_bf16_bf16_128x128_tma_pp_clc", "registers_nvf4_bf16_128x128_tma"]}
 # What plain sm_120 has not: setmaxnreg.
 FORMS = {120: "120f"}
 # In script/campaign: all rows, as far as they are for the target.
