@@ -168,6 +168,7 @@ void mma_sync(const MmaRequest& request, Site site) {
     const atom::Mma& mma = *first.mma;
     for (const void* lane : lanes) {
       const MmaRequest& r = *static_cast<const MmaRequest*>(lane);
+      if (r.mma == first.mma && r.from == first.from) continue;  // the usual case, and cheap
       if (*r.mma != mma || (r.from != nullptr && *r.from != *first.from)) {
         machine().fatal(Check::divergence, "lanes of a warp meet at different mma.sync", Site());
       }
