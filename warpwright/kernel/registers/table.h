@@ -165,6 +165,7 @@ inline constexpr auto rows = std::array{
     more(one_buffer(fed(DType::bf16, DType::bf16, wide, Schedule::cooperative))),
     more(in_turns(DType::f16, DType::f16)),
     more(in_turns(DType::e4m3, DType::bf16)),
+    more(asked_for(in_turns(DType::e4m3, DType::bf16))),
     more(block_scaled(DType::e4m3, shared_tile(DType::e4m3, DType::bf16))),
     common(block_scaled(DType::e2m1, shared_tile(DType::e4m3, DType::bf16))),
 };
