@@ -42,10 +42,20 @@ Float activated(Activation activation, Float x) {
 inline double element(const MatrixView& v, std::int64_t batch, std::int64_t i, std::int64_t j) {
   const std::int64_t place =
       (v.batch == 1 ? 0 : batch * v.batch_stride) + i * v.row_stride + j * v.column_stride;
-  const std::int64_t size = numeric::bits(v.dtype) / 8;
+  const int bits = numeric::bits(v.dtype);
   std::uint64_t code = 0;
-  std::memcpy(&code, static_cast<const std::byte*>(v.data) + place * size, index(size));
-  return numeric::to_double(v.dtype, code);
+  std::memcpy(&code, static_cast<const std::byte*>(v.data) + place * bits / 8,
+              index(std::max(1, bits / 8)));
+  return numeric::to_double(v.dtype, code >> place * bits % 8);
+}
+
+/// The scale of Scaling::micro that an element (i, j) of an operand has, where cuBLASLt has it.
+inline std::byte* micro_scale(const MatrixView& scales, std::int64_t batch, std::int64_t i,
+                              std::int64_t block) {
+  return static_cast<std::byte*>(scales.data) +
+         (scales.batch == 1 ? 0 : batch * scales.batch_stride) +
+         (i / 128 * (scales.columns / 4) + block / 4) * 512 + i % 32 * 16 + i % 128 / 32 * 4 +
+         block % 4;
 }
 
 /// A batch of matrices with its memory. All bytes but the elements are 0xff, which is a NaN or a
@@ -62,7 +72,7 @@ class Tensor {
     const std::int64_t elements = (std::max<std::int64_t>(rows, 1) - 1) * row_stride +
                                   (std::max<std::int64_t>(columns, 1) - 1) * column_stride +
                                   (batch - 1) * batch_stride + 1;
-    memory_.resize(index((begin_ + elements * width() + guard) / guard + 1));
+    memory_.resize(index((begin_ + numeric::packed_bytes(type, elements) + guard) / guard + 1));
     std::memset(memory_.data(), 0xff, index(bytes()));
   }
 
@@ -81,13 +91,16 @@ class Tensor {
   }
 
   [[nodiscard]] std::byte* address(std::int64_t b, std::int64_t i, std::int64_t j) const {
-    return memory() + begin_ +
-           (b * view_.batch_stride + i * view_.row_stride + j * view_.column_stride) * width();
+    return memory() + begin_ + place(b, i, j) * numeric::bits(view_.dtype) / 8;
   }
   void set(std::int64_t b, std::int64_t i, std::int64_t j, double x) {
     // The low bits of a tf32's word, which nobody reads, are those of an f32.
     const DType stored = view_.dtype == DType::tf32 ? DType::f32 : view_.dtype;
-    const std::uint64_t code = numeric::from_double(stored, x);
+    std::uint64_t code = numeric::from_double(stored, x);
+    if (numeric::bits(stored) == 4) {
+      const auto both = static_cast<unsigned>(*address(b, i, j));
+      code = place(b, i, j) % 2 == 0 ? (both & 0xf0U) | code : (both & 0xfU) | code << 4;
+    }
     std::memcpy(address(b, i, j), &code, index(width()));
   }
   [[nodiscard]] double get(std::int64_t b, std::int64_t i, std::int64_t j) const {
@@ -145,7 +158,10 @@ class Tensor {
       }
     }
   }
-  [[nodiscard]] std::int64_t width() const { return numeric::bits(view_.dtype) / 8; }
+  [[nodiscard]] std::int64_t place(std::int64_t b, std::int64_t i, std::int64_t j) const {
+    return b * view_.batch_stride + i * view_.row_stride + j * view_.column_stride;
+  }
+  [[nodiscard]] std::int64_t width() const { return std::max(1, numeric::bits(view_.dtype) / 8); }
 
   MatrixView view_;
   std::int64_t begin_ = 0;
@@ -167,7 +183,11 @@ struct Bounded {
 /// What a product must be: plan/problem.h word for word, over the operands' own addresses.
 class Product {
  public:
-  explicit Product(const GemmOperands& o) : o_(o), a_(decoded(o.a)), b_(decoded(o.b)) {}
+  explicit Product(const GemmOperands& o) : o_(o), a_(decoded(o.a)), b_(decoded(o.b)) {
+    if (o.scaling != Scaling::micro) return;
+    scale(o.a, o.scale_a, a_);
+    scale(o.b, o.scale_b, b_);
+  }
 
   /// Element (i, j) of the product before the activation. `batch` is the matrix of A and D, `group`
   /// that of B and of what goes with it. The size is that of the scaled products alone.
@@ -241,6 +261,17 @@ class Product {
   }
   static std::int64_t of(const MatrixView& v, std::int64_t matrix) {
     return v.batch == 1 || v.batch_stride == 0 ? 0 : matrix;
+  }
+  // Multiplies the elements of `v` by those of their blocks.
+  static void scale(const MatrixView& v, const MatrixView& by, std::vector<double>& all) {
+    const int block = v.dtype == DType::e2m1 ? 16 : 32;
+    for (std::size_t at = 0; at < all.size(); ++at) {
+      const auto row = static_cast<std::int64_t>(at) / v.columns;
+      const std::int64_t k = static_cast<std::int64_t>(at) % v.columns;
+      all[at] *= numeric::to_double(
+          by.dtype,
+          static_cast<unsigned>(*micro_scale(by, of(by, row / v.rows), row % v.rows, k / block)));
+    }
   }
   // The matrices one below the other.
   static std::vector<double> decoded(const MatrixView& v) {

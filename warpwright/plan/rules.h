@@ -91,6 +91,15 @@ constexpr bool is_of_registers(DType t) {
   return t == DType::tf32 || t == DType::s8;
 }
 
+/// Elements of K that share one of the scales that the tensor core multiplies (Scaling::micro), and
+/// their type, by that of the operands.
+constexpr int micro_block(DType operand) {
+  return operand == DType::e2m1 ? 16 : 32;
+}
+constexpr DType micro_scale(DType operand) {
+  return operand == DType::e2m1 ? DType::ue4m3 : DType::ue8m0;
+}
+
 /// One dimension of a tensor.
 struct Dimension {
   std::int64_t extent = 0;
@@ -116,6 +125,10 @@ inline std::string shape_of(std::int64_t rows, std::int64_t columns) {
 }
 inline std::string shape_of(const MatrixView& v) {
   return shape_of(v.rows, v.columns);
+}
+/// How many elements so many bytes are.
+inline std::int64_t elements_in(std::int64_t bytes, DType t) {
+  return bytes * 8 / numeric::bits(t);
 }
 /// Bytes of an element, at least one.
 inline int element_bytes(DType t) {
