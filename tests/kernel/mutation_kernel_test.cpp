@@ -356,10 +356,10 @@ TEST(Mutation, NoMutantOfTheHopperKernelSurvives) {
            "table for any product.\n";
   Mutants mutants(argued_hopper);
   const std::size_t last = campaign() ? std::size(cases) : sample;
-  for (std::size_t i = 0; i < last; ++i) {
-    const auto wanted = problem_of(cases[i]);
+  for (const Case& c : part_of(std::vector<Case>(cases, cases + last))) {
+    const auto wanted = problem_of(c);
     if (!wanted) continue;
-    mutants.expect_all_killed(cases[i].name, wanted->plan(), wanted->operands(), 2, table);
+    mutants.expect_all_killed(c.name, wanted->plan(), wanted->operands(), 2, table);
   }
   mutants.expect_all_needed();
 }
