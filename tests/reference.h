@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -12,10 +13,19 @@
 #include <vector>
 
 #include "tests/index.h"
+#include "warpwright/numeric/bulk.h"
 #include "warpwright/numeric/float_format.h"
+#include "warpwright/numeric/vector_clones.h"
 #include "warpwright/plan/plan.h"
 
 namespace warpwright::tests {
+
+/// Of 64 bits as many others, each of which depends on all.
+constexpr std::uint64_t mixed(std::uint64_t x) {
+  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9U;
+  x = (x ^ x >> 27) * 0x94d049bb133111ebU;
+  return x ^ x >> 31;
+}
 
 /// In the type in which it is computed.
 template <class Float>
@@ -93,16 +103,7 @@ class Tensor {
   [[nodiscard]] std::byte* address(std::int64_t b, std::int64_t i, std::int64_t j) const {
     return memory() + begin_ + place(b, i, j) * numeric::bits(view_.dtype) / 8;
   }
-  void set(std::int64_t b, std::int64_t i, std::int64_t j, double x) {
-    // The low bits of a tf32's word, which nobody reads, are those of an f32.
-    const DType stored = view_.dtype == DType::tf32 ? DType::f32 : view_.dtype;
-    std::uint64_t code = numeric::from_double(stored, x);
-    if (numeric::bits(stored) == 4) {
-      const auto both = static_cast<unsigned>(*address(b, i, j));
-      code = place(b, i, j) % 2 == 0 ? (both & 0xf0U) | code : (both & 0xfU) | code << 4;
-    }
-    std::memcpy(address(b, i, j), &code, index(width()));
-  }
+  void set(std::int64_t b, std::int64_t i, std::int64_t j, double x) { put(b, i, j, code_of(x)); }
   [[nodiscard]] double get(std::int64_t b, std::int64_t i, std::int64_t j) const {
     return element(view(), b, i, j);
   }
@@ -111,9 +112,28 @@ class Tensor {
     for_each(0, view_.rows,
              [&](std::int64_t b, std::int64_t i, std::int64_t j) { set(b, i, j, draw()); });
   }
+  /// Each element one of `values`.
+  void fill(std::mt19937& random, const std::vector<double>& values) {
+    std::vector<std::uint64_t> codes;
+    for (const double value : values) codes.push_back(code_of(value));
+    // Millions are drawn: two of one step of a generator that is faster than the one it begins by.
+    std::uint64_t state = random();
+    std::uint64_t drawn = 0;
+    bool has_another = false;
+    for_each(0, view_.rows, [&](std::int64_t b, std::int64_t i, std::int64_t j) {
+      if (!has_another) drawn = tests::mixed(state += 0x9e3779b97f4a7c15U);
+      has_another = !has_another;
+      const std::uint64_t which = (drawn & 0xffffffffU) * codes.size() >> 32;
+      drawn >>= 32;
+      put(b, i, j, codes[which]);
+    });
+  }
+  /// Values between two, a thousand at most.
   void fill(std::mt19937& random, double low, double high) {
     std::uniform_real_distribution<double> draw(low, high);
-    fill([&] { return draw(random); });
+    std::vector<double> values(index(std::min<std::int64_t>(1024, bytes())));
+    for (double& value : values) value = draw(random);
+    fill(random, values);
   }
   /// Sixteenths from -1 to 1.
   void fill_sixteenths(unsigned seed) {
@@ -162,6 +182,33 @@ class Tensor {
     return b * view_.batch_stride + i * view_.row_stride + j * view_.column_stride;
   }
   [[nodiscard]] std::int64_t width() const { return std::max(1, numeric::bits(view_.dtype) / 8); }
+  [[nodiscard]] std::uint64_t code_of(double x) const {
+    // The low bits of a tf32's word, which nobody reads, are those of an f32.
+    if (view_.dtype == DType::f32 || view_.dtype == DType::tf32) {
+      return std::bit_cast<std::uint32_t>(static_cast<float>(x));
+    }
+    return numeric::from_double(view_.dtype, x);
+  }
+  void put(std::int64_t b, std::int64_t i, std::int64_t j, std::uint64_t code) const {
+    std::byte* const at = address(b, i, j);
+    if (numeric::bits(view_.dtype) == 4) {
+      const auto both = static_cast<unsigned>(*at);
+      code = place(b, i, j) % 2 == 0 ? (both & 0xf0U) | code : (both & 0xfU) | code << 4;
+    }
+    switch (width()) {  // by constants, which are single stores
+      case 1:
+        std::memcpy(at, &code, 1);
+        return;
+      case 2:
+        std::memcpy(at, &code, 2);
+        return;
+      case 4:
+        std::memcpy(at, &code, 4);
+        return;
+      default:
+        std::memcpy(at, &code, index(width()));
+    }
+  }
 
   MatrixView view_;
   std::int64_t begin_ = 0;
@@ -180,6 +227,18 @@ struct Bounded {
   double bound = 0;
 };
 
+/// Of `n` products of exact values, in double precision.
+WW_VECTOR_SUMS inline Sum dot(const float* x, const float* y, std::int64_t n) {
+  double value = 0;
+  double size = 0;
+  for (std::int64_t k = 0; k < n; ++k) {
+    const double term = static_cast<double>(x[k]) * static_cast<double>(y[k]);
+    value += term;
+    size += std::fabs(term);  // of this name compilers know their own
+  }
+  return {value, size};
+}
+
 /// What a product must be: plan/problem.h word for word, over the operands' own addresses.
 class Product {
  public:
@@ -194,15 +253,11 @@ class Product {
   [[nodiscard]] Sum before(std::int64_t batch, std::int64_t group, std::int64_t i,
                            std::int64_t j) const {
     const std::int64_t depth = o_.a.columns;
-    const double* const x = a_.data() + (of(o_.a, batch) * o_.a.rows + i) * depth;
-    const double* const y = b_.data() + (of(o_.b, group) * o_.b.rows + j) * depth;
+    const float* const x = a_.data() + (of(o_.a, batch) * o_.a.rows + i) * depth;
+    const float* const y = b_.data() + (of(o_.b, group) * o_.b.rows + j) * depth;
     Sum sum;
     for (std::int64_t first = 0; first < depth; first += 128) {
-      Sum part;
-      for (std::int64_t k = first; k < std::min(first + 128, depth); ++k) {
-        part.value += x[k] * y[k];
-        part.size += std::abs(x[k] * y[k]);
-      }
+      const Sum part = dot(x + first, y + first, std::min<std::int64_t>(128, depth - first));
       const double scale =
           o_.scaling == Scaling::block
               ? element(o_.scale_a, batch, i, first / 128) * scale_b(group, j / 128, first / 128)
@@ -263,30 +318,50 @@ class Product {
     return v.batch == 1 || v.batch_stride == 0 ? 0 : matrix;
   }
   // Multiplies the elements of `v` by those of their blocks.
-  static void scale(const MatrixView& v, const MatrixView& by, std::vector<double>& all) {
+  static void scale(const MatrixView& v, const MatrixView& by, std::vector<float>& all) {
     const int block = v.dtype == DType::e2m1 ? 16 : 32;
     for (std::size_t at = 0; at < all.size(); ++at) {
       const auto row = static_cast<std::int64_t>(at) / v.columns;
       const std::int64_t k = static_cast<std::int64_t>(at) % v.columns;
-      all[at] *= numeric::to_double(
+      all[at] *= static_cast<float>(numeric::to_double(
           by.dtype,
-          static_cast<unsigned>(*micro_scale(by, of(by, row / v.rows), row % v.rows, k / block)));
+          static_cast<unsigned>(*micro_scale(by, of(by, row / v.rows), row % v.rows, k / block))));
     }
   }
-  // The matrices one below the other.
-  static std::vector<double> decoded(const MatrixView& v) {
-    std::vector<double> all;
-    all.reserve(index((of(v, v.batch - 1) + 1) * v.rows * v.columns));
-    for (std::int64_t b = 0; b <= of(v, v.batch - 1); ++b) {
-      for (std::int64_t i = 0; i < v.rows; ++i) {
-        for (std::int64_t j = 0; j < v.columns; ++j) all.push_back(element(v, b, i, j));
+  // The matrices one below the other: every type that is multiplied is exact in f32.
+  static std::vector<float> decoded(const MatrixView& v) {
+    const std::int64_t matrices = of(v, v.batch - 1) + 1;
+    std::vector<float> all(index(matrices * v.rows * v.columns));
+    if (!numeric::widens_from_memory(v.dtype)) {  // two elements a byte
+      for (std::int64_t at = 0; at < matrices * v.rows * v.columns; ++at) {
+        const std::int64_t row = at / v.columns;
+        all[index(at)] = static_cast<float>(element(v, row / v.rows, row % v.rows, at % v.columns));
+      }
+      return all;
+    }
+    const std::int64_t lines = v.column_stride == 1 ? v.rows : v.columns;
+    const std::int64_t length = v.column_stride == 1 ? v.columns : v.rows;
+    const std::int64_t pitch = v.column_stride == 1 ? v.row_stride : v.column_stride;
+    const int size = numeric::bits(v.dtype) / 8;
+    std::vector<float> line(index(length));
+    for (std::int64_t b = 0; b < matrices; ++b) {
+      float* const matrix = all.data() + b * v.rows * v.columns;
+      for (std::int64_t i = 0; i < lines; ++i) {
+        const auto* const from =
+            static_cast<const std::byte*>(v.data) + (b * v.batch_stride + i * pitch) * size;
+        if (v.column_stride == 1) {
+          numeric::widen_from(from, matrix + i * length, index(length), v.dtype);
+          continue;
+        }
+        numeric::widen_from(from, line.data(), index(length), v.dtype);
+        for (std::int64_t j = 0; j < length; ++j) matrix[j * lines + i] = line[index(j)];
       }
     }
     return all;
   }
 
   GemmOperands o_;
-  std::vector<double> a_, b_;
+  std::vector<float> a_, b_;
 };
 
 }  // namespace warpwright::tests

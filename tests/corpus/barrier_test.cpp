@@ -45,6 +45,47 @@ TEST(Barrier, WrongBytes) {
   EXPECT_CLEAN(run(kernel(box_bytes, 4), one_thread, in.memory));
 }
 
+// Bytes that never come from a thread that hangs itself follow from what it waits for: that is said
+// first. Where it has gone on without sending them they are the cause. Our own hand edits N90, N91.
+TEST(Barrier, WhoSendsTheBytesHangs) {
+  Tensor in("in", 1, Access::input);
+  enum class Way { opens_the_gate, forgets_the_gate, forgets_the_load };
+  const auto kernel = [&](Way way) {
+    return [&, way] {
+      const isa::BarrierName full{"full", 0}, gate{"gate", 0};
+      if (isa::thread_index() == 0) {
+        isa::mbarrier_init(barrier(), 1, full);
+        isa::mbarrier_init(barrier(1), 1, gate);
+      }
+      isa::sync_threads(64);
+      if (isa::thread_index() == 0) {
+        load(data(), in, barrier());
+        if (way == Way::forgets_the_load) return;
+        isa::mbarrier_wait<Scope::cta>(barrier(1), 0, gate);
+        load(data(1), in, barrier());
+      }
+      if (isa::thread_index() != 32) return;
+      for (unsigned phase = 0; phase < 2; ++phase) {
+        isa::mbarrier_arrive_expect(barrier(), box_bytes);
+        isa::mbarrier_wait<Scope::cta>(barrier(), phase, full);
+        if (phase == 0 && way == Way::opens_the_gate) isa::mbarrier_arrive<Scope::cta>(barrier(1));
+      }
+    };
+  };
+  const auto held_up = run(kernel(Way::forgets_the_gate), two_warps, in.memory);
+  EXPECT_ONLY_FINDINGS(held_up, Check::transaction_bytes, Check::deadlock);
+  for (const auto& one : held_up.runs) {
+    EXPECT_EQ(one.report.findings.front().check, Check::deadlock) << one.report.text();
+  }
+  EXPECT_NE(held_up.text().find("which sent them before, waits itself"), std::string::npos);
+  const auto forgotten = run(kernel(Way::forgets_the_load), two_warps, in.memory);
+  EXPECT_ONLY_FINDINGS(forgotten, Check::transaction_bytes, Check::deadlock);
+  for (const auto& one : forgotten.runs) {
+    EXPECT_EQ(one.report.findings.front().check, Check::transaction_bytes) << one.report.text();
+  }
+  EXPECT_CLEAN(run(kernel(Way::opens_the_gate), two_warps, in.memory));
+}
+
 // A loop of tests is legal however long it takes, also where a schedule holds back those who
 // arrive: a hand edit of ours was said to hang (docs/reliability.md).
 TEST(Barrier, ALoopOfTestsMayTakeLong) {

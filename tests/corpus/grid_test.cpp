@@ -264,6 +264,27 @@ TEST(Grids, ALoopOfPlainLoads) {
   };
   flag[0] = flag[1] = 0;
   always(run(of_two, two, flag), Check::spin_budget);
+  // So does one that stores in every round, or counts its rounds in memory.
+  for (const bool counts : {false, true}) {
+    const auto stores = [&] {
+      const isa::GlobalView<std::uint32_t> word{flag.data()};
+      if (isa::cta_index() == 1) return;
+      for (std::uint32_t i = 1; word.load(1) == 0; ++i)
+        word.store(0, counts ? word.load(0) + 1 : i);
+    };
+    flag[0] = flag[1] = 0;
+    const auto found = run(stores, two, flag);
+    always(found, Check::spin_budget);
+    EXPECT_NE(found.text().find("bytes 4 to 7 of flag"), std::string::npos) << found.text();
+  }
+  // Stores that get somewhere are no loop that waits, however often one word is loaded again.
+  Buffer<std::uint32_t> all("all", 30000);
+  EXPECT_CLEAN(run(
+      [&] {
+        const isa::GlobalView<std::uint32_t> word{flag.data()}, out{all.data()};
+        for (int i = 0; i < 30000; ++i) out.store(i, word.load(1));
+      },
+      one_thread, flag, all));
   // It ends, and is a race.
   EXPECT_ONLY_FINDINGS(run(kernel(1), two, flag), Check::data_race);
   EXPECT_CLEAN(run(kernel(2), two, flag));

@@ -84,19 +84,20 @@ struct Tensors {
         scale_a(scale_of_a(c)),
         scale_b(scale_of_b(c)) {
     std::mt19937 random(c.seed);
-    const auto element = [&] { return static_cast<int>(random() % 33) / 16.0 - 1.0; };
-    const auto factor = [&] { return 0.25 + static_cast<int>(random() % 97) / 64.0; };
-    a.fill(element);
+    std::vector<double> elements, factors;
+    for (int i = 0; i < 33; ++i) elements.push_back(i / 16.0 - 1.0);
+    for (int i = 0; i < 97; ++i) factors.push_back(0.25 + i / 64.0);
+    a.fill(random, elements);
     if (kernel::packed_a(config)) {
       packed = tests::Packed(tests::packed_for(config, c.seed).format, {groups, n, c.k}, random,
                              config.folds);
       b = packed.tiles;
     } else {
-      b.fill(element);
+      b.fill(random, elements);
     }
     if (c.scaling != Scaling::none) {
-      scale_a.fill(factor);
-      scale_b.fill(factor);
+      scale_a.fill(random, factors);
+      scale_b.fill(random, factors);
     }
     for (const std::int64_t o : c.offsets) narrow.push_back(static_cast<std::int32_t>(o));
     wide = c.offsets;

@@ -27,7 +27,8 @@ class OnCuda {
     offsets_ =
         copy(t.operands.groups->offsets, static_cast<std::int64_t>(t.wide.size()) * width).get();
     operands_.groups->offsets = offsets_->data();
-    memory_ = tests::cuda_memory(room);
+    memory_ = tests::used_cuda_memory(room);
+    tests::require(memory_->fill(0xff));
     workspace_ = Workspace(memory_->data(), room);
   }
 
@@ -53,10 +54,7 @@ class OnCuda {
                             static_cast<std::int64_t>(offsets.size()) * (wide ? 8 : 4)));
   }
   /// D's memory as a fresh case has it.
-  void poison_d() const {
-    const std::vector<std::byte> poison(index(d_->bytes()), std::byte{0xff});
-    tests::require(d_->from_host(poison.data(), d_->bytes()));
-  }
+  void poison_d() const { tests::require(d_->fill(0xff)); }
   /// D with everything around it. All of the device is waited for.
   void receive(Tensors& t) const {
     tests::require(device::synchronise_cuda());
@@ -74,7 +72,7 @@ class OnCuda {
   static constexpr std::int64_t room = 2 << 20;
 
   std::shared_ptr<device::CudaBuffer>& copy(const void* data, std::int64_t bytes) {
-    copies_.push_back(tests::cuda_memory(bytes));
+    copies_.push_back(tests::used_cuda_memory(bytes));
     tests::require(copies_.back()->from_host(data, bytes));
     return copies_.back();
   }

@@ -152,6 +152,10 @@ bool buffers_alternate(const Plan& plan) {
 bool buffer_a_tile(const Plan& plan) {
   return buffers_alternate(plan) && chunks(hopper_config(plan)) == 1;
 }
+// The CTAs of a cluster share a tile along K: none of them loads for another.
+bool loads_alone(const Plan& plan) {
+  return plan.cluster_k > 1;
+}
 constexpr Argued argued_hopper[] = {
     no_copy_to_wait_for,
     {"bulk commit_group at kernel/epilogue.h", "isa::bulk_commit();", "dropped the first time",
@@ -169,6 +173,10 @@ constexpr Argued argued_hopper[] = {
     {"syncwarp at kernel/hopper/mainloop.h", "loader.step();", "dropped",
      "after a lane's loads: it brings the warp together again for wgmma, which the model's lanes "
      "do at the wgmma itself; no other lane touches what that lane touched"},
+    {"mbarrier wait empty at kernel/hopper/load.h", "ring_.drain(state_);", "dropped",
+     "before the producer's end: its stages are released by warps of its own CTA alone, which read "
+     "them and end after that; nobody else signals it",
+     loads_alone},
 };
 
 // Run under many schedules, not mutated: the largest cluster, and edges in both directions.
@@ -356,10 +364,10 @@ TEST(Mutation, NoMutantOfTheHopperKernelSurvives) {
            "table for any product.\n";
   Mutants mutants(argued_hopper);
   const std::size_t last = campaign() ? std::size(cases) : sample;
-  for (std::size_t i = 0; i < last; ++i) {
-    const auto wanted = problem_of(cases[i]);
+  for (const Case& c : part_of(std::vector<Case>(cases, cases + last))) {
+    const auto wanted = problem_of(c);
     if (!wanted) continue;
-    mutants.expect_all_killed(cases[i].name, wanted->plan(), wanted->operands(), 2, table);
+    mutants.expect_all_killed(c.name, wanted->plan(), wanted->operands(), 2, table);
   }
   mutants.expect_all_needed();
 }

@@ -280,6 +280,12 @@ Result<CheckReport> check(const Plan& plan, const GemmOperands& operands,
         out.findings.push_back({finding, schedules[i], 1});
         continue;
       }
+      if (known->finding.follows && !finding.follows) {  // a cause speaks for both
+        const int before = known->finding.count;
+        known->finding = finding;
+        known->finding.count = before;
+        known->first = schedules[i];
+      }
       known->finding.count += finding.count;
       const auto at = static_cast<std::size_t>(known - out.findings.begin());
       if (std::find(counted.begin(), counted.end(), at) != counted.end()) continue;
@@ -288,7 +294,7 @@ Result<CheckReport> check(const Plan& plan, const GemmOperands& operands,
     }
   }
   std::stable_sort(out.findings.begin(), out.findings.end(), [](const auto& a, const auto& b) {
-    return model::rank(a.finding.check) < model::rank(b.finding.check);
+    return model::rank(a.finding) < model::rank(b.finding);
   });
   return out;
 }

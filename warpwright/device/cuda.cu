@@ -413,10 +413,15 @@ Result<std::shared_ptr<CudaBuffer>> CudaBuffer::make(std::int64_t bytes, int poi
                   free, " of ", total, " are free");
   }
   buffer->bytes_ = bytes;
-  // A stream that does not wait for the default one may use it at once.
-  if (auto r = failed(cudaMemset(buffer->data_, poison, size), "filling device memory")) return *r;
-  if (auto r = failed(cudaStreamSynchronize(nullptr), "filling device memory")) return *r;
+  if (auto r = buffer->fill(poison)) return *r;
   return buffer;
+}
+
+std::optional<Refusal> CudaBuffer::fill(int byte) {
+  const auto size = static_cast<std::size_t>(bytes_);
+  // A stream that does not wait for the default one may use it at once.
+  if (auto r = failed(cudaMemset(data_, byte, size), "filling device memory")) return r;
+  return failed(cudaStreamSynchronize(nullptr), "filling device memory");
 }
 
 std::optional<Refusal> CudaBuffer::from_host(const void* data, std::int64_t bytes) {

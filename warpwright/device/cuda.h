@@ -60,6 +60,8 @@ class CudaBuffer {
   /// `bytes` of device memory, filled with `poison` when this returns; out of memory is a refusal
   /// that says how much is free.
   static Result<std::shared_ptr<CudaBuffer>> make(std::int64_t bytes, int poison = 0xff);
+  /// All of it, when this returns.
+  [[nodiscard]] std::optional<Refusal> fill(int byte);
   [[nodiscard]] std::optional<Refusal> from_host(const void* data, std::int64_t bytes);
   [[nodiscard]] std::optional<Refusal> to_host(void* data, std::int64_t bytes) const;
   [[nodiscard]] void* data() const { return data_; }

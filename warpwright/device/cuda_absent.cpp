@@ -80,6 +80,9 @@ CudaBuffer::~CudaBuffer() = default;
 Result<std::shared_ptr<CudaBuffer>> CudaBuffer::make(std::int64_t /*bytes*/, int /*poison*/) {
   return absent();
 }
+std::optional<Refusal> CudaBuffer::fill(int /*byte*/) {
+  return absent();
+}
 std::optional<Refusal> CudaBuffer::from_host(const void* /*data*/, std::int64_t /*bytes*/) {
   return absent();
 }

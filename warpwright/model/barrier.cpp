@@ -61,6 +61,7 @@ void Machine::settle(const Cta& cta, MBarrier& bar) {
   if (order) order->phase_completed(cta, bar);
   bar.pending = bar.expected;
   bar.arrivals.clear();
+  bar.got_bytes = false;
   wake_all(bar.waiting);
 }
 
@@ -111,8 +112,10 @@ void Machine::arrive(Cta& cta, MBarrier& bar, const Thread& by, int count, bool 
   settle(cta, bar);
 }
 
-void Machine::complete_tx(Cta& cta, MBarrier& bar, int bytes) {
+void Machine::complete_tx(Cta& cta, MBarrier& bar, int bytes, const Thread* sender) {
   bar.tx -= bytes;
+  bar.got_bytes = true;
+  bar.sender = sender;
   if (bar.tx < -max_count) {
     fatal(Check::transaction_bytes,
           barrier_text(cta, bar) + " counts fewer than -(2^20 - 1) transaction bytes", {});

@@ -318,7 +318,7 @@ bool Machine::advance(Copy& copy) {
         MBarrier& bar =
             barrier_of(*copy.signals, copy.barrier, signal_text(copy).c_str(), copy.site);
         if (order) order->signalled(copy, bar);
-        complete_tx(*copy.signals, bar, copy.bytes);
+        complete_tx(*copy.signals, bar, copy.bytes, copy.issuer);
       } else {
         --copy.group->unwritten;
       }

@@ -210,7 +210,7 @@ std::pair<Cta*, std::uint32_t> access(Thread& by, std::uint32_t address, int byt
             site);
   }
   m.spend(nominal::shared_access);
-  if (write) by.loads = by.load_repeats = 0;
+  if (write) by.stores_to(address);
   if (m.order) m.order->generic(by, cta, offset, bytes, write, site, touch == Touch::add);
   for (std::uint32_t g = offset / 16; g <= (offset + bytes - 1) / 16; ++g) {
     if (cta.writers[g] > 0 || (write && cta.readers[g] > 0)) {
@@ -330,7 +330,7 @@ void global_store(void* address, const void* from, int bytes, Site site) {
             "a store of " + std::to_string(bytes) + " bytes to global memory is not aligned", site);
   }
   if (m.order) m.order->generic_global(m.current(), at, bytes, true, site);
-  m.current().loads = m.current().load_repeats = 0;
+  m.current().stores_to(at);
   std::memcpy(m.bytes_at(at), from, static_cast<std::size_t>(bytes));
 }
 

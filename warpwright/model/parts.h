@@ -124,12 +124,19 @@ struct Thread {
   std::int64_t cluster_generation = -1;  // generation this thread arrived in, or -1
   int failed_polls = 0;                  // tests of barriers in a row that were answered "not yet"
   // Loads: the latest few, how many in a row were among them, and all since the thread last
-  // blocked.
+  // blocked or stored to another place than the latest few.
   using Load = std::pair<std::uintptr_t, std::uint64_t>;  // its place and value
   std::array<Load, 4> latest_loads{};
   std::uint32_t next_load = 0;
   std::int64_t load_repeats = 0;
   std::int64_t loads = 0;
+  std::array<std::uintptr_t, 4> latest_stores{};
+  std::uint32_t next_store = 0;
+  void stores_to(std::uintptr_t at) {
+    if (std::ranges::find(latest_stores, at) != latest_stores.end()) return;
+    latest_stores[next_store++ % 4] = at;
+    loads = load_repeats = 0;
+  }
   std::uint64_t progress = 0;     // of the machine, when it asked last for what had not come
   bool leaves_registers = false;  // a mutant: its latest wait names none
   std::uint32_t fence_epoch = 0;  // wgmma fences executed
@@ -199,7 +206,9 @@ struct MBarrier {
   std::int64_t tx = 0;
   std::int64_t observed = -1;  // newest phase whose completion some wait has returned
   std::vector<Thread*> waiting;
-  std::vector<Arrival> arrivals;  // of the current phase
+  std::vector<Arrival> arrivals;   // of the current phase
+  bool got_bytes = false;          // in the current phase
+  const Thread* sender = nullptr;  // of the latest bytes
   // Publication of the initialisation.
   const Thread* initialiser = nullptr;
   bool fenced = false;
@@ -346,7 +355,7 @@ class Machine {
   Report run();
 
   // --- services of the parts
-  void finding(Check check, const std::string& sentence, Site site);
+  void finding(Check check, const std::string& sentence, Site site, bool follows = false);
   /// The same with the two accesses it is about.
   void report(Finding finding);
   [[noreturn]] void fatal(Check check, const std::string& sentence, Site site);
@@ -417,7 +426,7 @@ class Machine {
   MBarrier& barrier(std::uint32_t address, const char* operation, bool may_be_remote, Site site);
   MBarrier& barrier_of(Cta& cta, std::uint32_t offset, const char* operation, Site site);
   void arrive(Cta& cta, MBarrier& bar, const Thread& by, int count, bool drop, Site site);
-  void complete_tx(Cta& cta, MBarrier& bar, int bytes);
+  void complete_tx(Cta& cta, MBarrier& bar, int bytes, const Thread* sender);
   void settle(const Cta& cta, MBarrier& bar);
   /// A wait of the current thread's sees the phase complete.
   void observe(MBarrier& bar, std::int64_t phase, Scope scope, Site site);

@@ -74,8 +74,10 @@ std::string_view name(Check check) {
   return entry(check).name;
 }
 
-int rank(Check check) {
-  switch (check) {
+int rank(const Finding& finding) {
+  constexpr int last = 3;
+  if (finding.follows) return last;
+  switch (finding.check) {
     case Check::exception:
     case Check::tensor_map:
     case Check::shared_bounds:
@@ -100,7 +102,7 @@ int rank(Check check) {
     case Check::spin_budget:
     case Check::left_behind:
     case Check::wrong_result:
-      return 3;
+      return last;
     default:
       return 2;
   }

@@ -66,9 +66,11 @@ std::string_view code(Check check);
 /// A short name: "transaction bytes".
 std::string_view name(Check check);
 
+struct Finding;
 /// Of several findings those of the smallest rank are likely causes of the others: wrong counts and
-/// places before the accesses that go wrong with them, and these before hangs and wrong results.
-int rank(Check check);
+/// places before the accesses that go wrong with them, and these before hangs, wrong results, and
+/// what follows from others.
+int rank(const Finding& finding);
 
 /// One of the accesses that a finding of the order checker is about.
 struct Access {
@@ -93,6 +95,7 @@ struct Finding {
   std::string sentence;  ///< the whole message
   Site site;             ///< of the second access, where there are two
   int count = 1;
+  bool follows = false;  ///< from something else: bytes that did not come from a thread that hangs
   /// What the order checker adds: the accesses, earlier one first, the edge that is missing between
   /// them, and the usual mend. Empty in findings of other checks.
   std::vector<Access> accesses{};

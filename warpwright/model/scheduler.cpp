@@ -103,15 +103,17 @@ void Machine::note(const std::string& what) {
   if (options_.only && kept_) decided_.push_back(what);
 }
 
-void Machine::finding(Check check, const std::string& sentence, Site site) {
+void Machine::finding(Check check, const std::string& sentence, Site site, bool follows) {
   stopped_ = stopped_ || options_.stop_at_finding;
   for (Finding& f : findings_) {
     if (f.check == check && f.site.line == site.line && std::string(f.site.file) == site.file) {
+      if (f.follows && !follows) f.sentence = sentence;
+      f.follows = f.follows && follows;
       ++f.count;
       return;
     }
   }
-  findings_.push_back({check, sentence, site});
+  findings_.push_back({.check = check, .sentence = sentence, .site = site, .follows = follows});
 }
 
 void Machine::report(Finding finding) {
@@ -302,11 +304,15 @@ void Machine::watch_load(std::uintptr_t at, const void* value, int bytes, Site s
   std::uint64_t bits = 0;
   std::memcpy(&bits, value, static_cast<std::size_t>(std::min(bytes, 8)));
   const Thread::Load load{at, bits};
-  if (std::ranges::find(self.latest_loads, load) != self.latest_loads.end()) {
+  auto* known = std::ranges::find(self.latest_loads, at, &Thread::Load::first);
+  if (known != self.latest_loads.end() && *known == load) {
     ++self.load_repeats;
   } else {
-    self.load_repeats = 0;
-    self.latest_loads[self.next_load++ % 4] = load;
+    // What the thread itself writes, a count of its rounds, is no news to it.
+    const bool own = std::ranges::find(self.latest_stores, at) != self.latest_stores.end();
+    if (!own) self.load_repeats = 0;
+    if (known == self.latest_loads.end()) known = &self.latest_loads[self.next_load++ % 4];
+    *known = load;
   }
   ++self.loads;
   if (self.load_repeats < patience && self.loads % batch != 0) return;
@@ -638,9 +644,8 @@ Report Machine::run() {
   running = outer;
   Report report;
   report.findings = std::move(findings_);
-  std::stable_sort(
-      report.findings.begin(), report.findings.end(),
-      [](const Finding& a, const Finding& b) { return rank(a.check) < rank(b.check); });
+  std::stable_sort(report.findings.begin(), report.findings.end(),
+                   [](const Finding& a, const Finding& b) { return rank(a) < rank(b); });
   report.statistics = statistics;
   if (options_.count_sites) report.sites = sites_.sites();
   report.decided = std::move(decided_);
@@ -750,13 +755,18 @@ void Machine::report_deadlock() {
   for (const auto& cluster : clusters_) {
     for (const auto& cta : cluster->ctas) {
       for (const MBarrier& bar : cta->barriers) {
-        if (bar.live && bar.pending == 0 && bar.tx != 0) {
-          finding(Check::transaction_bytes,
-                  barrier_text(*cta, bar) + " has all its arrivals but " + std::to_string(bar.tx) +
-                      " transaction bytes " +
-                      (bar.tx > 0 ? "were expected and never came" : "came that nobody expected"),
-                  {});
-        }
+        if (!bar.live || bar.pending != 0 || bar.tx == 0) continue;
+        // None came, and who sent them before has not come so far: it hangs itself.
+        const auto of_sender = [&](const Arrival& a) { return a.thread == bar.sender; };
+        const bool follows = bar.tx > 0 && !bar.got_bytes && bar.sender != nullptr &&
+                             !bar.sender->exited && std::ranges::none_of(bar.arrivals, of_sender);
+        finding(
+            Check::transaction_bytes,
+            barrier_text(*cta, bar) + " has all its arrivals but " + std::to_string(bar.tx) +
+                " transaction bytes " +
+                (bar.tx > 0 ? "were expected and never came" : "came that nobody expected") +
+                (follows ? "; " + who(*bar.sender) + ", which sent them before, waits itself" : ""),
+            {}, follows);
       }
     }
   }
