@@ -52,10 +52,20 @@ Float activated(Activation activation, Float x) {
 inline double element(const MatrixView& v, std::int64_t batch, std::int64_t i, std::int64_t j) {
   const std::int64_t place =
       (v.batch == 1 ? 0 : batch * v.batch_stride) + i * v.row_stride + j * v.column_stride;
-  const std::int64_t size = numeric::bits(v.dtype) / 8;
+  const int bits = numeric::bits(v.dtype);
   std::uint64_t code = 0;
-  std::memcpy(&code, static_cast<const std::byte*>(v.data) + place * size, index(size));
-  return numeric::to_double(v.dtype, code);
+  std::memcpy(&code, static_cast<const std::byte*>(v.data) + place * bits / 8,
+              index(std::max(1, bits / 8)));
+  return numeric::to_double(v.dtype, code >> place * bits % 8);
+}
+
+/// The scale of Scaling::micro that an element (i, j) of an operand has, where cuBLASLt has it.
+inline std::byte* micro_scale(const MatrixView& scales, std::int64_t batch, std::int64_t i,
+                              std::int64_t block) {
+  return static_cast<std::byte*>(scales.data) +
+         (scales.batch == 1 ? 0 : batch * scales.batch_stride) +
+         (i / 128 * (scales.columns / 4) + block / 4) * 512 + i % 32 * 16 + i % 128 / 32 * 4 +
+         block % 4;
 }
 
 /// A batch of matrices with its memory. All bytes but the elements are 0xff, which is a NaN or a
@@ -72,7 +82,7 @@ class Tensor {
     const std::int64_t elements = (std::max<std::int64_t>(rows, 1) - 1) * row_stride +
                                   (std::max<std::int64_t>(columns, 1) - 1) * column_stride +
                                   (batch - 1) * batch_stride + 1;
-    memory_.resize(index((begin_ + elements * width() + guard) / guard + 1));
+    memory_.resize(index((begin_ + numeric::packed_bytes(type, elements) + guard) / guard + 1));
     std::memset(memory_.data(), 0xff, index(bytes()));
   }
 
@@ -91,12 +101,9 @@ class Tensor {
   }
 
   [[nodiscard]] std::byte* address(std::int64_t b, std::int64_t i, std::int64_t j) const {
-    return memory() + begin_ +
-           (b * view_.batch_stride + i * view_.row_stride + j * view_.column_stride) * width();
+    return memory() + begin_ + place(b, i, j) * numeric::bits(view_.dtype) / 8;
   }
-  void set(std::int64_t b, std::int64_t i, std::int64_t j, double x) {
-    put(address(b, i, j), code_of(x));
-  }
+  void set(std::int64_t b, std::int64_t i, std::int64_t j, double x) { put(b, i, j, code_of(x)); }
   [[nodiscard]] double get(std::int64_t b, std::int64_t i, std::int64_t j) const {
     return element(view(), b, i, j);
   }
@@ -118,7 +125,7 @@ class Tensor {
       has_another = !has_another;
       const std::uint64_t which = (drawn & 0xffffffffU) * codes.size() >> 32;
       drawn >>= 32;
-      put(address(b, i, j), codes[which]);
+      put(b, i, j, codes[which]);
     });
   }
   /// Values between two, a thousand at most.
@@ -171,7 +178,10 @@ class Tensor {
       }
     }
   }
-  [[nodiscard]] std::int64_t width() const { return numeric::bits(view_.dtype) / 8; }
+  [[nodiscard]] std::int64_t place(std::int64_t b, std::int64_t i, std::int64_t j) const {
+    return b * view_.batch_stride + i * view_.row_stride + j * view_.column_stride;
+  }
+  [[nodiscard]] std::int64_t width() const { return std::max(1, numeric::bits(view_.dtype) / 8); }
   [[nodiscard]] std::uint64_t code_of(double x) const {
     // The low bits of a tf32's word, which nobody reads, are those of an f32.
     if (view_.dtype == DType::f32 || view_.dtype == DType::tf32) {
@@ -179,19 +189,26 @@ class Tensor {
     }
     return numeric::from_double(view_.dtype, x);
   }
-  void put(std::byte* place, std::uint64_t code) const {
-    switch (width()) {  // by constants, which are single stores
-      case 1:
-        std::memcpy(place, &code, 1);
+  void put(std::int64_t b, std::int64_t i, std::int64_t j, std::uint64_t code) {
+    std::byte* const at = address(b, i, j);
+    switch (numeric::bits(view_.dtype)) {  // by constants, which are single stores
+      case 4: {
+        const auto both = static_cast<unsigned>(*at);
+        code = place(b, i, j) % 2 == 0 ? (both & 0xf0U) | code : (both & 0xfU) | code << 4;
+        std::memcpy(at, &code, 1);
         return;
-      case 2:
-        std::memcpy(place, &code, 2);
+      }
+      case 8:
+        std::memcpy(at, &code, 1);
         return;
-      case 4:
-        std::memcpy(place, &code, 4);
+      case 16:
+        std::memcpy(at, &code, 2);
+        return;
+      case 32:
+        std::memcpy(at, &code, 4);
         return;
       default:
-        std::memcpy(place, &code, index(width()));
+        std::memcpy(at, &code, index(width()));
     }
   }
 
@@ -227,7 +244,11 @@ WW_VECTOR_SUMS inline Sum dot(const float* x, const float* y, std::int64_t n) {
 /// What a product must be: plan/problem.h word for word, over the operands' own addresses.
 class Product {
  public:
-  explicit Product(const GemmOperands& o) : o_(o), a_(decoded(o.a)), b_(decoded(o.b)) {}
+  explicit Product(const GemmOperands& o) : o_(o), a_(decoded(o.a)), b_(decoded(o.b)) {
+    if (o.scaling != Scaling::micro) return;
+    scale(o.a, o.scale_a, a_);
+    scale(o.b, o.scale_b, b_);
+  }
 
   /// Element (i, j) of the product before the activation. `batch` is the matrix of A and D, `group`
   /// that of B and of what goes with it. The size is that of the scaled products alone.
@@ -298,10 +319,32 @@ class Product {
   static std::int64_t of(const MatrixView& v, std::int64_t matrix) {
     return v.batch == 1 || v.batch_stride == 0 ? 0 : matrix;
   }
+  // Multiplies the elements of `v` by those of their blocks.
+  static void scale(const MatrixView& v, const MatrixView& by, std::vector<float>& all) {
+    const int block = v.dtype == DType::e2m1 ? 16 : 32;
+    for (std::size_t at = 0; at < all.size(); ++at) {
+      const auto row = static_cast<std::int64_t>(at) / v.columns;
+      const std::int64_t k = static_cast<std::int64_t>(at) % v.columns;
+      all[at] *= static_cast<float>(numeric::to_double(
+          by.dtype,
+          static_cast<unsigned>(*micro_scale(by, of(by, row / v.rows), row % v.rows, k / block))));
+    }
+  }
   // The matrices one below the other: every type that is multiplied is exact in f32.
   static std::vector<float> decoded(const MatrixView& v) {
     const std::int64_t matrices = of(v, v.batch - 1) + 1;
     std::vector<float> all(index(matrices * v.rows * v.columns));
+    if (!numeric::widens_from_memory(v.dtype) || (v.column_stride != 1 && v.row_stride != 1)) {
+      std::size_t at = 0;
+      for (std::int64_t b = 0; b < matrices; ++b) {
+        for (std::int64_t i = 0; i < v.rows; ++i) {
+          for (std::int64_t j = 0; j < v.columns; ++j) {
+            all[at++] = static_cast<float>(element(v, b, i, j));
+          }
+        }
+      }
+      return all;
+    }
     const std::int64_t lines = v.column_stride == 1 ? v.rows : v.columns;
     const std::int64_t length = v.column_stride == 1 ? v.columns : v.rows;
     const std::int64_t pitch = v.column_stride == 1 ? v.row_stride : v.column_stride;

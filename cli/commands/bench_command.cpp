@@ -229,10 +229,10 @@ std::optional<int> parse_configs(const std::string& text) {
 }
 
 PlanChoices measured_choices(const MeasureOptions& o) {
-  if (o.clusters < 1 || o.clusters > 16) {
-    throw InputError("--clusters is " + std::to_string(o.clusters) +
+  if (o.clusters && (*o.clusters < 1 || *o.clusters > 16)) {
+    throw InputError("--clusters is " + std::to_string(*o.clusters) +
                      "; clusters have 1 to 16 CTAs, so the nearest legal value is " +
-                     (o.clusters < 1 ? "1." : "16."));
+                     (*o.clusters < 1 ? "1." : "16."));
   }
   PlanChoices choices;
   choices.most_cluster_ctas = o.clusters;

@@ -18,8 +18,8 @@ struct MeasureOptions {
   int rounds = 21;
   std::uint64_t seed = 1;  ///< of the operands, and of --sample
   std::string device = "cuda:0";
-  bool gpcs = false;  ///< look how the SMs stand in groups
-  int clusters = 2;   ///< the most CTAs of the clusters that are tried
+  bool gpcs = false;            ///< look how the SMs stand in groups
+  std::optional<int> clusters;  ///< the most CTAs of the clusters that are tried
 };
 
 /// The arguments as they were typed; empty texts were not given.

@@ -1,5 +1,6 @@
 #include "cli/commands/gemm_arguments.h"
 
+#include <algorithm>
 #include <cfloat>
 #include <charconv>
 #include <cmath>
@@ -22,10 +23,14 @@ constexpr Words<std::pair<bool, bool>> kLayouts = {
     {"NT", {false, false}}, {"NN", {false, true}}, {"TN", {true, true}}, {"TT", {true, false}}};
 
 [[noreturn]] void refuse_operand_types(const std::string& text) {
-  throw InputError("--dtype is \"" + text +
-                   "\"; it must be bf16, fp16, e4m3, e5m2, tf32 or s8, or two 8-bit floats as "
-                   "\"e4m3,e5m2\": the nearest is bf16.");
+  throw InputError(
+      "--dtype is \"" + text +
+      "\"; it must be bf16, fp16, e4m3, e5m2, tf32, s8, mxf8 or nvf4, or two 8-bit floats "
+      "as \"e4m3,e5m2\": the nearest is bf16.");
 }
+
+// Types with a scale for every few elements.
+constexpr Words<DType> kMicroTypes = {{"mxf8", DType::e4m3}, {"nvf4", DType::e2m1}};
 
 DType operand_type(const std::string& word, const std::string& text) {
   const std::optional<DType> type = numeric::parse_dtype(word);
@@ -116,7 +121,26 @@ void read_weights(const GemmOptions& o, GemmJob& job) {
   if (packed.sums == GroupSums::table && !o.zero_points) packed.format.encoding = Int4Encoding::sm;
 }
 
+// Whether --dtype says that operands have scales of their own.
+void read_micro(const GemmOptions& o, GemmJob& job) {
+  const bool micro = std::any_of(kMicroTypes.begin(), kMicroTypes.end(),
+                                 [&](const auto& type) { return o.dtype == type.first; });
+  if (!micro) return;
+  for (const auto& [option, text] :
+       {std::pair{"--scaling", &o.scaling}, std::pair{"--weights", &o.weights}}) {
+    if (text->empty()) continue;
+    throw InputError(std::string(option) + " is " + *text + ", and --dtype is " + o.dtype +
+                     ", whose A and B have scales of their own: leave it out.");
+  }
+  job.scaling = Scaling::micro;
+}
+
 }  // namespace
+
+std::pair<DType, DType> micro_types(const GemmOptions& o) {
+  const auto type = chosen<DType>("--dtype", o.dtype, kMicroTypes);
+  return {type, type};
+}
 
 void read_words(const GemmOptions& o, GemmJob& job) {
   job.is_grouped = o.is_grouped;
@@ -142,6 +166,7 @@ void read_words(const GemmOptions& o, GemmJob& job) {
                    {"group", Scaling::group},
                    {"row-column", Scaling::row_column},
                    {"block", Scaling::block}});
+  read_micro(o, job);
   choose(job.accumulation, "--accumulation", o.accumulation, kAccumulations);
   read_weights(o, job);
   if (o.gated) job.epilogue.activation = Activation::silu;

@@ -105,7 +105,9 @@ GemmCheck check_of(const GemmJob& job, std::size_t group, DType type, const void
   c.d = from({type, codes, false, job.m * job.result_columns()}, rows.begin, job.result_columns());
   c.alpha = static_cast<double>(job.alpha);
   c.beta = static_cast<double>(job.beta);
-  c.scaling = job.scaling == Scaling::group ? Scaling::tensor : job.scaling;
+  c.scaling = job.scaling == Scaling::group ? Scaling::tensor
+              : job.is_micro()              ? Scaling::none  // the values are scaled
+                                            : job.scaling;
   c.accumulation = job.accumulation;
   if (job.packed) {
     c.packed_b = true;
@@ -113,7 +115,7 @@ GemmCheck check_of(const GemmJob& job, std::size_t group, DType type, const void
     c.accumulation =
         job.packed->sums == GroupSums::exact ? Accumulation::promoted : Accumulation::fast;
   }
-  if (job.scaling != Scaling::none) {
+  if (c.scaling != Scaling::none) {
     const bool by_row = job.scaling == Scaling::row_column || job.scaling == Scaling::block;
     const bool one_each = job.scaling == Scaling::group && job.scale_a.shape[0] > 1;
     c.scale_a = from(codes_of(job.scale_a),
@@ -213,7 +215,11 @@ GemmJob read_job(const GemmOptions& o) {
   GemmJob job;
   read_words(o, job);
   std::optional<std::pair<DType, DType>> operands;
-  if (!o.dtype.empty()) operands = parse_operand_types(o.dtype);
+  if (job.is_micro()) {
+    operands = micro_types(o);
+  } else if (!o.dtype.empty()) {
+    operands = parse_operand_types(o.dtype);
+  }
   std::optional<DType> result;
   if (!o.d_dtype.empty()) result = parse_result_type(o.d_dtype);
   if (!o.out.empty()) static_cast<void>(parse_spec(o.out));
@@ -254,7 +260,8 @@ GemmProblem problem_of(const GemmJob& job) {
 void check_memory(const GemmJob& job) {
   const double result = static_cast<double>(job.batch) * static_cast<double>(job.m) *
                         static_cast<double>(job.result_columns()) * numeric::bits(job.result) / 8;
-  const double wanted = bytes_as(job.a, job.a_type) + bytes_as(job.b, job.b_type) +
+  const double wanted = bytes_as(job.a, job.is_micro() ? DType::f32 : job.a_type) +
+                        bytes_as(job.b, job.is_micro() ? DType::f32 : job.b_type) +
                         bytes_as(job.c, job.result) + bytes_as(job.scale_a, DType::f32) +
                         bytes_as(job.scale_b, DType::f32) + bytes_as(job.bias, job.bias.dtype) +
                         result;
@@ -273,10 +280,12 @@ void load(GemmJob& job, std::uint64_t seed, std::ostream& err) {
     t = random_normal(type, t.shape, seed, stream);
     return true;
   };
-  if (make(job.a, job.a_type, kStreamA)) {
+  const DType a_type = job.is_micro() ? DType::f32 : job.a_type;
+  const DType b_type = job.is_micro() ? DType::f32 : job.b_type;
+  if (make(job.a, a_type, kStreamA)) {
     poison(job.a);
   } else {
-    round_to(job.a, job.a_type, "A", err);
+    round_to(job.a, a_type, "A", err);
   }
   if (job.packed) {
     if (job.packed_b.empty()) {
@@ -284,8 +293,12 @@ void load(GemmJob& job, std::uint64_t seed, std::ostream& err) {
     } else {
       read_values(job);
     }
-  } else if (!make(job.b, job.b_type, kStreamB)) {
-    round_to(job.b, job.b_type, "B", err);
+  } else if (!make(job.b, b_type, kStreamB)) {
+    round_to(job.b, b_type, "B", err);
+  }
+  if (job.is_micro()) {
+    job.micro_a = quantise(job.a, job.a_type);
+    job.micro_b = quantise(job.b, job.b_type);
   }
   if (make(job.c, job.result, kStreamC)) {
     poison(job.c);
@@ -329,13 +342,21 @@ GemmOperands operands_of(GemmJob& job, HostTensor& d) {
     o.b.dtype = DType::s4;
     o.b.data = job.packed_b.data() + packed::kHeaderBytes;
   }
+  if (job.is_micro()) {
+    o.a.dtype = job.a_type;
+    o.b.dtype = job.b_type;
+    o.a.data = job.micro_a.codes.data();
+    o.b.data = job.micro_b.codes.data();
+    o.scale_a = scales_view(job.micro_a, job.a, job.a_type);
+    o.scale_b = scales_view(job.micro_b, job.b, job.b_type);
+  }
   if (job.reads_c()) o.c = packed_view(job.c);
   o.d = packed_view(d);
   o.alpha = job.alpha;
   o.beta = job.beta;
   o.scaling = job.scaling;
   o.accumulation = job.accumulation;
-  if (job.scaling != Scaling::none) {
+  if (job.scaling != Scaling::none && !job.is_micro()) {
     o.scale_a = job.side_by_side.empty() ? packed_view(job.scale_a) : side_by_side_view(job);
     if (!job.scale_b.shape.empty()) o.scale_b = packed_view(job.scale_b);
   }

@@ -11,6 +11,7 @@
 
 #include "cli/commands/run.h"
 #include "cli/compute/check.h"
+#include "cli/compute/micro.h"
 #include "cli/files/tensor_file.h"
 #include "warpwright/plan/plan.h"
 
@@ -85,7 +86,9 @@ struct GemmJob {
   bool uses_tuning = true;
   HostTensor a, b, c;
   std::vector<std::byte> packed_b;  ///< a packed tensor, with `packed`
-  HostTensor scale_a, scale_b;      ///< f32, with `scaling`
+  /// With micro scaling `a` and `b` have the values, in f32, and here are their codes and scales.
+  MicroTensor micro_a, micro_b;
+  HostTensor scale_a, scale_b;  ///< f32, with `scaling`
   /// scale_a once more, tokens side by side, where the kernel gets it so; random block scales
   /// alone.
   std::vector<std::byte> side_by_side;
@@ -101,6 +104,7 @@ struct GemmJob {
 
   [[nodiscard]] const char* command() const { return is_grouped ? "grouped" : "gemm"; }
   [[nodiscard]] bool reads_c() const { return beta != 0.0F; }
+  [[nodiscard]] bool is_micro() const { return scaling == Scaling::micro; }
   [[nodiscard]] std::int64_t result_columns() const { return epilogue.gated ? n / 2 : n; }
   /// Rows that are computed, of one of the batch, and those of each group.
   [[nodiscard]] std::int64_t tokens() const { return m - rest.count(); }

@@ -136,9 +136,9 @@ void add_meaning(CLI::App& app, GemmOptions& o) {
       known_names() + ": run that device's kernels on the model (explain: plan for that device)");
   add_sms_option(app, o);
   add("--dtype", o.dtype, "TYPE",
-      "bf16, fp16, e4m3, e5m2 or e4m3,e5m2, or, on GPUs without wgmma, tf32 or s8: what A and B "
-      "are "
-      "multiplied as (default: the type of both files, else bf16)");
+      "bf16, fp16, e4m3, e5m2 or e4m3,e5m2, or, on GPUs without wgmma, tf32 or s8, or on sm_120 "
+      "mxf8 or nvf4, with scales that are made here: what A and B are multiplied as (default: the "
+      "type of both files, else bf16)");
   add("--alpha", o.alpha, "X", "factor of the product (default 1)");
   add("--beta", o.beta, "X", "factor of C (default 0)");
   add("--scaling", o.scaling, "none|tensor|group|row-column|block",

@@ -160,6 +160,11 @@ HostTensor read_vector(const std::string& name, const std::string& spec, const E
 HostTensor scales_of(const GemmOptions& o, const GemmJob& job, bool of_a) {
   const std::string& spec = of_a ? o.scale_a : o.scale_b;
   const std::string option = of_a ? "--scale-a" : "--scale-b";
+  if (job.is_micro()) {
+    if (spec.empty()) return {};
+    throw InputError(option + " is given, and --dtype is " + o.dtype +
+                     ", whose scales are made with the operands: leave it out.");
+  }
   if (job.scaling == Scaling::none) {
     if (spec.empty()) return {};
     throw InputError(option +

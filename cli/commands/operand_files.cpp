@@ -105,7 +105,7 @@ std::pair<DType, DType> types_of_files(DType a, DType b) {
 
 DType natural_result(DType operand) {
   if (is_of_registers(operand)) return DType::f32;
-  return is_8bit_float(operand) ? DType::bf16 : operand;
+  return numeric::bits(operand) <= 8 ? DType::bf16 : operand;
 }
 
 void round_to(HostTensor& tensor, DType type, const char* name, std::ostream& err) {

@@ -17,10 +17,9 @@ namespace warpwright::cli {
 namespace {
 
 std::int64_t bytes_of(const MatrixView& view) {
-  return reach({{view.batch, view.batch_stride},
-                {view.rows, view.row_stride},
-                {view.columns, view.column_stride}}) *
-         (numeric::bits(view.dtype) / 8);
+  return numeric::packed_bytes(view.dtype, reach({{view.batch, view.batch_stride},
+                                                  {view.rows, view.row_stride},
+                                                  {view.columns, view.column_stride}}));
 }
 
 // Memory of the current CUDA device for one product. New memory is filled with 0xff: an element of

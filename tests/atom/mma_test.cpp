@@ -182,6 +182,10 @@ TEST(MmaTest, Targets) {
                    DType::f32,        Major::k, Major::k, 16, DType::ue4m3};
   EXPECT_EQ(mma_support(scaled, 120), MmaSupport::native);
   EXPECT_EQ(mma_support(scaled, 90), MmaSupport::absent);
+  // Lane 6 has scales of row 1 of A in pair 1, and of column 1 of B as lane 2 of four.
+  EXPECT_NE(register_table(make_tiled_mma(scaled)).find("\n  6      1 of 1    1 of 2\n"),
+            std::string::npos)
+      << register_table(make_tiled_mma(scaled));
   const Mma hopper{MmaKind::wgmma, 64, 128, 16};
   EXPECT_EQ(mma_support(hopper, 90), MmaSupport::native);
   EXPECT_EQ(mma_support(hopper, 100), MmaSupport::absent);

@@ -78,6 +78,35 @@ std::vector<std::string> random_gemm(const std::vector<std::string>& more) {
   return all;
 }
 
+// Operands with scales of their own are made on the way, of random matrices and of files.
+TEST_F(GemmCommand, MicroScaledOperandsAreQuantised) {
+  for (const std::string type : {"mxf8", "nvf4"}) {
+    const CliResult r = run_cli({"gemm", "--random", "140", "72", "96", "--as", "rtx5090",
+                                 "--dtype", type, "--batch", "2", "--check"});
+    if (r.err.find("a build of all kernels may") != std::string::npos) continue;
+    EXPECT_EQ(r.status, 0) << r.err;
+    EXPECT_NE(r.err.find(type == "mxf8" ? "e4m3 to bf16" : "e2m1 to bf16"), std::string::npos)
+        << r.err;
+    EXPECT_NE(r.err.find("check: PASS. All 20160 elements are right"), std::string::npos) << r.err;
+    const std::string a = matrix_file("a.npy", DType::f32, {40, 64});
+    const std::string b = matrix_file("b.npy", DType::f32, {24, 64}, 2);
+    const CliResult of_files =
+        run_cli({"gemm", "--a", a, "--b", b, "--as", "rtx5090", "--dtype", type, "--check"});
+    EXPECT_EQ(of_files.status, 0) << of_files.err;
+  }
+  const auto refused = [](std::vector<std::string> more, const std::vector<std::string>& words) {
+    std::vector<std::string> all = {"gemm", "--random", "64", "64", "64", "--dtype", "nvf4"};
+    all.insert(all.end(), more.begin(), more.end());
+    expect_refused_naming(all, words);
+  };
+  refused({}, {"scaling is micro", "no kernel for", "sm_120"});
+  refused({"--as", "a100"}, {"sm_80", "multiply no scales", "bf16 without scales"});
+  refused({"--as", "rtx5090", "--scaling", "tensor"}, {"--scaling is tensor", "leave it out"});
+  refused({"--as", "rtx5090", "--weights", "int4"}, {"--weights is int4", "leave it out"});
+  refused({"--as", "rtx5090", "--scale-a", "x.npy"}, {"--scale-a is given", "leave it out"});
+  refused({"--as", "rtx5090", "--gated"}, {"gated"});
+}
+
 TEST_F(GemmCommand, ChecksOddShapesOfAllTypes) {
   const std::vector<std::vector<std::string>> shapes = {
       {"129", "131", "72"}, {"1", "1", "8"}, {"77", "301", "200"}, {"255", "7", "8"}};

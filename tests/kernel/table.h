@@ -58,6 +58,11 @@ inline bool is_fed(const Instance& instance) {
 inline bool is_fed_by_request(const Instance& instance) {
   return is_fed(instance) && asks_for_tiles(config_named(register_kernels(), instance.name));
 }
+/// Whether the tensor core multiplies scales of blocks along K too.
+inline bool has_micro_scales(const Instance& instance) {
+  return is_register_kernel(instance) &&
+         is_block_scaled(config_named(register_kernels(), instance.name));
+}
 /// Whether rows of A and B may begin anywhere.
 inline bool takes_any_rows(const Instance& instance) {
   return is_register_kernel(instance) && std::string_view(instance.name).ends_with("_any");

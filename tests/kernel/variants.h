@@ -45,7 +45,8 @@ struct Ask {
 };
 
 inline std::string text(const Ask& a) {
-  constexpr const char* scalings[] = {"no scales", "tensor scales", "row scales", "block scales"};
+  constexpr const char* scalings[] = {"no scales",    "tensor scales", "row scales",
+                                      "block scales", "group scales",  "micro scales"};
   constexpr const char* biases[] = {"no bias", "a bias of rows", "a bias of columns"};
   return std::to_string(a.m) + "x" + std::to_string(a.n) + "x" + std::to_string(a.k) + " batch " +
          std::to_string(a.batch) + " cluster " + std::to_string(a.cluster.m) + "x" +
@@ -86,7 +87,7 @@ class Variant {
     const kernel::GemmConfig& c = instance_.config;
     std::mt19937 random(ask.seed);
     const auto major = [](atom::Major m) { return m == atom::Major::mn; };
-    const double largest = c.a.stored == DType::s8 ? 100 : 1;
+    const double largest = c.a.stored == DType::s8 ? 100 : c.a.stored == DType::e2m1 ? 6 : 1;
     const int columns = c.gated ? ask.n / 2 : ask.n;
     a_ = matrices(c.swapped ? c.b.stored : c.a.stored, ask.batch, ask.m, ask.k,
                   major(c.swapped ? c.b.major : c.a.major), ask.loose, ask.loose, ask.apart);
@@ -107,7 +108,9 @@ class Variant {
       c_.fill(random, -2, 2);
       if (ask.in_place) d_.copy(c_);
     }
-    scaling_ = c.sums == kernel::Sums::block_scaled ? Scaling::block : ask.scaling;
+    scaling_ = c.sums == kernel::Sums::block_scaled ? Scaling::block
+               : has_micro_scales(instance)         ? Scaling::micro
+                                                    : ask.scaling;
     make_scales(random);
     if (ask.bias != Bias::none) {
       bias_ = matrices(ask.bias_type, 1, ask.bias == Bias::rows ? ask.m : ask.n, 1, true);
@@ -246,9 +249,32 @@ class Variant {
                             ask_.seed % 2 == 0);
         scale_b_ = matrices(DType::f32, ask_.batch, (ask_.n + 127) / 128, blocks);
         break;
+      case Scaling::micro:
+        make_micro_scales(random, a_, scale_a_);
+        make_micro_scales(random, b_, scale_b_);
+        return;
     }
     scale_a_.fill(random, 0.5, 2);
     scale_b_.fill(random, 0.5, 2);
+  }
+
+  // In whole tiles: behind the last row NaN, behind K the smallest.
+  void make_micro_scales(std::mt19937& random, const Tensor& of, Tensor& scales) const {
+    const bool nvf4 = of.view().dtype == DType::e2m1;
+    const int blocks = (ask_.k + (nvf4 ? 15 : 31)) / (nvf4 ? 16 : 32);
+    const std::int64_t rows = (of.view().rows + 127) / 128 * 128;
+    const std::int64_t columns = (blocks + 3) / 4 * 4;
+    const DType type = nvf4 ? DType::ue4m3 : DType::ue8m0;
+    scales = Tensor(type, rows, columns, columns, 1, ask_.batch, rows * columns);
+    std::uniform_real_distribution<double> draw(0.3, 4);
+    for (int b = 0; b < ask_.batch; ++b) {
+      for (int i = 0; i < of.view().rows; ++i) {
+        for (int j = 0; j < columns; ++j) {
+          *micro_scale(scales.view(), b, i, j) = static_cast<std::byte>(
+              j < blocks ? numeric::from_double(type, draw(random)) : std::uint64_t{0});
+        }
+      }
+    }
   }
 
   [[nodiscard]] Activation activation() const {
@@ -373,6 +399,7 @@ inline Ask random_ask(const Instance& instance, Draws& draw, double most) {
     ask.shares_c = !ask.in_place && draw.rarely(4);
   }
   if (takes_any_rows(instance) && !draw.rarely(4)) ask.loose = draw(1, 9);
+  if (c.a.stored == DType::e2m1) ask.k += ask.k % 2;  // two are a byte
   ask.seed = draw.seed();
   return ask;
 }

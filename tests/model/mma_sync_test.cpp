@@ -18,32 +18,43 @@ using tests::MmaKind;
 
 const testing::Launch one_warp{.threads = 32, .shared_bytes = 4096};
 
-template <Mma M>
+template <Mma M, int Choice>
 void check_product() {
-  SCOPED_TRACE(atom::to_text(M));
+  SCOPED_TRACE(atom::to_text(M) + ", scales from choice " + std::to_string(Choice));
   for (unsigned seed = 1; seed <= 3; ++seed) {
-    const tests::Product product(M, seed);
+    const tests::Product product(M, seed, Choice);
     testing::Buffer<std::uint32_t> a("A", 32 * kRegisters, testing::Access::input);
     testing::Buffer<std::uint32_t> b("B", 32 * kRegisters, testing::Access::input);
     testing::Buffer<std::uint32_t> sums("sums", 32 * kRegisters);
     std::copy(product.a.begin(), product.a.end(), a.begin());
     std::copy(product.b.begin(), product.b.end(), b.begin());
     std::copy(product.sums.begin(), product.sums.end(), sums.begin());
-    const tests::Words words{a.data(), b.data(), sums.data()};
+    testing::Buffer<std::uint32_t> scales_a("scales of A", 32, testing::Access::input);
+    testing::Buffer<std::uint32_t> scales_b("scales of B", 32, testing::Access::input);
+    std::copy(product.scales_a.begin(), product.scales_a.end(), scales_a.begin());
+    std::copy(product.scales_b.begin(), product.scales_b.end(), scales_b.begin());
+    const tests::Words words{a.data(), b.data(), sums.data(), scales_a.data(), scales_b.data()};
     Options how;
     how.mode = seed == 1 ? Mode::eager : Mode::random;
     how.seed = seed;
-    const Report report =
-        run({.threads = 32}, how, {a.allocation(), b.allocation(), sums.allocation()},
-            [&] { tests::multiply_once<M>(words); });
+    const Report report = run({.threads = 32}, how,
+                              {a.allocation(), b.allocation(), sums.allocation(),
+                               scales_a.allocation(), scales_b.allocation()},
+                              [&] { tests::multiply_once<M, Choice>(words); });
     EXPECT_TRUE(report.clean()) << report.text();
     EXPECT_EQ(std::vector<std::uint32_t>(sums.begin(), sums.end()), product.expected);
   }
 }
 
+template <Mma M, int... Choice>
+void check_choices(std::integer_sequence<int, Choice...> /*choices*/) {
+  (check_product<M, Choice>(), ...);
+}
 template <int... I>
 void check_products(std::integer_sequence<int, I...> /*indices*/) {
-  (check_product<tests::kProducts[I]>(), ...);
+  (check_choices<tests::kProducts[I]>(
+       std::make_integer_sequence<int, tests::scale_sources(tests::kProducts[I])>()),
+   ...);
 }
 
 TEST(MmaSync, ProductsOfSmallIntegersAreExact) {
@@ -101,6 +112,34 @@ TEST(MmaSync, AllLanesExecuteOneInstruction) {
   EXPECT_CLEAN(testing::run(kernel(32, false), one_warp));
   EXPECT_FINDING(testing::run(kernel(31, false), one_warp), Check::divergence);
   EXPECT_FINDING(testing::run(kernel(32, true), one_warp), Check::divergence);
+}
+
+// What an instruction may take of registers of scales; the same of all lanes.
+TEST(MmaSync, ScalesComeFromOneChoiceOfLanesAndBytes) {
+  static constexpr Mma mxf8 = tests::scaled(MmaKind::mxf8f6f4, 32, DType::e4m3, 32, DType::ue8m0);
+  static constexpr Mma nvf4 = tests::scaled(MmaKind::mxf4nvf4, 64, DType::e2m1, 16, DType::ue4m3);
+  const auto has = [](const char* fault, const char* part) {
+    return fault != nullptr && std::string(fault).find(part) != std::string::npos;
+  };
+  EXPECT_EQ(atom::mma_scales_fault(mxf8, {3, 1, 2, 3}), nullptr);
+  EXPECT_EQ(atom::mma_scales_fault(nvf4, {0, 1, 0, 3}), nullptr);
+  EXPECT_TRUE(has(atom::mma_scales_fault(mxf8, {4, 0, 0, 0}), "a multiple of how many"));
+  EXPECT_TRUE(has(atom::mma_scales_fault(nvf4, {0, 0, 1, 0}), "a multiple of how many"));
+  EXPECT_TRUE(has(atom::mma_scales_fault(mxf8, {0, 2, 0, 0}), "pair 0 or 1"));
+  EXPECT_TRUE(has(atom::mma_scales_fault(mxf8, {0, 0, 0, 4}), "0 to 3"));
+  const auto kernel = [](bool mixed) {
+    return [mixed] {
+      const std::uint32_t a[4] = {};
+      const std::uint32_t b[2] = {};
+      float sums[4] = {};
+      if (mixed && isa::thread_index() == 5) {
+        return isa::mma_sync<mxf8>(sums, a, b, isa::MmaScales<atom::MmaScaleSource{1}>{});
+      }
+      isa::mma_sync<mxf8>(sums, a, b, isa::MmaScales<atom::MmaScaleSource{}>{});
+    };
+  };
+  EXPECT_CLEAN(testing::run(kernel(false), one_warp));
+  EXPECT_FINDING(testing::run(kernel(true), one_warp), Check::divergence);
 }
 
 // Operands through ldmatrix, as the register family loads them: A of 16 x 16 by one .x4, two

@@ -43,6 +43,7 @@ GemmOperands operands(Scaling scaling) {
   };
   switch (scaling) {
     case Scaling::none:
+    case Scaling::micro:  // products in groups have none
       break;
     case Scaling::tensor:
       o.scale_a = matrix(sx, DType::f32, 1, 1);

@@ -1,6 +1,6 @@
-// The words of the register family, for targets from Turing on: register_ptx_test.py compiles this
-// for each, looks for every instruction in its kernel's PTX, and lets ptxas assemble it.
-// TARGET is N of sm_N.
+// The words of the register family, for targets from Turing to GeForce Blackwell:
+// register_ptx_test.py compiles this for each, looks for every instruction in its kernel's PTX, and
+// lets ptxas assemble it. TARGET is N of sm_N.
 #include "tests/model/mma_products.h"
 #include "warpwright/isa/copy_async.h"
 #include "warpwright/isa/warp.h"

@@ -3,12 +3,12 @@
 
     register_ptx_test.py ROOT
 
-Compiles register_forms.cu for sm_75, sm_80 and sm_89, ptxas included, without spills, and compares
-the instructions of its kernels with those that the PTX manual gives these targets; the main loop
-in register_loops.cu for sm_80, sm_86 and sm_89, whose instructions are counted; and a kernel of the
-family for each of these and sm_120f, or, in script/campaign, every kernel. Where a disassembler is
-there too, looks for the tensor core's own in the machine code. (nvcc 13 has no sm_70: Volta's
-m8n8k4 is compiled for sm_75, which has it too.) Exits 77 where there is no nvcc.
+Compiles register_forms.cu for sm_75, sm_80, sm_89 and sm_120f, ptxas included, without spills, and
+compares the instructions of its kernels with those that the PTX manual gives these targets; the
+main loop in register_loops.cu for sm_80, sm_86 and sm_89, whose instructions are counted; and a
+kernel of the family for each of these and sm_120f, or, in script/campaign, every kernel. Where a
+disassembler is there too, looks for the tensor core's own in the machine code. (nvcc 13 has no
+sm_70: Volta's m8n8k4 is compiled for sm_75, which has it too.) Exits 77 where there is no nvcc.
 """
 import os
 import pathlib
@@ -36,10 +36,17 @@ AMPERE = {"m16n8k16.row.col.f16.f16.f16.f16", "m16n8k16.row.col.f32.f16.f16.f32"
           "m16n8k32.row.col.s32.u8.s8.s32", "m16n8k64.row.col.s32.s4.s4.s32"}
 ADA = {"m16n8k16.row.col.f32.e4m3.e5m2.f32", "m16n8k32.row.col.f32.e4m3.e4m3.f32",
        "m16n8k32.row.col.f32.e5m2.e5m2.f32", "m16n8k32.row.col.f16.e4m3.e4m3.f16"}
-EXPECTED = {75: VOLTA | TURING, 80: VOLTA | TURING | AMPERE, 89: VOLTA | TURING | AMPERE | ADA}
+SCALED = {f"m16n8k32.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.{t}.{t}.f32.ue8m0"
+          for t in ("e4m3", "e5m2")}
+SCALED |= {f"m16n8k64.row.col.kind::{kind}.block_scale.scale_vec::{x}.f32.e2m1.e2m1.f32.{scale}"
+           for kind, x, scale in (("mxf4", "2X", "ue8m0"), ("mxf4nvf4", "2X", "ue8m0"),
+                                  ("mxf4nvf4", "4X", "ue4m3"))}
+EXPECTED = {75: VOLTA | TURING, 80: VOLTA | TURING | AMPERE, 89: VOLTA | TURING | AMPERE | ADA,
+            120: VOLTA | TURING | AMPERE | ADA | SCALED}
 SASS = {75: ("HMMA.884", "HMMA.1688", "IMMA.8816", "LDSM.16.M88.4", "LDSM.16.MT88.4"),
         80: ("HMMA.1688", "HMMA.16816", "IMMA.16832", "LDSM.16.M88.4", "LDGSTS"),
-        89: ("HMMA.16816", "IMMA.16832", "QMMA.16832", "LDGSTS")}
+        89: ("HMMA.16816", "IMMA.16832", "QMMA.16832", "LDGSTS"),
+        120: ("QMMA.SF.16832", "OMMA.SF.16864")}
 COPIES = ("cp.async.ca.shared.global [%], [%], 4, %;", "cp.async.ca.shared.global [%], [%], 8, %;",
           "cp.async.cg.shared.global [%], [%], 16, %;", "cp.async.commit_group;",
           "cp.async.wait_group 3;")
@@ -55,7 +62,7 @@ LOOPS = {80: ("m16n8k16.row.col.f32.bf16.bf16.f32", 2 * 4 * 8, (2 + 1) * (4 + 4)
 # A kernel of the table (kernel/registers/table.h) for each target, with what feeds it.
 KERNELS = {75: ["registers_m16n8k8_f16_f16_64x64_any"], 80: ["registers_bf16_bf16_128x256"],
            86: ["registers_s8_bf16_64x64_any"], 89: ["registers_e4m3_bf16_64x64_any"],
-           120: ["registers_bf16_bf16_128x128_tma_pp_clc"]}
+           120: ["registers_bf16_bf16_128x128_tma_pp_clc", "registers_nvf4_bf16_128x128_tma"]}
 # What plain sm_120 has not: setmaxnreg.
 FORMS = {120: "120f"}
 # In script/campaign: all rows, as far as they are for the target.
@@ -81,7 +88,7 @@ class Register(unittest.TestCase):
         for target, expected in EXPECTED.items():
             with tempfile.TemporaryDirectory() as folder, self.subTest(target=target):
                 ptx, _ = build("register_forms.cu", target, folder)
-                found = re.findall(r"mma\.sync\.aligned\.([\w.]+)", ptx)
+                found = re.findall(r"mma\.sync\.aligned\.([\w.:]+)", ptx)
                 self.assertEqual(sorted(found), sorted(expected))
                 for matrices in ("x4.shared.b16", "x4.trans.shared.b16"):
                     self.assertIn(f"ldmatrix.sync.aligned.m8n8.{matrices}", ptx)

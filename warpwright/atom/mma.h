@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 
 #include "warpwright/atom/fragment.h"
 #include "warpwright/atom/tcgen05_layout.h"
@@ -355,6 +356,39 @@ constexpr layout::Layout mma_layout_scales_a(const Mma& mma) {
 constexpr layout::Layout mma_layout_scales_b(const Mma& mma) {
   using layout::tuple;
   return layout::make_layout(tuple(tuple(4, 8), mma.k), tuple(tuple(0, 1), mma.n));
+}
+
+/// What a block-scaled MMA takes of the lanes' registers of scales, each four along K: the scales
+/// from a byte on, out of the lanes that are named (PTX's byte-id and thread-id).
+struct MmaScaleSource {
+  int byte_a = 0;
+  int lanes_a = 0;  ///< lanes 0 and 1 of each four, or 2 and 3
+  int byte_b = 0;
+  int lanes_b = 0;  ///< one of each four
+  friend constexpr bool operator==(const MmaScaleSource&, const MmaScaleSource&) = default;
+};
+/// Scales of a row of A, or of a column of B, that one instruction takes.
+constexpr int mma_scales(const Mma& mma) {
+  return mma.k / mma.scale_block;
+}
+/// Why a block-scaled MMA takes no scales from there, as a sentence; null when it does.
+constexpr const char* mma_scales_fault(const Mma& mma, const MmaScaleSource& from) {
+  for (const int byte : {from.byte_a, from.byte_b}) {
+    if (byte < 0 || byte > 4 - mma_scales(mma) || byte % mma_scales(mma) != 0)
+      return "scales begin at a byte of their register that is a multiple of how many are taken";
+  }
+  if (from.lanes_a < 0 || from.lanes_a > 1)
+    return "scales of A come from pair 0 or 1 of four lanes";
+  if (from.lanes_b < 0 || from.lanes_b > 3)
+    return "scales of B come from one of four lanes, 0 to 3";
+  return nullptr;
+}
+/// Is this lane's register read?
+constexpr bool gives_scales_a(int lane, const MmaScaleSource& from) {
+  return lane / 2 % 2 == from.lanes_a;
+}
+constexpr bool gives_scales_b(int lane, const MmaScaleSource& from) {
+  return lane % 4 == from.lanes_b;
 }
 
 }  // namespace warpwright::atom

@@ -93,6 +93,23 @@ std::string elements_text(const std::vector<std::pair<int, int>>& at) {
   return text;
 }
 
+// Lines of words in columns.
+std::string aligned(const char* title, const std::vector<std::vector<std::string>>& lines) {
+  std::vector<std::size_t> width(lines[0].size(), 0);
+  for (const auto& line : lines) {
+    for (std::size_t i = 0; i < line.size(); ++i) width[i] = std::max(width[i], line[i].size());
+  }
+  std::string text = std::string(title) + "\n";
+  for (const auto& line : lines) {
+    std::string one;
+    for (std::size_t i = 0; i < line.size(); ++i)
+      one +=
+          std::string(i == 0 ? 2 : 3, ' ') + line[i] + std::string(width[i] - line[i].size(), ' ');
+    text += one.substr(0, one.find_last_not_of(' ') + 1) + "\n";
+  }
+  return text;
+}
+
 // The table of one operand: `part` gives a thread's share of the tile's numbers.
 template <class Part>
 std::string table_of(const char* title, int threads, int rows, int per_register, Part part) {
@@ -114,19 +131,23 @@ std::string table_of(const char* title, int threads, int rows, int per_register,
     }
     lines.push_back(line);
   }
-  std::vector<std::size_t> width(lines[0].size(), 0);
-  for (const auto& line : lines) {
-    for (std::size_t i = 0; i < line.size(); ++i) width[i] = std::max(width[i], line[i].size());
+  return aligned(title, lines);
+}
+
+// Of whose elements a lane's register of scales is, and as which lanes it is taken.
+std::string scale_table(const Mma& mma) {
+  std::vector<std::vector<std::string>> lines(1, {"lane", "A", "B"});
+  for (int lane = 0; lane < 32; ++lane) {
+    const auto of = [&](const layout::Layout& scales, int lanes) {
+      return std::to_string(scales(lane, 0)) + " of " + std::to_string(lanes);
+    };
+    lines.push_back({std::to_string(lane), of(mma_layout_scales_a(mma), lane / 2 % 2),
+                     of(mma_layout_scales_b(mma), lane % 4)});
   }
-  std::string text = std::string(title) + "\n";
-  for (const auto& line : lines) {
-    std::string one;
-    for (std::size_t i = 0; i < line.size(); ++i)
-      one +=
-          std::string(i == 0 ? 2 : 3, ' ') + line[i] + std::string(width[i] - line[i].size(), ' ');
-    text += one.substr(0, one.find_last_not_of(' ') + 1) + "\n";
-  }
-  return text;
+  return aligned(
+      "Scales: row of A and column of B of each lane's register, where lanes 0, 1, ... "
+      "of four are taken",
+      lines);
 }
 
 }  // namespace
@@ -294,9 +315,10 @@ std::string register_table(const TiledMma& mma) {
                      32 / register_bits(mma.atom, mma.atom.b),
                      [&](int t) { return mma.get_slice(t).partition_b(whole(1, 2)); });
   }
-  return text + table_of("C: row,column of each register", threads, extent(0),
-                         32 / numeric::bits(mma.atom.sums),
-                         [&](int t) { return mma.get_slice(t).partition_c(whole(0, 1)); });
+  text += table_of("C: row,column of each register", threads, extent(0),
+                   32 / numeric::bits(mma.atom.sums),
+                   [&](int t) { return mma.get_slice(t).partition_c(whole(0, 1)); });
+  return mma.atom.scale_block == 0 ? text : text + scale_table(mma.atom);
 }
 
 }  // namespace warpwright::atom

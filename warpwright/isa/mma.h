@@ -1,5 +1,6 @@
 // mma.sync: a warp, or each quad pair of one, multiplies what its registers hold (PTX ISA
-// 9.7.14.5). Who holds what: atom/mma.h. Synchronous: the sums are there when the instruction is.
+// 9.7.14.5), GeForce Blackwell with scales of blocks along K, which lie in registers too. Who holds
+// what: atom/mma.h. Synchronous: the sums are there when the instruction is.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +22,7 @@ namespace detail {
 
 /// "m16n8k16.row.col.f32.bf16.bf16.f32", as a text that an asm statement takes.
 struct MmaText {
-  char text[64] = {};
+  char text[96] = {};
   int length = 0;
   constexpr void add(const char* part) {
     while (*part != '\0') text[length++] = *part++;
@@ -43,10 +44,19 @@ struct MmaText {
     add(mma.k);
     add(mma.a_major == atom::Major::k ? ".row" : ".col");
     add(mma.b_major == atom::Major::k ? ".col" : ".row");
+    if (mma.scale_block > 0) {
+      add(mma.kind == atom::MmaKind::mxf8f6f4 ? ".kind::mxf8f6f4"
+          : mma.kind == atom::MmaKind::mxf4   ? ".kind::mxf4"
+                                              : ".kind::mxf4nvf4");
+      add(".block_scale.scale_vec::");
+      add(atom::mma_scales(mma));
+      add("X");
+    }
     add(mma.sums);
     add(mma.a);
     add(mma.b);
     add(mma.sums);
+    if (mma.scale_block > 0) add(mma.scale);
   }
 };
 
@@ -136,6 +146,41 @@ WW_DEVICE void mma_sync(MmaSum<M> (&sums)[atom::mma_registers_c(M)],
 #undef WW_MMA_4_2_1
 #else
   model::mma_sync({.mma = &M, .sums = sums, .a = a, .b = b}, site);
+#endif
+}
+
+/// A lane's words of scales, four along K each, of which an MMA takes those that `From` names.
+template <atom::MmaScaleSource From>
+struct MmaScales {
+  std::uint32_t a;
+  std::uint32_t b;
+};
+
+/// The same of block-scaled operands: the products of each block of K times its two scales.
+template <atom::Mma M, atom::MmaScaleSource From>
+WW_DEVICE void mma_sync(float (&sums)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2],
+                        const MmaScales<From>& scales, [[maybe_unused]] Site site = Site::here()) {
+  static_assert(atom::mma_fault(M) == nullptr && M.scale_block > 0 &&
+                atom::mma_scales_fault(M, From) == nullptr);
+#if WW_GPU
+  using Name = detail::MmaName<M>;
+  asm volatile(
+      "mma.sync.aligned.%16 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3}, "
+      "{%10}, {%11, %12}, {%13}, {%14, %15};"
+      : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "r"(scales.a),
+        "n"(From.byte_a), "n"(From.lanes_a), "r"(scales.b), "n"(From.byte_b), "n"(From.lanes_b),
+        "C"(Name::text));
+#else
+  static constexpr atom::MmaScaleSource from = From;
+  model::mma_sync({.mma = &M,
+                   .sums = sums,
+                   .a = a,
+                   .b = b,
+                   .from = &from,
+                   .scales_a = scales.a,
+                   .scales_b = scales.b},
+                  site);
 #endif
 }
 

@@ -15,6 +15,7 @@
 
 namespace warpwright::atom {
 struct Mma;
+struct MmaScaleSource;
 }
 
 namespace warpwright::model {
@@ -157,6 +158,10 @@ struct MmaRequest {
   void* sums = nullptr;
   const std::uint32_t* a = nullptr;
   const std::uint32_t* b = nullptr;
+  // Of a block-scaled one: the thread's scales, and whose are taken.
+  const atom::MmaScaleSource* from = nullptr;
+  std::uint32_t scales_a = 0;
+  std::uint32_t scales_b = 0;
 };
 
 void mma_sync(const MmaRequest& request, Site site);

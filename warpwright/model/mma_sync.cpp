@@ -34,12 +34,19 @@ struct Maps {
   atom::Mma mma;
   Map a, b, c;
   int threads;  // of one product
+  // The row of A and the column of B whose scales a lane holds.
+  std::vector<int> scaled_a, scaled_b;
   explicit Maps(const atom::Mma& m)
       : mma(m),
         a(atom::mma_layout_a(m)),
         b(atom::mma_layout_b(m)),
         c(atom::mma_layout_c(m)),
-        threads(atom::mma_threads(m)) {}
+        threads(atom::mma_threads(m)) {
+    for (int t = 0; m.scale_block > 0 && t < threads; ++t) {
+      scaled_a.push_back(static_cast<int>(atom::mma_layout_scales_a(m)(t, 0)));
+      scaled_b.push_back(static_cast<int>(atom::mma_layout_scales_b(m)(t, 0)));
+    }
+  }
 };
 
 const Maps& maps_of(const atom::Mma& mma) {
@@ -73,6 +80,16 @@ std::size_t lane_of(const Maps& maps, int q, int t) {
   return static_cast<std::size_t>(maps.threads == 32 ? t : t % 4 + 16 * (t / 4) + 4 * q);
 }
 
+// Multiplies a row (a column of B) by its scales, those of a word from a byte on: exact too.
+void scale(const atom::Mma& mma, std::uint32_t word, int first, std::vector<double>& operand,
+           int row, int rows) {
+  for (int k = 0; k < mma.k; k += mma.scale_block) {
+    const int byte = first + k / mma.scale_block;
+    const double factor = numeric::to_double(mma.scale, word >> 8 * byte & 0xff);
+    for (int i = k; i < k + mma.scale_block; ++i) operand[place_of(row + rows * i)] *= factor;
+  }
+}
+
 // Sums as the tensor core leaves open how: four products, exactly, then one rounding. Integers
 // wrap.
 void multiply(const Maps& maps, int q, std::span<void*> lanes) {
@@ -96,6 +113,15 @@ void multiply(const Maps& maps, int q, std::span<void*> lanes) {
   };
   gather(maps.a, mma.a, a, true);
   gather(maps.b, mma.b, b, false);
+  for (int t = 0; mma.scale_block > 0 && t < maps.threads; ++t) {
+    const MmaRequest& r = request(t);
+    if (atom::gives_scales_a(t, *r.from)) {
+      scale(mma, r.scales_a, r.from->byte_a, a, maps.scaled_a[place_of(t)], mma.m);
+    }
+    if (atom::gives_scales_b(t, *r.from)) {
+      scale(mma, r.scales_b, r.from->byte_b, b, maps.scaled_b[place_of(t)], mma.n);
+    }
+  }
   const bool integer = mma.sums == DType::s32;
   for (int t = 0; t < maps.threads; ++t) {
     auto* const sums = static_cast<std::byte*>(request(t).sums);
@@ -138,9 +164,12 @@ void mma_sync(const MmaRequest& request, Site site) {
   whole_warp("mma.sync", site);
   machine().spend(nominal::warp_collective);
   meet_warp("mma.sync", site, &self, [](std::span<void*> lanes) {
-    const atom::Mma& mma = *static_cast<const MmaRequest*>(lanes[0])->mma;
+    const MmaRequest& first = *static_cast<const MmaRequest*>(lanes[0]);
+    const atom::Mma& mma = *first.mma;
     for (const void* lane : lanes) {
-      if (*static_cast<const MmaRequest*>(lane)->mma != mma) {
+      const MmaRequest& r = *static_cast<const MmaRequest*>(lane);
+      if (r.mma == first.mma && r.from == first.from) continue;  // the usual case, and cheap
+      if (*r.mma != mma || (r.from != nullptr && *r.from != *first.from)) {
         machine().fatal(Check::divergence, "lanes of a warp meet at different mma.sync", Site());
       }
     }

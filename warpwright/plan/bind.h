@@ -17,6 +17,16 @@ inline std::int64_t matrices(const MatrixView& v) {
   return v.batch_stride == 0 ? 1 : v.batch;
 }
 
+/// The same matrix as bytes, where two of its elements are one.
+inline MatrixView as_copied(MatrixView v) {
+  if (numeric::bits(v.dtype) >= 8) return v;
+  v.dtype = DType::u8;
+  v.columns /= 2;
+  v.row_stride /= 2;
+  v.batch_stride /= 2;
+  return v;
+}
+
 /// The request for `v` with its contiguous dimension, rows or columns, inside.
 inline MapRequest map_request(const char* name, const MatrixView& v, bool rows_inside,
                               int box_inner, int box_outer, atom::SmemSwizzle swizzle) {
@@ -67,6 +77,7 @@ inline void set_vectors(kernel::GemmParams& p, bool swapped, const GemmOperands&
   if (p.operands.k == 0) return;  // there is nothing to scale
   switch (o.scaling) {
     case Scaling::none:
+    case Scaling::micro:  // in maps
       break;
     case Scaling::tensor:
       p.scales.tensor_a = static_cast<const float*>(o.scale_a.data);
@@ -161,8 +172,8 @@ void fill_params(kernel::GemmParams& p, const Config& c, const Plan& plan, const
     const auto operand = [&](const char* name, const MatrixView& v, const atom::OperandTile& tile,
                              int rows) {
       const bool mn = tile.major == atom::Major::mn;
-      return encode(
-          map_request(name, v, mn, atom::span_elements(tile), mn ? tile_k(c) : rows, tile.swizzle));
+      return encode(map_request(name, as_copied(v), mn, atom::span_elements(tile),
+                                mn ? tile_k(c) : rows, tile.swizzle));
     };
     if (o.packed) {
       p.operands.packed = packed_params(o);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <tuple>
 
+#include "warpwright/facts/block_scales.h"
 #include "warpwright/plan/rules.h"
 
 namespace warpwright {
@@ -204,6 +205,9 @@ ScaleShape scale_shape(const GemmOperands& o, bool of_a) {
       return {of_a && o.scale_a.rows == 1 ? 1 : o.b.batch, 1, 1};
     case Scaling::row_column:
       return {of.rows, 1, batch};
+    case Scaling::micro:
+      return {block_scales::padded_rows(of.rows),
+              block_scales::padded_columns(of.columns, micro_block(of.dtype)), batch};
     case Scaling::block:
       return {(of.rows + block_rows - 1) / block_rows, (of.columns + scale_block - 1) / scale_block,
               batch};
@@ -212,18 +216,42 @@ ScaleShape scale_shape(const GemmOperands& o, bool of_a) {
   }
 }
 
+// Of scales in tiles, which the copy engine brings.
+Fault scale_tiles_fault(const NamedView& scale) {
+  const MatrixView& v = *scale.view;
+  if ((v.rows > 1 && v.row_stride != v.columns) || (v.columns > 1 && v.column_stride != 1)) {
+    return refuse(RefusalCode::bad_stride, scale.name, " has a row stride of ", v.row_stride,
+                  " and a column stride of ", v.column_stride,
+                  "; its tiles follow each other without gaps: the nearest legal are ", v.columns,
+                  " and 1");
+  }
+  if (v.batch > 1 && v.batch_stride % 16 != 0) {
+    return refuse(
+        RefusalCode::bad_stride, "the matrices of ", scale.name, " are ", v.batch_stride,
+        " bytes apart (batch stride); they must be a multiple of 16: the nearest legal is ",
+        (v.batch_stride + 15) / 16 * 16);
+  }
+  const int known = alignment_of(v.data);
+  if (known >= 16) return std::nullopt;
+  return refuse(RefusalCode::bad_pointer, scale.name,
+                "'s address must be a multiple of 16 bytes for the copy engine; it is one of ",
+                known);
+}
+
 Fault scale_fault(const GemmOperands& o, bool of_a) {
   const NamedView scale =
       of_a ? NamedView{&o.scale_a, "scale_a"} : NamedView{&o.scale_b, "scale_b"};
   const MatrixView& v = *scale.view;
   const ScaleShape s = scale_shape(o, of_a);
+  const bool micro = o.scaling == Scaling::micro;
+  const DType type = micro ? micro_scale(of_a ? o.a.dtype : o.b.dtype) : DType::f32;
   const std::string need = std::string(scaling_name(o.scaling)) + " scaling of " +
-                           (of_a ? "A (" : "B (") + shape_of(of_a ? o.a : o.b) +
-                           ") takes f32 scales of shape " + shape_of(s.rows, s.columns) +
+                           (of_a ? "A (" : "B (") + shape_of(of_a ? o.a : o.b) + ") takes " +
+                           type_name(type) + " scales of shape " + shape_of(s.rows, s.columns) +
                            (o.groups && s.batch > 1 ? ", a batch of " + number(s.batch) : "");
   if (v.data == nullptr)
     return refuse(RefusalCode::bad_pointer, scale.name, " is a null pointer; ", need);
-  if (v.dtype != DType::f32) {
+  if (v.dtype != type) {
     return refuse(RefusalCode::bad_type, scale.name, " is ", type_name(v.dtype), "; ", need);
   }
   if (v.rows != s.rows || v.columns != s.columns || (o.groups && v.batch != s.batch)) {
@@ -234,7 +262,8 @@ Fault scale_fault(const GemmOperands& o, bool of_a) {
     return refuse(RefusalCode::bad_stride, scale.name, " has a row stride of ", v.row_stride,
                   "; that of the scales of groups has 32 bits: the nearest legal is ", max_extent);
   }
-  return side_fault(scale, s.batch);
+  if (auto r = side_fault(scale, s.batch)) return r;
+  return micro ? scale_tiles_fault(scale) : std::nullopt;
 }
 
 // Tensors that are given and would not be read: their caller expects something else.
@@ -243,7 +272,7 @@ Fault unread_fault(const GemmOperands& o) {
     if (o.scaling == Scaling::none && scale.view->data != nullptr) {
       return refuse(RefusalCode::bad_value, scale.name,
                     " is given and scaling is none; say what it scales (tensor, row-column, "
-                    "block, or group), or leave it out");
+                    "block, group, or micro), or leave it out");
     }
   }
   if (o.epilogue.bias == Bias::none && o.bias.data != nullptr) {

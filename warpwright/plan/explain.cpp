@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "warpwright/facts/block_scales.h"
 #include "warpwright/plan/explain_text.h"
 #include "warpwright/plan/rules.h"
 
@@ -187,6 +188,10 @@ double moved_bytes(const GemmProblem& p) {
   } else if (p.scaling == Scaling::block) {
     moved += bytes(DType::f32, p.m, blocks, one_a);
     if (!p.packed) of_b += bytes(DType::f32, (p.n + 127) / 128, blocks, one_b);
+  } else if (p.scaling == Scaling::micro) {
+    const std::int64_t columns = block_scales::padded_columns(p.k, micro_block(p.a));
+    moved += bytes(DType::u8, block_scales::padded_rows(p.m), columns, one_a);
+    of_b += bytes(DType::u8, block_scales::padded_rows(p.n), columns, one_b);
   }
   return moved + matrices * of_b;
 }

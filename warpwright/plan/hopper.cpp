@@ -324,6 +324,19 @@ Refusal no_maps(const GemmProblem& p) {
                 ": the nearest is a kernel with one map over all tokens");
 }
 
+// CTAs of a cluster that nobody asked for. L2 is asked up to four times as often for a row that
+// begins within a line, and a cluster asks once for all of its CTAs.
+int most_unasked(const GemmProblem& p) {
+  if (p.groups > 0 || p.packed) return 2;
+  const auto across = [](std::int64_t row, std::int64_t column, DType type) {
+    return std::max(row, column) * numeric::bits(type) / 8 % 128 != 0;
+  };
+  return across(p.a_row_stride, p.a_column_stride, p.a) ||
+                 across(p.b_row_stride, p.b_column_stride, p.b)
+             ? 8
+             : 2;
+}
+
 // Every plan by these choices that begins like `base`; may be none.
 Result<std::vector<Plan>> search(Plan base, const PlanChoices& choices) {
   std::vector<Plan> all;
@@ -334,8 +347,8 @@ Result<std::vector<Plan>> search(Plan base, const PlanChoices& choices) {
       wants_maps = choices.kernel || choices.group_maps.value_or(false);
       continue;
     }
-    const auto clusters =
-        usable_clusters(row.config, kernel::supported_clusters, base.device, choices);
+    const auto clusters = usable_clusters(row.config, kernel::supported_clusters, base.device,
+                                          choices, most_unasked(base.problem));
     if (!clusters) return clusters.refusal();
     for (const atom::ClusterShape& cluster : *clusters) {
       base.cluster = cluster;

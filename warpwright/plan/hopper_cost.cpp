@@ -43,7 +43,7 @@ class Estimate {
       : plan_(plan),
         p_(plan.problem),
         c_(hopper_config(plan)),
-        machine_(machine_of(plan.device)),
+        machine_(machine_of(plan.device, p_.groups > 0 || p_.packed.has_value())),
         blocks_(p_.reads_ab ? std::ceil(static_cast<double>(p_.k) / kernel::tile_k(c_)) * c_.k_spans
                             : 0),
         a_share_(p_.packed ? packed::tile_bytes(p_.packed->format) /
@@ -183,6 +183,7 @@ class Estimate {
     double time = machine_.epilogue_time * c_.tile_m * c_.tile_n / 32768 *
                   (kernel::result_bytes(c_) / 2.0) * (p_.reads_c ? 1.5 : 1);
     if (p_.groups > 0 && c_.schedule != kernel::Schedule::pingpong) time *= machine_.group_epilogue;
+    if (c_.swapped && c_.store == kernel::Store::tensor) time *= machine_.swapped_epilogue;
     if (!c_.swapped && c_.tile_n % 32 != 0) time *= machine_.by_16_columns;
     if (!c_.swapped && c_.tile_n % 64 != 0 && p_.n % 64 != 0) time *= machine_.across_lines;
     return time;
@@ -218,6 +219,7 @@ class Estimate {
       const double waves = std::ceil(plan_.ctas / resident);
       const double once = std::ceil(blocks_ / plan_.cluster_k) * block * sharing;
       const double after = store / plan_.cluster_k + machine_.cluster_exchange +
+                           machine_.cluster_exchange_tile * c_.tile_m * c_.tile_n / 8192 +
                            machine_.cluster_exchange_each * plan_.cluster_k;
       return {once + (waves - 1) * (once + after + machine_.cluster_wave), after};
     }

@@ -11,13 +11,21 @@ namespace warpwright {
 Result<std::vector<Plan>> candidates(const GemmProblem& problem, const DeviceFacts& device,
                                      const PlanChoices& choices) {
   const Family* const family = family_of(device, choices);
-  if (auto r = problem_fault(problem, family == nullptr || family->uses_copy_engine())) return *r;
+  const bool micro = problem.scaling == Scaling::micro;  // all its kernels have producers
+  const bool copy_engine = family == nullptr || family->uses_copy_engine();
+  if (auto r = problem_fault(problem, copy_engine || micro)) return *r;
   if (family == nullptr) {
     return refuse(RefusalCode::no_device, "device ", device.name, " has architecture sm_",
                   device.architecture,
                   "; kernels exist for sm_70 (V100), sm_75 (T4), sm_80 (A100), sm_86, sm_89, sm_90 "
                   "(H100, H200), "
                   "sm_100 (B200), sm_103 (B300) and sm_120");
+  }
+  if (micro && copy_engine) {
+    return refuse(RefusalCode::unsupported, "scaling is micro, and no kernel for ", device.name,
+                  " (sm_", device.architecture,
+                  ") has scales that the tensor core multiplies, which those for sm_120 have: the "
+                  "nearest is row-column scaling of e4m3");
   }
   if (device.sms < 1) return no_sms(device);
   if (problem.groups == 0 && (choices.tile_tokens || choices.search || choices.group_maps)) {

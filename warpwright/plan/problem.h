@@ -16,7 +16,8 @@
 namespace warpwright {
 
 /// A matrix, or a batch of them: element (b, i, j) lies at
-/// data + (b * batch_stride + i * row_stride + j * column_stride) elements. Strides in elements.
+/// data + (b * batch_stride + i * row_stride + j * column_stride) elements. Strides in elements. Of
+/// e2m1 two lie in a byte, the first in its low half, and rows begin at whole bytes.
 struct MatrixView {
   void* data = nullptr;
   DType dtype = DType::bf16;
@@ -33,7 +34,8 @@ inline MatrixView matrix(void* data, DType dtype, std::int64_t rows, std::int64_
   return {data, dtype, rows, columns, columns};
 }
 
-/// How the operands of a product are scaled. Scales are float32 in the operands' memory.
+/// How the operands of a product are scaled. Scales are float32 (but of `micro`) in the operands'
+/// memory.
 enum class Scaling : std::uint8_t {
   none,
   tensor,      ///< one factor for A (1 x 1) and one for B (1 x 1)
@@ -45,6 +47,12 @@ enum class Scaling : std::uint8_t {
   /// Grouped products alone: one factor for A, or one for each group (G x 1), and one for each
   /// group of B (G x 1)
   group,
+  /// A scale for every few elements of a row, along K, which the tensor core multiplies: mxf8, a
+  /// ue8m0 each 32 of e4m3, or nvf4, a ue4m3 each 16 of e2m1. They lie as cuBLASLt and PyTorch have
+  /// them, in tiles of 128 rows x 4 (facts/block_scales.h): as a packed matrix of whole tiles,
+  /// M (or N) rounded up to 128 rows by the blocks of K rounded up to 4. Behind K they are anything
+  /// but NaN.
+  micro,
 };
 
 /// Where sums of products of 8-bit operands are kept.

@@ -59,6 +59,15 @@ std::optional<Refusal> feature_fault(const GemmProblem& p, const DeviceFacts& de
   if (p.packed) {
     return refused("B are packed int4 weights", here, "take none: the nearest B is e4m3");
   }
+  if (p.scaling == Scaling::micro && device.architecture < 120) {
+    return refused("scaling is micro, and the tensor cores of ", device.name, " (sm_",
+                   device.architecture,
+                   ") multiply no scales, which of those with mma.sync sm_120 is the first to do: "
+                   "the nearest is ",
+                   device.architecture < 80   ? "f16 without scales"
+                   : device.architecture < 89 ? "bf16 without scales"
+                                              : "row-column scaling of e4m3");
+  }
   const bool f16_alone = device.architecture < 80;
   if (is_8bit_float(p.a) && device.architecture < 89) {
     return refused("A is ", type_name(p.a), ", and the tensor cores of ", device.name, " (sm_",
@@ -84,7 +93,7 @@ std::optional<Refusal> feature_fault(const GemmProblem& p, const DeviceFacts& de
     return refused("scaling is block", here,
                    "have no block scales: the nearest scaling is row-column");
   }
-  const std::int64_t most_k = (std::int64_t{1} << 31) / element_bytes(p.a) - 64;
+  const std::int64_t most_k = elements_in(std::int64_t{1} << 31, p.a) - 64;
   if (p.k > most_k) {
     return refused("K is ", p.k, here, "take rows of less than 2^31 bytes: the nearest legal K is ",
                    most_k);
@@ -156,6 +165,12 @@ bool is_for(const RegisterConfig& c, const DeviceFacts& device, bool named) {
           kernel::first_target(c) == device.architecture);
 }
 
+// Are the types its own, and whether the tensor core multiplies scales?
+bool multiplies(const RegisterConfig& c, const GemmProblem& p) {
+  return c.mma.a == p.a && c.mma.b == p.b && c.result == p.d &&
+         is_block_scaled(c) == (p.scaling == Scaling::micro);
+}
+
 // Does the kernel run there, and suit the problem and what the caller fixed?
 bool suits(const RegisterRow& i, const Plan& start, const Reach& reach,
            const PlanChoices& choices) {
@@ -164,8 +179,8 @@ bool suits(const RegisterRow& i, const Plan& start, const Reach& reach,
   // Nobody has seen launch control of sm_120 at work: it is for who asks for it.
   const TileSource tiles =
       choices.tiles.value_or(choices.kernel ? c.tiles : TileSource::static_persistent);
-  return is_for(c, start.device, choices.kernel.has_value()) && c.mma.a == p.a && c.mma.b == p.b &&
-         c.result == p.d && reach.covers(c) && c.tiles == tiles &&
+  return is_for(c, start.device, choices.kernel.has_value()) && multiplies(c, p) &&
+         reach.covers(c) && c.tiles == tiles &&
          c.schedule == choices.schedule.value_or(c.schedule) &&
          c.tile_m == choices.tile_m.value_or(c.tile_m) &&
          c.tile_n == choices.tile_n.value_or(c.tile_n) && choices.kernel.value_or(i.name) == i.name;
@@ -256,7 +271,7 @@ Refusal nothing_found(const Plan& start, const PlanChoices& choices) {
   const Reach reach(p);
   std::vector<ResultTile> tiles;
   std::string there;
-  bool multiplies = false;
+  bool found = false;
   for (const RegisterRow& i : register_kernels()) {
     const RegisterConfig& c = i.config;
     const char* const lacking = kernel::config_fault(c, start.device.architecture);
@@ -265,10 +280,8 @@ Refusal nothing_found(const Plan& start, const PlanChoices& choices) {
                     start.device.name, " (sm_", start.device.architecture, "): ", lacking,
                     "; leave the kernel open, or name another");
     }
-    if (!is_for(c, start.device, false) || c.mma.a != p.a || c.mma.b != p.b || c.result != p.d) {
-      continue;
-    }
-    multiplies = true;
+    if (!is_for(c, start.device, false) || !multiplies(c, p)) continue;
+    found = true;
     if (choices.kernel.value_or("") == i.name && has_producer(c) && !reach.by_copies) {
       return *problem_fault(p);
     }
@@ -276,10 +289,11 @@ Refusal nothing_found(const Plan& start, const PlanChoices& choices) {
     tiles.push_back({c.tile_m, c.tile_n});
     there += (there.empty() ? "" : ", ") + std::string(i.name);
   }
-  if (!multiplies) {
+  if (!found) {
     return refuse(RefusalCode::no_kernel, "no kernel of mma.sync in this build multiplies ",
-                  type_name(p.a), " by ", type_name(p.b), " into ", type_name(p.d), " on sm_",
-                  start.device.architecture, "; a build of all kernels may");
+                  type_name(p.a), " by ", type_name(p.b),
+                  p.scaling == Scaling::micro ? " with micro scales" : "", " into ", type_name(p.d),
+                  " on sm_", start.device.architecture, "; a build of all kernels may");
   }
   if (tiles.empty()) {
     return refuse(RefusalCode::no_kernel, "no kernel of mma.sync in this build multiplies ",
@@ -371,9 +385,11 @@ class RegistersFamily final : public Family {
         plan.device.architecture == 70 ? "; nvcc 13 compiles nothing for sm_70: for the model alone"
                                        : "");
     const bool asynchronous = c.feed == kernel::Feed::copy_async;
-    parts.kernel += format("stages     %d of %d bytes (A %d, B %d), filled by %s%s\n", c.stages,
+    const std::string scales =
+        is_block_scaled(c) ? format(", scales %d", scale_bytes(c, c.tile_m + c.tile_n)) : "";
+    parts.kernel += format("stages     %d of %d bytes (A %d, B %d%s), filled by %s%s\n", c.stages,
                            kernel::stage_bytes(c), c.tile_m * kernel::row_bytes(c),
-                           c.tile_n * kernel::row_bytes(c), kernel::feed_name(c),
+                           c.tile_n * kernel::row_bytes(c), scales.c_str(), kernel::feed_name(c),
                            c.any_alignment ? " in pieces of 16, 8 or 4 bytes, or by element" : "");
     parts.tensor_store = false;
     if (has_producer(c)) return parts;
@@ -393,11 +409,21 @@ class RegistersFamily final : public Family {
             LaunchGrids& out) const override {
     const RegisterConfig& c = register_config(plan);
     if (has_producer(c)) {
-      kernel::GemmParams p;
+      kernel::BlockScaledParams p;
       fill_params(p, c, plan, o, encode);
       out.grids[0] = grid_of(plan);
-      out.grids[0].set_params(p);
       out.count = 1;
+      if (!is_block_scaled(c)) {
+        out.grids[0].set_params(static_cast<const kernel::GemmParams&>(p));
+        return;
+      }
+      if (p.operands.k > 0) {
+        p.scale_a = encode(scale_request("the scales of A", o.scale_a, c));
+        p.scale_b = encode(scale_request("the scales of B", o.scale_b, c));
+      }
+      p.scale_a_batch = matrices(o.scale_a) > 1 ? 1 : 0;
+      p.scale_b_batch = matrices(o.scale_b) > 1 ? 1 : 0;
+      out.grids[0].set_params(p);
       return;
     }
     kernel::RegisterGemmParams p;
@@ -424,6 +450,14 @@ class RegistersFamily final : public Family {
   }
 
  private:
+  // Rows of tiles of scales as rows of float32 words, of which a copy brings a stage's.
+  static MapRequest scale_request(const char* name, const MatrixView& v, const RegisterConfig& c) {
+    constexpr int tile_rows = block_scales::kTileRows;
+    MatrixView words = matrix(v.data, DType::f32, v.rows / tile_rows, v.columns * tile_rows / 4);
+    words.batch = v.batch;
+    words.batch_stride = v.batch_stride / 4;
+    return map_request(name, words, false, kernel::scale_words(c), 1, atom::SmemSwizzle::none);
+  }
   static kernel::RegisterOperand operand(const MatrixView& v) {
     const std::int64_t size = element_bytes(v.dtype);
     return {.base = static_cast<const std::uint8_t*>(v.data),

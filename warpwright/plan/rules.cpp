@@ -63,6 +63,11 @@ Fault packed_fault(const GemmProblem& p) {
         ", and B are packed int4 weights, which are multiplied by e4m3 alone: the nearest "
         "A is e4m3");
   }
+  if (p.scaling == Scaling::micro) {
+    return refuse(RefusalCode::unsupported,
+                  "B are packed int4 weights, and scaling is micro, which no kernel has together: "
+                  "the nearest is row-column");
+  }
   const bool has_zeros = p.packed->format.zero_points != ZeroPoints::none;
   if (p.packed->sums != GroupSums::exact) {
     const std::string sums = name(p.packed->sums);
@@ -89,8 +94,30 @@ Fault packed_fault(const GemmProblem& p) {
   return std::nullopt;
 }
 
+// Of operands whose scales the tensor core multiplies.
+Fault micro_type_fault(const GemmProblem& p) {
+  if (p.a != p.b || (p.a != DType::e4m3 && p.a != DType::e2m1)) {
+    return refuse(RefusalCode::bad_type, "A is ", type_name(p.a), " and B is ", type_name(p.b),
+                  ", and scaling is micro, which is of two e4m3 (mxf8) or two e2m1 (nvf4): the "
+                  "nearest is ",
+                  p.a == DType::e2m1 || p.b == DType::e2m1 ? "e2m1" : "e4m3");
+  }
+  if (p.a == DType::e2m1 && p.k % 2 != 0) {
+    return refuse(RefusalCode::bad_shape, "K is ", p.k,
+                  ", and A and B are e2m1, two of which are a byte: the nearest legal K is ",
+                  p.k + 1);
+  }
+  return std::nullopt;
+}
+
 Fault operand_type_fault(const GemmProblem& p, bool copy_engine) {
   if (p.packed) return std::nullopt;
+  if (p.scaling == Scaling::micro) return micro_type_fault(p);
+  if (p.a == DType::e2m1 || p.b == DType::e2m1) {
+    return refuse(RefusalCode::bad_type, p.a == DType::e2m1 ? "A" : "B",
+                  " is e2m1, and scaling is ", scaling_name(p.scaling),
+                  "; e2m1 is multiplied with a scale for every 16: the nearest scaling is micro");
+  }
   const bool more = !copy_engine;  // the kernels of mma.sync take more
   for (const auto& [type, name] : {std::pair{p.a, "A"}, {p.b, "B"}}) {
     if (is_16bit_float(type) || is_8bit_float(type) || (more && is_of_registers(type))) continue;
@@ -141,7 +168,7 @@ Fault result_type_fault(const GemmProblem& p) {
 }
 
 Fault scaling_fault(const GemmProblem& p) {
-  if (p.scaling != Scaling::none && !numeric::is_8bit(p.a)) {
+  if (p.scaling != Scaling::none && p.scaling != Scaling::micro && !numeric::is_8bit(p.a)) {
     return refuse(RefusalCode::unsupported, "scaling is ", scaling_name(p.scaling),
                   ", and A and B are ", type_name(p.a),
                   "; only operands of 8 bits have scales: the nearest scaling is none");
@@ -222,23 +249,30 @@ struct Lines {
   bool copy_engine = true;    // by the copy engine: lines begin at multiples of 16 bytes
 };
 
+// Elements of which strides are multiples: 16 bytes of them where the copy engine reads, and whole
+// bytes.
+std::int64_t step_of(DType type, bool copy_engine) {
+  return std::max<std::int64_t>(1, elements_in(copy_engine ? 16 : 1, type));
+}
+
 Fault lines_fault(const Lines& l) {
-  const int element = element_bytes(l.type);
-  const std::int64_t step = l.copy_engine ? 16 / element : 1;
-  const std::int64_t most = max_pitch_bytes / element - step;
+  const std::int64_t step = step_of(l.type, l.copy_engine);
+  const std::int64_t end = elements_in(max_pitch_bytes, l.type);
+  const std::int64_t most = end - step;
   const std::string has =
       std::string(l.tensor) + " has a " + l.line + " stride of " + number(l.pitch) + " elements";
   if ((l.count > 1 && l.pitch < l.length) || l.pitch < 0) {
     return refuse(RefusalCode::bad_stride, has, ", less than its ", l.length, " ", l.opposite,
                   "s; the nearest legal is ", round_up(l.length, step));
   }
-  if (l.pitch >= max_pitch_bytes / element) {
+  if (l.pitch >= end) {
     return refuse(RefusalCode::bad_stride, has,
                   "; a tensor map allows less than 2^40 bytes: the nearest legal is ", most);
   }
   if (l.pitch % step != 0) {
     return refuse(RefusalCode::bad_stride, "the ", l.line, "s of ", l.tensor, " are ",
-                  l.pitch * element, " bytes apart (", l.pitch, " elements of ", type_name(l.type),
+                  l.pitch * numeric::bits(l.type) / 8, " bytes apart (", l.pitch, " elements of ",
+                  type_name(l.type),
                   "); they must be a multiple of 16 bytes apart: the nearest legal ", l.line,
                   " stride is ", std::min(round_up(l.pitch, step), most), " elements (pad ",
                   (l.line[0] == 'r' ? "K" : "its rows"), ")");
@@ -303,11 +337,12 @@ Fault k_major_fault(const Operand& o) {
 }
 
 Fault mn_major_fault(const Operand& o) {
-  if (numeric::is_8bit(o.type)) {
-    return refuse(RefusalCode::bad_stride, o.name, " is ", type_name(o.type),
-                  " and MN-major (row stride 1, column stride ", o.column_stride,
-                  "); the tensor core takes 8-bit operands K-major alone: neighbours along K next "
-                  "to each other, column stride 1");
+  if (numeric::bits(o.type) <= 8) {
+    return refuse(
+        RefusalCode::bad_stride, o.name, " is ", type_name(o.type),
+        " and MN-major (row stride 1, column stride ", o.column_stride,
+        "); the tensor core takes operands of 8 and 4 bits K-major alone: neighbours along K next "
+        "to each other, column stride 1");
   }
   return lines_fault(
       {o.name, o.type, "column", "row", o.rows, o.k, o.column_stride, o.copy_engine});
@@ -326,8 +361,8 @@ atom::Major major_of(const Operand& o) {
 
 Fault batch_stride_fault(const Operand& o) {
   if (o.batch <= 1) return std::nullopt;
-  const std::int64_t step = o.copy_engine ? 16 / element_bytes(o.type) : 1;
-  const std::int64_t most = max_pitch_bytes / element_bytes(o.type) - step;
+  const std::int64_t step = step_of(o.type, o.copy_engine);
+  const std::int64_t most = elements_in(max_pitch_bytes, o.type) - step;
   const bool fits = o.batch_stride >= 0 && o.batch_stride <= most;
   if (fits && o.batch_stride % step == 0) return std::nullopt;
   const std::int64_t nearest = round_up(std::clamp<std::int64_t>(o.batch_stride, 0, most), step);
@@ -414,7 +449,8 @@ Fault batch_overlap_fault(const Output& d) {
 }  // namespace
 
 const char* scaling_name(Scaling scaling) {
-  constexpr std::array<const char*, 5> names = {"none", "tensor", "row-column", "block", "group"};
+  constexpr std::array<const char*, 6> names = {"none",  "tensor", "row-column",
+                                                "block", "group",  "micro"};
   return names[static_cast<std::size_t>(scaling)];
 }
 

@@ -48,19 +48,19 @@ Refusal cluster_too_large(int size, const DeviceFacts& device,
                           std::span<const atom::ClusterShape> clusters);
 
 /// The clusters, of those `known` to a family, in which a kernel of configuration `c` may run: the
-/// one that the caller fixed, else those of up to `most_cluster_ctas`. Refuses a fixed one that
-/// needs more SMs than the device has.
+/// one that the caller fixed, else those of up to `most_cluster_ctas` or, left open,
+/// `most_unasked`. Refuses a fixed one that needs more SMs than the device has.
 template <class Config>
 Result<std::vector<atom::ClusterShape>> usable_clusters(const Config& c,
                                                         std::span<const atom::ClusterShape> known,
                                                         const DeviceFacts& device,
-                                                        const PlanChoices& choices) {
+                                                        const PlanChoices& choices,
+                                                        int most_unasked = 2) {
   std::vector<atom::ClusterShape> usable;
+  const int most = choices.most_cluster_ctas.value_or(most_unasked);
   for (const atom::ClusterShape& cluster : known) {
     const int size = atom::cluster_size(cluster);
-    if (choices.cluster ? !(*choices.cluster == cluster) : size > choices.most_cluster_ctas) {
-      continue;
-    }
+    if (choices.cluster ? !(*choices.cluster == cluster) : size > most) continue;
     if (!supports(c, cluster)) continue;
     if (size <= device.sms) {
       usable.push_back(cluster);
@@ -91,6 +91,15 @@ constexpr bool is_of_registers(DType t) {
   return t == DType::tf32 || t == DType::s8;
 }
 
+/// Elements of K that share one of the scales that the tensor core multiplies (Scaling::micro), and
+/// their type, by that of the operands.
+constexpr int micro_block(DType operand) {
+  return operand == DType::e2m1 ? 16 : 32;
+}
+constexpr DType micro_scale(DType operand) {
+  return operand == DType::e2m1 ? DType::ue4m3 : DType::ue8m0;
+}
+
 /// One dimension of a tensor.
 struct Dimension {
   std::int64_t extent = 0;
@@ -116,6 +125,10 @@ inline std::string shape_of(std::int64_t rows, std::int64_t columns) {
 }
 inline std::string shape_of(const MatrixView& v) {
   return shape_of(v.rows, v.columns);
+}
+/// How many elements so many bytes are.
+inline std::int64_t elements_in(std::int64_t bytes, DType t) {
+  return bytes * 8 / numeric::bits(t);
 }
 /// Bytes of an element, at least one.
 inline int element_bytes(DType t) {

@@ -7,6 +7,7 @@
 #include "warpwright/atom/descriptor.h"
 #include "warpwright/atom/mma.h"
 #include "warpwright/atom/swizzle.h"
+#include "warpwright/facts/block_scales.h"
 #include "warpwright/facts/kernel.h"
 #include "warpwright/kernel/epilogue_geometry.h"
 #include "warpwright/kernel/sm_limits.h"
@@ -84,6 +85,14 @@ constexpr int k_steps(const RegisterConfig& c) {
 constexpr int mmas_a_step(const RegisterConfig& c) {
   return step_bytes * 8 / (c.mma.k * numeric::bits(c.mma.a));
 }
+/// Does the MMA take scales of blocks along K? They come with a producer, and stand behind A and B
+/// in a stage, in whole tiles (facts/block_scales.h); bytes of those of one operand.
+constexpr bool is_block_scaled(const RegisterConfig& c) {
+  return c.mma.scale_block > 0;
+}
+constexpr int scale_bytes(const RegisterConfig& c, int rows) {
+  return is_block_scaled(c) ? rows * c.tile_k / c.mma.scale_block : 0;
+}
 /// Volta's MMA by quad pairs, of which a warp makes one of 16 x 16.
 constexpr bool is_quad_pair(const RegisterConfig& c) {
   return c.mma.kind == atom::MmaKind::quad_pair;
@@ -103,7 +112,7 @@ constexpr atom::SmemSwizzle swizzle(const RegisterConfig& c) {
   return row_bytes(c) == 128 ? atom::SmemSwizzle::b128 : atom::SmemSwizzle::b64;
 }
 constexpr int stage_bytes(const RegisterConfig& c) {
-  return (c.tile_m + c.tile_n) * row_bytes(c);
+  return (c.tile_m + c.tile_n) * row_bytes(c) + scale_bytes(c, c.tile_m + c.tile_n);
 }
 constexpr int shared_bytes(const RegisterConfig& c) {
   return c.stages * stage_bytes(c);
@@ -125,15 +134,23 @@ constexpr int consumer_registers(const RegisterConfig& c) {
   const int each = has_producer(c) ? pool / (32 * consumer_warps(c)) / 8 * 8 : launch_registers(c);
   return each > 240 && has_producer(c) ? 240 : each;
 }
+/// Of an element as it is copied: two of e2m1 in a byte; and how many are a stage's row.
 constexpr int operand_bits(const RegisterConfig& c) {
-  return numeric::bits(c.mma.a);
+  return std::max(8, numeric::bits(c.mma.a));
+}
+constexpr int copied_k(const RegisterConfig& c) {
+  return row_bytes(c) * 8 / operand_bits(c);
 }
 /// A and B of a stage, as the copy engine brings them.
 constexpr atom::OperandTile tile_a(const RegisterConfig& c) {
-  return {c.tile_m, c.tile_k, operand_bits(c), atom::Major::k, swizzle(c)};
+  return {c.tile_m, copied_k(c), operand_bits(c), atom::Major::k, swizzle(c)};
 }
 constexpr atom::OperandTile tile_b(const RegisterConfig& c) {
-  return {c.tile_n, c.tile_k, operand_bits(c), atom::Major::k, swizzle(c)};
+  return {c.tile_n, copied_k(c), operand_bits(c), atom::Major::k, swizzle(c)};
+}
+/// A row of tiles of scales of a stage, in float32 words, as they are copied.
+constexpr int scale_words(const RegisterConfig& c) {
+  return scale_bytes(c, block_scales::kTileRows) / 4;
 }
 constexpr pipeline::TmaPipelineShape mainloop_shape(const RegisterConfig& c) {
   return {.stages = c.stages, .consumer_warps = tile_warps(c), .stage_bytes = stage_bytes(c)};
@@ -187,6 +204,22 @@ constexpr bool is_register_target(int target) {
          target == 90 || target == 120 || target == 121;
 }
 
+/// Why this takes no scales of blocks along K, as a sentence; null when it does.
+constexpr const char* block_scale_fault(const RegisterConfig& c) {
+  if (!has_producer(c)) return "a producer brings the scales of blocks along K";
+  if (c.tile_m != block_scales::kTileRows || c.tile_n != block_scales::kTileRows) {
+    return "scales come by 128 rows of A and of B: tiles of block-scaled operands are 128 x 128";
+  }
+  if (c.tile_k % (block_scales::kTileColumns * c.mma.scale_block) != 0) {
+    return "a stage has whole tiles of scales, four along K";
+  }
+  if (m_tiles(c) % 2 != 0 || n_tiles(c) % 4 != 0) {
+    return "a register of scales is of 32 rows of A or columns of B, of which a warp has whole "
+           "ones";
+  }
+  return nullptr;
+}
+
 /// Why this is no main loop for the target (N of sm_N), as a sentence; null when it is one.
 constexpr const char* config_fault(const RegisterConfig& c, int target) {
   if (const char* fault = atom::mma_fault(c.mma, target)) return fault;
@@ -195,6 +228,8 @@ constexpr const char* config_fault(const RegisterConfig& c, int target) {
     if (c.mma.a_major != atom::Major::k || c.mma.b_major != atom::Major::k) {
       return "A and B stand K-major in the stages: of m8n8k4 the TN form";
     }
+  } else if (is_block_scaled(c)) {
+    if (const char* fault = block_scale_fault(c)) return fault;
   } else if (c.mma.kind != atom::MmaKind::warp || c.mma.m != 16 || numeric::bits(c.mma.a) < 8 ||
              (k_bits != 256 && k_bits != 128)) {
     return "the MMA is m8n8k4, or takes 16 rows and 16 or 32 bytes of K: k8 and k16 of f16 and "
@@ -255,7 +290,7 @@ constexpr const char* producer_fault(const RegisterConfig& c) {
 
 /// The oldest target that has the MMA, and what feeds it.
 constexpr int first_target(const RegisterConfig& c) {
-  if (has_producer(c)) return asks_for_tiles(c) ? 120 : 90;
+  if (has_producer(c)) return asks_for_tiles(c) || is_block_scaled(c) ? 120 : 90;
   if (numeric::is_float(c.mma.a) && numeric::bits(c.mma.a) == 8) return 89;
   if (c.feed == Feed::copy_async) return 80;
   for (const int target : {70, 75}) {

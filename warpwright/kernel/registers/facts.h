@@ -21,7 +21,9 @@ inline void add_parts(KernelFacts& f, const RegisterConfig& c) {
                {"ring of tiles", map.tiles, map.barriers},
                {"barriers", map.barriers, map.bytes}};
   const int few = producer_registers(c);
-  f.roles = {{"producer", 0, 0, few, "one lane issues the TMA loads of A and B"}};
+  f.roles = {{"producer", 0, 0, few,
+              is_block_scaled(c) ? "one lane issues the TMA loads of A and B, and of scales"
+                                 : "one lane issues the TMA loads of A and B"}};
   f.roles.push_back({"idle", 1, asks_for_tiles(c) ? asking_warp - 1 : 3, few, "nothing"});
   if (asks_for_tiles(c)) {
     f.roles.push_back({"scheduler", asking_warp, asking_warp, few,

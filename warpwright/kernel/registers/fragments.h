@@ -1,11 +1,13 @@
 // What a warp of the register kernels holds: two sets of fragments of A and B, of which one is
 // loaded (by ldmatrix, or by plain loads for Volta's quad pairs) while mma.sync multiplies the
-// other, and the sums. Whoever filled the stages, rows lie in them as the copy engine would leave
+// other, with the scales of their blocks where there are some, and the sums. A step of K has the
+// set of its parity. Whoever filled the stages, rows lie in them as the copy engine would leave
 // them.
 #pragma once
 
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 
 #include "warpwright/atom/tiled_mma.h"
 #include "warpwright/atom/wgmma.h"
@@ -25,6 +27,15 @@ WW_DEVICE isa::Words<count> part_of(const std::uint32_t (&of)[all], int i) {
   WW_UNROLL
   for (int j = 0; j < count; ++j) part.word[j] = of[i * count + j];
   return part;
+}
+
+/// visit(i) for 0 to count - 1, each a type of its own: std::integral_constant.
+template <int count, class Visit>
+WW_DEVICE void for_each_constant(const Visit& visit) {
+  [&]<int... i>(std::integer_sequence<int, i...> /*indices*/) {
+    (visit(std::integral_constant<int, i>()), ...);
+  }
+  (std::make_integer_sequence<int, count>());
 }
 
 /// Where the rows of a warp lie in a stage.
@@ -62,21 +73,21 @@ class StageRows {
 
  protected:
   /// sums += the products of a step's fragments, the registers of its MMAs one behind the other.
-  template <int a_words, int b_words>
+  /// `scales` are none, or one who has those of<m, n>() of an MMA.
+  template <int a_words, int b_words, class... Scales>
   WW_DEVICE static void add_products(Sums& sums, const std::uint32_t (&a)[kMTiles][a_words],
-                                     const std::uint32_t (&b)[kNTiles][b_words]) {
+                                     const std::uint32_t (&b)[kNTiles][b_words],
+                                     const Scales&... scales) {
     constexpr int a_count = atom::mma_registers_a(mma);
     constexpr int b_count = atom::mma_registers_b(mma);
     WW_UNROLL
     for (int i = 0; i < mmas_a_step(config); ++i) {
-      WW_UNROLL
-      for (int m = 0; m < kMTiles; ++m) {
-        WW_UNROLL
-        for (int n = 0; n < kNTiles; ++n) {
+      for_each_constant<kMTiles>([&](auto m) {
+        for_each_constant<kNTiles>([&](auto n) {
           isa::mma_sync<mma>(sums[m][n], part_of<a_count>(a[m], i).word,
-                             part_of<b_count>(b[n], i).word);
-        }
-      }
+                             part_of<b_count>(b[n], i).word, scales.template of<m(), n()>()...);
+        });
+      });
     }
   }
 };
@@ -85,6 +96,8 @@ class StageRows {
 template <class Tag>
 class MatrixFragments : public StageRows<Tag> {
   using Base = StageRows<Tag>;
+
+ protected:
   using Base::mma, Base::kMTiles, Base::kNTiles, Base::kTileA;
   using Base::place, Base::half;
 
@@ -105,8 +118,9 @@ class MatrixFragments : public StageRows<Tag> {
     half_b_ = half(row_b, lane / 8 % 2);
   }
 
-  /// Fragments of step `step` of the stage at `stage` into set `set`. All lanes call it.
-  WW_DEVICE void load(isa::SharedAddress stage, int step, int set) {
+  /// Fragments of step `step` of the stage at `stage`. All lanes call it.
+  WW_DEVICE void load(isa::SharedAddress stage, int step) {
+    const int set = step % 2;
     const std::uint32_t k = static_cast<std::uint32_t>(step * step_bytes);
     WW_UNROLL
     for (int m = 0; m < kMTiles; ++m) {
@@ -123,8 +137,11 @@ class MatrixFragments : public StageRows<Tag> {
     }
   }
 
-  /// sums += the products of set `set`.
-  WW_DEVICE void multiply(Sums& sums, int set) const { Base::add_products(sums, a_[set], b_[set]); }
+  /// sums += the products of step `step`, and of whoever has its scales.
+  template <class... Scales>
+  WW_DEVICE void multiply(Sums& sums, int step, const Scales&... scales) const {
+    Base::add_products(sums, a_[step % 2], b_[step % 2], scales...);
+  }
 
   /// Every lane has the sums that the epilogue looks for in it.
   WW_DEVICE static void finish(Sums& /*sums*/) {}
@@ -136,6 +153,81 @@ class MatrixFragments : public StageRows<Tag> {
   std::uint32_t half_b_ = 0;
   std::uint32_t a_[2][kMTiles][4];
   std::uint32_t b_[2][kNTiles][2];
+};
+
+/// The same of block-scaled operands: with their scales, four of a row (a column) in a register,
+/// those of 32 rows of A or columns of B in the registers of a warp. There is one set of these,
+/// which goes on to the next step when the MMAs that take the last are on their way.
+template <class Tag>
+class ScaledFragments : public MatrixFragments<Tag> {
+  using Base = MatrixFragments<Tag>;
+  using Base::config, Base::mma, Base::kMTiles, Base::kNTiles;
+  static constexpr int kWordsA = kMTiles / 2;
+  static constexpr int kWordsB = kNTiles / 4;
+  static constexpr std::uint32_t kScalesA =
+      static_cast<std::uint32_t>((config.tile_m + config.tile_n) * row_bytes(config));
+  static constexpr std::uint32_t kScalesB =
+      kScalesA + static_cast<std::uint32_t>(scale_bytes(config, config.tile_m));
+  static_assert(mmas_a_step(config) == 1);
+
+ public:
+  using typename Base::Sums;
+
+  /// `thread` counts those that multiply one tile.
+  WW_DEVICE explicit ScaledFragments(int thread) : Base(thread) {
+    const int lane = thread % 32;
+    const int warp = thread / 32;
+    // As the MMA wants them: of four lanes two have rows g and g + 8 of one 16 rows, two of the
+    // next; or each has a column g of one of four 8 columns, which is the same place.
+    const int row = lane / 4 + lane % 4 * 8;
+    place_a_ =
+        kScalesA + static_cast<std::uint32_t>(block_scales::row_in_tile(Base::first_a(warp) + row));
+    place_b_ =
+        kScalesB + static_cast<std::uint32_t>(block_scales::row_in_tile(Base::first_b(warp) + row));
+  }
+
+  /// Scales of step `step` of the stage at `stage`: those behind the last step's, or new words of
+  /// them. All lanes call it.
+  WW_DEVICE void load_scales(isa::SharedAddress stage, int step) {
+    constexpr int taken = atom::mma_scales(mma);
+    const int first = step * taken;
+    if constexpr (taken < block_scales::kTileColumns) {
+      if (first % block_scales::kTileColumns != 0) {
+        WW_UNROLL
+        for (std::uint32_t& word : a_.word) word >>= 8 * taken;
+        WW_UNROLL
+        for (std::uint32_t& word : b_.word) word >>= 8 * taken;
+        return;
+      }
+    }
+    const isa::SharedAddress tile =
+        stage +
+        static_cast<std::uint32_t>(first / block_scales::kTileColumns * block_scales::kTileBytes);
+    a_ = isa::SharedView<isa::Words<kWordsA>>{tile + place_a_}.load();
+    b_ = isa::SharedView<isa::Words<kWordsB>>{tile + place_b_}.load();
+  }
+
+  /// sums += the products of step `step`.
+  WW_DEVICE void multiply(Sums& sums, int step) const {
+    Base::multiply(sums, step, Scales{a_, b_});
+  }
+
+ private:
+  /// A step's, in the lowest bytes of each word, as one MMA after the other takes them. (A choice
+  /// of bytes or lanes costs a uniform register each: those of four steps would leave too few.)
+  struct Scales {
+    const isa::Words<kWordsA>& a;
+    const isa::Words<kWordsB>& b;
+    template <int m, int n>
+    WW_DEVICE auto of() const {
+      return isa::MmaScales<atom::MmaScaleSource{0, m % 2, 0, n % 4}>{a.word[m / 2], b.word[n / 4]};
+    }
+  };
+
+  std::uint32_t place_a_ = 0;
+  std::uint32_t place_b_ = 0;
+  isa::Words<kWordsA> a_;
+  isa::Words<kWordsB> b_;
 };
 
 /// Volta's quad pairs, two along M and two along N: 16 x 16 of a warp at once. Rows and columns are
@@ -197,20 +289,22 @@ class QuadPairFragments : public StageRows<Tag> {
     half_b_ = half(row_b, 0);
   }
 
-  /// Fragments of step `step` of the stage at `stage` into set `set`.
-  WW_DEVICE void load(isa::SharedAddress stage, int step, int set) {
+  /// Fragments of step `step` of the stage at `stage`.
+  WW_DEVICE void load(isa::SharedAddress stage, int step) {
     WW_UNROLL
     for (int m = 0; m < kMTiles; ++m) {
-      load_row(stage + place_a_ + place(16 * m), half_a_, step, a_[set][m]);
+      load_row(stage + place_a_ + place(16 * m), half_a_, step, a_[step % 2][m]);
     }
     WW_UNROLL
     for (int n = 0; n < kNTiles; ++n) {
-      load_row(stage + place_b_ + place(16 * n), half_b_, step, b_[set][n]);
+      load_row(stage + place_b_ + place(16 * n), half_b_, step, b_[step % 2][n]);
     }
   }
 
-  /// sums += the products of set `set`.
-  WW_DEVICE void multiply(Sums& sums, int set) const { Base::add_products(sums, a_[set], b_[set]); }
+  /// sums += the products of step `step`.
+  WW_DEVICE void multiply(Sums& sums, int step) const {
+    Base::add_products(sums, a_[step % 2], b_[step % 2]);
+  }
 
   /// Gives every lane the sums that the epilogue looks for in it. All lanes call it.
   WW_DEVICE static void finish(Sums& sums) {
@@ -249,8 +343,9 @@ class QuadPairFragments : public StageRows<Tag> {
 
 /// Those of the configuration's MMA.
 template <class Tag>
-using RegisterFragments =
-    std::conditional_t<is_quad_pair(Tag::config), QuadPairFragments<Tag>, MatrixFragments<Tag>>;
+using RegisterFragments = std::conditional_t<
+    is_quad_pair(Tag::config), QuadPairFragments<Tag>,
+    std::conditional_t<is_block_scaled(Tag::config), ScaledFragments<Tag>, MatrixFragments<Tag>>>;
 
 /// A warp's sums as the epilogue has them: floats, those of 16 rows in one line.
 template <class Tag>

@@ -76,7 +76,7 @@ class RegisterMainloop {
     Pipeline::advance(kThreads);
     int reading = 0;
     int filling = Pipeline::filled_ahead;
-    if (blocks > 0) load(0, 0, 0);
+    if (blocks > 0) load(0, 0);
     WW_NO_UNROLL for (int block = 0; block < blocks; ++block) {
       WW_UNROLL
       for (int step = 0; step < kSteps; ++step) {
@@ -86,7 +86,7 @@ class RegisterMainloop {
           reading = Pipeline::next(reading);
         }
         // The step after this one, while this one multiplies.
-        if (!last || block + 1 < blocks) load(reading, (step + 1) % kSteps, (step + 1) % 2);
+        if (!last || block + 1 < blocks) load(reading, (step + 1) % kSteps);
         if (!last) {
           if (block + Pipeline::filled_ahead < blocks) {
             WW_UNROLL
@@ -100,7 +100,7 @@ class RegisterMainloop {
             filling = Pipeline::next(filling);
           }
         }
-        fragments_.multiply(sums, step % 2);
+        fragments_.multiply(sums, step);
       }
     }
     Fragments::finish(sums);
@@ -111,7 +111,7 @@ class RegisterMainloop {
     return ring_ + static_cast<std::uint32_t>(i * stage_bytes(config));
   }
 
-  WW_DEVICE void load(int from, int step, int set) { fragments_.load(stage(from), step, set); }
+  WW_DEVICE void load(int from, int step) { fragments_.load(stage(from), step); }
   WW_DEVICE void copy(int to, int turn) {
     const isa::SharedAddress at = stage(to) + copies_to_;
     if (turn < CopiesA::turns) {

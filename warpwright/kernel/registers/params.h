@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "warpwright/isa/tma.h"
 #include "warpwright/kernel/params.h"
 #include "warpwright/kernel/registers/config.h"
 
@@ -30,6 +31,15 @@ constexpr RegisterOperand with_steps(RegisterOperand o, const RegisterConfig& c,
   o.next = row_bytes(c) - rows / copied_rows(c) * o.step;
   return o;
 }
+
+/// Parameters of one launch of a block-scaled kernel: maps of the scales of A and of B, rows of
+/// their tiles as float32 words.
+struct BlockScaledParams : GemmParams {
+  isa::TensorMap scale_a;
+  isa::TensorMap scale_b;
+  int scale_a_batch = 0;  ///< 0 where one matrix serves the whole batch
+  int scale_b_batch = 0;
+};
 
 /// Parameters of one launch: those of all kernels, without maps, and the operands.
 struct RegisterGemmParams : GemmParams {

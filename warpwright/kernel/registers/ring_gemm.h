@@ -3,14 +3,14 @@
 // multicast); it runs on sm_90 too. One source for the GPU and the model.
 //
 //   role         warps   does
-//   producer     0       one lane: TMA loads of A and B into the stages
+//   producer     0       one lane: TMA loads of A and B, and of their scales, into the stages
 //   scheduler    3       one lane asks launch control for tiles, where the tiles come from there
 //   (idle)       1, 2    and all of these give their registers away; warp 1 initialises the
 //                        barriers before
 //   consumer g   4..     ldmatrix and mma.sync, then the epilogue of its part of the tile
 //
 //   barrier      copies          arrivals a phase           waits      arrives
-//   full         stages          1 + bytes of A and B       consumer   producer, copies
+//   full         stages          1 + bytes of a stage       consumer   producer, copies
 //   empty        stages          one a warp of a tile       producer   consumer warps
 //   c_full       buffers a warp  1 + bytes of a buffer      consumer   its leader, copies
 //   turn         2 (ping-pong)   4                          consumer   the other consumer
@@ -21,6 +21,8 @@
 // the epilogue of one hides behind the multiplications of the other.
 #pragma once
 
+#include <type_traits>
+
 #include "warpwright/isa/barrier.h"
 #include "warpwright/isa/fence.h"
 #include "warpwright/isa/tensor_map.h"
@@ -29,6 +31,7 @@
 #include "warpwright/isa/trace.h"
 #include "warpwright/isa/warp.h"
 #include "warpwright/kernel/epilogue.h"
+#include "warpwright/kernel/registers/params.h"
 #include "warpwright/kernel/registers/ring_mainloop.h"
 #include "warpwright/kernel/turns.h"
 #include "warpwright/tile/cta_tiles.h"
@@ -40,7 +43,7 @@ namespace warpwright::kernel {
 /// The kernel for `Tag::config`, a static constexpr RegisterConfig with a producer.
 template <class Tag>
 struct RingGemm {
-  using Params = GemmParams;
+  using Params = std::conditional_t<is_block_scaled(Tag::config), BlockScaledParams, GemmParams>;
   static constexpr RegisterConfig config = Tag::config;
   static constexpr RegisterSmemMap smem = smem_map(config);
   static_assert(config_fault(config) == nullptr);
@@ -108,6 +111,10 @@ struct RingGemm {
       if (p.operands.k > 0) {
         isa::prefetch_map(p.operands.a);
         isa::prefetch_map(p.operands.b);
+        if constexpr (is_block_scaled(config)) {
+          isa::prefetch_map(p.scale_a);
+          isa::prefetch_map(p.scale_b);
+        }
       }
       Ring(base + smem.barriers, p.walk.cluster).initialise();
       if (p.output.c_by_tma) Epilogue::initialise(base + smem.c_barriers);
@@ -130,11 +137,21 @@ struct RingGemm {
         const isa::Mark block_mark("k block %", block);
         const isa::SharedAddress full = ring.acquire(state);
         const isa::SharedAddress a = base + state.stage * stage_bytes(cfg);
-        const int k = block * tile_k(cfg);
+        const int k = block * copied_k(cfg);
         isa::tensor_load(a, p.operands.a, full,
                          isa::Coords{k, work.row, work.tile.batch * p.operands.a_batch});
         isa::tensor_load(a + cfg.tile_m * row_bytes(cfg), p.operands.b, full,
                          isa::Coords{k, work.column, work.tile.batch * p.operands.b_batch});
+        if constexpr (is_block_scaled(cfg)) {
+          constexpr int rows = block_scales::kTileRows;
+          const isa::SharedAddress scales = a + (cfg.tile_m + cfg.tile_n) * row_bytes(cfg);
+          const int word = block * scale_words(cfg);
+          isa::tensor_load(scales, p.scale_a, full,
+                           isa::Coords{word, work.row / rows, work.tile.batch * p.scale_a_batch});
+          isa::tensor_load(
+              scales + scale_bytes(cfg, cfg.tile_m), p.scale_b, full,
+              isa::Coords{word, work.column / rows, work.tile.batch * p.scale_b_batch});
+        }
         state.advance(cfg.stages);
       }
     }

@@ -46,6 +46,7 @@ class RingMainloop {
     }
     ring_.wait(state);
     load(0);
+    load_scales(0);
     WW_NO_UNROLL for (int block = 0; block < blocks; ++block) {
       const isa::Mark mark("k block %", block);
       WW_UNROLL
@@ -63,17 +64,21 @@ class RingMainloop {
             leave();
           }
         }
-        fragments_.multiply(sums, step % 2);
+        fragments_.multiply(sums, step);
+        if (step < kSteps - 1 || block + 1 < blocks) load_scales((step + 1) % kSteps);
       }
     }
     RegisterFragments<Tag>::finish(sums);
   }
 
  private:
-  /// The fragments of a step of the stage at hand, into the set that is its turn.
-  WW_DEVICE void load(int step) {
-    fragments_.load(stages_ + static_cast<std::uint32_t>(state.stage * stage_bytes(config)), step,
-                    step % 2);
+  WW_DEVICE isa::SharedAddress stage() const {
+    return stages_ + static_cast<std::uint32_t>(state.stage * stage_bytes(config));
+  }
+  /// The fragments of a step of the stage at hand, and its scales, where there are some.
+  WW_DEVICE void load(int step) { fragments_.load(stage(), step); }
+  WW_DEVICE void load_scales([[maybe_unused]] int step) {
+    if constexpr (is_block_scaled(config)) fragments_.load_scales(stage(), step);
   }
 
   const Ring& ring_;

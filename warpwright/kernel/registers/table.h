@@ -8,6 +8,11 @@
 
 namespace warpwright::kernel {
 
+/// The usual names of block-scaled operands.
+constexpr std::string_view scaled_name(const atom::Mma& mma) {
+  return mma.a == DType::e2m1 ? "nvf4" : "mxf8";
+}
+
 /// The MMA, where it is not the usual one of 32 bytes of K; operands, result, tile, and whether
 /// rows may begin anywhere; with a producer whether tiles are taken in turn, and asked for.
 constexpr Name name_of(const RegisterConfig& c) {
@@ -16,7 +21,9 @@ constexpr Name name_of(const RegisterConfig& c) {
     (((((name += "m") += c.mma.m) += "n") += c.mma.n) += "k") += c.mma.k;
     name += "_";
   }
-  ((name += numeric::name(c.mma.a)) += "_") += numeric::name(c.result);
+  const std::string_view operands =
+      is_block_scaled(c) ? scaled_name(c.mma) : numeric::name(c.mma.a);
+  ((name += operands) += "_") += numeric::name(c.result);
   (((name += "_") += c.tile_m) += "x") += c.tile_n;
   if (c.any_alignment) name += "_any";
   if (has_producer(c)) name += "_tma";
@@ -83,6 +90,21 @@ constexpr RegisterConfig fed(DType operand, DType result, RegisterConfig c, Sche
 constexpr RegisterConfig in_turns(DType operand, DType result) {
   return fed(operand, result, square, Schedule::pingpong);
 }
+constexpr RegisterConfig shared_tile(DType operand, DType result) {
+  return fed(operand, result, tile(128, 128, 2, 4, 0, 1), Schedule::cooperative);
+}
+/// Block-scaled operands, which come with their scales: mxf8 (e4m3, a ue8m0 each 32 of K) in stages
+/// of 128 bytes of K, nvf4 (e2m1, a ue4m3 each 16) in those of 64.
+constexpr RegisterConfig block_scaled(DType operand, RegisterConfig c) {
+  const bool nvf4 = operand == DType::e2m1;
+  c.mma.kind = nvf4 ? atom::MmaKind::mxf4nvf4 : atom::MmaKind::mxf8f6f4;
+  c.mma.a = c.mma.b = operand;
+  c.mma.k = nvf4 ? 64 : 32;
+  c.mma.scale_block = nvf4 ? 16 : 32;
+  c.mma.scale = nvf4 ? DType::ue4m3 : DType::ue8m0;
+  c.tile_k = 128;
+  return c;
+}
 constexpr RegisterConfig asked_for(RegisterConfig c) {
   c.tiles = TileSource::launch_control;
   return c;
@@ -103,7 +125,8 @@ constexpr RegisterConfig volta(DType result, RegisterConfig c) {
   return c;
 }
 
-// Of every usual build: a fast one of bf16, and of each operand and MMA one that takes all layouts.
+// Of every usual build: of each kind of MMA and each feed one, of bf16 one that takes all layouts
+// and two fast ones.
 inline constexpr auto rows = std::array{
     more(of(DType::bf16, DType::bf16, wide)),
     more(of(DType::bf16, DType::bf16, tall)),
@@ -115,14 +138,13 @@ inline constexpr auto rows = std::array{
     more(of(DType::bf16, DType::f32, small(true))),
     more(of(DType::f16, DType::f16, wide)),
     more(of(DType::f16, DType::f16, square)),
-    common(of(DType::f16, DType::f16, small(true))),
+    more(of(DType::f16, DType::f16, small(true))),
     more(of(DType::f16, DType::f32, wide)),
     more(of(DType::f16, DType::f32, square)),
     more(of(DType::f16, DType::f32, small(true))),
     more(of(DType::e4m3, DType::bf16, wide)),
     more(of(DType::e4m3, DType::bf16, square)),
-    common(of(DType::e4m3, DType::bf16, small(true))),
-    more(of(DType::e4m3, DType::f16, small(true))),
+    more(of(DType::e4m3, DType::bf16, small(true))),
     more(of(DType::e4m3, DType::f32, small(true))),
     more(of(DType::tf32, DType::f32, square)),
     more(of(DType::tf32, DType::f32, small(true))),
@@ -139,11 +161,13 @@ inline constexpr auto rows = std::array{
     more(volta(DType::f32, small(true))),
     common(in_turns(DType::bf16, DType::bf16)),
     more(asked_for(in_turns(DType::bf16, DType::bf16))),
-    more(fed(DType::bf16, DType::bf16, tile(128, 128, 2, 4, 0, 1), Schedule::cooperative)),
+    more(shared_tile(DType::bf16, DType::bf16)),
     more(one_buffer(fed(DType::bf16, DType::bf16, wide, Schedule::cooperative))),
     more(in_turns(DType::f16, DType::f16)),
     more(in_turns(DType::e4m3, DType::bf16)),
     more(asked_for(in_turns(DType::e4m3, DType::bf16))),
+    more(block_scaled(DType::e4m3, shared_tile(DType::e4m3, DType::bf16))),
+    common(block_scaled(DType::e2m1, shared_tile(DType::e4m3, DType::bf16))),
 };
 
 }  // namespace registers
