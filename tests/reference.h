@@ -189,20 +189,22 @@ class Tensor {
     }
     return numeric::from_double(view_.dtype, x);
   }
-  void put(std::int64_t b, std::int64_t i, std::int64_t j, std::uint64_t code) const {
+  void put(std::int64_t b, std::int64_t i, std::int64_t j, std::uint64_t code) {
     std::byte* const at = address(b, i, j);
-    if (numeric::bits(view_.dtype) == 4) {
-      const auto both = static_cast<unsigned>(*at);
-      code = place(b, i, j) % 2 == 0 ? (both & 0xf0U) | code : (both & 0xfU) | code << 4;
-    }
-    switch (width()) {  // by constants, which are single stores
-      case 1:
+    switch (numeric::bits(view_.dtype)) {  // by constants, which are single stores
+      case 4: {
+        const auto both = static_cast<unsigned>(*at);
+        code = place(b, i, j) % 2 == 0 ? (both & 0xf0U) | code : (both & 0xfU) | code << 4;
         std::memcpy(at, &code, 1);
         return;
-      case 2:
+      }
+      case 8:
+        std::memcpy(at, &code, 1);
+        return;
+      case 16:
         std::memcpy(at, &code, 2);
         return;
-      case 4:
+      case 32:
         std::memcpy(at, &code, 4);
         return;
       default:
@@ -332,10 +334,14 @@ class Product {
   static std::vector<float> decoded(const MatrixView& v) {
     const std::int64_t matrices = of(v, v.batch - 1) + 1;
     std::vector<float> all(index(matrices * v.rows * v.columns));
-    if (!numeric::widens_from_memory(v.dtype)) {  // two elements a byte
-      for (std::int64_t at = 0; at < matrices * v.rows * v.columns; ++at) {
-        const std::int64_t row = at / v.columns;
-        all[index(at)] = static_cast<float>(element(v, row / v.rows, row % v.rows, at % v.columns));
+    if (!numeric::widens_from_memory(v.dtype) || (v.column_stride != 1 && v.row_stride != 1)) {
+      std::size_t at = 0;
+      for (std::int64_t b = 0; b < matrices; ++b) {
+        for (std::int64_t i = 0; i < v.rows; ++i) {
+          for (std::int64_t j = 0; j < v.columns; ++j) {
+            all[at++] = static_cast<float>(element(v, b, i, j));
+          }
+        }
       }
       return all;
     }

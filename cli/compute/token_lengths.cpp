@@ -16,6 +16,7 @@ namespace {
 using Lengths = std::vector<std::int64_t>;
 
 constexpr std::int64_t kTokensOfAGroup = 256;  // of a skewed draw without a total
+constexpr std::int64_t kMostGroups = 1 << 16;  // so that a line of a file asks for no gigabytes
 
 // Streams of a draw's seed.
 constexpr std::uint64_t kStreamShares = 1;
@@ -147,14 +148,14 @@ Result<Lengths> lengths_of(const std::string& words, std::int64_t groups, std::i
 
 Result<std::vector<std::int64_t>> token_lengths(const std::string& words, std::int64_t groups,
                                                 std::int64_t total, const std::string& bound) {
-  if (groups < 1 || groups > max_extent) {
+  if (groups < 1 || groups > kMostGroups) {
     return Refusal{RefusalCode::bad_value, "--groups is " + std::to_string(groups) +
                                                "; the nearest legal value is " +
-                                               std::to_string(groups < 1 ? 1 : max_extent)};
+                                               std::to_string(groups < 1 ? 1 : kMostGroups)};
   }
   Result<Lengths> lengths = lengths_of(words, groups, total);
   if (!lengths) return lengths;
-  // No overflow: up to 2^31 lengths below 2^31.
+  // No overflow: up to 2^16 lengths below 2^31.
   const std::int64_t sum = std::accumulate(lengths->begin(), lengths->end(), std::int64_t{0});
   const std::int64_t most = total > 0 ? std::min(total, max_extent) : max_extent;
   if (sum <= most) return lengths;

@@ -19,8 +19,8 @@ namespace warpwright::cli {
 ///
 /// `total` are the rows there are, 0 or less where that is open: then a skewed draw has 256 tokens
 /// for each of the groups. The lengths depend on the arguments alone, not on the machine. Refuses
-/// other words, lists of another length, lengths below 0, and sums beyond `total`, which the
-/// sentence calls `bound`, or 32 bits.
+/// more than 65536 groups, other words, lists of another length, lengths below 0, and sums beyond
+/// `total`, which the sentence calls `bound`, or 32 bits.
 Result<std::vector<std::int64_t>> token_lengths(const std::string& words, std::int64_t groups,
                                                 std::int64_t total,
                                                 const std::string& bound = "--total");

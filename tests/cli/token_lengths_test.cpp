@@ -104,6 +104,8 @@ TEST(TokenLengths, RefusesWhatDoesNotFit) {
   refused("3,4", 2, 6, "7 tokens in all, and --total is 6: the nearest legal total is 7");
   refused("5", 0, 0, "--groups is 0; the nearest legal value is 1");
   refused("5", -3, 0, "--groups is -3; the nearest legal value is 1");
+  EXPECT_TRUE(token_lengths("5", 65536, 0));
+  refused("0", 407966883, 0, "--groups is 407966883; the nearest legal value is 65536");
 }
 
 }  // namespace
