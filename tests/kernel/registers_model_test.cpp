@@ -364,7 +364,7 @@ void check_and_mutate(const Instance& instance) {
 TEST(RegisterKernels, ProducersAreCleanInEverySchedule) {
   for (const Instance& i : part_of(fed_instances())) {
     Ask ask;
-    ask.m = 20;
+    ask.m = 40;  // three chunks of a warp's rows: a buffer of C is used again within a tile
     ask.n = 2 * i.config.tile_n + 40;
     // Launch control has a ring of four answers, which more tiles go round.
     if (is_fed_by_request(i)) ask.n += 3 * i.config.tile_n;
