@@ -74,6 +74,8 @@ struct GemmConfig {
   bool folds = false;        ///< their scales are multiplied to the codes
   bool tables = false;       ///< which are looked up in a table of a group's row
   int passes = 1;            ///< over their tokens, so that the sums of a part wait to be added
+  int in_flight = 1;         ///< groups or passes of a K block that are multiplied at once
+  bool by_product = false;   ///< codes are converted with multiplications
   bool gated = false;        ///< the caller's N has two halves, of which D gets act(first) * second
   Sharing sharing = Sharing::whole;
   Store store = Store::tensor;
@@ -181,7 +183,7 @@ constexpr int launch_registers(const GemmConfig& c) {
 /// Float32 registers of sums in a consumer's thread.
 constexpr int sum_registers(const GemmConfig& c) {
   const int all = row_atoms(c) * c.tile_n / 2;
-  return all + (c.sums == Sums::tensor_core ? 0 : all / c.passes);
+  return all + (c.sums == Sums::tensor_core ? 0 : c.in_flight * all / c.passes);
 }
 /// Whether the producer's registers are given to the consumers (setmaxnreg).
 constexpr bool moves_registers(const GemmConfig& c) {
@@ -221,7 +223,7 @@ constexpr int most_packed_tile(const GemmConfig& c) {
 }
 /// Bytes of A in a stage.
 constexpr int stage_a_bytes(const GemmConfig& c) {
-  if (packed_a(c)) return c.tile_m / packed::kTileRows * most_packed_tile(c);
+  if (packed_a(c)) return c.tile_m / packed::kTileRows * c.k_spans * most_packed_tile(c);
   return atom::tile_bytes(tile_a(c));
 }
 
@@ -337,8 +339,8 @@ constexpr const char* role_of_warp(const GemmConfig& c, int warp) {
   if (has_producer(c) && warp == 1 && c.sums == Sums::block_scaled) return "scales";
   if (draws_tiles(c) && warp == drawing_warp) return "scheduler";
   if (warp < first_consumer_warp(c)) return "idle";
-  constexpr const char* consumers[] = {"consumer 0", "consumer 1", "consumer 2"};
-  return consumers[(warp - first_consumer_warp(c)) / 4 % 3];
+  constexpr const char* consumers[] = {"consumer 0", "consumer 1", "consumer 2", "consumer 3"};
+  return consumers[(warp - first_consumer_warp(c)) / 4 % 4];
 }
 
 }  // namespace warpwright::kernel

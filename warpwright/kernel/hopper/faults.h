@@ -23,10 +23,19 @@ constexpr const char* operand_fault(const GemmConfig& c) {
     if (c.folds ? c.sums != Sums::tensor_core : c.tables) {
       return "folded sums stay in the tensor core, and tables are folded";
     }
+    if (c.in_flight != 1 && (c.in_flight != 2 || c.sums != Sums::promoted || c.gated ||
+                             (c.k_spans == 1 && c.passes == 1))) {
+      return "two parts of a stage, K blocks or passes, are multiplied at once where sums are "
+             "added";
+    }
+    if (c.k_spans > 1 && c.in_flight != 2) {
+      return "of several K blocks a stage, packed weights of two are multiplied at once";
+    }
     if (c.passes != 1 && (c.sums == Sums::tensor_core || c.tile_n % (8 * c.passes) != 0)) {
       return "passes are made where sums are added, over eights of tokens";
     }
-  } else if (c.a.stored != a || c.zero_points || c.folds || c.tables || c.passes != 1) {
+  } else if (c.a.stored != a || c.zero_points || c.folds || c.tables || c.passes != 1 ||
+             c.in_flight != 1) {
     return "operands from shared memory are multiplied as they are stored";
   }
   if (c.b.stored != b || c.b.source != Source::shared) {
@@ -39,9 +48,9 @@ constexpr const char* operand_fault(const GemmConfig& c) {
   if (atom::tile_fault(tile_a(c)) != nullptr || atom::tile_fault(tile_b(c)) != nullptr) {
     return "a tile is not an operand of wgmma";
   }
-  if (c.k_spans < 1 ||
-      (c.k_spans > 1 && (c.a.major == atom::Major::mn || packed_a(c) ||
-                         c.b.major == atom::Major::mn || c.sums != Sums::tensor_core))) {
+  if (c.k_spans < 1 || (c.k_spans > 1 && !packed_a(c) &&
+                        (c.a.major == atom::Major::mn || c.b.major == atom::Major::mn ||
+                         c.sums != Sums::tensor_core))) {
     return "stages of several spans are of K-major operands that the tensor core sums as stored";
   }
   if (c.tile_m > 256) return "tile_m is at most 256, the rows of a TMA box";
@@ -49,7 +58,7 @@ constexpr const char* operand_fault(const GemmConfig& c) {
 }
 
 constexpr const char* schedule_fault(const GemmConfig& c) {
-  if (c.consumer_warpgroups < 1 || c.consumer_warpgroups > 3 || warpgroup_rows(c) % 64 != 0 ||
+  if (c.consumer_warpgroups < 1 || c.consumer_warpgroups > 4 || warpgroup_rows(c) % 64 != 0 ||
       row_atoms(c) < 1) {
     return "a consumer warpgroup multiplies whole atoms of 64 rows";
   }

@@ -47,9 +47,20 @@ class PackedMainloop {
     }
     by_group([&](auto steps) {
       run<decltype(steps)::value>(work, accumulator, leave, [&](const Scales& s, int pass) {
-        WW_UNROLL for (int i = 0; i < atoms; ++i) add_scaled(s, i, pass, accumulator[i], total[i]);
+        add(s, pass, accumulator, total);
       });
     });
+  }
+
+  /// The same with two sets of accumulators.
+  template <class Leave>
+  WW_DEVICE void sum(const tile::Work& work, Accumulator (&accumulator)[2][atoms],
+                     float (&total)[atoms][values], const Leave& leave) {
+    WW_UNROLL for (int i = 0; i < atoms; ++i) {
+      WW_UNROLL for (int v = 0; v < values; ++v) total[i][v] = 0;
+    }
+    by_group(
+        [&](auto steps) { run_by_two<decltype(steps)::value>(work, accumulator, total, leave); });
   }
 
   /// The same in the tensor core's accumulator. Chained: before a group's products are added, the
@@ -82,7 +93,7 @@ class PackedMainloop {
   /// Where the packed tile of an atom's rows begins in a stage.
   WW_DEVICE static int tile_of(int warpgroup, int i) {
     constexpr GemmConfig cfg = Tag::config;
-    return atom_row(cfg, warpgroup, i) / packed::kTileRows * most_packed_tile(cfg);
+    return atom_row(cfg, warpgroup, i) / packed::kTileRows * cfg.k_spans * most_packed_tile(cfg);
   }
 
   template <int N>
@@ -169,6 +180,70 @@ class PackedMainloop {
     }
   }
 
+  /// All stages of `work`, with the products of two parts in flight: a part is those of a group
+  /// with the tokens of a pass. While one is multiplied the codes of the next group are converted,
+  /// and the sums of the part before are added. Over the back edge of the loop there is none.
+  template <int steps, class Leave>
+  WW_DEVICE void run_by_two(const tile::Work& work, Accumulator (&accumulator)[2][atoms],
+                            float (&total)[atoms][values], const Leave& leave) {
+    constexpr int groups = config.k_spans * packed_steps / steps;
+    const int blocks = work.end - work.first;
+    bool landed = false;
+    for (int block = 0; block < blocks; ++block) {
+      const isa::Mark mark("k block %", block);
+      const std::uint32_t b =
+          isa::uniform(atom::advance(b_, state.stage * atom::tile_bytes(tile_b(Tag::config))));
+      ring_.wait(state, landed);
+      const pipeline::PipelineState current = state;
+      const isa::SharedAddress stage = a_ + state.stage * stage_a_bytes(Tag::config);
+      Codes codes[atoms];
+      Scales scales[2];
+      isa::Fragment<std::uint32_t, 4> a[2][atoms * steps];
+      WW_UNROLL for (int g = 0; g < groups; ++g) {
+        const int step = g * steps % packed_steps;
+        const isa::SharedAddress tile =
+            stage + static_cast<isa::SharedAddress>(g * steps / packed_steps * packed_.tile_bytes);
+        WW_UNROLL for (int i = 0; i < atoms; ++i) {
+          if (step == 0) codes[i] = read_codes(tile + tile_of(0, i));
+          WW_UNROLL for (int s = 0; s < steps; ++s) {
+            convert<steps>(codes[i], step + s, a[g % 2][i * steps + s]);
+          }
+        }
+        WW_UNROLL for (int pass = 0; pass < passes; ++pass) {
+          const int part = g * passes + pass;
+          multiply(accumulator[part % 2], a[g % 2], b, g * steps, pass, false);
+          if (pass == 0) {
+            WW_UNROLL for (int i = 0; i < atoms; ++i) {
+              scales[g % 2].row[i] = group_scales(tile + tile_of(0, i), group_of<steps>(step));
+            }
+          }
+          if (part == 0) continue;
+          if (pass == 0) {
+            isa::wgmma_wait<1>(accumulator[1 - part % 2], a[1 - g % 2]);
+          } else {
+            isa::wgmma_wait<1>(accumulator[1 - part % 2]);
+          }
+          add(scales[(part - 1) / passes % 2], (part - 1) % passes, accumulator[1 - part % 2],
+              total);
+        }
+      }
+      constexpr int last = groups * passes - 1;
+      state.advance(Tag::config.stages);
+      landed = block + 1 < blocks && ring_.try_wait(state);
+      if (block + 1 == blocks) leave();
+      isa::wgmma_wait<0>(accumulator[last % 2], a[(groups - 1) % 2]);
+      // All lanes have read the stage: one of them arrives for the others.
+      isa::sync_warp();
+      ring_.release(current);
+      add(scales[(groups - 1) % 2], passes - 1, accumulator[last % 2], total);
+    }
+  }
+
+  WW_DEVICE static void add(const Scales& s, int pass, Accumulator (&accumulator)[atoms],
+                            float (&total)[atoms][values]) {
+    WW_UNROLL for (int i = 0; i < atoms; ++i) add_scaled(s, i, pass, accumulator[i], total[i]);
+  }
+
   /// The group in a tile of a step.
   template <int steps>
   [[nodiscard]] WW_DEVICE int group_of(int step) const {
@@ -201,6 +276,8 @@ class PackedMainloop {
   WW_DEVICE void convert(const Codes& codes, int step, isa::Fragment<std::uint32_t, 4>& to) const {
     if constexpr (zero_points) {
       convert_differences(codes.of.word[step], codes.zeros >> 8 * group_of<steps>(step), to);
+    } else if constexpr (config.by_product) {
+      convert_codes_by_product(codes.of.word[step], packed_.carry_factor, to);
     } else {
       convert_codes(codes.of.word[step], packed_.carries, to);
     }
@@ -250,7 +327,7 @@ class PackedMainloop {
   }
 
   /// Chained sums: from the scales of the group before to those of the next one, which are not 0 (a
-  /// group of zeros is packed with scales of 1).
+  /// group of zeros is packed with those before it).
   WW_DEVICE static void rescale(Accumulator& accumulator, isa::Pair& last, isa::Pair next,
                                 bool begins) {
     if (!begins) scale(accumulator, {last.low / next.low, last.high / next.high});

@@ -27,6 +27,9 @@ constexpr Name name_of(const GemmConfig& c) {
   if (c.ctas_per_sm > 1) name += c.ctas_per_sm;
   if (c.zero_points) name += "_zp";
   if (c.passes > 1) (name += "_p") += c.passes;
+  if (c.in_flight > 1) (name += "_f") += c.in_flight;
+  if (packed_a(c) && c.k_spans > 1) (name += "_k") += c.k_spans;
+  if (c.by_product) name += "_mad";
   if (c.folds) name += c.tables ? "_lut" : "_fold";
   if (c.gated) name += "_gated";
   if (has_group_maps(c)) name += "_gm";
@@ -109,6 +112,9 @@ inline constexpr auto gated = with<&GemmConfig::gated, true>;
 inline constexpr auto zero_points = with<&GemmConfig::zero_points, true>;
 inline constexpr auto folded = with<&GemmConfig::folds, true>;
 inline constexpr auto in_halves = with<&GemmConfig::passes, 2>;
+inline constexpr auto in_quarters = with<&GemmConfig::passes, 4>;
+inline constexpr auto by_product = with<&GemmConfig::by_product, true>;
+inline constexpr auto two_in_flight = with<&GemmConfig::in_flight, 2>;
 inline constexpr auto looked_up = with<&GemmConfig::tables, true>;
 inline constexpr auto drawn = with<&GemmConfig::tiles, TileSource::drawn>;
 inline constexpr auto split_k = with<&GemmConfig::sharing, Sharing::workspace>;
@@ -299,6 +305,16 @@ inline constexpr std::array rows = {
     more(s4(192, 176)),
     more(folded(s4(128, 256))),
     more(cluster_k(block_scaled(s4(128, 64)))),
+    more(cluster_k(deep(2, two_in_flight(promoted(s4(128, 16)))))),
+    more(two_ctas(cluster_k(promoted(s4(128, 16))))),
+    more(two_ctas(cluster_k(deep(2, two_in_flight(promoted(s4(128, 16))))))),
+    more(two_ctas(cluster_k(consumers(1, promoted(s4(64, 16)))))),
+    more(cluster_k(two_in_flight(in_halves(promoted(s4(128, 64)))))),
+    more(two_ctas(cluster_k(two_in_flight(in_quarters(promoted(s4(128, 64))))))),
+    more(cluster_k(deep(2, two_in_flight(promoted(s4(128, 64)))))),
+    more(cluster_k(promoted(s4(128, 128)))),
+    more(cluster_k(two_in_flight(in_halves(promoted(s4(128, 128)))))),
+    more(two_in_flight(in_halves(promoted(s4(128, 128))))),
     // Grouped products.
     common(ballot(swapped(e4m3(128, 16)))),
     common(ballot(swapped(e4m3(128, 32)))),
@@ -369,6 +385,19 @@ inline constexpr std::array rows = {
     more(two_ctas(ballot(looked_up(folded(s4(128, 16)))))),
     more(two_ctas(ballot(zero_points(promoted(s4(128, 16)))))),
     more(ballot(zero_points(promoted(s4(128, 64))))),
+    more(two_ctas(ballot(deep(2, two_in_flight(promoted(s4(128, 16))))))),
+    more(two_ctas(ballot(by_product(promoted(s4(128, 16)))))),
+    more(two_ctas(ballot(by_product(deep(2, two_in_flight(promoted(s4(128, 16)))))))),
+    more(two_ctas(ballot(by_product(two_in_flight(in_quarters(promoted(s4(128, 64)))))))),
+    more(ballot(buffers(1, consumers(4, promoted(s4(256, 16)))))),
+    more(ballot(buffers(1, consumers(4, deep(2, two_in_flight(promoted(s4(256, 16)))))))),
+    more(two_ctas(ballot(two_in_flight(in_halves(promoted(s4(128, 32))))))),
+    more(ballot(buffers(1, consumers(4, two_in_flight(in_halves(promoted(s4(256, 32)))))))),
+    more(two_ctas(ballot(two_in_flight(in_quarters(promoted(s4(128, 64))))))),
+    more(ballot(buffers(1, consumers(4, in_halves(promoted(s4(256, 64))))))),
+    more(ballot(buffers(1, consumers(4, two_in_flight(in_quarters(promoted(s4(256, 64)))))))),
+    more(ballot(two_in_flight(in_halves(promoted(s4(128, 128)))))),
+    more(ballot(two_in_flight(in_quarters(promoted(s4(192, 128)))))),
 };
 
 }  // namespace hopper
