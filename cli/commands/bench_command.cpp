@@ -71,7 +71,9 @@ void measure(BenchRow& row, std::span<const ProductKind> kinds, const PlanChoice
   how.lengths = row.lengths;
   for (const auto& [word, types] : kinds.subspan(1)) {
     // What this build has no kernel for is left out.
-    auto others = bench_plans(problem_of(types, row.shape, row.lengths), facts, {}, limit);
+    PlanChoices same;
+    same.most_cluster_ctas = choices.most_cluster_ctas;
+    auto others = bench_plans(problem_of(types, row.shape, row.lengths), facts, same, limit);
     if (others) how.beside.push_back(std::move(*others));
   }
   const auto times = time_product(*plans, index, how);
@@ -135,7 +137,7 @@ int run_bench(const BenchOptions& o, std::ostream& out, std::ostream& err) {
   const std::size_t in_a_row = o.kind == BenchKind::w4a8 ? kinds.size() : 1;
   const std::vector<Shape> shapes = wanted_shapes(o, kinds.front().second);
   const std::optional<int> limit = parse_configs(o.configs);
-  PlanChoices choices;
+  PlanChoices choices = measured_choices(o);
   if (!o.kernel.empty()) choices.kernel = o.kernel;
   choices.batch_invariant = o.batch_invariant;
   bench::TimeOptions how = time_options(o);
@@ -224,6 +226,17 @@ std::optional<int> parse_configs(const std::string& text) {
   const auto [end, error] = std::from_chars(text.data(), last, count);
   if (error == std::errc() && end == last && count >= 1) return count;
   throw InputError("--configs is \"" + text + "\"; it must be a number from 1, or all.");
+}
+
+PlanChoices measured_choices(const MeasureOptions& o) {
+  if (o.clusters < 1 || o.clusters > 16) {
+    throw InputError("--clusters is " + std::to_string(o.clusters) +
+                     "; clusters have 1 to 16 CTAs, so the nearest legal value is " +
+                     (o.clusters < 1 ? "1." : "16."));
+  }
+  PlanChoices choices;
+  choices.most_cluster_ctas = o.clusters;
+  return choices;
 }
 
 bench::TimeOptions time_options(const MeasureOptions& o) {

@@ -19,6 +19,7 @@ struct MeasureOptions {
   std::uint64_t seed = 1;  ///< of the operands, and of --sample
   std::string device = "cuda:0";
   bool gpcs = false;  ///< look how the SMs stand in groups
+  int clusters = 2;   ///< the most CTAs of the clusters that are tried
 };
 
 /// The arguments as they were typed; empty texts were not given.
@@ -48,6 +49,9 @@ std::optional<int> parse_configs(const std::string& text);
 /// what the contract costs.
 Result<std::vector<Plan>> bench_plans(const GemmProblem& problem, const DeviceFacts& facts,
                                       PlanChoices choices, std::optional<int> limit);
+
+/// What the plans that are measured are made by. Throws InputError where it is out of range.
+PlanChoices measured_choices(const MeasureOptions& options);
 
 /// Of these options those that bench/ takes. Throws InputError where they are out of range.
 bench::TimeOptions time_options(const MeasureOptions& options);

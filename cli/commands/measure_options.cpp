@@ -78,6 +78,11 @@ void add_measuring(CLI::App& app, MeasureOptions& o, const char* seed) {
       ->type_name("DEVICE")
       ->capture_default_str();
   app.add_flag("--gpcs", o.gpcs, kGpcs);
+  app.add_option("--clusters", o.clusters,
+                 "clusters of up to so many CTAs are tried, 1 to 16; plans that nobody asked for "
+                 "more have up to 2")
+      ->type_name("N")
+      ->capture_default_str();
 }
 
 // What `bench dense` and `bench grouped` share.

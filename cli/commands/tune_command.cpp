@@ -56,7 +56,7 @@ std::string tune_shape(const Shape& shape, const ProductTypes& types, const Tune
   if (!lengths) return name + ": " + lengths.reason();
   how.lengths = *lengths;
   const GemmProblem problem = problem_of(types, shape, *lengths);
-  auto plans = candidates(problem, facts);
+  auto plans = candidates(problem, facts, measured_choices(o));
   if (!plans) return name + ": " + plans.reason();
   const std::size_t known = plans->size();
   if (!o.all && known > kTunedPlans) (*plans).erase((*plans).begin() + kTunedPlans, (*plans).end());

@@ -301,6 +301,27 @@ TEST(BenchCommand, BatchInvariantPlansBesideAnyConfiguration) {
   EXPECT_TRUE((*plans)[1].cluster_k > 1 || (*plans)[1].workspace_bytes > 0) << (*plans)[1].kernel;
 }
 
+// Clusters of more than two CTAs are tried when asked for.
+TEST(BenchCommand, LargeClusters) {
+  const auto facts = known_facts("h200");
+  ASSERT_TRUE(facts);
+  const GemmProblem problem = problem_of(ProductTypes{}, {2048, 2048, 2048}, {});
+  for (const int most : {1, 2, 4, 16}) {
+    MeasureOptions o;
+    o.clusters = most;
+    const auto plans = bench_plans(problem, *facts, measured_choices(o), {});
+    ASSERT_TRUE(plans) << plans.reason();
+    int largest = 0;
+    for (const Plan& one : *plans) largest = std::max(largest, atom::cluster_size(one.cluster));
+    EXPECT_EQ(largest, most);
+  }
+  for (const int bad : {0, 17}) {
+    MeasureOptions o;
+    o.clusters = bad;
+    EXPECT_THROW(measured_choices(o), InputError) << bad;
+  }
+}
+
 TEST(BenchCommand, BadInputIsASentence) {
   expect_refused({"bench"}, "required");
   expect_refused({"bench", "dense", "--dtype", "int8"}, "e4m3");

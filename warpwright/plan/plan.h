@@ -100,6 +100,7 @@ struct PlanChoices {
   /// types and epilogue keeps to it: each adds up K in the same order, in one CTA.
   bool batch_invariant = false;
   std::optional<atom::ClusterShape> cluster = {};
+  int most_cluster_ctas = 2;  ///< of clusters that `cluster` does not fix
   std::optional<int> tile_m = {};
   std::optional<int> tile_n = {};
   std::optional<std::string> kernel = {};  ///< by its name (warpwright/kernel/*/*table.h)

@@ -48,8 +48,8 @@ Refusal cluster_too_large(int size, const DeviceFacts& device,
                           std::span<const atom::ClusterShape> clusters);
 
 /// The clusters, of those `known` to a family, in which a kernel of configuration `c` may run: the
-/// one that the caller fixed, else those of up to two CTAs. Refuses a fixed one that needs more SMs
-/// than the device has.
+/// one that the caller fixed, else those of up to `most_cluster_ctas`. Refuses a fixed one that
+/// needs more SMs than the device has.
 template <class Config>
 Result<std::vector<atom::ClusterShape>> usable_clusters(const Config& c,
                                                         std::span<const atom::ClusterShape> known,
@@ -58,7 +58,9 @@ Result<std::vector<atom::ClusterShape>> usable_clusters(const Config& c,
   std::vector<atom::ClusterShape> usable;
   for (const atom::ClusterShape& cluster : known) {
     const int size = atom::cluster_size(cluster);
-    if (choices.cluster ? !(*choices.cluster == cluster) : size > 2) continue;
+    if (choices.cluster ? !(*choices.cluster == cluster) : size > choices.most_cluster_ctas) {
+      continue;
+    }
     if (!supports(c, cluster)) continue;
     if (size <= device.sms) {
       usable.push_back(cluster);
