@@ -141,16 +141,6 @@ constexpr std::uint32_t second_values(std::uint32_t word, std::uint32_t carries)
   return first_values(second_half(word), carries);
 }
 
-/// The same with the carries as a factor, by which a sign's bit becomes a 1 (of sm: 0): the product
-/// is of another pipe than the logic.
-constexpr std::uint32_t carry_factor(std::uint32_t carries) {
-  return carries >> 31 << 25;
-}
-constexpr std::uint32_t first_values_by_product(std::uint32_t word, std::uint32_t factor) {
-  const std::uint64_t carried = std::uint64_t{word & signs} * factor;
-  return (word & 0x87878787U) + static_cast<std::uint32_t>(carried >> 32);
-}
-
 /// The same of weights with zero points (of ex): code + 8 - `zero`, -15..15, as bytes of e4m3,
 /// times 512: as exact. Each byte adds up to a sign in bit 4 and four bits, without a carry to the
 /// next.

@@ -48,10 +48,9 @@ struct PackedParams {
   int tile_bytes = 0;
   int row_tiles = 0;  ///< of one matrix
   int k_tiles = 0;
-  int group = 128;                 ///< weights along K that share a scale
-  int slice_bytes = 0;             ///< of a tile's scales: those of one group
-  std::uint32_t carries = 0;       ///< how the encoding is converted (packed::carries_of)
-  std::uint32_t carry_factor = 0;  ///< the same for products
+  int group = 128;            ///< weights along K that share a scale
+  int slice_bytes = 0;        ///< of a tile's scales: those of one group
+  std::uint32_t carries = 0;  ///< how the encoding is converted (packed::carries_of)
   DType scale = DType::bf16;
   int zero_points = 0;  ///< where in a tile they begin, where it has some
   int ahead = 0;        ///< K blocks that L2 is asked for before tiles are looked for

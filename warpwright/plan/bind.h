@@ -100,7 +100,6 @@ inline kernel::PackedParams packed_params(const GemmOperands& o) {
           .group = f.group,
           .slice_bytes = packed::slice_bytes(f),
           .carries = packed::carries_of(f.encoding),
-          .carry_factor = packed::carry_factor(packed::carries_of(f.encoding)),
           .scale = f.scale,
           .zero_points = packed::zero_points_begin(f)};
 }

@@ -74,8 +74,6 @@ struct GemmConfig {
   bool folds = false;        ///< their scales are multiplied to the codes
   bool tables = false;       ///< which are looked up in a table of a group's row
   int passes = 1;            ///< over their tokens, so that the sums of a part wait to be added
-  int in_flight = 1;         ///< groups or passes of a K block that are multiplied at once
-  bool by_product = false;   ///< codes are converted with multiplications
   bool gated = false;        ///< the caller's N has two halves, of which D gets act(first) * second
   Sharing sharing = Sharing::whole;
   Store store = Store::tensor;
@@ -112,6 +110,11 @@ constexpr bool is_grouped(const GemmConfig& c) {
 /// converted on the way to the registers.
 constexpr bool packed_a(const GemmConfig& c) {
   return c.a.source == Source::registers;
+}
+/// Parts of a stage, each a group of weights, that are multiplied at once: of several K blocks two,
+/// so that codes are converted and sums added while the tensor cores multiply.
+constexpr int in_flight(const GemmConfig& c) {
+  return packed_a(c) && c.k_spans > 1 ? 2 : 1;
 }
 /// Whether other warpgroups of the SM leave a consumer few registers.
 constexpr bool shares_registers(const GemmConfig& c) {
@@ -183,7 +186,7 @@ constexpr int launch_registers(const GemmConfig& c) {
 /// Float32 registers of sums in a consumer's thread.
 constexpr int sum_registers(const GemmConfig& c) {
   const int all = row_atoms(c) * c.tile_n / 2;
-  return all + (c.sums == Sums::tensor_core ? 0 : c.in_flight * all / c.passes);
+  return all + (c.sums == Sums::tensor_core ? 0 : in_flight(c) * all / c.passes);
 }
 /// Whether the producer's registers are given to the consumers (setmaxnreg).
 constexpr bool moves_registers(const GemmConfig& c) {

@@ -23,19 +23,13 @@ constexpr const char* operand_fault(const GemmConfig& c) {
     if (c.folds ? c.sums != Sums::tensor_core : c.tables) {
       return "folded sums stay in the tensor core, and tables are folded";
     }
-    if (c.in_flight != 1 && (c.in_flight != 2 || c.sums != Sums::promoted || c.gated ||
-                             (c.k_spans == 1 && c.passes == 1))) {
-      return "two parts of a stage, K blocks or passes, are multiplied at once where sums are "
-             "added";
-    }
-    if (c.k_spans > 1 && c.in_flight != 2) {
-      return "of several K blocks a stage, packed weights of two are multiplied at once";
+    if (c.k_spans > 1 && (c.sums != Sums::promoted || c.passes != 1 || c.gated)) {
+      return "stages of several K blocks of packed weights are added up, all tokens in one pass";
     }
     if (c.passes != 1 && (c.sums == Sums::tensor_core || c.tile_n % (8 * c.passes) != 0)) {
       return "passes are made where sums are added, over eights of tokens";
     }
-  } else if (c.a.stored != a || c.zero_points || c.folds || c.tables || c.passes != 1 ||
-             c.in_flight != 1) {
+  } else if (c.a.stored != a || c.zero_points || c.folds || c.tables || c.passes != 1) {
     return "operands from shared memory are multiplied as they are stored";
   }
   if (c.b.stored != b || c.b.source != Source::shared) {

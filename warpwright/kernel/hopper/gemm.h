@@ -257,7 +257,7 @@ struct HopperGemm {
       if (work.end == work.first) {
         isa::sync_warp();  // no wgmma does it: all lanes have their turn before one gives it
         leave();
-      } else if constexpr (config.in_flight > 1) {
+      } else if constexpr (in_flight(config) > 1) {
         mainloop.sum(work, accumulator, total, leave);
       } else if constexpr (beside) {
         mainloop.sum(work, accumulator[0], total, leave);
@@ -274,7 +274,7 @@ struct HopperGemm {
     }
 
     using Accumulator = isa::Fragment<float, config.tile_n / config.passes / 2>;
-    Accumulator accumulator[config.in_flight][row_atoms(config)];
+    Accumulator accumulator[in_flight(config)][row_atoms(config)];
     Beside total;
   };
 };

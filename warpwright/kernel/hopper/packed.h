@@ -41,15 +41,6 @@ WW_DEVICE void convert_codes(const std::uint32_t (&word)[2], std::uint32_t carri
   }
 }
 
-/// The same with `factor` of carries (packed::carry_factor).
-WW_DEVICE void convert_codes_by_product(const std::uint32_t (&word)[2], std::uint32_t factor,
-                                        isa::Fragment<std::uint32_t, 4>& to) {
-  WW_UNROLL for (int p = 0; p < 2; ++p) {
-    to[2 * p] = packed::first_values_by_product(word[p], factor);
-    to[2 * p + 1] = packed::first_values_by_product(packed::second_half(word[p]), factor);
-  }
-}
-
 /// The same of weights with zero points: those of a group, of the thread's row in the low four bits
 /// and of the eighth row below.
 WW_DEVICE void convert_differences(const std::uint32_t (&word)[2], std::uint32_t zeros,

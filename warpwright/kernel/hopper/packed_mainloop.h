@@ -151,15 +151,14 @@ class PackedMainloop {
             scales.row[i] = group_scales(tile + tile_of(0, i), group_of<steps>(first));
           }
           if constexpr (chained) rescale(accumulator[i], last_[i], scales.row[i], begins);
-          WW_UNROLL for (int s = 0; s < steps; ++s) {
-            if constexpr (folds) {
+          if constexpr (folds) {
+            WW_UNROLL for (int s = 0; s < steps; ++s) {
               convert_folded(codes[i], first + s, factors[i].row[(first + s) / group_steps],
                              a[i * steps + s]);
-            } else {
-              convert<steps>(codes[i], first + s, a[i * steps + s]);
             }
           }
         }
+        if constexpr (!folds) convert<steps>(codes, first, a);
         WW_UNROLL for (int pass = 0; pass < passes; ++pass) {
           multiply(accumulator, a, b, first, pass, (chained || folds) && !begins);
           if (first + steps < packed_steps || pass + 1 < passes) {
@@ -180,13 +179,14 @@ class PackedMainloop {
     }
   }
 
-  /// All stages of `work`, with the products of two parts in flight: a part is those of a group
-  /// with the tokens of a pass. While one is multiplied the codes of the next group are converted,
-  /// and the sums of the part before are added. Over the back edge of the loop there is none.
+  /// The same of stages of several K blocks, with two groups in flight: while one is multiplied,
+  /// the codes of the next are converted, and the sums of the one before are added. Over the back
+  /// edge of the loop there is none.
   template <int steps, class Leave>
   WW_DEVICE void run_by_two(const tile::Work& work, Accumulator (&accumulator)[2][atoms],
                             float (&total)[atoms][values], const Leave& leave) {
     constexpr int groups = config.k_spans * packed_steps / steps;
+    constexpr int last = (groups - 1) % 2;
     const int blocks = work.end - work.first;
     bool landed = false;
     for (int block = 0; block < blocks; ++block) {
@@ -203,39 +203,26 @@ class PackedMainloop {
         const int step = g * steps % packed_steps;
         const isa::SharedAddress tile =
             stage + static_cast<isa::SharedAddress>(g * steps / packed_steps * packed_.tile_bytes);
+        if (step == 0) {
+          WW_UNROLL for (int i = 0; i < atoms; ++i) codes[i] = read_codes(tile + tile_of(0, i));
+        }
+        convert<steps>(codes, step, a[g % 2]);
+        multiply(accumulator[g % 2], a[g % 2], b, g * steps, 0, false);
         WW_UNROLL for (int i = 0; i < atoms; ++i) {
-          if (step == 0) codes[i] = read_codes(tile + tile_of(0, i));
-          WW_UNROLL for (int s = 0; s < steps; ++s) {
-            convert<steps>(codes[i], step + s, a[g % 2][i * steps + s]);
-          }
+          scales[g % 2].row[i] = group_scales(tile + tile_of(0, i), group_of<steps>(step));
         }
-        WW_UNROLL for (int pass = 0; pass < passes; ++pass) {
-          const int part = g * passes + pass;
-          multiply(accumulator[part % 2], a[g % 2], b, g * steps, pass, false);
-          if (pass == 0) {
-            WW_UNROLL for (int i = 0; i < atoms; ++i) {
-              scales[g % 2].row[i] = group_scales(tile + tile_of(0, i), group_of<steps>(step));
-            }
-          }
-          if (part == 0) continue;
-          if (pass == 0) {
-            isa::wgmma_wait<1>(accumulator[1 - part % 2], a[1 - g % 2]);
-          } else {
-            isa::wgmma_wait<1>(accumulator[1 - part % 2]);
-          }
-          add(scales[(part - 1) / passes % 2], (part - 1) % passes, accumulator[1 - part % 2],
-              total);
-        }
+        if (g == 0) continue;
+        isa::wgmma_wait<1>(accumulator[1 - g % 2], a[1 - g % 2]);
+        add(scales[1 - g % 2], 0, accumulator[1 - g % 2], total);
       }
-      constexpr int last = groups * passes - 1;
       state.advance(Tag::config.stages);
       landed = block + 1 < blocks && ring_.try_wait(state);
       if (block + 1 == blocks) leave();
-      isa::wgmma_wait<0>(accumulator[last % 2], a[(groups - 1) % 2]);
+      isa::wgmma_wait<0>(accumulator[last], a[last]);
       // All lanes have read the stage: one of them arrives for the others.
       isa::sync_warp();
       ring_.release(current);
-      add(scales[(groups - 1) % 2], passes - 1, accumulator[last % 2], total);
+      add(scales[last], 0, accumulator[last], total);
     }
   }
 
@@ -272,14 +259,28 @@ class PackedMainloop {
     return codes;
   }
 
+  /// Converts a group's codes, from step `first` of the K block on. Without carries, those of sm,
+  /// it takes less than half of the instructions, and instructions are what most tiles wait for.
   template <int steps>
-  WW_DEVICE void convert(const Codes& codes, int step, isa::Fragment<std::uint32_t, 4>& to) const {
+  WW_DEVICE void convert(const Codes (&codes)[atoms], int first,
+                         isa::Fragment<std::uint32_t, 4> (&to)[atoms * steps]) const {
+    const auto each = [&](const auto& how) {
+      WW_UNROLL for (int i = 0; i < atoms; ++i) {
+        WW_UNROLL for (int s = 0; s < steps; ++s) how(codes[i], first + s, to[i * steps + s]);
+      }
+    };
     if constexpr (zero_points) {
-      convert_differences(codes.of.word[step], codes.zeros >> 8 * group_of<steps>(step), to);
-    } else if constexpr (config.by_product) {
-      convert_codes_by_product(codes.of.word[step], packed_.carry_factor, to);
+      each([&](const Codes& c, int step, auto& registers) {
+        convert_differences(c.of.word[step], c.zeros >> 8 * group_of<steps>(step), registers);
+      });
+    } else if (packed_.carries == 0) {
+      each([](const Codes& c, int step, auto& registers) {
+        convert_codes(c.of.word[step], 0, registers);
+      });
     } else {
-      convert_codes(codes.of.word[step], packed_.carries, to);
+      each([](const Codes& c, int step, auto& registers) {
+        convert_codes(c.of.word[step], packed::signs, registers);
+      });
     }
   }
 

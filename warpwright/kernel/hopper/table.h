@@ -27,9 +27,7 @@ constexpr Name name_of(const GemmConfig& c) {
   if (c.ctas_per_sm > 1) name += c.ctas_per_sm;
   if (c.zero_points) name += "_zp";
   if (c.passes > 1) (name += "_p") += c.passes;
-  if (c.in_flight > 1) (name += "_f") += c.in_flight;
   if (packed_a(c) && c.k_spans > 1) (name += "_k") += c.k_spans;
-  if (c.by_product) name += "_mad";
   if (c.folds) name += c.tables ? "_lut" : "_fold";
   if (c.gated) name += "_gated";
   if (has_group_maps(c)) name += "_gm";
@@ -112,9 +110,6 @@ inline constexpr auto gated = with<&GemmConfig::gated, true>;
 inline constexpr auto zero_points = with<&GemmConfig::zero_points, true>;
 inline constexpr auto folded = with<&GemmConfig::folds, true>;
 inline constexpr auto in_halves = with<&GemmConfig::passes, 2>;
-inline constexpr auto in_quarters = with<&GemmConfig::passes, 4>;
-inline constexpr auto by_product = with<&GemmConfig::by_product, true>;
-inline constexpr auto two_in_flight = with<&GemmConfig::in_flight, 2>;
 inline constexpr auto looked_up = with<&GemmConfig::tables, true>;
 inline constexpr auto drawn = with<&GemmConfig::tiles, TileSource::drawn>;
 inline constexpr auto split_k = with<&GemmConfig::sharing, Sharing::workspace>;
@@ -243,8 +238,8 @@ inline constexpr std::array rows = {
     common(pingpong(to(DType::f32, e4m3(128, 128)))),
     common(pingpong(operands(DType::e5m2, DType::e4m3, 128, 128))),
     // Int4 weights, dense products.
-    common(cluster_k(promoted(s4(128, 16)))),
-    common(cluster_k(promoted(s4(128, 64)))),
+    common(two_ctas(cluster_k(deep(2, promoted(s4(128, 16)))))),
+    common(cluster_k(deep(2, promoted(s4(128, 64))))),
     common(promoted(s4(128, 128))),
     common(s4(128, 256)),
     common(cluster_k(s4(128, 64))),
@@ -305,16 +300,6 @@ inline constexpr std::array rows = {
     more(s4(192, 176)),
     more(folded(s4(128, 256))),
     more(cluster_k(block_scaled(s4(128, 64)))),
-    more(cluster_k(deep(2, two_in_flight(promoted(s4(128, 16)))))),
-    more(two_ctas(cluster_k(promoted(s4(128, 16))))),
-    more(two_ctas(cluster_k(deep(2, two_in_flight(promoted(s4(128, 16))))))),
-    more(two_ctas(cluster_k(consumers(1, promoted(s4(64, 16)))))),
-    more(cluster_k(two_in_flight(in_halves(promoted(s4(128, 64)))))),
-    more(two_ctas(cluster_k(two_in_flight(in_quarters(promoted(s4(128, 64))))))),
-    more(cluster_k(deep(2, two_in_flight(promoted(s4(128, 64)))))),
-    more(cluster_k(promoted(s4(128, 128)))),
-    more(cluster_k(two_in_flight(in_halves(promoted(s4(128, 128)))))),
-    more(two_in_flight(in_halves(promoted(s4(128, 128))))),
     // Grouped products.
     common(ballot(swapped(e4m3(128, 16)))),
     common(ballot(swapped(e4m3(128, 32)))),
@@ -342,11 +327,11 @@ inline constexpr std::array rows = {
     common(vertical(gated(block_scaled(e4m3(128, 128))))),
     common(ballot(swapped(gated(consumers(1, bf16(128, 32)))))),
     common(vertical(gated(bf16(128, 256)))),
-    common(two_ctas(ballot(promoted(s4(128, 16))))),
+    common(ballot(buffers(1, consumers(4, deep(2, promoted(s4(256, 16))))))),
+    common(two_ctas(ballot(deep(2, promoted(s4(128, 16)))))),
     common(two_ctas(ballot(promoted(s4(128, 32))))),
-    common(two_ctas(ballot(in_halves(promoted(s4(128, 64)))))),
+    common(ballot(buffers(1, consumers(4, in_halves(promoted(s4(256, 64))))))),
     common(ballot(promoted(s4(128, 128)))),
-    common(ballot(in_halves(promoted(s4(192, 128))))),
     common(two_ctas(ballot(s4(128, 64)))),
     common(ballot(s4(192, 176))),
     common(ballot(block_scaled(s4(128, 32)))),
@@ -371,7 +356,9 @@ inline constexpr std::array rows = {
     more(ballot(swapped(f16(128, 32)))),
     more(vertical(f16(128, 256))),
     more(two_ctas(ballot(promoted(s4(128, 8))))),
+    more(two_ctas(ballot(in_halves(promoted(s4(128, 64)))))),
     more(ballot(promoted(s4(128, 64)))),
+    more(ballot(in_halves(promoted(s4(192, 128))))),
     more(ballot(promoted(s4(128, 96)))),
     more(two_ctas(ballot(s4(128, 16)))),
     more(ballot(s4(128, 192))),
@@ -385,19 +372,6 @@ inline constexpr std::array rows = {
     more(two_ctas(ballot(looked_up(folded(s4(128, 16)))))),
     more(two_ctas(ballot(zero_points(promoted(s4(128, 16)))))),
     more(ballot(zero_points(promoted(s4(128, 64))))),
-    more(two_ctas(ballot(deep(2, two_in_flight(promoted(s4(128, 16))))))),
-    more(two_ctas(ballot(by_product(promoted(s4(128, 16)))))),
-    more(two_ctas(ballot(by_product(deep(2, two_in_flight(promoted(s4(128, 16)))))))),
-    more(two_ctas(ballot(by_product(two_in_flight(in_quarters(promoted(s4(128, 64)))))))),
-    more(ballot(buffers(1, consumers(4, promoted(s4(256, 16)))))),
-    more(ballot(buffers(1, consumers(4, deep(2, two_in_flight(promoted(s4(256, 16)))))))),
-    more(two_ctas(ballot(two_in_flight(in_halves(promoted(s4(128, 32))))))),
-    more(ballot(buffers(1, consumers(4, two_in_flight(in_halves(promoted(s4(256, 32)))))))),
-    more(two_ctas(ballot(two_in_flight(in_quarters(promoted(s4(128, 64))))))),
-    more(ballot(buffers(1, consumers(4, in_halves(promoted(s4(256, 64))))))),
-    more(ballot(buffers(1, consumers(4, two_in_flight(in_quarters(promoted(s4(256, 64)))))))),
-    more(ballot(two_in_flight(in_halves(promoted(s4(128, 128)))))),
-    more(ballot(two_in_flight(in_quarters(promoted(s4(192, 128)))))),
 };
 
 }  // namespace hopper
