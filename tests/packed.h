@@ -54,11 +54,14 @@ struct Packed {
     const int least = packed::least_code(format.encoding);
     for (int row = 0; row < packed::kTileRows; ++row) {
       const std::int64_t n = row_tile * packed::kTileRows + row;
+      double scale = 1;
       for (int slice = 0; slice < packed::slices(format); ++slice) {
         const bool is_there = n < extents.n;
-        const double scale = !is_there ? 1
+        const double drawn = !is_there ? 1
                              : powers_ ? std::ldexp(1, static_cast<int>(random() % 9) - 6)
                                        : static_cast<int>(16 + random() % 16) / 128.0;
+        // Behind K the last scale, as the packer has it.
+        if (k_tile * packed::kTileK + slice * format.group < extents.k) scale = drawn;
         int zero = 8;
         if (format.zero_points != ZeroPoints::none) {
           if (is_there) zero = static_cast<int>(random() % 16);

@@ -129,7 +129,7 @@ int run_bench(const BenchOptions& o, std::ostream& out, std::ostream& err) {
   if (o.kind == BenchKind::grouped) {
     kinds = parse_kinds(o.types.dtype);
   } else if (o.kind == BenchKind::w4a8) {
-    kinds = w4a8_kinds(o.group);
+    kinds = w4a8_kinds(o.group, o.encoding == "sm" ? Int4Encoding::sm : Int4Encoding::ex);
   } else {
     kinds.emplace_back("", parse_types(o.types));
   }

@@ -25,10 +25,11 @@ struct MeasureOptions {
 /// The arguments as they were typed; empty texts were not given.
 struct BenchOptions : MeasureOptions {
   BenchKind kind = BenchKind::dense;
-  std::string shapes;         ///< a file
-  TypeOptions types;          ///< of groups the dtype alone: see `parse_kinds`
-  int group = 128;            ///< of int4 weights: see `w4a8_kinds`
-  std::optional<int> sample;  ///< this many random shapes instead
+  std::string shapes;           ///< a file
+  TypeOptions types;            ///< of groups the dtype alone: see `parse_kinds`
+  int group = 128;              ///< of int4 weights: see `w4a8_kinds`
+  std::string encoding = "ex";  ///< of their codes
+  std::optional<int> sample;    ///< this many random shapes instead
   bool dependent = false;
   bool batch_invariant = false;  ///< the plans; the configurations beside them are any
   bool counters = false;         ///< as well, by ncu

@@ -169,6 +169,10 @@ CLI::App* add_bench_command(CLI::App& app, BenchOptions& o, BenchOptions& of_gro
   w4a8->add_option("--group", of_w4a8.group, "weights along K that share a scale: 32, 64 or 128")
       ->type_name("K")
       ->capture_default_str();
+  w4a8->add_option("--encoding", of_w4a8.encoding, "of the codes: ex (-8..7) or sm (-7..7)")
+      ->check(CLI::IsMember({"ex", "sm"}))
+      ->type_name("ex|sm")
+      ->capture_default_str();
   add_benching(*w4a8, of_w4a8, "of the random operands", kBenchW4a8Examples);
   return bench;
 }

@@ -243,8 +243,8 @@ std::vector<ProductKind> parse_kinds(const std::string& words) {
   return kinds;
 }
 
-std::vector<ProductKind> w4a8_kinds(int group) {
-  PackedWeights packed{.format = {.group = group}};
+std::vector<ProductKind> w4a8_kinds(int group, Int4Encoding encoding) {
+  PackedWeights packed{.format = {.encoding = encoding, .group = group}};
   if (const char* fault = packed::format_fault(packed.format)) {
     throw InputError("--group is " + std::to_string(group) + ", and " + fault + ".");
   }
@@ -278,7 +278,9 @@ GemmProblem problem_of(const ProductTypes& types, const Shape& s,
 std::string operands_name(const ProductTypes& types) {
   std::string text = type_name(types.operand) + " to " + type_name(types.result);
   if (types.packed) {
-    return "int4 weights in groups of " + std::to_string(types.packed->format.group) + ", " + text;
+    const bool sm = types.packed->format.encoding == Int4Encoding::sm;
+    return std::string("int4 weights") + (sm ? " (-7..7)" : "") + " in groups of " +
+           std::to_string(types.packed->format.group) + ", " + text;
   }
   if (numeric::bits(types.operand) != 8) return text;
   const bool none = types.scaling == Scaling::none;

@@ -86,7 +86,7 @@ std::vector<ProductKind> parse_kinds(const std::string& words);
 
 /// Of int4 weights in groups of `group`: those with exact sums, and what is measured beside them,
 /// the other sums and our FP8 with block scales. Throws InputError for a group that there is not.
-std::vector<ProductKind> w4a8_kinds(int group);
+std::vector<ProductKind> w4a8_kinds(int group, Int4Encoding encoding = Int4Encoding::ex);
 
 /// The packed product of a shape; one in groups has these `lengths`, and says nothing of them but
 /// their sum.

@@ -78,7 +78,7 @@ TEST(GroupedMutants, PackedWeights) {
 
 TEST(GroupedMutants, PackedWeightsTwoCtasAnSm) {
   WW_CAMPAIGN_ONLY();
-  expect_all_killed("grouped_s4xe4m3_bf16_128x16_b_pr_sw2", {1, 1});
+  expect_all_killed("grouped_s4xe4m3_bf16_128x16_b_pr_sw2_k2", {1, 1});
 }
 
 TEST(GroupedMutants, PackedWeightsFolded) {
@@ -88,7 +88,7 @@ TEST(GroupedMutants, PackedWeightsFolded) {
 
 TEST(GroupedMutants, PackedWeightsInPasses) {
   WW_CAMPAIGN_ONLY();
-  expect_all_killed("grouped_s4xe4m3_bf16_128x64_b_pr_sw2_p2", {2, 1});
+  expect_all_killed("grouped_s4xe4m3_bf16_256x64_b_pr_sw_p2", {2, 1});
 }
 
 TEST(GroupedMutants, PackedWeightsLookedUp) {

@@ -113,6 +113,43 @@ TEST(PackedWeightsTest, EveryFormat) {
   }
 }
 
+// A K that ends within its first group leaves groups of zeros behind it. Their scales are the last
+// one's, so the quotients of chained sums are 1, and nothing of the sums is cut off again.
+TEST(PackedWeightsTest, ChainedSumsOfOneGroupAreExact) {
+  const auto chained = one_with("chained sums", [](const auto& c) {
+    return kernel::packed_a(c) && c.sums == kernel::Sums::tensor_core && !c.folds;
+  });
+  ASSERT_TRUE(chained);
+  for (int k = 1; k <= 12; ++k) {
+    Ask ask;
+    ask.m = 9;
+    ask.n = 130;
+    ask.k = k;
+    ask.seed = k % 2 == 0 ? 0 : 12;  // groups of 32, scales of bf16 and f32
+    const Variant variant(*chained, ask);
+    SCOPED_TRACE(variant.text());
+    GemmOperands operands = variant.operands();
+    ASSERT_EQ(operands.packed->format.group, 32);
+    const auto bits_of = [&](const PlanChoices& choices) {
+      std::vector<std::uint16_t> bits;
+      const auto made = plan(operands, model_facts(variant.sms()), choices);
+      EXPECT_TRUE(made.ok()) << made.reason();
+      if (!made.ok() || !device::launch_on_model(*made, operands).ok()) return bits;
+      const auto* const d = static_cast<const std::uint16_t*>(operands.d.data);
+      for (int i = 0; i < ask.m; ++i) {
+        const auto* const row = d + i * operands.d.row_stride;
+        bits.insert(bits.end(), row, row + ask.n);
+      }
+      return bits;
+    };
+    const auto in_tensor_core = bits_of(variant.choices());
+    operands.packed->sums = GroupSums::exact;
+    const auto added = bits_of({});
+    ASSERT_FALSE(added.empty());
+    EXPECT_EQ(in_tensor_core, added);
+  }
+}
+
 // A scale is 512 times what it says where a kernel forgets that codes are e4m3 / 512; codes that
 // are too large by one, tiles in another order: all of it shows.
 TEST(PackedWeightsTest, WrongWeightsAreSeen) {

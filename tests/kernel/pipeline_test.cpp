@@ -305,6 +305,10 @@ TEST(ConfigTest, FaultsAreSentences) {
   expect([&](Config& c) { packed(c), c.folds = true; }, "stay in the tensor core");
   expect([&](Config& c) { packed(c), c.passes = 4; }, "passes");
   expect([&](Config& c) { packed(c), c.passes = 2, c.sums = kernel::Sums::tensor_core; }, "passes");
+  expect([&](Config& c) { packed(c), c.k_spans = 2, c.passes = 2; }, "several K blocks");
+  expect([&](Config& c) { packed(c), c.k_spans = 2, c.sums = kernel::Sums::tensor_core; },
+         "several K blocks");
+  expect([&](Config& c) { packed(c), c.consumer_warpgroups = 5, c.tile_m = 320; }, "64 rows");
   expect(
       [](Config& c) {
         c.a = c.b = DType::e4m3;

@@ -76,6 +76,7 @@ bool ask(const Probe& p, std::uint32_t* tensor, std::uint32_t* out,
   in.kind = p.kind;
   in.words = p.words;
   in.stride = p.stride;
+  in.tensor = tensor;
   in.out = out;
   if (!encode(p.copy, tensor, in.map) ||
       !ok(cudaMemcpy(tensor, before.data(), tensor_words * 4, cudaMemcpyHostToDevice), p.name) ||

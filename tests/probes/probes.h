@@ -27,6 +27,7 @@ inline constexpr int out_words = 512;
 
 enum class Kind : std::uint8_t {
   load,
+  bulk_load,
   store,
   reduce_add,
   early_bytes,
@@ -87,6 +88,7 @@ struct Input {
   Kind kind;
   int words;
   int stride;
+  const std::uint32_t* tensor;
   std::uint32_t* out;
 };
 
@@ -139,6 +141,11 @@ inline constexpr Probe all[] = {
      {DType::bf16, 16, 4, 16, 8, 4, plain, 8, -2, 0, numbered}},
     {"load_outside", Kind::load, 16, 1, {DType::bf16, 16, 4, 16, 8, 4, plain, 32, 9, 0, numbered}},
     {"load_f32_ragged", Kind::load, 16, 1, {DType::f32, 6, 2, 8, 4, 4, plain, 4, 0, 0, numbered}},
+    {"bulk_load",
+     Kind::bulk_load,
+     16,
+     1,
+     {DType::f32, 16, 1, 16, 12, 1, plain, 8, 0, 48, numbered}},
     {"load_f32_column_3", Kind::load, 16, 1, {DType::f32, 6, 2, 8, 4, 4, plain, 3, 0, 0, numbered}},
     {"load_swizzle_128",
      Kind::load,
@@ -319,7 +326,11 @@ WW_DEVICE void load(const Input& in) {
   if (isa::thread_index() == 0) {
     // Completes only if the copy counts exactly the full box.
     isa::mbarrier_arrive_expect(barrier, box_bytes(in.copy));
-    isa::tensor_load(to, in.map, barrier, isa::Coords{in.copy.x, in.copy.y});
+    if (in.kind == Kind::bulk_load) {  // as many bytes, without the map
+      isa::bulk_load(to, in.tensor + in.copy.x, box_bytes(in.copy), barrier);
+    } else {
+      isa::tensor_load(to, in.map, barrier, isa::Coords{in.copy.x, in.copy.y});
+    }
   }
   isa::mbarrier_wait<isa::Scope::cta>(barrier, 0);
   const isa::SharedView<std::uint32_t> shared{to};
@@ -639,6 +650,7 @@ WW_DEVICE std::uint32_t rounding_code_e4m3(int j, int k) {
 WW_DEVICE void body(const Input& in) {
   switch (in.kind) {
     case Kind::load:
+    case Kind::bulk_load:
       return load(in);
     case Kind::store:
       return store<false>(in);

@@ -102,7 +102,7 @@ TEST(PackTest, TilesHoldTheValues) {
   }
 }
 
-TEST(PackTest, PaddingIsZeroWithScaleOne) {
+TEST(PackTest, PaddingIsZeroWithTheLastScale) {
   const packed::Extents e{1, 65, 160};
   const Int4Weights w = some_weights(e, 32, DType::bf16, true);
   const auto bytes = pack(source_of(w));
@@ -125,7 +125,7 @@ TEST(PackTest, PaddingIsZeroWithScaleOne) {
         ASSERT_EQ(zero_point_of(*all, 0, n, k), zero_point_of(w, 0, n, k));
       } else {
         ASSERT_EQ(code_of(*all, 0, n, k), 0);
-        ASSERT_EQ(scale_of(*all, 0, n, k), 1);
+        ASSERT_EQ(scale_of(*all, 0, n, k), n < 65 ? scale_of(w, 0, n, 159) : 1);
         ASSERT_EQ(zero_point_of(*all, 0, n, k), 8);
       }
     }
@@ -169,15 +169,18 @@ TEST(PackTest, ScalesThatAreNoScales) {
   EXPECT_NE(too_large.reason().find("as f16 the largest is 127.938"), std::string::npos)
       << too_large.reason();
   EXPECT_TRUE(pack(source_of(large), {.scale = DType::bf16}));
-  // A scale of 0 makes its weights 0, whatever the codes.
-  const Int4Weights zero = with_scale(3, 0, DType::bf16);  // expert 0, row 1, group 1
+  // A scale of 0 makes its weights 0, whatever the codes, with the scale before, or 1.
+  Int4Weights zero = with_scale(3, 0, DType::bf16);  // expert 0, row 1, group 1
+  std::memset(&zero.scales[8], 0, 8);                // rows 2 and 3
   const auto bytes = pack(source_of(zero));
   ASSERT_TRUE(bytes) << bytes.reason();
   const auto back = unpack(*bytes);
   ASSERT_TRUE(back);
   for (int k = 64; k < 128; ++k) {
     EXPECT_EQ(code_of(*back, 0, 1, k), 0);
-    EXPECT_EQ(scale_of(*back, 0, 1, k), 1);
+    EXPECT_EQ(scale_of(*back, 0, 1, k), scale_of(zero, 0, 1, 0));
+    EXPECT_EQ(code_of(*back, 0, 2, k), 0);
+    EXPECT_EQ(scale_of(*back, 0, 2, k), 1);
   }
   EXPECT_EQ(code_of(*back, 0, 1, 5), code_of(zero, 0, 1, 5));
 }

@@ -104,7 +104,10 @@ __global__ void pack_tiles(Packing p) {
     const int slice = i / kTileRows;
     const int k = slice * p.format.group;
     StoredScale stored{ScaleKind::zero, numeric::from_double(p.format.scale, packed::kScaleFactor)};
-    if (is_there(row, k)) stored = p.scale_at(first + n0 + row, (k0 + k) / p.format.group);
+    if (n0 + row < p.extents.n) {
+      const auto scale_of = [&](std::int64_t group) { return p.scale_at(first + n0 + row, group); };
+      stored = weights::packed_scale(scale_of, (k0 + k) / p.format.group, p.groups());
+    }
     if (stored.kind > ScaleKind::zero) {
       p.note(first + n0 + row, k0 + k, static_cast<unsigned>(stored.kind));
     }

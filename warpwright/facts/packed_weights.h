@@ -164,7 +164,8 @@ struct Extents {
   friend constexpr bool operator==(const Extents&, const Extents&) = default;
 };
 
-/// Tiles along the rows and along K. What hangs over has codes 0 and scales 1 (stored: 512).
+/// Tiles along the rows and along K. What hangs over has codes 0; behind K the scale of its row's
+/// last group, in rows of its own 1 (stored: 512).
 constexpr std::int64_t row_tiles(const Extents& e) {
   return (e.n + kTileRows - 1) / kTileRows;
 }

@@ -139,28 +139,34 @@ class Estimate {
   }
 
   // The same of packed weights, by what the SM's parts must do: a warp of each warpgroup on every
-  // scheduler converts and scales; shared memory gives codes, tokens and room to copies; and a
-  // warpgroup by itself waits for its codes, its products and its sums in turn, which takes the
-  // more by what was measured of dense tiles with exact sums (440, 700 and 810 clocks for 16, 64
-  // and 128 tokens). Of two CTAs an SM the second brings a part of that, as grouped tiles show.
+  // scheduler converts, multiplies and scales, of which hardly anything overlaps as measured, and a
+  // wgmma with A from registers takes no less for few tokens; shared memory gives codes, tokens and
+  // room to copies; and a warpgroup by itself waits for its codes, its products and its sums in
+  // turn, which takes the more by what was measured of dense tiles with exact sums (440, 700 and
+  // 810 clocks for 16, 64 and 128 tokens). Of two CTAs an SM the second brings a part of that, as
+  // grouped tiles show; and two groups in flight hide some of both.
   double packed_clocks() const {
     const double warpgroups = c_.tile_m / 64.0;
     const double groups = static_cast<double>(packed::slices(p_.packed->format));
+    const bool coded_sm = p_.packed->format.encoding == Int4Encoding::sm;
     const double scaling = c_.folds ? 0 : groups * c_.tile_n / 2;
     // Folded: through f16, and the factors of every step, or by tables, which are made of every
     // group. Zero points: three instructions a weight.
     const double converting = c_.tables        ? 180 + 60 * groups
                               : c_.folds       ? 360
                               : c_.zero_points ? 380
-                                               : 114;
-    const double issue = warpgroups * (converting + scaling);
+                              : coded_sm       ? 48
+                                               : 112;
+    const double products = 4.0 * c_.passes * std::max(26.0, c_.tile_n / 2.0 / c_.passes);
+    const double hidden = kernel::in_flight(c_) > 1 ? 0.87 : 1;
+    const double issue = hidden * warpgroups * (converting + products + scaling);
     const double copied = 128.0 * (a_share_ * c_.tile_m + c_.tile_n);
     const double shared =
         (warpgroups * (4096 + 128.0 * c_.tile_n) + copied) / machine_.shared_bytes_per_clock;
     const double alone = 66 + converting + 2.0 * c_.tile_n + scaling + 60 * groups * c_.passes;
     const double waits = c_.passes > 1 ? 2.06 : 1.65;
     const double beside = c_.passes > 1 ? 1.6 : 1.3;
-    return std::max({issue, shared, waits * alone / (c_.ctas_per_sm > 1 ? beside : 1)});
+    return std::max({issue, shared, hidden * waits * alone / (c_.ctas_per_sm > 1 ? beside : 1)});
   }
 
   // Clocks in which one SM gets its part of a K block's operands.

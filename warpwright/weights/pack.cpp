@@ -119,8 +119,7 @@ class Packer {
       for (int slice = 0; slice < packed::slices(f_); ++slice) {
         const std::int64_t n = n0 + row;
         const std::int64_t k = k0 + slice * f_.group;
-        const bool is_there = n < s_.extents.n && k < s_.extents.k;
-        if (auto fault = slice_of(expert, is_there ? n : -1, k, row, slice, out,
+        if (auto fault = slice_of(expert, n < s_.extents.n ? n : -1, k, row, slice, out,
                                   &codes[row][slice * f_.group])) {
           return fault;
         }
@@ -137,7 +136,7 @@ class Packer {
 
  private:
   // A row's scale and zero point of one slice go to their places, its codes to `codes`. A row of
-  // -1 is padding.
+  // -1 is padding; so is a k behind the last one.
   std::optional<Refusal> slice_of(std::int64_t expert, std::int64_t n, std::int64_t k, int row,
                                   int slice, std::byte* out, std::uint8_t* codes) const {
     const int bits = numeric::bits(f_.scale);
@@ -149,13 +148,16 @@ class Packer {
       const Source::Matrix& m = s_.experts[static_cast<std::size_t>(expert)];
       const std::int64_t group = k / s_.group;
       const int source_bits = numeric::bits(s_.scale);
-      const StoredScale stored = stored_scale(
-          s_.scale, load(m.scales + scales_(n, group) * (source_bits / 8), source_bits), f_.scale);
+      const auto scale_of = [&](std::int64_t g) {
+        const std::byte* const at = m.scales + scales_(n, g) * (source_bits / 8);
+        return stored_scale(s_.scale, load(at, source_bits), f_.scale);
+      };
+      const StoredScale stored = packed_scale(scale_of, group, groups_);
       if (stored.kind > ScaleKind::zero) {
         return scale_refusal(stored.kind, f_.scale, expert, n, group);
       }
+      store(to, stored.code, bits);
       if (stored.kind == ScaleKind::good) {
-        store(to, stored.code, bits);
         if (auto fault = codes_of(m, expert, n, k, codes)) return fault;
         if (f_.zero_points == ZeroPoints::groups && m.zeros != nullptr) {
           zero_point = nibble(m.zeros, zeros_(n, group)) + s_.zero_bias;

@@ -80,8 +80,8 @@ struct PackOptions {
 Result<PackedFormat> packed_format(const Source& source, const PackOptions& options = {});
 
 /// A packed tensor, header and tiles. A scale of 0 stands for weights of 0: they are packed as
-/// codes 0 with scale 1. Refuses scales that are NaN, infinite or, times 512, beyond their type,
-/// and a code of -8 where the encoding is sm.
+/// codes 0 with the scale before (the first with 1). Refuses scales that are NaN, infinite or,
+/// times 512, beyond their type, and a code of -8 where the encoding is sm.
 Result<std::vector<std::byte>> pack(const Source& source, const PackOptions& options = {},
                                     const Work& work = {});
 

@@ -12,7 +12,7 @@ namespace warpwright::weights {
 
 enum class ScaleKind : std::uint8_t {
   good,
-  zero,  ///< its weights are 0: codes 0 with scale 1
+  zero,  ///< its weights are 0: codes 0
   nan,
   infinite,
   too_large,  ///< times 512
@@ -20,7 +20,7 @@ enum class ScaleKind : std::uint8_t {
 
 struct StoredScale {
   ScaleKind kind = ScaleKind::good;
-  std::uint64_t code = 0;  ///< of the scale, of 1 where that is 0, times 512
+  std::uint64_t code = 0;  ///< of the scale, of 1 where that is 0 and none is before it, times 512
 };
 
 /// The scale with this code of type `from`, rounded to `to`, times 512.
@@ -35,6 +35,19 @@ constexpr StoredScale stored_scale(DType from, std::uint64_t code, DType to) {
     return {ScaleKind::too_large, 0};
   }
   return {ScaleKind::good, numeric::from_double(to, stored)};
+}
+
+/// What is packed for a group of a row, whose `groups` scales `scale_of` gives: its own scale.
+/// Codes 0, behind the last group too, have the scale before them: chained sums are multiplied by
+/// the quotient of neighbours, and then the tensor core cuts them off anew, unless it is 1.
+template <class ScaleOf>
+constexpr StoredScale packed_scale(const ScaleOf& scale_of, std::int64_t group,
+                                   std::int64_t groups) {
+  std::int64_t from = group < groups ? group : groups - 1;
+  StoredScale found = scale_of(from);
+  while (found.kind == ScaleKind::zero && from > 0) found = scale_of(--from);
+  if (from != group) found.kind = ScaleKind::zero;
+  return found;
 }
 
 /// Why such a scale is not packed.

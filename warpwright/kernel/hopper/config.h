@@ -111,6 +111,11 @@ constexpr bool is_grouped(const GemmConfig& c) {
 constexpr bool packed_a(const GemmConfig& c) {
   return c.a.source == Source::registers;
 }
+/// Parts of a stage, each a group of weights, that are multiplied at once: of several K blocks two,
+/// so that codes are converted and sums added while the tensor cores multiply.
+constexpr int in_flight(const GemmConfig& c) {
+  return packed_a(c) && c.k_spans > 1 ? 2 : 1;
+}
 /// Whether other warpgroups of the SM leave a consumer few registers.
 constexpr bool shares_registers(const GemmConfig& c) {
   return packed_a(c) && (c.ctas_per_sm > 1 || c.consumer_warpgroups > 2);
@@ -181,7 +186,7 @@ constexpr int launch_registers(const GemmConfig& c) {
 /// Float32 registers of sums in a consumer's thread.
 constexpr int sum_registers(const GemmConfig& c) {
   const int all = row_atoms(c) * c.tile_n / 2;
-  return all + (c.sums == Sums::tensor_core ? 0 : all / c.passes);
+  return all + (c.sums == Sums::tensor_core ? 0 : in_flight(c) * all / c.passes);
 }
 /// Whether the producer's registers are given to the consumers (setmaxnreg).
 constexpr bool moves_registers(const GemmConfig& c) {
@@ -221,7 +226,7 @@ constexpr int most_packed_tile(const GemmConfig& c) {
 }
 /// Bytes of A in a stage.
 constexpr int stage_a_bytes(const GemmConfig& c) {
-  if (packed_a(c)) return c.tile_m / packed::kTileRows * most_packed_tile(c);
+  if (packed_a(c)) return c.tile_m / packed::kTileRows * c.k_spans * most_packed_tile(c);
   return atom::tile_bytes(tile_a(c));
 }
 
@@ -337,8 +342,8 @@ constexpr const char* role_of_warp(const GemmConfig& c, int warp) {
   if (has_producer(c) && warp == 1 && c.sums == Sums::block_scaled) return "scales";
   if (draws_tiles(c) && warp == drawing_warp) return "scheduler";
   if (warp < first_consumer_warp(c)) return "idle";
-  constexpr const char* consumers[] = {"consumer 0", "consumer 1", "consumer 2"};
-  return consumers[(warp - first_consumer_warp(c)) / 4 % 3];
+  constexpr const char* consumers[] = {"consumer 0", "consumer 1", "consumer 2", "consumer 3"};
+  return consumers[(warp - first_consumer_warp(c)) / 4 % 4];
 }
 
 }  // namespace warpwright::kernel

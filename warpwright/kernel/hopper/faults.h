@@ -23,6 +23,9 @@ constexpr const char* operand_fault(const GemmConfig& c) {
     if (c.folds ? c.sums != Sums::tensor_core : c.tables) {
       return "folded sums stay in the tensor core, and tables are folded";
     }
+    if (c.k_spans > 1 && (c.sums != Sums::promoted || c.passes != 1 || c.gated)) {
+      return "stages of several K blocks of packed weights are added up, all tokens in one pass";
+    }
     if (c.passes != 1 && (c.sums == Sums::tensor_core || c.tile_n % (8 * c.passes) != 0)) {
       return "passes are made where sums are added, over eights of tokens";
     }
@@ -39,9 +42,9 @@ constexpr const char* operand_fault(const GemmConfig& c) {
   if (atom::tile_fault(tile_a(c)) != nullptr || atom::tile_fault(tile_b(c)) != nullptr) {
     return "a tile is not an operand of wgmma";
   }
-  if (c.k_spans < 1 ||
-      (c.k_spans > 1 && (c.a.major == atom::Major::mn || packed_a(c) ||
-                         c.b.major == atom::Major::mn || c.sums != Sums::tensor_core))) {
+  if (c.k_spans < 1 || (c.k_spans > 1 && !packed_a(c) &&
+                        (c.a.major == atom::Major::mn || c.b.major == atom::Major::mn ||
+                         c.sums != Sums::tensor_core))) {
     return "stages of several spans are of K-major operands that the tensor core sums as stored";
   }
   if (c.tile_m > 256) return "tile_m is at most 256, the rows of a TMA box";
@@ -49,7 +52,7 @@ constexpr const char* operand_fault(const GemmConfig& c) {
 }
 
 constexpr const char* schedule_fault(const GemmConfig& c) {
-  if (c.consumer_warpgroups < 1 || c.consumer_warpgroups > 3 || warpgroup_rows(c) % 64 != 0 ||
+  if (c.consumer_warpgroups < 1 || c.consumer_warpgroups > 4 || warpgroup_rows(c) % 64 != 0 ||
       row_atoms(c) < 1) {
     return "a consumer warpgroup multiplies whole atoms of 64 rows";
   }

@@ -257,21 +257,24 @@ struct HopperGemm {
       if (work.end == work.first) {
         isa::sync_warp();  // no wgmma does it: all lanes have their turn before one gives it
         leave();
-      } else if constexpr (beside) {
+      } else if constexpr (in_flight(config) > 1) {
         mainloop.sum(work, accumulator, total, leave);
+      } else if constexpr (beside) {
+        mainloop.sum(work, accumulator[0], total, leave);
       } else {
-        mainloop.sum(work, accumulator, leave);
+        mainloop.sum(work, accumulator[0], leave);
       }
     }
     WW_DEVICE auto& values() {
       if constexpr (beside) {
         return total;
       } else {
-        return accumulator;
+        return accumulator[0];
       }
     }
 
-    isa::Fragment<float, config.tile_n / config.passes / 2> accumulator[row_atoms(config)];
+    using Accumulator = isa::Fragment<float, config.tile_n / config.passes / 2>;
+    Accumulator accumulator[in_flight(config)][row_atoms(config)];
     Beside total;
   };
 };

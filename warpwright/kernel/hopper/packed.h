@@ -118,6 +118,7 @@ template <class Tag>
 class WeightLoader {
  public:
   static constexpr int row_tiles = Tag::config.tile_m / packed::kTileRows;
+  static constexpr int spans = Tag::config.k_spans;
   /// Read once, where one tile holds all tokens of its group as a rule.
   static constexpr bool once = Tag::config.tile_n <= 64;
 
@@ -128,7 +129,7 @@ class WeightLoader {
   }
 
   /// Bytes of a stage.
-  [[nodiscard]] WW_DEVICE int bytes() const { return row_tiles * p_.tile_bytes; }
+  [[nodiscard]] WW_DEVICE int bytes() const { return row_tiles * spans * p_.tile_bytes; }
 
   /// Looks where the weights of a tile lie.
   WW_DEVICE void place(const tile::Work& work) {
@@ -138,45 +139,60 @@ class WeightLoader {
       const int at = (work.row + part * half_) / packed::kTileRows + i % (row_tiles / parts);
       // Past the last row: any tile will do, its products are not stored.
       const int row_tile = at < p_.row_tiles ? at : p_.row_tiles - 1;
-      const std::int64_t index =
-          (static_cast<std::int64_t>(work.tile.batch * experts_apart_) * p_.row_tiles + row_tile) *
-          p_.k_tiles;
-      from_[i] = p_.data + index * p_.tile_bytes;
+      from_[i] = ((work.tile.batch * experts_apart_) * p_.row_tiles + row_tile) * p_.k_tiles;
     }
   }
 
-  /// Asks L2 for the first of its K blocks.
+  /// Asks L2 for the first of its stages.
   WW_DEVICE void prefetch(int first_block) const {
-    const int left = p_.k_tiles - first_block;
-    const int blocks = p_.ahead < left ? p_.ahead : left;
-    if (blocks <= 0) return;
+    const int left = p_.k_tiles - first_block * spans;
+    const int tiles = p_.ahead * spans < left ? p_.ahead * spans : left;
+    if (tiles <= 0) return;
     WW_UNROLL for (int i = 0; i < row_tiles; ++i) {
-      isa::bulk_prefetch(from_[i] + static_cast<std::int64_t>(first_block) * p_.tile_bytes,
-                         blocks * p_.tile_bytes);
+      isa::bulk_prefetch(tile(i, first_block * spans), tiles * p_.tile_bytes);
     }
   }
 
-  /// Starts the copies of a K block into a stage.
+  /// Starts the copies of a stage, whose K blocks are neighbours. Past the last one: it once more,
+  /// for there the tokens are zeros.
   WW_DEVICE void load(int stage, int block, isa::SharedAddress full) const {
     const isa::SharedAddress to = stages_ + stage * stage_a_bytes(Tag::config);
+    const int first = block * spans;
     WW_UNROLL for (int i = 0; i < row_tiles; ++i) {
-      const auto* from = from_[i] + static_cast<std::int64_t>(block) * p_.tile_bytes;
-      const isa::SharedAddress at = to + i * most_packed_tile(Tag::config);
-      if constexpr (once) {
-        isa::bulk_load(at, from, p_.tile_bytes, full, policy_);
-      } else {
-        isa::bulk_load(at, from, p_.tile_bytes, full);
+      const isa::SharedAddress at = to + i * spans * most_packed_tile(Tag::config);
+      if constexpr (spans > 1) {
+        if (first + spans > p_.k_tiles) {
+          for (int s = 0; s < spans; ++s) {
+            const int k = first + s < p_.k_tiles ? first + s : p_.k_tiles - 1;
+            copy(at + static_cast<isa::SharedAddress>(s * p_.tile_bytes), tile(i, k), 1, full);
+          }
+          continue;
+        }
       }
+      copy(at, tile(i, first), spans, full);
     }
   }
 
  private:
+  /// The packed tile of a row tile and a K block.
+  [[nodiscard]] WW_DEVICE const std::byte* tile(int i, int k) const {
+    return p_.data + static_cast<std::int64_t>(from_[i] + k) * p_.tile_bytes;
+  }
+  WW_DEVICE void copy(isa::SharedAddress to, const std::byte* from, int tiles,
+                      isa::SharedAddress full) const {
+    if constexpr (once) {
+      isa::bulk_load(to, from, tiles * p_.tile_bytes, full, policy_);
+    } else {
+      isa::bulk_load(to, from, tiles * p_.tile_bytes, full);
+    }
+  }
+
   const PackedParams& p_;
   int half_;           // rows of the first half, when gated
   int experts_apart_;  // 0 where one matrix serves the whole batch
   isa::SharedAddress stages_;
   isa::CachePolicy policy_;
-  const std::byte* from_[row_tiles];
+  int from_[row_tiles];  // the number of the first packed tile
 };
 
 }  // namespace warpwright::kernel

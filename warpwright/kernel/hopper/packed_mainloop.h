@@ -47,9 +47,20 @@ class PackedMainloop {
     }
     by_group([&](auto steps) {
       run<decltype(steps)::value>(work, accumulator, leave, [&](const Scales& s, int pass) {
-        WW_UNROLL for (int i = 0; i < atoms; ++i) add_scaled(s, i, pass, accumulator[i], total[i]);
+        add(s, pass, accumulator, total);
       });
     });
+  }
+
+  /// The same with two sets of accumulators.
+  template <class Leave>
+  WW_DEVICE void sum(const tile::Work& work, Accumulator (&accumulator)[2][atoms],
+                     float (&total)[atoms][values], const Leave& leave) {
+    WW_UNROLL for (int i = 0; i < atoms; ++i) {
+      WW_UNROLL for (int v = 0; v < values; ++v) total[i][v] = 0;
+    }
+    by_group(
+        [&](auto steps) { run_by_two<decltype(steps)::value>(work, accumulator, total, leave); });
   }
 
   /// The same in the tensor core's accumulator. Chained: before a group's products are added, the
@@ -82,7 +93,7 @@ class PackedMainloop {
   /// Where the packed tile of an atom's rows begins in a stage.
   WW_DEVICE static int tile_of(int warpgroup, int i) {
     constexpr GemmConfig cfg = Tag::config;
-    return atom_row(cfg, warpgroup, i) / packed::kTileRows * most_packed_tile(cfg);
+    return atom_row(cfg, warpgroup, i) / packed::kTileRows * cfg.k_spans * most_packed_tile(cfg);
   }
 
   template <int N>
@@ -140,15 +151,14 @@ class PackedMainloop {
             scales.row[i] = group_scales(tile + tile_of(0, i), group_of<steps>(first));
           }
           if constexpr (chained) rescale(accumulator[i], last_[i], scales.row[i], begins);
-          WW_UNROLL for (int s = 0; s < steps; ++s) {
-            if constexpr (folds) {
+          if constexpr (folds) {
+            WW_UNROLL for (int s = 0; s < steps; ++s) {
               convert_folded(codes[i], first + s, factors[i].row[(first + s) / group_steps],
                              a[i * steps + s]);
-            } else {
-              convert<steps>(codes[i], first + s, a[i * steps + s]);
             }
           }
         }
+        if constexpr (!folds) convert<steps>(codes, first, a);
         WW_UNROLL for (int pass = 0; pass < passes; ++pass) {
           multiply(accumulator, a, b, first, pass, (chained || folds) && !begins);
           if (first + steps < packed_steps || pass + 1 < passes) {
@@ -167,6 +177,58 @@ class PackedMainloop {
         }
       }
     }
+  }
+
+  /// The same of stages of several K blocks, with two groups in flight: while one is multiplied,
+  /// the codes of the next are converted, and the sums of the one before are added. Over the back
+  /// edge of the loop there is none.
+  template <int steps, class Leave>
+  WW_DEVICE void run_by_two(const tile::Work& work, Accumulator (&accumulator)[2][atoms],
+                            float (&total)[atoms][values], const Leave& leave) {
+    constexpr int groups = config.k_spans * packed_steps / steps;
+    constexpr int last = (groups - 1) % 2;
+    const int blocks = work.end - work.first;
+    bool landed = false;
+    for (int block = 0; block < blocks; ++block) {
+      const isa::Mark mark("k block %", block);
+      const std::uint32_t b =
+          isa::uniform(atom::advance(b_, state.stage * atom::tile_bytes(tile_b(Tag::config))));
+      ring_.wait(state, landed);
+      const pipeline::PipelineState current = state;
+      const isa::SharedAddress stage = a_ + state.stage * stage_a_bytes(Tag::config);
+      Codes codes[atoms];
+      Scales scales[2];
+      isa::Fragment<std::uint32_t, 4> a[2][atoms * steps];
+      WW_UNROLL for (int g = 0; g < groups; ++g) {
+        const int step = g * steps % packed_steps;
+        const isa::SharedAddress tile =
+            stage + static_cast<isa::SharedAddress>(g * steps / packed_steps * packed_.tile_bytes);
+        if (step == 0) {
+          WW_UNROLL for (int i = 0; i < atoms; ++i) codes[i] = read_codes(tile + tile_of(0, i));
+        }
+        convert<steps>(codes, step, a[g % 2]);
+        multiply(accumulator[g % 2], a[g % 2], b, g * steps, 0, false);
+        WW_UNROLL for (int i = 0; i < atoms; ++i) {
+          scales[g % 2].row[i] = group_scales(tile + tile_of(0, i), group_of<steps>(step));
+        }
+        if (g == 0) continue;
+        isa::wgmma_wait<1>(accumulator[1 - g % 2], a[1 - g % 2]);
+        add(scales[1 - g % 2], 0, accumulator[1 - g % 2], total);
+      }
+      state.advance(Tag::config.stages);
+      landed = block + 1 < blocks && ring_.try_wait(state);
+      if (block + 1 == blocks) leave();
+      isa::wgmma_wait<0>(accumulator[last], a[last]);
+      // All lanes have read the stage: one of them arrives for the others.
+      isa::sync_warp();
+      ring_.release(current);
+      add(scales[last], 0, accumulator[last], total);
+    }
+  }
+
+  WW_DEVICE static void add(const Scales& s, int pass, Accumulator (&accumulator)[atoms],
+                            float (&total)[atoms][values]) {
+    WW_UNROLL for (int i = 0; i < atoms; ++i) add_scaled(s, i, pass, accumulator[i], total[i]);
   }
 
   /// The group in a tile of a step.
@@ -197,12 +259,28 @@ class PackedMainloop {
     return codes;
   }
 
+  /// Converts a group's codes, from step `first` of the K block on. Without carries, those of sm,
+  /// it takes less than half of the instructions, and instructions are what most tiles wait for.
   template <int steps>
-  WW_DEVICE void convert(const Codes& codes, int step, isa::Fragment<std::uint32_t, 4>& to) const {
+  WW_DEVICE void convert(const Codes (&codes)[atoms], int first,
+                         isa::Fragment<std::uint32_t, 4> (&to)[atoms * steps]) const {
+    const auto each = [&](const auto& how) {
+      WW_UNROLL for (int i = 0; i < atoms; ++i) {
+        WW_UNROLL for (int s = 0; s < steps; ++s) how(codes[i], first + s, to[i * steps + s]);
+      }
+    };
     if constexpr (zero_points) {
-      convert_differences(codes.of.word[step], codes.zeros >> 8 * group_of<steps>(step), to);
+      each([&](const Codes& c, int step, auto& registers) {
+        convert_differences(c.of.word[step], c.zeros >> 8 * group_of<steps>(step), registers);
+      });
+    } else if (packed_.carries == 0) {
+      each([](const Codes& c, int step, auto& registers) {
+        convert_codes(c.of.word[step], 0, registers);
+      });
     } else {
-      convert_codes(codes.of.word[step], packed_.carries, to);
+      each([](const Codes& c, int step, auto& registers) {
+        convert_codes(c.of.word[step], packed::signs, registers);
+      });
     }
   }
 
@@ -250,7 +328,7 @@ class PackedMainloop {
   }
 
   /// Chained sums: from the scales of the group before to those of the next one, which are not 0 (a
-  /// group of zeros is packed with scales of 1).
+  /// group of zeros is packed with those before it).
   WW_DEVICE static void rescale(Accumulator& accumulator, isa::Pair& last, isa::Pair next,
                                 bool begins) {
     if (!begins) scale(accumulator, {last.low / next.low, last.high / next.high});

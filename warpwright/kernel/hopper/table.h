@@ -27,6 +27,7 @@ constexpr Name name_of(const GemmConfig& c) {
   if (c.ctas_per_sm > 1) name += c.ctas_per_sm;
   if (c.zero_points) name += "_zp";
   if (c.passes > 1) (name += "_p") += c.passes;
+  if (packed_a(c) && c.k_spans > 1) (name += "_k") += c.k_spans;
   if (c.folds) name += c.tables ? "_lut" : "_fold";
   if (c.gated) name += "_gated";
   if (has_group_maps(c)) name += "_gm";
@@ -237,8 +238,8 @@ inline constexpr std::array rows = {
     common(pingpong(to(DType::f32, e4m3(128, 128)))),
     common(pingpong(operands(DType::e5m2, DType::e4m3, 128, 128))),
     // Int4 weights, dense products.
-    common(cluster_k(promoted(s4(128, 16)))),
-    common(cluster_k(promoted(s4(128, 64)))),
+    common(two_ctas(cluster_k(deep(2, promoted(s4(128, 16)))))),
+    common(cluster_k(deep(2, promoted(s4(128, 64))))),
     common(promoted(s4(128, 128))),
     common(s4(128, 256)),
     common(cluster_k(s4(128, 64))),
@@ -326,11 +327,11 @@ inline constexpr std::array rows = {
     common(vertical(gated(block_scaled(e4m3(128, 128))))),
     common(ballot(swapped(gated(consumers(1, bf16(128, 32)))))),
     common(vertical(gated(bf16(128, 256)))),
-    common(two_ctas(ballot(promoted(s4(128, 16))))),
+    common(ballot(buffers(1, consumers(4, deep(2, promoted(s4(256, 16))))))),
+    common(two_ctas(ballot(deep(2, promoted(s4(128, 16)))))),
     common(two_ctas(ballot(promoted(s4(128, 32))))),
-    common(two_ctas(ballot(in_halves(promoted(s4(128, 64)))))),
+    common(ballot(buffers(1, consumers(4, in_halves(promoted(s4(256, 64))))))),
     common(ballot(promoted(s4(128, 128)))),
-    common(ballot(in_halves(promoted(s4(192, 128))))),
     common(two_ctas(ballot(s4(128, 64)))),
     common(ballot(s4(192, 176))),
     common(ballot(block_scaled(s4(128, 32)))),
@@ -355,7 +356,9 @@ inline constexpr std::array rows = {
     more(ballot(swapped(f16(128, 32)))),
     more(vertical(f16(128, 256))),
     more(two_ctas(ballot(promoted(s4(128, 8))))),
+    more(two_ctas(ballot(in_halves(promoted(s4(128, 64)))))),
     more(ballot(promoted(s4(128, 64)))),
+    more(ballot(in_halves(promoted(s4(192, 128))))),
     more(ballot(promoted(s4(128, 96)))),
     more(two_ctas(ballot(s4(128, 16)))),
     more(ballot(s4(128, 192))),
