@@ -16,7 +16,7 @@
 namespace warpwright::atom {
 struct Mma;
 struct MmaScaleSource;
-}
+}  // namespace warpwright::atom
 
 namespace warpwright::model {
 
