@@ -131,7 +131,7 @@ pipeline::TmaPipelineShape stage_shape(const Plan& plan) {
   pipeline::TmaPipelineShape shape = kernel::mainloop_shape(c);
   if (plan.problem.packed) {
     shape.stage_bytes +=
-        c.tile_m / packed::kTileRows * packed::tile_bytes(plan.problem.packed->format);
+        c.tile_m / packed::kTileRows * c.k_spans * packed::tile_bytes(plan.problem.packed->format);
   }
   return shape;
 }
