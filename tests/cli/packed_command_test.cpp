@@ -94,10 +94,11 @@ TEST_F(PackedCommand, Refusals) {
 
 TEST_F(PackedCommand, ExplainSaysWhatAStageBrings) {
   const CliResult r = run_cli({"explain", "grouped", "--groups", "8", "--tokens", "16", "--n",
-                               "4096", "--k", "4096", "--weights", "int4", "--as", "h200"});
+                               "4096", "--k", "4096", "--weights", "int4", "--as", "h200",
+                               "--kernel", "grouped_s4xe4m3_bf16_128x16_b_pr_sw2_k2"});
   EXPECT_EQ(r.status, 0) << r.err;
-  EXPECT_TRUE(contains(r.out, "a bulk copy of 4224 bytes for 64 rows of a stage")) << r.out;
-  EXPECT_TRUE(contains(r.out, "of 10496 bytes (A 8448, B 2048)")) << r.out;
+  EXPECT_TRUE(contains(r.out, "a bulk copy of 8448 bytes for 64 rows of a stage")) << r.out;
+  EXPECT_TRUE(contains(r.out, "of 20992 bytes (A 16896, B 4096)")) << r.out;
   const CliResult passes =
       run_cli({"explain", "grouped", "--groups", "8", "--tokens", "64", "--n", "4096", "--k",
                "4096", "--weights", "int4", "--as", "h200", "--tile-tokens", "64"});

@@ -335,7 +335,7 @@ TEST(ExplainTest, TablesOfRolesAndBarriers) {
       const auto& packed = made->problem.packed;
       const int span = 128 * c.k_spans;
       const int of_a =
-          packed ? c.tile_m / 64 * packed::tile_bytes(packed->format) : c.tile_m * span;
+          packed ? c.tile_m / 64 * c.k_spans * packed::tile_bytes(packed->format) : c.tile_m * span;
       EXPECT_EQ(rows[0].transaction_bytes, of_a + c.tile_n * span);
       EXPECT_EQ(rows[0].copies, c.stages);
       // One of a warp that reads scales or codes itself, else one of a warpgroup.

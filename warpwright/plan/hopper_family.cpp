@@ -131,7 +131,7 @@ pipeline::TmaPipelineShape stage_shape(const Plan& plan) {
   pipeline::TmaPipelineShape shape = kernel::mainloop_shape(c);
   if (plan.problem.packed) {
     shape.stage_bytes +=
-        c.tile_m / packed::kTileRows * packed::tile_bytes(plan.problem.packed->format);
+        c.tile_m / packed::kTileRows * c.k_spans * packed::tile_bytes(plan.problem.packed->format);
   }
   return shape;
 }
@@ -139,11 +139,12 @@ pipeline::TmaPipelineShape stage_shape(const Plan& plan) {
 // How packed weights come into the registers.
 std::string weights_text(const Plan& plan) {
   const PackedFormat& f = plan.problem.packed->format;
+  const int blocks = hopper_config(plan).k_spans;
   return format(
       "weights    int4 (%s), a bulk copy of %d bytes for 64 rows of a stage: %d of codes, which "
       "lanes convert to e4m3 in registers, and %d of %s scales of groups of %d%s\n",
-      f.encoding == Int4Encoding::ex ? "-8 to 7" : "-7 to 7", packed::tile_bytes(f),
-      packed::kTileCodeBytes, packed::slices(f) * packed::slice_bytes(f),
+      f.encoding == Int4Encoding::ex ? "-8 to 7" : "-7 to 7", blocks * packed::tile_bytes(f),
+      blocks * packed::kTileCodeBytes, blocks * packed::slices(f) * packed::slice_bytes(f),
       type_name(f.scale).c_str(), f.group,
       f.zero_points == ZeroPoints::none ? "" : ", with zero points, which are subtracted exactly");
 }
