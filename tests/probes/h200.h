@@ -1,5 +1,6 @@
-// What an H200 answered to the probes: 2026-11-21, driver 580.159.04, CUDA 13.0, sm_90a. Written by
-// `probes_gpu --record`. An answer without words is a trap ("illegal instruction").
+// What an H200 answered to the probes: 2026-11-21 (bulk_load: 2026-11-23), driver 580.159.04,
+// CUDA 13.0, sm_90a. Written by `probes_gpu --record`. An answer without words is a trap ("illegal
+// instruction").
 #pragma once
 
 #include <cstdint>
@@ -41,6 +42,10 @@ inline constexpr Answer h200[] = {
      16,
      {0x90008, 0xb000a, 0x0, 0x0, 0x190018, 0x1b001a, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0,
       0x0}},
+    {"bulk_load",
+     16,
+     {0x110010, 0x130012, 0x150014, 0x170016, 0x190018, 0x1b001a, 0x1d001c, 0x1f001e, 0x210020,
+      0x230022, 0x250024, 0x270026, 0xeeeeeeee, 0xeeeeeeee, 0xeeeeeeee, 0xeeeeeeee}},
     {"load_f32_column_3", 0, {}},
     {"load_swizzle_128",
      64,
