@@ -66,7 +66,7 @@ struct Machine {
 inline Machine grouped_machine() {
   Machine m;
   m.swapped_epilogue = 1;
-  m.cluster_exchange_tile = 0;
+  m.cluster_exchange_tile = 1.4;
   m.hbm_share = 0.921;
   m.cold_bytes_per_second = 4.04e12;
   m.l2_beside = 8.55;
@@ -77,8 +77,8 @@ inline Machine grouped_machine() {
   m.by_16_columns = 2.79;
   m.across_lines = 0.97;
   m.between_tiles = 0.736;
-  m.cluster_exchange = 2.54;
-  m.cluster_exchange_each = 0.21;
+  m.cluster_exchange = 0.6;
+  m.cluster_exchange_each = 0.45;
   m.workspace_exchange = 6.38;
   m.split_start = 2;
   m.cluster_wave = 2.45;
