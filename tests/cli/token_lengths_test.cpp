@@ -99,7 +99,7 @@ TEST(TokenLengths, RefusesWhatDoesNotFit) {
   refused("5000000000", 2, 0, "a length of 5000000000; the nearest legal value is 2147479551");
   refused("2000000000", 2, 0, "4000000000 tokens in all; coordinates have 32 bits");
   refused("2000000000", 2, 5000000000, "4000000000 tokens in all; coordinates have 32 bits");
-  refused("skew:1", 20000000, 0, "5120000000 tokens in all; coordinates have 32 bits");
+  refused("skew:1", 20000000, 0, "--groups is 20000000; the nearest legal value is 65536");
   refused("skew:1", 2, 5000000000, "5000000000 tokens in all; coordinates have 32 bits");
   refused("3,4", 2, 6, "7 tokens in all, and --total is 6: the nearest legal total is 7");
   refused("5", 0, 0, "--groups is 0; the nearest legal value is 1");
