@@ -328,13 +328,7 @@ Refusal no_maps(const GemmProblem& p) {
 // begins within a line, and a cluster asks once for all of its CTAs.
 int most_unasked(const GemmProblem& p) {
   if (p.groups > 0 || p.packed) return 2;
-  const auto across = [](std::int64_t row, std::int64_t column, DType type) {
-    return std::max(row, column) * numeric::bits(type) / 8 % 128 != 0;
-  };
-  return across(p.a_row_stride, p.a_column_stride, p.a) ||
-                 across(p.b_row_stride, p.b_column_stride, p.b)
-             ? 8
-             : 2;
+  return pitch_of_a(p) % 128 != 0 || pitch_of_b(p) % 128 != 0 ? 8 : 2;
 }
 
 // Every plan by these choices that begins like `base`; may be none.
@@ -418,6 +412,13 @@ Refusal none_found(const Plan& base, const PlanChoices& choices) {
 }
 
 }  // namespace
+
+std::int64_t pitch_of_a(const GemmProblem& p) {
+  return std::max(p.a_row_stride, p.a_column_stride) * numeric::bits(p.a) / 8;
+}
+std::int64_t pitch_of_b(const GemmProblem& p) {
+  return std::max(p.b_row_stride, p.b_column_stride) * numeric::bits(p.b) / 8;
+}
 
 Result<std::vector<Plan>> hopper_candidates(const Plan& start, const PlanChoices& choices) {
   if (choices.pair.value_or(false) || choices.accumulators ||

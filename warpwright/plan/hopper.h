@@ -11,6 +11,10 @@ namespace warpwright {
 /// The configuration of a Hopper plan's kernel.
 const kernel::GemmConfig& hopper_config(const Plan& plan);
 
+/// Bytes from a row of A or of B, or a column where those are contiguous, to the next.
+std::int64_t pitch_of_a(const GemmProblem& problem);
+std::int64_t pitch_of_b(const GemmProblem& problem);
+
 /// Seconds that a Hopper plan will take on an H200-like device, by roofs and by what was measured
 /// of each way of multiplying (Machine); it orders candidates. On the model the same with an H200's
 /// rates.

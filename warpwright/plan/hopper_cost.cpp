@@ -13,9 +13,8 @@ namespace {
 
 // Requests to L2 for a row of a box, 128 bytes, against those where rows begin at lines: counted by
 // ncu are 1.76 where they lie across lines, and 3.9, which do not take as long, across sectors too.
-double requests(std::int64_t pitch, DType type) {
-  const std::int64_t bytes = pitch * numeric::bits(type) / 8;
-  return bytes % 128 == 0 ? 1 : (bytes % 32 == 0 ? 1.72 : 2.01);
+double requests(std::int64_t pitch) {
+  return pitch % 128 == 0 ? 1 : (pitch % 32 == 0 ? 1.72 : 2.01);
 }
 
 // Rounds in which the grid takes the expected tiles of groups. Lengths differ: C CTAs of a cluster
@@ -61,10 +60,10 @@ class Estimate {
     if (wide && p_.groups > 0) work.during *= machine_.group_wide_scaled;
     if (pair && p_.groups == 0 && !pingpong) work.during *= machine_.cluster_gain;
     const double loaded = row_loads(1, 1) * 128;
-    const std::int64_t a_pitch = std::max(p_.a_row_stride, p_.a_column_stride);
-    const std::int64_t b_pitch = std::max(p_.b_row_stride, p_.b_column_stride);
-    const double asked = row_loads(p_.packed ? 1 : requests(c_.swapped ? b_pitch : a_pitch, p_.a),
-                                   requests(c_.swapped ? a_pitch : b_pitch, p_.b));
+    const std::int64_t a_pitch = pitch_of_a(p_);
+    const std::int64_t b_pitch = pitch_of_b(p_);
+    const double asked = row_loads(p_.packed ? 1 : requests(c_.swapped ? b_pitch : a_pitch),
+                                   requests(c_.swapped ? a_pitch : b_pitch));
     const double from_l2 = 1e6 * loaded / machine_.l2_bytes_per_second;
     const double moved = moved_bytes(p_);
     if (p_.groups > 0) {
