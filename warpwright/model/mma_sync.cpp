@@ -1,5 +1,5 @@
 // mma.sync: the lanes of a warp meet, and their registers are multiplied (PTX ISA 9.7.14.5).
-#include <bit>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <vector>
@@ -7,7 +7,8 @@
 #include "warpwright/atom/mma.h"
 #include "warpwright/model/parts.h"
 #include "warpwright/model/timing.h"
-#include "warpwright/numeric/float_format.h"
+#include "warpwright/numeric/bulk.h"
+#include "warpwright/numeric/vector_clones.h"
 
 namespace warpwright::model {
 namespace {
@@ -17,14 +18,21 @@ constexpr std::size_t place_of(int i) {
   return static_cast<std::size_t>(i);
 }
 
-// Where an operand's elements are: `at[thread * values + value]` is row + rows * column.
+// Where an operand's elements are: `at[thread * values + value]` is their place in a row-major
+// matrix, whose rows are the layout's or, `turned`, its columns.
 struct Map {
   int values = 0;
   std::vector<int> at;
-  explicit Map(const layout::Layout& tv) : values(static_cast<int>(layout::size(tv, 1))) {
+  Map(const layout::Layout& tv, int rows, int columns, bool turned)
+      : values(static_cast<int>(layout::size(tv, 1))) {
     const auto threads = static_cast<int>(layout::size(tv, 0));
     for (int t = 0; t < threads; ++t) {
-      for (int v = 0; v < values; ++v) at.push_back(static_cast<int>(tv(t, v)));
+      for (int v = 0; v < values; ++v) {
+        const auto number = static_cast<int>(tv(t, v));
+        const int row = number % rows;
+        const int column = number / rows;
+        at.push_back(turned ? column * rows + row : row * columns + column);
+      }
     }
   }
 };
@@ -38,9 +46,9 @@ struct Maps {
   std::vector<int> scaled_a, scaled_b;
   explicit Maps(const atom::Mma& m)
       : mma(m),
-        a(atom::mma_layout_a(m)),
-        b(atom::mma_layout_b(m)),
-        c(atom::mma_layout_c(m)),
+        a(atom::mma_layout_a(m), m.m, m.k, false),
+        b(atom::mma_layout_b(m), m.n, m.k, true),
+        c(atom::mma_layout_c(m), m.m, m.n, false),
         threads(atom::mma_threads(m)) {
     for (int t = 0; m.scale_block > 0 && t < threads; ++t) {
       scaled_a.push_back(static_cast<int>(atom::mma_layout_scales_a(m)(t, 0)));
@@ -58,21 +66,22 @@ const Maps& maps_of(const atom::Mma& mma) {
   return *known.back();
 }
 
-// Value `v` of a type in registers, the first lowest.
-std::uint32_t code_of(const std::uint32_t* registers, int v, int bits) {
-  const int each = 32 / bits;
-  const std::uint32_t word = registers[v / each];
-  return bits == 32 ? word : word >> (v % each * bits) & ((1U << bits) - 1);
-}
-
-// Exact: no product of these types has more bits than a double. A tf32 is the upper 19 of 32.
-double value_of(DType type, std::uint32_t code) {
-  if (type == DType::s8) return static_cast<std::int8_t>(code);
-  if (type == DType::u8) return code;
-  if (type == DType::s4)
-    return static_cast<double>(code >= 8 ? static_cast<int>(code) - 16 : static_cast<int>(code));
-  if (type == DType::tf32) return std::bit_cast<float>(code & 0xffffe000U);
-  return numeric::to_double(type, code);
+// Widens codes of `code_bits` bits, the first of a word lowest: exactly. A tf32 is the upper 19 of
+// 32.
+void widen(DType type, int code_bits, const std::uint32_t* words, std::size_t count, float* out) {
+  if (code_bits == numeric::bits(type) && code_bits >= 8) {
+    return numeric::widen_from(words, out, count, type);
+  }
+  // Of 4 bits, or fewer bits than a byte that each has for itself.
+  static thread_local std::vector<std::uint8_t> codes;
+  codes.resize(count);
+  const std::uint32_t mask = (1U << numeric::bits(type)) - 1;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t each = 32 / static_cast<std::size_t>(code_bits);
+    const auto shift = static_cast<int>(i % each) * code_bits;
+    codes[i] = static_cast<std::uint8_t>(words[i / each] >> shift & mask);
+  }
+  numeric::widen(codes.data(), out, count, type);
 }
 
 // The lane of thread t of product `q` of the warp.
@@ -80,90 +89,117 @@ std::size_t lane_of(const Maps& maps, int q, int t) {
   return static_cast<std::size_t>(maps.threads == 32 ? t : t % 4 + 16 * (t / 4) + 4 * q);
 }
 
-// Multiplies a row (a column of B) by its scales, those of a word from a byte on: exact too.
-void scale(const atom::Mma& mma, std::uint32_t word, int first, std::vector<double>& operand,
-           int row, int rows) {
+// Multiplies a row of A (a column of B), whose elements begin at `from` and lie `step` apart, by
+// its scales, those of a word from a byte on: exact too.
+void scale(const atom::Mma& mma, std::uint32_t word, int first, double* from, int step) {
   for (int k = 0; k < mma.k; k += mma.scale_block) {
     const int byte = first + k / mma.scale_block;
     const double factor = numeric::to_double(mma.scale, word >> 8 * byte & 0xff);
-    for (int i = k; i < k + mma.scale_block; ++i) operand[place_of(row + rows * i)] *= factor;
+    for (int i = k; i < k + mma.scale_block; ++i) from[i * step] *= factor;
   }
 }
 
-// Sums as the tensor core leaves open how: four products, exactly, then one rounding. Integers
-// wrap.
+// c[m x n] += a[m x k] * b[k x n], all row-major. Sums as the tensor core leaves open how: four
+// products, exactly (no product of these types has more bits than a double), then one rounding.
+WW_VECTOR_CLONES
+void add_products(const double* a, const double* b, float* c, int m, int n, int k) {
+  for (int r = 0; r < m; ++r, a += k, c += n) {
+    for (int i = 0; i < k; i += 4) {
+      const double* b0 = b + i * n;
+      const double* b1 = b0 + n;
+      const double* b2 = b1 + n;
+      const double* b3 = b2 + n;
+      for (int j = 0; j < n; ++j) {
+        c[j] = static_cast<float>(
+            c[j] + (a[i] * b0[j] + a[i + 1] * b1[j] + a[i + 2] * b2[j] + a[i + 3] * b3[j]));
+      }
+    }
+  }
+}
+
+// The same of integers, which wrap.
+void add_integers(const double* a, const double* b, std::uint32_t* c, int m, int n, int k) {
+  for (int r = 0; r < m; ++r, a += k, c += n) {
+    for (int j = 0; j < n; ++j) {
+      double sum = 0;  // exact
+      for (int i = 0; i < k; ++i) sum += a[i] * b[i * n + j];
+      c[j] += static_cast<std::uint32_t>(static_cast<std::int64_t>(sum));
+    }
+  }
+}
+
 void multiply(const Maps& maps, int q, std::span<void*> lanes) {
   const atom::Mma& mma = maps.mma;
   const auto request = [&](int t) -> const MmaRequest& {
     return *static_cast<const MmaRequest*>(lanes[lane_of(maps, q, t)]);
   };
+  static thread_local std::vector<std::uint32_t> words;
+  static thread_local std::vector<float> values;
   static thread_local std::vector<double> a;
   static thread_local std::vector<double> b;
-  a.resize(place_of(mma.m * mma.k));
-  b.resize(place_of(mma.n * mma.k));
-  const auto gather = [&](const Map& map, DType type, std::vector<double>& out, bool is_a) {
-    const int bits = atom::register_bits(mma, type);
+  // The registers of all threads, `count` each, one behind the other.
+  const auto collect = [&](int count, const auto& registers_of) {
+    words.resize(place_of(maps.threads * count));
     for (int t = 0; t < maps.threads; ++t) {
-      const std::uint32_t* registers = is_a ? request(t).a : request(t).b;
-      for (int v = 0; v < map.values; ++v) {
-        out[place_of(map.at[place_of(t * map.values + v)])] =
-            value_of(type, code_of(registers, v, bits));
-      }
+      std::memcpy(words.data() + t * count, registers_of(request(t)), place_of(count) * 4);
     }
   };
-  gather(maps.a, mma.a, a, true);
-  gather(maps.b, mma.b, b, false);
+  const auto gather = [&](const Map& map, DType type, std::vector<double>& out) {
+    values.resize(map.at.size());
+    widen(type, atom::register_bits(mma, type), words.data(), values.size(), values.data());
+    out.resize(values.size());
+    for (std::size_t i = 0; i < values.size(); ++i) out[place_of(map.at[i])] = values[i];
+  };
+  collect(atom::mma_registers_a(mma), [](const MmaRequest& r) { return r.a; });
+  gather(maps.a, mma.a, a);
+  collect(atom::mma_registers_b(mma), [](const MmaRequest& r) { return r.b; });
+  gather(maps.b, mma.b, b);
   for (int t = 0; mma.scale_block > 0 && t < maps.threads; ++t) {
     const MmaRequest& r = request(t);
     if (atom::gives_scales_a(t, *r.from)) {
-      scale(mma, r.scales_a, r.from->byte_a, a, maps.scaled_a[place_of(t)], mma.m);
+      scale(mma, r.scales_a, r.from->byte_a, a.data() + maps.scaled_a[place_of(t)] * mma.k, 1);
     }
     if (atom::gives_scales_b(t, *r.from)) {
-      scale(mma, r.scales_b, r.from->byte_b, b, maps.scaled_b[place_of(t)], mma.n);
+      scale(mma, r.scales_b, r.from->byte_b, b.data() + maps.scaled_b[place_of(t)], mma.n);
     }
   }
-  const bool integer = mma.sums == DType::s32;
-  for (int t = 0; t < maps.threads; ++t) {
-    auto* const sums = static_cast<std::byte*>(request(t).sums);
-    const int bytes = numeric::bits(mma.sums) / 8;
-    for (int v = 0; v < maps.c.values; ++v) {
-      const int at = maps.c.at[place_of(t * maps.c.values + v)];
-      const int row = at % mma.m;
-      const int column = at / mma.m;
-      const auto product = [&](int k) {
-        return a[place_of(row + mma.m * k)] * b[place_of(column + mma.n * k)];
-      };
-      std::byte* const place = sums + static_cast<std::ptrdiff_t>(v) * bytes;
-      std::uint32_t code = 0;
-      std::memcpy(&code, place, static_cast<std::size_t>(bytes));
-      if (integer) {
-        std::int64_t sum = 0;
-        for (int k = 0; k < mma.k; ++k) sum += static_cast<std::int64_t>(product(k));
-        code += static_cast<std::uint32_t>(sum);
-      } else {
-        auto sum = mma.sums == DType::f32
-                       ? std::bit_cast<float>(code)
-                       : static_cast<float>(numeric::to_double(DType::f16, code));
-        for (int k = 0; k < mma.k; k += 4) {
-          sum = static_cast<float>(sum +
-                                   (product(k) + product(k + 1) + product(k + 2) + product(k + 3)));
-        }
-        code = mma.sums == DType::f32
-                   ? std::bit_cast<std::uint32_t>(sum)
-                   : static_cast<std::uint32_t>(numeric::from_double(DType::f16, sum));
-      }
-      std::memcpy(place, &code, static_cast<std::size_t>(bytes));
+  const int count = atom::mma_registers_c(mma);
+  collect(count, [](const MmaRequest& r) { return r.sums; });
+  const std::vector<int>& at = maps.c.at;
+  if (mma.sums == DType::s32) {
+    static thread_local std::vector<std::uint32_t> sums;
+    sums.resize(at.size());
+    for (std::size_t i = 0; i < at.size(); ++i) sums[place_of(at[i])] = words[i];
+    add_integers(a.data(), b.data(), sums.data(), mma.m, mma.n, mma.k);
+    for (std::size_t i = 0; i < at.size(); ++i) words[i] = sums[place_of(at[i])];
+  } else {
+    static thread_local std::vector<float> sums;
+    sums.resize(at.size());
+    values.resize(at.size());
+    numeric::widen_from(words.data(), values.data(), at.size(), mma.sums);
+    for (std::size_t i = 0; i < at.size(); ++i) sums[place_of(at[i])] = values[i];
+    add_products(a.data(), b.data(), sums.data(), mma.m, mma.n, mma.k);
+    for (std::size_t i = 0; i < at.size(); ++i) values[i] = sums[place_of(at[i])];
+    if (mma.sums == DType::f32) {
+      std::memcpy(words.data(), values.data(), at.size() * 4);
+    } else {
+      static thread_local std::vector<std::uint16_t> codes;
+      codes.resize(at.size());
+      numeric::narrow(values.data(), codes.data(), at.size(), mma.sums);
+      std::memcpy(words.data(), codes.data(), at.size() * 2);
     }
+  }
+  for (int t = 0; t < maps.threads; ++t) {
+    std::memcpy(request(t).sums, words.data() + t * count, place_of(count) * 4);
   }
 }
 
 }  // namespace
 
 void mma_sync(const MmaRequest& request, Site site) {
-  MmaRequest self = request;
   whole_warp("mma.sync", site);
   machine().spend(nominal::warp_collective);
-  meet_warp("mma.sync", site, &self, [](std::span<void*> lanes) {
+  meet_warp("mma.sync", site, const_cast<MmaRequest*>(&request), [](std::span<void*> lanes) {
     const MmaRequest& first = *static_cast<const MmaRequest*>(lanes[0]);
     const atom::Mma& mma = *first.mma;
     for (const void* lane : lanes) {

@@ -16,6 +16,11 @@ constexpr std::int64_t patience = 64;
 
 thread_local Machine* running = nullptr;
 
+// Mostly two copies of one literal's address.
+bool same_text(const char* a, const char* b) {
+  return a == b || std::strcmp(a, b) == 0;
+}
+
 std::string hex(std::uint32_t value) {
   constexpr const char* digits = "0123456789abcdef";
   std::string text;
@@ -212,8 +217,8 @@ void Machine::meet(Meeting& meeting, int members, int slot, const char* what, Si
   if (meeting.arrived == 0) {
     meeting.what = what;
     meeting.site = site;
-  } else if (meeting.site.line != site.line || std::string(meeting.what) != what ||
-             std::string(meeting.site.file) != site.file) {
+  } else if (meeting.site.line != site.line || !same_text(meeting.what, what) ||
+             !same_text(meeting.site.file, site.file)) {
     fatal(Check::divergence,
           who(*current_) + " came to " + what + " while other lanes wait at " + meeting.what +
               " (" + meeting.site.file + ":" + std::to_string(meeting.site.line) +
@@ -230,7 +235,15 @@ void Machine::meet(Meeting& meeting, int members, int slot, const char* what, Si
   meeting.arrived = 0;
   if (order) order->converged(meeting.waiting, *current_);
   action(std::span(meeting.arguments.data(), static_cast<std::size_t>(members)));
-  wake_all(meeting.waiting);
+  if (options_.mode != Mode::latest && options_.mode != Mode::eager) {
+    return wake_all(meeting.waiting);
+  }
+  // They go on before all others: the stacks of one warp stay in the caches.
+  for (auto t = meeting.waiting.rbegin(); t != meeting.waiting.rend(); ++t) {
+    (*t)->wait = {};
+    ready_.push_front(*t);
+  }
+  meeting.waiting.clear();
 }
 
 void Machine::launch_cluster(GridRun& grid, int slot) {
