@@ -23,16 +23,19 @@ namespace {
 
 constexpr char usage[] =
     "fuzz_problems [--device model|cuda] [--first SEED] [--count N] [--seconds S] [--jobs J]\n"
-    "              [--most MULTIPLICATIONS] [--kernel NAME]\n"
+    "              [--most MULTIPLICATIONS] [--kernel NAME] [--seeds model|cuda]\n"
     "Runs the problems of the seeds from --first on (1), --count of them (1000) or as many as\n"
     "--seconds allow, on --jobs threads (one a core), each of at most about --most\n"
     "multiplications (3e5); with --kernel those by that kernel alone. Every element of every "
     "result is compared with float64, and all that\n"
     "lies around the results must stay as it was. Exits with 1 when a problem failed; --count 1\n"
-    "--first SEED runs it again. Seeds name the same problems in builds with the same kernels.\n";
+    "--first SEED runs it again. Seeds name the same problems in builds with the same kernels; "
+    "the\n"
+    "model knows other kernels than a GPU, whose problems it runs with --seeds cuda.\n";
 
 struct Asked {
   bool cuda = false;
+  bool seeds_of_cuda = false;
   std::uint64_t first = 1;
   std::uint64_t count = 1000;
   double seconds = 1e9;
@@ -50,6 +53,9 @@ Asked parse(const std::vector<std::string>& words) {
     if (name == "--device") {
       if (value != "model" && value != "cuda") throw std::invalid_argument("--device " + value);
       asked.cuda = value == "cuda";
+    } else if (name == "--seeds") {
+      if (value != "model" && value != "cuda") throw std::invalid_argument("--seeds " + value);
+      asked.seeds_of_cuda = value == "cuda";
     } else if (name == "--first") {
       asked.first = std::stoull(value);
     } else if (name == "--count") {
@@ -66,13 +72,14 @@ Asked parse(const std::vector<std::string>& words) {
       throw std::invalid_argument(name + ": no such option");
     }
   }
+  if (asked.cuda) asked.seeds_of_cuda = true;
   return asked;
 }
 
 class Fuzz {
  public:
   explicit Fuzz(const Asked& asked) : asked_(asked), next_(asked.first) {
-    const std::vector<Instance>& all = drawn_instances(!asked.cuda);
+    const std::vector<Instance>& all = drawn_instances(!asked.seeds_of_cuda);
     const auto wanted = [&](const Instance& i) { return asked.kernel == i.name; };
     if (!asked.kernel.empty() && std::none_of(all.begin(), all.end(), wanted)) {
       throw std::invalid_argument("--kernel " + asked.kernel + ": not in this build");
@@ -109,7 +116,7 @@ class Fuzz {
     while (!broken_ && seconds() < asked_.seconds) {
       const std::uint64_t seed = next_++;
       if (taken_ >= asked_.count) return;
-      const Problem problem(seed, asked_.most, !asked_.cuda);
+      const Problem problem(seed, asked_.most, !asked_.seeds_of_cuda);
       if (!asked_.kernel.empty() && asked_.kernel != problem.instance().name) continue;
       if (taken_++ >= asked_.count) return;
       std::string said;
