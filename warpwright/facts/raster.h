@@ -1,6 +1,7 @@
 // The order of a grid's walk over the output, as a value; tile/raster.h walks.
 #pragma once
 
+#include <cstdint>
 #include <initializer_list>
 
 #include "warpwright/atom/cluster.h"
@@ -56,7 +57,7 @@ constexpr Raster make_raster(int tiles_m, int tiles_n, atom::ClusterShape cluste
   raster.tiles_n = (tiles_n + cluster.n - 1) / cluster.n;
   const int clusters =
       resident / atom::cluster_size(cluster) > 0 ? resident / atom::cluster_size(cluster) : 1;
-  if (traffic.kept > 0 && raster.tiles_m * raster.tiles_n <= clusters) {
+  if (traffic.kept > 0 && static_cast<std::int64_t>(raster.tiles_m) * raster.tiles_n <= clusters) {
     // All at once: SMs side by side have CTAs of consecutive numbers, and what they ask for at the
     // same time is fetched once.
     raster.along_m = raster.tiles_m <= raster.tiles_n;

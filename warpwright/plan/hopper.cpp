@@ -411,13 +411,19 @@ Refusal none_found(const Plan& base, const PlanChoices& choices) {
                 (choices.ctas ? nearest_grid(base, choices) : ""));
 }
 
+// Of a single row the stride may be any number: one that has no bytes is as good as a large one.
+std::int64_t pitch(std::int64_t row_stride, std::int64_t column_stride, DType type) {
+  constexpr std::int64_t most = std::int64_t{1} << 50;
+  return std::min(std::max(row_stride, column_stride), most) * numeric::bits(type) / 8;
+}
+
 }  // namespace
 
 std::int64_t pitch_of_a(const GemmProblem& p) {
-  return std::max(p.a_row_stride, p.a_column_stride) * numeric::bits(p.a) / 8;
+  return pitch(p.a_row_stride, p.a_column_stride, p.a);
 }
 std::int64_t pitch_of_b(const GemmProblem& p) {
-  return std::max(p.b_row_stride, p.b_column_stride) * numeric::bits(p.b) / 8;
+  return pitch(p.b_row_stride, p.b_column_stride, p.b);
 }
 
 Result<std::vector<Plan>> hopper_candidates(const Plan& start, const PlanChoices& choices) {

@@ -237,9 +237,13 @@ class [[nodiscard]] Result {
   [[nodiscard]] bool ok() const { return std::holds_alternative<T>(content_); }
   explicit operator bool() const { return ok(); }
   /// The value; only when `ok()`.
-  [[nodiscard]] const T& value() const { return std::get<T>(content_); }
-  const T& operator*() const { return value(); }
-  T& operator*() { return std::get<T>(content_); }
+  [[nodiscard]] const T& value() const& { return std::get<T>(content_); }
+  const T& operator*() const& { return value(); }
+  T& operator*() & { return std::get<T>(content_); }
+  /// Of a result that nobody holds the value itself: `for (auto& x : *candidates(...))` is no walk
+  /// over what has ended.
+  [[nodiscard]] T value() && { return std::get<T>(std::move(content_)); }
+  T operator*() && { return std::get<T>(std::move(content_)); }
   const T* operator->() const { return &value(); }
   /// The sentence; only when not `ok()`.
   [[nodiscard]] const std::string& reason() const { return refusal().reason; }
