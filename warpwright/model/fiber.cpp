@@ -70,8 +70,11 @@ void StackPool::deallocate(boost::context::stack_context& stack) {
 
 void Fiber::start(std::function<void()> body) {
   cancelled_ = ended_ = false;
+  StackPool pool{&notes_};
+  const boost::context::stack_context stack = pool.allocate();
+  notes_.makes();
   self_ = boost::context::fiber(
-      std::allocator_arg, StackPool{&notes_},
+      std::allocator_arg, boost::context::preallocated(stack.sp, stack.size, stack), pool,
       [this, body = std::move(body)](boost::context::fiber&& caller) {  // NOLINT
         notes_.enter_fiber();
         const Ended ended{notes_};
@@ -83,6 +86,7 @@ void Fiber::start(std::function<void()> body) {
         ended_ = true;
         return std::move(caller_);
       });
+  notes_.has_made();
 }
 
 }  // namespace warpwright::model

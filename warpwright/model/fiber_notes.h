@@ -23,6 +23,7 @@
 #define WW_THREAD_SANITIZER 0
 #endif
 #undef WW_HAS_FEATURE
+#define WW_IN_ITS_CALLER __attribute__((always_inline)) inline
 
 namespace warpwright::model {
 
@@ -50,8 +51,10 @@ class FiberNotes {
 #endif
   }
 
-  // Beside a switch from the caller to the fiber.
-  void leave_caller() {
+  // Beside a switch from the caller to the fiber. ThreadSanitizer counts calls and returns, and a
+  // fiber that ends returns from all of its calls: so it is the caller that says who runs, in calls
+  // of its own (both functions are inlined, and have no call and no return).
+  WW_IN_ITS_CALLER void leave_caller() {
 #if WW_ADDRESS_SANITIZER
     __sanitizer_start_switch_fiber(&callers_frames_, low_, bytes_);
 #endif
@@ -60,9 +63,25 @@ class FiberNotes {
     __tsan_switch_to_fiber(fiber_, 0);
 #endif
   }
-  void back_in_caller() {
+  WW_IN_ITS_CALLER void back_in_caller() {
 #if WW_ADDRESS_SANITIZER
     __sanitizer_finish_switch_fiber(callers_frames_, nullptr, nullptr);
+#endif
+#if WW_THREAD_SANITIZER
+    __tsan_switch_to_fiber(caller_, 0);
+#endif
+  }
+
+  // Beside its making, when it runs for a moment to say that it is there.
+  WW_IN_ITS_CALLER void makes() {
+#if WW_THREAD_SANITIZER
+    caller_ = __tsan_get_current_fiber();
+    __tsan_switch_to_fiber(fiber_, 0);
+#endif
+  }
+  WW_IN_ITS_CALLER void has_made() {
+#if WW_THREAD_SANITIZER
+    __tsan_switch_to_fiber(caller_, 0);
 #endif
   }
 
@@ -77,9 +96,6 @@ class FiberNotes {
 #if WW_ADDRESS_SANITIZER
     __sanitizer_start_switch_fiber(ends ? nullptr : &frames_, callers_low_, callers_bytes_);
     if (ends) frames_ = nullptr;
-#endif
-#if WW_THREAD_SANITIZER
-    __tsan_switch_to_fiber(caller_, 0);
 #endif
   }
 
@@ -106,3 +122,5 @@ class FiberNotes {
 };
 
 }  // namespace warpwright::model
+
+#undef WW_IN_ITS_CALLER
