@@ -126,7 +126,7 @@ class Tensors {
     Bytes d(std::vector<std::byte>(static_cast<std::size_t>(count * row_bytes()), std::byte{0xff}),
             device_);
     std::vector<std::byte> raw(offsets.size() * 4);
-    std::memcpy(raw.data(), offsets.data(), raw.size());
+    if (!raw.empty()) std::memcpy(raw.data(), offsets.data(), raw.size());
     Bytes of_groups(raw, device_);
     GemmOperands o = operands(first, count, d.data());
     if (kind_.grouped) o.groups = Groups{of_groups.data(), OffsetType::int32, 0};
