@@ -81,17 +81,7 @@ std::vector<CheckCase> variants() {
   return all;
 }
 
-bool loads_c(const Plan& plan) {
-  return plan.c_path == EpiloguePath::copy_engine;
-}
-constexpr Argued argued_blackwell[] = {
-    no_copy_to_wait_for,
-    {"mbarrier.arrive c_full at kernel/epilogue.h",
-     "isa::mbarrier_arrive_expect(barrier, chunk_bytes", "by a thread of another role",
-     "the arrival hands nothing on that is needed: the phase waits for the bytes, which are in the "
-     "buffer then, and before a lane writes there it has met the one that asked for them",
-     loads_c},
-};
+constexpr Argued argued_blackwell[] = {no_copy_to_wait_for};
 
 TEST(BlackwellCheck, ArgumentsNameLines) {
   expect_lines(argued_blackwell);
