@@ -29,19 +29,20 @@ constexpr char usage[] =
     "multiplications (3e5); with --kernel those by that kernel alone. Every element of every "
     "result is compared with float64, and all that\n"
     "lies around the results must stay as it was. Exits with 1 when a problem failed; --count 1\n"
-    "--first SEED runs it again. Seeds name the same problems in builds with the same kernels; "
-    "the\n"
-    "model knows other kernels than a GPU, whose problems it runs with --seeds cuda.\n";
+    "--first SEED runs it again. Seeds name the same problems in builds with the same kernels.\n"
+    "The model knows other kernels than a GPU, whose problems it runs with --seeds cuda.\n";
 
 struct Asked {
   bool cuda = false;
-  bool seeds_of_cuda = false;
+  std::string seeds;  // whose problems they name, if not the device's
   std::uint64_t first = 1;
   std::uint64_t count = 1000;
   double seconds = 1e9;
   int jobs = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   double most = 3e5;
   std::string kernel;
+  /// Do seeds name problems of Blackwell kernels too?
+  [[nodiscard]] bool blackwell() const { return !cuda && seeds != "cuda"; }
 };
 
 Asked parse(const std::vector<std::string>& words) {
@@ -55,7 +56,7 @@ Asked parse(const std::vector<std::string>& words) {
       asked.cuda = value == "cuda";
     } else if (name == "--seeds") {
       if (value != "model" && value != "cuda") throw std::invalid_argument("--seeds " + value);
-      asked.seeds_of_cuda = value == "cuda";
+      asked.seeds = value;
     } else if (name == "--first") {
       asked.first = std::stoull(value);
     } else if (name == "--count") {
@@ -72,14 +73,16 @@ Asked parse(const std::vector<std::string>& words) {
       throw std::invalid_argument(name + ": no such option");
     }
   }
-  if (asked.cuda) asked.seeds_of_cuda = true;
+  if (asked.cuda && asked.seeds == "model") {
+    throw std::invalid_argument("--seeds model: a GPU lacks some of the model's kernels");
+  }
   return asked;
 }
 
 class Fuzz {
  public:
   explicit Fuzz(const Asked& asked) : asked_(asked), next_(asked.first) {
-    const std::vector<Instance>& all = drawn_instances(!asked.seeds_of_cuda);
+    const std::vector<Instance>& all = drawn_instances(asked.blackwell());
     const auto wanted = [&](const Instance& i) { return asked.kernel == i.name; };
     if (!asked.kernel.empty() && std::none_of(all.begin(), all.end(), wanted)) {
       throw std::invalid_argument("--kernel " + asked.kernel + ": not in this build");
@@ -116,7 +119,7 @@ class Fuzz {
     while (!broken_ && seconds() < asked_.seconds) {
       const std::uint64_t seed = next_++;
       if (taken_ >= asked_.count) return;
-      const Problem problem(seed, asked_.most, !asked_.seeds_of_cuda);
+      const Problem problem(seed, asked_.most, asked_.blackwell());
       if (!asked_.kernel.empty() && asked_.kernel != problem.instance().name) continue;
       if (taken_++ >= asked_.count) return;
       std::string said;
