@@ -1,6 +1,7 @@
 # A room of the house is one folder of warpwright/ and one library (of some of its files, where
 # SOURCES names them). It sees the rooms below it
 # (DEPENDS) and no others; tests/lint checks the #includes against the same order.
+# (g++ 13 takes a reference that a function returns for one to a temporary string_view argument.)
 set(WARPWRIGHT_WARNINGS -Wall -Wextra -Wshadow=local -Wno-unknown-pragmas -Wno-dangling-reference -Werror)
 
 function(ww_room name)

@@ -184,9 +184,9 @@ inline std::string fault(const Case& c, const Tensors& t) {
   // The tensor core keeps 13 bits of 8-bit products' sums below the leading one: of each addend
   // half a unit is lost, so that with a short K eight units of all together are not much (K = 95
   // lost 4.6 where one group's scale was 128 times the next one's).
-  const double share = kernel::operand_bits(t.config) == 8
-                           ? std::max(0x1p-10, (static_cast<double>(c.k) + 8) * 0x1p-18)
-                           : (static_cast<double>(c.k) + 8) * 0x1p-24;
+  const double addends = static_cast<double>(c.k) + 8;
+  const double share = kernel::operand_bits(t.config) == 8 ? std::max(0x1p-10, addends * 0x1p-18)
+                                                           : addends * 0x1p-24;
   const auto loss = [&](const tests::Sum& sum) { return share * (sum.size + 0.1); };
   int wrong = 0;
   double worst = 0;

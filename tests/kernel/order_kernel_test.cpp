@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
-#include <ctime>
 #include <string>
 #include <vector>
 
 #include "tests/campaign.h"
 #include "tests/kernel/table.h"
+#include "tests/processor_time.h"
 #include "warpwright/device/model.h"
 
 namespace warpwright {
@@ -136,17 +136,10 @@ TEST(OrderKernel, EveryEpilogueIsClean) {
   expect_clean({200, 300, 136, {2, 2}, DType::bf16, true, 1, 0}, {9});
 }
 
-// In time of the processor: other work on the machine lengthens the clock's.
 TEST(OrderKernel, CostsAtMostTwoAndAHalfTimesTheModel) {
   WW_CAMPAIGN_ONLY();
   const auto seconds = [](const Case& c, const device::ModelOptions& how) {
-    double best = 1e9;
-    for (int i = 0; i < 5; ++i) {
-      const std::clock_t start = std::clock();
-      EXPECT_TRUE(run(c, how).clean());
-      best = std::min(best, static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC);
-    }
-    return best;
+    return tests::least_seconds(5, [&] { EXPECT_TRUE(run(c, how).clean()); });
   };
   for (const auto cluster : clusters) {
     const Case c{512, 512, 512, cluster};

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <memory>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -125,9 +126,8 @@ class Tensors {
                                  const PlanChoices& choices) {
     Bytes d(std::vector<std::byte>(static_cast<std::size_t>(count * row_bytes()), std::byte{0xff}),
             device_);
-    std::vector<std::byte> raw(offsets.size() * 4);
-    if (!raw.empty()) std::memcpy(raw.data(), offsets.data(), raw.size());
-    Bytes of_groups(raw, device_);
+    const auto raw = std::as_bytes(std::span(offsets));
+    Bytes of_groups({raw.begin(), raw.end()}, device_);
     GemmOperands o = operands(first, count, d.data());
     if (kind_.grouped) o.groups = Groups{of_groups.data(), OffsetType::int32, 0};
     std::shared_ptr<const Plan> made;

@@ -72,7 +72,7 @@ void Fiber::start(std::function<void()> body) {
   cancelled_ = ended_ = false;
   StackPool pool{&notes_};
   const boost::context::stack_context stack = pool.allocate();
-  notes_.makes();
+  notes_.runs();
   self_ = boost::context::fiber(
       std::allocator_arg, boost::context::preallocated(stack.sp, stack.size, stack), pool,
       [this, body = std::move(body)](boost::context::fiber&& caller) {  // NOLINT
@@ -86,7 +86,7 @@ void Fiber::start(std::function<void()> body) {
         ended_ = true;
         return std::move(caller_);
       });
-  notes_.has_made();
+  notes_.has_run();
 }
 
 }  // namespace warpwright::model

@@ -51,35 +51,31 @@ class FiberNotes {
 #endif
   }
 
-  // Beside a switch from the caller to the fiber. ThreadSanitizer counts calls and returns, and a
-  // fiber that ends returns from all of its calls: so it is the caller that says who runs, in calls
-  // of its own (both functions are inlined, and have no call and no return).
+  // Beside a switch from the caller to the fiber.
   WW_IN_ITS_CALLER void leave_caller() {
 #if WW_ADDRESS_SANITIZER
     __sanitizer_start_switch_fiber(&callers_frames_, low_, bytes_);
 #endif
-#if WW_THREAD_SANITIZER
-    caller_ = __tsan_get_current_fiber();
-    __tsan_switch_to_fiber(fiber_, 0);
-#endif
+    runs();
   }
   WW_IN_ITS_CALLER void back_in_caller() {
 #if WW_ADDRESS_SANITIZER
     __sanitizer_finish_switch_fiber(callers_frames_, nullptr, nullptr);
 #endif
-#if WW_THREAD_SANITIZER
-    __tsan_switch_to_fiber(caller_, 0);
-#endif
+    has_run();
   }
 
-  // Beside its making, when it runs for a moment to say that it is there.
-  WW_IN_ITS_CALLER void makes() {
+  // Beside these, and beside its making, when it runs for a moment to say that it is there.
+  // ThreadSanitizer counts calls and returns, and a fiber that ends returns from all of its calls:
+  // so it is the caller that says who runs, in calls of its own (these functions are inlined, and
+  // have no call and no return).
+  WW_IN_ITS_CALLER void runs() {
 #if WW_THREAD_SANITIZER
     caller_ = __tsan_get_current_fiber();
     __tsan_switch_to_fiber(fiber_, 0);
 #endif
   }
-  WW_IN_ITS_CALLER void has_made() {
+  WW_IN_ITS_CALLER void has_run() {
 #if WW_THREAD_SANITIZER
     __tsan_switch_to_fiber(caller_, 0);
 #endif

@@ -21,11 +21,10 @@ constexpr std::size_t place_of(int i) {
 // Where an operand's elements are: `at[thread * values + value]` is their place in a row-major
 // matrix, whose rows are the layout's or, `turned`, its columns.
 struct Map {
-  int values = 0;
   std::vector<int> at;
-  Map(const layout::Layout& tv, int rows, int columns, bool turned)
-      : values(static_cast<int>(layout::size(tv, 1))) {
+  Map(const layout::Layout& tv, int rows, int columns, bool turned) {
     const auto threads = static_cast<int>(layout::size(tv, 0));
+    const auto values = static_cast<int>(layout::size(tv, 1));
     for (int t = 0; t < threads; ++t) {
       for (int v = 0; v < values; ++v) {
         const auto number = static_cast<int>(tv(t, v));

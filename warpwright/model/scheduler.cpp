@@ -20,6 +20,9 @@ thread_local Machine* running = nullptr;
 bool same_text(const char* a, const char* b) {
   return a == b || std::strcmp(a, b) == 0;
 }
+bool same_site(Site a, Site b) {
+  return a.line == b.line && same_text(a.file, b.file);
+}
 
 std::string hex(std::uint32_t value) {
   constexpr const char* digits = "0123456789abcdef";
@@ -111,7 +114,7 @@ void Machine::note(const std::string& what) {
 void Machine::finding(Check check, const std::string& sentence, Site site, bool follows) {
   stopped_ = stopped_ || options_.stop_at_finding;
   for (Finding& f : findings_) {
-    if (f.check == check && f.site.line == site.line && std::string(f.site.file) == site.file) {
+    if (f.check == check && same_site(f.site, site)) {
       if (f.follows && !follows) f.sentence = sentence;
       f.follows = f.follows && follows;
       ++f.count;
@@ -126,11 +129,9 @@ void Machine::report(Finding finding) {
   const auto place = [](const Finding& f) {
     return f.accesses.empty() ? Site{} : f.accesses.front().site;
   };
-  const auto same = [](Site a, Site b) {
-    return a.line == b.line && std::string_view(a.file) == b.file;
-  };
   for (Finding& f : findings_) {
-    if (f.check == finding.check && same(f.site, finding.site) && same(place(f), place(finding))) {
+    if (f.check == finding.check && same_site(f.site, finding.site) &&
+        same_site(place(f), place(finding))) {
       ++f.count;
       return;
     }
@@ -217,8 +218,7 @@ void Machine::meet(Meeting& meeting, int members, int slot, const char* what, Si
   if (meeting.arrived == 0) {
     meeting.what = what;
     meeting.site = site;
-  } else if (meeting.site.line != site.line || !same_text(meeting.what, what) ||
-             !same_text(meeting.site.file, site.file)) {
+  } else if (!same_site(meeting.site, site) || !same_text(meeting.what, what)) {
     fatal(Check::divergence,
           who(*current_) + " came to " + what + " while other lanes wait at " + meeting.what +
               " (" + meeting.site.file + ":" + std::to_string(meeting.site.line) +

@@ -411,7 +411,7 @@ Refusal none_found(const Plan& base, const PlanChoices& choices) {
                 (choices.ctas ? nearest_grid(base, choices) : ""));
 }
 
-// Of a single row the stride may be any number: one that has no bytes is as good as a large one.
+// A single row may have any stride, of which no address is made: cut to what does not overflow.
 std::int64_t pitch(std::int64_t row_stride, std::int64_t column_stride, DType type) {
   constexpr std::int64_t most = std::int64_t{1} << 50;
   return std::min(std::max(row_stride, column_stride), most) * numeric::bits(type) / 8;
