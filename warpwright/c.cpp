@@ -54,9 +54,9 @@ static_assert(WW_SCALING_GROUP == static_cast<int>(warpwright::Scaling::group) &
               WW_BIAS_COLUMNS == static_cast<int>(warpwright::Bias::columns) &&
               WW_INT64 == static_cast<int>(warpwright::OffsetType::int64));
 
-// What programs were compiled with: version 1 of the ABI. Structs may grow at their ends.
+// What programs were compiled with: version 2 of the ABI. Structs may grow at their ends.
 static_assert(sizeof(ww_matrix) == 64 && sizeof(ww_gemm) == 576 && sizeof(ww_choices) == 32 &&
-              sizeof(ww_launch_options) == 16);
+              sizeof(ww_launch_options) == 24);
 
 // What a refusal is told as where there is no memory for one.
 ww_refusal* no_memory() {
@@ -189,7 +189,9 @@ class Reader {
     if (auto r = copy_struct(given, o, "ww_launch_options", sizeof(ww_launch_options))) return r;
     if (auto r = word_fault("dependent", o.dependent, 1)) return r;
     if (auto r = word_fault("check_offsets", o.check_offsets, 1)) return r;
-    options = {o.dependent == 1, o.check_offsets == 1};
+    if (auto r = word_fault("zero_rest", o.zero_rest, 1)) return r;
+    if (auto r = word_fault("ww_launch_options.reserved", o.reserved, 0)) return r;
+    options = {o.dependent == 1, o.check_offsets == 1, o.zero_rest == 1};
     return std::nullopt;
   }
 
@@ -424,10 +426,12 @@ ww_refusal* ww_launch(const ww_plan* plan, const ww_gemm* gemm, ww_workspace* wo
                                    stream, how));
   });
 }
-ww_refusal* ww_offsets_fault(uint32_t status) {
+ww_refusal* ww_workspace_offsets_fault(const ww_workspace* workspace, const ww_plan* plan,
+                                       void* stream) {
   return guarded([&]() -> ww_refusal* {
-    const auto sentence = warpwright::offsets_fault(status);
-    return sentence ? told(refuse(RefusalCode::bad_value, *sentence)) : nullptr;
+    if (workspace == nullptr) return told(null_argument("workspace"));
+    if (plan == nullptr) return told(null_argument("plan"));
+    return told(warpwright::offsets_fault(*plan->plan, workspace->workspace, stream));
   });
 }
 

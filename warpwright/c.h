@@ -24,7 +24,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WW_ABI_VERSION 1
+#define WW_ABI_VERSION 2
 
 #if defined(__GNUC__)
 #define WW_API __attribute__((visibility("default")))
@@ -219,8 +219,11 @@ typedef struct ww_launch_options {
   size_t size;           /**< sizeof(ww_launch_options) */
   int32_t dependent;     /**< 1: may start before the kernel before it in the stream has ended
                               (programmatic dependent launch); it waits before it reads */
-  int32_t check_offsets; /**< 1: the first 4 bytes of the workspace say whether the offsets of
-                              groups are in order: see ww_offsets_fault */
+  int32_t check_offsets; /**< 1: the kernel says in the workspace whether the offsets of groups are
+                              in order; ww_workspace_offsets_fault reads it. ww_run reads it itself:
+                              it waits for the kernel then, and refuses offsets out of order */
+  int32_t zero_rest;     /**< 1: rows of D in no group become 0; else they stay as they are */
+  int32_t reserved;      /**< 0 */
 } ww_launch_options;
 
 /** Loads the plan's kernel and clears the workspace's flags on `stream`, so that the first launch
@@ -233,8 +236,11 @@ WW_API ww_refusal* ww_prepare(const ww_plan* plan, ww_workspace* workspace /* or
 WW_API ww_refusal* ww_launch(const ww_plan* plan, const ww_gemm* gemm,
                              ww_workspace* workspace /* or NULL */, void* stream,
                              const ww_launch_options* options /* or NULL */);
-/** What `status`, the first 4 bytes of the workspace, says of the offsets; NULL: in order. */
-WW_API ww_refusal* ww_offsets_fault(uint32_t status);
+/** What the last launch of `plan` in `workspace` with check_offsets says of its offsets: NULL where
+ *  they were in order, else a refusal (bad_value). Waits for `stream`, the launch's or the graph
+ *  replay's, so not in a capture. Refuses a workspace in which no launch has checked any. */
+WW_API ww_refusal* ww_workspace_offsets_fault(const ww_workspace* workspace, const ww_plan* plan,
+                                              void* stream);
 
 /** The device of ww_run that is the model. */
 #define WW_MODEL (-1)

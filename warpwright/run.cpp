@@ -4,7 +4,6 @@
 #include <bit>
 #include <charconv>
 #include <cstdlib>
-#include <cstring>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -141,31 +140,22 @@ Spaces& spaces() {
   return *all;
 }
 
-// What the first word of a workspace says, as a refusal.
-std::optional<Refusal> disorder(std::uint32_t status) {
-  const auto sentence = offsets_fault(status);
-  if (!sentence) return std::nullopt;
-  return refuse(RefusalCode::bad_value, *sentence);
+// A launch in this memory, and what the kernel says of the offsets.
+std::optional<Refusal> launch_in(Workspace& workspace, const Plan& plan,
+                                 const GemmOperands& operands, const RunOptions& o) {
+  if (auto r = launch(plan, operands, workspace, o.stream, o.launch)) return r;
+  return o.launch.check_offsets ? offsets_fault(plan, workspace, o.stream) : std::nullopt;
 }
 
-std::optional<Refusal> launch_with_space(const Plan& plan, const GemmOperands& operands,
-                                         const RunOptions& o) {
-  std::uint32_t status = 0;
+std::optional<Refusal> launch_in_kept(const Plan& plan, const GemmOperands& operands,
+                                      const RunOptions& o, bool captured) {
   if (o.device == run_on_model) {
     auto workspace = Workspace::make(plan);
     if (!workspace) return workspace.refusal();
-    if (auto r = launch(plan, operands, *workspace, o.stream, o.launch)) return r;
-    if (o.launch.check_offsets) std::memcpy(&status, workspace->data(), sizeof status);
-    return disorder(status);
+    return launch_in(*workspace, plan, operands, o);
   }
   StreamSpaces& of_stream = spaces().of(o.device, o.stream);
   const std::lock_guard lock(of_stream.busy);
-  const bool captured = device::is_captured(o.stream);
-  if (captured && o.launch.check_offsets) {
-    return refuse(RefusalCode::unsupported,
-                  "check_offsets waits for the kernel, which a graph capture does not allow: leave "
-                  "it out");
-  }
   if (!captured) {
     if (auto r = spaces().fill_reserve(o.device, plan)) return r;
   }
@@ -189,11 +179,7 @@ std::optional<Refusal> launch_with_space(const Plan& plan, const GemmOperands& o
   Workspace& workspace = all.back().workspace;
   // A graph that relied on clear flags would keep other plans out of memory that is everyone's.
   if (captured) workspace.forget();
-  if (auto r = launch(plan, operands, workspace, o.stream, o.launch)) return r;
-  if (!o.launch.check_offsets) return std::nullopt;
-  if (auto r = device::synchronise_stream(o.stream)) return r;
-  if (auto r = all.back().memory->to_host(&status, sizeof status)) return r;
-  return disorder(status);
+  return launch_in(workspace, plan, operands, o);
 }
 
 // The name of the plan in a profiler's timeline, where $WARPWRIGHT_NVTX asks for it.
@@ -308,12 +294,22 @@ std::optional<Refusal> run(const Plan& plan, const GemmOperands& operands,
   if (options.device != run_on_model) {
     if (auto r = checked_stream(options.stream, options.device)) return r;
   }
+  if (auto r = mismatch(plan, options.choices)) return r;
   const NamedRange range(plan);
   Workspace none;
-  if (!none.fault(plan, options.launch.check_offsets)) {
-    return launch(plan, operands, none, options.stream, options.launch);
+  Workspace* workspace = options.workspace;
+  if (workspace == nullptr && !none.fault(plan, options.launch.check_offsets)) workspace = &none;
+  if (workspace != nullptr && !options.launch.check_offsets) {
+    return launch(plan, operands, *workspace, options.stream, options.launch);
   }
-  return launch_with_space(plan, operands, options);
+  const bool captured = options.device != run_on_model && device::is_captured(options.stream);
+  if (captured && options.launch.check_offsets) {
+    return refuse(RefusalCode::unsupported,
+                  "check_offsets waits for the kernel, which a graph capture does not allow: leave "
+                  "it out");
+  }
+  return workspace != nullptr ? launch_in(*workspace, plan, operands, options)
+                              : launch_in_kept(plan, operands, options, captured);
 }
 
 std::optional<Refusal> run(const GemmOperands& operands, const RunOptions& options,
@@ -332,7 +328,9 @@ std::optional<Refusal> run(const GemmOperands& operands, const RunOptions& optio
     plans().keep(key, plan);
     if (made != nullptr) *made = plan;
   }
-  return run(*plan, operands, options);
+  RunOptions chosen = options;  // the plan is what they ask for
+  chosen.choices = {};
+  return run(*plan, operands, chosen);
 }
 
 }  // namespace warpwright

@@ -19,6 +19,8 @@ inline constexpr int run_nowhere = -2;
 struct RunOptions {
   int device = run_on_model;  ///< the index of a CUDA device, where the tensors lie, or the model
   void* stream = nullptr;     ///< of that device; null is the default stream
+  /// Memory for the launch; null: what is kept for the stream.
+  Workspace* workspace = nullptr;
   PlanChoices choices = {};
   /// With check_offsets `run` waits for the kernel and refuses offsets that are not in order.
   LaunchOptions launch = {};
@@ -31,7 +33,8 @@ struct RunOptions {
 [[nodiscard]] std::optional<Refusal> run(const GemmOperands& operands, const RunOptions& options,
                                          std::shared_ptr<const Plan>* made = nullptr);
 
-/// The same by this plan, which was made for `options.device`; the choices are not looked at.
+/// The same by this plan, which was made for `options.device`. Choices beside it are refused where
+/// the plan is not what they ask for.
 [[nodiscard]] std::optional<Refusal> run(const Plan& plan, const GemmOperands& operands,
                                          const RunOptions& options);
 

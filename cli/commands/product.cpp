@@ -147,9 +147,9 @@ RunOutput run_on_gpu(const Product& product, int index, bool check_offsets, int 
     run.launch_seconds = spent.count() / repeat;
   }
   if (check_offsets) {
-    std::vector<std::uint32_t> words(static_cast<std::size_t>(plan.flag_bytes) / 4 + 1);
-    require(room.to_host(words.data(), plan.flag_bytes + 4));
-    run.status = words.back();
+    const auto status = offsets_status(plan, workspace, nullptr);
+    if (!status) throw RunError(status.reason());
+    run.status = *status;
   }
   require(d.to_host(product.operands.d.data, bytes_of(product.operands.d)));
   return run;

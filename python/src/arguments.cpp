@@ -314,7 +314,8 @@ void Product::choose(const Arguments& given) {
     }
     options.choices.cluster = {static_cast<int>(m), static_cast<int>(n)};
   }
-  options.launch = {given.flag(Arg::dependent), given.flag(Arg::check_offsets)};
+  options.launch.dependent = given.flag(Arg::dependent);
+  options.launch.check_offsets = given.flag(Arg::check_offsets);
 }
 
 void Product::read_result(const Arguments& given, bool plans_only) {
@@ -362,6 +363,7 @@ void Product::read_result(const Arguments& given, bool plans_only) {
                          "; give one as out=")};
   }
   d = matrix_of(placed(reader.read(out.get(), "D")));
+  options.launch.zero_rest = operands.groups.has_value();
 }
 
 }  // namespace warpwright::python

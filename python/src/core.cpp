@@ -41,23 +41,17 @@ void check_place(const PlanHandle& handle, const Product& product) {
                        "; plan for these tensors, or move them there")};
 }
 
-void run_in(WorkspaceHandle& memory, const Plan& plan, const Product& p) {
+// Runs in the caller's memory.
+std::optional<Refusal> run_in(WorkspaceHandle& memory, const Plan& plan, Product& p) {
   if (memory.device != p.options.device) {
-    throw Refused{refuse(RefusalCode::wrong_device, "the workspace lies in ",
-                         place_name(memory.device), " and the tensors in ",
-                         place_name(p.options.device), "; leave it out, or make one there")};
+    return refuse(RefusalCode::wrong_device, "the workspace lies in ", place_name(memory.device),
+                  " and the tensors in ", place_name(p.options.device),
+                  "; leave it out, or make one there");
   }
-  std::optional<Refusal> refused;
-  {
-    const WithoutGil others;
-    const std::lock_guard lock(memory.busy);
-    const CurrentDevice current(p.options.device);
-    refused = current.fault();
-    if (!refused) {
-      refused = launch(plan, p.operands, memory.workspace, p.options.stream, p.options.launch);
-    }
-  }
-  throw_if(refused);
+  const WithoutGil others;
+  const std::lock_guard lock(memory.busy);
+  p.options.workspace = &memory.workspace;
+  return run(plan, p.operands, p.options);
 }
 
 std::shared_ptr<const Plan> plan_for(const Product& p, const DeviceFacts& facts) {
@@ -76,16 +70,16 @@ PyObject* multiply(const char* name, std::span<const Arg> positional, PyObject* 
     PyObject* const by = given[Arg::plan];
     PyObject* const in = given[Arg::workspace];
     if (by != nullptr) check_place(plan_in(by), p);
+    std::optional<Refusal> refused;
     if (in != nullptr) {
       const auto plan = by != nullptr ? plan_in(by).plan : plan_for(p, [&] {
         auto facts = run_facts(p.options.device);
         if (!facts) throw Refused{facts.refusal()};
         return **facts;
       }());
-      run_in(workspace_in(in), *plan, p);
+      throw_if(run_in(workspace_in(in), *plan, p));
       return p.out.release();
     }
-    std::optional<Refusal> refused;
     std::shared_ptr<const Plan> made;
     {
       const WithoutGil others;

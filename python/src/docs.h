@@ -38,6 +38,7 @@ stream       an integer (cudaStream_t), or a stream of a library; default: the c
              default stream.
 workspace    a Workspace; default: one that the stream keeps.
 plan         a Plan of this very product; default: the one made when such a product was first seen.
+             kernel, cluster and batch_invariant beside it are refused where it is not that.
 
 Raises Refusal, with one sentence: the tensor, the rule, the nearest legal value. Takes no memory
 beside D, does not wait, and is legal in a CUDA graph's capture, once such a product ran before.)";
@@ -55,14 +56,15 @@ D[r] = gemm of row r of A by the B of its group; returns D. For mixtures of expe
 a        TOTAL x K, the rows of all groups, one behind the other.
 b        G x N x K, a matrix a group.
 offsets  G + 1 of int32 or int64, in the operands' memory: rows [offsets[g], offsets[g + 1]) are of
-         group g. Only the kernel reads them. Rows of D in no group stay as they are; offsets out of
-         order or range make groups empty or shorter.
-out      TOTAL x N.
+         group g. Only the kernel reads them. Offsets out of order or range make groups empty or
+         shorter.
+out      TOTAL x N. Rows in no group stay as they are; in a fresh result they are 0.
 scale_a, scale_b   'block': TOTAL x ceil(K/128) and G x ceil(N/128) x ceil(K/128); 'group': one
          number or G, and G; 'row_column': TOTAL and G x N; 'tensor': numbers.
 bias     G x N, or N for all.
 expected_tokens    rows of a group that has any, for the choice of a kernel alone.
-check_offsets      waits, and raises Refusal where offsets are not in order.
+check_offsets      waits, and raises Refusal where offsets are not in order. Not in a graph's
+                   capture.
 
 All else as for gemm.)";
 

@@ -55,10 +55,8 @@ def _scaled_gemm(a, b, scale_a, scale_b, *, dtype=None, gated=False, **rest):
     return _core.gemm(a, b, out=out, scale_a=scale_a, scale_b=scale_b, gated=gated, **rest)
 
 
-def _grouped_gemm(a, b, offsets, *, dtype=None, gated=False, **rest):
-    # Rows in no group stay as they are, which here is 0.
-    out = a.new_zeros((a.shape[0], _columns(b, gated)), dtype=_result_type(a, dtype))
-    return _core.grouped_gemm(a, b, offsets, out=out, gated=gated, **rest)
+def _grouped_gemm(a, b, offsets, **rest):
+    return _core.grouped_gemm(a, b, offsets, **rest)
 
 
 def _grouped_gemm_out(a, b, offsets, out, **rest):

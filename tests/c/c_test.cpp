@@ -134,13 +134,82 @@ TEST(C, GroupsAndTheirOffsets) {
   p.gemm.d = ww_packed(out, WW_BF16, Product::m, 12);
   p.gemm.grouped = 1;
   p.gemm.offsets = offsets;
-  ww_launch_options check = {sizeof check, 0, 1};
+  ww_launch_options check = {sizeof check, 0, 1, 0, 0};
   EXPECT_DONE(ww_run(&p.gemm, WW_MODEL, nullptr, nullptr, &check, nullptr));
   offsets[1] = 9;
   const Refusal refused(ww_run(&p.gemm, WW_MODEL, nullptr, nullptr, &check, nullptr));
   EXPECT_THAT(text(refused), HasSubstr("not in order"));
-  EXPECT_THAT(text(Refusal(ww_offsets_fault(2))), HasSubstr("group 1"));
-  EXPECT_DONE(ww_offsets_fault(0));
+}
+
+// By kernels that walk over static shares, draw their tiles and make a map a group; more tiles than
+// the grid takes at once.
+TEST(C, OffsetsAreCheckedInAWorkspaceOfOnesOwn) {
+  constexpr std::int64_t rows = 300, columns = 512, depth = 64, groups = 4;
+  const std::vector<std::uint8_t> a(rows * depth, 0x38);  // 1 in e4m3
+  const std::vector<std::uint8_t> b(groups * columns * depth, 0x38);
+  std::vector<std::uint16_t> d(rows * columns);
+  std::int32_t offsets[] = {0, 75, 150, 150, 300};
+  ww_gemm gemm;
+  ww_gemm_init(&gemm);
+  gemm.a = ww_packed(const_cast<std::uint8_t*>(a.data()), WW_E4M3, rows, depth);
+  gemm.b = ww_packed(const_cast<std::uint8_t*>(b.data()), WW_E4M3, columns, depth);
+  gemm.b.batch = groups;
+  gemm.b.batch_stride = columns * depth;
+  gemm.d = ww_packed(d.data(), WW_BF16, rows, columns);
+  gemm.grouped = 1;
+  gemm.offsets = offsets;
+  const Device model("model");
+  ww_launch_options check = {};
+  check.size = sizeof check;
+  check.check_offsets = 1;
+  for (const char* kernel : {"grouped_e4m3_bf16_128x128_v_pp", "grouped_e4m3_bf16_128x128_v_pp_dyn",
+                             "grouped_e4m3_bf16_128x128_v_pp_gm"}) {
+    SCOPED_TRACE(kernel);
+    ww_choices choices = {};
+    choices.size = sizeof choices;
+    choices.kernel = kernel;
+    ww_plan* plan = nullptr;
+    EXPECT_DONE(ww_plan_make(&gemm, model.device, &choices, &plan));
+    ww_workspace* workspace = nullptr;
+    EXPECT_DONE(ww_workspace_make(model.device, ww_plan_workspace_bytes(plan), &workspace));
+    const Refusal early(ww_workspace_offsets_fault(workspace, plan, nullptr));
+    EXPECT_STREQ(ww_refusal_code(early.get()), "bad_workspace") << text(early);
+    for (const std::int32_t last : {300, 800, 200, 300}) {
+      offsets[3] = last == 200 ? 250 : 150;
+      offsets[4] = last;
+      EXPECT_DONE(ww_launch(plan, &gemm, workspace, nullptr, &check));
+      const Refusal told(ww_workspace_offsets_fault(workspace, plan, nullptr));
+      const Refusal by_run(ww_run(&gemm, WW_MODEL, &choices, nullptr, &check, nullptr));
+      if (last == 300) {
+        EXPECT_FALSE(told) << text(told);
+        EXPECT_FALSE(by_run) << text(by_run);
+      } else {
+        EXPECT_THAT(text(told), HasSubstr("group 3 are not in order"));
+        EXPECT_EQ(text(told), text(by_run));
+      }
+    }
+    ww_workspace_free(workspace);
+    ww_plan_free(plan);
+  }
+}
+
+TEST(C, ClearsRowsInNoGroup) {
+  Product p;
+  std::int32_t offsets[] = {1, 2, 4};
+  p.gemm.b.rows = 12;
+  p.gemm.b.batch = 2;
+  p.gemm.b.batch_stride = 12 * Product::k;
+  std::uint16_t out[Product::m * 12];
+  std::fill(std::begin(out), std::end(out), bf16(7));
+  p.gemm.d = ww_packed(out, WW_BF16, Product::m, 12);
+  p.gemm.grouped = 1;
+  p.gemm.offsets = offsets;
+  ww_launch_options clear = {};
+  clear.size = sizeof clear;
+  clear.zero_rest = 1;
+  EXPECT_DONE(ww_run(&p.gemm, WW_MODEL, nullptr, nullptr, &clear, nullptr));
+  for (int j = 0; j < 12; ++j) EXPECT_EQ(out[j] | out[4 * 12 + j], 0) << j;
+  EXPECT_NE(out[12], bf16(7));
 }
 
 TEST(C, WorkspacesServePlansThatSplitK) {
@@ -207,7 +276,8 @@ TEST(C, RefusesNullArguments) {
         ww_device_model(8, 90, nullptr), ww_plan_make(&p.gemm, nullptr, nullptr, &plan),
         ww_launch(nullptr, &p.gemm, nullptr, nullptr, nullptr),
         ww_prepare(nullptr, nullptr, nullptr), ww_workspace_make(nullptr, 8, nullptr),
-        ww_workspace_over(nullptr, 8, nullptr)}) {
+        ww_workspace_over(nullptr, 8, nullptr),
+        ww_workspace_offsets_fault(nullptr, nullptr, nullptr)}) {
     EXPECT_THAT(text(Refusal(refused)), HasSubstr("is a null pointer"));
   }
   EXPECT_STREQ(ww_plan_explain(nullptr), "");

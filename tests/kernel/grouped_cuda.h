@@ -60,12 +60,12 @@ class OnCuda {
     tests::require(device::synchronise_cuda());
     tests::require(d_->to_host(t.d.memory(), t.d.bytes()));
   }
-  /// Waits for what the check of the offsets left.
+  /// What the check of the offsets left, behind all of the default stream.
   [[nodiscard]] std::uint32_t status(const Plan& plan) const {
     tests::require(device::synchronise_cuda());
-    std::vector<std::uint32_t> words(static_cast<std::size_t>(plan.flag_bytes) / 4 + 1);
-    tests::require(memory_->to_host(words.data(), plan.flag_bytes + 4));
-    return words.back();
+    const auto status = offsets_status(plan, workspace_, nullptr);
+    if (!status) tests::require(status.refusal());
+    return *status;
   }
 
  private:

@@ -173,6 +173,42 @@ class Refusals(unittest.TestCase):
         self.refused("bad_stride", "stride of 2", wp.grouped_gemm, a, b,
                      np.zeros(6, np.int32)[::2])
 
+    def test_offsets_are_checked_in_every_memory(self):
+        """By kernels that walk over static shares, draw their tiles and have a map a group; more
+        tiles than the grid takes at once."""
+        e4m3 = ml_dtypes.float8_e4m3fn
+        a, b = np.ones((300, 64), e4m3), np.ones((4, 512, 64), e4m3)
+        right = np.array([0, 75, 150, 150, 300], np.int32)
+        wrong = {3: [0, 75, 150, 150, 800], 0: [-5, 75, 150, 150, 300], 2: [0, 75, 300, 280, 290],
+                 1: [0, 160, 30, 160, 300]}
+        for kernel in ("grouped_e4m3_bf16_128x128_v_pp", "grouped_e4m3_bf16_128x128_v_pp_dyn",
+                       "grouped_e4m3_bf16_128x128_v_pp_gm"):
+            plan = wp.plan(a, b, right, kernel=kernel)
+            with wp.Workspace(plan.workspace_bytes, "model") as own:
+                for keywords in ({"kernel": kernel}, {"plan": plan},
+                                 {"plan": plan, "workspace": own},
+                                 {"kernel": kernel, "workspace": own}):
+                    with self.subTest(**keywords):
+                        wp.grouped_gemm(a, b, right, check_offsets=True, **keywords)
+                        for group, offsets in wrong.items():
+                            self.refused("bad_value", f"offsets of group {group} are not in order",
+                                         wp.grouped_gemm, a, b, np.array(offsets, np.int32),
+                                         check_offsets=True, **keywords)
+            # Without a check too: no fault of the library's.
+            self.refused("bad_value", "which of them wins is open", wp.grouped_gemm, a, b,
+                         np.array(wrong[1], np.int32), kernel=kernel)
+
+    def test_choices_beside_a_plan(self):
+        a, b = ones(16, 4096), ones(256, 4096)
+        plan = wp.plan(a, b, kernel="hopper_bf16_bf16_128x16_sw_ck")
+        wp.gemm(a, b, plan=plan, kernel=plan.kernel, cluster=(1, 1))
+        for keywords, says in [({"kernel": "no_such_kernel"}, "kernel is no_such_kernel"),
+                               ({"cluster": (2, 1)}, "cluster is 2x1, and the plan's is 1x1"),
+                               ({"batch_invariant": True}, "shares tiles along K")]:
+            self.refused("bad_choice", says, wp.gemm, a, b, plan=plan, **keywords)
+        invariant = wp.plan(a, b, batch_invariant=True)
+        wp.gemm(a, b, plan=invariant, batch_invariant=True)
+
     def test_wrong_calls_are_type_errors(self):
         a, b = ones(16, 32), ones(24, 32)
         for call in (lambda: wp.gemm(), lambda: wp.gemm(a), lambda: wp.gemm(a, b, a),

@@ -98,6 +98,19 @@ class Values(unittest.TestCase):
                             scale_a=np.array(2.0, np.float32), scale_b=scale)
         self.close(d[9:], f32(a8)[9:] @ f32(b8)[2].T * 4)
 
+    def test_rows_in_no_group(self):
+        a, b = normal(20, 64), normal(2, 48, 64)
+        offsets = np.array([3, 9, 12], np.int32)
+        kept = np.full((20, 48), 7, bf16)
+        for _ in range(3):  # where memory of other arrays was
+            fresh = wp.grouped_gemm(a, b, offsets)
+            self.assertTrue((f32(fresh)[:3] == 0).all() and (f32(fresh)[12:] == 0).all())
+            self.assertTrue((f32(fresh)[3:12] != 0).any(axis=1).all())
+            del fresh
+            np.full((20, 48), np.nan, bf16)
+        wp.grouped_gemm(a, b, offsets, out=kept)
+        self.assertTrue((f32(kept)[:3] == 7).all() and (f32(kept)[12:] == 7).all())
+
     def test_batch_invariant(self):
         a, b = normal(70, 512, dtype=e4m3), normal(64, 512, dtype=e4m3)
         whole = wp.gemm(a, b, batch_invariant=True)

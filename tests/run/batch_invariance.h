@@ -14,9 +14,11 @@
 #include <vector>
 
 #include "tests/campaign.h"
-#include "warpwright/run.h"
+#include "tests/run/bytes.h"
 
 namespace warpwright::batch_invariance {
+
+using tests::Bytes;
 
 /// A kind of product.
 struct Kind {
@@ -65,28 +67,6 @@ inline const std::vector<Kind> kinds = {
      {},
      false,
      true},
-};
-
-/// Bytes in the memory of a device (an index, or run_on_model).
-class Bytes {
- public:
-  Bytes(std::vector<std::byte> host, int device) : host_(std::move(host)) {
-    if (device == run_on_model) return;
-    buffer_ = *device::CudaBuffer::make(static_cast<std::int64_t>(host_.size()));
-    EXPECT_FALSE(buffer_->from_host(host_.data(), static_cast<std::int64_t>(host_.size())));
-  }
-  void* data() { return buffer_ ? buffer_->data() : host_.data(); }
-  const std::vector<std::byte>& fetch() {
-    if (buffer_) {
-      EXPECT_FALSE(device::synchronise_cuda());
-      EXPECT_FALSE(buffer_->to_host(host_.data(), static_cast<std::int64_t>(host_.size())));
-    }
-    return host_;
-  }
-
- private:
-  std::vector<std::byte> host_;
-  std::shared_ptr<device::CudaBuffer> buffer_;
 };
 
 /// The tensors of a kind, with kRows rows and a B for each of kGroups groups.

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <thread>
 
-#include "warpwright/device/model.h"
+#include "warpwright/device/model_parts.h"
 #include "warpwright/facts/share.h"
 #include "warpwright/model/shrink.h"
 
@@ -35,7 +35,7 @@ struct Subject {
     there.d.data = result;
     if (in_place) there.c.data = result;
     if (in_place) options.launches = 1;  // a second one would start from the first one's D
-    return launch_on_model(plan, there, options);
+    return report_on_model(plan, there, options);
   }
 };
 
@@ -179,6 +179,7 @@ std::optional<Refusal> look(const Subject& subject, Judge& judge, MutationReport
       out.unbroken.push_back({finding, {mode, 0}, 1});
     }
     if (!out.unbroken.empty()) {
+      if (auto r = disorder(subject.operands)) return r;
       if (!reading.fence_after_reads) return std::nullopt;
       reading.fence_after_reads = false;
       return look(subject, judge, out, reading);
@@ -267,7 +268,9 @@ Result<CheckReport> check(const Plan& plan, const GemmOperands& operands,
   share_runs(count - 1, options, rest, 1);
 
   for (std::size_t i = 0; i < found.size(); ++i) {
-    if (!found[i].empty()) ++out.failing;
+    if (found[i].empty()) continue;
+    if (auto r = disorder(operands)) return *r;
+    ++out.failing;
     // Those of one check at one place, which other accesses tell apart, are one here: it counts the
     // schedules that show it.
     std::vector<std::size_t> counted;

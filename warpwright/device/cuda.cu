@@ -230,7 +230,7 @@ std::optional<Refusal> clear(void* memory, std::int64_t bytes, cudaStream_t stre
 // it waits itself.
 std::optional<Refusal> start(const Plan& plan, LaunchGrids& grids, cudaStream_t stream,
                              bool dependent) {
-  std::array<const CudaKernel*, 2> kernels{};
+  std::array<const CudaKernel*, 3> kernels{};
   for (int i = 0; i < grids.count; ++i) {
     const std::string_view name = grids.grids[i].kernel;
     if (auto r = load_kernel(name, plan.facts().architecture, kernels[i])) return r;
@@ -266,6 +266,7 @@ std::optional<Refusal> launch_here(const Plan& plan, const GemmOperands& operand
   } catch (const EncodeFailure& failure) {
     return refuse(RefusalCode::device_error, failure.sentence);
   }
+  if (options.zero_rest) add_zero_rows(plan, operands, grids);
   bool clears = false;
   if (plan.workspace_bytes > 0 && workspace.data() != nullptr) {
     clears = workspace.note_launch(plan, is_captured(in), options.check_offsets) ==
@@ -284,6 +285,9 @@ std::optional<Refusal> prepare_here(const Plan& plan, Workspace& workspace, void
   if (plan.map_ctas > 0) {
     if (auto r = load_kernel(group_maps_kernel, plan.facts().architecture, kernel)) return r;
   }
+  if (plan.problem.groups > 0) {
+    if (auto r = load_kernel(zero_rows_kernel, plan.facts().architecture, kernel)) return r;
+  }
   if (plan.flag_bytes == 0 || workspace.data() == nullptr) return std::nullopt;
   auto* const in = static_cast<cudaStream_t>(stream);
   if (auto r = clear(workspace.data(), plan.flag_bytes, in, "clearing the flags")) return r;
@@ -298,6 +302,18 @@ Result<std::shared_ptr<void>> allocate_here(std::int64_t bytes) {
   return std::shared_ptr<void>(owner, owner->data());
 }
 
+Result<std::uint32_t> read_word_here(const void* word, void* stream) {
+  auto* const in = static_cast<cudaStream_t>(stream);
+  std::uint32_t read = 0;
+  const char* const what = "reading the status of the offsets";
+  if (auto r =
+          failed(cudaMemcpyAsync(&read, word, sizeof read, cudaMemcpyDeviceToHost, in), what)) {
+    return *r;
+  }
+  if (auto r = synchronise_stream(stream)) return *r;
+  return read;
+}
+
 }  // namespace
 
 std::optional<Refusal> cuda_refusal(cudaError_t error, const std::string& what) {
@@ -310,7 +326,7 @@ cudaError_t watch_waits(WatchWaits watch) {
 }
 
 const Backend& cuda_backend() {
-  static const Backend backend = {launch_here, prepare_here, allocate_here};
+  static const Backend backend = {launch_here, prepare_here, allocate_here, read_word_here};
   return backend;
 }
 

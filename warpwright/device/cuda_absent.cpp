@@ -26,11 +26,14 @@ std::optional<Refusal> no_preparation(const Plan& /*plan*/, Workspace& /*workspa
 Result<std::shared_ptr<void>> no_memory(std::int64_t /*bytes*/) {
   return absent();
 }
+Result<std::uint32_t> no_word(const void* /*word*/, void* /*stream*/) {
+  return absent();
+}
 
 }  // namespace
 
 const Backend& cuda_backend() {
-  static const Backend backend = {no_launch, no_preparation, no_memory};
+  static const Backend backend = {no_launch, no_preparation, no_memory, no_word};
   return backend;
 }
 

@@ -5,6 +5,7 @@
 
 #include "warpwright/device/cuda_parts.h"
 #include "warpwright/kernel/hopper/group_maps.h"
+#include "warpwright/kernel/zero_rows.h"
 
 namespace warpwright::device {
 namespace {
@@ -12,6 +13,11 @@ namespace {
 __global__ void __launch_bounds__(kernel::GroupMapsKernel::threads)
     make_group_maps(const __grid_constant__ kernel::GroupMapsParams params) {
   kernel::GroupMapsKernel::run(params);
+}
+
+__global__ void __launch_bounds__(kernel::ZeroRowsKernel::threads)
+    zero_rows(const __grid_constant__ kernel::ZeroRowsParams params) {
+  kernel::ZeroRowsKernel::run(params);
 }
 
 template <class Table, int... chunk>
@@ -55,6 +61,9 @@ const std::vector<CudaKernel>& cuda_kernels() {
     found.push_back({group_maps_kernel, 9, kernel::GroupMapsKernel::threads,
                      kernel::GroupMapsKernel::shared_bytes,
                      reinterpret_cast<const void*>(&make_group_maps), nullptr, nullptr});
+    found.push_back({zero_rows_kernel, 0, kernel::ZeroRowsKernel::threads,
+                     kernel::ZeroRowsKernel::shared_bytes,
+                     reinterpret_cast<const void*>(&zero_rows), nullptr, nullptr});
     return found;
   }();
   return all;

@@ -104,12 +104,13 @@ std::optional<Refusal> launch(const Plan& plan, const GemmOperands& operands, Wo
                               void* stream, const LaunchOptions& options) {
   const auto backend = backend_of(plan);
   if (!backend) return backend.refusal();
-  if (options.check_offsets && plan.problem.groups == 0) {
-    return refuse(RefusalCode::bad_value,
-                  "check_offsets is asked for, and the product has no groups: leave it out");
+  if ((options.check_offsets || options.zero_rest) && plan.problem.groups == 0) {
+    return refuse(RefusalCode::bad_value, options.check_offsets ? "check_offsets" : "zero_rest",
+                  " is asked for, and the product has no groups: leave it out");
   }
   if (auto r = mismatch(plan, operands)) return r;
   if (auto r = workspace.fault(plan, options.check_offsets)) return r;
+  if (options.check_offsets) workspace.note_check();
   return (*backend)->launch(plan, operands, workspace, stream, options);
 }
 
@@ -117,6 +118,29 @@ std::optional<Refusal> launch(const Plan& plan, const GemmOperands& operands, vo
                               const LaunchOptions& options) {
   Workspace none;
   return launch(plan, operands, none, stream, options);
+}
+
+Result<std::uint32_t> offsets_status(const Plan& plan, const Workspace& workspace, void* stream) {
+  const auto backend = backend_of(plan);
+  if (!backend) return backend.refusal();
+  if (plan.problem.groups == 0) {
+    return refuse(RefusalCode::bad_value, "the plan's product has no groups, and no offsets");
+  }
+  if (auto r = workspace.fault(plan, true)) return *r;
+  if (!workspace.checks_offsets()) {
+    return refuse(RefusalCode::bad_workspace,
+                  "no launch in this workspace has checked its offsets; launch with check_offsets");
+  }
+  const auto* const word = static_cast<const std::byte*>(workspace.data()) + plan.flag_bytes;
+  return (*backend)->read_word(word, stream);
+}
+
+std::optional<Refusal> offsets_fault(const Plan& plan, const Workspace& workspace, void* stream) {
+  const auto status = offsets_status(plan, workspace, stream);
+  if (!status) return status.refusal();
+  const auto sentence = offsets_fault(*status);
+  if (!sentence) return std::nullopt;
+  return refuse(RefusalCode::bad_value, *sentence);
 }
 
 std::optional<Refusal> prepare(const Plan& plan, Workspace& workspace, void* stream) {

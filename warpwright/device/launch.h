@@ -20,9 +20,12 @@ struct LaunchOptions {
   /// lets it (programmatic dependent launch). It reads and writes nothing before the other has
   /// ended; the offsets of groups may come from it too.
   bool dependent = false;
-  /// Of groups: the kernel says in the workspace whether the offsets are in order (see
-  /// offsets_fault). Costs nothing on the way of the tiles.
+  /// Of groups: the kernel says in the workspace whether the offsets are in order; `offsets_fault`
+  /// reads it there. Costs nothing on the way of the tiles.
   bool check_offsets = false;
+  /// Of groups: rows of D in no group become 0, by a small grid before the kernel; else they stay
+  /// as they are. With offsets in order these are the rows before the first and from the last on.
+  bool zero_rest = false;
 };
 
 /// Memory for launches of plans, one launch at a time. It knows which of its bytes are flags, or a
@@ -49,10 +52,10 @@ class Workspace {
 
   [[nodiscard]] void* data() const { return data_; }
   [[nodiscard]] std::int64_t bytes() const { return bytes_; }
-  /// Where a launch of `plan` leaves the word of `offsets_fault` that it was asked for.
-  [[nodiscard]] const void* status(const Plan& plan) const {
-    return static_cast<const std::byte*>(data_) + plan.flag_bytes;
-  }
+  /// Was a launch noted that checks its offsets?
+  [[nodiscard]] bool checks_offsets() const { return checks_offsets_; }
+  /// Notes one.
+  void note_check() { checks_offsets_ = true; }
 
   /// What a launch must do about the flags.
   enum class Flags : std::uint8_t { are_clear, clear_first };
@@ -74,6 +77,7 @@ class Workspace {
   /// What captured launches that clear their own flags leave alone; all others may be overwritten
   /// at any time.
   std::int64_t trusted_ = INT64_MAX;
+  bool checks_offsets_ = false;
   std::shared_ptr<void> owned_;
 };
 
@@ -92,6 +96,16 @@ class Workspace {
 /// static shares.
 [[nodiscard]] std::optional<Refusal> launch(const Plan& plan, const GemmOperands& operands,
                                             void* stream, const LaunchOptions& options = {});
+
+/// What the last launch of `plan` in `workspace` that checked its offsets says of them: 0 where
+/// they were in order, else what `offsets_fault` makes a sentence of. Waits for `stream`, so not in
+/// a graph capture; behind a graph's replay it speaks of that one. Refuses plans without groups,
+/// and a workspace in which no launch has checked any.
+Result<std::uint32_t> offsets_status(const Plan& plan, const Workspace& workspace, void* stream);
+
+/// The same as a refusal (bad_value); nothing where the offsets were in order.
+[[nodiscard]] std::optional<Refusal> offsets_fault(const Plan& plan, const Workspace& workspace,
+                                                   void* stream);
 
 /// Loads the kernel of `plan` on the current CUDA device and clears the flags of `workspace` on
 /// `stream`, so that the first launch may already be inside a graph capture and finds them clear.

@@ -13,6 +13,8 @@ struct Backend {
                                    const LaunchOptions& options);
   std::optional<Refusal> (*prepare)(const Plan& plan, Workspace& workspace, void* stream);
   Result<std::shared_ptr<void>> (*allocate)(std::int64_t bytes);
+  /// A word of the device's memory, behind all that `stream` has been given.
+  Result<std::uint32_t> (*read_word)(const void* word, void* stream);
 };
 
 const Backend& cuda_backend();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstring>
 #include <new>
 #include <vector>
 
@@ -44,6 +45,7 @@ Result<model::Report> run(const Plan& plan, const GemmOperands& operands, std::b
                           const ModelOptions& options, bool check_offsets) {
   LaunchGrids grids;
   family_of(plan).bind(plan, operands, {workspace, check_offsets}, encode_for_model, grids);
+  if (options.zero_rest) add_zero_rows(plan, operands, grids);
   std::vector<model::GridLaunch> launches;
   for (int i = 0; i < options.launches * grids.count; ++i) {
     const Grid& grid = grids.grids[static_cast<std::size_t>(i % grids.count)];
@@ -57,6 +59,12 @@ Result<model::Report> run(const Plan& plan, const GemmOperands& operands, std::b
     launches.back().ended = [&plan, workspace] { return flags_left(plan, workspace); };
   }
   return run_on_model(launches, plan.device, options);
+}
+
+Result<std::uint32_t> read_word_here(const void* word, void* /*stream*/) {
+  std::uint32_t read = 0;
+  std::memcpy(&read, word, sizeof read);
+  return read;
 }
 
 std::optional<Refusal> fault(const Plan& plan, const GemmOperands& operands) {
@@ -79,10 +87,13 @@ std::optional<Refusal> launch_here(const Plan& plan, const GemmOperands& operand
   if (workspace.note_launch(plan, false, options.check_offsets) == Workspace::Flags::clear_first) {
     clear(memory, plan.flag_bytes);
   }
-  const auto report = run(plan, operands, memory, {}, options.check_offsets);
+  ModelOptions how;
+  how.zero_rest = options.zero_rest;
+  const auto report = run(plan, operands, memory, how, options.check_offsets);
   if (report && report->clean()) return std::nullopt;
   workspace.forget();
   if (!report) return report.refusal();
+  if (auto r = disorder(operands)) return r;
   return refuse(RefusalCode::model_findings, "the model found faults:\n", report->text());
 }
 
@@ -100,12 +111,29 @@ Result<std::shared_ptr<void>> allocate_here(std::int64_t bytes) {
 }  // namespace
 
 bool use_model() {
-  static const Backend backend = {launch_here, prepare_here, allocate_here};
+  static const Backend backend = {launch_here, prepare_here, allocate_here, read_word_here};
   model_backend() = &backend;
   return true;
 }
 
-Result<model::Report> launch_on_model(const Plan& plan, const GemmOperands& operands,
+std::optional<Refusal> disorder(const GemmOperands& operands) {
+  if (!operands.groups) return std::nullopt;
+  const auto offset = [&groups = *operands.groups](std::int64_t i) -> std::int64_t {
+    if (groups.type == OffsetType::int64) {
+      return static_cast<const std::int64_t*>(groups.offsets)[i];
+    }
+    return static_cast<const std::int32_t*>(groups.offsets)[i];
+  };
+  const auto total = static_cast<int>(operands.a.rows);
+  for (std::int64_t g = 0; g < operands.b.batch; ++g) {
+    if (tile::in_order(offset(g), offset(g + 1), total)) continue;
+    return refuse(RefusalCode::bad_value, *offsets_fault(static_cast<std::uint32_t>(g + 1)),
+                  "; groups that overlap write the same rows of D, and which of them wins is open");
+  }
+  return std::nullopt;
+}
+
+Result<model::Report> report_on_model(const Plan& plan, const GemmOperands& operands,
                                       const ModelOptions& options) {
   if (auto r = fault(plan, operands)) return *r;
   std::uint32_t* const status = options.offsets_status;
@@ -124,6 +152,14 @@ Result<model::Report> launch_on_model(const Plan& plan, const GemmOperands& oper
   auto report = run(plan, operands, workspace, options, status != nullptr);
   if (status != nullptr)
     std::copy_n(status_at, sizeof *status, reinterpret_cast<std::byte*>(status));
+  return report;
+}
+
+Result<model::Report> launch_on_model(const Plan& plan, const GemmOperands& operands,
+                                      const ModelOptions& options) {
+  auto report = report_on_model(plan, operands, options);
+  if (!report || report->clean() || options.mutation) return report;
+  if (auto r = disorder(operands)) return *r;
   return report;
 }
 

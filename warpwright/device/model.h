@@ -32,6 +32,8 @@ struct ModelOptions {
   model::Trace* trace = nullptr;
   /// An SM that another grid holds, -1 for none: no cluster is launched there.
   int occupied_sm = -1;
+  /// Of groups: see LaunchOptions.
+  bool zero_rest = false;
   /// Of groups: where the kernel says whether the offsets are in order (see offsets_fault), or
   /// null.
   std::uint32_t* offsets_status = nullptr;
@@ -41,7 +43,8 @@ struct ModelOptions {
 bool use_model();
 
 /// Runs `plan` on the model, with all checks. The report says what they found: with findings D is
-/// not to be trusted. Refuses operands that are not those of the plan.
+/// not to be trusted. Refuses operands that are not those of the plan, and offsets of groups that
+/// overlap, whose writes meet.
 Result<model::Report> launch_on_model(const Plan& plan, const GemmOperands& operands,
                                       const ModelOptions& options = {});
 

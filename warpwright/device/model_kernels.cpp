@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "warpwright/kernel/hopper/group_maps.h"
+#include "warpwright/kernel/zero_rows.h"
 #include "warpwright/plan/family.h"
 
 namespace warpwright::device {
@@ -25,6 +26,7 @@ const ModelKernel* model_kernel(std::string_view name) {
     add_all<kernel::RegistersRows>(found,
                                    std::make_integer_sequence<int, WARPWRIGHT_REGISTERS_CHUNKS>{});
     found.push_back({group_maps_kernel, &run_kernel<kernel::GroupMapsKernel>});
+    found.push_back({zero_rows_kernel, &run_kernel<kernel::ZeroRowsKernel>});
     return found;
   }();
   const auto found =

@@ -43,8 +43,8 @@ void Allocations::add(const void* data, std::int64_t bytes, const char* name, bo
 Allocations allocations_of(const Plan& plan, const GemmOperands& operands, const Grid& grid,
                            std::byte* workspace) {
   Allocations all;
+  if (grid.multiplies || grid.clears) all.add(operands.d, "D", true);
   if (grid.multiplies) {
-    all.add(operands.d, "D", true);
     if (operands.beta != 0.0F) all.add(operands.c, "C");
     if (operands.alpha != 0.0F && plan.problem.k > 0) {
       all.add(operands.a, "A");

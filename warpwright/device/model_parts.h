@@ -33,6 +33,15 @@ Allocations allocations_of(const Plan& plan, const GemmOperands& operands, const
 model::GridLaunch grid_launch(const Grid& grid, const Allocations& allocations,
                               std::function<void()> body);
 
+/// launch_on_model without a second thought about what it found: offsets that overlap show as the
+/// findings they make.
+Result<model::Report> report_on_model(const Plan& plan, const GemmOperands& operands,
+                                      const ModelOptions& options);
+
+/// That the offsets of the groups, which lie in host memory, are not in order; nothing where they
+/// are, or there are none. Where groups overlap, that is what the model finds in any kernel.
+std::optional<Refusal> disorder(const GemmOperands& operands);
+
 /// Runs grids, one after the other.
 model::Report run_on_model(const std::vector<model::GridLaunch>& grids, const DeviceFacts& device,
                            const ModelOptions& options);

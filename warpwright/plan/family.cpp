@@ -1,6 +1,11 @@
 #include "warpwright/plan/family.h"
 
+#include <algorithm>
+#include <numeric>
 #include <unordered_map>
+
+#include "warpwright/kernel/zero_rows.h"
+#include "warpwright/plan/rules.h"
 
 namespace warpwright {
 namespace {
@@ -42,6 +47,36 @@ const Family* family_of(const DeviceFacts& device, const PlanChoices& choices) {
 const Family& family_of(const Plan& plan) {
   const KnownKernel* known = find(plan.kernel);
   return known != nullptr ? *known->family : hopper_family();
+}
+
+void add_zero_rows(const Plan& plan, const GemmOperands& o, LaunchGrids& out) {
+  using kernel::ZeroRowsKernel;
+  const std::int64_t element = element_bytes(o.d.dtype);
+  kernel::ZeroRowsParams p;
+  p.data = static_cast<unsigned char*>(o.d.data);
+  p.pitch = o.d.row_stride * element;
+  p.row_bytes = static_cast<int>(o.d.columns * element);
+  p.piece = static_cast<int>(std::gcd(alignment_of(o.d.data), p.pitch));
+  p.offsets = group_offsets(plan.problem, *o.groups);
+  std::move_backward(out.grids.begin(), out.grids.begin() + out.count,
+                     out.grids.begin() + out.count + 1);
+  ++out.count;
+  Grid& grid = out.grids[0];
+  grid = {};
+  grid.kernel = zero_rows_kernel;
+  const std::int64_t rows = std::max<std::int64_t>(o.d.rows, 1);
+  grid.ctas = static_cast<int>(
+      std::min<std::int64_t>((rows + ZeroRowsKernel::warps - 1) / ZeroRowsKernel::warps,
+                             std::int64_t{4} * plan.device.sms));
+  grid.threads = ZeroRowsKernel::threads;
+  grid.multiplies = false;
+  grid.clears = true;
+  grid.set_params(p);
+}
+
+tile::GroupOffsets group_offsets(const GemmProblem& p, const Groups& groups) {
+  return {groups.offsets, groups.type == OffsetType::int64, static_cast<int>(p.groups),
+          static_cast<int>(p.m)};
 }
 
 Grid grid_of(const Plan& plan) {

@@ -15,6 +15,7 @@
 #include "warpwright/atom/swizzle.h"
 #include "warpwright/isa/tensor_map.h"
 #include "warpwright/plan/plan.h"
+#include "warpwright/tile/groups.h"
 
 namespace warpwright {
 
@@ -48,7 +49,7 @@ struct WorkspacePart {
 
 /// One grid of a launch: a kernel, how much of it, and its parameters.
 struct Grid {
-  std::string_view kernel;  ///< its name, of a table or group_maps_kernel
+  std::string_view kernel;  ///< its name, of a table or one of those below
   int ctas = 0;
   int cluster_size = 1;
   bool in_clusters = false;  ///< launched with a cluster dimension, if of one CTA
@@ -56,6 +57,7 @@ struct Grid {
   int shared_bytes = 0;
   int registers = 0;
   bool multiplies = true;  ///< reads the operands and writes D; else it only prepares that
+  bool clears = false;     ///< writes D though it does not multiply
   std::array<WorkspacePart, 3> workspace{};
   alignas(128) std::array<std::byte, 2560> params;  // set_params makes what a launch reads
 
@@ -68,7 +70,7 @@ struct Grid {
 
 /// The grids of a launch, in their order; each depends on the one before.
 struct LaunchGrids {
-  std::array<Grid, 2> grids;
+  std::array<Grid, 3> grids;
   int count = 0;
 };
 
@@ -115,6 +117,15 @@ class Family {
 
 /// The kernel that makes the tensor maps of groups, before a kernel that uses them.
 inline constexpr std::string_view group_maps_kernel = "group_maps";
+
+/// The kernel that clears the rows of D in no group, before all others.
+inline constexpr std::string_view zero_rows_kernel = "zero_rows";
+
+/// The offsets of a product in groups, as its kernels read them.
+tile::GroupOffsets group_offsets(const GemmProblem& problem, const Groups& groups);
+
+/// Puts its grid in front of those of a launch of `plan`.
+void add_zero_rows(const Plan& plan, const GemmOperands& operands, LaunchGrids& grids);
 
 /// The grid of a plan's own kernel, without parameters.
 Grid grid_of(const Plan& plan);

@@ -54,13 +54,12 @@ std::int64_t maps_offset(const Plan& plan, const void* workspace) {
 tile::GroupedTiles group_tiles(const Plan& plan, const Groups& groups) {
   const KernelFacts& f = plan.facts();
   const GemmProblem& p = plan.problem;
-  const tile::GroupOffsets offsets(groups.offsets, groups.type == OffsetType::int64,
-                                   static_cast<int>(p.groups), static_cast<int>(p.m));
   const int along_tokens = f.result_rows * (f.swapped ? plan.cluster.n : plan.cluster.m);
   const std::int64_t along_weights =
       std::int64_t{f.result_columns} * (f.swapped ? plan.cluster.m : plan.cluster.n);
   const std::int64_t weights = (result_columns(p) + along_weights - 1) / along_weights;
-  return {offsets, along_tokens, static_cast<int>(weights), plan.raster.band, f.swapped};
+  return {group_offsets(p, groups), along_tokens, static_cast<int>(weights), plan.raster.band,
+          f.swapped};
 }
 
 // With which numbers the clusters begin.

@@ -64,6 +64,36 @@ Result<Plan> plan(const GemmProblem& problem, const DeviceFacts& device,
   return all->front();
 }
 
+std::optional<Refusal> mismatch(const Plan& plan, const PlanChoices& choices) {
+  if (choices == PlanChoices{}) return std::nullopt;
+  const std::string leave = "; leave it out, or make the plan with it";
+  if (choices.kernel && *choices.kernel != plan.kernel) {
+    return refuse(RefusalCode::bad_choice, "kernel is ", *choices.kernel, ", and the plan runs ",
+                  plan.kernel, leave);
+  }
+  if (choices.cluster && !(*choices.cluster == plan.cluster)) {
+    return refuse(RefusalCode::bad_choice, "cluster is ", choices.cluster->m, "x",
+                  choices.cluster->n, ", and the plan's is ", plan.cluster.m, "x", plan.cluster.n,
+                  leave);
+  }
+  PlanChoices both = choices;
+  both.kernel = plan.kernel;
+  if (plan.ctas > 0 && !both.ctas) both.ctas = plan.ctas;
+  const auto all = candidates(plan.problem, plan.device, both);
+  const auto is_plan = [&](const Plan& other) {
+    return other.cluster == plan.cluster && other.cluster_k == plan.cluster_k;
+  };
+  if (all && std::any_of(all->begin(), all->end(), is_plan)) return std::nullopt;
+  if (choices.batch_invariant) {
+    return refuse(RefusalCode::bad_choice, "batch_invariant is asked for, and the plan, ",
+                  plan.name(), ", shares tiles along K", leave);
+  }
+  return refuse(RefusalCode::bad_choice, "the plan, ", plan.name(),
+                ", is not what the choices beside it ask for: leave them out, or make the plan "
+                "with them",
+                all ? "" : " (" + all.reason() + ")");
+}
+
 Result<Plan> plan(const GemmOperands& operands, const DeviceFacts& device,
                   const PlanChoices& choices) {
   auto problem = describe(operands);

@@ -200,8 +200,11 @@ Result<Plan> plan(const GemmOperands& operands, const DeviceFacts& device,
 /// Why `operands` cannot be given to a launch of `plan`, or nothing.
 [[nodiscard]] std::optional<Refusal> mismatch(const Plan& plan, const GemmOperands& operands);
 
+/// Why `plan` is not what `choices` ask for, or nothing.
+[[nodiscard]] std::optional<Refusal> mismatch(const Plan& plan, const PlanChoices& choices);
+
 /// What a launch that checks the offsets of its groups leaves in the workspace, as a sentence;
-/// nothing when all is well. `status` is the word at `Workspace::status`, copied to the host.
+/// nothing when all is well. `status` is that word; launch.h has the function that reads it.
 [[nodiscard]] std::optional<std::string> offsets_fault(std::uint32_t status);
 
 /// The word of problem.h, of facts/kernel.h for it.

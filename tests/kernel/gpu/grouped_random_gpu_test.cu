@@ -77,12 +77,11 @@ class RandomGroupedOnTheGpu : public ::testing::Test {
     ASSERT_FALSE(refused) << plan.name() << ": " << refused->reason;
   }
 
-  // Waits for the word that the check of the offsets leaves.
+  // The word that the check of the offsets leaves.
   [[nodiscard]] std::uint32_t status(const Plan& plan) const {
-    EXPECT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
-    std::uint32_t word = 0;
-    EXPECT_EQ(cudaMemcpy(&word, workspace_.status(plan), 4, cudaMemcpyDeviceToHost), cudaSuccess);
-    return word;
+    const auto word = offsets_status(plan, workspace_, stream_);
+    EXPECT_TRUE(word) << word.reason();
+    return *word;
   }
 
   DeviceFacts facts_;

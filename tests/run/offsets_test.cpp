@@ -1,0 +1,101 @@
+// Offsets of groups through `run` and `launch`, on the model.
+#include "tests/run/offsets.h"
+
+#include <random>
+
+namespace warpwright::offsets {
+namespace {
+
+class OffsetsOnModel : public testing::TestWithParam<Offsets> {};
+
+TEST_P(OffsetsOnModel, AreCheckedWhereThatIsAskedFor) {
+  for (const std::string& kernel : kernels) expect_checked(kernel, GetParam(), run_on_model);
+}
+
+TEST_P(OffsetsOnModel, RowsInNoGroupAreCleared) {
+  for (const std::string& kernel : kernels) expect_cleared(kernel, GetParam(), run_on_model);
+}
+
+// Without a check too: that the writes of two groups meet is no fault of the kernel.
+TEST(Offsets, ThatOverlapAreNoFindingOfTheModel) {
+  const Offsets& given = all_offsets.back();
+  ASSERT_TRUE(given.overlap);
+  for (const std::string& kernel : kernels) {
+    Product product(given.of, run_on_model);
+    const auto made = product.plan_by(kernel);
+    ASSERT_TRUE(made) << made.reason();
+    expect_told(run(*made, product.operands, RunOptions{}), given);
+    const auto report = device::launch_on_model(*made, product.operands);
+    ASSERT_FALSE(report);
+    expect_told(report.refusal(), given);
+    device::CheckOptions few;
+    few.schedules = 3;
+    const auto checked = device::check(*made, product.operands, few);
+    ASSERT_FALSE(checked);
+    expect_told(checked.refusal(), given);
+  }
+}
+
+// A D whose rows begin and end anywhere.
+TEST(Offsets, RowsThatBeginAnywhereAreCleared) {
+  std::mt19937 random(20261123);
+  for (int i = 0; i < 12; ++i) {
+    const std::int64_t rows = 1 + random() % 60;
+    const std::int64_t columns = 1 + random() % 70;
+    const std::int64_t pitch = columns + random() % 9;
+    constexpr std::int64_t element = 2;
+    SCOPED_TRACE(std::to_string(rows) + " x " + std::to_string(columns) + ", pitch " +
+                 std::to_string(pitch));
+    const std::int32_t first = static_cast<std::int32_t>(random() % (rows + 1));
+    const std::int32_t last = first + static_cast<std::int32_t>(random() % (rows - first + 1));
+    const std::vector<std::int32_t> of = {first, last};
+    std::vector<numeric::bf16_t> a(static_cast<std::size_t>(rows * 32), numeric::bf16_t(1.0F));
+    std::vector<numeric::bf16_t> b(static_cast<std::size_t>(columns * 32), numeric::bf16_t(1.0F));
+    std::vector<std::byte> d(static_cast<std::size_t>((rows * pitch + 8) * element),
+                             std::byte{0x55});
+    const std::vector<std::byte> before = d;
+    const auto shift = static_cast<std::size_t>(element * (random() % 8));
+    GemmOperands o{.a = matrix(a.data(), DType::bf16, rows, 32),
+                   .b = matrix(b.data(), DType::bf16, columns, 32),
+                   .d = matrix(d.data() + shift, DType::bf16, rows, columns)};
+    o.d.row_stride = pitch;
+    o.groups = Groups{of.data(), OffsetType::int32, 0};
+    RunOptions how;
+    how.launch.zero_rest = true;
+    const auto told = run(o, how);
+    ASSERT_FALSE(told) << told->reason;
+    for (std::size_t at = 0; at < d.size(); ++at) {
+      const std::int64_t byte = static_cast<std::int64_t>(at) - static_cast<std::int64_t>(shift);
+      const std::int64_t row = byte / (pitch * element);
+      const bool outside = byte < 0 || row >= rows || byte % (pitch * element) >= columns * element;
+      if (outside) {
+        ASSERT_EQ(d[at], before[at]) << "byte " << byte << " lies outside";
+      } else if (row < first || row >= last) {
+        ASSERT_EQ(d[at], std::byte{0}) << "byte " << byte << " of row " << row;
+      }
+    }
+  }
+}
+
+TEST(Offsets, OfNoGroupsAreRefused) {
+  std::vector<numeric::bf16_t> tensor(64 * 64);
+  std::vector<numeric::bf16_t> d(64 * 64);
+  const GemmOperands o{.a = matrix(tensor.data(), DType::bf16, 64, 64),
+                       .b = matrix(tensor.data(), DType::bf16, 64, 64),
+                       .d = matrix(d.data(), DType::bf16, 64, 64)};
+  for (const bool check : {true, false}) {
+    RunOptions how;
+    how.launch = {.check_offsets = check, .zero_rest = !check};
+    const auto told = run(o, how);
+    ASSERT_TRUE(told);
+    EXPECT_EQ(told->code, RefusalCode::bad_value);
+  }
+  Workspace none;
+  EXPECT_EQ(offsets_fault(*plan(o, model_facts()), none, nullptr)->code, RefusalCode::bad_value);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, OffsetsOnModel, testing::ValuesIn(all_offsets),
+                         [](const auto& of) { return std::string(of.param.name); });
+
+}  // namespace
+}  // namespace warpwright::offsets
