@@ -147,9 +147,9 @@ class Loaded final : public CublasLt {
     try {
       succeed(offer.state, "an algorithm of its own heuristic");
       set_pointers(o);
-      const void* c =
-          o.beta != 0.0F ? o.c.data : (numeric::is_8bit(o.d.dtype) ? nullptr : o.d.data);
-      succeed(f_.matmul(handle_, desc_, &o.alpha, o.b.data, b_, o.a.data, a_, &o.beta, c, c_,
+      const float beta = beta_of(o);
+      const void* c = beta != 0.0F ? o.c.data : (numeric::is_8bit(o.d.dtype) ? nullptr : o.d.data);
+      succeed(f_.matmul(handle_, desc_, &o.alpha, o.b.data, b_, o.a.data, a_, &beta, c, c_,
                         o.d.data, d_, &offer.algo, workspace_->data(), kWorkspaceBytes,
                         static_cast<cudaStream_t>(stream)),
               "launching");
@@ -263,7 +263,7 @@ class Loaded final : public CublasLt {
     layout(b_, o.b.dtype, o.b, batch);
     layout(a_, o.a.dtype, o.a, batch);
     // An 8-bit D wants a C of 16 bits, also where there is none.
-    const MatrixView& c = o.beta != 0.0F ? o.c : o.d;
+    const MatrixView& c = beta_of(o) != 0.0F ? o.c : o.d;
     layout(c_, numeric::is_8bit(c.dtype) ? DType::bf16 : c.dtype, c, batch);
     layout(d_, o.d.dtype, o.d, batch);
   }

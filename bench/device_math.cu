@@ -397,7 +397,7 @@ unsigned blocks(std::int64_t count) {
 Linear linear_of(const GemmOperands& o) {
   Linear p{};
   p.alpha = o.alpha;
-  p.beta = o.beta;
+  p.beta = beta_of(o);
   p.c = tensor(o.c);
   p.bias = tensor(o.bias);
   p.along = o.epilogue.bias;

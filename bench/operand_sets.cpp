@@ -30,7 +30,7 @@ std::int64_t padded(std::int64_t bytes) {
 
 // Bytes of a tensor that the product has; 0 for one that it has not.
 std::int64_t slot_bytes(const GemmOperands& o, const Slot& slot) {
-  if (slot.view == &GemmOperands::c && o.beta == 0.0F) return 0;
+  if (slot.view == &GemmOperands::c && beta_of(o) == 0.0F) return 0;
   return span_bytes(slot.view == &GemmOperands::b ? stored_b(o) : o.*slot.view);
 }
 

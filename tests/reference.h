@@ -280,7 +280,7 @@ class Product {
     }
     sum.value *= factor;
     sum.size *= std::abs(factor);
-    if (o_.beta != 0) sum.value += static_cast<double>(o_.beta) * element(o_.c, batch, i, j);
+    if (beta_of(o_) != 0) sum.value += static_cast<double>(o_.beta) * element(o_.c, batch, i, j);
     if (o_.epilogue.bias == Bias::rows) sum.value += element(o_.bias, batch, i, 0);
     if (o_.epilogue.bias == Bias::columns) sum.value += element(o_.bias, group, j, 0);
     return sum;

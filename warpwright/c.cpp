@@ -299,6 +299,7 @@ void ww_gemm_init(ww_gemm* gemm) {
   *gemm = {};
   gemm->size = sizeof *gemm;
   gemm->alpha = 1;
+  gemm->beta = 1;
 }
 
 const char* ww_refusal_text(const ww_refusal* refusal) {

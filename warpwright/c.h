@@ -118,10 +118,10 @@ typedef struct ww_gemm {
   size_t size; /**< sizeof(ww_gemm): ww_gemm_init sets it */
   ww_matrix a;
   ww_matrix b;
-  ww_matrix c; /**< only with beta; may be the very same view as d, else apart from it */
+  ww_matrix c; /**< may be left out; the very same view as d, or apart from it */
   ww_matrix d; /**< apart from all inputs */
   float alpha;
-  float beta;
+  float beta;           /**< of C, 1 by ww_gemm_init: with 0 C is not read; without C 0 or 1 */
   int32_t scaling;      /**< WW_SCALING_ ... */
   int32_t accumulation; /**< WW_ACCUMULATION_ ...; block scaling always promotes */
   int32_t activation;   /**< WW_ACTIVATION_ ... */
@@ -139,7 +139,7 @@ typedef struct ww_gemm {
   double expected_tokens; /**< rows of a group that has any, for speed alone; 0: M / G */
 } ww_gemm;
 
-/** No tensors, alpha 1, beta 0, nothing else asked for. */
+/** No tensors, alpha 1, beta 1, nothing else asked for. */
 WW_API void ww_gemm_init(ww_gemm* gemm);
 
 /** What the caller fixes instead of leaving it to the plan; 0 and NULL leave it open. */

@@ -145,10 +145,7 @@ std::pair<DType, DType> micro_types(const GemmOptions& o) {
 void read_words(const GemmOptions& o, GemmJob& job) {
   job.is_grouped = o.is_grouped;
   job.alpha = parse_scalar("alpha", o.alpha, 1.0F);
-  job.beta = parse_scalar("beta", o.beta, 0.0F);
-  if (!o.c.empty() && o.beta.empty()) {
-    throw InputError("C is given but beta is not, and its default is 0: give --beta too.");
-  }
+  job.beta = parse_scalar("beta", o.beta, o.c.empty() ? 0.0F : 1.0F);
   if (o.batch) {
     if (*o.batch < 1) {
       throw InputError("--batch is " + std::to_string(*o.batch) +

@@ -84,7 +84,7 @@ void add_dense(CLI::App& app, GemmOptions& o) {
   const Values add(app);
   add("--a", o.a, "FILE", "the matrix A[M,K]");
   add("--b", o.b, "FILE", "the matrix B[N,K]");
-  add("--c", o.c, "FILE", "the matrix C[M,N], read when beta is not 0");
+  add("--c", o.c, "FILE", "the matrix C[M,N], which is added");
   app.add_option("--random", o.random, "random normal matrices of these extents instead of files")
       ->option_text("M N K")
       ->expected(3);
@@ -102,7 +102,7 @@ void add_grouped(CLI::App& app, GemmOptions& o) {
   const Values add(app);
   add("--a,--x", o.a, "FILE", "the tokens A[TOTAL,K], groups one after the other");
   add("--b,--w", o.b, "FILE", "the weights B[G,N,K]");
-  add("--c", o.c, "FILE", "the matrix C[TOTAL,N], read when beta is not 0");
+  add("--c", o.c, "FILE", "the matrix C[TOTAL,N], which is added");
   add("--groups", o.groups, "G", "random A and B of so many groups instead of files");
   add("--n", o.n, "N", "rows of each random B[g], columns of the product");
   add("--k", o.k, "K", "columns of random A and B");
@@ -140,7 +140,7 @@ void add_meaning(CLI::App& app, GemmOptions& o) {
       "mxf8 or nvf4, with scales that are made here: what A and B are multiplied as (default: the "
       "type of both files, else bf16)");
   add("--alpha", o.alpha, "X", "factor of the product (default 1)");
-  add("--beta", o.beta, "X", "factor of C (default 0)");
+  add("--beta", o.beta, "X", "factor of C (default 1 with --c); with --random it asks for a C");
   add("--scaling", o.scaling, "none|tensor|group|row-column|block",
       "scales of 8-bit A and B, random ones for random matrices; group for groups alone (default "
       "none)");

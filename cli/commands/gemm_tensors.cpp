@@ -139,7 +139,8 @@ void read_operands(const GemmOptions& o, GemmJob& job) {
 
 HostTensor read_c(const GemmOptions& o, const GemmJob& job) {
   if (o.c.empty()) {
-    throw InputError("C is missing: beta is " + o.beta + ", so give --c FILE, or leave beta at 0.");
+    throw InputError("C is missing: beta is " + o.beta +
+                     ", so give --c FILE, or leave --beta out.");
   }
   HostTensor c = read_matrix("C", o.c, job);
   if (extents(c) == std::pair(job.m, job.result_columns())) return c;

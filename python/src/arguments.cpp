@@ -182,7 +182,7 @@ Product::Product(const Arguments& given, bool grouped, bool plans_only) {
   }
   read_scales(given, grouped);
   operands.alpha = static_cast<float>(given.number(Arg::alpha, 1));
-  operands.beta = static_cast<float>(given.number(Arg::beta, given[Arg::c] != nullptr ? 1 : 0));
+  operands.beta = static_cast<float>(given.number(Arg::beta, 1));
   choose(given);
   read_result(given, plans_only);
   if (options.device == run_on_model && given[Arg::stream] != nullptr) {

@@ -4,7 +4,7 @@
 namespace warpwright::python {
 
 inline constexpr const char* gemm_doc =
-    R"(gemm(a, b, *, out=None, c=None, alpha=1.0, beta=None, bias=None, bias_along='columns',
+    R"(gemm(a, b, *, out=None, c=None, alpha=1.0, beta=1.0, bias=None, bias_along='columns',
         activation='none', gated=False, scale_a=None, scale_b=None, scale_d=None, scaling=None,
         accumulation='fast', dtype=None, batch_invariant=False, kernel=None, cluster=None,
         dependent=False, stream=None, workspace=None, plan=None)
@@ -20,7 +20,7 @@ a            M x K, or L x M x K for a batch: bf16, f16, e4m3 or e5m2. Rows begi
              bytes; 16-bit operands may also lie MN-major (a transposed view).
 b            N x K, as torch.nn.Linear has its weight; one for all of a batch, or L of them.
 out          M x N, apart from all inputs (or the very same as c): nothing is allocated then.
-c, beta      a matrix like D that is added; beta is 1 with c, else 0.
+c, beta      a matrix like D that is added, times beta; with beta=0 it is not read.
 bias         N (or M with bias_along='rows') of f32 or D's 16-bit type.
 activation   'none', 'relu', 'gelu' (tanh form), 'silu', 'quick_gelu'.
 gated        D[m, j] = silu(P[m, j]) * P[m, j + N/2]: D has N/2 columns.
@@ -44,7 +44,7 @@ Raises Refusal, with one sentence: the tensor, the rule, the nearest legal value
 beside D, does not wait, and is legal in a CUDA graph's capture, once such a product ran before.)";
 
 inline constexpr const char* grouped_doc =
-    R"(grouped_gemm(a, b, offsets, *, out=None, c=None, alpha=1.0, beta=None, bias=None,
+    R"(grouped_gemm(a, b, offsets, *, out=None, c=None, alpha=1.0, beta=1.0, bias=None,
         bias_along='columns', activation='none', gated=False, scale_a=None, scale_b=None,
         scale_d=None, scaling=None, accumulation='fast', dtype=None, batch_invariant=False,
         kernel=None, cluster=None, expected_tokens=None, check_offsets=False, dependent=False,

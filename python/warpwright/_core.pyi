@@ -46,7 +46,7 @@ class Array:
     def __dlpack_device__(self) -> Tuple[int, int]: ...
 
 def gemm(a: T, b: Tensor, *, out: Optional[Tensor] = None, c: Optional[Tensor] = None,
-         alpha: float = 1.0, beta: Optional[float] = None, bias: Optional[Tensor] = None,
+         alpha: float = 1.0, beta: float = 1.0, bias: Optional[Tensor] = None,
          bias_along: Literal["rows", "columns"] = "columns", activation: Activation = "none",
          gated: bool = False, scale_a: Optional[Tensor] = None, scale_b: Optional[Tensor] = None,
          scale_d: Optional[Tensor] = None, scaling: Optional[Scaling] = None,
@@ -55,7 +55,7 @@ def gemm(a: T, b: Tensor, *, out: Optional[Tensor] = None, c: Optional[Tensor] =
          cluster: Optional[Tuple[int, int]] = None, dependent: bool = False, stream: Any = None,
          workspace: Optional[Workspace] = None, plan: Optional[Plan] = None) -> T: ...
 def grouped_gemm(a: T, b: Tensor, offsets: Tensor, *, out: Optional[Tensor] = None,
-                 c: Optional[Tensor] = None, alpha: float = 1.0, beta: Optional[float] = None,
+                 c: Optional[Tensor] = None, alpha: float = 1.0, beta: float = 1.0,
                  bias: Optional[Tensor] = None, bias_along: Literal["rows", "columns"] = "columns",
                  activation: Activation = "none", gated: bool = False,
                  scale_a: Optional[Tensor] = None, scale_b: Optional[Tensor] = None,

@@ -37,17 +37,13 @@ def _dense_result(a, b, gated, dtype):
     return a.new_empty((*batch, a.shape[-2], _columns(b, gated)), dtype=_result_type(a, dtype))
 
 
-def _gemm(a, b, *, c=None, alpha=1.0, beta=1.0, dtype=None, gated=False, **epilogue):
+def _gemm(a, b, *, dtype=None, gated=False, **rest):
     out = _dense_result(a, b, gated, dtype)
-    if c is not None:
-        epilogue.update(c=c, beta=beta)
-    return _core.gemm(a, b, out=out, alpha=alpha, gated=gated, **epilogue)
+    return _core.gemm(a, b, out=out, gated=gated, **rest)
 
 
-def _gemm_out(a, b, out, *, c=None, beta=1.0, **epilogue):
-    if c is not None:
-        epilogue.update(c=c, beta=beta)
-    _core.gemm(a, b, out=out, **epilogue)
+def _gemm_out(a, b, out, **rest):
+    _core.gemm(a, b, out=out, **rest)
 
 
 def _scaled_gemm(a, b, scale_a, scale_b, *, dtype=None, gated=False, **rest):

@@ -124,6 +124,30 @@ TEST(C, RunKeepsPlans) {
   EXPECT_EQ(made, nullptr);
 }
 
+// Beta is 1 where nobody says otherwise; without C nothing is added.
+TEST(C, BetaAndC) {
+  Product p;
+  float c[Product::m * Product::n];
+  std::fill(std::begin(c), std::end(c), 3.0F);
+  p.gemm.c = ww_packed(c, WW_F32, Product::m, Product::n);
+  const auto first = [&] {
+    p.forget();
+    EXPECT_DONE(ww_run(&p.gemm, WW_MODEL, nullptr, nullptr, nullptr, nullptr));
+    return p.d[0];
+  };
+  const float with = first();
+  p.gemm.beta = 0;
+  EXPECT_EQ(with, first() + 3);
+  EXPECT_TRUE(p.right());
+  p.gemm.c = {};
+  p.gemm.beta = 1;
+  first();
+  EXPECT_TRUE(p.right());
+  p.gemm.beta = 2;
+  const Refusal refused(ww_run(&p.gemm, WW_MODEL, nullptr, nullptr, nullptr, nullptr));
+  EXPECT_THAT(text(refused), HasSubstr("there is no C"));
+}
+
 TEST(C, GroupsAndTheirOffsets) {
   Product p;
   std::int32_t offsets[] = {0, 2, 5};

@@ -152,6 +152,21 @@ TEST_F(GemmCommand, SameSeedSameBytes) {
   EXPECT_NE(first, run("4", file("four.npy"), "latest"));
 }
 
+TEST_F(GemmCommand, BetaIsOneWithC) {
+  const std::string a = matrix_file("a.npy", DType::f32, {16, 8}, 1);
+  const std::string c = matrix_file("c.npy", DType::f32, {16, 16}, 2);
+  const auto product = [&](const std::string& name, const std::vector<std::string>& more) {
+    std::vector<std::string> call = {"gemm", "--a", a, "--b", a, "--out", file(name), "--check"};
+    call.insert(call.end(), more.begin(), more.end());
+    const CliResult r = run_cli(call);
+    EXPECT_EQ(r.status, 0) << r.err;
+    return read_tensor(file(name)).bytes;
+  };
+  const auto with = product("with.npy", {"--c", c});
+  EXPECT_EQ(with, product("one.npy", {"--c", c, "--beta", "1"}));
+  EXPECT_NE(with, product("without.npy", {}));
+}
+
 TEST_F(GemmCommand, MultipliesFiles) {
   const std::string a = matrix_file("ab.safetensors:a", DType::f32, {65, 40}, 1);
   const std::string b = matrix_file("ab.safetensors:b", DType::f32, {33, 40}, 2);
@@ -348,7 +363,7 @@ TEST_F(GemmCommand, RefusesBadFiles) {
   expect_refused_naming(gemm({"--a", a, "--b", vector}), {"B ", "1 dimensions", "24x1"});
   expect_refused_naming(gemm({"--a", a, "--b", other_k}), {"A ", "16x24", "8x32", "B is 8x24"});
   expect_refused_naming(gemm({"--a", odd, "--b", odd}), {"A", "16 bytes", "8 elements"});
-  expect_refused_naming(gemm({"--a", a, "--b", b, "--c", c}), {"C ", "--beta"});
+  expect_refused_naming(gemm({"--a", a, "--b", b, "--c", c}), {"C ", "as large as D"});
   expect_refused_naming(gemm({"--a", a, "--b", b, "--beta", "1"}), {"C is missing"});
   expect_refused_naming(gemm({"--a", a, "--b", b, "--beta", "1", "--c", c}),
                         {"C ", "8x16", "16x8"});

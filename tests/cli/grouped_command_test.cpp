@@ -193,7 +193,7 @@ TEST(GroupedCommand, RefusesBadArguments) {
   refused({"--d-dtype", "f32"}, "no grouped kernel in this build");
   refused({"--scaling", "row"}, "--scaling is \"row\"; it must be none, tensor, group, row-column");
   refused({"--layout", "NN"}, "K-major");
-  refused({"--c", "c.npy"}, "C is given but beta is not");
+  refused({"--c", "c.npy"}, "Files and numbers do not go together");
   refused({"--scale-d", "2"}, "scale_d");
   refused({"--scaling", "block"}, "only operands of 8 bits have scales");
   refused({"--accumulation", "slow"}, "fast or promoted");

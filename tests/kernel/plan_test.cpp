@@ -31,6 +31,7 @@ struct Legal {
     o.b = matrix(b, DType::bf16, 80, 48);
     o.c = matrix(c, DType::bf16, 64, 80);
     o.d = matrix(d, DType::bf16, 64, 80);
+    o.beta = 0;
     return o;
   }
 };

@@ -319,6 +319,7 @@ GemmOperands legal_operands() {
   o.b = view(0x20000000, DType::bf16, 96, 128);
   o.c = view(0x30000000, DType::bf16, 64, 96);
   o.d = view(0x40000000, DType::bf16, 64, 96);
+  o.beta = 0;
   return o;
 }
 

@@ -71,6 +71,7 @@ GemmOperands legal() {
   o.b = matrix(all.b, DType::bf16, kN, kK);
   o.c = matrix(all.c, DType::bf16, kM, kN);
   o.d = matrix(all.d, DType::bf16, kM, kN);
+  o.beta = 0;
   return o;
 }
 
@@ -134,6 +135,25 @@ TEST(Rules, Operands) {
                       o.a.data = o.b.data = nullptr;
                     }),
             "");
+}
+
+// Beta is 1 where nobody says otherwise, and what is given is read, or refused.
+TEST(Rules, BetaAndC) {
+  GemmOperands o = legal();
+  o.beta = GemmOperands{}.beta;
+  EXPECT_EQ(o.beta, 1);
+  EXPECT_TRUE(describe(o)->reads_c);
+  o.beta = 0;
+  EXPECT_FALSE(describe(o)->reads_c);
+  for (const float beta : {0.0F, 1.0F}) {
+    o.c = {};
+    o.beta = beta;
+    EXPECT_EQ(refusal(o), "");
+    EXPECT_FALSE(describe(o)->reads_c);
+    EXPECT_EQ(beta_of(o), 0);
+  }
+  o.beta = 0.5F;
+  expect_says(refusal(o), {"beta is 0.5", "there is no C"});
 }
 
 TEST(Rules, DLiesApartFromEveryInput) {

@@ -51,6 +51,10 @@ class Values(unittest.TestCase):
         a, b, c, bias = normal(20, 64), normal(48, 64), normal(20, 48), normal(48)
         sums = f32(a) @ f32(b).T
         self.close(wp.gemm(a, b, c=c), sums + f32(c))
+        self.close(wp.gemm(a, b, c=c, beta=0), sums)
+        self.close(wp.gemm(a, b, beta=1), sums)
+        with self.assertRaisesRegex(wp.Refusal, "beta is 0.5, and there is no C"):
+            wp.gemm(a, b, beta=0.5)
         self.close(wp.gemm(a, b, c=c, alpha=0.5, beta=2.0), sums / 2 + 2 * f32(c))
         self.close(wp.gemm(a, b, bias=bias, activation="relu"), np.maximum(sums + f32(bias), 0))
         self.close(wp.gemm(a, b, bias=normal(20) * 0, bias_along="rows"), sums)

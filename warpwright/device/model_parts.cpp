@@ -45,7 +45,7 @@ Allocations allocations_of(const Plan& plan, const GemmOperands& operands, const
   Allocations all;
   if (grid.multiplies || grid.clears) all.add(operands.d, "D", true);
   if (grid.multiplies) {
-    if (operands.beta != 0.0F) all.add(operands.c, "C");
+    if (beta_of(operands) != 0.0F) all.add(operands.c, "C");
     if (operands.alpha != 0.0F && plan.problem.k > 0) {
       all.add(operands.a, "A");
       all.add(stored_b(operands), "B");

@@ -127,7 +127,7 @@ void fill_numbers(kernel::GemmParams& p, const Config& c, const Plan& plan, cons
   p.walk.k_blocks = (p.operands.k + tile_k(c) - 1) / tile_k(c);
   p.output.has_sums = p.operands.k > 0;
   p.output.alpha = o.alpha;
-  p.output.beta = o.beta;
+  p.output.beta = beta_of(o);
   p.walk.cluster = plan.cluster;
   p.walk.cluster_k = plan.cluster_k;
   p.operands.column_mask = atom::column_set(plan.cluster, 0);
@@ -136,7 +136,7 @@ void fill_numbers(kernel::GemmParams& p, const Config& c, const Plan& plan, cons
   p.operands.a_slice_rows = c.tile_m / (kernel::gated_rows(shape) ? 2 : 1) / plan.cluster.n;
   p.operands.b_slice_rows = c.tile_n / (kernel::gated_columns(shape) ? 2 : 1) / plan.cluster.m;
   p.walk.raster = tile::PreparedRaster(plan.raster);
-  p.output.reads_c = o.beta != 0.0F;
+  p.output.reads_c = p.output.beta != 0.0F;
   p.output.d_aligned = plan.d_path == EpiloguePath::copy_engine;
   // In place, where CTAs store columns of a tile each, a copy would read what others write.
   const bool shared_in_place = plan.cluster_k > 1 && o.c.data == o.d.data;

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "warpwright/facts/block_scales.h"
+#include "warpwright/facts/format.h"
 #include "warpwright/plan/rules.h"
 
 namespace warpwright {
@@ -19,7 +20,7 @@ bool reads_ab(const GemmOperands& o) {
 }
 
 bool reads_c(const GemmOperands& o) {
-  return o.beta != 0.0F;
+  return beta_of(o) != 0.0F;
 }
 
 // Are there products to be scaled?
@@ -62,6 +63,10 @@ Fault scalar_fault(const GemmOperands& o) {
   if (std::isnan(o.alpha))
     return refuse(RefusalCode::bad_value, "alpha is NaN; it must be a number");
   if (std::isnan(o.beta)) return refuse(RefusalCode::bad_value, "beta is NaN; it must be a number");
+  if (!has_c(o) && o.beta != 0.0F && o.beta != 1.0F) {
+    return refuse(RefusalCode::bad_value, "beta is ", format("%g", static_cast<double>(o.beta)),
+                  ", and there is no C: give C, or leave beta out");
+  }
   return std::nullopt;
 }
 

@@ -142,22 +142,21 @@ struct Groups {
 /// The tensors and scalars of one product, of a batch of them, or of a product in groups:
 ///   D = activation(alpha * scaled(A * B^T) + beta * C + bias) * scale_d
 /// A is m x k and B is n x k. 16-bit operands may be K-major (column_stride 1) or MN-major
-/// (row_stride 1); 8-bit ones are K-major. C may be left out (data null) when beta is 0, and may be
-/// the very same view as D. All views of a batch have its length, or batch 1 to serve all of it; a
-/// batch_stride of 0 says the same of an input. D's matrices lie apart.
-/// With `groups` A, C and D are one matrix with the rows of all groups, and B is a batch of G
-/// matrices, one a group, as are scale_b and a bias along the columns (or one that serves all); all
-/// operands are K-major.
-/// With `packed` B's data are the tiles of a packed tensor, behind its header; its type is s4, its
-/// extents and its batch those of the weights, and it has no strides. A is e4m3; scale_b may be
-/// left out, and is with block scaling.
+/// (row_stride 1); 8-bit ones are K-major. C may be left out: nothing is added then. With beta 0 it
+/// is not read. It may be the very same view as D. All views of a batch have its length, or batch 1
+/// to serve all of it; a batch_stride of 0 says the same of an input. D's matrices lie apart. With
+/// `groups` A, C and D are one matrix with the rows of all groups, and B is a batch of G matrices,
+/// one a group, as are scale_b and a bias along the columns (or one that serves all); all operands
+/// are K-major. With `packed` B's data are the tiles of a packed tensor, behind its header; its
+/// type is s4, its extents and its batch those of the weights, and it has no strides. A is e4m3;
+/// scale_b may be left out, and is with block scaling.
 struct GemmOperands {
   MatrixView a = {};
   MatrixView b = {};
   MatrixView c = {};
   MatrixView d = {};
   float alpha = 1.0F;
-  float beta = 0.0F;
+  float beta = 1.0F;  ///< of C; 0 or 1 where there is none
   Scaling scaling = Scaling::none;
   Accumulation accumulation = Accumulation::fast;
   MatrixView scale_a = {};  ///< f32, of the shape that `scaling` says
@@ -169,6 +168,15 @@ struct GemmOperands {
   std::optional<Groups> groups = {};
   std::optional<PackedWeights> packed = {};
 };
+
+/// Is there a C?
+inline bool has_c(const GemmOperands& o) {
+  return o.c.data != nullptr || o.c.rows != 0 || o.c.columns != 0;
+}
+/// What C is multiplied by; 0 where there is none.
+inline float beta_of(const GemmOperands& o) {
+  return has_c(o) ? o.beta : 0.0F;
+}
 
 /// B as it lies in memory: a row of bytes where it is packed.
 MatrixView stored_b(const GemmOperands& operands);

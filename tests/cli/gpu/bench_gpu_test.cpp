@@ -174,7 +174,7 @@ TEST(BenchOnGpu, ThePlainProductIsRight) {
     const std::vector<float> scale_a = fetch(o.scale_a);
     const std::vector<float> scale_b = fetch(o.scale_b);
     const std::vector<float> bias = fetch(o.bias);
-    const std::vector<float> previous = o.beta != 0 ? fetch(o.c) : std::vector<float>();
+    const std::vector<float> previous = beta_of(o) != 0 ? fetch(o.c) : std::vector<float>();
     const GemmProblem& p = c.problem;
     require(cudaDeviceSynchronize(), "multiplying");
     const std::vector<float> product =
