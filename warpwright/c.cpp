@@ -154,6 +154,12 @@ class Reader {
     for (const auto& [name, from, to] : tensors) {
       if (auto r = view(name, *from, *to)) return r;
     }
+    for (const auto& [name, from, to] : tensors) {
+      if (from != &g.a && from != &g.b && from != &g.d) continue;
+      if (is_given(*from)) continue;
+      return refuse(RefusalCode::bad_pointer, name,
+                    " is not given: all of its ww_matrix is 0; ww_packed makes one");
+    }
     o.alpha = g.alpha;
     o.beta = g.beta;
     o.scaling = static_cast<warpwright::Scaling>(g.scaling);
@@ -202,10 +208,14 @@ class Reader {
     std::int64_t most;
   };
 
+  static bool is_given(const ww_matrix& m) {
+    static constexpr ww_matrix none = {};
+    return std::memcmp(&m, &none, sizeof none) != 0;
+  }
+
   Fault view(const char* name, const ww_matrix& from, MatrixView& to) {
     ++index_;
-    static constexpr ww_matrix none = {};
-    if (std::memcmp(&from, &none, sizeof none) == 0) return std::nullopt;
+    if (!is_given(from)) return std::nullopt;
     if (from.dtype < 0 || from.dtype >= warpwright::kDTypeCount || from.reserved != 0) {
       return refuse(RefusalCode::bad_type, name, " has the type ", from.dtype, " (and reserved ",
                     from.reserved, "); the nearest legal is WW_BF16, ", WW_BF16, " (and 0)");

@@ -324,7 +324,37 @@ PyObject* array_shape(PyObject* self, void*) {
   });
 }
 
+// For numpy.asarray, whose own DLPack knows no bf16 and no fp8.
+PyObject* array_to_numpy(PyObject* self, PyObject* args, PyObject* keywords) {
+  return method([&] {
+    static const char* names[] = {"dtype", "copy", nullptr};
+    PyObject* dtype = Py_None;
+    PyObject* copy = Py_None;
+    if (PyArg_ParseTupleAndKeywords(args, keywords, "|OO", const_cast<char**>(names), &dtype,
+                                    &copy) == 0) {
+      throw PythonError{};
+    }
+    return Ref::checked(
+               PyObject_CallFunctionObjArgs(interop("as_numpy"), self, dtype, copy, nullptr))
+        .release();
+  });
+}
+
+PyObject* array_repr(PyObject* self) {
+  return method([&] {
+    const ArrayHandle& array = held<ArrayHandle>(self);
+    std::string text = "<warpwright.Array ";
+    for (std::size_t i = 0; i < array.shape.size(); ++i) {
+      text += (i == 0 ? "" : " x ") + std::to_string(array.shape[i]);
+    }
+    return to_python(text + " " + std::string(numeric::name(array.type)) + " in " +
+                     place_name(array.device) + ">");
+  });
+}
+
 PyMethodDef array_methods[] = {
+    {"__array__", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(array_to_numpy)),
+     METH_VARARGS | METH_KEYWORDS, nullptr},
     {"__dlpack__", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(array_dlpack)),
      METH_VARARGS | METH_KEYWORDS, nullptr},
     {"__dlpack_device__", array_device, METH_NOARGS, nullptr},
@@ -332,6 +362,9 @@ PyMethodDef array_methods[] = {
 
 PyGetSetDef array_members[] = {
     {"shape", array_shape, nullptr, nullptr, nullptr},
+    {"_address",
+     [](PyObject* s, void*) { return PyLong_FromVoidPtr(held<ArrayHandle>(s).memory.get()); },
+     nullptr, nullptr, nullptr},
     {"dtype",
      [](PyObject* s, void*) {
        return to_python(std::string(numeric::name(held<ArrayHandle>(s).type)));
@@ -346,6 +379,7 @@ PyType_Slot array_slots[] = {
     {Py_tp_doc, const_cast<char*>("A packed array in the memory of a device, for other libraries "
                                   "to take by DLPack. empty() makes it.")},
     {Py_tp_dealloc, reinterpret_cast<void*>(dealloc<ArrayHandle>)},
+    {Py_tp_repr, reinterpret_cast<void*>(array_repr)},
     {Py_tp_methods, array_methods},
     {Py_tp_getset, array_members},
     {0, nullptr}};
@@ -390,6 +424,10 @@ WorkspaceHandle& workspace_in(PyObject* object) {
   if (!handle.closed) return handle;
   throw Refused{
       refuse(RefusalCode::bad_workspace, "the workspace is closed; make another, or leave it out")};
+}
+
+bool is_array(PyObject* object) {
+  return Py_TYPE(object) == type_object<ArrayHandle>();
 }
 
 PyObject* new_array(PyObject* /*module*/, PyObject* args) {

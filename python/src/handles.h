@@ -38,6 +38,9 @@ PyObject* new_plan(PlanHandle plan);
 const PlanHandle& plan_in(PyObject* object);
 WorkspaceHandle& workspace_in(PyObject* object);
 
+/// Is it an Array of ours?
+bool is_array(PyObject* object);
+
 /// empty(shape, dtype, device).
 PyObject* new_array(PyObject* module, PyObject* args);
 

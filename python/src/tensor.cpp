@@ -11,6 +11,7 @@ struct KnownType {
   PyTypeObject* type = nullptr;
   const dlpack::Exchange* exchange = nullptr;
   bool has_grad = false;
+  bool has_sign = false;  // a tensor may be the negative of what its memory holds
 };
 
 const dlpack::Exchange* exchange_of(PyTypeObject* type) {
@@ -40,6 +41,9 @@ const KnownType& known(PyTypeObject* type) {
   const Ref grad(PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "requires_grad"));
   if (!grad) PyErr_Clear();
   place.has_grad = static_cast<bool>(grad);
+  const Ref sign(PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "is_neg"));
+  if (!sign) PyErr_Clear();
+  place.has_sign = static_cast<bool>(sign);
   return place;
 }
 
@@ -55,6 +59,17 @@ void check_grad(PyObject* object, const char* name) {
   throw Refused{refuse(RefusalCode::unsupported, name,
                        " requires a gradient, and this product records none: call it under "
                        "torch.no_grad(), or detach the tensor")};
+}
+
+// PyTorch's views of imaginary parts may have a minus that DLPack does not tell.
+void check_sign(PyObject* object, const char* name) {
+  static PyObject* const method = PyUnicode_InternFromString("is_neg");
+  const Ref negative(PyObject_CallMethodObjArgs(object, method, nullptr));
+  if (!negative) PyErr_Clear();
+  if (negative.get() != Py_True) return;
+  throw Refused{refuse(RefusalCode::unsupported, name,
+                       " is a view with a minus sign of its own, which DLPack does not tell: give "
+                       "its resolve_neg()")};
 }
 
 void set_type(Tensor& t, const dlpack::Type& type) {
@@ -213,6 +228,7 @@ Reader::~Reader() {
 Tensor Reader::read(PyObject* object, const char* name) {
   const KnownType& type = known(Py_TYPE(object));
   if (type.has_grad || type.exchange == nullptr) check_grad(object, name);
+  if (type.has_sign) check_sign(object, name);
   if (type.exchange == nullptr) return read_exported(object, name);
   dlpack::Tensor tensor;
   if (type.exchange->view(object, &tensor) != 0) {

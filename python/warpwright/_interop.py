@@ -1,5 +1,6 @@
 """What the compiled module asks of Python: other libraries' tensors and streams, and the log."""
 import logging
+import operator
 import sys
 
 log = logging.getLogger("warpwright")
@@ -30,25 +31,37 @@ class Spec:
     """A tensor without memory, for ``plan``.
 
     ``shape`` and ``strides`` are in elements, packed without strides; ``dtype`` is a name ("bf16",
-    "float8_e4m3fn", "int32") or the dtype of some library.
+    "float8_e4m3fn", "int32") or the dtype of some library. Raises Refusal for what is neither.
     """
 
     def __init__(self, shape, dtype="bf16", strides=None):
-        self.shape = tuple(int(extent) for extent in shape)
+        self.shape = _integers("shape", shape, "bad_shape")
         self.dtype = dtype_name(dtype)
+        known = {*NAMES, *NAMES.values(), "int32", "int64"}
+        if self.dtype not in known:
+            raise Refusal(f"a Spec has the dtype {self.dtype!r}; it is one of "
+                          f"{', '.join(sorted(known))}", "bad_type")
         if strides is None:
             strides = []
             packed = 1
             for extent in reversed(self.shape):
                 strides.insert(0, packed)
                 packed *= extent
-        self.strides = tuple(int(stride) for stride in strides)
+        self.strides = _integers("strides", strides, "bad_stride")
         if len(self.strides) != len(self.shape):
             raise Refusal(f"a Spec of {len(self.shape)} dimensions has {len(self.strides)} strides;"
                           " it has one a dimension", "bad_stride")
 
     def __repr__(self):
         return f"Spec({self.shape}, {self.dtype!r}, strides={self.strides})"
+
+
+def _integers(name, values, code):
+    try:
+        return tuple(operator.index(value) for value in values)
+    except TypeError:
+        raise Refusal(f"the {name} of a Spec are {values!r}; they are whole numbers, one a "
+                      "dimension", code) from None
 
 
 def dtype_name(dtype):
@@ -78,12 +91,18 @@ def export(tensor, stream):
         raise TypeError(f"a {kind.__module__}.{kind.__qualname__} has no __dlpack__")
     numpy = sys.modules.get("numpy")
     if numpy is None or not isinstance(tensor, numpy.ndarray):
-        return _capsule(tensor, stream), None, False
+        # JAX lends its arrays, which never change, without saying so.
+        return _capsule(tensor, stream), None, _is_jax(tensor)
     name = tensor.dtype.name
     if name in ("bfloat16", "float8_e4m3fn", "float8_e5m2"):  # of ml_dtypes, unknown to numpy
         codes = tensor.view(f"uint{8 * tensor.dtype.itemsize}")
         return _capsule(codes, stream), name, not tensor.flags.writeable
     return _capsule(tensor, stream), None, not tensor.flags.writeable
+
+
+def _is_jax(tensor):
+    jax = sys.modules.get("jax")
+    return jax is not None and isinstance(tensor, jax.Array)
 
 
 def grad_is_on():
@@ -122,6 +141,39 @@ def empty_like(tensor, shape, dtype, device):
         return numpy.empty(shape, dtype=_numpy_type(name))
     from . import _core  # pylint: disable=import-outside-toplevel
     return _core.empty(shape, dtype, "model" if device < 0 else f"cuda:{device}")
+
+
+def adopted(tensor, array):
+    """Our `array` as an array of the library of `tensor`, where that takes over what it cannot have
+    written; else the Array itself."""
+    if not _is_jax(tensor):
+        return array
+    import jax  # pylint: disable=import-outside-toplevel
+    return jax.dlpack.from_dlpack(array)
+
+
+class _Codes:
+    """An Array's memory as integers, for numpy, which keeps the array alive."""
+
+    def __init__(self, array, itemsize):
+        self.array = array
+        self.__array_interface__ = {"version": 3, "shape": array.shape, "typestr": f"<u{itemsize}",
+                                    "data": (array._address, False)}
+
+
+def as_numpy(array, dtype, copy):
+    """``numpy.asarray(array)``: the same memory, or a copy of it in another type."""
+    import numpy  # pylint: disable=import-outside-toplevel
+    if array.__dlpack_device__()[0] != 1:
+        raise Refusal(f"the array lies in {array.device}, and numpy takes host memory; give it to "
+                      "a library for GPUs, by from_dlpack", "wrong_device")
+    own = _numpy_type(NAMES[array.dtype])
+    taken = numpy.asarray(_Codes(array, own.itemsize)).view(own)
+    if dtype is not None and numpy.dtype(dtype) != own:
+        if copy is False:
+            raise ValueError(f"an array of {own} is one of {numpy.dtype(dtype)} by a copy alone")
+        return taken.astype(dtype)
+    return taken.copy() if copy else taken
 
 
 def _numpy_type(name):

@@ -59,16 +59,26 @@ def _grouped_gemm_out(a, b, offsets, out, **rest):
     _core.grouped_gemm(a, b, offsets, out=out, **rest)
 
 
-def _fake_dense(a, b, *_, dtype=None, gated=False, **__):
+def _check_places(*tensors, **keywords):
+    """A tensor without memory beside others would give a result that nobody computes."""
+    places = {t.device.type for t in (*tensors, *keywords.values()) if isinstance(t, torch.Tensor)}
+    if len(places) > 1:
+        raise ValueError("the tensors lie on " + " and ".join(sorted(places))
+                         + "; they must lie on one device")
+
+
+def _fake_dense(a, b, *rest, dtype=None, gated=False, **keywords):
+    _check_places(a, b, *rest, **keywords)
     return _dense_result(a, b, gated, dtype)
 
 
-def _fake_grouped(a, b, *_, dtype=None, gated=False, **__):
+def _fake_grouped(a, b, *rest, dtype=None, gated=False, **keywords):
+    _check_places(a, b, *rest, **keywords)
     return a.new_empty((a.shape[0], _columns(b, gated)), dtype=_result_type(a, dtype))
 
 
-def _fake_out(*_, **__):
-    return None
+def _fake_out(*tensors, **keywords):
+    _check_places(*tensors, **keywords)
 
 
 def _register(schema, function, fake):

@@ -281,6 +281,8 @@ TEST(C, RefusesWhatIsNoProduct) {
   refused("bad_stride", "nearest legal", [](Product& p) { p.gemm.a.row_stride = 33; });
   refused("bad_shape", "nearest legal B", [](Product& p) { p.gemm.b.columns = 16; });
   refused("bad_pointer", "A is a null pointer", [](Product& p) { p.gemm.a.data = nullptr; });
+  refused("bad_pointer", "A is not given", [](Product& p) { ww_gemm_init(&p.gemm); });
+  refused("bad_pointer", "D is not given", [](Product& p) { p.gemm.d = {}; });
   refused("bad_type", "WW_BF16", [](Product& p) { p.gemm.a.dtype = 99; });
   refused("bad_value", "scaling is 7", [](Product& p) { p.gemm.scaling = 7; });
   refused("bad_value", "activation is -1", [](Product& p) { p.gemm.activation = -1; });

@@ -1,6 +1,9 @@
 """Bad input: each gets a Refusal of one sentence, and the interpreter goes on."""
 import gc
+import sys
+import types
 import unittest
+import unittest.mock
 
 import ml_dtypes
 import numpy as np
@@ -160,6 +163,35 @@ class Refusals(unittest.TestCase):
         memory = ones(16, 64)
         self.refused("overlap", "D overlaps A", wp.gemm, memory[:, :32], b, out=memory[:, 8:32])
         self.refused("bad_shape", "D is 16 x 23", wp.gemm, a, b, out=ones(16, 23))
+
+    def test_arrays_of_jax_stay_as_they_are(self):
+        # As JAX lends its arrays: writable, by what the capsule says. test_jax.py has real ones.
+        class Array:
+            def __init__(self, values):
+                self.values = np.asarray(values)
+
+            def __dlpack_device__(self):
+                return 1, 0
+
+            def __dlpack__(self, **_):
+                return self.values.__dlpack__()
+        a, b = Array(np.ones((16, 32), np.float16)), Array(np.ones((24, 32), np.float16))
+        out = Array(np.zeros((16, 24), np.float16))
+        fake = types.SimpleNamespace(Array=Array, dlpack=types.SimpleNamespace(from_dlpack=Array))
+        with unittest.mock.patch.dict(sys.modules, jax=fake):
+            self.refused("bad_pointer", "D is read-only", wp.gemm, a, b, out=out)
+            made = wp.gemm(a, b)
+        self.assertTrue((out.values == 0).all())
+        self.assertIsInstance(made, Array)
+        self.assertTrue((made.values == 32).all())
+
+    def test_specs_of_nothing(self):
+        for code, says, arguments in [("bad_shape", "whole numbers", ((20.5, 64),)),
+                                      ("bad_shape", "whole numbers", (20,)),
+                                      ("bad_type", "'foo'", ((20, 64), "foo")),
+                                      ("bad_stride", "whole numbers", ((2, 4), "bf16", (4.0, 1))),
+                                      ("bad_stride", "one a dimension", ((2, 4), "bf16", (4,)))]:
+            self.refused(code, says, wp.Spec, *arguments)
 
     def test_offsets_out_of_order(self):
         a, b = ones(16, 32), ones(2, 24, 32)

@@ -142,7 +142,15 @@ class Values(unittest.TestCase):
         array = wp.empty((4, 8), "f32", "model")
         self.assertEqual((array.shape, array.dtype), ((4, 8), "f32"))
         self.assertEqual(array.__dlpack_device__(), (1, 0))
+        self.assertEqual(repr(array), "<warpwright.Array 4 x 8 f32 in host memory (the model)>")
         view = np.from_dlpack(array)
+        self.assertTrue(np.shares_memory(np.asarray(array), view))
+        self.assertEqual(np.asarray(array, np.float64).dtype, np.float64)
+        self.assertFalse(np.shares_memory(np.array(array, copy=True), view))
+        with self.assertRaises(ValueError):
+            np.array(array, np.float64, copy=False)
+        narrow = np.asarray(wp.empty((2, 3), "e4m3", "model"))
+        self.assertEqual((narrow.dtype, narrow.shape), (e4m3, (2, 3)))
         del array
         a, b = normal(4, 32), normal(8, 32)
         wp.gemm(a, b, out=view)

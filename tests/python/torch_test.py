@@ -80,6 +80,21 @@ class Operators(unittest.TestCase):
             ops.grouped_gemm_out(a, b, offsets, out)
             self.assertTrue(torch.equal(out, d))
 
+    def test_a_tensor_without_memory_beside_others(self):
+        a, b = normal(20, 128, device="cpu"), normal(64, 128, device="cpu")
+        for call in (lambda: ops.gemm(a, b.to("meta")), lambda: ops.gemm(a.to("meta"), b),
+                     lambda: ops.gemm_out(a, b.to("meta"), torch.empty(20, 64))):
+            with self.assertRaisesRegex(ValueError, "must lie on one device"):
+                call()
+        self.assertEqual(ops.gemm(a.to("meta"), b.to("meta")).device.type, "meta")
+
+    def test_a_minus_that_dlpack_does_not_tell(self):
+        a, b = normal(20, 128, device="cpu"), normal(64, 128, device="cpu")
+        minus = torch._neg_view(a)
+        with self.assertRaisesRegex(wp.Refusal, "resolve_neg"):
+            wp.gemm(minus, b)
+        self.assertTrue(torch.equal(wp.gemm(minus.resolve_neg(), b), -wp.gemm(a, b)))
+
     def test_opcheck(self):
         for device in DEVICES:
             a, b = normal(20, 128, device=device), normal(64, 128, device=device)

@@ -5,6 +5,7 @@
     wheel_test.py BUILD --fuzz   10,000 random calls, as script/campaign does
     wheel_test.py BUILD --pip    `pip install` of this checkout, which compiles all of it
     wheel_test.py BUILD --torch  with PyTorch, which it has pip install (some gigabytes)
+    wheel_test.py BUILD --jax    with JAX (a hundred megabytes)
 
 The environment gets numpy and ml_dtypes from wherever pip finds packages. Where it finds none, what
 needs them is left out, with a line "did not run: ...", and the exit status is 77.
@@ -69,18 +70,18 @@ def installed_from_source(build):
     print(run(venv / "bin" / "warpwright", "--version", cwd=venv), end="")
 
 
-def with_torch(build, folder):
-    """Runs torch_test.py; returns its exit status."""
-    venv = build / "python" / "venv-torch"
+def with_library(build, folder, library, test):
+    """Runs a test of another library's tensors; returns its exit status."""
+    venv = build / "python" / f"venv-{library}"
     if not (venv / "bin" / "python").exists():
         run(sys.executable, "-m", "venv", venv)
-    got = subprocess.run([venv / "bin" / "python", "-m", "pip", "install", "-q", "torch", "numpy"],
-                         capture_output=True, text=True, check=False)
+    got = subprocess.run([venv / "bin" / "python", "-m", "pip", "install", "-q", library, "numpy",
+                          "ml_dtypes"], capture_output=True, text=True, check=False)
     if got.returncode != 0:
         why = got.stderr.splitlines()[-1]
-        print(f"did not run: torch_test.py: pip finds no torch here ({why})")
+        print(f"did not run: {test}: pip finds no {library} here ({why})")
         return 77
-    return subprocess.run([venv / "bin" / "python", HERE / "torch_test.py"], check=False,
+    return subprocess.run([venv / "bin" / "python", HERE / test], check=False,
                           env={"PYTHONPATH": str(folder), "PATH": "/usr/bin:/bin"}).returncode
 
 
@@ -129,8 +130,10 @@ def main():
     wheel = pathlib.Path(run(ROOT / "script" / "wheel", "--packed", build).split()[-1])
     folder = build / "python" / "unpacked"
     check_wheel(wheel, folder)
-    if "--torch" in sys.argv:
-        return with_torch(build, folder)
+    for option, library, test in [("--torch", "torch", "torch_test.py"),
+                                  ("--jax", "jax", "test_jax.py")]:
+        if option in sys.argv:
+            return with_library(build, folder, library, test)
     for python in other_pythons():
         print(run(python, "-c", ALONE, env={"PYTHONPATH": str(folder)}), end="")
     python, why_not = environment(build, wheel)
@@ -149,7 +152,7 @@ def main():
             return 1
     print(run(python, HERE / "fuzz.py", "1000"), end="")
     samples(python, build / "python")
-    print("did not run: torch_test.py: PyTorch is for script/campaign and GPU machines")
+    print("did not run: torch_test.py, test_jax.py: PyTorch and JAX are for script/campaign")
     return 0
 
 
