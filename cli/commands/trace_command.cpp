@@ -85,8 +85,8 @@ void check_occupied(const TraceOptions& how, const DeviceFacts& device) {
 }
 
 std::string size_text(const model::Trace& trace) {
-  std::set<int> ctas;
-  for (const model::TraceTrack& t : trace.tracks) ctas.insert(t.cta);
+  std::set<std::pair<int, int>> ctas;
+  for (const model::TraceTrack& t : trace.tracks) ctas.emplace(t.grid, t.cta);
   char text[192];
   std::snprintf(text, sizeof text, "%zu CTAs, %zu tracks, %lld events, %.1f %s", ctas.size(),
                 trace.tracks.size(), static_cast<long long>(trace.event_count()),
@@ -145,6 +145,7 @@ int trace_command(const GemmOptions& run, const TraceOptions& o, std::ostream& o
       picture.title = plan_on_device;
       picture.sms = device.sms;
       picture.occupied_sm = o.occupy_sm.value_or(-1);
+      picture.ctas_per_sm = product.plan.facts().ctas_per_sm;
       replace_file(o.grid_svg, grid_svg(trace, picture));
       out << printable(o.grid_svg) << ": which SM worked on which tile, when\n";
     }

@@ -12,6 +12,7 @@ struct GridView {
   std::string title;     ///< what ran
   int sms = 8;           ///< of the machine
   int occupied_sm = -1;  ///< held by another grid; -1 for none
+  int ctas_per_sm = 1;   ///< that the plan counts with
 };
 
 /// An SVG of one lane an SM: the tiles of the role that multiplies, on the SM its CTA ran on. The

@@ -3,6 +3,8 @@
 // are those of the public perfetto/trace protos, named beside each use.
 #include "cli/pictures/perfetto.h"
 
+#include "cli/pictures/timeline_parts.h"
+
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -48,30 +50,29 @@ void append(std::string& trace, const Message& packet) {
   trace += Message().message(1, packet).bytes();  // Trace.packet
 }
 
-std::uint64_t process_uuid(int cta) {
-  return (static_cast<std::uint64_t>(cta) + 1) << 16;
+// Of a CTA of a grid: other numbers for all of a run.
+std::uint64_t process_id(const model::TraceTrack& track) {
+  return (static_cast<std::uint64_t>(track.grid) << 24) + static_cast<std::uint64_t>(track.cta) + 1;
+}
+std::uint64_t process_uuid(const model::TraceTrack& track) {
+  return process_id(track) << 16;
 }
 
 // TrackDescriptor: uuid 1, name 2, process 3, parent_uuid 5, child_ordering 11,
 // sibling_order_rank 12. ProcessDescriptor: pid 1, process_name 6.
 Message process_track(const model::TraceTrack& track, const model::Trace& trace) {
-  std::string name = "CTA " + std::to_string(track.cta);
+  std::string name = cta_name(trace, track);
   if (track.sm >= 0) name += " on SM " + std::to_string(track.sm);
   if (!trace.measured) name += " (model, 1 ns shown = 1 nominal cycle)";
-  const Message process =
-      Message().number(1, static_cast<std::uint64_t>(track.cta) + 1).text(6, name);
+  const Message process = Message().number(1, process_id(track)).text(6, name);
   constexpr std::uint64_t kExplicit = 3;  // ChildTracksOrdering
-  return Message().number(1, process_uuid(track.cta)).message(3, process).number(11, kExplicit);
+  return Message().number(1, process_uuid(track)).message(3, process).number(11, kExplicit);
 }
 
 Message child_track(const model::TraceTrack& track, std::uint64_t uuid, std::uint64_t rank) {
   std::string name = track.name;
   if (track.dropped > 0) name += " (" + std::to_string(track.dropped) + " oldest events dropped)";
-  return Message()
-      .number(1, uuid)
-      .text(2, name)
-      .number(5, process_uuid(track.cta))
-      .number(12, rank);
+  return Message().number(1, uuid).text(2, name).number(5, process_uuid(track)).number(12, rank);
 }
 
 }  // namespace
@@ -87,15 +88,15 @@ std::string perfetto_bytes(const model::Trace& trace) {
   interned.message(3, Message().number(1, 1).text(2, "detail"));
   append(bytes, packet(kStateCleared | kNeedsState).message(12, interned));
 
-  int last_cta = -1;
+  std::uint64_t last = 0;
   std::uint64_t rank = 0;
   for (const model::TraceTrack& track : trace.tracks) {
-    if (track.cta != last_cta) {
-      last_cta = track.cta;
+    if (process_id(track) != last) {
+      last = process_id(track);
       rank = 0;
       append(bytes, packet(kNeedsState).message(60, process_track(track, trace)));
     }
-    const std::uint64_t uuid = process_uuid(track.cta) + 1 + rank;
+    const std::uint64_t uuid = process_uuid(track) + 1 + rank;
     append(bytes, packet(kNeedsState).message(60, child_track(track, uuid, rank)));
     ++rank;
     for (const model::TraceEvent& e : track.events) {

@@ -1,5 +1,7 @@
 #include "cli/pictures/timeline_parts.h"
 
+#include <algorithm>
+
 namespace warpwright::cli {
 
 std::string_view issuer_of(std::string_view name) {
@@ -13,6 +15,23 @@ std::string_view tile_of(std::string_view name) {
   }
   const bool is_tile = name.starts_with("tile ") || name.starts_with("group ");
   return is_tile ? name.substr(0, name.find(',')) : std::string_view();
+}
+
+bool stores_tiles(const model::Trace& trace, const model::TraceTrack& track) {
+  if (track.kind != model::TraceTrack::Kind::role) return false;
+  // By name: a CTA may give all of its parts of tiles to others.
+  return std::any_of(trace.tracks.begin(), trace.tracks.end(), [&](const auto& other) {
+    return other.kind == track.kind && other.name == track.name &&
+           std::any_of(other.events.begin(), other.events.end(), [&](const auto& e) {
+             return trace.texts[static_cast<std::size_t>(e.name)].starts_with("epilogue chunk");
+           });
+  });
+}
+
+std::string cta_name(const model::Trace& trace, const model::TraceTrack& track) {
+  const auto grid = static_cast<std::size_t>(track.grid);
+  return (grid < trace.grids.size() ? trace.grids[grid] + ": CTA " : "CTA ") +
+         std::to_string(track.cta);
 }
 
 std::vector<Tick> round_ticks(std::int64_t from, std::int64_t to, bool measured) {

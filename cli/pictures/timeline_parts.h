@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "warpwright/model/trace.h"
+
 namespace warpwright::cli {
 
 /// Who issued the work of an engine's slice: "consumer 0" of "consumer 0: tile m 1 n 0, k block 3".
@@ -15,6 +17,12 @@ std::string_view issuer_of(std::string_view name);
 /// "tile m 1 n 0" of "consumer 0: tile m 1 n 0, k block 3", and "group 3 tile m 1 n 0" in a grouped
 /// product; empty where the name is that of no tile.
 std::string_view tile_of(std::string_view name);
+
+/// Is it a role that stores the tiles it has gone through, and not one that feeds or finds them?
+bool stores_tiles(const model::Trace& trace, const model::TraceTrack& track);
+
+/// "CTA 3", and in a run of several grids "group_maps: CTA 3".
+std::string cta_name(const model::Trace& trace, const model::TraceTrack& track);
 
 /// A tick of an axis of time.
 struct Tick {

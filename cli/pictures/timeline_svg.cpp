@@ -95,10 +95,11 @@ std::string decimal(double value) {
   return std::string(shown);
 }
 
-// "k block 3" of "consumer 0: tile m 1 n 0, k block 3", what an engine's slice is called.
+// "k block 3" of "consumer 0: tile m 1 n 0, k block 3", what an engine's slice is called. Of
+// several the last: who multiplies one block may load another.
 std::string_view work_of(std::string_view name) {
   for (const std::string_view key : {"k block ", "epilogue chunk "}) {
-    const auto at = name.find(key);
+    const auto at = name.rfind(key);
     if (at != std::string_view::npos) return name.substr(at, name.find(',', at) - at);
   }
   return name;
@@ -129,7 +130,8 @@ std::vector<std::string> labels(const Slice& s) {
   return all;
 }
 
-Paint paint_of(const TraceTrack& track, std::string_view name) {
+// `multiplies`: the role's own instructions do, and no engine that has a track.
+Paint paint_of(const TraceTrack& track, bool multiplies, std::string_view name) {
   switch (track.kind) {
     case TraceTrack::Kind::loads:
       return name.find("epilogue") == std::string_view::npos ? Paint::load : Paint::store;
@@ -142,10 +144,24 @@ Paint paint_of(const TraceTrack& track, std::string_view name) {
   }
   if (name.starts_with("wait")) return Paint::wait;
   if (!name.empty() && name == tile_of(name)) return Paint::tile;
+  if (multiplies && name.starts_with("k block")) return Paint::multiply;
   return name.starts_with("epilogue") ? Paint::epilogue : Paint::other;
 }
 
+bool same_cta(const TraceTrack& a, const TraceTrack& b) {
+  return a.grid == b.grid && a.cta == b.cta;
+}
+
+// Is it the role that multiplies, by instructions of its own (mma.sync)?
+bool multiplies(const Trace& trace, const TraceTrack& track) {
+  if (!stores_tiles(trace, track)) return false;
+  return std::none_of(trace.tracks.begin(), trace.tracks.end(), [&](const TraceTrack& other) {
+    return other.kind == TraceTrack::Kind::tensor_core && same_cta(other, track);
+  });
+}
+
 Lane lane_of(const Trace& trace, const TraceTrack& track, std::map<std::string_view, int>& tiles) {
+  const bool itself = multiplies(trace, track);
   Lane lane;
   lane.track = &track;
   lane.name = track.name;
@@ -159,7 +175,7 @@ Lane lane_of(const Trace& trace, const TraceTrack& track, std::map<std::string_v
       s.begin = s.end = e.time;
       s.name = trace.texts[static_cast<std::size_t>(e.name)];
       s.depth = static_cast<int>(open.size());
-      s.paint = paint_of(track, s.name);
+      s.paint = paint_of(track, itself, s.name);
       const std::string_view named = tile_of(s.name);
       if (!named.empty()) {
         const std::string_view detail =
@@ -210,13 +226,16 @@ std::vector<Lane> by_issuer(Lane all) {
 class Picture {
  public:
   Picture(const Trace& trace, const TimelineView& view) : trace_(trace), view_(view) {
-    std::map<int, std::map<std::string_view, int>> tiles;
+    // The first CTAs of every grid.
+    std::map<std::pair<int, int>, std::map<std::string_view, int>> tiles;
+    const TraceTrack* last = nullptr;
+    int ctas = 0;
     for (const TraceTrack& t : trace.tracks) {
-      if (std::find(ctas_.begin(), ctas_.end(), t.cta) == ctas_.end()) {
-        if (static_cast<int>(ctas_.size()) == std::max(1, view.ctas)) break;
-        ctas_.push_back(t.cta);
-      }
-      for (Lane& lane : by_issuer(lane_of(trace, t, tiles[t.cta]))) {
+      if (last == nullptr || t.grid != last->grid) ctas = 0;
+      if (last == nullptr || !same_cta(t, *last)) ++ctas;
+      last = &t;
+      if (ctas > std::max(1, view.ctas)) continue;
+      for (Lane& lane : by_issuer(lane_of(trace, t, tiles[{t.grid, t.cta}]))) {
         lanes_.push_back(std::move(lane));
       }
     }
@@ -246,15 +265,14 @@ class Picture {
     std::string lanes;
     std::swap(lanes, body_);
     const std::string header = std::move(lanes);
-    int cta = -1;
     const TraceTrack* track = nullptr;
     for (const Lane& lane : lanes_) {
       if (lane.track == track) y -= kGap - 2;  // lanes of one track stand close
+      const bool is_new = track == nullptr || !same_cta(*lane.track, *track);
       track = lane.track;
-      if (lane.track->cta != cta) {
-        cta = lane.track->cta;
+      if (is_new) {
         y += 20;
-        std::string name = "CTA " + std::to_string(cta);
+        std::string name = cta_name(trace_, *lane.track);
         if (lane.track->sm >= 0) name += " on SM " + std::to_string(lane.track->sm);
         text(18, y, 13.5, "#111827", name, "font-weight=\"600\"");
         y += 9;
@@ -275,13 +293,15 @@ class Picture {
  private:
   // From the start of the first CTA's first tile to the end of the last tile that is shown.
   void choose_window() {
+    if (lanes_.empty()) return;
+    const TraceTrack& front = *lanes_.front().track;
     std::int64_t first = -1;
     std::int64_t last = 0;
     std::int64_t all = 1;
     for (const Lane& lane : lanes_) {
       for (const Slice& s : lane.slices) {
         all = std::max(all, s.end);
-        if (s.tile < 0 || lane.track->cta != ctas_.front()) continue;
+        if (s.tile < 0 || lane.track->cta != front.cta) continue;
         if (first < 0 || s.begin < first) first = s.begin;
         if (s.tile < view_.tiles) last = std::max(last, s.end);
       }
@@ -432,7 +452,6 @@ class Picture {
 
   const Trace& trace_;
   const TimelineView& view_;
-  std::vector<int> ctas_;
   std::vector<Lane> lanes_;
   std::int64_t from_ = 0;
   std::int64_t to_ = 1;

@@ -210,6 +210,7 @@ PyObject* trace_product(PyObject*, PyObject* const* args, Py_ssize_t count, PyOb
     cli::GridView grid;
     grid.title = timeline.title;
     grid.sms = study.facts.sms;
+    grid.ctas_per_sm = study.plan->facts().ctas_per_sm;
     const Ref plan = Ref::checked(new_plan({study.plan, run_on_model}));
     const Ref svg = Ref::checked(text(cli::timeline_svg(trace, timeline)));
     const Ref grid_svg = Ref::checked(text(cli::grid_svg(trace, grid)));

@@ -2,12 +2,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <map>
 #include <optional>
+#include <regex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -249,6 +251,93 @@ TEST_F(TraceCommand, ThePictureIsWellFormedXml) {
                            "tensor core: consumer 1", "CTA 1", "epilogue", "tile m 0 n 0"}) {
     EXPECT_NE(svg.find(part), std::string::npos) << part;
   }
+}
+
+// Boxes of a picture of the grid, by their fill, as (x, y, width, height).
+std::vector<std::array<double, 4>> boxes(const std::string& svg) {
+  std::vector<std::array<double, 4>> all;
+  const std::regex box(
+      "<rect x=\"([0-9.]+)\" y=\"([0-9.]+)\" width=\"([0-9.]+)\" height=\"([0-9.]+)\" rx=\"2\" "
+      "fill=\"#(2f6fb3|1f8a63)\"");
+  for (std::sregex_iterator at(svg.begin(), svg.end(), box), end; at != end; ++at) {
+    all.push_back(
+        {std::stod((*at)[1]), std::stod((*at)[2]), std::stod((*at)[3]), std::stod((*at)[4])});
+  }
+  return all;
+}
+
+// Every family's tiles have their boxes, each tile one, and no box lies on another.
+TEST_F(TraceCommand, ThePictureOfTheGridHasEveryTile) {
+  const std::vector<std::vector<std::string>> kinds = {
+      {"--as", "a100"},
+      {"--as", "v100", "--dtype", "f16"},
+      {"--as", "t4", "--dtype", "f16"},
+      {"--as", "rtx5090", "--schedule", "pingpong"},
+      {"--as", "b200"},
+      {"--schedule", "pingpong", "--tile-m", "128", "--tile-n", "128"},
+      {"--schedule", "cooperative", "--tile-m", "128", "--tile-n", "128"},
+      {"--schedule", "multistage"}};
+  for (const std::vector<std::string>& kind : kinds) {
+    std::vector<std::string> call = {"trace",      "gemm",        "--random", "512",
+                                     "512",        "128",         "--sms",    "2",
+                                     "--grid-svg", path("g.svg"), "--svg",    path("t.svg")};
+    call.insert(call.end(), kind.begin(), kind.end());
+    SCOPED_TRACE(kind[0] + " " + kind[1]);
+    const CliResult r = run_cli(call);
+    ASSERT_EQ(r.status, 0) << r.err;
+    const std::string svg = read_text(path("g.svg"));
+    EXPECT_EQ(xml_fault(svg), "");
+    const auto all = boxes(svg);
+    EXPECT_GE(all.size(), 8U);
+    EXPECT_NE(svg.find(">" + std::to_string(all.size()) + " tiles in "), std::string::npos);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      for (std::size_t j = 0; j < i; ++j) {
+        const auto apart = [&](std::size_t at) {
+          return all[i][at] + all[i][at + 2] <= all[j][at] + 0.2 ||
+                 all[j][at] + all[j][at + 2] <= all[i][at] + 0.2;
+        };
+        EXPECT_TRUE(apart(0) || apart(1)) << "boxes " << i << " and " << j;
+      }
+    }
+    // And in the timeline the role or the engine that multiplies is told.
+    EXPECT_NE(read_text(path("t.svg")).find(">multiply</text>"), std::string::npos);
+  }
+}
+
+// A role that multiplies one block while it loads another: the load is that of the other.
+TEST_F(TraceCommand, LoadsAreNamedByTheirOwnBlock) {
+  const CliResult r = run_cli({"trace", "gemm", "--random", "256", "256", "512", "--schedule",
+                               "multistage", "--sms", "2", "--svg", path("t.svg")});
+  ASSERT_EQ(r.status, 0) << r.err;
+  const std::string svg = read_text(path("t.svg"));
+  const std::regex load(
+      "fill=\"#(?:2f6fb3|8fb9e3)\"(?: rx=\"2\")?><title>[^<]*</title></rect>\n"
+      "<text[^>]*>([^<]*)</text>");
+  std::vector<std::string> named;
+  for (std::sregex_iterator at(svg.begin(), svg.end(), load), end; at != end; ++at) {
+    named.push_back((*at)[1]);
+  }
+  ASSERT_GE(named.size(), 8U);
+  for (int i = 0; i < 8; ++i) {
+    EXPECT_TRUE(named[static_cast<std::size_t>(i)].ends_with(std::to_string(i)))
+        << "load " << i << " is called " << named[static_cast<std::size_t>(i)];
+  }
+}
+
+// The kernel that makes the maps of the groups is in the timeline of the product that uses them.
+TEST_F(TraceCommand, EveryGridOfALaunchHasItsTracks) {
+  const CliResult r =
+      run_cli({"trace", "grouped", "--groups", "4", "--tokens", "75,75,0,150", "--n", "512", "--k",
+               "64", "--dtype", "e4m3", "--kernel", "grouped_e4m3_bf16_128x128_v_pp_gm", "--svg",
+               path("t.svg"), "--out", path("t.pftrace")});
+  ASSERT_EQ(r.status, 0) << r.err;
+  const std::string svg = read_text(path("t.svg"));
+  EXPECT_EQ(xml_fault(svg), "");
+  for (const char* part : {"group_maps: CTA 0", "maker of maps", "group 0 map",
+                           "grouped_e4m3_bf16_128x128_v_pp_gm: CTA 0", "consumer 1"}) {
+    EXPECT_NE(svg.find(part), std::string::npos) << part;
+  }
+  EXPECT_NE(read_text(path("t.pftrace")).find("group_maps: CTA 3"), std::string::npos);
 }
 
 TEST_F(TraceCommand, TheSameArgumentsWriteTheSameBytes) {

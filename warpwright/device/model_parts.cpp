@@ -79,7 +79,7 @@ model::GridLaunch grid_launch(const Grid& grid, const Allocations& allocations,
   launch.allocations = allocations.all();
   launch.body = std::move(body);
   launch.dependent = true;
-  launch.traced = grid.multiplies;
+  launch.name = grid.kernel;
   return launch;
 }
 

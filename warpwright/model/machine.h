@@ -65,8 +65,8 @@ struct GridLaunch {
   /// they may touch no memory that is not constant. The first of all depends on a grid that has
   /// ended.
   bool dependent = false;
-  /// Its CTAs have tracks in the trace.
-  bool traced = true;
+  /// For a trace of several grids.
+  std::string name = {};
   /// Called when the grid has ended and its writes are there, before a grid that depends on it
   /// goes on: what is wrong with what it left, or nothing.
   std::function<std::optional<Finding>()> ended;

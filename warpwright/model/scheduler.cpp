@@ -666,6 +666,9 @@ Report Machine::run() {
   if (order && order->relation) report.order_hash = order->relation->hash();
   if (options_.trace != nullptr) {
     *options_.trace = builder_.finish();
+    for (const GridRun& grid : grids_) {
+      if (grids_.size() > 1) options_.trace->grids.push_back(grid.launch->name);
+    }
     if (!timed()) options_.trace->clock = "scheduler steps";
   }
   return report;

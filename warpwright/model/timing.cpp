@@ -26,17 +26,19 @@ void Machine::make_ready(Thread& thread) {
 void Machine::start_clock(Cta& cta) {
   for (const auto& thread : cta.threads) {
     thread->clock = time_;
-    if (options_.trace != nullptr && cta.grid->launch->traced && thread->lane() == 0) {
-      thread->track =
-          builder_.add_track(TraceTrack::Kind::role, cta.index, thread->role, thread->index);
+    if (options_.trace != nullptr && thread->lane() == 0) {
+      thread->track = builder_.add_track(TraceTrack::Kind::role, cta.index, thread->role,
+                                         thread->index, cta.grid->index);
       builder_.track(thread->track).sm = cta.sm;
     }
   }
-  if (options_.trace == nullptr || !cta.grid->launch->traced || !timed()) return;
-  cta.loads.track = builder_.add_track(TraceTrack::Kind::loads, cta.index, "copy engine: loads");
-  cta.stores.track = builder_.add_track(TraceTrack::Kind::stores, cta.index, "copy engine: stores");
-  cta.tensor_core.track =
-      builder_.add_track(TraceTrack::Kind::tensor_core, cta.index, "tensor core");
+  if (options_.trace == nullptr || !timed()) return;
+  const auto add_engine = [&](TraceTrack::Kind kind, const char* name) {
+    return builder_.add_track(kind, cta.index, name, 0, cta.grid->index);
+  };
+  cta.loads.track = add_engine(TraceTrack::Kind::loads, "copy engine: loads");
+  cta.stores.track = add_engine(TraceTrack::Kind::stores, "copy engine: stores");
+  cta.tensor_core.track = add_engine(TraceTrack::Kind::tensor_core, "tensor core");
   for (const Cta::Engine* engine : {&cta.loads, &cta.stores, &cta.tensor_core}) {
     builder_.track(engine->track).sm = cta.sm;
   }

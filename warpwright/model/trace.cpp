@@ -75,9 +75,11 @@ std::int64_t TraceBuilder::forward(Building& b, std::int64_t time) const {
                                 : std::max(time, b.track.events.back().time);
 }
 
-int TraceBuilder::add_track(TraceTrack::Kind kind, int cta, const std::string& name, int thread) {
+int TraceBuilder::add_track(TraceTrack::Kind kind, int cta, const std::string& name, int thread,
+                            int grid) {
   Building b;
   b.track.kind = kind;
+  b.track.grid = grid;
   b.track.cta = cta;
   b.track.name = name;
   b.track.thread = thread;
@@ -136,10 +138,11 @@ Trace TraceBuilder::finish() {
   std::erase_if(tracks_, [](const Building& b) { return b.track.events.empty(); });
   // As the work flows: the first role (it feeds the copy engine), loads, tensor core, the other
   // roles, stores.
-  std::map<int, int> first_thread;
+  const auto place = [](const TraceTrack& t) { return std::pair(t.grid, t.cta); };
+  std::map<std::pair<int, int>, int> first_thread;
   for (const Building& b : tracks_) {
     if (b.track.kind != TraceTrack::Kind::role) continue;
-    const auto [at, is_new] = first_thread.try_emplace(b.track.cta, b.track.thread);
+    const auto [at, is_new] = first_thread.try_emplace(place(b.track), b.track.thread);
     if (!is_new) at->second = std::min(at->second, b.track.thread);
   }
   const auto rank = [&](const TraceTrack& t) {
@@ -153,16 +156,17 @@ Trace TraceBuilder::finish() {
       case TraceTrack::Kind::role:
         break;
     }
-    return t.thread == first_thread[t.cta] ? 0 : 3;
+    return t.thread == first_thread[place(t)] ? 0 : 3;
   };
   std::stable_sort(tracks_.begin(), tracks_.end(), [&](const Building& a, const Building& b) {
-    return std::tuple(a.track.cta, rank(a.track), a.track.thread) <
-           std::tuple(b.track.cta, rank(b.track), b.track.thread);
+    return std::tuple(place(a.track), rank(a.track), a.track.thread) <
+           std::tuple(place(b.track), rank(b.track), b.track.thread);
   });
   Trace trace;
-  std::set<std::pair<int, std::string>> seen;
+  std::set<std::pair<std::pair<int, int>, std::string>> seen;
   for (Building& b : tracks_) {
-    if (seen.insert({b.track.cta, b.track.name}).second) trace.tracks.push_back(std::move(b.track));
+    if (seen.insert({place(b.track), b.track.name}).second)
+      trace.tracks.push_back(std::move(b.track));
   }
   trace.texts = std::move(texts_);
   *this = {};

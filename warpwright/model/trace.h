@@ -21,7 +21,8 @@ struct TraceEvent {
 struct TraceTrack {
   enum class Kind : std::uint8_t { role, loads, tensor_core, stores };
   Kind kind = Kind::role;
-  int cta = 0;
+  int grid = 0;              ///< of the run, in the order of their launches
+  int cta = 0;               ///< of the grid
   int sm = -1;               ///< where it ran, when that is known
   int thread = 0;            ///< of a role: the thread that was watched
   std::string name;          ///< "producer", "consumer 0", "loads", ...
@@ -35,6 +36,7 @@ struct Trace {
   bool measured = false;                 ///< by a GPU's clocks; otherwise times are nominal
   std::vector<std::string> texts;
   std::vector<TraceTrack> tracks;  ///< those of a CTA together, from producer to stores
+  std::vector<std::string> grids;  ///< names of the grids, where there are several
 
   [[nodiscard]] std::int64_t event_count() const;
   [[nodiscard]] std::int64_t dropped() const;
@@ -53,7 +55,8 @@ std::string label_text(const std::string& label, int a, int b, int c);
 class TraceBuilder {
  public:
   /// Returns the track's number.
-  int add_track(TraceTrack::Kind kind, int cta, const std::string& name, int thread = 0);
+  int add_track(TraceTrack::Kind kind, int cta, const std::string& name, int thread = 0,
+                int grid = 0);
   TraceTrack& track(int number) { return tracks_[static_cast<std::size_t>(number)].track; }
   void begin(int track, std::int64_t time, const std::string& name, const std::string& detail = "");
   void end(int track, std::int64_t time);

@@ -13,6 +13,7 @@
 #include "warpwright/isa/memory.h"
 #include "warpwright/isa/tensor_map.h"
 #include "warpwright/isa/thread.h"
+#include "warpwright/isa/trace.h"
 #include "warpwright/isa/warp.h"
 #include "warpwright/tile/groups.h"
 
@@ -61,6 +62,7 @@ struct GroupMapsKernel {
     for (int g = isa::cta_index(); g < p.offsets.groups(); g += isa::cta_count()) {
       const tile::GroupSpan tokens = p.offsets.span(ready, g);
       if (tokens.first == tokens.end) continue;
+      const isa::Mark mark("group % map", g);
       isa::sync_warp();  // the templates are there, and the maps of the group before are copied
       if (lane == 0 && has_x) rewrite(x, p.x, tokens);
       if (lane == 1) rewrite(y, p.y, tokens);

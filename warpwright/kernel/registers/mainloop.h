@@ -5,6 +5,7 @@
 
 #include <type_traits>
 
+#include "warpwright/isa/trace.h"
 #include "warpwright/kernel/registers/config.h"
 #include "warpwright/kernel/registers/copies.h"
 #include "warpwright/kernel/registers/fragments.h"
@@ -78,6 +79,7 @@ class RegisterMainloop {
     int filling = Pipeline::filled_ahead;
     if (blocks > 0) load(0, 0);
     WW_NO_UNROLL for (int block = 0; block < blocks; ++block) {
+      const isa::Mark mark("k block %", block);
       WW_UNROLL
       for (int step = 0; step < kSteps; ++step) {
         const bool last = step == kSteps - 1;
