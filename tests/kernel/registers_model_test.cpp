@@ -407,7 +407,7 @@ TEST(RegisterKernels, CleanInEveryScheduleAndMutantsAreFound) {
   std::vector<RegisterConfig> seen;
   std::vector<Instance> one_of_each;
   for (const Instance& i : register_instances(true)) {
-    const RegisterConfig& c = config_named(register_kernels(), i.name);
+    const RegisterConfig& c = config_named<kernel::RegisterConfig>(i.name);
     const auto same = [&](const RegisterConfig& other) {
       return other.feed == c.feed && other.mma.kind == c.mma.kind;
     };

@@ -53,15 +53,15 @@ inline bool is_register_kernel(const Instance& instance) {
 /// Whether a producer feeds it by tensor copies, and launch control gives it its tiles.
 inline bool is_fed(const Instance& instance) {
   return is_register_kernel(instance) &&
-         has_producer(config_named(register_kernels(), instance.name));
+         has_producer(config_named<kernel::RegisterConfig>(instance.name));
 }
 inline bool is_fed_by_request(const Instance& instance) {
-  return is_fed(instance) && asks_for_tiles(config_named(register_kernels(), instance.name));
+  return is_fed(instance) && asks_for_tiles(config_named<kernel::RegisterConfig>(instance.name));
 }
 /// Whether the tensor core multiplies scales of blocks along K too.
 inline bool has_micro_scales(const Instance& instance) {
   return is_register_kernel(instance) &&
-         is_block_scaled(config_named(register_kernels(), instance.name));
+         is_block_scaled(config_named<kernel::RegisterConfig>(instance.name));
 }
 /// Whether rows of A and B may begin anywhere.
 inline bool takes_any_rows(const Instance& instance) {
@@ -112,7 +112,7 @@ inline bool takes(const kernel::GemmConfig& c, atom::ClusterShape cluster) {
 inline bool takes(const Instance& instance, atom::ClusterShape cluster) {
   if (is_register_kernel(instance)) return atom::cluster_size(cluster) == 1;
   if (!is_blackwell(instance)) return takes(instance.config, cluster);
-  return kernel::supports(config_named(blackwell_kernels(), instance.name), cluster);
+  return kernel::supports(config_named<kernel::BlackwellConfig>(instance.name), cluster);
 }
 /// One CTA, or a pair.
 inline atom::ClusterShape smallest_cluster(const Instance& instance) {

@@ -197,7 +197,7 @@ class Variant {
   }
   [[nodiscard]] int architecture() const {
     if (!is_register_kernel(instance_)) return is_blackwell(instance_) ? 100 : 90;
-    const kernel::RegisterConfig& c = config_named(register_kernels(), instance_.name);
+    const kernel::RegisterConfig& c = config_named<kernel::RegisterConfig>(instance_.name);
     return has_producer(c) ? 120 : kernel::first_target(c);
   }
   [[nodiscard]] std::string text() const {

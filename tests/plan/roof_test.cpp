@@ -90,7 +90,7 @@ TEST(KnownDevices, AreOneTable) {
     EXPECT_GT(facts->memory_bytes_per_second, 0);
     names += std::string(name) + " ";
   }
-  EXPECT_EQ(names, "v100 t4 a100 rtx3090 l40s h100 h200 b200 rtx5090 ");
+  EXPECT_EQ(names, "v100 t4 a100 rtx3090 l40s h100 h200 b200 b300 rtx5090 ");
   EXPECT_FALSE(known_facts("a10"));
   const DeviceFacts h100 = *known_facts("h100");
   EXPECT_EQ(h100.architecture, 90);

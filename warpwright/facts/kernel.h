@@ -67,6 +67,7 @@ struct SharedRegion {
 struct KernelFacts {
   std::string name;         ///< in its table
   const char* family = "";  ///< "hopper_gemm"
+  bool built = true;        ///< in this build
   int architecture = 0;     ///< that it is compiled for, compute capability x 10
   TileShape tile;           ///< of a CTA: its own rows and columns (see `swapped`), K of a stage
   int result_rows = 0;      ///< of D in a CTA's tile

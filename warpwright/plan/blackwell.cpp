@@ -163,7 +163,6 @@ std::optional<Plan> candidate_of(const Plan& start, const BlackwellRow& instance
 }
 
 Refusal nothing_found(const GemmProblem& p, const DeviceFacts& device, const PlanChoices& choices) {
-  if (auto r = kernel_fault(choices.kernel)) return *r;
   // Of kernels that need no cluster: a cluster's tiles are counted whole.
   std::vector<ResultTile> kernels;
   bool there = false;
@@ -175,8 +174,7 @@ Refusal nothing_found(const GemmProblem& p, const DeviceFacts& device, const Pla
   }
   if (!there) {
     return refuse(RefusalCode::no_kernel, "no kernel of sm_100 in this build multiplies ",
-                  type_name(p.a), " by ", type_name(p.b), " into ", type_name(p.d),
-                  "; a build of all kernels may");
+                  type_name(p.a), " by ", type_name(p.b), " into ", type_name(p.d));
   }
   if (auto r = tiles_fault(p, kernels)) return *r;
   std::string text = "no kernel has";
@@ -252,7 +250,7 @@ std::string tmem_table(const BlackwellConfig& c) {
 }
 
 const BlackwellConfig& config_of(const Plan& plan) {
-  return config_named(blackwell_kernels(), plan.kernel);
+  return config_named<BlackwellConfig>(plan.kernel);
 }
 
 class BlackwellFamily final : public Family {
@@ -262,12 +260,12 @@ class BlackwellFamily final : public Family {
   }
 
   [[nodiscard]] const std::vector<KernelFacts>& kernels() const override {
-    static const auto all = facts_of(blackwell_kernels());
+    static const auto all = facts_of<BlackwellConfig>();
     return all;
   }
 
-  [[nodiscard]] Result<std::vector<Plan>> candidates(const Plan& start,
-                                                     const PlanChoices& choices) const override {
+  [[nodiscard]] Result<std::vector<Plan>> candidates(const Plan& start, const PlanChoices& choices,
+                                                     Rows rows) const override {
     if (start.problem.groups > 0) {
       return refuse(RefusalCode::no_device, "the product has groups, and device ",
                     start.device.name, " is sm_", start.device.architecture,
@@ -276,7 +274,7 @@ class BlackwellFamily final : public Family {
     if (auto r = feature_fault(start.problem)) return *r;
     if (auto r = choice_fault(choices)) return *r;
     std::vector<Plan> all;
-    for (const BlackwellRow& instance : blackwell_kernels()) {
+    for (const BlackwellRow& instance : blackwell_kernels(rows)) {
       if (!suits(instance, start.problem, choices)) continue;
       const auto clusters =
           usable_clusters(instance.config, kernel::blackwell_clusters, start.device, choices);

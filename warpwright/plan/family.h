@@ -14,6 +14,7 @@
 
 #include "warpwright/atom/swizzle.h"
 #include "warpwright/isa/tensor_map.h"
+#include "warpwright/plan/kernels.h"
 #include "warpwright/plan/plan.h"
 #include "warpwright/tile/groups.h"
 
@@ -102,12 +103,14 @@ class Family {
   [[nodiscard]] virtual bool can_run_on(int architecture) const { return runs_on(architecture); }
   /// Do they read A and B by the copy engine, at multiples of 16 bytes?
   [[nodiscard]] virtual bool uses_copy_engine() const { return true; }
-  /// The kernels of this build, in the order of their table.
+  /// The kernels of its table, those of this build first.
   [[nodiscard]] virtual const std::vector<KernelFacts>& kernels() const = 0;
-  /// Completes `start`, whose problem and device are legal, with every kernel, cluster and grid
-  /// that `choices` leave, in any order; refuses, where there is none, with what would be legal.
+  /// Completes `start`, whose problem and device are legal, with every kernel of `rows`, cluster
+  /// and grid that `choices` leave, in any order; refuses, where there is none, with what would be
+  /// legal.
   [[nodiscard]] virtual Result<std::vector<Plan>> candidates(const Plan& start,
-                                                             const PlanChoices& choices) const = 0;
+                                                             const PlanChoices& choices,
+                                                             Rows rows) const = 0;
   [[nodiscard]] virtual std::vector<pipeline::BarrierRow> barriers(const Plan& plan) const = 0;
   [[nodiscard]] virtual ExplainParts explain(const Plan& plan) const = 0;
   /// The grids of a launch of `plan`, with addresses bound.

@@ -332,10 +332,10 @@ int most_unasked(const GemmProblem& p) {
 }
 
 // Every plan by these choices that begins like `base`; may be none.
-Result<std::vector<Plan>> search(Plan base, const PlanChoices& choices) {
+Result<std::vector<Plan>> search(Plan base, const PlanChoices& choices, Rows rows) {
   std::vector<Plan> all;
   bool wants_maps = false;
-  for (const HopperRow& row : hopper_kernels()) {
+  for (const HopperRow& row : hopper_kernels(rows)) {
     if (!serves(row.config, base.problem) || !chosen(row, choices)) continue;
     if (kernel::has_group_maps(row.config) && !takes_group_maps(base.problem)) {
       wants_maps = choices.kernel || choices.group_maps.value_or(false);
@@ -365,13 +365,13 @@ Result<std::vector<Plan>> search(Plan base, const PlanChoices& choices) {
 // The grid nearest to the one that nobody has, where another one would do.
 std::string nearest_grid(const Plan& base, PlanChoices choices) {
   const int asked = *std::exchange(choices.ctas, std::nullopt);
-  const auto free = search(base, choices);
+  const auto free = search(base, choices, Rows::built);
   if (!free || free->empty() || free->front().ctas == 0) return {};
   const Plan& one = free->front();
   const int size = one.cluster_ctas();
   const int most = one.facts().ctas_per_sm * resident_ctas(base.device, size);
   choices.ctas = std::clamp(asked / size * size, size, std::max(size, most));
-  const auto near = search(base, choices);
+  const auto near = search(base, choices, Rows::built);
   const int nearest = near && !near->empty() ? *choices.ctas : one.ctas;
   return "; the nearest legal grid has " + number(nearest) + " CTAs";
 }
@@ -387,7 +387,6 @@ std::string names_of(std::span<const atom::ClusterShape> clusters) {
 
 Refusal none_found(const Plan& base, const PlanChoices& choices) {
   const GemmProblem& p = base.problem;
-  if (auto r = kernel_fault(choices.kernel)) return *r;
   const std::string there = offers(p);
   const std::string kind = p.groups > 0 ? "no grouped kernel" : "no kernel";
   if (there.empty()) {
@@ -396,8 +395,7 @@ Refusal none_found(const Plan& base, const PlanChoices& choices) {
                   (p.groups > 0 ? std::string(scaling_name(p.scaling)) + " scaling, " +
                                       (p.accumulation == Accumulation::fast ? "fast" : "promoted") +
                                       " accumulation and this epilogue"
-                                : std::string("these layouts, scales and epilogue")),
-                  "; a build of all kernels may");
+                                : std::string("these layouts, scales and epilogue")));
   }
   if (auto r = tiles_fault(p, result_tiles(p))) return *r;
   if (choices.cluster && atom::cluster_size(*choices.cluster) > base.device.sms) {
@@ -426,7 +424,8 @@ std::int64_t pitch_of_b(const GemmProblem& p) {
   return pitch(p.b_row_stride, p.b_column_stride, p.b);
 }
 
-Result<std::vector<Plan>> hopper_candidates(const Plan& start, const PlanChoices& choices) {
+Result<std::vector<Plan>> hopper_candidates(const Plan& start, const PlanChoices& choices,
+                                            Rows rows) {
   if (choices.pair.value_or(false) || choices.accumulators ||
       choices.tiles == kernel::TileSource::one_tile ||
       choices.tiles == kernel::TileSource::launch_control) {
@@ -438,7 +437,7 @@ Result<std::vector<Plan>> hopper_candidates(const Plan& start, const PlanChoices
   if (choices.cluster_k) {
     if (auto r = along_k_fault(*choices.cluster_k, start.device)) return *r;
   }
-  auto all = search(start, choices);
+  auto all = search(start, choices, rows);
   if (all && all->empty()) return none_found(start, choices);
   return all;
 }

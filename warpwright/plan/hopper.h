@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "warpwright/kernel/hopper/config.h"
+#include "warpwright/plan/kernels.h"
 #include "warpwright/plan/plan.h"
 
 namespace warpwright {
@@ -21,6 +22,7 @@ std::int64_t pitch_of_b(const GemmProblem& problem);
 double predicted_cost(const Plan& plan);
 
 /// Family::candidates.
-Result<std::vector<Plan>> hopper_candidates(const Plan& start, const PlanChoices& choices);
+Result<std::vector<Plan>> hopper_candidates(const Plan& start, const PlanChoices& choices,
+                                            Rows rows);
 
 }  // namespace warpwright

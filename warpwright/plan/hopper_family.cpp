@@ -153,13 +153,13 @@ class HopperFamily final : public Family {
   [[nodiscard]] bool runs_on(int architecture) const override { return architecture == 90; }
 
   [[nodiscard]] const std::vector<KernelFacts>& kernels() const override {
-    static const auto all = facts_of(hopper_kernels());
+    static const auto all = facts_of<GemmConfig>();
     return all;
   }
 
-  [[nodiscard]] Result<std::vector<Plan>> candidates(const Plan& start,
-                                                     const PlanChoices& choices) const override {
-    return hopper_candidates(start, choices);
+  [[nodiscard]] Result<std::vector<Plan>> candidates(const Plan& start, const PlanChoices& choices,
+                                                     Rows rows) const override {
+    return hopper_candidates(start, choices, rows);
   }
 
   [[nodiscard]] std::vector<pipeline::BarrierRow> barriers(const Plan& plan) const override {
@@ -281,7 +281,7 @@ class HopperFamily final : public Family {
 }  // namespace
 
 const GemmConfig& hopper_config(const Plan& plan) {
-  return config_named(hopper_kernels(), plan.kernel);
+  return config_named<GemmConfig>(plan.kernel);
 }
 
 const Family& hopper_family() {

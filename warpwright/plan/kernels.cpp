@@ -12,16 +12,13 @@ namespace {
 
 constexpr std::string_view kSelected = WARPWRIGHT_KERNELS;
 
-// Is there a row of that name, in this build where that is asked for?
-constexpr bool names_row(const auto& rows, std::string_view name, bool built_alone) {
-  return std::any_of(rows.begin(), rows.end(), [&](const auto& row) {
-    return name == row.name && (!built_alone || kernel::is_built(row.name, row.common, kSelected));
-  });
+constexpr bool names_row(const auto& rows, std::string_view name) {
+  return std::any_of(rows.begin(), rows.end(), [&](const auto& row) { return name == row.name; });
 }
-constexpr bool is_in_a_table(std::string_view name, bool built_alone = false) {
-  return names_row(kernel::HopperRows::rows, name, built_alone) ||
-         names_row(kernel::BlackwellRows::rows, name, built_alone) ||
-         names_row(kernel::RegistersRows::rows, name, built_alone);
+constexpr bool is_in_a_table(std::string_view name) {
+  return names_row(kernel::HopperRows::rows, name) ||
+         names_row(kernel::BlackwellRows::rows, name) ||
+         names_row(kernel::RegistersRows::rows, name);
 }
 
 constexpr bool all_are_rows(std::string_view names) {
@@ -36,45 +33,38 @@ static_assert(kSelected == "common" || kSelected == "all" || all_are_rows(kSelec
               "WARPWRIGHT_KERNELS is common, all, or names of warpwright/kernel/*/table.h with "
               "commas between them");
 
-// The rows of this build.
 template <class Config>
-std::vector<KernelRow<Config>> built(const auto& rows) {
+std::vector<KernelRow<Config>> rows_of(const auto& table, Rows which) {
   std::vector<KernelRow<Config>> found;
-  for (const auto& row : rows) {
-    if (kernel::is_built(row.name, row.common, kSelected)) {
+  for (const auto& row : table) {
+    if (kernel::is_built(row.name, row.common, kSelected) == (which == Rows::built)) {
       found.push_back({row.name.c_str(), row.config, row.common});
     }
   }
   return found;
 }
 
+// Made once each.
+template <class Table, class Config>
+const std::vector<KernelRow<Config>>& rows_of(Rows which) {
+  static const auto built = rows_of<Config>(Table::rows, Rows::built);
+  static const auto missing = rows_of<Config>(Table::rows, Rows::missing);
+  return which == Rows::built ? built : missing;
+}
+
 }  // namespace
 
-const std::vector<KernelRow<kernel::GemmConfig>>& hopper_kernels() {
-  static const auto rows = built<kernel::GemmConfig>(kernel::HopperRows::rows);
-  return rows;
+template <>
+const std::vector<KernelRow<kernel::GemmConfig>>& kernels_of(Rows rows) {
+  return rows_of<kernel::HopperRows, kernel::GemmConfig>(rows);
 }
-
-const std::vector<KernelRow<kernel::BlackwellConfig>>& blackwell_kernels() {
-  static const auto rows = built<kernel::BlackwellConfig>(kernel::BlackwellRows::rows);
-  return rows;
+template <>
+const std::vector<KernelRow<kernel::BlackwellConfig>>& kernels_of(Rows rows) {
+  return rows_of<kernel::BlackwellRows, kernel::BlackwellConfig>(rows);
 }
-
-const std::vector<KernelRow<kernel::RegisterConfig>>& register_kernels() {
-  static const auto rows = built<kernel::RegisterConfig>(kernel::RegistersRows::rows);
-  return rows;
-}
-
-std::string missing_kernel(const std::string& name) {
-  if (!is_in_a_table(name) || is_in_a_table(name, true)) return {};
-  return "this build lacks the kernel " + name +
-         "; one configured with -DWARPWRIGHT_KERNELS=all, or with that name, has it";
-}
-
-std::optional<Refusal> kernel_fault(const std::optional<std::string>& chosen) {
-  const std::string why = chosen ? missing_kernel(*chosen) : std::string();
-  if (why.empty()) return std::nullopt;
-  return refuse(RefusalCode::no_kernel, why);
+template <>
+const std::vector<KernelRow<kernel::RegisterConfig>>& kernels_of(Rows rows) {
+  return rows_of<kernel::RegistersRows, kernel::RegisterConfig>(rows);
 }
 
 }  // namespace warpwright

@@ -2,8 +2,7 @@
 // WARPWRIGHT_KERNELS selects. Plans choose among them, and both devices run no others.
 #pragma once
 
-#include <optional>
-#include <string>
+#include <cstdint>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -12,7 +11,6 @@
 #include "warpwright/kernel/blackwell/config.h"
 #include "warpwright/kernel/hopper/config.h"
 #include "warpwright/kernel/registers/config.h"
-#include "warpwright/plan/problem.h"
 
 namespace warpwright {
 
@@ -24,37 +22,58 @@ struct KernelRow {
   bool common;  ///< one of those that a usual build has
 };
 
-/// The kernels of the families, in the order of their tables.
-const std::vector<KernelRow<kernel::GemmConfig>>& hopper_kernels();
-const std::vector<KernelRow<kernel::BlackwellConfig>>& blackwell_kernels();
-const std::vector<KernelRow<kernel::RegisterConfig>>& register_kernels();
+/// Which rows of the tables: those of this build, or those that other builds alone have.
+enum class Rows : std::uint8_t { built, missing };
 
-/// What they say of themselves (`facts` of kernel/*/facts.h).
+/// The kernels of a family, in the order of its table.
 template <class Config>
-std::vector<KernelFacts> facts_of(const std::vector<KernelRow<Config>>& rows) {
+const std::vector<KernelRow<Config>>& kernels_of(Rows rows);
+template <>
+const std::vector<KernelRow<kernel::GemmConfig>>& kernels_of(Rows rows);
+template <>
+const std::vector<KernelRow<kernel::BlackwellConfig>>& kernels_of(Rows rows);
+template <>
+const std::vector<KernelRow<kernel::RegisterConfig>>& kernels_of(Rows rows);
+inline const std::vector<KernelRow<kernel::GemmConfig>>& hopper_kernels(Rows rows = Rows::built) {
+  return kernels_of<kernel::GemmConfig>(rows);
+}
+inline const std::vector<KernelRow<kernel::BlackwellConfig>>& blackwell_kernels(
+    Rows rows = Rows::built) {
+  return kernels_of<kernel::BlackwellConfig>(rows);
+}
+inline const std::vector<KernelRow<kernel::RegisterConfig>>& register_kernels(
+    Rows rows = Rows::built) {
+  return kernels_of<kernel::RegisterConfig>(rows);
+}
+
+/// What all of a family's kernels say of themselves (`facts` of kernel/*/facts.h), those of this
+/// build first.
+template <class Config>
+std::vector<KernelFacts> facts_of() {
   std::vector<KernelFacts> all;
-  all.reserve(rows.size());
-  for (const KernelRow<Config>& row : rows) all.push_back(facts(row.name, row.config));
+  for (const Rows which : {Rows::built, Rows::missing}) {
+    for (const KernelRow<Config>& row : kernels_of<Config>(which)) {
+      all.push_back(facts(row.name, row.config));
+      all.back().built = which == Rows::built;
+    }
+  }
   return all;
 }
 
-/// The configuration of the kernel `name`; that of none where there is none.
+/// The configuration of the kernel `name`, of this build or another; that of none where there is
+/// none.
 template <class Config>
-const Config& config_named(const std::vector<KernelRow<Config>>& rows, const std::string& name) {
-  static const auto all = [&rows] {
+const Config& config_named(std::string_view name) {
+  static const auto all = [] {
     std::unordered_map<std::string_view, const Config*> known;
-    for (const KernelRow<Config>& row : rows) known[row.name] = &row.config;
+    for (const Rows which : {Rows::built, Rows::missing}) {
+      for (const KernelRow<Config>& row : kernels_of<Config>(which)) known[row.name] = &row.config;
+    }
     return known;
   }();
   static const Config none;
   const auto found = all.find(name);
   return found == all.end() ? none : *found->second;
 }
-
-/// For a kernel of the tables that this build lacks, a part of a sentence that says so; "" for one
-/// that it has and for names of no kernel.
-std::string missing_kernel(const std::string& name);
-/// The same as the refusal of a choice of that kernel; nothing where there is none.
-std::optional<Refusal> kernel_fault(const std::optional<std::string>& chosen);
 
 }  // namespace warpwright

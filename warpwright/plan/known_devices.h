@@ -6,7 +6,7 @@
 
 namespace warpwright {
 
-/// Their names, the oldest device first: "v100" to "b200" and "rtx5090".
+/// Their names, the oldest device first: "v100" to "b300" and "rtx5090".
 std::vector<std::string_view> known_devices();
 
 }  // namespace warpwright

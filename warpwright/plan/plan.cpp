@@ -7,6 +7,31 @@
 #include "warpwright/plan/rules.h"
 
 namespace warpwright {
+namespace {
+
+// A refusal for want of a kernel, with what other builds have.
+Refusal with_other_builds(Refusal refused, const Family& family, const Plan& start,
+                          const PlanChoices& choices) {
+  if (refused.code != RefusalCode::no_kernel) return refused;
+  constexpr const char* how =
+      " (the CMake option WARPWRIGHT_KERNELS is all there, or names it; for pip it is "
+      "cmake.define.WARPWRIGHT_KERNELS)";
+  const auto elsewhere = family.candidates(start, choices, Rows::missing);
+  if (!elsewhere || elsewhere->empty()) {
+    refused.reason += "; no other build has one";
+    return refused;
+  }
+  const auto best = std::min_element(elsewhere->begin(), elsewhere->end(),
+                                     [](const Plan& x, const Plan& y) { return x.cost < y.cost; });
+  if (choices.kernel) {
+    return refuse(RefusalCode::no_kernel, "this build lacks the kernel ", best->kernel,
+                  "; another has it", how);
+  }
+  refused.reason += "; another build has " + best->kernel + how;
+  return refused;
+}
+
+}  // namespace
 
 Result<std::vector<Plan>> candidates(const GemmProblem& problem, const DeviceFacts& device,
                                      const PlanChoices& choices) {
@@ -40,8 +65,8 @@ Result<std::vector<Plan>> candidates(const GemmProblem& problem, const DeviceFac
   start.d_path = result_path(problem, true);
   start.c_path = result_path(problem, false);
   if (problem.reads_c && !family->uses_copy_engine()) start.c_path = EpiloguePath::elements;
-  auto all = family->candidates(start, choices);
-  if (!all) return all;
+  auto all = family->candidates(start, choices, Rows::built);
+  if (!all) return with_other_builds(all.refusal(), *family, start, choices);
   std::stable_sort((*all).begin(), (*all).end(),
                    [](const Plan& x, const Plan& y) { return x.cost < y.cost; });
   if (problem.groups > 0) (*all).front().reason = group_reason(*all);

@@ -118,14 +118,16 @@ std::optional<Refusal> feature_fault(const GemmProblem& p, const DeviceFacts& de
   return std::nullopt;
 }
 
-// Does the device run kernels with a producer of this build, whose schedules can be chosen?
+// Does the device run kernels with a producer, of this build or another, whose schedules can be
+// chosen?
 bool has_producers(const DeviceFacts& device) {
-  for (const RegisterRow& i : register_kernels()) {
-    if (has_producer(i.config) && config_fault(i.config, device.architecture) == nullptr) {
-      return true;
-    }
-  }
-  return false;
+  const auto is_one = [&](const RegisterRow& row) {
+    return has_producer(row.config) && config_fault(row.config, device.architecture) == nullptr;
+  };
+  const auto& here = register_kernels();
+  const auto& elsewhere = register_kernels(Rows::missing);
+  return std::any_of(here.begin(), here.end(), is_one) ||
+         std::any_of(elsewhere.begin(), elsewhere.end(), is_one);
 }
 
 std::optional<Refusal> choice_fault(const PlanChoices& c, const DeviceFacts& device) {
@@ -267,7 +269,6 @@ void add_candidates(std::vector<Plan>& all, const Plan& start, const RegisterRow
 
 Refusal nothing_found(const Plan& start, const PlanChoices& choices) {
   const GemmProblem& p = start.problem;
-  if (auto r = kernel_fault(choices.kernel)) return *r;
   const Reach reach(p);
   std::vector<ResultTile> tiles;
   std::string there;
@@ -293,13 +294,14 @@ Refusal nothing_found(const Plan& start, const PlanChoices& choices) {
     return refuse(RefusalCode::no_kernel, "no kernel of mma.sync in this build multiplies ",
                   type_name(p.a), " by ", type_name(p.b),
                   p.scaling == Scaling::micro ? " with micro scales" : "", " into ", type_name(p.d),
-                  " on sm_", start.device.architecture, "; a build of all kernels may");
+                  " on sm_", start.device.architecture);
   }
   if (tiles.empty()) {
-    return refuse(RefusalCode::no_kernel, "no kernel of mma.sync in this build multiplies ",
-                  type_name(p.a), " into ", type_name(p.d),
-                  " where rows of A or B begin at other than multiples of 16 bytes; a build of all "
-                  "kernels does: the nearest are rows that begin there");
+    return refuse(
+        RefusalCode::no_kernel, "no kernel of mma.sync in this build multiplies ", type_name(p.a),
+        " into ", type_name(p.d),
+        " where rows of A or B begin at other than multiples of 16 bytes: the nearest are "
+        "rows that begin there");
   }
   if (auto r = tiles_fault(p, tiles)) return *r;
   std::string wanted;
@@ -317,7 +319,7 @@ Refusal nothing_found(const Plan& start, const PlanChoices& choices) {
 }
 
 const RegisterConfig& register_config(const Plan& plan) {
-  return config_named(register_kernels(), plan.kernel);
+  return config_named<RegisterConfig>(plan.kernel);
 }
 
 class RegistersFamily final : public Family {
@@ -331,17 +333,17 @@ class RegistersFamily final : public Family {
   [[nodiscard]] bool uses_copy_engine() const override { return false; }
 
   [[nodiscard]] const std::vector<KernelFacts>& kernels() const override {
-    static const auto all = facts_of(register_kernels());
+    static const auto all = facts_of<RegisterConfig>();
     return all;
   }
 
-  [[nodiscard]] Result<std::vector<Plan>> candidates(const Plan& start,
-                                                     const PlanChoices& choices) const override {
+  [[nodiscard]] Result<std::vector<Plan>> candidates(const Plan& start, const PlanChoices& choices,
+                                                     Rows rows) const override {
     if (auto r = feature_fault(start.problem, start.device)) return *r;
     if (auto r = choice_fault(choices, start.device)) return *r;
     std::vector<Plan> all;
     const Reach reach(start.problem);
-    for (const RegisterRow& row : register_kernels()) {
+    for (const RegisterRow& row : register_kernels(rows)) {
       if (suits(row, start, reach, choices)) add_candidates(all, start, row, choices);
     }
     if (all.empty()) return nothing_found(start, choices);
