@@ -287,6 +287,14 @@ std::string plan_line(const Plan& plan) {
          plan.device.name + (plan.reason.empty() ? "" : ": " + plan.reason);
 }
 
+std::optional<Refusal> quantise(const Quantisation& what, int device, void* stream) {
+  if (device == run_on_model) return quantise_on_host(what);
+  const CurrentDevice current(device);
+  if (current.fault()) return current.fault();
+  if (auto r = checked_stream(stream, device)) return r;
+  return device::quantise_on_cuda(what, stream);
+}
+
 std::optional<Refusal> run(const Plan& plan, const GemmOperands& operands,
                            const RunOptions& options) {
   const CurrentDevice current(options.device);

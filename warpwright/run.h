@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "warpwright/device/quantise.h"
 #include "warpwright/model.h"
 
 namespace warpwright {
@@ -37,6 +38,10 @@ struct RunOptions {
 /// the plan is not what they ask for.
 [[nodiscard]] std::optional<Refusal> run(const Plan& plan, const GemmOperands& operands,
                                          const RunOptions& options);
+
+/// Quantises activations (device/quantise.h) on CUDA device `device`, or, for run_on_model, in host
+/// memory.
+[[nodiscard]] std::optional<Refusal> quantise(const Quantisation& what, int device, void* stream);
 
 /// Facts of a CUDA device, asked once a process, or of the model.
 Result<const DeviceFacts*> run_facts(int device);

@@ -3,6 +3,7 @@
 #include "warpwright/device/cuda.h"
 #include "warpwright/device/launch_parts.h"
 #include "warpwright/device/pack.h"
+#include "warpwright/device/quantise.h"
 
 #include <utility>
 
@@ -53,6 +54,10 @@ std::optional<Refusal> synchronise_cuda() {
   return absent();
 }
 std::optional<Refusal> use_cuda_device(int /*index*/) {
+  return absent();
+}
+std::optional<Refusal> quantise_on_cuda(const Quantisation& what, void* /*stream*/) {
+  if (auto r = fault(what)) return r;
   return absent();
 }
 std::optional<Refusal> pack_on_cuda(const PlainInt4& /*weights*/, const PackedFormat& /*format*/,

@@ -28,22 +28,6 @@ bool reads_scales(const GemmOperands& o) {
   return o.scaling != Scaling::none && reads_ab(o) && o.d.rows > 0 && o.d.columns > 0;
 }
 
-// Bytes from the first to behind the last element of a view, or 0 when it is empty.
-std::int64_t extent_bytes(const MatrixView& v) {
-  return numeric::packed_bytes(
-      v.dtype,
-      reach({{v.batch, v.batch_stride}, {v.rows, v.row_stride}, {v.columns, v.column_stride}}));
-}
-
-bool overlap(const MatrixView& x, const MatrixView& y) {
-  const auto a = reinterpret_cast<std::uintptr_t>(x.data);
-  const auto b = reinterpret_cast<std::uintptr_t>(y.data);
-  const std::int64_t na = extent_bytes(x);
-  const std::int64_t nb = extent_bytes(y);
-  if (na == 0 || nb == 0) return false;
-  return a < b + static_cast<std::uintptr_t>(nb) && b < a + static_cast<std::uintptr_t>(na);
-}
-
 bool same_view(const MatrixView& x, const MatrixView& y) {
   return x.data == y.data && x.dtype == y.dtype && x.row_stride == y.row_stride &&
          x.column_stride == y.column_stride && x.batch == y.batch &&
@@ -498,6 +482,22 @@ Fault alignment_mismatch(const Plan& plan, const GemmProblem& got) {
 }
 
 }  // namespace
+
+// Bytes from the first to behind the last element of a view, or 0 when it is empty.
+static std::int64_t extent_bytes(const MatrixView& v) {
+  return numeric::packed_bytes(
+      v.dtype,
+      reach({{v.batch, v.batch_stride}, {v.rows, v.row_stride}, {v.columns, v.column_stride}}));
+}
+
+bool overlap(const MatrixView& x, const MatrixView& y) {
+  const auto a = reinterpret_cast<std::uintptr_t>(x.data);
+  const auto b = reinterpret_cast<std::uintptr_t>(y.data);
+  const std::int64_t na = extent_bytes(x);
+  const std::int64_t nb = extent_bytes(y);
+  if (na == 0 || nb == 0) return false;
+  return a < b + static_cast<std::uintptr_t>(nb) && b < a + static_cast<std::uintptr_t>(na);
+}
 
 MatrixView stored_b(const GemmOperands& o) {
   if (!o.packed) return o.b;

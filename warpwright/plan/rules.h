@@ -110,6 +110,9 @@ struct Dimension {
 /// 2^58; negative strides, which no tensor may have, count as 0.
 std::int64_t reach(std::initializer_list<Dimension> dimensions);
 
+/// Do two views share memory?
+bool overlap(const MatrixView& x, const MatrixView& y);
+
 /// A problem without a fault as a formula, with its types and all that is not usual of it.
 std::string formula(const GemmProblem& problem);
 
