@@ -7,11 +7,14 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <span>
 #include <string>
 #include <tuple>
 #include <utility>
 
+#include "warpwright/device/pack.h"
 #include "warpwright/run.h"
+#include "warpwright/weights/pack.h"
 
 using warpwright::RefusalCode;
 using warpwright::refuse;
@@ -47,6 +50,17 @@ using Fault = std::optional<Refusal>;
 static_assert(WW_F32 == static_cast<int>(DType::f32) && WW_F16 == static_cast<int>(DType::f16) &&
               WW_BF16 == static_cast<int>(DType::bf16) &&
               WW_E4M3 == static_cast<int>(DType::e4m3) && WW_E5M2 == static_cast<int>(DType::e5m2));
+static_assert(WW_TF32 == static_cast<int>(DType::tf32) &&
+              WW_E2M1 == static_cast<int>(DType::e2m1) &&
+              WW_UE8M0 == static_cast<int>(DType::ue8m0) &&
+              WW_UE4M3 == static_cast<int>(DType::ue4m3) && WW_S4 == static_cast<int>(DType::s4) &&
+              WW_S8 == static_cast<int>(DType::s8) && WW_U8 == static_cast<int>(DType::u8) &&
+              WW_S32 == static_cast<int>(DType::s32));
+static_assert(WW_SCALING_MICRO == static_cast<int>(warpwright::Scaling::micro) &&
+              WW_SUMS_TABLE == static_cast<int>(warpwright::GroupSums::table) &&
+              WW_INT4_SM == static_cast<int>(warpwright::Int4Encoding::sm) &&
+              WW_INT4_EX == static_cast<int>(warpwright::Int4Encoding::ex) &&
+              WW_INT4_HEADER == warpwright::packed::kHeaderBytes);
 static_assert(WW_SCALING_GROUP == static_cast<int>(warpwright::Scaling::group) &&
               WW_SCALING_BLOCK == static_cast<int>(warpwright::Scaling::block) &&
               WW_ACCUMULATION_PROMOTED == static_cast<int>(warpwright::Accumulation::promoted) &&
@@ -55,8 +69,9 @@ static_assert(WW_SCALING_GROUP == static_cast<int>(warpwright::Scaling::group) &
               WW_INT64 == static_cast<int>(warpwright::OffsetType::int64));
 
 // What programs were compiled with: version 2 of the ABI. Structs may grow at their ends.
-static_assert(sizeof(ww_matrix) == 64 && sizeof(ww_gemm) == 576 && sizeof(ww_choices) == 32 &&
-              sizeof(ww_launch_options) == 24);
+static_assert(sizeof(ww_matrix) == 64 && sizeof(ww_gemm) == 592 && sizeof(ww_choices) == 32 &&
+              sizeof(ww_launch_options) == 24 && sizeof(ww_int4) == 48);
+constexpr std::size_t first_gemm = 576;  // its size when version 2 began
 
 // What a refusal is told as where there is no memory for one.
 ww_refusal* no_memory() {
@@ -120,6 +135,44 @@ Fault word_fault(const char* name, std::int64_t value, std::int64_t most) {
                 ": the nearest legal is ", value < 0 ? 0 : most);
 }
 
+// The form of packed weights; `open`: the encoding may be left to the packer.
+Fault read_form(const ww_int4& given, warpwright::PackedFormat& format,
+                warpwright::packed::Extents& extents, bool open) {
+  ww_int4 f = {};
+  if (auto r = copy_struct(&given, f, "ww_int4", sizeof(ww_int4))) return r;
+  if (auto r = word_fault("encoding", f.encoding, open ? WW_INT4_ANY : WW_INT4_EX)) return r;
+  if (auto r = word_fault("zero_points", f.zero_points, 1)) return r;
+  if (f.scale != WW_BF16 && f.scale != WW_F16 && f.scale != WW_F32) {
+    return refuse(RefusalCode::bad_type, "the scales of int4 weights have the type ", f.scale,
+                  "; the nearest legal is WW_BF16, ", WW_BF16);
+  }
+  constexpr std::int64_t most = std::int64_t{1} << 31;
+  if (f.experts < 1 || f.n < 0 || f.k < 0 || f.experts > most || f.n > most || f.k > most) {
+    return refuse(RefusalCode::bad_shape, "int4 weights of ", f.experts, " x ", f.n, " x ", f.k,
+                  "; N and K are 0 or more, experts 1 or more");
+  }
+  format = {
+      static_cast<warpwright::Int4Encoding>(f.encoding == WW_INT4_ANY ? WW_INT4_EX : f.encoding),
+      f.group, static_cast<DType>(f.scale), static_cast<warpwright::ZeroPoints>(f.zero_points)};
+  extents = {f.experts, f.n, f.k};
+  if (const char* const wrong = warpwright::packed::format_fault(format)) {
+    return refuse(RefusalCode::bad_value, wrong);
+  }
+  return std::nullopt;
+}
+
+// What a form is to say afterwards.
+void write_form(ww_int4& form, const warpwright::PackedFormat& format,
+                const warpwright::packed::Extents& extents) {
+  form.experts = extents.experts;
+  form.n = extents.n;
+  form.k = extents.k;
+  form.group = format.group;
+  form.encoding = static_cast<std::int32_t>(format.encoding);
+  form.scale = static_cast<std::int32_t>(format.scale);
+  form.zero_points = static_cast<std::int32_t>(format.zero_points);
+}
+
 // What the structs of the ABI say, as values of the library.
 class Reader {
  public:
@@ -129,16 +182,18 @@ class Reader {
     if (given == nullptr) return null_argument("gemm");
     ww_gemm g;
     ww_gemm_init(&g);
-    if (auto r = copy_struct(given, g, "ww_gemm", sizeof(ww_gemm))) return r;
+    if (auto r = copy_struct(given, g, "ww_gemm", first_gemm)) return r;
     for (const auto& [name, value, most] :
-         {Word{"scaling", g.scaling, WW_SCALING_GROUP},
+         {Word{"scaling", g.scaling, WW_SCALING_MICRO},
           {"accumulation", g.accumulation, WW_ACCUMULATION_PROMOTED},
           {"activation", g.activation, WW_ACTIVATION_QUICK_GELU},
           {"bias_along", g.bias_along, WW_BIAS_COLUMNS},
           {"gated", g.gated, 1},
           {"grouped", g.grouped, 1},
           {"offset_type", g.offset_type, WW_INT64},
-          {"ww_gemm.reserved", g.reserved, 0}}) {
+          {"ww_gemm.reserved", g.reserved, 0},
+          {"sums", g.sums, g.int4 != nullptr ? WW_SUMS_TABLE : 0},
+          {"ww_gemm.reserved2", g.reserved2, 0}}) {
       if (auto r = word_fault(name, value, most)) return r;
     }
     const std::array<std::tuple<const char*, const ww_matrix*, MatrixView*>, 8> tensors = {{
@@ -152,11 +207,15 @@ class Reader {
         {"the bias", &g.bias, &o.bias},
     }};
     for (const auto& [name, from, to] : tensors) {
+      if (from == &g.b && g.int4 != nullptr) continue;
       if (auto r = view(name, *from, *to)) return r;
+    }
+    if (g.int4 != nullptr) {
+      if (auto r = int4_weights(g, o)) return r;
     }
     for (const auto& [name, from, to] : tensors) {
       if (from != &g.a && from != &g.b && from != &g.d) continue;
-      if (is_given(*from)) continue;
+      if (is_given(*from) || (from == &g.b && g.int4 != nullptr)) continue;
       return refuse(RefusalCode::bad_pointer, name,
                     " is not given: all of its ww_matrix is 0; ww_packed makes one");
     }
@@ -175,6 +234,11 @@ class Reader {
     if (offsets == nullptr && plans_only_) offsets = warpwright::planned_address(9);
     o.groups = {offsets, static_cast<warpwright::OffsetType>(g.offset_type), g.expected_tokens};
     return std::nullopt;
+  }
+
+  /// A matrix that stands alone.
+  Fault read(const char* name, const ww_matrix* given, MatrixView& to) {
+    return given == nullptr ? null_argument(name) : view(name, *given, to);
   }
 
   static Fault read(const ww_choices* given, warpwright::PlanChoices& choices) {
@@ -207,6 +271,31 @@ class Reader {
     std::int64_t value;
     std::int64_t most;
   };
+
+  // B as packed int4 weights.
+  Fault int4_weights(const ww_gemm& g, GemmOperands& o) {
+    warpwright::packed::Extents extents;
+    auto& packed = o.packed.emplace();
+    if (auto r = read_form(*g.int4, packed.format, extents, false)) return r;
+    packed.sums = static_cast<warpwright::GroupSums>(g.sums);
+    ww_matrix rest = g.b;
+    rest.data = nullptr;
+    if (is_given(rest)) {
+      return refuse(RefusalCode::bad_value,
+                    "b has extents, strides or a type beside int4, whose form says them: leave all "
+                    "but b.data 0");
+    }
+    void* data = g.b.data;
+    if (data == nullptr && plans_only_) data = warpwright::planned_address(2);
+    if (data == nullptr) {
+      return refuse(RefusalCode::bad_pointer, "b.data is a null pointer; int4 weights lie there");
+    }
+    o.b = warpwright::matrix(static_cast<std::byte*>(data) + WW_INT4_HEADER, DType::s4, extents.n,
+                             extents.k);
+    o.b.batch = extents.experts;
+    o.b.batch_stride = extents.experts > 1 ? extents.n * extents.k : 0;
+    return std::nullopt;
+  }
 
   static bool is_given(const ww_matrix& m) {
     static constexpr ww_matrix none = {};
@@ -290,6 +379,21 @@ ww_refusal* make_workspace(const ww_device& device, std::int64_t bytes, ww_works
   }
   made->workspace = warpwright::Workspace(made->memory.get(), bytes);
   hand_out(workspace, std::move(made));
+  return nullptr;
+}
+
+// Packs, or says with `packed` null of what form it would be.
+ww_refusal* packed_at(const warpwright::weights::Source& source,
+                      const warpwright::weights::PackOptions& options, ww_int4& form,
+                      void* packed) {
+  const auto format = warpwright::weights::packed_format(source, options);
+  if (!format) return told(format.refusal());
+  if (packed != nullptr) {
+    const auto bytes = warpwright::weights::pack(source, {format->encoding, format->scale});
+    if (!bytes) return told(bytes.refusal());
+    std::memcpy(packed, bytes->data(), bytes->size());
+  }
+  write_form(form, *format, source.extents);
   return nullptr;
 }
 
@@ -459,6 +563,129 @@ ww_refusal* ww_run(const ww_gemm* gemm, int32_t device, const ww_choices* choice
     Fault refused = warpwright::run(operands, how, made != nullptr ? &fresh : nullptr);
     if (fresh != nullptr) hand_out(made, handle_of(std::move(fresh)));
     return told(std::move(refused));
+  });
+}
+
+ww_refusal* ww_quantise(const ww_matrix* x, const ww_matrix* codes, const ww_matrix* scales,
+                        int32_t scaling, int32_t scale_is_given, int32_t device, void* stream) {
+  return guarded([&]() -> ww_refusal* {
+    Reader reader(false);
+    warpwright::Quantisation what;
+    if (auto r = reader.read("x", x, what.x)) return told(*r);
+    if (auto r = reader.read("codes", codes, what.codes)) return told(*r);
+    if (auto r = reader.read("scales", scales, what.scales)) return told(*r);
+    if (auto r = word_fault("scaling", scaling, WW_SCALING_MICRO)) return told(*r);
+    if (auto r = word_fault("scale_is_given", scale_is_given, 1)) return told(*r);
+    what.scaling = static_cast<warpwright::Scaling>(scaling);
+    what.given = scale_is_given == 1;
+    return told(warpwright::quantise(what, device, stream));
+  });
+}
+
+void ww_int4_init(ww_int4* form) {
+  if (form == nullptr) return;
+  *form = {};
+  form->size = sizeof *form;
+  form->experts = 1;
+  form->group = 128;
+  form->encoding = WW_INT4_ANY;
+  form->scale = WW_BF16;
+}
+ww_refusal* ww_int4_bytes(const ww_int4* form, int64_t* bytes) {
+  return guarded([&]() -> ww_refusal* {
+    if (form == nullptr) return told(null_argument("form"));
+    if (bytes == nullptr) return told(null_argument("bytes"));
+    warpwright::PackedFormat format;
+    warpwright::packed::Extents extents;
+    if (auto r = read_form(*form, format, extents, true)) return told(*r);
+    *bytes = WW_INT4_HEADER + warpwright::packed::data_bytes(format, extents);
+    return nullptr;
+  });
+}
+ww_refusal* ww_int4_read(const void* bytes, int64_t count, ww_int4* form) {
+  return guarded([&]() -> ww_refusal* {
+    if (bytes == nullptr) return told(null_argument("bytes"));
+    if (form == nullptr) return told(null_argument("form"));
+    if (count < WW_INT4_HEADER) {
+      return told(refuse(RefusalCode::bad_value, "count is ", count,
+                         "; the header alone has more: the nearest legal is ", WW_INT4_HEADER));
+    }
+    const std::span all(static_cast<const std::byte*>(bytes), static_cast<std::size_t>(count));
+    const auto header = count == WW_INT4_HEADER ? warpwright::weights::parse_header(all)
+                                                : warpwright::weights::parse_packed(all);
+    if (!header) return told(header.refusal());
+    ww_int4_init(form);
+    write_form(*form, header->format, header->extents);
+    return nullptr;
+  });
+}
+ww_refusal* ww_int4_quantise(const ww_matrix* weights, ww_int4* form, void* packed) {
+  return guarded([&]() -> ww_refusal* {
+    if (form == nullptr) return told(null_argument("form"));
+    if (packed == nullptr) return told(null_argument("packed"));
+    MatrixView view;
+    if (auto r = Reader(false).read("weights", weights, view)) return told(*r);
+    warpwright::PackedFormat format;
+    warpwright::packed::Extents extents;
+    if (auto r = read_form(*form, format, extents, true)) return told(*r);
+    const auto quantised = warpwright::weights::quantise(
+        std::span(&view, 1), {format.encoding, format.group, format.scale, format.zero_points});
+    if (!quantised) return told(quantised.refusal());
+    return packed_at(warpwright::weights::source_of(*quantised), {format.encoding, format.scale},
+                     *form, packed);
+  });
+}
+ww_refusal* ww_int4_pack(const char* layout, const ww_matrix* codes, const ww_matrix* scales,
+                         const ww_matrix* zeros, const ww_matrix* group_index, ww_int4* form,
+                         void* packed) {
+  return guarded([&]() -> ww_refusal* {
+    if (layout == nullptr) return told(null_argument("layout"));
+    if (form == nullptr) return told(null_argument("form"));
+    Reader reader(false);
+    warpwright::weights::CheckpointTensors tensors;
+    if (auto r = reader.read("codes", codes, tensors.codes)) return told(*r);
+    if (auto r = reader.read("scales", scales, tensors.scales)) return told(*r);
+    if (zeros != nullptr) {
+      if (auto r = reader.read("zeros", zeros, tensors.zeros)) return told(*r);
+    }
+    if (group_index != nullptr) {
+      if (auto r = reader.read("group_index", group_index, tensors.group_index)) return told(*r);
+    }
+    warpwright::PackedFormat format;
+    warpwright::packed::Extents extents;
+    if (auto r = read_form(*form, format, extents, true)) return told(*r);
+    const auto source = warpwright::weights::read_checkpoint(layout, std::span(&tensors, 1));
+    if (!source) return told(source.refusal());
+    warpwright::weights::PackOptions options;
+    if (form->encoding != WW_INT4_ANY) options.encoding = format.encoding;
+    options.scale = format.scale;
+    return packed_at(*source, options, *form, packed);
+  });
+}
+ww_refusal* ww_int4_pack_on(const ww_int4* form, const void* codes, const void* scales,
+                            int32_t scale_type, const void* zeros, void* packed, int32_t device,
+                            void* stream) {
+  return guarded([&]() -> ww_refusal* {
+    if (form == nullptr) return told(null_argument("form"));
+    warpwright::PackedFormat format;
+    warpwright::device::PlainInt4 plain;
+    if (auto r = read_form(*form, format, plain.extents, false)) return told(*r);
+    if (scale_type != WW_BF16 && scale_type != WW_F16 && scale_type != WW_F32) {
+      return told(refuse(RefusalCode::bad_type, "scale_type is ", scale_type,
+                         "; the nearest legal is WW_BF16, ", WW_BF16));
+    }
+    for (const auto& [name, pointer] : {std::pair{"codes", codes},
+                                        {"scales", scales},
+                                        {"packed", static_cast<const void*>(packed)}}) {
+      if (pointer == nullptr) return told(null_argument(name));
+    }
+    plain.scale = static_cast<DType>(scale_type);
+    plain.codes = codes;
+    plain.scales = scales;
+    plain.zeros = zeros;
+    const warpwright::CurrentDevice current(device);
+    if (current.fault()) return told(*current.fault());
+    return told(warpwright::device::pack_on_cuda(plain, format, packed, stream));
   });
 }
 

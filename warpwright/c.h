@@ -44,19 +44,31 @@ WW_API const char* ww_version(void);
 /** Element types. */
 enum {
   WW_F32 = 1,
+  WW_TF32 = 2, /**< 32 bits, of which the tensor core reads the upper 19 */
   WW_F16 = 3,
   WW_BF16 = 4,
-  WW_E4M3 = 5, /**< fp8 without infinity, "float8_e4m3fn" */
-  WW_E5M2 = 6  /**< fp8 with infinity, "float8_e5m2" */
+  WW_E4M3 = 5,   /**< fp8 without infinity, "float8_e4m3fn" */
+  WW_E5M2 = 6,   /**< fp8 with infinity, "float8_e5m2" */
+  WW_E2M1 = 9,   /**< fp4, two in a byte, the first in its low half; strides count elements */
+  WW_UE8M0 = 10, /**< a scale of mxf8: a power of two, "float8_e8m0fnu" */
+  WW_UE4M3 = 11, /**< a scale of nvf4: e4m3 without a sign */
+  WW_S4 = 12,    /**< B as int4 weights: see ww_int4 */
+  WW_S8 = 13,
+  WW_U8 = 14,
+  WW_S32 = 15 /**< of checkpoints' codes */
 };
 
-/** How operands are scaled. Scales are float32, in the operands' memory, of any strides from 0. */
+/** How operands are scaled. Scales are float32, but of WW_SCALING_MICRO, in the operands' memory,
+ *  of any strides from 0. */
 enum {
   WW_SCALING_NONE = 0,
   WW_SCALING_TENSOR = 1,     /**< scale_a and scale_b 1 x 1 */
   WW_SCALING_ROW_COLUMN = 2, /**< M x 1, and N x 1 */
   WW_SCALING_BLOCK = 3,      /**< M x ceil(K/128), and ceil(N/128) x ceil(K/128) */
-  WW_SCALING_GROUP = 4       /**< of groups alone: 1 x 1 or G x 1, and G x 1 */
+  WW_SCALING_GROUP = 4,      /**< of groups alone: 1 x 1 or G x 1, and G x 1 */
+  WW_SCALING_MICRO = 5 /**< mxf8 (e4m3, a ue8m0 each 32 of K), nvf4 (e2m1, a ue4m3 each 16), in
+                            tiles of 128 x 4 as cuBLASLt has them: M (N) rounded up to 128 rows,
+                            the blocks of K to 4 columns, packed */
 };
 
 /** Where sums of products of 8-bit operands are kept. */
@@ -103,6 +115,37 @@ typedef struct ww_matrix {
   int32_t reserved;     /**< 0 */
 } ww_matrix;
 
+/** How the sums of int4 weights meet the scales of their groups (docs/w4a8.md). */
+enum {
+  WW_SUMS_EXACT = 0,   /**< summed group by group, scaled, added to float32 */
+  WW_SUMS_CHAINED = 1, /**< in the tensor core, rescaled from group to group */
+  WW_SUMS_FOLDED = 2,  /**< scales multiplied to the weights, rounded to e4m3 */
+  WW_SUMS_TABLE = 3    /**< the same by a table, of codes without -8 */
+};
+
+/** How the four bits of an int4 code stand for its value. */
+enum {
+  WW_INT4_SM = 0, /**< sign and magnitude: -7..7 */
+  WW_INT4_EX = 1, /**< -8..7 */
+  WW_INT4_ANY = 2 /**< for packing: sm where no code is -8 and there are no zero points, else ex */
+};
+
+/** Bytes of the header in front of packed int4 weights. */
+#define WW_INT4_HEADER 128
+
+/** The form of packed int4 weights (docs/packing.md): a header and tiles, ww_int4_bytes of them, at
+ *  an address that is a multiple of 128. */
+typedef struct ww_int4 {
+  size_t size;     /**< sizeof(ww_int4): ww_int4_init sets it */
+  int64_t experts; /**< matrices of N x K; 1 or more */
+  int64_t n;
+  int64_t k;
+  int32_t group;       /**< weights along K that share a scale: 32, 64 or 128 */
+  int32_t encoding;    /**< WW_INT4_ ... */
+  int32_t scale;       /**< type of the scales: WW_BF16, WW_F16 or WW_F32 */
+  int32_t zero_points; /**< 1: a zero point, 0..15, beside each scale */
+} ww_int4;
+
 /** A packed row-major matrix of `rows` x `columns`. */
 static inline ww_matrix ww_packed(void* data, int32_t dtype, int64_t rows, int64_t columns) {
   ww_matrix made = {data, rows, columns, columns, 1, 1, 0, dtype, 0};
@@ -137,6 +180,12 @@ typedef struct ww_gemm {
   int32_t offset_type;    /**< WW_INT32 or WW_INT64 */
   int32_t reserved;       /**< 0 */
   double expected_tokens; /**< rows of a group that has any, for speed alone; 0: M / G */
+  /** B are packed int4 weights of this form, times tokens of e4m3: b.data are their bytes, header
+   *  and tiles, and all else of b is 0. scale_b may be left out, and is with block scaling. NULL: B
+   *  is a matrix. */
+  const ww_int4* int4;
+  int32_t sums;      /**< WW_SUMS_ ... of int4 weights */
+  int32_t reserved2; /**< 0 */
 } ww_gemm;
 
 /** No tensors, alpha 1, beta 1, nothing else asked for. */
@@ -168,11 +217,12 @@ WW_API void ww_refusal_free(ww_refusal* refusal);
 
 typedef struct ww_device ww_device;
 
-/** "model"; "cuda" or "cuda:1"; or a device that need not be there, to plan and explain for:
- *  "h100", "h200", "b200". Refuses with no_device. */
+/** "model", or the model with the instructions of another device, "model:rtx5090"; "cuda" or
+ *  "cuda:1"; or a device that need not be there, to plan and explain for: "h100", "h200", "b200".
+ *  Refuses with no_device. */
 WW_API ww_refusal* ww_device_open(const char* name, ww_device** device);
-/** The machine model of so many SMs (1 or more; few are faster) and compute capability x 10 (90 or
- *  100). */
+/** The machine model of so many SMs (1 or more; few are faster) and compute capability x 10: 70,
+ * 75, 80, 86, 89, 90, 100, 103 or 120. */
 WW_API ww_refusal* ww_device_model(int32_t sms, int32_t architecture, ww_device** device);
 /** Its name, for people. */
 WW_API const char* ww_device_name(const ww_device* device);
@@ -257,6 +307,49 @@ WW_API ww_refusal* ww_workspace_offsets_fault(const ww_workspace* workspace, con
 WW_API ww_refusal* ww_run(const ww_gemm* gemm, int32_t device,
                           const ww_choices* choices /* or NULL */, void* stream,
                           const ww_launch_options* options /* or NULL */, ww_plan** made);
+
+/* -- Before a product: codes of activations, packed weights ------------------------------------ */
+
+/**
+ * Activations as e4m3: x[i, k] is about codes[i, k] * scale. x is M x K of WW_F32, WW_F16 or
+ * WW_BF16, codes the same of WW_E4M3, rows of both contiguous; scales are WW_F32: M x 1 for
+ * WW_SCALING_ROW_COLUMN, M x ceil(K/128) of any strides for WW_SCALING_BLOCK, 1 x 1 for
+ * WW_SCALING_TENSOR, where scale_is_given 1 says that it is there and is read, and 0 that it is
+ * found. A scale is the largest finite magnitude over 448 (1 where all are 0); infinities become
+ * -448 or 448, NaN stays NaN. The bits are the same on the host (device WW_MODEL) and on CUDA
+ * device `device`, where it takes one launch (three to find a tensor's scale), waits for nothing
+ * and is legal in a graph capture.
+ */
+WW_API ww_refusal* ww_quantise(const ww_matrix* x, const ww_matrix* codes, const ww_matrix* scales,
+                               int32_t scaling, int32_t scale_is_given, int32_t device,
+                               void* stream);
+
+/** No extents, one expert, groups of 128, scales of bf16, the encoding left open. */
+WW_API void ww_int4_init(ww_int4* form);
+/** Bytes of weights of this form, header and tiles, whatever the encoding. */
+WW_API ww_refusal* ww_int4_bytes(const ww_int4* form, int64_t* bytes);
+/** The form of the packed weights that begin at `bytes`, of which WW_INT4_HEADER are there. Where
+ *  `count` is more, it is the whole, whose sum is checked too. Refuses what is damaged. */
+WW_API ww_refusal* ww_int4_read(const void* bytes, int64_t count, ww_int4* form);
+/** Quantises weights in host memory, N x K of WW_F32, WW_BF16 or WW_F16, a batch where there are
+ *  experts, and packs them at `packed`, in host memory too. form says group, encoding, scales and
+ *  zero points; its extents and an open encoding are set. */
+WW_API ww_refusal* ww_int4_quantise(const ww_matrix* weights, ww_int4* form, void* packed);
+/**
+ * Packs int4 weights as checkpoints have them, in host memory: `layout` is "compressed-tensors",
+ * "gptq", "gptq-v2", "awq", "w4afp8" or "int4", whose types and shapes docs/packing.md has; zeros
+ * and group_index may be NULL where the layout has it so. With packed NULL only form is set:
+ * extents, group, what is left open, so that ww_int4_bytes tells how much memory it takes.
+ */
+WW_API ww_refusal* ww_int4_pack(const char* layout, const ww_matrix* codes, const ww_matrix* scales,
+                                const ww_matrix* zeros, const ww_matrix* group_index, ww_int4* form,
+                                void* packed);
+/** Packs weights in the plain layout where they lie, on CUDA device `device`: codes are two's
+ *  complement, two a byte, the even k low, [experts, N, K/2] bytes; scales [experts, N, K/group] of
+ *  type scale_type; zeros bytes of that shape, or NULL. Encoding ex or sm. Waits for `stream`. */
+WW_API ww_refusal* ww_int4_pack_on(const ww_int4* form, const void* codes, const void* scales,
+                                   int32_t scale_type, const void* zeros, void* packed,
+                                   int32_t device, void* stream);
 
 #ifdef __cplusplus
 }

@@ -271,11 +271,19 @@ Result<NamedDevice> device_named(std::string_view name) {
     if (!facts) return facts.refusal();
     return NamedDevice{**facts, device};
   }
+  constexpr std::string_view model = "model:";
+  if (name.starts_with(model)) {
+    if (const auto facts = known_facts(name.substr(model.size()))) {
+      return NamedDevice{model_facts(model_facts().sms, facts->architecture), run_on_model};
+    }
+  }
   if (const auto facts = known_facts(name)) return NamedDevice{*facts, run_nowhere};
   std::string known;
   for (const std::string_view each : known_devices()) known += std::string(each) + ", ";
   return refuse(RefusalCode::no_device, "there is no device \"", std::string(name),
-                "\"; there are ", known, "cuda, cuda:1, ...: the nearest legal is model");
+                "\"; there are ", known,
+                "cuda, cuda:1, ..., and the model with the instructions of "
+                "one of these, as model:b200: the nearest legal is model");
 }
 
 void* planned_address(int index) {

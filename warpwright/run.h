@@ -50,7 +50,8 @@ Result<const DeviceFacts*> run_facts(int device);
 Result<Plan> run_plan(const GemmProblem& problem, const DeviceFacts& device,
                       const PlanChoices& choices);
 
-/// A device by its name: "model"; "cuda" or "cuda:1"; or one that need not be there, "h200".
+/// A device by its name: "model", or the model with the instructions of another device,
+/// "model:rtx5090"; "cuda" or "cuda:1"; or one that need not be there, "h200".
 struct NamedDevice {
   DeviceFacts facts;
   int index = run_nowhere;  ///< for `run`

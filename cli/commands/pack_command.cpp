@@ -87,7 +87,51 @@ weights::Source source_for(const PackCommandOptions& o, const FoundWeights& foun
   return source;
 }
 
+// Packs what `found` names.
+HostTensor packed_of(const PackCommandOptions& o, const SafetensorsFile& file,
+                     const FoundWeights& found, packed::Extents& extents, std::ostream& err) {
+  const LoadedWeights loaded = load_weights(file, found);
+  weights::Int4Weights quantised;
+  weights::PackOptions options;
+  const weights::Source source = source_for(o, found, loaded, quantised, options, err);
+  const PackedFormat format = taken(weights::packed_format(source, options));
+  require_memory("The packed tensor",
+                 static_cast<double>(packed::data_bytes(format, source.extents)),
+                 "pack fewer experts at a time");
+  options.encoding = format.encoding;
+  extents = source.extents;
+  HostTensor tensor{DType::u8, {}, {}};
+  Progress progress(err, "pack");
+  tensor.bytes = taken(weights::pack(source, options, work_of(o, progress)));
+  tensor.shape = {static_cast<std::int64_t>(tensor.bytes.size())};
+  return tensor;
+}
+
+// The packed tensor of that name (or the only one of the file), where it is packed already.
+std::optional<HostTensor> packed_already(const SafetensorsFile& file, const std::string& name) {
+  const bool alone = name.empty() && file.tensors().size() == 1;
+  const TensorFacts* const found = alone ? &file.tensors().front() : file.find(name);
+  if (found == nullptr || found->dtype != DType::u8 || found->shape.size() != 1) {
+    return std::nullopt;
+  }
+  HostTensor tensor = file.read(found->name);
+  const auto header = weights::parse_header(tensor.bytes);
+  if (!header) return std::nullopt;
+  static_cast<void>(taken(weights::parse_packed(tensor.bytes)));
+  return tensor;
+}
+
 }  // namespace
+
+HostTensor load_packed(const PackCommandOptions& o) {
+  check_options(o);
+  const FileAndName in = parse_file_and_name(o.in);
+  const SafetensorsFile file(in.path);
+  if (auto tensor = packed_already(file, in.name)) return std::move(*tensor);
+  packed::Extents extents;
+  std::ostream nowhere(nullptr);
+  return packed_of(o, file, find_weights(file, in.name, o.from), extents, nowhere);
+}
 
 int pack_command(const PackCommandOptions& o, std::ostream& out, std::ostream& err) {
   return exit_status(err, [&] {
@@ -99,29 +143,15 @@ int pack_command(const PackCommandOptions& o, std::ostream& out, std::ostream& e
     const FoundWeights found = find_weights(file, in.name, o.from);
     if (to.name.empty()) to.name = plain_name(found.name);
     check_safetensors_output(to.path, to.name);
-    const LoadedWeights loaded = load_weights(file, found);
-    weights::Int4Weights quantised;
-    weights::PackOptions options;
-    const weights::Source source = source_for(o, found, loaded, quantised, options, err);
-    const PackedFormat format = taken(weights::packed_format(source, options));
-    require_memory("The packed tensor",
-                   static_cast<double>(packed::data_bytes(format, source.extents)),
-                   "pack fewer experts at a time");
-    options.encoding = format.encoding;
-    HostTensor tensor{DType::u8, {}, {}};
-    {
-      Progress progress(err, "pack");
-      tensor.bytes = taken(weights::pack(source, options, work_of(o, progress)));
-    }
-    tensor.shape = {static_cast<std::int64_t>(tensor.bytes.size())};
+    packed::Extents e;
+    const HostTensor tensor = packed_of(o, file, found, e, err);
     const std::string line =
         packed_line(taken(weights::parse_header(tensor.bytes, "The packed tensor")));
     write_safetensors(to.path, to.name, tensor, "packed " + line);
     out << printable(to.path + ":" + to.name) << ": " << line
         << warpwright::format("; %zu bytes, %.2f bits a weight\n", tensor.bytes.size(),
                               8 * static_cast<double>(tensor.bytes.size()) /
-                                  static_cast<double>(source.extents.experts * source.extents.n *
-                                                      source.extents.k));
+                                  static_cast<double>(e.experts * e.n * e.k));
     return 0;
   });
 }

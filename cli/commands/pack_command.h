@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "cli/files/host_tensor.h"
+
 namespace warpwright::cli {
 
 /// What `pack` takes, as it was typed; empty texts were not given.
@@ -23,6 +25,10 @@ struct PackCommandOptions {
 /// `warpwright pack IN OUT`: reads weights, quantises them where they are floats, and writes one
 /// packed tensor. Returns 0, or 2 with one sentence on `err`.
 int pack_command(const PackCommandOptions& options, std::ostream& out, std::ostream& err);
+
+/// The packed bytes that `pack` would write (of `options` all but `out`), or those of a tensor that
+/// is packed already. Throws InputError.
+HostTensor load_packed(const PackCommandOptions& options);
 
 /// `warpwright explain packed FILE`: what a packed tensor holds, and a tile of it byte by byte.
 struct ExplainPackedOptions {

@@ -3,16 +3,45 @@
 #include <algorithm>
 #include <cstring>
 
+#include "warpwright/facts/block_scales.h"
+#include "warpwright/facts/packed_weights.h"
+
 namespace warpwright::python {
 namespace {
 
-constexpr std::array<const char*, arg_count> names = {
-    "a",         "b",       "offsets",         "out",           "c",         "alpha",
-    "beta",      "bias",    "bias_along",      "activation",    "gated",     "scale_a",
-    "scale_b",   "scale_d", "scaling",         "accumulation",  "dtype",     "batch_invariant",
-    "kernel",    "cluster", "expected_tokens", "check_offsets", "dependent", "stream",
-    "workspace", "plan",    "device",          "schedules",     "seed",      "jobs",
-    "sms"};
+constexpr std::array<const char*, arg_count> names = {"a",
+                                                      "b",
+                                                      "offsets",
+                                                      "out",
+                                                      "c",
+                                                      "alpha",
+                                                      "beta",
+                                                      "bias",
+                                                      "bias_along",
+                                                      "activation",
+                                                      "gated",
+                                                      "scale_a",
+                                                      "scale_b",
+                                                      "scale_d",
+                                                      "scaling",
+                                                      "accumulation",
+                                                      "operands",
+                                                      "sums",
+                                                      "dtype",
+                                                      "batch_invariant",
+                                                      "kernel",
+                                                      "cluster",
+                                                      "expected_tokens",
+                                                      "check_offsets",
+                                                      "dependent",
+                                                      "stream",
+                                                      "workspace",
+                                                      "plan",
+                                                      "device",
+                                                      "schedules",
+                                                      "seed",
+                                                      "jobs",
+                                                      "sms"};
 
 // The names as Python has them in its calls: mostly the very same objects.
 PyObject* interned(std::size_t i) {
@@ -38,6 +67,43 @@ bool is_of(std::span<const Arg> some, Arg arg) {
 [[noreturn]] void type_error(const char* format, const char* function, const char* name) {
   PyErr_Format(PyExc_TypeError, format, function, name);
   throw PythonError{};
+}
+
+// Scales of blocks along K, in tiles: as many bytes as whole tiles have, of any shape.
+MatrixView scale_tiles(const Tensor& t, const MatrixView& of) {
+  const bool nvf4 = of.dtype == DType::e2m1;
+  const std::int64_t rows = block_scales::padded_rows(of.rows);
+  const std::int64_t columns = block_scales::padded_columns(of.columns, nvf4 ? 16 : 32);
+  const DType type = nvf4 ? DType::ue4m3 : DType::ue8m0;
+  const bool right = t.type == type || t.type == DType::u8 || (nvf4 && t.type == DType::e4m3);
+  if (!right) {
+    throw Refused{refuse(RefusalCode::bad_type, t.name, " is ",
+                         std::string(numeric::name(t.type.value_or(DType::s32))),
+                         "; the scales of ",
+                         nvf4 ? "nvf4 are float8_e4m3fn"
+                              : "mxf8 are "
+                                "float8_e8m0fnu",
+                         ", or their bytes as uint8")};
+  }
+  std::int64_t packed = 1;
+  bool contiguous = true;
+  for (int i = t.dimensions - 1; i >= 0; --i) {
+    const auto at = static_cast<std::size_t>(i);
+    contiguous = contiguous && (t.shape[at] == 1 || t.stride[at] == packed);
+    packed *= t.shape[at];
+  }
+  const std::int64_t batch = rows * columns > 0 ? t.elements() / (rows * columns) : 1;
+  if (!contiguous || t.elements() != batch * rows * columns || batch < 1) {
+    throw Refused{refuse(RefusalCode::bad_shape, t.name, " has ", t.elements(), " elements",
+                         contiguous ? "" : " that are not contiguous", "; the scales of ", of.rows,
+                         " x ", of.columns, " elements are ", rows * columns,
+                         " bytes in tiles of 128 x 4, as cuBLASLt "
+                         "and PyTorch have them")};
+  }
+  MatrixView view = matrix(t.data, type, rows, columns);
+  view.batch = batch;
+  view.batch_stride = batch > 1 ? rows * columns : 0;
+  return view;
 }
 
 Refusal bad(Arg arg, const std::string& what) {
@@ -122,6 +188,15 @@ const char* Arguments::text(Arg arg) const {
   return text;
 }
 
+bool Arguments::is_number(Arg arg) const {
+  PyObject* const given = (*this)[arg];
+  if (given == nullptr) return false;
+  if (PyFloat_Check(given) != 0 || PyLong_Check(given) != 0) return true;
+  // numpy's scalars.
+  return PyObject_HasAttrString(given, "__float__") != 0 &&
+         PyObject_HasAttrString(given, "__dlpack__") == 0 && PyCapsule_CheckExact(given) == 0;
+}
+
 int Arguments::word(Arg arg, std::span<const char* const> words) const {
   const char* const given = text(arg);
   if (given == nullptr) return -1;
@@ -180,8 +255,8 @@ Product::Product(const Arguments& given, bool grouped, bool plans_only) {
     throw Refused{refuse(RefusalCode::bad_pointer,
                          "A is a Spec, which has no memory; give a tensor, or call plan()")};
   }
-  read_scales(given, grouped);
   operands.alpha = static_cast<float>(given.number(Arg::alpha, 1));
+  read_scales(given, grouped);
   operands.beta = static_cast<float>(given.number(Arg::beta, 1));
   choose(given);
   read_result(given, plans_only);
@@ -194,6 +269,16 @@ Product::Product(const Arguments& given, bool grouped, bool plans_only) {
   if (options.device >= 0 && given[Arg::stream] == nullptr) {
     options.stream = reader.current_stream(options.device);
   }
+}
+
+Refusal Product::told(Refusal refused) const {
+  constexpr const char* words[] = {"none", "tensor", "row_column", "block", "group", "micro"};
+  if (guesses_scaling_ && refused.reason.find("scale_") != std::string::npos) {
+    refused.reason += std::string(" (that scaling is ") +
+                      words[static_cast<std::size_t>(operands.scaling)] +
+                      " was taken from the shapes: scaling= says which it is)";
+  }
+  return refused;
 }
 
 const Tensor& Product::placed(const Tensor& t) {
@@ -213,17 +298,87 @@ Tensor Product::read(const Arguments& given, Arg arg, const char* name) {
   return t;
 }
 
+// B as int4 weights: a warpwright.Int4Weights, whose bytes are a header and tiles.
+void Product::read_int4(const Arguments& given, bool grouped) {
+  PyObject* const b = given[Arg::b];
+  const Ref form = Ref::checked(PyObject_GetAttrString(b, "form"));
+  const Ref data = Ref::checked(PyObject_GetAttrString(b, "data"));
+  long long numbers[7] = {};
+  int is_batch = 0;
+  if (PyArg_ParseTuple(form.get(), "LLLLLLLp", &numbers[0], &numbers[1], &numbers[2], &numbers[3],
+                       &numbers[4], &numbers[5], &numbers[6], &is_batch) == 0) {
+    throw PythonError{};
+  }
+  Tensor t = placed(reader.read(data.get(), "B"));
+  if (t.device == run_nowhere) t.data = planned_address(planned_++);
+  const packed::Extents extents{numbers[0], numbers[1], numbers[2]};
+  PackedWeights& packed = operands.packed.emplace();
+  packed.format = {static_cast<Int4Encoding>(numbers[4]), static_cast<int>(numbers[3]),
+                   static_cast<DType>(numbers[5]), static_cast<ZeroPoints>(numbers[6])};
+  constexpr std::array sums = {"exact", "chained", "folded", "table"};
+  packed.sums = static_cast<GroupSums>(std::max(0, given.word(Arg::sums, sums)));
+  const std::int64_t bytes = packed::kHeaderBytes + packed::data_bytes(packed.format, extents);
+  if (t.type != DType::u8 || t.dimensions != 1 || t.stride[0] != 1 || t.shape[0] != bytes) {
+    throw Refused{refuse(RefusalCode::bad_shape, "the data of B are no contiguous row of ", bytes,
+                         " bytes (uint8), which int4 weights of their form take")};
+  }
+  if (grouped && is_batch == 0) {
+    throw Refused{refuse(RefusalCode::bad_shape,
+                         "B are int4 weights of one matrix, and rows in "
+                         "groups take one a group: give ",
+                         extents.n, " x ", extents.k,
+                         " weights of as many experts as there are groups")};
+  }
+  MatrixView& view = operands.b;
+  view = matrix(static_cast<std::byte*>(t.data) + packed::kHeaderBytes, DType::s4, extents.n,
+                extents.k);
+  view.batch = extents.experts;
+  view.batch_stride = extents.experts > 1 ? extents.n * extents.k : 0;
+  is_batch_ = !grouped && is_batch != 0;
+}
+
+// What A's and B's bytes are, where their types do not say it.
+void Product::read_operand_types(const Arguments& given) {
+  constexpr std::array words = {"tf32", "nvf4"};
+  const int said = given.word(Arg::operands, words);
+  if (said < 0) return;
+  const DType from = said == 0 ? DType::f32 : DType::u8;
+  for (const auto& [view, name] : {std::pair{&operands.a, "A"}, {&operands.b, "B"}}) {
+    if (view->dtype == DType::e2m1 && said == 1) continue;
+    if (view->dtype != from) {
+      throw Refused{refuse(RefusalCode::bad_type, name, " is ",
+                           std::string(numeric::name(view->dtype)), ", and operands are ",
+                           words[static_cast<std::size_t>(said)], ", which lie as ",
+                           said == 0 ? "float32" : "uint8, two to a byte")};
+    }
+    view->dtype = said == 0 ? DType::tf32 : DType::e2m1;
+    if (said == 0) continue;
+    view->columns *= 2;
+    view->row_stride *= 2;
+    view->batch_stride *= 2;
+  }
+}
+
 void Product::read_inputs(const Arguments& given, bool grouped) {
   GemmOperands& o = operands;
   const Tensor a = read(given, Arg::a, "A");
-  const Tensor b = read(given, Arg::b, "B");
   o.a = matrix_of(a);
-  o.b = matrix_of(b);
-  is_batch_ = a.dimensions == 3 || (!grouped && b.dimensions == 3);
-  if (grouped && b.dimensions != 3) {
-    throw Refused{refuse(RefusalCode::bad_shape, "B has ", b.dimensions,
-                         " dimensions; it has a matrix a group: the nearest legal is 3")};
+  is_batch_ = a.dimensions == 3;
+  if (reinterpret_cast<PyObject*>(Py_TYPE(given[Arg::b])) == interop("Int4Weights")) {
+    read_int4(given, grouped);
+  } else {
+    if (given[Arg::sums] != nullptr) {
+      throw Refused{bad(Arg::sums, "is given, and B are no Int4Weights: leave it out")};
+    }
+    const Tensor b = read(given, Arg::b, "B");
+    o.b = matrix_of(b);
+    is_batch_ = is_batch_ || (!grouped && b.dimensions == 3);
+    if (grouped && b.dimensions != 3) {
+      throw Refused{refuse(RefusalCode::bad_shape, "B has ", count_of(b.dimensions, "dimension"),
+                           "; it has a matrix a group: the nearest legal is 3")};
+    }
   }
+  read_operand_types(given);
   if (given[Arg::c] != nullptr) o.c = matrix_of(read(given, Arg::c, "C"));
   constexpr std::array<const char*, 2> along = {"rows", "columns"};
   const int runs = given.word(Arg::bias_along, along);
@@ -246,12 +401,13 @@ void Product::read_inputs(const Arguments& given, bool grouped) {
   }
   const Tensor t = read(given, Arg::offsets, "offsets");
   if (!t.offset) {
-    throw Refused{refuse(RefusalCode::bad_type,
-                         "offsets are no integers of 32 or 64 bits; the nearest is int32")};
+    throw Refused{refuse(RefusalCode::bad_type, "offsets are ",
+                         std::string(numeric::name(t.type.value_or(DType::f32))),
+                         ", no integers of 32 or 64 bits; the nearest is int32")};
   }
   if (t.dimensions != 1 || t.shape[0] != o.b.batch + 1) {
     throw Refused{refuse(RefusalCode::bad_shape, "offsets have ", t.elements(), " elements in ",
-                         t.dimensions, " dimensions; B is ", o.b.batch,
+                         count_of(t.dimensions, "dimension"), "; B is ", o.b.batch,
                          " matrices, one a group: the nearest legal shape is (", o.b.batch + 1,
                          ",)")};
   }
@@ -263,13 +419,27 @@ void Product::read_inputs(const Arguments& given, bool grouped) {
 }
 
 void Product::read_scales(const Arguments& given, bool grouped) {
-  constexpr std::array<const char*, 5> words = {"none", "tensor", "row_column", "block", "group"};
+  constexpr std::array words = {"none", "tensor", "row_column", "block", "group", "micro"};
   const int said = given.word(Arg::scaling, words);
   constexpr std::array<const char*, 2> kept = {"fast", "promoted"};
   operands.accumulation =
       static_cast<Accumulation>(std::max(0, given.word(Arg::accumulation, kept)));
   if (given[Arg::scale_d] != nullptr) {
     operands.scale_d = scalar_of(read(given, Arg::scale_d, "scale_d"));
+  }
+  if (given.is_number(Arg::scale_a) || given.is_number(Arg::scale_b)) {
+    // Numbers of Python's have no memory on the device: they go into alpha.
+    if ((given[Arg::scale_a] != nullptr && !given.is_number(Arg::scale_a)) ||
+        (given[Arg::scale_b] != nullptr && !given.is_number(Arg::scale_b)) ||
+        (said >= 0 && said != static_cast<int>(Scaling::tensor))) {
+      throw Refused{refuse(RefusalCode::bad_value,
+                           "scale_a and scale_b are not both numbers of Python's, or not of the "
+                           "whole tensors; the nearest legal are two numbers, or two float32 "
+                           "tensors in the operands' memory")};
+    }
+    operands.alpha *=
+        static_cast<float>(given.number(Arg::scale_a, 1) * given.number(Arg::scale_b, 1));
+    return;
   }
   std::array<std::optional<Tensor>, 2> scales;
   if (given[Arg::scale_a] != nullptr) scales[0] = read(given, Arg::scale_a, "scale_a");
@@ -279,7 +449,10 @@ void Product::read_scales(const Arguments& given, bool grouped) {
   } else if (scales[0] || scales[1]) {
     // By the shapes: one number; one a row; else one a block. B of groups has one dimension more.
     const Tensor& one = scales[0] ? *scales[0] : *scales[1];
-    if (grouped && scales[1] && scales[1]->dimensions <= 1) {
+    guesses_scaling_ = true;
+    if (one.type == DType::ue8m0 || operands.a.dtype == DType::e2m1) {
+      operands.scaling = Scaling::micro;
+    } else if (grouped && scales[1] && scales[1]->dimensions <= 1) {
       operands.scaling = Scaling::group;
     } else if (one.dimensions == 0 || (one.dimensions == 1 && one.elements() == 1)) {
       operands.scaling = Scaling::tensor;
@@ -291,7 +464,9 @@ void Product::read_scales(const Arguments& given, bool grouped) {
     const auto& t = scales[of_a ? 0 : 1];
     if (!t) continue;
     MatrixView& view = of_a ? operands.scale_a : operands.scale_b;
-    if (operands.scaling == Scaling::block || operands.scaling == Scaling::none) {
+    if (operands.scaling == Scaling::micro) {
+      view = scale_tiles(*t, of_a ? operands.a : operands.b);
+    } else if (operands.scaling == Scaling::block || operands.scaling == Scaling::none) {
       view = t->dimensions >= 2 ? matrix_of(*t) : vector_of(*t);
     } else if (operands.scaling == Scaling::tensor) {
       view = scalar_of(*t);
@@ -322,8 +497,10 @@ void Product::read_result(const Arguments& given, bool plans_only) {
   const auto asked = given.type(Arg::dtype);
   const std::int64_t columns = operands.epilogue.gated ? operands.b.rows / 2 : operands.b.rows;
   const std::int64_t batch = operands.groups ? 1 : std::max(operands.a.batch, operands.b.batch);
-  const bool narrow = numeric::is_8bit(operands.a.dtype);
-  const DType type = asked.value_or(narrow ? DType::bf16 : operands.a.dtype);
+  DType usual = DType::bf16;
+  if (operands.a.dtype == DType::f16) usual = DType::f16;
+  if (operands.a.dtype == DType::tf32) usual = DType::f32;
+  const DType type = asked.value_or(usual);
   if (PyObject* const given_out = given[Arg::out]) {
     const Tensor t = read(given, Arg::out, "D");
     operands.d = matrix_of(t);

@@ -26,6 +26,8 @@ enum class Arg : std::uint8_t {
   scale_d,
   scaling,
   accumulation,
+  operands,
+  sums,
   dtype,
   batch_invariant,
   kernel,
@@ -65,6 +67,8 @@ class Arguments {
   [[nodiscard]] int word(Arg arg, std::span<const char* const> words) const;
   [[nodiscard]] std::optional<DType> type(Arg arg) const;
   [[nodiscard]] const char* text(Arg arg) const;  ///< null where it was not given
+  /// Is it a number of Python's, not a tensor?
+  [[nodiscard]] bool is_number(Arg arg) const;
 
  private:
   std::array<PyObject*, arg_count> at_{};
@@ -80,8 +84,13 @@ struct Product {
   RunOptions options;
   Ref out;  ///< what was given, or made; none of a spec
 
+  /// The refusal, with what was only guessed of the call.
+  [[nodiscard]] Refusal told(Refusal refused) const;
+
  private:
   void read_inputs(const Arguments& given, bool grouped);
+  void read_int4(const Arguments& given, bool grouped);
+  void read_operand_types(const Arguments& given);
   void read_scales(const Arguments& given, bool grouped);
   void read_result(const Arguments& given, bool plans_only);
   void choose(const Arguments& given);
@@ -89,7 +98,8 @@ struct Product {
   const Tensor& placed(const Tensor& t);
   Tensor read(const Arguments& given, Arg arg, const char* name);
 
-  bool is_batch_ = false;        // D has three dimensions
+  bool is_batch_ = false;  // D has three dimensions
+  bool guesses_scaling_ = false;
   const char* first_ = nullptr;  // the tensor that said where all lie
   int planned_ = 0;
 };

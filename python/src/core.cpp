@@ -11,6 +11,7 @@
 #include "cli/pictures/timeline_svg.h"
 #include "python/src/docs.h"
 #include "python/src/handles.h"
+#include "python/src/packing.h"
 #include "warpwright/device/check.h"
 
 namespace warpwright::python {
@@ -56,9 +57,9 @@ std::optional<Refusal> run_in(WorkspaceHandle& memory, const Plan& plan, Product
 
 std::shared_ptr<const Plan> plan_for(const Product& p, const DeviceFacts& facts) {
   const auto problem = describe(p.operands);
-  if (!problem) throw Refused{problem.refusal()};
+  if (!problem) throw Refused{p.told(problem.refusal())};
   auto made = run_plan(*problem, facts, p.options.choices);
-  if (!made) throw Refused{made.refusal()};
+  if (!made) throw Refused{p.told(made.refusal())};
   return std::make_shared<const Plan>(std::move(*made));
 }
 
@@ -95,7 +96,7 @@ PyObject* multiply(const char* name, std::span<const Arg> positional, PyObject* 
                               : run(p.operands, p.options, &made);
     }
     if (made != nullptr) log_plan(*made);
-    throw_if(refused);
+    if (refused) throw Refused{p.told(*refused)};
     return result_of(given, p);
   } catch (...) {
     set_error();
@@ -278,6 +279,13 @@ PyMethodDef functions[] = {verb("gemm", gemm, gemm_doc),
                            verb("check", check_product, nullptr),
                            verb("trace", trace_product, nullptr),
                            {"empty", new_array, METH_VARARGS, empty_doc},
+                           {"quantise", quantise_rows, METH_VARARGS, nullptr},
+                           {"int4_quantise", int4_quantise, METH_VARARGS, nullptr},
+                           {"int4_pack", int4_pack, METH_VARARGS, nullptr},
+                           {"int4_load", int4_load, METH_VARARGS, nullptr},
+                           {"int4_form", int4_form, METH_VARARGS, nullptr},
+                           {"int4_bytes", int4_bytes, METH_VARARGS, nullptr},
+                           {"int4_values", int4_values, METH_VARARGS, nullptr},
                            {"devices", devices, METH_NOARGS, devices_doc},
                            {"command_line", command_line, METH_O, nullptr},
                            {nullptr, nullptr, 0, nullptr}};

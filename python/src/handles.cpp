@@ -134,23 +134,6 @@ PyType_Slot plan_slots[] = {
     {Py_tp_getset, plan_members},
     {0, nullptr}};
 
-// -- Memory of a device
-
-Result<std::shared_ptr<void>> memory_on(int device, std::int64_t bytes) {
-  if (device == run_on_model) {
-    constexpr std::align_val_t alignment{256};
-    return std::shared_ptr<void>(
-        ::operator new(static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1)), alignment),
-        [](void* p) { ::operator delete(p, alignment); });
-  }
-  const WithoutGil others;
-  const CurrentDevice current(device);
-  if (current.fault()) return *current.fault();
-  auto buffer = device::CudaBuffer::make(bytes);
-  if (!buffer) return buffer.refusal();
-  return std::shared_ptr<void>(*buffer, (*buffer)->data());
-}
-
 int device_index(const char* name) {
   const auto found = device_named(name);
   if (!found) throw Refused{found.refusal()};
@@ -424,6 +407,25 @@ WorkspaceHandle& workspace_in(PyObject* object) {
   if (!handle.closed) return handle;
   throw Refused{
       refuse(RefusalCode::bad_workspace, "the workspace is closed; make another, or leave it out")};
+}
+
+Result<std::shared_ptr<void>> memory_on(int device, std::int64_t bytes) {
+  if (device == run_on_model) {
+    constexpr std::align_val_t alignment{256};
+    return std::shared_ptr<void>(
+        ::operator new(static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1)), alignment),
+        [](void* p) { ::operator delete(p, alignment); });
+  }
+  const WithoutGil others;
+  const CurrentDevice current(device);
+  if (current.fault()) return *current.fault();
+  auto buffer = device::CudaBuffer::make(bytes);
+  if (!buffer) return buffer.refusal();
+  return std::shared_ptr<void>(*buffer, (*buffer)->data());
+}
+
+PyObject* new_array(ArrayHandle array) {
+  return wrap(std::make_unique<ArrayHandle>(std::move(array)));
 }
 
 bool is_array(PyObject* object) {

@@ -41,6 +41,11 @@ WorkspaceHandle& workspace_in(PyObject* object);
 /// Is it an Array of ours?
 bool is_array(PyObject* object);
 
+/// An Array around memory that is there.
+PyObject* new_array(ArrayHandle array);
+/// Memory of a device, of any content.
+Result<std::shared_ptr<void>> memory_on(int device, std::int64_t bytes);
+
 /// empty(shape, dtype, device).
 PyObject* new_array(PyObject* module, PyObject* args);
 

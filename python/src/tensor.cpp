@@ -72,45 +72,65 @@ void check_sign(PyObject* object, const char* name) {
                        "its resolve_neg()")};
 }
 
+// The type of elements, or of integers that may be offsets.
 void set_type(Tensor& t, const dlpack::Type& type) {
-  const auto is = [&type](std::uint8_t code, int bits) {
-    return type.code == code && type.bits == bits && type.lanes == 1;
+  struct Known {
+    std::uint8_t code;
+    int bits;
+    int lanes;
+    std::optional<DType> type;
+    std::optional<OffsetType> offset;
   };
-  if (is(dlpack::code_float, 32)) {
-    t.type = DType::f32;
-  } else if (is(dlpack::code_float, 16)) {
-    t.type = DType::f16;
-  } else if (is(dlpack::code_bfloat, 16)) {
-    t.type = DType::bf16;
-  } else if (is(dlpack::code_e4m3fn, 8)) {
-    t.type = DType::e4m3;
-  } else if (is(dlpack::code_e5m2, 8)) {
-    t.type = DType::e5m2;
-  } else if (is(dlpack::code_float, 64)) {
-    t.type = DType::f64;
-  } else if (is(dlpack::code_int, 32)) {
-    t.offset = OffsetType::int32;
-  } else if (is(dlpack::code_int, 64)) {
-    t.offset = OffsetType::int64;
-  } else {
-    throw Refused{refuse(RefusalCode::bad_type, t.name, " has a type that no product has (code ",
-                         static_cast<int>(type.code), ", ", static_cast<int>(type.bits),
-                         " bits, as DLPack numbers them); the nearest is bfloat16")};
+  static constexpr Known known[] = {
+      {dlpack::code_float, 32, 1, DType::f32, {}},
+      {dlpack::code_float, 16, 1, DType::f16, {}},
+      {dlpack::code_bfloat, 16, 1, DType::bf16, {}},
+      {dlpack::code_e4m3fn, 8, 1, DType::e4m3, {}},
+      {dlpack::code_e5m2, 8, 1, DType::e5m2, {}},
+      {dlpack::code_float, 64, 1, DType::f64, {}},
+      {dlpack::code_int, 32, 1, {}, OffsetType::int32},
+      {dlpack::code_int, 64, 1, {}, OffsetType::int64},
+      {dlpack::code_int, 8, 1, DType::s8, {}},
+      {dlpack::code_uint, 8, 1, DType::u8, {}},
+      {dlpack::code_e8m0, 8, 1, DType::ue8m0, {}},
+      {dlpack::code_e2m1, 4, 2, DType::e2m1, {}},
+  };
+  for (const Known& each : known) {
+    if (type.code != each.code || type.bits != each.bits || type.lanes != each.lanes) continue;
+    t.type = each.type;
+    t.offset = each.offset;
+    return;
   }
+  constexpr const char* kinds[] = {"int",    "uint",    "float", "an opaque type of ",
+                                   "bfloat", "complex", "bool"};
+  const std::string kind = type.code < std::size(kinds)
+                               ? kinds[type.code]
+                               : "float of DLPack's kind " + std::to_string(type.code) + ", ";
+  throw Refused{refuse(RefusalCode::bad_type, t.name, " ", t.is_plural ? "are" : "is", " ", kind,
+                       static_cast<int>(type.bits), ", which is no type here; the nearest is ",
+                       t.is_plural ? "int32" : "bfloat16")};
+}
+
+// Two elements of 4 bits in a byte: the extents of what the bytes hold.
+void count_halves(Tensor& t) {
+  const auto last = static_cast<std::size_t>(t.dimensions) - 1;
+  for (std::size_t i = 0; i < last; ++i) t.stride[i] *= 2;
+  t.shape[last] *= 2;
 }
 
 void check_dimensions(const char* name, std::int64_t dimensions) {
   if (dimensions >= 0 && dimensions <= max_dimensions) return;
-  throw Refused{refuse(RefusalCode::bad_shape, name, " has ", dimensions,
-                       " dimensions; the nearest legal is 3")};
+  throw Refused{refuse(RefusalCode::bad_shape, name, " has ", count_of(dimensions, "dimension"),
+                       "; the nearest legal is 3")};
 }
 
 // `type`: its name, where DLPack says only how wide it is.
 Tensor tensor_of(const dlpack::Tensor& from, const char* name, const char* type = nullptr) {
   Tensor t;
   t.name = name;
+  t.is_plural = std::strcmp(name, "offsets") == 0;
   if (type != nullptr) {
-    t.type = numeric::parse_dtype(type);
+    t.type = std::strcmp(type, "float8_e8m0fnu") == 0 ? DType::ue8m0 : numeric::parse_dtype(type);
   } else {
     set_type(t, from.type);
   }
@@ -125,6 +145,7 @@ Tensor tensor_of(const dlpack::Tensor& from, const char* name, const char* type 
     t.stride[at] = is_packed ? packed : from.strides[i];
     packed *= std::max<std::int64_t>(1, t.shape[at]);
   }
+  if (t.type == DType::e2m1 && t.dimensions > 0) count_halves(t);
   t.data = static_cast<char*>(from.data) + from.byte_offset;
   if (from.data == nullptr) t.data = nullptr;
   if (from.device.kind == dlpack::cpu) {
@@ -150,6 +171,8 @@ Tensor spec_of(PyObject* parts, const char* name) {
   t.device = run_nowhere;
   const char* const type = text_of(PyTuple_GetItem(parts, 1));
   if (type != nullptr) t.type = numeric::parse_dtype(type);
+  if (type != nullptr && std::strcmp(type, "float8_e8m0fnu") == 0) t.type = DType::ue8m0;
+  if (type != nullptr && std::strcmp(type, "float4_e2m1fn_x2") == 0) t.type = DType::e2m1;
   if (!t.type && type != nullptr && std::strcmp(type, "int64") == 0) t.offset = OffsetType::int64;
   if (t.type == DType::s32) {
     t.type.reset();
@@ -165,6 +188,7 @@ Tensor spec_of(PyObject* parts, const char* name) {
     t.stride[static_cast<std::size_t>(i)] = PyLong_AsLongLong(PyTuple_GetItem(strides, i));
   }
   if (PyErr_Occurred() != nullptr) throw PythonError{};
+  if (t.type == DType::e2m1 && t.dimensions > 0) count_halves(t);
   return t;
 }
 
@@ -182,9 +206,16 @@ MatrixView view_of(const Tensor& t, int inner) {
                          "or added is bfloat16 or float32")};
   }
   if (t.dimensions != inner && t.dimensions != inner + 1) {
-    throw Refused{refuse(RefusalCode::bad_shape, t.name, " has ", t.dimensions,
-                         " dimensions; the nearest legal is ", inner, ", or ", inner + 1,
-                         " for a batch")};
+    throw Refused{refuse(RefusalCode::bad_shape, t.name, " has ",
+                         count_of(t.dimensions, "dimension"), "; the nearest legal is ", inner,
+                         ", or ", inner + 1, " for a batch")};
+  }
+  for (int i = 0; i < t.dimensions; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    if (t.shape[at] <= 1 || t.stride[at] >= 0) continue;
+    throw Refused{refuse(RefusalCode::bad_stride, t.name, " has a stride of ", t.stride[at],
+                         " in dimension ", i, ", so it lies backwards; the nearest legal is ",
+                         -t.stride[at], ": a copy")};
   }
   MatrixView view;
   view.data = t.data;
@@ -209,6 +240,10 @@ MatrixView view_of(const Tensor& t, int inner) {
 }
 
 }  // namespace
+
+std::string count_of(std::int64_t count, const char* what) {
+  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
 
 std::int64_t Tensor::elements() const {
   std::int64_t count = 1;
@@ -330,6 +365,8 @@ dlpack::Type type_of(DType type) {
       return {dlpack::code_e4m3fn, bits, 1};
     case DType::e5m2:
       return {dlpack::code_e5m2, bits, 1};
+    case DType::u8:
+      return {dlpack::code_uint, bits, 1};
     default:
       throw Refused{refuse(RefusalCode::bad_type, "no array is ", std::string(numeric::name(type)),
                            "; the nearest is bf16")};

@@ -15,7 +15,8 @@ inline constexpr int max_dimensions = 4;
 
 /// What a Python object says of its memory.
 struct Tensor {
-  const char* name = "";  ///< "A", for sentences
+  const char* name = "";   ///< "A", for sentences
+  bool is_plural = false;  ///< "offsets"
   void* data = nullptr;
   std::optional<DType> type;         ///< none: integers
   std::optional<OffsetType> offset;  ///< of integers of 32 and 64 bits
@@ -61,6 +62,9 @@ MatrixView matrix_of(const Tensor& t);
 MatrixView vector_of(const Tensor& t);
 /// One of a single element.
 MatrixView scalar_of(const Tensor& t);
+
+/// "1 dimension", "2 dimensions".
+std::string count_of(std::int64_t count, const char* what);
 
 /// The DLPack type of ours; refuses those that DLPack's users do not have.
 dlpack::Type type_of(DType type);

@@ -14,11 +14,13 @@ sentence with the tensor, the rule and the nearest legal value. docs/python.md h
 from . import _core
 from ._core import Array, Plan, Workspace, devices, empty, gemm, grouped_gemm, plan
 from ._interop import Refusal, Spec
+from ._prepare import Int4Weights, load_int4, pack_int4, pack_int4_checkpoint, quantise
 from ._study import Check, Trace, check, trace
 
 __version__ = _core.version
 #: Was the GPU side built? (Whether there is a GPU, ``devices`` says.)
 built_with_cuda = _core.built_with_cuda
 
-__all__ = ["Array", "Check", "Plan", "Refusal", "Spec", "Trace", "Workspace", "built_with_cuda",
-           "check", "devices", "empty", "gemm", "grouped_gemm", "plan", "trace"]
+__all__ = ["Array", "Check", "Int4Weights", "Plan", "Refusal", "Spec", "Trace", "Workspace",
+           "built_with_cuda", "check", "devices", "empty", "gemm", "grouped_gemm", "load_int4",
+           "pack_int4", "pack_int4_checkpoint", "plan", "quantise", "trace"]

@@ -24,7 +24,10 @@ class Refusal(ValueError):
 
 # The types of elements by the names that they have in numpy, ml_dtypes, PyTorch and JAX.
 NAMES = {"f32": "float32", "f16": "float16", "bf16": "bfloat16", "e4m3": "float8_e4m3fn",
-         "e5m2": "float8_e5m2"}
+         "e5m2": "float8_e5m2", "u8": "uint8"}
+# Those that only operands, scales and offsets have.
+OTHERS = {"s8": "int8", "ue8m0": "float8_e8m0fnu", "e2m1": "float4_e2m1fn_x2", "int32": "int32",
+          "int64": "int64"}
 
 
 class Spec:
@@ -37,7 +40,7 @@ class Spec:
     def __init__(self, shape, dtype="bf16", strides=None):
         self.shape = _integers("shape", shape, "bad_shape")
         self.dtype = dtype_name(dtype)
-        known = {*NAMES, *NAMES.values(), "int32", "int64"}
+        known = {*NAMES, *NAMES.values(), *OTHERS, *OTHERS.values()}
         if self.dtype not in known:
             raise Refusal(f"a Spec has the dtype {self.dtype!r}; it is one of "
                           f"{', '.join(sorted(known))}", "bad_type")
@@ -94,7 +97,8 @@ def export(tensor, stream):
         # JAX lends its arrays, which never change, without saying so.
         return _capsule(tensor, stream), None, _is_jax(tensor)
     name = tensor.dtype.name
-    if name in ("bfloat16", "float8_e4m3fn", "float8_e5m2"):  # of ml_dtypes, unknown to numpy
+    # Of ml_dtypes, unknown to numpy.
+    if name in ("bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu"):
         codes = tensor.view(f"uint{8 * tensor.dtype.itemsize}")
         return _capsule(codes, stream), name, not tensor.flags.writeable
     return _capsule(tensor, stream), None, not tensor.flags.writeable
@@ -152,6 +156,20 @@ def adopted(tensor, array):
     return jax.dlpack.from_dlpack(array)
 
 
+def move_to(tensor, where):
+    """`tensor` where `where` says: "cpu", or another tensor's place. Of libraries without devices,
+    and of tensors that are there, the very same."""
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(tensor, torch.Tensor):
+        return tensor.to(where.device if isinstance(where, torch.Tensor) else where)
+    if type(tensor).__module__.split(".")[0] == "cupy" and where == "cpu":
+        return tensor.get()
+    if type(where).__module__.split(".")[0] == "cupy":
+        import cupy  # pylint: disable=import-outside-toplevel
+        return cupy.asarray(tensor)
+    return tensor
+
+
 class _Codes:
     """An Array's memory as integers, for numpy, which keeps the array alive."""
 
@@ -178,7 +196,7 @@ def as_numpy(array, dtype, copy):
 
 def _numpy_type(name):
     import numpy  # pylint: disable=import-outside-toplevel
-    if name in ("float32", "float16"):
+    if name in ("float32", "float16", "uint8"):
         return numpy.dtype(name)
     try:
         import ml_dtypes  # pylint: disable=import-outside-toplevel
@@ -190,3 +208,10 @@ def _numpy_type(name):
 
 def log_plan(line):
     log.debug("plan: %s", line)
+
+
+def __getattr__(name):
+    if name == "Int4Weights":  # which itself asks this module
+        from ._prepare import Int4Weights  # pylint: disable=import-outside-toplevel
+        return Int4Weights
+    raise AttributeError(name)

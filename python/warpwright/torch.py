@@ -7,6 +7,10 @@
     torch.ops.warpwright.gemm_out(x, w, y)
     y = torch.ops.warpwright.scaled_gemm(x8, w8, scale_x, scale_w)
     y = torch.ops.warpwright.grouped_gemm(x, experts, offsets)
+    x8, scale_x = torch.ops.warpwright.quantise(x)  # e4m3, a scale a row
+    w = warpwright.pack_int4(weight)
+    y = torch.ops.warpwright.int4_gemm(x8, w.data, w.form, scale_a=scale_x)
+    y = torch.ops.warpwright.int4_grouped_gemm(x8, w.data, w.form, offsets, scale_a=scale_x)
 
 Tensors on a CUDA device are multiplied there, on the current stream, without waiting; those of the
 CPU by the machine model. The operators have no backward: a tensor that requires a gradient is
@@ -14,7 +18,7 @@ refused while gradients are recorded. Arguments are those of warpwright.gemm and
 """
 import torch
 
-from . import _core
+from . import _core, _prepare
 
 _LIBRARY = torch.library.Library("warpwright", "DEF")
 _EPILOGUE = ("Tensor? bias=None, str activation='none', bool gated=False, "
@@ -25,7 +29,7 @@ _SCALES = "Tensor? scale_d=None, str? scaling=None, str accumulation='fast'"
 def _result_type(a, dtype):
     if dtype is not None:
         return dtype
-    return a.dtype if a.dtype.itemsize == 2 else torch.bfloat16
+    return a.dtype if a.dtype.itemsize >= 2 else torch.bfloat16
 
 
 def _columns(b, gated):
@@ -67,6 +71,53 @@ def _check_places(*tensors, **keywords):
                          + "; they must lie on one device")
 
 
+def _int4(packed, form):
+    return _prepare.Int4Weights(packed, (*form[:7], bool(form[7])))
+
+
+def _int4_gemm(a, packed, form, *, dtype=None, gated=False, **rest):
+    out = _int4_result(a, form, gated, dtype)
+    return _core.gemm(a, _int4(packed, form), out=out, gated=gated, **rest)
+
+
+def _int4_grouped_gemm(a, packed, form, offsets, **rest):
+    return _core.grouped_gemm(a, _int4(packed, form), offsets, **rest)
+
+
+def _int4_result(a, form, gated, dtype):
+    batch = a.shape[:-2] or ((form[0],) if form[7] else ())
+    return a.new_empty((*batch, a.shape[-2], form[1] // 2 if gated else form[1]),
+                       dtype=_result_type(a, dtype))
+
+
+def _quantise(x, scaling="row_column", scale=None):
+    codes, scales = _prepare.quantise(x, scaling, scale=scale)
+    # An operator's result is no view of its input.
+    return codes, scales.clone() if scale is not None else scales
+
+
+def _fake_quantise(x, scaling="row_column", scale=None):
+    m, k = x.shape
+    if scaling == "block":
+        scales = x.new_empty(((k + 127) // 128, (m + 3) // 4 * 4), dtype=torch.float32).T[:m]
+    elif scale is not None:
+        scales = torch.empty_like(scale)
+    else:
+        scales = x.new_empty((1,) if scaling == "tensor" else (m,), dtype=torch.float32)
+    return x.new_empty((m, k), dtype=torch.float8_e4m3fn), scales
+
+
+def _fake_int4(a, packed, form, *rest, dtype=None, gated=False, **keywords):
+    _check_places(a, packed, *rest, **keywords)
+    return _int4_result(a, form, gated, dtype)
+
+
+def _fake_int4_grouped(a, packed, form, *rest, dtype=None, gated=False, **keywords):
+    _check_places(a, packed, *rest, **keywords)
+    columns = form[1] // 2 if gated else form[1]
+    return a.new_empty((a.shape[0], columns), dtype=_result_type(a, dtype))
+
+
 def _fake_dense(a, b, *rest, dtype=None, gated=False, **keywords):
     _check_places(a, b, *rest, **keywords)
     return _dense_result(a, b, gated, dtype)
@@ -90,15 +141,25 @@ def _register(schema, function, fake):
     torch.library.register_fake(f"warpwright::{name}", fake, lib=_LIBRARY)
 
 
+_OPERANDS = "str? operands=None"
+_DTYPE = "ScalarType? dtype=None"
+_INT4 = "Tensor packed, int[] form"
+_WITH = f"Tensor? scale_a=None, Tensor? scale_b=None, {_EPILOGUE}, {_SCALES}"
+
 _register("gemm(Tensor a, Tensor b, *, Tensor? c=None, float alpha=1.0, float beta=1.0, "
-          f"{_EPILOGUE}, ScalarType? dtype=None) -> Tensor", _gemm, _fake_dense)
+          f"{_EPILOGUE}, {_OPERANDS}, {_DTYPE}) -> Tensor", _gemm, _fake_dense)
 _register("gemm_out(Tensor a, Tensor b, Tensor(a!) out, *, Tensor? c=None, float alpha=1.0, "
-          f"float beta=1.0, {_EPILOGUE}) -> ()", _gemm_out, _fake_out)
+          f"float beta=1.0, {_EPILOGUE}, {_OPERANDS}) -> ()", _gemm_out, _fake_out)
 _register("scaled_gemm(Tensor a, Tensor b, Tensor scale_a, Tensor scale_b, *, "
-          f"{_EPILOGUE}, {_SCALES}, ScalarType? dtype=None) -> Tensor", _scaled_gemm, _fake_dense)
-_register("grouped_gemm(Tensor a, Tensor b, Tensor offsets, *, Tensor? scale_a=None, "
-          f"Tensor? scale_b=None, {_EPILOGUE}, {_SCALES}, float expected_tokens=0.0, "
-          "ScalarType? dtype=None) -> Tensor", _grouped_gemm, _fake_grouped)
-_register("grouped_gemm_out(Tensor a, Tensor b, Tensor offsets, Tensor(a!) out, *, "
-          f"Tensor? scale_a=None, Tensor? scale_b=None, {_EPILOGUE}, {_SCALES}, "
+          f"{_EPILOGUE}, {_SCALES}, {_OPERANDS}, {_DTYPE}) -> Tensor", _scaled_gemm, _fake_dense)
+_register(f"grouped_gemm(Tensor a, Tensor b, Tensor offsets, *, {_WITH}, "
+          f"float expected_tokens=0.0, {_DTYPE}) -> Tensor", _grouped_gemm, _fake_grouped)
+_register(f"grouped_gemm_out(Tensor a, Tensor b, Tensor offsets, Tensor(a!) out, *, {_WITH}, "
           "float expected_tokens=0.0) -> ()", _grouped_gemm_out, _fake_out)
+_register(f"int4_gemm(Tensor a, {_INT4}, *, {_WITH}, str sums='exact', {_DTYPE}) -> Tensor",
+          _int4_gemm, _fake_int4)
+_register(f"int4_grouped_gemm(Tensor a, {_INT4}, Tensor offsets, *, {_WITH}, str sums='exact', "
+          f"float expected_tokens=0.0, {_DTYPE}) -> Tensor", _int4_grouped_gemm,
+          _fake_int4_grouped)
+_register("quantise(Tensor x, str scaling='row_column', Tensor? scale=None) -> (Tensor, Tensor)",
+          _quantise, _fake_quantise)

@@ -329,7 +329,170 @@ TEST(C, RefusesDevicesThatAreNotThere) {
                "no_device");
 }
 
-// A program that was built with a later header has larger structs.
+// -- What is made before a product
+
+float bf16_value(std::uint16_t code) {
+  const std::uint32_t bits = static_cast<std::uint32_t>(code) << 16;
+  float value = 0;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+TEST(C, QuantisesActivations) {
+  constexpr std::int64_t m = 3, k = 200;
+  std::vector<float> x(m * k);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i % 17) - 8;
+  for (std::int64_t i = 0; i < k; ++i) x[static_cast<std::size_t>(2 * k + i)] = 0;
+  std::vector<std::uint8_t> codes(m * k);
+  std::vector<float> scales(m * 2);
+  const ww_matrix from = ww_packed(x.data(), WW_F32, m, k);
+  const ww_matrix to = ww_packed(codes.data(), WW_E4M3, m, k);
+  const ww_matrix blocks = ww_packed(scales.data(), WW_F32, m, 2);
+  EXPECT_DONE(ww_quantise(&from, &to, &blocks, WW_SCALING_BLOCK, 0, WW_MODEL, nullptr));
+  EXPECT_EQ(scales[0], 8.0F / 448.0F);
+  EXPECT_EQ(scales[5], 1.0F);
+  EXPECT_EQ(codes[0], 0xfe);  // -8 is the largest magnitude: -448
+  EXPECT_EQ(codes[2 * k], 0);
+  const ww_matrix rows = ww_packed(scales.data(), WW_F32, m, 1);
+  EXPECT_DONE(ww_quantise(&from, &to, &rows, WW_SCALING_ROW_COLUMN, 0, WW_MODEL, nullptr));
+  const ww_matrix one = ww_packed(scales.data(), WW_F32, 1, 1);
+  EXPECT_DONE(ww_quantise(&from, &to, &one, WW_SCALING_TENSOR, 1, WW_MODEL, nullptr));
+  const auto refused = [&](const char* says, ww_refusal* told) {
+    const Refusal owned(told);
+    EXPECT_THAT(text(owned), HasSubstr(says));
+  };
+  refused("x is a null pointer", ww_quantise(nullptr, &to, &one, 1, 0, WW_MODEL, nullptr));
+  refused("scaling is 9", ww_quantise(&from, &to, &one, 9, 0, WW_MODEL, nullptr));
+  refused("scales are 1 x 1", ww_quantise(&from, &to, &one, 2, 0, WW_MODEL, nullptr));
+  EXPECT_TRUE(Refusal(ww_quantise(&from, &to, &one, 1, 0, 99, nullptr)));
+}
+
+// Packed by both ways, read back, and multiplied; a plan without memory.
+TEST(C, Int4Weights) {
+  constexpr std::int64_t m = 8, n = 64, k = 256;
+  std::vector<float> w(n * k);
+  for (std::size_t i = 0; i < w.size(); ++i) w[i] = static_cast<float>(i * 7 % 15) - 7;
+  for (std::size_t i = 0; i < w.size(); i += 128) w[i] = -8;  // so that scales are 1
+  ww_int4 form;
+  ww_int4_init(&form);
+  form.n = n;
+  form.k = k;
+  std::int64_t bytes = 0;
+  EXPECT_DONE(ww_int4_bytes(&form, &bytes));
+  ASSERT_EQ(bytes, 128 + 2 * 4224);
+  std::vector<char> memory(static_cast<std::size_t>(2 * bytes) + 256);
+  auto* const packed = reinterpret_cast<char*>(
+      (reinterpret_cast<std::uintptr_t>(memory.data()) + 127) & ~std::uintptr_t{127});
+  const ww_matrix floats = ww_packed(w.data(), WW_F32, n, k);
+  EXPECT_DONE(ww_int4_quantise(&floats, &form, packed));
+  EXPECT_EQ(form.encoding, WW_INT4_EX);
+  ww_int4 read;
+  EXPECT_DONE(ww_int4_read(packed, bytes, &read));
+  EXPECT_EQ(std::memcmp(&read, &form, sizeof form), 0);
+
+  // The same from a checkpoint's tensors.
+  std::vector<std::uint8_t> codes(n * k / 2);
+  for (std::size_t i = 0; i < codes.size(); ++i) {
+    codes[i] = static_cast<std::uint8_t>((static_cast<int>(w[2 * i]) & 15) |
+                                         (static_cast<int>(w[2 * i + 1]) & 15) << 4);
+  }
+  std::vector<std::uint16_t> scales(n * 2, bf16(1));
+  const ww_matrix code_view = ww_packed(codes.data(), WW_S8, n, k / 2);
+  const ww_matrix scale_view = ww_packed(scales.data(), WW_BF16, n, 2);
+  ww_int4 plain;
+  ww_int4_init(&plain);
+  EXPECT_DONE(ww_int4_pack("int4", &code_view, &scale_view, nullptr, nullptr, &plain, nullptr));
+  EXPECT_EQ(plain.n, n);
+  EXPECT_EQ(plain.k, k);
+  char* const again = packed + (bytes + 127) / 128 * 128;
+  EXPECT_DONE(ww_int4_pack("int4", &code_view, &scale_view, nullptr, nullptr, &plain, again));
+  EXPECT_EQ(std::memcmp(packed + 128, again + 128, static_cast<std::size_t>(bytes) - 128), 0);
+
+  std::vector<std::uint8_t> x(m * k, 0x38);  // 1 in e4m3
+  std::vector<std::uint16_t> d(m * n);
+  ww_gemm g;
+  ww_gemm_init(&g);
+  g.a = ww_packed(x.data(), WW_E4M3, m, k);
+  g.b.data = packed;
+  g.int4 = &form;
+  g.d = ww_packed(d.data(), WW_BF16, m, n);
+  for (const int sums : {WW_SUMS_EXACT, WW_SUMS_CHAINED}) {
+    g.sums = sums;
+    EXPECT_DONE(ww_run(&g, WW_MODEL, nullptr, nullptr, nullptr, nullptr));
+    for (std::int64_t j = 0; j < n; ++j) {
+      float want = 0;
+      for (std::int64_t l = 0; l < k; ++l) want += w[static_cast<std::size_t>(j * k + l)];
+      EXPECT_NEAR(bf16_value(d[static_cast<std::size_t>(j)]), want, 0.01 * std::fabs(want) + 0.01);
+    }
+  }
+  const Device h200("h200");
+  ww_plan* plan = nullptr;
+  g.b.data = g.a.data = g.d.data = nullptr;
+  EXPECT_DONE(ww_plan_make(&g, h200.device, nullptr, &plan));
+  EXPECT_THAT(ww_plan_kernel(plan), HasSubstr("s4xe4m3"));
+  ww_plan_free(plan);
+
+  const auto refused = [&](const char* says, ww_refusal* told) {
+    EXPECT_THAT(text(Refusal(told)), HasSubstr(says));
+  };
+  g.a.data = x.data();
+  g.d.data = d.data();
+  refused("b.data is a null", ww_run(&g, WW_MODEL, nullptr, nullptr, nullptr, nullptr));
+  g.b = ww_packed(packed, WW_S4, n, k);
+  refused("leave all but b.data 0", ww_run(&g, WW_MODEL, nullptr, nullptr, nullptr, nullptr));
+  g.int4 = nullptr;
+  refused("sums is 1", ww_run(&g, WW_MODEL, nullptr, nullptr, nullptr, nullptr));
+  form.group = 7;
+  refused("groups of 32, 64 or 128", ww_int4_bytes(&form, &bytes));
+  packed[20] ^= 1;
+  refused("damaged", ww_int4_read(packed, WW_INT4_HEADER, &read));
+  refused("count is 5", ww_int4_read(packed, 5, &read));
+  refused("layout is a null",
+          ww_int4_pack(nullptr, &code_view, &scale_view, nullptr, nullptr, &plain, again));
+}
+
+// What register kernels multiply, on the model with another device's instructions.
+TEST(C, OperandsOfOtherDevices) {
+  constexpr std::int64_t m = 5, n = 136, k = 64;
+  std::vector<float> a(m * k, 1.0F), b(n * k, 0.5F), d(m * n);
+  ww_gemm g;
+  ww_gemm_init(&g);
+  g.a = ww_packed(a.data(), WW_TF32, m, k);
+  g.b = ww_packed(b.data(), WW_TF32, n, k);
+  g.d = ww_packed(d.data(), WW_F32, m, n);
+  const auto product = [&](const char* device) {
+    const Device there(device);
+    ww_plan* plan = nullptr;
+    EXPECT_DONE(ww_plan_make(&g, there.device, nullptr, &plan));
+    EXPECT_DONE(ww_launch(plan, &g, nullptr, nullptr, nullptr));
+    ww_plan_free(plan);
+  };
+  product("model:a100");
+  EXPECT_EQ(d[m * n - 1], 32.0F);
+  // nvf4: 1 and 0.5, scales of 2 and 1.
+  std::vector<std::uint8_t> a4(m * k / 2, 0x22), b4(n * k / 2, 0x11);
+  std::vector<std::uint8_t> sa(128 * 4, 0x40), sb(256 * 4, 0x38);
+  std::vector<std::uint16_t> out(m * n);
+  g.a = ww_packed(a4.data(), WW_E2M1, m, k);
+  g.b = ww_packed(b4.data(), WW_E2M1, n, k);
+  g.d = ww_packed(out.data(), WW_BF16, m, n);
+  g.scaling = WW_SCALING_MICRO;
+  g.scale_a = ww_packed(sa.data(), WW_UE4M3, 128, 4);
+  g.scale_b = ww_packed(sb.data(), WW_UE4M3, 256, 4);
+  product("model:rtx5090");
+  EXPECT_EQ(out[m * n - 1], bf16(64));
+}
+
+// A program that was built with a later header has larger structs, one that was built with an
+// earlier one smaller ones.
+TEST(C, TakesSmallerStructs) {
+  Product p;
+  p.gemm.size = 576;  // before int4
+  p.gemm.sums = 77;   // not its own memory
+  EXPECT_DONE(ww_run(&p.gemm, WW_MODEL, nullptr, nullptr, nullptr, nullptr));
+  EXPECT_TRUE(p.right());
+}
+
 TEST(C, TakesLargerStructsWhoseRestIsZero) {
   Product p;
   struct {

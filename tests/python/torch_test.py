@@ -80,6 +80,38 @@ class Operators(unittest.TestCase):
             ops.grouped_gemm_out(a, b, offsets, out)
             self.assertTrue(torch.equal(out, d))
 
+    def test_int4_and_quantised_tokens(self):
+        for device in DEVICES:
+            x, w = normal(24, 256, device=device), normal(128, 256, device=device)
+            x8, scale = ops.quantise(x)
+            self.assertEqual((x8.dtype, scale.shape), (torch.float8_e4m3fn, (24,)))
+            here = ops.quantise(x.cpu())
+            self.assertTrue(torch.equal(here[0].view(torch.uint8), x8.cpu().view(torch.uint8)))
+            self.assertTrue(torch.equal(here[1], scale.cpu()))
+            packed = wp.pack_int4(w)
+            self.assertEqual((packed.data.device, packed.data.dtype), (w.device, torch.uint8))
+            values = torch.from_numpy(packed.values()).to(device)
+            d = ops.int4_gemm(x8, packed.data, packed.form, scale_a=scale,
+                              scale_b=torch.ones(128, device=device))
+            self.close(d, (x8.float() * scale[:, None]) @ values.T)
+            experts = wp.pack_int4(torch.stack([w, -w]))
+            offsets = torch.tensor([0, 10, 24], dtype=torch.int32, device=device)
+            d = ops.int4_grouped_gemm(x8, experts.data, experts.form, offsets)
+            one, other = torch.from_numpy(experts.values()).to(device)
+            self.close(d, torch.cat([x8.float()[:10] @ one.T, x8.float()[10:] @ other.T]))
+            moved = experts.to(device)
+            self.assertEqual(moved.form, experts.form)
+
+    def test_blocks_side_by_side(self):
+        for device in DEVICES:
+            x8, scales = ops.quantise(normal(21, 304, device=device), "block")
+            self.assertEqual((scales.shape, scales.stride()), ((21, 3), (1, 24)))
+            w8 = normal(128, 304, device=device).to(torch.float8_e4m3fn)
+            d = ops.scaled_gemm(x8, w8, scales, torch.ones(1, 3, device=device))
+            want = sum((x8.float()[:, i * 128:][:, :128] @ w8.float()[:, i * 128:][:, :128].T)
+                       * scales[:, i:i + 1] for i in range(3))
+            self.close(d, want)
+
     def test_a_tensor_without_memory_beside_others(self):
         a, b = normal(20, 128, device="cpu"), normal(64, 128, device="cpu")
         for call in (lambda: ops.gemm(a, b.to("meta")), lambda: ops.gemm(a.to("meta"), b),
@@ -103,18 +135,26 @@ class Operators(unittest.TestCase):
             a8 = a.to(torch.float8_e4m3fn)
             b8 = b.to(torch.float8_e4m3fn)
             one = torch.ones((), device=device)
+            int4 = wp.pack_int4(b)
+            experts = wp.pack_int4(torch.stack([b, b]))
+            two = torch.tensor([0, 7, 20], dtype=torch.int32, device=device)
             for op, arguments, keywords in [
                     (ops.gemm, (a, b), {}),
                     (ops.gemm, (a, b), {"bias": bias, "activation": "gelu", "alpha": 0.5}),
                     (ops.gemm, (a, b), {"gated": True, "activation": "silu"}),
                     (ops.gemm_out, (a, b, out), {}),
                     (ops.scaled_gemm, (a8, b8, one, one), {}),
+                    (ops.quantise, (a,), {}),
+                    (ops.quantise, (a, "block"), {}),
+                    (ops.quantise, (a, "tensor", one), {}),
+                    (ops.int4_gemm, (a8, int4.data, int4.form), {}),
+                    (ops.int4_grouped_gemm, (a8, experts.data, experts.form, two), {}),
                     (ops.grouped_gemm, grouped(device), {}),
                     (ops.grouped_gemm_out, (*grouped(device), out), {})]:
                 # PyTorch's own test of schemas compares inputs in a way that fp8 does not have.
                 tests = ["test_autograd_registration", "test_faketensor",
                          "test_aot_dispatch_dynamic"]
-                if op is not ops.scaled_gemm:
+                if op not in (ops.scaled_gemm, ops.int4_gemm, ops.int4_grouped_gemm, ops.quantise):
                     tests.append("test_schema")
                 torch.library.opcheck(op.default, arguments, keywords, test_utils=tests)
 

@@ -404,6 +404,11 @@ std::optional<Refusal> synchronise_cuda() {
   return failed(error, "the kernel");
 }
 
+std::optional<Refusal> copy_to_host(void* to, const void* from, std::int64_t bytes) {
+  return failed(cudaMemcpy(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToHost),
+                "copying from the GPU");
+}
+
 CudaBuffer::CudaBuffer(CudaBuffer&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
 
@@ -446,8 +451,7 @@ std::optional<Refusal> CudaBuffer::from_host(const void* data, std::int64_t byte
 }
 
 std::optional<Refusal> CudaBuffer::to_host(void* data, std::int64_t bytes) const {
-  return failed(cudaMemcpy(data, data_, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToHost),
-                "copying from the GPU");
+  return copy_to_host(data, data_, bytes);
 }
 
 }  // namespace warpwright::device

@@ -47,6 +47,9 @@ bool is_captured(void* stream);
 /// Waits for `stream`.
 [[nodiscard]] std::optional<Refusal> synchronise_stream(void* stream);
 
+/// Copies from the memory of a CUDA device, and waits.
+[[nodiscard]] std::optional<Refusal> copy_to_host(void* to, const void* from, std::int64_t bytes);
+
 /// Memory of the current CUDA device.
 class CudaBuffer {
  public:

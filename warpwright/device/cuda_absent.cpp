@@ -56,6 +56,9 @@ std::optional<Refusal> synchronise_cuda() {
 std::optional<Refusal> use_cuda_device(int /*index*/) {
   return absent();
 }
+std::optional<Refusal> copy_to_host(void* /*to*/, const void* /*from*/, std::int64_t /*bytes*/) {
+  return absent();
+}
 std::optional<Refusal> quantise_on_cuda(const Quantisation& what, void* /*stream*/) {
   if (auto r = fault(what)) return r;
   return absent();

@@ -1,0 +1,354 @@
+#include "python/src/packing.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstring>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "cli/commands/pack_command.h"
+#include "cli/commands/run.h"
+#include "warpwright/device/pack.h"
+#include "warpwright/weights/pack.h"
+
+namespace warpwright::python {
+namespace {
+
+// A sentence of the command line, whose options are arguments here: "--zero-points" is
+// "zero_points=".
+std::string as_arguments(const std::string& sentence) {
+  std::string text;
+  for (std::size_t i = 0; i < sentence.size(); ++i) {
+    if (sentence.compare(i, 2, "--") != 0) {
+      text += sentence[i];
+      continue;
+    }
+    for (i += 2; i < sentence.size() && (std::islower(sentence[i]) != 0 || sentence[i] == '-');
+         ++i) {
+      text += sentence[i] == '-' ? '_' : sentence[i];
+    }
+    if (text.ends_with("from")) text.replace(text.size() - 4, 4, "layout");
+    text += '=';
+    --i;
+  }
+  if (text.ends_with('.')) text.pop_back();
+  return text;
+}
+
+template <class Body>
+PyObject* function(const Body& body) noexcept {
+  try {
+    return body();
+  } catch (const cli::InputError& error) {
+    try {
+      throw Refused{{RefusalCode::file_error, as_arguments(error.what())}};
+    } catch (...) {
+      set_error();
+    }
+    return nullptr;
+  } catch (...) {
+    set_error();
+    return nullptr;
+  }
+}
+
+template <class T>
+T taken(Result<T> result) {
+  if (!result) throw Refused{result.refusal()};
+  return std::move(*result);
+}
+
+bool is_given(PyObject* object) {
+  return object != nullptr && object != Py_None;
+}
+
+Int4Encoding encoding_of(const char* word) {
+  const std::string_view text = word;
+  if (text == "ex") return Int4Encoding::ex;
+  if (text == "sm") return Int4Encoding::sm;
+  throw Refused{refuse(RefusalCode::bad_value, "encoding is \"", word,
+                       "\"; it is \"ex\" (-8 to 7) or \"sm\" (-7 to 7)")};
+}
+
+DType scale_of(const char* word) {
+  const auto type = numeric::parse_dtype(word);
+  if (type == DType::bf16 || type == DType::f16 || type == DType::f32) return *type;
+  throw Refused{refuse(RefusalCode::bad_type, "the scales are \"", word,
+                       "\"; the nearest legal type is bf16")};
+}
+
+weights::PackOptions pack_options(const char* encoding, const char* scales) {
+  weights::PackOptions options;
+  if (encoding != nullptr) options.encoding = encoding_of(encoding);
+  if (scales != nullptr) options.scale = scale_of(scales);
+  return options;
+}
+
+// Bytes as an Array of the host.
+PyObject* array_of(std::span<const std::byte> bytes, DType type, std::vector<std::int64_t> shape) {
+  ArrayHandle array;
+  array.memory = taken(memory_on(run_on_model, static_cast<std::int64_t>(bytes.size())));
+  std::memcpy(array.memory.get(), bytes.data(), bytes.size());
+  array.type = type;
+  array.shape = std::move(shape);
+  return new_array(std::move(array));
+}
+PyObject* array_of(std::span<const std::byte> bytes) {
+  return array_of(bytes, DType::u8, {static_cast<std::int64_t>(bytes.size())});
+}
+
+void require_host(const Tensor& t) {
+  if (t.device == run_on_model) return;
+  throw Refused{refuse(RefusalCode::wrong_device, t.name, " lies in ", place_name(t.device),
+                       ", and this works in host memory: give it a copy there")};
+}
+
+// The whole packed tensor, or its header alone.
+std::vector<std::byte> host_bytes(const Tensor& t, std::int64_t most) {
+  if (t.type != DType::u8 || t.dimensions != 1 || (t.shape[0] > 1 && t.stride[0] != 1)) {
+    throw Refused{refuse(RefusalCode::bad_type,
+                         "data are no contiguous row of uint8, which packed weights are")};
+  }
+  std::vector<std::byte> bytes(static_cast<std::size_t>(std::min(most, t.shape[0])));
+  if (t.device == run_on_model) {
+    std::memcpy(bytes.data(), t.data, bytes.size());
+    return bytes;
+  }
+  const WithoutGil others;
+  const CurrentDevice current(t.device);
+  if (current.fault()) throw Refused{*current.fault()};
+  if (auto r =
+          device::copy_to_host(bytes.data(), t.data, static_cast<std::int64_t>(bytes.size()))) {
+    throw Refused{*r};
+  }
+  return bytes;
+}
+
+// A matrix or a batch of them of a checkpoint.
+MatrixView checkpoint_view(Reader& reader, PyObject* object, const char* name, int& device) {
+  if (!is_given(object)) return {};
+  Tensor t = reader.read(object, name);
+  if (t.offset == OffsetType::int32) t.type = DType::s32;
+  if (device == run_nowhere) device = t.device;
+  if (device != t.device) {
+    throw Refused{refuse(RefusalCode::wrong_device, name, " lies in ", place_name(t.device),
+                         " and the codes in ", place_name(device))};
+  }
+  if (t.dimensions == 1) {
+    t.dimensions = 2;
+    t.shape = {1, t.shape[0]};
+    t.stride = {t.shape[1], t.stride[0]};
+  }
+  return matrix_of(t);
+}
+
+}  // namespace
+
+PyObject* quantise_rows(PyObject* /*module*/, PyObject* args) {
+  return function([&]() -> PyObject* {
+    PyObject* x = nullptr;
+    const char* scaling = nullptr;
+    int given = 0;
+    PyObject* codes = nullptr;
+    PyObject* scales = nullptr;
+    PyObject* stream = nullptr;
+    if (PyArg_ParseTuple(args, "OspOOO", &x, &scaling, &given, &codes, &scales, &stream) == 0) {
+      throw PythonError{};
+    }
+    constexpr std::string_view words[] = {"none", "tensor", "row_column", "block"};
+    const auto word = std::find(std::begin(words) + 1, std::end(words), scaling);
+    if (word == std::end(words)) {
+      throw Refused{refuse(RefusalCode::bad_value, "scaling is \"", scaling,
+                           "\"; it is one of \"tensor\", \"row_column\", \"block\"")};
+    }
+    Reader reader;
+    void* on = stream_of(is_given(stream) ? stream : nullptr);
+    reader.set_stream(on);
+    Tensor t[3] = {reader.read(x, "x"), reader.read(codes, "the codes"),
+                   reader.read(scales, "the scales")};
+    for (const Tensor& each : t) {
+      if (each.device == t[0].device) continue;
+      throw Refused{refuse(RefusalCode::wrong_device, each.name, " lie in ",
+                           place_name(each.device), " and x in ", place_name(t[0].device))};
+    }
+    for (int i = 1; i < 3; ++i) {
+      if (!t[i].read_only || (i == 2 && given != 0)) continue;
+      throw Refused{refuse(RefusalCode::bad_pointer, t[i].name,
+                           " are read-only; they need memory that may be written")};
+    }
+    Quantisation q;
+    q.x = matrix_of(t[0]);
+    q.codes = matrix_of(t[1]);
+    q.scaling = static_cast<Scaling>(word - std::begin(words));
+    q.scales = q.scaling == Scaling::tensor  ? scalar_of(t[2])
+               : q.scaling == Scaling::block ? matrix_of(t[2])
+                                             : vector_of(t[2]);
+    q.given = given != 0;
+    if (t[0].device >= 0 && !is_given(stream)) on = reader.current_stream(t[0].device);
+    std::optional<Refusal> refused;
+    {
+      const WithoutGil others;
+      refused = quantise(q, t[0].device, on);
+    }
+    if (refused) throw Refused{*refused};
+    Py_RETURN_NONE;
+  });
+}
+
+PyObject* int4_quantise(PyObject* /*module*/, PyObject* args) {
+  return function([&] {
+    PyObject* weights = nullptr;
+    int group = 0;
+    const char* encoding = nullptr;
+    const char* scales = nullptr;
+    int zeros = 0;
+    if (PyArg_ParseTuple(args, "Oizzp", &weights, &group, &encoding, &scales, &zeros) == 0) {
+      throw PythonError{};
+    }
+    Reader reader;
+    const Tensor t = reader.read(weights, "the weights");
+    require_host(t);
+    const MatrixView view = matrix_of(t);
+    weights::QuantiseOptions how;
+    how.group = group;
+    const weights::PackOptions options = pack_options(encoding, scales);
+    how.encoding = options.encoding.value_or(how.encoding);
+    how.scale = options.scale.value_or(how.scale);
+    how.zero_points = zeros != 0 ? ZeroPoints::groups : ZeroPoints::none;
+    std::vector<std::byte> bytes;
+    {
+      const WithoutGil others;
+      const auto quantised = taken(weights::quantise(std::span(&view, 1), how));
+      bytes = taken(weights::pack(weights::source_of(quantised), {how.encoding, how.scale}));
+    }
+    return array_of(bytes);
+  });
+}
+
+PyObject* int4_pack(PyObject* /*module*/, PyObject* args) {
+  return function([&]() -> PyObject* {
+    const char* layout = nullptr;
+    PyObject* objects[4] = {};
+    const char* encoding = nullptr;
+    const char* scales = nullptr;
+    if (PyArg_ParseTuple(args, "sOOOOzz", &layout, &objects[0], &objects[1], &objects[2],
+                         &objects[3], &encoding, &scales) == 0) {
+      throw PythonError{};
+    }
+    Reader reader;
+    int device = run_nowhere;
+    weights::CheckpointTensors tensors;
+    tensors.codes = checkpoint_view(reader, objects[0], "the codes", device);
+    tensors.scales = checkpoint_view(reader, objects[1], "the scales", device);
+    tensors.zeros = checkpoint_view(reader, objects[2], "the zero points", device);
+    tensors.group_index = checkpoint_view(reader, objects[3], "the group index", device);
+    if (device >= 0) {
+      throw Refused{refuse(RefusalCode::wrong_device, "the codes lie in ", place_name(device),
+                           ", and checkpoints are packed in host memory: give copies there")};
+    }
+    const weights::PackOptions options = pack_options(encoding, scales);
+    std::vector<std::byte> bytes;
+    {
+      const WithoutGil others;
+      const auto source = taken(weights::read_checkpoint(layout, std::span(&tensors, 1)));
+      bytes = taken(weights::pack(source, options));
+    }
+    return array_of(bytes);
+  });
+}
+
+PyObject* int4_load(PyObject* /*module*/, PyObject* args) {
+  return function([&] {
+    cli::PackCommandOptions o;
+    const char* file = nullptr;
+    const char* layout = nullptr;
+    int group = 0;
+    const char* encoding = nullptr;
+    const char* scales = nullptr;
+    int zeros = 0;
+    if (PyArg_ParseTuple(args, "szizzp", &file, &layout, &group, &encoding, &scales, &zeros) == 0) {
+      throw PythonError{};
+    }
+    o.in = file;
+    if (layout != nullptr) o.from = layout;
+    if (group > 0) o.group = group;
+    if (encoding != nullptr) o.encoding = encoding;
+    if (scales != nullptr) o.scales = scales;
+    o.zero_points = zeros != 0;
+    cli::HostTensor packed;
+    {
+      const WithoutGil others;
+      packed = cli::load_packed(o);
+    }
+    return array_of(packed.bytes);
+  });
+}
+
+PyObject* int4_form(PyObject* /*module*/, PyObject* args) {
+  return function([&] {
+    PyObject* data = nullptr;
+    if (PyArg_ParseTuple(args, "O", &data) == 0) throw PythonError{};
+    Reader reader;
+    const Tensor t = reader.read(data, "data");
+    const std::vector<std::byte> bytes = host_bytes(t, packed::kHeaderBytes);
+    const weights::Header h = taken(weights::parse_header(bytes));
+    const std::int64_t whole = packed::kHeaderBytes + packed::data_bytes(h.format, h.extents);
+    if (t.shape[0] != whole) {
+      throw Refused{refuse(RefusalCode::bad_shape, "the packed tensor has ", t.shape[0],
+                           " bytes, and its header says ", whole)};
+    }
+    return Py_BuildValue("(LLLiiiis)", static_cast<long long>(h.extents.experts),
+                         static_cast<long long>(h.extents.n), static_cast<long long>(h.extents.k),
+                         h.format.group, static_cast<int>(h.format.encoding),
+                         static_cast<int>(h.format.scale), static_cast<int>(h.format.zero_points),
+                         h.source.c_str());
+  });
+}
+
+PyObject* int4_bytes(PyObject* /*module*/, PyObject* args) {
+  return function([&] {
+    long long experts = 0;
+    long long n = 0;
+    long long k = 0;
+    int group = 0;
+    const char* scale = nullptr;
+    int zeros = 0;
+    if (PyArg_ParseTuple(args, "LLLisp", &experts, &n, &k, &group, &scale, &zeros) == 0) {
+      throw PythonError{};
+    }
+    const PackedFormat format{Int4Encoding::ex, group, scale_of(scale),
+                              zeros != 0 ? ZeroPoints::groups : ZeroPoints::none};
+    if (const char* const wrong = packed::format_fault(format)) {
+      throw Refused{refuse(RefusalCode::bad_value, wrong)};
+    }
+    constexpr long long most = 1LL << 31;
+    if (experts < 1 || n < 0 || k < 0 || experts > most || n > most || k > most) {
+      throw Refused{refuse(RefusalCode::bad_shape, "int4 weights of ", experts, " x ", n, " x ", k,
+                           "; extents are 0 or more, experts 1 or more")};
+    }
+    const packed::Extents extents{experts, n, k};
+    return PyLong_FromLongLong(packed::kHeaderBytes + packed::data_bytes(format, extents));
+  });
+}
+
+PyObject* int4_values(PyObject* /*module*/, PyObject* args) {
+  return function([&] {
+    PyObject* data = nullptr;
+    if (PyArg_ParseTuple(args, "O", &data) == 0) throw PythonError{};
+    Reader reader;
+    const Tensor t = reader.read(data, "data");
+    const std::vector<std::byte> bytes = host_bytes(t, t.shape[0]);
+    std::vector<float> values;
+    packed::Extents e;
+    {
+      const WithoutGil others;
+      const weights::Int4Weights w = taken(weights::unpack(bytes));
+      values = weights::values_of(w);
+      e = w.extents;
+    }
+    return array_of(std::as_bytes(std::span(values)), DType::f32, {e.experts, e.n, e.k});
+  });
+}
+
+}  // namespace warpwright::python

@@ -1,0 +1,198 @@
+"""What is made of tensors before they are multiplied: fp8 codes of activations, int4 weights."""
+import dataclasses
+from typing import Any
+
+from . import _core
+from ._interop import Refusal, Spec, adopted, empty_like, move_to
+
+_ENCODINGS = ("sm", "ex")
+_SCALES = {3: "f16", 4: "bf16", 1: "f32"}  # by the numbers of the library's types
+_NUMBERS = {name: number for number, name in _SCALES.items()}
+
+
+def quantise(x, scaling="row_column", *, scale=None, out=None, scales=None, stream=None):
+    """Activations as e4m3: returns (codes, scales), with x about codes * scales.
+
+    x        M x K of float32, bfloat16 or float16, rows contiguous; on a CUDA device or the host,
+             with the same bits.
+    scaling  'row_column': a scale for each row, M; 'block': for each 1 x 128, M x ceil(K/128), the
+             scales of rows side by side, as products read them fastest; 'tensor': one. These are
+             what gemm(scale_a=) takes.
+    scale    for 'tensor': the scale, a 0-d or (1,) float32 tensor where x lies; without it the
+             scale is found, by three launches instead of one.
+    out, scales   memory for the results.
+
+    A scale is the largest finite magnitude over 448, and 1 where all are 0. Codes are rounded to
+    nearest even; infinities become the largest e4m3, NaN stays NaN. On a CUDA device one launch,
+    which nothing waits for; legal in a graph's capture where out and scales are given.
+    """
+    shape = tuple(x.shape)
+    if len(shape) != 2:
+        raise Refusal(f"x has {len(shape)} dimension{'s' * (len(shape) != 1)}; the nearest legal "
+                      "is 2: rows to quantise", "bad_shape")
+    if scale is not None and scales is not None:
+        raise Refusal("scale and scales are given; one of them has the scale: leave one out")
+    device = _device(x)
+    codes = empty_like(x, shape, "e4m3", device) if out is None else out
+    found = scale if scales is None else scales
+    if found is None and scaling == "block":
+        blocks, padded = (shape[1] + 127) // 128, (shape[0] + 3) // 4 * 4
+        found = empty_like(x, (blocks, padded), "f32", device)
+        if hasattr(found, "T"):
+            found = found.T[:shape[0]]
+        else:
+            found = empty_like(x, (shape[0], blocks), "f32", device)
+    elif found is None:
+        found = empty_like(x, (1,) if scaling == "tensor" else (shape[0],), "f32", device)
+    _core.quantise(x, scaling, scale is not None, codes, found, stream)
+    return (codes if out is not None else adopted(x, codes),
+            found if scale is not None or scales is not None else adopted(x, found))
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Int4Weights:
+    """int4 weights in their packed form, for gemm(x, w) and grouped_gemm(x, w, offsets) with x of
+    e4m3. pack_int4, pack_int4_checkpoint and load_int4 make them.
+
+    Int4Weights(data) takes bytes that were packed before: a contiguous row of uint8, the header in
+    front, of any library and device. ``data`` is that row: what a module registers as its buffer
+    and a checkpoint keeps. A Spec of (bytes,) and "uint8" is planned with, see Int4Weights.spec.
+    """
+
+    data: Any
+    #: experts, n, k, group, encoding, type of the scales, zero points, is there a batch of experts
+    form: tuple = None
+    origin: str = ""  #: what they were made of: "gptq"
+
+    def __post_init__(self):
+        if self.form is None:
+            *form, origin = _core.int4_form(self.data)
+            object.__setattr__(self, "form", (*form, form[0] > 1))
+            object.__setattr__(self, "origin", origin)
+
+    @staticmethod
+    def spec(n, k, experts=None, *, group=128, encoding="ex", scales="bf16", zero_points=False):
+        """Weights without memory, for plan()."""
+        count = 1 if experts is None else experts
+        size = _core.int4_bytes(count, n, k, group, scales, zero_points)
+        form = (count, n, k, group, _ENCODINGS.index(encoding), _NUMBERS[scales], int(zero_points),
+                experts is not None)
+        return Int4Weights(Spec((size,), "uint8"), form)
+
+    @property
+    def shape(self):
+        """(n, k), or (experts, n, k)."""
+        experts, n, k = self.form[:3]
+        return (experts, n, k) if self.form[7] else (n, k)
+
+    @property
+    def group(self):
+        """Weights along K that share a scale."""
+        return self.form[3]
+
+    @property
+    def encoding(self):
+        """"ex" (-8 to 7) or "sm" (-7 to 7)."""
+        return _ENCODINGS[self.form[4]]
+
+    @property
+    def scales(self):
+        """The type of the scales: "bf16", "f16" or "f32"."""
+        return _SCALES[self.form[5]]
+
+    @property
+    def zero_points(self):
+        """Has each scale a zero point?"""
+        return bool(self.form[6])
+
+    def on(self, data):
+        """The same weights whose bytes are `data`: a copy of them elsewhere, a module's buffer."""
+        return dataclasses.replace(self, data=data)
+
+    def to(self, *where):
+        """The same weights in another place: what data.to(*where) gives (of PyTorch's tensors)."""
+        return self.on(move_to(self.data, *where))
+
+    def values(self):
+        """All weights as float32, of (experts,) n x k, in host memory."""
+        import numpy  # pylint: disable=import-outside-toplevel
+        return numpy.asarray(_core.int4_values(self.data)).reshape(self.shape)
+
+    def __repr__(self):
+        extents = " x ".join(str(extent) for extent in self.shape)
+        return (f"<warpwright.Int4Weights {extents} {self.encoding}, groups of {self.group}, "
+                f"{self.scales} scales{', zero points' * self.zero_points}>")
+
+
+def pack_int4(weights, *, group=128, encoding=None, scales="bf16", zero_points=False):
+    """Weights of float32, bfloat16 or float16, N x K or G x N x K, as packed int4.
+
+    group        weights along K that share a scale: 32, 64 or 128.
+    encoding     "ex" (codes -8 to 7, the default) or "sm" (-7 to 7, which some kernels convert
+                 faster).
+    scales       their type: "bf16", "f16" or "f32".
+    zero_points  a zero point beside each scale, for weights that do not lie around 0.
+
+    Works in host memory, on all processors, and gives the result to the library and the device of
+    `weights`.
+    """
+    host = move_to(weights, "cpu")
+    packed = _core.int4_quantise(host, group, encoding, scales, zero_points)
+    return _weights(weights, packed, len(tuple(weights.shape)) == 3)
+
+
+def pack_int4_checkpoint(layout, codes, scales, zeros=None, group_index=None, *, encoding=None,
+                         scale_type=None):
+    """Packs int4 weights as checkpoints have them, from tensors in memory.
+
+    layout  "compressed-tensors", "gptq", "gptq-v2", "awq", "w4afp8" or "int4" (plain):
+            docs/packing.md says which types and shapes each has. codes, scales, zeros (zero points)
+            and group_index are its tensors; a third dimension in front is experts.
+    encoding, scale_type   of the packed form; default: what the codes allow, what the scales are.
+    """
+    tensors = [None if t is None else move_to(t, "cpu")
+               for t in (codes, scales, zeros, group_index)]
+    packed = _core.int4_pack(layout, *tensors, encoding, scale_type)
+    return _weights(codes, packed, len(tuple(codes.shape)) == 3)
+
+
+def load_int4(file, layout=None, *, group=None, encoding=None, scales=None, zero_points=False):
+    """The int4 weights of "model.safetensors:model.layers.0.mlp.down_proj": a layer of a checkpoint
+    in any layout that `warpwright pack` reads (floats are quantised), or a tensor that is packed.
+    A `*` in the name stands for the numbers of experts. The bytes lie in host memory, as a numpy
+    array where numpy is there; for a GPU: ``w.on(torch.from_numpy(w.data).to("cuda"))``."""
+    packed = _core.int4_load(file, layout, group or 0, encoding, scales, zero_points)
+    try:
+        import numpy  # pylint: disable=import-outside-toplevel
+        data = numpy.asarray(packed)
+    except ImportError:
+        data = packed
+    made = Int4Weights(data)
+    return dataclasses.replace(made, form=(*made.form[:7], made.form[0] > 1 or "*" in file))
+
+
+def _weights(like, packed, is_batch):
+    """`packed` in the library and the place of `like`."""
+    *form, origin = _core.int4_form(packed)
+    data = move_to(adopted_bytes(like, packed), like)
+    return Int4Weights(data, (*form, is_batch), origin)
+
+
+def adopted_bytes(like, array):
+    """A row of bytes as an array of the library of `like`, in host memory."""
+    library = type(like).__module__.split(".")[0]
+    if library == "torch":
+        import torch  # pylint: disable=import-outside-toplevel
+        return torch.from_dlpack(array)
+    if library == "numpy":
+        import numpy  # pylint: disable=import-outside-toplevel
+        return numpy.asarray(array)
+    return adopted(like, array)
+
+
+def _device(x):
+    if not hasattr(x, "__dlpack_device__"):
+        raise Refusal(f"x is no tensor: a {type(x).__module__}.{type(x).__qualname__} has no "
+                      "__dlpack_device__")
+    kind, index = x.__dlpack_device__()
+    return int(index) if int(kind) in (2, 13) else -1

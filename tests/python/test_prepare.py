@@ -1,0 +1,302 @@
+"""What is made before a product: fp8 codes of activations, int4 weights; and every kind of operand
+that the command line multiplies."""
+import itertools
+import pathlib
+import tempfile
+import unittest
+
+import ml_dtypes
+import numpy as np
+
+import warpwright as wp
+
+bf16 = np.dtype(ml_dtypes.bfloat16)
+e4m3 = np.dtype(ml_dtypes.float8_e4m3fn)
+e8m0 = np.dtype(ml_dtypes.float8_e8m0fnu)
+rng = np.random.default_rng(20261123)
+
+
+def normal(*shape, dtype=np.float32):
+    return rng.standard_normal(shape, dtype=np.float32).astype(dtype)
+
+
+def f32(x):
+    return np.asarray(x).astype(np.float32)
+
+
+class Close(unittest.TestCase):
+    def close(self, d, want, tolerance=0.02):
+        self.assertEqual(d.shape, want.shape)
+        scale = max(1.0, float(np.abs(want).max()))
+        self.assertLess(float(np.abs(f32(d) - want).max()), tolerance * scale)
+
+    def refused(self, code, says, function, *arguments, **keywords):
+        with self.assertRaises(wp.Refusal) as caught:
+            function(*arguments, **keywords)
+        self.assertEqual(caught.exception.code, code, str(caught.exception))
+        self.assertIn(says, str(caught.exception))
+
+
+class Quantise(Close):
+    def test_codes_times_scales(self):
+        for dtype in (np.float32, bf16, np.float16):
+            x = normal(20, 300, dtype=dtype)
+            x[3] = 0
+            codes, scales = wp.quantise(x)
+            self.assertEqual((codes.dtype, codes.shape), (e4m3, (20, 300)))
+            self.assertEqual((scales.dtype, scales.shape), (np.float32, (20,)))
+            self.assertEqual(scales[3], 1)
+            want = np.abs(f32(x)).max(1) / np.float32(448)
+            want[3] = 1
+            np.testing.assert_array_equal(scales, want)
+            self.close(f32(codes) * scales[:, None], f32(x), 0.04)
+            codes, scales = wp.quantise(x, "block")
+            self.assertEqual(scales.shape, (20, 3))
+            self.assertEqual(scales.strides[0], 4)  # tokens side by side
+            self.close(f32(codes) * np.repeat(scales, 128, 1)[:, :300], f32(x), 0.04)
+            codes, one = wp.quantise(x, "tensor")
+            self.assertEqual(one[0], np.abs(f32(x)).max() / np.float32(448))
+            again, same = wp.quantise(x, "tensor", scale=one)
+            self.assertEqual(again.tobytes(), codes.tobytes())
+            self.assertIs(same, one)
+
+    def test_what_cannot_be_scaled(self):
+        x = np.array([[np.nan, np.inf, -np.inf, 2.0]], np.float32)
+        codes, scales = wp.quantise(x)
+        self.assertEqual(scales[0], np.float32(2) / np.float32(448))
+        self.assertEqual(list(codes.view(np.uint8)[0]), [0x7F, 0x7E, 0xFE, 0x7E])
+        for scaling in ("row_column", "block", "tensor"):
+            self.assertEqual(wp.quantise(np.zeros((0, 5), np.float32), scaling)[0].shape, (0, 5))
+
+    def test_memory_of_ones_own(self):
+        x = normal(6, 256)
+        codes, scales = np.zeros((6, 256), e4m3), np.zeros((6, 2), np.float32)
+        got = wp.quantise(x, "block", out=codes, scales=scales)
+        self.assertIs(got[0], codes)
+        self.assertIs(got[1], scales)
+        self.assertEqual(codes.tobytes(), wp.quantise(x, "block")[0].tobytes())
+
+    def test_refusals(self):
+        x = normal(4, 32)
+        self.refused("bad_value", '"row_column"', wp.quantise, x, "rows")
+        self.refused("bad_shape", "1 dimension;", wp.quantise, x[0])
+        self.refused("bad_type", "x is f64", wp.quantise, x.astype(np.float64))
+        self.refused("bad_value", "a scale is given", wp.quantise, x, scale=np.ones(4, np.float32))
+        self.refused("bad_type", "the codes are bf16", wp.quantise, x, out=np.ones((4, 32), bf16))
+        nothing = type("X", (), {"shape": (1, 2)})()
+        self.refused("bad_value", "no __dlpack_device__", wp.quantise, nothing)
+        frozen = np.zeros((4, 32), e4m3)
+        frozen.flags.writeable = False
+        self.refused("bad_pointer", "read-only", wp.quantise, x, out=frozen)
+
+    def test_a_layer_in_fp8(self):
+        x, w = normal(40, 512, dtype=bf16), normal(256, 512, dtype=bf16)
+        x8, sx = wp.quantise(x)
+        w8, sw = wp.quantise(w)
+        self.close(wp.gemm(x8, w8, scale_a=sx, scale_b=sw), f32(x) @ f32(w).T, 0.05)
+
+
+class Int4(Close):
+    def test_weights_in_floats(self):
+        for group, encoding, scales, zeros in [(128, "ex", "bf16", False), (64, "sm", "f16", False),
+                                               (32, "ex", "f32", True)]:
+            w = normal(200, 384)
+            packed = wp.pack_int4(w, group=group, encoding=encoding, scales=scales,
+                                  zero_points=zeros)
+            self.assertEqual((packed.shape, packed.group, packed.encoding, packed.scales,
+                              packed.zero_points), ((200, 384), group, encoding, scales, zeros))
+            self.assertEqual(packed.data.dtype, np.uint8)
+            self.close(packed.values(), w, 0.11)
+            again = wp.Int4Weights(packed.data)
+            self.assertEqual(again.form, packed.form)
+            self.assertEqual(wp.Int4Weights.spec(200, 384, group=group, encoding=encoding,
+                                                 scales=scales, zero_points=zeros).data.shape,
+                             packed.data.shape)
+
+    def test_products(self):
+        x = normal(24, 384, dtype=e4m3)
+        for n, sums in [(256, "exact"), (256, "chained"), (192, "folded")]:
+            packed = wp.pack_int4(normal(n, 384))
+            d = wp.gemm(x, packed, sums=sums)
+            self.assertEqual(d.dtype, bf16)
+            self.close(d, f32(x) @ packed.values().T, 0.08 if sums == "folded" else 0.03)
+        packed = wp.pack_int4(normal(256, 384), encoding="sm")
+        self.close(wp.gemm(x, packed, sums="table"), f32(x) @ packed.values().T, 0.08)
+        zeros = wp.pack_int4(normal(256, 384) + 1, zero_points=True)
+        self.close(wp.gemm(x, zeros, scale_a=0.5, scale_b=2.0), f32(x) @ zeros.values().T, 0.03)
+
+    def test_experts(self):
+        x, w = normal(40, 256, dtype=e4m3), normal(3, 128, 256)
+        packed = wp.pack_int4(w)
+        self.assertEqual(packed.shape, (3, 128, 256))
+        offsets = np.array([0, 7, 7, 40], np.int32)
+        want = np.concatenate([f32(x)[i:j] @ packed.values()[g].T
+                               for g, (i, j) in enumerate(zip(offsets, offsets[1:]))])
+        self.close(wp.grouped_gemm(x, packed, offsets), want, 0.03)
+        one = wp.pack_int4(w[:1])
+        self.close(wp.grouped_gemm(x, one, np.array([0, 40], np.int32)),
+                   f32(x) @ one.values()[0].T, 0.03)
+        self.refused("bad_shape", "of one matrix", wp.grouped_gemm, x, wp.pack_int4(w[0]),
+                     np.array([0, 40], np.int32))
+
+    def test_checkpoints(self):
+        # The plain layout: two codes in a byte along K, the even one low.
+        codes = rng.integers(-8, 8, (64, 256), dtype=np.int8)
+        scales = (0.01 + rng.random((64, 2))).astype(np.float16)
+        bytes_ = ((codes[:, 0::2] & 15) | (codes[:, 1::2] & 15) << 4).astype(np.int8)
+        packed = wp.pack_int4_checkpoint("int4", bytes_, scales)
+        self.assertEqual(packed.scales, "f16")
+        want = codes * np.repeat(f32(scales), 128, 1)
+        np.testing.assert_allclose(packed.values(), want, rtol=1e-6)
+        x = normal(16, 256, dtype=e4m3)
+        self.close(wp.gemm(x, packed, dtype="f16"), f32(x) @ want.T, 0.03)
+        # GPTQ: eight codes along K in a word, zero points stored less 1.
+        words = np.zeros((32, 64), np.uint32)
+        for i in range(8):
+            words |= (codes.T[i::8].astype(np.int64) + 8).astype(np.uint32) << np.uint32(4 * i)
+        zeros = np.full((2, 8), 0x77777777, np.uint32)
+        gptq = wp.pack_int4_checkpoint("gptq", words.view(np.int32),
+                                       np.ascontiguousarray(scales.T), zeros.view(np.int32))
+        self.assertEqual(gptq.origin, "gptq")
+        np.testing.assert_allclose(gptq.values(), want, rtol=1e-6)
+        self.refused("bad_value", "gptq", wp.pack_int4_checkpoint, "nobody's", bytes_, scales)
+
+    def test_files(self):
+        w = normal(64, 256)
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "w.safetensors"
+            header = b'{"w":{"dtype":"F32","shape":[64,256],"data_offsets":[0,65536]}}'
+            header += b" " * (-len(header) % 8)
+            path.write_bytes(len(header).to_bytes(8, "little") + header + w.tobytes())
+            loaded = wp.load_int4(f"{path}:w", group=64)
+            self.assertEqual(loaded.data.tobytes(), wp.pack_int4(w, group=64).data.tobytes())
+            self.assertEqual(loaded.shape, (64, 256))
+            self.refused("file_error", "give their layout by layout=", wp.load_int4, f"{path}:v")
+        self.refused("file_error", "", wp.load_int4, "/nowhere.safetensors:w")
+
+    def test_plans_without_memory(self):
+        plan = wp.plan(wp.Spec((16, 4096), "e4m3"), wp.Int4Weights.spec(4096, 4096), device="h200")
+        self.assertIn("s4xe4m3", plan.kernel)
+        grouped = wp.plan(wp.Spec((64, 4096), "e4m3"), wp.Int4Weights.spec(4096, 4096, 8),
+                          wp.Spec((9,), "int32"), device="h200")
+        self.assertIn("grouped_s4xe4m3", grouped.kernel)
+
+    def test_refusals(self):
+        x, packed = normal(8, 128, dtype=e4m3), wp.pack_int4(normal(64, 128))
+        self.refused("bad_value", "B are no Int4Weights", wp.gemm, x, x, sums="exact")
+        self.refused("bad_value", '"exact"', wp.gemm, x, packed, sums="quick")
+        self.refused("bad_shape", "no contiguous row", wp.gemm, x, packed.on(packed.data[:-1]))
+        self.refused("unsupported", "groups of 32, 64 or 128", wp.pack_int4, normal(8, 128),
+                     group=7)
+        self.refused("bad_type", "bf16", wp.gemm, normal(8, 128, dtype=bf16), packed)
+        damaged = packed.data.copy()
+        damaged[40] ^= 1
+        self.refused("file_error", "damaged", wp.Int4Weights, damaged)
+        nan = normal(8, 128)
+        nan[0, 0] = np.nan
+        self.refused("bad_value", "NaN", wp.pack_int4, nan)
+
+
+class EveryKind(Close):
+    """Every type of operands, scaling and weights that the command line has."""
+
+    def test_integers(self):
+        a, b = (rng.integers(-128, 128, (rows, 64), np.int8) for rows in (20, 48))
+        where = {"device": "model:a100"}
+        try:
+            plan = wp.plan(a, b, dtype="f32", **where)
+        except wp.Refusal as refusal:
+            self.assertIn("another build has registers_s8_f32", str(refusal))
+        else:
+            self.close(wp.gemm(a, b, dtype="f32", plan=plan), f32(a) @ f32(b).T, 1e-6)
+
+    def test_tf32(self):
+        a, b = normal(20, 64), normal(48, 64)
+        plan = wp.plan(a, b, operands="tf32", device="model:a100")
+        d = wp.gemm(a, b, operands="tf32", plan=plan)
+        self.assertEqual(d.dtype, np.float32)
+        self.close(d, a @ b.T, 2e-3)
+        self.refused("bad_type", "A is bf16, and operands are tf32", wp.gemm, a.astype(bf16), b,
+                     operands="tf32")
+
+    @staticmethod
+    def tiles(scales):
+        """Scales, rows x blocks, in tiles of 128 x 4 as cuBLASLt has them."""
+        rows, blocks = scales.shape
+        padded = np.zeros((-(-rows // 128) * 128, -(-blocks // 4) * 4), np.uint8)
+        padded[:rows, :blocks] = scales
+        m, n = padded.shape
+        return padded.reshape(m // 128, 4, 32, n // 4, 4).transpose(0, 3, 2, 1, 4).reshape(m, n)
+
+    def test_mxf8(self):
+        a, b = normal(20, 256, dtype=e4m3), normal(136, 256, dtype=e4m3)
+        sa, sb = (rng.integers(124, 131, (x.shape[0], 8), np.uint8) for x in (a, b))
+        wide = [f32(x) * np.repeat(2.0 ** (s.astype(np.float32) - 127), 32, 1)
+                for x, s in ((a, sa), (b, sb))]
+        for view in (lambda s: s.view(e8m0), lambda s: s.reshape(-1)):
+            scales = {"scale_a": view(self.tiles(sa)), "scale_b": view(self.tiles(sb)),
+                      "scaling": "micro"}
+            plan = wp.plan(a, b, device="model:rtx5090", **scales)
+            self.close(wp.gemm(a, b, plan=plan, **scales), wide[0] @ wide[1].T)
+
+    def test_nvf4(self):
+        values = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6], np.float32)
+        values = np.concatenate([values, -values])
+        a, b = (rng.integers(0, 16, (rows, 128), np.uint8) for rows in (20, 136))
+        sa, sb = (rng.integers(0x30, 0x48, (x.shape[0], 8), np.uint8) for x in (a, b))
+        wide = [values[x] * np.repeat(f32(s.view(e4m3)), 16, 1) for x, s in ((a, sa), (b, sb))]
+        scales = {"scale_a": self.tiles(sa).view(e4m3), "scale_b": self.tiles(sb),
+                  "scaling": "micro", "operands": "nvf4"}
+        packed = [x[:, 0::2] | x[:, 1::2] << 4 for x in (a, b)]
+        plan = wp.plan(*packed, device="model:rtx5090", **scales)
+        self.close(wp.gemm(*packed, plan=plan, **scales), wide[0] @ wide[1].T)
+        self.refused("bad_shape", "tiles of 128 x 4", wp.plan, *packed, device="model:rtx5090",
+                     **{**scales, "scale_a": self.tiles(sa)[:64]})
+
+    def test_floats_and_scalings(self):
+        kinds = [(bf16, ("none",)), (np.dtype(np.float16), ("none",)),
+                 (e4m3, ("none", "tensor", "row_column", "block"))]
+        for grouped, (dtype, scalings) in itertools.product((False, True), kinds):
+            for scaling in scalings + (("group",) if grouped and dtype == e4m3 else ()):
+                self.one(dtype, scaling, grouped)
+
+    def one(self, dtype, scaling, grouped):
+        m, n, k, groups = 24, 128, 256, 2
+        a = normal(m, k, dtype=dtype)
+        b = normal(*((groups,) if grouped else ()), n, k, dtype=dtype)
+        lead = (groups,) if grouped else ()
+        scales = {"none": (None, None), "tensor": ((), ()), "row_column": ((m,), (*lead, n)),
+                  "block": ((m, 2), (*lead, 1, 2)), "group": ((), (groups,))}[scaling]
+        keywords = {}
+        if scaling != "none":
+            keywords = {name: np.asarray(0.5 + rng.random(shape), np.float32)
+                        for name, shape in zip(("scale_a", "scale_b"), scales)}
+            keywords["scaling"] = scaling
+        if not grouped:
+            d = wp.gemm(a, b, **keywords)
+        else:
+            d = wp.grouped_gemm(a, b, np.array([0, 9, m], np.int32), **keywords)
+        self.assertEqual(d.shape, (m, n), (dtype, scaling, grouped))
+
+
+class Numbers(Close):
+    def test_scales_that_are_numbers(self):
+        a, b = normal(20, 64, dtype=e4m3), normal(48, 64, dtype=e4m3)
+        self.close(wp.gemm(a, b, scale_a=0.5, scale_b=3), f32(a) @ f32(b).T * 1.5)
+        self.refused("bad_value", "two numbers", wp.gemm, a, b, scale_a=0.5,
+                     scale_b=np.ones((), np.float32))
+
+    def test_messages(self):
+        a, b = normal(16, 32, dtype=bf16), normal(24, 32, dtype=bf16)
+        self.refused("bad_type", "A is f64", wp.gemm, a.astype(np.float64), b.astype(np.float64))
+        self.refused("bad_stride", "lies backwards", wp.gemm, a[:, ::-1], b)
+        groups = normal(2, 24, 32, dtype=bf16)
+        for offsets in (np.array([0, 3, 16], np.int16), np.array([0, 3, 16], np.uint32)):
+            self.refused("bad_type", "the nearest is int32", wp.grouped_gemm, a, groups, offsets)
+        a8, b8 = normal(16, 128, dtype=e4m3), normal(24, 128, dtype=e4m3)
+        self.refused("bad_shape", "that scaling is block was taken from the shapes", wp.gemm, a8,
+                     b8, scale_a=np.ones((16, 1), np.float32), scale_b=np.ones((1, 24), np.float32))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
