@@ -1,8 +1,19 @@
 # A room of the house is one folder of warpwright/ and one library (of some of its files, where
-# SOURCES names them). It sees the rooms below it
-# (DEPENDS) and no others; tests/lint checks the #includes against the same order.
-# (g++ 13 takes a reference that a function returns for one to a temporary string_view argument.)
-set(WARPWRIGHT_WARNINGS -Wall -Wextra -Wshadow=local -Wno-unknown-pragmas -Wno-dangling-reference -Werror)
+# SOURCES names them). It sees the rooms below it (DEPENDS) and no others; tests/lint checks the
+# #includes against the same order.
+
+# The warnings that the sources are kept free of; others may be given instead. They stop the build
+# only for developers: a compiler of tomorrow has warnings of its own.
+if(NOT DEFINED WARPWRIGHT_WARNINGS)
+  set(WARPWRIGHT_WARNINGS -Wall -Wextra -Wno-unknown-pragmas)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # (g++ 13 takes a reference that a function returns for one to a temporary string_view argument.)
+    list(APPEND WARPWRIGHT_WARNINGS -Wshadow=local -Wno-dangling-reference)
+  endif()
+endif()
+if(WARPWRIGHT_WERROR)
+  list(APPEND WARPWRIGHT_WARNINGS -Werror)
+endif()
 
 function(ww_room name)
   cmake_parse_arguments(ARG "" "FOLDER" "DEPENDS;LIBRARIES;SOURCES" ${ARGN})

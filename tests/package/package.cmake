@@ -21,7 +21,8 @@ run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${work}/first)
 # Nothing in the tree may point back to where it was installed.
 file(RENAME ${work}/first ${work}/prefix)
 run(${CMAKE_COMMAND} -S ${SOURCE}/examples -B ${work}/examples -G ${GENERATOR}
-  -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_PREFIX_PATH=${work}/prefix)
+  -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_PREFIX_PATH=${work}/prefix
+  -DCMAKE_COMPILE_WARNING_AS_ERROR=ON)
 run(${CMAKE_COMMAND} --build ${work}/examples)
 foreach(example example_c example_gemm example_plan)
   file(GLOB_RECURSE programs ${work}/examples/${example})
