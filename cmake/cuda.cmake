@@ -37,16 +37,19 @@ function(ww_cuda_family target family)
 endfunction()
 
 # The program that tells ww_kernels' source files their rows. It uses no library.
-add_executable(kernel_rows cmake/kernel_rows.cpp)
-target_include_directories(kernel_rows PRIVATE ${PROJECT_SOURCE_DIR})
-target_compile_options(kernel_rows PRIVATE ${WARPWRIGHT_WARNINGS})
-set_target_properties(kernel_rows PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/kernels)
+function(ww_kernel_rows)
+  add_executable(warpwright_kernel_rows ${PROJECT_SOURCE_DIR}/cmake/kernel_rows.cpp)
+  target_include_directories(warpwright_kernel_rows PRIVATE ${PROJECT_SOURCE_DIR})
+  target_compile_options(warpwright_kernel_rows PRIVATE ${WARPWRIGHT_WARNINGS})
+  set_target_properties(warpwright_kernel_rows PROPERTIES OUTPUT_NAME kernel_rows
+    RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/kernels)
+endfunction()
 
 # ww_kernels(FAMILY MAJOR CHUNKS PREFIX...): the source files that compile the rows of
 # warpwright/kernel/family/table.h, whose names begin with PREFIX_: for the model, and for CUDA where
-# the build names an architecture of the compute capability MAJOR (or of several, "(8|9)"). The rows that WARPWRIGHT_KERNELS
-# selects are dealt to CHUNKS files: one file a kernel would read the same headers a hundred times,
-# and one for all would leave the other processors idle.
+# the build names an architecture of the compute capability MAJOR (or of several, "(8|9)"). The
+# rows that WARPWRIGHT_KERNELS selects are dealt to CHUNKS files: one file a kernel would read the
+# same headers a hundred times, and one for all would leave the other processors idle.
 function(ww_kernels Family major chunks)
   string(TOLOWER ${Family} family)
   string(TOUPPER ${Family} upper)
@@ -86,12 +89,12 @@ function(ww_kernels Family major chunks)
   endwhile()
   if(rows)
     add_custom_command(OUTPUT ${rows}
-      COMMAND kernel_rows ${family} ${WARPWRIGHT_KERNELS} ${chunks} ${folder}
-      DEPENDS kernel_rows VERBATIM)
-    add_custom_target(${family}_rows DEPENDS ${rows})
-    add_dependencies(warpwright_simulation ${family}_rows)
+      COMMAND warpwright_kernel_rows ${family} ${WARPWRIGHT_KERNELS} ${chunks} ${folder}
+      DEPENDS warpwright_kernel_rows VERBATIM)
+    add_custom_target(warpwright_${family}_rows DEPENDS ${rows})
+    add_dependencies(warpwright_simulation warpwright_${family}_rows)
   endif()
-  set_property(SOURCE warpwright/device/model_kernels.cpp APPEND PROPERTY
+  set_property(SOURCE ${PROJECT_SOURCE_DIR}/warpwright/device/model_kernels.cpp APPEND PROPERTY
     COMPILE_DEFINITIONS WARPWRIGHT_${upper}_CHUNKS=${chunks})
   if(NOT WARPWRIGHT_CUDA)
     return()
@@ -103,7 +106,7 @@ function(ww_kernels Family major chunks)
   endif()
   set(target warpwright_${family}_cuda)
   add_library(${target} OBJECT ${cuda_sources})
-  add_dependencies(${target} ${family}_rows)
+  add_dependencies(${target} warpwright_${family}_rows)
   target_link_libraries(${target} PRIVATE warpwright_plan CUDA::cudart_static)
   ww_cuda_family(${target} ${architectures})
   ww_kernel_options(${target})
@@ -168,6 +171,8 @@ endif()
 list(TRANSFORM WARPWRIGHT_WARNINGS REPLACE "(.+)" "$<$<COMPILE_LANGUAGE:CXX>:\\1>")
 
 # ptxas says what it thinks of a kernel only in remarks; the launcher makes the bad ones errors and
-# keeps a table of every kernel's registers.
-set(CMAKE_CUDA_COMPILER_LAUNCHER ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/script/nvcc-launcher
+# keeps a table of every kernel's registers. By the path that is the same in every environment of
+# this Python: each `pip install .` has another one, and a new command compiles anew.
+file(REAL_PATH ${Python3_EXECUTABLE} python)
+set(CMAKE_CUDA_COMPILER_LAUNCHER ${python} ${PROJECT_SOURCE_DIR}/script/nvcc-launcher
     --table=${PROJECT_BINARY_DIR}/registers.tsv)
