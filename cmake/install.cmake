@@ -1,16 +1,26 @@
-# The install tree: find_package(warpwright) gives warpwright::warpwright, ::kernels and ::model.
+# The install tree: find_package(warpwright) gives warpwright::c, ::kernels, ::warpwright and ::model,
+# each with a file of targets of its own, so that none brings another's needs.
 include(CMakePackageConfigHelpers)
 set(config_folder ${CMAKE_INSTALL_LIBDIR}/cmake/warpwright)
 
-get_property(targets GLOBAL PROPERTY WARPWRIGHT_TARGETS)
-get_property(public GLOBAL PROPERTY WARPWRIGHT_PUBLIC)
-foreach(target IN LISTS targets)
-  string(REGEX REPLACE "^warpwright_" "room_" room ${target})
-  set_target_properties(${target} PROPERTIES EXPORT_NAME ${room})
+set(targets_c warpwright_shared)
+set(targets_kernels warpwright_public_kernels)
+set(targets_warpwright warpwright_public_warpwright)
+set(targets_model warpwright_public_model)
+set(rooms_c)
+set(rooms_kernels numeric layout atom facts isa pipeline tile kernel)
+set(rooms_warpwright plan weights device)
+set(rooms_model model simulation run)
+foreach(component c kernels warpwright model)
+  foreach(room IN LISTS rooms_${component})
+    set_target_properties(warpwright_${room} PROPERTIES EXPORT_NAME room_${room})
+    list(APPEND targets_${component} warpwright_${room})
+  endforeach()
+  install(TARGETS ${targets_${component}} EXPORT warpwright_${component}
+    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(EXPORT warpwright_${component} NAMESPACE warpwright:: DESTINATION ${config_folder}
+    FILE warpwright_${component}.cmake)
 endforeach()
-install(TARGETS ${public} ${targets} EXPORT warpwrightTargets
-  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(EXPORT warpwrightTargets NAMESPACE warpwright:: DESTINATION ${config_folder})
 
 # The headers of the API, of the rooms that kernels are written on, and of the model. What planning
 # and devices have between themselves stays here.
@@ -19,8 +29,9 @@ foreach(room numeric layout atom facts isa model pipeline tile kernel weights)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/warpwright/${room}/ DESTINATION ${include}/${room}
     FILES_MATCHING PATTERN "*.h")
 endforeach()
-foreach(header warpwright.h model.h run.h c.h plan/problem.h plan/device_facts.h plan/sm_groups.h plan/plan.h plan/tuning.h
-        device/cuda.h device/pack.h device/quantise.h device/launch.h device/model.h device/check.h device/trace_cuda.h)
+foreach(header warpwright.h model.h run.h c.h plan/problem.h plan/device_facts.h plan/sm_groups.h
+        plan/plan.h plan/tuning.h device/cuda.h device/pack.h device/quantise.h device/launch.h
+        device/model.h device/check.h device/trace_cuda.h)
   cmake_path(GET header PARENT_PATH folder)
   install(FILES ${PROJECT_SOURCE_DIR}/warpwright/${header} DESTINATION ${include}/${folder})
 endforeach()
@@ -28,9 +39,20 @@ if(TARGET warpwright_exe)
   install(TARGETS warpwright_exe RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 
-configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/warpwrightConfig.cmake.in
-  ${PROJECT_BINARY_DIR}/warpwrightConfig.cmake INSTALL_DESTINATION ${config_folder})
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+configure_file(${PROJECT_SOURCE_DIR}/cmake/warpwrightConfig.cmake.in
+  ${PROJECT_BINARY_DIR}/warpwrightConfig.cmake @ONLY)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/warpwrightConfigVersion.cmake
   COMPATIBILITY SameMinorVersion)  # before 1.0 a minor version may break the API
 install(FILES ${PROJECT_BINARY_DIR}/warpwrightConfig.cmake
   ${PROJECT_BINARY_DIR}/warpwrightConfigVersion.cmake DESTINATION ${config_folder})
+
+# For builds without CMake: the C library. The file finds its prefix from where it lies itself.
+cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX
+  BASE_DIRECTORY ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig OUTPUT_VARIABLE prefix_from_here)
+cmake_path(APPEND pc_libdir "\${prefix}" ${CMAKE_INSTALL_LIBDIR})
+cmake_path(APPEND pc_includedir "\${prefix}" ${CMAKE_INSTALL_INCLUDEDIR})
+configure_file(${PROJECT_SOURCE_DIR}/cmake/warpwright.pc.in ${PROJECT_BINARY_DIR}/warpwright.pc
+  @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/warpwright.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -42,7 +42,6 @@ function(ww_room name)
     target_link_libraries(${target} ${kind} warpwright_${room})
   endforeach()
   target_link_libraries(${target} ${kind} ${ARG_LIBRARIES})
-  set_property(GLOBAL APPEND PROPERTY WARPWRIGHT_TARGETS ${target})
 endfunction()
 
 # ww_public(NAME TARGETS...): warpwright::NAME, for users of the build and of the installed package.
@@ -52,7 +51,6 @@ function(ww_public name)
   add_library(warpwright::${name} ALIAS ${target})
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
   target_link_libraries(${target} INTERFACE ${ARGN})
-  set_property(GLOBAL APPEND PROPERTY WARPWRIGHT_PUBLIC ${target})
 endfunction()
 
 # ww_self_contained(TARGET PATTERN): a shared library that shows the symbols of that pattern alone

@@ -1,6 +1,8 @@
 # Installs this build, moves the install tree elsewhere, and builds and runs examples/ against it
-# as a user's project would: with find_package alone.
+# as a user's project would: with find_package alone. Then the ways in that need less: a component,
+# pkg-config, and the sources as a part of another project.
 #   cmake -DSOURCE=... -DBUILD=... -DGENERATOR=... -DCXX=... -P package.cmake
+cmake_minimum_required(VERSION 3.25)
 set(work ${BUILD}/package)
 file(REMOVE_RECURSE ${work})
 if(NOT EXISTS ${SOURCE}/examples/CMakeLists.txt)
@@ -19,9 +21,11 @@ endfunction()
 
 run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${work}/first)
 # Nothing in the tree may point back to where it was installed.
-file(RENAME ${work}/first ${work}/prefix)
+set(prefix "${work}/a prefix")
+file(RENAME ${work}/first ${prefix})
+file(GLOB library_folder ${prefix}/lib*)
 run(${CMAKE_COMMAND} -S ${SOURCE}/examples -B ${work}/examples -G ${GENERATOR}
-  -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_PREFIX_PATH=${work}/prefix
+  -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_PREFIX_PATH=${prefix}
   -DCMAKE_COMPILE_WARNING_AS_ERROR=ON)
 run(${CMAKE_COMMAND} --build ${work}/examples)
 foreach(example example_c example_gemm example_plan)
@@ -39,16 +43,134 @@ if(output MATCHES "boost")
   message(FATAL_ERROR "example_plan links Boost:\n${output}")
 endif()
 file(WRITE ${work}/api.cpp "#include <warpwright/warpwright.h>\n")
-run(${CXX} -std=c++20 -I${work}/prefix/include -MM ${work}/api.cpp)
+run(${CXX} -std=c++20 -I${prefix}/include -MM ${work}/api.cpp)
 if(output MATCHES "warpwright/(kernel|isa|pipeline|tile|model|layout)/")
   message(FATAL_ERROR "warpwright.h includes more than values:\n${output}")
 endif()
 foreach(header plan/rules.h plan/family.h plan/hopper.h device/launch_parts.h device/model_kernels.h)
-  if(EXISTS ${work}/prefix/include/warpwright/${header})
+  if(EXISTS ${prefix}/include/warpwright/${header})
     message(FATAL_ERROR "${header} is internal, and installed")
   endif()
 endforeach()
 # The installed command line answers from its new place, too.
-if(EXISTS ${work}/prefix/bin/warpwright)
-  run(${work}/prefix/bin/warpwright --help)
+if(EXISTS ${prefix}/bin/warpwright)
+  run(${prefix}/bin/warpwright --help)
+endif()
+foreach(file include/warpwright/c.h share/doc/warpwright/LICENSE)
+  if(NOT EXISTS ${prefix}/${file})
+    message(FATAL_ERROR "${file} is not installed")
+  endif()
+endforeach()
+
+# A project in C alone, in a folder with spaces, on a machine without Boost and the CUDA toolkit.
+set(bare -DCMAKE_DISABLE_FIND_PACKAGE_Boost=ON -DCMAKE_DISABLE_FIND_PACKAGE_CUDAToolkit=ON)
+set(mine "${work}/a project in C")
+file(COPY ${SOURCE}/examples/c/gemm.c DESTINATION ${mine})
+file(WRITE ${mine}/CMakeLists.txt "cmake_minimum_required(VERSION 3.25)
+project(mine LANGUAGES C)
+find_package(warpwright REQUIRED)
+if(NOT TARGET warpwright::c OR TARGET warpwright::model OR TARGET warpwright::kernels)
+  message(FATAL_ERROR \"C projects have warpwright::c alone\")
+endif()
+find_package(warpwright REQUIRED COMPONENTS c)
+add_executable(mine gemm.c)
+target_link_libraries(mine PRIVATE warpwright::c)
+")
+run(${CMAKE_COMMAND} -S ${mine} -B ${mine}/build -G ${GENERATOR} -DCMAKE_PREFIX_PATH=${prefix}
+  ${bare})
+run(${CMAKE_COMMAND} --build ${mine}/build)
+run(${mine}/build/mine)
+
+# Components that cannot be had are refused in a sentence, and those that need less are there.
+set(asking "${work}/asking")
+file(WRITE ${asking}/CMakeLists.txt "cmake_minimum_required(VERSION 3.25)
+project(asking LANGUAGES \${LANGUAGES})
+find_package(warpwright REQUIRED COMPONENTS \${COMPONENT})
+if(NOT TARGET warpwright::\${COMPONENT})
+  message(FATAL_ERROR \"found, but there is no warpwright::\${COMPONENT}\")
+endif()
+")
+function(ask language component sentence)
+  execute_process(COMMAND ${CMAKE_COMMAND} -S ${asking} -B ${asking}/${language} -G ${GENERATOR}
+    -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_PREFIX_PATH=${prefix} -DLANGUAGES=${language}
+    -DCOMPONENT=${component} ${ARGN} RESULT_VARIABLE status OUTPUT_VARIABLE said ERROR_VARIABLE said)
+  string(REGEX REPLACE "[ \n]+" " " said "${said}")
+  if(sentence STREQUAL "" AND NOT status EQUAL 0)
+    message(FATAL_ERROR "the component ${component} is not to be had:\n${said}")
+  elseif(status EQUAL 0 AND NOT sentence STREQUAL "")
+    message(FATAL_ERROR "the component ${component} was found, and should not have been")
+  endif()
+  string(FIND "${said}" "${sentence}" where)
+  if(where EQUAL -1)
+    message(FATAL_ERROR "this is not said: ${sentence}\nbut this:\n${said}")
+  endif()
+endfunction()
+ask(C c "" ${bare})
+ask(C model "warpwright's component model: it is C++, and this project has not enabled that language")
+ask(CXX kernels "" ${bare})
+ask(CXX gpu "warpwright's component gpu: there is no such component; there are c, kernels, warpwright"
+  ${bare})
+file(STRINGS ${library_folder}/cmake/warpwright/warpwrightConfig.cmake cuda REGEX "warpwright_CUDA ON")
+if(cuda)
+  ask(CXX warpwright "warpwright's component warpwright: the CUDA toolkit 13.0 or newer" ${bare})
+else()
+  ask(CXX warpwright "" ${bare})
+  ask(CXX model "warpwright's component model: Boost.Context (Debian's libboost-context-dev) was not"
+    ${bare})
+endif()
+ask(CXX model "" -DCMAKE_DISABLE_FIND_PACKAGE_Boost=OFF
+  -DCMAKE_DISABLE_FIND_PACKAGE_CUDAToolkit=OFF)
+
+# The same program by pkg-config and the C compiler.
+find_program(pkg_config pkg-config)
+find_program(cc NAMES cc gcc clang)
+if(pkg_config AND cc)
+  set(ENV{PKG_CONFIG_PATH} ${library_folder}/pkgconfig)
+  run(${pkg_config} --cflags --libs warpwright)
+  separate_arguments(flags UNIX_COMMAND "${output}")
+  run(${cc} -std=c11 -Wall -Wextra -Wpedantic -Werror ${mine}/gemm.c -o ${mine}/by_hand ${flags})
+  run(${CMAKE_COMMAND} -E env LD_LIBRARY_PATH=${library_folder} ${mine}/by_hand)
+else()
+  message("did not run: warpwright.pc: there is no pkg-config or no C compiler here")
+endif()
+
+# The sources as a part of another project: that builds no more than it asks for, installs nothing,
+# and keeps its own settings.
+set(parent "${work}/a parent")
+file(CREATE_LINK ${SOURCE} "${work}/the sources" SYMBOLIC)
+file(WRITE ${parent}/CMakeLists.txt "cmake_minimum_required(VERSION 3.25)
+project(parent LANGUAGES CXX)
+if(SUBPROJECT)
+  include(FetchContent)
+  FetchContent_Declare(warpwright SOURCE_DIR \"${work}/the sources\")
+  FetchContent_MakeAvailable(warpwright)
+  add_executable(mine mine.cpp)
+  target_link_libraries(mine PRIVATE warpwright::kernels)
+endif()
+")
+file(WRITE ${parent}/mine.cpp "#include <warpwright/layout/expression.h>
+int main() { return sizeof(warpwright::layout::Layout) > 0 ? 0 : 1; }
+")
+foreach(subproject OFF ON)
+  run(${CMAKE_COMMAND} -S ${parent} -B ${parent}/${subproject} -G ${GENERATOR}
+    -DCMAKE_CXX_COMPILER=${CXX} -DSUBPROJECT=${subproject})
+  file(STRINGS ${parent}/${subproject}/CMakeCache.txt cached_${subproject}
+    REGEX "^[A-Za-z_]+:(BOOL|STRING|PATH|FILEPATH)=")
+endforeach()
+foreach(line IN LISTS cached_ON)
+  if(NOT line IN_LIST cached_OFF AND
+     NOT line MATCHES "^(WARPWRIGHT_|[Bb]oost_|FETCHCONTENT_)")
+    message(FATAL_ERROR "as a subproject it writes its parent's cache: ${line}")
+  endif()
+endforeach()
+foreach(option TESTS CLI PYTHON INSTALL WERROR)
+  if(NOT "WARPWRIGHT_${option}:BOOL=OFF" IN_LIST cached_ON)
+    message(FATAL_ERROR "as a subproject it has WARPWRIGHT_${option} unasked")
+  endif()
+endforeach()
+run(${CMAKE_COMMAND} --build ${parent}/ON --target mine)
+run(${parent}/ON/mine)
+run(${CMAKE_COMMAND} --install ${parent}/ON --prefix ${parent}/installed)
+if(EXISTS ${parent}/installed)
+  message(FATAL_ERROR "as a subproject it installs, unasked:\n${output}")
 endif()
