@@ -63,7 +63,9 @@ class ScaleLoader {
       const Batch current = next;
       const int count = count_;
       more = advance(ahead);
-      if (more) fetch(next);
+      if (more) {
+        fetch(next);
+      }
       WW_UNROLL for (int j = 0; j < ahead; ++j) {
         if (j < count) {
           ring_.wait_empty(state);
