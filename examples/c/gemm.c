@@ -67,7 +67,7 @@ int main(void) {
   /* The same in one call; and what a refusal looks like. */
   refused = ww_run(&gemm, WW_MODEL, NULL, NULL, NULL, NULL);
   if (refused != NULL) return fail(refused);
-  gemm.a.row_stride = k + 1;
+  gemm.a.row_stride = k - 1;
   refused = ww_run(&gemm, WW_MODEL, NULL, NULL, NULL, NULL);
   if (refused == NULL) return 1;
   printf("%s: %s\n", ww_refusal_code(refused), ww_refusal_text(refused));

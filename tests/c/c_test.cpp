@@ -278,7 +278,7 @@ TEST(C, RefusesWhatIsNoProduct) {
     EXPECT_STREQ(ww_refusal_code(made.get()), code) << text(made);
     EXPECT_THAT(text(made), HasSubstr(says));
   };
-  refused("bad_stride", "nearest legal", [](Product& p) { p.gemm.a.row_stride = 33; });
+  refused("bad_stride", "nearest legal", [](Product& p) { p.gemm.a.row_stride = 31; });
   refused("bad_shape", "nearest legal B", [](Product& p) { p.gemm.b.columns = 16; });
   refused("bad_pointer", "A is a null pointer", [](Product& p) { p.gemm.a.data = nullptr; });
   refused("bad_pointer", "A is not given", [](Product& p) { ww_gemm_init(&p.gemm); });
@@ -516,10 +516,10 @@ TEST(C, ManyThreadsAtOnce) {
         Product p;
         p.gemm.beta = 0;
         p.gemm.expected_tokens = 0;
-        p.gemm.d.rows = p.gemm.a.rows = 1 + (i + static_cast<int>(t)) % Product::m;
+        p.gemm.d.rows = p.gemm.a.rows = 2 + (i + static_cast<int>(t)) % (Product::m - 1);
         const Refusal refused(ww_run(&p.gemm, WW_MODEL, nullptr, nullptr, nullptr, nullptr));
         wrong[t] += refused ? 1 : 0;
-        p.gemm.a.row_stride = 33 + i;
+        p.gemm.a.row_stride = Product::k - 1 - i;
         wrong[t] += Refusal(ww_run(&p.gemm, WW_MODEL, nullptr, nullptr, nullptr, nullptr)) ? 0 : 1;
       }
     });

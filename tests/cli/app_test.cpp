@@ -203,7 +203,7 @@ TEST(Explain, Refuses) {
   };
   expect_refused(with({"--as", "a10"}), "it must be model, v100, t4, a100, ");
   expect_refused(with({"--as", "h200", "--sms", "4"}), "--sms is of the model");
-  expect_refused({"explain", "gemm", "--random", "64", "64", "60"}, "16 bytes");
+  expect_refused({"explain", "gemm", "--random", "64", "64", "60", "--as", "b200"}, "16 bytes");
   expect_refused({"explain", "gemm", "--m", "64", "--k", "64"}, "together");
   expect_refused({"explain", "gemm"}, "A is missing");
   // What would be written by nobody.

@@ -196,6 +196,18 @@ TEST_F(GemmCommand, MultipliesFiles) {
   EXPECT_NEAR(value(d, 64 * 33 + 32), want, std::abs(want) / 128 + 1e-4);
 }
 
+TEST_F(GemmCommand, MultipliesRowsThatTmaCannotRead) {
+  for (const auto& [dtype, k] : {std::pair{"bf16", "1"}, {"fp16", "45"}, {"e4m3", "100"}}) {
+    const CliResult r = run_cli({"gemm", "--random", "17", "35", k, "--dtype", dtype, "--check"});
+    EXPECT_EQ(r.status, 0) << dtype << ' ' << k << r.err;
+    EXPECT_NE(r.err.find("PASS"), std::string::npos) << r.err;
+  }
+  const std::string a = matrix_file("a.npy", DType::f32, {16, 5}, 1);
+  const std::string b = matrix_file("b.npy", DType::f32, {8, 5}, 2);
+  const CliResult r = run_cli({"gemm", "--a", a, "--b", b, "--check"});
+  EXPECT_EQ(r.status, 0) << r.err;
+}
+
 TEST_F(GemmCommand, ChoosesTypes) {
   const auto type_of = [&](const std::vector<std::string>& call, const std::string& out) {
     const CliResult r = run_cli(call);
@@ -326,8 +338,6 @@ TEST_F(GemmCommand, RefusesBadExtents) {
   expect_refused_naming({"gemm", "--random", "8", "8", "-1"}, {"K is -1", "0"});
   expect_refused_naming({"gemm", "--random", "8", "8", "3000000000"},
                         {"K is 3000000000", "2147479551"});
-  expect_refused_naming({"gemm", "--random", "8", "8", "20"}, {"A", "16 bytes", "24"});
-  expect_refused_naming({"gemm", "--random", "8", "8", "1"}, {"A", "16 bytes", "8 elements"});
   expect_refused_naming({"gemm", "--random", "2000000", "2000000", "8"}, {"memory", "smaller"});
   expect_refused_naming({"gemm", "--random", "8", "8"}, {"--random"});
   expect_refused_naming({"gemm", "--random", "8", "8", "eight"}, {"--random"});
@@ -339,7 +349,6 @@ TEST_F(GemmCommand, RefusesBadFiles) {
   const std::string other_k = matrix_file("k.npy", DType::f32, {8, 32}, 2);
   const std::string cube = matrix_file("cube.npy", DType::f32, {2, 3, 4}, 2);
   const std::string vector = matrix_file("vector.npy", DType::f32, {24}, 2);
-  const std::string odd = matrix_file("odd.npy", DType::f32, {8, 5}, 2);
   const std::string c = matrix_file("c.npy", DType::f32, {8, 16}, 3);
   write_tensor(file("fp8.safetensors:t"),
                {DType::e4m3, {8, 32}, std::vector<std::byte>(8 * 32, std::byte{0})});
@@ -362,7 +371,6 @@ TEST_F(GemmCommand, RefusesBadFiles) {
   expect_refused_naming(gemm({"--a", cube, "--b", b}), {"A ", "3 dimensions", "6x4", "--batch 2"});
   expect_refused_naming(gemm({"--a", a, "--b", vector}), {"B ", "1 dimensions", "24x1"});
   expect_refused_naming(gemm({"--a", a, "--b", other_k}), {"A ", "16x24", "8x32", "B is 8x24"});
-  expect_refused_naming(gemm({"--a", odd, "--b", odd}), {"A", "16 bytes", "8 elements"});
   expect_refused_naming(gemm({"--a", a, "--b", b, "--c", c}), {"C ", "as large as D"});
   expect_refused_naming(gemm({"--a", a, "--b", b, "--beta", "1"}), {"C is missing"});
   expect_refused_naming(gemm({"--a", a, "--b", b, "--beta", "1", "--c", c}),

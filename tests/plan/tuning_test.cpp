@@ -415,8 +415,9 @@ TEST_F(Tuning, AnEntryThatIsNoLongerLegalIsLeftAside) {
 }
 
 TEST_F(Tuning, RefusesAsPlanDoes) {
-  const auto refused =
-      tuned_plan(packed_problem(64, 64, 60, DType::bf16, DType::bf16), h200(), TuningCache(path_));
+  GemmProblem p = packed_problem(64, 64, 60, DType::e4m3, DType::bf16);
+  p.scaling = Scaling::block;
+  const auto refused = tuned_plan(p, h200(), TuningCache(path_));
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.reason().find("16 bytes"), std::string::npos) << refused.reason();
 }

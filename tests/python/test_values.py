@@ -39,6 +39,21 @@ class Values(unittest.TestCase):
             self.assertEqual(d.dtype, result)
             self.close(d, f32(a) @ f32(b).T)
 
+    def test_any_alignment(self):
+        for dtype, k in [(bf16, 33), (np.dtype(np.float16), 1), (e4m3, 100)]:
+            a, b = normal(20, k, dtype=dtype), normal(37, k, dtype=dtype)
+            self.close(wp.gemm(a, b), f32(a) @ f32(b).T)
+            self.close(wp.gemm(normal(20, k + 1, dtype=dtype)[:, 1:] * 0 + a, b), f32(a) @ f32(b).T)
+        self.assertIn("slower", wp.plan(a, b, device="h200").explain())
+
+    def test_int8(self):
+        a = rng.integers(-128, 128, (20, 45), dtype=np.int8)
+        b = rng.integers(-128, 128, (37, 45), dtype=np.int8)
+        sa, sb = rng.random(20, dtype=np.float32), rng.random(37, dtype=np.float32)
+        sums = a.astype(np.int64) @ b.astype(np.int64).T
+        np.testing.assert_array_equal(wp.gemm(a, b), sums.astype(np.float32).astype(bf16))
+        self.close(wp.gemm(a, b, scale_a=sa, scale_b=sb), sums * np.outer(sa, sb), 0.01)
+
     def test_out_is_written_and_returned(self):
         a, b = normal(3, 32), normal(16, 32)
         whole = np.full((3, 40), np.nan, dtype=bf16)
@@ -262,7 +277,7 @@ class Plans(unittest.TestCase):
         checked = run("gemm", "--random", "24", "48", "64", "--check")
         self.assertEqual(checked.returncode, 0, checked.stderr)
         self.assertIn("check: PASS", checked.stdout + checked.stderr)
-        wrong = run("gemm", "--random", "24", "48", "63")
+        wrong = run("gemm", "--random", "24", "48", "63", "--dtype", "mxf8")
         self.assertEqual(wrong.returncode, 2)
         self.assertIn("nearest legal", wrong.stderr)
 

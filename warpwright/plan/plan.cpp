@@ -31,6 +31,42 @@ Refusal with_other_builds(Refusal refused, const Family& family, const Plan& sta
   return refused;
 }
 
+// May a product that TMA cannot read go to kernels of mma.sync, which take any alignment? Not where
+// the bits of a row are to be the same for every M: a single row has no pitch, and goes by TMA.
+bool may_do_without_copies(const GemmProblem& p, const PlanChoices& choices) {
+  if (choices.kernel) return false;
+  if (!choices.batch_invariant) return true;
+  GemmProblem by_b = p;
+  by_b.a_row_stride = by_b.k + 15 - (by_b.k + 15) % 16;
+  by_b.a_batch_stride = 0;
+  by_b.a_alignment = 16;
+  return problem_fault(by_b).has_value();
+}
+
+// Plans by kernels of mma.sync for a product whose A or B TMA cannot read, for which `refused` is
+// why; or that refusal.
+Result<std::vector<Plan>> without_copies(const Plan& start, const PlanChoices& choices,
+                                         const Refusal& refused) {
+  const Family& family = registers_family();
+  if (!family.can_run_on(start.device.architecture) || problem_fault(start.problem, false) ||
+      !may_do_without_copies(start.problem, choices)) {
+    return refused;
+  }
+  Plan begun = start;
+  if (start.problem.reads_c) begun.c_path = EpiloguePath::elements;
+  auto all = family.candidates(begun, choices, Rows::built);
+  const bool is_theirs = is_of_registers(start.problem.a);
+  if (!all && is_theirs) return with_other_builds(all.refusal(), family, begun, choices);
+  if (!all) return refused;
+  for (Plan& each : *all) {
+    each.reason =
+        is_theirs ? "a kernel of mma.sync, because those of wgmma multiply no " +
+                        type_name(start.problem.a)
+                  : "a slower kernel, which loads A and B without TMA, because " + refused.reason;
+  }
+  return all;
+}
+
 }  // namespace
 
 Result<std::vector<Plan>> candidates(const GemmProblem& problem, const DeviceFacts& device,
@@ -38,7 +74,8 @@ Result<std::vector<Plan>> candidates(const GemmProblem& problem, const DeviceFac
   const Family* const family = family_of(device, choices);
   const bool micro = problem.scaling == Scaling::micro;  // all its kernels have producers
   const bool copy_engine = family == nullptr || family->uses_copy_engine();
-  if (auto r = problem_fault(problem, copy_engine || micro)) return *r;
+  const auto copies_refused = problem_fault(problem, copy_engine || micro);
+  if (copies_refused && (!copy_engine || micro || family == nullptr)) return *copies_refused;
   if (family == nullptr) {
     return refuse(RefusalCode::no_device, "device ", device.name, " has architecture sm_",
                   device.architecture,
@@ -64,8 +101,10 @@ Result<std::vector<Plan>> candidates(const GemmProblem& problem, const DeviceFac
   start.device = device;
   start.d_path = result_path(problem, true);
   start.c_path = result_path(problem, false);
-  if (problem.reads_c && !family->uses_copy_engine()) start.c_path = EpiloguePath::elements;
-  auto all = family->candidates(start, choices, Rows::built);
+  if (problem.reads_c && !copy_engine) start.c_path = EpiloguePath::elements;
+  auto all = copies_refused ? without_copies(start, choices, *copies_refused)
+                            : family->candidates(start, choices, Rows::built);
+  if (!all && copies_refused) return all;
   if (!all) return with_other_builds(all.refusal(), *family, start, choices);
   std::stable_sort((*all).begin(), (*all).end(),
                    [](const Plan& x, const Plan& y) { return x.cost < y.cost; });

@@ -23,7 +23,9 @@ constexpr Name name_of(const RegisterConfig& c) {
   }
   const std::string_view operands =
       is_block_scaled(c) ? scaled_name(c.mma) : numeric::name(c.mma.a);
-  ((name += operands) += "_") += numeric::name(c.result);
+  name += operands;
+  if (c.mma.b != c.mma.a) (name += "x") += numeric::name(c.mma.b);
+  (name += "_") += numeric::name(c.result);
   (((name += "_") += c.tile_m) += "x") += c.tile_n;
   if (c.any_alignment) name += "_any";
   if (has_producer(c)) name += "_tma";
@@ -68,6 +70,12 @@ constexpr RegisterConfig of(DType operand, DType result, RegisterConfig c) {
            numeric::is_float(operand) ? DType::f32 : DType::s32};
   c.tile_k = 512 / bits;
   c.result = result;
+  return c;
+}
+/// Two types of 8-bit floats.
+constexpr RegisterConfig mixed(DType a, DType b, DType result, RegisterConfig c) {
+  c = of(a, result, c);
+  c.mma.b = b;
   return c;
 }
 /// Turing's and Volta's: m16n8k8 and m8n8k4 of f16, fed by plain loads. Fewer CTAs an SM, and eight
@@ -150,10 +158,13 @@ inline constexpr auto rows = std::array{
     common(of(DType::e4m3, DType::bf16, eight_warps)),
     common(of(DType::e4m3, DType::bf16, small(true))),
     common(of(DType::e4m3, DType::f32, small(true))),
+    common(mixed(DType::e5m2, DType::e4m3, DType::bf16, small(true))),
+    more(mixed(DType::e4m3, DType::e5m2, DType::bf16, small(true))),
+    more(of(DType::e5m2, DType::bf16, small(true))),
     common(of(DType::tf32, DType::f32, square)),
     common(of(DType::tf32, DType::f32, small(true))),
     more(of(DType::s8, DType::bf16, square)),
-    more(of(DType::s8, DType::bf16, small(true))),
+    common(of(DType::s8, DType::bf16, small(true))),
     more(of(DType::s8, DType::f32, square)),
     more(of(DType::s8, DType::f32, small(true))),
     more(turing(DType::f16, square)),
