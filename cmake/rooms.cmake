@@ -56,9 +56,10 @@ endfunction()
 # ww_self_contained(TARGET PATTERN): a shared library that shows the symbols of that pattern alone
 # and brings the C++ library along, so that it gets along with any other in its process.
 function(ww_self_contained target pattern)
+  target_sources(${target} PRIVATE ${PROJECT_SOURCE_DIR}/cmake/arc4random.cpp)
   set(map ${PROJECT_BINARY_DIR}/${target}.map)
   file(CONFIGURE OUTPUT ${map} CONTENT "{ global: ${pattern}; local: *; };\n")
-  target_link_options(${target} PRIVATE -Wl,--version-script=${map} 
+  target_link_options(${target} PRIVATE -Wl,--version-script=${map}
     -static-libstdc++ -static-libgcc)
   set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS ${map})
 endfunction()
