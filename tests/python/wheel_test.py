@@ -108,8 +108,9 @@ def samples(python, folder):
 
 def check_wheel(wheel, folder):
     """Its name, its files, and what its module links."""
-    if not re.fullmatch(r"warpwright-[0-9.]+-cp310-abi3-linux_\w+\.whl", wheel.name):
-        sys.exit(f"{wheel.name} is no wheel for every CPython from 3.10 on")
+    named = re.fullmatch(r"warpwright-[0-9.]+-(cp310-abi3-manylinux_2_(\d+)_\w+)\.whl", wheel.name)
+    if not named:
+        sys.exit(f"{wheel.name} is no wheel for every CPython from 3.10 on, and for a glibc")
     shutil.rmtree(folder, ignore_errors=True)
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(folder)
@@ -120,6 +121,15 @@ def check_wheel(wheel, folder):
                             run("readelf", "-d", folder / "warpwright" / "_core.abi3.so")))
     if not linked <= LIBRARIES:
         sys.exit(f"_core.abi3.so needs {', '.join(linked - LIBRARIES)}, which a machine may lack")
+    needed = re.findall(r"\bGLIBC_2\.(\d+)", run("readelf", "-W", "--version-info",
+                                                 folder / "warpwright" / "_core.abi3.so"))
+    if max(map(int, needed)) != int(named[2]):
+        sys.exit(f"{wheel.name} says not that it needs glibc 2.{max(map(int, needed))}")
+    (about,) = folder.glob("*.dist-info/WHEEL")
+    if f"\nTag: {named[1]}\n" not in about.read_text():
+        sys.exit(f"{wheel.name} has another tag inside:\n{about.read_text()}")
+    if "\nLicense-Expression: Apache-2.0\n" not in (about.parent / "METADATA").read_text():
+        sys.exit(f"{wheel.name} does not name its licence in an expression")
 
 
 def main():
