@@ -174,3 +174,13 @@ run(${CMAKE_COMMAND} --install ${parent}/ON --prefix ${parent}/installed)
 if(EXISTS ${parent}/installed)
   message(FATAL_ERROR "as a subproject it installs, unasked:\n${output}")
 endif()
+
+# Where `pip install .` builds again, it keeps the objects of all folders but the top one.
+file(STRINGS ${BUILD}/CMakeFiles/TargetDirectories.txt folders)
+foreach(folder IN LISTS folders)
+  cmake_path(GET folder PARENT_PATH parent_folder)
+  cmake_path(GET folder FILENAME target)
+  if(parent_folder STREQUAL "${BUILD}/CMakeFiles" AND target MATCHES "^warpwright")
+    message(FATAL_ERROR "${target} is in the top folder: pip would compile it anew every time")
+  endif()
+endforeach()
