@@ -24,7 +24,7 @@ import sys, warpwright as wp
 plan = wp.plan(wp.Spec((64, 128)), wp.Spec((256, 128)), device="h200")
 assert "132 SMs" in plan.explain()
 try:
-    wp.plan(wp.Spec((64, 100)), wp.Spec((256, 100)), device="b200")
+    wp.plan(wp.Spec((64, 100), strides=(99, 1)), wp.Spec((256, 100)), device="b200")
 except wp.Refusal as refusal:
     assert refusal.code == "bad_stride" and "nearest legal" in str(refusal)
 else:

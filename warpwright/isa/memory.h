@@ -223,6 +223,12 @@ WW_DEVICE GlobalView<Words<N>> global_words(T* data) {
   return {reinterpret_cast<Words<N>*>(data)};
 }
 
+/// Bytes by which an address lies behind a multiple of N. No instruction of its own.
+template <int N>
+WW_DEVICE int bytes_past(const void* address) {
+  return static_cast<int>(reinterpret_cast<std::uintptr_t>(address) % N);
+}
+
 /// Keeps the compiler from moving accesses of memory over this point: loads started far ahead take
 /// registers that are needed elsewhere. No instruction.
 WW_DEVICE
