@@ -6,6 +6,7 @@ graphs, streams, several devices. --host also measures what a call takes of the 
 torch.mm and the launch of an empty kernel. What could not run is named in the last lines.
 """
 import os
+import pathlib
 import statistics
 import sys
 import time
@@ -175,6 +176,33 @@ class Operators(unittest.TestCase):
             compiled = torch.compile(experts, fullgraph=True, dynamic=True,
                                      backend="inductor" if device == "cuda" else "aot_eager")
             self.close(compiled(a, b, offsets), experts(a, b, offsets).float())
+
+    def test_modules_of_the_documents(self):
+        """docs/inference.md: what takes the place of nn.Linear and of experts."""
+        page = pathlib.Path(__file__).resolve().parents[2] / "docs" / "inference.md"
+        (sample,) = (text for text in page.read_text().split("```python\n")
+                     if "class Fp8Linear" in text)
+        here = {}
+        exec(sample.split("```")[0], here)  # pylint: disable=exec-used
+        for device in DEVICES:
+            linear = torch.nn.Linear(256, 384).to(device, torch.bfloat16)
+            x = normal(2, 5, 256, device=device)
+            with torch.inference_mode():
+                want = linear(x).float()
+                for name, error in (("Fp8Linear", 0.06), ("Int4Linear", 0.12)):
+                    y = here[name](linear)(x)
+                    self.assertEqual(y.dtype, torch.bfloat16)
+                    self.assertLess((y.float() - want).norm() / want.norm(), error)
+                gate_up = normal(4, 256, 128, device=device)
+                down = normal(4, 128, 128, device=device)
+                x, _, offsets = grouped(device)
+                y = here["Fp8Experts"](gate_up / 8, down / 8)(x, offsets).float()
+                for g in range(4):
+                    some = slice(offsets[g].item(), offsets[g + 1].item())
+                    p = x[some].float() @ (gate_up[g] / 8).float().T
+                    h = torch.nn.functional.silu(p[:, :128]) * p[:, 128:]
+                    want = h @ (down[g] / 8).float().T
+                    self.assertLessEqual((y[some] - want).norm(), 0.12 * want.norm())
 
     def test_gradients_are_refused_while_they_are_recorded(self):
         a, b = normal(4, 32, device="cpu"), normal(8, 32, device="cpu").requires_grad_()
