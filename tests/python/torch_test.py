@@ -244,6 +244,38 @@ class Gpu(unittest.TestCase):
                               for g, (p, q) in enumerate(zip(cuts, cuts[1:]))])
             self.assertLess((y.float() - want).abs().max().item(), 1)
 
+    def test_cuda_graphs_of_quantised_products(self):
+        """As docs/inference.md captures them: tokens are quantised in the graph."""
+        w = normal(512, 1024, device="cuda") / 8
+        w8, scale_w = wp.quantise(w)
+        int4 = wp.pack_int4(w, encoding="sm")
+        experts, scales = wp.quantise(torch.stack([w] * 3).reshape(-1, 1024))
+        experts, scales = experts.reshape(3, 512, 1024), scales.reshape(3, 512)
+        x, offsets = normal(16, 1024, device="cuda"), torch.tensor([0, 3, 3, 16], device="cuda",
+                                                                   dtype=torch.int32)
+
+        def products():
+            x8, scale = ops.quantise(x)
+            return (ops.scaled_gemm(x8, w8, scale, scale_w),
+                    ops.int4_gemm(x8, int4.data, int4.form, scale_a=scale),
+                    ops.grouped_gemm(x8, experts, offsets, scale_a=scale, scale_b=scales,
+                                     scaling="row_column"))
+        stream = torch.cuda.Stream()
+        with torch.inference_mode(), torch.cuda.stream(stream):
+            for _ in range(2):
+                products()
+            stream.synchronize()
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph, stream=stream):
+                made = products()
+            x.copy_(torch.randn_like(x))
+            offsets.copy_(torch.tensor([0, 8, 16, 16], dtype=torch.int32))
+            graph.replay()
+            stream.synchronize()
+            want = x.float() @ w.float().T
+            for y, error in zip(made, (0.06, 0.2, 0.06)):
+                self.assertLess((y.float() - want).norm(), error * want.norm())
+
     def test_the_current_stream_is_taken(self):
         a, b = normal(512, 512, device="cuda"), normal(512, 512, device="cuda")
         stream = torch.cuda.Stream()
