@@ -388,8 +388,8 @@ TEST(RegisterKernels, ProducersAreCleanInEverySchedule) {
       if (m.fate != device::Mutant::Fate::survived) continue;
       // Between a read and an asynchronous write a fence is wanted by the strict reading alone, to
       // which these kernels are not held, whose warps release stages without. The ring of answers
-      // is held to it in tests/corpus/launch_control_test.cpp. docs/mutation.md says why it does
-      // not matter who arrives for a load of C.
+      // is held to it in tests/corpus/launch_control_test.cpp. docs/log/mutation.md says why it
+      // does not matter who arrives for a load of C.
       const bool fence = m.site.find("fence.proxy.async at ") != std::string::npos;
       const bool of_c = m.mutation.kind == model::Mutation::Kind::stranger &&
                         m.site.find("mbarrier.arrive c_full at ") != std::string::npos;

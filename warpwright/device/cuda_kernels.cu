@@ -12,8 +12,10 @@ namespace warpwright::device {
 namespace {
 
 __global__ void __launch_bounds__(kernel::GroupMapsKernel::threads)
-    make_group_maps(const __grid_constant__ kernel::GroupMapsParams params) {
+    make_group_maps([[maybe_unused]] const __grid_constant__ kernel::GroupMapsParams params) {
+#if WW_CLUSTERS  // targets before sm_90, in whose builds nobody starts it, have no tensor maps
   kernel::GroupMapsKernel::run(params);
+#endif
 }
 
 __global__ void __launch_bounds__(kernel::ZeroRowsKernel::threads)
