@@ -27,9 +27,7 @@ class OnCuda {
     offsets_ =
         copy(t.operands.groups->offsets, static_cast<std::int64_t>(t.wide.size()) * width).get();
     operands_.groups->offsets = offsets_->data();
-    memory_ = tests::used_cuda_memory(room);
-    tests::require(memory_->fill(0xff));
-    workspace_ = Workspace(memory_->data(), room);
+    take_workspace(room);
   }
 
   [[nodiscard]] const GemmOperands& operands() const { return operands_; }
@@ -38,6 +36,7 @@ class OnCuda {
   [[nodiscard]] void* offsets() const { return offsets_->data(); }
 
   std::optional<Refusal> prepare(const Plan& plan) {
+    if (plan.workspace_bytes > workspace_.bytes()) take_workspace(plan.workspace_bytes);
     return warpwright::prepare(plan, workspace_, nullptr);
   }
   std::optional<Refusal> launch(const Plan& plan, void* stream = nullptr,
@@ -69,7 +68,13 @@ class OnCuda {
   }
 
  private:
-  static constexpr std::int64_t room = 2 << 20;
+  static constexpr std::int64_t room = 2 << 20;  ///< more than any plan without copies needs
+
+  void take_workspace(std::int64_t bytes) {
+    memory_ = tests::used_cuda_memory(bytes);
+    tests::require(memory_->fill(0xff));
+    workspace_ = Workspace(memory_->data(), bytes);
+  }
 
   std::shared_ptr<device::CudaBuffer>& copy(const void* data, std::int64_t bytes) {
     copies_.push_back(tests::used_cuda_memory(bytes));

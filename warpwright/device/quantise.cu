@@ -38,46 +38,77 @@ __device__ float widened(__nv_bfloat16 x) {
   return __bfloat162float(x);
 }
 
-// Four elements along K; those behind the last count as 0. `whole`: rows of x begin at multiples of
-// four elements.
+// Elements of a thread at a time: 16 bytes of 16-bit ones.
+constexpr int kEach = 8;
+
+// Neighbours along K; those behind the last count as 0. `whole`: rows of x begin at multiples of
+// that many elements.
 template <class T, bool whole>
-__device__ void load(const Rows& r, int row, int k, float (&v)[4]) {
+__device__ void load(const Rows& r, int row, int k, float (&v)[kEach]) {
   const T* const at = static_cast<const T*>(r.x) + row * r.x_pitch + k;
-  if (whole && k + 4 <= r.k) {
-    struct alignas(4 * sizeof(T)) Four {
-      T x[4];
+  if (whole && k + kEach <= r.k) {
+    struct alignas(16) Piece {
+      T x[16 / sizeof(T)];
     };
-    const Four four = *reinterpret_cast<const Four*>(at);
-    for (int i = 0; i < 4; ++i) v[i] = widened(four.x[i]);
+    constexpr int pieces = kEach * sizeof(T) / sizeof(Piece);
+    for (int i = 0; i < pieces; ++i) {
+      const Piece piece = reinterpret_cast<const Piece*>(at)[i];
+      for (int j = 0; j < kEach / pieces; ++j) v[i * kEach / pieces + j] = widened(piece.x[j]);
+    }
   } else {
-    for (int i = 0; i < 4; ++i) v[i] = k + i < r.k ? widened(at[i]) : 0.0F;
+    for (int i = 0; i < kEach; ++i) v[i] = k + i < r.k ? widened(at[i]) : 0.0F;
   }
 }
 
-// `whole`: rows of the codes begin at multiples of four bytes.
+// Division by a scale, with the quotients of IEEE 754 as far as codes can tell.
+struct Divisor {
+  float scale;
+  float inverse;  // rounded to nearest, as quotients are unless the compiler is told otherwise
+  bool is_usual;
+
+  __device__ explicit Divisor(float by)
+      : scale(by), inverse(1.0F / by), is_usual(by > 0x1p-60F && by < 0x1p60F) {}
+  __device__ float quotient(float x) const {
+    if (!is_usual) return x / scale;
+    // A product that is off by its last bit at most, and a correction that rounds it rightly
+    // (Markstein). What lies beyond 448 by far, infinities and NaN stay as they are; what loses
+    // bits below the least normal float is 0 as a code.
+    const float near = x * inverse;
+    const float right = fmaf(fmaf(-near, scale, x), inverse, near);
+    return fabsf(near) < 0x1p60F ? right : near;
+  }
+};
+
+// `whole`: rows of the codes begin at multiples of kEach bytes.
 template <bool whole>
-__device__ void store(const Rows& r, int row, int k, float scale, const float (&v)[4]) {
+__device__ void store(const Rows& r, int row, int k, const Divisor& by, const float (&v)[kEach]) {
   std::uint8_t* const at = r.codes + row * r.codes_pitch + k;
-  // The quotients are those of IEEE 754: the compiler rounds divisions unless it is told not to.
-  const auto code = [&](int i) {
-    return __nv_cvt_float2_to_fp8x2(make_float2(v[i] / scale, v[i + 1] / scale), __NV_SATFINITE,
-                                    __NV_E4M3);
-  };
-  const std::uint32_t codes = code(0) | static_cast<std::uint32_t>(code(2)) << 16;
-  if (whole && k + 4 <= r.k) {
-    *reinterpret_cast<std::uint32_t*>(at) = codes;
+  std::uint32_t codes[kEach / 4];
+  for (int i = 0; i < kEach / 4; ++i) {
+    const auto code = [&](int j) -> std::uint32_t {
+      return __nv_cvt_float2_to_fp8x2(make_float2(by.quotient(v[j]), by.quotient(v[j + 1])),
+                                      __NV_SATFINITE, __NV_E4M3);
+    };
+    codes[i] = code(4 * i) | code(4 * i + 2) << 16;
+  }
+  if (whole && k + kEach <= r.k) {
+    *reinterpret_cast<uint2*>(at) = make_uint2(codes[0], codes[1]);
   } else {
-    for (int i = 0; i < 4 && k + i < r.k; ++i) at[i] = static_cast<std::uint8_t>(codes >> 8 * i);
+    for (int i = 0; i < kEach && k + i < r.k; ++i) {
+      at[i] = static_cast<std::uint8_t>(codes[i / 4] >> 8 * (i % 4));
+    }
   }
 }
 
-__device__ float largest_of(float largest, const float (&v)[4]) {
+__device__ float largest_of(float largest, const float (&v)[kEach]) {
   for (const float x : v) largest = fmaxf(largest, finite_magnitude(x));
   return largest;
 }
 
-__device__ float largest_of_warp(float largest) {
-  for (int d = 16; d > 0; d /= 2) {
+// Of as many lanes next to each other.
+template <int lanes = 32>
+__device__ float largest_of_lanes(float largest) {
+  for (int d = lanes / 2; d > 0; d /= 2) {
     largest = fmaxf(largest, __shfl_xor_sync(0xffffffffU, largest, d));
   }
   return largest;
@@ -85,7 +116,7 @@ __device__ float largest_of_warp(float largest) {
 
 __device__ float largest_of_cta(float largest) {
   __shared__ float of_warps[kThreads / 32];
-  const float mine = largest_of_warp(largest);
+  const float mine = largest_of_lanes(largest);
   if (threadIdx.x % 32 == 0) of_warps[threadIdx.x / 32] = mine;
   __syncthreads();
   float all = 0;
@@ -93,91 +124,99 @@ __device__ float largest_of_cta(float largest) {
   return all;
 }
 
-// A warp takes a block of a row: a lane four of its elements.
+// The elements of x in a grid of CTAs: gridDim.x of them share a row, and each takes every
+// gridDim.y-th row. Calls load(row, k, values) for kAtOnce rows, then use(row, k, values), by all
+// lanes of a warp, also where k is behind the row.
+constexpr int kAtOnce = 4;
+template <class Load, class Use>
+__device__ void for_each_piece(const Rows& r, const Load& load, const Use& use) {
+  constexpr std::int64_t piece = kThreads * kEach;
+  const std::int64_t stride = gridDim.y;
+  for (std::int64_t k = blockIdx.x * piece; k < r.k; k += gridDim.x * piece) {
+    const int mine = static_cast<int>(k) + static_cast<int>(threadIdx.x) * kEach;
+    for (std::int64_t first = blockIdx.y; first < r.rows; first += kAtOnce * stride) {
+      float values[kAtOnce][kEach] = {};
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        const std::int64_t row = first + i * stride;
+        if (row < r.rows && mine < r.k) load(static_cast<int>(row), mine, values[i]);
+      }
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        const std::int64_t row = first + i * stride;
+        if (row < r.rows) use(static_cast<int>(row), mine, values[i]);
+      }
+    }
+  }
+}
+
+// As many lanes as hold a block of a row find its scale.
 template <class T, bool whole>
 __global__ void __launch_bounds__(kThreads) quantise_blocks(const Rows r) {
-  const int blocks = (r.k + kBlock - 1) / kBlock;
-  const auto all = static_cast<std::int64_t>(r.rows) * blocks;
-  const std::int64_t warps = static_cast<std::int64_t>(gridDim.x) * (kThreads / 32);
-  const int lane = static_cast<int>(threadIdx.x % 32);
-  for (std::int64_t i = blockIdx.x * (kThreads / 32) + threadIdx.x / 32; i < all; i += warps) {
-    const int row = static_cast<int>(i / blocks);
-    const int block = static_cast<int>(i % blocks);
-    const int k = block * kBlock + 4 * lane;
-    float v[4] = {};
-    if (k < r.k) load<T, whole>(r, row, k, v);
-    const float scale = e4m3_scale(largest_of_warp(largest_of(0, v)));
-    if (k < r.k) store<whole>(r, row, k, scale, v);
-    if (lane == 0) r.scales[row * r.scale_pitch + block * r.scale_step] = scale;
-  }
+  constexpr int lanes = kBlock / kEach;
+  for_each_piece(
+      r, [&](int row, int k, float(&v)[kEach]) { load<T, whole>(r, row, k, v); },
+      [&](int row, int k, const float(&v)[kEach]) {
+        const float scale = e4m3_scale(largest_of_lanes<lanes>(largest_of(0, v)));
+        if (k >= r.k) return;
+        store<whole>(r, row, k, Divisor(scale), v);
+        if (k % kBlock == 0) r.scales[row * r.scale_pitch + k / kBlock * r.scale_step] = scale;
+      });
 }
 
 // A CTA takes a row. What its registers hold of it is not read again.
 template <class T, bool whole>
 __global__ void __launch_bounds__(kThreads) quantise_rows(const Rows r) {
-  constexpr int kept = 8;
+  constexpr int kept = 4;
   const int row = static_cast<int>(blockIdx.x);
-  const int first = 4 * static_cast<int>(threadIdx.x);
-  constexpr int step = 4 * kThreads;
-  float values[kept][4];
+  const int first = kEach * static_cast<int>(threadIdx.x);
+  constexpr int step = kEach * kThreads;
+  float values[kept][kEach];
   float largest = 0;
 #pragma unroll
   for (int i = 0; i < kept; ++i) {
-    if (first + i * step >= r.k) break;
-    load<T, whole>(r, row, first + i * step, values[i]);
-    largest = largest_of(largest, values[i]);
+    if (first + i * step < r.k) load<T, whole>(r, row, first + i * step, values[i]);
+  }
+#pragma unroll
+  for (int i = 0; i < kept; ++i) {
+    if (first + i * step < r.k) largest = largest_of(largest, values[i]);
   }
   for (int k = first + kept * step; k < r.k; k += step) {
-    float v[4];
+    float v[kEach];
     load<T, whole>(r, row, k, v);
     largest = largest_of(largest, v);
   }
-  const float scale = e4m3_scale(largest_of_cta(largest));
-  if (threadIdx.x == 0) r.scales[row * r.scale_pitch] = scale;
+  const Divisor scale(e4m3_scale(largest_of_cta(largest)));
+  if (threadIdx.x == 0) r.scales[row * r.scale_pitch] = scale.scale;
 #pragma unroll
   for (int i = 0; i < kept; ++i) {
-    if (first + i * step >= r.k) break;
-    store<whole>(r, row, first + i * step, scale, values[i]);
+    if (first + i * step < r.k) store<whole>(r, row, first + i * step, scale, values[i]);
   }
   for (int k = first + kept * step; k < r.k; k += step) {
-    float v[4];
+    float v[kEach];
     load<T, whole>(r, row, k, v);
     store<whole>(r, row, k, scale, v);
-  }
-}
-
-// Calls visit(row, k) for every four elements, by all threads of the grid.
-template <class Visit>
-__device__ void for_each_quad(const Rows& r, const Visit& visit) {
-  const int quads = (r.k + 3) / 4;
-  const auto all = static_cast<std::int64_t>(r.rows) * quads;
-  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * kThreads;
-  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < all;
-       i += step) {
-    visit(static_cast<int>(i / quads), 4 * static_cast<int>(i % quads));
   }
 }
 
 // With the scale that is there.
 template <class T, bool whole>
 __global__ void __launch_bounds__(kThreads) quantise_tensor(const Rows r) {
-  const float scale = *r.scales;
-  for_each_quad(r, [&](int row, int k) {
-    float v[4];
-    load<T, whole>(r, row, k, v);
-    store<whole>(r, row, k, scale, v);
-  });
+  const Divisor scale(*r.scales);
+  for_each_piece(
+      r, [&](int row, int k, float(&v)[kEach]) { load<T, whole>(r, row, k, v); },
+      [&](int row, int k, const float(&v)[kEach]) {
+        if (k < r.k) store<whole>(r, row, k, scale, v);
+      });
 }
 
 // The largest magnitude, in the scale's place, which was 0: bits of floats from 0 on are in order.
 template <class T, bool whole>
 __global__ void __launch_bounds__(kThreads) find_largest(const Rows r) {
   float largest = 0;
-  for_each_quad(r, [&](int row, int k) {
-    float v[4];
-    load<T, whole>(r, row, k, v);
-    largest = largest_of(largest, v);
-  });
+  for_each_piece(
+      r, [&](int row, int k, float(&v)[kEach]) { load<T, whole>(r, row, k, v); },
+      [&](int /*row*/, int /*k*/, const float(&v)[kEach]) { largest = largest_of(largest, v); });
   const float of_cta = largest_of_cta(largest);
   if (threadIdx.x == 0) atomicMax(reinterpret_cast<int*>(r.scales), __float_as_int(of_cta));
 }
@@ -185,28 +224,27 @@ __global__ void make_scale(float* scale) {
   *scale = e4m3_scale(*scale);
 }
 
-int ctas_for(std::int64_t pieces) {
-  return static_cast<int>(std::clamp<std::int64_t>(pieces, 1, 1 << 16));
+// A grid of for_each_piece: enough CTAs for every SM of a large device, with several rows each
+// where there are so many.
+dim3 grid_for(const Rows& r) {
+  const int across = std::clamp((r.k + kThreads * kEach - 1) / (kThreads * kEach), 1, 1024);
+  const int wanted = std::max(1, 4096 / across);
+  return {static_cast<unsigned>(across), static_cast<unsigned>(std::clamp(r.rows, 1, wanted))};
 }
 
 template <class T, bool whole>
 cudaError_t start(const Quantisation& q, const Rows& r, cudaStream_t stream) {
-  constexpr int warps = kThreads / 32;
-  const std::int64_t blocks = (r.k + kBlock - 1) / kBlock;
-  const int ctas =
-      ctas_for((static_cast<std::int64_t>(r.rows) * r.k / 4 + kThreads - 1) / kThreads);
   if (q.scaling == Scaling::row_column) {
     quantise_rows<T, whole><<<r.rows, kThreads, 0, stream>>>(r);
   } else if (q.scaling == Scaling::block) {
-    quantise_blocks<T, whole>
-        <<<ctas_for((r.rows * blocks + warps - 1) / warps), kThreads, 0, stream>>>(r);
+    quantise_blocks<T, whole><<<grid_for(r), kThreads, 0, stream>>>(r);
   } else {
     if (!q.given) {
       if (const cudaError_t e = cudaMemsetAsync(r.scales, 0, sizeof(float), stream)) return e;
-      find_largest<T, whole><<<std::min(ctas, 1024), kThreads, 0, stream>>>(r);
+      find_largest<T, whole><<<grid_for(r), kThreads, 0, stream>>>(r);
       make_scale<<<1, 1, 0, stream>>>(r.scales);
     }
-    quantise_tensor<T, whole><<<ctas, kThreads, 0, stream>>>(r);
+    quantise_tensor<T, whole><<<grid_for(r), kThreads, 0, stream>>>(r);
   }
   return cudaGetLastError();
 }
@@ -214,8 +252,8 @@ cudaError_t start(const Quantisation& q, const Rows& r, cudaStream_t stream) {
 template <class T>
 cudaError_t start(const Quantisation& q, const Rows& r, cudaStream_t stream) {
   const auto is_whole = [](const MatrixView& v, int element) {
-    return reinterpret_cast<std::uintptr_t>(v.data) % (4 * element) == 0 &&
-           (v.rows <= 1 || v.row_stride % 4 == 0);
+    return reinterpret_cast<std::uintptr_t>(v.data) % (kEach * element) == 0 &&
+           (v.rows <= 1 || v.row_stride % kEach == 0);
   };
   return is_whole(q.x, sizeof(T)) && is_whole(q.codes, 1) ? start<T, true>(q, r, stream)
                                                           : start<T, false>(q, r, stream);

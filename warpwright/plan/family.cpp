@@ -104,12 +104,12 @@ void add_copy_rows(const Plan& plan, const GemmOperands& o, LaunchGrids& out) {
     p.copied[1] = copied_rows(o.b, out.operands.b);
     grid.workspace[1] = {"the copy of B", plan.b_copy->at, plan.b_copy->at + plan.b_copy->bytes};
   }
-  const std::int64_t pieces =
-      CopyRowsKernel::pieces(p.copied[0]) + CopyRowsKernel::pieces(p.copied[1]);
+  const std::int64_t chunks =
+      CopyRowsKernel::chunks(p.copied[0]) + CopyRowsKernel::chunks(p.copied[1]);
+  constexpr int of_a_cta = CopyRowsKernel::threads * CopyRowsKernel::at_once;
   grid.kernel = copy_rows_kernel;
-  grid.ctas = static_cast<int>(
-      std::min<std::int64_t>((pieces + CopyRowsKernel::warps - 1) / CopyRowsKernel::warps,
-                             std::int64_t{8} * plan.device.sms));
+  grid.ctas = static_cast<int>(std::min<std::int64_t>((chunks + of_a_cta - 1) / of_a_cta,
+                                                      std::int64_t{8} * plan.device.sms));
   grid.threads = CopyRowsKernel::threads;
   grid.copies = true;
   grid.set_params(p);
