@@ -152,7 +152,7 @@ __device__ void for_each_piece(const Rows& r, const Load& load, const Use& use) 
 
 // As many lanes as hold a block of a row find its scale.
 template <class T, bool whole>
-__global__ void __launch_bounds__(kThreads) quantise_blocks(const Rows r) {
+__global__ void __launch_bounds__(kThreads, 4) quantise_blocks(const Rows r) {
   constexpr int lanes = kBlock / kEach;
   for_each_piece(
       r, [&](int row, int k, float(&v)[kEach]) { load<T, whole>(r, row, k, v); },
@@ -166,7 +166,7 @@ __global__ void __launch_bounds__(kThreads) quantise_blocks(const Rows r) {
 
 // A CTA takes a row. What its registers hold of it is not read again.
 template <class T, bool whole>
-__global__ void __launch_bounds__(kThreads) quantise_rows(const Rows r) {
+__global__ void __launch_bounds__(kThreads, 4) quantise_rows(const Rows r) {
   constexpr int kept = 4;
   const int row = static_cast<int>(blockIdx.x);
   const int first = kEach * static_cast<int>(threadIdx.x);
@@ -201,7 +201,7 @@ __global__ void __launch_bounds__(kThreads) quantise_rows(const Rows r) {
 
 // With the scale that is there.
 template <class T, bool whole>
-__global__ void __launch_bounds__(kThreads) quantise_tensor(const Rows r) {
+__global__ void __launch_bounds__(kThreads, 4) quantise_tensor(const Rows r) {
   const Divisor scale(*r.scales);
   for_each_piece(
       r, [&](int row, int k, float(&v)[kEach]) { load<T, whole>(r, row, k, v); },
@@ -212,7 +212,7 @@ __global__ void __launch_bounds__(kThreads) quantise_tensor(const Rows r) {
 
 // The largest magnitude, in the scale's place, which was 0: bits of floats from 0 on are in order.
 template <class T, bool whole>
-__global__ void __launch_bounds__(kThreads) find_largest(const Rows r) {
+__global__ void __launch_bounds__(kThreads, 4) find_largest(const Rows r) {
   float largest = 0;
   for_each_piece(
       r, [&](int row, int k, float(&v)[kEach]) { load<T, whole>(r, row, k, v); },
