@@ -30,7 +30,7 @@ foreach(room numeric layout atom facts isa model pipeline tile kernel weights)
     FILES_MATCHING PATTERN "*.h")
 endforeach()
 foreach(header warpwright.h model.h run.h c.h plan/problem.h plan/device_facts.h plan/sm_groups.h
-        plan/plan.h plan/tuning.h device/cuda.h device/pack.h device/quantise.h device/launch.h
+        plan/kernel_list.h plan/plan.h plan/tuning.h device/cuda.h device/pack.h device/quantise.h device/launch.h
         device/model.h device/check.h device/trace_cuda.h)
   cmake_path(GET header PARENT_PATH folder)
   install(FILES ${PROJECT_SOURCE_DIR}/warpwright/${header} DESTINATION ${include}/${folder})

@@ -10,12 +10,6 @@
 namespace warpwright {
 namespace {
 
-const std::array<const Family*, 3>& families() {
-  static const std::array<const Family*, 3> all = {&hopper_family(), &blackwell_family(),
-                                                   &registers_family()};
-  return all;
-}
-
 struct KnownKernel {
   const KernelFacts* facts;
   const Family* family;
@@ -34,6 +28,12 @@ const KnownKernel* find(std::string_view name) {
 }
 
 }  // namespace
+
+std::span<const Family* const> families() {
+  static const std::array<const Family*, 3> all = {&hopper_family(), &blackwell_family(),
+                                                   &registers_family()};
+  return all;
+}
 
 const Family* family_of(const DeviceFacts& device, const PlanChoices& choices) {
   const KnownKernel* named = choices.kernel ? find(*choices.kernel) : nullptr;

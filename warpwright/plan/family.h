@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <new>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -132,6 +133,9 @@ void add_zero_rows(const Plan& plan, const GemmOperands& operands, LaunchGrids& 
 
 /// The grid of a plan's own kernel, without parameters.
 Grid grid_of(const Plan& plan);
+
+/// All of them.
+std::span<const Family* const> families();
 
 const Family& hopper_family();
 const Family& blackwell_family();

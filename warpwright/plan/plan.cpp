@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "warpwright/plan/explain_text.h"
+#include "warpwright/plan/kernel_list.h"
 #include "warpwright/plan/rules.h"
 
 namespace warpwright {
@@ -71,6 +72,9 @@ Result<std::vector<Plan>> without_copies(const Plan& start, const PlanChoices& c
 
 Result<std::vector<Plan>> candidates(const GemmProblem& problem, const DeviceFacts& device,
                                      const PlanChoices& choices) {
+  if (choices.kernel) {
+    if (auto r = unknown_kernel(*choices.kernel)) return *r;
+  }
   const Family* const family = family_of(device, choices);
   const bool micro = problem.scaling == Scaling::micro;  // all its kernels have producers
   const bool copy_engine = family == nullptr || family->uses_copy_engine();
