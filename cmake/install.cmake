@@ -37,6 +37,13 @@ foreach(header warpwright.h model.h run.h c.h plan/problem.h plan/device_facts.h
 endforeach()
 if(TARGET warpwright_exe)
   install(TARGETS warpwright_exe RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  set(completion ${PROJECT_BINARY_DIR}/completion)
+  install(FILES ${completion}/bash/warpwright
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+  install(FILES ${completion}/zsh/_warpwright
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+  install(FILES ${completion}/fish/warpwright.fish
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
 endif()
 
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
