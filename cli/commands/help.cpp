@@ -55,7 +55,7 @@ std::string HelpFormatter::make_option_usage(const CLI::Option* option) const {
 
 std::string sentence_of(const CLI::ParseError& error, CLI::App& app,
                         const std::vector<std::string>& arguments) {
-  const std::string text = first_line(error.what());
+  std::string text = first_line(error.what());
   const std::string name = text.substr(0, text.find(':'));
   CLI::App* last = &app;
   while (!last->get_subcommands().empty()) last = last->get_subcommands().front();

@@ -9,6 +9,13 @@
 
 namespace warpwright::cli {
 
+std::string over_other(const std::string& option, const std::string& path,
+                       const std::string& other) {
+  std::string text = option;
+  text.append(" ").append(path).append(" is the file of ").append(other);
+  return text + ", which it would be written over: give each a file of its own.";
+}
+
 void check_ending(const std::string& option, const std::string& path,
                   std::initializer_list<std::string_view> endings) {
   const std::string name = path.substr(path.rfind('/') + 1);
@@ -40,8 +47,7 @@ void check_not_read(const GemmOptions& run, const std::string& option, const std
     const bool is_beside = to.kind == TensorSpec::Kind::safetensors &&
                            from.kind == TensorSpec::Kind::safetensors && to.tensor != from.tensor;
     if (is_beside || !is_same_output(to.path, from.path)) continue;
-    throw InputError(option + " " + spec + " is the file of " + input +
-                     ", which it would be written over: give each a file of its own.");
+    throw InputError(over_other(option, spec, input));
   }
 }
 

@@ -9,6 +9,10 @@
 
 namespace warpwright::cli {
 
+/// The sentence for `path` of `option` where that is the file of another option.
+std::string over_other(const std::string& option, const std::string& path,
+                       const std::string& other);
+
 /// Refuses `path` of `option` where its ending is none of these (".svg"). A name without an ending
 /// is taken as it is. Throws InputError.
 void check_ending(const std::string& option, const std::string& path,

@@ -39,8 +39,7 @@ void check_outputs(const GemmOptions& run, const TraceOptions& o) {
     check_output_file(what, path);
     for (const auto& [other, its_path] : others) {
       if (!is_same_output(path, its_path)) continue;
-      throw InputError(std::string(option) + " " + path + " is the file of " + other +
-                       ", which it would be written over: give each a file of its own.");
+      throw InputError(over_other(option, path, other));
     }
     others.emplace_back(option, path);
   }

@@ -114,8 +114,9 @@ class TileText {
     std::memcpy(&word, tile_ + begin, 4);
     const std::uint32_t bits = packed::bits_of(word);
     for (int below = 0; below < 2; ++below) {
+      std::vector<int>& line = codes.at(static_cast<std::size_t>(row) + (below == 0 ? 0U : 8U));
       for (int i = 0; i < 4; ++i) {
-        codes[static_cast<std::size_t>(row + 8 * below)][static_cast<std::size_t>(k + i)] =
+        line.at(static_cast<std::size_t>(k) + static_cast<std::size_t>(i)) =
             packed::code_of(bits >> (8 * i + 4 * below) & 15U, f_.encoding);
       }
     }

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -74,6 +75,34 @@ TEST_F(JsonOutput, EveryCommandAnswersInOneObject) {
   const json devices = object({"devices", "--json"});
   EXPECT_EQ(devices["devices"][0]["device"], "model");
   EXPECT_EQ(devices["devices"][0]["sms"], 8);
+}
+
+// The commands below `path`, as the refusal of one that is none lists them.
+std::vector<std::string> commands_below(std::vector<std::string> path) {
+  path.emplace_back("none");
+  std::string known = run_cli(path).err;
+  const std::size_t at = known.find("; known are ");
+  std::vector<std::string> names;
+  if (at == std::string::npos) return names;
+  std::istringstream words(known.substr(at + 12));
+  for (std::string word; words >> word;) names.push_back(word.substr(0, word.find_first_of(",.")));
+  return names;
+}
+
+TEST_F(JsonOutput, EveryCommandTakesIt) {
+  int commands = 0;
+  const auto ask = [&commands](std::vector<std::string> path) {
+    path.emplace_back("--help");
+    EXPECT_TRUE(contains(run_cli(path).out, "\n  --json ")) << path[0] << " " << path[1];
+    ++commands;
+  };
+  for (const std::string& name : commands_below({})) {
+    if (name == "completion") continue;  // what it prints is a script
+    const std::vector<std::string> below = commands_below({name});
+    for (const std::string& sub : below) ask({name, sub});
+    if (below.empty()) ask({name});
+  }
+  EXPECT_GE(commands, 19);
 }
 
 TEST_F(JsonOutput, LayoutsMasksAndMmas) {
