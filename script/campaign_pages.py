@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Sums up what a campaign wrote: campaign_pages.py FOLDER DOCS
+"""Sums up what a campaign wrote: campaign_pages.py FOLDER docs/log
 
 FOLDER (build/campaign) holds the tables that the tests wrote, each with a line that begins "Date"
 and says when, of which commit and on what machine it was run, and programs.tsv, a line a program:
-name, result, tests, passed, skipped, failed, seconds, date, commit, machine. DOCS/campaign.md is
-written anew, and in DOCS/mutation.md the tables between their two comments. Rows of sets and
-programs that FOLDER does not have stay as they are: a figure keeps the commit that it is of.
+name, result, tests, passed, skipped, failed, seconds, date, commit, machine. campaign.md there is
+written anew, and in mutation.md the tables between their two comments. Rows of sets and programs
+that FOLDER does not have stay as they are: a figure keeps the commit that it is of.
 """
 import pathlib
 import re
@@ -20,7 +20,7 @@ CAMPAIGN = """# What the full sets found
 `script/test` runs a sample of every set of schedules and mutants, `script/campaign` the whole of
 them (`script/campaign kernel` one program of `tests/` alone) and writes this page. A row is of the
 commit that it names and stays until its set is run again. The full tables are written to
-`build/campaign/`; what is counted is in [mutation.md](mutation.md). On a machine with many cores
+`build/campaign/`; what is counted is in [mutation.md](../mutation.md). On a machine with many cores
 `script/many_cores` shares the cases of a set among processes.
 
 | set | kernels | runs | found | date, commit, machine |
@@ -103,7 +103,8 @@ def write_pages(folder, docs):
                                           lambda m, t=text: m[1] + kernels_table(t) + m[2],
                                           mutation, flags=re.S)
                 if count != 1:
-                    sys.exit(f"docs/mutation.md has {count} places for the {family} kernels, not 1")
+                    sys.exit(f"{docs}/mutation.md has {count} places for the {family} kernels, "
+                             "not 1")
     results = folder / "programs.tsv"
     for line in results.read_text(encoding="utf-8").splitlines() if results.exists() else []:
         *cells, date, commit, machine = line.split("\t")

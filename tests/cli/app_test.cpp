@@ -173,7 +173,9 @@ TEST(Explain, PlansForADeviceElsewhere) {
     EXPECT_NE(r.out.find(word), std::string::npos) << word << "\n" << r.out;
   }
   // The problem's own rules hold for every device.
-  expect_refused({"explain", "gemm", "--random", "64", "64", "60", "--as", "b200"}, "16 bytes");
+  expect_refused({"explain", "gemm", "--random", "64", "64", "64", "--layout", "TN", "--dtype",
+                  "e4m3", "--as", "b200"},
+                 "K-major alone");
 }
 
 // Before cp.async: f16 alone, which the kernel of every usual build for any rows multiplies.
@@ -203,7 +205,7 @@ TEST(Explain, Refuses) {
   };
   expect_refused(with({"--as", "a10"}), "it must be model, v100, t4, a100, ");
   expect_refused(with({"--as", "h200", "--sms", "4"}), "--sms is of the model");
-  expect_refused({"explain", "gemm", "--random", "64", "64", "60", "--as", "b200"}, "16 bytes");
+  expect_refused(with({"--layout", "TN", "--dtype", "e4m3"}), "K-major alone");
   expect_refused({"explain", "gemm", "--m", "64", "--k", "64"}, "together");
   expect_refused({"explain", "gemm"}, "A is missing");
   // What would be written by nobody.

@@ -87,7 +87,7 @@ TEST(Barrier, WhoSendsTheBytesHangs) {
 }
 
 // A loop of tests is legal however long it takes, also where a schedule holds back those who
-// arrive: a hand edit of ours was said to hang (docs/reliability.md).
+// arrive: a hand edit of ours was said to hang (docs/log/reliability.md).
 TEST(Barrier, ALoopOfTestsMayTakeLong) {
   const auto kernel = [](bool arrives) {
     return [=] {

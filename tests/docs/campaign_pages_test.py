@@ -101,7 +101,7 @@ class Pages(unittest.TestCase):
             self.write(mutation=MUTANTS)
 
     def test_the_pages_of_this_tree_have_them(self):
-        text = (ROOT / "docs/mutation.md").read_text(encoding="utf-8")
+        text = (ROOT / "docs/log/mutation.md").read_text(encoding="utf-8")
         for family in ("Hopper", "Blackwell"):
             self.assertEqual(text.count(f"<!-- {family}: "), 1)
         self.assertEqual(text.count("<!-- end -->"), 2)

@@ -5,9 +5,10 @@
     commands_test.py ROOT WARPWRIGHT --gpu   those for a GPU alone, on one, one after the other
     commands_test.py --self-test       shows that the parser and the comparison find what they must
 
-Pages are README.md, docs/*.md, examples/*/README.md and tests/corpus/README.md. Of their fenced
-blocks, "sh" has a command a line, and "console" a transcript: "$ " before a command, and below it
-what it prints, where a line "..." stands for any lines. All must exit with 0. A block in which they
+Pages are README.md, CONTRIBUTING.md, docs/**/*.md, examples/*/README.md and
+tests/corpus/README.md. Of their fenced blocks, "sh" has a command a line, and "console" a
+transcript: "$ " before a command, and below it what it prints, where a line "..." stands for any
+lines. All must exit with 0. A block in which they
 do not, or that is not run here, says so in a comment directly above it:
 
     <!-- exits: 2 -->
@@ -48,6 +49,7 @@ IGNORED = [
 # What a page's commands read: page, file, and its text or its tensors by name, type and extents.
 FILES = {
     "docs/bench.md": {"mine.txt": "4096 7168 2048\n", "groups.txt": "8 16 4096 4096\n"},
+    "docs/inference.md": {"mine.txt": "64 4096 7168\n"},
     "README.md": {"x.safetensors": {"x": ("BF16", 300, 256)},
                   "w.safetensors": {"w": ("BF16", 200, 256)}},
     "docs/grouped.md": {"x.safetensors": {"x": ("BF16", 64, 160)},
@@ -242,7 +244,7 @@ def check_block(block, binaries, gpu=False):
 
 
 def pages_of(root):
-    found = [root / "README.md", *sorted(root.glob("docs/*.md")),
+    found = [root / "README.md", root / "CONTRIBUTING.md", *sorted(root.glob("docs/**/*.md")),
              *sorted(root.glob("examples/*/README.md")), root / "tests/corpus/README.md"]
     return [(str(path.relative_to(root)), path.read_text(encoding="utf-8")) for path in found]
 

@@ -45,6 +45,8 @@ def program(sample):
     rest = [line for line in sample.splitlines() if not line.startswith("#include")]
     if "constexpr" in sample and "launch" not in sample:  # declarations for a namespace
         return "\n".join(includes + rest) + "\n"
+    if "#include <warpwright/c.h>" in includes:  # it brings nothing of C++'s library
+        includes += ["#include <cstdint>", "#include <string>", "namespace warpwright {}"]
     usings = [line for line in rest if line.startswith("using namespace")]
     body = [line for line in rest if line not in usings]
     # Samples of device code name rooms without their namespace.

@@ -41,6 +41,7 @@ struct Case {
   bool one_b = false;    ///< all groups have the same weights and scales, by a batch stride of 0
   int scale_stride = 1;  ///< between scales of rows, and of groups
   int k_pad = 16;        ///< elements between rows of A and B, beyond whole 16s: 16s
+  int loose = 0;         ///< elements more between rows of A and B, by which they also begin late
   int d_pad = 0;
   int d_shift = 0;  ///< elements from a multiple of 256 bytes to D
   float alpha = 1.0F;
@@ -51,9 +52,10 @@ inline std::string text(const Case& c) {
   std::string s = c.kernel + " cluster " + std::to_string(c.cluster.m) + "x" +
                   std::to_string(c.cluster.n) + " total " + std::to_string(c.total) + " n " +
                   std::to_string(c.n) + " k " + std::to_string(c.k) + " scaling " +
-                  scaling_name(c.scaling) + " pads " + std::to_string(c.k_pad) + " " +
-                  std::to_string(c.d_pad) + " shift " + std::to_string(c.d_shift) +
-                  (c.type == OffsetType::int64 ? " int64" : " int32") + " offsets";
+                  scaling_name(c.scaling) + " pads " + std::to_string(c.k_pad) + " loose " +
+                  std::to_string(c.loose) + " " + std::to_string(c.d_pad) + " shift " +
+                  std::to_string(c.d_shift) + (c.type == OffsetType::int64 ? " int64" : " int32") +
+                  " offsets";
   for (const std::int64_t o : c.offsets) s += " " + std::to_string(o);
   return s;
 }
@@ -75,11 +77,11 @@ struct Tensors {
       : config(config_of(c.kernel)),
         groups(static_cast<std::int64_t>(c.offsets.size()) - 1),
         blocks((c.k + 127) / 128),
-        pitch((c.k + 15) / 16 * 16 + c.k_pad),
+        pitch((c.k + 15) / 16 * 16 + c.k_pad + c.loose),
         columns(columns_of(c, config)),
         n(columns * (config.gated ? 2 : 1)),
-        a(config.b.stored, c.total, c.k, pitch, 1),
-        b(config.a.multiplied, n, c.k, pitch, 1, groups, c.one_b ? 0 : (n + 1) * pitch),
+        a(config.b.stored, c.total, c.k, pitch, 1, 1, 0, c.loose),
+        b(config.a.multiplied, n, c.k, pitch, 1, groups, c.one_b ? 0 : (n + 1) * pitch, c.loose),
         d(config.result, c.total, columns, columns + c.d_pad, 1, 1, 0, c.d_shift),
         scale_a(scale_of_a(c)),
         scale_b(scale_of_b(c)) {
@@ -306,6 +308,7 @@ inline Case random_case(const Instance& instance, Draws& draw, double most) {
   c.seed = draw.seed();
   if (draw.rarely(2)) c.k_pad = 0;
   if (draw.rarely(3) && !kernel::has_group_maps(config)) c.d_shift = draw(1, 7);
+  if (draw.rarely(4)) c.loose = draw(1, 9);  // then a launch copies A and B
   return c;
 }
 

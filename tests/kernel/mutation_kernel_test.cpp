@@ -1,5 +1,5 @@
 // The Hopper kernel under many schedules and with its synchronisation broken: a sample here, the
-// whole set in script/campaign (docs/campaign.md, docs/mutation.md).
+// whole set in script/campaign (docs/log/campaign.md, docs/mutation.md).
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -398,8 +398,12 @@ inline Ask random_ask(const Instance& instance, Draws& draw, double most) {
     ask.shares_b = draw.rarely(4);
     ask.shares_c = !ask.in_place && draw.rarely(4);
   }
-  if (takes_any_rows(instance) && !draw.rarely(4)) ask.loose = draw(1, 9);
-  if (c.a.stored == DType::e2m1) ask.k += ask.k % 2;  // two are a byte
+  // Where TMA reads A and B a launch has to copy them then.
+  if (takes_any_rows(instance) ? !draw.rarely(4) : draw.rarely(4)) ask.loose = draw(1, 9);
+  if (c.a.stored == DType::e2m1) {  // two are a byte
+    ask.k += ask.k % 2;
+    ask.loose += ask.loose % 2;
+  }
   ask.seed = draw.seed();
   return ask;
 }

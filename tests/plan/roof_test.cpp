@@ -124,7 +124,7 @@ TEST(LargeClusters, WhereRowsBeginWithinLines) {
   EXPECT_EQ(largest(packed_problem(1490, 1120, 3944, bf16, bf16), {.most_cluster_ctas = 1}), 1);
   EXPECT_EQ(largest(packed_problem(1490, 1120, 3984, DType::e4m3, bf16)), 8);
   EXPECT_EQ(largest(packed_grouped_problem(1490, 1120, 3984, 8, DType::e4m3, bf16)), 2);
-  // Measured with the others (docs/performance.md): 23.4 us in clusters of 8, 33.4 in pairs.
+  // Measured with the others (docs/log/performance.md): 23.4 us in clusters of 8, 33.4 in pairs.
   const auto chosen = plan(packed_problem(1490, 1120, 3944, bf16, bf16), *h200);
   ASSERT_TRUE(chosen) << chosen.reason();
   EXPECT_GT(atom::cluster_size(chosen->cluster), 2) << chosen->name();

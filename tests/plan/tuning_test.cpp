@@ -415,11 +415,11 @@ TEST_F(Tuning, AnEntryThatIsNoLongerLegalIsLeftAside) {
 }
 
 TEST_F(Tuning, RefusesAsPlanDoes) {
-  GemmProblem p = packed_problem(64, 64, 60, DType::e4m3, DType::bf16);
-  p.scaling = Scaling::block;
+  GemmProblem p = packed_problem(64, 64, 64, DType::e4m3, DType::bf16);
+  p.a_row_stride = 63;
   const auto refused = tuned_plan(p, h200(), TuningCache(path_));
   ASSERT_FALSE(refused);
-  EXPECT_NE(refused.reason().find("16 bytes"), std::string::npos) << refused.reason();
+  EXPECT_NE(refused.reason().find("nearest legal is 64"), std::string::npos) << refused.reason();
 }
 
 }  // namespace

@@ -51,6 +51,17 @@ STORE = "cp.async.bulk.tensor.3d.global.shared::cta.bulk_group"
 
 
 class GroupMaps(unittest.TestCase):
+    def test_builds_for_older_targets_leave_the_maker_empty(self):
+        """Its file is compiled for every architecture of a build: sm_80 has no tensor maps."""
+        none = [f"-DWARPWRIGHT_{family}_CUDA_CHUNKS=0"
+                for family in ("HOPPER", "BLACKWELL", "REGISTERS")]
+        with tempfile.TemporaryDirectory() as name:
+            made = ptx_test.run(NVCC, "-std=c++20", "-O2", f"-I{ROOT}", "--expt-relaxed-constexpr",
+                                *none, "-gencode", "arch=compute_80,code=sm_80", "-c", "-o",
+                                pathlib.Path(name) / "kernels.o",
+                                ROOT / "warpwright/device/cuda_kernels.cu")
+            self.assertEqual(made.returncode, 0, made.stderr)
+
     def test_maps_are_made_released_acquired_and_used(self):
         rows, names = ptx_test.table_rows(ROOT, NVCC, "hopper", "common")
         users = [name for name in names if name.endswith("_gm")]

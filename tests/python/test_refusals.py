@@ -50,8 +50,8 @@ class Refusals(unittest.TestCase):
 
     def test_rows_that_are_not_contiguous(self):
         self.refused("bad_stride", "nearest legal", wp.gemm, ones(16, 64)[:, ::2], ones(24, 32))
-        self.refused("bad_stride", "nearest legal row stride", wp.plan, ones(16, 33)[:, :32],
-                     ones(24, 32), device="b200")
+        self.refused("bad_stride", "nearest legal", wp.plan, wp.Spec((16, 32), strides=(31, 1)),
+                     wp.Spec((24, 32)), device="b200")
         self.refused("bad_stride", "D has a column stride of 2", wp.gemm, ones(16, 32),
                      ones(24, 32), out=ones(16, 48)[:, ::2])
         self.refused("bad_stride", "", wp.gemm, ones(16, 32)[::-1], ones(24, 32))

@@ -6,6 +6,7 @@ graphs, streams, several devices. --host also measures what a call takes of the 
 torch.mm and the launch of an empty kernel. What could not run is named in the last lines.
 """
 import os
+import pathlib
 import statistics
 import sys
 import time
@@ -176,6 +177,33 @@ class Operators(unittest.TestCase):
                                      backend="inductor" if device == "cuda" else "aot_eager")
             self.close(compiled(a, b, offsets), experts(a, b, offsets).float())
 
+    def test_modules_of_the_documents(self):
+        """docs/inference.md: what takes the place of nn.Linear and of experts."""
+        page = pathlib.Path(__file__).resolve().parents[2] / "docs" / "inference.md"
+        (sample,) = (text for text in page.read_text().split("```python\n")
+                     if "class Fp8Linear" in text)
+        here = {}
+        exec(sample.split("```")[0], here)  # pylint: disable=exec-used
+        for device in DEVICES:
+            linear = torch.nn.Linear(256, 384).to(device, torch.bfloat16)
+            x = normal(2, 5, 256, device=device)
+            with torch.inference_mode():
+                want = linear(x).float()
+                for name, error in (("Fp8Linear", 0.06), ("Int4Linear", 0.12)):
+                    y = here[name](linear)(x)
+                    self.assertEqual(y.dtype, torch.bfloat16)
+                    self.assertLess((y.float() - want).norm() / want.norm(), error)
+                gate_up = normal(4, 256, 128, device=device)
+                down = normal(4, 128, 128, device=device)
+                x, _, offsets = grouped(device)
+                y = here["Fp8Experts"](gate_up / 8, down / 8)(x, offsets).float()
+                for g in range(4):
+                    some = slice(offsets[g].item(), offsets[g + 1].item())
+                    p = x[some].float() @ (gate_up[g] / 8).float().T
+                    h = torch.nn.functional.silu(p[:, :128]) * p[:, 128:]
+                    want = h @ (down[g] / 8).float().T
+                    self.assertLessEqual((y[some] - want).norm(), 0.12 * want.norm())
+
     def test_gradients_are_refused_while_they_are_recorded(self):
         a, b = normal(4, 32, device="cpu"), normal(8, 32, device="cpu").requires_grad_()
         for call in (wp.gemm, ops.gemm):
@@ -215,6 +243,38 @@ class Gpu(unittest.TestCase):
             want = torch.cat([x.float()[p:q] @ w.float()[g].T
                               for g, (p, q) in enumerate(zip(cuts, cuts[1:]))])
             self.assertLess((y.float() - want).abs().max().item(), 1)
+
+    def test_cuda_graphs_of_quantised_products(self):
+        """As docs/inference.md captures them: tokens are quantised in the graph."""
+        w = normal(512, 1024, device="cuda") / 8
+        w8, scale_w = wp.quantise(w)
+        int4 = wp.pack_int4(w, encoding="sm")
+        experts, scales = wp.quantise(torch.stack([w] * 3).reshape(-1, 1024))
+        experts, scales = experts.reshape(3, 512, 1024), scales.reshape(3, 512)
+        x, offsets = normal(16, 1024, device="cuda"), torch.tensor([0, 3, 3, 16], device="cuda",
+                                                                   dtype=torch.int32)
+
+        def products():
+            x8, scale = ops.quantise(x)
+            return (ops.scaled_gemm(x8, w8, scale, scale_w),
+                    ops.int4_gemm(x8, int4.data, int4.form, scale_a=scale),
+                    ops.grouped_gemm(x8, experts, offsets, scale_a=scale, scale_b=scales,
+                                     scaling="row_column"))
+        stream = torch.cuda.Stream()
+        with torch.inference_mode(), torch.cuda.stream(stream):
+            for _ in range(2):
+                products()
+            stream.synchronize()
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph, stream=stream):
+                made = products()
+            x.copy_(torch.randn_like(x))
+            offsets.copy_(torch.tensor([0, 8, 16, 16], dtype=torch.int32))
+            graph.replay()
+            stream.synchronize()
+            want = x.float() @ w.float().T
+            for y, error in zip(made, (0.06, 0.2, 0.06)):
+                self.assertLess((y.float() - want).norm(), error * want.norm())
 
     def test_the_current_stream_is_taken(self):
         a, b = normal(512, 512, device="cuda"), normal(512, 512, device="cuda")

@@ -43,6 +43,7 @@ inline const std::vector<Offsets> all_offsets = {
 class Product {
  public:
   static constexpr std::int64_t rows = 300, columns = 384, depth = 64, groups = 4;
+  static constexpr int grid = 3;  ///< CTAs, fewer than tiles on any device
 
   Product(const std::vector<std::int32_t>& offsets, int device)
       : device_(device),
@@ -61,6 +62,7 @@ class Product {
   [[nodiscard]] Result<Plan> plan_by(const std::string& kernel) const {
     PlanChoices choices;
     choices.kernel = kernel;
+    choices.ctas = grid;
     const auto problem = describe(operands);
     const auto facts = run_facts(device_);
     return plan(*problem, **facts, choices);
@@ -123,6 +125,7 @@ inline void expect_checked(const std::string& kernel, const Offsets& given, int 
   EXPECT_EQ(made->flag_bytes > 0, draws) << "the kernel draws its tiles";
   RunOptions chosen = how;
   chosen.choices.kernel = kernel;
+  chosen.choices.ctas = Product::grid;
   expect_told(run(product.operands, chosen), given);
   expect_told(run(*made, product.operands, how), given);
   auto memory = Workspace::make(*made);

@@ -235,7 +235,7 @@ std::optional<Refusal> clear(void* memory, std::int64_t bytes, cudaStream_t stre
 // it waits itself.
 std::optional<Refusal> start(const Plan& plan, LaunchGrids& grids, cudaStream_t stream,
                              bool dependent) {
-  std::array<const CudaKernel*, 3> kernels{};
+  std::array<const CudaKernel*, 4> kernels{};
   for (int i = 0; i < grids.count; ++i) {
     const std::string_view name = grids.grids[i].kernel;
     if (auto r = load_kernel(name, plan.facts().architecture, kernels[i])) return r;
@@ -266,12 +266,11 @@ std::optional<Refusal> launch_here(const Plan& plan, const GemmOperands& operand
   }
   LaunchGrids grids;
   try {
-    family_of(plan).bind(plan, operands, {workspace.data(), options.check_offsets}, encode_kept,
-                         grids);
+    bind_launch(plan, operands, {workspace.data(), options.check_offsets, options.zero_rest},
+                encode_kept, grids);
   } catch (const EncodeFailure& failure) {
     return refuse(RefusalCode::device_error, failure.sentence);
   }
-  if (options.zero_rest) add_zero_rows(plan, operands, grids);
   bool clears = false;
   if (plan.workspace_bytes > 0 && workspace.data() != nullptr) {
     clears = workspace.note_launch(plan, is_captured(in), options.check_offsets) ==
@@ -292,6 +291,9 @@ std::optional<Refusal> prepare_here(const Plan& plan, Workspace& workspace, void
   }
   if (plan.problem.groups > 0) {
     if (auto r = load_kernel(zero_rows_kernel, plan.facts().architecture, kernel)) return r;
+  }
+  if (plan.a_copy || plan.b_copy) {
+    if (auto r = load_kernel(copy_rows_kernel, plan.facts().architecture, kernel)) return r;
   }
   if (plan.flag_bytes == 0 || workspace.data() == nullptr) return std::nullopt;
   auto* const in = static_cast<cudaStream_t>(stream);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "warpwright/device/cuda_parts.h"
+#include "warpwright/kernel/copy_rows.h"
 #include "warpwright/kernel/hopper/group_maps.h"
 #include "warpwright/kernel/zero_rows.h"
 
@@ -11,13 +12,20 @@ namespace warpwright::device {
 namespace {
 
 __global__ void __launch_bounds__(kernel::GroupMapsKernel::threads)
-    make_group_maps(const __grid_constant__ kernel::GroupMapsParams params) {
+    make_group_maps([[maybe_unused]] const __grid_constant__ kernel::GroupMapsParams params) {
+#if WW_CLUSTERS  // targets before sm_90, in whose builds nobody starts it, have no tensor maps
   kernel::GroupMapsKernel::run(params);
+#endif
 }
 
 __global__ void __launch_bounds__(kernel::ZeroRowsKernel::threads)
     zero_rows(const __grid_constant__ kernel::ZeroRowsParams params) {
   kernel::ZeroRowsKernel::run(params);
+}
+
+__global__ void __launch_bounds__(kernel::CopyRowsKernel::threads)
+    copy_rows(const __grid_constant__ kernel::CopyRowsParams params) {
+  kernel::CopyRowsKernel::run(params);
 }
 
 template <class Table, int... chunk>
@@ -64,6 +72,9 @@ const std::vector<CudaKernel>& cuda_kernels() {
     found.push_back({zero_rows_kernel, 0, kernel::ZeroRowsKernel::threads,
                      kernel::ZeroRowsKernel::shared_bytes,
                      reinterpret_cast<const void*>(&zero_rows), nullptr, nullptr});
+    found.push_back({copy_rows_kernel, 0, kernel::CopyRowsKernel::threads,
+                     kernel::CopyRowsKernel::shared_bytes,
+                     reinterpret_cast<const void*>(&copy_rows), nullptr, nullptr});
     return found;
   }();
   return all;

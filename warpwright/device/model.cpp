@@ -44,8 +44,8 @@ std::optional<model::Finding> flags_left(const Plan& plan, const std::byte* work
 Result<model::Report> run(const Plan& plan, const GemmOperands& operands, std::byte* workspace,
                           const ModelOptions& options, bool check_offsets) {
   LaunchGrids grids;
-  family_of(plan).bind(plan, operands, {workspace, check_offsets}, encode_for_model, grids);
-  if (options.zero_rest) add_zero_rows(plan, operands, grids);
+  bind_launch(plan, operands, {workspace, check_offsets, options.zero_rest}, encode_for_model,
+              grids);
   std::vector<model::GridLaunch> launches;
   for (int i = 0; i < options.launches * grids.count; ++i) {
     const Grid& grid = grids.grids[static_cast<std::size_t>(i % grids.count)];
@@ -53,8 +53,9 @@ Result<model::Report> run(const Plan& plan, const GemmOperands& operands, std::b
     if (kernel == nullptr) {
       return refuse(RefusalCode::no_kernel, "the plan's kernel is not among those of this build");
     }
-    launches.push_back(grid_launch(grid, allocations_of(plan, operands, grid, workspace),
-                                   [kernel, &grid] { kernel->run(grid.params.data()); }));
+    launches.push_back(grid_launch(
+        grid, allocations_of(plan, grid.copies ? operands : grids.operands, grid, workspace),
+        [kernel, &grid] { kernel->run(grid.params.data()); }));
     if (!grid.multiplies || workspace == nullptr) continue;
     launches.back().ended = [&plan, workspace] { return flags_left(plan, workspace); };
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "warpwright/kernel/copy_rows.h"
 #include "warpwright/kernel/hopper/group_maps.h"
 #include "warpwright/kernel/zero_rows.h"
 #include "warpwright/plan/family.h"
@@ -27,6 +28,7 @@ const ModelKernel* model_kernel(std::string_view name) {
                                    std::make_integer_sequence<int, WARPWRIGHT_REGISTERS_CHUNKS>{});
     found.push_back({group_maps_kernel, &run_kernel<kernel::GroupMapsKernel>});
     found.push_back({zero_rows_kernel, &run_kernel<kernel::ZeroRowsKernel>});
+    found.push_back({copy_rows_kernel, &run_kernel<kernel::CopyRowsKernel>});
     return found;
   }();
   const auto found =

@@ -44,12 +44,12 @@ Allocations allocations_of(const Plan& plan, const GemmOperands& operands, const
                            std::byte* workspace) {
   Allocations all;
   if (grid.multiplies || grid.clears) all.add(operands.d, "D", true);
+  if ((grid.multiplies || grid.copies) && operands.alpha != 0.0F && plan.problem.k > 0) {
+    all.add(operands.a, "A");
+    all.add(stored_b(operands), "B");
+  }
   if (grid.multiplies) {
     if (beta_of(operands) != 0.0F) all.add(operands.c, "C");
-    if (operands.alpha != 0.0F && plan.problem.k > 0) {
-      all.add(operands.a, "A");
-      all.add(stored_b(operands), "B");
-    }
     all.add(operands.bias, "bias");
     all.add(operands.scale_a, "scale_a");
     all.add(operands.scale_b, "scale_b");

@@ -76,7 +76,7 @@ struct SharedView {
   }
 
   /// st.shared (PTX ISA 9.7.9.11). Before a copy engine or tensor core reads the bytes, the writer
-  /// needs `fence_proxy_async`.
+  /// needs `fence_proxy_async_shared`.
   WW_DEVICE void store(int i, T value, [[maybe_unused]] Site site = Site::here()) const {
     const SharedAddress at = address + static_cast<SharedAddress>(i) * sizeof(T);
 #if WW_GPU
@@ -221,6 +221,12 @@ struct GlobalView {
 template <int N, class T>
 WW_DEVICE GlobalView<Words<N>> global_words(T* data) {
   return {reinterpret_cast<Words<N>*>(data)};
+}
+
+/// Bytes by which an address lies behind a multiple of N. No instruction of its own.
+template <int N>
+WW_DEVICE int bytes_past(const void* address) {
+  return static_cast<int>(reinterpret_cast<std::uintptr_t>(address) % N);
 }
 
 /// Keeps the compiler from moving accesses of memory over this point: loads started far ahead take

@@ -75,7 +75,7 @@ struct OperandParams {
   std::uint16_t row_mask = 1;     ///< CTAs with y = 0, who share one B tile; of y: by y * cluster.m
   int k = 0;                      ///< 0: nobody reads A or B
   int half = 0;                   ///< rows (columns) of P that belong to the first half, when gated
-  /// Of X, of every group g with tokens at 2 g; when the kernel has them.
+  /// Maps of the tokens, where the kernel has one a group: that of group g is number 2 g.
   const isa::TensorMap* group_maps = nullptr;
   PackedParams packed;  ///< A, where its source is registers; it has no map then
 

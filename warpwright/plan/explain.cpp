@@ -261,6 +261,8 @@ std::string Plan::explain() const {
   if (tile_source == kernel::TileSource::drawn) use("the counter of tiles (may be left out)");
   if (map_ctas > 0) use("the maps");
   if (problem.groups > 0) use("the check of the offsets");
+  if (a_copy) use("a copy of A");
+  if (b_copy) use("a copy of B");
   out += format("workspace  %lld bytes%s\n", static_cast<long long>(workspace_bytes), uses.c_str());
   return out;
 }

@@ -60,6 +60,7 @@ struct Grid {
   int registers = 0;
   bool multiplies = true;  ///< reads the operands and writes D; else it only prepares that
   bool clears = false;     ///< writes D though it does not multiply
+  bool copies = false;     ///< reads A and B though it does not multiply
   std::array<WorkspacePart, 3> workspace{};
   alignas(128) std::array<std::byte, 2560> params;  // set_params makes what a launch reads
 
@@ -72,14 +73,17 @@ struct Grid {
 
 /// The grids of a launch, in their order; each depends on the one before.
 struct LaunchGrids {
-  std::array<Grid, 3> grids;
+  std::array<Grid, 4> grids;
   int count = 0;
+  /// Those of the grid that multiplies: A and B may be copies in the workspace.
+  GemmOperands operands;
 };
 
 /// What a launch is given beside its operands.
 struct LaunchMemory {
   void* workspace = nullptr;
   bool check_offsets = false;
+  bool zero_rest = false;
 };
 
 /// The lines of Plan::explain that differ from family to family.
@@ -128,8 +132,12 @@ inline constexpr std::string_view zero_rows_kernel = "zero_rows";
 /// The offsets of a product in groups, as its kernels read them.
 tile::GroupOffsets group_offsets(const GemmProblem& problem, const Groups& groups);
 
-/// Puts its grid in front of those of a launch of `plan`.
-void add_zero_rows(const Plan& plan, const GemmOperands& operands, LaunchGrids& grids);
+/// The kernel that copies A and B to where the copy engine can read them.
+inline constexpr std::string_view copy_rows_kernel = "copy_rows";
+
+/// All grids of a launch of `plan`, with addresses bound.
+void bind_launch(const Plan& plan, const GemmOperands& operands, const LaunchMemory& memory,
+                 Encode encode, LaunchGrids& out);
 
 /// The grid of a plan's own kernel, without parameters.
 Grid grid_of(const Plan& plan);

@@ -167,8 +167,8 @@ std::optional<std::int64_t> walk_groups(Plan& plan, const kernel::GemmConfig& c,
   return most;
 }
 
-// Where the tiles come from; nothing where a kernel that draws is of no use: what one wave does
-// needs no counter, and static shares are what its twin is for.
+// Where the tiles come from; nothing where a kernel that draws is of no use. With one wave, or
+// where static shares are wanted, the static kernel of the same tile is chosen instead.
 std::optional<kernel::TileSource> source(const kernel::GemmConfig& c, bool more_than_a_wave,
                                          const PlanChoices& choices) {
   using kernel::TileSource;

@@ -9,8 +9,8 @@ namespace warpwright {
 /// second.
 struct Machine {
   // Of dense products: fitted to what an H200 took for some 14,000 pairs of a shape and a plan
-  // (docs/performance.md), so that the choice loses least: the sum of a few of them means more than
-  // one alone.
+  // (docs/log/performance.md), so that the choice loses least: the sum of a few of them means more
+  // than one alone.
   double clock_hz = 1.76e9;              ///< under load
   double fixed = 2.6;                    ///< start, first operands, end of the kernel
   double pair_start = 0.3;               ///< of CTAs that share operands

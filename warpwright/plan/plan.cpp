@@ -5,6 +5,7 @@
 
 #include "warpwright/plan/explain_text.h"
 #include "warpwright/plan/kernel_list.h"
+#include "warpwright/plan/machine.h"
 #include "warpwright/plan/rules.h"
 
 namespace warpwright {
@@ -32,39 +33,80 @@ Refusal with_other_builds(Refusal refused, const Family& family, const Plan& sta
   return refused;
 }
 
-// May a product that TMA cannot read go to kernels of mma.sync, which take any alignment? Not where
-// the bits of a row are to be the same for every M: a single row has no pitch, and goes by TMA.
-bool may_do_without_copies(const GemmProblem& p, const PlanChoices& choices) {
-  if (choices.kernel) return false;
-  if (!choices.batch_invariant) return true;
-  GemmProblem by_b = p;
-  by_b.a_row_stride = by_b.k + 15 - (by_b.k + 15) % 16;
-  by_b.a_batch_stride = 0;
-  by_b.a_alignment = 16;
-  return problem_fault(by_b).has_value();
+void add_reason(Plan& plan, const std::string& more) {
+  plan.reason += (plan.reason.empty() ? "" : "; ") + more;
 }
 
-// Plans by kernels of mma.sync for a product whose A or B TMA cannot read, for which `refused` is
-// why; or that refusal.
-Result<std::vector<Plan>> without_copies(const Plan& start, const PlanChoices& choices,
-                                         const Refusal& refused) {
-  const Family& family = registers_family();
-  if (!family.can_run_on(start.device.architecture) || problem_fault(start.problem, false) ||
-      !may_do_without_copies(start.problem, choices)) {
-    return refused;
+// Do all kernels of the family that serve such a product read A and B by TMA?
+bool needs_copy_engine(const Family& family, const GemmProblem& problem) {
+  return family.uses_copy_engine() || problem.scaling == Scaling::micro;
+}
+
+// What one more grid in front costs, beside what it moves.
+constexpr double copies_launch_seconds = 3e-6;
+
+// Has a plan for the product with copies of A or B be one for the product itself.
+void add_copies(Plan& plan, const GemmProblem& problem, const OperandCopies& copies,
+                const std::string& why) {
+  const Accumulation accumulation = plan.problem.accumulation;  // what a kernel of the family does
+  plan.problem = problem;
+  plan.problem.accumulation = accumulation;
+  std::string what;
+  std::int64_t moved = 0;
+  const auto add = [&](const char* name, const std::optional<OperandCopy>& copy,
+                       std::optional<OperandCopy>& its) {
+    if (!copy) return;
+    its = copy;
+    its->at = (plan.workspace_bytes + 255) / 256 * 256;
+    plan.workspace_bytes = its->at + copy->bytes;
+    moved += 2 * copy->bytes;
+    what += (what.empty() ? "" : " and ") + std::string(name);
+  };
+  add("A", copies.a, plan.a_copy);
+  add("B", copies.b, plan.b_copy);
+  const Machine machine = machine_of(plan.device, false);
+  plan.cost += static_cast<double>(moved) / machine.hbm_bytes_per_second + copies_launch_seconds;
+  add_reason(plan, what + (copies.a && copies.b ? " are" : " is") +
+                       " copied to the workspace first, which takes time, because " + why);
+}
+
+// What a family has for the product of `start` where A and B lie, and for copies of what TMA cannot
+// read there. The cheapest first.
+Result<std::vector<Plan>> of_family(const Family& family, const Plan& start,
+                                    const PlanChoices& choices) {
+  const GemmProblem& problem = start.problem;
+  const bool needs_tma = needs_copy_engine(family, problem);
+  const auto fault = problem_fault(problem);
+  const OperandCopies copies = fault ? copies_for(problem) : OperandCopies{};
+  Plan copied = start;
+  copied.problem = with_copies(problem, copies);
+  const bool copies_help = (copies.a || copies.b) && !problem_fault(copied.problem, needs_tma);
+  if (needs_tma && fault && !copies_help) return *fault;
+  const Plan& first = needs_tma && fault ? copied : start;
+  auto all = family.candidates(first, choices, Rows::built);
+  if (copies_help) {
+    const std::size_t as_they_lie = !needs_tma && all ? all->size() : 0;
+    if (!needs_tma) {
+      auto more = family.candidates(copied, choices, Rows::built);
+      if (!all) {
+        all = std::move(more);
+      } else if (more) {
+        (*all).insert((*all).end(), more->begin(), more->end());
+      }
+    }
+    for (std::size_t i = 0; all && i < all->size(); ++i) {
+      Plan& each = (*all)[i];
+      if (i >= as_they_lie) {
+        add_copies(each, problem, copies, fault->reason);
+      } else {
+        add_reason(each,
+                   "reads rows that begin anywhere, which takes longer, because " + fault->reason);
+      }
+    }
   }
-  Plan begun = start;
-  if (start.problem.reads_c) begun.c_path = EpiloguePath::elements;
-  auto all = family.candidates(begun, choices, Rows::built);
-  const bool is_theirs = is_of_registers(start.problem.a);
-  if (!all && is_theirs) return with_other_builds(all.refusal(), family, begun, choices);
-  if (!all) return refused;
-  for (Plan& each : *all) {
-    each.reason =
-        is_theirs ? "a kernel of mma.sync, because those of wgmma multiply no " +
-                        type_name(start.problem.a)
-                  : "a slower kernel, which loads A and B without TMA, because " + refused.reason;
-  }
+  if (!all) return with_other_builds(all.refusal(), family, first, choices);
+  std::stable_sort((*all).begin(), (*all).end(),
+                   [](const Plan& x, const Plan& y) { return x.cost < y.cost; });
   return all;
 }
 
@@ -75,11 +117,14 @@ Result<std::vector<Plan>> candidates(const GemmProblem& problem, const DeviceFac
   if (choices.kernel) {
     if (auto r = unknown_kernel(*choices.kernel)) return *r;
   }
-  const Family* const family = family_of(device, choices);
-  const bool micro = problem.scaling == Scaling::micro;  // all its kernels have producers
+  const Family* family = family_of(device, choices);
+  // Types that wgmma and tcgen05 do not multiply.
+  const bool instead = family != nullptr && family->uses_copy_engine() &&
+                       is_of_registers(problem.a) &&
+                       registers_family().can_run_on(device.architecture);
+  if (instead) family = &registers_family();
   const bool copy_engine = family == nullptr || family->uses_copy_engine();
-  const auto copies_refused = problem_fault(problem, copy_engine || micro);
-  if (copies_refused && (!copy_engine || micro || family == nullptr)) return *copies_refused;
+  if (problem_fault(problem, false)) return *problem_fault(problem, copy_engine);
   if (family == nullptr) {
     return refuse(RefusalCode::no_device, "device ", device.name, " has architecture sm_",
                   device.architecture,
@@ -87,7 +132,7 @@ Result<std::vector<Plan>> candidates(const GemmProblem& problem, const DeviceFac
                   "(H100, H200), "
                   "sm_100 (B200), sm_103 (B300) and sm_120");
   }
-  if (micro && copy_engine) {
+  if (problem.scaling == Scaling::micro && copy_engine) {
     return refuse(RefusalCode::unsupported, "scaling is micro, and no kernel for ", device.name,
                   " (sm_", device.architecture,
                   ") has scales that the tensor core multiplies, which those for sm_120 have: the "
@@ -106,17 +151,19 @@ Result<std::vector<Plan>> candidates(const GemmProblem& problem, const DeviceFac
   start.d_path = result_path(problem, true);
   start.c_path = result_path(problem, false);
   if (problem.reads_c && !copy_engine) start.c_path = EpiloguePath::elements;
-  auto all = copies_refused ? without_copies(start, choices, *copies_refused)
-                            : family->candidates(start, choices, Rows::built);
-  if (!all && copies_refused) return all;
-  if (!all) return with_other_builds(all.refusal(), *family, start, choices);
-  std::stable_sort((*all).begin(), (*all).end(),
-                   [](const Plan& x, const Plan& y) { return x.cost < y.cost; });
-  if (problem.groups > 0) (*all).front().reason = group_reason(*all);
+  if (instead) {
+    start.reason =
+        "a kernel of mma.sync, because those of wgmma multiply no " + type_name(problem.a);
+  }
+  auto all = of_family(*family, start, choices);
+  if (!all) return all;
+  if (problem.groups > 0) {
+    std::string& reason = (*all).front().reason;
+    reason = group_reason(*all) + (reason.empty() ? "" : "; ") + reason;
+  }
   if (choices.batch_invariant) {
     for (Plan& each : *all) {
-      each.reason += std::string(each.reason.empty() ? "" : "; ") +
-                     "batch_invariant: each tile is summed along K by one CTA";
+      add_reason(each, "batch_invariant: each tile is summed along K by one CTA");
     }
   }
   return all;

@@ -129,6 +129,18 @@ struct PlanChoices {
 /// How D leaves and C enters the kernel.
 enum class EpiloguePath : std::uint8_t { none, copy_engine, elements };
 
+/// A or B that the copy engine cannot read where it lies, as a launch first copies it into the
+/// workspace. Strides in elements.
+struct OperandCopy {
+  std::int64_t row_stride = 0;
+  std::int64_t column_stride = 1;
+  std::int64_t batch_stride = 0;
+  std::int64_t at = 0;  ///< bytes from the begin of the workspace, a multiple of 256
+  std::int64_t bytes = 0;
+
+  friend bool operator==(const OperandCopy&, const OperandCopy&) = default;
+};
+
 /// Which roof bounds a plan.
 enum class Bound : std::uint8_t { tensor_cores, memory };
 
@@ -152,6 +164,8 @@ struct Plan {
   /// With which tiles the clusters of a grid that draws begin: a permutation of their indices, by
   /// where they land (DeviceFacts::sm_groups). Empty: each with that of its own index.
   std::vector<std::uint8_t> first_tiles;
+  std::optional<OperandCopy> a_copy = {};  ///< where A is copied first
+  std::optional<OperandCopy> b_copy = {};
   EpiloguePath d_path = EpiloguePath::copy_engine;
   EpiloguePath c_path = EpiloguePath::none;
   std::int64_t workspace_bytes = 0;

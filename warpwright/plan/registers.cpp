@@ -193,8 +193,8 @@ bool is_split(const Plan& p) {
   return p.tile_source == TileSource::static_persistent && p.ctas > tile::tile_count(p.raster);
 }
 
-// Predicted time of a candidate, up to a factor: rounds of tiles, or of parts of them, on an SM
-// that its CTAs share. Nobody measured these kernels but on an H200: the shares of the rate are
+// Predicted seconds of a candidate, at a nominal clock: rounds of tiles, or of parts of them, on an
+// SM that its CTAs share. Nobody measured these kernels but on an H200: the shares of the rate are
 // what shared memory leaves of it (four warps of 64 x 64 read 4 KB where they multiply 256 clocks,
 // those of 32 x 32 as many bytes in a quarter of that). Beside a producer warps do nothing but
 // multiply; and in turns one group stores while the other does.
@@ -213,8 +213,9 @@ double cost(const Plan& p, const RegisterConfig& c) {
       is_split(p) ? tiles * blocks / p.ctas : std::ceil(tiles / p.ctas) * blocks;
   const double rounds = is_split(p) ? 1 : std::ceil(tiles / p.ctas);
   const double store = c.tile_m * c.tile_n / (c.schedule == Schedule::pingpong ? 128.0 : 32.0);
-  return on_an_sm * (of_a_cta * clocks_a_block / share + rounds * store) + 1500 +
-         (is_split(p) ? 4000 + 2 * store * p.ctas / tiles : 0);
+  const double clocks = on_an_sm * (of_a_cta * clocks_a_block / share + rounds * store) + 1500 +
+                        (is_split(p) ? 4000 + 2 * store * p.ctas / tiles : 0);
+  return clocks / 1.7e9;
 }
 
 // Grids worth trying: with launch control a CTA a tile; whole tiles, and as many CTAs as give each

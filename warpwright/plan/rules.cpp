@@ -351,15 +351,17 @@ Fault mn_major_fault(const Operand& o) {
       {o.name, o.type, "column", "row", o.rows, o.k, o.column_stride, o.copy_engine});
 }
 
-// Could it be MN-major, by its strides?
+// Could it be MN-major, by its strides? One row whose elements are neighbours is K-major.
 bool may_be_mn_major(const Operand& o) {
-  return o.row_stride == 1 || o.rows <= 1;
+  return o.row_stride == 1 || (o.rows <= 1 && o.column_stride != 1);
 }
 
 atom::Major major_of(const Operand& o) {
   if (!k_major_fault(o)) return atom::Major::k;
-  const bool is_mn_major = may_be_mn_major(o) && !mn_major_fault(o);
-  return is_mn_major ? atom::Major::mn : atom::Major::k;
+  Operand anywhere = o;  // as a copy takes it
+  anywhere.copy_engine = false;
+  if (may_be_mn_major(o) && !mn_major_fault(o)) return atom::Major::mn;
+  return o.copy_engine ? major_of(anywhere) : atom::Major::k;
 }
 
 Fault batch_stride_fault(const Operand& o) {
@@ -382,6 +384,26 @@ Fault operand_fault(const Operand& o) {
     if (auto mn_fault = mn_major_fault(o)) return says_mn ? mn_fault : k_fault;
   }
   return batch_stride_fault(o);
+}
+
+// Lines of the copy begin at multiples of 128 bytes, from which the copy engine reads fastest.
+std::optional<OperandCopy> copy_for(const Operand& operand) {
+  Operand anywhere = operand;
+  anywhere.copy_engine = false;
+  if (!address_fault(operand) && !operand_fault(operand)) return std::nullopt;
+  if (operand_fault(anywhere)) return std::nullopt;
+  const bool is_k_major = major_of(anywhere) == atom::Major::k;
+  const std::int64_t length = is_k_major ? operand.k : operand.rows;
+  const std::int64_t lines = is_k_major ? operand.rows : operand.k;
+  const std::int64_t matrices = operand.batch_stride == 0 ? 1 : operand.batch;
+  OperandCopy copy;
+  const std::int64_t pitch = round_up(length, elements_in(128, operand.type));
+  copy.row_stride = is_k_major ? pitch : 1;
+  copy.column_stride = is_k_major ? 1 : pitch;
+  if (matrices > 1) copy.batch_stride = lines * pitch;
+  if (lines * pitch > elements_in(max_pitch_bytes / matrices, operand.type)) return std::nullopt;
+  copy.bytes = matrices * lines * pitch * numeric::bits(operand.type) / 8;
+  return copy;
 }
 
 // Rows of groups begin anywhere, so nothing but K can lie side by side.
@@ -467,6 +489,30 @@ std::int64_t reach(std::initializer_list<Dimension> dimensions) {
     last += (d.extent - 1) * d.stride;
   }
   return last + 1;
+}
+
+OperandCopies copies_for(const GemmProblem& p) {
+  OperandCopies copies;
+  if (!p.reads_ab || p.m == 0 || p.n == 0) return copies;
+  copies.a = copy_for(operand_a(p));
+  if (!p.packed) copies.b = copy_for(operand_b(p));
+  return copies;
+}
+
+GemmProblem with_copies(GemmProblem p, const OperandCopies& copies) {
+  if (copies.a) {
+    p.a_row_stride = copies.a->row_stride;
+    p.a_column_stride = copies.a->column_stride;
+    p.a_batch_stride = copies.a->batch_stride;
+    p.a_alignment = 16;
+  }
+  if (copies.b) {
+    p.b_row_stride = copies.b->row_stride;
+    p.b_column_stride = copies.b->column_stride;
+    p.b_batch_stride = copies.b->batch_stride;
+    p.b_alignment = 16;
+  }
+  return p;
 }
 
 std::optional<Refusal> problem_fault(const GemmProblem& p, bool copy_engine) {

@@ -32,6 +32,16 @@ inline constexpr std::int64_t scale_block = 128;
 [[nodiscard]] std::optional<Refusal> problem_fault(const GemmProblem& problem,
                                                    bool copy_engine = true);
 
+/// What the copy engine could read in place of A, and of B: nothing where it reads the operand
+/// itself, or no copy of its lines would help. For both `at` is 0.
+struct OperandCopies {
+  std::optional<OperandCopy> a;
+  std::optional<OperandCopy> b;
+};
+OperandCopies copies_for(const GemmProblem& problem);
+/// The problem with the copies in their place.
+GemmProblem with_copies(GemmProblem problem, const OperandCopies& copies);
+
 /// What a tile of a kernel gives of D.
 struct ResultTile {
   std::int64_t rows = 0;

@@ -153,8 +153,8 @@ class WeightLoader {
     }
   }
 
-  /// Starts the copies of a stage, whose K blocks are neighbours. Past the last one: it once more,
-  /// for there the tokens are zeros.
+  /// Starts the copies of a stage, whose k_tiles are neighbours. Past the last k_tile it loads that
+  /// one again: TMA fills the tokens there with zeros, so the products vanish.
   WW_DEVICE void load(int stage, int block, isa::SharedAddress full) const {
     const isa::SharedAddress to = stages_ + stage * stage_a_bytes(Tag::config);
     const int first = block * spans;

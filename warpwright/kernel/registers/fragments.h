@@ -177,8 +177,9 @@ class ScaledFragments : public MatrixFragments<Tag> {
   WW_DEVICE explicit ScaledFragments(int thread) : Base(thread) {
     const int lane = thread % 32;
     const int warp = thread / 32;
-    // As the MMA wants them: of four lanes two have rows g and g + 8 of one 16 rows, two of the
-    // next; or each has a column g of one of four 8 columns, which is the same place.
+    // Who holds whose scales, (lane % 4, lane / 4) -> row: (4,8):(8,1). So lanes with lane % 4 of
+    // 0 and 1 serve the first 16 rows of A, those with 2 and 3 the next 16. Columns of B are the
+    // same: lane % 4 says which eight of the 32, lane / 4 which of these.
     const int row = lane / 4 + lane % 4 * 8;
     place_a_ =
         kScalesA + static_cast<std::uint32_t>(block_scales::row_in_tile(Base::first_a(warp) + row));

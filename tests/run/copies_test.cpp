@@ -1,0 +1,82 @@
+// Operands that a launch copies first, on the model.
+#include "tests/run/copies.h"
+
+#include "warpwright/device/check.h"
+
+namespace warpwright::copies {
+namespace {
+
+class CopiesOnModel : public testing::TestWithParam<Kind> {};
+
+TEST_P(CopiesOnModel, GiveTheBitsOfAlignedOperands) {
+  expect_same_bits(GetParam(), run_on_model);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, CopiesOnModel, testing::ValuesIn(kinds),
+                         [](const auto& of) { return std::string(of.param.name); });
+
+GemmOperands loose_operands(std::vector<numeric::bf16_t>& memory) {
+  memory.assign(3 * 64 * 65, numeric::bf16_t(1.0F));
+  GemmOperands o;
+  o.a = matrix(memory.data(), DType::bf16, 64, 61);
+  o.b = matrix(memory.data() + 64 * 65, DType::bf16, 64, 61);
+  o.d = matrix(memory.data() + 2 * 64 * 65, DType::bf16, 64, 64);
+  return o;
+}
+
+// The copies are no part that a launch may do without.
+TEST(Copies, NeedTheWorkspace) {
+  std::vector<numeric::bf16_t> memory;
+  const GemmOperands o = loose_operands(memory);
+  const auto made = plan(o, model_facts());
+  ASSERT_TRUE(made) << made.reason();
+  ASSERT_TRUE(made->a_copy && made->b_copy);
+  EXPECT_EQ(made->workspace_bytes, made->b_copy->at + 64 * 128);
+  EXPECT_EQ(made->a_copy->row_stride, 64);
+  Workspace none;
+  RunOptions how;
+  how.workspace = &none;
+  const auto refused = run(*made, o, how);
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->code, RefusalCode::bad_workspace) << refused->reason;
+}
+
+// A copy is made of what stands there when the product runs, and the next launch waits for the one
+// before to have read it.
+TEST(Copies, AreMadeByEveryLaunchAndCleanInEverySchedule) {
+  std::vector<numeric::bf16_t> memory;
+  const GemmOperands o = loose_operands(memory);
+  const auto made = plan(o, model_facts());
+  ASSERT_TRUE(made) << made.reason();
+  device::CheckOptions how;
+  how.schedules = 6;
+  const auto mutants = device::mutate(*made, o, how);
+  ASSERT_TRUE(mutants) << mutants.reason();
+  for (const auto& found : mutants->unbroken) ADD_FAILURE() << found.finding.sentence;
+  EXPECT_EQ(mutants->count(device::Mutant::Fate::survived), 0) << mutants->score();
+  for (const float value : {1.0F, 2.0F}) {
+    std::fill(memory.begin(), memory.begin() + 64 * 65, numeric::bf16_t(value));
+    ASSERT_FALSE(run(o, RunOptions{}));
+    EXPECT_EQ(static_cast<float>(memory[2 * 64 * 65 + 70]), 61 * value);
+  }
+}
+
+// What needs none has none.
+TEST(Copies, AreForWhatTmaCannotReadAlone) {
+  for (int shift = 0; shift < 16; shift += 2) {
+    for (int pitch = 64; pitch < 80; ++pitch) {
+      GemmProblem p = packed_problem(64, 64, 64, DType::bf16, DType::bf16);
+      p.a_row_stride = pitch;
+      p.a_alignment = shift == 0 ? 256 : shift & -shift;
+      const auto made = plan(p, model_facts());
+      ASSERT_TRUE(made) << made.reason();
+      EXPECT_EQ(made->a_copy.has_value(), pitch % 8 != 0 || shift != 0) << pitch << " " << shift;
+      EXPECT_FALSE(made->b_copy);
+      EXPECT_EQ(made->explain().find("is copied to the workspace first") != std::string::npos,
+                made->a_copy.has_value());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace warpwright::copies
