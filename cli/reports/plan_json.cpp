@@ -143,6 +143,8 @@ ordered_json plan_json(const Plan& plan) {
   json["scheduler"] = source_name(plan.tile_source);
   json["d_path"] = path_name(plan.d_path);
   json["c_path"] = path_name(plan.c_path);
+  json["a_copy_bytes"] = plan.a_copy ? plan.a_copy->bytes : 0;  // into the workspace, first
+  json["b_copy_bytes"] = plan.b_copy ? plan.b_copy->bytes : 0;
   json["workspace_bytes"] = plan.workspace_bytes;
   json["compute_seconds"] = known(plan.compute_seconds());
   json["memory_seconds"] = known(plan.memory_seconds());

@@ -55,6 +55,10 @@ TEST_F(JsonOutput, EveryCommandAnswersInOneObject) {
   EXPECT_EQ(plan["m"], 4096);
   EXPECT_EQ(plan["architecture"], 90);
   EXPECT_EQ(plan["bound"], "tensor_cores");
+  EXPECT_EQ(plan["a_copy_bytes"], 0);
+  // Rows that TMA cannot read.
+  EXPECT_GT(object({"explain", "gemm", "--random", "100", "100", "100", "--json"})["a_copy_bytes"],
+            100 * 100 * 2);
   EXPECT_TRUE(plan["kernel"]["built"]);
   EXPECT_GT(plan["waves"].get<double>(), 1);
   EXPECT_FALSE(plan["barriers"].empty());
