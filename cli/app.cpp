@@ -1,26 +1,33 @@
 #include "cli/app.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <sstream>
 #include <system_error>
 #include <utility>
 
 #include "cli/commands/check_command.h"
+#include "cli/commands/completion.h"
 #include "cli/commands/devices_command.h"
 #include "cli/commands/gemm_command.h"
 #include "cli/commands/gemm_options.h"
 #include "cli/commands/help.h"
+#include "cli/commands/kernels_command.h"
 #include "cli/commands/layout_command.h"
 #include "cli/commands/mask_command.h"
 #include "cli/commands/measure_options.h"
 #include "cli/commands/mma_command.h"
+#include "cli/commands/numbers.h"
 #include "cli/commands/pack_command.h"
 #include "cli/commands/trace_command.h"
 #include "warpwright/layout/expression.h"
+#include "warpwright/plan/rules.h"
+#include "warpwright/weights/pack.h"
 
 namespace warpwright::cli {
 namespace {
@@ -39,8 +46,10 @@ constexpr const char* kExamples =
     "  warpwright mask --cluster 4,4 --rank 11\n"
     "  warpwright pack w.safetensors:w packed.safetensors:w --group 128\n"
     "  warpwright mma m8n8k4 --tiled 2x2 --table\n"
+    "  warpwright kernels --dtype fp16 --as h200\n"
     "`warpwright COMMAND --help` tells more. Exit status: 0; 1 when a check failed; 2 for bad "
-    "input.";
+    "input.\n"
+    "With --json a command prints one object; of a refusal it is {\"error\": {\"code\": ...}}.";
 
 constexpr const char* kCheckExamples =
     "Exit status: 0 when nothing was found (with --mutate: when no mutant survived), else 1.\n\n"
@@ -66,8 +75,13 @@ constexpr const char* kPackExamples =
     "Examples:\n"
     "  warpwright pack w.safetensors:w packed.safetensors:w --group 64\n"
     "  warpwright pack model.safetensors:model.layers.0.mlp.down_proj packed.safetensors\n"
-    "  warpwright pack 'moe.safetensors:experts.*.down_proj' packed.safetensors:down --from gptq\n"
-    "  warpwright explain packed packed.safetensors:w --tile 0,1,0";
+    "  warpwright pack 'moe.safetensors:experts.*.down_proj' packed.safetensors:down --from "
+    "gptq";
+
+constexpr const char* kExplainPackedExamples =
+    "Examples:\n"
+    "  warpwright explain packed packed.safetensors:w --tile 0,1,0\n"
+    "  warpwright explain packed packed.safetensors:w --json";
 
 constexpr const char* kTraceExamples =
     "On the model times are nominal cycles: they show what overlaps and who waits for whom. A GPU\n"
@@ -85,23 +99,29 @@ void add_check_options(CLI::App& app, RunOptions& o, CheckCommandOptions& how) {
   app.add_option("--schedules", how.schedules,
                  "schedules to try: eager, latest, then random and starving ones")
       ->type_name("N")
+      ->check(whole(1, 1'000'000))
       ->capture_default_str();
   app.add_option("--seed", o.seed, "of the random matrices, and of the first random schedule")
       ->type_name("N")
       ->check(refuse_seed)
       ->capture_default_str();
-  app.add_option("--mode", o.mode, "schedules of this kind alone: eager, latest, random or starve")
-      ->type_name("MODE");
+  offer(app.add_option("--mode", o.mode,
+                       "schedules of this kind alone: eager, latest, random or starve")
+            ->type_name("MODE"),
+        "eager latest random starve");
   app.add_option("--replay", how.replay,
                  "one schedule alone: eager, latest, a seed, or starve and a seed")
       ->type_name("S");
   app.add_option("--jobs", how.jobs, "threads that share the work (default: those of the machine)")
-      ->type_name("J");
+      ->type_name("J")
+      ->check(whole());
   app.add_flag("--strict", how.strict,
                "ask for a proxy fence also between a thread's read and an asynchronous write");
   app.add_flag("--mutate", how.mutate,
                "break every synchronising statement, one at a time, and tell which check speaks");
-  app.add_option("--mutant", how.mutant, "run this mutant of --mutate's table")->type_name("N");
+  app.add_option("--mutant", how.mutant, "run this mutant of --mutate's table")
+      ->type_name("N")
+      ->check(whole());
   app.add_flag("--reduce", how.reduce,
                "with --replay: find the few decisions of the schedule that matter");
   app.add_flag("--json", how.json, "for programs");
@@ -114,20 +134,32 @@ void add_pack_options(CLI::App& app, PackCommandOptions& o) {
   app.add_option("OUT", o.out, "where the packed tensor is written, beside what is there")
       ->required()
       ->option_text("OUT.safetensors[:NAME]");
-  app.add_option("--from", o.from, "their layout (default: as their names tell)")
-      ->type_name("LAYOUT");
-  app.add_option("--group", o.group, "weights along K that share a scale, of floats: 32, 64 or 128")
-      ->type_name("G");
+  std::string layouts;
+  for (const weights::LayoutNames& names : weights::layouts()) {
+    layouts += std::string(names.layout) + " ";
+  }
+  offer(app.add_option("--from", o.from, "their layout (default: as their names tell)")
+            ->type_name("LAYOUT"),
+        layouts + "bf16");
+  offer(app.add_option("--group", o.group,
+                       "weights along K that share a scale, of floats: 32, 64 or 128")
+            ->type_name("G")
+            ->check(whole(32, 128)),
+        "32 64 128");
   app.add_flag("--zero-points", o.zero_points, "floats get a zero point beside every scale");
-  app.add_option("--encoding", o.encoding,
-                 "codes -8..7 (ex) or -7..7 (sm) (default: ex for floats, else sm where no code is "
-                 "-8)")
-      ->type_name("E");
-  app.add_option("--scales", o.scales,
-                 "their type: bf16, f16 or f32 (default: the weights' own, of floats bf16)")
-      ->type_name("T");
+  offer(app.add_option("--encoding", o.encoding,
+                       "codes -8..7 (ex) or -7..7 (sm) (default: ex for floats, else sm where no "
+                       "code is -8)")
+            ->type_name("E"),
+        "ex sm");
+  offer(app.add_option("--scales", o.scales,
+                       "their type: bf16, fp16 or f32 (default: the weights' own, of floats bf16)")
+            ->type_name("T"),
+        "bf16 fp16 f32");
   app.add_option("--jobs", o.jobs, "threads that share the work (default: those of the machine)")
-      ->type_name("J");
+      ->type_name("J")
+      ->check(whole());
+  app.add_flag("--json", o.json, "for programs");
   app.footer(kPackExamples);
 }
 
@@ -138,11 +170,14 @@ void add_explain_packed(CLI::App& app, ExplainPackedOptions& o) {
   app.add_option("--tile", o.tile, "of expert E the tile R of the rows and T of K")
       ->option_text("E,R,T")
       ->delimiter(',')
-      ->expected(3);
+      ->expected(3)
+      ->check(whole<std::int64_t>(0));
   app.add_option("--threads", o.threads, "of the warpgroup whose words are shown, 0 to 128")
       ->type_name("N")
+      ->check(whole(0, 128))
       ->capture_default_str();
-  app.footer(kPackExamples);
+  app.add_flag("--json", o.json, "for programs: the tile's codes and scales by rows of weights");
+  app.footer(kExplainPackedExamples);
 }
 
 // The pictures that `trace` draws, and the SM that it leaves out.
@@ -156,7 +191,20 @@ void add_trace_options(CLI::App& app, TraceOptions& how) {
       ->type_name("FILE");
   app.add_option("--occupy-sm", how.occupy_sm,
                  "an SM of the model that another grid holds: nothing of this one runs there")
-      ->type_name("I");
+      ->type_name("I")
+      ->check(whole(0, 255));
+}
+
+// Of a help's examples those of one command; what stands before them stays.
+std::string examples_of(const std::string& help, const std::string& command) {
+  std::istringstream lines(help);
+  std::string text;
+  const std::string start = "  warpwright ";
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with(start) || line.starts_with(start + command + " ")) text += line + "\n";
+  }
+  text.pop_back();
+  return text;
 }
 
 // `gemm` and `grouped`, and the commands that take either. One of all these is called.
@@ -186,28 +234,27 @@ void add_product_commands(CLI::App& app, GemmOptions& product, CheckCommandOptio
       CLI::App* one = command->add_subcommand(
           run->get_name(), about + (is_grouped ? " of a product in groups" : " of a product"));
       add_gemm_options(*one, product, is_grouped);
-      one->footer(command->get_footer());
+      const std::string path = command->get_name() + " " + run->get_name();
+      one->footer(product_help(examples_of(command->get_footer(), path), is_grouped));
       return one;
     };
-    add_check_options(*add_to(check, "the kernel"), product, check_how);
+    CLI::App* checks = add_to(check, "the kernel");
+    add_check_options(*checks, product, check_how);
     CLI::App* plan =
         add_to(explain, "the plan, tiles, cluster, stages, shared memory, barriers and bound,");
     if (!is_grouped) {
-      plan->add_option("--m", product.m, "rows of A and D")->type_name("M");
-      plan->add_option("--n", product.n, "rows of B, columns of D")->type_name("N");
-      plan->add_option("--k", product.k, "columns of A and B")->type_name("K");
+      const auto extent = whole<std::int64_t>(0, max_extent);
+      plan->add_option("--m", product.m, "rows of A and D")->type_name("M")->check(extent);
+      plan->add_option("--n", product.n, "rows of B, columns of D")->type_name("N")->check(extent);
+      plan->add_option("--k", product.k, "columns of A and B")->type_name("K")->check(extent);
     }
-    add_trace_options(
-        *add_to(trace, "the timeline, every role of every CTA, copy engine and tensor core,"),
-        trace_how);
+    CLI::App* traces =
+        add_to(trace, "the timeline, every role of every CTA, copy engine and tensor core,");
+    add_trace_options(*traces, trace_how);
+    for (CLI::App* printing : {plan, traces}) {
+      printing->add_flag("--json", product.json, "for programs");
+    }
   }
-}
-
-// The first line of a message without its full stop.
-std::string first_line(std::string text) {
-  text = text.substr(0, text.find('\n'));
-  while (!text.empty() && (text.back() == ' ' || text.back() == '.')) text.pop_back();
-  return text;
 }
 
 // The command whose help the arguments are nearest to: "explain gemm" of `explain gemm --foo`.
@@ -258,6 +305,14 @@ std::string empty_argument(const std::vector<std::string>& arguments) {
   return {};
 }
 
+// Whether a refusal goes to stdout as an object: for where the arguments could not be read. Of
+// `bench` --json may name a file instead.
+bool asks_for_json(const std::vector<std::string>& arguments) {
+  const auto at = std::find(arguments.begin(), arguments.end(), "--json");
+  if (at == arguments.end()) return false;
+  return arguments.front() != "bench" || at + 1 == arguments.end() || (at + 1)->starts_with("-");
+}
+
 // The status of a command whose output went to `out`: whatever it was, output that did not arrive
 // is trouble.
 int status_of_output(int status, std::ostream& out, std::ostream& err) {
@@ -273,7 +328,6 @@ int status_of_output(int status, std::ostream& out, std::ostream& err) {
 
 int run_command(const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err) {
   CLI::App app(kAbout, "warpwright");
-  app.footer(kExamples);
   app.formatter(std::make_shared<HelpFormatter>());  // before the commands, which take it over
   app.set_version_flag("--version", std::string("warpwright ") + version());
   app.require_subcommand(1);
@@ -281,6 +335,12 @@ int run_command(const std::vector<std::string>& arguments, std::ostream& out, st
   CLI::App* devices = app.add_subcommand("devices", "list the model and every CUDA device");
   bool gpcs = false;
   devices->add_flag("--gpcs", gpcs, "look how the SMs stand in GPCs, and where clusters land");
+  bool json = false;  // of the commands that have no options of their own
+  devices->add_flag("--json", json, "for programs");
+  devices->footer("Examples:\n  warpwright devices\n  warpwright devices --gpcs");
+
+  KernelsOptions kernels_options;
+  const CLI::App* kernels = add_kernels_command(app, kernels_options);
 
   GemmOptions product;
   CheckCommandOptions check_how;
@@ -314,29 +374,54 @@ int run_command(const std::vector<std::string>& arguments, std::ostream& out, st
       ->required()
       ->type_name("");
   layout->add_flag("--table", table, "print the table of indices too");
+  layout->add_flag("--json", json, "for programs");
   layout->footer(
       "A layout is SHAPE:STRIDE, or SHAPE alone for a compact one. Functions, which nest:\n" +
-      layout::expression_help());
+      layout::expression_help() +
+      "\nExamples:\n"
+      "  warpwright layout 'composition((6,2):(8,2), (4,3):(3,1))'\n"
+      "  warpwright layout '(8,16):(16,1)' --table");
 
   std::string cluster;
   bool pair = false;
   std::optional<int> rank;
   CLI::App* mask = app.add_subcommand("mask", "the multicast and commit masks of a cluster");
-  mask->add_option("--cluster", cluster, "CTAs along M and along N, at most 16 in all")
-      ->required()
-      ->type_name("M,N");
+  offer(mask->add_option("--cluster", cluster, "CTAs along M and along N, at most 16 in all")
+            ->required()
+            ->type_name("M,N"),
+        "1,1 2,1 1,2 2,2 4,1 1,4 4,2 2,4 8,1 1,8 4,4");
   mask->add_flag("--pair", pair, "for MMAs of a pair of SMs");
-  mask->add_option("--rank", rank, "the line of this CTA alone")->type_name("R");
+  mask->add_option("--rank", rank, "the line of this CTA alone")
+      ->type_name("R")
+      ->check(whole(0, 15));
+  mask->add_flag("--json", json, "for programs");
+  mask->footer(
+      "Examples:\n"
+      "  warpwright mask --cluster 4,4 --rank 11\n"
+      "  warpwright mask --cluster 2,1 --pair");
 
   MmaOptions mma_options;
   const CLI::App* mma = add_mma_command(app, mma_options);
 
+  std::string shell;
+  CLI::App* completion = app.add_subcommand(
+      "completion", "print the script by which a shell completes this command line");
+  offer(completion->add_option("SHELL", shell, "bash, zsh or fish")->required()->type_name(""),
+        "bash zsh fish");
+  completion->footer(
+      "An installed warpwright is completed without this.\n\n"
+      "Examples:\n"
+      "  source <(warpwright completion bash)\n"
+      "  warpwright completion fish > ~/.config/fish/completions/warpwright.fish");
+  app.footer(kExamples);  // last: commands take over what is there when they are made
+
+  const bool wants_json = asks_for_json(arguments);
+  const auto refuse = [&](const std::string& sentence) {
+    return exit_status(out, err, wants_json, [&]() -> int { throw InputError(sentence); });
+  };
   std::string unusable = empty_argument(arguments);
   if (unusable.empty()) unusable = unknown_command(app, "", arguments, 0);
-  if (!unusable.empty()) {
-    err << printable(unusable) << "\n";
-    return 2;
-  }
+  if (!unusable.empty()) return refuse(unusable);
   // CLI11 takes the arguments from the back.
   std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
   try {
@@ -344,11 +429,17 @@ int run_command(const std::vector<std::string>& arguments, std::ostream& out, st
   } catch (const CLI::ParseError& stop) {
     if (stop.get_exit_code() == 0) return app.exit(stop, out, err);
     const std::string extra = unknown_argument(app, arguments);
-    err << printable(extra.empty() ? first_line(stop.what()) : extra) << "; see warpwright"
-        << command_of(app) << " --help.\n";
-    return 2;
+    return refuse((extra.empty() ? sentence_of(stop, app, arguments) : extra) + "; see warpwright" +
+                  command_of(app) + " --help.");
   }
-  if (devices->parsed()) return devices_command(gpcs, out, err);
+  if (devices->parsed()) return devices_command(gpcs, json, out, err);
+  if (kernels->parsed()) return kernels_command(kernels_options, out, err);
+  if (completion->parsed()) {
+    return exit_status(out, err, false, [&] {
+      out << completion_script(app, shell);
+      return 0;
+    });
+  }
   const std::string command = command_of(app);
   product.is_grouped = command.ends_with(" grouped");
   if (command == " gemm" || command == " grouped") return gemm_command(product, out, err);
@@ -364,9 +455,9 @@ int run_command(const std::vector<std::string>& arguments, std::ostream& out, st
                          out, err);
   }
   if (tune->parsed()) return tune_command(tune_options, out, err);
-  if (layout->parsed()) return layout_command(expression, table, out, err);
+  if (layout->parsed()) return layout_command(expression, table, json, out, err);
   if (mma->parsed()) return mma_command(mma_options, out, err);
-  return mask_command(cluster, pair, rank, out, err);
+  return mask_command(cluster, pair, rank, json, out, err);
 }
 
 }  // namespace

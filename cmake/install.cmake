@@ -30,13 +30,20 @@ foreach(room numeric layout atom facts isa model pipeline tile kernel weights)
     FILES_MATCHING PATTERN "*.h")
 endforeach()
 foreach(header warpwright.h model.h run.h c.h plan/problem.h plan/device_facts.h plan/sm_groups.h
-        plan/plan.h plan/tuning.h device/cuda.h device/pack.h device/quantise.h device/launch.h
+        plan/kernel_list.h plan/plan.h plan/tuning.h device/cuda.h device/pack.h device/quantise.h device/launch.h
         device/model.h device/check.h device/trace_cuda.h)
   cmake_path(GET header PARENT_PATH folder)
   install(FILES ${PROJECT_SOURCE_DIR}/warpwright/${header} DESTINATION ${include}/${folder})
 endforeach()
 if(TARGET warpwright_exe)
   install(TARGETS warpwright_exe RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  set(completion ${PROJECT_BINARY_DIR}/completion)
+  install(FILES ${completion}/bash/warpwright
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+  install(FILES ${completion}/zsh/_warpwright
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+  install(FILES ${completion}/fish/warpwright.fish
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
 endif()
 
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})

@@ -249,7 +249,14 @@ class Reader {
     if (auto r = word_fault("ww_choices.reserved", c.reserved, 0)) return r;
     choices.batch_invariant = c.batch_invariant == 1;
     if (c.kernel != nullptr) choices.kernel = c.kernel;
-    if (c.cluster_m != 0 || c.cluster_n != 0) choices.cluster = {c.cluster_m, c.cluster_n};
+    if ((c.cluster_m == 0) != (c.cluster_n == 0)) {
+      const bool lacks_n = c.cluster_n == 0;
+      return refuse(RefusalCode::bad_choice, lacks_n ? "cluster_m" : "cluster_n", " is ",
+                    lacks_n ? c.cluster_m : c.cluster_n, " and ",
+                    lacks_n ? "cluster_n" : "cluster_m",
+                    " is 0; a cluster has both: the nearest legal is 1, and both 0 leave it open");
+    }
+    if (c.cluster_m != 0) choices.cluster = {c.cluster_m, c.cluster_n};
     return std::nullopt;
   }
 
@@ -305,9 +312,13 @@ class Reader {
   Fault view(const char* name, const ww_matrix& from, MatrixView& to) {
     ++index_;
     if (!is_given(from)) return std::nullopt;
-    if (from.dtype < 0 || from.dtype >= warpwright::kDTypeCount || from.reserved != 0) {
-      return refuse(RefusalCode::bad_type, name, " has the type ", from.dtype, " (and reserved ",
-                    from.reserved, "); the nearest legal is WW_BF16, ", WW_BF16, " (and 0)");
+    if (from.dtype < 0 || from.dtype >= warpwright::kDTypeCount) {
+      return refuse(RefusalCode::bad_type, name, " has the type ", from.dtype,
+                    ", which no type has; the nearest legal is ", int{WW_BF16}, " (WW_BF16)");
+    }
+    if (from.reserved != 0) {
+      return refuse(RefusalCode::bad_value, name, ".reserved is ", from.reserved,
+                    "; it is for later versions: the nearest legal is 0");
     }
     to.data = from.data == nullptr && plans_only_ ? warpwright::planned_address(index_) : from.data;
     to.dtype = static_cast<DType>(from.dtype);

@@ -19,5 +19,6 @@
 #include "warpwright/device/cuda.h"
 #include "warpwright/device/launch.h"
 #include "warpwright/numeric/scalar.h"
+#include "warpwright/plan/kernel_list.h"
 #include "warpwright/plan/plan.h"
 #include "warpwright/plan/tuning.h"

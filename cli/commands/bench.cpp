@@ -15,7 +15,7 @@ constexpr bool kHasBench = false;
 #endif
 
 void use(int index) {
-  if (const auto refusal = device::use_cuda_device(index)) throw InputError(refusal->reason);
+  if (const auto refusal = device::use_cuda_device(index)) throw InputError(*refusal);
 }
 
 }  // namespace
@@ -24,7 +24,7 @@ bench::GemmTimes bench_gemm(const Plan& plan, const GemmOperands& operands, int 
   use(index);
   if constexpr (kHasBench) {
     const Result<bench::GemmTimes> times = bench::time_gemm({plan}, &operands);
-    if (!times) throw InputError(times.reason());
+    if (!times) throw InputError(times.refusal());
     return *times;
   }
   return {};

@@ -8,6 +8,7 @@
 
 #include "cli/commands/bench.h"
 #include "cli/commands/counters.h"
+#include "cli/commands/outputs.h"
 #include "cli/files/output_file.h"
 #include "cli/reports/bench_report.h"
 #include "cli/reports/progress.h"
@@ -142,7 +143,14 @@ int run_bench(const BenchOptions& o, std::ostream& out, std::ostream& err) {
   choices.batch_invariant = o.batch_invariant;
   bench::TimeOptions how = time_options(o);
   how.dependent = o.dependent;
-  if (!o.json.empty()) check_output_file("The JSON", o.json);
+  if (o.wants_json && o.json.empty() && o.markdown) {
+    throw InputError(
+        "--json and --markdown both print on stdout: leave one out, or give --json a FILE.");
+  }
+  if (!o.json.empty()) {
+    check_ending("--json", o.json, {".json"});
+    check_output_file("The JSON", o.json);
+  }
   const DeviceChoice device = measured_device(o, "bench");
   const DeviceFacts facts = facts_of(device, o.gpcs);
   if (o.under_ncu) {
@@ -161,10 +169,11 @@ int run_bench(const BenchOptions& o, std::ostream& out, std::ostream& err) {
     if (found == counters.end()) return std::nullopt;
     return found->second;
   };
+  const bool prints_json = o.wants_json && o.json.empty();
   std::optional<Progress> progress;
   progress.emplace(err, "bench", what + "s", static_cast<std::int64_t>(all));
   const auto print = [&](const std::string& text) {
-    if (!o.markdown) progress->print(out, text);
+    if (!o.markdown && !prints_json) progress->print(out, text);
   };
   std::int64_t done = 0;
   int missing = 0;
@@ -194,7 +203,11 @@ int run_bench(const BenchOptions& o, std::ostream& out, std::ostream& err) {
     print(table_summary(run, section));
   }
   progress.reset();
-  if (o.markdown) out << markdown(run);
+  if (prints_json) {
+    out << json(run);
+  } else if (o.markdown) {
+    out << markdown(run);
+  }
   if (missing > 0) {
     err << missing << " of " << all << " " << what << "s were not measured; their rows say why.\n";
   }
@@ -257,7 +270,8 @@ DeviceChoice measured_device(const MeasureOptions& o, const std::string& command
 }
 
 int bench_command(const BenchOptions& options, std::ostream& out, std::ostream& err) {
-  return exit_status(err, [&] { return run_bench(options, out, err); });
+  return exit_status(out, err, options.wants_json && options.json.empty(),
+                     [&] { return run_bench(options, out, err); });
 }
 
 }  // namespace warpwright::cli

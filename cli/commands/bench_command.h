@@ -36,7 +36,8 @@ struct BenchOptions : MeasureOptions {
   bool under_ncu = false;        ///< this is the process that ncu runs
   std::string configs = "8";
   std::string kernel;  ///< a kernel's name; empty: any
-  std::string json;    ///< a file
+  bool wants_json = false;
+  std::string json;  ///< a file; empty with wants_json: printed instead of the table
   bool markdown = false;
   std::string command;                 ///< the whole command line
   std::vector<std::string> arguments;  ///< its words behind the program's name

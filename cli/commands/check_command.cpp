@@ -13,6 +13,7 @@
 #include "cli/commands/model_time.h"
 #include "cli/commands/product.h"
 #include "cli/reports/progress.h"
+#include "cli/reports/refusal_json.h"
 #include "cli/reports/report_json.h"
 #include "warpwright/device/check.h"
 
@@ -67,7 +68,7 @@ void print_findings(const device::CheckReport& report, const std::string& plan, 
     all["failing"] = report.failing;
     all["findings"] = ordered_json::array();
     for (const device::CheckedFinding& f : report.findings) all["findings"].push_back(to_json(f));
-    out << all.dump(2) << "\n";
+    out << json_text(all);
     return;
   }
   for (const device::CheckedFinding& f : report.findings) {
@@ -115,7 +116,7 @@ void print_mutants(const device::MutationReport& report, bool json, std::ostream
       all["mutants"].push_back(std::move(one));
     }
     all["score"] = report.score();
-    out << all.dump(2) << "\n";
+    out << json_text(all);
     return;
   }
   std::vector<std::array<std::string, 4>> rows = {
@@ -159,7 +160,7 @@ void note_short_tiles(const Product& product, std::ostream& err) {
 // The mutant in this row of the table.
 model::Mutation mutant_of(const Product& product, int row) {
   const auto all = device::mutants_of(product.plan, product.operands);
-  if (!all) throw InputError(all.reason());
+  if (!all) throw InputError(all.refusal());
   if (row < 1 || row > static_cast<int>(all->size())) {
     throw InputError("--mutant is " + std::to_string(row) + "; the table has rows 1 to " +
                      std::to_string(all->size()) + ".");
@@ -183,13 +184,13 @@ int reduce(const Product& product, const device::CheckOptions& options, bool jso
   const Result<device::Reduction> reduced =
       device::reduce(product.plan, product.operands, *options.replay, options);
   progress.reset();
-  if (!reduced) throw InputError(reduced.reason() + ".");
+  if (!reduced) throw InputError(reduced.reason() + ".", name(reduced.code()));
   if (json) {
     ordered_json all = to_json(reduced->finding);
     all["decisions"] = reduced->decisions;
     all["kept"] = reduced->kept;
     all["decided"] = reduced->decided;
-    out << all.dump(2) << "\n";
+    out << json_text(all);
     return 1;
   }
   const model::Finding& f = reduced->finding.finding;
@@ -207,7 +208,7 @@ int reduce(const Product& product, const device::CheckOptions& options, bool jso
 
 int check_command(const GemmOptions& run, const CheckCommandOptions& o, std::ostream& out,
                   std::ostream& err) {
-  return exit_status(err, [&] {
+  return exit_status(out, err, o.json, [&] {
     if (!parse_device(run.device).is_model) {
       throw InputError("check runs on the model alone: leave --device out.");
     }
@@ -234,7 +235,7 @@ int check_command(const GemmOptions& run, const CheckCommandOptions& o, std::ost
           with_progress(err, options, [&product](const auto& how) {
             return device::mutate(product.plan, product.operands, how);
           });
-      if (!report) throw InputError(report.reason());
+      if (!report) throw InputError(report.refusal());
       if (!report->unbroken.empty()) {
         device::CheckReport found;
         found.findings = report->unbroken;
@@ -250,7 +251,7 @@ int check_command(const GemmOptions& run, const CheckCommandOptions& o, std::ost
     const Result<device::CheckReport> report = with_progress(
         err, options,
         [&product](const auto& how) { return device::check(product.plan, product.operands, how); });
-    if (!report) throw InputError(report.reason());
+    if (!report) throw InputError(report.refusal());
     print_findings(*report, plan, o.json, out);
     return report->clean() ? 0 : 1;
   });

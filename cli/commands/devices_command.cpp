@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <string>
 
+#include "cli/reports/plan_json.h"
+#include "cli/reports/refusal_json.h"
 #include "warpwright/device/cuda.h"
 
 namespace warpwright::cli {
@@ -79,7 +81,7 @@ void print_devices(const std::vector<DeviceFacts>& cuda_devices, std::ostream& o
   }
 }
 
-int devices_command(bool groups, std::ostream& out, std::ostream& err) {
+int devices_command(bool groups, bool json, std::ostream& out, std::ostream& err) {
   std::vector<DeviceFacts> found = device::cuda_devices();
   for (std::size_t i = 0; groups && i < found.size(); ++i) {
     const auto looked = device::find_sm_groups(static_cast<int>(i));
@@ -87,11 +89,26 @@ int devices_command(bool groups, std::ostream& out, std::ostream& err) {
       err << "The SMs of cuda:" << i << " were not looked at: " << looked.reason() << "\n";
     if (looked) found[i].sm_groups = *looked;
   }
-  print_devices(found, out);
+  std::string missing;  // why there is no GPU
   if (found.empty()) {
     const Result<DeviceFacts> first = device::cuda_device(0);
-    if (!first) err << "No CUDA device is listed: " << first.reason() << "\n";
+    if (!first) missing = first.reason();
   }
+  if (json) {
+    nlohmann::ordered_json all;
+    all["devices"] = nlohmann::ordered_json::array({device_json(model_facts())});
+    all["devices"].back()["device"] = "model";
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      all["devices"].push_back(device_json(found[i]));
+      all["devices"].back()["device"] = "cuda:" + std::to_string(i);
+    }
+    all["no_cuda_device"] =
+        missing.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(missing);
+    out << json_text(all);
+    return 0;
+  }
+  print_devices(found, out);
+  if (!missing.empty()) err << "No CUDA device is listed: " << missing << "\n";
   return 0;
 }
 

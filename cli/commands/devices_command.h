@@ -13,7 +13,7 @@ namespace warpwright::cli {
 void print_devices(const std::vector<DeviceFacts>& cuda_devices, std::ostream& out);
 
 /// Prints the table of this machine on `out`, and on `err` why there is no CUDA device, if so. With
-/// `groups` it looks for the groups of SMs before.
-int devices_command(bool groups, std::ostream& out, std::ostream& err);
+/// `groups` it looks for the groups of SMs before; with `json` the table is one object.
+int devices_command(bool groups, bool json, std::ostream& out, std::ostream& err);
 
 }  // namespace warpwright::cli

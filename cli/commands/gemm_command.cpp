@@ -10,8 +10,11 @@
 #include "cli/commands/gemm_arguments.h"
 #include "cli/commands/groups.h"
 #include "cli/commands/model_time.h"
+#include "cli/commands/outputs.h"
 #include "cli/reports/bench_report.h"
+#include "cli/reports/plan_json.h"
 #include "cli/reports/progress.h"
+#include "cli/reports/refusal_json.h"
 #include "cli/reports/report_json.h"
 
 namespace warpwright::cli {
@@ -54,7 +57,7 @@ struct GemmOutcome {
 };
 
 std::string type_text(DType t) {
-  return std::string(numeric::name(t));
+  return std::string(numeric::word(t));
 }
 
 // What only groups have; the keys are those of the whole or of its check.
@@ -205,12 +208,13 @@ RunOutput run_on_device(const Product& product, const GemmOptions& options, std:
 
 int gemm_command(const GemmOptions& options, std::ostream& out, std::ostream& err,
                  const GemmRunner& run) {
-  return exit_status(err, [&] {
+  return exit_status(out, err, options.json, [&] {
     check_options(options);
     const DeviceFacts facts = facts_of(options, options.bench || options.repeat > 0);
     Product product(options, facts, err);
     const GemmJob& job = product.job;
     check_output(options.out, "D");
+    check_not_read(options, "--out", options.out);
     check_memory(job);
     note_duration(err, job.command(),
                   (facts.is_model ? product.model_seconds() : 0) +
@@ -231,7 +235,12 @@ int gemm_command(const GemmOptions& options, std::ostream& out, std::ostream& er
           bench_gemm(product.plan, product.operands, parse_device(options.device).index);
       if (!options.json) out << bench_line(*outcome.times) << "\n";
     }
-    if (options.json) out << to_json(outcome).dump(2) << "\n";
+    const std::string object = options.json ? json_text(to_json(outcome)) : "";
+    if (options.json && !outcome.run.report.clean()) {
+      out << object;  // it has the findings: no second object
+      err << "The model found faults, so D is not to be trusted:\n" << outcome.run.report.text();
+      return 1;
+    }
     require_clean(outcome.run.report);
     err << summary(outcome);
     if (options.check_offsets)
@@ -239,17 +248,27 @@ int gemm_command(const GemmOptions& options, std::ostream& out, std::ostream& er
     if (outcome.check) err << check_text(outcome);
     if (options.repeat > 0 && !options.json) out << time_text(outcome);
     if (!outcome.is_good()) {
+      out << object;
       if (!options.out.empty()) err << "Nothing was written to " << printable(options.out) << ".\n";
       return 1;
     }
     if (!options.out.empty()) write_result(job, std::move(product.d), options.out, err);
+    out << object;
     return 0;
   });
 }
 
 int explain_command(const GemmOptions& options, std::ostream& out, std::ostream& err) {
-  return exit_status(err, [&] {
-    out << Product(options, facts_elsewhere(options), err).explain();
+  return exit_status(out, err, options.json, [&] {
+    const Product product(options, facts_elsewhere(options), err);
+    if (!options.json) {
+      out << product.explain();
+      return 0;
+    }
+    ordered_json json = plan_json(product.plan);
+    if (product.job.is_grouped) json["tokens"] = product.job.lengths();
+    json["tuning"] = product.origin;
+    out << json_text(json);
     return 0;
   });
 }

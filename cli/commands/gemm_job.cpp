@@ -54,7 +54,7 @@ void choose_types(const GemmOptions& o, const std::optional<std::pair<DType, DTy
   const bool to_npy = is_npy(o.out) && !job.is_grouped;
   job.result = result.value_or(to_npy ? DType::f32 : natural_result(job.a_type));
   if (to_npy && !fits_npy(job.result)) {
-    const std::string name(numeric::name(job.result));
+    const std::string name(numeric::word(job.result));
     throw InputError("D as " + name + " cannot be written to " + o.out + ": .npy has no " + name +
                      "; choose --d-dtype f32 or fp16, or --out FILE.safetensors:NAME.");
   }
@@ -137,7 +137,7 @@ GemmCheck check_of(const GemmJob& job, std::size_t group, DType type, const void
 // The values of the packed weights of a file.
 void read_values(GemmJob& job) {
   const auto weights = weights::unpack(job.packed_b);
-  if (!weights) throw InputError(weights.reason());
+  if (!weights) throw InputError(weights.refusal());
   const std::vector<float> values = weights::values_of(*weights);
   job.b.bytes.resize(values.size() * sizeof(float));
   std::memcpy(job.b.bytes.data(), values.data(), job.b.bytes.size());
@@ -151,10 +151,10 @@ void pack_random(GemmJob& job, std::uint64_t seed) {
   const auto quantised = weights::quantise(
       {&view, 1},
       {.encoding = f.encoding, .group = f.group, .scale = f.scale, .zero_points = f.zero_points});
-  if (!quantised) throw InputError(quantised.reason());
+  if (!quantised) throw InputError(quantised.refusal());
   auto bytes =
       weights::pack(weights::source_of(*quantised), {.encoding = f.encoding, .scale = f.scale});
-  if (!bytes) throw InputError(bytes.reason());
+  if (!bytes) throw InputError(bytes.refusal());
   job.packed_b = std::move(*bytes);
   const std::vector<float> values = weights::values_of(*quantised);
   std::memcpy(wide.bytes.data(), values.data(), wide.bytes.size());
@@ -395,7 +395,7 @@ JobCheck check_job(const GemmJob& job, DType type, const void* codes,
 void write_result(const GemmJob& job, HostTensor d, const std::string& spec, std::ostream& err) {
   std::ranges::fill(bytes_of(d, job.rest), std::byte{0});
   if (is_npy(spec) && !fits_npy(d.dtype)) {
-    err << "note: D is " << numeric::name(d.dtype) << ", which .npy does not have: " << spec
+    err << "note: D is " << numeric::word(d.dtype) << ", which .npy does not have: " << spec
         << " holds the same values as f32.\n";
     d = convert(d, DType::f32);
   }

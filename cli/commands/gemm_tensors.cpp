@@ -45,14 +45,14 @@ HostTensor read_matrix(const char* name, const std::string& spec, const GemmJob&
       nearest[1] *= nearest[0];
       nearest.erase(nearest.begin());
     }
-    throw InputError(what + " has " + std::to_string(rank) + " dimensions (shape " +
-                     shape_text(tensor.shape) + "); it must have " + std::to_string(wanted) +
-                     (wanted == 3 ? ", a matrix for each group" : "") +
-                     ": the nearest legal shape is " + shape_text(nearest) +
-                     (rank == 3 && !job.is_grouped
-                          ? ", or give --batch " + std::to_string(tensor.shape[0])
-                          : "") +
-                     ".");
+    throw InputError(
+        what + " has " + std::to_string(rank) + (rank == 1 ? " dimension" : " dimensions") +
+        " (shape " + shape_text(tensor.shape) + "); it must have " + std::to_string(wanted) +
+        (wanted == 3 ? ", a matrix for each group" : "") + ": the nearest legal shape is " +
+        shape_text(nearest) +
+        (rank == 3 && !job.is_grouped ? ", or give --batch " + std::to_string(tensor.shape[0])
+                                      : "") +
+        ".");
   }
   require_operand_type(what, tensor);
   return tensor;

@@ -23,7 +23,7 @@ HostIntegers read_list(const char* option, const std::string& spec, std::int64_t
   try {
     list = read_integers(spec);
   } catch (const InputError& refusal) {
-    throw InputError(std::string(option) + ": " + refusal.what());
+    throw InputError(std::string(option) + ": " + refusal.what(), refusal.code());
   }
   const auto found = static_cast<std::int64_t>(list.values.size());
   if (found == count) return list;
@@ -85,7 +85,7 @@ std::vector<std::int64_t> offsets_of(const GemmOptions& o, GemmJob& job) {
   const Result<std::vector<std::int64_t>> lengths =
       token_lengths(token_words(o, job), job.groups, known ? job.m : o.total.value_or(0),
                     known ? "the number of A's rows" : "--total");
-  if (!lengths) throw InputError(lengths.reason() + ".");
+  if (!lengths) throw InputError(lengths.reason() + ".", name(lengths.code()));
   std::vector<std::int64_t> offsets = {0};
   for (const std::int64_t length : *lengths) offsets.push_back(offsets.back() + length);
   return offsets;

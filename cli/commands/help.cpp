@@ -1,6 +1,7 @@
 #include "cli/commands/help.h"
 
 #include <algorithm>
+#include <regex>
 
 namespace warpwright::cli {
 namespace {
@@ -11,6 +12,13 @@ std::string without_braces(std::string text) {
     const std::size_t close = text.find('}', open);
     text.erase(open, close == std::string::npos ? close : close + 1 - open);
   }
+  return text;
+}
+
+// The first line of a message without its full stop.
+std::string first_line(std::string text) {
+  text = text.substr(0, text.find('\n'));
+  while (!text.empty() && (text.back() == ' ' || text.back() == '.')) text.pop_back();
   return text;
 }
 
@@ -43,6 +51,42 @@ std::string HelpFormatter::make_option_desc(const CLI::Option* option) const {
 std::string HelpFormatter::make_option_usage(const CLI::Option* option) const {
   const std::string words = make_option_name(option, true);
   return option->get_required() ? words : "[" + words + "]";
+}
+
+std::string sentence_of(const CLI::ParseError& error, CLI::App& app,
+                        const std::vector<std::string>& arguments) {
+  std::string text = first_line(error.what());
+  const std::string name = text.substr(0, text.find(':'));
+  CLI::App* last = &app;
+  while (!last->get_subcommands().empty()) last = last->get_subcommands().front();
+  const CLI::Option* option = last->get_option_no_throw(name);
+  if (option == nullptr) return text;
+  const std::string type =
+      option->get_option_text().empty() ? option->get_type_name() : option->get_option_text();
+  const bool is_named = !option->get_positional();
+  const std::string shown = is_named ? name : type.empty() ? name : type;
+  if (error.get_name() == "ArgumentMismatch") {
+    const auto times = std::count_if(arguments.begin(), arguments.end(), [&](const auto& word) {
+      return is_named && option->check_name(word.substr(0, word.find('=')));
+    });
+    if (times > 1) {
+      return name + " is given " + (times == 2 ? "twice" : std::to_string(times) + " times") +
+             ": give it once";
+    }
+    std::smatch received;
+    static const std::regex number("received ([0-9]+)");
+    if (std::regex_search(text, received, number)) {
+      const bool is_one = received[1] == "1";
+      const int least = option->get_items_expected_min();
+      const int most = option->get_items_expected_max();
+      return shown + " takes " + std::to_string(least) +
+             (most > least ? " to " + std::to_string(most) : "") + " values" +
+             (is_named ? " (" + type + ")" : "") + ", and " + received[1].str() +
+             (is_one ? " is given" : " are given");
+    }
+    return name + " is given without its value: write " + name + " " + type;
+  }
+  return shown + text.substr(name.size());
 }
 
 std::string unknown_argument(const CLI::App& app, const std::vector<std::string>& arguments) {

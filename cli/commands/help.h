@@ -18,6 +18,10 @@ class HelpFormatter final : public CLI::Formatter {
   std::string make_option_usage(const CLI::Option* option) const override;
 };
 
+/// What CLI11 has against the arguments, in words of this command line and without a full stop.
+std::string sentence_of(const CLI::ParseError& error, CLI::App& app,
+                        const std::vector<std::string>& arguments);
+
 /// The sentence for arguments that `app` did not take; `arguments` are all, in their order. Empty
 /// where it took them.
 std::string unknown_argument(const CLI::App& app, const std::vector<std::string>& arguments);

@@ -4,6 +4,11 @@
 #include <charconv>
 #include <cstdint>
 
+#include "cli/commands/completion.h"
+#include "cli/commands/help.h"
+#include "cli/commands/numbers.h"
+#include "warpwright/plan/rules.h"
+
 namespace warpwright::cli {
 namespace {
 
@@ -55,34 +60,41 @@ constexpr const char* kTuneExamples =
 constexpr const char* kSeed = "of the random operands, and of --sample";
 
 void add_types(CLI::App& app, TypeOptions& o) {
-  app.add_option("--dtype", o.dtype, "bf16, fp16 or e4m3: the type of A and B")
-      ->type_name("TYPE")
-      ->capture_default_str();
-  app.add_option("--d-dtype", o.d_dtype,
-                 "bf16, fp16, f32 or e4m3: the type of D (default bf16; fp16 with fp16)")
-      ->type_name("TYPE");
-  app.add_option("--scaling", o.scaling,
-                 "none, tensor, row-column or block: of 8-bit operands (default tensor)")
-      ->type_name("KIND");
-  app.add_option("--accumulation", o.accumulation, "fast or promoted: of 8-bit operands")
-      ->type_name("KIND")
-      ->capture_default_str();
+  offer(app.add_option("--dtype", o.dtype, "bf16, fp16 or e4m3: the type of A and B")
+            ->type_name("TYPE")
+            ->capture_default_str(),
+        "bf16 fp16 e4m3");
+  offer(app.add_option("--d-dtype", o.d_dtype,
+                       "bf16, fp16, f32 or e4m3: the type of D (default bf16; fp16 with fp16)")
+            ->type_name("TYPE"),
+        "bf16 fp16 f32 e4m3");
+  offer(app.add_option("--scaling", o.scaling,
+                       "none, tensor, row-column or block: of 8-bit operands (default tensor)")
+            ->type_name("KIND"),
+        "none tensor row-column block");
+  offer(app.add_option("--accumulation", o.accumulation, "fast or promoted: of 8-bit operands")
+            ->type_name("KIND")
+            ->capture_default_str(),
+        "fast promoted");
 }
 
 void add_measuring(CLI::App& app, MeasureOptions& o, const char* seed) {
   app.add_option("--rounds", o.rounds, "rounds that the medians are taken of")
       ->type_name("R")
+      ->check(whole())
       ->capture_default_str();
   app.add_option("--seed", o.seed, seed)->type_name("S")->check(refuse_seed)->capture_default_str();
-  app.add_option("--device", o.device, "cuda:0, cuda:1, ...")
-      ->type_name("DEVICE")
-      ->capture_default_str();
+  offer(app.add_option("--device", o.device, "cuda:0, cuda:1, ...")
+            ->type_name("DEVICE")
+            ->capture_default_str(),
+        "cuda:0 cuda:1");
   app.add_flag("--gpcs", o.gpcs, kGpcs);
   app.add_option(
          "--clusters", o.clusters,
          "clusters of up to so many CTAs are tried, 1 to 16 (default: as plans take them, 2, "
          "or 8 where rows begin at no multiples of 128 bytes)")
-      ->type_name("N");
+      ->type_name("N")
+      ->check(whole(1, 16));
 }
 
 // What `bench dense` and `bench grouped` share.
@@ -103,8 +115,14 @@ void add_benching(CLI::App& app, BenchOptions& o, const char* seed, const char* 
   app.add_flag("--counters", o.counters,
                "count as well, by ncu: instructions, sectors read from L2, bytes of DRAM");
   app.add_flag("--under-ncu", o.under_ncu)->group("");  // hidden: see cli/commands/counters.h
-  app.add_option("--json", o.json, "where the numbers are written too, after every shape")
-      ->type_name("FILE");
+  const CLI::Option* json =
+      app.add_option(
+             "--json", o.json,
+             "where the numbers are written too, after every shape; without FILE they are all "
+             "that is printed, in the end")
+          ->expected(0, 1)
+          ->option_text("[FILE.json]");
+  app.parse_complete_callback([&o, json] { o.wants_json = json->count() > 0; });
   app.add_flag("--markdown", o.markdown, "print the table as documents want it");
   app.footer(examples);
 }
@@ -115,7 +133,8 @@ void add_sms_option(CLI::App& app, RunOptions& o) {
   app.add_option("--sms", o.sms,
                  "SMs of the model, up to 256: fewer of them take more tiles each (default 8, or "
                  "what --cluster and its like need)")
-      ->type_name("N");
+      ->type_name("N")
+      ->check(whole(1, 256));
 }
 
 std::string refuse_seed(const std::string& text) {
@@ -139,7 +158,8 @@ CLI::App* add_bench_command(CLI::App& app, BenchOptions& o, BenchOptions& of_gro
   dense
       ->add_option("--sample", o.sample,
                    "N random shapes instead: M 1 to 16384, N and K 64 to 16384, logarithmic")
-      ->type_name("N");
+      ->type_name("N")
+      ->check(whole());
   add_types(*dense, o.types);
   add_benching(*dense, o, kSeed, kBenchExamples);
 
@@ -150,13 +170,13 @@ CLI::App* add_bench_command(CLI::App& app, BenchOptions& o, BenchOptions& of_gro
       ->add_option("--shapes", of_groups.shapes,
                    "shapes, one a line, GROUPS TOKENS N K, with # comments (default: 19 built in)")
       ->type_name("FILE");
-  grouped
-      ->add_option(
-          "--dtype", of_groups.types.dtype,
-          "e4m3 (tensor scales), e4m3-block, e4m3-row-column, bf16, with commas between; all is "
-          "e4m3,e4m3-block,bf16")
-      ->type_name("KINDS")
-      ->capture_default_str();
+  offer(grouped
+            ->add_option("--dtype", of_groups.types.dtype,
+                         "e4m3 (tensor scales), e4m3-block, e4m3-row-column, bf16, with commas "
+                         "between; all is e4m3,e4m3-block,bf16")
+            ->type_name("KINDS")
+            ->capture_default_str(),
+        "all e4m3 e4m3-block e4m3-row-column bf16");
   add_benching(*grouped, of_groups, "of the random operands", kBenchGroupedExamples);
 
   CLI::App* w4a8 =
@@ -166,13 +186,17 @@ CLI::App* add_bench_command(CLI::App& app, BenchOptions& o, BenchOptions& of_gro
                    "shapes, one a line, GROUPS TOKENS N K or M N K, with # comments (default: " +
                        std::to_string(w4a8_shapes().size()) + " built in)")
       ->type_name("FILE");
-  w4a8->add_option("--group", of_w4a8.group, "weights along K that share a scale: 32, 64 or 128")
-      ->type_name("K")
-      ->capture_default_str();
-  w4a8->add_option("--encoding", of_w4a8.encoding, "of the codes: ex (-8..7) or sm (-7..7)")
-      ->check(CLI::IsMember({"ex", "sm"}))
-      ->type_name("ex|sm")
-      ->capture_default_str();
+  offer(w4a8->add_option("--group", of_w4a8.group,
+                         "weights along K that share a scale: 32, 64 or 128")
+            ->type_name("K")
+            ->check(whole(32, 128))
+            ->capture_default_str(),
+        "32 64 128");
+  offer(w4a8->add_option("--encoding", of_w4a8.encoding, "of the codes: ex (-8..7) or sm (-7..7)")
+            ->check(CLI::IsMember({"ex", "sm"}).description(""))
+            ->type_name("ex|sm")
+            ->capture_default_str(),
+        "ex sm");
   add_benching(*w4a8, of_w4a8, "of the random operands", kBenchW4a8Examples);
   return bench;
 }
@@ -182,12 +206,14 @@ CLI::App* add_tune_command(CLI::App& app, TuneOptions& o) {
       app.add_subcommand("tune", "measure every plan of a product on a GPU and keep the fastest");
   tune->add_option("extents", o.extents, "extents of the product")
       ->option_text("M N K")
+      ->check(whole<std::int64_t>(0, max_extent))
       ->expected(0, CLI::detail::expected_max_vector_size);
   tune->add_option("--shapes", o.shapes, "shapes of a file instead, as for bench")
       ->type_name("FILE");
   tune->add_flag("--grouped", o.grouped, "products in groups; --shapes as for bench grouped");
   add_types(*tune, o.types);
   tune->add_flag("--all", o.all, "measure all legal plans, not the 32 most promising alone");
+  tune->add_flag("--json", o.json, "for programs");
   add_measuring(*tune, o, kSeed);
   tune->footer(kTuneExamples);
   return tune;

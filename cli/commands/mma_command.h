@@ -16,6 +16,7 @@ struct MmaOptions {
   std::string tiled;        ///< "2x2", or a layout of M, N and K
   std::string permutation;  ///< a tiler of M, N and K
   bool table = false;
+  bool json = false;
 };
 
 CLI::App* add_mma_command(CLI::App& app, MmaOptions& options);

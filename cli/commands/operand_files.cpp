@@ -11,7 +11,7 @@ namespace warpwright::cli {
 namespace {
 
 std::string name_of(DType t) {
-  return std::string(numeric::name(t));
+  return std::string(numeric::word(t));
 }
 
 // The dimensions that are not 1.
@@ -66,7 +66,7 @@ HostTensor read_named(const std::string& name, const std::string& spec) {
   try {
     return read_tensor(spec);
   } catch (const InputError& refusal) {
-    throw InputError(name + ": " + refusal.what());
+    throw InputError(name + ": " + refusal.what(), refusal.code());
   }
 }
 
@@ -88,9 +88,10 @@ HostTensor read_shaped(const std::string& name, const std::string& spec,
 void require_operand_type(const std::string& what, const HostTensor& tensor) {
   const DType t = tensor.dtype;
   if (t == DType::f32 || is_16bit_float(t) || is_8bit_float(t) || t == DType::s8) return;
-  throw InputError(what + " is " + name_of(t) +
-                   "; matrices of f32, f16, bf16, e4m3, e5m2 and s8 are multiplied: the nearest is "
-                   "bf16.");
+  throw InputError(
+      what + " is " + name_of(t) +
+      "; matrices of f32, fp16, bf16, e4m3, e5m2 and s8 are multiplied: the nearest is "
+      "bf16.");
 }
 
 void require_f32(const std::string& name, const HostTensor& tensor) {

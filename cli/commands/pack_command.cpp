@@ -10,6 +10,7 @@
 #include "cli/files/output_file.h"
 #include "cli/reports/packed_text.h"
 #include "cli/reports/progress.h"
+#include "cli/reports/refusal_json.h"
 #include "warpwright/facts/format.h"
 #include "warpwright/weights/pack.h"
 
@@ -17,7 +18,7 @@ namespace warpwright::cli {
 namespace {
 
 const Words<Int4Encoding> kEncodings = {{"ex", Int4Encoding::ex}, {"sm", Int4Encoding::sm}};
-const Words<DType> kScales = {{"bf16", DType::bf16}, {"f16", DType::f16}, {"f32", DType::f32}};
+const Words<DType> kScales = {{"bf16", DType::bf16}, {"fp16", DType::f16}, {"f32", DType::f32}};
 
 // Refuses what does not go together or is no word, before any work.
 void check_options(const PackCommandOptions& o) {
@@ -53,7 +54,7 @@ weights::Work work_of(const PackCommandOptions& o, Progress& progress) {
 
 template <class T>
 T taken(Result<T> result) {
-  if (!result) throw InputError(result.reason());
+  if (!result) throw InputError(result.refusal());
   return std::move(*result);
 }
 
@@ -62,7 +63,7 @@ weights::Source source_for(const PackCommandOptions& o, const FoundWeights& foun
                            const LoadedWeights& loaded, weights::Int4Weights& quantised,
                            weights::PackOptions& options, std::ostream& err) {
   choose(options.encoding, "--encoding", o.encoding, kEncodings);
-  choose(options.scale, "--scales", o.scales, kScales);
+  choose(options.scale, "--scales", o.scales == "f16" ? "fp16" : o.scales, kScales);
   if (found.layout.empty()) {
     weights::QuantiseOptions how;
     if (options.encoding) how.encoding = *options.encoding;
@@ -134,7 +135,7 @@ HostTensor load_packed(const PackCommandOptions& o) {
 }
 
 int pack_command(const PackCommandOptions& o, std::ostream& out, std::ostream& err) {
-  return exit_status(err, [&] {
+  return exit_status(out, err, o.json, [&] {
     check_options(o);
     const FileAndName in = parse_file_and_name(o.in);
     FileAndName to = parse_file_and_name(o.out);
@@ -145,9 +146,13 @@ int pack_command(const PackCommandOptions& o, std::ostream& out, std::ostream& e
     check_safetensors_output(to.path, to.name);
     packed::Extents e;
     const HostTensor tensor = packed_of(o, file, found, e, err);
-    const std::string line =
-        packed_line(taken(weights::parse_header(tensor.bytes, "The packed tensor")));
+    const weights::Header header = taken(weights::parse_header(tensor.bytes, "The packed tensor"));
+    const std::string line = packed_line(header);
     write_safetensors(to.path, to.name, tensor, "packed " + line);
+    if (o.json) {
+      out << json_text(packed_json(to.path + ":" + to.name, header, tensor.bytes.size()));
+      return 0;
+    }
     out << printable(to.path + ":" + to.name) << ": " << line
         << warpwright::format("; %zu bytes, %.2f bits a weight\n", tensor.bytes.size(),
                               8 * static_cast<double>(tensor.bytes.size()) /
@@ -157,14 +162,15 @@ int pack_command(const PackCommandOptions& o, std::ostream& out, std::ostream& e
 }
 
 int explain_packed_command(const ExplainPackedOptions& o, std::ostream& out, std::ostream& err) {
-  return exit_status(err, [&] {
+  return exit_status(out, err, o.json, [&] {
     TileView view;
     view.expert = o.tile[0];
     view.row_tile = o.tile[1];
     view.k_tile = o.tile[2];
     require_between("--threads", o.threads, 0, 128);
     view.threads = o.threads;
-    out << packed_text(read_packed(o.file), view);
+    const PackedTensor packed = read_packed(o.file);
+    out << (o.json ? json_text(packed_json(packed, view)) : packed_text(packed, view));
     return 0;
   });
 }

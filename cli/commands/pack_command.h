@@ -20,6 +20,7 @@ struct PackCommandOptions {
   std::optional<int> group;
   bool zero_points = false;
   int jobs = 0;
+  bool json = false;
 };
 
 /// `warpwright pack IN OUT`: reads weights, quantises them where they are floats, and writes one
@@ -35,6 +36,7 @@ struct ExplainPackedOptions {
   std::string file;
   std::vector<std::int64_t> tile = {0, 0, 0};  ///< expert, row tile, K tile
   int threads = 2;
+  bool json = false;
 };
 int explain_packed_command(const ExplainPackedOptions& options, std::ostream& out,
                            std::ostream& err);

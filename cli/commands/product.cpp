@@ -28,7 +28,7 @@ class CudaMemory {
  public:
   device::CudaBuffer& make(std::int64_t bytes) {
     const auto buffer = device::CudaBuffer::make(bytes, 0xff);
-    if (!buffer) throw InputError(buffer.reason());
+    if (!buffer) throw InputError(buffer.refusal());
     buffers_.push_back(*buffer);
     return **buffer;
   }
@@ -45,7 +45,7 @@ class CudaMemory {
 
 // Waits for the device; a kernel that failed is a RunError.
 void wait_for_device() {
-  if (const auto failure = device::synchronise_cuda()) throw RunError(failure->reason);
+  if (const auto failure = device::synchronise_cuda()) throw RunError(*failure);
 }
 
 }  // namespace
@@ -55,7 +55,7 @@ Product::Product(const GemmOptions& options, const DeviceFacts& facts, std::ostr
   const GemmProblem problem = problem_of(job);
   if (!job.uses_tuning || facts.is_model) {
     const Result<Plan> made = warpwright::plan(problem, facts, job.choices);
-    if (!made) throw InputError(made.reason());
+    if (!made) throw InputError(made.refusal());
     plan = *made;
     origin = facts.is_model ? "not used: the model does not predict time" : "not used";
     return;
@@ -63,7 +63,7 @@ Product::Product(const GemmOptions& options, const DeviceFacts& facts, std::ostr
   const TuningCache cache(TuningCache::default_path());
   if (cache.warning()) err << printable(*cache.warning()) << "\n";
   const Result<TunedPlan> made = tuned_plan(problem, facts, cache, job.choices);
-  if (!made) throw InputError(made.reason());
+  if (!made) throw InputError(made.refusal());
   plan = made->plan;
   origin = "no measurement decided: by rule (see warpwright tune)";
   if (made->entry) {
@@ -108,7 +108,7 @@ model::Report run_on_model(const Product& product, device::ModelOptions how, con
   Progress progress(err, label, "tiles", tiles_of(product.job, product.plan));
   how.on_tile = [&progress](std::int64_t done) { progress.update(done); };
   Result<model::Report> report = device::launch_on_model(product.plan, product.operands, how);
-  if (!report) throw InputError(report.reason());
+  if (!report) throw InputError(report.refusal());
   return std::move(*report);
 }
 
@@ -148,7 +148,7 @@ RunOutput run_on_gpu(const Product& product, int index, bool check_offsets, int 
   }
   if (check_offsets) {
     const auto status = offsets_status(plan, workspace, nullptr);
-    if (!status) throw RunError(status.reason());
+    if (!status) throw RunError(status.refusal());
     run.status = *status;
   }
   require(d.to_host(product.operands.d.data, bytes_of(product.operands.d)));

@@ -7,9 +7,9 @@
 #include <cstdio>
 #include <fstream>
 #include <new>
-#include <string_view>
 
 #include "cli/commands/words.h"
+#include "cli/reports/refusal_json.h"
 #include "warpwright/atom/mask_text.h"
 #include "warpwright/device/cuda.h"
 #include "warpwright/plan/known_devices.h"
@@ -68,7 +68,7 @@ int sms_of(const RunOptions& o) {
 
 void look_for_groups(DeviceFacts& facts, int index) {
   const auto groups = device::find_sm_groups(index);
-  if (!groups) throw InputError(groups.reason());
+  if (!groups) throw InputError(groups.refusal());
   facts.sm_groups = *groups;
 }
 
@@ -79,17 +79,22 @@ void refuse_sms(const RunOptions& options, const std::string& why) {
 
 }  // namespace
 
-int exit_status(std::ostream& err, const std::function<int()>& body) {
+int exit_status(std::ostream& out, std::ostream& err, bool json, const std::function<int()>& body) {
+  const auto tell = [&](const char* code, const std::string& sentence) {
+    if (json) out << json_text(error_json(code, sentence));
+    err << sentence << (sentence.ends_with('\n') ? "" : "\n");
+  };
   try {
     return body();
   } catch (const InputError& refusal) {
-    err << refusal.what() << "\n";
+    tell(refusal.code(), refusal.what());
     return 2;
   } catch (const RunError& failure) {
-    err << failure.what() << (std::string_view(failure.what()).ends_with('\n') ? "" : "\n");
+    tell(failure.code(), failure.what());
     return 1;
   } catch (const std::bad_alloc&) {
-    err << "This machine has not enough memory for these matrices: choose smaller ones.\n";
+    tell(name(RefusalCode::out_of_memory),
+         "This machine has not enough memory for these matrices: choose smaller ones.");
     return 2;
   }
 }
@@ -111,7 +116,7 @@ DeviceChoice parse_device(const std::string& text) {
 DeviceFacts facts_of(const DeviceChoice& device, bool gpcs) {
   if (device.is_model) return model_facts();
   Result<DeviceFacts> facts = device::cuda_device(device.index);
-  if (!facts) throw InputError(facts.reason());
+  if (!facts) throw InputError(facts.refusal());
   if (gpcs) look_for_groups(*facts, device.index);
   return *facts;
 }
@@ -137,8 +142,9 @@ DeviceFacts facts_of(const RunOptions& options, bool needs_gpu) {
   Result<DeviceFacts> found = device::cuda_device(device.index);
   if (!found) {
     const bool any = !device::cuda_devices().empty();
-    throw InputError(found.reason() +
-                     (any || needs_gpu ? "" : "; the model is always there: --device model"));
+    throw InputError(
+        found.reason() + (any || needs_gpu ? "" : "; the model is always there: --device model"),
+        name(found.code()));
   }
   DeviceFacts& facts = *found;
   if (!options.as.empty() && facts.architecture != architecture) {
@@ -170,7 +176,7 @@ void require_between(const char* option, std::int64_t value, std::int64_t least,
 }
 
 void require(const std::optional<Refusal>& refusal) {
-  if (refusal) throw InputError(refusal->reason);
+  if (refusal) throw InputError(*refusal);
 }
 
 void require_memory(const std::string& what, double bytes, const std::string& advice) {
@@ -195,7 +201,8 @@ std::optional<model::Mode> parse_mode(const std::string& text) {
 
 void require_clean(const model::Report& report) {
   if (report.clean()) return;
-  throw RunError("The model found faults, so D is not to be trusted:\n" + report.text());
+  throw RunError("The model found faults, so D is not to be trusted:\n" + report.text(),
+                 RefusalCode::model_findings);
 }
 
 }  // namespace warpwright::cli

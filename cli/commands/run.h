@@ -35,12 +35,20 @@ struct DeviceChoice {
 /// The run itself went wrong: the model found faults, or the GPU's kernel failed. Exit status 1.
 class RunError : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  explicit RunError(const std::string& sentence, RefusalCode code = RefusalCode::device_error)
+      : std::runtime_error(sentence), code_(name(code)) {}
+  explicit RunError(const Refusal& refusal) : RunError(refusal.reason, refusal.code) {}
+
+  [[nodiscard]] const char* code() const { return code_; }
+
+ private:
+  const char* code_;  // of static storage
 };
 
 /// What `body` returns; 2 for InputError and where memory is short, 1 for RunError, both with their
-/// sentence on `err`.
-int exit_status(std::ostream& err, const std::function<int()>& body);
+/// sentence on `err` and, with `json`, as an object on `out`, where `body` has printed nothing
+/// then.
+int exit_status(std::ostream& out, std::ostream& err, bool json, const std::function<int()>& body);
 
 /// "model", "cuda", "cuda:i", or "auto": the first GPU, the model where there is none. Throws
 /// InputError.

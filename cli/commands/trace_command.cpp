@@ -3,18 +3,20 @@
 #include <cstdio>
 #include <set>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
 
-#include "cli/commands/gemm_arguments.h"
 #include "cli/commands/model_time.h"
-#include "cli/commands/operand_files.h"
+#include "cli/commands/outputs.h"
 #include "cli/commands/product.h"
 #include "cli/files/output_file.h"
 #include "cli/pictures/grid_svg.h"
 #include "cli/pictures/perfetto.h"
 #include "cli/pictures/timeline_svg.h"
+#include "cli/reports/refusal_json.h"
+#include "cli/reports/report_json.h"
 #include "warpwright/device/trace_cuda.h"
 
 namespace warpwright::cli {
@@ -23,33 +25,23 @@ namespace {
 // Finds out before the work what would keep the files from being written after it, and whether one
 // of them would be written over another, or over a tensor that is read.
 void check_outputs(const GemmOptions& run, const TraceOptions& o) {
-  struct File {
-    const char* option;
-    std::string path;
-  };
-  std::vector<File> others;
-  for (const auto& [option, spec] : {std::pair{"--a", run.a},
-                                     {"--b", run.b},
-                                     {"--c", run.c},
-                                     {"--scale-a", run.scale_a},
-                                     {"--scale-b", run.scale_b},
-                                     {"--scale-d", run.scale_d},
-                                     {"--tokens", run.tokens},
-                                     {"--offsets", run.offsets},
-                                     {"--bias", parse_bias(run.bias).second}}) {
-    if (names_file(spec)) others.push_back({option, parse_spec(spec).path});
-  }
+  std::vector<std::pair<const char*, std::string>> others;
   for (const auto& [option, what, path] : {std::tuple{"--out", "The trace", o.out},
                                            {"--svg", "The picture", o.svg},
                                            {"--grid-svg", "The picture", o.grid_svg}}) {
     if (path.empty()) continue;
-    check_output_file(what, path);
-    for (const File& other : others) {
-      if (!is_same_output(path, other.path)) continue;
-      throw InputError(std::string(option) + " " + path + " is the file of " + other.option +
-                       ", which it would be written over: give each a file of its own.");
+    check_not_read(run, option, path);
+    if (std::string_view(option) == "--out") {
+      check_ending(option, path, {".pftrace", ".perfetto-trace"});
+    } else {
+      check_ending(option, path, {".svg"});
     }
-    others.push_back({option, path});
+    check_output_file(what, path);
+    for (const auto& [other, its_path] : others) {
+      if (!is_same_output(path, its_path)) continue;
+      throw InputError(over_other(option, path, other));
+    }
+    others.emplace_back(option, path);
   }
 }
 
@@ -61,10 +53,10 @@ model::Trace trace_on_gpu(const Product& product, int index) {
   }
   run_on_gpu(product, index);  // unrecorded: caches and clocks warm up
   const auto recording = device::CudaTrace::start(product.plan);
-  if (!recording) throw RunError(recording.reason());
+  if (!recording) throw RunError(recording.refusal());
   run_on_gpu(product, index);
   const Result<model::Trace> trace = (*recording)->finish();
-  if (!trace) throw RunError(trace.reason());
+  if (!trace) throw RunError(trace.refusal());
   return *trace;
 }
 
@@ -84,11 +76,15 @@ void check_occupied(const TraceOptions& how, const DeviceFacts& device) {
   }
 }
 
-std::string size_text(const model::Trace& trace) {
+std::size_t cta_count(const model::Trace& trace) {
   std::set<std::pair<int, int>> ctas;
   for (const model::TraceTrack& t : trace.tracks) ctas.emplace(t.grid, t.cta);
+  return ctas.size();
+}
+
+std::string size_text(const model::Trace& trace) {
   char text[192];
-  std::snprintf(text, sizeof text, "%zu CTAs, %zu tracks, %lld events, %.1f %s", ctas.size(),
+  std::snprintf(text, sizeof text, "%zu CTAs, %zu tracks, %lld events, %.1f %s", cta_count(trace),
                 trace.tracks.size(), static_cast<long long>(trace.event_count()),
                 static_cast<double>(trace.end()) / 1000,
                 trace.measured ? "microseconds" : "nominal kilocycles");
@@ -97,11 +93,33 @@ std::string size_text(const model::Trace& trace) {
   return all;
 }
 
+nlohmann::ordered_json to_json(const Product& product, const TraceOptions& o,
+                               const model::Trace& trace, const model::Report& report) {
+  const auto file = [](const std::string& path) {
+    return path.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(path);
+  };
+  nlohmann::ordered_json json;
+  json["plan"] = product.plan.name();
+  json["device"] = product.plan.device.name;
+  json["out"] = file(o.out);
+  json["svg"] = file(o.svg);
+  json["grid_svg"] = file(o.grid_svg);
+  json["ctas"] = cta_count(trace);
+  json["tracks"] = trace.tracks.size();
+  json["events"] = trace.event_count();
+  json["dropped_events"] = trace.dropped();
+  json["end"] = trace.end();
+  json["unit"] = trace.measured ? "nanoseconds" : "nominal cycles";
+  json["findings"] = nlohmann::ordered_json::array();
+  for (const model::Finding& f : report.findings) json["findings"].push_back(finding_json(f));
+  return json;
+}
+
 }  // namespace
 
 int trace_command(const GemmOptions& run, const TraceOptions& o, std::ostream& out,
                   std::ostream& err) {
-  return exit_status(err, [&] {
+  return exit_status(out, err, run.json, [&] {
     if (o.out.empty() && o.svg.empty() && o.grid_svg.empty()) {
       throw InputError("Where to? Give --out FILE.pftrace, --svg FILE.svg, or both.");
     }
@@ -127,10 +145,12 @@ int trace_command(const GemmOptions& run, const TraceOptions& o, std::ostream& o
     } else {
       trace = trace_on_gpu(product, where.index);
     }
+    const auto say = [&](const std::string& path, const std::string& what) {
+      if (!run.json) out << printable(path) << ": " << what << "\n";
+    };
     if (!o.out.empty()) {
       replace_file(o.out, perfetto_bytes(trace));
-      out << printable(o.out) << ": " << size_text(trace)
-          << "; open it in https://ui.perfetto.dev\n";
+      say(o.out, size_text(trace) + "; open it in https://ui.perfetto.dev");
     }
     const std::string plan_on_device = product.plan.name() + " on " + device.name;
     if (!o.svg.empty()) {
@@ -138,7 +158,7 @@ int trace_command(const GemmOptions& run, const TraceOptions& o, std::ostream& o
       picture.title = product.title() + ", " + plan_on_device;
       picture.ctas = atom::cluster_size(product.plan.cluster) > 1 ? 2 : 1;
       replace_file(o.svg, timeline_svg(trace, picture));
-      out << printable(o.svg) << ": the first tiles as a picture\n";
+      say(o.svg, "the first tiles as a picture");
     }
     if (!o.grid_svg.empty()) {
       GridView picture;
@@ -147,16 +167,17 @@ int trace_command(const GemmOptions& run, const TraceOptions& o, std::ostream& o
       picture.occupied_sm = o.occupy_sm.value_or(-1);
       picture.ctas_per_sm = product.plan.facts().ctas_per_sm;
       replace_file(o.grid_svg, grid_svg(trace, picture));
-      out << printable(o.grid_svg) << ": which SM worked on which tile, when\n";
+      say(o.grid_svg, "which SM worked on which tile, when");
     }
-    if (!trace.measured) {
+    if (run.json) {
+      out << json_text(to_json(product, o, trace, report));
+    } else if (!trace.measured) {
       out << "Times are nominal cycles from the model's table of costs, no measurement.\n";
     }
-    if (!report.clean()) {
-      throw RunError("The model found faults; the timeline shows the run as far as it went:\n" +
-                     report.text());
-    }
-    return 0;
+    if (report.clean()) return 0;
+    err << "The model found faults; the timeline shows the run as far as it went:\n"
+        << report.text();
+    return 1;
   });
 }
 

@@ -5,11 +5,15 @@
 #include <optional>
 
 #include "cli/commands/bench.h"
+#include "cli/reports/bench_report.h"
 #include "cli/reports/progress.h"
+#include "cli/reports/refusal_json.h"
 #include "warpwright/plan/tuning.h"
 
 namespace warpwright::cli {
 namespace {
+
+using nlohmann::ordered_json;
 
 std::vector<Shape> shapes_of(const TuneOptions& o) {
   if (!o.shapes.empty()) {
@@ -50,8 +54,10 @@ bool same_way(const Plan& x, const Plan& y) {
 // Measures and keeps the plans of one shape, and prints them; returns why not, else nothing.
 std::string tune_shape(const Shape& shape, const ProductTypes& types, const TuneOptions& o,
                        bench::TimeOptions how, const DeviceChoice& device, const DeviceFacts& facts,
-                       TuningCache& cache, Progress& progress, std::ostream& out) {
+                       TuningCache& cache, Progress& progress, std::ostream& out,
+                       ordered_json& json) {
   const std::string name = shape_name(shape);
+  json["shape"] = name;
   const auto lengths = lengths_of(shape);
   if (!lengths) return name + ": " + lengths.reason();
   how.lengths = *lengths;
@@ -69,7 +75,15 @@ std::string tune_shape(const Shape& shape, const ProductTypes& types, const Tune
   for (const bench::RankedPlan& one : *ranked) {
     rows += row(one, ++place, same_way(one.plan, plans->front()));
   }
-  progress.print(out, rows);
+  json = {{"shape", name}, {"types", types_name(types)}, {"legal_plans", known}, {"seed", o.seed}};
+  for (const bench::RankedPlan& one : *ranked) {
+    json["plans"].push_back({{"plan", one.plan.name()},
+                             {"kernel", one.plan.kernel},
+                             {"ctas", one.plan.ctas},
+                             {"time", timing_json(one.timing)},
+                             {"untuned", same_way(one.plan, plans->front())}});
+  }
+  if (!o.json) progress.print(out, rows);
   const bench::RankedPlan& best = ranked->front();
   const auto refusal =
       cache.store({{tuning_key(problem, facts), tuning_entry(best.plan, best.timing.median)}});
@@ -86,6 +100,7 @@ int run_tune(const TuneOptions& o, std::ostream& out, std::ostream& err) {
   const DeviceFacts facts = facts_of(device, o.gpcs);
   if (cache.warning()) err << printable(*cache.warning()) << "\n";
   std::size_t kept = 0;
+  ordered_json told = {{"gpu", facts.name}, {"shapes", ordered_json::array()}};
   std::optional<Progress> progress;
   progress.emplace(err, "tune");
   for (std::size_t i = 0; i < shapes.size(); ++i) {
@@ -93,13 +108,21 @@ int run_tune(const TuneOptions& o, std::ostream& out, std::ostream& err) {
       progress->share((static_cast<double>(i) + static_cast<double>(done) / std::max(1, all)) /
                       static_cast<double>(shapes.size()));
     };
+    ordered_json shape;
     const std::string fault =
-        tune_shape(shapes[i], types, o, how, device, facts, cache, *progress, out);
+        tune_shape(shapes[i], types, o, how, device, facts, cache, *progress, out, shape);
     if (!fault.empty()) progress->print(err, fault + "\n");
+    if (!fault.empty()) shape["refusal"] = fault;
+    told["shapes"].push_back(std::move(shape));
     kept += fault.empty() ? 1 : 0;
     how.progress(1, 1);
   }
   progress.reset();
+  if (o.json) {
+    told["kept_in"] = kept > 0 ? ordered_json(cache.path()) : ordered_json();
+    out << json_text(told);
+    return kept == shapes.size() ? 0 : 1;
+  }
   if (kept > 0) out << "kept in " << printable(cache.path()) << "\n";
   return kept == shapes.size() ? 0 : 1;
 }
@@ -107,7 +130,7 @@ int run_tune(const TuneOptions& o, std::ostream& out, std::ostream& err) {
 }  // namespace
 
 int tune_command(const TuneOptions& options, std::ostream& out, std::ostream& err) {
-  return exit_status(err, [&] { return run_tune(options, out, err); });
+  return exit_status(out, err, options.json, [&] { return run_tune(options, out, err); });
 }
 
 }  // namespace warpwright::cli

@@ -18,6 +18,7 @@ struct TuneOptions : MeasureOptions {
   bool grouped = false;               ///< of products in groups
   TypeOptions types;
   bool all = false;
+  bool json = false;
 };
 
 /// Of a shape's plans those that are measured when not all are asked for: the most promising ones.

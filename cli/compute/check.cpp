@@ -84,7 +84,7 @@ Verdict judge(DType dtype, double got, double want, double magnitude, double sla
 void require(bool is_legal, const char* operand, DType dtype, const char* rule) {
   if (is_legal) return;
   throw InputError(std::string("Matrix ") + operand + " of type " +
-                   std::string(numeric::name(dtype)) + " cannot be checked: the types are " + rule +
+                   std::string(numeric::word(dtype)) + " cannot be checked: the types are " + rule +
                    ".");
 }
 
@@ -179,8 +179,8 @@ class TileChecker {
 };
 
 void require_checkable(const GemmCheck& p) {
-  const char* const rule = "f32, f16, bf16, e4m3 and e5m2";
-  const char* const operands = "f32, tf32, f16, bf16, e4m3, e5m2 and s8";
+  const char* const rule = "f32, fp16, bf16, e4m3 and e5m2";
+  const char* const operands = "f32, tf32, fp16, bf16, e4m3, e5m2 and s8";
   if (p.m < 0 || p.n < 0 || p.k < 0 || p.batch < 0) {
     throw InputError("A GEMM of " + std::to_string(p.m) + " x " + std::to_string(p.n) + " x " +
                      std::to_string(p.k) + " cannot be checked: no extent may be below 0.");
@@ -195,7 +195,7 @@ void require_checkable(const GemmCheck& p) {
   const bool narrow =
       numeric::bits(p.a.dtype) == 8 && (p.packed_b || numeric::bits(p.b.dtype) == 8);
   if (p.scaling != Scaling::none && !narrow) {
-    throw InputError("A scaled product of " + std::string(numeric::name(p.a.dtype)) +
+    throw InputError("A scaled product of " + std::string(numeric::word(p.a.dtype)) +
                      " cannot be checked: scales belong to operands of 8 bits.");
   }
 }
@@ -275,7 +275,7 @@ std::string describe(const CheckResult& result, const std::string& name) {
   };
   const std::string count = std::to_string(result.elements);
   // The elements without a distance, each kind with what was asked of it.
-  const std::string type(numeric::name(result.dtype));
+  const std::string type(numeric::word(result.dtype));
   const std::string beyond = "beyond " + type + "'s largest number, " + largest(result.dtype);
   std::string special;
   std::int64_t others = result.elements;

@@ -70,9 +70,9 @@ std::string gptq_version(const SafetensorsFile& file, const std::string& zeros) 
     if (all(0x77)) return "gptq";
     if (all(0x88)) return "gptq-v2";
   }
-  throw InputError("The zero points " + in_quotes(zeros) + " of " + file.path() +
-                   " do not tell which version of GPTQ wrote them: give --from gptq (its usual "
-                   "form, stored less 1) or --from gptq-v2.");
+  throw FileError("The zero points " + in_quotes(zeros) + " of " + file.path() +
+                  " do not tell which version of GPTQ wrote them: give --from gptq (its usual "
+                  "form, stored less 1) or --from gptq-v2.");
 }
 
 // The layout of the first tensors that fit `name`; empty where none do.
@@ -108,8 +108,8 @@ std::vector<std::string> names_of_experts(const SafetensorsFile& file, const std
   const std::string behind = pattern.substr(at + width);
   if (behind.find('*') != std::string::npos || behind.find("{}") != std::string::npos ||
       (width == 2 && star != std::string::npos)) {
-    throw InputError("The name " + in_quotes(pattern) +
-                     " has two places for the numbers of experts, where one is possible.");
+    throw FileError("The name " + in_quotes(pattern) +
+                    " has two places for the numbers of experts, where one is possible.");
   }
   std::set<std::int64_t> numbers;
   for (const TensorFacts& t : file.tensors()) {
@@ -123,15 +123,15 @@ std::vector<std::string> names_of_experts(const SafetensorsFile& file, const std
     numbers.insert(std::stoll(t.name.substr(before.size(), digits)));
   }
   if (numbers.empty()) {
-    throw InputError(file.path() + " holds no tensor whose name begins with " +
-                     in_quotes(before + "0" + behind) + ".");
+    throw FileError(file.path() + " holds no tensor whose name begins with " +
+                    in_quotes(before + "0" + behind) + ".");
   }
   const auto last = *numbers.rbegin();
   for (std::int64_t i = 0; i <= last; ++i) {
     if (numbers.contains(i)) continue;
-    throw InputError(file.path() + " has no expert " + std::to_string(i) + " of " +
-                     in_quotes(pattern) + ", and the last one is " + std::to_string(last) +
-                     ": the numbers of experts go from 0 on without a gap.");
+    throw FileError(file.path() + " has no expert " + std::to_string(i) + " of " +
+                    in_quotes(pattern) + ", and the last one is " + std::to_string(last) +
+                    ": the numbers of experts go from 0 on without a gap.");
   }
   std::vector<std::string> names;
   names.reserve(numbers.size());
@@ -162,17 +162,17 @@ std::string only_name(const SafetensorsFile& file) {
   }
   const std::vector<std::string>& found = int4.empty() ? floats : int4;
   if (found.size() == 1) return found.front();
-  if (found.empty()) throw InputError(file.path() + " holds no weights that can be packed.");
-  throw InputError(file.path() + " holds " + std::to_string(found.size()) +
-                   " tensors of weights, one must be chosen: write " + file.path() + ":" +
-                   found.front() + " or another.");
+  if (found.empty()) throw FileError(file.path() + " holds no weights that can be packed.");
+  throw FileError(file.path() + " holds " + std::to_string(found.size()) +
+                  " tensors of weights, one must be chosen: write " + file.path() + ":" +
+                  found.front() + " or another.");
 }
 
 MatrixView view_of(HostTensor& tensor, const std::string& name, bool is_vector) {
   const std::vector<std::int64_t>& shape = tensor.shape;
   const std::size_t rank = shape.size() + (is_vector ? 1 : 0);
   if (rank != 2 && rank != 3) {
-    throw InputError(
+    throw FileError(
         "The tensor " + in_quotes(name) + " is " + shape_text(shape) + "; it must be " +
         (is_vector ? "a vector, or one for each expert." : "a matrix, or one for each expert."));
   }
@@ -189,9 +189,9 @@ void check_shape(const SafetensorsFile& file, const std::string& name, const Mat
   const HostIntegers shape = read_safetensors_integers(file.path(), name);
   if (shape.values.size() != 2 || codes.batch != 1) return;
   if (shape.values[0] == codes.rows && (shape.values[1] + 7) / 8 == codes.columns) return;
-  throw InputError("The tensor " + in_quotes(name) + " of " + file.path() + " says " +
-                   shape_text(shape.values) + ", and the codes are for " +
-                   std::to_string(codes.rows) + "x" + std::to_string(8 * codes.columns) + ".");
+  throw FileError("The tensor " + in_quotes(name) + " of " + file.path() + " says " +
+                  shape_text(shape.values) + ", and the codes are for " +
+                  std::to_string(codes.rows) + "x" + std::to_string(8 * codes.columns) + ".");
 }
 
 }  // namespace
@@ -210,17 +210,17 @@ FoundWeights find_weights(const SafetensorsFile& file, const std::string& name,
       continue;
     }
     if (layout != nullptr) {
-      throw InputError(file.path() + " holds no weights " + in_quotes(each) + " in layout " +
-                       found.layout + ", whose tensors would be " +
-                       in_quotes(with(each, layout->codes)) + " and " +
-                       in_quotes(with(each, layout->scales)) + ".");
+      throw FileError(file.path() + " holds no weights " + in_quotes(each) + " in layout " +
+                      found.layout + ", whose tensors would be " +
+                      in_quotes(with(each, layout->codes)) + " and " +
+                      in_quotes(with(each, layout->scales)) + ".");
     }
     const TensorFacts* there = file.find(each);
-    throw InputError(file.path() + " holds no weights " + in_quotes(each) + " that can be packed" +
-                     (there == nullptr ? std::string()
-                                       : " (there is such a tensor, " + there->type + " " +
-                                             shape_text(there->shape) + ")") +
-                     ": give their layout by --from, or the name of a matrix of BF16, F16 or F32.");
+    throw FileError(file.path() + " holds no weights " + in_quotes(each) + " that can be packed" +
+                    (there == nullptr ? std::string()
+                                      : " (there is such a tensor, " + there->type + " " +
+                                            shape_text(there->shape) + ")") +
+                    ": give their layout by --from, or the name of a matrix of BF16, F16 or F32.");
   }
   return found;
 }

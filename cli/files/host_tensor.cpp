@@ -44,9 +44,9 @@ std::vector<std::int64_t> integers_of(std::span<const std::byte> bytes, int bits
 HostTensor convert(const HostTensor& tensor, DType to) {
   if (tensor.dtype == to) return tensor;
   if (!is_convertible(tensor.dtype) || !is_convertible(to)) {
-    throw InputError("A tensor of " + std::string(numeric::name(tensor.dtype)) +
-                     " cannot be converted to " + std::string(numeric::name(to)) +
-                     ": conversions exist between f32, tf32, f16, bf16, e4m3, e5m2 and s8.");
+    throw InputError("A tensor of " + std::string(numeric::word(tensor.dtype)) +
+                     " cannot be converted to " + std::string(numeric::word(to)) +
+                     ": conversions exist between f32, tf32, fp16, bf16, e4m3, e5m2 and s8.");
   }
   const auto from_size = static_cast<std::size_t>(numeric::bits(tensor.dtype) / 8);
   const auto to_size = static_cast<std::size_t>(numeric::bits(to) / 8);
@@ -103,11 +103,11 @@ InputFile::InputFile(const std::string& path) : path_(path) {
   // Without O_NONBLOCK, opening a pipe would wait for its writer before it can be refused.
   descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor_ < 0)
-    throw InputError(path + " cannot be read (" + std::generic_category().message(errno) + ").");
+    throw FileError(path + " cannot be read (" + std::generic_category().message(errno) + ").");
   struct stat facts {};
   if (::fstat(descriptor_, &facts) != 0 || !S_ISREG(facts.st_mode)) {
     ::close(descriptor_);
-    throw InputError(path + " cannot be read: it is not a regular file.");
+    throw FileError(path + " cannot be read: it is not a regular file.");
   }
   size_ = static_cast<std::uint64_t>(facts.st_size);
 }
@@ -118,7 +118,7 @@ InputFile::~InputFile() {
 
 std::vector<std::byte> InputFile::read(std::uint64_t offset, std::uint64_t count) const {
   if (offset > size_ || count > size_ - offset) {
-    throw InputError(path_ + " is cut short: it has " + std::to_string(size_) + " bytes.");
+    throw FileError(path_ + " is cut short: it has " + std::to_string(size_) + " bytes.");
   }
   std::vector<std::byte> bytes(count);
   std::uint64_t done = 0;
@@ -128,9 +128,9 @@ std::vector<std::byte> InputFile::read(std::uint64_t offset, std::uint64_t count
         ::pread(descriptor_, bytes.data() + done, step, static_cast<off_t>(offset + done));
     if (got < 0) {
       if (errno == EINTR) continue;
-      throw InputError(path_ + " cannot be read (" + std::generic_category().message(errno) + ").");
+      throw FileError(path_ + " cannot be read (" + std::generic_category().message(errno) + ").");
     }
-    if (got == 0) throw InputError(path_ + " became shorter while it was read.");
+    if (got == 0) throw FileError(path_ + " became shorter while it was read.");
     done += static_cast<std::uint64_t>(got);
   }
   return bytes;

@@ -12,15 +12,31 @@
 
 #include "cli/files/printable.h"
 #include "warpwright/numeric/types.h"
+#include "warpwright/plan/problem.h"
 
 namespace warpwright::cli {
 
 /// What the user gave cannot be used. `what()` is one sentence that names the file or tensor, the
 /// rule that is broken and the nearest legal value. It can be shown: names of files, and what is
-/// quoted from them, may hold any bytes (see printable).
+/// quoted from them, may hold any bytes (see printable). `code()` is what it is about, a word for
+/// programs: of the library's refusals theirs (docs/api.md).
 class InputError : public std::runtime_error {
  public:
-  explicit InputError(const std::string& sentence) : std::runtime_error(printable(sentence)) {}
+  explicit InputError(const std::string& sentence, const char* code = "bad_argument")
+      : std::runtime_error(printable(sentence)), code_(code) {}
+  explicit InputError(const Refusal& refusal) : InputError(refusal.reason, name(refusal.code)) {}
+
+  [[nodiscard]] const char* code() const { return code_; }
+
+ private:
+  const char* code_;  // of static storage
+};
+
+/// A file, or what it holds, cannot be used.
+class FileError : public InputError {
+ public:
+  explicit FileError(const std::string& sentence)
+      : InputError(sentence, name(RefusalCode::file_error)) {}
 };
 
 /// A dense tensor in host memory: row-major elements of `dtype`, without gaps.

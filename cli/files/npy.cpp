@@ -57,7 +57,7 @@ class HeaderParser {
 
  private:
   [[noreturn]] void fail(const std::string& what) const {
-    throw InputError(path_ + " is no legal .npy file: its header " + what + ".");
+    throw FileError(path_ + " is no legal .npy file: its header " + what + ".");
   }
   void skip_space() {
     while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t')) {
@@ -93,9 +93,9 @@ class HeaderParser {
   }
   std::string descr() {
     if (take('[')) {
-      throw InputError(path_ +
-                       " holds records (a structured dtype); the element types that are "
-                       "read are float32 ('<f4') and float16 ('<f2').");
+      throw FileError(path_ +
+                      " holds records (a structured dtype); the element types that are "
+                      "read are float32 ('<f4') and float16 ('<f2').");
     }
     return string();
   }
@@ -141,17 +141,17 @@ DType dtype_of(const std::string& path, const std::string& descr) {
   if (descr == "<f2") return DType::f16;
   const std::string shown = "'" + printable(descr, 40) + "'";
   if (descr.starts_with('>')) {
-    throw InputError(path + " holds big-endian elements (" + shown + "); those that are read are " +
-                     std::string(kAccepted) + ", both little-endian.");
+    throw FileError(path + " holds big-endian elements (" + shown + "); those that are read are " +
+                    std::string(kAccepted) + ", both little-endian.");
   }
   if (descr == "<V2" || descr == "|V2" || descr == "bfloat16") {
-    throw InputError(path + " holds elements of type " + shown +
-                     ", and .npy has no bfloat16: store the tensor as BF16 in a .safetensors file, "
-                     "or as " +
-                     std::string(kAccepted) + ".");
+    throw FileError(path + " holds elements of type " + shown +
+                    ", and .npy has no bfloat16: store the tensor as BF16 in a .safetensors file, "
+                    "or as " +
+                    std::string(kAccepted) + ".");
   }
-  throw InputError(path + " holds elements of type " + shown +
-                   "; the types that are read from .npy are " + std::string(kAccepted) + ".");
+  throw FileError(path + " holds elements of type " + shown +
+                  "; the types that are read from .npy are " + std::string(kAccepted) + ".");
 }
 
 // Row-major from column-major: walks the result in order and the source by its strides.
@@ -195,7 +195,7 @@ template <class TypeOf>
 Array read_array(const std::string& path, const TypeOf& type_of) {
   const InputFile file(path);
   const auto bad = [&](const std::string& what) {
-    return InputError(path + " is no legal .npy file: " + what + ".");
+    return FileError(path + " is no legal .npy file: " + what + ".");
   };
   if (file.size() < 10)
     throw bad("it has " + std::to_string(file.size()) + " bytes, and 10 are the least");
@@ -232,10 +232,9 @@ Array read_array(const std::string& path, const TypeOf& type_of) {
   const std::uint64_t present = file.size() - prefix - length;
   const std::uint64_t needed = bytes_of_shape(array.shape, size, present);
   if (needed != present) {
-    throw InputError(path + (needed > present ? " is cut short: " : " has bytes to spare: ") +
-                     std::to_string(present) +
-                     " bytes follow its header, which is not what shape " +
-                     shape_text(array.shape) + " of " + type.name + " takes.");
+    throw FileError(path + (needed > present ? " is cut short: " : " has bytes to spare: ") +
+                    std::to_string(present) + " bytes follow its header, which is not what shape " +
+                    shape_text(array.shape) + " of " + type.name + " takes.");
   }
   array.bytes = file.read(prefix + length, present);
   if (*header.fortran_order && array.shape.size() > 1) {
@@ -249,7 +248,7 @@ Array read_array(const std::string& path, const TypeOf& type_of) {
 HostTensor read_npy(const std::string& path) {
   Array array = read_array(path, [&](const std::string& descr) -> ElementType {
     const DType dtype = dtype_of(path, descr);
-    return {std::string(numeric::name(dtype)), numeric::bits(dtype)};
+    return {std::string(numeric::word(dtype)), numeric::bits(dtype)};
   });
   return {dtype_of(path, array.descr), std::move(array.shape), std::move(array.bytes)};
 }
@@ -258,8 +257,8 @@ HostIntegers read_npy_integers(const std::string& path) {
   Array array = read_array(path, [&](const std::string& descr) -> ElementType {
     if (descr == "<i4") return {"int32", 32};
     if (descr == "<i8") return {"int64", 64};
-    throw InputError(path + " holds elements of type '" + descr.substr(0, 40) +
-                     "'; the types that are read as integers are int32 ('<i4') and int64 ('<i8').");
+    throw FileError(path + " holds elements of type '" + descr.substr(0, 40) +
+                    "'; the types that are read as integers are int32 ('<i4') and int64 ('<i8').");
   });
   const int bits = array.descr == "<i4" ? 32 : 64;
   return {bits, std::move(array.shape), integers_of(array.bytes, bits)};
@@ -267,9 +266,9 @@ HostIntegers read_npy_integers(const std::string& path) {
 
 void write_npy(const std::string& path, const HostTensor& tensor) {
   if (tensor.dtype != DType::f32 && tensor.dtype != DType::f16) {
-    throw InputError(path + " cannot hold " + std::string(numeric::name(tensor.dtype)) +
-                     ": .npy is written as f32 or f16, and a .safetensors file takes bf16 and fp8 "
-                     "too.");
+    throw FileError(path + " cannot hold " + std::string(numeric::word(tensor.dtype)) +
+                    ": .npy is written as f32 or fp16, and a .safetensors file takes bf16 and fp8 "
+                    "too.");
   }
   std::string header = "{'descr': '";
   header += tensor.dtype == DType::f32 ? "<f4" : "<f2";

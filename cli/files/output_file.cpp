@@ -186,8 +186,8 @@ class Draft {
       descriptor_ = ::open(draft_name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     } while (descriptor_ < 0 && errno == EEXIST);
     if (descriptor_ < 0) {
-      throw InputError(target + " cannot be written: a file cannot be created in its folder (" +
-                       reason(errno) + ").");
+      throw FileError(target + " cannot be written: a file cannot be created in its folder (" +
+                      reason(errno) + ").");
     }
   }
   ~Draft() {
@@ -219,8 +219,8 @@ class Draft {
 
  private:
   [[noreturn]] void fail() const {
-    throw InputError(target_ + " cannot be written (" + reason(errno) +
-                     "); what was there before is unchanged.");
+    throw FileError(target_ + " cannot be written (" + reason(errno) +
+                    "); what was there before is unchanged.");
   }
 
   std::lock_guard<std::mutex> lock_;
@@ -235,8 +235,8 @@ class Draft {
 void check_output_file(const std::string& what, const std::string& path) {
   const Target target = find_target(path);
   if (!target.fault.empty()) {
-    throw InputError(what + " cannot be written to " + (path.empty() ? "\"\"" : path) + ": " +
-                     target.fault + ".");
+    throw FileError(what + " cannot be written to " + (path.empty() ? "\"\"" : path) + ": " +
+                    target.fault + ".");
   }
   const Draft probe(target.path);
 }
@@ -255,7 +255,7 @@ bool is_same_output(const std::string& one, const std::string& other) {
 void replace_file(const std::string& path, std::span<const std::span<const std::byte>> chunks) {
   const Target target = find_target(path);
   if (!target.fault.empty()) {
-    throw InputError((path.empty() ? "\"\"" : path) + " cannot be written: " + target.fault + ".");
+    throw FileError((path.empty() ? "\"\"" : path) + " cannot be written: " + target.fault + ".");
   }
   Draft file(target.path);
   for (const std::span<const std::byte> chunk : chunks) file.write(chunk);
@@ -269,7 +269,7 @@ void replace_file(const std::string& path, const std::string& content) {
 
 OutputLock::OutputLock(const std::string& path) {
   const Target target = find_target(path);
-  if (!target.fault.empty()) throw InputError(path + " cannot be written: " + target.fault + ".");
+  if (!target.fault.empty()) throw FileError(path + " cannot be written: " + target.fault + ".");
   const std::string folder = folder_name(target.path);
   folder_ = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   int result = -1;
@@ -281,8 +281,8 @@ OutputLock::OutputLock(const std::string& path) {
   if (result == 0) return;
   const std::string why = reason(errno);
   if (folder_ >= 0) ::close(folder_);
-  throw InputError(path + " cannot be written: the folder " + folder + " cannot be locked (" + why +
-                   ").");
+  throw FileError(path + " cannot be written: the folder " + folder + " cannot be locked (" + why +
+                  ").");
 }
 
 OutputLock::~OutputLock() {

@@ -40,7 +40,7 @@ PackedTensor read_packed(const std::string& spec) {
                      "writes them.");
   }
   const auto header = weights::parse_packed(packed.tensor.bytes, packed.name);
-  if (!header) throw InputError(header.reason());
+  if (!header) throw InputError(header.refusal());
   packed.header = *header;
   return packed;
 }

@@ -71,7 +71,7 @@ struct Index {
 };
 
 [[noreturn]] void fail(const std::string& path, const std::string& what) {
-  throw InputError(path + " is no legal .safetensors file: " + what + ".");
+  throw FileError(path + " is no legal .safetensors file: " + what + ".");
 }
 
 // The bytes of a shape whose elements have `bits` bits; nothing when they are no whole number of
@@ -261,7 +261,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 [[noreturn]] void fail_missing(const std::string& path, const std::string& name,
                                const std::vector<Entry>& entries) {
   if (entries.empty())
-    throw InputError(path + " holds no tensor " + in_quotes(name) + ": it is empty.");
+    throw FileError(path + " holds no tensor " + in_quotes(name) + ": it is empty.");
   std::vector<std::pair<std::size_t, std::string_view>> nearest;
   nearest.reserve(entries.size());
   for (const Entry& entry : entries)
@@ -274,7 +274,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
     text += in_quotes(nearest[i].second);
   }
   if (nearest.size() > kShown) text += " and " + std::to_string(nearest.size() - kShown) + " more";
-  throw InputError(text + ".");
+  throw FileError(text + ".");
 }
 
 const Entry& find_entry(const std::string& path, const std::string& name, const Index& index) {
@@ -285,9 +285,9 @@ const Entry& find_entry(const std::string& path, const std::string& name, const 
 }
 
 [[noreturn]] void fail_type(const std::string& path, const Entry& found, const std::string& read) {
-  throw InputError("Tensor " + in_quotes(found.name) + " of " + path + " has type " +
-                   std::string(found.type->name) + "; the types that are read " +
-                   (read == kRead ? "" : "as integers ") + "are " + read + ".");
+  throw FileError("Tensor " + in_quotes(found.name) + " of " + path + " has type " +
+                  std::string(found.type->name) + "; the types that are read " +
+                  (read == kRead ? "" : "as integers ") + "are " + read + ".");
 }
 
 std::vector<std::byte> read_bytes(const InputFile& file, const Index& index, const Entry& entry) {
@@ -301,13 +301,13 @@ bool exists(const std::string& path) {
 
 void check_new_name(const std::string& path, const std::string& name) {
   if (name == kMetadata) {
-    throw InputError("No tensor of " + path +
-                     " can be called __metadata__, which the format keeps "
-                     "for itself.");
+    throw FileError("No tensor of " + path +
+                    " can be called __metadata__, which the format keeps "
+                    "for itself.");
   }
   if (!is_utf8(name)) {
-    throw InputError(path + " cannot hold a tensor " + in_quotes(name) +
-                     ": its name is not UTF-8 text.");
+    throw FileError(path + " cannot hold a tensor " + in_quotes(name) +
+                    ": its name is not UTF-8 text.");
   }
 }
 
@@ -331,9 +331,9 @@ std::string header_text(const std::string& path, const std::vector<Outgoing>& te
   std::string text = header.dump();
   text.append((8 - text.size() % 8) % 8, ' ');  // so that the data starts at a multiple of 8
   if (text.size() > kMaxHeader) {
-    throw InputError(path + " cannot be written: its header would take " +
-                     std::to_string(text.size()) + " bytes, and the format allows " +
-                     std::to_string(kMaxHeader) + ".");
+    throw FileError(path + " cannot be written: its header would take " +
+                    std::to_string(text.size()) + " bytes, and the format allows " +
+                    std::to_string(kMaxHeader) + ".");
   }
   return text;
 }
@@ -384,9 +384,9 @@ void write_safetensors(const std::string& path, const std::string& name, const H
                        const std::string& note) {
   const NamedType* type = find_type(tensor.dtype);
   if (type == nullptr || !(is_operand(*type) || tensor.dtype == DType::u8)) {
-    throw InputError("Tensor " + in_quotes(name) + " of type " +
-                     std::string(numeric::name(tensor.dtype)) + " cannot be written to " + path +
-                     ": the types that are written are " + std::string(kRead) + ", and U8.");
+    throw FileError("Tensor " + in_quotes(name) + " of type " +
+                    std::string(numeric::word(tensor.dtype)) + " cannot be written to " + path +
+                    ": the types that are written are " + std::string(kRead) + ", and U8.");
   }
   check_new_name(path, name);
   const OutputLock lock(path);

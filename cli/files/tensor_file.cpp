@@ -56,7 +56,7 @@ void write_tensor(const std::string& spec, const HostTensor& tensor) {
       bytes_of_shape(tensor.shape, tensor.dtype, tensor.bytes.size()) != tensor.bytes.size()) {
     throw InputError("The tensor for \"" + spec + "\" holds " +
                      std::to_string(tensor.bytes.size()) + " bytes, which is not what its shape " +
-                     shape_text(tensor.shape) + " of " + std::string(numeric::name(tensor.dtype)) +
+                     shape_text(tensor.shape) + " of " + std::string(numeric::word(tensor.dtype)) +
                      " takes.");
   }
   if (where.kind == TensorSpec::Kind::npy) {

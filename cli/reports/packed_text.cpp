@@ -1,6 +1,8 @@
 #include "cli/reports/packed_text.h"
 
+#include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "warpwright/facts/format.h"
 #include "warpwright/facts/packed_places.h"
@@ -12,7 +14,7 @@ namespace {
 using layout::offset_of;
 
 std::string type_text(DType t) {
-  return std::string(numeric::name(t));
+  return std::string(numeric::word(t));
 }
 
 // One tile's bytes, and what they are.
@@ -79,7 +81,47 @@ class TileText {
     return text;
   }
 
+  /// By rows of the tile: its codes, its scales and, where there are some, its zero points.
+  [[nodiscard]] nlohmann::ordered_json values() const {
+    constexpr int rows = packed::kTileRows;
+    std::vector<std::vector<int>> codes(rows, std::vector<int>(packed::kTileK));
+    for (int half = 0; half < 2; ++half) {
+      for (int thread = 0; thread < 128; ++thread) {
+        for (int word = 0; word < 4; ++word) {
+          put_codes(packed::lane_begin(half, thread) + 4 * word, codes);
+        }
+      }
+    }
+    std::vector<std::vector<double>> scales(rows);
+    std::vector<std::vector<int>> zeros(rows);
+    for (int row = 0; row < rows; ++row) {
+      for (int slice = 0; slice < packed::slices(f_); ++slice) {
+        scales[static_cast<std::size_t>(row)].push_back(scale(row, slice));
+        if (f_.zero_points == ZeroPoints::groups) {
+          zeros[static_cast<std::size_t>(row)].push_back(zero(row, slice));
+        }
+      }
+    }
+    nlohmann::ordered_json json = {{"row", row_}, {"k", k_}, {"codes", codes}, {"scales", scales}};
+    if (f_.zero_points == ZeroPoints::groups) json["zero_points"] = zeros;
+    return json;
+  }
+
  private:
+  void put_codes(int begin, std::vector<std::vector<int>>& codes) const {
+    const auto [row, k] = packed::word_place(begin / 4);
+    std::uint32_t word = 0;
+    std::memcpy(&word, tile_ + begin, 4);
+    const std::uint32_t bits = packed::bits_of(word);
+    for (int below = 0; below < 2; ++below) {
+      std::vector<int>& line = codes.at(static_cast<std::size_t>(row) + (below == 0 ? 0U : 8U));
+      for (int i = 0; i < 4; ++i) {
+        line.at(static_cast<std::size_t>(k) + static_cast<std::size_t>(i)) =
+            packed::code_of(bits >> (8 * i + 4 * below) & 15U, f_.encoding);
+      }
+    }
+  }
+
   [[nodiscard]] long long at(int k) const { return k_ + k; }
 
   [[nodiscard]] std::string hex(int begin, int count) const {
@@ -106,7 +148,7 @@ class TileText {
   }
 
   [[nodiscard]] double scale(int row, int slice) const {
-    const int size = numeric::bits(f_.scale) / 8;
+    const int size = std::min(numeric::bits(f_.scale) / 8, 4);
     std::uint32_t code = 0;
     std::memcpy(&code,
                 tile_ + packed::scales_begin() + offset_of<packed::kScales>(row, slice) * size,
@@ -131,6 +173,16 @@ void require_tile(const char* what, std::int64_t index, std::int64_t count) {
                    ".");
 }
 
+// The byte of the tensor where the tile begins. Throws InputError where there is no such tile.
+std::int64_t tile_begin(const PackedTensor& packed, const TileView& view) {
+  const packed::Extents& e = packed.header.extents;
+  require_tile("expert", view.expert, e.experts);
+  require_tile("row tile", view.row_tile, packed::row_tiles(e));
+  require_tile("K tile", view.k_tile, packed::k_tiles(e));
+  return packed::kHeaderBytes + packed::tile_index(e, view.expert, view.row_tile, view.k_tile) *
+                                    packed::tile_bytes(packed.header.format);
+}
+
 }  // namespace
 
 std::string packed_line(const weights::Header& header) {
@@ -144,19 +196,49 @@ std::string packed_line(const weights::Header& header) {
                 static_cast<long long>(e.k), header.source.c_str());
 }
 
+nlohmann::ordered_json packed_json(const std::string& name, const weights::Header& header,
+                                   std::size_t bytes) {
+  const PackedFormat& f = header.format;
+  const packed::Extents& e = header.extents;
+  nlohmann::ordered_json json;
+  json["tensor"] = name;
+  json["experts"] = e.experts;
+  json["n"] = e.n;
+  json["k"] = e.k;
+  json["group"] = f.group;
+  json["encoding"] = f.encoding == Int4Encoding::sm ? "sm" : "ex";
+  json["scales"] = numeric::word(f.scale);
+  json["zero_points"] = f.zero_points == ZeroPoints::groups;
+  json["from"] = header.source;
+  json["bytes"] = bytes;
+  json["bits_per_weight"] =
+      8 * static_cast<double>(bytes) / static_cast<double>(e.experts * e.n * e.k);
+  return json;
+}
+
+nlohmann::ordered_json packed_json(const PackedTensor& packed, const TileView& view) {
+  const PackedFormat& f = packed.header.format;
+  nlohmann::ordered_json json = packed_json(packed.name, packed.header, packed.tensor.bytes.size());
+  const std::int64_t begin = tile_begin(packed, view);
+  const TileText tile(f, packed.tensor.bytes.data() + begin, view.row_tile * packed::kTileRows,
+                      view.k_tile * packed::kTileK);
+  json["tile"] = {{"expert", view.expert},
+                  {"row_tile", view.row_tile},
+                  {"k_tile", view.k_tile},
+                  {"begin", begin},
+                  {"bytes", packed::tile_bytes(f)}};
+  json["tile"].update(tile.values());
+  return json;
+}
+
 std::string packed_text(const PackedTensor& packed, const TileView& view) {
   const PackedFormat& f = packed.header.format;
   const packed::Extents& e = packed.header.extents;
   const std::int64_t row_tiles = packed::row_tiles(e);
   const std::int64_t k_tiles = packed::k_tiles(e);
-  require_tile("expert", view.expert, e.experts);
-  require_tile("row tile", view.row_tile, row_tiles);
-  require_tile("K tile", view.k_tile, k_tiles);
   const std::int64_t row = view.row_tile * packed::kTileRows;
   const std::int64_t k = view.k_tile * packed::kTileK;
-  const std::int64_t begin =
-      packed::kHeaderBytes +
-      packed::tile_index(e, view.expert, view.row_tile, view.k_tile) * packed::tile_bytes(f);
+  const std::int64_t begin = tile_begin(packed, view);
   const TileText tile(f, packed.tensor.bytes.data() + begin, row, k);
   const auto number = [](std::int64_t x) { return static_cast<long long>(x); };
   std::string text = printable(packed.name) + ": " + packed_line(packed.header) + "\n";

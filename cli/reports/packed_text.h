@@ -1,7 +1,9 @@
 // Packed int4 weights for a reader.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "cli/files/packed_file.h"
@@ -18,6 +20,13 @@ struct TileView {
   std::int64_t k_tile = 0;
   int threads = 2;  ///< whose words are shown, from thread 0 on
 };
+
+/// A packed tensor of `bytes` for programs: where it lies, its form and its extents.
+nlohmann::ordered_json packed_json(const std::string& name, const weights::Header& header,
+                                   std::size_t bytes);
+
+/// The same with the place of a tile, its codes and its scales, by rows of weights.
+nlohmann::ordered_json packed_json(const PackedTensor& packed, const TileView& view);
 
 /// What a packed tensor is made of, and one of its tiles, byte by byte.
 std::string packed_text(const PackedTensor& packed, const TileView& view);

@@ -290,6 +290,33 @@ TEST(C, RefusesWhatIsNoProduct) {
   refused("bad_value", "ww_gemm.size is 8", [](Product& p) { p.gemm.size = 8; });
   refused("bad_value", "grouped is 0", [](Product& p) { p.gemm.offsets = p.a; });
   refused("overlap", "D overlaps A", [](Product& p) { p.gemm.d.data = p.a; });
+  refused("bad_stride", "A has a row stride of 9223372036854775807",
+          [](Product& p) { p.gemm.a.row_stride = INT64_MAX; });
+  refused("bad_shape", "9223372036854775807", [](Product& p) { p.gemm.a.rows = INT64_MAX; });
+  refused("bad_value", "reserved is 5; it is for later versions: the nearest legal is 0",
+          [](Product& p) { p.gemm.a.reserved = 5; });
+}
+
+TEST(C, ATypeThatIsNoneIsRefusedInOneClause) {
+  Product p;
+  p.gemm.a.dtype = 99;
+  const Refusal made(ww_run(&p.gemm, WW_MODEL, nullptr, nullptr, nullptr, nullptr));
+  EXPECT_STREQ(text(made).c_str(),
+               "A has the type 99, which no type has; the nearest legal is 4 (WW_BF16)");
+}
+
+TEST(C, HalfAClusterIsRefused) {
+  for (const bool lacks_n : {true, false}) {
+    Product p;
+    ww_choices choices = {};
+    choices.size = sizeof choices;
+    (lacks_n ? choices.cluster_m : choices.cluster_n) = 2;
+    const Refusal made(ww_run(&p.gemm, WW_MODEL, &choices, nullptr, nullptr, nullptr));
+    EXPECT_STREQ(ww_refusal_code(made.get()), "bad_choice");
+    EXPECT_THAT(text(made),
+                HasSubstr(lacks_n ? "cluster_m is 2 and cluster_n is 0; a cluster has both"
+                                  : "cluster_n is 2 and cluster_m is 0; a cluster has both"));
+  }
 }
 
 TEST(C, RefusesNullArguments) {

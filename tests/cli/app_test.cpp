@@ -49,7 +49,7 @@ TEST(App, HelpAndVersion) {
 
 TEST(App, UsageErrors) {
   expect_refused({}, "subcommand");
-  expect_refused({"multiply"}, "\"multiply\"; known are devices, gemm, ");
+  expect_refused({"multiply"}, "\"multiply\"; known are devices, kernels, gemm, ");
   expect_refused({"explain"}, "explain --help");
   expect_refused({"explain", "masks"}, "\"explain masks\"; known are gemm, grouped");
   expect_refused({"--frob"}, "no option --frob; see warpwright --help");
@@ -192,7 +192,7 @@ TEST(Gemm, MultipliesForVoltaAndTuring) {
     explained.insert(explained.end(), product.begin(), product.end());
     const CliResult words = run_cli(explained);
     EXPECT_NE(words.out.find(std::string("mma.sync ") + mma), std::string::npos) << words.out;
-    expect_refused({"gemm", "--random", "19", "70", "45", "--as", device}, "multiply f16 alone");
+    expect_refused({"gemm", "--random", "19", "70", "45", "--as", device}, "multiply fp16 alone");
   }
 }
 

@@ -86,7 +86,7 @@ TEST(Shapes, SamplesStayInBoundsAndSpread) {
 
 TEST(ProductTypes, Defaults) {
   EXPECT_EQ(types_name(parse_types({})), "bf16 to bf16");
-  EXPECT_EQ(types_name(parse_types({"fp16", "", "", "fast"})), "f16 to f16");
+  EXPECT_EQ(types_name(parse_types({"fp16", "", "", "fast"})), "fp16 to fp16");
   EXPECT_EQ(types_name(parse_types({"e4m3", "", "", "fast"})),
             "e4m3 to bf16, tensor scales, fast accumulation");
   const ProductTypes block = parse_types({"e4m3", "f32", "block", "fast"});

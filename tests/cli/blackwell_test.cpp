@@ -83,7 +83,7 @@ TEST(BlackwellCli, Refusals) {
   expect_b200_refused(b200(gemm, {"--scheduler", "random"}), "it must be one");
   expect_b200_refused(b200(gemm, {"--dtype", "e2m1"}), "must be bf16, fp16, e4m3, e5m2, tf32");
   expect_b200_refused(b200(gemm, {"--dtype", "e4m3", "--d-dtype", "e4m3"}),
-                      "store bf16, f16 and f32");
+                      "store bf16, fp16 and f32");
   expect_b200_refused(b200(gemm, {"--dtype", "e4m3", "--scaling", "block"}), "no block scales");
   expect_b200_refused(b200(gemm, {"--gated"}), "without a gate");
   expect_b200_refused(b200(gemm, {"--layout", "NN"}), "B is MN-major");

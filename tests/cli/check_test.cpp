@@ -299,7 +299,7 @@ TEST(Check, SaysHowOverflowCounts) {
   EXPECT_EQ(result.infinite, 1);
   EXPECT_EQ(result.worst_row, -1);  // nothing was measured
   EXPECT_EQ(said(result),
-            "All 1 elements are right: 1 is infinite as float64 is beyond f16's largest number, "
+            "All 1 elements are right: 1 is infinite as float64 is beyond fp16's largest number, "
             "6.55e+04.");
   result = check_one(1000, 1, DType::e4m3, 0x7e);
   EXPECT_EQ(result.saturated, 1);
@@ -324,7 +324,7 @@ TEST(Check, SaysHowOverflowCounts) {
   EXPECT_EQ(result.infinite, 3);
   EXPECT_EQ(
       said(result),
-      "All 6 elements are right: 3 are infinite as float64 is beyond f16's largest number, "
+      "All 6 elements are right: 3 are infinite as float64 is beyond fp16's largest number, "
       "6.55e+04; the worst of the others, D[0, 0], is 2 where 2 is due: off by 0, allowed are "
       "0.000976681709.");
   // A finite number there is wrong, and counted as that alone.

@@ -306,7 +306,7 @@ TEST_F(Job, RefusesBadWords) {
       {{"--dtype", "e4m3", "--scaling", "row-column", "--scale-a", two},
        {"scale_a", "2x3", "32x1"}},
       {{"--dtype", "e4m3", "--scaling", "row-column", "--scale-a", half},
-       {"scale_a is f16", "f32"}},
+       {"scale_a is fp16", "f32"}},
       {{"--dtype", "e4m3", "--d-dtype", "e4m3", "--scale-d", "many"}, {"scale_d", "number"}},
       {{"--scale-d", "2"}, {"scale_d", "D is bf16"}},
       {{"--dtype", "e4m3", "--layout", "NN"}, {"B is e4m3 and MN-major", "K-major alone"}},

@@ -202,7 +202,7 @@ TEST(GroupedCommand, RefusesBadArguments) {
   refused({"--bad-offsets", "all"}, "decreasing or beyond");
   refused({"--search", "any"}, "horizontal, vertical or ballot");
   refused({"--swapped", "perhaps"}, "yes or no");
-  refused({"--kernel", "other"}, "no grouped kernel has");
+  refused({"--kernel", "other"}, "there is no kernel \"other\"");
   refused({"--tile-tokens", "7"}, "no grouped kernel has");
   refused({"--cluster", "9"}, "--cluster is \"9\"");
   refused({"--alpha", "x"}, "alpha is \"x\"");

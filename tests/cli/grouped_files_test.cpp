@@ -157,7 +157,7 @@ TEST_F(GroupedFiles, EveryGroupIsTheProductThatGemmGives) {
     EXPECT_EQ(r.out, "");
     EXPECT_TRUE(contains(r.err, "check: PASS. All 4248 elements are right")) << r.err;
     EXPECT_TRUE(contains(r.err, " Of 5 rows in no group none was written.\n")) << r.err;
-    EXPECT_EQ(contains(r.err, "note: A is f16 in its file and is rounded to bf16."),
+    EXPECT_EQ(contains(r.err, "note: A is fp16 in its file and is rounded to bf16."),
               x == DType::f16 && w == DType::bf16)
         << r.err;
     const bool same = x == w && x != DType::f32;

@@ -53,7 +53,8 @@ TEST(MmaCommand, Refusals) {
   expect_refused({"mma", "m16n8k16", "--tiled", "2x2", "--permute", "<24>"},
                  "no multiple of the 32");
   expect_refused({"mma", "m16n8k16", "--permute", "(2,2)"}, "is a tiler of M, N and K");
-  expect_refused({"mma", "m16n8k16", "m8n8k4", "x"}, "At Most 2 required");
+  expect_refused({"mma", "m16n8k16", "m8n8k4", "x"},
+                 "[KIND] SHAPE takes 1 to 2 values, and 3 are given");
 }
 
 }  // namespace

@@ -235,9 +235,12 @@ std::vector<std::string> with(std::vector<std::string> call, const std::vector<s
 
 // For every command that writes: status 2, one sentence, before there was any work.
 TEST_F(OutputFile, EveryCommandThatWritesRefusesBeforeTheWork) {
-  put("read_only.npy", "old");
-  ASSERT_EQ(::chmod(path("read_only.npy").c_str(), 0444), 0);
-  fs::create_directory(path("folder.npy"));
+  const std::vector<std::string> endings = {".npy", ".pftrace", ".svg", ".json"};
+  for (const std::string& ending : endings) {
+    put("read_only" + ending, "old");
+    ASSERT_EQ(::chmod(path("read_only" + ending).c_str(), 0444), 0);
+    fs::create_directory(path("folder" + ending));
+  }
   const std::vector<std::string> extents = {"--random", "64", "64", "64"};
   const std::vector<std::string> groups = {"--groups", "2",  "--tokens", "3",
                                            "--n",      "64", "--k",      "64"};
@@ -252,10 +255,15 @@ TEST_F(OutputFile, EveryCommandThatWritesRefusesBeforeTheWork) {
       {{"bench", "dense"}, "--json"},
       {{"bench", "grouped"}, "--json"}};
   for (const auto& [call, option] : outputs) {
+    const std::string kind(option);
+    const std::string& ending = endings[kind == "--json"                ? 3
+                                        : kind.find("svg") != kind.npos ? 2
+                                        : call[0] == "trace"            ? 1
+                                                                        : 0];
     for (const std::string& name :
-         {std::string(), path("none/x.npy"), path("folder.npy"), path("read_only.npy"),
-          path("read_only.npy/x.npy"), path(std::string("x\0.npy", 6)),
-          path(std::string(300, 'x') + ".npy")}) {
+         {std::string(), path("none/x" + ending), path("folder" + ending),
+          path("read_only" + ending), path("read_only.npy/x" + ending),
+          path(std::string("x\0", 2) + ending), path(std::string(300, 'x') + ending)}) {
       const CliResult r = run_cli(with(call, {option, name}));
       EXPECT_EQ(r.status, 2) << call[0] << " " << option << " " << name << "\n" << r.err;
       EXPECT_EQ(r.out, "");
@@ -264,8 +272,8 @@ TEST_F(OutputFile, EveryCommandThatWritesRefusesBeforeTheWork) {
           << "it looked for the device first: " << r.err;
     }
   }
-  EXPECT_EQ(files(), 2);
-  EXPECT_EQ(get("read_only.npy"), "old");
+  EXPECT_EQ(files(), 8);
+  for (const std::string& ending : endings) EXPECT_EQ(get("read_only" + ending), "old");
   const CliResult metadata = run_cli(
       with({"gemm"}, {"--random", "8", "8", "8", "--out", path("x.safetensors:__metadata__")}));
   EXPECT_EQ(metadata.status, 2);

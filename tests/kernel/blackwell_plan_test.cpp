@@ -112,11 +112,11 @@ TEST(BlackwellPlan, RefusesMoreColumnsThanThereAre) {
 
 TEST(BlackwellPlan, RefusesTypesOfDifferentKinds) {
   GemmProblem p = problem();
-  const std::string rule = "; A and B are both bf16, both f16, or each e4m3 or e5m2: the nearest ";
+  const std::string rule = "; A and B are both bf16, both fp16, or each e4m3 or e5m2: the nearest ";
   p.b = DType::e4m3;
   EXPECT_EQ(refusal_of(p, {}), "A is bf16 and B is e4m3" + rule + "B is bf16");
   p.b = DType::f16;
-  EXPECT_EQ(refusal_of(p, {}), "A is bf16 and B is f16" + rule + "B is bf16");
+  EXPECT_EQ(refusal_of(p, {}), "A is bf16 and B is fp16" + rule + "B is bf16");
   p = problem(DType::e4m3);
   p.b = DType::e5m2;
   EXPECT_EQ(refusal_of(p, {}), "none") << "f8f6f4 mixes them";
@@ -147,7 +147,7 @@ TEST(BlackwellPlan, RefusesWhatHopperAloneComputes) {
                     }),
             "the epilogue is gated; the kernels of sm_100 multiply without a gate: leave it out");
   EXPECT_EQ(changed(DType::e4m3, [](P& p) { p.c = p.d = DType::e5m2; }),
-            "D is e5m2; the kernels of sm_100 store bf16, f16 and f32: the nearest is bf16");
+            "D is e5m2; the kernels of sm_100 store bf16, fp16 and f32: the nearest is bf16");
   EXPECT_EQ(changed(DType::bf16,
                     [](P& p) {
                       p.b_row_stride = 1;

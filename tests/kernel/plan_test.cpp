@@ -85,7 +85,8 @@ TEST(PlanTest, RefusedChoicesAndDevices) {
   expect_says(refusal(good, {.cluster = {}, .tile_n = 184}), {"184", "hopper_bf16_bf16_128x256"});
   PlanChoices unknown;
   unknown.kernel = "hopper_bf16_bf16_1x1";
-  expect_says(refusal(good, unknown), {"hopper_bf16_bf16_1x1", "hopper_bf16_bf16_128x256"});
+  expect_says(refusal(good, unknown),
+              {"no kernel \"hopper_bf16_bf16_1x1\"", "the nearest is hopper_"});
   expect_says(refusal(good, {.cluster = atom::ClusterShape{4, 4}, .tile_n = {}}, model_facts(8)),
               {"16", "8", "model"});
   DeviceFacts other = *known_facts("b200");

@@ -208,10 +208,10 @@ TEST(RegisterKernels, RefusalsNameWhatADeviceLacks) {
     EXPECT_NE(text.find(part), std::string::npos) << text;
   };
   const GemmProblem p = small_problem(64, 64, 64);
-  has(said("t4", p), "multiply f16 alone");
-  has(said("t4", packed_problem(64, 64, 64, DType::e4m3, DType::f16)), "the nearest is f16");
-  has(said("v100", p), "multiply f16 alone");
-  has(said("v100", packed_problem(64, 64, 64, DType::s8, DType::f32)), "multiply f16 alone");
+  has(said("t4", p), "multiply fp16 alone");
+  has(said("t4", packed_problem(64, 64, 64, DType::e4m3, DType::f16)), "the nearest is fp16");
+  has(said("v100", p), "multiply fp16 alone");
+  has(said("v100", packed_problem(64, 64, 64, DType::s8, DType::f32)), "multiply fp16 alone");
   has(said("a100", packed_problem(64, 64, 64, DType::f32, DType::f32)), "the nearest is tf32");
   has(said("a100", packed_problem(64, 64, 64, DType::u8, DType::f32)), "the nearest is s8");
   has(said("a100", packed_problem(64, 64, 131072, DType::s8, DType::f32)),
@@ -253,7 +253,7 @@ TEST(RegisterKernels, RefusalsNameWhatMicroScalesAsk) {
   };
   has(said("a100", DType::e4m3), "the tensor cores of a100 (sm_80) multiply no scales");
   has(said("a100", DType::e4m3), "the nearest is bf16 without scales");
-  has(said("t4", DType::e2m1), "the nearest is f16 without scales");
+  has(said("t4", DType::e2m1), "the nearest is fp16 without scales");
   has(said("l40s", DType::e2m1), "the nearest is row-column scaling of e4m3");
   for (const char* device : {"h200", "b200"}) has(said(device, DType::e4m3), "no kernel for ");
   has(said("rtx5090", DType::bf16), "two e4m3 (mxf8) or two e2m1 (nvf4): the nearest is e4m3");

@@ -55,6 +55,12 @@ endforeach()
 # The installed command line answers from its new place, too.
 if(EXISTS ${prefix}/bin/warpwright)
   run(${prefix}/bin/warpwright --help)
+  foreach(file bash-completion/completions/warpwright zsh/site-functions/_warpwright
+          fish/vendor_completions.d/warpwright.fish)
+    if(NOT EXISTS ${prefix}/share/${file})
+      message(FATAL_ERROR "share/${file} is not installed")
+    endif()
+  endforeach()
 endif()
 foreach(file include/warpwright/c.h share/doc/warpwright/LICENSE)
   if(NOT EXISTS ${prefix}/${file})

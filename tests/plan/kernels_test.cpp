@@ -6,12 +6,15 @@
 #include <algorithm>
 #include <array>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "warpwright/kernel/blackwell/table.h"
 #include "warpwright/kernel/hopper/table.h"
 #include "warpwright/kernel/registers/table.h"
+#include "warpwright/plan/kernel_list.h"
 #include "warpwright/plan/plan.h"
 
 namespace warpwright {
@@ -131,6 +134,71 @@ TEST(Kernels, RefusalsSayWhatOtherBuildsHave) {
       << told(usual, choices);
   choices.tile_n = 7;
   EXPECT_TRUE(told(usual, choices).ends_with("; no other build has one")) << told(usual, choices);
+}
+
+// What `kernels` lists is what plans choose among.
+TEST(KernelList, HasEveryRowOfEveryTable) {
+  const auto all = all_kernels();
+  EXPECT_EQ(all.size(), kernel::HopperRows::rows.size() + kernel::BlackwellRows::rows.size() +
+                            kernel::RegistersRows::rows.size());
+  std::size_t built = 0;
+  for (const KernelFacts* f : all) {
+    built += f->built ? 1 : 0;
+    EXPECT_FALSE(f->a.empty() || f->b.empty() || f->architectures.empty()) << f->name;
+  }
+  EXPECT_EQ(built,
+            hopper_kernels().size() + blackwell_kernels().size() + register_kernels().size());
+}
+
+// The types are the caller's, also of a kernel that multiplies B by A.
+TEST(KernelList, SaysWhatAKernelDoes) {
+  const auto find = [](std::string_view name) -> const KernelFacts& {
+    for (const KernelFacts* f : all_kernels()) {
+      if (f->name == name) return *f;
+    }
+    throw std::runtime_error(std::string(name));
+  };
+  using Words = std::vector<std::string>;
+  using Types = std::vector<DType>;
+  const KernelFacts& gm = find("grouped_e4m3_bf16_128x16_b_sw_gm");
+  EXPECT_EQ(gm.features, (Words{"grouped, ballot", "cooperative", "swapped", "a map a group"}));
+  EXPECT_EQ(gm.architectures, (std::vector<int>{90}));
+  const KernelFacts& block = find("hopper_e4m3_bf16_128x128_bs_sk");
+  EXPECT_EQ(block.features, (Words{"cooperative", "block scales", "split K"}));
+  EXPECT_EQ(find("hopper_e5m2xe4m3_bf16_128x128_pr").a, (Types{DType::e5m2}));
+  EXPECT_EQ(find("hopper_e5m2xe4m3_bf16_128x128_pr").b, (Types{DType::e4m3}));
+  EXPECT_EQ(find("blackwell_f8f6f4_f32_pair_clc").a, (Types{DType::e4m3, DType::e5m2}));
+  EXPECT_EQ(find("registers_nvf4_bf16_128x128_tma").architectures, (std::vector<int>{120, 121}));
+  EXPECT_EQ(find("hopper_bf16_bf16_128x256").most_cluster_ctas, 16);
+  EXPECT_EQ(find("hopper_bf16_bf16_128x256_nn").features.back(), "layout NN");
+}
+
+TEST(KernelList, ANameThatIsNoneIsRefusedWithTheNearest) {
+  const auto refused = [](const std::string& name) {
+    PlanChoices choices;
+    choices.kernel = name;
+    const auto made =
+        plan(packed_problem(64, 64, 64, DType::bf16, DType::bf16), *known_facts("h200"), choices);
+    EXPECT_FALSE(made);
+    EXPECT_EQ(made.code(), RefusalCode::no_kernel);
+    return made.reason();
+  };
+  EXPECT_EQ(refused("hopper_bf16_bf16_128x265"),
+            "there is no kernel \"hopper_bf16_bf16_128x265\"; `warpwright kernels` lists them: the "
+            "nearest is hopper_bf16_bf16_128x256");
+  EXPECT_NE(refused("").find("the name of the kernel is empty"), std::string::npos);
+  EXPECT_LT(refused(std::string(100'000, 'x')).size(), 300U);
+  // One that is there and does something else keeps its name as one.
+  EXPECT_NE(refused("hopper_bf16_bf16_128x256_nn").find("no kernel has the name hopper_bf16"),
+            std::string::npos);
+}
+
+TEST(KernelList, NoScalesAreCalledSo) {
+  GemmProblem p = packed_grouped_problem(64, 64, 64, 4, DType::e5m2, DType::bf16);
+  const auto made = plan(p, *known_facts("h200"));
+  ASSERT_FALSE(made);
+  EXPECT_NE(made.reason().find("with no scales, fast accumulation"), std::string::npos)
+      << made.reason();
 }
 
 }  // namespace

@@ -50,7 +50,7 @@ std::int64_t value_of(const std::string& text) {
 
 std::optional<DType> type_of(const std::string& word) {
   for (const DType t : {DType::bf16, DType::f16, DType::f32, DType::e4m3, DType::e5m2}) {
-    if (word == numeric::name(t)) return t;
+    if (word == numeric::word(t)) return t;
   }
   return std::nullopt;
 }

@@ -333,7 +333,7 @@ TEST(Rules, Scales) {
          {"scale_a", "element size", "4"});
     says([](Operands& o) { o.scale_a.batch = 2; }, {"scale_a", "batch of 2", "1"});
     says([](Operands& o) { o.a.dtype = o.b.dtype = DType::f16; },
-         {"scaling is", "f16", "the nearest scaling is none"});
+         {"scaling is", "fp16", "the nearest scaling is none"});
     says([](Operands& o) { o.scaling = Scaling::none; }, {"scale_a is given", "scaling is none"});
     // Not read, so of no interest.
     EXPECT_EQ(changed(base,
@@ -492,7 +492,7 @@ TEST(Rules, Biases) {
     says([](Operands& o) { ++o.bias.rows; }, {"the bias is", shape_of(length, 1)});
     says([](Operands& o) { std::swap(o.bias.rows, o.bias.columns); }, {"the bias is 1 x"});
     says([](Operands& o) { o.bias.row_stride = 2; }, {"bias", "stride of 2", "1"});
-    says([](Operands& o) { o.bias.dtype = DType::f16; }, {"bias is f16", "D is bf16", "f32"});
+    says([](Operands& o) { o.bias.dtype = DType::f16; }, {"bias is fp16", "D is bf16", "f32"});
     says([](Operands& o) { o.bias.batch = 2; }, {"bias", "batch of 2"});
     EXPECT_EQ(changed(base, [](Operands& o) { o.bias.dtype = DType::bf16; }), "");
     says(
@@ -584,7 +584,7 @@ TEST(Rules, Formulas) {
   p.a_column_stride = 16;
   EXPECT_EQ(formula(p),
             "3 times D[16,24] = gelu(alpha * A[16,32] * B[24,32]^T + beta * C + bias of rows), "
-            "f16 -> f32, A MN-major");
+            "fp16 -> f32, A MN-major");
 }
 
 TEST(Rules, HugeStridesDoNotWrap) {
@@ -596,8 +596,30 @@ TEST(Rules, HugeStridesDoNotWrap) {
   o.d.data = memory().a;
   o.a.data = memory().d;
   ASSERT_EQ(refusal(o), "");
-  o.d.row_stride = std::int64_t{1} << 62;
-  expect_says(refusal(o), {"D overlaps A"});
+  // Not an overlap, which would be D's alone to mend.
+  for (const std::int64_t stride : {std::int64_t{1} << 62, INT64_MAX}) {
+    o.d.row_stride = stride;
+    expect_says(refusal(o), {"D has a row stride of ", "2^56 bytes", "nearest legal is"});
+  }
+  o = legal();
+  o.a.rows = o.d.rows = INT64_MAX;
+  expect_says(refusal(o), {"A has 9223372036854775807 rows", "nearest legal number is 2147479551"});
+}
+
+TEST(Rules, TheLargestExtentSaysWhyItIsNoPowerOfTwo) {
+  GemmProblem p = packed_problem(256, 256, 64, DType::bf16, DType::bf16);
+  p.m = std::numeric_limits<std::int32_t>::max();
+  expect_says(refusal(p), {"M is 2147483647", "tiles reach up to 4096 beyond",
+                           "nearest legal value is 2147479551"});
+}
+
+TEST(Rules, TypesArePrintedAsTheyAreInHelp) {
+  EXPECT_EQ(numeric::word(DType::f16), "fp16");
+  EXPECT_EQ(numeric::word(DType::bf16), "bf16");
+  // Both are read, and kernels keep their names.
+  EXPECT_EQ(numeric::parse_dtype("fp16"), DType::f16);
+  EXPECT_EQ(numeric::parse_dtype("f16"), DType::f16);
+  EXPECT_EQ(numeric::name(DType::f16), "f16");
 }
 
 }  // namespace

@@ -124,7 +124,7 @@ TEST(Quantise, RefusesWhatItCannotDo) {
   refused(RefusalCode::bad_value, "a scale is given", [](Q& q) { q.given = true; });
   refused(RefusalCode::bad_type, "x is e4m3", [](Q& q) { q.x.dtype = DType::e4m3; });
   refused(RefusalCode::bad_type, "the codes are e5m2", [](Q& q) { q.codes.dtype = DType::e5m2; });
-  refused(RefusalCode::bad_type, "scales are f16", [](Q& q) { q.scales.dtype = DType::f16; });
+  refused(RefusalCode::bad_type, "scales are fp16", [](Q& q) { q.scales.dtype = DType::f16; });
   refused(RefusalCode::bad_shape, "the codes are 4 x 8", [](Q& q) { q.codes.columns = 8; });
   refused(RefusalCode::bad_shape, "scales are 4 x 1", [](Q& q) { q.scaling = Scaling::tensor; });
   refused(RefusalCode::bad_shape, "a batch of 2", [](Q& q) { q.x.batch = 2; });

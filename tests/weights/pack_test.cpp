@@ -166,7 +166,7 @@ TEST(PackTest, ScalesThatAreNoScales) {
   const Int4Weights large = with_scale(0, 128, DType::f16);
   const auto too_large = pack(source_of(large));
   ASSERT_FALSE(too_large);
-  EXPECT_NE(too_large.reason().find("as f16 the largest is 127.938"), std::string::npos)
+  EXPECT_NE(too_large.reason().find("as fp16 the largest is 127.938"), std::string::npos)
       << too_large.reason();
   EXPECT_TRUE(pack(source_of(large), {.scale = DType::bf16}));
   // A scale of 0 makes its weights 0, whatever the codes, with the scale before, or 1.

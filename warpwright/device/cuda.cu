@@ -22,6 +22,11 @@ namespace warpwright::device {
 namespace {
 
 std::string cuda_text(cudaError_t error) {
+  int driver = 0;  // stays so where there is none
+  if (error == cudaErrorInsufficientDriver && cudaDriverGetVersion(&driver) == cudaSuccess &&
+      driver == 0) {
+    return "no NVIDIA driver here";
+  }
   return std::string(cudaGetErrorName(error)) + " (" + cudaGetErrorString(error) + ")";
 }
 

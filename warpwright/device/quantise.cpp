@@ -128,7 +128,7 @@ std::optional<Refusal> fault(const Quantisation& q) {
   }
   if (q.x.dtype != DType::f32 && !is_16bit_float(q.x.dtype)) {
     return refuse(RefusalCode::bad_type, "x is ", type_name(q.x.dtype),
-                  "; f32, bf16 and f16 are quantised: the nearest is bf16");
+                  "; f32, bf16 and fp16 are quantised: the nearest is bf16");
   }
   if (q.codes.dtype != DType::e4m3) {
     return refuse(RefusalCode::bad_type, "the codes are ", type_name(q.codes.dtype),

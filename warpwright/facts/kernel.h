@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "warpwright/numeric/types.h"
+
 namespace warpwright {
 
 namespace kernel {
@@ -69,8 +71,15 @@ struct KernelFacts {
   const char* family = "";  ///< "hopper_gemm"
   bool built = true;        ///< in this build
   int architecture = 0;     ///< that it is compiled for, compute capability x 10
-  TileShape tile;           ///< of a CTA: its own rows and columns (see `swapped`), K of a stage
-  int result_rows = 0;      ///< of D in a CTA's tile
+  /// Of the devices that it runs on.
+  std::vector<int> architectures;
+  std::vector<DType> a, b;     ///< types of the caller's A and B that it multiplies, either by any
+  DType result = DType::bf16;  ///< of C and D
+  /// What it has beside the plain product, in a few words each: "gated", "block scales".
+  std::vector<std::string> features;
+  int most_cluster_ctas = 1;  ///< of the clusters that it may run in
+  TileShape tile;             ///< of a CTA: its own rows and columns (see `swapped`), K of a stage
+  int result_rows = 0;        ///< of D in a CTA's tile
   int result_columns = 0;
   bool swapped = false;  ///< its rows are the columns of D
   bool grouped = false;  ///< for products in groups, and those alone

@@ -24,7 +24,7 @@ enum class ZeroPoints : std::uint8_t {
 struct PackedFormat {
   Int4Encoding encoding = Int4Encoding::ex;
   int group = 128;            ///< weights along K that share a scale: 32, 64 or 128
-  DType scale = DType::bf16;  ///< as stored: bf16, f16 or f32
+  DType scale = DType::bf16;  ///< as stored: bf16, fp16 or f32
   ZeroPoints zero_points = ZeroPoints::none;
 
   friend constexpr bool operator==(const PackedFormat&, const PackedFormat&) = default;
@@ -50,7 +50,7 @@ constexpr const char* format_fault(const PackedFormat& f) {
     return "int4 weights share a scale in groups of 32, 64 or 128 along K";
   }
   if (f.scale != DType::bf16 && f.scale != DType::f16 && f.scale != DType::f32) {
-    return "the scales of int4 weights are bf16, f16 or f32";
+    return "the scales of int4 weights are bf16, fp16 or f32";
   }
   if (f.zero_points == ZeroPoints::groups && f.encoding != Int4Encoding::ex) {
     return "int4 weights with zero points take all codes, so their encoding is ex";

@@ -122,6 +122,11 @@ constexpr std::string_view name(DType t) {
   return "?";
 }
 
+/// The type as messages and help name it: fp16, where kernels' names and PTX have f16.
+constexpr std::string_view word(DType t) {
+  return t == DType::f16 ? "fp16" : name(t);
+}
+
 /// The type of that name, or of one of its usual other names (fp16, half, float, fp8_e4m3, int8
 /// ...); nothing when there is none.
 constexpr std::optional<DType> parse_dtype(std::string_view text) {

@@ -52,7 +52,7 @@ std::optional<Refusal> feature_fault(const GemmProblem& p) {
   }
   if (is_8bit_float(p.d)) {
     return refuse(RefusalCode::unsupported, "D is ", type_name(p.d),
-                  "; the kernels of sm_100 store bf16, f16 and f32: the nearest is bf16");
+                  "; the kernels of sm_100 store bf16, fp16 and f32: the nearest is bf16");
   }
   return layout_fault(p);
 }

@@ -54,6 +54,28 @@ Fault scalar_fault(const GemmOperands& o) {
   return std::nullopt;
 }
 
+// What is larger than memory, of which no end could be found (and no overlap).
+Fault size_fault(const NamedView& tensor) {
+  const MatrixView& v = *tensor.view;
+  const std::int64_t most = elements_in(max_reach_bytes, v.dtype);
+  for (const auto& [extent, stride, what] : {std::tuple{v.rows, v.row_stride, "row"},
+                                             {v.columns, v.column_stride, "column"},
+                                             {v.batch, v.batch_stride, "batch"}}) {
+    if (extent > max_extent) {
+      return refuse(RefusalCode::bad_shape, tensor.name, " has ", extent, " ", what,
+                    what[0] == 'b' ? " matrices" : "s",
+                    "; coordinates have 32 bits: the nearest legal number is ", max_extent);
+    }
+    if (extent > 1 && stride > most / (extent - 1)) {
+      return refuse(
+          RefusalCode::bad_stride, tensor.name, " has a ", what, " stride of ", stride,
+          " elements, which reaches beyond all memory (2^56 bytes): the nearest legal is ",
+          most / (extent - 1));
+    }
+  }
+  return std::nullopt;
+}
+
 Fault view_fault(const NamedView& tensor, bool used) {
   const MatrixView& v = *tensor.view;
   const std::string name = tensor.name;
@@ -62,6 +84,7 @@ Fault view_fault(const NamedView& tensor, bool used) {
                   "); extents are 0 or more");
   }
   if (!used || v.rows == 0 || v.columns == 0) return std::nullopt;
+  if (auto r = size_fault(tensor)) return r;
   if (v.data == nullptr) {
     return refuse(RefusalCode::bad_pointer, name, " is a null pointer; a tensor of ", shape_of(v),
                   " elements needs memory");
@@ -417,7 +440,7 @@ Fault kind_mismatch(const GemmProblem& got, const GemmProblem& want) {
   if (got.scaling != want.scaling || got.accumulation != want.accumulation) {
     return refuse(RefusalCode::plan_mismatch,
                   "the operands' scaling and accumulation are not those of the plan, which has ",
-                  scaling_name(want.scaling), " scaling and ",
+                  scaling_words(want.scaling), " and ",
                   (want.accumulation == Accumulation::fast ? "fast" : "promoted"), " accumulation");
   }
   const bool bias = got.epilogue.bias == Bias::none || got.bias == want.bias;

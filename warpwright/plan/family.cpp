@@ -12,12 +12,6 @@
 namespace warpwright {
 namespace {
 
-const std::array<const Family*, 3>& families() {
-  static const std::array<const Family*, 3> all = {&hopper_family(), &blackwell_family(),
-                                                   &registers_family()};
-  return all;
-}
-
 struct KnownKernel {
   const KernelFacts* facts;
   const Family* family;
@@ -116,6 +110,12 @@ void add_copy_rows(const Plan& plan, const GemmOperands& o, LaunchGrids& out) {
 }
 
 }  // namespace
+
+std::span<const Family* const> families() {
+  static const std::array<const Family*, 3> all = {&hopper_family(), &blackwell_family(),
+                                                   &registers_family()};
+  return all;
+}
 
 void bind_launch(const Plan& plan, const GemmOperands& o, const LaunchMemory& memory, Encode encode,
                  LaunchGrids& out) {

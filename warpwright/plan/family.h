@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <new>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -140,6 +141,9 @@ void bind_launch(const Plan& plan, const GemmOperands& operands, const LaunchMem
 
 /// The grid of a plan's own kernel, without parameters.
 Grid grid_of(const Plan& plan);
+
+/// All of them.
+std::span<const Family* const> families();
 
 const Family& hopper_family();
 const Family& blackwell_family();

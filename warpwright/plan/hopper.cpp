@@ -263,7 +263,7 @@ std::string wishes(const PlanChoices& choices) {
   std::string text;
   const auto wish = [&text](const std::string& what) { text += (text.empty() ? "" : ", ") + what; };
   if (choices.batch_invariant) wish("sums that do not depend on the batch");
-  if (choices.kernel) wish("kernel " + *choices.kernel);
+  if (choices.kernel) wish("the name " + *choices.kernel);
   if (choices.tile_m) wish("tile_m " + number(*choices.tile_m));
   if (choices.tile_n) wish("tile_n " + number(*choices.tile_n));
   if (choices.tile_tokens) wish("tiles of " + number(*choices.tile_tokens) + " tokens");
@@ -392,7 +392,7 @@ Refusal none_found(const Plan& base, const PlanChoices& choices) {
   if (there.empty()) {
     return refuse(RefusalCode::no_kernel, kind, " in this build multiplies ", type_name(p.a),
                   " by ", type_name(p.b), " into ", type_name(p.d), " with ",
-                  (p.groups > 0 ? std::string(scaling_name(p.scaling)) + " scaling, " +
+                  (p.groups > 0 ? scaling_words(p.scaling) + ", " +
                                       (p.accumulation == Accumulation::fast ? "fast" : "promoted") +
                                       " accumulation and this epilogue"
                                 : std::string("these layouts, scales and epilogue")));

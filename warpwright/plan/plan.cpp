@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "warpwright/plan/explain_text.h"
+#include "warpwright/plan/kernel_list.h"
 #include "warpwright/plan/machine.h"
 #include "warpwright/plan/rules.h"
 
@@ -113,6 +114,9 @@ Result<std::vector<Plan>> of_family(const Family& family, const Plan& start,
 
 Result<std::vector<Plan>> candidates(const GemmProblem& problem, const DeviceFacts& device,
                                      const PlanChoices& choices) {
+  if (choices.kernel) {
+    if (auto r = unknown_kernel(*choices.kernel)) return *r;
+  }
   const Family* family = family_of(device, choices);
   // Types that wgmma and tcgen05 do not multiply.
   const bool instead = family != nullptr && family->uses_copy_engine() &&

@@ -64,7 +64,7 @@ std::optional<Refusal> feature_fault(const GemmProblem& p, const DeviceFacts& de
                    device.architecture,
                    ") multiply no scales, which of those with mma.sync sm_120 is the first to do: "
                    "the nearest is ",
-                   device.architecture < 80   ? "f16 without scales"
+                   device.architecture < 80   ? "fp16 without scales"
                    : device.architecture < 89 ? "bf16 without scales"
                                               : "row-column scaling of e4m3");
   }
@@ -73,15 +73,15 @@ std::optional<Refusal> feature_fault(const GemmProblem& p, const DeviceFacts& de
     return refused("A is ", type_name(p.a), ", and the tensor cores of ", device.name, " (sm_",
                    device.architecture,
                    ") multiply no 8-bit floats, which sm_89 is the first to do: the nearest is ",
-                   f16_alone ? "f16" : "bf16");
+                   f16_alone ? "fp16" : "bf16");
   }
   if (f16_alone && p.a != DType::f16) {
     return refused("A is ", type_name(p.a), ", and kernels for ", device.name, " (sm_",
                    device.architecture,
-                   ") multiply f16 alone, those for sm_80 and later more: the nearest is f16");
+                   ") multiply fp16 alone, those for sm_80 and later more: the nearest is fp16");
   }
   if (f16_alone && p.d == DType::bf16) {
-    return refused("D is bf16", here, "convert to f16 and f32 there: the nearest is f16");
+    return refused("D is bf16", here, "convert to fp16 and f32 there: the nearest is fp16");
   }
   if (p.a == DType::s8 && p.k > 131071) {
     return refused(
@@ -106,7 +106,7 @@ std::optional<Refusal> feature_fault(const GemmProblem& p, const DeviceFacts& de
     return refused("the epilogue is gated", here, "multiply without a gate: leave it out");
   }
   if (is_8bit_float(p.d)) {
-    return refused("D is ", type_name(p.d), here, "store bf16, f16 and f32: the nearest is bf16");
+    return refused("D is ", type_name(p.d), here, "store bf16, fp16 and f32: the nearest is bf16");
   }
   if (!p.reads_ab || p.m == 0 || p.n == 0 || p.k <= 1) return std::nullopt;
   for (const auto& [stride, name] : {std::pair{p.a_column_stride, "A"}, {p.b_column_stride, "B"}}) {

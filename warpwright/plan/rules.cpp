@@ -22,8 +22,11 @@ Fault extent_fault(const GemmProblem& p) {
       return refuse(RefusalCode::bad_shape, name, " is ", extent, "; the nearest legal value is 0");
     }
     if (extent > max_extent) {
-      return refuse(RefusalCode::bad_shape, name, " is ", extent,
-                    "; coordinates have 32 bits: the nearest legal value is ", max_extent);
+      return refuse(
+          RefusalCode::bad_shape, name, " is ", extent,
+          "; coordinates have 32 bits, and tiles reach up to 4096 beyond the last element: "
+          "the nearest legal value is ",
+          max_extent);
     }
   }
   if (p.groups < 0 || p.groups > max_extent) {
@@ -126,13 +129,13 @@ Fault operand_type_fault(const GemmProblem& p, bool copy_engine) {
       nearest = type == DType::f32 ? "tf32" : "s8";
     }
     return refuse(RefusalCode::bad_type, name, " is ", type_name(type),
-                  more ? "; operands are bf16, f16, tf32, e4m3, e5m2 or s8: the nearest is "
-                       : "; operands are bf16, f16, e4m3 or e5m2: the nearest is ",
+                  more ? "; operands are bf16, fp16, tf32, e4m3, e5m2 or s8: the nearest is "
+                       : "; operands are bf16, fp16, e4m3 or e5m2: the nearest is ",
                   nearest);
   }
   if (p.a == p.b || (is_8bit_float(p.a) && is_8bit_float(p.b))) return std::nullopt;
   return refuse(RefusalCode::bad_type, "A is ", type_name(p.a), " and B is ", type_name(p.b),
-                "; A and B are both bf16, both f16, or each e4m3 or e5m2: the nearest B is ",
+                "; A and B are both bf16, both fp16, or each e4m3 or e5m2: the nearest B is ",
                 type_name(p.a));
 }
 
@@ -145,15 +148,15 @@ Fault result_type_fault(const GemmProblem& p) {
     const std::string text = "D is " + type_name(p.d) + "; ";
     if (narrow_operands) {
       return refuse(RefusalCode::bad_type, text, "of ", type_name(p.a),
-                    " operands it is bf16, f16, f32, e4m3 or e5m2: the nearest is f32");
+                    " operands it is bf16, fp16, f32, e4m3 or e5m2: the nearest is f32");
     }
     if (is_8bit_float(p.d)) {
       return refuse(RefusalCode::bad_type, text, "of ", type_name(p.a),
-                    " operands it is bf16, f16 or f32, and e4m3 where the epilogue is gated: the "
+                    " operands it is bf16, fp16 or f32, and e4m3 where the epilogue is gated: the "
                     "nearest is bf16");
     }
     return refuse(RefusalCode::bad_type, text, "of ", type_name(p.a),
-                  " operands it is bf16, f16 or f32: the nearest is f32");
+                  " operands it is bf16, fp16 or f32: the nearest is f32");
   }
   if (p.reads_c && p.c != p.d) {
     return refuse(RefusalCode::bad_type, "C is ", type_name(p.c), " and D is ", type_name(p.d),
@@ -161,7 +164,7 @@ Fault result_type_fault(const GemmProblem& p) {
   }
   if (p.reads_c && is_8bit_float(p.c)) {
     return refuse(RefusalCode::bad_type, "D is ", type_name(p.d),
-                  "; beside a C, which no kernel adds in 8 bits, it is bf16, f16 or f32: the "
+                  "; beside a C, which no kernel adds in 8 bits, it is bf16, fp16 or f32: the "
                   "nearest is bf16");
   }
   return std::nullopt;
@@ -234,7 +237,7 @@ Fault epilogue_fault(const GemmProblem& p) {
   if (is_16bit_float(p.bias) && p.bias == p.d) return std::nullopt;
   return refuse(RefusalCode::bad_type, "the bias is ", type_name(p.bias), " and D is ",
                 type_name(p.d),
-                "; a bias is f32, or of D's type where that is bf16 or f16: the nearest is f32");
+                "; a bias is f32, or of D's type where that is bf16 or fp16: the nearest is f32");
 }
 
 // An operand as it is read: lines of contiguous elements, a pitch apart.

@@ -21,6 +21,9 @@ inline constexpr std::int64_t max_extent = std::numeric_limits<std::int32_t>::ma
 /// What a tensor map's pitch must stay below.
 inline constexpr std::int64_t max_pitch_bytes = std::int64_t{1} << 40;
 
+/// Bytes that no tensor reaches over: more than addresses have.
+inline constexpr std::int64_t max_reach_bytes = std::int64_t{1} << 56;
+
 /// K that one block scale covers, rows of B that it covers, and K between two promotions.
 inline constexpr std::int64_t scale_block = 128;
 
@@ -131,7 +134,10 @@ inline std::string number(std::int64_t value) {
   return std::to_string(value);
 }
 inline std::string type_name(DType t) {
-  return std::string(numeric::name(t));
+  return std::string(numeric::word(t));
+}
+inline std::string scaling_words(Scaling scaling) {
+  return scaling == Scaling::none ? "no scales" : std::string(scaling_name(scaling)) + " scaling";
 }
 inline std::string shape_of(std::int64_t rows, std::int64_t columns) {
   return number(rows) + " x " + number(columns);

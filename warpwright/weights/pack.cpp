@@ -279,8 +279,8 @@ std::optional<Refusal> weights_fault(const MatrixView& v, const MatrixView& firs
                                      const QuantiseOptions& o) {
   if (v.data == nullptr) return refuse(RefusalCode::bad_pointer, "The weights have no address.");
   if (v.dtype != DType::f32 && v.dtype != DType::bf16 && v.dtype != DType::f16) {
-    return refuse(RefusalCode::bad_type, "Weights of ", numeric::name(v.dtype),
-                  " are not quantised: those of f32, bf16 and f16 are.");
+    return refuse(RefusalCode::bad_type, "Weights of ", numeric::word(v.dtype),
+                  " are not quantised: those of f32, bf16 and fp16 are.");
   }
   if (v.rows < 1 || v.columns < 1 || v.batch < 1 || v.rows != first.rows ||
       v.columns != first.columns) {
@@ -307,7 +307,7 @@ Refusal scale_refusal(ScaleKind kind, DType stored, std::int64_t expert, std::in
   if (kind == ScaleKind::infinite) what = "infinite: no weight has a value";
   if (kind == ScaleKind::too_large) {
     what = format("too large: scales are stored times 512, and as %s the largest is %.6g",
-                  std::string(numeric::name(stored)).c_str(),
+                  std::string(numeric::word(stored)).c_str(),
                   numeric::format_of(stored).max() / packed::kScaleFactor);
   }
   return refuse(RefusalCode::bad_value, "The scale of ", place(expert, n), ", group ", group,
@@ -393,7 +393,7 @@ Result<Int4Weights> quantise(std::span<const MatrixView> weights, const Quantise
   }
   extents.experts = static_cast<std::int64_t>(experts.size());
   Int4Weights result = empty_weights(extents, options.group, options.scale,
-                                     std::string(numeric::name(weights.front().dtype)),
+                                     std::string(numeric::word(weights.front().dtype)),
                                      options.zero_points == ZeroPoints::groups);
   const PlainPlaces places(result);
   const std::int64_t rows = extents.experts * extents.n;

@@ -135,7 +135,7 @@ struct Reader {
                     row.names.layout, " have it.");
     }
     if (!is_legal_type) {
-      return refuse(RefusalCode::bad_type, named(suffix), " has type ", numeric::name(v.dtype),
+      return refuse(RefusalCode::bad_type, named(suffix), " has type ", numeric::word(v.dtype),
                     "; in layout ", row.names.layout, " it is ", types, ".");
     }
     if (v.column_stride != 1 || v.row_stride != v.columns ||
@@ -161,7 +161,7 @@ struct Reader {
     const DType scale = t.scales.dtype;
     if (auto f = fault_of(row.names.scales, t.scales,
                           scale == DType::bf16 || scale == DType::f16 || scale == DType::f32,
-                          "bf16, f16 or f32")) {
+                          "bf16, fp16 or f32")) {
       return f;
     }
     const Words& w = row.codes;
@@ -313,9 +313,9 @@ Result<Source> read_checkpoint(std::string_view layout,
                group != source.group || scales != source.scales || t.scales.dtype != source.scale) {
       return refuse(RefusalCode::bad_shape, "Expert ", source.experts.size(), " has N = ", reader.n,
                     ", K = ", reader.k, " in groups of ", group, " with scales of ",
-                    numeric::name(t.scales.dtype), "; expert 0 has N = ", source.extents.n,
+                    numeric::word(t.scales.dtype), "; expert 0 has N = ", source.extents.n,
                     ", K = ", source.extents.k, ", ", source.group, " and ",
-                    numeric::name(source.scale), ".");
+                    numeric::word(source.scale), ".");
     }
     for (std::int64_t e = 0; e < t.codes.batch; ++e) {
       const auto at = [e](const MatrixView& v) {

@@ -1,10 +1,21 @@
 // What a Blackwell kernel says of itself.
 #pragma once
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include "warpwright/facts/kernel.h"
 #include "warpwright/kernel/blackwell/config.h"
 
 namespace warpwright::kernel {
+
+/// The operands that an MMA of the kind multiplies, of those that products have.
+inline std::vector<DType> types_of(atom::UmmaKind kind) {
+  if (kind == atom::UmmaKind::f16) return {DType::bf16, DType::f16};
+  if (kind == atom::UmmaKind::tf32) return {DType::tf32};
+  return {DType::e4m3, DType::e5m2};
+}
 
 /// The facts of the kernel `name` of this configuration.
 inline KernelFacts facts(const char* name, const BlackwellConfig& c) {
@@ -15,6 +26,17 @@ inline KernelFacts facts(const char* name, const BlackwellConfig& c) {
   f.name = name;
   f.family = "blackwell_gemm";
   f.architecture = 100;
+  f.architectures = {100, 103};
+  f.a = f.b = types_of(c.kind);
+  f.result = c.result;
+  if (c.pair) f.features.emplace_back("pairs of SMs");
+  if (c.tiles == TileSource::one_tile) f.features.emplace_back("one tile a cluster");
+  if (controlled) f.features.emplace_back("launch control");
+  if (c.accumulators > 1) f.features.push_back(std::to_string(c.accumulators) + " accumulators");
+  for (const atom::ClusterShape& cluster : blackwell_clusters) {
+    if (!supports(c, cluster)) continue;
+    f.most_cluster_ctas = std::max(f.most_cluster_ctas, atom::cluster_size(cluster));
+  }
   f.tile = {c.tile_m, c.tile_n, tile_k(c)};
   f.result_rows = c.tile_m;
   f.result_columns = c.tile_n;

@@ -1,10 +1,50 @@
 // What a Hopper kernel says of itself.
 #pragma once
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include "warpwright/facts/kernel.h"
 #include "warpwright/kernel/hopper/config.h"
 
 namespace warpwright::kernel {
+
+/// How it scales and adds up, in words; none where there is but one way.
+inline std::string sums_words(const GemmConfig& c) {
+  if (packed_a(c)) {
+    if (c.folds) return c.tables ? "table sums" : "folded sums";
+    if (c.sums == Sums::block_scaled) return "exact sums, block scales of A";
+    return c.sums == Sums::promoted ? "exact sums" : "chained sums";
+  }
+  if (c.sums == Sums::block_scaled) return "block scales";
+  return c.sums == Sums::promoted ? "promoted" : "";
+}
+
+/// What the kernel has beside the plain product.
+inline std::vector<std::string> features(const GemmConfig& c) {
+  std::vector<std::string> words;
+  const auto add = [&words](bool is_so, const std::string& word) {
+    if (is_so && !word.empty()) words.push_back(word);
+  };
+  constexpr const char* searches[] = {"", "horizontal", "vertical", "ballot"};
+  constexpr const char* schedules[] = {"cooperative", "pingpong", "multistage"};
+  const bool a_is_mn = (c.swapped ? c.b : c.a).major == atom::Major::mn;
+  const bool b_is_mn = (c.swapped ? c.a : c.b).major == atom::Major::mn;
+  add(is_grouped(c), std::string("grouped, ") + searches[static_cast<int>(c.grouped)]);
+  add(true, schedules[static_cast<int>(c.schedule)]);
+  add(true, sums_words(c));
+  add(c.swapped, "swapped");
+  add(c.sharing == Sharing::workspace, "split K");
+  add(c.sharing == Sharing::cluster, "split K in a cluster");
+  add(c.zero_points, "zero points");
+  add(c.gated, "gated");
+  add(has_group_maps(c), "a map a group");
+  add(draws_tiles(c), "dynamic");
+  // In BLAS's letters, as --layout has them.
+  add(a_is_mn || b_is_mn, std::string("layout ") + (a_is_mn ? "T" : "N") + (b_is_mn ? "N" : "T"));
+  return words;
+}
 
 /// The facts of the kernel `name` of this configuration.
 inline KernelFacts facts(const char* name, const GemmConfig& c) {
@@ -12,6 +52,15 @@ inline KernelFacts facts(const char* name, const GemmConfig& c) {
   f.name = name;
   f.family = "hopper_gemm";
   f.architecture = 90;
+  f.architectures = {90};
+  f.a = {(c.swapped ? c.b : c.a).stored};
+  f.b = {(c.swapped ? c.a : c.b).stored};
+  f.result = c.result;
+  f.features = features(c);
+  for (const atom::ClusterShape& cluster : supported_clusters) {
+    if (!supports(c, cluster)) continue;
+    f.most_cluster_ctas = std::max(f.most_cluster_ctas, atom::cluster_size(cluster));
+  }
   f.tile = {c.tile_m, c.tile_n, tile_k(c)};
   f.result_rows = c.swapped ? result_columns(c) : result_rows(c);
   f.result_columns = c.swapped ? result_rows(c) : result_columns(c);

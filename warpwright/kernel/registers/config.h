@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 
 #include "warpwright/atom/descriptor.h"
 #include "warpwright/atom/mma.h"
@@ -198,10 +199,11 @@ constexpr RegisterSmemMap smem_map(const RegisterConfig& c) {
   return map;
 }
 
-/// Do kernels run there, by cp.async or without?
+/// Where kernels run, by cp.async or without.
+inline constexpr int register_targets[] = {70, 75, 80, 86, 89, 90, 120, 121};
 constexpr bool is_register_target(int target) {
-  return target == 70 || target == 75 || target == 80 || target == 86 || target == 89 ||
-         target == 90 || target == 120 || target == 121;
+  return std::find(std::begin(register_targets), std::end(register_targets), target) !=
+         std::end(register_targets);
 }
 
 /// Why this takes no scales of blocks along K, as a sentence; null when it does.

@@ -39,12 +39,30 @@ inline void add_parts(KernelFacts& f, const RegisterConfig& c) {
   }
 }
 
+/// What the kernel has beside the plain product.
+inline std::vector<std::string> features(const RegisterConfig& c) {
+  constexpr const char* schedules[] = {"cooperative", "pingpong", "multistage"};
+  std::vector<std::string> words = {schedules[static_cast<int>(c.schedule)]};
+  if (is_block_scaled(c)) words.push_back(c.mma.a == DType::e2m1 ? "nvf4" : "mxf8");
+  if (c.splits_k) words.emplace_back("split K");
+  if (c.any_alignment) words.emplace_back("any alignment");
+  if (asks_for_tiles(c)) words.emplace_back("launch control");
+  return words;
+}
+
 /// The facts of the kernel `name` of this configuration.
 inline KernelFacts facts(const char* name, const RegisterConfig& c) {
   KernelFacts f;
   f.name = name;
   f.family = "registers_gemm";
   f.architecture = first_target(c);
+  for (const int target : register_targets) {
+    if (config_fault(c, target) == nullptr) f.architectures.push_back(target);
+  }
+  f.a = {c.mma.a};
+  f.b = {c.mma.b};
+  f.result = c.result;
+  f.features = features(c);
   f.tile = {c.tile_m, c.tile_n, c.tile_k};
   f.result_rows = c.tile_m;
   f.result_columns = c.tile_n;
