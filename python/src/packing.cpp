@@ -323,11 +323,13 @@ PyObject* int4_bytes(PyObject* /*module*/, PyObject* args) {
       throw Refused{refuse(RefusalCode::bad_value, wrong)};
     }
     constexpr long long most = 1LL << 31;
-    if (experts < 1 || n < 0 || k < 0 || experts > most || n > most || k > most) {
-      throw Refused{refuse(RefusalCode::bad_shape, "int4 weights of ", experts, " x ", n, " x ", k,
-                           "; extents are 0 or more, experts 1 or more")};
-    }
     const packed::Extents extents{experts, n, k};
+    if (experts < 1 || n < 0 || k < 0 || experts > most || n > most || k > most ||
+        packed::too_many(extents)) {
+      throw Refused{refuse(RefusalCode::bad_shape, "int4 weights of ", experts, " x ", n, " x ", k,
+                           "; extents are 0 or more, experts 1 or more, and all fit into a "
+                           "memory")};
+    }
     return PyLong_FromLongLong(packed::kHeaderBytes + packed::data_bytes(format, extents));
   });
 }
