@@ -81,10 +81,10 @@ PyObject* plan_prepare(PyObject* self, PyObject* args) {
     }
     Workspace none;
     Workspace* memory = &none;
-    std::unique_lock<std::mutex> lock;
+    std::optional<InUse> use;
     if (workspace != nullptr && workspace != Py_None) {
       WorkspaceHandle& given = workspace_in(workspace);
-      lock = std::unique_lock(given.busy);
+      use.emplace(given);
       memory = &given.workspace;
     }
     const CurrentDevice current(handle.device);
@@ -170,7 +170,7 @@ PyObject* workspace_new(PyTypeObject*, PyObject* args, PyObject* keywords) {
 PyObject* workspace_close(PyObject* self, PyObject*) {
   return method([&]() -> PyObject* {
     auto& handle = held<WorkspaceHandle>(self);
-    const std::lock_guard lock(handle.busy);
+    const InUse use(handle);
     handle.closed = true;
     handle.workspace = Workspace();
     handle.memory.reset();
@@ -407,6 +407,23 @@ WorkspaceHandle& workspace_in(PyObject* object) {
   if (!handle.closed) return handle;
   throw Refused{
       refuse(RefusalCode::bad_workspace, "the workspace is closed; make another, or leave it out")};
+}
+
+InUse::InUse(WorkspaceHandle& workspace) : workspace_(workspace) {
+  if (workspace.user == std::this_thread::get_id()) {
+    throw Refused{refuse(RefusalCode::bad_workspace,
+                         "the workspace is that of the product which a signal has interrupted; "
+                         "take another, or wait for its end")};
+  }
+  if (!workspace.busy.try_lock()) {
+    const WithoutGil others;
+    workspace.busy.lock();
+  }
+  workspace.user = std::this_thread::get_id();
+}
+InUse::~InUse() {
+  workspace_.user = std::thread::id();
+  workspace_.busy.unlock();
 }
 
 Result<std::shared_ptr<void>> memory_on(int device, std::int64_t bytes) {

@@ -7,6 +7,7 @@
 
 #include <utility>
 
+#include "warpwright/model/machine.h"
 #include "warpwright/plan/problem.h"
 
 namespace warpwright::python {
@@ -57,8 +58,25 @@ class WithoutGil {
   WithoutGil(const WithoutGil&) = delete;
   WithoutGil& operator=(const WithoutGil&) = delete;
 
+  /// Lets Python's handlers of signals run. True where one has raised: its error is on then.
+  bool is_interrupted() {
+    PyEval_RestoreThread(state_);
+    const bool raised = PyErr_CheckSignals() != 0;
+    state_ = PyEval_SaveThread();
+    return raised;
+  }
+
  private:
   PyThreadState* state_;
+};
+
+/// The same while the model runs, which Ctrl-C ends.
+class WithoutGilOnModel : public WithoutGil {
+ public:
+  WithoutGilOnModel() : by_signals_([this] { return is_interrupted(); }) {}
+
+ private:
+  model::Interruptible by_signals_;
 };
 
 /// A function of warpwright/_interop.py, imported when first asked for. Borrowed.
