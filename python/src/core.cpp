@@ -282,22 +282,24 @@ PyMethodDef verb(const char* name, Fast function, const char* doc) {
           METH_FASTCALL | METH_KEYWORDS, doc};
 }
 
-PyMethodDef functions[] = {verb("gemm", gemm, gemm_doc),
-                           verb("grouped_gemm", grouped_gemm, grouped_doc),
-                           verb("plan", plan_product, plan_doc),
-                           verb("check", check_product, nullptr),
-                           verb("trace", trace_product, nullptr),
-                           {"empty", new_array, METH_VARARGS, empty_doc},
-                           {"quantise", quantise_rows, METH_VARARGS, nullptr},
-                           {"int4_quantise", int4_quantise, METH_VARARGS, nullptr},
-                           {"int4_pack", int4_pack, METH_VARARGS, nullptr},
-                           {"int4_load", int4_load, METH_VARARGS, nullptr},
-                           {"int4_form", int4_form, METH_VARARGS, nullptr},
-                           {"int4_bytes", int4_bytes, METH_VARARGS, nullptr},
-                           {"int4_values", int4_values, METH_VARARGS, nullptr},
-                           {"devices", devices, METH_NOARGS, devices_doc},
-                           {"command_line", command_line, METH_O, nullptr},
-                           {nullptr, nullptr, 0, nullptr}};
+PyMethodDef functions[] = {
+    verb("gemm", gemm, gemm_doc),
+    verb("grouped_gemm", grouped_gemm, grouped_doc),
+    verb("plan", plan_product, plan_doc),
+    verb("check", check_product, nullptr),
+    verb("trace", trace_product, nullptr),
+    {"empty", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(new_array_of)),
+     METH_VARARGS | METH_KEYWORDS, empty_doc},
+    {"quantise", quantise_rows, METH_VARARGS, nullptr},
+    {"int4_quantise", int4_quantise, METH_VARARGS, nullptr},
+    {"int4_pack", int4_pack, METH_VARARGS, nullptr},
+    {"int4_load", int4_load, METH_VARARGS, nullptr},
+    {"int4_form", int4_form, METH_VARARGS, nullptr},
+    {"int4_bytes", int4_bytes, METH_VARARGS, nullptr},
+    {"int4_values", int4_values, METH_VARARGS, nullptr},
+    {"devices", devices, METH_NOARGS, devices_doc},
+    {"command_line", command_line, METH_O, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
 
 int fill(PyObject* module) {
   try {

@@ -69,11 +69,15 @@ PyObject* plan_repr(PyObject* self) {
   return of_plan(self, [](const Plan& p) { return "<warpwright.Plan " + plan_line(p) + ">"; });
 }
 
-PyObject* plan_prepare(PyObject* self, PyObject* args) {
+PyObject* plan_prepare(PyObject* self, PyObject* args, PyObject* keywords) {
   return method([&]() -> PyObject* {
+    static const char* names[] = {"workspace", "stream", nullptr};
     PyObject* workspace = nullptr;
     PyObject* stream = nullptr;
-    if (PyArg_ParseTuple(args, "|OO", &workspace, &stream) == 0) throw PythonError{};
+    if (PyArg_ParseTupleAndKeywords(args, keywords, "|OO", const_cast<char**>(names), &workspace,
+                                    &stream) == 0) {
+      throw PythonError{};
+    }
     const PlanHandle& handle = held<PlanHandle>(self);
     if (handle.device == run_nowhere) {
       throw Refused{refuse(RefusalCode::no_device, "the plan was made for ",
@@ -100,9 +104,11 @@ PyObject* plan_prepare(PyObject* self, PyObject* args) {
 
 PyMethodDef plan_methods[] = {
     {"explain", plan_explain, METH_NOARGS,
-     "explain() -> str\n\nTile, cluster, stages, shared memory, roles, barriers, waves, bound."},
-    {"prepare", plan_prepare, METH_VARARGS,
-     "prepare(workspace=None, stream=None)\n\nLoads the kernel and clears the workspace's flags, "
+     "explain($self)\n--\n\nTile, cluster, stages, shared memory, roles, barriers, waves, bound."},
+    {"prepare", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(plan_prepare)),
+     METH_VARARGS | METH_KEYWORDS,
+     "prepare($self, workspace=None, stream=None)\n--\n\nLoads the kernel and clears the "
+     "workspace's flags, "
      "so "
      "that the first launch may be in a graph capture."},
     {nullptr, nullptr, 0, nullptr}};
@@ -186,7 +192,7 @@ PyObject* workspace_exit(PyObject* self, PyObject*) {
 
 PyMethodDef workspace_methods[] = {
     {"close", workspace_close, METH_NOARGS,
-     "close()\n\nFrees the memory; launches that use it must be over. On CUDA it waits."},
+     "close($self)\n--\n\nFrees the memory; launches that use it must be over. On CUDA it waits."},
     {"__enter__", workspace_enter, METH_NOARGS, nullptr},
     {"__exit__", workspace_exit, METH_VARARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
@@ -201,7 +207,7 @@ PyGetSetDef workspace_members[] = {
 
 PyType_Slot workspace_slots[] = {
     {Py_tp_doc,
-     const_cast<char*>("Workspace(nbytes, device=\"cuda\")\n\nMemory for launches of plans, one "
+     const_cast<char*>("Workspace(nbytes, device='cuda')\n--\n\nMemory for launches of plans, one "
                        "launch at a time: see Plan.workspace_bytes. Without one, every stream has "
                        "its own.")},
     {Py_tp_new, reinterpret_cast<void*>(workspace_new)},
@@ -449,12 +455,14 @@ bool is_array(PyObject* object) {
   return Py_TYPE(object) == type_object<ArrayHandle>();
 }
 
-PyObject* new_array(PyObject* /*module*/, PyObject* args) {
+PyObject* new_array_of(PyObject* /*module*/, PyObject* args, PyObject* keywords) {
   return method([&] {
+    static const char* names[] = {"shape", "dtype", "device", nullptr};
     PyObject* shape = nullptr;
     const char* dtype = nullptr;
     const char* device = nullptr;
-    if (PyArg_ParseTuple(args, "O!ss", &PyTuple_Type, &shape, &dtype, &device) == 0) {
+    if (PyArg_ParseTupleAndKeywords(args, keywords, "O!ss", const_cast<char**>(names),
+                                    &PyTuple_Type, &shape, &dtype, &device) == 0) {
       throw PythonError{};
     }
     auto made = std::make_unique<ArrayHandle>();

@@ -63,6 +63,6 @@ PyObject* new_array(ArrayHandle array);
 Result<std::shared_ptr<void>> memory_on(int device, std::int64_t bytes);
 
 /// empty(shape, dtype, device).
-PyObject* new_array(PyObject* module, PyObject* args);
+PyObject* new_array_of(PyObject* module, PyObject* args, PyObject* keywords);
 
 }  // namespace warpwright::python
