@@ -364,6 +364,13 @@ std::string caught_text() {
   return sentence.empty() ? "it gave no reason" : sentence;
 }
 
+void refuse_arguments() {
+  if (PyErr_Occurred() == nullptr || PyErr_ExceptionMatches(PyExc_TypeError) != 0) {
+    throw PythonError{};
+  }
+  throw Refused{refuse(RefusalCode::bad_value, "an argument is out of range: ", caught_text())};
+}
+
 const char* text_of(PyObject* object) {
   if (object == nullptr || PyUnicode_Check(object) == 0) return nullptr;
   const char* const text = PyUnicode_AsUTF8AndSize(object, nullptr);

@@ -76,7 +76,7 @@ PyObject* plan_prepare(PyObject* self, PyObject* args, PyObject* keywords) {
     PyObject* stream = nullptr;
     if (PyArg_ParseTupleAndKeywords(args, keywords, "|OO", const_cast<char**>(names), &workspace,
                                     &stream) == 0) {
-      throw PythonError{};
+      refuse_arguments();
     }
     const PlanHandle& handle = held<PlanHandle>(self);
     if (handle.device == run_nowhere) {
@@ -157,7 +157,7 @@ PyObject* workspace_new(PyTypeObject*, PyObject* args, PyObject* keywords) {
     const char* device = "cuda";
     if (PyArg_ParseTupleAndKeywords(args, keywords, "L|s", const_cast<char**>(names), &bytes,
                                     &device) == 0) {
-      throw PythonError{};
+      refuse_arguments();
     }
     if (bytes < 1) {
       throw Refused{refuse(RefusalCode::bad_workspace, "a workspace of ", bytes,
@@ -277,7 +277,7 @@ PyObject* array_dlpack(PyObject* self, PyObject* args, PyObject* keywords) {
     PyObject* ignored = nullptr;
     if (PyArg_ParseTupleAndKeywords(args, keywords, "|OOOO", const_cast<char**>(names), &stream,
                                     &version, &ignored, &ignored) == 0) {
-      throw PythonError{};
+      refuse_arguments();
     }
     const ArrayHandle& array = held<ArrayHandle>(self);
     const bool waits = stream == nullptr || stream == Py_None || PyLong_AsLong(stream) != -1;
@@ -321,7 +321,7 @@ PyObject* array_to_numpy(PyObject* self, PyObject* args, PyObject* keywords) {
     PyObject* copy = Py_None;
     if (PyArg_ParseTupleAndKeywords(args, keywords, "|OO", const_cast<char**>(names), &dtype,
                                     &copy) == 0) {
-      throw PythonError{};
+      refuse_arguments();
     }
     return Ref::checked(
                PyObject_CallFunctionObjArgs(interop("as_numpy"), self, dtype, copy, nullptr))
@@ -463,7 +463,7 @@ PyObject* new_array_of(PyObject* /*module*/, PyObject* args, PyObject* keywords)
     const char* device = nullptr;
     if (PyArg_ParseTupleAndKeywords(args, keywords, "O!ss", const_cast<char**>(names),
                                     &PyTuple_Type, &shape, &dtype, &device) == 0) {
-      throw PythonError{};
+      refuse_arguments();
     }
     auto made = std::make_unique<ArrayHandle>();
     const auto type = numeric::parse_dtype(dtype);
@@ -473,7 +473,7 @@ PyObject* new_array_of(PyObject* /*module*/, PyObject* args, PyObject* keywords)
     std::int64_t bytes = numeric::bits(made->type) / 8;
     for (Py_ssize_t i = 0; i < PyTuple_Size(shape); ++i) {
       const std::int64_t extent = PyLong_AsLongLong(PyTuple_GetItem(shape, i));
-      if (PyErr_Occurred() != nullptr) throw PythonError{};
+      if (PyErr_Occurred() != nullptr) refuse_arguments();
       if (extent < 0 || (extent > 0 && bytes > (std::int64_t{1} << 46) / extent)) {
         throw Refused{refuse(RefusalCode::bad_shape, "an array has an extent of ", extent,
                              ", or more elements than any memory holds")};

@@ -89,6 +89,9 @@ void set_error() noexcept;
 /// interrupt) are thrown on.
 std::string caught_text();
 
+/// After arguments that could not be parsed: a refusal, but for a TypeError, which stays one.
+[[noreturn]] void refuse_arguments();
+
 /// The UTF-8 of a str, which lives as long as that; null where it is none.
 const char* text_of(PyObject* object);
 

@@ -34,7 +34,7 @@ def quantise(x: Any, scaling: Literal["row_column", "block", "tensor"] = "row_co
     nearest even; infinities become the largest e4m3, NaN stays NaN. On a CUDA device one launch,
     which nothing waits for; legal in a graph's capture where out and scales are given.
     """
-    shape = tuple(x.shape)
+    shape = _shape(x, "x")
     if len(shape) != 2:
         raise Refusal(f"x has {len(shape)} dimension{'s' * (len(shape) != 1)}; the nearest legal "
                       "is 2: rows to quantise", "bad_shape")
@@ -150,9 +150,10 @@ def pack_int4(weights: Any, *, group: int = 128, encoding: Encoding | None = Non
     Works in host memory, on all processors, and gives the result to the library and the device of
     `weights`.
     """
+    is_batch = len(_shape(weights, "weights")) == 3
     host = move_to(weights, "cpu")
     packed = _core.int4_quantise(host, group, encoding, scales, zero_points)
-    return _weights(weights, packed, len(tuple(weights.shape)) == 3)
+    return _weights(weights, packed, is_batch)
 
 
 def pack_int4_checkpoint(layout: Layout, codes: Any, scales: Tensor, zeros: Tensor | None = None,
@@ -165,10 +166,11 @@ def pack_int4_checkpoint(layout: Layout, codes: Any, scales: Tensor, zeros: Tens
             and group_index are its tensors; a third dimension in front is experts.
     encoding, scale_type   of the packed form; default: what the codes allow, what the scales are.
     """
+    is_batch = len(_shape(codes, "codes")) == 3
     zeros, group_index = (None if t is None else move_to(t, "cpu") for t in (zeros, group_index))
     packed = _core.int4_pack(layout, move_to(codes, "cpu"), move_to(scales, "cpu"), zeros,
                              group_index, encoding, scale_type)
-    return _weights(codes, packed, len(tuple(codes.shape)) == 3)
+    return _weights(codes, packed, is_batch)
 
 
 def load_int4(file: str, layout: Layout | None = None, *, group: int | None = None,
@@ -206,6 +208,13 @@ def adopted_bytes(like: Any, array: _core.Array) -> Any:
         import numpy  # pylint: disable=import-outside-toplevel
         return numpy.asarray(array)
     return adopted(like, array)
+
+
+def _shape(x: Any, name: str) -> tuple[int, ...]:
+    if not hasattr(x, "shape"):
+        raise Refusal(f"{name} is no tensor: a {type(x).__module__}.{type(x).__qualname__} has no "
+                      "shape")
+    return tuple(x.shape)
 
 
 def _device(x: Any) -> int:
