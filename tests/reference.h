@@ -275,8 +275,7 @@ class Product {
       factor *= element(o_.scale_a, batch, i, 0) * scale_b(group, j, 0);
     }
     if (o_.scaling == Scaling::group) {
-      factor *= element(o_.scale_a, 0, o_.scale_a.rows == 1 ? 0 : group, 0) *
-                element(o_.scale_b, 0, group, 0);
+      factor *= element(o_.scale_a, 0, o_.scale_a.rows == 1 ? 0 : group, 0) * scale_b(0, group, 0);
     }
     sum.value *= factor;
     sum.size *= std::abs(factor);

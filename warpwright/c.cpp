@@ -147,14 +147,15 @@ Fault read_form(const ww_int4& given, warpwright::PackedFormat& format,
                   "; the nearest legal is WW_BF16, ", WW_BF16);
   }
   constexpr std::int64_t most = std::int64_t{1} << 31;
-  if (f.experts < 1 || f.n < 0 || f.k < 0 || f.experts > most || f.n > most || f.k > most) {
+  extents = {f.experts, f.n, f.k};
+  if (f.experts < 1 || f.n < 0 || f.k < 0 || f.experts > most || f.n > most || f.k > most ||
+      warpwright::packed::too_many(extents)) {
     return refuse(RefusalCode::bad_shape, "int4 weights of ", f.experts, " x ", f.n, " x ", f.k,
-                  "; N and K are 0 or more, experts 1 or more");
+                  "; N and K are 0 or more, experts 1 or more, and all fit into a memory");
   }
   format = {
       static_cast<warpwright::Int4Encoding>(f.encoding == WW_INT4_ANY ? WW_INT4_EX : f.encoding),
       f.group, static_cast<DType>(f.scale), static_cast<warpwright::ZeroPoints>(f.zero_points)};
-  extents = {f.experts, f.n, f.k};
   if (const char* const wrong = warpwright::packed::format_fault(format)) {
     return refuse(RefusalCode::bad_value, wrong);
   }

@@ -172,12 +172,12 @@ HostTensor scales_of(const GemmOptions& o, const GemmJob& job, bool of_a) {
                      " is given without --scaling: say what a scale is for, tensor, group, "
                      "row-column or block.");
   }
+  // Packed weights bring the scales of their groups: others are given or left out.
+  if (!of_a && job.packed && spec.empty()) return {};
   if (spec.empty() && !o.a.empty()) {
     throw InputError(std::string("The scales of ") + (of_a ? "A" : "B") +
                      " are missing: --scaling is " + o.scaling + ", so give " + option + " FILE.");
   }
-  // Packed weights bring the scales of their groups: others are given or left out.
-  if (!of_a && job.packed && spec.empty()) return {};
   std::int64_t rows = of_a ? job.m : job.n;
   std::int64_t columns = 1;
   if (job.scaling == Scaling::tensor) rows = 1;

@@ -307,7 +307,7 @@ void Product::read_int4(const Arguments& given, bool grouped) {
   int is_batch = 0;
   if (PyArg_ParseTuple(form.get(), "LLLLLLLp", &numbers[0], &numbers[1], &numbers[2], &numbers[3],
                        &numbers[4], &numbers[5], &numbers[6], &is_batch) == 0) {
-    throw PythonError{};
+    refuse_arguments();
   }
   Tensor t = placed(reader.read(data.get(), "B"));
   if (t.device == run_nowhere) t.data = planned_address(planned_++);

@@ -42,6 +42,17 @@ void check_place(const PlanHandle& handle, const Product& product) {
                        "; plan for these tensors, or move them there")};
 }
 
+// Runs a product while other threads of Python go on.
+template <class Body>
+std::optional<Refusal> run_apart(const Product& p, const Body& body) {
+  if (p.options.device == run_on_model) {
+    const WithoutGilOnModel others;
+    return body();
+  }
+  const WithoutGil others;
+  return body();
+}
+
 // Runs in the caller's memory.
 std::optional<Refusal> run_in(WorkspaceHandle& memory, const Plan& plan, Product& p) {
   if (memory.device != p.options.device) {
@@ -49,10 +60,9 @@ std::optional<Refusal> run_in(WorkspaceHandle& memory, const Plan& plan, Product
                   " and the tensors in ", place_name(p.options.device),
                   "; leave it out, or make one there");
   }
-  const WithoutGil others;
-  const std::lock_guard lock(memory.busy);
+  const InUse use(memory);
   p.options.workspace = &memory.workspace;
-  return run(plan, p.operands, p.options);
+  return run_apart(p, [&] { return run(plan, p.operands, p.options); });
 }
 
 std::shared_ptr<const Plan> plan_for(const Product& p, const DeviceFacts& facts) {
@@ -90,11 +100,10 @@ PyObject* multiply(const char* name, std::span<const Arg> positional, PyObject* 
       return result_of(given, p);
     }
     std::shared_ptr<const Plan> made;
-    {
-      const WithoutGil others;
-      refused = by != nullptr ? run(*plan_in(by).plan, p.operands, p.options)
-                              : run(p.operands, p.options, &made);
-    }
+    refused = run_apart(p, [&] {
+      return by != nullptr ? run(*plan_in(by).plan, p.operands, p.options)
+                           : run(p.operands, p.options, &made);
+    });
     if (made != nullptr) log_plan(*made);
     if (refused) throw Refused{p.told(*refused)};
     return result_of(given, p);
@@ -163,7 +172,7 @@ PyObject* check_product(PyObject*, PyObject* const* args, Py_ssize_t count, PyOb
     how.jobs = static_cast<int>(given.integer(Arg::jobs, 1, 1, 256));
     std::optional<Result<device::CheckReport>> report;
     {
-      const WithoutGil others;
+      const WithoutGilOnModel others;
       report = device::check(*study.plan, study.product.operands, how);
     }
     if (!report->ok()) throw Refused{report->refusal()};
@@ -197,7 +206,7 @@ PyObject* trace_product(PyObject*, PyObject* const* args, Py_ssize_t count, PyOb
     how.seed = static_cast<std::uint64_t>(given.integer(Arg::seed, 1, 0, INT64_MAX));
     std::optional<Result<model::Report>> report;
     {
-      const WithoutGil others;
+      const WithoutGilOnModel others;
       report = device::launch_on_model(*study.plan, study.product.operands, how);
     }
     if (!report->ok()) throw Refused{report->refusal()};
@@ -273,22 +282,24 @@ PyMethodDef verb(const char* name, Fast function, const char* doc) {
           METH_FASTCALL | METH_KEYWORDS, doc};
 }
 
-PyMethodDef functions[] = {verb("gemm", gemm, gemm_doc),
-                           verb("grouped_gemm", grouped_gemm, grouped_doc),
-                           verb("plan", plan_product, plan_doc),
-                           verb("check", check_product, nullptr),
-                           verb("trace", trace_product, nullptr),
-                           {"empty", new_array, METH_VARARGS, empty_doc},
-                           {"quantise", quantise_rows, METH_VARARGS, nullptr},
-                           {"int4_quantise", int4_quantise, METH_VARARGS, nullptr},
-                           {"int4_pack", int4_pack, METH_VARARGS, nullptr},
-                           {"int4_load", int4_load, METH_VARARGS, nullptr},
-                           {"int4_form", int4_form, METH_VARARGS, nullptr},
-                           {"int4_bytes", int4_bytes, METH_VARARGS, nullptr},
-                           {"int4_values", int4_values, METH_VARARGS, nullptr},
-                           {"devices", devices, METH_NOARGS, devices_doc},
-                           {"command_line", command_line, METH_O, nullptr},
-                           {nullptr, nullptr, 0, nullptr}};
+PyMethodDef functions[] = {
+    verb("gemm", gemm, gemm_doc),
+    verb("grouped_gemm", grouped_gemm, grouped_doc),
+    verb("plan", plan_product, plan_doc),
+    verb("check", check_product, nullptr),
+    verb("trace", trace_product, nullptr),
+    {"empty", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(new_array_of)),
+     METH_VARARGS | METH_KEYWORDS, empty_doc},
+    {"quantise", quantise_rows, METH_VARARGS, nullptr},
+    {"int4_quantise", int4_quantise, METH_VARARGS, nullptr},
+    {"int4_pack", int4_pack, METH_VARARGS, nullptr},
+    {"int4_load", int4_load, METH_VARARGS, nullptr},
+    {"int4_form", int4_form, METH_VARARGS, nullptr},
+    {"int4_bytes", int4_bytes, METH_VARARGS, nullptr},
+    {"int4_values", int4_values, METH_VARARGS, nullptr},
+    {"devices", devices, METH_NOARGS, devices_doc},
+    {"command_line", command_line, METH_O, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
 
 int fill(PyObject* module) {
   try {
@@ -353,6 +364,13 @@ std::string caught_text() {
   return sentence.empty() ? "it gave no reason" : sentence;
 }
 
+void refuse_arguments() {
+  if (PyErr_Occurred() == nullptr || PyErr_ExceptionMatches(PyExc_TypeError) != 0) {
+    throw PythonError{};
+  }
+  throw Refused{refuse(RefusalCode::bad_value, "an argument is out of range: ", caught_text())};
+}
+
 const char* text_of(PyObject* object) {
   if (object == nullptr || PyUnicode_Check(object) == 0) return nullptr;
   const char* const text = PyUnicode_AsUTF8AndSize(object, nullptr);
@@ -371,6 +389,8 @@ void set_error() noexcept {
           PyObject_CallFunctionObjArgs(interop("Refusal"), reason.get(), code.get(), nullptr));
       if (made) PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(made.get())), made.get());
     }
+  } catch (const model::Interrupted&) {
+    if (PyErr_Occurred() == nullptr) PyErr_SetNone(PyExc_KeyboardInterrupt);
   } catch (const PythonError&) {
     if (PyErr_Occurred() == nullptr) PyErr_SetString(PyExc_SystemError, "an error without a name");
   } catch (const std::bad_alloc&) {

@@ -6,8 +6,8 @@ namespace warpwright::python {
 inline constexpr const char* gemm_doc =
     R"(gemm(a, b, *, out=None, c=None, alpha=1.0, beta=1.0, bias=None, bias_along='columns',
         activation='none', gated=False, scale_a=None, scale_b=None, scale_d=None, scaling=None,
-        accumulation='fast', dtype=None, batch_invariant=False, kernel=None, cluster=None,
-        dependent=False, stream=None, workspace=None, plan=None)
+        accumulation='fast', operands=None, sums=None, dtype=None, batch_invariant=False,
+        kernel=None, cluster=None, dependent=False, stream=None, workspace=None, plan=None)
 --
 
 D = activation(alpha * scaled(A @ B.T) + beta * C + bias) * scale_d; returns D.
@@ -16,20 +16,28 @@ Tensors are of any library that speaks DLPack: on a CUDA device they are multipl
 waiting; in host memory (numpy, with ml_dtypes for bf16 and fp8) by the machine model, with all its
 checks, slowly.
 
-a            M x K, or L x M x K for a batch: bf16, f16, e4m3 or e5m2. Rows begin at multiples of 16
-             bytes; 16-bit operands may also lie MN-major (a transposed view).
-b            N x K, as torch.nn.Linear has its weight; one for all of a batch, or L of them.
+a            M x K, or L x M x K for a batch: bf16, f16, e4m3, e5m2 or int8, or what operands says.
+             Rows that begin at multiples of 16 bytes are faster; 16-bit operands may also lie
+             MN-major (a transposed view).
+b            N x K, as torch.nn.Linear has its weight; one for all of a batch, or L of them. Or
+             Int4Weights, beside an e4m3 A.
 out          M x N, apart from all inputs (or the very same as c): nothing is allocated then.
 c, beta      a matrix like D that is added, times beta; with beta=0 it is not read.
 bias         N (or M with bias_along='rows') of f32 or D's 16-bit type.
 activation   'none', 'relu', 'gelu' (tanh form), 'silu', 'quick_gelu'.
 gated        D[m, j] = silu(P[m, j]) * P[m, j + N/2]: D has N/2 columns.
 scale_a, _b  f32, for 8-bit operands: numbers ('tensor'), M and N of them ('row_column'), or
-             M x ceil(K/128) and ceil(N/128) x ceil(K/128) ('block'). scaling says which, where the
-             shapes do not.
+             M x ceil(K/128) and ceil(N/128) x ceil(K/128) ('block'); of mxf8 and nvf4 ('micro')
+             in tiles of 128 x 4 as cuBLASLt has them. scaling says which, where the shapes do not.
+             Int4Weights need no scale_b.
 scale_d      f32, one number, for a D of 8 bits.
 accumulation 'fast' or 'promoted' (to float32 every 128 of K), of 8-bit operands.
-dtype        D's type, where out is not given: A's, or bf16 for 8-bit operands.
+operands     what A and B are multiplied as where their types do not say it: 'tf32' (of float32), or
+             'nvf4' (of uint8 with two e2m1 each, or of PyTorch's float4_e2m1fn_x2).
+sums         how the sums of Int4Weights meet the scales of their groups: 'exact' (each group's is
+             scaled and added in float32), 'chained' (rescaled from group to group), 'folded' or
+             'table' (the weights are scaled, and rounded to e4m3).
+dtype        D's type, where out is not given: A's, f32 for tf32, or bf16 for 8-bit operands.
 batch_invariant  the bits of a row of D do not depend on M, the batch or other rows.
 kernel, cluster  fix what the plan would choose: Plan.kernel, (CTAs along M, along N).
 dependent    the kernel may start while the one before it in the stream ends.
@@ -46,15 +54,15 @@ beside D, does not wait, and is legal in a CUDA graph's capture, once such a pro
 inline constexpr const char* grouped_doc =
     R"(grouped_gemm(a, b, offsets, *, out=None, c=None, alpha=1.0, beta=1.0, bias=None,
         bias_along='columns', activation='none', gated=False, scale_a=None, scale_b=None,
-        scale_d=None, scaling=None, accumulation='fast', dtype=None, batch_invariant=False,
-        kernel=None, cluster=None, expected_tokens=None, check_offsets=False, dependent=False,
-        stream=None, workspace=None, plan=None)
+        scale_d=None, scaling=None, accumulation='fast', operands=None, sums=None, dtype=None,
+        batch_invariant=False, kernel=None, cluster=None, expected_tokens=None, check_offsets=False,
+        dependent=False, stream=None, workspace=None, plan=None)
 --
 
 D[r] = gemm of row r of A by the B of its group; returns D. For mixtures of experts.
 
 a        TOTAL x K, the rows of all groups, one behind the other.
-b        G x N x K, a matrix a group.
+b        G x N x K, a matrix a group; or Int4Weights of G experts.
 offsets  G + 1 of int32 or int64, in the operands' memory: rows [offsets[g], offsets[g + 1]) are of
          group g. Only the kernel reads them. Offsets out of order or range make groups empty or
          shorter.
@@ -68,16 +76,25 @@ check_offsets      waits, and raises Refusal where offsets are not in order. Not
 
 All else as for gemm.)";
 
-inline constexpr const char* plan_doc = R"(plan(a, b, offsets=None, *, device=None, ...)
+inline constexpr const char* plan_doc =
+    R"(plan(a, b, offsets=None, *, device=None, out=None, c=None, alpha=1.0, beta=1.0, bias=None,
+        bias_along='columns', activation='none', gated=False, scale_a=None, scale_b=None,
+        scale_d=None, scaling=None, accumulation='fast', operands=None, sums=None, dtype=None,
+        batch_invariant=False, kernel=None, cluster=None, expected_tokens=None)
 --
 
-The Plan of gemm(a, b, ...) or grouped_gemm(a, b, offsets, ...), with the same arguments; runs
-nothing. Tensors may be Specs, which have no memory.
+The Plan of gemm(a, b, ...), or with offsets of grouped_gemm(a, b, offsets, ...): which kernel runs
+and how, without running it. explain() says it in words, prepare() loads it, and
+gemm(a, b, plan=...) runs it.
 
-device  'model', 'cuda', 'cuda:1', or one to plan for alone: 'h100', 'h200', 'b200'. Default: where
-        the tensors lie; of Specs a CUDA device, where there is one, else the model.
+a, b, offsets and other tensors   as for gemm and grouped_gemm, or Specs, which have no memory:
+        plan(Spec((4096, 7168)), Spec((2048, 7168)), device='h200'). Int4Weights.spec(n, k) is a b.
+device  'model', 'cuda', 'cuda:1', or one to plan for alone: 'h100', 'h200', 'b200', or the model
+        with the instructions of one of these, 'model:b200'. Default: where the tensors lie; of
+        Specs a CUDA device, where there is one, else the model.
 
-Raises Refusal where there is none.)";
+All else is as for gemm, where help(gemm) says what it means. Raises Refusal where there is no
+plan.)";
 
 inline constexpr const char* empty_doc = R"(empty(shape, dtype, device)
 --

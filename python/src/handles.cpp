@@ -69,11 +69,15 @@ PyObject* plan_repr(PyObject* self) {
   return of_plan(self, [](const Plan& p) { return "<warpwright.Plan " + plan_line(p) + ">"; });
 }
 
-PyObject* plan_prepare(PyObject* self, PyObject* args) {
+PyObject* plan_prepare(PyObject* self, PyObject* args, PyObject* keywords) {
   return method([&]() -> PyObject* {
+    static const char* names[] = {"workspace", "stream", nullptr};
     PyObject* workspace = nullptr;
     PyObject* stream = nullptr;
-    if (PyArg_ParseTuple(args, "|OO", &workspace, &stream) == 0) throw PythonError{};
+    if (PyArg_ParseTupleAndKeywords(args, keywords, "|OO", const_cast<char**>(names), &workspace,
+                                    &stream) == 0) {
+      refuse_arguments();
+    }
     const PlanHandle& handle = held<PlanHandle>(self);
     if (handle.device == run_nowhere) {
       throw Refused{refuse(RefusalCode::no_device, "the plan was made for ",
@@ -81,10 +85,10 @@ PyObject* plan_prepare(PyObject* self, PyObject* args) {
     }
     Workspace none;
     Workspace* memory = &none;
-    std::unique_lock<std::mutex> lock;
+    std::optional<InUse> use;
     if (workspace != nullptr && workspace != Py_None) {
       WorkspaceHandle& given = workspace_in(workspace);
-      lock = std::unique_lock(given.busy);
+      use.emplace(given);
       memory = &given.workspace;
     }
     const CurrentDevice current(handle.device);
@@ -100,9 +104,11 @@ PyObject* plan_prepare(PyObject* self, PyObject* args) {
 
 PyMethodDef plan_methods[] = {
     {"explain", plan_explain, METH_NOARGS,
-     "explain() -> str\n\nTile, cluster, stages, shared memory, roles, barriers, waves, bound."},
-    {"prepare", plan_prepare, METH_VARARGS,
-     "prepare(workspace=None, stream=None)\n\nLoads the kernel and clears the workspace's flags, "
+     "explain($self)\n--\n\nTile, cluster, stages, shared memory, roles, barriers, waves, bound."},
+    {"prepare", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(plan_prepare)),
+     METH_VARARGS | METH_KEYWORDS,
+     "prepare($self, workspace=None, stream=None)\n--\n\nLoads the kernel and clears the "
+     "workspace's flags, "
      "so "
      "that the first launch may be in a graph capture."},
     {nullptr, nullptr, 0, nullptr}};
@@ -151,7 +157,7 @@ PyObject* workspace_new(PyTypeObject*, PyObject* args, PyObject* keywords) {
     const char* device = "cuda";
     if (PyArg_ParseTupleAndKeywords(args, keywords, "L|s", const_cast<char**>(names), &bytes,
                                     &device) == 0) {
-      throw PythonError{};
+      refuse_arguments();
     }
     if (bytes < 1) {
       throw Refused{refuse(RefusalCode::bad_workspace, "a workspace of ", bytes,
@@ -170,7 +176,7 @@ PyObject* workspace_new(PyTypeObject*, PyObject* args, PyObject* keywords) {
 PyObject* workspace_close(PyObject* self, PyObject*) {
   return method([&]() -> PyObject* {
     auto& handle = held<WorkspaceHandle>(self);
-    const std::lock_guard lock(handle.busy);
+    const InUse use(handle);
     handle.closed = true;
     handle.workspace = Workspace();
     handle.memory.reset();
@@ -186,7 +192,7 @@ PyObject* workspace_exit(PyObject* self, PyObject*) {
 
 PyMethodDef workspace_methods[] = {
     {"close", workspace_close, METH_NOARGS,
-     "close()\n\nFrees the memory; launches that use it must be over. On CUDA it waits."},
+     "close($self)\n--\n\nFrees the memory; launches that use it must be over. On CUDA it waits."},
     {"__enter__", workspace_enter, METH_NOARGS, nullptr},
     {"__exit__", workspace_exit, METH_VARARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
@@ -201,7 +207,7 @@ PyGetSetDef workspace_members[] = {
 
 PyType_Slot workspace_slots[] = {
     {Py_tp_doc,
-     const_cast<char*>("Workspace(nbytes, device=\"cuda\")\n\nMemory for launches of plans, one "
+     const_cast<char*>("Workspace(nbytes, device='cuda')\n--\n\nMemory for launches of plans, one "
                        "launch at a time: see Plan.workspace_bytes. Without one, every stream has "
                        "its own.")},
     {Py_tp_new, reinterpret_cast<void*>(workspace_new)},
@@ -271,7 +277,7 @@ PyObject* array_dlpack(PyObject* self, PyObject* args, PyObject* keywords) {
     PyObject* ignored = nullptr;
     if (PyArg_ParseTupleAndKeywords(args, keywords, "|OOOO", const_cast<char**>(names), &stream,
                                     &version, &ignored, &ignored) == 0) {
-      throw PythonError{};
+      refuse_arguments();
     }
     const ArrayHandle& array = held<ArrayHandle>(self);
     const bool waits = stream == nullptr || stream == Py_None || PyLong_AsLong(stream) != -1;
@@ -315,7 +321,7 @@ PyObject* array_to_numpy(PyObject* self, PyObject* args, PyObject* keywords) {
     PyObject* copy = Py_None;
     if (PyArg_ParseTupleAndKeywords(args, keywords, "|OO", const_cast<char**>(names), &dtype,
                                     &copy) == 0) {
-      throw PythonError{};
+      refuse_arguments();
     }
     return Ref::checked(
                PyObject_CallFunctionObjArgs(interop("as_numpy"), self, dtype, copy, nullptr))
@@ -409,6 +415,23 @@ WorkspaceHandle& workspace_in(PyObject* object) {
       refuse(RefusalCode::bad_workspace, "the workspace is closed; make another, or leave it out")};
 }
 
+InUse::InUse(WorkspaceHandle& workspace) : workspace_(workspace) {
+  if (workspace.user == std::this_thread::get_id()) {
+    throw Refused{refuse(RefusalCode::bad_workspace,
+                         "the workspace is that of the product which a signal has interrupted; "
+                         "take another, or wait for its end")};
+  }
+  if (!workspace.busy.try_lock()) {
+    const WithoutGil others;
+    workspace.busy.lock();
+  }
+  workspace.user = std::this_thread::get_id();
+}
+InUse::~InUse() {
+  workspace_.user = std::thread::id();
+  workspace_.busy.unlock();
+}
+
 Result<std::shared_ptr<void>> memory_on(int device, std::int64_t bytes) {
   if (device == run_on_model) {
     constexpr std::align_val_t alignment{256};
@@ -432,13 +455,15 @@ bool is_array(PyObject* object) {
   return Py_TYPE(object) == type_object<ArrayHandle>();
 }
 
-PyObject* new_array(PyObject* /*module*/, PyObject* args) {
+PyObject* new_array_of(PyObject* /*module*/, PyObject* args, PyObject* keywords) {
   return method([&] {
+    static const char* names[] = {"shape", "dtype", "device", nullptr};
     PyObject* shape = nullptr;
     const char* dtype = nullptr;
     const char* device = nullptr;
-    if (PyArg_ParseTuple(args, "O!ss", &PyTuple_Type, &shape, &dtype, &device) == 0) {
-      throw PythonError{};
+    if (PyArg_ParseTupleAndKeywords(args, keywords, "O!ss", const_cast<char**>(names),
+                                    &PyTuple_Type, &shape, &dtype, &device) == 0) {
+      refuse_arguments();
     }
     auto made = std::make_unique<ArrayHandle>();
     const auto type = numeric::parse_dtype(dtype);
@@ -448,7 +473,7 @@ PyObject* new_array(PyObject* /*module*/, PyObject* args) {
     std::int64_t bytes = numeric::bits(made->type) / 8;
     for (Py_ssize_t i = 0; i < PyTuple_Size(shape); ++i) {
       const std::int64_t extent = PyLong_AsLongLong(PyTuple_GetItem(shape, i));
-      if (PyErr_Occurred() != nullptr) throw PythonError{};
+      if (PyErr_Occurred() != nullptr) refuse_arguments();
       if (extent < 0 || (extent > 0 && bytes > (std::int64_t{1} << 46) / extent)) {
         throw Refused{refuse(RefusalCode::bad_shape, "an array has an extent of ", extent,
                              ", or more elements than any memory holds")};

@@ -1,8 +1,10 @@
 // Python's handles of plans, workspaces and arrays.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
+#include <thread>
 
 #include "python/src/arguments.h"
 
@@ -19,7 +21,8 @@ struct WorkspaceHandle {
   Workspace workspace;
   int device = run_on_model;
   bool closed = false;
-  std::mutex busy;  ///< while a launch notes itself in it
+  std::mutex busy;                    ///< while a launch notes itself in it
+  std::atomic<std::thread::id> user;  ///< the thread that has locked it
 };
 
 struct ArrayHandle {
@@ -38,6 +41,19 @@ PyObject* new_plan(PlanHandle plan);
 const PlanHandle& plan_in(PyObject* object);
 WorkspaceHandle& workspace_in(PyObject* object);
 
+/// A workspace that is this thread's as long as it lives. Others may use the interpreter while it
+/// waits; a handler of a signal that interrupts this very thread's launch is refused.
+class InUse {
+ public:
+  explicit InUse(WorkspaceHandle& workspace);
+  ~InUse();
+  InUse(const InUse&) = delete;
+  InUse& operator=(const InUse&) = delete;
+
+ private:
+  WorkspaceHandle& workspace_;
+};
+
 /// Is it an Array of ours?
 bool is_array(PyObject* object);
 
@@ -47,6 +63,6 @@ PyObject* new_array(ArrayHandle array);
 Result<std::shared_ptr<void>> memory_on(int device, std::int64_t bytes);
 
 /// empty(shape, dtype, device).
-PyObject* new_array(PyObject* module, PyObject* args);
+PyObject* new_array_of(PyObject* module, PyObject* args, PyObject* keywords);
 
 }  // namespace warpwright::python

@@ -154,7 +154,7 @@ PyObject* quantise_rows(PyObject* /*module*/, PyObject* args) {
     PyObject* scales = nullptr;
     PyObject* stream = nullptr;
     if (PyArg_ParseTuple(args, "OspOOO", &x, &scaling, &given, &codes, &scales, &stream) == 0) {
-      throw PythonError{};
+      refuse_arguments();
     }
     constexpr std::string_view words[] = {"none", "tensor", "row_column", "block"};
     const auto word = std::find(std::begin(words) + 1, std::end(words), scaling);
@@ -204,7 +204,7 @@ PyObject* int4_quantise(PyObject* /*module*/, PyObject* args) {
     const char* scales = nullptr;
     int zeros = 0;
     if (PyArg_ParseTuple(args, "Oizzp", &weights, &group, &encoding, &scales, &zeros) == 0) {
-      throw PythonError{};
+      refuse_arguments();
     }
     Reader reader;
     const Tensor t = reader.read(weights, "the weights");
@@ -234,7 +234,7 @@ PyObject* int4_pack(PyObject* /*module*/, PyObject* args) {
     const char* scales = nullptr;
     if (PyArg_ParseTuple(args, "sOOOOzz", &layout, &objects[0], &objects[1], &objects[2],
                          &objects[3], &encoding, &scales) == 0) {
-      throw PythonError{};
+      refuse_arguments();
     }
     Reader reader;
     int device = run_nowhere;
@@ -268,7 +268,7 @@ PyObject* int4_load(PyObject* /*module*/, PyObject* args) {
     const char* scales = nullptr;
     int zeros = 0;
     if (PyArg_ParseTuple(args, "szizzp", &file, &layout, &group, &encoding, &scales, &zeros) == 0) {
-      throw PythonError{};
+      refuse_arguments();
     }
     o.in = file;
     if (layout != nullptr) o.from = layout;
@@ -288,7 +288,7 @@ PyObject* int4_load(PyObject* /*module*/, PyObject* args) {
 PyObject* int4_form(PyObject* /*module*/, PyObject* args) {
   return function([&] {
     PyObject* data = nullptr;
-    if (PyArg_ParseTuple(args, "O", &data) == 0) throw PythonError{};
+    if (PyArg_ParseTuple(args, "O", &data) == 0) refuse_arguments();
     Reader reader;
     const Tensor t = reader.read(data, "data");
     const std::vector<std::byte> bytes = host_bytes(t, packed::kHeaderBytes);
@@ -315,7 +315,7 @@ PyObject* int4_bytes(PyObject* /*module*/, PyObject* args) {
     const char* scale = nullptr;
     int zeros = 0;
     if (PyArg_ParseTuple(args, "LLLisp", &experts, &n, &k, &group, &scale, &zeros) == 0) {
-      throw PythonError{};
+      refuse_arguments();
     }
     const PackedFormat format{Int4Encoding::ex, group, scale_of(scale),
                               zeros != 0 ? ZeroPoints::groups : ZeroPoints::none};
@@ -323,11 +323,13 @@ PyObject* int4_bytes(PyObject* /*module*/, PyObject* args) {
       throw Refused{refuse(RefusalCode::bad_value, wrong)};
     }
     constexpr long long most = 1LL << 31;
-    if (experts < 1 || n < 0 || k < 0 || experts > most || n > most || k > most) {
-      throw Refused{refuse(RefusalCode::bad_shape, "int4 weights of ", experts, " x ", n, " x ", k,
-                           "; extents are 0 or more, experts 1 or more")};
-    }
     const packed::Extents extents{experts, n, k};
+    if (experts < 1 || n < 0 || k < 0 || experts > most || n > most || k > most ||
+        packed::too_many(extents)) {
+      throw Refused{refuse(RefusalCode::bad_shape, "int4 weights of ", experts, " x ", n, " x ", k,
+                           "; extents are 0 or more, experts 1 or more, and all fit into a "
+                           "memory")};
+    }
     return PyLong_FromLongLong(packed::kHeaderBytes + packed::data_bytes(format, extents));
   });
 }
@@ -335,7 +337,7 @@ PyObject* int4_bytes(PyObject* /*module*/, PyObject* args) {
 PyObject* int4_values(PyObject* /*module*/, PyObject* args) {
   return function([&] {
     PyObject* data = nullptr;
-    if (PyArg_ParseTuple(args, "O", &data) == 0) throw PythonError{};
+    if (PyArg_ParseTuple(args, "O", &data) == 0) refuse_arguments();
     Reader reader;
     const Tensor t = reader.read(data, "data");
     const std::vector<std::byte> bytes = host_bytes(t, t.shape[0]);

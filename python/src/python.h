@@ -7,6 +7,7 @@
 
 #include <utility>
 
+#include "warpwright/model/machine.h"
 #include "warpwright/plan/problem.h"
 
 namespace warpwright::python {
@@ -57,8 +58,25 @@ class WithoutGil {
   WithoutGil(const WithoutGil&) = delete;
   WithoutGil& operator=(const WithoutGil&) = delete;
 
+  /// Lets Python's handlers of signals run. True where one has raised: its error is on then.
+  bool is_interrupted() {
+    PyEval_RestoreThread(state_);
+    const bool raised = PyErr_CheckSignals() != 0;
+    state_ = PyEval_SaveThread();
+    return raised;
+  }
+
  private:
   PyThreadState* state_;
+};
+
+/// The same while the model runs, which Ctrl-C ends.
+class WithoutGilOnModel : public WithoutGil {
+ public:
+  WithoutGilOnModel() : by_signals_([this] { return is_interrupted(); }) {}
+
+ private:
+  model::Interruptible by_signals_;
 };
 
 /// A function of warpwright/_interop.py, imported when first asked for. Borrowed.
@@ -70,6 +88,9 @@ void set_error() noexcept;
 /// The text of an error that is on, which is cleared, where it is an Exception; others (an
 /// interrupt) are thrown on.
 std::string caught_text();
+
+/// After arguments that could not be parsed: a refusal, but for a TypeError, which stays one.
+[[noreturn]] void refuse_arguments();
 
 /// The UTF-8 of a str, which lives as long as that; null where it is none.
 const char* text_of(PyObject* object);

@@ -16,11 +16,12 @@ from ._core import Array, Plan, Workspace, devices, empty, gemm, grouped_gemm, p
 from ._interop import Refusal, Spec
 from ._prepare import Int4Weights, load_int4, pack_int4, pack_int4_checkpoint, quantise
 from ._study import Check, Trace, check, trace
+from ._types import Tensor
 
 __version__ = _core.version
 #: Was the GPU side built? (Whether there is a GPU, ``devices`` says.)
 built_with_cuda = _core.built_with_cuda
 
-__all__ = ["Array", "Check", "Int4Weights", "Plan", "Refusal", "Spec", "Trace", "Workspace",
-           "built_with_cuda", "check", "devices", "empty", "gemm", "grouped_gemm", "load_int4",
-           "pack_int4", "pack_int4_checkpoint", "plan", "quantise", "trace"]
+__all__ = ["Array", "Check", "Int4Weights", "Plan", "Refusal", "Spec", "Tensor", "Trace",
+           "Workspace", "built_with_cuda", "check", "devices", "empty", "gemm", "grouped_gemm",
+           "load_int4", "pack_int4", "pack_int4_checkpoint", "plan", "quantise", "trace"]

@@ -4,7 +4,7 @@ import sys
 from . import _core
 
 
-def main():
+def main() -> int:
     sys.stdout.flush()
     sys.stderr.flush()
     return _core.command_line(sys.argv[1:])

@@ -1,7 +1,13 @@
 """What the compiled module asks of Python: other libraries' tensors and streams, and the log."""
+from __future__ import annotations
+
 import logging
 import operator
 import sys
+from typing import TYPE_CHECKING, Any, Iterable
+
+if TYPE_CHECKING:
+    from . import _core
 
 log = logging.getLogger("warpwright")
 
@@ -13,12 +19,12 @@ class Refusal(ValueError):
     may change from version to version, codes keep their meaning.
     """
 
-    def __init__(self, reason, code="bad_value"):
+    def __init__(self, reason: str, code: str = "bad_value") -> None:
         super().__init__(reason)
         self.reason = reason
         self.code = code
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[type[Refusal], tuple[str, str]]:
         return Refusal, (self.reason, self.code)
 
 
@@ -37,7 +43,8 @@ class Spec:
     "float8_e4m3fn", "int32") or the dtype of some library. Raises Refusal for what is neither.
     """
 
-    def __init__(self, shape, dtype="bf16", strides=None):
+    def __init__(self, shape: Iterable[int], dtype: Any = "bf16",
+                 strides: Iterable[int] | None = None) -> None:
         self.shape = _integers("shape", shape, "bad_shape")
         self.dtype = dtype_name(dtype)
         known = {*NAMES, *NAMES.values(), *OTHERS, *OTHERS.values()}
@@ -45,21 +52,22 @@ class Spec:
             raise Refusal(f"a Spec has the dtype {self.dtype!r}; it is one of "
                           f"{', '.join(sorted(known))}", "bad_type")
         if strides is None:
-            strides = []
+            found: list[int] = []
             packed = 1
             for extent in reversed(self.shape):
-                strides.insert(0, packed)
+                found.insert(0, packed)
                 packed *= extent
+            strides = found
         self.strides = _integers("strides", strides, "bad_stride")
         if len(self.strides) != len(self.shape):
             raise Refusal(f"a Spec of {len(self.shape)} dimensions has {len(self.strides)} strides;"
                           " it has one a dimension", "bad_stride")
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"Spec({self.shape}, {self.dtype!r}, strides={self.strides})"
 
 
-def _integers(name, values, code):
+def _integers(name: str, values: Iterable[int], code: str) -> tuple[int, ...]:
     try:
         return tuple(operator.index(value) for value in values)
     except TypeError:
@@ -67,14 +75,14 @@ def _integers(name, values, code):
                       "dimension", code) from None
 
 
-def dtype_name(dtype):
+def dtype_name(dtype: Any) -> str:
     """"bfloat16" of "bfloat16", torch.bfloat16, numpy.dtype(ml_dtypes.bfloat16), jnp.bfloat16."""
     name = dtype if isinstance(dtype, str) else getattr(dtype, "name", None)
     name = name or getattr(dtype, "__name__", None) or str(dtype)
     return name.rsplit(".", 1)[-1]
 
 
-def _capsule(tensor, stream):
+def _capsule(tensor: Any, stream: int) -> Any:
     on_cuda = tensor.__dlpack_device__()[0] in (2, 13)
     # DLPack numbers the default stream 1.
     how = {"stream": stream or 1} if on_cuda else {}
@@ -84,7 +92,7 @@ def _capsule(tensor, stream):
         return tensor.__dlpack__(**how)
 
 
-def export(tensor, stream):
+def export(tensor: Any, stream: int) -> tuple[Any, ...]:
     """(capsule, the type's name where DLPack does not say it, whether it is read-only), or of a
     Spec (None, dtype, shape, strides)."""
     if isinstance(tensor, Spec):
@@ -104,17 +112,17 @@ def export(tensor, stream):
     return _capsule(tensor, stream), None, not tensor.flags.writeable
 
 
-def _is_jax(tensor):
+def _is_jax(tensor: Any) -> bool:
     jax = sys.modules.get("jax")
     return jax is not None and isinstance(tensor, jax.Array)
 
 
-def grad_is_on():
+def grad_is_on() -> bool:
     torch = sys.modules.get("torch")
-    return torch is None or torch.is_grad_enabled()
+    return torch is None or bool(torch.is_grad_enabled())
 
 
-def stream_handle(stream):
+def stream_handle(stream: Any) -> int:
     """The cudaStream_t of a stream of cuda.core, PyTorch or CuPy."""
     if hasattr(stream, "__cuda_stream__"):
         return int(stream.__cuda_stream__()[1])
@@ -125,7 +133,7 @@ def stream_handle(stream):
     raise TypeError(f"a {kind.__module__}.{kind.__qualname__} is neither an integer nor a stream")
 
 
-def empty_like(tensor, shape, dtype, device):
+def empty_like(tensor: Any, shape: tuple[int, ...], dtype: str, device: int) -> Any:
     """A tensor of the same library as `tensor`, and on its device; where that library's tensors
     cannot be written, or have no such type, an Array."""
     name = NAMES[dtype]
@@ -143,11 +151,11 @@ def empty_like(tensor, shape, dtype, device):
     if library == "numpy":
         import numpy  # pylint: disable=import-outside-toplevel
         return numpy.empty(shape, dtype=_numpy_type(name))
-    from . import _core  # pylint: disable=import-outside-toplevel
-    return _core.empty(shape, dtype, "model" if device < 0 else f"cuda:{device}")
+    from . import _core as core  # pylint: disable=import-outside-toplevel
+    return core.empty(shape, dtype, "model" if device < 0 else f"cuda:{device}")
 
 
-def adopted(tensor, array):
+def adopted(tensor: Any, array: Any) -> Any:
     """Our `array` as an array of the library of `tensor`, where that takes over what it cannot have
     written; else the Array itself."""
     if not _is_jax(tensor):
@@ -156,7 +164,7 @@ def adopted(tensor, array):
     return jax.dlpack.from_dlpack(array)
 
 
-def move_to(tensor, where):
+def move_to(tensor: Any, where: Any) -> Any:
     """`tensor` where `where` says: "cpu", or another tensor's place. Of libraries without devices,
     and of tensors that are there, the very same."""
     torch = sys.modules.get("torch")
@@ -173,13 +181,13 @@ def move_to(tensor, where):
 class _Codes:
     """An Array's memory as integers, for numpy, which keeps the array alive."""
 
-    def __init__(self, array, itemsize):
+    def __init__(self, array: _core.Array, itemsize: int) -> None:
         self.array = array
         self.__array_interface__ = {"version": 3, "shape": array.shape, "typestr": f"<u{itemsize}",
                                     "data": (array._address, False)}
 
 
-def as_numpy(array, dtype, copy):
+def as_numpy(array: _core.Array, dtype: Any, copy: bool | None) -> Any:
     """``numpy.asarray(array)``: the same memory, or a copy of it in another type."""
     import numpy  # pylint: disable=import-outside-toplevel
     if array.__dlpack_device__()[0] != 1:
@@ -194,7 +202,7 @@ def as_numpy(array, dtype, copy):
     return taken.copy() if copy else taken
 
 
-def _numpy_type(name):
+def _numpy_type(name: str) -> Any:
     import numpy  # pylint: disable=import-outside-toplevel
     if name in ("float32", "float16", "uint8"):
         return numpy.dtype(name)
@@ -206,11 +214,11 @@ def _numpy_type(name):
     return numpy.dtype(getattr(ml_dtypes, name))
 
 
-def log_plan(line):
+def log_plan(line: str) -> None:
     log.debug("plan: %s", line)
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> Any:
     if name == "Int4Weights":  # which itself asks this module
         from ._prepare import Int4Weights  # pylint: disable=import-outside-toplevel
         return Int4Weights

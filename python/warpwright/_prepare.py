@@ -1,16 +1,24 @@
 """What is made of tensors before they are multiplied: fp8 codes of activations, int4 weights."""
+from __future__ import annotations
+
 import dataclasses
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from . import _core
 from ._interop import Refusal, Spec, adopted, empty_like, move_to
 
-_ENCODINGS = ("sm", "ex")
-_SCALES = {3: "f16", 4: "bf16", 1: "f32"}  # by the numbers of the library's types
+if TYPE_CHECKING:
+    from ._types import Encoding, Layout, ScaleType, Tensor
+
+_ENCODINGS: tuple[Encoding, ...] = ("sm", "ex")
+# By the numbers of the library's types.
+_SCALES: dict[int, ScaleType] = {3: "f16", 4: "bf16", 1: "f32"}
 _NUMBERS = {name: number for number, name in _SCALES.items()}
 
 
-def quantise(x, scaling="row_column", *, scale=None, out=None, scales=None, stream=None):
+def quantise(x: Any, scaling: Literal["row_column", "block", "tensor"] = "row_column", *,
+             scale: Tensor | None = None, out: Tensor | None = None,
+             scales: Tensor | None = None, stream: Any = None) -> tuple[Any, Any]:
     """Activations as e4m3: returns (codes, scales), with x about codes * scales.
 
     x        M x K of float32, bfloat16 or float16, rows contiguous; on a CUDA device or the host,
@@ -26,7 +34,7 @@ def quantise(x, scaling="row_column", *, scale=None, out=None, scales=None, stre
     nearest even; infinities become the largest e4m3, NaN stays NaN. On a CUDA device one launch,
     which nothing waits for; legal in a graph's capture where out and scales are given.
     """
-    shape = tuple(x.shape)
+    shape = _shape(x, "x")
     if len(shape) != 2:
         raise Refusal(f"x has {len(shape)} dimension{'s' * (len(shape) != 1)}; the nearest legal "
                       "is 2: rows to quantise", "bad_shape")
@@ -61,18 +69,23 @@ class Int4Weights:
 
     data: Any
     #: experts, n, k, group, encoding, type of the scales, zero points, is there a batch of experts
-    form: tuple = None
+    form: tuple[int, int, int, int, int, int, int, bool] = None  # type: ignore[assignment]
     origin: str = ""  #: what they were made of: "gptq"
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.form is None:
             *form, origin = _core.int4_form(self.data)
             object.__setattr__(self, "form", (*form, form[0] > 1))
             object.__setattr__(self, "origin", origin)
 
     @staticmethod
-    def spec(n, k, experts=None, *, group=128, encoding="ex", scales="bf16", zero_points=False):
+    def spec(n: int, k: int, experts: int | None = None, *, group: int = 128,
+             encoding: Encoding = "ex", scales: ScaleType = "bf16",
+             zero_points: bool = False) -> Int4Weights:
         """Weights without memory, for plan()."""
+        for name, word, words in (("encoding", encoding, _ENCODINGS), ("scales", scales, _NUMBERS)):
+            if word not in words:
+                raise Refusal(f"{name} is {word!r}; it is one of {', '.join(words)}")
         count = 1 if experts is None else experts
         size = _core.int4_bytes(count, n, k, group, scales, zero_points)
         form = (count, n, k, group, _ENCODINGS.index(encoding), _NUMBERS[scales], int(zero_points),
@@ -80,51 +93,52 @@ class Int4Weights:
         return Int4Weights(Spec((size,), "uint8"), form)
 
     @property
-    def shape(self):
+    def shape(self) -> tuple[int, ...]:
         """(n, k), or (experts, n, k)."""
         experts, n, k = self.form[:3]
         return (experts, n, k) if self.form[7] else (n, k)
 
     @property
-    def group(self):
+    def group(self) -> int:
         """Weights along K that share a scale."""
         return self.form[3]
 
     @property
-    def encoding(self):
+    def encoding(self) -> Encoding:
         """"ex" (-8 to 7) or "sm" (-7 to 7)."""
         return _ENCODINGS[self.form[4]]
 
     @property
-    def scales(self):
+    def scales(self) -> ScaleType:
         """The type of the scales: "bf16", "f16" or "f32"."""
         return _SCALES[self.form[5]]
 
     @property
-    def zero_points(self):
+    def zero_points(self) -> bool:
         """Has each scale a zero point?"""
         return bool(self.form[6])
 
-    def on(self, data):
+    def on(self, data: Any) -> Int4Weights:
         """The same weights whose bytes are `data`: a copy of them elsewhere, a module's buffer."""
         return dataclasses.replace(self, data=data)
 
-    def to(self, *where):
+    def to(self, *where: Any) -> Int4Weights:
         """The same weights in another place: what data.to(*where) gives (of PyTorch's tensors)."""
         return self.on(move_to(self.data, *where))
 
-    def values(self):
+    def values(self) -> Any:
         """All weights as float32, of (experts,) n x k, in host memory."""
         import numpy  # pylint: disable=import-outside-toplevel
         return numpy.asarray(_core.int4_values(self.data)).reshape(self.shape)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         extents = " x ".join(str(extent) for extent in self.shape)
         return (f"<warpwright.Int4Weights {extents} {self.encoding}, groups of {self.group}, "
                 f"{self.scales} scales{', zero points' * self.zero_points}>")
 
 
-def pack_int4(weights, *, group=128, encoding=None, scales="bf16", zero_points=False):
+def pack_int4(weights: Any, *, group: int = 128, encoding: Encoding | None = None,
+              scales: ScaleType = "bf16", zero_points: bool = False) -> Int4Weights:
     """Weights of float32, bfloat16 or float16, N x K or G x N x K, as packed int4.
 
     group        weights along K that share a scale: 32, 64 or 128.
@@ -136,13 +150,15 @@ def pack_int4(weights, *, group=128, encoding=None, scales="bf16", zero_points=F
     Works in host memory, on all processors, and gives the result to the library and the device of
     `weights`.
     """
+    is_batch = len(_shape(weights, "weights")) == 3
     host = move_to(weights, "cpu")
     packed = _core.int4_quantise(host, group, encoding, scales, zero_points)
-    return _weights(weights, packed, len(tuple(weights.shape)) == 3)
+    return _weights(weights, packed, is_batch)
 
 
-def pack_int4_checkpoint(layout, codes, scales, zeros=None, group_index=None, *, encoding=None,
-                         scale_type=None):
+def pack_int4_checkpoint(layout: Layout, codes: Any, scales: Tensor, zeros: Tensor | None = None,
+                         group_index: Tensor | None = None, *, encoding: Encoding | None = None,
+                         scale_type: ScaleType | None = None) -> Int4Weights:
     """Packs int4 weights as checkpoints have them, from tensors in memory.
 
     layout  "compressed-tensors", "gptq", "gptq-v2", "awq", "w4afp8" or "int4" (plain):
@@ -150,13 +166,16 @@ def pack_int4_checkpoint(layout, codes, scales, zeros=None, group_index=None, *,
             and group_index are its tensors; a third dimension in front is experts.
     encoding, scale_type   of the packed form; default: what the codes allow, what the scales are.
     """
-    tensors = [None if t is None else move_to(t, "cpu")
-               for t in (codes, scales, zeros, group_index)]
-    packed = _core.int4_pack(layout, *tensors, encoding, scale_type)
-    return _weights(codes, packed, len(tuple(codes.shape)) == 3)
+    is_batch = len(_shape(codes, "codes")) == 3
+    zeros, group_index = (None if t is None else move_to(t, "cpu") for t in (zeros, group_index))
+    packed = _core.int4_pack(layout, move_to(codes, "cpu"), move_to(scales, "cpu"), zeros,
+                             group_index, encoding, scale_type)
+    return _weights(codes, packed, is_batch)
 
 
-def load_int4(file, layout=None, *, group=None, encoding=None, scales=None, zero_points=False):
+def load_int4(file: str, layout: Layout | None = None, *, group: int | None = None,
+              encoding: Encoding | None = None, scales: ScaleType | None = None,
+              zero_points: bool = False) -> Int4Weights:
     """The int4 weights of "model.safetensors:model.layers.0.mlp.down_proj": a layer of a checkpoint
     in any layout that `warpwright pack` reads (floats are quantised), or a tensor that is packed.
     A `*` in the name stands for the numbers of experts. The bytes lie in host memory, as a numpy
@@ -164,21 +183,22 @@ def load_int4(file, layout=None, *, group=None, encoding=None, scales=None, zero
     packed = _core.int4_load(file, layout, group or 0, encoding, scales, zero_points)
     try:
         import numpy  # pylint: disable=import-outside-toplevel
-        data = numpy.asarray(packed)
+        data: Any = numpy.asarray(packed)
     except ImportError:
         data = packed
     made = Int4Weights(data)
     return dataclasses.replace(made, form=(*made.form[:7], made.form[0] > 1 or "*" in file))
 
 
-def _weights(like, packed, is_batch):
+def _weights(like: Any, packed: _core.Array, is_batch: bool) -> Int4Weights:
     """`packed` in the library and the place of `like`."""
-    *form, origin = _core.int4_form(packed)
+    experts, n, k, group, encoding, scale, zeros, origin = _core.int4_form(packed)
     data = move_to(adopted_bytes(like, packed), like)
-    return Int4Weights(data, (*form, is_batch), origin)
+    form = (experts, n, k, group, encoding, scale, zeros, is_batch)
+    return Int4Weights(data, form, origin)
 
 
-def adopted_bytes(like, array):
+def adopted_bytes(like: Any, array: _core.Array) -> Any:
     """A row of bytes as an array of the library of `like`, in host memory."""
     library = type(like).__module__.split(".")[0]
     if library == "torch":
@@ -190,7 +210,14 @@ def adopted_bytes(like, array):
     return adopted(like, array)
 
 
-def _device(x):
+def _shape(x: Any, name: str) -> tuple[int, ...]:
+    if not hasattr(x, "shape"):
+        raise Refusal(f"{name} is no tensor: a {type(x).__module__}.{type(x).__qualname__} has no "
+                      "shape")
+    return tuple(x.shape)
+
+
+def _device(x: Any) -> int:
     if not hasattr(x, "__dlpack_device__"):
         raise Refusal(f"x is no tensor: a {type(x).__module__}.{type(x).__qualname__} has no "
                       "__dlpack_device__")

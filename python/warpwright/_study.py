@@ -1,9 +1,19 @@
 """Products on the model to look at: `check` for faults of their synchronisation, `trace` for who
 did what when."""
+from __future__ import annotations
+
 import dataclasses
+import os
 import pathlib
+from typing import TYPE_CHECKING
 
 from . import _core
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._prepare import Int4Weights
+    from ._types import Product, Tensor
 
 
 @dataclasses.dataclass(frozen=True)
@@ -13,12 +23,13 @@ class Check:
     plan: _core.Plan
     schedules: int  #: tried
     failing: int  #: of those, with a finding
-    findings: list  #: (sentence, how many schedules show it, the first of them) each
+    #: (sentence, how many schedules show it, the first of them) each
+    findings: list[tuple[str, int, str]]
 
-    def __bool__(self):
+    def __bool__(self) -> bool:
         return not self.findings
 
-    def __str__(self):
+    def __str__(self) -> str:
         lines = [f"{self.plan.name} under {self.schedules} schedules: "
                  + ("no findings" if self else f"{len(self.findings)} findings")]
         lines += [f"  {sentence} ({count} schedules; the first: {first})"
@@ -36,20 +47,22 @@ class Trace:
     perfetto: bytes = dataclasses.field(repr=False)  #: a trace for ui.perfetto.dev
     cycles: int  #: nominal, at its end
 
-    def _repr_svg_(self):
+    def _repr_svg_(self) -> str:
         return self.svg
 
-    def save(self, path):
+    def save(self, path: str | os.PathLike[str]) -> pathlib.Path:
         """Writes the picture (.svg), or else the trace for ui.perfetto.dev."""
-        path = pathlib.Path(path)
-        if path.suffix == ".svg":
-            path.write_text(self.svg, encoding="utf-8")
+        to = pathlib.Path(path)
+        if to.suffix == ".svg":
+            to.write_text(self.svg, encoding="utf-8")
         else:
-            path.write_bytes(self.perfetto)
-        return path
+            to.write_bytes(self.perfetto)
+        return to
 
 
-def check(a, b, offsets=None, *, schedules=64, seed=1, jobs=1, sms=8, **product):
+def check(a: Tensor, b: Tensor | Int4Weights, offsets: Tensor | None = None, *,
+          schedules: int = 64, seed: int = 1, jobs: int = 1, sms: int = 8,
+          **product: Unpack[Product]) -> Check:
     """Runs ``gemm(a, b, ...)``, with ``offsets`` ``grouped_gemm``, on the model under many
     schedules and tells what is wrong with the kernel's synchronisation. Tensors in host memory;
     `out` keeps its content. The schedules are eager, latest, and random ones by ``seed``; ``jobs``
@@ -58,7 +71,8 @@ def check(a, b, offsets=None, *, schedules=64, seed=1, jobs=1, sms=8, **product)
                               **product))
 
 
-def trace(a, b, offsets=None, *, sms=8, seed=1, **product):
+def trace(a: Tensor, b: Tensor | Int4Weights, offsets: Tensor | None = None, *, sms: int = 8,
+          seed: int = 1, **product: Unpack[Product]) -> Trace:
     """Runs ``gemm(a, b, ...)``, with ``offsets`` ``grouped_gemm``, on the model of ``sms`` SMs and
     records who did what when, in nominal cycles. Tensors in host memory."""
     return Trace(*_core.trace(a, b, offsets, sms=sms, seed=seed, **product))

@@ -471,6 +471,9 @@ TEST(C, Int4Weights) {
   refused("sums is 1", ww_run(&g, WW_MODEL, nullptr, nullptr, nullptr, nullptr));
   form.group = 7;
   refused("groups of 32, 64 or 128", ww_int4_bytes(&form, &bytes));
+  ww_int4 vast = plain;
+  vast.experts = vast.n = vast.k = std::int64_t{1} << 31;
+  refused("fit into a memory", ww_int4_bytes(&vast, &bytes));
   packed[20] ^= 1;
   refused("damaged", ww_int4_read(packed, WW_INT4_HEADER, &read));
   refused("count is 5", ww_int4_read(packed, 5, &read));

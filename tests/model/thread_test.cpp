@@ -51,6 +51,36 @@ TEST(ThreadTest, ResidentClustersAreThoseThatTheSmsHold) {
   }
 }
 
+TEST(ThreadTest, AnInterruptibleEndsARunAndNoOther) {
+  const LaunchShape shape{.ctas = 2, .threads = 64};
+  int asked = 0;
+  int inside = 0;  // threads whose stacks live
+  struct Inside {
+    int& count;
+    ~Inside() { --count; }
+  };
+  const auto forever = [&] {
+    const Inside here{++inside};
+    while (true) isa::sync_threads(64);
+  };
+  {
+    const Interruptible outer([] { return true; });
+    const Interruptible inner([&] { return ++asked == 3; });
+    for (const Mode mode : {Mode::latest, Mode::random, Mode::starve, Mode::timed}) {
+      asked = 0;
+      Options how;
+      how.mode = mode;
+      EXPECT_THROW((void)run(shape, how, {}, forever), Interrupted);
+      EXPECT_EQ(asked, 3);
+      EXPECT_EQ(inside, 0);
+    }
+  }
+  int threads = 0;
+  EXPECT_TRUE(run(shape, {}, {}, [&] { ++threads; }).clean());
+  EXPECT_EQ(threads, 2 * 64);
+  EXPECT_EQ(asked, 3);
+}
+
 TEST(ThreadTest, SharedMemoryStartsAtAMultipleOf1024WithTheRankOnTop) {
   const Report report = run({.ctas = 4, .cluster_size = 4, .threads = 1}, {}, {}, [] {
     const SharedAddress base = isa::shared_base();

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "warpwright/plan/plan.h"
 #include "warpwright/plan/rules.h"
 
 namespace warpwright {
@@ -108,6 +109,18 @@ TEST(PackedPlanTest, Refusals) {
   EXPECT_EQ(packed_refusal(
                 [](GemmOperands& o) { o.d.data = static_cast<std::byte*>(o.b.data) + 6 * 4224; }),
             "");
+}
+
+// Of devices whose kernels would read them as something else.
+TEST(PackedPlanTest, OnlyHopperTakesThem) {
+  const auto problem = describe(packed_operands());
+  ASSERT_TRUE(problem.ok());
+  EXPECT_TRUE(plan(*problem, model_facts(8, 90)).ok());
+  for (const int architecture : {75, 80, 86, 89, 100, 103, 120}) {
+    const auto made = plan(*problem, model_facts(8, architecture));
+    ASSERT_FALSE(made.ok()) << architecture;
+    EXPECT_NE(made.reason().find("packed int4 weights"), std::string::npos) << made.reason();
+  }
 }
 
 // A launch of weights in another form is not that of the plan.

@@ -1,8 +1,11 @@
-"""Random calls of the Python surface: fuzz.py [CALLS [SEED]].
+"""Random calls of all public functions of Python: fuzz.py [CALLS [SEED]].
 
-Every call gives a result or a Refusal of one sentence; a plain product that is computed is right.
-Prints its seed; a fault is told with the call that shows it.
+Every call gives a result or a Refusal of one sentence, or a TypeError where an argument is of no
+type that it takes; a product that is computed is right. Prints its seed; a fault is told with the
+call that shows it.
 """
+import copy
+import pickle
 import random
 import sys
 import time
@@ -107,6 +110,8 @@ class Caller:
             "scale_d": lambda: self.tensor((), np.float32),
             "scaling": lambda: choose(["none", "tensor", "row_column", "block", "group", "x", 1]),
             "accumulation": lambda: choose(["fast", "promoted", "slow"]),
+            "operands": lambda: choose(["tf32", "nvf4", None, "x", 1]),
+            "sums": lambda: choose(["exact", "chained", "folded", "table", "x", 1]),
             "dtype": lambda: choose(["bf16", "f32", "f16", "e4m3", "e5m2", "f64", 3, np.float32,
                                      ml_dtypes.bfloat16, object()]),
             "batch_invariant": lambda: choose([True, False, "x"]),
@@ -141,15 +146,110 @@ class Caller:
         return wp.plan(wp.Spec((16, 64)), wp.Spec((32, 64)),
                        device=self.random.choice(["model", "h200", "b200"]))
 
+    def weights(self, n, k, experts):
+        """int4 weights, or what is refused in their place; their values are small whole numbers."""
+        if self.likely(0.2):
+            return wp.Int4Weights.spec(n, 256, experts)
+        values = self.numbers.integers(-3, 4, (() if experts is None else (experts,)) + (n, k))
+        values[..., ::32] = 7  # so that scales are 1
+        try:
+            return wp.pack_int4(values.astype(np.float32), group=32)
+        except wp.Refusal:
+            return None
+
+    def number(self):
+        return self.random.choice([0, 1, 2, 8, 16, 64, 128, 384, -1, 1 << 31, 1 << 40, 1 << 62,
+                                   1 << 80, -(1 << 63), True, 1.5, "x", None])
+
+    def word(self, *words):
+        return self.random.choice([*words, *words, "x", "", None, 3, "\0", "\udc80"])
+
+    def other(self):
+        """A call of what prepares tensors, and of what holds them."""
+        choose = self.random.choice
+        floats = choose([np.float32, np.float16, ml_dtypes.bfloat16])
+        m, k = self.extent(), choose([0, 32, 64, 128, 256, self.extent()])
+        group = choose([32, 64, 128, 48, self.number()])
+
+        def quantise():
+            keywords = {}
+            if self.likely(0.2):
+                keywords["scale"] = self.tensor(choose([(), (1,), (m,)]), np.float32)
+            if self.likely(0.2):
+                keywords["out"] = self.tensor((m, k), ml_dtypes.float8_e4m3fn)
+            if self.likely(0.2):
+                keywords["scales"] = self.tensor(choose([(m,), (1,), (m, (k + 127) // 128)]),
+                                                 np.float32)
+            if self.likely(0.05):
+                keywords["stream"] = choose([0, -1, "x", 1 << 80])
+            return "quantise", (self.tensor((m, k), floats),
+                                self.word("row_column", "block", "tensor")), keywords
+
+        def pack():
+            shape = choose([(m, k), (2, m, k)])
+            return "pack_int4", (self.tensor(shape, floats),), {
+                "group": group, "encoding": self.word("ex", "sm", None),
+                "scales": self.word("bf16", "f16", "f32"), "zero_points": choose([True, False])}
+
+        def checkpoint():
+            return "pack_int4_checkpoint", (
+                self.word("compressed-tensors", "gptq", "gptq-v2", "awq", "w4afp8", "int4"),
+                self.tensor((m, k // 2), choose([np.uint8, np.int8, np.int32])),
+                self.tensor((m, max(1, k // 32)), floats),
+                choose([None, self.tensor((m, k // 64), choose([np.uint8, np.int32]))]),
+                choose([None, self.tensor((k,), np.int32)])), {
+                    "encoding": self.word("ex", "sm", None), "scale_type": self.word("bf16", None)}
+
+        def load():
+            return "load_int4", (choose(["", "x", "/nowhere/a.safetensors:w", "/proc/self/mem:w",
+                                         "a.npy", self.number()]),
+                                 self.word("gptq", None)), {"group": self.number()}
+
+        def form():
+            return "Int4Weights.spec", (self.number(), self.number(), self.number()), {
+                "group": group, "encoding": self.word("ex", "sm"),
+                "scales": self.word("bf16", "f16"), "zero_points": choose([True, False])}
+
+        def packed():
+            return "Int4Weights", (self.tensor((choose([0, 127, 128, 4352]),), np.uint8),), {}
+
+        def spec():
+            return "Spec", (choose([(m, k), (self.number(), self.number()), self.number(), "ab"]),
+                            self.word("bf16", "float8_e4m3fn", "int32"),
+                            choose([None, (k, 1), (1,), self.number()])), {}
+
+        def empty():
+            return "empty", (choose([(m, k), (self.number(),), (self.number(), self.number()),
+                                     [1, 2], 3]),
+                             self.word("bf16", "f32", "e4m3", "s4", "f64"),
+                             self.word("model", "model", "cuda:7", "h200")), {}
+
+        def workspace():
+            # A number of bytes that a machine may have is not asked for.
+            size = self.number()
+            return "Workspace", (4096 if size == 1 << 31 else size,
+                                 self.word("model", "model", "cuda", "h200")), {}
+        return choose([quantise, quantise, pack, pack, checkpoint, load, form, packed, spec, empty,
+                       workspace])()
+
     def call(self):
+        if self.likely(0.25):
+            return self.other()
         m, n = self.extent(), self.extent()
         k = self.random.choice([0, 8, 16, 32, 64, 128, 256, self.extent()])
         dtype = self.random.choice(TYPES[:4] * 8 + TYPES)
         grouped = self.likely(0.3)
         verb = self.random.choices(["gemm", "plan", "check", "trace"], [20, 4, 1, 1])[0]
-        arguments = [self.tensor((m, k), dtype),
+        batch = (2,) if not grouped and self.likely(0.1) else ()
+        arguments = [self.tensor(batch + (m, k), dtype),
                      self.tensor(((3,) if grouped else ()) + (n, k), dtype)]
         keywords = self.keywords(m, n, k, dtype, grouped)
+        if dtype == np.float32 and self.likely(0.9):
+            keywords["operands"] = "tf32"
+        if dtype == ml_dtypes.float8_e4m3fn and self.likely(0.2):
+            arguments[1] = self.weights(n, k, 3 if grouped else None)
+            if self.likely(0.5):
+                keywords["sums"] = self.random.choice(["exact", "chained", "folded", "table"])
         if grouped:
             cuts = sorted(self.random.randrange(m + 1) for _ in range(2))
             offsets = np.array([0] + cuts + [m], self.random.choice([np.int32, np.int64]))
@@ -177,15 +277,124 @@ def wp_use(capsule):
         pass
 
 
-def wrong_result(arguments, keywords, d):
-    """Of a plain product of small whole numbers: what is wrong with it, or nothing."""
-    if keywords or not all(isinstance(x, np.ndarray) for x in arguments) or len(arguments) != 2:
+def f64(x):
+    return np.asarray(x).astype(np.float64)
+
+
+def activated(name, x):
+    if name == "relu":
+        return np.maximum(x, 0)
+    if name in ("silu", "quick_gelu"):
+        return x / (1 + np.exp(-x if name == "silu" else -1.702 * x))
+    if name == "gelu":
+        return x / 2 * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x ** 3)))
+    return x
+
+
+def value_of(b):
+    return f64(b.values()) if isinstance(b, wp.Int4Weights) else f64(b)
+
+
+KNOWN = {"alpha", "bias", "bias_along", "activation", "gated", "batch_invariant", "accumulation",
+         "operands", "sums", "dtype", "cluster", "check_offsets", "dependent", "expected_tokens",
+         "scale_a", "scale_b", "workspace", "kernel", "c", "beta", "scaling"}
+
+
+def reference(verb, arguments, keywords):
+    """What a product must be, in float64; None of those that nothing is known of."""
+    tensors = [*arguments, *(keywords[name] for name in ("bias", "scale_a", "scale_b", "c")
+                             if keywords.get(name) is not None)]
+    if not set(keywords) <= KNOWN or not all(isinstance(x, (np.ndarray, wp.Int4Weights))
+                                             for x in tensors):
         return None
-    a, b = (x.astype(np.float32) for x in arguments)
-    want = np.matmul(a, b.swapaxes(-1, -2))
-    off = np.abs(d.astype(np.float32) - want)
-    allowed = 0.01 * np.abs(want).max(initial=0) + 1e-3
-    return None if off.size == 0 or off.max() <= allowed else f"it is off by {off.max()}"
+    if keywords.get("dtype") in ("e4m3", "e5m2") or keywords.get("operands") == "nvf4":
+        return None
+    a, b = f64(arguments[0]), value_of(arguments[1])
+    scale_a, scale_b = keywords.get("scale_a"), keywords.get("scale_b")
+    if max(0 if scale_a is None else scale_a.ndim, 0 if scale_b is None else scale_b.ndim) > 1 or \
+            keywords.get("scaling") not in (None, "row_column"):
+        return None
+    if verb == "grouped_gemm":
+        if not (scale_a is None and scale_b is None):
+            return None
+        offsets = arguments[2].tolist()
+        if offsets != sorted(offsets) or offsets[0] < 0 or offsets[-1] > len(a):
+            return None
+        rows = np.searchsorted(offsets, np.arange(len(a)), side="right") - 1
+        rows[rows >= len(b)] = -1
+        sums = np.einsum("mk,mnk->mn", a, b[rows])
+    else:
+        rows = None
+        sums = np.matmul(a, b.swapaxes(-1, -2))
+    if sums.size == 0:
+        return None
+    alpha = keywords.get("alpha", 1)
+    sums = alpha * sums if alpha != 0 else 0 * sums
+    if a.shape[-1] == 0 or alpha == 0:
+        scale_a = scale_b = None  # of nothing; they are not looked at
+    if scale_a is not None:
+        sums = sums * f64(scale_a).reshape(-1, 1)
+    if scale_b is not None:
+        sums = sums * f64(scale_b).reshape(1, -1)
+    if keywords.get("c") is not None and keywords.get("beta", 1) != 0:
+        sums = sums + keywords.get("beta", 1) * f64(keywords["c"])
+    if keywords.get("bias") is not None:
+        bias = f64(keywords["bias"])
+        if rows is not None and bias.ndim == 2 and keywords.get("bias_along") != "rows":
+            bias = bias[rows]
+        sums = sums + (bias[..., None] if keywords.get("bias_along") == "rows" else bias)
+    if keywords.get("gated"):
+        half = sums.shape[-1] // 2
+        want = activated("silu", sums[..., :half]) * sums[..., half:]
+    else:
+        want = activated(keywords.get("activation"), sums)
+    if rows is not None:
+        want[rows < 0] = 0
+    return want
+
+
+def wrong_result(verb, arguments, keywords, d):
+    """What is wrong with a result, or nothing; whether anything was known of it."""
+    with np.errstate(all="ignore"):
+        want = reference(verb, arguments, keywords)
+    if want is None or not np.isfinite(want).all() or np.abs(want).max(initial=0) > 6e4:
+        return None, False
+    if {"c", "bias"} & set(keywords) and want.ndim > d.ndim and want.size == d.size:
+        want = want.reshape(d.shape)  # of a batch of one beside what is none
+    if want.shape != d.shape:
+        return f"it is of {d.shape} and should be of {want.shape}", True
+    off = np.abs(f64(d) - want)
+    allowed = 0.01 * np.abs(want).max(initial=0) + 1e-2
+    return None if off.size == 0 or off.max() <= allowed else f"it is off by {off.max()}", True
+
+
+def use(result, draw):
+    """What may be asked of a result."""
+    if isinstance(result, wp.Plan):
+        for text in (result.name, result.kernel, result.line, result.device, result.explain(),
+                     repr(result)):
+            assert text
+        assert result.workspace_bytes >= 0
+        if draw.likely(0.1):
+            result.prepare(draw.random.choice([None, draw.workspace(), 3]),
+                           draw.random.choice([None, None, 0, "x", 1 << 80]))
+    elif isinstance(result, wp.Int4Weights):
+        assert len(repr(result)) > 10 and result.shape and result.group
+        copied = pickle.loads(pickle.dumps(result.form)), copy.copy(result)
+        assert copied[0] == copied[1].form
+        if not isinstance(result.data, wp.Spec):
+            assert result.values().shape == result.shape
+    elif isinstance(result, wp.Array):
+        assert len(repr(result)) > 10
+        if draw.likely(0.5):
+            np.asarray(result)
+    elif isinstance(result, wp.Workspace):
+        if draw.likely(0.5):
+            result.close()
+        result.close()
+        assert result.nbytes == 0
+    elif isinstance(result, wp.Check):
+        assert result and str(result)
 
 
 def main():
@@ -193,26 +402,40 @@ def main():
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else random.SystemRandom().randrange(1 << 32)
     print(f"{calls} random calls, seed {seed}", flush=True)
     caller = Caller(seed)
-    done, codes, start = 0, {}, time.monotonic()
+    done, checked, codes, start = 0, 0, {}, time.monotonic()
     for i in range(calls):
         verb, arguments, keywords = caller.call()
         fault = None
         try:
-            result = getattr(wp, verb)(*arguments, **keywords)
+            function = wp
+            for part in verb.split("."):
+                function = getattr(function, part)
+            result = function(*arguments, **keywords)
             done += 1
-            if verb == "gemm":
-                fault = wrong_result(arguments, keywords, result)
+            if verb in ("gemm", "grouped_gemm"):
+                fault, known = wrong_result(verb, arguments, keywords, result)
+                checked += known
+            use(result, caller)
         except wp.Refusal as refusal:
             codes[refusal.code] = codes.get(refusal.code, 0) + 1
             reason = str(refusal)
             if len(reason) < 10 or "\n" in reason:
                 fault = f"no sentence: {reason!r}"
+        except TypeError as other:
+            codes["TypeError"] = codes.get("TypeError", 0) + 1
+            if verb in ("gemm", "grouped_gemm", "plan", "check", "trace") or len(str(other)) < 10:
+                fault = f"TypeError: {other}"
+        except MemoryError:
+            codes["MemoryError"] = codes.get("MemoryError", 0) + 1
+            if verb not in ("Workspace", "empty"):
+                fault = "MemoryError"
         except Exception as other:  # pylint: disable=broad-except
             fault = f"{type(other).__name__}: {other}"
         if fault:
             print(f"call {i} of seed {seed}: {verb}(*{arguments!r}, **{keywords!r}): {fault}")
             return 1
-    print(f"{done} computed, {sum(codes.values())} refused {dict(sorted(codes.items()))}, in "
+    print(f"{done} computed, {checked} of them products compared with float64, "
+          f"{sum(codes.values())} refused {dict(sorted(codes.items()))}, in "
           f"{time.monotonic() - start:.0f} s")
     return 0
 

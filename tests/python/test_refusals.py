@@ -155,6 +155,20 @@ class Refusals(unittest.TestCase):
         self.refused("no_kernel", "", wp.gemm, a, b, kernel="nobody")
         self.refused("bad_value", "nearest legal value is 1", wp.check, a, b, schedules=0)
 
+    def test_what_c_cannot_hold(self):
+        for call in (lambda: wp.Workspace(1 << 80, "model"), lambda: wp.Workspace(4096, "\0"),
+                     lambda: wp.empty((1 << 80,), "bf16", "model"),
+                     lambda: wp.pack_int4(np.ones((8, 64), np.float32), encoding="\udc80"),
+                     lambda: wp.Int4Weights.spec(1 << 80, 128)):
+            self.refused("bad_value", "out of range", call)
+        self.refused("bad_value", "x is no tensor", wp.quantise, ())
+        self.refused("bad_value", "weights is no tensor", wp.pack_int4, "x")
+        self.refused("bad_value", "encoding is 'zz'", wp.Int4Weights.spec, 16, 128, encoding="zz")
+        self.refused("bad_shape", "fit into a memory", wp.Int4Weights.spec, 1 << 31, 1 << 31,
+                     1 << 31)
+        with self.assertRaises(TypeError):
+            wp.Workspace("x")
+
     def test_results_that_cannot_be_written(self):
         a, b = ones(16, 32), ones(24, 32)
         out = ones(16, 24)

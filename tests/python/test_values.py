@@ -260,9 +260,26 @@ class Plans(unittest.TestCase):
         self.assertGreater(len(trace.perfetto), 100)
 
     def test_functions_document_themselves(self):
-        for function in (wp.gemm, wp.grouped_gemm):
-            self.assertIn("out", inspect.signature(function).parameters)
-            self.assertIn("Refusal", function.__doc__)
+        for function in (wp.gemm, wp.grouped_gemm, wp.plan):
+            parameters = inspect.signature(function).parameters
+            self.assertLessEqual({"out", "operands", "sums", "scale_a"}, set(parameters))
+            self.assertIn("Int4Weights", function.__doc__)
+            # Every argument is one that the function takes, and the verbs know the same.
+            with self.assertRaisesRegex((TypeError, wp.Refusal), "missing|no tensor"):
+                function(**dict.fromkeys(parameters))
+        for word in ("operands", "sums", "Int4Weights", "Refusal", "'tf32'", "'chained'"):
+            self.assertIn(word, wp.gemm.__doc__)
+        self.assertIn("explain()", wp.plan.__doc__)
+        for name in wp.__all__:
+            what = getattr(wp, name)
+            self.assertTrue(not callable(what) or what.__doc__, name)
+
+    def test_methods_take_names(self):
+        plan = wp.plan(normal(4, 32), normal(8, 32))
+        with wp.Workspace(nbytes=1024, device="model") as workspace:
+            plan.prepare(workspace=workspace, stream=None)
+        self.assertEqual(wp.empty(shape=(2, 3), dtype="f32", device="model").shape, (2, 3))
+        self.assertEqual(list(inspect.signature(wp.Workspace).parameters), ["nbytes", "device"])
 
     def test_refusals_travel_between_processes(self):
         refusal = pickle.loads(pickle.dumps(wp.Refusal("a sentence", "bad_stride")))

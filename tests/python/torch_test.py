@@ -214,8 +214,8 @@ class Operators(unittest.TestCase):
 
     def test_refusals_pass_through_operators(self):
         a, b = normal(4, 33, device="cpu"), normal(8, 33, device="cpu")
-        with self.assertRaisesRegex(wp.Refusal, "nearest legal row stride"):
-            ops.gemm(a, b)
+        with self.assertRaisesRegex(wp.Refusal, "the bias is 7 x 1"):
+            ops.gemm(a, b, bias=torch.ones(7))
         with self.assertRaisesRegex(wp.Refusal, "A cannot be read|A lies|A is no tensor"):
             wp.gemm(torch.empty(4, 32, dtype=torch.bfloat16, device="meta"), b)
 
@@ -346,14 +346,15 @@ class Gpu(unittest.TestCase):
     def test_jax(self):
         os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
         try:
+            import jax  # pylint: disable=import-outside-toplevel
             import jax.numpy as jnp  # pylint: disable=import-outside-toplevel
         except ImportError:
             LEFT_OUT.append("JAX, which is not here")
             return
         a = jnp.ones((64, 128), jnp.bfloat16)
         d = wp.gemm(a, a)
-        self.assertIsInstance(d, wp.Array)
-        self.assertTrue((jnp.from_dlpack(d) == 128).all())
+        self.assertIsInstance(d, jax.Array)  # which JAX has taken over
+        self.assertTrue((d == 128).all())
 
     @unittest.skipUnless(torch.cuda.device_count() > 1, "one CUDA device")
     def test_several_devices(self):

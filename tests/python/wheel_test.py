@@ -2,7 +2,7 @@
 """Packs the wheel of a build, installs it in a fresh environment, and tests it there.
 
     wheel_test.py BUILD          as script/test does: the tests, and a sample of the random calls
-    wheel_test.py BUILD --fuzz   10,000 random calls, as script/campaign does
+    wheel_test.py BUILD --fuzz   30,000 random calls, as script/campaign does
     wheel_test.py BUILD --pip    `pip install` of this checkout, which compiles all of it
     wheel_test.py BUILD --torch  with PyTorch, which it has pip install (some gigabytes)
     wheel_test.py BUILD --jax    with JAX (a hundred megabytes)
@@ -154,9 +154,9 @@ def main():
         print(f"did not run: the Python tests: {why_not}")
         return 77
     if "--fuzz" in sys.argv:
-        print(run(python, HERE / "fuzz.py", "10000"), end="")
+        print(run(python, HERE / "fuzz.py", "30000"), end="")
         return 0
-    for test in ("test_values.py", "test_refusals.py", "test_prepare.py"):
+    for test in ("test_values.py", "test_refusals.py", "test_prepare.py", "test_interrupt.py"):
         done = subprocess.run([python, HERE / test], capture_output=True, text=True, check=False)
         print(done.stderr)
         if done.returncode != 0:

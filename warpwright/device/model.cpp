@@ -90,7 +90,14 @@ std::optional<Refusal> launch_here(const Plan& plan, const GemmOperands& operand
   }
   ModelOptions how;
   how.zero_rest = options.zero_rest;
-  const auto report = run(plan, operands, memory, how, options.check_offsets);
+  const auto report = [&] {
+    try {
+      return run(plan, operands, memory, how, options.check_offsets);
+    } catch (...) {  // an interrupted run leaves flags set
+      workspace.forget();
+      throw;
+    }
+  }();
   if (report && report->clean()) return std::nullopt;
   workspace.forget();
   if (!report) return report.refusal();

@@ -185,6 +185,12 @@ constexpr std::int64_t data_bytes(const PackedFormat& f, const Extents& e) {
   return tiles(e) * tile_bytes(f);
 }
 
+/// Are there more weights than any memory holds? Then their bytes would leave an int64.
+constexpr bool too_many(const Extents& e) {
+  constexpr std::int64_t most = std::int64_t{1} << 48;
+  return e.n > 0 && e.k > 0 && e.experts > most / e.n / e.k;
+}
+
 /// A packed tensor begins with a header of this size (weights/header.h); the tiles follow.
 inline constexpr int kHeaderBytes = 128;
 

@@ -5,11 +5,13 @@
 // a test or a device calls `run`. The parts of a machine are declared here for them alone.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -119,6 +121,29 @@ Report run(const LaunchShape& shape, const Options& options,
 
 /// Runs grids in the order in which a stream has them.
 Report run(const std::vector<GridLaunch>& grids, const Options& options);
+
+/// What `run` throws when it was interrupted. Memory keeps what the grid had written.
+struct Interrupted : std::runtime_error {
+  Interrupted() : std::runtime_error("the run on the model was interrupted") {}
+};
+
+/// While it lives, runs of this thread ask `wanted`, which does not throw, twenty times a second on
+/// the thread's own stack whether to end: for programs that answer Ctrl-C.
+class Interruptible {
+ public:
+  explicit Interruptible(std::function<bool()> wanted);
+  ~Interruptible();
+  Interruptible(const Interruptible&) = delete;
+  Interruptible& operator=(const Interruptible&) = delete;
+
+  /// Asks, if that is due.
+  bool is_interrupted();
+
+ private:
+  std::function<bool()> wanted_;
+  std::chrono::steady_clock::time_point next_;
+  Interruptible* outer_;
+};
 
 /// Offset at which dynamic shared memory starts: the driver keeps the first KiB (as on sm_90).
 inline constexpr std::uint32_t shared_base_offset = 1024;

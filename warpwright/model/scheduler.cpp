@@ -15,6 +15,7 @@ namespace {
 constexpr std::int64_t patience = 64;
 
 thread_local Machine* running = nullptr;
+thread_local Interruptible* interruptible = nullptr;
 
 // Mostly two copies of one literal's address.
 bool same_text(const char* a, const char* b) {
@@ -34,7 +35,24 @@ std::string hex(std::uint32_t value) {
   return "0x" + text;
 }
 
+constexpr std::chrono::milliseconds between_questions{50};
+
 }  // namespace
+
+Interruptible::Interruptible(std::function<bool()> wanted)
+    : wanted_(std::move(wanted)),
+      next_(std::chrono::steady_clock::now() + between_questions),
+      outer_(std::exchange(interruptible, this)) {}
+Interruptible::~Interruptible() {
+  interruptible = outer_;
+}
+
+bool Interruptible::is_interrupted() {
+  const auto now = std::chrono::steady_clock::now();
+  if (now < next_) return false;
+  next_ = now + between_questions;
+  return wanted_();
+}
 
 Machine& machine() {
   if (running == nullptr) {
@@ -602,8 +620,13 @@ Report Machine::run() {
                   [](const Allocation& a) { return a.memory != nullptr; })) {
     guard_ = &guard.emplace(allocations_);
   }
+  bool interrupted = false;
   try {
     while (!stopped_) {
+      if (interruptible != nullptr && interruptible->is_interrupted()) {
+        interrupted = stopped_ = true;
+        break;
+      }
       std::erase_if(clusters_, [&](const auto& c) { return c->live_threads == 0 && !in_use(*c); });
       end_grids();
       launch_what_fits();
@@ -655,6 +678,7 @@ Report Machine::run() {
   guard_ = nullptr;
   if (!stopped_) maps_at_end();
   running = outer;
+  if (interrupted) throw Interrupted();
   Report report;
   report.findings = std::move(findings_);
   std::stable_sort(report.findings.begin(), report.findings.end(),

@@ -33,6 +33,11 @@ std::optional<Refusal> layout_fault(const GemmProblem& p) {
 
 // What the Hopper kernels compute and these do not.
 std::optional<Refusal> feature_fault(const GemmProblem& p) {
+  if (p.packed) {
+    return refuse(
+        RefusalCode::unsupported,
+        "B are packed int4 weights; the kernels of sm_100 take none: the nearest B is e4m3");
+  }
   if (p.scaling == Scaling::block) {
     return refuse(
         RefusalCode::unsupported,

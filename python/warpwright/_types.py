@@ -1,0 +1,55 @@
+"""What the functions take, for type checkers and for annotations of one's own."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, TypeVar
+
+if TYPE_CHECKING:
+    from . import _core
+
+
+class Tensor(Protocol):
+    """Anything that speaks DLPack: an array of numpy, PyTorch, CuPy, JAX, or a warpwright.Array."""
+
+    def __dlpack__(self, *args: Any, **keywords: Any) -> Any:
+        """A capsule of its memory."""
+
+    def __dlpack_device__(self) -> tuple[Any, Any]:
+        """The kind of its device, and which one."""
+
+
+T = TypeVar("T", bound=Tensor)
+Along = Literal["rows", "columns"]
+Activation = Literal["none", "relu", "gelu", "silu", "quick_gelu"]
+Scaling = Literal["none", "tensor", "row_column", "block", "group", "micro"]
+Accumulation = Literal["fast", "promoted"]
+Operands = Literal["tf32", "nvf4"]
+Sums = Literal["exact", "chained", "folded", "table"]
+Encoding = Literal["ex", "sm"]
+ScaleType = Literal["bf16", "f16", "f32"]
+Layout = Literal["compressed-tensors", "gptq", "gptq-v2", "awq", "w4afp8", "int4"]
+
+
+class Product(TypedDict, total=False):
+    """The arguments of ``gemm`` and ``grouped_gemm`` that ``check`` and ``trace`` pass on."""
+
+    out: Tensor | None
+    c: Tensor | None
+    alpha: float
+    beta: float
+    bias: Tensor | None
+    bias_along: Along
+    activation: Activation
+    gated: bool
+    scale_a: Tensor | float | None
+    scale_b: Tensor | float | None
+    scale_d: Tensor | None
+    scaling: Scaling | None
+    accumulation: Accumulation
+    operands: Operands | None
+    sums: Sums | None
+    dtype: Any
+    batch_invariant: bool
+    kernel: str | None
+    cluster: tuple[int, int] | None
+    expected_tokens: float | None
+    plan: _core.Plan | None

@@ -1,0 +1,118 @@
+"""All of the public surface as a careful user has it: `mypy --strict` finds nothing here. It also
+runs (types_test.py)."""
+import pathlib
+import sys
+import tempfile
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+
+import warpwright as wp
+
+Floats = npt.NDArray[Any]
+
+
+def layer(x: Floats, w: Floats, bias: Floats) -> Floats:
+    """The result is what A is."""
+    return wp.gemm(x, w, bias=bias, bias_along="columns", activation="gelu", alpha=0.5, dtype="f32")
+
+
+def norm(tensor: wp.Tensor) -> tuple[int, int]:
+    return tensor.__dlpack_device__()
+
+
+def mistakes(x: Floats, w: Floats) -> None:
+    """What a type checker must catch: an ignore that is not needed is an error too. Nobody calls
+    it."""
+    wp.plan(x, w, nonsense=1)  # type: ignore[call-arg]
+    wp.plan()  # type: ignore[call-arg]
+    wp.plan(x, w, activation="tanh")  # type: ignore[arg-type]
+    wp.gemm(x, w, activation="tanh")  # type: ignore[arg-type]
+    wp.gemm(x, w, operands="int4")  # type: ignore[arg-type]
+    wp.gemm([[1.0]], w)  # type: ignore[type-var]
+    wp.gemm(x, w, wp.Spec((3,)))  # type: ignore[arg-type, call-arg]
+    wp.grouped_gemm(x, w)  # type: ignore[call-arg]
+    wp.grouped_gemm(x, w, x, sums="best")  # type: ignore[arg-type]
+    wp.check(x, w, nonsense=1)  # type: ignore[call-arg]
+    wp.trace(x, w, bias_along=3)  # type: ignore[arg-type]
+    wp.quantise(x, "none")  # type: ignore[arg-type]
+    wp.pack_int4(x, encoding="s4")  # type: ignore[arg-type]
+    wp.Int4Weights.spec(16, 128, scales="e4m3")  # type: ignore[arg-type]
+    wp.Workspace("1 MiB")  # type: ignore[arg-type]
+    wp.Plan.prepare(wp.plan(x, w), 3)  # type: ignore[arg-type]
+    wp.Spec(3)  # type: ignore[arg-type]
+    wp.empty([4, 8], "bf16", "model")  # type: ignore[arg-type]
+
+
+def main() -> int:
+    bf16, e4m3 = ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn
+    x: Floats = np.ones((20, 256), bf16)
+    w: Floats = np.ones((64, 256), bf16)
+    y = layer(x, w, np.ones(64, np.float32))
+    out: Floats = np.zeros((20, 64), bf16)
+    wp.gemm(x, w, out=out, c=out, beta=0.5, accumulation="fast", batch_invariant=True,
+            cluster=(1, 1), kernel=None, dependent=False, stream=None)
+    wp.gemm(x, np.ones((128, 256), bf16), gated=True)
+    wp.gemm(np.ones((4, 8), np.float32), np.ones((8, 8), np.float32), operands="tf32")
+
+    x8, scale = wp.quantise(x)
+    blocks, block_scales = wp.quantise(x, "block")
+    packed: wp.Int4Weights = wp.pack_int4(np.ones((128, 256), np.float32), group=64, encoding="ex",
+                                          scales="f16", zero_points=False)
+    wp.gemm(x8, packed, scale_a=scale, sums="chained")
+    wp.gemm(blocks, np.ones((128, 256), e4m3), scale_a=block_scales,
+            scale_b=np.ones((1, 2), np.float32), scaling="block")
+    wp.gemm(np.ones((4, 32), e4m3), np.ones((8, 32), e4m3), scale_a=0.5, scale_b=2.0)
+    assert packed.shape == (128, 256) and packed.group == 64 and packed.encoding == "ex"
+    assert packed.scales == "f16" and not packed.zero_points and packed.origin
+    assert packed.values().shape == packed.on(packed.data).to("cpu").shape
+    codes, scales = np.zeros((128, 128), np.uint8), np.ones((128, 2), np.float16)
+    plain = wp.pack_int4_checkpoint("int4", codes, scales, scale_type="bf16")
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            wp.load_int4(str(pathlib.Path(folder) / "w.safetensors:w"), "gptq")
+        except wp.Refusal as refusal:
+            assert refusal.code == "file_error" and refusal.reason == str(refusal)
+
+    experts: Floats = np.ones((2, 64, 256), bf16)
+    offsets = np.array([0, 3, 20], np.int32)
+    grouped = wp.grouped_gemm(x, experts, offsets, expected_tokens=10.0, check_offsets=True)
+
+    plan: wp.Plan = wp.plan(x, w, activation="relu")
+    there = wp.plan(wp.Spec((4096, 7168)), wp.Spec((2048, 7168), "bf16", strides=(7168, 1)),
+                    device="h200", batch_invariant=True)
+    int4 = wp.plan(wp.Spec((16, 4096), "e4m3"), wp.Int4Weights.spec(4096, 4096, 8),
+                   wp.Spec((9,), "int32"), device="h200", sums="folded")
+    with wp.Workspace(1 << 20, device="model") as workspace:
+        plan.prepare(workspace=workspace)
+        wp.gemm(x, w, activation="relu", plan=plan, workspace=workspace)
+        nbytes: int = workspace.nbytes
+    texts: list[str] = [plan.name, plan.kernel, plan.line, plan.device, plan.explain(), there.name,
+                        int4.kernel, wp.__version__, *wp.devices()]
+
+    array: wp.Array = wp.empty((4, 8), dtype="bf16", device="model")
+    shape: tuple[int, ...] = array.shape
+    texts += [array.dtype, array.device]
+    host: Floats = np.asarray(array)
+
+    report: wp.Check = wp.check(x, w, schedules=2, seed=3, jobs=1, sms=4, activation="silu")
+    found: list[tuple[str, int, str]] = report.findings
+    counts: tuple[int, int] = (report.schedules, report.failing)
+    timeline: wp.Trace = wp.trace(x, experts, offsets, sms=4)
+    with tempfile.TemporaryDirectory() as folder:
+        saved: pathlib.Path = timeline.save(pathlib.Path(folder) / "timeline.svg")
+        assert saved.suffix == ".svg"
+    texts += [timeline.svg, timeline.grid_svg, report.plan.name, str(report)]
+    cycles: int = timeline.cycles
+    data: bytes = timeline.perfetto
+    right = (bool(report) and not found and counts == (2, 0) and cycles > 0 and data
+             and nbytes == 1 << 20 and shape == host.shape and all(texts) and norm(array)[0] == 1
+             and y.shape == grouped.shape and plain.shape == (128, 256)
+             and isinstance(wp.built_with_cuda, bool))
+    return 0 if right else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
