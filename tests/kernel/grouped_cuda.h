@@ -36,11 +36,12 @@ class OnCuda {
   [[nodiscard]] void* offsets() const { return offsets_->data(); }
 
   std::optional<Refusal> prepare(const Plan& plan) {
-    if (plan.workspace_bytes > workspace_.bytes()) take_workspace(plan.workspace_bytes);
+    grow_workspace(plan);
     return warpwright::prepare(plan, workspace_, nullptr);
   }
   std::optional<Refusal> launch(const Plan& plan, void* stream = nullptr,
                                 const LaunchOptions& options = {}) {
+    grow_workspace(plan);
     return warpwright::launch(plan, operands_, workspace_, stream, options);
   }
 
@@ -70,6 +71,9 @@ class OnCuda {
  private:
   static constexpr std::int64_t room = 2 << 20;  ///< more than any plan without copies needs
 
+  void grow_workspace(const Plan& plan) {
+    if (plan.workspace_bytes > workspace_.bytes()) take_workspace(plan.workspace_bytes);
+  }
   void take_workspace(std::int64_t bytes) {
     memory_ = tests::used_cuda_memory(bytes);
     tests::require(memory_->fill(0xff));

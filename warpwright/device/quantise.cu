@@ -64,30 +64,42 @@ __device__ void load(const Rows& r, int row, int k, float (&v)[kEach]) {
 struct Divisor {
   float scale;
   float inverse;  // rounded to nearest, as quotients are unless the compiler is told otherwise
-  bool is_usual;
 
-  __device__ explicit Divisor(float by)
-      : scale(by), inverse(1.0F / by), is_usual(by > 0x1p-60F && by < 0x1p60F) {}
-  __device__ float quotient(float x) const {
-    if (!is_usual) return x / scale;
-    // A product that is off by its last bit at most, and a correction that rounds it rightly
-    // (Markstein). What lies beyond 448 by far, infinities and NaN stay as they are; what loses
-    // bits below the least normal float is 0 as a code.
+  __device__ explicit Divisor(float by) : scale(by), inverse(1.0F / by) {}
+  // For what is as large as `largest` at most, or NaN: a product that is off by its last bit at
+  // most, and a correction that rounds it rightly (Markstein), where nothing leaves the range of
+  // floats. What loses bits below the least normal one is 0 as a code.
+  [[nodiscard]] __device__ bool is_usual(float largest) const {
+    return scale > 0x1p-60F && scale < 0x1p60F && largest * inverse < 0x1p60F;
+  }
+  [[nodiscard]] __device__ float usual_quotient(float x) const {
     const float near = x * inverse;
-    const float right = fmaf(fmaf(-near, scale, x), inverse, near);
-    return fabsf(near) < 0x1p60F ? right : near;
+    return fmaf(fmaf(-near, scale, x), inverse, near);
   }
 };
+
+// NaN does not count.
+__device__ float largest_magnitude(const float (&v)[kEach]) {
+  float largest = 0;
+  for (const float x : v) largest = fmaxf(largest, fabsf(x));
+  return largest;
+}
 
 // `whole`: rows of the codes begin at multiples of kEach bytes.
 template <bool whole>
 __device__ void store(const Rows& r, int row, int k, const Divisor& by, const float (&v)[kEach]) {
   std::uint8_t* const at = r.codes + row * r.codes_pitch + k;
+  float quotients[kEach];
+  if (by.is_usual(largest_magnitude(v))) {
+    for (int i = 0; i < kEach; ++i) quotients[i] = by.usual_quotient(v[i]);
+  } else {
+    for (int i = 0; i < kEach; ++i) quotients[i] = v[i] / by.scale;
+  }
   std::uint32_t codes[kEach / 4];
   for (int i = 0; i < kEach / 4; ++i) {
     const auto code = [&](int j) -> std::uint32_t {
-      return __nv_cvt_float2_to_fp8x2(make_float2(by.quotient(v[j]), by.quotient(v[j + 1])),
-                                      __NV_SATFINITE, __NV_E4M3);
+      return __nv_cvt_float2_to_fp8x2(make_float2(quotients[j], quotients[j + 1]), __NV_SATFINITE,
+                                      __NV_E4M3);
     };
     codes[i] = code(4 * i) | code(4 * i + 2) << 16;
   }
@@ -101,6 +113,8 @@ __device__ void store(const Rows& r, int row, int k, const Divisor& by, const fl
 }
 
 __device__ float largest_of(float largest, const float (&v)[kEach]) {
+  const float mine = largest_magnitude(v);
+  if (finite_magnitude(mine) == mine) return fmaxf(largest, mine);
   for (const float x : v) largest = fmaxf(largest, finite_magnitude(x));
   return largest;
 }

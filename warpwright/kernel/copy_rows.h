@@ -48,20 +48,18 @@ struct CopyRowsKernel {
     // The kernel that multiplies may set up meanwhile; it waits for the end of this one.
     isa::launch_dependents();
     isa::wait_for_prerequisites();
-    constexpr int of_a_warp = 32 * at_once;
+    const std::int64_t step = std::int64_t{isa::cta_count()} * threads;
+    const std::int64_t first = std::int64_t{isa::cta_index()} * threads + isa::thread_index();
     for (const CopiedRows& c : p.copied) {
       const std::int64_t all = chunks(c);
-      for (std::int64_t i =
-               (std::int64_t{isa::cta_index()} * warps + isa::warp_index()) * of_a_warp;
-           i < all; i += std::int64_t{isa::cta_count()} * warps * of_a_warp) {
-        copy(c, i + isa::lane_index(), all);
-      }
+      for (std::int64_t i = first; i < all; i += at_once * step) copy(c, i, step, all);
     }
   }
 
  private:
-  /// One lane: every 32nd chunk from `first` on.
-  WW_DEVICE static void copy(const CopiedRows& c, std::int64_t first, std::int64_t all) {
+  /// One thread: chunks from `first` on, `step` apart.
+  WW_DEVICE static void copy(const CopiedRows& c, std::int64_t first, std::int64_t step,
+                             std::int64_t all) {
     const unsigned char* const end =
         c.from + (c.matrices - 1) * c.from_matrix + (c.lines - 1) * c.from_pitch + c.line_bytes;
     const std::int64_t of_a_line = (c.line_bytes + chunk_bytes - 1) / chunk_bytes;
@@ -69,7 +67,7 @@ struct CopyRowsKernel {
     std::int64_t to[at_once];
     WW_UNROLL
     for (int i = 0; i < at_once; ++i) {
-      const std::int64_t chunk = first + 32 * i;
+      const std::int64_t chunk = first + step * i;
       if (chunk >= all) continue;
       const std::int64_t line = quotient(chunk, of_a_line);
       const std::int64_t matrix = quotient(line, c.lines);
@@ -81,7 +79,7 @@ struct CopyRowsKernel {
     }
     WW_UNROLL
     for (int i = 0; i < at_once; ++i) {
-      if (first + 32 * i < all) isa::global_words<4>(c.to + to[i]).store(0, moved[i]);
+      if (first + step * i < all) isa::global_words<4>(c.to + to[i]).store(0, moved[i]);
     }
   }
 

@@ -100,10 +100,10 @@ void add_copy_rows(const Plan& plan, const GemmOperands& o, LaunchGrids& out) {
   }
   const std::int64_t chunks =
       CopyRowsKernel::chunks(p.copied[0]) + CopyRowsKernel::chunks(p.copied[1]);
-  constexpr int of_a_cta = CopyRowsKernel::threads * CopyRowsKernel::at_once;
   grid.kernel = copy_rows_kernel;
-  grid.ctas = static_cast<int>(std::min<std::int64_t>((chunks + of_a_cta - 1) / of_a_cta,
-                                                      std::int64_t{8} * plan.device.sms));
+  grid.ctas = static_cast<int>(
+      std::min<std::int64_t>((chunks + CopyRowsKernel::threads - 1) / CopyRowsKernel::threads,
+                             std::int64_t{8} * plan.device.sms));
   grid.threads = CopyRowsKernel::threads;
   grid.copies = true;
   grid.set_params(p);
