@@ -404,6 +404,7 @@ inline Ask random_ask(const Instance& instance, Draws& draw, double most) {
     ask.k += ask.k % 2;
     ask.loose += ask.loose % 2;
   }
+  if (ask.k == 1) ask.loose = 0;  // a plan may take a single column for K-major
   ask.seed = draw.seed();
   return ask;
 }

@@ -23,7 +23,8 @@ __global__ void __launch_bounds__(kernel::ZeroRowsKernel::threads)
   kernel::ZeroRowsKernel::run(params);
 }
 
-__global__ void __launch_bounds__(kernel::CopyRowsKernel::threads)
+__global__ void __launch_bounds__(kernel::CopyRowsKernel::threads,
+                                  kernel::CopyRowsKernel::ctas_an_sm)
     copy_rows(const __grid_constant__ kernel::CopyRowsParams params) {
   kernel::CopyRowsKernel::run(params);
 }

@@ -33,6 +33,7 @@ struct CopyRowsKernel {
   static constexpr int warps = 8;
   static constexpr int threads = 32 * warps;
   static constexpr int shared_bytes = 0;
+  static constexpr int ctas_an_sm = 4;
   static constexpr int chunk_bytes = sizeof(Chunk);
   /// Chunks of a lane that are on their way at once.
   static constexpr int at_once = 4;
@@ -48,18 +49,22 @@ struct CopyRowsKernel {
     // The kernel that multiplies may set up meanwhile; it waits for the end of this one.
     isa::launch_dependents();
     isa::wait_for_prerequisites();
-    const std::int64_t step = std::int64_t{isa::cta_count()} * threads;
-    const std::int64_t first = std::int64_t{isa::cta_index()} * threads + isa::thread_index();
+    const int everyone = isa::cta_count() * threads;
+    const int me = isa::cta_index() * threads + isa::thread_index();
     for (const CopiedRows& c : p.copied) {
       const std::int64_t all = chunks(c);
-      for (std::int64_t i = first; i < all; i += at_once * step) copy(c, i, step, all);
+      // What a warp has on its way lies next to each other, unless few chunks are to go round.
+      const bool many = all >= std::int64_t{at_once} * everyone;
+      const int first = many ? me / 32 * 32 * at_once + isa::lane_index() : me;
+      const int step = many ? 32 : everyone;
+      for (std::int64_t i = first; i < all; i += std::int64_t{at_once} * everyone)
+        copy(c, i, step, all);
     }
   }
 
  private:
   /// One thread: chunks from `first` on, `step` apart.
-  WW_DEVICE static void copy(const CopiedRows& c, std::int64_t first, std::int64_t step,
-                             std::int64_t all) {
+  WW_DEVICE static void copy(const CopiedRows& c, std::int64_t first, int step, std::int64_t all) {
     const unsigned char* const end =
         c.from + (c.matrices - 1) * c.from_matrix + (c.lines - 1) * c.from_pitch + c.line_bytes;
     const std::int64_t of_a_line = (c.line_bytes + chunk_bytes - 1) / chunk_bytes;
@@ -67,7 +72,7 @@ struct CopyRowsKernel {
     std::int64_t to[at_once];
     WW_UNROLL
     for (int i = 0; i < at_once; ++i) {
-      const std::int64_t chunk = first + step * i;
+      const std::int64_t chunk = first + std::int64_t{step} * i;
       if (chunk >= all) continue;
       const std::int64_t line = quotient(chunk, of_a_line);
       const std::int64_t matrix = quotient(line, c.lines);
@@ -79,7 +84,8 @@ struct CopyRowsKernel {
     }
     WW_UNROLL
     for (int i = 0; i < at_once; ++i) {
-      if (first + step * i < all) isa::global_words<4>(c.to + to[i]).store(0, moved[i]);
+      if (first + std::int64_t{step} * i < all)
+        isa::global_words<4>(c.to + to[i]).store(0, moved[i]);
     }
   }
 

@@ -103,7 +103,7 @@ void add_copy_rows(const Plan& plan, const GemmOperands& o, LaunchGrids& out) {
   grid.kernel = copy_rows_kernel;
   grid.ctas = static_cast<int>(
       std::min<std::int64_t>((chunks + CopyRowsKernel::threads - 1) / CopyRowsKernel::threads,
-                             std::int64_t{8} * plan.device.sms));
+                             std::int64_t{CopyRowsKernel::ctas_an_sm} * plan.device.sms));
   grid.threads = CopyRowsKernel::threads;
   grid.copies = true;
   grid.set_params(p);
