@@ -54,7 +54,6 @@ endfunction()
 # same headers a hundred times, and one for all would leave the other processors idle.
 function(ww_kernels Family major chunks)
   string(TOLOWER ${Family} family)
-  string(TOUPPER ${Family} upper)
   if(NOT WARPWRIGHT_KERNELS MATCHES "^(common|all)$")
     # Kernels by name: a file for six of them.
     list(JOIN ARGN "|" prefixes)
@@ -97,12 +96,12 @@ function(ww_kernels Family major chunks)
     add_dependencies(warpwright_simulation warpwright_${family}_rows)
   endif()
   set_property(SOURCE ${PROJECT_SOURCE_DIR}/warpwright/device/model_kernels.cpp APPEND PROPERTY
-    COMPILE_DEFINITIONS WARPWRIGHT_${upper}_CHUNKS=${chunks})
+    COMPILE_DEFINITIONS WARPWRIGHT_${Family}_CHUNKS=${chunks})
   if(NOT WARPWRIGHT_CUDA)
     return()
   endif()
   set_property(SOURCE ${PROJECT_SOURCE_DIR}/warpwright/device/cuda_kernels.cu APPEND PROPERTY
-    COMPILE_DEFINITIONS WARPWRIGHT_${upper}_CUDA_CHUNKS=${cuda_chunks})
+    COMPILE_DEFINITIONS WARPWRIGHT_${Family}_CUDA_CHUNKS=${cuda_chunks})
   if(cuda_chunks EQUAL 0)
     return()
   endif()
@@ -113,6 +112,24 @@ function(ww_kernels Family major chunks)
   ww_cuda_family(${target} ${architectures})
   ww_kernel_options(${target})
   target_sources(warpwright_device PRIVATE $<TARGET_OBJECTS:${target}>)
+endfunction()
+
+# ww_families(HEADER): ww_kernels for every family of kernel/families.h, whose list this reads.
+function(ww_families header)
+  file(READ ${header} text)
+  string(REGEX MATCHALL "\n  X\\([^\n\\]*\\)" lines "${text}")
+  if(NOT lines)
+    message(FATAL_ERROR "no families in ${header}")
+  endif()
+  foreach(line IN LISTS lines)
+    string(REGEX REPLACE "^\n  X\\((.*)\\)$" "\\1" columns "${line}")
+    string(REGEX REPLACE "[ \n]" "" columns "${columns}")  # clang-format's
+    string(REPLACE "," ";" columns "${columns}")
+    list(POP_FRONT columns Family family config)
+    ww_kernels(${Family} ${columns})
+  endforeach()
+  # A family more or less is another set of source files.
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${header})
 endfunction()
 
 # ww_kernel_options(TARGET): the options of the build that kernels and what reads them share.

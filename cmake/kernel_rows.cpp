@@ -12,15 +12,13 @@
 #include <string>
 #include <string_view>
 
-#include "warpwright/kernel/blackwell/table.h"
-#include "warpwright/kernel/hopper/table.h"
-#include "warpwright/kernel/registers/table.h"
+#include "warpwright/kernel/tables.h"
 
 using namespace warpwright::kernel;
 
-static_assert(is_legal<table_fault(HopperRows::rows)>());
-static_assert(is_legal<table_fault(BlackwellRows::rows)>());
-static_assert(is_legal<table_fault(RegistersRows::rows)>());
+#define WW_IS_LEGAL(Family, ...) static_assert(is_legal<table_fault(Family##Rows::rows)>());
+WW_FAMILIES(WW_IS_LEGAL)
+#undef WW_IS_LEGAL
 
 namespace {
 
@@ -50,13 +48,10 @@ int main(int count, char** arguments) {
   for (int i = 0; i < chunks; ++i) {
     const std::string path =
         std::string(arguments[4]) + "/" + family + "_" + std::to_string(i) + ".h";
-    if (family == "hopper") write_chunk<HopperRows>(path, "HopperRows", arguments[2], i, chunks);
-    if (family == "blackwell") {
-      write_chunk<BlackwellRows>(path, "BlackwellRows", arguments[2], i, chunks);
-    }
-    if (family == "registers") {
-      write_chunk<RegistersRows>(path, "RegistersRows", arguments[2], i, chunks);
-    }
+#define WW_WRITE(Family, name, ...) \
+  if (family == #name) write_chunk<Family##Rows>(path, #Family "Rows", arguments[2], i, chunks);
+    WW_FAMILIES(WW_WRITE)
+#undef WW_WRITE
   }
   return 0;
 }

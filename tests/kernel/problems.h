@@ -30,7 +30,7 @@ inline const std::vector<Instance>& drawn_instances(bool with_blackwell) {
         found.push_back(foreign_instance(row, type, type));
       }
     }
-    for (const auto& row : register_kernels()) {
+    for (const auto& row : registers_kernels()) {
       if (!blackwell && kernel::first_target(row.config) > 90) continue;
       found.push_back(foreign_instance(row, row.config.mma.a, row.config.mma.b));
     }

@@ -21,7 +21,7 @@ using kernel::RegisterConfig;
 
 std::vector<Instance> register_instances(bool any_alignment) {
   std::vector<Instance> found;
-  for (const auto& row : register_kernels()) {
+  for (const auto& row : registers_kernels()) {
     if (any_alignment && !row.config.any_alignment) continue;
     found.push_back(foreign_instance(row, row.config.mma.a, row.config.mma.b));
   }

@@ -54,7 +54,7 @@ class GroupMaps(unittest.TestCase):
     def test_builds_for_older_targets_leave_the_maker_empty(self):
         """Its file is compiled for every architecture of a build: sm_80 has no tensor maps."""
         none = [f"-DWARPWRIGHT_{family}_CUDA_CHUNKS=0"
-                for family in ("HOPPER", "BLACKWELL", "REGISTERS")]
+                for family in ("Hopper", "Blackwell", "Registers")]
         with tempfile.TemporaryDirectory() as name:
             made = ptx_test.run(NVCC, "-std=c++20", "-O2", f"-I{ROOT}", "--expt-relaxed-constexpr",
                                 *none, "-gencode", "arch=compute_80,code=sm_80", "-c", "-o",

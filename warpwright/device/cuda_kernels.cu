@@ -60,12 +60,11 @@ std::optional<Refusal> load(const CudaKernel& kernel, int device) {
 const std::vector<CudaKernel>& cuda_kernels() {
   static const std::vector<CudaKernel> all = [] {
     std::vector<CudaKernel> found;
-    add_all<kernel::HopperRows>(found,
-                                std::make_integer_sequence<int, WARPWRIGHT_HOPPER_CUDA_CHUNKS>{});
-    add_all<kernel::BlackwellRows>(
-        found, std::make_integer_sequence<int, WARPWRIGHT_BLACKWELL_CUDA_CHUNKS>{});
-    add_all<kernel::RegistersRows>(
-        found, std::make_integer_sequence<int, WARPWRIGHT_REGISTERS_CUDA_CHUNKS>{});
+#define WW_ADD_ALL(Family, ...)  \
+  add_all<kernel::Family##Rows>( \
+      found, std::make_integer_sequence<int, WARPWRIGHT_##Family##_CUDA_CHUNKS>{});
+    WW_FAMILIES(WW_ADD_ALL)
+#undef WW_ADD_ALL
     // Behind the tables, the first of which tells how many clusters are resident.
     found.push_back({group_maps_kernel, 9, kernel::GroupMapsKernel::threads,
                      kernel::GroupMapsKernel::shared_bytes,

@@ -21,11 +21,11 @@ void add_all(std::vector<ModelKernel>& all, std::integer_sequence<int, chunk...>
 const ModelKernel* model_kernel(std::string_view name) {
   static const std::vector<ModelKernel> all = [] {
     std::vector<ModelKernel> found;
-    add_all<kernel::HopperRows>(found, std::make_integer_sequence<int, WARPWRIGHT_HOPPER_CHUNKS>{});
-    add_all<kernel::BlackwellRows>(found,
-                                   std::make_integer_sequence<int, WARPWRIGHT_BLACKWELL_CHUNKS>{});
-    add_all<kernel::RegistersRows>(found,
-                                   std::make_integer_sequence<int, WARPWRIGHT_REGISTERS_CHUNKS>{});
+#define WW_ADD_ALL(Family, ...)        \
+  add_all<kernel::Family##Rows>(found, \
+                                std::make_integer_sequence<int, WARPWRIGHT_##Family##_CHUNKS>{});
+    WW_FAMILIES(WW_ADD_ALL)
+#undef WW_ADD_ALL
     found.push_back({group_maps_kernel, &run_kernel<kernel::GroupMapsKernel>});
     found.push_back({zero_rows_kernel, &run_kernel<kernel::ZeroRowsKernel>});
     found.push_back({copy_rows_kernel, &run_kernel<kernel::CopyRowsKernel>});

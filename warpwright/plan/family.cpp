@@ -112,8 +112,9 @@ void add_copy_rows(const Plan& plan, const GemmOperands& o, LaunchGrids& out) {
 }  // namespace
 
 std::span<const Family* const> families() {
-  static const std::array<const Family*, 3> all = {&hopper_family(), &blackwell_family(),
-                                                   &registers_family()};
+#define WW_FAMILY(Family_, family, ...) &family##_family(),
+  static const std::array all = {WW_FAMILIES(WW_FAMILY)};
+#undef WW_FAMILY
   return all;
 }
 
@@ -139,7 +140,7 @@ const Family* family_of(const DeviceFacts& device, const PlanChoices& choices) {
 
 const Family& family_of(const Plan& plan) {
   const KnownKernel* known = find(plan.kernel);
-  return known != nullptr ? *known->family : hopper_family();
+  return known != nullptr ? *known->family : *families().front();
 }
 
 tile::GroupOffsets group_offsets(const GemmProblem& p, const Groups& groups) {

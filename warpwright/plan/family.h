@@ -142,12 +142,13 @@ void bind_launch(const Plan& plan, const GemmOperands& operands, const LaunchMem
 /// The grid of a plan's own kernel, without parameters.
 Grid grid_of(const Plan& plan);
 
-/// All of them.
+/// All of them, in the order of kernel/families.h.
 std::span<const Family* const> families();
 
-const Family& hopper_family();
-const Family& blackwell_family();
-const Family& registers_family();
+// <family>_family(): each by its name.
+#define WW_FAMILY(Family_, family, ...) const Family& family##_family();
+WW_FAMILIES(WW_FAMILY)
+#undef WW_FAMILY
 
 /// The family that serves these choices on a device, or null: that of the kernel they name, where
 /// its kernels run there, else the device's own.

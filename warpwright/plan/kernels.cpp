@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "warpwright/kernel/blackwell/table.h"
-#include "warpwright/kernel/hopper/table.h"
-#include "warpwright/kernel/registers/table.h"
+#include "warpwright/kernel/tables.h"
 
 namespace warpwright {
 namespace {
@@ -16,9 +14,9 @@ constexpr bool names_row(const auto& rows, std::string_view name) {
   return std::any_of(rows.begin(), rows.end(), [&](const auto& row) { return name == row.name; });
 }
 constexpr bool is_in_a_table(std::string_view name) {
-  return names_row(kernel::HopperRows::rows, name) ||
-         names_row(kernel::BlackwellRows::rows, name) ||
-         names_row(kernel::RegistersRows::rows, name);
+#define WW_OR_NAMES_ROW(Family, ...) || names_row(kernel::Family##Rows::rows, name)
+  return false WW_FAMILIES(WW_OR_NAMES_ROW);
+#undef WW_OR_NAMES_ROW
 }
 
 constexpr bool all_are_rows(std::string_view names) {
@@ -54,17 +52,12 @@ const std::vector<KernelRow<Config>>& rows_of(Rows which) {
 
 }  // namespace
 
-template <>
-const std::vector<KernelRow<kernel::GemmConfig>>& kernels_of(Rows rows) {
-  return rows_of<kernel::HopperRows, kernel::GemmConfig>(rows);
-}
-template <>
-const std::vector<KernelRow<kernel::BlackwellConfig>>& kernels_of(Rows rows) {
-  return rows_of<kernel::BlackwellRows, kernel::BlackwellConfig>(rows);
-}
-template <>
-const std::vector<KernelRow<kernel::RegisterConfig>>& kernels_of(Rows rows) {
-  return rows_of<kernel::RegistersRows, kernel::RegisterConfig>(rows);
-}
+#define WW_KERNELS_OF(Family, family, Config, ...)                      \
+  template <>                                                           \
+  const std::vector<KernelRow<kernel::Config>>& kernels_of(Rows rows) { \
+    return rows_of<kernel::Family##Rows, kernel::Config>(rows);         \
+  }
+WW_FAMILIES(WW_KERNELS_OF)
+#undef WW_KERNELS_OF
 
 }  // namespace warpwright

@@ -9,6 +9,7 @@
 
 #include "warpwright/facts/kernel.h"
 #include "warpwright/kernel/blackwell/config.h"
+#include "warpwright/kernel/families.h"
 #include "warpwright/kernel/hopper/config.h"
 #include "warpwright/kernel/registers/config.h"
 
@@ -28,23 +29,15 @@ enum class Rows : std::uint8_t { built, missing };
 /// The kernels of a family, in the order of its table.
 template <class Config>
 const std::vector<KernelRow<Config>>& kernels_of(Rows rows);
-template <>
-const std::vector<KernelRow<kernel::GemmConfig>>& kernels_of(Rows rows);
-template <>
-const std::vector<KernelRow<kernel::BlackwellConfig>>& kernels_of(Rows rows);
-template <>
-const std::vector<KernelRow<kernel::RegisterConfig>>& kernels_of(Rows rows);
-inline const std::vector<KernelRow<kernel::GemmConfig>>& hopper_kernels(Rows rows = Rows::built) {
-  return kernels_of<kernel::GemmConfig>(rows);
-}
-inline const std::vector<KernelRow<kernel::BlackwellConfig>>& blackwell_kernels(
-    Rows rows = Rows::built) {
-  return kernels_of<kernel::BlackwellConfig>(rows);
-}
-inline const std::vector<KernelRow<kernel::RegisterConfig>>& register_kernels(
-    Rows rows = Rows::built) {
-  return kernels_of<kernel::RegisterConfig>(rows);
-}
+// <family>_kernels(): the same by the family's name.
+#define WW_KERNELS_OF(Family, family, Config, ...)                                                 \
+  template <>                                                                                      \
+  const std::vector<KernelRow<kernel::Config>>& kernels_of(Rows rows);                             \
+  inline const std::vector<KernelRow<kernel::Config>>& family##_kernels(Rows rows = Rows::built) { \
+    return kernels_of<kernel::Config>(rows);                                                       \
+  }
+WW_FAMILIES(WW_KERNELS_OF)
+#undef WW_KERNELS_OF
 
 /// What all of a family's kernels say of themselves (`facts` of kernel/*/facts.h), those of this
 /// build first.

@@ -124,8 +124,8 @@ bool has_producers(const DeviceFacts& device) {
   const auto is_one = [&](const RegisterRow& row) {
     return has_producer(row.config) && config_fault(row.config, device.architecture) == nullptr;
   };
-  const auto& here = register_kernels();
-  const auto& elsewhere = register_kernels(Rows::missing);
+  const auto& here = registers_kernels();
+  const auto& elsewhere = registers_kernels(Rows::missing);
   return std::any_of(here.begin(), here.end(), is_one) ||
          std::any_of(elsewhere.begin(), elsewhere.end(), is_one);
 }
@@ -274,7 +274,7 @@ Refusal nothing_found(const Plan& start, const PlanChoices& choices) {
   std::vector<ResultTile> tiles;
   std::string there;
   bool found = false;
-  for (const RegisterRow& i : register_kernels()) {
+  for (const RegisterRow& i : registers_kernels()) {
     const RegisterConfig& c = i.config;
     const char* const lacking = kernel::config_fault(c, start.device.architecture);
     if (lacking != nullptr && choices.kernel.value_or("") == i.name) {
@@ -344,7 +344,7 @@ class RegistersFamily final : public Family {
     if (auto r = choice_fault(choices, start.device)) return *r;
     std::vector<Plan> all;
     const Reach reach(start.problem);
-    for (const RegisterRow& row : register_kernels(rows)) {
+    for (const RegisterRow& row : registers_kernels(rows)) {
       if (suits(row, start, reach, choices)) add_candidates(all, start, row, choices);
     }
     if (all.empty()) return nothing_found(start, choices);
