@@ -38,7 +38,7 @@ extern "C" {
 
 /** WW_ABI_VERSION of the library that runs. */
 WW_API int32_t ww_abi_version(void);
-/** The library's own version: "0.2.0". */
+/** The library's own version, like "0.2.1". */
 WW_API const char* ww_version(void);
 
 /** Element types. */
@@ -100,8 +100,9 @@ enum { WW_INT32 = 0, WW_INT64 = 1 };
  * + j * column_stride) elements. All 0: there is none.
  * A and B: 16-bit operands lie K-major (column_stride 1) or MN-major (row_stride 1), 8-bit ones
  * K-major. Their addresses, and the distances of their rows (MN-major: columns) and matrices, are
- * multiples of 16 bytes. C and D are row-major, aligned to their elements; multiples of 16 bytes
- * are faster. Scales and biases are aligned to their elements.
+ * best multiples of 16 bytes; others are copied into the workspace first, which takes time. C and D
+ * are row-major, aligned to their elements; multiples of 16 bytes are faster. Scales and biases are
+ * aligned to their elements.
  */
 typedef struct ww_matrix {
   void* data; /**< of the device, or of the host for the model; NULL where only a plan is made */
@@ -218,11 +219,13 @@ WW_API void ww_refusal_free(ww_refusal* refusal);
 typedef struct ww_device ww_device;
 
 /** "model", or the model with the instructions of another device, "model:rtx5090"; "cuda" or
- *  "cuda:1"; or a device that need not be there, to plan and explain for: "h100", "h200", "b200".
- *  Refuses with no_device. */
+ *  "cuda:1"; or a device that need not be there, to plan and explain for: "v100", "t4", "a100",
+ *  "rtx3090", "l40s", "h100", "h200", "b200", "b300", "rtx5090". Refuses with no_device, and the
+ *  names. */
 WW_API ww_refusal* ww_device_open(const char* name, ww_device** device);
-/** The machine model of so many SMs (1 or more; few are faster) and compute capability x 10: 70,
- * 75, 80, 86, 89, 90, 100, 103 or 120. */
+/** The machine model of so many SMs (1 to 1024; few are faster) and compute capability x 10: 70
+ *  (V100), 75 (T4), 80 (A100), 86 (RTX 3090), 89 (L40S), 90 (H100, H200), 100 (B200), 103 (B300)
+ *  or 120 (RTX 5090). */
 WW_API ww_refusal* ww_device_model(int32_t sms, int32_t architecture, ww_device** device);
 /** Its name, for people. */
 WW_API const char* ww_device_name(const ww_device* device);
