@@ -105,7 +105,7 @@ std::pair<DType, DType> types_of_files(DType a, DType b) {
 }
 
 DType natural_result(DType operand) {
-  if (is_of_registers(operand)) return DType::f32;
+  if (operand == DType::tf32) return DType::f32;
   return numeric::bits(operand) <= 8 ? DType::bf16 : operand;
 }
 

@@ -95,7 +95,7 @@ class HeaderParser {
     if (take('[')) {
       throw FileError(path_ +
                       " holds records (a structured dtype); the element types that are "
-                      "read are float32 ('<f4') and float16 ('<f2').");
+                      "read are float32 ('<f4'), float16 ('<f2') and int8 ('|i1').");
     }
     return string();
   }
@@ -136,13 +136,14 @@ class HeaderParser {
 };
 
 DType dtype_of(const std::string& path, const std::string& descr) {
-  constexpr std::string_view kAccepted = "float32 ('<f4') and float16 ('<f2')";
+  constexpr std::string_view kAccepted = "float32 ('<f4'), float16 ('<f2') and int8 ('|i1')";
+  if (descr == "|i1") return DType::s8;
   if (descr == "<f4") return DType::f32;
   if (descr == "<f2") return DType::f16;
   const std::string shown = "'" + printable(descr, 40) + "'";
   if (descr.starts_with('>')) {
     throw FileError(path + " holds big-endian elements (" + shown + "); those that are read are " +
-                    std::string(kAccepted) + ", both little-endian.");
+                    std::string(kAccepted) + ", little-endian.");
   }
   if (descr == "<V2" || descr == "|V2" || descr == "bfloat16") {
     throw FileError(path + " holds elements of type " + shown +

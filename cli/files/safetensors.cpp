@@ -36,11 +36,11 @@ constexpr NamedType kTypes[] = {
     {"F8_E8M0", 8, std::nullopt}, {"F4", 4, std::nullopt},     {"F6_E2M3", 6, std::nullopt},
     {"F6_E3M2", 6, std::nullopt}, {"C64", 64, std::nullopt},
 };
-constexpr std::string_view kRead = "F32, F16, BF16, F8_E4M3 and F8_E5M2";
+constexpr std::string_view kRead = "F32, F16, BF16, F8_E4M3, F8_E5M2 and I8";
 
 // May such a tensor be an operand of a product?
 bool is_operand(const NamedType& t) {
-  return t.type && numeric::is_float(*t.type);
+  return t.type && (numeric::is_float(*t.type) || *t.type == DType::s8);
 }
 
 const NamedType* find_type(std::string_view name) {
@@ -377,7 +377,7 @@ HostTensor SafetensorsFile::read(const std::string& name) const {
   const TensorFacts* const t = find(name);
   if (t != nullptr && t->dtype) return {*t->dtype, t->shape, file_.read(t->begin, t->bytes)};
   const Index index = read_index(file_);
-  fail_type(path(), find_entry(path(), name, index), std::string(kRead) + ", and I32, I8 and U8");
+  fail_type(path(), find_entry(path(), name, index), std::string(kRead) + ", and I32 and U8");
 }
 
 void write_safetensors(const std::string& path, const std::string& name, const HostTensor& tensor,

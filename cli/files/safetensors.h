@@ -12,9 +12,10 @@
 
 namespace warpwright::cli {
 
-/// Reads one tensor of type F32, F16, BF16, F8_E4M3 or F8_E5M2. The file's other tensors may have
-/// any type, but the header is checked as a whole: the tensors must tile the file's bytes without
-/// overlap or gap. Throws InputError; for a missing tensor it names those there, nearest first.
+/// Reads one tensor of type F32, F16, BF16, F8_E4M3, F8_E5M2 or I8. The file's other tensors may
+/// have any type, but the header is checked as a whole: the tensors must tile the file's bytes
+/// without overlap or gap. Throws InputError; for a missing tensor it names those there, nearest
+/// first.
 HostTensor read_safetensors(const std::string& path, const std::string& name);
 
 /// Reads the integers of one tensor of type I32 or I64. Throws InputError.

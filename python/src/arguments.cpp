@@ -1,6 +1,7 @@
 #include "python/src/arguments.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "warpwright/facts/block_scales.h"
@@ -437,8 +438,13 @@ void Product::read_scales(const Arguments& given, bool grouped) {
                            "whole tensors; the nearest legal are two numbers, or two float32 "
                            "tensors in the operands' memory")};
     }
-    operands.alpha *=
-        static_cast<float>(given.number(Arg::scale_a, 1) * given.number(Arg::scale_b, 1));
+    const double product = given.number(Arg::scale_a, 1) * given.number(Arg::scale_b, 1);
+    if (std::isnan(product)) {
+      throw Refused{
+          refuse(RefusalCode::bad_value,
+                 "scale_a or scale_b is NaN; both must be numbers: the nearest legal is 1")};
+    }
+    operands.alpha *= static_cast<float>(product);
     return;
   }
   std::array<std::optional<Tensor>, 2> scales;
@@ -454,9 +460,10 @@ void Product::read_scales(const Arguments& given, bool grouped) {
       operands.scaling = Scaling::micro;
     } else if (grouped && scales[1] && scales[1]->dimensions <= 1) {
       operands.scaling = Scaling::group;
-    } else if (one.dimensions == 0 || (one.dimensions == 1 && one.elements() == 1)) {
+    } else if (one.dimensions == 0 || (one.dimensions == 1 && one.elements() == 1 &&
+                                       (!scales[1] || scales[1]->elements() == 1))) {
       operands.scaling = Scaling::tensor;
-    } else {
+    } else {  // one number beside several: the scale of the only row
       operands.scaling = one.dimensions == 1 ? Scaling::row_column : Scaling::block;
     }
   }

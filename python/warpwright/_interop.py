@@ -46,6 +46,9 @@ class Spec:
     def __init__(self, shape: Iterable[int], dtype: Any = "bf16",
                  strides: Iterable[int] | None = None) -> None:
         self.shape = _integers("shape", shape, "bad_shape")
+        if any(extent < 0 for extent in self.shape):
+            raise Refusal(f"the shape of a Spec is {self.shape}; extents are 0 or more",
+                          "bad_shape")
         self.dtype = dtype_name(dtype)
         known = {*NAMES, *NAMES.values(), *OTHERS, *OTHERS.values()}
         if self.dtype not in known:
@@ -71,7 +74,7 @@ def _integers(name: str, values: Iterable[int], code: str) -> tuple[int, ...]:
     try:
         return tuple(operator.index(value) for value in values)
     except TypeError:
-        raise Refusal(f"the {name} of a Spec are {values!r}; they are whole numbers, one a "
+        raise Refusal(f"a Spec has the {name} {values!r}; it has whole numbers, one a "
                       "dimension", code) from None
 
 

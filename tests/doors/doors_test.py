@@ -109,7 +109,7 @@ class Case:
             # B is stored N x K for T, and K x N for N.
             self.views["b"] = View(b, n, k, of_b, layout[1] == "N")
         columns = n // 2 if "gated" in how else n
-        usual = {13: "f32", 2: "f32", 5: "bf16", 6: "bf16", 9: "bf16"}.get(a, types[0])
+        usual = {13: "bf16", 2: "f32", 5: "bf16", 6: "bf16", 9: "bf16"}.get(a, types[0])
         d = TYPES[how.get("d-dtype", usual)][0]
         of_d = 1 if self.groups else batch
         self.views["d"] = View(d, m, columns, of_d)

@@ -31,6 +31,18 @@ std::string packed_refusal(const std::function<void(GemmOperands&)>& change) {
   return fault ? fault->reason : "";
 }
 
+// A step of a server without tokens, by whatever kernel of the type there is.
+TEST(PackedPlanTest, NoTokensHaveAPlan) {
+  for (const DType result : {DType::bf16, DType::f16}) {
+    GemmOperands o = packed_operands();
+    o.d.dtype = result;
+    o.a.rows = o.d.rows = 0;
+    const auto none = plan(*describe(o), model_facts());
+    ASSERT_TRUE(none) << none.reason();
+    EXPECT_EQ(none->ctas, 0);
+  }
+}
+
 TEST(PackedPlanTest, Refusals) {
   const auto expect = [](const std::string& words,
                          const std::function<void(GemmOperands&)>& change) {

@@ -135,6 +135,9 @@ class Refusals(unittest.TestCase):
             self.refused("bad_value", "A is no tensor", wp.gemm, nothing, ones(24, 32))
         self.refused("bad_shape", "1 dimension;", wp.gemm, ones(32), ones(24, 32))
         self.refused("bad_shape", "dimensions", wp.gemm, ones(1, 1, 1, 1, 1, 32), ones(24, 32))
+        self.refused("bad_shape", "extents are 0 or more", wp.Spec, (-1, 64))
+        self.refused("bad_value", "scale_a or scale_b is NaN", wp.gemm, ones(16, 32), ones(24, 32),
+                     scale_a=float("nan"), scale_b=1.0)
         self.refused("bad_shape", "nearest legal is 3", wp.grouped_gemm, ones(16, 32), ones(24, 32),
                      np.array([0, 16], np.int32))
         self.refused("bad_pointer", "Spec", wp.gemm, wp.Spec((16, 32)), wp.Spec((24, 32)))

@@ -100,6 +100,19 @@ class Values(unittest.TestCase):
         self.close(wp.gemm(a, b, scale_a=ka, scale_b=kb), want)
         self.close(wp.gemm(a, b, accumulation="promoted"), f32(a) @ f32(b).T)
 
+    def test_one_token_has_one_scale(self):
+        a, b = normal(1, 256, dtype=e4m3), normal(128, 256, dtype=e4m3)
+        sa, sb = rng.random(1, dtype=np.float32), rng.random(128, dtype=np.float32)
+        want = f32(a) @ f32(b).T * np.outer(sa, sb)
+        self.close(wp.gemm(a, b, scale_a=sa, scale_b=sb), want)
+        self.close(wp.gemm(a, b, scale_a=sa, scale_b=sb, scaling="row_column"), want)
+        self.assertTrue(wp.plan(a, b, scale_a=sa, scale_b=sb))
+        bs, sbs = normal(3, 48, 256, dtype=e4m3), rng.random((3, 48), dtype=np.float32)
+        d = wp.grouped_gemm(a, bs, np.array([0, 0, 1, 1], np.int32), scale_a=sa, scale_b=sbs)
+        self.close(d, f32(a) @ f32(bs)[1].T * np.outer(sa, sbs[1]))
+        ones = np.ones(1, np.float32)  # of one row and one column both are the same
+        self.close(wp.gemm(a, b[:1], scale_a=ones, scale_b=ones), f32(a) @ f32(b)[:1].T)
+
     def test_groups(self):
         a, b = normal(20, 64), normal(3, 48, 64)
         for integers in (np.int32, np.int64):

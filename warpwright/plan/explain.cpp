@@ -37,7 +37,7 @@ const char* load_text(const Plan& plan) {
     case EpiloguePath::none:
       break;
   }
-  return "not read (beta is 0)";
+  return "not read (there is none, or beta is 0)";
 }
 
 // The table of roles.

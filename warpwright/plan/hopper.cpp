@@ -46,7 +46,9 @@ bool serves(const kernel::GemmConfig& c, const GemmProblem& p) {
   if (c.folds != (p.packed && folds(p.packed->sums))) return false;
   if (c.tables != (p.packed && p.packed->sums == GroupSums::table)) return false;
   if (c.zero_points != (p.packed && p.packed->format.zero_points != ZeroPoints::none)) return false;
-  if (!p.reads_ab || p.m == 0 || p.n == 0) return c.sharing == kernel::Sharing::whole;
+  // Of nothing there is no k_tile to share; where D is empty the majors of A and B do not matter.
+  if (!p.reads_ab) return c.sharing == kernel::Sharing::whole;
+  if (p.m == 0 || p.n == 0) return c.sharing == kernel::Sharing::whole || kernel::packed_a(c);
   const atom::Major a = major_a(p);
   const atom::Major b = major_b(p);
   return (c.swapped ? b : a) == c.a.major && (c.swapped ? a : b) == c.b.major;
