@@ -87,6 +87,7 @@ struct Quantised {
       case 2:
         return 1e-40;
       case 3:
+        return -0.0;
       case 4:
       case 5:
         return 0;

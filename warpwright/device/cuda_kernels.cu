@@ -34,6 +34,14 @@ void add_all(std::vector<CudaKernel>& all, std::integer_sequence<int, chunk...> 
   (add_cuda_kernels<Table, chunk>(all), ...);
 }
 
+// A kernel beside those of the tables.
+template <class Kernel>
+void add_one(std::vector<CudaKernel>& all, std::string_view name, int major,
+             void (*entry)(typename Kernel::Params)) {
+  all.push_back({name, major, Kernel::threads, Kernel::shared_bytes,
+                 reinterpret_cast<const void*>(entry), nullptr, nullptr});
+}
+
 // Loads it on the current device, which is `device`.
 std::optional<Refusal> load(const CudaKernel& kernel, int device) {
   int major = 0;
@@ -66,15 +74,9 @@ const std::vector<CudaKernel>& cuda_kernels() {
     WW_FAMILIES(WW_ADD_ALL)
 #undef WW_ADD_ALL
     // Behind the tables, the first of which tells how many clusters are resident.
-    found.push_back({group_maps_kernel, 9, kernel::GroupMapsKernel::threads,
-                     kernel::GroupMapsKernel::shared_bytes,
-                     reinterpret_cast<const void*>(&make_group_maps), nullptr, nullptr});
-    found.push_back({zero_rows_kernel, 0, kernel::ZeroRowsKernel::threads,
-                     kernel::ZeroRowsKernel::shared_bytes,
-                     reinterpret_cast<const void*>(&zero_rows), nullptr, nullptr});
-    found.push_back({copy_rows_kernel, 0, kernel::CopyRowsKernel::threads,
-                     kernel::CopyRowsKernel::shared_bytes,
-                     reinterpret_cast<const void*>(&copy_rows), nullptr, nullptr});
+    add_one<kernel::GroupMapsKernel>(found, group_maps_kernel, 9, &make_group_maps);
+    add_one<kernel::ZeroRowsKernel>(found, zero_rows_kernel, 0, &zero_rows);
+    add_one<kernel::CopyRowsKernel>(found, copy_rows_kernel, 0, &copy_rows);
     return found;
   }();
   return all;

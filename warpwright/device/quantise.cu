@@ -68,13 +68,14 @@ struct Divisor {
   __device__ explicit Divisor(float by) : scale(by), inverse(1.0F / by) {}
   // For what is as large as `largest` at most, or NaN: a product that is off by its last bit at
   // most, and a correction that rounds it rightly (Markstein), where nothing leaves the range of
-  // floats. What loses bits below the least normal one is 0 as a code.
+  // floats. What loses bits below the least normal one is 0 as a code. The sign is x's: the
+  // correction of -0 is +0.
   [[nodiscard]] __device__ bool is_usual(float largest) const {
     return scale > 0x1p-60F && scale < 0x1p60F && largest * inverse < 0x1p60F;
   }
   [[nodiscard]] __device__ float usual_quotient(float x) const {
     const float near = x * inverse;
-    return fmaf(fmaf(-near, scale, x), inverse, near);
+    return copysignf(fmaf(fmaf(-near, scale, x), inverse, near), x);
   }
 };
 

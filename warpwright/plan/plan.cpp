@@ -81,30 +81,29 @@ Result<std::vector<Plan>> of_family(const Family& family, const Plan& start,
   Plan copied = start;
   copied.problem = with_copies(problem, copies);
   const bool copies_help = (copies.a || copies.b) && !problem_fault(copied.problem, needs_tma);
-  if (needs_tma && fault && !copies_help) return *fault;
-  const Plan& first = needs_tma && fault ? copied : start;
-  auto all = family.candidates(first, choices, Rows::built);
-  if (copies_help) {
-    const std::size_t as_they_lie = !needs_tma && all ? all->size() : 0;
-    if (!needs_tma) {
-      auto more = family.candidates(copied, choices, Rows::built);
-      if (!all) {
-        all = std::move(more);
-      } else if (more) {
-        (*all).insert((*all).end(), more->begin(), more->end());
-      }
-    }
-    for (std::size_t i = 0; all && i < all->size(); ++i) {
-      Plan& each = (*all)[i];
-      if (i >= as_they_lie) {
-        add_copies(each, problem, copies, fault->reason);
-      } else {
-        add_reason(each,
-                   "reads rows that begin anywhere, which takes longer, because " + fault->reason);
-      }
+  const bool as_it_lies = !needs_tma || !fault;
+  if (!as_it_lies && !copies_help) return *fault;
+  auto all = family.candidates(as_it_lies ? start : copied, choices, Rows::built);
+  const auto add_to_each = [&](Result<std::vector<Plan>>& plans, const auto& add) {
+    if (!plans) return;
+    for (Plan& each : *plans) add(each);
+  };
+  const auto with_its_copies = [&](Plan& p) { add_copies(p, problem, copies, fault->reason); };
+  if (!as_it_lies) {
+    add_to_each(all, with_its_copies);
+  } else if (copies_help) {
+    add_to_each(all, [&](Plan& p) {
+      add_reason(p, "reads rows that begin anywhere, which takes longer, because " + fault->reason);
+    });
+    auto more = family.candidates(copied, choices, Rows::built);
+    add_to_each(more, with_its_copies);
+    if (!all) {
+      all = std::move(more);
+    } else if (more) {
+      (*all).insert((*all).end(), more->begin(), more->end());
     }
   }
-  if (!all) return with_other_builds(all.refusal(), family, first, choices);
+  if (!all) return with_other_builds(all.refusal(), family, as_it_lies ? start : copied, choices);
   std::stable_sort((*all).begin(), (*all).end(),
                    [](const Plan& x, const Plan& y) { return x.cost < y.cost; });
   return all;

@@ -356,12 +356,16 @@ bool may_be_mn_major(const Operand& o) {
   return o.row_stride == 1 || (o.rows <= 1 && o.column_stride != 1);
 }
 
+// The operand as a copy takes it: its lines may begin anywhere.
+Operand anywhere(Operand o) {
+  o.copy_engine = false;
+  return o;
+}
+
 atom::Major major_of(const Operand& o) {
   if (!k_major_fault(o)) return atom::Major::k;
-  Operand anywhere = o;  // as a copy takes it
-  anywhere.copy_engine = false;
   if (may_be_mn_major(o) && !mn_major_fault(o)) return atom::Major::mn;
-  return o.copy_engine ? major_of(anywhere) : atom::Major::k;
+  return o.copy_engine ? major_of(anywhere(o)) : atom::Major::k;
 }
 
 Fault batch_stride_fault(const Operand& o) {
@@ -388,11 +392,9 @@ Fault operand_fault(const Operand& o) {
 
 // Lines of the copy begin at multiples of 128 bytes, from which the copy engine reads fastest.
 std::optional<OperandCopy> copy_for(const Operand& operand) {
-  Operand anywhere = operand;
-  anywhere.copy_engine = false;
   if (!address_fault(operand) && !operand_fault(operand)) return std::nullopt;
-  if (operand_fault(anywhere)) return std::nullopt;
-  const bool is_k_major = major_of(anywhere) == atom::Major::k;
+  if (operand_fault(anywhere(operand))) return std::nullopt;
+  const bool is_k_major = major_of(anywhere(operand)) == atom::Major::k;
   const std::int64_t length = is_k_major ? operand.k : operand.rows;
   const std::int64_t lines = is_k_major ? operand.rows : operand.k;
   const std::int64_t matrices = operand.batch_stride == 0 ? 1 : operand.batch;
