@@ -128,13 +128,13 @@ class Session {
       find_baseline();
     }
     judge_ = std::make_unique<Judge>(
-        problem_, sets(), parts_,
-        baseline_ && problem_.groups == 0 ? baseline_->launch(0) : Launch(), stream());
+        problem_, sets(), parts_, baseline_ && !problem_.groups ? baseline_->launch(0) : Launch(),
+        stream());
     all_ = static_cast<int>(plans.size()) + (baseline_ ? baseline_->algorithms() : 0);
     contenders_.push_back(make(plans.front()));
     error_ = judge_->check(contenders_.front()->launch(), plans.front().name());
     for (std::size_t i = 1; i < plans.size(); ++i) add(plans[i]);
-    if (baseline_ && problem_.groups > 0) {
+    if (baseline_ && problem_.groups) {
       judge_->check(baseline_->launch(0), "the loop of cuBLASLt calls");
     }
     const Launch first = contenders_.front()->launch();
@@ -212,7 +212,7 @@ class Session {
       one.groups->offsets = offsets_->data();
       // B's matrices of empty groups are memory that nobody reads: more sets are needed, as if the
       // cache were larger.
-      const auto idle = static_cast<double>(problem_.groups - busy_groups(options_.lengths));
+      const auto idle = static_cast<double>(problem_.group_count() - busy_groups(options_.lengths));
       l2_bytes *= 1 + idle * matrix_bytes(problem_) / roof_.bytes;
     }
     operands_.emplace(one, static_cast<std::int64_t>(l2_bytes), options_.seed, stream());
@@ -222,7 +222,7 @@ class Session {
   }
 
   void find_baseline() {
-    auto made = Baseline::make(parts_, options_.offers, problem_.groups > 0);
+    auto made = Baseline::make(parts_, options_.offers, problem_.group_count());
     if (!made) {
       no_baseline_ = made.reason();
     } else if (const auto refusal = (*made)->launch(0)(0, stream())) {
@@ -331,7 +331,7 @@ std::unique_ptr<Entry> entry_of(const std::vector<Plan>& plans, const GemmOperan
 // What the finals say, which are this entry's.
 GemmTimes times_of(const Entry& entry, std::span<const Timing> finals) {
   GemmTimes times = entry.times;
-  if (times.problem.groups == 0) times.host = entry.session.host();
+  if (!times.problem.groups) times.host = entry.session.host();
   times.ours = finals.front();
   times.config_time = finals[entry.ours - 1];
   // What looked faster in the few replays need not be so in the many.
@@ -402,19 +402,19 @@ std::vector<RankedPlan> rank(const std::vector<Plan>& plans, const TimeOptions& 
 // Why there is no product to time, of these lengths.
 std::optional<Refusal> nothing_to_time(const std::vector<Plan>& plans,
                                        const std::vector<std::int64_t>& lengths) {
-  if (plans.empty() || plans.front().ctas == 0 || !plans.front().problem.reads_ab) {
+  if (plans.empty() || plans.front().ctas == 0 || !plans.front().problem.reads_ab()) {
     return Refusal{RefusalCode::bad_value,
                    "there is no product to time: M, N, K, alpha and groups must not be 0"};
   }
   const GemmProblem& p = plans.front().problem;
-  if (p.groups == 0) return std::nullopt;
+  if (!p.groups) return std::nullopt;
   const auto total = std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
-  const bool fit = static_cast<std::int64_t>(lengths.size()) == p.groups && total == p.m &&
+  const bool fit = static_cast<std::int64_t>(lengths.size()) == p.group_count() && total == p.m() &&
                    total > 0 && *std::min_element(lengths.begin(), lengths.end()) >= 0;
   if (fit) return std::nullopt;
   return Refusal{RefusalCode::bad_value, "the lengths are not those of " +
-                                             std::to_string(p.groups) + " groups of " +
-                                             std::to_string(p.m) + " tokens in all"};
+                                             std::to_string(p.group_count()) + " groups of " +
+                                             std::to_string(p.m()) + " tokens in all"};
 }
 
 // What `work` gives; its failures as refusals.

@@ -56,22 +56,22 @@ inline std::int64_t busy_groups(const std::vector<std::int64_t>& lengths) {
 
 /// Bytes of one of B's matrices.
 inline double matrix_bytes(const GemmProblem& p) {
-  if (p.packed) return static_cast<double>(packed::data_bytes(p.packed->format, {1, p.n, p.k}));
-  return static_cast<double>(p.n) * static_cast<double>(p.k) * numeric::bits(p.b) / 8;
+  if (p.packed) return static_cast<double>(packed::data_bytes(p.packed->format, {1, p.n(), p.k()}));
+  return static_cast<double>(p.n()) * static_cast<double>(p.k()) * numeric::bits(p.b.dtype) / 8;
 }
 
 /// The roof of `p`; its groups, when it has any, have these `lengths`.
 inline Roof roof(const GemmProblem& p, const DeviceFacts& device,
                  const std::vector<std::int64_t>& lengths = {}) {
   Roof roof{operations(p), moved_bytes(p)};
-  if (p.groups > 0) {
-    const double row = static_cast<double>(p.k) * numeric::bits(p.a) +
-                       static_cast<double>(result_columns(p)) * numeric::bits(p.d);
-    roof.bytes = static_cast<double>(p.m) * row / 8 +
+  if (p.groups) {
+    const double row = static_cast<double>(p.k()) * numeric::bits(p.a.dtype) +
+                       static_cast<double>(result_columns(p)) * numeric::bits(p.d.dtype);
+    roof.bytes = static_cast<double>(p.m()) * row / 8 +
                  static_cast<double>(busy_groups(lengths)) * matrix_bytes(p);
   }
   if (device.flops_16bit <= 0 || device.memory_bytes_per_second <= 0) return roof;
-  roof.compute_us = roof.operations / tensor_rate(device, p.a) * 1e6;
+  roof.compute_us = roof.operations / tensor_rate(device, p.a.dtype) * 1e6;
   roof.memory_us = roof.bytes / device.memory_bytes_per_second * 1e6;
   return roof;
 }

@@ -26,9 +26,9 @@ bool promotes(const GemmProblem& p) {
 // which lose no more than their share.
 Tolerance tolerance(const GemmProblem& p) {
   Tolerance t;
-  t.loss = 0x1p-24 * (static_cast<double>(p.k) + 1);
-  if (numeric::is_8bit(p.a)) {
-    const double steps = promotes(p) ? 4 : std::ceil(static_cast<double>(p.k) / 32);
+  t.loss = 0x1p-24 * (static_cast<double>(p.k()) + 1);
+  if (numeric::is_8bit(p.a.dtype)) {
+    const double steps = promotes(p) ? 4 : std::ceil(static_cast<double>(p.k()) / 32);
     t.loss += steps * 0x1p-13;
   }
   // A weight and its scale are rounded to e4m3, each by 1/16 at most.
@@ -54,8 +54,8 @@ double relative_limit(const GemmProblem& p) {
         return 0x1p-3;
     }
   };
-  double limit = rounding(p.d);
-  if (numeric::is_8bit(p.a)) limit += promotes(p) ? 2e-3 : 1e-2;
+  double limit = rounding(p.d.dtype);
+  if (numeric::is_8bit(p.a.dtype)) limit += promotes(p) ? 2e-3 : 1e-2;
   if (folds(p)) limit += 5e-2;
   return p.epilogue.gated ? 2 * limit : limit;
 }
@@ -136,7 +136,7 @@ Result<double> Judge::compare_parts(std::size_t set, const device::CudaBuffer* p
                                     const std::string& who) const {
   const auto* right = product == nullptr ? nullptr : static_cast<const float*>(product->data());
   const char* by = product == nullptr ? kLibrary : kReference;
-  const std::string whose = who + (problem_.groups > 0 ? ", in a group" : "");
+  const std::string whose = who + (problem_.groups ? ", in a group" : "");
   double worst = 0;
   for (const GemmOperands& part : parts_[set]) {
     const Comparison found = compare(part, sets_.back().d, right, tolerance(problem_), stream_);

@@ -5,6 +5,7 @@
 
 #include "bench/device_math.h"
 #include "warpwright/device/pack.h"
+#include "warpwright/plan/rules.h"
 
 namespace warpwright::bench {
 namespace {
@@ -76,20 +77,6 @@ std::shared_ptr<device::CudaBuffer> fill_packed(const GemmOperands& o, std::uint
   return values;
 }
 
-MatrixView strided(DType t, std::int64_t rows, std::int64_t columns, std::int64_t row_stride,
-                   std::int64_t column_stride, std::int64_t batch, std::int64_t batch_stride) {
-  const std::int64_t matrices = batch_stride == 0 ? 1 : batch;
-  return {nullptr,    t,
-          rows,       columns,
-          row_stride, column_stride,
-          matrices,   matrices == 1 ? 0 : batch_stride};
-}
-
-// Packed: a matrix, or a batch of them.
-MatrixView scales(std::int64_t rows, std::int64_t columns = 1, std::int64_t batch = 1) {
-  return strided(DType::f32, rows, columns, columns, 1, batch, rows * columns);
-}
-
 // Rows of a matrix; of a tensor that is not there, nothing.
 MatrixView rows_of(MatrixView v, std::int64_t first, std::int64_t count) {
   if (v.data == nullptr) return v;
@@ -131,45 +118,37 @@ GemmOperands group_of(const GemmOperands& set, std::int64_t group, std::int64_t 
 }  // namespace
 
 GemmOperands operands_for(const GemmProblem& p) {
-  const bool grouped = p.groups > 0;
-  const std::int64_t matrices = grouped ? p.groups : p.batch;  // of B
-  GemmOperands o;
-  o.a = strided(p.a, p.m, p.k, p.a_row_stride, p.a_column_stride, p.batch, p.a_batch_stride);
-  o.b = strided(p.b, p.n, p.k, p.b_row_stride, p.b_column_stride, matrices, p.b_batch_stride);
-  const std::int64_t columns = result_columns(p);
-  o.d = strided(p.d, p.m, columns, p.d_row_stride, p.d_column_stride, p.batch, p.d_batch_stride);
-  if (p.reads_c) {
-    o.c = strided(p.c, p.m, columns, p.c_row_stride, p.c_column_stride, p.batch, p.c_batch_stride);
-    o.beta = 0.5F;
-  }
-  o.packed = p.packed;
-  o.scaling = p.scaling;
-  o.accumulation = p.accumulation;
-  const auto blocks = [](std::int64_t extent) { return (extent + 127) / 128; };
-  const std::int64_t each = grouped ? p.groups : 1;
-  if (p.scaling == Scaling::tensor) {
-    o.scale_a = o.scale_b = scales(1);
-  } else if (p.scaling == Scaling::group) {
-    o.scale_a = o.scale_b = scales(p.groups);
-  } else if (p.scaling == Scaling::row_column) {
-    o.scale_a = scales(p.m);
-    o.scale_b = scales(p.n, 1, each);
-  } else if (p.scaling == Scaling::block) {
-    o.scale_a = scales(p.m, blocks(p.k));
-    if (grouped) {
-      o.scale_a.row_stride = 1;
-      o.scale_a.column_stride = (p.m + 3) / 4 * 4;
-    }
-    o.scale_b = scales(blocks(p.n), blocks(p.k), each);
-  }
+  const auto without = [](const MatrixShape& shape) {
+    MatrixView v(nullptr, shape);
+    if (v.batch_stride == 0) v.batch = 1;  // one that serves all
+    return v;
+  };
+  GemmOperands o{.a = without(p.a),
+                 .b = without(p.b),
+                 .c = without(p.c),
+                 .d = without(p.d),
+                 .alpha = p.alpha,
+                 .beta = p.reads_c() ? 0.5F : 0.0F,
+                 .scaling = p.scaling,
+                 .accumulation = p.accumulation,
+                 .scale_d = without(p.scale_d),
+                 .epilogue = p.epilogue,
+                 .bias = without(p.bias),
+                 .groups = p.groups,
+                 .packed = p.packed};
+  if (p.scaling == Scaling::none) return o;
+  const auto scales = [&](bool of_a) {
+    MatrixShape s = scale_shape(p, of_a);
+    s.batch = p.groups ? s.batch : 1;
+    return without(s);
+  };
+  o.scale_a = scales(true);
   // The scales of packed weights' groups are enough.
-  if (p.packed) o.scale_b = {};
-  if (p.scales_d) o.scale_d = scales(1);
-  o.epilogue = p.epilogue;
-  if (p.epilogue.bias != Bias::none) {
-    o.bias = matrix(nullptr, p.bias, p.epilogue.bias == Bias::rows ? p.m : p.n, 1);
+  if (!p.packed) o.scale_b = scales(false);
+  if (p.groups && p.scaling == Scaling::block) {  // tokens side by side, as TMA reads them
+    o.scale_a.row_stride = 1;
+    o.scale_a.column_stride = (p.m() + 3) / 4 * 4;
   }
-  if (grouped) o.groups = Groups{nullptr, p.offsets, p.expected_tokens};
   return o;
 }
 

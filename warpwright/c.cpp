@@ -231,9 +231,7 @@ class Reader {
       return refuse(RefusalCode::bad_value,
                     "offsets are given and grouped is 0: set it to 1, or leave them out");
     }
-    const void* offsets = g.offsets;
-    if (offsets == nullptr && plans_only_) offsets = warpwright::planned_address(9);
-    o.groups = {offsets, static_cast<warpwright::OffsetType>(g.offset_type), g.expected_tokens};
+    o.groups = {g.offsets, static_cast<warpwright::OffsetType>(g.offset_type), g.expected_tokens};
     return std::nullopt;
   }
 
@@ -293,13 +291,12 @@ class Reader {
                     "b has extents, strides or a type beside int4, whose form says them: leave all "
                     "but b.data 0");
     }
-    void* data = g.b.data;
-    if (data == nullptr && plans_only_) data = warpwright::planned_address(2);
-    if (data == nullptr) {
+    auto* const data = static_cast<std::byte*>(g.b.data);
+    if (data == nullptr && !plans_only_) {
       return refuse(RefusalCode::bad_pointer, "b.data is a null pointer; int4 weights lie there");
     }
-    o.b = warpwright::matrix(static_cast<std::byte*>(data) + WW_INT4_HEADER, DType::s4, extents.n,
-                             extents.k);
+    o.b = warpwright::matrix(data == nullptr ? nullptr : data + WW_INT4_HEADER, DType::s4,
+                             extents.n, extents.k);
     o.b.batch = extents.experts;
     o.b.batch_stride = extents.experts > 1 ? extents.n * extents.k : 0;
     return std::nullopt;
@@ -311,7 +308,6 @@ class Reader {
   }
 
   Fault view(const char* name, const ww_matrix& from, MatrixView& to) {
-    ++index_;
     if (!is_given(from)) return std::nullopt;
     if (from.dtype < 0 || from.dtype >= warpwright::kDTypeCount) {
       return refuse(RefusalCode::bad_type, name, " has the type ", from.dtype,
@@ -321,7 +317,7 @@ class Reader {
       return refuse(RefusalCode::bad_value, name, ".reserved is ", from.reserved,
                     "; it is for later versions: the nearest legal is 0");
     }
-    to.data = from.data == nullptr && plans_only_ ? warpwright::planned_address(index_) : from.data;
+    to.data = from.data;
     to.dtype = static_cast<DType>(from.dtype);
     to.rows = from.rows;
     to.columns = from.columns;
@@ -333,7 +329,6 @@ class Reader {
   }
 
   bool plans_only_;
-  int index_ = 0;
 };
 
 template <class T>
@@ -483,7 +478,7 @@ ww_refusal* ww_plan_make(const ww_gemm* gemm, const ww_device* device, const ww_
     if (auto r = Reader(true).read(gemm, operands)) return told(*r);
     warpwright::PlanChoices wanted;
     if (auto r = Reader::read(choices, wanted)) return told(*r);
-    const auto problem = warpwright::describe(operands);
+    const auto problem = warpwright::describe(operands, warpwright::addresses_of(operands));
     if (!problem) return told(problem.refusal());
     auto made = warpwright::run_plan(*problem, device->facts, wanted);
     if (!made) return told(made.refusal());

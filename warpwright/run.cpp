@@ -9,6 +9,7 @@
 #include <mutex>
 #include <shared_mutex>
 #include <string_view>
+#include <type_traits>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -37,19 +38,31 @@ struct Key {
   friend bool operator==(const Key&, const Key&) = default;
 };
 
+// Mixes the fields of a product.
+struct Mixer {
+  std::uint64_t& sum;
+
+  template <class T>
+  void operator()(const char* name, const T& value) const {
+    if constexpr (requires { value.has_value(); }) {
+      if (value) (*this)(name, *value);
+    } else if constexpr (std::is_same_v<T, PlannedMatrix>) {
+      if (is_given(value)) for_each_field(value, *this);
+    } else if constexpr (requires { for_each_field(value, *this); }) {
+      for_each_field(value, *this);
+    } else if constexpr (std::is_floating_point_v<T>) {
+      add(std::bit_cast<std::uint64_t>(static_cast<double>(value)));
+    } else {
+      add(static_cast<std::uint64_t>(value));
+    }
+  }
+  void add(std::uint64_t value) const { sum = (std::rotl(sum, 23) ^ value) * 0x9E3779B97F4A7C15U; }
+};
+
 struct Hash {
   std::size_t operator()(const Key& key) const {
-    const GemmProblem& p = key.problem;
     std::uint64_t sum = static_cast<std::uint64_t>(key.device);
-    const auto add = [&sum](auto value) {
-      sum = (std::rotl(sum, 23) ^ static_cast<std::uint64_t>(value)) * 0x9E3779B97F4A7C15U;
-    };
-    for (const std::int64_t extent : {p.m, p.n, p.k, p.batch, p.groups, p.a_row_stride,
-                                      p.b_row_stride, p.d_row_stride, p.a_column_stride}) {
-      add(extent);
-    }
-    add(static_cast<int>(p.a) | static_cast<int>(p.b) << 8 | static_cast<int>(p.d) << 16 |
-        static_cast<int>(p.scaling) << 24);
+    for_each_field(key.problem, Mixer{sum});
     return sum;
   }
 };
@@ -284,10 +297,6 @@ Result<NamedDevice> device_named(std::string_view name) {
                 "\"; there are ", known,
                 "cuda, cuda:1, ..., and the model with the instructions of "
                 "one of these, as model:b200: the nearest legal is model");
-}
-
-void* planned_address(int index) {
-  return reinterpret_cast<void*>((std::uintptr_t{1} << 59) * static_cast<unsigned>(index + 1));
 }
 
 std::string plan_line(const Plan& plan) {

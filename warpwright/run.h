@@ -58,10 +58,6 @@ struct NamedDevice {
 };
 Result<NamedDevice> device_named(std::string_view name);
 
-/// An address for tensor `index` (0 to 15) of operands that are only planned: aligned, and far from
-/// the others.
-void* planned_address(int index);
-
 /// "D[5,24] = alpha * A[5,32] * B[24,32]^T, bf16 -> f32 by KERNEL on DEVICE: why", for a log.
 std::string plan_line(const Plan& plan);
 

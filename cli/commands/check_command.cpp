@@ -145,7 +145,7 @@ void print_mutants(const device::MutationReport& report, bool json, std::ostream
 void note_short_tiles(const Product& product, std::ostream& err) {
   const Plan& plan = product.plan;
   const KernelFacts& facts = plan.facts();
-  const std::int64_t blocks = (plan.problem.k + facts.tile.k - 1) / facts.tile.k;
+  const std::int64_t blocks = (plan.problem.k() + facts.tile.k - 1) / facts.tile.k;
   if (blocks <= facts.stages) {
     err << "note: a tile of " << blocks << " K blocks does not go round the ring of "
         << facts.stages << " stages, so what only a full ring orders was not tried: take a K above "

@@ -110,7 +110,7 @@ void read_weights(const GemmOptions& o, GemmJob& job) {
     throw InputError("--layout is " + o.layout +
                      ", and int4 weights are packed N x K: the nearest legal value is NT.");
   }
-  PackedWeights& packed = job.packed.emplace();
+  PackedWeights& packed = job.product.packed.emplace();
   packed.format.group = o.group.value_or(128);
   if (o.zero_points) packed.format.zero_points = ZeroPoints::groups;
   choose<GroupSums>(packed.sums, "--sums", o.sums,
@@ -132,7 +132,7 @@ void read_micro(const GemmOptions& o, GemmJob& job) {
     throw InputError(std::string(option) + " is " + *text + ", and --dtype is " + o.dtype +
                      ", whose A and B have scales of their own: leave it out.");
   }
-  job.scaling = Scaling::micro;
+  job.product.scaling = Scaling::micro;
 }
 
 }  // namespace
@@ -143,41 +143,41 @@ std::pair<DType, DType> micro_types(const GemmOptions& o) {
 }
 
 void read_words(const GemmOptions& o, GemmJob& job) {
-  job.is_grouped = o.is_grouped;
-  job.alpha = parse_scalar("alpha", o.alpha, 1.0F);
-  job.beta = parse_scalar("beta", o.beta, o.c.empty() ? 0.0F : 1.0F);
+  if (o.is_grouped) job.product.groups.emplace();
+  job.product.alpha = parse_scalar("alpha", o.alpha, 1.0F);
+  job.product.beta = parse_scalar("beta", o.beta, o.c.empty() ? 0.0F : 1.0F);
   if (o.batch) {
     if (*o.batch < 1) {
       throw InputError("--batch is " + std::to_string(*o.batch) +
                        "; the nearest legal value is 1.");
     }
-    job.batch = *o.batch;
+    job.product.d.batch = *o.batch;
     job.is_batch = true;
   }
   std::pair<bool, bool> layout = {false, false};
   choose(layout, "--layout", o.layout, kLayouts);
   std::tie(job.a_transposed, job.b_transposed) = layout;
-  choose<Scaling>(job.scaling, "--scaling", o.scaling,
+  choose<Scaling>(job.product.scaling, "--scaling", o.scaling,
                   {{"none", Scaling::none},
                    {"tensor", Scaling::tensor},
                    {"group", Scaling::group},
                    {"row-column", Scaling::row_column},
                    {"block", Scaling::block}});
   read_micro(o, job);
-  choose(job.accumulation, "--accumulation", o.accumulation, kAccumulations);
+  choose(job.product.accumulation, "--accumulation", o.accumulation, kAccumulations);
   read_weights(o, job);
-  if (o.gated) job.epilogue.activation = Activation::silu;
-  if (!o.activation.empty()) job.epilogue.activation = parse_activation(o.activation);
-  job.epilogue.gated = o.gated;
-  job.epilogue.bias = parse_bias(o.bias).first;
+  if (o.gated) job.product.epilogue.activation = Activation::silu;
+  if (!o.activation.empty()) job.product.epilogue.activation = parse_activation(o.activation);
+  job.product.epilogue.gated = o.gated;
+  job.product.epilogue.bias = parse_bias(o.bias).first;
   job.choices = parse_choices(o);
   job.uses_tuning = !o.no_tuning;
   if (o.expected_tokens && !(*o.expected_tokens > 0 && std::isfinite(*o.expected_tokens))) {
     throw InputError("--expected-tokens must be a number above 0; leave it out for the mean.");
   }
-  job.expected_tokens = o.expected_tokens.value_or(0);
-  if (!names_file(o.offsets)) {
-    choose<OffsetType>(job.offset_type, "--offsets", o.offsets,
+  if (job.product.groups) job.product.groups->expected_tokens = o.expected_tokens.value_or(0);
+  if (job.product.groups && !names_file(o.offsets)) {
+    choose<OffsetType>(job.product.groups->type, "--offsets", o.offsets,
                        {{"int32", OffsetType::int32}, {"int64", OffsetType::int64}});
   }
   if (o.total && *o.total < 1) {

@@ -64,10 +64,10 @@ std::string type_text(DType t) {
 void add_groups(ordered_json& json, const GemmOutcome& o) {
   const GemmJob& job = o.product.job;
   const KernelFacts& facts = o.product.plan.facts();
-  json["groups"] = job.groups;
+  json["groups"] = job.product.group_count();
   json["tokens"] = job.lengths();
-  json["total"] = job.m;
-  json["offsets"] = job.offset_type == OffsetType::int64 ? "int64" : "int32";
+  json["total"] = job.product.m();
+  json["offsets"] = job.product.groups->type == OffsetType::int64 ? "int64" : "int32";
   json["tile_tokens"] = facts.result_rows;
   json["tile_weights"] = facts.result_columns;
   if (o.options.check_offsets) {
@@ -83,13 +83,13 @@ ordered_json to_json(const GemmOutcome& o) {
   ordered_json json;
   json["plan"] = plan.name();
   json["device"] = plan.device.name;
-  json["batch"] = p.batch;
-  json["m"] = p.m;
-  json["n"] = p.n;
-  json["k"] = job.k;
-  if (job.is_grouped) add_groups(json, o);
-  json["dtype"] = {type_text(p.a), type_text(p.b)};
-  json["d_dtype"] = type_text(p.d);
+  json["batch"] = p.batch();
+  json["m"] = p.m();
+  json["n"] = p.n();
+  json["k"] = job.product.k();
+  if (job.product.is_grouped()) add_groups(json, o);
+  json["dtype"] = {type_text(p.a.dtype), type_text(p.b.dtype)};
+  json["d_dtype"] = type_text(p.d.dtype);
   json["scaling"] = scaling_name(p.scaling);
   if (p.packed) {
     json["weights"] = {{"group", p.packed->format.group},
@@ -117,7 +117,7 @@ ordered_json to_json(const GemmOutcome& o) {
   if (o.check) {
     json["check"] = check_json(o.check->elements);
     json["check"]["passed"] = o.check->passed();
-    if (job.is_grouped) {
+    if (job.product.is_grouped()) {
       json["check"]["rows_in_no_group"] = job.rest.count();
       json["check"]["rows_touched"] = o.check->touched;
     }
@@ -141,19 +141,20 @@ std::string summary(const GemmOutcome& o) {
   const Plan& plan = o.product.plan;
   const GemmProblem& p = plan.problem;
   const KernelFacts& facts = plan.facts();
-  const bool grouped = job.is_grouped;
+  const bool grouped = job.product.is_grouped();
   char text[512];
-  std::snprintf(text, sizeof(text),
-                "%s: %sD[%lld,%lld] with K = %lld, %s to %s, on %s: %s of %dx%d in %.3g s%s.\n",
-                job.command(), (p.batch > 1 ? std::to_string(p.batch) + " times " : "").c_str(),
-                static_cast<long long>(p.m), static_cast<long long>(job.result_columns()),
-                static_cast<long long>(job.k),
-                (type_text(p.a) + (p.a == p.b ? "" : "," + type_text(p.b))).c_str(),
-                type_text(p.d).c_str(),
-                (plan.device.name + (grouped ? " by " + plan.name() : "")).c_str(),
-                tiles_text(job, plan).c_str(), grouped ? facts.result_rows : plan.tile().m,
-                grouped ? facts.result_columns : plan.tile().n, o.seconds,
-                plan.device.is_model ? "" : ", copies to and from the GPU included");
+  std::snprintf(
+      text, sizeof(text),
+      "%s: %sD[%lld,%lld] with K = %lld, %s to %s, on %s: %s of %dx%d in %.3g s%s.\n",
+      job.command(), (p.batch() > 1 ? std::to_string(p.batch()) + " times " : "").c_str(),
+      static_cast<long long>(p.m()), static_cast<long long>(job.result_columns()),
+      static_cast<long long>(job.product.k()),
+      (type_text(p.a.dtype) + (p.a.dtype == p.b.dtype ? "" : "," + type_text(p.b.dtype))).c_str(),
+      type_text(p.d.dtype).c_str(),
+      (plan.device.name + (grouped ? " by " + plan.name() : "")).c_str(),
+      tiles_text(job, plan).c_str(), grouped ? facts.result_rows : plan.tile().m,
+      grouped ? facts.result_columns : plan.tile().n, o.seconds,
+      plan.device.is_model ? "" : ", copies to and from the GPU included");
   return text;
 }
 
@@ -219,8 +220,8 @@ int gemm_command(const GemmOptions& options, std::ostream& out, std::ostream& er
     note_duration(err, job.command(),
                   (facts.is_model ? product.model_seconds() : 0) +
                       (options.check ? check_seconds(product.products()) : 0),
-                  job.is_grouped ? "fewer tokens or a smaller N or K are faster"
-                                 : "smaller extents are faster");
+                  job.product.is_grouped() ? "fewer tokens or a smaller N or K are faster"
+                                           : "smaller extents are faster");
     product.load(options.seed, err);
     GemmOutcome outcome{
         .product = product, .options = options, .run = {}, .check = {}, .times = {}};
@@ -266,7 +267,7 @@ int explain_command(const GemmOptions& options, std::ostream& out, std::ostream&
       return 0;
     }
     ordered_json json = plan_json(product.plan);
-    if (product.job.is_grouped) json["tokens"] = product.job.lengths();
+    if (product.job.product.is_grouped()) json["tokens"] = product.job.lengths();
     json["tuning"] = product.origin;
     out << json_text(json);
     return 0;

@@ -42,31 +42,50 @@ bool is_npy(const std::string& spec) {
 
 void choose_types(const GemmOptions& o, const std::optional<std::pair<DType, DType>>& operands,
                   const std::optional<DType>& result, GemmJob& job) {
-  if (job.packed) {
-    std::tie(job.a_type, job.b_type) =
+  if (job.product.packed) {
+    std::tie(job.product.a.dtype, job.product.b.dtype) =
         std::pair(operands ? operands->first : DType::e4m3, DType::s4);
   } else {
-    std::tie(job.a_type, job.b_type) =
+    std::tie(job.product.a.dtype, job.product.b.dtype) =
         operands.value_or(job.a.bytes.empty() ? std::pair(DType::bf16, DType::bf16)
                                               : types_of_files(job.a.dtype, job.b.dtype));
   }
   // Grouped kernels do not give f32: a .npy file gets what they give, widened.
-  const bool to_npy = is_npy(o.out) && !job.is_grouped;
-  job.result = result.value_or(to_npy ? DType::f32 : natural_result(job.a_type));
-  if (to_npy && !fits_npy(job.result)) {
-    const std::string name(numeric::word(job.result));
+  const bool to_npy = is_npy(o.out) && !job.product.is_grouped();
+  job.product.d.dtype = result.value_or(to_npy ? DType::f32 : natural_result(job.product.a.dtype));
+  if (to_npy && !fits_npy(job.product.d.dtype)) {
+    const std::string name(numeric::word(job.product.d.dtype));
     throw InputError("D as " + name + " cannot be written to " + o.out + ": .npy has no " + name +
                      "; choose --d-dtype f32 or fp16, or --out FILE.safetensors:NAME.");
   }
 }
 
-// An operand as it is stored.
-MatrixView stored_view(HostTensor& t, bool transposed) {
+// A tensor as it is stored, of the type that it will have.
+MatrixView stored(const HostTensor& t, DType type, bool transposed = false) {
+  if (t.shape.empty()) return {nullptr, MatrixShape{type}};
   MatrixView view = packed_view(t);
+  view.data = nullptr;
+  view.dtype = type;
   if (!transposed) return view;
   std::swap(view.rows, view.columns);
   std::swap(view.row_stride, view.column_stride);
   return view;
+}
+
+// Where the tensors of a product will lie.
+void lay_out(GemmJob& job) {
+  GemmOperands& o = job.product;
+  o.a = stored(job.a, o.a.dtype, job.a_transposed);
+  o.b = stored(job.b, o.b.dtype, job.b_transposed);
+  if (job.reads_c()) o.c = stored(job.c, o.d.dtype);
+  MatrixView d = matrix(nullptr, o.d.dtype, o.d.rows, job.result_columns());
+  d.batch = o.d.batch;
+  d.batch_stride = d.rows * d.columns;
+  o.d = d;
+  o.scale_a = stored(job.scale_a, DType::f32);
+  o.scale_b = stored(job.scale_b, DType::f32);
+  if (job.scale_d) o.scale_d = stored(*job.scale_d, DType::f32);
+  if (o.has_bias()) o.bias = stored(job.bias, job.bias.dtype);
 }
 
 std::int64_t batch_stride(const HostTensor& t) {
@@ -96,28 +115,30 @@ GemmCheck check_of(const GemmJob& job, std::size_t group, DType type, const void
   };
   GemmCheck c;
   c.m = rows.count();
-  c.n = job.n;
-  c.k = job.k;
-  c.batch = job.batch;
-  c.a = from(codes_of(job.a, job.a_transposed), rows.begin, job.k);
+  c.n = job.product.n();
+  c.k = job.product.k();
+  c.batch = job.product.batch();
+  c.a = from(codes_of(job.a, job.a_transposed), rows.begin, job.product.k());
   c.b = of_batch(codes_of(job.b, job.b_transposed), g);
   if (job.reads_c()) c.c = from(codes_of(job.c), rows.begin, job.result_columns());
-  c.d = from({type, codes, false, job.m * job.result_columns()}, rows.begin, job.result_columns());
-  c.alpha = static_cast<double>(job.alpha);
-  c.beta = static_cast<double>(job.beta);
-  c.scaling = job.scaling == Scaling::group ? Scaling::tensor
-              : job.is_micro()              ? Scaling::none  // the values are scaled
-                                            : job.scaling;
-  c.accumulation = job.accumulation;
-  if (job.packed) {
+  c.d = from({type, codes, false, job.product.m() * job.result_columns()}, rows.begin,
+             job.result_columns());
+  c.alpha = static_cast<double>(job.product.alpha);
+  c.beta = static_cast<double>(job.product.beta);
+  c.scaling = job.product.scaling == Scaling::group ? Scaling::tensor
+              : job.is_micro()                      ? Scaling::none  // the values are scaled
+                                                    : job.product.scaling;
+  c.accumulation = job.product.accumulation;
+  if (job.product.packed) {
     c.packed_b = true;
-    c.folded = folds(job.packed->sums);
+    c.folded = folds(job.product.packed->sums);
     c.accumulation =
-        job.packed->sums == GroupSums::exact ? Accumulation::promoted : Accumulation::fast;
+        job.product.packed->sums == GroupSums::exact ? Accumulation::promoted : Accumulation::fast;
   }
   if (c.scaling != Scaling::none) {
-    const bool by_row = job.scaling == Scaling::row_column || job.scaling == Scaling::block;
-    const bool one_each = job.scaling == Scaling::group && job.scale_a.shape[0] > 1;
+    const bool by_row =
+        job.product.scaling == Scaling::row_column || job.product.scaling == Scaling::block;
+    const bool one_each = job.product.scaling == Scaling::group && job.scale_a.shape[0] > 1;
     c.scale_a = from(codes_of(job.scale_a),
                      by_row     ? rows.begin
                      : one_each ? g
@@ -125,12 +146,13 @@ GemmCheck check_of(const GemmJob& job, std::size_t group, DType type, const void
                      job.scale_a.shape.back());
     c.scale_b = codes_of(job.scale_b);
     if (!job.scale_b.shape.empty())
-      c.scale_b = job.scaling == Scaling::group ? from(c.scale_b, g, 1) : of_batch(c.scale_b, g);
+      c.scale_b =
+          job.product.scaling == Scaling::group ? from(c.scale_b, g, 1) : of_batch(c.scale_b, g);
   }
   if (job.scale_d) c.scale_d = codes_of(*job.scale_d);
-  c.epilogue = job.epilogue;
-  if (job.epilogue.bias == Bias::rows) c.bias = from(codes_of(job.bias), rows.begin, 1);
-  if (job.epilogue.bias == Bias::columns) c.bias = of_batch(codes_of(job.bias), g);
+  c.epilogue = job.product.epilogue;
+  if (job.product.epilogue.bias == Bias::rows) c.bias = from(codes_of(job.bias), rows.begin, 1);
+  if (job.product.epilogue.bias == Bias::columns) c.bias = of_batch(codes_of(job.bias), g);
   return c;
 }
 
@@ -146,7 +168,7 @@ void read_values(GemmJob& job) {
 // Random int4 weights: normal ones, quantised.
 void pack_random(GemmJob& job, std::uint64_t seed) {
   HostTensor wide = random_normal(DType::f32, job.b.shape, seed, kStreamB);
-  const PackedFormat& f = job.packed->format;
+  const PackedFormat& f = job.product.packed->format;
   const MatrixView view = packed_view(wide);
   const auto quantised = weights::quantise(
       {&view, 1},
@@ -226,48 +248,29 @@ GemmJob read_job(const GemmOptions& o) {
   read_matrices(o, job);
   choose_types(o, operands, result, job);
   read_vectors(o, job);
+  lay_out(job);
   return job;
 }
 
-GemmProblem problem_of(const GemmJob& job) {
-  GemmProblem p = packed_problem(job.m, job.n, job.k, job.a_type, job.result, job.reads_c());
-  p.b = job.b_type;
-  p.packed = job.packed;
-  p.batch = job.batch;
-  p.reads_ab = job.alpha != 0.0F && job.k > 0;
-  p.scaling = job.scaling;
-  p.accumulation = job.scaling == Scaling::block ? Accumulation::promoted : job.accumulation;
-  p.epilogue = job.epilogue;
-  if (job.epilogue.bias != Bias::none) p.bias = job.bias.dtype;
-  p.scales_d = job.scale_d.has_value();
-  p.groups = job.groups;
-  p.offsets = job.offset_type;
-  p.expected_tokens = job.expected_tokens;
-  const auto transpose = [](std::int64_t rows, std::int64_t& row, std::int64_t& column) {
-    row = 1;
-    column = rows;
-  };
-  if (job.a_transposed) transpose(job.m, p.a_row_stride, p.a_column_stride);
-  if (job.b_transposed) transpose(job.n, p.b_row_stride, p.b_column_stride);
-  p.c_row_stride = p.d_row_stride = job.result_columns();
-  p.a_batch_stride = batch_stride(job.a);
-  p.b_batch_stride = batch_stride(job.b);
-  if (job.reads_c()) p.c_batch_stride = batch_stride(job.c);
-  if (job.batch > 1) p.d_batch_stride = job.m * job.result_columns();
-  return p;
+void GemmJob::set_extents(std::int64_t m, std::int64_t n, std::int64_t k) {
+  product.a.rows = product.d.rows = m;
+  product.b.rows = n;
+  product.a.columns = product.b.columns = k;
+  product.d.columns = result_columns();
 }
 
 void check_memory(const GemmJob& job) {
-  const double result = static_cast<double>(job.batch) * static_cast<double>(job.m) *
-                        static_cast<double>(job.result_columns()) * numeric::bits(job.result) / 8;
-  const double wanted = bytes_as(job.a, job.is_micro() ? DType::f32 : job.a_type) +
-                        bytes_as(job.b, job.is_micro() ? DType::f32 : job.b_type) +
-                        bytes_as(job.c, job.result) + bytes_as(job.scale_a, DType::f32) +
+  const double result =
+      static_cast<double>(job.product.batch()) * static_cast<double>(job.product.m()) *
+      static_cast<double>(job.result_columns()) * numeric::bits(job.product.d.dtype) / 8;
+  const double wanted = bytes_as(job.a, job.is_micro() ? DType::f32 : job.product.a.dtype) +
+                        bytes_as(job.b, job.is_micro() ? DType::f32 : job.product.b.dtype) +
+                        bytes_as(job.c, job.product.d.dtype) + bytes_as(job.scale_a, DType::f32) +
                         bytes_as(job.scale_b, DType::f32) + bytes_as(job.bias, job.bias.dtype) +
                         result;
   require_memory(job.reads_c() ? "A, B, C and D" : "A, B and D", wanted,
-                 job.is_grouped ? "choose fewer groups or tokens, or a smaller N or K"
-                                : "choose smaller M, N or K");
+                 job.product.is_grouped() ? "choose fewer groups or tokens, or a smaller N or K"
+                                          : "choose smaller M, N or K");
 }
 
 void load(GemmJob& job, std::uint64_t seed, std::ostream& err) {
@@ -280,14 +283,14 @@ void load(GemmJob& job, std::uint64_t seed, std::ostream& err) {
     t = random_normal(type, t.shape, seed, stream);
     return true;
   };
-  const DType a_type = job.is_micro() ? DType::f32 : job.a_type;
-  const DType b_type = job.is_micro() ? DType::f32 : job.b_type;
+  const DType a_type = job.is_micro() ? DType::f32 : job.product.a.dtype;
+  const DType b_type = job.is_micro() ? DType::f32 : job.product.b.dtype;
   if (make(job.a, a_type, kStreamA)) {
     poison(job.a);
   } else {
     round_to(job.a, a_type, "A", err);
   }
-  if (job.packed) {
+  if (job.product.packed) {
     if (job.packed_b.empty()) {
       pack_random(job, seed);
     } else {
@@ -297,28 +300,31 @@ void load(GemmJob& job, std::uint64_t seed, std::ostream& err) {
     round_to(job.b, b_type, "B", err);
   }
   if (job.is_micro()) {
-    job.micro_a = quantise(job.a, job.a_type);
-    job.micro_b = quantise(job.b, job.b_type);
+    job.micro_a = quantise(job.a, job.product.a.dtype);
+    job.micro_b = quantise(job.b, job.product.b.dtype);
   }
-  if (make(job.c, job.result, kStreamC)) {
+  if (make(job.c, job.product.d.dtype, kStreamC)) {
     poison(job.c);
   } else if (job.reads_c()) {
-    round_to(job.c, job.result, "C", err);
+    round_to(job.c, job.product.d.dtype, "C", err);
   }
   if (is_open(job.scale_a)) {
     job.scale_a = random_scales(job.scale_a.shape, seed, kStreamScaleA);
-    if (job.scaling == Scaling::row_column || job.scaling == Scaling::block) poison(job.scale_a);
+    if (job.product.scaling == Scaling::row_column || job.product.scaling == Scaling::block)
+      poison(job.scale_a);
     // Kernels take both ways, each by a path of its own: odd seeds try the one by copies.
-    if (job.scaling == Scaling::block && seed % 2 == 1) lay_side_by_side(job);
+    if (job.product.scaling == Scaling::block && seed % 2 == 1) lay_side_by_side(job);
   }
   if (is_open(job.scale_b)) job.scale_b = random_scales(job.scale_b.shape, seed, kStreamScaleB);
-  if (make(job.bias, DType::f32, kStreamBias) && job.epilogue.bias == Bias::rows) poison(job.bias);
+  if (make(job.bias, DType::f32, kStreamBias) && job.product.epilogue.bias == Bias::rows)
+    poison(job.bias);
   const auto write = [&job](auto width) {
     const std::vector<decltype(width)> all(job.offsets.begin(), job.offsets.end());
     const auto bytes = std::as_bytes(std::span(all));
     job.offset_bytes.assign(bytes.begin(), bytes.end());
   };
-  if (job.offset_type == OffsetType::int64) {
+  if (!job.product.groups) return;
+  if (job.product.groups->type == OffsetType::int64) {
     write(std::int64_t{});
   } else {
     write(std::int32_t{});
@@ -327,45 +333,31 @@ void load(GemmJob& job, std::uint64_t seed, std::ostream& err) {
 
 HostTensor poisoned_result(const GemmJob& job) {
   const std::int64_t columns = job.result_columns();
-  HostTensor d{job.result, {job.m, columns}, {}};
-  if (job.is_batch) d.shape.insert(d.shape.begin(), job.batch);
-  d.bytes.assign(static_cast<std::size_t>(d.elements() * size_of(job.result)), kPoison);
+  HostTensor d{job.product.d.dtype, {job.product.m(), columns}, {}};
+  if (job.is_batch) d.shape.insert(d.shape.begin(), job.product.batch());
+  d.bytes.assign(static_cast<std::size_t>(d.elements() * size_of(job.product.d.dtype)), kPoison);
   return d;
 }
 
 GemmOperands operands_of(GemmJob& job, HostTensor& d) {
-  GemmOperands o;
-  o.a = stored_view(job.a, job.a_transposed);
-  o.b = stored_view(job.b, job.b_transposed);
-  if (job.packed) {
-    o.packed = job.packed;
-    o.b.dtype = DType::s4;
-    o.b.data = job.packed_b.data() + packed::kHeaderBytes;
-  }
+  GemmOperands o = job.product;
+  o.a.data = job.is_micro() ? job.micro_a.codes.data() : job.a.bytes.data();
+  o.b.data = job.is_micro()       ? job.micro_b.codes.data()
+             : job.product.packed ? job.packed_b.data() + packed::kHeaderBytes
+                                  : job.b.bytes.data();
   if (job.is_micro()) {
-    o.a.dtype = job.a_type;
-    o.b.dtype = job.b_type;
-    o.a.data = job.micro_a.codes.data();
-    o.b.data = job.micro_b.codes.data();
-    o.scale_a = scales_view(job.micro_a, job.a, job.a_type);
-    o.scale_b = scales_view(job.micro_b, job.b, job.b_type);
+    o.scale_a = scales_view(job.micro_a, job.a, o.a.dtype);
+    o.scale_b = scales_view(job.micro_b, job.b, o.b.dtype);
+  } else {
+    o.scale_a.data = job.scale_a.bytes.data();
+    if (!job.side_by_side.empty()) o.scale_a = side_by_side_view(job);
+    o.scale_b.data = job.scale_b.bytes.data();
   }
-  if (job.reads_c()) o.c = packed_view(job.c);
-  o.d = packed_view(d);
-  o.alpha = job.alpha;
-  o.beta = job.beta;
-  o.scaling = job.scaling;
-  o.accumulation = job.accumulation;
-  if (job.scaling != Scaling::none && !job.is_micro()) {
-    o.scale_a = job.side_by_side.empty() ? packed_view(job.scale_a) : side_by_side_view(job);
-    if (!job.scale_b.shape.empty()) o.scale_b = packed_view(job.scale_b);
-  }
-  if (job.scale_d) o.scale_d = packed_view(*job.scale_d);
-  o.epilogue = job.epilogue;
-  if (job.epilogue.bias != Bias::none) o.bias = packed_view(job.bias);
-  if (job.is_grouped) {
-    o.groups = Groups{job.offset_bytes.data(), job.offset_type, job.expected_tokens};
-  }
+  if (job.reads_c()) o.c.data = job.c.bytes.data();
+  o.d.data = d.bytes.data();
+  if (job.scale_d) o.scale_d.data = job.scale_d->bytes.data();
+  if (o.has_bias()) o.bias.data = job.bias.bytes.data();
+  if (o.groups) o.groups->offsets = job.offset_bytes.data();
   return o;
 }
 
@@ -373,7 +365,7 @@ JobCheck check_job(const GemmJob& job, DType type, const void* codes,
                    const std::function<void(double)>& progress) {
   JobCheck result;
   result.elements.dtype = type;
-  result.elements.batch = job.batch;
+  result.elements.batch = job.product.batch();
   for (std::size_t g = 0; g < job.rows.size(); ++g) {
     const RowRange rows = job.rows[g];
     if (rows.count() == 0) continue;
@@ -381,7 +373,7 @@ JobCheck check_job(const GemmJob& job, DType type, const void* codes,
     if (progress) {
       question.progress = [&](double share) {
         progress((static_cast<double>(rows.begin) + share * static_cast<double>(rows.count())) /
-                 static_cast<double>(job.m));
+                 static_cast<double>(job.product.m()));
       };
     }
     CheckResult part = check_gemm(question);

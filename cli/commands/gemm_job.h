@@ -66,26 +66,16 @@ struct RowRange {
 /// One product with all choices made. Its tensors have their shapes, [batch x] rows x columns, and
 /// those of files their content, as it lies there, until `load` ran.
 struct GemmJob {
-  std::int64_t m = 0, n = 0, k = 0;  ///< of the product: D of a gated one has n / 2 columns
-  std::int64_t batch = 1;
-  bool is_batch = false;    ///< --batch was given: D has three dimensions
-  bool is_grouped = false;  ///< B, its scales and a bias along columns have a matrix a group
-  std::int64_t groups = 0;
-  DType a_type = DType::bf16;
-  DType b_type = DType::bf16;
-  DType result = DType::bf16;
-  /// B are int4 weights in this form: `b` has their values, in f32, and `packed_b` their bytes.
-  std::optional<PackedWeights> packed;
-  float alpha = 1.0F, beta = 0.0F;
+  /// What is multiplied. It has addresses once `operands_of` ran.
+  GemmOperands product;
+  bool is_batch = false;      ///< --batch was given: D has three dimensions
   bool a_transposed = false;  ///< A is stored K x M
   bool b_transposed = false;  ///< B is stored K x N
-  Scaling scaling = Scaling::none;
-  Accumulation accumulation = Accumulation::fast;
-  Epilogue epilogue;
   PlanChoices choices;
   bool uses_tuning = true;
   HostTensor a, b, c;
-  std::vector<std::byte> packed_b;  ///< a packed tensor, with `packed`
+  /// Of int4 weights `b` has their values, in f32, and here are their bytes.
+  std::vector<std::byte> packed_b;
   /// With micro scaling `a` and `b` have the values, in f32, and here are their codes and scales.
   MicroTensor micro_a, micro_b;
   HostTensor scale_a, scale_b;  ///< f32, with `scaling`
@@ -98,24 +88,21 @@ struct GemmJob {
                                ///< dense product all of them
   RowRange rest;               ///< rows in no group, behind all others
   std::vector<std::int64_t> offsets;    ///< of groups, as the kernel gets them
-  std::vector<std::byte> offset_bytes;  ///< of `offset_type`, once loaded
-  OffsetType offset_type = OffsetType::int32;
-  double expected_tokens = 0;  ///< 0: not given
+  std::vector<std::byte> offset_bytes;  ///< of the product's type, once loaded
 
-  [[nodiscard]] const char* command() const { return is_grouped ? "grouped" : "gemm"; }
-  [[nodiscard]] bool reads_c() const { return beta != 0.0F; }
-  [[nodiscard]] bool is_micro() const { return scaling == Scaling::micro; }
-  [[nodiscard]] std::int64_t result_columns() const { return epilogue.gated ? n / 2 : n; }
+  [[nodiscard]] const char* command() const { return product.is_grouped() ? "grouped" : "gemm"; }
+  [[nodiscard]] bool reads_c() const { return product.beta != 0.0F; }
+  [[nodiscard]] bool is_micro() const { return product.scaling == Scaling::micro; }
+  [[nodiscard]] std::int64_t result_columns() const { return warpwright::result_columns(product); }
+  /// Of the product: D of a gated one has n / 2 columns.
+  void set_extents(std::int64_t m, std::int64_t n, std::int64_t k);
   /// Rows that are computed, of one of the batch, and those of each group.
-  [[nodiscard]] std::int64_t tokens() const { return m - rest.count(); }
+  [[nodiscard]] std::int64_t tokens() const { return product.m() - rest.count(); }
   [[nodiscard]] std::vector<std::int64_t> lengths() const;
 };
 
 /// Reads and checks the arguments and the files they name. Throws InputError with one sentence.
 GemmJob read_job(const GemmOptions& options);
-
-/// The problem that the job poses.
-GemmProblem problem_of(const GemmJob& job);
 
 /// Refuses what this machine's memory cannot hold. Throws InputError.
 void check_memory(const GemmJob& job);
@@ -130,7 +117,7 @@ void load(GemmJob& job, std::uint64_t seed, std::ostream& err);
 /// 0xff, NaN in every type.
 HostTensor poisoned_result(const GemmJob& job);
 
-/// The operands of a loaded job, with `d` for its result.
+/// The product of a loaded job in host memory, with `d` for its result.
 GemmOperands operands_of(GemmJob& job, HostTensor& d);
 
 /// How a result compares.

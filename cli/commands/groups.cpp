@@ -38,9 +38,9 @@ std::vector<std::int64_t> read_offsets(const GemmOptions& o, GemmJob& job) {
     throw InputError(
         "--tokens and --offsets FILE both say how long the groups are: leave one out.");
   }
-  const HostIntegers list =
-      read_list("--offsets", o.offsets, job.groups + 1, ", one more than there are groups");
-  job.offset_type = list.bits == 64 ? OffsetType::int64 : OffsetType::int32;
+  const HostIntegers list = read_list("--offsets", o.offsets, job.product.group_count() + 1,
+                                      ", one more than there are groups");
+  job.product.groups->type = list.bits == 64 ? OffsetType::int64 : OffsetType::int32;
   std::int64_t before = 0;
   for (std::size_t i = 0; i < list.values.size(); ++i) {
     const std::int64_t value = list.values[i];
@@ -50,7 +50,7 @@ std::vector<std::int64_t> read_offsets(const GemmOptions& o, GemmJob& job) {
                        std::to_string(i) + "; " + rule + ": the nearest legal value is " +
                        std::to_string(nearest) + ".");
     };
-    const std::int64_t most = has_operands(o) ? job.m : max_extent;
+    const std::int64_t most = has_operands(o) ? job.product.m() : max_extent;
     require(i > 0 || value == 0, "the first group begins at row 0", 0);
     require(value >= before, "offsets do not decrease", before);
     require(
@@ -71,7 +71,7 @@ std::string token_words(const GemmOptions& o, const GemmJob& job) {
   }
   if (!names_file(o.tokens)) return o.tokens;
   const HostIntegers list =
-      read_list("--tokens", o.tokens, job.groups, " groups, each with a length");
+      read_list("--tokens", o.tokens, job.product.group_count(), " groups, each with a length");
   std::string words;
   for (const std::int64_t length : list.values) {
     words += (words.empty() ? "" : ",") + std::to_string(length);
@@ -82,9 +82,9 @@ std::string token_words(const GemmOptions& o, const GemmJob& job) {
 std::vector<std::int64_t> offsets_of(const GemmOptions& o, GemmJob& job) {
   if (names_file(o.offsets)) return read_offsets(o, job);
   const bool known = has_operands(o);
-  const Result<std::vector<std::int64_t>> lengths =
-      token_lengths(token_words(o, job), job.groups, known ? job.m : o.total.value_or(0),
-                    known ? "the number of A's rows" : "--total");
+  const Result<std::vector<std::int64_t>> lengths = token_lengths(
+      token_words(o, job), job.product.group_count(), known ? job.product.m() : o.total.value_or(0),
+      known ? "the number of A's rows" : "--total");
   if (!lengths) throw InputError(lengths.reason() + ".", name(lengths.code()));
   std::vector<std::int64_t> offsets = {0};
   for (const std::int64_t length : *lengths) offsets.push_back(offsets.back() + length);
@@ -95,7 +95,7 @@ std::vector<std::int64_t> offsets_of(const GemmOptions& o, GemmJob& job) {
 void break_offsets(const std::string& how, GemmJob& job) {
   const std::int64_t last = job.offsets[job.offsets.size() - 2];
   choose<std::int64_t>(job.offsets.back(), "--bad-offsets", how,
-                       {{"decreasing", last - 1}, {"beyond", job.m + 1000}});
+                       {{"decreasing", last - 1}, {"beyond", job.product.m() + 1000}});
 }
 
 std::string counted(std::int64_t count, const char* what) {
@@ -105,33 +105,37 @@ std::string counted(std::int64_t count, const char* what) {
 }  // namespace
 
 void read_rows(const GemmOptions& o, GemmJob& job) {
-  if (!job.is_grouped) {
-    job.rows = {{0, job.m}};
-    job.rest = {job.m, job.m};
+  if (!job.product.is_grouped()) {
+    job.rows = {{0, job.product.m()}};
+    job.rest = {job.product.m(), job.product.m()};
     return;
   }
-  require_between("--groups", job.groups, 1, std::numeric_limits<std::int64_t>::max());
-  require_memory("The offsets", 64.0 * static_cast<double>(job.groups), "choose fewer groups");
+  require_between("--groups", job.product.group_count(), 1,
+                  std::numeric_limits<std::int64_t>::max());
+  require_memory("The offsets", 64.0 * static_cast<double>(job.product.group_count()),
+                 "choose fewer groups");
   job.offsets = offsets_of(o, job);
-  if (!has_operands(o)) job.m = o.total.value_or(job.offsets.back());
-  if (job.m < job.offsets.back()) {
+  if (!has_operands(o)) {
+    job.set_extents(o.total.value_or(job.offsets.back()), job.product.n(), job.product.k());
+  }
+  if (job.product.m() < job.offsets.back()) {
     throw InputError("--offsets (" + o.offsets + ") ends at row " +
                      std::to_string(job.offsets.back()) + ", and --total is " +
-                     std::to_string(job.m) + ": the nearest legal total is " +
+                     std::to_string(job.product.m()) + ": the nearest legal total is " +
                      std::to_string(job.offsets.back()) + ".");
   }
   break_offsets(o.bad_offsets, job);
-  job.rest = {0, job.m};
+  job.rest = {0, job.product.m()};
   for (std::size_t g = 0; g + 1 < job.offsets.size(); ++g) {
-    const std::int64_t begin = std::clamp<std::int64_t>(job.offsets[g], 0, job.m);
-    const std::int64_t end = std::clamp(job.offsets[g + 1], begin, job.m);
+    const std::int64_t begin = std::clamp<std::int64_t>(job.offsets[g], 0, job.product.m());
+    const std::int64_t end = std::clamp(job.offsets[g + 1], begin, job.product.m());
     job.rows.push_back({begin, end});
     job.rest.begin = std::max(job.rest.begin, end);
   }
 }
 
 std::int64_t tiles_of(const GemmJob& job, const Plan& plan) {
-  if (!job.is_grouped || plan.ctas == 0) return plan.tiles();
+  if (!job.product.is_grouped() || plan.ctas == 0) return plan.tiles();
   const KernelFacts& facts = plan.facts();
   const auto pieces = [](std::int64_t extent, std::int64_t piece) {
     return (extent + piece - 1) / piece;
@@ -147,11 +151,11 @@ std::int64_t tiles_of(const GemmJob& job, const Plan& plan) {
 
 std::string tiles_text(const GemmJob& job, const Plan& plan) {
   std::string tiles = counted(tiles_of(job, plan), "tile");
-  if (!job.is_grouped) return tiles;
+  if (!job.product.is_grouped()) return tiles;
   const std::vector<std::int64_t> lengths = job.lengths();
   const std::int64_t longest = *std::max_element(lengths.begin(), lengths.end());
   const std::int64_t empty = std::count(lengths.begin(), lengths.end(), 0);
-  return counted(job.groups, "group") +
+  return counted(job.product.group_count(), "group") +
          (empty > 0 ? " (" + std::to_string(empty) + " empty)" : std::string()) + " of up to " +
          counted(longest, "token") + ", " + std::to_string(job.tokens()) + " in all" +
          (job.rest.count() > 0 ? " and " + counted(job.rest.count(), "row") + " in no group"
@@ -161,7 +165,7 @@ std::string tiles_text(const GemmJob& job, const Plan& plan) {
 
 double roof_us(const GemmJob& job, const Plan& plan) {
   GemmProblem p = plan.problem;
-  p.m = job.tokens();
+  p.a.rows = p.c.rows = p.d.rows = job.tokens();
   return bench::roof(p, plan.device, job.lengths()).us();
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 #include "warpwright/numeric/float_format.h"
 #include "warpwright/plan/rules.h"
@@ -136,8 +137,13 @@ double bytes_as(const HostTensor& t, DType type) {
 }
 
 MatrixView packed_view(HostTensor& t) {
+  return packed_view(std::as_const(t));
+}
+
+MatrixView packed_view(const HostTensor& t) {
   const std::size_t rank = t.shape.size();
-  MatrixView view = matrix(t.bytes.data(), t.dtype, t.shape[rank - 2], t.shape[rank - 1]);
+  MatrixView view =
+      matrix(const_cast<std::byte*>(t.bytes.data()), t.dtype, t.shape[rank - 2], t.shape[rank - 1]);
   if (rank == 3) {
     view.batch = t.shape[0];
     view.batch_stride = view.rows * view.columns;

@@ -52,7 +52,7 @@ void wait_for_device() {
 
 Product::Product(const GemmOptions& options, const DeviceFacts& facts, std::ostream& err)
     : job(read_job(options)) {
-  const GemmProblem problem = problem_of(job);
+  const GemmProblem problem = problem_of(job.product);
   if (!job.uses_tuning || facts.is_model) {
     const Result<Plan> made = warpwright::plan(problem, facts, job.choices);
     if (!made) throw InputError(made.refusal());
@@ -80,27 +80,28 @@ void Product::load(std::uint64_t seed, std::ostream& err) {
 }
 
 std::string Product::explain() const {
-  return plan.explain() + (job.is_grouped ? "lengths    " + tiles_text(job, plan) + "\n" : "") +
+  return plan.explain() +
+         (job.product.is_grouped() ? "lengths    " + tiles_text(job, plan) + "\n" : "") +
          "tuning     " + origin + "\n";
 }
 
 std::string Product::title() const {
-  return "D[" + std::to_string(job.m) + "," + std::to_string(job.result_columns()) + "]" +
-         (job.is_grouped
-              ? " of " + std::to_string(job.groups) + (job.groups == 1 ? " group" : " groups")
-              : "") +
-         ", K = " + std::to_string(job.k);
+  return "D[" + std::to_string(job.product.m()) + "," + std::to_string(job.result_columns()) + "]" +
+         (job.product.is_grouped() ? " of " + std::to_string(job.product.group_count()) +
+                                         (job.product.group_count() == 1 ? " group" : " groups")
+                                   : "") +
+         ", K = " + std::to_string(job.product.k());
 }
 
 double Product::products() const {
-  if (!plan.problem.reads_ab) return 0;
-  return static_cast<double>(job.batch) * static_cast<double>(job.tokens()) *
-         static_cast<double>(job.n) * static_cast<double>(job.k);
+  if (!plan.problem.reads_ab()) return 0;
+  return static_cast<double>(job.product.batch()) * static_cast<double>(job.tokens()) *
+         static_cast<double>(job.product.n()) * static_cast<double>(job.product.k());
 }
 
 double Product::model_seconds() const {
   return cli::model_seconds(tiles_of(job, plan), plan.tile().m, plan.tile().n,
-                            plan.problem.reads_ab ? job.k : 0);
+                            plan.problem.reads_ab() ? job.product.k() : 0);
 }
 
 model::Report run_on_model(const Product& product, device::ModelOptions how, const char* label,

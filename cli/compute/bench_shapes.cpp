@@ -267,7 +267,7 @@ GemmProblem problem_of(const ProductTypes& types, const Shape& s,
                                 : packed_grouped_problem(total, s.n, s.k, s.groups, types.operand,
                                                          types.result);
   if (types.packed) {
-    p.b = DType::s4;
+    p.b.dtype = DType::s4;
     p.packed = types.packed;
   }
   p.scaling = types.scaling;

@@ -294,9 +294,7 @@ const Tensor& Product::placed(const Tensor& t) {
 }
 
 Tensor Product::read(const Arguments& given, Arg arg, const char* name) {
-  Tensor t = placed(reader.read(given[arg], name));
-  if (t.device == run_nowhere) t.data = planned_address(planned_++);
-  return t;
+  return placed(reader.read(given[arg], name));
 }
 
 // B as int4 weights: a warpwright.Int4Weights, whose bytes are a header and tiles.
@@ -310,8 +308,7 @@ void Product::read_int4(const Arguments& given, bool grouped) {
                        &numbers[4], &numbers[5], &numbers[6], &is_batch) == 0) {
     refuse_arguments();
   }
-  Tensor t = placed(reader.read(data.get(), "B"));
-  if (t.device == run_nowhere) t.data = planned_address(planned_++);
+  const Tensor t = placed(reader.read(data.get(), "B"));
   const packed::Extents extents{numbers[0], numbers[1], numbers[2]};
   PackedWeights& packed = operands.packed.emplace();
   packed.format = {static_cast<Int4Encoding>(numbers[4]), static_cast<int>(numbers[3]),
@@ -331,8 +328,9 @@ void Product::read_int4(const Arguments& given, bool grouped) {
                          " weights of as many experts as there are groups")};
   }
   MatrixView& view = operands.b;
-  view = matrix(static_cast<std::byte*>(t.data) + packed::kHeaderBytes, DType::s4, extents.n,
-                extents.k);
+  auto* const bytes_of_b = static_cast<std::byte*>(t.data);
+  view = matrix(bytes_of_b == nullptr ? nullptr : bytes_of_b + packed::kHeaderBytes, DType::s4,
+                extents.n, extents.k);
   view.batch = extents.experts;
   view.batch_stride = extents.experts > 1 ? extents.n * extents.k : 0;
   is_batch_ = !grouped && is_batch != 0;
@@ -527,10 +525,7 @@ void Product::read_result(const Arguments& given, bool plans_only) {
   d = matrix(nullptr, type, operands.a.rows, columns);
   d.batch = batch;
   d.batch_stride = batch == 1 ? 0 : d.rows * d.columns;
-  if (plans_only || operands.a.rows < 0) {
-    d.data = planned_address(planned_++ + 8);
-    return;
-  }
+  if (plans_only || operands.a.rows < 0) return;
   static_cast<void>(type_of(type));  // refuses what no result is
   const Ref shape =
       is_batch_

@@ -101,7 +101,6 @@ struct Product {
   bool is_batch_ = false;  // D has three dimensions
   bool guesses_scaling_ = false;
   const char* first_ = nullptr;  // the tensor that said where all lie
-  int planned_ = 0;
 };
 
 /// A cudaStream_t from what `stream=` was given: an integer, or a stream of some library. Null: the

@@ -66,7 +66,7 @@ std::optional<Refusal> run_in(WorkspaceHandle& memory, const Plan& plan, Product
 }
 
 std::shared_ptr<const Plan> plan_for(const Product& p, const DeviceFacts& facts) {
-  const auto problem = describe(p.operands);
+  const auto problem = describe(p.operands, addresses_of(p.operands));
   if (!problem) throw Refused{p.told(problem.refusal())};
   auto made = run_plan(*problem, facts, p.options.choices);
   if (!made) throw Refused{p.told(made.refusal())};

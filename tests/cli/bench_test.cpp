@@ -94,11 +94,11 @@ TEST(ProductTypes, Defaults) {
   EXPECT_EQ(block.step(), 16);
   EXPECT_EQ(parse_types({}).step(), 8);
   const GemmProblem p = problem_of(block, {3, 5, 7});
-  EXPECT_EQ(p.m, 3);
-  EXPECT_EQ(p.n, 5);
-  EXPECT_EQ(p.k, 7);
-  EXPECT_EQ(p.a, DType::e4m3);
-  EXPECT_EQ(p.d, DType::f32);
+  EXPECT_EQ(p.m(), 3);
+  EXPECT_EQ(p.n(), 5);
+  EXPECT_EQ(p.k(), 7);
+  EXPECT_EQ(p.a.dtype, DType::e4m3);
+  EXPECT_EQ(p.d.dtype, DType::f32);
   EXPECT_EQ(p.scaling, Scaling::block);
 }
 
@@ -167,7 +167,7 @@ TEST(BenchReport, Roofs) {
   const bench::Roof wide = bench::roof(p, h200);
   EXPECT_EQ(wide.bound(), Bound::tensor_cores);
   EXPECT_NEAR(wide.us(), 2 * std::pow(8192.0, 3) / 989e6, 1e-3);
-  p.a = p.b = DType::e4m3;
+  p.a.dtype = p.b.dtype = DType::e4m3;
   EXPECT_NEAR(bench::roof(p, h200).us(), wide.us() / 2, 1e-3);
   const GemmProblem narrow = packed_problem(64, 4096, 7168, DType::bf16, DType::bf16);
   const bench::Roof few = bench::roof(narrow, h200);

@@ -145,7 +145,7 @@ std::vector<GemmOptions> all_kinds() {
 TEST_F(Job, TheProblemIsThatOfItsOperands) {
   for (const GemmOptions& options : all_kinds()) {
     GemmJob job = read_job(options);
-    const std::string planned = problem_text(problem_of(job));
+    const std::string planned = problem_text(problem_of(job.product));
     std::ostringstream err;
     load(job, 3, err);
     HostTensor d = poisoned_result(job);
@@ -163,7 +163,7 @@ TEST_F(Job, TheCheckAsksForWhatTheOperandsAre) {
     std::ostringstream err;
     load(job, 3, err);
     HostTensor d = poisoned_result(job);
-    const std::int64_t elements = job.batch * job.tokens() * job.result_columns();
+    const std::int64_t elements = job.product.batch() * job.tokens() * job.result_columns();
     const auto found = [&] { return check_job(job, d.dtype, d.bytes.data()); };
     EXPECT_EQ(found().elements.failures, elements) << "poison";
     multiply(operands_of(job, d));
@@ -235,9 +235,9 @@ TEST_F(Job, FilesOf8BitTensorsAreReadAsTheyAre) {
   o.bias = "columns=" + file("bias.npy", DType::f16, {160}, 5);
   std::ostringstream err;
   GemmJob job = read_job(o);
-  EXPECT_EQ(job.a_type, DType::e4m3);
-  EXPECT_EQ(job.b_type, DType::e5m2);
-  EXPECT_EQ(job.result, DType::bf16);
+  EXPECT_EQ(job.product.a.dtype, DType::e4m3);
+  EXPECT_EQ(job.product.b.dtype, DType::e5m2);
+  EXPECT_EQ(job.product.d.dtype, DType::bf16);
   EXPECT_EQ(job.bias.dtype, DType::f32) << "f16 is not D's type";
   load(job, 1, err);
   EXPECT_EQ(err.str(), "");
@@ -269,9 +269,9 @@ TEST_F(Job, FilesOfBatchesAndTransposes) {
   o.a = file("t.safetensors:a", DType::bf16, {3, 56, 24}, 1);  // K x M
   o.b = file("t.safetensors:b", DType::bf16, {56, 40}, 2);     // K x N, for all
   GemmJob job = read_job(o);
-  EXPECT_EQ(job.m, 24);
-  EXPECT_EQ(job.n, 40);
-  EXPECT_EQ(job.k, 56);
+  EXPECT_EQ(job.product.m(), 24);
+  EXPECT_EQ(job.product.n(), 40);
+  EXPECT_EQ(job.product.k(), 56);
   std::ostringstream err;
   load(job, 1, err);
   HostTensor d = poisoned_result(job);

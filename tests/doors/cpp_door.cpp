@@ -38,9 +38,7 @@ class Memory {
   Memory& operator=(const Memory&) = delete;
   ~Memory() { ::operator delete(bytes_, alignment); }
 
-  [[nodiscard]] void* at(std::int64_t offset) {
-    return offset < 0 ? planned_address(next_++) : bytes_ + offset;
-  }
+  [[nodiscard]] void* at(std::int64_t offset) { return offset < 0 ? nullptr : bytes_ + offset; }
   void write() const {
     std::ofstream(file_, std::ios::binary).write(bytes_, static_cast<std::streamsize>(size_));
   }
@@ -50,7 +48,6 @@ class Memory {
   std::string file_;
   char* bytes_ = nullptr;
   std::size_t size_ = 0;
-  int next_ = 0;
 };
 
 MatrixView view_of(const std::string& text, Memory& memory) {
@@ -122,7 +119,7 @@ std::string answer(const std::string& line) {
   const auto told = [](const Refusal& refusal) {
     return std::string(name(refusal.code)) + " " + refusal.reason;
   };
-  const auto problem = describe(operands);
+  const auto problem = describe(operands, addresses_of(operands));
   if (!problem) return told(problem.refusal());
   const auto on = device_named(device);
   if (!on) return told(on.refusal());

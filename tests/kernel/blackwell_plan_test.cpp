@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/kernel/kernel_head.h"
+#include "tests/problem_changes.h"
 #include "warpwright/plan/kernels.h"
 #include "warpwright/plan/plan.h"
 
@@ -113,14 +114,14 @@ TEST(BlackwellPlan, RefusesMoreColumnsThanThereAre) {
 TEST(BlackwellPlan, RefusesTypesOfDifferentKinds) {
   GemmProblem p = problem();
   const std::string rule = "; A and B are both bf16, both fp16, or each e4m3 or e5m2: the nearest ";
-  p.b = DType::e4m3;
+  p.b.dtype = DType::e4m3;
   EXPECT_EQ(refusal_of(p, {}), "A is bf16 and B is e4m3" + rule + "B is bf16");
-  p.b = DType::f16;
+  p.b.dtype = DType::f16;
   EXPECT_EQ(refusal_of(p, {}), "A is bf16 and B is fp16" + rule + "B is bf16");
   p = problem(DType::e4m3);
-  p.b = DType::e5m2;
+  p.b.dtype = DType::e5m2;
   EXPECT_EQ(refusal_of(p, {}), "none") << "f8f6f4 mixes them";
-  p.b = DType::bf16;
+  p.b.dtype = DType::bf16;
   EXPECT_NE(refusal_of(p, {}), "none");
   EXPECT_NE(refusal_of(problem(DType::e2m1), {}), "none");
   EXPECT_NE(refusal_of(problem(DType::bf16, DType::e4m3), {}), "none");
@@ -142,16 +143,16 @@ TEST(BlackwellPlan, RefusesWhatHopperAloneComputes) {
             "nearest accumulation is fast");
   EXPECT_EQ(changed(DType::bf16,
                     [](P& p) {
-                      p.epilogue = {Activation::silu, true, Bias::none};
-                      p.d_row_stride = 256;
+                      p.epilogue.activation = Activation::silu;
+                      gate(p);
                     }),
             "the epilogue is gated; the kernels of sm_100 multiply without a gate: leave it out");
-  EXPECT_EQ(changed(DType::e4m3, [](P& p) { p.c = p.d = DType::e5m2; }),
+  EXPECT_EQ(changed(DType::e4m3, [](P& p) { p.c.dtype = p.d.dtype = DType::e5m2; }),
             "D is e5m2; the kernels of sm_100 store bf16, fp16 and f32: the nearest is bf16");
   EXPECT_EQ(changed(DType::bf16,
                     [](P& p) {
-                      p.b_row_stride = 1;
-                      p.b_column_stride = 512;
+                      p.b.row_stride = 1;
+                      p.b.column_stride = 512;
                     }),
             "B is MN-major; the kernels of sm_100 take K-major operands alone: neighbours along K "
             "next to each other, column stride 1");
@@ -161,9 +162,9 @@ TEST(BlackwellPlan, RefusesWhatHopperAloneComputes) {
   // Nobody reads these operands.
   EXPECT_EQ(changed(DType::bf16,
                     [](P& p) {
-                      p.reads_ab = false;
-                      p.b_row_stride = 1;
-                      p.b_column_stride = 512;
+                      p.alpha = 0;
+                      p.b.row_stride = 1;
+                      p.b.column_stride = 512;
                     }),
             "none");
 }

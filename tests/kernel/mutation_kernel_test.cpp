@@ -143,7 +143,7 @@ int chunks(const GemmConfig& config) {
 // C comes into and D leaves by two buffers in turn, of which no tile fills one twice.
 bool buffers_alternate(const Plan& plan) {
   const TileShape tile = plan.tile();
-  const bool whole = plan.tiles() * tile.m * tile.n == plan.problem.m * plan.problem.n;
+  const bool whole = plan.tiles() * tile.m * tile.n == plan.problem.m() * plan.problem.n();
   const GemmConfig& config = hopper_config(plan);
   return plan.c_path == EpiloguePath::copy_engine && plan.d_path == EpiloguePath::copy_engine &&
          config.store == kernel::Store::tensor && config.buffers == 2 &&

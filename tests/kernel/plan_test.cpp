@@ -13,6 +13,7 @@
 #include "tests/kernel/kernel_head.h"
 #include "tests/kernel/table.h"
 #include "tests/kernel/variants.h"
+#include "tests/problem_changes.h"
 #include "warpwright/device/model.h"
 #include "warpwright/plan/hopper.h"
 
@@ -245,12 +246,12 @@ TEST(PlanTest, PathsOfTheResult) {
   auto made = plan(p, model_facts());
   EXPECT_EQ(made->d_path, EpiloguePath::copy_engine);
   EXPECT_EQ(made->c_path, EpiloguePath::copy_engine);
-  p.d_row_stride = 129;
-  p.c_alignment = 2;
+  p.d.row_stride = 129;
+  p.c.alignment = 2;
   made = plan(p, model_facts());
   EXPECT_EQ(made->d_path, EpiloguePath::elements);
   EXPECT_EQ(made->c_path, EpiloguePath::elements);
-  p.reads_c = false;
+  read_c(p, false);
   EXPECT_EQ(plan(p, model_facts())->c_path, EpiloguePath::none);
 }
 

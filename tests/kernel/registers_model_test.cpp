@@ -137,7 +137,7 @@ GemmProblem small_problem(std::int64_t m, std::int64_t n, std::int64_t k) {
 // Of a size, for a kernel.
 GemmProblem problem_for(const Instance& i, std::int64_t size) {
   GemmProblem p = packed_problem(size, size, size, i.config.a.stored, i.config.result);
-  p.b = i.config.b.stored;
+  p.b.dtype = i.config.b.stored;
   if (has_micro_scales(i)) p.scaling = Scaling::micro;
   return p;
 }
@@ -224,8 +224,8 @@ TEST(RegisterKernels, RefusalsNameWhatADeviceLacks) {
   has(said("a100", packed_problem(64, 64, 64, DType::e4m3, DType::bf16)),
       "multiply no 8-bit floats, which sm_89 is the first to do");
   GemmProblem transposed = p;
-  transposed.a_row_stride = 1;
-  transposed.a_column_stride = 64;
+  transposed.a.row_stride = 1;
+  transposed.a.column_stride = 64;
   has(said("a100", transposed), "A is MN-major");
   has(said("a100", packed_grouped_problem(64, 64, 64, 2, DType::bf16, DType::bf16)),
       "the product has groups");
@@ -283,9 +283,9 @@ TEST(RegisterKernels, RefusalsNameWhatAProducerLacks) {
                                                          : "a plan");
     has(said("l40s", p, only(i)), micro ? "the nearest is row-column scaling of e4m3"
                                         : "a producer copies by TMA, which begins with sm_90");
-    p.a_row_stride = 62;
+    p.a.row_stride = 62;
     has(said("rtx5090", p, only(i)), "the nearest legal is 64");
-    p.a_row_stride = 64;
+    p.a.row_stride = 64;
     PlanChoices choices = only(i);
     choices.ctas = 0;
     has(said("rtx5090", problem_for(i, 64), choices), "a grid of 0 CTAs");
@@ -302,11 +302,11 @@ TEST(RegisterKernels, GeForceBlackwellHasProducers) {
     EXPECT_EQ(made->kernel.find("_clc"), std::string::npos) << made->kernel;
     EXPECT_NE(made->explain().find("filled by tensor copies"), std::string::npos);
     EXPECT_GE(made->barriers().size(), 2U);
-    p.a_row_stride = 8194;
+    p.a.row_stride = 8194;
     const auto loose = plan(p, *known_facts("rtx5090"));
     ASSERT_TRUE(loose) << loose.reason();
     EXPECT_TRUE(loose->a_copy && !loose->b_copy) << loose->explain();
-    p.a_row_stride = 8192;
+    p.a.row_stride = 8192;
     PlanChoices choices;
     choices.tiles = kernel::TileSource::launch_control;
     const auto asked = plan(p, *known_facts("rtx5090"), choices);

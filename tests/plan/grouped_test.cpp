@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/problem_changes.h"
 #include "warpwright/kernel/hopper/faults.h"
 #include "warpwright/plan/hopper.h"
 #include "warpwright/plan/kernels.h"
@@ -241,7 +242,7 @@ TEST(GroupedChoice, FewTokensLieOnN) {
   EXPECT_FALSE(made->facts().swapped);
   // The hint counts, not the mean: few groups hold all the tokens.
   p = packed_grouped_problem(8192, 4096, 4096, 256, DType::e4m3, DType::bf16);
-  p.expected_tokens = 4096;
+  p.groups->expected_tokens = 4096;
   const auto skewed = plan(p, h200);
   ASSERT_TRUE(skewed.ok()) << skewed.reason();
   EXPECT_FALSE(skewed->facts().swapped);
@@ -488,12 +489,12 @@ TEST(GroupedMaps, NeedRowsOfWholePieces) {
     EXPECT_NE(refused.reason().find(word), std::string::npos) << refused.reason();
   };
   EXPECT_TRUE(plan(right, model_facts(), {.kernel = with_maps}).ok());
-  expect([](auto& p) { p.d_row_stride = 260; }, "520 bytes apart");
-  expect([](auto& p) { p.d_alignment = 8; }, "a multiple of 8");
+  expect([](auto& p) { p.d.row_stride = 260; }, "520 bytes apart");
+  expect([](auto& p) { p.d.alignment = 8; }, "a multiple of 8");
   expect(
       [](auto& p) {
-        p.n = 255;
-        p.d_row_stride = 256;
+        set_n(p, 255);
+        p.d.row_stride = 256;
       },
       "a row has 510 bytes");
 }

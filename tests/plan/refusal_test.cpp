@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "tests/draws.h"
+#include "tests/problem_changes.h"
 #include "warpwright/plan/plan.h"
 #include "warpwright/plan/rules.h"
 
@@ -42,8 +43,6 @@ const std::regex& compiled(const char* pattern) {
   return all.try_emplace(pattern, pattern).first->second;
 }
 
-using Number = std::int64_t GemmProblem::*;
-
 std::int64_t value_of(const std::string& text) {
   return std::stoll(text);
 }
@@ -57,48 +56,53 @@ std::optional<DType> type_of(const std::string& word) {
 
 // Sets what the sentence names to the nearest legal value it names. False where it names none.
 bool follow(const std::string& said, GemmProblem& p) {
-  using P = GemmProblem;
   std::smatch m;
   const auto is = [&](const char* pattern) {
     return std::regex_search(said, m, compiled(pattern));
   };
   const auto stride = [&](const std::string& tensor, const std::string& line) -> std::int64_t& {
     const bool row = line == "row";
-    if (tensor == "A") return row ? p.a_row_stride : p.a_column_stride;
-    if (tensor == "B") return row ? p.b_row_stride : p.b_column_stride;
-    if (tensor == "C") return row ? p.c_row_stride : p.c_column_stride;
-    return row ? p.d_row_stride : p.d_column_stride;
+    if (tensor == "A") return row ? p.a.row_stride : p.a.column_stride;
+    if (tensor == "B") return row ? p.b.row_stride : p.b.column_stride;
+    if (tensor == "C") return row ? p.c.row_stride : p.c.column_stride;
+    return row ? p.d.row_stride : p.d.column_stride;
   };
-  const auto extent = [&](const std::string& name) -> std::int64_t& {
-    return name == "M"       ? p.m
-           : name == "N"     ? p.n
-           : name == "K"     ? p.k
-           : name == "batch" ? p.batch
-                             : p.groups;
+  const auto set_extent = [&](const std::string& name, std::int64_t to) {
+    const GemmProblem before = p;
+    if (name == "M") set_m(p, to);
+    if (name == "N") set_n(p, to);
+    if (name == "K") set_k(p, to);
+    if (name == "batch") set_batch(p, to);
+    if (name.ends_with("groups")) set_groups(p, to);
+    return p != before;
   };
   if (is("^([MNK]|the number of groups) is .* the nearest legal (?:value|N) is (-?\\d+)$") ||
       is("^D of .* the nearest legal (M|N|batch|number of groups) is (-?\\d+)$")) {
-    return std::exchange(extent(m[1]), value_of(m[2])) != value_of(m[2]);
+    return set_extent(m[1], value_of(m[2]));
+  }
+  if (is("^B is a batch of .* the nearest legal number of groups is (-?\\d+)$")) {
+    return set_extent("groups", value_of(m[1]));
   }
   if (is("^the batch .* the nearest legal length is (-?\\d+)$")) {
-    return std::exchange(p.batch, value_of(m[1])) != value_of(m[1]);
+    return set_extent("batch", value_of(m[1]));
   }
-  if (is("^([ABCD]) has a (row|column) stride of .* the nearest legal is (-?\\d+)$") ||
+  if (is("^([ABCD]) has a (row|column|batch) stride of .* the nearest legal is (-?\\d+)$") ||
       is("^the matrices of ([ABC]) (have|are) .* is (-?\\d+)$") ||
       is("^the (?:row|column)s of ([AB]) .* nearest legal (row|column) stride is (-?\\d+) ")) {
     std::int64_t& to = m[2] == "row" || m[2] == "column" ? stride(m[1], m[2])
-                       : m[1] == "A"                     ? p.a_batch_stride
-                       : m[1] == "B"                     ? p.b_batch_stride
-                                                         : p.c_batch_stride;
+                       : m[1] == "A"                     ? p.a.batch_stride
+                       : m[1] == "B"                     ? p.b.batch_stride
+                       : m[1] == "D"                     ? p.d.batch_stride
+                                                         : p.c.batch_stride;
     return std::exchange(to, value_of(m[3])) != value_of(m[3]);
   }
   if (is("^the matrices of D overlap.* is (-?\\d+)$")) {
-    return std::exchange(p.d_batch_stride, value_of(m[1])) != value_of(m[1]);
+    return std::exchange(p.d.batch_stride, value_of(m[1])) != value_of(m[1]);
   }
   if (is("^([AB]) .*column stride 1$")) {
     return std::exchange(stride(m[1], "column"), 1) != 1;
   }
-  if (is("0 leaves them open$")) return std::exchange(p.expected_tokens, 0) != 0;
+  if (is("0 leaves them open$")) return std::exchange(p.groups->expected_tokens, 0) != 0;
   if (is("nearest scaling is (none|tensor|row-column)$")) {
     const Scaling to = m[1] == "none"     ? Scaling::none
                        : m[1] == "tensor" ? Scaling::tensor
@@ -108,22 +112,32 @@ bool follow(const std::string& said, GemmProblem& p) {
   if (is("nearest accumulation is fast$")) {
     return std::exchange(p.accumulation, Accumulation::fast) != Accumulation::fast;
   }
-  if (is("leave scale_d out$")) return std::exchange(p.scales_d, false);
+  if (is("leave scale_d out$")) {
+    scale_d(p, false);
+    return true;
+  }
   if (is("nearest activation is silu$")) {
     return std::exchange(p.epilogue.activation, Activation::silu) != Activation::silu;
   }
-  if (is("nearest legal beta is 0$")) return std::exchange(p.reads_c, false);
+  if (is("nearest legal beta is 0$")) {
+    read_c(p, false);
+    return true;
+  }
   if (is("the epilogue is gated; .* leave it out$")) {
-    return std::exchange(p.epilogue.gated, false);
+    gate(p, false);
+    return true;
   }
   if (is("^(A|B|D|the bias) .* the nearest (?:B )?is (\\w+)$") ||
       is("^(C) .* must have D's type, (\\w+)$")) {
     const std::optional<DType> type = type_of(m[2]);
     if (!type) return false;
-    DType P::*to = m[1] == "A" ? &P::a : m[1] == "B" ? &P::b : m[1] == "C" ? &P::c : &P::d;
-    if (m[1] == "the bias") to = &P::bias;
-    if (said.find("the nearest B is") != std::string::npos) to = &P::b;
-    return std::exchange(p.*to, *type) != *type;
+    DType* to = m[1] == "A"   ? &p.a.dtype
+                : m[1] == "B" ? &p.b.dtype
+                : m[1] == "C" ? &p.c.dtype
+                              : &p.d.dtype;
+    if (m[1] == "the bias") to = &p.bias.dtype;
+    if (said.find("the nearest B is") != std::string::npos) to = &p.b.dtype;
+    return std::exchange(*to, *type) != *type;
   }
   return false;
 }
@@ -140,43 +154,35 @@ GemmProblem random_problem(Draws& draw) {
   const DType operand = draw.rarely(3) ? draw.of(types) : DType::bf16;
   GemmProblem p =
       packed_problem(extent(), extent(), extent(), operand, DType::bf16, draw.rarely(4));
-  if (draw.rarely(4)) p.b = draw.of(types);
-  if (draw.rarely(3)) p.c = p.d = draw.of(types);
-  if (draw.rarely(6)) p.c = draw.of(types);
-  if (draw.rarely(3)) p.batch = draw.of<std::int64_t>({2, 3, 0, -4, most, most + 1, 70000});
+  if (draw.rarely(4)) p.b.dtype = draw.of(types);
+  if (draw.rarely(3)) p.c.dtype = p.d.dtype = draw.of(types);
+  if (draw.rarely(6)) p.c.dtype = draw.of(types);
+  if (draw.rarely(3)) set_batch(p, draw.of<std::int64_t>({2, 3, 0, -4, most, most + 1, 70000}));
   const auto stride = [&](std::int64_t packed) {
     return draw.of<std::int64_t>({packed, packed + 3, packed + 8, packed - 1, 0, 1, -8,
                                   (std::int64_t{1} << 40) - 1, (std::int64_t{1} << 39) - 1,
                                   std::int64_t{1} << 41, packed / 2});
   };
-  for (const Number row : {&GemmProblem::a_row_stride, &GemmProblem::b_row_stride,
-                           &GemmProblem::c_row_stride, &GemmProblem::d_row_stride}) {
-    if (draw.rarely(3)) p.*row = stride(p.*row > 0 && p.*row < most ? p.*row : 64);
-  }
-  for (const Number column : {&GemmProblem::a_column_stride, &GemmProblem::b_column_stride,
-                              &GemmProblem::c_column_stride, &GemmProblem::d_column_stride}) {
-    if (draw.rarely(6)) p.*column = stride(64);
-  }
-  if (p.batch != 1) {
-    for (const Number b : {&GemmProblem::a_batch_stride, &GemmProblem::b_batch_stride,
-                           &GemmProblem::c_batch_stride, &GemmProblem::d_batch_stride}) {
-      p.*b = stride(1 << 20);
-    }
+  for (PlannedMatrix* v : {&p.a, &p.b, &p.c, &p.d}) {
+    std::int64_t& row = v->row_stride;
+    if (draw.rarely(3)) row = stride(row > 0 && row < most ? row : 64);
+    if (draw.rarely(6)) v->column_stride = stride(64);
+    if (p.batch() != 1) v->batch_stride = stride(1 << 20);
   }
   if (draw.rarely(3)) {
-    p.groups = extent();
-    p.b_batch_stride = draw.rarely(3) ? stride(1 << 20) : 1 << 20;
-    if (draw.rarely(6)) p.expected_tokens = draw(-1, 100);
+    set_groups(p, extent());
+    p.b.batch_stride = draw.rarely(3) ? stride(1 << 20) : 1 << 20;
+    if (draw.rarely(6)) p.groups->expected_tokens = draw(-1, 100);
   }
   if (draw.rarely(4)) p.scaling = static_cast<Scaling>(draw(0, 4));
   if (draw.rarely(5)) p.accumulation = Accumulation::promoted;
-  if (draw.rarely(5)) p.epilogue.gated = true;
+  if (draw.rarely(5)) gate(p);
   if (draw.rarely(3)) p.epilogue.activation = static_cast<Activation>(draw(0, 3));
   if (draw.rarely(4)) {
     p.epilogue.bias = static_cast<Bias>(draw(0, 2));
-    p.bias = draw.of(types);
+    p.bias.dtype = draw.of(types);
   }
-  if (draw.rarely(8)) p.scales_d = true;
+  if (draw.rarely(8)) scale_d(p);
   return p;
 }
 
@@ -202,7 +208,7 @@ TEST(Refusals, FollowingTheAdviceEndsInAPlan) {
       const auto made = plan(p, device);
       if (made) {
         ++plans;
-        if (p.groups > 0) ++grouped;
+        if (p.groups) ++grouped;
         break;
       }
       ++refusals;
@@ -242,7 +248,7 @@ TEST(Refusals, OfChoices) {
                               ? packed_grouped_problem(m, n, 512, 8, DType::bf16, DType::bf16)
                               : packed_problem(m, n, 512, DType::bf16, result);
     PlanChoices c;
-    const bool of_groups = draw.rarely(p.groups > 0 ? 2 : 8);
+    const bool of_groups = draw.rarely(p.groups ? 2 : 8);
     if (of_groups && draw.rarely(3)) c.tile_tokens = draw.of<int>({-1, 0, 8, 128, 100});
     if (of_groups && draw.rarely(3)) c.search = static_cast<kernel::Grouping>(draw(0, 3));
     if (of_groups && draw.rarely(3)) c.group_maps = draw.rarely(2);
@@ -297,9 +303,9 @@ TEST(Refusals, OfChoices) {
 // Too many tiles, with nothing chosen: once "no kernel has  for this problem".
 TEST(Refusals, ManyTiles) {
   GemmProblem p = packed_problem(max_extent, max_extent, 64, DType::bf16, DType::bf16);
-  p.batch = 7;
-  p.a_batch_stride = p.b_batch_stride = 8;
-  p.d_batch_stride = reach({{p.m, p.d_row_stride}, {p.n, 1}});
+  set_batch(p, 7);
+  p.a.batch_stride = p.b.batch_stride = 8;
+  p.d.batch_stride = reach({{p.m(), p.d.row_stride}, {p.n(), 1}});
   for (const char* device : {"h200", "b200"}) {
     const auto made = plan(p, *known_facts(device));
     ASSERT_FALSE(made);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <string>
 
+#include "tests/problem_changes.h"
 #include "warpwright/plan/known_devices.h"
 #include "warpwright/plan/plan.h"
 
@@ -14,7 +15,7 @@ namespace {
 TEST(Roof, OperationsOfABatch) {
   GemmProblem p = packed_problem(100, 30, 70, DType::bf16, DType::bf16);
   EXPECT_EQ(operations(p), 2.0 * 100 * 30 * 70);
-  p.batch = 5;
+  set_batch(p, 5);
   EXPECT_EQ(operations(p), 5 * 2.0 * 100 * 30 * 70);
 }
 
@@ -24,18 +25,18 @@ TEST(Roof, BytesMovedOnce) {
   const double b = 32 * 256 * 2;
   const double d = 100 * 32 * 4;
   EXPECT_EQ(moved_bytes(p), a + b + d);
-  p.reads_c = true;
-  p.c = DType::f32;
+  read_c(p);
+  p.c.dtype = DType::f32;
   EXPECT_EQ(moved_bytes(p), a + b + 2 * d);
-  p.reads_ab = false;  // alpha 0
+  p.alpha = 0;  // alpha 0
   EXPECT_EQ(moved_bytes(p), 2 * d);
 }
 
 TEST(Roof, WhatABatchSharesMovesOnce) {
   GemmProblem p = packed_problem(100, 32, 256, DType::f16, DType::f16);
-  p.batch = 3;
-  p.a_batch_stride = 100 * 256;
-  p.d_batch_stride = 100 * 32;
+  set_batch(p, 3);
+  p.a.batch_stride = 100 * 256;
+  p.d.batch_stride = 100 * 32;
   // B's stride is 0.
   EXPECT_EQ(moved_bytes(p), 3 * 100 * 256 * 2 + 32 * 256 * 2 + 3 * 100 * 32 * 2);
 }
@@ -57,7 +58,7 @@ TEST(Roof, ScalesAndBias) {
   EXPECT_EQ(moved_bytes(p), plain + (100 * 2 + 3 * 2) * 4);
   p.scaling = Scaling::none;
   p.epilogue.bias = Bias::columns;
-  p.bias = DType::bf16;
+  p.bias.dtype = DType::bf16;
   EXPECT_EQ(moved_bytes(p), plain + 300 * 2);
 }
 

@@ -1,5 +1,6 @@
 // The rules on products: every refusal names the tensor, the rule and the nearest legal value.
 #include "warpwright/plan/rules.h"
+#include "tests/problem_changes.h"
 
 #include <gtest/gtest.h>
 
@@ -142,16 +143,20 @@ TEST(Rules, BetaAndC) {
   GemmOperands o = legal();
   o.beta = GemmOperands{}.beta;
   EXPECT_EQ(o.beta, 1);
-  EXPECT_TRUE(describe(o)->reads_c);
+  EXPECT_TRUE(describe(o)->reads_c());
   o.beta = 0;
-  EXPECT_FALSE(describe(o)->reads_c);
+  EXPECT_FALSE(describe(o)->reads_c());
   for (const float beta : {0.0F, 1.0F}) {
     o.c = {};
     o.beta = beta;
     EXPECT_EQ(refusal(o), "");
-    EXPECT_FALSE(describe(o)->reads_c);
+    EXPECT_FALSE(describe(o)->reads_c());
     EXPECT_EQ(beta_of(o), 0);
   }
+  // One that has an address alone is a C too.
+  o.c.data = memory().c;
+  expect_says(refusal(o), {"C is 0 x 0", "as large as D"});
+  o.c = {};
   o.beta = 0.5F;
   expect_says(refusal(o), {"beta is 0.5", "there is no C"});
 }
@@ -192,12 +197,12 @@ TEST(Rules, TheNearestLegalStrideIsLegal) {
   for (const std::int64_t k : {8, 13, 15, 16, 17, 100}) {
     for (const std::int64_t stride : {std::int64_t{1}, std::int64_t{8}, k - 1, k, k + 1}) {
       GemmProblem p = packed_problem(64, 64, k, DType::bf16, DType::bf16);
-      p.a_row_stride = stride;
-      p.b_row_stride = (k + 7) / 8 * 8;
+      p.a.row_stride = stride;
+      p.b.row_stride = (k + 7) / 8 * 8;
       const std::string said = refusal(p);
       if (said.empty()) continue;
       SCOPED_TRACE(said);
-      p.a_row_stride = nearest_in(said);
+      p.a.row_stride = nearest_in(said);
       EXPECT_EQ(refusal(p), "");
     }
   }
@@ -210,14 +215,14 @@ TEST(Rules, Problems) {
     return refusal(p);
   };
   EXPECT_EQ(changed([](Problem&) {}), "");
-  expect_says(changed([](Problem& p) { p.m = -1; }), {"M", "-1", "0"});
-  expect_says(changed([](Problem& p) { p.n = std::int64_t{1} << 31; }), {"N", "nearest legal"});
-  expect_says(changed([](Problem& p) { p.k = std::int64_t{1} << 40; }), {"K", "nearest legal"});
-  expect_says(changed([](Problem& p) { p.batch = 0; }), {"batch", "0", "1"});
-  expect_says(changed([](Problem& p) { p.c = DType::f32; }), {"C", "D", "f32", "bf16"});
-  expect_says(changed([](Problem& p) { p.a_row_stride = 65; }), {"A", "65", "72"});
-  expect_says(changed([](Problem& p) { p.b_row_stride = std::int64_t{1} << 40; }), {"B", "2^40"});
-  expect_says(changed([](Problem& p) { p.c_row_stride = 255; }), {"C", "255", "256"});
+  expect_says(changed([](Problem& p) { set_m(p, -1); }), {"M", "-1", "0"});
+  expect_says(changed([](Problem& p) { set_n(p, std::int64_t{1} << 31); }), {"N", "nearest legal"});
+  expect_says(changed([](Problem& p) { set_k(p, std::int64_t{1} << 40); }), {"K", "nearest legal"});
+  expect_says(changed([](Problem& p) { set_batch(p, 0); }), {"batch", "0", "1"});
+  expect_says(changed([](Problem& p) { p.c.dtype = DType::f32; }), {"C", "D", "f32", "bf16"});
+  expect_says(changed([](Problem& p) { p.a.row_stride = 65; }), {"A", "65", "72"});
+  expect_says(changed([](Problem& p) { p.b.row_stride = std::int64_t{1} << 40; }), {"B", "2^40"});
+  expect_says(changed([](Problem& p) { p.c.row_stride = 255; }), {"C", "255", "256"});
 }
 
 TEST(Rules, Types) {
@@ -229,7 +234,7 @@ TEST(Rules, Types) {
       for (const DType d : all) {
         for (const bool gated : {false, true}) {
           GemmProblem p = packed_problem(64, 64, 64, a, d);
-          p.b = b;
+          p.b.dtype = b;
           p.epilogue.gated = gated;
           if (gated) p.epilogue.activation = Activation::silu;
           const bool operands = (is_8bit(a) && is_8bit(b)) || (is_16bit(a) && a == b);
@@ -250,10 +255,10 @@ TEST(Rules, Types) {
 TEST(Rules, NoNarrowC) {
   for (const DType d : {DType::e4m3, DType::e5m2, DType::bf16, DType::f32}) {
     GemmProblem p = packed_problem(64, 64, 64, DType::e4m3, d);
-    p.c = d;
-    p.c_row_stride = p.d_row_stride;
+    p.c.dtype = d;
+    p.c.row_stride = p.d.row_stride;
     EXPECT_EQ(refusal(p), "") << numeric::name(d);
-    p.reads_c = true;
+    read_c(p);
     const bool narrow = d == DType::e4m3 || d == DType::e5m2;
     EXPECT_EQ(refusal(p).find("no kernel adds in 8 bits") != std::string::npos, narrow)
         << refusal(p);
@@ -294,11 +299,11 @@ TEST(Rules, MajorsOfOperands) {
   for (const Row& row : table) {
     for (const bool of_a : {true, false}) {
       GemmProblem p = packed_problem(64, 64, row.k, row.type, DType::bf16);
-      p.a_row_stride = p.b_row_stride = (row.k + 15) / 16 * 16;
-      (of_a ? p.m : p.n) = row.rows;
-      (of_a ? p.a_row_stride : p.b_row_stride) = row.row_stride;
-      (of_a ? p.a_column_stride : p.b_column_stride) = row.column_stride;
-      p.d_row_stride = 64;
+      p.a.row_stride = p.b.row_stride = (row.k + 15) / 16 * 16;
+      of_a ? set_m(p, row.rows) : set_n(p, row.rows);
+      (of_a ? p.a.row_stride : p.b.row_stride) = row.row_stride;
+      (of_a ? p.a.column_stride : p.b.column_stride) = row.column_stride;
+      p.d.row_stride = 64;
       SCOPED_TRACE(std::to_string(&row - table) + (of_a ? " A" : " B"));
       std::string expected = row.said;
       if (!of_a && expected.find("of A") != std::string::npos) {
@@ -360,7 +365,7 @@ TEST(Rules, ScaleOfTheResultAndPromotion) {
   expect_says(refusal(o), {"scale_d", "bf16", "leave scale_d out"});
   o.d.dtype = DType::e5m2;
   EXPECT_EQ(refusal(o), "");
-  EXPECT_TRUE(describe(o)->scales_d);
+  EXPECT_TRUE(describe(o)->scale_d.rows == 1);
   expect_says(changed(o, [](Operands& p) { p.scale_d.rows = 2; }), {"scale_d is 2 x 1", "1 x 1"});
   expect_says(changed(o, [](Operands& p) { p.scale_d.dtype = DType::f16; }), {"scale_d", "f32"});
   GemmOperands wide = legal();
@@ -379,8 +384,8 @@ TEST(Rules, Batches) {
     expect_says(changed(base, change), parts);
   };
   EXPECT_EQ(refusal(base), "");
-  EXPECT_EQ(describe(base)->batch, 2);
-  EXPECT_EQ(describe(base)->b_batch_stride, kN * kK);
+  EXPECT_EQ(describe(base)->batch(), 2);
+  EXPECT_EQ(describe(base)->b.batch_stride, kN * kK);
   says([](Operands& o) { o.a.batch = 3; }, {"A is a batch of 3", "D of 2", "is 2"});
   says([](Operands& o) { o.b.batch = 0; }, {"B is a batch of 0", "is 1"});
   says([](Operands& o) { o.c.batch = 3; }, {"C is a batch of 3"});
@@ -392,15 +397,15 @@ TEST(Rules, Batches) {
   says([](Operands& o) { o.d.batch_stride = kM * kN - 1; }, {"matrices of D overlap", "10240"});
   says([](Operands& o) { o.d.batch_stride = 0; }, {"matrices of D overlap"});
   GemmProblem far = *describe(base);
-  far.b_batch_stride = std::int64_t{1} << 40;
+  far.b.batch_stride = std::int64_t{1} << 40;
   expect_says(refusal(far), {"B", "2^40", "nearest legal"});
-  far.b_batch_stride = nearest_in(refusal(far).substr(refusal(far).rfind("nearest")));
+  far.b.batch_stride = nearest_in(refusal(far).substr(refusal(far).rfind("nearest")));
   EXPECT_EQ(refusal(far), "");
   // One matrix for all.
   EXPECT_EQ(changed(base, [](Operands& o) { o.b.batch = 1; }), "");
   GemmOperands shared = base;
   shared.b.batch = 1;
-  EXPECT_EQ(describe(shared)->b_batch_stride, 0);
+  EXPECT_EQ(describe(shared)->b.batch_stride, 0);
   // So says a stride of 0, and a plan for the one serves the other.
   GemmOperands expanded = base;
   expanded.a.batch_stride = expanded.b.batch_stride = expanded.c.batch_stride = 0;
@@ -415,9 +420,9 @@ TEST(Rules, Batches) {
   // D's matrices side by side in long rows, as attention's heads are.
   const auto abreast = [](std::int64_t row_stride) {
     GemmProblem p = packed_problem(kM, 32, kK, DType::bf16, DType::bf16);
-    p.batch = 4;
-    p.d_batch_stride = 32;
-    p.d_row_stride = row_stride;
+    set_batch(p, 4);
+    p.d.batch_stride = 32;
+    p.d.row_stride = row_stride;
     return refusal(p);
   };
   EXPECT_EQ(abreast(128), "");
@@ -428,18 +433,19 @@ TEST(Rules, PathsOfTheResult) {
   GemmProblem p = packed_problem(128, 128, 64, DType::e4m3, DType::bf16, true);
   EXPECT_EQ(result_path(p, true), EpiloguePath::copy_engine);
   EXPECT_EQ(result_path(p, false), EpiloguePath::copy_engine);
-  p.batch = 3;
-  p.d_batch_stride = 128 * 128 + 4;
-  p.c_batch_stride = 128 * 128;
+  set_batch(p, 3);
+  p.d.batch_stride = 128 * 128 + 4;
+  p.c.batch_stride = 128 * 128;
   EXPECT_EQ(result_path(p, true), EpiloguePath::elements);
   EXPECT_EQ(result_path(p, false), EpiloguePath::copy_engine);
-  p.reads_c = false;
+  read_c(p, false);
   EXPECT_EQ(result_path(p, false), EpiloguePath::none);
   GemmProblem gated = packed_problem(128, 48, 64, DType::e4m3, DType::e4m3);
-  gated.epilogue = {Activation::silu, true, Bias::none};
-  gated.d_row_stride = 32;
+  gated.epilogue.activation = Activation::silu;
+  gate(gated);
+  gated.d.row_stride = 32;
   EXPECT_EQ(result_path(gated, true), EpiloguePath::elements) << "rows of 24 bytes";
-  gated.n = 64;
+  set_n(gated, 64);
   EXPECT_EQ(result_path(gated, true), EpiloguePath::copy_engine);
 }
 
@@ -470,9 +476,9 @@ TEST(Rules, Gates) {
         continue;
       }
       expect_says(said, {"N is " + std::to_string(n), "halves"});
-      p.n = nearest_in(said);
-      p.d_row_stride = p.n;
-      EXPECT_GT(p.n, 0);
+      set_n(p, nearest_in(said));
+      p.d.row_stride = p.n();
+      EXPECT_GT(p.n(), 0);
       EXPECT_EQ(refusal(p), "");
     }
   }
@@ -578,10 +584,10 @@ TEST(Rules, Formulas) {
             "D[64,80] = silu(P) * P' with [P,P'] = alpha * A[64,320] * B[160,320]^T, "
             "e4m3,e5m2 -> bf16, block scales, promoted accumulation");
   GemmProblem p = packed_problem(16, 24, 32, DType::f16, DType::f32, true);
-  p.batch = 3;
+  set_batch(p, 3);
   p.epilogue = {Activation::gelu, false, Bias::rows};
-  p.a_row_stride = 1;
-  p.a_column_stride = 16;
+  p.a.row_stride = 1;
+  p.a.column_stride = 16;
   EXPECT_EQ(formula(p),
             "3 times D[16,24] = gelu(alpha * A[16,32] * B[24,32]^T + beta * C + bias of rows), "
             "fp16 -> f32, A MN-major");
@@ -608,7 +614,7 @@ TEST(Rules, HugeStridesDoNotWrap) {
 
 TEST(Rules, TheLargestExtentSaysWhyItIsNoPowerOfTwo) {
   GemmProblem p = packed_problem(256, 256, 64, DType::bf16, DType::bf16);
-  p.m = std::numeric_limits<std::int32_t>::max();
+  set_m(p, std::numeric_limits<std::int32_t>::max());
   expect_says(refusal(p), {"M is 2147483647", "tiles reach up to 4096 beyond",
                            "nearest legal value is 2147479551"});
 }

@@ -14,6 +14,7 @@
 #include <sstream>
 #include <thread>
 
+#include "tests/problem_changes.h"
 #include "warpwright/plan/hopper.h"
 
 namespace warpwright {
@@ -279,40 +280,55 @@ TEST(ProblemText, DiffersWithEveryField) {
     how(p);
     all.push_back(p);
   };
-  change([](GemmProblem& p) { p.m = 65; });
-  change([](GemmProblem& p) { p.n = 129; });
-  change([](GemmProblem& p) { p.k = 257; });
-  change([](GemmProblem& p) { p.batch = 2; });
-  change([](GemmProblem& p) { p.a = DType::e4m3; });
-  change([](GemmProblem& p) { p.b = DType::e5m2; });
-  change([](GemmProblem& p) { p.d = DType::f32; });
-  change([](GemmProblem& p) { p.reads_c = true; });
-  change([](GemmProblem& p) { p.reads_ab = false; });
+  change([](GemmProblem& p) { set_m(p, 65); });
+  change([](GemmProblem& p) { set_n(p, 129); });
+  change([](GemmProblem& p) { set_k(p, 257); });
+  change([](GemmProblem& p) { set_batch(p, 2); });
+  change([](GemmProblem& p) { p.a.dtype = DType::e4m3; });
+  change([](GemmProblem& p) { p.b.dtype = DType::e5m2; });
+  change([](GemmProblem& p) { p.d.dtype = DType::f32; });
+  change([](GemmProblem& p) { read_c(p); });
+  change([](GemmProblem& p) { p.alpha = 0; });
   change([](GemmProblem& p) { p.scaling = Scaling::block; });
   change([](GemmProblem& p) { p.accumulation = Accumulation::promoted; });
   change([](GemmProblem& p) { p.epilogue.activation = Activation::silu; });
-  change([](GemmProblem& p) { p.epilogue.gated = true; });
+  change([](GemmProblem& p) { gate(p); });
   change([](GemmProblem& p) { p.epilogue.bias = Bias::rows; });
-  change([](GemmProblem& p) { p.scales_d = true; });
-  change([](GemmProblem& p) { p.a_row_stride = 264; });
-  change([](GemmProblem& p) { p.b_column_stride = 2; });
-  change([](GemmProblem& p) { p.d_batch_stride = 8; });
-  change([](GemmProblem& p) { p.d_alignment = 2; });
-  change([](GemmProblem& p) { p.groups = 4; });
+  change([](GemmProblem& p) { scale_d(p); });
+  change([](GemmProblem& p) { p.a.row_stride = 264; });
+  change([](GemmProblem& p) { p.b.column_stride = 2; });
   change([](GemmProblem& p) {
-    p.groups = 4;
-    p.offsets = OffsetType::int64;
+    set_batch(p, 2);
+    p.d.batch_stride = 64 * 128;
+  });
+  change([](GemmProblem& p) { p.a.alignment = 8; });
+  change([](GemmProblem& p) { p.b.alignment = 4; });
+  change([](GemmProblem& p) {
+    p.epilogue.bias = Bias::rows;
+    p.bias.dtype = DType::f32;
+  });
+  for (const ZeroPoints zeros : {ZeroPoints::none, ZeroPoints::groups}) {
+    change([&](GemmProblem& p) {
+      p.packed.emplace();
+      p.packed->format.zero_points = zeros;
+    });
+  }
+  change([](GemmProblem& p) { p.d.alignment = 2; });
+  change([](GemmProblem& p) { set_groups(p, 4); });
+  change([](GemmProblem& p) {
+    set_groups(p, 4);
+    p.groups->type = OffsetType::int64;
   });
   change([](GemmProblem& p) {
-    p.groups = 4;
-    p.expected_tokens = 16;
+    set_groups(p, 4);
+    p.groups->expected_tokens = 16;
   });
   std::set<std::string> texts;
   for (const GemmProblem& p : all) texts.insert(problem_text(p));
   EXPECT_EQ(texts.size(), all.size());
   // Strides of a C that is not read mean nothing.
   GemmProblem other = base;
-  other.c_row_stride = 999;
+  other.c.row_stride = 999;
   EXPECT_EQ(problem_text(other), problem_text(base));
 }
 
@@ -416,7 +432,7 @@ TEST_F(Tuning, AnEntryThatIsNoLongerLegalIsLeftAside) {
 
 TEST_F(Tuning, RefusesAsPlanDoes) {
   GemmProblem p = packed_problem(64, 64, 64, DType::e4m3, DType::bf16);
-  p.a_row_stride = 63;
+  p.a.row_stride = 63;
   const auto refused = tuned_plan(p, h200(), TuningCache(path_));
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.reason().find("nearest legal is 64"), std::string::npos) << refused.reason();

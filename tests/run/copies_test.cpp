@@ -66,8 +66,8 @@ TEST(Copies, AreForWhatTmaCannotReadAlone) {
   for (int shift = 0; shift < 16; shift += 2) {
     for (int pitch = 64; pitch < 80; ++pitch) {
       GemmProblem p = packed_problem(64, 64, 64, DType::bf16, DType::bf16);
-      p.a_row_stride = pitch;
-      p.a_alignment = shift == 0 ? 256 : shift & -shift;
+      p.a.row_stride = pitch;
+      p.a.alignment = shift == 0 ? 256 : shift & -shift;
       const auto made = plan(p, model_facts());
       ASSERT_TRUE(made) << made.reason();
       EXPECT_EQ(made->a_copy.has_value(), pitch % 8 != 0 || shift != 0) << pitch << " " << shift;

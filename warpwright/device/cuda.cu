@@ -289,7 +289,7 @@ std::optional<Refusal> prepare_here(const Plan& plan, Workspace& workspace, void
   if (plan.map_ctas > 0) {
     if (auto r = load_kernel(group_maps_kernel, plan.facts().architecture, kernel)) return r;
   }
-  if (plan.problem.groups > 0) {
+  if (plan.problem.groups) {
     if (auto r = load_kernel(zero_rows_kernel, plan.facts().architecture, kernel)) return r;
   }
   if (plan.a_copy || plan.b_copy) {

@@ -21,7 +21,7 @@ Result<const device::Backend*> backend_of(const Plan& plan) {
 // Bytes in front of which a launch writes to some: flags, then the status of the offsets, then the
 // rest.
 std::int64_t used_bytes(const Plan& plan, bool check_offsets) {
-  if (plan.problem.groups == 0 && plan.ctas > 0) return plan.workspace_bytes;
+  if (!plan.problem.groups && plan.ctas > 0) return plan.workspace_bytes;
   if (plan.map_ctas > 0 || plan.a_copy || plan.b_copy || check_offsets) {
     return plan.workspace_bytes;
   }
@@ -106,7 +106,7 @@ std::optional<Refusal> launch(const Plan& plan, const GemmOperands& operands, Wo
                               void* stream, const LaunchOptions& options) {
   const auto backend = backend_of(plan);
   if (!backend) return backend.refusal();
-  if ((options.check_offsets || options.zero_rest) && plan.problem.groups == 0) {
+  if ((options.check_offsets || options.zero_rest) && !plan.problem.groups) {
     return refuse(RefusalCode::bad_value, options.check_offsets ? "check_offsets" : "zero_rest",
                   " is asked for, and the product has no groups: leave it out");
   }
@@ -125,7 +125,7 @@ std::optional<Refusal> launch(const Plan& plan, const GemmOperands& operands, vo
 Result<std::uint32_t> offsets_status(const Plan& plan, const Workspace& workspace, void* stream) {
   const auto backend = backend_of(plan);
   if (!backend) return backend.refusal();
-  if (plan.problem.groups == 0) {
+  if (!plan.problem.groups) {
     return refuse(RefusalCode::bad_value, "the plan's product has no groups, and no offsets");
   }
   if (auto r = workspace.fault(plan, true)) return *r;

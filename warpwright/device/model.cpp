@@ -145,7 +145,7 @@ Result<model::Report> report_on_model(const Plan& plan, const GemmOperands& oper
                                       const ModelOptions& options) {
   if (auto r = fault(plan, operands)) return *r;
   std::uint32_t* const status = options.offsets_status;
-  if (status != nullptr && plan.problem.groups == 0) {
+  if (status != nullptr && !plan.problem.groups) {
     return refuse(RefusalCode::bad_value,
                   "offsets_status is given, and the product has no groups: leave it out");
   }

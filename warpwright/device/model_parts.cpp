@@ -44,7 +44,7 @@ Allocations allocations_of(const Plan& plan, const GemmOperands& operands, const
                            std::byte* workspace) {
   Allocations all;
   if (grid.multiplies || grid.clears) all.add(operands.d, "D", true);
-  if ((grid.multiplies || grid.copies) && operands.alpha != 0.0F && plan.problem.k > 0) {
+  if ((grid.multiplies || grid.copies) && operands.alpha != 0.0F && plan.problem.k() > 0) {
     all.add(operands.a, "A");
     all.add(stored_b(operands), "B");
   }
@@ -57,7 +57,7 @@ Allocations allocations_of(const Plan& plan, const GemmOperands& operands, const
   }
   if (operands.groups) {
     const std::int64_t width = operands.groups->type == OffsetType::int64 ? 8 : 4;
-    all.add(operands.groups->offsets, (plan.problem.groups + 1) * width, "offsets", false);
+    all.add(operands.groups->offsets, (plan.problem.group_count() + 1) * width, "offsets", false);
   }
   for (const WorkspacePart& part : grid.workspace) {
     if (part.end > part.begin) {

@@ -15,6 +15,12 @@ namespace {
 
 using Fault = std::optional<Refusal>;
 
+// A matrix with its name in refusals.
+struct NamedView {
+  const MatrixView* view;
+  const char* name;
+};
+
 // Rows of elements next to each other, which do not overlap.
 Fault rows_fault(const NamedView& tensor) {
   const MatrixView& v = *tensor.view;

@@ -119,11 +119,11 @@ inline kernel::PackedParams packed_params(const GemmOperands& o) {
 template <class Config>
 void fill_numbers(kernel::GemmParams& p, const Config& c, const Plan& plan, const GemmOperands& o) {
   const kernel::EpilogueShape shape = c;
-  p.output.d_rows = static_cast<int>(plan.problem.m);
+  p.output.d_rows = static_cast<int>(plan.problem.m());
   p.output.d_columns = static_cast<int>(result_columns(plan.problem));
-  p.operands.half = static_cast<int>(plan.problem.n / 2);
+  p.operands.half = static_cast<int>(plan.problem.n() / 2);
   // alpha 0 reads neither A nor B (BLAS); the kernel then runs without a K block.
-  p.operands.k = o.alpha == 0.0F ? 0 : static_cast<int>(plan.problem.k);
+  p.operands.k = o.alpha == 0.0F ? 0 : static_cast<int>(plan.problem.k());
   p.walk.k_blocks = (p.operands.k + tile_k(c) - 1) / tile_k(c);
   p.output.has_sums = p.operands.k > 0;
   p.output.alpha = o.alpha;
@@ -179,8 +179,8 @@ void fill_params(kernel::GemmParams& p, const Config& c, const Plan& plan, const
       p.operands.packed = packed_params(o);
       // As much as a ring holds; where groups have a tile of tokens each, a CTA's first tile is
       // known without their offsets.
-      const bool known = plan.problem.groups == 0 ||
-                         expected_tokens(plan.problem) <= static_cast<double>(c.tile_n);
+      const bool known =
+          !plan.problem.groups || expected_tokens(plan.problem) <= static_cast<double>(c.tile_n);
       if (known) p.operands.packed.ahead = std::min(c.stages, p.operands.packed.k_tiles);
     } else {
       p.operands.a = operand(shape.swapped ? "B" : "A", shape.swapped ? o.b : o.a, tile_a(c),

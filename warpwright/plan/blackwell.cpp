@@ -21,7 +21,7 @@ using kernel::TileSource;
 using BlackwellRow = KernelRow<BlackwellConfig>;
 
 std::optional<Refusal> layout_fault(const GemmProblem& p) {
-  if (!p.reads_ab || p.m == 0 || p.n == 0) return std::nullopt;
+  if (!p.reads_ab() || p.m() == 0 || p.n() == 0) return std::nullopt;
   for (const auto& [major, name] : {std::pair{major_a(p), "A"}, {major_b(p), "B"}}) {
     if (major == atom::Major::k) continue;
     return refuse(RefusalCode::unsupported, name,
@@ -55,8 +55,8 @@ std::optional<Refusal> feature_fault(const GemmProblem& p) {
         RefusalCode::unsupported,
         "the epilogue is gated; the kernels of sm_100 multiply without a gate: leave it out");
   }
-  if (is_8bit_float(p.d)) {
-    return refuse(RefusalCode::unsupported, "D is ", type_name(p.d),
+  if (is_8bit_float(p.d.dtype)) {
+    return refuse(RefusalCode::unsupported, "D is ", type_name(p.d.dtype),
                   "; the kernels of sm_100 store bf16, fp16 and f32: the nearest is bf16");
   }
   return layout_fault(p);
@@ -115,7 +115,7 @@ bool suits(const BlackwellRow& i, const GemmProblem& p, const PlanChoices& choic
   // Left to the plan, tiles come from launch control: it balances what static shares cannot.
   const TileSource tiles =
       choices.tiles.value_or(choices.kernel ? c.tiles : TileSource::launch_control);
-  return c.kind == atom::umma_kind(p.a) && c.result == p.d && c.tiles == tiles &&
+  return c.kind == atom::umma_kind(p.a.dtype) && c.result == p.d.dtype && c.tiles == tiles &&
          c.tile_m == choices.tile_m.value_or(c.tile_m) &&
          c.tile_n == choices.tile_n.value_or(c.tile_n) && c.pair == choices.pair.value_or(c.pair) &&
          c.accumulators == choices.accumulators.value_or(c.accumulators) &&
@@ -128,7 +128,7 @@ bool suits(const BlackwellRow& i, const GemmProblem& p, const PlanChoices& choic
 double cost(const Plan& p, bool pair) {
   if (p.ctas == 0) return 0;
   const auto [m, n, k] = p.tile();
-  double time = std::ceil(p.waves()) * m * n * (static_cast<double>(p.problem.k) + 64);
+  double time = std::ceil(p.waves()) * m * n * (static_cast<double>(p.problem.k()) + 64);
   if (!pair) time *= 1.05;
   if (atom::cluster_size(p.cluster) == 1) time *= 1.06;
   return time;
@@ -144,15 +144,15 @@ std::optional<Plan> candidate_of(const Plan& start, const BlackwellRow& instance
   plan.cluster = cluster;
   plan.tile_source = config.tiles;
   const int size = atom::cluster_size(cluster);
-  const auto tiles_m = static_cast<int>((plan.problem.m + config.tile_m - 1) / config.tile_m);
-  const auto tiles_n = static_cast<int>((plan.problem.n + config.tile_n - 1) / config.tile_n);
+  const auto tiles_m = static_cast<int>((plan.problem.m() + config.tile_m - 1) / config.tile_m);
+  const auto tiles_n = static_cast<int>((plan.problem.n() + config.tile_n - 1) / config.tile_n);
   const int resident = resident_ctas(plan.device, size);
   plan.raster = tile::make_raster(
       tiles_m, tiles_n, cluster, resident,
       {.row = static_cast<double>(config.tile_m), .column = static_cast<double>(config.tile_n)});
-  plan.raster.batch = static_cast<int>(plan.problem.batch);
+  plan.raster.batch = static_cast<int>(plan.problem.batch());
   const std::int64_t each = std::int64_t{plan.raster.tiles_m} * plan.raster.tiles_n;
-  if (each > max_extent / size / plan.problem.batch) return std::nullopt;
+  if (each > max_extent / size / plan.problem.batch()) return std::nullopt;
   const int all = tile::tile_count(plan.raster) * size;
   const bool is_static = config.tiles == TileSource::static_persistent;
   plan.ctas = is_static ? std::min(all, resident) : all;
@@ -173,13 +173,14 @@ Refusal nothing_found(const GemmProblem& p, const DeviceFacts& device, const Pla
   bool there = false;
   for (const BlackwellRow& i : blackwell_kernels()) {
     const BlackwellConfig& c = i.config;
-    if (c.kind != atom::umma_kind(p.a) || c.result != p.d) continue;
+    if (c.kind != atom::umma_kind(p.a.dtype) || c.result != p.d.dtype) continue;
     there = true;
     if (kernel::supports(c, {1, 1})) kernels.push_back({c.tile_m, c.tile_n});
   }
   if (!there) {
     return refuse(RefusalCode::no_kernel, "no kernel of sm_100 in this build multiplies ",
-                  type_name(p.a), " by ", type_name(p.b), " into ", type_name(p.d));
+                  type_name(p.a.dtype), " by ", type_name(p.b.dtype), " into ",
+                  type_name(p.d.dtype));
   }
   if (auto r = tiles_fault(p, kernels)) return *r;
   std::string text = "no kernel has";
@@ -271,7 +272,7 @@ class BlackwellFamily final : public Family {
 
   [[nodiscard]] Result<std::vector<Plan>> candidates(const Plan& start, const PlanChoices& choices,
                                                      Rows rows) const override {
-    if (start.problem.groups > 0) {
+    if (start.problem.groups) {
       return refuse(RefusalCode::no_device, "the product has groups, and device ",
                     start.device.name, " is sm_", start.device.architecture,
                     "; kernels for groups exist for sm_90 (H100, H200)");
@@ -311,7 +312,7 @@ class BlackwellFamily final : public Family {
 
   [[nodiscard]] ExplainParts explain(const Plan& plan) const override {
     const BlackwellConfig& c = config_of(plan);
-    const atom::UmmaAtom mma = kernel::mma_atom(c, plan.problem.a, plan.problem.b);
+    const atom::UmmaAtom mma = kernel::mma_atom(c, plan.problem.a.dtype, plan.problem.b.dtype);
     ExplainParts parts;
     parts.persistent = c.tiles == TileSource::static_persistent;
     parts.kernel = format("warp-specialised, %s\n", source_text(c));
@@ -338,7 +339,8 @@ class BlackwellFamily final : public Family {
     p.commit_row_mask = atom::row_set(plan.cluster, 0);
     p.commit_column_mask = atom::column_set(plan.cluster, 0);
     if (c.pair) p.commit_column_mask |= atom::column_set(plan.cluster, 1);
-    p.instruction = atom::encode_instruction(kernel::mma_atom(c, plan.problem.a, plan.problem.b));
+    p.instruction =
+        atom::encode_instruction(kernel::mma_atom(c, plan.problem.a.dtype, plan.problem.b.dtype));
     p.cluster_size = tile::Divisor(atom::cluster_size(plan.cluster));
     out.grids[0] = grid_of(plan);
     out.grids[0].set_params(p);

@@ -21,7 +21,7 @@ std::string store_text(const Plan& plan, bool by_copies) {
            "bytes)";
   }
   return std::string(by_copies ? "TMA store" : "16 bytes a lane") + " from shared memory" +
-         (plan.problem.groups > 0 ? ", up to the group's end" : "");
+         (plan.problem.groups ? ", up to the group's end" : "");
 }
 
 // How C enters it.
@@ -77,7 +77,7 @@ std::string bound_line(const Plan& plan) {
     return format("bound      %s: tensor cores %s at %.0f TFLOP/s, HBM %s at %.1f TB/s\n",
                   plan.bound() == Bound::tensor_cores ? "tensor cores" : "HBM",
                   seconds(plan.compute_seconds()).c_str(),
-                  tensor_rate(device, plan.problem.a) / 1e12,
+                  tensor_rate(device, plan.problem.a.dtype) / 1e12,
                   seconds(plan.memory_seconds()).c_str(), device.memory_bytes_per_second / 1e12);
   }
   return "bound      none: the model has no rates\n";
@@ -109,8 +109,9 @@ std::string cluster_line(const Plan& plan, int sharing_b, const std::string& mor
 std::string group_reason(const std::vector<Plan>& all) {
   const Plan& p = all.front();
   const int tokens = p.facts().result_rows;
-  std::string text = format("%.6g tokens %s a group: ", expected_tokens(p.problem),
-                            p.problem.expected_tokens > 0 ? "expected in" : "on average in");
+  std::string text =
+      format("%.6g tokens %s a group: ", expected_tokens(p.problem),
+             p.problem.groups->expected_tokens > 0 ? "expected in" : "on average in");
   text +=
       p.facts().swapped
           ? format("few, so the weights lie on wgmma's M and tiles have %d tokens on its N", tokens)
@@ -128,24 +129,25 @@ const char* search_name(kernel::Grouping search) {
 }
 
 double expected_tokens(const GemmProblem& p) {
-  if (p.groups == 0) return 0;
-  const auto total = static_cast<double>(p.m);
-  if (p.expected_tokens > 0) return std::min(p.expected_tokens, total);
-  return total / static_cast<double>(p.groups);
+  if (!p.groups) return 0;
+  const auto total = static_cast<double>(p.m());
+  if (p.groups->expected_tokens > 0) return std::min(p.groups->expected_tokens, total);
+  return total / static_cast<double>(p.group_count());
 }
 
 double busy_groups(const GemmProblem& p) {
   const double tokens = expected_tokens(p);
   if (tokens <= 0) return 0;
-  return std::min(static_cast<double>(p.groups), std::ceil(static_cast<double>(p.m) / tokens));
+  return std::min(static_cast<double>(p.group_count()),
+                  std::ceil(static_cast<double>(p.m()) / tokens));
 }
 
 std::int64_t Plan::tiles() const {
-  if (problem.groups > 0) return std::int64_t{tile::tile_count(raster)} * cluster_ctas();
+  if (problem.groups) return std::int64_t{tile::tile_count(raster)} * cluster_ctas();
   const KernelFacts& f = facts();
   if (f.result_rows == 0) return 0;
-  return (problem.m + f.result_rows - 1) / f.result_rows *
-         ((result_columns(problem) + f.result_columns - 1) / f.result_columns) * problem.batch;
+  return (problem.m() + f.result_rows - 1) / f.result_rows *
+         ((result_columns(problem) + f.result_columns - 1) / f.result_columns) * problem.batch();
 }
 
 double Plan::waves() const {
@@ -156,42 +158,42 @@ double Plan::waves() const {
 }
 
 double operations(const GemmProblem& p) {
-  return 2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k) *
-         static_cast<double>(p.batch);
+  return 2.0 * static_cast<double>(p.m()) * static_cast<double>(p.n()) *
+         static_cast<double>(p.k()) * static_cast<double>(p.batch());
 }
 
 double moved_bytes(const GemmProblem& p) {
   const auto bytes = [&p](DType t, std::int64_t rows, std::int64_t columns, bool shared) {
     return static_cast<double>(rows) * static_cast<double>(columns) *
-           static_cast<double>(shared ? 1 : p.batch) * numeric::bits(t) / 8;
+           static_cast<double>(shared ? 1 : p.batch()) * numeric::bits(t) / 8;
   };
-  double moved = bytes(p.d, p.m, result_columns(p), false);
-  if (p.reads_c) moved += bytes(p.c, p.m, result_columns(p), p.c_batch_stride == 0);
+  double moved = bytes(p.d.dtype, p.m(), result_columns(p), false);
+  if (p.reads_c()) moved += bytes(p.c.dtype, p.m(), result_columns(p), p.c.batch_stride == 0);
   if (p.epilogue.bias != Bias::none) {
-    moved += bytes(p.bias, p.epilogue.bias == Bias::rows ? p.m : p.n, 1, true);
+    moved += bytes(p.bias.dtype, p.epilogue.bias == Bias::rows ? p.m() : p.n(), 1, true);
   }
-  if (!p.reads_ab) return moved;
-  const bool one_a = p.a_batch_stride == 0;
-  const bool one_b = p.b_batch_stride == 0;
+  if (!p.reads_ab()) return moved;
+  const bool one_a = p.a.batch_stride == 0;
+  const bool one_b = p.b.batch_stride == 0;
   // Of groups: a B for each that is expected to have rows.
-  const double matrices = p.groups > 0 ? busy_groups(p) : 1;
-  const std::int64_t blocks = (p.k + 127) / 128;
-  double of_b = bytes(p.b, p.n, p.k, one_b);
+  const double matrices = p.groups ? busy_groups(p) : 1;
+  const std::int64_t blocks = (p.k() + 127) / 128;
+  double of_b = bytes(p.b.dtype, p.n(), p.k(), one_b);
   if (p.packed) {
-    of_b =
-        static_cast<double>(packed::data_bytes(p.packed->format, {one_b ? 1 : p.batch, p.n, p.k}));
+    of_b = static_cast<double>(
+        packed::data_bytes(p.packed->format, {one_b ? 1 : p.batch(), p.n(), p.k()}));
   }
-  moved += bytes(p.a, p.m, p.k, one_a);
+  moved += bytes(p.a.dtype, p.m(), p.k(), one_a);
   if (p.scaling == Scaling::row_column) {
-    moved += bytes(DType::f32, p.m, 1, one_a);
-    of_b += bytes(DType::f32, p.n, 1, one_b);
+    moved += bytes(DType::f32, p.m(), 1, one_a);
+    of_b += bytes(DType::f32, p.n(), 1, one_b);
   } else if (p.scaling == Scaling::block) {
-    moved += bytes(DType::f32, p.m, blocks, one_a);
-    if (!p.packed) of_b += bytes(DType::f32, (p.n + 127) / 128, blocks, one_b);
+    moved += bytes(DType::f32, p.m(), blocks, one_a);
+    if (!p.packed) of_b += bytes(DType::f32, (p.n() + 127) / 128, blocks, one_b);
   } else if (p.scaling == Scaling::micro) {
-    const std::int64_t columns = block_scales::padded_columns(p.k, micro_block(p.a));
-    moved += bytes(DType::u8, block_scales::padded_rows(p.m), columns, one_a);
-    of_b += bytes(DType::u8, block_scales::padded_rows(p.n), columns, one_b);
+    const std::int64_t columns = block_scales::padded_columns(p.k(), micro_block(p.a.dtype));
+    moved += bytes(DType::u8, block_scales::padded_rows(p.m()), columns, one_a);
+    of_b += bytes(DType::u8, block_scales::padded_rows(p.n()), columns, one_b);
   }
   return moved + matrices * of_b;
 }
@@ -201,7 +203,7 @@ double tensor_rate(const DeviceFacts& device, DType type) {
 }
 
 double Plan::compute_seconds() const {
-  const double rate = tensor_rate(device, problem.a);
+  const double rate = tensor_rate(device, problem.a.dtype);
   return rate > 0 ? operations(problem) / rate : 0;
 }
 
@@ -248,11 +250,11 @@ std::string Plan::explain() const {
   out += parts.beside;
 
   out += format("\ntiles      %lld%s, in %d cluster tiles of %d CTAs, bands of %d\n",
-                static_cast<long long>(tiles()), problem.groups > 0 ? " expected" : "",
+                static_cast<long long>(tiles()), problem.groups ? " expected" : "",
                 tile::tile_count(raster), atom::cluster_size(cluster), raster.band);
   out +=
       format("grid       %d %sCTAs, %.2f waves%s%s\n", ctas, parts.persistent ? "persistent " : "",
-             waves(), last_wave(*this).c_str(), problem.groups > 0 ? ", whatever the lengths" : "");
+             waves(), last_wave(*this).c_str(), problem.groups ? ", whatever the lengths" : "");
   out += bound_line(*this);
   std::string uses;
   const auto use = [&](const char* what) {
@@ -260,7 +262,7 @@ std::string Plan::explain() const {
   };
   if (tile_source == kernel::TileSource::drawn) use("the counter of tiles (may be left out)");
   if (map_ctas > 0) use("the maps");
-  if (problem.groups > 0) use("the check of the offsets");
+  if (problem.groups) use("the check of the offsets");
   if (a_copy) use("a copy of A");
   if (b_copy) use("a copy of B");
   out += format("workspace  %lld bytes%s\n", static_cast<long long>(workspace_bytes), uses.c_str());

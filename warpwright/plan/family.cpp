@@ -144,8 +144,8 @@ const Family& family_of(const Plan& plan) {
 }
 
 tile::GroupOffsets group_offsets(const GemmProblem& p, const Groups& groups) {
-  return {groups.offsets, groups.type == OffsetType::int64, static_cast<int>(p.groups),
-          static_cast<int>(p.m)};
+  return {groups.offsets, groups.type == OffsetType::int64, static_cast<int>(p.group_count()),
+          static_cast<int>(p.m())};
 }
 
 Grid grid_of(const Plan& plan) {

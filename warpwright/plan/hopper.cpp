@@ -40,15 +40,17 @@ bool in_cluster(const kernel::GemmConfig& c) {
 
 // Whether the kernel computes what the problem asks, whatever its extents.
 bool serves(const kernel::GemmConfig& c, const GemmProblem& p) {
-  if (kernel::is_grouped(c) != (p.groups > 0)) return false;
-  if ((c.swapped ? p.b : p.a) != c.a.stored || (c.swapped ? p.a : p.b) != c.b.stored) return false;
-  if (c.result != p.d || c.gated != p.epilogue.gated || c.sums != sums_of(p)) return false;
+  if (kernel::is_grouped(c) != p.is_grouped()) return false;
+  if ((c.swapped ? p.b.dtype : p.a.dtype) != c.a.stored ||
+      (c.swapped ? p.a.dtype : p.b.dtype) != c.b.stored)
+    return false;
+  if (c.result != p.d.dtype || c.gated != p.epilogue.gated || c.sums != sums_of(p)) return false;
   if (c.folds != (p.packed && folds(p.packed->sums))) return false;
   if (c.tables != (p.packed && p.packed->sums == GroupSums::table)) return false;
   if (c.zero_points != (p.packed && p.packed->format.zero_points != ZeroPoints::none)) return false;
   // Of nothing there is no k_tile to share; where D is empty the majors of A and B do not matter.
-  if (!p.reads_ab) return c.sharing == kernel::Sharing::whole;
-  if (p.m == 0 || p.n == 0) return c.sharing == kernel::Sharing::whole || kernel::packed_a(c);
+  if (!p.reads_ab()) return c.sharing == kernel::Sharing::whole;
+  if (p.m() == 0 || p.n() == 0) return c.sharing == kernel::Sharing::whole || kernel::packed_a(c);
   const atom::Major a = major_a(p);
   const atom::Major b = major_b(p);
   return (c.swapped ? b : a) == c.a.major && (c.swapped ? a : b) == c.b.major;
@@ -126,21 +128,21 @@ bool grid_fits(int ctas, const Plan& p, const kernel::GemmConfig& c, int residen
 // The walk over a whole product, and its number of cluster tiles; none where they are too many.
 std::optional<std::int64_t> walk_whole(Plan& plan, const kernel::GemmConfig& c, int resident) {
   const GemmProblem& p = plan.problem;
-  const std::int64_t rows = c.swapped ? result_columns(p) : p.m;
-  const std::int64_t columns = c.swapped ? p.m : result_columns(p);
+  const std::int64_t rows = c.swapped ? result_columns(p) : p.m();
+  const std::int64_t columns = c.swapped ? p.m() : result_columns(p);
   // Half of L2 keeps operands: the other half keeps copies of them for its own SMs, and D passes
   // through both.
-  const double deep = 128.0 * static_cast<double>(pieces(p.k, kernel::span_k(c)));
+  const double deep = 128.0 * static_cast<double>(pieces(p.k(), kernel::span_k(c)));
   plan.raster = tile::make_raster(static_cast<int>(pieces(rows, kernel::result_rows(c))),
                                   static_cast<int>(pieces(columns, kernel::result_columns(c))),
                                   plan.cluster, resident,
                                   {.row = deep * c.tile_m,
                                    .column = deep * c.tile_n,
                                    .kept = 0.5 * static_cast<double>(plan.device.l2_bytes)});
-  plan.raster.batch = static_cast<int>(p.batch);
+  plan.raster.batch = static_cast<int>(p.batch());
   const std::int64_t each = std::int64_t{plan.raster.tiles_m} * plan.raster.tiles_n;
-  if (each > max_extent / p.batch) return std::nullopt;  // a product of the three may not fit
-  return each * p.batch;
+  if (each > max_extent / p.batch()) return std::nullopt;  // a product of the three may not fit
+  return each * p.batch();
 }
 
 // The walk over groups of the expected length, and the cluster tiles that groups of any length may
@@ -151,7 +153,8 @@ std::optional<std::int64_t> walk_groups(Plan& plan, const kernel::GemmConfig& c,
   const atom::ClusterShape along = along_d(c, plan.cluster);
   const std::int64_t tokens = tile.rows * along.m;
   const std::int64_t weights = pieces(result_columns(p), tile.columns * along.n);
-  const std::int64_t most = tile::GroupedTiles::most_token_tiles(p.m, p.groups, tokens) * weights;
+  const std::int64_t most =
+      tile::GroupedTiles::most_token_tiles(p.m(), p.group_count(), tokens) * weights;
   if (most > max_extent) return std::nullopt;
   const double expected = std::ceil(expected_tokens(p) / static_cast<double>(tokens));
   plan.raster = {};
@@ -191,7 +194,7 @@ std::vector<std::uint8_t> placed_tiles(const Plan& plan, const kernel::GemmConfi
   const std::span groups(found->second.data(), clusters);
   // The tiles of groups of rows are one line: nobody here knows which lie side by side.
   const int line = static_cast<int>(clusters);
-  const tile::Raster raster = plan.problem.groups > 0 ? tile::Raster{line, 1, line} : plan.raster;
+  const tile::Raster raster = plan.problem.groups ? tile::Raster{line, 1, line} : plan.raster;
   const double row = plan.cluster.m * c.tile_m;
   const double column = plan.cluster.n * c.tile_n;
   return first_tiles(raster, groups, raster.along_m ? row : column, raster.along_m ? column : row);
@@ -208,11 +211,10 @@ void add_plans(std::vector<Plan>& all, Plan base, const HopperRow& row,
   const int size = atom::cluster_size(base.cluster);
   const int resident = c.ctas_per_sm * resident_ctas(base.device, base.cluster_ctas());
   if (resident == 0) return;
-  const auto counted =
-      p.groups > 0 ? walk_groups(base, c, resident) : walk_whole(base, c, resident);
+  const auto counted = p.groups ? walk_groups(base, c, resident) : walk_whole(base, c, resident);
   if (!counted) return;
   const std::int64_t count = *counted;
-  const std::int64_t blocks = p.reads_ab ? pieces(p.k, kernel::tile_k(c)) : 0;
+  const std::int64_t blocks = p.reads_ab() ? pieces(p.k(), kernel::tile_k(c)) : 0;
   if (splits(c) && (blocks == 0 || count * blocks > max_extent)) return;
   std::vector<int> grids;
   if (in_cluster(c)) {
@@ -245,10 +247,11 @@ void add_plans(std::vector<Plan>& all, Plan base, const HopperRow& row,
     } else if (kernel::has_group_maps(c)) {
       // Small CTAs, many of which an SM holds: mostly each has one group.
       if (plan.ctas > 0) {
-        plan.map_ctas = static_cast<int>(std::min(p.groups, std::int64_t{8} * plan.device.sms));
+        plan.map_ctas =
+            static_cast<int>(std::min(p.group_count(), std::int64_t{8} * plan.device.sms));
       }
-      plan.workspace_bytes = counter + kernel::group_maps_workspace(p.groups);
-    } else if (p.groups > 0) {
+      plan.workspace_bytes = counter + kernel::group_maps_workspace(p.group_count());
+    } else if (p.groups) {
       plan.workspace_bytes = counter + 16;  // for the check of the offsets
     }
     if (tiles == kernel::TileSource::drawn) {
@@ -313,23 +316,23 @@ std::vector<ResultTile> result_tiles(const GemmProblem& p) {
 // multiples of as many.
 bool takes_group_maps(const GemmProblem& p) {
   return result_path(p, true) == EpiloguePath::copy_engine &&
-         result_columns(p) * element_bytes(p.d) % 16 == 0;
+         result_columns(p) * element_bytes(p.d.dtype) % 16 == 0;
 }
 
 Refusal no_maps(const GemmProblem& p) {
-  const int element = element_bytes(p.d);
+  const int element = element_bytes(p.d.dtype);
   return refuse(RefusalCode::unsupported,
                 "a kernel with a map a group stores D by the copy engine, so the rows of D must ",
                 "begin and end at multiples of 16 bytes; a row has ", result_columns(p) * element,
-                " bytes, rows are ", p.d_row_stride * element,
-                " bytes apart, and the address is a multiple of ", p.d_alignment,
+                " bytes, rows are ", p.d.row_stride * element,
+                " bytes apart, and the address is a multiple of ", p.d.alignment,
                 ": the nearest is a kernel with one map over all tokens");
 }
 
 // CTAs of a cluster that nobody asked for. L2 is asked up to four times as often for a row that
 // begins within a line, and a cluster asks once for all of its CTAs.
 int most_unasked(const GemmProblem& p) {
-  if (p.groups > 0 || p.packed) return 2;
+  if (p.groups || p.packed) return 2;
   return pitch_of_a(p) % 128 != 0 || pitch_of_b(p) % 128 != 0 ? 8 : 2;
 }
 
@@ -390,14 +393,14 @@ std::string names_of(std::span<const atom::ClusterShape> clusters) {
 Refusal none_found(const Plan& base, const PlanChoices& choices) {
   const GemmProblem& p = base.problem;
   const std::string there = offers(p);
-  const std::string kind = p.groups > 0 ? "no grouped kernel" : "no kernel";
+  const std::string kind = p.groups ? "no grouped kernel" : "no kernel";
   if (there.empty()) {
-    return refuse(RefusalCode::no_kernel, kind, " in this build multiplies ", type_name(p.a),
-                  " by ", type_name(p.b), " into ", type_name(p.d), " with ",
-                  (p.groups > 0 ? scaling_words(p.scaling) + ", " +
-                                      (p.accumulation == Accumulation::fast ? "fast" : "promoted") +
-                                      " accumulation and this epilogue"
-                                : std::string("these layouts, scales and epilogue")));
+    return refuse(RefusalCode::no_kernel, kind, " in this build multiplies ", type_name(p.a.dtype),
+                  " by ", type_name(p.b.dtype), " into ", type_name(p.d.dtype), " with ",
+                  (p.groups ? scaling_words(p.scaling) + ", " +
+                                  (p.accumulation == Accumulation::fast ? "fast" : "promoted") +
+                                  " accumulation and this epilogue"
+                            : std::string("these layouts, scales and epilogue")));
   }
   if (auto r = tiles_fault(p, result_tiles(p))) return *r;
   if (choices.cluster && atom::cluster_size(*choices.cluster) > base.device.sms) {
@@ -412,18 +415,18 @@ Refusal none_found(const Plan& base, const PlanChoices& choices) {
 }
 
 // A single row may have any stride, of which no address is made: cut to what does not overflow.
-std::int64_t pitch(std::int64_t row_stride, std::int64_t column_stride, DType type) {
+std::int64_t pitch(const MatrixShape& v) {
   constexpr std::int64_t most = std::int64_t{1} << 50;
-  return std::min(std::max(row_stride, column_stride), most) * numeric::bits(type) / 8;
+  return std::min(std::max(v.row_stride, v.column_stride), most) * numeric::bits(v.dtype) / 8;
 }
 
 }  // namespace
 
 std::int64_t pitch_of_a(const GemmProblem& p) {
-  return pitch(p.a_row_stride, p.a_column_stride, p.a);
+  return pitch(p.a);
 }
 std::int64_t pitch_of_b(const GemmProblem& p) {
-  return pitch(p.b_row_stride, p.b_column_stride, p.b);
+  return pitch(p.b);
 }
 
 Result<std::vector<Plan>> hopper_candidates(const Plan& start, const PlanChoices& choices,

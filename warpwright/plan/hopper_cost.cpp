@@ -42,9 +42,10 @@ class Estimate {
       : plan_(plan),
         p_(plan.problem),
         c_(hopper_config(plan)),
-        machine_(machine_of(plan.device, p_.groups > 0 || p_.packed.has_value())),
-        blocks_(p_.reads_ab ? std::ceil(static_cast<double>(p_.k) / kernel::tile_k(c_)) * c_.k_spans
-                            : 0),
+        machine_(machine_of(plan.device, p_.groups || p_.packed.has_value())),
+        blocks_(p_.reads_ab()
+                    ? std::ceil(static_cast<double>(p_.k()) / kernel::tile_k(c_)) * c_.k_spans
+                    : 0),
         a_share_(p_.packed ? packed::tile_bytes(p_.packed->format) /
                                  static_cast<double>(packed::kTileRows * packed::kTileK)
                            : 1),
@@ -55,10 +56,10 @@ class Estimate {
     const bool pair = atom::cluster_size(plan_.cluster) > 1;
     const bool pingpong = c_.schedule == kernel::Schedule::pingpong;
     Serial work = serial();
-    if (pair && p_.groups > 0) work.during *= machine_.group_waits;
+    if (pair && p_.groups) work.during *= machine_.group_waits;
     const bool wide = c_.sums == kernel::Sums::block_scaled && c_.tile_n > 160;
-    if (wide && p_.groups > 0) work.during *= machine_.group_wide_scaled;
-    if (pair && p_.groups == 0 && !pingpong) work.during *= machine_.cluster_gain;
+    if (wide && p_.groups) work.during *= machine_.group_wide_scaled;
+    if (pair && !p_.groups && !pingpong) work.during *= machine_.cluster_gain;
     const double loaded = row_loads(1, 1) * 128;
     const std::int64_t a_pitch = pitch_of_a(p_);
     const std::int64_t b_pitch = pitch_of_b(p_);
@@ -66,7 +67,7 @@ class Estimate {
                                    requests(c_.swapped ? a_pitch : b_pitch));
     const double from_l2 = 1e6 * loaded / machine_.l2_bytes_per_second;
     const double moved = moved_bytes(p_);
-    if (p_.groups > 0) {
+    if (p_.groups) {
       // What HBM sends waits now and then for what L2 sends, which a cluster makes less; and it
       // stops where an epilogue is so long that the ring of stages is full. The lesser of products
       // and memory is not quite hidden.
@@ -102,9 +103,9 @@ class Estimate {
   double cold_bytes() const {
     const tile::Raster& r = plan_.raster;
     if (tiles_ > clusters_ || plan_.cluster_k > 1) return 0;
-    const double k = static_cast<double>(p_.k) * numeric::bits(p_.a) / 8;
-    const double a = k * a_share_ * static_cast<double>(c_.swapped ? p_.n : p_.m);
-    const double b = k * static_cast<double>(c_.swapped ? p_.m : p_.n);
+    const double k = static_cast<double>(p_.k()) * numeric::bits(p_.a.dtype) / 8;
+    const double a = k * a_share_ * static_cast<double>(c_.swapped ? p_.n() : p_.m());
+    const double b = k * static_cast<double>(c_.swapped ? p_.m() : p_.n());
     const bool alone = atom::cluster_size(plan_.cluster) == 1;
     const double down = alone ? r.band : 1;
     const double beside = alone ? std::max(1, 16 / r.band) : 1;
@@ -170,9 +171,9 @@ class Estimate {
 
   // Clocks in which one SM gets its part of a K block's operands.
   double load_clocks() const {
-    const bool grouped = p_.groups > 0;
-    const auto rows = static_cast<double>(c_.swapped ? p_.n : p_.m);
-    const auto columns = static_cast<double>(c_.swapped ? p_.m : p_.n);
+    const bool grouped = p_.is_grouped();
+    const auto rows = static_cast<double>(c_.swapped ? p_.n() : p_.m());
+    const auto columns = static_cast<double>(c_.swapped ? p_.m() : p_.n());
     const double inside_m =
         grouped ? 1 : rows / (plan_.raster.tiles_m * plan_.cluster.m * c_.tile_m);
     const double inside_n =
@@ -186,17 +187,17 @@ class Estimate {
   // Of a tile, in microseconds. Rows of D's chunks that are short cost more stores.
   double epilogue() const {
     double time = machine_.epilogue_time * c_.tile_m * c_.tile_n / 32768 *
-                  (kernel::result_bytes(c_) / 2.0) * (p_.reads_c ? 1.5 : 1);
-    if (p_.groups > 0 && c_.schedule != kernel::Schedule::pingpong) time *= machine_.group_epilogue;
+                  (kernel::result_bytes(c_) / 2.0) * (p_.reads_c() ? 1.5 : 1);
+    if (p_.groups && c_.schedule != kernel::Schedule::pingpong) time *= machine_.group_epilogue;
     if (c_.swapped && c_.store == kernel::Store::tensor) time *= machine_.swapped_epilogue;
     if (!c_.swapped && c_.tile_n % 32 != 0) time *= machine_.by_16_columns;
-    if (!c_.swapped && c_.tile_n % 64 != 0 && p_.n % 64 != 0) time *= machine_.across_lines;
+    if (!c_.swapped && c_.tile_n % 64 != 0 && p_.n() % 64 != 0) time *= machine_.across_lines;
     return time;
   }
 
   // How long a CTA looks for its tiles in groups, and the maps of these take.
   double search() const {
-    const auto groups = static_cast<double>(p_.groups);
+    const auto groups = static_cast<double>(p_.group_count());
     const double maps = plan_.map_ctas > 0 ? machine_.group_maps : 0;
     switch (c_.grouped) {
       case kernel::Grouping::none:
@@ -215,7 +216,7 @@ class Estimate {
   Serial serial() const {
     const double block = block_clocks() / machine_.clock_hz * 1e6;
     const double store = epilogue();
-    const double rounds = p_.groups > 0 ? expected_rounds(plan_) : std::ceil(tiles_ / clusters_);
+    const double rounds = p_.groups ? expected_rounds(plan_) : std::ceil(tiles_ / clusters_);
     // CTAs that have an SM in common share its tensor cores.
     const double sharing = std::min<double>(
         c_.ctas_per_sm, std::ceil(static_cast<double>(plan_.ctas) / plan_.device.sms));

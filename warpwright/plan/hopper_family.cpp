@@ -255,7 +255,8 @@ class HopperFamily final : public Family {
     }
     if (plan.map_ctas > 0) {
       const std::int64_t at = maps_offset(plan, workspace);
-      const std::int64_t bytes = 2 * plan.problem.groups * std::int64_t{sizeof(isa::TensorMap)};
+      const std::int64_t bytes =
+          2 * plan.problem.group_count() * std::int64_t{sizeof(isa::TensorMap)};
       auto* const maps = reinterpret_cast<isa::TensorMap*>(workspace + at);
       p.operands.group_maps = maps;
       p.output.group_maps = maps + 1;

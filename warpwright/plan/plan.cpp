@@ -111,7 +111,7 @@ Result<std::vector<Plan>> of_family(const Family& family, const Plan& start,
 
 }  // namespace
 
-Result<std::vector<Plan>> candidates(const GemmProblem& problem, const DeviceFacts& device,
+Result<std::vector<Plan>> candidates(const GemmProblem& given, const DeviceFacts& device,
                                      const PlanChoices& choices) {
   if (choices.kernel) {
     if (auto r = unknown_kernel(*choices.kernel)) return *r;
@@ -119,10 +119,14 @@ Result<std::vector<Plan>> candidates(const GemmProblem& problem, const DeviceFac
   const Family* family = family_of(device, choices);
   // Types that wgmma and tcgen05 do not multiply.
   const bool instead = family != nullptr && family->uses_copy_engine() &&
-                       is_of_registers(problem.a) &&
+                       is_of_registers(given.a.dtype) &&
                        registers_family().can_run_on(device.architecture);
   if (instead) family = &registers_family();
   const bool copy_engine = family == nullptr || family->uses_copy_engine();
+  for (const auto rule : {extent_fault, product_fault}) {
+    if (auto r = rule(given)) return *r;
+  }
+  const GemmProblem problem = normalised(given);
   if (problem_fault(problem, false)) return *problem_fault(problem, copy_engine);
   if (family == nullptr) {
     return refuse(RefusalCode::no_device, "device ", device.name, " has architecture sm_",
@@ -138,25 +142,24 @@ Result<std::vector<Plan>> candidates(const GemmProblem& problem, const DeviceFac
                   "nearest is row-column scaling of e4m3");
   }
   if (device.sms < 1) return no_sms(device);
-  if (problem.groups == 0 && (choices.tile_tokens || choices.search || choices.group_maps)) {
+  if (!problem.groups && (choices.tile_tokens || choices.search || choices.group_maps)) {
     return refuse(RefusalCode::bad_choice,
                   "tiles of tokens, searches and maps a group are of products in groups, and this "
                   "one has none: leave them out");
   }
   Plan start;
   start.problem = problem;
-  if (problem.scaling == Scaling::block) start.problem.accumulation = Accumulation::promoted;
   start.device = device;
   start.d_path = result_path(problem, true);
   start.c_path = result_path(problem, false);
-  if (problem.reads_c && !copy_engine) start.c_path = EpiloguePath::elements;
+  if (problem.reads_c() && !copy_engine) start.c_path = EpiloguePath::elements;
   if (instead) {
     start.reason =
-        "a kernel of mma.sync, because those of wgmma multiply no " + type_name(problem.a);
+        "a kernel of mma.sync, because those of wgmma multiply no " + type_name(problem.a.dtype);
   }
   auto all = of_family(*family, start, choices);
   if (!all) return all;
-  if (problem.groups > 0) {
+  if (problem.groups) {
     std::string& reason = (*all).front().reason;
     reason = group_reason(*all) + (reason.empty() ? "" : "; ") + reason;
   }
@@ -172,7 +175,7 @@ Result<Plan> plan(const GemmProblem& problem, const DeviceFacts& device,
                   const PlanChoices& choices) {
   // A map a group only for who asks for it.
   PlanChoices wanted = choices;
-  if (problem.groups > 0 && !choices.kernel && !choices.group_maps) wanted.group_maps = false;
+  if (problem.groups && !choices.kernel && !choices.group_maps) wanted.group_maps = false;
   auto all = candidates(problem, device, wanted);
   if (!all) return all.refusal();
   return all->front();

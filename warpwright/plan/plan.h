@@ -16,50 +16,6 @@
 
 namespace warpwright {
 
-/// What a plan is made for: extents, types and strides, no addresses.
-struct GemmProblem {
-  std::int64_t m = 0;
-  std::int64_t n = 0;
-  std::int64_t k = 0;
-  std::int64_t batch = 1;
-  DType a = DType::bf16;
-  DType b = DType::bf16;
-  DType d = DType::bf16;
-  DType c = DType::bf16;  ///< only with `reads_c`
-  bool reads_c = false;   ///< beta is not 0
-  bool reads_ab = true;   ///< alpha and k are not 0
-  Scaling scaling = Scaling::none;
-  Accumulation accumulation = Accumulation::fast;
-  Epilogue epilogue;
-  DType bias = DType::f32;  ///< only with epilogue.bias
-  bool scales_d = false;    ///< there is a scale_d
-  std::int64_t groups = 0;  ///< that the rows fall into; 0: this is no product in groups
-  OffsetType offsets = OffsetType::int32;
-  double expected_tokens = 0;                ///< see Groups
-  std::optional<PackedWeights> packed = {};  ///< B's form where it is s4
-  /// Strides in elements (see MatrixView).
-  std::int64_t a_row_stride = 0;
-  std::int64_t b_row_stride = 0;
-  std::int64_t c_row_stride = 0;
-  std::int64_t d_row_stride = 0;
-  std::int64_t a_column_stride = 1;
-  std::int64_t b_column_stride = 1;
-  std::int64_t c_column_stride = 1;
-  std::int64_t d_column_stride = 1;
-  /// From matrix to matrix; 0 where all of the batch share one.
-  std::int64_t a_batch_stride = 0;
-  std::int64_t b_batch_stride = 0;
-  std::int64_t c_batch_stride = 0;
-  std::int64_t d_batch_stride = 0;
-  /// Bytes that divide the addresses, as far as known (at most 16 is of interest).
-  int a_alignment = 16;  ///< only with `reads_ab`
-  int b_alignment = 16;
-  int c_alignment = 16;
-  int d_alignment = 16;
-
-  friend bool operator==(const GemmProblem&, const GemmProblem&) = default;
-};
-
 /// The problem of a packed m x n x k product.
 GemmProblem packed_problem(std::int64_t m, std::int64_t n, std::int64_t k, DType operand,
                            DType result, bool reads_c = false);
@@ -67,11 +23,6 @@ GemmProblem packed_problem(std::int64_t m, std::int64_t n, std::int64_t k, DType
 /// The problem of packed tensors in groups, of `total` rows in all.
 GemmProblem packed_grouped_problem(std::int64_t total, std::int64_t n, std::int64_t k,
                                    std::int64_t groups, DType operand, DType result);
-
-/// Columns of D: n, or half of it when the epilogue is gated.
-constexpr std::int64_t result_columns(const GemmProblem& p) {
-  return p.epilogue.gated ? p.n / 2 : p.n;
-}
 
 /// The rows that a group with any is expected to have: the hint, or the mean. 0 without groups.
 double expected_tokens(const GemmProblem& p);
@@ -88,9 +39,16 @@ double moved_bytes(const GemmProblem& p);
 /// fast as 16-bit ones. 0 where nobody knows.
 double tensor_rate(const DeviceFacts& device, DType type);
 
+/// Whether the addresses of operands are to be read: before there is memory they are null.
+enum class Addresses : std::uint8_t { known, unknown };
+
+/// Known, where every tensor that has extents has one, and groups have offsets.
+Addresses addresses_of(const GemmOperands& operands);
+
 /// The problem that `operands` pose; refuses what no plan could serve (shapes that do not agree, a
-/// null or misaligned pointer, a NaN scalar, a D that overlaps an input).
-Result<GemmProblem> describe(const GemmOperands& operands);
+/// null or misaligned pointer, a NaN scalar, a D that overlaps an input). Without addresses a
+/// tensor that is left out has no extents.
+Result<GemmProblem> describe(const GemmOperands& operands, Addresses addresses = Addresses::known);
 
 /// What the caller fixes instead of leaving it to the plan. What a family of kernels does not know
 /// is refused.

@@ -5,21 +5,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <string>
-#include <type_traits>
-#include <utility>
-#include <variant>
 
 #include "warpwright/facts/packed_weights.h"
 #include "warpwright/numeric/types.h"
+#include "warpwright/plan/refusal.h"
 
 namespace warpwright {
 
-/// A matrix, or a batch of them: element (b, i, j) lies at
-/// data + (b * batch_stride + i * row_stride + j * column_stride) elements. Strides in elements. Of
-/// e2m1 two lie in a byte, the first in its low half, and rows begin at whole bytes.
-struct MatrixView {
-  void* data = nullptr;
+/// A matrix, or a batch of them, without an address: element (b, i, j) lies
+/// b * batch_stride + i * row_stride + j * column_stride elements behind the first. Strides in
+/// elements. Of e2m1 two lie in a byte, the first in its low half, and rows begin at whole bytes.
+struct MatrixShape {
   DType dtype = DType::bf16;
   std::int64_t rows = 0;
   std::int64_t columns = 0;
@@ -27,11 +23,39 @@ struct MatrixView {
   std::int64_t column_stride = 1;
   std::int64_t batch = 1;
   std::int64_t batch_stride = 0;
+
+  friend constexpr bool operator==(const MatrixShape&, const MatrixShape&) = default;
+};
+
+/// A matrix in memory.
+struct MatrixView : MatrixShape {
+  void* data = nullptr;
+
+  friend constexpr bool operator==(const MatrixView&, const MatrixView&) = default;
+
+  constexpr MatrixView() = default;
+  constexpr MatrixView(void* data_, const MatrixShape& shape) : MatrixShape(shape), data(data_) {}
+  constexpr MatrixView(void* data_, DType dtype_, std::int64_t rows_, std::int64_t columns_,
+                       std::int64_t row_stride_, std::int64_t column_stride_ = 1,
+                       std::int64_t batch_ = 1, std::int64_t batch_stride_ = 0)
+      : MatrixShape{dtype_, rows_, columns_, row_stride_, column_stride_, batch_, batch_stride_},
+        data(data_) {}
+};
+
+/// A matrix that a plan is made for: of its address, what divides it.
+struct PlannedMatrix : MatrixShape {
+  int alignment = 16;  ///< bytes, as far as known (at most 16 is of interest)
+
+  friend constexpr bool operator==(const PlannedMatrix&, const PlannedMatrix&) = default;
 };
 
 /// A packed row-major matrix.
 inline MatrixView matrix(void* data, DType dtype, std::int64_t rows, std::int64_t columns) {
   return {data, dtype, rows, columns, columns};
+}
+/// The same without memory.
+inline PlannedMatrix packed_matrix(DType dtype, std::int64_t rows, std::int64_t columns) {
+  return {{dtype, rows, columns, columns}};
 }
 
 /// How the operands of a product are scaled. Scales are float32 (but of `micro`) in the operands'
@@ -137,131 +161,146 @@ struct Groups {
   /// A hint for the choice of a kernel: rows in a group that has any. 0: M / G. Nothing depends on
   /// it but speed.
   double expected_tokens = 0;
+
+  friend constexpr bool operator==(const Groups&, const Groups&) = default;
 };
 
-/// The tensors and scalars of one product, of a batch of them, or of a product in groups:
+/// One product, a batch of them, or a product in groups:
 ///   D = activation(alpha * scaled(A * B^T) + beta * C + bias) * scale_d
 /// A is m x k and B is n x k. 16-bit operands may be K-major (column_stride 1) or MN-major
 /// (row_stride 1); 8-bit ones are K-major. C may be left out: nothing is added then. With beta 0 it
-/// is not read. It may be the very same view as D. All views of a batch have its length, or batch 1
-/// to serve all of it; a batch_stride of 0 says the same of an input. D's matrices lie apart. With
-/// `groups` A, C and D are one matrix with the rows of all groups, and B is a batch of G matrices,
-/// one a group, as are scale_b and a bias along the columns (or one that serves all); all operands
-/// are K-major. With `packed` B's data are the tiles of a packed tensor, behind its header; its
-/// type is s4, its extents and its batch those of the weights, and it has no strides. A is e4m3;
-/// scale_b may be left out, and is with block scaling.
-struct GemmOperands {
-  MatrixView a = {};
-  MatrixView b = {};
-  MatrixView c = {};
-  MatrixView d = {};
+/// is not read. It may be the very same view as D. All matrices of a batch have its length, or
+/// batch 1 to serve all of it; a batch_stride of 0 says the same of an input. D's matrices lie
+/// apart. With `groups` A, C and D are one matrix with the rows of all groups, and B is a batch of
+/// G matrices, one a group, as are scale_b and a bias along the columns (or one that serves all);
+/// all operands are K-major. With `packed` B's data are the tiles of a packed tensor, behind its
+/// header; its type is s4, its extents and its batch those of the weights, and it has no strides. A
+/// is e4m3; scale_b may be left out, and is with block scaling.
+///
+/// Matrix is MatrixView (GemmOperands) or PlannedMatrix (GemmProblem).
+template <class Matrix>
+struct Product {
+  Matrix a = {};
+  Matrix b = {};
+  Matrix c = {};
+  Matrix d = {};
   float alpha = 1.0F;
   float beta = 1.0F;  ///< of C; 0 or 1 where there is none
   Scaling scaling = Scaling::none;
   Accumulation accumulation = Accumulation::fast;
-  MatrixView scale_a = {};  ///< f32, of the shape that `scaling` says
-  MatrixView scale_b = {};
-  MatrixView scale_d =
-      {};  ///< f32, 1 x 1; may be left out (1). For an e4m3 or e5m2 D, which saturates.
+  Matrix scale_a = {};  ///< f32, of the shape that `scaling` says
+  Matrix scale_b = {};
+  /// f32, 1 x 1; may be left out (1). For an e4m3 or e5m2 D, which saturates.
+  Matrix scale_d = {};
   Epilogue epilogue = {};
-  MatrixView bias = {};  ///< M x 1 or N x 1 of f32 or D's 16-bit type (bf16 or f16); packed
+  Matrix bias = {};  ///< M x 1 or N x 1 of f32 or D's 16-bit type (bf16 or f16); packed
   std::optional<Groups> groups = {};
   std::optional<PackedWeights> packed = {};
+
+  [[nodiscard]] constexpr std::int64_t m() const { return d.rows; }
+  [[nodiscard]] constexpr std::int64_t n() const { return b.rows; }
+  [[nodiscard]] constexpr std::int64_t k() const { return a.columns; }
+  /// Products, one behind the other; of groups one.
+  [[nodiscard]] constexpr std::int64_t batch() const { return d.batch; }
+  /// Groups that the rows fall into; 0: this is no product in groups.
+  [[nodiscard]] constexpr std::int64_t group_count() const { return groups ? b.batch : 0; }
+  [[nodiscard]] constexpr bool is_grouped() const { return groups.has_value(); }
+  [[nodiscard]] constexpr bool is_gated() const { return epilogue.gated; }
+  [[nodiscard]] constexpr bool has_bias() const { return epilogue.bias != Bias::none; }
+  /// Are A and B read?
+  [[nodiscard]] constexpr bool reads_ab() const { return alpha != 0.0F && a.columns != 0; }
+  /// Is there a C?
+  [[nodiscard]] constexpr bool has_c() const {
+    return is_given(c) || c.rows != 0 || c.columns != 0;
+  }
+  /// Is it read?
+  [[nodiscard]] constexpr bool reads_c() const { return beta != 0.0F && has_c(); }
+  /// Is anything multiplied?
+  [[nodiscard]] constexpr bool multiplies() const { return reads_ab() && m() > 0 && n() > 0; }
+
+  friend constexpr bool operator==(const Product&, const Product&) = default;
 };
 
-/// Is there a C?
-inline bool has_c(const GemmOperands& o) {
-  return o.c.data != nullptr || o.c.rows != 0 || o.c.columns != 0;
+/// Is there such a matrix? One that is left out has no address, and where addresses are not known
+/// no extents.
+constexpr bool is_given(const MatrixView& v) {
+  return v.data != nullptr;
 }
+constexpr bool is_given(const PlannedMatrix& v) {
+  return v.rows != 0 || v.columns != 0;
+}
+
+/// The tensors and scalars of a product.
+using GemmOperands = Product<MatrixView>;
+
+/// What a plan is made for: the same without addresses. Of alpha and beta it matters whether they
+/// are 0; of scales and the bias their types, and of scale_d whether there is one. `normalised`
+/// (rules.h) makes all that does not matter the same.
+using GemmProblem = Product<PlannedMatrix>;
+
+/// Calls visit(name, field) for every field, in their order: what products are hashed and written
+/// down by. The one list of them (lint).
+template <class Matrix, class Visit>
+constexpr void for_each_field(const Product<Matrix>& p, const Visit& visit) {
+  visit("a", p.a);
+  visit("b", p.b);
+  visit("c", p.c);
+  visit("d", p.d);
+  visit("alpha", p.alpha);
+  visit("beta", p.beta);
+  visit("scaling", p.scaling);
+  visit("accumulation", p.accumulation);
+  visit("scale_a", p.scale_a);
+  visit("scale_b", p.scale_b);
+  visit("scale_d", p.scale_d);
+  visit("activation", p.epilogue.activation);
+  visit("gated", p.epilogue.gated);
+  visit("bias_along", p.epilogue.bias);
+  visit("bias", p.bias);
+  visit("groups", p.groups);
+  visit("packed", p.packed);
+}
+template <class Visit>
+constexpr void for_each_field(const PlannedMatrix& v, const Visit& visit) {
+  visit("type", v.dtype);
+  visit("rows", v.rows);
+  visit("columns", v.columns);
+  visit("row_stride", v.row_stride);
+  visit("column_stride", v.column_stride);
+  visit("batch", v.batch);
+  visit("batch_stride", v.batch_stride);
+  visit("alignment", v.alignment);
+}
+template <class Visit>
+constexpr void for_each_field(const Groups& g, const Visit& visit) {
+  visit("offsets", g.type);
+  visit("expected_tokens", g.expected_tokens);
+}
+template <class Visit>
+constexpr void for_each_field(const PackedWeights& w, const Visit& visit) {
+  visit("encoding", w.format.encoding);
+  visit("group", w.format.group);
+  visit("scale", w.format.scale);
+  visit("zero_points", w.format.zero_points);
+  visit("sums", w.sums);
+}
+
+/// Columns of D: n, or half of it when the epilogue is gated.
+template <class Matrix>
+constexpr std::int64_t result_columns(const Product<Matrix>& p) {
+  return p.is_gated() ? p.n() / 2 : p.n();
+}
+
 /// What C is multiplied by; 0 where there is none.
 inline float beta_of(const GemmOperands& o) {
-  return has_c(o) ? o.beta : 0.0F;
+  return o.has_c() ? o.beta : 0.0F;
 }
+
+/// A product without its addresses, as it is: for plans before there is memory. Where an address is
+/// null, it counts as one that everything divides.
+GemmProblem problem_of(const GemmOperands& operands);
 
 /// B as it lies in memory: a row of bytes where it is packed.
 MatrixView stored_b(const GemmOperands& operands);
-
-/// What kind of thing a refusal is about, for programs; docs/api.md says more of each. New ones may
-/// be added at the end.
-enum class RefusalCode : std::uint8_t {
-  bad_value,       ///< a scalar, a hint or a word: NaN, out of range, given where nothing reads it
-  bad_shape,       ///< extents, or the length of a batch
-  bad_type,        ///< an element type
-  bad_stride,      ///< a stride or the memory order it makes
-  bad_pointer,     ///< null, or not aligned
-  overlap,         ///< the result overlaps an input, or itself
-  unsupported,     ///< well formed, but not what the kernels of this device compute
-  bad_choice,      ///< what the caller fixed is not legal, alone or on this device
-  no_kernel,       ///< legal, but no kernel of this build does it
-  no_device,       ///< a device that is not there, or that this build has no kernels for
-  wrong_device,    ///< the plan was made for another device
-  plan_mismatch,   ///< the operands are not those of the plan
-  bad_workspace,   ///< null, too small, or not aligned
-  out_of_memory,   ///< of the device
-  device_error,    ///< the CUDA runtime, the driver or a running kernel failed
-  model_findings,  ///< the machine model found faults in the kernel
-  file_error,      ///< a file could not be read or written
-};
-
-/// The code's own name: "bad_stride".
-constexpr const char* name(RefusalCode code) {
-  constexpr const char* names[] = {
-      "bad_value",      "bad_shape",     "bad_type",      "bad_stride",    "bad_pointer",
-      "overlap",        "unsupported",   "bad_choice",    "no_kernel",     "no_device",
-      "wrong_device",   "plan_mismatch", "bad_workspace", "out_of_memory", "device_error",
-      "model_findings", "file_error"};
-  return names[static_cast<std::size_t>(code)];
-}
-
-/// Why something was not done: a code, and one sentence that names the tensor, the rule and the
-/// nearest legal value.
-struct [[nodiscard]] Refusal {
-  RefusalCode code;
-  std::string reason;
-};
-
-/// A refusal whose sentence is made of these parts: texts and whole numbers.
-template <class... Parts>
-Refusal refuse(RefusalCode code, const Parts&... parts) {
-  Refusal made{code, {}};
-  const auto add = [&made](const auto& part) {
-    if constexpr (std::is_integral_v<std::decay_t<decltype(part)>>) {
-      made.reason += std::to_string(part);
-    } else {
-      made.reason += part;
-    }
-  };
-  (add(parts), ...);
-  return made;
-}
-
-/// A value or a refusal.
-template <class T>
-class [[nodiscard]] Result {
- public:
-  Result(T value) : content_(std::move(value)) {}            // NOLINT: meant to be implicit
-  Result(Refusal refusal) : content_(std::move(refusal)) {}  // NOLINT: meant to be implicit
-
-  [[nodiscard]] bool ok() const { return std::holds_alternative<T>(content_); }
-  explicit operator bool() const { return ok(); }
-  /// The value; only when `ok()`.
-  [[nodiscard]] const T& value() const& { return std::get<T>(content_); }
-  const T& operator*() const& { return value(); }
-  T& operator*() & { return std::get<T>(content_); }
-  /// Of a result that nobody holds the value itself: `for (auto& x : *candidates(...))` is no walk
-  /// over what has ended.
-  [[nodiscard]] T value() && { return std::get<T>(std::move(content_)); }
-  T operator*() && { return std::get<T>(std::move(content_)); }
-  const T* operator->() const { return &value(); }
-  /// The sentence; only when not `ok()`.
-  [[nodiscard]] const std::string& reason() const { return refusal().reason; }
-  /// Its kind; only when not `ok()`.
-  [[nodiscard]] RefusalCode code() const { return refusal().code; }
-  /// Both; only when not `ok()`.
-  [[nodiscard]] const Refusal& refusal() const { return std::get<Refusal>(content_); }
-
- private:
-  std::variant<T, Refusal> content_;
-};
 
 }  // namespace warpwright

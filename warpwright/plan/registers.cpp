@@ -23,7 +23,7 @@ using kernel::TileSource;
 using RegisterRow = KernelRow<RegisterConfig>;
 
 // The largest power of two up to 16 that divides all distances of an operand's rows and matrices.
-int piece_of(const MatrixView& v, int alignment) {
+int piece_of(const MatrixShape& v, int alignment) {
   const std::int64_t size = element_bytes(v.dtype);
   std::int64_t all = alignment;
   if (v.rows > 1) all = std::gcd(all, v.row_stride * size);
@@ -32,17 +32,8 @@ int piece_of(const MatrixView& v, int alignment) {
 }
 
 bool is_aligned(const GemmProblem& p) {
-  const auto view = [&](DType type, std::int64_t rows, std::int64_t stride,
-                        std::int64_t batch_stride) {
-    MatrixView v = matrix(nullptr, type, rows, p.k);
-    v.row_stride = stride;
-    v.batch = p.batch;
-    v.batch_stride = batch_stride;
-    return v;
-  };
-  return !p.reads_ab ||
-         (piece_of(view(p.a, p.m, p.a_row_stride, p.a_batch_stride), p.a_alignment) == 16 &&
-          piece_of(view(p.b, p.n, p.b_row_stride, p.b_batch_stride), p.b_alignment) == 16);
+  return !p.reads_ab() ||
+         (piece_of(p.a, p.a.alignment) == 16 && piece_of(p.b, p.b.alignment) == 16);
 }
 
 // What other families compute and these kernels do not.
@@ -51,7 +42,7 @@ std::optional<Refusal> feature_fault(const GemmProblem& p, const DeviceFacts& de
     return refuse(RefusalCode::unsupported, words...);
   };
   const std::string here = "; the kernels of mma.sync, which " + device.name + " runs, ";
-  if (p.groups > 0) {
+  if (p.groups) {
     return refuse(RefusalCode::no_device, "the product has groups, and device ", device.name,
                   " is sm_", device.architecture,
                   "; kernels for groups exist for sm_90 (H100, H200)");
@@ -69,23 +60,23 @@ std::optional<Refusal> feature_fault(const GemmProblem& p, const DeviceFacts& de
                                               : "row-column scaling of e4m3");
   }
   const bool f16_alone = device.architecture < 80;
-  if (is_8bit_float(p.a) && device.architecture < 89) {
-    return refused("A is ", type_name(p.a), ", and the tensor cores of ", device.name, " (sm_",
-                   device.architecture,
+  if (is_8bit_float(p.a.dtype) && device.architecture < 89) {
+    return refused("A is ", type_name(p.a.dtype), ", and the tensor cores of ", device.name,
+                   " (sm_", device.architecture,
                    ") multiply no 8-bit floats, which sm_89 is the first to do: the nearest is ",
                    f16_alone ? "fp16" : "bf16");
   }
-  if (f16_alone && p.a != DType::f16) {
-    return refused("A is ", type_name(p.a), ", and kernels for ", device.name, " (sm_",
+  if (f16_alone && p.a.dtype != DType::f16) {
+    return refused("A is ", type_name(p.a.dtype), ", and kernels for ", device.name, " (sm_",
                    device.architecture,
                    ") multiply fp16 alone, those for sm_80 and later more: the nearest is fp16");
   }
-  if (f16_alone && p.d == DType::bf16) {
+  if (f16_alone && p.d.dtype == DType::bf16) {
     return refused("D is bf16", here, "convert to fp16 and f32 there: the nearest is fp16");
   }
-  if (p.a == DType::s8 && p.k > 131071) {
+  if (p.a.dtype == DType::s8 && p.k() > 131071) {
     return refused(
-        "K is ", p.k,
+        "K is ", p.k(),
         ", and sums of s8, of 32 bits, hold no more than 131071 products of -128 by -128: "
         "the nearest legal K is 131071");
   }
@@ -93,10 +84,10 @@ std::optional<Refusal> feature_fault(const GemmProblem& p, const DeviceFacts& de
     return refused("scaling is block", here,
                    "have no block scales: the nearest scaling is row-column");
   }
-  const std::int64_t most_k = elements_in(std::int64_t{1} << 31, p.a) - 64;
-  if (p.k > most_k) {
-    return refused("K is ", p.k, here, "take rows of less than 2^31 bytes: the nearest legal K is ",
-                   most_k);
+  const std::int64_t most_k = elements_in(std::int64_t{1} << 31, p.a.dtype) - 64;
+  if (p.k() > most_k) {
+    return refused("K is ", p.k(), here,
+                   "take rows of less than 2^31 bytes: the nearest legal K is ", most_k);
   }
   if (p.accumulation == Accumulation::promoted) {
     return refused("accumulation is promoted", here,
@@ -105,11 +96,12 @@ std::optional<Refusal> feature_fault(const GemmProblem& p, const DeviceFacts& de
   if (p.epilogue.gated) {
     return refused("the epilogue is gated", here, "multiply without a gate: leave it out");
   }
-  if (is_8bit_float(p.d)) {
-    return refused("D is ", type_name(p.d), here, "store bf16, fp16 and f32: the nearest is bf16");
+  if (is_8bit_float(p.d.dtype)) {
+    return refused("D is ", type_name(p.d.dtype), here,
+                   "store bf16, fp16 and f32: the nearest is bf16");
   }
-  if (!p.reads_ab || p.m == 0 || p.n == 0 || p.k <= 1) return std::nullopt;
-  for (const auto& [stride, name] : {std::pair{p.a_column_stride, "A"}, {p.b_column_stride, "B"}}) {
+  if (!p.reads_ab() || p.m() == 0 || p.n() == 0 || p.k() <= 1) return std::nullopt;
+  for (const auto& [stride, name] : {std::pair{p.a.column_stride, "A"}, {p.b.column_stride, "B"}}) {
     if (stride == 1) continue;
     return refused(name, " is MN-major", here,
                    "take K-major operands alone: neighbours along K next to each other, column "
@@ -169,7 +161,7 @@ bool is_for(const RegisterConfig& c, const DeviceFacts& device, bool named) {
 
 // Are the types its own, and whether the tensor core multiplies scales?
 bool multiplies(const RegisterConfig& c, const GemmProblem& p) {
-  return c.mma.a == p.a && c.mma.b == p.b && c.result == p.d &&
+  return c.mma.a == p.a.dtype && c.mma.b == p.b.dtype && c.result == p.d.dtype &&
          is_block_scaled(c) == (p.scaling == Scaling::micro);
 }
 
@@ -201,7 +193,7 @@ bool is_split(const Plan& p) {
 double cost(const Plan& p, const RegisterConfig& c) {
   if (p.ctas == 0) return 0;
   const double tiles = tile::tile_count(p.raster);
-  const double blocks = std::ceil(static_cast<double>(p.problem.k) / c.tile_k);
+  const double blocks = std::ceil(static_cast<double>(p.problem.k()) / c.tile_k);
   const double busy = std::min(p.ctas, c.ctas_per_sm * p.device.sms);
   const double on_an_sm = std::ceil(busy / p.device.sms);
   const double clocks_a_block = c.tile_m * c.tile_n * c.tile_k / 1024.0;
@@ -246,9 +238,9 @@ void add_candidates(std::vector<Plan>& all, const Plan& start, const RegisterRow
                     const PlanChoices& choices) {
   const RegisterConfig& c = row.config;
   const GemmProblem& p = start.problem;
-  const auto tiles_m = static_cast<int>((p.m + c.tile_m - 1) / c.tile_m);
-  const auto tiles_n = static_cast<int>((p.n + c.tile_n - 1) / c.tile_n);
-  if (std::int64_t{tiles_m} * tiles_n > max_extent / p.batch) return;
+  const auto tiles_m = static_cast<int>((p.m() + c.tile_m - 1) / c.tile_m);
+  const auto tiles_n = static_cast<int>((p.n() + c.tile_n - 1) / c.tile_n);
+  if (std::int64_t{tiles_m} * tiles_n > max_extent / p.batch()) return;
   const int resident = c.ctas_per_sm * resident_ctas(start.device, 1);
   Plan plan = start;
   plan.kernel = row.name;
@@ -256,8 +248,8 @@ void add_candidates(std::vector<Plan>& all, const Plan& start, const RegisterRow
   plan.raster = tile::make_raster(
       tiles_m, tiles_n, {}, resident,
       {.row = static_cast<double>(c.tile_m), .column = static_cast<double>(c.tile_n)});
-  plan.raster.batch = static_cast<int>(p.batch);
-  const std::int64_t blocks = p.reads_ab ? (p.k + c.tile_k - 1) / c.tile_k : 0;
+  plan.raster.batch = static_cast<int>(p.batch());
+  const std::int64_t blocks = p.reads_ab() ? (p.k() + c.tile_k - 1) / c.tile_k : 0;
   for (const int ctas : grids_of(c, tile::tile_count(plan.raster), resident, blocks, choices)) {
     plan.ctas = ctas;
     plan.tile_source = c.tiles;
@@ -293,14 +285,14 @@ Refusal nothing_found(const Plan& start, const PlanChoices& choices) {
   }
   if (!found) {
     return refuse(RefusalCode::no_kernel, "no kernel of mma.sync in this build multiplies ",
-                  type_name(p.a), " by ", type_name(p.b),
-                  p.scaling == Scaling::micro ? " with micro scales" : "", " into ", type_name(p.d),
-                  " on sm_", start.device.architecture);
+                  type_name(p.a.dtype), " by ", type_name(p.b.dtype),
+                  p.scaling == Scaling::micro ? " with micro scales" : "", " into ",
+                  type_name(p.d.dtype), " on sm_", start.device.architecture);
   }
   if (tiles.empty()) {
     return refuse(
-        RefusalCode::no_kernel, "no kernel of mma.sync in this build multiplies ", type_name(p.a),
-        " into ", type_name(p.d),
+        RefusalCode::no_kernel, "no kernel of mma.sync in this build multiplies ",
+        type_name(p.a.dtype), " into ", type_name(p.d.dtype),
         " where rows of A or B begin at other than multiples of 16 bytes: the nearest are "
         "rows that begin there");
   }

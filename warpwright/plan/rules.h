@@ -27,6 +27,29 @@ inline constexpr std::int64_t max_reach_bytes = std::int64_t{1} << 56;
 /// K that one block scale covers, rows of B that it covers, and K between two promotions.
 inline constexpr std::int64_t scale_block = 128;
 
+/// Why `problem` is none, or nothing: extents that do not agree. Scales and a bias that are left
+/// out are what they must be.
+[[nodiscard]] std::optional<Refusal> product_fault(const GemmProblem& problem);
+
+/// The problem with all that no plan depends on made the same: how scales and the bias lie, alpha
+/// and beta but for 0, where a C that is not read lies, addresses of offsets.
+GemmProblem normalised(GemmProblem problem);
+
+/// The scales of A or B that `scaling` says, packed: their type, extents and number.
+MatrixShape scale_shape(const GemmProblem& problem, bool of_a);
+
+/// Bytes of an offset of a group.
+constexpr int offset_bytes(OffsetType type) {
+  return type == OffsetType::int64 ? 8 : 4;
+}
+
+/// Why an extent is none that coordinates have, or nothing.
+[[nodiscard]] std::optional<Refusal> extent_fault(const GemmProblem& problem);
+
+/// Why A and B, or C and D, lie as no kernel takes them, or nothing.
+[[nodiscard]] std::optional<Refusal> operands_fault(const GemmProblem& problem, bool copy_engine);
+[[nodiscard]] std::optional<Refusal> outputs_fault(const GemmProblem& problem);
+
 /// Why no kernel could ever serve `problem`, or nothing: none that reads A and B by the copy
 /// engine, or none that does without.
 [[nodiscard]] std::optional<Refusal> problem_fault(const GemmProblem& problem,
@@ -142,7 +165,7 @@ inline std::string scaling_words(Scaling scaling) {
 inline std::string shape_of(std::int64_t rows, std::int64_t columns) {
   return number(rows) + " x " + number(columns);
 }
-inline std::string shape_of(const MatrixView& v) {
+inline std::string shape_of(const MatrixShape& v) {
   return shape_of(v.rows, v.columns);
 }
 /// How many elements so many bytes are.
@@ -153,11 +176,6 @@ inline std::int64_t elements_in(std::int64_t bytes, DType t) {
 inline int element_bytes(DType t) {
   return std::max(1, numeric::bits(t) / 8);
 }
-/// A matrix with its name in refusals.
-struct NamedView {
-  const MatrixView* view;
-  const char* name;
-};
 /// The largest power of two up to 16 that the address is a multiple of.
 inline int alignment_of(const void* p) {
   const auto address = reinterpret_cast<std::uintptr_t>(p);

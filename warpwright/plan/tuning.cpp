@@ -14,6 +14,10 @@
 #include <filesystem>
 #include <fstream>
 #include <string_view>
+#include <type_traits>
+
+#include "warpwright/facts/format.h"
+#include "warpwright/plan/rules.h"
 
 namespace warpwright {
 namespace {
@@ -182,11 +186,44 @@ std::optional<Refusal> replace(const std::string& path, const std::string& text)
   return cannot_write(path, reason);
 }
 
-std::string strides_text(const char* name, std::int64_t row, std::int64_t column,
-                         std::int64_t batch) {
-  return std::string(" ") + name + "=" + std::to_string(row) + ":" + std::to_string(column) + ":" +
-         std::to_string(batch);
+// One value of a product's fields.
+template <class T>
+std::string word_of(const T& value) {
+  if constexpr (std::is_same_v<T, DType>) {
+    return std::string(numeric::name(value));
+  } else if constexpr (std::is_enum_v<T>) {
+    return std::to_string(static_cast<int>(value));
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return format("%g", static_cast<double>(value));
+  } else {
+    return std::to_string(value);
+  }
 }
+
+// The fields of a product: "a=bf16,64,4096,4096,1,1,0,16 ... scaling=0". What is not there is left
+// out.
+struct Text {
+  std::string& out;
+  bool is_part = false;  // of a matrix, groups or packed weights: values alone
+
+  template <class T>
+  void operator()(const char* name, const T& value) const {
+    if constexpr (requires { value.has_value(); }) {
+      if (value) (*this)(name, *value);
+    } else if constexpr (requires { for_each_field(value, *this); }) {
+      if (value == T{} && std::is_same_v<T, PlannedMatrix>) return;
+      out += std::string(" ") + name + "=";
+      for_each_field(value, Text{out, true});
+    } else {
+      if (!is_part) {
+        out += std::string(" ") + name + "=";
+      } else if (out.back() != '=') {
+        out += ",";
+      }
+      out += word_of(value);
+    }
+  }
+};
 
 // A device's own name, whichever number it has here.
 std::string gpu_name(const DeviceFacts& device) {
@@ -202,35 +239,10 @@ bool chosen(const PlanChoices& choices) {
 
 }  // namespace
 
-std::string problem_text(const GemmProblem& p) {
-  const auto type = [](DType t) { return std::string(numeric::name(t)); };
-  const auto number = [](auto value) { return std::to_string(static_cast<int>(value)); };
-  std::string text = std::to_string(p.m) + "x" + std::to_string(p.n) + "x" + std::to_string(p.k) +
-                     "x" + std::to_string(p.batch) + " " + type(p.a) + "," + type(p.b) + "," +
-                     type(p.d) + (p.reads_c ? "," + type(p.c) : "") + " scaling" +
-                     number(p.scaling) + " accumulation" + number(p.accumulation) + " activation" +
-                     number(p.epilogue.activation) + (p.epilogue.gated ? " gated" : "");
-  if (p.epilogue.bias != Bias::none) text += " bias" + number(p.epilogue.bias) + type(p.bias);
-  if (p.scales_d) text += " scaled_d";
-  if (!p.reads_ab) text += " no_product";
-  if (p.packed) {
-    const PackedFormat& f = p.packed->format;
-    text += " packed" + number(f.encoding) + "of" + number(f.group) + type(f.scale) + "sums" +
-            number(p.packed->sums);
-  }
-  if (p.groups > 0) {
-    text += " groups" + std::to_string(p.groups) + "@" + number(p.offsets) + "of" +
-            std::to_string(p.expected_tokens);
-  }
-  text += strides_text("a", p.a_row_stride, p.a_column_stride, p.a_batch_stride) +
-          strides_text("b", p.b_row_stride, p.b_column_stride, p.b_batch_stride) +
-          strides_text("d", p.d_row_stride, p.d_column_stride, p.d_batch_stride) + "@" +
-          std::to_string(p.d_alignment);
-  if (p.reads_c) {
-    text += strides_text("c", p.c_row_stride, p.c_column_stride, p.c_batch_stride) + "@" +
-            std::to_string(p.c_alignment);
-  }
-  return text;
+std::string problem_text(const GemmProblem& problem) {
+  std::string text;
+  for_each_field(normalised(problem), Text{text});
+  return text.substr(1);
 }
 
 std::string nvidia_driver_version() {

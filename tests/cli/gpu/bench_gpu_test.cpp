@@ -14,6 +14,7 @@
 #include "bench/judgement.h"
 #include "bench/operand_sets.h"
 #include "bench/replay.h"
+#include "tests/problem_changes.h"
 #include "warpwright/device/cuda.h"
 #include "warpwright/numeric/bulk.h"
 
@@ -58,25 +59,25 @@ std::vector<Case> cases() {
       {"bf16 with C", packed_problem(136, 200, 328, DType::bf16, DType::bf16, true)},
       {"bf16, both MN-major", with(wide(),
                                    [](GemmProblem& p) {
-                                     p.a_row_stride = p.b_row_stride = 1;
-                                     p.a_column_stride = p.m;
-                                     p.b_column_stride = p.n;
+                                     p.a.row_stride = p.b.row_stride = 1;
+                                     p.a.column_stride = p.m();
+                                     p.b.column_stride = p.n();
                                    })},
       {"bf16, A MN-major", with(wide(),
                                 [](GemmProblem& p) {
-                                  p.a_row_stride = 1;
-                                  p.a_column_stride = p.m + 8;
+                                  p.a.row_stride = 1;
+                                  p.a.column_stride = p.m() + 8;
                                 })},
       {"bf16, B MN-major", with(wide(),
                                 [](GemmProblem& p) {
-                                  p.b_row_stride = 1;
-                                  p.b_column_stride = p.n;
+                                  p.b.row_stride = 1;
+                                  p.b.column_stride = p.n();
                                 })},
       {"bf16, a batch that shares B", with(wide(),
                                            [](GemmProblem& p) {
-                                             p.batch = 3;
-                                             p.a_batch_stride = p.m * p.k + 64;
-                                             p.d_batch_stride = p.m * p.n;
+                                             set_batch(p, 3);
+                                             p.a.batch_stride = p.m() * p.k() + 64;
+                                             p.d.batch_stride = p.m() * p.n();
                                            })},
       {"bf16, bias", with(wide(), bias)},
       {"bf16, bias and ReLU",
@@ -87,7 +88,7 @@ std::vector<Case> cases() {
        with(wide(),
             [](GemmProblem& p) {
               p.epilogue.bias = Bias::rows;
-              p.bias = DType::f32;
+              p.bias.dtype = DType::f32;
             }),
        false},
       {"bf16, SiLU", with(wide(), [](GemmProblem& p) { p.epilogue.activation = Activation::silu; }),
@@ -96,11 +97,11 @@ std::vector<Case> cases() {
       {"e4m3, tensor scales, fast", narrow(Scaling::tensor, Accumulation::fast)},
       {"e4m3, tensor scales, promoted", narrow(Scaling::tensor, Accumulation::promoted)},
       {"e5m2 by e4m3", with(narrow(Scaling::tensor, Accumulation::fast),
-                            [](GemmProblem& p) { p.a = DType::e5m2; })},
+                            [](GemmProblem& p) { p.a.dtype = DType::e5m2; })},
       {"e4m3 to e4m3, scaled", with(narrow(Scaling::tensor, Accumulation::fast, 128),
                                     [](GemmProblem& p) {
-                                      p.d = DType::e4m3;
-                                      p.scales_d = true;
+                                      p.d.dtype = DType::e4m3;
+                                      scale_d(p);
                                     })},
       {"e4m3, row scales", narrow(Scaling::row_column, Accumulation::fast)},
       {"e4m3, block scales", narrow(Scaling::block, Accumulation::promoted)},
@@ -109,8 +110,8 @@ std::vector<Case> cases() {
 }
 
 Tolerance loose(const GemmProblem& p) {
-  return {0x1p-24 * static_cast<double>(p.k + 1) +
-          (numeric::bits(p.a) == 8 ? static_cast<double>(p.k) / 32 * 0x1p-13 : 0)};
+  return {0x1p-24 * static_cast<double>(p.k() + 1) +
+          (numeric::bits(p.a.dtype) == 8 ? static_cast<double>(p.k()) / 32 * 0x1p-13 : 0)};
 }
 
 class Buffers {
@@ -178,39 +179,39 @@ TEST(BenchOnGpu, ThePlainProductIsRight) {
     const GemmProblem& p = c.problem;
     require(cudaDeviceSynchronize(), "multiplying");
     const std::vector<float> product =
-        fetch(matrix(buffers.product, DType::f32, p.batch * p.m, p.n));
+        fetch(matrix(buffers.product, DType::f32, p.batch() * p.m(), p.n()));
     const auto scale = [&p](const std::vector<float>& s, std::int64_t row, std::int64_t k,
                             std::int64_t group) {
       if (p.scaling == Scaling::none) return 1.0;
       if (p.scaling == Scaling::tensor) return static_cast<double>(s[0]);
       const std::int64_t at =
-          p.scaling == Scaling::row_column ? row : row / group * ((p.k + 127) / 128) + k / 128;
+          p.scaling == Scaling::row_column ? row : row / group * ((p.k() + 127) / 128) + k / 128;
       return static_cast<double>(s[static_cast<std::size_t>(at)]);
     };
     // Some elements of every row and column.
-    for (std::int64_t at = 0; at < p.batch * p.m * p.n; at += 131) {
-      const std::int64_t j = at % p.n;
-      const std::int64_t i = at / p.n % p.m;
-      const std::int64_t l = at / p.n / p.m;
+    for (std::int64_t at = 0; at < p.batch() * p.m() * p.n(); at += 131) {
+      const std::int64_t j = at % p.n();
+      const std::int64_t i = at / p.n() % p.m();
+      const std::int64_t l = at / p.n() / p.m();
       double sum = 0;
       double size = 0;
-      for (std::int64_t k = 0; k < p.k; ++k) {
-        const auto ia = static_cast<std::size_t>(l * p.a_batch_stride + i * p.a_row_stride +
-                                                 k * p.a_column_stride);
-        const auto ib = static_cast<std::size_t>(l * p.b_batch_stride + j * p.b_row_stride +
-                                                 k * p.b_column_stride);
+      for (std::int64_t k = 0; k < p.k(); ++k) {
+        const auto ia = static_cast<std::size_t>(l * p.a.batch_stride + i * p.a.row_stride +
+                                                 k * p.a.column_stride);
+        const auto ib = static_cast<std::size_t>(l * p.b.batch_stride + j * p.b.row_stride +
+                                                 k * p.b.column_stride);
         const double term = static_cast<double>(a[ia]) * scale(scale_a, i, k, 1) *
                             static_cast<double>(b[ib]) * scale(scale_b, j, k, 128);
         sum += term;
         size += std::abs(term);
       }
-      if (p.reads_c) sum += 0.5 * static_cast<double>(previous[static_cast<std::size_t>(at)]);
+      if (p.reads_c()) sum += 0.5 * static_cast<double>(previous[static_cast<std::size_t>(at)]);
       if (p.epilogue.bias != Bias::none) {
         const std::int64_t along = p.epilogue.bias == Bias::rows ? i : j;
         sum += static_cast<double>(bias[static_cast<std::size_t>(along)]);
       }
       ASSERT_NEAR(product[static_cast<std::size_t>(at)], sum,
-                  0x1p-22 * static_cast<double>(p.k) * (size + 1))
+                  0x1p-22 * static_cast<double>(p.k()) * (size + 1))
           << l << "," << i << "," << j;
     }
   }
@@ -237,7 +238,7 @@ TEST(BenchOnGpu, CublasLtMeansTheSameProduct) {
           compare(set, set.d, buffers.product, loose(c.problem), buffers.stream.get());
       EXPECT_EQ(found.wrong, 0) << found.row << "," << found.column << ": " << found.ours << " and "
                                 << found.theirs;
-      EXPECT_LT(found.relative, numeric::bits(c.problem.d) == 8 ? 0.07 : 0.012);
+      EXPECT_LT(found.relative, numeric::bits(c.problem.d.dtype) == 8 ? 0.07 : 0.012);
       std::cout << c.name << ": " << (*library)->algorithms() << " offers, relative error "
                 << found.relative << "\n";
     }
@@ -260,7 +261,7 @@ TEST(BenchOnGpu, AWrongElementIsSeen) {
   EXPECT_EQ(same.relative, 0);
   // One element poisoned: NaN against a number.
   auto* d = static_cast<std::byte*>(first.d.data);
-  poison(d + (5 * problem.n + 7) * 2, 2);
+  poison(d + (5 * problem.n() + 7) * 2, 2);
   for (const float* product :
        {static_cast<const float*>(nullptr), static_cast<const float*>(buffers.product)}) {
     const auto found = compare(first, last.d, product, loose(problem), buffers.stream.get());
@@ -288,7 +289,7 @@ TEST(BenchOnGpu, AWrongScaleIsSeen) {
   require(cudaDeviceSynchronize(), "changing a scale");
   reference_product(set, buffers.product, buffers.stream.get());
   const auto found = compare(set, set.d, buffers.product, loose(problem), buffers.stream.get());
-  EXPECT_GT(found.wrong, problem.n / 2);
+  EXPECT_GT(found.wrong, problem.n() / 2);
   EXPECT_EQ(found.row, 9);
 }
 
