@@ -3,21 +3,19 @@
 
     adversary.py BUILD [--sample N | --names A,B] [--jobs J] [--list FILE]
 
-edits.json has a list of edits: a name, what is expected ("caught" or "clean"), files with an anchor
-text and its replacement, and what must notice: `commands` of `warpwright check`, run with the
-kernels named compiled with the edit; `tests`, scripts that are given the edited tree; or
-`programs`, a source of a target of the tests, compiled with the edit, and its arguments. "caught":
-one of them fails with findings. "clean": none does; a note says why where that is
-not plain. An edit that does not compile was not tried, and fails, unless `refused` has words of the
-compiler's first error: what a type or a static_assert forbids. An anchor that is not there exactly
-once fails: port it.
+edits/*.diff has the edits and commands.txt the commands that must notice them; edits.py says how.
+A command of `warpwright check` runs with its kernel compiled with the edit; a script is given the
+edited tree; a program is the source of a test, compiled with the edit. "caught by": one of the
+commands fails with findings. "clean under": none does; a note says why where that is not plain. An
+edit that does not compile was not tried, and fails, unless `refused` has words of the compiler's
+first error: what a type or a static_assert forbids. An edit whose old text is not in its source
+exactly once fails: port it.
 
 BUILD is a build folder of this tree, whose libraries the edited kernels are linked with. --sample
 takes every so-many-th edit.
 """
 import argparse
 import concurrent.futures
-import json
 import pathlib
 import re
 import shlex
@@ -26,6 +24,8 @@ import subprocess
 import sys
 import tempfile
 import threading
+
+from edits import Fault, read_edits
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HERE = pathlib.Path(__file__).resolve().parent
@@ -110,17 +110,12 @@ class Build:
         return subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=True)
 
 
-def edited_tree(edit, folder):
-    """The tree with the edit made; the sentence that says why not."""
+def edit_tree(edit, folder):
+    """A copy of the tree, with the edit made."""
     for part in ("warpwright", "tests", "cmake"):
         shutil.copytree(ROOT / part, folder / part)
-    for change in edit["edits"]:
-        path = folder / change["file"]
-        text = path.read_text() if path.exists() else ""
-        if text.count(change["old"]) != 1:
-            return f"{change['file']}: the anchor is there {text.count(change['old'])} times"
-        path.write_text(text.replace(change["old"], change["new"]))
-    return None
+    for name, text in edit.made_in(folder).items():
+        (folder / name).write_text(text, encoding="utf-8")
 
 
 def rows_of(build, kernels, folder):
@@ -135,18 +130,18 @@ def rows_of(build, kernels, folder):
 
 def make_program(build, edit, folder):
     """warpwright with the edited kernels; None and the words where it does not compile."""
-    rows = rows_of(build, edit["kernels"], folder)
+    rows = rows_of(build, edit.kernels, folder)
     entries = "\n      ".join(
         "{kernel::%s::name, &run_kernel<kernel::%s<kernel::%s>>}," %
-        (k, GEMM.get(k.split("_")[0], "HopperGemm"), k) for k in edit["kernels"])
+        (k, GEMM.get(k.split("_")[0], "HopperGemm"), k) for k in edit.kernels)
     source = folder / "kernels.cpp"
     source.write_text(SOURCE.format(rows=rows, entries=entries))
-    names = ",".join(edit["kernels"])
+    names = ",".join(edit.kernels)
     objects = [folder / "kernels.o"]
     words = build.compile(folder, source, objects[0], names)
     if words:
         return None, words
-    if any(change["file"].endswith(PLANNED) for change in edit["edits"]):
+    if any(place.file.endswith(PLANNED) for place in edit.places):
         objects.append(folder / "plan.o")
         words = build.compile(folder, folder / "warpwright/plan/kernels.cpp", objects[1], names)
         if words:
@@ -158,25 +153,26 @@ def make_program(build, edit, folder):
     return program, ""
 
 
-def run_test(build, test, folder):
+def run_program(build, command, folder):
     """The run of a test's source in the edited tree; None and the words where it does not
     compile."""
+    target, source, *arguments = command.words.split()
     made = folder / "test.o"
-    words = build.compile(folder, folder / test["source"], made, "common")
+    words = build.compile(folder, folder / source, made, "common")
     if words:
         return None, words
-    link = shlex.split(build.commands(test["target"])[-1].split("&&")[1])
+    link = shlex.split(build.commands(target)[-1].split("&&")[1])
     program = folder / "test"
     build.link_program([w for w in link if not w.endswith(".cxx.o")], [made], program)
-    return subprocess.run([program, *test["arguments"].split()], capture_output=True, text=True,
+    return subprocess.run([program, *arguments], capture_output=True, text=True,
                           timeout=1800, check=False), ""
 
 
 def refused(edit, words):
     """(as expected?, what was seen) of an edit to which the compiler says these words."""
     first = next((line for line in words.splitlines() if "error" in line), words)
-    said = edit.get("refused")
-    proved = edit["expect"] == "caught" and said is not None and said in first
+    said = edit.facts.get("refused")
+    proved = edit.expect == "caught" and said is not None and said in first
     return proved, "does not compile: " + first[-160:]
 
 
@@ -184,44 +180,45 @@ def judge(build, edit):
     """(as expected?, what was seen)"""
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        fault = edited_tree(edit, folder)
-        if fault:
-            return False, fault
-        for test in edit.get("tests", []):
-            made = subprocess.run([sys.executable, folder / test, folder], capture_output=True,
-                                  text=True, check=False)
+        try:
+            edit_tree(edit, folder)
+        except Fault as fault:
+            return False, str(fault)
+        for script in edit.of_kind("script"):
+            made = subprocess.run([sys.executable, folder / script.words, folder],
+                                  capture_output=True, text=True, check=False)
             if made.returncode == 77:
                 return True, "did not run: " + made.stdout.strip()
             if "error:" in made.stderr:
                 return refused(edit, made.stderr)
             if made.returncode != 0:
-                return edit["expect"] == "caught", "its test fails"
-        for test in edit.get("programs", []):
-            made, words = run_test(build, test, folder)
+                return edit.expect == "caught", "its test fails"
+        for command in edit.of_kind("program"):
+            made, words = run_program(build, command, folder)
             if made is None:
                 return refused(edit, words)
             if made.returncode != 0:
                 lines = made.stdout.splitlines()
                 found = next((line.strip() for line in lines if re.match(r" *[A-Z]\d ", line)), "")
-                return edit["expect"] == "caught" and "[  FAILED  ]" in made.stdout, found[:160]
-        if not edit.get("commands"):
-            return edit["expect"] == "clean", "nothing found"
+                return edit.expect == "caught" and "[  FAILED  ]" in made.stdout, found[:160]
+        if not edit.of_kind("check"):
+            return edit.expect == "clean", "nothing found"
         program, words = make_program(build, edit, folder)
         if program is None:
             return refused(edit, words)
-        if "refused" in edit:
+        if "refused" in edit.facts:
             return False, "compiles, although it is said to be refused"
-        for command in edit["commands"]:
-            made = subprocess.run([program, "check", *command.split()], capture_output=True,
+        for command in edit.of_kind("check"):
+            made = subprocess.run([program, "check", *command.words.split()], capture_output=True,
                                   text=True, timeout=1800, check=False)
             if made.returncode == 0:
                 continue
             if "FAIL" not in made.stdout:
-                return False, f"{command}: {(made.stdout + made.stderr)[-300:]}"
+                return False, f"{command.words}: {(made.stdout + made.stderr)[-300:]}"
             lines = [line for line in made.stdout.splitlines() if line.strip()]
             found = next((line.strip() for line in lines[1:]), lines[0])
-            return edit["expect"] == "caught", found[:160]
-        return edit["expect"] == "clean", "nothing found"
+            return edit.expect == "caught", found[:160]
+        return edit.expect == "clean", "nothing found"
 
 
 def main():
@@ -232,20 +229,25 @@ def main():
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--list", help="a table of what was seen goes here")
     options = parser.parse_args()
-    edits = json.loads((HERE / "edits.json").read_text())
-    wanted = options.names.split(",") if options.names else []
-    chosen = [e for e in edits if any(e["name"].startswith(w) for w in wanted)] if wanted else \
+    try:
+        _, edits = read_edits(HERE)
+    except Fault as fault:
+        sys.exit(str(fault))
+    wanted = tuple(options.names.split(",")) if options.names else ()
+    for start in wanted:
+        if not any(edit.name.startswith(start) for edit in edits):
+            sys.exit(f"no edit has a name that begins with {start}")
+    chosen = [edit for edit in edits if edit.name.startswith(wanted)] if wanted else \
         edits[::options.sample]
-    assert chosen, "no edit of that name"
     build = Build(options.build)
     wrong = 0
     rows = ["| edit | expected | seen |", "|---|---|---|"]
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         for edit, (right, seen) in zip(chosen, pool.map(lambda e: judge(build, e), chosen)):
             wrong += not right
-            print(("" if right else "WRONG ") + f"{edit['name']}: {edit['expect']}; {seen}",
+            print(("" if right else "WRONG ") + f"{edit.name}: {edit.expect}; {seen}",
                   flush=True)
-            rows.append(f"| {edit['name']} | {edit['expect']} | {seen.replace('|', '/')} |")
+            rows.append(f"| {edit.name} | {edit.expect} | {seen.replace('|', '/')} |")
     if options.list:
         pathlib.Path(options.list).write_text("\n".join(rows) + "\n")
     print(f"{len(chosen) - wrong} of {len(chosen)} edits as expected")
