@@ -91,11 +91,11 @@ void print_table(const std::vector<const KernelFacts*>& kernels, std::ostream& o
   std::vector<Row> rows = {
       {"kernel", "build", "A,B", "D", "tile", "cluster", "runs on", "what it does"}};
   for (const KernelFacts* f : kernels) {
-    rows.push_back({f->name, f->built ? "yes" : "no", operands_text(*f),
-                    std::string(numeric::word(f->result)),
-                    format("%dx%dx%d", f->tile.m, f->tile.n, f->tile.k),
-                    f->most_cluster_ctas > 1 ? "to " + std::to_string(f->most_cluster_ctas) : "-",
-                    targets_text(*f), joined(f->features)});
+    rows.push_back(
+        {f->name, f->built ? "yes" : "no", operands_text(*f), std::string(numeric::word(f->result)),
+         format("%dx%dx%d", f->tile.m, f->tile.n, f->tile.k),
+         f->most_cluster_ctas() > 1 ? "to " + std::to_string(f->most_cluster_ctas()) : "-",
+         targets_text(*f), joined(f->features)});
   }
   std::array<std::size_t, 8> width{};
   for (const Row& row : rows) {

@@ -91,7 +91,7 @@ ordered_json kernel_json(const KernelFacts& f) {
   json["registers"] = f.registers;
   json["shared_bytes"] = f.shared_bytes;
   json["ctas_per_sm"] = f.ctas_per_sm;
-  json["most_cluster_ctas"] = f.most_cluster_ctas;
+  json["most_cluster_ctas"] = f.most_cluster_ctas();
   json["scheduler"] = source_name(f.tiles);
   return json;
 }

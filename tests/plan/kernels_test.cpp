@@ -169,7 +169,7 @@ TEST(KernelList, SaysWhatAKernelDoes) {
   EXPECT_EQ(find("hopper_e5m2xe4m3_bf16_128x128_pr").b, (Types{DType::e4m3}));
   EXPECT_EQ(find("blackwell_f8f6f4_f32_pair_clc").a, (Types{DType::e4m3, DType::e5m2}));
   EXPECT_EQ(find("registers_nvf4_bf16_128x128_tma").architectures, (std::vector<int>{120, 121}));
-  EXPECT_EQ(find("hopper_bf16_bf16_128x256").most_cluster_ctas, 16);
+  EXPECT_EQ(find("hopper_bf16_bf16_128x256").most_cluster_ctas(), 16);
   EXPECT_EQ(find("hopper_bf16_bf16_128x256_nn").features.back(), "layout NN");
 }
 

@@ -2,10 +2,12 @@
 // readers.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "warpwright/atom/cluster.h"
 #include "warpwright/numeric/types.h"
 
 namespace warpwright {
@@ -77,12 +79,18 @@ struct KernelFacts {
   DType result = DType::bf16;  ///< of C and D
   /// What it has beside the plain product, in a few words each: "gated", "block scales".
   std::vector<std::string> features;
-  int most_cluster_ctas = 1;  ///< of the clusters that it may run in
-  TileShape tile;             ///< of a CTA: its own rows and columns (see `swapped`), K of a stage
-  int result_rows = 0;        ///< of D in a CTA's tile
+  std::vector<atom::ClusterShape> clusters = {{1, 1}};  ///< that it may run in
+  TileShape tile;       ///< of a CTA: its own rows and columns (see `swapped`), K of a stage
+  int result_rows = 0;  ///< of D in a CTA's tile
   int result_columns = 0;
-  bool swapped = false;  ///< its rows are the columns of D
-  bool grouped = false;  ///< for products in groups, and those alone
+  bool swapped = false;                              ///< its rows are the columns of D
+  bool grouped = false;                              ///< for products in groups, and those alone
+  kernel::Grouping search = kernel::Grouping::none;  ///< of its tiles in groups
+  bool group_maps = false;                           ///< has a tensor map for each group
+  kernel::Schedule schedule = kernel::Schedule::multistage;
+  bool shares_cluster_k = false;  ///< CTAs of a cluster share a tile along K
+  bool pair = false;              ///< MMAs of two SMs
+  int accumulators = 0;           ///< in tensor memory
   int stages = 0;
   int threads = 0;
   int registers = 0;  ///< of a thread at launch
@@ -92,6 +100,11 @@ struct KernelFacts {
   std::vector<KernelRole> roles;
   std::vector<SharedRegion> regions;
 
+  [[nodiscard]] int most_cluster_ctas() const {
+    int most = 1;
+    for (const atom::ClusterShape& c : clusters) most = std::max(most, atom::cluster_size(c));
+    return most;
+  }
   /// The part that a warp plays; "idle" for one that has none.
   [[nodiscard]] const char* role_of_warp(int warp) const {
     for (const KernelRole& r : roles) {

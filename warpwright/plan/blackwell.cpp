@@ -18,8 +18,6 @@ namespace {
 using kernel::BlackwellConfig;
 using kernel::TileSource;
 
-using BlackwellRow = KernelRow<BlackwellConfig>;
-
 std::optional<Refusal> layout_fault(const GemmProblem& p) {
   if (!p.reads_ab() || p.m() == 0 || p.n() == 0) return std::nullopt;
   for (const auto& [major, name] : {std::pair{major_a(p), "A"}, {major_b(p), "B"}}) {
@@ -67,7 +65,7 @@ std::optional<Refusal> feature_fault(const GemmProblem& p) {
 int nearest_accumulators(const PlanChoices& choices) {
   int nearest = 0;
   const auto far = [&](int count) { return std::abs(std::int64_t{count} - *choices.accumulators); };
-  for (const BlackwellRow& i : blackwell_kernels()) {
+  for (const auto& i : blackwell_kernels()) {
     const BlackwellConfig& c = i.config;
     if (c.tile_m != choices.tile_m.value_or(c.tile_m)) continue;
     if (c.tile_n != choices.tile_n.value_or(c.tile_n)) continue;
@@ -77,18 +75,8 @@ int nearest_accumulators(const PlanChoices& choices) {
   return nearest;
 }
 
-// The rules of the choices that need no configuration.
-std::optional<Refusal> choice_fault(const PlanChoices& choices) {
-  if (choices.schedule || choices.swapped.value_or(false)) {
-    return refuse(
-        RefusalCode::bad_choice,
-        "schedules and swapped operands are of sm_90; the kernels of sm_100 have one schedule: "
-        "leave them out");
-  }
-  if (choices.cluster_k.value_or(1) != 1) {
-    return refuse(RefusalCode::bad_choice, "cluster_k is ", *choices.cluster_k,
-                  "; no kernel of sm_100 shares a tile along K: the nearest legal value is 1");
-  }
+// Clusters without the CTAs of a pair, and accumulators that tensor memory does not hold.
+std::optional<Refusal> memory_fault(const PlanChoices& choices) {
   if (choices.cluster) {
     const std::string refusal =
         atom::cluster_refusal(*choices.cluster, choices.pair.value_or(false));
@@ -109,19 +97,6 @@ std::optional<Refusal> choice_fault(const PlanChoices& choices) {
   return std::nullopt;
 }
 
-// Does the instance suit the problem and what the caller fixed?
-bool suits(const BlackwellRow& i, const GemmProblem& p, const PlanChoices& choices) {
-  const BlackwellConfig& c = i.config;
-  // Left to the plan, tiles come from launch control: it balances what static shares cannot.
-  const TileSource tiles =
-      choices.tiles.value_or(choices.kernel ? c.tiles : TileSource::launch_control);
-  return c.kind == atom::umma_kind(p.a.dtype) && c.result == p.d.dtype && c.tiles == tiles &&
-         c.tile_m == choices.tile_m.value_or(c.tile_m) &&
-         c.tile_n == choices.tile_n.value_or(c.tile_n) && c.pair == choices.pair.value_or(c.pair) &&
-         c.accumulators == choices.accumulators.value_or(c.accumulators) &&
-         choices.kernel.value_or(i.name) == i.name;
-}
-
 // Predicted time of a candidate, up to a factor. No Blackwell was at hand to measure: rounds of
 // tiles, and that a pair, and a cluster, read less of their operands. It orders candidates and is
 // shown to nobody.
@@ -134,85 +109,29 @@ double cost(const Plan& p, bool pair) {
   return time;
 }
 
-// `start` with this instance and cluster, on the grid of its tile source; nothing when the caller
-// wants another grid, or the tiles are more than a grid has CTAs.
-std::optional<Plan> candidate_of(const Plan& start, const BlackwellRow& instance,
-                                 atom::ClusterShape cluster, const PlanChoices& choices) {
-  const BlackwellConfig& config = instance.config;
-  Plan plan = start;
-  plan.kernel = instance.name;
-  plan.cluster = cluster;
+// The grid of the tile source, and the walk over the tiles; false when the caller wants another
+// grid, or the tiles are more than a grid has CTAs.
+bool lay_out(Plan& plan, const BlackwellConfig& config, const PlanChoices& choices) {
   plan.tile_source = config.tiles;
-  const int size = atom::cluster_size(cluster);
+  const int size = atom::cluster_size(plan.cluster);
   const auto tiles_m = static_cast<int>((plan.problem.m() + config.tile_m - 1) / config.tile_m);
   const auto tiles_n = static_cast<int>((plan.problem.n() + config.tile_n - 1) / config.tile_n);
   const int resident = resident_ctas(plan.device, size);
   plan.raster = tile::make_raster(
-      tiles_m, tiles_n, cluster, resident,
+      tiles_m, tiles_n, plan.cluster, resident,
       {.row = static_cast<double>(config.tile_m), .column = static_cast<double>(config.tile_n)});
   plan.raster.batch = static_cast<int>(plan.problem.batch());
   const std::int64_t each = std::int64_t{plan.raster.tiles_m} * plan.raster.tiles_n;
-  if (each > max_extent / size / plan.problem.batch()) return std::nullopt;
+  if (each > max_extent / size / plan.problem.batch()) return false;
   const int all = tile::tile_count(plan.raster) * size;
   const bool is_static = config.tiles == TileSource::static_persistent;
   plan.ctas = is_static ? std::min(all, resident) : all;
-  if (choices.ctas) {
-    const bool fits =
-        is_static ? *choices.ctas >= 1 && *choices.ctas <= resident && *choices.ctas % size == 0
-                  : *choices.ctas == all;
-    if (!fits) return std::nullopt;
-    if (all > 0) plan.ctas = *choices.ctas;
-  }
-  plan.cost = cost(plan, config.pair);
-  return plan;
-}
-
-Refusal nothing_found(const GemmProblem& p, const DeviceFacts& device, const PlanChoices& choices) {
-  // Of kernels that need no cluster: a cluster's tiles are counted whole.
-  std::vector<ResultTile> kernels;
-  bool there = false;
-  for (const BlackwellRow& i : blackwell_kernels()) {
-    const BlackwellConfig& c = i.config;
-    if (c.kind != atom::umma_kind(p.a.dtype) || c.result != p.d.dtype) continue;
-    there = true;
-    if (kernel::supports(c, {1, 1})) kernels.push_back({c.tile_m, c.tile_n});
-  }
-  if (!there) {
-    return refuse(RefusalCode::no_kernel, "no kernel of sm_100 in this build multiplies ",
-                  type_name(p.a.dtype), " by ", type_name(p.b.dtype), " into ",
-                  type_name(p.d.dtype));
-  }
-  if (auto r = tiles_fault(p, kernels)) return *r;
-  std::string text = "no kernel has";
-  const char* between = " ";
-  const auto add = [&](const std::string& what) {
-    text += between + what;
-    between = " with ";
-  };
-  if (choices.kernel) add("the name " + *choices.kernel);
-  if (choices.pair) add(*choices.pair ? "pairs" : "MMAs of one SM");
-  if (choices.tile_m) add("tile_m " + number(*choices.tile_m));
-  if (choices.tile_n) add("tile_n " + number(*choices.tile_n));
-  if (choices.accumulators) {
-    add(number(*choices.accumulators) +
-        (*choices.accumulators == 1 ? " accumulator" : " accumulators"));
-  }
-  if (choices.cluster) {
-    add("cluster " + number(choices.cluster->m) + "x" + number(choices.cluster->n));
-  }
-  if (choices.tiles) {
-    constexpr const char* names[] = {"one tile a cluster", "static shares of the tiles",
-                                     "tiles from launch control", "tiles from a counter"};
-    add(names[static_cast<std::size_t>(*choices.tiles)]);
-  }
-  if (choices.ctas) add("a grid of " + number(*choices.ctas) + " CTAs");
-  if (text == "no kernel has") text = "no kernel of sm_100 runs this problem on " + device.name;
-  return {
-      RefusalCode::no_kernel,
-      text +
-          "; tiles are 128x128 for one SM and 128x256 a CTA with pairs, accumulators 2 (1 for one "
-          "tile a cluster), clusters 1x1 (without pairs), 2x1, 1x2 (without pairs), 2x2, 4x2 and "
-          "4x4"};
+  if (!choices.ctas) return true;
+  const bool fits =
+      is_static ? *choices.ctas >= 1 && *choices.ctas <= resident && *choices.ctas % size == 0
+                : *choices.ctas == all;
+  if (fits && all > 0) plan.ctas = *choices.ctas;
+  return fits;
 }
 
 bool controlled(const BlackwellConfig& c) {
@@ -255,42 +174,37 @@ std::string tmem_table(const BlackwellConfig& c) {
   return out;
 }
 
-const BlackwellConfig& config_of(const Plan& plan) {
-  return config_named<BlackwellConfig>(plan.kernel);
-}
-
-class BlackwellFamily final : public Family {
+class BlackwellFamily final : public FamilyOf<BlackwellConfig> {
  public:
   [[nodiscard]] bool runs_on(int architecture) const override {
     return architecture == 100 || architecture == 103;
   }
-
-  [[nodiscard]] const std::vector<KernelFacts>& kernels() const override {
-    static const auto all = facts_of<BlackwellConfig>();
-    return all;
+  [[nodiscard]] const char* whose() const override { return " of sm_100"; }
+  [[nodiscard]] std::span<const atom::ClusterShape> clusters() const override {
+    return kernel::blackwell_clusters;
   }
-
-  [[nodiscard]] Result<std::vector<Plan>> candidates(const Plan& start, const PlanChoices& choices,
-                                                     Rows rows) const override {
-    if (start.problem.groups) {
-      return refuse(RefusalCode::no_device, "the product has groups, and device ",
-                    start.device.name, " is sm_", start.device.architecture,
-                    "; kernels for groups exist for sm_90 (H100, H200)");
-    }
-    if (auto r = feature_fault(start.problem)) return *r;
-    if (auto r = choice_fault(choices)) return *r;
-    std::vector<Plan> all;
-    for (const BlackwellRow& instance : blackwell_kernels(rows)) {
-      if (!suits(instance, start.problem, choices)) continue;
-      const auto clusters =
-          usable_clusters(instance.config, kernel::blackwell_clusters, start.device, choices);
-      if (!clusters) return clusters.refusal();
-      for (const atom::ClusterShape& cluster : *clusters) {
-        if (auto plan = candidate_of(start, instance, cluster, choices)) all.push_back(*plan);
-      }
-    }
-    if (all.empty()) return nothing_found(start.problem, start.device, choices);
-    return all;
+  // Launch control balances what static shares cannot.
+  [[nodiscard]] std::optional<TileSource> usual_tiles() const override {
+    return TileSource::launch_control;
+  }
+  [[nodiscard]] std::optional<Refusal> fault(const Plan& start) const override {
+    if (start.problem.groups) return no_groups(start.device);
+    return feature_fault(start.problem);
+  }
+  [[nodiscard]] std::optional<Refusal> choice_fault(const PlanChoices& choices) const override {
+    return memory_fault(choices);
+  }
+  [[nodiscard]] bool serves(const KernelFacts& kernel, const Ask& ask,
+                            bool /*is_named*/) const override {
+    const BlackwellConfig& c = config_of(kernel);
+    return c.kind == atom::umma_kind(ask.problem.a.dtype) && c.result == ask.problem.d.dtype;
+  }
+  void complete(Plan& plan, const KernelFacts& kernel, const Ask& ask,
+                std::vector<Candidate>& all) const override {
+    const BlackwellConfig& c = config_of(kernel);
+    if (!lay_out(plan, c, ask.choices)) return;
+    plan.cost = cost(plan, c.pair);
+    all.push_back(candidate_of(plan, kernel));
   }
 
   [[nodiscard]] std::vector<pipeline::BarrierRow> barriers(const Plan& plan) const override {

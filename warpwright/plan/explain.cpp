@@ -106,8 +106,7 @@ std::string cluster_line(const Plan& plan, int sharing_b, const std::string& mor
   return line + "\n";
 }
 
-std::string group_reason(const std::vector<Plan>& all) {
-  const Plan& p = all.front();
+std::string group_reason(const Plan& p, const std::optional<Plan>& next) {
   const int tokens = p.facts().result_rows;
   std::string text =
       format("%.6g tokens %s a group: ", expected_tokens(p.problem),
@@ -117,9 +116,7 @@ std::string group_reason(const std::vector<Plan>& all) {
           ? format("few, so the weights lie on wgmma's M and tiles have %d tokens on its N", tokens)
           : format("enough to fill wgmma's M with them, in tiles of %d", tokens);
   text += format("; predicted %.1f us", p.cost * 1e6);
-  if (all.size() > 1) {
-    text += format(", next best %s %.1f us", all[1].name().c_str(), all[1].cost * 1e6);
-  }
+  if (next) text += format(", next best %s %.1f us", next->name().c_str(), next->cost * 1e6);
   return text;
 }
 

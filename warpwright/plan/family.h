@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <new>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,6 +18,7 @@
 #include "warpwright/isa/tensor_map.h"
 #include "warpwright/plan/kernels.h"
 #include "warpwright/plan/plan.h"
+#include "warpwright/plan/search.h"
 #include "warpwright/tile/groups.h"
 
 namespace warpwright {
@@ -110,17 +112,61 @@ class Family {
   [[nodiscard]] virtual bool uses_copy_engine() const { return true; }
   /// The kernels of its table, those of this build first.
   [[nodiscard]] virtual const std::vector<KernelFacts>& kernels() const = 0;
-  /// Completes `start`, whose problem and device are legal, with every kernel of `rows`, cluster
-  /// and grid that `choices` leave, in any order; refuses, where there is none, with what would be
-  /// legal.
-  [[nodiscard]] virtual Result<std::vector<Plan>> candidates(const Plan& start,
-                                                             const PlanChoices& choices,
-                                                             Rows rows) const = 0;
+  /// What its kernels are called in refusals, behind "no kernel": " of mma.sync".
+  [[nodiscard]] virtual const char* whose() const { return ""; }
+  /// The clusters that any of its kernels may run in.
+  [[nodiscard]] virtual std::span<const atom::ClusterShape> clusters() const = 0;
+  /// CTAs of a cluster that nobody asked for, at most.
+  [[nodiscard]] virtual int most_cluster_ctas(const GemmProblem& /*problem*/) const { return 2; }
+  /// Where its tiles come from, if the plan is free; nothing where that depends on the way.
+  [[nodiscard]] virtual std::optional<kernel::TileSource> usual_tiles() const {
+    return std::nullopt;
+  }
+  /// What other families compute and this one does not, of a legal product.
+  [[nodiscard]] virtual std::optional<Refusal> fault(const Plan& start) const = 0;
+  /// The same of choices, beyond what `choices_fault` reads off the kernels.
+  [[nodiscard]] virtual std::optional<Refusal> choice_fault(const PlanChoices& /*choices*/) const {
+    return std::nullopt;
+  }
+  /// Why a kernel that is named cannot serve, where the family knows better than that it does not.
+  [[nodiscard]] virtual std::optional<Refusal> named_fault(const KernelFacts& /*kernel*/,
+                                                           const Ask& /*ask*/) const {
+    return std::nullopt;
+  }
+  /// Does the kernel compute the product on that device, whatever the choices? `is_named`: for who
+  /// asks for it, which opens kernels that a plan does not take by itself.
+  [[nodiscard]] virtual bool serves(const KernelFacts& kernel, const Ask& ask,
+                                    bool is_named) const = 0;
+  /// Adds every way to run a kernel that serves, in the cluster of `plan`, with its cost. `plan` is
+  /// the start with that kernel and cluster; what it is left as does not matter.
+  virtual void complete(Plan& plan, const KernelFacts& kernel, const Ask& ask,
+                        std::vector<Candidate>& all) const = 0;
+  /// What a plan that was chosen has beside.
+  virtual void finish(Plan& /*plan*/) const {}
   [[nodiscard]] virtual std::vector<pipeline::BarrierRow> barriers(const Plan& plan) const = 0;
   [[nodiscard]] virtual ExplainParts explain(const Plan& plan) const = 0;
   /// The grids of a launch of `plan`, with addresses bound.
   virtual void bind(const Plan& plan, const GemmOperands& operands, const LaunchMemory& memory,
                     Encode encode, LaunchGrids& out) const = 0;
+};
+
+/// A family whose kernels have configurations of this type.
+template <class Config>
+class FamilyOf : public Family {
+ public:
+  [[nodiscard]] const std::vector<KernelFacts>& kernels() const override {
+    static const auto all = facts_of<Config>();
+    return all;
+  }
+
+ protected:
+  /// The configuration of one of `kernels()`.
+  [[nodiscard]] const Config& config_of(const KernelFacts& kernel) const {
+    return *configs_of<Config>()[static_cast<std::size_t>(&kernel - kernels().data())];
+  }
+  [[nodiscard]] const Config& config_of(const Plan& plan) const {
+    return config_named<Config>(plan.kernel);
+  }
 };
 
 /// The kernel that makes the tensor maps of groups, before a kernel that uses them.

@@ -5,7 +5,7 @@
 
 #include "warpwright/kernel/hopper/config.h"
 #include "warpwright/plan/kernels.h"
-#include "warpwright/plan/plan.h"
+#include "warpwright/plan/search.h"
 
 namespace warpwright {
 
@@ -16,13 +16,19 @@ const kernel::GemmConfig& hopper_config(const Plan& plan);
 std::int64_t pitch_of_a(const GemmProblem& problem);
 std::int64_t pitch_of_b(const GemmProblem& problem);
 
+/// Does the kernel compute what the problem asks, whatever its extents?
+bool hopper_serves(const kernel::GemmConfig& config, const Ask& ask);
+
+/// Family::complete.
+void hopper_ways(Plan& plan, const KernelFacts& kernel, const kernel::GemmConfig& config,
+                 const Ask& ask, std::vector<Candidate>& all);
+
+/// With which tiles the clusters of a plan begin.
+std::vector<std::uint8_t> placed_tiles(const Plan& plan, const kernel::GemmConfig& config);
+
 /// Seconds that a Hopper plan will take on an H200-like device, by roofs and by what was measured
 /// of each way of multiplying (Machine); it orders candidates. On the model the same with an H200's
 /// rates.
-double predicted_cost(const Plan& plan);
-
-/// Family::candidates.
-Result<std::vector<Plan>> hopper_candidates(const Plan& start, const PlanChoices& choices,
-                                            Rows rows);
+double predicted_cost(const Plan& plan, const kernel::GemmConfig& config);
 
 }  // namespace warpwright

@@ -20,9 +20,9 @@ double requests(std::int64_t pitch) {
 // Rounds in which the grid takes the expected tiles of groups. Lengths differ: C CTAs of a cluster
 // along the tokens go together to a group's end, where on average (C - 1) / 2 of them find no
 // tokens. How much of the last CTA's tile is empty is the same for all clusters, and left out.
-double expected_rounds(const Plan& plan) {
+double expected_rounds(const Plan& plan, bool swapped) {
   const double clusters = static_cast<double>(plan.ctas) / atom::cluster_size(plan.cluster);
-  const double along = plan.facts().swapped ? plan.cluster.n : plan.cluster.m;
+  const double along = swapped ? plan.cluster.n : plan.cluster.m;
   return std::ceil(tile::tile_count(plan.raster) / clusters) +
          busy_groups(plan.problem) * plan.raster.tiles_n * (along - 1) / (2 * along) / clusters;
 }
@@ -38,10 +38,10 @@ struct Serial {
 // One plan on one machine.
 class Estimate {
  public:
-  explicit Estimate(const Plan& plan)
+  Estimate(const Plan& plan, const kernel::GemmConfig& c)
       : plan_(plan),
         p_(plan.problem),
-        c_(hopper_config(plan)),
+        c_(c),
         machine_(machine_of(plan.device, p_.groups || p_.packed.has_value())),
         blocks_(p_.reads_ab()
                     ? std::ceil(static_cast<double>(p_.k()) / kernel::tile_k(c_)) * c_.k_spans
@@ -216,7 +216,8 @@ class Estimate {
   Serial serial() const {
     const double block = block_clocks() / machine_.clock_hz * 1e6;
     const double store = epilogue();
-    const double rounds = p_.groups ? expected_rounds(plan_) : std::ceil(tiles_ / clusters_);
+    const double rounds =
+        p_.groups ? expected_rounds(plan_, c_.swapped) : std::ceil(tiles_ / clusters_);
     // CTAs that have an SM in common share its tensor cores.
     const double sharing = std::min<double>(
         c_.ctas_per_sm, std::ceil(static_cast<double>(plan_.ctas) / plan_.device.sms));
@@ -266,8 +267,8 @@ class Estimate {
 
 }  // namespace
 
-double predicted_cost(const Plan& plan) {
-  return plan.ctas == 0 ? 0 : Estimate(plan).seconds();
+double predicted_cost(const Plan& plan, const kernel::GemmConfig& c) {
+  return plan.ctas == 0 ? 0 : Estimate(plan, c).seconds();
 }
 
 }  // namespace warpwright

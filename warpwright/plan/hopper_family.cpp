@@ -148,18 +148,31 @@ std::string weights_text(const Plan& plan) {
       f.zero_points == ZeroPoints::none ? "" : ", with zero points, which are subtracted exactly");
 }
 
-class HopperFamily final : public Family {
+class HopperFamily final : public FamilyOf<GemmConfig> {
  public:
   [[nodiscard]] bool runs_on(int architecture) const override { return architecture == 90; }
-
-  [[nodiscard]] const std::vector<KernelFacts>& kernels() const override {
-    static const auto all = facts_of<GemmConfig>();
-    return all;
+  [[nodiscard]] std::span<const atom::ClusterShape> clusters() const override {
+    return kernel::supported_clusters;
   }
-
-  [[nodiscard]] Result<std::vector<Plan>> candidates(const Plan& start, const PlanChoices& choices,
-                                                     Rows rows) const override {
-    return hopper_candidates(start, choices, rows);
+  // L2 is asked up to four times as often for a row that begins within a line, and a cluster asks
+  // once for all of its CTAs.
+  [[nodiscard]] int most_cluster_ctas(const GemmProblem& p) const override {
+    if (p.groups || p.packed) return 2;
+    return pitch_of_a(p) % 128 != 0 || pitch_of_b(p) % 128 != 0 ? 8 : 2;
+  }
+  [[nodiscard]] std::optional<Refusal> fault(const Plan& /*start*/) const override {
+    return std::nullopt;
+  }
+  [[nodiscard]] bool serves(const KernelFacts& kernel, const Ask& ask,
+                            bool /*is_named*/) const override {
+    return hopper_serves(config_of(kernel), ask);
+  }
+  void complete(Plan& plan, const KernelFacts& kernel, const Ask& ask,
+                std::vector<Candidate>& all) const override {
+    hopper_ways(plan, kernel, config_of(kernel), ask, all);
+  }
+  void finish(Plan& plan) const override {
+    plan.first_tiles = placed_tiles(plan, hopper_config(plan));
   }
 
   [[nodiscard]] std::vector<pipeline::BarrierRow> barriers(const Plan& plan) const override {

@@ -53,6 +53,19 @@ std::vector<KernelFacts> facts_of() {
   return all;
 }
 
+/// Their configurations, in the same order.
+template <class Config>
+const std::vector<const Config*>& configs_of() {
+  static const auto all = [] {
+    std::vector<const Config*> found;
+    for (const Rows which : {Rows::built, Rows::missing}) {
+      for (const KernelRow<Config>& row : kernels_of<Config>(which)) found.push_back(&row.config);
+    }
+    return found;
+  }();
+  return all;
+}
+
 /// The configuration of the kernel `name`, of this build or another; that of none where there is
 /// none.
 template <class Config>

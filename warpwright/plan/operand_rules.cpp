@@ -1,6 +1,7 @@
 // Where matrices must lie: strides, memory orders and alignments; and what a copy of an operand
 // that TMA cannot read is.
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "warpwright/plan/rules.h"
@@ -218,6 +219,14 @@ std::int64_t reach(std::initializer_list<Dimension> dimensions) {
     last += (d.extent - 1) * d.stride;
   }
   return last + 1;
+}
+
+int piece_of(const MatrixShape& v, int alignment) {
+  const std::int64_t size = element_bytes(v.dtype);
+  std::int64_t all = alignment;
+  if (v.rows > 1) all = std::gcd(all, v.row_stride * size);
+  if (v.batch > 1) all = std::gcd(all, v.batch_stride * size);
+  return static_cast<int>(std::gcd(all, std::int64_t{16}));
 }
 
 std::optional<Refusal> operands_fault(const GemmProblem& p, bool copy_engine) {

@@ -18,18 +18,19 @@ Refusal with_other_builds(Refusal refused, const Family& family, const Plan& sta
   constexpr const char* how =
       " (the CMake option WARPWRIGHT_KERNELS is all there, or names it; for pip it is "
       "cmake.define.WARPWRIGHT_KERNELS)";
-  const auto elsewhere = family.candidates(start, choices, Rows::missing);
+  const auto elsewhere = ways_of(family, Ask(start, choices), Rows::missing);
   if (!elsewhere || elsewhere->empty()) {
     refused.reason += "; no other build has one";
     return refused;
   }
-  const auto best = std::min_element(elsewhere->begin(), elsewhere->end(),
-                                     [](const Plan& x, const Plan& y) { return x.cost < y.cost; });
+  const auto best =
+      std::min_element(elsewhere->begin(), elsewhere->end(),
+                       [](const Candidate& x, const Candidate& y) { return x.cost < y.cost; });
   if (choices.kernel) {
-    return refuse(RefusalCode::no_kernel, "this build lacks the kernel ", best->kernel,
+    return refuse(RefusalCode::no_kernel, "this build lacks the kernel ", best->kernel->name,
                   "; another has it", how);
   }
-  refused.reason += "; another build has " + best->kernel + how;
+  refused.reason += "; another build has " + best->kernel->name + how;
   return refused;
 }
 
@@ -48,86 +49,94 @@ constexpr double copies_launch_seconds = 3e-6;
 // Has a plan for the product with copies of A or B be one for the product itself.
 void add_copies(Plan& plan, const GemmProblem& problem, const OperandCopies& copies,
                 const std::string& why) {
-  const Accumulation accumulation = plan.problem.accumulation;  // what a kernel of the family does
   plan.problem = problem;
-  plan.problem.accumulation = accumulation;
   std::string what;
-  std::int64_t moved = 0;
   const auto add = [&](const char* name, const std::optional<OperandCopy>& copy,
                        std::optional<OperandCopy>& its) {
     if (!copy) return;
     its = copy;
     its->at = (plan.workspace_bytes + 255) / 256 * 256;
     plan.workspace_bytes = its->at + copy->bytes;
-    moved += 2 * copy->bytes;
     what += (what.empty() ? "" : " and ") + std::string(name);
   };
   add("A", copies.a, plan.a_copy);
   add("B", copies.b, plan.b_copy);
-  const Machine machine = machine_of(plan.device, false);
-  plan.cost += static_cast<double>(moved) / machine.hbm_bytes_per_second + copies_launch_seconds;
   add_reason(plan, what + (copies.a && copies.b ? " are" : " is") +
                        " copied to the workspace first, which takes time, because " + why);
 }
 
+double seconds_of(const OperandCopies& copies, const DeviceFacts& device) {
+  const std::int64_t bytes = (copies.a ? copies.a->bytes : 0) + (copies.b ? copies.b->bytes : 0);
+  const Machine machine = machine_of(device, false);
+  return static_cast<double>(2 * bytes) / machine.hbm_bytes_per_second + copies_launch_seconds;
+}
+
+// All ways to a product, the cheapest first.
+struct Found {
+  Plan start;
+  Plan copied;  // the start with copies of what TMA cannot read where it lies
+  OperandCopies copies;
+  std::string why;     // those copies
+  bool lies_anywhere;  // a kernel reads the operands as they lie, though TMA cannot
+  const Family* family;
+  std::vector<Candidate> ways;
+
+  [[nodiscard]] Plan plan(std::size_t i) const {
+    Plan made = plan_of(ways[i].copied ? copied : start, ways[i]);
+    family->finish(made);
+    if (ways[i].copied) {
+      add_copies(made, start.problem, copies, why);
+    } else if (lies_anywhere) {
+      add_reason(made, "reads rows that begin anywhere, which takes longer, because " + why);
+    }
+    return made;
+  }
+};
+
 // What a family has for the product of `start` where A and B lie, and for copies of what TMA cannot
-// read there. The cheapest first.
-Result<std::vector<Plan>> of_family(const Family& family, const Plan& start,
-                                    const PlanChoices& choices) {
+// read there.
+Result<Found> of_family(const Family& family, const Plan& start, const PlanChoices& choices) {
   const GemmProblem& problem = start.problem;
   const bool needs_tma = needs_copy_engine(family, problem);
   const auto fault = problem_fault(problem);
-  const OperandCopies copies = fault ? copies_for(problem) : OperandCopies{};
-  Plan copied = start;
-  copied.problem = with_copies(problem, copies);
-  const bool copies_help = (copies.a || copies.b) && !problem_fault(copied.problem, needs_tma);
+  Found found{start, start, {}, fault ? fault->reason : "", false, &family, {}};
+  if (fault) found.copies = copies_for(problem);
+  found.copied.problem = with_copies(problem, found.copies);
+  const bool copies_help =
+      (found.copies.a || found.copies.b) && !problem_fault(found.copied.problem, needs_tma);
   const bool as_it_lies = !needs_tma || !fault;
   if (!as_it_lies && !copies_help) return *fault;
-  auto all = family.candidates(as_it_lies ? start : copied, choices, Rows::built);
-  const auto add_to_each = [&](Result<std::vector<Plan>>& plans, const auto& add) {
-    if (!plans) return;
-    for (Plan& each : *plans) add(each);
-  };
-  const auto with_its_copies = [&](Plan& p) { add_copies(p, problem, copies, fault->reason); };
-  if (!as_it_lies) {
-    add_to_each(all, with_its_copies);
-  } else if (copies_help) {
-    add_to_each(all, [&](Plan& p) {
-      add_reason(p, "reads rows that begin anywhere, which takes longer, because " + fault->reason);
-    });
-    auto more = family.candidates(copied, choices, Rows::built);
-    add_to_each(more, with_its_copies);
-    if (!all) {
-      all = std::move(more);
-    } else if (more) {
-      (*all).insert((*all).end(), more->begin(), more->end());
-    }
+  Result<std::vector<Candidate>> all = std::vector<Candidate>{};
+  if (as_it_lies) {
+    all = search(family, start, choices, Rows::built);
+    found.lies_anywhere = copies_help;
+    if (all) found.ways = std::move(*all);
   }
-  if (!all) return with_other_builds(all.refusal(), family, as_it_lies ? start : copied, choices);
-  std::stable_sort((*all).begin(), (*all).end(),
-                   [](const Plan& x, const Plan& y) { return x.cost < y.cost; });
-  return all;
+  if (copies_help) {
+    auto more = search(family, found.copied, choices, Rows::built);
+    const double seconds = seconds_of(found.copies, start.device);
+    if (more) {
+      for (Candidate& each : *more) {
+        each.cost += seconds;
+        each.copied = true;
+        found.ways.push_back(each);
+      }
+    }
+    if (!as_it_lies) all = std::move(more);
+  }
+  if (found.ways.empty()) {
+    return with_other_builds(all.refusal(), family, as_it_lies ? start : found.copied, choices);
+  }
+  std::stable_sort(found.ways.begin(), found.ways.end(),
+                   [](const Candidate& x, const Candidate& y) { return x.cost < y.cost; });
+  return found;
 }
 
-}  // namespace
-
-Result<std::vector<Plan>> candidates(const GemmProblem& given, const DeviceFacts& device,
-                                     const PlanChoices& choices) {
-  if (choices.kernel) {
-    if (auto r = unknown_kernel(*choices.kernel)) return *r;
-  }
-  const Family* family = family_of(device, choices);
-  // Types that wgmma and tcgen05 do not multiply.
-  const bool instead = family != nullptr && family->uses_copy_engine() &&
-                       is_of_registers(given.a.dtype) &&
-                       registers_family().can_run_on(device.architecture);
-  if (instead) family = &registers_family();
+// What a product needs of a device before its kernels are looked at.
+std::optional<Refusal> device_fault(const Family* family, const GemmProblem& problem,
+                                    const DeviceFacts& device, const PlanChoices& choices) {
   const bool copy_engine = family == nullptr || family->uses_copy_engine();
-  for (const auto rule : {extent_fault, product_fault}) {
-    if (auto r = rule(given)) return *r;
-  }
-  const GemmProblem problem = normalised(given);
-  if (problem_fault(problem, false)) return *problem_fault(problem, copy_engine);
+  if (problem_fault(problem, false)) return problem_fault(problem, copy_engine);
   if (family == nullptr) {
     return refuse(RefusalCode::no_device, "device ", device.name, " has architecture sm_",
                   device.architecture,
@@ -147,27 +156,63 @@ Result<std::vector<Plan>> candidates(const GemmProblem& given, const DeviceFacts
                   "tiles of tokens, searches and maps a group are of products in groups, and this "
                   "one has none: leave them out");
   }
+  return std::nullopt;
+}
+
+Result<Found> find(const GemmProblem& given, const DeviceFacts& device,
+                   const PlanChoices& choices) {
+  if (choices.kernel) {
+    if (auto r = unknown_kernel(*choices.kernel)) return *r;
+  }
+  const Family* family = family_of(device, choices);
+  // Types that wgmma and tcgen05 do not multiply.
+  const bool instead = family != nullptr && family->uses_copy_engine() &&
+                       is_of_registers(given.a.dtype) &&
+                       registers_family().can_run_on(device.architecture);
+  if (instead) family = &registers_family();
+  for (const auto rule : {extent_fault, product_fault}) {
+    if (auto r = rule(given)) return *r;
+  }
   Plan start;
-  start.problem = problem;
+  start.problem = normalised(given);
+  if (auto r = device_fault(family, start.problem, device, choices)) return *r;
   start.device = device;
-  start.d_path = result_path(problem, true);
-  start.c_path = result_path(problem, false);
-  if (problem.reads_c() && !copy_engine) start.c_path = EpiloguePath::elements;
+  start.d_path = result_path(start.problem, true);
+  start.c_path = result_path(start.problem, false);
+  if (start.problem.reads_c() && !family->uses_copy_engine()) {
+    start.c_path = EpiloguePath::elements;
+  }
   if (instead) {
     start.reason =
-        "a kernel of mma.sync, because those of wgmma multiply no " + type_name(problem.a.dtype);
+        "a kernel of mma.sync, because those of wgmma multiply no " + type_name(given.a.dtype);
   }
-  auto all = of_family(*family, start, choices);
-  if (!all) return all;
-  if (problem.groups) {
-    std::string& reason = (*all).front().reason;
-    reason = group_reason(*all) + (reason.empty() ? "" : "; ") + reason;
-  }
-  if (choices.batch_invariant) {
-    for (Plan& each : *all) {
-      add_reason(each, "batch_invariant: each tile is summed along K by one CTA");
-    }
-  }
+  return of_family(*family, start, choices);
+}
+
+// The best of them, with why it is.
+Plan best_of(const Found& found) {
+  Plan best = found.plan(0);
+  if (!best.problem.groups) return best;
+  std::optional<Plan> next;
+  if (found.ways.size() > 1) next = found.plan(1);
+  best.reason = group_reason(best, next) + (best.reason.empty() ? "" : "; ") + best.reason;
+  return best;
+}
+
+void note_invariance(Plan& plan, const PlanChoices& choices) {
+  if (!choices.batch_invariant) return;
+  add_reason(plan, "batch_invariant: each tile is summed along K by one CTA");
+}
+
+}  // namespace
+
+Result<std::vector<Plan>> candidates(const GemmProblem& problem, const DeviceFacts& device,
+                                     const PlanChoices& choices) {
+  const auto found = find(problem, device, choices);
+  if (!found) return found.refusal();
+  std::vector<Plan> all = {best_of(*found)};
+  for (std::size_t i = 1; i < found->ways.size(); ++i) all.push_back(found->plan(i));
+  for (Plan& each : all) note_invariance(each, choices);
   return all;
 }
 
@@ -176,9 +221,11 @@ Result<Plan> plan(const GemmProblem& problem, const DeviceFacts& device,
   // A map a group only for who asks for it.
   PlanChoices wanted = choices;
   if (problem.groups && !choices.kernel && !choices.group_maps) wanted.group_maps = false;
-  auto all = candidates(problem, device, wanted);
-  if (!all) return all.refusal();
-  return all->front();
+  const auto found = find(problem, device, wanted);
+  if (!found) return found.refusal();
+  Plan best = best_of(*found);
+  note_invariance(best, choices);
+  return best;
 }
 
 std::optional<Refusal> mismatch(const Plan& plan, const PlanChoices& choices) {

@@ -20,21 +20,6 @@ namespace {
 using kernel::RegisterConfig;
 using kernel::Schedule;
 using kernel::TileSource;
-using RegisterRow = KernelRow<RegisterConfig>;
-
-// The largest power of two up to 16 that divides all distances of an operand's rows and matrices.
-int piece_of(const MatrixShape& v, int alignment) {
-  const std::int64_t size = element_bytes(v.dtype);
-  std::int64_t all = alignment;
-  if (v.rows > 1) all = std::gcd(all, v.row_stride * size);
-  if (v.batch > 1) all = std::gcd(all, v.batch_stride * size);
-  return static_cast<int>(std::gcd(all, std::int64_t{16}));
-}
-
-bool is_aligned(const GemmProblem& p) {
-  return !p.reads_ab() ||
-         (piece_of(p.a, p.a.alignment) == 16 && piece_of(p.b, p.b.alignment) == 16);
-}
 
 // What other families compute and these kernels do not.
 std::optional<Refusal> feature_fault(const GemmProblem& p, const DeviceFacts& device) {
@@ -42,11 +27,7 @@ std::optional<Refusal> feature_fault(const GemmProblem& p, const DeviceFacts& de
     return refuse(RefusalCode::unsupported, words...);
   };
   const std::string here = "; the kernels of mma.sync, which " + device.name + " runs, ";
-  if (p.groups) {
-    return refuse(RefusalCode::no_device, "the product has groups, and device ", device.name,
-                  " is sm_", device.architecture,
-                  "; kernels for groups exist for sm_90 (H100, H200)");
-  }
+  if (p.groups) return no_groups(device);
   if (p.packed) {
     return refused("B are packed int4 weights", here, "take none: the nearest B is e4m3");
   }
@@ -110,47 +91,6 @@ std::optional<Refusal> feature_fault(const GemmProblem& p, const DeviceFacts& de
   return std::nullopt;
 }
 
-// Does the device run kernels with a producer, of this build or another, whose schedules can be
-// chosen?
-bool has_producers(const DeviceFacts& device) {
-  const auto is_one = [&](const RegisterRow& row) {
-    return has_producer(row.config) && config_fault(row.config, device.architecture) == nullptr;
-  };
-  const auto& here = registers_kernels();
-  const auto& elsewhere = registers_kernels(Rows::missing);
-  return std::any_of(here.begin(), here.end(), is_one) ||
-         std::any_of(elsewhere.begin(), elsewhere.end(), is_one);
-}
-
-std::optional<Refusal> choice_fault(const PlanChoices& c, const DeviceFacts& device) {
-  const bool clusters =
-      (c.cluster && atom::cluster_size(*c.cluster) != 1) || c.cluster_k.value_or(1) != 1;
-  const bool drawn = c.tiles && (*c.tiles == TileSource::drawn || *c.tiles == TileSource::one_tile);
-  const bool fed = c.schedule || (c.tiles && *c.tiles == TileSource::launch_control);
-  if (!clusters && !drawn && !(fed && !has_producers(device)) && !c.swapped.value_or(false) &&
-      !c.pair.value_or(false) && !c.accumulators) {
-    return std::nullopt;
-  }
-  return refuse(RefusalCode::bad_choice,
-                "clusters, schedules, swapped operands, tiles that are drawn, pairs and "
-                "accumulators in tensor memory are of sm_90 and sm_100; the kernels of mma.sync, "
-                "which ",
-                device.name, " (sm_", device.architecture, ") runs, have none",
-                has_producers(device) ? " but schedules" : "", ": leave them out");
-}
-
-// What a plan may choose among for the problem: of any kernel, and, where the copy engine takes A
-// and B, of those with a producer.
-struct Reach {
-  bool aligned = false;
-  bool by_copies = false;
-
-  explicit Reach(const GemmProblem& p) : aligned(is_aligned(p)), by_copies(!problem_fault(p)) {}
-  [[nodiscard]] bool covers(const RegisterConfig& c) const {
-    return has_producer(c) ? by_copies : c.any_alignment || aligned;
-  }
-};
-
 // Is it a kernel for that device? Kernels that are fed by plain loads run on later ones too, for
 // who names them.
 bool is_for(const RegisterConfig& c, const DeviceFacts& device, bool named) {
@@ -163,21 +103,6 @@ bool is_for(const RegisterConfig& c, const DeviceFacts& device, bool named) {
 bool multiplies(const RegisterConfig& c, const GemmProblem& p) {
   return c.mma.a == p.a.dtype && c.mma.b == p.b.dtype && c.result == p.d.dtype &&
          is_block_scaled(c) == (p.scaling == Scaling::micro);
-}
-
-// Does the kernel run there, and suit the problem and what the caller fixed?
-bool suits(const RegisterRow& i, const Plan& start, const Reach& reach,
-           const PlanChoices& choices) {
-  const RegisterConfig& c = i.config;
-  const GemmProblem& p = start.problem;
-  // Nobody has seen launch control of sm_120 at work: it is for who asks for it.
-  const TileSource tiles =
-      choices.tiles.value_or(choices.kernel ? c.tiles : TileSource::static_persistent);
-  return is_for(c, start.device, choices.kernel.has_value()) && multiplies(c, p) &&
-         reach.covers(c) && c.tiles == tiles &&
-         c.schedule == choices.schedule.value_or(c.schedule) &&
-         c.tile_m == choices.tile_m.value_or(c.tile_m) &&
-         c.tile_n == choices.tile_n.value_or(c.tile_n) && choices.kernel.value_or(i.name) == i.name;
 }
 
 // Tiles are split along K where the grid has more CTAs than there are tiles.
@@ -234,88 +159,7 @@ std::vector<int> grids_of(const RegisterConfig& c, int tiles, int resident, std:
   return grids;
 }
 
-void add_candidates(std::vector<Plan>& all, const Plan& start, const RegisterRow& row,
-                    const PlanChoices& choices) {
-  const RegisterConfig& c = row.config;
-  const GemmProblem& p = start.problem;
-  const auto tiles_m = static_cast<int>((p.m() + c.tile_m - 1) / c.tile_m);
-  const auto tiles_n = static_cast<int>((p.n() + c.tile_n - 1) / c.tile_n);
-  if (std::int64_t{tiles_m} * tiles_n > max_extent / p.batch()) return;
-  const int resident = c.ctas_per_sm * resident_ctas(start.device, 1);
-  Plan plan = start;
-  plan.kernel = row.name;
-  if (has_producer(c) && c.buffers > 1) plan.c_path = result_path(p, false);
-  plan.raster = tile::make_raster(
-      tiles_m, tiles_n, {}, resident,
-      {.row = static_cast<double>(c.tile_m), .column = static_cast<double>(c.tile_n)});
-  plan.raster.batch = static_cast<int>(p.batch());
-  const std::int64_t blocks = p.reads_ab() ? (p.k() + c.tile_k - 1) / c.tile_k : 0;
-  for (const int ctas : grids_of(c, tile::tile_count(plan.raster), resident, blocks, choices)) {
-    plan.ctas = ctas;
-    plan.tile_source = c.tiles;
-    plan.flag_bytes = is_split(plan) ? kernel::split_flag_bytes(c, ctas) : 0;
-    plan.workspace_bytes = is_split(plan) ? kernel::split_workspace_bytes(c, ctas) : 0;
-    plan.cost = cost(plan, c);
-    all.push_back(plan);
-  }
-}
-
-Refusal nothing_found(const Plan& start, const PlanChoices& choices) {
-  const GemmProblem& p = start.problem;
-  const Reach reach(p);
-  std::vector<ResultTile> tiles;
-  std::string there;
-  bool found = false;
-  for (const RegisterRow& i : registers_kernels()) {
-    const RegisterConfig& c = i.config;
-    const char* const lacking = kernel::config_fault(c, start.device.architecture);
-    if (lacking != nullptr && choices.kernel.value_or("") == i.name) {
-      return refuse(RefusalCode::no_kernel, "the kernel ", i.name, " does not run on ",
-                    start.device.name, " (sm_", start.device.architecture, "): ", lacking,
-                    "; leave the kernel open, or name another");
-    }
-    if (!is_for(c, start.device, false) || !multiplies(c, p)) continue;
-    found = true;
-    if (choices.kernel.value_or("") == i.name && has_producer(c) && !reach.by_copies) {
-      return *problem_fault(p);
-    }
-    if (!reach.covers(c)) continue;
-    tiles.push_back({c.tile_m, c.tile_n});
-    there += (there.empty() ? "" : ", ") + std::string(i.name);
-  }
-  if (!found) {
-    return refuse(RefusalCode::no_kernel, "no kernel of mma.sync in this build multiplies ",
-                  type_name(p.a.dtype), " by ", type_name(p.b.dtype),
-                  p.scaling == Scaling::micro ? " with micro scales" : "", " into ",
-                  type_name(p.d.dtype), " on sm_", start.device.architecture);
-  }
-  if (tiles.empty()) {
-    return refuse(
-        RefusalCode::no_kernel, "no kernel of mma.sync in this build multiplies ",
-        type_name(p.a.dtype), " into ", type_name(p.d.dtype),
-        " where rows of A or B begin at other than multiples of 16 bytes: the nearest are "
-        "rows that begin there");
-  }
-  if (auto r = tiles_fault(p, tiles)) return *r;
-  std::string wanted;
-  const auto wish = [&](const std::string& what) { wanted += (wanted.empty() ? "" : ", ") + what; };
-  if (choices.kernel) wish("the name " + *choices.kernel);
-  if (choices.tile_m) wish("tile_m " + number(*choices.tile_m));
-  if (choices.tile_n) wish("tile_n " + number(*choices.tile_n));
-  if (choices.schedule) wish("that schedule");
-  if (choices.tiles) wish("tiles from there");
-  if (choices.ctas) wish("a grid of " + number(*choices.ctas) + " CTAs");
-  return refuse(RefusalCode::no_kernel, "no kernel of mma.sync has ", wanted,
-                " for this problem on ", start.device.name, "; there are ", there,
-                ", each with 1 to as many CTAs as are resident, and parts of tiles at most as many "
-                "as blocks of K");
-}
-
-const RegisterConfig& register_config(const Plan& plan) {
-  return config_named<RegisterConfig>(plan.kernel);
-}
-
-class RegistersFamily final : public Family {
+class RegistersFamily final : public FamilyOf<RegisterConfig> {
  public:
   [[nodiscard]] bool runs_on(int architecture) const override {
     return architecture != 90 && kernel::is_register_target(architecture);
@@ -324,27 +168,57 @@ class RegistersFamily final : public Family {
     return kernel::is_register_target(architecture);
   }
   [[nodiscard]] bool uses_copy_engine() const override { return false; }
-
-  [[nodiscard]] const std::vector<KernelFacts>& kernels() const override {
-    static const auto all = facts_of<RegisterConfig>();
-    return all;
+  [[nodiscard]] const char* whose() const override { return " of mma.sync"; }
+  [[nodiscard]] std::span<const atom::ClusterShape> clusters() const override {
+    static constexpr atom::ClusterShape one[] = {{1, 1}};
+    return one;
   }
-
-  [[nodiscard]] Result<std::vector<Plan>> candidates(const Plan& start, const PlanChoices& choices,
-                                                     Rows rows) const override {
-    if (auto r = feature_fault(start.problem, start.device)) return *r;
-    if (auto r = choice_fault(choices, start.device)) return *r;
-    std::vector<Plan> all;
-    const Reach reach(start.problem);
-    for (const RegisterRow& row : registers_kernels(rows)) {
-      if (suits(row, start, reach, choices)) add_candidates(all, start, row, choices);
+  // Nobody has seen launch control of sm_120 at work: it is for who asks for it.
+  [[nodiscard]] std::optional<TileSource> usual_tiles() const override {
+    return TileSource::static_persistent;
+  }
+  [[nodiscard]] std::optional<Refusal> fault(const Plan& start) const override {
+    return feature_fault(start.problem, start.device);
+  }
+  [[nodiscard]] std::optional<Refusal> named_fault(const KernelFacts& kernel,
+                                                   const Ask& ask) const override {
+    const RegisterConfig& c = config_of(kernel);
+    if (!multiplies(c, ask.problem) || !has_producer(c)) return std::nullopt;
+    return problem_fault(ask.problem);
+  }
+  [[nodiscard]] bool serves(const KernelFacts& kernel, const Ask& ask,
+                            bool is_named) const override {
+    const RegisterConfig& c = config_of(kernel);
+    const bool reaches = has_producer(c) ? ask.by_copies : c.any_alignment || ask.aligned;
+    return reaches && is_for(c, ask.start.device, is_named) && multiplies(c, ask.problem);
+  }
+  void complete(Plan& plan, const KernelFacts& kernel, const Ask& ask,
+                std::vector<Candidate>& all) const override {
+    const RegisterConfig& c = config_of(kernel);
+    const GemmProblem& p = plan.problem;
+    const auto tiles_m = static_cast<int>((p.m() + c.tile_m - 1) / c.tile_m);
+    const auto tiles_n = static_cast<int>((p.n() + c.tile_n - 1) / c.tile_n);
+    if (std::int64_t{tiles_m} * tiles_n > max_extent / p.batch()) return;
+    const int resident = c.ctas_per_sm * resident_ctas(plan.device, 1);
+    if (has_producer(c) && c.buffers > 1) plan.c_path = result_path(p, false);
+    plan.raster = tile::make_raster(
+        tiles_m, tiles_n, {}, resident,
+        {.row = static_cast<double>(c.tile_m), .column = static_cast<double>(c.tile_n)});
+    plan.raster.batch = static_cast<int>(p.batch());
+    const std::int64_t blocks = p.reads_ab() ? (p.k() + c.tile_k - 1) / c.tile_k : 0;
+    const int tiles = tile::tile_count(plan.raster);
+    for (const int ctas : grids_of(c, tiles, resident, blocks, ask.choices)) {
+      plan.ctas = ctas;
+      plan.tile_source = c.tiles;
+      plan.flag_bytes = is_split(plan) ? kernel::split_flag_bytes(c, ctas) : 0;
+      plan.workspace_bytes = is_split(plan) ? kernel::split_workspace_bytes(c, ctas) : 0;
+      plan.cost = cost(plan, c);
+      all.push_back(candidate_of(plan, kernel));
     }
-    if (all.empty()) return nothing_found(start, choices);
-    return all;
   }
 
   [[nodiscard]] std::vector<pipeline::BarrierRow> barriers(const Plan& plan) const override {
-    const RegisterConfig& c = register_config(plan);
+    const RegisterConfig& c = config_of(plan);
     if (!has_producer(c)) return {};
     const pipeline::TmaPipelineShape ring = kernel::mainloop_shape(c);
     std::vector<pipeline::BarrierRow> rows = {pipeline::full_row(ring),
@@ -359,7 +233,7 @@ class RegistersFamily final : public Family {
   }
 
   [[nodiscard]] ExplainParts explain(const Plan& plan) const override {
-    const RegisterConfig& c = register_config(plan);
+    const RegisterConfig& c = config_of(plan);
     ExplainParts parts;
     if (has_producer(c)) {
       parts.kernel =
@@ -402,7 +276,7 @@ class RegistersFamily final : public Family {
 
   void bind(const Plan& plan, const GemmOperands& o, const LaunchMemory& memory, Encode encode,
             LaunchGrids& out) const override {
-    const RegisterConfig& c = register_config(plan);
+    const RegisterConfig& c = config_of(plan);
     if (has_producer(c)) {
       kernel::BlockScaledParams p;
       fill_params(p, c, plan, o, encode);

@@ -300,6 +300,12 @@ Refusal no_sms(const DeviceFacts& device) {
                                       " SMs; a kernel runs on one or more: the nearest legal is 1"};
 }
 
+Refusal no_groups(const DeviceFacts& device) {
+  return refuse(RefusalCode::no_device, "the product has groups, and device ", device.name,
+                " is sm_", device.architecture,
+                "; kernels for groups exist for sm_90 (H100, H200)");
+}
+
 Refusal cluster_too_large(int size, const DeviceFacts& device,
                           std::span<const atom::ClusterShape> clusters) {
   atom::ClusterShape nearest;

@@ -83,32 +83,11 @@ EpiloguePath result_path(const GemmProblem& problem, bool store);
 Refusal cluster_too_large(int size, const DeviceFacts& device,
                           std::span<const atom::ClusterShape> clusters);
 
-/// The clusters, of those `known` to a family, in which a kernel of configuration `c` may run: the
-/// one that the caller fixed, else those of up to `most_cluster_ctas` or, left open,
-/// `most_unasked`. Refuses a fixed one that needs more SMs than the device has.
-template <class Config>
-Result<std::vector<atom::ClusterShape>> usable_clusters(const Config& c,
-                                                        std::span<const atom::ClusterShape> known,
-                                                        const DeviceFacts& device,
-                                                        const PlanChoices& choices,
-                                                        int most_unasked = 2) {
-  std::vector<atom::ClusterShape> usable;
-  const int most = choices.most_cluster_ctas.value_or(most_unasked);
-  for (const atom::ClusterShape& cluster : known) {
-    const int size = atom::cluster_size(cluster);
-    if (choices.cluster ? !(*choices.cluster == cluster) : size > most) continue;
-    if (!supports(c, cluster)) continue;
-    if (size <= device.sms) {
-      usable.push_back(cluster);
-    } else if (choices.cluster) {
-      return cluster_too_large(size, device, known);
-    }
-  }
-  return usable;
-}
-
 /// The refusal of a device that has none.
 Refusal no_sms(const DeviceFacts& device);
+
+/// The refusal of groups on a device without kernels for them.
+Refusal no_groups(const DeviceFacts& device);
 
 /// What runs along the contiguous elements of A, and of B. Where an extent of 1 leaves it open,
 /// K, if that is legal. Only for problems without a fault that read A and B.
@@ -135,6 +114,10 @@ constexpr int micro_block(DType operand) {
 constexpr DType micro_scale(DType operand) {
   return operand == DType::e2m1 ? DType::ue4m3 : DType::ue8m0;
 }
+
+/// The largest power of two up to 16 that divides all distances of an operand's rows and matrices,
+/// and its address.
+int piece_of(const MatrixShape& operand, int alignment);
 
 /// One dimension of a tensor.
 struct Dimension {

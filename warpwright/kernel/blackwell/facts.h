@@ -33,10 +33,12 @@ inline KernelFacts facts(const char* name, const BlackwellConfig& c) {
   if (c.tiles == TileSource::one_tile) f.features.emplace_back("one tile a cluster");
   if (controlled) f.features.emplace_back("launch control");
   if (c.accumulators > 1) f.features.push_back(std::to_string(c.accumulators) + " accumulators");
+  f.clusters.clear();
   for (const atom::ClusterShape& cluster : blackwell_clusters) {
-    if (!supports(c, cluster)) continue;
-    f.most_cluster_ctas = std::max(f.most_cluster_ctas, atom::cluster_size(cluster));
+    if (supports(c, cluster)) f.clusters.push_back(cluster);
   }
+  f.pair = c.pair;
+  f.accumulators = c.accumulators;
   f.tile = {c.tile_m, c.tile_n, tile_k(c)};
   f.result_rows = c.tile_m;
   f.result_columns = c.tile_n;

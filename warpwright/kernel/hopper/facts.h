@@ -57,15 +57,19 @@ inline KernelFacts facts(const char* name, const GemmConfig& c) {
   f.b = {(c.swapped ? c.a : c.b).stored};
   f.result = c.result;
   f.features = features(c);
+  f.clusters.clear();
   for (const atom::ClusterShape& cluster : supported_clusters) {
-    if (!supports(c, cluster)) continue;
-    f.most_cluster_ctas = std::max(f.most_cluster_ctas, atom::cluster_size(cluster));
+    if (supports(c, cluster)) f.clusters.push_back(cluster);
   }
   f.tile = {c.tile_m, c.tile_n, tile_k(c)};
   f.result_rows = c.swapped ? result_columns(c) : result_rows(c);
   f.result_columns = c.swapped ? result_rows(c) : result_columns(c);
   f.swapped = c.swapped;
   f.grouped = is_grouped(c);
+  f.search = c.grouped;
+  f.group_maps = has_group_maps(c);
+  f.schedule = c.schedule;
+  f.shares_cluster_k = c.sharing == Sharing::cluster;
   f.stages = c.stages;
   f.threads = threads(c);
   f.registers = launch_registers(c);

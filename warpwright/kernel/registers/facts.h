@@ -63,6 +63,7 @@ inline KernelFacts facts(const char* name, const RegisterConfig& c) {
   f.b = {c.mma.b};
   f.result = c.result;
   f.features = features(c);
+  f.schedule = c.schedule;
   f.tile = {c.tile_m, c.tile_n, c.tile_k};
   f.result_rows = c.tile_m;
   f.result_columns = c.tile_n;
