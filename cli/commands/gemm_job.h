@@ -74,7 +74,7 @@ struct GemmJob {
   DType a_type = DType::bf16;
   DType b_type = DType::bf16;
   DType result = DType::bf16;
-  /// B are int4 weights in this form: `b` has their values, in f32, and `packed_b` their bytes.
+  /// B are int4 weights in this form: `b` has their shape, and `packed_b` their bytes.
   std::optional<PackedWeights> packed;
   float alpha = 1.0F, beta = 0.0F;
   bool a_transposed = false;  ///< A is stored K x M
@@ -86,7 +86,7 @@ struct GemmJob {
   bool uses_tuning = true;
   HostTensor a, b, c;
   std::vector<std::byte> packed_b;  ///< a packed tensor, with `packed`
-  /// With micro scaling `a` and `b` have the values, in f32, and here are their codes and scales.
+  /// With micro scaling `a` and `b` have f32, of which these are the codes and scales.
   MicroTensor micro_a, micro_b;
   HostTensor scale_a, scale_b;  ///< f32, with `scaling`
   /// scale_a once more, tokens side by side, where the kernel gets it so; random block scales
@@ -140,9 +140,9 @@ struct JobCheck {
   [[nodiscard]] bool passed() const { return elements.passed && touched == 0; }
 };
 
-/// Compares the codes of a result of `type` that was poisoned before. `progress` is called with the
-/// share done.
-JobCheck check_job(const GemmJob& job, DType type, const void* codes,
+/// Compares the result of a loaded job's operands, which was poisoned before. `progress` is called
+/// with the share done.
+JobCheck check_job(const GemmJob& job, const GemmOperands& operands,
                    const std::function<void(double)>& progress = {});
 
 /// Writes a complete result to the file that `spec` names: rows in no group as zeros, and what .npy
