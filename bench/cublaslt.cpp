@@ -80,6 +80,7 @@ void succeed(cublasStatus_t status, const char* what) {
 cudaDataType_t type_of(DType t) {
   switch (t) {
     case DType::f32:
+    case DType::tf32:
       return CUDA_R_32F;
     case DType::f16:
       return CUDA_R_16F;
@@ -166,7 +167,9 @@ class Loaded final : public CublasLt {
   }
 
   void describe_product(const GemmOperands& o) {
-    succeed(f_.desc_create(&desc_, CUBLAS_COMPUTE_32F, CUDA_R_32F), "describing");
+    const bool is_tf32 = o.a.dtype == DType::tf32;
+    const auto by = is_tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+    succeed(f_.desc_create(&desc_, by, CUDA_R_32F), "describing");
     set(CUBLASLT_MATMUL_DESC_TRANSA, k_major(o.b) ? CUBLAS_OP_T : CUBLAS_OP_N);
     set(CUBLASLT_MATMUL_DESC_TRANSB, k_major(o.a) ? CUBLAS_OP_N : CUBLAS_OP_T);
     if (numeric::is_8bit(o.a.dtype)) {
@@ -301,6 +304,8 @@ class Loaded final : public CublasLt {
 // Why cuBLASLt cannot express the product, whatever its heuristic says; empty when it can.
 std::string unfit(const GemmOperands& o) {
   if (o.epilogue.gated) return "cuBLASLt has no gated epilogue";
+  if (o.a.dtype == DType::s8) return "cuBLASLt gives products of s8 32-bit or 8-bit integers";
+  if (o.scaling == Scaling::micro) return "cuBLASLt has no such kernels before sm_100";
   const Activation activation = o.epilogue.activation;
   if (activation > Activation::gelu) return std::string("cuBLASLt has no ") + name(activation);
   if (o.epilogue.bias == Bias::rows) {

@@ -1,6 +1,6 @@
-// What the bench computes on the GPU beside the products: random operands, a plain product in
-// float64, and whether two results agree. Everything is enqueued on a stream; pointers are device
-// pointers. Internal to bench/: failures are exceptions here, and become refusals at its border.
+// What the bench makes on the GPU beside the products: random operands, pauses and marks. (What is
+// right says reference/cuda.h.) Everything is enqueued on a stream; pointers are device pointers.
+// Internal to bench/: failures are exceptions here, and become refusals at its border.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -23,6 +23,11 @@ struct Failure {
 /// Throws a Failure where there is one.
 void require(cudaError_t error, const char* what);
 void require(const std::optional<Refusal>& refusal);
+template <class T>
+T require(const Result<T>& result) {
+  if (!result) throw Failure{result.reason()};
+  return *result;
+}
 
 /// Device memory of the current device, every byte `value`.
 std::shared_ptr<device::CudaBuffer> filled_memory(std::int64_t bytes, int value = 0xff);
@@ -50,40 +55,12 @@ void int4_values(const std::uint8_t* codes, const void* scales, DType scale, int
 /// each other and columns are `pitch` apart.
 void relay_column_major(const MatrixView& from, float* to, std::int64_t pitch, cudaStream_t on);
 
-/// The product before the epilogue: product[b, m, n] = alpha * sum over k of the scaled elements +
-/// beta * C + bias, packed, b-th matrix after b-th matrix. Computed in float64 and rounded once, by
-/// a plain kernel that shares nothing with the library's. Operands without groups.
-void reference_product(const GemmOperands& operands, float* product, cudaStream_t on);
-
 /// Keeps the GPU waiting for some time, so that the host can enqueue what comes behind it.
 void delay(double seconds, cudaStream_t on);
 
 /// Marks in a profiler's list of kernels what comes behind it: a launch of kMarkKernel whose grid
 /// has `number` CTAs.
 void mark(int number, cudaStream_t on);
-
-/// What two results are compared by.
-struct Tolerance {
-  /// Each side's error of a sum, as a share of the sum of |a b| (by Cauchy and Schwarz at most the
-  /// product of the norms of the scaled rows).
-  double loss = 0;
-};
-
-/// How two results differ.
-struct Comparison {
-  std::int64_t wrong = 0;  ///< elements beyond the bound
-  std::int64_t batch = 0;  ///< the first of them
-  std::int64_t row = 0;
-  std::int64_t column = 0;
-  double ours = 0;
-  double theirs = 0;
-  double relative = 0;  ///< the norm of the difference over the norm of theirs
-};
-
-/// Compares D of `ours` with D of `theirs` (operands alike, another D), or, when `product` is not
-/// null, with the epilogue of that reference product. Waits for the answer.
-Comparison compare(const GemmOperands& ours, const MatrixView& theirs, const float* product,
-                   const Tolerance& tolerance, cudaStream_t on);
 
 /// Elements from the first to behind the last one of a view; 0 when it is empty.
 std::int64_t span_elements(const MatrixView& view);

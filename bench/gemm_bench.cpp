@@ -128,8 +128,7 @@ class Session {
       find_baseline();
     }
     judge_ = std::make_unique<Judge>(
-        problem_, sets(), parts_, baseline_ && !problem_.groups ? baseline_->launch(0) : Launch(),
-        stream());
+        sets(), parts_, baseline_ && !problem_.groups ? baseline_->launch(0) : Launch(), stream());
     all_ = static_cast<int>(plans.size()) + (baseline_ ? baseline_->algorithms() : 0);
     contenders_.push_back(make(plans.front()));
     error_ = judge_->check(contenders_.front()->launch(), plans.front().name());

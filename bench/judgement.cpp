@@ -1,9 +1,11 @@
 #include "bench/judgement.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <optional>
+
+#include "warpwright/reference/cuda.h"
+#include "warpwright/reference/tolerance.h"
 
 namespace warpwright::bench {
 namespace {
@@ -11,35 +13,16 @@ namespace {
 constexpr const char* kLibrary = "cuBLASLt";
 constexpr const char* kReference = "a plain product in float64";
 
-bool folds(const GemmProblem& p) {
-  return p.packed && warpwright::folds(p.packed->sums);
-}
-
-bool promotes(const GemmProblem& p) {
-  if (p.packed) return p.packed->sums == GroupSums::exact;
-  return p.accumulation == Accumulation::promoted || p.scaling == Scaling::block;
-}
-
-// What rounding may do to an element. The loss of a sum is a share of the sum of |a b|: float32
-// additions lose 2^-24 each. A Hopper tensor core adds 32 products of 8-bit elements and what it
-// has so far with 13 bits below the largest: K/32 such steps, or, promoted, the 4 of each 128 of K,
-// which lose no more than their share.
-Tolerance tolerance(const GemmProblem& p) {
-  Tolerance t;
-  t.loss = 0x1p-24 * (static_cast<double>(p.k()) + 1);
-  if (numeric::is_8bit(p.a.dtype)) {
-    const double steps = promotes(p) ? 4 : std::ceil(static_cast<double>(p.k()) / 32);
-    t.loss += steps * 0x1p-13;
-  }
-  // A weight and its scale are rounded to e4m3, each by 1/16 at most.
-  if (folds(p)) t.loss += 0.13;
-  return t;
+// What rounding may do to an element.
+reference::Tolerance tolerance(const GemmOperands& o) {
+  return {reference::lost_share(o, 1)};
 }
 
 // The norm of a right result's difference over its norm, at most. The bound of an element holds in
 // the worst case and is wide for long sums; over all elements the error is far smaller, and a tile
 // or a scale that is wrong stands out.
-double relative_limit(const GemmProblem& p) {
+double relative_limit(const GemmOperands& o) {
+  const reference::Sums sums = reference::sums_of(o);
   const auto rounding = [](DType t) {
     switch (t) {
       case DType::f32:
@@ -54,23 +37,23 @@ double relative_limit(const GemmProblem& p) {
         return 0x1p-3;
     }
   };
-  double limit = rounding(p.d.dtype);
-  if (numeric::is_8bit(p.a.dtype)) limit += promotes(p) ? 2e-3 : 1e-2;
-  if (folds(p)) limit += 5e-2;
-  return p.epilogue.gated ? 2 * limit : limit;
+  double limit = rounding(o.d.dtype);
+  if (sums.narrow) limit += sums.promoted ? 2e-3 : 1e-2;
+  if (sums.folded) limit += 5e-2;
+  return o.epilogue.gated ? 2 * limit : limit;
 }
 
 // Why `found`, of a result made by `ours` compared with one by `theirs`, is beyond the limits of
-// `p`, as a sentence; nothing when it is not.
-std::optional<std::string> fault(const Comparison& found, const GemmProblem& p,
+// the product `o`, as a sentence; nothing when it is not.
+std::optional<std::string> fault(const reference::Comparison& found, const GemmOperands& o,
                                  const std::string& ours, const std::string& theirs) {
-  if (found.wrong == 0 && found.relative <= relative_limit(p)) return std::nullopt;
+  if (found.wrong == 0 && found.relative <= relative_limit(o)) return std::nullopt;
   char text[320];
   if (found.wrong == 0) {
     std::snprintf(text, sizeof(text),
                   "the results differ, so nothing is timed: D of %s is %.3g from that of %s "
                   "(norm of the difference over norm), more than %.3g",
-                  ours.c_str(), found.relative, theirs.c_str(), relative_limit(p));
+                  ours.c_str(), found.relative, theirs.c_str(), relative_limit(o));
   } else {
     std::snprintf(text, sizeof(text),
                   "the results differ, so nothing is timed: D[%lld, %lld, %lld] of %s is %.9g, "
@@ -88,13 +71,13 @@ std::int64_t elements(const GemmOperands& part) {
 
 }  // namespace
 
-Judge::Judge(const GemmProblem& problem, const std::vector<GemmOperands>& sets,
-             const std::vector<Parts>& parts, const Launch& library, cudaStream_t stream)
-    : problem_(problem), sets_(sets), parts_(parts), stream_(stream) {
+Judge::Judge(const std::vector<GemmOperands>& sets, const std::vector<Parts>& parts,
+             const Launch& library, cudaStream_t stream)
+    : sets_(sets), parts_(parts), stream_(stream) {
   if (library) {
     run(library, sets_.size() - 1);
   } else {
-    product_ = reference();
+    product_ = plain_product();
   }
 }
 
@@ -118,13 +101,13 @@ void Judge::run(const Launch& launch, std::size_t set) const {
   require(cudaStreamSynchronize(stream_), "multiplying");
 }
 
-std::shared_ptr<device::CudaBuffer> Judge::reference() const {
+std::shared_ptr<device::CudaBuffer> Judge::plain_product() const {
   std::int64_t count = 0;
   for (const GemmOperands& part : parts_.front()) count += elements(part);
   auto product = filled_memory(count * 4);
   auto* to = static_cast<float*>(product->data());
   for (const GemmOperands& part : parts_.front()) {
-    reference_product(part, to, stream_);
+    require(reference::multiply_on_cuda(part, to, stream_));
     to += elements(part);
   }
   return product;
@@ -136,11 +119,13 @@ Result<double> Judge::compare_parts(std::size_t set, const device::CudaBuffer* p
                                     const std::string& who) const {
   const auto* right = product == nullptr ? nullptr : static_cast<const float*>(product->data());
   const char* by = product == nullptr ? kLibrary : kReference;
-  const std::string whose = who + (problem_.groups ? ", in a group" : "");
+  const GemmOperands& whole = sets_[set];
+  const std::string whose = who + (whole.groups ? ", in a group" : "");
   double worst = 0;
   for (const GemmOperands& part : parts_[set]) {
-    const Comparison found = compare(part, sets_.back().d, right, tolerance(problem_), stream_);
-    if (const auto wrong = fault(found, problem_, whose, by)) {
+    const reference::Comparison found =
+        require(reference::compare_on_cuda(part, sets_.back().d, right, tolerance(whole), stream_));
+    if (const auto wrong = fault(found, whole, whose, by)) {
       return Refusal{RefusalCode::device_error, *wrong};
     }
     worst = std::max(worst, found.relative);
@@ -151,7 +136,7 @@ Result<double> Judge::compare_parts(std::size_t set, const device::CudaBuffer* p
 
 std::string Judge::who_is_right() const {
   try {
-    const auto product = reference();
+    const auto product = plain_product();
     const bool ours = compare_parts(0, product.get(), "").ok();
     const bool theirs = compare_parts(sets_.size() - 1, product.get(), kLibrary).ok();
     const char* verdict = ours && theirs ? "both are right"

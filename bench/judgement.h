@@ -16,10 +16,10 @@ namespace warpwright::bench {
 /// plain kernel in float64.
 class Judge {
  public:
-  /// Of `problem`, on these sets and their parts, which stay. `library` starts cuBLASLt's product,
+  /// Of the product of these sets and their parts, which stay. `library` starts cuBLASLt's product,
   /// or is empty. No launch must write to the last set before the last check.
-  Judge(const GemmProblem& problem, const std::vector<GemmOperands>& sets,
-        const std::vector<Parts>& parts, const Launch& library, cudaStream_t stream);
+  Judge(const std::vector<GemmOperands>& sets, const std::vector<Parts>& parts,
+        const Launch& library, cudaStream_t stream);
 
   /// What it compares with.
   [[nodiscard]] std::string name() const;
@@ -29,12 +29,11 @@ class Judge {
 
  private:
   void run(const Launch& launch, std::size_t set) const;
-  [[nodiscard]] std::shared_ptr<device::CudaBuffer> reference() const;
+  [[nodiscard]] std::shared_ptr<device::CudaBuffer> plain_product() const;
   [[nodiscard]] Result<double> compare_parts(std::size_t set, const device::CudaBuffer* product,
                                              const std::string& who) const;
   [[nodiscard]] std::string who_is_right() const;
 
-  const GemmProblem& problem_;
   const std::vector<GemmOperands>& sets_;
   const std::vector<Parts>& parts_;
   cudaStream_t stream_;

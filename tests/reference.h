@@ -1,5 +1,5 @@
-// What the tests of products share: tensors with their surroundings, and what results must be, in
-// double precision, written down here once.
+// What the tests of products share: tensors with their surroundings. What results must be says
+// warpwright/reference/; here are the names by which tests ask it.
 #pragma once
 
 #include <algorithm>
@@ -13,10 +13,9 @@
 #include <vector>
 
 #include "tests/index.h"
-#include "warpwright/numeric/bulk.h"
 #include "warpwright/numeric/float_format.h"
-#include "warpwright/numeric/vector_clones.h"
 #include "warpwright/plan/plan.h"
+#include "warpwright/reference/product.h"
 
 namespace warpwright::tests {
 
@@ -27,46 +26,14 @@ constexpr std::uint64_t mixed(std::uint64_t x) {
   return x ^ x >> 31;
 }
 
-/// In the type in which it is computed.
-template <class Float>
-Float activated(Activation activation, Float x) {
-  switch (activation) {
-    case Activation::relu:
-      return x < 0 ? 0 : x;
-    case Activation::silu:
-      return x / (1 + std::exp(-x));
-    case Activation::quick_gelu:
-      return x / (1 + std::exp(static_cast<Float>(-1.702) * x));
-    case Activation::gelu: {
-      const auto root = static_cast<Float>(0.79788456080286535588);  // of 2 / pi
-      const auto cubic = static_cast<Float>(0.044715);
-      return x / 2 * (1 + std::tanh(root * (x + cubic * x * x * x)));
-    }
-    case Activation::none:
-      break;
-  }
-  return x;
-}
+using reference::activated;
+using reference::element;
+using reference::Product;
+using reference::Sum;
+using Bounded = reference::Bounded<double>;
 
-/// An element of a view; one matrix serves any batch.
-inline double element(const MatrixView& v, std::int64_t batch, std::int64_t i, std::int64_t j) {
-  const std::int64_t place =
-      (v.batch == 1 ? 0 : batch * v.batch_stride) + i * v.row_stride + j * v.column_stride;
-  const int bits = numeric::bits(v.dtype);
-  std::uint64_t code = 0;
-  std::memcpy(&code, static_cast<const std::byte*>(v.data) + place * bits / 8,
-              index(std::max(1, bits / 8)));
-  return numeric::to_double(v.dtype, code >> place * bits % 8);
-}
-
-/// The scale of Scaling::micro that an element (i, j) of an operand has, where cuBLASLt has it.
-inline std::byte* micro_scale(const MatrixView& scales, std::int64_t batch, std::int64_t i,
-                              std::int64_t block) {
-  return static_cast<std::byte*>(scales.data) +
-         (scales.batch == 1 ? 0 : batch * scales.batch_stride) +
-         (i / 128 * (scales.columns / 4) + block / 4) * 512 + i % 32 * 16 + i % 128 / 32 * 4 +
-         block % 4;
-}
+/// What tests allow activations to be as steep as, at least.
+inline constexpr double slope = 1.2;
 
 /// A batch of matrices with its memory. All bytes but the elements are 0xff, which is a NaN or a
 /// large negative number of every type; so are the elements until they are set.
@@ -215,158 +182,6 @@ class Tensor {
   MatrixView view_;
   std::int64_t begin_ = 0;
   std::vector<Line> memory_;
-};
-
-/// A sum, and that of its terms' magnitudes, from which its error can be bounded.
-struct Sum {
-  double value = 0;
-  double size = 0;
-};
-
-/// A value, and how far from it a kernel's may be.
-struct Bounded {
-  double value = 0;
-  double bound = 0;
-};
-
-/// Of `n` products of exact values, in double precision.
-WW_VECTOR_SUMS inline Sum dot(const float* x, const float* y, std::int64_t n) {
-  double value = 0;
-  double size = 0;
-  for (std::int64_t k = 0; k < n; ++k) {
-    const double term = static_cast<double>(x[k]) * static_cast<double>(y[k]);
-    value += term;
-    size += std::fabs(term);  // of this name compilers know their own
-  }
-  return {value, size};
-}
-
-/// What a product must be: plan/problem.h word for word, over the operands' own addresses.
-class Product {
- public:
-  explicit Product(const GemmOperands& o) : o_(o), a_(decoded(o.a)), b_(decoded(o.b)) {
-    if (o.scaling != Scaling::micro) return;
-    scale(o.a, o.scale_a, a_);
-    scale(o.b, o.scale_b, b_);
-  }
-
-  /// Element (i, j) of the product before the activation. `batch` is the matrix of A and D, `group`
-  /// that of B and of what goes with it. The size is that of the scaled products alone.
-  [[nodiscard]] Sum before(std::int64_t batch, std::int64_t group, std::int64_t i,
-                           std::int64_t j) const {
-    const std::int64_t depth = o_.a.columns;
-    const float* const x = a_.data() + (of(o_.a, batch) * o_.a.rows + i) * depth;
-    const float* const y = b_.data() + (of(o_.b, group) * o_.b.rows + j) * depth;
-    Sum sum;
-    for (std::int64_t first = 0; first < depth; first += 128) {
-      const Sum part = dot(x + first, y + first, std::min<std::int64_t>(128, depth - first));
-      const double scale =
-          o_.scaling == Scaling::block
-              ? element(o_.scale_a, batch, i, first / 128) * scale_b(group, j / 128, first / 128)
-              : 1;
-      sum.value += part.value * scale;
-      sum.size += part.size * std::abs(scale);
-    }
-    double factor = static_cast<double>(o_.alpha);
-    if (o_.scaling == Scaling::tensor) {
-      factor *= element(o_.scale_a, batch, 0, 0) * scale_b(group, 0, 0);
-    }
-    if (o_.scaling == Scaling::row_column) {
-      factor *= element(o_.scale_a, batch, i, 0) * scale_b(group, j, 0);
-    }
-    if (o_.scaling == Scaling::group) {
-      factor *= element(o_.scale_a, 0, o_.scale_a.rows == 1 ? 0 : group, 0) * scale_b(0, group, 0);
-    }
-    sum.value *= factor;
-    sum.size *= std::abs(factor);
-    if (beta_of(o_) != 0) sum.value += static_cast<double>(o_.beta) * element(o_.c, batch, i, j);
-    if (o_.epilogue.bias == Bias::rows) sum.value += element(o_.bias, batch, i, 0);
-    if (o_.epilogue.bias == Bias::columns) sum.value += element(o_.bias, group, j, 0);
-    return sum;
-  }
-
-  /// Element (i, j) of D before it is rounded.
-  [[nodiscard]] double result(std::int64_t batch, std::int64_t group, std::int64_t i,
-                              std::int64_t j) const {
-    double x = activated(o_.epilogue.activation, before(batch, group, i, j).value);
-    if (o_.epilogue.gated) x *= before(batch, group, i, j + o_.d.columns).value;
-    if (o_.scale_d.data != nullptr) x *= element(o_.scale_d, batch, 0, 0);
-    return x;
-  }
-
-  /// Element (i, j) of D before it is scaled and rounded, by a kernel that loses at most
-  /// `loss(sum)` of a sum.
-  template <class Loss>
-  [[nodiscard]] Bounded bounded(std::int64_t batch, std::int64_t group, std::int64_t i,
-                                std::int64_t j, const Loss& loss) const {
-    const Sum sum = before(batch, group, i, j);
-    // The steepest slope of an activation is 1.2.
-    Bounded want{activated(o_.epilogue.activation, sum.value), loss(sum) * 1.2};
-    if (o_.epilogue.gated) {
-      const Sum up = before(batch, group, i, j + o_.d.columns);
-      want.bound = want.bound * (std::abs(up.value) + loss(up)) + loss(up) * std::abs(want.value);
-      want.value *= up.value;
-    }
-    return want;
-  }
-
- private:
-  // Packed weights may be without.
-  [[nodiscard]] double scale_b(std::int64_t group, std::int64_t i, std::int64_t j) const {
-    return o_.scale_b.data == nullptr ? 1 : element(o_.scale_b, group, i, j);
-  }
-  static std::int64_t of(const MatrixView& v, std::int64_t matrix) {
-    return v.batch == 1 || v.batch_stride == 0 ? 0 : matrix;
-  }
-  // Multiplies the elements of `v` by those of their blocks.
-  static void scale(const MatrixView& v, const MatrixView& by, std::vector<float>& all) {
-    const int block = v.dtype == DType::e2m1 ? 16 : 32;
-    for (std::size_t at = 0; at < all.size(); ++at) {
-      const auto row = static_cast<std::int64_t>(at) / v.columns;
-      const std::int64_t k = static_cast<std::int64_t>(at) % v.columns;
-      all[at] *= static_cast<float>(numeric::to_double(
-          by.dtype,
-          static_cast<unsigned>(*micro_scale(by, of(by, row / v.rows), row % v.rows, k / block))));
-    }
-  }
-  // The matrices one below the other: every type that is multiplied is exact in f32.
-  static std::vector<float> decoded(const MatrixView& v) {
-    const std::int64_t matrices = of(v, v.batch - 1) + 1;
-    std::vector<float> all(index(matrices * v.rows * v.columns));
-    if (!numeric::widens_from_memory(v.dtype) || (v.column_stride != 1 && v.row_stride != 1)) {
-      std::size_t at = 0;
-      for (std::int64_t b = 0; b < matrices; ++b) {
-        for (std::int64_t i = 0; i < v.rows; ++i) {
-          for (std::int64_t j = 0; j < v.columns; ++j) {
-            all[at++] = static_cast<float>(element(v, b, i, j));
-          }
-        }
-      }
-      return all;
-    }
-    const std::int64_t lines = v.column_stride == 1 ? v.rows : v.columns;
-    const std::int64_t length = v.column_stride == 1 ? v.columns : v.rows;
-    const std::int64_t pitch = v.column_stride == 1 ? v.row_stride : v.column_stride;
-    const int size = numeric::bits(v.dtype) / 8;
-    std::vector<float> line(index(length));
-    for (std::int64_t b = 0; b < matrices; ++b) {
-      float* const matrix = all.data() + b * v.rows * v.columns;
-      for (std::int64_t i = 0; i < lines; ++i) {
-        const auto* const from =
-            static_cast<const std::byte*>(v.data) + (b * v.batch_stride + i * pitch) * size;
-        if (v.column_stride == 1) {
-          numeric::widen_from(from, matrix + i * length, index(length), v.dtype);
-          continue;
-        }
-        numeric::widen_from(from, line.data(), index(length), v.dtype);
-        for (std::int64_t j = 0; j < length; ++j) matrix[j * lines + i] = line[index(j)];
-      }
-    }
-    return all;
-  }
-
-  GemmOperands o_;
-  std::vector<float> a_, b_;
 };
 
 }  // namespace warpwright::tests

@@ -226,7 +226,9 @@ int check_command(const GemmOptions& run, const CheckCommandOptions& o, std::ost
                       : "smaller extents or fewer --schedules are faster");
     product.load(run.seed, err);
     options.right = [&product](const MatrixView& got) {
-      return check_job(product.job, got.dtype, got.data).passed();
+      GemmOperands operands = product.operands;
+      operands.d = got;
+      return check_job(product.job, operands).passed();
     };
     if (o.mutant) options.mutation = mutant_of(product, *o.mutant);
     if (o.reduce) return reduce(product, options, o.json, out, err);

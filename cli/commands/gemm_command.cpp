@@ -187,7 +187,7 @@ std::string time_text(const GemmOutcome& o) {
 
 JobCheck check_result(const Product& product, std::ostream& err) {
   Progress progress(err, "check");
-  return check_job(product.job, product.d.dtype, product.d.bytes.data(),
+  return check_job(product.job, product.operands,
                    [&progress](double share) { progress.share(share); });
 }
 

@@ -10,7 +10,6 @@
 #include "cli/commands/gemm_tensors.h"
 #include "cli/commands/operand_files.h"
 #include "cli/compute/random.h"
-#include "cli/compute/reference.h"
 #include "warpwright/weights/pack.h"
 
 namespace warpwright::cli {
@@ -88,81 +87,12 @@ void lay_out(GemmJob& job) {
   if (o.has_bias()) o.bias = stored(job.bias, job.bias.dtype);
 }
 
-std::int64_t batch_stride(const HostTensor& t) {
-  return t.shape.size() == 3 && t.shape[0] > 1 ? t.shape[1] * t.shape[2] : 0;
-}
-
-MatrixCodes codes_of(const HostTensor& t, bool transposed = false) {
-  return {t.dtype, t.bytes.data(), transposed, batch_stride(t)};
-}
-
 // The bytes of rows [begin, end) of a matrix; of whole batches where there are no groups.
 std::span<std::byte> bytes_of(HostTensor& t, const RowRange& rows) {
   if (rows.count() == 0) return {};
   const std::int64_t row = t.shape.back() * size_of(t.dtype);
   return std::span(t.bytes).subspan(static_cast<std::size_t>(rows.begin * row),
                                     static_cast<std::size_t>(rows.count() * row));
-}
-
-// The product of one group, or the dense one, as a question to the check.
-GemmCheck check_of(const GemmJob& job, std::size_t group, DType type, const void* codes) {
-  const RowRange rows = job.rows[group];
-  const auto g = static_cast<std::int64_t>(group);
-  // From row `row` on.
-  const auto from = [](MatrixCodes t, std::int64_t row, std::int64_t columns) {
-    t.codes = static_cast<const std::byte*>(t.codes) + row * columns * size_of(t.dtype);
-    return t;
-  };
-  GemmCheck c;
-  c.m = rows.count();
-  c.n = job.product.n();
-  c.k = job.product.k();
-  c.batch = job.product.batch();
-  c.a = from(codes_of(job.a, job.a_transposed), rows.begin, job.product.k());
-  c.b = of_batch(codes_of(job.b, job.b_transposed), g);
-  if (job.reads_c()) c.c = from(codes_of(job.c), rows.begin, job.result_columns());
-  c.d = from({type, codes, false, job.product.m() * job.result_columns()}, rows.begin,
-             job.result_columns());
-  c.alpha = static_cast<double>(job.product.alpha);
-  c.beta = static_cast<double>(job.product.beta);
-  c.scaling = job.product.scaling == Scaling::group ? Scaling::tensor
-              : job.is_micro()                      ? Scaling::none  // the values are scaled
-                                                    : job.product.scaling;
-  c.accumulation = job.product.accumulation;
-  if (job.product.packed) {
-    c.packed_b = true;
-    c.folded = folds(job.product.packed->sums);
-    c.accumulation =
-        job.product.packed->sums == GroupSums::exact ? Accumulation::promoted : Accumulation::fast;
-  }
-  if (c.scaling != Scaling::none) {
-    const bool by_row =
-        job.product.scaling == Scaling::row_column || job.product.scaling == Scaling::block;
-    const bool one_each = job.product.scaling == Scaling::group && job.scale_a.shape[0] > 1;
-    c.scale_a = from(codes_of(job.scale_a),
-                     by_row     ? rows.begin
-                     : one_each ? g
-                                : 0,
-                     job.scale_a.shape.back());
-    c.scale_b = codes_of(job.scale_b);
-    if (!job.scale_b.shape.empty())
-      c.scale_b =
-          job.product.scaling == Scaling::group ? from(c.scale_b, g, 1) : of_batch(c.scale_b, g);
-  }
-  if (job.scale_d) c.scale_d = codes_of(*job.scale_d);
-  c.epilogue = job.product.epilogue;
-  if (job.product.epilogue.bias == Bias::rows) c.bias = from(codes_of(job.bias), rows.begin, 1);
-  if (job.product.epilogue.bias == Bias::columns) c.bias = of_batch(codes_of(job.bias), g);
-  return c;
-}
-
-// The values of the packed weights of a file.
-void read_values(GemmJob& job) {
-  const auto weights = weights::unpack(job.packed_b);
-  if (!weights) throw InputError(weights.refusal());
-  const std::vector<float> values = weights::values_of(*weights);
-  job.b.bytes.resize(values.size() * sizeof(float));
-  std::memcpy(job.b.bytes.data(), values.data(), job.b.bytes.size());
 }
 
 // Random int4 weights: normal ones, quantised.
@@ -178,9 +108,6 @@ void pack_random(GemmJob& job, std::uint64_t seed) {
       weights::pack(weights::source_of(*quantised), {.encoding = f.encoding, .scale = f.scale});
   if (!bytes) throw InputError(bytes.refusal());
   job.packed_b = std::move(*bytes);
-  const std::vector<float> values = weights::values_of(*quantised);
-  std::memcpy(wide.bytes.data(), values.data(), wide.bytes.size());
-  job.b = std::move(wide);
 }
 
 // Block scales of A as the copy engine reads them: the tokens of a block of K side by side, each
@@ -213,9 +140,9 @@ void lay_side_by_side(GemmJob& job) {
 }
 
 // Rows of a result in no group that are not as they were made.
-std::int64_t touched_rows(const GemmJob& job, DType type, const void* codes) {
-  const std::int64_t row = job.result_columns() * size_of(type);
-  const auto* bytes = static_cast<const std::byte*>(codes);
+std::int64_t touched_rows(const GemmJob& job, const MatrixView& d) {
+  const std::int64_t row = job.result_columns() * size_of(d.dtype);
+  const auto* bytes = static_cast<const std::byte*>(d.data);
   std::int64_t touched = 0;
   for (std::int64_t i = job.rest.begin; i < job.rest.end; ++i) {
     const bool same = std::all_of(bytes + i * row, bytes + (i + 1) * row,
@@ -291,11 +218,7 @@ void load(GemmJob& job, std::uint64_t seed, std::ostream& err) {
     round_to(job.a, a_type, "A", err);
   }
   if (job.product.packed) {
-    if (job.packed_b.empty()) {
-      pack_random(job, seed);
-    } else {
-      read_values(job);
-    }
+    if (job.packed_b.empty()) pack_random(job, seed);
   } else if (!make(job.b, b_type, kStreamB)) {
     round_to(job.b, b_type, "B", err);
   }
@@ -361,27 +284,9 @@ GemmOperands operands_of(GemmJob& job, HostTensor& d) {
   return o;
 }
 
-JobCheck check_job(const GemmJob& job, DType type, const void* codes,
+JobCheck check_job(const GemmJob& job, const GemmOperands& operands,
                    const std::function<void(double)>& progress) {
-  JobCheck result;
-  result.elements.dtype = type;
-  result.elements.batch = job.product.batch();
-  for (std::size_t g = 0; g < job.rows.size(); ++g) {
-    const RowRange rows = job.rows[g];
-    if (rows.count() == 0) continue;
-    GemmCheck question = check_of(job, g, type, codes);
-    if (progress) {
-      question.progress = [&](double share) {
-        progress((static_cast<double>(rows.begin) + share * static_cast<double>(rows.count())) /
-                 static_cast<double>(job.product.m()));
-      };
-    }
-    CheckResult part = check_gemm(question);
-    if (part.worst_row >= 0) part.worst_row += rows.begin;
-    merge(result.elements, part);
-  }
-  result.touched = touched_rows(job, type, codes);
-  return result;
+  return {check_gemm(operands, {.progress = progress}), touched_rows(job, operands.d)};
 }
 
 void write_result(const GemmJob& job, HostTensor d, const std::string& spec, std::ostream& err) {

@@ -74,9 +74,9 @@ struct GemmJob {
   PlanChoices choices;
   bool uses_tuning = true;
   HostTensor a, b, c;
-  /// Of int4 weights `b` has their values, in f32, and here are their bytes.
+  /// A packed tensor, of int4 weights: of these `b` has the shape alone.
   std::vector<std::byte> packed_b;
-  /// With micro scaling `a` and `b` have the values, in f32, and here are their codes and scales.
+  /// With micro scaling `a` and `b` have f32, of which these are the codes and scales.
   MicroTensor micro_a, micro_b;
   HostTensor scale_a, scale_b;  ///< f32, with `scaling`
   /// scale_a once more, tokens side by side, where the kernel gets it so; random block scales
@@ -127,9 +127,9 @@ struct JobCheck {
   [[nodiscard]] bool passed() const { return elements.passed && touched == 0; }
 };
 
-/// Compares the codes of a result of `type` that was poisoned before. `progress` is called with the
-/// share done.
-JobCheck check_job(const GemmJob& job, DType type, const void* codes,
+/// Compares the result of a loaded job's operands, which was poisoned before. `progress` is called
+/// with the share done.
+JobCheck check_job(const GemmJob& job, const GemmOperands& operands,
                    const std::function<void(double)>& progress = {});
 
 /// Writes a complete result to the file that `spec` names: rows in no group as zeros, and what .npy

@@ -188,8 +188,9 @@ HostTensor scales_of(const GemmOptions& o, const GemmJob& job, bool of_a) {
   }
   const bool each =
       job.product.scaling == Scaling::row_column || job.product.scaling == Scaling::block;
-  const Extents shape = stacked(job, of_a || !each ? Along::rows : Along::groups, rows, columns);
+  Extents shape = stacked(job, of_a || !each ? Along::rows : Along::groups, rows, columns);
   Extents one = {rows, columns};  // that serves all
+  if (job.product.scaling == Scaling::tensor) shape = one;
   if (job.product.is_grouped())
     one = of_a && job.product.scaling == Scaling::group ? Extents{1, 1} : shape;
   const std::string name = of_a ? "scale_a" : "scale_b";
@@ -199,10 +200,10 @@ HostTensor scales_of(const GemmOptions& o, const GemmJob& job, bool of_a) {
 }
 
 // The scale of D: a number, or a file's.
-std::optional<HostTensor> scale_of_result(const std::string& text, const GemmJob& job) {
+std::optional<HostTensor> scale_of_result(const std::string& text) {
   if (text.empty()) return std::nullopt;
   if (names_file(text)) {
-    HostTensor tensor = read_vector("scale_d", text, stacked(job, Along::rows, 1, 1), {1, 1});
+    HostTensor tensor = read_vector("scale_d", text, {1, 1}, {1, 1});
     require_f32("scale_d", tensor);
     return tensor;
   }
@@ -263,7 +264,7 @@ void read_matrices(const GemmOptions& o, GemmJob& job) {
 void read_vectors(const GemmOptions& o, GemmJob& job) {
   job.scale_a = scales_of(o, job, true);
   job.scale_b = scales_of(o, job, false);
-  job.scale_d = scale_of_result(o.scale_d, job);
+  job.scale_d = scale_of_result(o.scale_d);
   if (job.product.epilogue.bias != Bias::none) job.bias = bias_of(parse_bias(o.bias).second, job);
 }
 

@@ -30,7 +30,7 @@ std::uint64_t scale_of(DType type, double most) {
 
 }  // namespace
 
-MicroTensor quantise(HostTensor& values, DType type) {
+MicroTensor quantise(const HostTensor& values, DType type) {
   const std::size_t rank = values.shape.size();
   const std::int64_t k = values.shape[rank - 1];
   const std::int64_t rows = values.shape[rank - 2];
@@ -43,10 +43,10 @@ MicroTensor quantise(HostTensor& values, DType type) {
   MicroTensor made;
   made.codes.resize(index((all * k * bits + 7) / 8));
   made.scales.resize(index(rows == 0 ? 0 : all / rows * matrix));
-  auto* const floats = reinterpret_cast<float*>(values.bytes.data());
+  const auto* const floats = reinterpret_cast<const float*>(values.bytes.data());
   for (std::int64_t row = 0; row < all; ++row) {
     for (std::int64_t first = 0; first < k; first += block) {
-      float* const x = floats + row * k + first;
+      const float* const x = floats + row * k + first;
       const std::int64_t count = std::min<std::int64_t>(block, k - first);
       float most = 0;
       for (std::int64_t i = 0; i < count; ++i) {
@@ -64,7 +64,6 @@ MicroTensor quantise(HostTensor& values, DType type) {
                                        : saturated(type, scaled);
         const std::int64_t at = row * k + first + i;
         made.codes[index(at * bits / 8)] |= static_cast<std::byte>(code << at * bits % 8);
-        x[i] = static_cast<float>(numeric::to_double(type, code) * factor);
       }
     }
   }

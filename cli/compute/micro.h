@@ -17,9 +17,9 @@ struct MicroTensor {
 };
 
 /// Rounds rows x K matrices of f32 to `type`, e4m3 or e2m1, with scales by which the largest of
-/// each block fits: for e4m3 the power of two below it, over 2^8, for e2m1 a sixth of it. `values`
-/// become what codes and scales say. What is not finite becomes a largest number.
-MicroTensor quantise(HostTensor& values, DType type);
+/// each block fits: for e4m3 the power of two below it, over 2^8, for e2m1 a sixth of it. What is
+/// not finite becomes a largest number.
+MicroTensor quantise(const HostTensor& values, DType type);
 
 /// The scales as GemmOperands takes them, of an operand of that shape.
 MatrixView scales_view(MicroTensor& of, const HostTensor& values, DType type);

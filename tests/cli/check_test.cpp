@@ -55,18 +55,20 @@ struct Matrix {
     }
     return t;
   }
-  MatrixCodes codes() const { return {dtype, bytes.data()}; }
+  MatrixView view() const { return matrix(data(), dtype, rows, columns); }
+  // The same elements of which the transpose is stored.
+  MatrixView view_of_transpose() const { return {data(), dtype, columns, rows, 1, columns}; }
+
+ private:
+  void* data() const { return const_cast<std::byte*>(bytes.data()); }
 };
 
-GemmCheck problem_of(const Matrix& a, const Matrix& b, const Matrix& d) {
-  GemmCheck p;
-  p.m = a.rows;
-  p.n = b.rows;
-  p.k = a.columns;
-  p.a = a.codes();
-  p.b = b.codes();
-  p.d = d.codes();
-  return p;
+GemmOperands product_of(const Matrix& a, const Matrix& b, const Matrix& d) {
+  GemmOperands o;
+  o.a = a.view();
+  o.b = b.view();
+  o.d = d.view();
+  return o;
 }
 
 // What a correct kernel gives: fp32 accumulation in k order, one rounding at the end.
@@ -81,11 +83,7 @@ Matrix gemm(const Matrix& a, const Matrix& b, DType dtype, float alpha = 1, floa
       }
       sum *= alpha;
       if (c != nullptr) sum += beta * static_cast<float>(c->at(i, j));
-      const auto overflow =
-          numeric::bits(dtype) == 8 ? numeric::Overflow::saturate : numeric::Overflow::special;
-      d.set_code(i, j,
-                 numeric::from_double(dtype, static_cast<double>(sum),
-                                      numeric::Rounding::nearest_even, overflow));
+      d.set_code(i, j, reference::code_of(dtype, static_cast<double>(sum)));
     }
   }
   return d;
@@ -99,7 +97,7 @@ TEST(Check, ACorrectResultPassesInEveryType) {
       Matrix b(in, 29, 70);
       a.fill(1);
       b.fill(2);
-      const CheckResult result = check_gemm(problem_of(a, b, gemm(a, b, out)));
+      const CheckResult result = check_gemm(product_of(a, b, gemm(a, b, out)));
       EXPECT_TRUE(result.passed) << numeric::name(in) << " " << describe(result);
       EXPECT_EQ(result.elements, 37 * 29);
       EXPECT_LE(result.worst_ratio, 1.0);
@@ -115,15 +113,15 @@ TEST(Check, AlphaBetaAndC) {
   b.fill(2);
   c.fill(3);
   const Matrix d = gemm(a, b, DType::bf16, -0.37f, 2.5f, &c);
-  GemmCheck p = problem_of(a, b, d);
-  p.alpha = static_cast<double>(-0.37f);
-  p.beta = 2.5;
-  p.c = c.codes();
+  GemmOperands p = product_of(a, b, d);
+  p.alpha = -0.37f;
+  p.beta = 2.5f;
+  p.c = c.view();
   EXPECT_TRUE(check_gemm(p).passed) << describe(check_gemm(p));
-  p.beta = 2.4;
+  p.beta = 2.4f;
   EXPECT_FALSE(check_gemm(p).passed);
-  p.beta = 2.5;
-  p.alpha = 0.37;
+  p.beta = 2.5f;
+  p.alpha = 0.37f;
   EXPECT_FALSE(check_gemm(p).passed);
 }
 
@@ -136,11 +134,11 @@ TEST(Check, TransposedOperands) {
   const Matrix at = a.transpose();
   const Matrix bt = b.transpose();
   const Matrix dt = d.transpose();
-  GemmCheck p = problem_of(a, b, d);
+  GemmOperands p = product_of(a, b, d);
   const CheckResult plain = check_gemm(p);
-  p.a = {DType::f16, at.bytes.data(), true};
-  p.b = {DType::bf16, bt.bytes.data(), true};
-  p.d = {DType::f16, dt.bytes.data(), true};
+  p.a = at.view_of_transpose();
+  p.b = bt.view_of_transpose();
+  p.d = dt.view_of_transpose();
   const CheckResult transposed = check_gemm(p);
   EXPECT_TRUE(transposed.passed) << describe(transposed);
   EXPECT_EQ(plain.worst_ratio, transposed.worst_ratio);
@@ -153,12 +151,12 @@ TEST(Check, OneWrongElementIsFoundWhereverItIs) {
   a.fill(1);
   b.fill(2);
   const Matrix good = gemm(a, b, DType::bf16);
-  ASSERT_TRUE(check_gemm(problem_of(a, b, good)).passed);
+  ASSERT_TRUE(check_gemm(product_of(a, b, good)).passed);
   for (const auto& [row, col] : std::vector<std::pair<int, int>>{
            {0, 0}, {0, 259}, {199, 0}, {199, 259}, {127, 128}, {128, 127}, {63, 200}}) {
     Matrix bad = good;
     bad.set_code(row, col, bad.code(row, col) ^ 2);  // two ulps of bf16
-    const CheckResult result = check_gemm(problem_of(a, b, bad));
+    const CheckResult result = check_gemm(product_of(a, b, bad));
     EXPECT_FALSE(result.passed);
     EXPECT_EQ(result.failures, 1);
     EXPECT_EQ(result.worst_row, row);
@@ -180,22 +178,23 @@ TEST(Check, TheResultDoesNotDependOnTheThreads) {
   d.set(5, 140, d.at(5, 140) + 1);
   d.set(150, 7, kNan);
   d.set(150, 200, kNan);
-  GemmCheck p = problem_of(a, b, d);
+  const GemmOperands p = product_of(a, b, d);
+  CheckSettings settings;
   double last = 0;
-  p.progress = [&](double share) {
+  settings.progress = [&](double share) {
     EXPECT_GT(share, last);
     last = share;
   };
-  p.threads = 1;
-  const CheckResult one = check_gemm(p);
+  settings.threads = 1;
+  const CheckResult one = check_gemm(p, settings);
   EXPECT_EQ(last, 1.0);
   EXPECT_EQ(one.failures, 3);
   EXPECT_EQ(one.worst_row, 150);
   EXPECT_EQ(one.worst_col, 7) << "of two equally bad ones the first";
   for (const int threads : {2, 3, 8, 100}) {
-    p.threads = threads;
+    settings.threads = threads;
     last = 0;
-    const CheckResult many = check_gemm(p);
+    const CheckResult many = check_gemm(p, settings);
     EXPECT_EQ(many.failures, one.failures);
     EXPECT_EQ(many.worst_row, one.worst_row);
     EXPECT_EQ(many.worst_col, one.worst_col);
@@ -204,7 +203,7 @@ TEST(Check, TheResultDoesNotDependOnTheThreads) {
 }
 
 // A 1 x 1 x K problem whose sum is `want`, and D as given.
-CheckResult check_one(double x, double y, DType dtype, std::uint64_t code, double alpha = 1,
+CheckResult check_one(double x, double y, DType dtype, std::uint64_t code, float alpha = 1,
                       DType in = DType::f32) {
   Matrix a(in, 1, 1);
   Matrix b(in, 1, 1);
@@ -212,7 +211,7 @@ CheckResult check_one(double x, double y, DType dtype, std::uint64_t code, doubl
   a.set(0, 0, x);
   b.set(0, 0, y);
   d.set_code(0, 0, code);
-  GemmCheck p = problem_of(a, b, d);
+  GemmOperands p = product_of(a, b, d);
   p.alpha = alpha;
   return check_gemm(p);
 }
@@ -242,13 +241,13 @@ TEST(Check, TheAccumulatorsShareGrowsWithK) {
   Matrix d(DType::f32, 1, 1);
   const double bound = static_cast<double>(k * k) * 0x1p-24;
   d.set(0, 0, bound);
-  EXPECT_TRUE(check_gemm(problem_of(a, b, d)).passed);
+  EXPECT_TRUE(check_gemm(product_of(a, b, d)).passed);
   d.set(0, 0, bound * 1.0001);
-  EXPECT_FALSE(check_gemm(problem_of(a, b, d)).passed);
-  GemmCheck p = problem_of(a, b, d);
-  p.accumulator_epsilon = 0x1p-13;  // a worse accumulator
-  EXPECT_TRUE(check_gemm(p).passed);
-  p.accumulator_epsilon = 0x1p-24;
+  EXPECT_FALSE(check_gemm(product_of(a, b, d)).passed);
+  GemmOperands p = product_of(a, b, d);
+  CheckSettings worse;
+  worse.accumulator_epsilon = 0x1p-13;
+  EXPECT_TRUE(check_gemm(p, worse).passed);
   p.alpha = 2;
   EXPECT_TRUE(check_gemm(p).passed) << "alpha scales the share";
 }
@@ -284,7 +283,7 @@ TEST(Check, NanAndInfinity) {
   EXPECT_FALSE(check_one(-kInf, 1, DType::bf16, 0x7f80).passed);
   EXPECT_FALSE(check_one(-kInf, 1, DType::bf16, 0xff7f).passed);
   EXPECT_TRUE(check_one(kInf, 1, DType::e5m2, 0x7b).passed);
-  EXPECT_TRUE(check_one(kNan, 1, DType::f32, 0, 0.0).passed) << "alpha = 0 drops the product";
+  EXPECT_TRUE(check_one(kNan, 1, DType::f32, 0, 0).passed) << "alpha = 0 drops the product";
   const CheckResult result = check_one(1, 1, DType::bf16, 0x7fff);
   EXPECT_EQ(result.worst_ratio, kInf);
   EXPECT_NE(describe(result).find("is nan where 1 is due."), std::string::npos) << describe(result);
@@ -320,7 +319,7 @@ TEST(Check, SaysHowOverflowCounts) {
     d.set(0, j, 2 + j);
     d.set(1, j, kInf);
   }
-  result = check_gemm(problem_of(a, b, d));
+  result = check_gemm(product_of(a, b, d));
   EXPECT_EQ(result.infinite, 3);
   EXPECT_EQ(
       said(result),
@@ -329,7 +328,7 @@ TEST(Check, SaysHowOverflowCounts) {
       "0.000976681709.");
   // A finite number there is wrong, and counted as that alone.
   d.set(1, 1, 65504);
-  result = check_gemm(problem_of(a, b, d));
+  result = check_gemm(product_of(a, b, d));
   EXPECT_EQ(result.failures, 1);
   EXPECT_EQ(result.infinite, 2);
   EXPECT_EQ(describe(result), "1 of 6 elements is wrong: D[1, 1] is 65504 where 180000 is due.");
@@ -346,7 +345,7 @@ TEST(Check, OverflowOnTheWayIsTolerated) {
   Matrix d(DType::f32, 1, 1);
   for (const double x : {kNan, kInf, -kInf, 0.0}) {
     d.set(0, 0, x);
-    const CheckResult result = check_gemm(problem_of(a, b, d));
+    const CheckResult result = check_gemm(product_of(a, b, d));
     EXPECT_TRUE(result.passed) << x;
     EXPECT_EQ(result.overflowed, x == 0 ? 0 : 1) << x;
     if (x == 0) continue;
@@ -369,11 +368,11 @@ TEST(Check, EmptyExtents) {
   const Matrix a(DType::f16, 3, 0);
   const Matrix b(DType::f16, 2, 0);
   Matrix d(DType::f16, 3, 2);
-  EXPECT_TRUE(check_gemm(problem_of(a, b, d)).passed);
+  EXPECT_TRUE(check_gemm(product_of(a, b, d)).passed);
   d.set(1, 1, 1);
-  EXPECT_EQ(check_gemm(problem_of(a, b, d)).failures, 1);
+  EXPECT_EQ(check_gemm(product_of(a, b, d)).failures, 1);
   const Matrix none(DType::f16, 0, 2);
-  const CheckResult result = check_gemm(problem_of(Matrix(DType::f16, 0, 5), b, none));
+  const CheckResult result = check_gemm(product_of(Matrix(DType::f16, 0, 5), b, none));
   EXPECT_TRUE(result.passed);
   EXPECT_EQ(result.elements, 0);
   EXPECT_EQ(result.worst_row, -1);
@@ -383,14 +382,13 @@ TEST(Check, EmptyExtents) {
 TEST(Check, RefusesWhatItCannotCheck) {
   const Matrix a(DType::f16, 1, 1);
   const Matrix d(DType::u8, 1, 1);
-  EXPECT_THROW(check_gemm(problem_of(a, a, d)), InputError);
-  EXPECT_THROW(check_gemm(problem_of(d, a, a)), InputError);
-  GemmCheck p = problem_of(a, a, a);
-  p.m = -1;
+  EXPECT_THROW(check_gemm(product_of(a, a, d)), InputError);
+  EXPECT_THROW(check_gemm(product_of(d, a, a)), InputError);
+  GemmOperands p = product_of(a, a, a);
+  p.a.rows = -1;
   EXPECT_THROW(check_gemm(p), InputError);
-  p = problem_of(a, a, a);
-  p.progress = [](double) { throw std::runtime_error("stop"); };
-  EXPECT_THROW(check_gemm(p), std::runtime_error);
+  const auto stop = [](double) { throw std::runtime_error("stop"); };
+  EXPECT_THROW(check_gemm(product_of(a, a, a), {.progress = stop}), std::runtime_error);
 }
 
 // --- scaled, batched and fused products ----------------------------------------------------------
@@ -411,19 +409,19 @@ double narrow_step(double sum, const std::vector<double>& products) {
   return total;
 }
 
-// A product of everything that GemmCheck knows, in the roles of both kernel and question.
+// A product of everything that a check knows, in the roles of both kernel and question.
 struct Fused {
   Matrix a, b, d;
   Matrix scale_a{DType::f32, 1, 1}, scale_b{DType::f32, 1, 1}, bias{DType::f32, 1, 1};
-  GemmCheck check;
+  GemmOperands asked;
 
   Fused(DType in, DType out, std::int64_t m, std::int64_t n, std::int64_t k, bool gated = false)
       : a(in, m, k), b(in, n, k), d(out, m, gated ? n / 2 : n) {
     a.fill(1);
     b.fill(2);
-    check = problem_of(a, b, d);
-    check.epilogue.gated = gated;
-    if (gated) check.epilogue.activation = Activation::silu;
+    asked = product_of(a, b, d);
+    asked.epilogue.gated = gated;
+    if (gated) asked.epilogue.activation = Activation::silu;
   }
 
   static Matrix positive(std::int64_t rows, std::int64_t columns, unsigned seed) {
@@ -436,32 +434,32 @@ struct Fused {
   }
 
   void scale(Scaling scaling) {
-    check.scaling = scaling;
+    asked.scaling = scaling;
     const bool row = scaling == Scaling::row_column;
     const bool block = scaling == Scaling::block;
     const std::int64_t columns = block ? (a.columns + 127) / 128 : 1;
     scale_a = positive(row || block ? a.rows : 1, columns, 5);
     scale_b = positive(row ? b.rows : block ? (b.rows + 127) / 128 : 1, columns, 6);
-    check.scale_a = scale_a.codes();
-    check.scale_b = scale_b.codes();
+    asked.scale_a = scale_a.view();
+    asked.scale_b = scale_b.view();
   }
 
   void add_bias(Bias along) {
-    check.epilogue.bias = along;
+    asked.epilogue.bias = along;
     bias = Matrix(DType::f32, along == Bias::rows ? a.rows : b.rows, 1);
     bias.fill(7);
     for (std::int64_t i = 0; i < bias.rows; ++i) bias.set(i, 0, 8 * bias.at(i, 0));
-    check.bias = bias.codes();
+    asked.bias = bias.view();
   }
 
   // What a kernel has before the activation: float32 around the tensor core's own sums.
   [[nodiscard]] float before(std::int64_t i, std::int64_t j) const {
     const bool narrow = numeric::bits(a.dtype) == 8 && numeric::is_float(a.dtype);
-    const bool blocks = check.scaling == Scaling::block;
-    const bool promoted = narrow && (blocks || check.accumulation == Accumulation::promoted);
+    const bool blocks = asked.scaling == Scaling::block;
+    const bool promoted = narrow && (blocks || asked.accumulation == Accumulation::promoted);
     const auto at = [&](const Matrix& s, std::int64_t row, std::int64_t block) {
-      if (check.scaling == Scaling::tensor) return s.at(0, 0);
-      return check.scaling == Scaling::row_column ? s.at(row, 0) : s.at(row, block);
+      if (asked.scaling == Scaling::tensor) return s.at(0, 0);
+      return asked.scaling == Scaling::row_column ? s.at(row, 0) : s.at(row, block);
     };
     float total = 0;
     double sum = 0;
@@ -478,42 +476,38 @@ struct Fused {
       const bool last = k + 32 >= a.columns;
       if (!last && !(promoted && (k + 32) % 128 == 0)) continue;
       float factor = 1;
-      if (check.scaling != Scaling::none) {
+      if (asked.scaling != Scaling::none) {
         factor = as_float(at(scale_a, i, k / 128)) *
                  as_float(at(scale_b, blocks ? j / 128 : j, k / 128));
       }
       total += factor * as_float(sum);
       sum = 0;
     }
-    total *= as_float(check.alpha);
-    if (check.epilogue.bias == Bias::rows) total += as_float(bias.at(i, 0));
-    if (check.epilogue.bias == Bias::columns) total += as_float(bias.at(j, 0));
+    total *= asked.alpha;
+    if (asked.epilogue.bias == Bias::rows) total += as_float(bias.at(i, 0));
+    if (asked.epilogue.bias == Bias::columns) total += as_float(bias.at(j, 0));
     return total;
   }
 
   // Fills D, with the halves of a gated product exchanged if asked for.
   void run(bool swap_halves = false) {
     const std::int64_t half = d.columns;
-    const auto overflow =
-        numeric::bits(d.dtype) == 8 ? numeric::Overflow::saturate : numeric::Overflow::special;
     for (std::int64_t i = 0; i < d.rows; ++i) {
       for (std::int64_t j = 0; j < d.columns; ++j) {
         float x =
-            tests::activated(check.epilogue.activation, before(i, swap_halves ? j + half : j));
-        if (check.epilogue.gated) x *= before(i, swap_halves ? j : j + half);
-        if (check.scale_d.codes != nullptr) {
+            tests::activated(asked.epilogue.activation, before(i, swap_halves ? j + half : j));
+        if (asked.epilogue.gated) x *= before(i, swap_halves ? j : j + half);
+        if (asked.scale_d.data != nullptr) {
           float scale = 0;
-          std::memcpy(&scale, check.scale_d.codes, sizeof scale);
+          std::memcpy(&scale, asked.scale_d.data, sizeof scale);
           x *= scale;
         }
-        d.set_code(i, j,
-                   numeric::from_double(d.dtype, static_cast<double>(x),
-                                        numeric::Rounding::nearest_even, overflow));
+        d.set_code(i, j, reference::code_of(d.dtype, static_cast<double>(x)));
       }
     }
   }
 
-  [[nodiscard]] CheckResult result() const { return check_gemm(check); }
+  [[nodiscard]] CheckResult result() const { return check_gemm(asked); }
 };
 
 TEST(FusedCheck, ScaledProductsPassAndWrongScalesFail) {
@@ -522,7 +516,7 @@ TEST(FusedCheck, ScaledProductsPassAndWrongScalesFail) {
       for (const DType out : {DType::bf16, DType::f32, DType::e4m3}) {
         Fused f(DType::e4m3, out, 20, 140, 272);
         f.scale(scaling);
-        f.check.accumulation = sums;
+        f.asked.accumulation = sums;
         f.run();
         EXPECT_TRUE(f.result().passed) << describe(f.result());
         // One scale off by an eighth: everything that it scales is wrong.
@@ -532,7 +526,7 @@ TEST(FusedCheck, ScaledProductsPassAndWrongScalesFail) {
         EXPECT_FALSE(wrong.passed);
         EXPECT_GT(wrong.failures, out == DType::e4m3 ? 1 : 10) << describe(wrong);
         f.scale_b.set(0, 0, static_cast<double>(right));
-        f.check.scaling = Scaling::none;
+        f.asked.scaling = Scaling::none;
         EXPECT_FALSE(f.result().passed) << "no scales at all";
       }
     }
@@ -558,9 +552,9 @@ TEST(FusedCheck, WordsOfTf32AreCut) {
   a.set_code(0, 0, 0x3fffffffU);  // almost 2
   const double cut = 2 - 0x1p-10;
   d.set(0, 0, cut * cut);
-  EXPECT_TRUE(check_gemm(problem_of(a, a, d)).passed);
+  EXPECT_TRUE(check_gemm(product_of(a, a, d)).passed);
   d.set(0, 0, 4);
-  EXPECT_FALSE(check_gemm(problem_of(a, a, d)).passed);
+  EXPECT_FALSE(check_gemm(product_of(a, a, d)).passed);
 }
 
 TEST(FusedCheck, BlockScalesBelongToTheirBlock) {
@@ -583,15 +577,15 @@ TEST(FusedCheck, BiasAndActivations) {
   for (const Activation activation : all_activations) {
     for (const Bias bias : {Bias::rows, Bias::columns}) {
       Fused f(DType::bf16, DType::bf16, 50, 70, 64);
-      f.check.epilogue.activation = activation;
-      f.check.alpha = 0.25;
+      f.asked.epilogue.activation = activation;
+      f.asked.alpha = 0.25F;
       f.add_bias(bias);
       f.run();
       EXPECT_TRUE(f.result().passed) << describe(f.result());
-      f.check.epilogue.bias = Bias::none;
+      f.asked.epilogue.bias = Bias::none;
       EXPECT_FALSE(f.result().passed) << "a missing bias";
-      f.check.epilogue.bias = bias;
-      f.check.epilogue.activation =
+      f.asked.epilogue.bias = bias;
+      f.asked.epilogue.activation =
           activation == Activation::silu ? Activation::gelu : Activation::silu;
       EXPECT_FALSE(f.result().passed) << "another activation";
     }
@@ -602,7 +596,7 @@ TEST(FusedCheck, GatedHalvesHaveTheirOrder) {
   for (const DType in : {DType::f16, DType::e4m3}) {
     for (const DType out : {DType::bf16, DType::e4m3}) {
       Fused f(in, out, 33, 160, 96, true);
-      f.check.alpha = 0.125;
+      f.asked.alpha = 0.125F;
       f.run();
       EXPECT_TRUE(f.result().passed) << describe(f.result());
       EXPECT_EQ(f.result().elements, 33 * 80);
@@ -614,8 +608,8 @@ TEST(FusedCheck, GatedHalvesHaveTheirOrder) {
 
 TEST(FusedCheck, TheScaleOfTheResultSaturates) {
   Fused f(DType::e4m3, DType::e4m3, 20, 24, 64);
-  const float scale = 40;
-  f.check.scale_d = {DType::f32, &scale};
+  float scale = 40;
+  f.asked.scale_d = matrix(&scale, DType::f32, 1, 1);
   f.run();
   std::int64_t largest = 0;
   for (std::int64_t i = 0; i < 20; ++i) {
@@ -623,8 +617,7 @@ TEST(FusedCheck, TheScaleOfTheResultSaturates) {
   }
   EXPECT_GT(largest, 10) << "the test wants values beyond the largest";
   EXPECT_TRUE(f.result().passed) << describe(f.result());
-  const float other = 36;
-  f.check.scale_d = {DType::f32, &other};
+  scale = 36;
   EXPECT_FALSE(f.result().passed);
 }
 
@@ -638,9 +631,9 @@ TEST(FusedCheck, BatchesAndTheirSharedMatrices) {
   a.fill(1);
   b.fill(2);
   Matrix d = gemm(a, b, DType::bf16);
-  GemmCheck p = problem_of(a, b, d);
-  p.m = m;
-  p.batch = 3;
+  GemmOperands p = product_of(a, b, d);
+  p.a.rows = p.d.rows = m;
+  p.a.batch = p.d.batch = 3;
   p.a.batch_stride = m * k;
   p.d.batch_stride = m * n;
   const CheckResult right = check_gemm(p);
@@ -663,15 +656,15 @@ TEST(FusedCheck, AnUnpromotedSumFails) {
     for (std::int64_t i = 0; i < 3; ++i) f.a.set(i, k, k == 0 ? 256 : 0.25);
     for (std::int64_t j = 0; j < 5; ++j) f.b.set(j, k, k == 0 ? 64 : 4);
   }
-  f.check.accumulation = Accumulation::promoted;
+  f.asked.accumulation = Accumulation::promoted;
   f.run();
   const double promoted = f.d.at(0, 0);
   EXPECT_TRUE(f.result().passed) << describe(f.result());
-  f.check.accumulation = Accumulation::fast;
+  f.asked.accumulation = Accumulation::fast;
   f.run();
   EXPECT_LT(f.d.at(0, 0), 0.9 * promoted) << "the inputs show nothing";
   EXPECT_TRUE(f.result().passed) << "fast may lose them: " << describe(f.result());
-  f.check.accumulation = Accumulation::promoted;
+  f.asked.accumulation = Accumulation::promoted;
   EXPECT_FALSE(f.result().passed) << describe(f.result());
 }
 
@@ -679,7 +672,7 @@ TEST(FusedCheck, TheNarrowBoundIsNoFreePass) {
   // Random products of fp8, long ones: a K block left out is seen, with either accumulation.
   for (const Accumulation sums : {Accumulation::fast, Accumulation::promoted}) {
     Fused f(DType::e4m3, DType::bf16, 64, 64, 2048);
-    f.check.accumulation = sums;
+    f.asked.accumulation = sums;
     f.run();
     const CheckResult right = f.result();
     EXPECT_TRUE(right.passed) << describe(right);
@@ -695,7 +688,7 @@ TEST(FusedCheck, TheNarrowBoundIsNoFreePass) {
 TEST(FusedCheck, PoisonShowsInEveryType) {
   for (const DType out : {DType::e4m3, DType::e5m2, DType::bf16, DType::f32}) {
     Fused f(DType::e5m2, out, 9, 9, 64);
-    f.check.epilogue.activation = Activation::gelu;
+    f.asked.epilogue.activation = Activation::gelu;
     f.run();
     ASSERT_TRUE(f.result().passed) << describe(f.result());
     f.d.set_code(3, 4, ~std::uint64_t{0});

@@ -23,33 +23,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The group of a row; -1 for none.
-std::int64_t group_of(const GemmOperands& o, std::int64_t row) {
-  const auto offset = [&o](std::int64_t g) {
-    return o.groups->type == OffsetType::int64
-               ? static_cast<const std::int64_t*>(o.groups->offsets)[g]
-               : static_cast<const std::int32_t*>(o.groups->offsets)[g];
-  };
-  for (std::int64_t g = 0; g < o.b.batch; ++g) {
-    if (offset(g) <= row && row < offset(g + 1)) return g;
-  }
-  return -1;
-}
-
 // D of the reference.
 void multiply(const GemmOperands& o) {
   const tests::Product product(o);
   const std::int64_t size = numeric::bits(o.d.dtype) / 8;
-  for (std::int64_t batch = 0; batch < o.d.batch; ++batch) {
-    for (std::int64_t i = 0; i < o.d.rows; ++i) {
-      const std::int64_t group = o.groups ? group_of(o, i) : batch;
-      if (group < 0) continue;
+  for (const auto& [batch, group, begin, end] : reference::parts_of(o)) {
+    for (std::int64_t i = begin; i < end; ++i) {
       for (std::int64_t j = 0; j < o.d.columns; ++j) {
-        const std::uint64_t code = numeric::from_double(
-            o.d.dtype, product.result(batch, group, i, j), numeric::Rounding::nearest_even,
-            size == 1 ? numeric::Overflow::saturate : numeric::Overflow::special);
-        const std::int64_t place =
-            batch * (o.d.batch == 1 ? 0 : o.d.batch_stride) + i * o.d.row_stride + j;
+        const std::uint64_t code =
+            reference::code_of(o.d.dtype, product.result(batch, group, i, j));
+        const std::int64_t place = reference::matrix_begin(o.d, batch) + i * o.d.row_stride + j;
         std::memcpy(static_cast<char*>(o.d.data) + place * size, &code,
                     static_cast<std::size_t>(size));
       }
@@ -164,7 +147,7 @@ TEST_F(Job, TheCheckAsksForWhatTheOperandsAre) {
     load(job, 3, err);
     HostTensor d = poisoned_result(job);
     const std::int64_t elements = job.product.batch() * job.tokens() * job.result_columns();
-    const auto found = [&] { return check_job(job, d.dtype, d.bytes.data()); };
+    const auto found = [&] { return check_job(job, operands_of(job, d)); };
     EXPECT_EQ(found().elements.failures, elements) << "poison";
     multiply(operands_of(job, d));
     EXPECT_TRUE(found().passed()) << describe(found().elements);
@@ -245,7 +228,7 @@ TEST_F(Job, FilesOf8BitTensorsAreReadAsTheyAre) {
   EXPECT_EQ(job.scale_b.bytes, read_tensor(o.scale_b).bytes);
   HostTensor d = poisoned_result(job);
   multiply(operands_of(job, d));
-  const JobCheck found = check_job(job, d.dtype, d.bytes.data());
+  const JobCheck found = check_job(job, operands_of(job, d));
   EXPECT_TRUE(found.passed()) << describe(found.elements);
   // Rounded to e4m3, and said so where it saturates.
   o = {};
@@ -277,7 +260,7 @@ TEST_F(Job, FilesOfBatchesAndTransposes) {
   HostTensor d = poisoned_result(job);
   EXPECT_EQ(d.shape, (std::vector<std::int64_t>{3, 24, 40}));
   multiply(operands_of(job, d));
-  const JobCheck found = check_job(job, d.dtype, d.bytes.data());
+  const JobCheck found = check_job(job, operands_of(job, d));
   EXPECT_TRUE(found.passed()) << describe(found.elements);
 }
 

@@ -617,11 +617,8 @@ class Calls {
                              (g.alpha != 0 || g.scaling == WW_SCALING_NONE) &&
                              std::isfinite(g.alpha) && std::isfinite(g.beta) &&
                              std::fabs(g.alpha) < 1e6F && std::fabs(g.beta) < 1e6F;
-    // The reference scales an operand once, whatever the result's batch.
-    const bool scales_once = g.scaling != WW_SCALING_MICRO ||
-                             (g.scale_a.batch == g.a.batch && g.scale_b.batch == g.b.batch);
     std::optional<tests::Product> want;
-    if (has_numbers && scales_once) want.emplace(o);
+    if (has_numbers) want.emplace(o);
     const DType type = o.d.dtype;
     const bool narrow = numeric::bits(o.a.dtype) == 8 && o.a.dtype != DType::s8;
     const double share =
@@ -649,13 +646,8 @@ class Calls {
           }
           if (is_open) std::memcpy(after.data() + at, arena_.kept().data() + at, width);
           if (is_none || is_open || !want) continue;
-          Bounded w = want->bounded(g.grouped == 1 ? 0 : l, group, i, j, loss);
-          if (numeric::bits(type) == 8) {
-            const double scale = o.scale_d.data == nullptr ? 1 : element(o.scale_d, 0, 0, 0);
-            const double most = type == DType::e4m3 ? 448 : 57344;
-            w.value = std::clamp(w.value * scale, -most, most);
-            w.bound *= scale;
-          }
+          Bounded w = want->bounded(g.grouped == 1 ? 0 : l, group, i, j, loss, slope);
+          w.value = reference::saturated(type, w.value);
           w.bound += 0.52 * numeric::ulp(type, std::fabs(w.value) + w.bound) +
                      std::fabs(w.value) * 1e-5 + 1e-6;
           const double is = numeric::to_double(type, code);

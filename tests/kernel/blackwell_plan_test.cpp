@@ -157,8 +157,8 @@ TEST(BlackwellPlan, RefusesWhatHopperAloneComputes) {
             "B is MN-major; the kernels of sm_100 take K-major operands alone: neighbours along K "
             "next to each other, column stride 1");
   EXPECT_EQ(refusal_of(problem(), {.schedule = kernel::Schedule::pingpong}),
-            "schedules and swapped operands are of sm_90; the kernels of sm_100 have one schedule: "
-            "leave them out");
+            "no kernel for b200 (sm_100) has a schedule, which those for sm_90, sm_120 and sm_121 "
+            "have: leave it out");
   // Nobody reads these operands.
   EXPECT_EQ(changed(DType::bf16,
                     [](P& p) {
@@ -187,7 +187,7 @@ TEST(BlackwellPlan, CandidatesAndChoicesByName) {
     EXPECT_LE(all->front().cost, one.cost);
   }
   EXPECT_NE(refusal_of(problem(), {.kernel = "hopper_bf16_bf16_128x256"})
-                .find("no kernel has the name hopper_bf16_bf16_128x256"),
+                .find("the kernel hopper_bf16_bf16_128x256 does not run on b200 (sm_100)"),
             std::string::npos);
   EXPECT_NE(refusal_of(problem(), {.ctas = 7}).find("a grid of 7 CTAs"), std::string::npos);
 }
@@ -196,9 +196,10 @@ TEST(BlackwellPlan, RefusesWhatNoKernelHas) {
   PlanChoices choices;
   choices.pair = true;
   choices.tile_n = 128;
-  EXPECT_EQ(refusal_of(problem(), choices).find("no kernel has pairs with tile_n 128; tiles are "),
+  EXPECT_EQ(refusal_of(problem(), choices).find("no kernel of sm_100 has pairs, tile_n 128 for "),
             0U);
-  EXPECT_NE(refusal_of(problem(), {.pair = true}, *known_facts("h200")).find("are of sm_100"),
+  EXPECT_NE(refusal_of(problem(), {.pair = true}, *known_facts("h200"))
+                .find("pairs of SMs, which those for sm_100"),
             std::string::npos);
   EXPECT_NE(refusal_of(problem(), {.cluster = atom::ClusterShape{4, 4}}, model_facts(8, 100))
                 .find("needs as many SMs"),

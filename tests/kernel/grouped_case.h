@@ -180,9 +180,7 @@ struct Tensors {
 /// What is wrong with D, against float64 products of the tensors, or with the rest of its memory;
 /// empty when nothing is.
 inline std::string fault(const Case& c, const Tensors& t) {
-  GemmOperands decoded = t.operands;
-  if (decoded.packed) decoded.b = t.packed.values.view();
-  const tests::Product product(decoded);
+  const tests::Product product(t.operands);
   // The tensor core keeps 13 bits of 8-bit products' sums below the leading one: of each addend
   // half a unit is lost, so that with a short K eight units of all together are not much (K = 95
   // lost 4.6 where one group's scale was 128 times the next one's).
@@ -204,7 +202,7 @@ inline std::string fault(const Case& c, const Tensors& t) {
           wrong += std::isnan(t.d.get(0, i, j)) ? 1 : 0;
           continue;
         }
-        const tests::Bounded want = product.bounded(0, g, i, j, loss);
+        const tests::Bounded want = product.bounded(0, g, i, j, loss, tests::slope);
         const double slack = want.bound + 0.52 * numeric::ulp(t.config.result, want.value);
         const double off = std::fabs(t.d.get(0, i, j) - want.value);
         if (!(off <= slack)) ++wrong;

@@ -231,10 +231,10 @@ TEST(RegisterKernels, RefusalsNameWhatADeviceLacks) {
       "the product has groups");
   PlanChoices choices;
   choices.cluster = atom::ClusterShape{2, 1};
-  has(said("a100", p, choices), "clusters, schedules");
+  has(said("a100", p, choices), "has a cluster of several CTAs, which those for sm_90");
   choices = {};
   choices.schedule = kernel::Schedule::pingpong;
-  has(said("a100", p, choices), "have none: leave them out");
+  has(said("a100", p, choices), "has a schedule, which those for sm_90, sm_120");
   choices = {};
   choices.tile_m = 96;
   has(said("a100", p, choices), "no kernel of mma.sync has tile_m 96");

@@ -13,6 +13,7 @@
 #include "tests/kernel/table.h"
 #include "tests/packed.h"
 #include "tests/reference.h"
+#include "warpwright/facts/block_scales.h"
 #include "warpwright/numeric/float_format.h"
 #include "warpwright/plan/plan.h"
 
@@ -210,7 +211,6 @@ class Variant {
     const int columns = static_cast<int>(d_.view().columns);
     GemmOperands before = operands();
     if (ask_.beta != 0) before.c = c_.view();  // in place D is no longer that
-    if (before.packed) before.b = packed_.values.view();
     const Product product(before);
     for (int b = 0; b < ask_.batch; ++b) {
       for (int i = 0; i < ask_.m; ++i) {
@@ -270,7 +270,7 @@ class Variant {
     for (int b = 0; b < ask_.batch; ++b) {
       for (int i = 0; i < of.view().rows; ++i) {
         for (int j = 0; j < columns; ++j) {
-          *micro_scale(scales.view(), b, i, j) = static_cast<std::byte>(
+          scales.address(b, 0, 0)[block_scales::place(i, j, columns)] = static_cast<std::byte>(
               j < blocks ? numeric::from_double(type, draw(random)) : std::uint64_t{0});
         }
       }
@@ -301,14 +301,10 @@ class Variant {
   }
 
   [[nodiscard]] Bounded wanted(const Product& product, int b, int i, int j) const {
-    Bounded want = product.bounded(b, b, i, j, [&](const Sum& sum) { return loss(sum); });
+    Bounded want = product.bounded(
+        b, b, i, j, [&](const Sum& sum) { return loss(sum); }, slope);
     const DType type = instance_.config.result;
-    if (numeric::bits(type) == 8) {
-      const double scale = scale_d_.get(0, 0, 0);
-      const double most = type == DType::e4m3 ? 448 : 57344;
-      want.value = std::clamp(want.value * scale, -most, most);
-      want.bound *= scale;
-    }
+    want.value = reference::saturated(type, want.value);
     want.bound += 0.51 * numeric::ulp(type, std::abs(want.value) + want.bound) +
                   std::abs(want.value) * 1e-5 + 1e-6;
     return want;

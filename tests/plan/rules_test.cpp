@@ -138,6 +138,31 @@ TEST(Rules, Operands) {
             "");
 }
 
+// One scale of A, of B and of D is what kernels read of a batch.
+TEST(Rules, ScalesOfWholeTensorsAreNoBatch) {
+  GemmOperands o = legal();
+  o.c = {};
+  o.a.dtype = o.b.dtype = DType::e4m3;
+  o.d.dtype = DType::e4m3;
+  o.d.batch = 2;
+  o.d.batch_stride = kM * kN;
+  o.scaling = Scaling::tensor;
+  alignas(16) static float scales[2] = {1, 2};
+  const MatrixView one = matrix(scales, DType::f32, 1, 1);
+  MatrixView two = one;
+  two.batch = 2;
+  two.batch_stride = 1;
+  for (MatrixView GemmOperands::*const scale :
+       {&GemmOperands::scale_a, &GemmOperands::scale_b, &GemmOperands::scale_d}) {
+    o.scale_a = o.scale_b = o.scale_d = one;
+    EXPECT_EQ(refusal(o), "");
+    o.*scale = two;
+    expect_says(refusal(o), {"is a batch of 2 scales", "nearest legal batch is 1"});
+    (o.*scale).batch_stride = 0;
+    EXPECT_EQ(refusal(o), "") << "one that serves both";
+  }
+}
+
 // Beta is 1 where nobody says otherwise, and what is given is read, or refused.
 TEST(Rules, BetaAndC) {
   GemmOperands o = legal();

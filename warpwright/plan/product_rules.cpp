@@ -239,6 +239,14 @@ Fault side_fault(const Asked& o, const Tensor& tensor, std::int64_t length) {
   return std::nullopt;
 }
 
+// Of a scale for whole tensors: kernels read one.
+Fault one_scale_fault(const Tensor& scale) {
+  if (scale.shape.batch <= 1 || scale.shape.batch_stride == 0) return std::nullopt;
+  return refuse(RefusalCode::bad_shape, scale.name, " is a batch of ", scale.shape.batch,
+                " scales; all matrices of a batch share one: the nearest legal batch is 1 "
+                "(row-column scaling has scales for each)");
+}
+
 // Of scales in tiles, which the copy engine brings.
 Fault scale_tiles_fault(const Tensor& scale) {
   const PlannedMatrix& v = scale.shape;
@@ -287,6 +295,7 @@ Fault scale_fault(const Asked& o, bool of_a) {
                   "; that of the scales of groups has 32 bits: the nearest legal is ", max_extent);
   }
   if (auto r = side_fault(o, scale, s.batch)) return r;
+  if (p.scaling == Scaling::tensor) return one_scale_fault(scale);
   return p.scaling == Scaling::micro ? scale_tiles_fault(scale) : std::nullopt;
 }
 
@@ -323,7 +332,8 @@ Fault scales_fault(const Asked& o) {
     return refuse(RefusalCode::bad_shape, "scale_d is ", shape_of(v), " of ", type_name(v.dtype),
                   "; D has one scale: the nearest legal is 1 x 1 of f32");
   }
-  return side_fault(o, scale, o.p.batch());
+  if (auto r = side_fault(o, scale, o.p.batch())) return r;
+  return one_scale_fault(scale);
 }
 
 Fault bias_fault(const Asked& o) {

@@ -183,6 +183,12 @@ class RegistersFamily final : public FamilyOf<RegisterConfig> {
   [[nodiscard]] std::optional<Refusal> named_fault(const KernelFacts& kernel,
                                                    const Ask& ask) const override {
     const RegisterConfig& c = config_of(kernel);
+    const DeviceFacts& device = ask.start.device;
+    if (const char* const lacking = config_fault(c, device.architecture)) {
+      return refuse(RefusalCode::no_kernel, "the kernel ", kernel.name, " does not run on ",
+                    device.name, " (sm_", device.architecture, "): ", lacking,
+                    "; leave the kernel open, or name another");
+    }
     if (!multiplies(c, ask.problem) || !has_producer(c)) return std::nullopt;
     return problem_fault(ask.problem);
   }

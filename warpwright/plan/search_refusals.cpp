@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "warpwright/plan/family.h"
+#include "warpwright/plan/kernel_list.h"
 #include "warpwright/plan/rules.h"
 #include "warpwright/plan/search.h"
 
@@ -162,6 +163,19 @@ Refusal none_serves(const Family& family, const Ask& ask) {
                 " on sm_", device.architecture);
 }
 
+// A kernel of another family than the device's.
+std::optional<Refusal> device_lacks(const Family& family, const Ask& ask) {
+  if (!ask.choices.kernel) return std::nullopt;
+  const DeviceFacts& device = ask.start.device;
+  for (const KernelFacts* f : all_kernels()) {
+    if (f->name != *ask.choices.kernel || runs_on(*f, device.architecture)) continue;
+    if (std::string_view(f->family) == family.kernels().front().family) continue;
+    return refuse(RefusalCode::no_kernel, "the kernel ", f->name, " does not run on ", device.name,
+                  " (sm_", device.architecture, "); leave the kernel open, or name another");
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<Refusal> choices_fault(const Family& family, const Plan& start,
@@ -191,16 +205,12 @@ Refusal none_found(const Family& family, const Ask& ask, bool wants_maps) {
   if (wants_maps) return no_maps(ask.problem);
   const PlanChoices& choices = ask.choices;
   const DeviceFacts& device = ask.start.device;
+  if (auto r = device_lacks(family, ask)) return *r;
   std::vector<ResultTile> tiles;
   std::string there;
   for (const KernelFacts& f : family.kernels()) {
     if (!f.built) continue;
     if (choices.kernel && *choices.kernel == f.name) {
-      if (!runs_on(f, device.architecture)) {
-        return refuse(RefusalCode::no_kernel, "the kernel ", f.name, " does not run on ",
-                      device.name, " (sm_", device.architecture,
-                      "): leave the kernel open, or name another");
-      }
       if (auto r = family.named_fault(f, ask)) return *r;
     }
     if (!family.serves(f, ask, false)) continue;

@@ -17,6 +17,9 @@
 #include "tests/problem_changes.h"
 #include "warpwright/device/cuda.h"
 #include "warpwright/numeric/bulk.h"
+#include "warpwright/reference/cuda.h"
+#include "warpwright/reference/product.h"
+#include "warpwright/reference/tolerance.h"
 
 namespace warpwright::bench {
 namespace {
@@ -109,9 +112,12 @@ std::vector<Case> cases() {
   };
 }
 
-Tolerance loose(const GemmProblem& p) {
-  return {0x1p-24 * static_cast<double>(p.k() + 1) +
-          (numeric::bits(p.a.dtype) == 8 ? static_cast<double>(p.k()) / 32 * 0x1p-13 : 0)};
+// As if no sums were promoted.
+reference::Tolerance loose(const GemmOperands& o) {
+  GemmOperands fast = o;
+  fast.accumulation = Accumulation::fast;
+  if (o.scaling == Scaling::block) fast.scaling = Scaling::none;
+  return {reference::lost_share(fast, 1)};
 }
 
 class Buffers {
@@ -121,7 +127,7 @@ class Buffers {
     const GemmOperands& o = sets.all().front();
     memory = filled_memory(o.a.rows * o.b.rows * o.d.batch * 4);
     product = static_cast<float*>(memory->data());
-    reference_product(o, product, stream.get());
+    require(reference::multiply_on_cuda(o, product, stream.get()));
   }
 
   Stream stream;
@@ -136,9 +142,14 @@ void poison(void* data, std::int64_t bytes) {
   require(cudaDeviceSynchronize(), "poisoning");
 }
 
-std::vector<float> fetch(const MatrixView& v) {
+std::vector<std::byte> fetch_bytes(const MatrixView& v) {
   std::vector<std::byte> bytes(static_cast<std::size_t>(span_bytes(v)));
   require(cudaMemcpy(bytes.data(), v.data, bytes.size(), cudaMemcpyDeviceToHost), "copying");
+  return bytes;
+}
+
+std::vector<float> fetch(const MatrixView& v) {
+  const std::vector<std::byte> bytes = fetch_bytes(v);
   std::vector<float> values(static_cast<std::size_t>(span_elements(v)));
   numeric::widen_from(bytes.data(), values.data(), values.size(), v.dtype);
   return values;
@@ -163,56 +174,34 @@ TEST(BenchOnGpu, RandomValuesAreNormal) {
   }
 }
 
-// Against a loop on the host.
+// The product on a GPU against that of the host, by the same formulas.
 TEST(BenchOnGpu, ThePlainProductIsRight) {
   if (device::cuda_devices().empty()) GTEST_SKIP() << kNoDevice;
   for (const Case& c : cases()) {
     SCOPED_TRACE(c.name);
     const Buffers buffers(c.problem);
-    const GemmOperands& o = buffers.sets.all().front();
-    const std::vector<float> a = fetch(o.a);
-    const std::vector<float> b = fetch(o.b);
-    const std::vector<float> scale_a = fetch(o.scale_a);
-    const std::vector<float> scale_b = fetch(o.scale_b);
-    const std::vector<float> bias = fetch(o.bias);
-    const std::vector<float> previous = beta_of(o) != 0 ? fetch(o.c) : std::vector<float>();
-    const GemmProblem& p = c.problem;
+    const GemmOperands& there = buffers.sets.all().front();
+    GemmOperands here = there;
+    std::vector<std::vector<std::byte>> copies;
+    for (MatrixView* v :
+         {&here.a, &here.b, &here.c, &here.scale_a, &here.scale_b, &here.scale_d, &here.bias}) {
+      if (v->data == nullptr) continue;
+      copies.push_back(fetch_bytes(*v));
+      v->data = copies.back().data();
+    }
+    const std::int64_t m = here.a.rows;
+    const std::int64_t n = here.b.rows;
     require(cudaDeviceSynchronize(), "multiplying");
     const std::vector<float> product =
-        fetch(matrix(buffers.product, DType::f32, p.batch() * p.m(), p.n()));
-    const auto scale = [&p](const std::vector<float>& s, std::int64_t row, std::int64_t k,
-                            std::int64_t group) {
-      if (p.scaling == Scaling::none) return 1.0;
-      if (p.scaling == Scaling::tensor) return static_cast<double>(s[0]);
-      const std::int64_t at =
-          p.scaling == Scaling::row_column ? row : row / group * ((p.k() + 127) / 128) + k / 128;
-      return static_cast<double>(s[static_cast<std::size_t>(at)]);
-    };
+        fetch(matrix(buffers.product, DType::f32, here.d.batch * m, n));
+    const reference::Product want(here);
     // Some elements of every row and column.
-    for (std::int64_t at = 0; at < p.batch() * p.m() * p.n(); at += 131) {
-      const std::int64_t j = at % p.n();
-      const std::int64_t i = at / p.n() % p.m();
-      const std::int64_t l = at / p.n() / p.m();
-      double sum = 0;
-      double size = 0;
-      for (std::int64_t k = 0; k < p.k(); ++k) {
-        const auto ia = static_cast<std::size_t>(l * p.a.batch_stride + i * p.a.row_stride +
-                                                 k * p.a.column_stride);
-        const auto ib = static_cast<std::size_t>(l * p.b.batch_stride + j * p.b.row_stride +
-                                                 k * p.b.column_stride);
-        const double term = static_cast<double>(a[ia]) * scale(scale_a, i, k, 1) *
-                            static_cast<double>(b[ib]) * scale(scale_b, j, k, 128);
-        sum += term;
-        size += std::abs(term);
-      }
-      if (p.reads_c()) sum += 0.5 * static_cast<double>(previous[static_cast<std::size_t>(at)]);
-      if (p.epilogue.bias != Bias::none) {
-        const std::int64_t along = p.epilogue.bias == Bias::rows ? i : j;
-        sum += static_cast<double>(bias[static_cast<std::size_t>(along)]);
-      }
-      ASSERT_NEAR(product[static_cast<std::size_t>(at)], sum,
-                  0x1p-22 * static_cast<double>(p.k()) * (size + 1))
-          << l << "," << i << "," << j;
+    for (std::int64_t at = 0; at < here.d.batch * m * n; at += 131) {
+      const std::int64_t batch = at / n / m;
+      const reference::Sum sum = want.before(batch, batch, at / n % m, at % n);
+      ASSERT_NEAR(product[static_cast<std::size_t>(at)], sum.value,
+                  0x1p-22 * static_cast<double>(here.a.columns) * (sum.size + 1))
+          << batch << "," << at / n % m << "," << at % n;
     }
   }
 }
@@ -234,8 +223,8 @@ TEST(BenchOnGpu, CublasLtMeansTheSameProduct) {
     for (const GemmOperands& set : {buffers.sets.all().front(), buffers.sets.all().back()}) {
       poison(set.d.data, span_bytes(set.d));
       require((*library)->launch(0, set, buffers.stream.get()));
-      const Comparison found =
-          compare(set, set.d, buffers.product, loose(c.problem), buffers.stream.get());
+      const reference::Comparison found = require(reference::compare_on_cuda(
+          set, set.d, buffers.product, loose(set), buffers.stream.get()));
       EXPECT_EQ(found.wrong, 0) << found.row << "," << found.column << ": " << found.ours << " and "
                                 << found.theirs;
       EXPECT_LT(found.relative, numeric::bits(c.problem.d.dtype) == 8 ? 0.07 : 0.012);
@@ -256,7 +245,8 @@ TEST(BenchOnGpu, AWrongElementIsSeen) {
   for (const GemmOperands* set : {&first, &last}) {
     require((*library)->launch(0, *set, buffers.stream.get()));
   }
-  const auto same = compare(first, last.d, nullptr, loose(problem), buffers.stream.get());
+  const auto same = require(
+      reference::compare_on_cuda(first, last.d, nullptr, loose(first), buffers.stream.get()));
   EXPECT_EQ(same.wrong, 0);
   EXPECT_EQ(same.relative, 0);
   // One element poisoned: NaN against a number.
@@ -264,7 +254,8 @@ TEST(BenchOnGpu, AWrongElementIsSeen) {
   poison(d + (5 * problem.n() + 7) * 2, 2);
   for (const float* product :
        {static_cast<const float*>(nullptr), static_cast<const float*>(buffers.product)}) {
-    const auto found = compare(first, last.d, product, loose(problem), buffers.stream.get());
+    const auto found = require(
+        reference::compare_on_cuda(first, last.d, product, loose(first), buffers.stream.get()));
     EXPECT_EQ(found.wrong, 1);
     EXPECT_EQ(found.row, 5);
     EXPECT_EQ(found.column, 7);
@@ -287,8 +278,9 @@ TEST(BenchOnGpu, AWrongScaleIsSeen) {
   require(cudaMemcpy(scales + 9 * set.scale_a.row_stride + 1, &large, 4, cudaMemcpyHostToDevice),
           "changing a scale");
   require(cudaDeviceSynchronize(), "changing a scale");
-  reference_product(set, buffers.product, buffers.stream.get());
-  const auto found = compare(set, set.d, buffers.product, loose(problem), buffers.stream.get());
+  require(reference::multiply_on_cuda(set, buffers.product, buffers.stream.get()));
+  const auto found = require(
+      reference::compare_on_cuda(set, set.d, buffers.product, loose(set), buffers.stream.get()));
   EXPECT_GT(found.wrong, problem.n() / 2);
   EXPECT_EQ(found.row, 9);
 }
@@ -313,7 +305,7 @@ TEST(BenchOnGpu, TheJudgeSaysWhoIsRight) {
     return refusal;
   };
   const auto said = [&](const Launch& theirs, const Launch& ours) -> std::string {
-    const Judge judge(problem, sets, parts, theirs, buffers.stream.get());
+    const Judge judge(sets, parts, theirs, buffers.stream.get());
     try {
       judge.check(ours, "ours");
     } catch (const Failure& failure) {

@@ -15,6 +15,8 @@
 
 #include "../grouped_case.h"
 #include "warpwright/plan/plan.h"
+#include "warpwright/reference/formulas.h"
+#include "warpwright/reference/tolerance.h"
 
 namespace warpwright::grouped {
 
@@ -26,19 +28,6 @@ inline __device__ std::uint64_t mix(std::uint64_t x) {
   x ^= x >> 33;
   x *= 0xc4ceb9fe1a85ec53U;
   return x ^ (x >> 33);
-}
-
-inline __device__ double load(const void* data, DType t, std::int64_t i) {
-  switch (t) {
-    case DType::f32:
-      return static_cast<const float*>(data)[i];
-    case DType::f16:
-      return __half2float(static_cast<const __half*>(data)[i]);
-    case DType::bf16:
-      return __bfloat162float(static_cast<const __nv_bfloat16*>(data)[i]);
-    default:
-      return static_cast<float>(static_cast<const __nv_fp8_e4m3*>(data)[i]);
-  }
 }
 
 inline __device__ void store(void* data, DType t, std::int64_t i, float x) {
@@ -87,35 +76,23 @@ struct Verdict {
   unsigned long long row;  ///< of the first wrong element
 };
 
-struct Product {
-  MatrixView a, b, d, scale_a, scale_b;
-  Scaling scaling;
-  double alpha;
+/// What a judge goes by beside the product.
+struct Allowance {
   double loss;      ///< of a sum, as a share of the sum of |a b|
   int result_bits;  ///< of a mantissa with its leading one
 };
 
-inline __device__ double scale_of(const Product& p, bool of_a, int group, std::int64_t row,
-                                  std::int64_t k) {
-  const MatrixView& v = of_a ? p.scale_a : p.scale_b;
-  switch (p.scaling) {
-    case Scaling::tensor:
-      return load(v.data, v.dtype, 0);
-    case Scaling::group:
-      return load(v.data, v.dtype, v.rows == 1 ? 0 : group * v.row_stride);
-    case Scaling::row_column:
-      return load(v.data, v.dtype, (of_a ? 0 : group * v.batch_stride) + row * v.row_stride);
-    case Scaling::block:
-      return load(v.data, v.dtype,
-                  (of_a ? row : row / 128) * v.row_stride + k / 128 * v.column_stride +
-                      (of_a ? 0 : group * v.batch_stride));
-    default:
-      return 1;
-  }
+/// An element of A or B times its scale.
+inline __device__ double scaled(const GemmOperands& o, reference::Side side, int group,
+                                std::int64_t row, std::int64_t k) {
+  const bool of_a = side == reference::Side::a;
+  return reference::element(of_a ? o.a : o.b, of_a ? 0 : group, row, k) *
+         reference::scale_of(o, side, 0, group, row, k);
 }
 
 /// A tile of 16 x 16 elements of D: block x takes rows, block y columns.
-inline __global__ void judge(Product p, const RowTile* tiles, Verdict* verdict) {
+inline __global__ void judge(const __grid_constant__ GemmOperands o, Allowance allowance,
+                             const RowTile* tiles, Verdict* verdict) {
   constexpr int edge = 16;
   __shared__ double as[edge][edge + 1];
   __shared__ double bs[edge][edge + 1];
@@ -127,17 +104,12 @@ inline __global__ void judge(Product p, const RowTile* tiles, Verdict* verdict) 
   const std::int64_t b_row = static_cast<std::int64_t>(blockIdx.y) * edge + ty;
   double sum = 0;
   double size = 0;
-  for (std::int64_t k = 0; k < p.a.columns; k += edge) {
-    const bool inside = k + tx < p.a.columns;
-    as[ty][tx] = inside && row < tile.end
-                     ? load(p.a.data, p.a.dtype, row * p.a.row_stride + k + tx) *
-                           scale_of(p, true, tile.group, row, k + tx)
-                     : 0;
-    bs[ty][tx] = inside && b_row < p.b.rows
-                     ? load(p.b.data, p.b.dtype,
-                            tile.group * p.b.batch_stride + b_row * p.b.row_stride + k + tx) *
-                           scale_of(p, false, tile.group, b_row, k + tx)
-                     : 0;
+  for (std::int64_t k = 0; k < o.a.columns; k += edge) {
+    const bool inside = k + tx < o.a.columns;
+    as[ty][tx] =
+        inside && row < tile.end ? scaled(o, reference::Side::a, tile.group, row, k + tx) : 0;
+    bs[ty][tx] =
+        inside && b_row < o.b.rows ? scaled(o, reference::Side::b, tile.group, b_row, k + tx) : 0;
     __syncthreads();
     for (int d = 0; d < edge; ++d) {
       const double product = as[ty][d] * bs[tx][d];
@@ -146,11 +118,12 @@ inline __global__ void judge(Product p, const RowTile* tiles, Verdict* verdict) 
     }
     __syncthreads();
   }
-  if (row >= tile.end || column >= p.b.rows) return;
-  sum *= p.alpha;
-  const double lost = p.loss * size * fabs(p.alpha);
-  const double ulp = exp2(floor(log2(fabs(sum) + lost + 1e-30)) + 1 - p.result_bits);
-  const double off = fabs(load(p.d.data, p.d.dtype, row * p.d.row_stride + column) - sum);
+  if (row >= tile.end || column >= o.b.rows) return;
+  const double lost =
+      allowance.loss * reference::times_alpha(fabs(static_cast<double>(o.alpha)), size);
+  sum = reference::before_activation(o, 0, tile.group, row, column, sum);
+  const double ulp = exp2(floor(log2(fabs(sum) + lost + 1e-30)) + 1 - allowance.result_bits);
+  const double off = fabs(reference::element(o.d, 0, row, column) - sum);
   // Written so that a NaN is wrong. The last term is for subnormal halves.
   if (off <= lost + 0.51 * ulp + 0x1p-24) return;
   atomicAdd(&verdict->wrong, 1ULL);
@@ -291,7 +264,8 @@ class Arena {
           cudaMemcpy(tiles_, tiles.data(), tiles.size() * sizeof tiles[0], cudaMemcpyHostToDevice));
       const dim3 grid(static_cast<unsigned>(tiles.size()),
                       static_cast<unsigned>((case_.n + 15) / 16));
-      on_gpu::judge<<<grid, 256>>>(product(), tiles_, static_cast<on_gpu::Verdict*>(answers_));
+      on_gpu::judge<<<grid, 256>>>(operands_, allowance(), tiles_,
+                                   static_cast<on_gpu::Verdict*>(answers_));
       require(cudaGetLastError());
     }
     require(cudaMemcpy(&verdict, answers_, sizeof verdict, cudaMemcpyDeviceToHost));
@@ -372,27 +346,8 @@ class Arena {
     }
   }
 
-  [[nodiscard]] on_gpu::Product product() const {
-    on_gpu::Product p{operands_.a,
-                      operands_.b,
-                      operands_.d,
-                      operands_.scale_a,
-                      operands_.scale_b,
-                      operands_.scaling,
-                      operands_.alpha,
-                      0,
-                      0};
-    // float32 additions and scales; a tensor core keeps 13 bits below the largest of 32 products of
-    // 8 bits, K / 32 times, or 4 times in each 128 of K where sums are promoted.
-    p.loss = 0x1p-24 * (static_cast<double>(case_.k) + 16);
-    if (numeric::bits(operands_.a.dtype) == 8) {
-      const bool promoted =
-          operands_.scaling == Scaling::block || operands_.accumulation == Accumulation::promoted;
-      const double steps = promoted ? 4 : static_cast<double>((case_.k + 31) / 32);
-      p.loss += steps * 0x1p-13;
-    }
-    p.result_bits = operands_.d.dtype == DType::f16 ? 11 : 8;
-    return p;
+  [[nodiscard]] on_gpu::Allowance allowance() const {
+    return {reference::lost_share(operands_, 16), operands_.d.dtype == DType::f16 ? 11 : 8};
   }
 
   // Of all but D and its guards.

@@ -1,0 +1,220 @@
+// The formulas of the reference against numbers and places written down by hand.
+#include "warpwright/reference/formulas.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+namespace warpwright::reference {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+TEST(Formulas, Activations) {
+  struct Row {
+    Activation activation;
+    double at_1, at_minus_2;
+  };
+  // By an arbitrary-precision calculator. GELU in its tanh form: the exact one has 0.84134 at 1.
+  const Row rows[] = {
+      {Activation::none, 1, -2},
+      {Activation::relu, 1, 0},
+      {Activation::gelu, 0.84119199060827677, -0.045402305912224981},
+      {Activation::silu, 0.73105857863000488, -0.23840584404423511},
+      {Activation::quick_gelu, 0.84579576593282130, -0.064341376855791850},
+  };
+  ASSERT_EQ(std::size(rows), std::size(all_activations)) << "an activation has no numbers here";
+  for (const Row& row : rows) {
+    SCOPED_TRACE(name(row.activation));
+    EXPECT_NEAR(activated(row.activation, 1.0), row.at_1, 1e-14);
+    EXPECT_NEAR(activated(row.activation, -2.0), row.at_minus_2, 1e-14);
+    EXPECT_NEAR(activated(row.activation, 1.0F), row.at_1, 2e-7);
+    EXPECT_EQ(activated(row.activation, 0.0), 0);
+    // Far from 0 they are x or 0, and NaN stays.
+    EXPECT_EQ(activated(row.activation, 800.0), 800);
+    EXPECT_EQ(activated(row.activation, kInfinity), kInfinity);
+    EXPECT_EQ(activated(row.activation, -kInfinity),
+              row.activation == Activation::none ? -kInfinity : 0);
+    EXPECT_TRUE(std::isnan(activated(row.activation, kNan)));
+    double slope = 0;
+    for (double x = -6; x < 6; x += 0x1p-10) {
+      const double step = activated(row.activation, x + 0x1p-20) - activated(row.activation, x);
+      slope = std::max(slope, std::abs(step) * 0x1p20);
+    }
+    EXPECT_LE(slope, steepest(row.activation) * (1 + 1e-9));
+    EXPECT_GE(slope, steepest(row.activation) * 0.96);
+  }
+}
+
+// The scale of an element, found by what is written into its place.
+class Scales : public ::testing::Test {
+ protected:
+  static constexpr std::int64_t rows = 300;  // of either operand
+  static constexpr std::int64_t depth = 384;
+  static constexpr std::int64_t matrices = 3;
+
+  Scales() {
+    for (std::size_t i = 0; i < values_.size(); ++i) values_[i] = static_cast<float>(i);
+    o_.a = matrix(nullptr, DType::e4m3, rows, depth);
+    o_.b = o_.a;
+    o_.b.batch = matrices;
+  }
+  MatrixView scales(std::int64_t m, std::int64_t n, std::int64_t batch = 1) {
+    MatrixView v = matrix(values_.data(), DType::f32, m, n);
+    v.batch = batch;
+    v.batch_stride = batch == 1 ? 0 : m * n;
+    return v;
+  }
+  double a(std::int64_t batch, std::int64_t group, std::int64_t row, std::int64_t k) const {
+    return scale_of(o_, Side::a, batch, group, row, k);
+  }
+  double b(std::int64_t batch, std::int64_t group, std::int64_t row, std::int64_t k) const {
+    return scale_of(o_, Side::b, batch, group, row, k);
+  }
+
+  std::vector<float> values_ = std::vector<float>(4096);
+  GemmOperands o_;
+};
+
+TEST_F(Scales, OfTensorsAndGroups) {
+  o_.scale_a = o_.scale_b = scales(1, 1, matrices);
+  EXPECT_EQ(a(2, 0, 100, 200), 1) << "no scaling";
+  o_.scaling = Scaling::tensor;
+  EXPECT_EQ(a(2, 0, 100, 200), 2);
+  EXPECT_EQ(b(0, 1, 100, 200), 1);
+  o_.scaling = Scaling::group;
+  o_.scale_a = scales(1, 1);
+  o_.scale_b = scales(matrices, 1);
+  o_.scale_b.row_stride = 5;
+  EXPECT_EQ(a(0, 2, 100, 200), 0) << "one for all groups";
+  EXPECT_EQ(b(0, 2, 100, 200), 10);
+  o_.scale_a = o_.scale_b;
+  EXPECT_EQ(a(0, 2, 100, 200), 10);
+  o_.scale_b.data = nullptr;
+  EXPECT_EQ(b(0, 2, 100, 200), 1) << "packed weights may be without";
+}
+
+TEST_F(Scales, OfRowsAndBlocks) {
+  o_.scaling = Scaling::row_column;
+  o_.scale_a = scales(rows, 1);
+  o_.scale_b = scales(rows, 1, matrices);
+  EXPECT_EQ(a(2, 0, 100, 200), 100) << "one matrix serves the batch";
+  EXPECT_EQ(b(0, 2, 100, 200), 2 * rows + 100);
+  o_.scaling = Scaling::block;
+  o_.scale_a = scales(rows, 3);
+  EXPECT_EQ(a(0, 0, 7, 127), 21);
+  EXPECT_EQ(a(0, 0, 7, 128), 22);
+  o_.scale_a.row_stride = 1;  // tokens side by side
+  o_.scale_a.column_stride = rows;
+  EXPECT_EQ(a(0, 0, 7, 383), 2 * rows + 7);
+  o_.scale_b = scales(3, 3, matrices);
+  EXPECT_EQ(b(0, 0, 127, 0), 0);
+  EXPECT_EQ(b(0, 0, 128, 0), 3);
+  EXPECT_EQ(b(0, 1, 299, 383), 9 + 8);
+}
+
+// Tiles of 128 rows x 4 blocks, 512 bytes each, one row of tiles after the other.
+TEST_F(Scales, OfMicroBlocks) {
+  std::vector<std::uint8_t> codes(matrices * 384 * depth / 16);
+  const auto with = [&](DType type, int block, std::size_t place, std::int64_t matrix,
+                        std::int64_t row, std::int64_t k) {
+    o_.a.dtype = type;
+    o_.scaling = Scaling::micro;
+    const std::int64_t columns = depth / block;
+    o_.scale_a = {codes.data(), micro_scale(type), 384, columns, columns, 1,
+                  matrices,     384 * columns};
+    codes.assign(codes.size(), type == DType::e2m1 ? 0x38 : 127);
+    codes[place] = type == DType::e2m1 ? 0x40 : 128;  // 2 among ones
+    EXPECT_EQ(a(matrix, 0, row, k), 2);
+    EXPECT_EQ(a(matrix, 0, row, k / block * block), 2) << "all of the block";
+    EXPECT_EQ(a(matrix, 0, row, k / block * block + block - 1), 2);
+    EXPECT_EQ(a(matrix, 0, row ^ 1, k), 1);
+    EXPECT_EQ(a(matrix == 0 ? 1 : 0, 0, row, k), 1);
+  };
+  with(DType::e4m3, 32, 0, 0, 0, 31);
+  with(DType::e4m3, 32, 512 + 16 + 4 + 1, 0, 33, 160);  // the sixth block: the second tile
+  with(DType::e4m3, 32, 3 * 512, 0, 128, 5);            // three tiles along K
+  with(DType::e4m3, 32, 384 * 12 + 2, 1, 0, 64);
+  with(DType::e2m1, 16, 512 + 16 + 4 + 1, 0, 33, 80);
+  with(DType::e2m1, 16, 6 * 512, 0, 128, 5);
+}
+
+TEST(Formulas, AlphaBetaAndTheBias) {
+  float c[] = {1, 2, 3, 4, 5, 6, 7, 8};
+  float bias[] = {10, 20, 30, 40};
+  GemmOperands o;
+  o.alpha = 0.5F;
+  o.beta = 2;
+  EXPECT_EQ(before_activation(o, 0, 0, 1, 1, 8), 4) << "no C";
+  o.c = matrix(c, DType::f32, 2, 2);
+  o.c.batch = 2;
+  o.c.batch_stride = 4;
+  EXPECT_EQ(before_activation(o, 1, 0, 0, 1, 8), 4 + 2 * 6);
+  o.epilogue.bias = Bias::rows;
+  o.bias = matrix(bias, DType::f32, 2, 1);
+  o.bias.batch = 2;
+  o.bias.batch_stride = 2;
+  EXPECT_EQ(before_activation(o, 1, 0, 0, 1, 8), 4 + 2 * 6 + 30);
+  o.epilogue.bias = Bias::columns;
+  EXPECT_EQ(before_activation(o, 1, 0, 0, 1, 8), 4 + 2 * 6 + 20);
+  EXPECT_EQ(before_activation(o, 0, 1, 0, 1, 8), 4 + 2 * 2 + 40);
+  o.alpha = 0;
+  EXPECT_EQ(before_activation(o, 0, 0, 0, 0, kNan), 2 + 10) << "alpha 0 drops NaN";
+  c[0] = std::numeric_limits<float>::quiet_NaN();
+  o.beta = 0;
+  EXPECT_EQ(before_activation(o, 0, 0, 0, 0, 1), 10) << "and beta 0 drops C's";
+}
+
+TEST(Formulas, TheGateAndTheScaleOfD) {
+  float scale = 3;
+  GemmOperands o;
+  o.epilogue = {.activation = Activation::relu, .gated = true};
+  o.scale_d = matrix(&scale, DType::f32, 1, 1);
+  const Bounded<double> x{2, 0.5};
+  const Bounded<double> gate{-5, 0.25};
+  const auto d = finished<Roundings::left_out>(o, 0, x, gate);
+  EXPECT_EQ(d.value, -30);
+  // The farthest of (2 +- 0.5) * (-5 -+ 0.25): 2.5 * 5.25 is 3.125 more than 10.
+  EXPECT_EQ(d.bound, 3 * 3.125);
+  const auto rounded = finished<Roundings::counted>(o, 0, x, gate);
+  EXPECT_EQ(rounded.value, d.value);
+  EXPECT_GT(rounded.bound, d.bound);
+  EXPECT_LT(rounded.bound, d.bound + 1e-5);
+  const auto steep = finished<Roundings::left_out>(o, 0, x, gate, 1.2);
+  EXPECT_GT(steep.bound, d.bound);
+}
+
+TEST(Formulas, WhatTypesHold) {
+  EXPECT_EQ(saturated(DType::e4m3, 1000.0), 448);
+  EXPECT_EQ(saturated(DType::e5m2, -1e9), -57344);
+  EXPECT_EQ(saturated(DType::f16, 1e9), 1e9);
+  EXPECT_TRUE(std::isnan(saturated(DType::e4m3, kNan)));
+  EXPECT_EQ(rounded(DType::e4m3, 1000), 448);
+  EXPECT_EQ(rounded(DType::f16, 1e9), kInfinity);
+  EXPECT_EQ(rounded(DType::bf16, 1 + 0x1p-9), 1);
+  for (const DType type : {DType::f32, DType::f16, DType::bf16, DType::e4m3, DType::e5m2}) {
+    for (const double x : {0.0, 0x1p-20, 0.3, 1.0, 1.99, 200.0}) {
+      EXPECT_GE(spacing(type, x), numeric::ulp(type, x)) << numeric::name(type) << " " << x;
+      EXPECT_LE(spacing(type, x), 2.01 * numeric::ulp(type, x) + 0x1p-16);
+    }
+  }
+}
+
+TEST(Formulas, ElementsOfEveryWidth) {
+  const std::uint8_t bytes[] = {0x27, 0xc0, 0x80, 0x3f, 0xc0, 0x3f, 0x00, 0x40};
+  EXPECT_EQ(read(bytes, DType::e2m1, 0), 6);
+  EXPECT_EQ(read(bytes, DType::e2m1, 1), 1);
+  EXPECT_EQ(read(bytes, DType::s4, 3), -4);
+  EXPECT_EQ(read(bytes, DType::s8, 1), -64);
+  EXPECT_EQ(read(bytes, DType::bf16, 1), 1);
+  EXPECT_EQ(read(bytes, DType::bf16, 2), 1.5);
+  EXPECT_EQ(read(bytes, DType::f32, 1), 2 + 0x3fc0 * 0x1p-22);
+  EXPECT_EQ(int4_value(-3, 0.5), -1.5);
+  EXPECT_EQ(int4_value(-3, 0.5, 2), 1.5);
+}
+
+}  // namespace
+}  // namespace warpwright::reference

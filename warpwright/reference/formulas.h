@@ -1,0 +1,305 @@
+// What a right GEMM gives, as formulas of one element:
+//   D = activation(alpha * scaled(A * B^T) + beta * C + bias) * scale_d
+// with the operands of plan/problem.h. Each is written here once, for the host and for CUDA: a new
+// activation or a new scaling mode is a change of this file and of no other of the reference.
+//
+// `batch` is the matrix of A, C and D, `group` that of B and of what goes with it: the same number
+// in a batch of whole products.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+#include "warpwright/facts/block_scales.h"
+#include "warpwright/numeric/float_format.h"
+#include "warpwright/plan/rules.h"
+
+#ifdef __CUDACC__
+#define WW_FORMULA __host__ __device__ inline
+#else
+#define WW_FORMULA inline
+#endif
+
+namespace warpwright::reference {
+
+// --- elements ------------------------------------------------------------------------------------
+
+/// The word `place` words behind `data`.
+template <class Word>
+WW_FORMULA Word word_at(const void* data, std::int64_t place) {
+#ifdef __CUDA_ARCH__
+  return static_cast<const Word*>(data)[place];
+#else
+  Word word{};  // of any alignment
+  std::memcpy(&word, static_cast<const Word*>(data) + place, sizeof word);
+  return word;
+#endif
+}
+
+/// The value of the code `place` elements behind `data`, exactly. Of 4-bit types two lie in a byte,
+/// the first in its low half; those of 6 bits are no operands.
+WW_FORMULA double read(const void* data, DType type, std::int64_t place) {
+  std::uint64_t code = 0;
+  switch (numeric::bits(type)) {
+    case 64:
+      code = word_at<std::uint64_t>(data, place);
+      break;
+    case 32:
+      code = word_at<std::uint32_t>(data, place);
+      break;
+    case 16:
+      code = word_at<std::uint16_t>(data, place);
+      break;
+    case 8:
+      code = word_at<std::uint8_t>(data, place);
+      break;
+    default:
+      code = static_cast<unsigned>(word_at<std::uint8_t>(data, place / 2)) >> place % 2 * 4;
+  }
+  return numeric::to_double(type, code);
+}
+
+/// Elements from the first matrix of a view to another one; one matrix serves any batch.
+WW_FORMULA std::int64_t matrix_begin(const MatrixView& v, std::int64_t matrix) {
+  return v.batch == 1 ? 0 : matrix * v.batch_stride;
+}
+
+/// Element (row, column) of a matrix of a view.
+WW_FORMULA double element(const MatrixView& v, std::int64_t matrix, std::int64_t row,
+                          std::int64_t column) {
+  return read(v.data, v.dtype,
+              matrix_begin(v, matrix) + row * v.row_stride + column * v.column_stride);
+}
+
+/// What an int4 weight stands for; without zero points `zero_point` is 8.
+WW_FORMULA double int4_value(int code, double scale, int zero_point = 8) {
+  return scale * (code + 8 - zero_point);
+}
+
+// --- scales --------------------------------------------------------------------------------------
+
+/// The operands of a product.
+enum class Side : std::uint8_t { a, b };
+
+/// Rows of an operand, and elements along its K, that one scale serves; 0 for all of them.
+struct ScaleReach {
+  std::int64_t rows = 0;
+  std::int64_t depth = 0;
+};
+
+WW_FORMULA constexpr ScaleReach scale_reach(Scaling scaling, Side side, DType operand) {
+  switch (scaling) {
+    case Scaling::row_column:
+      return {1, 0};
+    case Scaling::block:
+      return {side == Side::a ? 1 : scale_block, scale_block};
+    case Scaling::micro:
+      return {1, micro_block(operand)};
+    case Scaling::none:
+    case Scaling::tensor:
+    case Scaling::group:
+      break;
+  }
+  return {};
+}
+
+/// Does the tensor core multiply elements by the scales, rather than a kernel its sums?
+WW_FORMULA constexpr bool scales_elements(Scaling scaling) {
+  return scaling == Scaling::micro;
+}
+
+/// Where the scale of element (row, k) of A or B lies: elements from the begin of its scales.
+WW_FORMULA std::int64_t scale_place(const GemmOperands& o, Side side, std::int64_t batch,
+                                    std::int64_t group, std::int64_t row, std::int64_t k) {
+  const bool of_a = side == Side::a;
+  const MatrixView& v = of_a ? o.scale_a : o.scale_b;
+  if (o.scaling == Scaling::group) return v.rows == 1 ? 0 : group * v.row_stride;
+  const ScaleReach reach = scale_reach(o.scaling, side, of_a ? o.a.dtype : o.b.dtype);
+  const std::int64_t i = reach.rows == 0 ? 0 : row / reach.rows;
+  const std::int64_t j = reach.depth == 0 ? 0 : k / reach.depth;
+  return matrix_begin(v, of_a ? batch : group) + (o.scaling == Scaling::micro
+                                                      ? block_scales::place(i, j, v.columns)
+                                                      : i * v.row_stride + j * v.column_stride);
+}
+
+/// The scale of element (row, k) of A or B; 1 where there is none.
+WW_FORMULA double scale_of(const GemmOperands& o, Side side, std::int64_t batch, std::int64_t group,
+                           std::int64_t row, std::int64_t k) {
+  const MatrixView& v = side == Side::a ? o.scale_a : o.scale_b;
+  if (o.scaling == Scaling::none || v.data == nullptr) return 1;
+  return read(v.data, v.dtype, scale_place(o, side, batch, group, row, k));
+}
+
+// --- alpha, C and the bias -----------------------------------------------------------------------
+
+/// alpha * x, of the sum and of its bounds. As BLAS has it, an alpha of 0 drops x, NaN and all.
+WW_FORMULA double times_alpha(double alpha, double x) {
+  return alpha == 0 ? 0.0 : alpha * x;
+}
+
+/// What is added to alpha times the sum, in this order.
+struct Terms {
+  double term[2] = {};
+  int count = 0;
+};
+
+/// beta * C and the bias at element (row, column) of the product, where there are any. As BLAS has
+/// it, a beta of 0 drops C.
+WW_FORMULA Terms terms_of(const GemmOperands& o, std::int64_t batch, std::int64_t group,
+                          std::int64_t row, std::int64_t column) {
+  Terms terms;
+  if (o.c.data != nullptr && o.beta != 0) {
+    terms.term[terms.count++] = static_cast<double>(o.beta) * element(o.c, batch, row, column);
+  }
+  if (o.epilogue.bias == Bias::rows) terms.term[terms.count++] = element(o.bias, batch, row, 0);
+  if (o.epilogue.bias == Bias::columns) {
+    terms.term[terms.count++] = element(o.bias, group, column, 0);
+  }
+  return terms;
+}
+
+/// Element (row, column) of the product before the activation, whose scaled sum is `sum`.
+WW_FORMULA double before_activation(const GemmOperands& o, std::int64_t batch, std::int64_t group,
+                                    std::int64_t row, std::int64_t column, double sum) {
+  double x = times_alpha(static_cast<double>(o.alpha), sum);
+  const Terms terms = terms_of(o, batch, group, row, column);
+  for (int i = 0; i < terms.count; ++i) x += terms.term[i];
+  return x;
+}
+
+// --- activations ---------------------------------------------------------------------------------
+
+/// Is it x / (1 + exp(-z))?
+WW_FORMULA constexpr bool is_smooth(Activation activation) {
+  return activation != Activation::none && activation != Activation::relu;
+}
+
+/// z of a smooth activation x / (1 + exp(-z)); GELU's is that of its tanh form.
+template <class Float>
+WW_FORMULA Float exponent_of(Activation activation, Float x) {
+  switch (activation) {
+    case Activation::quick_gelu:
+      return static_cast<Float>(1.702) * x;
+    case Activation::gelu:  // 2 sqrt(2 / pi) (...)
+      return static_cast<Float>(1.5957691216057308) *
+             (x + static_cast<Float>(0.044715) * x * x * x);
+    case Activation::none:
+    case Activation::relu:
+    case Activation::silu:
+      break;
+  }
+  return x;
+}
+
+/// activation(x), in the type in which it is computed. NaN stays, and so does an infinity of an
+/// activation that is not 0 there.
+template <class Float>
+WW_FORMULA Float activated(Activation activation, Float x) {
+  if (activation == Activation::none) return x;
+  if (activation == Activation::relu || !std::isfinite(x)) return x < 0 ? 0 : x;
+  return x / (1 + std::exp(-exponent_of(activation, x)));
+}
+
+/// The steepest slope of an activation.
+WW_FORMULA constexpr double steepest(Activation activation) {
+  return is_smooth(activation) ? 1.13 : 1;
+}
+
+// --- from the product to D -----------------------------------------------------------------------
+
+/// A value, and by how much a right kernel's may differ from it.
+template <class Float>
+struct Bounded {
+  Float value = 0;
+  Float bound = 0;
+};
+
+/// Whether bounds grow by what a kernel rounds in the epilogue, in float32 and by the hardware's
+/// exponential (good to (|z| + 8) 2^-21 of an activation), or what does is left to the caller.
+enum class Roundings : std::uint8_t { left_out, counted };
+
+/// The activation of a value, which is taken to be `at_least` so steep.
+template <Roundings How, class Float>
+WW_FORMULA Bounded<Float> activated(Activation activation, const Bounded<Float>& x,
+                                    Float at_least = 1) {
+  const auto own = static_cast<Float>(steepest(activation));
+  const Float value = activated(activation, x.value);
+  if (is_smooth(activation) && !std::isfinite(x.value)) return {value, 0};
+  Float bound = (own > at_least ? own : at_least) * x.bound;
+  if constexpr (How == Roundings::counted) {
+    if (is_smooth(activation)) {
+      const Float z = exponent_of(activation, x.value);
+      bound += std::abs(value) * (std::abs(z) + 8) * static_cast<Float>(0x1p-21) +
+               static_cast<Float>(0x1p-100);
+    }
+  }
+  return {value, bound};
+}
+
+/// What a rounding of float32 may change in a value, where that is counted.
+template <Roundings How, class Float>
+WW_FORMULA Float rounding_of(Float value) {
+  if constexpr (How == Roundings::left_out) return 0;
+  return static_cast<Float>(0x1p-24) * std::abs(value);
+}
+
+/// An element of D before it is rounded, from that of the product before the activation and, where
+/// the epilogue is gated, from that of the other half of the columns. An activation is taken to be
+/// `at_least` so steep.
+template <Roundings How, class Float>
+WW_FORMULA Bounded<Float> finished(const GemmOperands& o, std::int64_t batch,
+                                   const Bounded<Float>& product, const Bounded<Float>& gate = {},
+                                   Float at_least = 1) {
+  Bounded<Float> x = activated<How>(o.epilogue.activation, product, at_least);
+  if (o.epilogue.gated) {
+    const Float value = x.value * gate.value;
+    const Float bound =
+        std::abs(x.value) * gate.bound + std::abs(gate.value) * x.bound + x.bound * gate.bound;
+    x = {value, bound + 2 * rounding_of<How>(value)};
+  }
+  if (o.scale_d.data != nullptr) {
+    const auto scale = static_cast<Float>(element(o.scale_d, batch, 0, 0));
+    const Float value = x.value * scale;
+    x = {value, x.bound * std::abs(scale) + rounding_of<How>(value)};
+  }
+  return x;
+}
+
+// --- D's type ------------------------------------------------------------------------------------
+
+/// Does a kernel store the largest number of the type for what lies beyond, rather than infinity?
+WW_FORMULA constexpr bool saturates(DType d) {
+  return numeric::bits(d) == 8;
+}
+
+/// x within what a type that saturates holds. NaN stays.
+template <class Float>
+WW_FORMULA Float saturated(DType d, Float x) {
+  if (!saturates(d)) return x;
+  const auto most = static_cast<Float>(numeric::format_of(d).max());
+  return x > most ? most : x < -most ? -most : x;
+}
+
+/// The code of x in D's type, rounded to nearest even.
+WW_FORMULA std::uint64_t code_of(DType d, double x) {
+  return numeric::from_double(
+      d, x, numeric::Rounding::nearest_even,
+      saturates(d) ? numeric::Overflow::saturate : numeric::Overflow::special);
+}
+
+/// x rounded to D's type.
+WW_FORMULA double rounded(DType d, double x) {
+  return numeric::to_double(d, code_of(d, x));
+}
+
+/// No less than the distance between neighbours of the type at `size`, which is not negative:
+/// cheaper than numeric::ulp, and up to twice that.
+template <class Float>
+WW_FORMULA Float spacing(DType d, Float size) {
+  const numeric::FloatFormat f = numeric::format_of(d);
+  return size * static_cast<Float>(numeric::pow2(-f.mantissa_bits)) +
+         static_cast<Float>(f.min_positive());
+}
+
+}  // namespace warpwright::reference

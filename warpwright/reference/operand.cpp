@@ -1,0 +1,134 @@
+#include "warpwright/reference/operand.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "warpwright/facts/packed_places.h"
+#include "warpwright/numeric/bulk.h"
+
+namespace warpwright::reference {
+namespace {
+
+std::int64_t distinct(const MatrixView& v) {
+  return v.data == nullptr || v.batch_stride == 0 ? 1 : v.batch;
+}
+
+// The four bits of (row, k) among those of a packed tile, by row + 64 k.
+const std::vector<int>& nibbles() {
+  static const std::vector<int> all = [] {
+    std::vector<int> places(packed::kTileRows * packed::kTileK);
+    int at = 0;
+    for (int& place : places) place = static_cast<int>(layout::offset_of<packed::kNibbles>(at++));
+    return places;
+  }();
+  return all;
+}
+
+// The code of (row, k) in a packed tile.
+int code_in(const std::byte* tile, const PackedFormat& f, int row, int k) {
+  const int place = row + packed::kTileRows * k;
+  const int nibble = nibbles()[static_cast<std::size_t>(place)];
+  const std::uint32_t bits = packed::bits_of(word_at<std::uint32_t>(tile, nibble / 8));
+  return packed::code_of(bits >> nibble % 8 * 4 & 15U, f.encoding);
+}
+
+// The scale of a row and a slice of a packed tile, and its zero point.
+double scale_in(const std::byte* tile, const PackedFormat& f, int row, int slice) {
+  const auto place = layout::offset_of<packed::kScales>(row + packed::kTileRows * slice);
+  return read(tile + packed::scales_begin(), f.scale, place) / packed::kScaleFactor;
+}
+int zero_point_in(const std::byte* tile, const PackedFormat& f, int row, int slice) {
+  if (f.zero_points == ZeroPoints::none) return 8;
+  const auto place = layout::offset_of<packed::kZeroPoints>(row + packed::kTileRows * slice);
+  const std::byte both = tile[packed::zero_points_begin(f) + place / 2];
+  return static_cast<int>(both >> place % 2 * 4) & 15;
+}
+
+}  // namespace
+
+std::int64_t Operand::matrices() const {
+  if (is_packed()) return o_.b.batch;
+  const std::int64_t scales =
+      scales_elements(o_.scaling) ? distinct(side_ == Side::a ? o_.scale_a : o_.scale_b) : 1;
+  return std::max(distinct(view()), scales);
+}
+
+void Operand::read(std::int64_t batch, std::int64_t group, std::int64_t row, std::int64_t rows,
+                   std::int64_t k, std::int64_t depth, float* to, std::int64_t pitch) const {
+  const Block block{side_ == Side::a ? batch : group, row, rows, k, depth, to, pitch};
+  if (is_packed()) {
+    read_packed(block);
+  } else {
+    read_lines(block);
+  }
+  if (!scales_elements(o_.scaling)) return;
+  const std::int64_t reach = scale_reach(o_.scaling, side_, view().dtype).depth;
+  for (std::int64_t i = 0; i < rows; ++i) {
+    for (std::int64_t j = 0; j < depth;) {
+      const std::int64_t end = std::min(depth, j + reach - (k + j) % reach);
+      const auto scale = static_cast<float>(scale_of(o_, side_, batch, group, row + i, k + j));
+      for (; j < end; ++j) to[i * pitch + j] *= scale;
+    }
+  }
+}
+
+void Operand::read_lines(const Block& at) const {
+  const MatrixView& v = view();
+  if (!numeric::widens_from_memory(v.dtype) || (v.column_stride != 1 && v.row_stride != 1)) {
+    for (std::int64_t i = 0; i < at.rows; ++i) {
+      for (std::int64_t j = 0; j < at.depth; ++j) {
+        at.to[i * at.pitch + j] = static_cast<float>(element(v, at.matrix, at.row + i, at.k + j));
+      }
+    }
+    return;
+  }
+  const auto* const first =
+      static_cast<const std::byte*>(v.data) +
+      (matrix_begin(v, at.matrix) + at.row * v.row_stride + at.k * v.column_stride) *
+          (numeric::bits(v.dtype) / 8);
+  const auto line = [&](std::int64_t elements) {
+    return first + elements * (numeric::bits(v.dtype) / 8);
+  };
+  if (v.column_stride == 1) {
+    for (std::int64_t i = 0; i < at.rows; ++i) {
+      numeric::widen_from(line(i * v.row_stride), at.to + i * at.pitch,
+                          static_cast<std::size_t>(at.depth), v.dtype);
+    }
+    return;
+  }
+  std::vector<float> column(static_cast<std::size_t>(at.rows));
+  for (std::int64_t j = 0; j < at.depth; ++j) {
+    numeric::widen_from(line(j * v.column_stride), column.data(), column.size(), v.dtype);
+    for (std::int64_t i = 0; i < at.rows; ++i) {
+      at.to[i * at.pitch + j] = column[static_cast<std::size_t>(i)];
+    }
+  }
+}
+
+void Operand::read_packed(const Block& at) const {
+  const PackedFormat& f = o_.packed->format;
+  const packed::Extents extents{o_.b.batch, o_.b.rows, o_.b.columns};
+  const std::int64_t expert = o_.b.batch == 1 ? 0 : at.matrix;
+  for (std::int64_t i = 0; i < at.rows; ++i) {
+    const std::int64_t n = at.row + i;
+    const int row = static_cast<int>(n % packed::kTileRows);
+    for (std::int64_t j = 0; j < at.depth;) {
+      const std::int64_t k = at.k + j;
+      const int first = static_cast<int>(k % packed::kTileK);
+      const int slice = first / f.group;
+      const std::byte* const tile =
+          static_cast<const std::byte*>(o_.b.data) +
+          packed::tile_index(extents, expert, n / packed::kTileRows, k / packed::kTileK) *
+              packed::tile_bytes(f);
+      const double scale = scale_in(tile, f, row, slice);
+      const int zero_point = zero_point_in(tile, f, row, slice);
+      const std::int64_t end = std::min<std::int64_t>(at.depth, j + (slice + 1) * f.group - first);
+      for (int in_tile = first; j < end; ++j, ++in_tile) {
+        at.to[i * at.pitch + j] =
+            static_cast<float>(int4_value(code_in(tile, f, row, in_tile), scale, zero_point));
+      }
+    }
+  }
+}
+
+}  // namespace warpwright::reference

@@ -1,0 +1,41 @@
+// A and B as they are multiplied, read from host memory whatever form they have there.
+#pragma once
+
+#include <cstdint>
+
+#include "warpwright/reference/formulas.h"
+
+namespace warpwright::reference {
+
+/// An operand of a product: the values of its codes, times the scales that the tensor core
+/// multiplies (Scaling::micro), and of packed int4 weights those of their groups. Every value is
+/// exact in a float; with int4 weights' scales of f32 it is rounded once.
+class Operand {
+ public:
+  /// `operands` and the memory they point to stay.
+  Operand(const GemmOperands& operands, Side side) : o_(operands), side_(side) {}
+
+  /// Matrices that differ: 1 where one serves all.
+  [[nodiscard]] std::int64_t matrices() const;
+  /// Elements [k, k + depth) of rows [row, row + rows) of the matrix that a product of `batch` and
+  /// `group` multiplies: that of row + i at k + j goes to to[i * pitch + j].
+  void read(std::int64_t batch, std::int64_t group, std::int64_t row, std::int64_t rows,
+            std::int64_t k, std::int64_t depth, float* to, std::int64_t pitch) const;
+
+ private:
+  struct Block {
+    std::int64_t matrix, row, rows, k, depth;
+    float* to;
+    std::int64_t pitch;
+  };
+
+  [[nodiscard]] const MatrixView& view() const { return side_ == Side::a ? o_.a : o_.b; }
+  [[nodiscard]] bool is_packed() const { return side_ == Side::b && o_.packed.has_value(); }
+  void read_lines(const Block& block) const;
+  void read_packed(const Block& block) const;
+
+  const GemmOperands& o_;
+  Side side_;
+};
+
+}  // namespace warpwright::reference

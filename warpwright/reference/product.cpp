@@ -1,0 +1,88 @@
+#include "warpwright/reference/product.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "warpwright/numeric/vector_clones.h"
+#include "warpwright/reference/operand.h"
+
+namespace warpwright::reference {
+namespace {
+
+// Of `n` products of exact values.
+WW_VECTOR_SUMS Sum dot(const float* x, const float* y, std::int64_t n) {
+  double value = 0;
+  double size = 0;
+  for (std::int64_t k = 0; k < n; ++k) {
+    const double term = static_cast<double>(x[k]) * static_cast<double>(y[k]);
+    value += term;
+    size += std::fabs(term);  // of this name compilers know their own
+  }
+  return {value, size};
+}
+
+std::int64_t offset(const Groups& groups, std::int64_t place) {
+  return groups.type == OffsetType::int64 ? word_at<std::int64_t>(groups.offsets, place)
+                                          : word_at<std::int32_t>(groups.offsets, place);
+}
+
+}  // namespace
+
+std::vector<Part> parts_of(const GemmOperands& o) {
+  std::vector<Part> parts;
+  if (!o.groups) {
+    for (std::int64_t batch = 0; batch < o.d.batch; ++batch) {
+      parts.push_back({batch, batch, 0, o.d.rows});
+    }
+    return parts;
+  }
+  for (std::int64_t group = 0; group < o.b.batch; ++group) {
+    const std::int64_t begin = std::clamp<std::int64_t>(offset(*o.groups, group), 0, o.d.rows);
+    const std::int64_t end = std::min(offset(*o.groups, group + 1), o.d.rows);
+    if (begin < end) parts.push_back({0, group, begin, end});
+  }
+  return parts;
+}
+
+Product::Values::Values(const GemmOperands& o, Side side) {
+  const Operand operand(o, side);
+  const MatrixView& v = side == Side::a ? o.a : o.b;
+  matrices = operand.matrices();
+  rows = v.rows;
+  depth = v.columns;
+  all.resize(static_cast<std::size_t>(matrices * rows * depth));
+  for (std::int64_t matrix = 0; matrix < matrices; ++matrix) {
+    operand.read(matrix, matrix, 0, rows, 0, depth, all.data() + matrix * rows * depth, depth);
+  }
+}
+
+Product::Product(const GemmOperands& operands)
+    : o_(operands), a_(operands, Side::a), b_(operands, Side::b) {}
+
+Sum Product::before(std::int64_t batch, std::int64_t group, std::int64_t row,
+                    std::int64_t column) const {
+  const float* const x = a_.row(batch, row);
+  const float* const y = b_.row(group, column);
+  const std::int64_t reach = scale_reach(o_.scaling, Side::a, o_.a.dtype).depth;
+  const bool is_scaled = !scales_elements(o_.scaling);
+  const std::int64_t step = is_scaled && reach > 0 ? reach : std::max<std::int64_t>(1, a_.depth);
+  Sum sum;
+  for (std::int64_t k = 0; k < a_.depth; k += step) {
+    const Sum part = dot(x + k, y + k, std::min(step, a_.depth - k));
+    const double scale = !is_scaled ? 1
+                                    : scale_of(o_, Side::a, batch, group, row, k) *
+                                          scale_of(o_, Side::b, batch, group, column, k);
+    sum.value += part.value * scale;
+    sum.size += part.size * std::abs(scale);
+  }
+  sum.value = before_activation(o_, batch, group, row, column, sum.value);
+  sum.size = times_alpha(std::abs(static_cast<double>(o_.alpha)), sum.size);
+  return sum;
+}
+
+double Product::result(std::int64_t batch, std::int64_t group, std::int64_t row,
+                       std::int64_t column) const {
+  return bounded(batch, group, row, column, [](const Sum&) { return 0.0; }).value;
+}
+
+}  // namespace warpwright::reference

@@ -1,0 +1,62 @@
+// What the sums of a product may lose on their way, by how a kernel keeps them.
+#pragma once
+
+#include <cstdint>
+
+#include "warpwright/plan/rules.h"
+
+namespace warpwright::reference {
+
+/// How the sums of a product are kept.
+struct Sums {
+  /// Of 8-bit floats: in Hopper's tensor core, `narrow_step` products at a time.
+  bool narrow = false;
+  bool promoted = false;  ///< narrow ones begin at 0 every `scale_block` of K
+  bool exact = false;     ///< of integers, until they become a float
+  bool folded = false;    ///< of int4 weights that are rounded to e4m3 with their scales
+};
+
+/// Those of a product.
+inline Sums sums_of(const GemmOperands& o) {
+  Sums sums;
+  sums.narrow = o.scaling != Scaling::micro && is_8bit_float(o.a.dtype) &&
+                (o.packed || is_8bit_float(o.b.dtype));
+  const Accumulation accumulation = !o.packed                            ? o.accumulation
+                                    : o.packed->sums == GroupSums::exact ? Accumulation::promoted
+                                                                         : Accumulation::fast;
+  sums.promoted = o.scaling == Scaling::block || accumulation == Accumulation::promoted;
+  sums.exact = o.a.dtype == DType::s8;
+  sums.folded = o.packed && folds(o.packed->sums);
+  return sums;
+}
+
+/// Products that the tensor core adds to a narrow sum in one step.
+inline constexpr std::int64_t narrow_step = 32;
+/// What a step loses of the leading bit of its largest term, or of the sum so far. All are cut to
+/// multiples of 2^-13 of it: 32 products, and the sum before and after, twice, were the step done
+/// in halves.
+inline constexpr double narrow_step_loss = 36 * 0x1p-13;
+/// A rounding of float32, as a share of the value.
+inline constexpr double float_rounding = 0x1p-24;
+/// What rounding folded weights to e4m3 (a sixteenth at most) and their scales to f16 may change,
+/// as a share of the products.
+inline constexpr double folded_loss = 0.0635;
+/// The same where the scales are rounded to e4m3 too, by a table.
+inline constexpr double folded_twice_loss = 0.13;
+
+/// What a sum may lose, as a share of the sum of |a b|, told from the product's shape alone: K
+/// float32 additions and `roundings` more, and of narrow sums 2^-13 a step: all steps of K, or,
+/// promoted, the four of each 128 of K, which lose no more than their share.
+inline double lost_share(const GemmOperands& o, double roundings) {
+  const Sums sums = sums_of(o);
+  double share = float_rounding * (static_cast<double>(o.a.columns) + roundings);
+  if (sums.narrow) {
+    const std::int64_t depth = sums.promoted ? scale_block : o.a.columns;
+    const std::int64_t steps = (depth + narrow_step - 1) / narrow_step;
+    share += static_cast<double>(steps) * 0x1p-13;
+  }
+  if (sums.folded) share += folded_twice_loss;
+  return share;
+}
+
+}  // namespace warpwright::reference

@@ -1,0 +1,41 @@
+// Whether one element of D is right.
+#pragma once
+
+#include <cstdint>
+
+#include "warpwright/reference/tile.h"
+
+namespace warpwright::reference {
+
+/// What an element was compared as.
+enum class Kind : std::uint8_t {
+  finite,      ///< by its distance from the reference
+  infinite,    ///< infinite, as a reference beyond D's type asks for
+  nan,         ///< NaN, as the reference is
+  saturated,   ///< the largest number, for a reference beyond it
+  overflowed,  ///< infinite or NaN, because fp32 may overflow on the way
+};
+
+/// How one element compares.
+struct Verdict {
+  bool passed = true;
+  double error = 0;    ///< |got - want|
+  double allowed = 0;  ///< the most that is right
+  double ratio = 0;    ///< error / allowed; infinite for a wrong NaN or infinity
+  Kind kind = Kind::finite;
+};
+
+/// Judges D's value `got` against what it should be, R, within a bound E.
+///
+/// A finite element passes when
+///     |D - R| <= E + ulp(|R| + E) / 2
+/// with ulp that of D's type; the half ulp is the final rounding, taken where that happens at the
+/// latest, so that no right kernel fails for standing on the other side of a power of two.
+///
+/// Beyond D's range: an R that rounds past the largest value, whatever the error within E, requires
+/// infinity of R's sign; fp8 requires the largest value, as its conversions saturate. A NaN R
+/// requires NaN. Where fp32 may overflow on the way (the magnitude is above its largest value) an
+/// infinity or NaN passes too.
+Verdict judge(DType d, double got, const Expected& want);
+
+}  // namespace warpwright::reference
