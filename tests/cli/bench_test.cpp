@@ -1,21 +1,19 @@
-// What `bench` and `tune` do without a GPU: shapes, arithmetic, tables, JSON, refusals.
+// What is measured by `bench`: shapes, kinds of products, plans, and their roofs. What it says of
+// it is in transcripts/reports.txt.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
-#include <fstream>
 #include <iostream>
-#include <nlohmann/json.hpp>
+#include <numeric>
 #include <sstream>
+#include <string>
+#include <vector>
 
 #include "cli/commands/bench_command.h"
-#include "cli/commands/product.h"
 #include "cli/files/tensor_file.h"
 #include "cli/reports/bench_report.h"
-#include "tests/cli/run_cli.h"
-#include "warpwright/device/cuda.h"
-#include "warpwright/plan/tuning.h"
+#include "warpwright/plan/known_devices.h"
 
 namespace warpwright::cli {
 namespace {
@@ -25,30 +23,10 @@ std::vector<Shape> parse(const std::string& text) {
   return parse_shapes(in, "shapes.txt");
 }
 
-std::string refusal_of(const std::string& text) {
-  try {
-    parse(text);
-  } catch (const InputError& refusal) {
-    return refusal.what();
-  }
-  return "";
-}
-
 TEST(Shapes, AreReadInBothSpellings) {
   EXPECT_EQ(parse("4096 7168 2048\n\n# a comment\n64x4096x7168  # decode\r\n\t1\t2\t3\n"),
             (std::vector<Shape>{{4096, 7168, 2048}, {64, 4096, 7168}, {1, 2, 3}}));
   EXPECT_EQ(parse("8X16X24"), (std::vector<Shape>{{8, 16, 24}}));
-}
-
-TEST(Shapes, BadLinesAreNamed) {
-  for (const char* bad : {"12 13", "1 2 3 4", "0 1 1", "-1 2 3", "a b c", "1.5 2 3", "1 2 3k",
-                          "99999999999 1 1", "2147479552 1 1"}) {
-    const std::string text = refusal_of(std::string("1 2 3\n# fine\n") + bad + "\n4 5 6\n");
-    EXPECT_NE(text.find("shapes.txt, line 3"), std::string::npos) << bad << ": " << text;
-    EXPECT_NE(text.find(bad), std::string::npos) << text;
-  }
-  EXPECT_NE(refusal_of("# nothing\n").find("no shape"), std::string::npos);
-  EXPECT_NE(refusal_of("").find("no shape"), std::string::npos);
 }
 
 TEST(Shapes, TheFourteenAreThere) {
@@ -102,65 +80,6 @@ TEST(ProductTypes, Defaults) {
   EXPECT_EQ(p.scaling, Scaling::block);
 }
 
-TEST(ProductTypes, Refusals) {
-  for (const TypeOptions& bad : std::vector<TypeOptions>{{"int8", "", "", "fast"},
-                                                         {"bf16", "e4m3", "", "fast"},
-                                                         {"bf16", "", "block", "fast"},
-                                                         {"e4m3", "", "columns", "fast"},
-                                                         {"e4m3", "", "", "slow"},
-                                                         {"bf16", "", "", "promoted"}}) {
-    EXPECT_THROW(parse_types(bad), InputError) << bad.dtype << " " << bad.scaling;
-  }
-}
-
-bench::GemmTimes times(double ours, double config, double first, double best) {
-  bench::GemmTimes t;
-  t.problem = packed_problem(64, 4096, 7168, DType::bf16, DType::bf16);
-  t.plan = "the_plan";
-  t.config = config < ours ? "the_config" : "the_plan";
-  t.ours = {ours, 0.99 * ours, 1.01 * ours};
-  t.config_time = {config, config, config};
-  t.first = bench::Timing{first, first, first};
-  t.best = bench::Timing{best, best, best};
-  t.offered = 7;
-  t.best_index = 2;
-  t.baseline = "cuBLASLt 13.1.0";
-  t.checked_against = "cuBLASLt";
-  t.relative_error = 0.25;
-  t.rounds = 21;
-  t.launches = 100;
-  t.buffer_sets = 3;
-  t.roof = bench::roof(t.problem, {});
-  t.roof.memory_us = ours / 2;
-  return t;
-}
-
-BenchRow dense_row(const Shape& shape, const std::optional<bench::GemmTimes>& of) {
-  return {shape, {}, of, of ? "" : "the rows of A are 8 bytes apart"};
-}
-
-BenchRun example_dense_run() {
-  BenchRun run;
-  run.date = "2026-11-21T10:00:00Z";
-  run.gpu = "NVIDIA H200";
-  run.driver = "580.159";
-  run.cuda = "13.0";
-  run.cublaslt = "13.1.0";
-  run.commit = "0123456789ab";
-  run.command = "warpwright bench dense";
-  run.seed = 7;
-  bench::GemmTimes alone = times(4, 4, 1, 1);
-  alone.first.reset();
-  alone.best.reset();
-  alone.baseline = "cuBLASLt has no algorithm for this product";
-  run.sections = {{"",
-                   "bf16 to bf16",
-                   {dense_row({64, 4096, 7168}, times(10, 8, 20, 16)),
-                    dense_row({8, 8, 8}, times(20, 20, 10, 10)), dense_row({1, 64, 64}, alone),
-                    dense_row({2, 3, 4}, std::nullopt)}}};
-  return run;
-}
-
 TEST(BenchReport, Roofs) {
   const DeviceFacts h200 = *known_facts("h200");
   GemmProblem p = packed_problem(8192, 8192, 8192, DType::bf16, DType::bf16);
@@ -174,116 +93,6 @@ TEST(BenchReport, Roofs) {
   EXPECT_EQ(few.bound(), Bound::memory);
   EXPECT_NEAR(few.us(), 13.7, 0.05);  // the floor that the baselines name
   EXPECT_EQ(bench::roof(narrow, model_facts()).us(), 0);
-}
-
-std::size_t count_of(const std::string& text, const std::string& word) {
-  std::size_t count = 0;
-  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
-    ++count;
-  }
-  return count;
-}
-
-TEST(BenchReport, WhatALaunchTakesOfTheHost) {
-  BenchRun run = example_dense_run();
-  BenchSection& section = run.sections.front();
-  EXPECT_EQ(table_summary(run, section).find("host:"), std::string::npos) << "nothing was measured";
-  const std::vector<double> ours = {3.25, 2.75, 2.5};
-  for (std::size_t i = 0; i < ours.size(); ++i) {
-    section.rows[i].times->host = {{ours[i], ours[i], ours[i]}, {2.25, 2.25, 2.25}};
-  }
-  const std::string line =
-      "host: a launch takes 2.75 us, that of an empty kernel 2.25 us (medians of 3 rows)\n";
-  EXPECT_NE(table_summary(run, section).find(line), std::string::npos);
-  EXPECT_NE(markdown(run).find("- " + line), std::string::npos);
-  EXPECT_NE(json(run).find("\"host_empty\""), std::string::npos);
-}
-
-TEST(BenchReport, TheTableSaysEverything) {
-  const BenchRun run = example_dense_run();
-  const BenchSection& section = run.sections.front();
-  const std::string heading = table_title(run) + table_heading(run, section);
-  for (const char* word : {"NVIDIA H200", "580.159", "13.0", "13.1.0", "0123456789ab", "2026-11-21",
-                           "bf16 to bf16", "/first", "/best", "roof"}) {
-    EXPECT_NE(heading.find(word), std::string::npos) << word << "\n" << heading;
-  }
-  const std::string row = table_row(run, section.rows[0]);
-  for (const char* word : {"64x4096x7168", "10.00", "1.0%", "8.00", "20.00", "16.00", "2.000",
-                           "1.600", "50%", "the_plan; the_config"}) {
-    EXPECT_NE(row.find(word), std::string::npos) << word << "\n" << row;
-  }
-  EXPECT_EQ(count_of(table_row(run, section.rows[2]), " - "), 5U)
-      << table_row(run, section.rows[2]);
-  EXPECT_NE(table_row(run, section.rows[3]).find("8 bytes apart"), std::string::npos);
-  const std::string summary = table_summary(run, section);
-  EXPECT_NE(summary.find("plan over first pick: geomean 1.000 of 2, worst 0.500 (8x8x8)"),
-            std::string::npos)
-      << summary;
-  EXPECT_NE(summary.find("no baseline: cuBLASLt has no algorithm"), std::string::npos) << summary;
-}
-
-TEST(BenchReport, MarkdownRowsHaveEveryColumn) {
-  const std::string text = markdown(example_dense_run());
-  std::istringstream lines(text);
-  int rows = 0;
-  for (std::string line; std::getline(lines, line);) {
-    if (line.empty() || line.front() != '|') continue;
-    ++rows;
-    EXPECT_EQ(std::count(line.begin(), line.end(), '|'), 12) << line;
-  }
-  EXPECT_EQ(rows, 2 + 4);
-  EXPECT_NE(text.find("`warpwright bench dense`"), std::string::npos);
-  EXPECT_NE(text.find("| 64x4096x7168 | 10.00 (376) | 1.0% | the_config | 8.00 | 20.00 | 16.00 | "
-                      "2.000 | 1.600 | 2.000 | 50% of HBM |"),
-            std::string::npos)
-      << text;
-}
-
-TEST(BenchReport, JsonHasItsSchema) {
-  const nlohmann::json j = nlohmann::json::parse(json(example_dense_run()));
-  EXPECT_EQ(j.at("format"), "warpwright-bench-1");
-  for (const char* key : {"date", "gpu", "driver", "cuda", "cublaslt", "commit", "command"}) {
-    EXPECT_TRUE(j.at(key).is_string()) << key;
-    EXPECT_FALSE(j.at(key).get<std::string>().empty()) << key;
-  }
-  EXPECT_EQ(j.at("seed"), 7);
-  EXPECT_EQ(j.at("dependent"), false);
-  ASSERT_EQ(j.at("rows").size(), 4U);
-  const nlohmann::json& row = j["rows"][0];
-  EXPECT_EQ(row.at("m"), 64);
-  EXPECT_EQ(row.at("ours").at("median_us"), 10);
-  EXPECT_EQ(row.at("ours").at("low_us"), 9.9);
-  EXPECT_EQ(row.at("config"), "the_config");
-  EXPECT_EQ(row.at("first").at("median_us"), 20);
-  EXPECT_EQ(row.at("plan_over_best"), 1.6);
-  EXPECT_EQ(row.at("best_offer"), 3);
-  EXPECT_EQ(row.at("bound"), "HBM");
-  EXPECT_EQ(row.at("checked_against"), "cuBLASLt");
-  EXPECT_EQ(row.at("plan_over_first"), 2);
-  EXPECT_EQ(row.at("config_over_best"), 2);
-  EXPECT_EQ(row.at("roof_share"), 0.5);
-  // No baseline, no ratio.
-  EXPECT_TRUE(j["rows"][2].at("plan_over_first").is_null());
-  EXPECT_TRUE(j["rows"][2].at("config_over_best").is_null());
-  EXPECT_TRUE(j["rows"][2].at("first").is_null());
-  EXPECT_EQ(j["rows"][3].at("refusal"), "the rows of A are 8 bytes apart");
-  EXPECT_FALSE(j["rows"][3].contains("ours"));
-  EXPECT_NEAR(j.at("summary").at("plan_over_first").at("geomean").get<double>(), 1, 1e-12);
-  EXPECT_EQ(j["summary"]["plan_over_first"]["rows"], 2);
-  EXPECT_EQ(j["summary"]["plan_over_first"]["worst"], 0.5);
-  EXPECT_EQ(j["summary"]["plan_over_first"]["worst_shape"], "8x8x8");
-  BenchRun none = example_dense_run();
-  none.sections.front().rows.clear();
-  const nlohmann::json empty = nlohmann::json::parse(json(none));
-  EXPECT_TRUE(empty["summary"]["plan_over_best"]["geomean"].is_null());
-}
-
-TEST(BenchCommand, Configs) {
-  EXPECT_EQ(parse_configs("3"), 3);
-  EXPECT_FALSE(parse_configs("all"));
-  for (const char* bad : {"", "0", "-1", "some", "3x"}) {
-    EXPECT_THROW(parse_configs(bad), InputError) << bad;
-  }
 }
 
 // The plan keeps the contract; the configuration beside it need not, and splits K.
@@ -315,104 +124,110 @@ TEST(BenchCommand, LargeClusters) {
     for (const Plan& one : *plans) largest = std::max(largest, atom::cluster_size(one.cluster));
     EXPECT_EQ(largest, most);
   }
-  for (const int bad : {0, 17}) {
-    MeasureOptions o;
-    o.clusters = bad;
-    EXPECT_THROW(measured_choices(o), InputError) << bad;
+}
+
+// --- groups
+
+std::vector<Shape> shapes_in(const std::string& text) {
+  std::istringstream in(text);
+  return parse_shapes(in, "shapes.txt", BenchKind::grouped);
+}
+
+TEST(GroupedShapes, AreReadWithComments) {
+  EXPECT_EQ(shapes_in("8 16 4096 4096\n\n# none\n3 1,0,2 64 128  # a list\r\n\t4 skew:7\t8 16\n"),
+            (std::vector<Shape>{
+                {0, 4096, 4096, 8, "16"}, {0, 64, 128, 3, "1,0,2"}, {0, 8, 16, 4, "skew:7"}}));
+}
+
+TEST(GroupedShapes, TheNineteenAreThere) {
+  const std::vector<Shape>& all = grouped_shapes();
+  EXPECT_EQ(all.size(), 19U);
+  EXPECT_NE(std::find(all.begin(), all.end(), Shape{0, 4096, 4096, 8, "16"}), all.end());
+  const Shape skewed{0, 4096, 7168, 32, "skew:1"};
+  ASSERT_NE(std::find(all.begin(), all.end(), skewed), all.end());
+  const auto lengths = lengths_of(skewed);
+  ASSERT_TRUE(lengths) << lengths.reason();
+  EXPECT_EQ(std::accumulate(lengths->begin(), lengths->end(), std::int64_t{0}), 8192);
+  EXPECT_EQ(std::count(lengths->begin(), lengths->end(), 0), 4);
+}
+
+TEST(GroupedShapes, Names) {
+  EXPECT_EQ(shape_name({0, 4096, 2048, 8, "16"}), "8x16 N4096 K2048");
+  EXPECT_EQ(shape_name({0, 64, 128, 32, "skew:1"}), "32 skew:1 N64 K128");
+}
+
+TEST(GroupedKinds, WordsAndPlans) {
+  ASSERT_EQ(parse_kinds("all").size(), 3U);
+  EXPECT_EQ(parse_kinds("all").back().first, "bf16");
+  EXPECT_EQ(parse_kinds("bf16,e4m3-row-column").at(1).second.scaling, Scaling::row_column);
+  for (const char* bad : {"", "fp4", "e4m3,", "e4m3 bf16"}) {
+    EXPECT_THROW(parse_kinds(bad), InputError) << bad;
   }
-}
-
-TEST(BenchCommand, BadInputIsASentence) {
-  expect_refused({"bench"}, "required");
-  expect_refused({"bench", "dense", "--dtype", "int8"}, "e4m3");
-  expect_refused({"bench", "dense", "--configs", "0"}, "--configs");
-  expect_refused({"bench", "dense", "--rounds", "0"}, "--rounds");
-  expect_refused({"bench", "dense", "--sample", "0"}, "--sample");
-  expect_refused({"bench", "dense", "--seed", "-1"}, "no integer");
-  expect_refused({"bench", "dense", "--device", "model"}, "does not predict time");
-  expect_refused({"bench", "dense", "--shapes", "/nowhere/shapes.txt"}, "/nowhere/shapes.txt");
-  expect_refused({"bench", "dense", "--shapes", "a", "--sample", "3"}, "together");
-  expect_refused({"bench", "dense", "--json", "/nowhere/x.json"}, "/nowhere/x.json");
-}
-
-TEST(BenchCommand, HelpSaysWhatItCosts) {
-  for (const std::vector<std::string>& call : std::vector<std::vector<std::string>>{
-           {"bench", "--help"}, {"bench", "dense", "--help"}, {"tune", "--help"}}) {
-    const CliResult r = run_cli(call);
-    EXPECT_EQ(r.status, 0) << r.err;
-    EXPECT_NE(r.out.find("second"), std::string::npos) << r.out;
-    EXPECT_NE(r.out.find("Examples"), std::string::npos) << r.out;
-  }
-}
-
-TEST(TuneCommand, BadInputIsASentence) {
-  expect_refused({"tune"}, "M N K");
-  expect_refused({"tune", "64", "64"}, "M N K");
-  expect_refused({"tune", "64", "64", "0"}, "K is 0");
-  expect_refused({"tune", "64", "64", "64", "--shapes", "a"}, "together");
-  expect_refused({"tune", "64", "64", "64", "--scaling", "block"}, "8 bits");
-  expect_refused({"tune", "64", "64", "64", "--device", "model"}, "does not predict time");
-}
-
-TEST(BenchCommand, WithoutAGpuThereIsOneSentence) {
-  if (!device::cuda_devices().empty()) GTEST_SKIP() << "there is a CUDA device here";
-  const std::string reason = device::cuda_device(0).reason();
-  expect_refused({"bench", "dense"}, reason);
-  expect_refused({"bench", "dense", "--sample", "3", "--dtype", "e4m3"}, reason);
-  expect_refused({"tune", "64", "64", "64"}, reason);
-}
-
-// A cache in a folder of its own, where the command line looks for it.
-class TunedProduct : public testing::Test {
- protected:
-  TunedProduct() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "ww-tune-XXXXXX").string();
-    folder_ = ::mkdtemp(pattern.data());
-    const char* before = std::getenv("XDG_CACHE_HOME");
-    if (before != nullptr) before_ = before;
-    ::setenv("XDG_CACHE_HOME", folder_.c_str(), 1);
-  }
-  ~TunedProduct() override {
-    if (before_) {
-      ::setenv("XDG_CACHE_HOME", before_->c_str(), 1);
-    } else {
-      ::unsetenv("XDG_CACHE_HOME");
-    }
-    std::filesystem::remove_all(folder_);
-  }
-
-  std::string folder_;
-  std::optional<std::string> before_;
-};
-
-TEST_F(TunedProduct, SaysWhereThePlanCameFrom) {
+  // There is a plan for all of them, built-in shapes included.
   const DeviceFacts h200 = *known_facts("h200");
-  std::ostringstream err;
-  GemmOptions options;
-  options.random = {4096, 4096, 4096};
-  const Product usual(options, h200, err);
-  EXPECT_NE(usual.origin.find("by rule"), std::string::npos) << usual.origin;
-  const GemmProblem& problem = usual.plan.problem;
-  const auto all = candidates(problem, h200);
-  ASSERT_TRUE(all) << all.reason();
-  ASSERT_GT(all->size(), 1U);
-  const Plan& other = all->back();
-  TuningCache cache(TuningCache::default_path());
-  ASSERT_FALSE(cache.store({{tuning_key(problem, h200), tuning_entry(other, 123.25)}}));
-  const Product tuned(options, h200, err);
-  EXPECT_NE(tuned.origin.find("123.25 us"), std::string::npos) << tuned.origin;
-  EXPECT_NE(tuned.origin.find(folder_), std::string::npos) << tuned.origin;
-  EXPECT_EQ(tuned.plan.cluster, other.cluster);
-  GemmOptions untuned = options;
-  untuned.no_tuning = true;
-  const Product off(untuned, h200, err);
-  EXPECT_EQ(off.plan.cluster, usual.plan.cluster);
-  EXPECT_NE(off.origin.find("not used"), std::string::npos) << off.origin;
-  EXPECT_EQ(err.str(), "");
-  std::ofstream(TuningCache::default_path(), std::ios::app) << "scribble\n";
-  const Product scribbled(options, h200, err);
-  EXPECT_EQ(count_of(err.str(), "\n"), 1U) << err.str();
-  EXPECT_NE(err.str().find("damaged"), std::string::npos) << err.str();
+  for (const auto& [word, types] : parse_kinds("e4m3,e4m3-block,e4m3-row-column,bf16")) {
+    for (const Shape& shape : grouped_shapes()) {
+      const auto plans = candidates(problem_of(types, shape, *lengths_of(shape)), h200);
+      EXPECT_TRUE(plans) << word << " " << shape_name(shape) << ": " << plans.reason();
+    }
+  }
+}
+
+// The floor of the reference for 8 x 16 tokens, N = K = 4096: 30.9 us at 4.4 TB/s.
+TEST(GroupedRoof, CountsWhatMustBeMoved) {
+  const GemmProblem p = packed_grouped_problem(128, 4096, 4096, 8, DType::e4m3, DType::bf16);
+  const DeviceFacts h200 = *known_facts("h200");
+  const std::vector<std::int64_t> lengths(8, 16);
+  const bench::Roof roof = bench::roof(p, h200, lengths);
+  EXPECT_EQ(bench::busy_groups(lengths), 8);
+  EXPECT_EQ(roof.operations, 2.0 * 128 * 4096 * 4096);
+  EXPECT_EQ(roof.bytes, 8.0 * 4096 * 4096 + 128 * 4096 + 2 * 128 * 4096);
+  EXPECT_NEAR(roof.memory_us, 30.9, 0.05);
+  EXPECT_NEAR(roof.compute_us, roof.operations / 1978e6, 1e-6);
+  // The matrices of B of empty groups stay where they are.
+  const bench::Roof one = bench::roof(p, h200, {128, 0, 0, 0, 0, 0, 0, 0});
+  EXPECT_EQ(roof.bytes - one.bytes, 7.0 * 4096 * 4096);
+  // The model has no rates.
+  EXPECT_EQ(bench::roof(p, {}, lengths).us(), 0);
+}
+
+// --- int4 weights
+
+TEST(W4a8Shapes, OfGroupsOrNot) {
+  std::istringstream in("8 16 4096 4096\n64x128 256  # dense\n2 3,0 64 128\n");
+  EXPECT_EQ(parse_shapes(in, "shapes.txt", BenchKind::w4a8),
+            (std::vector<Shape>{{0, 4096, 4096, 8, "16"}, {64, 128, 256}, {0, 64, 128, 2, "3,0"}}));
+  std::istringstream bad("8 16\n");
+  EXPECT_THROW(parse_shapes(bad, "shapes.txt", BenchKind::w4a8), InputError);
+}
+
+// All rows of the table are measured: each built-in shape has plans with exact sums and FP8 ones.
+TEST(W4a8Shapes, HavePlans) {
+  const std::vector<Shape>& all = w4a8_shapes();
+  EXPECT_EQ(all.size(), 22U);
+  for (const Shape& wanted : {Shape{0, 4096, 4096, 8, "16"}, Shape{0, 4096, 7168, 32, "128"},
+                              Shape{0, 4096, 4096, 8, "4096"}, Shape{512, 4096, 4096}}) {
+    EXPECT_NE(std::find(all.begin(), all.end(), wanted), all.end()) << shape_name(wanted);
+  }
+  const DeviceFacts h200 = *known_facts("h200");
+  const std::vector<ProductKind> kinds = w4a8_kinds(128);
+  for (const Shape& shape : all) {
+    for (const ProductKind& kind : {kinds.front(), kinds.back()}) {
+      const auto plans = candidates(problem_of(kind.second, shape, *lengths_of(shape)), h200);
+      EXPECT_TRUE(plans) << kind.first << " " << shape_name(shape) << ": " << plans.reason();
+    }
+  }
+  EXPECT_THROW(w4a8_kinds(48), InputError);
+}
+
+// 69.2 MB of weights with their scales, 0.5 MB of tokens and 1 MB of D at 4.4 TB/s.
+TEST(W4a8Roof, CountsPackedBytes) {
+  const ProductTypes types = w4a8_kinds(128).front().second;
+  const Shape shape{0, 4096, 4096, 8, "16"};
+  const GemmProblem p = problem_of(types, shape, *lengths_of(shape));
+  const bench::Roof roof = bench::roof(p, *known_facts("h200"), *lengths_of(shape));
+  EXPECT_EQ(roof.bytes, 8.0 * (4096 / 64) * (4096 / 128) * 4224 + 3 * 128 * 4096);
+  EXPECT_NEAR(roof.memory_us, 16.1, 0.05);
 }
 
 }  // namespace

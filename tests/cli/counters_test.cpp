@@ -1,11 +1,10 @@
-// What `bench --counters` does without a GPU: ncu's log, how ncu is found and called, the columns.
+// What `bench --counters` does without a GPU: ncu's log, how ncu is found and called. The columns
+// are in transcripts/reports.txt.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 
 #include "cli/commands/counters.h"
-#include "cli/reports/bench_report.h"
 #include "tests/cli/tensor_folder.h"
 
 namespace warpwright::cli {
@@ -137,54 +136,6 @@ TEST_F(Ncu, ThatIsNotThereIsSaid) {
   if (fs::exists("/usr/local/cuda/bin/ncu")) GTEST_SKIP() << "there is an ncu here";
   EXPECT_EQ(run_under_ncu("/bin/it", {}).error,
             "Nsight Compute's ncu is neither on PATH nor in /usr/local/cuda/bin");
-}
-
-BenchRun counted_run(bool grouped) {
-  bench::GemmTimes t;
-  t.ours = t.config_time = {10, 10, 10};
-  t.counted = bench::Counters{74.8e6, 91.8e6, 241e6};
-  BenchRun run;
-  run.kind = grouped ? BenchKind::grouped : BenchKind::dense;
-  run.counted = true;
-  run.sections = {{"", "bf16 to bf16", {{Shape{}, {}, t, ""}}}};
-  return run;
-}
-
-TEST(BenchCounters, StandBesideTheTimes) {
-  for (const bool grouped : {false, true}) {
-    BenchRun run = counted_run(grouped);
-    BenchSection& section = run.sections.front();
-    bench::GemmTimes& t = *section.rows.front().times;
-    EXPECT_NE(table_row(run, section.rows.front()).find(" 241.00/- "), std::string::npos);
-    t.first_counted = bench::Counters{33.9e6, 68e6, 167e6};
-    const std::string row = table_row(run, section.rows.front());
-    for (const char* cell : {" 74.80/33.90 ", " 91.80/68.00 ", " 241.00/167.00 "}) {
-      EXPECT_NE(row.find(cell), std::string::npos) << row;
-    }
-    EXPECT_NE(table_heading(run, section).find("M sectors"), std::string::npos);
-    EXPECT_NE(markdown(run).find("| 74.80/33.90 | 91.80/68.00 | 241.00/167.00 |"),
-              std::string::npos);
-    run.counted = false;
-    EXPECT_EQ(table_row(run, section.rows.front()).find("91.80"), std::string::npos);
-    EXPECT_EQ(table_heading(run, section).find("M sectors"), std::string::npos);
-  }
-}
-
-TEST(BenchCounters, AreInTheJsonOrTheReasonIs) {
-  BenchRun run = counted_run(false);
-  const nlohmann::json j = nlohmann::json::parse(json(run));
-  EXPECT_EQ(j["rows"][0].at("counters").at("l2_read_sectors"), 91.8e6);
-  EXPECT_EQ(j["rows"][0]["counters"].at("instructions"), 74.8e6);
-  EXPECT_EQ(j["rows"][0]["counters"].at("dram_bytes"), 241e6);
-  EXPECT_TRUE(j["rows"][0].at("first_counters").is_null());
-  EXPECT_FALSE(j.contains("counters_left_out"));
-  run.counted = false;
-  run.uncounted = "there is no ncu";
-  const nlohmann::json without = nlohmann::json::parse(json(run));
-  EXPECT_EQ(without.at("counters_left_out"), "there is no ncu");
-  EXPECT_FALSE(without["rows"][0].contains("counters"));
-  EXPECT_NE(table_summary(run, run.sections.front()).find("no counters: there is no ncu\n"),
-            std::string::npos);
 }
 
 }  // namespace

@@ -63,7 +63,7 @@ def interrupt(command, folder, draw, rounds):
         time.sleep(draw.uniform(0, 1.1 * longest))
         which = draw.choice(SIGNALS)
         process.send_signal(which)
-        process.wait()
+        assert process.wait() in (0, -which), f"{which.name} ended it with {process.returncode}"
         left = (work / "d.safetensors").read_bytes()
         found = next((s for s, content in whole.items() if content == left), None)
         assert found, f"{which.name} left a part of a file: {len(left)} bytes"

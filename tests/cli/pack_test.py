@@ -7,7 +7,6 @@ with it.
 Writers of every layout and a reader of packed tensors, both after docs/packing.md alone and without
 its tricks: every bit of every code is put and taken where the page says.
 """
-import json
 import pathlib
 import random
 import struct
@@ -15,48 +14,21 @@ import subprocess
 import sys
 import tempfile
 
-SIZES = {"BF16": 2, "F16": 2, "F32": 4, "I32": 4, "I64": 8, "I8": 1, "U8": 1}
-
-
-def bf16(x):
-    word = struct.unpack("<I", struct.pack("<f", x))[0]
-    return (word + 0x7FFF + (word >> 16 & 1)) >> 16
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import tensor_files  # noqa: E402
+from tensor_files import NAMED, TYPES, decoded, encoded  # noqa: E402
 
 
 def f32(x):
     return struct.unpack("<f", struct.pack("<f", x))[0]
 
 
-def to_bytes(kind, x):
-    if kind == "BF16":
-        return struct.pack("<H", bf16(x))
-    return struct.pack({"F16": "<e", "F32": "<f", "I32": "<I", "I64": "<q", "I8": "<B"}[kind], x)
-
-
-def from_bytes(kind, data):
-    if kind == "bf16":
-        return struct.unpack("<f", b"\0\0" + data)[0]
-    return struct.unpack({"f16": "<e", "f32": "<f"}[kind], data)[0]
-
-
 def save(path, tensors):
     """{name: (type, shape, values)} as a .safetensors file, the widest type first."""
-    header, data = {}, b""
-    for name, (kind, shape, values) in sorted(tensors.items(), key=lambda t: -SIZES[t[1][0]]):
-        begin = len(data)
-        data += b"".join(to_bytes(kind, v) for v in values)
-        header[name] = {"dtype": kind, "shape": shape, "data_offsets": [begin, len(data)]}
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
-
-
-def load(path, name):
-    content = path.read_bytes()
-    size = struct.unpack("<Q", content[:8])[0]
-    header = json.loads(content[8:8 + size])
-    begin, end = header[name]["data_offsets"]
-    return content[8 + size + begin:8 + size + end], header
+    widest = sorted(tensors.items(), key=lambda t: -TYPES[NAMED[t[1][0]]][2])
+    tensor_files.write_safetensors(path, {
+        name: (kind, shape, encoded(NAMED[kind], values))
+        for name, (kind, shape, values) in widest})
 
 
 class Weights:
@@ -180,7 +152,7 @@ class Packed:
         pair = row // 16 * 8 + row % 8
         slices = 128 // self.group
         at = 4096 + (k // self.group * 64 + 2 * pair + row // 8 % 2) * self.bytes
-        scale = from_bytes(self.scale, data[at:at + self.bytes]) / 512
+        scale = decoded(self.scale, data[at:at + self.bytes])[0] / 512
         zero = 8
         if self.zeros:
             byte = data[4096 + slices * 64 * self.bytes + 4 * pair + k // self.group]
@@ -204,8 +176,9 @@ class Tester:
         done = self.run("pack", "in.safetensors" + (":" + name if name else ""),
                         "out.safetensors:w", *options)
         assert done.returncode == 0, done.stderr
-        data, header = load(self.folder / "out.safetensors", "w")
-        assert header["w"]["dtype"] == "U8" and "warpwright.w" in header["__metadata__"]
+        tensors, header = tensor_files.read_safetensors(self.folder / "out.safetensors")
+        kind, _, data = tensors["w"]
+        assert kind == "U8" and "warpwright.w" in header["__metadata__"]
         self.count += 1
         return Packed(data)
 
@@ -288,7 +261,7 @@ def test_quantise(t):
             for first in range(0, k, group):
                 part = values[row][first:first + group]
                 exact = max(max(part + [0]) / 7, min(part + [0]) / least)
-                scale = from_bytes("bf16", to_bytes("BF16", exact))
+                scale = decoded("bf16", encoded("bf16", [exact]))[0]
                 for i, x in enumerate(part):
                     want = 0
                     if scale:

@@ -3,13 +3,13 @@
 
     commands_test.py ROOT WARPWRIGHT   the commands of all pages, with WARPWRIGHT's folder in PATH
     commands_test.py ROOT WARPWRIGHT --gpu   those for a GPU alone, on one, one after the other
+    commands_test.py ROOT WARPWRIGHT --update   writes what is printed into the pages, and says so
     commands_test.py --self-test       shows that the parser and the comparison find what they must
 
 Pages are README.md, CONTRIBUTING.md, docs/**/*.md, examples/*/README.md and
 tests/corpus/README.md. Of their fenced blocks, "sh" has a command a line, and "console" a
-transcript: "$ " before a command, and below it what it prints, where a line "..." stands for any
-lines. All must exit with 0. A block in which they
-do not, or that is not run here, says so in a comment directly above it:
+transcript (tests/transcript.py). All must exit with 0. A block in which they do not, or that is not
+run here, says so in a comment directly above it:
 
     <!-- exits: 2 -->
     <!-- needs: gpu -->
@@ -18,17 +18,17 @@ do not, or that is not run here, says so in a comment directly above it:
 with the files that FILES has for its page; nothing is written elsewhere.
 """
 import concurrent.futures
-import json
 import os
 import pathlib
-import random
 import re
-import struct
-import subprocess
 import sys
 import tempfile
-import time
 import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import tensor_files  # noqa: E402
+import transcript  # noqa: E402
+from transcript import Fault, Outcome, Step  # noqa: E402
 
 NEEDS = {
     "gpu": "needs a CUDA device",
@@ -41,65 +41,50 @@ COMMAND = re.compile(r"(\$ |(build[\w-]*/bin/)?warpwright |cmake |ctest |script/
                      r"examples/\S+/run\b)")
 MARK = re.compile(r"<!-- (needs|exits): (\S+) -->$")
 
-# What may differ from run to run: a pattern, and what stands for it on both sides.
-IGNORED = [
-    (re.compile(r"\bin \d[\d.e+-]* s\b"), "in TIME"),  # how long a product took
-]
-
 # What a page's commands read: page, file, and its text or its tensors by name, type and extents.
 FILES = {
     "docs/bench.md": {"mine.txt": "4096 7168 2048\n", "groups.txt": "8 16 4096 4096\n"},
     "docs/inference.md": {"mine.txt": "64 4096 7168\n"},
-    "README.md": {"x.safetensors": {"x": ("BF16", 300, 256)},
-                  "w.safetensors": {"w": ("BF16", 200, 256)}},
-    "docs/grouped.md": {"x.safetensors": {"x": ("BF16", 64, 160)},
-                        "w.safetensors": {"w": ("BF16", 4, 72, 160)}},
-    "docs/packing.md": {"w.safetensors": {"w": ("BF16", 200, 256)},
-                        "moe.safetensors": {"experts.0.down": ("BF16", 72, 128),
-                                            "experts.1.down": ("BF16", 72, 128)}},
-    "docs/w4a8.md": {"x.safetensors": {"x": ("F8_E4M3", 59, 256)},
-                     "w.safetensors": {"w": ("BF16", 4, 72, 256)}},
-    "docs/gemm.md": {"x.safetensors": {"x": ("F8_E4M3", 64, 384), "scale": ("F32", 64, 3)},
-                     "w.safetensors": {"weight": ("F8_E4M3", 200, 384),
-                                       "weight_scale_inv": ("F32", 2, 3)},
-                     "q.safetensors": {"q": ("BF16", 16, 96, 64)},
-                     "k.safetensors": {"k": ("BF16", 16, 80, 64)}},
+    "README.md": {"x.safetensors": {"x": ("bf16", 300, 256)},
+                  "w.safetensors": {"w": ("bf16", 200, 256)}},
+    "docs/grouped.md": {"x.safetensors": {"x": ("bf16", 64, 160)},
+                        "w.safetensors": {"w": ("bf16", 4, 72, 160)}},
+    "docs/packing.md": {"w.safetensors": {"w": ("bf16", 200, 256)},
+                        "moe.safetensors": {"experts.0.down": ("bf16", 72, 128),
+                                            "experts.1.down": ("bf16", 72, 128)}},
+    "docs/w4a8.md": {"x.safetensors": {"x": ("e4m3", 59, 256)},
+                     "w.safetensors": {"w": ("bf16", 4, 72, 256)}},
+    "docs/gemm.md": {"x.safetensors": {"x": ("e4m3", 64, 384), "scale": ("f32", 64, 3)},
+                     "w.safetensors": {"weight": ("e4m3", 200, 384),
+                                       "weight_scale_inv": ("f32", 2, 3)},
+                     "q.safetensors": {"q": ("bf16", 16, 96, 64)},
+                     "k.safetensors": {"k": ("bf16", 16, 80, 64)}},
 }
-TIMEOUT = 300  # seconds a command
-
-
-class Fault(Exception):
-    """What is wrong with a page, beginning with its place."""
 
 
 class Block:
-    """A fenced block of commands: (line, command, expected output or None)."""
+    """A fenced block of commands, the steps of which are run one after the other."""
 
-    def __init__(self, page, line, language, needs, status):
+    def __init__(self, page, line, language, marks):
         self.page, self.line, self.language = page, line, language
-        self.needs, self.status = needs, status
-        self.commands = []
+        self.needs, self.status = marks.get("needs"), int(marks.get("exits", 0))
+        self.steps = []
 
     def fill(self, lines):
         """Splits the block's lines, which follow the fence."""
-        command, start, more = "", 0, False
-        for number, line in enumerate(lines, self.line + 1):
-            if more:
-                command += "\n" + line
-            elif self.language == "console" and not line.startswith("$ "):
-                if not self.commands:
-                    raise Fault(f"{self.page}:{number}: a transcript begins with \"$ \"")
-                self.commands[-1][2].append(line)
-                continue
-            else:
-                command, start = line[2:] if self.language == "console" else line, number
-            more = command.endswith("\\")
-            if not more and command.strip() and not command.lstrip().startswith("#"):
-                self.commands.append((start, command, [] if self.language == "console" else None))
-        if more:
-            raise Fault(f"{self.page}:{start}: the command goes on behind the block")
-        if not self.commands:
+        if self.language == "console":
+            self.steps = transcript.parse(self.page, lines, self.line + 1)
+        at = 0
+        while self.language == "sh" and at < len(lines):
+            number = self.line + 1 + at
+            command, count = transcript.command_at(f"{self.page}:{number}", lines, at, lines[at])
+            if command.strip() and not command.lstrip().startswith("#"):
+                self.steps.append(Step(number, command))
+            at += count
+        if not self.steps:
             raise Fault(f"{self.page}:{self.line}: a block without a command")
+        for step in self.steps:
+            step.status = self.status
 
 
 def blocks_of(page, text):
@@ -114,9 +99,8 @@ def blocks_of(page, text):
                     raise Fault(f"{page}:{number}: a command in a block that is not sh or console")
                 continue
             if language in ("sh", "console"):
-                block = Block(page, fence, language, marks.get("needs"), int(marks.get("exits", 0)))
-                block.fill(inside)
-                blocks.append(block)
+                blocks.append(Block(page, fence, language, marks))
+                blocks[-1].fill(inside)
             elif marks:
                 raise Fault(f"{page}:{fence}: a mark above a block without commands")
             fence, marks, inside = 0, {}, []
@@ -144,103 +128,37 @@ def blocks_of(page, text):
     return blocks
 
 
-def plain(line):
-    for pattern, name in IGNORED:
-        line = pattern.sub(name, line)
-    return line.rstrip()
-
-
-def agree(shown, printed):
-    """Does a page show these lines, with "..." for any?"""
-    if not shown:
-        return not printed
-    if shown[0] == "...":
-        return any(agree(shown[1:], printed[i:]) for i in range(len(printed) + 1))
-    return bool(printed) and plain(shown[0]) == plain(printed[0]) and agree(shown[1:], printed[1:])
-
-
-def write_tensors(path, tensors):
-    """A small .safetensors file of values of about 1."""
-    dice = random.Random(path.name)
-    width = {"BF16": 2, "F8_E4M3": 1, "F32": 4}
-    header, data = {}, b""
-    for name, (dtype, *shape) in tensors.items():
-        count = 1
-        for extent in shape:
-            count *= extent
-        start = len(data)
-        if dtype == "BF16":
-            data += struct.pack(f"<{count}H", *(dice.choice((0x3f00, 0xbf00)) + dice.randrange(256)
-                                                for _ in range(count)))
-        elif dtype == "F8_E4M3":
-            data += bytes(dice.choice((0x30, 0xb0)) + dice.randrange(16) for _ in range(count))
-        else:
-            data += struct.pack(f"<{count}f", *(dice.uniform(0.5, 2) for _ in range(count)))
-        assert len(data) - start == count * width[dtype]
-        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [start, len(data)]}
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
-
-
-def run(command, folder, binaries, gpu=False):
-    """The exit status and the output, as on a terminal: what goes to stderr too."""
-    # No GPU, and nobody's measurements: the same output on every machine.
-    environment = dict(os.environ, PATH=f"{binaries}:{os.environ['PATH']}",
-                       XDG_CACHE_HOME=str(folder / ".cache"))
-    if not gpu:
-        environment["CUDA_VISIBLE_DEVICES"] = ""
-    try:
-        ran = subprocess.run(["bash", "-c", command], cwd=folder, env=environment, check=False,
-                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                             stderr=subprocess.STDOUT, timeout=TIMEOUT)
-    except subprocess.TimeoutExpired:
-        return None, f"no end after {TIMEOUT} s"
-    return ran.returncode, ran.stdout.decode("utf-8", "replace")
-
-
-def brief(command):
-    """A command in one line, without its comment."""
-    return re.sub(r" # .*", "", " ".join(re.sub(r"\\\n", " ", command).split()))
-
-
-def indented(lines):
-    return "".join(f"\n    {line}" for line in lines)
+def write_file(path, content):
+    """A text, or small tensors."""
+    if isinstance(content, str):
+        path.write_text(content, encoding="utf-8")
+        return
+    for name, (dtype, *shape) in content.items():
+        data = tensor_files.random_bytes(dtype, tensor_files.elements(shape), path.name + name)
+        tensor_files.write(f"{path}:{name}", (dtype, shape, data))
 
 
 def check_block(block, binaries, gpu=False):
-    """Runs a block. Its faults, its reports, and the seconds of each of its commands."""
-    faults, reports, seconds = [], [], []
+    """Runs a block: its outcome, and its reports."""
+    outcome, reports = Outcome(), []
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         for file, content in FILES.get(block.page, {}).items():
-            if isinstance(content, str):
-                (folder / file).write_text(content, encoding="utf-8")
-            else:
-                write_tensors(folder / file, content)
-        for line, command, shown in block.commands:
-            place = f"{block.page}:{line}: {brief(command)}"
-            if block.needs and not (gpu and block.needs == "gpu"):
-                reports.append(f"did not run: {place} ({NEEDS[block.needs]})")
-                # Without a GPU it must be refused for that alone: its options are those there are.
-                if block.needs != "gpu" or not command.startswith("warpwright "):
-                    continue
-                status, output = run(command, folder, binaries)
-                if status != 2 or "CUDA" not in output:
-                    faults.append(f"{place}\n  without a GPU exits with {status}, not with 2 and "
-                                  f"a sentence that wants CUDA:{indented(output.splitlines())}")
+            write_file(folder / file, content)
+        for step in block.steps:
+            if not block.needs or gpu and block.needs == "gpu":
+                outcome.check(step, block.page, folder, [binaries], gpu)
                 continue
-            start = time.monotonic()
-            status, output = run(command, folder, binaries, gpu)
-            seconds.append((time.monotonic() - start, place))
-            printed = output.splitlines()
-            if status != block.status:
-                faults.append(f"{place}\n  exits with {status}, not with {block.status}:"
-                              f"{indented(printed[-12:])}")
-            elif shown is not None and not agree(shown, printed):
-                faults.append(f"{place}\n  the page shows{indented(shown)}\n  but it prints"
-                              f"{indented(printed)}")
-    return faults, reports, seconds
+            place = f"{block.page}:{step.line}: {transcript.brief(step.command)}"
+            reports.append(f"did not run: {place} ({NEEDS[block.needs]})")
+            # Without a GPU it must be refused for that alone: its options are those there are.
+            if block.needs == "gpu" and step.command.startswith("warpwright "):
+                status, printed = transcript.run(step.command, folder, [binaries])
+                if status != 2 or "CUDA" not in "\n".join(printed):
+                    outcome.faults.append(
+                        f"{place}\n  without a GPU exits with {status}, not with 2 and a sentence "
+                        "that wants CUDA:" + "".join(f"\n    {line}" for line in printed))
+    return outcome, reports
 
 
 def pages_of(root):
@@ -249,30 +167,30 @@ def pages_of(root):
     return [(str(path.relative_to(root)), path.read_text(encoding="utf-8")) for path in found]
 
 
-def check(root, binaries, gpu=False):
-    blocks, faults, reports, seconds = [], [], [], []
+def check(root, binaries, gpu=False, update=False):
+    blocks, unread = [], Outcome()
     for page, text in pages_of(root):
         try:
             blocks += blocks_of(page, text)
         except Fault as fault:
-            faults.append(str(fault))
+            unread.faults.append(str(fault))
     if gpu:
         blocks = [b for b in blocks if b.needs == "gpu"]
     # The longest begin first: those that run a kernel many times.
-    blocks.sort(key=lambda b: "--mutate" not in str(b.commands))
+    blocks.sort(key=lambda b: "--mutate" not in str([step.command for step in b.steps]))
     with concurrent.futures.ThreadPoolExecutor(max_workers=1 if gpu else os.cpu_count()) as workers:
-        for result in workers.map(lambda b: check_block(b, binaries, gpu), blocks):
-            for whole, part in zip((faults, reports, seconds), result):
-                whole += part
-    print("CTEST_FULL_OUTPUT")  # ctest cuts what a test that passes prints without this word
-    for report in sorted(reports):
-        print(report)
-    for spent, place in sorted(seconds, reverse=True)[:8]:
-        print(f"{spent:6.1f} s  {place}")
-    for fault in faults:
-        print(f"FAULT {fault}")
-    print(f"{len(seconds)} commands ran, {len(reports)} did not, {len(faults)} faults")
-    return 1 if faults or not seconds else 0
+        done = list(workers.map(lambda b: check_block(b, binaries, gpu), blocks))
+    ran, faults = transcript.report([unread] + [outcome for outcome, _ in done])
+    reports = sorted(report for _, of_block in done for report in of_block)
+    print("\n".join(reports))
+    print(f"{ran} commands ran, {len(reports)} did not, {faults} faults")
+    if update:
+        for page in sorted({b.page for b in blocks}):
+            whole = Outcome()
+            for block, (outcome, _) in zip(blocks, done):
+                whole.changes.update(outcome.changes if block.page == page else {})
+            whole.update(root / page)
+    return 1 if faults or not ran else 0
 
 
 PAGE = """# A page
@@ -315,18 +233,21 @@ class SelfTest(unittest.TestCase):
                             "esac\n", encoding="utf-8")
             tool.chmod(0o755)
             (block,) = blocks_of("p.md", text)
-            faults, reports, _ = check_block(block, name)
-            return len(faults), len(reports)
+            outcome, reports = check_block(block, name)
+            return len(outcome.faults), len(reports)
 
     def test_reads_a_page(self):
+        def steps(block):
+            return [(step.line, step.command, step.shown) for step in block.steps]
+
         first, second, third = blocks_of("p.md", PAGE)
         self.assertEqual((first.needs, first.status), ("gpu", 0))
-        self.assertEqual(first.commands, [(4, "warpwright bench \\\n  --dense", None)])
+        self.assertEqual(steps(first), [(4, "warpwright bench \\\n  --dense", None)])
         self.assertEqual((second.needs, second.status), (None, 2))
-        self.assertEqual(second.commands, [(10, "warpwright mask --cluster 9,9", ["no", "..."]),
-                                           (13, "warpwright layout", [])])
+        self.assertEqual(steps(second), [(10, "warpwright mask --cluster 9,9", ["no", "..."]),
+                                         (13, "warpwright layout", [])])
         self.assertEqual((third.needs, third.status), (None, 0))
-        self.assertEqual([c[0] for c in third.commands], [17, 19])
+        self.assertEqual([step.line for step in third.steps], [17, 19])
 
     def test_a_command_stands_in_a_block_that_is_run(self):
         self.assertIn("not sh or console", self.fault("```\n$ warpwright mask\n```\n"))
@@ -359,40 +280,30 @@ class SelfTest(unittest.TestCase):
         self.assertEqual(self.checked(page % "b in 1.5 s."), (1, 0))
         self.assertEqual(self.checked(page % "a in 1.5 s.\nmore"), (1, 0))
 
-    def test_three_dots_are_any_lines(self):
-        for shown, right in ((["a", "...", "d"], True), (["...", "d"], True), (["a", "..."], True),
-                             (["..."], True), (["a", "b", "c", "d", "..."], True),
-                             (["a", "...", "c"], False), (["b", "..."], False), ([], False)):
-            self.assertEqual(agree(shown, ["a", "b", "c", "d"]), right, shown)
-
     def test_what_is_not_run_is_reported_and_its_options_are_tried(self):
         self.assertEqual(self.checked("<!-- needs: build -->\n```sh\nexit 9\n```\n"), (0, 1))
         self.assertEqual(self.checked("<!-- needs: gpu -->\n```sh\nwarpwright gpu\n```\n"), (0, 1))
         self.assertEqual(self.checked("<!-- needs: gpu -->\n```sh\nwarpwright a\n```\n"), (1, 1))
 
-    def test_names_a_command_in_a_line(self):
-        self.assertEqual(brief("a  --b \\\n  c   # why"), "a --b c")
-
     def test_writes_tensors(self):
         with tempfile.TemporaryDirectory() as name:
             path = pathlib.Path(name) / "x.safetensors"
-            write_tensors(path, {"x": ("BF16", 3, 5), "s": ("F32", 2), "w": ("F8_E4M3", 4)})
-            data = path.read_bytes()
-            size = struct.unpack("<Q", data[:8])[0]
-            header = json.loads(data[8:8 + size])
-            self.assertEqual(size % 8, 0)
-            self.assertEqual(header["x"]["data_offsets"], [0, 30])
-            self.assertEqual(len(data), 8 + size + 30 + 8 + 4)
+            write_file(path, {"x": ("bf16", 3, 5), "s": ("f32", 2), "w": ("e4m3", 4)})
+            tensors, header = tensor_files.read_safetensors(path)
+            self.assertEqual(header["s"]["data_offsets"], [0, 8])
+            self.assertEqual({n: (*t[:2], len(t[2])) for n, t in tensors.items()},
+                             {"x": ("BF16", [3, 5], 30), "s": ("F32", [2], 8),
+                              "w": ("F8_E4M3", [4], 4)})
 
 
 def main():
     if sys.argv[1:] == ["--self-test"]:
         unittest.main(argv=sys.argv[:1], verbosity=1)
-    if len(sys.argv) != 3 and sys.argv[3:] != ["--gpu"]:
+    if len(sys.argv) != 3 and sys.argv[3:] not in (["--gpu"], ["--update"]):
         print(__doc__, file=sys.stderr)
         return 2
     return check(pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve().parent,
-                 "--gpu" in sys.argv)
+                 "--gpu" in sys.argv, "--update" in sys.argv)
 
 
 if __name__ == "__main__":

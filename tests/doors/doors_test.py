@@ -8,14 +8,15 @@ Whatever the command line plans, the others plan, by the same kernel: for all wo
 which are asked of itself. And 100 random products by files have the same bits through all doors.
 """
 import ctypes
-import json
 import pathlib
 import random
 import re
-import struct
 import subprocess
 import sys
 import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import tensor_files  # noqa: E402
 
 try:
     import ml_dtypes
@@ -462,7 +463,7 @@ class CommandLine:
             tensors["offsets"] = ("I64" if case.width == 8 else "I32", [case.groups + 1],
                                   data.tobytes())
         file = self.folder / "in.safetensors"
-        write_safetensors(file, tensors)
+        tensor_files.write_safetensors(file, tensors)
         for name in tensors:
             option = f"--{name.replace('_', '-')}"
             if name == "bias":
@@ -479,23 +480,9 @@ class CommandLine:
         if done.returncode != 0:
             assert done.returncode == 2, (said, done)
             return "refused", done.stderr
-        data = out.read_bytes()
-        header = struct.unpack("<Q", data[:8])[0]
-        begin, end = json.loads(data[8:8 + header])["d"]["data_offsets"]
-        case.flat(memory, case.views["d"]).view(np.uint8)[:] = np.frombuffer(
-            data[8 + header + begin:8 + header + end], np.uint8)
+        data = tensor_files.read_safetensors(out)[0]["d"][2]
+        case.flat(memory, case.views["d"]).view(np.uint8)[:] = np.frombuffer(data, np.uint8)
         return "ok", ""
-
-
-def write_safetensors(file, tensors):
-    header, body = {}, b""
-    for name, (dtype, shape, data) in tensors.items():
-        header[name] = {"dtype": dtype, "shape": shape,
-                        "data_offsets": [len(body), len(body) + len(data)]}
-        body += data
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    file.write_bytes(struct.pack("<Q", len(text)) + text + body)
 
 
 # -- Every word of the command line

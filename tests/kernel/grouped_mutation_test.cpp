@@ -58,7 +58,7 @@ TEST(GroupedMutants, SwappedBallot) {
   expect_all_killed("grouped_e4m3_bf16_128x16_b_sw", {1, 1});
 }
 
-// The mutants of one grouped product in every test run: GroupedCheckCommand of tests/cli.
+// The mutants of one grouped product in every test run: tests/cli/transcripts/check.txt.
 TEST(GroupedMutants, SwappedBallotInAClusterOfTwo) {
   WW_CAMPAIGN_ONLY();
   expect_all_killed("grouped_e4m3_bf16_128x32_b_sw", {2, 1});

@@ -1,0 +1,116 @@
+// What is said of products on devices that are not here, and of ones that fail.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <new>
+#include <optional>
+#include <sstream>
+#include <string>
+
+#include "cli/commands/groups.h"
+#include "cli/commands/product.h"
+#include "tests/cli/run_cli.h"
+#include "warpwright/device/check.h"
+#include "warpwright/device/cuda.h"
+#include "warpwright/plan/tuning.h"
+
+namespace warpwright::cli {
+namespace {
+
+// A time is told with the roof of the groups that have tokens.
+TEST(Product, TheRoofIsThatOfTheGroupsThatHaveTokens) {
+  GemmOptions options;
+  options.is_grouped = true;
+  options.groups = 4;
+  options.tokens = "16,0,3,40";
+  options.n = 72;
+  options.k = 96;
+  options.total = 64;
+  options.dtype = "e4m3";
+  const std::optional<DeviceFacts> facts = known_facts("h200");
+  ASSERT_TRUE(facts.has_value());
+  std::ostringstream err;
+  const Product few(options, *facts, err);
+  // 3 groups with 59 tokens: A, three B, and D in bf16.
+  const double bytes = 59 * 96 + 3 * 72 * 96 + 59 * 72 * 2;
+  EXPECT_DOUBLE_EQ(roof_us(few.job, few.plan), bytes / facts->memory_bytes_per_second * 1e6);
+  options.n = options.k = 16384;
+  options.tokens = "8000,0,1000,7000";
+  options.total = 20000;
+  const Product many(options, *facts, err);
+  const double operations = 2.0 * 16000 * 16384 * 16384;
+  EXPECT_DOUBLE_EQ(roof_us(many.job, many.plan),
+                   operations / tensor_rate(*facts, DType::e4m3) * 1e6);
+  const Product model(options, model_facts(), err);
+  EXPECT_EQ(roof_us(model.job, model.plan), 0);
+}
+
+// The cache lies in a folder of its own, where the command line looks for it.
+TEST(Product, SaysWhereItsPlanCameFrom) {
+  const char* given = std::getenv("XDG_CACHE_HOME");
+  const std::optional<std::string> before =
+      given != nullptr ? std::optional<std::string>(given) : std::nullopt;
+  std::string folder = (std::filesystem::temp_directory_path() / "ww-tune-XXXXXX").string();
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  ::setenv("XDG_CACHE_HOME", folder.c_str(), 1);
+  const DeviceFacts h200 = *known_facts("h200");
+  std::ostringstream err;
+  GemmOptions options;
+  options.random = {4096, 4096, 4096};
+  const Product usual(options, h200, err);
+  EXPECT_TRUE(contains(usual.origin, "by rule")) << usual.origin;
+  const GemmProblem& problem = usual.plan.problem;
+  const Plan other = candidates(problem, h200)->back();
+  TuningCache cache(TuningCache::default_path());
+  ASSERT_FALSE(cache.store({{tuning_key(problem, h200), tuning_entry(other, 123.25)}}));
+  const Product tuned(options, h200, err);
+  EXPECT_TRUE(contains(tuned.origin, "123.25 us: from " + folder)) << tuned.origin;
+  EXPECT_EQ(tuned.plan.cluster, other.cluster);
+  GemmOptions untuned = options;
+  untuned.no_tuning = true;
+  const Product off(untuned, h200, err);
+  EXPECT_EQ(off.plan.cluster, usual.plan.cluster);
+  EXPECT_TRUE(contains(off.origin, "not used")) << off.origin;
+  EXPECT_EQ(err.str(), "");
+  std::ofstream(TuningCache::default_path(), std::ios::app) << "scribble\n";
+  const Product scribbled(options, h200, err);
+  const std::string said = err.str();
+  EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
+  EXPECT_TRUE(contains(said, "damaged")) << said;
+  before ? ::setenv("XDG_CACHE_HOME", before->c_str(), 1) : ::unsetenv("XDG_CACHE_HOME");
+  std::filesystem::remove_all(folder);
+}
+
+// Memory that runs out in one of the threads ends the check, not the program.
+TEST(Product, WhatAThreadThrowsIsThrownByTheCheck) {
+  GemmOptions options;
+  options.random = {16, 8, 16};
+  std::ostringstream err;
+  Product product(options, facts_of(options), err);
+  product.load(1, err);
+  device::CheckOptions how;
+  how.schedules = 16;
+  how.jobs = 2;
+  how.progress = [](double share) {
+    if (share > 0.5) throw std::bad_alloc();
+  };
+  EXPECT_THROW(static_cast<void>(device::check(product.plan, product.operands, how)),
+               std::bad_alloc);
+  EXPECT_THROW(static_cast<void>(device::mutate(product.plan, product.operands, how)),
+               std::bad_alloc);
+}
+
+// Of a machine without the driver a build for GPUs says that, not how the runtime puts it.
+TEST(Product, NoDriverIsSaid) {
+  if (!device::built_with_cuda() || !device::cuda_devices().empty()) {
+    GTEST_SKIP() << "did not run: this build has no CUDA side, or there is a GPU here";
+  }
+  expect_refused({"gemm", "--random", "40", "24", "16", "--device", "cuda"},
+                 "no NVIDIA driver here");
+}
+
+}  // namespace
+}  // namespace warpwright::cli
