@@ -84,7 +84,9 @@ TEST(Check, WhatNoProductReaches) {
   d.set(0, 0, 4);
   const GemmOperands o = product_of(word, word, d);
   EXPECT_FALSE(check_gemm(o).passed);
-  EXPECT_TRUE(check_gemm(o, {.accumulator_epsilon = 0x1p-7}).passed);
+  CheckSettings worse;
+  worse.accumulator_epsilon = 0x1p-7;
+  EXPECT_TRUE(check_gemm(o, worse).passed);
 }
 
 TEST(Check, TheResultDoesNotDependOnTheThreads) {
@@ -122,7 +124,8 @@ TEST(Check, RefusesWhatItCannotCheck) {
   p = product_of(a, a, a);
   p.scaling = Scaling::tensor;  // of wide operands
   EXPECT_THROW(check_gemm(p), InputError);
-  const CheckSettings stops{.progress = [](double) { throw std::runtime_error("stop"); }};
+  CheckSettings stops;
+  stops.progress = [](double) { throw std::runtime_error("stop"); };
   EXPECT_THROW(check_gemm(product_of(a, a, a), stops), std::runtime_error);
 }
 

@@ -85,12 +85,14 @@ std::optional<Refusal> along_k_fault(int ctas, const DeviceFacts& device) {
 }
 
 // What is asked of the kernel, beside the product.
-std::string wishes(const PlanChoices& choices) {
+std::string wishes(const PlanChoices& choices, const Family& family) {
   std::string text;
   const auto wish = [&text](const std::string& what) { text += (text.empty() ? "" : ", ") + what; };
   if (choices.batch_invariant) wish("sums that do not depend on the batch");
   if (choices.kernel) wish("the name " + *choices.kernel);
-  if (choices.pair) wish(*choices.pair ? "pairs" : "MMAs of one SM");
+  const auto& all = family.kernels();
+  const bool has_pairs = std::any_of(all.begin(), all.end(), [](const auto& f) { return f.pair; });
+  if (choices.pair && has_pairs) wish(*choices.pair ? "pairs" : "MMAs of one SM");
   if (choices.tile_m) wish("tile_m " + number(*choices.tile_m));
   if (choices.tile_n) wish("tile_n " + number(*choices.tile_n));
   if (choices.tile_tokens) wish("tiles of " + number(*choices.tile_tokens) + " tokens");
@@ -224,7 +226,7 @@ Refusal none_found(const Family& family, const Ask& ask, bool wants_maps) {
     return cluster_too_large(atom::cluster_size(*choices.cluster), device, family.clusters());
   }
   const std::string kind = ask.problem.groups ? "no grouped kernel" : "no kernel";
-  const std::string wanted = wishes(choices);
+  const std::string wanted = wishes(choices, family);
   return refuse(RefusalCode::no_kernel, kind, family.whose(), " ",
                 (wanted.empty() ? "runs" : "has " + wanted + " for"), " this problem on ",
                 device.name, "; there are ", there,
