@@ -37,7 +37,7 @@
 #include "warpwright/kernel/hopper/faults.h"
 #include "warpwright/kernel/hopper/load.h"
 #include "warpwright/kernel/hopper/mainloop.h"
-#include "warpwright/kernel/hopper/packed_mainloop.h"
+#include "warpwright/kernel/hopper/rs_mainloop.h"
 #include "warpwright/kernel/hopper/scales.h"
 #include "warpwright/kernel/hopper/shared_sums.h"
 #include "warpwright/kernel/turns.h"
