@@ -10,7 +10,7 @@
 //             q[g] - z[g] for q[g]                             z: zero points
 //   chained   for g: acc = acc * s[g - 1] / s[g] + q[g] x      total = acc * s[last]
 //   folded    for g: acc = acc * u / v + e4m3(q[g] s[g] / v) x total = acc * v; then u = v
-//             v = max(u, 2^-13 times the power of two of s[g])
+//             v = max(u, 2^-13 times the powers of two of the k_tile's scales)
 //   table     folded, where e4m3(...) is looked up for each magnitude of q
 //
 // Every group of wgmmas is waited for before the next codes are converted, so what overlaps is one
