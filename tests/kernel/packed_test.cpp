@@ -6,7 +6,7 @@
 #include "tests/campaign.h"
 #include "tests/kernel/variants.h"
 #include "warpwright/device/model.h"
-#include "warpwright/kernel/hopper/packed.h"
+#include "warpwright/kernel/hopper/decode/table.h"
 
 namespace warpwright::tests {
 namespace {
@@ -64,7 +64,7 @@ TEST(PackedWeightsTest, TablesAreScaledCodes) {
   for (int round = 0; round < 512; ++round) {
     // As the main loop scales them: in the largest group below 2^14.
     const float scale = std::ldexp(static_cast<float>(128 + random() % 128), 6 - round % 16);
-    const kernel::CodeTable table = kernel::table_of(scale);
+    const kernel::CodeTable table = kernel::CodeTable::of(scale);
     const std::uint32_t factor = isa::pack<DType::f16>(scale, scale);
     const std::uint32_t word = packed::word_of(static_cast<std::uint32_t>(random()));
     const std::uint32_t codes[] = {packed::first_values(word, 0), packed::second_values(word, 0)};

@@ -48,6 +48,10 @@ constexpr int launch_registers(const BlackwellConfig& c) {
   return launch_registers(threads(c), 1);
 }
 
+/// Whether the tiles come from launch control.
+constexpr bool asks_for_tiles(const BlackwellConfig& c) {
+  return c.tiles == TileSource::launch_control;
+}
 constexpr int ctas_of_mma(const BlackwellConfig& c) {
   return c.pair ? 2 : 1;
 }
@@ -137,8 +141,7 @@ constexpr BlackwellSmemMap smem_map(const BlackwellConfig& c) {
   map.b = map.a + c.stages * atom::tile_bytes(tile_a(c));
   map.epilogue = map.b + c.stages * atom::tile_bytes(tile_b(c));
   map.tiles = map.epilogue + epilogue_bytes(c);
-  const bool controlled = c.tiles == TileSource::launch_control;
-  map.barriers = map.tiles + (controlled ? pipeline::ring_bytes(tile_ring_shape(c)) : 0);
+  map.barriers = map.tiles + (asks_for_tiles(c) ? pipeline::ring_bytes(tile_ring_shape(c)) : 0);
   map.c_barriers = map.barriers + pipeline::barrier_bytes(mainloop_shape(c));
   map.accumulators = map.c_barriers + c_barrier_bytes(c);
   map.tmem = map.accumulators + pipeline::barrier_bytes(accumulator_shape(c));

@@ -38,7 +38,7 @@
 #include "warpwright/kernel/blackwell/config.h"
 #include "warpwright/kernel/blackwell/params.h"
 #include "warpwright/kernel/epilogue.h"
-#include "warpwright/tile/cta_tiles.h"
+#include "warpwright/kernel/roles.h"
 #include "warpwright/tile/launch_controlled.h"
 #include "warpwright/tile/raster.h"
 
@@ -60,9 +60,7 @@ class BlackwellGemm {
     const int warp = isa::warp_index();
     if (warp == load_warp) initialise(p, cta);
     if (atom::cluster_size(p.walk.cluster) > 1) {
-      // Relaxed: the fence publishes the barriers, and nothing else was written.
-      isa::cluster_arrive_relaxed();
-      isa::cluster_wait();
+      await_cluster();
     } else {
       isa::sync_threads(threads(cfg));
     }
@@ -82,19 +80,13 @@ class BlackwellGemm {
 
  private:
   static constexpr int ctas = ctas_of_mma(config);
-  static constexpr bool controlled = config.tiles == TileSource::launch_control;
+  static constexpr bool controlled = asks_for_tiles(config);
   static constexpr int tmem_barrier = 1;  // the named barrier that publishes the tensor memory
 
-  struct Ring {
-    static constexpr pipeline::UmmaPipelineShape value = mainloop_shape(Tag::config);
-  };
   struct Accumulators {
     static constexpr pipeline::UmmaAccumulatorShape value = accumulator_shape(Tag::config);
   };
-  struct Tiles {
-    static constexpr pipeline::TileRingShape value = tile_ring_shape(Tag::config);
-  };
-  using TileRing = pipeline::TileRing<Tiles, tile::CanceledClusters>;
+  using TileRing = TileRingOf<Tag, tile::CanceledClusters>;
   using Epilogue = kernel::Epilogue<Tag>;
 
   // Where this CTA stands, and its pipelines.
@@ -110,7 +102,7 @@ class BlackwellGemm {
     isa::SharedAddress base;
     int rank;
     atom::ClusterCoord at;
-    pipeline::UmmaPipeline<Ring> mainloop;
+    pipeline::UmmaPipeline<StagesOf<Tag>> mainloop;
     pipeline::UmmaAccumulator<Accumulators> accumulators;
     TileRing tiles;
   };
@@ -125,23 +117,12 @@ class BlackwellGemm {
   // The tiles of this CTA, for a role that is one thread or a whole warp.
   template <pipeline::Reader Who>
   WW_DEVICE static auto tiles(const Params& p, const Cta& cta) {
-    if constexpr (controlled) {
-      return own(tile::Persistent(p.walk.raster, p.walk.k_blocks,
-                                  tile::AnsweredNumbers<TileRing, Who>(cta.tiles)),
-                 p, cta);
-    } else {
-      return own(tile::Persistent(p.walk.raster, p.walk.k_blocks), p, cta);
-    }
-  }
-  template <class Scheduler>
-  WW_DEVICE static auto own(const Scheduler& scheduler, const Params& p, const Cta& cta) {
-    return tile::cta_tiles<config.tile_m, config.tile_n, false>(scheduler, p.walk.cluster, cta.at);
+    return walk_tiles<Tag, Who>(p.walk, cta.at, cta.tiles);
   }
 
   // One warp: makes the barriers and publishes them.
   WW_DEVICE static void initialise(const Params& p, const Cta& cta) {
-    isa::set_role("initialiser");
-    if (isa::elect_one()) {
+    initialise_barriers([&] {
       if (p.operands.k > 0) {
         isa::prefetch_map(p.operands.a);
         isa::prefetch_map(p.operands.b);
@@ -150,8 +131,7 @@ class BlackwellGemm {
       cta.accumulators.initialise();
       if constexpr (controlled) cta.tiles.initialise(p.walk.cluster);
       if (p.output.c_by_tma) Epilogue::initialise(cta.base + smem.c_barriers);
-      isa::fence_mbarrier_init();
-    }
+    });
   }
 
   // One thread: fills stage after stage, tile after tile.

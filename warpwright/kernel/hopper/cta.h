@@ -9,6 +9,7 @@
 #include "warpwright/isa/trace.h"
 #include "warpwright/kernel/hopper/config.h"
 #include "warpwright/kernel/params.h"
+#include "warpwright/kernel/roles.h"
 #include "warpwright/pipeline/tile_ring.h"
 #include "warpwright/pipeline/tma_pipeline.h"
 #include "warpwright/tile/cta_tiles.h"
@@ -18,21 +19,12 @@
 
 namespace warpwright::kernel {
 
-/// The ring of a configuration, as TmaPipeline wants it.
+/// The ring of stages.
 template <class Tag>
-struct MainloopRing {
-  static constexpr pipeline::TmaPipelineShape value = mainloop_shape(Tag::config);
-};
-template <class Tag>
-using MainloopPipeline = pipeline::TmaPipeline<MainloopRing<Tag>>;
-
+using MainloopPipeline = pipeline::TmaPipeline<StagesOf<Tag>>;
 /// The ring of the tiles that its cluster draws.
 template <class Tag>
-struct DrawnTiles {
-  static constexpr pipeline::TileRingShape value = tile_ring_shape(Tag::config);
-};
-template <class Tag>
-using TileRing = pipeline::TileRing<DrawnTiles<Tag>, tile::DrawnNumbers>;
+using TileRing = TileRingOf<Tag, tile::DrawnNumbers>;
 
 /// `base` is where shared memory begins.
 template <class Tag>

@@ -37,7 +37,7 @@
 #include "warpwright/kernel/hopper/faults.h"
 #include "warpwright/kernel/hopper/load.h"
 #include "warpwright/kernel/hopper/mainloop.h"
-#include "warpwright/kernel/hopper/packed_mainloop.h"
+#include "warpwright/kernel/hopper/rs_mainloop.h"
 #include "warpwright/kernel/hopper/scales.h"
 #include "warpwright/kernel/hopper/shared_sums.h"
 #include "warpwright/kernel/turns.h"
@@ -86,7 +86,7 @@ struct HopperGemm {
                              const Begin& begin) {
     constexpr GemmConfig cfg = Tag::config;
     if (warp < first_consumer_warp(cfg)) {
-      if constexpr (moves_registers(cfg)) isa::decrease_registers<producer_registers(cfg)>();
+      give_registers<Tag>();
       if (warp == 0) {
         produce(p, base, rank, begin);
       } else {
@@ -94,7 +94,7 @@ struct HopperGemm {
       }
     } else {
       const isa::Prerequisites ready = begin();
-      if constexpr (moves_registers(cfg)) isa::increase_registers<consumer_registers(cfg)>();
+      take_registers<Tag>();
       const atom::ClusterCoord at = p.walk.coord_of(rank);
       const int first_rank = isa::cluster_rank() - rank;
       const Ring ring(
@@ -106,23 +106,19 @@ struct HopperGemm {
   }
 
   WW_DEVICE static void initialise(const Params& p, isa::SharedAddress base) {
-    isa::set_role("initialiser");
-    if (isa::elect_one()) {
+    initialise_barriers([&] {
       Ring(base + smem.barriers, p.walk.cluster).initialise();
       if (p.output.c_by_tma) Epilogue::initialise(base + smem.c_barriers);
       Turns<Tag>::initialise(base);
       if constexpr (draws_tiles(config)) tile_ring<Tag>(base).initialise(p.walk.cluster);
-      isa::fence_mbarrier_init();
-    }
+    });
   }
 
   /// All threads: until the barriers may be used and the grid before has ended.
   WW_DEVICE static isa::Prerequisites start(const Params& p, isa::SharedAddress base) {
     constexpr GemmConfig cfg = Tag::config;
     if (cfg.sharing != Sharing::cluster && atom::cluster_size(p.walk.cluster) > 1) {
-      // Relaxed: the fence publishes the barriers, and nothing else was written.
-      isa::cluster_arrive_relaxed();
-      isa::cluster_wait();
+      await_cluster();
     } else if (cfg.grouped != Grouping::vertical) {  // the barriers of its table are enough
       isa::sync_threads(threads(cfg));
     }

@@ -126,7 +126,10 @@ constexpr int tile_k(const RegisterConfig& c) {
 constexpr int launch_registers(const RegisterConfig& c) {
   return launch_registers(threads(c), c.ctas_per_sm);
 }
-/// After a producer has given its registers away (setmaxnreg).
+/// Whether the producer's registers are given to the consumers (setmaxnreg); who has how many then.
+constexpr bool moves_registers(const RegisterConfig& c) {
+  return has_producer(c);
+}
 constexpr int producer_registers(const RegisterConfig& c) {
   return has_producer(c) ? 40 : launch_registers(c);
 }

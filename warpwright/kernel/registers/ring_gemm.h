@@ -33,8 +33,8 @@
 #include "warpwright/kernel/epilogue.h"
 #include "warpwright/kernel/registers/params.h"
 #include "warpwright/kernel/registers/ring_mainloop.h"
+#include "warpwright/kernel/roles.h"
 #include "warpwright/kernel/turns.h"
-#include "warpwright/tile/cta_tiles.h"
 #include "warpwright/tile/launch_controlled.h"
 #include "warpwright/tile/raster.h"
 
@@ -57,7 +57,7 @@ struct RingGemm {
     isa::sync_threads(threads(cfg));
     isa::wait_for_prerequisites();
     if (warp < first_consumer_warp(cfg)) {
-      isa::decrease_registers<producer_registers(cfg)>();
+      give_registers<Tag>();
       isa::set_role("idle");
       if (warp == 0) {
         isa::set_role("producer");
@@ -67,7 +67,7 @@ struct RingGemm {
         if (isa::elect_one()) tile_ring(p, base).schedule(answers(p), 0);
       }
     } else {
-      isa::increase_registers<consumer_registers(cfg)>();
+      take_registers<Tag>();
       consume(p, base, warp - first_consumer_warp(cfg));
     }
   }
@@ -75,10 +75,7 @@ struct RingGemm {
  private:
   static constexpr bool controlled = asks_for_tiles(config);
 
-  struct Tiles {
-    static constexpr pipeline::TileRingShape value = tile_ring_shape(Tag::config);
-  };
-  using TileRing = pipeline::TileRing<Tiles, tile::CanceledClusters>;
+  using TileRing = TileRingOf<Tag, tile::CanceledClusters>;
   using Loop = RingMainloop<Tag>;
   using Ring = typename Loop::Ring;
   using Epilogue = kernel::Epilogue<Tag>;
@@ -92,22 +89,12 @@ struct RingGemm {
   /// The tiles of this CTA, for a role that is one thread or a whole warp.
   template <pipeline::Reader Who>
   WW_DEVICE static auto make_walk(const Params& p, isa::SharedAddress base) {
-    const auto own = [&](const auto& scheduler) {
-      return tile::cta_tiles<config.tile_m, config.tile_n, false>(scheduler, p.walk.cluster,
-                                                                  {0, 0});
-    };
-    if constexpr (controlled) {
-      return own(tile::Persistent(p.walk.raster, p.walk.k_blocks,
-                                  tile::AnsweredNumbers<TileRing, Who>(tile_ring(p, base))));
-    } else {
-      return own(tile::Persistent(p.walk.raster, p.walk.k_blocks));
-    }
+    return walk_tiles<Tag, Who>(p.walk, {0, 0}, tile_ring(p, base));
   }
 
   /// One warp: makes the barriers.
   WW_DEVICE static void initialise(const Params& p, isa::SharedAddress base) {
-    isa::set_role("initialiser");
-    if (isa::elect_one()) {
+    initialise_barriers([&] {
       if (p.operands.k > 0) {
         isa::prefetch_map(p.operands.a);
         isa::prefetch_map(p.operands.b);
@@ -120,8 +107,7 @@ struct RingGemm {
       if (p.output.c_by_tma) Epilogue::initialise(base + smem.c_barriers);
       Turns<Tag>::initialise(base);
       if constexpr (controlled) tile_ring(p, base).initialise(p.walk.cluster);
-      isa::fence_mbarrier_init();
-    }
+    });
   }
 
   /// One thread: fills stage after stage, tile after tile.

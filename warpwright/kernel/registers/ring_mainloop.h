@@ -6,15 +6,10 @@
 #include "warpwright/isa/warp.h"
 #include "warpwright/kernel/registers/config.h"
 #include "warpwright/kernel/registers/fragments.h"
+#include "warpwright/kernel/roles.h"
 #include "warpwright/pipeline/tma_pipeline.h"
 
 namespace warpwright::kernel {
-
-/// The ring of a configuration, as TmaPipeline wants it.
-template <class Tag>
-struct RegisterRing {
-  static constexpr pipeline::TmaPipelineShape value = mainloop_shape(Tag::config);
-};
 
 /// The loop of one warp.
 template <class Tag>
@@ -24,7 +19,7 @@ class RingMainloop {
   static_assert(kSteps % 2 == 0, "the two sets of fragments take turns");
 
  public:
-  using Ring = pipeline::TmaPipeline<RegisterRing<Tag>>;
+  using Ring = pipeline::TmaPipeline<StagesOf<Tag>>;
   using Sums = typename RegisterFragments<Tag>::Sums;
 
   /// The stages begin at `stages`, a multiple of 1024 bytes; `thread` counts those that multiply a

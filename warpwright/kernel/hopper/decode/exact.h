@@ -1,0 +1,95 @@
+// Exact: a group's products are sums of their own in the tensor core; times the group's scales they
+// are added to float32 registers. With tokens that have block scales, times those too.
+//
+//   total[row, token] += scale[row, group] (* token_scale[token, k_tile]) * (codes x tokens)
+#pragma once
+
+#include "warpwright/atom/wgmma.h"
+#include "warpwright/kernel/hopper/decode/int4.h"
+
+namespace warpwright::kernel {
+
+/// Of groups of so many k32 steps, of which in_flight(config) are under way at once.
+template <class Weights, int group_steps>
+class Exact {
+ public:
+  static constexpr GemmConfig config = Weights::config;
+  static constexpr int atoms = Weights::atoms;
+  static constexpr int values = config.tile_n / 2;  // a thread's sums of one atom
+  static constexpr int steps = group_steps;
+  static constexpr bool accumulates = false;
+  static constexpr bool token_blocks = config.sums == Sums::block_scaled;
+  using Accumulator = isa::Fragment<float, values / config.passes>;
+
+  /// `token_scales` is where those of stage 0 lie.
+  WW_DEVICE Exact(const Weights& weights, isa::SharedAddress token_scales,
+                  float (&total)[atoms][values])
+      : weights_(weights), token_scales_(token_scales), total_(total) {}
+
+  /// What a thread has read of a k_tile: of its two rows in each atom the codes, and the scales of
+  /// a group or two; and those of the columns of its sums, a pair of each.
+  struct KTile {
+    isa::SharedAddress tile = 0;
+    typename Weights::Codes codes[atoms];
+    isa::Pair row[in_flight(Weights::config)][atoms];
+    float token[token_blocks ? values / 4 : 1][2];
+  };
+
+  WW_DEVICE void begin(KTile& k, isa::SharedAddress tile, int stage, bool /*is_first*/,
+                       Accumulator (&/*accumulator*/)[atoms]) const {
+    k.tile = tile;
+    weights_.read(tile, k.codes);
+    if constexpr (token_blocks) read_token_scales(k, stage);
+  }
+
+  WW_DEVICE void produce(KTile& k, int first, bool /*is_first*/,
+                         Accumulator (&/*accumulator*/)[atoms], StepA (&a)[atoms * steps]) const {
+    read_scales(k, first);
+    convert(k, first, a);
+  }
+
+  /// Its parts: the group's scales are needed when its products are there, later than its codes.
+  WW_DEVICE void convert(const KTile& k, int first, StepA (&a)[atoms * steps]) const {
+    weights_.template convert<steps>(k.codes, first, a);
+  }
+  WW_DEVICE void read_scales(KTile& k, int first, int slot = 0) const {
+    WW_UNROLL for (int i = 0; i < atoms; ++i) {
+      k.row[slot][i] = weights_.scales(k.tile, i, weights_.template group_of<steps>(first));
+    }
+  }
+
+  WW_DEVICE void promote(const KTile& k, int pass, Accumulator (&accumulator)[atoms],
+                         int slot = 0) const {
+    WW_UNROLL for (int i = 0; i < atoms; ++i) {
+      add(k, k.row[slot][i], pass, accumulator[i], total_[i]);
+    }
+  }
+
+ private:
+  WW_DEVICE void read_token_scales(KTile& k, int stage) const {
+    constexpr int bytes = scale_bytes(config);
+    const isa::SharedView<isa::Words<2>> at{token_scales_ + stage * bytes};
+    WW_UNROLL for (int j = 0; j < values / 4; ++j) {
+      const isa::Words<2> pair = at.load(atom::c_col(weights_.thread(), 4 * j) / 2);
+      k.token[j][0] = isa::float_of(pair.word[0]);
+      k.token[j][1] = isa::float_of(pair.word[1]);
+    }
+  }
+
+  /// The sums of an atom, of the tokens of a pass, times scales of its rows.
+  WW_DEVICE static void add(const KTile& k, isa::Pair rows, int pass, Accumulator& accumulator,
+                            float (&total)[values]) {
+    WW_UNROLL for (int from = 0; from < values / config.passes; ++from) {
+      const int v = pass * (values / config.passes) + from;
+      const float row = v % 4 < 2 ? rows.low : rows.high;
+      total[v] +=
+          accumulator[from] * (token_blocks ? row * k.token[token_blocks ? v / 4 : 0][v % 2] : row);
+    }
+  }
+
+  const Weights& weights_;
+  isa::SharedAddress token_scales_;
+  float (&total_)[atoms][values];
+};
+
+}  // namespace warpwright::kernel

@@ -1,0 +1,153 @@
+// Int4 weights in their packed form (facts/packed_weights.h), as one thread of a warpgroup reads
+// them: its codes of a k_tile, which become e4m3 in wgmma's registers of A, and its scales.
+//
+// Weights of another form need the same members: by_group, group_of, scales, Codes, read, convert.
+#pragma once
+
+#include "warpwright/facts/packed_weights.h"
+#include "warpwright/isa/fragment.h"
+#include "warpwright/isa/memory.h"
+#include "warpwright/isa/numeric.h"
+#include "warpwright/kernel/hopper/config.h"
+#include "warpwright/kernel/params.h"
+
+namespace warpwright::kernel {
+
+/// The k32 steps of a k_tile.
+inline constexpr int packed_steps = packed::kTileK / 32;
+
+/// A wgmma's A of one step, in registers.
+using StepA = isa::Fragment<std::uint32_t, 4>;
+
+/// The codes of a thread in a tile, of the four steps of its k_tile: two words each.
+struct LaneCodes {
+  std::uint32_t word[packed_steps][2];
+};
+
+/// Reads them. `tile` is where the tile lies; `thread` counts in the warpgroup.
+WW_DEVICE LaneCodes load_codes(isa::SharedAddress tile, int thread) {
+  LaneCodes codes;
+  WW_UNROLL for (int half = 0; half < 2; ++half) {
+    const auto words = isa::SharedView<isa::Words<4>>{tile + static_cast<isa::SharedAddress>(
+                                                                 packed::lane_begin(half, thread))}
+                           .load();
+    WW_UNROLL for (int j = 0; j < 4; ++j) codes.word[2 * half + j / 2][j % 2] = words.word[j];
+  }
+  return codes;
+}
+
+/// Converts the codes of one step. No wgmma that reads `to` may be in flight.
+WW_DEVICE void convert_codes(const std::uint32_t (&word)[2], std::uint32_t carries, StepA& to) {
+  WW_UNROLL for (int p = 0; p < 2; ++p) {
+    to[2 * p] = packed::first_values(word[p], carries);
+    to[2 * p + 1] = packed::second_values(word[p], carries);
+  }
+}
+
+/// A thread's two scales, times 512, from a slice of a tile's scales that begins at `slice`: of the
+/// row of the even pairs of its sums, and of the eighth row below.
+WW_DEVICE isa::Pair load_scales(isa::SharedAddress slice, int thread, DType type) {
+  const int pair = thread / 4;
+  if (type == DType::f32) {
+    const auto words = isa::SharedView<isa::Words<2>>{slice}.load(pair);
+    return isa::unpack<DType::f32>(words.word);
+  }
+  const std::uint32_t word = isa::SharedView<std::uint32_t>{slice}.load(pair);
+  return type == DType::bf16 ? isa::unpack<DType::bf16>(&word) : isa::unpack<DType::f16>(&word);
+}
+
+/// A number of k32 steps, as a type.
+template <int N>
+struct Steps {
+  static constexpr int value = N;
+};
+
+/// The weights of a warpgroup's atoms. Where they are asked for, `tile` is the place of the first
+/// atom's packed tile.
+template <class Tag>
+class Int4Weights {
+ public:
+  static constexpr GemmConfig config = Tag::config;
+  static constexpr int atoms = row_atoms(config);
+  using Codes = LaneCodes;
+
+  WW_DEVICE Int4Weights(const PackedParams& packed, int thread)
+      : packed_(packed), thread_(thread) {}
+
+  /// Where the packed tile of an atom's rows begins in a stage.
+  WW_DEVICE static int tile_of(int warpgroup, int i) {
+    constexpr GemmConfig cfg = Tag::config;
+    return atom_row(cfg, warpgroup, i) / packed::kTileRows * cfg.k_spans * most_packed_tile(cfg);
+  }
+
+  /// Calls `body` with the k32 steps that share scales, which only the launch knows. With one step
+  /// for any group where the work does not depend on it; for all but the largest groups where sums
+  /// are many, whose code would be long.
+  template <class Body>
+  WW_DEVICE void by_group(const Body& body) const {
+    if constexpr (decoding(config) == Decoding::folded) {
+      body(Steps<1>{});
+    } else {
+      if (packed_.group == 128) return body(Steps<4>{});
+      if constexpr (!each_step) {
+        if (packed_.group == 64) return body(Steps<2>{});
+      }
+      body(Steps<1>{});
+    }
+  }
+
+  /// The group of a step in its k_tile, where `body` has got `steps`.
+  template <int steps>
+  [[nodiscard]] WW_DEVICE int group_of(int step) const {
+    if constexpr (decoding(config) == Decoding::folded) return step * 32 / packed_.group;
+    const bool by_two = each_step && steps == 1 && packed_.group == 64;
+    return by_two ? step / 2 : step / steps;
+  }
+
+  /// The scales, times 512, of the thread's two rows of an atom in a group.
+  [[nodiscard]] WW_DEVICE isa::Pair scales(isa::SharedAddress tile, int i, int group) const {
+    return load_scales(tile + tile_of(0, i) + packed::scales_begin() +
+                           static_cast<isa::SharedAddress>(group * packed_.slice_bytes),
+                       thread_, packed_.scale);
+  }
+
+  /// The thread's codes of a k_tile.
+  WW_DEVICE void read(isa::SharedAddress tile, Codes (&codes)[atoms]) const {
+    WW_UNROLL for (int i = 0; i < atoms; ++i) codes[i] = load_codes(tile + tile_of(0, i), thread_);
+  }
+
+  /// Converts a group's codes, from step `first` of the k_tile on. Without carries, those of sm, it
+  /// takes less than half of the instructions, and instructions are what most tiles wait for.
+  template <int steps>
+  WW_DEVICE void convert(const Codes (&codes)[atoms], int first, StepA (&to)[atoms * steps]) const {
+    if (packed_.carries == 0) {
+      convert_with<steps>(0, codes, first, to);
+    } else {
+      convert_with<steps>(packed::signs, codes, first, to);
+    }
+  }
+
+  [[nodiscard]] WW_DEVICE std::uint32_t carries() const { return packed_.carries; }
+  [[nodiscard]] WW_DEVICE int thread() const { return thread_; }
+  /// From one k_tile of a stage to the next.
+  [[nodiscard]] WW_DEVICE int tile_bytes() const { return packed_.tile_bytes; }
+
+ protected:
+  static constexpr bool each_step = atoms * config.tile_n / 2 > 64;
+
+  const PackedParams& packed_;
+  int thread_;  // of the warpgroup
+
+ private:
+  template <int steps>
+  WW_DEVICE static void convert_with(std::uint32_t carries, const Codes (&codes)[atoms], int first,
+                                     StepA (&to)[atoms * steps]) {
+    WW_UNROLL for (int i = 0; i < atoms; ++i) {
+      WW_UNROLL for (int s = 0; s < steps; ++s) {
+        convert_codes(codes[i].word[first + s], carries, to[i * steps + s]);
+      }
+    }
+  }
+};
+
+}  // namespace warpwright::kernel
