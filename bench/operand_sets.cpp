@@ -117,7 +117,8 @@ GemmOperands group_of(const GemmOperands& set, std::int64_t group, std::int64_t 
 
 }  // namespace
 
-GemmOperands operands_for(const GemmProblem& p) {
+GemmOperands operands_for(const GemmProblem& problem) {
+  const GemmProblem p = normalised(problem);
   const auto without = [](const MatrixShape& shape) {
     MatrixView v(nullptr, shape);
     if (v.batch_stride == 0) v.batch = 1;  // one that serves all
