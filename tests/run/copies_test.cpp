@@ -41,6 +41,19 @@ TEST(Copies, NeedTheWorkspace) {
   EXPECT_EQ(refused->code, RefusalCode::bad_workspace) << refused->reason;
 }
 
+// Once a plan copied an A that an alpha of 0 does not read, and that was not there.
+TEST(Copies, AreNotMadeOfWhatIsNotRead) {
+  std::vector<numeric::bf16_t> memory;
+  GemmOperands o = loose_operands(memory);
+  const auto made = plan(o, model_facts());
+  ASSERT_TRUE(made) << made.reason();
+  ASSERT_TRUE(made->a_copy && made->b_copy);
+  o.alpha = 0;
+  o.a.data = o.b.data = nullptr;
+  EXPECT_FALSE(run(*made, o, RunOptions{}));
+  EXPECT_EQ(static_cast<float>(memory[2 * 64 * 65]), 0.0F);
+}
+
 // A copy is made of what stands there when the product runs, and the next launch waits for the one
 // before to have read it.
 TEST(Copies, AreMadeByEveryLaunchAndCleanInEverySchedule) {
