@@ -320,6 +320,7 @@ def reference(verb, arguments, keywords):
         offsets = arguments[2].tolist()
         if offsets != sorted(offsets) or offsets[0] < 0 or offsets[-1] > len(a):
             return None
+        a = a[0] if a.ndim == 3 else a  # a batch of one is a matrix
         rows = np.searchsorted(offsets, np.arange(len(a)), side="right") - 1
         rows[rows >= len(b)] = -1
         sums = np.einsum("mk,mnk->mn", a, b[rows])
@@ -328,8 +329,8 @@ def reference(verb, arguments, keywords):
         sums = np.matmul(a, b.swapaxes(-1, -2))
     if sums.size == 0:
         return None
-    alpha = keywords.get("alpha", 1)
-    sums = alpha * sums if alpha != 0 else 0 * sums
+    alpha = float(np.float32(keywords.get("alpha", 1)))  # as the product has it
+    sums = alpha * sums if alpha != 0 and a.shape[-1] != 0 else 0 * sums
     if a.shape[-1] == 0 or alpha == 0:
         scale_a = scale_b = None  # of nothing; they are not looked at
     if scale_a is not None:
@@ -350,6 +351,7 @@ def reference(verb, arguments, keywords):
         want = activated(keywords.get("activation"), sums)
     if rows is not None:
         want[rows < 0] = 0
+        want = want.reshape(*arguments[0].shape[:-1], want.shape[-1])
     return want
 
 

@@ -146,6 +146,7 @@ TEST(Formulas, AlphaBetaAndTheBias) {
   float c[] = {1, 2, 3, 4, 5, 6, 7, 8};
   float bias[] = {10, 20, 30, 40};
   GemmOperands o;
+  o.a.columns = 1;  // alpha is of sums that there are
   o.alpha = 0.5F;
   o.beta = 2;
   EXPECT_EQ(before_activation(o, 0, 0, 1, 1, 8), 4) << "no C";

@@ -54,6 +54,30 @@ TEST(Copies, AreNotMadeOfWhatIsNotRead) {
   EXPECT_EQ(static_cast<float>(memory[2 * 64 * 65]), 0.0F);
 }
 
+// As BLAS has it a sum of nothing is 0 whatever alpha is. Once 0 times infinity was written.
+TEST(NothingToSum, IsZeroForEveryAlpha) {
+  for (const float alpha : {1.0F, 0.0F, -2.0F, std::numeric_limits<float>::infinity()}) {
+    for (const bool grouped : {false, true}) {
+      std::vector<numeric::bf16_t> memory(16 * 8, numeric::bf16_t(7.0F));
+      const std::vector<std::int32_t> offsets = {0, 3, 16};
+      GemmOperands o;
+      o.a = matrix(memory.data(), DType::bf16, 16, 0);
+      o.b = matrix(memory.data(), DType::bf16, 8, 0);
+      o.d = matrix(memory.data(), DType::bf16, 16, 8);
+      o.alpha = alpha;
+      if (grouped) {
+        o.b.batch = 2;
+        o.groups = Groups{offsets.data()};
+      }
+      const auto refused = run(o, RunOptions{});
+      ASSERT_FALSE(refused) << refused->reason;
+      for (const auto x : memory) {
+        ASSERT_EQ(static_cast<float>(x), 0.0F) << "alpha " << alpha << ", groups " << grouped;
+      }
+    }
+  }
+}
+
 // A copy is made of what stands there when the product runs, and the next launch waits for the one
 // before to have read it.
 TEST(Copies, AreMadeByEveryLaunchAndCleanInEverySchedule) {

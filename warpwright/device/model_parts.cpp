@@ -44,7 +44,7 @@ Allocations allocations_of(const Plan& plan, const GemmOperands& operands, const
                            std::byte* workspace) {
   Allocations all;
   if (grid.multiplies || grid.clears) all.add(operands.d, "D", true);
-  if ((grid.multiplies || grid.copies) && operands.alpha != 0.0F && plan.problem.k() > 0) {
+  if ((grid.multiplies || grid.copies) && operands.reads_ab()) {
     all.add(operands.a, "A");
     all.add(stored_b(operands), "B");
   }

@@ -123,10 +123,10 @@ void fill_numbers(kernel::GemmParams& p, const Config& c, const Plan& plan, cons
   p.output.d_columns = static_cast<int>(result_columns(plan.problem));
   p.operands.half = static_cast<int>(plan.problem.n() / 2);
   // alpha 0 reads neither A nor B (BLAS); the kernel then runs without a K block.
-  p.operands.k = o.alpha == 0.0F ? 0 : static_cast<int>(plan.problem.k());
+  p.operands.k = o.reads_ab() ? static_cast<int>(plan.problem.k()) : 0;
   p.walk.k_blocks = (p.operands.k + tile_k(c) - 1) / tile_k(c);
   p.output.has_sums = p.operands.k > 0;
-  p.output.alpha = o.alpha;
+  p.output.alpha = o.sum_factor();
   p.output.beta = beta_of(o);
   p.walk.cluster = plan.cluster;
   p.walk.cluster_k = plan.cluster_k;

@@ -126,7 +126,7 @@ void bind_launch(const Plan& plan, const GemmOperands& o, const LaunchMemory& me
   if (plan.b_copy) out.operands.b = copied(o.b, *plan.b_copy, workspace);
   family_of(plan).bind(plan, out.operands, memory, encode, out);
   // alpha 0 reads neither A nor B, which need not be there.
-  if ((plan.a_copy || plan.b_copy) && o.alpha != 0.0F) add_copy_rows(plan, o, out);
+  if ((plan.a_copy || plan.b_copy) && o.reads_ab()) add_copy_rows(plan, o, out);
   if (memory.zero_rest) add_zero_rows(plan, o, out);
 }
 

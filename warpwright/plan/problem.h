@@ -209,6 +209,9 @@ struct Product {
   [[nodiscard]] constexpr bool has_bias() const { return epilogue.bias != Bias::none; }
   /// Are A and B read?
   [[nodiscard]] constexpr bool reads_ab() const { return alpha != 0.0F && a.columns != 0; }
+  /// What the sums are multiplied by. As BLAS has it, no sum is 0 times alpha: where A and B are
+  /// not read the factor is 0, also of an alpha that is no finite number.
+  [[nodiscard]] constexpr float sum_factor() const { return reads_ab() ? alpha : 0.0F; }
   /// Is there a C?
   [[nodiscard]] constexpr bool has_c() const {
     return is_given(c) || c.rows != 0 || c.columns != 0;

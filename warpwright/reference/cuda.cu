@@ -111,7 +111,7 @@ __device__ Bounded<float> due(const Question& q, const Place& at) {
   const auto half = [&](std::int64_t column) -> Bounded<float> {
     const std::int64_t row = at.batch * o.a.rows + at.row;
     float bound =
-        fabsf(o.alpha) * q.norms_a[row] * q.norms_b[at.batch * o.b.rows + column] * q.loss;
+        fabsf(o.sum_factor()) * q.norms_a[row] * q.norms_b[at.batch * o.b.rows + column] * q.loss;
     if (o.c.data != nullptr && o.beta != 0) {
       bound +=
           fabsf(o.beta * static_cast<float>(element(o.c, at.batch, at.row, column))) * 0x1p-22F;

@@ -162,7 +162,7 @@ WW_FORMULA Terms terms_of(const GemmOperands& o, std::int64_t batch, std::int64_
 /// Element (row, column) of the product before the activation, whose scaled sum is `sum`.
 WW_FORMULA double before_activation(const GemmOperands& o, std::int64_t batch, std::int64_t group,
                                     std::int64_t row, std::int64_t column, double sum) {
-  double x = times_alpha(static_cast<double>(o.alpha), sum);
+  double x = times_alpha(static_cast<double>(o.sum_factor()), sum);
   const Terms terms = terms_of(o, batch, group, row, column);
   for (int i = 0; i < terms.count; ++i) x += terms.term[i];
   return x;

@@ -76,7 +76,7 @@ Sum Product::before(std::int64_t batch, std::int64_t group, std::int64_t row,
     sum.size += part.size * std::abs(scale);
   }
   sum.value = before_activation(o_, batch, group, row, column, sum.value);
-  sum.size = times_alpha(std::abs(static_cast<double>(o_.alpha)), sum.size);
+  sum.size = times_alpha(std::abs(static_cast<double>(o_.sum_factor())), sum.size);
   return sum;
 }
 
