@@ -368,22 +368,10 @@ ww_refusal* make_workspace(const ww_device& device, std::int64_t bytes, ww_works
     return told(refuse(RefusalCode::bad_workspace, "a workspace of ", bytes,
                        " bytes; the nearest legal is 1"));
   }
+  auto memory = warpwright::run_memory(device, bytes);
+  if (!memory) return told(memory.refusal());
   auto made = std::make_unique<ww_workspace>();
-  if (device.facts.is_model) {
-    constexpr std::align_val_t alignment{256};
-    made->memory = std::shared_ptr<void>(::operator new(static_cast<std::size_t>(bytes), alignment),
-                                         [](void* p) { ::operator delete(p, alignment); });
-  } else {
-    if (device.index == warpwright::run_nowhere) {
-      return told(refuse(RefusalCode::no_device, device.facts.name,
-                         " is a device to plan for alone; the nearest legal is cuda:0 or model"));
-    }
-    const warpwright::CurrentDevice current(device.index);
-    if (current.fault()) return told(*current.fault());
-    auto buffer = warpwright::device::CudaBuffer::make(bytes);
-    if (!buffer) return told(buffer.refusal());
-    made->memory = {*buffer, (*buffer)->data()};
-  }
+  made->memory = std::move(*memory);
   made->workspace = warpwright::Workspace(made->memory.get(), bytes);
   hand_out(workspace, std::move(made));
   return nullptr;
@@ -478,9 +466,7 @@ ww_refusal* ww_plan_make(const ww_gemm* gemm, const ww_device* device, const ww_
     if (auto r = Reader(true).read(gemm, operands)) return told(*r);
     warpwright::PlanChoices wanted;
     if (auto r = Reader::read(choices, wanted)) return told(*r);
-    const auto problem = warpwright::describe(operands, warpwright::addresses_of(operands));
-    if (!problem) return told(problem.refusal());
-    auto made = warpwright::run_plan(*problem, device->facts, wanted);
+    auto made = warpwright::run_plan(operands, device->facts, wanted);
     if (!made) return told(made.refusal());
     hand_out(plan, handle_of(std::make_shared<const warpwright::Plan>(std::move(*made))));
     return nullptr;

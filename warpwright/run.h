@@ -46,17 +46,27 @@ struct RunOptions {
 /// Facts of a CUDA device, asked once a process, or of the model.
 Result<const DeviceFacts*> run_facts(int device);
 
-/// A plan as `run` makes it: by the measurements of `warpwright tune`, where there are any.
-Result<Plan> run_plan(const GemmProblem& problem, const DeviceFacts& device,
+/// A plan as `run` makes it: by the measurements of `warpwright tune`, where there are any. Of
+/// operands that have no memory yet addresses are not read.
+Result<Plan> run_plan(const GemmOperands& operands, const DeviceFacts& device,
                       const PlanChoices& choices);
 
-/// A device by its name: "model", or the model with the instructions of another device,
-/// "model:rtx5090"; "cuda" or "cuda:1"; or one that need not be there, "h200".
+/// What `run` calls the device of a name: "model", or the model with the instructions of another
+/// device, "model:rtx5090"; "cuda" or "cuda:1"; "auto", the first CUDA device, the model where
+/// there is none; or one that need not be there, "h200". The one reader of such names; it does not
+/// look whether a CUDA device is there.
+Result<int> device_index(std::string_view name);
+
+/// The same with its facts.
 struct NamedDevice {
   DeviceFacts facts;
   int index = run_nowhere;  ///< for `run`
 };
 Result<NamedDevice> device_named(std::string_view name);
+
+/// `bytes` of memory of a device, from a multiple of 256, of any content; of the model's it is host
+/// memory. Refuses a device to plan for alone.
+Result<std::shared_ptr<void>> run_memory(const NamedDevice& device, std::int64_t bytes);
 
 /// "D[5,24] = alpha * A[5,32] * B[24,32]^T, bf16 -> f32 by KERNEL on DEVICE: why", for a log.
 std::string plan_line(const Plan& plan);

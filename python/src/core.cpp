@@ -20,10 +20,6 @@ namespace {
 constexpr std::array dense = {Arg::a, Arg::b};
 constexpr std::array grouped = {Arg::a, Arg::b, Arg::offsets};
 
-void throw_if(const std::optional<Refusal>& refused) {
-  if (refused) throw Refused{*refused};
-}
-
 PyObject* text(const std::string& of) {
   return PyUnicode_DecodeUTF8(of.data(), static_cast<Py_ssize_t>(of.size()), "replace");
 }
@@ -53,22 +49,17 @@ std::optional<Refusal> run_apart(const Product& p, const Body& body) {
   return body();
 }
 
-// Runs in the caller's memory.
-std::optional<Refusal> run_in(WorkspaceHandle& memory, const Plan& plan, Product& p) {
-  if (memory.device != p.options.device) {
-    return refuse(RefusalCode::wrong_device, "the workspace lies in ", place_name(memory.device),
-                  " and the tensors in ", place_name(p.options.device),
-                  "; leave it out, or make one there");
-  }
-  const InUse use(memory);
-  p.options.workspace = &memory.workspace;
-  return run_apart(p, [&] { return run(plan, p.operands, p.options); });
+// The caller's memory, for a product whose tensors lie where it does.
+WorkspaceHandle& workspace_for(const Product& p, PyObject* given) {
+  WorkspaceHandle& memory = workspace_in(given);
+  if (memory.device == p.options.device) return memory;
+  throw Refused{refuse(RefusalCode::wrong_device, "the workspace lies in ",
+                       place_name(memory.device), " and the tensors in ",
+                       place_name(p.options.device), "; leave it out, or make one there")};
 }
 
 std::shared_ptr<const Plan> plan_for(const Product& p, const DeviceFacts& facts) {
-  const auto problem = describe(p.operands, addresses_of(p.operands));
-  if (!problem) throw Refused{p.told(problem.refusal())};
-  auto made = run_plan(*problem, facts, p.options.choices);
+  auto made = run_plan(p.operands, facts, p.options.choices);
   if (!made) throw Refused{p.told(made.refusal())};
   return std::make_shared<const Plan>(std::move(*made));
 }
@@ -89,21 +80,18 @@ PyObject* multiply(const char* name, std::span<const Arg> positional, PyObject* 
     PyObject* const by = given[Arg::plan];
     PyObject* const in = given[Arg::workspace];
     if (by != nullptr) check_place(plan_in(by), p);
-    std::optional<Refusal> refused;
+    std::optional<InUse> use;
     if (in != nullptr) {
-      const auto plan = by != nullptr ? plan_in(by).plan : plan_for(p, [&] {
-        auto facts = run_facts(p.options.device);
-        if (!facts) throw Refused{facts.refusal()};
-        return **facts;
-      }());
-      throw_if(run_in(workspace_in(in), *plan, p));
-      return result_of(given, p);
+      WorkspaceHandle& memory = workspace_for(p, in);
+      use.emplace(memory);
+      p.options.workspace = &memory.workspace;
     }
     std::shared_ptr<const Plan> made;
-    refused = run_apart(p, [&] {
+    const auto refused = run_apart(p, [&] {
       return by != nullptr ? run(*plan_in(by).plan, p.operands, p.options)
                            : run(p.operands, p.options, &made);
     });
+    use.reset();
     if (made != nullptr) log_plan(*made);
     if (refused) throw Refused{p.told(*refused)};
     return result_of(given, p);
@@ -132,9 +120,8 @@ PyObject* plan_product(PyObject*, PyObject* const* args, Py_ssize_t count, PyObj
     const Arguments given = planned_arguments("plan", also, args, count, keywords);
     const Product p(given, given[Arg::offsets] != nullptr, true);
     const char* name = given.text(Arg::device);
-    std::string usual = "cuda:" + std::to_string(p.options.device);
-    if (p.options.device == run_on_model) usual = "model";
-    if (p.options.device == run_nowhere) usual = device::cuda_devices().empty() ? "model" : "cuda";
+    std::string usual = p.options.device == run_on_model ? "model" : place_name(p.options.device);
+    if (p.options.device == run_nowhere) usual = "auto";
     const auto device = device_named(name != nullptr ? name : usual.c_str());
     if (!device) throw Refused{device.refusal()};
     return new_plan({plan_for(p, device->facts), device->index});

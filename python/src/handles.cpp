@@ -1,7 +1,8 @@
 #include "python/src/handles.h"
 
-#include <algorithm>
 #include <string>
+#include <tuple>
+#include <utility>
 
 namespace warpwright::python {
 namespace {
@@ -140,14 +141,6 @@ PyType_Slot plan_slots[] = {
     {Py_tp_getset, plan_members},
     {0, nullptr}};
 
-int device_index(const char* name) {
-  const auto found = device_named(name);
-  if (!found) throw Refused{found.refusal()};
-  if (found->index != run_nowhere) return found->index;
-  throw Refused{refuse(RefusalCode::no_device, name,
-                       " is a device to plan for alone; the nearest legal are cuda:0 and model")};
-}
-
 // -- Workspace
 
 PyObject* workspace_new(PyTypeObject*, PyObject* args, PyObject* keywords) {
@@ -164,10 +157,7 @@ PyObject* workspace_new(PyTypeObject*, PyObject* args, PyObject* keywords) {
                            " bytes; the nearest legal is 1")};
     }
     auto made = std::make_unique<WorkspaceHandle>();
-    made->device = device_index(device);
-    auto memory = memory_on(made->device, bytes);
-    if (!memory) throw Refused{memory.refusal()};
-    made->memory = *memory;
+    std::tie(made->memory, made->device) = memory_on(device, bytes);
     made->workspace = Workspace(made->memory.get(), bytes);
     return wrap(std::move(made));
   });
@@ -432,19 +422,13 @@ InUse::~InUse() {
   workspace_.busy.unlock();
 }
 
-Result<std::shared_ptr<void>> memory_on(int device, std::int64_t bytes) {
-  if (device == run_on_model) {
-    constexpr std::align_val_t alignment{256};
-    return std::shared_ptr<void>(
-        ::operator new(static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1)), alignment),
-        [](void* p) { ::operator delete(p, alignment); });
-  }
+std::pair<std::shared_ptr<void>, int> memory_on(const char* device, std::int64_t bytes) {
   const WithoutGil others;
-  const CurrentDevice current(device);
-  if (current.fault()) return *current.fault();
-  auto buffer = device::CudaBuffer::make(bytes);
-  if (!buffer) return buffer.refusal();
-  return std::shared_ptr<void>(*buffer, (*buffer)->data());
+  const auto on = device_named(device);
+  if (!on) throw Refused{on.refusal()};
+  const auto memory = run_memory(*on, bytes);
+  if (!memory) throw Refused{memory.refusal()};
+  return {*memory, on->index};
 }
 
 PyObject* new_array(ArrayHandle array) {
@@ -469,7 +453,6 @@ PyObject* new_array_of(PyObject* /*module*/, PyObject* args, PyObject* keywords)
     const auto type = numeric::parse_dtype(dtype);
     made->type = type.value_or(DType::s4);
     static_cast<void>(type_of(made->type));  // refuses
-    made->device = device_index(device);
     std::int64_t bytes = numeric::bits(made->type) / 8;
     for (Py_ssize_t i = 0; i < PyTuple_Size(shape); ++i) {
       const std::int64_t extent = PyLong_AsLongLong(PyTuple_GetItem(shape, i));
@@ -481,9 +464,7 @@ PyObject* new_array_of(PyObject* /*module*/, PyObject* args, PyObject* keywords)
       made->shape.push_back(extent);
       bytes *= extent;
     }
-    auto memory = memory_on(made->device, bytes);
-    if (!memory) throw Refused{memory.refusal()};
-    made->memory = *memory;
+    std::tie(made->memory, made->device) = memory_on(device, bytes);
     return wrap(std::move(made));
   });
 }

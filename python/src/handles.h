@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include "python/src/arguments.h"
 
@@ -59,8 +60,9 @@ bool is_array(PyObject* object);
 
 /// An Array around memory that is there.
 PyObject* new_array(ArrayHandle array);
-/// Memory of a device, of any content.
-Result<std::shared_ptr<void>> memory_on(int device, std::int64_t bytes);
+
+/// Memory of the device of that name, of any content, and what `run` calls it. Throws Refused.
+std::pair<std::shared_ptr<void>, int> memory_on(const char* device, std::int64_t bytes);
 
 /// empty(shape, dtype, device).
 PyObject* new_array_of(PyObject* module, PyObject* args, PyObject* keywords);

@@ -88,7 +88,7 @@ weights::PackOptions pack_options(const char* encoding, const char* scales) {
 // Bytes as an Array of the host.
 PyObject* array_of(std::span<const std::byte> bytes, DType type, std::vector<std::int64_t> shape) {
   ArrayHandle array;
-  array.memory = taken(memory_on(run_on_model, static_cast<std::int64_t>(bytes.size())));
+  array.memory = memory_on("model", static_cast<std::int64_t>(bytes.size())).first;
   std::memcpy(array.memory.get(), bytes.data(), bytes.size());
   array.type = type;
   array.shape = std::move(shape);

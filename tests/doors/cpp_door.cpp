@@ -119,11 +119,9 @@ std::string answer(const std::string& line) {
   const auto told = [](const Refusal& refusal) {
     return std::string(name(refusal.code)) + " " + refusal.reason;
   };
-  const auto problem = describe(operands, addresses_of(operands));
-  if (!problem) return told(problem.refusal());
   const auto on = device_named(device);
   if (!on) return told(on.refusal());
-  const auto plan = run_plan(*problem, on->facts, {});
+  const auto plan = run_plan(operands, on->facts, {});
   if (!plan) return told(plan.refusal());
   if (verb == "run") {
     if (const auto refused = run(*plan, operands, {})) return told(*refused);

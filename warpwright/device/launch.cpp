@@ -28,12 +28,6 @@ std::int64_t used_bytes(const Plan& plan, bool check_offsets) {
   return plan.ctas > 0 ? plan.flag_bytes : 0;
 }
 
-// Can a launch do without any? A counter of tiles is used where there is one.
-bool is_optional(const Plan& plan, bool check_offsets) {
-  return plan.tile_source == kernel::TileSource::drawn &&
-         used_bytes(plan, check_offsets) == plan.flag_bytes;
-}
-
 }  // namespace
 
 namespace device {
@@ -41,6 +35,27 @@ namespace device {
 const Backend*& model_backend() {
   static const Backend* backend = nullptr;
   return backend;
+}
+
+bool needs_workspace(const Plan& plan, bool check_offsets) {
+  const std::int64_t used = used_bytes(plan, check_offsets);
+  // Without a counter of tiles those that would be drawn are static shares.
+  const bool counts = plan.tile_source == kernel::TileSource::drawn && used == plan.flag_bytes;
+  return used > 0 && !counts;
+}
+
+std::optional<Refusal> launch_matched(const Plan& plan, const GemmOperands& operands,
+                                      Workspace& workspace, void* stream,
+                                      const LaunchOptions& options) {
+  const auto backend = backend_of(plan);
+  if (!backend) return backend.refusal();
+  if ((options.check_offsets || options.zero_rest) && !plan.problem.groups) {
+    return refuse(RefusalCode::bad_value, options.check_offsets ? "check_offsets" : "zero_rest",
+                  " is asked for, and the product has no groups: leave it out");
+  }
+  if (auto r = workspace.fault(plan, options.check_offsets)) return r;
+  if (options.check_offsets) workspace.note_check();
+  return (*backend)->launch(plan, operands, workspace, stream, options);
 }
 
 }  // namespace device
@@ -58,14 +73,17 @@ Result<Workspace> Workspace::make(const Plan& plan) {
 
 std::optional<Refusal> Workspace::fault(const Plan& plan, bool check_offsets) const {
   const std::int64_t used = used_bytes(plan, check_offsets);
-  if (used == 0 || (data_ == nullptr && is_optional(plan, check_offsets))) return std::nullopt;
+  if (used == 0 || (data_ == nullptr && !device::needs_workspace(plan, check_offsets))) {
+    return std::nullopt;
+  }
   constexpr std::uintptr_t alignment = 256;
-  const std::string need = "the plan needs " + number(plan.workspace_bytes) + " bytes";
   if (data_ == nullptr) {
-    return refuse(RefusalCode::bad_workspace, "there is no workspace; ", need);
+    return refuse(RefusalCode::bad_workspace, "there is no workspace; the plan needs ",
+                  plan.workspace_bytes, " bytes");
   }
   if (bytes_ < plan.workspace_bytes) {
-    return refuse(RefusalCode::bad_workspace, "the workspace has ", bytes_, " bytes; ", need);
+    return refuse(RefusalCode::bad_workspace, "the workspace has ", bytes_,
+                  " bytes; the plan needs ", plan.workspace_bytes, " bytes");
   }
   const std::uintptr_t off = reinterpret_cast<std::uintptr_t>(data_) % alignment;
   if (off != 0) {
@@ -104,16 +122,8 @@ void Workspace::forget() {
 
 std::optional<Refusal> launch(const Plan& plan, const GemmOperands& operands, Workspace& workspace,
                               void* stream, const LaunchOptions& options) {
-  const auto backend = backend_of(plan);
-  if (!backend) return backend.refusal();
-  if ((options.check_offsets || options.zero_rest) && !plan.problem.groups) {
-    return refuse(RefusalCode::bad_value, options.check_offsets ? "check_offsets" : "zero_rest",
-                  " is asked for, and the product has no groups: leave it out");
-  }
   if (auto r = mismatch(plan, operands)) return r;
-  if (auto r = workspace.fault(plan, options.check_offsets)) return r;
-  if (options.check_offsets) workspace.note_check();
-  return (*backend)->launch(plan, operands, workspace, stream, options);
+  return device::launch_matched(plan, operands, workspace, stream, options);
 }
 
 std::optional<Refusal> launch(const Plan& plan, const GemmOperands& operands, void* stream,

@@ -1,4 +1,5 @@
-// What `launch` hands on, by the kind of device. Internal to device/.
+// What `launch` is made of, and what it hands on by the kind of device. Internal to device/ and
+// run.cpp.
 #pragma once
 
 #include "warpwright/device/launch.h"
@@ -20,5 +21,13 @@ struct Backend {
 const Backend& cuda_backend();
 /// The model's; null until `use_model` (warpwright/model.h) has set it.
 const Backend*& model_backend();
+
+/// `launch` of operands that are known to be those of `plan`.
+[[nodiscard]] std::optional<Refusal> launch_matched(const Plan& plan, const GemmOperands& operands,
+                                                    Workspace& workspace, void* stream,
+                                                    const LaunchOptions& options);
+
+/// Can a launch of `plan` not do without a workspace?
+bool needs_workspace(const Plan& plan, bool check_offsets);
 
 }  // namespace warpwright::device

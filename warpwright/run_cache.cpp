@@ -1,0 +1,130 @@
+#include "warpwright/run_cache.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <type_traits>
+
+namespace warpwright {
+namespace {
+
+// Mixes the fields of a product.
+struct Mixer {
+  std::uint64_t& sum;
+
+  template <class T>
+  void operator()(const char* name, const T& value) const {
+    if constexpr (requires { value.has_value(); }) {
+      if (value) (*this)(name, *value);
+    } else if constexpr (std::is_same_v<T, PlannedMatrix>) {
+      if (is_given(value)) for_each_field(value, *this);
+    } else if constexpr (requires { for_each_field(value, *this); }) {
+      for_each_field(value, *this);
+    } else if constexpr (std::is_floating_point_v<T>) {
+      add(std::bit_cast<std::uint64_t>(static_cast<double>(value)));
+    } else {
+      add(static_cast<std::uint64_t>(value));
+    }
+  }
+  void add(std::uint64_t value) const { sum = (std::rotl(sum, 23) ^ value) * 0x9E3779B97F4A7C15U; }
+};
+
+}  // namespace
+
+std::size_t PlanCache::Hash::of(const GemmProblem& problem, int device) {
+  std::uint64_t sum = static_cast<std::uint64_t>(device);
+  for_each_field(problem, Mixer{sum});
+  return sum;
+}
+
+PlanCache& PlanCache::of_process() {
+  static auto* const all = new PlanCache;
+  return *all;
+}
+
+std::shared_ptr<const Plan> PlanCache::find(const Key& key) const {
+  const std::shared_lock lock(mutex_);
+  const auto at = plans_.find(key);
+  return at == plans_.end() ? nullptr : at->second;
+}
+
+void PlanCache::keep(const Key& key, std::shared_ptr<const Plan> plan) {
+  const std::unique_lock lock(mutex_);
+  if (plans_.size() >= most) plans_.clear();
+  plans_.emplace(Kept{key.problem, key.choices, key.device}, std::move(plan));
+}
+
+WorkspaceCache& WorkspaceCache::of_process() {
+  static auto* const all = new WorkspaceCache;
+  return *all;
+}
+
+Result<WorkspaceCache::Space> WorkspaceCache::make_space(std::int64_t bytes) {
+  constexpr std::uint64_t least = 1 << 20;
+  const auto size =
+      static_cast<std::int64_t>(std::bit_ceil(std::max(least, static_cast<std::uint64_t>(bytes))));
+  auto memory = device::CudaBuffer::make(size);
+  if (!memory) return memory.refusal();
+  Workspace over((*memory)->data(), size);
+  return Space{*memory, std::move(over)};
+}
+
+WorkspaceCache::StreamSpaces& WorkspaceCache::spaces_of(int device, void* stream) {
+  const std::lock_guard lock(mutex_);
+  return streams_[{device, stream}];
+}
+
+std::optional<WorkspaceCache::Space> WorkspaceCache::take_reserve(int device, const Plan& plan,
+                                                                  bool check_offsets) {
+  const std::lock_guard lock(mutex_);
+  const auto at = reserves_.find(device);
+  if (at == reserves_.end() || at->second.workspace.fault(plan, check_offsets)) {
+    return std::nullopt;
+  }
+  return std::move(reserves_.extract(at).mapped());
+}
+
+// Sees to it that there is a reserve for plans like this one.
+std::optional<Refusal> WorkspaceCache::fill_reserve(int device, const Plan& plan) {
+  const std::lock_guard lock(mutex_);
+  const auto at = reserves_.find(device);
+  if (at != reserves_.end() && at->second.workspace.bytes() >= plan.workspace_bytes) {
+    return std::nullopt;
+  }
+  auto made = make_space(plan.workspace_bytes);
+  if (!made) return made.refusal();
+  reserves_.insert_or_assign(device, std::move(*made));
+  return std::nullopt;
+}
+
+Result<WorkspaceCache::Lease> WorkspaceCache::lease(int device, void* stream, const Plan& plan,
+                                                    bool check_offsets, bool captured) {
+  StreamSpaces& of_stream = spaces_of(device, stream);
+  std::unique_lock busy(of_stream.busy);
+  if (!captured) {
+    if (auto r = fill_reserve(device, plan)) return *r;
+  }
+  std::vector<Space>& all = of_stream.spaces;
+  if (all.empty() || all.back().workspace.fault(plan, check_offsets)) {
+    if (captured) {
+      auto taken = take_reserve(device, plan, check_offsets);
+      if (!taken) {
+        return refuse(RefusalCode::bad_workspace, "the stream is being captured and has no ",
+                      plan.workspace_bytes,
+                      " bytes of workspace, which cannot be had in a capture; run such a product "
+                      "once before the capture, or give it a workspace");
+      }
+      all.push_back(std::move(*taken));
+    } else {
+      auto made = make_space(plan.workspace_bytes);
+      if (!made) return made.refusal();
+      all.push_back(std::move(*made));
+    }
+  }
+  Workspace& workspace = all.back().workspace;
+  // A graph that relied on clear flags would keep other plans out of memory that is everyone's.
+  if (captured) workspace.forget();
+  return Lease{std::move(busy), &workspace};
+}
+
+}  // namespace warpwright
