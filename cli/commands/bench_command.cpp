@@ -151,10 +151,10 @@ int run_bench(const BenchOptions& o, std::ostream& out, std::ostream& err) {
     check_ending("--json", o.json, {".json"});
     check_output_file("The JSON", o.json);
   }
-  const DeviceChoice device = measured_device(o, "bench");
+  const int device = measured_device(o, "bench");
   const DeviceFacts facts = facts_of(device, o.gpcs);
   if (o.under_ncu) {
-    return launch_under_ncu(kinds, in_a_row, shapes, choices, how, device.index, facts);
+    return launch_under_ncu(kinds, in_a_row, shapes, choices, how, device, facts);
   }
   const std::size_t all = kinds.size() / in_a_row * shapes.size();
   const bool grouped = o.kind == BenchKind::grouped;
@@ -188,7 +188,7 @@ int run_bench(const BenchOptions& o, std::ostream& out, std::ostream& err) {
     for (const Shape& shape : shapes) {
       section.rows.push_back({shape, {}, {}, {}});
       BenchRow& row = section.rows.back();
-      measure(row, of_row, choices, limit, how, device.index, facts);
+      measure(row, of_row, choices, limit, how, device, facts);
       if (row.times) {
         row.times->counted = counted(mark_of(done));
         row.times->first_counted = counted(mark_of(done) + 1);
@@ -260,9 +260,9 @@ bench::TimeOptions time_options(const MeasureOptions& o) {
   return how;
 }
 
-DeviceChoice measured_device(const MeasureOptions& o, const std::string& command) {
-  const DeviceChoice device = parse_device(o.device);
-  if (device.is_model) {
+int measured_device(const MeasureOptions& o, const std::string& command) {
+  const int device = parse_device(o.device);
+  if (device == run_on_model) {
     throw InputError("--device is model, which does not predict time; " + command +
                      " measures a GPU: cuda:0, cuda:1, ...");
   }

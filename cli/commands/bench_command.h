@@ -59,7 +59,7 @@ PlanChoices measured_choices(const MeasureOptions& options);
 bench::TimeOptions time_options(const MeasureOptions& options);
 
 /// The GPU of --device for `command`. Throws InputError for the model.
-DeviceChoice measured_device(const MeasureOptions& options, const std::string& command);
+int measured_device(const MeasureOptions& options, const std::string& command);
 
 /// Runs the command. Returns 0; 1 when a shape could not be measured; 2 for bad input or where the
 /// GPU is missing, with one sentence on `err`.

@@ -209,7 +209,7 @@ int reduce(const Product& product, const device::CheckOptions& options, bool jso
 int check_command(const GemmOptions& run, const CheckCommandOptions& o, std::ostream& out,
                   std::ostream& err) {
   return exit_status(out, err, o.json, [&] {
-    if (!parse_device(run.device).is_model) {
+    if (parse_device(run.device) != run_on_model) {
       throw InputError("check runs on the model alone: leave --device out.");
     }
     device::CheckOptions options = options_of(run, o);

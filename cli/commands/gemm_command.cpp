@@ -24,7 +24,7 @@ using nlohmann::ordered_json;
 
 // Refuses before the work what does not go together.
 void check_options(const GemmOptions& o) {
-  const bool is_model = parse_device(o.device).is_model;
+  const bool is_model = parse_device(o.device) == run_on_model;
   if (o.repeat < 0) {
     throw InputError("--repeat is " + std::to_string(o.repeat) +
                      "; the nearest legal value is 0: no launch is timed.");
@@ -49,10 +49,8 @@ struct GemmOutcome {
   std::optional<JobCheck> check;
   std::optional<bench::GemmTimes> times;
 
-  // What the kernel says of the offsets.
-  [[nodiscard]] std::optional<std::string> offsets() const { return offsets_fault(run.status); }
   [[nodiscard]] bool is_good() const {
-    return run.report.clean() && run.status == 0 && (!check || check->passed());
+    return run.report.clean() && !run.offsets && (!check || check->passed());
   }
 };
 
@@ -71,8 +69,7 @@ void add_groups(ordered_json& json, const GemmOutcome& o) {
   json["tile_tokens"] = facts.result_rows;
   json["tile_weights"] = facts.result_columns;
   if (o.options.check_offsets) {
-    const std::optional<std::string> fault = o.offsets();
-    json["offsets_fault"] = fault ? ordered_json(*fault) : ordered_json();
+    json["offsets_fault"] = o.run.offsets ? ordered_json(*o.run.offsets) : ordered_json();
   }
 }
 
@@ -194,16 +191,18 @@ JobCheck check_result(const Product& product, std::ostream& err) {
 }  // namespace
 
 RunOutput run_on_device(const Product& product, const GemmOptions& options, std::ostream& err) {
-  const DeviceChoice where = parse_device(options.device);
-  if (!where.is_model) {
-    return run_on_gpu(product, where.index, options.check_offsets, options.repeat);
+  const int index = parse_device(options.device);
+  if (index != run_on_model) {
+    return run_on_gpu(product, index, options.check_offsets, options.repeat);
   }
   RunOutput run;
+  std::uint32_t status = 0;
   device::ModelOptions how;
   how.mode = parse_mode(options.mode).value_or(how.mode);
   how.seed = options.seed;
-  if (options.check_offsets) how.offsets_status = &run.status;
-  run.report = run_on_model(product, how, product.job.command(), err);
+  if (options.check_offsets) how.offsets_status = &status;
+  run.report = run_with_checks(product, how, product.job.command(), err);
+  run.offsets = offsets_fault(status);
   return run;
 }
 
@@ -232,8 +231,7 @@ int gemm_command(const GemmOptions& options, std::ostream& out, std::ostream& er
     // What a faulty run left is not worth a check.
     if (outcome.run.report.clean() && options.check) outcome.check = check_result(product, err);
     if (outcome.is_good() && options.bench) {
-      outcome.times =
-          bench_gemm(product.plan, product.operands, parse_device(options.device).index);
+      outcome.times = bench_gemm(product.plan, product.operands, parse_device(options.device));
       if (!options.json) out << bench_line(*outcome.times) << "\n";
     }
     const std::string object = options.json ? json_text(to_json(outcome)) : "";
@@ -245,7 +243,7 @@ int gemm_command(const GemmOptions& options, std::ostream& out, std::ostream& er
     require_clean(outcome.run.report);
     err << summary(outcome);
     if (options.check_offsets)
-      err << "offsets: " << outcome.offsets().value_or("in order") << ".\n";
+      err << "offsets: " << outcome.run.offsets.value_or("in order") << ".\n";
     if (outcome.check) err << check_text(outcome);
     if (options.repeat > 0 && !options.json) out << time_text(outcome);
     if (!outcome.is_good()) {

@@ -9,7 +9,6 @@
 #include "cli/commands/groups.h"
 #include "cli/commands/model_time.h"
 #include "cli/reports/progress.h"
-#include "warpwright/device/cuda.h"
 #include "warpwright/plan/rules.h"
 #include "warpwright/plan/tuning.h"
 
@@ -53,18 +52,16 @@ void wait_for_device() {
 Product::Product(const GemmOptions& options, const DeviceFacts& facts, std::ostream& err)
     : job(read_job(options)) {
   const GemmProblem problem = problem_of(job.product);
-  if (!job.uses_tuning || facts.is_model) {
-    const Result<Plan> made = warpwright::plan(problem, facts, job.choices);
-    if (!made) throw InputError(made.refusal());
-    plan = *made;
-    origin = facts.is_model ? "not used: the model does not predict time" : "not used";
-    return;
-  }
-  const TuningCache cache(TuningCache::default_path());
+  const bool tuned = job.uses_tuning && !facts.is_model;
+  const TuningCache cache(tuned ? TuningCache::default_path() : "");
   if (cache.warning()) err << printable(*cache.warning()) << "\n";
   const Result<TunedPlan> made = tuned_plan(problem, facts, cache, job.choices);
   if (!made) throw InputError(made.refusal());
   plan = made->plan;
+  if (!tuned) {
+    origin = facts.is_model ? "not used: the model does not predict time" : "not used";
+    return;
+  }
   origin = "no measurement decided: by rule (see warpwright tune)";
   if (made->entry) {
     char text[64];
@@ -104,8 +101,8 @@ double Product::model_seconds() const {
                             plan.problem.reads_ab() ? job.product.k() : 0);
 }
 
-model::Report run_on_model(const Product& product, device::ModelOptions how, const char* label,
-                           std::ostream& err) {
+model::Report run_with_checks(const Product& product, device::ModelOptions how, const char* label,
+                              std::ostream& err) {
   Progress progress(err, label, "tiles", tiles_of(product.job, product.plan));
   how.on_tile = [&progress](std::int64_t done) { progress.update(done); };
   Result<model::Report> report = device::launch_on_model(product.plan, product.operands, how);
@@ -133,27 +130,28 @@ RunOutput run_on_gpu(const Product& product, int index, bool check_offsets, int 
   const Plan& plan = product.plan;
   const device::CudaBuffer& room = memory.make(plan.workspace_bytes);
   Workspace workspace(room.data(), plan.workspace_bytes);
-  const auto start_one = [&] {
-    require(launch(plan, there, workspace, nullptr, {.check_offsets = check_offsets}));
-  };
-  require(prepare(plan, workspace, nullptr));
+  warpwright::RunOptions how{.device = index, .workspace = &workspace};
+  const auto start_one = [&] { require(run(plan, there, how)); };
   start_one();
   wait_for_device();
-  RunOutput run;
+  RunOutput left;
   if (repeat > 0) {
     const auto start = std::chrono::steady_clock::now();
     for (int i = 0; i < repeat; ++i) start_one();
     wait_for_device();
     const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
-    run.launch_seconds = spent.count() / repeat;
+    left.launch_seconds = spent.count() / repeat;
   }
   if (check_offsets) {
-    const auto status = offsets_status(plan, workspace, nullptr);
-    if (!status) throw RunError(status.refusal());
-    run.status = *status;
+    // This one waits. The operands are legal by now, so that a bad value is one of the offsets.
+    how.launch.check_offsets = true;
+    if (const auto refused = run(plan, there, how)) {
+      if (refused->code != RefusalCode::bad_value) throw RunError(*refused);
+      left.offsets = refused->reason;
+    }
   }
   require(d.to_host(product.operands.d.data, bytes_of(product.operands.d)));
-  return run;
+  return left;
 }
 
 }  // namespace warpwright::cli

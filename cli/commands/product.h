@@ -2,11 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <ostream>
 #include <string>
 
 #include "cli/commands/gemm_job.h"
-#include "warpwright/device/model.h"
+#include "warpwright/run.h"
 
 namespace warpwright::cli {
 
@@ -41,14 +42,15 @@ struct Product {
 /// What a run left beside D.
 struct RunOutput {
   model::Report report = {};  ///< of the model
-  std::uint32_t status = 0;   ///< see offsets_fault; 0 where the offsets were not checked
+  /// What is wrong with the offsets, where they were checked.
+  std::optional<std::string> offsets = {};
   double launch_seconds = 0;  ///< of one of the timed launches on a GPU
 };
 
 /// Runs a loaded product on the model, with all checks; `label` names the line of progress on
 /// `err`. Throws InputError where the model refuses.
-model::Report run_on_model(const Product& product, device::ModelOptions how, const char* label,
-                           std::ostream& err);
+model::Report run_with_checks(const Product& product, device::ModelOptions how, const char* label,
+                              std::ostream& err);
 
 /// Carries out a loaded product through the memory of CUDA device `index`, and then `repeat` times
 /// more, back to back and timed. Throws InputError or RunError.

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <fstream>
 #include <new>
@@ -11,7 +10,6 @@
 #include "cli/commands/words.h"
 #include "cli/reports/refusal_json.h"
 #include "warpwright/atom/mask_text.h"
-#include "warpwright/device/cuda.h"
 #include "warpwright/plan/known_devices.h"
 
 namespace warpwright::cli {
@@ -99,26 +97,19 @@ int exit_status(std::ostream& out, std::ostream& err, bool json, const std::func
   }
 }
 
-DeviceChoice parse_device(const std::string& text) {
-  if (text == "model") return {true, 0};
-  if (text == "cuda") return {false, 0};
-  if (text == "auto") return {device::cuda_devices().empty(), 0};
-  if (text.starts_with("cuda:")) {
-    int index = 0;
-    const char* last = text.data() + text.size();
-    const auto [end, error] = std::from_chars(text.data() + 5, last, index);
-    if (error == std::errc() && end == last && text.size() > 5 && index >= 0) return {false, index};
-  }
+int parse_device(const std::string& text) {
+  const auto device = device_index(text);
+  if (device && *device != run_nowhere && !text.starts_with("model:")) return *device;
   throw InputError("--device is \"" + text +
                    "\"; it must be model, auto, cuda or cuda:0, cuda:1, ...");
 }
 
-DeviceFacts facts_of(const DeviceChoice& device, bool gpcs) {
-  if (device.is_model) return model_facts();
-  Result<DeviceFacts> facts = device::cuda_device(device.index);
-  if (!facts) throw InputError(facts.refusal());
-  if (gpcs) look_for_groups(*facts, device.index);
-  return *facts;
+DeviceFacts facts_of(int device, bool gpcs) {
+  const auto known = run_facts(device);
+  if (!known) throw InputError(known.refusal());
+  DeviceFacts facts = **known;
+  if (gpcs) look_for_groups(facts, device);
+  return facts;
 }
 
 std::string known_names() {
@@ -132,28 +123,27 @@ std::string known_names() {
 }
 
 DeviceFacts facts_of(const RunOptions& options, bool needs_gpu) {
-  const DeviceChoice device = parse_device(options.device);
+  const int device = parse_device(options.device);
   const int architecture = facts_as(options.as).architecture;
-  if (device.is_model && options.gpcs) {
+  if (device == run_on_model && options.gpcs) {
     throw InputError("--gpcs is of a GPU, and the model's SMs stand in no groups: leave it out.");
   }
-  if (device.is_model) return model_facts(sms_of(options), architecture);
+  if (device == run_on_model) return model_facts(sms_of(options), architecture);
   refuse_sms(options, "a GPU has its own number");
-  Result<DeviceFacts> found = device::cuda_device(device.index);
-  if (!found) {
+  if (const auto found = run_facts(device); !found) {
     const bool any = !device::cuda_devices().empty();
     throw InputError(
         found.reason() + (any || needs_gpu ? "" : "; the model is always there: --device model"),
         name(found.code()));
   }
-  DeviceFacts& facts = *found;
+  DeviceFacts facts = facts_of(device);
   if (!options.as.empty() && facts.architecture != architecture) {
     throw InputError("--as " + options.as + " asks for kernels of sm_" +
                      std::to_string(architecture) + ", and " + facts.name + " is sm_" +
                      std::to_string(facts.architecture) +
                      ": leave --as out, or give --device model.");
   }
-  if (options.gpcs) look_for_groups(facts, device.index);
+  if (options.gpcs) look_for_groups(facts, device);
   return facts;
 }
 

@@ -9,8 +9,7 @@
 #include <string>
 
 #include "cli/files/tensor_file.h"
-#include "warpwright/device/model.h"
-#include "warpwright/plan/plan.h"
+#include "warpwright/run.h"
 
 namespace warpwright::cli {
 
@@ -24,12 +23,6 @@ struct RunOptions {
   std::string cluster;
   std::optional<int> cluster_k, ctas;
   bool gpcs = false;  ///< look how the SMs of the GPU stand in groups
-};
-
-/// Where a product runs.
-struct DeviceChoice {
-  bool is_model = true;
-  int index = 0;  ///< of the CUDA device
 };
 
 /// The run itself went wrong: the model found faults, or the GPU's kernel failed. Exit status 1.
@@ -50,13 +43,13 @@ class RunError : public std::runtime_error {
 /// then.
 int exit_status(std::ostream& out, std::ostream& err, bool json, const std::function<int()>& body);
 
-/// "model", "cuda", "cuda:i", or "auto": the first GPU, the model where there is none. Throws
-/// InputError.
-DeviceChoice parse_device(const std::string& text);
+/// What warpwright/run.h calls the device of --device, which is no other device's model (--as says
+/// that) and none to plan for alone. Throws InputError.
+int parse_device(const std::string& text);
 
 /// Facts of the device, with its groups of SMs where `gpcs` asks for them; refuses one that is not
 /// here. Throws InputError.
-DeviceFacts facts_of(const DeviceChoice& device, bool gpcs = false);
+DeviceFacts facts_of(int device, bool gpcs = false);
 
 /// Facts of the device that `options` name. If it is the model, its architecture is that of
 /// `options.as`, and it has enough SMs for the cluster and the grid that are asked for. A GPU of

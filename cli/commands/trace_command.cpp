@@ -123,27 +123,27 @@ int trace_command(const GemmOptions& run, const TraceOptions& o, std::ostream& o
     if (o.out.empty() && o.svg.empty() && o.grid_svg.empty()) {
       throw InputError("Where to? Give --out FILE.pftrace, --svg FILE.svg, or both.");
     }
-    const DeviceChoice where = parse_device(run.device);
+    const int index = parse_device(run.device);
     check_outputs(run, o);
     Product product(run, facts_of(run), err);
     const DeviceFacts& device = product.plan.device;
     check_occupied(o, device);
     check_memory(product.job);
-    if (where.is_model) {
+    if (index == run_on_model) {
       note_duration(err, "trace", product.model_seconds(), "smaller extents are faster");
     }
     product.load(run.seed, err);
 
     model::Trace trace;
     model::Report report;
-    if (where.is_model) {
+    if (index == run_on_model) {
       device::ModelOptions how;
       how.mode = model::Mode::timed;
       how.trace = &trace;
       how.occupied_sm = o.occupy_sm.value_or(-1);
-      report = run_on_model(product, how, "trace", err);
+      report = run_with_checks(product, how, "trace", err);
     } else {
-      trace = trace_on_gpu(product, where.index);
+      trace = trace_on_gpu(product, index);
     }
     const auto say = [&](const std::string& path, const std::string& what) {
       if (!run.json) out << printable(path) << ": " << what << "\n";

@@ -53,7 +53,7 @@ bool same_way(const Plan& x, const Plan& y) {
 
 // Measures and keeps the plans of one shape, and prints them; returns why not, else nothing.
 std::string tune_shape(const Shape& shape, const ProductTypes& types, const TuneOptions& o,
-                       bench::TimeOptions how, const DeviceChoice& device, const DeviceFacts& facts,
+                       bench::TimeOptions how, int device, const DeviceFacts& facts,
                        TuningCache& cache, Progress& progress, std::ostream& out,
                        ordered_json& json) {
   const std::string name = shape_name(shape);
@@ -66,7 +66,7 @@ std::string tune_shape(const Shape& shape, const ProductTypes& types, const Tune
   if (!plans) return name + ": " + plans.reason();
   const std::size_t known = plans->size();
   if (!o.all && known > kTunedPlans) (*plans).erase((*plans).begin() + kTunedPlans, (*plans).end());
-  const auto ranked = rank_products(*plans, device.index, how);
+  const auto ranked = rank_products(*plans, device, how);
   if (!ranked) return name + ": " + ranked.reason();
   std::string rows = name + ", " + types_name(types) + ": " + std::to_string(ranked->size()) +
                      " of " + std::to_string(known) + " plans measured, seed " +
@@ -94,7 +94,7 @@ int run_tune(const TuneOptions& o, std::ostream& out, std::ostream& err) {
   const ProductTypes types = parse_types(o.types);
   const std::vector<Shape> shapes = shapes_of(o);
   bench::TimeOptions how = time_options(o);
-  const DeviceChoice device = measured_device(o, "tune");
+  const int device = measured_device(o, "tune");
   TuningCache cache(TuningCache::default_path());
   require(cache.unwritable());
   const DeviceFacts facts = facts_of(device, o.gpcs);
