@@ -219,9 +219,9 @@ WW_API void ww_refusal_free(ww_refusal* refusal);
 typedef struct ww_device ww_device;
 
 /** "model", or the model with the instructions of another device, "model:rtx5090"; "cuda" or
- *  "cuda:1"; or a device that need not be there, to plan and explain for: "v100", "t4", "a100",
- *  "rtx3090", "l40s", "h100", "h200", "b200", "b300", "rtx5090". Refuses with no_device, and the
- *  names. */
+ *  "cuda:1"; "auto", the first of them, the model where there is none; or one that need not be
+ * there, to plan and explain for: "v100", "t4", "a100", "rtx3090", "l40s", "h100", "h200", "b200",
+ * "b300", "rtx5090". Refuses with no_device, and the names. */
 WW_API ww_refusal* ww_device_open(const char* name, ww_device** device);
 /** The machine model of so many SMs (1 to 1024; few are faster) and compute capability x 10: 70
  *  (V100), 75 (T4), 80 (A100), 86 (RTX 3090), 89 (L40S), 90 (H100, H200), 100 (B200), 103 (B300)

@@ -223,7 +223,7 @@ std::optional<Refusal> run(const GemmOperands& operands, const RunOptions& optio
   if (made != nullptr) made->reset();
   const auto problem = describe(operands);
   if (!problem) return problem.refusal();
-  const PlanCache::Key key{*problem, options.choices, options.device};
+  PlanCache::Key key{*problem, options.choices, options.device};
   std::shared_ptr<const Plan> plan = PlanCache::of_process().find(key);
   if (plan == nullptr) {
     const auto facts = run_facts(options.device);
@@ -231,7 +231,7 @@ std::optional<Refusal> run(const GemmOperands& operands, const RunOptions& optio
     auto fresh = plan_as_tuned(*problem, **facts, options.choices);
     if (!fresh) return fresh.refusal();
     plan = std::make_shared<const Plan>(std::move(*fresh));
-    PlanCache::of_process().keep(key, plan);
+    PlanCache::of_process().keep(std::move(key), plan);
     if (made != nullptr) *made = plan;
   }
   return run_by(device::launch_matched, *plan, operands, options);

@@ -31,9 +31,9 @@ struct Mixer {
 
 }  // namespace
 
-std::size_t PlanCache::Hash::of(const GemmProblem& problem, int device) {
-  std::uint64_t sum = static_cast<std::uint64_t>(device);
-  for_each_field(problem, Mixer{sum});
+std::size_t PlanCache::Hash::operator()(const Key& key) const {
+  auto sum = static_cast<std::uint64_t>(key.device);
+  for_each_field(key.problem, Mixer{sum});
   return sum;
 }
 
@@ -48,10 +48,10 @@ std::shared_ptr<const Plan> PlanCache::find(const Key& key) const {
   return at == plans_.end() ? nullptr : at->second;
 }
 
-void PlanCache::keep(const Key& key, std::shared_ptr<const Plan> plan) {
+void PlanCache::keep(Key key, std::shared_ptr<const Plan> plan) {
   const std::unique_lock lock(mutex_);
   if (plans_.size() >= most) plans_.clear();
-  plans_.emplace(Kept{key.problem, key.choices, key.device}, std::move(plan));
+  plans_.emplace(std::move(key), std::move(plan));
 }
 
 WorkspaceCache& WorkspaceCache::of_process() {

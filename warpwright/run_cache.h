@@ -22,42 +22,24 @@ class PlanCache {
  public:
   /// What a plan is kept by: its product, what was asked of it, the device.
   struct Key {
-    const GemmProblem& problem;
-    const PlanChoices& choices;
+    GemmProblem problem;
+    PlanChoices choices;
     int device;
+    friend bool operator==(const Key&, const Key&) = default;
   };
   /// Until the process ends, whoever ends last.
   static PlanCache& of_process();
   /// Null for a product that was not seen before.
   [[nodiscard]] std::shared_ptr<const Plan> find(const Key& key) const;
-  void keep(const Key& key, std::shared_ptr<const Plan> plan);
+  void keep(Key key, std::shared_ptr<const Plan> plan);
 
  private:
-  struct Kept {
-    GemmProblem problem;
-    PlanChoices choices;
-    int device;
-  };
-  // By what is kept or what is looked for, which need not be copied.
   struct Hash {
-    using is_transparent = void;
-    template <class K>
-    std::size_t operator()(const K& key) const {
-      return of(key.problem, key.device);
-    }
-    static std::size_t of(const GemmProblem& problem, int device);
+    std::size_t operator()(const Key& key) const;
   };
-  struct Same {
-    using is_transparent = void;
-    template <class X, class Y>
-    bool operator()(const X& x, const Y& y) const {
-      return x.device == y.device && x.problem == y.problem && x.choices == y.choices;
-    }
-  };
-
   static constexpr std::size_t most = 16384;
   mutable std::shared_mutex mutex_;
-  std::unordered_map<Kept, std::shared_ptr<const Plan>, Hash, Same> plans_;
+  std::unordered_map<Key, std::shared_ptr<const Plan>, Hash> plans_;
 };
 
 /// Memory of CUDA streams, and one in reserve on every device. It stays for ever: kernels and
