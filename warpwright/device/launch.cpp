@@ -122,6 +122,7 @@ void Workspace::forget() {
 
 std::optional<Refusal> launch(const Plan& plan, const GemmOperands& operands, Workspace& workspace,
                               void* stream, const LaunchOptions& options) {
+  if (const auto backend = backend_of(plan); !backend) return backend.refusal();
   if (auto r = mismatch(plan, operands)) return r;
   return device::launch_matched(plan, operands, workspace, stream, options);
 }
