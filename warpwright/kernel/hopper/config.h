@@ -111,16 +111,10 @@ constexpr bool is_grouped(const GemmConfig& c) {
 constexpr bool packed_a(const GemmConfig& c) {
   return c.a.source == Source::registers;
 }
-/// Where the scales of packed weights come in: kernel/hopper/decode/ has a file for each.
-enum class Decoding : std::uint8_t {
-  exact,    ///< multiplied to a group's products, which are added to float32 registers
-  chained,  ///< to the accumulators, by the quotient of a group's and the next one's
-  folded,   ///< to the codes, in f16
-  table,    ///< to the codes, by tables of their products
-};
-constexpr Decoding decoding(const GemmConfig& c) {
-  if (c.folds) return c.tables ? Decoding::table : Decoding::folded;
-  return c.sums == Sums::tensor_core ? Decoding::chained : Decoding::exact;
+/// How the sums of packed weights meet their scales: kernel/hopper/decode/ has a file for each.
+constexpr GroupSums group_sums(const GemmConfig& c) {
+  if (c.folds) return c.tables ? GroupSums::table : GroupSums::folded;
+  return c.sums == Sums::tensor_core ? GroupSums::chained : GroupSums::exact;
 }
 /// Parts of a stage, each a group of weights, that are multiplied at once: of several K blocks two,
 /// so that codes are converted and sums added while the tensor cores multiply.

@@ -92,9 +92,9 @@ class RsMainloop {
 
  private:
   using Weights = std::conditional_t<config.zero_points, ZeroPointWeights<Tag>, Int4Weights<Tag>>;
-  using Factor = std::conditional_t<decoding(config) == Decoding::table, CodeTable, F16Factor>;
+  using Factor = std::conditional_t<group_sums(config) == GroupSums::table, CodeTable, F16Factor>;
   template <int steps>
-  using InTensorCore = std::conditional_t<decoding(config) == Decoding::chained,
+  using InTensorCore = std::conditional_t<group_sums(config) == GroupSums::chained,
                                           Chained<Weights, steps>, Folded<Weights, steps, Factor>>;
 
   /// All k_tiles of `work`, one group of wgmmas in flight.
