@@ -77,7 +77,7 @@ class Int4Weights {
   /// Where the packed tile of an atom's rows begins in a stage.
   WW_DEVICE static int tile_of(int warpgroup, int i) {
     constexpr GemmConfig cfg = Tag::config;
-    return atom_row(cfg, warpgroup, i) / packed::kTileRows * cfg.k_spans * most_packed_tile(cfg);
+    return atom_row(cfg, warpgroup, i) / packed::kTileRows * k_spans(cfg) * most_packed_tile(cfg);
   }
 
   /// Calls `body` with the k32 steps that share scales, which only the launch knows. With one step
