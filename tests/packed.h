@@ -104,17 +104,16 @@ inline PackedFormat format_of(unsigned number) {
 /// with a block of scales, or with a packed tile.
 inline int gated_unit(const kernel::GemmConfig& c) {
   if (kernel::packed_a(c)) return 2 * packed::kTileRows;
-  return c.sums == kernel::Sums::block_scaled ? 256 : 16;
+  return is_block_scaled(c) ? 256 : 16;
 }
 
 /// What a kernel of packed weights multiplies: its sums, and a format that it takes.
 inline PackedWeights packed_for(const kernel::GemmConfig& c, unsigned number) {
   PackedWeights w{.format = format_of(number)};
-  if (c.zero_points) w.format.zero_points = ZeroPoints::groups;
-  if (c.zero_points) w.format.encoding = Int4Encoding::ex;
-  if (c.sums == kernel::Sums::tensor_core) w.sums = GroupSums::chained;
-  if (c.folds) w.sums = c.tables ? GroupSums::table : GroupSums::folded;
-  if (c.tables) w.format.encoding = Int4Encoding::sm;
+  if (has_zero_points(c)) w.format.zero_points = ZeroPoints::groups;
+  if (has_zero_points(c)) w.format.encoding = Int4Encoding::ex;
+  w.sums = group_sums(c);
+  if (w.sums == GroupSums::table) w.format.encoding = Int4Encoding::sm;
   return w;
 }
 

@@ -20,8 +20,8 @@ constexpr double large = 448.0 * 448.0;
 // on with ones.
 double sum_by(const char* what, kernel::Sums sums) {
   const auto instance = tests::one_with(what, [sums](const kernel::GemmConfig& c) {
-    return c.a.stored == DType::e4m3 && c.b.stored == DType::e4m3 && c.sums == sums && !c.gated &&
-           !c.swapped && numeric::bits(c.result) > 8;
+    return stored_a(c) == DType::e4m3 && operand_b(c).type == DType::e4m3 && sums_of(c) == sums &&
+           !c.gated && !is_swapped(c) && numeric::bits(c.result) > 8;
   });
   if (!instance) return -1;
   const auto code = [](double x) {

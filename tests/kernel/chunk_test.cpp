@@ -15,7 +15,7 @@ namespace {
 // or its columns where the kernel is swapped. No two values of a warp meet.
 TEST(ChunkLayout, EveryValueHasItsPlace) {
   for (const Instance& i : instances()) {
-    const kernel::GemmConfig& c = i.config;
+    const kernel::EpilogueShape c = i.config;
     const layout::Layout d = kernel::chunk_layout(c);
     const layout::Layout accumulator = kernel::accumulator_layout(c);
     std::vector<int> taken(index(kernel::chunk_bytes(c)), 0);

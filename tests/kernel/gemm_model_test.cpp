@@ -21,7 +21,7 @@ std::vector<unsigned char> expect_right_by(kernel::Schedule schedule, Case c,
                                            const device::ModelOptions& how) {
   SCOPED_TRACE(tests::text(schedule));
   const auto instance = tests::one_with(text(c), [&](const kernel::GemmConfig& config) {
-    return tests::is_basic(config, schedule) && config.a.stored == c.operand &&
+    return tests::is_basic(config, schedule) && stored_a(config) == c.operand &&
            config.result == c.result;
   });
   if (!instance) return {};
@@ -34,11 +34,11 @@ std::vector<unsigned char> expect_right_by(kernel::Schedule schedule, Case c,
 std::vector<kernel::GemmConfig> types_of_the_build() {
   std::vector<kernel::GemmConfig> types;
   for (const auto& i : tests::all_with([](const kernel::GemmConfig& c) {
-         return tests::is_basic(c, kernel::Schedule::pingpong) && numeric::bits(c.a.stored) == 16;
+         return tests::is_basic(c, kernel::Schedule::pingpong) && numeric::bits(stored_a(c)) == 16;
        })) {
     types.push_back(i.config);
     std::printf("%s of %s; ", std::string(numeric::name(i.config.result)).c_str(),
-                std::string(numeric::name(i.config.a.stored)).c_str());
+                std::string(numeric::name(stored_a(i.config))).c_str());
   }
   std::printf("in this build\n");
   return types;
@@ -51,7 +51,7 @@ TEST(GemmOnTheModel, EveryTypeInTurnsAndShared) {
       c.m = 130;
       c.n = 136;
       c.k = 72;
-      c.operand = types.a.stored;
+      c.operand = stored_a(types);
       c.result = types.result;
       c.beta = 0.5F;
       expect_right_by(schedule, c, mode(model::Mode::random, 7));

@@ -68,7 +68,7 @@ inline const kernel::GemmConfig& config_of(const std::string& name) {
 }
 
 inline Accumulation accumulation_of(const kernel::GemmConfig& c) {
-  return c.sums == kernel::Sums::promoted ? Accumulation::promoted : Accumulation::fast;
+  return sums_of(c) == kernel::Sums::promoted ? Accumulation::promoted : Accumulation::fast;
 }
 
 // All tensors of a case.
@@ -80,8 +80,8 @@ struct Tensors {
         pitch((c.k + 15) / 16 * 16 + c.k_pad + c.loose),
         columns(columns_of(c, config)),
         n(columns * (config.gated ? 2 : 1)),
-        a(config.b.stored, c.total, c.k, pitch, 1, 1, 0, c.loose),
-        b(config.a.multiplied, n, c.k, pitch, 1, groups, c.one_b ? 0 : (n + 1) * pitch, c.loose),
+        a(operand_b(config).type, c.total, c.k, pitch, 1, 1, 0, c.loose),
+        b(operand_a(config).type, n, c.k, pitch, 1, groups, c.one_b ? 0 : (n + 1) * pitch, c.loose),
         d(config.result, c.total, columns, columns + c.d_pad, 1, 1, 0, c.d_shift),
         scale_a(scale_of_a(c)),
         scale_b(scale_of_b(c)) {
@@ -92,7 +92,7 @@ struct Tensors {
     a.fill(random, elements);
     if (kernel::packed_a(config)) {
       packed = tests::Packed(tests::packed_for(config, c.seed).format, {groups, n, c.k}, random,
-                             config.folds);
+                             folds(group_sums(config)));
       b = packed.tiles;
     } else {
       b.fill(random, elements);
@@ -234,7 +234,7 @@ inline std::vector<std::int64_t> lengths_to_offsets(Draws& draw, int groups, int
 
 // The scalings that a kernel can do.
 inline std::vector<Scaling> scalings(const kernel::GemmConfig& c) {
-  if (c.sums == kernel::Sums::block_scaled) return {Scaling::block};
+  if (is_block_scaled(c)) return {Scaling::block};
   if (kernel::operand_bits(c) == 16) return {Scaling::none};
   return {Scaling::none, Scaling::tensor, Scaling::group, Scaling::row_column};
 }

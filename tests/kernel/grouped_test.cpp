@@ -212,7 +212,7 @@ TEST(GroupedOnTheModel, EveryModeGivesTheSameBytes) {
 TEST(GroupedOnTheModel, MapsOfGroups) {
   for (const char* name :
        {"grouped_e4m3_bf16_128x16_b_sw_gm", "grouped_e4m3_bf16_128x128_v_pp_gm"}) {
-    const int tile = config_of(name).swapped ? config_of(name).tile_n : config_of(name).tile_m;
+    const int tile = is_swapped(config_of(name)) ? config_of(name).tile_n : config_of(name).tile_m;
     const std::vector<std::vector<int>> lengths = {
         {0, 0, tile, 1, 0, tile - 1, tile + 1, 0},
         {1},

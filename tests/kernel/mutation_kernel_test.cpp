@@ -37,12 +37,11 @@ bool pingpong(const GemmConfig& c) {
   return tests::is_basic(c, kernel::Schedule::pingpong);
 }
 bool drawn(const GemmConfig& c) {
-  return kernel::draws_tiles(c) && !kernel::is_grouped(c) &&
-         c.schedule == kernel::Schedule::pingpong;
+  return kernel::draws_tiles(c) && !kernel::is_grouped(c) && takes_turns(c);
 }
 bool drawn_shared(const GemmConfig& c) {
   return kernel::draws_tiles(c) && !kernel::is_grouped(c) &&
-         c.schedule == kernel::Schedule::cooperative;
+         schedule_of(c) == kernel::Schedule::cooperative;
 }
 bool cooperative(const GemmConfig& c) {
   return tests::is_basic(c, kernel::Schedule::cooperative);
@@ -52,42 +51,40 @@ bool pingpong_into(const GemmConfig& c) {
   return pingpong(c) && c.result == T;
 }
 bool split(const GemmConfig& c) {
-  return c.sharing == kernel::Sharing::workspace && c.sums == kernel::Sums::tensor_core &&
-         c.tile_n <= 64;
+  return splits_k(c) && !sums_in_registers(c) && c.tile_n <= 64;
 }
 bool scaled(const GemmConfig& c) {
-  return c.sums == kernel::Sums::block_scaled && c.sharing == kernel::Sharing::whole;
+  return is_block_scaled(c) && takes_whole_tiles(c);
 }
 bool scaled_split(const GemmConfig& c) {
-  return c.sums == kernel::Sums::block_scaled && c.sharing == kernel::Sharing::workspace;
+  return is_block_scaled(c) && splits_k(c);
 }
 bool promoted(const GemmConfig& c) {
-  return c.sums == kernel::Sums::promoted && c.sharing != kernel::Sharing::cluster;
+  return sums_of(c) == kernel::Sums::promoted && !shares_cluster_k(c);
 }
 bool swapped(const GemmConfig& c) {
-  return c.swapped && c.sharing == kernel::Sharing::whole;
+  return is_swapped(c) && takes_whole_tiles(c);
 }
 bool multistage(const GemmConfig& c) {
-  return c.schedule == kernel::Schedule::multistage;
+  return !has_producer(c);
 }
 bool in_cluster(const GemmConfig& c) {
-  return c.sharing == kernel::Sharing::cluster && c.sums == kernel::Sums::tensor_core;
+  return shares_cluster_k(c) && !sums_in_registers(c);
 }
 bool scaled_in_cluster(const GemmConfig& c) {
-  return c.sharing == kernel::Sharing::cluster && c.sums == kernel::Sums::block_scaled;
+  return shares_cluster_k(c) && is_block_scaled(c);
 }
 bool packed(const GemmConfig& c) {
-  return kernel::packed_a(c) && c.sums == kernel::Sums::promoted &&
-         c.sharing == kernel::Sharing::whole;
+  return kernel::packed_a(c) && sums_of(c) == kernel::Sums::promoted && takes_whole_tiles(c);
 }
 bool packed_in_cluster(const GemmConfig& c) {
-  return kernel::packed_a(c) && c.folds && !c.tables && c.sharing == kernel::Sharing::cluster;
+  return kernel::packed_a(c) && group_sums(c) == GroupSums::folded && shares_cluster_k(c);
 }
 bool packed_in_passes(const GemmConfig& c) {
-  return kernel::packed_a(c) && c.passes > 1;
+  return kernel::packed_a(c) && passes(c) > 1;
 }
 bool packed_tables(const GemmConfig& c) {
-  return c.tables && c.sharing == kernel::Sharing::whole;
+  return group_sums(c) == GroupSums::table && takes_whole_tiles(c);
 }
 bool packed_gated(const GemmConfig& c) {
   return kernel::packed_a(c) && c.gated;
@@ -146,7 +143,7 @@ bool buffers_alternate(const Plan& plan) {
   const bool whole = plan.tiles() * tile.m * tile.n == plan.problem.m() * plan.problem.n();
   const GemmConfig& config = hopper_config(plan);
   return plan.c_path == EpiloguePath::copy_engine && plan.d_path == EpiloguePath::copy_engine &&
-         config.store == kernel::Store::tensor && config.buffers == 2 &&
+         store_of(config) == kernel::Store::tensor && config.buffers == 2 &&
          (chunks(config) == 1 || (chunks(config) == 2 && whole));
 }
 bool buffer_a_tile(const Plan& plan) {
@@ -200,25 +197,23 @@ Ask ask_for(const Case& c, const GemmConfig& config) {
   const int tiles_n = atom::cluster_size(c.cluster) > 4 ? 1 : 2;  // 16 tiles are enough
   Ask ask;
   ask.seed = c.seed;
-  if (config.sharing == kernel::Sharing::cluster) {
-    ask.m = config.swapped ? columns : rows;
-    ask.n = config.swapped ? rows : columns;
+  if (shares_cluster_k(config)) {
+    ask.m = is_swapped(config) ? columns : rows;
+    ask.n = is_swapped(config) ? rows : columns;
     ask.k = sharers * (config.stages + 1) * kernel::tile_k(config);
     ask.beta = c.beta;
     return ask;
   }
   // Some buffer of the epilogue must be filled a second time; three clusters share eight tiles.
-  const int tiles_m = config.sharing == kernel::Sharing::workspace
-                          ? 4
-                          : std::max(2, config.buffers / chunks(config) + 1);
+  const int tiles_m = splits_k(config) ? 4 : std::max(2, config.buffers / chunks(config) + 1);
   ask.m = tiles_m * rows;
   ask.n = tiles_n * columns;
-  if (config.swapped) std::swap(ask.m, ask.n);
+  if (is_swapped(config)) std::swap(ask.m, ask.n);
   if (c.ragged) ask.m -= 5;
   if (config.gated) ask.n *= 2;
   ask.k = (config.stages + 1) * kernel::tile_k(config);
   ask.cluster = c.cluster;
-  ask.clusters = config.sharing == kernel::Sharing::workspace ? 3 : tiles_n;
+  ask.clusters = splits_k(config) ? 3 : tiles_n;
   ask.beta = c.beta;
   ask.padding = c.padding;
   ask.packed_c = c.packed_c;
@@ -239,8 +234,7 @@ class Problem {
   [[nodiscard]] PlanChoices choices_for(const GemmConfig& config, const Case& c) const {
     PlanChoices choices = variant_.choices();
     if (c.static_shares) choices.tiles = kernel::TileSource::static_persistent;
-    if (config.sharing == kernel::Sharing::cluster)
-      choices.cluster_k = sharers;  // one cluster: there is one tile
+    if (shares_cluster_k(config)) choices.cluster_k = sharers;  // one cluster: there is one tile
     return choices;
   }
 

@@ -55,7 +55,7 @@ model::Report run(const Case& c, const device::ModelOptions& how) {
   }
   const int sms = std::max(8, atom::cluster_size(c.cluster));
   const auto instance = tests::one_with(text(c), [&](const kernel::GemmConfig& config) {
-    return tests::is_basic(config, c.schedule) && config.a.stored == DType::bf16 &&
+    return tests::is_basic(config, c.schedule) && stored_a(config) == DType::bf16 &&
            config.result == c.result;
   });
   if (!instance) return {};

@@ -117,7 +117,7 @@ TEST(PackedWeightsTest, EveryFormat) {
 // one's, so the quotients of chained sums are 1, and nothing of the sums is cut off again.
 TEST(PackedWeightsTest, ChainedSumsOfOneGroupAreExact) {
   const auto chained = one_with("chained sums", [](const auto& c) {
-    return kernel::packed_a(c) && c.sums == kernel::Sums::tensor_core && !c.folds;
+    return kernel::packed_a(c) && group_sums(c) == GroupSums::chained;
   });
   ASSERT_TRUE(chained);
   for (int k = 1; k <= 12; ++k) {
@@ -154,7 +154,7 @@ TEST(PackedWeightsTest, ChainedSumsOfOneGroupAreExact) {
 // are too large by one, tiles in another order: all of it shows.
 TEST(PackedWeightsTest, WrongWeightsAreSeen) {
   const auto instance = one_with("packed weights", [](const auto& c) {
-    return kernel::packed_a(c) && c.sums == kernel::Sums::promoted;
+    return kernel::packed_a(c) && sums_of(c) == kernel::Sums::promoted;
   });
   ASSERT_TRUE(instance);
   Ask ask;

@@ -262,63 +262,65 @@ TEST(ConfigTest, FaultsAreSentences) {
     const std::string said = fault(change);
     EXPECT_NE(said.find(part), std::string::npos) << "no \"" << part << "\" in: " << said;
   };
-  expect([](Config& c) { c.a = DType::f32; }, "operands");
-  expect([](Config& c) { c.b = DType::f16; }, "operands");
-  expect([](Config& c) { c.a = DType::e4m3; }, "operands");
+  using kernel::Sums;
+  using Shared = kernel::SharedOperands;
+  const auto shared = [](Shared operands) {
+    return [operands](Config& c) { c.operands = operands, c.tile_n = 128; };
+  };
+  const kernel::Operand e4m3 = {DType::e4m3};
+  expect(shared({.a = {DType::f32}}), "operands");
+  expect(shared({.b = {DType::f16}}), "operands");
+  expect(shared({.a = e4m3}), "operands");
+  expect(shared({.a = {DType::s4}, .b = e4m3}), "operands");
+  expect(shared({.sums = Sums::promoted}), "8-bit products");
+  expect(shared({.a = {DType::e4m3, atom::Major::mn}, .b = e4m3}), "MN-major");
+  expect(shared({.a = e4m3, .b = e4m3, .sums = Sums::promoted, .k_spans = 2}), "several spans");
   expect([](Config& c) { c.result = DType::e2m1; }, "results");
-  expect([](Config& c) { c.sums = kernel::Sums::promoted; }, "8-bit products");
   expect([](Config& c) { c.tile_m = 96; }, "64 rows");
   expect([](Config& c) { c.consumer_warpgroups = 0; }, "64 rows");
   EXPECT_NE(fault([](Config& c) { c.tile_n = 260; }), "");
   EXPECT_NE(fault([](Config& c) { c.tile_n = 0; }), "");
   expect([](Config& c) { c.stages = 5; }, "shared memory");
+  expect([](Config& c) { c.tile_m = 256; }, "registers");
   expect(
       [](Config& c) {
-        c.schedule = kernel::Schedule::pingpong;
+        c.walk = kernel::Whole{.in_turns = true};
         c.consumer_warpgroups = 1;
       },
       "ping-pong");
   expect(
-      [](Config& c) {
-        c.schedule = kernel::Schedule::pingpong;
-        c.tile_n = 128;
-        c.sharing = kernel::Sharing::workspace;
-      },
-      "shared along K");
-  expect(
-      [](Config& c) {
-        c.a = c.b = DType::e4m3;
-        c.tile_n = 128;
-        c.sums = kernel::Sums::block_scaled;
-        c.schedule = kernel::Schedule::multistage;
+      [&](Config& c) {
+        shared({.a = e4m3, .b = e4m3, .sums = Sums::block_scaled})(c);
+        c.walk = kernel::Multistage{};
       },
       "block scales");
-  expect([](Config& c) { c.tile_m = 256; }, "registers");
-  expect([](Config& c) { c.tables = true; }, "as they are stored");
-  expect([](Config& c) { c.passes = 2; }, "as they are stored");
+  expect([](Config& c) { c.walk = kernel::ClusterK{}, c.gated = true; }, "not gated");
   const auto packed = [](Config& c) {
-    c = kernel::hopper::promoted(kernel::hopper::s4(128, 48));
+    c = kernel::hopper::exact(kernel::hopper::s4(128, 48));
     c.stages = 4;
   };
   EXPECT_EQ(fault(packed), "");
-  expect([&](Config& c) { packed(c), c.tables = true; }, "tables are folded");
-  expect([&](Config& c) { packed(c), c.folds = true; }, "stay in the tensor core");
-  expect([&](Config& c) { packed(c), c.passes = 4; }, "passes");
-  expect([&](Config& c) { packed(c), c.passes = 2, c.sums = kernel::Sums::tensor_core; }, "passes");
-  expect([&](Config& c) { packed(c), c.k_spans = 2, c.passes = 2; }, "several K blocks");
-  expect([&](Config& c) { packed(c), c.k_spans = 2, c.sums = kernel::Sums::tensor_core; },
-         "several K blocks");
+  expect([&](Config& c) { packed(c), c.walk = kernel::Multistage{}; }, "packed weights");
+  expect([&](Config& c) { packed(c), c.consumer_warpgroups = 1; }, "packed weights");
   expect([&](Config& c) { packed(c), c.consumer_warpgroups = 5, c.tile_m = 320; }, "64 rows");
   expect(
-      [](Config& c) {
-        c.a = c.b = DType::e4m3;
-        c.a.major = atom::Major::mn;
-      },
-      "MN-major");
-  expect(
-      [](Config& c) {
+      [&](Config& c) {
+        c = kernel::hopper::exact_by_two(kernel::hopper::s4(128, 16));
         c.gated = true;
-        c.swapped = true;
+        c.consumer_warpgroups = 1;
+        c.stages = 2;
+      },
+      "by two");
+  expect(
+      [&](Config& c) {
+        c = kernel::hopper::exact_in_halves(kernel::hopper::s4(128, 24));
+        c.stages = 2;
+      },
+      "an N of wgmma");
+  expect(
+      [&](Config& c) {
+        shared({.swapped = true})(c);
+        c.gated = true;
       },
       "gated rows");
   expect(
@@ -352,11 +354,10 @@ TEST(ConfigTest, TheBuildHasEveryKind) {
   has("a shared tile of 128 x 256",
       [](const Config& c) { return tests::is_basic(c, Schedule::cooperative); });
   has("tiles in turns", [](const Config& c) { return tests::is_basic(c, Schedule::pingpong); });
-  has("no producer", [](const Config& c) { return c.schedule == Schedule::multistage; });
-  has("operands swapped and K split",
-      [](const Config& c) { return c.swapped && c.sharing == kernel::Sharing::workspace; });
-  has("promoted sums", [](const Config& c) { return c.sums == Sums::promoted; });
-  has("block scales", [](const Config& c) { return c.sums == Sums::block_scaled; });
+  has("no producer", [](const Config& c) { return !has_producer(c); });
+  has("operands swapped and K split", [](const Config& c) { return is_swapped(c) && splits_k(c); });
+  has("promoted sums", [](const Config& c) { return sums_of(c) == Sums::promoted; });
+  has("block scales", [](const Config& c) { return is_block_scaled(c); });
 }
 
 TEST(ConfigTest, SharedMemoryRegions) {
@@ -364,7 +365,7 @@ TEST(ConfigTest, SharedMemoryRegions) {
     const GemmConfig& c = instance.config;
     SCOPED_TRACE(std::to_string(c.tile_m) + "x" + std::to_string(c.tile_n));
     const kernel::SmemMap map = kernel::smem_map(c);
-    const int row = 128 * c.k_spans;  // bytes of a stage's K in a row
+    const int row = 128 * k_spans(c);  // bytes of a stage's K in a row
     EXPECT_EQ(kernel::tile_k(c) * kernel::operand_bits(c) / 8, row);
     const int buffers = kernel::consumer_warps(c) * c.buffers;
     // In this order, each where the one before ends or later.
@@ -374,7 +375,7 @@ TEST(ConfigTest, SharedMemoryRegions) {
     EXPECT_GE(map.barriers, map.scales + c.stages * kernel::scale_bytes(c));
     EXPECT_GE(map.c_barriers, map.barriers + 2 * c.stages * 8);
     EXPECT_GE(map.turns, map.c_barriers + buffers * 8);
-    EXPECT_GE(map.bytes, map.turns + (c.schedule == kernel::Schedule::pingpong ? 16 : 0));
+    EXPECT_GE(map.bytes, map.turns + (takes_turns(c) ? 16 : 0));
     EXPECT_LE(map.bytes, 227 * 1024);
     for (const int swizzled : {map.a, map.b, map.epilogue}) EXPECT_EQ(swizzled % 1024, 0);
     EXPECT_EQ(kernel::epilogue_buffer_bytes % 1024, 0);
@@ -404,7 +405,7 @@ TEST(ConfigTest, ChunksAndAtomsCoverATile) {
     EXPECT_EQ(kernel::result_columns(c) % kernel::chunk_columns(c), 0);
     EXPECT_EQ(kernel::chunk_inner(c) * kernel::chunk_outer(c),
               kernel::warp_rows * kernel::chunk_columns(c));
-    const bool alone = c.schedule == kernel::Schedule::pingpong;
+    const bool alone = takes_turns(c);
     for (int w = 0; w < (alone ? c.consumer_warpgroups : 1); ++w) {
       std::set<int> rows;
       for (int v = alone ? w : 0; v < (alone ? w + 1 : c.consumer_warpgroups); ++v) {

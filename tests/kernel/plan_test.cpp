@@ -123,7 +123,7 @@ TEST(PlanTest, ChoicesAreKept) {
   const GemmProblem problem = packed_problem(1000, 1000, 256, DType::bf16, DType::bf16);
   for (const atom::ClusterShape cluster : kernel::supported_clusters) {
     for (const tests::Instance& i : tests::all_with(tests::is_plain)) {
-      if (i.config.a.stored != DType::bf16 || i.config.result != DType::bf16) continue;
+      if (stored_a(i.config) != DType::bf16 || i.config.result != DType::bf16) continue;
       if (!tests::takes(i.config, cluster)) continue;
       SCOPED_TRACE(i.name);
       PlanChoices choices = tests::only(i);
@@ -137,13 +137,13 @@ TEST(PlanTest, ChoicesAreKept) {
       PlanChoices said;
       said.tile_m = i.config.tile_m;
       said.tile_n = i.config.tile_n;
-      said.schedule = i.config.schedule;
+      said.schedule = schedule_of(i.config);
       said.swapped = false;
       const auto other = plan(problem, model_facts(16), said);
       ASSERT_TRUE(other.ok()) << other.reason();
       EXPECT_EQ(other->tile().m, i.config.tile_m);
       EXPECT_EQ(other->tile().n, i.config.tile_n);
-      EXPECT_EQ(hopper_config(*other).schedule, i.config.schedule);
+      EXPECT_EQ(schedule_of(hopper_config(*other)), schedule_of(i.config));
       EXPECT_FALSE(other->facts().swapped);
     }
   }
@@ -159,14 +159,14 @@ TEST(PlanTest, TilesAreDrawnBeyondOneWave) {
   int drawn = 0;
   for (const tests::Instance& i : tests::instances()) {
     const kernel::GemmConfig& c = i.config;
-    if (!(c.a == c.b) || c.a.major != atom::Major::k || c.gated ||
-        c.sums != kernel::Sums::tensor_core) {
+    if (kernel::packed_a(c) || !(operand_a(c) == operand_b(c)) ||
+        operand_a(c).major != atom::Major::k || c.gated || sums_in_registers(c)) {
       continue;
     }
     for (const std::int64_t columns : {132, 133}) {  // tiles
-      const std::int64_t m = c.swapped ? columns * c.tile_n : c.tile_m;
-      const std::int64_t n = c.swapped ? c.tile_m : columns * c.tile_n;
-      const GemmProblem p = packed_problem(m, n, 4096, c.a.stored, c.result);
+      const std::int64_t m = is_swapped(c) ? columns * c.tile_n : c.tile_m;
+      const std::int64_t n = is_swapped(c) ? c.tile_m : columns * c.tile_n;
+      const GemmProblem p = packed_problem(m, n, 4096, stored_a(c), c.result);
       PlanChoices choices = tests::only(i);
       choices.cluster = atom::ClusterShape{1, 1};
       const auto made = plan(p, h200, choices);
@@ -175,7 +175,7 @@ TEST(PlanTest, TilesAreDrawnBeyondOneWave) {
       const bool draws = kernel::draws_tiles(c) && made->ctas < columns;
       drawn += draws ? 1 : 0;
       EXPECT_EQ(made->tile_source, draws ? TileSource::drawn : TileSource::static_persistent);
-      if (c.sharing != kernel::Sharing::workspace) {
+      if (!splits_k(c)) {
         EXPECT_EQ(made->flag_bytes, draws ? 128 : 0);
         EXPECT_EQ(made->workspace_bytes, made->flag_bytes);
       }
@@ -216,12 +216,11 @@ TEST(PlanTest, TilesAreDrawnBeyondOneWave) {
 }
 
 TEST(PlanTest, GridsOfSplitTiles) {
-  const auto instance = tests::one_with("K split", [](const kernel::GemmConfig& c) {
-    return c.sharing == kernel::Sharing::workspace;
-  });
+  const auto instance =
+      tests::one_with("K split", [](const kernel::GemmConfig& c) { return splits_k(c); });
   if (!instance) return;
   const kernel::GemmConfig& c = instance->config;
-  const DType a = (c.swapped ? c.b : c.a).stored;
+  const DType a = is_swapped(c) ? operand_b(c).type : stored_a(c);
   const GemmProblem problem = packed_problem(16, 4096, 4096, a, c.result);
   PlanChoices choices = tests::only(*instance);
   for (const int ctas : {1, 7, 96, 132}) {
@@ -331,18 +330,18 @@ TEST(ExplainTest, TablesOfRolesAndBarriers) {
       EXPECT_EQ(text.find("loading lane of consumer warp 0") != std::string::npos,
                 !kernel::has_producer(c));
       EXPECT_EQ(text.find("\nconsumer 1") != std::string::npos, c.consumer_warpgroups > 1);
-      EXPECT_EQ(text.find("\nscales ") != std::string::npos, c.sums == kernel::Sums::block_scaled);
+      EXPECT_EQ(text.find("\nscales ") != std::string::npos, is_block_scaled(c));
       const auto rows = made->barriers();
       ASSERT_GE(rows.size(), 3U);
-      EXPECT_EQ(rows[0].arrivals, c.sums == kernel::Sums::block_scaled ? 2 : 1);
+      EXPECT_EQ(rows[0].arrivals, is_block_scaled(c) ? 2 : 1);
       const auto& packed = made->problem.packed;
-      const int span = 128 * c.k_spans;
-      const int of_a =
-          packed ? c.tile_m / 64 * c.k_spans * packed::tile_bytes(packed->format) : c.tile_m * span;
+      const int span = 128 * k_spans(c);
+      const int of_a = packed ? c.tile_m / 64 * k_spans(c) * packed::tile_bytes(packed->format)
+                              : c.tile_m * span;
       EXPECT_EQ(rows[0].transaction_bytes, of_a + c.tile_n * span);
       EXPECT_EQ(rows[0].copies, c.stages);
       // One of a warp that reads scales or codes itself, else one of a warpgroup.
-      const bool reads = c.sums == kernel::Sums::block_scaled || packed;
+      const bool reads = is_block_scaled(c) || packed;
       const int readers = kernel::warps_per_stage(c) / (reads ? 1 : 4);
       EXPECT_EQ(rows[1].arrivals, (cluster.m + cluster.n - 1) * readers);
       EXPECT_EQ(rows[1].copies, c.stages);
@@ -397,8 +396,7 @@ TEST(ExplainTest, TheHeadOfTheKernelSaysTheSame) {
       if (row.transaction_bytes > 0) {
         // "1 (+1)": the second arrival is that of the scales.
         const bool scales = std::string(row.name) == "full";
-        EXPECT_EQ(row.arrivals,
-                  scales && hopper_config(*made).sums == kernel::Sums::block_scaled ? 2 : 1);
+        EXPECT_EQ(row.arrivals, scales && is_block_scaled(hopper_config(*made)) ? 2 : 1);
         const std::string of_answers = " 1 + " + std::to_string(row.transaction_bytes) + " bytes";
         EXPECT_NE(said.find(scales                                 ? " 1 (+1) + bytes"
                             : std::string(row.name) == "tile_full" ? of_answers

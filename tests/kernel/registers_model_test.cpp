@@ -98,7 +98,7 @@ TEST(RegisterKernels, ProducersBringRowsThatAreAligned) {
     for (const int apart : {0, 1, 2, 3}) {
       Ask ask = extents(i.config, 1, ++seed);
       ask.m -= 5;
-      ask.k = apart * block + (i.config.a.stored == DType::e2m1 ? 2 : 1);
+      ask.k = apart * block + (stored_a(i.config) == DType::e2m1 ? 2 : 1);
       ask.apart = apart;
       ask.batch = apart == 2 ? 2 : 1;
       ask.shares_b = apart == 2;
@@ -136,8 +136,8 @@ GemmProblem small_problem(std::int64_t m, std::int64_t n, std::int64_t k) {
 
 // Of a size, for a kernel.
 GemmProblem problem_for(const Instance& i, std::int64_t size) {
-  GemmProblem p = packed_problem(size, size, size, i.config.a.stored, i.config.result);
-  p.b.dtype = i.config.b.stored;
+  GemmProblem p = packed_problem(size, size, size, stored_a(i.config), i.config.result);
+  p.b.dtype = operand_b(i.config).type;
   if (has_micro_scales(i)) p.scaling = Scaling::micro;
   return p;
 }

@@ -37,8 +37,7 @@ inline const std::vector<Instance>& grouped_instances() {
 template <class Config>
 Instance foreign_instance(const KernelRow<Config>& row, DType a, DType b) {
   kernel::GemmConfig c;
-  c.a = a;
-  c.b = b;
+  c.operands = kernel::SharedOperands{.a = {a}, .b = {b}};
   c.result = row.config.result;
   c.tile_m = row.config.tile_m;
   c.tile_n = row.config.tile_n;
@@ -91,22 +90,21 @@ inline std::optional<Instance> one_with(const std::string& what, const Property&
 
 /// K-major operands of one type, sums in the tensor core, whole tiles, nothing swapped or gated.
 inline bool is_plain(const kernel::GemmConfig& c) {
-  return c.a == c.b && c.a.major == atom::Major::k && c.sums == kernel::Sums::tensor_core &&
-         !c.swapped && !c.gated && c.sharing == kernel::Sharing::whole;
+  return operand_a(c) == operand_b(c) && operand_a(c).major == atom::Major::k &&
+         !sums_in_registers(c) && !is_swapped(c) && !c.gated && takes_whole_tiles(c);
 }
 
 /// The two kernels that are there for every type: 128 x 256 shared by both consumers, and
 /// 128 x 128 in turns.
 inline bool is_basic(const kernel::GemmConfig& c, kernel::Schedule schedule) {
-  return is_plain(c) && !kernel::draws_tiles(c) && c.schedule == schedule && c.tile_m == 128 &&
+  return is_plain(c) && !kernel::draws_tiles(c) && schedule_of(c) == schedule && c.tile_m == 128 &&
          c.tile_n == (schedule == kernel::Schedule::pingpong ? 128 : 256);
 }
 
 /// Whether a plan may give the kernel clusters that share operands in that shape. Those of a kernel
 /// that shares tiles along K do not.
 inline bool takes(const kernel::GemmConfig& c, atom::ClusterShape cluster) {
-  return kernel::supports(c, cluster) &&
-         (c.sharing != kernel::Sharing::cluster || atom::cluster_size(cluster) == 1);
+  return kernel::supports(c, cluster) && (!shares_cluster_k(c) || atom::cluster_size(cluster) == 1);
 }
 
 inline bool takes(const Instance& instance, atom::ClusterShape cluster) {

@@ -41,7 +41,7 @@ inline std::vector<VariantCase> cluster_cases() {
       }
       cases.push_back({i, ask});
     }
-    if (i.config.sums == kernel::Sums::block_scaled) {
+    if (is_block_scaled(i.config)) {
       // By this seed A's scales lie as copies want them, one matrix for all of the batch.
       Ask ask = extents(i.config, 1, 4);
       ask.batch = 3;
@@ -83,7 +83,7 @@ inline std::vector<VariantCase> empty_cases() {
   std::vector<VariantCase> cases;
   unsigned seed = 500;
   for (const Instance& i : instances()) {
-    if (i.config.sharing != kernel::Sharing::whole) continue;  // these take something to share
+    if (!takes_whole_tiles(i.config)) continue;  // these take something to share
     for (const bool by_alpha : {false, true}) {
       Ask ask = extents(i.config, 1, ++seed);
       ask.k = by_alpha ? kernel::tile_k(i.config) : 0;

@@ -88,17 +88,19 @@ class Variant {
     const kernel::GemmConfig& c = instance_.config;
     std::mt19937 random(ask.seed);
     const auto major = [](atom::Major m) { return m == atom::Major::mn; };
-    const double largest = c.a.stored == DType::s8 ? 100 : c.a.stored == DType::e2m1 ? 6 : 1;
+    const double largest = stored_a(c) == DType::s8 ? 100 : stored_a(c) == DType::e2m1 ? 6 : 1;
     const int columns = c.gated ? ask.n / 2 : ask.n;
-    a_ = matrices(c.swapped ? c.b.stored : c.a.stored, ask.batch, ask.m, ask.k,
-                  major(c.swapped ? c.b.major : c.a.major), ask.loose, ask.loose, ask.apart);
+    a_ = matrices(is_swapped(c) ? operand_b(c).type : stored_a(c), ask.batch, ask.m, ask.k,
+                  major(is_swapped(c) ? operand_b(c).major : operand_a(c).major), ask.loose,
+                  ask.loose, ask.apart);
     if (kernel::packed_a(c)) {
       packed_ = Packed(packed_for(c, ask.seed).format, {ask.shares_b ? 1 : ask.batch, ask.n, ask.k},
-                       random, c.folds);
+                       random, folds(group_sums(c)));
       b_ = packed_.tiles;
     } else {
-      b_ = matrices(c.swapped ? c.a.stored : c.b.stored, ask.batch, ask.n, ask.k,
-                    major(c.swapped ? c.a.major : c.b.major), ask.loose, ask.loose, ask.apart);
+      b_ = matrices(is_swapped(c) ? stored_a(c) : operand_b(c).type, ask.batch, ask.n, ask.k,
+                    major(is_swapped(c) ? operand_a(c).major : operand_b(c).major), ask.loose,
+                    ask.loose, ask.apart);
       b_.fill(random, -largest, largest);
     }
     d_ = matrices(c.result, ask.batch, ask.m, columns, false, ask.padding, ask.shift);
@@ -109,9 +111,9 @@ class Variant {
       c_.fill(random, -2, 2);
       if (ask.in_place) d_.copy(c_);
     }
-    scaling_ = c.sums == kernel::Sums::block_scaled ? Scaling::block
-               : has_micro_scales(instance)         ? Scaling::micro
-                                                    : ask.scaling;
+    scaling_ = is_block_scaled(c)           ? Scaling::block
+               : has_micro_scales(instance) ? Scaling::micro
+                                            : ask.scaling;
     make_scales(random);
     if (ask.bias != Bias::none) {
       bias_ = matrices(ask.bias_type, 1, ask.bias == Bias::rows ? ask.m : ask.n, 1, true);
@@ -156,7 +158,8 @@ class Variant {
     o.alpha = ask_.alpha;
     o.beta = ask_.beta;
     o.scaling = scaling_;
-    if (instance_.config.sums == kernel::Sums::promoted) o.accumulation = Accumulation::promoted;
+    if (sums_of(instance_.config) == kernel::Sums::promoted)
+      o.accumulation = Accumulation::promoted;
     if (scaling_ != Scaling::none) {
       o.scale_a = view(4);
       if (!o.packed || scaling_ != Scaling::block) o.scale_b = view(5);
@@ -175,7 +178,7 @@ class Variant {
     choices.cluster = ask_.cluster;
     const kernel::GemmConfig& c = instance_.config;
     const int blocks = (ask_.k + kernel::tile_k(c) - 1) / kernel::tile_k(c);
-    if (c.sharing == kernel::Sharing::cluster) {
+    if (shares_cluster_k(c)) {
       constexpr int shares[] = {1, 2, 3, 4, 5, 6, 8, 12, 16};
       int i = std::min(ask_.clusters, 9) - 1;
       while (i > 0 && (shares[i] > blocks || shares[i] * tiles() > 64)) --i;
@@ -184,16 +187,16 @@ class Variant {
     }
     if (is_blackwell(instance_)) return choices;  // it has as many as SMs take
     if (is_fed_by_request(instance_)) return choices;
-    const bool splits = c.sharing == kernel::Sharing::workspace ||
-                        (is_register_kernel(instance_) && c.tile_m == 64 &&  // as its table has it
-                         ask_.alpha != 0);
+    const bool splits =
+        splits_k(c) || (is_register_kernel(instance_) && c.tile_m == 64 &&  // as its table has it
+                        ask_.alpha != 0);
     const int pieces = tiles() * (splits ? blocks : 1);
     choices.ctas = std::max(1, std::min(ask_.clusters, pieces)) * atom::cluster_size(ask_.cluster);
     return choices;
   }
   /// SMs that hold the grid.
   [[nodiscard]] int sms() const {
-    if (instance_.config.sharing == kernel::Sharing::cluster) return 64;  // one tile a cluster
+    if (shares_cluster_k(instance_.config)) return 64;  // one tile a cluster
     return ask_.clusters * atom::cluster_size(ask_.cluster);
   }
   [[nodiscard]] int architecture() const {
@@ -286,8 +289,8 @@ class Variant {
       return (extent + tile * cluster - 1) / (tile * cluster);
     };
     const int columns = c.gated ? ask_.n / 2 : ask_.n;
-    return count(c.swapped ? columns : ask_.m, kernel::result_rows(c), ask_.cluster.m) *
-           count(c.swapped ? ask_.m : columns, kernel::result_columns(c), ask_.cluster.n) *
+    return count(is_swapped(c) ? columns : ask_.m, kernel::result_rows(c), ask_.cluster.m) *
+           count(is_swapped(c) ? ask_.m : columns, kernel::result_columns(c), ask_.cluster.n) *
            ask_.batch;
   }
 
@@ -295,8 +298,8 @@ class Variant {
   // of 8-bit products off 13 bits below the largest.
   [[nodiscard]] double loss(const Sum& sum) const {
     const bool narrow =
-        kernel::operand_bits(instance_.config) == 8 && instance_.config.a.stored != DType::s8;
-    const int cuts = instance_.config.sums == kernel::Sums::tensor_core ? ask_.k / 32 + 1 : 5;
+        kernel::operand_bits(instance_.config) == 8 && stored_a(instance_.config) != DType::s8;
+    const int cuts = !sums_in_registers(instance_.config) ? ask_.k / 32 + 1 : 5;
     return sum.size * (narrow ? (cuts + 1) * 33 * 0x1p-16 : 0x1p-17);
   }
 
@@ -326,10 +329,10 @@ inline Ask extents(const kernel::GemmConfig& c, int tile_rows, unsigned seed) {
   Ask ask;
   const int rows = tile_rows * kernel::result_rows(c) + 8;
   const int columns = kernel::result_columns(c) + (kernel::result_columns(c) > 64 ? 24 : 5);
-  ask.m = c.swapped ? columns : rows;
-  ask.n = c.swapped ? rows : columns;
+  ask.m = is_swapped(c) ? columns : rows;
+  ask.n = is_swapped(c) ? rows : columns;
   if (c.gated) ask.n = (2 * ask.n + gated_unit(c) - 1) / gated_unit(c) * gated_unit(c);
-  ask.clusters = c.sharing == kernel::Sharing::workspace ? 3 : 2;
+  ask.clusters = splits_k(c) ? 3 : 2;
   ask.seed = seed;
   return ask;
 }
@@ -339,14 +342,13 @@ inline Ask extents(const kernel::GemmConfig& c, int tile_rows, unsigned seed) {
 inline Ask random_ask(const Instance& instance, Draws& draw, double most) {
   const kernel::GemmConfig& c = instance.config;
   Ask ask;
-  const int tile_m = c.swapped ? c.tile_n : c.tile_m;
-  const int tile_n = c.swapped ? c.tile_m : c.tile_n;
+  const int tile_m = is_swapped(c) ? c.tile_n : c.tile_m;
+  const int tile_n = is_swapped(c) ? c.tile_m : c.tile_n;
   ask.m = draw(1, 3 * tile_m);
   ask.n = draw(1, 3 * tile_n);
   // The CTAs that share a tile in a cluster want a K block each, of half as much K too.
-  ask.k = draw(c.sharing == kernel::Sharing::cluster ? 2 * kernel::tile_k(c) : 1,
-               12 * kernel::tile_k(c));
-  const bool shares = c.sharing != kernel::Sharing::whole;  // which takes something to share
+  ask.k = draw(shares_cluster_k(c) ? 2 * kernel::tile_k(c) : 1, 12 * kernel::tile_k(c));
+  const bool shares = !takes_whole_tiles(c);  // which takes something to share
   if (most > 1e7 && draw.rarely(4)) {
     // With room for it: one extent of many tiles or K blocks, the others short.
     ask.m = draw(1, tile_m);
@@ -396,7 +398,7 @@ inline Ask random_ask(const Instance& instance, Draws& draw, double most) {
   }
   // Where TMA reads A and B a launch has to copy them then.
   if (takes_any_rows(instance) ? !draw.rarely(4) : draw.rarely(4)) ask.loose = draw(1, 9);
-  if (c.a.stored == DType::e2m1) {  // two are a byte
+  if (stored_a(c) == DType::e2m1) {  // two are a byte
     ask.k += ask.k % 2;
     ask.loose += ask.loose % 2;
   }

@@ -94,7 +94,7 @@ TEST(Variants, RandomSchedules) {
 TEST(Variants, InPlaceWhereCtasShareATile) {
   std::vector<Job> jobs;
   for (const Instance& i : all_with([](const kernel::GemmConfig& c) {
-         return c.sharing == kernel::Sharing::cluster && !c.gated && numeric::bits(c.result) > 8;
+         return shares_cluster_k(c) && !c.gated && numeric::bits(c.result) > 8;
        })) {
     for (const int padding : {0, 3}) {
       Ask ask = extents(i.config, 0, 301);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -388,7 +389,7 @@ TEST(GroupedChoice, SearchByTheNumberOfGroups) {
         plan(packed_grouped_problem(64 * groups, 4096, 7168, groups, DType::e4m3, DType::bf16),
              h200, {.tile_tokens = 64});
     ASSERT_TRUE(made.ok()) << made.reason();
-    EXPECT_EQ(hopper_config(*made).grouped,
+    EXPECT_EQ(grouping(hopper_config(*made)),
               groups <= 32 ? kernel::Grouping::horizontal : kernel::Grouping::ballot)
         << groups;
   }
@@ -417,7 +418,7 @@ TEST(GroupedChoice, AsTheCallerFixesIt) {
   for (std::size_t i = 1; i < all->size(); ++i) EXPECT_LE((*all)[i - 1].cost, (*all)[i].cost);
   const auto vertical = plan(p, model_facts(), {.search = kernel::Grouping::vertical});
   ASSERT_TRUE(vertical.ok()) << vertical.reason();
-  EXPECT_EQ(hopper_config(*vertical).grouped, kernel::Grouping::vertical);
+  EXPECT_EQ(grouping(hopper_config(*vertical)), kernel::Grouping::vertical);
   const auto tile =
       plan(p, model_facts(), {.cluster = atom::ClusterShape{2, 1}, .tile_tokens = 32});
   ASSERT_TRUE(tile.ok()) << tile.reason();
@@ -448,7 +449,7 @@ TEST(GroupedMaps, AreChosenOnlyWhenAskedFor) {
     EXPECT_GE(listed, 2);
     const auto asked = plan(p, h200, {.group_maps = true});
     ASSERT_TRUE(asked.ok()) << asked.reason();
-    EXPECT_EQ(hopper_config(*asked).store, kernel::Store::tensor_per_group);
+    EXPECT_EQ(store_of(hopper_config(*asked)), kernel::Store::tensor_per_group);
     EXPECT_EQ(asked->map_ctas, 8);
     const auto named = plan(p, h200, {.kernel = with_maps});
     ASSERT_TRUE(named.ok()) << named.reason();
@@ -501,17 +502,17 @@ TEST(GroupedMaps, NeedRowsOfWholePieces) {
 
 TEST(GroupedMaps, GoWithTensorStores) {
   using kernel::Store;
-  kernel::GemmConfig c;
-  c.tile_n = 128;
-  const auto legal = [&c](Store store) {
-    c.store = store;
-    return kernel::config_fault(c) == nullptr;
+  const auto store = [](const kernel::Whole& walk) {
+    kernel::GemmConfig c;
+    c.tile_n = 128;
+    c.walk = walk;
+    return kernel::config_fault(c) == nullptr ? std::optional(store_of(c)) : std::nullopt;
   };
-  EXPECT_TRUE(legal(Store::tensor) && legal(Store::lanes));
-  EXPECT_FALSE(legal(Store::tensor_per_group));
-  c.grouped = kernel::Grouping::vertical;
-  EXPECT_TRUE(legal(Store::tensor_per_group) && legal(Store::lanes));
-  EXPECT_FALSE(legal(Store::tensor));
+  EXPECT_EQ(store({}), Store::tensor);
+  EXPECT_EQ(store({.grouped = kernel::Grouping::vertical}), Store::lanes);
+  EXPECT_EQ(store({.grouped = kernel::Grouping::vertical, .group_maps = true}),
+            Store::tensor_per_group);
+  EXPECT_EQ(store({.group_maps = true}), std::nullopt);
 }
 
 }  // namespace

@@ -80,11 +80,21 @@ TEST(Kernels, StagesAreThoseThatFitUnlessARowSaysLess) {
 TEST(Kernels, ATableNamesItsIllegalRow) {
   using namespace kernel::hopper;  // NOLINT(google-build-using-namespace)
   constexpr std::array faulty = {kernel::common(bf16(128, 256)),
-                                 kernel::more(pingpong(split_k(bf16(128, 128))))};
+                                 kernel::more(cluster_k(gated(bf16(128, 128))))};
   EXPECT_STREQ(kernel::table_fault(faulty).text,
-               "hopper_bf16_bf16_128x128_pp_sk: tiles shared along K are multiplied by all "
-               "warpgroups together");
+               "hopper_bf16_bf16_128x128_ck_gated: a tile shared in a cluster is not gated");
   EXPECT_STREQ(kernel::table_fault(std::array{faulty[0]}).text, "");
+}
+
+// In a table these do not compile.
+TEST(Kernels, WordsOfOtherFormsAreRefused) {
+  using namespace kernel::hopper;  // NOLINT(google-build-using-namespace)
+  EXPECT_THROW(folded(bf16(128, 128)), const char*);
+  EXPECT_THROW(swapped(s4(128, 128)), const char*);
+  EXPECT_THROW(pingpong(split_k(bf16(128, 128))), const char*);
+  EXPECT_THROW(split_k(pingpong(bf16(128, 128))), const char*);
+  EXPECT_THROW(ballot(cluster_k(swapped(bf16(128, 128)))), const char*);
+  EXPECT_THROW(drawn(multistage(bf16(128, 128))), const char*);
 }
 
 TEST(Kernels, AKernelThatOtherBuildsHaveIsNamed) {

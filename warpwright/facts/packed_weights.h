@@ -2,6 +2,7 @@
 // docs/packing.md describes it byte by byte; packed_places.h says where each weight lies.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "warpwright/numeric/types.h"
@@ -29,6 +30,24 @@ struct PackedFormat {
 
   friend constexpr bool operator==(const PackedFormat&, const PackedFormat&) = default;
 };
+
+/// How the sums of int4 weights meet the scales of their groups.
+enum class GroupSums : std::uint8_t {
+  exact,    ///< each group's products are summed, scaled, and added to float32 registers
+  chained,  ///< in the tensor core's accumulator, which is rescaled from group to group
+  folded,   ///< scales are multiplied to the weights, and rounded to e4m3
+  table,    ///< the same by a table of a group's row, of codes without -8
+};
+
+/// The word for it.
+constexpr const char* name(GroupSums sums) {
+  constexpr const char* names[] = {"exact", "chained", "folded", "table"};
+  return names[static_cast<std::size_t>(sums)];
+}
+/// Whether weights are rounded with their scales.
+constexpr bool folds(GroupSums sums) {
+  return sums == GroupSums::folded || sums == GroupSums::table;
+}
 
 namespace packed {
 

@@ -59,7 +59,6 @@ class PingPong {
 };
 
 template <class Tag>
-using Turns =
-    std::conditional_t<Tag::config.schedule == Schedule::pingpong, PingPong<Tag>, NoTurns<Tag>>;
+using Turns = std::conditional_t<takes_turns(Tag::config), PingPong<Tag>, NoTurns<Tag>>;
 
 }  // namespace warpwright::kernel

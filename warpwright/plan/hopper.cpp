@@ -27,22 +27,14 @@ kernel::Sums sums_of(const GemmProblem& p) {
                                                   : kernel::Sums::tensor_core;
 }
 
-// How the CTAs of a kernel share tiles along K.
-bool splits(const kernel::GemmConfig& c) {
-  return c.sharing == kernel::Sharing::workspace;
-}
-bool in_cluster(const kernel::GemmConfig& c) {
-  return c.sharing == kernel::Sharing::cluster;
-}
-
 // Rows and columns of D in a tile of a CTA, and CTAs of a cluster along them.
 ResultTile result_tile(const kernel::GemmConfig& c) {
   const int rows = kernel::result_rows(c);
   const int columns = kernel::result_columns(c);
-  return c.swapped ? ResultTile{columns, rows} : ResultTile{rows, columns};
+  return is_swapped(c) ? ResultTile{columns, rows} : ResultTile{rows, columns};
 }
 atom::ClusterShape along_d(const kernel::GemmConfig& c, atom::ClusterShape cluster) {
-  return c.swapped ? atom::ClusterShape{cluster.n, cluster.m} : cluster;
+  return is_swapped(c) ? atom::ClusterShape{cluster.n, cluster.m} : cluster;
 }
 
 std::int64_t pieces(std::int64_t extent, std::int64_t piece) {
@@ -69,15 +61,15 @@ std::vector<int> split_grids(const Plan& p, int resident, std::int64_t blocks) {
 bool grid_fits(int ctas, const Plan& p, const kernel::GemmConfig& c, int resident,
                std::int64_t count, std::int64_t blocks) {
   const int size = atom::cluster_size(p.cluster);
-  return ctas >= 1 && ctas <= resident && ctas % size == 0 && (!in_cluster(c) || ctas <= count) &&
-         (!splits(c) || ctas / size <= count * blocks);
+  return ctas >= 1 && ctas <= resident && ctas % size == 0 &&
+         (!shares_cluster_k(c) || ctas <= count) && (!splits_k(c) || ctas / size <= count * blocks);
 }
 
 // The walk over a whole product, and its number of cluster tiles; none where they are too many.
 std::optional<std::int64_t> walk_whole(Plan& plan, const kernel::GemmConfig& c, int resident) {
   const GemmProblem& p = plan.problem;
-  const std::int64_t rows = c.swapped ? result_columns(p) : p.m();
-  const std::int64_t columns = c.swapped ? p.m() : result_columns(p);
+  const std::int64_t rows = is_swapped(c) ? result_columns(p) : p.m();
+  const std::int64_t columns = is_swapped(c) ? p.m() : result_columns(p);
   // Half of L2 keeps operands: the other half keeps copies of them for its own SMs, and D passes
   // through both.
   const double deep = 128.0 * static_cast<double>(pieces(p.k(), kernel::span_k(c)));
@@ -136,14 +128,14 @@ std::optional<kernel::TileSource> source(const kernel::GemmConfig& c, bool more_
 std::vector<int> grids_of(const Plan& plan, const kernel::GemmConfig& c, const PlanChoices& choices,
                           int resident, std::int64_t count, std::int64_t blocks) {
   const int size = atom::cluster_size(plan.cluster);
-  if (splits(c) && (blocks == 0 || count * blocks > max_extent)) return {};
+  if (splits_k(c) && (blocks == 0 || count * blocks > max_extent)) return {};
   std::vector<int> grids;
-  if (in_cluster(c)) {
+  if (shares_cluster_k(c)) {
     // One tile a cluster, for the memory of the stages serves the exchange; alone, a CTA goes on.
     if (blocks < plan.cluster_k) return {};
     grids = {static_cast<int>(plan.cluster_k > 1 ? count * plan.cluster_k
                                                  : std::min<std::int64_t>(count, resident))};
-  } else if (splits(c)) {
+  } else if (splits_k(c)) {
     grids = split_grids(plan, resident, blocks);
   } else {
     grids = {static_cast<int>(std::min<std::int64_t>(count * size, resident))};
@@ -160,7 +152,7 @@ void take_memory(Plan& plan, const kernel::GemmConfig& c, int ctas) {
   const int counter = kernel::draws_tiles(c) ? kernel::counter_bytes : 0;
   plan.workspace_bytes = plan.flag_bytes = 0;
   plan.map_ctas = 0;
-  if (splits(c)) {
+  if (splits_k(c)) {
     plan.workspace_bytes = kernel::split_workspace_bytes(c, ctas);
     plan.flag_bytes = kernel::split_flag_bytes(c, ctas);
   } else if (kernel::has_group_maps(c)) {
@@ -189,17 +181,18 @@ std::int64_t pitch(const MatrixShape& v) {
 bool hopper_serves(const kernel::GemmConfig& c, const Ask& ask) {
   const GemmProblem& p = ask.problem;
   if (kernel::is_grouped(c) != p.is_grouped()) return false;
-  const DType a = (c.swapped ? c.b : c.a).stored;
-  const DType b = (c.swapped ? c.a : c.b).stored;
+  const DType a = is_swapped(c) ? operand_b(c).type : stored_a(c);
+  const DType b = is_swapped(c) ? stored_a(c) : operand_b(c).type;
   if (p.a.dtype != a || p.b.dtype != b || c.result != p.d.dtype) return false;
-  if (c.gated != p.is_gated() || c.sums != sums_of(p)) return false;
-  if (c.folds != (p.packed && folds(p.packed->sums))) return false;
-  if (c.tables != (p.packed && p.packed->sums == GroupSums::table)) return false;
-  if (c.zero_points != (p.packed && p.packed->format.zero_points != ZeroPoints::none)) return false;
+  if (c.gated != p.is_gated() || sums_of(c) != sums_of(p)) return false;
+  if (p.packed && group_sums(c) != p.packed->sums) return false;
+  if (has_zero_points(c) != (p.packed && p.packed->format.zero_points != ZeroPoints::none))
+    return false;
   // Of nothing there is no k_tile to share; where D is empty the majors of A and B do not matter.
-  if (!p.reads_ab()) return c.sharing == kernel::Sharing::whole;
-  if (!p.multiplies()) return c.sharing == kernel::Sharing::whole || kernel::packed_a(c);
-  return (c.swapped ? ask.b : ask.a) == c.a.major && (c.swapped ? ask.a : ask.b) == c.b.major;
+  if (!p.reads_ab()) return takes_whole_tiles(c);
+  if (!p.multiplies()) return takes_whole_tiles(c) || kernel::packed_a(c);
+  return (is_swapped(c) ? ask.b : ask.a) == operand_a(c).major &&
+         (is_swapped(c) ? ask.a : ask.b) == operand_b(c).major;
 }
 
 void hopper_ways(Plan& plan, const KernelFacts& kernel, const kernel::GemmConfig& c, const Ask& ask,
@@ -207,7 +200,7 @@ void hopper_ways(Plan& plan, const KernelFacts& kernel, const kernel::GemmConfig
   const GemmProblem& p = plan.problem;
   const PlanChoices& choices = ask.choices;
   // Where along K a tile is cut depends on how many tiles there are.
-  if (choices.batch_invariant && (splits(c) || plan.cluster_k > 1)) return;
+  if (choices.batch_invariant && (splits_k(c) || plan.cluster_k > 1)) return;
   const int size = atom::cluster_size(plan.cluster);
   const int resident = c.ctas_per_sm * resident_ctas(plan.device, plan.cluster_ctas());
   if (resident == 0) return;

@@ -44,7 +44,7 @@ class Estimate {
         c_(c),
         machine_(machine_of(plan.device, p_.groups || p_.packed.has_value())),
         blocks_(p_.reads_ab()
-                    ? std::ceil(static_cast<double>(p_.k()) / kernel::tile_k(c_)) * c_.k_spans
+                    ? std::ceil(static_cast<double>(p_.k()) / kernel::tile_k(c_)) * k_spans(c_)
                     : 0),
         a_share_(p_.packed ? packed::tile_bytes(p_.packed->format) /
                                  static_cast<double>(packed::kTileRows * packed::kTileK)
@@ -54,17 +54,17 @@ class Estimate {
 
   double seconds() const {
     const bool pair = atom::cluster_size(plan_.cluster) > 1;
-    const bool pingpong = c_.schedule == kernel::Schedule::pingpong;
+    const bool pingpong = takes_turns(c_);
     Serial work = serial();
     if (pair && p_.groups) work.during *= machine_.group_waits;
-    const bool wide = c_.sums == kernel::Sums::block_scaled && c_.tile_n > 160;
+    const bool wide = is_block_scaled(c_) && c_.tile_n > 160;
     if (wide && p_.groups) work.during *= machine_.group_wide_scaled;
     if (pair && !p_.groups && !pingpong) work.during *= machine_.cluster_gain;
     const double loaded = row_loads(1, 1) * 128;
     const std::int64_t a_pitch = pitch_of_a(p_);
     const std::int64_t b_pitch = pitch_of_b(p_);
-    const double asked = row_loads(p_.packed ? 1 : requests(c_.swapped ? b_pitch : a_pitch),
-                                   requests(c_.swapped ? a_pitch : b_pitch));
+    const double asked = row_loads(p_.packed ? 1 : requests(is_swapped(c_) ? b_pitch : a_pitch),
+                                   requests(is_swapped(c_) ? a_pitch : b_pitch));
     const double from_l2 = 1e6 * loaded / machine_.l2_bytes_per_second;
     const double moved = moved_bytes(p_);
     if (p_.groups) {
@@ -104,8 +104,8 @@ class Estimate {
     const tile::Raster& r = plan_.raster;
     if (tiles_ > clusters_ || plan_.cluster_k > 1) return 0;
     const double k = static_cast<double>(p_.k()) * numeric::bits(p_.a.dtype) / 8;
-    const double a = k * a_share_ * static_cast<double>(c_.swapped ? p_.n() : p_.m());
-    const double b = k * static_cast<double>(c_.swapped ? p_.m() : p_.n());
+    const double a = k * a_share_ * static_cast<double>(is_swapped(c_) ? p_.n() : p_.m());
+    const double b = k * static_cast<double>(is_swapped(c_) ? p_.m() : p_.n());
     const bool alone = atom::cluster_size(plan_.cluster) == 1;
     const double down = alone ? r.band : 1;
     const double beside = alone ? std::max(1, 16 / r.band) : 1;
@@ -126,9 +126,9 @@ class Estimate {
     const double shared =
         (steps * (2048 + 32.0 * c_.tile_n) + bytes) / machine_.shared_bytes_per_clock;
     double clocks = std::max(tensor, 1.02 * shared);
-    if (c_.sums != kernel::Sums::tensor_core) clocks = 0.22 * tensor + 0.78 * shared;
-    if (c_.sums == kernel::Sums::block_scaled) clocks *= machine_.scaled_share;
-    if (c_.schedule == kernel::Schedule::pingpong) {
+    if (sums_in_registers(c_)) clocks = 0.22 * tensor + 0.78 * shared;
+    if (is_block_scaled(c_)) clocks *= machine_.scaled_share;
+    if (takes_turns(c_)) {
       clocks *= machine_.pingpong_share;
     } else if (c_.consumer_warpgroups == 1) {
       clocks = machine_.narrow_share * clocks + machine_.narrow_clocks;
@@ -149,31 +149,32 @@ class Estimate {
     const double warpgroups = c_.tile_m / 64.0;
     const double groups = static_cast<double>(packed::slices(p_.packed->format));
     const bool coded_sm = p_.packed->format.encoding == Int4Encoding::sm;
-    const double scaling = c_.folds ? 0 : groups * c_.tile_n / 2;
+    const GroupSums sums = group_sums(c_);
+    const double scaling = folds(sums) ? 0 : groups * c_.tile_n / 2;
     // Folded: through f16, and the factors of every step, or by tables, which are made of every
     // group. Zero points: three instructions a weight.
-    const double converting = c_.tables        ? 180 + 60 * groups
-                              : c_.folds       ? 360
-                              : c_.zero_points ? 380
-                              : coded_sm       ? 48
-                                               : 112;
-    const double products = 4.0 * c_.passes * std::max(26.0, c_.tile_n / 2.0 / c_.passes);
+    const double converting = sums == GroupSums::table    ? 180 + 60 * groups
+                              : sums == GroupSums::folded ? 360
+                              : has_zero_points(c_)       ? 380
+                              : coded_sm                  ? 48
+                                                          : 112;
+    const double products = 4.0 * passes(c_) * std::max(26.0, c_.tile_n / 2.0 / passes(c_));
     const double hidden = kernel::in_flight(c_) > 1 ? 0.87 : 1;
     const double issue = hidden * warpgroups * (converting + products + scaling);
     const double copied = 128.0 * (a_share_ * c_.tile_m + c_.tile_n);
     const double shared =
         (warpgroups * (4096 + 128.0 * c_.tile_n) + copied) / machine_.shared_bytes_per_clock;
-    const double alone = 66 + converting + 2.0 * c_.tile_n + scaling + 60 * groups * c_.passes;
-    const double waits = c_.passes > 1 ? 2.06 : 1.65;
-    const double beside = c_.passes > 1 ? 1.6 : 1.3;
+    const double alone = 66 + converting + 2.0 * c_.tile_n + scaling + 60 * groups * passes(c_);
+    const double waits = passes(c_) > 1 ? 2.06 : 1.65;
+    const double beside = passes(c_) > 1 ? 1.6 : 1.3;
     return std::max({issue, shared, hidden * waits * alone / (c_.ctas_per_sm > 1 ? beside : 1)});
   }
 
   // Clocks in which one SM gets its part of a K block's operands.
   double load_clocks() const {
     const bool grouped = p_.is_grouped();
-    const auto rows = static_cast<double>(c_.swapped ? p_.n() : p_.m());
-    const auto columns = static_cast<double>(c_.swapped ? p_.m() : p_.n());
+    const auto rows = static_cast<double>(is_swapped(c_) ? p_.n() : p_.m());
+    const auto columns = static_cast<double>(is_swapped(c_) ? p_.m() : p_.n());
     const double inside_m =
         grouped ? 1 : rows / (plan_.raster.tiles_m * plan_.cluster.m * c_.tile_m);
     const double inside_n =
@@ -188,10 +189,10 @@ class Estimate {
   double epilogue() const {
     double time = machine_.epilogue_time * c_.tile_m * c_.tile_n / 32768 *
                   (kernel::result_bytes(c_) / 2.0) * (p_.reads_c() ? 1.5 : 1);
-    if (p_.groups && c_.schedule != kernel::Schedule::pingpong) time *= machine_.group_epilogue;
-    if (c_.swapped && c_.store == kernel::Store::tensor) time *= machine_.swapped_epilogue;
-    if (!c_.swapped && c_.tile_n % 32 != 0) time *= machine_.by_16_columns;
-    if (!c_.swapped && c_.tile_n % 64 != 0 && p_.n() % 64 != 0) time *= machine_.across_lines;
+    if (p_.groups && !takes_turns(c_)) time *= machine_.group_epilogue;
+    if (is_swapped(c_) && store_of(c_) == kernel::Store::tensor) time *= machine_.swapped_epilogue;
+    if (!is_swapped(c_) && c_.tile_n % 32 != 0) time *= machine_.by_16_columns;
+    if (!is_swapped(c_) && c_.tile_n % 64 != 0 && p_.n() % 64 != 0) time *= machine_.across_lines;
     return time;
   }
 
@@ -199,7 +200,7 @@ class Estimate {
   double search() const {
     const auto groups = static_cast<double>(p_.group_count());
     const double maps = plan_.map_ctas > 0 ? machine_.group_maps : 0;
-    switch (c_.grouped) {
+    switch (grouping(c_)) {
       case kernel::Grouping::none:
         break;
       case kernel::Grouping::horizontal:
@@ -217,7 +218,7 @@ class Estimate {
     const double block = block_clocks() / machine_.clock_hz * 1e6;
     const double store = epilogue();
     const double rounds =
-        p_.groups ? expected_rounds(plan_, c_.swapped) : std::ceil(tiles_ / clusters_);
+        p_.groups ? expected_rounds(plan_, is_swapped(c_)) : std::ceil(tiles_ / clusters_);
     // CTAs that have an SM in common share its tensor cores.
     const double sharing = std::min<double>(
         c_.ctas_per_sm, std::ceil(static_cast<double>(plan_.ctas) / plan_.device.sms));
@@ -230,7 +231,7 @@ class Estimate {
                            machine_.cluster_exchange_each * plan_.cluster_k;
       return {once + (waves - 1) * (once + after + machine_.cluster_wave), after};
     }
-    if (c_.sharing == kernel::Sharing::workspace) {
+    if (splits_k(c_)) {
       const tile::SplitPlan split(static_cast<int>(tiles_), static_cast<int>(blocks_),
                                   static_cast<int>(clusters_));
       const double whole = split.whole / clusters_;
@@ -245,12 +246,12 @@ class Estimate {
       const double piece = split.each + (split.longer > 0 ? 1 : 0);
       return {(whole * blocks_ + piece) * block + whole * store, store + exchange};
     }
-    if (c_.schedule == kernel::Schedule::pingpong) {
+    if (takes_turns(c_)) {
       return {rounds * (std::max(blocks_ * block, machine_.pingpong_hides * store) +
                         machine_.pingpong_each * store),
               machine_.pingpong_last * store};
     }
-    const double slower = c_.schedule == kernel::Schedule::multistage ? 1.17 : 1;
+    const double slower = has_producer(c_) ? 1 : 1.17;
     const double stores = (rounds - 1) * std::max(store, machine_.between_tiles);
     return {slower * rounds * blocks_ * block * sharing + stores, store, stores};
   }

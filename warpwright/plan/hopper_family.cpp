@@ -79,7 +79,8 @@ kernel::GroupMapsParams group_maps_params(const GemmConfig& c, const GemmOperand
                                v.row_stride * numeric::bits(v.dtype) / 8};
   };
   kernel::GroupMapsParams p;
-  if (params.operands.k > 0) p.x = tokens(c.swapped ? params.operands.b : params.operands.a, o.a);
+  if (params.operands.k > 0)
+    p.x = tokens(is_swapped(c) ? params.operands.b : params.operands.a, o.a);
   p.y = tokens(encode(map_request("D", o.d, false, kernel::chunk_inner(c), kernel::chunk_outer(c),
                                   kernel::chunk_swizzle(c))),
                o.d);
@@ -92,20 +93,20 @@ kernel::GroupMapsParams group_maps_params(const GemmConfig& c, const GemmOperand
 std::string sums_text(const GemmConfig& c) {
   std::string text;
   if (kernel::packed_a(c)) {
-    if (c.folds) {
-      return c.tables ? "table: in the tensor core's accumulators, of codes times scales in e4m3, "
-                        "from a table of each group and row"
-                      : "folded: in the tensor core's accumulators, of codes times scales in e4m3";
+    switch (kernel::group_sums(c)) {
+      case GroupSums::exact:
+        text = "exact: added to float32 registers after every group, times its scales";
+        return kernel::is_block_scaled(c) ? text + " and those of the tokens' block" : text;
+      case GroupSums::chained:
+        return "chained: in the tensor core's accumulators, rescaled from group to group";
+      case GroupSums::folded:
+        return "folded: in the tensor core's accumulators, of codes times scales in e4m3";
+      case GroupSums::table:
+        return "table: in the tensor core's accumulators, of codes times scales in e4m3, from a "
+               "table of each group and row";
     }
-    if (c.sums == kernel::Sums::tensor_core) {
-      return "chained: in the tensor core's accumulators, rescaled from group to group";
-    }
-    return c.sums == kernel::Sums::promoted
-               ? "exact: added to float32 registers after every group, times its scales"
-               : "exact: added to float32 registers after every group, times its scales and those "
-                 "of the tokens' block";
   }
-  switch (c.sums) {
+  switch (sums_of(c)) {
     case kernel::Sums::tensor_core:
       text = "in the tensor core's accumulators";
       if (kernel::operand_bits(c) == 8) {
@@ -130,7 +131,7 @@ pipeline::TmaPipelineShape stage_shape(const Plan& plan) {
   pipeline::TmaPipelineShape shape = kernel::mainloop_shape(c);
   if (plan.problem.packed) {
     shape.stage_bytes +=
-        c.tile_m / packed::kTileRows * c.k_spans * packed::tile_bytes(plan.problem.packed->format);
+        c.tile_m / packed::kTileRows * k_spans(c) * packed::tile_bytes(plan.problem.packed->format);
   }
   return shape;
 }
@@ -138,7 +139,7 @@ pipeline::TmaPipelineShape stage_shape(const Plan& plan) {
 // How packed weights come into the registers.
 std::string weights_text(const Plan& plan) {
   const PackedFormat& f = plan.problem.packed->format;
-  const int blocks = hopper_config(plan).k_spans;
+  const int blocks = k_spans(hopper_config(plan));
   return format(
       "weights    int4 (%s), a bulk copy of %d bytes for 64 rows of a stage: %d of codes, which "
       "lanes convert to e4m3 in registers, and %d of %s scales of groups of %d%s\n",
@@ -180,7 +181,7 @@ class HopperFamily final : public FamilyOf<GemmConfig> {
     const pipeline::TmaPipelineShape shape = stage_shape(plan);
     std::vector<pipeline::BarrierRow> rows = {
         pipeline::full_row(shape), pipeline::empty_row(shape, plan.cluster), kernel::c_full_row(c)};
-    if (c.schedule == kernel::Schedule::pingpong) rows.push_back(pipeline::turn_row());
+    if (takes_turns(c)) rows.push_back(pipeline::turn_row());
     if (kernel::draws_tiles(c)) {
       const pipeline::TileRingShape ring = kernel::tile_ring_shape(c);
       rows.push_back(pipeline::tile_full_row(ring));
@@ -200,11 +201,12 @@ class HopperFamily final : public FamilyOf<GemmConfig> {
     ExplainParts parts;
     std::string& out = parts.kernel;
     out += format("persistent, %s%s%s%s\n", kernel::has_producer(c) ? "warp-specialised, " : "",
-                  schedules[static_cast<int>(c.schedule)],
-                  c.swapped ? ", operands swapped (rows are columns of D)" : "",
-                  c.sharing == kernel::Sharing::workspace ? ", split along K" : "");
+                  schedules[static_cast<int>(schedule_of(c))],
+                  is_swapped(c) ? ", operands swapped (rows are columns of D)" : "",
+                  splits_k(c) ? ", split along K" : "");
     if (kernel::is_grouped(c)) {
-      out += format("groups     found on the device, %s\n", searches[static_cast<int>(c.grouped)]);
+      out +=
+          format("groups     found on the device, %s\n", searches[static_cast<int>(grouping(c))]);
       out +=
           kernel::has_group_maps(c)
               ? format(
@@ -215,9 +217,9 @@ class HopperFamily final : public FamilyOf<GemmConfig> {
     }
     out += format(
         "tile       %d x %d x %d, wgmma m64n%dk%d, %d consumer warpgroups of %d rows each%s\n",
-        c.tile_m, c.tile_n, kernel::tile_k(c), c.tile_n / c.passes, atom::wgmma_k(c.a.multiplied),
-        c.consumer_warpgroups, kernel::warpgroup_rows(c),
-        c.passes > 1 ? format(", in %d passes over the columns", c.passes).c_str() : "");
+        c.tile_m, c.tile_n, kernel::tile_k(c), c.tile_n / passes(c),
+        atom::wgmma_k(operand_a(c).type), c.consumer_warpgroups, kernel::warpgroup_rows(c),
+        passes(c) > 1 ? format(", in %d passes over the columns", passes(c)).c_str() : "");
     out += cluster_line(plan, cluster.m, "");
     const auto shape = stage_shape(plan);
     const int of_b = atom::tile_bytes(kernel::tile_b(c));
@@ -231,7 +233,7 @@ class HopperFamily final : public FamilyOf<GemmConfig> {
     if (plan.tile_source == kernel::TileSource::drawn) {
       out += "walk       tiles drawn from a counter in the workspace; without one static shares\n";
     }
-    parts.tensor_store = c.store != kernel::Store::lanes;
+    parts.tensor_store = store_of(c) != kernel::Store::lanes;
     return parts;
   }
 
@@ -246,7 +248,7 @@ class HopperFamily final : public FamilyOf<GemmConfig> {
     }
     Grid& grid = out.grids[plan.map_ctas > 0 ? 1 : 0];
     grid = grid_of(plan);
-    if (c.sharing == kernel::Sharing::workspace && p.operands.k > 0) {
+    if (splits_k(c) && p.operands.k > 0) {
       p.walk.split = tile::SplitPlan(p.walk.raster.count, p.walk.k_blocks,
                                      plan.ctas / atom::cluster_size(plan.cluster));
       p.walk.flags = reinterpret_cast<std::uint32_t*>(workspace);

@@ -86,24 +86,6 @@ enum class Accumulation : std::uint8_t {
   promoted,  ///< added to float32 registers every 128 of K; block scaling always does
 };
 
-/// How the sums of int4 weights meet the scales of their groups.
-enum class GroupSums : std::uint8_t {
-  exact,    ///< each group's products are summed, scaled, and added to float32 registers
-  chained,  ///< in the tensor core's accumulator, which is rescaled from group to group
-  folded,   ///< scales are multiplied to the weights, and rounded to e4m3
-  table,    ///< the same by a table of a group's row, of codes without -8
-};
-
-/// The word for it.
-constexpr const char* name(GroupSums sums) {
-  constexpr const char* names[] = {"exact", "chained", "folded", "table"};
-  return names[static_cast<std::size_t>(sums)];
-}
-/// Whether weights are rounded with their scales.
-constexpr bool folds(GroupSums sums) {
-  return sums == GroupSums::folded || sums == GroupSums::table;
-}
-
 /// B as int4 weights in their packed form (facts/packed_weights.h, docs/w4a8.md).
 struct PackedWeights {
   PackedFormat format = {};

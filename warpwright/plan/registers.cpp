@@ -129,7 +129,7 @@ double cost(const Plan& p, const RegisterConfig& c) {
   const double of_a_cta =
       is_split(p) ? tiles * blocks / p.ctas : std::ceil(tiles / p.ctas) * blocks;
   const double rounds = is_split(p) ? 1 : std::ceil(tiles / p.ctas);
-  const double store = c.tile_m * c.tile_n / (c.schedule == Schedule::pingpong ? 128.0 : 32.0);
+  const double store = c.tile_m * c.tile_n / (takes_turns(c) ? 128.0 : 32.0);
   const double clocks = on_an_sm * (of_a_cta * clocks_a_block / share + rounds * store) + 1500 +
                         (is_split(p) ? 4000 + 2 * store * p.ctas / tiles : 0);
   return clocks / 1.7e9;
@@ -230,7 +230,7 @@ class RegistersFamily final : public FamilyOf<RegisterConfig> {
     std::vector<pipeline::BarrierRow> rows = {pipeline::full_row(ring),
                                               pipeline::empty_row(ring, plan.cluster)};
     if (c.buffers > 1) rows.push_back(kernel::c_full_row(c));
-    if (c.schedule == Schedule::pingpong) rows.push_back(pipeline::turn_row());
+    if (takes_turns(c)) rows.push_back(pipeline::turn_row());
     if (asks_for_tiles(c)) {
       rows.push_back(pipeline::tile_full_row(kernel::tile_ring_shape(c)));
       rows.push_back(pipeline::tile_empty_row(kernel::tile_ring_shape(c), plan.cluster));
@@ -242,10 +242,9 @@ class RegistersFamily final : public FamilyOf<RegisterConfig> {
     const RegisterConfig& c = config_of(plan);
     ExplainParts parts;
     if (has_producer(c)) {
-      parts.kernel =
-          format("a producer and %d warps that multiply, %s%s\n", consumer_warps(c),
-                 c.schedule == Schedule::pingpong ? "in turns of two groups" : "all together",
-                 asks_for_tiles(c) ? ", tiles from launch control" : "");
+      parts.kernel = format("a producer and %d warps that multiply, %s%s\n", consumer_warps(c),
+                            takes_turns(c) ? "in turns of two groups" : "all together",
+                            asks_for_tiles(c) ? ", tiles from launch control" : "");
       parts.persistent = !asks_for_tiles(c);
     } else {
       parts.kernel = format("%d warps that all copy, multiply and store%s\n", threads(c) / 32,

@@ -47,14 +47,14 @@ class LaunchOnGpu : public testing::Test {
   // The basic kernel, and one that splits K: with a workspace.
   static std::vector<Instance> two_kernels() {
     std::vector<Instance> found;
-    for (const auto& one :
-         {one_with("tiles in turns",
-                   [](const kernel::GemmConfig& c) {
-                     return is_basic(c, kernel::Schedule::pingpong) && c.a.stored == DType::bf16;
-                   }),
-          one_with("K split", [](const kernel::GemmConfig& c) {
-            return c.sharing == kernel::Sharing::workspace && c.sums == kernel::Sums::tensor_core;
-          })}) {
+    for (const auto& one : {one_with("tiles in turns",
+                                     [](const kernel::GemmConfig& c) {
+                                       return is_basic(c, kernel::Schedule::pingpong) &&
+                                              stored_a(c) == DType::bf16;
+                                     }),
+                            one_with("K split", [](const kernel::GemmConfig& c) {
+                              return splits_k(c) && !sums_in_registers(c);
+                            })}) {
       if (one) found.push_back(*one);
     }
     return found;

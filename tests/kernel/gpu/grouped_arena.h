@@ -187,7 +187,7 @@ class Arena {
     used_ = 0;
     case_ = c;
     const kernel::GemmConfig& config = config_of(c.kernel);
-    const DType type = config.a.stored;
+    const DType type = stored_a(config);
     operands_ = {};
     const std::int64_t unit = 128 / numeric::bits(type);  // rows begin at multiples of 16 bytes
     const std::int64_t pitch = (c.k + unit - 1) / unit * unit + c.k_pad;

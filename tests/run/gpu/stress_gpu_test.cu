@@ -81,8 +81,7 @@ class Stress : public testing::Test {
 
   /// The kernels whose CTAs share tiles along K: whose sums could come in any order.
   static std::vector<Instance> sharing() {
-    return all_with(
-        [](const kernel::GemmConfig& c) { return c.sharing != kernel::Sharing::whole; });
+    return all_with([](const kernel::GemmConfig& c) { return !takes_whole_tiles(c); });
   }
 
   std::optional<DeviceFacts> facts_;
@@ -299,7 +298,7 @@ TEST_F(Stress, SharedSumsHaveTheSameBits) {
 // Nothing is left of the device's memory: a sentence, and the next product is right.
 TEST_F(Stress, NoMemoryIsLeft) {
   const std::vector<Instance> kernels =
-      all_with([](const kernel::GemmConfig& c) { return c.sharing == kernel::Sharing::workspace; });
+      all_with([](const kernel::GemmConfig& c) { return splits_k(c); });
   ASSERT_FALSE(kernels.empty());
   Ask ask = extents(kernels.front().config, 2, 5);
   ask.k = 9 * kernel::tile_k(kernels.front().config);

@@ -10,6 +10,7 @@
 #include "warpwright/facts/kernel.h"
 #include "warpwright/facts/packed_weights.h"
 #include "warpwright/kernel/epilogue_geometry.h"
+#include "warpwright/kernel/one_of.h"
 #include "warpwright/kernel/sm_limits.h"
 #include "warpwright/numeric/types.h"
 #include "warpwright/pipeline/tile_ring.h"
@@ -18,78 +19,191 @@
 
 namespace warpwright::kernel {
 
-/// Where the sums are kept. Of packed weights the scales of a group are multiplied to what is added
-/// to registers (exact); sums in the accumulators are multiplied, where one group follows another,
-/// by the quotient of their scales (chained).
+/// Where the sums are kept.
 enum class Sums : std::uint8_t {
   tensor_core,   ///< in wgmma's accumulators, from the first K block to the last
   promoted,      ///< added to float32 registers after every K block (128 of fp8), or group
   block_scaled,  ///< the same, times the scales of the block (of packed weights: of tokens alone)
 };
 
-/// Who adds up a tile's sums along K.
-enum class Sharing : std::uint8_t {
-  whole,      ///< its CTA alone
-  workspace,  ///< several CTAs: parts of the sums go through the workspace
-  cluster,    ///< the CTAs of a cluster, which then share nothing else, through their memory
-};
-
-/// Where the tensor cores read an operand.
-enum class Source : std::uint8_t { shared, registers };
-
-/// A or B of a kernel.
+/// A or B, as the tensor cores multiply it.
 struct Operand {
-  DType stored = DType::bf16;      ///< in memory
-  DType multiplied = DType::bf16;  ///< by the tensor cores
+  DType type = DType::bf16;
   atom::Major major = atom::Major::k;
-  Source source = Source::shared;
-
-  constexpr Operand() = default;
-  /// Multiplied as it is stored.
-  constexpr Operand(DType type, atom::Major is_major = atom::Major::k)  // NOLINT: `.a = e4m3`
-      : stored(type), multiplied(type), major(is_major) {}
 
   friend constexpr bool operator==(const Operand&, const Operand&) = default;
-  /// Which of its types?
-  friend constexpr bool operator==(const Operand&, DType) = delete;
+};
+
+/// A and B from shared memory, multiplied as they are stored.
+struct SharedOperands {
+  Operand a = {};
+  Operand b = {};
+  Sums sums = Sums::tensor_core;
+  /// Its A is the caller's B, so that few tokens lie on wgmma's N, which may be as small as 8, and
+  /// its rows are the columns of D.
+  bool swapped = false;
+  int k_spans = 1;  ///< 128-byte spans along K of a stage: more make a barrier serve more copies
+
+  friend constexpr bool operator==(const SharedOperands&, const SharedOperands&) = default;
+};
+
+/// How packed weights are multiplied: their GroupSums, and exact ones in a way.
+enum class PackedSums : std::uint8_t {
+  exact,
+  exact_by_two,     ///< two groups at once, of stages of two K blocks
+  exact_in_halves,  ///< in two passes over the tokens, so that half of the products wait
+  exact_scaled,     ///< times the block scales of the tokens
+  chained,
+  folded,
+  table,
+};
+
+/// A are int4 weights in their packed form: bytes that are copied as they lie, and converted to
+/// e4m3 on the way to the registers. B are tokens of e4m3: operands are swapped.
+struct PackedOperands {
+  PackedSums sums = PackedSums::chained;
+  bool zero_points = false;
+
+  friend constexpr bool operator==(const PackedOperands&, const PackedOperands&) = default;
+};
+
+/// A producer loads, and the sums of a tile are its CTA's alone.
+struct Whole {
+  bool in_turns = false;  ///< Schedule::pingpong
+  bool drawn = false;     ///< with a counter; a launch without one walks static shares
+  Grouping grouped = Grouping::none;
+  bool group_maps = false;  ///< a map a group
+
+  friend constexpr bool operator==(const Whole&, const Whole&) = default;
+};
+/// The same without a producer: Schedule::multistage.
+struct Multistage {
+  friend constexpr bool operator==(const Multistage&, const Multistage&) = default;
+};
+/// Several CTAs share a tile along K: parts of its sums go through the workspace.
+struct SplitK {
+  friend constexpr bool operator==(const SplitK&, const SplitK&) = default;
+};
+/// The CTAs of a cluster, which then share nothing else, do: through their memory.
+struct ClusterK {
+  friend constexpr bool operator==(const ClusterK&, const ClusterK&) = default;
 };
 
 /// What is fixed when a Hopper GEMM kernel is compiled. Problem extents, strides, scalars, vectors,
 /// the activation and the cluster are parameters of a launch. A, B, rows and columns are the
-/// kernel's own: with `swapped` its A is the caller's B, so that few tokens lie on wgmma's N, which
-/// may be as small as 8, and its rows are the columns of D.
+/// kernel's own.
 struct GemmConfig {
-  Operand a = DType::bf16;
-  Operand b = DType::bf16;
+  OneOf<SharedOperands, PackedOperands> operands = SharedOperands{};
+  OneOf<Whole, Multistage, SplitK, ClusterK> walk = Whole{};
   DType result = DType::bf16;  ///< of C and D
   int tile_m = 128;
   int tile_n = 256;
   int stages = 4;
-  int k_spans = 1;  ///< 128-byte spans along K of a stage: more make a barrier serve more copies
-  Schedule schedule = Schedule::cooperative;
   int consumer_warpgroups = 2;
-  Sums sums = Sums::tensor_core;
-  bool swapped = false;
-  bool zero_points = false;  ///< packed weights have some
-  bool folds = false;        ///< their scales are multiplied to the codes
-  bool tables = false;       ///< which are looked up in a table of a group's row
-  int passes = 1;            ///< over their tokens, so that the sums of a part wait to be added
-  bool gated = false;        ///< the caller's N has two halves, of which D gets act(first) * second
-  Sharing sharing = Sharing::whole;
-  Store store = Store::tensor;
+  bool gated = false;   ///< the caller's N has two halves, of which D gets act(first) * second
   int buffers = 2;      ///< of the epilogue, a warp
   int ctas_per_sm = 1;  ///< that fit at once: one streams while another starts or stores
-  Grouping grouped = Grouping::none;
-  /// static_persistent, or drawn: then a launch without a counter walks as the other does.
-  TileSource tiles = TileSource::static_persistent;
 
   constexpr operator EpilogueShape() const;  // NOLINT: a configuration is asked for its epilogue
   friend constexpr bool operator==(const GemmConfig&, const GemmConfig&) = default;
 };
 
+// --- its operands, whatever their form ----------------------------------------------------------
+constexpr bool packed_a(const GemmConfig& c) {
+  return c.operands.is<PackedOperands>();
+}
+constexpr Operand operand_a(const GemmConfig& c) {
+  return packed_a(c) ? Operand{DType::e4m3} : c.operands.as<SharedOperands>().a;
+}
+constexpr Operand operand_b(const GemmConfig& c) {
+  return packed_a(c) ? Operand{DType::e4m3} : c.operands.as<SharedOperands>().b;
+}
+/// The type of A in memory. (B is multiplied as it is stored.)
+constexpr DType stored_a(const GemmConfig& c) {
+  return packed_a(c) ? DType::s4 : operand_a(c).type;
+}
+constexpr bool is_swapped(const GemmConfig& c) {
+  return packed_a(c) || c.operands.as<SharedOperands>().swapped;
+}
+/// Exact sums of packed weights are promoted, or block scaled; others stay in the tensor core.
+constexpr Sums sums_of(const GemmConfig& c) {
+  if (!packed_a(c)) return c.operands.as<SharedOperands>().sums;
+  const PackedSums sums = c.operands.as<PackedOperands>().sums;
+  if (sums >= PackedSums::chained) return Sums::tensor_core;
+  return sums == PackedSums::exact_scaled ? Sums::block_scaled : Sums::promoted;
+}
+/// Or in the accumulators.
+constexpr bool sums_in_registers(const GemmConfig& c) {
+  return sums_of(c) != Sums::tensor_core;
+}
+constexpr bool is_block_scaled(const GemmConfig& c) {
+  return sums_of(c) == Sums::block_scaled;
+}
+/// Of packed weights: kernel/hopper/decode/ has a file for each.
+constexpr GroupSums group_sums(const GemmConfig& c) {
+  const PackedSums sums = c.operands.as<PackedOperands>().sums;
+  if (sums == PackedSums::chained) return GroupSums::chained;
+  if (sums == PackedSums::folded) return GroupSums::folded;
+  return sums == PackedSums::table ? GroupSums::table : GroupSums::exact;
+}
+constexpr bool has_zero_points(const GemmConfig& c) {
+  return c.operands.as<PackedOperands>().zero_points;
+}
+/// Parts of a stage, each a group of weights, that are multiplied at once: so that codes are
+/// converted and sums added while the tensor cores multiply.
+constexpr int in_flight(const GemmConfig& c) {
+  return c.operands.as<PackedOperands>().sums == PackedSums::exact_by_two ? 2 : 1;
+}
+/// Over the tokens of a stage.
+constexpr int passes(const GemmConfig& c) {
+  return c.operands.as<PackedOperands>().sums == PackedSums::exact_in_halves ? 2 : 1;
+}
+constexpr int k_spans(const GemmConfig& c) {
+  return packed_a(c) ? in_flight(c) : c.operands.as<SharedOperands>().k_spans;
+}
+
+// --- its walk -----------------------------------------------------------------------------------
+constexpr bool has_producer(const GemmConfig& c) {
+  return !c.walk.is<Multistage>();
+}
+constexpr bool splits_k(const GemmConfig& c) {
+  return c.walk.is<SplitK>();
+}
+constexpr bool shares_cluster_k(const GemmConfig& c) {
+  return c.walk.is<ClusterK>();
+}
+constexpr bool takes_whole_tiles(const GemmConfig& c) {
+  return !splits_k(c) && !shares_cluster_k(c);
+}
+constexpr Grouping grouping(const GemmConfig& c) {
+  return c.walk.as<Whole>().grouped;
+}
+constexpr bool is_grouped(const GemmConfig& c) {
+  return grouping(c) != Grouping::none;
+}
+constexpr bool has_group_maps(const GemmConfig& c) {
+  return c.walk.as<Whole>().group_maps;
+}
+constexpr bool draws_tiles(const GemmConfig& c) {
+  return c.walk.as<Whole>().drawn;
+}
+constexpr bool takes_turns(const GemmConfig& c) {
+  return c.walk.as<Whole>().in_turns;
+}
+constexpr Schedule schedule_of(const GemmConfig& c) {
+  if (!has_producer(c)) return Schedule::multistage;
+  return takes_turns(c) ? Schedule::pingpong : Schedule::cooperative;
+}
+/// A group may end in the middle of a tile, so only kernels with a map a group store by the copy
+/// engine; nor is there one for a part of a tile.
+constexpr Store store_of(const GemmConfig& c) {
+  if (has_group_maps(c)) return Store::tensor_per_group;
+  return is_grouped(c) || shares_cluster_k(c) ? Store::lanes : Store::tensor;
+}
+
 /// Bits of a multiplied element: the same of A and B.
 constexpr int operand_bits(const GemmConfig& c) {
-  return numeric::bits(c.a.multiplied);
+  return numeric::bits(operand_a(c).type);
 }
 /// K of one 128-byte swizzle span, the inner extent of a K-major box.
 constexpr int span_k(const GemmConfig& c) {
@@ -97,45 +211,12 @@ constexpr int span_k(const GemmConfig& c) {
 }
 /// K of a stage.
 constexpr int tile_k(const GemmConfig& c) {
-  return c.k_spans * span_k(c);
+  return k_spans(c) * span_k(c);
 }
 
-constexpr bool has_producer(const GemmConfig& c) {
-  return c.schedule != Schedule::multistage;
-}
-constexpr bool is_grouped(const GemmConfig& c) {
-  return c.grouped != Grouping::none;
-}
-/// Whether A are int4 weights in their packed form: bytes that are copied as they lie, and
-/// converted on the way to the registers.
-constexpr bool packed_a(const GemmConfig& c) {
-  return c.a.source == Source::registers;
-}
-/// Where the scales of packed weights come in: kernel/hopper/decode/ has a file for each.
-enum class Decoding : std::uint8_t {
-  exact,    ///< multiplied to a group's products, which are added to float32 registers
-  chained,  ///< to the accumulators, by the quotient of a group's and the next one's
-  folded,   ///< to the codes, in f16
-  table,    ///< to the codes, by tables of their products
-};
-constexpr Decoding decoding(const GemmConfig& c) {
-  if (c.folds) return c.tables ? Decoding::table : Decoding::folded;
-  return c.sums == Sums::tensor_core ? Decoding::chained : Decoding::exact;
-}
-/// Parts of a stage, each a group of weights, that are multiplied at once: of several K blocks two,
-/// so that codes are converted and sums added while the tensor cores multiply.
-constexpr int in_flight(const GemmConfig& c) {
-  return packed_a(c) && c.k_spans > 1 ? 2 : 1;
-}
 /// Whether other warpgroups of the SM leave a consumer few registers.
 constexpr bool shares_registers(const GemmConfig& c) {
   return packed_a(c) && (c.ctas_per_sm > 1 || c.consumer_warpgroups > 2);
-}
-constexpr bool has_group_maps(const GemmConfig& c) {
-  return c.store == Store::tensor_per_group;
-}
-constexpr bool draws_tiles(const GemmConfig& c) {
-  return c.tiles == TileSource::drawn;
 }
 /// The warp that draws them.
 inline constexpr int drawing_warp = 3;
@@ -152,7 +233,7 @@ constexpr int threads(const GemmConfig& c) {
 
 /// Rows of a tile that one consumer warpgroup multiplies, and wgmma atoms of 64 rows in them.
 constexpr int warpgroup_rows(const GemmConfig& c) {
-  return c.schedule == Schedule::pingpong ? c.tile_m : c.tile_m / c.consumer_warpgroups;
+  return takes_turns(c) ? c.tile_m : c.tile_m / c.consumer_warpgroups;
 }
 constexpr int row_atoms(const GemmConfig& c) {
   return warpgroup_rows(c) / 64;
@@ -160,7 +241,7 @@ constexpr int row_atoms(const GemmConfig& c) {
 
 /// Consumer warps that read one stage: those of one warpgroup when they take turns.
 constexpr int warps_per_stage(const GemmConfig& c) {
-  return c.schedule == Schedule::pingpong ? 4 : consumer_warps(c);
+  return takes_turns(c) ? 4 : consumer_warps(c);
 }
 
 constexpr GemmConfig::operator EpilogueShape() const {
@@ -170,12 +251,12 @@ constexpr GemmConfig::operator EpilogueShape() const {
           .warps = consumer_warps(*this),
           .row_atoms = kernel::row_atoms(*this),
           .row_atom_step = 64,
-          .swapped = swapped,
+          .swapped = is_swapped(*this),
           .gated = gated,
-          .store = store,
+          .store = store_of(*this),
           .buffers = buffers,
           .most_columns = shares_registers(*this) ? 32 : 128,
-          .shares_columns = sharing == Sharing::cluster,
+          .shares_columns = shares_cluster_k(*this),
           .grouped = is_grouped(*this)};
 }
 static_assert(EpilogueConfig<GemmConfig>);
@@ -183,7 +264,7 @@ static_assert(EpilogueConfig<GemmConfig>);
 /// Row of the tile where atom `i` of warpgroup `w` begins. A warpgroup with gated rows holds the
 /// same rows of both halves.
 constexpr int atom_row(const GemmConfig& c, int w, int i) {
-  const int first = c.schedule == Schedule::pingpong ? 0 : w;
+  const int first = takes_turns(c) ? 0 : w;
   if (!gated_rows(c)) return first * warpgroup_rows(c) + 64 * i;
   const int half = row_atoms(c) / 2;
   return i / half * (c.tile_m / 2) + first * warpgroup_rows(c) / 2 + 64 * (i % half);
@@ -197,21 +278,20 @@ constexpr int launch_registers(const GemmConfig& c) {
 /// Float32 registers of sums in a consumer's thread.
 constexpr int sum_registers(const GemmConfig& c) {
   const int all = row_atoms(c) * c.tile_n / 2;
-  return all + (c.sums == Sums::tensor_core ? 0 : in_flight(c) * all / c.passes);
+  return all + (sums_in_registers(c) ? in_flight(c) * all / passes(c) : 0);
 }
 /// Whether the producer's registers are given to the consumers (setmaxnreg).
 constexpr bool moves_registers(const GemmConfig& c) {
-  return has_producer(c) &&
-         sum_registers(c) + (c.sharing == Sharing::workspace ? 110 : 90) > launch_registers(c);
+  return has_producer(c) && sum_registers(c) + (splits_k(c) ? 110 : 90) > launch_registers(c);
 }
 constexpr int producer_registers(const GemmConfig& c) {
   if (!moves_registers(c)) return launch_registers(c);
-  if (c.sums == Sums::block_scaled) {
+  if (is_block_scaled(c)) {
     if (sum_registers(c) > 128) return sum_registers(c) > 160 ? 40 : 80;
-    return c.sharing == Sharing::workspace ? 88 : 104;
+    return splits_k(c) ? 88 : 104;
   }
   // Its scheduler holds more.
-  if (c.sharing == Sharing::workspace) return c.sums == Sums::tensor_core ? 56 : 72;
+  if (splits_k(c)) return sums_in_registers(c) ? 72 : 56;
   if (shares_registers(c)) return 32;
   return sum_registers(c) > 128 ? 24 : 40;
 }
@@ -224,20 +304,20 @@ constexpr int consumer_registers(const GemmConfig& c) {
 
 // --- operands in shared memory ------------------------------------------------------------------
 constexpr atom::OperandTile tile_a(const GemmConfig& c) {
-  return {c.tile_m, tile_k(c), operand_bits(c), c.a.major, atom::SmemSwizzle::b128};
+  return {c.tile_m, tile_k(c), operand_bits(c), operand_a(c).major, atom::SmemSwizzle::b128};
 }
 constexpr atom::OperandTile tile_b(const GemmConfig& c) {
-  return {c.tile_n, tile_k(c), operand_bits(c), c.b.major, atom::SmemSwizzle::b128};
+  return {c.tile_n, tile_k(c), operand_bits(c), operand_b(c).major, atom::SmemSwizzle::b128};
 }
 
 /// Room for a packed tile of any format that the kernel takes.
 constexpr int most_packed_tile(const GemmConfig& c) {
-  const ZeroPoints zeros = c.zero_points ? ZeroPoints::groups : ZeroPoints::none;
+  const ZeroPoints zeros = has_zero_points(c) ? ZeroPoints::groups : ZeroPoints::none;
   return packed::tile_bytes({.group = 32, .scale = DType::f32, .zero_points = zeros});
 }
 /// Bytes of A in a stage.
 constexpr int stage_a_bytes(const GemmConfig& c) {
-  if (packed_a(c)) return c.tile_m / packed::kTileRows * c.k_spans * most_packed_tile(c);
+  if (packed_a(c)) return c.tile_m / packed::kTileRows * k_spans(c) * most_packed_tile(c);
   return atom::tile_bytes(tile_a(c));
 }
 
@@ -245,15 +325,15 @@ constexpr int stage_a_bytes(const GemmConfig& c) {
 /// and one float for every 64 (or 32, where the tile is no multiple of that) of the other
 /// dimension, whose blocks have 128.
 constexpr int weights_per_scale(const GemmConfig& c) {
-  return (c.swapped ? c.tile_m : c.tile_n) % 64 == 0 ? 64 : 32;
+  return (is_swapped(c) ? c.tile_m : c.tile_n) % 64 == 0 ? 64 : 32;
 }
 constexpr int token_scales(const GemmConfig& c) {
-  if (c.sums != Sums::block_scaled) return 0;
-  return c.swapped ? c.tile_n : c.tile_m;
+  if (!is_block_scaled(c)) return 0;
+  return is_swapped(c) ? c.tile_n : c.tile_m;
 }
 constexpr int weight_scales(const GemmConfig& c) {
-  if (c.sums != Sums::block_scaled || packed_a(c)) return 0;
-  return (c.swapped ? c.tile_m : c.tile_n) / weights_per_scale(c);
+  if (!is_block_scaled(c) || packed_a(c)) return 0;
+  return (is_swapped(c) ? c.tile_m : c.tile_n) / weights_per_scale(c);
 }
 /// Floats a copy of the vector brings: groups begin at any token, copies at every fourth.
 constexpr int copied_scales(const GemmConfig& c) {
@@ -265,7 +345,7 @@ constexpr int scale_bytes(const GemmConfig& c) {
 /// Whether the copy engine may bring the vector, where its layout allows: not in small tiles, whose
 /// products wait for memory, and would wait for one copy more.
 constexpr bool copies_scales(const GemmConfig& c) {
-  return c.sums == Sums::block_scaled && !c.swapped && c.tile_m >= 128;
+  return is_block_scaled(c) && !is_swapped(c) && c.tile_m >= 128;
 }
 
 /// Where things lie in dynamic shared memory, as byte offsets from its start. Tiles start where the
@@ -284,7 +364,7 @@ struct SmemMap {
 };
 
 constexpr int group_table_bytes(const GemmConfig& c) {
-  if (c.grouped != Grouping::vertical) return 0;
+  if (grouping(c) != Grouping::vertical) return 0;
   return (tile::VerticalTable::bytes(threads(c)) + 15) / 16 * 16;
 }
 
@@ -292,7 +372,7 @@ constexpr int group_table_bytes(const GemmConfig& c) {
 /// scales and all consumer warps, which count the stages of each other's tiles when they take
 /// turns. Four answers, because with few K blocks the producer is some tiles ahead.
 constexpr pipeline::TileRingShape tile_ring_shape(const GemmConfig& c) {
-  return {4, 2 + (c.sums == Sums::block_scaled ? 1 : 0) + consumer_warps(c)};
+  return {4, 2 + (is_block_scaled(c) ? 1 : 0) + consumer_warps(c)};
 }
 
 constexpr SmemMap smem_map(const GemmConfig& c) {
@@ -312,7 +392,7 @@ constexpr SmemMap smem_map(const GemmConfig& c) {
 }
 
 constexpr pipeline::TmaPipelineShape mainloop_shape(const GemmConfig& c) {
-  const bool scales = c.sums == Sums::block_scaled;
+  const bool scales = is_block_scaled(c);
   return {.stages = c.stages,
           .consumer_warps = warps_per_stage(c),
           // The bytes of a packed tile depend on the launch.
@@ -350,7 +430,7 @@ constexpr bool fits_smem(const GemmConfig& c) {
 /// The part that a warp plays, as reports name it.
 constexpr const char* role_of_warp(const GemmConfig& c, int warp) {
   if (has_producer(c) && warp == 0) return "producer";
-  if (has_producer(c) && warp == 1 && c.sums == Sums::block_scaled) return "scales";
+  if (has_producer(c) && warp == 1 && is_block_scaled(c)) return "scales";
   if (draws_tiles(c) && warp == drawing_warp) return "scheduler";
   if (warp < first_consumer_warp(c)) return "idle";
   constexpr const char* consumers[] = {"consumer 0", "consumer 1", "consumer 2", "consumer 3"};

@@ -73,17 +73,17 @@ template <class Tag, pipeline::Reader Who>
 WW_DEVICE auto make_scheduler(const Cta<Tag>& cta) {
   constexpr GemmConfig cfg = Tag::config;
   const WalkParams& p = cta.p.walk;
-  if constexpr (cfg.grouped == Grouping::horizontal) {
+  if constexpr (grouping(cfg) == Grouping::horizontal) {
     return tile::HorizontalGroups(p.groups, p.k_blocks, cta.ready, make_numbers<Tag, Who>(cta));
-  } else if constexpr (cfg.grouped == Grouping::ballot) {
+  } else if constexpr (grouping(cfg) == Grouping::ballot) {
     return tile::BallotGroups(p.groups, p.k_blocks, cta.ready, make_numbers<Tag, Who>(cta));
-  } else if constexpr (cfg.grouped == Grouping::vertical) {
+  } else if constexpr (grouping(cfg) == Grouping::vertical) {
     const tile::VerticalTable table(p.groups, cta.base + smem_map(cfg).groups, threads(cfg));
     return tile::VerticalGroups(p.groups, table, p.k_blocks, cta.ready,
                                 make_numbers<Tag, Who>(cta));
-  } else if constexpr (cfg.sharing == Sharing::workspace) {
+  } else if constexpr (splits_k(cfg)) {
     return tile::SplitPersistent(p.raster, p.split);
-  } else if constexpr (cfg.sharing == Sharing::cluster) {
+  } else if constexpr (shares_cluster_k(cfg)) {
     return tile::ClusterSplit(p.raster, p.k_blocks, p.cluster_k);
   } else {
     return tile::Persistent(p.raster, p.k_blocks, make_numbers<Tag, Who>(cta));
@@ -94,7 +94,7 @@ WW_DEVICE auto make_scheduler(const Cta<Tag>& cta) {
 template <class Tag, pipeline::Reader Who = pipeline::Reader::warp>
 WW_DEVICE auto make_walk(const Cta<Tag>& cta) {
   constexpr GemmConfig cfg = Tag::config;
-  return tile::cta_tiles<result_rows(cfg), result_columns(cfg), cfg.swapped>(
+  return tile::cta_tiles<result_rows(cfg), result_columns(cfg), is_swapped(cfg)>(
       make_scheduler<Tag, Who>(cta), cta.p.walk.cluster, cta.at);
 }
 template <class Tag, pipeline::Reader Who = pipeline::Reader::warp>
@@ -102,8 +102,9 @@ using Walk = decltype(make_walk<Tag, Who>(std::declval<const Cta<Tag>&>()));
 
 /// Who looks for the tiles that are loaded: the thread that loads, or its warp together.
 template <class Tag>
-inline constexpr pipeline::Reader loading =
-    Tag::config.grouped == Grouping::ballot ? pipeline::Reader::warp : pipeline::Reader::thread;
+inline constexpr pipeline::Reader loading = grouping(Tag::config) == Grouping::ballot
+                                                ? pipeline::Reader::warp
+                                                : pipeline::Reader::thread;
 
 /// One warp of every CTA: draws the tiles of its cluster.
 template <class Tag>

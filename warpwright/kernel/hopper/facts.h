@@ -13,12 +13,11 @@ namespace warpwright::kernel {
 /// How it scales and adds up, in words; none where there is but one way.
 inline std::string sums_words(const GemmConfig& c) {
   if (packed_a(c)) {
-    if (c.folds) return c.tables ? "table sums" : "folded sums";
-    if (c.sums == Sums::block_scaled) return "exact sums, block scales of A";
-    return c.sums == Sums::promoted ? "exact sums" : "chained sums";
+    const std::string words = std::string(name(group_sums(c))) + " sums";
+    return is_block_scaled(c) ? words + ", block scales of A" : words;
   }
-  if (c.sums == Sums::block_scaled) return "block scales";
-  return c.sums == Sums::promoted ? "promoted" : "";
+  if (is_block_scaled(c)) return "block scales";
+  return sums_of(c) == Sums::promoted ? "promoted" : "";
 }
 
 /// What the kernel has beside the plain product.
@@ -29,15 +28,15 @@ inline std::vector<std::string> features(const GemmConfig& c) {
   };
   constexpr const char* searches[] = {"", "horizontal", "vertical", "ballot"};
   constexpr const char* schedules[] = {"cooperative", "pingpong", "multistage"};
-  const bool a_is_mn = (c.swapped ? c.b : c.a).major == atom::Major::mn;
-  const bool b_is_mn = (c.swapped ? c.a : c.b).major == atom::Major::mn;
-  add(is_grouped(c), std::string("grouped, ") + searches[static_cast<int>(c.grouped)]);
-  add(true, schedules[static_cast<int>(c.schedule)]);
+  const bool a_is_mn = (is_swapped(c) ? operand_b(c) : operand_a(c)).major == atom::Major::mn;
+  const bool b_is_mn = (is_swapped(c) ? operand_a(c) : operand_b(c)).major == atom::Major::mn;
+  add(is_grouped(c), std::string("grouped, ") + searches[static_cast<int>(grouping(c))]);
+  add(true, schedules[static_cast<int>(schedule_of(c))]);
   add(true, sums_words(c));
-  add(c.swapped, "swapped");
-  add(c.sharing == Sharing::workspace, "split K");
-  add(c.sharing == Sharing::cluster, "split K in a cluster");
-  add(c.zero_points, "zero points");
+  add(is_swapped(c), "swapped");
+  add(splits_k(c), "split K");
+  add(shares_cluster_k(c), "split K in a cluster");
+  add(has_zero_points(c), "zero points");
   add(c.gated, "gated");
   add(has_group_maps(c), "a map a group");
   add(draws_tiles(c), "dynamic");
@@ -53,8 +52,8 @@ inline KernelFacts facts(const char* name, const GemmConfig& c) {
   f.family = "hopper_gemm";
   f.architecture = 90;
   f.architectures = {90};
-  f.a = {(c.swapped ? c.b : c.a).stored};
-  f.b = {(c.swapped ? c.a : c.b).stored};
+  f.a = {is_swapped(c) ? operand_b(c).type : stored_a(c)};
+  f.b = {is_swapped(c) ? stored_a(c) : operand_b(c).type};
   f.result = c.result;
   f.features = features(c);
   f.clusters.clear();
@@ -62,19 +61,19 @@ inline KernelFacts facts(const char* name, const GemmConfig& c) {
     if (supports(c, cluster)) f.clusters.push_back(cluster);
   }
   f.tile = {c.tile_m, c.tile_n, tile_k(c)};
-  f.result_rows = c.swapped ? result_columns(c) : result_rows(c);
-  f.result_columns = c.swapped ? result_rows(c) : result_columns(c);
-  f.swapped = c.swapped;
+  f.result_rows = is_swapped(c) ? result_columns(c) : result_rows(c);
+  f.result_columns = is_swapped(c) ? result_rows(c) : result_columns(c);
+  f.swapped = is_swapped(c);
   f.grouped = is_grouped(c);
-  f.search = c.grouped;
+  f.search = grouping(c);
   f.group_maps = has_group_maps(c);
-  f.schedule = c.schedule;
-  f.shares_cluster_k = c.sharing == Sharing::cluster;
+  f.schedule = schedule_of(c);
+  f.shares_cluster_k = shares_cluster_k(c);
   f.stages = c.stages;
   f.threads = threads(c);
   f.registers = launch_registers(c);
   f.ctas_per_sm = c.ctas_per_sm;
-  f.tiles = c.tiles;
+  f.tiles = draws_tiles(c) ? TileSource::drawn : TileSource::static_persistent;
   const SmemMap map = smem_map(c);
   f.shared_bytes = map.bytes;
   f.regions = {{"A stages", map.a, map.b},
@@ -86,7 +85,7 @@ inline KernelFacts facts(const char* name, const GemmConfig& c) {
                {"barriers", map.barriers, map.bytes}};
   const int producer = producer_registers(c);
   if (has_producer(c)) {
-    const bool scales = c.sums == Sums::block_scaled;
+    const bool scales = is_block_scaled(c);
     f.roles.push_back(
         {role_of_warp(c, 0), 0, 0, producer, "one lane issues the TMA loads of A and B"});
     if (scales) {

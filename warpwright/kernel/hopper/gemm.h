@@ -59,7 +59,7 @@ struct HopperGemm {
     const isa::SharedAddress base = isa::shared_base();
     const int warp = isa::warp_index();
     // Among the CTAs that share operands.
-    const int rank = cfg.sharing == Sharing::cluster ? 0 : isa::cluster_rank();
+    const int rank = shares_cluster_k(cfg) ? 0 : isa::cluster_rank();
     if constexpr (Loader<Tag>::finds_early) {
       play(p, base, rank, warp, [&] {
         if (warp == initialiser) initialise(p, base);
@@ -117,13 +117,13 @@ struct HopperGemm {
   /// All threads: until the barriers may be used and the grid before has ended.
   WW_DEVICE static isa::Prerequisites start(const Params& p, isa::SharedAddress base) {
     constexpr GemmConfig cfg = Tag::config;
-    if (cfg.sharing != Sharing::cluster && atom::cluster_size(p.walk.cluster) > 1) {
+    if (!shares_cluster_k(cfg) && atom::cluster_size(p.walk.cluster) > 1) {
       await_cluster();
-    } else if (cfg.grouped != Grouping::vertical) {  // the barriers of its table are enough
+    } else if (grouping(cfg) != Grouping::vertical) {  // the barriers of its table are enough
       isa::sync_threads(threads(cfg));
     }
     const isa::Prerequisites ready = isa::wait_for_prerequisites();
-    if constexpr (cfg.grouped == Grouping::vertical) {
+    if constexpr (grouping(cfg) == Grouping::vertical) {
       tile::VerticalTable(p.walk.groups, base + smem.groups, threads(cfg)).fill(ready);
     }
     return ready;
@@ -158,7 +158,7 @@ struct HopperGemm {
       }
     } else {
       Loader<Tag> loader(cta_of(p, base, rank, begin()));
-      if (cfg.grouped == Grouping::ballot || mine) loader.run(mine);
+      if (grouping(cfg) == Grouping::ballot || mine) loader.run(mine);
       if (mine) finish(loader);
     }
   }
@@ -173,7 +173,7 @@ struct HopperGemm {
                                const isa::Prerequisites& ready) {
     constexpr GemmConfig cfg = Tag::config;
     isa::set_role("idle");
-    if constexpr (cfg.sums == Sums::block_scaled) {
+    if constexpr (is_block_scaled(cfg)) {
       if (warp == 1) {
         isa::set_role("scales");
         ScaleLoader<Tag>(cta_of(p, base, rank, ready)).run();
@@ -215,8 +215,7 @@ struct HopperGemm {
     constexpr GemmConfig cfg = Tag::config;
     const int warp = isa::warp_index() - first_consumer_warp(cfg);
     const int first_row = atom_row(cfg, warpgroup, 0) + warp_rows * (warp % 4);
-    const bool counts =
-        (cfg.schedule == Schedule::pingpong || warpgroup == 0) && isa::thread_index() % 128 == 0;
+    const bool counts = (takes_turns(cfg) || warpgroup == 0) && isa::thread_index() % 128 == 0;
     MainloopOf<Tag, Loads> mainloop(cta, warpgroup, loads);
     Epilogue store(cta.p.output, cta.p.scales, cta.base + smem.epilogue, cta.base + smem.c_barriers,
                    warp);
@@ -244,7 +243,7 @@ struct HopperGemm {
 
   /// A tile's sums: in the accumulator itself, or in registers beside it.
   struct TileSums {
-    static constexpr bool beside = config.sums != Sums::tensor_core;
+    static constexpr bool beside = sums_in_registers(config);
     using Beside = float[beside ? row_atoms(config) : 1][beside ? config.tile_n / 2 : 1];
 
     /// Calls `leave` when all K blocks of `work` are on their way through the tensor core.
@@ -269,7 +268,7 @@ struct HopperGemm {
       }
     }
 
-    using Accumulator = isa::Fragment<float, config.tile_n / config.passes / 2>;
+    using Accumulator = isa::Fragment<float, config.tile_n / passes(config) / 2>;
     Accumulator accumulator[in_flight(config)][row_atoms(config)];
     Beside total;
   };

@@ -16,8 +16,7 @@ class Loader {
   static constexpr SmemMap smem = smem_map(Tag::config);
   /// Whether the first tile is found before the CTA is ready: where the parameters alone say which
   /// it is, and the search is short enough to stand in the code twice.
-  static constexpr bool finds_early =
-      !is_grouped(Tag::config) && Tag::config.sharing != Sharing::workspace;
+  static constexpr bool finds_early = !is_grouped(Tag::config) && !splits_k(Tag::config);
 
   WW_DEVICE explicit Loader(const Cta<Tag>& cta)
       : operands_(cta.p.operands),
@@ -31,8 +30,9 @@ class Loader {
   /// Fetches the maps that the first loads need. One thread is enough.
   WW_DEVICE static void prefetch_maps(const GemmParams& p) {
     constexpr GemmConfig cfg = Tag::config;
-    if (!packed_a(cfg) && (!has_group_maps(cfg) || cfg.swapped)) isa::prefetch_map(p.operands.a);
-    if (!has_group_maps(cfg) || !cfg.swapped) isa::prefetch_map(p.operands.b);
+    if (!packed_a(cfg) && (!has_group_maps(cfg) || is_swapped(cfg)))
+      isa::prefetch_map(p.operands.a);
+    if (!has_group_maps(cfg) || !is_swapped(cfg)) isa::prefetch_map(p.operands.b);
     if (copies_scales(cfg) && p.scales.copies_tokens) isa::prefetch_map(p.operands.token_scales);
   }
 
@@ -139,7 +139,7 @@ class Loader {
   template <bool IsA>
   WW_DEVICE void place(Slice& slice) const {
     // The map of a group begins with its tokens.
-    constexpr bool of_group = has_group_maps(Tag::config) && IsA != Tag::config.swapped;
+    constexpr bool of_group = has_group_maps(Tag::config) && IsA != is_swapped(Tag::config);
     slice.row =
         (IsA ? work_.row : work_.column) - (of_group ? work_.first_token : 0) + slice.in_tile;
     slice.batch = work_.tile.batch * (IsA ? operands_.a_batch : operands_.b_batch);
@@ -190,7 +190,7 @@ class Loader {
     constexpr atom::OperandTile tile = IsA ? tile_a(cfg) : tile_b(cfg);
     constexpr int parts = (IsA ? gated_rows(cfg) : gated_columns(cfg)) ? 2 : 1;
     constexpr int span = atom::span_bytes(tile.swizzle);
-    constexpr bool of_group = has_group_maps(cfg) && IsA != cfg.swapped;  // the tokens
+    constexpr bool of_group = has_group_maps(cfg) && IsA != is_swapped(cfg);  // the tokens
     const isa::TensorMap& map = of_group ? operands_.group_maps[2 * work_.tile.batch]
                                 : IsA    ? operands_.a
                                          : operands_.b;

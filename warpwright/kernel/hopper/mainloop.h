@@ -100,14 +100,14 @@ class Mainloop {
       const Operands at = operands(state.stage);
       ring_.wait(state, landed);
       Scales scales{};
-      if constexpr (cfg.sums == Sums::block_scaled) scales = read_scales(state.stage);
+      if constexpr (is_block_scaled(cfg)) scales = read_scales(state.stage);
       multiply(accumulator, at, false);
       const pipeline::PipelineState current = state;
       state.advance(cfg.stages);
       landed = block + 1 < blocks && ring_.try_wait(state);
       if (block + 1 == blocks) leave();
       isa::wgmma_wait<0>(accumulator);
-      if constexpr (cfg.sums == Sums::block_scaled) {
+      if constexpr (is_block_scaled(cfg)) {
         release_scales(current);
         add_scaled(scales, accumulator, total);
       } else {
@@ -144,12 +144,14 @@ class Mainloop {
     constexpr GemmConfig cfg = Tag::config;
     constexpr atom::OperandTile tile_of_a = tile_a(cfg);
     constexpr atom::OperandTile tile_of_b = tile_b(cfg);
+    constexpr Operand of_a = operand_a(cfg);
+    constexpr Operand of_b = operand_b(cfg);
     constexpr std::uint32_t a_high = high_word<tile_of_a>;
     constexpr std::uint32_t b_high = high_word<tile_of_b>;
     isa::wgmma_fence(accumulator);
     WW_UNROLL for (int step = 0; step < atom::step_count(tile_of_a); ++step) {
       WW_UNROLL for (int i = 0; i < atoms; ++i) {
-        isa::wgmma<cfg.a.multiplied, cfg.b.multiplied, cfg.tile_n, cfg.a.major, cfg.b.major>(
+        isa::wgmma<of_a.type, of_b.type, cfg.tile_n, of_a.major, of_b.major>(
             accumulator[i],
             atom::join_words(
                 atom::advance(at.a, atom::tile_offset<tile_of_a>(atom_row(cfg, 0, i), 0) +
@@ -166,8 +168,8 @@ class Mainloop {
   struct Scales {
     static constexpr GemmConfig cfg = Tag::config;
     // Two tokens of every row of an atom; swapped, those of two columns side by side.
-    float token[cfg.swapped ? values / 4 : atoms][2];
-    float weight[cfg.swapped ? atoms : (weight_scales(cfg) > 0 ? weight_scales(cfg) : 1)];
+    float token[is_swapped(cfg) ? values / 4 : atoms][2];
+    float weight[is_swapped(cfg) ? atoms : (weight_scales(cfg) > 0 ? weight_scales(cfg) : 1)];
   };
 
   /// Reads the scales of a stage: before its wgmmas are issued, to be there when they are done.
@@ -178,7 +180,7 @@ class Mainloop {
     const isa::SharedView<float> at{scales};
     const int thread = isa::thread_index() % 128;
     Scales s;
-    if constexpr (cfg.swapped) {
+    if constexpr (is_swapped(cfg)) {
       WW_UNROLL for (int i = 0; i < atoms; ++i) {
         s.weight[i] = at.load(weights + atom_row(cfg, warpgroup_, i) / 64);
       }
@@ -203,7 +205,7 @@ class Mainloop {
   WW_DEVICE static void add_scaled(const Scales& s, Accumulator (&accumulator)[atoms],
                                    float (&total)[atoms][values]) {
     constexpr GemmConfig cfg = Tag::config;
-    if constexpr (cfg.swapped) {
+    if constexpr (is_swapped(cfg)) {
       WW_UNROLL for (int j = 0; j < values / 4; ++j) {
         WW_UNROLL for (int i = 0; i < atoms; ++i) {
           WW_UNROLL for (int v = 4 * j; v < 4 * j + 4; ++v) {

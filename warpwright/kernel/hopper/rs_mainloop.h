@@ -45,7 +45,7 @@ class RsMainloop {
   static constexpr GemmConfig config = Tag::config;
   static constexpr int atoms = row_atoms(config);
   static constexpr int values = config.tile_n / 2;  // a thread's sums of one atom
-  static constexpr int passes = config.passes;
+  static constexpr int passes = kernel::passes(config);
   using Accumulator = isa::Fragment<float, values / passes>;
 
   WW_DEVICE RsMainloop(const Cta<Tag>& cta, int warpgroup, const Loads& /*loads*/)
@@ -91,10 +91,11 @@ class RsMainloop {
   }
 
  private:
-  using Weights = std::conditional_t<config.zero_points, ZeroPointWeights<Tag>, Int4Weights<Tag>>;
-  using Factor = std::conditional_t<decoding(config) == Decoding::table, CodeTable, F16Factor>;
+  using Weights =
+      std::conditional_t<has_zero_points(config), ZeroPointWeights<Tag>, Int4Weights<Tag>>;
+  using Factor = std::conditional_t<group_sums(config) == GroupSums::table, CodeTable, F16Factor>;
   template <int steps>
-  using InTensorCore = std::conditional_t<decoding(config) == Decoding::chained,
+  using InTensorCore = std::conditional_t<group_sums(config) == GroupSums::chained,
                                           Chained<Weights, steps>, Folded<Weights, steps, Factor>>;
 
   /// All k_tiles of `work`, one group of wgmmas in flight.
@@ -139,7 +140,7 @@ class RsMainloop {
   WW_DEVICE void run_by_two(const tile::Work& work, Accumulator (&accumulator)[2][atoms],
                             const Decoder& decoder, const Leave& leave) {
     constexpr int steps = Decoder::steps;
-    constexpr int groups = config.k_spans * packed_steps / steps;
+    constexpr int groups = k_spans(config) * packed_steps / steps;
     constexpr int last = (groups - 1) % 2;
     const int blocks = work.end - work.first;
     bool landed = false;

@@ -20,8 +20,8 @@ namespace warpwright::kernel {
 constexpr int blocks_ahead(const GemmConfig& c) {
   const int values = (token_scales(c) + 31) / 32;
   if (sum_registers(c) > 160) return 1;
-  if (values >= 8 || sum_registers(c) > 128 || c.sharing == Sharing::workspace) return 3;
-  if (values < 4 || c.grouped != Grouping::vertical) return 6;
+  if (values >= 8 || sum_registers(c) > 128 || splits_k(c)) return 3;
+  if (values < 4 || grouping(c) != Grouping::vertical) return 6;
   return has_group_maps(c) ? 4 : 5;
 }
 
@@ -130,7 +130,7 @@ class ScaleLoader {
     const ScaleMatrix& w = p_.weights;
     WW_UNROLL for (int i = 0; i < values; ++i) {
       // Tokens past the last one have the last one's scale: their products are never stored.
-      const int token = (cfg.swapped ? work_.column : work_.row) + isa::lane_index() + 32 * i;
+      const int token = (is_swapped(cfg) ? work_.column : work_.row) + isa::lane_index() + 32 * i;
       token_[i] = t.data + work_.tile.batch * t.batch_stride +
                   (token < t.rows ? token : t.rows - 1) * t.row_stride + block_ * t.block_stride;
     }
@@ -140,8 +140,8 @@ class ScaleLoader {
     const int lane =
         copies_scales(cfg) && p_.copies_tokens ? isa::lane_index() % lanes : isa::lane_index();
     const int weight = (lane < weights ? lane : 0) * length;
-    const int at =
-        (cfg.swapped ? work_.row : work_.column) + (weight < part ? weight : weight - part + half_);
+    const int at = (is_swapped(cfg) ? work_.row : work_.column) +
+                   (weight < part ? weight : weight - part + half_);
     const int row = at / 128 < w.rows ? at / 128 : w.rows - 1;
     weight_ =
         w.data + work_.tile.batch * w.batch_stride + row * w.row_stride + block_ * w.block_stride;

@@ -130,8 +130,8 @@ class ClusterShare {
 };
 
 template <class Tag>
-using Share = std::conditional_t<Tag::config.sharing == Sharing::workspace, SplitShare<Tag>,
-                                 std::conditional_t<Tag::config.sharing == Sharing::cluster,
-                                                    ClusterShare<Tag>, WholeTiles<Tag>>>;
+using Share = std::conditional_t<
+    splits_k(Tag::config), SplitShare<Tag>,
+    std::conditional_t<shares_cluster_k(Tag::config), ClusterShare<Tag>, WholeTiles<Tag>>>;
 
 }  // namespace warpwright::kernel

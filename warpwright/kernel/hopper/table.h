@@ -9,31 +9,34 @@ namespace warpwright::kernel {
 
 /// Operands, result, tile (grouped and swapped: weights x tokens), then what is special.
 constexpr Name name_of(const GemmConfig& c) {
+  const DType a = stored_a(c);
+  const DType b = operand_b(c).type;
   Name name(is_grouped(c) ? "grouped_" : "hopper_");
-  name += numeric::name(c.a.stored);
-  if (c.b.stored != c.a.stored) (name += "x") += numeric::name(c.b.stored);
+  name += numeric::name(a);
+  if (b != a) (name += "x") += numeric::name(b);
   (name += "_") += numeric::name(c.result);
   ((name += "_") += c.tile_m) += "x";
   name += c.tile_n;
   constexpr std::string_view groupings[] = {"", "_h", "_v", "_b"};
   constexpr std::string_view schedules[] = {"", "_pp", "_ms"};
   constexpr std::string_view sums[] = {"", "_pr", "_bs"};
-  name += groupings[static_cast<int>(c.grouped)];
-  name += schedules[static_cast<int>(c.schedule)];
-  name += sums[static_cast<int>(c.sums)];
-  if (c.swapped) name += "_sw";
-  if (c.sharing == Sharing::workspace) name += "_sk";
-  if (c.sharing == Sharing::cluster) name += "_ck";
+  name += groupings[static_cast<int>(grouping(c))];
+  name += schedules[static_cast<int>(schedule_of(c))];
+  name += sums[static_cast<int>(sums_of(c))];
+  if (is_swapped(c)) name += "_sw";
+  if (splits_k(c)) name += "_sk";
+  if (shares_cluster_k(c)) name += "_ck";
   if (c.ctas_per_sm > 1) name += c.ctas_per_sm;
-  if (c.zero_points) name += "_zp";
-  if (c.passes > 1) (name += "_p") += c.passes;
-  if (packed_a(c) && c.k_spans > 1) (name += "_k") += c.k_spans;
-  if (c.folds) name += c.tables ? "_lut" : "_fold";
+  if (has_zero_points(c)) name += "_zp";
+  if (passes(c) > 1) (name += "_p") += passes(c);
+  if (packed_a(c) && k_spans(c) > 1) (name += "_k") += k_spans(c);
+  if (group_sums(c) == GroupSums::folded) name += "_fold";
+  if (group_sums(c) == GroupSums::table) name += "_lut";
   if (c.gated) name += "_gated";
   if (has_group_maps(c)) name += "_gm";
   if (draws_tiles(c)) name += "_dyn";
-  const bool a_mn = c.a.major == atom::Major::mn;
-  const bool b_mn = c.b.major == atom::Major::mn;
+  const bool a_mn = operand_a(c).major == atom::Major::mn;
+  const bool b_mn = operand_b(c).major == atom::Major::mn;
   if (a_mn || b_mn) name += !a_mn ? "_nn" : b_mn ? "_tt" : "_tn";
   return name;
 }
@@ -42,14 +45,17 @@ constexpr Name name_of(const GemmConfig& c) {
 // usual.
 namespace hopper {
 
-constexpr GemmConfig operands(DType a, DType b, int tile_m, int tile_n) {
+constexpr GemmConfig tile(int tile_m, int tile_n) {
   GemmConfig c;
-  c.a = a;
-  c.b = b;
   c.tile_m = tile_m;
   c.tile_n = tile_n;
   c.stages = 0;
   c.consumer_warpgroups = tile_m % 128 == 0 ? 2 : tile_m / 64;
+  return c;
+}
+constexpr GemmConfig operands(DType a, DType b, int tile_m, int tile_n) {
+  GemmConfig c = tile(tile_m, tile_n);
+  c.operands = SharedOperands{.a = {a}, .b = {b}};
   return c;
 }
 constexpr GemmConfig e4m3(int tile_m, int tile_n) {
@@ -58,12 +64,10 @@ constexpr GemmConfig e4m3(int tile_m, int tile_n) {
 constexpr GemmConfig e5m2(int tile_m, int tile_n) {
   return operands(DType::e5m2, DType::e5m2, tile_m, tile_n);
 }
-/// Packed int4 weights and tokens of e4m3.
+/// Packed int4 weights and tokens of e4m3, with chained sums.
 constexpr GemmConfig s4(int tile_weights, int tile_tokens) {
-  GemmConfig c = e4m3(tile_weights, tile_tokens);
-  c.a.stored = DType::s4;
-  c.a.source = Source::registers;
-  c.swapped = true;
+  GemmConfig c = tile(tile_weights, tile_tokens);
+  c.operands = PackedOperands{};
   return c;
 }
 constexpr GemmConfig to(DType result, GemmConfig c) {
@@ -81,11 +85,6 @@ constexpr GemmConfig stages(int count, GemmConfig c) {
   c.stages = count;
   return c;
 }
-/// Stages of so many spans along K.
-constexpr GemmConfig deep(int spans, GemmConfig c) {
-  c.k_spans = spans;
-  return c;
-}
 constexpr GemmConfig consumers(int warpgroups, GemmConfig c) {
   c.consumer_warpgroups = warpgroups;
   return c;
@@ -94,57 +93,75 @@ constexpr GemmConfig buffers(int a_warp, GemmConfig c) {
   c.buffers = a_warp;
   return c;
 }
-/// The configuration with a value of one member.
-template <auto member, auto value>
-constexpr GemmConfig with(GemmConfig c) {
-  c.*member = value;
+constexpr GemmConfig two_ctas(GemmConfig c) {
+  c.ctas_per_sm = 2;
   return c;
 }
-inline constexpr auto two_ctas = with<&GemmConfig::ctas_per_sm, 2>;
-inline constexpr auto pingpong = with<&GemmConfig::schedule, Schedule::pingpong>;
-inline constexpr auto multistage = with<&GemmConfig::schedule, Schedule::multistage>;
-inline constexpr auto promoted = with<&GemmConfig::sums, Sums::promoted>;
-inline constexpr auto block_scaled = with<&GemmConfig::sums, Sums::block_scaled>;
-inline constexpr auto swapped = with<&GemmConfig::swapped, true>;
-inline constexpr auto gated = with<&GemmConfig::gated, true>;
-inline constexpr auto zero_points = with<&GemmConfig::zero_points, true>;
-inline constexpr auto folded = with<&GemmConfig::folds, true>;
-inline constexpr auto in_halves = with<&GemmConfig::passes, 2>;
-inline constexpr auto looked_up = with<&GemmConfig::tables, true>;
-inline constexpr auto drawn = with<&GemmConfig::tiles, TileSource::drawn>;
-inline constexpr auto split_k = with<&GemmConfig::sharing, Sharing::workspace>;
+constexpr GemmConfig gated(GemmConfig c) {
+  c.gated = true;
+  return c;
+}
 
+// A word of a form that the configuration has not does not compile: see OneOf::as.
+
+/// The configuration with a value of one member of its operands, or of its walk over whole tiles.
+template <auto member, auto value>
+constexpr GemmConfig shared(GemmConfig c) {
+  c.operands.as<SharedOperands>().*member = value;
+  return c;
+}
+template <auto member, auto value>
+constexpr GemmConfig packed(GemmConfig c) {
+  c.operands.as<PackedOperands>().*member = value;
+  return c;
+}
+template <auto member, auto value>
+constexpr GemmConfig whole(GemmConfig c) {
+  c.walk.as<Whole>().*member = value;
+  return c;
+}
+inline constexpr auto swapped = shared<&SharedOperands::swapped, true>;
+inline constexpr auto promoted = shared<&SharedOperands::sums, Sums::promoted>;
+/// Stages of two spans along K.
+inline constexpr auto deep = shared<&SharedOperands::k_spans, 2>;
+inline constexpr auto exact = packed<&PackedOperands::sums, PackedSums::exact>;
+inline constexpr auto exact_by_two = packed<&PackedOperands::sums, PackedSums::exact_by_two>;
+inline constexpr auto exact_in_halves = packed<&PackedOperands::sums, PackedSums::exact_in_halves>;
+inline constexpr auto folded = packed<&PackedOperands::sums, PackedSums::folded>;
+inline constexpr auto by_table = packed<&PackedOperands::sums, PackedSums::table>;
+inline constexpr auto zero_points = packed<&PackedOperands::zero_points, true>;
+constexpr GemmConfig block_scaled(const GemmConfig& c) {
+  return packed_a(c) ? packed<&PackedOperands::sums, PackedSums::exact_scaled>(c)
+                     : shared<&SharedOperands::sums, Sums::block_scaled>(c);
+}
 constexpr GemmConfig mn_major_a(GemmConfig c) {
-  c.a.major = atom::Major::mn;
+  c.operands.as<SharedOperands>().a.major = atom::Major::mn;
   return c;
 }
 constexpr GemmConfig mn_major_b(GemmConfig c) {
-  c.b.major = atom::Major::mn;
+  c.operands.as<SharedOperands>().b.major = atom::Major::mn;
   return c;
 }
 constexpr GemmConfig mn_major_ab(const GemmConfig& c) {
   return mn_major_a(mn_major_b(c));
 }
-constexpr GemmConfig cluster_k(GemmConfig c) {
-  c.sharing = Sharing::cluster;
-  c.store = Store::lanes;
+
+inline constexpr auto pingpong = whole<&Whole::in_turns, true>;
+inline constexpr auto drawn = whole<&Whole::drawn, true>;
+// Beside many sums only the vertical search has room in the registers.
+inline constexpr auto horizontal = whole<&Whole::grouped, Grouping::horizontal>;
+inline constexpr auto vertical = whole<&Whole::grouped, Grouping::vertical>;
+inline constexpr auto ballot = whole<&Whole::grouped, Grouping::ballot>;
+inline constexpr auto group_maps = whole<&Whole::group_maps, true>;
+template <class Walk>
+constexpr GemmConfig walks(GemmConfig c) {
+  if (!(c.walk == GemmConfig().walk)) throw "two walks";  // does not compile either
+  c.walk = Walk{};
   return c;
 }
-// A group may end in the middle of a tile, so only kernels with a map a group store by the copy
-// engine; and beside many sums only the vertical search has room in the registers.
-template <Grouping search>
-constexpr GemmConfig grouped(GemmConfig c) {
-  c.grouped = search;
-  c.store = Store::lanes;
-  return c;
-}
-inline constexpr auto horizontal = grouped<Grouping::horizontal>;
-inline constexpr auto vertical = grouped<Grouping::vertical>;
-inline constexpr auto ballot = grouped<Grouping::ballot>;
-constexpr GemmConfig group_maps(GemmConfig c) {
-  c.store = Store::tensor_per_group;
-  return c;
-}
+inline constexpr auto multistage = walks<Multistage>;
+inline constexpr auto split_k = walks<SplitK>;
+inline constexpr auto cluster_k = walks<ClusterK>;
 
 /// In the order in which plans look at them, of each type dense ones first. A row that says no
 /// stages has as many as fit.
@@ -166,8 +183,8 @@ inline constexpr std::array rows = {
     common(pingpong(bf16(128, 96))),
     common(bf16(64, 64)),
     common(bf16(64, 112)),
-    common(deep(2, swapped(bf16(64, 16)))),
-    common(deep(2, swapped(bf16(64, 32)))),
+    common(deep(swapped(bf16(64, 16)))),
+    common(deep(swapped(bf16(64, 32)))),
     common(bf16(64, 128)),
     common(pingpong(swapped(bf16(128, 128)))),
     common(pingpong(swapped(bf16(128, 160)))),
@@ -204,7 +221,7 @@ inline constexpr std::array rows = {
     common(e4m3(64, 128)),
     common(swapped(e4m3(64, 96))),
     common(swapped(e4m3(64, 48))),
-    common(deep(2, swapped(e4m3(64, 24)))),
+    common(deep(swapped(e4m3(64, 24)))),
     common(swapped(e4m3(64, 128))),
     common(swapped(e4m3(128, 96))),
     common(swapped(e4m3(128, 128))),
@@ -223,7 +240,7 @@ inline constexpr std::array rows = {
     common(split_k(block_scaled(e4m3(128, 128)))),
     common(e4m3(64, 112)),
     common(swapped(e4m3(64, 16))),
-    common(deep(2, swapped(e4m3(64, 32)))),
+    common(deep(swapped(e4m3(64, 32)))),
     common(swapped(promoted(e4m3(64, 16)))),
     common(promoted(e4m3(64, 48))),
     common(promoted(e4m3(64, 112))),
@@ -238,17 +255,17 @@ inline constexpr std::array rows = {
     common(pingpong(to(DType::f32, e4m3(128, 128)))),
     common(pingpong(operands(DType::e5m2, DType::e4m3, 128, 128))),
     // Int4 weights, dense products.
-    common(two_ctas(cluster_k(deep(2, promoted(s4(128, 16)))))),
-    common(cluster_k(deep(2, promoted(s4(128, 64))))),
-    common(promoted(s4(128, 128))),
+    common(two_ctas(cluster_k(exact_by_two(s4(128, 16))))),
+    common(cluster_k(exact_by_two(s4(128, 64)))),
+    common(exact(s4(128, 128))),
     common(s4(128, 256)),
     common(cluster_k(s4(128, 64))),
     common(cluster_k(block_scaled(s4(128, 32)))),
-    common(cluster_k(promoted(to(DType::f16, s4(128, 64))))),
+    common(cluster_k(exact(to(DType::f16, s4(128, 64))))),
     common(cluster_k(folded(s4(128, 64)))),
-    common(cluster_k(looked_up(folded(s4(128, 64))))),
-    common(cluster_k(zero_points(promoted(s4(128, 64))))),
-    common(gated(consumers(1, promoted(s4(128, 32))))),
+    common(cluster_k(by_table(s4(128, 64)))),
+    common(cluster_k(zero_points(exact(s4(128, 64))))),
+    common(gated(consumers(1, exact(s4(128, 32))))),
     common(drawn(pingpong(bf16(128, 128)))),
     common(drawn(pingpong(swapped(bf16(128, 176))))),
     common(drawn(pingpong(e4m3(128, 160)))),
@@ -291,12 +308,12 @@ inline constexpr std::array rows = {
     more(promoted(operands(DType::e4m3, DType::e5m2, 128, 128))),
     more(promoted(operands(DType::e5m2, DType::e4m3, 128, 128))),
     more(promoted(e5m2(128, 128))),
-    more(cluster_k(promoted(s4(128, 32)))),
-    more(cluster_k(promoted(to(DType::f16, s4(128, 16))))),
-    more(promoted(to(DType::f16, s4(128, 128)))),
+    more(cluster_k(exact(s4(128, 32)))),
+    more(cluster_k(exact(to(DType::f16, s4(128, 16))))),
+    more(exact(to(DType::f16, s4(128, 128)))),
     more(to(DType::f16, s4(128, 256))),
     more(s4(128, 128)),
-    more(in_halves(promoted(s4(192, 128)))),
+    more(exact_in_halves(s4(192, 128))),
     more(s4(192, 176)),
     more(folded(s4(128, 256))),
     more(cluster_k(block_scaled(s4(128, 64)))),
@@ -330,19 +347,19 @@ inline constexpr std::array rows = {
     common(vertical(gated(block_scaled(e4m3(128, 128))))),
     common(ballot(swapped(gated(consumers(1, bf16(128, 32)))))),
     common(vertical(gated(bf16(128, 256)))),
-    common(ballot(buffers(1, consumers(4, deep(2, promoted(s4(256, 16))))))),
-    common(two_ctas(ballot(deep(2, promoted(s4(128, 16)))))),
-    common(two_ctas(ballot(promoted(s4(128, 32))))),
-    common(ballot(buffers(1, consumers(4, in_halves(promoted(s4(256, 64))))))),
-    common(ballot(promoted(s4(128, 128)))),
+    common(ballot(buffers(1, consumers(4, exact_by_two(s4(256, 16)))))),
+    common(two_ctas(ballot(exact_by_two(s4(128, 16))))),
+    common(two_ctas(ballot(exact(s4(128, 32))))),
+    common(ballot(buffers(1, consumers(4, exact_in_halves(s4(256, 64)))))),
+    common(ballot(exact(s4(128, 128)))),
     common(two_ctas(ballot(s4(128, 64)))),
     common(ballot(s4(192, 176))),
     common(ballot(block_scaled(s4(128, 32)))),
-    common(ballot(promoted(to(DType::f16, s4(128, 64))))),
+    common(ballot(exact(to(DType::f16, s4(128, 64))))),
     common(two_ctas(ballot(folded(s4(128, 64))))),
-    common(two_ctas(ballot(looked_up(folded(s4(128, 64)))))),
-    common(two_ctas(ballot(zero_points(promoted(s4(128, 32)))))),
-    common(ballot(gated(consumers(1, promoted(s4(128, 32)))))),
+    common(two_ctas(ballot(by_table(s4(128, 64))))),
+    common(two_ctas(ballot(zero_points(exact(s4(128, 32)))))),
+    common(ballot(gated(consumers(1, exact(s4(128, 32)))))),
     common(drawn(vertical(pingpong(e4m3(128, 128))))),
     more(ballot(swapped(e4m3(128, 8)))),
     more(ballot(swapped(e4m3(128, 24)))),
@@ -355,23 +372,23 @@ inline constexpr std::array rows = {
     more(group_maps(ballot(swapped(e4m3(128, 64))))),
     more(group_maps(vertical(e4m3(128, 256)))),
     more(group_maps(vertical(block_scaled(e4m3(128, 128))))),
-    more(two_ctas(ballot(promoted(s4(128, 8))))),
-    more(two_ctas(ballot(in_halves(promoted(s4(128, 64)))))),
-    more(ballot(promoted(s4(128, 64)))),
-    more(ballot(in_halves(promoted(s4(192, 128))))),
-    more(ballot(promoted(s4(128, 96)))),
+    more(two_ctas(ballot(exact(s4(128, 8))))),
+    more(two_ctas(ballot(exact_in_halves(s4(128, 64))))),
+    more(ballot(exact(s4(128, 64)))),
+    more(ballot(exact_in_halves(s4(192, 128)))),
+    more(ballot(exact(s4(128, 96)))),
     more(two_ctas(ballot(s4(128, 16)))),
     more(ballot(s4(128, 192))),
     more(ballot(s4(128, 128))),
     more(ballot(block_scaled(s4(128, 64)))),
-    more(ballot(promoted(to(DType::f16, s4(128, 128))))),
+    more(ballot(exact(to(DType::f16, s4(128, 128))))),
     more(ballot(to(DType::f16, s4(128, 192)))),
-    more(two_ctas(ballot(promoted(to(DType::f16, s4(128, 16)))))),
+    more(two_ctas(ballot(exact(to(DType::f16, s4(128, 16)))))),
     more(two_ctas(ballot(folded(s4(128, 16))))),
     more(ballot(folded(s4(128, 256)))),
-    more(two_ctas(ballot(looked_up(folded(s4(128, 16)))))),
-    more(two_ctas(ballot(zero_points(promoted(s4(128, 16)))))),
-    more(ballot(zero_points(promoted(s4(128, 64))))),
+    more(two_ctas(ballot(by_table(s4(128, 16))))),
+    more(two_ctas(ballot(zero_points(exact(s4(128, 16)))))),
+    more(ballot(zero_points(exact(s4(128, 64))))),
 };
 
 }  // namespace hopper

@@ -57,6 +57,9 @@ constexpr bool has_producer(const RegisterConfig& c) {
 constexpr bool asks_for_tiles(const RegisterConfig& c) {
   return c.tiles == TileSource::launch_control;
 }
+constexpr bool takes_turns(const RegisterConfig& c) {
+  return c.schedule == Schedule::pingpong;
+}
 /// The warp that asks; the producer is warp 0.
 inline constexpr int asking_warp = 3;
 /// Warps that multiply a tile together; all that multiply, the first of which stands behind the
@@ -65,7 +68,7 @@ constexpr int tile_warps(const RegisterConfig& c) {
   return c.warps_m * c.warps_n;
 }
 constexpr int consumer_warps(const RegisterConfig& c) {
-  return tile_warps(c) * (c.schedule == Schedule::pingpong ? 2 : 1);
+  return tile_warps(c) * (takes_turns(c) ? 2 : 1);
 }
 constexpr int first_consumer_warp(const RegisterConfig& c) {
   return has_producer(c) ? 4 : 0;
@@ -198,7 +201,7 @@ constexpr RegisterSmemMap smem_map(const RegisterConfig& c) {
   map.barriers = map.tiles + (asks_for_tiles(c) ? pipeline::ring_bytes(tile_ring_shape(c)) : 0);
   map.c_barriers = map.barriers + pipeline::barrier_bytes(c.stages);
   map.turns = map.c_barriers + c_barrier_bytes(c);
-  map.bytes = map.turns + (c.schedule == Schedule::pingpong ? 16 : 0);
+  map.bytes = map.turns + (takes_turns(c) ? 16 : 0);
   return map;
 }
 
@@ -282,8 +285,7 @@ constexpr const char* producer_fault(const RegisterConfig& c) {
   if (c.splits_k || c.any_alignment) {
     return "a producer brings whole tiles of rows that begin at multiples of 16 bytes";
   }
-  if (consumer_warps(c) % 4 != 0 ||
-      (c.schedule == Schedule::pingpong && tile_warps(c) != pipeline::turn_arrivals)) {
+  if (consumer_warps(c) % 4 != 0 || (takes_turns(c) && tile_warps(c) != pipeline::turn_arrivals)) {
     return "consumers are whole warpgroups; in ping-pong a tile is one's";
   }
   if (c.tile_m > 256 || c.tile_n > 256) return "a tensor copy brings at most 256 rows";

@@ -29,7 +29,7 @@ constexpr Name name_of(const RegisterConfig& c) {
   (((name += "_") += c.tile_m) += "x") += c.tile_n;
   if (c.any_alignment) name += "_any";
   if (has_producer(c)) name += "_tma";
-  if (c.schedule == Schedule::pingpong) name += "_pp";
+  if (takes_turns(c)) name += "_pp";
   if (asks_for_tiles(c)) name += "_clc";
   return name;
 }

@@ -18,8 +18,8 @@ class Exact {
   static constexpr int values = config.tile_n / 2;  // a thread's sums of one atom
   static constexpr int steps = group_steps;
   static constexpr bool accumulates = false;
-  static constexpr bool token_blocks = config.sums == Sums::block_scaled;
-  using Accumulator = isa::Fragment<float, values / config.passes>;
+  static constexpr bool token_blocks = is_block_scaled(config);
+  using Accumulator = isa::Fragment<float, values / passes(config)>;
 
   /// `token_scales` is where those of stage 0 lie.
   WW_DEVICE Exact(const Weights& weights, isa::SharedAddress token_scales,
@@ -79,8 +79,8 @@ class Exact {
   /// The sums of an atom, of the tokens of a pass, times scales of its rows.
   WW_DEVICE static void add(const KTile& k, isa::Pair rows, int pass, Accumulator& accumulator,
                             float (&total)[values]) {
-    WW_UNROLL for (int from = 0; from < values / config.passes; ++from) {
-      const int v = pass * (values / config.passes) + from;
+    WW_UNROLL for (int from = 0; from < values / passes(config); ++from) {
+      const int v = pass * (values / passes(config)) + from;
       const float row = v % 4 < 2 ? rows.low : rows.high;
       total[v] +=
           accumulator[from] * (token_blocks ? row * k.token[token_blocks ? v / 4 : 0][v % 2] : row);

@@ -77,7 +77,7 @@ class Int4Weights {
   /// Where the packed tile of an atom's rows begins in a stage.
   WW_DEVICE static int tile_of(int warpgroup, int i) {
     constexpr GemmConfig cfg = Tag::config;
-    return atom_row(cfg, warpgroup, i) / packed::kTileRows * cfg.k_spans * most_packed_tile(cfg);
+    return atom_row(cfg, warpgroup, i) / packed::kTileRows * k_spans(cfg) * most_packed_tile(cfg);
   }
 
   /// Calls `body` with the k32 steps that share scales, which only the launch knows. With one step
@@ -85,7 +85,7 @@ class Int4Weights {
   /// are many, whose code would be long.
   template <class Body>
   WW_DEVICE void by_group(const Body& body) const {
-    if constexpr (decoding(config) == Decoding::folded) {
+    if constexpr (group_sums(config) == GroupSums::folded) {
       body(Steps<1>{});
     } else {
       if (packed_.group == 128) return body(Steps<4>{});
@@ -99,7 +99,7 @@ class Int4Weights {
   /// The group of a step in its k_tile, where `body` has got `steps`.
   template <int steps>
   [[nodiscard]] WW_DEVICE int group_of(int step) const {
-    if constexpr (decoding(config) == Decoding::folded) return step * 32 / packed_.group;
+    if constexpr (group_sums(config) == GroupSums::folded) return step * 32 / packed_.group;
     const bool by_two = each_step && steps == 1 && packed_.group == 64;
     return by_two ? step / 2 : step / steps;
   }
