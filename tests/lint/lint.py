@@ -5,8 +5,9 @@
     lint.py --self-test   shows that each rule finds what it is there to find
 
 Rules: switches (no #if above isa/), floors (a room includes only rooms below it), machine (kernel/,
-tile/ and pipeline/ speak to the machine through isa/ alone), length (450 lines a kernel file, 100
-columns), bits (no function of <bit> that nvcc makes 0), unfinished (no notes of unfinished work),
+tile/ and pipeline/ speak to the machine through isa/ alone), length (450 lines a kernel file, 350
+a file of plan/, 100 columns), families (nothing asks which family a kernel is of: a virtual function
+of Family does), dates (measurements with a date stand in docs/log/ and the CHANGELOG alone), bits (no function of <bit> that nvcc makes 0), unfinished (no notes of unfinished work),
 docstring (every instruction of isa/ has one), clobber (an instruction of isa/ that touches memory
 or orders it is volatile and clobbers memory).
 """
@@ -23,7 +24,7 @@ ABOVE_ISA = ("pipeline", "tile", "kernel")
 CODE = (".h", ".cpp", ".cu", ".cuh", ".py")
 CPP = (".h", ".cpp", ".cu", ".cuh")
 TEXT = CODE + (".cmake", ".txt", ".md", ".sh", "")
-MAX_KERNEL_LINES = 450
+MAX_LINES = {"kernel": 450, "plan": 350}
 MAX_COLUMNS = 100
 # Spelt apart, so that this file passes its own rule.
 UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
@@ -134,8 +135,9 @@ def check_length(name, text):
     if not name.endswith(CODE):
         return
     lines = text.splitlines()
-    if room_of(name) == "kernel" and len(lines) > MAX_KERNEL_LINES:
-        yield len(lines), f"a kernel file of more than {MAX_KERNEL_LINES} lines"
+    most = MAX_LINES.get(room_of(name), len(lines))
+    if len(lines) > most:
+        yield len(lines), f"a file of {room_of(name)}/ of more than {most} lines"
     for number, line in enumerate(lines, 1):
         if len(line) > MAX_COLUMNS:
             yield number, f"{len(line)} columns, more than {MAX_COLUMNS}"
@@ -148,6 +150,24 @@ def check_bits(name, text):
     for number, line in enumerate(strip(text).splitlines(), 1):
         if re.search(r"\bstd::(bit_width|bit_floor|count[lr]_\w+|popcount)\b", line):
             yield number, "a function of <bit> that nvcc makes 0 in device code"
+
+
+def check_families(name, text):
+    """A chain of ifs over families is what a new one has to be added to."""
+    if not name.startswith(("warpwright/", "cli/", "bench/", "python/")):
+        return
+    for number, line in enumerate(strip(text).splitlines(), 1):
+        if re.search(r"\bif (?:constexpr )?\(.*\bfamily(?:\(\)|_)?\s*[=!]=(?!\s*nullptr)", line):
+            yield number, "asks for a family by name: let Family answer"
+
+
+def check_dates(name, text):
+    """A page says what is; the log says what was measured when."""
+    if name.startswith("docs/log/") or not name.startswith(("docs/", "README", "CONTRIBUTING")):
+        return
+    for number, line in enumerate(text.splitlines(), 1):
+        if re.search(r"\b20\d\d-\d\d-\d\d\b(?![\w-])", re.sub(r"\]\([^)]*\)", "]", line)):
+            yield number, "a date: measurements of a day belong to docs/log/"
 
 
 def check_unfinished(_, text):
@@ -212,6 +232,8 @@ RULES = {
     "machine": (check_machine, CPP),
     "length": (check_length, CODE),
     "bits": (check_bits, CPP),
+    "families": (check_families, CPP),
+    "dates": (check_dates, (".md",)),
     "unfinished": (check_unfinished, TEXT),
     "docstring": (check_docstring, CPP),
     "clobber": (check_clobber, CPP),
@@ -239,6 +261,15 @@ CASES = [
     ("switches", "warpwright/tile/a.h", "# if 1\n#endif\n", True),
     ("switches", "warpwright/tile/a.h", "#pragma once\n// #if in words\n", False),
     ("switches", "warpwright/isa/a.h", "#ifdef __CUDA_ARCH__\n#endif\n", False),
+    ("length", "warpwright/plan/a.cpp", "int x;\n" * 351, True),
+    ("length", "warpwright/plan/a.cpp", "int x;\n" * 350, False),
+    ("families", "warpwright/plan/a.cpp", "if (family == Family::hopper) f();\n", True),
+    ("families", "cli/a.cpp", "if (plan.family() != hopper) f();\n", True),
+    ("families", "warpwright/plan/a.cpp", "if (family == nullptr) f();\n", False),
+    ("families", "warpwright/plan/a.cpp", "// if (family == Family::hopper)\n", False),
+    ("dates", "docs/a.md", "Measured on 2026-11-23: 3 us.\n", True),
+    ("dates", "docs/a.md", "See [the log](log/a.md#of-2026-11-23).\n", False),
+    ("dates", "docs/log/a.md", "Measured on 2026-11-23: 3 us.\n", False),
     ("floors", "warpwright/layout/a.h", '#include "warpwright/atom/b.h"\n', True),
     ("floors", "warpwright/isa/a.h", "#include <warpwright/kernel/b.h>\n", True),
     ("floors", "warpwright/device/a.h", '#include "cli/b.h"\n', True),
@@ -265,8 +296,8 @@ CASES = [
     ("machine", "warpwright/kernel/a.h",
      '// a new one: memcpy\nint x = a * b + 2 * c; f("asm"); return *this;\nint* p = q;\n', False),
     ("machine", "warpwright/isa/a.h", "int i = threadIdx.x;\n", False),
-    ("length", "warpwright/kernel/a.h", "\n" * (MAX_KERNEL_LINES + 1), True),
-    ("length", "warpwright/kernel/a.h", "\n" * MAX_KERNEL_LINES, False),
+    ("length", "warpwright/kernel/a.h", "\n" * 451, True),
+    ("length", "warpwright/kernel/a.h", "\n" * 450, False),
     ("length", "tests/a.cpp", "/" * (MAX_COLUMNS + 1), True),
     ("length", "tests/a.cpp", "/" * MAX_COLUMNS, False),
     ("switches", "warpwright/kernel/hopper/table.h", "#ifdef __CUDA_ARCH__\n#endif\n", True),
