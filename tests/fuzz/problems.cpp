@@ -15,8 +15,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/kernel/problems.h"
-#include "tests/kernel/problems_cuda.h"
+#include "tests/kernel/problem_cuda.h"
 
 namespace warpwright::tests {
 namespace {
@@ -119,7 +118,7 @@ class Fuzz {
     while (!broken_ && seconds() < asked_.seconds) {
       const std::uint64_t seed = next_++;
       if (taken_ >= asked_.count) return;
-      const Problem problem(seed, asked_.most, asked_.blackwell());
+      const Seeded problem(seed, asked_.most, asked_.blackwell());
       if (!asked_.kernel.empty() && asked_.kernel != problem.instance().name) continue;
       if (taken_++ >= asked_.count) return;
       std::string said;

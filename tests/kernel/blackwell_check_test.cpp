@@ -1,6 +1,11 @@
 // The Blackwell kernel under many schedules and with its synchronisation broken: a sample here, the
 // whole set in script/campaign (docs/log/campaign.md, docs/mutation.md).
+#include <stdexcept>
+#include <string>
+#include <vector>
+
 #include "tests/kernel/check_case.h"
+#include "tests/kernel/problem.h"
 
 namespace warpwright::device {
 namespace {
@@ -21,31 +26,46 @@ std::string text(TileSource source) {
   return "";
 }
 
+// A product small enough for hundreds of runs: its K goes once round the ring of stages and on, in
+// one tile or in those that a CTA takes together, and every CTA of a persistent grid takes two
+// tiles or more.
+struct Form {
+  std::string name;
+  tests::Instance instance;
+  tests::Ask ask;
+};
+
 // A cluster of this form on as many SMs as hold one, with 5 cluster tiles where they are taken one
 // after the other.
-CheckCase form(bool pair, TileSource source, atom::ClusterShape cluster) {
-  CheckCase c;
-  c.name = (pair ? "pair, " : "one SM, ") + text(source) + ", " + std::to_string(cluster.m) + "x" +
-           std::to_string(cluster.n);
-  c.cluster = cluster;
-  c.sms = atom::cluster_size(cluster);
-  c.result = DType::bf16;
-  c.tile_n = pair ? 256 : 128;
-  c.architecture = 100;
-  c.choices.pair = pair;
-  c.choices.tiles = source;
+Form form(bool pair, TileSource source, atom::ClusterShape cluster, DType operand = DType::bf16,
+          DType result = DType::bf16) {
   const bool persistent = source != TileSource::one_tile;
+  const int tile_n = pair ? 256 : 128;
   // 256 rows are one cluster tile where the cluster is two high.
-  c.n = c.tile_n * cluster.n * (persistent ? (cluster.m == 1 ? 3 : 5) : 1);
-  c.k = persistent ? 2 * 64 : 7 * 64;
-  return c;
+  const int n = tile_n * cluster.n * (persistent ? (cluster.m == 1 ? 3 : 5) : 1);
+  const tests::Ask ask{.m = 256,
+                       .n = n,
+                       .k = (persistent ? 2 : 7) * 1024 / numeric::bits(operand),
+                       .cluster = cluster,
+                       .clusters = 1};
+  const std::string name = (pair ? "pair, " : "one SM, ") + text(source) + ", " +
+                           std::to_string(cluster.m) + "x" + std::to_string(cluster.n);
+  for (const auto& row : blackwell_kernels()) {
+    const kernel::BlackwellConfig& c = row.config;
+    const bool narrow = c.kind == atom::UmmaKind::f8f6f4;
+    if (c.pair == pair && c.tiles == source && c.result == result && c.tile_n == tile_n &&
+        narrow == (numeric::bits(operand) == 8)) {
+      return {name, tests::foreign_instance(row, operand, operand), ask};
+    }
+  }
+  throw std::invalid_argument(name);
 }
 
 constexpr TileSource sources[] = {TileSource::one_tile, TileSource::static_persistent,
                                   TileSource::launch_control};
 
-std::vector<CheckCase> all_forms() {
-  std::vector<CheckCase> all;
+std::vector<Form> all_forms() {
+  std::vector<Form> all;
   for (const TileSource source : sources) {
     for (const atom::ClusterShape cluster :
          {atom::ClusterShape{1, 1}, {2, 1}, {2, 2}, {4, 2}, {4, 4}}) {
@@ -56,28 +76,23 @@ std::vector<CheckCase> all_forms() {
   return all;
 }
 
-// Other epilogues and types, and edges in both directions.
-std::vector<CheckCase> variants() {
-  std::vector<CheckCase> all;
-  CheckCase c = form(true, TileSource::launch_control, {2, 1});
-  c.name += ", e4m3 to f32 with C";
-  c.operand = DType::e4m3;
-  c.k = 2 * 128;
-  c.result = DType::f32;
-  c.beta = 1;
-  all.push_back(c);
-  c = form(false, TileSource::static_persistent, {2, 2});
-  c.name += ", with C, ragged, D by elements";
-  c.n -= 117;
-  c.d_padding = 1;
-  c.beta = 1;
-  all.push_back(c);
-  // C by the copy engine, into buffers that lanes have read D from.
-  c = form(false, TileSource::launch_control, {2, 1});
-  c.name += ", with C, D by elements";
-  c.d_padding = 1;
-  c.beta = 1;
-  all.push_back(c);
+// Other epilogues and types, and edges in both directions; C by the copy engine, into buffers that
+// lanes have read D from.
+std::vector<Form> variants() {
+  std::vector<Form> all = {
+      form(true, TileSource::launch_control, {2, 1}, DType::e4m3, DType::f32),
+      form(false, TileSource::static_persistent, {2, 2}),
+      form(false, TileSource::launch_control, {2, 1}),
+  };
+  all[0].name += ", e4m3 to f32 with C";
+  all[1].name += ", with C, ragged, D by elements";
+  all[1].ask.n -= 117;
+  all[2].name += ", with C, D by elements";
+  for (Form& f : all) f.ask.beta = 1;
+  for (Form* f : {&all[1], &all[2]}) {
+    f->ask.padding = 1;
+    f->ask.packed_c = true;
+  }
   return all;
 }
 
@@ -93,11 +108,11 @@ TEST(BlackwellCheck, CleanUnderManySchedules) {
            "Written by `script/campaign`: eager, latest, and random schedules by seed, with all\n"
            "checks of the model on and D compared with the reference.\n\n"
            "| problem | plan | schedules | findings |\n|---|---|---:|---:|\n";
-  std::vector<CheckCase> all = all_forms();
-  for (const CheckCase& c : variants()) all.push_back(c);
-  for (const CheckCase& c : sampled(all, 3)) {
-    const CheckProblem problem(c);
-    expect_clean(c.name, problem.plan(), problem.operands(), 2, table);
+  std::vector<Form> all = all_forms();
+  for (const Form& c : variants()) all.push_back(c);
+  for (const Form& c : sampled(all, 3)) {
+    const tests::Problem problem(c.instance, c.ask);
+    expect_clean(c.name, problem.planned(), problem.operands(), 2, table);
   }
 }
 
@@ -107,8 +122,8 @@ TEST(BlackwellCheck, NoMutantSurvives) {
   std::ofstream table = campaign_table("blackwell_mutation");
   table << "# Mutants of the Blackwell GEMM kernel\n\n"
            "Written by `script/campaign`; see docs/mutation.md for what the columns say.\n";
-  std::vector<CheckCase> some = {form(true, TileSource::one_tile, {2, 1}),
-                                 form(false, TileSource::launch_control, {2, 1})};
+  std::vector<Form> some = {form(true, TileSource::one_tile, {2, 1}),
+                            form(false, TileSource::launch_control, {2, 1})};
   if (campaign()) {
     some = {form(false, TileSource::one_tile, {2, 2}),
             form(true, TileSource::one_tile, {2, 2}),
@@ -116,12 +131,12 @@ TEST(BlackwellCheck, NoMutantSurvives) {
             form(true, TileSource::static_persistent, {2, 1}),
             form(false, TileSource::launch_control, {2, 1}),
             form(true, TileSource::launch_control, {2, 1})};
-    for (const CheckCase& c : variants()) some.push_back(c);
+    for (const Form& c : variants()) some.push_back(c);
   }
   Mutants mutants(argued_blackwell);
-  for (const CheckCase& c : part_of(some)) {
-    const CheckProblem problem(c);
-    mutants.expect_all_killed(c.name, problem.plan(), problem.operands(), 3, table);
+  for (const Form& c : part_of(some)) {
+    const tests::Problem problem(c.instance, c.ask);
+    mutants.expect_all_killed(c.name, problem.planned(), problem.operands(), 3, table);
   }
   mutants.expect_all_needed();
 }

@@ -12,7 +12,6 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <random>
 #include <set>
 #include <span>
 #include <string>
@@ -23,66 +22,6 @@
 #include "warpwright/device/check.h"
 
 namespace warpwright::device {
-
-/// A product small enough for hundreds of runs: its K goes once round the ring of stages and on,
-/// in one tile or in those that a CTA takes together, and every CTA of a persistent grid takes two
-/// tiles or more.
-struct CheckCase {
-  std::string name;
-  atom::ClusterShape cluster;
-  int sms;
-  DType result;
-  int n;
-  int tile_n;
-  float beta = 0;
-  int d_padding = 0;  ///< columns more than n from row to row
-  DType operand = DType::bf16;
-  int k = 7 * 64;
-  int architecture = 90;
-  PlanChoices choices = {};  ///< beside cluster and tile
-};
-
-class CheckProblem {
- public:
-  explicit CheckProblem(const CheckCase& c) : plan_(Refusal{RefusalCode::no_kernel, ""}) {
-    std::mt19937 random(1);
-    const std::int64_t width = numeric::bits(c.operand) / 8;
-    a_.resize(static_cast<std::size_t>(m * c.k * width / 2));
-    b_.resize(static_cast<std::size_t>(c.n * c.k * width / 2));
-    // bf16 or f16, or two 8-bit floats, of one sign of exponent: +-1 to 2.
-    for (auto* operand : {&a_, &b_}) {
-      for (std::uint16_t& x : *operand) {
-        const auto bits = static_cast<unsigned>(random());
-        x = static_cast<std::uint16_t>(width == 1 ? 0x3838 | (bits & 0x8787)
-                                                  : 0x3c00 | (bits & 0x807f));
-      }
-    }
-    const int pitch = c.n + c.d_padding;
-    const int bytes = numeric::bits(c.result) / 8;
-    c_.resize(static_cast<std::size_t>(m) * c.n * bytes, std::byte{0x3c});
-    d_.resize(static_cast<std::size_t>(m) * pitch * bytes);
-    operands_.a = matrix(a_.data(), c.operand, m, c.k);
-    operands_.b = matrix(b_.data(), c.operand, c.n, c.k);
-    operands_.d = matrix(d_.data(), c.result, m, c.n);
-    operands_.d.row_stride = pitch;
-    operands_.beta = c.beta;
-    if (c.beta != 0) operands_.c = matrix(c_.data(), c.result, m, c.n);
-    PlanChoices choices = c.choices;
-    choices.cluster = c.cluster;
-    choices.tile_n = c.tile_n;
-    plan_ = warpwright::plan(operands_, model_facts(c.sms, c.architecture), choices);
-  }
-
-  [[nodiscard]] const Result<Plan>& plan() const { return plan_; }
-  [[nodiscard]] const GemmOperands& operands() const { return operands_; }
-
- private:
-  static constexpr int m = 256;
-  std::vector<std::uint16_t> a_, b_;
-  std::vector<std::byte> c_, d_;
-  GemmOperands operands_;
-  Result<Plan> plan_;
-};
 
 /// A table that a campaign writes, by a name that script/campaign_pages.py knows; closed outside
 /// one.

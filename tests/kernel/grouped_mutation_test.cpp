@@ -4,44 +4,33 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <random>
 #include <string>
 
 #include "tests/campaign.h"
-#include "tests/kernel/grouped_case.h"
+#include "tests/kernel/problem.h"
 #include "warpwright/device/check.h"
 
 namespace warpwright::grouped {
 namespace {
 
-Case mutation_case(const char* kernel) {
-  Case c;
-  c.kernel = kernel;
-  c.offsets = {0, 3, 3, 21, 40};
-  c.total = 40;
-  c.n = 136;
-  c.k = 520;
-  c.cluster = {1, 1};
-  c.scaling = scalings(config_of(kernel)).back();
-  return c;
-}
-
 void expect_all_killed(const char* kernel, atom::ClusterShape cluster,
                        device::MutationReport* report = nullptr) {
-  Case c = mutation_case(kernel);
-  c.cluster = cluster;
-  if (kernel::operand_bits(config_of(kernel)) == 8) c.k = 2 * c.k;
-  SCOPED_TRACE(text(c));
-  Tensors t(c);
-  const auto made = plan(t.operands, model_facts(2), {.cluster = c.cluster, .kernel = c.kernel});
+  const tests::Instance instance = tests::named(kernel);
+  const int k = kernel::operand_bits(instance.config) == 8 ? 1040 : 520;
+  tests::Ask ask = tests::grouped_ask(instance, {0, 3, 3, 21, 40}, 136, k);
+  ask.cluster = cluster;
+  const tests::Problem problem(instance, ask);
+  SCOPED_TRACE(problem.text());
+  const GemmOperands operands = problem.operands();
+  const auto made = plan(operands, model_facts(2), problem.choices());
   ASSERT_TRUE(made.ok()) << made.reason();
   device::CheckOptions options;
   options.schedules = 12;
   options.jobs = 2;
-  const auto checked = device::check(*made, t.operands, options);
+  const auto checked = device::check(*made, operands, options);
   ASSERT_TRUE(checked.ok()) << checked.reason();
   ASSERT_TRUE(checked->clean()) << checked->findings.front().finding.sentence;
-  const auto mutated = device::mutate(*made, t.operands, options);
+  const auto mutated = device::mutate(*made, operands, options);
   ASSERT_TRUE(mutated.ok()) << mutated.reason();
   ASSERT_TRUE(mutated->unbroken.empty());
   std::printf("%s: %s\n", kernel, mutated->score().c_str());

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "tests/kernel/check_case.h"
-#include "tests/kernel/variants.h"
+#include "tests/kernel/problem.h"
 #include "warpwright/plan/hopper.h"
 
 namespace warpwright::device {
@@ -16,7 +16,7 @@ namespace {
 
 using kernel::GemmConfig;
 using tests::Ask;
-using tests::Variant;
+using tests::Problem;
 
 // A product small enough for hundreds of runs, by one kind of kernel: its K goes once round the
 // ring of stages and on, and every CTA takes two tiles or more or, split along K, shares of some.
@@ -220,32 +220,26 @@ Ask ask_for(const Case& c, const GemmConfig& config) {
   return ask;
 }
 
-class Problem {
- public:
-  Problem(const tests::Instance& instance, const Case& c)
-      : variant_(instance, ask_for(c, instance.config)),
-        plan_(warpwright::plan(operands(), model_facts(variant_.sms()),
-                               choices_for(instance.config, c))) {}
-
-  [[nodiscard]] const Result<Plan>& plan() const { return plan_; }
-  [[nodiscard]] GemmOperands operands() const { return variant_.operands(); }
-
- private:
-  [[nodiscard]] PlanChoices choices_for(const GemmConfig& config, const Case& c) const {
-    PlanChoices choices = variant_.choices();
+// What the checks take of a case.
+struct Prepared {
+  Prepared(const tests::Instance& instance, const Case& c)
+      : problem(instance, ask_for(c, instance.config)), operands(problem.operands()) {
+    PlanChoices choices = problem.choices();
     if (c.static_shares) choices.tiles = kernel::TileSource::static_persistent;
-    if (shares_cluster_k(config)) choices.cluster_k = sharers;  // one cluster: there is one tile
-    return choices;
+    // One cluster: there is one tile.
+    if (shares_cluster_k(instance.config)) choices.cluster_k = sharers;
+    plan = warpwright::plan(operands, problem.facts(), choices);
   }
 
-  Variant variant_;
-  Result<Plan> plan_;
+  Problem problem;
+  GemmOperands operands;
+  Result<Plan> plan = Refusal{};
 };
 
-// The first kernel of this build that a case wants; says aloud when there is none.
-std::unique_ptr<Problem> problem_of(const Case& c) {
+// By the first kernel of this build that a case wants; says aloud when there is none.
+std::unique_ptr<Prepared> prepared(const Case& c) {
   const auto instance = tests::one_with(c.name, c.has);
-  return instance ? std::make_unique<Problem>(*instance, c) : nullptr;
+  return instance ? std::make_unique<Prepared>(*instance, c) : nullptr;
 }
 
 TEST(Check, CleanUnderManySchedules) {
@@ -257,8 +251,8 @@ TEST(Check, CleanUnderManySchedules) {
   std::vector<Case> all(std::begin(cases), std::end(cases));
   all.insert(all.end(), std::begin(more_clean_cases), std::end(more_clean_cases));
   for (const Case& c : sampled(all, 3)) {
-    const auto wanted = problem_of(c);
-    if (wanted) expect_clean(c.name, wanted->plan(), wanted->operands(), 2, table);
+    const auto wanted = prepared(c);
+    if (wanted) expect_clean(c.name, wanted->plan, wanted->operands, 2, table);
   }
 }
 
@@ -267,11 +261,12 @@ TEST(Mutation, ArgumentsNameLines) {
 }
 
 TEST(Check, FindsAMutantAndReplaysIt) {
-  const auto wanted = problem_of(in_turns_with_c);
+  const auto wanted = prepared(in_turns_with_c);
   ASSERT_TRUE(wanted);
-  const Problem& problem = *wanted;
-  ASSERT_TRUE(problem.plan()) << problem.plan().reason();
-  const auto mutants = mutants_of(*problem.plan(), problem.operands());
+  const Result<Plan>& made = wanted->plan;
+  const GemmOperands& operands = wanted->operands;
+  ASSERT_TRUE(made) << made.reason();
+  const auto mutants = mutants_of(*made, operands);
   ASSERT_TRUE(mutants);
   ASSERT_FALSE(mutants->empty());
   CheckOptions options;
@@ -283,37 +278,37 @@ TEST(Check, FindsAMutantAndReplaysIt) {
     }
   }
   ASSERT_TRUE(options.mutation);
-  const Result<CheckReport> report = check(*problem.plan(), problem.operands(), options);
+  const Result<CheckReport> report = check(*made, operands, options);
   ASSERT_TRUE(report);
   ASSERT_FALSE(report->clean());
   EXPECT_EQ(report->failing, 4);
   options.replay = report->findings.front().first;
   options.mode.reset();
-  const Result<CheckReport> again = check(*problem.plan(), problem.operands(), options);
+  const Result<CheckReport> again = check(*made, operands, options);
   ASSERT_TRUE(again);
   EXPECT_EQ(again->schedules, 1);
   EXPECT_EQ(again->findings.front().finding.sentence, report->findings.front().finding.sentence);
   // The fence is missing whatever the order of events: no decision matters.
-  const Result<Reduction> reduced =
-      reduce(*problem.plan(), problem.operands(), *options.replay, options);
+  const Result<Reduction> reduced = reduce(*made, operands, *options.replay, options);
   ASSERT_TRUE(reduced) << reduced.reason();
   EXPECT_TRUE(reduced->kept.empty());
 }
 
 TEST(Check, DoesNotDependOnTheJobs) {
-  const auto wanted = problem_of(in_turns_with_c);
+  const auto wanted = prepared(in_turns_with_c);
   ASSERT_TRUE(wanted);
-  const Problem& problem = *wanted;
-  ASSERT_TRUE(problem.plan()) << problem.plan().reason();
+  const Result<Plan>& made = wanted->plan;
+  const GemmOperands& operands = wanted->operands;
+  ASSERT_TRUE(made) << made.reason();
   CheckOptions options;
   options.schedules = 6;
-  const auto mutants = mutants_of(*problem.plan(), problem.operands());
+  const auto mutants = mutants_of(*made, operands);
   ASSERT_TRUE(mutants);
   ASSERT_GT(mutants->size(), 20U);
   options.mutation = (*mutants)[20];
-  const Result<CheckReport> one = check(*problem.plan(), problem.operands(), options);
+  const Result<CheckReport> one = check(*made, operands, options);
   options.jobs = 3;
-  const Result<CheckReport> three = check(*problem.plan(), problem.operands(), options);
+  const Result<CheckReport> three = check(*made, operands, options);
   ASSERT_TRUE(one && three);
   EXPECT_EQ(one->failing, three->failing);
   ASSERT_EQ(one->findings.size(), three->findings.size());
@@ -359,9 +354,9 @@ TEST(Mutation, NoMutantOfTheHopperKernelSurvives) {
   Mutants mutants(argued_hopper);
   const std::size_t last = campaign() ? std::size(cases) : sample;
   for (const Case& c : part_of(std::vector<Case>(cases, cases + last))) {
-    const auto wanted = problem_of(c);
+    const auto wanted = prepared(c);
     if (!wanted) continue;
-    mutants.expect_all_killed(c.name, wanted->plan(), wanted->operands(), 2, table);
+    mutants.expect_all_killed(c.name, wanted->plan, wanted->operands, 2, table);
   }
   mutants.expect_all_needed();
 }

@@ -9,69 +9,41 @@
 #include <vector>
 
 #include "tests/campaign.h"
-#include "tests/kernel/table.h"
+#include "tests/kernel/problem.h"
 #include "tests/processor_time.h"
-#include "warpwright/device/model.h"
 
 namespace warpwright {
 namespace {
 
+using kernel::Schedule;
+using tests::Ask;
+
+// By the basic kernel of a schedule.
 struct Case {
-  std::int64_t m, n, k;
-  atom::ClusterShape cluster;
+  Ask ask;
   DType result = DType::bf16;
-  bool reads_c = false;
-  int d_offset = 0;  // elements: a D that the copy engine cannot store
-  int c_offset = 0;
-  kernel::Schedule schedule = kernel::Schedule::pingpong;
+  Schedule schedule = Schedule::pingpong;
 };
 
 std::string text(const Case& c) {
-  return std::to_string(c.m) + "x" + std::to_string(c.n) + "x" + std::to_string(c.k) + " cluster " +
-         std::to_string(c.cluster.m) + "x" + std::to_string(c.cluster.n) +
-         (c.reads_c ? " with C" : "") + (c.d_offset != 0 ? " D misaligned" : "") +
-         (c.c_offset != 0 ? " C misaligned " : " ") + tests::text(c.schedule);
+  return tests::text(c.ask) + " " + tests::text(c.schedule);
 }
 
+// On 8 SMs or more. D is right elsewhere.
 model::Report run(const Case& c, const device::ModelOptions& how) {
-  const auto pad = [](std::int64_t x) { return (x + 7) / 8 * 8; };
-  const int size = numeric::bits(c.result) / 8;
-  std::vector<std::uint16_t> a(static_cast<std::size_t>(c.m * pad(c.k)));
-  std::vector<std::uint16_t> b(static_cast<std::size_t>(c.n * pad(c.k)));
-  std::vector<std::uint64_t> d(static_cast<std::size_t>((c.m * pad(c.n) + 16) * size / 8 + 2));
-  std::vector<std::uint64_t> source(d.size());
-  const auto aligned = [&](std::vector<std::uint64_t>& v, int offset) {
-    auto at = reinterpret_cast<std::uintptr_t>(v.data());
-    return reinterpret_cast<void*>((at + 15) / 16 * 16 +
-                                   static_cast<std::uintptr_t>(offset * size));
-  };
-  GemmOperands o;
-  o.a = {a.data(), DType::bf16, c.m, c.k, pad(c.k)};
-  o.b = {b.data(), DType::bf16, c.n, c.k, pad(c.k)};
-  o.d = {aligned(d, c.d_offset), c.result, c.m, c.n, pad(c.n)};
-  if (c.reads_c) {
-    o.c = {aligned(source, c.c_offset), c.result, c.m, c.n, pad(c.n)};
-    o.beta = 0.5F;
-  }
-  const int sms = std::max(8, atom::cluster_size(c.cluster));
   const auto instance = tests::one_with(text(c), [&](const kernel::GemmConfig& config) {
     return tests::is_basic(config, c.schedule) && stored_a(config) == DType::bf16 &&
            config.result == c.result;
   });
   if (!instance) return {};
-  PlanChoices choices = tests::only(*instance);
-  choices.cluster = c.cluster;
-  const auto made = plan(o, model_facts(sms), choices);
-  if (!made.ok()) {
-    ADD_FAILURE() << made.reason();
-    return {};
-  }
-  const auto report = device::launch_on_model(*made, o, how);
-  if (!report.ok()) {
-    ADD_FAILURE() << report.reason();
-    return {};
-  }
-  return *report;
+  Ask ask = c.ask;
+  ask.clusters = std::max(1, 8 / atom::cluster_size(ask.cluster));
+  const tests::Problem problem(*instance, ask);
+  const auto made = problem.planned();
+  const auto report = made ? device::launch_on_model(*made, problem.operands(), how)
+                           : Result<model::Report>(made.refusal());
+  EXPECT_TRUE(report.ok()) << report.reason();
+  return report.ok() ? *report : model::Report();
 }
 
 void expect_clean(const Case& c, const std::vector<std::uint64_t>& seeds) {
@@ -99,41 +71,36 @@ constexpr atom::ClusterShape clusters[] = {{1, 1}, {2, 1}, {1, 2}, {2, 2}, {4, 4
 TEST(OrderKernel, EveryClusterIsClean) {
   for (const auto cluster : clusters) {
     // More K blocks than stages, so that stages are used again, and more than one tile a CTA.
-    expect_clean({256 * cluster.m, 128 * cluster.n, 456, cluster},
+    expect_clean({{.m = 256 * cluster.m, .n = 128 * cluster.n, .k = 456, .cluster = cluster}},
                  campaign() ? std::vector<std::uint64_t>{1, 2} : std::vector<std::uint64_t>{1});
   }
 }
 
 TEST(OrderKernel, OddShapesAreClean) {
-  for (const auto cluster : clusters) expect_clean({300, 270, 200, cluster}, {3});
-  expect_clean({1, 1, 8, {1, 1}}, {4, 5});
-  expect_clean({130, 520, 72, {2, 1}, DType::bf16, false, 0, 0, kernel::Schedule::cooperative},
-               {6});
+  for (const auto cluster : clusters) {
+    expect_clean({{.m = 300, .n = 270, .k = 200, .cluster = cluster}}, {3});
+  }
+  expect_clean({{.m = 1, .n = 1, .k = 8}}, {4, 5});
+  expect_clean(
+      {{.m = 130, .n = 520, .k = 72, .cluster = {2, 1}}, DType::bf16, Schedule::cooperative}, {6});
 }
 
+// Padded rows are stored, and read, by elements.
 TEST(OrderKernel, EveryEpilogueIsClean) {
+  using Seeds = std::vector<std::uint64_t>;
+  Ask ask{.m = 200, .n = 600, .k = 136};
   for (const auto result : {DType::bf16, DType::f32}) {
-    for (const bool reads_c : {false, true}) {
-      for (const int d_offset : {0, 1}) {
-        for (const int c_offset : {0, 1}) {
-          if (!reads_c && c_offset != 0) continue;
-          if (!campaign() && c_offset != d_offset) continue;
-          expect_clean(
-              {200,
-               600,
-               136,
-               {1, 1},
-               result,
-               reads_c,
-               d_offset,
-               c_offset,
-               kernel::Schedule::cooperative},
-              campaign() ? std::vector<std::uint64_t>{7, 8} : std::vector<std::uint64_t>{7});
-        }
+    for (const float beta : {0.0F, 0.5F}) {
+      ask.beta = beta;
+      for (const int padding : {0, 1}) {
+        ask.padding = padding;
+        expect_clean({ask, result, Schedule::cooperative}, campaign() ? Seeds{7, 8} : Seeds{7});
       }
     }
   }
-  expect_clean({200, 300, 136, {2, 2}, DType::bf16, true, 1, 0}, {9});
+  ask = {.m = 200, .n = 300, .k = 136, .cluster = {2, 2}, .beta = 0.5F, .padding = 1};
+  ask.packed_c = true;  // by copies
+  expect_clean({ask}, {9});
 }
 
 TEST(OrderKernel, CostsAtMostTwoAndAHalfTimesTheModel) {
@@ -142,7 +109,7 @@ TEST(OrderKernel, CostsAtMostTwoAndAHalfTimesTheModel) {
     return tests::least_seconds(5, [&] { EXPECT_TRUE(run(c, how).clean()); });
   };
   for (const auto cluster : clusters) {
-    const Case c{512, 512, 512, cluster};
+    const Case c{{.m = 512, .n = 512, .k = 512, .cluster = cluster}};
     device::ModelOptions how;
     how.check_order = false;
     const double without = seconds(c, how);

@@ -1,12 +1,12 @@
-// Packed int4 weights: their conversion, and every format on the model.
+// Packed int4 weights: their conversion (products by them: model_test.cpp).
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <random>
 
-#include "tests/campaign.h"
-#include "tests/kernel/variants.h"
-#include "warpwright/device/model.h"
+#include "warpwright/facts/packed_weights.h"
 #include "warpwright/kernel/hopper/decode/table.h"
+#include "warpwright/numeric/float_format.h"
 
 namespace warpwright::tests {
 namespace {
@@ -79,104 +79,6 @@ TEST(PackedWeightsTest, TablesAreScaledCodes) {
       }
     }
   }
-}
-
-// Groups, types of scales and encodings are chosen when the kernel runs: each by every kernel.
-TEST(PackedWeightsTest, EveryFormat) {
-  struct Job {
-    Instance instance;
-    unsigned format = 0;
-  };
-  std::vector<Job> jobs;
-  for (const Instance& i : instances()) {
-    for (unsigned f = 0; kernel::packed_a(i.config) && f < 18; ++f) jobs.push_back({i, f});
-  }
-  ASSERT_FALSE(jobs.empty()) << "this build has no kernel of packed weights";
-  for (const Job& job : sampled(jobs, 9)) {
-    Ask ask;
-    ask.m = job.instance.config.tile_n / 2 + 3;
-    ask.n = 64 + 128 + 7;  // the last tile has one half
-    if (job.instance.config.gated) ask.n = 3 * gated_unit(job.instance.config);
-    ask.k = 128 * 3 + 16 * static_cast<int>(job.format % 5);
-    ask.seed = job.format;
-    const Variant variant(job.instance, ask);
-    SCOPED_TRACE(variant.text());
-    const GemmOperands operands = variant.operands();
-    const auto made = plan(operands, model_facts(variant.sms()), variant.choices());
-    ASSERT_TRUE(made.ok()) << made.reason();
-    device::ModelOptions options;
-    options.mode = job.format % 2 == 0 ? model::Mode::random : model::Mode::latest;
-    const auto report = device::launch_on_model(*made, operands, options);
-    ASSERT_TRUE(report.ok()) << report.reason();
-    EXPECT_TRUE(report->clean()) << report->text();
-    EXPECT_EQ(variant.fault(), "");
-  }
-}
-
-// A K that ends within its first group leaves groups of zeros behind it. Their scales are the last
-// one's, so the quotients of chained sums are 1, and nothing of the sums is cut off again.
-TEST(PackedWeightsTest, ChainedSumsOfOneGroupAreExact) {
-  const auto chained = one_with("chained sums", [](const auto& c) {
-    return kernel::packed_a(c) && group_sums(c) == GroupSums::chained;
-  });
-  ASSERT_TRUE(chained);
-  for (int k = 1; k <= 12; ++k) {
-    Ask ask;
-    ask.m = 9;
-    ask.n = 130;
-    ask.k = k;
-    ask.seed = k % 2 == 0 ? 0 : 12;  // groups of 32, scales of bf16 and f32
-    const Variant variant(*chained, ask);
-    SCOPED_TRACE(variant.text());
-    GemmOperands operands = variant.operands();
-    ASSERT_EQ(operands.packed->format.group, 32);
-    const auto bits_of = [&](const PlanChoices& choices) {
-      std::vector<std::uint16_t> bits;
-      const auto made = plan(operands, model_facts(variant.sms()), choices);
-      EXPECT_TRUE(made.ok()) << made.reason();
-      if (!made.ok() || !device::launch_on_model(*made, operands).ok()) return bits;
-      const auto* const d = static_cast<const std::uint16_t*>(operands.d.data);
-      for (int i = 0; i < ask.m; ++i) {
-        const auto* const row = d + i * operands.d.row_stride;
-        bits.insert(bits.end(), row, row + ask.n);
-      }
-      return bits;
-    };
-    const auto in_tensor_core = bits_of(variant.choices());
-    operands.packed->sums = GroupSums::exact;
-    const auto added = bits_of({});
-    ASSERT_FALSE(added.empty());
-    EXPECT_EQ(in_tensor_core, added);
-  }
-}
-
-// A scale is 512 times what it says where a kernel forgets that codes are e4m3 / 512; codes that
-// are too large by one, tiles in another order: all of it shows.
-TEST(PackedWeightsTest, WrongWeightsAreSeen) {
-  const auto instance = one_with("packed weights", [](const auto& c) {
-    return kernel::packed_a(c) && sums_of(c) == kernel::Sums::promoted;
-  });
-  ASSERT_TRUE(instance);
-  Ask ask;
-  ask.m = 5;
-  ask.n = 130;
-  ask.k = 256;
-  ask.seed = 6;
-  const Variant variant(*instance, ask);
-  GemmOperands operands = variant.operands();
-  const auto wrong = [&](const GemmOperands& o) {
-    const auto made = plan(o, model_facts(variant.sms()), variant.choices());
-    EXPECT_TRUE(made.ok()) << made.reason();
-    if (!made.ok()) return false;
-    EXPECT_TRUE(device::launch_on_model(*made, o).ok());
-    return !variant.fault().empty();
-  };
-  EXPECT_FALSE(wrong(operands));
-  GemmOperands other = operands;
-  other.packed->format.encoding =
-      operands.packed->format.encoding == Int4Encoding::ex ? Int4Encoding::sm : Int4Encoding::ex;
-  EXPECT_TRUE(wrong(other));
-  EXPECT_FALSE(wrong(operands));
 }
 
 }  // namespace

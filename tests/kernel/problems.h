@@ -3,39 +3,45 @@
 // take theirs from here; what they print of one that fails is enough to make it again.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
-#include "tests/kernel/grouped_case.h"
-#include "tests/kernel/variant_sets.h"
-#include "warpwright/device/model.h"
+#include "tests/draws.h"
+#include "tests/kernel/problem.h"
 
 namespace warpwright::tests {
+
+/// Those of Blackwell, with each pair of types that they multiply.
+inline std::vector<Instance> blackwell_instances() {
+  std::vector<Instance> found;
+  for (const auto& row : blackwell_kernels()) {
+    using Types = std::vector<std::pair<DType, DType>>;
+    for (const auto& [a, b] : row.config.kind == atom::UmmaKind::f8f6f4
+                                  ? Types{{DType::e4m3, DType::e5m2},
+                                          {DType::e4m3, DType::e4m3},
+                                          {DType::e5m2, DType::e5m2}}
+                                  : Types{{DType::f16, DType::f16}, {DType::bf16, DType::bf16}}) {
+      found.push_back(foreign_instance(row, a, b));
+    }
+  }
+  return found;
+}
 
 /// Kernels of this build that problems are drawn for; those of groups are after the others. With
 /// those of Blackwell, which a Hopper GPU does not run, come the register kernels of sm_120 alone.
 inline const std::vector<Instance>& drawn_instances(bool with_blackwell) {
   static const auto all = [](bool blackwell) {
     std::vector<Instance> found = instances();
-    if (blackwell) {
-      for (const auto& row : blackwell_kernels()) {
-        const bool narrow = row.config.kind == atom::UmmaKind::f8f6f4;
-        found.push_back(narrow ? foreign_instance(row, DType::e4m3, DType::e5m2)
-                               : foreign_instance(row, DType::f16, DType::f16));
-        const DType type = narrow ? DType::e4m3 : DType::bf16;
-        found.push_back(foreign_instance(row, type, type));
-      }
-    }
+    if (blackwell) found = joined(found, blackwell_instances());
     for (const auto& row : registers_kernels()) {
       if (!blackwell && kernel::first_target(row.config) > 90) continue;
       found.push_back(foreign_instance(row, row.config.mma.a, row.config.mma.b));
     }
-    found.insert(found.end(), grouped_instances().begin(), grouped_instances().end());
-    return found;
+    return joined(found, grouped_instances());
   };
   static const std::vector<Instance> hopper = all(false);
   static const std::vector<Instance> both = all(true);
@@ -55,71 +61,192 @@ inline DeviceFacts with_groups(DeviceFacts facts, std::uint64_t seed) {
   return facts;
 }
 
-/// The problem that a seed names. Consecutive seeds go round the kernels of the build.
-class Problem {
+/// Where groups of up to `longest` tokens begin, some of them empty.
+inline std::vector<std::int64_t> lengths_to_offsets(Draws& draw, int groups, int longest) {
+  std::vector<std::int64_t> o = {draw(0, 4) == 0 ? draw(0, 5) : 0};
+  for (int g = 0; g < groups; ++g) {
+    o.push_back(o.back() + (draw(0, 3) == 0 ? 0 : draw(0, longest)));
+  }
+  return o;
+}
+
+/// As many groups of as many tokens, and as large ones, as models have; each below its limit, by
+/// orders of magnitude. No tensor has more than a twelfth of `most` elements.
+inline void draw_large_groups(Ask& ask, Draws& draw, double most) {
+  const auto up_to = [&draw](int limit) {
+    const double share = draw(0, 1 << 20) / static_cast<double>(1 << 20);
+    return std::min(limit, static_cast<int>(std::exp2(share * std::log2(limit + 1.0))));
+  };
+  const int groups = up_to(600);
+  ask.offsets = lengths_to_offsets(draw, groups, up_to(2000));
+  ask.m = static_cast<int>(ask.offsets.back()) + (draw(0, 3) == 0 ? draw(1, 90) : 0);
+  ask.n = up_to(2048);
+  ask.k = up_to(2048);
+  const auto too_large = [&] {
+    const double m = ask.m, n = ask.n, k = ask.k;
+    const double elements = std::max({groups * (n + 1) * (k + 48), m * (k + 48), m * (n + 16)});
+    return m * n * k > most || elements > most / 12;
+  };
+  while (too_large()) {
+    int& larger = ask.n > ask.k ? ask.n : ask.k;
+    larger = (larger + 1) / 2;
+  }
+  // Whole 16 bytes as often as odd extents: they are stored in different ways.
+  if (draw(0, 1) == 0) ask.n = (ask.n + 7) / 8 * 8;
+}
+
+/// What a kernel of products in groups can be asked, of at most about `most` multiplications:
+/// groups of up to 200 tokens, or more groups of few; where `most` has room for it, anything that
+/// models have.
+inline Ask random_groups(const Instance& instance, Draws& draw, double most) {
+  const kernel::GemmConfig& config = instance.config;
+  Ask ask;
+  if (most > 1e8) {
+    draw_large_groups(ask, draw, most);
+  } else {
+    const bool many = draw(0, 2) == 0;
+    const int groups = many ? draw(20, 40) : draw(1, 9);
+    int longest = many ? 12 : 200;
+    while (groups * longest * 1e4 > most && longest > 4) longest /= 2;
+    ask.offsets = lengths_to_offsets(draw, groups, longest);
+    ask.m = static_cast<int>(ask.offsets.back()) + (draw(0, 3) == 0 ? draw(1, 40) : 0);
+    ask.n = 8 * draw(1, 40);
+    if (draw(0, 3) == 0) ask.n += draw(1, 7);
+    ask.k = draw(1, 400);
+    while (static_cast<double>(ask.m) * ask.n * ask.k > most && ask.n > 8) {
+      ask.n = (ask.n + 1) / 2;
+    }
+  }
+  const bool has_maps = kernel::has_group_maps(config);  // rows of whole pieces of 16 bytes
+  if (has_maps) ask.n = (ask.n + 7) / 8 * 8;
+  ask.n = grouped_ask(instance, ask.offsets, ask.n, ask.k).n;
+  if (draw.rarely(2)) ask.padding = has_maps ? 8 * draw(0, 2) : draw(0, 9);
+  constexpr atom::ClusterShape clusters[] = {{1, 1}, {2, 1}, {1, 2}, {1, 1}};
+  ask.cluster = draw.of(clusters);
+  if (!kernel::supports(config, ask.cluster)) ask.cluster = {1, 1};
+  ask.scaling = draw.of(scalings_in_groups(config));
+  ask.shares_b = draw.rarely(10);
+  ask.alpha = draw.rarely(20) ? 0.0F : 1.0F;
+  ask.seed = draw.seed();
+  if (draw.rarely(2)) ask.apart = 1;
+  if (draw.rarely(3) && !has_maps) ask.shift = draw(1, 7);
+  if (draw.rarely(4) && ask.k > 1) ask.loose = draw(1, 9);  // then a launch copies A and B
+  return ask;
+}
+
+/// What a kernel can be asked, with odd extents and everything else drawn, of at most about
+/// `most` multiplications.
+inline Ask random_ask(const Instance& instance, Draws& draw, double most) {
+  const kernel::GemmConfig& c = instance.config;
+  if (kernel::is_grouped(c)) return random_groups(instance, draw, most);
+  Ask ask;
+  const int tile_m = is_swapped(c) ? c.tile_n : c.tile_m;
+  const int tile_n = is_swapped(c) ? c.tile_m : c.tile_n;
+  ask.m = draw(1, 3 * tile_m);
+  ask.n = draw(1, 3 * tile_n);
+  // The CTAs that share a tile in a cluster want a K block each, of half as much K too.
+  ask.k = draw(shares_cluster_k(c) ? 2 * kernel::tile_k(c) : 1, 12 * kernel::tile_k(c));
+  const bool shares = !takes_whole_tiles(c);  // which takes something to share
+  if (most > 1e7 && draw.rarely(4)) {
+    // With room for it: one extent of many tiles or K blocks, the others short.
+    ask.m = draw(1, tile_m);
+    ask.n = draw(1, tile_n);
+    int& longer = draw.rarely(3) ? ask.k : draw.rarely(2) ? ask.m : ask.n;
+    longer = &longer == &ask.k ? draw(12, 96) * kernel::tile_k(c) - 1 : draw(3, 24) * longer;
+  }
+  if (!shares && draw.rarely(40)) ask.k = draw(0, 1);
+  ask.batch = draw.rarely(4) ? draw(2, 3) : 1;
+  while (static_cast<double>(ask.m) * ask.n * ask.k * ask.batch > most && ask.m * ask.n > 1) {
+    int& longer = ask.m * tile_n > ask.n * tile_m ? ask.m : ask.n;
+    longer = (longer + 1) / 2;
+  }
+  if (c.gated) {
+    const int unit = gated_unit(c);
+    ask.n = (ask.n + unit - 1) / unit * unit;
+  }
+  constexpr atom::ClusterShape shapes[] = {{1, 1}, {1, 1}, {2, 1}, {1, 2}, {2, 2}, {4, 4}};
+  ask.cluster = draw.of(shapes);
+  if (!takes(instance, ask.cluster)) ask.cluster = smallest_cluster(instance);
+  ask.clusters = draw(1, atom::cluster_size(ask.cluster) > 4 ? 3 : 9);
+  constexpr float alphas[] = {1.0F, -1.5F, 0.75F, 2.5F};
+  ask.alpha = !shares && draw.rarely(20) ? 0.0F : draw.of(alphas);
+  if (eight_bit(c)) {
+    constexpr Scaling scalings[] = {Scaling::none, Scaling::tensor, Scaling::row_column};
+    ask.scaling = draw.of(scalings);
+  }
+  constexpr Bias biases[] = {Bias::none, Bias::none, Bias::rows, Bias::columns};
+  ask.bias = draw.of(biases);
+  const bool half = c.result == DType::bf16 || c.result == DType::f16;
+  ask.bias_type = half && draw.rarely(2) ? c.result : DType::f32;
+  if (!c.gated) {
+    const int last = static_cast<int>(std::size(all_activations)) - 1;
+    ask.activation = all_activations[std::max(0, draw(-1, last))];  // none twice as often
+    if (numeric::bits(c.result) > 8 && draw.rarely(2)) ask.beta = draw.rarely(2) ? 1.0F : -0.5F;
+  }
+  // Half of the results lie where the copy engine and vectors can reach them.
+  ask.padding = draw.rarely(2) ? 0 : draw(1, 9);
+  if (ask.padding != 0 && draw.rarely(2)) ask.shift = draw(1, 15);
+  ask.apart = draw.rarely(3) ? draw(1, 3) : 0;
+  ask.in_place = ask.beta != 0 && draw.rarely(4);
+  ask.packed_c = !ask.in_place && draw.rarely(4);
+  if (ask.batch > 1) {
+    ask.shares_a = draw.rarely(4);
+    ask.shares_b = draw.rarely(4);
+    ask.shares_c = !ask.in_place && draw.rarely(4);
+  }
+  // Where TMA reads A and B a launch has to copy them then.
+  if (takes_any_rows(instance) ? !draw.rarely(4) : draw.rarely(4)) ask.loose = draw(1, 9);
+  if (stored_a(c) == DType::e2m1) {  // two are a byte
+    ask.k += ask.k % 2;
+    ask.loose += ask.loose % 2;
+  }
+  if (ask.k == 1) ask.loose = 0;  // a plan may take a single column for K-major
+  ask.seed = draw.seed();
+  return ask;
+}
+
+/// The problem that a seed names, and how it is launched. Consecutive seeds go round the kernels of
+/// the build.
+class Seeded {
  public:
   /// Of at most about `most` multiplications; `blackwell`: by kernels of Blackwell too.
-  Problem(std::uint64_t seed, double most, bool blackwell)
+  Seeded(std::uint64_t seed, double most, bool blackwell)
       : seed_(seed), instance_(instance_of(seed, blackwell)) {
     Draws draw(seed);
     mode_ = draw.of(modes);
     twice_ = draw.rarely(4);
     planned_ = draw.rarely(8);
-    if (kernel::is_grouped(instance_.config)) {
-      what_ = grouped::random_case(instance_, draw, most);
-    } else {
-      what_ = random_ask(instance_, draw, most);
-    }
+    ask_ = random_ask(instance_, draw, most);
   }
 
   [[nodiscard]] std::string text() const {
-    const std::string said = in_groups() ? grouped::text(groups())
-                                         : std::string(instance_.name) + ", " + tests::text(ask());
     constexpr const char* names[] = {"eager", "latest", "random", "starve"};
-    return "seed " + std::to_string(seed_) + ": " + said + ", " +
-           names[std::find(std::begin(modes), std::end(modes), mode_) - std::begin(modes)] +
+    return "seed " + std::to_string(seed_) + ": " + instance_.name + ", " + tests::text(ask_) +
+           ", " + names[std::find(std::begin(modes), std::end(modes), mode_) - std::begin(modes)] +
            (twice() ? ", launched twice" : "") +
            (planned_ ? ", by the kernel that a plan chooses" : "");
   }
 
   [[nodiscard]] std::uint64_t seed() const { return seed_; }
   [[nodiscard]] const Instance& instance() const { return instance_; }
-  [[nodiscard]] bool in_groups() const { return std::holds_alternative<grouped::Case>(what_); }
-  [[nodiscard]] const Ask& ask() const { return std::get<Ask>(what_); }
-  [[nodiscard]] const grouped::Case& groups() const { return std::get<grouped::Case>(what_); }
+  [[nodiscard]] const Ask& ask() const { return ask_; }
+  [[nodiscard]] bool in_groups() const { return !ask_.offsets.empty(); }
   /// Two launches with one workspace; in place the second would start from the first one's D.
-  [[nodiscard]] bool twice() const { return twice_ && (in_groups() || !ask().in_place); }
+  [[nodiscard]] bool twice() const { return twice_ && !ask_.in_place; }
 
   /// What a plan is left to choose: mostly nothing.
-  [[nodiscard]] PlanChoices choices(const Variant& variant) const {
-    return planned_ && variant.architecture() == 90 ? PlanChoices{} : variant.choices();
-  }
-  [[nodiscard]] PlanChoices choices_of_groups() const {
-    return {.cluster = groups().cluster, .kernel = groups().kernel};
+  [[nodiscard]] PlanChoices choices(const Problem& problem) const {
+    const bool free = planned_ && !in_groups() && problem.architecture() == 90;
+    return free ? PlanChoices{} : problem.choices();
   }
 
   /// What is wrong with it on the model, in a schedule that is drawn too; empty when nothing is.
   [[nodiscard]] std::string fault_on_model() const {
-    device::ModelOptions how;
-    how.mode = mode_;
-    how.seed = seed_;
+    Problem problem(instance_, ask_);
+    const DeviceFacts facts = with_groups(problem.facts(), seed_);
+    device::ModelOptions how = scheduled(mode_, seed_);
     how.launches = twice() ? 2 : 1;
-    if (in_groups()) {
-      const grouped::Tensors t(groups());
-      std::uint32_t status = 77;
-      how.offsets_status = &status;
-      std::string said =
-          fault_of(plan(t.operands, with_groups(model_facts(6), seed_), choices_of_groups()),
-                   t.operands, how);
-      if (said.empty() && status != 0) said = "the offsets are said to be in disorder";
-      return said.empty() ? grouped::fault(groups(), t) : said;
-    }
-    const Variant variant(instance_, ask());
-    const GemmOperands operands = variant.operands();
-    const DeviceFacts facts =
-        with_groups(model_facts(variant.sms(), variant.architecture()), seed_);
-    const std::string said = fault_of(plan(operands, facts, choices(variant)), operands, how);
-    return said.empty() ? variant.fault() : said;
+    return problem.run(plan(problem.operands(), facts, choices(problem)), how);
   }
 
  private:
@@ -130,20 +257,13 @@ class Problem {
     const std::vector<Instance>& all = drawn_instances(blackwell);
     return all[static_cast<std::size_t>(seed % all.size())];
   }
-  static std::string fault_of(const Result<Plan>& made, const GemmOperands& operands,
-                              const device::ModelOptions& how) {
-    if (!made) return made.reason();
-    const auto report = device::launch_on_model(*made, operands, how);
-    if (!report) return report.reason();
-    return report->clean() ? "" : report->text();
-  }
 
   std::uint64_t seed_;
   const Instance& instance_;
   model::Mode mode_ = model::Mode::latest;
   bool twice_ = false;
   bool planned_ = false;
-  std::variant<Ask, grouped::Case> what_;
+  Ask ask_;
 };
 
 }  // namespace warpwright::tests

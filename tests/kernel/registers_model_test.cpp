@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tests/campaign.h"
-#include "tests/kernel/variants.h"
+#include "tests/kernel/problem.h"
 #include "tests/processor_time.h"
 #include "warpwright/device/check.h"
 #include "warpwright/device/model.h"
@@ -30,33 +30,7 @@ std::vector<Instance> register_instances(bool any_alignment) {
 
 // What is wrong with it in this schedule; empty when nothing is.
 std::string fault(const Instance& instance, const Ask& ask, model::Mode mode, std::uint64_t seed) {
-  device::ModelOptions how;
-  how.mode = mode;
-  how.seed = seed;
-  const Variant variant(instance, ask);
-  const GemmOperands operands = variant.operands();
-  const auto made =
-      plan(operands, model_facts(variant.sms(), variant.architecture()), variant.choices());
-  if (!made) return made.reason();
-  const auto report = device::launch_on_model(*made, operands, how);
-  if (!report) return report.reason();
-  return report->clean() ? variant.fault() : report->text();
-}
-
-TEST(RegisterKernels, EveryOneMultiplies) {
-  unsigned seed = 0;
-  for (const Instance& i : register_instances(false)) {
-    // Two tiles and a tail; more blocks of K than stages, the last of them not whole.
-    Ask ask = extents(i.config, 1, ++seed);
-    ask.k = 6 * kernel::tile_k(i.config) / 2 + 128 / kernel::operand_bits(i.config);
-    ask.batch = seed % 2 == 0 ? 2 : 1;
-    ask.beta = seed % 3 == 0 ? 0.5F : 0.0F;
-    ask.bias = seed % 3 == 1 ? Bias::columns : Bias::none;
-    ask.activation = seed % 3 == 1 ? Activation::gelu : Activation::none;
-    if (eight_bit(i.config)) ask.scaling = seed % 2 == 0 ? Scaling::tensor : Scaling::row_column;
-    EXPECT_EQ(fault(i, ask, model::Mode::random, seed), "") << i.name << ", " << text(ask);
-  }
-  EXPECT_GT(seed, 0U) << "this build has none";
+  return Problem(instance, ask).run(scheduled(mode, seed));
 }
 
 // Rows that begin at multiples of 2 and 4 and 8 bytes, and at odd bytes where elements are bytes.
@@ -332,10 +306,9 @@ void check_and_mutate(const Instance& instance) {
     ask.loose = c.loose;
     ask.clusters = c.split ? 3 : 1;
     ask.beta = 0.5F;
-    const Variant variant(instance, ask);
-    const GemmOperands operands = variant.operands();
-    const auto made =
-        plan(operands, model_facts(ask.clusters, variant.architecture()), variant.choices());
+    const Problem problem(instance, ask);
+    const GemmOperands operands = problem.operands();
+    const auto made = problem.planned();
     ASSERT_TRUE(made) << made.reason();
     EXPECT_EQ(made->workspace_bytes > 0, c.split);
     device::CheckOptions how;
@@ -369,9 +342,9 @@ TEST(RegisterKernels, ProducersAreCleanInEverySchedule) {
     ask.k = 3 * kernel::tile_k(i.config) / 2 * (campaign() ? 2 : 1);
     ask.clusters = 1;
     ask.beta = 0.5F;
-    const Variant variant(i, ask);
-    const GemmOperands operands = variant.operands();
-    const auto made = plan(operands, model_facts(1, variant.architecture()), variant.choices());
+    const Problem problem(i, ask);
+    const GemmOperands operands = problem.operands();
+    const auto made = problem.planned();
     ASSERT_TRUE(made) << made.reason();
     device::CheckOptions how;
     how.jobs = all_threads();
@@ -421,10 +394,9 @@ TEST(RegisterKernels, CostTwoSecondsAtMostOnTheModel) {
     Ask ask;
     ask.m = ask.n = ask.k = 512;
     ask.clusters = 8;
-    const Variant variant(i, ask);
-    const GemmOperands operands = variant.operands();
-    const auto made =
-        plan(operands, model_facts(variant.sms(), variant.architecture()), variant.choices());
+    const Problem problem(i, ask);
+    const GemmOperands operands = problem.operands();
+    const auto made = problem.planned();
     ASSERT_TRUE(made) << made.reason();
     const double seconds = least_seconds(3, [&] {
       const auto report = device::launch_on_model(*made, operands, {});

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <functional>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -67,6 +68,11 @@ inline bool takes_any_rows(const Instance& instance) {
   return is_register_kernel(instance) && std::string_view(instance.name).ends_with("_any");
 }
 
+inline std::vector<Instance> joined(std::vector<Instance> all, const std::vector<Instance>& more) {
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
 using Property = std::function<bool(const kernel::GemmConfig&)>;
 
 /// All kernels of whole products that have the property, in the order of the table.
@@ -86,6 +92,14 @@ inline std::optional<Instance> one_with(const std::string& what, const Property&
   for (const Instance& i : instances()) names += std::string(" ") + i.name;
   std::printf("this build has no kernel with %s; it has%s\n", what.c_str(), names.c_str());
   return std::nullopt;
+}
+
+/// The kernel of this name, whole or of groups, which the build has.
+inline Instance named(const std::string& name) {
+  for (const Instance& i : joined(instances(), grouped_instances())) {
+    if (name == i.name) return i;
+  }
+  throw std::invalid_argument(name);
 }
 
 /// K-major operands of one type, sums in the tensor core, whole tiles, nothing swapped or gated.

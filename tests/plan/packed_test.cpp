@@ -5,8 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "warpwright/plan/plan.h"
-#include "warpwright/plan/rules.h"
+#include "tests/plan/refused.h"
 
 namespace warpwright {
 namespace {
@@ -25,10 +24,7 @@ GemmOperands packed_operands() {
 std::string packed_refusal(const std::function<void(GemmOperands&)>& change) {
   GemmOperands o = packed_operands();
   change(o);
-  const auto problem = describe(o);
-  if (!problem) return problem.reason();
-  const auto fault = problem_fault(*problem);
-  return fault ? fault->reason : "";
+  return tests::refusal(o);
 }
 
 // A step of a server without tokens, by whatever kernel of the type there is.

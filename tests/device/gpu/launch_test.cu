@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "tests/kernel/variants_cuda.h"
+#include "tests/kernel/problem_cuda.h"
 
 namespace warpwright::tests {
 namespace {
@@ -77,9 +77,9 @@ TEST_F(LaunchOnGpu, TakesHundredsOfLaunchesInARow) {
   for (const bool dependent : {false, true}) {
     for (const Instance& i : two_kernels()) {
       SCOPED_TRACE(std::string(i.name) + (dependent ? ", dependent" : ""));
-      Variant variant(i, ask_for(i, 1));
-      OnCuda there(variant);
-      const auto made = plan(there.operands(), *facts_, variant.choices());
+      Problem problem(i, ask_for(i, 1));
+      OnCuda there(problem);
+      const auto made = plan(there.operands(), *facts_, problem.choices());
       ASSERT_TRUE(made) << made.reason();
       there.prepare(*made);
       const Stream stream;
@@ -90,8 +90,8 @@ TEST_F(LaunchOnGpu, TakesHundredsOfLaunchesInARow) {
         }
         stream.wait();
       }
-      there.receive(variant);
-      EXPECT_EQ(variant.fault(), "");
+      there.receive(problem);
+      EXPECT_EQ(problem.fault(), "");
     }
   }
 }
@@ -100,7 +100,7 @@ TEST_F(LaunchOnGpu, GraphsReplayWithOtherInputs) {
   for (const Instance& i : two_kernels()) {
     SCOPED_TRACE(i.name);
     const Ask ask = ask_for(i, 1);
-    Variant first(i, ask);
+    Problem first(i, ask);
     OnCuda there(first);
     const auto made = plan(there.operands(), *facts_, first.choices());
     ASSERT_TRUE(made) << made.reason();
@@ -121,7 +121,7 @@ TEST_F(LaunchOnGpu, GraphsReplayWithOtherInputs) {
     for (const unsigned seed : {1U, 2U, 3U}) {
       Ask other = ask;
       other.seed = seed;
-      Variant now(i, other);
+      Problem now(i, other);
       there.send(now);
       ASSERT_EQ(cudaGraphLaunch(runnable, stream.get()), cudaSuccess);
       stream.wait();
@@ -137,27 +137,27 @@ TEST_F(LaunchOnGpu, DependentLaunchesWaitForTheirInputs) {
   constexpr long long clocks = 400000;  // some 200 us
   for (const Instance& i : two_kernels()) {
     SCOPED_TRACE(i.name);
-    Variant variant(i, ask_for(i, 5));
-    OnCuda there(variant);
-    const auto made = plan(there.operands(), *facts_, variant.choices());
+    Problem problem(i, ask_for(i, 5));
+    OnCuda there(problem);
+    const auto made = plan(there.operands(), *facts_, problem.choices());
     ASSERT_TRUE(made) << made.reason();
     there.prepare(*made);
     // A's place is poisoned; the kernel before writes the true A, late, after it has let ours go.
-    const Tensor& a = variant.tensor(0);
-    const auto source = cuda_memory(a.bytes());
-    ASSERT_FALSE(source->from_host(a.memory(), a.bytes()));
+    const Problem::Piece a = problem.piece(0);
+    const auto source = cuda_memory(a.bytes);
+    ASSERT_FALSE(source->from_host(a.memory, a.bytes));
     const Stream stream;
     for (int round = 0; round < 5; ++round) {
       const MatrixView view = there.operands().a;
       // The whole of the tensor's memory, which begins 256 bytes before its first element.
       auto* const to = static_cast<std::byte*>(view.data) - 256;
-      ASSERT_EQ(cudaMemset(to, 0xff, static_cast<std::size_t>(a.bytes())), cudaSuccess);
+      ASSERT_EQ(cudaMemset(to, 0xff, static_cast<std::size_t>(a.bytes)), cudaSuccess);
       ASSERT_EQ(cudaMemset(there.operands().d.data, 0xff,
-                           static_cast<std::size_t>(variant.d().bytes()) - 256),
+                           static_cast<std::size_t>(problem.d().bytes()) - 256),
                 cudaSuccess);
       ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
       late_copy<<<4, 128, 0, stream.get()>>>(static_cast<const uint4*>(source->data()),
-                                             reinterpret_cast<uint4*>(to), a.bytes() / 16, clocks);
+                                             reinterpret_cast<uint4*>(to), a.bytes / 16, clocks);
       ASSERT_EQ(cudaGetLastError(), cudaSuccess);
       const auto refusal = there.launch(*made, stream.get(), {.dependent = true});
       ASSERT_FALSE(refusal) << refusal->reason;
@@ -165,8 +165,8 @@ TEST_F(LaunchOnGpu, DependentLaunchesWaitForTheirInputs) {
       const auto second = there.launch(*made, stream.get(), {.dependent = true});
       ASSERT_FALSE(second) << second->reason;
       stream.wait();
-      there.receive(variant);
-      ASSERT_EQ(variant.fault(), "") << "round " << round;
+      there.receive(problem);
+      ASSERT_EQ(problem.fault(), "") << "round " << round;
     }
   }
 }

@@ -1,4 +1,4 @@
-// Grouped products (grouped_case.h) made, multiplied and judged on a GPU: operands by hashing,
+// Products in groups (problem.h) made, multiplied and judged on a GPU: operands by hashing,
 // every element of D against a product in float64, and every byte that no group owns.
 #pragma once
 
@@ -13,12 +13,12 @@
 #include <string>
 #include <vector>
 
-#include "../grouped_case.h"
+#include "../problem.h"
 #include "warpwright/plan/plan.h"
 #include "warpwright/reference/formulas.h"
 #include "warpwright/reference/tolerance.h"
 
-namespace warpwright::grouped {
+namespace warpwright::tests {
 
 namespace on_gpu {
 
@@ -179,28 +179,28 @@ class Arena {
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
-  /// Makes the tensors of `c`, whose kernel is neither gated nor takes packed weights, D after the
-  /// others. Tokens in no group, their scales and all that lies between rows are NaN, unless
+  /// Makes the tensors of `c` for a kernel that is neither gated nor takes packed weights, D after
+  /// the others. Tokens in no group, their scales and all that lies between rows are NaN, unless
   /// `all_tokens`. Waits.
-  void make(const Case& c, bool all_tokens = false) {
+  void make(const Instance& instance, const Ask& c, bool all_tokens = false) {
     require(cudaMemset(memory_, 0xff, static_cast<std::size_t>(used_)));
     used_ = 0;
-    case_ = c;
-    const kernel::GemmConfig& config = config_of(c.kernel);
+    ask_ = c;
+    const kernel::GemmConfig& config = instance.config;
     const DType type = stored_a(config);
     operands_ = {};
     const std::int64_t unit = 128 / numeric::bits(type);  // rows begin at multiples of 16 bytes
-    const std::int64_t pitch = (c.k + unit - 1) / unit * unit + c.k_pad;
-    operands_.a = {nullptr, type, c.total, c.k, pitch};
+    const std::int64_t pitch = ((c.k + unit - 1) / unit + c.apart) * unit;
+    operands_.a = {nullptr, type, c.m, c.k, pitch};
     operands_.b = {nullptr, type, c.n,           c.k,
-                   pitch,   1,    group_count(), c.one_b ? 0 : (c.n + 1) * pitch};
-    operands_.groups = Groups{nullptr, c.type};
+                   pitch,   1,    group_count(), c.shares_b ? 0 : (c.n + 1) * pitch};
+    operands_.groups = Groups{nullptr, wide() ? OffsetType::int64 : OffsetType::int32};
     operands_.scaling = c.scaling;
-    operands_.accumulation = accumulation_of(config);
+    if (sums_of(config) == kernel::Sums::promoted) operands_.accumulation = Accumulation::promoted;
     operands_.alpha = c.alpha;
     scales_of(c);
     const std::int64_t first = all_tokens ? 0 : c.offsets.front();
-    const std::int64_t end = all_tokens ? c.total : c.offsets.back();
+    const std::int64_t end = all_tokens ? c.m : c.offsets.back();
     place(operands_.a, first, end, false, 1);
     place(operands_.b, 0, c.n, false, 2);
     if (c.scaling != Scaling::none) {
@@ -213,10 +213,10 @@ class Arena {
     write_offsets(offsets(), c.offsets);
     used_ += kGuard;
     d_begin_ = used_;
-    operands_.d = {nullptr, config.result, c.total, c.n, c.n + c.d_pad};
+    operands_.d = {nullptr, config.result, c.m, c.n,
+                   c.padding == 0 ? (c.n + 7) / 8 * 8 : c.n + c.padding};
     const std::int64_t width = numeric::bits(config.result) / 8;
-    operands_.d.data =
-        take((c.total * operands_.d.row_stride + c.d_shift) * width) + width * c.d_shift;
+    operands_.d.data = take((c.m * operands_.d.row_stride + c.shift) * width) + width * c.shift;
     used_ = (used_ + 2 * kGuard) / 8 * 8;
     ASSERT_LE(used_, bytes_);
     require(cudaDeviceSynchronize());
@@ -224,21 +224,22 @@ class Arena {
   }
 
   [[nodiscard]] const GemmOperands& operands() const { return operands_; }
+  /// Of 64 bits?
+  [[nodiscard]] bool wide() const { return ask_.seed % 2 == 1; }
   /// Where they are read.
   [[nodiscard]] void* offsets() const { return const_cast<void*>(operands_.groups->offsets); }
 
   /// Other offsets for the same tensors, whose tokens were all made. They are what is judged by.
   void set_offsets(const std::vector<std::int64_t>& offsets) {
-    case_.offsets = offsets;
+    ask_.offsets = offsets;
     write_offsets(this->offsets(), offsets);
     before_ = checksum();
   }
-  /// Offsets at any place of the device, in the case's type.
+  /// Offsets at any place of the device, in the product's type.
   void write_offsets(void* to, const std::vector<std::int64_t>& offsets) const {
     const std::vector<std::int32_t> narrow(offsets.begin(), offsets.end());
-    const bool wide = case_.type == OffsetType::int64;
-    require(cudaMemcpy(to, wide ? static_cast<const void*>(offsets.data()) : narrow.data(),
-                       offsets.size() * (wide ? 8 : 4), cudaMemcpyHostToDevice));
+    require(cudaMemcpy(to, wide() ? static_cast<const void*>(offsets.data()) : narrow.data(),
+                       offsets.size() * (wide() ? 8 : 4), cudaMemcpyHostToDevice));
   }
 
   void poison_d() const {
@@ -247,12 +248,12 @@ class Arena {
 
   /// Waits, and expects every element of the groups to be right, and all else untouched.
   void expect_product() const {
-    SCOPED_TRACE(text(case_));
+    SCOPED_TRACE(text(ask_));
     ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
     std::vector<on_gpu::RowTile> tiles;
-    for (std::size_t g = 0; g + 1 < case_.offsets.size(); ++g) {
-      const auto end = static_cast<int>(case_.offsets[g + 1]);
-      for (int row = static_cast<int>(case_.offsets[g]); row < end; row += 16) {
+    for (std::size_t g = 0; g + 1 < ask_.offsets.size(); ++g) {
+      const auto end = static_cast<int>(ask_.offsets[g + 1]);
+      for (int row = static_cast<int>(ask_.offsets[g]); row < end; row += 16) {
         tiles.push_back({static_cast<int>(g), row, std::min(row + 16, end)});
       }
     }
@@ -263,14 +264,14 @@ class Arena {
       require(
           cudaMemcpy(tiles_, tiles.data(), tiles.size() * sizeof tiles[0], cudaMemcpyHostToDevice));
       const dim3 grid(static_cast<unsigned>(tiles.size()),
-                      static_cast<unsigned>((case_.n + 15) / 16));
+                      static_cast<unsigned>((ask_.n + 15) / 16));
       on_gpu::judge<<<grid, 256>>>(operands_, allowance(), tiles_,
                                    static_cast<on_gpu::Verdict*>(answers_));
       require(cudaGetLastError());
     }
     require(cudaMemcpy(&verdict, answers_, sizeof verdict, cudaMemcpyDeviceToHost));
     EXPECT_EQ(verdict.wrong, 0U) << "elements of D, the first in row " << verdict.row;
-    expect_untouched(case_.offsets.front(), case_.offsets.back());
+    expect_untouched(ask_.offsets.front(), ask_.offsets.back());
   }
 
   /// Waits, and expects everything but rows [first, end) of D to be as it was made.
@@ -302,7 +303,7 @@ class Arena {
   }
 
   [[nodiscard]] std::int64_t group_count() const {
-    return static_cast<std::int64_t>(case_.offsets.size()) - 1;
+    return static_cast<std::int64_t>(ask_.offsets.size()) - 1;
   }
 
   void place(MatrixView& v, std::int64_t first, std::int64_t end, bool scale, unsigned stream) {
@@ -312,13 +313,13 @@ class Arena {
     if (end <= first || used_ > bytes_) return;
     MatrixView written = v;
     if (v.batch_stride == 0) written.batch = 1;
-    on_gpu::fill<<<1024, 256>>>(written, first, end, scale, case_.seed * 8ULL + stream);
+    on_gpu::fill<<<1024, 256>>>(written, first, end, scale, ask_.seed * 8ULL + stream);
     require(cudaGetLastError());
   }
 
-  void scales_of(const Case& c) {
+  void scales_of(const Ask& c) {
     const std::int64_t blocks = (c.k + 127) / 128;
-    const std::int64_t stride = c.scale_stride;
+    const std::int64_t stride = 1 + c.seed % 3;
     MatrixView& a = operands_.scale_a;
     MatrixView& b = operands_.scale_b;
     switch (c.scaling) {
@@ -327,18 +328,19 @@ class Arena {
         return;
       case Scaling::group:
         b = {nullptr, DType::f32, group_count(), 1, stride};
-        a = c.one_a_scale ? MatrixView{nullptr, DType::f32, 1, 1, 1} : b;
+        a = c.seed % 4 < 2 ? MatrixView{nullptr, DType::f32, 1, 1, 1} : b;
         return;
       case Scaling::row_column:
-        a = {nullptr, DType::f32, c.total, 1, stride};
-        b = {nullptr, DType::f32, c.n, 1, stride, 1, group_count(), c.one_b ? 0 : c.n * stride + 3};
+        a = {nullptr, DType::f32, c.m, 1, stride};
+        b = {nullptr, DType::f32, c.n,           1,
+             stride,  1,          group_count(), c.shares_b ? 0 : c.n * stride + 3};
         return;
       case Scaling::block: {
         const std::int64_t rows = (c.n + 127) / 128;
-        a = {nullptr, DType::f32, c.total, blocks, 1, (c.total + 3) / 4 * 4};
-        if (c.k_major_scales) a = {nullptr, DType::f32, c.total, blocks, blocks};
+        a = {nullptr, DType::f32, c.m, blocks, 1, (c.m + 3) / 4 * 4};
+        if (c.seed % 2 == 1) a = {nullptr, DType::f32, c.m, blocks, blocks};
         b = {nullptr, DType::f32, rows,          blocks,
-             blocks,  1,          group_count(), c.one_b ? 0 : rows * blocks + 1};
+             blocks,  1,          group_count(), c.shares_b ? 0 : rows * blocks + 1};
         return;
       }
       default:
@@ -367,9 +369,9 @@ class Arena {
   unsigned char* memory_ = nullptr;
   void* answers_ = nullptr;
   on_gpu::RowTile* tiles_ = nullptr;
-  Case case_;
+  Ask ask_;
   GemmOperands operands_;
   unsigned long long before_ = 0;
 };
 
-}  // namespace warpwright::grouped
+}  // namespace warpwright::tests

@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "tests/kernel/grouped_cuda.h"
+#include "tests/kernel/problem_cuda.h"
 #include "warpwright/device/launch.h"
 #include "warpwright/isa/fence.h"
 
-namespace warpwright::grouped {
+namespace warpwright::tests {
 namespace {
 
 bool has_device() {
@@ -31,23 +31,18 @@ DeviceFacts facts() {
 #define SKIP_WITHOUT_DEVICE() \
   if (!has_device()) GTEST_SKIP() << "did not run: no CUDA device here"
 
-Plan plan_of(const Case& c, const Tensors& t) {
-  const auto made = plan(t.operands, facts(), {.cluster = c.cluster, .kernel = c.kernel});
+Plan plan_of(const Problem& problem) {
+  const auto made = plan(problem.operands(), facts(), problem.choices());
   EXPECT_TRUE(made.ok()) << made.reason();
   return made.ok() ? *made : Plan{};
 }
 
-void expect_right(const Case& c) {
-  SCOPED_TRACE(text(c));
-  Tensors t(c);
-  const Plan made = plan_of(c, t);
-  const auto there = std::make_unique<OnCuda>(t);
-  const auto refused =
-      launch(made, there->operands(), there->workspace(), nullptr, {.check_offsets = true});
-  ASSERT_FALSE(refused) << refused->reason;
-  EXPECT_EQ(there->status(made), 0U);
-  there->receive(t);
-  expect_product(c, t);
+// By the kernel of that name, with unit scales where it takes 8 bits.
+Ask ask_of(const char* name, const std::vector<std::int64_t>& offsets, int columns, int k) {
+  Ask ask = grouped_ask(named(name), offsets, columns, k);
+  ask.scaling = Scaling::none;
+  ask.seed = 2;  // offsets of 32 bits
+  return ask;
 }
 
 TEST(GroupedOnTheGpu, ThousandsOfGroups) {
@@ -55,15 +50,10 @@ TEST(GroupedOnTheGpu, ThousandsOfGroups) {
   for (const char* name : {"grouped_e4m3_bf16_128x64_b_sw", "grouped_e4m3_bf16_128x64_v_sw",
                            "grouped_e4m3_bf16_128x64_h_sw"}) {
     Draws draw(5);
-    Case c;
-    c.kernel = name;
-    c.cluster = {1, 1};
-    c.offsets = lengths_to_offsets(draw, 5000, 3);
-    c.total = c.offsets.back();
-    c.n = 16;
-    c.k = 48;
-    c.scaling = Scaling::group;
-    expect_right(c);
+    Ask ask = ask_of(name, lengths_to_offsets(draw, 5000, 3), 16, 48);
+    ask.scaling = Scaling::group;
+    const PlanChoices choices = Problem(named(name), ask).choices();
+    EXPECT_EQ(fault_on_cuda({named(name), ask}, choices, facts(), 1), "") << name;
   }
 }
 
@@ -87,26 +77,18 @@ TEST(GroupedOnTheGpu, OffsetsThatComeLate) {
         "grouped_e4m3_bf16_128x16_b_sw_gm", "grouped_e4m3_bf16_128x128_v_pp_gm"}) {
     Draws draw(17);
     for (int round = 0; round < 5; ++round) {
-      Case c;
-      c.kernel = name;
-      c.cluster = {1, 1};
-      c.offsets = lengths_to_offsets(draw, 40, 60);
-      c.total = c.offsets.back();
-      c.n = 128;
-      c.k = 128;
-      SCOPED_TRACE(text(c));
-      Tensors t(c);
-      const Plan made = plan_of(c, t);
-      const auto there = std::make_unique<OnCuda>(t);
-      ASSERT_FALSE(there->prepare(made));
-      const auto right = tests::cuda_memory(static_cast<std::int64_t>(t.narrow.size()) * 4);
-      tests::require(right->from_host(t.narrow.data(), right->bytes()));
+      Problem problem(named(name), ask_of(name, lengths_to_offsets(draw, 40, 60), 128, 128));
+      SCOPED_TRACE(problem.text());
+      const Plan made = plan_of(problem);
+      const auto there = std::make_unique<OnCuda>(problem);
+      there->prepare(made);
+      const Problem::Piece offsets = problem.piece(Problem::pieces - 1);
+      const auto right = cuda_memory(offsets.bytes);
+      require(right->from_host(offsets.memory, right->bytes()));
       // What must not be read: groups that cross the tensor.
-      std::vector<std::int32_t> wrong(t.narrow.size());
-      for (std::size_t g = 0; g < wrong.size(); ++g) {
-        wrong[g] = static_cast<std::int32_t>(g % 2 == 0 ? 0 : c.total);
-      }
-      there->send_offsets({wrong.begin(), wrong.end()});
+      std::vector<std::int64_t> wrong(problem.ask().offsets.size());
+      for (std::size_t g = 0; g < wrong.size(); ++g) wrong[g] = g % 2 == 0 ? 0 : problem.ask().m;
+      there->send_offsets(wrong);
       cudaStream_t stream{};
       cudaStreamCreate(&stream);
       write_offsets_late<<<1, 32, 0, stream>>>(static_cast<std::int32_t*>(there->offsets()),
@@ -117,8 +99,8 @@ TEST(GroupedOnTheGpu, OffsetsThatComeLate) {
       ASSERT_FALSE(refused) << refused->reason;
       ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
       cudaStreamDestroy(stream);
-      there->receive(t);
-      expect_product(c, t);
+      there->receive(problem);
+      EXPECT_EQ(problem.fault(), "");
       if (::testing::Test::HasFailure()) return;
     }
   }
@@ -126,22 +108,17 @@ TEST(GroupedOnTheGpu, OffsetsThatComeLate) {
 
 void replay_with_other_offsets(const char* kernel) {
   Draws draw(23);
-  Case c;
-  c.kernel = kernel;
-  c.cluster = {1, 1};
-  c.n = 264;
-  c.k = 256;
-  c.total = 300;
   const auto offsets = [&] {
     std::vector<std::int64_t> o = {0};
     for (int g = 0; g < 8; ++g) o.push_back(std::min<std::int64_t>(300, o.back() + draw(0, 80)));
     return o;
   };
-  c.offsets = offsets();
-  Tensors t(c);
-  const Plan made = plan_of(c, t);
-  const auto there = std::make_unique<OnCuda>(t);
-  ASSERT_FALSE(there->prepare(made));
+  Ask ask = ask_of(kernel, offsets(), 264, 256);
+  ask.m = 300;
+  const Problem first(named(kernel), ask);
+  const Plan made = plan_of(first);
+  const auto there = std::make_unique<OnCuda>(first);
+  there->prepare(made);
   cudaStream_t stream{};
   cudaStreamCreate(&stream);
   cudaGraph_t graph{};
@@ -152,14 +129,15 @@ void replay_with_other_offsets(const char* kernel) {
   ASSERT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);
   ASSERT_EQ(cudaGraphInstantiate(&run, graph, 0), cudaSuccess);
   for (int replay = 0; replay < 5; ++replay) {
-    c.offsets = offsets();
-    SCOPED_TRACE(text(c));
-    there->send_offsets(c.offsets);
+    ask.offsets = offsets();
+    Problem problem(named(kernel), ask);
+    SCOPED_TRACE(problem.text());
+    there->send_offsets(ask.offsets);
     there->poison_d();
     ASSERT_EQ(cudaGraphLaunch(run, stream), cudaSuccess);
     ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
-    there->receive(t);
-    expect_product(c, t);
+    there->receive(problem);
+    EXPECT_EQ(problem.fault(), "");
   }
   cudaGraphExecDestroy(run);
   cudaGraphDestroy(graph);
@@ -184,35 +162,25 @@ TEST(GroupedOnTheGpu, MapsOfGroupsAreMadeAnewForEveryLaunch) {
   for (const char* name :
        {"grouped_e4m3_bf16_128x16_b_sw_gm", "grouped_e4m3_bf16_128x128_v_pp_gm"}) {
     Draws draw(41);
-    std::vector<std::unique_ptr<Tensors>> tensors;
+    std::vector<std::unique_ptr<Problem>> problems;
     std::vector<std::unique_ptr<OnCuda>> there;
-    std::vector<Case> cases;
-    for (int i = 0; i < 8; ++i) {
-      Case c;
-      c.kernel = name;
-      c.cluster = {1, 1};
-      c.offsets = lengths_to_offsets(draw, 24, 70);
-      c.total = c.offsets.back();
-      c.n = 256;
-      c.k = 384;
-      c.seed = 300 + static_cast<unsigned>(i);
-      cases.push_back(c);
-      tensors.push_back(std::make_unique<Tensors>(c));
-      there.push_back(std::make_unique<OnCuda>(*tensors.back()));
+    for (unsigned i = 0; i < 8; ++i) {
+      Ask ask = ask_of(name, lengths_to_offsets(draw, 24, 70), 256, 384);
+      ask.seed = 300 + 2 * i;
+      problems.push_back(std::make_unique<Problem>(named(name), ask));
+      there.push_back(std::make_unique<OnCuda>(*problems.back()));
     }
-    for (std::size_t i = 0; i < cases.size(); ++i) {
-      const Plan made = plan_of(cases[i], *tensors[i]);
-      ASSERT_FALSE(there[0]->prepare(made));
+    for (std::size_t i = 0; i < problems.size(); ++i) {
+      const Plan made = plan_of(*problems[i]);
+      there[0]->prepare(made);
       const auto refused = launch(made, there[i]->operands(), there[0]->workspace(), nullptr,
                                   {.dependent = i % 2 == 1});
       ASSERT_FALSE(refused) << refused->reason;
     }
     ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
-    for (std::size_t i = 0; i < cases.size(); ++i) {
-      SCOPED_TRACE(text(cases[i]));
-      there[i]->receive(*tensors[i]);
-      expect_product(cases[i], *tensors[i]);
-      if (::testing::Test::HasFailure()) return;
+    for (std::size_t i = 0; i < problems.size(); ++i) {
+      there[i]->receive(*problems[i]);
+      ASSERT_EQ(problems[i]->fault(), "") << problems[i]->text();
     }
   }
 }
@@ -220,30 +188,24 @@ TEST(GroupedOnTheGpu, MapsOfGroupsAreMadeAnewForEveryLaunch) {
 TEST(GroupedOnTheGpu, OffsetsInDisorderStayInside) {
   SKIP_WITHOUT_DEVICE();
   Draws draw(9);
-  for (const Instance& instance : instances()) {
-    Case c;
-    c.kernel = instance.name;
-    c.cluster = {1, 1};
-    c.scaling = scalings(instance.config).back();
-    c.total = 90;
-    c.n = 136;
-    c.k = 64;
-    c.type = OffsetType::int64;
-    for (int g = 0; g <= 12; ++g) c.offsets.push_back(7 * g);
+  for (const Instance& instance : grouped_instances()) {
+    std::vector<std::int64_t> offsets;
+    for (int g = 0; g <= 12; ++g) offsets.push_back(7 * g);
     const int broken = draw(1, 11);
-    c.offsets[index(broken)] = broken % 2 == 0 ? 1LL << 40 : -(1LL << 40);
-    SCOPED_TRACE(text(c));
-    Tensors t(c);
-    const Plan made = plan_of(c, t);
-    const auto there = std::make_unique<OnCuda>(t);
-    const auto refused =
-        launch(made, there->operands(), there->workspace(), nullptr, {.check_offsets = true});
+    offsets[index(broken)] = broken % 2 == 0 ? 1LL << 40 : -(1LL << 40);
+    Ask ask = grouped_ask(instance, offsets, 136, 64);  // offsets of 64 bits
+    ask.m = 90;
+    Problem problem(instance, ask);
+    SCOPED_TRACE(problem.text());
+    const Plan made = plan_of(problem);
+    OnCuda there(problem);
+    const auto refused = there.launch(made, nullptr, {.check_offsets = true});
     ASSERT_FALSE(refused) << refused->reason;
-    EXPECT_EQ(there->status(made), static_cast<std::uint32_t>(broken));
-    there->receive(t);
-    EXPECT_EQ(t.d.disturbed({{0, 90}}), 0);
+    EXPECT_EQ(there.status(made), static_cast<std::uint32_t>(broken));
+    there.receive(problem);
+    EXPECT_EQ(problem.d().disturbed({{0, 90}}), 0);
   }
 }
 
 }  // namespace
-}  // namespace warpwright::grouped
+}  // namespace warpwright::tests

@@ -15,14 +15,14 @@
 #include "warpwright/device/cuda.h"
 #include "warpwright/isa/fence.h"
 
-namespace warpwright::grouped {
+namespace warpwright::tests {
 namespace {
 
 constexpr std::int64_t kArenaBytes = std::int64_t{5} << 29;
 constexpr double kProducts = 3e9;  // of one problem, at most
 
 // Whether its D has a column for each row of B: the arena's products are not gated, and its weights
-// not packed (grouped cases are, on the model and in ProblemsBySeed).
+// not packed (others are, on the model and in ProblemsBySeed).
 bool arena_takes(const Instance& i) {
   return !i.config.gated && !kernel::packed_a(i.config);
 }
@@ -30,7 +30,7 @@ bool arena_takes(const Instance& i) {
 const std::vector<Instance>& plain_instances() {
   static const std::vector<Instance> all = [] {
     std::vector<Instance> found;
-    for (const Instance& i : instances()) {
+    for (const Instance& i : grouped_instances()) {
       if (arena_takes(i)) found.push_back(i);
     }
     return found;
@@ -99,11 +99,11 @@ TEST_F(RandomGroupedOnTheGpu, FiveHundredProblems) {
   std::set<std::string> kernels;
   std::uint64_t seed = first;
   for (int i = 0; i < 500; ++seed) {
-    const tests::Problem problem(seed, kProducts, false);
+    const Seeded problem(seed, kProducts, false);
     if (!problem.in_groups() || !arena_takes(problem.instance())) continue;
     ++i;
     SCOPED_TRACE(problem.text());
-    arena_->make(problem.groups());
+    arena_->make(problem.instance(), problem.ask());
     Draws draw(seed);
     const Plan plan = any_plan(draw, problem.instance().name);
     SCOPED_TRACE(plan.name());
@@ -124,30 +124,24 @@ TEST_F(RandomGroupedOnTheGpu, FiveHundredProblems) {
   EXPECT_EQ(kernels.size(), plain_instances().size());
 }
 
-Case case_for(const Instance& instance, int groups, int longest, Draws& draw) {
-  Case c;
-  c.kernel = instance.name;
-  c.scaling = scalings(instance.config).back();
-  c.offsets = lengths_to_offsets(draw, groups, longest);
-  c.total = c.offsets.back();
-  c.n = 264;
-  c.k = 272;
-  c.k_pad = 0;
-  c.seed = 3;
-  return c;
+Ask ask_for(const Instance& instance, int groups, int longest, Draws& draw) {
+  Ask ask = grouped_ask(instance, lengths_to_offsets(draw, groups, longest), 264, 272);
+  ask.alpha = 1;
+  ask.seed = 3;
+  return ask;
 }
 
 TEST_F(RandomGroupedOnTheGpu, ExtremesOfEveryKernel) {
   Draws draw(31);
   for (const Instance& instance : plain_instances()) {
     for (const int what : {0, 1, 2, 3}) {
-      Case s = case_for(instance, 1, 700, draw);  // one group
-      if (what == 1) s.offsets.assign(301, 0);    // all empty, no tokens
-      if (what == 2) s.offsets.assign(301, 40);   // all empty, tokens that belong to none
+      Ask s = ask_for(instance, 1, 700, draw);   // one group
+      if (what == 1) s.offsets.assign(301, 0);   // all empty, no tokens
+      if (what == 2) s.offsets.assign(301, 40);  // all empty, tokens that belong to none
       if (what == 3) s.offsets = lengths_to_offsets(draw, 5000, 4);
-      s.total = s.offsets.back() + (what == 2 ? 30 : 0);
+      s.m = static_cast<int>(s.offsets.back()) + (what == 2 ? 30 : 0);
       SCOPED_TRACE(std::string(instance.name) + ", case " + std::to_string(what));
-      arena_->make(s);
+      arena_->make(instance, s);
       const Plan plan = any_plan(draw, instance.name);
       launch(plan, false, true);
       if (HasFailure()) return;
@@ -163,20 +157,20 @@ TEST_F(RandomGroupedOnTheGpu, OffsetsInDisorderAreReportedAndHarmless) {
   int broken_cases = 0;
   for (int i = 0; i < 150; ++i) {
     const Instance& instance = plain_instances()[index(i) % plain_instances().size()];
-    Case s = case_for(instance, draw(1, 70), 90, draw);
-    if (s.total == 0) continue;
-    s.type = draw(0, 1) == 0 ? OffsetType::int32 : OffsetType::int64;
-    arena_->make(s, /*all_tokens=*/true);
+    Ask s = ask_for(instance, draw(1, 70), 90, draw);
+    if (s.m == 0) continue;
+    s.seed = 3 + static_cast<unsigned>(draw(0, 1));  // offsets of 64 bits, or of 32
+    arena_->make(instance, s, /*all_tokens=*/true);
     const Plan plan = any_plan(draw, instance.name);
     std::vector<std::int64_t> bad = s.offsets;
-    const std::int64_t far = s.type == OffsetType::int64 ? std::int64_t{1} << 40 : 0x7fffffff;
+    const std::int64_t far = arena_->wide() ? std::int64_t{1} << 40 : 0x7fffffff;
     for (int broken = draw(1, 3); broken > 0; --broken) {
-      const std::int64_t values[] = {-1, -far, s.total + 1, far, s.total, 0, draw(0, 1000)};
+      const std::int64_t values[] = {-1, -far, s.m + 1, far, s.m, 0, draw(0, 1000)};
       bad[index(draw(0, static_cast<int>(s.offsets.size()) - 1))] = values[draw(0, 6)];
     }
     std::uint32_t first = 0;
     for (std::size_t g = 0; g + 1 < bad.size() && first == 0; ++g) {
-      if (!tile::in_order(bad[g], bad[g + 1], static_cast<int>(s.total))) {
+      if (!tile::in_order(bad[g], bad[g + 1], s.m)) {
         first = static_cast<std::uint32_t>(g) + 1;
       }
     }
@@ -187,7 +181,7 @@ TEST_F(RandomGroupedOnTheGpu, OffsetsInDisorderAreReportedAndHarmless) {
     launch(plan, false, true);
     EXPECT_EQ(status(plan), first);
     EXPECT_EQ(offsets_fault(first).has_value(), first != 0);
-    arena_->expect_untouched(0, s.total);
+    arena_->expect_untouched(0, s.m);
     if (HasFailure()) return;
   }
   EXPECT_GT(broken_cases, 75);
@@ -196,11 +190,11 @@ TEST_F(RandomGroupedOnTheGpu, OffsetsInDisorderAreReportedAndHarmless) {
 TEST_F(RandomGroupedOnTheGpu, GraphsWithOtherOffsetsEveryReplay) {
   Draws draw(41);
   for (const Instance& instance : plain_instances()) {
-    Case s = case_for(instance, 70, 60, draw);
-    s.type = draw(0, 1) == 0 ? OffsetType::int32 : OffsetType::int64;
-    s.total = 2400;
+    Ask s = ask_for(instance, 70, 60, draw);
+    s.seed = 3 + static_cast<unsigned>(draw(0, 1));  // offsets of 64 bits, or of 32
+    s.m = 2400;
     SCOPED_TRACE(instance.name);
-    arena_->make(s, /*all_tokens=*/true);
+    arena_->make(instance, s, /*all_tokens=*/true);
     const Plan plan = any_plan(draw, instance.name);
     ASSERT_FALSE(prepare(plan, workspace_, stream_));
     cudaGraph_t graph{};
@@ -211,7 +205,7 @@ TEST_F(RandomGroupedOnTheGpu, GraphsWithOtherOffsetsEveryReplay) {
     ASSERT_EQ(cudaGraphInstantiate(&run, graph, 0), cudaSuccess);
     for (int replay = 0; replay < 6 && !HasFailure(); ++replay) {
       std::vector<std::int64_t> offsets = lengths_to_offsets(draw, 70, 20 << (replay % 3));
-      for (std::int64_t& o : offsets) o = std::min(o, s.total);
+      for (std::int64_t& o : offsets) o = std::min<std::int64_t>(o, s.m);
       arena_->set_offsets(offsets);
       arena_->poison_d();
       ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
@@ -243,15 +237,16 @@ TEST_F(RandomGroupedOnTheGpu, ADependentLaunchWaitsForItsOffsets) {
   ASSERT_EQ(cudaMalloc(&right, 4096), cudaSuccess);
   for (int repeat = 0; repeat < 100 && !HasFailure(); ++repeat) {
     const Instance& instance = plain_instances()[index(repeat) % plain_instances().size()];
-    Case s = case_for(instance, 64, 40, draw);
-    s.total += 1;  // never none
-    arena_->make(s, /*all_tokens=*/true);
+    Ask s = ask_for(instance, 64, 40, draw);
+    s.seed = 4;  // offsets of 32 bits
+    s.m += 1;    // never none
+    arena_->make(instance, s, /*all_tokens=*/true);
     const Plan plan = any_plan(draw, instance.name);
     ASSERT_FALSE(prepare(plan, workspace_, stream_));
     arena_->write_offsets(right, s.offsets);
     // What must not be read: all groups have all tokens.
     std::vector<std::int64_t> stale(s.offsets.size());
-    for (std::size_t g = 0; g < stale.size(); ++g) stale[g] = g % 2 == 0 ? 0 : s.total;
+    for (std::size_t g = 0; g < stale.size(); ++g) stale[g] = g % 2 == 0 ? 0 : s.m;
     auto* to = static_cast<unsigned char*>(arena_->offsets());
     arena_->write_offsets(to, stale);
     ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
@@ -266,4 +261,4 @@ TEST_F(RandomGroupedOnTheGpu, ADependentLaunchWaitsForItsOffsets) {
 }
 
 }  // namespace
-}  // namespace warpwright::grouped
+}  // namespace warpwright::tests

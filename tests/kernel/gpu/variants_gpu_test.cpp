@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <optional>
 
-#include "tests/kernel/problems_cuda.h"
+#include "tests/kernel/problem_cuda.h"
 
 namespace warpwright::tests {
 namespace {
@@ -19,11 +19,12 @@ class VariantsOnGpu : public testing::Test {
     facts_ = devices.front();
   }
 
-  void expect_right(const std::vector<VariantCase>& cases) {
-    for (const VariantCase& c : cases) {
-      SCOPED_TRACE(std::string(c.instance.name) + ", " + text(c.ask));
+  void expect_right(const Rows& rows) {
+    for (const Row& row : rows) {
+      const Problem problem(row.instance, row.ask);
+      SCOPED_TRACE(problem.text());
       try {
-        EXPECT_EQ(fault_on_cuda(c, Variant(c.instance, c.ask).choices(), *facts_, 2), "");
+        EXPECT_EQ(fault_on_cuda(row, problem.choices(), *facts_, 2), "");
       } catch (const std::runtime_error& failed) {
         // A kernel that failed takes the context with it: what follows would fail for that alone.
         FAIL() << failed.what();
@@ -35,36 +36,36 @@ class VariantsOnGpu : public testing::Test {
 };
 
 TEST_F(VariantsOnGpu, EveryInstanceMultiplies) {
-  expect_right(plain_cases());
+  expect_right(plain_rows(instances()));
 }
 
 TEST_F(VariantsOnGpu, ClustersBatchesAndScales) {
-  expect_right(cluster_cases());
+  expect_right(cluster_rows(instances()));
 }
 
 TEST_F(VariantsOnGpu, EpiloguesOnOddShapes) {
-  expect_right(epilogue_cases());
+  expect_right(epilogue_rows(instances()));
 }
 
 TEST_F(VariantsOnGpu, WithoutAProduct) {
-  expect_right(empty_cases());
+  expect_right(empty_rows(instances()));
 }
 
 // A plan does not choose them here: each by its name, on random shapes, rows and epilogues.
 TEST_F(VariantsOnGpu, RegisterKernelsOnRandomShapes) {
   constexpr int each = 100;
-  std::vector<VariantCase> cases;
+  Rows rows;
   std::uint64_t seed = 20261122;
   for (const Instance& i : drawn_instances(false)) {
     if (!is_register_kernel(i)) continue;
     for (int n = 0; n < each; ++n) {
       Draws draw(++seed);
-      cases.push_back({i, random_ask(i, draw, 4e6)});
+      rows.push_back({i, random_ask(i, draw, 4e6)});
     }
   }
-  std::printf("%zu products by the seeds up to %llu\n", cases.size(),
+  std::printf("%zu products by the seeds up to %llu\n", rows.size(),
               static_cast<unsigned long long>(seed));
-  expect_right(cases);
+  expect_right(rows);
 }
 
 TEST_F(VariantsOnGpu, ProblemsBySeed) {
@@ -74,7 +75,7 @@ TEST_F(VariantsOnGpu, ProblemsBySeed) {
   std::printf("%llu problems by the seeds from %llu on (WARPWRIGHT_TEST_SEED)\n",
               static_cast<unsigned long long>(count), static_cast<unsigned long long>(first));
   for (std::uint64_t seed = first; seed < first + count; ++seed) {
-    const Problem problem(seed, 4e7, false);
+    const Seeded problem(seed, 4e7, false);
     SCOPED_TRACE(problem.text());
     try {
       EXPECT_EQ(fault_on_cuda(problem, *facts_), "");

@@ -17,9 +17,7 @@
 #include <vector>
 
 #include "tests/campaign.h"
-#include "tests/kernel/grouped_cuda.h"
-#include "tests/kernel/problems.h"
-#include "tests/kernel/variants_cuda.h"
+#include "tests/kernel/problem_cuda.h"
 #include "warpwright/run.h"
 
 namespace warpwright::tests {
@@ -77,8 +75,6 @@ class Stress : public testing::Test {
     facts_ = devices.front();
   }
 
-  static Bytes bytes_of(const Tensor& t) { return {t.memory(), t.memory() + t.bytes()}; }
-
   /// The kernels whose CTAs share tiles along K: whose sums could come in any order.
   static std::vector<Instance> sharing() {
     return all_with([](const kernel::GemmConfig& c) { return !takes_whole_tiles(c); });
@@ -107,31 +103,29 @@ TEST_F(Stress, SixtyFourThreadsOnSixteenStreams) {
         // Few shapes, so that threads meet in the same plans, and some of its own.
         const auto seed =
             static_cast<std::uint64_t>(round % 2 == 0 ? round : 1000 * thread + round);
-        const Problem problem(seed, 4e6, false);
-        if (problem.in_groups() || problem.ask().in_place) continue;
-        Variant variant(problem.instance(), problem.ask());
-        const OnCuda there(variant);
+        const Seeded seeded(seed, 4e6, false);
+        if (seeded.in_groups() || seeded.ask().in_place) continue;
+        Problem problem(seeded.instance(), seeded.ask());
+        const OnCuda there(problem);
         RunOptions options;
         options.device = 0;
         options.stream = stream.get();
         // Register kernels are chosen by name alone here, and their operands may lie anywhere.
-        if (variant.architecture() != 90) options.choices = variant.choices();
+        if (problem.architecture() != 90) options.choices = problem.choices();
         Bytes first;
         for (int again = 0; again < 3; ++again) {
           if (const auto refused = run(there.operands(), options)) {
-            return say(problem.text() + ": " + refused->reason);
+            return say(seeded.text() + ": " + refused->reason);
           }
-          if (!stream.wait()) return say(problem.text() + ": the stream failed");
-          there.receive(variant);
-          const std::byte* const bytes = variant.d().memory();
+          if (!stream.wait()) return say(seeded.text() + ": the stream failed");
+          there.receive(problem);
           if (again == 0) {
-            first.assign(bytes, bytes + variant.d().bytes());
-            if (const std::string fault = variant.fault(); !fault.empty()) {
-              return say(problem.text() + ": " + fault);
+            first = problem.d_bytes();
+            if (const std::string fault = problem.fault(); !fault.empty()) {
+              return say(seeded.text() + ": " + fault);
             }
           }
-          if (!std::equal(first.begin(), first.end(), bytes))
-            return say(problem.text() + ": other bits");
+          if (first != problem.d_bytes()) return say(seeded.text() + ": other bits");
         }
       }
     } catch (const std::exception& failed) {
@@ -150,28 +144,25 @@ TEST_F(Stress, GraphsReplayedWithOtherOffsets) {
   for (const char* kernel : {"grouped_e4m3_bf16_128x32_b_sw", "grouped_e4m3_bf16_128x16_b_sw_gm"}) {
     SCOPED_TRACE(kernel);
     Draws draw(29);
-    grouped::Case c;
-    c.kernel = kernel;
-    c.cluster = {1, 1};
-    c.n = 264;
-    c.k = 256;
-    c.total = 300;
+    constexpr int tokens = 300;
     std::vector<std::vector<std::int64_t>> offsets(sets);
     std::vector<std::int32_t> table;
     for (auto& set : offsets) {
       set = {0};
       for (int g = 0; g < groups; ++g) {
-        set.push_back(std::min<std::int64_t>(c.total, set.back() + draw(0, 80)));
+        set.push_back(std::min<std::int64_t>(tokens, set.back() + draw(0, 80)));
       }
       table.insert(table.end(), set.begin(), set.end());
     }
-    c.offsets = offsets.front();
-    grouped::Tensors t(c);
-    grouped::OnCuda there(t);
-    const auto made =
-        plan(there.operands(), *facts_, {.cluster = c.cluster, .kernel = std::string(kernel)});
+    Ask ask = grouped_ask(named(kernel), offsets.front(), 264, 256);
+    ask.m = tokens;
+    ask.scaling = Scaling::none;
+    ask.seed = 2;  // offsets of 32 bits
+    Problem problem(named(kernel), ask);
+    OnCuda there(problem);
+    const auto made = plan(there.operands(), *facts_, problem.choices());
     ASSERT_TRUE(made) << made.reason();
-    require(there.prepare(*made));
+    there.prepare(*made);
     const auto choices = cuda_memory(static_cast<std::int64_t>(table.size()) * 4);
     require(choices->from_host(table.data(), choices->bytes()));
     const auto which = cuda_memory(4);
@@ -199,14 +190,15 @@ TEST_F(Stress, GraphsReplayedWithOtherOffsets) {
       ASSERT_EQ(cudaGraphLaunch(runnable, stream.get()), cudaSuccess);
       if (!looks) continue;
       ASSERT_TRUE(stream.wait());
-      there.receive(t);
+      ask.offsets = offsets[static_cast<std::size_t>(set)];
+      Problem here(named(kernel), ask);
+      there.receive(here);
       Bytes& known = first[static_cast<std::size_t>(set)];
       if (known.empty()) {
-        c.offsets = offsets[static_cast<std::size_t>(set)];
-        ASSERT_EQ(grouped::fault(c, t), "") << "replay " << i;
-        known = bytes_of(t.d);
+        ASSERT_EQ(here.fault(), "") << "replay " << i;
+        known = here.d_bytes();
       }
-      ASSERT_EQ(bytes_of(t.d), known) << "replay " << i;
+      ASSERT_EQ(here.d_bytes(), known) << "replay " << i;
     }
     ASSERT_TRUE(stream.wait());
     cudaGraphExecDestroy(runnable);
@@ -274,9 +266,9 @@ TEST_F(Stress, SharedSumsHaveTheSameBits) {
     Ask ask = extents(i.config, 2, 77);
     ask.k = 11 * kernel::tile_k(i.config);
     ask.clusters = 5;
-    Variant variant(i, ask);
-    OnCuda there(variant);
-    const auto made = plan(there.operands(), *facts_, variant.choices());
+    Problem problem(i, ask);
+    OnCuda there(problem);
+    const auto made = plan(there.operands(), *facts_, problem.choices());
     ASSERT_TRUE(made) << made.reason();
     there.prepare(*made);
     Bytes first;
@@ -285,12 +277,12 @@ TEST_F(Stress, SharedSumsHaveTheSameBits) {
       const auto refused = there.launch(*made, stream.get(), {.dependent = n % 2 == 1});
       ASSERT_FALSE(refused) << refused->reason;
       ASSERT_TRUE(stream.wait());
-      there.receive(variant);
+      there.receive(problem);
       if (first.empty()) {
-        ASSERT_EQ(variant.fault(), "");
-        first = bytes_of(variant.d());
+        ASSERT_EQ(problem.fault(), "");
+        first = problem.d_bytes();
       }
-      ASSERT_EQ(bytes_of(variant.d()), first) << "launch " << n;
+      ASSERT_EQ(problem.d_bytes(), first) << "launch " << n;
     }
   }
 }
@@ -303,9 +295,9 @@ TEST_F(Stress, NoMemoryIsLeft) {
   Ask ask = extents(kernels.front().config, 2, 5);
   ask.k = 9 * kernel::tile_k(kernels.front().config);
   ask.clusters = 3;
-  Variant variant(kernels.front(), ask);
-  OnCuda there(variant);
-  const auto made = plan(there.operands(), *facts_, variant.choices());
+  Problem problem(kernels.front(), ask);
+  OnCuda there(problem);
+  const auto made = plan(there.operands(), *facts_, problem.choices());
   ASSERT_TRUE(made) << made.reason();
   ASSERT_GT(made->workspace_bytes, 0);
   {
@@ -325,8 +317,8 @@ TEST_F(Stress, NoMemoryIsLeft) {
   }
   there.prepare(*made);
   ASSERT_FALSE(there.launch(*made));
-  there.receive(variant);
-  EXPECT_EQ(variant.fault(), "");
+  there.receive(problem);
+  EXPECT_EQ(problem.fault(), "");
 }
 
 // After a kernel that trapped nothing runs in this process: every call says so and returns. In a
@@ -337,9 +329,9 @@ TEST_F(Stress, ALaunchAfterAStickyError) {
     const Instance& i = instances().front();
     Ask ask = extents(i.config, 1, 5);
     ask.k = 64;
-    Variant variant(i, ask);
-    OnCuda there(variant);
-    const auto made = plan(there.operands(), *facts_, variant.choices());
+    Problem problem(i, ask);
+    OnCuda there(problem);
+    const auto made = plan(there.operands(), *facts_, problem.choices());
     if (!made) return 2;
     there.prepare(*made);
     trap<<<1, 1>>>();

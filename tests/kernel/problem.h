@@ -1,27 +1,30 @@
-// Products that try every kernel, against the reference in double precision: all
-// operand types, layouts, scales, epilogues, batches, tails and splits along K. The tests of the
-// model and of the GPU share them.
+// One product by one kernel of any family, whole or in groups: operands, run and comparison with
+// warpwright/reference/. The tests of the model and of the GPU share it.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/draws.h"
 #include "tests/kernel/table.h"
 #include "tests/packed.h"
 #include "tests/reference.h"
+#include "warpwright/device/model.h"
 #include "warpwright/facts/block_scales.h"
 #include "warpwright/numeric/float_format.h"
 #include "warpwright/plan/plan.h"
+#include "warpwright/reference/tolerance.h"
 
 namespace warpwright::tests {
 
-// What is asked beside the types, which the instance fixes.
+/// What is asked beside the types, which the kernel fixes.
 struct Ask {
-  int m = 0;
+  int m = 0;  ///< in groups: tokens, and those in none
   int n = 0;
   int k = 0;
   int batch = 1;
@@ -40,15 +43,19 @@ struct Ask {
   bool in_place = false;  ///< C is what D was
   bool packed_c = false;  ///< of D alone
   bool shares_a = false;  ///< one A, and one matrix of its scales, for the batch: a stride of 0
-  bool shares_b = false;  ///< B, its scales and the bias likewise
+  bool shares_b = false;  ///< B, its scales and the bias likewise, for the batch or all groups
   bool shares_c = false;
-  unsigned seed = 1;
+  unsigned seed = 1;  ///< of the elements, and of how scales and offsets lie
+  /// Where the groups of a kernel for products in groups begin, and where the last one ends.
+  std::vector<std::int64_t> offsets = {};
 };
 
 inline std::string text(const Ask& a) {
   constexpr const char* scalings[] = {"no scales",    "tensor scales", "row scales",
                                       "block scales", "group scales",  "micro scales"};
   constexpr const char* biases[] = {"no bias", "a bias of rows", "a bias of columns"};
+  std::string groups = a.offsets.empty() ? "" : ", offsets";
+  for (const std::int64_t o : a.offsets) groups += " " + std::to_string(o);
   return std::to_string(a.m) + "x" + std::to_string(a.n) + "x" + std::to_string(a.k) + " batch " +
          std::to_string(a.batch) + " cluster " + std::to_string(a.cluster.m) + "x" +
          std::to_string(a.cluster.n) + " of " + std::to_string(a.clusters) + ", alpha " +
@@ -59,7 +66,7 @@ inline std::string text(const Ask& a) {
          ", shift " + std::to_string(a.shift) + ", loose " + std::to_string(a.loose) +
          (a.in_place ? ", in place" : "") + (a.shares_a ? ", one A" : "") +
          (a.shares_b ? ", one B" : "") + (a.shares_c ? ", one C" : "") + ", seed " +
-         std::to_string(a.seed);
+         std::to_string(a.seed) + groups;
 }
 
 /// A batch of matrices. Without padding and shift their rows, or columns, begin at multiples of 16
@@ -81,35 +88,49 @@ inline Tensor matrices(DType type, int batch, int rows, int columns, bool rows_i
           shift};
 }
 
-// One product by one kernel.
-class Variant {
+/// A schedule of the model.
+inline device::ModelOptions scheduled(model::Mode mode, std::uint64_t seed = 1) {
+  device::ModelOptions how;
+  how.mode = mode;
+  how.seed = seed;
+  return how;
+}
+
+/// One product by one kernel.
+class Problem {
  public:
-  Variant(const Instance& instance, const Ask& ask) : instance_(instance), ask_(ask) {
+  Problem(const Instance& instance, const Ask& ask)
+      : instance_(instance), ask_(ask), wide_(ask.offsets), narrow_(wide_.begin(), wide_.end()) {
     const kernel::GemmConfig& c = instance_.config;
     std::mt19937 random(ask.seed);
-    const auto major = [](atom::Major m) { return m == atom::Major::mn; };
-    const double largest = stored_a(c) == DType::s8 ? 100 : stored_a(c) == DType::e2m1 ? 6 : 1;
-    const int columns = c.gated ? ask.n / 2 : ask.n;
-    a_ = matrices(is_swapped(c) ? operand_b(c).type : stored_a(c), ask.batch, ask.m, ask.k,
-                  major(is_swapped(c) ? operand_b(c).major : operand_a(c).major), ask.loose,
-                  ask.loose, ask.apart);
-    if (kernel::packed_a(c)) {
-      packed_ = Packed(packed_for(c, ask.seed).format, {ask.shares_b ? 1 : ask.batch, ask.n, ask.k},
-                       random, folds(group_sums(c)));
+    const auto a = is_swapped(c) ? operand_b(c) : operand_a(c);
+    const auto b = is_swapped(c) ? operand_a(c) : operand_b(c);
+    const int of_a = in_groups() ? 1 : ask.batch;
+    const auto operand = [&](const auto& type, int batch, int rows) {
+      return matrices(type.type, batch, rows, ask.k, type.major == atom::Major::mn, ask.loose,
+                      ask.loose, ask.apart);
+    };
+    a_ = operand(a, of_a, ask.m);
+    const bool is_packed = kernel::packed_a(c);
+    if (is_packed) {
+      const int of_b = ask.shares_b && !in_groups() ? 1 : matrices_of_b();
+      packed_ = Packed(packed_for(c, ask.seed).format, {of_b, ask.n, ask.k}, random,
+                       folds(group_sums(c)));
       b_ = packed_.tiles;
     } else {
-      b_ = matrices(is_swapped(c) ? stored_a(c) : operand_b(c).type, ask.batch, ask.n, ask.k,
-                    major(is_swapped(c) ? operand_a(c).major : operand_b(c).major), ask.loose,
-                    ask.loose, ask.apart);
-      b_.fill(random, -largest, largest);
+      b_ = operand(b, matrices_of_b(), ask.n);
     }
-    d_ = matrices(c.result, ask.batch, ask.m, columns, false, ask.padding, ask.shift);
-    a_.fill(random, -largest, largest);
+    if (ask.alpha != 0) {  // else NaN, and not read
+      const double largest = stored_a(c) == DType::s8 ? 100 : stored_a(c) == DType::e2m1 ? 6 : 1;
+      if (!is_packed) b_.fill(random, -largest, largest);
+      a_.fill(random, -largest, largest);
+    }
+    const int columns = c.gated ? ask.n / 2 : ask.n;
+    d_ = matrices(c.result, of_a, ask.m, columns, false, ask.padding, ask.shift);
     if (ask.beta != 0) {
       const int padding = ask.packed_c ? 0 : ask.padding;
-      c_ = matrices(c.result, ask.batch, ask.m, columns, false, padding, ask.shift);
+      c_ = matrices(c.result, of_a, ask.m, columns, false, padding, ask.shift);
       c_.fill(random, -2, 2);
-      if (ask.in_place) d_.copy(c_);
     }
     scaling_ = is_block_scaled(c)           ? Scaling::block
                : has_micro_scales(instance) ? Scaling::micro
@@ -127,21 +148,44 @@ class Variant {
       if (ask.shares_a) t->share(ask.batch);
     }
     for (Tensor* t : {&b_, &scale_b_, &bias_}) {
-      if (ask.shares_b && (t != &b_ || !kernel::packed_a(c))) t->share(ask.batch);
+      if (!ask.shares_b || (t == &b_ && is_packed) || (t == &bias_ && in_groups())) continue;
+      // One scale for all groups, or one for each, is no batch.
+      const bool is_batch = scaling_ == Scaling::row_column || scaling_ == Scaling::block;
+      if (t != &scale_b_ || !in_groups() || is_batch) t->share(matrices_of_b());
     }
     if (ask.shares_c) c_.share(ask.batch);
+    poison_d();
   }
+  Problem(const Problem&) = delete;  // launches keep the addresses of the offsets
+  Problem& operator=(const Problem&) = delete;
 
-  static constexpr int tensors = 8;
-  /// All tensors by their numbers; some are empty. Number 2 is D.
-  [[nodiscard]] const Tensor& tensor(int i) const {
-    const Tensor* const all[tensors] = {&a_,       &b_,       &d_,       &c_,
-                                        &scale_a_, &scale_b_, &scale_d_, &bias_};
-    return *all[i];
-  }
+  [[nodiscard]] const Instance& instance() const { return instance_; }
+  [[nodiscard]] const Ask& ask() const { return ask_; }
+  [[nodiscard]] bool in_groups() const { return !ask_.offsets.empty(); }
   [[nodiscard]] Tensor& d() { return d_; }
+  /// D's memory with everything around it.
+  [[nodiscard]] std::vector<std::byte> d_bytes() const {
+    return {d_.memory(), d_.memory() + d_.bytes()};
+  }
+  /// D's elements as before the first launch: NaN, or C's.
+  void poison_d() {
+    std::memset(d_.memory(), 0xff, index(d_.bytes()));
+    if (ask_.in_place) d_.copy(c_);
+  }
 
-  /// The operands in this object's memory, or with tensor i in a copy at copies[i].
+  /// Memory that a launch reads or writes, by its number; some is empty. Number 2 is D's, the last
+  /// that of the offsets.
+  struct Piece {
+    const void* memory;
+    std::int64_t bytes;
+  };
+  static constexpr int pieces = 9;
+  [[nodiscard]] Piece piece(int i) const {
+    if (i == pieces - 1) return {offsets(), std::ssize(wide_) * (wide_offsets() ? 8 : 4)};
+    return {tensor(i).bytes() == 0 ? nullptr : tensor(i).memory(), tensor(i).bytes()};
+  }
+
+  /// The operands in this object's memory, or with piece i in a copy at copies[i].
   [[nodiscard]] GemmOperands operands(const std::vector<void*>& copies = {}) const {
     const auto view = [&](std::size_t i) {
       return tensor(static_cast<int>(i)).view(copies.empty() ? nullptr : copies[i]);
@@ -167,8 +211,13 @@ class Variant {
     if (numeric::bits(instance_.config.result) == 8) o.scale_d = view(6);
     o.epilogue = {activation(), instance_.config.gated, ask_.bias};
     if (ask_.bias != Bias::none) o.bias = view(7);
+    if (in_groups()) {
+      o.groups = Groups{copies.empty() ? offsets() : copies[pieces - 1],
+                        wide_offsets() ? OffsetType::int64 : OffsetType::int32};
+    }
     return o;
   }
+  [[nodiscard]] bool wide_offsets() const { return ask_.seed % 2 == 1; }
 
   /// The kernel, the cluster, and a grid small enough to take several tiles a cluster; where tiles
   /// are split along K its clusters share them. Where the CTAs of a cluster do, there are as many
@@ -185,8 +234,10 @@ class Variant {
       choices.cluster_k = shares[i];
       return choices;
     }
-    if (is_blackwell(instance_)) return choices;  // it has as many as SMs take
-    if (is_fed_by_request(instance_)) return choices;
+    // These have as many as SMs take, and nothing has none.
+    if (in_groups() || is_blackwell(instance_) || is_fed_by_request(instance_) || tiles() == 0) {
+      return choices;
+    }
     const bool splits =
         splits_k(c) || (is_register_kernel(instance_) && c.tile_m == 64 &&  // as its table has it
                         ask_.alpha != 0);
@@ -194,32 +245,60 @@ class Variant {
     choices.ctas = std::max(1, std::min(ask_.clusters, pieces)) * atom::cluster_size(ask_.cluster);
     return choices;
   }
-  /// SMs that hold the grid.
-  [[nodiscard]] int sms() const {
-    if (shares_cluster_k(instance_.config)) return 64;  // one tile a cluster
-    return ask_.clusters * atom::cluster_size(ask_.cluster);
+  /// A device with SMs that hold the grid.
+  [[nodiscard]] DeviceFacts facts() const {
+    if (in_groups()) return model_facts(6);
+    // One tile a cluster.
+    if (shares_cluster_k(instance_.config)) return model_facts(64);
+    return model_facts(ask_.clusters * atom::cluster_size(ask_.cluster), architecture());
   }
   [[nodiscard]] int architecture() const {
     if (!is_register_kernel(instance_)) return is_blackwell(instance_) ? 100 : 90;
     const kernel::RegisterConfig& c = config_named<kernel::RegisterConfig>(instance_.name);
     return has_producer(c) ? 120 : kernel::first_target(c);
   }
+  [[nodiscard]] Result<Plan> planned() const { return plan(operands(), facts(), choices()); }
   [[nodiscard]] std::string text() const {
     return std::string(instance_.name) + ", " + tests::text(ask_);
   }
 
+  /// Launches it on the model and says what is wrong, with the run or with D; empty when nothing
+  /// is.
+  std::string run(const Result<Plan>& by, device::ModelOptions how = {}) {
+    if (!by) return by.reason();
+    std::uint32_t status = 0;
+    if (in_groups()) how.offsets_status = &status;
+    poison_d();
+    const auto report = device::launch_on_model(*by, operands(), how);
+    if (!report) return report.reason();
+    if (!report->clean()) return report->text();
+    return status != 0 ? "the offsets are said to be in disorder" : fault();
+  }
+  std::string run(const device::ModelOptions& how = {}) { return run(planned(), how); }
+
   /// What is wrong with D, as a sentence; empty when every element is right and no other byte of
-  /// its memory was written.
+  /// its memory was written. Of groups every element of the first and last rows and columns is
+  /// looked at, and some between.
   [[nodiscard]] std::string fault() const {
-    const int columns = static_cast<int>(d_.view().columns);
     GemmOperands before = operands();
     if (ask_.beta != 0) before.c = c_.view();  // in place D is no longer that
     const Product product(before);
-    for (int b = 0; b < ask_.batch; ++b) {
-      for (int i = 0; i < ask_.m; ++i) {
-        for (int j = 0; j < columns; ++j) {
-          const Bounded want = wanted(product, b, i, j);
+    GemmOperands exact = before;  // the scales of folded weights are powers of two
+    if (exact.packed && folds(exact.packed->sums)) exact.packed->sums = GroupSums::chained;
+    const double share = reference::lost_share(exact, 16);
+    const std::int64_t columns = d_.view().columns;
+    std::vector<std::pair<std::int64_t, std::int64_t>> rows;
+    for (int g = 0; g < matrices_of_b(); ++g) {
+      const std::int64_t first = in_groups() ? wide_[index(g)] : 0;
+      const std::int64_t end = in_groups() ? wide_[index(g + 1)] : ask_.m;
+      const int b = in_groups() ? 0 : g;
+      rows.emplace_back(first, end);
+      for (std::int64_t i = first; i < end; ++i) {
+        for (std::int64_t j = 0; j < columns; ++j) {
           const double got = d_.get(b, i, j);
+          const bool edge = i < first + 2 || i + 3 > end || j < 2 || j + 3 > columns;
+          if (in_groups() && !edge && (i * 7 + j) % 23 != 0 && !std::isnan(got)) continue;
+          const Bounded want = wanted(product, share, b, g, i, j);
           if (std::abs(got - want.value) <= want.bound) continue;
           return "D[" + std::to_string(b) + ", " + std::to_string(i) + ", " + std::to_string(j) +
                  "] is " + std::to_string(got) + ", not " + std::to_string(want.value) +
@@ -227,30 +306,49 @@ class Variant {
         }
       }
     }
-    const std::int64_t disturbed = d_.disturbed();
+    const std::int64_t disturbed = d_.disturbed(rows);
     if (disturbed == 0) return {};
     return std::to_string(disturbed) + " bytes beside the elements of D were written";
   }
 
  private:
+  [[nodiscard]] const Tensor& tensor(int i) const {
+    const Tensor* const all[] = {&a_, &b_, &d_, &c_, &scale_a_, &scale_b_, &scale_d_, &bias_};
+    return *all[i];
+  }
+  [[nodiscard]] const void* offsets() const {
+    return wide_offsets() ? static_cast<const void*>(wide_.data()) : narrow_.data();
+  }
+  [[nodiscard]] int matrices_of_b() const {
+    return in_groups() ? static_cast<int>(wide_.size()) - 1 : ask_.batch;
+  }
+
   void make_scales(std::mt19937& random) {
     const int blocks = (ask_.k + 127) / 128;
+    const int of_a = in_groups() ? 1 : ask_.batch;
+    const auto column = [&](int batch, std::int64_t rows) {  // neighbours may lie apart
+      const int stride = in_groups() ? 1 + static_cast<int>(ask_.seed % 3) : 1;
+      return Tensor(DType::f32, rows, 1, stride, 1, batch, (rows * stride + 3) / 4 * 4);
+    };
     switch (scaling_) {
       case Scaling::none:
-      case Scaling::group:  // of products in groups alone: grouped_case.h
         return;
+      case Scaling::group:  // of products in groups alone: A may have one for all
+        scale_a_ = column(1, ask_.seed % 4 < 2 ? 1 : matrices_of_b());
+        scale_b_ = column(1, matrices_of_b());
+        break;
       case Scaling::tensor:
         scale_a_ = matrices(DType::f32, 1, 1, 1);
         scale_b_ = matrices(DType::f32, 1, 1, 1);
         break;
       case Scaling::row_column:
-        scale_a_ = matrices(DType::f32, ask_.batch, ask_.m, 1, true);
-        scale_b_ = matrices(DType::f32, ask_.batch, ask_.n, 1, true);
+        scale_a_ = column(of_a, ask_.m);
+        scale_b_ = column(matrices_of_b(), ask_.n);
         break;
       case Scaling::block:  // A's lie either way; one matrix of them may serve all of the batch
-        scale_a_ = matrices(DType::f32, ask_.seed % 4 < 2 ? 1 : ask_.batch, ask_.m, blocks,
-                            ask_.seed % 2 == 0);
-        scale_b_ = matrices(DType::f32, ask_.batch, (ask_.n + 127) / 128, blocks);
+        scale_a_ =
+            matrices(DType::f32, ask_.seed % 4 < 2 ? 1 : of_a, ask_.m, blocks, ask_.seed % 2 == 0);
+        scale_b_ = matrices(DType::f32, matrices_of_b(), (ask_.n + 127) / 128, blocks);
         break;
       case Scaling::micro:
         make_micro_scales(random, a_, scale_a_);
@@ -294,18 +392,10 @@ class Variant {
            ask_.batch;
   }
 
-  // What the sums of a product of this size may lose. Each of at most K / 32 instructions cuts sums
-  // of 8-bit products off 13 bits below the largest.
-  [[nodiscard]] double loss(const Sum& sum) const {
-    const bool narrow =
-        kernel::operand_bits(instance_.config) == 8 && stored_a(instance_.config) != DType::s8;
-    const int cuts = !sums_in_registers(instance_.config) ? ask_.k / 32 + 1 : 5;
-    return sum.size * (narrow ? (cuts + 1) * 33 * 0x1p-16 : 0x1p-17);
-  }
-
-  [[nodiscard]] Bounded wanted(const Product& product, int b, int i, int j) const {
-    Bounded want = product.bounded(
-        b, b, i, j, [&](const Sum& sum) { return loss(sum); }, slope);
+  [[nodiscard]] Bounded wanted(const Product& product, double share, int b, int g, std::int64_t i,
+                               std::int64_t j) const {
+    const auto loss = [share](const Sum& sum) { return share * sum.size; };
+    Bounded want = product.bounded(b, g, i, j, loss, slope);
     const DType type = instance_.config.result;
     want.value = reference::saturated(type, want.value);
     want.bound += 0.51 * numeric::ulp(type, std::abs(want.value) + want.bound) +
@@ -315,6 +405,8 @@ class Variant {
 
   Instance instance_;
   Ask ask_;
+  std::vector<std::int64_t> wide_;
+  std::vector<std::int32_t> narrow_;  // the same offsets
   Scaling scaling_ = Scaling::none;
   Tensor a_, b_, c_, d_, scale_a_, scale_b_, scale_d_, bias_;
   Packed packed_;  // B where the kernel takes it so; `b_` are its tiles
@@ -337,73 +429,25 @@ inline Ask extents(const kernel::GemmConfig& c, int tile_rows, unsigned seed) {
   return ask;
 }
 
-/// What an instance can be asked, with odd extents and everything else drawn, of at most about
-/// `most` multiplications.
-inline Ask random_ask(const Instance& instance, Draws& draw, double most) {
-  const kernel::GemmConfig& c = instance.config;
+/// The scalings that a kernel of products in groups can do.
+inline std::vector<Scaling> scalings_in_groups(const kernel::GemmConfig& c) {
+  if (is_block_scaled(c)) return {Scaling::block};
+  if (kernel::operand_bits(c) == 16) return {Scaling::none};
+  return {Scaling::none, Scaling::tensor, Scaling::group, Scaling::row_column};
+}
+
+/// What a kernel of products in groups may be asked, with the last of its scalings and a D of
+/// `columns` at least (those of halves have a unit).
+inline Ask grouped_ask(const Instance& i, const std::vector<std::int64_t>& offsets, int columns,
+                       int k) {
   Ask ask;
-  const int tile_m = is_swapped(c) ? c.tile_n : c.tile_m;
-  const int tile_n = is_swapped(c) ? c.tile_m : c.tile_n;
-  ask.m = draw(1, 3 * tile_m);
-  ask.n = draw(1, 3 * tile_n);
-  // The CTAs that share a tile in a cluster want a K block each, of half as much K too.
-  ask.k = draw(shares_cluster_k(c) ? 2 * kernel::tile_k(c) : 1, 12 * kernel::tile_k(c));
-  const bool shares = !takes_whole_tiles(c);  // which takes something to share
-  if (most > 1e7 && draw.rarely(4)) {
-    // With room for it: one extent of many tiles or K blocks, the others short.
-    ask.m = draw(1, tile_m);
-    ask.n = draw(1, tile_n);
-    int& longer = draw.rarely(3) ? ask.k : draw.rarely(2) ? ask.m : ask.n;
-    longer = &longer == &ask.k ? draw(12, 96) * kernel::tile_k(c) - 1 : draw(3, 24) * longer;
-  }
-  if (!shares && draw.rarely(40)) ask.k = draw(0, 1);
-  ask.batch = draw.rarely(4) ? draw(2, 3) : 1;
-  while (static_cast<double>(ask.m) * ask.n * ask.k * ask.batch > most && ask.m * ask.n > 1) {
-    int& longer = ask.m * tile_n > ask.n * tile_m ? ask.m : ask.n;
-    longer = (longer + 1) / 2;
-  }
-  if (c.gated) {
-    const int unit = gated_unit(c);
-    ask.n = (ask.n + unit - 1) / unit * unit;
-  }
-  constexpr atom::ClusterShape shapes[] = {{1, 1}, {1, 1}, {2, 1}, {1, 2}, {2, 2}, {4, 4}};
-  ask.cluster = draw.of(shapes);
-  if (!takes(instance, ask.cluster)) ask.cluster = smallest_cluster(instance);
-  ask.clusters = draw(1, atom::cluster_size(ask.cluster) > 4 ? 3 : 9);
-  constexpr float alphas[] = {1.0F, -1.5F, 0.75F, 2.5F};
-  ask.alpha = !shares && draw.rarely(20) ? 0.0F : draw.of(alphas);
-  if (eight_bit(c)) {
-    constexpr Scaling scalings[] = {Scaling::none, Scaling::tensor, Scaling::row_column};
-    ask.scaling = draw.of(scalings);
-  }
-  constexpr Bias biases[] = {Bias::none, Bias::none, Bias::rows, Bias::columns};
-  ask.bias = draw.of(biases);
-  const bool half = c.result == DType::bf16 || c.result == DType::f16;
-  ask.bias_type = half && draw.rarely(2) ? c.result : DType::f32;
-  if (!c.gated) {
-    const int last = static_cast<int>(std::size(all_activations)) - 1;
-    ask.activation = all_activations[std::max(0, draw(-1, last))];  // none twice as often
-    if (numeric::bits(c.result) > 8 && draw.rarely(2)) ask.beta = draw.rarely(2) ? 1.0F : -0.5F;
-  }
-  // Half of the results lie where the copy engine and vectors can reach them.
-  ask.padding = draw.rarely(2) ? 0 : draw(1, 9);
-  if (ask.padding != 0 && draw.rarely(2)) ask.shift = draw(1, 15);
-  ask.apart = draw.rarely(3) ? draw(1, 3) : 0;
-  ask.in_place = ask.beta != 0 && draw.rarely(4);
-  ask.packed_c = !ask.in_place && draw.rarely(4);
-  if (ask.batch > 1) {
-    ask.shares_a = draw.rarely(4);
-    ask.shares_b = draw.rarely(4);
-    ask.shares_c = !ask.in_place && draw.rarely(4);
-  }
-  // Where TMA reads A and B a launch has to copy them then.
-  if (takes_any_rows(instance) ? !draw.rarely(4) : draw.rarely(4)) ask.loose = draw(1, 9);
-  if (stored_a(c) == DType::e2m1) {  // two are a byte
-    ask.k += ask.k % 2;
-    ask.loose += ask.loose % 2;
-  }
-  if (ask.k == 1) ask.loose = 0;  // a plan may take a single column for K-major
-  ask.seed = draw.seed();
+  ask.offsets = offsets;
+  ask.m = static_cast<int>(offsets.back());
+  ask.n = columns;
+  if (i.config.gated)
+    ask.n = (2 * columns + gated_unit(i.config) - 1) / gated_unit(i.config) * gated_unit(i.config);
+  ask.k = k;
+  ask.scaling = scalings_in_groups(i.config).back();
   return ask;
 }
 
