@@ -5,11 +5,12 @@
     lint.py --self-test   shows that each rule finds what it is there to find
 
 Rules: switches (no #if above isa/), floors (a room includes only rooms below it), machine (kernel/,
-tile/ and pipeline/ speak to the machine through isa/ alone), length (450 lines a kernel file, 350
-a file of plan/, 100 columns), families (nothing asks which family a kernel is of: a virtual function
-of Family does), dates (measurements with a date stand in docs/log/ and the CHANGELOG alone), bits (no function of <bit> that nvcc makes 0), unfinished (no notes of unfinished work),
-docstring (every instruction of isa/ has one), clobber (an instruction of isa/ that touches memory
-or orders it is volatile and clobbers memory).
+tile/ and pipeline/ speak to the machine through isa/ alone), length (450 lines a kernel file, 100
+columns), bits (no function of <bit> that nvcc makes 0), families (nothing asks which family a
+kernel is of: a virtual function of Family does), dates (measurements with a date stand in docs/log/
+and the CHANGELOG alone), unfinished (no notes of unfinished work), docstring (every instruction of
+isa/ has one), clobber (an instruction of isa/ that touches memory or orders it is volatile and
+clobbers memory).
 """
 import pathlib
 import re
@@ -24,7 +25,7 @@ ABOVE_ISA = ("pipeline", "tile", "kernel")
 CODE = (".h", ".cpp", ".cu", ".cuh", ".py")
 CPP = (".h", ".cpp", ".cu", ".cuh")
 TEXT = CODE + (".cmake", ".txt", ".md", ".sh", "")
-MAX_LINES = {"kernel": 450, "plan": 350}
+MAX_LINES = {"kernel": 450}
 MAX_COLUMNS = 100
 # Spelt apart, so that this file passes its own rule.
 UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
@@ -261,8 +262,6 @@ CASES = [
     ("switches", "warpwright/tile/a.h", "# if 1\n#endif\n", True),
     ("switches", "warpwright/tile/a.h", "#pragma once\n// #if in words\n", False),
     ("switches", "warpwright/isa/a.h", "#ifdef __CUDA_ARCH__\n#endif\n", False),
-    ("length", "warpwright/plan/a.cpp", "int x;\n" * 351, True),
-    ("length", "warpwright/plan/a.cpp", "int x;\n" * 350, False),
     ("families", "warpwright/plan/a.cpp", "if (family == Family::hopper) f();\n", True),
     ("families", "cli/a.cpp", "if (plan.family() != hopper) f();\n", True),
     ("families", "warpwright/plan/a.cpp", "if (family == nullptr) f();\n", False),
