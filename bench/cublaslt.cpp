@@ -174,7 +174,8 @@ class Loaded final : public CublasLt {
     set(CUBLASLT_MATMUL_DESC_TRANSB, k_major(o.a) ? CUBLAS_OP_N : CUBLAS_OP_T);
     if (numeric::is_8bit(o.a.dtype)) {
       // Block scales imply promoted sums; with this flag there is no algorithm for them.
-      const bool promoted = o.accumulation == Accumulation::promoted || o.scaling == Scaling::block;
+      const bool promoted =
+          o.accumulation == Accumulation::promoted || o.scaling == Scaling::blockwise;
       set(CUBLASLT_MATMUL_DESC_FAST_ACCUM, static_cast<std::int8_t>(promoted ? 0 : 1));
       set_scale_modes(o.scaling);
     }
@@ -190,7 +191,7 @@ class Loaded final : public CublasLt {
     cublasLtMatmulMatrixScale_t ours_b = CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F;
     if (scaling == Scaling::row_column) {
       ours_a = ours_b = CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F;
-    } else if (scaling == Scaling::block) {
+    } else if (scaling == Scaling::blockwise) {
       ours_a = CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F;
       ours_b = CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F;
     }
@@ -220,7 +221,7 @@ class Loaded final : public CublasLt {
       for (const GemmOperands& s : sets) scales_[s.scale_a.data] = {s.scale_a.data, s.scale_b.data};
       return;
     }
-    const bool block = o.scaling == Scaling::block;
+    const bool block = o.scaling == Scaling::blockwise;
     const std::int64_t pitch_b = block ? (o.scale_b.columns + 3) / 4 * 4 : o.scale_b.rows;
     const std::int64_t count_a = padded(o.scale_a.rows * o.scale_a.columns);
     const std::int64_t count_b = padded(block ? pitch_b * o.scale_b.rows : pitch_b);
@@ -305,7 +306,7 @@ class Loaded final : public CublasLt {
 std::string unfit(const GemmOperands& o) {
   if (o.epilogue.gated) return "cuBLASLt has no gated epilogue";
   if (o.a.dtype == DType::s8) return "cuBLASLt gives products of s8 32-bit or 8-bit integers";
-  if (o.scaling == Scaling::micro) return "cuBLASLt has no such kernels before sm_100";
+  if (o.scaling == Scaling::block_scaled) return "cuBLASLt has no such kernels before sm_100";
   const Activation activation = o.epilogue.activation;
   if (activation > Activation::gelu) return std::string("cuBLASLt has no ") + name(activation);
   if (o.epilogue.bias == Bias::rows) {
@@ -322,7 +323,7 @@ std::string unfit(const GemmOperands& o) {
   if (o.scale_a.batch > 1 || o.scale_b.batch > 1) {
     return "cuBLASLt has no scales for each matrix of a batch";
   }
-  if (o.scaling != Scaling::block) return {};
+  if (o.scaling != Scaling::blockwise) return {};
   if (o.a.rows % 4 != 0 || o.b.rows % 4 != 0) {
     return "cuBLASLt scales blocks of products whose M and N are multiples of 4; here " +
            std::to_string(o.a.rows) + " and " + std::to_string(o.b.rows);

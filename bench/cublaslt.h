@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "warpwright/plan/plan.h"
+#include "warpwright/plan/search/plan.h"
 
 namespace warpwright::bench {
 

@@ -5,7 +5,7 @@
 
 #include "bench/device_math.h"
 #include "warpwright/device/pack.h"
-#include "warpwright/plan/rules.h"
+#include "warpwright/plan/product/rules.h"
 
 namespace warpwright::bench {
 namespace {
@@ -108,7 +108,7 @@ GemmOperands group_of(const GemmOperands& set, std::int64_t group, std::int64_t 
     o.scaling = Scaling::tensor;
     if (set.scale_a.rows > 1) o.scale_a = rows_of(set.scale_a, group, 1);
     o.scale_b = rows_of(set.scale_b, group, 1);
-  } else if (set.scaling == Scaling::row_column || set.scaling == Scaling::block) {
+  } else if (set.scaling == Scaling::row_column || set.scaling == Scaling::blockwise) {
     o.scale_a = rows_of(set.scale_a, first, length);
     o.scale_b = matrix_of(set.scale_b, group);
   }
@@ -146,7 +146,7 @@ GemmOperands operands_for(const GemmProblem& problem) {
   o.scale_a = scales(true);
   // The scales of packed weights' groups are enough.
   if (!p.packed) o.scale_b = scales(false);
-  if (p.groups && p.scaling == Scaling::block) {  // tokens side by side, as TMA reads them
+  if (p.groups && p.scaling == Scaling::blockwise) {  // tokens side by side, as TMA reads them
     o.scale_a.row_stride = 1;
     o.scale_a.column_stride = (p.m() + 3) / 4 * 4;
   }

@@ -10,7 +10,7 @@
 
 #include "bench/device_math.h"
 #include "bench/gemm_bench.h"
-#include "warpwright/plan/plan.h"
+#include "warpwright/plan/search/plan.h"
 
 namespace warpwright::bench {
 

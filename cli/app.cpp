@@ -11,22 +11,22 @@
 #include <system_error>
 #include <utility>
 
-#include "cli/commands/check_command.h"
 #include "cli/commands/completion.h"
-#include "cli/commands/devices_command.h"
-#include "cli/commands/gemm_command.h"
-#include "cli/commands/gemm_options.h"
+#include "cli/commands/gemm/check_command.h"
+#include "cli/commands/gemm/gemm_command.h"
+#include "cli/commands/gemm/gemm_options.h"
+#include "cli/commands/gemm/trace_command.h"
 #include "cli/commands/help.h"
-#include "cli/commands/kernels_command.h"
-#include "cli/commands/layout_command.h"
-#include "cli/commands/mask_command.h"
-#include "cli/commands/measure_options.h"
-#include "cli/commands/mma_command.h"
+#include "cli/commands/machine/devices_command.h"
+#include "cli/commands/machine/kernels_command.h"
+#include "cli/commands/machine/layout_command.h"
+#include "cli/commands/machine/mask_command.h"
+#include "cli/commands/machine/mma_command.h"
+#include "cli/commands/measure/measure_options.h"
 #include "cli/commands/numbers.h"
 #include "cli/commands/pack_command.h"
-#include "cli/commands/trace_command.h"
 #include "warpwright/layout/expression.h"
-#include "warpwright/plan/rules.h"
+#include "warpwright/plan/product/rules.h"
 #include "warpwright/weights/pack.h"
 
 namespace warpwright::cli {
@@ -248,8 +248,7 @@ void add_product_commands(CLI::App& app, GemmOptions& product, CheckCommandOptio
       plan->add_option("--n", product.n, "rows of B, columns of D")->type_name("N")->check(extent);
       plan->add_option("--k", product.k, "columns of A and B")->type_name("K")->check(extent);
     }
-    CLI::App* traces =
-        add_to(trace, "the timeline, every role of every CTA, copy engine and tensor core,");
+    CLI::App* traces = add_to(trace, "the timeline, every role of every CTA, TMA and tensor core,");
     add_trace_options(*traces, trace_how);
     for (CLI::App* printing : {plan, traces}) {
       printing->add_flag("--json", product.json, "for programs");

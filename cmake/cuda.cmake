@@ -95,7 +95,7 @@ function(ww_kernels Family major chunks)
     add_custom_target(warpwright_${family}_rows DEPENDS ${rows})
     add_dependencies(warpwright_simulation warpwright_${family}_rows)
   endif()
-  set_property(SOURCE ${PROJECT_SOURCE_DIR}/warpwright/device/model_kernels.cpp APPEND PROPERTY
+  set_property(SOURCE ${PROJECT_SOURCE_DIR}/warpwright/simulation/model_kernels.cpp APPEND PROPERTY
     COMPILE_DEFINITIONS WARPWRIGHT_${Family}_CHUNKS=${chunks})
   if(NOT WARPWRIGHT_CUDA)
     return()

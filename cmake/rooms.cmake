@@ -17,7 +17,7 @@ endif()
 
 function(ww_room name)
   cmake_parse_arguments(ARG "" "FOLDER" "DEPENDS;LIBRARIES;SOURCES" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/warpwright/${name}/*.cpp)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/warpwright/${name}/*.cpp)
   if(ARG_SOURCES)
     set(folder ${name})
     if(ARG_FOLDER)

@@ -56,13 +56,13 @@ static_assert(WW_TF32 == static_cast<int>(DType::tf32) &&
               WW_UE4M3 == static_cast<int>(DType::ue4m3) && WW_S4 == static_cast<int>(DType::s4) &&
               WW_S8 == static_cast<int>(DType::s8) && WW_U8 == static_cast<int>(DType::u8) &&
               WW_S32 == static_cast<int>(DType::s32));
-static_assert(WW_SCALING_MICRO == static_cast<int>(warpwright::Scaling::micro) &&
+static_assert(WW_SCALING_BLOCK_SCALED == static_cast<int>(warpwright::Scaling::block_scaled) &&
               WW_SUMS_TABLE == static_cast<int>(warpwright::GroupSums::table) &&
               WW_INT4_SM == static_cast<int>(warpwright::Int4Encoding::sm) &&
               WW_INT4_EX == static_cast<int>(warpwright::Int4Encoding::ex) &&
               WW_INT4_HEADER == warpwright::packed::kHeaderBytes);
 static_assert(WW_SCALING_GROUP == static_cast<int>(warpwright::Scaling::group) &&
-              WW_SCALING_BLOCK == static_cast<int>(warpwright::Scaling::block) &&
+              WW_SCALING_BLOCKWISE == static_cast<int>(warpwright::Scaling::blockwise) &&
               WW_ACCUMULATION_PROMOTED == static_cast<int>(warpwright::Accumulation::promoted) &&
               WW_ACTIVATION_QUICK_GELU == static_cast<int>(warpwright::Activation::quick_gelu) &&
               WW_BIAS_COLUMNS == static_cast<int>(warpwright::Bias::columns) &&
@@ -185,7 +185,7 @@ class Reader {
     ww_gemm_init(&g);
     if (auto r = copy_struct(given, g, "ww_gemm", first_gemm)) return r;
     for (const auto& [name, value, most] :
-         {Word{"scaling", g.scaling, WW_SCALING_MICRO},
+         {Word{"scaling", g.scaling, WW_SCALING_BLOCK_SCALED},
           {"accumulation", g.accumulation, WW_ACCUMULATION_PROMOTED},
           {"activation", g.activation, WW_ACTIVATION_QUICK_GELU},
           {"bias_along", g.bias_along, WW_BIAS_COLUMNS},
@@ -567,7 +567,7 @@ ww_refusal* ww_quantise(const ww_matrix* x, const ww_matrix* codes, const ww_mat
     if (auto r = reader.read("x", x, what.x)) return told(*r);
     if (auto r = reader.read("codes", codes, what.codes)) return told(*r);
     if (auto r = reader.read("scales", scales, what.scales)) return told(*r);
-    if (auto r = word_fault("scaling", scaling, WW_SCALING_MICRO)) return told(*r);
+    if (auto r = word_fault("scaling", scaling, WW_SCALING_BLOCK_SCALED)) return told(*r);
     if (auto r = word_fault("scale_is_given", scale_is_given, 1)) return told(*r);
     what.scaling = static_cast<warpwright::Scaling>(scaling);
     what.given = scale_is_given == 1;

@@ -58,16 +58,16 @@ enum {
   WW_S32 = 15 /**< of checkpoints' codes */
 };
 
-/** How operands are scaled. Scales are float32, but of WW_SCALING_MICRO, in the operands' memory,
- *  of any strides from 0. */
+/** How operands are scaled. Scales are float32, but of WW_SCALING_BLOCK_SCALED, in the operands'
+ * memory, of any strides from 0. */
 enum {
   WW_SCALING_NONE = 0,
-  WW_SCALING_TENSOR = 1,     /**< scale_a and scale_b 1 x 1 */
-  WW_SCALING_ROW_COLUMN = 2, /**< M x 1, and N x 1 */
-  WW_SCALING_BLOCK = 3,      /**< M x ceil(K/128), and ceil(N/128) x ceil(K/128) */
-  WW_SCALING_GROUP = 4,      /**< of groups alone: 1 x 1 or G x 1, and G x 1 */
-  WW_SCALING_MICRO = 5 /**< mxf8 (e4m3, a ue8m0 each 32 of K), nvf4 (e2m1, a ue4m3 each 16), in
-                            tiles of 128 x 4 as cuBLASLt has them: M (N) rounded up to 128 rows,
+  WW_SCALING_TENSOR = 1,      /**< scale_a and scale_b 1 x 1 */
+  WW_SCALING_ROW_COLUMN = 2,  /**< M x 1, and N x 1 */
+  WW_SCALING_BLOCKWISE = 3,   /**< M x ceil(K/128), and ceil(N/128) x ceil(K/128) */
+  WW_SCALING_GROUP = 4,       /**< of groups alone: 1 x 1 or G x 1, and G x 1 */
+  WW_SCALING_BLOCK_SCALED = 5 /**< mxf8 (e4m3, a ue8m0 each 32 of K), nvf4 (e2m1, a ue4m3 each 16),
+                            in tiles of 128 x 4 as cuBLASLt has them: M (N) rounded up to 128 rows,
                             the blocks of K to 4 columns, packed */
 };
 
@@ -316,7 +316,7 @@ WW_API ww_refusal* ww_run(const ww_gemm* gemm, int32_t device,
 /**
  * Activations as e4m3: x[i, k] is about codes[i, k] * scale. x is M x K of WW_F32, WW_F16 or
  * WW_BF16, codes the same of WW_E4M3, rows of both contiguous; scales are WW_F32: M x 1 for
- * WW_SCALING_ROW_COLUMN, M x ceil(K/128) of any strides for WW_SCALING_BLOCK, 1 x 1 for
+ * WW_SCALING_ROW_COLUMN, M x ceil(K/128) of any strides for WW_SCALING_BLOCKWISE, 1 x 1 for
  * WW_SCALING_TENSOR, where scale_is_given 1 says that it is there and is read, and 0 that it is
  * found. A scale is the largest finite magnitude over 448 (1 where all are 0); infinities become
  * -448 or 448, NaN stays NaN. The bits are the same on the host (device WW_MODEL) and on CUDA

@@ -2,8 +2,8 @@
 // included somewhere, launches of plans for the model (model_facts) run.
 #pragma once
 
-#include "warpwright/device/check.h"
-#include "warpwright/device/model.h"
+#include "warpwright/simulation/check.h"
+#include "warpwright/simulation/model.h"
 #include "warpwright/warpwright.h"
 
 namespace warpwright::device {

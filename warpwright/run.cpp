@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "warpwright/device/launch_parts.h"
-#include "warpwright/plan/known_devices.h"
-#include "warpwright/plan/rules.h"
+#include "warpwright/plan/cost/known_devices.h"
+#include "warpwright/plan/product/rules.h"
 #include "warpwright/run_cache.h"
 
 #if WARPWRIGHT_HAS_NVTX

@@ -4,7 +4,7 @@
 #include <ostream>
 #include <utility>
 
-#include "cli/commands/run.h"
+#include "cli/commands/gemm/run.h"
 #include "cli/commands/words.h"
 #include "cli/files/checkpoint.h"
 #include "cli/files/output_file.h"

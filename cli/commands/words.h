@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "cli/files/tensor_file.h"
-#include "warpwright/plan/problem.h"
+#include "warpwright/plan/product/problem.h"
 
 namespace warpwright::cli {
 

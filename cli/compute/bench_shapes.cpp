@@ -12,19 +12,19 @@
 
 #include "cli/compute/token_lengths.h"
 #include "cli/files/tensor_file.h"
-#include "warpwright/plan/rules.h"
+#include "warpwright/plan/product/rules.h"
 
 namespace warpwright::cli {
 namespace {
 
 constexpr std::pair<const char*, ProductTypes> kKinds[] = {
     {"e4m3", {DType::e4m3, DType::bf16, Scaling::tensor}},
-    {"e4m3-block", {DType::e4m3, DType::bf16, Scaling::block, Accumulation::promoted}},
+    {"e4m3-block", {DType::e4m3, DType::bf16, Scaling::blockwise, Accumulation::promoted}},
     {"bf16", {}},
     {"e4m3-row-column", {DType::e4m3, DType::bf16, Scaling::row_column}}};
 constexpr int kUsualKinds = 3;
 // In the order of Scaling.
-constexpr const char* kScalings[] = {"none", "tensor", "row-column", "block"};
+constexpr const char* kScalings[] = {"none", "tensor", "row-column", "blockwise"};
 
 std::optional<std::int64_t> extent(const std::string& word) {
   std::int64_t value = 0;
@@ -204,7 +204,7 @@ ProductTypes parse_types(const TypeOptions& o) {
     const auto* const word = std::find(std::begin(kScalings), std::end(kScalings), o.scaling);
     if (word == std::end(kScalings)) {
       throw InputError("--scaling is \"" + o.scaling +
-                       "\"; it must be none, tensor, row-column or block.");
+                       "\"; it must be none, tensor, row-column or blockwise.");
     }
     types.scaling = static_cast<Scaling>(word - std::begin(kScalings));
   }
@@ -290,7 +290,7 @@ std::string operands_name(const ProductTypes& types) {
 std::string types_name(const ProductTypes& types) {
   if (numeric::bits(types.operand) != 8) return operands_name(types);
   const bool promoted =
-      types.accumulation == Accumulation::promoted || types.scaling == Scaling::block;
+      types.accumulation == Accumulation::promoted || types.scaling == Scaling::blockwise;
   return operands_name(types) + (promoted ? ", promoted" : ", fast accumulation");
 }
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "warpwright/plan/plan.h"
+#include "warpwright/plan/search/plan.h"
 
 namespace warpwright::cli {
 

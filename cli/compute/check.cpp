@@ -137,14 +137,14 @@ void require_checkable(const GemmOperands& o) {
   }
   const auto is_operand = [&o](DType t) {
     return is_checked(t) || t == DType::tf32 || t == DType::s8 ||
-           (t == DType::e2m1 && o.scaling == Scaling::micro);
+           (t == DType::e2m1 && o.scaling == Scaling::block_scaled);
   };
   require(is_operand(o.a.dtype), "A", o.a.dtype, operands);
   require(o.packed || is_operand(o.b.dtype), "B", o.b.dtype, operands);
   if (beta_of(o) != 0) require(is_checked(o.c.dtype), "C", o.c.dtype, rule);
   require(is_checked(o.d.dtype), "D", o.d.dtype, rule);
   const bool narrow = numeric::is_8bit(o.a.dtype) && (o.packed || numeric::is_8bit(o.b.dtype));
-  if (o.scaling != Scaling::none && o.scaling != Scaling::micro && !narrow) {
+  if (o.scaling != Scaling::none && o.scaling != Scaling::block_scaled && !narrow) {
     throw InputError("A scaled product of " + std::string(numeric::word(o.a.dtype)) +
                      " cannot be checked: scales belong to operands of 8 bits.");
   }

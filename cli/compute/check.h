@@ -7,7 +7,7 @@
 #include <string>
 
 #include "cli/files/tensor_file.h"
-#include "warpwright/plan/problem.h"
+#include "warpwright/plan/product/problem.h"
 
 namespace warpwright::cli {
 

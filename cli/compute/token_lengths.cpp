@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "cli/compute/random.h"
-#include "warpwright/plan/rules.h"
+#include "warpwright/plan/product/rules.h"
 
 namespace warpwright::cli {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "warpwright/plan/problem.h"
+#include "warpwright/plan/product/problem.h"
 
 namespace warpwright::cli {
 

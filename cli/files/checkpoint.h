@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cli/files/safetensors.h"
-#include "warpwright/plan/problem.h"
+#include "warpwright/plan/product/problem.h"
 #include "warpwright/weights/source.h"
 
 namespace warpwright::cli {

@@ -12,7 +12,7 @@
 
 #include "cli/files/printable.h"
 #include "warpwright/numeric/types.h"
-#include "warpwright/plan/problem.h"
+#include "warpwright/plan/product/problem.h"
 
 namespace warpwright::cli {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "warpwright/model/trace.h"
+#include "warpwright/model/report/trace.h"
 
 namespace warpwright::cli {
 

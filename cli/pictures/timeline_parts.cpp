@@ -23,7 +23,7 @@ bool stores_tiles(const model::Trace& trace, const model::TraceTrack& track) {
   return std::any_of(trace.tracks.begin(), trace.tracks.end(), [&](const auto& other) {
     return other.kind == track.kind && other.name == track.name &&
            std::any_of(other.events.begin(), other.events.end(), [&](const auto& e) {
-             return trace.texts[static_cast<std::size_t>(e.name)].starts_with("epilogue chunk");
+             return trace.texts[static_cast<std::size_t>(e.name)].starts_with("epilogue subtile");
            });
   });
 }

@@ -6,15 +6,15 @@
 #include <string_view>
 #include <vector>
 
-#include "warpwright/model/trace.h"
+#include "warpwright/model/report/trace.h"
 
 namespace warpwright::cli {
 
-/// Who issued the work of an engine's slice: "consumer 0" of "consumer 0: tile m 1 n 0, k block 3".
+/// Who issued the work of an engine's slice: "consumer 0" of "consumer 0: tile m 1 n 0, k_tile 3".
 /// Empty where the name says nothing of it.
 std::string_view issuer_of(std::string_view name);
 
-/// "tile m 1 n 0" of "consumer 0: tile m 1 n 0, k block 3", and "group 3 tile m 1 n 0" in a grouped
+/// "tile m 1 n 0" of "consumer 0: tile m 1 n 0, k_tile 3", and "group 3 tile m 1 n 0" in a grouped
 /// product; empty where the name is that of no tile.
 std::string_view tile_of(std::string_view name);
 

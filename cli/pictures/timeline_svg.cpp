@@ -95,17 +95,17 @@ std::string decimal(double value) {
   return std::string(shown);
 }
 
-// "k block 3" of "consumer 0: tile m 1 n 0, k block 3", what an engine's slice is called. Of
+// "k_tile 3" of "consumer 0: tile m 1 n 0, k_tile 3", what an engine's slice is called. Of
 // several the last: who multiplies one block may load another.
 std::string_view work_of(std::string_view name) {
-  for (const std::string_view key : {"k block ", "epilogue chunk "}) {
+  for (const std::string_view key : {"k_tile ", "epilogue subtile "}) {
     const auto at = name.rfind(key);
     if (at != std::string_view::npos) return name.substr(at, name.find(',', at) - at);
   }
   return name;
 }
 
-// Ever shorter names for ever narrower slices: "k block 3", "k 3", "3".
+// Ever shorter names for ever narrower slices: "k_tile 3", "k 3", "3".
 std::vector<std::string> labels(const Slice& s) {
   std::string_view last = s.name;
   if (s.paint == Paint::multiply || s.paint == Paint::load || s.paint == Paint::store) {
@@ -113,11 +113,11 @@ std::vector<std::string> labels(const Slice& s) {
   }
   std::vector<std::string> all = {std::string(last)};
   const auto number = last.rfind(' ');
-  if (last.starts_with("k block ")) all.push_back("k " + std::string(last.substr(number + 1)));
-  if (last.starts_with("epilogue chunk ")) {
+  if (last.starts_with("k_tile ")) all.push_back("k " + std::string(last.substr(number + 1)));
+  if (last.starts_with("epilogue subtile ")) {
     all.push_back("epilogue " + std::string(last.substr(number + 1)));
   }
-  if (last.starts_with("k block ") || last.starts_with("epilogue chunk ")) {
+  if (last.starts_with("k_tile ") || last.starts_with("epilogue subtile ")) {
     all.emplace_back(last.substr(number + 1));
   }
   if (last.starts_with("wait ")) all.emplace_back(last.substr(5));
@@ -144,7 +144,7 @@ Paint paint_of(const TraceTrack& track, bool multiplies, std::string_view name) 
   }
   if (name.starts_with("wait")) return Paint::wait;
   if (!name.empty() && name == tile_of(name)) return Paint::tile;
-  if (multiplies && name.starts_with("k block")) return Paint::multiply;
+  if (multiplies && name.starts_with("k_tile")) return Paint::multiply;
   return name.starts_with("epilogue") ? Paint::epilogue : Paint::other;
 }
 
@@ -188,7 +188,7 @@ Lane lane_of(const Trace& trace, const TraceTrack& track, std::map<std::string_v
       }
       s.tile = tile;
       lane.has_tiles = lane.has_tiles || s.paint == Paint::tile;
-      // Loads of one K block, or stores of one chunk, that follow each other are one for the eye.
+      // Loads of one k_tile, or stores of one chunk, that follow each other are one for the eye.
       if (track.kind != TraceTrack::Kind::role && !lane.slices.empty() &&
           lane.slices.back().tile == s.tile &&
           (lane.slices.back().name == s.name ||
@@ -350,7 +350,7 @@ class Picture {
       text(at + (p == Paint::wait ? 20 : 34), y, 12.5, "#1f2933", meaning);
       at += 58 + 7.2 * static_cast<double>(meaning.size());
     }
-    text(at, y, 12.5, "#4b5563", "dark, light: neighbouring tiles; numbers: K block, chunk of D");
+    text(at, y, 12.5, "#4b5563", "dark, light: neighbouring tiles; numbers: k_tile, subtile of D");
   }
 
   double draw_lane(const Lane& lane, double y) {

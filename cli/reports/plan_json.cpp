@@ -21,7 +21,7 @@ ordered_json types_json(const std::vector<DType>& types) {
 }
 
 const char* path_name(EpiloguePath path) {
-  constexpr const char* names[] = {"none", "copy_engine", "elements"};
+  constexpr const char* names[] = {"none", "tma", "elements"};
   return names[static_cast<std::size_t>(path)];
 }
 
@@ -79,7 +79,7 @@ ordered_json kernel_json(const KernelFacts& f) {
   json["b_dtypes"] = types_json(f.b);
   json["d_dtype"] = numeric::word(f.result);
   json["grouped"] = f.grouped;
-  json["swapped"] = f.swapped;
+  json["swap_ab"] = f.swap_ab;
   json["features"] = f.features;
   json["tile_m"] = f.tile.m;
   json["tile_n"] = f.tile.n;

@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "warpwright/plan/plan.h"
+#include "warpwright/plan/search/plan.h"
 
 namespace warpwright::cli {
 

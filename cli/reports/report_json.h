@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/compute/check.h"
-#include "warpwright/model/report.h"
+#include "warpwright/model/report/report.h"
 
 namespace warpwright::cli {
 

@@ -111,10 +111,10 @@ struct LinearRelu {
       const std::uint64_t x = atom::encode(atom::descriptor(operand, at));
       const std::uint64_t w = atom::encode(atom::descriptor(operand, at + tile_bytes));
       isa::wgmma_fence(sum);
-      WW_UNROLL for (int step = 0; step < atom::step_count(operand); ++step) {
-        const std::uint32_t offset = atom::step_offset<operand>(step);
+      WW_UNROLL for (int k_block = 0; k_block < atom::k_block_count(operand); ++k_block) {
+        const std::uint32_t offset = atom::k_block_offset<operand>(k_block);
         isa::wgmma<warpwright::DType::bf16, side>(sum, atom::advance(x, offset),
-                                                  atom::advance(w, offset), k > 0 || step > 0);
+                                                  atom::advance(w, offset), k > 0 || k_block > 0);
       }
       isa::wgmma_commit();
       if constexpr (slip == Slip::early_release) loads.release(state);
@@ -141,7 +141,7 @@ struct LinearRelu {
       isa::SharedView<std::uint32_t>{to + atom::apply_swizzle(atom::SmemSwizzle::b128, offset)}
           .store(0, isa::pack<warpwright::DType::bf16>(y[0], y[1]));
     }
-    // The copy engine reads what we wrote: every writer fences, then all meet, then one stores.
+    // TMA reads what we wrote: every writer fences, then all meet, then one stores.
     if constexpr (slip != Slip::no_fence) isa::fence_proxy_async_shared();
     isa::named_barrier_sync(1, 128);
     if (thread == 0) {

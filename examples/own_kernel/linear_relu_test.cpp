@@ -80,7 +80,7 @@ TEST(LinearRelu, RightAndClean) {
   EXPECT_CLEAN(Layer(100, 72, 136).run());  // tiles that reach past the tensors
 }
 
-// The store to shared memory is generic, the tensor store is not: without the fence the copy engine
+// The store to shared memory is generic, the tensor store is not: without the fence TMA
 // may read old bytes. On a GPU this goes well nearly always.
 TEST(LinearRelu, ForgottenFence) {
   const testing::Outcome outcome = Layer(64, 64, 64).run<own::Slip::no_fence>();
@@ -92,7 +92,7 @@ TEST(LinearRelu, ForgottenFence) {
 // The stage is handed back while the tensor core still reads it; the next load overwrites it.
 TEST(LinearRelu, StageReleasedBeforeItIsRead) {
   EXPECT_ONLY_FINDINGS(Layer(64, 64, 256).run<own::Slip::early_release>(), Check::in_flight_access);
-  // With fewer K blocks than stages nothing is overwritten, and nothing is wrong.
+  // With fewer k_tiles than stages nothing is overwritten, and nothing is wrong.
   EXPECT_CLEAN(Layer(64, 64, 192).run<own::Slip::early_release>());
 }
 

@@ -273,7 +273,8 @@ Product::Product(const Arguments& given, bool grouped, bool plans_only) {
 }
 
 Refusal Product::told(Refusal refused) const {
-  constexpr const char* words[] = {"none", "tensor", "row_column", "block", "group", "micro"};
+  constexpr const char* words[] = {"none",      "tensor", "row_column",
+                                   "blockwise", "group",  "block_scaled"};
   if (guesses_scaling_ && refused.reason.find("scale_") != std::string::npos) {
     refused.reason += std::string(" (that scaling is ") +
                       words[static_cast<std::size_t>(operands.scaling)] +
@@ -418,7 +419,8 @@ void Product::read_inputs(const Arguments& given, bool grouped) {
 }
 
 void Product::read_scales(const Arguments& given, bool grouped) {
-  constexpr std::array words = {"none", "tensor", "row_column", "block", "group", "micro"};
+  constexpr std::array words = {"none",      "tensor", "row_column",
+                                "blockwise", "group",  "block_scaled"};
   const int said = given.word(Arg::scaling, words);
   constexpr std::array<const char*, 2> kept = {"fast", "promoted"};
   operands.accumulation =
@@ -455,23 +457,23 @@ void Product::read_scales(const Arguments& given, bool grouped) {
     const Tensor& one = scales[0] ? *scales[0] : *scales[1];
     guesses_scaling_ = true;
     if (one.type == DType::ue8m0 || operands.a.dtype == DType::e2m1) {
-      operands.scaling = Scaling::micro;
+      operands.scaling = Scaling::block_scaled;
     } else if (grouped && scales[1] && scales[1]->dimensions <= 1) {
       operands.scaling = Scaling::group;
     } else if (one.dimensions == 0 || (one.dimensions == 1 && one.elements() == 1 &&
                                        (!scales[1] || scales[1]->elements() == 1))) {
       operands.scaling = Scaling::tensor;
     } else {  // one number beside several: the scale of the only row
-      operands.scaling = one.dimensions == 1 ? Scaling::row_column : Scaling::block;
+      operands.scaling = one.dimensions == 1 ? Scaling::row_column : Scaling::blockwise;
     }
   }
   for (const bool of_a : {true, false}) {
     const auto& t = scales[of_a ? 0 : 1];
     if (!t) continue;
     MatrixView& view = of_a ? operands.scale_a : operands.scale_b;
-    if (operands.scaling == Scaling::micro) {
+    if (operands.scaling == Scaling::block_scaled) {
       view = scale_tiles(*t, of_a ? operands.a : operands.b);
-    } else if (operands.scaling == Scaling::block || operands.scaling == Scaling::none) {
+    } else if (operands.scaling == Scaling::blockwise || operands.scaling == Scaling::none) {
       view = t->dimensions >= 2 ? matrix_of(*t) : vector_of(*t);
     } else if (operands.scaling == Scaling::tensor) {
       view = scalar_of(*t);

@@ -12,7 +12,7 @@
 #include "python/src/docs.h"
 #include "python/src/handles.h"
 #include "python/src/packing.h"
-#include "warpwright/device/check.h"
+#include "warpwright/simulation/check.h"
 
 namespace warpwright::python {
 namespace {

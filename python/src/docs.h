@@ -27,9 +27,9 @@ bias         N (or M with bias_along='rows') of f32 or D's 16-bit type.
 activation   'none', 'relu', 'gelu' (tanh form), 'silu', 'quick_gelu'.
 gated        D[m, j] = silu(P[m, j]) * P[m, j + N/2]: D has N/2 columns.
 scale_a, _b  f32, for 8-bit operands: numbers ('tensor'), M and N of them ('row_column'), or
-             M x ceil(K/128) and ceil(N/128) x ceil(K/128) ('block'); of mxf8 and nvf4 ('micro')
-             in tiles of 128 x 4 as cuBLASLt has them. scaling says which, where the shapes do not.
-             Int4Weights need no scale_b.
+             M x ceil(K/128) and ceil(N/128) x ceil(K/128) ('blockwise'); of mxf8 and nvf4
+             ('block_scaled') in tiles of 128 x 4 as cuBLASLt has them. scaling says which,
+             where the shapes do not. Int4Weights need no scale_b.
 scale_d      f32, one number, for a D of 8 bits.
 accumulation 'fast' or 'promoted' (to float32 every 128 of K), of 8-bit operands.
 operands     what A and B are multiplied as where their types do not say it: 'tf32' (of float32), or

@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "cli/commands/gemm/run.h"
 #include "cli/commands/pack_command.h"
-#include "cli/commands/run.h"
 #include "warpwright/device/pack.h"
 #include "warpwright/weights/pack.h"
 
@@ -156,7 +156,7 @@ PyObject* quantise_rows(PyObject* /*module*/, PyObject* args) {
     if (PyArg_ParseTuple(args, "OspOOO", &x, &scaling, &given, &codes, &scales, &stream) == 0) {
       refuse_arguments();
     }
-    constexpr std::string_view words[] = {"none", "tensor", "row_column", "block"};
+    constexpr std::string_view words[] = {"none", "tensor", "row_column", "blockwise"};
     const auto word = std::find(std::begin(words) + 1, std::end(words), scaling);
     if (word == std::end(words)) {
       throw Refused{refuse(RefusalCode::bad_value, "scaling is \"", scaling,
@@ -181,9 +181,9 @@ PyObject* quantise_rows(PyObject* /*module*/, PyObject* args) {
     q.x = matrix_of(t[0]);
     q.codes = matrix_of(t[1]);
     q.scaling = static_cast<Scaling>(word - std::begin(words));
-    q.scales = q.scaling == Scaling::tensor  ? scalar_of(t[2])
-               : q.scaling == Scaling::block ? matrix_of(t[2])
-                                             : vector_of(t[2]);
+    q.scales = q.scaling == Scaling::tensor      ? scalar_of(t[2])
+               : q.scaling == Scaling::blockwise ? matrix_of(t[2])
+                                                 : vector_of(t[2]);
     q.given = given != 0;
     if (t[0].device >= 0 && !is_given(stream)) on = reader.current_stream(t[0].device);
     std::optional<Refusal> refused;

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "warpwright/model/machine.h"
-#include "warpwright/plan/problem.h"
+#include "warpwright/plan/product/problem.h"
 
 namespace warpwright::python {
 

@@ -16,7 +16,7 @@ _SCALES: dict[int, ScaleType] = {3: "f16", 4: "bf16", 1: "f32"}
 _NUMBERS = {name: number for number, name in _SCALES.items()}
 
 
-def quantise(x: Any, scaling: Literal["row_column", "block", "tensor"] = "row_column", *,
+def quantise(x: Any, scaling: Literal["row_column", "blockwise", "tensor"] = "row_column", *,
              scale: Tensor | None = None, out: Tensor | None = None,
              scales: Tensor | None = None, stream: Any = None) -> tuple[Any, Any]:
     """Activations as e4m3: returns (codes, scales), with x about codes * scales.
@@ -43,7 +43,7 @@ def quantise(x: Any, scaling: Literal["row_column", "block", "tensor"] = "row_co
     device = _device(x)
     codes = empty_like(x, shape, "e4m3", device) if out is None else out
     found = scale if scales is None else scales
-    if found is None and scaling == "block":
+    if found is None and scaling == "blockwise":
         blocks, padded = (shape[1] + 127) // 128, (shape[0] + 3) // 4 * 4
         found = empty_like(x, (blocks, padded), "f32", device)
         if hasattr(found, "T"):

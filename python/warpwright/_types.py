@@ -20,7 +20,7 @@ class Tensor(Protocol):
 T = TypeVar("T", bound=Tensor)
 Along = Literal["rows", "columns"]
 Activation = Literal["none", "relu", "gelu", "silu", "quick_gelu"]
-Scaling = Literal["none", "tensor", "row_column", "block", "group", "micro"]
+Scaling = Literal["none", "tensor", "row_column", "blockwise", "group", "block_scaled"]
 Accumulation = Literal["fast", "promoted"]
 Operands = Literal["tf32", "nvf4"]
 Sums = Literal["exact", "chained", "folded", "table"]

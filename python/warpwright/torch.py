@@ -98,7 +98,7 @@ def _quantise(x, scaling="row_column", scale=None):
 
 def _fake_quantise(x, scaling="row_column", scale=None):
     m, k = x.shape
-    if scaling == "block":
+    if scaling == "blockwise":
         scales = x.new_empty(((k + 127) // 128, (m + 3) // 4 * 4), dtype=torch.float32).T[:m]
     elif scale is not None:
         scales = torch.empty_like(scale)

@@ -29,12 +29,12 @@ from edits import Fault, read_edits
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HERE = pathlib.Path(__file__).resolve().parent
-# What a plan is made of: edited, plan/kernels.cpp is compiled again too.
+# What a plan is made of: edited, plan/families/kernels.cpp is compiled again too.
 PLANNED = ("config.h", "facts.h", "table.h", "params.h", "_pipeline.h", "_accumulator.h",
            "tile_ring.h", "ordered_sequence.h", "ring_barriers.h")
 GEMM = {"blackwell": "BlackwellGemm", "registers": "RegistersGemm"}
 SOURCE = """
-#include "warpwright/device/model_kernels.h"
+#include "warpwright/simulation/model_kernels.h"
 #include "warpwright/kernel/blackwell/gemm.h"
 #include "warpwright/kernel/blackwell/table.h"
 #include "warpwright/kernel/hopper/gemm.h"
@@ -42,7 +42,7 @@ SOURCE = """
 #include "warpwright/kernel/hopper/table.h"
 #include "warpwright/kernel/registers/gemm.h"
 #include "warpwright/kernel/registers/table.h"
-#include "warpwright/plan/family.h"
+#include "warpwright/plan/families/family.h"
 
 namespace warpwright::kernel {{
 {rows}
@@ -69,7 +69,8 @@ class Build:
         self.folder = pathlib.Path(folder).resolve()
         commands = self.commands("warpwright_exe")
         self.link = shlex.split(commands[-1].split("&&")[1])
-        words = shlex.split(next(c for c in commands if "plan/kernels.cpp" in c and " -c " in c))
+        kernels = "plan/families/kernels.cpp"
+        words = shlex.split(next(c for c in commands if kernels in c and " -c " in c))
         if words[0].endswith("ccache"):
             words = words[1:]
         self.compiler = words[0]
@@ -95,7 +96,8 @@ class Build:
             if kernels not in self.plans:
                 folder = tempfile.TemporaryDirectory()
                 path = pathlib.Path(folder.name, "plan.o")
-                fault = self.compile(ROOT, ROOT / "warpwright/plan/kernels.cpp", path, kernels)
+                source = ROOT / "warpwright/plan/families/kernels.cpp"
+                fault = self.compile(ROOT, source, path, kernels)
                 assert not fault, fault
                 self.plans[kernels] = (folder, path)
             return self.plans[kernels][1]
@@ -143,7 +145,8 @@ def make_program(build, edit, folder):
         return None, words
     if any(place.file.endswith(PLANNED) for place in edit.places):
         objects.append(folder / "plan.o")
-        words = build.compile(folder, folder / "warpwright/plan/kernels.cpp", objects[1], names)
+        source = folder / "warpwright/plan/families/kernels.cpp"
+        words = build.compile(folder, source, objects[1], names)
         if words:
             return None, words
     else:

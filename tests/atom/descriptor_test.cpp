@@ -67,16 +67,16 @@ TEST(DescriptorTest, StridesInBytes) {
 
 TEST(DescriptorTest, StepsAlongK) {
   constexpr OperandTile k_major{128, 64, 16, Major::k, SmemSwizzle::b128};
-  static_assert(step_count(k_major) == 4);
-  static_assert(step_offset(k_major, 1) == 32 && step_offset(k_major, 3) == 96);
+  static_assert(k_block_count(k_major) == 4);
+  static_assert(k_block_offset(k_major, 1) == 32 && k_block_offset(k_major, 3) == 96);
   constexpr OperandTile narrow{128, 64, 16, Major::k, SmemSwizzle::b64};
-  static_assert(step_offset(narrow, 1) == 32 && step_offset(narrow, 2) == 128 * 64);
+  static_assert(k_block_offset(narrow, 1) == 32 && k_block_offset(narrow, 2) == 128 * 64);
   constexpr OperandTile plain{128, 64, 16, Major::k, SmemSwizzle::none};
-  static_assert(step_offset(plain, 1) == 2 * 128 * 16);
+  static_assert(k_block_offset(plain, 1) == 2 * 128 * 16);
   constexpr OperandTile mn_major{128, 64, 16, Major::mn, SmemSwizzle::b128};
-  static_assert(step_offset(mn_major, 1) == 16 * 128);
+  static_assert(k_block_offset(mn_major, 1) == 16 * 128);
   constexpr OperandTile fp8{128, 128, 8, Major::k, SmemSwizzle::b128};
-  static_assert(step_count(fp8) == 4 && step_offset(fp8, 3) == 96);
+  static_assert(k_block_count(fp8) == 4 && k_block_offset(fp8, 3) == 96);
 }
 
 // What TMA does with a tile: one box of one span after the other, each row of a box at a pitch of
@@ -109,11 +109,11 @@ void expect_readable(const OperandTile& tile, int mma_rows) {
   ASSERT_EQ(tile_fault(tile), nullptr);
   const std::uint32_t base = 3 * 1024;
   const std::vector<int> memory = write_like_tma(tile, base);
-  const int mma_k = kStepBytes * 8 / tile.element_bits;
+  const int mma_k = k_block_bytes * 8 / tile.element_bits;
   for (int row0 = 0; row0 < tile.rows; row0 += mma_rows) {
     const std::uint64_t first = encode(descriptor(tile, base + tile_offset(tile, row0, 0)));
-    for (int step = 0; step < step_count(tile); ++step) {
-      const Descriptor d = decode(advance(first, step_offset(tile, step)));
+    for (int step = 0; step < k_block_count(tile); ++step) {
+      const Descriptor d = decode(advance(first, k_block_offset(tile, step)));
       ASSERT_EQ(d, descriptor(tile, base + tile_offset(tile, row0, step * mma_k)));
       ASSERT_EQ(descriptor_fault(d), nullptr);
       for (int row = 0; row < mma_rows; ++row) {
@@ -160,8 +160,8 @@ void expect_places() {
       ASSERT_EQ(tile_offset(tile, row, k), place);
     }
   }
-  for (int step = 0; step < step_count(tile); ++step) {
-    ASSERT_EQ(step_offset<tile>(step), step_offset(tile, step));
+  for (int step = 0; step < k_block_count(tile); ++step) {
+    ASSERT_EQ(k_block_offset<tile>(step), k_block_offset(tile, step));
   }
 }
 

@@ -82,7 +82,7 @@ TEST(WgmmaTest, AccumulatorPlaces) {
 
 template <int bits>
 void expect_covered_once() {
-  constexpr int k_extent = kStepBytes * 8 / bits;
+  constexpr int k_extent = k_block_bytes * 8 / bits;
   std::vector<int> seen(64 * k_extent, 0);
   for (int thread = 0; thread < kWarpgroupThreads; ++thread) {
     for (int value = 0; value < a_values(bits); ++value) {

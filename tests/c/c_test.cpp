@@ -165,8 +165,8 @@ TEST(C, GroupsAndTheirOffsets) {
   EXPECT_THAT(text(refused), HasSubstr("not in order"));
 }
 
-// By kernels that walk over static shares, draw their tiles and make a map a group; more tiles than
-// the grid takes at once.
+// By kernels that walk over static persistent tiles, take their tiles dynamically and make
+// per-group tensor maps; more tiles than the grid takes at once.
 TEST(C, OffsetsAreCheckedInAWorkspaceOfOnesOwn) {
   constexpr std::int64_t rows = 300, columns = 512, depth = 64, groups = 4;
   const std::vector<std::uint8_t> a(rows * depth, 0x38);  // 1 in e4m3
@@ -375,7 +375,7 @@ TEST(C, QuantisesActivations) {
   const ww_matrix from = ww_packed(x.data(), WW_F32, m, k);
   const ww_matrix to = ww_packed(codes.data(), WW_E4M3, m, k);
   const ww_matrix blocks = ww_packed(scales.data(), WW_F32, m, 2);
-  EXPECT_DONE(ww_quantise(&from, &to, &blocks, WW_SCALING_BLOCK, 0, WW_MODEL, nullptr));
+  EXPECT_DONE(ww_quantise(&from, &to, &blocks, WW_SCALING_BLOCKWISE, 0, WW_MODEL, nullptr));
   EXPECT_EQ(scales[0], 8.0F / 448.0F);
   EXPECT_EQ(scales[5], 1.0F);
   EXPECT_EQ(codes[0], 0xfe);  // -8 is the largest magnitude: -448
@@ -506,7 +506,7 @@ TEST(C, OperandsOfOtherDevices) {
   g.a = ww_packed(a4.data(), WW_E2M1, m, k);
   g.b = ww_packed(b4.data(), WW_E2M1, n, k);
   g.d = ww_packed(out.data(), WW_BF16, m, n);
-  g.scaling = WW_SCALING_MICRO;
+  g.scaling = WW_SCALING_BLOCK_SCALED;
   g.scale_a = ww_packed(sa.data(), WW_UE4M3, 128, 4);
   g.scale_b = ww_packed(sb.data(), WW_UE4M3, 256, 4);
   product("model:rtx5090");

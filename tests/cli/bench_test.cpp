@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "cli/commands/bench_command.h"
+#include "cli/commands/measure/bench_command.h"
 #include "cli/files/tensor_file.h"
 #include "cli/reports/bench_report.h"
-#include "warpwright/plan/known_devices.h"
+#include "warpwright/plan/cost/known_devices.h"
 
 namespace warpwright::cli {
 namespace {
@@ -67,7 +67,7 @@ TEST(ProductTypes, Defaults) {
   EXPECT_EQ(types_name(parse_types({"fp16", "", "", "fast"})), "fp16 to fp16");
   EXPECT_EQ(types_name(parse_types({"e4m3", "", "", "fast"})),
             "e4m3 to bf16, tensor scales, fast accumulation");
-  const ProductTypes block = parse_types({"e4m3", "f32", "block", "fast"});
+  const ProductTypes block = parse_types({"e4m3", "f32", "blockwise", "fast"});
   EXPECT_EQ(types_name(block), "e4m3 to f32, block scales, promoted");
   EXPECT_EQ(block.step(), 16);
   EXPECT_EQ(parse_types({}).step(), 8);
@@ -77,7 +77,7 @@ TEST(ProductTypes, Defaults) {
   EXPECT_EQ(p.k(), 7);
   EXPECT_EQ(p.a.dtype, DType::e4m3);
   EXPECT_EQ(p.d.dtype, DType::f32);
-  EXPECT_EQ(p.scaling, Scaling::block);
+  EXPECT_EQ(p.scaling, Scaling::blockwise);
 }
 
 TEST(BenchReport, Roofs) {

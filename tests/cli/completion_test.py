@@ -116,7 +116,7 @@ def main(name, program):
             ("gemm", "--layout", ""): ["NN", "NT", "TN", "TT"],
             ("gemm", "--dtype", "b"): ["bf16"],
             ("gemm", "--dtype=fp"): ["fp16"],
-            ("gemm", "--check", "--swapped", ""): ["no", "yes"],
+            ("gemm", "--check", "--swap-ab", ""): ["no", "yes"],
             ("explain", "gemm", "--as", "h"): ["h100", "h200"],
             ("check", "grouped", "--mode", "l"): ["latest"],
             ("grouped", "--bad-offsets", ""): ["beyond", "decreasing"],
@@ -134,7 +134,7 @@ def main(name, program):
         assert "hopper_bf16_bf16_128x256" in kernels, kernels
         # Of the words of these options none is refused as no word of theirs.
         for option in ("--dtype", "--d-dtype", "--layout", "--device", "--as", "--scaling",
-                       "--accumulation", "--schedule", "--scheduler", "--swapped", "--bias",
+                       "--accumulation", "--schedule", "--scheduler", "--swap-ab", "--bias",
                        "--activation", "--cluster", "--weights", "--sums"):
             offered = shell.offers("explain", "gemm", option, "")
             assert offered, option

@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 
-#include "cli/commands/counters.h"
+#include "cli/commands/measure/counters.h"
 #include "tests/cli/tensor_folder.h"
 
 namespace warpwright::cli {

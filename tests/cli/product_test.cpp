@@ -10,12 +10,12 @@
 #include <sstream>
 #include <string>
 
-#include "cli/commands/groups.h"
-#include "cli/commands/product.h"
+#include "cli/commands/gemm/groups.h"
+#include "cli/commands/gemm/product.h"
 #include "tests/cli/run_cli.h"
-#include "warpwright/device/check.h"
 #include "warpwright/device/cuda.h"
-#include "warpwright/plan/tuning.h"
+#include "warpwright/plan/tuning/tuning.h"
+#include "warpwright/simulation/check.h"
 
 namespace warpwright::cli {
 namespace {

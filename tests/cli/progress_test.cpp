@@ -10,7 +10,7 @@
 #include <thread>
 #include <utility>
 
-#include "cli/commands/model_time.h"
+#include "cli/commands/gemm/model_time.h"
 
 namespace warpwright::cli {
 namespace {

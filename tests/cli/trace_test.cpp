@@ -12,10 +12,10 @@ namespace {
 
 TEST(TimelineParts, NamesOfTiles) {
   EXPECT_EQ(tile_of("tile m 1 n 0"), "tile m 1 n 0");
-  EXPECT_EQ(tile_of("consumer 0: tile m 1 n 0, k block 3"), "tile m 1 n 0");
-  EXPECT_EQ(tile_of("consumer 0: group 3 tile m 1 n 0, k block 3"), "group 3 tile m 1 n 0");
+  EXPECT_EQ(tile_of("consumer 0: tile m 1 n 0, k_tile 3"), "tile m 1 n 0");
+  EXPECT_EQ(tile_of("consumer 0: group 3 tile m 1 n 0, k_tile 3"), "group 3 tile m 1 n 0");
   EXPECT_EQ(tile_of("wait full[0]"), "");
-  EXPECT_EQ(tile_of("epilogue chunk 1"), "");
+  EXPECT_EQ(tile_of("epilogue subtile 1"), "");
   EXPECT_EQ(issuer_of("consumer 0: tile m 1 n 0"), "consumer 0");
   EXPECT_EQ(issuer_of("tile m 1 n 0"), "");
 }

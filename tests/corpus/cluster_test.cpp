@@ -230,7 +230,7 @@ TEST(Cluster, TheTailIsMissing) {
 
 // A CTA leaves while its peer may still read, or write, its shared memory: two statements between
 // the access and the exit hide it from every schedule that starves nobody.
-// Our own: the last cluster barrier of kernels that share K (kernel/hopper/shared_sums.h);
+// Our own: the last cluster barrier of kernels that share K (kernel/hopper/fixup.h);
 // triton-lang/triton #11730 has the same with a multicast.
 TEST(Cluster, ExitWhileAPeerReachesIn) {
   enum class Last { none, arrival, relaxed, released };

@@ -143,7 +143,7 @@ TEST(CopyAsync, CopiesAheadOfTheBarrier) {
   EXPECT_CLEAN(run(kernel(true), two_warps, ring.in));
 }
 
-// cp.async is a generic write: before the copy engine (or wgmma) reads the bytes, it takes a proxy
+// cp.async is a generic write: before TMA (or wgmma) reads the bytes, it takes a proxy
 // fence behind the wait, by the thread that waited.
 // PTX ISA 8.9 and 9.7.9.25.3; CUTLASS sm90_mma_multistage_gmma_ss fences there.
 TEST(CopyAsync, NoFenceBeforeATensorStore) {

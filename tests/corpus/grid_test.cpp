@@ -84,7 +84,7 @@ TEST(Grids, TwoLaunchesWriteAtOnce) {
 
 // CTA 0 hands CTA 1 words behind a flag; the flag is 0 before the launch and must be after it. Not
 // put back, it lets the next launch read before the words are there.
-// Our own: the flags of tiles shared along K (kernel/workspace_share.h).
+// Our own: the flags of tiles shared along K (kernel/stream_k_fixup.h).
 TEST(Grids, AFlagIsNotPutBack) {
   Buffer<std::uint32_t> words("words", 32);
   Buffer<std::uint32_t> flag("flag", 1);
@@ -161,11 +161,11 @@ TEST(Grids, AMapIsPublishedByPlainStores) {
   EXPECT_CLEAN(run(kernel(true), twice, in.memory, map, round));
 }
 
-// CTA 0 stores a box with the copy engine and tells another cluster by a flag, whose threads read
+// CTA 0 stores a box with TMA and tells another cluster by a flag, whose threads read
 // it. Legal once the whole group is waited for; not when only its source has been read.
 // The completion of a bulk group makes its writes visible to the thread that waits (PTX ISA
 // 9.7.9.25), which releases them with the flag.
-TEST(Grids, ACopyEnginesStoreIsHandedToAnotherCluster) {
+TEST(Grids, ATmaStoreIsHandedToAnotherCluster) {
   enum class Wait { none, source, whole };
   Tensor out("out", 1, Access::output);
   Buffer<std::uint32_t> flag("flag", 1);

@@ -4,7 +4,7 @@
 namespace warpwright::corpus {
 namespace {
 
-// Shared memory is written by threads and stored by the copy engine with a CTA barrier between, but
+// Shared memory is written by threads and stored by TMA with a CTA barrier between, but
 // no proxy fence.
 // MoonshotAI/FlashKDA #24 (the FP32 state store): https://github.com/MoonshotAI/FlashKDA/issues/24;
 // the same question in NVIDIA/cutlass #2960.

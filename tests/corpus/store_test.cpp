@@ -112,7 +112,7 @@ TEST(Store, ASkippedChunkSwapsTheBuffers) {
   EXPECT_CLEAN(run(kernel(true), one_thread, out.memory));
 }
 
-// The CTA ends while the copy engine still reads its shared memory.
+// The CTA ends while TMA still reads its shared memory.
 // JAX's Mosaic GPU interpreter reports it ("docs not explicit, believed necessary"); the incomplete
 // store completion of NVIDIA/TransformerEngine #3417.
 TEST(Store, ExitBeforeTheStoreHasRead) {

@@ -222,7 +222,7 @@ TEST(Wgmma, AnotherWarpgroupStillReads) {
   EXPECT_CLEAN(run(kernel(true), two));
 }
 
-// A group without a K block stores an accumulator that nothing has written.
+// A group without a k_tile stores an accumulator that nothing has written.
 // NVIDIA/cutlass #2674: https://github.com/NVIDIA/cutlass/issues/2674
 TEST(Wgmma, GarbageWhereKIsZero) {
   Buffer<float> out("out", 128);

@@ -118,9 +118,9 @@ class GroupedProduct {
 class GroupEpilogue : public ::testing::TestWithParam<std::tuple<Ask, bool>> {};
 
 TEST_P(GroupEpilogue, IsThatOfWholeProducts) {
-  const auto& [ask, swapped] = GetParam();
+  const auto& [ask, swap_ab] = GetParam();
   GroupedProduct product(ask, 11);
-  const PlanChoices choices{.swapped = swapped};
+  const PlanChoices choices{.swap_ab = swap_ab};
   const auto made = plan(product.o, model_facts(3), choices);
   ASSERT_TRUE(made.ok()) << made.reason();
   for (const model::Mode mode : {model::Mode::eager, model::Mode::latest, model::Mode::random}) {
@@ -164,7 +164,7 @@ TEST(GroupEpilogue, GatedWithBlockScales) {
   std::vector<float> scale_b(kGroups * 4 * 2);
   for (std::size_t i = 0; i < scale_a.size(); ++i) scale_a[i] = static_cast<float>(i % 7 + 1) / 64;
   for (std::size_t i = 0; i < scale_b.size(); ++i) scale_b[i] = static_cast<float>(i % 5 + 1) / 64;
-  for (const bool swapped : {false, true}) {
+  for (const bool swap_ab : {false, true}) {
     std::vector<bf16_t> out(static_cast<std::size_t>(kTotal * n / 2), bf16_t(std::nanf("")));
     GemmOperands o;
     o.a = matrix(const_cast<std::uint8_t*>(a.data()), DType::e4m3, kTotal, k);
@@ -172,14 +172,14 @@ TEST(GroupEpilogue, GatedWithBlockScales) {
     o.b.batch = kGroups;
     o.b.batch_stride = n * k;
     o.d = matrix(out.data(), DType::bf16, kTotal, n / 2);
-    o.scaling = Scaling::block;
+    o.scaling = Scaling::blockwise;
     o.scale_a = matrix(scale_a.data(), DType::f32, kTotal, 2);
     o.scale_b = matrix(scale_b.data(), DType::f32, 4, 2);
     o.scale_b.batch = kGroups;
     o.scale_b.batch_stride = 8;
     o.epilogue = {.activation = Activation::silu, .gated = true};
     o.groups = Groups{.offsets = kOffsets.data()};
-    const auto made = plan(o, model_facts(3), {.swapped = swapped});
+    const auto made = plan(o, model_facts(3), {.swap_ab = swap_ab});
     ASSERT_TRUE(made.ok()) << made.reason();
     const auto report = device::launch_on_model(*made, o);
     ASSERT_TRUE(report.ok()) << report.reason();

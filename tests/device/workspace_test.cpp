@@ -67,7 +67,7 @@ TEST(Workspace, ACapturedLaunchReliesOnPreparedFlags) {
   EXPECT_EQ(w.note_launch(more, false), Flags::clear_first);
 }
 
-// As a plan whose tiles are drawn does: behind the counter it touches nothing.
+// As a plan whose tiles are dynamic persistent does: behind the counter it touches nothing.
 TEST(Workspace, APlanOfFlagsAloneLeavesTheOthersClear) {
   Room room;
   Workspace w(room.bytes, sizeof room);
@@ -164,13 +164,13 @@ TEST(Workspace, PlansMayShareOneInAnyOrder) {
 }
 
 // Tiles that are drawn, with a counter of any content before the first launch, beside a plan with
-// other flags; and static shares of them without one.
+// other flags; and static persistent tiles of them without one.
 TEST(Workspace, TilesAreDrawnFromItWhereThereIsOne) {
   Product tall(128, 1152);  // nine tiles on two SMs
   Product long_k(1024);
-  const auto drawn =
-      plan(tall.operands, model_facts(2),
-           {.kernel = "hopper_bf16_bf16_128x128_pp_dyn", .tiles = kernel::TileSource::drawn});
+  const auto drawn = plan(tall.operands, model_facts(2),
+                          {.kernel = "hopper_bf16_bf16_128x128_pp_dyn",
+                           .tiles = kernel::TileSource::dynamic_persistent});
   const auto split =
       plan(long_k.operands, model_facts(), {.kernel = "hopper_bf16_bf16_128x64_sw_sk"});
   ASSERT_TRUE(drawn.ok()) << drawn.reason();

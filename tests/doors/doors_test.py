@@ -32,10 +32,10 @@ TYPES = {"f32": (1, "F32", np.float32), "tf32": (2, "F32", np.float32),
          "bf16": (4, "BF16", ml_dtypes.bfloat16), "e4m3": (5, "F8_E4M3", ml_dtypes.float8_e4m3fn),
          "e5m2": (6, "F8_E5M2", ml_dtypes.float8_e5m2), "s8": (13, "I8", np.int8)}
 # Of mxf8 and nvf4: the operands' type, the scales', and elements that share one.
-MICRO = {"mxf8": (5, 10, 32), "nvf4": (9, 11, 16)}
+BLOCK_SCALED = {"mxf8": (5, 10, 32), "nvf4": (9, 11, 16)}
 SPECS = {1: "f32", 2: "f32", 3: "f16", 4: "bf16", 5: "e4m3", 6: "e5m2", 9: "float4_e2m1fn_x2",
          10: "float8_e8m0fnu", 11: "e4m3", 13: "int8"}
-SCALINGS = ["none", "tensor", "row-column", "block", "group", "micro"]
+SCALINGS = ["none", "tensor", "row-column", "blockwise", "group", "block_scaled"]
 ACTIVATIONS = ["none", "relu", "gelu", "silu", "quick_gelu"]
 BIASES = ["none", "rows", "columns"]
 SUMS = ["exact", "chained", "folded", "table"]
@@ -46,7 +46,7 @@ MEANING = {"batch", "d-dtype", "layout", "dtype", "alpha", "beta", "scaling", "s
            "activation", "gated", "a", "b", "c", "groups", "offsets", "as"}
 OTHERS = {"help", "random", "n", "k", "total", "tokens", "bad-offsets", "expected-tokens", "device",
           "sms", "out", "check", "check-offsets", "repeat", "bench", "json", "seed", "mode",
-          "tile-tokens", "search", "cluster", "tile-m", "tile-n", "schedule", "swapped", "kernel",
+          "tile-tokens", "search", "cluster", "tile-m", "tile-n", "schedule", "swap_ab", "kernel",
           "cluster-k", "ctas", "gpcs", "batch-invariant", "no-tuning", "pair", "scheduler",
           "accumulators"}
 
@@ -96,8 +96,8 @@ class Case:
         batch = how.get("batch", 1)
         of_b = self.groups or batch
         types = (how.get("dtype", "bf16").split(",") * 2)[:2]
-        micro = MICRO.get(types[0])
-        a, b = (micro[0],) * 2 if micro else (TYPES[each][0] for each in types)
+        block_scaled = BLOCK_SCALED.get(types[0])
+        a, b = (block_scaled[0],) * 2 if block_scaled else (TYPES[each][0] for each in types)
         layout = how.get("layout", "NT")
         self.views["a"] = View(a, m, k, 1 if self.groups else batch,
                                layout[0] == "T")
@@ -119,7 +119,8 @@ class Case:
             self.words["beta"] = how["beta"]
         if "alpha" in how:
             self.words["alpha"] = how["alpha"]
-        self.scales(SCALINGS.index(how.get("scaling", "micro" if micro else "none")), of_b, micro)
+        scaling = how.get("scaling", "block_scaled" if block_scaled else "none")
+        self.scales(SCALINGS.index(scaling), of_b, block_scaled)
         if "scale-d" in how:
             self.views["scale_d"] = View(1, 1, 1)
         if how.get("accumulation") == "promoted":
@@ -135,7 +136,7 @@ class Case:
             self.views["bias"] = View(1, rows, 1, each, file_shape=None)
         self.width = 8 if how.get("offsets") == "int64" else 4
 
-    def scales(self, scaling, of_b, micro):
+    def scales(self, scaling, of_b, block_scaled):
         m, n, k = self.m, self.n, self.k
         self.words["scaling"] = scaling
         blocks, groups = -(-k // 128), self.groups
@@ -144,7 +145,7 @@ class Case:
                   3: ((m, blocks, of_a), (-(-n // 128), blocks, of_b)),
                   4: ((groups, 1, 1), (groups, 1, 1))}
         if scaling == 5:
-            columns = -(-k // micro[2] // 4) * 4
+            columns = -(-k // block_scaled[2] // 4) * 4
             sides = ((-(-m // 128) * 128, columns, of_a), (-(-n // 128) * 128, columns, of_b))
         elif scaling in shapes:
             sides = shapes[scaling]
@@ -153,7 +154,7 @@ class Case:
         for name, (rows, columns, batch) in zip(("scale_a", "scale_b"), sides):
             if name == "scale_b" and self.int4 and scaling == 3:
                 continue
-            self.views[name] = View(micro[1] if scaling == 5 else 1, rows, columns, batch)
+            self.views[name] = View(block_scaled[1] if scaling == 5 else 1, rows, columns, batch)
 
     # -- Memory, for those that run
 
@@ -493,7 +494,8 @@ def walk(line):
     assert MEANING <= options, f"there is no longer --{MEANING - options}"
     assert options <= MEANING | OTHERS, f"has every door {options - MEANING - OTHERS}?"
     dtypes = line.words("--dtype")
-    assert {*TYPES, *MICRO} - {"f32"} == set(dtypes), f"this test does not know all of {dtypes}"
+    known = {*TYPES, *BLOCK_SCALED} - {"f32"}
+    assert known == set(dtypes), f"this test does not know all of {dtypes}"
     scalings, layouts = line.words("--scaling"), line.words("--layout")
     assert len(layouts) == 4 and set(scalings) < set(SCALINGS), (layouts, scalings)
     singles = {"accumulation": line.words("--accumulation"), "bias": line.words("--bias"),
@@ -508,7 +510,7 @@ def walk(line):
             dense += [{"dtype": dtype, "scaling": scaling, "layout": layout} for layout in layouts]
         for option, words in singles.items():
             dense += [{"dtype": dtype, option: word} for word in words]
-        if dtype in MICRO or dtype in ("tf32", "s8"):
+        if dtype in BLOCK_SCALED or dtype in ("tf32", "s8"):
             dense += [{"dtype": dtype, "as": "rtx5090"}, {"dtype": dtype, "as": "a100"}]
     grouped = [{**each, "groups": 4, "offsets": ("int32", "int64")[i % 2]}
                for i, each in enumerate(dense)
@@ -523,7 +525,7 @@ def walk(line):
 def every_word(line, doors):
     failures, planned, cases = [], 0, walk(line)
     for how in cases:
-        if MICRO.keys() & {how["dtype"]} and "scaling" in how:
+        if BLOCK_SCALED.keys() & {how["dtype"]} and "scaling" in how:
             continue  # they are scaled already, which the command line refuses
         case = Case(40, 256, 256, how)
         asked = line.plan(case)
@@ -554,7 +556,7 @@ def random_how(draw):
     if "groups" not in how and kind in ("bf16", "fp16") and draw.random() < 0.5:
         how["layout"] = draw.choice(["NT", "NN", "TN", "TT"])
     if narrow and draw.random() < 0.7:
-        how["scaling"] = draw.choice(["tensor", "row-column", "block"]
+        how["scaling"] = draw.choice(["tensor", "row-column", "blockwise"]
                                      + ["group"] * ("groups" in how))
     if kind == "s8" and draw.random() < 0.5:
         how["scaling"] = "row-column"
@@ -582,14 +584,14 @@ def same_bits(line, doors, seed, wanted=100):
     failures, computed, refused = [], 0, 0
     everyone = {"command line": line, **doors}
     # The command line wanted a file of scales beside int4 weights, which have their own.
-    always = [{"dtype": "e4m3", "weights": "int4", "scaling": "block"}]
+    always = [{"dtype": "e4m3", "weights": "int4", "scaling": "blockwise"}]
     while computed < wanted and refused < 4 * wanted:
         how = always.pop() if always else random_how(draw)
         # A row that stands alone and is stored K x 1 is a row of any pitch to Python alone.
         m = draw.choice([1, 5, 16, 40][how.get("layout", "NT")[0] == "T":])
         n = draw.choice([128, 256]) if "gated" in how or "weights" in how else \
             draw.choice([8, 17, 64, 130])
-        if "gated" in how and ("weights" in how or how.get("scaling") == "block"):
+        if "gated" in how and ("weights" in how or how.get("scaling") == "blockwise"):
             n = 256
         k = draw.choice([128, 256]) if "weights" in how else draw.choice([16, 32, 45, 128, 144])
         case = Case(m, n, k, how)

@@ -315,7 +315,7 @@ class Calls {
     }
     if (kind == floats8 || kind == bytes || kind == int4_weights) draw_scales(g, p, m, n, k, batch);
     if (kind == mxf8 || kind == nvf4) {
-      g.scaling = WW_SCALING_MICRO;
+      g.scaling = WW_SCALING_BLOCK_SCALED;
       const DType type = kind == mxf8 ? DType::ue8m0 : DType::ue4m3;
       const std::int64_t blocks = (k / (kind == mxf8 ? 32 : 16) + 3) / 4 * 4;
       g.scale_a = matrix(type, (m + 127) / 128 * 128, blocks, of_a, false, true);
@@ -328,8 +328,8 @@ class Calls {
   void draw_scales(ww_gemm& g, const Product& p, std::int64_t m, std::int64_t n, std::int64_t k,
                    std::int64_t groups) {
     g.scaling = draw_.of({WW_SCALING_NONE, WW_SCALING_TENSOR, WW_SCALING_ROW_COLUMN,
-                          WW_SCALING_BLOCK, WW_SCALING_GROUP});
-    if (g.a.dtype == WW_S8 && g.scaling == WW_SCALING_BLOCK) g.scaling = WW_SCALING_NONE;
+                          WW_SCALING_BLOCKWISE, WW_SCALING_GROUP});
+    if (g.a.dtype == WW_S8 && g.scaling == WW_SCALING_BLOCKWISE) g.scaling = WW_SCALING_NONE;
     if (g.grouped == 0 && g.scaling == WW_SCALING_GROUP) g.scaling = WW_SCALING_TENSOR;
     const std::int64_t of_b = g.grouped == 1 ? groups : 1;
     const std::int64_t blocks = (k + 127) / 128;
@@ -342,7 +342,7 @@ class Calls {
     if (g.scaling == WW_SCALING_ROW_COLUMN) {
       rows_a = m;
       rows_b = n;
-    } else if (g.scaling == WW_SCALING_BLOCK) {
+    } else if (g.scaling == WW_SCALING_BLOCKWISE) {
       rows_a = m;
       rows_b = (n + 127) / 128;
       columns_a = columns_b = blocks;
@@ -352,8 +352,8 @@ class Calls {
     } else {
       batch_b = 1;
     }
-    g.scale_a = matrix(DType::f32, rows_a, columns_a, 1, g.scaling == WW_SCALING_BLOCK);
-    if (p.weights.data != nullptr && (g.scaling == WW_SCALING_BLOCK || likely(30))) return;
+    g.scale_a = matrix(DType::f32, rows_a, columns_a, 1, g.scaling == WW_SCALING_BLOCKWISE);
+    if (p.weights.data != nullptr && (g.scaling == WW_SCALING_BLOCKWISE || likely(30))) return;
     g.scale_b = matrix(DType::f32, rows_b, columns_b, batch_b);
   }
 
@@ -875,10 +875,10 @@ class Calls {
     const std::int64_t m = extent();
     const std::int64_t k = extent();
     const std::int32_t scaling =
-        likely(90) ? draw_(WW_SCALING_TENSOR, WW_SCALING_BLOCK) : draw_.of(strange_words);
+        likely(90) ? draw_(WW_SCALING_TENSOR, WW_SCALING_BLOCKWISE) : draw_.of(strange_words);
     ww_matrix x = matrix(draw_.of({DType::f32, DType::f16, DType::bf16}), m, k, 1);
     ww_matrix codes = matrix(DType::e4m3, m, k, 1);
-    ww_matrix scales = scaling == WW_SCALING_BLOCK
+    ww_matrix scales = scaling == WW_SCALING_BLOCKWISE
                            ? matrix(DType::f32, m, (k + 127) / 128, 1, likely(50))
                            : matrix(DType::f32, scaling == WW_SCALING_TENSOR ? 1 : m, 1, 1, true);
     const bool legal = likely(30);

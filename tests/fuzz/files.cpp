@@ -19,7 +19,7 @@
 #include "cli/files/npy.h"
 #include "cli/files/safetensors.h"
 #include "warpwright/layout/text.h"
-#include "warpwright/plan/tuning.h"
+#include "warpwright/plan/tuning/tuning.h"
 #include "warpwright/weights/pack.h"
 
 namespace warpwright {
@@ -52,7 +52,7 @@ std::string file_of(const std::uint8_t* data, std::size_t size) {
   return "/proc/self/fd/" + std::to_string(file);
 }
 
-// A tuning cache's lines with their checksums (plan/tuning.cpp): a fuzzer would guess none.
+// A tuning cache's lines with their checksums (plan/tuning/tuning.cpp): a fuzzer would guess none.
 std::string summed(const std::string& text) {
   std::string out;
   std::istringstream lines(text);

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "warpwright/facts/block_scales.h"
-#include "warpwright/plan/known_devices.h"
-#include "warpwright/plan/plan.h"
+#include "warpwright/plan/cost/known_devices.h"
+#include "warpwright/plan/search/plan.h"
 
 namespace warpwright {
 namespace {
@@ -98,7 +98,7 @@ void add_scales(Draws& draw, GemmOperands& o, std::int64_t groups) {
       o.scale_a = f32(4, m, 1);
       o.scale_b = f32(5, n, 1, of_b);
       break;
-    case Scaling::block:
+    case Scaling::blockwise:
       o.scale_a = f32(4, m, pieces(k, 128));
       o.scale_b = f32(5, pieces(n, 128), pieces(k, 128), of_b);
       if (draw.one_in(2)) {
@@ -110,7 +110,7 @@ void add_scales(Draws& draw, GemmOperands& o, std::int64_t groups) {
       o.scale_a = f32(4, draw.one_in(2) ? 1 : of_b, 1);
       o.scale_b = f32(5, of_b, 1);
       break;
-    case Scaling::micro: {
+    case Scaling::block_scaled: {
       const bool is_nvf4 = o.a.dtype == DType::e2m1;
       const DType type = is_nvf4 ? DType::ue4m3 : DType::ue8m0;
       const std::int64_t columns = block_scales::padded_columns(k, is_nvf4 ? 16 : 32);
@@ -177,9 +177,10 @@ GemmOperands product(Draws& draw) {
   if (draw.one_in(30)) o.alpha = 0;
   if (narrow || type == DType::s8 || draw.one_in(30)) {
     o.scaling = draw.of(std::array{Scaling::none, Scaling::tensor, Scaling::row_column,
-                                   Scaling::block, grouped ? Scaling::group : Scaling::none});
+                                   Scaling::blockwise, grouped ? Scaling::group : Scaling::none});
   }
-  if (type == DType::e2m1 || (type == DType::e4m3 && draw.one_in(6))) o.scaling = Scaling::micro;
+  if (type == DType::e2m1 || (type == DType::e4m3 && draw.one_in(6)))
+    o.scaling = Scaling::block_scaled;
   if (narrow && draw.one_in(3)) o.accumulation = Accumulation::promoted;
   add_scales(draw, o, groups);
   if (draw.one_in(6)) {
@@ -213,18 +214,18 @@ PlanChoices choices(Draws& draw) {
   if (draw.one_in(8)) {
     c.tiles =
         draw.of(std::array{kernel::TileSource::one_tile, kernel::TileSource::static_persistent,
-                           kernel::TileSource::launch_control, kernel::TileSource::drawn});
+                           kernel::TileSource::clc, kernel::TileSource::dynamic_persistent});
   }
   if (draw.one_in(8)) {
     c.schedule = draw.of(std::array{kernel::Schedule::cooperative, kernel::Schedule::pingpong,
                                     kernel::Schedule::multistage});
   }
-  if (draw.one_in(8)) c.swapped = draw.one_in(2);
+  if (draw.one_in(8)) c.swap_ab = draw.one_in(2);
   if (draw.one_in(10)) c.cluster_k = static_cast<int>(1 + draw.below(9));
   if (draw.one_in(20)) c.tile_tokens = draw.of(std::array{16, 32, 64, 128, 256});
   if (draw.one_in(20)) {
-    c.search = draw.of(std::array{kernel::Grouping::horizontal, kernel::Grouping::vertical,
-                                  kernel::Grouping::ballot});
+    c.search = draw.of(std::array{kernel::Grouping::linear_scan, kernel::Grouping::binary_search,
+                                  kernel::Grouping::warp_scan});
   }
   if (draw.one_in(20)) c.group_maps = draw.one_in(2);
   if (draw.one_in(15)) c.pair = draw.one_in(2);

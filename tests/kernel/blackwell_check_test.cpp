@@ -18,9 +18,9 @@ std::string text(TileSource source) {
       return "one tile";
     case TileSource::static_persistent:
       return "static";
-    case TileSource::launch_control:
-      return "launch control";
-    case TileSource::drawn:
+    case TileSource::clc:
+      return "CLC";
+    case TileSource::dynamic_persistent:
       break;
   }
   return "";
@@ -62,7 +62,7 @@ Form form(bool pair, TileSource source, atom::ClusterShape cluster, DType operan
 }
 
 constexpr TileSource sources[] = {TileSource::one_tile, TileSource::static_persistent,
-                                  TileSource::launch_control};
+                                  TileSource::clc};
 
 std::vector<Form> all_forms() {
   std::vector<Form> all;
@@ -76,13 +76,13 @@ std::vector<Form> all_forms() {
   return all;
 }
 
-// Other epilogues and types, and edges in both directions; C by the copy engine, into buffers that
+// Other epilogues and types, and edges in both directions; C by TMA, into buffers that
 // lanes have read D from.
 std::vector<Form> variants() {
   std::vector<Form> all = {
-      form(true, TileSource::launch_control, {2, 1}, DType::e4m3, DType::f32),
+      form(true, TileSource::clc, {2, 1}, DType::e4m3, DType::f32),
       form(false, TileSource::static_persistent, {2, 2}),
-      form(false, TileSource::launch_control, {2, 1}),
+      form(false, TileSource::clc, {2, 1}),
   };
   all[0].name += ", e4m3 to f32 with C";
   all[1].name += ", with C, ragged, D by elements";
@@ -116,21 +116,21 @@ TEST(BlackwellCheck, CleanUnderManySchedules) {
   }
 }
 
-// In the sample a pair's kernel without and one with launch control; no mutant may survive in
+// In the sample a pair's kernel without and one with CLC; no mutant may survive in
 // either set.
 TEST(BlackwellCheck, NoMutantSurvives) {
   std::ofstream table = campaign_table("blackwell_mutation");
   table << "# Mutants of the Blackwell GEMM kernel\n\n"
            "Written by `script/campaign`; see docs/mutation.md for what the columns say.\n";
   std::vector<Form> some = {form(true, TileSource::one_tile, {2, 1}),
-                            form(false, TileSource::launch_control, {2, 1})};
+                            form(false, TileSource::clc, {2, 1})};
   if (campaign()) {
     some = {form(false, TileSource::one_tile, {2, 2}),
             form(true, TileSource::one_tile, {2, 2}),
             form(false, TileSource::static_persistent, {2, 1}),
             form(true, TileSource::static_persistent, {2, 1}),
-            form(false, TileSource::launch_control, {2, 1}),
-            form(true, TileSource::launch_control, {2, 1})};
+            form(false, TileSource::clc, {2, 1}),
+            form(true, TileSource::clc, {2, 1})};
     for (const Form& c : variants()) some.push_back(c);
   }
   Mutants mutants(argued_blackwell);

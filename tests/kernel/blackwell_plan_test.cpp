@@ -9,8 +9,8 @@
 
 #include "tests/kernel/kernel_head.h"
 #include "tests/problem_changes.h"
-#include "warpwright/plan/kernels.h"
-#include "warpwright/plan/plan.h"
+#include "warpwright/plan/families/kernels.h"
+#include "warpwright/plan/search/plan.h"
 
 namespace warpwright {
 namespace {
@@ -48,7 +48,7 @@ TEST(BlackwellPlan, ChoosesABlackwellKernel) {
     const auto made = plan(problem(), facts);
     ASSERT_TRUE(made.ok()) << made.reason();
     EXPECT_STREQ(made->facts().family, "blackwell_gemm");
-    EXPECT_EQ(config_of(*made).tiles, TileSource::launch_control);
+    EXPECT_EQ(config_of(*made).tiles, TileSource::clc);
     EXPECT_EQ(made->tile().k, 64);
   }
   const auto hopper = plan(problem(), *known_facts("h200"));
@@ -67,7 +67,7 @@ TEST(BlackwellPlan, EveryTypeHasEveryForm) {
     for (const DType result : {DType::bf16, DType::f16, DType::f32}) {
       for (const bool pair : {false, true}) {
         for (const TileSource tiles :
-             {TileSource::one_tile, TileSource::static_persistent, TileSource::launch_control}) {
+             {TileSource::one_tile, TileSource::static_persistent, TileSource::clc}) {
           PlanChoices choices;
           choices.pair = pair;
           choices.tiles = tiles;
@@ -135,9 +135,10 @@ TEST(BlackwellPlan, RefusesWhatHopperAloneComputes) {
     return refusal_of(p, {});
   };
   using P = GemmProblem;
-  EXPECT_EQ(changed(DType::e4m3, [](P& p) { p.scaling = Scaling::block; }),
-            "scaling is block; the kernels of sm_100 have no block scales: the nearest scaling is "
-            "row-column");
+  EXPECT_EQ(
+      changed(DType::e4m3, [](P& p) { p.scaling = Scaling::blockwise; }),
+      "scaling is blockwise; the kernels of sm_100 have no block scales: the nearest scaling is "
+      "row-column");
   EXPECT_EQ(changed(DType::e4m3, [](P& p) { p.accumulation = Accumulation::promoted; }),
             "accumulation is promoted; the tensor cores of sm_100 add in float32 without it: the "
             "nearest accumulation is fast");
@@ -213,7 +214,7 @@ TEST(BlackwellPlan, GridsFollowTheTileSource) {
   choices.cluster = atom::ClusterShape{2, 1};
   choices.tiles = TileSource::static_persistent;
   EXPECT_EQ(plan(p, b200(), choices)->ctas, 148);
-  for (const TileSource tiles : {TileSource::one_tile, TileSource::launch_control}) {
+  for (const TileSource tiles : {TileSource::one_tile, TileSource::clc}) {
     choices.tiles = tiles;
     const auto made = plan(p, b200(), choices);
     EXPECT_EQ(made->ctas, 32 * 32);

@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "tests/campaign.h"
-#include "warpwright/device/check.h"
+#include "warpwright/simulation/check.h"
 
 namespace warpwright::device {
 

@@ -8,7 +8,7 @@
 
 #include "tests/campaign.h"
 #include "tests/kernel/problem.h"
-#include "warpwright/device/check.h"
+#include "warpwright/simulation/check.h"
 
 namespace warpwright::grouped {
 namespace {

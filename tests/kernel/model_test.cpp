@@ -224,7 +224,7 @@ TEST(HopperOnTheModel, SixteenCtas) {
   expect_right(by_each(in_turns, {ask}, Mode::random));
 }
 
-// Without a K block no wgmma brings the lanes of a warp together: those that wait for their turn
+// Without a k_tile no wgmma brings the lanes of a warp together: those that wait for their turn
 // must not fall behind the one that gives it. Found by problems by seed.
 TEST(HopperOnTheModel, TurnsWithoutAKBlock) {
   std::vector<Ask> asks;
@@ -351,7 +351,7 @@ TEST(Sums, OfOnesBesideALargeNumber) {
   constexpr int ones = 16384;
   constexpr double large = 448.0 * 448.0;
   for (const kernel::Sums sums :
-       {kernel::Sums::tensor_core, kernel::Sums::promoted, kernel::Sums::block_scaled}) {
+       {kernel::Sums::tensor_core, kernel::Sums::promoted, kernel::Sums::blockwise}) {
     const auto instance = one_with("e4m3 sums", [sums](const kernel::GemmConfig& c) {
       return stored_a(c) == DType::e4m3 && operand_b(c).type == DType::e4m3 && sums_of(c) == sums &&
              !c.gated && !is_swapped(c) && numeric::bits(c.result) > 8;
@@ -363,7 +363,7 @@ TEST(Sums, OfOnesBesideALargeNumber) {
       const auto code = static_cast<std::uint8_t>(numeric::from_double(DType::e4m3, x));
       static_cast<std::uint8_t*>(v.data)[i] = code;
     };
-    for (int i = 0; i < 128 + ones; ++i) {  // one K block before the ones
+    for (int i = 0; i < 128 + ones; ++i) {  // one k_tile before the ones
       const double x = i == 0 ? 448 : i < 128 ? 0 : 1;
       set(o.a, i, x);
       set(o.b, i, x);
@@ -400,7 +400,7 @@ TEST(BlackwellOnTheModel, ManyTilesACluster) {
   expect_same_in_every_mode(by_each(of_bf16(blackwell_instances()), {ask}, Mode::eager));
 }
 
-// Another grid holds an SM: launch control's clusters do without it, and every tile is computed
+// Another grid holds an SM: CLC's clusters do without it, and every tile is computed
 // once.
 TEST(BlackwellOnTheModel, AnOccupiedSm) {
   const Ask ask{.m = 600, .n = 600, .k = 64, .cluster = {2, 1}, .clusters = 4};

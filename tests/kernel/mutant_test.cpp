@@ -19,7 +19,7 @@
 #include "warpwright/isa/warp.h"
 #include "warpwright/isa/wgmma.h"
 #include "warpwright/model/machine.h"
-#include "warpwright/model/tensor_map.h"
+#include "warpwright/model/memory/tensor_map.h"
 #include "warpwright/numeric/float_format.h"
 #include "warpwright/pipeline/tma_pipeline.h"
 
@@ -91,7 +91,7 @@ void produce(Bug bug, const Maps& maps, isa::SharedAddress base, const Mainloop&
                                isa::Coords{64 * block, half * rank});
     state.advance(stages);
   }
-  if (bug != Bug::missing_drain) ring.drain(state);
+  if (bug != Bug::missing_drain) ring.producer_tail(state);
 }
 
 void consume(Bug bug, isa::SharedAddress base, const Mainloop& ring, int rank, float* out) {
@@ -106,9 +106,9 @@ void consume(Bug bug, isa::SharedAddress base, const Mainloop& ring, int rank, f
     const std::uint64_t da = atom::encode(atom::descriptor(tile, a));
     const std::uint64_t db = atom::encode(atom::descriptor(tile, a + tile_size));
     if (bug != Bug::missing_wgmma_fence) isa::wgmma_fence(sum);
-    for (int step = 0; step < atom::step_count(tile); ++step) {
-      isa::wgmma<DType::bf16, n>(sum, atom::advance(da, atom::step_offset(tile, step)),
-                                 atom::advance(db, atom::step_offset(tile, step)),
+    for (int step = 0; step < atom::k_block_count(tile); ++step) {
+      isa::wgmma<DType::bf16, n>(sum, atom::advance(da, atom::k_block_offset(tile, step)),
+                                 atom::advance(db, atom::k_block_offset(tile, step)),
                                  block > 0 || step > 0);
     }
     isa::wgmma_commit();

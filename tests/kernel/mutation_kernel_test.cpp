@@ -9,7 +9,7 @@
 
 #include "tests/kernel/check_case.h"
 #include "tests/kernel/problem.h"
-#include "warpwright/plan/hopper.h"
+#include "warpwright/plan/families/hopper.h"
 
 namespace warpwright::device {
 namespace {
@@ -28,19 +28,20 @@ struct Case {
   float beta = 0;
   int padding = 0;  // of the rows of D and C
   bool ragged = false;
-  bool packed_c = false;       // the padding is D's alone
-  unsigned seed = 1;           // of the operands; even: A's block scales lie as copies want them
-  bool static_shares = false;  // by a kernel that draws its tiles where it has a counter
+  bool packed_c = false;  // the padding is D's alone
+  unsigned seed = 1;      // of the operands; even: A's block scales lie as copies want them
+  bool static_shares =
+      false;  // by a kernel that takes its tiles dynamically where it has a counter
 };
 
 bool pingpong(const GemmConfig& c) {
   return tests::is_basic(c, kernel::Schedule::pingpong);
 }
 bool drawn(const GemmConfig& c) {
-  return kernel::draws_tiles(c) && !kernel::is_grouped(c) && takes_turns(c);
+  return kernel::is_dynamic_persistent(c) && !kernel::is_grouped(c) && takes_turns(c);
 }
 bool drawn_shared(const GemmConfig& c) {
-  return kernel::draws_tiles(c) && !kernel::is_grouped(c) &&
+  return kernel::is_dynamic_persistent(c) && !kernel::is_grouped(c) &&
          schedule_of(c) == kernel::Schedule::cooperative;
 }
 bool cooperative(const GemmConfig& c) {
@@ -62,7 +63,7 @@ bool scaled_split(const GemmConfig& c) {
 bool promoted(const GemmConfig& c) {
   return sums_of(c) == kernel::Sums::promoted && !shares_cluster_k(c);
 }
-bool swapped(const GemmConfig& c) {
+bool swap_ab(const GemmConfig& c) {
   return is_swapped(c) && takes_whole_tiles(c);
 }
 bool multistage(const GemmConfig& c) {
@@ -112,7 +113,7 @@ constexpr Case cases[] = {
     {"in turns, C and D by elements", pingpong, {1, 1}, 1, 1},
     {"in turns, C, D by elements", pingpong, {1, 1}, 1, 1, false, true},
     {"split along K, 2x1, C", split, {2, 1}, 1},
-    {"swapped, 1x2", swapped, {1, 2}},
+    {"swapped, 1x2", swap_ab, {1, 2}},
     {"no producer, 2x1, C", multistage, {2, 1}, 1},
     {"shared along K in a cluster", in_cluster},
     {"shared along K in a cluster, C", in_cluster, {1, 1}, 1},
@@ -128,21 +129,29 @@ constexpr Case cases[] = {
     {"packed weights, gated, 2x1", packed_gated, {2, 1}},
     {"drawn, in turns, 2x1, C", drawn, {2, 1}, 1},
     {"drawn, shared, 1x2", drawn_shared, {1, 2}},
-    {"drawn, but static shares, in turns, 2x1", drawn, {2, 1}, 0, 0, false, false, 1, true},
+    {"drawn, but static persistent tiles, in turns, 2x1",
+     drawn,
+     {2, 1},
+     0,
+     0,
+     false,
+     false,
+     1,
+     true},
 };
 constexpr std::size_t sample = 2;  // outside the campaign
 
 // Chunks of a warp's rows of a tile.
 int chunks(const GemmConfig& config) {
   const int atoms = kernel::row_atoms(config) / (kernel::gated_rows(config) ? 2 : 1);
-  return atoms * kernel::result_columns(config) / kernel::chunk_columns(config);
+  return atoms * kernel::result_columns(config) / kernel::subtile_columns(config);
 }
 // C comes into and D leaves by two buffers in turn, of which no tile fills one twice.
 bool buffers_alternate(const Plan& plan) {
   const TileShape tile = plan.tile();
   const bool whole = plan.tiles() * tile.m * tile.n == plan.problem.m() * plan.problem.n();
   const GemmConfig& config = hopper_config(plan);
-  return plan.c_path == EpiloguePath::copy_engine && plan.d_path == EpiloguePath::copy_engine &&
+  return plan.c_path == EpiloguePath::tma && plan.d_path == EpiloguePath::tma &&
          store_of(config) == kernel::Store::tensor && config.buffers == 2 &&
          (chunks(config) == 1 || (chunks(config) == 2 && whole));
 }
@@ -164,13 +173,13 @@ constexpr Argued argued_hopper[] = {
      "with one chunk a tile C comes into the buffer of the store before the latest; the latest "
      "may still be read",
      buffer_a_tile},
-    {"syncwarp at kernel/workspace_share.h", "together) add(sums, c);", "dropped",
+    {"syncwarp at kernel/stream_k_fixup.h", "together) add(sums, c);", "dropped",
      "before a flag goes back to 0: nobody waits for the 0 before the next launch, which the end "
      "of this one orders"},
     {"syncwarp at kernel/hopper/mainloop.h", "loader.step();", "dropped",
      "after a lane's loads: it brings the warp together again for wgmma, which the model's lanes "
      "do at the wgmma itself; no other lane touches what that lane touched"},
-    {"mbarrier wait empty at kernel/hopper/load.h", "ring_.drain(state_);", "dropped",
+    {"mbarrier wait empty at kernel/hopper/load.h", "ring_.producer_tail(state_);", "dropped",
      "before the producer's end: its stages are released by warps of its own CTA alone, which read "
      "them and end after that; nobody else signals it",
      loads_alone},
@@ -348,7 +357,7 @@ TEST(Mutation, NoMutantOfTheHopperKernelSurvives) {
            "schedules until a check speaks (its code, and after how many schedules). A mutant is\n"
            "*equivalent* when a program finds that under all 64 schedules every access to memory\n"
            "comes after the same other accesses as in the unbroken kernel\n"
-           "(`warpwright/model/relation.h`), or for the reason given in its row.\n"
+           "(`warpwright/model/order/relation.h`), or for the reason given in its row.\n"
            "`warpwright check gemm ... --mutate` prints the same\n"
            "table for any product.\n";
   Mutants mutants(argued_hopper);

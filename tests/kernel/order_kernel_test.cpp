@@ -70,7 +70,7 @@ constexpr atom::ClusterShape clusters[] = {{1, 1}, {2, 1}, {1, 2}, {2, 2}, {4, 4
 
 TEST(OrderKernel, EveryClusterIsClean) {
   for (const auto cluster : clusters) {
-    // More K blocks than stages, so that stages are used again, and more than one tile a CTA.
+    // More k_tiles than stages, so that stages are used again, and more than one tile a CTA.
     expect_clean({{.m = 256 * cluster.m, .n = 128 * cluster.n, .k = 456, .cluster = cluster}},
                  campaign() ? std::vector<std::uint64_t>{1, 2} : std::vector<std::uint64_t>{1});
   }

@@ -18,7 +18,7 @@
 #include "warpwright/pipeline/ordered_sequence.h"
 #include "warpwright/pipeline/pipeline_state.h"
 #include "warpwright/pipeline/tma_pipeline.h"
-#include "warpwright/plan/plan.h"
+#include "warpwright/plan/search/plan.h"
 #include "warpwright/tile/raster.h"
 
 namespace warpwright {
@@ -274,7 +274,7 @@ TEST(ConfigTest, FaultsAreSentences) {
   expect(shared({.a = {DType::s4}, .b = e4m3}), "operands");
   expect(shared({.sums = Sums::promoted}), "8-bit products");
   expect(shared({.a = {DType::e4m3, atom::Major::mn}, .b = e4m3}), "MN-major");
-  expect(shared({.a = e4m3, .b = e4m3, .sums = Sums::promoted, .k_spans = 2}), "several spans");
+  expect(shared({.a = e4m3, .b = e4m3, .sums = Sums::promoted, .k_atoms = 2}), "several spans");
   expect([](Config& c) { c.result = DType::e2m1; }, "results");
   expect([](Config& c) { c.tile_m = 96; }, "64 rows");
   expect([](Config& c) { c.consumer_warpgroups = 0; }, "64 rows");
@@ -290,7 +290,7 @@ TEST(ConfigTest, FaultsAreSentences) {
       "ping-pong");
   expect(
       [&](Config& c) {
-        shared({.a = e4m3, .b = e4m3, .sums = Sums::block_scaled})(c);
+        shared({.a = e4m3, .b = e4m3, .sums = Sums::blockwise})(c);
         c.walk = kernel::Multistage{};
       },
       "block scales");
@@ -319,7 +319,7 @@ TEST(ConfigTest, FaultsAreSentences) {
       "an N of wgmma");
   expect(
       [&](Config& c) {
-        shared({.swapped = true})(c);
+        shared({.swap_ab = true})(c);
         c.gated = true;
       },
       "gated rows");
@@ -355,7 +355,7 @@ TEST(ConfigTest, TheBuildHasEveryKind) {
       [](const Config& c) { return tests::is_basic(c, Schedule::cooperative); });
   has("tiles in turns", [](const Config& c) { return tests::is_basic(c, Schedule::pingpong); });
   has("no producer", [](const Config& c) { return !has_producer(c); });
-  has("operands swapped and K split", [](const Config& c) { return is_swapped(c) && splits_k(c); });
+  has("operands swap_ab and K split", [](const Config& c) { return is_swapped(c) && splits_k(c); });
   has("promoted sums", [](const Config& c) { return sums_of(c) == Sums::promoted; });
   has("block scales", [](const Config& c) { return is_block_scaled(c); });
 }
@@ -365,7 +365,7 @@ TEST(ConfigTest, SharedMemoryRegions) {
     const GemmConfig& c = instance.config;
     SCOPED_TRACE(std::to_string(c.tile_m) + "x" + std::to_string(c.tile_n));
     const kernel::SmemMap map = kernel::smem_map(c);
-    const int row = 128 * k_spans(c);  // bytes of a stage's K in a row
+    const int row = 128 * k_atoms(c);  // bytes of a stage's K in a row
     EXPECT_EQ(kernel::tile_k(c) * kernel::operand_bits(c) / 8, row);
     const int buffers = kernel::consumer_warps(c) * c.buffers;
     // In this order, each where the one before ends or later.
@@ -379,7 +379,7 @@ TEST(ConfigTest, SharedMemoryRegions) {
     EXPECT_LE(map.bytes, 227 * 1024);
     for (const int swizzled : {map.a, map.b, map.epilogue}) EXPECT_EQ(swizzled % 1024, 0);
     EXPECT_EQ(kernel::epilogue_buffer_bytes % 1024, 0);
-    EXPECT_LE(kernel::chunk_bytes(c), kernel::epilogue_buffer_bytes);
+    EXPECT_LE(kernel::subtile_bytes(c), kernel::epilogue_buffer_bytes);
     EXPECT_EQ(c.tile_m * row % 1024, 0);
     EXPECT_EQ(c.tile_n * row % 1024, 0);
     EXPECT_EQ(map.scales % 16, 0);
@@ -402,9 +402,9 @@ TEST(ConfigTest, ChunksAndAtomsCoverATile) {
   for (const tests::Instance& instance : hopper_kernels()) {
     const GemmConfig& c = instance.config;
     SCOPED_TRACE(std::to_string(c.tile_m) + "x" + std::to_string(c.tile_n));
-    EXPECT_EQ(kernel::result_columns(c) % kernel::chunk_columns(c), 0);
-    EXPECT_EQ(kernel::chunk_inner(c) * kernel::chunk_outer(c),
-              kernel::warp_rows * kernel::chunk_columns(c));
+    EXPECT_EQ(kernel::result_columns(c) % kernel::subtile_columns(c), 0);
+    EXPECT_EQ(kernel::subtile_inner(c) * kernel::subtile_outer(c),
+              kernel::warp_rows * kernel::subtile_columns(c));
     const bool alone = takes_turns(c);
     for (int w = 0; w < (alone ? c.consumer_warpgroups : 1); ++w) {
       std::set<int> rows;

@@ -14,8 +14,8 @@
 #include "tests/kernel/problem.h"
 #include "tests/kernel/table.h"
 #include "tests/problem_changes.h"
-#include "warpwright/device/model.h"
-#include "warpwright/plan/hopper.h"
+#include "warpwright/plan/families/hopper.h"
+#include "warpwright/simulation/model.h"
 
 namespace warpwright {
 namespace {
@@ -110,11 +110,11 @@ TEST(PlanTest, SameArgumentsSamePlan) {
       EXPECT_EQ(first->ctas % atom::cluster_size(first->cluster), 0);
       EXPECT_GE(first->ctas, 1);
       EXPECT_LE(first->ctas, 132);
-      const bool swapped = first->facts().swapped;
+      const bool swap_ab = first->facts().swap_ab;
       EXPECT_GE(std::int64_t{first->raster.tiles_m} * first->cluster.m * first->tile().m,
-                swapped ? n : m);
+                swap_ab ? n : m);
       EXPECT_GE(std::int64_t{first->raster.tiles_n} * first->cluster.n * first->tile().n,
-                swapped ? m : n);
+                swap_ab ? m : n);
     }
   }
 }
@@ -138,13 +138,13 @@ TEST(PlanTest, ChoicesAreKept) {
       said.tile_m = i.config.tile_m;
       said.tile_n = i.config.tile_n;
       said.schedule = schedule_of(i.config);
-      said.swapped = false;
+      said.swap_ab = false;
       const auto other = plan(problem, model_facts(16), said);
       ASSERT_TRUE(other.ok()) << other.reason();
       EXPECT_EQ(other->tile().m, i.config.tile_m);
       EXPECT_EQ(other->tile().n, i.config.tile_n);
       EXPECT_EQ(schedule_of(hopper_config(*other)), schedule_of(i.config));
-      EXPECT_FALSE(other->facts().swapped);
+      EXPECT_FALSE(other->facts().swap_ab);
     }
   }
 }
@@ -172,9 +172,10 @@ TEST(PlanTest, TilesAreDrawnBeyondOneWave) {
       const auto made = plan(p, h200, choices);
       ASSERT_TRUE(made.ok()) << made.reason();
       SCOPED_TRACE(made->name() + " " + std::to_string(columns));
-      const bool draws = kernel::draws_tiles(c) && made->ctas < columns;
+      const bool draws = kernel::is_dynamic_persistent(c) && made->ctas < columns;
       drawn += draws ? 1 : 0;
-      EXPECT_EQ(made->tile_source, draws ? TileSource::drawn : TileSource::static_persistent);
+      EXPECT_EQ(made->tile_source,
+                draws ? TileSource::dynamic_persistent : TileSource::static_persistent);
       if (!splits_k(c)) {
         EXPECT_EQ(made->flag_bytes, draws ? 128 : 0);
         EXPECT_EQ(made->workspace_bytes, made->flag_bytes);
@@ -182,14 +183,15 @@ TEST(PlanTest, TilesAreDrawnBeyondOneWave) {
       const std::string text = made->explain();
       EXPECT_EQ(text.find("tiles drawn from a counter") != std::string::npos, draws) << text;
       for (const char* part : {"scheduler    3 ", "ring of tiles", "tile_full", "tile_empty"}) {
-        EXPECT_EQ(text.find(part) != std::string::npos, kernel::draws_tiles(c)) << part << text;
+        EXPECT_EQ(text.find(part) != std::string::npos, kernel::is_dynamic_persistent(c))
+            << part << text;
       }
       EXPECT_TRUE(made->first_tiles.empty());
       const auto placed = plan(p, round_eight_groups, choices);
       ASSERT_TRUE(placed.ok()) << placed.reason();
-      EXPECT_EQ(placed->first_tiles.size(), kernel::draws_tiles(c) ? 132U : 0U);
+      EXPECT_EQ(placed->first_tiles.size(), kernel::is_dynamic_persistent(c) ? 132U : 0U);
       EXPECT_EQ(placed->explain().find("first tiles lie side by side") != std::string::npos,
-                kernel::draws_tiles(c));
+                kernel::is_dynamic_persistent(c));
       // Where clusters of this size land is not known.
       choices.cluster = atom::ClusterShape{2, 1};
       const auto pairs = plan(p, round_eight_groups, choices);
@@ -201,13 +203,13 @@ TEST(PlanTest, TilesAreDrawnBeyondOneWave) {
       const auto shares = plan(p, h200, choices);
       ASSERT_TRUE(shares.ok()) << shares.reason();
       EXPECT_EQ(shares->tile_source, TileSource::static_persistent);
-      choices.tiles = TileSource::drawn;
+      choices.tiles = TileSource::dynamic_persistent;
       const auto forced = plan(p, h200, choices);
-      ASSERT_EQ(forced.ok(), kernel::draws_tiles(c));
+      ASSERT_EQ(forced.ok(), kernel::is_dynamic_persistent(c));
       if (forced.ok()) {
-        EXPECT_EQ(forced->tile_source, TileSource::drawn);
+        EXPECT_EQ(forced->tile_source, TileSource::dynamic_persistent);
       } else {
-        EXPECT_NE(forced.reason().find("tiles that are drawn"), std::string::npos)
+        EXPECT_NE(forced.reason().find("dynamic persistent tiles"), std::string::npos)
             << forced.reason();
       }
     }
@@ -297,8 +299,8 @@ TEST(ExplainTest, TablesOfRolesAndBarriers) {
       ASSERT_GE(rows.size(), 3U);
       EXPECT_EQ(rows[0].arrivals, is_block_scaled(c) ? 2 : 1);
       const auto& packed = made->problem.packed;
-      const int span = 128 * k_spans(c);
-      const int of_a = packed ? c.tile_m / 64 * k_spans(c) * packed::tile_bytes(packed->format)
+      const int span = 128 * k_atoms(c);
+      const int of_a = packed ? c.tile_m / 64 * k_atoms(c) * packed::tile_bytes(packed->format)
                               : c.tile_m * span;
       EXPECT_EQ(rows[0].transaction_bytes, of_a + c.tile_n * span);
       EXPECT_EQ(rows[0].copies, c.stages);

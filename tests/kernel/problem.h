@@ -14,11 +14,11 @@
 #include "tests/kernel/table.h"
 #include "tests/packed.h"
 #include "tests/reference.h"
-#include "warpwright/device/model.h"
 #include "warpwright/facts/block_scales.h"
 #include "warpwright/numeric/float_format.h"
-#include "warpwright/plan/plan.h"
+#include "warpwright/plan/search/plan.h"
 #include "warpwright/reference/tolerance.h"
+#include "warpwright/simulation/model.h"
 
 namespace warpwright::tests {
 
@@ -52,7 +52,7 @@ struct Ask {
 
 inline std::string text(const Ask& a) {
   constexpr const char* scalings[] = {"no scales",    "tensor scales", "row scales",
-                                      "block scales", "group scales",  "micro scales"};
+                                      "block scales", "group scales",  "block scales"};
   constexpr const char* biases[] = {"no bias", "a bias of rows", "a bias of columns"};
   std::string groups = a.offsets.empty() ? "" : ", offsets";
   for (const std::int64_t o : a.offsets) groups += " " + std::to_string(o);
@@ -132,8 +132,8 @@ class Problem {
       c_ = matrices(c.result, of_a, ask.m, columns, false, padding, ask.shift);
       c_.fill(random, -2, 2);
     }
-    scaling_ = is_block_scaled(c)           ? Scaling::block
-               : has_micro_scales(instance) ? Scaling::micro
+    scaling_ = is_block_scaled(c)           ? Scaling::blockwise
+               : has_block_scales(instance) ? Scaling::block_scaled
                                             : ask.scaling;
     make_scales(random);
     if (ask.bias != Bias::none) {
@@ -150,7 +150,7 @@ class Problem {
     for (Tensor* t : {&b_, &scale_b_, &bias_}) {
       if (!ask.shares_b || (t == &b_ && is_packed) || (t == &bias_ && in_groups())) continue;
       // One scale for all groups, or one for each, is no batch.
-      const bool is_batch = scaling_ == Scaling::row_column || scaling_ == Scaling::block;
+      const bool is_batch = scaling_ == Scaling::row_column || scaling_ == Scaling::blockwise;
       if (t != &scale_b_ || !in_groups() || is_batch) t->share(matrices_of_b());
     }
     if (ask.shares_c) c_.share(ask.batch);
@@ -206,7 +206,7 @@ class Problem {
       o.accumulation = Accumulation::promoted;
     if (scaling_ != Scaling::none) {
       o.scale_a = view(4);
-      if (!o.packed || scaling_ != Scaling::block) o.scale_b = view(5);
+      if (!o.packed || scaling_ != Scaling::blockwise) o.scale_b = view(5);
     }
     if (numeric::bits(instance_.config.result) == 8) o.scale_d = view(6);
     o.epilogue = {activation(), instance_.config.gated, ask_.bias};
@@ -345,12 +345,12 @@ class Problem {
         scale_a_ = column(of_a, ask_.m);
         scale_b_ = column(matrices_of_b(), ask_.n);
         break;
-      case Scaling::block:  // A's lie either way; one matrix of them may serve all of the batch
+      case Scaling::blockwise:  // A's lie either way; one matrix of them may serve all of the batch
         scale_a_ =
             matrices(DType::f32, ask_.seed % 4 < 2 ? 1 : of_a, ask_.m, blocks, ask_.seed % 2 == 0);
         scale_b_ = matrices(DType::f32, matrices_of_b(), (ask_.n + 127) / 128, blocks);
         break;
-      case Scaling::micro:
+      case Scaling::block_scaled:
         make_micro_scales(random, a_, scale_a_);
         make_micro_scales(random, b_, scale_b_);
         return;
@@ -431,7 +431,7 @@ inline Ask extents(const kernel::GemmConfig& c, int tile_rows, unsigned seed) {
 
 /// The scalings that a kernel of products in groups can do.
 inline std::vector<Scaling> scalings_in_groups(const kernel::GemmConfig& c) {
-  if (is_block_scaled(c)) return {Scaling::block};
+  if (is_block_scaled(c)) return {Scaling::blockwise};
   if (kernel::operand_bits(c) == 16) return {Scaling::none};
   return {Scaling::none, Scaling::tensor, Scaling::group, Scaling::row_column};
 }

@@ -144,11 +144,11 @@ inline Ask random_ask(const Instance& instance, Draws& draw, double most) {
   const int tile_n = is_swapped(c) ? c.tile_m : c.tile_n;
   ask.m = draw(1, 3 * tile_m);
   ask.n = draw(1, 3 * tile_n);
-  // The CTAs that share a tile in a cluster want a K block each, of half as much K too.
+  // The CTAs that share a tile in a cluster want a k_tile each, of half as much K too.
   ask.k = draw(shares_cluster_k(c) ? 2 * kernel::tile_k(c) : 1, 12 * kernel::tile_k(c));
   const bool shares = !takes_whole_tiles(c);  // which takes something to share
   if (most > 1e7 && draw.rarely(4)) {
-    // With room for it: one extent of many tiles or K blocks, the others short.
+    // With room for it: one extent of many tiles or k_tiles, the others short.
     ask.m = draw(1, tile_m);
     ask.n = draw(1, tile_n);
     int& longer = draw.rarely(3) ? ask.k : draw.rarely(2) ? ask.m : ask.n;
@@ -183,7 +183,7 @@ inline Ask random_ask(const Instance& instance, Draws& draw, double most) {
     ask.activation = all_activations[std::max(0, draw(-1, last))];  // none twice as often
     if (numeric::bits(c.result) > 8 && draw.rarely(2)) ask.beta = draw.rarely(2) ? 1.0F : -0.5F;
   }
-  // Half of the results lie where the copy engine and vectors can reach them.
+  // Half of the results lie where TMA and vectors can reach them.
   ask.padding = draw.rarely(2) ? 0 : draw(1, 9);
   if (ask.padding != 0 && draw.rarely(2)) ask.shift = draw(1, 15);
   ask.apart = draw.rarely(3) ? draw(1, 3) : 0;

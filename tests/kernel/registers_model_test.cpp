@@ -10,9 +10,9 @@
 #include "tests/campaign.h"
 #include "tests/kernel/problem.h"
 #include "tests/processor_time.h"
-#include "warpwright/device/check.h"
-#include "warpwright/device/model.h"
-#include "warpwright/plan/device_facts.h"
+#include "warpwright/plan/cost/device_facts.h"
+#include "warpwright/simulation/check.h"
+#include "warpwright/simulation/model.h"
 
 namespace warpwright::tests {
 namespace {
@@ -112,7 +112,7 @@ GemmProblem small_problem(std::int64_t m, std::int64_t n, std::int64_t k) {
 GemmProblem problem_for(const Instance& i, std::int64_t size) {
   GemmProblem p = packed_problem(size, size, size, stored_a(i.config), i.config.result);
   p.b.dtype = operand_b(i.config).type;
-  if (has_micro_scales(i)) p.scaling = Scaling::micro;
+  if (has_block_scales(i)) p.scaling = Scaling::block_scaled;
   return p;
 }
 
@@ -163,7 +163,7 @@ TEST(RegisterKernels, RunOnHopperForWhoNamesThem) {
   const DeviceFacts h200 = *known_facts("h200");
   const GemmProblem p = small_problem(256, 256, 256);
   for (const Instance& i : register_instances(false)) {
-    if (is_fed_by_request(i) || has_micro_scales(i)) continue;
+    if (is_fed_by_request(i) || has_block_scales(i)) continue;
     const auto named = plan(problem_for(i, 256), h200, only(i));
     ASSERT_TRUE(named) << named.reason();
     EXPECT_STREQ(named->facts().family, "registers_gemm");
@@ -218,7 +218,7 @@ TEST(RegisterKernels, RefusalsNameWhatADeviceLacks) {
 TEST(RegisterKernels, RefusalsNameWhatMicroScalesAsk) {
   const auto said = [](const char* device, DType type, std::int64_t k = 64) {
     GemmProblem p = packed_problem(64, 64, k, type, DType::bf16);
-    p.scaling = Scaling::micro;
+    p.scaling = Scaling::block_scaled;
     const auto made = plan(p, *known_facts(device));
     return made ? "a plan" : made.reason();
   };
@@ -235,11 +235,12 @@ TEST(RegisterKernels, RefusalsNameWhatMicroScalesAsk) {
   GemmProblem without = packed_problem(64, 64, 64, DType::e2m1, DType::bf16);
   const auto made = plan(without, *known_facts("rtx5090"));
   ASSERT_FALSE(made);
-  has(made.reason(), "e2m1 is multiplied with a scale for every 16: the nearest scaling is micro");
+  has(made.reason(),
+      "e2m1 is multiplied with a scale for every 16: the nearest scaling is block_scaled");
 }
 
 // What names a kernel with a producer: rows that not even copies of them bring, targets without TMA
-// or launch control.
+// or CLC.
 TEST(RegisterKernels, RefusalsNameWhatAProducerLacks) {
   const auto said = [](const char* device, const GemmProblem& p, const PlanChoices& choices) {
     const auto made = plan(p, *known_facts(device), choices);
@@ -250,13 +251,14 @@ TEST(RegisterKernels, RefusalsNameWhatAProducerLacks) {
   };
   for (const Instance& i : fed_instances()) {
     GemmProblem p = problem_for(i, 64);
-    const bool micro = has_micro_scales(i);
+    const bool block_scaled = has_block_scales(i);
     has(said("rtx5090", p, only(i)), "a plan");
-    has(said("h200", p, only(i)), micro                  ? "(sm_90) multiply no scales"
-                                  : is_fed_by_request(i) ? "launch control"
+    has(said("h200", p, only(i)), block_scaled           ? "(sm_90) multiply no scales"
+                                  : is_fed_by_request(i) ? "CLC"
                                                          : "a plan");
-    has(said("l40s", p, only(i)), micro ? "the nearest is row-column scaling of e4m3"
-                                        : "a producer copies by TMA, which begins with sm_90");
+    has(said("l40s", p, only(i)), block_scaled
+                                      ? "the nearest is row-column scaling of e4m3"
+                                      : "a producer copies by TMA, which begins with sm_90");
     p.a.row_stride = 62;
     has(said("rtx5090", p, only(i)), "the nearest legal is 64");
     p.a.row_stride = 64;
@@ -266,7 +268,7 @@ TEST(RegisterKernels, RefusalsNameWhatAProducerLacks) {
   }
 }
 
-// Where rows allow it a plan for sm_120 has a producer; launch control is for who asks for it.
+// Where rows allow it a plan for sm_120 has a producer; CLC is for who asks for it.
 TEST(RegisterKernels, GeForceBlackwellHasProducers) {
   for (const Instance& i : fed_instances()) {
     GemmProblem p = problem_for(i, 8192);
@@ -274,7 +276,7 @@ TEST(RegisterKernels, GeForceBlackwellHasProducers) {
     ASSERT_TRUE(made) << made.reason();
     EXPECT_NE(made->kernel.find("_tma"), std::string::npos) << made->kernel;
     EXPECT_EQ(made->kernel.find("_clc"), std::string::npos) << made->kernel;
-    EXPECT_NE(made->explain().find("filled by tensor copies"), std::string::npos);
+    EXPECT_NE(made->explain().find("filled by TMA copies"), std::string::npos);
     EXPECT_GE(made->barriers().size(), 2U);
     p.a.row_stride = 8194;
     const auto loose = plan(p, *known_facts("rtx5090"));
@@ -282,7 +284,7 @@ TEST(RegisterKernels, GeForceBlackwellHasProducers) {
     EXPECT_TRUE(loose->a_copy && !loose->b_copy) << loose->explain();
     p.a.row_stride = 8192;
     PlanChoices choices;
-    choices.tiles = kernel::TileSource::launch_control;
+    choices.tiles = kernel::TileSource::clc;
     const auto asked = plan(p, *known_facts("rtx5090"), choices);
     if (!is_fed_by_request(i)) continue;
     ASSERT_TRUE(asked) << asked.reason();
@@ -324,7 +326,7 @@ void check_and_mutate(const Instance& instance) {
     for (const device::Mutant& m : broken->mutants) {
       if (m.fate != device::Mutant::Fate::survived) continue;
       // Before a flag goes back to 0: mutation_kernel_test.cpp says why it changes nothing.
-      EXPECT_NE(m.site.find("syncwarp at kernel/workspace_share.h"), std::string::npos)
+      EXPECT_NE(m.site.find("syncwarp at kernel/stream_k_fixup.h"), std::string::npos)
           << instance.name << ": " << m.site << ", " << model::text(m.mutation);
     }
   }
@@ -337,7 +339,7 @@ TEST(RegisterKernels, ProducersAreCleanInEverySchedule) {
     Ask ask;
     ask.m = 40;  // three chunks of a warp's rows: a buffer of C is used again within a tile
     ask.n = 2 * i.config.tile_n + 40;
-    // Launch control has a ring of four answers, which more tiles go round.
+    // CLC has a ring of four answers, which more tiles go round.
     if (is_fed_by_request(i)) ask.n += 3 * i.config.tile_n;
     ask.k = 3 * kernel::tile_k(i.config) / 2 * (campaign() ? 2 : 1);
     ask.clusters = 1;
@@ -361,7 +363,7 @@ TEST(RegisterKernels, ProducersAreCleanInEverySchedule) {
       if (m.fate != device::Mutant::Fate::survived) continue;
       // Between a read and an asynchronous write a fence is wanted by the strict reading alone, to
       // which these kernels are not held, whose warps release stages without. The ring of answers
-      // is held to it in tests/corpus/launch_control_test.cpp. docs/log/mutation.md says why it
+      // is held to it in tests/corpus/clc_test.cpp. docs/log/mutation.md says why it
       // does not matter who arrives for a load of C.
       const bool fence = m.site.find("fence.proxy.async at ") != std::string::npos;
       const bool of_c = m.mutation.kind == model::Mutation::Kind::stranger &&

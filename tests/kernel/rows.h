@@ -23,7 +23,7 @@ inline Ask tiles_of(const Instance& i, int tile_rows, unsigned seed, int blocks)
   return ask;
 }
 
-/// Every kernel on two tiles and a tail each way, with more K blocks than its ring has stages.
+/// Every kernel on two tiles and a tail each way, with more k_tiles than its ring has stages.
 inline Rows plain_rows(const Instances& all) {
   Rows rows;
   for (const Instance& i : all) {

@@ -1,4 +1,4 @@
-// Tiles shared along K: the line of all K blocks and its pieces, as values and as clusters walk
+// Tiles shared along K: the line of all k_tiles and its pieces, as values and as clusters walk
 // them.
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ static_assert(piece_start(small, 2) == 4 && piece_start(small, 3) == 5);
 static_assert(piece_start(small, 4) == 6);
 static_assert(first_sharer(small, 2) == 0 && first_sharer(small, 3) == 1);
 
-// Eleven tiles for 4 clusters: eight go whole, the K blocks of the other three are shared. Eight
+// Eleven tiles for 4 clusters: eight go whole, the k_tiles of the other three are shared. Eight
 // come out even, and three are too few for a whole one each. One tile after 20 whole ones is shared
 // by 4 of 20 clusters.
 static_assert(SplitPlan(11, 3, 4).whole == 8 && piece_start(SplitPlan(11, 3, 4), 4) == 9);

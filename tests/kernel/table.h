@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "warpwright/plan/kernels.h"
-#include "warpwright/plan/plan.h"
+#include "warpwright/plan/families/kernels.h"
+#include "warpwright/plan/search/plan.h"
 
 namespace warpwright::tests {
 
@@ -50,7 +50,7 @@ inline bool is_blackwell(const Instance& instance) {
 inline bool is_register_kernel(const Instance& instance) {
   return std::string_view(instance.name).starts_with("registers_");
 }
-/// Whether a producer feeds it by tensor copies, and launch control gives it its tiles.
+/// Whether a producer feeds it by TMA copies, and CLC gives it its tiles.
 inline bool is_fed(const Instance& instance) {
   return is_register_kernel(instance) &&
          has_producer(config_named<kernel::RegisterConfig>(instance.name));
@@ -59,7 +59,7 @@ inline bool is_fed_by_request(const Instance& instance) {
   return is_fed(instance) && asks_for_tiles(config_named<kernel::RegisterConfig>(instance.name));
 }
 /// Whether the tensor core multiplies scales of blocks along K too.
-inline bool has_micro_scales(const Instance& instance) {
+inline bool has_block_scales(const Instance& instance) {
   return is_register_kernel(instance) &&
          is_block_scaled(config_named<kernel::RegisterConfig>(instance.name));
 }
@@ -111,8 +111,8 @@ inline bool is_plain(const kernel::GemmConfig& c) {
 /// The two kernels that are there for every type: 128 x 256 shared by both consumers, and
 /// 128 x 128 in turns.
 inline bool is_basic(const kernel::GemmConfig& c, kernel::Schedule schedule) {
-  return is_plain(c) && !kernel::draws_tiles(c) && schedule_of(c) == schedule && c.tile_m == 128 &&
-         c.tile_n == (schedule == kernel::Schedule::pingpong ? 128 : 256);
+  return is_plain(c) && !kernel::is_dynamic_persistent(c) && schedule_of(c) == schedule &&
+         c.tile_m == 128 && c.tile_n == (schedule == kernel::Schedule::pingpong ? 128 : 256);
 }
 
 /// Whether a plan may give the kernel clusters that share operands in that shape. Those of a kernel

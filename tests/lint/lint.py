@@ -19,7 +19,7 @@ import sys
 import tempfile
 
 FLOORS = ["numeric", "layout", "atom", "facts", "model", "isa", "pipeline", "tile", "kernel",
-          "plan", "weights", "device", "reference"]
+          "plan", "weights", "device", "simulation", "reference"]
 CLI_FLOORS = ["cli/files", "cli/compute", "cli/reports", "cli/pictures", "cli/commands"]
 ABOVE_ISA = ("pipeline", "tile", "kernel")
 CODE = (".h", ".cpp", ".cu", ".cuh", ".py")

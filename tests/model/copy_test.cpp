@@ -1,4 +1,4 @@
-// What tensor copies do, as probed on an H200: edges, swizzles, multicast, groups, additions.
+// What TMA copies do, as probed on an H200: edges, swizzles, multicast, groups, additions.
 #include <gtest/gtest.h>
 
 #include <random>

@@ -13,8 +13,8 @@
 #include "tests/index.h"
 #include "warpwright/isa/barrier.h"
 #include "warpwright/model/machine.h"
-#include "warpwright/model/report.h"
-#include "warpwright/model/tensor_map.h"
+#include "warpwright/model/memory/tensor_map.h"
+#include "warpwright/model/report/report.h"
 
 namespace warpwright::model {
 

@@ -1,4 +1,4 @@
-// The checks of shared and global memory, of tensor copies and of wgmma: for each a kernel that
+// The checks of shared and global memory, of TMA copies and of wgmma: for each a kernel that
 // breaks the rule and one that keeps it.
 #include <gtest/gtest.h>
 
@@ -729,7 +729,7 @@ TEST(WgmmaChecks, ExitWithGroupsInFlight) {
 }
 
 TEST(WgmmaChecks, OperandsOverwrittenInFlight) {
-  // After the wgmma thread 0 writes an operand: by itself or by the copy engine.
+  // After the wgmma thread 0 writes an operand: by itself or by TMA.
   Memory<std::uint16_t> source(1024);
   const TensorMap map = map_of({source.data(), 16, 64, 2, 16, 64});
   enum class Wait { none, one, zero };

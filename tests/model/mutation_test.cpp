@@ -13,7 +13,7 @@
 #include "warpwright/isa/mbarrier.h"
 #include "warpwright/isa/memory.h"
 #include "warpwright/isa/thread.h"
-#include "warpwright/model/shrink.h"
+#include "warpwright/model/report/shrink.h"
 
 namespace warpwright::model {
 namespace {

@@ -1,5 +1,5 @@
 // How reports name the source.
-#include "warpwright/model/site.h"
+#include "warpwright/model/report/site.h"
 
 #include <gtest/gtest.h>
 

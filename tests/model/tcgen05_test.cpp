@@ -118,10 +118,10 @@ void kernel(const Problem& p, const atom::OperandTile& ta, const atom::OperandTi
   if (isa::cluster_rank() == 0 && isa::thread_index() == 64) {
     const std::uint64_t da = atom::encode_umma(atom::descriptor(ta, at_a));
     const std::uint64_t db = atom::encode_umma(atom::descriptor(tb, at_b));
-    for (int step = 0; step < 2 * atom::step_count(ta); ++step) {
-      const int k = step % atom::step_count(ta);
-      isa::tcgen05_mma<Kind, Ctas>(d, atom::advance(da, atom::step_offset(ta, k)),
-                                   atom::advance(db, atom::step_offset(tb, k)),
+    for (int step = 0; step < 2 * atom::k_block_count(ta); ++step) {
+      const int k = step % atom::k_block_count(ta);
+      isa::tcgen05_mma<Kind, Ctas>(d, atom::advance(da, atom::k_block_offset(ta, k)),
+                                   atom::advance(db, atom::k_block_offset(tb, k)),
                                    atom::encode_instruction(p.atom), step > 0);
     }
     if constexpr (Ctas == 2) {

@@ -1,5 +1,5 @@
 // Small kernels of sm_100 whole: a pair's MMAs with a ring of accumulators, and tiles taken by
-// launch control. All their mutants are killed or the same program, and their timelines are right.
+// CLC. All their mutants are killed or the same program, and their timelines are right.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -9,14 +9,14 @@
 #include "tests/model/operands.h"
 #include "warpwright/atom/umma.h"
 #include "warpwright/isa/barrier.h"
+#include "warpwright/isa/clc.h"
 #include "warpwright/isa/fence.h"
-#include "warpwright/isa/launch_control.h"
 #include "warpwright/isa/mbarrier.h"
 #include "warpwright/isa/tcgen05.h"
 #include "warpwright/isa/tcgen05_memory.h"
 #include "warpwright/isa/trace.h"
 #include "warpwright/isa/warp.h"
-#include "warpwright/model/timing.h"
+#include "warpwright/model/report/timing.h"
 
 namespace warpwright::model {
 namespace {

@@ -1,5 +1,5 @@
 // The timeline of Mode::timed: well-formed, deterministic, and true to who overlaps with whom.
-#include "warpwright/model/trace.h"
+#include "warpwright/model/report/trace.h"
 
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@
 #include "warpwright/isa/tma.h"
 #include "warpwright/isa/trace.h"
 #include "warpwright/isa/warp.h"
-#include "warpwright/model/timing.h"
+#include "warpwright/model/report/timing.h"
 
 namespace warpwright::model {
 namespace {
@@ -49,7 +49,7 @@ std::vector<std::string> names(const Trace& trace, const TraceTrack& track,
 }
 
 TEST(Trace, LabelsTakeTheirNumbersInOrder) {
-  EXPECT_EQ(label_text("tile m % n %, k block %", 1, 0, 23), "tile m 1 n 0, k block 23");
+  EXPECT_EQ(label_text("tile m % n %, k_tile %", 1, 0, 23), "tile m 1 n 0, k_tile 23");
   EXPECT_EQ(label_text("epilogue", 1, 2, 3), "epilogue");
   EXPECT_EQ(label_text("% % % %", 1, 2, 3), "1 2 3 %");
 }
@@ -163,7 +163,7 @@ TEST(Trace, NamesWaitsByBarrierAndEngineSlicesByMark) {
   EXPECT_EQ(trace.clock, "nominal cycles");
   EXPECT_FALSE(trace.measured);
   const TraceTrack* producer = find_track(trace, "producer");
-  const TraceTrack* engine = find_track(trace, "copy engine: loads");
+  const TraceTrack* engine = find_track(trace, "TMA: loads");
   const TraceTrack* consumer = find_track(trace, "consumer");
   ASSERT_NE(producer, nullptr);
   ASSERT_NE(engine, nullptr);
@@ -182,7 +182,7 @@ TEST(Trace, NamesWaitsByBarrierAndEngineSlicesByMark) {
 TEST(Trace, OneEngineMovesOneCopyAtATime) {
   Memory<std::uint16_t> source(64 * 64);
   const Trace trace = traced(loads(source, 6, 3));
-  const TraceTrack* engine = find_track(trace, "copy engine: loads");
+  const TraceTrack* engine = find_track(trace, "TMA: loads");
   ASSERT_NE(engine, nullptr);
   ASSERT_EQ(engine->events.size(), 12U);
   for (std::size_t i = 0; i < 12; i += 2) {
@@ -197,7 +197,7 @@ TEST(Trace, OneEngineMovesOneCopyAtATime) {
 TEST(Trace, AWaitEndsAfterItsLoad) {
   Memory<std::uint16_t> source(64 * 64);
   const Trace trace = traced(loads(source, 1, 1));
-  const TraceTrack* engine = find_track(trace, "copy engine: loads");
+  const TraceTrack* engine = find_track(trace, "TMA: loads");
   const TraceTrack* consumer = find_track(trace, "consumer");
   ASSERT_NE(engine, nullptr);
   ASSERT_NE(consumer, nullptr);
@@ -232,7 +232,7 @@ TEST(Trace, OtherModesCountSteps) {
   const Trace trace = traced(loads(source, 4, 2), Mode::latest);
   EXPECT_EQ(trace.clock, "scheduler steps");
   EXPECT_NE(find_track(trace, "producer"), nullptr);
-  EXPECT_EQ(find_track(trace, "copy engine: loads"), nullptr);
+  EXPECT_EQ(find_track(trace, "TMA: loads"), nullptr);
 }
 
 TEST(Trace, ClustersThatWaitForAnSmStartWhenOneIsFree) {

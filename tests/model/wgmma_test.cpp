@@ -69,9 +69,9 @@ void both_in_shared_memory(SmemSwizzle swizzle_a, SmemSwizzle swizzle_b) {
     const std::uint64_t db = atom::encode(atom::descriptor(tb, at_b));
     isa::wgmma_fence(acc);
     for (int round = 0; round < 2; ++round) {
-      for (int step = 0; step < atom::step_count(ta); ++step) {
-        isa::wgmma<T, N, A, B>(acc, atom::advance(da, atom::step_offset(ta, step)),
-                               atom::advance(db, atom::step_offset(tb, step)),
+      for (int step = 0; step < atom::k_block_count(ta); ++step) {
+        isa::wgmma<T, N, A, B>(acc, atom::advance(da, atom::k_block_offset(ta, step)),
+                               atom::advance(db, atom::k_block_offset(tb, step)),
                                round > 0 || step > 0);
       }
       isa::wgmma_commit();
@@ -213,7 +213,7 @@ TEST(WgmmaTest, TwoWarpgroupsAndTwoAccumulators) {
       isa::wgmma_fence(acc[1]);
       for (int i = 0; i < 2; ++i) {
         for (int step = 0; step < 4; ++step) {
-          const std::uint32_t by = atom::step_offset(t, step);
+          const std::uint32_t by = atom::k_block_offset(t, step);
           isa::wgmma<DType::bf16, 64>(acc[i], atom::advance(d[i], by), atom::advance(d[1 - i], by),
                                       step > 0);
         }

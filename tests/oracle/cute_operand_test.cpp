@@ -39,7 +39,7 @@ auto layout_atom() {
   }
 }
 
-// A tile as the copy engine leaves it: boxes of one span, one after the other.
+// A tile as TMA leaves it: boxes of one span, one after the other.
 template <class T, atom::Major M, atom::SmemSwizzle S, int Rows, int Depth>
 void compare(DType type) {
   const atom::OperandTile tile{Rows, Depth, numeric::bits(type), M, S};

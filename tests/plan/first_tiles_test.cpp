@@ -1,5 +1,5 @@
 // First tiles by where clusters land: a permutation whatever is known of that, in compact blocks.
-#include "warpwright/plan/first_tiles.h"
+#include "warpwright/plan/search/first_tiles.h"
 
 #include <gtest/gtest.h>
 

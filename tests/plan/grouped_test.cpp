@@ -12,8 +12,8 @@
 #include "tests/plan/refused.h"
 #include "tests/problem_changes.h"
 #include "warpwright/kernel/hopper/faults.h"
-#include "warpwright/plan/hopper.h"
-#include "warpwright/plan/kernels.h"
+#include "warpwright/plan/families/hopper.h"
+#include "warpwright/plan/families/kernels.h"
 
 namespace warpwright {
 namespace {
@@ -43,7 +43,7 @@ GemmOperands operands(Scaling scaling) {
   };
   switch (scaling) {
     case Scaling::none:
-    case Scaling::micro:  // products in groups have none
+    case Scaling::block_scaled:  // products in groups have none
       break;
     case Scaling::tensor:
       o.scale_a = matrix(sx, DType::f32, 1, 1);
@@ -57,7 +57,7 @@ GemmOperands operands(Scaling scaling) {
       o.scale_a = matrix(sx, DType::f32, total, 1);
       o.scale_b = batched(n, 1);
       break;
-    case Scaling::block:
+    case Scaling::blockwise:
       // As [ceil(K / 128), total rounded up to 4].
       o.scale_a = {sx, DType::f32, total, 4, 1, 300};
       o.scale_b = batched(2, 4);
@@ -67,7 +67,7 @@ GemmOperands operands(Scaling scaling) {
 }
 
 constexpr Scaling scalings[] = {Scaling::none, Scaling::tensor, Scaling::group, Scaling::row_column,
-                                Scaling::block};
+                                Scaling::blockwise};
 
 using tests::Code;
 using tests::O;
@@ -134,7 +134,7 @@ TEST(GroupedRules, RefusesScales) {
        {shape, [](O& o) { o.scale_b.batch = 1; }, {"scale_b is 256 x 1", "a batch of 5"}},
        {stride, [](O& o) { o.scale_a.row_stride = -2; }, {"row stride of -2", "0"}}});
   expect_refused(
-      Scaling::block,
+      Scaling::blockwise,
       {{shape, [](O& o) { o.scale_a.columns = 3; }, {"scale_a is 300 x 3", "300 x 4"}},
        {shape, [](O& o) { o.scale_b.rows = 3; }, {"scale_b is 3 x 4", "2 x 4"}},
        {stride, [](O& o) { o.scale_a.column_stride = -300; }, {"column stride of -300", "0"}}});
@@ -174,13 +174,13 @@ TEST(GroupedRules, RefusesWhatIsOfWholeProducts) {
   EXPECT_EQ(other.code(), RefusalCode::no_device);
   EXPECT_NE(other.reason().find("b200"), std::string::npos) << other.reason();
   const auto search = plan(packed_problem(64, 64, 64, DType::bf16, DType::bf16), model_facts(),
-                           {.search = kernel::Grouping::ballot});
+                           {.search = kernel::Grouping::warp_scan});
   ASSERT_FALSE(search.ok());
   EXPECT_EQ(search.code(), RefusalCode::bad_choice);
 }
 
 TEST(GroupedRules, APlanIsForItsOperands) {
-  const GemmOperands right = operands(Scaling::block);
+  const GemmOperands right = operands(Scaling::blockwise);
   const auto made = plan(right, model_facts());
   ASSERT_TRUE(made.ok()) << made.reason();
   const Code code = Code::plan_mismatch;
@@ -209,20 +209,20 @@ TEST(GroupedChoice, FewTokensLieOnN) {
                                            DType::bf16);
     const auto made = plan(p, h200);
     ASSERT_TRUE(made.ok()) << made.reason();
-    EXPECT_TRUE(made->facts().swapped) << tokens;
+    EXPECT_TRUE(made->facts().swap_ab) << tokens;
     EXPECT_GE(made->facts().result_rows, tokens);
     EXPECT_NE(made->explain().find("tokens"), std::string::npos);
   }
   GemmProblem p = packed_grouped_problem(8 * 4096, 4096, 4096, 8, DType::e4m3, DType::bf16);
   const auto made = plan(p, h200);
   ASSERT_TRUE(made.ok()) << made.reason();
-  EXPECT_FALSE(made->facts().swapped);
+  EXPECT_FALSE(made->facts().swap_ab);
   // The hint counts, not the mean: few groups hold all the tokens.
   p = packed_grouped_problem(8192, 4096, 4096, 256, DType::e4m3, DType::bf16);
   p.groups->expected_tokens = 4096;
   const auto skewed = plan(p, h200);
   ASSERT_TRUE(skewed.ok()) << skewed.reason();
-  EXPECT_FALSE(skewed->facts().swapped);
+  EXPECT_FALSE(skewed->facts().swap_ab);
   EXPECT_NE(skewed->reason.find("4096 tokens expected"), std::string::npos) << skewed->reason;
 }
 
@@ -334,7 +334,7 @@ void expect_choices(const Measured (&rows)[N], DType operand, Scaling scaling) {
 
 TEST(GroupedChoice, AsMeasured) {
   expect_choices(e4m3_rows, DType::e4m3, Scaling::tensor);
-  expect_choices(block_rows, DType::e4m3, Scaling::block);
+  expect_choices(block_rows, DType::e4m3, Scaling::blockwise);
   expect_choices(bf16_rows, DType::bf16, Scaling::none);
 }
 
@@ -347,12 +347,12 @@ TEST(GroupedChoice, NoClusterAlongTokensUnasked) {
           packed_grouped_problem(tokens * groups, 4096, 2048, groups, DType::e4m3, DType::bf16),
           h200);
       ASSERT_TRUE(made.ok()) << made.reason();
-      EXPECT_EQ(made->facts().swapped ? made->cluster.n : made->cluster.m, 1)
+      EXPECT_EQ(made->facts().swap_ab ? made->cluster.n : made->cluster.m, 1)
           << made->name() << " for " << groups << " groups of " << tokens;
     }
   }
   const auto asked = plan(packed_grouped_problem(8192, 4096, 4096, 8, DType::e4m3, DType::bf16),
-                          h200, {.cluster = atom::ClusterShape{2, 1}, .swapped = false});
+                          h200, {.cluster = atom::ClusterShape{2, 1}, .swap_ab = false});
   ASSERT_TRUE(asked.ok()) << asked.reason();
   EXPECT_EQ(asked->cluster.m, 2);
 }
@@ -366,7 +366,7 @@ TEST(GroupedChoice, SearchByTheNumberOfGroups) {
              h200, {.tile_tokens = 64});
     ASSERT_TRUE(made.ok()) << made.reason();
     EXPECT_EQ(grouping(hopper_config(*made)),
-              groups <= 32 ? kernel::Grouping::horizontal : kernel::Grouping::ballot)
+              groups <= 32 ? kernel::Grouping::linear_scan : kernel::Grouping::warp_scan)
         << groups;
   }
 }
@@ -392,9 +392,9 @@ TEST(GroupedChoice, AsTheCallerFixesIt) {
   ASSERT_TRUE(all.ok()) << all.reason();
   EXPECT_GT(all->size(), 5U);
   for (std::size_t i = 1; i < all->size(); ++i) EXPECT_LE((*all)[i - 1].cost, (*all)[i].cost);
-  const auto vertical = plan(p, model_facts(), {.search = kernel::Grouping::vertical});
+  const auto vertical = plan(p, model_facts(), {.search = kernel::Grouping::binary_search});
   ASSERT_TRUE(vertical.ok()) << vertical.reason();
-  EXPECT_EQ(grouping(hopper_config(*vertical)), kernel::Grouping::vertical);
+  EXPECT_EQ(grouping(hopper_config(*vertical)), kernel::Grouping::binary_search);
   const auto tile =
       plan(p, model_facts(), {.cluster = atom::ClusterShape{2, 1}, .tile_tokens = 32});
   ASSERT_TRUE(tile.ok()) << tile.reason();
@@ -404,7 +404,8 @@ TEST(GroupedChoice, AsTheCallerFixesIt) {
   EXPECT_NE(none.reason().find("grouped_e4m3"), std::string::npos) << none.reason();
 }
 
-// --- a map a group -------------------------------------------------------------------------------
+// --- per-group tensor maps
+// -------------------------------------------------------------------------------
 
 constexpr const char* with_maps = "grouped_e4m3_bf16_128x16_b_sw_gm";
 
@@ -450,7 +451,7 @@ TEST(GroupedMaps, TheWorkspaceDependsOnTheGroupsAlone) {
   }
 }
 
-// Rows of D that the copy engine cannot write by themselves are left to kernels with one map.
+// Rows of D that TMA cannot write by themselves are left to kernels with one map.
 TEST(GroupedMaps, NeedRowsOfWholePieces) {
   const GemmProblem right = packed_grouped_problem(300, 256, 512, 5, DType::e4m3, DType::bf16);
   const auto expect = [&](const std::function<void(GemmProblem&)>& spoil, const char* word) {
@@ -485,8 +486,8 @@ TEST(GroupedMaps, GoWithTensorStores) {
     return kernel::config_fault(c) == nullptr ? std::optional(store_of(c)) : std::nullopt;
   };
   EXPECT_EQ(store({}), Store::tensor);
-  EXPECT_EQ(store({.grouped = kernel::Grouping::vertical}), Store::lanes);
-  EXPECT_EQ(store({.grouped = kernel::Grouping::vertical, .group_maps = true}),
+  EXPECT_EQ(store({.grouped = kernel::Grouping::binary_search}), Store::lanes);
+  EXPECT_EQ(store({.grouped = kernel::Grouping::binary_search, .group_maps = true}),
             Store::tensor_per_group);
   EXPECT_EQ(store({.group_maps = true}), std::nullopt);
 }

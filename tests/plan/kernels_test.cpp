@@ -1,5 +1,5 @@
 // Which kernels a build has, and what is said of the others.
-#include "warpwright/plan/kernels.h"
+#include "warpwright/plan/families/kernels.h"
 
 #include <gtest/gtest.h>
 
@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "warpwright/kernel/tables.h"
-#include "warpwright/plan/kernel_list.h"
-#include "warpwright/plan/plan.h"
+#include "warpwright/plan/families/kernel_list.h"
+#include "warpwright/plan/search/plan.h"
 
 namespace warpwright {
 namespace {
@@ -69,8 +69,8 @@ TEST(Kernels, NamesFollowFromConfigurations) {
 TEST(Kernels, StagesAreThoseThatFitUnlessARowSaysLess) {
   using namespace kernel::hopper;  // NOLINT(google-build-using-namespace)
   EXPECT_EQ(kernel::common(bf16(128, 256)).config.stages, 4);
-  EXPECT_EQ(kernel::common(swapped(bf16(128, 16))).config.stages, 10);
-  EXPECT_EQ(kernel::common(stages(7, swapped(bf16(128, 16)))).config.stages, 7);
+  EXPECT_EQ(kernel::common(swap_ab(bf16(128, 16))).config.stages, 10);
+  EXPECT_EQ(kernel::common(stages(7, swap_ab(bf16(128, 16)))).config.stages, 7);
   for (const auto& row : kernel::HopperRows::rows) {
     EXPECT_LE(row.config.stages, kernel::max_stages(row.config)) << row.name.c_str();
   }
@@ -90,11 +90,11 @@ TEST(Kernels, ATableNamesItsIllegalRow) {
 TEST(Kernels, WordsOfOtherFormsAreRefused) {
   using namespace kernel::hopper;  // NOLINT(google-build-using-namespace)
   EXPECT_THROW(folded(bf16(128, 128)), const char*);
-  EXPECT_THROW(swapped(s4(128, 128)), const char*);
+  EXPECT_THROW(swap_ab(s4(128, 128)), const char*);
   EXPECT_THROW(pingpong(split_k(bf16(128, 128))), const char*);
   EXPECT_THROW(split_k(pingpong(bf16(128, 128))), const char*);
-  EXPECT_THROW(ballot(cluster_k(swapped(bf16(128, 128)))), const char*);
-  EXPECT_THROW(drawn(multistage(bf16(128, 128))), const char*);
+  EXPECT_THROW(warp_scan(cluster_k(swap_ab(bf16(128, 128)))), const char*);
+  EXPECT_THROW(dynamic(multistage(bf16(128, 128))), const char*);
 }
 
 TEST(Kernels, AKernelThatOtherBuildsHaveIsNamed) {
@@ -136,7 +136,7 @@ TEST(Kernels, RefusalsSayWhatOtherBuildsHave) {
   PlanChoices choices;
   choices.tile_m = 128;
   choices.tile_n = 8;
-  choices.swapped = true;
+  choices.swap_ab = true;
   EXPECT_NE(told(usual, choices).find("another build has hopper_bf16_bf16_128x8_sw_ck"),
             std::string::npos)
       << told(usual, choices);
@@ -171,10 +171,11 @@ TEST(KernelList, SaysWhatAKernelDoes) {
   using Words = std::vector<std::string>;
   using Types = std::vector<DType>;
   const KernelFacts& gm = find("grouped_e4m3_bf16_128x16_b_sw_gm");
-  EXPECT_EQ(gm.features, (Words{"grouped, ballot", "cooperative", "swapped", "a map a group"}));
+  EXPECT_EQ(gm.features,
+            (Words{"grouped, warp_scan", "cooperative", "swap_ab", "per-group tensor maps"}));
   EXPECT_EQ(gm.architectures, (std::vector<int>{90}));
   const KernelFacts& block = find("hopper_e4m3_bf16_128x128_bs_sk");
-  EXPECT_EQ(block.features, (Words{"cooperative", "block scales", "split K"}));
+  EXPECT_EQ(block.features, (Words{"cooperative", "block scales", "stream-K"}));
   EXPECT_EQ(find("hopper_e5m2xe4m3_bf16_128x128_pr").a, (Types{DType::e5m2}));
   EXPECT_EQ(find("hopper_e5m2xe4m3_bf16_128x128_pr").b, (Types{DType::e4m3}));
   EXPECT_EQ(find("blackwell_f8f6f4_f32_pair_clc").a, (Types{DType::e4m3, DType::e5m2}));

@@ -58,7 +58,7 @@ TEST(PackedPlanTest, Refusals) {
   expect("the nearest A is e4m3",
          [](GemmOperands& o) { o.a = matrix(packed_arena, DType::bf16, 16, 256); });
   const auto in_blocks = [](GemmOperands& o) {
-    o.scaling = Scaling::block;
+    o.scaling = Scaling::blockwise;
     o.scale_a = matrix(packed_arena + 8192, DType::f32, 16, 2);
   };
   const auto is_gated = [](GemmOperands& o) {
@@ -102,7 +102,7 @@ TEST(PackedPlanTest, Refusals) {
     o.packed->format = {.encoding = Int4Encoding::sm, .zero_points = ZeroPoints::groups};
   });
   expect("leave it out", [](GemmOperands& o) {
-    o.scaling = Scaling::block;
+    o.scaling = Scaling::blockwise;
     o.scale_a = matrix(packed_arena + 8192, DType::f32, 16, 2);
     o.scale_b = matrix(packed_arena + 12288, DType::f32, 2, 2);
   });

@@ -14,8 +14,8 @@
 
 #include "tests/draws.h"
 #include "tests/problem_changes.h"
-#include "warpwright/plan/plan.h"
-#include "warpwright/plan/rules.h"
+#include "warpwright/plan/product/rules.h"
+#include "warpwright/plan/search/plan.h"
 
 namespace warpwright {
 namespace {
@@ -255,7 +255,7 @@ TEST(Refusals, OfChoices) {
     if (draw.rarely(6)) c.tile_m = draw.of<int>({-1, 0, 64, 128, 100, 1024});
     if (draw.rarely(6)) c.tile_n = draw.of<int>({-1, 0, 64, 128, 256, 1024});
     if (draw.rarely(6)) c.schedule = static_cast<kernel::Schedule>(draw(0, 2));
-    if (draw.rarely(6)) c.swapped = draw.rarely(2);
+    if (draw.rarely(6)) c.swap_ab = draw.rarely(2);
     if (draw.rarely(8)) c.kernel = "nothing";
     if (draw.rarely(4)) c.ctas = draw.of<int>({-3, 0, 1, 7, 100, 132, 264, 100000});
     if (draw.rarely(8)) c.cluster_k = draw.of<int>({0, 1, 2, 7, 16});

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "tests/problem_changes.h"
-#include "warpwright/plan/known_devices.h"
-#include "warpwright/plan/plan.h"
+#include "warpwright/plan/cost/known_devices.h"
+#include "warpwright/plan/search/plan.h"
 
 namespace warpwright {
 namespace {
@@ -54,7 +54,7 @@ TEST(Roof, ScalesAndBias) {
   EXPECT_EQ(moved_bytes(p), plain);
   p.scaling = Scaling::row_column;
   EXPECT_EQ(moved_bytes(p), plain + (100 + 300) * 4);
-  p.scaling = Scaling::block;  // 100 x 2 of A, 3 x 2 of B
+  p.scaling = Scaling::blockwise;  // 100 x 2 of A, 3 x 2 of B
   EXPECT_EQ(moved_bytes(p), plain + (100 * 2 + 3 * 2) * 4);
   p.scaling = Scaling::none;
   p.epilogue.bias = Bias::columns;
@@ -160,7 +160,7 @@ TEST(Roof, ExplainSaysWhereTheSumsAre) {
   EXPECT_NE(said().find("13 bits below the leading one"), std::string::npos) << said();
   p.accumulation = Accumulation::promoted;
   EXPECT_NE(said().find("float32 registers every 128 of K"), std::string::npos) << said();
-  p.scaling = Scaling::block;
+  p.scaling = Scaling::blockwise;
   EXPECT_NE(said().find("times the block's scales"), std::string::npos) << said();
 }
 

@@ -1,5 +1,5 @@
 // The rules on products: every refusal names the tensor, the rule and the nearest legal value.
-#include "warpwright/plan/rules.h"
+#include "warpwright/plan/product/rules.h"
 
 #include <gtest/gtest.h>
 
@@ -69,7 +69,7 @@ GemmOperands scaled(Scaling scaling) {
   GemmOperands o = legal();
   o.a.dtype = o.b.dtype = DType::e4m3;
   o.scaling = scaling;
-  const bool block = scaling == Scaling::block;
+  const bool block = scaling == Scaling::blockwise;
   const bool row = scaling == Scaling::row_column;
   o.scale_a = matrix(memory().scale_a, DType::f32, block || row ? kM : 1, block ? 3 : 1);
   o.scale_b = matrix(memory().scale_b, DType::f32, row ? kN : block ? 2 : 1, block ? 3 : 1);
@@ -154,7 +154,7 @@ TEST(Rules, BetaAndC) {
 }
 
 TEST(Rules, DLiesApartFromEveryInput) {
-  GemmOperands o = scaled(Scaling::block);
+  GemmOperands o = scaled(Scaling::blockwise);
   o.d.dtype = DType::e4m3;
   o.scale_d = matrix(memory().scale_d, DType::f32, 1, 1);
   o.epilogue.bias = Bias::columns;
@@ -313,7 +313,7 @@ TEST(Rules, MajorsOfOperands) {
 }
 
 TEST(Rules, Scales) {
-  for (const Scaling scaling : {Scaling::tensor, Scaling::row_column, Scaling::block}) {
+  for (const Scaling scaling : {Scaling::tensor, Scaling::row_column, Scaling::blockwise}) {
     SCOPED_TRACE(scaling_name(scaling));
     const O base = scaled(scaling);
     const auto shape = [](const MatrixView& v) { return shape_of(v.rows, v.columns); };
@@ -345,13 +345,13 @@ TEST(Rules, Scales) {
          {{}, [](O& o) { o.alpha = 0, o.scale_a = o.scale_b = {}; }}});
   }
   // Any strides, as of a slice or a transposed tensor, but no negative ones.
-  GemmOperands block = scaled(Scaling::block);
+  GemmOperands block = scaled(Scaling::blockwise);
   block.scale_a.row_stride = 1;
   block.scale_a.column_stride = kM;
   EXPECT_EQ(refusal(block), "");
   block.scale_a.row_stride = -1;
   expect_says(refusal(block), {"scale_a", "row stride of -1", "0"});
-  EXPECT_EQ(describe(scaled(Scaling::block))->accumulation, Accumulation::promoted);
+  EXPECT_EQ(describe(scaled(Scaling::blockwise))->accumulation, Accumulation::promoted);
   EXPECT_EQ(describe(scaled(Scaling::tensor))->accumulation, Accumulation::fast);
 }
 
@@ -429,13 +429,13 @@ TEST(Rules, Batches) {
 
 TEST(Rules, PathsOfTheResult) {
   GemmProblem p = packed_problem(128, 128, 64, DType::e4m3, DType::bf16, true);
-  EXPECT_EQ(result_path(p, true), EpiloguePath::copy_engine);
-  EXPECT_EQ(result_path(p, false), EpiloguePath::copy_engine);
+  EXPECT_EQ(result_path(p, true), EpiloguePath::tma);
+  EXPECT_EQ(result_path(p, false), EpiloguePath::tma);
   set_batch(p, 3);
   p.d.batch_stride = 128 * 128 + 4;
   p.c.batch_stride = 128 * 128;
   EXPECT_EQ(result_path(p, true), EpiloguePath::elements);
-  EXPECT_EQ(result_path(p, false), EpiloguePath::copy_engine);
+  EXPECT_EQ(result_path(p, false), EpiloguePath::tma);
   read_c(p, false);
   EXPECT_EQ(result_path(p, false), EpiloguePath::none);
   GemmProblem gated = packed_problem(128, 48, 64, DType::e4m3, DType::e4m3);
@@ -444,7 +444,7 @@ TEST(Rules, PathsOfTheResult) {
   gated.d.row_stride = 32;
   EXPECT_EQ(result_path(gated, true), EpiloguePath::elements) << "rows of 24 bytes";
   set_n(gated, 64);
-  EXPECT_EQ(result_path(gated, true), EpiloguePath::copy_engine);
+  EXPECT_EQ(result_path(gated, true), EpiloguePath::tma);
 }
 
 TEST(Rules, Gates) {
@@ -462,7 +462,7 @@ TEST(Rules, Gates) {
                    [](O& o) { o.beta = 1, o.c.columns = kN / 2; },
                    {"gated product takes no C", "beta is 0"}}});
   for (const std::int64_t n : {1, 7, 8, 17, 24, 100, 168, 511}) {
-    for (const Scaling scaling : {Scaling::tensor, Scaling::block}) {
+    for (const Scaling scaling : {Scaling::tensor, Scaling::blockwise}) {
       GemmProblem p = packed_problem(64, n, 64, DType::e4m3, DType::bf16);
       p.epilogue = base.epilogue;
       p.scaling = scaling;
@@ -565,7 +565,7 @@ TEST(Rules, LaunchesOfOtherOperands) {
 TEST(Rules, Formulas) {
   EXPECT_EQ(formula(*describe(legal())),
             "D[64,160] = alpha * A[64,320] * B[160,320]^T, bf16 -> bf16");
-  GemmOperands gated = scaled(Scaling::block);
+  GemmOperands gated = scaled(Scaling::blockwise);
   gated.b.dtype = DType::e5m2;
   gated.d.columns = kN / 2;
   gated.epilogue = {Activation::silu, true, Bias::none};

@@ -1,5 +1,5 @@
 // The map from SMs to their groups, from whatever was seen of it.
-#include "warpwright/plan/sm_groups.h"
+#include "warpwright/plan/cost/sm_groups.h"
 
 #include <gtest/gtest.h>
 

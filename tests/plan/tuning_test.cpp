@@ -1,4 +1,4 @@
-#include "warpwright/plan/tuning.h"
+#include "warpwright/plan/tuning/tuning.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -15,7 +15,7 @@
 #include <thread>
 
 #include "tests/problem_changes.h"
-#include "warpwright/plan/hopper.h"
+#include "warpwright/plan/families/hopper.h"
 
 namespace warpwright {
 namespace {
@@ -289,7 +289,7 @@ TEST(ProblemText, DiffersWithEveryField) {
   change([](GemmProblem& p) { p.d.dtype = DType::f32; });
   change([](GemmProblem& p) { read_c(p); });
   change([](GemmProblem& p) { p.alpha = 0; });
-  change([](GemmProblem& p) { p.scaling = Scaling::block; });
+  change([](GemmProblem& p) { p.scaling = Scaling::blockwise; });
   change([](GemmProblem& p) { p.accumulation = Accumulation::promoted; });
   change([](GemmProblem& p) { p.epilogue.activation = Activation::silu; });
   change([](GemmProblem& p) { gate(p); });
@@ -363,13 +363,13 @@ TEST_F(Tuning, APlanFollowsItsEntry) {
            [&](PlanChoices& c) { c.tile_m = usual->tile().m; },
            [&](PlanChoices& c) { c.tile_n = usual->tile().n; },
            [](PlanChoices& c) { c.schedule = kernel::Schedule::pingpong; },
-           [&](PlanChoices& c) { c.swapped = usual->facts().swapped; },
+           [&](PlanChoices& c) { c.swap_ab = usual->facts().swap_ab; },
            [&](PlanChoices& c) { c.kernel = usual->kernel; },
            [&](PlanChoices& c) { c.ctas = usual->ctas; }, [&](PlanChoices& c) { c.cluster_k = 1; },
            [](PlanChoices& c) { c.pair = false; }, [](PlanChoices& c) { c.pair = true; },
            [](PlanChoices& c) { c.tiles = kernel::TileSource::one_tile; },
            [](PlanChoices& c) { c.accumulators = 2; }, [](PlanChoices& c) { c.tile_tokens = 64; },
-           [](PlanChoices& c) { c.search = kernel::Grouping::ballot; },
+           [](PlanChoices& c) { c.search = kernel::Grouping::warp_scan; },
            [](PlanChoices& c) { c.group_maps = false; }}) {
     PlanChoices one;
     choose(one);
@@ -395,7 +395,7 @@ TEST_F(Tuning, AnEntryDoesNotOverrideAChoiceOfGroups) {
   ASSERT_FALSE(cache.store({{tuning_key(problem, h200()), tuning_entry(*measured, 36)}}));
   EXPECT_TRUE(tuned_plan(problem, h200(), cache)->entry);
   EXPECT_FALSE(tuned_plan(problem, h200(), cache, {.tile_tokens = 128})->entry);
-  EXPECT_FALSE(tuned_plan(problem, h200(), cache, {.search = kernel::Grouping::ballot})->entry);
+  EXPECT_FALSE(tuned_plan(problem, h200(), cache, {.search = kernel::Grouping::warp_scan})->entry);
   EXPECT_FALSE(tuned_plan(problem, h200(), cache, {.group_maps = true})->entry);
 }
 

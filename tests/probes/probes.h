@@ -576,9 +576,9 @@ WW_DEVICE void wgmma_steps(const Input& in) {
     for (int i = 0; i < 4; ++i) d[i] = 0;
     isa::wgmma_fence(d);
     isa::wgmma<DType::bf16, 8>(
-        d, atom::advance(atom::encode(atom::descriptor(a, base)), atom::step_offset<a>(s)),
+        d, atom::advance(atom::encode(atom::descriptor(a, base)), atom::k_block_offset<a>(s)),
         atom::advance(atom::encode(atom::descriptor(b, base + second_operand)),
-                      atom::step_offset<b>(s)),
+                      atom::k_block_offset<b>(s)),
         false);
     isa::wgmma_commit();
     isa::wgmma_wait<0>(d);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What nvcc makes of grouped kernels with a tensor map a group, for sm_90a, without a GPU.
+"""What nvcc makes of grouped kernels with per-group tensor maps, for sm_90a, without a GPU.
 
     group_maps_test.py ROOT
 

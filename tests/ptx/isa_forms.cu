@@ -1,6 +1,6 @@
 // Every form of the sm_100 instructions in isa/, once: isa_test.py compiles it and reads the
 // result.
-#include "warpwright/isa/launch_control.h"
+#include "warpwright/isa/clc.h"
 #include "warpwright/isa/memory.h"
 #include "warpwright/isa/tcgen05.h"
 #include "warpwright/isa/tcgen05_memory.h"

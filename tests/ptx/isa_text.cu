@@ -2,10 +2,10 @@
 // that nvcc must make of it, whole and with all modifiers: isa_text_test.py compares. Registers are
 // written %; a text that begins with "... " need only be among the kernel's lines.
 #include "warpwright/isa/barrier.h"
+#include "warpwright/isa/clc.h"
 #include "warpwright/isa/copy_async.h"
 #include "warpwright/isa/draw.h"
 #include "warpwright/isa/fence.h"
-#include "warpwright/isa/launch_control.h"
 #include "warpwright/isa/mbarrier.h"
 #include "warpwright/isa/memory.h"
 #include "warpwright/isa/mma.h"

@@ -52,9 +52,9 @@ EXPECTED = [
     (r"tcgen05\.dealloc\.cta_group::1", lambda c: not c["pair"]),
     (r"tcgen05\.ld\.sync\.aligned\.16x256b", lambda c: True),
     (r"clusterlaunchcontrol\.try_cancel\S*\.multicast::cluster::all",
-     lambda c: c["tiles"] == "launch_control"),
+     lambda c: c["tiles"] == "clc"),
     (r"clusterlaunchcontrol\.query_cancel\.is_canceled",
-     lambda c: c["tiles"] == "launch_control"),
+     lambda c: c["tiles"] == "clc"),
     (r"\bwgmma\.", lambda c: False),
 ]
 # The same in machine code, where it can be read.
@@ -96,7 +96,7 @@ def configurations():
     for name in names:
         _, kind, result, ctas, *tiles = name.split("_")
         found.append({"tag": name, "kind": kind, "result": result, "pair": ctas == "pair",
-                      "tiles": "launch_control" if tiles == ["clc"] else "others"})
+                      "tiles": "clc" if tiles == ["clc"] else "others"})
     return found, rows
 
 
@@ -161,7 +161,7 @@ class Ptx(unittest.TestCase):
 
     def test_a_missing_instruction_is_noticed(self):
         """The patterns tell configurations apart: the PTX of one is not that of another."""
-        everything = {"pair": True, "kind": "f16", "tiles": "launch_control"}
+        everything = {"pair": True, "kind": "f16", "tiles": "clc"}
         nothing = "ret;"
         misses = [p for p, wanted in EXPECTED
                   if wanted(everything) and re.search(p, nothing) is None]

@@ -108,7 +108,8 @@ class Caller:
             "activation": lambda: choose(["none", "relu", "gelu", "silu", "quick_gelu", "tanh", 1]),
             "gated": lambda: choose([True, False, 1]),
             "scale_d": lambda: self.tensor((), np.float32),
-            "scaling": lambda: choose(["none", "tensor", "row_column", "block", "group", "x", 1]),
+            "scaling": lambda: choose(["none", "tensor", "row_column", "blockwise", "group", "x",
+                                        1]),
             "accumulation": lambda: choose(["fast", "promoted", "slow"]),
             "operands": lambda: choose(["tf32", "nvf4", None, "x", 1]),
             "sums": lambda: choose(["exact", "chained", "folded", "table", "x", 1]),
@@ -183,7 +184,7 @@ class Caller:
             if self.likely(0.05):
                 keywords["stream"] = choose([0, -1, "x", 1 << 80])
             return "quantise", (self.tensor((m, k), floats),
-                                self.word("row_column", "block", "tensor")), keywords
+                                self.word("row_column", "blockwise", "tensor")), keywords
 
         def pack():
             shape = choose([(m, k), (2, m, k)])

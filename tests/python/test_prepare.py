@@ -50,7 +50,7 @@ class Quantise(Close):
             want[3] = 1
             np.testing.assert_array_equal(scales, want)
             self.close(f32(codes) * scales[:, None], f32(x), 0.04)
-            codes, scales = wp.quantise(x, "block")
+            codes, scales = wp.quantise(x, "blockwise")
             self.assertEqual(scales.shape, (20, 3))
             self.assertEqual(scales.strides[0], 4)  # tokens side by side
             self.close(f32(codes) * np.repeat(scales, 128, 1)[:, :300], f32(x), 0.04)
@@ -65,16 +65,16 @@ class Quantise(Close):
         codes, scales = wp.quantise(x)
         self.assertEqual(scales[0], np.float32(2) / np.float32(448))
         self.assertEqual(list(codes.view(np.uint8)[0]), [0x7F, 0x7E, 0xFE, 0x7E])
-        for scaling in ("row_column", "block", "tensor"):
+        for scaling in ("row_column", "blockwise", "tensor"):
             self.assertEqual(wp.quantise(np.zeros((0, 5), np.float32), scaling)[0].shape, (0, 5))
 
     def test_memory_of_ones_own(self):
         x = normal(6, 256)
         codes, scales = np.zeros((6, 256), e4m3), np.zeros((6, 2), np.float32)
-        got = wp.quantise(x, "block", out=codes, scales=scales)
+        got = wp.quantise(x, "blockwise", out=codes, scales=scales)
         self.assertIs(got[0], codes)
         self.assertIs(got[1], scales)
-        self.assertEqual(codes.tobytes(), wp.quantise(x, "block")[0].tobytes())
+        self.assertEqual(codes.tobytes(), wp.quantise(x, "blockwise")[0].tobytes())
 
     def test_refusals(self):
         x = normal(4, 32)
@@ -235,7 +235,7 @@ class EveryKind(Close):
                 for x, s in ((a, sa), (b, sb))]
         for view in (lambda s: s.view(e8m0), lambda s: s.reshape(-1)):
             scales = {"scale_a": view(self.tiles(sa)), "scale_b": view(self.tiles(sb)),
-                      "scaling": "micro"}
+                      "scaling": "block_scaled"}
             plan = wp.plan(a, b, device="model:rtx5090", **scales)
             self.close(wp.gemm(a, b, plan=plan, **scales), wide[0] @ wide[1].T)
 
@@ -246,7 +246,7 @@ class EveryKind(Close):
         sa, sb = (rng.integers(0x30, 0x48, (x.shape[0], 8), np.uint8) for x in (a, b))
         wide = [values[x] * np.repeat(f32(s.view(e4m3)), 16, 1) for x, s in ((a, sa), (b, sb))]
         scales = {"scale_a": self.tiles(sa).view(e4m3), "scale_b": self.tiles(sb),
-                  "scaling": "micro", "operands": "nvf4"}
+                  "scaling": "block_scaled", "operands": "nvf4"}
         packed = [x[:, 0::2] | x[:, 1::2] << 4 for x in (a, b)]
         plan = wp.plan(*packed, device="model:rtx5090", **scales)
         self.close(wp.gemm(*packed, plan=plan, **scales), wide[0] @ wide[1].T)
@@ -255,7 +255,7 @@ class EveryKind(Close):
 
     def test_floats_and_scalings(self):
         kinds = [(bf16, ("none",)), (np.dtype(np.float16), ("none",)),
-                 (e4m3, ("none", "tensor", "row_column", "block"))]
+                 (e4m3, ("none", "tensor", "row_column", "blockwise"))]
         for grouped, (dtype, scalings) in itertools.product((False, True), kinds):
             for scaling in scalings + (("group",) if grouped and dtype == e4m3 else ()):
                 self.one(dtype, scaling, grouped)
@@ -266,7 +266,7 @@ class EveryKind(Close):
         b = normal(*((groups,) if grouped else ()), n, k, dtype=dtype)
         lead = (groups,) if grouped else ()
         scales = {"none": (None, None), "tensor": ((), ()), "row_column": ((m,), (*lead, n)),
-                  "block": ((m, 2), (*lead, 1, 2)), "group": ((), (groups,))}[scaling]
+                  "blockwise": ((m, 2), (*lead, 1, 2)), "group": ((), (groups,))}[scaling]
         keywords = {}
         if scaling != "none":
             keywords = {name: np.asarray(0.5 + rng.random(shape), np.float32)
@@ -294,8 +294,9 @@ class Numbers(Close):
         for offsets in (np.array([0, 3, 16], np.int16), np.array([0, 3, 16], np.uint32)):
             self.refused("bad_type", "the nearest is int32", wp.grouped_gemm, a, groups, offsets)
         a8, b8 = normal(16, 128, dtype=e4m3), normal(24, 128, dtype=e4m3)
-        self.refused("bad_shape", "that scaling is block was taken from the shapes", wp.gemm, a8,
-                     b8, scale_a=np.ones((16, 1), np.float32), scale_b=np.ones((1, 24), np.float32))
+        self.refused("bad_shape", "that scaling is blockwise was taken from the shapes", wp.gemm,
+                     a8, b8, scale_a=np.ones((16, 1), np.float32),
+                     scale_b=np.ones((1, 24), np.float32))
 
 
 if __name__ == "__main__":

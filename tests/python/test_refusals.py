@@ -223,8 +223,8 @@ class Refusals(unittest.TestCase):
                      np.zeros(6, np.int32)[::2])
 
     def test_offsets_are_checked_in_every_memory(self):
-        """By kernels that walk over static shares, draw their tiles and have a map a group; more
-        tiles than the grid takes at once."""
+        """By static and dynamic persistent kernels and those of per-group tensor maps; more tiles
+        than the grid takes at once."""
         e4m3 = ml_dtypes.float8_e4m3fn
         a, b = np.ones((300, 64), e4m3), np.ones((4, 512, 64), e4m3)
         right = np.array([0, 75, 150, 150, 300], np.int32)

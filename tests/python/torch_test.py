@@ -105,7 +105,7 @@ class Operators(unittest.TestCase):
 
     def test_blocks_side_by_side(self):
         for device in DEVICES:
-            x8, scales = ops.quantise(normal(21, 304, device=device), "block")
+            x8, scales = ops.quantise(normal(21, 304, device=device), "blockwise")
             self.assertEqual((scales.shape, scales.stride()), ((21, 3), (1, 24)))
             w8 = normal(128, 304, device=device).to(torch.float8_e4m3fn)
             d = ops.scaled_gemm(x8, w8, scales, torch.ones(1, 3, device=device))
@@ -146,7 +146,7 @@ class Operators(unittest.TestCase):
                     (ops.gemm_out, (a, b, out), {}),
                     (ops.scaled_gemm, (a8, b8, one, one), {}),
                     (ops.quantise, (a,), {}),
-                    (ops.quantise, (a, "block"), {}),
+                    (ops.quantise, (a, "blockwise"), {}),
                     (ops.quantise, (a, "tensor", one), {}),
                     (ops.int4_gemm, (a8, int4.data, int4.form), {}),
                     (ops.int4_grouped_gemm, (a8, experts.data, experts.form, two), {}),

@@ -58,12 +58,12 @@ def main() -> int:
     wp.gemm(np.ones((4, 8), np.float32), np.ones((8, 8), np.float32), operands="tf32")
 
     x8, scale = wp.quantise(x)
-    blocks, block_scales = wp.quantise(x, "block")
+    blocks, block_scales = wp.quantise(x, "blockwise")
     packed: wp.Int4Weights = wp.pack_int4(np.ones((128, 256), np.float32), group=64, encoding="ex",
                                           scales="f16", zero_points=False)
     wp.gemm(x8, packed, scale_a=scale, sums="chained")
     wp.gemm(blocks, np.ones((128, 256), e4m3), scale_a=block_scales,
-            scale_b=np.ones((1, 2), np.float32), scaling="block")
+            scale_b=np.ones((1, 2), np.float32), scaling="blockwise")
     wp.gemm(np.ones((4, 32), e4m3), np.ones((8, 32), e4m3), scale_a=0.5, scale_b=2.0)
     assert packed.shape == (128, 256) and packed.group == 64 and packed.encoding == "ex"
     assert packed.scales == "f16" and not packed.zero_points and packed.origin

@@ -103,7 +103,7 @@ TEST_F(Scales, OfRowsAndBlocks) {
   o_.scale_b = scales(rows, 1, matrices);
   EXPECT_EQ(a(2, 0, 100, 200), 100) << "one matrix serves the batch";
   EXPECT_EQ(b(0, 2, 100, 200), 2 * rows + 100);
-  o_.scaling = Scaling::block;
+  o_.scaling = Scaling::blockwise;
   o_.scale_a = scales(rows, 3);
   EXPECT_EQ(a(0, 0, 7, 127), 21);
   EXPECT_EQ(a(0, 0, 7, 128), 22);
@@ -122,7 +122,7 @@ TEST_F(Scales, OfMicroBlocks) {
   const auto with = [&](DType type, int block, std::size_t place, std::int64_t matrix,
                         std::int64_t row, std::int64_t k) {
     o_.a.dtype = type;
-    o_.scaling = Scaling::micro;
+    o_.scaling = Scaling::block_scaled;
     const std::int64_t columns = depth / block;
     o_.scale_a = {codes.data(), micro_scale(type), 384, columns, columns, 1,
                   matrices,     384 * columns};

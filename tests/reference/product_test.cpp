@@ -129,11 +129,11 @@ struct Drawn {
     o.d.batch = batch;
     if (narrow) {
       constexpr Scaling scalings[] = {Scaling::none, Scaling::tensor, Scaling::row_column,
-                                      Scaling::block};
+                                      Scaling::blockwise};
       o.scaling = draw.of(scalings);
     }
     if (type == DType::e2m1 || (type == DType::e4m3 && !o.packed && draw.rarely(4))) {
-      o.scaling = Scaling::micro;
+      o.scaling = Scaling::block_scaled;
     }
     make_scales(o.a, scale_a, o.scale_a, 1);
     if (!o.packed) make_scales(o.b, scale_b, o.scale_b, 128);
@@ -159,9 +159,9 @@ struct Drawn {
 
   void make_scales(const MatrixView& of, Tensor& scales, MatrixView& view, int rows) {
     if (o.scaling == Scaling::none) return;
-    const bool block = o.scaling == Scaling::block;
+    const bool block = o.scaling == Scaling::blockwise;
     const std::int64_t blocks = (of.columns + 127) / 128;
-    if (o.scaling == Scaling::micro) {
+    if (o.scaling == Scaling::block_scaled) {
       const std::int64_t columns = block_scales::padded_columns(of.columns, micro_block(of.dtype));
       const std::int64_t padded = block_scales::padded_rows(of.rows);
       scales =

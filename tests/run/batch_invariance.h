@@ -57,12 +57,12 @@ inline const std::vector<Kind> kinds = {
     {"e4m3_fast", DType::e4m3},
     {"e4m3_rows", DType::e4m3, DType::bf16, Scaling::row_column},
     {"e4m3_promoted", DType::e4m3, DType::bf16, Scaling::tensor, Accumulation::promoted},
-    {"e4m3_blocks", DType::e4m3, DType::bf16, Scaling::block},
+    {"e4m3_blocks", DType::e4m3, DType::bf16, Scaling::blockwise},
     {"grouped_bf16", DType::bf16, DType::bf16, Scaling::none, Accumulation::fast, {}, false, true},
     {"grouped_e4m3_blocks",
      DType::e4m3,
      DType::bf16,
-     Scaling::block,
+     Scaling::blockwise,
      Accumulation::fast,
      {},
      false,
@@ -151,7 +151,7 @@ class Tensors {
     } else if (kind_.scaling == Scaling::row_column) {
       o.scale_a = matrix(at(*scale_a_, first * 4), DType::f32, count, 1);
       o.scale_b = matrix(scale_b_->data(), DType::f32, kColumns, 1);
-    } else if (kind_.scaling == Scaling::block) {
+    } else if (kind_.scaling == Scaling::blockwise) {
       o.scale_a = matrix(at(*scale_a_, first * blocks * 4), DType::f32, count, blocks);
       o.scale_b = matrix(scale_b_->data(), DType::f32, (kColumns + 127) / 128, blocks);
       if (kind_.grouped) {

@@ -49,10 +49,10 @@ inline const std::vector<Kind> kinds = {
     {"f16", DType::f16, 61, 48, 90},
     {"long_lines", DType::e4m3, 5, 16, 2500},
     {"gated", DType::bf16, 70, 128, 90, false, false, 1, false, false, true},
-    {"blocks", DType::e4m3, 70, 48, 203, false, false, 1, false, false, false, Scaling::block},
+    {"blocks", DType::e4m3, 70, 48, 203, false, false, 1, false, false, false, Scaling::blockwise},
     {"groups", DType::bf16, 70, 48, 91, false, false, 3, false, true},
     {"groups_of_blocks", DType::e4m3, 70, 48, 203, false, false, 3, false, true, false,
-     Scaling::block},
+     Scaling::blockwise},
 };
 
 /// One operand in memory of its own. All else there is NaN, so that a copy of too much shows.
@@ -124,7 +124,7 @@ class Product {
     if (kind_.grouped) o.groups = Groups{offsets_.data(), OffsetType::int32, 0};
     if (kind_.gated) o.epilogue = {.activation = Activation::silu, .gated = true};
     o.scaling = kind_.scaling;
-    if (kind_.scaling == Scaling::block) {
+    if (kind_.scaling == Scaling::blockwise) {
       const std::int64_t blocks = (kind_.k + 127) / 128;
       o.scale_a = matrix(scales_.data(), DType::f32, kind_.m, blocks);
       o.scale_b = matrix(scales_.data(), DType::f32, (kind_.n + 127) / 128, blocks);

@@ -1,7 +1,7 @@
 // Operands that a launch copies first, on the model.
 #include "tests/run/copies.h"
 
-#include "warpwright/device/check.h"
+#include "warpwright/simulation/check.h"
 
 namespace warpwright::copies {
 namespace {

@@ -1,7 +1,7 @@
 // What the offsets of groups may be, through every way of calling: which of them are refused where
 // they are checked, and that rows in no group are cleared where that is asked for. On the model and
-// on GPUs, by kernels that walk over static shares, that draw their tiles, and that have a tensor
-// map a group; with more tiles than the grid takes at once.
+// on GPUs, by kernels that walk over static persistent tiles, that take their tiles dynamically,
+// and that have a tensor map a group; with more tiles than the grid takes at once.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -122,7 +122,7 @@ inline void expect_checked(const std::string& kernel, const Offsets& given, int 
   const auto made = product.plan_by(kernel);
   ASSERT_TRUE(made) << made.reason();
   const bool draws = kernel.ends_with("_dyn");
-  EXPECT_EQ(made->flag_bytes > 0, draws) << "the kernel draws its tiles";
+  EXPECT_EQ(made->flag_bytes > 0, draws) << "the kernel takes its tiles dynamically";
   RunOptions chosen = how;
   chosen.choices.kernel = kernel;
   chosen.choices.ctas = Product::grid;

@@ -32,7 +32,7 @@ TEST(Quantise, IsAsItIsDefined) {
     ASSERT_FALSE(refused) << refused->reason;
     const auto scale_at = [&](std::int64_t i, std::int64_t k) -> float {
       const std::int64_t row = q.scaling == Scaling::tensor ? 0 : i;
-      const std::int64_t block = q.scaling == Scaling::block ? k / 128 : 0;
+      const std::int64_t block = q.scaling == Scaling::blockwise ? k / 128 : 0;
       return problem.scales[static_cast<std::size_t>(row * q.scales.row_stride +
                                                      block * q.scales.column_stride)];
     };
@@ -40,11 +40,12 @@ TEST(Quantise, IsAsItIsDefined) {
     for (std::int64_t i = 0; i < q.x.rows; ++i) {
       float largest = 0;
       for (std::int64_t k = 0; k < q.x.columns; ++k) {
-        if (q.scaling == Scaling::block && k % 128 == 0) largest = 0;
+        if (q.scaling == Scaling::blockwise && k % 128 == 0) largest = 0;
         const float x = element(q, i, k);
         if (std::isfinite(x)) largest = std::max(largest, std::fabs(x));
         largest_of_all = std::max(largest_of_all, largest);
-        const bool last = k + 1 == q.x.columns || (q.scaling == Scaling::block && k % 128 == 127);
+        const bool last =
+            k + 1 == q.x.columns || (q.scaling == Scaling::blockwise && k % 128 == 127);
         if (last && q.scaling != Scaling::tensor) {
           const float want = largest == 0 ? 1 : std::max(largest / 448.0F, 0x1p-126F);
           ASSERT_EQ(scale_at(i, k), want) << i << ", " << k;

@@ -21,7 +21,7 @@ namespace warpwright::tests {
 struct Quantised {
   explicit Quantised(std::uint32_t seed) : random(seed) {
     constexpr std::array types = {DType::bf16, DType::f16, DType::f32};
-    constexpr std::array scalings = {Scaling::tensor, Scaling::row_column, Scaling::block};
+    constexpr std::array scalings = {Scaling::tensor, Scaling::row_column, Scaling::blockwise};
     const DType type = types[random() % 3];
     const Scaling scaling = scalings[random() % 3];
     const std::int64_t m = static_cast<std::int64_t>(random() % 40);
@@ -44,10 +44,10 @@ struct Quantised {
     q.x.row_stride = x_pitch;
     q.codes = matrix(nullptr, DType::e4m3, m, k);
     q.codes.row_stride = codes_pitch;
-    const std::int64_t blocks = scaling == Scaling::block ? (k + 127) / 128 : 1;
+    const std::int64_t blocks = scaling == Scaling::blockwise ? (k + 127) / 128 : 1;
     const std::int64_t rows = scaling == Scaling::tensor ? 1 : m;
     q.scales = matrix(nullptr, DType::f32, rows, blocks);
-    if (scaling == Scaling::block && random() % 2 == 0) {  // tokens side by side
+    if (scaling == Scaling::blockwise && random() % 2 == 0) {  // tokens side by side
       q.scales.row_stride = 1;
       q.scales.column_stride = (rows + 3) / 4 * 4;
     }

@@ -19,11 +19,11 @@ namespace {
 
 // Reading offsets takes the proof that the grid before has ended, which nobody can make.
 static_assert(!std::is_default_constructible_v<isa::Prerequisites>);
-static_assert(!std::is_constructible_v<HorizontalGroups<>, const GroupedTiles&, int>);
-static_assert(!std::is_constructible_v<BallotGroups<>, const GroupedTiles&, int>);
+static_assert(!std::is_constructible_v<LinearScanGroups<>, const GroupedTiles&, int>);
+static_assert(!std::is_constructible_v<WarpScanGroups<>, const GroupedTiles&, int>);
 static_assert(
-    !std::is_constructible_v<VerticalGroups<>, const GroupedTiles&, const VerticalTable&, int>);
-static_assert(std::is_constructible_v<HorizontalGroups<>, const GroupedTiles&, int,
+    !std::is_constructible_v<BinarySearchGroups<>, const GroupedTiles&, const VerticalTable&, int>);
+static_assert(std::is_constructible_v<LinearScanGroups<>, const GroupedTiles&, int,
                                       const isa::Prerequisites&>);
 template <class T>
 concept ReadsWithoutProof = requires(const T& offsets) {
@@ -110,12 +110,12 @@ enum class Search { horizontal, ballot, vertical };
 struct GroupRingShape {
   static constexpr pipeline::TileRingShape value = {3, 3};
 };
-using GroupRing = pipeline::TileRing<GroupRingShape, DrawnNumbers>;
+using GroupRing = pipeline::TileRing<GroupRingShape, DynamicNumbers>;
 
 using Walks = std::map<std::pair<int, int>, std::vector<Work>>;
 
 // Runs one scheduler on the model: `clusters` of `size` CTAs; warps 0 and 2 take whole walks, over
-// static shares or, where there is a `counter`, over tiles that warp 1 draws.
+// static persistent tiles or, where there is a `counter`, over tiles that warp 1 draws.
 // The tiles that every walk gave, in its order.
 Walks walk(Search search, const GroupedTiles& tiles, const std::vector<std::int32_t>& o,
            int clusters, int size, model::Mode mode, std::uint32_t* counter = nullptr) {
@@ -138,13 +138,13 @@ Walks walk(Search search, const GroupedTiles& tiles, const std::vector<std::int3
       }
     };
     if (search == Search::horizontal) {
-      HorizontalGroups scheduler(tiles, 3, ready, numbers);
+      LinearScanGroups scheduler(tiles, 3, ready, numbers);
       take(scheduler);
     } else if (search == Search::ballot) {
-      BallotGroups scheduler(tiles, 3, ready, numbers);
+      WarpScanGroups scheduler(tiles, 3, ready, numbers);
       take(scheduler);
     } else {
-      VerticalGroups scheduler(tiles, table, 3, ready, numbers);
+      BinarySearchGroups scheduler(tiles, table, 3, ready, numbers);
       take(scheduler);
     }
   };
@@ -162,7 +162,7 @@ Walks walk(Search search, const GroupedTiles& tiles, const std::vector<std::int3
     }
     if (isa::warp_index() != 1) {
       if (counter == nullptr) return take_with(ready, StaticNumbers());
-      return take_with(ready, AnsweredNumbers<GroupRing, pipeline::Reader::warp>(ring));
+      return take_with(ready, ClcNumbers<GroupRing, pipeline::Reader::warp>(ring));
     }
     if (counter == nullptr) return;
     const int count = tile_count(tiles, ready);
@@ -192,9 +192,9 @@ Walks walk(Search search, const GroupedTiles& tiles, const std::vector<std::int3
 }
 
 void expect_all_tiles(const std::vector<std::int32_t>& o, int total, int tokens, int weights,
-                      int band, bool swapped, int clusters, int size, model::Mode mode) {
+                      int band, bool swap_ab, int clusters, int size, model::Mode mode) {
   const GroupedTiles t(GroupOffsets(o.data(), false, static_cast<int>(o.size()) - 1, total), tokens,
-                       weights, band, swapped);
+                       weights, band, swap_ab);
   const std::multiset<Tile> want = tiles_of({o.begin(), o.end()}, total, tokens, weights);
   const auto first = walk(Search::horizontal, t, o, clusters, size, mode);
   for (const Search search : {Search::ballot, Search::vertical}) {
@@ -209,7 +209,7 @@ void expect_all_tiles(const std::vector<std::int32_t>& o, int total, int tokens,
       if (who.second != 0 || who.first % size != 0) continue;
       for (const Work& w : tiles) {
         const TilePosition& p = w.tile;
-        all.insert({p.batch, swapped ? p.n : p.m, swapped ? p.m : p.n});
+        all.insert({p.batch, swap_ab ? p.n : p.m, swap_ab ? p.m : p.n});
         const auto g = static_cast<std::size_t>(p.batch);
         EXPECT_EQ((GroupSpan{w.first_token, w.end_token}), clamped(o[g], o[g + 1], total));
       }

@@ -23,7 +23,7 @@ using pipeline::Reader;
 struct Shape {
   static constexpr pipeline::TileRingShape value = {2, 3};
 };
-using Ring = pipeline::TileRing<Shape, DrawnNumbers>;
+using Ring = pipeline::TileRing<Shape, DynamicNumbers>;
 
 // A grid that walks over a raster, by a counter or (`drawn` false) without one: in every CTA a
 // scheduler, a thread that reads and a warp that reads, each with all of its cluster's tiles.
@@ -86,8 +86,8 @@ struct Grid {
   }
 
   template <Reader who>
-  [[nodiscard]] AnsweredNumbers<Ring, who, PlacedIndex> numbers(const Ring& ring) const {
-    return AnsweredNumbers<Ring, who, PlacedIndex>(ring, {first});
+  [[nodiscard]] ClcNumbers<Ring, who, PlacedIndex> numbers(const Ring& ring) const {
+    return ClcNumbers<Ring, who, PlacedIndex>(ring, {first});
   }
 
   template <class Scheduler>
@@ -130,7 +130,7 @@ struct Grid {
 
 constexpr atom::ClusterShape clusters[] = {{1, 1}, {2, 1}, {1, 2}, {2, 2}};
 
-TEST(DrawnNumbers, EveryTileOnceInEveryCluster) {
+TEST(DynamicNumbers, EveryTileOnceInEveryCluster) {
   for (const atom::ClusterShape cluster : clusters) {
     for (const Raster& raster :
          {Raster{3, 3, 2}, Raster{1, 1, 1}, Raster{2, 1, 1}, Raster{5, 4, 3}}) {
@@ -147,7 +147,7 @@ TEST(DrawnNumbers, EveryTileOnceInEveryCluster) {
   }
 }
 
-TEST(DrawnNumbers, WithoutACounterTheSharesAreStatic) {
+TEST(DynamicNumbers, WithoutACounterTheSharesAreStatic) {
   Grid grid{.cluster = {2, 1}, .drawn = false};
   EXPECT_EQ(grid.fault({}), "");
   EXPECT_EQ(grid.seen[0].size(), 5U);
@@ -160,7 +160,7 @@ TEST(DrawnNumbers, WithoutACounterTheSharesAreStatic) {
 
 // Clusters that begin with one another's tiles, drawn and static, with more clusters than tiles
 // too.
-TEST(DrawnNumbers, EveryTileOnceWhicheverIsFirst) {
+TEST(DynamicNumbers, EveryTileOnceWhicheverIsFirst) {
   for (const Raster& raster : {Raster{5, 4, 3}, Raster{3, 1, 1}}) {
     for (const bool drawn : {true, false}) {
       Grid grid{.clusters = 4, .cluster = {2, 1}, .raster = raster, .drawn = drawn};
@@ -183,7 +183,7 @@ TEST(DrawnNumbers, EveryTileOnceWhicheverIsFirst) {
 }
 
 // Where an SM is slow, or another grid holds it, the others take its tiles.
-TEST(DrawnNumbers, AClusterThatStartsLateHasFewTiles) {
+TEST(DynamicNumbers, AClusterThatStartsLateHasFewTiles) {
   Grid grid{.clusters = 2, .cluster = {1, 1}, .raster = {6, 4, 2}};
   Options how;
   how.sms = 1;  // the second cluster starts when the first has ended
@@ -192,7 +192,7 @@ TEST(DrawnNumbers, AClusterThatStartsLateHasFewTiles) {
   EXPECT_EQ(grid.seen[2].size(), 1U);
 }
 
-TEST(DrawnNumbers, EveryMutantIsKilled) {
+TEST(DynamicNumbers, EveryMutantIsKilled) {
   for (const atom::ClusterShape cluster : {clusters[0], clusters[1]}) {
     Grid grid{.cluster = cluster};
     int killed = 0;

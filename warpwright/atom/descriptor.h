@@ -7,7 +7,7 @@
 // Facts: PTX ISA 9.7.15 (matrix descriptor, strides, canonical layouts) and the same layouts as
 // written in CUTLASS mma_traits_sm90_gmma.hpp (make_gmma_desc).
 // Confirmed on an H200: m64n128 products of tiles stored by `tile_offset` and read by `descriptor`
-// and `step_offset` are exact for f16 in every swizzle and major of A and of B, and for e4m3
+// and `k_block_offset` are exact for f16 in every swizzle and major of A and of B, and for e4m3
 // K-major in every swizzle.
 #pragma once
 
@@ -81,7 +81,7 @@ constexpr std::uint64_t join_words(std::uint32_t low, std::uint32_t high) {
   return static_cast<std::uint64_t>(high) << 32 | low;
 }
 
-/// The same on the low word alone: what a main loop does between k-steps.
+/// The same on the low word alone: what a main loop does between k_blocks.
 constexpr std::uint32_t advance(std::uint32_t low_word, std::uint32_t bytes) {
   return low_word + (bytes >> 4);
 }
@@ -101,7 +101,7 @@ constexpr const char* descriptor_fault(const Descriptor& d) {
 }
 
 /// Bytes of K that one MMA instruction consumes, whatever the element: 16 x 2, 32 x 1 or 8 x 4.
-inline constexpr int kStepBytes = 32;
+inline constexpr int k_block_bytes = 32;
 
 /// Address, before the swizzle, of the byte where element (row, k) of the operand begins. `row` and
 /// `k` count from the descriptor's start; `element_bits` is 8, 16 or 32.
@@ -173,8 +173,8 @@ constexpr int tile_bytes(const OperandTile& tile) {
 }
 
 /// MMA instructions along K.
-constexpr int step_count(const OperandTile& tile) {
-  return tile.depth * tile.element_bits / 8 / kStepBytes;
+constexpr int k_block_count(const OperandTile& tile) {
+  return tile.depth * tile.element_bits / 8 / k_block_bytes;
 }
 
 /// Why the tile cannot be a wgmma operand, as a sentence; null when it can.
@@ -188,7 +188,7 @@ constexpr const char* tile_fault(const OperandTile& tile) {
   if (tile.rows < 8 || tile.rows % 8 != 0) {
     return "an operand tile's rows must be a positive multiple of 8";
   }
-  if (tile.depth < 1 || tile.depth * tile.element_bits / 8 % kStepBytes != 0) {
+  if (tile.depth < 1 || tile.depth * tile.element_bits / 8 % k_block_bytes != 0) {
     return "an operand tile's K extent must be a positive multiple of 32 bytes, one instruction's "
            "K";
   }
@@ -247,14 +247,14 @@ constexpr Descriptor descriptor(const OperandTile& tile, std::uint32_t start) {
   return d;
 }
 
-/// Bytes from the tile's start to where k-step `step` begins. K-major: +32 inside a span, then the
+/// Bytes from the tile's start to where k_block `step` begins. K-major: +32 inside a span, then the
 /// next box; MN-major: +32 rows of k (16 of them) of one span each, always inside the box.
-constexpr std::uint32_t step_offset(const OperandTile& tile, int step) {
-  return tile_offset(tile, 0, step * (kStepBytes * 8 / tile.element_bits));
+constexpr std::uint32_t k_block_offset(const OperandTile& tile, int step) {
+  return tile_offset(tile, 0, step * (k_block_bytes * 8 / tile.element_bits));
 }
 template <OperandTile tile>
-constexpr std::uint32_t step_offset(int step) {
-  return tile_offset<tile>(0, step * (kStepBytes * 8 / tile.element_bits));
+constexpr std::uint32_t k_block_offset(int step) {
+  return tile_offset<tile>(0, step * (k_block_bytes * 8 / tile.element_bits));
 }
 
 }  // namespace warpwright::atom

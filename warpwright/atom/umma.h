@@ -59,7 +59,7 @@ struct UmmaAtom {
 
 /// K of one instruction on elements of this type: always 32 bytes.
 constexpr int umma_k(DType type) {
-  return kStepBytes * 8 / numeric::bits(type);
+  return k_block_bytes * 8 / numeric::bits(type);
 }
 
 /// The atom of these types, K-major.

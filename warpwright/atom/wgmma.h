@@ -29,7 +29,7 @@ struct WgmmaAtom {
 
 /// K of one instruction on elements of this type: always 32 bytes.
 constexpr int wgmma_k(DType type) {
-  return kStepBytes * 8 / numeric::bits(type);
+  return k_block_bytes * 8 / numeric::bits(type);
 }
 
 /// The atom of these types with `n` columns.
@@ -99,7 +99,7 @@ constexpr int a_values(int element_bits) {
 /// the eighth below it.
 constexpr layout::Layout a_coordinates(int element_bits) {
   return stacked_fragment(
-      fragment_coordinates(16, kStepBytes * 8 / element_bits, 32 / element_bits), 4, 16);
+      fragment_coordinates(16, k_block_bytes * 8 / element_bits, 32 / element_bits), 4, 16);
 }
 
 /// Row and position along K of A's value `value` in `thread`.

@@ -18,7 +18,7 @@ constexpr layout::Layout wgmma_layout_c_tv(int n) {
 /// `((4,8,4),(4,2,2)):((256,1,16),(64,8,1024))`; 32 bits, one element to a register,
 /// `((4,8,4),(2,2)):((64,1,16),(8,256))`.
 constexpr layout::Layout wgmma_layout_a_register_tv(int element_bits) {
-  const int k = kStepBytes * 8 / element_bits;
+  const int k = k_block_bytes * 8 / element_bits;
   return layout::composition(layout::make_layout(layout::tuple(64, k)),
                              a_coordinates(element_bits));
 }

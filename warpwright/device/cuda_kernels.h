@@ -12,7 +12,7 @@
 #include "warpwright/isa/bounded_wait.h"
 #include "warpwright/isa/trace.h"
 #include "warpwright/kernel/rows.h"
-#include "warpwright/plan/problem.h"
+#include "warpwright/plan/product/problem.h"
 
 namespace warpwright::device {
 

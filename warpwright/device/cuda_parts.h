@@ -7,7 +7,7 @@
 #include <string>
 
 #include "warpwright/device/cuda_kernels.h"
-#include "warpwright/plan/family.h"
+#include "warpwright/plan/families/family.h"
 
 namespace warpwright::device {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "warpwright/device/launch_parts.h"
-#include "warpwright/plan/rules.h"
+#include "warpwright/plan/product/rules.h"
 
 namespace warpwright {
 namespace {
@@ -39,8 +39,9 @@ const Backend*& model_backend() {
 
 bool needs_workspace(const Plan& plan, bool check_offsets) {
   const std::int64_t used = used_bytes(plan, check_offsets);
-  // Without a counter of tiles those that would be drawn are static shares.
-  const bool counts = plan.tile_source == kernel::TileSource::drawn && used == plan.flag_bytes;
+  // Without a counter of tiles those that would be drawn are static persistent tiles.
+  const bool counts =
+      plan.tile_source == kernel::TileSource::dynamic_persistent && used == plan.flag_bytes;
   return used > 0 && !counts;
 }
 

@@ -6,7 +6,7 @@
 #include <memory>
 #include <optional>
 
-#include "warpwright/plan/plan.h"
+#include "warpwright/plan/search/plan.h"
 
 namespace warpwright {
 
@@ -93,7 +93,7 @@ class Workspace {
                                             const LaunchOptions& options = {});
 
 /// The same for plans that need no workspace. Tiles that would be drawn from a counter are then
-/// static shares.
+/// static persistent tiles.
 [[nodiscard]] std::optional<Refusal> launch(const Plan& plan, const GemmOperands& operands,
                                             void* stream, const LaunchOptions& options = {});
 

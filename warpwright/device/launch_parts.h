@@ -3,7 +3,7 @@
 #pragma once
 
 #include "warpwright/device/launch.h"
-#include "warpwright/plan/family.h"
+#include "warpwright/plan/families/family.h"
 
 namespace warpwright::device {
 

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "warpwright/plan/problem.h"
+#include "warpwright/plan/product/problem.h"
 #include "warpwright/weights/header.h"
 
 namespace warpwright::device {

@@ -8,7 +8,7 @@
 
 #include "warpwright/facts/share.h"
 #include "warpwright/numeric/bulk.h"
-#include "warpwright/plan/rules.h"
+#include "warpwright/plan/product/rules.h"
 
 namespace warpwright {
 namespace {
@@ -60,7 +60,7 @@ Fault rows_fault(const NamedView& tensor) {
 MatrixView scales_of(const Quantisation& q) {
   const std::int64_t blocks = (q.x.columns + scale_block - 1) / scale_block;
   return matrix(nullptr, DType::f32, q.scaling == Scaling::tensor ? 1 : q.x.rows,
-                q.scaling == Scaling::block ? blocks : 1);
+                q.scaling == Scaling::blockwise ? blocks : 1);
 }
 
 Fault scales_fault(const Quantisation& q) {
@@ -123,7 +123,7 @@ void narrow_row(const MatrixView& codes, std::int64_t row, std::int64_t first, f
 
 std::optional<Refusal> fault(const Quantisation& q) {
   if (q.scaling != Scaling::tensor && q.scaling != Scaling::row_column &&
-      q.scaling != Scaling::block) {
+      q.scaling != Scaling::blockwise) {
     return refuse(RefusalCode::bad_value, "scaling is ", scaling_name(q.scaling),
                   "; what is quantised has scales of the tensor, its rows or its blocks: the "
                   "nearest is row-column");
@@ -174,7 +174,7 @@ std::optional<Refusal> quantise_on_host(const Quantisation& q) {
   }
   share(q.x.rows, 0, [&](int) {
     return [&, values = std::vector<float>(width)](std::int64_t row) mutable {
-      if (q.scaling != Scaling::block) {
+      if (q.scaling != Scaling::blockwise) {
         values.resize(width);
         widen_row(q.x, row, 0, values);
         float scale = 0;

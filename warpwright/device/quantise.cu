@@ -12,7 +12,7 @@
 namespace warpwright::device {
 namespace {
 
-constexpr int kBlock = 128;  // elements that share a scale of Scaling::block
+constexpr int kBlock = 128;  // elements that share a scale of Scaling::blockwise
 constexpr int kThreads = 256;
 
 // What the kernels take.
@@ -251,7 +251,7 @@ template <class T, bool whole>
 cudaError_t start(const Quantisation& q, const Rows& r, cudaStream_t stream) {
   if (q.scaling == Scaling::row_column) {
     quantise_rows<T, whole><<<r.rows, kThreads, 0, stream>>>(r);
-  } else if (q.scaling == Scaling::block) {
+  } else if (q.scaling == Scaling::blockwise) {
     quantise_blocks<T, whole><<<grid_for(r), kThreads, 0, stream>>>(r);
   } else {
     if (!q.given) {

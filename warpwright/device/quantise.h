@@ -13,7 +13,7 @@
 #include <limits>
 #include <optional>
 
-#include "warpwright/plan/problem.h"
+#include "warpwright/plan/product/problem.h"
 
 namespace warpwright {
 

@@ -1,5 +1,5 @@
 // Looks where clusters land on a CUDA device: which SMs stand together.
-#include "warpwright/plan/sm_groups.h"
+#include "warpwright/plan/cost/sm_groups.h"
 
 #include <algorithm>
 #include <map>

@@ -4,8 +4,8 @@
 
 #include <memory>
 
-#include "warpwright/model/trace.h"
-#include "warpwright/plan/plan.h"
+#include "warpwright/model/report/trace.h"
+#include "warpwright/plan/search/plan.h"
 
 namespace warpwright::device {
 

@@ -29,17 +29,17 @@ enum class Schedule : std::uint8_t {
 /// Whether the product is grouped (tile/groups.h), and how a CTA finds its tiles then.
 enum class Grouping : std::uint8_t {
   none,
-  horizontal,  ///< one group after the other
-  vertical,    ///< binary search over the tiles of all groups, added up in shared memory
-  ballot,      ///< 32 groups at a step, by a warp together
+  linear_scan,    ///< one group after the other
+  binary_search,  ///< binary search over the tiles of all groups, added up in shared memory
+  warp_scan,      ///< 32 groups at a step, by a warp together
 };
 
 /// Where a cluster's tiles come from.
 enum class TileSource : std::uint8_t {
-  one_tile,           ///< a cluster for every cluster tile, gone when it is done
-  static_persistent,  ///< resident clusters, cluster c of C takes the tiles c, c + C, ...
-  launch_control,     ///< a cluster for every tile; the running ones cancel those that wait
-  drawn,              ///< resident clusters draw the next tile from a counter in the workspace
+  one_tile,            ///< a cluster for every cluster tile, gone when it is done
+  static_persistent,   ///< resident clusters, cluster c of C takes the tiles c, c + C, ...
+  clc,                 ///< a cluster for every tile; the running ones cancel those that wait
+  dynamic_persistent,  ///< resident clusters draw the next tile from a counter in the workspace
 };
 
 }  // namespace kernel
@@ -80,10 +80,10 @@ struct KernelFacts {
   /// What it has beside the plain product, in a few words each: "gated", "block scales".
   std::vector<std::string> features;
   std::vector<atom::ClusterShape> clusters = {{1, 1}};  ///< that it may run in
-  TileShape tile;       ///< of a CTA: its own rows and columns (see `swapped`), K of a stage
+  TileShape tile;       ///< of a CTA: its own rows and columns (see `swap_ab`), K of a stage
   int result_rows = 0;  ///< of D in a CTA's tile
   int result_columns = 0;
-  bool swapped = false;                              ///< its rows are the columns of D
+  bool swap_ab = false;                              ///< its rows are the columns of D
   bool grouped = false;                              ///< for products in groups, and those alone
   kernel::Grouping search = kernel::Grouping::none;  ///< of its tiles in groups
   bool group_maps = false;                           ///< has a tensor map for each group

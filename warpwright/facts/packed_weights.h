@@ -97,7 +97,7 @@ constexpr int tile_bytes(const PackedFormat& f) {
 }
 
 /// Where a thread's 16 bytes of a half (K 64 half .. 64 half + 63) begin. Word 2 s + p of the four
-/// belongs to the k32 step 2 half + s: its first values are register 2 p of wgmma's A, its second
+/// belongs to the k_block 2 half + s: its first values are register 2 p of wgmma's A, its second
 /// ones register 2 p + 1.
 constexpr int lane_begin(int half, int thread) {
   return kHalfBytes * half + kLaneBytes * thread;

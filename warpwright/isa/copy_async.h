@@ -1,6 +1,6 @@
 // cp.async (sm_80 and later): a thread copies 4, 8 or 16 bytes from global to shared memory without
 // waiting, and counts its copies in groups (PTX ISA 9.7.9.25.3). They belong to the generic proxy:
-// ldmatrix and ld.shared need no fence, wgmma and the copy engine do.
+// ldmatrix and ld.shared need no fence, wgmma and TMA do.
 #pragma once
 
 #include "warpwright/isa/config.h"

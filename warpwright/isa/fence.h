@@ -5,7 +5,7 @@
 
 namespace warpwright::isa {
 
-/// Orders this thread's generic accesses to shared memory with asynchronous ones (copy engine,
+/// Orders this thread's generic accesses to shared memory with asynchronous ones (TMA,
 /// tensor core) in both directions: each writing thread calls it before the barrier after which
 /// another thread starts the asynchronous operation (fence.proxy.async, PTX ISA 9.7.13.4).
 WW_DEVICE

@@ -75,7 +75,7 @@ struct SharedView {
     return value;
   }
 
-  /// st.shared (PTX ISA 9.7.9.11). Before a copy engine or tensor core reads the bytes, the writer
+  /// st.shared (PTX ISA 9.7.9.11). Before TMA or the tensor core reads the bytes, the writer
   /// needs `fence_proxy_async_shared`.
   WW_DEVICE void store(int i, T value, [[maybe_unused]] Site site = Site::here()) const {
     const SharedAddress at = address + static_cast<SharedAddress>(i) * sizeof(T);

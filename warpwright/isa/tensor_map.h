@@ -1,7 +1,7 @@
 // Tensor maps that a kernel makes from others: fields rewritten in shared memory, the map published
 // in global memory, and acquired there before copies go through it (PTX ISA 9.7.9.28, 9.7.13.16).
 //
-// The copy engine reads maps through a proxy of their own. A map in global memory is seen there
+// TMA reads maps through a proxy of their own. A map in global memory is seen there
 // only behind a release by its writer and an acquire by the thread that issues the copy; where the
 // grid before has written it, wait_for_prerequisites comes between the two.
 #pragma once

@@ -1,4 +1,4 @@
-// The bulk copy engine (TMA): loads of rows of bytes; tiled loads, multicast loads, stores and
+// TMA: loads of rows of bytes; tiled loads, multicast loads, stores and
 // reduce-add stores of tensors (PTX ISA 9.7.9.25 and 9.7.9.27). Probed on an H200: out-of-bounds
 // parts of a load arrive as zeros and count in the transaction bytes; those of a store or
 // reduce-add are skipped by whole 16-byte pieces; a store at a negative coordinate traps, and so
@@ -9,7 +9,7 @@
 #include "warpwright/isa/trace.h"
 
 #if WW_GPU
-#include "warpwright/model/tensor_map_type.h"
+#include "warpwright/model/memory/tensor_map_type.h"
 #endif
 
 namespace warpwright::isa {

@@ -106,7 +106,7 @@ WW_DEVICE void mark_end() {
 #endif
 }
 
-/// A slice as long as a scope: isa::Mark mark("k block %", block);
+/// A slice as long as a scope: isa::Mark mark("k_tile %", k_tile);
 class Mark {
  public:
   /// Opens the slice.

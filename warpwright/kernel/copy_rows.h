@@ -1,4 +1,4 @@
-// The kernel that copies A or B, or both, to lines that the copy engine can read, before the kernel
+// The kernel that copies A or B, or both, to lines that TMA can read, before the kernel
 // that multiplies: where lines begin at no multiples of 16 bytes.
 #pragma once
 

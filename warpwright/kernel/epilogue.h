@@ -1,15 +1,15 @@
 // The epilogue of all kernels, through shared memory:
 //   D = activation(alpha * scales * sums + bias + beta * C)
 //
-// Every consumer warp handles its 16 rows alone, in chunks that fill a buffer: registers ->
+// Every consumer warp handles its 16 rows alone, in subtiles that fill a buffer: registers ->
 // stmatrix (or st.shared) into the swizzled buffer -> global memory. The buffer holds D's elements
-// as they lie in memory; where the kernel is swapped the chunk is transposed on the way into it.
+// as they lie in memory; where the kernel is swapped the subtile is transposed on the way into it.
 // No warp waits for another. From the buffer to D there are three ways:
 //   vectors      16 bytes a lane, whole 128-byte lines; the buffer is free at once
-//   copy engine  one tensor store (a configuration that says so); the buffer is busy until it
+//   TMA  one tensor store (a configuration that says so); the buffer is busy until it
 //                has been read, behind the loads of the next tile
 //   elements     where base or pitch of D are no multiple of 16 bytes
-// C comes by a tensor load into the same buffer, one chunk ahead, or element by element.
+// C comes by a tensor load into the same buffer, one subtile ahead, or element by element.
 #pragma once
 
 #include "warpwright/isa/barrier.h"
@@ -22,10 +22,10 @@
 #include "warpwright/isa/tma.h"
 #include "warpwright/isa/trace.h"
 #include "warpwright/isa/warp.h"
-#include "warpwright/kernel/chunk_buffer.h"
 #include "warpwright/kernel/epilogue_geometry.h"
 #include "warpwright/kernel/epilogue_values.h"
 #include "warpwright/kernel/params.h"
+#include "warpwright/kernel/subtile_buffer.h"
 #include "warpwright/tile/raster.h"
 
 namespace warpwright::kernel {
@@ -35,15 +35,15 @@ template <class Tag>
 class Epilogue {
  public:
   static constexpr EpilogueShape config = Tag::config;
-  static constexpr int columns = chunk_columns(config);
-  static constexpr int row_chunks = result_columns(config) / columns;  // side by side
+  static constexpr int columns = subtile_columns(config);
+  static constexpr int row_subtiles = result_columns(config) / columns;  // side by side
   static constexpr int result_atoms = gated_rows(config) ? config.row_atoms / 2 : config.row_atoms;
-  static constexpr int chunks = result_atoms * row_chunks;
-  using Buffer = ChunkBuffer<Tag>;
+  static constexpr int subtiles = result_atoms * row_subtiles;
+  using Buffer = SubtileBuffer<Tag>;
   static constexpr int values = Buffer::values;
   static constexpr int c_words = Buffer::c_words;
-  static constexpr int inner = chunk_inner(config);
-  static constexpr int outer = chunk_outer(config);
+  static constexpr int inner = subtile_inner(config);
+  static constexpr int outer = subtile_outer(config);
   using Element = typename Buffer::Element;
 
   /// `buffers` and `barriers` are those of all consumer warps; warp `warp` of them takes its own.
@@ -67,7 +67,7 @@ class Epilogue {
   }
 
   /// Before the main loop of a tile, of which the warp's rows begin at `row`: starts the load of
-  /// its first chunk of C.
+  /// its first subtile of C.
   WW_DEVICE void begin(const tile::Work& work, int row) {
     const int batch = work.tile.batch;
     if constexpr (config.store == Store::tensor_per_group) {
@@ -96,20 +96,23 @@ class Epilogue {
       first_column_ = at_.column + complete.first_column;
       end_column_ = at_.column + complete.end_column;
     }
-    write_from(
-        [&](int chunk, int half, float(&value)[values]) { copy_chunk(sums, chunk, half, value); });
+    write_from([&](int subtile, int half, float(&value)[values]) {
+      copy_subtile(sums, subtile, half, value);
+    });
   }
 
-  /// The same with `source(chunk, half, value)` to fetch a lane's sums of a chunk in one half of
-  /// the product. It is not asked when there is no K block.
+  /// The same with `source(subtile, half, value)` to fetch a lane's sums of a subtile in one half
+  /// of the product. It is not asked when there is no k_tile.
   template <class Source>
   WW_DEVICE void write_from(const Source& source) {
     // The plain way is unrolled, which is fast and short. The other is not: a kernel with one tile
     // waits for every instruction to be fetched.
     if (!config.gated && p_.is_plain) [[likely]] {
-      WW_UNROLL for (int chunk = 0; chunk < chunks; ++chunk) write_chunk<true>(source, chunk);
+      WW_UNROLL for (int subtile = 0; subtile < subtiles; ++subtile)
+          write_subtile<true>(source, subtile);
     } else {
-      WW_NO_UNROLL for (int chunk = 0; chunk < chunks; ++chunk) write_chunk<false>(source, chunk);
+      WW_NO_UNROLL for (int subtile = 0; subtile < subtiles; ++subtile)
+          write_subtile<false>(source, subtile);
     }
   }
 
@@ -126,62 +129,63 @@ class Epilogue {
   static constexpr int group = 4;  // values that are combined at once
   // Groups that stand side by side: in large tiles time is worth more than code, and two halves are
   // too many registers to move on from group to group.
-  static constexpr int unrolled = config.gated || chunks * values > 64 ? values / group : 1;
+  static constexpr int unrolled = config.gated || subtiles * values > 64 ? values / group : 1;
 
-  /// Sums of one of the chunks from `first` on. Registers have no index at run time: each chunk has
-  /// its copy, and the way there is by halves.
-  template <int first = 0, int count = chunks, class Sums>
-  WW_DEVICE static void copy_chunk(Sums& sums, int chunk, int half, float (&value)[values]) {
+  /// Sums of one of the subtiles from `first` on. Registers have no index at run time: each subtile
+  /// has its copy, and the way there is by halves.
+  template <int first = 0, int count = subtiles, class Sums>
+  WW_DEVICE static void copy_subtile(Sums& sums, int subtile, int half, float (&value)[values]) {
     if constexpr (count > 1) {
       constexpr int middle = first + count / 2;
-      if (chunk < middle) {
-        copy_chunk<first, count / 2>(sums, chunk, half, value);
+      if (subtile < middle) {
+        copy_subtile<first, count / 2>(sums, subtile, half, value);
       } else {
-        copy_chunk<middle, count - count / 2>(sums, chunk, half, value);
+        copy_subtile<middle, count - count / 2>(sums, subtile, half, value);
       }
     } else {
       constexpr EpilogueShape cfg = Tag::config;
-      const int atom = first / row_chunks + (gated_rows(cfg) ? half * (cfg.row_atoms / 2) : 0);
+      const int atom = first / row_subtiles + (gated_rows(cfg) ? half * (cfg.row_atoms / 2) : 0);
       const int begin =
-          first % row_chunks * values + (gated_columns(cfg) ? half * cfg.tile_n / 4 : 0);
+          first % row_subtiles * values + (gated_columns(cfg) ? half * cfg.tile_n / 4 : 0);
       WW_UNROLL for (int i = 0; i < values; ++i) value[i] = sums[atom][begin + i];
       isa::keep_order();  // jumps, not a selection among all of them
     }
   }
 
   template <bool Plain, class Source>
-  WW_DEVICE void write_chunk(const Source& source, int chunk) {
-    const isa::Mark mark("epilogue chunk %", chunk);
-    if (outside(corner(chunk))) return;
+  WW_DEVICE void write_subtile(const Source& source, int subtile) {
+    const isa::Mark mark("epilogue subtile %", subtile);
+    if (outside(coord(subtile))) return;
     const isa::SharedAddress buffer = buffers_ + next_ * epilogue_buffer_bytes;
     wait_for_buffer<Plain>();
     float value[values];
     if constexpr (Plain) {
       turn();
-      source(chunk, 0, value);
+      source(subtile, 0, value);
       WW_UNROLL for (int i = 0; i < values; ++i) value[i] *= alpha_;
     } else {
-      combine(source, chunk, buffer, value);
+      combine(source, subtile, buffer, value);
     }
     if constexpr (sizeof(Element) == 1) {
       WW_UNROLL for (int i = 0; i < values; ++i) value[i] *= result_scale_;
     }
     Buffer::fill(buffer, value);
-    put<Plain>(corner(chunk), buffer);
+    put<Plain>(coord(subtile), buffer);
   }
 
-  /// A lane's values of a chunk with all that becomes of them. Without a K block there are no sums.
+  /// A lane's values of a subtile with all that becomes of them. Without a k_tile there are no
+  /// sums.
   template <class Source>
-  WW_DEVICE void combine(const Source& source, int chunk, isa::SharedAddress buffer,
+  WW_DEVICE void combine(const Source& source, int subtile, isa::SharedAddress buffer,
                          float (&value)[values]) {
     std::uint32_t c[c_words];
-    fetch_c(chunk, buffer, c);
-    const ChunkVectors<Tag> vectors(p_, scales_, alpha_, place(chunk), buffer);
+    fetch_c(subtile, buffer, c);
+    const SubtileVectors<Tag> vectors(p_, scales_, alpha_, place(subtile), buffer);
     float second[halves == 2 ? values : group]{};
     WW_UNROLL for (int i = 0; i < values; ++i) value[i] = 0;
     if (p_.has_sums) {
-      source(chunk, 0, value);
-      if constexpr (halves == 2) source(chunk, 1, second);
+      source(subtile, 0, value);
+      if constexpr (halves == 2) source(subtile, 1, second);
     }
     // One group after the other comes to the front, and goes to the end when it is done.
     WW_UNROLL_BY(unrolled) for (int i = 0; i < values; i += group) {
@@ -219,19 +223,19 @@ class Epilogue {
     return from == nullptr ? 1.0F : isa::GlobalView<const float>{from}.load(i);
   }
 
-  /// A chunk of C as its elements lie in memory, or zeros; then the buffer is free, and the next
-  /// one's turn. Starts the load of the chunk after it.
-  WW_DEVICE void fetch_c(int chunk, isa::SharedAddress buffer, std::uint32_t (&c)[c_words]) {
+  /// A subtile of C as its elements lie in memory, or zeros; then the buffer is free, and the next
+  /// one's turn. Starts the load of the subtile after it.
+  WW_DEVICE void fetch_c(int subtile, isa::SharedAddress buffer, std::uint32_t (&c)[c_words]) {
     const int slot = next_;
     turn();
     if (!takes_c || !p_.reads_c) return;
     if (c_by_tma()) {
-      if (leader()) load_c(following(chunk));
+      if (leader()) load_c(following(subtile));
       isa::mbarrier_wait<isa::Scope::cta>(barriers_ + slot * 8, parity_ >> slot & 1,
                                           {"c_full", slot});
       parity_ ^= 1 << slot;
     } else {
-      fetch_elements(corner(chunk), buffer);
+      fetch_elements(coord(subtile), buffer);
     }
     Buffer::read_c(buffer, c);
     isa::sync_warp();
@@ -250,32 +254,32 @@ class Epilogue {
         isa::sync_warp();
       }
     } else if constexpr (config.buffers == 1) {
-      isa::sync_warp();  // all lanes have read the chunk before
+      isa::sync_warp();  // all lanes have read the subtile before
     }
   }
 
-  /// Where a chunk begins in D.
-  struct Corner {
+  /// Where a subtile begins in D.
+  struct TileCoord {
     int row;
     int column;
   };
 
   /// Where its rows begin in the product.
-  WW_DEVICE Place place(int chunk) const {
-    return {at_.row + config.row_atom_step * (chunk / row_chunks),
-            at_.column + chunk % row_chunks * columns, at_.batch};
+  WW_DEVICE Place place(int subtile) const {
+    return {at_.row + config.row_atom_step * (subtile / row_subtiles),
+            at_.column + subtile % row_subtiles * columns, at_.batch};
   }
 
-  WW_DEVICE Corner corner(int chunk) const {
-    const Place at = place(chunk);
-    return config.swapped ? Corner{at.column, at.row} : Corner{at.row, at.column};
+  WW_DEVICE TileCoord coord(int subtile) const {
+    const Place at = place(subtile);
+    return config.swap_ab ? TileCoord{at.column, at.row} : TileCoord{at.row, at.column};
   }
 
-  /// The next chunk of the tile that is inside D; `chunks` or one outside when there is none.
-  WW_DEVICE int following(int chunk) const {
-    const int beside = chunk + 1;
-    if (beside % row_chunks != 0 && outside(corner(beside))) {
-      return (chunk / row_chunks + 1) * row_chunks;
+  /// The next subtile of the tile that is inside D; `subtiles` or one outside when there is none.
+  WW_DEVICE int following(int subtile) const {
+    const int beside = subtile + 1;
+    if (beside % row_subtiles != 0 && outside(coord(beside))) {
+      return (subtile / row_subtiles + 1) * row_subtiles;
     }
     return beside;
   }
@@ -283,33 +287,33 @@ class Epilogue {
   /// Rows of D that the tile at hand may write end before it.
   WW_DEVICE int end_row() const { return config.grouped ? end_row_ : p_.d_rows; }
 
-  WW_DEVICE bool outside(const Corner& at) const {
+  WW_DEVICE bool outside(const TileCoord& at) const {
     return at.column >= p_.d_columns || at.row >= end_row();
   }
 
-  /// Loads of C would not end with the group, and come one chunk ahead.
+  /// Loads of C would not end with the group, and come one subtile ahead.
   WW_DEVICE bool c_by_tma() const {
-    return takes_c && config.copy_engine && config.buffers > 1 && !config.grouped && p_.c_by_tma;
+    return takes_c && config.tma && config.buffers > 1 && !config.grouped && p_.c_by_tma;
   }
 
   WW_DEVICE static int lane() { return isa::lane_index(); }
   WW_DEVICE static bool leader() { return lane() == 0; }
 
-  /// Starts the load of a chunk of C into the buffer that is used next.
-  WW_DEVICE void load_c(int chunk) const {
-    if (chunk >= chunks || outside(corner(chunk))) return;
-    const Corner at = corner(chunk);
+  /// Starts the load of a subtile of C into the buffer that is used next.
+  WW_DEVICE void load_c(int subtile) const {
+    if (subtile >= subtiles || outside(coord(subtile))) return;
+    const TileCoord at = coord(subtile);
     if constexpr (config.store != Store::lanes)
       isa::bulk_wait_read<0>();  // the store that used the buffer last
     const isa::SharedAddress barrier = barriers_ + next_ * 8;
-    isa::mbarrier_arrive_expect(barrier, chunk_bytes(config));
+    isa::mbarrier_arrive_expect(barrier, subtile_bytes(config));
     isa::tensor_load(buffers_ + next_ * epilogue_buffer_bytes, p_.c, barrier,
                      isa::Coords{at.column, at.row, at_.batch * p_.c_map_batch});
   }
 
   /// C into the buffer element by element, zeros outside and in columns of others: what lies behind
   /// a group is not read, nor what others write, it may be D.
-  WW_DEVICE void fetch_elements(const Corner& at, isa::SharedAddress buffer) const {
+  WW_DEVICE void fetch_elements(const TileCoord& at, isa::SharedAddress buffer) const {
     const isa::GlobalView<const Element> from{static_cast<const Element*>(p_.c_data) +
                                               at_.batch * p_.c_batch};
     WW_NO_UNROLL for (int i = lane(); i < outer * inner; i += 32) {
@@ -335,7 +339,7 @@ class Epilogue {
 
   /// The buffer to D.
   template <bool Plain>
-  WW_DEVICE void put(const Corner& at, isa::SharedAddress buffer) const {
+  WW_DEVICE void put(const TileCoord& at, isa::SharedAddress buffer) const {
     const bool aligned = Plain || p_.d_aligned;
     if constexpr (config.store != Store::lanes) {
       if (aligned) {
@@ -367,16 +371,16 @@ class Epilogue {
   }
 
   /// Is an element of the buffer among the columns that are complete?
-  WW_DEVICE bool wanted(const Corner& at, int row, int column) const {
+  WW_DEVICE bool wanted(const TileCoord& at, int row, int column) const {
     if constexpr (!config.shares_columns) return true;
-    const int c = config.swapped ? at.row + row : at.column + column;
+    const int c = config.swap_ab ? at.row + row : at.column + column;
     return c >= first_column_ && c < end_column_;
   }
 
-  /// The buffer to global memory, 16 bytes a lane. Buffers alternate, and the next chunk's lanes
+  /// The buffer to global memory, 16 bytes a lane. Buffers alternate, and the next subtile's lanes
   /// meet before the one after it writes to this one again.
-  WW_DEVICE void store_vectors(const Corner& at, isa::SharedAddress buffer) const {
-    constexpr int pieces = chunk_row_bytes(config) / 16;
+  WW_DEVICE void store_vectors(const TileCoord& at, isa::SharedAddress buffer) const {
+    constexpr int pieces = subtile_row_bytes(config) / 16;
     constexpr int each = 16 / static_cast<int>(sizeof(Element));
     constexpr int rows = 32 / pieces;  // at once
     static_assert(32 % pieces == 0);
@@ -402,7 +406,7 @@ class Epilogue {
   }
 
   /// The buffer to global memory, element by element inside D; neighbours in a row go together.
-  WW_DEVICE void store_elements(const Corner& at, isa::SharedAddress buffer) const {
+  WW_DEVICE void store_elements(const TileCoord& at, isa::SharedAddress buffer) const {
     const isa::GlobalView<Element> to{static_cast<Element*>(p_.d_data) + at_.batch * p_.d_batch};
     WW_NO_UNROLL for (int i = lane(); i < outer * inner; i += 32) {
       const int r = i / inner;
@@ -424,7 +428,7 @@ class Epilogue {
   int end_row_ = 0;
   int first_column_ = 0;
   int end_column_ = 0;
-  int next_ = 0;  // the buffer that is used next: they take turns over chunks inside D alone
+  int next_ = 0;  // the buffer that is used next: they take turns over subtiles inside D alone
   // Bit i: parity of the next load of C into buffer i.
   static constexpr int c_first_parity = pipeline::first_parity(c_full_row(config));
   int parity_ = -c_first_parity;

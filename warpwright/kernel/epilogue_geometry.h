@@ -1,5 +1,5 @@
 // How a tile's sums become parts of D: which of its rows and columns have places of their own, and
-// the chunks that pass through the epilogue's buffers. The same for kernels of all families.
+// the subtiles that pass through the epilogue's buffers. The same for kernels of all families.
 #pragma once
 
 #include <concepts>
@@ -27,14 +27,14 @@ struct EpilogueShape {
   int warps = 0;          ///< that store
   int row_atoms = 0;      ///< groups of `warp_rows` rows that each of them stores
   int row_atom_step = 0;  ///< rows from one of its groups to the next
-  bool swapped = false;   ///< rows are columns of D
+  bool swap_ab = false;   ///< rows are columns of D
   bool gated = false;     ///< a tile holds the same part of both halves of the caller's N
   Store store = Store::tensor;
   int buffers = 2;              ///< a warp; C comes by copies where there are two
   int most_columns = 128;       ///< of the accumulator in a buffer, where rows are columns of D
   bool shares_columns = false;  ///< a CTA may have to store some columns of its tile alone
   bool grouped = false;         ///< tiles end with their group
-  bool copy_engine = true;      ///< the target has one, and stmatrix (sm_90 and later)
+  bool tma = true;              ///< the target has one, and stmatrix (sm_90 and later)
 };
 
 /// A configuration that has an epilogue: it says what is asked above. A member that a family of
@@ -56,10 +56,10 @@ constexpr int result_bytes(const EpilogueShape& c) {
 }
 
 constexpr bool gated_rows(const EpilogueShape& c) {
-  return c.gated && c.swapped;
+  return c.gated && c.swap_ab;
 }
 constexpr bool gated_columns(const EpilogueShape& c) {
-  return c.gated && !c.swapped;
+  return c.gated && !c.swap_ab;
 }
 /// Rows and columns of a tile that have different places in D.
 constexpr int result_rows(const EpilogueShape& c) {
@@ -75,9 +75,9 @@ inline constexpr int warp_rows = 16;
 /// Bytes of one buffer, at most.
 inline constexpr int epilogue_buffer_bytes = 2048;
 /// Columns of the accumulator that one buffer takes.
-constexpr int chunk_columns(const EpilogueShape& c) {
+constexpr int subtile_columns(const EpilogueShape& c) {
   const int all = result_columns(c);
-  if (!c.swapped) {
+  if (!c.swap_ab) {
     int columns = 128 / result_bytes(c);
     while (all % columns != 0) columns /= 2;
     return columns;
@@ -89,21 +89,21 @@ constexpr int chunk_columns(const EpilogueShape& c) {
   return columns;
 }
 /// Extents of a buffer in D: neighbours in memory, and rows of them.
-constexpr int chunk_inner(const EpilogueShape& c) {
-  return c.swapped ? warp_rows : chunk_columns(c);
+constexpr int subtile_inner(const EpilogueShape& c) {
+  return c.swap_ab ? warp_rows : subtile_columns(c);
 }
-constexpr int chunk_outer(const EpilogueShape& c) {
-  return c.swapped ? chunk_columns(c) : warp_rows;
+constexpr int subtile_outer(const EpilogueShape& c) {
+  return c.swap_ab ? subtile_columns(c) : warp_rows;
 }
-constexpr int chunk_row_bytes(const EpilogueShape& c) {
-  return chunk_inner(c) * result_bytes(c);
+constexpr int subtile_row_bytes(const EpilogueShape& c) {
+  return subtile_inner(c) * result_bytes(c);
 }
-constexpr int chunk_bytes(const EpilogueShape& c) {
-  return chunk_row_bytes(c) * chunk_outer(c);
+constexpr int subtile_bytes(const EpilogueShape& c) {
+  return subtile_row_bytes(c) * subtile_outer(c);
 }
 /// The swizzle whose span is a row of the buffer.
-constexpr atom::SmemSwizzle chunk_swizzle(const EpilogueShape& c) {
-  switch (chunk_row_bytes(c)) {
+constexpr atom::SmemSwizzle subtile_swizzle(const EpilogueShape& c) {
+  switch (subtile_row_bytes(c)) {
     case 128:
       return atom::SmemSwizzle::b128;
     case 64:
@@ -124,7 +124,7 @@ constexpr pipeline::BarrierRow c_full_row(const EpilogueShape& c) {
   return {"c_full",
           c.warps * c.buffers,
           1,
-          chunk_bytes(c),
+          subtile_bytes(c),
           "its leader (with beta)",
           "each warp of the epilogue",
           0};
@@ -148,15 +148,15 @@ constexpr const char* epilogue_fault(const EpilogueShape& c) {
     return "a tensor store of a grouped tile needs a map of the group";
   }
   if (!c.grouped && c.store == Store::tensor_per_group) return "there are no groups to have maps";
-  if (!c.copy_engine && (c.store != Store::lanes || c.swapped)) {
-    return "without a copy engine and stmatrix rows are stored as they are, by lanes";
+  if (!c.tma && (c.store != Store::lanes || c.swap_ab)) {
+    return "without TMA and stmatrix rows are stored as they are, by lanes";
   }
   if (c.shares_columns && c.store != Store::lanes) {
     return "columns of a tile that are stored alone are stored by lanes";
   }
   if (gated_rows(c) && c.row_atoms % 2 != 0) return "gated rows need an even number of atoms";
   if (gated_columns(c) && c.tile_n % 32 != 0) return "gated columns need a tile_n of 32s";
-  if (chunk_row_bytes(c) < 16 || chunk_columns(c) % 8 != 0) {
+  if (subtile_row_bytes(c) < 16 || subtile_columns(c) % 8 != 0) {
     return "rows of an epilogue buffer have 16 bytes or more";
   }
   return nullptr;

@@ -2,7 +2,7 @@
 // activation, gating.
 //
 // A plain product multiplies by alpha and is done. Everything else goes a second way, which fetches
-// the vectors of a chunk into shared memory with a loop, so that the code stays short: a kernel
+// the vectors of a subtile into shared memory with a loop, so that the code stays short: a kernel
 // that runs its epilogue once waits for every instruction of it to be fetched.
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace warpwright::kernel {
 
-/// Where 16 rows of a chunk begin in the (first half of the) product.
+/// Where 16 rows of a subtile begin in the (first half of the) product.
 struct Place {
   int row = 0;
   int column = 0;
@@ -45,19 +45,19 @@ Vector either(bool first, const Vector& a, const Vector& b) {
           first ? a.dtype : b.dtype, first ? a.stride : b.stride};
 }
 
-/// Scales and biases of the rows and columns of a chunk, in shared memory: pairs of a scale and a
+/// Scales and biases of the rows and columns of a subtile, in shared memory: pairs of a scale and a
 /// bias, for each half of the product those of the columns, then of the rows.
 template <class Tag>
-class ChunkVectors {
+class SubtileVectors {
  public:
   /// Fetches those of `columns` columns and a warp's rows from `at` to the 16-byte aligned
   /// `buffer`. All lanes of a warp call it and may read them afterwards.
-  WW_DEVICE ChunkVectors(const OutputParams& p, const ScaleParams& scales, float alpha,
-                         const Place& at, isa::SharedAddress buffer)
+  WW_DEVICE SubtileVectors(const OutputParams& p, const ScaleParams& scales, float alpha,
+                           const Place& at, isa::SharedAddress buffer)
       : buffer_(buffer) {
     constexpr EpilogueShape cfg = Tag::config;
-    const int all_rows = cfg.swapped ? p.d_columns * halves : p.d_rows;
-    const int all_columns = cfg.swapped ? p.d_rows : p.d_columns * halves;
+    const int all_rows = cfg.swap_ab ? p.d_columns * halves : p.d_rows;
+    const int all_columns = cfg.swap_ab ? p.d_rows : p.d_columns * halves;
     WW_NO_UNROLL for (int i = isa::lane_index(); i < halves * places; i += 32) {
       const int half = halves == 1 ? 0 : i / places;
       const int place = i - half * places;
@@ -101,7 +101,7 @@ class ChunkVectors {
 
  private:
   static constexpr int halves = static_cast<EpilogueShape>(Tag::config).gated ? 2 : 1;
-  static constexpr int columns = chunk_columns(Tag::config);
+  static constexpr int columns = subtile_columns(Tag::config);
   static constexpr int places = columns + warp_rows;  // in a half
   static_assert(halves * places * 8 <= epilogue_buffer_bytes);
 

@@ -53,7 +53,7 @@ struct PackedParams {
   std::uint32_t carries = 0;  ///< how the encoding is converted (packed::carries_of)
   DType scale = DType::bf16;
   int zero_points = 0;  ///< where in a tile they begin, where it has some
-  int ahead = 0;        ///< K blocks that L2 is asked for before tiles are looked for
+  int ahead = 0;        ///< k_tiles that L2 is asked for before tiles are looked for
 };
 
 // Rows and columns are the kernel's (see GemmConfig): the product is
@@ -66,7 +66,7 @@ struct PackedParams {
 struct OperandParams {
   isa::TensorMap a;  ///< K-major box: tile_k x rows of a slice; MN-major: span x tile_k
   isa::TensorMap b;
-  isa::TensorMap token_scales;  ///< of ScaleParams::tokens, where the copy engine brings them
+  isa::TensorMap token_scales;  ///< of ScaleParams::tokens, where TMA brings them
   int a_batch = 1;  ///< 0 where one matrix serves the whole batch, as tokens serve all groups
   int b_batch = 1;
   int a_slice_rows = 0;  ///< rows of A's box that a CTA loads: a cluster.n-th
@@ -90,7 +90,8 @@ struct OperandParams {
   }
 };
 
-/// Bytes of the counter from which tiles are drawn: a line of its own, so that nothing else waits.
+/// Bytes of the counter from which tiles are dynamic persistent: a line of its own, so that nothing
+/// else waits.
 inline constexpr int counter_bytes = 128;
 
 /// Which tiles, or shares of tiles, a CTA works on, and with whom.
@@ -98,7 +99,7 @@ struct WalkParams {
   atom::ClusterShape cluster;  ///< CTAs that share operands; 1 x 1 where they share tiles along K
   tile::Divisor cluster_m;     ///< divides by cluster.m
   int cluster_k = 1;           ///< CTAs that share a tile along K
-  int k_blocks = 0;
+  int k_tiles = 0;
   tile::PreparedRaster raster;
   tile::SplitPlan split;           ///< when the kernel splits K
   float* partials = nullptr;       ///< workspace: sums of CTAs, tile_m x tile_n floats each
@@ -166,7 +167,8 @@ struct GemmParams {
   OutputParams output;
 };
 
-/// Those of a kernel that draws its tiles. They begin as the others', whose places do not move.
+/// Those of a kernel that takes its tiles dynamically. They begin as the others', whose places do
+/// not move.
 struct DrawingGemmParams : GemmParams {
   tile::FirstNumbers first;
 };

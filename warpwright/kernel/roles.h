@@ -62,8 +62,8 @@ WW_DEVICE void take_registers() {
   if constexpr (moves_registers(cfg)) isa::increase_registers<consumer_registers(cfg)>();
 }
 
-/// The whole tiles of the CTA at `at` of its cluster, for a role that is `Who`: its static share,
-/// or those that it learns from `ring`.
+/// The whole tiles of the CTA at `at` of its cluster, for a role that is `Who`: its static
+/// persistent walk, or those that it learns from `ring`.
 template <class Tag, pipeline::Reader Who, class Ring>
 WW_DEVICE auto walk_tiles(const WalkParams& p, atom::ClusterCoord at, const Ring& ring) {
   constexpr auto cfg = Tag::config;
@@ -71,9 +71,9 @@ WW_DEVICE auto walk_tiles(const WalkParams& p, atom::ClusterCoord at, const Ring
     return tile::cta_tiles<cfg.tile_m, cfg.tile_n, false>(scheduler, p.cluster, at);
   };
   if constexpr (asks_for_tiles(cfg)) {
-    return own(tile::Persistent(p.raster, p.k_blocks, tile::AnsweredNumbers<Ring, Who>(ring)));
+    return own(tile::Persistent(p.raster, p.k_tiles, tile::ClcNumbers<Ring, Who>(ring)));
   } else {
-    return own(tile::Persistent(p.raster, p.k_blocks));
+    return own(tile::Persistent(p.raster, p.k_tiles));
   }
 }
 

@@ -1,5 +1,5 @@
 // The layout algebra as a whole: the values, the algebra, division, swizzles (tma.h has the boxes
-// of tensor copies).
+// of TMA copies).
 #pragma once
 
 #include "warpwright/layout/algebra.h"

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "warpwright/model/parts.h"
-#include "warpwright/model/timing.h"
+#include "warpwright/model/report/timing.h"
 
 namespace warpwright::model {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "warpwright/atom/descriptor.h"
 #include "warpwright/atom/umma.h"
-#include "warpwright/model/site.h"
-#include "warpwright/model/tensor_map.h"
+#include "warpwright/model/memory/tensor_map.h"
+#include "warpwright/model/report/site.h"
 #include "warpwright/numeric/types.h"
 
 namespace warpwright::atom {
@@ -93,7 +93,7 @@ void mbarrier_wait(std::uint32_t address, int parity, Scope scope, Site site);
 void fence_mbarrier_init(Site site);
 void fence_proxy_async(Space space, Site site);
 
-// --- copy engine ------------------------------------------------------------------------------
+// --- TMA ------------------------------------------------------------------------------
 /// One tiled tensor load. `multicast` 0 means the own CTA only; otherwise bit r is the destination
 /// CTA of rank r, data and signal at the same offsets in each. With `ctas` 2 the signal goes to the
 /// CTA of the destination's pair whose rank has the parity of the barrier's.
@@ -119,7 +119,7 @@ void copy_async_wait(int pending, Site site);
 /// Rewrites one field of the map at a shared address.
 void replace_map_base(std::uint32_t map, std::uint64_t base, Site site);
 void replace_map_extent(std::uint32_t map, int dimension, std::uint32_t extent, Site site);
-/// A warp copies a map from shared to global memory and releases it to the copy engine.
+/// A warp copies a map from shared to global memory and releases it to TMA.
 void release_map(TensorMap* to, std::uint32_t from, Site site);
 /// This thread's later copies see the map in global memory as it is now.
 void acquire_map(const TensorMap* map, Site site);
@@ -216,7 +216,7 @@ void tcgen05_store(const TmemAccess& access, Site site);
 /// For this warp's loads, or else its stores. `registers` as for wgmma_wait.
 void tcgen05_wait(bool loads, bool registers, Site site);
 
-// --- launch control ---------------------------------------------------------------------------
+// --- CLC ---------------------------------------------------------------------------
 /// What a request writes to shared memory.
 struct LaunchAnswer {
   std::uint64_t low = 0;

@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "warpwright/model/mutation.h"
-#include "warpwright/model/report.h"
-#include "warpwright/model/trace.h"
+#include "warpwright/model/report/report.h"
+#include "warpwright/model/report/trace.h"
 
 namespace warpwright::model {
 
@@ -26,8 +26,8 @@ enum class Mode : std::uint8_t {
   eager,   ///< everything completes where it is issued
   latest,  ///< nothing completes before some thread cannot go on without it
   random,  ///< anywhere the rules allow, by seed; threads interleave at random too
-  starve,  ///< one CTA, one warp, or the copy engine, by seed, is held back as long as any other
-           ///< can go on; the copy engine is prompt elsewhere
+  starve,  ///< one CTA, one warp, or TMA, by seed, is held back as long as any other
+           ///< can go on; TMA is prompt elsewhere
   timed,   ///< by a virtual clock with the nominal costs of timing.h: for pictures, no measurement
 };
 

@@ -6,7 +6,7 @@
 
 #include "warpwright/atom/mma.h"
 #include "warpwright/model/parts.h"
-#include "warpwright/model/timing.h"
+#include "warpwright/model/report/timing.h"
 #include "warpwright/numeric/bulk.h"
 #include "warpwright/numeric/vector_clones.h"
 

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "warpwright/model/site.h"
+#include "warpwright/model/report/site.h"
 
 namespace warpwright::model {
 

@@ -15,15 +15,15 @@
 #include <vector>
 
 #include "warpwright/model/fiber.h"
-#include "warpwright/model/guarded_memory.h"
 #include "warpwright/model/intrinsics.h"
 #include "warpwright/model/machine.h"
+#include "warpwright/model/memory/guarded_memory.h"
+#include "warpwright/model/memory/tensor_map.h"
+#include "warpwright/model/memory/tmem.h"
 #include "warpwright/model/mutation.h"
-#include "warpwright/model/order.h"
-#include "warpwright/model/report.h"
+#include "warpwright/model/order/order.h"
+#include "warpwright/model/report/report.h"
 #include "warpwright/model/tensor_core.h"
-#include "warpwright/model/tensor_map.h"
-#include "warpwright/model/tmem.h"
 
 namespace warpwright::model {
 
@@ -278,7 +278,7 @@ struct Cta {
   int live_threads = 0;
   int free_registers = 0;
   std::vector<Thread*> register_waiters;
-  // Launch control: answers that nobody has read, by offset, and whether one that said no was seen.
+  // CLC: answers that nobody has read, by offset, and whether one that said no was seen.
   std::vector<std::uint32_t> unread_answers;
   bool launch_refused = false;
   int sm = 0;  // where it runs
@@ -305,7 +305,7 @@ struct Cluster {
   ClusterOrder order;
 };
 
-/// A bulk tensor copy between its instants. A multicast load is one of these for every destination;
+/// A bulk TMA copy between its instants. A multicast load is one of these for every destination;
 /// they share the data read from the source.
 struct Copy {
   enum class Kind : std::uint8_t { load, store };
@@ -313,8 +313,8 @@ struct Copy {
   Kind kind = Kind::load;
   Stage stage = Stage::issued;
   bool reduce_add = false;
-  /// What a load writes: a box of a tensor, or bytes as they lie; or, without the copy engine, the
-  /// answer to a request of launch control, or what a thread's registers held.
+  /// What a load writes: a box of a tensor, or bytes as they lie; or, without TMA, the
+  /// answer to a request of CLC, or what a thread's registers held.
   enum class From : std::uint8_t { tensor, bytes, queue, registers };
   From from = From::tensor;
   TensorMapFields map;
@@ -335,7 +335,7 @@ struct Copy {
   std::uint32_t reading = 0;  // operations of the order checker: a load is the first
   std::uint32_t writing = 0;
 
-  /// Whether the copy engine carries it out.
+  /// Whether TMA carries it out.
   [[nodiscard]] bool by_engine() const { return from == From::tensor || from == From::bytes; }
   /// The instruction that it is, with its article, and without.
   [[nodiscard]] const char* what() const {
@@ -432,7 +432,7 @@ class Machine {
   void observe(MBarrier& bar, std::int64_t phase, Scope scope, Site site);
   void cluster_settle(Cluster& cluster);
 
-  // --- copy engine (copy_engine.cpp)
+  // --- TMA (tma.cpp)
   void issue(std::unique_ptr<Copy> copy);
   /// Gives the order checker the accesses of a copy that the current thread issues.
   void prove(Copy& copy);
@@ -479,7 +479,7 @@ class Machine {
   /// A CTA ends: nothing of it may be in use.
   void tensor_exits(Cta& cta);
 
-  // --- launch control (launch_control.cpp)
+  // --- CLC (clc.cpp)
   /// Puts `copy` of 16 bytes that come from no tensor on its way to shared memory: to `to` of this
   /// CTA, signalled at `barrier` of it.
   void write_async(std::unique_ptr<Copy> copy, Cta& cta, std::uint32_t to, std::uint32_t barrier,

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "warpwright/model/parts.h"
-#include "warpwright/model/timing.h"
+#include "warpwright/model/report/timing.h"
 
 namespace warpwright::model {
 namespace {

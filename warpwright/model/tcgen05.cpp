@@ -4,7 +4,7 @@
 #include <bit>
 
 #include "warpwright/model/parts.h"
-#include "warpwright/model/timing.h"
+#include "warpwright/model/report/timing.h"
 #include "warpwright/numeric/float_format.h"
 
 namespace warpwright::model {

@@ -25,10 +25,10 @@
 #include <utility>
 #include <vector>
 
-#include "warpwright/model/guarded_memory.h"
 #include "warpwright/model/machine.h"
-#include "warpwright/model/report.h"
-#include "warpwright/model/tensor_map.h"
+#include "warpwright/model/memory/guarded_memory.h"
+#include "warpwright/model/memory/tensor_map.h"
+#include "warpwright/model/report/report.h"
 #include "warpwright/numeric/scalar.h"
 
 namespace warpwright::model::testing {
@@ -99,7 +99,7 @@ class Buffer : public BufferBase {
   std::size_t count_;
 };
 
-/// A row-major matrix as the copy engine sees it, and the box that one copy moves.
+/// A row-major matrix as TMA sees it, and the box that one copy moves.
 struct Matrix {
   int rows = 0;
   int columns = 0;

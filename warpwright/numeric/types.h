@@ -11,7 +11,7 @@
 namespace warpwright {
 
 /// An element type. The floats that the tensor cores read or write come first, then the
-/// micro-scaling types and scale factors, then the integers.
+/// block-scaled types and scale factors, then the integers.
 enum class DType : std::uint8_t {
   f64,    ///< IEEE binary64
   f32,    ///< IEEE binary32

@@ -39,7 +39,7 @@ struct RingBarriers {
 
   /// Waits until every slot is released, so that no peer signals this CTA after its end. `state` is
   /// where the next use would have gone.
-  WW_DEVICE void drain(PipelineState state, isa::Site site) const {
+  WW_DEVICE void producer_tail(PipelineState state, isa::Site site) const {
     WW_NO_UNROLL for (int s = 0; s < Slots; ++s) {
       wait_empty(state, site);
       state.advance(Slots);

@@ -7,7 +7,7 @@
 //                  alone is used, whose scheduler asks
 //
 // An answer is the number of a tile in a line of them, or no_tile. Where it comes from is a policy
-// (tile/numbers.h, tile/launch_controlled.h).
+// (tile/numbers.h, tile/clc_tiles.h).
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The ring of operand tiles between the copy engine and the tensor core.
+// The ring of operand tiles between TMA and the tensor core.
 //
 // Declared by who takes part, everything else follows:
 //   full[s]   1 arrival (the CTA's producer thread, which also expects the bytes of A and B, and of
@@ -13,7 +13,7 @@
 // release costs one instruction.
 //
 // All scopes are CTA, also for signals across the cluster: what travels over `full` are bytes of
-// copies, whose completion is released to the cluster by the copy engine, and what travels over
+// copies, whose completion is released to the cluster by TMA, and what travels over
 // `empty` is the end of reads: the tensor core's, which wgmma_wait has already established, and of
 // scales, whose values are there. No generic write is handed on, and a cluster-scope release costs
 // a memory barrier (5 times the time of the whole main loop, measured on an H200).
@@ -169,8 +169,9 @@ class TmaPipeline {
 
   /// Waits until every stage is released, so that no peer signals this CTA after its end. `state`
   /// is where the next tile would have gone.
-  WW_DEVICE void drain(const PipelineState& state, isa::Site site = isa::Site::here()) const {
-    ring_.drain(state, site);
+  WW_DEVICE void producer_tail(const PipelineState& state,
+                               isa::Site site = isa::Site::here()) const {
+    ring_.producer_tail(state, site);
   }
 
   // --- consumer: all threads of the consumer warps ----------------------------------------------

@@ -108,7 +108,7 @@ class UmmaAccumulator {
 
   /// Waits until the epilogue has read every accumulator, and tells the other CTA of a pair.
   /// `state` is where the next tile would have gone.
-  WW_DEVICE void drain(PipelineState state, isa::Site site = isa::Site::here()) const {
+  WW_DEVICE void producer_tail(PipelineState state, isa::Site site = isa::Site::here()) const {
     for (int a = 0; a < shape.accumulators; ++a) {
       acquire(state, site);
       state.advance(shape.accumulators);

@@ -1,4 +1,4 @@
-// The ring of operand tiles between the copy engine and an MMA of tcgen05, of one CTA or of a pair.
+// The ring of operand tiles between TMA and an MMA of tcgen05, of one CTA or of a pair.
 //
 // Declared by who takes part, everything else follows:
 //   full[s]   1 arrival (the thread that loads, which also expects the bytes). Of a pair the even
@@ -20,7 +20,7 @@
 
 namespace warpwright::pipeline {
 
-/// What a pipeline from the copy engine to MMAs is made of.
+/// What a pipeline from TMA to MMAs is made of.
 struct UmmaPipelineShape {
   int stages = 0;
   int stage_bytes = 0;  ///< of A and B together, arriving in one CTA's stage
@@ -127,8 +127,9 @@ class UmmaPipeline {
 
   /// Waits until every stage is released, so that no peer signals this CTA after its end. `state`
   /// is where the next tile would have gone.
-  WW_DEVICE void drain(const PipelineState& state, isa::Site site = isa::Site::here()) const {
-    ring_.drain(state, site);
+  WW_DEVICE void producer_tail(const PipelineState& state,
+                               isa::Site site = isa::Site::here()) const {
+    ring_.producer_tail(state, site);
   }
 
   // --- MMAs: the thread that issues them -------------------------------------------------------

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "warpwright/plan/problem.h"
+#include "warpwright/plan/product/problem.h"
 
 namespace warpwright::reference {
 

@@ -1,7 +1,8 @@
 // What a right GEMM gives, as formulas of one element:
 //   D = activation(alpha * scaled(A * B^T) + beta * C + bias) * scale_d
-// with the operands of plan/problem.h. Each is written here once, for the host and for CUDA: a new
-// activation or a new scaling mode is a change of this file and of no other of the reference.
+// with the operands of plan/product/problem.h. Each is written here once, for the host and for
+// CUDA: a new activation or a new scaling mode is a change of this file and of no other of the
+// reference.
 //
 // `batch` is the matrix of A, C and D, `group` that of B and of what goes with it: the same number
 // in a batch of whole products.
@@ -13,7 +14,7 @@
 
 #include "warpwright/facts/block_scales.h"
 #include "warpwright/numeric/float_format.h"
-#include "warpwright/plan/rules.h"
+#include "warpwright/plan/product/rules.h"
 
 #ifdef __CUDACC__
 #define WW_FORMULA __host__ __device__ inline
@@ -92,9 +93,9 @@ WW_FORMULA constexpr ScaleReach scale_reach(Scaling scaling, Side side, DType op
   switch (scaling) {
     case Scaling::row_column:
       return {1, 0};
-    case Scaling::block:
+    case Scaling::blockwise:
       return {side == Side::a ? 1 : scale_block, scale_block};
-    case Scaling::micro:
+    case Scaling::block_scaled:
       return {1, micro_block(operand)};
     case Scaling::none:
     case Scaling::tensor:
@@ -106,7 +107,7 @@ WW_FORMULA constexpr ScaleReach scale_reach(Scaling scaling, Side side, DType op
 
 /// Does the tensor core multiply elements by the scales, rather than a kernel its sums?
 WW_FORMULA constexpr bool scales_elements(Scaling scaling) {
-  return scaling == Scaling::micro;
+  return scaling == Scaling::block_scaled;
 }
 
 /// Where the scale of element (row, k) of A or B lies: elements from the begin of its scales.
@@ -118,7 +119,7 @@ WW_FORMULA std::int64_t scale_place(const GemmOperands& o, Side side, std::int64
   const ScaleReach reach = scale_reach(o.scaling, side, of_a ? o.a.dtype : o.b.dtype);
   const std::int64_t i = reach.rows == 0 ? 0 : row / reach.rows;
   const std::int64_t j = reach.depth == 0 ? 0 : k / reach.depth;
-  return matrix_begin(v, of_a ? batch : group) + (o.scaling == Scaling::micro
+  return matrix_begin(v, of_a ? batch : group) + (o.scaling == Scaling::block_scaled
                                                       ? block_scales::place(i, j, v.columns)
                                                       : i * v.row_stride + j * v.column_stride);
 }

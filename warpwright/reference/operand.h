@@ -8,8 +8,8 @@
 namespace warpwright::reference {
 
 /// An operand of a product: the values of its codes, times the scales that the tensor core
-/// multiplies (Scaling::micro), and of packed int4 weights those of their groups. Every value is
-/// exact in a float; with int4 weights' scales of f32 it is rounded once.
+/// multiplies (Scaling::block_scaled), and of packed int4 weights those of their groups. Every
+/// value is exact in a float; with int4 weights' scales of f32 it is rounded once.
 class Operand {
  public:
   /// `operands` and the memory they point to stay.

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "warpwright/plan/rules.h"
+#include "warpwright/plan/product/rules.h"
 
 namespace warpwright::reference {
 
@@ -19,12 +19,12 @@ struct Sums {
 /// Those of a product.
 inline Sums sums_of(const GemmOperands& o) {
   Sums sums;
-  sums.narrow = o.scaling != Scaling::micro && is_8bit_float(o.a.dtype) &&
+  sums.narrow = o.scaling != Scaling::block_scaled && is_8bit_float(o.a.dtype) &&
                 (o.packed || is_8bit_float(o.b.dtype));
   const Accumulation accumulation = !o.packed                            ? o.accumulation
                                     : o.packed->sums == GroupSums::exact ? Accumulation::promoted
                                                                          : Accumulation::fast;
-  sums.promoted = o.scaling == Scaling::block || accumulation == Accumulation::promoted;
+  sums.promoted = o.scaling == Scaling::blockwise || accumulation == Accumulation::promoted;
   sums.exact = o.a.dtype == DType::s8;
   sums.folded = o.packed && folds(o.packed->sums);
   return sums;

@@ -8,8 +8,8 @@
 namespace warpwright::tile {
 
 /// The tiles of one CTA, of `rows` x `columns` each, out of the cluster tiles that `Scheduler`
-/// gives. The tokens of a grouped product are its columns when `swapped`, else its rows.
-template <class Scheduler, int rows, int columns, bool swapped>
+/// gives. The tokens of a grouped product are its columns when `swap_ab`, else its rows.
+template <class Scheduler, int rows, int columns, bool swap_ab>
 class CtaTiles {
  public:
   /// Of the CTA at `at`. Keeps a reference to `cluster`.
@@ -22,8 +22,8 @@ class CtaTiles {
     if (!scheduler_.next(work)) return false;
     work.tile.m = work.tile.m * cluster_.m + at_.x;
     work.tile.n = work.tile.n * cluster_.n + at_.y;
-    work.row = work.tile.m * rows + (swapped ? 0 : work.first_token);
-    work.column = work.tile.n * columns + (swapped ? work.first_token : 0);
+    work.row = work.tile.m * rows + (swap_ab ? 0 : work.first_token);
+    work.column = work.tile.n * columns + (swap_ab ? work.first_token : 0);
     return true;
   }
 
@@ -36,8 +36,8 @@ class CtaTiles {
   atom::ClusterCoord at_;
 };
 
-template <int rows, int columns, bool swapped, class Scheduler>
-WW_DEVICE CtaTiles<Scheduler, rows, columns, swapped> cta_tiles(const Scheduler& scheduler,
+template <int rows, int columns, bool swap_ab, class Scheduler>
+WW_DEVICE CtaTiles<Scheduler, rows, columns, swap_ab> cta_tiles(const Scheduler& scheduler,
                                                                 const atom::ClusterShape& cluster,
                                                                 atom::ClusterCoord at) {
   return {scheduler, cluster, at};

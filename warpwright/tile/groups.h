@@ -83,7 +83,7 @@ struct GroupedTiles {
   int tokens = 1;        ///< of a cluster tile
   int limit = 0;         ///< token tiles that offsets in order can give, at most
   int band = 1;          ///< token tiles of a group that are taken together
-  bool swapped = false;  ///< the tokens are the product's columns
+  bool swap_ab = false;  ///< the tokens are the product's columns
   Divisor by_tokens;
   Divisor by_weights;  ///< divides by the cluster tiles along the weights
   Divisor by_band;
@@ -97,7 +97,7 @@ struct GroupedTiles {
         tokens(cluster_tokens),
         limit(static_cast<int>(most_token_tiles(o.total(), o.groups(), cluster_tokens))),
         band(band_tiles),
-        swapped(is_swapped),
+        swap_ab(is_swapped),
         by_tokens(cluster_tokens),
         by_weights(weight_tiles),
         by_band(band_tiles),
@@ -148,14 +148,14 @@ constexpr TileOfGroup in_group(const GroupedTiles& t, int tiles, int index) {
   return {start + rest - weight * width, weight};
 }
 
-/// The cluster tile `index` of the line, of `k_blocks` K blocks, which lies in group `g` with
+/// The cluster tile `index` of the line, of `k_tiles` k_tiles, which lies in group `g` with
 /// `tiles` token tiles, `before` of them in earlier groups.
 constexpr Work whole_tile(const GroupedTiles& t, int g, const GroupSpan& span, int before,
-                          int tiles, int index, int k_blocks) {
+                          int tiles, int index, int k_tiles) {
   const TileOfGroup at = in_group(t, tiles, index - before * static_cast<int>(t.by_weights.value));
   const TilePosition tile =
-      t.swapped ? TilePosition{at.weight, at.token, g} : TilePosition{at.token, at.weight, g};
-  return {tile, 0, k_blocks, span.first, span.end};
+      t.swap_ab ? TilePosition{at.weight, at.token, g} : TilePosition{at.token, at.weight, g};
+  return {tile, 0, k_tiles, span.first, span.end};
 }
 
 /// The last i with values(i) <= value, where values do not decrease, values(from) <= value, and
@@ -175,12 +175,12 @@ constexpr int last_not_above(int from, int to, int value, const Values& values) 
 
 /// One group after the other. Every thread may have its own.
 template <class Numbers = StaticNumbers>
-class HorizontalGroups {
+class LinearScanGroups {
  public:
-  /// Tiles of `k_blocks` K blocks. Keeps a reference to `tiles`.
-  WW_DEVICE HorizontalGroups(const GroupedTiles& tiles, int k_blocks,
+  /// Tiles of `k_tiles` k_tiles. Keeps a reference to `tiles`.
+  WW_DEVICE LinearScanGroups(const GroupedTiles& tiles, int k_tiles,
                              const isa::Prerequisites& ready, const Numbers& numbers = {})
-      : t_(tiles), ready_(ready), blocks_(k_blocks), numbers_(numbers) {}
+      : t_(tiles), ready_(ready), blocks_(k_tiles), numbers_(numbers) {}
 
   /// The cluster's next tile; false when there is none.
   WW_DEVICE bool next(Work& work) {
@@ -212,12 +212,12 @@ class HorizontalGroups {
 /// 32 groups at a step: lane l of a warp knows group l of them. All lanes of a warp have one
 /// together.
 template <class Numbers = StaticNumbers>
-class BallotGroups {
+class WarpScanGroups {
  public:
-  /// As HorizontalGroups.
-  WW_DEVICE BallotGroups(const GroupedTiles& tiles, int k_blocks, const isa::Prerequisites& ready,
-                         const Numbers& numbers = {})
-      : t_(tiles), ready_(ready), blocks_(k_blocks), numbers_(numbers) {
+  /// As LinearScanGroups.
+  WW_DEVICE WarpScanGroups(const GroupedTiles& tiles, int k_tiles, const isa::Prerequisites& ready,
+                           const Numbers& numbers = {})
+      : t_(tiles), ready_(ready), blocks_(k_tiles), numbers_(numbers) {
     look();
   }
 
@@ -327,15 +327,15 @@ class VerticalTable {
 
 /// Binary search over the table. Every thread may have its own.
 template <class Numbers = StaticNumbers>
-class VerticalGroups {
+class BinarySearchGroups {
  public:
-  /// As HorizontalGroups; `table` is filled.
-  WW_DEVICE VerticalGroups(const GroupedTiles& tiles, const VerticalTable& table, int k_blocks,
-                           const isa::Prerequisites& ready, const Numbers& numbers = {})
+  /// As LinearScanGroups; `table` is filled.
+  WW_DEVICE BinarySearchGroups(const GroupedTiles& tiles, const VerticalTable& table, int k_tiles,
+                               const isa::Prerequisites& ready, const Numbers& numbers = {})
       : t_(tiles),
         table_(table),
         ready_(ready),
-        blocks_(k_blocks),
+        blocks_(k_tiles),
         numbers_(numbers),
         all_(table.before(table.pieces())) {}
 

@@ -15,7 +15,7 @@
 
 namespace warpwright::tile {
 
-/// Static shares: cluster c of C has c, c + C, c + 2C, ...
+/// Static persistent tiles: cluster c of C has c, c + C, c + 2C, ...
 class StaticNumbers {
  public:
   WW_DEVICE int number() const { return next_; }
@@ -53,9 +53,9 @@ struct PlacedIndex {
 /// What `First` gives for the own index, then the answers of a pipeline::TileRing. `Who` this role
 /// is, a thread or all lanes of a warp; it reads every answer, up to the one that says no_tile.
 template <class Ring, pipeline::Reader Who, class First = OwnIndex>
-class AnsweredNumbers {
+class ClcNumbers {
  public:
-  WW_DEVICE explicit AnsweredNumbers(const Ring& ring, const First& first = {})
+  WW_DEVICE explicit ClcNumbers(const Ring& ring, const First& first = {})
       : ring_(ring), first_(first) {}
 
   WW_DEVICE int number() {
@@ -82,7 +82,7 @@ class AnsweredNumbers {
 /// cluster waits while there are tiles. They are written by st.async, of the generic proxy: a read
 /// that is over needs no more than an arrival at CTA scope, as in pipeline::TmaPipeline; one at
 /// cluster scope would cost a memory barrier for every reader and tile.
-struct DrawnNumbers {
+struct DynamicNumbers {
   static constexpr isa::Scope reading = isa::Scope::cta;
 
   WW_DEVICE static int load(isa::SharedAddress answer, isa::Site site) {

@@ -92,7 +92,7 @@ constexpr TilePosition position(const PreparedRaster& p, int index) {
   return r.along_m ? TilePosition{a, b, batch} : TilePosition{b, a, batch};
 }
 
-/// A share of one tile: its K blocks from `first` to before `end`.
+/// A share of one tile: its k_tiles from `first` to before `end`.
 struct Work {
   TilePosition tile;  ///< in CTA tiles, when CtaTiles (tile/cta_tiles.h) gives it
   int first = 0;
@@ -111,9 +111,9 @@ struct Work {
 template <class Numbers = StaticNumbers>
 class Persistent {
  public:
-  /// Tiles of `k_blocks` K blocks. Keeps a reference to `raster`.
-  WW_DEVICE Persistent(const PreparedRaster& raster, int k_blocks, const Numbers& numbers = {})
-      : raster_(raster), blocks_(k_blocks), numbers_(numbers) {}
+  /// Tiles of `k_tiles` k_tiles. Keeps a reference to `raster`.
+  WW_DEVICE Persistent(const PreparedRaster& raster, int k_tiles, const Numbers& numbers = {})
+      : raster_(raster), blocks_(k_tiles), numbers_(numbers) {}
 
   /// The cluster's next tile; false when there is none.
   WW_DEVICE bool next(Work& work) {

@@ -18,11 +18,11 @@
 
 namespace warpwright::tile {
 
-/// How the tiles are shared: the first `whole` are not, and the line of the others' K blocks is cut
+/// How the tiles are shared: the first `whole` are not, and the line of the others' k_tiles is cut
 /// into `pieces`, of which the first `longer` have `each` + 1 blocks.
 struct SplitPlan {
   int clusters = 0;
-  int blocks = 0;  ///< K blocks of a tile
+  int blocks = 0;  ///< k_tiles of a tile
   int whole = 0;   ///< tiles, a multiple of the clusters
   int pieces = 0;  ///< for as many clusters, from the first on
   int each = 0;
@@ -32,15 +32,15 @@ struct SplitPlan {
   Divisor by_longer;  ///< divides by each + 1
 
   constexpr SplitPlan() = default;
-  /// `tiles` * `k_blocks` must be below 2^31; no cluster gets more than one piece of a tile's line.
-  constexpr SplitPlan(int tiles, int k_blocks, int cluster_count)
+  /// `tiles` * `k_tiles` must be below 2^31; no cluster gets more than one piece of a tile's line.
+  constexpr SplitPlan(int tiles, int k_tiles, int cluster_count)
       : clusters(cluster_count),
-        blocks(k_blocks),
+        blocks(k_tiles),
         whole(whole_tiles(tiles, cluster_count)),
         pieces(piece_count(tiles, cluster_count)),
-        each((tiles - whole) * k_blocks / pieces),
-        longer((tiles - whole) * k_blocks % pieces),
-        by_blocks(k_blocks > 0 ? k_blocks : 1),
+        each((tiles - whole) * k_tiles / pieces),
+        longer((tiles - whole) * k_tiles % pieces),
+        by_blocks(k_tiles > 0 ? k_tiles : 1),
         by_each(each > 0 ? each : 1),
         by_longer(each + 1) {}
 
@@ -56,8 +56,8 @@ struct SplitPlan {
 };
 
 /// The plan of tiles that all go whole.
-constexpr SplitPlan whole_tiles(int tiles, int k_blocks, int clusters) {
-  SplitPlan plan(0, k_blocks, clusters);
+constexpr SplitPlan whole_tiles(int tiles, int k_tiles, int clusters) {
+  SplitPlan plan(0, k_tiles, clusters);
   plan.whole = tiles;
   return plan;
 }
@@ -122,14 +122,14 @@ class SplitPersistent {
 };
 
 /// The scheduler of clusters whose CTAs share every tile along K: cluster c of C takes the tiles c,
-/// c + C, ..., and its CTA of rank r of R the r-th of R parts of their K blocks.
+/// c + C, ..., and its CTA of rank r of R the r-th of R parts of their k_tiles.
 class ClusterSplit {
  public:
   /// Keeps a reference to `raster`.
-  WW_DEVICE ClusterSplit(const PreparedRaster& raster, int k_blocks, int ctas)
+  WW_DEVICE ClusterSplit(const PreparedRaster& raster, int k_tiles, int ctas)
       : raster_(raster),
-        first_(k_blocks * isa::cluster_rank() / ctas),
-        end_(k_blocks * (isa::cluster_rank() + 1) / ctas),
+        first_(k_tiles * isa::cluster_rank() / ctas),
+        end_(k_tiles * (isa::cluster_rank() + 1) / ctas),
         next_(isa::cluster_index()),
         step_(isa::cluster_count()) {}
 

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "warpwright/facts/packed_weights.h"
-#include "warpwright/plan/problem.h"
+#include "warpwright/plan/product/problem.h"
 
 namespace warpwright::weights {
 

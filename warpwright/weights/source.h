@@ -11,7 +11,7 @@
 
 #include "warpwright/facts/packed_weights.h"
 #include "warpwright/layout/value.h"
-#include "warpwright/plan/problem.h"
+#include "warpwright/plan/product/problem.h"
 
 namespace warpwright::weights {
 

@@ -6,7 +6,7 @@
 
 #include "warpwright/facts/packed_weights.h"
 #include "warpwright/numeric/float_format.h"
-#include "warpwright/plan/problem.h"
+#include "warpwright/plan/product/problem.h"
 
 namespace warpwright::weights {
 

@@ -107,8 +107,8 @@ std::vector<Case> cases() {
                                       scale_d(p);
                                     })},
       {"e4m3, row scales", narrow(Scaling::row_column, Accumulation::fast)},
-      {"e4m3, block scales", narrow(Scaling::block, Accumulation::promoted)},
-      {"e4m3, block scales, odd M", narrow(Scaling::block, Accumulation::promoted, 131), false},
+      {"e4m3, block scales", narrow(Scaling::blockwise, Accumulation::promoted)},
+      {"e4m3, block scales, odd M", narrow(Scaling::blockwise, Accumulation::promoted, 131), false},
   };
 }
 
@@ -116,7 +116,7 @@ std::vector<Case> cases() {
 reference::Tolerance loose(const GemmOperands& o) {
   GemmOperands fast = o;
   fast.accumulation = Accumulation::fast;
-  if (o.scaling == Scaling::block) fast.scaling = Scaling::none;
+  if (o.scaling == Scaling::blockwise) fast.scaling = Scaling::none;
   return {reference::lost_share(fast, 1)};
 }
 
@@ -265,7 +265,7 @@ TEST(BenchOnGpu, AWrongElementIsSeen) {
 
 TEST(BenchOnGpu, AWrongScaleIsSeen) {
   if (device::cuda_devices().empty()) GTEST_SKIP() << kNoDevice;
-  const GemmProblem problem = narrow(Scaling::block, Accumulation::promoted);
+  const GemmProblem problem = narrow(Scaling::blockwise, Accumulation::promoted);
   const Buffers buffers(problem);
   const auto library = CublasLt::make(buffers.sets.all(), 1);
   if (!library) GTEST_SKIP() << "did not run: " << library.reason();

@@ -28,7 +28,7 @@ TEST(GroupedCommandOnGpu, EveryScalingIsRight) {
                           {"--dtype", "e4m3", "--scaling", "tensor"},
                           {"--dtype", "e4m3", "--scaling", "group", "--offsets", "int64"},
                           {"--dtype", "e4m3", "--scaling", "row-column"},
-                          {"--dtype", "e4m3", "--scaling", "block"}}) {
+                          {"--dtype", "e4m3", "--scaling", "blockwise"}}) {
     for (const char* tokens : {"skew:1", "7", "0,0,500,3,0,1,129,64"}) {
       const CliResult r = run_cli(
           joined({"grouped", "--groups", "8", "--tokens", tokens, "--total", "900", "--n", "520",

@@ -11,12 +11,12 @@
 #include <utility>
 #include <vector>
 
-#include "cli/commands/devices_command.h"
+#include "cli/commands/machine/devices_command.h"
 #include "cli/pictures/grid_svg.h"
 #include "cli/pictures/perfetto.h"
 #include "cli/pictures/timeline_svg.h"
 #include "cli/reports/bench_report.h"
-#include "warpwright/plan/known_devices.h"
+#include "warpwright/plan/cost/known_devices.h"
 
 namespace warpwright::cli {
 namespace {
@@ -166,7 +166,7 @@ model::Trace two_tiles() {
     const int track = builder.add_track(model::TraceTrack::Kind::role, sm, "epilogue");
     builder.track(track).sm = sm;
     builder.begin(track, 100 * sm, "tile m 0 n " + std::to_string(sm));
-    builder.begin(track, 100 * sm + 10, "epilogue chunk 0");
+    builder.begin(track, 100 * sm + 10, "epilogue subtile 0");
     builder.end(track, 100 * sm + 60);
     builder.end(track, 100 * sm + 90);
   }

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "../problem.h"
-#include "warpwright/plan/plan.h"
+#include "warpwright/plan/search/plan.h"
 #include "warpwright/reference/formulas.h"
 #include "warpwright/reference/tolerance.h"
 
@@ -204,7 +204,7 @@ class Arena {
     place(operands_.a, first, end, false, 1);
     place(operands_.b, 0, c.n, false, 2);
     if (c.scaling != Scaling::none) {
-      const bool by_token = c.scaling == Scaling::row_column || c.scaling == Scaling::block;
+      const bool by_token = c.scaling == Scaling::row_column || c.scaling == Scaling::blockwise;
       place(operands_.scale_a, by_token ? first : 0, by_token ? end : operands_.scale_a.rows, true,
             3);
       place(operands_.scale_b, 0, operands_.scale_b.rows, true, 4);
@@ -335,7 +335,7 @@ class Arena {
         b = {nullptr, DType::f32, c.n,           1,
              stride,  1,          group_count(), c.shares_b ? 0 : c.n * stride + 3};
         return;
-      case Scaling::block: {
+      case Scaling::blockwise: {
         const std::int64_t rows = (c.n + 127) / 128;
         a = {nullptr, DType::f32, c.m, blocks, 1, (c.m + 3) / 4 * 4};
         if (c.seed % 2 == 1) a = {nullptr, DType::f32, c.m, blocks, blocks};

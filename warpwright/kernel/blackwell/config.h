@@ -48,9 +48,9 @@ constexpr int launch_registers(const BlackwellConfig& c) {
   return launch_registers(threads(c), 1);
 }
 
-/// Whether the tiles come from launch control.
+/// Whether the tiles come from CLC.
 constexpr bool asks_for_tiles(const BlackwellConfig& c) {
-  return c.tiles == TileSource::launch_control;
+  return c.tiles == TileSource::clc;
 }
 constexpr int ctas_of_mma(const BlackwellConfig& c) {
   return c.pair ? 2 : 1;
@@ -117,7 +117,7 @@ constexpr pipeline::UmmaPipelineShape mainloop_shape(const BlackwellConfig& c) {
 constexpr pipeline::UmmaAccumulatorShape accumulator_shape(const BlackwellConfig& c) {
   return {c.accumulators, epilogue_warps, c.pair};
 }
-/// Who reads the answers of launch control: in every CTA the scheduler, the load thread and the
+/// Who reads the answers of CLC: in every CTA the scheduler, the load thread and the
 /// epilogue warps, and the thread that issues MMAs.
 constexpr pipeline::TileRingShape tile_ring_shape(const BlackwellConfig& c) {
   return {2, 2 + epilogue_warps, 1, c.pair};
@@ -128,7 +128,7 @@ struct BlackwellSmemMap {
   int a = 0;             ///< stages of A
   int b = 0;             ///< stages of B
   int epilogue = 0;      ///< buffers of the epilogue warps
-  int tiles = 0;         ///< the ring of tiles from launch control
+  int tiles = 0;         ///< the ring of tiles from CLC
   int barriers = 0;      ///< full and empty of the main loop
   int c_barriers = 0;    ///< one a buffer, for loads of C
   int accumulators = 0;  ///< full and empty of the accumulators, and the one for the end
@@ -176,7 +176,7 @@ constexpr const char* config_fault(const BlackwellConfig& c) {
   const char* const fault = atom::umma_fault(mma_atom(c, sample_type(c.kind), sample_type(c.kind)));
   if (fault != nullptr) return fault;
   if (const char* wrong = epilogue_fault(c)) return wrong;
-  if (chunk_row_bytes(c) != 128) return "tile_n must be whole epilogue buffers";
+  if (subtile_row_bytes(c) != 128) return "tile_n must be whole epilogue buffers";
   if (c.accumulators < 1 || tmem_columns(c) == 0) {
     return "the accumulators need more than the 512 columns of tensor memory";
   }

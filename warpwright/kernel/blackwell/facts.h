@@ -19,7 +19,7 @@ inline std::vector<DType> types_of(atom::UmmaKind kind) {
 
 /// The facts of the kernel `name` of this configuration.
 inline KernelFacts facts(const char* name, const BlackwellConfig& c) {
-  const bool controlled = c.tiles == TileSource::launch_control;
+  const bool controlled = c.tiles == TileSource::clc;
   const int registers = launch_registers(c);
   const BlackwellSmemMap map = smem_map(c);
   KernelFacts f;
@@ -31,7 +31,7 @@ inline KernelFacts facts(const char* name, const BlackwellConfig& c) {
   f.result = c.result;
   if (c.pair) f.features.emplace_back("pairs of SMs");
   if (c.tiles == TileSource::one_tile) f.features.emplace_back("one tile a cluster");
-  if (controlled) f.features.emplace_back("launch control");
+  if (controlled) f.features.emplace_back("CLC");
   if (c.accumulators > 1) f.features.push_back(std::to_string(c.accumulators) + " accumulators");
   f.clusters.clear();
   for (const atom::ClusterShape& cluster : blackwell_clusters) {
@@ -59,7 +59,7 @@ inline KernelFacts facts(const char* name, const BlackwellConfig& c) {
                      : "one lane issues the MMAs; owns the tensor memory"}};
   if (controlled) {
     f.roles.push_back({"scheduler", scheduler_warp, scheduler_warp, registers,
-                       "one lane asks launch control for the next tile"});
+                       "one lane asks CLC for the next tile"});
   }
   f.roles.push_back({"idle", controlled ? 3 : 2, 3, registers, "nothing"});
   f.roles.push_back({"epilogue", first_epilogue_warp, first_epilogue_warp + epilogue_warps - 1,

@@ -5,7 +5,7 @@
 //   load         0       one lane: TMA loads of A and B into a ring of stages
 //   mma          1       one lane (of a pair: of the even CTA) issues the MMAs; the warp owns the
 //                        tensor memory
-//   scheduler    2       one lane asks launch control for tiles, where the tiles come from there
+//   scheduler    2       one lane asks CLC for tiles, where the tiles come from there
 //   (idle)       3
 //   epilogue     4..7    tensor memory -> registers -> shared memory -> D, 32 rows a warp
 //
@@ -39,7 +39,7 @@
 #include "warpwright/kernel/blackwell/params.h"
 #include "warpwright/kernel/epilogue.h"
 #include "warpwright/kernel/roles.h"
-#include "warpwright/tile/launch_controlled.h"
+#include "warpwright/tile/clc_tiles.h"
 #include "warpwright/tile/raster.h"
 
 namespace warpwright::kernel {
@@ -159,12 +159,12 @@ class BlackwellGemm {
       const isa::Mark tile_mark("tile m % n %", work.tile.m, work.tile.n);
       const int row_a = work.row + a_slice;
       const int row_b = work.column + half * tile_b(cfg).rows + b_slice;
-      for (int block = 0; block < p.walk.k_blocks; ++block) {
-        const isa::Mark block_mark("k block %", block);
+      for (int k_tile = 0; k_tile < p.walk.k_tiles; ++k_tile) {
+        const isa::Mark block_mark("k_tile %", k_tile);
         const isa::SharedAddress full = cta.mainloop.acquire(state);
         const isa::SharedAddress a = cta.base + smem.a + state.stage * a_bytes + a_slice * span;
         const isa::SharedAddress b = cta.base + smem.b + state.stage * b_bytes + b_slice * span;
-        const int k = block * tile_k(cfg);
+        const int k = k_tile * tile_k(cfg);
         isa::tensor_load_to<ctas>(a_ctas, a, p.operands.a, full,
                                   isa::Coords{k, row_a, work.tile.batch * p.operands.a_batch});
         isa::tensor_load_to<ctas>(b_ctas, b, p.operands.b, full,
@@ -173,7 +173,7 @@ class BlackwellGemm {
       }
     }
     isa::launch_dependents();
-    cta.mainloop.drain(state);
+    cta.mainloop.producer_tail(state);
   }
 
   // One warp: allocates the tensor memory, multiplies, and frees it when nobody needs it any more.
@@ -209,26 +209,26 @@ class BlackwellGemm {
     pipeline::PipelineState state;
     pipeline::PipelineState accumulator;
     while (tiles.next(work)) {
-      if (p.walk.k_blocks == 0) continue;
+      if (p.walk.k_tiles == 0) continue;
       const isa::Mark tile_mark("tile m % n %", work.tile.m, work.tile.n);
       cta.accumulators.acquire(accumulator);
       const isa::TmemAddress d = tmem + accumulator.stage * accumulator_columns(cfg);
-      for (int block = 0; block < p.walk.k_blocks; ++block) {
-        const isa::Mark block_mark("k block %", block);
+      for (int k_tile = 0; k_tile < p.walk.k_tiles; ++k_tile) {
+        const isa::Mark block_mark("k_tile %", k_tile);
         cta.mainloop.wait(state);
-        multiply_block(p, cta, d, state, block > 0);
+        multiply_k_tile(p, cta, d, state, k_tile > 0);
         cta.mainloop.release(state);
         state.advance(cfg.stages);
       }
       cta.accumulators.commit(accumulator);
       accumulator.advance(cfg.accumulators);
     }
-    cta.accumulators.drain(accumulator);
+    cta.accumulators.producer_tail(accumulator);
   }
 
-  // One K block: the MMAs on the operands of a stage. The first of a tile overwrites D.
-  WW_DEVICE static void multiply_block(const Params& p, const Cta& cta, isa::TmemAddress d,
-                                       const pipeline::PipelineState& state, bool accumulate) {
+  // One k_tile: the MMAs on the operands of a stage. The first of a tile overwrites D.
+  WW_DEVICE static void multiply_k_tile(const Params& p, const Cta& cta, isa::TmemAddress d,
+                                        const pipeline::PipelineState& state, bool accumulate) {
     constexpr BlackwellConfig cfg = Tag::config;
     constexpr atom::OperandTile a = tile_a(cfg);
     constexpr atom::OperandTile b = tile_b(cfg);
@@ -236,10 +236,10 @@ class BlackwellGemm {
         atom::descriptor(a, cta.base + smem.a + state.stage * atom::tile_bytes(a)));
     const std::uint64_t b0 = atom::encode_umma(
         atom::descriptor(b, cta.base + smem.b + state.stage * atom::tile_bytes(b)));
-    WW_UNROLL for (int step = 0; step < atom::step_count(a); ++step) {
-      isa::tcgen05_mma<cfg.kind, ctas>(d, atom::advance(a0, atom::step_offset<a>(step)),
-                                       atom::advance(b0, atom::step_offset<b>(step)), p.instruction,
-                                       accumulate || step > 0);
+    WW_UNROLL for (int k_block = 0; k_block < atom::k_block_count(a); ++k_block) {
+      isa::tcgen05_mma<cfg.kind, ctas>(d, atom::advance(a0, atom::k_block_offset<a>(k_block)),
+                                       atom::advance(b0, atom::k_block_offset<b>(k_block)),
+                                       p.instruction, accumulate || k_block > 0);
     }
   }
 
@@ -258,8 +258,8 @@ class BlackwellGemm {
       store.begin(work, 32 * warp);
       if (p.operands.k > 0) cta.accumulators.wait(accumulator);
       const isa::TmemAddress from = tmem + accumulator.stage * accumulator_columns(cfg);
-      store.write_from([&](int chunk, int /*half*/, float(&value)[Epilogue::values]) {
-        fetch(from, chunk, value);
+      store.write_from([&](int subtile, int /*half*/, float(&value)[Epilogue::values]) {
+        fetch(from, subtile, value);
       });
       if (p.operands.k > 0) {
         cta.accumulators.release(accumulator);
@@ -270,13 +270,14 @@ class BlackwellGemm {
     store.drain();
   }
 
-  // A thread's accumulator values of a chunk of 16 rows. The registers of a load are spread like
+  // A thread's accumulator values of a subtile of 16 rows. The registers of a load are spread like
   // those of a wgmma, which is what the epilogue expects.
-  WW_DEVICE static void fetch(isa::TmemAddress from, int chunk, float (&value)[Epilogue::values]) {
+  WW_DEVICE static void fetch(isa::TmemAddress from, int subtile,
+                              float (&value)[Epilogue::values]) {
     isa::Fragment<float, Epilogue::values> loaded;
     isa::tcgen05_load<isa::TmemShape::lanes16>(
-        loaded, from + atom::tmem_address(warp_rows * (chunk / Epilogue::row_chunks),
-                                          chunk % Epilogue::row_chunks * Epilogue::columns));
+        loaded, from + atom::tmem_address(warp_rows * (subtile / Epilogue::row_subtiles),
+                                          subtile % Epilogue::row_subtiles * Epilogue::columns));
     isa::tcgen05_wait_load(loaded);
     WW_UNROLL for (int i = 0; i < Epilogue::values; ++i) value[i] = loaded[i];
   }

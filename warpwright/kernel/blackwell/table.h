@@ -40,8 +40,8 @@ inline constexpr BlackwellConfig shapes[] = {
     pair(256),
     persistent(TileSource::static_persistent, one(128)),
     persistent(TileSource::static_persistent, pair(256)),
-    persistent(TileSource::launch_control, one(128)),
-    persistent(TileSource::launch_control, pair(256)),
+    persistent(TileSource::clc, one(128)),
+    persistent(TileSource::clc, pair(256)),
 };
 inline constexpr atom::UmmaKind kinds[] = {atom::UmmaKind::f16, atom::UmmaKind::f8f6f4};
 inline constexpr DType results[] = {DType::bf16, DType::f16, DType::f32};

@@ -21,9 +21,9 @@ namespace warpwright::kernel {
 
 /// Where the sums are kept.
 enum class Sums : std::uint8_t {
-  tensor_core,   ///< in wgmma's accumulators, from the first K block to the last
-  promoted,      ///< added to float32 registers after every K block (128 of fp8), or group
-  block_scaled,  ///< the same, times the scales of the block (of packed weights: of tokens alone)
+  tensor_core,  ///< in wgmma's accumulators, from the first k_tile to the last
+  promoted,     ///< added to float32 registers after every k_tile (128 of fp8), or group
+  blockwise,    ///< the same, times the scales of the block (of packed weights: of tokens alone)
 };
 
 /// A or B, as the tensor cores multiply it.
@@ -41,8 +41,8 @@ struct SharedOperands {
   Sums sums = Sums::tensor_core;
   /// Its A is the caller's B, so that few tokens lie on wgmma's N, which may be as small as 8, and
   /// its rows are the columns of D.
-  bool swapped = false;
-  int k_spans = 1;  ///< 128-byte spans along K of a stage: more make a barrier serve more copies
+  bool swap_ab = false;
+  int k_atoms = 1;  ///< 128-byte spans along K of a stage: more make a barrier serve more copies
 
   friend constexpr bool operator==(const SharedOperands&, const SharedOperands&) = default;
 };
@@ -50,7 +50,7 @@ struct SharedOperands {
 /// How packed weights are multiplied: their GroupSums, and exact ones in a way.
 enum class PackedSums : std::uint8_t {
   exact,
-  exact_by_two,     ///< two groups at once, of stages of two K blocks
+  exact_by_two,     ///< two groups at once, of stages of two k_tiles
   exact_in_halves,  ///< in two passes over the tokens, so that half of the products wait
   exact_scaled,     ///< times the block scales of the tokens
   chained,
@@ -70,9 +70,9 @@ struct PackedOperands {
 /// A producer loads, and the sums of a tile are its CTA's alone.
 struct Whole {
   bool in_turns = false;  ///< Schedule::pingpong
-  bool drawn = false;     ///< with a counter; a launch without one walks static shares
+  bool drawn = false;     ///< with a counter; a launch without one walks static persistent tiles
   Grouping grouped = Grouping::none;
-  bool group_maps = false;  ///< a map a group
+  bool group_maps = false;  ///< per-group tensor maps
 
   friend constexpr bool operator==(const Whole&, const Whole&) = default;
 };
@@ -123,21 +123,21 @@ constexpr DType stored_a(const GemmConfig& c) {
   return packed_a(c) ? DType::s4 : operand_a(c).type;
 }
 constexpr bool is_swapped(const GemmConfig& c) {
-  return packed_a(c) || c.operands.as<SharedOperands>().swapped;
+  return packed_a(c) || c.operands.as<SharedOperands>().swap_ab;
 }
 /// Exact sums of packed weights are promoted, or block scaled; others stay in the tensor core.
 constexpr Sums sums_of(const GemmConfig& c) {
   if (!packed_a(c)) return c.operands.as<SharedOperands>().sums;
   const PackedSums sums = c.operands.as<PackedOperands>().sums;
   if (sums >= PackedSums::chained) return Sums::tensor_core;
-  return sums == PackedSums::exact_scaled ? Sums::block_scaled : Sums::promoted;
+  return sums == PackedSums::exact_scaled ? Sums::blockwise : Sums::promoted;
 }
 /// Or in the accumulators.
 constexpr bool sums_in_registers(const GemmConfig& c) {
   return sums_of(c) != Sums::tensor_core;
 }
 constexpr bool is_block_scaled(const GemmConfig& c) {
-  return sums_of(c) == Sums::block_scaled;
+  return sums_of(c) == Sums::blockwise;
 }
 /// Of packed weights: kernel/hopper/decode/ has a file for each.
 constexpr GroupSums group_sums(const GemmConfig& c) {
@@ -158,8 +158,8 @@ constexpr int in_flight(const GemmConfig& c) {
 constexpr int passes(const GemmConfig& c) {
   return c.operands.as<PackedOperands>().sums == PackedSums::exact_in_halves ? 2 : 1;
 }
-constexpr int k_spans(const GemmConfig& c) {
-  return packed_a(c) ? in_flight(c) : c.operands.as<SharedOperands>().k_spans;
+constexpr int k_atoms(const GemmConfig& c) {
+  return packed_a(c) ? in_flight(c) : c.operands.as<SharedOperands>().k_atoms;
 }
 
 // --- its walk -----------------------------------------------------------------------------------
@@ -184,7 +184,7 @@ constexpr bool is_grouped(const GemmConfig& c) {
 constexpr bool has_group_maps(const GemmConfig& c) {
   return c.walk.as<Whole>().group_maps;
 }
-constexpr bool draws_tiles(const GemmConfig& c) {
+constexpr bool is_dynamic_persistent(const GemmConfig& c) {
   return c.walk.as<Whole>().drawn;
 }
 constexpr bool takes_turns(const GemmConfig& c) {
@@ -194,8 +194,8 @@ constexpr Schedule schedule_of(const GemmConfig& c) {
   if (!has_producer(c)) return Schedule::multistage;
   return takes_turns(c) ? Schedule::pingpong : Schedule::cooperative;
 }
-/// A group may end in the middle of a tile, so only kernels with a map a group store by the copy
-/// engine; nor is there one for a part of a tile.
+/// A group may end in the middle of a tile, so only kernels with per-group tensor maps store by
+/// TMA; nor is there one for a part of a tile.
 constexpr Store store_of(const GemmConfig& c) {
   if (has_group_maps(c)) return Store::tensor_per_group;
   return is_grouped(c) || shares_cluster_k(c) ? Store::lanes : Store::tensor;
@@ -211,7 +211,7 @@ constexpr int span_k(const GemmConfig& c) {
 }
 /// K of a stage.
 constexpr int tile_k(const GemmConfig& c) {
-  return k_spans(c) * span_k(c);
+  return k_atoms(c) * span_k(c);
 }
 
 /// Whether other warpgroups of the SM leave a consumer few registers.
@@ -251,7 +251,7 @@ constexpr GemmConfig::operator EpilogueShape() const {
           .warps = consumer_warps(*this),
           .row_atoms = kernel::row_atoms(*this),
           .row_atom_step = 64,
-          .swapped = is_swapped(*this),
+          .swap_ab = is_swapped(*this),
           .gated = gated,
           .store = store_of(*this),
           .buffers = buffers,
@@ -317,7 +317,7 @@ constexpr int most_packed_tile(const GemmConfig& c) {
 }
 /// Bytes of A in a stage.
 constexpr int stage_a_bytes(const GemmConfig& c) {
-  if (packed_a(c)) return c.tile_m / packed::kTileRows * k_spans(c) * most_packed_tile(c);
+  if (packed_a(c)) return c.tile_m / packed::kTileRows * k_atoms(c) * most_packed_tile(c);
   return atom::tile_bytes(tile_a(c));
 }
 
@@ -342,7 +342,7 @@ constexpr int copied_scales(const GemmConfig& c) {
 constexpr int scale_bytes(const GemmConfig& c) {
   return ((copied_scales(c) + weight_scales(c)) * 4 + 127) / 128 * 128;
 }
-/// Whether the copy engine may bring the vector, where its layout allows: not in small tiles, whose
+/// Whether TMA may bring the vector, where its layout allows: not in small tiles, whose
 /// products wait for memory, and would wait for one copy more.
 constexpr bool copies_scales(const GemmConfig& c) {
   return is_block_scaled(c) && !is_swapped(c) && c.tile_m >= 128;
@@ -355,8 +355,8 @@ struct SmemMap {
   int b = 0;           ///< stages of B
   int epilogue = 0;    ///< buffers of all consumer warps
   int scales = 0;      ///< stages of block scales
-  int groups = 0;      ///< the table of a vertical search
-  int tiles = 0;       ///< the ring of tiles that are drawn
+  int groups = 0;      ///< the table of a binary search
+  int tiles = 0;       ///< the ring of dynamic persistent tiles
   int barriers = 0;    ///< full and empty of the main loop
   int c_barriers = 0;  ///< one a buffer, for loads of C
   int turns = 0;       ///< one a consumer warpgroup (ping-pong)
@@ -364,13 +364,13 @@ struct SmemMap {
 };
 
 constexpr int group_table_bytes(const GemmConfig& c) {
-  if (grouping(c) != Grouping::vertical) return 0;
+  if (grouping(c) != Grouping::binary_search) return 0;
   return (tile::VerticalTable::bytes(threads(c)) + 15) / 16 * 16;
 }
 
 /// Who must know the next tile: in every CTA the scheduler, the producer, the warp that fetches
 /// scales and all consumer warps, which count the stages of each other's tiles when they take
-/// turns. Four answers, because with few K blocks the producer is some tiles ahead.
+/// turns. Four answers, because with few k_tiles the producer is some tiles ahead.
 constexpr pipeline::TileRingShape tile_ring_shape(const GemmConfig& c) {
   return {4, 2 + (is_block_scaled(c) ? 1 : 0) + consumer_warps(c)};
 }
@@ -384,7 +384,8 @@ constexpr SmemMap smem_map(const GemmConfig& c) {
   map.scales = map.epilogue + epilogue_bytes(c);
   map.groups = map.scales + c.stages * scale_bytes(c);
   map.tiles = map.groups + group_table_bytes(c);
-  map.barriers = map.tiles + (draws_tiles(c) ? pipeline::ring_bytes(tile_ring_shape(c)) : 0);
+  map.barriers =
+      map.tiles + (is_dynamic_persistent(c) ? pipeline::ring_bytes(tile_ring_shape(c)) : 0);
   map.c_barriers = map.barriers + pipeline::barrier_bytes(c.stages);
   map.turns = map.c_barriers + c_barrier_bytes(c);
   map.bytes = map.turns + c.consumer_warpgroups * 8;
@@ -431,7 +432,7 @@ constexpr bool fits_smem(const GemmConfig& c) {
 constexpr const char* role_of_warp(const GemmConfig& c, int warp) {
   if (has_producer(c) && warp == 0) return "producer";
   if (has_producer(c) && warp == 1 && is_block_scaled(c)) return "scales";
-  if (draws_tiles(c) && warp == drawing_warp) return "scheduler";
+  if (is_dynamic_persistent(c) && warp == drawing_warp) return "scheduler";
   if (warp < first_consumer_warp(c)) return "idle";
   constexpr const char* consumers[] = {"consumer 0", "consumer 1", "consumer 2", "consumer 3"};
   return consumers[(warp - first_consumer_warp(c)) / 4 % 4];

@@ -24,7 +24,7 @@ template <class Tag>
 using MainloopPipeline = pipeline::TmaPipeline<StagesOf<Tag>>;
 /// The ring of the tiles that its cluster draws.
 template <class Tag>
-using TileRing = TileRingOf<Tag, tile::DrawnNumbers>;
+using TileRing = TileRingOf<Tag, tile::DynamicNumbers>;
 
 /// `base` is where shared memory begins.
 template <class Tag>
@@ -44,7 +44,8 @@ using TilesAwait = std::conditional_t<is_grouped(Tag::config), isa::Prerequisite
 
 /// What a launch takes.
 template <class Tag>
-using ParamsOf = std::conditional_t<draws_tiles(Tag::config), DrawingGemmParams, GemmParams>;
+using ParamsOf =
+    std::conditional_t<is_dynamic_persistent(Tag::config), DrawingGemmParams, GemmParams>;
 
 /// A CTA as one of its threads sees it.
 template <class Tag>
@@ -60,9 +61,9 @@ struct Cta {
 /// The numbers of the tiles that a cluster works on, for a role that is `Who`.
 template <class Tag, pipeline::Reader Who>
 WW_DEVICE auto make_numbers(const Cta<Tag>& cta) {
-  if constexpr (draws_tiles(Tag::config)) {
-    return tile::AnsweredNumbers<TileRing<Tag>, Who, tile::PlacedIndex>(tile_ring<Tag>(cta.base),
-                                                                        {cta.p.first});
+  if constexpr (is_dynamic_persistent(Tag::config)) {
+    return tile::ClcNumbers<TileRing<Tag>, Who, tile::PlacedIndex>(tile_ring<Tag>(cta.base),
+                                                                   {cta.p.first});
   } else {
     return tile::StaticNumbers();
   }
@@ -73,20 +74,20 @@ template <class Tag, pipeline::Reader Who>
 WW_DEVICE auto make_scheduler(const Cta<Tag>& cta) {
   constexpr GemmConfig cfg = Tag::config;
   const WalkParams& p = cta.p.walk;
-  if constexpr (grouping(cfg) == Grouping::horizontal) {
-    return tile::HorizontalGroups(p.groups, p.k_blocks, cta.ready, make_numbers<Tag, Who>(cta));
-  } else if constexpr (grouping(cfg) == Grouping::ballot) {
-    return tile::BallotGroups(p.groups, p.k_blocks, cta.ready, make_numbers<Tag, Who>(cta));
-  } else if constexpr (grouping(cfg) == Grouping::vertical) {
+  if constexpr (grouping(cfg) == Grouping::linear_scan) {
+    return tile::LinearScanGroups(p.groups, p.k_tiles, cta.ready, make_numbers<Tag, Who>(cta));
+  } else if constexpr (grouping(cfg) == Grouping::warp_scan) {
+    return tile::WarpScanGroups(p.groups, p.k_tiles, cta.ready, make_numbers<Tag, Who>(cta));
+  } else if constexpr (grouping(cfg) == Grouping::binary_search) {
     const tile::VerticalTable table(p.groups, cta.base + smem_map(cfg).groups, threads(cfg));
-    return tile::VerticalGroups(p.groups, table, p.k_blocks, cta.ready,
-                                make_numbers<Tag, Who>(cta));
+    return tile::BinarySearchGroups(p.groups, table, p.k_tiles, cta.ready,
+                                    make_numbers<Tag, Who>(cta));
   } else if constexpr (splits_k(cfg)) {
     return tile::SplitPersistent(p.raster, p.split);
   } else if constexpr (shares_cluster_k(cfg)) {
-    return tile::ClusterSplit(p.raster, p.k_blocks, p.cluster_k);
+    return tile::ClusterSplit(p.raster, p.k_tiles, p.cluster_k);
   } else {
-    return tile::Persistent(p.raster, p.k_blocks, make_numbers<Tag, Who>(cta));
+    return tile::Persistent(p.raster, p.k_tiles, make_numbers<Tag, Who>(cta));
   }
 }
 
@@ -102,7 +103,7 @@ using Walk = decltype(make_walk<Tag, Who>(std::declval<const Cta<Tag>&>()));
 
 /// Who looks for the tiles that are loaded: the thread that loads, or its warp together.
 template <class Tag>
-inline constexpr pipeline::Reader loading = grouping(Tag::config) == Grouping::ballot
+inline constexpr pipeline::Reader loading = grouping(Tag::config) == Grouping::warp_scan
                                                 ? pipeline::Reader::warp
                                                 : pipeline::Reader::thread;
 

@@ -26,20 +26,20 @@ inline std::vector<std::string> features(const GemmConfig& c) {
   const auto add = [&words](bool is_so, const std::string& word) {
     if (is_so && !word.empty()) words.push_back(word);
   };
-  constexpr const char* searches[] = {"", "horizontal", "vertical", "ballot"};
+  constexpr const char* searches[] = {"", "linear_scan", "binary_search", "warp_scan"};
   constexpr const char* schedules[] = {"cooperative", "pingpong", "multistage"};
   const bool a_is_mn = (is_swapped(c) ? operand_b(c) : operand_a(c)).major == atom::Major::mn;
   const bool b_is_mn = (is_swapped(c) ? operand_a(c) : operand_b(c)).major == atom::Major::mn;
   add(is_grouped(c), std::string("grouped, ") + searches[static_cast<int>(grouping(c))]);
   add(true, schedules[static_cast<int>(schedule_of(c))]);
   add(true, sums_words(c));
-  add(is_swapped(c), "swapped");
-  add(splits_k(c), "split K");
-  add(shares_cluster_k(c), "split K in a cluster");
+  add(is_swapped(c), "swap_ab");
+  add(splits_k(c), "stream-K");
+  add(shares_cluster_k(c), "split-K in a cluster");
   add(has_zero_points(c), "zero points");
   add(c.gated, "gated");
-  add(has_group_maps(c), "a map a group");
-  add(draws_tiles(c), "dynamic");
+  add(has_group_maps(c), "per-group tensor maps");
+  add(is_dynamic_persistent(c), "dynamic");
   // In BLAS's letters, as --layout has them.
   add(a_is_mn || b_is_mn, std::string("layout ") + (a_is_mn ? "T" : "N") + (b_is_mn ? "N" : "T"));
   return words;
@@ -63,7 +63,7 @@ inline KernelFacts facts(const char* name, const GemmConfig& c) {
   f.tile = {c.tile_m, c.tile_n, tile_k(c)};
   f.result_rows = is_swapped(c) ? result_columns(c) : result_rows(c);
   f.result_columns = is_swapped(c) ? result_rows(c) : result_columns(c);
-  f.swapped = is_swapped(c);
+  f.swap_ab = is_swapped(c);
   f.grouped = is_grouped(c);
   f.search = grouping(c);
   f.group_maps = has_group_maps(c);
@@ -73,7 +73,8 @@ inline KernelFacts facts(const char* name, const GemmConfig& c) {
   f.threads = threads(c);
   f.registers = launch_registers(c);
   f.ctas_per_sm = c.ctas_per_sm;
-  f.tiles = draws_tiles(c) ? TileSource::drawn : TileSource::static_persistent;
+  f.tiles =
+      is_dynamic_persistent(c) ? TileSource::dynamic_persistent : TileSource::static_persistent;
   const SmemMap map = smem_map(c);
   f.shared_bytes = map.bytes;
   f.regions = {{"A stages", map.a, map.b},
@@ -92,9 +93,9 @@ inline KernelFacts facts(const char* name, const GemmConfig& c) {
       f.roles.push_back(
           {role_of_warp(c, 1), 1, 1, producer, "fetches block scales that are not copied"});
     }
-    f.roles.push_back({"idle", scales ? 2 : 1, draws_tiles(c) ? drawing_warp - 1 : 3, producer,
-                       moves_registers(c) ? "gave their registers away" : "nothing"});
-    if (draws_tiles(c)) {
+    f.roles.push_back({"idle", scales ? 2 : 1, is_dynamic_persistent(c) ? drawing_warp - 1 : 3,
+                       producer, moves_registers(c) ? "gave their registers away" : "nothing"});
+    if (is_dynamic_persistent(c)) {
       f.roles.push_back({role_of_warp(c, drawing_warp), drawing_warp, drawing_warp, producer,
                          "one lane draws the next tile for the cluster"});
     }

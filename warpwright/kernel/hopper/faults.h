@@ -26,8 +26,8 @@ constexpr const char* operand_fault(const GemmConfig& c) {
   if (atom::tile_fault(tile_a(c)) != nullptr || atom::tile_fault(tile_b(c)) != nullptr) {
     return "a tile is not an operand of wgmma";
   }
-  if (k_spans(c) < 1 ||
-      (k_spans(c) > 1 && !packed_a(c) &&
+  if (k_atoms(c) < 1 ||
+      (k_atoms(c) > 1 && !packed_a(c) &&
        (a.major == atom::Major::mn || b.major == atom::Major::mn || sums_in_registers(c)))) {
     return "stages of several spans are of K-major operands that the tensor core sums as stored";
   }

@@ -35,12 +35,12 @@
 #include "warpwright/kernel/epilogue.h"
 #include "warpwright/kernel/hopper/cta.h"
 #include "warpwright/kernel/hopper/faults.h"
+#include "warpwright/kernel/hopper/fixup.h"
 #include "warpwright/kernel/hopper/load.h"
 #include "warpwright/kernel/hopper/mainloop.h"
 #include "warpwright/kernel/hopper/rs_mainloop.h"
 #include "warpwright/kernel/hopper/scales.h"
-#include "warpwright/kernel/hopper/shared_sums.h"
-#include "warpwright/kernel/turns.h"
+#include "warpwright/kernel/ping_pong.h"
 
 namespace warpwright::kernel {
 
@@ -109,8 +109,8 @@ struct HopperGemm {
     initialise_barriers([&] {
       Ring(base + smem.barriers, p.walk.cluster).initialise();
       if (p.output.c_by_tma) Epilogue::initialise(base + smem.c_barriers);
-      Turns<Tag>::initialise(base);
-      if constexpr (draws_tiles(config)) tile_ring<Tag>(base).initialise(p.walk.cluster);
+      MathOrder<Tag>::initialise(base);
+      if constexpr (is_dynamic_persistent(config)) tile_ring<Tag>(base).initialise(p.walk.cluster);
     });
   }
 
@@ -119,11 +119,11 @@ struct HopperGemm {
     constexpr GemmConfig cfg = Tag::config;
     if (!shares_cluster_k(cfg) && atom::cluster_size(p.walk.cluster) > 1) {
       await_cluster();
-    } else if (grouping(cfg) != Grouping::vertical) {  // the barriers of its table are enough
+    } else if (grouping(cfg) != Grouping::binary_search) {  // the barriers of its table are enough
       isa::sync_threads(threads(cfg));
     }
     const isa::Prerequisites ready = isa::wait_for_prerequisites();
-    if constexpr (grouping(cfg) == Grouping::vertical) {
+    if constexpr (grouping(cfg) == Grouping::binary_search) {
       tile::VerticalTable(p.walk.groups, base + smem.groups, threads(cfg)).fill(ready);
     }
     return ready;
@@ -158,14 +158,14 @@ struct HopperGemm {
       }
     } else {
       Loader<Tag> loader(cta_of(p, base, rank, begin()));
-      if (grouping(cfg) == Grouping::ballot || mine) loader.run(mine);
+      if (grouping(cfg) == Grouping::warp_scan || mine) loader.run(mine);
       if (mine) finish(loader);
     }
   }
 
   WW_DEVICE static void finish(const Loader<Tag>& loader) {
     isa::launch_dependents();
-    loader.drain();
+    loader.producer_tail();
   }
 
   /// The warps beside the producer.
@@ -179,7 +179,7 @@ struct HopperGemm {
         ScaleLoader<Tag>(cta_of(p, base, rank, ready)).run();
       }
     }
-    if constexpr (draws_tiles(cfg)) {
+    if constexpr (is_dynamic_persistent(cfg)) {
       if (warp == drawing_warp) {
         isa::set_role(role_of_warp(cfg, drawing_warp));
         schedule(cta_of(p, base, rank, ready), ready);
@@ -206,7 +206,7 @@ struct HopperGemm {
       for (int s = 0; s < cfg.stages; ++s) loads.step();
       consume_tiles(cta, warpgroup, loads);
       isa::launch_dependents();
-      if (loads.mine) loader.drain();
+      if (loads.mine) loader.producer_tail();
     }
   }
 
@@ -219,8 +219,8 @@ struct HopperGemm {
     MainloopOf<Tag, Loads> mainloop(cta, warpgroup, loads);
     Epilogue store(cta.p.output, cta.p.scales, cta.base + smem.epilogue, cta.base + smem.c_barriers,
                    warp);
-    Turns<Tag> turns(cta.base, warpgroup);
-    Share<Tag> share(cta, warp);
+    MathOrder<Tag> turns(cta.base, warpgroup);
+    Fixup<Tag> share(cta, warp);
     TileSums sums;
     Walk<Tag> walk = make_walk<Tag>(cta);
     tile::Work work;
@@ -246,7 +246,7 @@ struct HopperGemm {
     static constexpr bool beside = sums_in_registers(config);
     using Beside = float[beside ? row_atoms(config) : 1][beside ? config.tile_n / 2 : 1];
 
-    /// Calls `leave` when all K blocks of `work` are on their way through the tensor core.
+    /// Calls `leave` when all k_tiles of `work` are on their way through the tensor core.
     template <class Mainloop, class Leave>
     WW_DEVICE void run(Mainloop& mainloop, const tile::Work& work, const Leave& leave) {
       if (work.end == work.first) {

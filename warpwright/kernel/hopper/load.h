@@ -1,5 +1,5 @@
 // The producer of the Hopper kernels: one thread that fills the ring of stages with tiles of A and
-// B, and with the tokens' scales where they are copied, K block after K block, tile after tile.
+// B, and with the tokens' scales where they are copied, k_tile after k_tile, tile after tile.
 #pragma once
 
 #include "warpwright/isa/tensor_map.h"
@@ -79,7 +79,7 @@ class Loader {
     return true;
   }
 
-  /// Loads all K blocks of all tiles, each as soon as its stage is free; with `finds_early` the
+  /// Loads all k_tiles of all tiles, each as soon as its stage is free; with `finds_early` the
   /// first has been found. All lanes call it, or one, as `find`.
   WW_DEVICE void run(bool mine) {
     if constexpr (finds_early) {
@@ -89,7 +89,7 @@ class Loader {
     }
   }
 
-  /// Starts the loads of the next K block, as soon as its stage is free, if there is one left.
+  /// Starts the loads of the next k_tile, as soon as its stage is free, if there is one left.
   WW_DEVICE void step() {
     while (found_ && block_ == work_.end) find(true);
     if (!found_) return;
@@ -99,11 +99,11 @@ class Loader {
   }
 
   /// Waits until every stage is released, so that no peer signals this CTA after its end.
-  WW_DEVICE void drain() const { ring_.drain(state_); }
+  WW_DEVICE void producer_tail() const { ring_.producer_tail(state_); }
 
  private:
   /// One operand's part of a stage that this CTA loads: a slice of its rows, for all CTAs that
-  /// share them. What can be worked out once is: a K block is short.
+  /// share them. What can be worked out once is: a k_tile is short.
   struct Slice {
     isa::SharedAddress to = 0;  ///< in stage 0
     int in_tile = 0;            ///< its first row
@@ -163,7 +163,7 @@ class Loader {
 
   WW_DEVICE void load_block() const {
     constexpr GemmConfig cfg = Tag::config;
-    const isa::Mark mark("k block %", block_);
+    const isa::Mark mark("k_tile %", block_);
     const bool scales = copies_scales(cfg) && scales_.copies_tokens;
     int more = scales ? 4 * copied_scales(cfg) : 0;
     if constexpr (packed_a(cfg)) more += a_.bytes();
@@ -182,7 +182,7 @@ class Loader {
     }
   }
 
-  /// The K block's slice of one operand: a box of each half and span along K, or K-deep boxes of a
+  /// The k_tile's slice of one operand: a box of each half and span along K, or K-deep boxes of a
   /// span of rows.
   template <bool IsA>
   WW_DEVICE void load(const Slice& slice, isa::SharedAddress full) const {

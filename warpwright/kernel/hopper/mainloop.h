@@ -1,5 +1,5 @@
-// The main loop of the Hopper kernels: one warpgroup multiplies its rows of a tile, K block after K
-// block, out of the ring of stages.
+// The main loop of the Hopper kernels: one warpgroup multiplies its rows of a tile, k_tile after
+// k_tile, out of the ring of stages.
 #pragma once
 
 #include "warpwright/isa/memory.h"
@@ -15,7 +15,7 @@ struct NoLoads {
   WW_DEVICE void step() const {}
 };
 
-/// Loads that one lane of a warp starts between the warp's other work. All lanes call `step`.
+/// Loads that one lane of a warp starts between the warp's other work. All lanes call `k_block`.
 template <class Tag>
 struct LaneLoads {
   Loader<Tag>& loader;
@@ -47,30 +47,30 @@ class Mainloop {
         atom::low_word(atom::encode(atom::descriptor(tile_b(cfg), cta.base + smem.b))));
   }
 
-  /// Where the next tile's first K block lies in the ring.
+  /// Where the next tile's first k_tile lies in the ring.
   pipeline::PipelineState state;
 
-  /// The K blocks of `work` into the tensor core's accumulators, one group of wgmmas each, one in
+  /// The k_tiles of `work` into the tensor core's accumulators, one group of wgmmas each, one in
   /// flight while the next is issued. A stage is released when the group after it has been issued
   /// and it is read. `leave` is called when the last group has been issued.
   template <class Leave>
   WW_DEVICE void sum(const tile::Work& work, Accumulator (&accumulator)[atoms],
                      const Leave& leave) {
     constexpr GemmConfig cfg = Tag::config;
-    const int blocks = work.end - work.first;
-    isa::mark_begin("k block %", 0);
+    const int k_tiles = work.end - work.first;
+    isa::mark_begin("k_tile %", 0);
     const Operands first = operands(state.stage);
     ring_.wait(state);
     multiply(accumulator, first, false);
     isa::mark_end();
     pipeline::PipelineState previous = state;
     state.advance(cfg.stages);
-    WW_NO_UNROLL for (int block = 1; block < blocks; ++block) {
-      const isa::Mark mark("k block %", block);
+    WW_NO_UNROLL for (int k_tile = 1; k_tile < k_tiles; ++k_tile) {
+      const isa::Mark mark("k_tile %", k_tile);
       const Operands at = operands(state.stage);
       ring_.wait(state);
       multiply(accumulator, at, true);
-      isa::wgmma_wait<1>();  // the block before has been read
+      isa::wgmma_wait<1>();  // the k_tile before has been read
       ring_.release(previous);
       previous = state;
       state.advance(cfg.stages);
@@ -82,21 +82,21 @@ class Mainloop {
     loads_.step();
   }
 
-  /// The same with the accumulator of every K block added to `total`, times the block's scales
+  /// The same with the accumulator of every k_tile added to `total`, times the k_tile's scales
   /// where there are some. While one warpgroup adds, the other multiplies.
   template <class Leave>
   WW_DEVICE void sum(const tile::Work& work, Accumulator (&accumulator)[atoms],
                      float (&total)[atoms][values], const Leave& leave) {
     constexpr GemmConfig cfg = Tag::config;
-    const int blocks = work.end - work.first;
+    const int k_tiles = work.end - work.first;
     // Copies begin at multiples of four tokens, groups anywhere.
     if constexpr (copies_scales(cfg)) first_scale_ = params_.copies_tokens ? work.row % 4 : 0;
     WW_UNROLL for (int i = 0; i < atoms; ++i) {
       WW_UNROLL for (int v = 0; v < values; ++v) total[i][v] = 0;
     }
     bool landed = false;
-    for (int block = 0; block < blocks; ++block) {
-      const isa::Mark mark("k block %", block);
+    for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
+      const isa::Mark mark("k_tile %", k_tile);
       const Operands at = operands(state.stage);
       ring_.wait(state, landed);
       Scales scales{};
@@ -104,8 +104,8 @@ class Mainloop {
       multiply(accumulator, at, false);
       const pipeline::PipelineState current = state;
       state.advance(cfg.stages);
-      landed = block + 1 < blocks && ring_.try_wait(state);
-      if (block + 1 == blocks) leave();
+      landed = k_tile + 1 < k_tiles && ring_.try_wait(state);
+      if (k_tile + 1 == k_tiles) leave();
       isa::wgmma_wait<0>(accumulator);
       if constexpr (is_block_scaled(cfg)) {
         release_scales(current);
@@ -137,7 +137,7 @@ class Mainloop {
   template <atom::OperandTile tile>
   static constexpr std::uint32_t high_word = atom::high_word(encode(atom::descriptor(tile, 0)));
 
-  /// One K block: the wgmmas on the operands of the current stage, as one group; unless
+  /// One k_tile: the wgmmas on the operands of the current stage, as one group; unless
   /// `accumulate`, the first overwrites the accumulator.
   WW_DEVICE static void multiply(Accumulator (&accumulator)[atoms], const Operands& at,
                                  bool accumulate) {
@@ -149,22 +149,22 @@ class Mainloop {
     constexpr std::uint32_t a_high = high_word<tile_of_a>;
     constexpr std::uint32_t b_high = high_word<tile_of_b>;
     isa::wgmma_fence(accumulator);
-    WW_UNROLL for (int step = 0; step < atom::step_count(tile_of_a); ++step) {
+    WW_UNROLL for (int k_block = 0; k_block < atom::k_block_count(tile_of_a); ++k_block) {
       WW_UNROLL for (int i = 0; i < atoms; ++i) {
         isa::wgmma<of_a.type, of_b.type, cfg.tile_n, of_a.major, of_b.major>(
             accumulator[i],
             atom::join_words(
                 atom::advance(at.a, atom::tile_offset<tile_of_a>(atom_row(cfg, 0, i), 0) +
-                                        atom::step_offset<tile_of_a>(step)),
+                                        atom::k_block_offset<tile_of_a>(k_block)),
                 a_high),
-            atom::join_words(atom::advance(at.b, atom::step_offset<tile_of_b>(step)), b_high),
-            accumulate || step > 0);
+            atom::join_words(atom::advance(at.b, atom::k_block_offset<tile_of_b>(k_block)), b_high),
+            accumulate || k_block > 0);
       }
     }
     isa::wgmma_commit();
   }
 
-  /// A K block's scales of this thread: of its tokens, and of the tile's weights.
+  /// A k_tile's scales of this thread: of its tokens, and of the tile's weights.
   struct Scales {
     static constexpr GemmConfig cfg = Tag::config;
     // Two tokens of every row of an atom; swapped, those of two columns side by side.

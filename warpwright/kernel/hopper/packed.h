@@ -14,7 +14,7 @@ template <class Tag>
 class WeightLoader {
  public:
   static constexpr int row_tiles = Tag::config.tile_m / packed::kTileRows;
-  static constexpr int spans = k_spans(Tag::config);
+  static constexpr int spans = k_atoms(Tag::config);
   /// Read once, where one tile holds all tokens of its group as a rule.
   static constexpr bool once = Tag::config.tile_n <= 64;
 

@@ -6,7 +6,7 @@
 // q[g] and scales s[g] in the groups g of K, and tokens x (`acc` is what the tensor core sums):
 //
 //   exact     for g: total += s[g] * (q[g] x)                  products are exact; in registers
-//             ... += s[g] * t[k_tile] * (q[g] x)               t: block scales of the tokens
+//             ... += s[g] * t[k_tile] * (q[g] x)               t: k_tile scales of the tokens
 //             q[g] - z[g] for q[g]                             z: zero points
 //   chained   for g: acc = acc * s[g - 1] / s[g] + q[g] x      total = acc * s[last]
 //   folded    for g: acc = acc * u / v + e4m3(q[g] s[g] / v) x total = acc * v; then u = v
@@ -19,11 +19,11 @@
 // would serialise all wgmmas (C7514).
 //
 // A decoder is a view of the weights and of the sums. It has
-//   steps                       k32 steps that are one group of wgmmas
+//   k_blocks                       k_blocks of 32 that are one group of wgmmas
 //   accumulates                 whether they add to the group before, or overwrite its sums
 //   KTile                       what a thread has read of a k_tile
 //   begin(k, tile, stage, ...)  reads it, from a packed tile of a stage
-//   produce(k, first, ..., a)   a group's A, from step `first` of the k_tile on
+//   produce(k, first, ..., a)   a group's A, from k_block `first` of the k_tile on
 //   promote(k, pass, acc)       takes the group's products with the tokens of a pass
 // No wgmma is in flight when `run` calls these, so they may touch the accumulators. KTile is no
 // part of the decoder: arrays beside pointers would not become registers.
@@ -69,8 +69,8 @@ class RsMainloop {
     WW_UNROLL for (int i = 0; i < atoms; ++i) {
       WW_UNROLL for (int v = 0; v < values; ++v) total[i][v] = 0;
     }
-    weights_.by_group([&](auto steps) {
-      const Exact<Weights, decltype(steps)::value> decoder(weights_, token_scales_, total);
+    weights_.by_group([&](auto k_blocks) {
+      const Exact<Weights, decltype(k_blocks)::value> decoder(weights_, token_scales_, total);
       if constexpr (in_flight(config) > 1) {
         run_by_two(work, accumulators, decoder, leave);
       } else {
@@ -83,8 +83,8 @@ class RsMainloop {
   template <class Leave>
   WW_DEVICE void sum(const tile::Work& work, Accumulator (&accumulator)[atoms],
                      const Leave& leave) {
-    weights_.by_group([&](auto steps) {
-      const InTensorCore<decltype(steps)::value> decoder(weights_, unit_);
+    weights_.by_group([&](auto k_blocks) {
+      const InTensorCore<decltype(k_blocks)::value> decoder(weights_, unit_);
       run(work, accumulator, decoder, leave);
     });
     WW_UNROLL for (int i = 0; i < atoms; ++i) scale_rows(accumulator[i], unit_[i]);
@@ -94,41 +94,42 @@ class RsMainloop {
   using Weights =
       std::conditional_t<has_zero_points(config), ZeroPointWeights<Tag>, Int4Weights<Tag>>;
   using Factor = std::conditional_t<group_sums(config) == GroupSums::table, CodeTable, F16Factor>;
-  template <int steps>
-  using InTensorCore = std::conditional_t<group_sums(config) == GroupSums::chained,
-                                          Chained<Weights, steps>, Folded<Weights, steps, Factor>>;
+  template <int k_blocks>
+  using InTensorCore =
+      std::conditional_t<group_sums(config) == GroupSums::chained, Chained<Weights, k_blocks>,
+                         Folded<Weights, k_blocks, Factor>>;
 
   /// All k_tiles of `work`, one group of wgmmas in flight.
   template <class Decoder, class Leave>
   WW_DEVICE void run(const tile::Work& work, Accumulator (&accumulator)[atoms],
                      const Decoder& decoder, const Leave& leave) {
-    constexpr int steps = Decoder::steps;
-    const int blocks = work.end - work.first;
+    constexpr int k_blocks = Decoder::k_blocks;
+    const int k_tiles = work.end - work.first;
     bool landed = false;
-    for (int block = 0; block < blocks; ++block) {
-      const isa::Mark mark("k block %", block);
+    for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
+      const isa::Mark mark("k_tile %", k_tile);
       ring_.wait(state, landed);
       const isa::SharedAddress tile = weights(state.stage);
       const std::uint32_t b = tokens(state.stage);
-      typename Decoder::KTile k_tile;
-      decoder.begin(k_tile, tile, state.stage, block == 0, accumulator);
-      WW_UNROLL for (int first = 0; first < packed_steps; first += steps) {
-        const bool is_first = block == 0 && first == 0;
-        StepA a[atoms * steps];
-        decoder.produce(k_tile, first, is_first, accumulator, a);
+      typename Decoder::KTile held;
+      decoder.begin(held, tile, state.stage, k_tile == 0, accumulator);
+      WW_UNROLL for (int first = 0; first < packed_k_blocks; first += k_blocks) {
+        const bool is_first = k_tile == 0 && first == 0;
+        KBlockA a[atoms * k_blocks];
+        decoder.produce(held, first, is_first, accumulator, a);
         WW_UNROLL for (int pass = 0; pass < passes; ++pass) {
           multiply(accumulator, a, b, first, pass, Decoder::accumulates && !is_first);
-          if (first + steps < packed_steps || pass + 1 < passes) {
+          if (first + k_blocks < packed_k_blocks || pass + 1 < passes) {
             isa::wgmma_wait<0>(accumulator, a);
           } else {
             const pipeline::PipelineState current = state;
             state.advance(Tag::config.stages);
-            landed = block + 1 < blocks && ring_.try_wait(state);
-            if (block + 1 == blocks) leave();
+            landed = k_tile + 1 < k_tiles && ring_.try_wait(state);
+            if (k_tile + 1 == k_tiles) leave();
             isa::wgmma_wait<0>(accumulator, a);
             release(current);
           }
-          decoder.promote(k_tile, pass, accumulator);
+          decoder.promote(held, pass, accumulator);
         }
       }
     }
@@ -139,40 +140,39 @@ class RsMainloop {
   template <class Decoder, class Leave>
   WW_DEVICE void run_by_two(const tile::Work& work, Accumulator (&accumulator)[2][atoms],
                             const Decoder& decoder, const Leave& leave) {
-    constexpr int steps = Decoder::steps;
-    constexpr int groups = k_spans(config) * packed_steps / steps;
+    constexpr int k_blocks = Decoder::k_blocks;
+    constexpr int groups = k_atoms(config) * packed_k_blocks / k_blocks;
     constexpr int last = (groups - 1) % 2;
-    const int blocks = work.end - work.first;
+    const int k_tiles = work.end - work.first;
     bool landed = false;
-    for (int block = 0; block < blocks; ++block) {
-      const isa::Mark mark("k block %", block);
+    for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
+      const isa::Mark mark("k_tile %", k_tile);
       const std::uint32_t b = tokens(state.stage);
       ring_.wait(state, landed);
       const isa::SharedAddress stage = weights(state.stage);
-      typename Decoder::KTile k_tile;
-      StepA a[2][atoms * steps];
+      typename Decoder::KTile held;
+      KBlockA a[2][atoms * k_blocks];
       WW_UNROLL for (int g = 0; g < groups; ++g) {
-        const int step = g * steps % packed_steps;
-        if (step == 0) {
-          const int tile = g * steps / packed_steps;
-          decoder.begin(k_tile,
-                        stage + static_cast<isa::SharedAddress>(tile * weights_.tile_bytes()),
-                        state.stage, block == 0 && g == 0, accumulator[g % 2]);
+        const int k_block = g * k_blocks % packed_k_blocks;
+        if (k_block == 0) {
+          const int tile = g * k_blocks / packed_k_blocks;
+          decoder.begin(held, stage + static_cast<isa::SharedAddress>(tile * weights_.tile_bytes()),
+                        state.stage, k_tile == 0 && g == 0, accumulator[g % 2]);
         }
-        decoder.convert(k_tile, step, a[g % 2]);
-        multiply(accumulator[g % 2], a[g % 2], b, g * steps, 0, false);
-        decoder.read_scales(k_tile, step, g % 2);
+        decoder.convert(held, k_block, a[g % 2]);
+        multiply(accumulator[g % 2], a[g % 2], b, g * k_blocks, 0, false);
+        decoder.read_scales(held, k_block, g % 2);
         if (g == 0) continue;
         isa::wgmma_wait<1>(accumulator[1 - g % 2], a[1 - g % 2]);
-        decoder.promote(k_tile, 0, accumulator[1 - g % 2], 1 - g % 2);
+        decoder.promote(held, 0, accumulator[1 - g % 2], 1 - g % 2);
       }
       const pipeline::PipelineState current = state;
       state.advance(Tag::config.stages);
-      landed = block + 1 < blocks && ring_.try_wait(state);
-      if (block + 1 == blocks) leave();
+      landed = k_tile + 1 < k_tiles && ring_.try_wait(state);
+      if (k_tile + 1 == k_tiles) leave();
       isa::wgmma_wait<0>(accumulator[last], a[last]);
       release(current);
-      decoder.promote(k_tile, 0, accumulator[last], last);
+      decoder.promote(held, 0, accumulator[last], last);
     }
   }
 
@@ -182,22 +182,22 @@ class RsMainloop {
     ring_.release(stage);
   }
 
-  /// The wgmmas of a group, from step `first` of the stage on, with the tokens of a pass.
+  /// The wgmmas of a group, from k_block `first` of the stage on, with the tokens of a pass.
   template <int count>
-  WW_DEVICE static void multiply(Accumulator (&accumulator)[atoms], StepA (&a)[count],
+  WW_DEVICE static void multiply(Accumulator (&accumulator)[atoms], KBlockA (&a)[count],
                                  std::uint32_t b, int first, int pass, bool accumulate) {
     constexpr GemmConfig cfg = Tag::config;
     constexpr atom::OperandTile tile_of_b = tile_b(cfg);
     constexpr std::uint32_t b_high = atom::high_word(encode(atom::descriptor(tile_of_b, 0)));
-    constexpr int steps = count / atoms;
+    constexpr int k_blocks = count / atoms;
     constexpr int columns = cfg.tile_n / passes;
     const int from = atom::tile_offset<tile_of_b>(pass * columns, 0);
     isa::wgmma_fence(accumulator, a);
     WW_UNROLL for (int i = 0; i < atoms; ++i) {
-      WW_UNROLL for (int s = 0; s < steps; ++s) {
+      WW_UNROLL for (int s = 0; s < k_blocks; ++s) {
         isa::wgmma_registers<DType::e4m3, columns>(
-            accumulator[i], a[i * steps + s],
-            atom::join_words(atom::advance(b, from + atom::step_offset<tile_of_b>(first + s)),
+            accumulator[i], a[i * k_blocks + s],
+            atom::join_words(atom::advance(b, from + atom::k_block_offset<tile_of_b>(first + s)),
                              b_high),
             accumulate || s > 0);
       }

@@ -1,11 +1,11 @@
-// The warp that fetches block scales: for every K block one float for each token of the tile and
+// The warp that fetches block scales: for every k_tile one float for each token of the tile and
 // one for every 64 or 32 weights of it, from global memory into the stage's part of shared memory.
 //
 // Plain loads, so that any strides and any number of tokens will do. They are started several K
-// blocks ahead, in registers, because one of them takes longer than a K block. But even a few of
+// blocks ahead, in registers, because one of them takes longer than a k_tile. But even a few of
 // them make the tensor cores' own reads slower (5% of a large product, measured), so in tiles of
 // 128 tokens and more, where those lie side by side at multiples of 16 bytes, the producer has
-// their scales copied, and this warp reads those of the weights alone, for several K blocks at
+// their scales copied, and this warp reads those of the weights alone, for several k_tiles at
 // once.
 #pragma once
 
@@ -15,13 +15,13 @@
 
 namespace warpwright::kernel {
 
-/// K blocks whose scales are on their way in registers: as many as the warp has room for beside its
+/// k_tiles whose scales are on their way in registers: as many as the warp has room for beside its
 /// scheduler.
 constexpr int blocks_ahead(const GemmConfig& c) {
   const int values = (token_scales(c) + 31) / 32;
   if (sum_registers(c) > 160) return 1;
   if (values >= 8 || sum_registers(c) > 128 || splits_k(c)) return 3;
-  if (values < 4 || grouping(c) != Grouping::vertical) return 6;
+  if (values < 4 || grouping(c) != Grouping::binary_search) return 6;
   return has_group_maps(c) ? 4 : 5;
 }
 
@@ -32,7 +32,7 @@ class ScaleLoader {
   static constexpr int tokens = token_scales(Tag::config);
   static constexpr int weights = weight_scales(Tag::config);
   static constexpr int values = (tokens + 31) / 32;        // a lane's tokens
-  static constexpr int ahead = blocks_ahead(Tag::config);  // K blocks in registers
+  static constexpr int ahead = blocks_ahead(Tag::config);  // k_tiles in registers
 
   WW_DEVICE explicit ScaleLoader(const Cta<Tag>& cta)
       : p_(cta.p.scales),
@@ -51,7 +51,7 @@ class ScaleLoader {
   }
 
  private:
-  /// The loads of a batch of K blocks, also of the next tile's first, are on their way while the
+  /// The loads of a batch of k_tiles, also of the next tile's first, are on their way while the
   /// batch before it is handed out.
   WW_DEVICE void run_all() {
     constexpr GemmConfig cfg = Tag::config;
@@ -77,7 +77,7 @@ class ScaleLoader {
     }
   }
 
-  /// The same of the weights' alone. A lane has one of a K block of the batch.
+  /// The same of the weights' alone. A lane has one of a k_tile of the batch.
   WW_DEVICE void run_weights() {
     constexpr GemmConfig cfg = Tag::config;
     pipeline::PipelineState state;
@@ -101,8 +101,8 @@ class ScaleLoader {
     }
   }
 
-  static constexpr int lanes = weights > 4 ? 8 : 4;  // of a K block's weights
-  static constexpr int weights_ahead = 32 / lanes;   // K blocks
+  static constexpr int lanes = weights > 4 ? 8 : 4;  // of a k_tile's weights
+  static constexpr int weights_ahead = 32 / lanes;   // k_tiles
   static constexpr int weight_place = copied_scales(Tag::config);
 
   struct Batch {
@@ -110,7 +110,7 @@ class ScaleLoader {
     float weight[ahead];
   };
 
-  /// Goes on to the next batch of K blocks, `most` or fewer; false when there is none.
+  /// Goes on to the next batch of k_tiles, `most` or fewer; false when there is none.
   WW_DEVICE bool advance(int most) {
     block_ += count_;
     while (block_ == work_.end) {
@@ -122,8 +122,8 @@ class ScaleLoader {
     return true;
   }
 
-  /// Where this lane's scales lie, from the K block at hand on. Pointers are kept and moved on: to
-  /// work them out for every load would take longer than a K block.
+  /// Where this lane's scales lie, from the k_tile at hand on. Pointers are kept and moved on: to
+  /// work them out for every load would take longer than a k_tile.
   WW_DEVICE void begin() {
     constexpr GemmConfig cfg = Tag::config;
     const ScaleMatrix& t = p_.tokens;
@@ -160,7 +160,7 @@ class ScaleLoader {
     }
   }
 
-  /// This lane's scale of the `mine`-th K block of the batch at hand; moves the pointer behind it.
+  /// This lane's scale of the `mine`-th k_tile of the batch at hand; moves the pointer behind it.
   WW_DEVICE float fetch_weight(int mine) {
     const int block = mine < count_ ? mine : 0;
     const float weight =
@@ -188,7 +188,7 @@ class ScaleLoader {
   MainloopPipeline<Tag> ring_;
   Walk<Tag> walk_;
   tile::Work work_;
-  int block_ = 0;  // the batch at hand: K blocks of work_ from block_
+  int block_ = 0;  // the batch at hand: k_tiles of work_ from block_
   int count_ = 0;
   const float* token_[values];
   const float* weight_ = nullptr;

@@ -22,7 +22,7 @@ namespace warpwright::kernel {
 enum class Feed : std::uint8_t {
   copy_async,  ///< cp.async (sm_80 and later), several stages ahead
   registers,   ///< plain loads, a block ahead of the two stages: they wait in registers
-  producer,    ///< tensor copies (sm_90 and later), which a warp beside those that multiply starts
+  producer,    ///< TMA copies (sm_90 and later), which a warp beside those that multiply starts
 };
 
 /// A CTA's tile of D, and how its warps and its ring of stages divide it. A is M x K, B N x K, both
@@ -43,7 +43,7 @@ struct RegisterConfig {
   /// With a producer: all its consumers share a tile, or two groups of warps_m x warps_n warps take
   /// tiles in turn. The others are multistage.
   Schedule schedule = Schedule::multistage;
-  TileSource tiles = TileSource::static_persistent;  ///< or, with a producer, launch_control
+  TileSource tiles = TileSource::static_persistent;  ///< or, with a producer, clc
   int buffers = 2;                                   ///< of the epilogue, a warp
 
   constexpr operator EpilogueShape() const;  // NOLINT: a configuration is asked for its epilogue
@@ -53,9 +53,9 @@ struct RegisterConfig {
 constexpr bool has_producer(const RegisterConfig& c) {
   return c.feed == Feed::producer;
 }
-/// Does launch control say which tiles are a CTA's?
+/// Does CLC say which tiles are a CTA's?
 constexpr bool asks_for_tiles(const RegisterConfig& c) {
-  return c.tiles == TileSource::launch_control;
+  return c.tiles == TileSource::clc;
 }
 constexpr bool takes_turns(const RegisterConfig& c) {
   return c.schedule == Schedule::pingpong;
@@ -80,14 +80,14 @@ constexpr int threads(const RegisterConfig& c) {
 constexpr int row_bytes(const RegisterConfig& c) {
   return c.tile_k * numeric::bits(c.mma.a) / 8;
 }
-/// Steps along K of a stage, 32 bytes each, and the MMAs of a step; and those of a warp along M and
+/// k_blocks of a stage, 32 bytes each, and the MMAs of a k_block; and those of a warp along M and
 /// N.
-inline constexpr int step_bytes = 32;
-constexpr int k_steps(const RegisterConfig& c) {
-  return row_bytes(c) / step_bytes;
+inline constexpr int k_block_bytes = 32;
+constexpr int k_blocks(const RegisterConfig& c) {
+  return row_bytes(c) / k_block_bytes;
 }
-constexpr int mmas_a_step(const RegisterConfig& c) {
-  return step_bytes * 8 / (c.mma.k * numeric::bits(c.mma.a));
+constexpr int mmas_a_k_block(const RegisterConfig& c) {
+  return k_block_bytes * 8 / (c.mma.k * numeric::bits(c.mma.a));
 }
 /// Does the MMA take scales of blocks along K? They come with a producer, and stand behind A and B
 /// in a stage, in whole tiles (facts/block_scales.h); bytes of those of one operand.
@@ -148,7 +148,7 @@ constexpr int operand_bits(const RegisterConfig& c) {
 constexpr int copied_k(const RegisterConfig& c) {
   return row_bytes(c) * 8 / operand_bits(c);
 }
-/// A and B of a stage, as the copy engine brings them.
+/// A and B of a stage, as TMA brings them.
 constexpr atom::OperandTile tile_a(const RegisterConfig& c) {
   return {c.tile_m, copied_k(c), operand_bits(c), atom::Major::k, swizzle(c)};
 }
@@ -176,7 +176,7 @@ constexpr RegisterConfig::operator EpilogueShape() const {
           .row_atom_step = warp_rows,
           .store = Store::lanes,
           .buffers = buffers,
-          .copy_engine = has_producer(*this)};
+          .tma = has_producer(*this)};
 }
 static_assert(EpilogueConfig<RegisterConfig>);
 
@@ -184,7 +184,7 @@ static_assert(EpilogueConfig<RegisterConfig>);
 /// buffers of the epilogue lie where they were, or, with a producer that goes on, behind them.
 struct RegisterSmemMap {
   int epilogue = 0;
-  int tiles = 0;       ///< the ring of tiles from launch control
+  int tiles = 0;       ///< the ring of tiles from CLC
   int barriers = 0;    ///< full and empty of the main loop
   int c_barriers = 0;  ///< one a buffer, for loads of C
   int turns = 0;       ///< one a group of warps (ping-pong)
@@ -249,7 +249,7 @@ constexpr const char* config_fault(const RegisterConfig& c, int target) {
   if (!is_register_target(target)) return "kernels of mma.sync run on sm_70 to sm_90 and sm_120";
   if (c.result == DType::bf16 && target < 80) return "bf16 begins with sm_80";
   if (has_producer(c) && target < 90) return "a producer copies by TMA, which begins with sm_90";
-  if (asks_for_tiles(c) && target < 120) return "launch control of these kernels is of sm_120";
+  if (asks_for_tiles(c) && target < 120) return "CLC of these kernels is of sm_120";
   if (row_bytes(c) != 64 && row_bytes(c) != 128) return "tile_k is 64 or 128 bytes";
   if (c.warps_m < 1 || c.warps_n < 1 || threads(c) > 512) return "a CTA has 1 to 16 warps";
   if (c.tile_m < 1 || c.tile_m % (16 * c.warps_m) != 0) {
@@ -278,8 +278,9 @@ constexpr const char* producer_fault(const RegisterConfig& c) {
     return "a producer, and it alone, feeds cooperative kernels and ping-pong";
   }
   if (!has_producer(c)) {
-    return c.tiles == TileSource::static_persistent ? nullptr
-                                                    : "without a producer tiles are static shares";
+    return c.tiles == TileSource::static_persistent
+               ? nullptr
+               : "without a producer tiles are static persistent";
   }
   if (c.mma.sums != DType::f32) return "with a producer sums are float32";
   if (c.splits_k || c.any_alignment) {
@@ -288,9 +289,9 @@ constexpr const char* producer_fault(const RegisterConfig& c) {
   if (consumer_warps(c) % 4 != 0 || (takes_turns(c) && tile_warps(c) != pipeline::turn_arrivals)) {
     return "consumers are whole warpgroups; in ping-pong a tile is one's";
   }
-  if (c.tile_m > 256 || c.tile_n > 256) return "a tensor copy brings at most 256 rows";
+  if (c.tile_m > 256 || c.tile_n > 256) return "a TMA copy brings at most 256 rows";
   if (c.tiles != TileSource::static_persistent && !asks_for_tiles(c)) {
-    return "tiles are static shares, or come from launch control";
+    return "tiles are static persistent, or come from CLC";
   }
   return nullptr;
 }

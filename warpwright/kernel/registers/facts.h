@@ -9,7 +9,7 @@ namespace warpwright::kernel {
 
 /// What brings A and B into the stages.
 constexpr const char* feed_name(const RegisterConfig& c) {
-  constexpr const char* names[] = {"cp.async", "plain loads", "tensor copies"};
+  constexpr const char* names[] = {"cp.async", "plain loads", "TMA copies"};
   return names[static_cast<int>(c.feed)];
 }
 
@@ -26,8 +26,8 @@ inline void add_parts(KernelFacts& f, const RegisterConfig& c) {
                                  : "one lane issues the TMA loads of A and B"}};
   f.roles.push_back({"idle", 1, asks_for_tiles(c) ? asking_warp - 1 : 3, few, "nothing"});
   if (asks_for_tiles(c)) {
-    f.roles.push_back({"scheduler", asking_warp, asking_warp, few,
-                       "one lane asks launch control for the next tile"});
+    f.roles.push_back(
+        {"scheduler", asking_warp, asking_warp, few, "one lane asks CLC for the next tile"});
   }
   for (int group = 0; group < consumer_warps(c) / tile_warps(c); ++group) {
     const int first = first_consumer_warp(c) + group * tile_warps(c);
@@ -44,9 +44,9 @@ inline std::vector<std::string> features(const RegisterConfig& c) {
   constexpr const char* schedules[] = {"cooperative", "pingpong", "multistage"};
   std::vector<std::string> words = {schedules[static_cast<int>(c.schedule)]};
   if (is_block_scaled(c)) words.push_back(c.mma.a == DType::e2m1 ? "nvf4" : "mxf8");
-  if (c.splits_k) words.emplace_back("split K");
+  if (c.splits_k) words.emplace_back("stream-K");
   if (c.any_alignment) words.emplace_back("any alignment");
-  if (asks_for_tiles(c)) words.emplace_back("launch control");
+  if (asks_for_tiles(c)) words.emplace_back("CLC");
   return words;
 }
 

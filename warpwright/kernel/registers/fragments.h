@@ -1,7 +1,7 @@
 // What a warp of the register kernels holds: two sets of fragments of A and B, of which one is
 // loaded (by ldmatrix, or by plain loads for Volta's quad pairs) while mma.sync multiplies the
-// other, with the scales of their blocks where there are some, and the sums. A step of K has the
-// set of its parity. Whoever filled the stages, rows lie in them as the copy engine would leave
+// other, with the scales of their blocks where there are some, and the sums. A k_block has the
+// set of its parity. Whoever filled the stages, rows lie in them as TMA would leave
 // them.
 #pragma once
 
@@ -59,7 +59,7 @@ class StageRows {
   WW_DEVICE static std::uint32_t place(int row) {
     return static_cast<std::uint32_t>(row * kRowBytes);
   }
-  // Which 16 bytes of a row's first 32 are meant, as the swizzle turns them: later steps differ
+  // Which 16 bytes of a row's first 32 are meant, as the swizzle turns them: later k_blocks differ
   // from it in the bits above.
   WW_DEVICE static std::uint32_t half(int row, int chunk) {
     const std::uint32_t at = place(row);
@@ -72,7 +72,7 @@ class StageRows {
   using Sums = isa::MmaSum<mma>[kMTiles][kNTiles][atom::mma_registers_c(mma)];
 
  protected:
-  /// sums += the products of a step's fragments, the registers of its MMAs one behind the other.
+  /// sums += the products of a k_block's fragments, the registers of its MMAs one behind the other.
   /// `scales` are none, or one who has those of<m, n>() of an MMA.
   template <int a_words, int b_words, class... Scales>
   WW_DEVICE static void add_products(Sums& sums, const std::uint32_t (&a)[kMTiles][a_words],
@@ -81,7 +81,7 @@ class StageRows {
     constexpr int a_count = atom::mma_registers_a(mma);
     constexpr int b_count = atom::mma_registers_b(mma);
     WW_UNROLL
-    for (int i = 0; i < mmas_a_step(config); ++i) {
+    for (int i = 0; i < mmas_a_k_block(config); ++i) {
       for_each_constant<kMTiles>([&](auto m) {
         for_each_constant<kNTiles>([&](auto n) {
           isa::mma_sync<mma>(sums[m][n], part_of<a_count>(a[m], i).word,
@@ -118,10 +118,10 @@ class MatrixFragments : public StageRows<Tag> {
     half_b_ = half(row_b, lane / 8 % 2);
   }
 
-  /// Fragments of step `step` of the stage at `stage`. All lanes call it.
-  WW_DEVICE void load(isa::SharedAddress stage, int step) {
-    const int set = step % 2;
-    const std::uint32_t k = static_cast<std::uint32_t>(step * step_bytes);
+  /// Fragments of k_block `k_block` of the stage at `stage`. All lanes call it.
+  WW_DEVICE void load(isa::SharedAddress stage, int k_block) {
+    const int set = k_block % 2;
+    const std::uint32_t k = static_cast<std::uint32_t>(k_block * k_block_bytes);
     WW_UNROLL
     for (int m = 0; m < kMTiles; ++m) {
       isa::load_matrix<4>(stage + place_a_ + place(16 * m) + (half_a_ ^ k), a_[set][m]);
@@ -137,10 +137,10 @@ class MatrixFragments : public StageRows<Tag> {
     }
   }
 
-  /// sums += the products of step `step`, and of whoever has its scales.
+  /// sums += the products of k_block `k_block`, and of whoever has its scales.
   template <class... Scales>
-  WW_DEVICE void multiply(Sums& sums, int step, const Scales&... scales) const {
-    Base::add_products(sums, a_[step % 2], b_[step % 2], scales...);
+  WW_DEVICE void multiply(Sums& sums, int k_block, const Scales&... scales) const {
+    Base::add_products(sums, a_[k_block % 2], b_[k_block % 2], scales...);
   }
 
   /// Every lane has the sums that the epilogue looks for in it.
@@ -157,7 +157,7 @@ class MatrixFragments : public StageRows<Tag> {
 
 /// The same of block-scaled operands: with their scales, four of a row (a column) in a register,
 /// those of 32 rows of A or columns of B in the registers of a warp. There is one set of these,
-/// which goes on to the next step when the MMAs that take the last are on their way.
+/// which goes on to the next k_block when the MMAs that take the last are on their way.
 template <class Tag>
 class ScaledFragments : public MatrixFragments<Tag> {
   using Base = MatrixFragments<Tag>;
@@ -168,7 +168,7 @@ class ScaledFragments : public MatrixFragments<Tag> {
       static_cast<std::uint32_t>((config.tile_m + config.tile_n) * row_bytes(config));
   static constexpr std::uint32_t kScalesB =
       kScalesA + static_cast<std::uint32_t>(scale_bytes(config, config.tile_m));
-  static_assert(mmas_a_step(config) == 1);
+  static_assert(mmas_a_k_block(config) == 1);
 
  public:
   using typename Base::Sums;
@@ -187,11 +187,11 @@ class ScaledFragments : public MatrixFragments<Tag> {
         kScalesB + static_cast<std::uint32_t>(block_scales::row_in_tile(Base::first_b(warp) + row));
   }
 
-  /// Scales of step `step` of the stage at `stage`: those behind the last step's, or new words of
-  /// them. All lanes call it.
-  WW_DEVICE void load_scales(isa::SharedAddress stage, int step) {
+  /// Scales of k_block `k_block` of the stage at `stage`: those behind the last k_block's, or new
+  /// words of them. All lanes call it.
+  WW_DEVICE void load_scales(isa::SharedAddress stage, int k_block) {
     constexpr int taken = atom::mma_scales(mma);
-    const int first = step * taken;
+    const int first = k_block * taken;
     if constexpr (taken < block_scales::kTileColumns) {
       if (first % block_scales::kTileColumns != 0) {
         WW_UNROLL
@@ -208,14 +208,15 @@ class ScaledFragments : public MatrixFragments<Tag> {
     b_ = isa::SharedView<isa::Words<kWordsB>>{tile + place_b_}.load();
   }
 
-  /// sums += the products of step `step`.
-  WW_DEVICE void multiply(Sums& sums, int step) const {
-    Base::multiply(sums, step, Scales{a_, b_});
+  /// sums += the products of k_block `k_block`.
+  WW_DEVICE void multiply(Sums& sums, int k_block) const {
+    Base::multiply(sums, k_block, Scales{a_, b_});
   }
 
  private:
-  /// A step's, in the lowest bytes of each word, as one MMA after the other takes them. (A choice
-  /// of bytes or lanes costs a uniform register each: those of four steps would leave too few.)
+  /// A k_block's, in the lowest bytes of each word, as one MMA after the other takes them. (A
+  /// choice of bytes or lanes costs a uniform register each: those of four k_blocks would leave too
+  /// few.)
   struct Scales {
     const isa::Words<kWordsA>& a;
     const isa::Words<kWordsB>& b;
@@ -290,21 +291,21 @@ class QuadPairFragments : public StageRows<Tag> {
     half_b_ = half(row_b, 0);
   }
 
-  /// Fragments of step `step` of the stage at `stage`.
-  WW_DEVICE void load(isa::SharedAddress stage, int step) {
+  /// Fragments of k_block `k_block` of the stage at `stage`.
+  WW_DEVICE void load(isa::SharedAddress stage, int k_block) {
     WW_UNROLL
     for (int m = 0; m < kMTiles; ++m) {
-      load_row(stage + place_a_ + place(16 * m), half_a_, step, a_[step % 2][m]);
+      load_row(stage + place_a_ + place(16 * m), half_a_, k_block, a_[k_block % 2][m]);
     }
     WW_UNROLL
     for (int n = 0; n < kNTiles; ++n) {
-      load_row(stage + place_b_ + place(16 * n), half_b_, step, b_[step % 2][n]);
+      load_row(stage + place_b_ + place(16 * n), half_b_, k_block, b_[k_block % 2][n]);
     }
   }
 
-  /// sums += the products of step `step`.
-  WW_DEVICE void multiply(Sums& sums, int step) const {
-    Base::add_products(sums, a_[step % 2], b_[step % 2]);
+  /// sums += the products of k_block `k_block`.
+  WW_DEVICE void multiply(Sums& sums, int k_block) const {
+    Base::add_products(sums, a_[k_block % 2], b_[k_block % 2]);
   }
 
   /// Gives every lane the sums that the epilogue looks for in it. All lanes call it.
@@ -323,11 +324,11 @@ class QuadPairFragments : public StageRows<Tag> {
   }
 
  private:
-  WW_DEVICE static void load_row(isa::SharedAddress row, std::uint32_t turned, int step,
+  WW_DEVICE static void load_row(isa::SharedAddress row, std::uint32_t turned, int k_block,
                                  std::uint32_t (&to)[8]) {
     WW_UNROLL
     for (int i = 0; i < 2; ++i) {
-      const std::uint32_t k = static_cast<std::uint32_t>(step * step_bytes + i * 16);
+      const std::uint32_t k = static_cast<std::uint32_t>(k_block * k_block_bytes + i * 16);
       const isa::Words<4> words = isa::SharedView<isa::Words<4>>{row + (turned ^ k)}.load();
       WW_UNROLL
       for (int j = 0; j < 4; ++j) to[4 * i + j] = words.word[j];

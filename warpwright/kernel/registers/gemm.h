@@ -22,7 +22,7 @@
 #include "warpwright/kernel/registers/mainloop.h"
 #include "warpwright/kernel/registers/params.h"
 #include "warpwright/kernel/registers/ring_gemm.h"
-#include "warpwright/kernel/workspace_share.h"
+#include "warpwright/kernel/stream_k_fixup.h"
 #include "warpwright/tile/cta_tiles.h"
 #include "warpwright/tile/split.h"
 
@@ -79,13 +79,13 @@ struct CopyingGemm {
   WW_DEVICE static CompleteSums finish(const Params& p, Sums& sums, const tile::Work& work,
                                        const Walk& walk, int warp) {
     if constexpr (config.splits_k) {
-      return WorkspaceShare<Tag::config>(p.walk, 0, warp).finish(sums, work, walk);
+      return StreamKFixup<Tag::config>(p.walk, 0, warp).finish(sums, work, walk);
     } else {
       return {true, 0, config.tile_n};
     }
   }
 
-  /// sums += the products of the K blocks of `work`.
+  /// sums += the products of the k_tiles of `work`.
   WW_DEVICE static void multiply(const Params& p, isa::SharedAddress base, const tile::Work& work,
                                  typename Loop::Sums& sums) {
     constexpr RegisterConfig cfg = Tag::config;

@@ -1,6 +1,6 @@
-// The main loop of the register kernels: a ring of stages, and fragments that are loaded one step
-// of K ahead into the other of two sets of registers. One barrier a block of K. Who fills the
-// stages (copies.h) and which MMA takes the fragments (fragments.h), the configuration says.
+// The main loop of the register kernels: a ring of stages, and fragments that are loaded one
+// k_block of K ahead into the other of two sets of registers. One barrier a k_tile of K. Who fills
+// the stages (copies.h) and which MMA takes the fragments (fragments.h), the configuration says.
 #pragma once
 
 #include <type_traits>
@@ -21,7 +21,7 @@ class RegisterMainloop {
   static constexpr RegisterConfig config = Tag::config;
   static constexpr bool kHolds = config.feed == Feed::registers;
   static constexpr int kRowBytes = row_bytes(config);
-  static constexpr int kSteps = k_steps(config);
+  static constexpr int kBlocks = k_blocks(config);
   static constexpr int kThreads = threads(config);
   static constexpr std::uint32_t kTileA = static_cast<std::uint32_t>(config.tile_m * kRowBytes);
   static constexpr int kElementBits = numeric::bits(config.mma.a);
@@ -37,7 +37,7 @@ class RegisterMainloop {
   using CopiesB = Copies<config.tile_n>;
   static constexpr int kTurns = CopiesA::turns + CopiesB::turns;
   using Fragments = RegisterFragments<Tag>;
-  static_assert(kSteps % 2 == 0, "the two sets of fragments take turns");
+  static_assert(kBlocks % 2 == 0, "the two sets of fragments take turns");
 
  public:
   using Sum = isa::MmaSum<config.mma>;
@@ -55,11 +55,11 @@ class RegisterMainloop {
         swizzle(config), static_cast<std::uint32_t>(thread / (kRowBytes / 16) * kRowBytes + first));
   }
 
-  /// sums += A * B^T over `blocks` blocks of K, all threads of the CTA together. The stages are
+  /// sums += A * B^T over `k_tiles` k_tiles, all threads of the CTA together. The stages are
   /// free afterwards.
-  WW_DEVICE void run(int blocks, Sums& sums) {
+  WW_DEVICE void run(int k_tiles, Sums& sums) {
     if constexpr (kHolds) {
-      const int shared = blocks * kRowBytes;  // what follows in the rows is others' to load
+      const int shared = k_tiles * kRowBytes;  // what follows in the rows is others' to load
       left_ = left_ < shared ? left_ : shared;
       WW_UNROLL
       for (int turn = 0; turn < CopiesA::turns; ++turn) a_.load(left_, turn);
@@ -67,42 +67,42 @@ class RegisterMainloop {
       for (int turn = 0; turn < CopiesB::turns; ++turn) b_.load(left_, turn);
       next_block();
     }
-    WW_NO_UNROLL for (int block = 0; block < Pipeline::filled_ahead; ++block) {
-      if (block < blocks) {
+    WW_NO_UNROLL for (int k_tile = 0; k_tile < Pipeline::filled_ahead; ++k_tile) {
+      if (k_tile < k_tiles) {
         WW_UNROLL
-        for (int turn = 0; turn < kTurns; ++turn) copy(block, turn);
+        for (int turn = 0; turn < kTurns; ++turn) copy(k_tile, turn);
       }
       commit();
     }
     Pipeline::advance(kThreads);
     int reading = 0;
     int filling = Pipeline::filled_ahead;
-    if (blocks > 0) load(0, 0);
-    WW_NO_UNROLL for (int block = 0; block < blocks; ++block) {
-      const isa::Mark mark("k block %", block);
+    if (k_tiles > 0) load(0, 0);
+    WW_NO_UNROLL for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
+      const isa::Mark mark("k_tile %", k_tile);
       WW_UNROLL
-      for (int step = 0; step < kSteps; ++step) {
-        const bool last = step == kSteps - 1;
+      for (int k_block = 0; k_block < kBlocks; ++k_block) {
+        const bool last = k_block == kBlocks - 1;
         if (last) {
           Pipeline::advance(kThreads);
           reading = Pipeline::next(reading);
         }
-        // The step after this one, while this one multiplies.
-        if (!last || block + 1 < blocks) load(reading, (step + 1) % kSteps);
+        // The k_block after this one, while this one multiplies.
+        if (!last || k_tile + 1 < k_tiles) load(reading, (k_block + 1) % kBlocks);
         if (!last) {
-          if (block + Pipeline::filled_ahead < blocks) {
+          if (k_tile + Pipeline::filled_ahead < k_tiles) {
             WW_UNROLL
-            for (int turn = kTurns * step / (kSteps - 1); turn < kTurns * (step + 1) / (kSteps - 1);
-                 ++turn) {
+            for (int turn = kTurns * k_block / (kBlocks - 1);
+                 turn < kTurns * (k_block + 1) / (kBlocks - 1); ++turn) {
               copy(filling, turn);
             }
           }
-          if (step == kSteps - 2) {
+          if (k_block == kBlocks - 2) {
             commit();
             filling = Pipeline::next(filling);
           }
         }
-        fragments_.multiply(sums, step);
+        fragments_.multiply(sums, k_block);
       }
     }
     Fragments::finish(sums);
@@ -113,7 +113,7 @@ class RegisterMainloop {
     return ring_ + static_cast<std::uint32_t>(i * stage_bytes(config));
   }
 
-  WW_DEVICE void load(int from, int step) { fragments_.load(stage(from), step); }
+  WW_DEVICE void load(int from, int k_block) { fragments_.load(stage(from), k_block); }
   WW_DEVICE void copy(int to, int turn) {
     const isa::SharedAddress at = stage(to) + copies_to_;
     if (turn < CopiesA::turns) {
@@ -122,7 +122,7 @@ class RegisterMainloop {
       b_.copy(at + kTileA, left_, turn - CopiesA::turns);
     }
   }
-  // Behind the copies of a block.
+  // Behind the copies of a k_tile.
   WW_DEVICE void commit([[maybe_unused]] isa::Site site = isa::Site::here()) {
     Pipeline::commit(site);
     next_block();

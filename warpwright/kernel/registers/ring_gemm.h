@@ -1,10 +1,10 @@
-// Register GEMM with a producer: tensor copies fill a ring of stages, out of which warps multiply
+// Register GEMM with a producer: TMA copies fill a ring of stages, out of which warps multiply
 // by ldmatrix and mma.sync. Made for GeForce Blackwell (sm_120: 99 KB of shared memory a CTA, no
 // multicast); it runs on sm_90 too. One source for the GPU and the model.
 //
 //   role         warps   does
 //   producer     0       one lane: TMA loads of A and B, and of their scales, into the stages
-//   scheduler    3       one lane asks launch control for tiles, where the tiles come from there
+//   scheduler    3       one lane asks CLC for tiles, where the tiles come from there
 //   (idle)       1, 2    and all of these give their registers away; warp 1 initialises the
 //                        barriers before
 //   consumer g   4..     ldmatrix and mma.sync, then the epilogue of its part of the tile
@@ -31,11 +31,11 @@
 #include "warpwright/isa/trace.h"
 #include "warpwright/isa/warp.h"
 #include "warpwright/kernel/epilogue.h"
+#include "warpwright/kernel/ping_pong.h"
 #include "warpwright/kernel/registers/params.h"
 #include "warpwright/kernel/registers/ring_mainloop.h"
 #include "warpwright/kernel/roles.h"
-#include "warpwright/kernel/turns.h"
-#include "warpwright/tile/launch_controlled.h"
+#include "warpwright/tile/clc_tiles.h"
 #include "warpwright/tile/raster.h"
 
 namespace warpwright::kernel {
@@ -105,7 +105,7 @@ struct RingGemm {
       }
       Ring(base + smem.barriers, p.walk.cluster).initialise();
       if (p.output.c_by_tma) Epilogue::initialise(base + smem.c_barriers);
-      Turns<Tag>::initialise(base);
+      MathOrder<Tag>::initialise(base);
       if constexpr (controlled) tile_ring(p, base).initialise(p.walk.cluster);
     });
   }
@@ -119,11 +119,11 @@ struct RingGemm {
     pipeline::PipelineState state;
     while (walk.next(work)) {
       const isa::Mark tile_mark("tile m % n %", work.tile.m, work.tile.n);
-      WW_NO_UNROLL for (int block = 0; block < work.end; ++block) {
-        const isa::Mark block_mark("k block %", block);
+      WW_NO_UNROLL for (int k_tile = 0; k_tile < work.end; ++k_tile) {
+        const isa::Mark block_mark("k_tile %", k_tile);
         const isa::SharedAddress full = ring.acquire(state);
         const isa::SharedAddress a = base + state.stage * stage_bytes(cfg);
-        const int k = block * copied_k(cfg);
+        const int k = k_tile * copied_k(cfg);
         isa::tensor_load(a, p.operands.a, full,
                          isa::Coords{k, work.row, work.tile.batch * p.operands.a_batch});
         isa::tensor_load(a + cfg.tile_m * row_bytes(cfg), p.operands.b, full,
@@ -131,7 +131,7 @@ struct RingGemm {
         if constexpr (is_block_scaled(cfg)) {
           constexpr int rows = block_scales::kTileRows;
           const isa::SharedAddress scales = a + (cfg.tile_m + cfg.tile_n) * row_bytes(cfg);
-          const int word = block * scale_words(cfg);
+          const int word = k_tile * scale_words(cfg);
           isa::tensor_load(scales, p.scale_a, full,
                            isa::Coords{word, work.row / rows, work.tile.batch * p.scale_a_batch});
           isa::tensor_load(
@@ -152,7 +152,7 @@ struct RingGemm {
     isa::set_role(group == 0 ? "consumer 0" : "consumer 1");
     const Ring ring(base + smem.barriers, p.walk.cluster, 1);
     Loop loop(ring, base, 32 * warp + isa::lane_index());
-    Turns<Tag> turns(base, group);
+    MathOrder<Tag> turns(base, group);
     Epilogue store(p.output, p.scales, base + smem.epilogue, base + smem.c_barriers, consumer);
     auto walk = make_walk<pipeline::Reader::warp>(p, base);
     tile::Work work;

@@ -1,5 +1,6 @@
-// The main loop by mma.sync out of a ring of stages that a producer fills by tensor copies: the
-// fragments of the next step, of the next stage too, are loaded while those at hand are multiplied.
+// The main loop by mma.sync out of a ring of stages that a producer fills by TMA copies: the
+// fragments of the next k_block, of the next stage too, are loaded while those at hand are
+// multiplied.
 #pragma once
 
 #include "warpwright/isa/trace.h"
@@ -15,8 +16,8 @@ namespace warpwright::kernel {
 template <class Tag>
 class RingMainloop {
   static constexpr RegisterConfig config = Tag::config;
-  static constexpr int kSteps = k_steps(config);
-  static_assert(kSteps % 2 == 0, "the two sets of fragments take turns");
+  static constexpr int kBlocks = k_blocks(config);
+  static_assert(kBlocks % 2 == 0, "the two sets of fragments take turns");
 
  public:
   using Ring = pipeline::TmaPipeline<StagesOf<Tag>>;
@@ -27,14 +28,14 @@ class RingMainloop {
   WW_DEVICE RingMainloop(const Ring& ring, isa::SharedAddress stages, int thread)
       : ring_(ring), stages_(stages), fragments_(thread) {}
 
-  /// Where the next tile's first K block lies in the ring.
+  /// Where the next tile's first k_tile lies in the ring.
   pipeline::PipelineState state;
 
-  /// sums += A * B^T over `blocks` blocks of K. A stage is released when its last fragments are in
+  /// sums += A * B^T over `k_tiles` k_tiles. A stage is released when its last fragments are in
   /// registers; then, of the last stage, `leave` is called.
   template <class Leave>
-  WW_DEVICE void run(int blocks, Sums& sums, const Leave& leave) {
-    if (blocks == 0) {
+  WW_DEVICE void run(int k_tiles, Sums& sums, const Leave& leave) {
+    if (k_tiles == 0) {
       isa::sync_warp();  // no MMA does it: all lanes have their turn before one gives it
       leave();
       return;
@@ -42,25 +43,25 @@ class RingMainloop {
     ring_.wait(state);
     load(0);
     load_scales(0);
-    WW_NO_UNROLL for (int block = 0; block < blocks; ++block) {
-      const isa::Mark mark("k block %", block);
+    WW_NO_UNROLL for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
+      const isa::Mark mark("k_tile %", k_tile);
       WW_UNROLL
-      for (int step = 0; step < kSteps; ++step) {
-        if (step < kSteps - 1) {
-          load(step + 1);
+      for (int k_block = 0; k_block < kBlocks; ++k_block) {
+        if (k_block < kBlocks - 1) {
+          load(k_block + 1);
         } else {
           isa::sync_warp();
           ring_.release(state);
           state.advance(config.stages);
-          if (block + 1 < blocks) {
+          if (k_tile + 1 < k_tiles) {
             ring_.wait(state);
             load(0);
           } else {
             leave();
           }
         }
-        fragments_.multiply(sums, step);
-        if (step < kSteps - 1 || block + 1 < blocks) load_scales((step + 1) % kSteps);
+        fragments_.multiply(sums, k_block);
+        if (k_block < kBlocks - 1 || k_tile + 1 < k_tiles) load_scales((k_block + 1) % kBlocks);
       }
     }
     RegisterFragments<Tag>::finish(sums);
@@ -70,10 +71,10 @@ class RingMainloop {
   WW_DEVICE isa::SharedAddress stage() const {
     return stages_ + static_cast<std::uint32_t>(state.stage * stage_bytes(config));
   }
-  /// The fragments of a step of the stage at hand, and its scales, where there are some.
-  WW_DEVICE void load(int step) { fragments_.load(stage(), step); }
-  WW_DEVICE void load_scales([[maybe_unused]] int step) {
-    if constexpr (is_block_scaled(config)) fragments_.load_scales(stage(), step);
+  /// The fragments of a k_block of the stage at hand, and its scales, where there are some.
+  WW_DEVICE void load(int k_block) { fragments_.load(stage(), k_block); }
+  WW_DEVICE void load_scales([[maybe_unused]] int k_block) {
+    if constexpr (is_block_scaled(config)) fragments_.load_scales(stage(), k_block);
   }
 
   const Ring& ring_;

@@ -17,7 +17,7 @@ constexpr std::string_view scaled_name(const atom::Mma& mma) {
 /// rows may begin anywhere; with a producer whether tiles are taken in turn, and asked for.
 constexpr Name name_of(const RegisterConfig& c) {
   Name name("registers_");
-  if (mmas_a_step(c) != 1) {
+  if (mmas_a_k_block(c) != 1) {
     (((((name += "m") += c.mma.m) += "n") += c.mma.n) += "k") += c.mma.k;
     name += "_";
   }
@@ -116,7 +116,7 @@ constexpr RegisterConfig block_scaled(DType operand, RegisterConfig c) {
   return c;
 }
 constexpr RegisterConfig asked_for(RegisterConfig c) {
-  c.tiles = TileSource::launch_control;
+  c.tiles = TileSource::clc;
   return c;
 }
 /// Tiles of which the ring leaves the epilogue of a warp one buffer.
@@ -137,7 +137,7 @@ constexpr RegisterConfig volta(DType result, RegisterConfig c) {
 
 // Of every usual build: of each type of operands and results a kernel that takes all alignments
 // and, where an architecture has no other family, a fast one; of each kind of MMA and each feed
-// one; the schedules with a producer, with tiles in static shares and from launch control.
+// one; the schedules with a producer, with tiles by static persistent walks and from CLC.
 inline constexpr auto rows = std::array{
     more(of(DType::bf16, DType::bf16, wide)),
     more(of(DType::bf16, DType::bf16, tall)),

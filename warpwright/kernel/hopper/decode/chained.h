@@ -17,12 +17,12 @@ WW_DEVICE void scale_rows(isa::Fragment<float, N>& accumulator, isa::Pair by) {
   WW_UNROLL for (int v = 0; v < N; ++v) accumulator[v] *= v % 4 < 2 ? by.low : by.high;
 }
 
-/// Of groups of so many k32 steps.
+/// Of groups of so many k_blocks of 32.
 template <class Weights, int group_steps>
 class Chained {
  public:
   static constexpr int atoms = Weights::atoms;
-  static constexpr int steps = group_steps;
+  static constexpr int k_blocks = group_steps;
   static constexpr bool accumulates = true;
   using Accumulator = isa::Fragment<float, Weights::config.tile_n / 2>;
 
@@ -43,15 +43,16 @@ class Chained {
   }
 
   WW_DEVICE void produce(const KTile& k, int first, bool is_first,
-                         Accumulator (&accumulator)[atoms], StepA (&a)[atoms * steps]) const {
+                         Accumulator (&accumulator)[atoms], KBlockA (&a)[atoms * k_blocks]) const {
     WW_UNROLL for (int i = 0; i < atoms; ++i) {
-      const isa::Pair next = weights_.scales(k.tile, i, weights_.template group_of<steps>(first));
+      const isa::Pair next =
+          weights_.scales(k.tile, i, weights_.template group_of<k_blocks>(first));
       if (!is_first) {
         scale_rows(accumulator[i], {unit_[i].low / next.low, unit_[i].high / next.high});
       }
       unit_[i] = next;
     }
-    weights_.template convert<steps>(k.codes, first, a);
+    weights_.template convert<k_blocks>(k.codes, first, a);
   }
 
   WW_DEVICE void promote(const KTile& /*k*/, int /*pass*/,

@@ -9,14 +9,14 @@
 
 namespace warpwright::kernel {
 
-/// Of groups of so many k32 steps, of which in_flight(config) are under way at once.
+/// Of groups of so many k_blocks of 32, of which in_flight(config) are under way at once.
 template <class Weights, int group_steps>
 class Exact {
  public:
   static constexpr GemmConfig config = Weights::config;
   static constexpr int atoms = Weights::atoms;
   static constexpr int values = config.tile_n / 2;  // a thread's sums of one atom
-  static constexpr int steps = group_steps;
+  static constexpr int k_blocks = group_steps;
   static constexpr bool accumulates = false;
   static constexpr bool token_blocks = is_block_scaled(config);
   using Accumulator = isa::Fragment<float, values / passes(config)>;
@@ -43,18 +43,19 @@ class Exact {
   }
 
   WW_DEVICE void produce(KTile& k, int first, bool /*is_first*/,
-                         Accumulator (&/*accumulator*/)[atoms], StepA (&a)[atoms * steps]) const {
+                         Accumulator (&/*accumulator*/)[atoms],
+                         KBlockA (&a)[atoms * k_blocks]) const {
     read_scales(k, first);
     convert(k, first, a);
   }
 
   /// Its parts: the group's scales are needed when its products are there, later than its codes.
-  WW_DEVICE void convert(const KTile& k, int first, StepA (&a)[atoms * steps]) const {
-    weights_.template convert<steps>(k.codes, first, a);
+  WW_DEVICE void convert(const KTile& k, int first, KBlockA (&a)[atoms * k_blocks]) const {
+    weights_.template convert<k_blocks>(k.codes, first, a);
   }
   WW_DEVICE void read_scales(KTile& k, int first, int slot = 0) const {
     WW_UNROLL for (int i = 0; i < atoms; ++i) {
-      k.row[slot][i] = weights_.scales(k.tile, i, weights_.template group_of<steps>(first));
+      k.row[slot][i] = weights_.scales(k.tile, i, weights_.template group_of<k_blocks>(first));
     }
   }
 

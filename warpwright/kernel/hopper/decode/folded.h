@@ -28,20 +28,20 @@ WW_DEVICE std::uint32_t fold(std::uint32_t values, std::uint32_t factor) {
   return half(values & 0xffffU) | half(values >> 16) << 16;
 }
 
-/// The codes of one step times the factors of the thread's two rows. No wgmma that reads `to` may
-/// be in flight.
+/// The codes of one k_block times the factors of the thread's two rows. No wgmma that reads `to`
+/// may be in flight.
 WW_DEVICE void convert_scaled(const std::uint32_t (&word)[2], std::uint32_t carries,
-                              const F16Factor (&factors)[2], StepA& to) {
+                              const F16Factor (&factors)[2], KBlockA& to) {
   convert_codes(word, carries, to);
   WW_UNROLL for (int r = 0; r < 4; ++r) to[r] = fold(to[r], factors[r % 2].word);
 }
 
-/// Of scales that so many k32 steps share. All steps of a k_tile are one group of wgmmas.
+/// Of scales that so many k_blocks of 32 share. All k_blocks of a k_tile are one group of wgmmas.
 template <class Weights, int group_steps, class Factor = F16Factor>
 class Folded {
  public:
   static constexpr int atoms = Weights::atoms;
-  static constexpr int steps = packed_steps;
+  static constexpr int k_blocks = packed_k_blocks;
   static constexpr bool accumulates = true;
   using Accumulator = isa::Fragment<float, Weights::config.tile_n / 2>;
 
@@ -51,7 +51,7 @@ class Folded {
   /// What a thread has read of a k_tile: codes, and factors of its two rows for each group.
   struct KTile {
     typename Weights::Codes codes[atoms];
-    Factor factors[atoms][packed_steps / group_steps][2];
+    Factor factors[atoms][packed_k_blocks / group_steps][2];
   };
 
   WW_DEVICE void begin(KTile& k, isa::SharedAddress tile, int /*stage*/, bool is_first,
@@ -63,11 +63,12 @@ class Folded {
   }
 
   WW_DEVICE void produce(const KTile& k, int first, bool /*is_first*/,
-                         Accumulator (&/*accumulator*/)[atoms], StepA (&a)[atoms * steps]) const {
+                         Accumulator (&/*accumulator*/)[atoms],
+                         KBlockA (&a)[atoms * k_blocks]) const {
     WW_UNROLL for (int i = 0; i < atoms; ++i) {
-      WW_UNROLL for (int s = 0; s < steps; ++s) {
+      WW_UNROLL for (int s = 0; s < k_blocks; ++s) {
         convert_scaled(k.codes[i].word[first + s], weights_.carries(),
-                       k.factors[i][(first + s) / group_steps], a[i * steps + s]);
+                       k.factors[i][(first + s) / group_steps], a[i * k_blocks + s]);
       }
     }
   }
@@ -76,7 +77,7 @@ class Folded {
                          Accumulator (&/*accumulator*/)[atoms]) const {}
 
  private:
-  static constexpr int groups = packed_steps / group_steps;
+  static constexpr int groups = packed_k_blocks / group_steps;
   static constexpr float least_unit = 0x1p-120F;
 
   /// Those of an atom in a k_tile.

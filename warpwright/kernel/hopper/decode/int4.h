@@ -13,15 +13,15 @@
 
 namespace warpwright::kernel {
 
-/// The k32 steps of a k_tile.
-inline constexpr int packed_steps = packed::kTileK / 32;
+/// The k_blocks of 32 of a k_tile.
+inline constexpr int packed_k_blocks = packed::kTileK / 32;
 
-/// A wgmma's A of one step, in registers.
-using StepA = isa::Fragment<std::uint32_t, 4>;
+/// A wgmma's A of one k_block, in registers.
+using KBlockA = isa::Fragment<std::uint32_t, 4>;
 
-/// The codes of a thread in a tile, of the four steps of its k_tile: two words each.
+/// The codes of a thread in a tile, of the four k_blocks of its k_tile: two words each.
 struct LaneCodes {
-  std::uint32_t word[packed_steps][2];
+  std::uint32_t word[packed_k_blocks][2];
 };
 
 /// Reads them. `tile` is where the tile lies; `thread` counts in the warpgroup.
@@ -36,8 +36,8 @@ WW_DEVICE LaneCodes load_codes(isa::SharedAddress tile, int thread) {
   return codes;
 }
 
-/// Converts the codes of one step. No wgmma that reads `to` may be in flight.
-WW_DEVICE void convert_codes(const std::uint32_t (&word)[2], std::uint32_t carries, StepA& to) {
+/// Converts the codes of one k_block. No wgmma that reads `to` may be in flight.
+WW_DEVICE void convert_codes(const std::uint32_t (&word)[2], std::uint32_t carries, KBlockA& to) {
   WW_UNROLL for (int p = 0; p < 2; ++p) {
     to[2 * p] = packed::first_values(word[p], carries);
     to[2 * p + 1] = packed::second_values(word[p], carries);
@@ -56,9 +56,9 @@ WW_DEVICE isa::Pair load_scales(isa::SharedAddress slice, int thread, DType type
   return type == DType::bf16 ? isa::unpack<DType::bf16>(&word) : isa::unpack<DType::f16>(&word);
 }
 
-/// A number of k32 steps, as a type.
+/// A number of k_blocks of 32, as a type.
 template <int N>
-struct Steps {
+struct KBlocks {
   static constexpr int value = N;
 };
 
@@ -77,31 +77,31 @@ class Int4Weights {
   /// Where the packed tile of an atom's rows begins in a stage.
   WW_DEVICE static int tile_of(int warpgroup, int i) {
     constexpr GemmConfig cfg = Tag::config;
-    return atom_row(cfg, warpgroup, i) / packed::kTileRows * k_spans(cfg) * most_packed_tile(cfg);
+    return atom_row(cfg, warpgroup, i) / packed::kTileRows * k_atoms(cfg) * most_packed_tile(cfg);
   }
 
-  /// Calls `body` with the k32 steps that share scales, which only the launch knows. With one step
-  /// for any group where the work does not depend on it; for all but the largest groups where sums
-  /// are many, whose code would be long.
+  /// Calls `body` with the k_blocks of 32 that share scales, which only the launch knows. With one
+  /// k_block for any group where the work does not depend on it; for all but the largest groups
+  /// where sums are many, whose code would be long.
   template <class Body>
   WW_DEVICE void by_group(const Body& body) const {
     if constexpr (group_sums(config) == GroupSums::folded) {
-      body(Steps<1>{});
+      body(KBlocks<1>{});
     } else {
-      if (packed_.group == 128) return body(Steps<4>{});
-      if constexpr (!each_step) {
-        if (packed_.group == 64) return body(Steps<2>{});
+      if (packed_.group == 128) return body(KBlocks<4>{});
+      if constexpr (!each_k_block) {
+        if (packed_.group == 64) return body(KBlocks<2>{});
       }
-      body(Steps<1>{});
+      body(KBlocks<1>{});
     }
   }
 
-  /// The group of a step in its k_tile, where `body` has got `steps`.
-  template <int steps>
-  [[nodiscard]] WW_DEVICE int group_of(int step) const {
-    if constexpr (group_sums(config) == GroupSums::folded) return step * 32 / packed_.group;
-    const bool by_two = each_step && steps == 1 && packed_.group == 64;
-    return by_two ? step / 2 : step / steps;
+  /// The group of a k_block in its k_tile, where `body` has got `k_blocks`.
+  template <int k_blocks>
+  [[nodiscard]] WW_DEVICE int group_of(int k_block) const {
+    if constexpr (group_sums(config) == GroupSums::folded) return k_block * 32 / packed_.group;
+    const bool by_two = each_k_block && k_blocks == 1 && packed_.group == 64;
+    return by_two ? k_block / 2 : k_block / k_blocks;
   }
 
   /// The scales, times 512, of the thread's two rows of an atom in a group.
@@ -116,14 +116,15 @@ class Int4Weights {
     WW_UNROLL for (int i = 0; i < atoms; ++i) codes[i] = load_codes(tile + tile_of(0, i), thread_);
   }
 
-  /// Converts a group's codes, from step `first` of the k_tile on. Without carries, those of sm, it
-  /// takes less than half of the instructions, and instructions are what most tiles wait for.
-  template <int steps>
-  WW_DEVICE void convert(const Codes (&codes)[atoms], int first, StepA (&to)[atoms * steps]) const {
+  /// Converts a group's codes, from k_block `first` of the k_tile on. Without carries, those of sm,
+  /// it takes less than half of the instructions, and instructions are what most tiles wait for.
+  template <int k_blocks>
+  WW_DEVICE void convert(const Codes (&codes)[atoms], int first,
+                         KBlockA (&to)[atoms * k_blocks]) const {
     if (packed_.carries == 0) {
-      convert_with<steps>(0, codes, first, to);
+      convert_with<k_blocks>(0, codes, first, to);
     } else {
-      convert_with<steps>(packed::signs, codes, first, to);
+      convert_with<k_blocks>(packed::signs, codes, first, to);
     }
   }
 
@@ -133,18 +134,18 @@ class Int4Weights {
   [[nodiscard]] WW_DEVICE int tile_bytes() const { return packed_.tile_bytes; }
 
  protected:
-  static constexpr bool each_step = atoms * config.tile_n / 2 > 64;
+  static constexpr bool each_k_block = atoms * config.tile_n / 2 > 64;
 
   const PackedParams& packed_;
   int thread_;  // of the warpgroup
 
  private:
-  template <int steps>
+  template <int k_blocks>
   WW_DEVICE static void convert_with(std::uint32_t carries, const Codes (&codes)[atoms], int first,
-                                     StepA (&to)[atoms * steps]) {
+                                     KBlockA (&to)[atoms * k_blocks]) {
     WW_UNROLL for (int i = 0; i < atoms; ++i) {
-      WW_UNROLL for (int s = 0; s < steps; ++s) {
-        convert_codes(codes[i].word[first + s], carries, to[i * steps + s]);
+      WW_UNROLL for (int s = 0; s < k_blocks; ++s) {
+        convert_codes(codes[i].word[first + s], carries, to[i * k_blocks + s]);
       }
     }
   }

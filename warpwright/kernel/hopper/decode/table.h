@@ -37,10 +37,10 @@ WW_DEVICE std::uint32_t look_up(std::uint32_t word, const CodeTable& of) {
   return found | ((second ? packed::second_half(word) : word) & packed::signs);
 }
 
-/// The codes of one step from the tables of the thread's two rows. No wgmma that reads `to` may be
-/// in flight.
+/// The codes of one k_block from the tables of the thread's two rows. No wgmma that reads `to` may
+/// be in flight.
 WW_DEVICE void convert_scaled(const std::uint32_t (&word)[2], std::uint32_t /*carries*/,
-                              const CodeTable (&tables)[2], StepA& to) {
+                              const CodeTable (&tables)[2], KBlockA& to) {
   WW_UNROLL for (int p = 0; p < 2; ++p) {
     to[2 * p] = look_up<false>(word[p], tables[0]);
     to[2 * p + 1] = look_up<true>(word[p], tables[1]);

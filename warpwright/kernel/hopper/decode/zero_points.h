@@ -6,9 +6,10 @@
 
 namespace warpwright::kernel {
 
-/// Converts the codes of one step less the zero points of a group, of the thread's row in the low
-/// four bits and of the eighth row below. No wgmma that reads `to` may be in flight.
-WW_DEVICE void convert_differences(const std::uint32_t (&word)[2], std::uint32_t zeros, StepA& to) {
+/// Converts the codes of one k_block less the zero points of a group, of the thread's row in the
+/// low four bits and of the eighth row below. No wgmma that reads `to` may be in flight.
+WW_DEVICE void convert_differences(const std::uint32_t (&word)[2], std::uint32_t zeros,
+                                   KBlockA& to) {
   WW_UNROLL for (int p = 0; p < 2; ++p) {
     to[2 * p] = packed::first_differences(word[p], zeros & 15U);
     to[2 * p + 1] = packed::second_differences(word[p], zeros >> 4 & 15U);
@@ -37,14 +38,15 @@ class ZeroPointWeights : public Int4Weights<Tag> {
     }
   }
 
-  /// Converts a group's codes, from step `first` of the k_tile on.
-  template <int steps>
-  WW_DEVICE void convert(const Codes (&codes)[atoms], int first, StepA (&to)[atoms * steps]) const {
-    const int shift = 8 * this->template group_of<steps>(first);
+  /// Converts a group's codes, from k_block `first` of the k_tile on.
+  template <int k_blocks>
+  WW_DEVICE void convert(const Codes (&codes)[atoms], int first,
+                         KBlockA (&to)[atoms * k_blocks]) const {
+    const int shift = 8 * this->template group_of<k_blocks>(first);
     WW_UNROLL for (int i = 0; i < atoms; ++i) {
-      WW_UNROLL for (int s = 0; s < steps; ++s) {
+      WW_UNROLL for (int s = 0; s < k_blocks; ++s) {
         convert_differences(codes[i].of.word[first + s], codes[i].zeros >> shift,
-                            to[i * steps + s]);
+                            to[i * k_blocks + s]);
       }
     }
   }

@@ -1,0 +1,254 @@
+#include "cli/commands/gemm/gemm_arguments.h"
+
+#include <algorithm>
+#include <cfloat>
+#include <charconv>
+#include <cmath>
+#include <optional>
+#include <tuple>
+
+#include "cli/commands/gemm/operand_files.h"
+#include "cli/commands/words.h"
+#include "warpwright/atom/mask_text.h"
+#include "warpwright/plan/product/rules.h"
+
+namespace warpwright::cli {
+namespace {
+
+constexpr Words<Accumulation> kAccumulations = {{"fast", Accumulation::fast},
+                                                {"promoted", Accumulation::promoted}};
+constexpr Words<Bias> kBiases = {
+    {"none", Bias::none}, {"rows", Bias::rows}, {"columns", Bias::columns}};
+constexpr Words<std::pair<bool, bool>> kLayouts = {
+    {"NT", {false, false}}, {"NN", {false, true}}, {"TN", {true, true}}, {"TT", {true, false}}};
+
+[[noreturn]] void refuse_operand_types(const std::string& text) {
+  throw InputError(
+      "--dtype is \"" + text +
+      "\"; it must be bf16, fp16, e4m3, e5m2, tf32, s8, mxf8 or nvf4, or two 8-bit floats "
+      "as \"e4m3,e5m2\": the nearest is bf16.");
+}
+
+// Types with a scale for every few elements.
+constexpr Words<DType> kBlockScaledTypes = {{"mxf8", DType::e4m3}, {"nvf4", DType::e2m1}};
+
+DType operand_type(const std::string& word, const std::string& text) {
+  const std::optional<DType> type = numeric::parse_dtype(word);
+  if (type && (is_16bit_float(*type) || is_8bit_float(*type) || is_of_registers(*type))) {
+    return *type;
+  }
+  refuse_operand_types(text);
+}
+
+Activation parse_activation(const std::string& text) {
+  for (const Activation activation : all_activations) {
+    if (text == name(activation)) return activation;
+  }
+  throw InputError("--activation is \"" + text + "\"; it must be " +
+                   activation_words(", ", " or ") + ".");
+}
+
+std::optional<atom::ClusterShape> parse_cluster(const std::string& text, bool pair) {
+  if (text.empty()) return std::nullopt;
+  const std::optional<atom::ClusterShape> cluster = atom::parse_cluster(text);
+  if (!cluster) {
+    throw InputError("--cluster is \"" + text +
+                     "\"; it is written M,N with two integers, for example 2,1.");
+  }
+  const std::string refusal = atom::cluster_refusal(*cluster, pair);
+  if (!refusal.empty()) throw InputError(refusal);
+  return cluster;
+}
+
+// What the arguments fix of the plan.
+PlanChoices parse_choices(const GemmOptions& o) {
+  PlanChoices choices;
+  choices.cluster = parse_cluster(o.cluster, o.pair.value_or(false));
+  choices.batch_invariant = o.batch_invariant;
+  choices.tile_m = o.tile_m;
+  choices.tile_n = o.tile_n;
+  choices.tile_tokens = o.tile_tokens;
+  choices.ctas = o.ctas;
+  choices.cluster_k = o.cluster_k;
+  choices.pair = o.pair;
+  choices.accumulators = o.accumulators;
+  if (!o.kernel.empty()) choices.kernel = o.kernel;
+  choose<bool>(choices.swap_ab, "--swap-ab", o.swap_ab, {{"yes", true}, {"no", false}});
+  choose<kernel::TileSource>(choices.tiles, "--scheduler", o.scheduler,
+                             {{"one", kernel::TileSource::one_tile},
+                              {"static", kernel::TileSource::static_persistent},
+                              {"clc", kernel::TileSource::clc},
+                              {"dynamic", kernel::TileSource::dynamic_persistent}});
+  choose<kernel::Schedule>(choices.schedule, "--schedule", o.schedule,
+                           {{"cooperative", kernel::Schedule::cooperative},
+                            {"pingpong", kernel::Schedule::pingpong},
+                            {"multistage", kernel::Schedule::multistage}});
+  choose<kernel::Grouping>(choices.search, "--search", o.search,
+                           {{"linear_scan", kernel::Grouping::linear_scan},
+                            {"binary_search", kernel::Grouping::binary_search},
+                            {"warp_scan", kernel::Grouping::warp_scan}});
+  return choices;
+}
+
+// What is said of int4 weights. Those of a file say the rest themselves.
+void read_weights(const GemmOptions& o, GemmJob& job) {
+  if (o.weights.empty()) {
+    const char* given = o.group ? "--group" : !o.sums.empty() ? "--sums" : nullptr;
+    if (o.zero_points) given = "--zero-points";
+    if (given == nullptr) return;
+    throw InputError(std::string(given) + " is said of int4 weights: give --weights int4 too.");
+  }
+  if (o.weights != "int4") {
+    throw InputError("--weights is '" + o.weights +
+                     "'; the nearest legal value is int4: leave it out for B of --dtype.");
+  }
+  if (!o.accumulation.empty()) {
+    throw InputError(
+        "--accumulation is given, and B are int4 weights, whose sums --sums is about: give that.");
+  }
+  if (job.b_transposed) {
+    throw InputError("--layout is " + o.layout +
+                     ", and int4 weights are packed N x K: the nearest legal value is NT.");
+  }
+  PackedWeights& packed = job.product.packed.emplace();
+  packed.format.group = o.group.value_or(128);
+  if (o.zero_points) packed.format.zero_points = ZeroPoints::groups;
+  choose<GroupSums>(packed.sums, "--sums", o.sums,
+                    {{"exact", GroupSums::exact},
+                     {"chained", GroupSums::chained},
+                     {"folded", GroupSums::folded},
+                     {"table", GroupSums::table}});
+  if (packed.sums == GroupSums::table && !o.zero_points) packed.format.encoding = Int4Encoding::sm;
+}
+
+// Whether --dtype says that operands have scales of their own.
+void read_micro(const GemmOptions& o, GemmJob& job) {
+  const bool block_scaled = std::any_of(kBlockScaledTypes.begin(), kBlockScaledTypes.end(),
+                                        [&](const auto& type) { return o.dtype == type.first; });
+  if (!block_scaled) return;
+  for (const auto& [option, text] :
+       {std::pair{"--scaling", &o.scaling}, std::pair{"--weights", &o.weights}}) {
+    if (text->empty()) continue;
+    throw InputError(std::string(option) + " is " + *text + ", and --dtype is " + o.dtype +
+                     ", whose A and B have scales of their own: leave it out.");
+  }
+  job.product.scaling = Scaling::block_scaled;
+}
+
+}  // namespace
+
+std::pair<DType, DType> micro_types(const GemmOptions& o) {
+  const auto type = chosen<DType>("--dtype", o.dtype, kBlockScaledTypes);
+  return {type, type};
+}
+
+void read_words(const GemmOptions& o, GemmJob& job) {
+  if (o.is_grouped) job.product.groups.emplace();
+  job.product.alpha = parse_scalar("alpha", o.alpha, 1.0F);
+  job.product.beta = parse_scalar("beta", o.beta, o.c.empty() ? 0.0F : 1.0F);
+  if (o.batch) {
+    if (*o.batch < 1) {
+      throw InputError("--batch is " + std::to_string(*o.batch) +
+                       "; the nearest legal value is 1.");
+    }
+    job.product.d.batch = *o.batch;
+    job.is_batch = true;
+  }
+  std::pair<bool, bool> layout = {false, false};
+  choose(layout, "--layout", o.layout, kLayouts);
+  std::tie(job.a_transposed, job.b_transposed) = layout;
+  choose<Scaling>(job.product.scaling, "--scaling", o.scaling,
+                  {{"none", Scaling::none},
+                   {"tensor", Scaling::tensor},
+                   {"group", Scaling::group},
+                   {"row-column", Scaling::row_column},
+                   {"blockwise", Scaling::blockwise}});
+  read_micro(o, job);
+  choose(job.product.accumulation, "--accumulation", o.accumulation, kAccumulations);
+  read_weights(o, job);
+  if (o.gated) job.product.epilogue.activation = Activation::silu;
+  if (!o.activation.empty()) job.product.epilogue.activation = parse_activation(o.activation);
+  job.product.epilogue.gated = o.gated;
+  job.product.epilogue.bias = parse_bias(o.bias).first;
+  job.choices = parse_choices(o);
+  job.uses_tuning = !o.no_tuning;
+  if (o.expected_tokens && !(*o.expected_tokens > 0 && std::isfinite(*o.expected_tokens))) {
+    throw InputError("--expected-tokens must be a number above 0; leave it out for the mean.");
+  }
+  if (job.product.groups) job.product.groups->expected_tokens = o.expected_tokens.value_or(0);
+  if (job.product.groups && !names_file(o.offsets)) {
+    choose<OffsetType>(job.product.groups->type, "--offsets", o.offsets,
+                       {{"int32", OffsetType::int32}, {"int64", OffsetType::int64}});
+  }
+  if (o.total && *o.total < 1) {
+    throw InputError(
+        "--total is " + std::to_string(*o.total) +
+        "; the nearest legal value is 1: leave it out for no rows beside the groups'.");
+  }
+}
+
+std::pair<DType, DType> parse_operand_types(const std::string& text) {
+  const std::size_t comma = text.find(',');
+  const DType a = operand_type(text.substr(0, comma), text);
+  if (comma == std::string::npos) return {a, a};
+  const DType b = operand_type(text.substr(comma + 1), text);
+  if (a != b && !(is_8bit_float(a) && is_8bit_float(b))) refuse_operand_types(text);
+  return {a, b};
+}
+
+DType parse_result_type(const std::string& text) {
+  const std::optional<DType> type = numeric::parse_dtype(text);
+  if (type && (*type == DType::f32 || is_16bit_float(*type) || is_8bit_float(*type))) return *type;
+  throw InputError("--d-dtype is \"" + text + "\"; it must be f32, bf16, fp16, e4m3 or e5m2.");
+}
+
+float parse_scalar(const char* name, const std::string& text, float otherwise) {
+  if (text.empty()) return otherwise;
+  const std::string what = std::string(name) + " is \"" + text + "\"";
+  double value = 0;
+  const char* first = text.data() + (text.front() == '+' ? 1 : 0);
+  const char* last = text.data() + text.size();
+  const auto [end, error] = std::from_chars(first, last, value);
+  if (end != last || error == std::errc::invalid_argument) {
+    throw InputError(what + "; it must be a number, for example 1 or -0.5.");
+  }
+  if (std::isnan(value)) throw InputError(what + "; it must be a number, and NaN is none.");
+  if (error == std::errc::result_out_of_range ||
+      (std::isfinite(value) && std::abs(value) > FLT_MAX)) {
+    throw InputError(what + ", which an fp32 does not hold; the nearest legal value is " +
+                     (text.find('-') == 0 ? "-" : "") + "3.4028234e38.");
+  }
+  return static_cast<float>(value);
+}
+
+const char* accumulation_name(Accumulation accumulation) {
+  return word_of(accumulation, kAccumulations);
+}
+
+const char* activation_name(Activation activation) {
+  return name(activation);
+}
+
+const char* bias_name(Bias bias) {
+  return word_of(bias, kBiases);
+}
+
+const char* layout_name(bool a_transposed, bool b_transposed) {
+  return word_of(std::pair(a_transposed, b_transposed), kLayouts);
+}
+
+std::pair<Bias, std::string> parse_bias(const std::string& text) {
+  if (text.empty()) return {Bias::none, ""};
+  const std::size_t sign = text.find('=');
+  const std::string word = text.substr(0, sign);
+  const bool lacks_file = sign != std::string::npos && sign + 1 == text.size();
+  if ((word != "rows" && word != "columns") || lacks_file) {
+    throw InputError("--bias is \"" + text +
+                     "\"; it must be rows or columns, for random values, or rows=FILE or "
+                     "columns=FILE.");
+  }
+  return {word == "rows" ? Bias::rows : Bias::columns,
+          sign == std::string::npos ? "" : text.substr(sign + 1)};
+}
+
+}  // namespace warpwright::cli

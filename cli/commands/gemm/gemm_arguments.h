@@ -1,0 +1,35 @@
+// The words of a product's arguments as values. All throw InputError with one sentence.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "cli/commands/gemm/gemm_job.h"
+
+namespace warpwright::cli {
+
+/// What the arguments say without a look at the files, but for types.
+void read_words(const GemmOptions& options, GemmJob& job);
+
+/// Both operands' types: "bf16", "fp16", "e4m3", "e5m2", or two 8-bit ones, "e4m3,e5m2".
+std::pair<DType, DType> parse_operand_types(const std::string& text);
+
+/// The same of "mxf8" and "nvf4", whose operands have scales of their own.
+std::pair<DType, DType> micro_types(const GemmOptions& options);
+
+/// The result's type, the word of --d-dtype.
+DType parse_result_type(const std::string& text);
+
+/// alpha or beta; `otherwise` where the text is empty.
+float parse_scalar(const char* name, const std::string& text, float otherwise);
+
+/// "rows" or "columns", then perhaps "=FILE".
+std::pair<Bias, std::string> parse_bias(const std::string& text);
+
+/// The words of values, the same ones.
+const char* accumulation_name(Accumulation accumulation);
+const char* activation_name(Activation activation);
+const char* bias_name(Bias bias);
+const char* layout_name(bool a_transposed, bool b_transposed);
+
+}  // namespace warpwright::cli

@@ -1,0 +1,139 @@
+// What the commands on a product share, dense or in groups: their arguments, and the product that
+// these describe.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "cli/commands/gemm/run.h"
+#include "cli/compute/block_scaled.h"
+#include "cli/compute/check.h"
+#include "cli/files/tensor_file.h"
+#include "warpwright/plan/search/plan.h"
+
+namespace warpwright::cli {
+
+/// The arguments as they were typed; empty texts were not given.
+struct GemmOptions : RunOptions {
+  bool is_grouped = false;              ///< `grouped`: the rows fall into groups
+  std::string a, b, c, out;             ///< tensors in files (see parse_spec)
+  std::vector<std::int64_t> random;     ///< M, N and K instead of files
+  std::optional<std::int64_t> m, n, k;  ///< one by one (M only of `explain`)
+  std::optional<std::int64_t> batch;
+  std::string layout;
+  std::string dtype, d_dtype;
+  std::string alpha, beta;
+  std::string scaling, accumulation;
+  std::string weights, sums;  ///< of packed int4 weights
+  std::optional<int> group;
+  bool zero_points = false;
+  std::string scale_a, scale_b, scale_d;
+  std::string bias, activation;
+  bool gated = false;
+  std::optional<int> tile_m, tile_n;
+  std::string schedule, swap_ab, kernel;
+  std::optional<bool> pair;         ///< MMAs of two SMs (Blackwell)
+  std::string scheduler;            ///< static; dynamic (Hopper); one, clc (Blackwell)
+  std::optional<int> accumulators;  ///< in tensor memory (Blackwell)
+  bool batch_invariant = false;
+  bool no_tuning = false;
+  bool check = false;
+  bool bench = false;
+  bool json = false;
+  // Of groups alone:
+  std::optional<std::int64_t> groups;  ///< of random tensors, with n and k
+  std::optional<std::int64_t> total;   ///< rows of random tensors, where that is more than tokens
+  std::string tokens;                  ///< see token_lengths; or a file of lengths
+  std::string offsets;      ///< int32 or int64; or a file of offsets, instead of `tokens`
+  std::string bad_offsets;  ///< decreasing or beyond
+  std::optional<double> expected_tokens;
+  std::optional<int> tile_tokens;
+  std::string search;
+  bool check_offsets = false;
+  int repeat = 0;  ///< launches that are timed on a GPU
+};
+
+/// Rows [begin, end) of A and D.
+struct RowRange {
+  std::int64_t begin = 0, end = 0;
+  [[nodiscard]] std::int64_t count() const { return end - begin; }
+};
+
+/// One product with all choices made. Its tensors have their shapes, [batch x] rows x columns, and
+/// those of files their content, as it lies there, until `load` ran.
+struct GemmJob {
+  /// What is multiplied. It has addresses once `operands_of` ran.
+  GemmOperands product;
+  bool is_batch = false;      ///< --batch was given: D has three dimensions
+  bool a_transposed = false;  ///< A is stored K x M
+  bool b_transposed = false;  ///< B is stored K x N
+  PlanChoices choices;
+  bool uses_tuning = true;
+  HostTensor a, b, c;
+  /// A packed tensor, of int4 weights: of these `b` has the shape alone.
+  std::vector<std::byte> packed_b;
+  /// With block scaling `a` and `b` have f32, of which these are the codes and scales.
+  MicroTensor micro_a, micro_b;
+  HostTensor scale_a, scale_b;  ///< f32, with `scaling`
+  /// scale_a once more, tokens side by side, where the kernel gets it so; random block scales
+  /// alone.
+  std::vector<std::byte> side_by_side;
+  std::optional<HostTensor> scale_d;
+  HostTensor bias;             ///< with epilogue.bias
+  std::vector<RowRange> rows;  ///< of each group, as the kernel has to take its offsets; of a
+                               ///< dense product all of them
+  RowRange rest;               ///< rows in no group, behind all others
+  std::vector<std::int64_t> offsets;    ///< of groups, as the kernel gets them
+  std::vector<std::byte> offset_bytes;  ///< of the product's type, once loaded
+
+  [[nodiscard]] const char* command() const { return product.is_grouped() ? "grouped" : "gemm"; }
+  [[nodiscard]] bool reads_c() const { return product.beta != 0.0F; }
+  [[nodiscard]] bool is_block_scaled() const { return product.scaling == Scaling::block_scaled; }
+  [[nodiscard]] std::int64_t result_columns() const { return warpwright::result_columns(product); }
+  /// Of the product: D of a gated one has n / 2 columns.
+  void set_extents(std::int64_t m, std::int64_t n, std::int64_t k);
+  /// Rows that are computed, of one of the batch, and those of each group.
+  [[nodiscard]] std::int64_t tokens() const { return product.m() - rest.count(); }
+  [[nodiscard]] std::vector<std::int64_t> lengths() const;
+};
+
+/// Reads and checks the arguments and the files they name. Throws InputError with one sentence.
+GemmJob read_job(const GemmOptions& options);
+
+/// Refuses what this machine's memory cannot hold. Throws InputError.
+void check_memory(const GemmJob& job);
+
+/// Makes the job's tensors what the kernel multiplies. Those of files are rounded to the operands'
+/// type (C to D's), others are random; rows of these in no group are NaN, so that it shows when
+/// they get into a product. Says on `err` what the user may not expect of it. Throws InputError
+/// when they would not fit this machine's memory.
+void load(GemmJob& job, std::uint64_t seed, std::ostream& err);
+
+/// A tensor for the job's result, poisoned, so that an element that nobody stores shows: bytes of
+/// 0xff, NaN in every type.
+HostTensor poisoned_result(const GemmJob& job);
+
+/// The product of a loaded job in host memory, with `d` for its result.
+GemmOperands operands_of(GemmJob& job, HostTensor& d);
+
+/// How a result compares.
+struct JobCheck {
+  CheckResult elements;      ///< of all groups, against products in float64 (see check_gemm)
+  std::int64_t touched = 0;  ///< rows in no group that are no longer poisoned
+  [[nodiscard]] bool passed() const { return elements.passed && touched == 0; }
+};
+
+/// Compares the result of a loaded job's operands, which was poisoned before. `progress` is called
+/// with the share done.
+JobCheck check_job(const GemmJob& job, const GemmOperands& operands,
+                   const std::function<void(double)>& progress = {});
+
+/// Writes a complete result to the file that `spec` names: rows in no group as zeros, and what .npy
+/// does not have as f32, which it says on `err`. Throws InputError.
+void write_result(const GemmJob& job, HostTensor d, const std::string& spec, std::ostream& err);
+
+}  // namespace warpwright::cli

@@ -1,0 +1,281 @@
+#include "cli/commands/gemm/gemm_options.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <type_traits>
+
+#include "cli/commands/completion.h"
+#include "cli/commands/measure/measure_options.h"
+#include "cli/commands/numbers.h"
+#include "cli/commands/words.h"
+#include "warpwright/plan/cost/known_devices.h"
+#include "warpwright/plan/families/kernel_list.h"
+#include "warpwright/plan/product/rules.h"
+
+namespace warpwright::cli {
+namespace {
+
+// What the options of a product mean together, for the help of every command that takes them.
+constexpr const char* kGemmMeaning =
+    "D = activation(alpha * scaled(A * B^T) + beta * C + bias) * scale_d. FILE is PATH.npy (f32,\n"
+    "fp16) or PATH.safetensors:TENSOR (f32, fp16, bf16, e4m3, e5m2). Values are rounded to "
+    "--dtype,\nto nearest even. Messages go to stderr.\n\n"
+    "--layout says how A and B are stored, in BLAS's letters for row-major matrices, D = op(A) *\n"
+    "op(B): A is M x K for N and K x M for T; B is K x N for N and N x K for T. NT, the default, "
+    "has\nK contiguous in both, as 8-bit operands must. Contiguous lines are best a multiple of "
+    "16 bytes long.\n\n"
+    "Scales are f32: one (tensor); M x 1 and N x 1 (row-column); M x K/128 and N/128 x K/128, "
+    "rounded\nup (block). --gated takes B's two halves of N/2 rows: D[m, j] = silu(P[m, j]) * P[m, "
+    "j "
+    "+ N/2].\n"
+    "With --batch L files hold L x rows x columns, or one matrix for all of the batch.\n\n";
+
+constexpr const char* kGemmExamples =
+    "Examples:\n"
+    "  warpwright gemm --random 512 512 512 --check\n"
+    "  warpwright gemm --a a.npy --b b.npy --out d.npy --check\n"
+    "  warpwright gemm --a x.safetensors:x --b w.safetensors:w --out y.safetensors:y --device "
+    "cuda\n"
+    "  warpwright gemm --a a.npy --b b.npy --c c.npy --alpha 0.5 --beta 2 --out d.npy\n"
+    "  warpwright gemm --random 512 512 512 --as b200 --dtype e4m3 --pair --check\n"
+    "  warpwright gemm --random 512 512 512 --dtype e4m3 --scaling blockwise --check\n"
+    "  warpwright gemm --random 512 1024 256 --gated --check\n"
+    "  warpwright gemm --random 256 256 256 --batch 4 --layout NN --bias columns --check\n"
+    "  warpwright gemm --random 8192 8192 8192 --device cuda --bench";
+
+constexpr const char* kGroupedMeaning =
+    "D[rows of g] = activation(alpha * scaled(A[rows of g] * B[g]^T) + beta * C + bias[g]) * "
+    "scale_d\nfor every group g, whose rows are offsets[g] .. offsets[g + 1]. The kernel alone "
+    "reads the offsets.\nMessages go to stderr.\n\n"
+    "A, the tokens (TOTAL x K), B, the weights (G x N x K), and the scales come from files or are\n"
+    "random; rows of a random A in no group are NaN. FILE is PATH.npy (f32, fp16) or\n"
+    "PATH.safetensors:TENSOR (f32, fp16, bf16, e4m3, e5m2). Values are rounded to --dtype. Lengths "
+    "and\noffsets are int32 or int64 in either. Rows of D in no group are written as zeros; bf16 "
+    "and 8-bit\ntypes go into a .npy file as f32.\n\n"
+    "--tokens skew:SEED draws the lengths: one group in eight is empty (at least one of four or\n"
+    "more), the others have shares of --total (256 tokens a group where it is not given) that are\n"
+    "log-normal with sigma 1.\n\n"
+    "Scales are f32: one (tensor); one for each group, G x 1 (group); one for each token and each\n"
+    "row of B, TOTAL x 1 and G x N x 1 (row-column); one for 1 x 128 of A and 128 x 128 of B,\n"
+    "TOTAL x K/128 and G x N/128 x K/128, rounded up (block).\n\n";
+
+constexpr const char* kGroupedExamples =
+    "Examples:\n"
+    "  warpwright grouped --groups 4 --tokens 16,0,3,40 --n 256 --k 128 --check\n"
+    "  warpwright grouped --a x.safetensors:x --b w.safetensors:w --tokens 16,0,3,40 --out "
+    "y.safetensors:y\n"
+    "  warpwright grouped --a x.safetensors:x --b w.safetensors:w --offsets m.safetensors:offsets "
+    "--out y.npy\n"
+    "  warpwright grouped --groups 8 --tokens skew:1 --total 300 --n 256 --k 256 --dtype e4m3 "
+    "--scaling blockwise --check\n"
+    "  warpwright grouped --groups 3 --tokens 9 --n 64 --k 64 --bad-offsets beyond "
+    "--check-offsets\n"
+    "  warpwright grouped --groups 8 --tokens 128 --n 4096 --k 4096 --dtype e4m3 --device cuda "
+    "--check --repeat 100";
+
+// What an option of this type holds.
+template <class T>
+struct Plain {
+  using type = T;
+};
+template <class T>
+struct Plain<std::optional<T>> {
+  using type = T;
+};
+
+// Adds options with a value; one of these for each command.
+class Values {
+ public:
+  explicit Values(CLI::App& app) : app_(app) {}
+  template <class Value>
+  CLI::Option* operator()(const char* names, Value& value, const char* type,
+                          const std::string& help) const {
+    CLI::Option* option = app_.add_option(names, value, help)->type_name(type);
+    using Held = typename Plain<Value>::type;
+    if constexpr (std::is_same_v<Held, double>) option->check(number_fault);
+    if constexpr (std::is_same_v<Held, int>) option->check(whole<int>());
+    if constexpr (std::is_same_v<Held, std::int64_t>)
+      option->check(whole<std::int64_t>(0, max_extent));
+    return option;
+  }
+
+ private:
+  CLI::App& app_;
+};
+
+// The matrices of a dense product.
+void add_dense(CLI::App& app, GemmOptions& o) {
+  const Values add(app);
+  add("--a", o.a, "FILE", "the matrix A[M,K]");
+  add("--b", o.b, "FILE", "the matrix B[N,K]");
+  add("--c", o.c, "FILE", "the matrix C[M,N], which is added");
+  app.add_option("--random", o.random, "random normal matrices of these extents instead of files")
+      ->option_text("M N K")
+      ->expected(3)
+      ->check(whole<std::int64_t>(0, max_extent));
+  add("--batch", o.batch, "L", "products in one launch: every matrix is a batch of them");
+  offer(add("--d-dtype", o.d_dtype, "TYPE",
+            "f32, bf16, fp16, e4m3 or e5m2: the type of D (default: that of A and B, bf16 where "
+            "these are 8-bit floats, f32 where they are tf32 or s8; f32 into a .npy file)"),
+        "f32 bf16 fp16 e4m3 e5m2");
+  add("--scale-a", o.scale_a, "FILE", "the scales of A");
+  add("--scale-b", o.scale_b, "FILE", "the scales of B");
+}
+
+// The matrices of a product in groups, by the names of the library or of those who speak of X and
+// W.
+void add_grouped(CLI::App& app, GemmOptions& o) {
+  const Values add(app);
+  add("--a,--x", o.a, "FILE", "the tokens A[TOTAL,K], groups one after the other");
+  add("--b,--w", o.b, "FILE", "the weights B[G,N,K]");
+  add("--c", o.c, "FILE", "the matrix C[TOTAL,N], which is added");
+  add("--groups", o.groups, "G", "random A and B of so many groups instead of files");
+  add("--n", o.n, "N", "rows of each random B[g], columns of the product");
+  add("--k", o.k, "K", "columns of random A and B");
+  add("--total", o.total, "TOTAL",
+      "rows of random A and of D; those behind the groups' are in none (default: the tokens)");
+  add("--tokens", o.tokens, "LIST|T|uniform:T|skew:SEED|FILE",
+      "rows of A in each group: G numbers, one for all, drawn (see below), or a file of G "
+      "integers");
+  add("--offsets", o.offsets, "int32|int64|FILE",
+      "integers of the offsets (default int32), or a file of G + 1 of them instead of --tokens");
+  add("--bad-offsets", o.bad_offsets, "decreasing|beyond",
+      "end the last group before it begins, or behind A: nothing else may come of it");
+  add("--expected-tokens", o.expected_tokens, "T",
+      "a hint for the choice of the kernel: tokens of a group that has any (default: TOTAL / G)");
+  add("--tile-tokens", o.tile_tokens, "T", "tokens of a tile (default: the plan's choice)");
+  add("--search", o.search, "linear_scan|binary_search|warp_scan",
+      "how CTAs find their tiles (default: the plan's choice)");
+  offer(add("--d-dtype,--y-dtype", o.d_dtype, "TYPE",
+            "the type of D (default: that of A, bf16 where this has 8 bits)"),
+        "f32 bf16 fp16 e4m3 e5m2");
+  add("--scale-a,--scale-x", o.scale_a, "FILE", "the scales of A");
+  add("--scale-b,--scale-w", o.scale_b, "FILE", "the scales of B");
+}
+
+// Where it runs, and what is computed.
+void add_meaning(CLI::App& app, GemmOptions& o) {
+  const Values add(app);
+  add("--layout", o.layout, "NT|NN|TN|TT",
+      "how A and B are stored, in BLAS's letters (default NT: K contiguous in both)");
+  offer(add("--device", o.device, "DEVICE",
+            "model, cuda, cuda:1, ..., or auto: a GPU where there is one")
+            ->capture_default_str(),
+        "model auto cuda cuda:0 cuda:1");
+  std::string names;
+  for (const std::string_view name : known_devices()) names += std::string(name) + " ";
+  offer(add("--as", o.as, "NAME",
+            known_names() +
+                ": run that device's kernels on the model (explain: plan for that device)"),
+        names + "model");
+  add_sms_option(app, o);
+  offer(add("--dtype", o.dtype, "TYPE",
+            "bf16, fp16, e4m3, e5m2 or e4m3,e5m2, or, on GPUs without wgmma, tf32 or s8, or on "
+            "sm_120 mxf8 or nvf4, with scales that are made here: what A and B are multiplied as "
+            "(default: the type of both files, else bf16)"),
+        "bf16 fp16 e4m3 e5m2 tf32 s8 mxf8 nvf4");
+  add("--alpha", o.alpha, "X", "factor of the product (default 1)");
+  add("--beta", o.beta, "X", "factor of C (default 1 with --c); with --random it asks for a C");
+  add("--scaling", o.scaling, "none|tensor|group|row-column|blockwise",
+      "scales of 8-bit A and B, random ones for random matrices; group for groups alone (default "
+      "none)");
+  add("--scale-d", o.scale_d, "X|FILE", "factor of an 8-bit D (default 1)");
+  add("--accumulation", o.accumulation, "fast|promoted",
+      "8-bit products: add in the tensor core alone, or to float32 every 128 of K (default fast; "
+      "block scales imply promoted)");
+  offer(add("--weights", o.weights, "int4",
+            "B are int4 weights with scales of groups along K: random ones are quantised, a FILE "
+            "is what `warpwright pack` wrote; A is e4m3"),
+        "int4");
+  add("--group", o.group, "32|64|128", "weights that share a scale (default 128; a FILE says it)");
+  add("--sums", o.sums, "exact|chained|folded|table",
+      "int4 weights: scale each group's sum and add it in float32, rescale the tensor core's from "
+      "group to group, or scale the weights, by fp16 or by a table (default exact)");
+  app.add_flag("--zero-points", o.zero_points, "int4 weights with zero points");
+  add("--bias", o.bias, "rows|columns[=FILE]",
+      "a value added to each row (M) or column (N) of the product, random without a file");
+  add("--activation", o.activation, activation_words("|", "|").c_str(),
+      "applied last (default none)");
+  app.add_flag("--gated", o.gated, "silu of one half of the columns times the other");
+}
+
+// What is fixed of the plan; all default to the plan's choice.
+void add_choices(CLI::App& app, GemmOptions& o, bool is_grouped) {
+  const Values add(app);
+  offer(add("--cluster", o.cluster, "M,N",
+            "CTAs that share loads: 1,1 2,1 1,2 2,2 4,1 1,4 4,2 2,4 8,1 1,8 4,4 (default: the "
+            "plan's choice)"),
+        "1,1 2,1 1,2 2,2 4,1 1,4 4,2 2,4 8,1 1,8 4,4");
+  add("--tile-m", o.tile_m, "N", "rows of a tile (default: the plan's choice)");
+  add("--tile-n", o.tile_n, "N", "columns of a tile (default: the plan's choice)");
+  offer(add("--schedule", o.schedule, "NAME",
+            "cooperative, pingpong or multistage (default: the plan's choice)"),
+        "cooperative pingpong multistage");
+  add("--swap-ab", o.swap_ab, "yes|no", "B's rows on the MMA's M (default: the plan's choice)");
+  std::string kernels;
+  for (const KernelFacts* kernel : all_kernels()) {
+    if (kernel->built && kernel->grouped == is_grouped) kernels += kernel->name + " ";
+  }
+  offer(add("--kernel", o.kernel, "NAME",
+            "this kernel, by the name that explain and `warpwright kernels` print"),
+        kernels);
+  offer(add("--cluster-k", o.cluster_k, "N",
+            "CTAs of a cluster that share a tile along K: 1 2 3 4 5 6 8 12 16 (default: the plan's "
+            "choice)"),
+        "1 2 3 4 5 6 8 12 16");
+  add("--ctas", o.ctas, "N", "CTAs of the grid; of a kernel that splits K, into how many parts");
+  app.add_flag("--gpcs", o.gpcs, kGpcs);
+  app.add_flag("--batch-invariant", o.batch_invariant,
+               "a row's bits do not depend on M, the batch or other rows");
+  app.add_flag("--no-tuning", o.no_tuning, "leave out what `warpwright tune` measured");
+  app.add_flag("--pair,!--one-sm", o.pair,
+               "on sm_100: MMAs of a pair of SMs, or of one (default: the plan's choice)");
+  offer(add("--scheduler", o.scheduler, "S",
+            "where tiles come from: static persistent tiles (the default of sm_90); dynamic, a "
+            "counter (sm_90: "
+            "the kernels named ..._dyn); on sm_100 one (a tile a cluster) or clc, CLC "
+            "(its default, and of sm_120 for who asks)"),
+        "static dynamic one clc");
+  add("--accumulators", o.accumulators, "N",
+      "on sm_100: accumulators in tensor memory (default: the kernel's)");
+}
+
+}  // namespace
+
+std::string product_help(const std::string& examples, bool is_grouped) {
+  return (is_grouped ? kGroupedMeaning : kGemmMeaning) + examples;
+}
+
+void add_gemm_options(CLI::App& app, GemmOptions& o, bool is_grouped) {
+  (is_grouped ? add_grouped : add_dense)(app, o);
+  add_meaning(app, o);
+  add_choices(app, o, is_grouped);
+}
+
+void add_run_options(CLI::App& app, GemmOptions& o, bool is_grouped) {
+  const Values add(app);
+  add("--out", o.out, "FILE", "where D is written, once it is complete (and right, with --check)");
+  app.add_flag("--check", o.check,
+               "compare every element of D with float64 over the rounded inputs, and rows in no "
+               "group with what they were");
+  add("--seed", o.seed, "N", "of the random matrices, and of the model's schedule")
+      ->check(refuse_seed)
+      ->capture_default_str();
+  offer(add("--mode", o.mode, "MODE",
+            "when asynchronous operations complete on the model: eager, latest, random or starve "
+            "(default latest)"),
+        "eager latest random starve");
+  if (is_grouped) {
+    app.add_flag("--check-offsets", o.check_offsets,
+                 "let the kernel tell whether the offsets are in order");
+    add("--repeat", o.repeat, "R", "on a GPU: time R launches and tell their share of the roof");
+  } else {
+    app.add_flag("--bench", o.bench, "on a GPU: time the product and cuBLASLt's in the same run");
+  }
+  app.add_flag("--json", o.json, "for programs");
+  app.footer(product_help(is_grouped ? kGroupedExamples : kGemmExamples, is_grouped));
+}
+
+}  // namespace warpwright::cli

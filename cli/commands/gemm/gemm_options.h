@@ -1,0 +1,24 @@
+// The arguments of a product, as CLI11 knows them.
+#pragma once
+
+#include <string>
+
+#include "cli/commands/gemm/gemm_job.h"
+
+namespace CLI {
+class App;
+}
+
+namespace warpwright::cli {
+
+/// Adds the arguments that all commands on a product have in common, on a dense or a grouped one.
+void add_gemm_options(CLI::App& app, GemmOptions& options, bool is_grouped);
+
+/// Adds what `gemm` and `grouped` have beside them.
+void add_run_options(CLI::App& app, GemmOptions& options, bool is_grouped);
+
+/// What the help of a command on a product says below its options: what these mean together, then
+/// these examples of the command's own.
+std::string product_help(const std::string& examples, bool is_grouped);
+
+}  // namespace warpwright::cli

@@ -1,0 +1,271 @@
+#include "cli/commands/gemm/gemm_tensors.h"
+
+#include <cstring>
+#include <utility>
+
+#include "cli/commands/gemm/gemm_arguments.h"
+#include "cli/commands/gemm/groups.h"
+#include "cli/commands/gemm/operand_files.h"
+#include "cli/files/packed_file.h"
+#include "warpwright/plan/product/rules.h"
+
+namespace warpwright::cli {
+namespace {
+
+// Which matrices a tensor has one of for each: all rows of a dense product's batch, or all groups.
+enum class Along : std::uint8_t { rows, groups };
+
+// The shape of a tensor of rows x columns for each.
+Extents stacked(const GemmJob& job, Along along, std::int64_t rows, std::int64_t columns) {
+  if (job.product.is_grouped() && along == Along::groups)
+    return {job.product.group_count(), rows, columns};
+  if (job.is_batch) return {job.product.batch(), rows, columns};
+  return {rows, columns};
+}
+
+// A matrix of a file, or a batch of them where the product is one; B of groups always is.
+HostTensor read_matrix(const char* name, const std::string& spec, const GemmJob& job,
+                       Along along = Along::rows) {
+  HostTensor tensor = read_named(name, spec);
+  const std::string what = std::string(name) + " (" + spec + ")";
+  const std::size_t rank = tensor.shape.size();
+  const std::size_t wanted = job.product.is_grouped() && along == Along::groups ? 3 : 2;
+  if (rank == 3 && job.is_batch) {
+    if (tensor.shape[0] != job.product.batch()) {
+      throw InputError(what + " has shape " + shape_text(tensor.shape) + "; with --batch " +
+                       std::to_string(job.product.batch()) + " it has " +
+                       std::to_string(job.product.batch()) +
+                       " matrices, or is one matrix for all of them.");
+    }
+  } else if (rank != wanted) {
+    Extents nearest = tensor.shape;
+    if (nearest.empty()) nearest = {1};
+    if (nearest.size() == 1) nearest.push_back(1);
+    if (nearest.size() < wanted) nearest.insert(nearest.begin(), 1);
+    while (nearest.size() > wanted) {
+      nearest[1] *= nearest[0];
+      nearest.erase(nearest.begin());
+    }
+    throw InputError(what + " has " + std::to_string(rank) +
+                     (rank == 1 ? " dimension" : " dimensions") + " (shape " +
+                     shape_text(tensor.shape) + "); it must have " + std::to_string(wanted) +
+                     (wanted == 3 ? ", a matrix for each group" : "") +
+                     ": the nearest legal shape is " + shape_text(nearest) +
+                     (rank == 3 && !job.product.is_grouped()
+                          ? ", or give --batch " + std::to_string(tensor.shape[0])
+                          : "") +
+                     ".");
+  }
+  require_operand_type(what, tensor);
+  return tensor;
+}
+
+// Rows and columns of the (first) stored matrix.
+std::pair<std::int64_t, std::int64_t> extents(const HostTensor& t) {
+  return {t.shape[t.shape.size() - 2], t.shape.back()};
+}
+
+// The extents of random matrices; M of groups are their rows.
+void read_numbers(const GemmOptions& o, GemmJob& job) {
+  if (job.product.is_grouped()) {
+    const char* missing = !o.groups ? "--groups" : !o.n ? "--n" : !o.k ? "--k" : nullptr;
+    if (missing != nullptr) {
+      throw InputError(std::string(missing) +
+                       " is missing: give --groups, --n and --k for random A and B, or --a FILE "
+                       "and --b FILE.");
+    }
+    job.product.b.batch = *o.groups;
+  } else if (!o.random.empty()) {
+    if (o.random.size() != 3) throw InputError("--random takes three numbers: M N K.");
+    job.set_extents(o.random[0], o.random[1], o.random[2]);
+    return;
+  } else if (!o.m || !o.n || !o.k) {
+    throw InputError("--m, --n and --k are given together or not at all.");
+  }
+  job.set_extents(o.m.value_or(0), *o.n, *o.k);
+}
+
+// B of a packed tensor, which says its form and extents; the values come when they are loaded.
+void read_packed_b(const GemmOptions& o, GemmJob& job) {
+  PackedTensor read = read_packed(o.b);
+  const weights::Header& header = read.header;
+  if (o.group && *o.group != header.format.group) {
+    throw InputError("--group is " + std::to_string(*o.group) + ", and B (" + read.name +
+                     ") has groups of " + std::to_string(header.format.group) + ": leave it out.");
+  }
+  const packed::Extents& e = header.extents;
+  const std::int64_t wanted = job.product.is_grouped() ? e.experts : job.product.batch();
+  if (e.experts != wanted && e.experts != 1) {
+    throw InputError(
+        "B (" + read.name + ") has " + std::to_string(e.experts) + " experts; a dense product of " +
+        std::to_string(job.product.batch()) +
+        (job.product.batch() > 1 ? " matrices takes as many, or one" : " matrix takes one") +
+        ": `warpwright grouped` takes any number.");
+  }
+  job.product.packed->format = header.format;
+  job.packed_b = std::move(read.tensor.bytes);
+  job.b.dtype = DType::f32;
+  job.b.shape = {e.n, e.k};
+  if (job.product.is_grouped() || e.experts > 1) job.b.shape.insert(job.b.shape.begin(), e.experts);
+}
+
+void read_operands(const GemmOptions& o, GemmJob& job) {
+  if (o.a.empty() || o.b.empty()) {
+    throw InputError(std::string(o.a.empty() ? "A" : "B") +
+                     " is missing: give both --a FILE and --b FILE, or " +
+                     (job.product.is_grouped() ? "--groups, --n and --k." : "--random M N K."));
+  }
+  job.a = read_matrix("A", o.a, job);
+  if (job.product.packed) {
+    read_packed_b(o, job);
+  } else {
+    job.b = read_matrix("B", o.b, job, Along::groups);
+  }
+  auto [m, k] = extents(job.a);
+  auto [n, other_k] = extents(job.b);
+  if (job.a_transposed) std::swap(m, k);
+  if (job.b_transposed) std::swap(n, other_k);
+  job.set_extents(m, n, k);
+  if (job.product.is_grouped()) job.product.b.batch = job.b.shape[0];
+  if (other_k == k) return;
+  Extents nearest = job.b.shape;
+  nearest[nearest.size() - (job.b_transposed ? 2 : 1)] = job.product.k();
+  throw InputError("A (" + o.a + ") is " + shape_text(job.a.shape) + " and B (" + o.b + ") is " +
+                   shape_text(job.b.shape) + "; their " +
+                   (job.a_transposed || job.b_transposed ? "K" : "columns are both K and") +
+                   " must agree: the nearest legal B is " + shape_text(nearest) + ".");
+}
+
+HostTensor read_c(const GemmOptions& o, const GemmJob& job) {
+  if (o.c.empty()) {
+    throw InputError("C is missing: beta is " + o.beta +
+                     ", so give --c FILE, or leave --beta out.");
+  }
+  HostTensor c = read_matrix("C", o.c, job);
+  if (extents(c) == std::pair(job.product.m(), job.result_columns())) return c;
+  throw InputError("C (" + o.c + ") is " + shape_text(c.shape) +
+                   "; it must be as large as D: " + std::to_string(job.product.m()) + "x" +
+                   std::to_string(job.result_columns()) + ".");
+}
+
+// A tensor of this shape, or of that of `one` that serves all; random where no file is named.
+HostTensor read_vector(const std::string& name, const std::string& spec, const Extents& shape,
+                       const Extents& one) {
+  if (spec.empty()) return {DType::f32, shape, {}};
+  std::vector<Extents> legal = {shape};
+  if (one != shape) legal.push_back(one);
+  return read_shaped(name, spec, legal);
+}
+
+// The scales of A or B.
+HostTensor scales_of(const GemmOptions& o, const GemmJob& job, bool of_a) {
+  const std::string& spec = of_a ? o.scale_a : o.scale_b;
+  const std::string option = of_a ? "--scale-a" : "--scale-b";
+  if (job.is_block_scaled()) {
+    if (spec.empty()) return {};
+    throw InputError(option + " is given, and --dtype is " + o.dtype +
+                     ", whose scales are made with the operands: leave it out.");
+  }
+  if (job.product.scaling == Scaling::none) {
+    if (spec.empty()) return {};
+    throw InputError(option +
+                     " is given without --scaling: say what a scale is for, tensor, group, "
+                     "row-column or blockwise.");
+  }
+  // Packed weights bring the scales of their groups: others are given or left out.
+  if (!of_a && job.product.packed && spec.empty()) return {};
+  if (spec.empty() && !o.a.empty()) {
+    throw InputError(std::string("The scales of ") + (of_a ? "A" : "B") +
+                     " are missing: --scaling is " + o.scaling + ", so give " + option + " FILE.");
+  }
+  std::int64_t rows = of_a ? job.product.m() : job.product.n();
+  std::int64_t columns = 1;
+  if (job.product.scaling == Scaling::tensor) rows = 1;
+  if (job.product.scaling == Scaling::group) rows = job.product.group_count();
+  if (job.product.scaling == Scaling::blockwise) {
+    if (!of_a) rows = (rows + scale_block - 1) / scale_block;
+    columns = (job.product.k() + scale_block - 1) / scale_block;
+  }
+  const bool each =
+      job.product.scaling == Scaling::row_column || job.product.scaling == Scaling::blockwise;
+  Extents shape = stacked(job, of_a || !each ? Along::rows : Along::groups, rows, columns);
+  Extents one = {rows, columns};  // that serves all
+  if (job.product.scaling == Scaling::tensor) shape = one;
+  if (job.product.is_grouped())
+    one = of_a && job.product.scaling == Scaling::group ? Extents{1, 1} : shape;
+  const std::string name = of_a ? "scale_a" : "scale_b";
+  HostTensor tensor = read_vector(name, spec, shape, one);
+  require_f32(name, tensor);
+  return tensor;
+}
+
+// The scale of D: a number, or a file's.
+std::optional<HostTensor> scale_of_result(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  if (names_file(text)) {
+    HostTensor tensor = read_vector("scale_d", text, {1, 1}, {1, 1});
+    require_f32("scale_d", tensor);
+    return tensor;
+  }
+  const float value = parse_scalar("scale_d", text, 1.0F);
+  HostTensor tensor{DType::f32, {1, 1}, std::vector<std::byte>(sizeof value)};
+  std::memcpy(tensor.bytes.data(), &value, sizeof value);
+  return tensor;
+}
+
+HostTensor bias_of(const std::string& spec, const GemmJob& job) {
+  const bool of_rows = job.product.epilogue.bias == Bias::rows;
+  const std::int64_t rows = of_rows ? job.product.m() : job.product.n();
+  HostTensor tensor = read_vector(
+      "The bias", spec, stacked(job, of_rows ? Along::rows : Along::groups, rows, 1), {rows, 1});
+  // f32 holds what the narrower types do.
+  if (spec.empty() ||
+      (tensor.dtype == job.product.d.dtype && numeric::bits(job.product.d.dtype) == 16)) {
+    return tensor;
+  }
+  return convert(tensor, DType::f32);
+}
+
+}  // namespace
+
+void read_matrices(const GemmOptions& o, GemmJob& job) {
+  const bool files = !o.a.empty() || !o.b.empty() || !o.c.empty();
+  const char* number = !o.random.empty() ? "--random"
+                       : o.groups        ? "--groups"
+                       : o.m             ? "--m"
+                       : o.n             ? "--n"
+                       : o.k             ? "--k"
+                       : o.total         ? "--total"
+                                         : nullptr;
+  if (files && number != nullptr) {
+    throw InputError(std::string("Files and numbers do not go together: leave ") + number +
+                     " out, or --a, --b and --c.");
+  }
+  if (files || (number == nullptr && !job.product.is_grouped())) {
+    read_operands(o, job);
+  } else {
+    read_numbers(o, job);
+  }
+  read_rows(o, job);
+  if (!files) {
+    const auto stored = [&job](Along along, std::int64_t rows, bool transposed) {
+      return transposed ? stacked(job, along, job.product.k(), rows)
+                        : stacked(job, along, rows, job.product.k());
+    };
+    job.a.shape = stored(Along::rows, job.product.m(), job.a_transposed);
+    job.b.shape = stored(Along::groups, job.product.n(), job.b_transposed);
+    if (job.reads_c())
+      job.c.shape = stacked(job, Along::rows, job.product.m(), job.result_columns());
+  } else if (job.reads_c()) {
+    job.c = read_c(o, job);
+  }
+}
+
+void read_vectors(const GemmOptions& o, GemmJob& job) {
+  job.scale_a = scales_of(o, job, true);
+  job.scale_b = scales_of(o, job, false);
+  job.scale_d = scale_of_result(o.scale_d);
+  if (job.product.epilogue.bias != Bias::none) job.bias = bias_of(parse_bias(o.bias).second, job);
+}
+
+}  // namespace warpwright::cli

@@ -1,0 +1,172 @@
+#include "cli/commands/gemm/groups.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "bench/gemm_bench.h"
+#include "cli/commands/gemm/operand_files.h"
+#include "cli/commands/words.h"
+#include "cli/compute/token_lengths.h"
+#include "warpwright/plan/product/rules.h"
+
+namespace warpwright::cli {
+namespace {
+
+bool has_operands(const GemmOptions& o) {
+  return !o.a.empty();
+}
+
+// The integers of a file, one for each of `count`.
+HostIntegers read_list(const char* option, const std::string& spec, std::int64_t count,
+                       const std::string& rule) {
+  HostIntegers list;
+  try {
+    list = read_integers(spec);
+  } catch (const InputError& refusal) {
+    throw InputError(std::string(option) + ": " + refusal.what(), refusal.code());
+  }
+  const auto found = static_cast<std::int64_t>(list.values.size());
+  if (found == count) return list;
+  throw InputError(std::string(option) + " (" + spec + ") has " + std::to_string(found) +
+                   " integers; there are " + std::to_string(count) + rule +
+                   ": the nearest legal shape is " + std::to_string(count) + ".");
+}
+
+// The offsets of a file, which must be in order.
+std::vector<std::int64_t> read_offsets(const GemmOptions& o, GemmJob& job) {
+  if (!o.tokens.empty()) {
+    throw InputError(
+        "--tokens and --offsets FILE both say how long the groups are: leave one out.");
+  }
+  const HostIntegers list = read_list("--offsets", o.offsets, job.product.group_count() + 1,
+                                      ", one more than there are groups");
+  job.product.groups->type = list.bits == 64 ? OffsetType::int64 : OffsetType::int32;
+  std::int64_t before = 0;
+  for (std::size_t i = 0; i < list.values.size(); ++i) {
+    const std::int64_t value = list.values[i];
+    const auto require = [&](bool is_legal, const std::string& rule, std::int64_t nearest) {
+      if (is_legal) return;
+      throw InputError("--offsets (" + o.offsets + ") has " + std::to_string(value) + " in place " +
+                       std::to_string(i) + "; " + rule + ": the nearest legal value is " +
+                       std::to_string(nearest) + ".");
+    };
+    const std::int64_t most = has_operands(o) ? job.product.m() : max_extent;
+    require(i > 0 || value == 0, "the first group begins at row 0", 0);
+    require(value >= before, "offsets do not decrease", before);
+    require(
+        value <= most,
+        has_operands(o) ? "A has " + std::to_string(most) + " rows" : "coordinates have 32 bits",
+        most);
+    before = value;
+  }
+  return list.values;
+}
+
+// The words of --tokens; lengths in a file are written out.
+std::string token_words(const GemmOptions& o, const GemmJob& job) {
+  if (o.tokens.empty()) {
+    throw InputError(
+        "--tokens is missing: say how many rows of A each group has, for example 16,0,3, or give "
+        "--offsets FILE.");
+  }
+  if (!names_file(o.tokens)) return o.tokens;
+  const HostIntegers list =
+      read_list("--tokens", o.tokens, job.product.group_count(), " groups, each with a length");
+  std::string words;
+  for (const std::int64_t length : list.values) {
+    words += (words.empty() ? "" : ",") + std::to_string(length);
+  }
+  return words;
+}
+
+std::vector<std::int64_t> offsets_of(const GemmOptions& o, GemmJob& job) {
+  if (names_file(o.offsets)) return read_offsets(o, job);
+  const bool known = has_operands(o);
+  const Result<std::vector<std::int64_t>> lengths = token_lengths(
+      token_words(o, job), job.product.group_count(), known ? job.product.m() : o.total.value_or(0),
+      known ? "the number of A's rows" : "--total");
+  if (!lengths) throw InputError(lengths.reason() + ".", name(lengths.code()));
+  std::vector<std::int64_t> offsets = {0};
+  for (const std::int64_t length : *lengths) offsets.push_back(offsets.back() + length);
+  return offsets;
+}
+
+// Breaks the last group's end, so that no two groups share rows.
+void break_offsets(const std::string& how, GemmJob& job) {
+  const std::int64_t last = job.offsets[job.offsets.size() - 2];
+  choose<std::int64_t>(job.offsets.back(), "--bad-offsets", how,
+                       {{"decreasing", last - 1}, {"beyond", job.product.m() + 1000}});
+}
+
+std::string counted(std::int64_t count, const char* what) {
+  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
+
+}  // namespace
+
+void read_rows(const GemmOptions& o, GemmJob& job) {
+  if (!job.product.is_grouped()) {
+    job.rows = {{0, job.product.m()}};
+    job.rest = {job.product.m(), job.product.m()};
+    return;
+  }
+  require_between("--groups", job.product.group_count(), 1,
+                  std::numeric_limits<std::int64_t>::max());
+  require_memory("The offsets", 64.0 * static_cast<double>(job.product.group_count()),
+                 "choose fewer groups");
+  job.offsets = offsets_of(o, job);
+  if (!has_operands(o)) {
+    job.set_extents(o.total.value_or(job.offsets.back()), job.product.n(), job.product.k());
+  }
+  if (job.product.m() < job.offsets.back()) {
+    throw InputError("--offsets (" + o.offsets + ") ends at row " +
+                     std::to_string(job.offsets.back()) + ", and --total is " +
+                     std::to_string(job.product.m()) + ": the nearest legal total is " +
+                     std::to_string(job.offsets.back()) + ".");
+  }
+  break_offsets(o.bad_offsets, job);
+  job.rest = {0, job.product.m()};
+  for (std::size_t g = 0; g + 1 < job.offsets.size(); ++g) {
+    const std::int64_t begin = std::clamp<std::int64_t>(job.offsets[g], 0, job.product.m());
+    const std::int64_t end = std::clamp(job.offsets[g + 1], begin, job.product.m());
+    job.rows.push_back({begin, end});
+    job.rest.begin = std::max(job.rest.begin, end);
+  }
+}
+
+std::int64_t tiles_of(const GemmJob& job, const Plan& plan) {
+  if (!job.product.is_grouped() || plan.ctas == 0) return plan.tiles();
+  const KernelFacts& facts = plan.facts();
+  const auto pieces = [](std::int64_t extent, std::int64_t piece) {
+    return (extent + piece - 1) / piece;
+  };
+  // The cluster lies over the tile's own rows and columns.
+  const bool swap_ab = facts.swap_ab;
+  const std::int64_t tokens = facts.result_rows * (swap_ab ? plan.cluster.n : plan.cluster.m);
+  const std::int64_t columns = facts.result_columns * (swap_ab ? plan.cluster.m : plan.cluster.n);
+  std::int64_t clusters = 0;
+  for (const std::int64_t length : job.lengths()) clusters += pieces(length, tokens);
+  return clusters * pieces(job.result_columns(), columns) * plan.cluster_ctas();
+}
+
+std::string tiles_text(const GemmJob& job, const Plan& plan) {
+  std::string tiles = counted(tiles_of(job, plan), "tile");
+  if (!job.product.is_grouped()) return tiles;
+  const std::vector<std::int64_t> lengths = job.lengths();
+  const std::int64_t longest = *std::max_element(lengths.begin(), lengths.end());
+  const std::int64_t empty = std::count(lengths.begin(), lengths.end(), 0);
+  return counted(job.product.group_count(), "group") +
+         (empty > 0 ? " (" + std::to_string(empty) + " empty)" : std::string()) + " of up to " +
+         counted(longest, "token") + ", " + std::to_string(job.tokens()) + " in all" +
+         (job.rest.count() > 0 ? " and " + counted(job.rest.count(), "row") + " in no group"
+                               : std::string()) +
+         ": " + tiles;
+}
+
+double roof_us(const GemmJob& job, const Plan& plan) {
+  GemmProblem p = plan.problem;
+  p.a.rows = p.c.rows = p.d.rows = job.tokens();
+  return bench::roof(p, plan.device, job.lengths()).us();
+}
+
+}  // namespace warpwright::cli

@@ -1,0 +1,54 @@
+#include "cli/commands/gemm/outputs.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "cli/commands/gemm/gemm_arguments.h"
+#include "cli/commands/gemm/operand_files.h"
+#include "cli/files/output_file.h"
+
+namespace warpwright::cli {
+
+std::string over_other(const std::string& option, const std::string& path,
+                       const std::string& other) {
+  std::string text = option;
+  text.append(" ").append(path).append(" is the file of ").append(other);
+  return text + ", which it would be written over: give each a file of its own.";
+}
+
+void check_ending(const std::string& option, const std::string& path,
+                  std::initializer_list<std::string_view> endings) {
+  const std::string name = path.substr(path.rfind('/') + 1);
+  const std::size_t dot = name.rfind('.');
+  if (dot == std::string::npos || dot == 0) return;
+  const std::string ending = name.substr(dot);
+  if (std::find(endings.begin(), endings.end(), ending) != endings.end()) return;
+  const std::string start = path.substr(0, path.size() - ending.size());
+  throw InputError(option + " is " + path + ", and what it writes is no " + ending +
+                   " file: the nearest is " + start + std::string(*endings.begin()) + ".");
+}
+
+void check_not_read(const GemmOptions& run, const std::string& option, const std::string& spec) {
+  if (spec.empty()) return;
+  const bool is_tensor = names_file(spec) && (spec.ends_with(".npy") ||
+                                              spec.find(".safetensors:") != std::string::npos);
+  const TensorSpec to = is_tensor ? parse_spec(spec) : TensorSpec{TensorSpec::Kind::npy, spec, ""};
+  for (const auto& [input, named] : {std::pair{"--a", run.a},
+                                     {"--b", run.b},
+                                     {"--c", run.c},
+                                     {"--scale-a", run.scale_a},
+                                     {"--scale-b", run.scale_b},
+                                     {"--scale-d", run.scale_d},
+                                     {"--tokens", run.tokens},
+                                     {"--offsets", run.offsets},
+                                     {"--bias", parse_bias(run.bias).second}}) {
+    if (!names_file(named)) continue;
+    const TensorSpec from = parse_spec(named);
+    const bool is_beside = to.kind == TensorSpec::Kind::safetensors &&
+                           from.kind == TensorSpec::Kind::safetensors && to.tensor != from.tensor;
+    if (is_beside || !is_same_output(to.path, from.path)) continue;
+    throw InputError(over_other(option, spec, input));
+  }
+}
+
+}  // namespace warpwright::cli

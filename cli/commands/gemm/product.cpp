@@ -1,0 +1,157 @@
+#include "cli/commands/gemm/product.h"
+
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "cli/commands/gemm/groups.h"
+#include "cli/commands/gemm/model_time.h"
+#include "cli/reports/progress.h"
+#include "warpwright/plan/product/rules.h"
+#include "warpwright/plan/tuning/tuning.h"
+
+namespace warpwright::cli {
+namespace {
+
+std::int64_t bytes_of(const MatrixView& view) {
+  return numeric::packed_bytes(view.dtype, reach({{view.batch, view.batch_stride},
+                                                  {view.rows, view.row_stride},
+                                                  {view.columns, view.column_stride}}));
+}
+
+// Memory of the current CUDA device for one product. New memory is filled with 0xff: an element of
+// the result that nobody stores shows as NaN. All throw InputError.
+class CudaMemory {
+ public:
+  device::CudaBuffer& make(std::int64_t bytes) {
+    const auto buffer = device::CudaBuffer::make(bytes, 0xff);
+    if (!buffer) throw InputError(buffer.refusal());
+    buffers_.push_back(*buffer);
+    return **buffer;
+  }
+  // A copy of `bytes` of host memory.
+  void* copy(const void* data, std::int64_t bytes) {
+    device::CudaBuffer& buffer = make(bytes);
+    require(buffer.from_host(data, bytes));
+    return buffer.data();
+  }
+
+ private:
+  std::vector<std::shared_ptr<device::CudaBuffer>> buffers_;
+};
+
+// Waits for the device; a kernel that failed is a RunError.
+void wait_for_device() {
+  if (const auto failure = device::synchronise_cuda()) throw RunError(*failure);
+}
+
+}  // namespace
+
+Product::Product(const GemmOptions& options, const DeviceFacts& facts, std::ostream& err)
+    : job(read_job(options)) {
+  const GemmProblem problem = problem_of(job.product);
+  const bool tuned = job.uses_tuning && !facts.is_model;
+  const TuningCache cache(tuned ? TuningCache::default_path() : "");
+  if (cache.warning()) err << printable(*cache.warning()) << "\n";
+  const Result<TunedPlan> made = tuned_plan(problem, facts, cache, job.choices);
+  if (!made) throw InputError(made.refusal());
+  plan = made->plan;
+  if (!tuned) {
+    origin = facts.is_model ? "not used: the model does not predict time" : "not used";
+    return;
+  }
+  origin = "no measurement decided: by rule (see warpwright tune)";
+  if (made->entry) {
+    char text[64];
+    std::snprintf(text, sizeof(text), "measured, %.2f us: from ", made->entry->microseconds);
+    origin = text + printable(cache.path());
+  }
+}
+
+void Product::load(std::uint64_t seed, std::ostream& err) {
+  cli::load(job, seed, err);
+  d = poisoned_result(job);
+  operands = operands_of(job, d);
+}
+
+std::string Product::explain() const {
+  return plan.explain() +
+         (job.product.is_grouped() ? "lengths    " + tiles_text(job, plan) + "\n" : "") +
+         "tuning     " + origin + "\n";
+}
+
+std::string Product::title() const {
+  return "D[" + std::to_string(job.product.m()) + "," + std::to_string(job.result_columns()) + "]" +
+         (job.product.is_grouped() ? " of " + std::to_string(job.product.group_count()) +
+                                         (job.product.group_count() == 1 ? " group" : " groups")
+                                   : "") +
+         ", K = " + std::to_string(job.product.k());
+}
+
+double Product::products() const {
+  if (!plan.problem.reads_ab()) return 0;
+  return static_cast<double>(job.product.batch()) * static_cast<double>(job.tokens()) *
+         static_cast<double>(job.product.n()) * static_cast<double>(job.product.k());
+}
+
+double Product::model_seconds() const {
+  return cli::model_seconds(tiles_of(job, plan), plan.tile().m, plan.tile().n,
+                            plan.problem.reads_ab() ? job.product.k() : 0);
+}
+
+model::Report run_with_checks(const Product& product, device::ModelOptions how, const char* label,
+                              std::ostream& err) {
+  Progress progress(err, label, "tiles", tiles_of(product.job, product.plan));
+  how.on_tile = [&progress](std::int64_t done) { progress.update(done); };
+  Result<model::Report> report = device::launch_on_model(product.plan, product.operands, how);
+  if (!report) throw InputError(report.refusal());
+  return std::move(*report);
+}
+
+RunOutput run_on_gpu(const Product& product, int index, bool check_offsets, int repeat) {
+  require(device::use_cuda_device(index));
+  CudaMemory memory;
+  GemmOperands there = product.operands;
+  if (there.b.data != nullptr) {
+    there.b.data = memory.copy(there.b.data, bytes_of(stored_b(there)));
+  }
+  for (MatrixView* view :
+       {&there.a, &there.c, &there.scale_a, &there.scale_b, &there.scale_d, &there.bias}) {
+    if (view->data != nullptr) view->data = memory.copy(view->data, bytes_of(*view));
+  }
+  const std::vector<std::byte>& offsets = product.job.offset_bytes;
+  if (there.groups) {
+    there.groups->offsets = memory.copy(offsets.data(), static_cast<std::int64_t>(offsets.size()));
+  }
+  const device::CudaBuffer& d = memory.make(bytes_of(there.d));
+  there.d.data = d.data();
+  const Plan& plan = product.plan;
+  const device::CudaBuffer& room = memory.make(plan.workspace_bytes);
+  Workspace workspace(room.data(), plan.workspace_bytes);
+  warpwright::RunOptions how{.device = index, .workspace = &workspace};
+  const auto start_one = [&] { require(run(plan, there, how)); };
+  start_one();
+  wait_for_device();
+  RunOutput left;
+  if (repeat > 0) {
+    const auto start = std::chrono::steady_clock::now();
+    for (int i = 0; i < repeat; ++i) start_one();
+    wait_for_device();
+    const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
+    left.launch_seconds = spent.count() / repeat;
+  }
+  if (check_offsets) {
+    // This one waits. The operands are legal by now, so that a bad value is one of the offsets.
+    how.launch.check_offsets = true;
+    if (const auto refused = run(plan, there, how)) {
+      if (refused->code != RefusalCode::bad_value) throw RunError(*refused);
+      left.offsets = refused->reason;
+    }
+  }
+  require(d.to_host(product.operands.d.data, bytes_of(product.operands.d)));
+  return left;
+}
+
+}  // namespace warpwright::cli

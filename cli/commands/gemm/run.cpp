@@ -1,0 +1,198 @@
+#include "cli/commands/gemm/run.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <new>
+
+#include "cli/commands/words.h"
+#include "cli/reports/refusal_json.h"
+#include "warpwright/atom/mask_text.h"
+#include "warpwright/plan/cost/known_devices.h"
+
+namespace warpwright::cli {
+namespace {
+
+// Bytes that this program may still take: what the system has, and what its control group leaves
+// of a limit, as containers have one.
+double memory_here() {
+  double free = static_cast<double>(::sysconf(_SC_PHYS_PAGES)) *
+                static_cast<double>(::sysconf(_SC_PAGE_SIZE));
+  std::ifstream system("/proc/meminfo");
+  std::string word;
+  while (system >> word) {
+    double kib = 0;
+    if (word == "MemAvailable:" && system >> kib) free = std::min(free, kib * 1024);
+  }
+  const auto number = [](const char* path) {
+    double value = -1;
+    std::ifstream(path) >> value;  // -1 for a text: "max"
+    return value;
+  };
+  for (const auto& [limit, use] :
+       {std::pair{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"},
+        {"/sys/fs/cgroup/memory/memory.limit_in_bytes",
+         "/sys/fs/cgroup/memory/memory.usage_in_bytes"}}) {
+    const double most = number(limit);
+    if (most > 0) free = std::min(free, most - std::max(0.0, number(use)));
+  }
+  return std::max(0.0, free);
+}
+
+// What is known of the device `name`; of none, the model's facts. Throws InputError.
+DeviceFacts facts_as(const std::string& name) {
+  if (name.empty() || name == "model") return model_facts();
+  const std::optional<DeviceFacts> facts = known_facts(name);
+  if (!facts)
+    throw InputError("--as is \"" + name + "\"; it must be model, " + known_names() + ".");
+  return *facts;
+}
+
+// SMs of the model: as many as were asked for, else 8, or what one cluster or the grid needs.
+int sms_of(const RunOptions& o) {
+  constexpr int usual = 8;
+  constexpr int most = 256;
+  if (o.sms) {
+    require_between("--sms", *o.sms, 1, most);
+    return *o.sms;
+  }
+  const std::optional<atom::ClusterShape> cluster = atom::parse_cluster(o.cluster);
+  const int wanted = std::max({usual, cluster ? atom::cluster_size(*cluster) : 1,
+                               o.cluster_k.value_or(1), o.ctas.value_or(1)});
+  return std::min(wanted, most);
+}
+
+void look_for_groups(DeviceFacts& facts, int index) {
+  const auto groups = device::find_sm_groups(index);
+  if (!groups) throw InputError(groups.refusal());
+  facts.sm_groups = *groups;
+}
+
+void refuse_sms(const RunOptions& options, const std::string& why) {
+  if (!options.sms) return;
+  throw InputError("--sms is of the model, and " + why + ": leave it out.");
+}
+
+}  // namespace
+
+int exit_status(std::ostream& out, std::ostream& err, bool json, const std::function<int()>& body) {
+  const auto tell = [&](const char* code, const std::string& sentence) {
+    if (json) out << json_text(error_json(code, sentence));
+    err << sentence << (sentence.ends_with('\n') ? "" : "\n");
+  };
+  try {
+    return body();
+  } catch (const InputError& refusal) {
+    tell(refusal.code(), refusal.what());
+    return 2;
+  } catch (const RunError& failure) {
+    tell(failure.code(), failure.what());
+    return 1;
+  } catch (const std::bad_alloc&) {
+    tell(name(RefusalCode::out_of_memory),
+         "This machine has not enough memory for these matrices: choose smaller ones.");
+    return 2;
+  }
+}
+
+int parse_device(const std::string& text) {
+  const auto device = device_index(text);
+  if (device && *device != run_nowhere && !text.starts_with("model:")) return *device;
+  throw InputError("--device is \"" + text +
+                   "\"; it must be model, auto, cuda or cuda:0, cuda:1, ...");
+}
+
+DeviceFacts facts_of(int device, bool gpcs) {
+  const auto known = run_facts(device);
+  if (!known) throw InputError(known.refusal());
+  DeviceFacts facts = **known;
+  if (gpcs) look_for_groups(facts, device);
+  return facts;
+}
+
+std::string known_names() {
+  std::string text;
+  const std::vector<std::string_view> names = known_devices();
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (i > 0) text += i + 1 < names.size() ? ", " : " or ";
+    text += names[i];
+  }
+  return text;
+}
+
+DeviceFacts facts_of(const RunOptions& options, bool needs_gpu) {
+  const int device = parse_device(options.device);
+  const int architecture = facts_as(options.as).architecture;
+  if (device == run_on_model && options.gpcs) {
+    throw InputError("--gpcs is of a GPU, and the model's SMs stand in no groups: leave it out.");
+  }
+  if (device == run_on_model) return model_facts(sms_of(options), architecture);
+  refuse_sms(options, "a GPU has its own number");
+  if (const auto found = run_facts(device); !found) {
+    const bool any = !device::cuda_devices().empty();
+    throw InputError(
+        found.reason() + (any || needs_gpu ? "" : "; the model is always there: --device model"),
+        name(found.code()));
+  }
+  DeviceFacts facts = facts_of(device);
+  if (!options.as.empty() && facts.architecture != architecture) {
+    throw InputError("--as " + options.as + " asks for kernels of sm_" +
+                     std::to_string(architecture) + ", and " + facts.name + " is sm_" +
+                     std::to_string(facts.architecture) +
+                     ": leave --as out, or give --device model.");
+  }
+  if (options.gpcs) look_for_groups(facts, device);
+  return facts;
+}
+
+DeviceFacts facts_elsewhere(const RunOptions& options) {
+  if (options.as.empty() || options.as == "model") return facts_of(options);
+  if (options.gpcs) {
+    throw InputError("--gpcs looks at a GPU that is here, and --as " + options.as +
+                     " plans for one elsewhere: leave one of them out.");
+  }
+  refuse_sms(options, "--as " + options.as + " plans for that device's own");
+  return facts_as(options.as);
+}
+
+void require_between(const char* option, std::int64_t value, std::int64_t least,
+                     std::int64_t most) {
+  if (value >= least && value <= most) return;
+  throw InputError(std::string(option) + " is " + std::to_string(value) +
+                   "; the nearest legal value is " + std::to_string(value < least ? least : most) +
+                   ".");
+}
+
+void require(const std::optional<Refusal>& refusal) {
+  if (refusal) throw InputError(*refusal);
+}
+
+void require_memory(const std::string& what, double bytes, const std::string& advice) {
+  const double present = memory_here();
+  if (bytes <= present * 0.95) return;
+  char text[96];
+  std::snprintf(text, sizeof(text),
+                " take %.1f GiB of memory, and this machine has %.1f free: ", bytes * 0x1p-30,
+                present * 0x1p-30);
+  throw InputError(what + text + advice + ".");
+}
+
+std::optional<model::Mode> parse_mode(const std::string& text) {
+  std::optional<model::Mode> mode;
+  choose<model::Mode>(mode, "--mode", text,
+                      {{"eager", model::Mode::eager},
+                       {"latest", model::Mode::latest},
+                       {"random", model::Mode::random},
+                       {"starve", model::Mode::starve}});
+  return mode;
+}
+
+void require_clean(const model::Report& report) {
+  if (report.clean()) return;
+  throw RunError("The model found faults, so D is not to be trusted:\n" + report.text(),
+                 RefusalCode::model_findings);
+}
+
+}  // namespace warpwright::cli

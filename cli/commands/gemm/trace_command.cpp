@@ -1,0 +1,184 @@
+#include "cli/commands/gemm/trace_command.h"
+
+#include <cstdio>
+#include <set>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "cli/commands/gemm/model_time.h"
+#include "cli/commands/gemm/outputs.h"
+#include "cli/commands/gemm/product.h"
+#include "cli/files/output_file.h"
+#include "cli/pictures/grid_svg.h"
+#include "cli/pictures/perfetto.h"
+#include "cli/pictures/timeline_svg.h"
+#include "cli/reports/refusal_json.h"
+#include "cli/reports/report_json.h"
+#include "warpwright/device/trace_cuda.h"
+
+namespace warpwright::cli {
+namespace {
+
+// Finds out before the work what would keep the files from being written after it, and whether one
+// of them would be written over another, or over a tensor that is read.
+void check_outputs(const GemmOptions& run, const TraceOptions& o) {
+  std::vector<std::pair<const char*, std::string>> others;
+  for (const auto& [option, what, path] : {std::tuple{"--out", "The trace", o.out},
+                                           {"--svg", "The picture", o.svg},
+                                           {"--grid-svg", "The picture", o.grid_svg}}) {
+    if (path.empty()) continue;
+    check_not_read(run, option, path);
+    if (std::string_view(option) == "--out") {
+      check_ending(option, path, {".pftrace", ".perfetto-trace"});
+    } else {
+      check_ending(option, path, {".svg"});
+    }
+    check_output_file(what, path);
+    for (const auto& [other, its_path] : others) {
+      if (!is_same_output(path, its_path)) continue;
+      throw InputError(over_other(option, path, other));
+    }
+    others.emplace_back(option, path);
+  }
+}
+
+model::Trace trace_on_gpu(const Product& product, int index) {
+  if (!device::built_with_trace()) {
+    throw InputError(
+        "This build's kernels record no timeline; configure with -DWARPWRIGHT_CUDA=ON "
+        "-DWARPWRIGHT_TRACE=ON, or trace on the model: --device model.");
+  }
+  run_on_gpu(product, index);  // unrecorded: caches and clocks warm up
+  const auto recording = device::CudaTrace::start(product.plan);
+  if (!recording) throw RunError(recording.refusal());
+  run_on_gpu(product, index);
+  const Result<model::Trace> trace = (*recording)->finish();
+  if (!trace) throw RunError(trace.refusal());
+  return *trace;
+}
+
+// The SM that another grid holds must be one of the model's, and not the last that is left.
+void check_occupied(const TraceOptions& how, const DeviceFacts& device) {
+  if (!how.occupy_sm) return;
+  const std::string what = "--occupy-sm is " + std::to_string(*how.occupy_sm);
+  if (!device.is_model) {
+    throw InputError(what +
+                     "; only the model's SMs can be held: leave it out, or give --device "
+                     "model.");
+  }
+  if (*how.occupy_sm < 0 || *how.occupy_sm >= device.sms) {
+    throw InputError(what + "; the model has SMs 0 to " + std::to_string(device.sms - 1) +
+                     ": the nearest legal value is " +
+                     std::to_string(*how.occupy_sm < 0 ? 0 : device.sms - 1) + ".");
+  }
+}
+
+std::size_t cta_count(const model::Trace& trace) {
+  std::set<std::pair<int, int>> ctas;
+  for (const model::TraceTrack& t : trace.tracks) ctas.emplace(t.grid, t.cta);
+  return ctas.size();
+}
+
+std::string size_text(const model::Trace& trace) {
+  char text[192];
+  std::snprintf(text, sizeof text, "%zu CTAs, %zu tracks, %lld events, %.1f %s", cta_count(trace),
+                trace.tracks.size(), static_cast<long long>(trace.event_count()),
+                static_cast<double>(trace.end()) / 1000,
+                trace.measured ? "microseconds" : "nominal kilocycles");
+  std::string all = text;
+  if (trace.dropped() > 0) all += ", " + std::to_string(trace.dropped()) + " oldest events dropped";
+  return all;
+}
+
+nlohmann::ordered_json to_json(const Product& product, const TraceOptions& o,
+                               const model::Trace& trace, const model::Report& report) {
+  const auto file = [](const std::string& path) {
+    return path.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(path);
+  };
+  nlohmann::ordered_json json;
+  json["plan"] = product.plan.name();
+  json["device"] = product.plan.device.name;
+  json["out"] = file(o.out);
+  json["svg"] = file(o.svg);
+  json["grid_svg"] = file(o.grid_svg);
+  json["ctas"] = cta_count(trace);
+  json["tracks"] = trace.tracks.size();
+  json["events"] = trace.event_count();
+  json["dropped_events"] = trace.dropped();
+  json["end"] = trace.end();
+  json["unit"] = trace.measured ? "nanoseconds" : "nominal cycles";
+  json["findings"] = nlohmann::ordered_json::array();
+  for (const model::Finding& f : report.findings) json["findings"].push_back(finding_json(f));
+  return json;
+}
+
+}  // namespace
+
+int trace_command(const GemmOptions& run, const TraceOptions& o, std::ostream& out,
+                  std::ostream& err) {
+  return exit_status(out, err, run.json, [&] {
+    if (o.out.empty() && o.svg.empty() && o.grid_svg.empty()) {
+      throw InputError("Where to? Give --out FILE.pftrace, --svg FILE.svg, or both.");
+    }
+    const int index = parse_device(run.device);
+    check_outputs(run, o);
+    Product product(run, facts_of(run), err);
+    const DeviceFacts& device = product.plan.device;
+    check_occupied(o, device);
+    check_memory(product.job);
+    if (index == run_on_model) {
+      note_duration(err, "trace", product.model_seconds(), "smaller extents are faster");
+    }
+    product.load(run.seed, err);
+
+    model::Trace trace;
+    model::Report report;
+    if (index == run_on_model) {
+      device::ModelOptions how;
+      how.mode = model::Mode::timed;
+      how.trace = &trace;
+      how.occupied_sm = o.occupy_sm.value_or(-1);
+      report = run_with_checks(product, how, "trace", err);
+    } else {
+      trace = trace_on_gpu(product, index);
+    }
+    const auto say = [&](const std::string& path, const std::string& what) {
+      if (!run.json) out << printable(path) << ": " << what << "\n";
+    };
+    if (!o.out.empty()) {
+      replace_file(o.out, perfetto_bytes(trace));
+      say(o.out, size_text(trace) + "; open it in https://ui.perfetto.dev");
+    }
+    const std::string plan_on_device = product.plan.name() + " on " + device.name;
+    if (!o.svg.empty()) {
+      TimelineView picture;
+      picture.title = product.title() + ", " + plan_on_device;
+      picture.ctas = atom::cluster_size(product.plan.cluster) > 1 ? 2 : 1;
+      replace_file(o.svg, timeline_svg(trace, picture));
+      say(o.svg, "the first tiles as a picture");
+    }
+    if (!o.grid_svg.empty()) {
+      GridView picture;
+      picture.title = plan_on_device;
+      picture.sms = device.sms;
+      picture.occupied_sm = o.occupy_sm.value_or(-1);
+      picture.ctas_per_sm = product.plan.facts().ctas_per_sm;
+      replace_file(o.grid_svg, grid_svg(trace, picture));
+      say(o.grid_svg, "which SM worked on which tile, when");
+    }
+    if (run.json) {
+      out << json_text(to_json(product, o, trace, report));
+    } else if (!trace.measured) {
+      out << "Times are nominal cycles from the model's table of costs, no measurement.\n";
+    }
+    if (report.clean()) return 0;
+    err << "The model found faults; the timeline shows the run as far as it went:\n"
+        << report.text();
+    return 1;
+  });
+}
+
+}  // namespace warpwright::cli

@@ -1,0 +1,192 @@
+#include "cli/commands/machine/kernels_command.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "cli/commands/completion.h"
+#include "cli/commands/gemm/run.h"
+#include "cli/reports/plan_json.h"
+#include "cli/reports/refusal_json.h"
+#include "warpwright/facts/format.h"
+#include "warpwright/plan/cost/known_devices.h"
+#include "warpwright/plan/families/kernel_list.h"
+
+namespace warpwright::cli {
+namespace {
+
+constexpr const char* kHowToGet =
+    "the CMake option WARPWRIGHT_KERNELS is all, or names with commas; for pip it is "
+    "cmake.define.WARPWRIGHT_KERNELS";
+
+bool has(const std::vector<DType>& types, DType type) {
+  return std::find(types.begin(), types.end(), type) != types.end();
+}
+
+bool has_feature(const KernelFacts& f, const std::string& feature) {
+  return std::find(f.features.begin(), f.features.end(), feature) != f.features.end();
+}
+
+// What --dtype names: A's and B's type, and for mxf8 and nvf4 what the kernel has.
+struct WantedTypes {
+  DType a = DType::bf16;
+  DType b = DType::bf16;
+  std::string feature;
+  bool of_either = false;  // one type was given
+};
+
+WantedTypes wanted_types(const std::string& text) {
+  if (text == "mxf8") return {DType::e4m3, DType::e4m3, "mxf8", false};
+  if (text == "nvf4") return {DType::e2m1, DType::e2m1, "nvf4", false};
+  const std::size_t comma = text.find(',');
+  const auto a = numeric::parse_dtype(text.substr(0, comma));
+  const auto b = comma == std::string::npos
+                     ? a
+                     : numeric::parse_dtype(std::string_view(text).substr(comma + 1));
+  if (!a || !b) {
+    throw InputError("--dtype is \"" + text +
+                     "\"; it must be bf16, fp16, e4m3, e5m2, tf32, s8, int4, mxf8 or nvf4, or two "
+                     "of them as \"e4m3,e5m2\": the nearest is bf16.");
+  }
+  return {*a, *b, "", comma == std::string::npos};
+}
+
+bool multiplies(const KernelFacts& f, const WantedTypes& wanted) {
+  if (!wanted.feature.empty()) return has_feature(f, wanted.feature);
+  // Of one type that stands for both, int4 weights are multiplied by tokens of another.
+  if (wanted.of_either && wanted.a == DType::s4) return has(f.b, DType::s4);
+  return has(f.a, wanted.a) && has(f.b, wanted.b) && !has_feature(f, "mxf8");
+}
+
+std::string types_text(const std::vector<DType>& types) {
+  std::string text;
+  for (const DType t : types) text += (text.empty() ? "" : "/") + std::string(numeric::word(t));
+  return text;
+}
+
+std::string operands_text(const KernelFacts& f) {
+  const std::string a = types_text(f.a);
+  const std::string b = types_text(f.b);
+  return a == b ? a : a + "," + b;
+}
+
+std::string targets_text(const KernelFacts& f) {
+  std::string text;
+  for (const int target : f.architectures) {
+    text += (text.empty() ? "sm_" : ",") + std::to_string(target);
+  }
+  return text;
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
+
+void print_table(const std::vector<const KernelFacts*>& kernels, std::ostream& out) {
+  using Row = std::array<std::string, 8>;
+  std::vector<Row> rows = {
+      {"kernel", "build", "A,B", "D", "tile", "cluster", "runs on", "what it does"}};
+  for (const KernelFacts* f : kernels) {
+    rows.push_back(
+        {f->name, f->built ? "yes" : "no", operands_text(*f), std::string(numeric::word(f->result)),
+         format("%dx%dx%d", f->tile.m, f->tile.n, f->tile.k),
+         f->most_cluster_ctas() > 1 ? "to " + std::to_string(f->most_cluster_ctas()) : "-",
+         targets_text(*f), joined(f->features)});
+  }
+  std::array<std::size_t, 8> width{};
+  for (const Row& row : rows) {
+    for (std::size_t c = 0; c < row.size(); ++c) width[c] = std::max(width[c], row[c].size());
+  }
+  for (const Row& row : rows) {
+    std::string line;
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      line += row[c];
+      if (c + 1 < row.size()) line += std::string(width[c] - row[c].size() + 2, ' ');
+    }
+    out << line.substr(0, line.find_last_not_of(' ') + 1) << "\n";
+  }
+}
+
+std::vector<const KernelFacts*> listed(const KernelsOptions& o) {
+  const auto wanted = o.dtype.empty() ? std::nullopt : std::optional(wanted_types(o.dtype));
+  std::optional<int> target;
+  if (!o.as.empty()) {
+    const std::optional<DeviceFacts> device = known_facts(o.as);
+    if (!device) {
+      throw InputError("--as is \"" + o.as + "\"; it must be " + known_names() + ".");
+    }
+    target = device->architecture;
+  }
+  std::vector<const KernelFacts*> kernels;
+  for (const KernelFacts* f : all_kernels()) {
+    if (wanted && !multiplies(*f, *wanted)) continue;
+    if (target && std::find(f->architectures.begin(), f->architectures.end(), *target) ==
+                      f->architectures.end()) {
+      continue;
+    }
+    if ((o.grouped && !f->grouped) || (o.built && !f->built)) continue;
+    kernels.push_back(f);
+  }
+  return kernels;
+}
+
+}  // namespace
+
+CLI::App* add_kernels_command(CLI::App& app, KernelsOptions& o) {
+  CLI::App* kernels =
+      app.add_subcommand("kernels", "list the kernels, and which of them this build has");
+  offer(kernels
+            ->add_option("--dtype", o.dtype,
+                         "those that multiply operands of this type: bf16, fp16, e4m3, e5m2, "
+                         "tf32, s8, int4, mxf8, nvf4, or A's and B's as e4m3,e5m2")
+            ->type_name("TYPE"),
+        "bf16 fp16 e4m3 e5m2 tf32 s8 int4 mxf8 nvf4");
+  std::string names;
+  for (const std::string_view name : known_devices()) names += std::string(name) + " ";
+  offer(kernels->add_option("--as", o.as, "those that run on this device: " + known_names())
+            ->type_name("NAME"),
+        names);
+  kernels->add_flag("--grouped", o.grouped, "those of products in groups");
+  kernels->add_flag("--built", o.built, "those of this build alone");
+  kernels->add_flag("--json", o.json, "for programs, with all that a kernel says of itself");
+  kernels->footer(
+      "A tile is M x N of a CTA by K of a stage, A and B are the caller's. Features are words of "
+      "the\noptions that ask for them.\n\n"
+      "Examples:\n"
+      "  warpwright kernels --dtype fp16 --as h200\n"
+      "  warpwright kernels --grouped --built\n"
+      "  warpwright kernels --json");
+  return kernels;
+}
+
+int kernels_command(const KernelsOptions& o, std::ostream& out, std::ostream& err) {
+  return exit_status(out, err, o.json, [&] {
+    const std::vector<const KernelFacts*> kernels = listed(o);
+    const auto built = std::count_if(kernels.begin(), kernels.end(),
+                                     [](const KernelFacts* f) { return f->built; });
+    if (o.json) {
+      nlohmann::ordered_json json;
+      json["built"] = built;
+      json["kernels"] = nlohmann::ordered_json::array();
+      for (const KernelFacts* f : kernels) json["kernels"].push_back(kernel_json(*f));
+      out << json_text(json);
+      return 0;
+    }
+    if (kernels.empty()) {
+      err << "No kernel is so, in this build or any other.\n";
+      return 0;
+    }
+    print_table(kernels, out);
+    err << built << " of " << kernels.size()
+        << (kernels.size() == 1 ? " kernel is" : " kernels are") << " in this build";
+    const bool lacks = static_cast<std::size_t>(built) < kernels.size();
+    err << (lacks ? std::string("; one with the others: ") + kHowToGet : "") << ".\n";
+    return 0;
+  });
+}
+
+}  // namespace warpwright::cli

@@ -1,0 +1,218 @@
+#include "cli/commands/machine/mma_command.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <variant>
+
+#include "cli/commands/completion.h"
+#include "cli/commands/gemm/run.h"
+#include "cli/reports/refusal_json.h"
+#include "warpwright/atom/mma_text.h"
+#include "warpwright/layout/error.h"
+#include "warpwright/layout/expression.h"
+#include "warpwright/layout/text.h"
+
+namespace warpwright::cli {
+namespace {
+
+using nlohmann::ordered_json;
+
+DType dtype_of(const char* option, const std::string& word) {
+  const std::optional<DType> type = numeric::parse_dtype(word);
+  if (!type)
+    throw layout::Error(std::string(option) + " \"" + word +
+                        "\": there is no such type; known are f16, bf16, tf32, f32, e4m3, e5m2, "
+                        "e2m3, e3m2, e2m1, s4, s8, u8 and s32.");
+  return *type;
+}
+
+void set_majors(const std::string& word, atom::Mma& mma) {
+  if (word != "tn" && word != "nt" && word != "nn" && word != "tt")
+    throw layout::Error("--majors \"" + word +
+                        "\": it is tn, nt, nn or tt, A's letter first: A is K-major as t, B as n.");
+  mma.a_major = word[0] == 't' ? atom::Major::k : atom::Major::mn;
+  mma.b_major = word[1] == 'n' ? atom::Major::k : atom::Major::mn;
+}
+
+// "sm_80" or "80".
+int target_of(const std::string& word) {
+  const std::string digits = word.starts_with("sm_") ? word.substr(3) : word;
+  int target = 0;
+  const char* end = digits.data() + digits.size();
+  const auto [stop, error] = std::from_chars(digits.data(), end, target);
+  if (error != std::errc() || stop != end || target <= 0)
+    throw layout::Error("--target \"" + word + "\": a target is written sm_80.");
+  return target;
+}
+
+// "2x2", "2x2x1", or a layout.
+layout::Layout threads_of(const std::string& word) {
+  std::string text = word;
+  if (word.find_first_not_of("0123456789x") == std::string::npos) {
+    text = "(" + word + ")";
+    std::replace(text.begin(), text.end(), 'x', ',');
+  }
+  if (text.starts_with("(")) {
+    const layout::Value value = layout::evaluate(text);
+    if (const auto* layout = std::get_if<layout::Layout>(&value)) return *layout;
+    if (const auto* extents = std::get_if<layout::Shape>(&value)) {
+      return layout::make_layout(extents->tuple);
+    }
+  }
+  throw layout::Error("--tiled \"" + word +
+                      "\": copies of the MMA are written 2x2, or as a layout of M, N and K.");
+}
+
+layout::Tiler permutation_of(const std::string& word) {
+  const layout::Value value = layout::evaluate(word);
+  if (const auto* tiler = std::get_if<layout::Tiler>(&value)) return *tiler;
+  throw layout::Error("--permute \"" + word +
+                      "\": a permutation is a tiler of M, N and K, such as <(4,4,2):(1,8,4),_,_>.");
+}
+
+struct Answer {
+  atom::Mma mma;
+  atom::TiledMma tiled;
+  bool is_tiled = false;
+};
+
+Answer answer(const MmaOptions& o) {
+  const bool has_kind = o.words.size() == 2;
+  atom::Mma mma = atom::parse_mma(has_kind ? o.words[0] : "mma", o.words.back());
+  if (!o.a_dtype.empty()) mma.a = mma.b = dtype_of("--a-dtype", o.a_dtype);
+  if (!o.b_dtype.empty()) mma.b = dtype_of("--b-dtype", o.b_dtype);
+  if (!o.a_dtype.empty()) mma.sums = numeric::is_float(mma.a) ? DType::f32 : DType::s32;
+  if (!o.sums.empty()) mma.sums = dtype_of("--sums", o.sums);
+  if (!o.majors.empty()) set_majors(o.majors, mma);
+  const std::string refusal = atom::mma_refusal(mma, o.target.empty() ? 0 : target_of(o.target));
+  if (!refusal.empty()) throw layout::Error(refusal);
+  const bool is_tiled = !o.tiled.empty() || !o.permutation.empty();
+  return {
+      mma,
+      atom::make_tiled_mma(mma, o.tiled.empty() ? layout::Layout{} : threads_of(o.tiled),
+                           o.permutation.empty() ? layout::Tiler{} : permutation_of(o.permutation)),
+      is_tiled};
+}
+
+std::string text_of(const Answer& answer, bool table) {
+  return atom::to_text(answer.mma) + ", on " + atom::targets_of(answer.mma) + "\n" +
+         (answer.is_tiled ? atom::print(answer.tiled) : atom::print(answer.mma)) +
+         (table ? atom::register_table(answer.tiled) : "");
+}
+
+// What every thread holds of a tile of `rows`, as [row, column] in the order of its values.
+template <class Part>
+ordered_json elements_of(int threads, std::int64_t rows, Part part) {
+  ordered_json all = ordered_json::array();
+  for (int thread = 0; thread < threads; ++thread) {
+    const layout::Slice share = part(thread);
+    ordered_json held = ordered_json::array();
+    for (std::int64_t v = 0; v < layout::size(share.layout); ++v) {
+      const std::int64_t element = share.offset + share.layout(v);
+      held.push_back({element % rows, element / rows});
+    }
+    all.push_back(std::move(held));
+  }
+  return all;
+}
+
+// Of the operands that lie in registers.
+ordered_json registers_of(const atom::TiledMma& mma) {
+  ordered_json json = ordered_json::object();
+  const atom::MmaKind kind = mma.atom.kind;
+  if (kind >= atom::MmaKind::tcgen05) return json;
+  const int threads = mma.thread_count();
+  const auto whole = [&](int row, int column) {
+    return layout::make_layout(layout::tuple(mma.tile_size(row), mma.tile_size(column)));
+  };
+  if (kind != atom::MmaKind::wgmma) {
+    json["a"] = elements_of(threads, mma.tile_size(0),
+                            [&](int t) { return mma.get_slice(t).partition_a(whole(0, 2)); });
+  }
+  if (atom::is_register_mma(kind)) {
+    json["b"] = elements_of(threads, mma.tile_size(1),
+                            [&](int t) { return mma.get_slice(t).partition_b(whole(1, 2)); });
+  }
+  json["c"] = elements_of(threads, mma.tile_size(0),
+                          [&](int t) { return mma.get_slice(t).partition_c(whole(0, 1)); });
+  return json;
+}
+
+ordered_json json_of(const Answer& answer, bool table) {
+  const atom::Mma& mma = answer.mma;
+  const atom::TiledMma& tiled = answer.tiled;
+  ordered_json json;
+  json["mma"] = atom::to_text(mma);
+  json["kind"] = atom::name(mma.kind);
+  json["m"] = mma.m;
+  json["n"] = mma.n;
+  json["k"] = mma.k;
+  json["a_dtype"] = numeric::name(mma.a);
+  json["b_dtype"] = numeric::name(mma.b);
+  json["sums"] = numeric::name(mma.sums);
+  json["targets"] = atom::targets_of(mma);
+  json["threads"] = layout::to_text(atom::mma_thr_id(mma));
+  json["layout_a_tv"] = layout::to_text(atom::mma_layout_a(mma));
+  json["layout_b_tv"] = layout::to_text(atom::mma_layout_b(mma));
+  json["layout_c_tv"] = layout::to_text(atom::mma_layout_c(mma));
+  if (answer.is_tiled) {
+    json["tiled"] = {{"threads_vmnk", layout::to_text(tiled.thr_layout_vmnk())},
+                     {"tile", {tiled.tile_size(0), tiled.tile_size(1), tiled.tile_size(2)}}};
+  }
+  if (table) json["registers"] = registers_of(tiled);
+  return json;
+}
+
+}  // namespace
+
+CLI::App* add_mma_command(CLI::App& app, MmaOptions& o) {
+  CLI::App* mma =
+      app.add_subcommand("mma", "an MMA instruction: its targets, layouts and registers");
+  mma->add_option("MMA", o.words,
+                  "m16n8k16, or the word of its kind and its shape: f8f6f4, mxf8f6f4, mxf4, "
+                  "mxf4nvf4, wgmma, wgmma_rs, tcgen05, tcgen05_pair")
+      ->required()
+      ->expected(1, 2)
+      ->option_text("[KIND] SHAPE");
+  const std::string types = "f16 bf16 tf32 e4m3 e5m2 e2m3 e3m2 e2m1 s4 s8 u8";
+  offer(mma->add_option("--a-dtype", o.a_dtype, "elements of A, and of B unless that is given")
+            ->type_name("T"),
+        types);
+  offer(mma->add_option("--b-dtype", o.b_dtype, "elements of B")->type_name("T"), types);
+  offer(mma->add_option("--sums", o.sums, "elements of C and D")->type_name("T"), "f16 f32 s32");
+  offer(mma->add_option("--majors", o.majors,
+                        "of m8n8k4: tn (A and B K-major, the default), nt, nn or tt")
+            ->type_name("M"),
+        "tn nt nn tt");
+  mma->add_option("--target", o.target, "refuse it where this target lacks it")->type_name("sm_N");
+  mma->add_option("--tiled", o.tiled,
+                  "copies along M, N and K: 2x2, or a layout such as (2,2):(2,1)")
+      ->type_name("L");
+  mma->add_option("--permute", o.permutation,
+                  "order of the tile's elements along M, N and K, as a tiler")
+      ->type_name("P");
+  mma->add_flag("--table", o.table, "print what the registers of each lane hold");
+  mma->add_flag("--json", o.json, "for programs");
+  mma->footer(
+      "Examples:\n"
+      "  warpwright mma m16n8k16\n"
+      "  warpwright mma m8n8k4 --tiled 2x2 --table\n"
+      "  warpwright mma f8f6f4 m16n8k32 --a-dtype e2m1 --target sm_120");
+  return mma;
+}
+
+int mma_command(const MmaOptions& options, std::ostream& out, std::ostream& err) {
+  return exit_status(out, err, options.json, [&] {
+    try {
+      const Answer found = answer(options);
+      out << (options.json ? json_text(json_of(found, options.table))
+                           : text_of(found, options.table));
+      return 0;
+    } catch (const layout::Error& refusal) {
+      throw InputError(refusal.what());
+    }
+  });
+}
+
+}  // namespace warpwright::cli

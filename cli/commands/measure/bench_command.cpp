@@ -1,0 +1,277 @@
+#include "cli/commands/measure/bench_command.h"
+
+#include <charconv>
+#include <ctime>
+#include <map>
+#include <span>
+#include <utility>
+
+#include "cli/commands/gemm/outputs.h"
+#include "cli/commands/measure/bench.h"
+#include "cli/commands/measure/counters.h"
+#include "cli/files/output_file.h"
+#include "cli/reports/bench_report.h"
+#include "cli/reports/progress.h"
+#include "warpwright/plan/tuning/tuning.h"
+
+namespace warpwright::cli {
+namespace {
+
+std::vector<Shape> wanted_shapes(const BenchOptions& o, const ProductTypes& types) {
+  if (o.sample && !o.shapes.empty()) {
+    throw InputError("--shapes and --sample do not go together: give one of them.");
+  }
+  if (o.sample) {
+    if (*o.sample < 1) throw InputError("--sample is less than 1; the nearest legal value is 1.");
+    return sample_shapes(*o.sample, o.seed, types.step());
+  }
+  return o.shapes.empty() ? shapes_of(o.kind) : read_shapes(o.shapes, o.kind);
+}
+
+std::string now() {
+  const std::time_t seconds = std::time(nullptr);
+  std::tm utc{};
+  ::gmtime_r(&seconds, &utc);
+  char text[32];
+  std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &utc);
+  return text;
+}
+
+BenchRun run_of(const BenchOptions& o, const DeviceFacts& facts) {
+  BenchRun run;
+  const bench::Software software = bench_software();
+  run.kind = o.kind;
+  run.date = now();
+  run.gpu = tuning_key({}, facts).gpu;
+  run.driver = nvidia_driver_version();
+  run.cuda = software.cuda;
+  run.cublaslt = software.cublaslt;
+  run.commit = WARPWRIGHT_COMMIT;
+  run.command = o.command;
+  run.seed = o.seed;
+  run.dependent = o.dependent;
+  return run;
+}
+
+// Times the row, a product of the first kind beside those of the others, or says in it why not.
+void measure(BenchRow& row, std::span<const ProductKind> kinds, const PlanChoices& choices,
+             std::optional<int> limit, bench::TimeOptions how, int index,
+             const DeviceFacts& facts) {
+  const auto lengths = lengths_of(row.shape);
+  if (!lengths) {
+    row.refusal = lengths.reason();
+    return;
+  }
+  row.lengths = *lengths;
+  const auto plans =
+      bench_plans(problem_of(kinds.front().second, row.shape, row.lengths), facts, choices, limit);
+  if (!plans) {
+    row.refusal = plans.reason();
+    return;
+  }
+  how.lengths = row.lengths;
+  for (const auto& [word, types] : kinds.subspan(1)) {
+    // What this build has no kernel for is left out.
+    PlanChoices same;
+    same.most_cluster_ctas = choices.most_cluster_ctas;
+    auto others = bench_plans(problem_of(types, row.shape, row.lengths), facts, same, limit);
+    if (others) how.beside.push_back(std::move(*others));
+  }
+  const auto times = time_product(*plans, index, how);
+  if (times) {
+    row.times = *times;
+  } else {
+    row.refusal = times.reason();
+  }
+}
+
+// The mark of our launch of the row with this number; cuBLASLt's is the next.
+int mark_of(std::int64_t row) {
+  return static_cast<int>(2 * row + 1);
+}
+
+// Under ncu: the product of every row is launched once by each side. What cannot be launched is
+// passed over here: the row says why.
+int launch_under_ncu(std::span<const ProductKind> kinds, std::size_t in_a_row,
+                     const std::vector<Shape>& shapes, const PlanChoices& choices,
+                     bench::TimeOptions how, int index, const DeviceFacts& facts) {
+  std::int64_t row = 0;
+  for (std::size_t first = 0; first < kinds.size(); first += in_a_row) {
+    for (const Shape& shape : shapes) {
+      const int mark = mark_of(row++);
+      const auto lengths = lengths_of(shape);
+      if (!lengths) continue;
+      const auto plans =
+          bench_plans(problem_of(kinds[first].second, shape, *lengths), facts, choices, 1);
+      how.lengths = *lengths;
+      if (plans && !plans->empty()) profile_product(plans->front(), index, mark, how);
+    }
+  }
+  return 0;
+}
+
+// Runs this command under ncu where counters are asked for; what keeps them away is said.
+std::map<int, bench::Counters> count(const BenchOptions& o, BenchRun& run, std::ostream& err) {
+  if (!o.counters) return {};
+  std::vector<std::string> arguments = o.arguments;
+  arguments.emplace_back("--under-ncu");
+  NcuLog log = run_under_ncu(this_program(), arguments);
+  run.counted = !log.counts.empty();
+  run.uncounted = log.error;
+  if (!log.error.empty()) {
+    err << "bench: " << (run.counted ? "counters are missing" : "counters are left out") << ": "
+        << log.error << ".\n";
+  }
+  return log.counts;
+}
+
+int run_bench(const BenchOptions& o, std::ostream& out, std::ostream& err) {
+  std::vector<ProductKind> kinds;
+  if (o.kind == BenchKind::grouped) {
+    kinds = parse_kinds(o.types.dtype);
+  } else if (o.kind == BenchKind::w4a8) {
+    kinds = w4a8_kinds(o.group, o.encoding == "sm" ? Int4Encoding::sm : Int4Encoding::ex);
+  } else {
+    kinds.emplace_back("", parse_types(o.types));
+  }
+  // All kinds in a row, or a section for each.
+  const std::size_t in_a_row = o.kind == BenchKind::w4a8 ? kinds.size() : 1;
+  const std::vector<Shape> shapes = wanted_shapes(o, kinds.front().second);
+  const std::optional<int> limit = parse_configs(o.configs);
+  PlanChoices choices = measured_choices(o);
+  if (!o.kernel.empty()) choices.kernel = o.kernel;
+  choices.batch_invariant = o.batch_invariant;
+  bench::TimeOptions how = time_options(o);
+  how.dependent = o.dependent;
+  if (o.wants_json && o.json.empty() && o.markdown) {
+    throw InputError(
+        "--json and --markdown both print on stdout: leave one out, or give --json a FILE.");
+  }
+  if (!o.json.empty()) {
+    check_ending("--json", o.json, {".json"});
+    check_output_file("The JSON", o.json);
+  }
+  const int device = measured_device(o, "bench");
+  const DeviceFacts facts = facts_of(device, o.gpcs);
+  if (o.under_ncu) {
+    return launch_under_ncu(kinds, in_a_row, shapes, choices, how, device, facts);
+  }
+  const std::size_t all = kinds.size() / in_a_row * shapes.size();
+  const bool grouped = o.kind == BenchKind::grouped;
+  const std::string what = grouped ? "product" : "shape";
+  err << "bench: " << all << (grouped ? " grouped " : " ") << what << (all == 1 ? "" : "s")
+      << ", seed " << o.seed << ".\n";
+
+  BenchRun run = run_of(o, facts);
+  const std::map<int, bench::Counters> counters = count(o, run, err);
+  const auto counted = [&](int mark) -> std::optional<bench::Counters> {
+    const auto found = counters.find(mark);
+    if (found == counters.end()) return std::nullopt;
+    return found->second;
+  };
+  const bool prints_json = o.wants_json && o.json.empty();
+  std::optional<Progress> progress;
+  progress.emplace(err, "bench", what + "s", static_cast<std::int64_t>(all));
+  const auto print = [&](const std::string& text) {
+    if (!o.markdown && !prints_json) progress->print(out, text);
+  };
+  std::int64_t done = 0;
+  int missing = 0;
+  for (std::size_t first = 0; first < kinds.size(); first += in_a_row) {
+    const std::span<const ProductKind> of_row = std::span(kinds).subspan(first, in_a_row);
+    const auto& [word, types] = of_row.front();
+    run.sections.push_back(
+        {word, o.kind == BenchKind::dense ? types_name(types) : operands_name(types), {}});
+    BenchSection& section = run.sections.back();
+    if (run.sections.size() == 1) print(table_title(run));
+    print(table_heading(run, section));
+    for (const Shape& shape : shapes) {
+      section.rows.push_back({shape, {}, {}, {}});
+      BenchRow& row = section.rows.back();
+      measure(row, of_row, choices, limit, how, device, facts);
+      if (row.times) {
+        row.times->counted = counted(mark_of(done));
+        row.times->first_counted = counted(mark_of(done) + 1);
+      } else {
+        ++missing;
+      }
+      print(table_row(run, row));
+      // After every shape, so that a run that is cut short leaves what it has.
+      if (!o.json.empty()) replace_file(o.json, json(run));
+      progress->update(++done);
+    }
+    print(table_summary(run, section));
+  }
+  progress.reset();
+  if (prints_json) {
+    out << json(run);
+  } else if (o.markdown) {
+    out << markdown(run);
+  }
+  if (missing > 0) {
+    err << missing << " of " << all << " " << what << "s were not measured; their rows say why.\n";
+  }
+  return missing == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+Result<std::vector<Plan>> bench_plans(const GemmProblem& problem, const DeviceFacts& facts,
+                                      PlanChoices choices, std::optional<int> limit) {
+  const bool invariant = std::exchange(choices.batch_invariant, false);
+  auto plans = candidates(problem, facts, choices);
+  if (plans && limit && plans->size() > static_cast<std::size_t>(*limit)) {
+    (*plans).erase((*plans).begin() + *limit, (*plans).end());
+  }
+  if (plans && invariant) {
+    choices.batch_invariant = true;
+    const auto contract = plan(problem, facts, choices);
+    if (!contract) return contract.refusal();
+    (*plans).insert((*plans).begin(), *contract);
+  }
+  return plans;
+}
+
+std::optional<int> parse_configs(const std::string& text) {
+  if (text == "all") return std::nullopt;
+  int count = 0;
+  const char* last = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data(), last, count);
+  if (error == std::errc() && end == last && count >= 1) return count;
+  throw InputError("--configs is \"" + text + "\"; it must be a number from 1, or all.");
+}
+
+PlanChoices measured_choices(const MeasureOptions& o) {
+  if (o.clusters && (*o.clusters < 1 || *o.clusters > 16)) {
+    throw InputError("--clusters is " + std::to_string(*o.clusters) +
+                     "; clusters have 1 to 16 CTAs, so the nearest legal value is " +
+                     (*o.clusters < 1 ? "1." : "16."));
+  }
+  PlanChoices choices;
+  choices.most_cluster_ctas = o.clusters;
+  return choices;
+}
+
+bench::TimeOptions time_options(const MeasureOptions& o) {
+  if (o.rounds < 1) throw InputError("--rounds is less than 1; the nearest legal value is 1.");
+  bench::TimeOptions how;
+  how.rounds = o.rounds;
+  how.seed = o.seed;
+  return how;
+}
+
+int measured_device(const MeasureOptions& o, const std::string& command) {
+  const int device = parse_device(o.device);
+  if (device == run_on_model) {
+    throw InputError("--device is model, which does not predict time; " + command +
+                     " measures a GPU: cuda:0, cuda:1, ...");
+  }
+  return device;
+}
+
+int bench_command(const BenchOptions& options, std::ostream& out, std::ostream& err) {
+  return exit_status(out, err, options.wants_json && options.json.empty(),
+                     [&] { return run_bench(options, out, err); });
+}
+
+}  // namespace warpwright::cli

@@ -1,0 +1,68 @@
+// `warpwright bench`: our plans beside cuBLASLt on many shapes, in one run on one GPU.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "bench/gemm_bench.h"
+#include "cli/commands/gemm/run.h"
+#include "cli/compute/bench_shapes.h"
+
+namespace warpwright::cli {
+
+/// What `bench` and `tune` are told of how to measure, as it was typed.
+struct MeasureOptions {
+  int rounds = 21;
+  std::uint64_t seed = 1;  ///< of the operands, and of --sample
+  std::string device = "cuda:0";
+  bool gpcs = false;            ///< look how the SMs stand in groups
+  std::optional<int> clusters;  ///< the most CTAs of the clusters that are tried
+};
+
+/// The arguments as they were typed; empty texts were not given.
+struct BenchOptions : MeasureOptions {
+  BenchKind kind = BenchKind::dense;
+  std::string shapes;           ///< a file
+  TypeOptions types;            ///< of groups the dtype alone: see `parse_kinds`
+  int group = 128;              ///< of int4 weights: see `w4a8_kinds`
+  std::string encoding = "ex";  ///< of their codes
+  std::optional<int> sample;    ///< this many random shapes instead
+  bool dependent = false;
+  bool batch_invariant = false;  ///< the plans; the configurations beside them are any
+  bool counters = false;         ///< as well, by ncu
+  bool under_ncu = false;        ///< this is the process that ncu runs
+  std::string configs = "8";
+  std::string kernel;  ///< a kernel's name; empty: any
+  bool wants_json = false;
+  std::string json;  ///< a file; empty with wants_json: printed instead of the table
+  bool markdown = false;
+  std::string command;                 ///< the whole command line
+  std::vector<std::string> arguments;  ///< its words behind the program's name
+};
+
+/// How many candidates "8" or "all" means: nothing for all. Throws InputError.
+std::optional<int> parse_configs(const std::string& text);
+
+/// What is timed for a row: the first of the problem's `candidates`, `limit` of them or all. A
+/// batch-invariant plan stands before them, who need not be that, so that the best of all shows
+/// what the contract costs.
+Result<std::vector<Plan>> bench_plans(const GemmProblem& problem, const DeviceFacts& facts,
+                                      PlanChoices choices, std::optional<int> limit);
+
+/// What the plans that are measured are made by. Throws InputError where it is out of range.
+PlanChoices measured_choices(const MeasureOptions& options);
+
+/// Of these options those that bench/ takes. Throws InputError where they are out of range.
+bench::TimeOptions time_options(const MeasureOptions& options);
+
+/// The GPU of --device for `command`. Throws InputError for the model.
+int measured_device(const MeasureOptions& options, const std::string& command);
+
+/// Runs the command. Returns 0; 1 when a shape could not be measured; 2 for bad input or where the
+/// GPU is missing, with one sentence on `err`.
+int bench_command(const BenchOptions& options, std::ostream& out, std::ostream& err);
+
+}  // namespace warpwright::cli

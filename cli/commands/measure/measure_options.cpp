@@ -1,0 +1,223 @@
+#include "cli/commands/measure/measure_options.h"
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <cstdint>
+
+#include "cli/commands/completion.h"
+#include "cli/commands/help.h"
+#include "cli/commands/numbers.h"
+#include "warpwright/plan/product/rules.h"
+
+namespace warpwright::cli {
+namespace {
+
+constexpr const char* kBenchExamples =
+    "A shape takes about 1 second, a large one 2: the 14 shapes half a minute, --sample 200 some "
+    "five\nminutes; --configs all takes longer. Operands are random and made on the GPU, launches "
+    "go round\nbuffers of more than twice L2, CUDA graphs are replayed in turns, large products "
+    "rest between\nrounds, results are compared first. Columns are medians; /first and /best are "
+    "cuBLASLt's time\nover ours (1.05: we are 5% faster), of its first pick and of the fastest of "
+    "its 16 offers; c/best\nis that of our best configuration. A row that could not be measured "
+    "says why (exit status 1).\n\n"
+    "Examples:\n"
+    "  warpwright bench dense\n"
+    "  warpwright bench dense --dtype e4m3 --scaling blockwise --json block.json\n"
+    "  warpwright bench dense --sample 200 --seed 7 --configs 1\n"
+    "  warpwright bench dense --shapes mine.txt --configs all --markdown";
+
+constexpr const char* kBenchGroupedExamples =
+    "A shape takes some 3 seconds with all configurations, --configs 1 less than 1. TOKENS of a "
+    "shape\nare a length for all groups, 16,0,3 or skew:SEED, 256 for each group on average. The "
+    "loop is a\ncuBLASLt call for each group that has tokens, captured in one CUDA graph: it takes "
+    "lengths that\nthe host knows; ours are read on the device. Otherwise as bench dense. What "
+    "PyTorch takes for\nthe same lengths: script/bench_torch_grouped.py with the file of "
+    "--json.\n\n"
+    "Examples:\n"
+    "  warpwright bench grouped\n"
+    "  warpwright bench grouped --dtype e4m3,e4m3-block --json grouped.json\n"
+    "  warpwright bench grouped --shapes mine.txt --dtype bf16 --configs 1";
+
+constexpr const char* kBenchW4a8Examples =
+    "A row takes some 5 seconds, all of them two minutes. Int4 weights with exact sums, and in the "
+    "same\nrounds those with other sums and our FP8 kernel with block scales; tokens are e4m3 with "
+    "a tensor\nscale. Shapes are lines of bench grouped or of bench dense. Otherwise as these.\n\n"
+    "Examples:\n"
+    "  warpwright bench w4a8\n"
+    "  warpwright bench w4a8 --group 64 --markdown --json w4a8.json\n"
+    "  warpwright bench w4a8 --shapes mine.txt --configs all";
+
+constexpr const char* kTuneExamples =
+    "The fastest plan goes into $XDG_CACHE_HOME/warpwright/tuning-v1.tsv (else ~/.cache/...), for "
+    "this\nGPU, driver and version; gemm and explain use it unless --no-tuning. A shape takes "
+    "some seconds.\n\n"
+    "Examples:\n"
+    "  warpwright tune 4096 7168 2048\n"
+    "  warpwright tune 64 4096 7168 --dtype e4m3 --scaling blockwise --all\n"
+    "  warpwright tune --shapes mine.txt\n"
+    "  warpwright tune --grouped --shapes groups.txt --dtype e4m3";
+
+constexpr const char* kSeed = "of the random operands, and of --sample";
+
+void add_types(CLI::App& app, TypeOptions& o) {
+  offer(app.add_option("--dtype", o.dtype, "bf16, fp16 or e4m3: the type of A and B")
+            ->type_name("TYPE")
+            ->capture_default_str(),
+        "bf16 fp16 e4m3");
+  offer(app.add_option("--d-dtype", o.d_dtype,
+                       "bf16, fp16, f32 or e4m3: the type of D (default bf16; fp16 with fp16)")
+            ->type_name("TYPE"),
+        "bf16 fp16 f32 e4m3");
+  offer(app.add_option("--scaling", o.scaling,
+                       "none, tensor, row-column or blockwise: of 8-bit operands (default tensor)")
+            ->type_name("KIND"),
+        "none tensor row-column block");
+  offer(app.add_option("--accumulation", o.accumulation, "fast or promoted: of 8-bit operands")
+            ->type_name("KIND")
+            ->capture_default_str(),
+        "fast promoted");
+}
+
+void add_measuring(CLI::App& app, MeasureOptions& o, const char* seed) {
+  app.add_option("--rounds", o.rounds, "rounds that the medians are taken of")
+      ->type_name("R")
+      ->check(whole())
+      ->capture_default_str();
+  app.add_option("--seed", o.seed, seed)->type_name("S")->check(refuse_seed)->capture_default_str();
+  offer(app.add_option("--device", o.device, "cuda:0, cuda:1, ...")
+            ->type_name("DEVICE")
+            ->capture_default_str(),
+        "cuda:0 cuda:1");
+  app.add_flag("--gpcs", o.gpcs, kGpcs);
+  app.add_option(
+         "--clusters", o.clusters,
+         "clusters of up to so many CTAs are tried, 1 to 16 (default: as plans take them, 2, "
+         "or 8 where rows begin at no multiples of 128 bytes)")
+      ->type_name("N")
+      ->check(whole(1, 16));
+}
+
+// What `bench dense` and `bench grouped` share.
+void add_benching(CLI::App& app, BenchOptions& o, const char* seed, const char* examples) {
+  app.add_option("--configs", o.configs,
+                 "how many of our configurations are tried for the best: a number, or all")
+      ->type_name("N")
+      ->capture_default_str();
+  app.add_option("--kernel", o.kernel,
+                 "plans with this kernel alone, by the name that explain prints")
+      ->type_name("NAME");
+  add_measuring(app, o, seed);
+  app.add_flag("--batch-invariant", o.batch_invariant,
+               "plans whose rows have the same bits in any batch; our best configuration, which "
+               "need not, shows what that costs");
+  app.add_flag("--dependent", o.dependent,
+               "programmatic dependent launch on our side (default: on neither side)");
+  app.add_flag("--counters", o.counters,
+               "count as well, by ncu: instructions, sectors read from L2, bytes of DRAM");
+  app.add_flag("--under-ncu", o.under_ncu)
+      ->group("");  // hidden: see cli/commands/measure/counters.h
+  const CLI::Option* json =
+      app.add_option(
+             "--json", o.json,
+             "where the numbers are written too, after every shape; without FILE they are all "
+             "that is printed, in the end")
+          ->expected(0, 1)
+          ->option_text("[FILE.json]");
+  app.parse_complete_callback([&o, json] { o.wants_json = json->count() > 0; });
+  app.add_flag("--markdown", o.markdown, "print the table as documents want it");
+  app.footer(examples);
+}
+
+}  // namespace
+
+void add_sms_option(CLI::App& app, RunOptions& o) {
+  app.add_option("--sms", o.sms,
+                 "SMs of the model, up to 256: fewer of them take more tiles each (default 8, or "
+                 "what --cluster and its like need)")
+      ->type_name("N")
+      ->check(whole(1, 256));
+}
+
+std::string refuse_seed(const std::string& text) {
+  std::uint64_t value = 0;
+  const char* last = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data(), last, value);
+  if (error == std::errc() && end == last) return {};
+  return "\"" + text + "\" is no integer from 0 to 18446744073709551615";
+}
+
+CLI::App* add_bench_command(CLI::App& app, BenchOptions& o, BenchOptions& of_groups,
+                            BenchOptions& of_w4a8) {
+  CLI::App* bench = app.add_subcommand("bench", "measure many products beside cuBLASLt on a GPU");
+  bench->require_subcommand(1);
+  bench->footer(kBenchExamples);
+  CLI::App* dense = bench->add_subcommand("dense", "dense products, one shape a row");
+  dense
+      ->add_option("--shapes", o.shapes,
+                   "shapes, one a line, M N K or MxNxK, with # comments (default: 14 built in)")
+      ->type_name("FILE");
+  dense
+      ->add_option("--sample", o.sample,
+                   "N random shapes instead: M 1 to 16384, N and K 64 to 16384, logarithmic")
+      ->type_name("N")
+      ->check(whole());
+  add_types(*dense, o.types);
+  add_benching(*dense, o, kSeed, kBenchExamples);
+
+  CLI::App* grouped = bench->add_subcommand("grouped", "grouped products, one shape a row");
+  of_groups.kind = BenchKind::grouped;
+  of_groups.configs = of_groups.types.dtype = "all";
+  grouped
+      ->add_option("--shapes", of_groups.shapes,
+                   "shapes, one a line, GROUPS TOKENS N K, with # comments (default: 19 built in)")
+      ->type_name("FILE");
+  offer(grouped
+            ->add_option("--dtype", of_groups.types.dtype,
+                         "e4m3 (tensor scales), e4m3-block, e4m3-row-column, bf16, with commas "
+                         "between; all is e4m3,e4m3-block,bf16")
+            ->type_name("KINDS")
+            ->capture_default_str(),
+        "all e4m3 e4m3-block e4m3-row-column bf16");
+  add_benching(*grouped, of_groups, "of the random operands", kBenchGroupedExamples);
+
+  CLI::App* w4a8 =
+      bench->add_subcommand("w4a8", "int4 weights times 8-bit tokens, one shape a row");
+  of_w4a8.kind = BenchKind::w4a8;
+  w4a8->add_option("--shapes", of_w4a8.shapes,
+                   "shapes, one a line, GROUPS TOKENS N K or M N K, with # comments (default: " +
+                       std::to_string(w4a8_shapes().size()) + " built in)")
+      ->type_name("FILE");
+  offer(w4a8->add_option("--group", of_w4a8.group,
+                         "weights along K that share a scale: 32, 64 or 128")
+            ->type_name("K")
+            ->check(whole(32, 128))
+            ->capture_default_str(),
+        "32 64 128");
+  offer(w4a8->add_option("--encoding", of_w4a8.encoding, "of the codes: ex (-8..7) or sm (-7..7)")
+            ->check(CLI::IsMember({"ex", "sm"}).description(""))
+            ->type_name("ex|sm")
+            ->capture_default_str(),
+        "ex sm");
+  add_benching(*w4a8, of_w4a8, "of the random operands", kBenchW4a8Examples);
+  return bench;
+}
+
+CLI::App* add_tune_command(CLI::App& app, TuneOptions& o) {
+  CLI::App* tune =
+      app.add_subcommand("tune", "measure every plan of a product on a GPU and keep the fastest");
+  tune->add_option("extents", o.extents, "extents of the product")
+      ->option_text("M N K")
+      ->check(whole<std::int64_t>(0, max_extent))
+      ->expected(0, CLI::detail::expected_max_vector_size);
+  tune->add_option("--shapes", o.shapes, "shapes of a file instead, as for bench")
+      ->type_name("FILE");
+  tune->add_flag("--grouped", o.grouped, "products in groups; --shapes as for bench grouped");
+  add_types(*tune, o.types);
+  tune->add_flag("--all", o.all, "measure all legal plans, not the 32 most promising alone");
+  tune->add_flag("--json", o.json, "for programs");
+  add_measuring(*tune, o, kSeed);
+  tune->footer(kTuneExamples);
+  return tune;
+}
+
+}  // namespace warpwright::cli

@@ -1,0 +1,34 @@
+// The arguments of `bench` and `tune`, as CLI11 knows them.
+#pragma once
+
+#include <string>
+
+#include "cli/commands/gemm/run.h"
+#include "cli/commands/measure/bench_command.h"
+#include "cli/commands/measure/tune_command.h"
+
+namespace CLI {
+class App;
+}
+
+namespace warpwright::cli {
+
+/// Adds `bench` with its `dense`, `grouped` and `w4a8` to `app`; returns `bench`.
+CLI::App* add_bench_command(CLI::App& app, BenchOptions& dense, BenchOptions& grouped,
+                            BenchOptions& w4a8);
+
+/// Adds `tune` to `app` and returns it.
+CLI::App* add_tune_command(CLI::App& app, TuneOptions& options);
+
+/// What --gpcs does.
+inline constexpr const char* kGpcs =
+    "look how SMs stand in GPCs; kernels that take their tiles dynamically then begin side by side "
+    "in each";
+
+/// Adds --sms, how many SMs the model has.
+void add_sms_option(CLI::App& app, RunOptions& options);
+
+/// Why a text is no seed; empty when it is one. CLI11 alone would wrap or clamp it.
+std::string refuse_seed(const std::string& text);
+
+}  // namespace warpwright::cli

@@ -1,0 +1,490 @@
+// Shared and global memory as threads see them, and the exchanges inside a warp.
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "warpwright/atom/ldmatrix.h"
+#include "warpwright/model/parts.h"
+#include "warpwright/model/report/timing.h"
+
+namespace warpwright::model {
+namespace {
+
+bool holds(const Allocation& a, std::uintptr_t address) {
+  const auto base = reinterpret_cast<std::uintptr_t>(a.base);
+  return address >= base && address < base + static_cast<std::uintptr_t>(a.bytes);
+}
+
+std::string range_text(std::uint32_t offset, int bytes) {
+  return "offsets " + std::to_string(offset) + " to " + std::to_string(offset + bytes - 1) +
+         " of shared memory";
+}
+
+struct ShuffleLane {
+  std::uint32_t value;
+  int source;
+  std::uint32_t result;
+};
+
+struct MatrixLane {
+  Thread* thread;
+  std::uint32_t row;
+  std::span<std::uint32_t> to;
+  std::span<const std::uint32_t> from;
+};
+
+// Element e (0 or 1) of register j in `lane` is element (row, column) of 8x8 matrix j.
+struct Element {
+  int row;
+  int column;
+};
+Element element_of(int lane, int e, bool transpose) {
+  const Element plain{atom::matrix_row(lane, e), atom::matrix_col(lane, e)};
+  return transpose ? Element{plain.column, plain.row} : plain;
+}
+
+}  // namespace
+
+Cta& Machine::owner(std::uint32_t address, const char* operation, Site site) {
+  Cluster& cluster = *current_->cta->cluster;
+  const std::uint32_t rank = address >> 24;
+  if (rank >= cluster.ctas.size()) {
+    fatal(Check::shared_bounds,
+          who(*current_) + ": " + operation + " names CTA rank " + std::to_string(rank) +
+              " of a cluster of " + std::to_string(cluster.ctas.size()),
+          site);
+  }
+  Cta& cta = *cluster.ctas[rank];
+  if (&cta != current_->cta && cta.live_threads == 0) {
+    fatal(Check::cluster_lifetime,
+          who(*current_) + ": " + operation + " reaches CTA rank " + std::to_string(rank) +
+              " of its cluster, which has exited",
+          site);
+  }
+  return cta;
+}
+
+void Machine::check_shared(Cta& cta, std::uint32_t offset, int bytes, const char* operation,
+                           Site site) {
+  if (offset < shared_base_offset || offset + bytes > cta.shared.size()) {
+    fatal(Check::shared_bounds,
+          who(*current_) + ": " + operation + " touches " + range_text(offset, bytes) +
+              "; the CTA owns " + range_text(shared_base_offset, cta.grid->shape().shared_bytes),
+          site);
+  }
+}
+
+void Machine::check_prerequisites(std::uintptr_t address, const char* operation, Site site) {
+  if (!order || !current_->cta->grid->launch->dependent || order->knows_prerequisites(*current_)) {
+    return;
+  }
+  const std::vector<Allocation>& all = current_->cta->grid->launch->allocations;
+  const auto memory =
+      std::find_if(all.begin(), all.end(), [&](const Allocation& a) { return holds(a, address); });
+  if (memory == all.end() || memory->constant) return;
+  finding(Check::before_prerequisites,
+          who(*current_) + ": " + operation + " touches " + memory->name +
+              " before the grids that this one depends on have ended. Missing: "
+              "griddepcontrol.wait. Mend: call wait_for_prerequisites() in this thread, or let it "
+              "meet one that has, before",
+          site);
+}
+
+void Machine::check_global(GridRun& grid, std::uintptr_t address, std::int64_t bytes, bool write,
+                           const char* operation, Site site) {
+  const std::vector<Allocation>& allocations = grid.launch->allocations;
+  const auto holds = [&](const Allocation& a) {
+    const auto base = reinterpret_cast<std::uintptr_t>(a.base);
+    return address >= base && address + static_cast<std::uintptr_t>(bytes) <=
+                                  base + static_cast<std::uintptr_t>(a.bytes);
+  };
+  std::size_t& last = grid.last_allocation;
+  if (last < allocations.size() && holds(allocations[last]) &&
+      (!write || allocations[last].writable)) {
+    return;
+  }
+  for (std::size_t i = 0; i < allocations.size(); ++i) {
+    if (!holds(allocations[i])) continue;
+    if (write && !allocations[i].writable) {
+      fatal(Check::global_bounds,
+            std::string(operation) + " writes to " + allocations[i].name + ", which is an input",
+            site);
+    }
+    last = i;
+    return;
+  }
+  std::string nearest = "no tensor";
+  std::uintptr_t best = UINTPTR_MAX;
+  for (const Allocation& a : allocations) {
+    const auto base = reinterpret_cast<std::uintptr_t>(a.base);
+    const auto end = base + static_cast<std::uintptr_t>(a.bytes);
+    const std::uintptr_t distance =
+        address < base ? base - address : address - std::min(address, end);
+    if (distance < best) {
+      best = distance;
+      nearest = a.name;
+    }
+  }
+  fatal(Check::global_bounds,
+        std::string(operation) + " touches " + std::to_string(bytes) +
+            " bytes outside every tensor; nearest is " + nearest,
+        site);
+}
+
+std::string Machine::copies_into(const Cta& cta, std::uint32_t offset, int bytes) const {
+  for (const auto& copy : copies_) {
+    if (copy->cta != &cta) continue;
+    if (offset < copy->offset + copy->bytes && copy->offset < offset + bytes) {
+      return std::string("the ") + copy->instruction() + " issued by " + who(*copy->issuer) +
+             " at " + copy->site.file + ":" + std::to_string(copy->site.line);
+    }
+  }
+  for (const auto& thread : cta.threads) {
+    const auto find = [&](const std::vector<ThreadCopy>& copies) {
+      return std::find_if(copies.begin(), copies.end(), [&](const ThreadCopy& copy) {
+        return offset < copy.offset + copy.bytes && copy.offset < offset + bytes;
+      });
+    };
+    const ThreadCopy* found = nullptr;
+    for (const auto& group : thread->copy_groups) {
+      if (const auto at = find(group); at != group.end()) found = &*at;
+    }
+    if (const auto at = find(thread->open_copies); at != thread->open_copies.end()) found = &*at;
+    if (found != nullptr) {
+      return "the cp.async issued by " + who(*thread) + " at " + found->site.file + ":" +
+             std::to_string(found->site.line);
+    }
+  }
+  return "an MMA";
+}
+
+std::byte* Machine::bytes_at(std::uintptr_t address) {
+  if (guard_ != nullptr) {
+    for (const Allocation& a : allocations_) {
+      if (a.memory == nullptr || !holds(a, address)) continue;
+      return a.memory + (address - reinterpret_cast<std::uintptr_t>(a.base));
+    }
+  }
+  return reinterpret_cast<std::byte*>(address);
+}
+
+std::string Machine::memory_text(std::uintptr_t at, int bytes) const {
+  for (const Allocation& a : allocations_) {
+    if (!holds(a, at)) continue;
+    const auto first = at - reinterpret_cast<std::uintptr_t>(a.base);
+    return "bytes " + std::to_string(first) + " to " + std::to_string(first + bytes - 1) + " of " +
+           a.name;
+  }
+  return range_text(static_cast<std::uint32_t>(at) & 0xffffffu, bytes);
+}
+
+std::uint32_t shared_base() {
+  return static_cast<std::uint32_t>(machine().current().cta->rank) << 24 | shared_base_offset;
+}
+
+namespace {
+
+// What loads and stores of shared memory have in common; returns the CTA and the offset.
+// `far`: the instruction reaches the whole cluster.
+enum class Touch : std::uint8_t { load, store, add };
+std::pair<Cta*, std::uint32_t> access(Thread& by, std::uint32_t address, int bytes, Touch touch,
+                                      bool far, Site site) {
+  Machine& m = machine();
+  const bool write = touch != Touch::load;
+  const char* operation = touch == Touch::load    ? "a load from shared memory"
+                          : touch == Touch::store ? "a store to shared memory"
+                                                  : "an addition to shared memory";
+  Cta& cta = m.owner(address, operation, site);
+  const std::uint32_t offset = address & 0xffffffu;
+  if (!far && &cta != m.current().cta) {
+    m.fatal(Check::shared_bounds,
+            m.who(m.current()) + ": " + operation + " names CTA rank " + std::to_string(cta.rank) +
+                "; ld.shared and st.shared reach the own CTA only",
+            site);
+  }
+  m.check_shared(cta, offset, bytes, operation, site);
+  if (offset % static_cast<std::uint32_t>(bytes) != 0) {
+    m.fatal(Check::misaligned,
+            m.who(m.current()) + ": " + operation + " of " + std::to_string(bytes) +
+                " bytes at offset " + std::to_string(offset) + " is not aligned",
+            site);
+  }
+  m.spend(nominal::shared_access);
+  if (write) by.stores_to(address);
+  if (m.order) m.order->generic(by, cta, offset, bytes, write, site, touch == Touch::add);
+  for (std::uint32_t g = offset / 16; g <= (offset + bytes - 1) / 16; ++g) {
+    if (cta.writers[g] > 0 || (write && cta.readers[g] > 0)) {
+      m.finding(Check::in_flight_access,
+                m.who(m.current()) + ": " + operation + " at " + range_text(offset, bytes) +
+                    (cta.writers[g] > 0 ? " meets bytes that are still being written by "
+                                        : " meets bytes that are still being read by ") +
+                    m.copies_into(cta, offset, bytes),
+                site);
+    }
+  }
+  for (std::uint32_t b = offset / 8; b <= (offset + bytes - 1) / 8; ++b) {
+    const int slot = cta.barrier_at[b];
+    if (slot >= 0 && cta.barriers[static_cast<std::size_t>(slot)].live) {
+      m.finding(Check::barrier_storage,
+                m.who(m.current()) + ": " + operation + " touches the storage of " +
+                    m.barrier_text(cta, cta.barriers[static_cast<std::size_t>(slot)]),
+                site);
+    }
+  }
+  return {&cta, offset};
+}
+
+void check_defined(const Cta& cta, std::uint32_t offset, int bytes, Site site) {
+  if (std::find(cta.defined.begin() + offset, cta.defined.begin() + offset + bytes, 0) ==
+      cta.defined.begin() + offset + bytes) {
+    return;
+  }
+  machine().finding(Check::uninitialised_read,
+                    machine().who(machine().current()) + " reads " + range_text(offset, bytes) +
+                        ", which nothing has written",
+                    site);
+}
+
+void load_by(Thread& by, std::uint32_t address, void* to, int bytes, bool far, Site site) {
+  const auto [cta, offset] = access(by, address, bytes, Touch::load, far, site);
+  check_defined(*cta, offset, bytes, site);
+  std::memcpy(to, cta->shared.data() + offset, static_cast<std::size_t>(bytes));
+}
+
+void store_by(Thread& by, std::uint32_t address, const void* from, int bytes, bool far, Site site) {
+  const auto [cta, offset] = access(by, address, bytes, Touch::store, far, site);
+  std::memcpy(cta->shared.data() + offset, from, static_cast<std::size_t>(bytes));
+  std::fill_n(cta->defined.begin() + offset, bytes, std::uint8_t{1});
+}
+
+template <class T>
+void add_by(Thread& by, std::uint32_t address, T value, Site site) {
+  const auto [cta, offset] = access(by, address, sizeof value, Touch::add, true, site);
+  check_defined(*cta, offset, sizeof value, site);
+  T sum{};
+  std::memcpy(&sum, cta->shared.data() + offset, sizeof sum);
+  sum += value;
+  std::memcpy(cta->shared.data() + offset, &sum, sizeof sum);
+}
+
+}  // namespace
+
+void Machine::load_shared(Thread& by, std::uint32_t address, void* to, int bytes, Site site) {
+  load_by(by, address, to, bytes, false, site);
+}
+
+void shared_load(std::uint32_t address, void* to, int bytes, Site site) {
+  Machine& m = machine();
+  load_by(m.current(), address, to, bytes, false, site);
+  m.watch_load(address, to, bytes, site);
+}
+
+void cluster_load(std::uint32_t address, void* to, int bytes, Site site) {
+  Machine& m = machine();
+  load_by(m.current(), address, to, bytes, true, site);
+  m.watch_load(address, to, bytes, site);
+}
+
+void shared_store(std::uint32_t address, const void* from, int bytes, Site site) {
+  store_by(machine().current(), address, from, bytes, false, site);
+}
+
+void cluster_store(std::uint32_t address, const void* from, int bytes, Site site) {
+  store_by(machine().current(), address, from, bytes, true, site);
+}
+
+void cluster_add(std::uint32_t address, std::uint32_t value, Site site) {
+  add_by(machine().current(), address, value, site);
+}
+
+void cluster_add(std::uint32_t address, float value, Site site) {
+  add_by(machine().current(), address, value, site);
+}
+
+void global_load(const void* address, void* to, int bytes, Site site) {
+  Machine& m = machine();
+  const auto at = reinterpret_cast<std::uintptr_t>(address);
+  m.spend(nominal::global_access);
+  GridRun& grid = *m.current().cta->grid;
+  m.check_global(grid, at, bytes, false, "a load from global memory", site);
+  m.check_prerequisites(at, "a load", site);
+  if (at % static_cast<std::uintptr_t>(bytes) != 0) {
+    m.fatal(Check::misaligned,
+            "a load of " + std::to_string(bytes) + " bytes from global memory is not aligned",
+            site);
+  }
+  if (m.order) m.order->generic_global(m.current(), at, bytes, false, site);
+  std::memcpy(to, m.bytes_at(at), static_cast<std::size_t>(bytes));
+  m.watch_load(at, to, bytes, site);
+}
+
+void global_store(void* address, const void* from, int bytes, Site site) {
+  Machine& m = machine();
+  const auto at = reinterpret_cast<std::uintptr_t>(address);
+  m.spend(nominal::global_access);
+  GridRun& grid = *m.current().cta->grid;
+  m.check_global(grid, at, bytes, true, "a store to global memory", site);
+  m.check_prerequisites(at, "a store", site);
+  if (at % static_cast<std::uintptr_t>(bytes) != 0) {
+    m.fatal(Check::misaligned,
+            "a store of " + std::to_string(bytes) + " bytes to global memory is not aligned", site);
+  }
+  if (m.order) m.order->generic_global(m.current(), at, bytes, true, site);
+  m.current().stores_to(at);
+  std::memcpy(m.bytes_at(at), from, static_cast<std::size_t>(bytes));
+}
+
+Flag& Machine::flag(void* address, const char* operation, Site site) {
+  const auto at = reinterpret_cast<std::uintptr_t>(address);
+  check_global(*current_->cta->grid, at, sizeof(std::uint32_t), true, operation, site);
+  check_prerequisites(at, operation, site);
+  if (at % sizeof(std::uint32_t) != 0) {
+    fatal(Check::misaligned, std::string(operation) + " is not aligned to 4 bytes", site);
+  }
+  return flags_[at];
+}
+
+void act::flag_set(void* flag, std::uint32_t value, Site site) {
+  Machine& m = machine();
+  m.maybe_yield();
+  m.spend(nominal::global_access);
+  Flag& f = m.flag(flag, "a flag in global memory", site);
+  if (m.order) m.order->flag_set(m.current(), f.order);
+  std::memcpy(m.bytes_at(reinterpret_cast<std::uintptr_t>(flag)), &value, sizeof value);
+  m.wake_all(f.waiting);
+}
+
+void act::flag_wait(void* flag, std::uint32_t value, Site site) {
+  Machine& m = machine();
+  m.maybe_yield();
+  m.spend(nominal::global_access);
+  Flag& f = m.flag(flag, "a flag in global memory", site);
+  Thread* const self = &m.current();
+  const std::byte* const word = m.bytes_at(reinterpret_cast<std::uintptr_t>(flag));
+  while (std::memcmp(word, &value, sizeof value) != 0) {
+    f.waiting.push_back(self);
+    m.block({.kind = Wait::Kind::flag, .site = site, .cta = self->cta});
+  }
+  if (m.order) m.order->flag_waited(*self, f.order);
+}
+
+std::uint32_t act::draw(std::uint32_t* counter, std::uint32_t last, Site site) {
+  Machine& m = machine();
+  m.maybe_yield();
+  const auto at = reinterpret_cast<std::uintptr_t>(counter);
+  constexpr int bytes = sizeof *counter;
+  m.spend(nominal::atomic);
+  m.check_global(*m.current().cta->grid, at, bytes, true, "an atomic increment", site);
+  m.check_prerequisites(at, "an atomic increment", site);
+  if (at % bytes != 0) m.fatal(Check::misaligned, "an atomic increment is not aligned", site);
+  if (m.order) m.order->atomic_global(m.current(), at, bytes, site);
+  std::uint32_t number = 0;
+  std::memcpy(&number, m.bytes_at(at), bytes);
+  const std::uint32_t next = number >= last ? 0 : number + 1;
+  std::memcpy(m.bytes_at(at), &next, bytes);
+  return number;
+}
+
+void meet_warp(const char* what, Site site, void* argument,
+               const std::function<void(std::span<void*>)>& action) {
+  Machine& m = machine();
+  Thread& self = m.current();
+  const int lanes = std::min(warp_lanes, m.shape().threads - self.warp() * warp_lanes);
+  m.meet(self.cta->warp_meetings[static_cast<std::size_t>(self.warp())], lanes, self.lane(), what,
+         site, argument, action);
+}
+
+void whole_warp(const char* what, Site site) {
+  Machine& m = machine();
+  if (m.shape().threads < (m.current().warp() + 1) * warp_lanes) {
+    m.fatal(Check::divergence, std::string(what) + " needs a whole warp of 32 threads", site);
+  }
+}
+
+std::uint32_t shuffle(std::uint32_t value, int source_lane, Site site) {
+  ShuffleLane lane{value, source_lane, 0};
+  meet_warp("shuffle", site, &lane, [](std::span<void*> lanes) {
+    for (void* p : lanes) {
+      auto& to = *static_cast<ShuffleLane*>(p);
+      const auto from = static_cast<std::size_t>(to.source) % lanes.size();
+      to.result = static_cast<const ShuffleLane*>(lanes[from])->value;
+    }
+  });
+  return lane.result;
+}
+
+std::uint32_t ballot(bool says, Site site) {
+  ShuffleLane lane{says ? 1U : 0U, 0, 0};
+  meet_warp("warp_scan", site, &lane, [](std::span<void*> lanes) {
+    std::uint32_t all = 0;
+    for (std::size_t i = 0; i < lanes.size(); ++i) {
+      all |= static_cast<const ShuffleLane*>(lanes[i])->value << i;
+    }
+    for (void* p : lanes) static_cast<ShuffleLane*>(p)->result = all;
+  });
+  return lane.result;
+}
+
+bool elect_one(Site site) {
+  meet_warp("elect", site, nullptr, [](std::span<void*>) {});
+  return machine().current().lane() == 0;  // the lowest lane of the mask (probed on an H200)
+}
+
+void act::sync_warp(Site site) {
+  meet_warp("syncwarp", site, &machine().current(), [](std::span<void*> lanes) {
+    Order* order = machine().order.get();
+    if (order == nullptr) return;
+    MeetingOrder meeting;
+    std::array<Thread*, warp_lanes> threads{};
+    std::size_t n = 0;
+    for (void* lane : lanes) threads[n++] = static_cast<Thread*>(lane);
+    for (Thread* t : std::span(threads.data(), n)) order->meets(*t, meeting);
+    order->met(meeting, std::span(threads.data(), n));
+  });
+}
+
+void load_matrix(std::uint32_t row, std::span<std::uint32_t> to, bool transpose, Site site) {
+  MatrixLane self{&machine().current(), row, to, {}};
+  whole_warp("ldmatrix", site);
+  meet_warp("ldmatrix", site, &self, [&](std::span<void*> lanes) {
+    for (std::size_t j = 0; j < to.size(); ++j) {
+      std::array<std::array<std::uint16_t, 8>, 8> matrix{};
+      for (std::size_t r = 0; r < 8; ++r) {
+        const auto& giver = *static_cast<const MatrixLane*>(lanes[8 * j + r]);
+        load_by(*giver.thread, giver.row, matrix[r].data(), 16, false, site);
+      }
+      for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
+        std::uint32_t packed = 0;
+        for (int e = 0; e < 2; ++e) {
+          const Element at = element_of(static_cast<int>(lane), e, transpose);
+          packed |= static_cast<std::uint32_t>(matrix[at.row][at.column]) << (16 * e);
+        }
+        static_cast<MatrixLane*>(lanes[lane])->to[j] = packed;
+      }
+    }
+  });
+}
+
+void store_matrix(std::uint32_t row, std::span<const std::uint32_t> from, bool transpose,
+                  Site site) {
+  MatrixLane self{&machine().current(), row, {}, from};
+  whole_warp("stmatrix", site);
+  meet_warp("stmatrix", site, &self, [&](std::span<void*> lanes) {
+    for (std::size_t j = 0; j < from.size(); ++j) {
+      std::array<std::array<std::uint16_t, 8>, 8> matrix{};
+      for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
+        for (int e = 0; e < 2; ++e) {
+          const Element at = element_of(static_cast<int>(lane), e, transpose);
+          matrix[at.row][at.column] = static_cast<std::uint16_t>(
+              static_cast<MatrixLane*>(lanes[lane])->from[j] >> (16 * e));
+        }
+      }
+      for (std::size_t r = 0; r < 8; ++r) {
+        const auto& giver = *static_cast<const MatrixLane*>(lanes[8 * j + r]);
+        store_by(*giver.thread, giver.row, matrix[r].data(), 16, false, site);
+      }
+    }
+  });
+}
+
+}  // namespace warpwright::model

@@ -1,0 +1,501 @@
+// The bulk tensor TMA: loads, multicast loads, stores and reduce-add stores
+// (PTX ISA 9.7.9.25 to 9.7.9.27; out-of-bounds and swizzle rules probed on an H200).
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "warpwright/model/parts.h"
+#include "warpwright/model/report/timing.h"
+#include "warpwright/numeric/float_format.h"
+
+namespace warpwright::model {
+namespace {
+
+struct BoxShape {
+  int inner_bytes;  // of one row
+  int rows;
+  int pitch;  // bytes from row to row in shared memory
+};
+
+BoxShape box_shape(const TensorMapFields& map) {
+  BoxShape box{map.box[0] * map.element_bytes, 1, 0};
+  for (int d = 1; d < map.rank; ++d) box.rows *= map.box[static_cast<std::size_t>(d)];
+  // Under a swizzle a row occupies the whole span even when the box is narrower.
+  box.pitch =
+      map.swizzle == atom::SmemSwizzle::none ? box.inner_bytes : atom::span_bytes(map.swizzle);
+  return box;
+}
+
+// Calls visit(row, global address of the row's first element, first, count): elements
+// [first, first + count) of the row are inside the tensor; count is 0 when the row is outside.
+template <class Visit>
+void for_each_row(const TensorMapFields& map, std::span<const int> coords, const Visit& visit) {
+  const BoxShape box = box_shape(map);
+  const auto extent = [&](int d) {
+    return static_cast<std::int64_t>(map.extents[static_cast<std::size_t>(d)]);
+  };
+  const std::int64_t x = coords[0];
+  const std::int64_t first = std::clamp<std::int64_t>(-x, 0, map.box[0]);
+  const std::int64_t last = std::clamp<std::int64_t>(extent(0) - x, first, map.box[0]);
+  for (int row = 0; row < box.rows; ++row) {
+    std::int64_t address = static_cast<std::int64_t>(map.base) + x * map.element_bytes;
+    bool inside = true;
+    int rest = row;
+    for (int d = 1; d < map.rank; ++d) {
+      const auto i = static_cast<std::size_t>(d);
+      const std::int64_t c = coords[i] + rest % map.box[i];
+      rest /= map.box[i];
+      inside = inside && c >= 0 && c < extent(d);
+      address += c * static_cast<std::int64_t>(map.strides[i - 1]);
+    }
+    visit(row, address, inside ? first : 0, inside ? last - first : 0);
+  }
+}
+
+// Calls visit(chunk of 16 bytes inside the row-major box, its offset in shared memory).
+template <class Visit>
+void for_each_chunk(const Copy& copy, const Visit& visit) {
+  const BoxShape box = box_shape(copy.map);
+  for (int row = 0; row < box.rows; ++row) {
+    for (int c = 0; c < box.inner_bytes; c += 16) {
+      const std::uint32_t linear = copy.offset + static_cast<std::uint32_t>(row * box.pitch + c);
+      visit(row * box.inner_bytes + c, atom::apply_swizzle(copy.map.swizzle, linear));
+    }
+  }
+}
+
+void add_element(std::byte* to, const std::byte* from, const TensorMapFields& map) {
+  if (map.element_kind == 0) {
+    float a = 0;
+    float b = 0;
+    std::memcpy(&a, to, 4);
+    std::memcpy(&b, from, 4);
+    a += b;
+    std::memcpy(to, &a, 4);
+  } else if (map.element_kind == 1 || map.element_kind == 2) {
+    const DType type = map.element_kind == 1 ? DType::f16 : DType::bf16;
+    std::uint16_t a = 0;
+    std::uint16_t b = 0;
+    std::memcpy(&a, to, 2);
+    std::memcpy(&b, from, 2);
+    const double sum = numeric::to_double(type, a) + numeric::to_double(type, b);
+    a = static_cast<std::uint16_t>(numeric::from_double(type, sum));
+    std::memcpy(to, &a, 2);
+  } else {
+    std::uint64_t a = 0;  // integers of up to 8 bytes; the low ones of the sum are stored
+    std::uint64_t b = 0;
+    std::memcpy(&a, to, map.element_bytes);
+    std::memcpy(&b, from, map.element_bytes);
+    a += b;
+    std::memcpy(to, &a, map.element_bytes);
+  }
+}
+
+std::string signal_text(const Copy& copy) {
+  return std::string("the signal of ") + copy.what();
+}
+
+TensorMapFields checked(const TensorMap& map, std::span<const int> coords, std::uint32_t address,
+                        Site site) {
+  Machine& m = machine();
+  TensorMap seen;
+  std::memcpy(&seen, m.bytes_at(reinterpret_cast<std::uintptr_t>(&map)), sizeof seen);
+  const auto fields = decode(seen);
+  if (!fields) {
+    m.fatal(Check::tensor_map, m.who(m.current()) + " uses a tensor map that nobody encoded", site);
+  }
+  if (const auto fault = invalid(*fields)) m.fatal(Check::tensor_map, *fault, site);
+  if (static_cast<int>(coords.size()) != fields->rank) {
+    m.fatal(Check::tensor_map,
+            "a copy with " + std::to_string(coords.size()) +
+                " coordinates on a tensor map of rank " + std::to_string(fields->rank),
+            site);
+  }
+  if (coords[0] * static_cast<std::int64_t>(fields->element_bytes) % 16 != 0) {
+    m.fatal(Check::tensor_map,
+            m.who(m.current()) +
+                ": the innermost coordinate of a TMA copy must be a multiple of 16 bytes, not " +
+                std::to_string(coords[0]) + " elements of " +
+                std::to_string(fields->element_bytes) +
+                " bytes; the hardware traps (illegal instruction)",
+            site);
+  }
+  if (address % 128 != 0) {
+    m.fatal(Check::tensor_map,
+            m.who(m.current()) +
+                ": the shared-memory address of a TMA copy must be a multiple "
+                "of 128 bytes, not offset " +
+                std::to_string(address & 0xffffffu),
+            site);
+  }
+  return *fields;
+}
+
+}  // namespace
+
+void Machine::block_for_bulk(Site site) {
+  bulk_waiters_.push_back(current_);
+  block({.kind = Wait::Kind::bulk, .site = site, .cta = current_->cta});
+}
+
+void Machine::mark(Copy& copy, int change) {
+  auto& counts = copy.kind == Copy::Kind::load ? copy.cta->writers : copy.cta->readers;
+  for_each_chunk(copy, [&](int, std::uint32_t at) {
+    counts[at / 16] = static_cast<std::uint16_t>(counts[at / 16] + change);
+  });
+}
+
+void Machine::issue(std::unique_ptr<Copy> copy) {
+  ++statistics.copies;
+  if (copy->kind == Copy::Kind::load) statistics.copied_bytes += copy->bytes;
+  const bool load = copy->kind == Copy::Kind::load;
+  Cta& cta = *copy->cta;
+  const std::string operation = copy->what();
+  const BoxShape box = box_shape(copy->map);
+  // Whole lines: the swizzle may carry a narrow box's chunks to any place of its line.
+  check_shared(cta, copy->offset, box.rows * box.pitch, operation.c_str(), copy->site);
+  if (order) prove(*copy);
+  bool met = false;
+  bool undefined = false;
+  const MBarrier* covered = nullptr;
+  for_each_chunk(*copy, [&](int, std::uint32_t at) {
+    for (const std::uint32_t b : {at / 8, at / 8 + 1}) {
+      const int slot = cta.barrier_at[b];
+      if (slot < 0 || !cta.barriers[static_cast<std::size_t>(slot)].live) continue;
+      covered = &cta.barriers[static_cast<std::size_t>(slot)];
+    }
+    met = met || cta.writers[at / 16] > 0 || (load && cta.readers[at / 16] > 0);
+    if (load) {
+      std::fill_n(cta.shared.begin() + at, 16, std::byte{0xff});
+      std::fill_n(cta.defined.begin() + at, 16, std::uint8_t{1});
+    } else {
+      undefined = undefined || std::find(cta.defined.begin() + at, cta.defined.begin() + at + 16,
+                                         0) != cta.defined.begin() + at + 16;
+    }
+  });
+  if (covered != nullptr) {
+    finding(Check::barrier_storage,
+            who(*current_) + ": " + operation + " touches the storage of " +
+                barrier_text(cta, *covered),
+            copy->site);
+  }
+  if (met) {
+    finding(Check::in_flight_access,
+            who(*current_) + ": " + operation + " meets shared memory of CTA rank " +
+                std::to_string(cta.rank) + " at offset " + std::to_string(copy->offset) +
+                " that is still in use by " + copies_into(cta, copy->offset, copy->bytes),
+            copy->site);
+  }
+  if (undefined) {
+    finding(Check::uninitialised_read,
+            who(*current_) + " stores shared memory at offset " + std::to_string(copy->offset) +
+                " of which some bytes were never written",
+            copy->site);
+  }
+  mark(*copy, +1);
+  if (options_.mode == Mode::eager) {
+    while (!advance(*copy)) {
+    }
+    return;
+  }
+  if (timed()) schedule(*copy);
+  copies_.push_back(std::move(copy));
+}
+
+void Machine::prove(Copy& copy) {
+  Thread& by = *current_;
+  const bool load = copy.kind == Copy::Kind::load;
+  if (load) {
+    const auto slot = static_cast<std::size_t>(copy.signals->barrier_at[copy.barrier / 8]);
+    order->begin_load(by, copy, copy.signals->barriers[slot]);
+  } else {
+    order->begin_store(by, copy);
+  }
+  static thread_local std::vector<std::uint32_t> pieces;
+  pieces.clear();
+  for_each_chunk(copy, [&](int, std::uint32_t at) { pieces.push_back(at / 16); });
+  // A store uses its map until it is complete, not only until its source is read.
+  if (copy.map_at != 0) {
+    order->uses_map(load ? copy.reading : copy.writing, by, copy.map_at, copy.site);
+  }
+  Thread* const issuer = &by;
+  order->touch(copy.reading, {&issuer, 1}, *copy.cta, pieces, load);
+  if (!copy.by_engine()) return;
+  // Global memory that the grid does not write needs no proof; for the grids before, a map's rows
+  // are asked about once. One destination of a multicast load
+  // stands for all of them: they read the same.
+  bool asked = false;
+  for_each_row(copy.map, std::span<const int>(copy.coords.data(), copy.map.rank),
+               [&](int, std::int64_t address, std::int64_t first, std::int64_t count) {
+                 const auto at =
+                     static_cast<std::uintptr_t>(address + first * copy.map.element_bytes);
+                 const std::int64_t bytes = count * copy.map.element_bytes;
+                 if (count == 0) return;
+                 if (!std::exchange(asked, true)) check_prerequisites(at, copy.what(), copy.site);
+                 if (!order->tracked(at, bytes)) return;
+                 order->touch_global(load ? copy.reading : copy.writing, by, at, bytes, !load);
+               });
+  if (!load) {
+    order->end(copy.reading);
+    order->end(copy.writing);
+  }
+}
+
+bool Machine::advance(Copy& copy) {
+  ++progress_;
+  const BoxShape box = box_shape(copy.map);
+  const std::span<const int> coords(copy.coords.data(), copy.map.rank);
+  const auto load = copy.kind == Copy::Kind::load;
+  switch (copy.stage) {
+    case Copy::Stage::issued:
+      copy.stage = Copy::Stage::read;
+      if (load) {
+        if (!copy.data->empty()) return false;  // another destination of the multicast read it
+        if (copy.from == Copy::From::queue) {
+          const LaunchAnswer answer = cancel_next(*copy.cta->grid);
+          const auto bytes = std::as_bytes(std::span(&answer, 1));
+          copy.data->assign(bytes.begin(), bytes.end());
+          return false;
+        }
+        copy.data->assign(static_cast<std::size_t>(box.inner_bytes) * box.rows, std::byte{0});
+        for_each_row(copy.map, coords,
+                     [&](int row, std::int64_t address, std::int64_t first, std::int64_t count) {
+                       if (count == 0) return;
+                       const std::int64_t skip = first * copy.map.element_bytes;
+                       const std::int64_t bytes = count * copy.map.element_bytes;
+                       check_global(*copy.cta->grid, static_cast<std::uintptr_t>(address + skip),
+                                    bytes, false, copy.what(), copy.site);
+                       std::memcpy(copy.data->data() + row * box.inner_bytes + skip,
+                                   bytes_at(static_cast<std::uintptr_t>(address + skip)),
+                                   static_cast<std::size_t>(bytes));
+                     });
+      } else {
+        copy.data->resize(static_cast<std::size_t>(box.inner_bytes) * box.rows);
+        for_each_chunk(copy, [&](int chunk, std::uint32_t at) {
+          std::memcpy(copy.data->data() + chunk, copy.cta->shared.data() + at, 16);
+        });
+        mark(copy, -1);
+        --copy.group->unread;
+        wake_all(bulk_waiters_);
+      }
+      return false;
+    case Copy::Stage::read:
+      copy.stage = Copy::Stage::written;
+      if (load) {
+        for_each_chunk(copy, [&](int chunk, std::uint32_t at) {
+          std::memcpy(copy.cta->shared.data() + at, copy.data->data() + chunk, 16);
+        });
+        mark(copy, -1);
+      } else {
+        for_each_row(
+            copy.map, coords,
+            [&](int row, std::int64_t address, std::int64_t first, std::int64_t count) {
+              if (count == 0) return;
+              const int size = copy.map.element_bytes;
+              const std::byte* from = copy.data->data() + row * box.inner_bytes;
+              // What lies past the last column is dropped by whole 16-byte pieces, not
+              // by elements, of a reduce-add too (probed on an H200): a piece that
+              // begins inside is written whole.
+              const std::int64_t end = (first + count) * size;
+              const std::int64_t bytes =
+                  std::min<std::int64_t>((end + 15) / 16 * 16, box.inner_bytes) - first * size;
+              check_global(*copy.cta->grid, static_cast<std::uintptr_t>(address + first * size),
+                           bytes, true, copy.what(), copy.site);
+              std::byte* const to = bytes_at(static_cast<std::uintptr_t>(address + first * size));
+              from += first * size;
+              if (!copy.reduce_add) {
+                std::memcpy(to, from, static_cast<std::size_t>(bytes));
+                return;
+              }
+              for (std::int64_t i = 0; i < bytes; i += size) {
+                add_element(to + i, from + i, copy.map);
+              }
+            });
+      }
+      return false;
+    case Copy::Stage::written:
+      if (load) {
+        MBarrier& bar =
+            barrier_of(*copy.signals, copy.barrier, signal_text(copy).c_str(), copy.site);
+        if (order) order->signalled(copy, bar);
+        complete_tx(*copy.signals, bar, copy.bytes, copy.issuer);
+      } else {
+        --copy.group->unwritten;
+      }
+      if (!load) wake_all(bulk_waiters_);
+      return true;
+  }
+  return true;
+}
+
+namespace {
+
+// Sends a load on its way, into `cta`, whose barrier or that of `signals` it signals. `data` passes
+// through the engine, once for all destinations of a multicast.
+void start_load(const Copy& load, Cta& cta, Cta& signals,
+                const std::shared_ptr<std::vector<std::byte>>& data) {
+  Machine& m = machine();
+  auto copy = std::make_unique<Copy>(load);
+  copy->cta = &cta;
+  copy->signals = &signals;
+  copy->data = data;
+  const BoxShape box = box_shape(copy->map);
+  copy->bytes = box.inner_bytes * box.rows;
+  copy->issuer = &m.current();
+  m.barrier_of(signals, copy->barrier, signal_text(*copy).c_str(), copy->site);
+  m.issue(std::move(copy));
+}
+
+// The CTA at `destination`, where a load without multicast must find its barrier too, or in the
+// pair.
+Cta& destination_of(const Copy& load, std::uint32_t destination, std::uint32_t barrier, int ctas) {
+  Machine& m = machine();
+  const bool one = destination >> 24 == barrier >> 24;
+  const bool pair = destination >> 25 == barrier >> 25;
+  if (ctas == 2 ? !pair : !one) {
+    m.fatal(Check::tensor_map,
+            m.who(m.current()) + ": " + load.what() + " signals a barrier of CTA rank " +
+                std::to_string(barrier >> 24) + ", but its destination is CTA rank " +
+                std::to_string(destination >> 24) + "; both must be of one " +
+                (ctas == 2 ? "pair" : "CTA"),
+            load.site);
+  }
+  return m.owner(destination, load.what(), load.site);
+}
+
+}  // namespace
+
+void act::tensor_load(const TensorMap& map, std::span<const int> coords, std::uint32_t destination,
+                      std::uint32_t barrier, std::uint16_t multicast, int ctas, Site site) {
+  Machine& m = machine();
+  m.maybe_yield();
+  Thread& self = m.current();
+  Copy load;
+  load.map = checked(map, coords, destination, site);
+  load.map_at = m.map_in_memory(map);
+  std::copy(coords.begin(), coords.end(), load.coords.begin());
+  load.offset = destination & 0xffffffu;
+  load.barrier = barrier & 0xffffffu;
+  load.site = site;
+  m.spend(nominal::tensor_copy_issue);
+  const auto data = std::make_shared<std::vector<std::byte>>();
+  const auto& all = self.cta->cluster->ctas;
+  const std::uint32_t parity = barrier >> 24 & 1;
+  const auto to = [&](Cta& cta) {
+    const std::size_t signals =
+        ctas == 2 ? (static_cast<std::size_t>(cta.rank) & ~std::size_t{1}) | parity
+                  : static_cast<std::size_t>(cta.rank);
+    if (signals >= all.size()) {
+      m.fatal(Check::tensor_map,
+              m.who(self) + ": a tensor load signals CTA rank " + std::to_string(signals) +
+                  ", which the cluster does not have",
+              site);
+    }
+    start_load(load, cta, *all[signals], data);
+  };
+  if (multicast == 0) return to(destination_of(load, destination, barrier, ctas));
+  for (unsigned rank = 0; rank < 16; ++rank) {
+    if ((multicast >> rank & 1) == 0) continue;
+    if (rank >= all.size() || all[rank]->live_threads == 0) {
+      m.fatal(Check::multicast_mask,
+              m.who(self) + ": a multicast load names CTA rank " + std::to_string(rank) +
+                  ", which " + (rank >= all.size() ? "the cluster does not have" : "has exited"),
+              site);
+    }
+    to(*all[rank]);
+  }
+}
+
+void bulk_load(const void* from, std::uint32_t destination, int bytes, std::uint32_t barrier,
+               Site site) {
+  constexpr int piece = 16;
+  constexpr int most = 1 << 20;
+  Machine& m = machine();
+  m.maybe_yield();
+  const auto base = reinterpret_cast<std::uintptr_t>(from);
+  if (destination % piece != 0 || base % piece != 0 || bytes % piece != 0 || bytes <= 0 ||
+      bytes >= most) {
+    m.fatal(Check::misaligned,
+            m.who(m.current()) +
+                ": a bulk load takes addresses and a length that are multiples of 16 bytes, fewer "
+                "than 2^20; it has " +
+                std::to_string(bytes) + " bytes, for offset " +
+                std::to_string(destination & 0xffffffu) + ", from an address that is " +
+                std::to_string(base % piece) + " past a multiple",
+            site);
+  }
+  // A tensor of one dimension, and a box as large.
+  Copy load;
+  load.from = Copy::From::bytes;
+  load.map.base = base;
+  load.map.rank = 1;
+  load.map.element_bytes = piece;
+  load.map.extents[0] = static_cast<std::uint64_t>(bytes / piece);
+  load.map.box[0] = static_cast<std::uint16_t>(bytes / piece);
+  load.offset = destination & 0xffffffu;
+  load.barrier = barrier & 0xffffffu;
+  load.site = site;
+  m.spend(nominal::tensor_copy_issue);
+  Cta& cta = destination_of(load, destination, barrier, 1);
+  start_load(load, cta, cta, std::make_shared<std::vector<std::byte>>());
+}
+
+void tensor_store(const TensorMap& map, std::span<const int> coords, std::uint32_t source,
+                  bool reduce_add, Site site) {
+  Machine& m = machine();
+  m.maybe_yield();
+  Thread& self = m.current();
+  m.spend(nominal::tensor_copy_issue);
+  auto copy = std::make_unique<Copy>();
+  copy->kind = Copy::Kind::store;
+  copy->map = checked(map, coords, source, site);
+  copy->map_at = m.map_in_memory(map);
+  if (std::any_of(coords.begin(), coords.end(), [](int c) { return c < 0; })) {
+    m.fatal(Check::tensor_map,
+            m.who(self) + ": a tensor store at a negative coordinate traps on the hardware", site);
+  }
+  copy->reduce_add = reduce_add;
+  std::copy(coords.begin(), coords.end(), copy->coords.begin());
+  copy->cta = &m.owner(source, "a tensor store", site);
+  if (copy->cta != self.cta) {
+    m.fatal(Check::shared_bounds, "a tensor store reads its own CTA's shared memory only", site);
+  }
+  copy->offset = source & 0xffffffu;
+  const BoxShape box = box_shape(copy->map);
+  copy->bytes = box.inner_bytes * box.rows;
+  copy->data = std::make_shared<std::vector<std::byte>>();
+  if (!self.open_group) self.open_group = std::make_shared<BulkGroup>();
+  copy->group = self.open_group;
+  copy->group->site = site;
+  ++copy->group->unread;
+  ++copy->group->unwritten;
+  copy->issuer = &self;
+  copy->site = site;
+  m.issue(std::move(copy));
+}
+
+void act::bulk_commit(Site /*site*/) {
+  Thread& self = machine().current();
+  if (!self.open_group) self.open_group = std::make_shared<BulkGroup>();
+  self.groups.push_back(std::move(self.open_group));
+  self.open_group.reset();
+  ++self.order.committed;
+}
+
+void act::bulk_wait(int pending, bool read_only, Site site) {
+  Machine& m = machine();
+  Thread& self = m.current();
+  const auto over = [&] {
+    // Groups complete in order: drop what is complete, then count what is not.
+    while (!self.groups.empty() && self.groups.front()->unwritten == 0) self.groups.pop_front();
+    // The engine may finish a newer group first, but the instruction waits for all older ones.
+    const auto open = std::find_if(self.groups.begin(), self.groups.end(), [&](const auto& g) {
+      return (read_only ? g->unread : g->unwritten) > 0;
+    });
+    return self.groups.end() - open > pending;
+  };
+  while (over()) m.block_for_bulk(site);
+  if (m.order) m.order->bulk_waited(self, pending, read_only);
+}
+
+}  // namespace warpwright::model

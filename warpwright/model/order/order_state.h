@@ -1,0 +1,231 @@
+// What the order checker keeps of threads, barriers, memory and operations. Internal to model/.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "warpwright/model/clock.h"
+#include "warpwright/model/intrinsics.h"
+#include "warpwright/model/order/relation.h"
+#include "warpwright/model/report/report.h"
+#include "warpwright/model/report/site.h"
+
+namespace warpwright::model {
+
+struct Allocation;
+struct Cluster;
+struct Copy;
+struct Cta;
+struct MBarrier;
+struct Thread;
+struct ThreadCopy;
+struct TmemRegion;
+class Machine;
+
+/// A tensor map in global memory, as a thread last acquired it: what it knew then.
+struct AcquiredMap {
+  std::uintptr_t address = 0;
+  Clock order, grid;
+  std::uint32_t time = 0;  ///< its own
+};
+
+/// What a thread knows, and where it stands.
+struct ThreadOrder {
+  Clock order, shared, global, grid, far, executed, tensor, handed, passed;
+  std::uint32_t number = 0;     ///< of the thread in the grid
+  std::uint32_t component = 0;  ///< of the thread in the clocks of its cluster
+  /// Its own time: accesses carry it, releases publish it and move it on.
+  std::uint32_t time = 1;
+  std::uint32_t fenced_shared = 0;  ///< own accesses up to here are fenced, in shared memory
+  std::uint32_t fenced_global = 0;
+  std::uint32_t fence_time = 0;  ///< when it last fenced shared memory, 0 for never
+  Site fence_site;
+  std::uint32_t waits = 0;      ///< waits on mbarriers that have returned
+  std::uint32_t committed = 0;  ///< bulk groups
+  std::uint32_t bulk_read = 0;  ///< components of its bulk groups: sources read, all done
+  std::uint32_t bulk_done = 0;
+  std::uint32_t copies = 0;         ///< component of its groups of cp.async
+  std::uint32_t copy_groups = 0;    ///< committed
+  std::uint32_t mmas = 0;           ///< component of the tcgen05 MMAs it issues
+  std::uint32_t mma_time = 0;       ///< MMAs issued
+  std::uint32_t tensor_waited = 0;  ///< its own time at its last tcgen05.wait
+  std::vector<AcquiredMap> maps;
+};
+
+/// What a tcgen05.commit hands on: the MMAs before it, and what its thread knew to be executed.
+struct Commit {
+  std::uint32_t time = 0;  ///< of the last MMA
+  Clock executed;
+  Clock handed;
+  Clock passed;
+};
+
+/// The loads and stores of tensor memory of one warp.
+struct WarpOrder {
+  std::uint32_t loads = 0;  ///< components
+  std::uint32_t stores = 0;
+  std::uint32_t load_time = 0;  ///< issued
+  std::uint32_t store_time = 0;
+};
+
+/// A clock that many threads add theirs to.
+struct Gather {
+  Clock sum;
+  Clock last;  ///< the latest one added: 128 threads of a barrier often bring the same
+  void add(const Clock& clock) {
+    if (clock.identity() == last.identity()) return;
+    sum.join(clock);
+    last = clock;
+  }
+  Clock take() {
+    last = Clock();
+    return std::move(sum);
+  }
+};
+
+/// Clocks that a synchronising object hands from those who arrive to those who wait.
+struct GatherClocks {
+  Gather order, shared, global, grid, far;
+};
+struct PublishedClocks {
+  Clock order, shared, global, grid, far;
+};
+
+/// Of a flag in global memory: what was ordered before its latest setting, in grid numbers.
+struct FlagOrder {
+  Clock grid, far;
+  Clock passed;  ///< for waiters of the setter's cluster
+  const Cluster* cluster = nullptr;
+};
+
+struct BarrierOrder {
+  GatherClocks near;  ///< of this phase's arrivals from the barrier's own CTA
+  GatherClocks far;   ///< of those from peers at cluster scope: for waiters at cluster scope
+  Gather executed;
+  Gather handed;
+  Gather passed;
+  PublishedClocks near_published;  ///< of the phase completed last
+  PublishedClocks far_published;
+  Clock executed_published;
+  Clock handed_published;
+  Clock passed_published;
+  std::uint32_t component = 0;  ///< 0 until a copy signals it
+  std::uint32_t base = 0;       ///< phases of the barriers that lived here before
+  std::uint32_t latest = 0;     ///< the last phase that a copy signalled
+  /// Arrivals of peers in phases that no wait has seen complete: the CTA must not exit before them.
+  struct Visit {
+    std::int64_t phase = 0;
+    std::uint32_t number = 0;
+    std::uint32_t component = 0;
+    std::uint32_t time = 0;
+    std::uint32_t place = 0;
+    bool commit = false;  ///< by tcgen05.commit; component and time are then those of its MMAs
+  };
+  std::vector<Visit> visits;
+  /// Waits that saw the latest phase complete: the next one must not complete before them.
+  struct Waited {
+    std::uint32_t number = 0;
+    std::uint32_t component = 0;
+    std::uint32_t waits = 0;  ///< the thread's, this one included
+    std::uint32_t place = 0;
+  };
+  std::vector<Waited> waited;
+  std::uint32_t initialised = 0;  ///< the initialiser's time then
+  std::uint32_t published = 0;    ///< and at its fence.mbarrier_init
+};
+
+/// Of a named barrier, the cluster barrier, or the lanes of a syncwarp.
+struct MeetingOrder {
+  GatherClocks clocks;
+  Gather executed;
+  Gather handed;
+  Gather passed;
+};
+struct ClusterOrder {
+  MeetingOrder arriving;
+  PublishedClocks published;
+  Clock executed;
+  Clock handed;
+  Clock passed;
+  std::uint32_t time = 1;  ///< the latest time that any thread took
+  std::uint32_t next_component = 0;
+  std::uint32_t first_thread = 0;     ///< number of its first thread in the grid
+  std::uint32_t threads_per_cta = 0;  ///< rounded up to whole warps
+  std::uint32_t threads = 0;
+  /// Components of finished stores by TMA, and the threads that issue them.
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> stores;
+  /// Is the thread of this number in the grid one of the cluster's?
+  [[nodiscard]] bool has(std::uint32_t number) const { return number - first_thread < threads; }
+};
+
+struct WarpgroupOrder {
+  std::uint32_t component = 0;
+  std::uint32_t committed = 0;
+};
+
+/// One access, as the shadow of memory remembers it.
+struct Entry {
+  std::uint32_t who = 0;   ///< the thread's number, or the operation's
+  std::uint32_t time = 0;  ///< of a thread
+  std::uint32_t place = 0;
+  std::uint16_t mask = 0;  ///< bytes of the 16; 0 is no entry
+  bool asynchronous : 1 = false;
+  /// Of a generic write: several atomic ones (additions, draws) need no order among each other.
+  bool atomic : 1 = false;
+  /// Of a tensor map: a generic write that releases it, or the use of one by a copy.
+  bool map : 1 = false;
+};
+
+/// Bytes that one Cell shadows.
+inline constexpr std::uint32_t piece_bytes = 16;
+
+/// The shadow of 16 bytes: the last write of every byte and the reads since then. Mostly there is
+/// one of each.
+struct Cell {
+  Entry write, read;
+  struct More {
+    std::vector<Entry> writes, reads;
+  };
+  std::unique_ptr<More> more;
+};
+
+/// An asynchronous operation, for as long as some shadow names it.
+struct Operation {
+  const Thread* issuer = nullptr;
+  const char* what = "";
+  const char* barrier = nullptr;  ///< name of the mbarrier that a load signals
+  int barrier_index = 0;
+  std::uint32_t number = 0;  ///< of the issuing thread
+  std::uint32_t place = 0;
+  std::uint32_t component = 0;
+  std::uint32_t time = 0;  ///< of its completion in that component; 0 while it is not known
+  std::uint32_t references = 0;
+  bool atomic = false;
+  bool generic = false;  ///< of the generic proxy
+  bool stores = false;   ///< the half of a store that writes
+  /// Of an MMA: its accumulator and shape. Those of one thread with one chain follow each other.
+  std::uint64_t chain = 0;
+};
+
+struct CtaOrder {
+  std::vector<Cell> cells;
+  std::vector<Cell> tensor;  ///< of tensor memory, by the pieces of a TmemRegion
+  std::vector<WarpOrder> warps;
+  Gather exited;        ///< what the threads that exited knew to be executed,
+  Gather exited_order;  ///< and to be ordered
+  struct Fence {
+    std::uint32_t number = 0;
+    std::uint32_t time = 0;
+    std::uint32_t place = 0;
+  };
+  std::vector<Fence> fences;  ///< the latest of every warpgroup
+  bool visited = false;       ///< a peer's thread has read or written its shared memory
+};
+
+}  // namespace warpwright::model

@@ -1,0 +1,300 @@
+// What orders: completions that threads wait for, barriers, fences, flags.
+#include "warpwright/model/order/order.h"
+
+#include <algorithm>
+
+#include "warpwright/model/parts.h"
+
+namespace warpwright::model {
+
+// --- completions that threads wait for -----------------------------------------------------------
+void Order::raise(std::span<Thread* const> threads, std::uint32_t component, std::uint32_t time) {
+  // Clocks that were one object stay one.
+  struct Raised {
+    Clock before, after;
+  };
+  std::vector<Raised> memo;
+  const auto one = [&](Clock& clock) {
+    for (const Raised& r : memo) {
+      if (r.before.identity() == clock.identity()) {
+        clock = r.after;
+        return;
+      }
+    }
+    Clock before = clock;
+    clock.raise(component, time);
+    memo.push_back({std::move(before), clock});
+  };
+  for (Thread* t : threads) {
+    one(t->order.order);
+    one(t->order.shared);
+    if (global_fences_) one(t->order.global);
+    one(t->order.executed);
+  }
+}
+
+void Order::bulk_waited(Thread& by, int pending, bool read_only) {
+  ThreadOrder& t = by.order;
+  if (t.bulk_read == 0 || t.committed <= static_cast<std::uint32_t>(pending)) return;
+  Thread* const self = &by;
+  const std::uint32_t over = t.committed - static_cast<std::uint32_t>(pending);
+  raise({&self, 1}, t.bulk_read, over);
+  if (!read_only) raise({&self, 1}, t.bulk_done, over);
+}
+
+void Order::copies_waited(Thread& by, int pending) {
+  ThreadOrder& t = by.order;
+  if (t.copies == 0 || t.copy_groups <= static_cast<std::uint32_t>(pending)) return;
+  // As the thread's own generic writes: `shared` learns of them by a fence.
+  const std::uint32_t over = t.copy_groups - static_cast<std::uint32_t>(pending);
+  t.order.raise(t.copies, over);
+  t.executed.raise(t.copies, over);
+}
+
+void Order::wgmma_waited(std::span<Thread* const> threads, WarpgroupOrder& group, int pending) {
+  if (group.component == 0 || group.committed <= static_cast<std::uint32_t>(pending)) return;
+  raise(threads, group.component, group.committed - static_cast<std::uint32_t>(pending));
+}
+
+// --- synchronisation -----------------------------------------------------------------------------
+void Order::gather(Thread& by, GatherClocks& into) {
+  const ThreadOrder& t = by.order;
+  into.order.add(t.order);
+  into.order.sum.raise(t.component, t.time);
+  into.shared.add(t.shared);
+  into.shared.sum.raise(t.component, t.fenced_shared);
+  into.global.add(t.global);
+  into.global.sum.raise(t.component, t.fenced_global);
+  if (!t.grid.empty()) into.grid.add(t.grid);
+  if (!t.far.empty()) into.far.add(t.far);
+}
+
+void Order::learn(Thread& by, const PublishedClocks& from) {
+  joins_.join(by.order.order, from.order);
+  joins_.join(by.order.shared, from.shared);
+  joins_.join(by.order.global, from.global);
+  joins_.join(by.order.grid, from.grid);
+  joins_.join(by.order.far, from.far);
+}
+
+void Order::initialised(Thread& by, MBarrier& bar, std::uint32_t component, std::uint32_t base) {
+  bar.order = {};
+  bar.order.component = component;
+  bar.order.base = base;
+  bar.order.initialised = by.order.time;
+}
+
+void Order::init_fenced(Thread& by) {
+  for (MBarrier& bar : by.cta->barriers) {
+    if (bar.initialiser == &by && bar.order.published == 0) bar.order.published = by.order.time;
+  }
+  tick(by);
+}
+
+void Order::uses(Thread& by, Cta& cta, MBarrier& bar, const char* operation, Site site) {
+  if (bar.initialiser == nullptr) return;
+  const std::uint32_t c = bar.initialiser->order.component;
+  if (by.cta == &cta && by.order.order[c] >= bar.order.initialised) return;
+  if (bar.order.published != 0 && by.order.executed[c] >= bar.order.published) return;
+  machine_.report(
+      {Check::barrier_unpublished,
+       machine_.who(by) + " uses " + machine_.barrier_text(cta, bar) + " (" + operation +
+           "), and nothing orders its initialisation by " + machine_.who(*bar.initialiser) +
+           " before that. Mend: " +
+           (by.cta == &cta ? "let both meet at a CTA or cluster barrier first"
+            : bar.order.published != 0
+                ? "the initialising thread has fenced, after its arrival on the cluster barrier: "
+                  "fence_mbarrier_init() must come before that"
+                : "fence.mbarrier_init by the initialising thread, then the cluster barrier, which "
+                  "this thread must wait for"),
+       site});
+}
+
+void Order::arrives(Thread& by, Cta& cta, MBarrier& bar, Scope scope, Site site) {
+  if (&cta != by.cta) {
+    std::vector<BarrierOrder::Visit>& visits = bar.order.visits;
+    if (!visits.empty() && visits.back().phase <= bar.observed) visits.clear();
+    visits.push_back(
+        {bar.phase, by.order.number, by.order.component, by.order.time, place(site, by.role)});
+  }
+  if (scope != Scope::relaxed) {
+    bar.order.executed.add(by.order.executed);
+    bar.order.executed.sum.raise(by.order.component, by.order.time);
+    if (&cta == by.cta) {
+      gather(by, bar.order.near);
+    } else if (scope == Scope::cluster) {
+      gather(by, bar.order.far);
+    }
+  }
+  // Whatever the semantics: these order execution alone.
+  bar.order.handed.add(by.order.handed);
+  gather_passed(by, bar.order.passed);
+  tick(by);
+}
+
+void Order::phase_completed(const Cta& cta, MBarrier& bar) {
+  BarrierOrder& o = bar.order;
+  o.passed_published = o.passed.take();
+  for (const BarrierOrder::Waited& w : o.waited) {
+    if (o.passed_published[w.component] < w.waits) report_slip(cta, bar, w);
+  }
+  o.waited.clear();
+  o.handed_published = o.handed.take();
+  o.near_published = {o.near.order.take(), o.near.shared.take(), o.near.global.take(),
+                      o.near.grid.take(), o.near.far.take()};
+  o.far_published = {o.far.order.take(), o.far.shared.take(), o.far.global.take(),
+                     o.far.grid.take(), o.far.far.take()};
+  o.executed_published = o.executed.take();
+  if (o.component == 0) return;
+  const std::uint32_t time = o.base + static_cast<std::uint32_t>(bar.phase);
+  o.near_published.order.raise(o.component, time);
+  o.near_published.shared.raise(o.component, time);
+  if (global_fences_) o.near_published.global.raise(o.component, time);
+  o.executed_published.raise(o.component, time);
+}
+
+void Order::waited(Thread& by, MBarrier& bar, Scope scope) {
+  if (bar.phase == 0) return;
+  joins_.join(by.order.handed, bar.order.handed_published);
+  joins_.join(by.order.passed, bar.order.passed_published);
+  if (scope == Scope::relaxed) return;
+  learn(by, bar.order.near_published);
+  if (scope == Scope::cluster) learn(by, bar.order.far_published);
+  joins_.join(by.order.executed, bar.order.executed_published);
+}
+
+void Order::saw(Thread& by, MBarrier& bar, Site site) {
+  ThreadOrder& t = by.order;
+  std::vector<BarrierOrder::Waited>& all = bar.order.waited;
+  ++t.waits;
+  if (!all.empty() && all.back().component == t.component) all.pop_back();  // it asks again
+  all.push_back({t.number, t.component, t.waits, place(site, by.role)});
+}
+
+void Order::gather_passed(const Thread& by, Gather& into) {
+  into.add(by.order.passed);
+  into.sum.raise(by.order.component, by.order.waits);
+}
+
+void Order::converged(std::span<Thread* const> others, Thread& last) {
+  const Clock& first = last.order.passed;
+  const auto stale = [&](const Thread& t) {
+    return t.order.passed.identity() != first.identity() ||
+           first[t.order.component] < t.order.waits;
+  };
+  if (!stale(last) &&
+      std::none_of(others.begin(), others.end(), [&](const Thread* t) { return stale(*t); })) {
+    return;
+  }
+  Gather all;
+  gather_passed(last, all);
+  for (const Thread* t : others) gather_passed(*t, all);
+  last.order.passed = all.take();
+  for (Thread* t : others) t->order.passed = last.order.passed;
+}
+
+void Order::fence(Thread& by, Space space, Site site) {
+  ThreadOrder& t = by.order;
+  if (space == Space::shared) {
+    t.shared = t.order;
+    t.fenced_shared = t.time;
+  } else {
+    global_fences_ = true;
+    t.global = t.order;
+    t.far = t.grid;
+    t.fenced_global = t.time;
+  }
+  tick(by);
+  if (space == Space::global) return;
+  t.fence_time = t.time;
+  t.fence_site = site;
+  by.cta->order.fences[static_cast<std::size_t>(by.index / warpgroup_threads)] = {
+      t.number, t.time, place(site, by.role)};
+}
+
+void Order::meets(Thread& by, MeetingOrder& meeting) {
+  gather(by, meeting.clocks);
+  meeting.executed.add(by.order.executed);
+  meeting.executed.sum.raise(by.order.component, by.order.time);
+  meeting.handed.add(by.order.handed);
+  gather_passed(by, meeting.passed);
+  tick(by);
+}
+
+void Order::met(MeetingOrder& meeting, std::span<Thread* const> waiting) {
+  const PublishedClocks all{meeting.clocks.order.take(), meeting.clocks.shared.take(),
+                            meeting.clocks.global.take(), meeting.clocks.grid.take(),
+                            meeting.clocks.far.take()};
+  const Clock executed = meeting.executed.take();
+  const Clock handed = meeting.handed.take();
+  const Clock passed = meeting.passed.take();
+  for (Thread* t : waiting) {
+    // Usually all of them came to the meeting and have learnt nothing since: the join is `all`.
+    learn(*t, all);
+    joins_.join(t->order.executed, executed);
+    joins_.join(t->order.handed, handed);
+    joins_.join(t->order.passed, passed);
+  }
+}
+
+void Order::flag_set(Thread& by, FlagOrder& flag) {
+  flags_set_ = true;
+  const ThreadOrder& t = by.order;
+  const ClusterOrder& cluster = by.cta->cluster->order;
+  // What the thread knows of its cluster, in numbers of the grid.
+  const auto tell = [&](Clock& to, const Clock& known, const Clock& far, std::uint32_t own) {
+    to = far;
+    known.for_each_leaf([&](const void*, std::uint32_t first, const auto& times) {
+      for (std::uint32_t c = 0; c < times.size() && first + c < cluster.threads; ++c) {
+        to.raise(cluster.first_thread + first + c, times[c]);
+      }
+    });
+    for (const auto& [component, number] : cluster.stores) {
+      to.raise(stores_of(number), known[component]);
+    }
+    to.raise(t.number, own);
+  };
+  tell(flag.grid, t.order, t.grid, t.time);
+  if (global_fences_) tell(flag.far, t.global, t.far, t.fenced_global);
+  flag.cluster = by.cta->cluster;
+  flag.passed = t.passed;
+  flag.passed.raise(t.component, t.waits);
+  tick(by);
+}
+
+void Order::flag_waited(Thread& by, const FlagOrder& flag) {
+  joins_.join(by.order.grid, flag.grid);
+  joins_.join(by.order.far, flag.far);
+  if (flag.cluster == by.cta->cluster) joins_.join(by.order.passed, flag.passed);
+}
+
+void Order::cluster_arrives(Thread& by, bool release) {
+  MeetingOrder& meeting = by.cta->cluster->order.arriving;
+  if (release) return meets(by, meeting);
+  // A relaxed arrival makes no write visible. It says what is over: reads whose values are there.
+  meeting.executed.add(by.order.executed);
+  meeting.executed.sum.raise(by.order.component, by.order.time);
+  meeting.handed.add(by.order.handed);
+  gather_passed(by, meeting.passed);
+  tick(by);
+}
+
+void Order::cluster_completed(Cluster& cluster) {
+  ClusterOrder& o = cluster.order;
+  o.published = {o.arriving.clocks.order.take(), o.arriving.clocks.shared.take(),
+                 o.arriving.clocks.global.take(), o.arriving.clocks.grid.take(),
+                 o.arriving.clocks.far.take()};
+  o.executed = o.arriving.executed.take();
+  o.handed = o.arriving.handed.take();
+  o.passed = o.arriving.passed.take();
+}
+
+void Order::cluster_waited(Thread& by) {
+  const ClusterOrder& o = by.cta->cluster->order;
+  learn(by, o.published);
+  joins_.join(by.order.executed, o.executed);
+  joins_.join(by.order.handed, o.handed);
+  joins_.join(by.order.passed, o.passed);
+}
+
+}  // namespace warpwright::model

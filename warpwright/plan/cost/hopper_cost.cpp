@@ -1,0 +1,275 @@
+// The predicted time of a Hopper plan, of a whole product or of one in groups.
+#include <algorithm>
+#include <cmath>
+
+#include "warpwright/kernel/hopper/config.h"
+#include "warpwright/plan/cost/machine.h"
+#include "warpwright/plan/families/hopper.h"
+#include "warpwright/plan/product/rules.h"
+#include "warpwright/tile/split.h"
+
+namespace warpwright {
+namespace {
+
+// Requests to L2 for a row of a box, 128 bytes, against those where rows begin at lines: counted by
+// ncu are 1.76 where they lie across lines, and 3.9, which do not take as long, across sectors too.
+double requests(std::int64_t pitch) {
+  return pitch % 128 == 0 ? 1 : (pitch % 32 == 0 ? 1.72 : 2.01);
+}
+
+// Rounds in which the grid takes the expected tiles of groups. Lengths differ: C CTAs of a cluster
+// along the tokens go together to a group's end, where on average (C - 1) / 2 of them find no
+// tokens. How much of the last CTA's tile is empty is the same for all clusters, and left out.
+double expected_rounds(const Plan& plan, bool swap_ab) {
+  const double clusters = static_cast<double>(plan.ctas) / atom::cluster_size(plan.cluster);
+  const double along = swap_ab ? plan.cluster.n : plan.cluster.m;
+  return std::ceil(tile::tile_count(plan.raster) / clusters) +
+         busy_groups(plan.problem) * plan.raster.tiles_n * (along - 1) / (2 * along) / clusters;
+}
+
+// What a CTA does after the first operands are there: while operands are loaded, and after the last
+// of them. Microseconds.
+struct Serial {
+  double during = 0;
+  double after = 0;
+  double during_stores = 0;  // of it: stores that nothing hides
+};
+
+// One plan on one machine.
+class Estimate {
+ public:
+  Estimate(const Plan& plan, const kernel::GemmConfig& c)
+      : plan_(plan),
+        p_(plan.problem),
+        c_(c),
+        machine_(machine_of(plan.device, p_.groups || p_.packed.has_value())),
+        blocks_(p_.reads_ab()
+                    ? std::ceil(static_cast<double>(p_.k()) / kernel::tile_k(c_)) * k_atoms(c_)
+                    : 0),
+        a_share_(p_.packed ? packed::tile_bytes(p_.packed->format) /
+                                 static_cast<double>(packed::kTileRows * packed::kTileK)
+                           : 1),
+        tiles_(tile::tile_count(plan.raster)),
+        clusters_(static_cast<double>(plan.ctas) / plan.cluster_ctas()) {}
+
+  double seconds() const {
+    const bool pair = atom::cluster_size(plan_.cluster) > 1;
+    const bool pingpong = takes_turns(c_);
+    Serial work = serial();
+    if (pair && p_.groups) work.during *= machine_.group_waits;
+    const bool wide = is_block_scaled(c_) && c_.tile_n > 160;
+    if (wide && p_.groups) work.during *= machine_.group_wide_scaled;
+    if (pair && !p_.groups && !pingpong) work.during *= machine_.cluster_gain;
+    const double loaded = row_loads(1, 1) * 128;
+    const std::int64_t a_pitch = pitch_of_a(p_);
+    const std::int64_t b_pitch = pitch_of_b(p_);
+    const double asked = row_loads(p_.packed ? 1 : requests(is_swapped(c_) ? b_pitch : a_pitch),
+                                   requests(is_swapped(c_) ? a_pitch : b_pitch));
+    const double from_l2 = 1e6 * loaded / machine_.l2_bytes_per_second;
+    const double moved = moved_bytes(p_);
+    if (p_.groups) {
+      // What HBM sends waits now and then for what L2 sends, which a cluster makes less; and it
+      // stops where an epilogue is so long that the ring of stages is full. The lesser of products
+      // and memory is not quite hidden.
+      const double memory =
+          1e6 * moved / machine_.hbm_bytes_per_second + machine_.group_l2_share * from_l2 +
+          (pingpong ? 0 : machine_.group_stops * (work.during_stores + work.after));
+      return 1e-6 * (machine_.fixed + search() + std::max(work.during, memory) +
+                     machine_.group_beside * std::min(work.during, memory) + work.after);
+    }
+    const double memory =
+        1e6 * std::max({moved / (machine_.hbm_share * machine_.hbm_bytes_per_second),
+                        loaded / machine_.l2_bytes_per_second,
+                        cold_bytes() / machine_.cold_bytes_per_second});
+    // Of two that are as fast, the one that loads less.
+    const double loads = 0.004 * 1e6 * loaded / machine_.l2_bytes_per_second;
+    const double during =
+        std::pow(std::pow(std::max(work.during, memory), machine_.l2_beside) +
+                     std::pow(1e6 * asked / machine_.l2_requests_per_second, machine_.l2_beside),
+                 1 / machine_.l2_beside);
+    return 1e-6 * (machine_.fixed + (pair ? machine_.pair_start : 0) + during + work.after + loads);
+  }
+
+ private:
+  // Rows of boxes that all tiles load, each counted as often as these say.
+  double row_loads(double of_a, double of_b) const {
+    return tiles_ * atom::cluster_size(plan_.cluster) * blocks_ *
+           (of_a * a_share_ * c_.tile_m / plan_.cluster.n + of_b * c_.tile_n / plan_.cluster.m);
+  }
+
+  // What L2 sends of the larger operand when all tiles run at once, so that it comes from memory
+  // meanwhile: once for every cluster; CTAs without one, side by side in a group of some 16 SMs,
+  // get it together.
+  double cold_bytes() const {
+    const tile::Raster& r = plan_.raster;
+    if (tiles_ > clusters_ || plan_.cluster_k > 1) return 0;
+    const double k = static_cast<double>(p_.k()) * numeric::bits(p_.a.dtype) / 8;
+    const double a = k * a_share_ * static_cast<double>(is_swapped(c_) ? p_.n() : p_.m());
+    const double b = k * static_cast<double>(is_swapped(c_) ? p_.m() : p_.n());
+    const bool alone = atom::cluster_size(plan_.cluster) == 1;
+    const double down = alone ? r.band : 1;
+    const double beside = alone ? std::max(1, 16 / r.band) : 1;
+    const double together_m = r.along_m ? down : beside;
+    const double together_n = r.along_m ? beside : down;
+    return a > b ? a * std::ceil(r.tiles_n / together_n) : b * std::ceil(r.tiles_m / together_m);
+  }
+
+  // Clocks of a k_tile of a tile on one SM, as it was measured: its tensor cores take n / 2 for
+  // 64 x n x 32 bytes; its shared memory gives wgmma its operands and takes the next ones, which
+  // come from L2. Sums in registers leave shared memory some time; tiles of 64 rows have one
+  // warpgroup, which waits for itself; in turns, one warpgroup's waits are hidden by the other.
+  double block_clocks() const {
+    const double steps = 4.0 * c_.tile_m / 64;
+    const double bytes = 128.0 * (c_.tile_m + c_.tile_n);
+    const double tensor = steps * c_.tile_n / 2;
+    if (p_.packed) return std::max({tensor, packed_clocks(), load_clocks()});
+    const double shared =
+        (steps * (2048 + 32.0 * c_.tile_n) + bytes) / machine_.shared_bytes_per_clock;
+    double clocks = std::max(tensor, 1.02 * shared);
+    if (sums_in_registers(c_)) clocks = 0.22 * tensor + 0.78 * shared;
+    if (is_block_scaled(c_)) clocks *= machine_.scaled_share;
+    if (takes_turns(c_)) {
+      clocks *= machine_.pingpong_share;
+    } else if (c_.consumer_warpgroups == 1) {
+      clocks = machine_.narrow_share * clocks + machine_.narrow_clocks;
+    } else {
+      clocks *= machine_.cooperative_share;
+    }
+    return std::max({clocks, machine_.block_clocks, load_clocks()});
+  }
+
+  // The same of packed weights, by what the SM's parts must do: a warp of each warpgroup on every
+  // scheduler converts, multiplies and scales, of which hardly anything overlaps as measured, and a
+  // wgmma with A from registers takes no less for few tokens; shared memory gives codes, tokens and
+  // room to copies; and a warpgroup by itself waits for its codes, its products and its sums in
+  // turn, which takes the more by what was measured of dense tiles with exact sums (440, 700 and
+  // 810 clocks for 16, 64 and 128 tokens). Of two CTAs an SM the second brings a part of that, as
+  // grouped tiles show; and two groups in flight hide some of both.
+  double packed_clocks() const {
+    const double warpgroups = c_.tile_m / 64.0;
+    const double groups = static_cast<double>(packed::slices(p_.packed->format));
+    const bool coded_sm = p_.packed->format.encoding == Int4Encoding::sm;
+    const GroupSums sums = group_sums(c_);
+    const double scaling = folds(sums) ? 0 : groups * c_.tile_n / 2;
+    // Folded: through f16, and the factors of every step, or by tables, which are made of every
+    // group. Zero points: three instructions a weight.
+    const double converting = sums == GroupSums::table    ? 180 + 60 * groups
+                              : sums == GroupSums::folded ? 360
+                              : has_zero_points(c_)       ? 380
+                              : coded_sm                  ? 48
+                                                          : 112;
+    const double products = 4.0 * passes(c_) * std::max(26.0, c_.tile_n / 2.0 / passes(c_));
+    const double hidden = kernel::in_flight(c_) > 1 ? 0.87 : 1;
+    const double issue = hidden * warpgroups * (converting + products + scaling);
+    const double copied = 128.0 * (a_share_ * c_.tile_m + c_.tile_n);
+    const double shared =
+        (warpgroups * (4096 + 128.0 * c_.tile_n) + copied) / machine_.shared_bytes_per_clock;
+    const double alone = 66 + converting + 2.0 * c_.tile_n + scaling + 60 * groups * passes(c_);
+    const double waits = passes(c_) > 1 ? 2.06 : 1.65;
+    const double beside = passes(c_) > 1 ? 1.6 : 1.3;
+    return std::max({issue, shared, hidden * waits * alone / (c_.ctas_per_sm > 1 ? beside : 1)});
+  }
+
+  // Clocks in which one SM gets its part of a k_tile's operands.
+  double load_clocks() const {
+    const bool grouped = p_.is_grouped();
+    const auto rows = static_cast<double>(is_swapped(c_) ? p_.n() : p_.m());
+    const auto columns = static_cast<double>(is_swapped(c_) ? p_.m() : p_.n());
+    const double inside_m =
+        grouped ? 1 : rows / (plan_.raster.tiles_m * plan_.cluster.m * c_.tile_m);
+    const double inside_n =
+        grouped ? 1 : columns / (plan_.raster.tiles_n * plan_.cluster.n * c_.tile_n);
+    const double m = a_share_ * c_.tile_m / plan_.cluster.n;
+    const double n = static_cast<double>(c_.tile_n) / plan_.cluster.m;
+    const double inside = std::min(1.0, inside_m) * m + std::min(1.0, inside_n) * n;
+    return 128 * inside / machine_.sm_bytes_per_clock + machine_.outside_clocks * (m + n - inside);
+  }
+
+  // Of a tile, in microseconds. Rows of D's chunks that are short cost more stores.
+  double epilogue() const {
+    double time = machine_.epilogue_time * c_.tile_m * c_.tile_n / 32768 *
+                  (kernel::result_bytes(c_) / 2.0) * (p_.reads_c() ? 1.5 : 1);
+    if (p_.groups && !takes_turns(c_)) time *= machine_.group_epilogue;
+    if (is_swapped(c_) && store_of(c_) == kernel::Store::tensor) time *= machine_.swapped_epilogue;
+    if (!is_swapped(c_) && c_.tile_n % 32 != 0) time *= machine_.by_16_columns;
+    if (!is_swapped(c_) && c_.tile_n % 64 != 0 && p_.n() % 64 != 0) time *= machine_.across_lines;
+    return time;
+  }
+
+  // How long a CTA looks for its tiles in groups, and the maps of these take.
+  double search() const {
+    const auto groups = static_cast<double>(p_.group_count());
+    const double maps = plan_.map_ctas > 0 ? machine_.group_maps : 0;
+    switch (grouping(c_)) {
+      case kernel::Grouping::none:
+        break;
+      case kernel::Grouping::linear_scan:
+        return maps + machine_.search_horizontal + machine_.search_horizontal_each * groups;
+      case kernel::Grouping::warp_scan:
+        return maps + machine_.search_ballot + machine_.search_ballot_each * std::ceil(groups / 32);
+      case kernel::Grouping::binary_search:
+        return maps + machine_.search_vertical +
+               machine_.search_vertical_each * groups / kernel::threads(c_);
+    }
+    return 0;
+  }
+
+  Serial serial() const {
+    const double block = block_clocks() / machine_.clock_hz * 1e6;
+    const double store = epilogue();
+    const double rounds =
+        p_.groups ? expected_rounds(plan_, is_swapped(c_)) : std::ceil(tiles_ / clusters_);
+    // CTAs that have an SM in common share its tensor cores.
+    const double sharing = std::min<double>(
+        c_.ctas_per_sm, std::ceil(static_cast<double>(plan_.ctas) / plan_.device.sms));
+    if (plan_.cluster_k > 1) {
+      const double resident = c_.ctas_per_sm * resident_ctas(plan_.device, plan_.cluster_ctas());
+      const double waves = std::ceil(plan_.ctas / resident);
+      const double once = std::ceil(blocks_ / plan_.cluster_k) * block * sharing;
+      const double after = store / plan_.cluster_k + machine_.cluster_exchange +
+                           machine_.cluster_exchange_tile * c_.tile_m * c_.tile_n / 8192 +
+                           machine_.cluster_exchange_each * plan_.cluster_k;
+      return {once + (waves - 1) * (once + after + machine_.cluster_wave), after};
+    }
+    if (splits_k(c_)) {
+      const tile::SplitPlan split(static_cast<int>(tiles_), static_cast<int>(blocks_),
+                                  static_cast<int>(clusters_));
+      const double whole = split.whole / clusters_;
+      const double shared = tiles_ - split.whole;
+      if (shared == 0) {
+        return {whole * blocks_ * block + (whole - 1) * store, store + machine_.split_start};
+      }
+      // Where there are fewer tiles than pieces, many parts meet in one CTA.
+      const double parts = std::max(1.0, split.pieces / shared);
+      const double exchange = machine_.workspace_exchange +
+                              parts * 4 * c_.tile_m * c_.tile_n / machine_.workspace_bytes;
+      const double piece = split.each + (split.longer > 0 ? 1 : 0);
+      return {(whole * blocks_ + piece) * block + whole * store, store + exchange};
+    }
+    if (takes_turns(c_)) {
+      return {rounds * (std::max(blocks_ * block, machine_.pingpong_hides * store) +
+                        machine_.pingpong_each * store),
+              machine_.pingpong_last * store};
+    }
+    const double slower = has_producer(c_) ? 1 : 1.17;
+    const double stores = (rounds - 1) * std::max(store, machine_.between_tiles);
+    return {slower * rounds * blocks_ * block * sharing + stores, store, stores};
+  }
+
+  const Plan& plan_;
+  const GemmProblem& p_;
+  const kernel::GemmConfig& c_;
+  Machine machine_;
+  double blocks_;
+  double a_share_;  // bytes of A in memory, of those of 8-bit elements (or of what is multiplied)
+  double tiles_;
+  double clusters_;
+};
+
+}  // namespace
+
+double predicted_cost(const Plan& plan, const kernel::GemmConfig& c) {
+  return plan.ctas == 0 ? 0 : Estimate(plan, c).seconds();
+}
+
+}  // namespace warpwright

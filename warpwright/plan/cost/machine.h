@@ -1,0 +1,107 @@
+// One machine in numbers, by which plans are held against each other. Internal to plan/.
+#pragma once
+
+#include "warpwright/plan/cost/device_facts.h"
+
+namespace warpwright {
+
+/// Rates, and what was measured of each way of multiplying. Times in microseconds, rates in units a
+/// second.
+struct Machine {
+  // Of dense products: fitted to what an H200 took for some 14,000 pairs of a shape and a plan
+  // (docs/log/performance.md), so that the choice loses least: the sum of a few of them means more
+  // than one alone.
+  double clock_hz = 1.76e9;              ///< under load
+  double fixed = 2.6;                    ///< start, first operands, end of the kernel
+  double pair_start = 0.3;               ///< of CTAs that share operands
+  double epilogue_time = 2.09;           ///< of a 128 x 256 tile
+  double swapped_epilogue = 1.27;        ///< times as long, transposed
+  double by_16_columns = 1.41;           ///< times as long in chunks of 32 bytes
+  double across_lines = 1.2;             ///< and in short ones that begin anywhere
+  double between_tiles = 1.58;           ///< at least, where nothing hides an epilogue
+  double cluster_exchange = 0;           ///< of sums through shared memory, of any tile
+  double cluster_exchange_tile = 3.87;   ///< for a tile of 128 x 64
+  double cluster_exchange_each = 0.156;  ///< for every CTA of the cluster
+  double workspace_exchange = 5.59;      ///< through the workspace
+  double split_start = 1.81;             ///< of kernels that could share tiles, and do not
+  double workspace_bytes = 30e3;  ///< of other CTAs' parts, that one CTA adds up, a microsecond
+  double cluster_wave = 2.36;     ///< from a cluster's end to the next one's loads
+  double pingpong_hides = 0.02;   ///< epilogues as long as a tile's products
+  double pingpong_each = 0.853;   ///< of the epilogue: what ping-pong does not hide
+  double pingpong_last = 1.36;    ///< of the epilogue: what follows the last tile
+  double cluster_gain = 0.992;    ///< a pair of CTAs loads less
+  double hbm_share = 0.928;       ///< of the device's rate, over a whole kernel
+  double hbm_bytes_per_second = 4.4e12;
+  double l2_bytes_per_second = 15.1e12;
+  double l2_requests_per_second = 86.3e9;
+  double cold_bytes_per_second = 4.07e12;  ///< that L2 sends of what it is still fetching
+  double l2_beside = 6.42;                 ///< the power in which L2's requests and the rest add up
+  double shared_bytes_per_clock = 128;
+  double sm_bytes_per_clock = 81.9;  ///< that L2 sends to one SM
+  double outside_clocks = 5;         ///< that a row of a box takes that is outside its matrix
+  double block_clocks = 175;         ///< of a k_tile at least: waits and their instructions
+  double narrow_share = 0.8;         ///< of a k_tile's clocks, where one warpgroup multiplies
+  double narrow_clocks = 57.2;       ///< and beside them
+  double cooperative_share = 0.981;
+  double pingpong_share = 0.851;
+  double scaled_share = 1.24;  ///< with block scales
+  // Of products in groups: how CTAs look for their tiles, by loads of offsets one behind the other.
+  double search_horizontal = 0.3625;
+  double search_horizontal_each = 0.027;  ///< a group
+  double search_ballot = 1.446;
+  double search_ballot_each = 0.1;  ///< 32 groups
+  double search_vertical = 4.29;
+  double search_vertical_each = 0.05;  ///< a group of a thread
+  double group_epilogue = 1.07;        ///< times as long, up to the groups' ends by lanes
+  double group_wide_scaled = 1.057;    ///< scales of a wide tile are fetched less far ahead
+  double group_waits = 1.0097;         ///< of the CTAs of a cluster for each other
+  double group_l2_share = 0.081;       ///< of what L2 sends, that HBM waits for
+  double group_stops = 0.405;          ///< of stores, in which a full ring stops HBM
+  double group_beside = 0.361;         ///< of the lesser of products and memory
+  double group_maps = 3;               ///< until the maps a group are made
+};
+
+/// The same for products in groups and of packed weights: fitted apart, each with the numbers above
+/// that are theirs alone.
+inline Machine grouped_machine() {
+  Machine m;
+  m.swapped_epilogue = 1;
+  m.cluster_exchange_tile = 1.4;
+  m.hbm_share = 0.921;
+  m.cold_bytes_per_second = 4.04e12;
+  m.l2_beside = 8.55;
+  m.clock_hz = 1.78e9;
+  m.fixed = 2.62;
+  m.pair_start = 0.6;
+  m.epilogue_time = 1.37;
+  m.by_16_columns = 2.79;
+  m.across_lines = 0.97;
+  m.between_tiles = 0.736;
+  m.cluster_exchange = 0.6;
+  m.cluster_exchange_each = 0.45;
+  m.workspace_exchange = 6.38;
+  m.split_start = 2;
+  m.cluster_wave = 2.45;
+  m.pingpong_hides = 0.04;
+  m.pingpong_each = 0.486;
+  m.pingpong_last = 1.5;
+  m.cluster_gain = 0.981;
+  m.l2_bytes_per_second = 20e12;
+  m.sm_bytes_per_clock = 63.4;
+  m.block_clocks = 214;
+  m.narrow_share = 0.82;
+  m.narrow_clocks = 66.8;
+  m.cooperative_share = 0.952;
+  m.pingpong_share = 0.859;
+  m.scaled_share = 1.005;
+  return m;
+}
+
+/// The machine that a device is: with an H200's fits, and the device's own memory rate.
+inline Machine machine_of(const DeviceFacts& device, bool groups_or_packed) {
+  Machine m = groups_or_packed ? grouped_machine() : Machine{};
+  if (device.memory_bytes_per_second > 0) m.hbm_bytes_per_second = device.memory_bytes_per_second;
+  return m;
+}
+
+}  // namespace warpwright

@@ -1,0 +1,199 @@
+// From a plan and addresses to the parameters that all kernels take. Internal to the families.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "warpwright/kernel/epilogue_geometry.h"
+#include "warpwright/kernel/params.h"
+#include "warpwright/plan/families/family.h"
+
+namespace warpwright {
+
+/// Matrices of a batch that lie apart: one, where a batch_stride of 0 has all of it share one.
+/// TMA has no stride of 0, so such a batch is mapped, and walked, as that one matrix.
+inline std::int64_t matrices(const MatrixView& v) {
+  return v.batch_stride == 0 ? 1 : v.batch;
+}
+
+/// The same matrix as bytes, where two of its elements are one.
+inline MatrixView as_copied(MatrixView v) {
+  if (numeric::bits(v.dtype) >= 8) return v;
+  v.dtype = DType::u8;
+  v.columns /= 2;
+  v.row_stride /= 2;
+  v.batch_stride /= 2;
+  return v;
+}
+
+/// The request for `v` with its contiguous dimension, rows or columns, inside.
+inline MapRequest map_request(const char* name, const MatrixView& v, bool rows_inside,
+                              int box_inner, int box_outer, atom::SmemSwizzle swizzle) {
+  MapRequest r{name,         v.data,         v.dtype,   v.columns, v.rows, matrices(v),
+               v.row_stride, v.batch_stride, box_inner, box_outer, swizzle};
+  if (rows_inside) {
+    std::swap(r.inner, r.outer);
+    r.outer_stride = v.column_stride;
+  }
+  // The stride of a dimension of extent 1 is never used, but must be a legal one.
+  if (r.batch == 1) r.batch_stride = r.outer_stride;
+  return r;
+}
+
+inline kernel::ActivationParams activation_params(Activation a) {
+  switch (a) {
+    case Activation::relu:
+      return {.relu = true};
+    case Activation::silu:
+      return {.smooth = true, .slope = 1.0F, .cubic = 0.0F};
+    case Activation::quick_gelu:
+      return {.smooth = true, .slope = 1.702F, .cubic = 0.0F};
+    case Activation::gelu:  // x * sigmoid(2 sqrt(2 / pi) (x + 0.044715 x^3))
+      return {.smooth = true, .slope = 1.5957691F, .cubic = 0.071354816F};
+    case Activation::none:
+      break;
+  }
+  return {};
+}
+
+inline kernel::Vector vector_of(const MatrixView& v) {
+  // One value for each row: neighbours are a row apart, wherever there are neighbours.
+  return {v.data, v.batch > 1 ? v.batch_stride : 0, v.dtype, v.rows > 1 ? v.row_stride : 1};
+}
+
+inline kernel::ScaleMatrix scale_matrix(const MatrixView& v) {
+  return {static_cast<const float*>(v.data), v.row_stride, v.column_stride,
+          v.batch > 1 ? v.batch_stride : 0, static_cast<int>(v.rows)};
+}
+
+/// Bias and scales, as the kernel's rows and columns have them.
+inline void set_vectors(kernel::GemmParams& p, bool swap_ab, const GemmOperands& o) {
+  kernel::Vector* const rows = swap_ab ? &p.output.column_bias : &p.output.row_bias;
+  kernel::Vector* const columns = swap_ab ? &p.output.row_bias : &p.output.column_bias;
+  if (o.epilogue.bias == Bias::rows) *rows = vector_of(o.bias);
+  if (o.epilogue.bias == Bias::columns) *columns = vector_of(o.bias);
+  p.output.result_scale = static_cast<const float*>(o.scale_d.data);
+  if (p.operands.k == 0) return;  // there is nothing to scale
+  switch (o.scaling) {
+    case Scaling::none:
+    case Scaling::block_scaled:  // in maps
+      break;
+    case Scaling::tensor:
+      p.scales.tensor_a = static_cast<const float*>(o.scale_a.data);
+      p.scales.tensor_b = static_cast<const float*>(o.scale_b.data);
+      break;
+    case Scaling::row_column:
+      (swap_ab ? p.scales.columns : p.scales.rows) = vector_of(o.scale_a);
+      (swap_ab ? p.scales.rows : p.scales.columns) = vector_of(o.scale_b);
+      break;
+    case Scaling::group:
+      p.scales.tensor_a = static_cast<const float*>(o.scale_a.data);
+      p.scales.tensor_b = static_cast<const float*>(o.scale_b.data);
+      p.scales.tensor_a_stride = o.scale_a.rows > 1 ? static_cast<int>(o.scale_a.row_stride) : 0;
+      p.scales.tensor_b_stride = o.scale_b.rows > 1 ? static_cast<int>(o.scale_b.row_stride) : 0;
+      break;
+    case Scaling::blockwise:
+      p.scales.tokens = scale_matrix(o.scale_a);
+      if (!o.packed) p.scales.weights = scale_matrix(o.scale_b);
+      break;
+  }
+}
+
+/// Where packed weights lie, and what their tiles are made of.
+inline kernel::PackedParams packed_params(const GemmOperands& o) {
+  const PackedFormat& f = o.packed->format;
+  const packed::Extents extents{o.b.batch, o.b.rows, o.b.columns};
+  return {.data = static_cast<const std::byte*>(o.b.data),
+          .tile_bytes = packed::tile_bytes(f),
+          .row_tiles = static_cast<int>(packed::row_tiles(extents)),
+          .k_tiles = static_cast<int>(packed::k_tiles(extents)),
+          .group = f.group,
+          .slice_bytes = packed::slice_bytes(f),
+          .carries = packed::carries_of(f.encoding),
+          .scale = f.scale,
+          .zero_points = packed::zero_points_begin(f)};
+}
+
+/// Fills what all kernels take, but for tensor maps.
+template <class Config>
+void fill_numbers(kernel::GemmParams& p, const Config& c, const Plan& plan, const GemmOperands& o) {
+  const kernel::EpilogueShape shape = c;
+  p.output.d_rows = static_cast<int>(plan.problem.m());
+  p.output.d_columns = static_cast<int>(result_columns(plan.problem));
+  p.operands.half = static_cast<int>(plan.problem.n() / 2);
+  // alpha 0 reads neither A nor B (BLAS); the kernel then runs without a k_tile.
+  p.operands.k = o.reads_ab() ? static_cast<int>(plan.problem.k()) : 0;
+  p.walk.k_tiles = (p.operands.k + tile_k(c) - 1) / tile_k(c);
+  p.output.has_sums = p.operands.k > 0;
+  p.output.alpha = o.sum_factor();
+  p.output.beta = beta_of(o);
+  p.walk.cluster = plan.cluster;
+  p.walk.cluster_k = plan.cluster_k;
+  p.operands.column_mask = atom::column_set(plan.cluster, 0);
+  p.operands.row_mask = atom::row_set(plan.cluster, 0);
+  p.walk.cluster_m = tile::Divisor(plan.cluster.m);
+  p.operands.a_slice_rows = c.tile_m / (kernel::gated_rows(shape) ? 2 : 1) / plan.cluster.n;
+  p.operands.b_slice_rows = c.tile_n / (kernel::gated_columns(shape) ? 2 : 1) / plan.cluster.m;
+  p.walk.raster = tile::PreparedRaster(plan.raster);
+  p.output.reads_c = p.output.beta != 0.0F;
+  p.output.d_aligned = plan.d_path == EpiloguePath::tma;
+  // In place, where CTAs store columns of a tile each, a copy would read what others write.
+  const bool shared_in_place = plan.cluster_k > 1 && o.c.data == o.d.data;
+  p.output.c_by_tma = p.output.reads_c && plan.c_path == EpiloguePath::tma && !shared_in_place;
+  p.output.d_data = o.d.data;
+  p.output.d_pitch = o.d.row_stride;
+  p.operands.a_batch = (o.packed ? o.b.batch : matrices(shape.swap_ab ? o.b : o.a)) > 1 ? 1 : 0;
+  p.operands.b_batch = matrices(shape.swap_ab ? o.a : o.b) > 1 ? 1 : 0;
+  p.output.c_map_batch = matrices(o.c) > 1 ? 1 : 0;
+  p.output.d_batch = o.d.batch > 1 ? o.d.batch_stride : 0;
+  p.output.activation = activation_params(o.epilogue.activation);
+  set_vectors(p, shape.swap_ab, o);
+  p.output.is_plain = p.output.has_sums && p.output.d_aligned && !p.output.reads_c &&
+                      o.epilogue.activation == Activation::none &&
+                      p.output.row_bias.data == nullptr && p.output.column_bias.data == nullptr &&
+                      p.scales.rows.data == nullptr && p.scales.columns.data == nullptr;
+  if (!p.output.reads_c) return;
+  p.output.c_data = o.c.data;
+  p.output.c_pitch = o.c.row_stride;
+  p.output.c_batch = o.c.batch > 1 ? o.c.batch_stride : 0;
+  // A box may reach into the rows of the next group, which may be written where C is D.
+  if (o.groups && o.c.data == o.d.data) p.output.c_by_tma = false;
+}
+
+/// Fills what all kernels take that copy by tensor maps, and encodes those that the launch uses.
+template <class Config>
+void fill_params(kernel::GemmParams& p, const Config& c, const Plan& plan, const GemmOperands& o,
+                 Encode encode) {
+  fill_numbers(p, c, plan, o);
+  const kernel::EpilogueShape shape = c;
+  if (p.operands.k > 0) {
+    const auto operand = [&](const char* name, const MatrixView& v, const atom::OperandTile& tile,
+                             int rows) {
+      const bool mn = tile.major == atom::Major::mn;
+      return encode(map_request(name, as_copied(v), mn, atom::span_elements(tile),
+                                mn ? tile_k(c) : rows, tile.swizzle));
+    };
+    if (o.packed) {
+      p.operands.packed = packed_params(o);
+      // As much as a ring holds; where groups have a tile of tokens each, a CTA's first tile is
+      // known without their offsets.
+      const bool known =
+          !plan.problem.groups || expected_tokens(plan.problem) <= static_cast<double>(c.tile_n);
+      if (known) p.operands.packed.ahead = std::min(c.stages, p.operands.packed.k_tiles);
+    } else {
+      p.operands.a = operand(shape.swap_ab ? "B" : "A", shape.swap_ab ? o.b : o.a, tile_a(c),
+                             p.operands.a_slice_rows);
+    }
+    p.operands.b = operand(shape.swap_ab ? "A" : "B", shape.swap_ab ? o.a : o.b, tile_b(c),
+                           p.operands.b_slice_rows);
+  }
+  const auto result = [&](const char* name, const MatrixView& v) {
+    return encode(map_request(name, v, false, kernel::subtile_inner(shape),
+                              kernel::subtile_outer(shape), kernel::subtile_swizzle(shape)));
+  };
+  if (p.output.d_aligned && shape.store == kernel::Store::tensor) p.output.d = result("D", o.d);
+  if (p.output.c_by_tma) p.output.c = result("C", o.c);
+}
+
+}  // namespace warpwright

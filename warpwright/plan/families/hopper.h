@@ -1,0 +1,34 @@
+// The Hopper family's own. Internal to plan/ and to tests of kernels.
+#pragma once
+
+#include <vector>
+
+#include "warpwright/kernel/hopper/config.h"
+#include "warpwright/plan/families/kernels.h"
+#include "warpwright/plan/search/search.h"
+
+namespace warpwright {
+
+/// The configuration of a Hopper plan's kernel.
+const kernel::GemmConfig& hopper_config(const Plan& plan);
+
+/// Bytes from a row of A or of B, or a column where those are contiguous, to the next.
+std::int64_t pitch_of_a(const GemmProblem& problem);
+std::int64_t pitch_of_b(const GemmProblem& problem);
+
+/// Does the kernel compute what the problem asks, whatever its extents?
+bool hopper_serves(const kernel::GemmConfig& config, const Ask& ask);
+
+/// Family::complete.
+void hopper_ways(Plan& plan, const KernelFacts& kernel, const kernel::GemmConfig& config,
+                 const Ask& ask, std::vector<Candidate>& all);
+
+/// With which tiles the clusters of a plan begin.
+std::vector<std::uint8_t> placed_tiles(const Plan& plan, const kernel::GemmConfig& config);
+
+/// Seconds that a Hopper plan will take on an H200-like device, by roofs and by what was measured
+/// of each way of multiplying (Machine); it orders candidates. On the model the same with an H200's
+/// rates.
+double predicted_cost(const Plan& plan, const kernel::GemmConfig& config);
+
+}  // namespace warpwright

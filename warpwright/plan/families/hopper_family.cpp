@@ -1,0 +1,310 @@
+// The Hopper family: what its kernels say of themselves, and the grids of a launch.
+#include <algorithm>
+
+#include "warpwright/kernel/hopper/facts.h"
+#include "warpwright/kernel/hopper/fixup.h"
+#include "warpwright/kernel/hopper/group_maps.h"
+#include "warpwright/pipeline/ordered_sequence.h"
+#include "warpwright/plan/families/bind.h"
+#include "warpwright/plan/families/hopper.h"
+#include "warpwright/plan/families/kernels.h"
+#include "warpwright/plan/product/rules.h"
+#include "warpwright/plan/search/explain_text.h"
+
+namespace warpwright {
+namespace {
+
+using kernel::GemmConfig;
+
+// A stride of a tensor map is below this many bytes.
+constexpr std::int64_t most_map_stride = std::int64_t{1} << 40;
+
+// Whether TMA can read a matrix of block scales, tokens x blocks: tokens side by side,
+// blocks apart, everything at multiples of 16 bytes.
+bool copyable_scales(const MatrixView& v) {
+  const auto aligned = [](std::int64_t extent, std::int64_t stride) {
+    return extent <= 1 || (stride > 0 && stride % 4 == 0 && stride < most_map_stride / 4);
+  };
+  return v.row_stride == 1 && reinterpret_cast<std::uintptr_t>(v.data) % 16 == 0 &&
+         (v.columns <= 1 || v.column_stride >= v.rows) && aligned(v.columns, v.column_stride) &&
+         aligned(matrices(v), v.batch_stride);
+}
+
+// Has TMA bring the scales of the tokens, `v`, where it can.
+void set_scale_map(kernel::GemmParams& p, const kernel::GemmConfig& c, const MatrixView& v,
+                   Encode encode) {
+  p.scales.copies_tokens = kernel::copies_scales(c) && copyable_scales(v);
+  if (!p.scales.copies_tokens) return;
+  MapRequest r =
+      map_request("the scales of A", v, true, kernel::copied_scales(c), 1, atom::SmemSwizzle::none);
+  if (v.columns <= 1) r.outer_stride = (v.rows + 3) / 4 * 4;  // never used, but must be a legal one
+  if (r.batch == 1) r.batch_stride = r.outer_stride;
+  p.operands.token_scales = encode(r);
+}
+
+// Where the maps of the groups lie in a workspace: behind flags and the status of the offsets,
+// aligned.
+std::int64_t maps_offset(const Plan& plan, const void* workspace) {
+  const auto at = reinterpret_cast<std::uintptr_t>(workspace);
+  const auto behind = static_cast<std::uintptr_t>(plan.flag_bytes) + 16;
+  return static_cast<std::int64_t>((at + behind + 127) / 128 * 128 - at);
+}
+
+// How the kernel walks over the groups.
+tile::GroupedTiles group_tiles(const Plan& plan, const Groups& groups) {
+  const KernelFacts& f = plan.facts();
+  const GemmProblem& p = plan.problem;
+  const int along_tokens = f.result_rows * (f.swap_ab ? plan.cluster.n : plan.cluster.m);
+  const std::int64_t along_weights =
+      std::int64_t{f.result_columns} * (f.swap_ab ? plan.cluster.m : plan.cluster.n);
+  const std::int64_t weights = (result_columns(p) + along_weights - 1) / along_weights;
+  return {group_offsets(p, groups), along_tokens, static_cast<int>(weights), plan.raster.band,
+          f.swap_ab};
+}
+
+// With which numbers the clusters begin.
+tile::FirstNumbers first_numbers(const Plan& plan) {
+  tile::FirstNumbers first;
+  first.placed = !plan.first_tiles.empty();
+  std::copy(plan.first_tiles.begin(), plan.first_tiles.end(), first.numbers.begin());
+  return first;
+}
+
+// Parameters of the kernel that makes the maps of the groups for a kernel with these parameters.
+kernel::GroupMapsParams group_maps_params(const GemmConfig& c, const GemmOperands& o,
+                                          const kernel::GemmParams& params, isa::TensorMap* maps,
+                                          Encode encode) {
+  const auto tokens = [](const isa::TensorMap& map, const MatrixView& v) {
+    return kernel::TokenTensor{map, static_cast<const unsigned char*>(v.data),
+                               v.row_stride * numeric::bits(v.dtype) / 8};
+  };
+  kernel::GroupMapsParams p;
+  if (params.operands.k > 0)
+    p.x = tokens(is_swapped(c) ? params.operands.b : params.operands.a, o.a);
+  p.y = tokens(encode(map_request("D", o.d, false, kernel::subtile_inner(c),
+                                  kernel::subtile_outer(c), kernel::subtile_swizzle(c))),
+               o.d);
+  p.offsets = params.walk.groups.offsets;
+  p.maps = maps;
+  return p;
+}
+
+// Where sums are kept, and what becomes of them besides alpha and beta.
+std::string sums_text(const GemmConfig& c) {
+  std::string text;
+  if (kernel::packed_a(c)) {
+    switch (kernel::group_sums(c)) {
+      case GroupSums::exact:
+        text = "exact: added to float32 registers after every group, times its scales";
+        return kernel::is_block_scaled(c) ? text + " and those of the tokens' block" : text;
+      case GroupSums::chained:
+        return "chained: in the tensor core's accumulators, rescaled from group to group";
+      case GroupSums::folded:
+        return "folded: in the tensor core's accumulators, of codes times scales in e4m3";
+      case GroupSums::table:
+        return "table: in the tensor core's accumulators, of codes times scales in e4m3, from a "
+               "table of each group and row";
+    }
+  }
+  switch (sums_of(c)) {
+    case kernel::Sums::tensor_core:
+      text = "in the tensor core's accumulators";
+      if (kernel::operand_bits(c) == 8) {
+        text += ", 13 bits below the leading one (fast accumulation)";
+      }
+      break;
+    case kernel::Sums::promoted:
+      text = format("added to float32 registers every %d of K", kernel::tile_k(c));
+      break;
+    case kernel::Sums::blockwise:
+      text = format("added to float32 registers every %d of K, times the block's scales",
+                    kernel::tile_k(c));
+      break;
+  }
+  if (c.gated) text += "; a tile holds the same part of both halves of N";
+  return text;
+}
+
+// The ring, with all the bytes of a stage that the launch will know.
+pipeline::TmaPipelineShape stage_shape(const Plan& plan) {
+  const GemmConfig& c = hopper_config(plan);
+  pipeline::TmaPipelineShape shape = kernel::mainloop_shape(c);
+  if (plan.problem.packed) {
+    shape.stage_bytes +=
+        c.tile_m / packed::kTileRows * k_atoms(c) * packed::tile_bytes(plan.problem.packed->format);
+  }
+  return shape;
+}
+
+// How packed weights come into the registers.
+std::string weights_text(const Plan& plan) {
+  const PackedFormat& f = plan.problem.packed->format;
+  const int blocks = k_atoms(hopper_config(plan));
+  return format(
+      "weights    int4 (%s), a bulk copy of %d bytes for 64 rows of a stage: %d of codes, which "
+      "lanes convert to e4m3 in registers, and %d of %s scales of groups of %d%s\n",
+      f.encoding == Int4Encoding::ex ? "-8 to 7" : "-7 to 7", blocks * packed::tile_bytes(f),
+      blocks * packed::kTileCodeBytes, blocks * packed::slices(f) * packed::slice_bytes(f),
+      type_name(f.scale).c_str(), f.group,
+      f.zero_points == ZeroPoints::none ? "" : ", with zero points, which are subtracted exactly");
+}
+
+class HopperFamily final : public FamilyOf<GemmConfig> {
+ public:
+  [[nodiscard]] bool runs_on(int architecture) const override { return architecture == 90; }
+  [[nodiscard]] std::span<const atom::ClusterShape> clusters() const override {
+    return kernel::supported_clusters;
+  }
+  // L2 is asked up to four times as often for a row that begins within a line, and a cluster asks
+  // once for all of its CTAs.
+  [[nodiscard]] int most_cluster_ctas(const GemmProblem& p) const override {
+    if (p.groups || p.packed) return 2;
+    return pitch_of_a(p) % 128 != 0 || pitch_of_b(p) % 128 != 0 ? 8 : 2;
+  }
+  [[nodiscard]] std::optional<Refusal> fault(const Plan& /*start*/) const override {
+    return std::nullopt;
+  }
+  [[nodiscard]] bool serves(const KernelFacts& kernel, const Ask& ask,
+                            bool /*is_named*/) const override {
+    return hopper_serves(config_of(kernel), ask);
+  }
+  void complete(Plan& plan, const KernelFacts& kernel, const Ask& ask,
+                std::vector<Candidate>& all) const override {
+    hopper_ways(plan, kernel, config_of(kernel), ask, all);
+  }
+  void finish(Plan& plan) const override {
+    plan.first_tiles = placed_tiles(plan, hopper_config(plan));
+  }
+
+  [[nodiscard]] std::vector<pipeline::BarrierRow> barriers(const Plan& plan) const override {
+    const GemmConfig& c = hopper_config(plan);
+    const pipeline::TmaPipelineShape shape = stage_shape(plan);
+    std::vector<pipeline::BarrierRow> rows = {
+        pipeline::full_row(shape), pipeline::empty_row(shape, plan.cluster), kernel::c_full_row(c)};
+    if (takes_turns(c)) rows.push_back(pipeline::turn_row());
+    if (kernel::is_dynamic_persistent(c)) {
+      const pipeline::TileRingShape ring = kernel::tile_ring_shape(c);
+      rows.push_back(pipeline::tile_full_row(ring));
+      rows.push_back(pipeline::tile_empty_row(ring, plan.cluster));
+    }
+    return rows;
+  }
+
+  [[nodiscard]] ExplainParts explain(const Plan& plan) const override {
+    const GemmConfig& c = hopper_config(plan);
+    const atom::ClusterShape cluster = plan.cluster;
+    constexpr const char* schedules[] = {"cooperative", "ping-pong", "multistage"};
+    constexpr const char* searches[] = {
+        "", "horizontal: one group after the other",
+        "vertical: binary search over the tiles of all groups, added up in shared memory",
+        "ballot: a warp looks at 32 groups at a step"};
+    ExplainParts parts;
+    std::string& out = parts.kernel;
+    out += format("persistent, %s%s%s%s\n", kernel::has_producer(c) ? "warp-specialised, " : "",
+                  schedules[static_cast<int>(schedule_of(c))],
+                  is_swapped(c) ? ", operands swap_ab (rows are columns of D)" : "",
+                  splits_k(c) ? ", split along K" : "");
+    if (kernel::is_grouped(c)) {
+      out +=
+          format("groups     found on the device, %s\n", searches[static_cast<int>(grouping(c))]);
+      out +=
+          kernel::has_group_maps(c)
+              ? format(
+                    "maps       of A and D one a group, made on the device by a kernel of %d "
+                    "CTAs\n",
+                    plan.map_ctas)
+              : "maps       one over all tokens; rows loaded past a group's end are not stored\n";
+    }
+    out += format(
+        "tile       %d x %d x %d, wgmma m64n%dk%d, %d consumer warpgroups of %d rows each%s\n",
+        c.tile_m, c.tile_n, kernel::tile_k(c), c.tile_n / passes(c),
+        atom::wgmma_k(operand_a(c).type), c.consumer_warpgroups, kernel::warpgroup_rows(c),
+        passes(c) > 1 ? format(", in %d passes over the columns", passes(c)).c_str() : "");
+    out += cluster_line(plan, cluster.m, "");
+    const auto shape = stage_shape(plan);
+    const int of_b = atom::tile_bytes(kernel::tile_b(c));
+    out += format("stages     %d of %d bytes (A %d, B %d)\n", c.stages, shape.stage_bytes,
+                  shape.stage_bytes - of_b, of_b);
+    if (kernel::packed_a(c)) out += weights_text(plan);
+    out += format("sums       %s\n", sums_text(c).c_str());
+    if (!plan.first_tiles.empty()) {
+      out += "placed     first tiles lie side by side where clusters land in one group of SMs\n";
+    }
+    if (plan.tile_source == kernel::TileSource::dynamic_persistent) {
+      out +=
+          "walk       tiles drawn from a counter in the workspace; without one static persistent "
+          "tiles\n";
+    }
+    parts.tensor_store = store_of(c) != kernel::Store::lanes;
+    return parts;
+  }
+
+  void bind(const Plan& plan, const GemmOperands& o, const LaunchMemory& memory, Encode encode,
+            LaunchGrids& out) const override {
+    const GemmConfig& c = hopper_config(plan);
+    auto* const workspace = static_cast<std::byte*>(memory.workspace);
+    kernel::GemmParams p;
+    fill_params(p, c, plan, o, encode);
+    if (p.operands.k > 0 && o.scaling == Scaling::blockwise) {
+      set_scale_map(p, c, o.scale_a, encode);
+    }
+    Grid& grid = out.grids[plan.map_ctas > 0 ? 1 : 0];
+    grid = grid_of(plan);
+    if (splits_k(c) && p.operands.k > 0) {
+      p.walk.split = tile::SplitPlan(p.walk.raster.count, p.walk.k_tiles,
+                                     plan.ctas / atom::cluster_size(plan.cluster));
+      p.walk.flags = reinterpret_cast<std::uint32_t*>(workspace);
+      p.walk.partials = reinterpret_cast<float*>(workspace + plan.flag_bytes);
+      grid.workspace[0] = {"flags", 0, plan.flag_bytes};
+      grid.workspace[1] = {"workspace", plan.flag_bytes, plan.workspace_bytes};
+    }
+    if (plan.tile_source == kernel::TileSource::dynamic_persistent && workspace != nullptr) {
+      p.walk.counter = reinterpret_cast<std::uint32_t*>(workspace);
+      grid.workspace[0] = {"counter", 0, sizeof(std::uint32_t)};
+    }
+    if (o.groups) {
+      p.walk.groups = group_tiles(plan, *o.groups);
+      if (memory.check_offsets) {
+        const std::int64_t at = plan.flag_bytes;
+        p.walk.offsets_status = reinterpret_cast<std::uint32_t*>(workspace + at);
+        grid.workspace[1] = {"status", at, at + std::int64_t{sizeof(std::uint32_t)}};
+      }
+    }
+    if (plan.map_ctas > 0) {
+      const std::int64_t at = maps_offset(plan, workspace);
+      const std::int64_t bytes =
+          2 * plan.problem.group_count() * std::int64_t{sizeof(isa::TensorMap)};
+      auto* const maps = reinterpret_cast<isa::TensorMap*>(workspace + at);
+      p.operands.group_maps = maps;
+      p.output.group_maps = maps + 1;
+      grid.workspace[2] = {"maps", at, at + bytes, false};
+      Grid& first = out.grids[0];
+      first.kernel = group_maps_kernel;
+      first.ctas = plan.map_ctas;
+      first.threads = kernel::GroupMapsKernel::threads;
+      first.shared_bytes = kernel::GroupMapsKernel::shared_bytes;
+      first.multiplies = false;
+      first.workspace[0] = {"maps", at, at + bytes};
+      first.set_params(group_maps_params(c, o, p, maps, encode));
+    }
+    if (kernel::is_dynamic_persistent(c)) {
+      grid.set_params(kernel::DrawingGemmParams{p, first_numbers(plan)});
+    } else {
+      grid.set_params(p);
+    }
+    out.count = plan.map_ctas > 0 ? 2 : 1;
+  }
+};
+
+}  // namespace
+
+const GemmConfig& hopper_config(const Plan& plan) {
+  return config_named<GemmConfig>(plan.kernel);
+}
+
+const Family& hopper_family() {
+  static const HopperFamily family;
+  return family;
+}
+
+}  // namespace warpwright

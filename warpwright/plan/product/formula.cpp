@@ -1,0 +1,66 @@
+// A problem in words.
+#include <string>
+
+#include "warpwright/plan/product/rules.h"
+
+namespace warpwright {
+namespace {
+
+std::string extents(std::int64_t rows, std::int64_t columns) {
+  return "[" + number(rows) + "," + number(columns) + "]";
+}
+
+// What is activated: the product, C and the bias.
+std::string sum_text(const GemmProblem& p) {
+  std::string text =
+      "alpha * A" + extents(p.m(), p.k()) + " * B" +
+      (p.groups ? "[" + number(p.group_count()) + "," + number(p.n()) + "," + number(p.k()) + "]"
+                : extents(p.n(), p.k())) +
+      "^T";
+  if (p.reads_c()) text += " + beta * C";
+  if (p.epilogue.bias != Bias::none) {
+    text += p.epilogue.bias == Bias::rows ? " + bias of rows" : " + bias of columns";
+  }
+  return text;
+}
+
+std::string details(const GemmProblem& p) {
+  std::string text;
+  const auto add = [&text](const std::string& what) { text += ", " + what; };
+  if (p.packed) {
+    const PackedFormat& f = p.packed->format;
+    add("B packed in groups of " + number(f.group) + " with " + type_name(f.scale) + " scales");
+    add(std::string(name(p.packed->sums)) + " sums");
+  }
+  if (p.scaling != Scaling::none) add(std::string(scaling_name(p.scaling)) + " scales");
+  if (is_8bit_float(p.a.dtype) && !p.packed) {
+    add(p.accumulation == Accumulation::promoted ? "promoted accumulation" : "fast accumulation");
+  }
+  if (p.multiplies() && major_a(p) == atom::Major::mn) add("A MN-major");
+  if (p.multiplies() && major_b(p) == atom::Major::mn) add("B MN-major");
+  if (is_given(p.scale_d)) add("D scaled");
+  if (p.groups) {
+    add(number(p.group_count()) + (p.group_count() == 1 ? " group" : " groups") +
+        " of rows, offsets " + (p.groups->type == OffsetType::int64 ? "int64" : "int32"));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string formula(const GemmProblem& p) {
+  const Activation activation = p.epilogue.activation;
+  const std::string function = activation == Activation::none ? "" : name(activation);
+  std::string text = p.batch() > 1 ? number(p.batch()) + " times " : "";
+  text += "D" + extents(p.m(), result_columns(p)) + " = ";
+  if (p.is_gated()) {
+    text += function + "(P) * P' with [P,P'] = " + sum_text(p);
+  } else {
+    text += function.empty() ? sum_text(p) : function + "(" + sum_text(p) + ")";
+  }
+  const std::string operands =
+      type_name(p.a.dtype) + (p.a.dtype == p.b.dtype ? std::string() : "," + type_name(p.b.dtype));
+  return text + ", " + operands + " -> " + type_name(p.d.dtype) + details(p);
+}
+
+}  // namespace warpwright

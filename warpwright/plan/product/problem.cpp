@@ -1,0 +1,198 @@
+// Products without addresses, and whether operands are those of a plan.
+#include <algorithm>
+#include <tuple>
+
+#include "warpwright/plan/product/rules.h"
+
+namespace warpwright {
+namespace {
+
+using Fault = std::optional<Refusal>;
+
+PlannedMatrix planned(const MatrixView& v) {
+  return {v, alignment_of(v.data)};
+}
+
+// One that serves a whole batch lies 0 apart.
+void spread(PlannedMatrix& v, std::int64_t batch) {
+  if (v.batch == 1) v.batch_stride = 0;
+  v.batch = batch;
+}
+
+// What a launch may not differ in from its plan.
+Fault kind_mismatch(const GemmProblem& got, const GemmProblem& want) {
+  if (got.m() != want.m() || got.n() != want.n() || got.k() != want.k()) {
+    return refuse(RefusalCode::plan_mismatch, "the operands are a product of ", got.m(), " x ",
+                  got.n(), " x ", got.k(), "; the plan is for ", want.m(), " x ", want.n(), " x ",
+                  want.k());
+  }
+  if (got.batch() != want.batch()) {
+    return refuse(RefusalCode::plan_mismatch, "the operands are a batch of ", got.batch(),
+                  "; the plan is for ", want.batch());
+  }
+  if (got.group_count() != want.group_count()) {
+    const auto words = [](std::int64_t groups) {
+      return groups == 0 ? std::string("no groups") : number(groups) + " groups";
+    };
+    return refuse(RefusalCode::plan_mismatch, "the operands have ", words(got.group_count()),
+                  "; the plan is for ", words(want.group_count()));
+  }
+  const bool types =
+      got.a.dtype == want.a.dtype && got.b.dtype == want.b.dtype && got.d.dtype == want.d.dtype &&
+      (!got.reads_c() || !want.reads_c() || got.c.dtype == want.c.dtype) &&
+      (!got.groups || got.groups->type == want.groups->type) && got.packed == want.packed;
+  if (!types) {
+    return refuse(RefusalCode::plan_mismatch,
+                  "the operands' types are not those of the plan; make a plan for them");
+  }
+  if (got.scaling != want.scaling || got.accumulation != want.accumulation) {
+    return refuse(RefusalCode::plan_mismatch,
+                  "the operands' scaling and accumulation are not those of the plan, which has ",
+                  scaling_words(want.scaling), " and ",
+                  (want.accumulation == Accumulation::fast ? "fast" : "promoted"), " accumulation");
+  }
+  if (got.epilogue != want.epilogue || got.bias.dtype != want.bias.dtype ||
+      is_given(got.scale_d) != is_given(want.scale_d)) {
+    return refuse(
+        RefusalCode::plan_mismatch,
+        "the operands' epilogue (activation, gate, bias and its type, scale_d) is not that of the "
+        "plan; make a plan for it");
+  }
+  return std::nullopt;
+}
+
+Fault use_mismatch(const GemmProblem& got, const GemmProblem& want) {
+  if (got.reads_c() && !want.reads_c()) {
+    return refuse(RefusalCode::plan_mismatch,
+                  "beta is not 0, but the plan was made without C; make a plan that reads C");
+  }
+  if (got.reads_ab() && !want.reads_ab()) {
+    return refuse(RefusalCode::plan_mismatch,
+                  "alpha is not 0, but the plan was made without reading A and B");
+  }
+  return std::nullopt;
+}
+
+Fault stride_mismatch(const GemmProblem& got, const GemmProblem& want) {
+  const auto differs = [&](std::int64_t MatrixShape::*stride) {
+    return (got.reads_ab() &&
+            (got.a.*stride != want.a.*stride || got.b.*stride != want.b.*stride)) ||
+           got.d.*stride != want.d.*stride || (got.reads_c() && got.c.*stride != want.c.*stride);
+  };
+  const char* const what = differs(&MatrixShape::row_stride)      ? "row"
+                           : differs(&MatrixShape::column_stride) ? "column"
+                           : differs(&MatrixShape::batch_stride)  ? "batch"
+                                                                  : nullptr;
+  if (what == nullptr) return std::nullopt;
+  return refuse(RefusalCode::plan_mismatch, "the operands' ", what,
+                " strides are not those of the plan; make a plan for them");
+}
+
+Fault alignment_mismatch(const Plan& plan, const GemmProblem& got) {
+  const GemmProblem& want = plan.problem;
+  const bool c_by_copies = got.reads_c() && plan.c_path == EpiloguePath::tma;
+  const bool d_by_copies = plan.d_path == EpiloguePath::tma;
+  for (const auto& [name, known, wanted] : {std::tuple{"A", got.a.alignment, want.a.alignment},
+                                            {"B", got.b.alignment, want.b.alignment},
+                                            {"D", got.d.alignment, d_by_copies ? 16 : 1},
+                                            {"C", got.c.alignment, c_by_copies ? 16 : 1}}) {
+    if (known >= wanted) continue;
+    return refuse(RefusalCode::plan_mismatch, name, "'s address is a multiple of ", known,
+                  " bytes only; the plan was made for one of ", wanted, ": say so in the problem");
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+MatrixView stored_b(const GemmOperands& o) {
+  if (!o.packed) return o.b;
+  const packed::Extents extents{o.b.batch, o.b.rows, o.b.columns};
+  return matrix(o.b.data, DType::u8, 1, packed::data_bytes(o.packed->format, extents));
+}
+
+GemmProblem problem_of(const GemmOperands& o) {
+  return {.a = planned(o.a),
+          .b = planned(o.b),
+          .c = planned(o.c),
+          .d = planned(o.d),
+          .alpha = o.alpha,
+          .beta = o.beta,
+          .scaling = o.scaling,
+          .accumulation = o.accumulation,
+          .scale_a = planned(o.scale_a),
+          .scale_b = planned(o.scale_b),
+          .scale_d = planned(o.scale_d),
+          .epilogue = o.epilogue,
+          .bias = planned(o.bias),
+          .groups = o.groups,
+          .packed = o.packed};
+}
+
+GemmProblem normalised(GemmProblem p) {
+  const bool multiplies = p.multiplies();
+  const bool reads_c = p.reads_c();
+  p.alpha = p.reads_ab() ? 1.0F : 0.0F;
+  p.beta = reads_c ? 1.0F : 0.0F;
+  if (p.scaling == Scaling::blockwise) p.accumulation = Accumulation::promoted;
+  spread(p.a, p.batch());
+  if (!p.packed) spread(p.b, p.groups ? p.b.batch : p.batch());
+  spread(p.d, p.batch());
+  if (!multiplies) p.a.alignment = p.b.alignment = 16;
+  if (reads_c) {
+    spread(p.c, p.batch());
+  } else {
+    p.c = {};
+  }
+  if (p.packed) {  // its tiles follow each other in an order of their own
+    p.b.row_stride = p.k();
+    p.b.column_stride = 1;
+    p.b.batch_stride = p.b.batch > 1 ? p.n() * p.k() : 0;
+  }
+  p.scale_a = p.scale_b = {};
+  if (is_given(p.scale_d)) p.scale_d = packed_matrix(DType::f32, 1, 1);
+  const std::int64_t biases = p.epilogue.bias == Bias::rows ? p.m() : p.n();
+  p.bias = p.has_bias() ? packed_matrix(p.bias.dtype, biases, 1) : PlannedMatrix{};
+  if (p.groups) p.groups->offsets = nullptr;
+  return p;
+}
+
+GemmProblem packed_problem(std::int64_t m, std::int64_t n, std::int64_t k, DType operand,
+                           DType result, bool reads_c) {
+  GemmProblem p;
+  p.a = packed_matrix(operand, m, k);
+  p.b = packed_matrix(operand, n, k);
+  p.d = packed_matrix(result, m, n);
+  if (reads_c) p.c = p.d;
+  return p;
+}
+
+GemmProblem packed_grouped_problem(std::int64_t total, std::int64_t n, std::int64_t k,
+                                   std::int64_t groups, DType operand, DType result) {
+  GemmProblem p = packed_problem(total, n, k, operand, result);
+  p.groups.emplace();
+  p.b.batch = groups;
+  p.b.batch_stride = groups == 1 ? 0 : n * k;
+  return p;
+}
+
+std::optional<Refusal> mismatch(const Plan& plan, const GemmOperands& operands) {
+  const auto described = describe(operands);
+  if (!described) return described.refusal();
+  if (*described == plan.problem) return std::nullopt;
+  for (const auto rule : {kind_mismatch, use_mismatch, stride_mismatch}) {
+    if (auto r = rule(*described, plan.problem)) return r;
+  }
+  return alignment_mismatch(plan, *described);
+}
+
+std::optional<std::string> offsets_fault(std::uint32_t status) {
+  if (status == 0) return std::nullopt;
+  const std::int64_t g = std::int64_t{status} - 1;
+  return "the offsets of group " + number(g) + " are not in order: offsets[" + number(g) +
+         "] and offsets[" + number(g + 1) +
+         "] must be 0 or more, not decrease, and not exceed the number of tokens; what lies "
+         "outside was left out";
+}
+
+}  // namespace warpwright

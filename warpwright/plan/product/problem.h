@@ -1,0 +1,291 @@
+// What a caller wants: D[m, n] = alpha * A[m, k] * B[n, k]^T + beta * C[m, n], and its tensors; in
+// a grouped product the rows of A and D fall into groups, each with a B of its own.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "warpwright/facts/packed_weights.h"
+#include "warpwright/numeric/types.h"
+#include "warpwright/plan/product/refusal.h"
+
+namespace warpwright {
+
+/// A matrix, or a batch of them, without an address: element (b, i, j) lies
+/// b * batch_stride + i * row_stride + j * column_stride elements behind the first. Strides in
+/// elements. Of e2m1 two lie in a byte, the first in its low half, and rows begin at whole bytes.
+struct MatrixShape {
+  DType dtype = DType::bf16;
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  std::int64_t row_stride = 0;
+  std::int64_t column_stride = 1;
+  std::int64_t batch = 1;
+  std::int64_t batch_stride = 0;
+
+  friend constexpr bool operator==(const MatrixShape&, const MatrixShape&) = default;
+};
+
+/// A matrix in memory.
+struct MatrixView : MatrixShape {
+  void* data = nullptr;
+
+  friend constexpr bool operator==(const MatrixView&, const MatrixView&) = default;
+
+  constexpr MatrixView() = default;
+  constexpr MatrixView(void* data_, const MatrixShape& shape) : MatrixShape(shape), data(data_) {}
+  constexpr MatrixView(void* data_, DType dtype_, std::int64_t rows_, std::int64_t columns_,
+                       std::int64_t row_stride_, std::int64_t column_stride_ = 1,
+                       std::int64_t batch_ = 1, std::int64_t batch_stride_ = 0)
+      : MatrixShape{dtype_, rows_, columns_, row_stride_, column_stride_, batch_, batch_stride_},
+        data(data_) {}
+};
+
+/// A matrix that a plan is made for: of its address, what divides it.
+struct PlannedMatrix : MatrixShape {
+  int alignment = 16;  ///< bytes, as far as known (at most 16 is of interest)
+
+  friend constexpr bool operator==(const PlannedMatrix&, const PlannedMatrix&) = default;
+};
+
+/// A packed row-major matrix.
+inline MatrixView matrix(void* data, DType dtype, std::int64_t rows, std::int64_t columns) {
+  return {data, dtype, rows, columns, columns};
+}
+/// The same without memory.
+inline PlannedMatrix packed_matrix(DType dtype, std::int64_t rows, std::int64_t columns) {
+  return {{dtype, rows, columns, columns}};
+}
+
+/// How the operands of a product are scaled. Scales are float32 (but of `block_scaled`) in the
+/// operands' memory.
+enum class Scaling : std::uint8_t {
+  none,
+  tensor,      ///< one factor for A (1 x 1) and one for B (1 x 1)
+  row_column,  ///< a factor for each row of A (M x 1) and for each row of B (N x 1)
+  /// A factor for every 1 x 128 of A (M x ceil(K/128)) and every 128 x 128 of B
+  /// (ceil(N/128) x ceil(K/128)), as DeepSeek-style checkpoints have them; any strides, no padding
+  /// (of A, row_stride 1 and a column_stride of M rounded up to 4 is the fastest)
+  blockwise,
+  /// Grouped products alone: one factor for A, or one for each group (G x 1), and one for each
+  /// group of B (G x 1)
+  group,
+  /// A scale for every few elements of a row, along K, which the tensor core multiplies: mxf8, a
+  /// ue8m0 each 32 of e4m3, or nvf4, a ue4m3 each 16 of e2m1. They lie as cuBLASLt and PyTorch have
+  /// them, in tiles of 128 rows x 4 (facts/block_scales.h): as a packed matrix of whole tiles,
+  /// M (or N) rounded up to 128 rows by the blocks of K rounded up to 4. Behind K they are anything
+  /// but NaN.
+  block_scaled,
+};
+
+/// Where sums of products of 8-bit operands are kept.
+enum class Accumulation : std::uint8_t {
+  /// In the tensor core's accumulator, which on Hopper keeps 13 bits below its leading one.
+  fast,
+  promoted,  ///< added to float32 registers every 128 of K; block scaling always does
+};
+
+/// B as int4 weights in their packed form (facts/packed_weights.h, docs/w4a8.md).
+struct PackedWeights {
+  PackedFormat format = {};
+  GroupSums sums = GroupSums::exact;
+
+  friend constexpr bool operator==(const PackedWeights&, const PackedWeights&) = default;
+};
+
+/// What is applied to alpha * A * B^T + beta * C + bias.
+enum class Activation : std::uint8_t {
+  none,
+  relu,
+  gelu,        ///< in its tanh form, as cuBLASLt's
+  silu,        ///< x / (1 + exp(-x))
+  quick_gelu,  ///< x / (1 + exp(-1.702 x)), as CLIP has it
+};
+
+/// All of them, in their order, and the word for each.
+inline constexpr Activation all_activations[] = {
+    Activation::none, Activation::relu, Activation::gelu, Activation::silu, Activation::quick_gelu};
+constexpr const char* name(Activation activation) {
+  constexpr const char* names[] = {"none", "relu", "gelu", "silu", "quick_gelu"};
+  return names[static_cast<std::size_t>(activation)];
+}
+
+/// What a bias vector runs along.
+enum class Bias : std::uint8_t {
+  none,
+  rows,     ///< one value for each row of D
+  columns,  ///< one value for each column of D, as a linear layer has it
+};
+
+/// What happens to a product on its way to D.
+struct Epilogue {
+  Activation activation = Activation::none;
+  /// D has half the columns of the product: D[m, j] = activation(P[m, j]) * P[m, j + N/2], where P
+  /// has N columns (a gated MLP with its two weight matrices one below the other). activation is
+  /// silu; no C.
+  bool gated = false;
+  Bias bias = Bias::none;
+
+  friend constexpr bool operator==(const Epilogue&, const Epilogue&) = default;
+};
+
+/// The integers of the offsets of groups.
+enum class OffsetType : std::uint8_t { int32, int64 };
+
+/// The groups of a product's rows: rows [offsets[g], offsets[g + 1]) of A and D are group g's.
+struct Groups {
+  /// G + 1 of them, in the operands' memory: where the groups begin, and where the last one ends.
+  /// Read by the kernel alone. Rows of D in no group are left as they are. Offsets below 0 or above
+  /// M count as 0 and M; a group that ends before it begins is empty.
+  const void* offsets = nullptr;
+  OffsetType type = OffsetType::int32;
+  /// A hint for the choice of a kernel: rows in a group that has any. 0: M / G. Nothing depends on
+  /// it but speed.
+  double expected_tokens = 0;
+
+  friend constexpr bool operator==(const Groups&, const Groups&) = default;
+};
+
+/// One product, a batch of them, or a product in groups:
+///   D = activation(alpha * scaled(A * B^T) + beta * C + bias) * scale_d
+/// A is m x k and B is n x k. 16-bit operands may be K-major (column_stride 1) or MN-major
+/// (row_stride 1); 8-bit ones are K-major. C may be left out: nothing is added then. With beta 0 it
+/// is not read. It may be the very same view as D. All matrices of a batch have its length, or
+/// batch 1 to serve all of it; a batch_stride of 0 says the same of an input. D's matrices lie
+/// apart. With `groups` A, C and D are one matrix with the rows of all groups, and B is a batch of
+/// G matrices, one a group, as are scale_b and a bias along the columns (or one that serves all);
+/// all operands are K-major. With `packed` B's data are the tiles of a packed tensor, behind its
+/// header; its type is s4, its extents and its batch those of the weights, and it has no strides. A
+/// is e4m3; scale_b may be left out, and is with block scaling.
+///
+/// Matrix is MatrixView (GemmOperands) or PlannedMatrix (GemmProblem).
+template <class Matrix>
+struct Product {
+  Matrix a = {};
+  Matrix b = {};
+  Matrix c = {};
+  Matrix d = {};
+  float alpha = 1.0F;
+  float beta = 1.0F;  ///< of C; 0 or 1 where there is none
+  Scaling scaling = Scaling::none;
+  Accumulation accumulation = Accumulation::fast;
+  Matrix scale_a = {};  ///< f32, of the shape that `scaling` says
+  Matrix scale_b = {};
+  /// f32, 1 x 1; may be left out (1). For an e4m3 or e5m2 D, which saturates.
+  Matrix scale_d = {};
+  Epilogue epilogue = {};
+  Matrix bias = {};  ///< M x 1 or N x 1 of f32 or D's 16-bit type (bf16 or f16); packed
+  std::optional<Groups> groups = {};
+  std::optional<PackedWeights> packed = {};
+
+  [[nodiscard]] constexpr std::int64_t m() const { return d.rows; }
+  [[nodiscard]] constexpr std::int64_t n() const { return b.rows; }
+  [[nodiscard]] constexpr std::int64_t k() const { return a.columns; }
+  /// Products, one behind the other; of groups one.
+  [[nodiscard]] constexpr std::int64_t batch() const { return d.batch; }
+  /// Groups that the rows fall into; 0: this is no product in groups.
+  [[nodiscard]] constexpr std::int64_t group_count() const { return groups ? b.batch : 0; }
+  [[nodiscard]] constexpr bool is_grouped() const { return groups.has_value(); }
+  [[nodiscard]] constexpr bool is_gated() const { return epilogue.gated; }
+  [[nodiscard]] constexpr bool has_bias() const { return epilogue.bias != Bias::none; }
+  /// Are A and B read?
+  [[nodiscard]] constexpr bool reads_ab() const { return alpha != 0.0F && a.columns != 0; }
+  /// What the sums are multiplied by. As BLAS has it, no sum is 0 times alpha: where A and B are
+  /// not read the factor is 0, also of an alpha that is no finite number.
+  [[nodiscard]] constexpr float sum_factor() const { return reads_ab() ? alpha : 0.0F; }
+  /// Is there a C?
+  [[nodiscard]] constexpr bool has_c() const {
+    return is_given(c) || c.rows != 0 || c.columns != 0;
+  }
+  /// Is it read?
+  [[nodiscard]] constexpr bool reads_c() const { return beta != 0.0F && has_c(); }
+  /// Is anything multiplied?
+  [[nodiscard]] constexpr bool multiplies() const { return reads_ab() && m() > 0 && n() > 0; }
+
+  friend constexpr bool operator==(const Product&, const Product&) = default;
+};
+
+/// Is there such a matrix? One that is left out has no address, and where addresses are not known
+/// no extents.
+constexpr bool is_given(const MatrixView& v) {
+  return v.data != nullptr;
+}
+constexpr bool is_given(const PlannedMatrix& v) {
+  return v.rows != 0 || v.columns != 0;
+}
+
+/// The tensors and scalars of a product.
+using GemmOperands = Product<MatrixView>;
+
+/// What a plan is made for: the same without addresses. Of alpha and beta it matters whether they
+/// are 0; of scales and the bias their types, and of scale_d whether there is one. `normalised`
+/// (rules.h) makes all that does not matter the same.
+using GemmProblem = Product<PlannedMatrix>;
+
+/// Calls visit(name, field) for every field, in their order: what products are hashed and written
+/// down by. The one list of them (lint).
+template <class Matrix, class Visit>
+constexpr void for_each_field(const Product<Matrix>& p, const Visit& visit) {
+  visit("a", p.a);
+  visit("b", p.b);
+  visit("c", p.c);
+  visit("d", p.d);
+  visit("alpha", p.alpha);
+  visit("beta", p.beta);
+  visit("scaling", p.scaling);
+  visit("accumulation", p.accumulation);
+  visit("scale_a", p.scale_a);
+  visit("scale_b", p.scale_b);
+  visit("scale_d", p.scale_d);
+  visit("activation", p.epilogue.activation);
+  visit("gated", p.epilogue.gated);
+  visit("bias_along", p.epilogue.bias);
+  visit("bias", p.bias);
+  visit("groups", p.groups);
+  visit("packed", p.packed);
+}
+template <class Visit>
+constexpr void for_each_field(const PlannedMatrix& v, const Visit& visit) {
+  visit("type", v.dtype);
+  visit("rows", v.rows);
+  visit("columns", v.columns);
+  visit("row_stride", v.row_stride);
+  visit("column_stride", v.column_stride);
+  visit("batch", v.batch);
+  visit("batch_stride", v.batch_stride);
+  visit("alignment", v.alignment);
+}
+template <class Visit>
+constexpr void for_each_field(const Groups& g, const Visit& visit) {
+  visit("offsets", g.type);
+  visit("expected_tokens", g.expected_tokens);
+}
+template <class Visit>
+constexpr void for_each_field(const PackedWeights& w, const Visit& visit) {
+  visit("encoding", w.format.encoding);
+  visit("group", w.format.group);
+  visit("scale", w.format.scale);
+  visit("zero_points", w.format.zero_points);
+  visit("sums", w.sums);
+}
+
+/// Columns of D: n, or half of it when the epilogue is gated.
+template <class Matrix>
+constexpr std::int64_t result_columns(const Product<Matrix>& p) {
+  return p.is_gated() ? p.n() / 2 : p.n();
+}
+
+/// What C is multiplied by; 0 where there is none.
+inline float beta_of(const GemmOperands& o) {
+  return o.has_c() ? o.beta : 0.0F;
+}
+
+/// A product without its addresses, as it is: for plans before there is memory. Where an address is
+/// null, it counts as one that everything divides.
+GemmProblem problem_of(const GemmOperands& operands);
+
+/// B as it lies in memory: a row of bytes where it is packed.
+MatrixView stored_b(const GemmOperands& operands);
+
+}  // namespace warpwright

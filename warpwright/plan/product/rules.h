@@ -1,0 +1,169 @@
+// The rules that a product keeps whatever device it runs on. Internal to plan/.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <initializer_list>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "warpwright/atom/descriptor.h"
+#include "warpwright/plan/search/plan.h"
+
+namespace warpwright {
+
+/// The largest extent: coordinates have 32 bits, and tiles reach beyond the last element.
+inline constexpr std::int64_t max_extent = std::numeric_limits<std::int32_t>::max() - 4096;
+
+/// What a tensor map's pitch must stay below.
+inline constexpr std::int64_t max_pitch_bytes = std::int64_t{1} << 40;
+
+/// Bytes that no tensor reaches over: more than addresses have.
+inline constexpr std::int64_t max_reach_bytes = std::int64_t{1} << 56;
+
+/// K that one block scale covers, rows of B that it covers, and K between two promotions.
+inline constexpr std::int64_t scale_block = 128;
+
+/// Why `problem` is none, or nothing: extents that do not agree. Scales and a bias that are left
+/// out are what they must be.
+[[nodiscard]] std::optional<Refusal> product_fault(const GemmProblem& problem);
+
+/// The problem with all that no plan depends on made the same: how scales and the bias lie, alpha
+/// and beta but for 0, where a C that is not read lies, addresses of offsets.
+GemmProblem normalised(GemmProblem problem);
+
+/// The scales of A or B that `scaling` says, packed: their type, extents and number.
+MatrixShape scale_shape(const GemmProblem& problem, bool of_a);
+
+/// Bytes of an offset of a group.
+constexpr int offset_bytes(OffsetType type) {
+  return type == OffsetType::int64 ? 8 : 4;
+}
+
+/// Why an extent is none that coordinates have, or nothing.
+[[nodiscard]] std::optional<Refusal> extent_fault(const GemmProblem& problem);
+
+/// Why A and B, or C and D, lie as no kernel takes them, or nothing.
+[[nodiscard]] std::optional<Refusal> operands_fault(const GemmProblem& problem, bool tma);
+[[nodiscard]] std::optional<Refusal> outputs_fault(const GemmProblem& problem);
+
+/// Why no kernel could ever serve `problem`, or nothing: none that reads A and B by TMA,
+/// or none that does without.
+[[nodiscard]] std::optional<Refusal> problem_fault(const GemmProblem& problem, bool tma = true);
+
+/// What TMA could read in place of A, and of B: nothing where it reads the operand
+/// itself, or no copy of its lines would help. For both `at` is 0.
+struct OperandCopies {
+  std::optional<OperandCopy> a;
+  std::optional<OperandCopy> b;
+};
+OperandCopies copies_for(const GemmProblem& problem);
+/// The problem with the copies in their place.
+GemmProblem with_copies(GemmProblem problem, const OperandCopies& copies);
+
+/// What a tile of a kernel gives of D.
+struct ResultTile {
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+};
+
+/// Why D has too many tiles for every one of these kernels, or nothing.
+[[nodiscard]] std::optional<Refusal> tiles_fault(const GemmProblem& problem,
+                                                 const std::vector<ResultTile>& kernels);
+
+/// How D leaves (`store`) or C enters the kernel: by TMA where it can be.
+EpiloguePath result_path(const GemmProblem& problem, bool store);
+
+/// The refusal of a cluster of `size` CTAs on a device with fewer SMs, where there are kernels for
+/// these `clusters`.
+Refusal cluster_too_large(int size, const DeviceFacts& device,
+                          std::span<const atom::ClusterShape> clusters);
+
+/// The refusal of a device that has none.
+Refusal no_sms(const DeviceFacts& device);
+
+/// The refusal of groups on a device without kernels for them.
+Refusal no_groups(const DeviceFacts& device);
+
+/// What runs along the contiguous elements of A, and of B. Where an extent of 1 leaves it open,
+/// K, if that is legal. Only for problems without a fault that read A and B.
+atom::Major major_a(const GemmProblem& problem);
+atom::Major major_b(const GemmProblem& problem);
+
+/// Is it e4m3 or e5m2, or bf16 or f16?
+constexpr bool is_8bit_float(DType t) {
+  return t == DType::e4m3 || t == DType::e5m2;
+}
+constexpr bool is_16bit_float(DType t) {
+  return t == DType::bf16 || t == DType::f16;
+}
+/// Is it an operand that the kernels of mma.sync alone multiply?
+constexpr bool is_of_registers(DType t) {
+  return t == DType::tf32 || t == DType::s8;
+}
+
+/// Elements of K that share one of the scales that the tensor core multiplies
+/// (Scaling::block_scaled), and their type, by that of the operands.
+constexpr int micro_block(DType operand) {
+  return operand == DType::e2m1 ? 16 : 32;
+}
+constexpr DType micro_scale(DType operand) {
+  return operand == DType::e2m1 ? DType::ue4m3 : DType::ue8m0;
+}
+
+/// The largest power of two up to 16 that divides all distances of an operand's rows and matrices,
+/// and its address.
+int piece_of(const MatrixShape& operand, int alignment);
+
+/// One dimension of a tensor.
+struct Dimension {
+  std::int64_t extent = 0;
+  std::int64_t stride = 0;
+};
+
+/// Elements from the first to behind the last of a tensor, 0 when it has none. Never more than
+/// 2^58; negative strides, which no tensor may have, count as 0.
+std::int64_t reach(std::initializer_list<Dimension> dimensions);
+
+/// Do two views share memory?
+bool overlap(const MatrixView& x, const MatrixView& y);
+
+/// A problem without a fault as a formula, with its types and all that is not usual of it.
+std::string formula(const GemmProblem& problem);
+
+/// The words of refusals.
+inline std::string number(std::int64_t value) {
+  return std::to_string(value);
+}
+inline std::string type_name(DType t) {
+  return std::string(numeric::word(t));
+}
+inline std::string scaling_words(Scaling scaling) {
+  return scaling == Scaling::none ? "no scales" : std::string(scaling_name(scaling)) + " scaling";
+}
+inline std::string shape_of(std::int64_t rows, std::int64_t columns) {
+  return number(rows) + " x " + number(columns);
+}
+inline std::string shape_of(const MatrixShape& v) {
+  return shape_of(v.rows, v.columns);
+}
+/// How many elements so many bytes are.
+inline std::int64_t elements_in(std::int64_t bytes, DType t) {
+  return bytes * 8 / numeric::bits(t);
+}
+/// Bytes of an element, at least one.
+inline int element_bytes(DType t) {
+  return std::max(1, numeric::bits(t) / 8);
+}
+/// The largest power of two up to 16 that the address is a multiple of.
+inline int alignment_of(const void* p) {
+  const auto address = reinterpret_cast<std::uintptr_t>(p);
+  int bytes = 16;
+  while (bytes > 1 && address % static_cast<std::uintptr_t>(bytes) != 0) bytes /= 2;
+  return bytes;
+}
+
+}  // namespace warpwright

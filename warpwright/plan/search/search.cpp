@@ -1,0 +1,152 @@
+#include "warpwright/plan/search/search.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "warpwright/plan/families/family.h"
+#include "warpwright/plan/product/rules.h"
+
+namespace warpwright {
+namespace {
+
+bool is_aligned(const PlannedMatrix& v) {
+  return piece_of(v, v.alignment) == 16;
+}
+
+bool chosen(const Family& family, const KernelFacts& f, const PlanChoices& c) {
+  const auto is = [](const auto& wanted, const auto& has) { return !wanted || *wanted == has; };
+  // Left to the plan, tiles come from where the family's do; where it has no rule, `complete` says.
+  const auto tiles = c.tiles ? c.tiles : c.kernel ? std::optional(f.tiles) : family.usual_tiles();
+  const bool right_tiles =
+      !tiles || f.tiles == *tiles ||
+      (!family.usual_tiles() && *tiles != kernel::TileSource::dynamic_persistent);
+  return is(c.kernel, f.name) && is(c.tile_m, f.tile.m) && is(c.tile_n, f.tile.n) &&
+         is(c.tile_tokens, f.result_rows) && is(c.schedule, f.schedule) &&
+         is(c.swap_ab, f.swap_ab) && is(c.search, f.search) && is(c.group_maps, f.group_maps) &&
+         is(c.pair, f.pair) && is(c.accumulators, f.accumulators) && right_tiles;
+}
+
+// A tensor store through a map clips rows by whole pieces of 16 bytes, and a map's rows begin at
+// multiples of as many.
+bool takes_group_maps(const GemmProblem& p) {
+  return result_path(p, true) == EpiloguePath::tma &&
+         result_columns(p) * element_bytes(p.d.dtype) % 16 == 0;
+}
+
+// The clusters in which a kernel may run: the one that the caller fixed, else those of up to
+// `most_cluster_ctas` or, left open, as many as the family takes unasked. Refuses a fixed one that
+// needs more SMs than the device has.
+Result<std::vector<atom::ClusterShape>> usable_clusters(const Family& family, const KernelFacts& f,
+                                                        const Ask& ask) {
+  std::vector<atom::ClusterShape> usable;
+  const PlanChoices& choices = ask.choices;
+  const int most = choices.most_cluster_ctas.value_or(family.most_cluster_ctas(ask.problem));
+  for (const atom::ClusterShape& cluster : f.clusters) {
+    const int size = atom::cluster_size(cluster);
+    if (choices.cluster ? !(*choices.cluster == cluster) : size > most) continue;
+    if (size <= ask.start.device.sms) {
+      usable.push_back(cluster);
+    } else if (choices.cluster) {
+      return cluster_too_large(size, ask.start.device, family.clusters());
+    }
+  }
+  return usable;
+}
+
+// CTAs that share a tile along K, of a kernel in that cluster.
+std::vector<int> along_k(const KernelFacts& f, atom::ClusterShape cluster, const Ask& ask) {
+  const int wanted = ask.choices.cluster_k.value_or(0);
+  if (!f.shares_cluster_k) return wanted > 1 ? std::vector<int>{} : std::vector<int>{1};
+  std::vector<int> all;
+  if (atom::cluster_size(cluster) > 1) return all;
+  for (const int ctas : ctas_along_k) {
+    if ((wanted == 0 || wanted == ctas) && ctas <= ask.start.device.sms) all.push_back(ctas);
+  }
+  return all;
+}
+
+}  // namespace
+
+Ask::Ask(const Plan& start_, const PlanChoices& choices_)
+    : start(start_), choices(choices_), problem(start_.problem) {
+  if (!problem.reads_ab()) return;
+  aligned = is_aligned(problem.a) && is_aligned(problem.b);
+  by_copies = !problem_fault(problem);
+  if (!problem.multiplies()) return;
+  a = major_a(problem);
+  b = major_b(problem);
+}
+
+Plan plan_of(const Plan& start, const Candidate& way) {
+  Plan plan = start;
+  plan.kernel = way.kernel->name;
+  plan.cluster = way.cluster;
+  plan.cluster_k = way.cluster_k;
+  plan.raster = way.raster;
+  plan.ctas = way.ctas;
+  plan.map_ctas = way.map_ctas;
+  plan.tile_source = way.tile_source;
+  plan.c_path = way.c_path;
+  plan.workspace_bytes = way.workspace_bytes;
+  plan.flag_bytes = way.flag_bytes;
+  plan.cost = way.cost;
+  return plan;
+}
+
+Candidate candidate_of(const Plan& plan, const KernelFacts& kernel) {
+  return {.kernel = &kernel,
+          .cluster = plan.cluster,
+          .cluster_k = plan.cluster_k,
+          .raster = plan.raster,
+          .ctas = plan.ctas,
+          .map_ctas = plan.map_ctas,
+          .tile_source = plan.tile_source,
+          .c_path = plan.c_path,
+          .workspace_bytes = plan.workspace_bytes,
+          .flag_bytes = plan.flag_bytes,
+          .cost = plan.cost};
+}
+
+Result<std::vector<Candidate>> ways_of(const Family& family, const Ask& ask, Rows rows,
+                                       bool* wants_maps) {
+  const PlanChoices& choices = ask.choices;
+  std::vector<Candidate> all;
+  Plan plan = ask.start;  // of each way in turn
+  for (const KernelFacts& f : family.kernels()) {
+    if (f.built != (rows == Rows::built)) continue;
+    if (!chosen(family, f, choices) || !family.serves(f, ask, choices.kernel.has_value())) continue;
+    if (f.group_maps && !takes_group_maps(ask.problem)) {
+      if (wants_maps != nullptr) {
+        *wants_maps = choices.kernel || choices.group_maps.value_or(false);
+      }
+      continue;
+    }
+    const auto clusters = usable_clusters(family, f, ask);
+    if (!clusters) return clusters.refusal();
+    plan.kernel = f.name;
+    for (const atom::ClusterShape& cluster : *clusters) {
+      for (const int ctas : along_k(f, cluster, ask)) {
+        plan.cluster = cluster;
+        plan.cluster_k = ctas;
+        plan.map_ctas = 0;
+        plan.workspace_bytes = plan.flag_bytes = 0;
+        plan.c_path = ask.start.c_path;
+        family.complete(plan, f, ask, all);
+      }
+    }
+  }
+  return all;
+}
+
+Result<std::vector<Candidate>> search(const Family& family, const Plan& start,
+                                      const PlanChoices& choices, Rows rows) {
+  if (auto r = family.fault(start)) return *r;
+  if (auto r = choices_fault(family, start, choices)) return *r;
+  const Ask ask(start, choices);
+  bool wants_maps = false;
+  auto all = ways_of(family, ask, rows, &wants_maps);
+  if (all && all->empty()) return none_found(family, ask, wants_maps);
+  return all;
+}
+
+}  // namespace warpwright

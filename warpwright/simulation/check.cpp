@@ -1,0 +1,440 @@
+#include "warpwright/simulation/check.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <mutex>
+#include <thread>
+
+#include "warpwright/facts/share.h"
+#include "warpwright/model/report/shrink.h"
+#include "warpwright/simulation/model_parts.h"
+
+namespace warpwright::device {
+namespace {
+
+const std::string starving = "starve";  // in front of the seed, in a schedule's text
+
+std::size_t bytes_of(const MatrixView& v) {
+  if (v.rows == 0 || v.columns == 0) return 0;
+  const std::int64_t elements =
+      (v.batch - 1) * v.batch_stride + (v.rows - 1) * v.row_stride + v.columns;
+  return static_cast<std::size_t>(elements) * numeric::bits(v.dtype) / 8;
+}
+
+// What is run again and again: a plan with its operands.
+struct Subject {
+  const Plan& plan;
+  const GemmOperands& operands;
+  MatrixView d = operands.d;                           // the result, the caller's
+  bool in_place = operands.c.data == operands.d.data;  // D is also an input
+
+  // Runs it with its result elsewhere.
+  Result<model::Report> run(void* result, ModelOptions options) const {
+    GemmOperands there = operands;
+    there.d.data = result;
+    if (in_place) there.c.data = result;
+    if (in_place) options.launches = 1;  // a second one would start from the first one's D
+    return report_on_model(plan, there, options);
+  }
+};
+
+// The subject of one OS thread: D is its own, as aligned as the caller's.
+class Trial {
+ public:
+  explicit Trial(const Subject& subject)
+      : subject_(subject), d_view_(subject.d), bytes_(bytes_of(subject.d)), storage_(bytes_ + 256) {
+    constexpr std::uintptr_t line = 128;
+    const auto wanted = reinterpret_cast<std::uintptr_t>(subject.d.data) % line;
+    const auto base = reinterpret_cast<std::uintptr_t>(storage_.data());
+    d_ = storage_.data() + ((wanted + line - base % line) % line);
+    d_view_.data = d_;
+  }
+
+  // One run from a fresh D: what C brings, or NaN, so that a missing element is seen.
+  Result<model::Report> run(const ModelOptions& options) {
+    if (subject_.in_place) {
+      std::memcpy(d_, subject_.d.data, bytes_);
+    } else {
+      std::memset(d_, 0xff, bytes_);
+    }
+    return subject_.run(d_, options);
+  }
+
+  [[nodiscard]] const MatrixView& d() const { return d_view_; }
+  [[nodiscard]] std::vector<std::byte> result() const { return {d_, d_ + bytes_}; }
+  [[nodiscard]] bool same(const std::vector<std::byte>& other) const {
+    return other.size() == bytes_ && std::memcmp(d_, other.data(), bytes_) == 0;
+  }
+
+ private:
+  const Subject& subject_;
+  MatrixView d_view_;
+  std::size_t bytes_;
+  std::vector<std::byte> storage_;
+  std::byte* d_ = nullptr;
+};
+
+// Knows the right D and asks the caller only about other ones.
+class Judge {
+ public:
+  explicit Judge(const CheckOptions& options) : options_(options) {}
+
+  bool right(const Trial& trial) {
+    const std::lock_guard lock(mutex_);
+    if (accepted_ && trial.same(*accepted_)) return true;
+    const bool right = options_.right ? options_.right(trial.d()) : !accepted_;
+    if (right && !accepted_) accepted_ = trial.result();
+    return right;
+  }
+
+ private:
+  const CheckOptions& options_;
+  std::mutex mutex_;
+  std::optional<std::vector<std::byte>> accepted_;
+};
+
+ModelOptions model_options(const Schedule& schedule, const CheckOptions& check) {
+  ModelOptions options;
+  options.mode = schedule.mode;
+  options.seed = schedule.seed;
+  options.mutation = check.mutation;
+  options.fence_after_reads = check.fence_after_reads;
+  // Not in all: a launch takes its time.
+  const bool prompt = schedule.mode == model::Mode::eager || schedule.mode == model::Mode::starve;
+  options.launches = prompt ? 2 : 1;
+  return options;
+}
+
+// The happens-before relation of the unbroken plan under each schedule, made when first asked for.
+class Relations {
+ public:
+  Relations(const Subject& subject, const std::vector<Schedule>& schedules)
+      : schedules_(schedules), trial_(subject), hashes_(schedules.size()) {}
+
+  std::uint64_t operator[](std::size_t at) {
+    const std::lock_guard lock(mutex_);
+    if (!hashes_[at]) {
+      ModelOptions how = model_options(schedules_[at], {});
+      how.hash_order = true;
+      hashes_[at] = trial_.run(how)->order_hash;
+    }
+    return *hashes_[at];
+  }
+
+ private:
+  const std::vector<Schedule>& schedules_;
+  std::mutex mutex_;
+  Trial trial_;
+  std::vector<std::optional<std::uint64_t>> hashes_;
+};
+
+// OS threads for `count` pieces of work: more than the machine has would only take memory.
+int workers(int count, const CheckOptions& options) {
+  const auto here = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  return std::max(1, std::min({options.jobs, count, here}));
+}
+
+// Runs work(i, worker) for all i below `count` on some OS threads, and tells how far it has come;
+// `before` pieces as large were done alone.
+template <class Work>
+void share_runs(int count, const CheckOptions& options, const Work& work, int before = 0) {
+  std::mutex mutex;
+  int done = before;
+  share(count, workers(count, options), [&](int worker) {
+    return [&, worker](std::int64_t i) {
+      work(static_cast<int>(i), worker);
+      const std::lock_guard lock(mutex);
+      if (options.progress) options.progress(static_cast<double>(++done) / (count + before));
+    };
+  });
+}
+
+// The findings of one run; a D that is wrong though no check spoke is one of them.
+std::vector<model::Finding> verdict(const model::Report& report, const Trial& trial, Judge& judge) {
+  if (!report.clean() || judge.right(trial)) return report.findings;
+  return {{.check = model::Check::wrong_result,
+           .sentence = "D is not the product, although no other check spoke",
+           .site = {}}};
+}
+
+bool same_place(const model::Finding& a, const model::Finding& b) {
+  return a.check == b.check && a.site.line == b.site.line &&
+         std::strcmp(a.site.file, b.site.file) == 0;
+}
+
+// Which statements the plan executes, and whether it is clean. That may depend on the schedule (a
+// token that spares a wait): looks twice. `reading` becomes the strictest under which it is.
+std::optional<Refusal> look(const Subject& subject, Judge& judge, MutationReport& out,
+                            CheckOptions& reading) {
+  Trial first(subject);
+  out.unbroken.clear();
+  out.sites.clear();
+  for (const model::Mode mode : {model::Mode::latest, model::Mode::eager}) {
+    ModelOptions how = model_options({mode, 0}, reading);
+    how.count_sites = true;
+    const Result<model::Report> report = first.run(how);
+    if (!report) return report.refusal();
+    for (const model::Finding& finding : verdict(*report, first, judge)) {
+      out.unbroken.push_back({finding, {mode, 0}, 1});
+    }
+    if (!out.unbroken.empty()) {
+      if (auto r = disorder(subject.operands)) return r;
+      if (!reading.fence_after_reads) return std::nullopt;
+      reading.fence_after_reads = false;
+      return look(subject, judge, out, reading);
+    }
+    for (const model::SyncSite& site : report->sites) {
+      const auto known = std::find_if(out.sites.begin(), out.sites.end(), [&](const auto& s) {
+        return s.kind == site.kind && s.line == site.line && s.file == site.file &&
+               s.barrier == site.barrier;
+      });
+      if (known == out.sites.end()) out.sites.push_back(site);
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string Schedule::text() const {
+  if (mode == model::Mode::eager) return "eager";
+  if (mode == model::Mode::latest) return "latest";
+  return (mode == model::Mode::starve ? starving : "") + std::to_string(seed);
+}
+
+std::optional<Schedule> parse_schedule(const std::string& text) {
+  if (text == "eager") return Schedule{model::Mode::eager, 0};
+  if (text == "latest") return Schedule{model::Mode::latest, 0};
+  const bool starves = text.starts_with(starving);
+  Schedule schedule{starves ? model::Mode::starve : model::Mode::random, 0};
+  const char* last = text.data() + text.size();
+  const char* first = text.data() + (starves ? starving.size() : 0);
+  const auto [end, error] = std::from_chars(first, last, schedule.seed);
+  if (error != std::errc() || end != last) return std::nullopt;
+  return schedule;
+}
+
+std::vector<Schedule> schedules_of(const CheckOptions& options) {
+  if (options.replay) return {*options.replay};
+  std::vector<Schedule> all;
+  const auto wants = [&](model::Mode mode) { return !options.mode || *options.mode == mode; };
+  for (const model::Mode mode : {model::Mode::eager, model::Mode::latest}) {
+    if (wants(mode) && static_cast<int>(all.size()) < options.schedules) all.push_back({mode, 0});
+  }
+  const bool random = wants(model::Mode::random);
+  const bool starve = wants(model::Mode::starve);
+  if (!random && !starve) return all;  // the others have one schedule each
+  // Of four one starves somebody: enough for every rank, warp and engine in a usual number.
+  std::uint64_t seed = options.seed;
+  std::uint64_t starving_seed = options.seed;
+  while (static_cast<int>(all.size()) < options.schedules) {
+    if (starve && (!random || all.size() % 4 == 2)) {
+      all.push_back({model::Mode::starve, starving_seed++});
+    } else {
+      all.push_back({model::Mode::random, seed++});
+    }
+  }
+  return all;
+}
+
+Result<CheckReport> check(const Plan& plan, const GemmOperands& operands,
+                          const CheckOptions& options) {
+  const Subject subject{plan, operands};
+  const std::vector<Schedule> schedules = schedules_of(options);
+  const int count = static_cast<int>(schedules.size());
+  Judge judge(options);
+  std::vector<std::vector<model::Finding>> found(schedules.size());
+  CheckReport out;
+  out.schedules = count;
+  if (count == 0) return out;
+
+  // The first run decides whether the operands are taken, and which D is right.
+  Trial first(subject);
+  ModelOptions how = model_options(schedules[0], options);
+  how.count_sites = true;
+  const Result<model::Report> report = first.run(how);
+  if (!report) return report.refusal();
+  out.sites = report->sites;
+  found[0] = verdict(*report, first, judge);
+  std::vector<std::optional<Trial>> trials(static_cast<std::size_t>(workers(count, options)));
+  const auto rest = [&](int i, int worker) {
+    std::optional<Trial>& trial = trials[static_cast<std::size_t>(worker)];
+    if (!trial) trial.emplace(subject);
+    const auto at = static_cast<std::size_t>(i) + 1;
+    found[at] = verdict(*trial->run(model_options(schedules[at], options)), *trial, judge);
+  };
+  if (options.progress) options.progress(1.0 / count);
+  share_runs(count - 1, options, rest, 1);
+
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    if (found[i].empty()) continue;
+    if (auto r = disorder(operands)) return *r;
+    ++out.failing;
+    // Those of one check at one place, which other accesses tell apart, are one here: it counts the
+    // schedules that show it.
+    std::vector<std::size_t> counted;
+    for (const model::Finding& finding : found[i]) {
+      const auto known =
+          std::find_if(out.findings.begin(), out.findings.end(),
+                       [&](const CheckedFinding& f) { return same_place(f.finding, finding); });
+      if (known == out.findings.end()) {
+        counted.push_back(out.findings.size());
+        out.findings.push_back({finding, schedules[i], 1});
+        continue;
+      }
+      if (known->finding.follows && !finding.follows) {  // a cause speaks for both
+        const int before = known->finding.count;
+        known->finding = finding;
+        known->finding.count = before;
+        known->first = schedules[i];
+      }
+      known->finding.count += finding.count;
+      const auto at = static_cast<std::size_t>(known - out.findings.begin());
+      if (std::find(counted.begin(), counted.end(), at) != counted.end()) continue;
+      counted.push_back(at);
+      ++known->schedules;
+    }
+  }
+  std::stable_sort(out.findings.begin(), out.findings.end(), [](const auto& a, const auto& b) {
+    return model::rank(a.finding) < model::rank(b.finding);
+  });
+  return out;
+}
+
+Result<Reduction> reduce(const Plan& plan, const GemmOperands& operands, const Schedule& schedule,
+                         const CheckOptions& options) {
+  const Subject subject{plan, operands};
+  if (schedule.mode != model::Mode::random) {
+    return refuse(RefusalCode::bad_value, "only a random schedule has decisions to do without; ",
+                  schedule.text(), " has none");
+  }
+  Trial trial(subject);
+  Judge judge(options);
+  Reduction out;
+  ModelOptions how = model_options(schedule, options);
+  if (!options.right) {
+    // The unbroken kernel says what D is to be.
+    ModelOptions unbroken = how;
+    unbroken.mutation.reset();
+    const Result<model::Report> report = trial.run(unbroken);
+    if (!report) return report.refusal();
+    static_cast<void>(judge.right(trial));
+  }
+  how.record_decisions = true;
+  const Result<model::Report> whole = trial.run(how);
+  how.record_decisions = false;
+  if (!whole) return whole.refusal();
+  const std::vector<model::Finding> found = verdict(*whole, trial, judge);
+  if (found.empty())
+    return refuse(RefusalCode::bad_value, "schedule ", schedule.text(), " finds nothing");
+  out.finding = {found.front(), schedule, 1};
+  out.decisions = whole->statistics.decisions;
+  const auto shows = [&](const std::vector<std::int64_t>& kept) {
+    how.only = kept;
+    ++out.runs;
+    const Result<model::Report> report = trial.run(how);
+    for (const model::Finding& finding : verdict(*report, trial, judge)) {
+      if (same_place(finding, out.finding.finding)) return true;
+    }
+    return false;
+  };
+
+  out.kept = model::shrink(whole->decisions, shows);
+  how.only = out.kept;
+  const Result<model::Report> last = trial.run(how);
+  out.decided = last->decided;
+  for (const model::Finding& finding : verdict(*last, trial, judge)) {
+    if (same_place(finding, out.finding.finding)) out.finding.finding = finding;
+  }
+  return out;
+}
+
+Result<std::vector<model::Mutation>> mutants_of(const Plan& plan, const GemmOperands& operands) {
+  const Subject subject{plan, operands};
+  const CheckOptions options;
+  Judge judge(options);
+  MutationReport report;
+  CheckOptions reading;
+  reading.fence_after_reads = true;
+  if (const auto refusal = look(subject, judge, report, reading)) return *refusal;
+  if (!report.unbroken.empty()) return std::vector<model::Mutation>{};
+  return model::mutations(report.sites);
+}
+
+Result<MutationReport> mutate(const Plan& plan, const GemmOperands& operands,
+                              const CheckOptions& options) {
+  const Subject subject{plan, operands};
+  const std::vector<Schedule> schedules = schedules_of(options);
+  MutationReport out;
+  if (schedules.empty()) return out;
+  Judge judge(options);
+  CheckOptions reading;
+  reading.fence_after_reads = true;
+  if (const auto refusal = look(subject, judge, out, reading)) return *refusal;
+  if (!out.unbroken.empty()) return out;
+  for (const model::Mutation& mutation : model::mutations(out.sites)) {
+    Mutant mutant;
+    mutant.mutation = mutation;
+    mutant.site = model::text(mutation);
+    out.mutants.push_back(std::move(mutant));
+  }
+  // Whether a mutant is the same program is asked in the extreme schedules too, tried or not.
+  std::vector<Schedule> asked = schedules;
+  for (const model::Mode mode : {model::Mode::eager, model::Mode::latest}) {
+    const Schedule extreme{mode, 0};
+    if (std::find(asked.begin(), asked.end(), extreme) == asked.end()) asked.push_back(extreme);
+  }
+  Relations unbroken(subject, asked);
+  const auto count = static_cast<int>(out.mutants.size());
+  std::vector<std::optional<Trial>> trials(static_cast<std::size_t>(workers(count, options)));
+  share_runs(count, options, [&](int i, int worker) {
+    std::optional<Trial>& trial = trials[static_cast<std::size_t>(worker)];
+    if (!trial) trial.emplace(subject);
+    Mutant& mutant = out.mutants[static_cast<std::size_t>(i)];
+    // It is the same program when it orders every access after the same ones, under every schedule.
+    // Most mutants die at once, so the first schedules are looked at without that.
+    constexpr std::size_t early = 3;
+    bool same = true;
+    const auto run = [&](std::size_t at, bool compare) {
+      ModelOptions how = model_options(asked[at], reading);
+      how.mutation = mutant.mutation;
+      how.stop_at_finding = true;
+      how.hash_order = compare;
+      const Result<model::Report> report = trial->run(how);
+      if (compare) same = report->clean() && report->order_hash == unbroken[at];
+      return verdict(*report, *trial, judge);
+    };
+    for (std::size_t at = 0; at < schedules.size(); ++at) {
+      const std::vector<model::Finding> found = run(at, same && at >= early);
+      ++mutant.schedules;
+      if (found.empty()) continue;
+      mutant.fate = Mutant::Fate::killed;
+      mutant.finding = found.front();
+      mutant.by = schedules[at];
+      return;
+    }
+    for (std::size_t at = 0; at < asked.size() && same; ++at) {
+      if (at < early || at >= schedules.size()) run(at, true);
+    }
+    if (!same) return;
+    mutant.fate = Mutant::Fate::equivalent;
+  });
+  return out;
+}
+
+int MutationReport::count(Mutant::Fate fate) const {
+  return static_cast<int>(std::count_if(mutants.begin(), mutants.end(),
+                                        [&](const Mutant& m) { return m.fate == fate; }));
+}
+
+std::string MutationReport::score() const {
+  const int killed = count(Mutant::Fate::killed);
+  const int equivalent = count(Mutant::Fate::equivalent);
+  const int all = static_cast<int>(mutants.size()) - equivalent;
+  const int percent = all == 0 ? 100 : static_cast<int>(100LL * killed / all);  // rounded down
+  return "mutation score: " + std::to_string(percent) + "% (killed " + std::to_string(killed) +
+         " of " + std::to_string(all) + ", equivalent " + std::to_string(equivalent) + ")";
+}
+
+}  // namespace warpwright::device

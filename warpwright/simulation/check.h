@@ -1,0 +1,122 @@
+// A plan run on the model under many schedules, and with its synchronisation broken on purpose.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "warpwright/model/machine.h"
+#include "warpwright/plan/search/plan.h"
+
+namespace warpwright::device {
+
+/// One order of events: a run repeats exactly when it is given the same one.
+struct Schedule {
+  model::Mode mode = model::Mode::eager;
+  std::uint64_t seed = 0;  ///< of random and starve
+
+  friend bool operator==(const Schedule&, const Schedule&) = default;
+  /// What `--replay` takes: "eager", "latest", "starve3", or the seed of a random schedule.
+  [[nodiscard]] std::string text() const;
+};
+
+/// The inverse of Schedule::text.
+std::optional<Schedule> parse_schedule(const std::string& text);
+
+/// Which schedules are tried, and how.
+struct CheckOptions {
+  int schedules = 64;
+  std::uint64_t seed = 1;
+  /// One mode alone; without it the first schedule is eager, the second latest, of the rest one in
+  /// four starves a CTA, a warp or TMA, and the others are random.
+  std::optional<model::Mode> mode;
+  /// This schedule alone.
+  std::optional<Schedule> replay;
+  /// Breaks one statement (for `check` and `reduce`).
+  std::optional<model::Mutation> mutation;
+  /// The strict reading of a disputed rule: see model::Options.
+  bool fence_after_reads = false;
+  /// OS threads that share the work, no more than the machine has. The result is the same for all.
+  int jobs = 1;
+  /// Is D right? Asked once, and again where a schedule gives other bits; never from two threads at
+  /// once. Without it the first schedule's D is taken for right.
+  std::function<bool(const MatrixView& d)> right;
+  /// Called now and then with the share done; never from two threads at once.
+  std::function<void(double)> progress;
+};
+
+/// The schedules that `options` ask for, in the order in which they are tried.
+std::vector<Schedule> schedules_of(const CheckOptions& options);
+
+/// A finding, told once.
+struct CheckedFinding {
+  model::Finding finding;
+  Schedule first;     ///< of the schedules that show it
+  int schedules = 1;  ///< how many do
+};
+
+/// What all schedules together found.
+struct CheckReport {
+  std::vector<CheckedFinding> findings;  ///< causes first, then in the order of the schedules
+  int schedules = 0;                     ///< tried
+  int failing = 0;                       ///< of those, with a finding
+  std::vector<model::SyncSite> sites;    ///< of the first schedule
+  [[nodiscard]] bool clean() const { return findings.empty(); }
+};
+
+/// Runs `plan` under every schedule. D keeps its content: every run has one of its own. Refuses
+/// what launch_on_model refuses.
+Result<CheckReport> check(const Plan& plan, const GemmOperands& operands,
+                          const CheckOptions& options);
+
+/// A failing random schedule with all its decisions back at their defaults but those without which
+/// the finding does not show.
+struct Reduction {
+  CheckedFinding finding;
+  std::int64_t decisions = 0;        ///< that the schedule made
+  std::vector<std::int64_t> kept;    ///< by name; none when first come first served shows it too
+  std::vector<std::string> decided;  ///< what they did
+  int runs = 0;                      ///< it took
+};
+
+/// Shrinks `schedule` for its first finding. Refuses one that is not random or finds nothing.
+Result<Reduction> reduce(const Plan& plan, const GemmOperands& operands, const Schedule& schedule,
+                         const CheckOptions& options);
+
+/// What became of one mutant.
+struct Mutant {
+  enum class Fate : std::uint8_t {
+    killed,      ///< some check speaks under some schedule
+    survived,    ///< no schedule shows it
+    equivalent,  ///< no schedule orders any two accesses differently: the same program
+  };
+  model::Mutation mutation;
+  std::string site;  ///< as a text
+  Fate fate = Fate::survived;
+  model::Finding finding;  ///< of a killed one
+  Schedule by;             ///< the first schedule that shows it
+  int schedules = 0;       ///< tried, that one included
+};
+
+struct MutationReport {
+  std::vector<CheckedFinding> unbroken;  ///< of the plan itself; with any, nothing is mutated
+  std::vector<model::SyncSite> sites;
+  std::vector<Mutant> mutants;
+  [[nodiscard]] int count(Mutant::Fate fate) const;
+  /// "mutation score: 100% (killed 80 of 80, equivalent 2)". 100% only when all are killed.
+  [[nodiscard]] std::string score() const;
+};
+
+/// The mutants of the plan in the order of MutationReport::mutants; none when it is not clean.
+Result<std::vector<model::Mutation>> mutants_of(const Plan& plan, const GemmOperands& operands);
+
+/// Breaks every synchronising statement that the plan executes in every way there is, one at a
+/// time, and tries the schedules until a check speaks. The plan itself must be clean (see `check`).
+/// Where it is clean under the strict reading of the disputed rule too
+/// (model::Options::fence_after_reads), its mutants are held to that.
+Result<MutationReport> mutate(const Plan& plan, const GemmOperands& operands,
+                              const CheckOptions& options);
+
+}  // namespace warpwright::device

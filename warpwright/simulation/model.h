@@ -1,0 +1,51 @@
+// The machine model as a device.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+#include "warpwright/model/machine.h"
+#include "warpwright/plan/search/plan.h"
+
+namespace warpwright::device {
+
+/// How a plan is run on the model.
+struct ModelOptions {
+  model::Mode mode = model::Mode::latest;
+  std::uint64_t seed = 1;
+  /// So many launches of the plan follow each other, each starting as early as programmatic
+  /// dependent launch lets it, with one workspace.
+  int launches = 1;
+  /// See model::Options.
+  std::optional<std::vector<std::int64_t>> only;
+  bool check_order = true;
+  bool fence_after_reads = false;
+  bool count_sites = false;
+  bool stop_at_finding = false;
+  std::optional<model::Mutation> mutation;
+  bool hash_order = false;
+  bool record_decisions = false;
+  /// Called after every finished CTA tile with the number of tiles so far.
+  std::function<void(std::int64_t)> on_tile;
+  /// Filled with the run's timeline (see model::Options::trace).
+  model::Trace* trace = nullptr;
+  /// An SM that another grid holds, -1 for none: no cluster is launched there.
+  int occupied_sm = -1;
+  /// Of groups: see LaunchOptions.
+  bool zero_rest = false;
+  /// Of groups: where the kernel says whether the offsets are in order (see offsets_fault), or
+  /// null.
+  std::uint32_t* offsets_status = nullptr;
+};
+
+/// Lets `launch` run plans for the model; including warpwright/model.h calls it.
+bool use_model();
+
+/// Runs `plan` on the model, with all checks. The report says what they found: with findings D is
+/// not to be trusted. Refuses operands that are not those of the plan, and offsets of groups that
+/// overlap, whose writes meet.
+Result<model::Report> launch_on_model(const Plan& plan, const GemmOperands& operands,
+                                      const ModelOptions& options = {});
+
+}  // namespace warpwright::device

@@ -1,0 +1,39 @@
+#include "warpwright/simulation/model_kernels.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "warpwright/kernel/copy_rows.h"
+#include "warpwright/kernel/hopper/group_maps.h"
+#include "warpwright/kernel/zero_rows.h"
+#include "warpwright/plan/families/family.h"
+
+namespace warpwright::device {
+namespace {
+
+template <class Table, int... chunk>
+void add_all(std::vector<ModelKernel>& all, std::integer_sequence<int, chunk...> /*chunks*/) {
+  (add_model_kernels<Table, chunk>(all), ...);
+}
+
+}  // namespace
+
+const ModelKernel* model_kernel(std::string_view name) {
+  static const std::vector<ModelKernel> all = [] {
+    std::vector<ModelKernel> found;
+#define WW_ADD_ALL(Family, ...)        \
+  add_all<kernel::Family##Rows>(found, \
+                                std::make_integer_sequence<int, WARPWRIGHT_##Family##_CHUNKS>{});
+    WW_FAMILIES(WW_ADD_ALL)
+#undef WW_ADD_ALL
+    found.push_back({group_maps_kernel, &run_kernel<kernel::GroupMapsKernel>});
+    found.push_back({zero_rows_kernel, &run_kernel<kernel::ZeroRowsKernel>});
+    found.push_back({copy_rows_kernel, &run_kernel<kernel::CopyRowsKernel>});
+    return found;
+  }();
+  const auto found =
+      std::find_if(all.begin(), all.end(), [&](const ModelKernel& k) { return k.name == name; });
+  return found == all.end() ? nullptr : &*found;
+}
+
+}  // namespace warpwright::device
