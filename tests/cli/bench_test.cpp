@@ -68,7 +68,7 @@ TEST(ProductTypes, Defaults) {
   EXPECT_EQ(types_name(parse_types({"e4m3", "", "", "fast"})),
             "e4m3 to bf16, tensor scales, fast accumulation");
   const ProductTypes block = parse_types({"e4m3", "f32", "blockwise", "fast"});
-  EXPECT_EQ(types_name(block), "e4m3 to f32, block scales, promoted");
+  EXPECT_EQ(types_name(block), "e4m3 to f32, blockwise scales, promoted");
   EXPECT_EQ(block.step(), 16);
   EXPECT_EQ(parse_types({}).step(), 8);
   const GemmProblem p = problem_of(block, {3, 5, 7});

@@ -46,7 +46,7 @@ MEANING = {"batch", "d-dtype", "layout", "dtype", "alpha", "beta", "scaling", "s
            "activation", "gated", "a", "b", "c", "groups", "offsets", "as"}
 OTHERS = {"help", "random", "n", "k", "total", "tokens", "bad-offsets", "expected-tokens", "device",
           "sms", "out", "check", "check-offsets", "repeat", "bench", "json", "seed", "mode",
-          "tile-tokens", "search", "cluster", "tile-m", "tile-n", "schedule", "swap_ab", "kernel",
+          "tile-tokens", "search", "cluster", "tile-m", "tile-n", "schedule", "swap-ab", "kernel",
           "cluster-k", "ctas", "gpcs", "batch-invariant", "no-tuning", "pair", "scheduler",
           "accumulators"}
 

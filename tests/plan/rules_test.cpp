@@ -571,7 +571,7 @@ TEST(Rules, Formulas) {
   gated.epilogue = {Activation::silu, true, Bias::none};
   EXPECT_EQ(formula(*describe(gated)),
             "D[64,80] = silu(P) * P' with [P,P'] = alpha * A[64,320] * B[160,320]^T, "
-            "e4m3,e5m2 -> bf16, block scales, promoted accumulation");
+            "e4m3,e5m2 -> bf16, blockwise scales, promoted accumulation");
   GemmProblem p = packed_problem(16, 24, 32, DType::f16, DType::f32, true);
   set_batch(p, 3);
   p.epilogue = {Activation::gelu, false, Bias::rows};
