@@ -36,6 +36,9 @@ inline constexpr std::int64_t narrow_step = 32;
 /// multiples of 2^-13 of it: 32 products, and the sum before and after, twice, were the step done
 /// in halves.
 inline constexpr double narrow_step_loss = 36 * 0x1p-13;
+/// A step cuts each of its products off 2^-13 of the largest, which is taken for at most so many
+/// times their mean.
+inline constexpr double narrow_terms = 8;
 /// A rounding of float32, as a share of the value.
 inline constexpr double float_rounding = 0x1p-24;
 /// What rounding folded weights to e4m3 (a sixteenth at most) and their scales to f16 may change,
@@ -46,14 +49,15 @@ inline constexpr double folded_twice_loss = 0.13;
 
 /// What a sum may lose, as a share of the sum of |a b|, told from the product's shape alone: K
 /// float32 additions and `roundings` more, and of narrow sums 2^-13 a step: all steps of K, or,
-/// promoted, the four of each 128 of K, which lose no more than their share.
+/// promoted, the four of each 128 of K, which lose no more than their share. And `narrow_terms`
+/// more, which a short K shows.
 inline double lost_share(const GemmOperands& o, double roundings) {
   const Sums sums = sums_of(o);
   double share = float_rounding * (static_cast<double>(o.a.columns) + roundings);
   if (sums.narrow) {
     const std::int64_t depth = sums.promoted ? scale_block : o.a.columns;
     const std::int64_t steps = (depth + narrow_step - 1) / narrow_step;
-    share += static_cast<double>(steps) * 0x1p-13;
+    share += (static_cast<double>(steps) + narrow_terms) * 0x1p-13;
   }
   if (sums.folded) share += folded_twice_loss;
   return share;
