@@ -66,8 +66,12 @@ TEST(BarrierChecks, InvalidatedBarrierIsDeadAndMayBeMadeAgain) {
     return [=] {
       const SharedAddress bar = isa::shared_base();
       isa::mbarrier_init(bar, 2);
+      isa::fence_mbarrier_init();
       isa::mbarrier_invalidate(bar);
-      if (again) isa::mbarrier_init(bar, 1);
+      if (again) {
+        isa::mbarrier_init(bar, 1);
+        isa::fence_mbarrier_init();
+      }
       isa::mbarrier_arrive<Scope::cta>(bar);
     };
   };
@@ -83,6 +87,7 @@ TEST(BarrierChecks, StorageOfALiveBarrier) {
       view.store(0, 7);
       view.store(1, 7);
       isa::mbarrier_init(bar, 1);
+      isa::fence_mbarrier_init();
       if (invalidate) isa::mbarrier_invalidate(bar);
       if (store) {
         view.store(1, 7);
@@ -99,6 +104,7 @@ TEST(BarrierChecks, StorageOfALiveBarrier) {
   expect_found({one_thread,
                 [] {
                   isa::mbarrier_init(isa::shared_base() + 8, 1);
+                  isa::fence_mbarrier_init();
                   isa::SharedView<isa::Words<4>>{isa::shared_base()}.store(0, {});
                 }},
                Check::barrier_storage);
@@ -123,6 +129,7 @@ TEST(BarrierChecks, TensorLoadOverALiveBarrier) {
     return [&map, to] {
       const SharedAddress bar = isa::shared_base() + 64;
       isa::mbarrier_init(bar, 1);
+      isa::fence_mbarrier_init();
       isa::mbarrier_arrive_expect(bar, 128);
       isa::tensor_load(isa::shared_base() + to, map, bar, isa::Coords{0, 0});
       isa::mbarrier_wait<Scope::cta>(bar, 0);
@@ -139,6 +146,7 @@ TEST(BarrierChecks, TooManyArrivals) {
     return [=] {
       const SharedAddress bar = isa::shared_base();
       isa::mbarrier_init(bar, count, {"gate", 3});
+      isa::fence_mbarrier_init();
       isa::mbarrier_expect(bar, 16);
       isa::mbarrier_arrive<Scope::cta>(bar);
       isa::mbarrier_arrive<Scope::cta>(bar);
@@ -172,6 +180,7 @@ TEST(BarrierChecks, WrongTransactionBytes) {
                     const SharedAddress bar = isa::shared_base();
                     isa::set_role("loader");
                     isa::mbarrier_init(bar, 1, {"full", 2});
+                    isa::fence_mbarrier_init();
                     isa::mbarrier_arrive_expect(bar, bytes);
                     isa::tensor_load(isa::shared_base() + 1024, map, bar, isa::Coords{0, 0});
                     isa::mbarrier_wait<Scope::cta>(bar, 0, {"full", 2});
@@ -193,6 +202,7 @@ TEST(BarrierChecks, TransactionCountOutOfRange) {
   const auto body = [](int bytes) {
     return [=] {
       isa::mbarrier_init(isa::shared_base(), 1);
+      isa::fence_mbarrier_init();
       isa::mbarrier_expect(isa::shared_base(), (1 << 20) - 16);
       isa::mbarrier_expect(isa::shared_base(), bytes);
     };
@@ -206,6 +216,7 @@ TEST(BarrierChecks, PhasePassedUnobserved) {
     return [=] {
       const SharedAddress bar = isa::shared_base();
       isa::mbarrier_init(bar, 1);
+      isa::fence_mbarrier_init();
       isa::mbarrier_arrive<Scope::cta>(bar);
       if (wait) isa::mbarrier_wait<Scope::cta>(bar, 0);
       isa::mbarrier_arrive<Scope::cta>(bar);
@@ -222,7 +233,10 @@ TEST(BarrierChecks, AWrongParityDeadlocksOrPassesTooEarly) {
     return [=] {
       const SharedAddress bar = isa::shared_base();
       const isa::SharedView<std::uint32_t> word{bar + 16};
-      if (isa::thread_index() == 0) isa::mbarrier_init(bar, 32);
+      if (isa::thread_index() == 0) {
+        isa::mbarrier_init(bar, 32);
+        isa::fence_mbarrier_init();
+      }
       isa::sync_threads(64);
       if (isa::warp_index() == 0) {
         isa::sync_threads(64);
@@ -283,6 +297,57 @@ TEST(BarrierChecks, PublicationToPeers) {
   expect_clean(kernel(true, true));
 }
 
+// The copy signals the barrier in the asynchronous proxy, in one CTA too.
+TEST(BarrierChecks, ACopySignalsABarrierShownToItsProxy) {
+  Memory<std::uint16_t> source(64);
+  const TensorMap map = map_of({source.data(), 1, 64, 2, 1, 64});
+  const std::vector<Allocation> memory = {source.allocation("source", false)};
+  enum class Fence : std::uint8_t { none, init, proxy, late };
+  const auto kernel = [&](Fence fence, int loader) {
+    return Kernel{{.threads = 64, .shared_bytes = 1024},
+                  [&map, fence, loader] {
+                    const SharedAddress bar = isa::shared_base() + 512;
+                    if (isa::thread_index() == 0) {
+                      isa::mbarrier_init(bar, 1);
+                      if (fence == Fence::init) isa::fence_mbarrier_init();
+                      if (fence == Fence::proxy) isa::fence_proxy_async_shared();
+                    }
+                    isa::sync_threads(64);
+                    if (isa::thread_index() == loader) {
+                      if (fence == Fence::late) isa::fence_mbarrier_init();
+                      isa::mbarrier_arrive_expect(bar, 128);
+                      isa::tensor_load(isa::shared_base(), map, bar, isa::Coords{0, 0});
+                    }
+                    isa::mbarrier_wait<Scope::cta>(bar, 0);
+                  },
+                  memory};
+  };
+  for (const int loader : {0, 32}) {
+    expect_found(kernel(Fence::none, loader), Check::barrier_unpublished);
+    expect_clean(kernel(Fence::init, loader));
+    expect_clean(kernel(Fence::proxy, loader));
+  }
+  expect_found(kernel(Fence::late, 32), Check::barrier_unpublished);
+}
+
+// A warp that comes again before the barrier has opened would be counted for two meetings at once.
+TEST(BarrierChecks, AWarpComesToANamedBarrierOnceAPhase) {
+  const auto kernel = [](bool again) {
+    return Kernel{{.threads = 64, .shared_bytes = 1024}, [again] {
+                    if (isa::thread_index() < 32) {
+                      isa::named_barrier_arrive(1, 64);
+                      if (again) isa::named_barrier_arrive(1, 64);
+                      isa::named_barrier_arrive(2, 64);
+                    } else {
+                      isa::named_barrier_sync(2, 64);
+                      isa::named_barrier_sync(1, 64);
+                    }
+                  }};
+  };
+  expect_found(kernel(true), Check::named_barrier);
+  expect_clean(kernel(false));
+}
+
 TEST(BarrierChecks, TheFenceComesBeforeTheClusterBarrier) {
   // The mbarrier of rank 0 makes the late fence certain to run before the arrival of rank 1.
   const auto kernel = [](bool late) {
@@ -338,6 +403,7 @@ TEST(BarrierChecks, CtaGoneWithALoadInFlight) {
     return [&map, wait] {
       const SharedAddress bar = isa::shared_base();
       isa::mbarrier_init(bar, 1);
+      isa::fence_mbarrier_init();
       isa::mbarrier_arrive_expect(bar, 1024);
       isa::tensor_load(isa::shared_base() + 1024, map, bar, isa::Coords{0, 0});
       if (wait) isa::mbarrier_wait<Scope::cta>(bar, 0);
@@ -504,7 +570,10 @@ TEST(BarrierChecks, EveryCheckHasACodeAndAName) {
 Kernel polls(bool arrives) {
   return {{.threads = 64, .shared_bytes = 64}, [arrives] {
             const isa::SharedAddress bar = isa::shared_base();
-            if (isa::thread_index() == 0) isa::mbarrier_init(bar, 1, {"ready", 0});
+            if (isa::thread_index() == 0) {
+              isa::mbarrier_init(bar, 1, {"ready", 0});
+              isa::fence_mbarrier_init();
+            }
             isa::sync_threads(64);
             if (isa::warp_index() == 0) {
               while (!isa::mbarrier_try_wait<isa::Scope::cta>(bar, 0)) {

@@ -38,6 +38,7 @@ std::vector<std::uint16_t> load_image(const Matrix& m, int column, int row, int 
     const SharedAddress bar = isa::shared_base();
     const isa::SharedView<std::uint16_t> view{bar + 1024};
     isa::mbarrier_init(bar, 1);
+    isa::fence_mbarrier_init();
     for (int i = 0; i < image_bytes / 2; ++i) view.store(i, untouched);
     isa::fence_proxy_async_shared();
     isa::mbarrier_arrive_expect(bar, bytes);
@@ -167,6 +168,7 @@ TEST_F(CopyTest, FiveDimensions) {
   const Report report = run(shape, Options{}, {source_.allocation("source", false)}, [&] {
     const SharedAddress bar = isa::shared_base();
     isa::mbarrier_init(bar, 1);
+    isa::fence_mbarrier_init();
     isa::mbarrier_arrive_expect(bar, 256);
     isa::tensor_load(bar + 128, map, bar, isa::Coords{0, 2, 1, 0, 3});
     isa::mbarrier_wait<Scope::cta>(bar, 0);
@@ -429,6 +431,7 @@ TEST(TransactionTest, BytesMayComeBeforeTheyAreExpected) {
                 [&] {
                   const SharedAddress bar = isa::shared_base();
                   isa::mbarrier_init(bar, 2);
+                  isa::fence_mbarrier_init();
                   isa::tensor_load(bar + 1024, map, bar, isa::Coords{0, 0});
                   isa::mbarrier_arrive<Scope::cta>(bar);
                   EXPECT_FALSE(isa::mbarrier_test_wait<Scope::cta>(bar, 0));

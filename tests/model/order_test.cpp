@@ -127,6 +127,7 @@ TEST_F(OrderTest, WriteThenLoadIntoItNeedsAProxyFence) {
     return kernel(1, [this, fence] {
       const SharedAddress bar = isa::shared_base();
       isa::mbarrier_init(bar, 1, {"full", 0});
+      isa::fence_mbarrier_init();
       fill(bar + 1024, 0);
       if (fence) isa::fence_proxy_async_shared();
       isa::mbarrier_arrive_expect(bar, box_bytes);
@@ -144,6 +145,7 @@ TEST_F(OrderTest, GlobalMemoryHasItsOwnProxyFence) {
     return kernel(1, [this, fence] {
       const SharedAddress bar = isa::shared_base();
       isa::mbarrier_init(bar, 1, {"full", 0});
+      isa::fence_mbarrier_init();
       isa::GlobalView<std::uint16_t>{tensor_.data()}.store(5, 7);
       if (fence == Fence::shared) isa::fence_proxy_async_shared();
       if (fence == Fence::global) isa::fence_proxy_async_global();
@@ -162,7 +164,10 @@ TEST_F(OrderTest, ReadThenLoadIsAMatterOfPolicy) {
     return kernel(64, [this, fence] {
       const SharedAddress bar = isa::shared_base();
       const bool producer = isa::thread_index() == 0;
-      if (producer) isa::mbarrier_init(bar, 1, {"full", 0});
+      if (producer) {
+        isa::mbarrier_init(bar, 1, {"full", 0});
+        isa::fence_mbarrier_init();
+      }
       isa::sync_threads(64);
       for (int round = 0; round < 2; ++round) {
         if (producer) {
@@ -246,7 +251,10 @@ TEST_F(OrderTest, AStageIsReadAfterItsBarrierOnly) {
   const auto body = [&](bool wait) {
     return kernel(64, [this, wait] {
       const SharedAddress bar = isa::shared_base();
-      if (isa::thread_index() == 0) isa::mbarrier_init(bar, 1, {"full", 0});
+      if (isa::thread_index() == 0) {
+        isa::mbarrier_init(bar, 1, {"full", 0});
+        isa::fence_mbarrier_init();
+      }
       isa::sync_threads(64);
       if (isa::thread_index() == 0) {
         isa::mbarrier_arrive_expect(bar, box_bytes);
@@ -268,6 +276,7 @@ TEST_F(OrderTest, OneStageIsNotLoadedTwice) {
       const SharedAddress bar = isa::shared_base();
       isa::mbarrier_init(bar, 1, {"full", 0});
       isa::mbarrier_init(bar + 8, 1, {"full", 1});
+      isa::fence_mbarrier_init();
       for (int i = 0; i < 2; ++i) {
         const SharedAddress full = bar + static_cast<SharedAddress>(8 * i);
         isa::mbarrier_arrive_expect(full, box_bytes);
@@ -302,6 +311,7 @@ TEST_F(OrderTest, AStageIsReleasedAfterItsWgmmasAreOver) {
       if (isa::thread_index() == 0) {
         isa::mbarrier_init(full, 1, {"full", 0});
         isa::mbarrier_init(empty, 4, {"empty", 0});
+        isa::fence_mbarrier_init();
       }
       isa::sync_threads(256);
       if (isa::warp_index() >= 4) {
@@ -341,6 +351,7 @@ TEST_F(OrderTest, ALoadIsWaitedForBeforeTheExit) {
     return kernel(1, [this, wait] {
       const SharedAddress bar = isa::shared_base();
       isa::mbarrier_init(bar, 1, {"full", 0});
+      isa::fence_mbarrier_init();
       isa::mbarrier_arrive_expect(bar, box_bytes);
       isa::tensor_load(bar + 1024, map_, bar, isa::Coords{0, 0});
       if (wait) isa::mbarrier_wait<Scope::cta>(bar, 0);
@@ -547,7 +558,10 @@ TEST_F(OrderTest, AFindingNamesBothAccesses) {
       store_line = __LINE__ + 1;
       word.store(1, 7);
     }
-    if (isa::thread_index() == 35) isa::mbarrier_init(isa::shared_base(), 1);
+    if (isa::thread_index() == 35) {
+      isa::mbarrier_init(isa::shared_base(), 1);
+      isa::fence_mbarrier_init();
+    }
     if (isa::thread_index() == 2) word.store(1, 8);
   });
   const Report report = run(k, Options{});

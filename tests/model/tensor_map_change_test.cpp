@@ -91,7 +91,10 @@ class MapChangeTest : public testing::Test {
 TEST_F(MapChangeTest, ALoadEndsWhereTheNewMapEnds) {
   std::vector<std::uint16_t> seen(128);
   const Kernel k = kernel(32, [&] {
-    if (isa::lane_index() == 0) isa::mbarrier_init(barrier(), 1);
+    if (isa::lane_index() == 0) {
+      isa::mbarrier_init(barrier(), 1);
+      isa::fence_mbarrier_init();
+    }
     publish(5);
     if (isa::lane_index() == 0) {
       acquire();
@@ -175,7 +178,10 @@ TEST_F(MapChangeTest, AUseNeedsAnAcquireByItsOwnThread) {
   enum class Acquire { nobody, another, before, self };
   const auto body = [&](Acquire by) {
     return kernel(32, [=, this] {
-      if (isa::lane_index() == 0) isa::mbarrier_init(barrier(), 1);
+      if (isa::lane_index() == 0) {
+        isa::mbarrier_init(barrier(), 1);
+        isa::fence_mbarrier_init();
+      }
       if (isa::lane_index() == 0 && by == Acquire::before) acquire();
       isa::sync_warp();
       publish(8);
@@ -203,6 +209,7 @@ TEST_F(MapChangeTest, MapsOfAnEarlierGridAreAcquiredToo) {
   const auto body = [&](bool acquires, const TensorMap* map) {
     Kernel k = kernel(1, [=] {
       isa::mbarrier_init(barrier(), 1);
+      isa::fence_mbarrier_init();
       if (acquires) isa::fence_proxy_tensormap_acquire(*map);
       isa::mbarrier_arrive_expect(barrier(), changed_box_bytes);
       isa::tensor_load(box_at(), *map, barrier(), isa::Coords{0, 0});
@@ -219,7 +226,10 @@ TEST_F(MapChangeTest, MapsOfAnEarlierGridAreAcquiredToo) {
 TEST_F(MapChangeTest, AMapThatIsWrittenIsReleased) {
   const auto body = [&](bool releases) {
     return kernel(32, [=, this] {
-      if (isa::lane_index() == 0) isa::mbarrier_init(barrier(), 1);
+      if (isa::lane_index() == 0) {
+        isa::mbarrier_init(barrier(), 1);
+        isa::fence_mbarrier_init();
+      }
       copy_template();
       isa::sync_warp();
       if (releases) {
@@ -290,7 +300,10 @@ TEST_F(MapChangeTest, TheCopyKnowsOfTheChange) {
 TEST_F(MapChangeTest, AMapStaysWhileALoadGoesThroughIt) {
   const auto body = [&](bool waits) {
     return kernel(32, [=, this] {
-      if (isa::lane_index() == 0) isa::mbarrier_init(barrier(), 1);
+      if (isa::lane_index() == 0) {
+        isa::mbarrier_init(barrier(), 1);
+        isa::fence_mbarrier_init();
+      }
       publish(8);
       if (isa::lane_index() == 0) {
         acquire();
@@ -337,7 +350,10 @@ TEST_F(MapChangeTest, AMapStaysWhileAStoreGoesThroughIt) {
 TEST_F(MapChangeTest, TheAcquireFollowsTheBarrier) {
   const auto body = [&](bool after) {
     return kernel(64, [=, this] {
-      if (isa::thread_index() == 0) isa::mbarrier_init(barrier(), 1);
+      if (isa::thread_index() == 0) {
+        isa::mbarrier_init(barrier(), 1);
+        isa::fence_mbarrier_init();
+      }
       isa::sync_threads(64);
       if (isa::warp_index() == 0) publish(8);
       if (isa::thread_index() == 32 && !after) acquire();

@@ -129,6 +129,7 @@ Kernel loads(Memory<std::uint16_t>& source, int count, int stages) {
       for (int s = 0; s < stages; ++s) {
         isa::mbarrier_init(full + s * 8, 1, {"full", s});
         isa::mbarrier_init(empty + s * 8, 1, {"empty", s});
+        isa::fence_mbarrier_init();
       }
       isa::fence_mbarrier_init();
     }

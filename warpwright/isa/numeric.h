@@ -54,6 +54,7 @@ float float_of(std::uint32_t bits) {
 #if WW_GPU
   return __uint_as_float(bits);
 #else
+  if (model::reads_in_flight > 0) model::values_used();
   return std::bit_cast<float>(bits);
 #endif
 }

@@ -292,22 +292,48 @@ void act::named_barrier(int id, int threads, bool wait, Site site) {
             site);
   }
   m.spend(nominal::named_barrier);
+  // The barrier counts warps, 32 threads each, and a warp comes when all of its lanes have.
+  Meeting& warp = self.cta->warp_meetings[static_cast<std::size_t>(self.warp())];
+  if (!m.gather(warp, lanes_of_warp(), site, {wait ? "barrier.sync" : "barrier.arrive"})) return;
+  const std::uint64_t mine = std::uint64_t{1} << self.warp();
+  if ((bar.warps & mine) != 0) {
+    m.fatal(Check::named_barrier,
+            m.who(self) + " comes to named barrier " + std::to_string(id) +
+                " again, which still counts this warp's last arrival: " +
+                std::to_string(bar.arrived) + " of " + std::to_string(threads) +
+                " threads have come. Mend: another barrier for each meeting, or a barrier.sync "
+                "between the two",
+            site);
+  }
   bar.expected = threads;
-  if (m.order) m.order->meets(self, bar.order);
-  if (++bar.arrived == std::min(threads, m.shape().threads)) {
+  bar.warps |= mine;
+  bar.arrived += warp_lanes;
+  if (m.order) {
+    for (Thread* lane : warp.waiting) m.order->meets(*lane, bar.order);
+    m.order->meets(self, bar.order);
+  }
+  const bool complete = bar.arrived >= threads;
+  if (complete) {
     bar.arrived = 0;
+    bar.warps = 0;
     ++self.cta->barrier_generation;
     if (m.order) {
       std::vector<Thread*> all = bar.waiting;
-      if (wait) all.push_back(&self);
+      if (wait) {
+        all.insert(all.end(), warp.waiting.begin(), warp.waiting.end());
+        all.push_back(&self);
+      }
       m.order->met(bar.order, all);
     }
     m.wake_all(bar.waiting);
-    return;
   }
-  if (!wait) return;
+  if (complete || !wait) return m.let_go(warp);
+  const Wait waits{.kind = Wait::Kind::named, .site = site, .cta = self.cta, .id = id};
+  for (Thread* lane : warp.waiting) m.wait_on(*lane, waits);
+  bar.waiting.insert(bar.waiting.end(), warp.waiting.begin(), warp.waiting.end());
+  warp.waiting.clear();
   bar.waiting.push_back(&self);
-  m.block({.kind = Wait::Kind::named, .site = site, .cta = self.cta, .id = id});
+  m.block(waits);
 }
 
 void Machine::cluster_settle(Cluster& cluster) {
@@ -318,9 +344,21 @@ void Machine::cluster_settle(Cluster& cluster) {
   wake_all(cluster.waiting);
 }
 
+namespace {
+
+// All lanes of the warp come to an instruction of the cluster barrier.
+void come_as_warp(const char* what, Site site) {
+  Machine& m = machine();
+  Meeting& warp = m.current().cta->warp_meetings[static_cast<std::size_t>(m.current().warp())];
+  if (m.gather(warp, lanes_of_warp(), site, {what})) m.let_go(warp);
+}
+
+}  // namespace
+
 void act::cluster_arrive(bool release, Site site) {
   Machine& m = machine();
   m.maybe_yield();
+  come_as_warp("barrier.cluster.arrive", site);
   Thread& self = m.current();
   Cluster& cluster = *self.cta->cluster;
   if (self.cluster_generation >= 0) {
@@ -336,6 +374,7 @@ void act::cluster_arrive(bool release, Site site) {
 
 void act::cluster_wait(Site site) {
   Machine& m = machine();
+  come_as_warp("barrier.cluster.wait", site);
   Thread& self = m.current();
   Cluster& cluster = *self.cta->cluster;
   if (self.cluster_generation < 0) {
@@ -376,8 +415,8 @@ void set_max_registers(int count, bool increase, Site site) {
   m.spend(nominal::set_registers);
   const int change = (count - group.registers) * warpgroup_threads;
   bool last = false;
-  m.meet(cta.warpgroup_meetings[at], warpgroup_threads, self.index % warpgroup_threads,
-         "setmaxnreg", site, nullptr, [&](std::span<void*>) { last = true; });
+  m.meet(cta.warpgroup_meetings[at], warpgroup_threads, self.index % warpgroup_threads, site,
+         {"setmaxnreg"}, nullptr, [&](std::span<void*>) { last = true; });
   if (!last) return;  // the last thread to come moves the registers for all of them
   while (cta.free_registers < change) {
     cta.register_waiters.push_back(&self);

@@ -69,6 +69,10 @@ void flag_clear(void* flag, Site site);
 std::uint32_t shuffle(std::uint32_t value, int source_lane, Site site);
 /// Bit i: what lane i says.
 std::uint32_t ballot(bool says, Site site);
+/// Threads that read a peer's shared memory and have not used the values yet; how the machine
+/// learns that they do, by the conversions of isa/numeric.h.
+inline constinit thread_local int reads_in_flight = 0;
+void values_used();
 bool elect_one(Site site);
 void sync_warp(Site site);
 /// matrices: 1, 2 or 4 8x8 matrices of 16-bit elements; `row` is this lane's row address.

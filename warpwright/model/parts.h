@@ -148,9 +148,10 @@ struct Thread {
   std::deque<std::vector<ThreadCopy>> copy_groups;
   std::deque<std::unique_ptr<TensorOp>> tensor_ops;
   TensorPipe tensor_pipe;
-  bool peers_run = false;  // it has passed the cluster barrier
-  std::int64_t clock = 0;  // of Mode::timed
-  int track = -1;          // in the trace; lane 0 of a warp has one
+  bool peers_run = false;   // it has passed the cluster barrier
+  std::int64_t clock = 0;   // of Mode::timed
+  int track = -1;           // in the trace; lane 0 of a warp has one
+  bool wait_shown = false;  // its wait has begun in the trace
   ThreadOrder order;
   [[nodiscard]] int lane() const { return index % warp_lanes; }
   [[nodiscard]] int warp() const { return index / warp_lanes; }
@@ -180,6 +181,13 @@ struct Meeting {
   int arrived = 0;
   std::array<void*, warpgroup_threads> arguments{};
   std::vector<Thread*> waiting;
+};
+
+/// What threads come to as one. Lanes that come to one `.aligned` instruction stand at one place of
+/// the program; those of a syncwarp may stand at several (from sm_70 on).
+struct Together {
+  const char* what = "";
+  bool aligned = true;
 };
 
 /// A word in global memory that threads of the grid wait on.
@@ -221,6 +229,7 @@ struct MBarrier {
 struct NamedBarrier {
   int expected = 0;
   int arrived = 0;
+  std::uint64_t warps = 0;  // that have come and are still counted
   std::vector<Thread*> waiting;
   MeetingOrder order;
 };
@@ -361,6 +370,7 @@ class Machine {
   [[noreturn]] void fatal(Check check, const std::string& sentence, Site site);
   /// Suspends the current thread until `wake`.
   void block(const Wait& wait);
+  void show_wait(Thread& thread);
   void wake(Thread& thread);
   void wake_all(std::vector<Thread*>& threads);
   /// The current thread's test of a barrier said "not yet". A loop of such tests lets the others go
@@ -378,9 +388,19 @@ class Machine {
   /// Says what the latest decision did, for a replay that keeps few of them.
   void note(const std::string& what);
 
+  /// True in the last of `members` threads to come; the others wait, in `meeting.waiting`, until
+  /// that one has them woken.
+  bool gather(Meeting& meeting, int members, Site site, const Together& together);
   /// Collects `argument` of every member; the last one to come runs `action` on all of them.
-  void meet(Meeting& meeting, int members, int slot, const char* what, Site site, void* argument,
-            const std::function<void(std::span<void*>)>& action);
+  void meet(Meeting& meeting, int members, int slot, Site site, const Together& together,
+            void* argument, const std::function<void(std::span<void*>)>& action);
+  /// Those who wait at a meeting go on.
+  void let_go(Meeting& meeting);
+  /// A thread that waits at a meeting waits for something else from now on.
+  void wait_on(Thread& thread, const Wait& wait);
+  /// The lane, of 32, that elect.sync elects: the ISA promises one, and the same one each time.
+  /// Schedules that try what is allowed elect another than the lowest, by seed.
+  [[nodiscard]] int elected() const;
 
   // --- sites and mutants (mutation.h)
   /// Counts one execution of a synchronising statement by the current thread. Returns the mutation
@@ -655,8 +675,14 @@ void try_cancel(std::uint32_t answer, std::uint32_t barrier, bool multicast, Sit
 }  // namespace act
 
 /// Runs `action` when all lanes of the current warp have come.
-void meet_warp(const char* what, Site site, void* argument,
+void meet_warp(const Together& together, Site site, void* argument,
                const std::function<void(std::span<void*>)>& action);
+inline void meet_warp(const char* what, Site site, void* argument,
+                      const std::function<void(std::span<void*>)>& action) {
+  meet_warp(Together{what}, site, argument, action);
+}
+/// Lanes of the current warp: fewer than 32 in the last one of some CTAs.
+int lanes_of_warp();
 /// For instructions that the last warp of a CTA cannot execute with fewer than 32 threads.
 void whole_warp(const char* what, Site site);
 

@@ -64,6 +64,7 @@ Machine& machine() {
 
 Machine::Machine(const std::vector<GridLaunch>& grids, const Options& options)
     : options_(options), sites_(options.mutation) {
+  reads_in_flight = 0;
   // Small numbers stand for the ends of grids (Order::ended).
   std::uint32_t number =
       static_cast<std::uint32_t>(grids.size() + warp_lanes) / warp_lanes * warp_lanes;
@@ -189,11 +190,27 @@ void Machine::block(const Wait& wait) {
   Thread& self = *current_;
   self.loads = 0;
   self.wait = wait;
-  const bool shown = self.track >= 0 && wait.kind != Wait::Kind::meeting;
-  if (shown) builder_.begin(self.track, now(), wait_name(wait));
+  if (wait.kind != Wait::Kind::meeting) show_wait(self);
   self.fiber.suspend();
   if (stopped_) throw Stop{};
-  if (shown) builder_.end(self.track, now());
+  if (self.wait_shown) builder_.end(self.track, now());
+  self.wait_shown = false;
+}
+
+void Machine::show_wait(Thread& thread) {
+  if (thread.track < 0) return;
+  builder_.begin(thread.track, now(), wait_name(thread.wait));
+  thread.wait_shown = true;
+}
+
+void Machine::wait_on(Thread& thread, const Wait& wait) {
+  thread.wait = wait;
+  show_wait(thread);
+}
+
+int Machine::elected() const {
+  if (options_.mode != Mode::random && options_.mode != Mode::starve) return 0;
+  return static_cast<int>(options_.seed * 0x9e3779b97f4a7c15ULL >> 59);
 }
 
 void Machine::wake(Thread& thread) {
@@ -230,33 +247,43 @@ void Machine::maybe_yield() {
   if (stopped_) throw Stop{};
 }
 
-void Machine::meet(Meeting& meeting, int members, int slot, const char* what, Site site,
-                   void* argument, const std::function<void(std::span<void*>)>& action) {
-  maybe_yield();
+bool Machine::gather(Meeting& meeting, int members, Site site, const Together& together) {
   if (meeting.arrived == 0) {
-    meeting.what = what;
+    meeting.what = together.what;
     meeting.site = site;
-  } else if (!same_site(meeting.site, site) || !same_text(meeting.what, what)) {
+  } else if ((together.aligned && !same_site(meeting.site, site)) ||
+             !same_text(meeting.what, together.what)) {
     fatal(Check::divergence,
-          who(*current_) + " came to " + what + " while other lanes wait at " + meeting.what +
-              " (" + meeting.site.file + ":" + std::to_string(meeting.site.line) +
+          who(*current_) + " came to " + together.what + " while other lanes wait at " +
+              meeting.what + " (" + meeting.site.file + ":" + std::to_string(meeting.site.line) +
               "); all lanes must execute the same instruction",
           site);
   }
-  meeting.arguments[static_cast<std::size_t>(slot)] = argument;
-  spend(members > warp_lanes ? nominal::warpgroup_collective : nominal::warp_collective);
   if (++meeting.arrived < members) {
     meeting.waiting.push_back(current_);
-    block({.kind = Wait::Kind::meeting, .site = site, .cta = current_->cta, .what = what});
-    return;
+    block({.kind = Wait::Kind::meeting, .site = site, .cta = current_->cta, .what = together.what});
+    return false;
   }
   meeting.arrived = 0;
   if (order) order->converged(meeting.waiting, *current_);
+  return true;
+}
+
+void Machine::meet(Meeting& meeting, int members, int slot, Site site, const Together& together,
+                   void* argument, const std::function<void(std::span<void*>)>& action) {
+  maybe_yield();
+  meeting.arguments[static_cast<std::size_t>(slot)] = argument;
+  spend(members > warp_lanes ? nominal::warpgroup_collective : nominal::warp_collective);
+  if (!gather(meeting, members, site, together)) return;
   action(std::span(meeting.arguments.data(), static_cast<std::size_t>(members)));
+  let_go(meeting);
+}
+
+void Machine::let_go(Meeting& meeting) {
   if (options_.mode != Mode::latest && options_.mode != Mode::eager) {
     return wake_all(meeting.waiting);
   }
-  // They go on before all others: the stacks of one warp stay in the caches.
+  // Before all others: the stacks of one warp stay in the caches.
   for (auto t = meeting.waiting.rbegin(); t != meeting.waiting.rend(); ++t) {
     (*t)->wait = {};
     ready_.push_front(*t);

@@ -288,7 +288,7 @@ void meet_warpgroup(const char* what, Site site, void* argument,
     m.fatal(Check::divergence, std::string(what) + " needs a whole warpgroup of 128 threads", site);
   }
   m.meet(self.cta->warpgroup_meetings[static_cast<std::size_t>(at)], warpgroup_threads,
-         self.index % warpgroup_threads, what, site, argument, action);
+         self.index % warpgroup_threads, site, {what}, argument, action);
 }
 
 Warpgroup& warpgroup() {

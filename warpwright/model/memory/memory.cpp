@@ -282,6 +282,7 @@ void shared_load(std::uint32_t address, void* to, int bytes, Site site) {
 void cluster_load(std::uint32_t address, void* to, int bytes, Site site) {
   Machine& m = machine();
   load_by(m.current(), address, to, bytes, true, site);
+  if (m.order) Order::reads_peer(m.current());
   m.watch_load(address, to, bytes, site);
 }
 
@@ -385,13 +386,17 @@ std::uint32_t act::draw(std::uint32_t* counter, std::uint32_t last, Site site) {
   return number;
 }
 
-void meet_warp(const char* what, Site site, void* argument,
+int lanes_of_warp() {
+  Machine& m = machine();
+  return std::min(warp_lanes, m.shape().threads - m.current().warp() * warp_lanes);
+}
+
+void meet_warp(const Together& together, Site site, void* argument,
                const std::function<void(std::span<void*>)>& action) {
   Machine& m = machine();
   Thread& self = m.current();
-  const int lanes = std::min(warp_lanes, m.shape().threads - self.warp() * warp_lanes);
-  m.meet(self.cta->warp_meetings[static_cast<std::size_t>(self.warp())], lanes, self.lane(), what,
-         site, argument, action);
+  m.meet(self.cta->warp_meetings[static_cast<std::size_t>(self.warp())], lanes_of_warp(),
+         self.lane(), site, together, argument, action);
 }
 
 void whole_warp(const char* what, Site site) {
@@ -425,13 +430,20 @@ std::uint32_t ballot(bool says, Site site) {
   return lane.result;
 }
 
+void values_used() {
+  Machine& m = machine();
+  if (m.order) m.order->values_used(m.current());
+}
+
 bool elect_one(Site site) {
   meet_warp("elect", site, nullptr, [](std::span<void*>) {});
-  return machine().current().lane() == 0;  // the lowest lane of the mask (probed on an H200)
+  Machine& m = machine();
+  return m.current().lane() == m.elected() % lanes_of_warp();
 }
 
 void act::sync_warp(Site site) {
-  meet_warp("syncwarp", site, &machine().current(), [](std::span<void*> lanes) {
+  const Together anywhere{.what = "syncwarp", .aligned = false};
+  meet_warp(anywhere, site, &machine().current(), [](std::span<void*> lanes) {
     Order* order = machine().order.get();
     if (order == nullptr) return;
     MeetingOrder meeting;

@@ -116,6 +116,10 @@ class Order {
   void initialised(Thread& by, MBarrier& bar, std::uint32_t component, std::uint32_t base);
   void init_fenced(Thread& by);
   void uses(Thread& by, Cta& cta, MBarrier& bar, const char* operation, Site site);
+  /// A load of the thread reads a peer's shared memory.
+  static void reads_peer(Thread& by);
+  /// The thread computes with what it has read: its reads so far are over.
+  void values_used(Thread& by);
   void arrives(Thread& by, Cta& cta, MBarrier& bar, Scope scope, Site site);
   void phase_completed(const Cta& cta, MBarrier& bar);
   void waited(Thread& by, MBarrier& bar, Scope scope);
@@ -203,6 +207,8 @@ class Order {
   std::uint32_t new_component(Cluster& cluster);
   void release_entry(const Entry& entry);
   void tick(Thread& by);
+  static void settles(Thread& by);
+  void check_published_to_copies(Thread& by, const Copy& copy, const MBarrier& bar);
 
   [[nodiscard]] Verdict judge(const Thread& t, bool alone, const Actor& y, const Entry& x,
                               bool x_write) const;

@@ -390,6 +390,7 @@ void Order::copy_async(Thread& by, const ThreadCopy& copy) {
 }
 
 void Order::begin_load(Thread& by, Copy& copy, MBarrier& bar) {
+  check_published_to_copies(by, copy, bar);
   if (bar.order.component == 0) {
     bar.order.component = new_component(*copy.signals->cluster);
     if (relation) {

@@ -46,6 +46,11 @@ struct ThreadOrder {
   std::uint32_t fenced_global = 0;
   std::uint32_t fence_time = 0;  ///< when it last fenced shared memory, 0 for never
   Site fence_site;
+  /// It reads a peer's shared memory, and nothing says yet that the values are there; and its own
+  /// time when something did say so of all before.
+  bool reads_in_flight = false;
+  std::uint32_t settled = 0;
+  bool makes_barriers = false;  ///< has initialised mbarriers since its last proxy fence
   std::uint32_t waits = 0;      ///< waits on mbarriers that have returned
   std::uint32_t committed = 0;  ///< bulk groups
   std::uint32_t bulk_read = 0;  ///< components of its bulk groups: sources read, all done
@@ -137,6 +142,7 @@ struct BarrierOrder {
   };
   std::vector<Waited> waited;
   std::uint32_t initialised = 0;  ///< the initialiser's time then
+  std::uint32_t proxied = 0;      ///< and at its first proxy fence afterwards, 0 for none
   std::uint32_t published = 0;    ///< and at its fence.mbarrier_init
 };
 

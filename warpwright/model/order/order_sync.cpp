@@ -82,6 +82,7 @@ void Order::initialised(Thread& by, MBarrier& bar, std::uint32_t component, std:
   bar.order.component = component;
   bar.order.base = base;
   bar.order.initialised = by.order.time;
+  by.order.makes_barriers = true;
 }
 
 void Order::init_fenced(Thread& by) {
@@ -110,7 +111,49 @@ void Order::uses(Thread& by, Cta& cta, MBarrier& bar, const char* operation, Sit
        site});
 }
 
+// The barrier is written by the generic proxy, and a copy signals it in the asynchronous one.
+void Order::check_published_to_copies(Thread& by, const Copy& copy, const MBarrier& bar) {
+  const Thread* maker = bar.initialiser;
+  if (maker == nullptr || copy.from == Copy::From::registers) return;
+  const std::uint32_t fenced = std::min(bar.order.published - 1U, bar.order.proxied - 1U) + 1U;
+  const std::uint32_t c = maker->order.component;
+  if (fenced != 0 &&
+      (&by == maker || by.order.order[c] >= fenced || by.order.executed[c] >= fenced)) {
+    return;
+  }
+  machine_.report({Check::barrier_unpublished,
+                   machine_.who(by) + ": a copy shall signal " +
+                       machine_.barrier_text(*copy.signals, bar) + ", whose initialisation by " +
+                       machine_.who(*maker) +
+                       " no fence has shown to the asynchronous proxy. Mend: "
+                       "fence_mbarrier_init() (or a proxy fence) by the initialising thread, "
+                       "before the barrier that publishes it",
+                   copy.site});
+}
+
+// Whoever waits for this thread from now on finds its reads over.
+void Order::settles(Thread& by) {
+  ThreadOrder& t = by.order;
+  t.settled = t.time;
+  if (!t.reads_in_flight) return;
+  t.reads_in_flight = false;
+  --reads_in_flight;
+}
+
+void Order::reads_peer(Thread& by) {
+  if (by.order.reads_in_flight) return;
+  by.order.reads_in_flight = true;
+  ++reads_in_flight;
+}
+
+void Order::values_used(Thread& by) {
+  if (!by.order.reads_in_flight) return;
+  settles(by);
+  tick(by);
+}
+
 void Order::arrives(Thread& by, Cta& cta, MBarrier& bar, Scope scope, Site site) {
+  if (scope != Scope::relaxed) settles(by);
   if (&cta != by.cta) {
     std::vector<BarrierOrder::Visit>& visits = bar.order.visits;
     if (!visits.empty() && visits.back().phase <= bar.observed) visits.clear();
@@ -195,6 +238,12 @@ void Order::converged(std::span<Thread* const> others, Thread& last) {
 
 void Order::fence(Thread& by, Space space, Site site) {
   ThreadOrder& t = by.order;
+  if (t.makes_barriers && space != Space::global) {
+    t.makes_barriers = false;
+    for (MBarrier& bar : by.cta->barriers) {
+      if (bar.initialiser == &by && bar.order.proxied == 0) bar.order.proxied = t.time;
+    }
+  }
   if (space == Space::shared) {
     t.shared = t.order;
     t.fenced_shared = t.time;
@@ -213,6 +262,7 @@ void Order::fence(Thread& by, Space space, Site site) {
 }
 
 void Order::meets(Thread& by, MeetingOrder& meeting) {
+  settles(by);
   gather(by, meeting.clocks);
   meeting.executed.add(by.order.executed);
   meeting.executed.sum.raise(by.order.component, by.order.time);
@@ -271,9 +321,11 @@ void Order::flag_waited(Thread& by, const FlagOrder& flag) {
 void Order::cluster_arrives(Thread& by, bool release) {
   MeetingOrder& meeting = by.cta->cluster->order.arriving;
   if (release) return meets(by, meeting);
-  // A relaxed arrival makes no write visible. It says what is over: reads whose values are there.
+  // A relaxed arrival makes no write visible. It says what is over: reads whose values are there,
+  // for the thread has used them, or has come to a barrier behind them.
+  const bool in_flight = by.order.reads_in_flight;
   meeting.executed.add(by.order.executed);
-  meeting.executed.sum.raise(by.order.component, by.order.time);
+  meeting.executed.sum.raise(by.order.component, in_flight ? by.order.settled : by.order.time);
   meeting.handed.add(by.order.handed);
   gather_passed(by, meeting.passed);
   tick(by);
