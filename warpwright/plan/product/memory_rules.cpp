@@ -1,4 +1,6 @@
 // The rules of a product's memory: which addresses are known, and what may not lie in one place.
+#include <type_traits>
+
 #include "warpwright/plan/product/asked.h"
 
 namespace warpwright {
@@ -30,10 +32,11 @@ bool overlap(const MatrixView& x, const MatrixView& y) {
 
 Addresses addresses_of(const GemmOperands& o) {
   bool known = !o.groups || o.groups->offsets != nullptr;
-  for (const MatrixView* v :
-       {&o.a, &o.b, &o.c, &o.d, &o.scale_a, &o.scale_b, &o.scale_d, &o.bias}) {
-    known = known && (v->data != nullptr || v->rows == 0 || v->columns == 0);
-  }
+  for_each_field(o, [&](const char*, const auto& field) {
+    if constexpr (std::is_same_v<decltype(field), const MatrixView&>) {
+      known = known && (field.data != nullptr || field.rows == 0 || field.columns == 0);
+    }
+  });
   return known ? Addresses::known : Addresses::unknown;
 }
 
