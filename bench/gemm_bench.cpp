@@ -315,6 +315,7 @@ std::unique_ptr<Entry> entry_of(const std::vector<Plan>& plans, const GemmOperan
   entry->ours = finals.size();
   if (const Baseline* const baseline = session.baseline()) {
     std::vector<Launch> offers;
+    offers.reserve(static_cast<std::size_t>(baseline->algorithms()));
     for (int i = 0; i < baseline->algorithms(); ++i) offers.push_back(baseline->launch(i));
     const auto theirs_tried = session.screen(offers);
     const std::size_t best = fastest(theirs_tried);

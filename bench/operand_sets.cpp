@@ -124,19 +124,8 @@ GemmOperands operands_for(const GemmProblem& problem) {
     if (v.batch_stride == 0) v.batch = 1;  // one that serves all
     return v;
   };
-  GemmOperands o{.a = without(p.a),
-                 .b = without(p.b),
-                 .c = without(p.c),
-                 .d = without(p.d),
-                 .alpha = p.alpha,
-                 .beta = p.reads_c() ? 0.5F : 0.0F,
-                 .scaling = p.scaling,
-                 .accumulation = p.accumulation,
-                 .scale_d = without(p.scale_d),
-                 .epilogue = p.epilogue,
-                 .bias = without(p.bias),
-                 .groups = p.groups,
-                 .packed = p.packed};
+  GemmOperands o = with_matrices(p, without);
+  o.beta = p.reads_c() ? 0.5F : 0.0F;
   if (p.scaling == Scaling::none) return o;
   const auto scales = [&](bool of_a) {
     MatrixShape s = scale_shape(p, of_a);

@@ -140,6 +140,7 @@ std::vector<Timing> Race::run(const std::vector<Launch>& contenders) const {
 std::vector<Timing> Race::replay(const std::vector<Launch>& contenders, int rounds) const {
   const std::size_t count = contenders.size();
   std::vector<std::unique_ptr<Graph>> graphs;
+  graphs.reserve(count);
   for (const Launch& launch : contenders) {
     graphs.push_back(std::make_unique<Graph>(launch, launches_, stream_));
   }
@@ -167,6 +168,7 @@ std::vector<Timing> Race::replay(const std::vector<Launch>& contenders, int roun
     times[order[i]].push_back(events[2 * i + 1].since(events[2 * i]) * 1e3 / launches_);
   }
   std::vector<Timing> timings;
+  timings.reserve(count);
   for (std::vector<double>& of_one : times) timings.push_back(summarise(std::move(of_one)));
   return timings;
 }

@@ -325,139 +325,184 @@ int status_of_output(int status, std::ostream& out, std::ostream& err) {
   return 2;
 }
 
-int run_command(const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err) {
-  CLI::App app(kAbout, "warpwright");
-  app.formatter(std::make_shared<HelpFormatter>());  // before the commands, which take it over
-  app.set_version_flag("--version", std::string("warpwright ") + version());
-  app.require_subcommand(1);
-
-  CLI::App* devices = app.add_subcommand("devices", "list the model and every CUDA device");
-  bool gpcs = false;
-  devices->add_flag("--gpcs", gpcs, "look how the SMs stand in GPCs, and where clusters land");
-  bool json = false;  // of the commands that have no options of their own
-  devices->add_flag("--json", json, "for programs");
-  devices->footer("Examples:\n  warpwright devices\n  warpwright devices --gpcs");
-
-  KernelsOptions kernels_options;
-  const CLI::App* kernels = add_kernels_command(app, kernels_options);
-
-  GemmOptions product;
-  CheckCommandOptions check_how;
-  TraceOptions trace_how;
-  add_product_commands(app, product, check_how, trace_how);
-
-  BenchOptions bench_options;
-  bench_options.arguments = arguments;
-  bench_options.command = "warpwright";
-  for (const std::string& argument : arguments) bench_options.command += " " + printable(argument);
-  BenchOptions bench_grouped_options = bench_options;
-  BenchOptions bench_w4a8_options = bench_options;
-  add_bench_command(app, bench_options, bench_grouped_options, bench_w4a8_options);
-  TuneOptions tune_options;
-  const CLI::App* tune = add_tune_command(app, tune_options);
-
-  PackCommandOptions pack_options;
-  CLI::App* pack =
-      app.add_subcommand("pack", "pack weights as int4 for products with 8-bit tokens");
-  add_pack_options(*pack, pack_options);
-  ExplainPackedOptions packed_options;
-  CLI::App* packed = app.get_subcommand("explain")->add_subcommand(
-      "packed", "what a packed tensor of int4 weights holds, and a tile of it byte by byte");
-  add_explain_packed(*packed, packed_options);
-
-  std::string expression;
-  bool table = false;
-  CLI::App* layout =
-      app.add_subcommand("layout", "evaluate a layout expression in CuTe's notation");
-  layout->add_option("EXPR", expression, "for example '(8,16):(16,1)' or 'coalesce((2,4):(1,2))'")
-      ->required()
-      ->type_name("");
-  layout->add_flag("--table", table, "print the table of indices too");
-  layout->add_flag("--json", json, "for programs");
-  layout->footer(
-      "A layout is SHAPE:STRIDE, or SHAPE alone for a compact one. Functions, which nest:\n" +
-      layout::expression_help() +
-      "\nExamples:\n"
-      "  warpwright layout 'composition((6,2):(8,2), (4,3):(3,1))'\n"
-      "  warpwright layout '(8,16):(16,1)' --table");
-
-  std::string cluster;
-  bool pair = false;
-  std::optional<int> rank;
-  CLI::App* mask = app.add_subcommand("mask", "the multicast and commit masks of a cluster");
-  offer(mask->add_option("--cluster", cluster, "CTAs along M and along N, at most 16 in all")
-            ->required()
-            ->type_name("M,N"),
-        "1,1 2,1 1,2 2,2 4,1 1,4 4,2 2,4 8,1 1,8 4,4");
-  mask->add_flag("--pair", pair, "for MMAs of a pair of SMs");
-  mask->add_option("--rank", rank, "the line of this CTA alone")
-      ->type_name("R")
-      ->check(whole(0, 15));
-  mask->add_flag("--json", json, "for programs");
-  mask->footer(
-      "Examples:\n"
-      "  warpwright mask --cluster 4,4 --rank 11\n"
-      "  warpwright mask --cluster 2,1 --pair");
-
-  MmaOptions mma_options;
-  const CLI::App* mma = add_mma_command(app, mma_options);
-
-  std::string shell;
-  CLI::App* completion = app.add_subcommand(
-      "completion", "print the script by which a shell completes this command line");
-  offer(completion->add_option("SHELL", shell, "bash, zsh or fish")->required()->type_name(""),
-        "bash zsh fish");
-  completion->footer(
-      "An installed warpwright is completed without this.\n\n"
-      "Examples:\n"
-      "  source <(warpwright completion bash)\n"
-      "  warpwright completion fish > ~/.config/fish/completions/warpwright.fish");
-  app.footer(kExamples);  // last: commands take over what is there when they are made
-
-  const bool wants_json = asks_for_json(arguments);
-  const auto refuse = [&](const std::string& sentence) {
-    return exit_status(out, err, wants_json, [&]() -> int { throw InputError(sentence); });
-  };
-  std::string unusable = empty_argument(arguments);
-  if (unusable.empty()) unusable = unknown_command(app, "", arguments, 0);
-  if (!unusable.empty()) return refuse(unusable);
-  // CLI11 takes the arguments from the back.
-  std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
-  try {
-    app.parse(std::move(reversed));
-  } catch (const CLI::ParseError& stop) {
-    if (stop.get_exit_code() == 0) return app.exit(stop, out, err);
-    const std::string extra = unknown_argument(app, arguments);
-    return refuse((extra.empty() ? sentence_of(stop, app, arguments) : extra) + "; see warpwright" +
-                  command_of(app) + " --help.");
+// The command line: its commands, what their options say, and what is done then.
+class CommandLine {
+ public:
+  explicit CommandLine(const std::vector<std::string>& arguments) : arguments_(arguments) {
+    app_.formatter(std::make_shared<HelpFormatter>());  // before the commands, which take it over
+    app_.set_version_flag("--version", std::string("warpwright ") + version());
+    app_.require_subcommand(1);
+    add_devices();
+    kernels_ = add_kernels_command(app_, kernels_options_);
+    add_product_commands(app_, product_, check_how_, trace_how_);
+    add_measurements();
+    add_packing();
+    add_layout();
+    add_mask();
+    mma_ = add_mma_command(app_, mma_options_);
+    add_completion();
+    app_.footer(kExamples);  // last: commands take over what is there when they are made
   }
-  if (devices->parsed()) return devices_command(gpcs, json, out, err);
-  if (kernels->parsed()) return kernels_command(kernels_options, out, err);
-  if (completion->parsed()) {
-    return exit_status(out, err, false, [&] {
-      out << completion_script(app, shell);
-      return 0;
-    });
+
+  /// Reads the arguments and does what they say, or refuses them.
+  int run(std::ostream& out, std::ostream& err) {
+    const bool wants_json = asks_for_json(arguments_);
+    const auto refuse = [&](const std::string& sentence) {
+      return exit_status(out, err, wants_json, [&]() -> int { throw InputError(sentence); });
+    };
+    std::string unusable = empty_argument(arguments_);
+    if (unusable.empty()) unusable = unknown_command(app_, "", arguments_, 0);
+    if (!unusable.empty()) return refuse(unusable);
+    // CLI11 takes the arguments from the back.
+    std::vector<std::string> reversed(arguments_.rbegin(), arguments_.rend());
+    try {
+      app_.parse(std::move(reversed));
+    } catch (const CLI::ParseError& stop) {
+      if (stop.get_exit_code() == 0) return app_.exit(stop, out, err);
+      const std::string extra = unknown_argument(app_, arguments_);
+      return refuse((extra.empty() ? sentence_of(stop, app_, arguments_) : extra) +
+                    "; see warpwright" + command_of(app_) + " --help.");
+    }
+    return call(out, err);
   }
-  const std::string command = command_of(app);
-  product.is_grouped = command.ends_with(" grouped");
-  if (command == " gemm" || command == " grouped") return gemm_command(product, out, err);
-  if (command.starts_with(" check")) return check_command(product, check_how, out, err);
-  if (pack->parsed()) return pack_command(pack_options, out, err);
-  if (packed->parsed()) return explain_packed_command(packed_options, out, err);
-  if (command.starts_with(" explain")) return explain_command(product, out, err);
-  if (command.starts_with(" trace")) return trace_command(product, trace_how, out, err);
-  if (command.starts_with(" bench")) {
-    return bench_command(product.is_grouped           ? bench_grouped_options
-                         : command.ends_with(" w4a8") ? bench_w4a8_options
-                                                      : bench_options,
-                         out, err);
+
+ private:
+  void add_devices() {
+    devices_ = app_.add_subcommand("devices", "list the model and every CUDA device");
+    devices_->add_flag("--gpcs", gpcs_, "look how the SMs stand in GPCs, and where clusters land");
+    devices_->add_flag("--json", json_, "for programs");
+    devices_->footer("Examples:\n  warpwright devices\n  warpwright devices --gpcs");
   }
-  if (tune->parsed()) return tune_command(tune_options, out, err);
-  if (layout->parsed()) return layout_command(expression, table, json, out, err);
-  if (mma->parsed()) return mma_command(mma_options, out, err);
-  return mask_command(cluster, pair, rank, json, out, err);
-}
+
+  void add_measurements() {
+    bench_options_.arguments = arguments_;
+    bench_options_.command = "warpwright";
+    for (const std::string& argument : arguments_) {
+      bench_options_.command += " " + printable(argument);
+    }
+    bench_grouped_options_ = bench_w4a8_options_ = bench_options_;
+    add_bench_command(app_, bench_options_, bench_grouped_options_, bench_w4a8_options_);
+    tune_ = add_tune_command(app_, tune_options_);
+  }
+
+  void add_packing() {
+    pack_ = app_.add_subcommand("pack", "pack weights as int4 for products with 8-bit tokens");
+    add_pack_options(*pack_, pack_options_);
+    packed_ = app_.get_subcommand("explain")->add_subcommand(
+        "packed", "what a packed tensor of int4 weights holds, and a tile of it byte by byte");
+    add_explain_packed(*packed_, packed_options_);
+  }
+
+  void add_layout() {
+    layout_ = app_.add_subcommand("layout", "evaluate a layout expression in CuTe's notation");
+    layout_
+        ->add_option("EXPR", expression_, "for example '(8,16):(16,1)' or 'coalesce((2,4):(1,2))'")
+        ->required()
+        ->type_name("");
+    layout_->add_flag("--table", table_, "print the table of indices too");
+    layout_->add_flag("--json", json_, "for programs");
+    layout_->footer(
+        "A layout is SHAPE:STRIDE, or SHAPE alone for a compact one. Functions, which nest:\n" +
+        layout::expression_help() +
+        "\nExamples:\n"
+        "  warpwright layout 'composition((6,2):(8,2), (4,3):(3,1))'\n"
+        "  warpwright layout '(8,16):(16,1)' --table");
+  }
+
+  void add_mask() {
+    CLI::App* mask = app_.add_subcommand("mask", "the multicast and commit masks of a cluster");
+    offer(mask->add_option("--cluster", cluster_, "CTAs along M and along N, at most 16 in all")
+              ->required()
+              ->type_name("M,N"),
+          "1,1 2,1 1,2 2,2 4,1 1,4 4,2 2,4 8,1 1,8 4,4");
+    mask->add_flag("--pair", pair_, "for MMAs of a pair of SMs");
+    mask->add_option("--rank", rank_, "the line of this CTA alone")
+        ->type_name("R")
+        ->check(whole(0, 15));
+    mask->add_flag("--json", json_, "for programs");
+    mask->footer(
+        "Examples:\n"
+        "  warpwright mask --cluster 4,4 --rank 11\n"
+        "  warpwright mask --cluster 2,1 --pair");
+  }
+
+  void add_completion() {
+    completion_ = app_.add_subcommand(
+        "completion", "print the script by which a shell completes this command line");
+    offer(completion_->add_option("SHELL", shell_, "bash, zsh or fish")->required()->type_name(""),
+          "bash zsh fish");
+    completion_->footer(
+        "An installed warpwright is completed without this.\n\n"
+        "Examples:\n"
+        "  source <(warpwright completion bash)\n"
+        "  warpwright completion fish > ~/.config/fish/completions/warpwright.fish");
+  }
+
+  int call(std::ostream& out, std::ostream& err) {
+    if (devices_->parsed()) return devices_command(gpcs_, json_, out, err);
+    if (kernels_->parsed()) return kernels_command(kernels_options_, out, err);
+    if (completion_->parsed()) {
+      return exit_status(out, err, false, [&] {
+        out << completion_script(app_, shell_);
+        return 0;
+      });
+    }
+    if (pack_->parsed()) return pack_command(pack_options_, out, err);
+    if (packed_->parsed()) return explain_packed_command(packed_options_, out, err);
+    if (tune_->parsed()) return tune_command(tune_options_, out, err);
+    if (layout_->parsed()) return layout_command(expression_, table_, json_, out, err);
+    if (mma_->parsed()) return mma_command(mma_options_, out, err);
+    const std::string command = command_of(app_);
+    if (command == " mask") return mask_command(cluster_, pair_, rank_, json_, out, err);
+    return call_product(command, out, err);
+  }
+
+  // A command that takes a product, or a product in groups.
+  int call_product(const std::string& command, std::ostream& out, std::ostream& err) {
+    product_.is_grouped = command.ends_with(" grouped");
+    if (command.starts_with(" check")) return check_command(product_, check_how_, out, err);
+    if (command.starts_with(" explain")) return explain_command(product_, out, err);
+    if (command.starts_with(" trace")) return trace_command(product_, trace_how_, out, err);
+    if (command.starts_with(" bench")) {
+      return bench_command(product_.is_grouped          ? bench_grouped_options_
+                           : command.ends_with(" w4a8") ? bench_w4a8_options_
+                                                        : bench_options_,
+                           out, err);
+    }
+    return gemm_command(product_, out, err);
+  }
+
+  const std::vector<std::string>& arguments_;
+  CLI::App app_{kAbout, "warpwright"};
+
+  CLI::App* devices_ = nullptr;
+  bool gpcs_ = false;
+  bool json_ = false;  // of the commands that have no options of their own
+  const CLI::App* kernels_ = nullptr;
+  KernelsOptions kernels_options_;
+  GemmOptions product_;
+  CheckCommandOptions check_how_;
+  TraceOptions trace_how_;
+  BenchOptions bench_options_;
+  BenchOptions bench_grouped_options_;
+  BenchOptions bench_w4a8_options_;
+  const CLI::App* tune_ = nullptr;
+  TuneOptions tune_options_;
+  CLI::App* pack_ = nullptr;
+  PackCommandOptions pack_options_;
+  CLI::App* packed_ = nullptr;
+  ExplainPackedOptions packed_options_;
+  CLI::App* layout_ = nullptr;
+  std::string expression_;
+  bool table_ = false;
+  std::string cluster_;
+  bool pair_ = false;
+  std::optional<int> rank_;
+  const CLI::App* mma_ = nullptr;
+  MmaOptions mma_options_;
+  CLI::App* completion_ = nullptr;
+  std::string shell_;
+};
 
 }  // namespace
 
@@ -466,7 +511,7 @@ const char* version() {
 }
 
 int run_app(const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err) {
-  return status_of_output(run_command(arguments, out, err), out, err);
+  return status_of_output(CommandLine(arguments).run(out, err), out, err);
 }
 
 }  // namespace warpwright::cli

@@ -25,6 +25,9 @@
 namespace warpwright {
 
 // What lies beside the readers in their files and is never called here.
+GemmProblem normalised(GemmProblem /*problem*/) {
+  std::abort();
+}
 Result<Plan> plan(const GemmProblem& /*problem*/, const DeviceFacts& /*device*/,
                   const PlanChoices& /*choices*/) {
   std::abort();

@@ -5,12 +5,13 @@
     lint.py --self-test   shows that each rule finds what it is there to find
 
 Rules: switches (no #if above isa/), floors (a room includes only rooms below it), machine (kernel/,
-tile/ and pipeline/ speak to the machine through isa/ alone), length (450 lines a kernel file, 100
-columns), bits (no function of <bit> that nvcc makes 0), families (nothing asks which family a
-kernel is of: a virtual function of Family does), dates (measurements with a date stand in docs/log/
-and the CHANGELOG alone), unfinished (no notes of unfinished work), docstring (every instruction of
-isa/ has one), clobber (an instruction of isa/ that touches memory or orders it is volatile and
-clobbers memory).
+tile/ and pipeline/ speak to the machine through isa/ alone), length (450 lines a file of kernel/,
+350 of plan/, 100 columns), bits (no function of <bit> that nvcc makes 0), families (nothing asks
+which family a kernel is of: a virtual function of Family does), fields (those of a product are
+listed once, all of them, and nobody compares, hashes or writes products by a list of their own),
+dates (measurements with a date stand in docs/log/ and the CHANGELOG alone), unfinished (no notes of
+unfinished work), docstring (every instruction of isa/ has one), clobber (an instruction of isa/
+that touches memory or orders it is volatile and clobbers memory).
 """
 import pathlib
 import re
@@ -25,8 +26,15 @@ ABOVE_ISA = ("pipeline", "tile", "kernel")
 CODE = (".h", ".cpp", ".cu", ".cuh", ".py")
 CPP = (".h", ".cpp", ".cu", ".cuh")
 TEXT = CODE + (".cmake", ".txt", ".md", ".sh", "")
-MAX_LINES = {"kernel": 450}
+MAX_LINES = {"kernel": 450, "plan": 350}
 MAX_COLUMNS = 100
+PRODUCT_CODE = ("warpwright/", "cli/", "bench/", "python/")
+# The one list of a product's fields, and what it is of. Tensors are listed elsewhere too, by what
+# they are to a caller; the other fields by nobody.
+FIELDS = "warpwright/plan/product/problem.h"
+PRODUCTS = ("Product|GemmProblem|GemmOperands|PlannedMatrix|Matrix(?:Shape|View)|Epilogue|Groups|"
+            "PackedWeights")
+SCALARS = re.compile(r"(?<=[.>:])(alpha|beta|scaling|accumulation|epilogue|groups|packed)\b(?!\()")
 # Spelt apart, so that this file passes its own rule.
 UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
 
@@ -155,11 +163,66 @@ def check_bits(name, text):
 
 def check_families(name, text):
     """A chain of ifs over families is what a new one has to be added to."""
-    if not name.startswith(("warpwright/", "cli/", "bench/", "python/")):
+    if not name.startswith(PRODUCT_CODE):
         return
     for number, line in enumerate(strip(text).splitlines(), 1):
         if re.search(r"\bif (?:constexpr )?\(.*\bfamily(?:\(\)|_)?\s*[=!]=(?!\s*nullptr)", line):
             yield number, "asks for a family by name: let Family answer"
+
+
+def members_of(text):
+    """The fields of each struct of a header, with their types; those of its base first."""
+    structs = {}
+    struct = re.compile(r"^struct (\w+)(?: : (\w+))? \{\n(.*?)^\};", re.M | re.S)
+    member = re.compile(r"^  (?!friend\b|using\b|static\b)([\w:<>, ]+[ *]+)(\w+)"
+                        r"(?: = [^;()]+|\{[^;()]*\}|\[[^;()]*)?;", re.M)
+    for name, base, body in struct.findall(text):
+        fields = member.findall(body)
+        structs[name] = structs.get(base, []) + [(field, kind.strip()) for kind, field in fields]
+    return structs
+
+
+def check_listed(text):
+    """Every field of a struct that has a list is in it; an address is no field of a problem."""
+    structs = members_of(strip(text))
+    for start in re.finditer(r"\bfor_each_field\w*\(([^)]*)\) \{\n(.*?)^\}", text, re.M | re.S):
+        kinds = re.findall(r"(\w+)(?:<\w+>)?&(?:\.\.\.)? \w+", start[1])
+        kind = next((k for k in kinds for k in (k, k[:-1]) if k in structs), None)
+        listed = re.findall(r'visit\("\w+", \w+\.([\w.]*\w)|\] = \w+\.(\w+);', start[2])
+        listed = {one or other for one, other in listed}
+        if kind is None or not listed:
+            continue
+        for field, of in structs[kind]:
+            whole = {f"{field}.{part}" for part, _ in structs.get(of, [])}
+            if of.endswith("*") or field in listed or (whole and whole <= listed):
+                continue
+            yield text.count("\n", 0, start.start()) + 1, f"the list of {kind} lacks {field}"
+
+
+def check_fields(name, text):
+    """What compares, hashes or writes products goes through the one list of their fields."""
+    if not name.startswith(PRODUCT_CODE):
+        return
+    if name == FIELDS:
+        yield from check_listed(text)
+    text = strip(text)
+    again = "lists the fields of products again: for_each_field is the list"
+    own = re.compile(rf"operator *(?:[=!]=|<=?>?) *\([^)]*\b(?:{PRODUCTS})\b[^)]*\)(?!\s*= default)"
+                     rf"|\bhash<(?:{PRODUCTS})\b")
+    if name != FIELDS:
+        own = re.compile(own.pattern + r"|void for_each_field\w*\(")
+    for found in own.finditer(text):
+        yield text.count("\n", 0, found.start()) + 1, again
+    at = 0
+    for function in re.split(r"(?<=\n)(?=\})", text):
+        forms = {}
+        for piece in re.split(r"&&|\|\||<<|[;,{}]", function) if name != FIELDS else ():
+            fields = set(SCALARS.findall(piece))
+            if len(fields) == 1:
+                forms.setdefault(re.sub(r"\s+", "", SCALARS.sub("", piece)), set()).update(fields)
+        at += function.count("\n")
+        if max(map(len, forms.values()), default=0) > 4:
+            yield at, again
 
 
 def check_dates(name, text):
@@ -234,6 +297,7 @@ RULES = {
     "length": (check_length, CODE),
     "bits": (check_bits, CPP),
     "families": (check_families, CPP),
+    "fields": (check_fields, CPP),
     "dates": (check_dates, (".md",)),
     "unfinished": (check_unfinished, TEXT),
     "docstring": (check_docstring, CPP),
@@ -266,6 +330,29 @@ CASES = [
     ("families", "cli/a.cpp", "if (plan.family() != hopper) f();\n", True),
     ("families", "warpwright/plan/a.cpp", "if (family == nullptr) f();\n", False),
     ("families", "warpwright/plan/a.cpp", "// if (family == Family::hopper)\n", False),
+    ("fields", FIELDS, "struct E {\n  int x = 0;\n  bool y = {};\n};\nstruct Product {\n  E e;\n"
+     "  int k = 1;  ///< of K\n  const void* p = nullptr;\n};\n"
+     'void for_each_field_of(const Visit& visit, Products&... p) {\n  visit("x", p.e.x...);\n'
+     '  visit("y", p.e.y...);\n  visit("k", p.k...);\n}\n', False),
+    ("fields", FIELDS, "struct Groups : Base {\n  int x = 0;\n  int y = 0;\n};\n"
+     'void for_each_field(const Groups& g, const Visit& visit) {\n  visit("x", g.x);\n}\n', True),
+    ("fields", FIELDS, "struct E {\n  int x = 0;\n  int y = 0;\n};\nstruct Product {\n  E e;\n};\n"
+     'void for_each_field_of(const Visit& visit, Products&... p) {\n  visit("x", p.e.x...);\n}\n',
+     True),
+    ("fields", "warpwright/plan/a.h",
+     "bool operator==(const GemmProblem& x, const GemmProblem& y) {\n", True),
+    ("fields", FIELDS,
+     "friend constexpr bool operator==(const Groups&, const Groups&) = default;\n", False),
+    ("fields", "cli/a.cpp", "template <>\nstruct std::hash<GemmProblem> {\n", True),
+    ("fields", "warpwright/a.cpp", "void for_each_field(const Groups& g, const Visit& visit) {\n",
+     True),
+    ("fields", "warpwright/a.cpp", "bool same(const P& x, const P& y) {\n  return x.a == y.a && "
+     "x.alpha == y.alpha &&\n         x.beta == y.beta && x.scaling == y.scaling && x.groups == "
+     "y.groups &&\n         x.epilogue == y.epilogue;\n}\n", True),
+    ("fields", "bench/a.cpp", "int f(const P& p) {\n  add(p.alpha);\n  add(p.beta);\n"
+     "  add(p.scaling);\n  add(p.packed);\n  add(p.accumulation);\n}\n", True),
+    ("fields", "bench/a.cpp", "int f(P p) {\n  p.alpha = 1;\n  g(p.beta);\n  if (p.groups) h();\n"
+     "  p.scaling = Scaling::none;\n  return p.packed ? p.epilogue : p.accumulation;\n}\n", False),
     ("dates", "docs/a.md", "Measured on 2026-11-23: 3 us.\n", True),
     ("dates", "docs/a.md", "See [the log](log/a.md#of-2026-11-23).\n", False),
     ("dates", "docs/log/a.md", "Measured on 2026-11-23: 3 us.\n", False),
@@ -297,6 +384,8 @@ CASES = [
     ("machine", "warpwright/isa/a.h", "int i = threadIdx.x;\n", False),
     ("length", "warpwright/kernel/a.h", "\n" * 451, True),
     ("length", "warpwright/kernel/a.h", "\n" * 450, False),
+    ("length", "warpwright/plan/product/a.cpp", "\n" * 351, True),
+    ("length", "warpwright/plan/product/a.cpp", "\n" * 350, False),
     ("length", "tests/a.cpp", "/" * (MAX_COLUMNS + 1), True),
     ("length", "tests/a.cpp", "/" * MAX_COLUMNS, False),
     ("switches", "warpwright/kernel/hopper/table.h", "#ifdef __CUDA_ARCH__\n#endif\n", True),

@@ -1,7 +1,10 @@
 #include "warpwright/model/mutation.h"
 
 #include <algorithm>
-#include <cstring>
+#include <array>
+#include <functional>
+#include <initializer_list>
+#include <iterator>
 #include <map>
 #include <tuple>
 
@@ -19,104 +22,116 @@ bool is_wait(SyncKind kind) {
   return kind == SyncKind::mbarrier_wait || kind == SyncKind::mbarrier_try_wait;
 }
 
-// The ways to break one site. Those that would not change what a statement says are left out: a
-// relaxed arrival cannot be weakened, a statement of one warp not moved to another.
-std::vector<Kind> ways(const SyncSite& s) {
-  std::vector<Kind> all{Kind::drop};
-  const auto add = [&](std::initializer_list<Kind> more) { all.insert(all.end(), more); };
-  switch (s.kind) {
-    case SyncKind::mbarrier_init:
-      add({Kind::drop_first, Kind::count_up, Kind::count_down, Kind::repeat, Kind::other_lane});
-      break;
-    case SyncKind::mbarrier_expect:
-      add({Kind::drop_first, Kind::bytes_up, Kind::bytes_down, Kind::bytes_first, Kind::repeat});
-      break;
-    case SyncKind::mbarrier_arrive:
-      add({Kind::drop_first, Kind::repeat, Kind::repeat_first});
-      if (s.cluster_scope) add({Kind::weaken});
-      if (s.warps > 1) add({s.warpgroups > 1 ? Kind::other_warpgroup : Kind::stranger});
-      break;
-    case SyncKind::mbarrier_wait:
-    case SyncKind::mbarrier_try_wait:
-      add({Kind::drop_first, Kind::flip_parity, Kind::flip_first});
-      if (s.cluster_scope) add({Kind::weaken});
-      if (s.threads > s.warps) add({Kind::lane_zero});
-      break;
-    case SyncKind::fence_mbarrier_init:
-      add({Kind::other_lane});
-      break;
-    case SyncKind::fence_proxy_async:
-      add({s.threads > s.warps ? Kind::lane_zero : Kind::other_lane});
-      break;
-    case SyncKind::multicast:
-      add({Kind::clear_low, Kind::clear_high});
-      break;
-    case SyncKind::bulk_commit:
-      add({Kind::drop_first, Kind::other_lane});
-      break;
-    case SyncKind::copy_commit:
-      add({Kind::drop_first});  // a group more makes waits stricter
-      break;
-    case SyncKind::copy_wait:
-      add({Kind::drop_first, Kind::wait_more});
-      break;
-    case SyncKind::bulk_wait:
-    case SyncKind::wgmma_wait:
-      add({Kind::wait_more});
-      if ((s.value & SyncSite::registers) != 0) add({Kind::no_registers});
-      break;
-    case SyncKind::named_barrier:
-      add({Kind::count_up, Kind::count_down, Kind::no_wait});
-      break;
-    case SyncKind::cluster_arrive:
-      if (s.cluster_scope) add({Kind::weaken});
-      break;
-    case SyncKind::umma_commit_mask:
-      add({Kind::clear_low, Kind::clear_high});
-      [[fallthrough]];
-    case SyncKind::umma_commit:
-      add({Kind::drop_first, Kind::repeat, Kind::repeat_first, Kind::other_lane});
-      break;
-    case SyncKind::tensor_fence_before:
-    case SyncKind::tensor_fence_after:
-      add({s.threads > s.warps ? Kind::lane_zero : Kind::other_lane});
-      break;
-    case SyncKind::draw:
-      add({Kind::count_up, Kind::repeat, Kind::repeat_first});
-      break;
-    case SyncKind::store_async:
-    case SyncKind::try_cancel:
-      add({Kind::drop_first, Kind::repeat, Kind::repeat_first});
-      break;
-    case SyncKind::tmem_wait_load:
-    case SyncKind::tmem_wait_store:
-      add({Kind::drop_first});
-      if ((s.value & SyncSite::registers) != 0) add({Kind::no_registers});
-      break;
-    case SyncKind::map_release:
-      add({Kind::weaken});
-      break;
-    case SyncKind::map_acquire:
-      if (s.threads == s.warps) add({Kind::other_lane});
-      break;
-    case SyncKind::grid_wait:
-      if (s.threads > s.warps) add({Kind::lane_zero});
-      break;
-    case SyncKind::flag_clear:
-      add({Kind::drop_first});
-      break;
-    case SyncKind::map_replace:
-    case SyncKind::tmem_alloc:
-    case SyncKind::tmem_dealloc:
-    case SyncKind::tmem_relinquish:
-    case SyncKind::cluster_wait:
-    case SyncKind::wgmma_fence:
-    case SyncKind::wgmma_commit:
-    case SyncKind::warp_sync:
-    case SyncKind::flag_set:
-    case SyncKind::flag_wait:
-      break;
+// What there is to say of a kind of statement.
+struct Statement {
+  SyncKind kind;
+  std::string_view name;
+  // How each of its sites is broken, beside being dropped,
+  std::initializer_list<Kind> always = {};
+  // and those of its sites alone at which that changes what the statement says.
+  std::initializer_list<Kind> where_it_matters = {};
+};
+
+// In the order of SyncKind, all of them.
+constexpr std::array<Statement, static_cast<std::size_t>(SyncKind::map_acquire) + 1> statements{{
+    {SyncKind::mbarrier_init,
+     "mbarrier.init",
+     {Kind::drop_first, Kind::count_up, Kind::count_down, Kind::repeat, Kind::other_lane}},
+    {SyncKind::mbarrier_expect,
+     "mbarrier.expect_tx",
+     {Kind::drop_first, Kind::bytes_up, Kind::bytes_down, Kind::bytes_first, Kind::repeat}},
+    {SyncKind::mbarrier_arrive,
+     "mbarrier.arrive",
+     {Kind::drop_first, Kind::repeat, Kind::repeat_first},
+     {Kind::weaken, Kind::other_warpgroup, Kind::stranger}},
+    {SyncKind::mbarrier_wait,
+     "mbarrier wait",
+     {Kind::drop_first, Kind::flip_parity, Kind::flip_first},
+     {Kind::weaken, Kind::lane_zero}},
+    {SyncKind::mbarrier_try_wait,
+     "mbarrier.try_wait",
+     {Kind::drop_first, Kind::flip_parity, Kind::flip_first},
+     {Kind::weaken, Kind::lane_zero}},
+    {SyncKind::fence_mbarrier_init, "fence.mbarrier_init", {Kind::other_lane}},
+    {SyncKind::fence_proxy_async, "fence.proxy.async", {}, {Kind::lane_zero, Kind::other_lane}},
+    {SyncKind::multicast, "multicast mask", {Kind::clear_low, Kind::clear_high}},
+    {SyncKind::bulk_commit, "bulk commit_group", {Kind::drop_first, Kind::other_lane}},
+    {SyncKind::bulk_wait, "bulk wait_group", {Kind::wait_more}, {Kind::no_registers}},
+    // A group more makes waits stricter.
+    {SyncKind::copy_commit, "cp.async.commit_group", {Kind::drop_first}},
+    {SyncKind::copy_wait, "cp.async.wait_group", {Kind::drop_first, Kind::wait_more}},
+    {SyncKind::wgmma_fence, "wgmma.fence"},
+    {SyncKind::wgmma_commit, "wgmma.commit_group"},
+    {SyncKind::wgmma_wait, "wgmma.wait_group", {Kind::wait_more}, {Kind::no_registers}},
+    {SyncKind::named_barrier, "named barrier", {Kind::count_up, Kind::count_down, Kind::no_wait}},
+    {SyncKind::cluster_arrive, "cluster arrive", {}, {Kind::weaken}},
+    {SyncKind::cluster_wait, "cluster wait"},
+    {SyncKind::warp_sync, "syncwarp"},
+    {SyncKind::tmem_alloc, "tcgen05.alloc"},
+    {SyncKind::tmem_dealloc, "tcgen05.dealloc"},
+    {SyncKind::tmem_relinquish, "tcgen05.relinquish_alloc_permit"},
+    {SyncKind::umma_commit,
+     "tcgen05.commit",
+     {Kind::drop_first, Kind::repeat, Kind::repeat_first, Kind::other_lane}},
+    {SyncKind::umma_commit_mask,
+     "tcgen05.commit multicast",
+     {Kind::clear_low, Kind::clear_high, Kind::drop_first, Kind::repeat, Kind::repeat_first,
+      Kind::other_lane}},
+    {SyncKind::tensor_fence_before,
+     "tcgen05.fence::before_thread_sync",
+     {},
+     {Kind::lane_zero, Kind::other_lane}},
+    {SyncKind::tensor_fence_after,
+     "tcgen05.fence::after_thread_sync",
+     {},
+     {Kind::lane_zero, Kind::other_lane}},
+    {SyncKind::tmem_wait_load, "tcgen05.wait::ld", {Kind::drop_first}, {Kind::no_registers}},
+    {SyncKind::tmem_wait_store, "tcgen05.wait::st", {Kind::drop_first}, {Kind::no_registers}},
+    {SyncKind::try_cancel, "try_cancel", {Kind::drop_first, Kind::repeat, Kind::repeat_first}},
+    {SyncKind::draw, "draw", {Kind::count_up, Kind::repeat, Kind::repeat_first}},
+    {SyncKind::store_async, "st.async", {Kind::drop_first, Kind::repeat, Kind::repeat_first}},
+    {SyncKind::grid_wait, "griddepcontrol.wait", {}, {Kind::lane_zero}},
+    {SyncKind::flag_set, "flag set"},
+    {SyncKind::flag_wait, "flag wait"},
+    {SyncKind::flag_clear, "flag clear", {Kind::drop_first}},
+    {SyncKind::map_replace, "tensormap.replace"},
+    {SyncKind::map_release, "tensormap.cp_fenceproxy", {Kind::weaken}},
+    {SyncKind::map_acquire, "fence.proxy.tensormap", {}, {Kind::other_lane}},
+}};
+static_assert(std::ranges::adjacent_find(statements, std::greater_equal{}, &Statement::kind) ==
+              statements.end());
+
+const Statement& statement_of(SyncKind kind) {
+  return statements.at(static_cast<std::size_t>(kind));
+}
+
+// A relaxed arrival cannot be weakened, a statement of one warp not moved to another.
+bool matters(Kind kind, const SyncSite& s) {
+  switch (kind) {
+    case Kind::weaken:
+      return s.cluster_scope;
+    case Kind::other_warpgroup:
+      return s.warps > 1 && s.warpgroups > 1;
+    case Kind::stranger:
+      return s.warps > 1 && s.warpgroups <= 1;
+    case Kind::lane_zero:
+      return s.threads > s.warps;
+    case Kind::other_lane:
+      return s.threads <= s.warps;
+    case Kind::no_registers:
+      return (s.value & SyncSite::registers) != 0;
+    default:
+      return true;
   }
+}
+
+// The ways to break one site.
+std::vector<Kind> ways(const SyncSite& s) {
+  const Statement& statement = statement_of(s.kind);
+  std::vector<Kind> all{Kind::drop};
+  all.insert(all.end(), statement.always);
+  std::ranges::copy_if(statement.where_it_matters, std::back_inserter(all),
+                       [&](Kind kind) { return matters(kind, s); });
   return all;
 }
 
@@ -135,85 +150,7 @@ std::string place(SyncKind kind, const std::string& barrier, const std::string& 
 }  // namespace
 
 std::string_view name(SyncKind kind) {
-  switch (kind) {
-    case SyncKind::mbarrier_init:
-      return "mbarrier.init";
-    case SyncKind::mbarrier_expect:
-      return "mbarrier.expect_tx";
-    case SyncKind::mbarrier_arrive:
-      return "mbarrier.arrive";
-    case SyncKind::mbarrier_wait:
-      return "mbarrier wait";
-    case SyncKind::mbarrier_try_wait:
-      return "mbarrier.try_wait";
-    case SyncKind::fence_mbarrier_init:
-      return "fence.mbarrier_init";
-    case SyncKind::fence_proxy_async:
-      return "fence.proxy.async";
-    case SyncKind::multicast:
-      return "multicast mask";
-    case SyncKind::bulk_commit:
-      return "bulk commit_group";
-    case SyncKind::bulk_wait:
-      return "bulk wait_group";
-    case SyncKind::copy_commit:
-      return "cp.async.commit_group";
-    case SyncKind::copy_wait:
-      return "cp.async.wait_group";
-    case SyncKind::wgmma_fence:
-      return "wgmma.fence";
-    case SyncKind::wgmma_commit:
-      return "wgmma.commit_group";
-    case SyncKind::wgmma_wait:
-      return "wgmma.wait_group";
-    case SyncKind::named_barrier:
-      return "named barrier";
-    case SyncKind::cluster_arrive:
-      return "cluster arrive";
-    case SyncKind::cluster_wait:
-      return "cluster wait";
-    case SyncKind::warp_sync:
-      return "syncwarp";
-    case SyncKind::tmem_alloc:
-      return "tcgen05.alloc";
-    case SyncKind::tmem_dealloc:
-      return "tcgen05.dealloc";
-    case SyncKind::tmem_relinquish:
-      return "tcgen05.relinquish_alloc_permit";
-    case SyncKind::umma_commit:
-      return "tcgen05.commit";
-    case SyncKind::umma_commit_mask:
-      return "tcgen05.commit multicast";
-    case SyncKind::tensor_fence_before:
-      return "tcgen05.fence::before_thread_sync";
-    case SyncKind::tensor_fence_after:
-      return "tcgen05.fence::after_thread_sync";
-    case SyncKind::tmem_wait_load:
-      return "tcgen05.wait::ld";
-    case SyncKind::tmem_wait_store:
-      return "tcgen05.wait::st";
-    case SyncKind::try_cancel:
-      return "try_cancel";
-    case SyncKind::draw:
-      return "draw";
-    case SyncKind::store_async:
-      return "st.async";
-    case SyncKind::grid_wait:
-      return "griddepcontrol.wait";
-    case SyncKind::flag_clear:
-      return "flag clear";
-    case SyncKind::flag_set:
-      return "flag set";
-    case SyncKind::flag_wait:
-      return "flag wait";
-    case SyncKind::map_replace:
-      return "tensormap.replace";
-    case SyncKind::map_release:
-      return "tensormap.cp_fenceproxy";
-    case SyncKind::map_acquire:
-      return "fence.proxy.tensormap";
-  }
-  return "";
+  return statement_of(kind).name;
 }
 
 std::string_view Mutation::how() const {

@@ -458,6 +458,12 @@ class Machine {
   void prove(Copy& copy);
   /// Moves a copy to its next instant; true when it is done.
   bool advance(Copy& copy);
+  /// The instants: a copy reads its source, writes its destination, and says that it is over.
+  void read_global(Copy& load);
+  void write_shared(Copy& load);
+  void read_shared(Copy& store);
+  void write_global(const Copy& store);
+  void end_copy(Copy& copy);
   void mark(Copy& copy, int change);
   /// Until some store of the grid reaches its next instant; the caller looks again.
   void block_for_bulk(Site site);
@@ -573,8 +579,12 @@ class Machine {
   void end_grids();
   void make_ready(Thread& thread);
   void start_clock(Cta& cta);
+  /// Lets something happen, and says whether to go on before the residents are looked at again.
+  bool step();
   bool step_timed();
   bool step_starving();
+  void run_to_the_end();
+  Report take_report();
   [[nodiscard]] bool held_back(const Cta& cta) const;
   [[nodiscard]] bool held_back(const Thread& thread) const;
   [[nodiscard]] std::string wait_name(const Wait& wait) const;
@@ -594,6 +604,7 @@ class Machine {
   bool moved_ = false;  // a mutant acts for another lane: it must not yield in its place
   std::vector<Finding> findings_;
   bool stopped_ = false;
+  bool interrupted_ = false;
 
   std::vector<std::unique_ptr<Cluster>> clusters_;  // resident
   std::deque<Thread*> ready_;

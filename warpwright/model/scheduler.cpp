@@ -637,75 +637,54 @@ int Machine::free_slot(const GridRun& grid) const {
   return -1;
 }
 
-Report Machine::run() {
-  // Some seeds leave copies in flight for long, some hardly at all.
-  constexpr int lazy_to_brisk[] = {1, 5, 20};
-  landing_percent_ = lazy_to_brisk[options_.seed % 3];
-  Machine* outer = std::exchange(running, this);
-  std::optional<Guard> guard;
-  if (std::any_of(allocations_.begin(), allocations_.end(),
-                  [](const Allocation& a) { return a.memory != nullptr; })) {
-    guard_ = &guard.emplace(allocations_);
+bool Machine::step() {
+  if (timed()) return !look_again_ && step_timed();
+  if (options_.mode == Mode::starve) return !look_again_ && step_starving();
+  if (options_.mode == Mode::random && in_flight() && chance(landing_percent_)) {
+    advance_one();
+    return true;
   }
-  bool interrupted = false;
-  try {
-    while (!stopped_) {
-      if (interruptible != nullptr && interruptible->is_interrupted()) {
-        interrupted = stopped_ = true;
-        break;
-      }
-      std::erase_if(clusters_, [&](const auto& c) { return c->live_threads == 0 && !in_use(*c); });
-      end_grids();
-      launch_what_fits();
-      if (ready_.empty() && starving_.empty() && pollers_.empty() && due_threads_.empty() &&
-          !in_flight()) {
-        if (clusters_.empty()) break;
-        report_deadlock();
-        stopped_ = true;
-      }
-      // A batch of steps before the residents are looked at again.
-      look_again_ = false;
-      for (int step = 0; step < 4096 && !stopped_; ++step) {
-        if (timed()) {
-          if (look_again_ || !step_timed()) break;
-          continue;
-        }
-        if (options_.mode == Mode::starve) {
-          if (look_again_ || !step_starving()) break;
-          continue;
-        }
-        if (options_.mode == Mode::random && in_flight() && chance(landing_percent_)) {
-          advance_one();
-          continue;
-        }
-        if (ready_.empty()) {
-          const bool moved = advance_one();
-          if (!moved && pollers_.empty()) break;
-          wake_all(pollers_);  // something may have changed; if not, they count it
-          continue;
-        }
-        Thread* next = ready_.front();
-        if (options_.mode == Mode::random) {
-          std::swap(ready_.front(), ready_[pick(ready_.size())]);
-          next = ready_.front();
-          if (options_.only) note(who(*next) + " goes first");
-        }
-        ready_.pop_front();
-        resume(*next);
-      }
+  if (ready_.empty()) {
+    const bool moved = advance_one();
+    if (!moved && pollers_.empty()) return false;
+    wake_all(pollers_);  // something may have changed; if not, they count it
+    return true;
+  }
+  Thread* next = ready_.front();
+  if (options_.mode == Mode::random) {
+    std::swap(ready_.front(), ready_[pick(ready_.size())]);
+    next = ready_.front();
+    if (options_.only) note(who(*next) + " goes first");
+  }
+  ready_.pop_front();
+  resume(*next);
+  return true;
+}
+
+void Machine::run_to_the_end() {
+  while (!stopped_) {
+    if (interruptible != nullptr && interruptible->is_interrupted()) {
+      interrupted_ = stopped_ = true;
+      return;
     }
-  } catch (const Stop&) {
-    stopped_ = true;  // a copy hit a fatal finding outside any thread
-  }
-  for (const auto& cluster : clusters_) {
-    for (const auto& cta : cluster->ctas) {
-      for (const auto& thread : cta->threads) thread->fiber.cancel();
+    std::erase_if(clusters_, [&](const auto& c) { return c->live_threads == 0 && !in_use(*c); });
+    end_grids();
+    launch_what_fits();
+    if (ready_.empty() && starving_.empty() && pollers_.empty() && due_threads_.empty() &&
+        !in_flight()) {
+      if (clusters_.empty()) return;
+      report_deadlock();
+      stopped_ = true;
+    }
+    // A batch of steps before the residents are looked at again.
+    look_again_ = false;
+    for (int i = 0; i < 4096 && !stopped_; ++i) {
+      if (!step()) break;
     }
   }
-  guard_ = nullptr;
-  if (!stopped_) maps_at_end();
-  running = outer;
-  if (interrupted) throw Interrupted();
+}
+
+Report Machine::take_report() {
   Report report;
   report.findings = std::move(findings_);
   std::stable_sort(report.findings.begin(), report.findings.end(),
@@ -723,6 +702,33 @@ Report Machine::run() {
     if (!timed()) options_.trace->clock = "scheduler steps";
   }
   return report;
+}
+
+Report Machine::run() {
+  // Some seeds leave copies in flight for long, some hardly at all.
+  constexpr int lazy_to_brisk[] = {1, 5, 20};
+  landing_percent_ = lazy_to_brisk[options_.seed % 3];
+  Machine* outer = std::exchange(running, this);
+  std::optional<Guard> guard;
+  if (std::any_of(allocations_.begin(), allocations_.end(),
+                  [](const Allocation& a) { return a.memory != nullptr; })) {
+    guard_ = &guard.emplace(allocations_);
+  }
+  try {
+    run_to_the_end();
+  } catch (const Stop&) {
+    stopped_ = true;  // a copy hit a fatal finding outside any thread
+  }
+  for (const auto& cluster : clusters_) {
+    for (const auto& cta : cluster->ctas) {
+      for (const auto& thread : cta->threads) thread->fiber.cancel();
+    }
+  }
+  guard_ = nullptr;
+  if (!stopped_) maps_at_end();
+  running = outer;
+  if (interrupted_) throw Interrupted();
+  return take_report();
 }
 
 std::string Machine::barrier_text(const Cta& cta, const MBarrier& bar) const {

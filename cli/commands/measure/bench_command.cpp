@@ -53,31 +53,78 @@ BenchRun run_of(const BenchOptions& o, const DeviceFacts& facts) {
   return run;
 }
 
+// What is measured, and how.
+struct BenchJob {
+  std::vector<ProductKind> kinds;
+  std::size_t in_a_row = 1;  // kinds of one row; the next ones have a section of their own
+  std::vector<Shape> shapes;
+  std::optional<int> limit;  // plans of a product
+  PlanChoices choices;
+  bench::TimeOptions how;
+  int device = 0;
+  DeviceFacts facts;
+
+  [[nodiscard]] std::size_t rows() const { return kinds.size() / in_a_row * shapes.size(); }
+};
+
+std::vector<ProductKind> wanted_kinds(const BenchOptions& o) {
+  if (o.kind == BenchKind::grouped) return parse_kinds(o.types.dtype);
+  if (o.kind == BenchKind::w4a8) {
+    return w4a8_kinds(o.group, o.encoding == "sm" ? Int4Encoding::sm : Int4Encoding::ex);
+  }
+  return {{"", parse_types(o.types)}};
+}
+
+// Refuses what the options do not say or what cannot be written later.
+BenchJob job_of(const BenchOptions& o) {
+  BenchJob job;
+  job.kinds = wanted_kinds(o);
+  if (o.kind == BenchKind::w4a8) job.in_a_row = job.kinds.size();
+  job.shapes = wanted_shapes(o, job.kinds.front().second);
+  job.limit = parse_configs(o.configs);
+  job.choices = measured_choices(o);
+  if (!o.kernel.empty()) job.choices.kernel = o.kernel;
+  job.choices.batch_invariant = o.batch_invariant;
+  job.how = time_options(o);
+  job.how.dependent = o.dependent;
+  if (o.wants_json && o.json.empty() && o.markdown) {
+    throw InputError(
+        "--json and --markdown both print on stdout: leave one out, or give --json a FILE.");
+  }
+  if (!o.json.empty()) {
+    check_ending("--json", o.json, {".json"});
+    check_output_file("The JSON", o.json);
+  }
+  job.device = measured_device(o, "bench");
+  job.facts = facts_of(job.device, o.gpcs);
+  return job;
+}
+
 // Times the row, a product of the first kind beside those of the others, or says in it why not.
-void measure(BenchRow& row, std::span<const ProductKind> kinds, const PlanChoices& choices,
-             std::optional<int> limit, bench::TimeOptions how, int index,
-             const DeviceFacts& facts) {
+void measure(BenchRow& row, std::span<const ProductKind> kinds, const BenchJob& job) {
   const auto lengths = lengths_of(row.shape);
   if (!lengths) {
     row.refusal = lengths.reason();
     return;
   }
   row.lengths = *lengths;
-  const auto plans =
-      bench_plans(problem_of(kinds.front().second, row.shape, row.lengths), facts, choices, limit);
+  const auto plans = bench_plans(problem_of(kinds.front().second, row.shape, row.lengths),
+                                 job.facts, job.choices, job.limit);
   if (!plans) {
     row.refusal = plans.reason();
     return;
   }
+  bench::TimeOptions how = job.how;
   how.lengths = row.lengths;
   for (const auto& [word, types] : kinds.subspan(1)) {
     // What this build has no kernel for is left out.
     PlanChoices same;
-    same.most_cluster_ctas = choices.most_cluster_ctas;
-    auto others = bench_plans(problem_of(types, row.shape, row.lengths), facts, same, limit);
+    same.most_cluster_ctas = job.choices.most_cluster_ctas;
+    auto others =
+        bench_plans(problem_of(types, row.shape, row.lengths), job.facts, same, job.limit);
     if (others) how.beside.push_back(std::move(*others));
   }
-  const auto times = time_product(*plans, index, how);
+  const auto times = time_product(*plans, job.device, how);
   if (times) {
     row.times = *times;
   } else {
@@ -92,26 +139,27 @@ int mark_of(std::int64_t row) {
 
 // Under ncu: the product of every row is launched once by each side. What cannot be launched is
 // passed over here: the row says why.
-int launch_under_ncu(std::span<const ProductKind> kinds, std::size_t in_a_row,
-                     const std::vector<Shape>& shapes, const PlanChoices& choices,
-                     bench::TimeOptions how, int index, const DeviceFacts& facts) {
+int launch_under_ncu(const BenchJob& job) {
   std::int64_t row = 0;
-  for (std::size_t first = 0; first < kinds.size(); first += in_a_row) {
-    for (const Shape& shape : shapes) {
+  bench::TimeOptions how = job.how;
+  for (std::size_t first = 0; first < job.kinds.size(); first += job.in_a_row) {
+    for (const Shape& shape : job.shapes) {
       const int mark = mark_of(row++);
       const auto lengths = lengths_of(shape);
       if (!lengths) continue;
-      const auto plans =
-          bench_plans(problem_of(kinds[first].second, shape, *lengths), facts, choices, 1);
+      const auto plans = bench_plans(problem_of(job.kinds[first].second, shape, *lengths),
+                                     job.facts, job.choices, 1);
       how.lengths = *lengths;
-      if (plans && !plans->empty()) profile_product(plans->front(), index, mark, how);
+      if (plans && !plans->empty()) profile_product(plans->front(), job.device, mark, how);
     }
   }
   return 0;
 }
 
+using Counts = std::map<int, bench::Counters>;  // by mark
+
 // Runs this command under ncu where counters are asked for; what keeps them away is said.
-std::map<int, bench::Counters> count(const BenchOptions& o, BenchRun& run, std::ostream& err) {
+Counts count(const BenchOptions& o, BenchRun& run, std::ostream& err) {
   if (!o.counters) return {};
   std::vector<std::string> arguments = o.arguments;
   arguments.emplace_back("--under-ncu");
@@ -125,70 +173,34 @@ std::map<int, bench::Counters> count(const BenchOptions& o, BenchRun& run, std::
   return log.counts;
 }
 
-int run_bench(const BenchOptions& o, std::ostream& out, std::ostream& err) {
-  std::vector<ProductKind> kinds;
-  if (o.kind == BenchKind::grouped) {
-    kinds = parse_kinds(o.types.dtype);
-  } else if (o.kind == BenchKind::w4a8) {
-    kinds = w4a8_kinds(o.group, o.encoding == "sm" ? Int4Encoding::sm : Int4Encoding::ex);
-  } else {
-    kinds.emplace_back("", parse_types(o.types));
-  }
-  // All kinds in a row, or a section for each.
-  const std::size_t in_a_row = o.kind == BenchKind::w4a8 ? kinds.size() : 1;
-  const std::vector<Shape> shapes = wanted_shapes(o, kinds.front().second);
-  const std::optional<int> limit = parse_configs(o.configs);
-  PlanChoices choices = measured_choices(o);
-  if (!o.kernel.empty()) choices.kernel = o.kernel;
-  choices.batch_invariant = o.batch_invariant;
-  bench::TimeOptions how = time_options(o);
-  how.dependent = o.dependent;
-  if (o.wants_json && o.json.empty() && o.markdown) {
-    throw InputError(
-        "--json and --markdown both print on stdout: leave one out, or give --json a FILE.");
-  }
-  if (!o.json.empty()) {
-    check_ending("--json", o.json, {".json"});
-    check_output_file("The JSON", o.json);
-  }
-  const int device = measured_device(o, "bench");
-  const DeviceFacts facts = facts_of(device, o.gpcs);
-  if (o.under_ncu) {
-    return launch_under_ncu(kinds, in_a_row, shapes, choices, how, device, facts);
-  }
-  const std::size_t all = kinds.size() / in_a_row * shapes.size();
-  const bool grouped = o.kind == BenchKind::grouped;
-  const std::string what = grouped ? "product" : "shape";
-  err << "bench: " << all << (grouped ? " grouped " : " ") << what << (all == 1 ? "" : "s")
-      << ", seed " << o.seed << ".\n";
-
-  BenchRun run = run_of(o, facts);
-  const std::map<int, bench::Counters> counters = count(o, run, err);
+// Measures all rows into `run`, and prints each when it is there. Returns how many are missing.
+int measure_all(const BenchOptions& o, const BenchJob& job, const Counts& counts, BenchRun& run,
+                std::ostream& out, std::ostream& err) {
+  Progress progress(err, "bench", o.kind == BenchKind::grouped ? "products" : "shapes",
+                    static_cast<std::int64_t>(job.rows()));
   const auto counted = [&](int mark) -> std::optional<bench::Counters> {
-    const auto found = counters.find(mark);
-    if (found == counters.end()) return std::nullopt;
+    const auto found = counts.find(mark);
+    if (found == counts.end()) return std::nullopt;
     return found->second;
   };
-  const bool prints_json = o.wants_json && o.json.empty();
-  std::optional<Progress> progress;
-  progress.emplace(err, "bench", what + "s", static_cast<std::int64_t>(all));
+  const bool prints_rows = !o.markdown && !(o.wants_json && o.json.empty());
   const auto print = [&](const std::string& text) {
-    if (!o.markdown && !prints_json) progress->print(out, text);
+    if (prints_rows) progress.print(out, text);
   };
   std::int64_t done = 0;
   int missing = 0;
-  for (std::size_t first = 0; first < kinds.size(); first += in_a_row) {
-    const std::span<const ProductKind> of_row = std::span(kinds).subspan(first, in_a_row);
+  for (std::size_t first = 0; first < job.kinds.size(); first += job.in_a_row) {
+    const std::span<const ProductKind> of_row = std::span(job.kinds).subspan(first, job.in_a_row);
     const auto& [word, types] = of_row.front();
     run.sections.push_back(
         {word, o.kind == BenchKind::dense ? types_name(types) : operands_name(types), {}});
     BenchSection& section = run.sections.back();
     if (run.sections.size() == 1) print(table_title(run));
     print(table_heading(run, section));
-    for (const Shape& shape : shapes) {
+    for (const Shape& shape : job.shapes) {
       section.rows.push_back({shape, {}, {}, {}});
       BenchRow& row = section.rows.back();
-      measure(row, of_row, choices, limit, how, device, facts);
+      measure(row, of_row, job);
       if (row.times) {
         row.times->counted = counted(mark_of(done));
         row.times->first_counted = counted(mark_of(done) + 1);
@@ -198,12 +210,25 @@ int run_bench(const BenchOptions& o, std::ostream& out, std::ostream& err) {
       print(table_row(run, row));
       // After every shape, so that a run that is cut short leaves what it has.
       if (!o.json.empty()) replace_file(o.json, json(run));
-      progress->update(++done);
+      progress.update(++done);
     }
     print(table_summary(run, section));
   }
-  progress.reset();
-  if (prints_json) {
+  return missing;
+}
+
+int run_bench(const BenchOptions& o, std::ostream& out, std::ostream& err) {
+  const BenchJob job = job_of(o);
+  if (o.under_ncu) return launch_under_ncu(job);
+  const std::size_t all = job.rows();
+  const bool grouped = o.kind == BenchKind::grouped;
+  const std::string what = grouped ? "product" : "shape";
+  err << "bench: " << all << (grouped ? " grouped " : " ") << what << (all == 1 ? "" : "s")
+      << ", seed " << o.seed << ".\n";
+  BenchRun run = run_of(o, job.facts);
+  const Counts counts = count(o, run, err);
+  const int missing = measure_all(o, job, counts, run, out, err);
+  if (o.wants_json && o.json.empty()) {
     out << json(run);
   } else if (o.markdown) {
     out << markdown(run);

@@ -26,6 +26,10 @@ BoxShape box_shape(const TensorMapFields& map) {
   return box;
 }
 
+std::span<const int> coords_of(const Copy& copy) {
+  return std::span<const int>(copy.coords.data(), copy.map.rank);
+}
+
 // Calls visit(row, global address of the row's first element, first, count): elements
 // [first, first + count) of the row are inside the tensor; count is 0 when the row is outside.
 template <class Visit>
@@ -225,7 +229,7 @@ void Machine::prove(Copy& copy) {
   // are asked about once. One destination of a multicast load
   // stands for all of them: they read the same.
   bool asked = false;
-  for_each_row(copy.map, std::span<const int>(copy.coords.data(), copy.map.rank),
+  for_each_row(copy.map, coords_of(copy),
                [&](int, std::int64_t address, std::int64_t first, std::int64_t count) {
                  const auto at =
                      static_cast<std::uintptr_t>(address + first * copy.map.element_bytes);
@@ -241,89 +245,98 @@ void Machine::prove(Copy& copy) {
   }
 }
 
+void Machine::read_global(Copy& load) {
+  if (!load.data->empty()) return;  // another destination of the multicast read it
+  if (load.from == Copy::From::queue) {
+    const LaunchAnswer answer = cancel_next(*load.cta->grid);
+    const auto bytes = std::as_bytes(std::span(&answer, 1));
+    load.data->assign(bytes.begin(), bytes.end());
+    return;
+  }
+  const BoxShape box = box_shape(load.map);
+  load.data->assign(static_cast<std::size_t>(box.inner_bytes) * box.rows, std::byte{0});
+  for_each_row(load.map, coords_of(load),
+               [&](int row, std::int64_t address, std::int64_t first, std::int64_t count) {
+                 if (count == 0) return;
+                 const std::int64_t skip = first * load.map.element_bytes;
+                 const std::int64_t bytes = count * load.map.element_bytes;
+                 check_global(*load.cta->grid, static_cast<std::uintptr_t>(address + skip), bytes,
+                              false, load.what(), load.site);
+                 std::memcpy(load.data->data() + row * box.inner_bytes + skip,
+                             bytes_at(static_cast<std::uintptr_t>(address + skip)),
+                             static_cast<std::size_t>(bytes));
+               });
+}
+
+void Machine::write_shared(Copy& load) {
+  for_each_chunk(load, [&](int chunk, std::uint32_t at) {
+    std::memcpy(load.cta->shared.data() + at, load.data->data() + chunk, 16);
+  });
+  mark(load, -1);
+}
+
+void Machine::read_shared(Copy& store) {
+  const BoxShape box = box_shape(store.map);
+  store.data->resize(static_cast<std::size_t>(box.inner_bytes) * box.rows);
+  for_each_chunk(store, [&](int chunk, std::uint32_t at) {
+    std::memcpy(store.data->data() + chunk, store.cta->shared.data() + at, 16);
+  });
+  mark(store, -1);
+  --store.group->unread;
+  wake_all(bulk_waiters_);
+}
+
+void Machine::write_global(const Copy& store) {
+  const BoxShape box = box_shape(store.map);
+  const int size = store.map.element_bytes;
+  for_each_row(store.map, coords_of(store),
+               [&](int row, std::int64_t address, std::int64_t first, std::int64_t count) {
+                 if (count == 0) return;
+                 // What lies past the last column is dropped by whole 16-byte pieces, not by
+                 // elements, of a reduce-add too (probed on an H200): a piece that begins inside is
+                 // written whole.
+                 const std::int64_t end = (first + count) * size;
+                 const std::int64_t bytes =
+                     std::min<std::int64_t>((end + 15) / 16 * 16, box.inner_bytes) - first * size;
+                 const auto at = static_cast<std::uintptr_t>(address + first * size);
+                 check_global(*store.cta->grid, at, bytes, true, store.what(), store.site);
+                 std::byte* const to = bytes_at(at);
+                 const std::byte* const from =
+                     store.data->data() + row * box.inner_bytes + first * size;
+                 if (!store.reduce_add) {
+                   std::memcpy(to, from, static_cast<std::size_t>(bytes));
+                   return;
+                 }
+                 for (std::int64_t i = 0; i < bytes; i += size)
+                   add_element(to + i, from + i, store.map);
+               });
+}
+
+void Machine::end_copy(Copy& copy) {
+  if (copy.kind == Copy::Kind::load) {
+    MBarrier& bar = barrier_of(*copy.signals, copy.barrier, signal_text(copy).c_str(), copy.site);
+    if (order) order->signalled(copy, bar);
+    complete_tx(*copy.signals, bar, copy.bytes, copy.issuer);
+  } else {
+    --copy.group->unwritten;
+    wake_all(bulk_waiters_);
+  }
+}
+
 bool Machine::advance(Copy& copy) {
   ++progress_;
-  const BoxShape box = box_shape(copy.map);
-  const std::span<const int> coords(copy.coords.data(), copy.map.rank);
-  const auto load = copy.kind == Copy::Kind::load;
+  const bool load = copy.kind == Copy::Kind::load;
   switch (copy.stage) {
     case Copy::Stage::issued:
       copy.stage = Copy::Stage::read;
-      if (load) {
-        if (!copy.data->empty()) return false;  // another destination of the multicast read it
-        if (copy.from == Copy::From::queue) {
-          const LaunchAnswer answer = cancel_next(*copy.cta->grid);
-          const auto bytes = std::as_bytes(std::span(&answer, 1));
-          copy.data->assign(bytes.begin(), bytes.end());
-          return false;
-        }
-        copy.data->assign(static_cast<std::size_t>(box.inner_bytes) * box.rows, std::byte{0});
-        for_each_row(copy.map, coords,
-                     [&](int row, std::int64_t address, std::int64_t first, std::int64_t count) {
-                       if (count == 0) return;
-                       const std::int64_t skip = first * copy.map.element_bytes;
-                       const std::int64_t bytes = count * copy.map.element_bytes;
-                       check_global(*copy.cta->grid, static_cast<std::uintptr_t>(address + skip),
-                                    bytes, false, copy.what(), copy.site);
-                       std::memcpy(copy.data->data() + row * box.inner_bytes + skip,
-                                   bytes_at(static_cast<std::uintptr_t>(address + skip)),
-                                   static_cast<std::size_t>(bytes));
-                     });
-      } else {
-        copy.data->resize(static_cast<std::size_t>(box.inner_bytes) * box.rows);
-        for_each_chunk(copy, [&](int chunk, std::uint32_t at) {
-          std::memcpy(copy.data->data() + chunk, copy.cta->shared.data() + at, 16);
-        });
-        mark(copy, -1);
-        --copy.group->unread;
-        wake_all(bulk_waiters_);
-      }
+      load ? read_global(copy) : read_shared(copy);
       return false;
     case Copy::Stage::read:
       copy.stage = Copy::Stage::written;
-      if (load) {
-        for_each_chunk(copy, [&](int chunk, std::uint32_t at) {
-          std::memcpy(copy.cta->shared.data() + at, copy.data->data() + chunk, 16);
-        });
-        mark(copy, -1);
-      } else {
-        for_each_row(
-            copy.map, coords,
-            [&](int row, std::int64_t address, std::int64_t first, std::int64_t count) {
-              if (count == 0) return;
-              const int size = copy.map.element_bytes;
-              const std::byte* from = copy.data->data() + row * box.inner_bytes;
-              // What lies past the last column is dropped by whole 16-byte pieces, not
-              // by elements, of a reduce-add too (probed on an H200): a piece that
-              // begins inside is written whole.
-              const std::int64_t end = (first + count) * size;
-              const std::int64_t bytes =
-                  std::min<std::int64_t>((end + 15) / 16 * 16, box.inner_bytes) - first * size;
-              check_global(*copy.cta->grid, static_cast<std::uintptr_t>(address + first * size),
-                           bytes, true, copy.what(), copy.site);
-              std::byte* const to = bytes_at(static_cast<std::uintptr_t>(address + first * size));
-              from += first * size;
-              if (!copy.reduce_add) {
-                std::memcpy(to, from, static_cast<std::size_t>(bytes));
-                return;
-              }
-              for (std::int64_t i = 0; i < bytes; i += size) {
-                add_element(to + i, from + i, copy.map);
-              }
-            });
-      }
+      load ? write_shared(copy) : write_global(copy);
       return false;
     case Copy::Stage::written:
-      if (load) {
-        MBarrier& bar =
-            barrier_of(*copy.signals, copy.barrier, signal_text(copy).c_str(), copy.site);
-        if (order) order->signalled(copy, bar);
-        complete_tx(*copy.signals, bar, copy.bytes, copy.issuer);
-      } else {
-        --copy.group->unwritten;
-      }
-      if (!load) wake_all(bulk_waiters_);
-      return true;
+      end_copy(copy);
   }
   return true;
 }

@@ -228,6 +228,30 @@ class Order {
 
   void report(const Thread& t, const Actor& y, const Entry& x, bool x_write, Verdict verdict,
               std::uintptr_t at);
+  // Two accesses without an order: `t` makes the second, y; the first is x.
+  struct Pair {
+    const Thread& t;
+    const Actor& y;
+    const Entry& x;
+    bool x_write;
+    const Operation* op;  // that x is of; null: a thread's own access
+    std::uint32_t x_number;
+    std::uint32_t x_place;
+  };
+  // The bytes that both touch.
+  struct Touched {
+    std::string memory;
+    std::uint64_t begin;
+    int bytes;
+  };
+  [[nodiscard]] Touched touched(const Actor& y, const Entry& x, std::uintptr_t at) const;
+  /// What a finding says, and its code; false: nothing is to be said here.
+  bool explain(Finding& f, const Pair& pair, Verdict verdict) const;
+  void explain_proxy(Finding& f, const Pair& pair) const;
+  void explain_unfinished(Finding& f, const Pair& pair) const;
+  /// Of two loads that land in one place; false where they are none.
+  bool explain_landing(Finding& f, const Pair& pair) const;
+  void explain_race(Finding& f, const Pair& pair) const;
   /// What a finding about the use of a changed map says, and its code.
   static void explain_map(Finding& f, Verdict verdict);
   void report_tensor(const Thread& t, const Actor& y, const Entry& x, bool x_write, Verdict verdict,

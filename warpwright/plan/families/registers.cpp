@@ -1,28 +1,16 @@
-// The register family: the choice of a kernel, what it says of itself, and the grid of a launch.
+// The ways to run a kernel of the register family: what it serves, its grids, and their cost.
+#include "warpwright/plan/families/registers.h"
+
 #include <algorithm>
 #include <cmath>
-#include <limits>
-#include <numeric>
 #include <string>
 #include <utility>
 
-#include "warpwright/kernel/registers/facts.h"
-#include "warpwright/kernel/registers/params.h"
-#include "warpwright/kernel/stream_k_fixup.h"
-#include "warpwright/plan/families/bind.h"
-#include "warpwright/plan/families/kernels.h"
 #include "warpwright/plan/product/rules.h"
-#include "warpwright/plan/search/explain_text.h"
 
 namespace warpwright {
-namespace {
 
-using kernel::RegisterConfig;
-using kernel::Schedule;
-using kernel::TileSource;
-
-// What other families compute and these kernels do not.
-std::optional<Refusal> feature_fault(const GemmProblem& p, const DeviceFacts& device) {
+std::optional<Refusal> register_fault(const GemmProblem& p, const DeviceFacts& device) {
   const auto refused = [](const auto&... words) {
     return refuse(RefusalCode::unsupported, words...);
   };
@@ -91,31 +79,28 @@ std::optional<Refusal> feature_fault(const GemmProblem& p, const DeviceFacts& de
   return std::nullopt;
 }
 
-// Is it a kernel for that device? Kernels that are fed by plain loads run on later ones too, for
-// who names them.
-bool is_for(const RegisterConfig& c, const DeviceFacts& device, bool named) {
+bool register_runs(const kernel::RegisterConfig& c, const DeviceFacts& device, bool named) {
   return kernel::config_fault(c, device.architecture) == nullptr &&
          (named || c.feed != kernel::Feed::registers ||
           kernel::first_target(c) == device.architecture);
 }
 
-// Are the types its own, and whether the tensor core multiplies scales?
-bool multiplies(const RegisterConfig& c, const GemmProblem& p) {
+bool register_multiplies(const kernel::RegisterConfig& c, const GemmProblem& p) {
   return c.mma.a == p.a.dtype && c.mma.b == p.b.dtype && c.result == p.d.dtype &&
          is_block_scaled(c) == (p.scaling == Scaling::block_scaled);
 }
 
-// Tiles are split along K where the grid has more CTAs than there are tiles.
-bool is_split(const Plan& p) {
-  return p.tile_source == TileSource::static_persistent && p.ctas > tile::tile_count(p.raster);
+bool splits_tiles(const Plan& p) {
+  return p.tile_source == kernel::TileSource::static_persistent &&
+         p.ctas > tile::tile_count(p.raster);
 }
 
-// Predicted seconds of a candidate, at a nominal clock: rounds of tiles, or of parts of them, on an
-// SM that its CTAs share. Nobody measured these kernels but on an H200: the shares of the rate are
-// what shared memory leaves of it (four warps of 64 x 64 read 4 KB where they multiply 256 clocks,
-// those of 32 x 32 as many bytes in a quarter of that). Beside a producer warps do nothing but
-// multiply; and in turns one group stores while the other does.
-double cost(const Plan& p, const RegisterConfig& c) {
+// At a nominal clock: rounds of tiles, or of parts of them, on an SM that its CTAs share. Nobody
+// measured these kernels but on an H200: the shares of the rate are what shared memory leaves of it
+// (four warps of 64 x 64 read 4 KB where they multiply 256 clocks, those of 32 x 32 as many bytes
+// in a quarter of that). Beside a producer warps do nothing but multiply; and in turns one group
+// stores while the other does.
+double register_cost(const Plan& p, const kernel::RegisterConfig& c) {
   if (p.ctas == 0) return 0;
   const double tiles = tile::tile_count(p.raster);
   const double blocks = std::ceil(static_cast<double>(p.problem.k()) / c.tile_k);
@@ -127,18 +112,16 @@ double cost(const Plan& p, const RegisterConfig& c) {
   if (on_an_sm * threads(c) < 256) share *= 0.7;  // too few warps to hide what they wait for
   if (c.any_alignment) share *= 0.8;
   const double of_a_cta =
-      is_split(p) ? tiles * blocks / p.ctas : std::ceil(tiles / p.ctas) * blocks;
-  const double rounds = is_split(p) ? 1 : std::ceil(tiles / p.ctas);
+      splits_tiles(p) ? tiles * blocks / p.ctas : std::ceil(tiles / p.ctas) * blocks;
+  const double rounds = splits_tiles(p) ? 1 : std::ceil(tiles / p.ctas);
   const double store = c.tile_m * c.tile_n / (takes_turns(c) ? 128.0 : 32.0);
   const double clocks = on_an_sm * (of_a_cta * clocks_a_block / share + rounds * store) + 1500 +
-                        (is_split(p) ? 4000 + 2 * store * p.ctas / tiles : 0);
+                        (splits_tiles(p) ? 4000 + 2 * store * p.ctas / tiles : 0);
   return clocks / 1.7e9;
 }
 
-// Grids worth trying: with CLC a CTA a tile; whole tiles, and as many CTAs as give each
-// tile the same number of parts.
-std::vector<int> grids_of(const RegisterConfig& c, int tiles, int resident, std::int64_t blocks,
-                          const PlanChoices& choices) {
+std::vector<int> register_grids(const kernel::RegisterConfig& c, int tiles, int resident,
+                                std::int64_t blocks, const PlanChoices& choices) {
   if (tiles == 0) return {0};
   if (asks_for_tiles(c)) {
     return choices.ctas.value_or(tiles) == tiles ? std::vector<int>{tiles} : std::vector<int>{};
@@ -157,197 +140,6 @@ std::vector<int> grids_of(const RegisterConfig& c, int tiles, int resident, std:
     }
   }
   return grids;
-}
-
-class RegistersFamily final : public FamilyOf<RegisterConfig> {
- public:
-  [[nodiscard]] bool runs_on(int architecture) const override {
-    return architecture != 90 && kernel::is_register_target(architecture);
-  }
-  [[nodiscard]] bool can_run_on(int architecture) const override {
-    return kernel::is_register_target(architecture);
-  }
-  [[nodiscard]] bool uses_tma() const override { return false; }
-  [[nodiscard]] const char* whose() const override { return " of mma.sync"; }
-  [[nodiscard]] std::span<const atom::ClusterShape> clusters() const override {
-    static constexpr atom::ClusterShape one[] = {{1, 1}};
-    return one;
-  }
-  // Nobody has seen CLC of sm_120 at work: it is for who asks for it.
-  [[nodiscard]] std::optional<TileSource> usual_tiles() const override {
-    return TileSource::static_persistent;
-  }
-  [[nodiscard]] std::optional<Refusal> fault(const Plan& start) const override {
-    return feature_fault(start.problem, start.device);
-  }
-  [[nodiscard]] std::optional<Refusal> named_fault(const KernelFacts& kernel,
-                                                   const Ask& ask) const override {
-    const RegisterConfig& c = config_of(kernel);
-    const DeviceFacts& device = ask.start.device;
-    if (const char* const lacking = config_fault(c, device.architecture)) {
-      return refuse(RefusalCode::no_kernel, "the kernel ", kernel.name, " does not run on ",
-                    device.name, " (sm_", device.architecture, "): ", lacking,
-                    "; leave the kernel open, or name another");
-    }
-    if (!multiplies(c, ask.problem) || !has_producer(c)) return std::nullopt;
-    return problem_fault(ask.problem);
-  }
-  [[nodiscard]] bool serves(const KernelFacts& kernel, const Ask& ask,
-                            bool is_named) const override {
-    const RegisterConfig& c = config_of(kernel);
-    const bool reaches = has_producer(c) ? ask.by_copies : c.any_alignment || ask.aligned;
-    return reaches && is_for(c, ask.start.device, is_named) && multiplies(c, ask.problem);
-  }
-  void complete(Plan& plan, const KernelFacts& kernel, const Ask& ask,
-                std::vector<Candidate>& all) const override {
-    const RegisterConfig& c = config_of(kernel);
-    const GemmProblem& p = plan.problem;
-    const auto tiles_m = static_cast<int>((p.m() + c.tile_m - 1) / c.tile_m);
-    const auto tiles_n = static_cast<int>((p.n() + c.tile_n - 1) / c.tile_n);
-    if (std::int64_t{tiles_m} * tiles_n > max_extent / p.batch()) return;
-    const int resident = c.ctas_per_sm * resident_ctas(plan.device, 1);
-    if (has_producer(c) && c.buffers > 1) plan.c_path = result_path(p, false);
-    plan.raster = tile::make_raster(
-        tiles_m, tiles_n, {}, resident,
-        {.row = static_cast<double>(c.tile_m), .column = static_cast<double>(c.tile_n)});
-    plan.raster.batch = static_cast<int>(p.batch());
-    const std::int64_t blocks = p.reads_ab() ? (p.k() + c.tile_k - 1) / c.tile_k : 0;
-    const int tiles = tile::tile_count(plan.raster);
-    for (const int ctas : grids_of(c, tiles, resident, blocks, ask.choices)) {
-      plan.ctas = ctas;
-      plan.tile_source = c.tiles;
-      plan.flag_bytes = is_split(plan) ? kernel::split_flag_bytes(c, ctas) : 0;
-      plan.workspace_bytes = is_split(plan) ? kernel::split_workspace_bytes(c, ctas) : 0;
-      plan.cost = cost(plan, c);
-      all.push_back(candidate_of(plan, kernel));
-    }
-  }
-
-  [[nodiscard]] std::vector<pipeline::BarrierRow> barriers(const Plan& plan) const override {
-    const RegisterConfig& c = config_of(plan);
-    if (!has_producer(c)) return {};
-    const pipeline::TmaPipelineShape ring = kernel::mainloop_shape(c);
-    std::vector<pipeline::BarrierRow> rows = {pipeline::full_row(ring),
-                                              pipeline::empty_row(ring, plan.cluster)};
-    if (c.buffers > 1) rows.push_back(kernel::c_full_row(c));
-    if (takes_turns(c)) rows.push_back(pipeline::turn_row());
-    if (asks_for_tiles(c)) {
-      rows.push_back(pipeline::tile_full_row(kernel::tile_ring_shape(c)));
-      rows.push_back(pipeline::tile_empty_row(kernel::tile_ring_shape(c), plan.cluster));
-    }
-    return rows;
-  }
-
-  [[nodiscard]] ExplainParts explain(const Plan& plan) const override {
-    const RegisterConfig& c = config_of(plan);
-    ExplainParts parts;
-    if (has_producer(c)) {
-      parts.kernel = format("a producer and %d warps that multiply, %s%s\n", consumer_warps(c),
-                            takes_turns(c) ? "in turns of two groups" : "all together",
-                            asks_for_tiles(c) ? ", tiles from CLC" : "");
-      parts.persistent = !asks_for_tiles(c);
-    } else {
-      parts.kernel = format("%d warps that all copy, multiply and store%s\n", threads(c) / 32,
-                            is_split(plan) ? ", tiles split along K" : "");
-    }
-    const bool emulated =
-        atom::mma_support(c.mma, plan.device.architecture) == atom::MmaSupport::emulated;
-    parts.kernel += format(
-        "tile       %d x %d x %d, %d x %d a warp, mma.sync m%dn%dk%d%s%s\n", c.tile_m, c.tile_n,
-        c.tile_k, c.tile_m / c.warps_m, c.tile_n / c.warps_n, c.mma.m, c.mma.n, c.mma.k,
-        emulated ? ", which this device makes of other instructions" : "",
-        plan.device.architecture == 70 ? "; nvcc 13 compiles nothing for sm_70: for the model alone"
-                                       : "");
-    const bool asynchronous = c.feed == kernel::Feed::copy_async;
-    const std::string scales =
-        is_block_scaled(c) ? format(", scales %d", scale_bytes(c, c.tile_m + c.tile_n)) : "";
-    parts.kernel += format("stages     %d of %d bytes (A %d, B %d%s), filled by %s%s\n", c.stages,
-                           kernel::stage_bytes(c), c.tile_m * kernel::row_bytes(c),
-                           c.tile_n * kernel::row_bytes(c), scales.c_str(), kernel::feed_name(c),
-                           c.any_alignment ? " in pieces of 16, 8 or 4 bytes, or by element" : "");
-    parts.tensor_store = false;
-    if (has_producer(c)) return parts;
-    parts.beside =
-        asynchronous
-            ? format(
-                  "\nring       a group of cp.async a stage, %d groups ahead; one CTA barrier a "
-                  "block of K\n",
-                  c.stages - 1)
-            : "\nring       the block after the next waits in registers; one CTA barrier a block "
-              "of "
-              "K\n";
-    return parts;
-  }
-
-  void bind(const Plan& plan, const GemmOperands& o, const LaunchMemory& memory, Encode encode,
-            LaunchGrids& out) const override {
-    const RegisterConfig& c = config_of(plan);
-    if (has_producer(c)) {
-      kernel::BlockScaledParams p;
-      fill_params(p, c, plan, o, encode);
-      out.grids[0] = grid_of(plan);
-      out.count = 1;
-      if (!is_block_scaled(c)) {
-        out.grids[0].set_params(static_cast<const kernel::GemmParams&>(p));
-        return;
-      }
-      if (p.operands.k > 0) {
-        p.scale_a = encode(scale_request("the scales of A", o.scale_a, c));
-        p.scale_b = encode(scale_request("the scales of B", o.scale_b, c));
-      }
-      p.scale_a_batch = matrices(o.scale_a) > 1 ? 1 : 0;
-      p.scale_b_batch = matrices(o.scale_b) > 1 ? 1 : 0;
-      out.grids[0].set_params(p);
-      return;
-    }
-    kernel::RegisterGemmParams p;
-    fill_numbers(p, c, plan, o);
-    if (p.operands.k > 0) {
-      p.a = kernel::with_steps(operand(o.a), c, c.tile_m);
-      p.b = kernel::with_steps(operand(o.b), c, c.tile_n);
-    }
-    Grid& grid = out.grids[0];
-    grid = grid_of(plan);
-    const int tiles = p.walk.raster.count;
-    if (is_split(plan) && p.operands.k > 0) {
-      auto* const workspace = static_cast<std::byte*>(memory.workspace);
-      p.walk.split = tile::SplitPlan(tiles, p.walk.k_tiles, plan.ctas);
-      p.walk.flags = reinterpret_cast<std::uint32_t*>(workspace);
-      p.walk.partials = reinterpret_cast<float*>(workspace + plan.flag_bytes);
-      grid.workspace[0] = {"flags", 0, plan.flag_bytes};
-      grid.workspace[1] = {"workspace", plan.flag_bytes, plan.workspace_bytes};
-    } else {
-      p.walk.split = tile::whole_tiles(tiles, p.walk.k_tiles, plan.ctas);
-    }
-    grid.set_params(p);
-    out.count = 1;
-  }
-
- private:
-  // Rows of tiles of scales as rows of float32 words, of which a copy brings a stage's.
-  static MapRequest scale_request(const char* name, const MatrixView& v, const RegisterConfig& c) {
-    constexpr int tile_rows = block_scales::kTileRows;
-    MatrixView words = matrix(v.data, DType::f32, v.rows / tile_rows, v.columns * tile_rows / 4);
-    words.batch = v.batch;
-    words.batch_stride = v.batch_stride / 4;
-    return map_request(name, words, false, kernel::scale_words(c), 1, atom::SmemSwizzle::none);
-  }
-  static kernel::RegisterOperand operand(const MatrixView& v) {
-    const std::int64_t size = element_bytes(v.dtype);
-    return {.base = static_cast<const std::uint8_t*>(v.data),
-            .pitch = v.rows > 1 ? v.row_stride * size : 0,
-            .rows = static_cast<int>(v.rows),
-            .k_bytes = static_cast<int>(v.columns * size),
-            .piece = piece_of(v, alignment_of(v.data)),
-            .batch = v.batch > 1 ? v.batch_stride * size : 0};
-  }
-};
-
-}  // namespace
-
-const Family& registers_family() {
-  static const RegistersFamily family;
-  return family;
 }
 
 }  // namespace warpwright

@@ -112,21 +112,7 @@ MatrixView stored_b(const GemmOperands& o) {
 }
 
 GemmProblem problem_of(const GemmOperands& o) {
-  return {.a = planned(o.a),
-          .b = planned(o.b),
-          .c = planned(o.c),
-          .d = planned(o.d),
-          .alpha = o.alpha,
-          .beta = o.beta,
-          .scaling = o.scaling,
-          .accumulation = o.accumulation,
-          .scale_a = planned(o.scale_a),
-          .scale_b = planned(o.scale_b),
-          .scale_d = planned(o.scale_d),
-          .epilogue = o.epilogue,
-          .bias = planned(o.bias),
-          .groups = o.groups,
-          .packed = o.packed};
+  return with_matrices(o, planned);
 }
 
 GemmProblem normalised(GemmProblem p) {

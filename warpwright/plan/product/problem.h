@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <type_traits>
 
 #include "warpwright/facts/packed_weights.h"
 #include "warpwright/numeric/types.h"
@@ -223,27 +224,32 @@ using GemmOperands = Product<MatrixView>;
 /// (rules.h) makes all that does not matter the same.
 using GemmProblem = Product<PlannedMatrix>;
 
-/// Calls visit(name, field) for every field, in their order: what products are hashed and written
-/// down by. The one list of them (lint).
+/// Calls visit(name, field...) for every field, in their order, of one product or of several side
+/// by side: what products are hashed, written down and made of each other by. With those below the
+/// one list of them (lint).
+template <class Visit, class... Products>
+constexpr void for_each_field_of(const Visit& visit, Products&... p) {
+  visit("a", p.a...);
+  visit("b", p.b...);
+  visit("c", p.c...);
+  visit("d", p.d...);
+  visit("alpha", p.alpha...);
+  visit("beta", p.beta...);
+  visit("scaling", p.scaling...);
+  visit("accumulation", p.accumulation...);
+  visit("scale_a", p.scale_a...);
+  visit("scale_b", p.scale_b...);
+  visit("scale_d", p.scale_d...);
+  visit("activation", p.epilogue.activation...);
+  visit("gated", p.epilogue.gated...);
+  visit("bias_along", p.epilogue.bias...);
+  visit("bias", p.bias...);
+  visit("groups", p.groups...);
+  visit("packed", p.packed...);
+}
 template <class Matrix, class Visit>
 constexpr void for_each_field(const Product<Matrix>& p, const Visit& visit) {
-  visit("a", p.a);
-  visit("b", p.b);
-  visit("c", p.c);
-  visit("d", p.d);
-  visit("alpha", p.alpha);
-  visit("beta", p.beta);
-  visit("scaling", p.scaling);
-  visit("accumulation", p.accumulation);
-  visit("scale_a", p.scale_a);
-  visit("scale_b", p.scale_b);
-  visit("scale_d", p.scale_d);
-  visit("activation", p.epilogue.activation);
-  visit("gated", p.epilogue.gated);
-  visit("bias_along", p.epilogue.bias);
-  visit("bias", p.bias);
-  visit("groups", p.groups);
-  visit("packed", p.packed);
+  for_each_field_of(visit, p);
 }
 template <class Visit>
 constexpr void for_each_field(const PlannedMatrix& v, const Visit& visit) {
@@ -263,11 +269,28 @@ constexpr void for_each_field(const Groups& g, const Visit& visit) {
 }
 template <class Visit>
 constexpr void for_each_field(const PackedWeights& w, const Visit& visit) {
-  visit("encoding", w.format.encoding);
-  visit("group", w.format.group);
-  visit("scale", w.format.scale);
-  visit("zero_points", w.format.zero_points);
+  const auto& [encoding, group, scale, zero_points] = w.format;
+  visit("encoding", encoding);
+  visit("group", group);
+  visit("scale", scale);
+  visit("zero_points", zero_points);
   visit("sums", w.sums);
+}
+
+/// The product with make(v) in place of each of its matrices v.
+template <class Matrix, class Make>
+constexpr auto with_matrices(const Product<Matrix>& p, const Make& make) {
+  Product<decltype(make(p.a))> made;
+  for_each_field_of(
+      [&](const char*, auto& to, const auto& from) {
+        if constexpr (std::is_same_v<decltype(from), const Matrix&>) {
+          to = make(from);
+        } else {
+          to = from;
+        }
+      },
+      made, p);
+  return made;
 }
 
 /// Columns of D: n, or half of it when the epilogue is gated.

@@ -1,0 +1,34 @@
+// The register family's own. Internal to plan/.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "warpwright/kernel/registers/config.h"
+#include "warpwright/plan/search/search.h"
+
+namespace warpwright {
+
+/// What other families compute and these kernels do not, or nothing.
+std::optional<Refusal> register_fault(const GemmProblem& problem, const DeviceFacts& device);
+
+/// Is it a kernel for that device? Kernels that are fed by plain loads run on later ones too, for
+/// who names them.
+bool register_runs(const kernel::RegisterConfig& config, const DeviceFacts& device, bool named);
+
+/// Are the types its own, and whether the tensor core multiplies scales?
+bool register_multiplies(const kernel::RegisterConfig& config, const GemmProblem& problem);
+
+/// Grids worth trying: with CLC a CTA a tile; whole tiles, and as many CTAs as give each tile the
+/// same number of parts.
+std::vector<int> register_grids(const kernel::RegisterConfig& config, int tiles, int resident,
+                                std::int64_t blocks, const PlanChoices& choices);
+
+/// Are tiles split along K? They are where the grid has more CTAs than there are tiles.
+bool splits_tiles(const Plan& plan);
+
+/// Predicted seconds of a candidate.
+double register_cost(const Plan& plan, const kernel::RegisterConfig& config);
+
+}  // namespace warpwright

@@ -1,0 +1,86 @@
+// The rules of a product's memory: which addresses are known, and what may not lie in one place.
+#include <type_traits>
+
+#include "warpwright/plan/product/asked.h"
+
+namespace warpwright {
+namespace {
+
+bool same_view(const MatrixView& x, const MatrixView& y) {
+  return x.data == y.data && x.dtype == y.dtype && x.row_stride == y.row_stride &&
+         x.column_stride == y.column_stride && x.batch == y.batch &&
+         (x.batch == 1 || x.batch_stride == y.batch_stride);
+}
+
+// Bytes from the first to behind the last element of a view, or 0 when it is empty.
+std::int64_t extent_bytes(const MatrixShape& v) {
+  return numeric::packed_bytes(
+      v.dtype,
+      reach({{v.batch, v.batch_stride}, {v.rows, v.row_stride}, {v.columns, v.column_stride}}));
+}
+
+}  // namespace
+
+bool overlap(const MatrixView& x, const MatrixView& y) {
+  const auto a = reinterpret_cast<std::uintptr_t>(x.data);
+  const auto b = reinterpret_cast<std::uintptr_t>(y.data);
+  const std::int64_t na = extent_bytes(x);
+  const std::int64_t nb = extent_bytes(y);
+  if (na == 0 || nb == 0) return false;
+  return a < b + static_cast<std::uintptr_t>(nb) && b < a + static_cast<std::uintptr_t>(na);
+}
+
+Addresses addresses_of(const GemmOperands& o) {
+  bool known = !o.groups || o.groups->offsets != nullptr;
+  for_each_field(o, [&](const char*, const auto& field) {
+    if constexpr (std::is_same_v<decltype(field), const MatrixView&>) {
+      known = known && (field.data != nullptr || field.rows == 0 || field.columns == 0);
+    }
+  });
+  return known ? Addresses::known : Addresses::unknown;
+}
+
+namespace product {
+
+Fault offsets_fault(const Asked& o) {
+  if (o.memory == nullptr || !o.p.groups) return std::nullopt;
+  const int width = offset_bytes(o.p.groups->type);
+  const void* const offsets = o.memory->groups->offsets;
+  if (offsets == nullptr) {
+    return refuse(RefusalCode::bad_pointer, "offsets is a null pointer; ", o.p.group_count(),
+                  " groups have ", o.p.group_count() + 1, " offsets, in the operands' memory");
+  }
+  const int known = alignment_of(offsets);
+  if (known >= width) return std::nullopt;
+  return refuse(RefusalCode::bad_pointer,
+                "the address of offsets must be a multiple of its integers' size, ", width,
+                " bytes; it is one of ", known);
+}
+
+Fault overlap_fault(const Asked& asked) {
+  if (asked.memory == nullptr) return std::nullopt;
+  const GemmOperands& o = *asked.memory;
+  const auto apart = [](const char* name) {
+    return refuse(RefusalCode::overlap, "D overlaps ", name, "; it must lie apart from ", name);
+  };
+  if (o.reads_c() && overlap(o.c, o.d) && !same_view(o.c, o.d)) {
+    return refuse(RefusalCode::overlap,
+                  "D overlaps C; it must lie apart from C or be the very same view");
+  }
+  if (o.reads_ab() && overlap(o.d, o.a)) return apart("A");
+  if (o.reads_ab() && overlap(o.d, stored_b(o))) return apart("B");
+  if (reads_scales(asked.p) && overlap(o.d, o.scale_a)) return apart("scale_a");
+  if (reads_scales(asked.p) && overlap(o.d, o.scale_b)) return apart("scale_b");
+  if (is_given(o.scale_d) && overlap(o.d, o.scale_d)) return apart("scale_d");
+  if (o.has_bias() && overlap(o.d, o.bias)) return apart("the bias");
+  if (o.groups) {
+    // As a row of bytes.
+    MatrixView offsets = matrix(const_cast<void*>(o.groups->offsets), DType::e4m3, 1,
+                                (o.group_count() + 1) * offset_bytes(o.groups->type));
+    if (overlap(o.d, offsets)) return apart("offsets");
+  }
+  return std::nullopt;
+}
+
+}  // namespace product
+}  // namespace warpwright

@@ -1,0 +1,192 @@
+// The rules of what a product reads beside A, B, C and D: scales, packed weights and the bias.
+#include <string>
+
+#include "warpwright/facts/block_scales.h"
+#include "warpwright/plan/product/asked.h"
+
+namespace warpwright {
+namespace product {
+namespace {
+
+// A tensor that is read element by element: its strides may be any but negative ones.
+Fault side_fault(const Asked& o, const Tensor& tensor, std::int64_t length) {
+  if (auto r = tensor_fault(o, tensor, true)) return r;
+  if (auto r = batch_fault(tensor, length)) return r;
+  for (const auto& [extent, stride, what] : directions(tensor.shape)) {
+    if (extent > 1 && stride < 0) {
+      return refuse(RefusalCode::bad_stride, tensor.name, " has a ", what, " stride of ", stride,
+                    "; the nearest legal is 0");
+    }
+  }
+  return std::nullopt;
+}
+
+// Of a scale for whole tensors: kernels read one.
+Fault one_scale_fault(const Tensor& scale) {
+  if (scale.shape.batch <= 1 || scale.shape.batch_stride == 0) return std::nullopt;
+  return refuse(RefusalCode::bad_shape, scale.name, " is a batch of ", scale.shape.batch,
+                " scales; all matrices of a batch share one: the nearest legal batch is 1 "
+                "(row-column scaling has scales for each)");
+}
+
+// Of scales in tiles, which TMA brings.
+Fault scale_tiles_fault(const Tensor& scale) {
+  const PlannedMatrix& v = scale.shape;
+  if ((v.rows > 1 && v.row_stride != v.columns) || (v.columns > 1 && v.column_stride != 1)) {
+    return refuse(RefusalCode::bad_stride, scale.name, " has a row stride of ", v.row_stride,
+                  " and a column stride of ", v.column_stride,
+                  "; its tiles follow each other without gaps: the nearest legal are ", v.columns,
+                  " and 1");
+  }
+  if (v.batch > 1 && v.batch_stride % 16 != 0) {
+    return refuse(
+        RefusalCode::bad_stride, "the matrices of ", scale.name, " are ", v.batch_stride,
+        " bytes apart (batch stride); they must be a multiple of 16: the nearest legal is ",
+        (v.batch_stride + 15) / 16 * 16);
+  }
+  if (v.alignment >= 16) return std::nullopt;
+  return refuse(RefusalCode::bad_pointer, scale.name,
+                "'s address must be a multiple of 16 bytes for TMA; it is one of ", v.alignment);
+}
+
+Fault scale_fault(const Asked& o, bool of_a) {
+  const GemmProblem& p = o.p;
+  const Tensor scale = scale_of(o, of_a);
+  const PlannedMatrix& v = scale.shape;
+  MatrixShape s = scale_shape(p, of_a);
+  if (p.scaling == Scaling::group && of_a && v.rows == 1) s.rows = 1;
+  const auto need = [&] {
+    return "; " + std::string(scaling_name(p.scaling)) + " scaling of " + (of_a ? "A (" : "B (") +
+           shape_of(of_a ? p.a : p.b) + ") takes " + type_name(s.dtype) + " scales of shape " +
+           shape_of(s) + (p.groups && s.batch > 1 ? ", a batch of " + number(s.batch) : "");
+  };
+  if (!scale.is_given && !o.is_strict) return std::nullopt;
+  if (!scale.is_given) {
+    return refuse(RefusalCode::bad_pointer, scale.name, " is a null pointer", need());
+  }
+  if (v.dtype != s.dtype) {
+    return refuse(RefusalCode::bad_type, scale.name, " is ", type_name(v.dtype), need());
+  }
+  if (v.rows != s.rows || v.columns != s.columns || (p.groups && v.batch != s.batch)) {
+    return refuse(RefusalCode::bad_shape, scale.name, " is ", shape_of(v),
+                  (v.batch != 1 ? ", a batch of " + number(v.batch) : ""), need());
+  }
+  if (p.scaling == Scaling::group && v.rows > 1 && v.row_stride > max_extent) {
+    return refuse(RefusalCode::bad_stride, scale.name, " has a row stride of ", v.row_stride,
+                  "; that of the scales of groups has 32 bits: the nearest legal is ", max_extent);
+  }
+  if (auto r = side_fault(o, scale, s.batch)) return r;
+  if (p.scaling == Scaling::tensor) return one_scale_fault(scale);
+  return p.scaling == Scaling::block_scaled ? scale_tiles_fault(scale) : std::nullopt;
+}
+
+}  // namespace
+
+Fault packed_fault(const Asked& o) {
+  if (!o.p.packed) return std::nullopt;
+  if (o.p.b.dtype != DType::s4) {
+    return refuse(RefusalCode::bad_type, "B is ", type_name(o.p.b.dtype),
+                  ", and packed weights are given; they are s4");
+  }
+  if (o.p.scaling == Scaling::blockwise && scale_of(o, false).is_given) {
+    return refuse(
+        RefusalCode::bad_value,
+        "scale_b is given with block scaling and packed weights, which bring the scales of "
+        "their groups; leave it out");
+  }
+  return std::nullopt;
+}
+
+Fault unread_fault(const Asked& o) {
+  for (const bool of_a : {true, false}) {
+    const Tensor scale = scale_of(o, of_a);
+    if (o.p.scaling == Scaling::none && scale.is_given) {
+      return refuse(RefusalCode::bad_value, scale.name,
+                    " is given and scaling is none; say what it scales (tensor, row-column, "
+                    "block, group, or block_scaled), or leave it out");
+    }
+  }
+  if (!o.p.has_bias() && bias_of(o).is_given) {
+    return refuse(
+        RefusalCode::bad_value,
+        "the bias is given and epilogue.bias is none; say what it runs along (rows or columns), or "
+        "leave it out");
+  }
+  return std::nullopt;
+}
+
+Fault scales_fault(const Asked& o) {
+  if (reads_scales(o.p)) {
+    if (auto r = scale_fault(o, true)) return r;
+    if (!o.p.packed || scale_of(o, false).is_given) {
+      if (auto r = scale_fault(o, false)) return r;
+    }
+  }
+  const Tensor scale = scale_of_d(o);
+  if (!scale.is_given) return std::nullopt;
+  const PlannedMatrix& v = scale.shape;
+  if (v.dtype != DType::f32 || v.rows != 1 || v.columns != 1) {
+    return refuse(RefusalCode::bad_shape, "scale_d is ", shape_of(v), " of ", type_name(v.dtype),
+                  "; D has one scale: the nearest legal is 1 x 1 of f32");
+  }
+  if (auto r = side_fault(o, scale, o.p.batch())) return r;
+  return one_scale_fault(scale);
+}
+
+Fault bias_fault(const Asked& o) {
+  if (!o.p.has_bias()) return std::nullopt;
+  const Tensor bias = bias_of(o);
+  const PlannedMatrix& v = bias.shape;
+  const bool of_rows = o.p.epilogue.bias == Bias::rows;
+  const std::int64_t rows = of_rows ? o.p.m() : o.p.n();
+  if (!bias.is_given && !o.is_strict) return std::nullopt;
+  const auto need = [&] {
+    return std::string("; a bias along the ") +
+           (of_rows ? "rows of D is M x 1" : "columns of the product is N x 1") +
+           ": the legal shape is " + shape_of(rows, 1);
+  };
+  if (!bias.is_given && rows > 0)
+    return refuse(RefusalCode::bad_pointer, "the bias is a null pointer", need());
+  if (v.rows != rows || v.columns != 1)
+    return refuse(RefusalCode::bad_shape, "the bias is ", shape_of(v), need());
+  if (v.rows > 1 && v.row_stride != 1) {
+    return refuse(RefusalCode::bad_stride, "the bias has a row stride of ", v.row_stride,
+                  "; its values lie next to each other: the nearest legal is 1");
+  }
+  return side_fault(o, bias, o.p.groups && !of_rows ? o.p.group_count() : o.p.batch());
+}
+
+}  // namespace product
+
+MatrixShape scale_shape(const GemmProblem& p, bool of_a) {
+  const PlannedMatrix& of = of_a ? p.a : p.b;
+  const std::int64_t block_rows = of_a ? 1 : scale_block;
+  MatrixShape s{DType::f32, 1, 1};
+  s.batch = p.groups ? (of_a ? 1 : p.b.batch) : p.batch();
+  switch (p.scaling) {
+    case Scaling::group:
+      s.rows = p.b.batch;
+      s.batch = 1;
+      break;
+    case Scaling::row_column:
+      s.rows = of.rows;
+      break;
+    case Scaling::block_scaled:
+      s.dtype = micro_scale(of.dtype);
+      s.rows = block_scales::padded_rows(of.rows);
+      s.columns = block_scales::padded_columns(of.columns, micro_block(of.dtype));
+      break;
+    case Scaling::blockwise:
+      s.rows = (of.rows + block_rows - 1) / block_rows;
+      s.columns = (of.columns + scale_block - 1) / scale_block;
+      break;
+    case Scaling::none:
+    case Scaling::tensor:
+      if (p.groups) s.batch = 1;
+  }
+  s.row_stride = s.columns;
+  s.batch_stride = s.batch > 1 ? s.rows * s.columns : 0;
+  return s;
+}
+
+}  // namespace warpwright
