@@ -72,12 +72,12 @@ bool reads_scales(const GemmProblem& p) {
 
 Fault scalar_fault(const Asked& o) {
   if (std::isnan(o.p.alpha))
-    return refuse(RefusalCode::bad_value, "alpha is NaN; it must be a number");
+    return refuse(RefusalCode::bad_value, "alpha is NaN; ", as_rule("it must be a number"));
   if (std::isnan(o.p.beta))
-    return refuse(RefusalCode::bad_value, "beta is NaN; it must be a number");
+    return refuse(RefusalCode::bad_value, "beta is NaN; ", as_rule("it must be a number"));
   if (!o.has_c() && o.p.beta != 0.0F && o.p.beta != 1.0F) {
     return refuse(RefusalCode::bad_value, "beta is ", format("%g", static_cast<double>(o.p.beta)),
-                  ", and there is no C: give C, or leave beta out");
+                  ", and there is no ", as_tensor("C"), ": ", as_rule("give C, or leave beta out"));
   }
   return std::nullopt;
 }
@@ -99,15 +99,15 @@ Fault size_fault(const Tensor& tensor) {
   const std::int64_t most = elements_in(max_reach_bytes, tensor.shape.dtype);
   for (const auto& [extent, stride, what] : directions(tensor.shape)) {
     if (extent > max_extent) {
-      return refuse(RefusalCode::bad_shape, tensor.name, " has ", extent, " ", what,
-                    what[0] == 'b' ? " matrices" : "s",
-                    "; coordinates have 32 bits: the nearest legal number is ", max_extent);
+      return refuse(RefusalCode::bad_shape, as_tensor(tensor.name), " has ", extent, " ", what,
+                    what[0] == 'b' ? " matrices" : "s", "; ", as_rule("coordinates have 32 bits"),
+                    ": the nearest legal number is ", as_nearest(max_extent));
     }
     if (extent > 1 && stride > most / (extent - 1)) {
       return refuse(
-          RefusalCode::bad_stride, tensor.name, " has a ", what, " stride of ", stride,
+          RefusalCode::bad_stride, as_tensor(tensor.name), " has a ", what, " stride of ", stride,
           " elements, which reaches beyond all memory (2^56 bytes): the nearest legal is ",
-          most / (extent - 1));
+          as_nearest(most / (extent - 1)));
     }
   }
   return std::nullopt;
@@ -116,20 +116,20 @@ Fault size_fault(const Tensor& tensor) {
 Fault tensor_fault(const Asked& o, const Tensor& tensor, bool used) {
   const PlannedMatrix& v = tensor.shape;
   if (v.rows < 0 || v.columns < 0) {
-    return refuse(RefusalCode::bad_shape, tensor.name, " has a negative extent (", shape_of(v),
-                  "); extents are 0 or more");
+    return refuse(RefusalCode::bad_shape, as_tensor(tensor.name), " has a negative extent (",
+                  shape_of(v), "); ", as_rule("extents are 0 or more"));
   }
   if (!used || v.rows == 0 || v.columns == 0) return std::nullopt;
   if (o.is_strict) {
     if (auto r = size_fault(tensor)) return r;
   }
   if (tensor.address == nullptr) {
-    return refuse(RefusalCode::bad_pointer, tensor.name, " is a null pointer; a tensor of ",
-                  shape_of(v), " elements needs memory");
+    return refuse(RefusalCode::bad_pointer, as_tensor(tensor.name), " is a null pointer; ",
+                  as_rule("a tensor of ", shape_of(v), " elements needs memory"));
   }
   const int element = numeric::bits(v.dtype) / 8;
   if (v.alignment % std::clamp(element, 1, 16) != 0) {
-    return refuse(RefusalCode::bad_pointer, tensor.name,
+    return refuse(RefusalCode::bad_pointer, as_tensor(tensor.name),
                   "'s address is not a multiple of its element size, ", element, " bytes");
   }
   return std::nullopt;
@@ -138,14 +138,14 @@ Fault tensor_fault(const Asked& o, const Tensor& tensor, bool used) {
 Fault packed_fault(const Asked& o) {
   if (!o.p.packed) return std::nullopt;
   if (o.p.b.dtype != DType::s4) {
-    return refuse(RefusalCode::bad_type, "B is ", type_name(o.p.b.dtype),
-                  ", and packed weights are given; they are s4");
+    return refuse(RefusalCode::bad_type, as_tensor("B"), " is ", type_name(o.p.b.dtype),
+                  ", and packed weights are given; ", as_rule("they are s4"));
   }
   if (o.p.scaling == Scaling::blockwise && scale_of(o, false).is_given) {
     return refuse(
-        RefusalCode::bad_value,
-        "scale_b is given with block scaling and packed weights, which bring the scales of "
-        "their groups; leave it out");
+        RefusalCode::bad_value, as_tensor("scale_b"),
+        " is given with block scaling and packed weights, which bring the scales of their groups; ",
+        as_rule("leave it out"));
   }
   return std::nullopt;
 }
@@ -160,19 +160,20 @@ Fault tensors_fault(const Asked& o) {
 Fault shapes_fault(const Asked& o) {
   const auto& [a, b, c, d] = std::tie(o.p.a, o.p.b, o.p.c, o.p.d);
   if (a.columns != b.columns) {
-    return refuse(RefusalCode::bad_shape, "A is ", shape_of(a), " and B is ", shape_of(b),
-                  "; their columns are both K and must agree: the nearest legal B is ",
-                  shape_of(b.rows, a.columns));
+    return refuse(RefusalCode::bad_shape, as_tensor("A"), " is ", shape_of(a), " and B is ",
+                  shape_of(b), "; ", as_rule("their columns are both K and must agree"),
+                  ": the nearest legal B is ", as_nearest(shape_of(b.rows, a.columns)));
   }
   const std::int64_t columns = result_columns(o.p);
   if (d.rows != a.rows || d.columns != columns) {
-    return refuse(RefusalCode::bad_shape, "D is ", shape_of(d), "; the product of A (", shape_of(a),
-                  ") and B (", shape_of(b), ") transposed", (o.p.is_gated() ? ", gated," : ""),
-                  " is ", shape_of(a.rows, columns));
+    return refuse(
+        RefusalCode::bad_shape, as_tensor("D"), " is ", shape_of(d), "; ",
+        as_rule("the product of A (", shape_of(a), ") and B (", shape_of(b), ") transposed",
+                (o.p.is_gated() ? ", gated," : ""), " is ", shape_of(a.rows, columns)));
   }
   if (o.reads_c() && (c.rows != d.rows || c.columns != d.columns)) {
-    return refuse(RefusalCode::bad_shape, "C is ", shape_of(c),
-                  "; beta is not 0, so it must be as large as D, ", shape_of(d));
+    return refuse(RefusalCode::bad_shape, as_tensor("C"), " is ", shape_of(c), "; ",
+                  as_rule("beta is not 0, so it must be as large as D, ", shape_of(d)));
   }
   return std::nullopt;
 }
@@ -180,21 +181,24 @@ Fault shapes_fault(const Asked& o) {
 Fault batch_fault(const Tensor& tensor, std::int64_t length) {
   const std::int64_t batch = tensor.shape.batch;
   if (batch == 1 || batch == length) return std::nullopt;
-  return refuse(RefusalCode::bad_shape, tensor.name, " is a batch of ", batch, " and D of ", length,
-                "; it must be of the same length, or 1 to serve ",
-                "all of D: the nearest legal is ", batch < 1 ? 1 : length);
+  return refuse(RefusalCode::bad_shape, as_tensor(tensor.name), " is a batch of ", batch,
+                " and D of ", length, "; ",
+                as_rule("it must be of the same length, or 1 to serve all of D"),
+                ": the nearest legal is ", as_nearest(batch < 1 ? 1 : length));
 }
 
 // The rows of all groups are one matrix; B has a matrix for each.
 Fault group_batches_fault(const Asked& o) {
   if (o.p.b.batch < 1) {
-    return refuse(RefusalCode::bad_shape, "B is a batch of ", o.p.b.batch,
-                  " matrices, one for each group; the nearest legal number of groups is 1");
+    return refuse(RefusalCode::bad_shape, as_tensor("B"), " is a batch of ", o.p.b.batch,
+                  " matrices, one for each group; the nearest legal number of groups is ",
+                  as_nearest("1"));
   }
   for (const Tensor& t : {tensor_a(o), tensor_c(o), tensor_d(o)}) {
     if (t.shape.batch == 1) continue;
-    return refuse(RefusalCode::bad_shape, t.name, " is a batch of ", t.shape.batch,
-                  ", and the rows of all groups are one matrix: the nearest legal is 1");
+    return refuse(RefusalCode::bad_shape, as_tensor(t.name), " is a batch of ", t.shape.batch,
+                  ", and the rows of all groups are one matrix: the nearest legal is ",
+                  as_nearest("1"));
   }
   return std::nullopt;
 }
@@ -203,8 +207,8 @@ Fault batches_fault(const Asked& o) {
   if (o.p.groups) return group_batches_fault(o);
   const std::int64_t length = o.p.batch();
   if (length < 1) {
-    return refuse(RefusalCode::bad_shape, "D is a batch of ", length,
-                  "; the nearest legal length is 1");
+    return refuse(RefusalCode::bad_shape, as_tensor("D"), " is a batch of ", length,
+                  "; the nearest legal length is ", as_nearest("1"));
   }
   if (auto r = batch_fault(tensor_a(o), length)) return r;
   if (auto r = batch_fault(tensor_b(o), length)) return r;
@@ -216,14 +220,16 @@ Fault offsets_fault(const Asked& o) {
   const int width = offset_bytes(o.p.groups->type);
   const void* const offsets = o.memory->groups->offsets;
   if (offsets == nullptr) {
-    return refuse(RefusalCode::bad_pointer, "offsets is a null pointer; ", o.p.group_count(),
-                  " groups have ", o.p.group_count() + 1, " offsets, in the operands' memory");
+    return refuse(RefusalCode::bad_pointer, as_tensor("offsets"), " is a null pointer; ",
+                  as_rule(o.p.group_count(), " groups have ", o.p.group_count() + 1,
+                          " offsets, in the operands' memory"));
   }
   const int known = alignment_of(offsets);
   if (known >= width) return std::nullopt;
-  return refuse(RefusalCode::bad_pointer,
-                "the address of offsets must be a multiple of its integers' size, ", width,
-                " bytes; it is one of ", known);
+  return refuse(RefusalCode::bad_pointer, "the ",
+                as_rule("address of ", as_tensor("offsets"),
+                        " must be a multiple of its integers' size, ", width, " bytes"),
+                "; it is one of ", known);
 }
 
 // A tensor that is read element by element: its strides may be any but negative ones.
@@ -232,8 +238,8 @@ Fault side_fault(const Asked& o, const Tensor& tensor, std::int64_t length) {
   if (auto r = batch_fault(tensor, length)) return r;
   for (const auto& [extent, stride, what] : directions(tensor.shape)) {
     if (extent > 1 && stride < 0) {
-      return refuse(RefusalCode::bad_stride, tensor.name, " has a ", what, " stride of ", stride,
-                    "; the nearest legal is 0");
+      return refuse(RefusalCode::bad_stride, as_tensor(tensor.name), " has a ", what, " stride of ",
+                    stride, "; the nearest legal is ", as_nearest("0"));
     }
   }
   return std::nullopt;
@@ -242,29 +248,31 @@ Fault side_fault(const Asked& o, const Tensor& tensor, std::int64_t length) {
 // Of a scale for whole tensors: kernels read one.
 Fault one_scale_fault(const Tensor& scale) {
   if (scale.shape.batch <= 1 || scale.shape.batch_stride == 0) return std::nullopt;
-  return refuse(RefusalCode::bad_shape, scale.name, " is a batch of ", scale.shape.batch,
-                " scales; all matrices of a batch share one: the nearest legal batch is 1 "
-                "(row-column scaling has scales for each)");
+  return refuse(RefusalCode::bad_shape, as_tensor(scale.name), " is a batch of ", scale.shape.batch,
+                " scales; ", as_rule("all matrices of a batch share one"),
+                ": the nearest legal batch is ", as_nearest("1"),
+                " (row-column scaling has scales for each)");
 }
 
 // Of scales in tiles, which TMA brings.
 Fault scale_tiles_fault(const Tensor& scale) {
   const PlannedMatrix& v = scale.shape;
   if ((v.rows > 1 && v.row_stride != v.columns) || (v.columns > 1 && v.column_stride != 1)) {
-    return refuse(RefusalCode::bad_stride, scale.name, " has a row stride of ", v.row_stride,
-                  " and a column stride of ", v.column_stride,
-                  "; its tiles follow each other without gaps: the nearest legal are ", v.columns,
-                  " and 1");
+    return refuse(RefusalCode::bad_stride, as_tensor(scale.name), " has a row stride of ",
+                  v.row_stride, " and a column stride of ", v.column_stride, "; ",
+                  as_rule("its tiles follow each other without gaps"), ": the nearest legal are ",
+                  as_nearest(v.columns, " and 1"));
   }
   if (v.batch > 1 && v.batch_stride % 16 != 0) {
-    return refuse(
-        RefusalCode::bad_stride, "the matrices of ", scale.name, " are ", v.batch_stride,
-        " bytes apart (batch stride); they must be a multiple of 16: the nearest legal is ",
-        (v.batch_stride + 15) / 16 * 16);
+    return refuse(RefusalCode::bad_stride, "the matrices of ", as_tensor(scale.name), " are ",
+                  v.batch_stride, " bytes apart (batch stride); ",
+                  as_rule("they must be a multiple of 16"), ": the nearest legal is ",
+                  as_nearest((v.batch_stride + 15) / 16 * 16));
   }
   if (v.alignment >= 16) return std::nullopt;
-  return refuse(RefusalCode::bad_pointer, scale.name,
-                "'s address must be a multiple of 16 bytes for TMA; it is one of ", v.alignment);
+  return refuse(RefusalCode::bad_pointer, as_tensor(scale.name), "'s ",
+                as_rule("address must be a multiple of 16 bytes for TMA"), "; it is one of ",
+                v.alignment);
 }
 
 Fault scale_fault(const Asked& o, bool of_a) {
@@ -274,24 +282,26 @@ Fault scale_fault(const Asked& o, bool of_a) {
   MatrixShape s = scale_shape(p, of_a);
   if (p.scaling == Scaling::group && of_a && v.rows == 1) s.rows = 1;
   const auto need = [&] {
-    return "; " + std::string(scaling_name(p.scaling)) + " scaling of " + (of_a ? "A (" : "B (") +
-           shape_of(of_a ? p.a : p.b) + ") takes " + type_name(s.dtype) + " scales of shape " +
-           shape_of(s) + (p.groups && s.batch > 1 ? ", a batch of " + number(s.batch) : "");
+    return "; " + as_rule(scaling_name(p.scaling), " scaling of ", of_a ? "A (" : "B (",
+                          shape_of(of_a ? p.a : p.b), ") takes ", type_name(s.dtype),
+                          " scales of shape ", shape_of(s),
+                          p.groups && s.batch > 1 ? ", a batch of " + number(s.batch) : "");
   };
   if (!scale.is_given && !o.is_strict) return std::nullopt;
   if (!scale.is_given) {
-    return refuse(RefusalCode::bad_pointer, scale.name, " is a null pointer", need());
+    return refuse(RefusalCode::bad_pointer, as_tensor(scale.name), " is a null pointer", need());
   }
   if (v.dtype != s.dtype) {
-    return refuse(RefusalCode::bad_type, scale.name, " is ", type_name(v.dtype), need());
+    return refuse(RefusalCode::bad_type, as_tensor(scale.name), " is ", type_name(v.dtype), need());
   }
   if (v.rows != s.rows || v.columns != s.columns || (p.groups && v.batch != s.batch)) {
-    return refuse(RefusalCode::bad_shape, scale.name, " is ", shape_of(v),
+    return refuse(RefusalCode::bad_shape, as_tensor(scale.name), " is ", shape_of(v),
                   (v.batch != 1 ? ", a batch of " + number(v.batch) : ""), need());
   }
   if (p.scaling == Scaling::group && v.rows > 1 && v.row_stride > max_extent) {
-    return refuse(RefusalCode::bad_stride, scale.name, " has a row stride of ", v.row_stride,
-                  "; that of the scales of groups has 32 bits: the nearest legal is ", max_extent);
+    return refuse(RefusalCode::bad_stride, as_tensor(scale.name), " has a row stride of ",
+                  v.row_stride, "; ", as_rule("that of the scales of groups has 32 bits"),
+                  ": the nearest legal is ", as_nearest(max_extent));
   }
   if (auto r = side_fault(o, scale, s.batch)) return r;
   if (p.scaling == Scaling::tensor) return one_scale_fault(scale);
@@ -303,16 +313,16 @@ Fault unread_fault(const Asked& o) {
   for (const bool of_a : {true, false}) {
     const Tensor scale = scale_of(o, of_a);
     if (o.p.scaling == Scaling::none && scale.is_given) {
-      return refuse(RefusalCode::bad_value, scale.name,
-                    " is given and scaling is none; say what it scales (tensor, row-column, "
-                    "block, group, or block_scaled), or leave it out");
+      return refuse(RefusalCode::bad_value, as_tensor(scale.name),
+                    " is given and scaling is none; ",
+                    as_rule("say what it scales (tensor, row-column, block, group, or "
+                            "block_scaled), or leave it out"));
     }
   }
   if (!o.p.has_bias() && bias_of(o).is_given) {
-    return refuse(
-        RefusalCode::bad_value,
-        "the bias is given and epilogue.bias is none; say what it runs along (rows or columns), or "
-        "leave it out");
+    return refuse(RefusalCode::bad_value, as_tensor("the bias"),
+                  " is given and epilogue.bias is none; ",
+                  as_rule("say what it runs along (rows or columns), or leave it out"));
   }
   return std::nullopt;
 }
@@ -328,8 +338,9 @@ Fault scales_fault(const Asked& o) {
   if (!scale.is_given) return std::nullopt;
   const PlannedMatrix& v = scale.shape;
   if (v.dtype != DType::f32 || v.rows != 1 || v.columns != 1) {
-    return refuse(RefusalCode::bad_shape, "scale_d is ", shape_of(v), " of ", type_name(v.dtype),
-                  "; D has one scale: the nearest legal is 1 x 1 of f32");
+    return refuse(RefusalCode::bad_shape, as_tensor("scale_d"), " is ", shape_of(v), " of ",
+                  type_name(v.dtype), "; ", as_rule("D has one scale"), ": the nearest legal is ",
+                  as_nearest("1 x 1 of f32"));
   }
   if (auto r = side_fault(o, scale, o.p.batch())) return r;
   return one_scale_fault(scale);
@@ -343,17 +354,19 @@ Fault bias_fault(const Asked& o) {
   const std::int64_t rows = of_rows ? o.p.m() : o.p.n();
   if (!bias.is_given && !o.is_strict) return std::nullopt;
   const auto need = [&] {
-    return std::string("; a bias along the ") +
-           (of_rows ? "rows of D is M x 1" : "columns of the product is N x 1") +
-           ": the legal shape is " + shape_of(rows, 1);
+    return "; " +
+           as_rule("a bias along the ",
+                   of_rows ? "rows of D is M x 1" : "columns of the product is N x 1") +
+           ": the legal shape is " + as_nearest(shape_of(rows, 1));
   };
   if (!bias.is_given && rows > 0)
-    return refuse(RefusalCode::bad_pointer, "the bias is a null pointer", need());
+    return refuse(RefusalCode::bad_pointer, as_tensor("the bias"), " is a null pointer", need());
   if (v.rows != rows || v.columns != 1)
-    return refuse(RefusalCode::bad_shape, "the bias is ", shape_of(v), need());
+    return refuse(RefusalCode::bad_shape, as_tensor("the bias"), " is ", shape_of(v), need());
   if (v.rows > 1 && v.row_stride != 1) {
-    return refuse(RefusalCode::bad_stride, "the bias has a row stride of ", v.row_stride,
-                  "; its values lie next to each other: the nearest legal is 1");
+    return refuse(RefusalCode::bad_stride, as_tensor("the bias"), " has a row stride of ",
+                  v.row_stride, "; ", as_rule("its values lie next to each other"),
+                  ": the nearest legal is ", as_nearest("1"));
   }
   return side_fault(o, bias, o.p.groups && !of_rows ? o.p.group_count() : o.p.batch());
 }
@@ -368,11 +381,12 @@ Fault overlap_fault(const Asked& asked) {
   if (asked.memory == nullptr) return std::nullopt;
   const GemmOperands& o = *asked.memory;
   const auto apart = [](const char* name) {
-    return refuse(RefusalCode::overlap, "D overlaps ", name, "; it must lie apart from ", name);
+    return refuse(RefusalCode::overlap, as_tensor("D"), " overlaps ", name, "; ",
+                  as_rule("it must lie apart from ", name));
   };
   if (o.reads_c() && overlap(o.c, o.d) && !same_view(o.c, o.d)) {
-    return refuse(RefusalCode::overlap,
-                  "D overlaps C; it must lie apart from C or be the very same view");
+    return refuse(RefusalCode::overlap, as_tensor("D"), " overlaps C; ",
+                  as_rule("it must lie apart from C or be the very same view"));
   }
   if (o.reads_ab() && overlap(o.d, o.a)) return apart("A");
   if (o.reads_ab() && overlap(o.d, stored_b(o))) return apart("B");
