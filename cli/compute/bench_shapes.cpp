@@ -145,7 +145,7 @@ std::vector<Shape> parse_shapes(std::istream& in, const std::string& file, Bench
     if (line.empty()) continue;
     const Result<Shape> shape = shape_of_line(line, kind);
     if (!shape) {
-      throw InputError(file + ", line " + std::to_string(number) + ": " + shape.reason() + ".");
+      throw InputError(file + ", line " + std::to_string(number) + ": " + shape.refusal() + ".");
     }
     shapes.push_back(*shape);
   }

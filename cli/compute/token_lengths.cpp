@@ -34,9 +34,9 @@ std::optional<Integer> parse(const std::string& text) {
 Refusal refuse_words(const std::string& words) {
   return Refusal{
       RefusalCode::bad_value,
-      "--tokens is \"" + words +
-          "\"; it must be a length for each group, for example 16,0,3, one for all of them, "
-          "uniform:16, or skew:SEED"};
+      "--tokens is \"" + words + "\"; " +
+          as_rule("it must be a length for each group, for example 16,0,3, one for all of "
+                  "them, uniform:16, or skew:SEED")};
 }
 
 std::optional<Refusal> length_fault(std::int64_t length) {
@@ -164,9 +164,9 @@ Result<std::vector<std::int64_t>> token_lengths(const std::string& words, std::i
   return Refusal{RefusalCode::bad_value,
                  "the groups have " + std::to_string(sum) + " tokens in all" +
                      (most == total ? ", and " + bound + " is " + std::to_string(total) +
-                                          ": the nearest legal total is " + std::to_string(sum)
+                                          ": the nearest legal total is " + as_nearest(sum)
                                     : "; coordinates have 32 bits: the nearest legal value is " +
-                                          std::to_string(max_extent))};
+                                          as_nearest(max_extent))};
 }
 
 }  // namespace warpwright::cli

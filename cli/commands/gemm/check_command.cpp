@@ -187,7 +187,7 @@ int reduce(const Product& product, const device::CheckOptions& options, bool jso
   const Result<device::Reduction> reduced =
       device::reduce(product.plan, product.operands, *options.replay, options);
   progress.reset();
-  if (!reduced) throw InputError(reduced.reason() + ".", name(reduced.code()));
+  if (!reduced) throw InputError(reduced.refusal() + ".", name(reduced.code()));
   if (json) {
     ordered_json all = to_json(reduced->finding);
     all["decisions"] = reduced->decisions;

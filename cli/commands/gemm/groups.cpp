@@ -88,7 +88,7 @@ std::vector<std::int64_t> offsets_of(const GemmOptions& o, GemmJob& job) {
   const Result<std::vector<std::int64_t>> lengths = token_lengths(
       token_words(o, job), job.product.group_count(), known ? job.product.m() : o.total.value_or(0),
       known ? "the number of A's rows" : "--total");
-  if (!lengths) throw InputError(lengths.reason() + ".", name(lengths.code()));
+  if (!lengths) throw InputError(lengths.refusal() + ".", name(lengths.code()));
   std::vector<std::int64_t> offsets = {0};
   for (const std::int64_t length : *lengths) offsets.push_back(offsets.back() + length);
   return offsets;

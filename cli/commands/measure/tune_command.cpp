@@ -27,10 +27,12 @@ std::vector<Shape> shapes_of(const TuneOptions& o) {
     throw InputError("--grouped takes its products from --shapes FILE: " + as_rule("give it too") +
                      ".");
   if (o.extents.size() != 3) {
-    throw InputError(o.extents.empty()
-                         ? "What is tuned is missing: give M N K, or --shapes FILE."
-                         : "M N K are three numbers, and " + std::to_string(o.extents.size()) +
-                               " are given: for more products give --shapes FILE.");
+    if (o.extents.empty()) {
+      throw InputError("What is tuned is missing: " + as_rule("give M N K, or --shapes FILE") +
+                       ".");
+    }
+    throw InputError("M N K are three numbers, and " + std::to_string(o.extents.size()) +
+                     " are given: " + as_rule("for more products give --shapes FILE") + ".");
   }
   constexpr const char* names[] = {"M", "N", "K"};
   for (std::size_t i = 0; i < 3; ++i) {
