@@ -16,6 +16,9 @@
 #include "warpwright/run.h"
 #include "warpwright/weights/pack.h"
 
+using warpwright::as_nearest;
+using warpwright::as_rule;
+using warpwright::as_tensor;
 using warpwright::RefusalCode;
 using warpwright::refuse;
 
@@ -106,7 +109,8 @@ ww_refusal* guarded(const Body& body) noexcept {
 }
 
 Refusal null_argument(const char* name) {
-  return refuse(RefusalCode::bad_pointer, name, " is a null pointer; it must point to one");
+  return refuse(RefusalCode::bad_pointer, name, " is a null pointer; ",
+                as_rule("it must point to one"));
 }
 
 // A struct of a caller that may be older or newer than this library: what is not there keeps its
@@ -117,13 +121,14 @@ Fault copy_struct(const T* from, T& to, const char* name, std::size_t least) {
   std::size_t size = 0;
   std::memcpy(&size, from, sizeof size);
   if (size < least || size > 4096) {
-    return refuse(RefusalCode::bad_value, name, ".size is ", size, "; it is sizeof(", name,
-                  "), here ", sizeof(T));
+    return refuse(RefusalCode::bad_value, name, ".size is ", size, "; ",
+                  as_rule("it is sizeof(", name, "), here ", sizeof(T)));
   }
   const char* const bytes = reinterpret_cast<const char*>(from);
   if (std::any_of(bytes + std::min(size, sizeof(T)), bytes + size, [](char c) { return c != 0; })) {
     return refuse(RefusalCode::unsupported, name,
-                  " has members that this version of the library does not know; leave them 0");
+                  " has members that this version of the library does not know; ",
+                  as_rule("leave them 0"));
   }
   std::memcpy(&to, from, std::min(size, sizeof(T)));
   return std::nullopt;
@@ -131,8 +136,8 @@ Fault copy_struct(const T* from, T& to, const char* name, std::size_t least) {
 
 Fault word_fault(const char* name, std::int64_t value, std::int64_t most) {
   if (value >= 0 && value <= most) return std::nullopt;
-  return refuse(RefusalCode::bad_value, name, " is ", value, "; it is 0 to ", most,
-                ": the nearest legal is ", value < 0 ? 0 : most);
+  return refuse(RefusalCode::bad_value, name, " is ", value, "; ", as_rule("it is 0 to ", most),
+                ": the nearest legal is ", as_nearest(value < 0 ? 0 : most));
 }
 
 // The form of packed weights; `open`: the encoding may be left to the packer.
@@ -144,14 +149,15 @@ Fault read_form(const ww_int4& given, warpwright::PackedFormat& format,
   if (auto r = word_fault("zero_points", f.zero_points, 1)) return r;
   if (f.scale != WW_BF16 && f.scale != WW_F16 && f.scale != WW_F32) {
     return refuse(RefusalCode::bad_type, "the scales of int4 weights have the type ", f.scale,
-                  "; the nearest legal is WW_BF16, ", WW_BF16);
+                  "; the nearest legal is ", as_nearest("WW_BF16, ", int{WW_BF16}));
   }
   constexpr std::int64_t most = std::int64_t{1} << 31;
   extents = {f.experts, f.n, f.k};
   if (f.experts < 1 || f.n < 0 || f.k < 0 || f.experts > most || f.n > most || f.k > most ||
       warpwright::packed::too_many(extents)) {
     return refuse(RefusalCode::bad_shape, "int4 weights of ", f.experts, " x ", f.n, " x ", f.k,
-                  "; N and K are 0 or more, experts 1 or more, and all fit into a memory");
+                  "; ",
+                  as_rule("N and K are 0 or more, experts 1 or more, and all fit into a memory"));
   }
   format = {
       static_cast<warpwright::Int4Encoding>(f.encoding == WW_INT4_ANY ? WW_INT4_EX : f.encoding),
@@ -217,8 +223,8 @@ class Reader {
     for (const auto& [name, from, to] : tensors) {
       if (from != &g.a && from != &g.b && from != &g.d) continue;
       if (is_given(*from) || (from == &g.b && g.int4 != nullptr)) continue;
-      return refuse(RefusalCode::bad_pointer, name,
-                    " is not given: all of its ww_matrix is 0; ww_packed makes one");
+      return refuse(RefusalCode::bad_pointer, as_tensor(name),
+                    " is not given: all of its ww_matrix is 0; ", as_rule("ww_packed makes one"));
     }
     o.alpha = g.alpha;
     o.beta = g.beta;
@@ -228,8 +234,8 @@ class Reader {
                   static_cast<warpwright::Bias>(g.bias_along)};
     if (g.grouped == 0) {
       if (g.offsets == nullptr) return std::nullopt;
-      return refuse(RefusalCode::bad_value,
-                    "offsets are given and grouped is 0: set it to 1, or leave them out");
+      return refuse(RefusalCode::bad_value, as_tensor("offsets"),
+                    " are given and grouped is 0: ", as_rule("set it to 1, or leave them out"));
     }
     o.groups = {g.offsets, static_cast<warpwright::OffsetType>(g.offset_type), g.expected_tokens};
     return std::nullopt;
@@ -252,8 +258,8 @@ class Reader {
       const bool lacks_n = c.cluster_n == 0;
       return refuse(RefusalCode::bad_choice, lacks_n ? "cluster_m" : "cluster_n", " is ",
                     lacks_n ? c.cluster_m : c.cluster_n, " and ",
-                    lacks_n ? "cluster_n" : "cluster_m",
-                    " is 0; a cluster has both: the nearest legal is 1, and both 0 leave it open");
+                    lacks_n ? "cluster_n" : "cluster_m", " is 0; ", as_rule("a cluster has both"),
+                    ": the nearest legal is ", as_nearest("1, and both 0 leave it open"));
     }
     if (c.cluster_m != 0) choices.cluster = {c.cluster_m, c.cluster_n};
     return std::nullopt;
@@ -288,12 +294,13 @@ class Reader {
     rest.data = nullptr;
     if (is_given(rest)) {
       return refuse(RefusalCode::bad_value,
-                    "b has extents, strides or a type beside int4, whose form says them: leave all "
-                    "but b.data 0");
+                    "b has extents, strides or a type beside int4, whose form says them: ",
+                    as_rule("leave all but b.data 0"));
     }
     auto* const data = static_cast<std::byte*>(g.b.data);
     if (data == nullptr && !plans_only_) {
-      return refuse(RefusalCode::bad_pointer, "b.data is a null pointer; int4 weights lie there");
+      return refuse(RefusalCode::bad_pointer, "b.data is a null pointer; ",
+                    as_rule("int4 weights lie there"));
     }
     o.b = warpwright::matrix(data == nullptr ? nullptr : data + WW_INT4_HEADER, DType::s4,
                              extents.n, extents.k);
@@ -310,12 +317,14 @@ class Reader {
   Fault view(const char* name, const ww_matrix& from, MatrixView& to) {
     if (!is_given(from)) return std::nullopt;
     if (from.dtype < 0 || from.dtype >= warpwright::kDTypeCount) {
-      return refuse(RefusalCode::bad_type, name, " has the type ", from.dtype,
-                    ", which no type has; the nearest legal is ", int{WW_BF16}, " (WW_BF16)");
+      return refuse(RefusalCode::bad_type, as_tensor(name), " has the type ", from.dtype,
+                    ", which no type has; the nearest legal is ", as_nearest(int{WW_BF16}),
+                    " (WW_BF16)");
     }
     if (from.reserved != 0) {
-      return refuse(RefusalCode::bad_value, name, ".reserved is ", from.reserved,
-                    "; it is for later versions: the nearest legal is 0");
+      return refuse(RefusalCode::bad_value, as_tensor(name), ".reserved is ", from.reserved, "; ",
+                    as_rule("it is for later versions"), ": the nearest legal is ",
+                    as_nearest("0"));
     }
     to.data = from.data;
     to.dtype = static_cast<DType>(from.dtype);
@@ -366,7 +375,7 @@ const char* text_of(const ww_plan* plan, const Get& get) noexcept {
 ww_refusal* make_workspace(const ww_device& device, std::int64_t bytes, ww_workspace** workspace) {
   if (bytes < 1) {
     return told(refuse(RefusalCode::bad_workspace, "a workspace of ", bytes,
-                       " bytes; the nearest legal is 1"));
+                       " bytes; the nearest legal is ", as_nearest("1")));
   }
   auto memory = warpwright::run_memory(device, bytes);
   if (!memory) return told(memory.refusal());
@@ -436,7 +445,7 @@ ww_refusal* ww_device_model(int32_t sms, int32_t architecture, ww_device** devic
     if (device == nullptr) return told(null_argument("device"));
     if (sms < 1 || sms > 1024) {
       return told(refuse(RefusalCode::bad_value, "the model has ", sms,
-                         " SMs; the nearest legal number is ", sms < 1 ? 1 : 1024));
+                         " SMs; the nearest legal number is ", as_nearest(sms < 1 ? 1 : 1024)));
     }
     hand_out(device, std::make_unique<ww_device>(ww_device{
                          {warpwright::model_facts(sms, architecture), warpwright::run_on_model}}));
@@ -600,8 +609,9 @@ ww_refusal* ww_int4_read(const void* bytes, int64_t count, ww_int4* form) {
     if (bytes == nullptr) return told(null_argument("bytes"));
     if (form == nullptr) return told(null_argument("form"));
     if (count < WW_INT4_HEADER) {
-      return told(refuse(RefusalCode::bad_value, "count is ", count,
-                         "; the header alone has more: the nearest legal is ", WW_INT4_HEADER));
+      return told(refuse(RefusalCode::bad_value, "count is ", count, "; ",
+                         as_rule("the header alone has more"), ": the nearest legal is ",
+                         as_nearest(int{WW_INT4_HEADER})));
     }
     const std::span all(static_cast<const std::byte*>(bytes), static_cast<std::size_t>(count));
     const auto header = count == WW_INT4_HEADER ? warpwright::weights::parse_header(all)
@@ -665,7 +675,7 @@ ww_refusal* ww_int4_pack_on(const ww_int4* form, const void* codes, const void* 
     if (auto r = read_form(*form, format, plain.extents, false)) return told(*r);
     if (scale_type != WW_BF16 && scale_type != WW_F16 && scale_type != WW_F32) {
       return told(refuse(RefusalCode::bad_type, "scale_type is ", scale_type,
-                         "; the nearest legal is WW_BF16, ", WW_BF16));
+                         "; the nearest legal is ", as_nearest("WW_BF16, ", int{WW_BF16})));
     }
     for (const auto& [name, pointer] : {std::pair{"codes", codes},
                                         {"scales", scales},

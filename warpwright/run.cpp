@@ -88,8 +88,8 @@ std::optional<Refusal> run_by(Start start, const Plan& plan, const GemmOperands&
   const bool captured = !on_model && (keeps || checks) && device::is_captured(o.stream);
   if (captured && checks) {
     return refuse(RefusalCode::unsupported,
-                  "check_offsets waits for the kernel, which a graph capture does not allow: leave "
-                  "it out");
+                  "check_offsets waits for the kernel, which a graph capture does not allow: ",
+                  as_rule("leave it out"));
   }
   Workspace none;
   if (!keeps) return start_in(o.workspace ? *o.workspace : none, start, plan, operands, o);
@@ -161,10 +161,12 @@ Result<int> device_index(std::string_view name) {
   }
   std::string known;
   for (const std::string_view each : known_devices()) known += std::string(each) + ", ";
-  return refuse(RefusalCode::no_device, "there is no device \"", std::string(name),
-                "\"; there are ", known,
-                "cuda, cuda:1, ..., and the model with the instructions of "
-                "one of these, as model:b200: the nearest legal is model");
+  return refuse(
+      RefusalCode::no_device, "there is no device \"", std::string(name), "\"; ",
+      as_rule(
+          "there are ", known,
+          "cuda, cuda:1, ..., and the model with the instructions of one of these, as model:b200"),
+      ": the nearest legal is ", as_nearest("model"));
 }
 
 Result<NamedDevice> device_named(std::string_view name) {
@@ -184,7 +186,8 @@ Result<NamedDevice> device_named(std::string_view name) {
 Result<std::shared_ptr<void>> run_memory(const NamedDevice& device, std::int64_t bytes) {
   if (device.index == run_nowhere) {
     return refuse(RefusalCode::no_device, device.facts.name,
-                  " is a device to plan for alone; the nearest legal are cuda:0 and model");
+                  " is a device to plan for alone; the nearest legal are ",
+                  as_nearest("cuda:0 and model"));
   }
   if (device.index == run_on_model) {
     constexpr std::align_val_t alignment{256};

@@ -109,10 +109,10 @@ Result<WorkspaceCache::Lease> WorkspaceCache::lease(int device, void* stream, co
     if (captured) {
       auto taken = take_reserve(device, plan, check_offsets);
       if (!taken) {
-        return refuse(RefusalCode::bad_workspace, "the stream is being captured and has no ",
-                      plan.workspace_bytes,
-                      " bytes of workspace, which cannot be had in a capture; run such a product "
-                      "once before the capture, or give it a workspace");
+        return refuse(
+            RefusalCode::bad_workspace, "the stream is being captured and has no ",
+            plan.workspace_bytes, " bytes of workspace, which cannot be had in a capture; ",
+            as_rule("run such a product once before the capture, or give it a workspace"));
       }
       all.push_back(std::move(*taken));
     } else {

@@ -315,8 +315,9 @@ std::string completion_script(CLI::App& app, const std::string& shell) {
   if (shell == "bash") return filled(kBash, all);
   if (shell == "zsh") return filled(kZsh, all);
   if (shell == "fish") return fish_script(all);
-  throw InputError("There is no completion for the shell \"" + shell + "\"; it must be " +
-                   joined(known_shells(), ", ") + ": the nearest is bash.");
+  throw InputError("There is no completion for the shell \"" + shell + "\"; " +
+                   as_rule("it must be ", joined(known_shells(), ", ")) + ": the nearest is " +
+                   as_nearest("bash") + ".");
 }
 
 }  // namespace warpwright::cli

@@ -30,12 +30,13 @@ void check_options(const PackCommandOptions& o) {
       is_known = is_known || names.layout == o.from;
     }
     if (!is_known) {
-      throw InputError("--from is \"" + o.from + "\"; it must be " + known +
-                       "or bf16 (for weights in floats).");
+      throw InputError("--from is \"" + o.from + "\"; " +
+                       as_rule("it must be ", known, "or bf16 (for weights in floats)") + ".");
     }
   }
   if (o.group && *o.group != 32 && *o.group != 64 && *o.group != 128) {
-    throw InputError("--group is " + std::to_string(*o.group) + "; it must be 32, 64 or 128.");
+    throw InputError("--group is " + std::to_string(*o.group) + "; " +
+                     as_rule("it must be 32, 64 or 128") + ".");
   }
 }
 
@@ -76,14 +77,15 @@ weights::Source source_for(const PackCommandOptions& o, const FoundWeights& foun
     return weights::source_of(quantised);
   }
   if (o.zero_points) {
-    throw InputError("--zero-points is of floats, and the weights " + in_quotes(found.name) +
-                     " are quantised: leave it out, zero points that they have are kept.");
+    throw InputError(
+        "--zero-points is of floats, and the weights " + in_quotes(found.name) +
+        " are quantised: " + as_rule("leave it out, zero points that they have are kept") + ".");
   }
   weights::Source source = taken(weights::read_checkpoint(found.layout, loaded.tensors));
   if (o.group && *o.group != std::min(source.group, packed::kTileK)) {
     throw InputError("--group is " + std::to_string(*o.group) + ", and the weights " +
                      in_quotes(found.name) + " have groups of " + std::to_string(source.group) +
-                     ": leave it out, only floats can be grouped.");
+                     ": " + as_rule("leave it out, only floats can be grouped") + ".");
   }
   return source;
 }

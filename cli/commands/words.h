@@ -45,7 +45,8 @@ Value chosen(const char* option, const std::string& text, const Words<Value>& wo
   for (const auto& [word, value] : words) {
     if (text == word) return value;
   }
-  throw InputError(std::string(option) + " is \"" + text + "\"; it must be " + listed(words) + ".");
+  throw InputError(std::string(option) + " is \"" + text + "\"; " +
+                   as_rule("it must be ", listed(words)) + ".");
 }
 
 /// Sets `value` to that of a word; an option that was not given leaves it.

@@ -145,21 +145,23 @@ std::vector<Shape> parse_shapes(std::istream& in, const std::string& file, Bench
     if (line.empty()) continue;
     const Result<Shape> shape = shape_of_line(line, kind);
     if (!shape) {
-      throw InputError(file + ", line " + std::to_string(number) + ": " + shape.reason() + ".");
+      throw InputError(file + ", line " + std::to_string(number) + ": " + shape.refusal() + ".");
     }
     shapes.push_back(*shape);
   }
   if (shapes.empty()) {
-    throw InputError(file + " holds no shape; write " +
-                     (kind == BenchKind::dense ? "M N K or MxNxK" : "GROUPS TOKENS N K") +
-                     ", one shape a line.");
+    throw InputError(file + " holds no shape; " +
+                     as_rule("write ",
+                             (kind == BenchKind::dense ? "M N K or MxNxK" : "GROUPS TOKENS N K"),
+                             ", one shape a line") +
+                     ".");
   }
   return shapes;
 }
 
 std::vector<Shape> read_shapes(const std::string& path, BenchKind kind) {
   std::ifstream in(path);
-  if (!in) throw InputError("--shapes: the file " + path + " cannot be read.");
+  if (!in) throw InputError("--shapes: " + as_rule("the file ", path, " cannot be read") + ".");
   return parse_shapes(in, path, kind);
 }
 
@@ -184,8 +186,8 @@ ProductTypes parse_types(const TypeOptions& o) {
   ProductTypes types;
   const auto operand = numeric::parse_dtype(o.dtype);
   if (operand != DType::bf16 && operand != DType::f16 && operand != DType::e4m3) {
-    throw InputError("--dtype is \"" + o.dtype +
-                     "\"; it must be bf16, fp16 or e4m3: the nearest is bf16.");
+    throw InputError("--dtype is \"" + o.dtype + "\"; " + as_rule("it must be bf16, fp16 or e4m3") +
+                     ": the nearest is " + as_nearest("bf16") + ".");
   }
   types.operand = *operand;
   const bool narrow = numeric::bits(types.operand) == 8;
@@ -194,8 +196,9 @@ ProductTypes parse_types(const TypeOptions& o) {
     const auto result = numeric::parse_dtype(o.d_dtype);
     if (result != DType::bf16 && result != DType::f16 && result != DType::f32 &&
         !(narrow && result == DType::e4m3)) {
-      throw InputError("--d-dtype is \"" + o.d_dtype + "\"; it must be bf16, fp16, f32 or, with " +
-                       "operands of 8 bits, e4m3: the nearest is bf16.");
+      throw InputError("--d-dtype is \"" + o.d_dtype + "\"; " +
+                       as_rule("it must be bf16, fp16, f32 or, with operands of 8 bits, e4m3") +
+                       ": the nearest is " + as_nearest("bf16") + ".");
     }
     types.result = *result;
   }
@@ -203,23 +206,26 @@ ProductTypes parse_types(const TypeOptions& o) {
   if (!o.scaling.empty()) {
     const auto* const word = std::find(std::begin(kScalings), std::end(kScalings), o.scaling);
     if (word == std::end(kScalings)) {
-      throw InputError("--scaling is \"" + o.scaling +
-                       "\"; it must be none, tensor, row-column or blockwise.");
+      throw InputError("--scaling is \"" + o.scaling + "\"; " +
+                       as_rule("it must be none, tensor, row-column or blockwise") + ".");
     }
     types.scaling = static_cast<Scaling>(word - std::begin(kScalings));
   }
   if (!narrow && types.scaling != Scaling::none) {
     throw InputError("--scaling " + o.scaling + " is for operands of 8 bits, and these are " +
-                     type_name(types.operand) + ": give --dtype e4m3, or leave it out.");
+                     type_name(types.operand) + ": " +
+                     as_rule("give --dtype e4m3, or leave it out") + ".");
   }
   if (o.accumulation == "promoted") {
     types.accumulation = Accumulation::promoted;
   } else if (o.accumulation != "fast") {
-    throw InputError("--accumulation is \"" + o.accumulation + "\"; it must be fast or promoted.");
+    throw InputError("--accumulation is \"" + o.accumulation + "\"; " +
+                     as_rule("it must be fast or promoted") + ".");
   }
   if (!narrow && types.accumulation == Accumulation::promoted) {
     throw InputError("--accumulation promoted is for operands of 8 bits, and these are " +
-                     type_name(types.operand) + ", always summed in float32: leave it out.");
+                     type_name(types.operand) +
+                     ", always summed in float32: " + as_rule("leave it out") + ".");
   }
   return types;
 }
@@ -233,9 +239,10 @@ std::vector<ProductKind> parse_kinds(const std::string& words) {
     const auto* const kind = std::find_if(std::begin(kKinds), std::end(kKinds),
                                           [&word](const auto& k) { return word == k.first; });
     if (kind == std::end(kKinds)) {
-      throw InputError("--dtype has \"" + word +
-                       "\"; it must be all, or some of e4m3, e4m3-block, e4m3-row-column, bf16 "
-                       "with commas between.");
+      throw InputError("--dtype has \"" + word + "\"; " +
+                       as_rule("it must be all, or some of e4m3, e4m3-block, e4m3-row-column, bf16 "
+                               "with commas between") +
+                       ".");
     }
     kinds.emplace_back(*kind);
     at = comma + 1;

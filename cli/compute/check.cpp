@@ -118,8 +118,8 @@ void merge(CheckResult& total, const CheckResult& part) {
 void require(bool is_legal, const char* operand, DType dtype, const char* rule) {
   if (is_legal) return;
   throw InputError(std::string("Matrix ") + operand + " of type " +
-                   std::string(numeric::word(dtype)) + " cannot be checked: the types are " + rule +
-                   ".");
+                   std::string(numeric::word(dtype)) +
+                   " cannot be checked: " + as_rule("the types are ", rule) + ".");
 }
 
 bool is_checked(DType t) {
@@ -133,7 +133,7 @@ void require_checkable(const GemmOperands& o) {
   if (o.a.rows < 0 || o.b.rows < 0 || o.a.columns < 0 || o.d.batch < 0) {
     throw InputError("A GEMM of " + std::to_string(o.a.rows) + " x " + std::to_string(o.b.rows) +
                      " x " + std::to_string(o.a.columns) +
-                     " cannot be checked: no extent may be below 0.");
+                     " cannot be checked: " + as_rule("no extent may be below 0") + ".");
   }
   const auto is_operand = [&o](DType t) {
     return is_checked(t) || t == DType::tf32 || t == DType::s8 ||
@@ -146,7 +146,7 @@ void require_checkable(const GemmOperands& o) {
   const bool narrow = numeric::is_8bit(o.a.dtype) && (o.packed || numeric::is_8bit(o.b.dtype));
   if (o.scaling != Scaling::none && o.scaling != Scaling::block_scaled && !narrow) {
     throw InputError("A scaled product of " + std::string(numeric::word(o.a.dtype)) +
-                     " cannot be checked: scales belong to operands of 8 bits.");
+                     " cannot be checked: " + as_rule("scales belong to operands of 8 bits") + ".");
   }
 }
 

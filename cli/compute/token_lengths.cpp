@@ -34,16 +34,17 @@ std::optional<Integer> parse(const std::string& text) {
 Refusal refuse_words(const std::string& words) {
   return Refusal{
       RefusalCode::bad_value,
-      "--tokens is \"" + words +
-          "\"; it must be a length for each group, for example 16,0,3, one for all of them, "
-          "uniform:16, or skew:SEED"};
+      "--tokens is \"" + words + "\"; " +
+          as_rule("it must be a length for each group, for example 16,0,3, one for all of "
+                  "them, uniform:16, or skew:SEED")};
 }
 
 std::optional<Refusal> length_fault(std::int64_t length) {
   if (length >= 0 && length <= max_extent) return std::nullopt;
-  return Refusal{RefusalCode::bad_value, "--tokens has a length of " + std::to_string(length) +
-                                             "; the nearest legal value is " +
-                                             std::to_string(length < 0 ? 0 : max_extent)};
+  return Refusal{RefusalCode::bad_value,
+                 "--tokens has a length of " + std::to_string(length) +
+                     "; the nearest legal value is " +
+                     as_nearest(std::to_string(length < 0 ? 0 : max_extent))};
 }
 
 Result<Lengths> equal_lengths(const std::string& words, const std::string& number,
@@ -67,7 +68,8 @@ Result<Lengths> listed_lengths(const std::string& words, std::int64_t groups) {
   if (static_cast<std::int64_t>(lengths.size()) == groups) return lengths;
   return Refusal{RefusalCode::bad_value, "--tokens lists " + std::to_string(lengths.size()) +
                                              " lengths and there are " + std::to_string(groups) +
-                                             " groups; give one length for each group, 0 for none"};
+                                             " groups; " +
+                                             as_rule("give one length for each group, 0 for none")};
 }
 
 std::vector<double> normal_values(std::int64_t count, std::uint64_t seed, std::uint64_t stream) {
@@ -124,9 +126,9 @@ Result<Lengths> drawn_lengths(const std::string& words, const std::string& numbe
   const std::int64_t tokens = total > 0 ? total : kTokensOfAGroup * groups;
   if (tokens > max_extent) {
     return Refusal{RefusalCode::bad_value,
-                   "the groups have " + std::to_string(tokens) +
-                       " tokens in all; coordinates have 32 bits: the nearest legal value is " +
-                       std::to_string(max_extent)};
+                   "the groups have " + std::to_string(tokens) + " tokens in all; " +
+                       as_rule("coordinates have 32 bits") + ": the nearest legal value is " +
+                       as_nearest(std::to_string(max_extent))};
   }
   return skewed_lengths(*seed, groups, tokens);
 }
@@ -149,9 +151,9 @@ Result<Lengths> lengths_of(const std::string& words, std::int64_t groups, std::i
 Result<std::vector<std::int64_t>> token_lengths(const std::string& words, std::int64_t groups,
                                                 std::int64_t total, const std::string& bound) {
   if (groups < 1 || groups > kMostGroups) {
-    return Refusal{RefusalCode::bad_value, "--groups is " + std::to_string(groups) +
-                                               "; the nearest legal value is " +
-                                               std::to_string(groups < 1 ? 1 : kMostGroups)};
+    return Refusal{RefusalCode::bad_value,
+                   "--groups is " + std::to_string(groups) + "; the nearest legal value is " +
+                       as_nearest(std::to_string(groups < 1 ? 1 : kMostGroups))};
   }
   Result<Lengths> lengths = lengths_of(words, groups, total);
   if (!lengths) return lengths;
@@ -162,9 +164,9 @@ Result<std::vector<std::int64_t>> token_lengths(const std::string& words, std::i
   return Refusal{RefusalCode::bad_value,
                  "the groups have " + std::to_string(sum) + " tokens in all" +
                      (most == total ? ", and " + bound + " is " + std::to_string(total) +
-                                          ": the nearest legal total is " + std::to_string(sum)
+                                          ": the nearest legal total is " + as_nearest(sum)
                                     : "; coordinates have 32 bits: the nearest legal value is " +
-                                          std::to_string(max_extent))};
+                                          as_nearest(max_extent))};
 }
 
 }  // namespace warpwright::cli

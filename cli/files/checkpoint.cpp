@@ -71,8 +71,9 @@ std::string gptq_version(const SafetensorsFile& file, const std::string& zeros) 
     if (all(0x88)) return "gptq-v2";
   }
   throw FileError("The zero points " + in_quotes(zeros) + " of " + file.path() +
-                  " do not tell which version of GPTQ wrote them: give --from gptq (its usual "
-                  "form, stored less 1) or --from gptq-v2.");
+                  " do not tell which version of GPTQ wrote them: " +
+                  as_rule("give --from gptq (its usual form, stored less 1) or --from gptq-v2") +
+                  ".");
 }
 
 // The layout of the first tensors that fit `name`; empty where none do.
@@ -130,8 +131,8 @@ std::vector<std::string> names_of_experts(const SafetensorsFile& file, const std
   for (std::int64_t i = 0; i <= last; ++i) {
     if (numbers.contains(i)) continue;
     throw FileError(file.path() + " has no expert " + std::to_string(i) + " of " +
-                    in_quotes(pattern) + ", and the last one is " + std::to_string(last) +
-                    ": the numbers of experts go from 0 on without a gap.");
+                    in_quotes(pattern) + ", and the last one is " + std::to_string(last) + ": " +
+                    as_rule("the numbers of experts go from 0 on without a gap") + ".");
   }
   std::vector<std::string> names;
   names.reserve(numbers.size());
@@ -164,8 +165,8 @@ std::string only_name(const SafetensorsFile& file) {
   if (found.size() == 1) return found.front();
   if (found.empty()) throw FileError(file.path() + " holds no weights that can be packed.");
   throw FileError(file.path() + " holds " + std::to_string(found.size()) +
-                  " tensors of weights, one must be chosen: write " + file.path() + ":" +
-                  found.front() + " or another.");
+                  " tensors of weights, one must be chosen: " +
+                  as_rule("write ", file.path(), ":", found.front(), " or another") + ".");
 }
 
 MatrixView view_of(HostTensor& tensor, const std::string& name, bool is_vector) {
@@ -173,8 +174,9 @@ MatrixView view_of(HostTensor& tensor, const std::string& name, bool is_vector) 
   const std::size_t rank = shape.size() + (is_vector ? 1 : 0);
   if (rank != 2 && rank != 3) {
     throw FileError(
-        "The tensor " + in_quotes(name) + " is " + shape_text(shape) + "; it must be " +
-        (is_vector ? "a vector, or one for each expert." : "a matrix, or one for each expert."));
+        "The tensor " + in_quotes(name) + " is " + shape_text(shape) + "; " +
+        as_rule("it must be ", (is_vector ? "a vector" : "a matrix"), ", or one for each expert") +
+        ".");
   }
   const std::int64_t columns = shape.back();
   const std::int64_t rows = is_vector ? 1 : shape[shape.size() - 2];
@@ -216,11 +218,13 @@ FoundWeights find_weights(const SafetensorsFile& file, const std::string& name,
                       in_quotes(with(each, layout->scales)) + ".");
     }
     const TensorFacts* there = file.find(each);
-    throw FileError(file.path() + " holds no weights " + in_quotes(each) + " that can be packed" +
-                    (there == nullptr ? std::string()
-                                      : " (there is such a tensor, " + there->type + " " +
-                                            shape_text(there->shape) + ")") +
-                    ": give their layout by --from, or the name of a matrix of BF16, F16 or F32.");
+    throw FileError(
+        file.path() + " holds no weights " + in_quotes(each) + " that can be packed" +
+        (there == nullptr
+             ? std::string()
+             : " (there is such a tensor, " + there->type + " " + shape_text(there->shape) + ")") +
+        ": " + as_rule("give their layout by --from, or the name of a matrix of BF16, F16 or F32") +
+        ".");
   }
   return found;
 }

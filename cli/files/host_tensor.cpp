@@ -45,8 +45,9 @@ HostTensor convert(const HostTensor& tensor, DType to) {
   if (tensor.dtype == to) return tensor;
   if (!is_convertible(tensor.dtype) || !is_convertible(to)) {
     throw InputError("A tensor of " + std::string(numeric::word(tensor.dtype)) +
-                     " cannot be converted to " + std::string(numeric::word(to)) +
-                     ": conversions exist between f32, tf32, fp16, bf16, e4m3, e5m2 and s8.");
+                     " cannot be converted to " + std::string(numeric::word(to)) + ": " +
+                     as_rule("conversions exist between f32, tf32, fp16, bf16, e4m3, e5m2 and s8") +
+                     ".");
   }
   const auto from_size = static_cast<std::size_t>(numeric::bits(tensor.dtype) / 8);
   const auto to_size = static_cast<std::size_t>(numeric::bits(to) / 8);
@@ -107,7 +108,7 @@ InputFile::InputFile(const std::string& path) : path_(path) {
   struct stat facts {};
   if (::fstat(descriptor_, &facts) != 0 || !S_ISREG(facts.st_mode)) {
     ::close(descriptor_);
-    throw FileError(path + " cannot be read: it is not a regular file.");
+    throw FileError(path + " cannot be read: " + as_rule("it is not a regular file") + ".");
   }
   size_ = static_cast<std::uint64_t>(facts.st_size);
 }
@@ -118,7 +119,8 @@ InputFile::~InputFile() {
 
 std::vector<std::byte> InputFile::read(std::uint64_t offset, std::uint64_t count) const {
   if (offset > size_ || count > size_ - offset) {
-    throw FileError(path_ + " is cut short: it has " + std::to_string(size_) + " bytes.");
+    throw FileError(path_ +
+                    " is cut short: " + as_rule("it has ", std::to_string(size_), " bytes") + ".");
   }
   std::vector<std::byte> bytes(count);
   std::uint64_t done = 0;

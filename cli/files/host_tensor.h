@@ -22,21 +22,25 @@ namespace warpwright::cli {
 /// programs: of the library's refusals theirs (docs/api.md).
 class InputError : public std::runtime_error {
  public:
-  explicit InputError(const std::string& sentence, const char* code = "bad_argument")
-      : std::runtime_error(printable(sentence)), code_(code) {}
-  explicit InputError(const Refusal& refusal) : InputError(refusal.reason, name(refusal.code)) {}
+  explicit InputError(Sentence sentence, const char* code = "bad_argument")
+      : std::runtime_error(printable(sentence.reason)),
+        sentence_(std::move(sentence)),
+        code_(code) {}
+  explicit InputError(const Refusal& refusal) : InputError(refusal, name(refusal.code)) {}
 
+  [[nodiscard]] const Sentence& sentence() const { return sentence_; }
   [[nodiscard]] const char* code() const { return code_; }
 
  private:
+  Sentence sentence_;
   const char* code_;  // of static storage
 };
 
 /// A file, or what it holds, cannot be used.
 class FileError : public InputError {
  public:
-  explicit FileError(const std::string& sentence)
-      : InputError(sentence, name(RefusalCode::file_error)) {}
+  explicit FileError(Sentence sentence)
+      : InputError(std::move(sentence), name(RefusalCode::file_error)) {}
 };
 
 /// A dense tensor in host memory: row-major elements of `dtype`, without gaps.

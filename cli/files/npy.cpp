@@ -57,7 +57,7 @@ class HeaderParser {
 
  private:
   [[noreturn]] void fail(const std::string& what) const {
-    throw FileError(path_ + " is no legal .npy file: its header " + what + ".");
+    throw FileError(path_ + " is no legal .npy file: " + as_rule("its header ", what) + ".");
   }
   void skip_space() {
     while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t')) {
@@ -93,9 +93,10 @@ class HeaderParser {
   }
   std::string descr() {
     if (take('[')) {
-      throw FileError(path_ +
-                      " holds records (a structured dtype); the element types that are "
-                      "read are float32 ('<f4'), float16 ('<f2') and int8 ('|i1').");
+      throw FileError(path_ + " holds records (a structured dtype); " +
+                      as_rule("the element types that are read are float32 ('<f4'), float16 "
+                              "('<f2') and int8 ('|i1')") +
+                      ".");
     }
     return string();
   }
@@ -142,17 +143,18 @@ DType dtype_of(const std::string& path, const std::string& descr) {
   if (descr == "<f2") return DType::f16;
   const std::string shown = "'" + printable(descr, 40) + "'";
   if (descr.starts_with('>')) {
-    throw FileError(path + " holds big-endian elements (" + shown + "); those that are read are " +
-                    std::string(kAccepted) + ", little-endian.");
+    throw FileError(path + " holds big-endian elements (" + shown + "); " +
+                    as_rule("those that are read are ", std::string(kAccepted), ", little-endian") +
+                    ".");
   }
   if (descr == "<V2" || descr == "|V2" || descr == "bfloat16") {
-    throw FileError(path + " holds elements of type " + shown +
-                    ", and .npy has no bfloat16: store the tensor as BF16 in a .safetensors file, "
-                    "or as " +
-                    std::string(kAccepted) + ".");
+    throw FileError(
+        path + " holds elements of type " + shown + ", and .npy has no bfloat16: " +
+        as_rule("store the tensor as BF16 in a .safetensors file, or as ", std::string(kAccepted)) +
+        ".");
   }
-  throw FileError(path + " holds elements of type " + shown +
-                  "; the types that are read from .npy are " + std::string(kAccepted) + ".");
+  throw FileError(path + " holds elements of type " + shown + "; " +
+                  as_rule("the types that are read from .npy are ", std::string(kAccepted)) + ".");
 }
 
 // Row-major from column-major: walks the result in order and the source by its strides.
@@ -258,8 +260,9 @@ HostIntegers read_npy_integers(const std::string& path) {
   Array array = read_array(path, [&](const std::string& descr) -> ElementType {
     if (descr == "<i4") return {"int32", 32};
     if (descr == "<i8") return {"int64", 64};
-    throw FileError(path + " holds elements of type '" + descr.substr(0, 40) +
-                    "'; the types that are read as integers are int32 ('<i4') and int64 ('<i8').");
+    throw FileError(
+        path + " holds elements of type '" + descr.substr(0, 40) + "'; " +
+        as_rule("the types that are read as integers are int32 ('<i4') and int64 ('<i8')") + ".");
   });
   const int bits = array.descr == "<i4" ? 32 : 64;
   return {bits, std::move(array.shape), integers_of(array.bytes, bits)};
@@ -267,9 +270,10 @@ HostIntegers read_npy_integers(const std::string& path) {
 
 void write_npy(const std::string& path, const HostTensor& tensor) {
   if (tensor.dtype != DType::f32 && tensor.dtype != DType::f16) {
-    throw FileError(path + " cannot hold " + std::string(numeric::word(tensor.dtype)) +
-                    ": .npy is written as f32 or fp16, and a .safetensors file takes bf16 and fp8 "
-                    "too.");
+    throw FileError(
+        path + " cannot hold " + std::string(numeric::word(tensor.dtype)) + ": " +
+        as_rule(".npy is written as f32 or fp16, and a .safetensors file takes bf16 and fp8 too") +
+        ".");
   }
   std::string header = "{'descr': '";
   header += tensor.dtype == DType::f32 ? "<f4" : "<f2";

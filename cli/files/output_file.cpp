@@ -186,8 +186,9 @@ class Draft {
       descriptor_ = ::open(draft_name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     } while (descriptor_ < 0 && errno == EEXIST);
     if (descriptor_ < 0) {
-      throw FileError(target + " cannot be written: a file cannot be created in its folder (" +
-                      reason(errno) + ").");
+      throw FileError(target + " cannot be written: " +
+                      as_rule("a file cannot be created in its folder (", reason(errno), ")") +
+                      ".");
     }
   }
   ~Draft() {
@@ -219,8 +220,8 @@ class Draft {
 
  private:
   [[noreturn]] void fail() const {
-    throw FileError(target_ + " cannot be written (" + reason(errno) +
-                    "); what was there before is unchanged.");
+    throw FileError(target_ + " cannot be written (" + reason(errno) + "); " +
+                    as_rule("what was there before is unchanged") + ".");
   }
 
   std::lock_guard<std::mutex> lock_;
@@ -281,8 +282,8 @@ OutputLock::OutputLock(const std::string& path) {
   if (result == 0) return;
   const std::string why = reason(errno);
   if (folder_ >= 0) ::close(folder_);
-  throw FileError(path + " cannot be written: the folder " + folder + " cannot be locked (" + why +
-                  ").");
+  throw FileError(path + " cannot be written: " +
+                  as_rule("the folder ", folder, " cannot be locked (", why, ")") + ".");
 }
 
 OutputLock::~OutputLock() {

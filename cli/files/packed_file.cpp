@@ -11,9 +11,9 @@ FileAndName parse_file_and_name(const std::string& spec) {
   if (spec.ends_with(".safetensors") && spec.find('\0') == std::string::npos) return {spec, ""};
   const TensorSpec where = parse_spec(spec);
   if (where.kind == TensorSpec::Kind::npy) {
-    throw InputError("\"" + spec +
-                     "\" is a .npy file; weights of int4 lie in .safetensors files: write "
-                     "PATH.safetensors:NAME.");
+    throw InputError(
+        "\"" + spec + "\" is a .npy file; " +
+        as_rule("weights of int4 lie in .safetensors files: write PATH.safetensors:NAME") + ".");
   }
   return {where.path, where.tensor};
 }
@@ -28,16 +28,16 @@ PackedTensor read_packed(const std::string& spec) {
     }
     if (bytes.size() != 1) {
       throw InputError(path + " holds " + std::to_string(bytes.size()) +
-                       " tensors of bytes, and packed weights are one: write " + path + ":NAME.");
+                       " tensors of bytes, and packed weights are one: " +
+                       as_rule("write ", path, ":NAME") + ".");
     }
     name = bytes.front();
   }
   PackedTensor packed{path + ":" + name, {}, file.read(name)};
   if (packed.tensor.dtype != DType::u8) {
     throw InputError("Tensor " + in_quotes(name) + " of " + path + " has type " +
-                     file.find(name)->type +
-                     "; packed weights are U8, as `warpwright pack` "
-                     "writes them.");
+                     file.find(name)->type + "; " +
+                     as_rule("packed weights are U8, as `warpwright pack` writes them") + ".");
   }
   const auto header = weights::parse_packed(packed.tensor.bytes, packed.name);
   if (!header) throw InputError(header.refusal());

@@ -261,7 +261,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 [[noreturn]] void fail_missing(const std::string& path, const std::string& name,
                                const std::vector<Entry>& entries) {
   if (entries.empty())
-    throw FileError(path + " holds no tensor " + in_quotes(name) + ": it is empty.");
+    throw FileError(path + " holds no tensor " + in_quotes(name) + ": " + as_rule("it is empty") +
+                    ".");
   std::vector<std::pair<std::size_t, std::string_view>> nearest;
   nearest.reserve(entries.size());
   for (const Entry& entry : entries)
@@ -285,9 +286,11 @@ const Entry& find_entry(const std::string& path, const std::string& name, const 
 }
 
 [[noreturn]] void fail_type(const std::string& path, const Entry& found, const std::string& read) {
-  throw FileError("Tensor " + in_quotes(found.name) + " of " + path + " has type " +
-                  std::string(found.type->name) + "; the types that are read " +
-                  (read == kRead ? "" : "as integers ") + "are " + read + ".");
+  throw FileError(
+      "Tensor " + in_quotes(found.name) + " of " + path + " has type " +
+      std::string(found.type->name) + "; " +
+      as_rule("the types that are read ", (read == kRead ? "" : "as integers "), "are ", read) +
+      ".");
 }
 
 std::vector<std::byte> read_bytes(const InputFile& file, const Index& index, const Entry& entry) {
@@ -306,8 +309,8 @@ void check_new_name(const std::string& path, const std::string& name) {
                     "for itself.");
   }
   if (!is_utf8(name)) {
-    throw FileError(path + " cannot hold a tensor " + in_quotes(name) +
-                    ": its name is not UTF-8 text.");
+    throw FileError(path + " cannot hold a tensor " + in_quotes(name) + ": " +
+                    as_rule("its name is not UTF-8 text") + ".");
   }
 }
 
@@ -331,9 +334,10 @@ std::string header_text(const std::string& path, const std::vector<Outgoing>& te
   std::string text = header.dump();
   text.append((8 - text.size() % 8) % 8, ' ');  // so that the data starts at a multiple of 8
   if (text.size() > kMaxHeader) {
-    throw FileError(path + " cannot be written: its header would take " +
-                    std::to_string(text.size()) + " bytes, and the format allows " +
-                    std::to_string(kMaxHeader) + ".");
+    throw FileError(path + " cannot be written: " +
+                    as_rule("its header would take ", std::to_string(text.size()),
+                            " bytes, and the format allows ", std::to_string(kMaxHeader)) +
+                    ".");
   }
   return text;
 }
@@ -384,9 +388,10 @@ void write_safetensors(const std::string& path, const std::string& name, const H
                        const std::string& note) {
   const NamedType* type = find_type(tensor.dtype);
   if (type == nullptr || !(is_operand(*type) || tensor.dtype == DType::u8)) {
-    throw FileError("Tensor " + in_quotes(name) + " of type " +
-                    std::string(numeric::word(tensor.dtype)) + " cannot be written to " + path +
-                    ": the types that are written are " + std::string(kRead) + ", and U8.");
+    throw FileError(
+        "Tensor " + in_quotes(name) + " of type " + std::string(numeric::word(tensor.dtype)) +
+        " cannot be written to " + path + ": " +
+        as_rule("the types that are written are ", std::string(kRead), ", and U8") + ".");
   }
   check_new_name(path, name);
   const OutputLock lock(path);

@@ -21,19 +21,18 @@ TensorSpec parse_spec(const std::string& spec) {
     TensorSpec result{TensorSpec::Kind::safetensors, spec.substr(0, at + kSafetensors.size()),
                       spec.substr(at + marker.size())};
     if (result.tensor.empty()) {
-      throw InputError("\"" + spec + "\" lacks the tensor's name behind the colon: write " +
-                       result.path + ":NAME.");
+      throw InputError("\"" + spec + "\" lacks the tensor's name behind the colon: " +
+                       as_rule("write ", result.path, ":NAME") + ".");
     }
     return result;
   }
   if (spec.ends_with(kSafetensors)) {
-    throw InputError("\"" + spec + "\" names a file of many tensors, one must be chosen: write " +
-                     spec + ":NAME.");
+    throw InputError("\"" + spec + "\" names a file of many tensors, one must be chosen: " +
+                     as_rule("write ", spec, ":NAME") + ".");
   }
   if (spec.ends_with(".npy")) return {TensorSpec::Kind::npy, spec, ""};
-  throw InputError("\"" + spec +
-                   "\" is no tensor file that is understood: write PATH.npy or "
-                   "PATH.safetensors:NAME.");
+  throw InputError("\"" + spec + "\" is no tensor file that is understood: " +
+                   as_rule("write PATH.npy or PATH.safetensors:NAME") + ".");
 }
 
 HostTensor read_tensor(const std::string& spec) {

@@ -169,8 +169,8 @@ class TileText {
 void require_tile(const char* what, std::int64_t index, std::int64_t count) {
   if (index >= 0 && index < count) return;
   throw InputError(std::string("--tile names ") + what + " " + std::to_string(index) +
-                   "; the nearest legal value is " + std::to_string(index < 0 ? 0 : count - 1) +
-                   ".");
+                   "; the nearest legal value is " +
+                   as_nearest(std::to_string(index < 0 ? 0 : count - 1)) + ".");
 }
 
 // The byte of the tensor where the tile begins. Throws InputError where there is no such tile.

@@ -78,13 +78,13 @@ MatrixView scale_tiles(const Tensor& t, const MatrixView& of) {
   const DType type = nvf4 ? DType::ue4m3 : DType::ue8m0;
   const bool right = t.type == type || t.type == DType::u8 || (nvf4 && t.type == DType::e4m3);
   if (!right) {
-    throw Refused{refuse(RefusalCode::bad_type, t.name, " is ",
-                         std::string(numeric::name(t.type.value_or(DType::s32))),
-                         "; the scales of ",
-                         nvf4 ? "nvf4 are float8_e4m3fn"
-                              : "mxf8 are "
-                                "float8_e8m0fnu",
-                         ", or their bytes as uint8")};
+    throw Refused{refuse(RefusalCode::bad_type, as_tensor(t.name), " is ",
+                         std::string(numeric::name(t.type.value_or(DType::s32))), "; ",
+                         as_rule("the scales of ",
+                                 nvf4 ? "nvf4 are float8_e4m3fn"
+                                      : "mxf8 are "
+                                        "float8_e8m0fnu",
+                                 ", or their bytes as uint8"))};
   }
   std::int64_t packed = 1;
   bool contiguous = true;
@@ -95,11 +95,11 @@ MatrixView scale_tiles(const Tensor& t, const MatrixView& of) {
   }
   const std::int64_t batch = rows * columns > 0 ? t.elements() / (rows * columns) : 1;
   if (!contiguous || t.elements() != batch * rows * columns || batch < 1) {
-    throw Refused{refuse(RefusalCode::bad_shape, t.name, " has ", t.elements(), " elements",
-                         contiguous ? "" : " that are not contiguous", "; the scales of ", of.rows,
-                         " x ", of.columns, " elements are ", rows * columns,
-                         " bytes in tiles of 128 x 4, as cuBLASLt "
-                         "and PyTorch have them")};
+    throw Refused{refuse(
+        RefusalCode::bad_shape, as_tensor(t.name), " has ", t.elements(), " elements",
+        contiguous ? "" : " that are not contiguous", "; ",
+        as_rule("the scales of ", of.rows, " x ", of.columns, " elements are ", rows * columns,
+                " bytes in tiles of 128 x 4, as cuBLASLt and PyTorch have them"))};
   }
   MatrixView view = matrix(t.data, type, rows, columns);
   view.batch = batch;
@@ -218,7 +218,8 @@ std::optional<DType> Arguments::type(Arg arg) const {
   if (type) return type;
   const std::string why = name ? std::string(text != nullptr ? text : "?") : caught_text();
   throw Refused{refuse(RefusalCode::bad_type, names[static_cast<std::size_t>(arg)], " is ", why,
-                       ", which is no type of an element; the nearest is \"bf16\"")};
+                       ", which is no type of an element; the nearest is ",
+                       as_nearest("\"bf16\""))};
 }
 
 std::string place_name(int device) {
@@ -241,8 +242,8 @@ void* stream_of(PyObject* given) {
   if (handle < 0) {
     PyErr_Clear();
     throw Refused{refuse(RefusalCode::bad_value,
-                         "stream is no address of a cudaStream_t; the nearest legal is 0, the "
-                         "default stream")};
+                         "stream is no address of a cudaStream_t; the nearest legal is ",
+                         as_nearest("0, the default stream"))};
   }
   return reinterpret_cast<void*>(static_cast<std::uintptr_t>(handle));
 }
@@ -253,8 +254,9 @@ Product::Product(const Arguments& given, bool grouped, bool plans_only) {
   reader.set_stream(stream);
   read_inputs(given, grouped);
   if (options.device == run_nowhere && !plans_only) {
-    throw Refused{refuse(RefusalCode::bad_pointer,
-                         "A is a Spec, which has no memory; give a tensor, or call plan()")};
+    throw Refused{refuse(RefusalCode::bad_pointer, as_tensor("A"),
+                         " is a Spec, which has no memory; ",
+                         as_rule("give a tensor, or call plan()"))};
   }
   operands.alpha = static_cast<float>(given.number(Arg::alpha, 1));
   read_scales(given, grouped);
@@ -264,7 +266,8 @@ Product::Product(const Arguments& given, bool grouped, bool plans_only) {
   if (options.device == run_on_model && given[Arg::stream] != nullptr) {
     throw Refused{refuse(RefusalCode::bad_value,
                          "stream is given, and the tensors lie in host memory, where the model "
-                         "multiplies them at once: leave it out")};
+                         "multiplies them at once: ",
+                         as_rule("leave it out"))};
   }
   options.stream = stream;
   if (options.device >= 0 && given[Arg::stream] == nullptr) {
@@ -289,9 +292,10 @@ const Tensor& Product::placed(const Tensor& t) {
     options.device = t.device;
   }
   if (t.device == options.device) return t;
-  throw Refused{refuse(RefusalCode::wrong_device, t.name, " lies in ", place_name(t.device),
-                       " and ", first_, " in ", place_name(options.device),
-                       "; the nearest legal place of ", t.name, " is that of ", first_)};
+  throw Refused{refuse(RefusalCode::wrong_device, as_tensor(t.name), " lies in ",
+                       place_name(t.device), " and ", first_, " in ", place_name(options.device),
+                       "; the nearest legal place of ", t.name, " is ",
+                       as_nearest("that of ", first_))};
 }
 
 Tensor Product::read(const Arguments& given, Arg arg, const char* name) {
@@ -318,15 +322,15 @@ void Product::read_int4(const Arguments& given, bool grouped) {
   packed.sums = static_cast<GroupSums>(std::max(0, given.word(Arg::sums, sums)));
   const std::int64_t bytes = packed::kHeaderBytes + packed::data_bytes(packed.format, extents);
   if (t.type != DType::u8 || t.dimensions != 1 || t.stride[0] != 1 || t.shape[0] != bytes) {
-    throw Refused{refuse(RefusalCode::bad_shape, "the data of B are no contiguous row of ", bytes,
+    throw Refused{refuse(RefusalCode::bad_shape, "the data of ", as_tensor("B"),
+                         " are no contiguous row of ", bytes,
                          " bytes (uint8), which int4 weights of their form take")};
   }
   if (grouped && is_batch == 0) {
-    throw Refused{refuse(RefusalCode::bad_shape,
-                         "B are int4 weights of one matrix, and rows in "
-                         "groups take one a group: give ",
-                         extents.n, " x ", extents.k,
-                         " weights of as many experts as there are groups")};
+    throw Refused{refuse(RefusalCode::bad_shape, as_tensor("B"),
+                         " are int4 weights of one matrix, and rows in groups take one a group: ",
+                         as_rule("give ", extents.n, " x ", extents.k,
+                                 " weights of as many experts as there are groups"))};
   }
   MatrixView& view = operands.b;
   auto* const bytes_of_b = static_cast<std::byte*>(t.data);
@@ -346,7 +350,7 @@ void Product::read_operand_types(const Arguments& given) {
   for (const auto& [view, name] : {std::pair{&operands.a, "A"}, {&operands.b, "B"}}) {
     if (view->dtype == DType::e2m1 && said == 1) continue;
     if (view->dtype != from) {
-      throw Refused{refuse(RefusalCode::bad_type, name, " is ",
+      throw Refused{refuse(RefusalCode::bad_type, as_tensor(name), " is ",
                            std::string(numeric::name(view->dtype)), ", and operands are ",
                            words[static_cast<std::size_t>(said)], ", which lie as ",
                            said == 0 ? "float32" : "uint8, two to a byte")};
@@ -374,8 +378,9 @@ void Product::read_inputs(const Arguments& given, bool grouped) {
     o.b = matrix_of(b);
     is_batch_ = is_batch_ || (!grouped && b.dimensions == 3);
     if (grouped && b.dimensions != 3) {
-      throw Refused{refuse(RefusalCode::bad_shape, "B has ", count_of(b.dimensions, "dimension"),
-                           "; it has a matrix a group: the nearest legal is 3")};
+      throw Refused{refuse(
+          RefusalCode::bad_shape, as_tensor("B"), " has ", count_of(b.dimensions, "dimension"),
+          "; ", as_rule("it has a matrix a group"), ": the nearest legal is ", as_nearest("3"))};
     }
   }
   read_operand_types(given);
@@ -395,25 +400,26 @@ void Product::read_inputs(const Arguments& given, bool grouped) {
                                              : Activation::none;
   if (!grouped) return;
   if (given[Arg::offsets] == nullptr) {
-    throw Refused{refuse(RefusalCode::bad_pointer, "offsets are not given; ", o.b.batch,
-                         " groups have ", o.b.batch + 1,
-                         " offsets, int32 or int64, in the operands' memory")};
+    throw Refused{refuse(RefusalCode::bad_pointer, as_tensor("offsets"), " are not given; ",
+                         as_rule(o.b.batch, " groups have ", o.b.batch + 1,
+                                 " offsets, int32 or int64, in the operands' memory"))};
   }
   const Tensor t = read(given, Arg::offsets, "offsets");
   if (!t.offset) {
-    throw Refused{refuse(RefusalCode::bad_type, "offsets are ",
+    throw Refused{refuse(RefusalCode::bad_type, as_tensor("offsets"), " are ",
                          std::string(numeric::name(t.type.value_or(DType::f32))),
-                         ", no integers of 32 or 64 bits; the nearest is int32")};
+                         ", no integers of 32 or 64 bits; the nearest is ", as_nearest("int32"))};
   }
   if (t.dimensions != 1 || t.shape[0] != o.b.batch + 1) {
-    throw Refused{refuse(RefusalCode::bad_shape, "offsets have ", t.elements(), " elements in ",
-                         count_of(t.dimensions, "dimension"), "; B is ", o.b.batch,
-                         " matrices, one a group: the nearest legal shape is (", o.b.batch + 1,
-                         ",)")};
+    throw Refused{refuse(RefusalCode::bad_shape, as_tensor("offsets"), " have ", t.elements(),
+                         " elements in ", count_of(t.dimensions, "dimension"), "; ",
+                         as_rule("B is ", o.b.batch, " matrices, one a group"),
+                         ": the nearest legal shape is ", as_nearest("(", o.b.batch + 1, ",)"))};
   }
   if (t.stride[0] != 1) {
-    throw Refused{refuse(RefusalCode::bad_stride, "offsets have a stride of ", t.stride[0],
-                         "; they lie next to each other: the nearest legal is 1")};
+    throw Refused{refuse(RefusalCode::bad_stride, as_tensor("offsets"), " have a stride of ",
+                         t.stride[0], "; ", as_rule("they lie next to each other"),
+                         ": the nearest legal is ", as_nearest("1"))};
   }
   o.groups = Groups{t.data, *t.offset, given.number(Arg::expected_tokens, 0)};
 }
@@ -433,16 +439,17 @@ void Product::read_scales(const Arguments& given, bool grouped) {
     if ((given[Arg::scale_a] != nullptr && !given.is_number(Arg::scale_a)) ||
         (given[Arg::scale_b] != nullptr && !given.is_number(Arg::scale_b)) ||
         (said >= 0 && said != static_cast<int>(Scaling::tensor))) {
-      throw Refused{refuse(RefusalCode::bad_value,
-                           "scale_a and scale_b are not both numbers of Python's, or not of the "
-                           "whole tensors; the nearest legal are two numbers, or two float32 "
-                           "tensors in the operands' memory")};
+      throw Refused{refuse(RefusalCode::bad_value, as_tensor("scale_a"),
+                           " and scale_b are not both numbers of Python's, or not of the whole "
+                           "tensors; the nearest legal are ",
+                           as_nearest("two numbers"),
+                           ", or two float32 tensors in the operands' memory")};
     }
     const double product = given.number(Arg::scale_a, 1) * given.number(Arg::scale_b, 1);
     if (std::isnan(product)) {
-      throw Refused{
-          refuse(RefusalCode::bad_value,
-                 "scale_a or scale_b is NaN; both must be numbers: the nearest legal is 1")};
+      throw Refused{refuse(RefusalCode::bad_value, as_tensor("scale_a"), " or scale_b is NaN; ",
+                           as_rule("both must be numbers"), ": the nearest legal is ",
+                           as_nearest("1"))};
     }
     operands.alpha *= static_cast<float>(product);
     return;
@@ -512,13 +519,14 @@ void Product::read_result(const Arguments& given, bool plans_only) {
     const Tensor t = read(given, Arg::out, "D");
     operands.d = matrix_of(t);
     if (t.read_only) {
-      throw Refused{refuse(RefusalCode::bad_pointer,
-                           "D is read-only; the result needs memory that may be written")};
+      throw Refused{refuse(RefusalCode::bad_pointer, as_tensor("D"), " is read-only; ",
+                           as_rule("the result needs memory that may be written"))};
     }
     if (asked && *asked != operands.d.dtype) {
       throw Refused{refuse(RefusalCode::bad_type, "dtype is ", std::string(numeric::name(*asked)),
-                           " and D is ", std::string(numeric::name(operands.d.dtype)),
-                           "; leave dtype out, or give it D's")};
+                           " and ", as_tensor("D"), " is ",
+                           std::string(numeric::name(operands.d.dtype)), "; ",
+                           as_rule("leave dtype out, or give it D's"))};
     }
     out = Ref::borrowed(given_out);
     return;
@@ -540,8 +548,8 @@ void Product::read_result(const Arguments& given, bool plans_only) {
   out = Ref(PyObject_CallFunctionObjArgs(interop("empty_like"), given[Arg::a], shape.get(),
                                          name.get(), place.get(), nullptr));
   if (!out) {
-    throw Refused{refuse(RefusalCode::out_of_memory, "there is no result D: ", caught_text(),
-                         "; give one as out=")};
+    throw Refused{refuse(RefusalCode::out_of_memory, "there is no result ", as_tensor("D"), ": ",
+                         caught_text(), "; ", as_rule("give one as out="))};
   }
   d = matrix_of(placed(reader.read(out.get(), "D")));
   options.launch.zero_rest = operands.groups.has_value();

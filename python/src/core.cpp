@@ -34,8 +34,8 @@ void check_place(const PlanHandle& handle, const Product& product) {
   if (handle.device == product.options.device) return;
   throw Refused{refuse(RefusalCode::wrong_device, "the plan was made for ",
                        handle.plan->device.name, ", and the tensors lie in ",
-                       place_name(product.options.device),
-                       "; plan for these tensors, or move them there")};
+                       place_name(product.options.device), "; ",
+                       as_rule("plan for these tensors, or move them there"))};
 }
 
 // Runs a product while other threads of Python go on.
@@ -55,7 +55,8 @@ WorkspaceHandle& workspace_for(const Product& p, PyObject* given) {
   if (memory.device == p.options.device) return memory;
   throw Refused{refuse(RefusalCode::wrong_device, "the workspace lies in ",
                        place_name(memory.device), " and the tensors in ",
-                       place_name(p.options.device), "; leave it out, or make one there")};
+                       place_name(p.options.device), "; ",
+                       as_rule("leave it out, or make one there"))};
 }
 
 std::shared_ptr<const Plan> plan_for(const Product& p, const DeviceFacts& facts) {
@@ -137,9 +138,9 @@ struct Study {
       : product(given, given[Arg::offsets] != nullptr, false),
         facts(model_facts(static_cast<int>(given.integer(Arg::sms, 8, 1, 1024)))) {
     if (product.options.device != run_on_model) {
-      throw Refused{refuse(RefusalCode::wrong_device, "the tensors lie in ",
-                           place_name(product.options.device),
-                           ", and this runs on the model; the nearest legal place is host memory")};
+      throw Refused{refuse(
+          RefusalCode::wrong_device, "the tensors lie in ", place_name(product.options.device),
+          ", and this runs on the model; the nearest legal place is ", as_nearest("host memory"))};
     }
     plan = plan_for(product, facts);
   }
@@ -370,10 +371,15 @@ void set_error() noexcept {
     try {
       throw;
     } catch (const Refused& refused) {
-      const Ref reason(text(refused.refusal.reason));
-      const Ref code(text(name(refused.refusal.code)));
-      const Ref made(
-          PyObject_CallFunctionObjArgs(interop("Refusal"), reason.get(), code.get(), nullptr));
+      const Refusal& r = refused.refusal;
+      const Ref reason(text(r.reason));
+      const Ref code(text(name(r.code)));
+      const Ref tensor(text(r.tensor));
+      const Ref rule(text(r.rule));
+      const Ref nearest(text(r.nearest));
+      const Ref made(PyObject_CallFunctionObjArgs(interop("Refusal"), reason.get(), code.get(),
+                                                  tensor.get(), rule.get(), nearest.get(),
+                                                  nullptr));
       if (made) PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(made.get())), made.get());
     }
   } catch (const model::Interrupted&) {

@@ -82,7 +82,8 @@ PyObject* plan_prepare(PyObject* self, PyObject* args, PyObject* keywords) {
     const PlanHandle& handle = held<PlanHandle>(self);
     if (handle.device == run_nowhere) {
       throw Refused{refuse(RefusalCode::no_device, "the plan was made for ",
-                           handle.plan->device.name, ", which is not here; plan for cuda:0")};
+                           handle.plan->device.name, ", which is not here; ",
+                           as_rule("plan for cuda:0"))};
     }
     Workspace none;
     Workspace* memory = &none;
@@ -154,7 +155,7 @@ PyObject* workspace_new(PyTypeObject*, PyObject* args, PyObject* keywords) {
     }
     if (bytes < 1) {
       throw Refused{refuse(RefusalCode::bad_workspace, "a workspace of ", bytes,
-                           " bytes; the nearest legal is 1")};
+                           " bytes; the nearest legal is ", as_nearest("1"))};
     }
     auto made = std::make_unique<WorkspaceHandle>();
     std::tie(made->memory, made->device) = memory_on(device, bytes);
@@ -391,25 +392,26 @@ PyObject* new_plan(PlanHandle plan) {
 
 const PlanHandle& plan_in(PyObject* object) {
   if (Py_TYPE(object) == type_object<PlanHandle>()) return held<PlanHandle>(object);
-  throw Refused{refuse(RefusalCode::bad_value, "plan is no warpwright.Plan; plan() makes one")};
+  throw Refused{
+      refuse(RefusalCode::bad_value, "plan is no warpwright.Plan; ", as_rule("plan() makes one"))};
 }
 
 WorkspaceHandle& workspace_in(PyObject* object) {
   if (Py_TYPE(object) != type_object<WorkspaceHandle>()) {
-    throw Refused{
-        refuse(RefusalCode::bad_workspace, "workspace is no warpwright.Workspace; leave it out")};
+    throw Refused{refuse(RefusalCode::bad_workspace, "workspace is no warpwright.Workspace; ",
+                         as_rule("leave it out"))};
   }
   auto& handle = held<WorkspaceHandle>(object);
   if (!handle.closed) return handle;
-  throw Refused{
-      refuse(RefusalCode::bad_workspace, "the workspace is closed; make another, or leave it out")};
+  throw Refused{refuse(RefusalCode::bad_workspace, "the workspace is closed; ",
+                       as_rule("make another, or leave it out"))};
 }
 
 InUse::InUse(WorkspaceHandle& workspace) : workspace_(workspace) {
   if (workspace.user == std::this_thread::get_id()) {
     throw Refused{refuse(RefusalCode::bad_workspace,
-                         "the workspace is that of the product which a signal has interrupted; "
-                         "take another, or wait for its end")};
+                         "the workspace is that of the product which a signal has interrupted; ",
+                         as_rule("take another, or wait for its end"))};
   }
   if (!workspace.busy.try_lock()) {
     const WithoutGil others;

@@ -67,15 +67,15 @@ Int4Encoding encoding_of(const char* word) {
   const std::string_view text = word;
   if (text == "ex") return Int4Encoding::ex;
   if (text == "sm") return Int4Encoding::sm;
-  throw Refused{refuse(RefusalCode::bad_value, "encoding is \"", word,
-                       "\"; it is \"ex\" (-8 to 7) or \"sm\" (-7 to 7)")};
+  throw Refused{refuse(RefusalCode::bad_value, "encoding is \"", word, "\"; ",
+                       as_rule("it is \"ex\" (-8 to 7) or \"sm\" (-7 to 7)"))};
 }
 
 DType scale_of(const char* word) {
   const auto type = numeric::parse_dtype(word);
   if (type == DType::bf16 || type == DType::f16 || type == DType::f32) return *type;
   throw Refused{refuse(RefusalCode::bad_type, "the scales are \"", word,
-                       "\"; the nearest legal type is bf16")};
+                       "\"; the nearest legal type is ", as_nearest("bf16"))};
 }
 
 weights::PackOptions pack_options(const char* encoding, const char* scales) {
@@ -100,8 +100,9 @@ PyObject* array_of(std::span<const std::byte> bytes) {
 
 void require_host(const Tensor& t) {
   if (t.device == run_on_model) return;
-  throw Refused{refuse(RefusalCode::wrong_device, t.name, " lies in ", place_name(t.device),
-                       ", and this works in host memory: give it a copy there")};
+  throw Refused{refuse(RefusalCode::wrong_device, as_tensor(t.name), " lies in ",
+                       place_name(t.device),
+                       ", and this works in host memory: ", as_rule("give it a copy there"))};
 }
 
 // The whole packed tensor, or its header alone.
@@ -132,8 +133,8 @@ MatrixView checkpoint_view(Reader& reader, PyObject* object, const char* name, i
   if (t.offset == OffsetType::int32) t.type = DType::s32;
   if (device == run_nowhere) device = t.device;
   if (device != t.device) {
-    throw Refused{refuse(RefusalCode::wrong_device, name, " lies in ", place_name(t.device),
-                         " and the codes in ", place_name(device))};
+    throw Refused{refuse(RefusalCode::wrong_device, as_tensor(name), " lies in ",
+                         place_name(t.device), " and the codes in ", place_name(device))};
   }
   if (t.dimensions == 1) {
     t.dimensions = 2;
@@ -159,8 +160,8 @@ PyObject* quantise_rows(PyObject* /*module*/, PyObject* args) {
     constexpr std::string_view words[] = {"none", "tensor", "row_column", "blockwise"};
     const auto word = std::find(std::begin(words) + 1, std::end(words), scaling);
     if (word == std::end(words)) {
-      throw Refused{refuse(RefusalCode::bad_value, "scaling is \"", scaling,
-                           "\"; it is one of \"tensor\", \"row_column\", \"block\"")};
+      throw Refused{refuse(RefusalCode::bad_value, "scaling is \"", scaling, "\"; ",
+                           as_rule("it is one of \"tensor\", \"row_column\", \"block\""))};
     }
     Reader reader;
     void* on = stream_of(is_given(stream) ? stream : nullptr);
@@ -169,13 +170,13 @@ PyObject* quantise_rows(PyObject* /*module*/, PyObject* args) {
                    reader.read(scales, "the scales")};
     for (const Tensor& each : t) {
       if (each.device == t[0].device) continue;
-      throw Refused{refuse(RefusalCode::wrong_device, each.name, " lie in ",
+      throw Refused{refuse(RefusalCode::wrong_device, as_tensor(each.name), " lie in ",
                            place_name(each.device), " and x in ", place_name(t[0].device))};
     }
     for (int i = 1; i < 3; ++i) {
       if (!t[i].read_only || (i == 2 && given != 0)) continue;
-      throw Refused{refuse(RefusalCode::bad_pointer, t[i].name,
-                           " are read-only; they need memory that may be written")};
+      throw Refused{refuse(RefusalCode::bad_pointer, t[i].name, " are read-only; ",
+                           as_rule("they need memory that may be written"))};
     }
     Quantisation q;
     q.x = matrix_of(t[0]);
@@ -244,8 +245,9 @@ PyObject* int4_pack(PyObject* /*module*/, PyObject* args) {
     tensors.zeros = checkpoint_view(reader, objects[2], "the zero points", device);
     tensors.group_index = checkpoint_view(reader, objects[3], "the group index", device);
     if (device >= 0) {
-      throw Refused{refuse(RefusalCode::wrong_device, "the codes lie in ", place_name(device),
-                           ", and checkpoints are packed in host memory: give copies there")};
+      throw Refused{
+          refuse(RefusalCode::wrong_device, "the codes lie in ", place_name(device),
+                 ", and checkpoints are packed in host memory: ", as_rule("give copies there"))};
     }
     const weights::PackOptions options = pack_options(encoding, scales);
     std::vector<std::byte> bytes;
@@ -326,9 +328,9 @@ PyObject* int4_bytes(PyObject* /*module*/, PyObject* args) {
     const packed::Extents extents{experts, n, k};
     if (experts < 1 || n < 0 || k < 0 || experts > most || n > most || k > most ||
         packed::too_many(extents)) {
-      throw Refused{refuse(RefusalCode::bad_shape, "int4 weights of ", experts, " x ", n, " x ", k,
-                           "; extents are 0 or more, experts 1 or more, and all fit into a "
-                           "memory")};
+      throw Refused{
+          refuse(RefusalCode::bad_shape, "int4 weights of ", experts, " x ", n, " x ", k, "; ",
+                 as_rule("extents are 0 or more, experts 1 or more, and all fit into a memory"))};
     }
     return PyLong_FromLongLong(packed::kHeaderBytes + packed::data_bytes(format, extents));
   });

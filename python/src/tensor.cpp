@@ -56,9 +56,9 @@ void check_grad(PyObject* object, const char* name) {
   if (wants.get() != Py_True) return;
   const Ref enabled = Ref::checked(PyObject_CallFunctionObjArgs(interop("grad_is_on"), nullptr));
   if (enabled.get() != Py_True) return;
-  throw Refused{refuse(RefusalCode::unsupported, name,
-                       " requires a gradient, and this product records none: call it under "
-                       "torch.no_grad(), or detach the tensor")};
+  throw Refused{refuse(RefusalCode::unsupported, as_tensor(name),
+                       " requires a gradient, and this product records none: ",
+                       as_rule("call it under torch.no_grad(), or detach the tensor"))};
 }
 
 // PyTorch's views of imaginary parts may have a minus that DLPack does not tell.
@@ -67,9 +67,9 @@ void check_sign(PyObject* object, const char* name) {
   const Ref negative(PyObject_CallMethodObjArgs(object, method, nullptr));
   if (!negative) PyErr_Clear();
   if (negative.get() != Py_True) return;
-  throw Refused{refuse(RefusalCode::unsupported, name,
-                       " is a view with a minus sign of its own, which DLPack does not tell: give "
-                       "its resolve_neg()")};
+  throw Refused{refuse(RefusalCode::unsupported, as_tensor(name),
+                       " is a view with a minus sign of its own, which DLPack does not tell: ",
+                       as_rule("give its resolve_neg()"))};
 }
 
 // The type of elements, or of integers that may be offsets.
@@ -106,9 +106,10 @@ void set_type(Tensor& t, const dlpack::Type& type) {
   const std::string kind = type.code < std::size(kinds)
                                ? kinds[type.code]
                                : "float of DLPack's kind " + std::to_string(type.code) + ", ";
-  throw Refused{refuse(RefusalCode::bad_type, t.name, " ", t.is_plural ? "are" : "is", " ", kind,
-                       static_cast<int>(type.bits), ", which is no type here; the nearest is ",
-                       t.is_plural ? "int32" : "bfloat16")};
+  throw Refused{refuse(RefusalCode::bad_type, as_tensor(t.name), " ", t.is_plural ? "are" : "is",
+                       " ", kind, static_cast<int>(type.bits),
+                       ", which is no type here; the nearest is ",
+                       as_nearest(t.is_plural ? "int32" : "bfloat16"))};
 }
 
 // Two elements of 4 bits in a byte: the extents of what the bytes hold.
@@ -120,8 +121,9 @@ void count_halves(Tensor& t) {
 
 void check_dimensions(const char* name, std::int64_t dimensions) {
   if (dimensions >= 0 && dimensions <= max_dimensions) return;
-  throw Refused{refuse(RefusalCode::bad_shape, name, " has ", count_of(dimensions, "dimension"),
-                       "; the nearest legal is 3")};
+  throw Refused{refuse(RefusalCode::bad_shape, as_tensor(name), " has ",
+                       count_of(dimensions, "dimension"), "; the nearest legal is ",
+                       as_nearest("3"))};
 }
 
 // `type`: its name, where DLPack says only how wide it is.
@@ -153,13 +155,14 @@ Tensor tensor_of(const dlpack::Tensor& from, const char* name, const char* type 
   } else if (from.device.kind == dlpack::cuda || from.device.kind == dlpack::cuda_managed) {
     t.device = from.device.index;
     if (t.device < 0) {  // else it would be taken for the model, which reads host memory
-      throw Refused{refuse(RefusalCode::no_device, name, " lies on CUDA device ", t.device,
-                           "; the nearest legal is 0")};
+      throw Refused{refuse(RefusalCode::no_device, as_tensor(name), " lies on CUDA device ",
+                           t.device, "; the nearest legal is ", as_nearest("0"))};
     }
   } else {
-    throw Refused{refuse(RefusalCode::no_device, name, " lies on a device of DLPack's kind ",
-                         from.device.kind, "; the nearest legal are host memory (the model) and ",
-                         "CUDA devices")};
+    throw Refused{refuse(RefusalCode::no_device, as_tensor(name),
+                         " lies on a device of DLPack's kind ", from.device.kind,
+                         "; the nearest legal are ", as_nearest("host memory"),
+                         " (the model) and CUDA devices")};
   }
   return t;
 }
@@ -201,21 +204,23 @@ void settle_lone_row(MatrixView& view) {
 
 MatrixView view_of(const Tensor& t, int inner) {
   if (!t.type) {
-    throw Refused{refuse(RefusalCode::bad_type, t.name,
-                         " has integers; the nearest type of a tensor that is multiplied, scaled "
-                         "or added is bfloat16 or float32")};
+    throw Refused{refuse(
+        RefusalCode::bad_type, as_tensor(t.name),
+        " has integers; the nearest type of a tensor that is multiplied, scaled or added is ",
+        as_nearest("bfloat16 or float32"))};
   }
   if (t.dimensions != inner && t.dimensions != inner + 1) {
-    throw Refused{refuse(RefusalCode::bad_shape, t.name, " has ",
-                         count_of(t.dimensions, "dimension"), "; the nearest legal is ", inner,
-                         ", or ", inner + 1, " for a batch")};
+    throw Refused{refuse(RefusalCode::bad_shape, as_tensor(t.name), " has ",
+                         count_of(t.dimensions, "dimension"), "; the nearest legal is ",
+                         as_nearest(inner), ", or ", inner + 1, " for a batch")};
   }
   for (int i = 0; i < t.dimensions; ++i) {
     const auto at = static_cast<std::size_t>(i);
     if (t.shape[at] <= 1 || t.stride[at] >= 0) continue;
-    throw Refused{refuse(RefusalCode::bad_stride, t.name, " has a stride of ", t.stride[at],
-                         " in dimension ", i, ", so it lies backwards; the nearest legal is ",
-                         -t.stride[at], ": a copy")};
+    throw Refused{refuse(RefusalCode::bad_stride, as_tensor(t.name), " has a stride of ",
+                         t.stride[at], " in dimension ", i,
+                         ", so it lies backwards; the nearest legal is ", as_nearest(-t.stride[at]),
+                         ": a copy")};
   }
   MatrixView view;
   view.data = t.data;
@@ -267,7 +272,8 @@ Tensor Reader::read(PyObject* object, const char* name) {
   if (type.exchange == nullptr) return read_exported(object, name);
   dlpack::Tensor tensor;
   if (type.exchange->view(object, &tensor) != 0) {
-    throw Refused{refuse(RefusalCode::bad_value, name, " cannot be read: ", caught_text())};
+    throw Refused{
+        refuse(RefusalCode::bad_value, as_tensor(name), " cannot be read: ", caught_text())};
   }
   if (first_ == nullptr) first_ = type.exchange;
   return tensor_of(tensor, name);
@@ -279,7 +285,8 @@ Tensor Reader::read_exported(PyObject* object, const char* name) {
   const Ref stream = Ref::checked(PyLong_FromVoidPtr(stream_));
   Ref parts(PyObject_CallFunctionObjArgs(interop("export"), object, stream.get(), nullptr));
   if (!parts) {
-    throw Refused{refuse(RefusalCode::bad_value, name, " is no tensor: ", caught_text())};
+    throw Refused{
+        refuse(RefusalCode::bad_value, as_tensor(name), " is no tensor: ", caught_text())};
   }
   PyObject* const capsule = PyTuple_GetItem(parts.get(), 0);
   if (PyTuple_Size(parts.get()) == 4) return spec_of(parts.get(), name);
@@ -294,8 +301,9 @@ Tensor Reader::read_capsule(PyObject* capsule, const char* name, const char* typ
     auto* const managed =
         static_cast<dlpack::ManagedVersioned*>(PyCapsule_GetPointer(capsule, "dltensor_versioned"));
     if (managed->version.major > 1) {
-      throw Refused{refuse(RefusalCode::unsupported, name, " comes by DLPack ",
-                           managed->version.major, "; the nearest that is known is 1")};
+      throw Refused{refuse(RefusalCode::unsupported, as_tensor(name), " comes by DLPack ",
+                           managed->version.major, "; the nearest that is known is ",
+                           as_nearest("1"))};
     }
     Tensor t = tensor_of(managed->tensor, name, type);
     t.read_only = (managed->flags & dlpack::flag_read_only) != 0;
@@ -318,11 +326,11 @@ Tensor Reader::read_capsule(PyObject* capsule, const char* name, const char* typ
   PyErr_Clear();
   if (found != nullptr && std::strncmp(found, "used_", 5) == 0) {
     throw Refused{refuse(RefusalCode::bad_value, "the capsule of ", name,
-                         " was used before, and a capsule gives its tensor once: ask the tensor "
-                         "for another by __dlpack__()")};
+                         " was used before, and a capsule gives its tensor once: ",
+                         as_rule("ask the tensor for another by __dlpack__()"))};
   }
   throw Refused{refuse(RefusalCode::bad_value, "the capsule of ", name,
-                       " holds no tensor of DLPack; pass the tensor itself")};
+                       " holds no tensor of DLPack; ", as_rule("pass the tensor itself"))};
 }
 
 void* Reader::current_stream(int device) {
@@ -344,8 +352,9 @@ MatrixView vector_of(const Tensor& t) {
 
 MatrixView scalar_of(const Tensor& t) {
   if (t.elements() != 1) {
-    throw Refused{refuse(RefusalCode::bad_shape, t.name, " has ", t.elements(),
-                         " elements; it is one number: the nearest legal shape is ()")};
+    throw Refused{refuse(RefusalCode::bad_shape, as_tensor(t.name), " has ", t.elements(),
+                         " elements; ", as_rule("it is one number"),
+                         ": the nearest legal shape is ", as_nearest("()"))};
   }
   Tensor flat = t;
   flat.dimensions = 1;
@@ -369,7 +378,7 @@ dlpack::Type type_of(DType type) {
       return {dlpack::code_uint, bits, 1};
     default:
       throw Refused{refuse(RefusalCode::bad_type, "no array is ", std::string(numeric::name(type)),
-                           "; the nearest is bf16")};
+                           "; the nearest is ", as_nearest("bf16"))};
   }
 }
 

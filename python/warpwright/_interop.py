@@ -16,16 +16,22 @@ class Refusal(ValueError):
     """Why something was not done: a sentence with the tensor, the rule, the nearest legal value.
 
     ``code`` is its kind for programs, such as ``"bad_stride"``; docs/api.md lists them. Sentences
-    may change from version to version, codes keep their meaning.
+    may change from version to version, codes keep their meaning. ``tensor`` ("A", "scale_a",
+    "bias"), ``rule`` and ``nearest``, what would be accepted, are what the rule that refused knows
+    of them, or empty.
     """
 
-    def __init__(self, reason: str, code: str = "bad_value") -> None:
+    def __init__(self, reason: str, code: str = "bad_value", tensor: str = "", rule: str = "",
+                 nearest: str = "") -> None:
         super().__init__(reason)
         self.reason = reason
         self.code = code
+        self.tensor = tensor
+        self.rule = rule
+        self.nearest = nearest
 
-    def __reduce__(self) -> tuple[type[Refusal], tuple[str, str]]:
-        return Refusal, (self.reason, self.code)
+    def __reduce__(self) -> tuple[type[Refusal], tuple[str, str, str, str, str]]:
+        return Refusal, (self.reason, self.code, self.tensor, self.rule, self.nearest)
 
 
 # The types of elements by the names that they have in numpy, ml_dtypes, PyTorch and JAX.

@@ -242,7 +242,7 @@ struct Prepared {
 
   Problem problem;
   GemmOperands operands;
-  Result<Plan> plan = Refusal{};
+  Result<Plan> plan = Refusal(RefusalCode::no_kernel, "not planned yet");
 };
 
 // By the first kernel of this build that a case wants; says aloud when there is none.

@@ -105,6 +105,45 @@ TEST(Rules, Operands) {
        {{}, [](O& o) { o.alpha = 0, o.a.data = o.b.data = nullptr; }}});
 }
 
+// What programs read: the tensor, the rule and the nearest legal value.
+TEST(Rules, RefusalsHaveFields) {
+  struct Row {
+    std::function<void(O&)> change;
+    std::string tensor, rule, nearest;
+  };
+  const Row rows[] = {
+      {[](O& o) { o.beta = 2, o.c = {}; }, "C", "give C, or leave beta out", ""},
+      {[](O& o) { o.a.data = nullptr; }, "A", "a tensor of 64 x 320 elements needs memory", ""},
+      {[](O& o) { o.b.columns = 40; }, "A", "their columns are both K and must agree", "160 x 320"},
+      {[](O& o) { o.a.row_stride = 321; }, "A", "they must be a multiple of 16 bytes apart",
+       "328 elements"},
+      {[](O& o) { o.b.row_stride = 40; }, "B", "", "320"},
+      {[](O& o) { o.d.column_stride = 2; }, "D", "it must be row-major", "1"},
+      {[](O& o) { o.a.data = memory().a + 8; }, "A",
+       "address must be a multiple of 16 bytes for TMA", ""},
+      {[](O& o) { o.a.dtype = DType::f16; }, "A",
+       "A and B are both bf16, both fp16, or each e4m3 or e5m2", "fp16"},
+      {[](O& o) { o.epilogue.bias = Bias::rows, o.bias = matrix(memory().bias, DType::f32, 9, 1); },
+       "bias", "a bias along the rows of D is M x 1", "64 x 1"},
+      {[](O& o) { o = scaled(Scaling::tensor), o.scale_a.dtype = DType::bf16; }, "scale_a",
+       "tensor scaling of A (64 x 320) takes f32 scales of shape 1 x 1", ""},
+      {[](O& o) {
+         o.scaling = Scaling::tensor,
+         o.scale_a = o.scale_b = matrix(memory().bias, DType::f32, 1, 1);
+       },
+       "A", "only operands of 8 bits have scales", "none"},
+  };
+  for (const Row& row : rows) {
+    O o = legal();
+    row.change(o);
+    const auto said = tests::refused(o);
+    ASSERT_TRUE(said.has_value()) << row.rule;
+    EXPECT_EQ(said->tensor, row.tensor) << said->reason;
+    EXPECT_EQ(said->rule, row.rule) << said->reason;
+    EXPECT_EQ(said->nearest, row.nearest) << said->reason;
+  }
+}
+
 // One scale of A, of B and of D is what kernels read of a batch.
 TEST(Rules, ScalesOfWholeTensorsAreNoBatch) {
   GemmOperands o = legal();

@@ -1,5 +1,6 @@
 """Bad input: each gets a Refusal of one sentence, and the interpreter goes on."""
 import gc
+import pickle
 import sys
 import types
 import unittest
@@ -26,6 +27,16 @@ class Refusals(unittest.TestCase):
         self.assertEqual(caught.exception.code, code, reason)
         self.assertIn(says, reason)
         self.assertNotIn("\n", reason)
+
+    def test_what_a_rule_knows_is_an_attribute(self):
+        with self.assertRaises(wp.Refusal) as caught:
+            wp.gemm(ones(16, 64)[:, ::2], ones(24, 32))
+        copy = pickle.loads(pickle.dumps(caught.exception))
+        for refusal in (caught.exception, copy):
+            self.assertEqual(refusal.tensor, "A")
+            self.assertEqual(refusal.rule, "one of them is 1")
+            self.assertEqual(refusal.nearest, "K-major, column stride 1")
+        self.assertEqual(wp.Refusal("why").nearest, "")
 
     def test_host_tensors_to_a_plan_of_a_gpu(self):
         a, b = ones(16, 32), ones(24, 32)

@@ -16,11 +16,11 @@ std::optional<int> parse_int(std::string_view text) {
   return value;
 }
 
-std::string shape_text(ClusterShape shape) {
+}  // namespace
+
+std::string cluster_text(ClusterShape shape) {
   return std::to_string(shape.m) + "," + std::to_string(shape.n);
 }
-
-}  // namespace
 
 std::optional<ClusterShape> parse_cluster(std::string_view text) {
   const std::size_t comma = text.find(',');
@@ -42,14 +42,14 @@ std::string mask_line(ClusterShape shape, int rank, bool pair) {
 std::string cluster_refusal(ClusterShape shape, bool pair) {
   const ClusterFault fault = cluster_fault(shape, pair);
   if (fault == ClusterFault::none) return {};
-  return "cluster " + shape_text(shape) + ": " + sentence(fault) +
-         "; the nearest legal cluster is " + shape_text(nearest_legal(shape, pair)) + ".";
+  return "cluster " + cluster_text(shape) + ": " + sentence(fault) +
+         "; the nearest legal cluster is " + cluster_text(nearest_legal(shape, pair)) + ".";
 }
 
 std::string rank_refusal(ClusterShape shape, int rank) {
   const int last = cluster_size(shape) - 1;
   if (rank >= 0 && rank <= last) return {};
-  return "rank " + std::to_string(rank) + ": cluster " + shape_text(shape) + " has ranks 0 to " +
+  return "rank " + std::to_string(rank) + ": cluster " + cluster_text(shape) + " has ranks 0 to " +
          std::to_string(last) + "; the nearest legal rank is " +
          std::to_string(std::clamp(rank, 0, last)) + ".";
 }

@@ -13,6 +13,9 @@ namespace warpwright::atom {
 /// shape need not be legal.
 std::optional<ClusterShape> parse_cluster(std::string_view text);
 
+/// The shape as it is typed: "4,4".
+std::string cluster_text(ClusterShape shape);
+
 /// One line without a newline: "rank 0 A 0x1111 B 0x000f commit 0x111f arrivals 7". The shape and
 /// the rank must be legal.
 std::string mask_line(ClusterShape shape, int rank, bool pair);

@@ -361,8 +361,8 @@ Result<DeviceFacts> cuda_device(int index) {
                   (error != cudaSuccess ? " (" + cuda_text(error) + ")" : std::string()));
   }
   if (index < 0 || index >= count) {
-    return refuse(RefusalCode::no_device, "there is no CUDA device ", index, "; there are 0 to ",
-                  count - 1);
+    return refuse(RefusalCode::no_device, "there is no CUDA device ", index, "; ",
+                  as_rule("there are 0 to ", count - 1));
   }
   return facts_of(index);
 }
@@ -388,8 +388,8 @@ std::optional<Refusal> stream_fault(void* stream, int index) {
   }
   if (device == index) return std::nullopt;
   return refuse(RefusalCode::wrong_device, "the stream is of CUDA device ", device,
-                " and the tensors lie on device ", index, ": the nearest is a stream of device ",
-                index);
+                " and the tensors lie on device ", index, ": the nearest is ",
+                as_nearest("a stream of device ", index));
 }
 
 bool is_captured(void* stream) {
@@ -438,7 +438,7 @@ Result<std::shared_ptr<CudaBuffer>> CudaBuffer::make(std::int64_t bytes, int poi
     std::size_t total = 0;
     cudaMemGetInfo(&free, &total);
     return refuse(RefusalCode::out_of_memory, "the GPU has no memory for ", bytes, " more bytes; ",
-                  free, " of ", total, " are free");
+                  as_rule(free, " of ", total, " are free"));
   }
   buffer->bytes_ = bytes;
   if (auto r = buffer->fill(poison)) return *r;

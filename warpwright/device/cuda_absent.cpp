@@ -12,7 +12,7 @@ namespace {
 
 Refusal absent() {
   return {RefusalCode::no_device,
-          "this build has no CUDA side; a build with nvcc 13.0 or newer has it"};
+          "this build has no CUDA side; " + as_rule("a build with nvcc 13.0 or newer has it")};
 }
 
 std::optional<Refusal> no_launch(const Plan& /*plan*/, const GemmOperands& /*operands*/,

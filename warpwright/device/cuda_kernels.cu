@@ -47,8 +47,8 @@ std::optional<Refusal> load(const CudaKernel& kernel, int device) {
   int major = 0;
   cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
   if (kernel.major != 0 && major != kernel.major) {
-    return refuse(RefusalCode::wrong_device, "the kernel is for sm_", kernel.major * 10,
-                  "; CUDA device ", device, " is sm_", major * 10);
+    return refuse(RefusalCode::wrong_device, "the kernel is for sm_", kernel.major * 10, "; ",
+                  as_rule("CUDA device ", device, " is sm_", major * 10));
   }
   cudaFuncAttributes attributes{};
   for (const cudaError_t error :
@@ -112,8 +112,9 @@ std::optional<Refusal> load_kernel(std::string_view name, int architecture,
       return refuse(RefusalCode::no_kernel,
                     "nvcc 13 compiles nothing for sm_70, whose kernels the model alone runs");
     }
-    return refuse(RefusalCode::no_kernel, "this build has no kernels for sm_", architecture,
-                  "; a build for ", architecture, architecture >= 90 ? "a" : "", " has them");
+    return refuse(
+        RefusalCode::no_kernel, "this build has no kernels for sm_", architecture, "; ",
+        as_rule("a build for ", architecture, architecture >= 90 ? "a" : "", " has them"));
   }
   if (auto r = load(*loaded, device)) return r;
   known.push_back({device, loaded});

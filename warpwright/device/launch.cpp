@@ -14,8 +14,8 @@ Result<const device::Backend*> backend_of(const Plan& plan) {
   const device::Backend* const model = device::model_backend();
   if (model != nullptr) return model;
   return refuse(RefusalCode::no_device,
-                "the plan was made for the model, which this program lacks; link "
-                "warpwright::model and include warpwright/model.h");
+                "the plan was made for the model, which this program lacks; ",
+                as_rule("link warpwright::model and include warpwright/model.h"));
 }
 
 // Bytes in front of which a launch writes to some: flags, then the status of the offsets, then the
@@ -52,7 +52,7 @@ std::optional<Refusal> launch_matched(const Plan& plan, const GemmOperands& oper
   if (!backend) return backend.refusal();
   if ((options.check_offsets || options.zero_rest) && !plan.problem.groups) {
     return refuse(RefusalCode::bad_value, options.check_offsets ? "check_offsets" : "zero_rest",
-                  " is asked for, and the product has no groups: leave it out");
+                  " is asked for, and the product has no groups: ", as_rule("leave it out"));
   }
   if (auto r = workspace.fault(plan, options.check_offsets)) return r;
   if (options.check_offsets) workspace.note_check();
@@ -79,24 +79,24 @@ std::optional<Refusal> Workspace::fault(const Plan& plan, bool check_offsets) co
   }
   constexpr std::uintptr_t alignment = 256;
   if (data_ == nullptr) {
-    return refuse(RefusalCode::bad_workspace, "there is no workspace; the plan needs ",
-                  plan.workspace_bytes, " bytes");
+    return refuse(RefusalCode::bad_workspace, "there is no workspace; ",
+                  as_rule("the plan needs ", plan.workspace_bytes, " bytes"));
   }
   if (bytes_ < plan.workspace_bytes) {
-    return refuse(RefusalCode::bad_workspace, "the workspace has ", bytes_,
-                  " bytes; the plan needs ", plan.workspace_bytes, " bytes");
+    return refuse(RefusalCode::bad_workspace, "the workspace has ", bytes_, " bytes; ",
+                  as_rule("the plan needs ", plan.workspace_bytes, " bytes"));
   }
   const std::uintptr_t off = reinterpret_cast<std::uintptr_t>(data_) % alignment;
   if (off != 0) {
     return refuse(RefusalCode::bad_workspace, "the workspace starts ",
-                  static_cast<std::int64_t>(off),
-                  " bytes behind a multiple of 256; it must start at one");
+                  static_cast<std::int64_t>(off), " bytes behind a multiple of 256; ",
+                  as_rule("it must start at one"));
   }
   if (plan.flag_bytes >= relied_ || used <= plan.flag_bytes) return std::nullopt;
   return refuse(RefusalCode::bad_workspace,
                 "a captured launch of another plan relies on the first ", relied_,
-                " bytes of the workspace, and this plan writes to them; give it a workspace "
-                "of its own");
+                " bytes of the workspace, and this plan writes to them; ",
+                as_rule("give it a workspace of its own"));
 }
 
 Workspace::Flags Workspace::note_launch(const Plan& plan, bool captured, bool check_offsets) {
@@ -138,12 +138,13 @@ Result<std::uint32_t> offsets_status(const Plan& plan, const Workspace& workspac
   const auto backend = backend_of(plan);
   if (!backend) return backend.refusal();
   if (!plan.problem.groups) {
-    return refuse(RefusalCode::bad_value, "the plan's product has no groups, and no offsets");
+    return refuse(RefusalCode::bad_value, "the plan's product has no groups, and no ",
+                  as_tensor("offsets"));
   }
   if (auto r = workspace.fault(plan, true)) return *r;
   if (!workspace.checks_offsets()) {
-    return refuse(RefusalCode::bad_workspace,
-                  "no launch in this workspace has checked its offsets; launch with check_offsets");
+    return refuse(RefusalCode::bad_workspace, "no launch in this workspace has checked its ",
+                  as_tensor("offsets"), "; ", as_rule("launch with check_offsets"));
   }
   const auto* const word = static_cast<const std::byte*>(workspace.data()) + plan.flag_bytes;
   return (*backend)->read_word(word, stream);

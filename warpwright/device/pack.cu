@@ -163,8 +163,8 @@ std::optional<Refusal> fault_of(const PlainInt4& w, const PackedFormat& format, 
         "addresses, the last one a multiple of 128.");
   }
   if (w.scale != DType::bf16 && w.scale != DType::f16 && w.scale != DType::f32) {
-    return refuse(RefusalCode::bad_type, "Scales of ", numeric::word(w.scale),
-                  " are not packed; those of bf16, fp16 and f32 are.");
+    return refuse(RefusalCode::bad_type, "Scales of ", numeric::word(w.scale), " are not packed; ",
+                  as_rule("those of bf16, fp16 and f32 are"), ".");
   }
   return std::nullopt;
 }

@@ -25,34 +25,37 @@ struct NamedView {
 Fault rows_fault(const NamedView& tensor) {
   const MatrixView& v = *tensor.view;
   if (v.batch != 1) {
-    return refuse(RefusalCode::bad_shape, tensor.name, " is a batch of ", v.batch,
-                  "; rows are quantised of one matrix: the nearest legal is 1");
+    return refuse(RefusalCode::bad_shape, as_tensor(tensor.name), " is a batch of ", v.batch, "; ",
+                  as_rule("rows are quantised of one matrix"), ": the nearest legal is ",
+                  as_nearest("1"));
   }
   if (v.rows < 0 || v.columns < 0) {
-    return refuse(RefusalCode::bad_shape, tensor.name, " has a negative extent (", shape_of(v),
-                  "); extents are 0 or more");
+    return refuse(RefusalCode::bad_shape, as_tensor(tensor.name), " has a negative extent (",
+                  shape_of(v), "); ", as_rule("extents are 0 or more"));
   }
   if (v.rows > max_extent || v.columns > max_extent) {
-    return refuse(RefusalCode::bad_shape, tensor.name, " is ", shape_of(v),
-                  "; the largest legal extent is ", max_extent);
+    return refuse(RefusalCode::bad_shape, as_tensor(tensor.name), " is ", shape_of(v), "; ",
+                  as_rule("the largest legal extent is ", max_extent));
   }
   if (v.rows == 0 || v.columns == 0) return std::nullopt;
   if (v.data == nullptr) {
-    return refuse(RefusalCode::bad_pointer, tensor.name, " is a null pointer; a tensor of ",
-                  shape_of(v), " elements needs memory");
+    return refuse(RefusalCode::bad_pointer, as_tensor(tensor.name), " is a null pointer; ",
+                  as_rule("a tensor of ", shape_of(v), " elements needs memory"));
   }
   if (alignment_of(v.data) % element_bytes(v.dtype) != 0) {
-    return refuse(RefusalCode::bad_pointer, tensor.name,
+    return refuse(RefusalCode::bad_pointer, as_tensor(tensor.name),
                   "'s address is not a multiple of its element size, ", element_bytes(v.dtype),
                   " bytes");
   }
   if (v.columns > 1 && v.column_stride != 1) {
-    return refuse(RefusalCode::bad_stride, tensor.name, " has a column stride of ", v.column_stride,
-                  "; its rows are contiguous: the nearest legal is 1");
+    return refuse(RefusalCode::bad_stride, as_tensor(tensor.name), " has a column stride of ",
+                  v.column_stride, "; ", as_rule("its rows are contiguous"),
+                  ": the nearest legal is ", as_nearest("1"));
   }
   if (v.rows > 1 && v.row_stride < v.columns) {
-    return refuse(RefusalCode::bad_stride, tensor.name, " has a row stride of ", v.row_stride,
-                  ", less than its ", v.columns, " columns; the nearest legal is ", v.columns);
+    return refuse(RefusalCode::bad_stride, as_tensor(tensor.name), " has a row stride of ",
+                  v.row_stride, ", less than its ", v.columns, " columns; the nearest legal is ",
+                  as_nearest(v.columns));
   }
   return std::nullopt;
 }
@@ -69,14 +72,14 @@ Fault scales_fault(const Quantisation& q) {
   const std::string need = std::string(scaling_name(q.scaling)) + " scales of x (" + shape_of(q.x) +
                            ") are " + shape_of(want) + " of f32";
   if (v.dtype != DType::f32) {
-    return refuse(RefusalCode::bad_type, "scales are ", type_name(v.dtype), "; ", need);
+    return refuse(RefusalCode::bad_type, "scales are ", type_name(v.dtype), "; ", as_rule(need));
   }
   if (v.rows != want.rows || v.columns != want.columns || v.batch != 1) {
-    return refuse(RefusalCode::bad_shape, "scales are ", shape_of(v), "; ", need);
+    return refuse(RefusalCode::bad_shape, "scales are ", shape_of(v), "; ", as_rule(need));
   }
   if (v.rows == 0 || v.columns == 0) return std::nullopt;
   if (v.data == nullptr) {
-    return refuse(RefusalCode::bad_pointer, "scales are a null pointer; ", need);
+    return refuse(RefusalCode::bad_pointer, "scales are a null pointer; ", as_rule(need));
   }
   if (alignment_of(v.data) % 4 != 0) {
     return refuse(RefusalCode::bad_pointer,
@@ -86,15 +89,16 @@ Fault scales_fault(const Quantisation& q) {
        {std::tuple{v.rows, v.row_stride, "row"}, {v.columns, v.column_stride, "column"}}) {
     if (extent > 1 && stride < 1) {
       return refuse(RefusalCode::bad_stride, "scales have a ", what, " stride of ", stride,
-                    "; the nearest legal is 1");
+                    "; the nearest legal is ", as_nearest("1"));
     }
   }
   const bool both = v.rows > 1 && v.columns > 1;
   const bool by_rows = v.row_stride >= reach({{v.columns, v.column_stride}});
   const bool by_columns = v.column_stride >= reach({{v.rows, v.row_stride}});
   if (!both || by_rows || by_columns) return std::nullopt;
-  return refuse(RefusalCode::overlap, "scales overlap each other: their strides are ", v.row_stride,
-                " and ", v.column_stride, "; the nearest legal are ", v.columns, " and 1");
+  return refuse(RefusalCode::overlap, "scales overlap each other: ",
+                as_rule("their strides are ", v.row_stride, " and ", v.column_stride),
+                "; the nearest legal are ", as_nearest(v.columns, " and 1"));
 }
 
 // A row's elements from `first` on, as floats.
@@ -124,35 +128,38 @@ void narrow_row(const MatrixView& codes, std::int64_t row, std::int64_t first, f
 std::optional<Refusal> fault(const Quantisation& q) {
   if (q.scaling != Scaling::tensor && q.scaling != Scaling::row_column &&
       q.scaling != Scaling::blockwise) {
-    return refuse(RefusalCode::bad_value, "scaling is ", scaling_name(q.scaling),
-                  "; what is quantised has scales of the tensor, its rows or its blocks: the "
-                  "nearest is row-column");
+    return refuse(RefusalCode::bad_value, "scaling is ", scaling_name(q.scaling), "; ",
+                  as_rule("what is quantised has scales of the tensor, its rows or its blocks"),
+                  ": the nearest is ", as_nearest("row-column"));
   }
   if (q.given && q.scaling != Scaling::tensor) {
     return refuse(RefusalCode::bad_value, "a scale is given and scaling is ",
-                  scaling_name(q.scaling), "; that of a tensor alone can be: leave it out");
+                  scaling_name(q.scaling), "; ",
+                  as_rule("that of a tensor alone can be: leave it out"));
   }
   if (q.x.dtype != DType::f32 && !is_16bit_float(q.x.dtype)) {
-    return refuse(RefusalCode::bad_type, "x is ", type_name(q.x.dtype),
-                  "; f32, bf16 and fp16 are quantised: the nearest is bf16");
+    return refuse(RefusalCode::bad_type, "x is ", type_name(q.x.dtype), "; ",
+                  as_rule("f32, bf16 and fp16 are quantised"), ": the nearest is ",
+                  as_nearest("bf16"));
   }
   if (q.codes.dtype != DType::e4m3) {
     return refuse(RefusalCode::bad_type, "the codes are ", type_name(q.codes.dtype),
-                  "; the nearest legal type is e4m3");
+                  "; the nearest legal type is ", as_nearest("e4m3"));
   }
   for (const NamedView& each : {NamedView{&q.x, "x"}, {&q.codes, "the codes"}}) {
     if (auto r = rows_fault(each)) return r;
   }
   if (q.codes.rows != q.x.rows || q.codes.columns != q.x.columns) {
     return refuse(RefusalCode::bad_shape, "the codes are ", shape_of(q.codes), " and x is ",
-                  shape_of(q.x), "; they must be of one shape");
+                  shape_of(q.x), "; ", as_rule("they must be of one shape"));
   }
   if (auto r = scales_fault(q)) return r;
   if (overlap(q.codes, q.x)) {
-    return refuse(RefusalCode::overlap, "the codes overlap x; they must lie apart");
+    return refuse(RefusalCode::overlap, "the codes overlap x; ", as_rule("they must lie apart"));
   }
   if (overlap(q.scales, q.x) || overlap(q.scales, q.codes)) {
-    return refuse(RefusalCode::overlap, "the scales overlap x or the codes; they must lie apart");
+    return refuse(RefusalCode::overlap, "the scales overlap x or the codes; ",
+                  as_rule("they must lie apart"));
   }
   return std::nullopt;
 }

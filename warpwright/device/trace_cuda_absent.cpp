@@ -15,8 +15,8 @@ CudaTrace::CudaTrace() = default;
 CudaTrace::~CudaTrace() = default;
 
 Result<std::shared_ptr<CudaTrace>> CudaTrace::start(const Plan& /*plan*/) {
-  return refuse(RefusalCode::unsupported,
-                "this build's kernels record no timeline; those of a CUDA build with tracing do");
+  return refuse(RefusalCode::unsupported, "this build's kernels record no timeline; ",
+                as_rule("those of a CUDA build with tracing do"));
 }
 
 Result<model::Trace> CudaTrace::finish() {

@@ -307,7 +307,7 @@ Result<Reduction> reduce(const Plan& plan, const GemmOperands& operands, const S
   const Subject subject{plan, operands};
   if (schedule.mode != model::Mode::random) {
     return refuse(RefusalCode::bad_value, "only a random schedule has decisions to do without; ",
-                  schedule.text(), " has none");
+                  as_rule(schedule.text(), " has none"));
   }
   Trial trial(subject);
   Judge judge(options);

@@ -71,8 +71,8 @@ Result<std::uint32_t> read_word_here(const void* word, void* /*stream*/) {
 std::optional<Refusal> fault(const Plan& plan, const GemmOperands& operands) {
   if (auto refusal = mismatch(plan, operands)) return refusal;
   if (plan.device.is_model) return std::nullopt;
-  return refuse(RefusalCode::wrong_device, "the plan was made for device ", plan.device.name,
-                "; plan for the model to run on it");
+  return refuse(RefusalCode::wrong_device, "the plan was made for device ", plan.device.name, "; ",
+                as_rule("plan for the model to run on it"));
 }
 
 void clear(void* memory, std::int64_t bytes) {
@@ -135,8 +135,9 @@ std::optional<Refusal> disorder(const GemmOperands& operands) {
   const auto total = static_cast<int>(operands.a.rows);
   for (std::int64_t g = 0; g < operands.b.batch; ++g) {
     if (tile::in_order(offset(g), offset(g + 1), total)) continue;
-    return refuse(RefusalCode::bad_value, *offsets_fault(static_cast<std::uint32_t>(g + 1)),
-                  "; groups that overlap write the same rows of D, and which of them wins is open");
+    return refuse(
+        RefusalCode::bad_value, *offsets_fault(static_cast<std::uint32_t>(g + 1)), "; ",
+        as_rule("groups that overlap write the same rows of D, and which of them wins is open"));
   }
   return std::nullopt;
 }
@@ -146,8 +147,9 @@ Result<model::Report> report_on_model(const Plan& plan, const GemmOperands& oper
   if (auto r = fault(plan, operands)) return *r;
   std::uint32_t* const status = options.offsets_status;
   if (status != nullptr && !plan.problem.groups) {
-    return refuse(RefusalCode::bad_value,
-                  "offsets_status is given, and the product has no groups: leave it out");
+    return refuse(
+        RefusalCode::bad_value,
+        "offsets_status is given, and the product has no groups: ", as_rule("leave it out"));
   }
   if (status != nullptr) *status = 0;
   if (plan.ctas == 0) return model::Report{};

@@ -109,7 +109,7 @@ Result<Header> parse_header(std::span<const std::byte> bytes, const std::string&
   if (const std::uint64_t version = get(at + kVersionAt, 4); version != kVersion) {
     return refuse(RefusalCode::file_error, name, " has version ", version,
                   " of the packed form, and version ", kVersion,
-                  " is the one that is read: pack the weights anew.");
+                  " is the one that is read: ", as_rule("pack the weights anew"), ".");
   }
   if (get(at + kHeaderSumAt, 8) != sum_of_words(at, 0, kHeaderSumAt / 8)) {
     return refuse_file(name, " is damaged: its header does not add up to its own sum.");
@@ -147,8 +147,9 @@ Result<Header> parse_packed(std::span<const std::byte> bytes, const std::string&
   const auto data = bytes.subspan(packed::kHeaderBytes);
   const std::int64_t wanted = packed::data_bytes(header->format, header->extents);
   if (data.size() != static_cast<std::uint64_t>(wanted)) {
-    return refuse(RefusalCode::file_error, name, " is damaged: it has ", data.size(),
-                  " bytes behind its header, which speaks of ", wanted, ".");
+    return refuse(
+        RefusalCode::file_error, name, " is damaged: ",
+        as_rule("it has ", data.size(), " bytes behind its header, which speaks of ", wanted), ".");
   }
   if (sum_of(data) != header->sum) {
     return refuse_file(name, " is damaged: its tiles do not add up to the sum in its header.");
@@ -164,8 +165,8 @@ std::optional<Refusal> mismatch(const Header& header, const packed::Extents& wan
     return std::to_string(x.experts) + (x.experts == 1 ? " matrix of N = " : " matrices of N = ") +
            std::to_string(x.n) + " and K = " + std::to_string(x.k);
   };
-  return refuse(RefusalCode::bad_shape, name, " holds ", text(e), "; the product needs ",
-                text(wanted), ".");
+  return refuse(RefusalCode::bad_shape, name, " holds ", text(e), "; ",
+                as_rule("the product needs ", text(wanted)), ".");
 }
 
 std::uint64_t sum_of(std::span<const std::byte> bytes, int threads) {

@@ -280,17 +280,17 @@ std::optional<Refusal> weights_fault(const MatrixView& v, const MatrixView& firs
   if (v.data == nullptr) return refuse(RefusalCode::bad_pointer, "The weights have no address.");
   if (v.dtype != DType::f32 && v.dtype != DType::bf16 && v.dtype != DType::f16) {
     return refuse(RefusalCode::bad_type, "Weights of ", numeric::word(v.dtype),
-                  " are not quantised: those of f32, bf16 and fp16 are.");
+                  " are not quantised: ", as_rule("those of f32, bf16 and fp16 are"), ".");
   }
   if (v.rows < 1 || v.columns < 1 || v.batch < 1 || v.rows != first.rows ||
       v.columns != first.columns) {
     return refuse(RefusalCode::bad_shape, "Weights of ", v.batch, " experts are ", v.rows, " x ",
-                  v.columns, " where the first are ", first.rows, " x ", first.columns,
-                  ": all experts have one N and K.");
+                  v.columns, " where the first are ", first.rows, " x ", first.columns, ": ",
+                  as_rule("all experts have one N and K"), ".");
   }
   if (v.column_stride != 1 || v.row_stride < v.columns) {
     return refuse(RefusalCode::bad_stride,
-                  "Weights are quantised row by row: K lies side by side.");
+                  "Weights are quantised row by row: ", as_rule("K lies side by side"), ".");
   }
   if (v.columns % o.group != 0) {
     return refuse(RefusalCode::bad_shape, "K = ", v.columns, " is no multiple of the group of ",
@@ -316,7 +316,7 @@ Refusal scale_refusal(ScaleKind kind, DType stored, std::int64_t expert, std::in
 
 Refusal code_refusal(std::int64_t expert, std::int64_t n, std::int64_t k) {
   return refuse(RefusalCode::bad_value, "The code of ", place(expert, n), ", k = ", k,
-                ", is -8, which the encoding sm does not have: pack as ex.");
+                ", is -8, which the encoding sm does not have: ", as_rule("pack as ex"), ".");
 }
 
 int code_of(const Int4Weights& w, std::int64_t expert, std::int64_t n, std::int64_t k) {

@@ -136,16 +136,17 @@ struct Reader {
     }
     if (!is_legal_type) {
       return refuse(RefusalCode::bad_type, named(suffix), " has type ", numeric::word(v.dtype),
-                    "; in layout ", row.names.layout, " it is ", types, ".");
+                    "; ", as_rule("in layout ", row.names.layout, " it is ", types), ".");
     }
     if (v.column_stride != 1 || v.row_stride != v.columns ||
         (v.batch > 1 && v.batch_stride != v.rows * v.columns)) {
-      return refuse(RefusalCode::bad_stride, named(suffix),
-                    " has gaps or another order; the tensors of checkpoints are row-major.");
+      return refuse(RefusalCode::bad_stride, named(suffix), " has gaps or another order; ",
+                    as_rule("the tensors of checkpoints are row-major"), ".");
     }
     if (v.batch != t.codes.batch || v.batch < 1 || v.rows < 1 || v.columns < 1) {
       return refuse(RefusalCode::bad_shape, named(suffix), " has ", v.batch, " matrices of ",
-                    text(v.rows, v.columns), "; the codes are of ", t.codes.batch, " experts.");
+                    text(v.rows, v.columns), "; ",
+                    as_rule("the codes are of ", t.codes.batch, " experts"), ".");
     }
     return std::nullopt;
   }
@@ -181,14 +182,13 @@ struct Reader {
     }
     if (k % groups != 0) {
       return refuse(RefusalCode::bad_shape, "K = ", k, " is no multiple of its ", groups,
-                    " groups: every scale must serve as many weights.");
+                    " groups: ", as_rule("every scale must serve as many weights"), ".");
     }
     const std::int64_t group = k / groups;
     if (group != 32 && group != 64 && group % 128 != 0) {
       return refuse(RefusalCode::bad_shape, "The weights have groups of ", group, " (K = ", k, ", ",
-                    groups,
-                    " scales a row); groups of 32, 64 and multiples of 128 are "
-                    "packed.");
+                    groups, " scales a row); ",
+                    as_rule("groups of 32, 64 and multiples of 128 are packed"), ".");
     }
     return std::nullopt;
   }
@@ -197,14 +197,15 @@ struct Reader {
     if (t.zeros.data == nullptr && !row.needs_zeros) return std::nullopt;
     if (row.names.zeros.empty()) {
       return refuse(RefusalCode::bad_value, "Weights in layout ", row.names.layout,
-                    " have no zero points: leave them out.");
+                    " have no zero points: ", as_rule("leave them out"), ".");
     }
     if (auto f = fault_of(row.names.zeros, t.zeros, t.zeros.dtype == DType::s32, "s32")) return f;
     const auto wanted = shape_of(row.zeros, n, groups, 8);
     if (t.zeros.rows == wanted[0] && t.zeros.columns == wanted[1]) return std::nullopt;
     return refuse(RefusalCode::bad_shape, named(row.names.zeros), " is ",
-                  text(t.zeros.rows, t.zeros.columns), "; for N = ", n, " and ", groups,
-                  " groups it is ", text(wanted[0], wanted[1]), " in layout ", row.names.layout,
+                  text(t.zeros.rows, t.zeros.columns), "; ",
+                  as_rule("for N = ", n, " and ", groups, " groups it is ",
+                          text(wanted[0], wanted[1]), " in layout ", row.names.layout),
                   ".");
   }
 
@@ -217,7 +218,7 @@ struct Reader {
     }
     if (index.rows * index.columns != k) {
       return refuse(RefusalCode::bad_shape, named(row.names.group_index), " has ",
-                    index.rows * index.columns, " numbers; K is ", k, ".");
+                    index.rows * index.columns, " numbers; ", as_rule("K is ", k), ".");
     }
     for (std::int64_t i = 0; i < index.batch * k; ++i) {
       std::int32_t of = 0;
@@ -226,7 +227,8 @@ struct Reader {
       if (of == at * groups / k) continue;
       return refuse(RefusalCode::unsupported, named(row.names.group_index), " puts k = ", at,
                     " into group ", of, " and not ", at * groups / k,
-                    ": weights in act-order are not packed; quantise without desc_act.");
+                    ": weights in act-order are not packed; ", as_rule("quantise without desc_act"),
+                    ".");
     }
     return std::nullopt;
   }
@@ -265,8 +267,8 @@ std::optional<Refusal> look_at_zeros(Source& s) {
         if (stored + s.zero_bias > 15) {
           return refuse(RefusalCode::unsupported, "The zero point of row ", n, " and group ", g,
                         " is stored as ", stored, ", which in layout ", s.origin,
-                        " stands for 16, and no code is that large: try the other version of the "
-                        "layout.");
+                        " stands for 16, and no code is that large: ",
+                        as_rule("try the other version of the layout"), ".");
         }
         s.has_zero_points = s.has_zero_points || stored + s.zero_bias != 8;
       }
@@ -287,8 +289,8 @@ Result<Source> read_checkpoint(std::string_view layout,
   if (row == nullptr || tensors.empty()) {
     std::string known;
     for (const Row& r : kRows) known += (known.empty() ? "" : ", ") + std::string(r.names.layout);
-    return refuse(RefusalCode::bad_value, "There are no weights in layout \"", layout,
-                  "\"; the layouts that are read are ", known, ".");
+    return refuse(RefusalCode::bad_value, "There are no weights in layout \"", layout, "\"; ",
+                  as_rule("the layouts that are read are ", known), ".");
   }
   Source source;
   source.origin = row->names.layout;
@@ -313,9 +315,10 @@ Result<Source> read_checkpoint(std::string_view layout,
                group != source.group || scales != source.scales || t.scales.dtype != source.scale) {
       return refuse(RefusalCode::bad_shape, "Expert ", source.experts.size(), " has N = ", reader.n,
                     ", K = ", reader.k, " in groups of ", group, " with scales of ",
-                    numeric::word(t.scales.dtype), "; expert 0 has N = ", source.extents.n,
-                    ", K = ", source.extents.k, ", ", source.group, " and ",
-                    numeric::word(source.scale), ".");
+                    numeric::word(t.scales.dtype), "; ",
+                    as_rule("expert 0 has N = ", source.extents.n, ", K = ", source.extents.k, ", ",
+                            source.group, " and ", numeric::word(source.scale)),
+                    ".");
     }
     for (std::int64_t e = 0; e < t.codes.batch; ++e) {
       const auto at = [e](const MatrixView& v) {

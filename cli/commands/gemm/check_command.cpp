@@ -26,9 +26,8 @@ device::CheckOptions options_of(const RunOptions& run, const CheckCommandOptions
   device::CheckOptions options;
   require_between("--schedules", o.schedules, 1, 1'000'000);
   if (o.jobs && *o.jobs < 1) {
-    throw InputError(
-        "--jobs is " + std::to_string(*o.jobs) +
-        "; the nearest legal value is 1: leave it out for all threads of the machine.");
+    throw InputError("--jobs is " + std::to_string(*o.jobs) + "; the nearest legal value is " +
+                     as_nearest("1") + ": leave it out for all threads of the machine.");
   }
   options.schedules = o.schedules;
   options.fence_after_reads = o.strict || o.mutant.has_value();  // as --mutate does
@@ -39,10 +38,13 @@ device::CheckOptions options_of(const RunOptions& run, const CheckCommandOptions
     options.replay = device::parse_schedule(o.replay);
     if (!options.replay) {
       throw InputError(
-          "--replay is \"" + o.replay +
-          "\"; it must be eager, latest, starve and a number, or the number of a random schedule.");
+          "--replay is \"" + o.replay + "\"; " +
+          as_rule(
+              "it must be eager, latest, starve and a number, or the number of a random schedule") +
+          ".");
     }
-    if (!run.mode.empty()) throw InputError("--replay names a schedule: leave --mode out.");
+    if (!run.mode.empty())
+      throw InputError("--replay names a schedule: " + as_rule("leave --mode out") + ".");
   }
   return options;
 }
@@ -162,8 +164,8 @@ model::Mutation mutant_of(const Product& product, int row) {
   const auto all = device::mutants_of(product.plan, product.operands);
   if (!all) throw InputError(all.refusal());
   if (row < 1 || row > static_cast<int>(all->size())) {
-    throw InputError("--mutant is " + std::to_string(row) + "; the table has rows 1 to " +
-                     std::to_string(all->size()) + ".");
+    throw InputError("--mutant is " + std::to_string(row) + "; " +
+                     as_rule("the table has rows 1 to ", std::to_string(all->size())) + ".");
   }
   return (*all)[static_cast<std::size_t>(row) - 1];
 }
@@ -178,13 +180,14 @@ auto with_progress(std::ostream& err, device::CheckOptions options, const Work& 
 
 int reduce(const Product& product, const device::CheckOptions& options, bool json,
            std::ostream& out, std::ostream& err) {
-  if (!options.replay) throw InputError("--reduce shrinks one schedule: give --replay too.");
+  if (!options.replay)
+    throw InputError("--reduce shrinks one schedule: " + as_rule("give --replay too") + ".");
   std::optional<Progress> progress;
   progress.emplace(err, "reduce", "", 0);  // how many runs it takes nobody knows
   const Result<device::Reduction> reduced =
       device::reduce(product.plan, product.operands, *options.replay, options);
   progress.reset();
-  if (!reduced) throw InputError(reduced.reason() + ".", name(reduced.code()));
+  if (!reduced) throw InputError(reduced.refusal() + ".", name(reduced.code()));
   if (json) {
     ordered_json all = to_json(reduced->finding);
     all["decisions"] = reduced->decisions;
@@ -210,7 +213,7 @@ int check_command(const GemmOptions& run, const CheckCommandOptions& o, std::ost
                   std::ostream& err) {
   return exit_status(out, err, o.json, [&] {
     if (parse_device(run.device) != run_on_model) {
-      throw InputError("check runs on the model alone: leave --device out.");
+      throw InputError("check runs on the model alone: " + as_rule("leave --device out") + ".");
     }
     device::CheckOptions options = options_of(run, o);
     Product product(run, facts_of(run), err);

@@ -23,10 +23,10 @@ constexpr Words<std::pair<bool, bool>> kLayouts = {
     {"NT", {false, false}}, {"NN", {false, true}}, {"TN", {true, true}}, {"TT", {true, false}}};
 
 [[noreturn]] void refuse_operand_types(const std::string& text) {
-  throw InputError(
-      "--dtype is \"" + text +
-      "\"; it must be bf16, fp16, e4m3, e5m2, tf32, s8, mxf8 or nvf4, or two 8-bit floats "
-      "as \"e4m3,e5m2\": the nearest is bf16.");
+  throw InputError("--dtype is \"" + text + "\"; " +
+                   as_rule("it must be bf16, fp16, e4m3, e5m2, tf32, s8, mxf8 or nvf4, or two "
+                           "8-bit floats as \"e4m3,e5m2\"") +
+                   ": the nearest is " + as_nearest("bf16") + ".");
 }
 
 // Types with a scale for every few elements.
@@ -44,20 +44,22 @@ Activation parse_activation(const std::string& text) {
   for (const Activation activation : all_activations) {
     if (text == name(activation)) return activation;
   }
-  throw InputError("--activation is \"" + text + "\"; it must be " +
-                   activation_words(", ", " or ") + ".");
+  throw InputError("--activation is \"" + text + "\"; " +
+                   as_rule("it must be ", activation_words(", ", " or ")) + ".");
 }
 
 std::optional<atom::ClusterShape> parse_cluster(const std::string& text, bool pair) {
   if (text.empty()) return std::nullopt;
   const std::optional<atom::ClusterShape> cluster = atom::parse_cluster(text);
   if (!cluster) {
-    throw InputError("--cluster is \"" + text +
-                     "\"; it is written M,N with two integers, for example 2,1.");
+    throw InputError("--cluster is \"" + text + "\"; " +
+                     as_rule("it is written M,N with two integers, for example 2,1") + ".");
   }
-  const std::string refusal = atom::cluster_refusal(*cluster, pair);
-  if (!refusal.empty()) throw InputError(refusal);
-  return cluster;
+  Sentence refusal = atom::cluster_refusal(*cluster, pair);
+  if (refusal.reason.empty()) return cluster;
+  refusal.rule = sentence(atom::cluster_fault(*cluster, pair));
+  refusal.nearest = atom::cluster_text(atom::nearest_legal(*cluster, pair));
+  throw InputError(std::move(refusal));
 }
 
 // What the arguments fix of the plan.
@@ -96,19 +98,22 @@ void read_weights(const GemmOptions& o, GemmJob& job) {
     const char* given = o.group ? "--group" : !o.sums.empty() ? "--sums" : nullptr;
     if (o.zero_points) given = "--zero-points";
     if (given == nullptr) return;
-    throw InputError(std::string(given) + " is said of int4 weights: give --weights int4 too.");
+    throw InputError(std::string(given) +
+                     " is said of int4 weights: " + as_rule("give --weights int4 too") + ".");
   }
   if (o.weights != "int4") {
-    throw InputError("--weights is '" + o.weights +
-                     "'; the nearest legal value is int4: leave it out for B of --dtype.");
+    throw InputError("--weights is '" + o.weights + "'; the nearest legal value is " +
+                     as_nearest("int4") + ": leave it out for B of --dtype.");
   }
   if (!o.accumulation.empty()) {
-    throw InputError(
-        "--accumulation is given, and B are int4 weights, whose sums --sums is about: give that.");
+    throw InputError("--accumulation is given, and " + as_tensor("B") +
+                     " are int4 weights, whose sums --sums is about: " + as_rule("give that") +
+                     ".");
   }
   if (job.b_transposed) {
     throw InputError("--layout is " + o.layout +
-                     ", and int4 weights are packed N x K: the nearest legal value is NT.");
+                     ", and int4 weights are packed N x K: the nearest legal value is " +
+                     as_nearest("NT") + ".");
   }
   PackedWeights& packed = job.product.packed.emplace();
   packed.format.group = o.group.value_or(128);
@@ -130,7 +135,8 @@ void read_micro(const GemmOptions& o, GemmJob& job) {
        {std::pair{"--scaling", &o.scaling}, std::pair{"--weights", &o.weights}}) {
     if (text->empty()) continue;
     throw InputError(std::string(option) + " is " + *text + ", and --dtype is " + o.dtype +
-                     ", whose A and B have scales of their own: leave it out.");
+                     ", whose " + as_tensor("A") +
+                     " and B have scales of their own: " + as_rule("leave it out") + ".");
   }
   job.product.scaling = Scaling::block_scaled;
 }
@@ -148,8 +154,8 @@ void read_words(const GemmOptions& o, GemmJob& job) {
   job.product.beta = parse_scalar("beta", o.beta, o.c.empty() ? 0.0F : 1.0F);
   if (o.batch) {
     if (*o.batch < 1) {
-      throw InputError("--batch is " + std::to_string(*o.batch) +
-                       "; the nearest legal value is 1.");
+      throw InputError("--batch is " + std::to_string(*o.batch) + "; the nearest legal value is " +
+                       as_nearest("1") + ".");
     }
     job.product.d.batch = *o.batch;
     job.is_batch = true;
@@ -173,7 +179,8 @@ void read_words(const GemmOptions& o, GemmJob& job) {
   job.choices = parse_choices(o);
   job.uses_tuning = !o.no_tuning;
   if (o.expected_tokens && !(*o.expected_tokens > 0 && std::isfinite(*o.expected_tokens))) {
-    throw InputError("--expected-tokens must be a number above 0; leave it out for the mean.");
+    throw InputError("--expected-tokens must be a number above 0; " +
+                     as_rule("leave it out for the mean") + ".");
   }
   if (job.product.groups) job.product.groups->expected_tokens = o.expected_tokens.value_or(0);
   if (job.product.groups && !names_file(o.offsets)) {
@@ -181,9 +188,8 @@ void read_words(const GemmOptions& o, GemmJob& job) {
                        {{"int32", OffsetType::int32}, {"int64", OffsetType::int64}});
   }
   if (o.total && *o.total < 1) {
-    throw InputError(
-        "--total is " + std::to_string(*o.total) +
-        "; the nearest legal value is 1: leave it out for no rows beside the groups'.");
+    throw InputError("--total is " + std::to_string(*o.total) + "; the nearest legal value is " +
+                     as_nearest("1") + ": leave it out for no rows beside the groups'.");
   }
 }
 
@@ -199,7 +205,8 @@ std::pair<DType, DType> parse_operand_types(const std::string& text) {
 DType parse_result_type(const std::string& text) {
   const std::optional<DType> type = numeric::parse_dtype(text);
   if (type && (*type == DType::f32 || is_16bit_float(*type) || is_8bit_float(*type))) return *type;
-  throw InputError("--d-dtype is \"" + text + "\"; it must be f32, bf16, fp16, e4m3 or e5m2.");
+  throw InputError("--d-dtype is \"" + text + "\"; " +
+                   as_rule("it must be f32, bf16, fp16, e4m3 or e5m2") + ".");
 }
 
 float parse_scalar(const char* name, const std::string& text, float otherwise) {
@@ -210,13 +217,14 @@ float parse_scalar(const char* name, const std::string& text, float otherwise) {
   const char* last = text.data() + text.size();
   const auto [end, error] = std::from_chars(first, last, value);
   if (end != last || error == std::errc::invalid_argument) {
-    throw InputError(what + "; it must be a number, for example 1 or -0.5.");
+    throw InputError(what + "; " + as_rule("it must be a number, for example 1 or -0.5") + ".");
   }
-  if (std::isnan(value)) throw InputError(what + "; it must be a number, and NaN is none.");
+  if (std::isnan(value))
+    throw InputError(what + "; " + as_rule("it must be a number, and NaN is none") + ".");
   if (error == std::errc::result_out_of_range ||
       (std::isfinite(value) && std::abs(value) > FLT_MAX)) {
     throw InputError(what + ", which an fp32 does not hold; the nearest legal value is " +
-                     (text.find('-') == 0 ? "-" : "") + "3.4028234e38.");
+                     as_nearest((text.find('-') == 0 ? "-" : ""), "3.4028234e38") + ".");
   }
   return static_cast<float>(value);
 }
@@ -243,9 +251,10 @@ std::pair<Bias, std::string> parse_bias(const std::string& text) {
   const std::string word = text.substr(0, sign);
   const bool lacks_file = sign != std::string::npos && sign + 1 == text.size();
   if ((word != "rows" && word != "columns") || lacks_file) {
-    throw InputError("--bias is \"" + text +
-                     "\"; it must be rows or columns, for random values, or rows=FILE or "
-                     "columns=FILE.");
+    throw InputError(
+        "--bias is \"" + text + "\"; " +
+        as_rule("it must be rows or columns, for random values, or rows=FILE or columns=FILE") +
+        ".");
   }
   return {word == "rows" ? Bias::rows : Bias::columns,
           sign == std::string::npos ? "" : text.substr(sign + 1)};

@@ -26,16 +26,17 @@ using nlohmann::ordered_json;
 void check_options(const GemmOptions& o) {
   const bool is_model = parse_device(o.device) == run_on_model;
   if (o.repeat < 0) {
-    throw InputError("--repeat is " + std::to_string(o.repeat) +
-                     "; the nearest legal value is 0: no launch is timed.");
+    throw InputError("--repeat is " + std::to_string(o.repeat) + "; the nearest legal value is " +
+                     as_nearest("0") + ": no launch is timed.");
   }
   if (is_model && (o.bench || o.repeat > 0)) {
     throw InputError(std::string(o.bench ? "--bench" : "--repeat") +
-                     " measures a GPU, and the model does not predict time: give --device cuda "
-                     "too.");
+                     " measures a GPU, and the model does not predict time: " +
+                     as_rule("give --device cuda too") + ".");
   }
   if (!is_model && !o.mode.empty()) {
-    throw InputError("--mode is how the model schedules; a GPU has no such choice: leave it out.");
+    throw InputError("--mode is how the model schedules; " +
+                     as_rule("a GPU has no such choice: leave it out") + ".");
   }
   static_cast<void>(parse_mode(o.mode));
 }

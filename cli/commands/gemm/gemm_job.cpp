@@ -54,8 +54,9 @@ void choose_types(const GemmOptions& o, const std::optional<std::pair<DType, DTy
   job.product.d.dtype = result.value_or(to_npy ? DType::f32 : natural_result(job.product.a.dtype));
   if (to_npy && !fits_npy(job.product.d.dtype)) {
     const std::string name(numeric::word(job.product.d.dtype));
-    throw InputError("D as " + name + " cannot be written to " + o.out + ": .npy has no " + name +
-                     "; choose --d-dtype f32 or fp16, or --out FILE.safetensors:NAME.");
+    throw InputError(as_tensor("D") + " as " + name + " cannot be written to " + o.out +
+                     ": .npy has no " + name + "; " +
+                     as_rule("choose --d-dtype f32 or fp16, or --out FILE.safetensors:NAME") + ".");
   }
 }
 

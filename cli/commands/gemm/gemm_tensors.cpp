@@ -32,10 +32,11 @@ HostTensor read_matrix(const char* name, const std::string& spec, const GemmJob&
   const std::size_t wanted = job.product.is_grouped() && along == Along::groups ? 3 : 2;
   if (rank == 3 && job.is_batch) {
     if (tensor.shape[0] != job.product.batch()) {
-      throw InputError(what + " has shape " + shape_text(tensor.shape) + "; with --batch " +
-                       std::to_string(job.product.batch()) + " it has " +
-                       std::to_string(job.product.batch()) +
-                       " matrices, or is one matrix for all of them.");
+      throw InputError(what + " has shape " + shape_text(tensor.shape) + "; " +
+                       as_rule("with --batch ", std::to_string(job.product.batch()), " it has ",
+                               std::to_string(job.product.batch()),
+                               " matrices, or is one matrix for all of them") +
+                       ".");
     }
   } else if (rank != wanted) {
     Extents nearest = tensor.shape;
@@ -48,12 +49,13 @@ HostTensor read_matrix(const char* name, const std::string& spec, const GemmJob&
     }
     throw InputError(what + " has " + std::to_string(rank) +
                      (rank == 1 ? " dimension" : " dimensions") + " (shape " +
-                     shape_text(tensor.shape) + "); it must have " + std::to_string(wanted) +
-                     (wanted == 3 ? ", a matrix for each group" : "") +
-                     ": the nearest legal shape is " + shape_text(nearest) +
-                     (rank == 3 && !job.product.is_grouped()
-                          ? ", or give --batch " + std::to_string(tensor.shape[0])
-                          : "") +
+                     shape_text(tensor.shape) + "); " +
+                     as_rule("it must have ", std::to_string(wanted),
+                             (wanted == 3 ? ", a matrix for each group" : "")) +
+                     ": the nearest legal shape is " + as_nearest(shape_text(nearest)) +
+                     ((rank == 3 && !job.product.is_grouped()
+                           ? ", or give --batch " + std::to_string(tensor.shape[0])
+                           : "")) +
                      ".");
   }
   require_operand_type(what, tensor);
@@ -70,13 +72,14 @@ void read_numbers(const GemmOptions& o, GemmJob& job) {
   if (job.product.is_grouped()) {
     const char* missing = !o.groups ? "--groups" : !o.n ? "--n" : !o.k ? "--k" : nullptr;
     if (missing != nullptr) {
-      throw InputError(std::string(missing) +
-                       " is missing: give --groups, --n and --k for random A and B, or --a FILE "
-                       "and --b FILE.");
+      throw InputError(
+          std::string(missing) + " is missing: " +
+          as_rule("give --groups, --n and --k for random A and B, or --a FILE and --b FILE") + ".");
     }
     job.product.b.batch = *o.groups;
   } else if (!o.random.empty()) {
-    if (o.random.size() != 3) throw InputError("--random takes three numbers: M N K.");
+    if (o.random.size() != 3)
+      throw InputError("--random takes three numbers: " + as_rule("M N K") + ".");
     job.set_extents(o.random[0], o.random[1], o.random[2]);
     return;
   } else if (!o.m || !o.n || !o.k) {
@@ -90,17 +93,19 @@ void read_packed_b(const GemmOptions& o, GemmJob& job) {
   PackedTensor read = read_packed(o.b);
   const weights::Header& header = read.header;
   if (o.group && *o.group != header.format.group) {
-    throw InputError("--group is " + std::to_string(*o.group) + ", and B (" + read.name +
-                     ") has groups of " + std::to_string(header.format.group) + ": leave it out.");
+    throw InputError("--group is " + std::to_string(*o.group) + ", and " + as_tensor("B") + " (" +
+                     read.name + ") has groups of " + std::to_string(header.format.group) + ": " +
+                     as_rule("leave it out") + ".");
   }
   const packed::Extents& e = header.extents;
   const std::int64_t wanted = job.product.is_grouped() ? e.experts : job.product.batch();
   if (e.experts != wanted && e.experts != 1) {
     throw InputError(
-        "B (" + read.name + ") has " + std::to_string(e.experts) + " experts; a dense product of " +
-        std::to_string(job.product.batch()) +
-        (job.product.batch() > 1 ? " matrices takes as many, or one" : " matrix takes one") +
-        ": `warpwright grouped` takes any number.");
+        as_tensor("B") + " (" + read.name + ") has " + std::to_string(e.experts) + " experts; " +
+        as_rule("a dense product of ", std::to_string(job.product.batch()),
+                (job.product.batch() > 1 ? " matrices takes as many, or one" : " matrix takes one"),
+                ": `warpwright grouped` takes any number") +
+        ".");
   }
   job.product.packed->format = header.format;
   job.packed_b = std::move(read.tensor.bytes);
@@ -111,9 +116,11 @@ void read_packed_b(const GemmOptions& o, GemmJob& job) {
 
 void read_operands(const GemmOptions& o, GemmJob& job) {
   if (o.a.empty() || o.b.empty()) {
-    throw InputError(std::string(o.a.empty() ? "A" : "B") +
-                     " is missing: give both --a FILE and --b FILE, or " +
-                     (job.product.is_grouped() ? "--groups, --n and --k." : "--random M N K."));
+    throw InputError(
+        as_tensor(o.a.empty() ? "A" : "B") + " is missing: " +
+        as_rule("give both --a FILE and --b FILE, or ",
+                (job.product.is_grouped() ? "--groups, --n and --k" : "--random M N K")) +
+        ".");
   }
   job.a = read_matrix("A", o.a, job);
   if (job.product.packed) {
@@ -130,22 +137,25 @@ void read_operands(const GemmOptions& o, GemmJob& job) {
   if (other_k == k) return;
   Extents nearest = job.b.shape;
   nearest[nearest.size() - (job.b_transposed ? 2 : 1)] = job.product.k();
-  throw InputError("A (" + o.a + ") is " + shape_text(job.a.shape) + " and B (" + o.b + ") is " +
-                   shape_text(job.b.shape) + "; their " +
-                   (job.a_transposed || job.b_transposed ? "K" : "columns are both K and") +
-                   " must agree: the nearest legal B is " + shape_text(nearest) + ".");
+  throw InputError(as_tensor("A") + " (" + o.a + ") is " + shape_text(job.a.shape) + " and B (" +
+                   o.b + ") is " + shape_text(job.b.shape) + "; " +
+                   as_rule("their ",
+                           (job.a_transposed || job.b_transposed ? "K" : "columns are both K and"),
+                           " must agree") +
+                   ": the nearest legal B is " + as_nearest(shape_text(nearest)) + ".");
 }
 
 HostTensor read_c(const GemmOptions& o, const GemmJob& job) {
   if (o.c.empty()) {
-    throw InputError("C is missing: beta is " + o.beta +
-                     ", so give --c FILE, or leave --beta out.");
+    throw InputError(as_tensor("C") + " is missing: " +
+                     as_rule("beta is ", o.beta, ", so give --c FILE, or leave --beta out") + ".");
   }
   HostTensor c = read_matrix("C", o.c, job);
   if (extents(c) == std::pair(job.product.m(), job.result_columns())) return c;
-  throw InputError("C (" + o.c + ") is " + shape_text(c.shape) +
-                   "; it must be as large as D: " + std::to_string(job.product.m()) + "x" +
-                   std::to_string(job.result_columns()) + ".");
+  throw InputError(as_tensor("C") + " (" + o.c + ") is " + shape_text(c.shape) + "; " +
+                   as_rule("it must be as large as D: ", std::to_string(job.product.m()), "x",
+                           std::to_string(job.result_columns())) +
+                   ".");
 }
 
 // A tensor of this shape, or of that of `one` that serves all; random where no file is named.
@@ -164,19 +174,19 @@ HostTensor scales_of(const GemmOptions& o, const GemmJob& job, bool of_a) {
   if (job.is_block_scaled()) {
     if (spec.empty()) return {};
     throw InputError(option + " is given, and --dtype is " + o.dtype +
-                     ", whose scales are made with the operands: leave it out.");
+                     ", whose scales are made with the operands: " + as_rule("leave it out") + ".");
   }
   if (job.product.scaling == Scaling::none) {
     if (spec.empty()) return {};
-    throw InputError(option +
-                     " is given without --scaling: say what a scale is for, tensor, group, "
-                     "row-column or blockwise.");
+    throw InputError(option + " is given without --scaling: " +
+                     as_rule("say what a scale is for, tensor, group, row-column or blockwise") +
+                     ".");
   }
   // Packed weights bring the scales of their groups: others are given or left out.
   if (!of_a && job.product.packed && spec.empty()) return {};
   if (spec.empty() && !o.a.empty()) {
-    throw InputError(std::string("The scales of ") + (of_a ? "A" : "B") +
-                     " are missing: --scaling is " + o.scaling + ", so give " + option + " FILE.");
+    throw InputError("The scales of " + as_tensor(of_a ? "A" : "B") + " are missing: " +
+                     as_rule("--scaling is ", o.scaling, ", so give ", option, " FILE") + ".");
   }
   std::int64_t rows = of_a ? job.product.m() : job.product.n();
   std::int64_t columns = 1;

@@ -23,20 +23,20 @@ HostIntegers read_list(const char* option, const std::string& spec, std::int64_t
   try {
     list = read_integers(spec);
   } catch (const InputError& refusal) {
-    throw InputError(std::string(option) + ": " + refusal.what(), refusal.code());
+    throw InputError(option + (": " + refusal.sentence()), refusal.code());
   }
   const auto found = static_cast<std::int64_t>(list.values.size());
   if (found == count) return list;
   throw InputError(std::string(option) + " (" + spec + ") has " + std::to_string(found) +
-                   " integers; there are " + std::to_string(count) + rule +
-                   ": the nearest legal shape is " + std::to_string(count) + ".");
+                   " integers; " + as_rule("there are ", std::to_string(count), rule) +
+                   ": the nearest legal shape is " + as_nearest(std::to_string(count)) + ".");
 }
 
 // The offsets of a file, which must be in order.
 std::vector<std::int64_t> read_offsets(const GemmOptions& o, GemmJob& job) {
   if (!o.tokens.empty()) {
-    throw InputError(
-        "--tokens and --offsets FILE both say how long the groups are: leave one out.");
+    throw InputError("--tokens and --" + as_tensor("offsets") +
+                     " FILE both say how long the groups are: " + as_rule("leave one out") + ".");
   }
   const HostIntegers list = read_list("--offsets", o.offsets, job.product.group_count() + 1,
                                       ", one more than there are groups");
@@ -46,9 +46,10 @@ std::vector<std::int64_t> read_offsets(const GemmOptions& o, GemmJob& job) {
     const std::int64_t value = list.values[i];
     const auto require = [&](bool is_legal, const std::string& rule, std::int64_t nearest) {
       if (is_legal) return;
-      throw InputError("--offsets (" + o.offsets + ") has " + std::to_string(value) + " in place " +
-                       std::to_string(i) + "; " + rule + ": the nearest legal value is " +
-                       std::to_string(nearest) + ".");
+      throw InputError("--" + as_tensor("offsets") + " (" + o.offsets + ") has " +
+                       std::to_string(value) + " in place " + std::to_string(i) + "; " +
+                       as_rule(rule) + ": the nearest legal value is " +
+                       as_nearest(std::to_string(nearest)) + ".");
     };
     const std::int64_t most = has_operands(o) ? job.product.m() : max_extent;
     require(i > 0 || value == 0, "the first group begins at row 0", 0);
@@ -66,8 +67,10 @@ std::vector<std::int64_t> read_offsets(const GemmOptions& o, GemmJob& job) {
 std::string token_words(const GemmOptions& o, const GemmJob& job) {
   if (o.tokens.empty()) {
     throw InputError(
-        "--tokens is missing: say how many rows of A each group has, for example 16,0,3, or give "
-        "--offsets FILE.");
+        "--tokens is missing: " +
+        as_rule(
+            "say how many rows of A each group has, for example 16,0,3, or give --offsets FILE") +
+        ".");
   }
   if (!names_file(o.tokens)) return o.tokens;
   const HostIntegers list =
@@ -85,7 +88,7 @@ std::vector<std::int64_t> offsets_of(const GemmOptions& o, GemmJob& job) {
   const Result<std::vector<std::int64_t>> lengths = token_lengths(
       token_words(o, job), job.product.group_count(), known ? job.product.m() : o.total.value_or(0),
       known ? "the number of A's rows" : "--total");
-  if (!lengths) throw InputError(lengths.reason() + ".", name(lengths.code()));
+  if (!lengths) throw InputError(lengths.refusal() + ".", name(lengths.code()));
   std::vector<std::int64_t> offsets = {0};
   for (const std::int64_t length : *lengths) offsets.push_back(offsets.back() + length);
   return offsets;
@@ -119,10 +122,10 @@ void read_rows(const GemmOptions& o, GemmJob& job) {
     job.set_extents(o.total.value_or(job.offsets.back()), job.product.n(), job.product.k());
   }
   if (job.product.m() < job.offsets.back()) {
-    throw InputError("--offsets (" + o.offsets + ") ends at row " +
+    throw InputError("--" + as_tensor("offsets") + " (" + o.offsets + ") ends at row " +
                      std::to_string(job.offsets.back()) + ", and --total is " +
                      std::to_string(job.product.m()) + ": the nearest legal total is " +
-                     std::to_string(job.offsets.back()) + ".");
+                     as_nearest(std::to_string(job.offsets.back())) + ".");
   }
   break_offsets(o.bad_offsets, job);
   job.rest = {0, job.product.m()};

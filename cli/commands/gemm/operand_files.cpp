@@ -67,7 +67,7 @@ HostTensor read_named(const std::string& name, const std::string& spec) {
   try {
     return read_tensor(spec);
   } catch (const InputError& refusal) {
-    throw InputError(name + ": " + refusal.what(), refusal.code());
+    throw InputError(as_tensor(name) + ": " + refusal.sentence(), refusal.code());
   }
 }
 
@@ -82,22 +82,22 @@ HostTensor read_shaped(const std::string& name, const std::string& spec,
     }
     shapes += (shapes.empty() ? "" : ", or ") + shape_text(shape);
   }
-  throw InputError(name + " (" + spec + ") is " + shape_text(tensor.shape) +
-                   "; for these matrices it must be " + shapes + ".");
+  throw InputError(as_tensor(name) + " (" + spec + ") is " + shape_text(tensor.shape) + "; " +
+                   as_rule("for these matrices it must be ", shapes) + ".");
 }
 
 void require_operand_type(const std::string& what, const HostTensor& tensor) {
   const DType t = tensor.dtype;
   if (t == DType::f32 || is_16bit_float(t) || is_8bit_float(t) || t == DType::s8) return;
-  throw InputError(
-      what + " is " + name_of(t) +
-      "; matrices of f32, fp16, bf16, e4m3, e5m2 and s8 are multiplied: the nearest is "
-      "bf16.");
+  throw InputError(what + " is " + name_of(t) + "; " +
+                   as_rule("matrices of f32, fp16, bf16, e4m3, e5m2 and s8 are multiplied") +
+                   ": the nearest is " + as_nearest("bf16") + ".");
 }
 
 void require_f32(const std::string& name, const HostTensor& tensor) {
   if (tensor.dtype == DType::f32) return;
-  throw InputError(name + " is " + name_of(tensor.dtype) + "; scales are f32.");
+  throw InputError(as_tensor(name) + " is " + name_of(tensor.dtype) + "; " +
+                   as_rule("scales are f32") + ".");
 }
 
 std::pair<DType, DType> types_of_files(DType a, DType b) {

@@ -25,7 +25,8 @@ void check_ending(const std::string& option, const std::string& path,
   if (std::find(endings.begin(), endings.end(), ending) != endings.end()) return;
   const std::string start = path.substr(0, path.size() - ending.size());
   throw InputError(option + " is " + path + ", and what it writes is no " + ending +
-                   " file: the nearest is " + start + std::string(*endings.begin()) + ".");
+                   " file: the nearest is " + as_nearest(start, std::string(*endings.begin())) +
+                   ".");
 }
 
 void check_not_read(const GemmOptions& run, const std::string& option, const std::string& spec) {

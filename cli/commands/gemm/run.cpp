@@ -46,7 +46,8 @@ DeviceFacts facts_as(const std::string& name) {
   if (name.empty() || name == "model") return model_facts();
   const std::optional<DeviceFacts> facts = known_facts(name);
   if (!facts)
-    throw InputError("--as is \"" + name + "\"; it must be model, " + known_names() + ".");
+    throw InputError("--as is \"" + name + "\"; " + as_rule("it must be model, ", known_names()) +
+                     ".");
   return *facts;
 }
 
@@ -72,26 +73,26 @@ void look_for_groups(DeviceFacts& facts, int index) {
 
 void refuse_sms(const RunOptions& options, const std::string& why) {
   if (!options.sms) return;
-  throw InputError("--sms is of the model, and " + why + ": leave it out.");
+  throw InputError("--sms is of the model, and " + why + ": " + as_rule("leave it out") + ".");
 }
 
 }  // namespace
 
 int exit_status(std::ostream& out, std::ostream& err, bool json, const std::function<int()>& body) {
-  const auto tell = [&](const char* code, const std::string& sentence) {
-    if (json) out << json_text(error_json(code, sentence));
+  const auto tell = [&](const char* code, const Sentence& known, const std::string& sentence) {
+    if (json) out << json_text(error_json(code, known, sentence));
     err << sentence << (sentence.ends_with('\n') ? "" : "\n");
   };
   try {
     return body();
   } catch (const InputError& refusal) {
-    tell(refusal.code(), refusal.what());
+    tell(refusal.code(), refusal.sentence(), refusal.what());
     return 2;
   } catch (const RunError& failure) {
-    tell(failure.code(), failure.what());
+    tell(failure.code(), failure.sentence(), failure.what());
     return 1;
   } catch (const std::bad_alloc&) {
-    tell(name(RefusalCode::out_of_memory),
+    tell(name(RefusalCode::out_of_memory), {},
          "This machine has not enough memory for these matrices: choose smaller ones.");
     return 2;
   }
@@ -100,8 +101,8 @@ int exit_status(std::ostream& out, std::ostream& err, bool json, const std::func
 int parse_device(const std::string& text) {
   const auto device = device_index(text);
   if (device && *device != run_nowhere && !text.starts_with("model:")) return *device;
-  throw InputError("--device is \"" + text +
-                   "\"; it must be model, auto, cuda or cuda:0, cuda:1, ...");
+  throw InputError("--device is \"" + text + "\"; " +
+                   as_rule("it must be model, auto, cuda or cuda:0, cuda:1, ..."));
 }
 
 DeviceFacts facts_of(int device, bool gpcs) {
@@ -126,7 +127,8 @@ DeviceFacts facts_of(const RunOptions& options, bool needs_gpu) {
   const int device = parse_device(options.device);
   const int architecture = facts_as(options.as).architecture;
   if (device == run_on_model && options.gpcs) {
-    throw InputError("--gpcs is of a GPU, and the model's SMs stand in no groups: leave it out.");
+    throw InputError("--gpcs is of a GPU, and the model's SMs stand in no groups: " +
+                     as_rule("leave it out") + ".");
   }
   if (device == run_on_model) return model_facts(sms_of(options), architecture);
   refuse_sms(options, "a GPU has its own number");
@@ -140,8 +142,8 @@ DeviceFacts facts_of(const RunOptions& options, bool needs_gpu) {
   if (!options.as.empty() && facts.architecture != architecture) {
     throw InputError("--as " + options.as + " asks for kernels of sm_" +
                      std::to_string(architecture) + ", and " + facts.name + " is sm_" +
-                     std::to_string(facts.architecture) +
-                     ": leave --as out, or give --device model.");
+                     std::to_string(facts.architecture) + ": " +
+                     as_rule("leave --as out, or give --device model") + ".");
   }
   if (options.gpcs) look_for_groups(facts, device);
   return facts;
@@ -151,7 +153,7 @@ DeviceFacts facts_elsewhere(const RunOptions& options) {
   if (options.as.empty() || options.as == "model") return facts_of(options);
   if (options.gpcs) {
     throw InputError("--gpcs looks at a GPU that is here, and --as " + options.as +
-                     " plans for one elsewhere: leave one of them out.");
+                     " plans for one elsewhere: " + as_rule("leave one of them out") + ".");
   }
   refuse_sms(options, "--as " + options.as + " plans for that device's own");
   return facts_as(options.as);
@@ -161,8 +163,8 @@ void require_between(const char* option, std::int64_t value, std::int64_t least,
                      std::int64_t most) {
   if (value >= least && value <= most) return;
   throw InputError(std::string(option) + " is " + std::to_string(value) +
-                   "; the nearest legal value is " + std::to_string(value < least ? least : most) +
-                   ".");
+                   "; the nearest legal value is " +
+                   as_nearest(std::to_string(value < least ? least : most)) + ".");
 }
 
 void require(const std::optional<Refusal>& refusal) {
@@ -191,8 +193,9 @@ std::optional<model::Mode> parse_mode(const std::string& text) {
 
 void require_clean(const model::Report& report) {
   if (report.clean()) return;
-  throw RunError("The model found faults, so D is not to be trusted:\n" + report.text(),
-                 RefusalCode::model_findings);
+  throw RunError(
+      "The model found faults, so " + as_tensor("D") + " is not to be trusted:\n" + report.text(),
+      RefusalCode::model_findings);
 }
 
 }  // namespace warpwright::cli

@@ -28,13 +28,15 @@ struct RunOptions {
 /// The run itself went wrong: the model found faults, or the GPU's kernel failed. Exit status 1.
 class RunError : public std::runtime_error {
  public:
-  explicit RunError(const std::string& sentence, RefusalCode code = RefusalCode::device_error)
-      : std::runtime_error(sentence), code_(name(code)) {}
-  explicit RunError(const Refusal& refusal) : RunError(refusal.reason, refusal.code) {}
+  explicit RunError(Sentence sentence, RefusalCode code = RefusalCode::device_error)
+      : std::runtime_error(sentence.reason), sentence_(std::move(sentence)), code_(name(code)) {}
+  explicit RunError(const Refusal& refusal) : RunError(refusal, refusal.code) {}
 
+  [[nodiscard]] const Sentence& sentence() const { return sentence_; }
   [[nodiscard]] const char* code() const { return code_; }
 
  private:
+  Sentence sentence_;
   const char* code_;  // of static storage
 };
 

@@ -47,9 +47,10 @@ void check_outputs(const GemmOptions& run, const TraceOptions& o) {
 
 model::Trace trace_on_gpu(const Product& product, int index) {
   if (!device::built_with_trace()) {
-    throw InputError(
-        "This build's kernels record no timeline; configure with -DWARPWRIGHT_CUDA=ON "
-        "-DWARPWRIGHT_TRACE=ON, or trace on the model: --device model.");
+    throw InputError("This build's kernels record no timeline; " +
+                     as_rule("configure with -DWARPWRIGHT_CUDA=ON -DWARPWRIGHT_TRACE=ON, or trace "
+                             "on the model: --device model") +
+                     ".");
   }
   run_on_gpu(product, index);  // unrecorded: caches and clocks warm up
   const auto recording = device::CudaTrace::start(product.plan);
@@ -65,14 +66,15 @@ void check_occupied(const TraceOptions& how, const DeviceFacts& device) {
   if (!how.occupy_sm) return;
   const std::string what = "--occupy-sm is " + std::to_string(*how.occupy_sm);
   if (!device.is_model) {
-    throw InputError(what +
-                     "; only the model's SMs can be held: leave it out, or give --device "
-                     "model.");
+    throw InputError(
+        what + "; " +
+        as_rule("only the model's SMs can be held: leave it out, or give --device model") + ".");
   }
   if (*how.occupy_sm < 0 || *how.occupy_sm >= device.sms) {
-    throw InputError(what + "; the model has SMs 0 to " + std::to_string(device.sms - 1) +
+    throw InputError(what + "; " +
+                     as_rule("the model has SMs 0 to ", std::to_string(device.sms - 1)) +
                      ": the nearest legal value is " +
-                     std::to_string(*how.occupy_sm < 0 ? 0 : device.sms - 1) + ".");
+                     as_nearest(std::to_string(*how.occupy_sm < 0 ? 0 : device.sms - 1)) + ".");
   }
 }
 

@@ -46,9 +46,10 @@ WantedTypes wanted_types(const std::string& text) {
                      ? a
                      : numeric::parse_dtype(std::string_view(text).substr(comma + 1));
   if (!a || !b) {
-    throw InputError("--dtype is \"" + text +
-                     "\"; it must be bf16, fp16, e4m3, e5m2, tf32, s8, int4, mxf8 or nvf4, or two "
-                     "of them as \"e4m3,e5m2\": the nearest is bf16.");
+    throw InputError("--dtype is \"" + text + "\"; " +
+                     as_rule("it must be bf16, fp16, e4m3, e5m2, tf32, s8, int4, mxf8 or nvf4, or "
+                             "two of them as \"e4m3,e5m2\"") +
+                     ": the nearest is " + as_nearest("bf16") + ".");
   }
   return {*a, *b, "", comma == std::string::npos};
 }
@@ -117,7 +118,7 @@ std::vector<const KernelFacts*> listed(const KernelsOptions& o) {
   if (!o.as.empty()) {
     const std::optional<DeviceFacts> device = known_facts(o.as);
     if (!device) {
-      throw InputError("--as is \"" + o.as + "\"; it must be " + known_names() + ".");
+      throw InputError("--as is \"" + o.as + "\"; " + as_rule("it must be ", known_names()) + ".");
     }
     target = device->architecture;
   }

@@ -1,5 +1,7 @@
 #include "cli/commands/machine/mask_command.h"
 
+#include <algorithm>
+
 #include "cli/commands/gemm/run.h"
 #include "cli/reports/refusal_json.h"
 #include "warpwright/atom/mask_text.h"
@@ -7,8 +9,11 @@
 namespace warpwright::cli {
 namespace {
 
-void require_legal(const std::string& refusal) {
-  if (!refusal.empty()) throw InputError(refusal, name(RefusalCode::bad_choice));
+void require_legal(Sentence refusal, const std::string& rule, const std::string& nearest) {
+  if (refusal.reason.empty()) return;
+  refusal.rule = rule;
+  refusal.nearest = nearest;
+  throw InputError(std::move(refusal), name(RefusalCode::bad_choice));
 }
 
 nlohmann::ordered_json to_json(atom::ClusterShape shape, bool pair, int first, int last) {
@@ -35,12 +40,16 @@ int mask_command(const std::string& cluster, bool pair, std::optional<int> rank,
     const std::optional<atom::ClusterShape> shape = atom::parse_cluster(cluster);
     if (!shape) {
       throw InputError("cluster \"" + cluster +
-                       "\": a cluster is written M,N, two integers whose product is at most 16; "
-                       "for example " +
-                       (pair ? "2,1." : "1,1."));
+                       "\": a cluster is written M,N, two integers whose product is at most 16; " +
+                       "for example " + as_nearest(pair ? "2,1" : "1,1") + ".");
     }
-    require_legal(atom::cluster_refusal(*shape, pair));
-    if (rank) require_legal(atom::rank_refusal(*shape, *rank));
+    require_legal(atom::cluster_refusal(*shape, pair), sentence(atom::cluster_fault(*shape, pair)),
+                  atom::cluster_text(atom::nearest_legal(*shape, pair)));
+    const int ranks = atom::cluster_size(*shape);
+    if (rank) {
+      require_legal(atom::rank_refusal(*shape, *rank), "",
+                    std::to_string(std::clamp(*rank, 0, ranks - 1)));
+    }
     const int first = rank.value_or(0);
     const int last = rank.value_or(atom::cluster_size(*shape) - 1);
     if (json) {

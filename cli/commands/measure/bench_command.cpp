@@ -19,10 +19,13 @@ namespace {
 
 std::vector<Shape> wanted_shapes(const BenchOptions& o, const ProductTypes& types) {
   if (o.sample && !o.shapes.empty()) {
-    throw InputError("--shapes and --sample do not go together: give one of them.");
+    throw InputError("--shapes and --sample do not go together: " + as_rule("give one of them") +
+                     ".");
   }
   if (o.sample) {
-    if (*o.sample < 1) throw InputError("--sample is less than 1; the nearest legal value is 1.");
+    if (*o.sample < 1)
+      throw InputError("--sample is less than 1; the nearest legal value is " + as_nearest("1") +
+                       ".");
     return sample_shapes(*o.sample, o.seed, types.step());
   }
   return o.shapes.empty() ? shapes_of(o.kind) : read_shapes(o.shapes, o.kind);
@@ -88,8 +91,8 @@ BenchJob job_of(const BenchOptions& o) {
   job.how = time_options(o);
   job.how.dependent = o.dependent;
   if (o.wants_json && o.json.empty() && o.markdown) {
-    throw InputError(
-        "--json and --markdown both print on stdout: leave one out, or give --json a FILE.");
+    throw InputError("--json and --markdown both print on stdout: " +
+                     as_rule("leave one out, or give --json a FILE") + ".");
   }
   if (!o.json.empty()) {
     check_ending("--json", o.json, {".json"});
@@ -263,14 +266,15 @@ std::optional<int> parse_configs(const std::string& text) {
   const char* last = text.data() + text.size();
   const auto [end, error] = std::from_chars(text.data(), last, count);
   if (error == std::errc() && end == last && count >= 1) return count;
-  throw InputError("--configs is \"" + text + "\"; it must be a number from 1, or all.");
+  throw InputError("--configs is \"" + text + "\"; " +
+                   as_rule("it must be a number from 1, or all") + ".");
 }
 
 PlanChoices measured_choices(const MeasureOptions& o) {
   if (o.clusters && (*o.clusters < 1 || *o.clusters > 16)) {
-    throw InputError("--clusters is " + std::to_string(*o.clusters) +
-                     "; clusters have 1 to 16 CTAs, so the nearest legal value is " +
-                     (*o.clusters < 1 ? "1." : "16."));
+    throw InputError("--clusters is " + std::to_string(*o.clusters) + "; " +
+                     as_rule("clusters have 1 to 16 CTAs") + ", so the nearest legal value is " +
+                     as_nearest(*o.clusters < 1 ? 1 : 16) + ".");
   }
   PlanChoices choices;
   choices.most_cluster_ctas = o.clusters;
@@ -278,7 +282,9 @@ PlanChoices measured_choices(const MeasureOptions& o) {
 }
 
 bench::TimeOptions time_options(const MeasureOptions& o) {
-  if (o.rounds < 1) throw InputError("--rounds is less than 1; the nearest legal value is 1.");
+  if (o.rounds < 1)
+    throw InputError("--rounds is less than 1; the nearest legal value is " + as_nearest("1") +
+                     ".");
   bench::TimeOptions how;
   how.rounds = o.rounds;
   how.seed = o.seed;
@@ -288,8 +294,8 @@ bench::TimeOptions time_options(const MeasureOptions& o) {
 int measured_device(const MeasureOptions& o, const std::string& command) {
   const int device = parse_device(o.device);
   if (device == run_on_model) {
-    throw InputError("--device is model, which does not predict time; " + command +
-                     " measures a GPU: cuda:0, cuda:1, ...");
+    throw InputError("--device is model, which does not predict time; " +
+                     as_rule(command, " measures a GPU: cuda:0, cuda:1, ..."));
   }
   return device;
 }

@@ -18,22 +18,27 @@ using nlohmann::ordered_json;
 std::vector<Shape> shapes_of(const TuneOptions& o) {
   if (!o.shapes.empty()) {
     if (!o.extents.empty()) {
-      throw InputError("M N K and --shapes do not go together: give one of them.");
+      throw InputError("M N K and --shapes do not go together: " + as_rule("give one of them") +
+                       ".");
     }
     return read_shapes(o.shapes, o.grouped ? BenchKind::grouped : BenchKind::dense);
   }
-  if (o.grouped) throw InputError("--grouped takes its products from --shapes FILE: give it too.");
+  if (o.grouped)
+    throw InputError("--grouped takes its products from --shapes FILE: " + as_rule("give it too") +
+                     ".");
   if (o.extents.size() != 3) {
-    throw InputError(o.extents.empty()
-                         ? "What is tuned is missing: give M N K, or --shapes FILE."
-                         : "M N K are three numbers, and " + std::to_string(o.extents.size()) +
-                               " are given: for more products give --shapes FILE.");
+    if (o.extents.empty()) {
+      throw InputError("What is tuned is missing: " + as_rule("give M N K, or --shapes FILE") +
+                       ".");
+    }
+    throw InputError("M N K are three numbers, and " + std::to_string(o.extents.size()) +
+                     " are given: " + as_rule("for more products give --shapes FILE") + ".");
   }
   constexpr const char* names[] = {"M", "N", "K"};
   for (std::size_t i = 0; i < 3; ++i) {
     if (o.extents[i] >= 1) continue;
     throw InputError(std::string(names[i]) + " is " + std::to_string(o.extents[i]) +
-                     "; the nearest legal value is 1.");
+                     "; the nearest legal value is " + as_nearest("1") + ".");
   }
   return {{o.extents[0], o.extents[1], o.extents[2]}};
 }

@@ -22,9 +22,9 @@ std::optional<Refusal> layout_fault(const GemmProblem& p) {
   if (!p.reads_ab() || p.m() == 0 || p.n() == 0) return std::nullopt;
   for (const auto& [major, name] : {std::pair{major_a(p), "A"}, {major_b(p), "B"}}) {
     if (major == atom::Major::k) continue;
-    return refuse(RefusalCode::unsupported, name,
-                  " is MN-major; the kernels of sm_100 take K-major operands alone: neighbours "
-                  "along K next to each other, column stride 1");
+    return refuse(RefusalCode::unsupported, as_tensor(name), " is MN-major; ",
+                  as_rule("the kernels of sm_100 take K-major operands alone: neighbours along K "
+                          "next to each other, column stride 1"));
   }
   return std::nullopt;
 }
@@ -32,30 +32,28 @@ std::optional<Refusal> layout_fault(const GemmProblem& p) {
 // What the Hopper kernels compute and these do not.
 std::optional<Refusal> feature_fault(const GemmProblem& p) {
   if (p.packed) {
-    return refuse(
-        RefusalCode::unsupported,
-        "B are packed int4 weights; the kernels of sm_100 take none: the nearest B is e4m3");
+    return refuse(RefusalCode::unsupported, as_tensor("B"), " are packed int4 weights; ",
+                  as_rule("the kernels of sm_100 take none"), ": the nearest B is ",
+                  as_nearest("e4m3"));
   }
   if (p.scaling == Scaling::blockwise) {
-    return refuse(
-        RefusalCode::unsupported,
-        "scaling is blockwise; the kernels of sm_100 have no block scales: the nearest scaling is "
-        "row-column");
+    return refuse(RefusalCode::unsupported, "scaling is blockwise; ",
+                  as_rule("the kernels of sm_100 have no block scales"),
+                  ": the nearest scaling is ", as_nearest("row-column"));
   }
   if (p.accumulation == Accumulation::promoted) {
-    return refuse(
-        RefusalCode::unsupported,
-        "accumulation is promoted; the tensor cores of sm_100 add in float32 without it: the "
-        "nearest accumulation is fast");
+    return refuse(RefusalCode::unsupported, "accumulation is promoted; ",
+                  as_rule("the tensor cores of sm_100 add in float32 without it"),
+                  ": the nearest accumulation is ", as_nearest("fast"));
   }
   if (p.epilogue.gated) {
-    return refuse(
-        RefusalCode::unsupported,
-        "the epilogue is gated; the kernels of sm_100 multiply without a gate: leave it out");
+    return refuse(RefusalCode::unsupported, "the epilogue is gated; ",
+                  as_rule("the kernels of sm_100 multiply without a gate: leave it out"));
   }
   if (is_8bit_float(p.d.dtype)) {
-    return refuse(RefusalCode::unsupported, "D is ", type_name(p.d.dtype),
-                  "; the kernels of sm_100 store bf16, fp16 and f32: the nearest is bf16");
+    return refuse(RefusalCode::unsupported, as_tensor("D"), " is ", type_name(p.d.dtype), "; ",
+                  as_rule("the kernels of sm_100 store bf16, fp16 and f32"), ": the nearest is ",
+                  as_nearest("bf16"));
   }
   return layout_fault(p);
 }
@@ -78,10 +76,14 @@ int nearest_accumulators(const PlanChoices& choices) {
 // Clusters without the CTAs of a pair, and accumulators that tensor memory does not hold.
 std::optional<Refusal> memory_fault(const PlanChoices& choices) {
   if (choices.cluster) {
-    const std::string refusal =
-        atom::cluster_refusal(*choices.cluster, choices.pair.value_or(false));
-    if (!refusal.empty())
-      return refuse(RefusalCode::bad_choice, refusal.substr(0, refusal.size() - 1));
+    const bool pair = choices.pair.value_or(false);
+    const std::string refusal = atom::cluster_refusal(*choices.cluster, pair);
+    if (!refusal.empty()) {
+      Sentence said = refusal.substr(0, refusal.size() - 1);
+      said.rule = sentence(atom::cluster_fault(*choices.cluster, pair));
+      said.nearest = atom::cluster_text(atom::nearest_legal(*choices.cluster, pair));
+      return Refusal(RefusalCode::bad_choice, std::move(said));
+    }
   }
   if (choices.accumulators) {
     const int tile_n = choices.tile_n.value_or(128);
@@ -91,7 +93,7 @@ std::optional<Refusal> memory_fault(const PlanChoices& choices) {
       return refuse(RefusalCode::bad_choice, *choices.accumulators, " accumulators of ", tile_n,
                     " columns need ", std::max<std::int64_t>(0, wanted),
                     " columns of tensor memory, which has 512; the nearest legal number is ",
-                    nearest);
+                    as_nearest(nearest));
     }
   }
   return std::nullopt;

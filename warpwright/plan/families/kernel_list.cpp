@@ -42,9 +42,9 @@ std::optional<Refusal> unknown_kernel(std::string_view name) {
   const auto is_it = [name](const KernelFacts* facts) { return facts->name == name; };
   if (std::any_of(all.begin(), all.end(), is_it)) return std::nullopt;
   if (name.empty()) {
-    return refuse(RefusalCode::no_kernel,
-                  "the name of the kernel is empty; `warpwright kernels` lists the names: the "
-                  "nearest is none, which leaves the kernel to the plan");
+    return refuse(RefusalCode::no_kernel, "the name of the kernel is empty; ",
+                  as_rule("`warpwright kernels` lists the names"), ": the nearest is ",
+                  as_nearest("none"), ", which leaves the kernel to the plan");
   }
   const std::string_view start = name.substr(0, longest);
   const KernelFacts* nearest = nullptr;
@@ -56,8 +56,9 @@ std::optional<Refusal> unknown_kernel(std::string_view name) {
     nearest = facts;
   }
   return refuse(RefusalCode::no_kernel, "there is no kernel \"", std::string(start),
-                name.size() > longest ? "..." : "", "\"; `warpwright kernels` lists them",
-                nearest != nullptr ? ": the nearest is " + nearest->name : "");
+                name.size() > longest ? "..." : "", "\"; ",
+                as_rule("`warpwright kernels` lists them"),
+                nearest != nullptr ? ": the nearest is " + as_nearest(nearest->name) : Sentence());
 }
 
 }  // namespace warpwright

@@ -17,64 +17,69 @@ std::optional<Refusal> register_fault(const GemmProblem& p, const DeviceFacts& d
   const std::string here = "; the kernels of mma.sync, which " + device.name + " runs, ";
   if (p.groups) return no_groups(device);
   if (p.packed) {
-    return refused("B are packed int4 weights", here, "take none: the nearest B is e4m3");
+    return refused(as_tensor("B"), " are packed int4 weights", here, "take none: the nearest B is ",
+                   as_nearest("e4m3"));
   }
   if (p.scaling == Scaling::block_scaled && device.architecture < 120) {
     return refused("scaling is block_scaled, and the tensor cores of ", device.name, " (sm_",
                    device.architecture,
                    ") multiply no scales, which of those with mma.sync sm_120 is the first to do: "
                    "the nearest is ",
-                   device.architecture < 80   ? "fp16 without scales"
-                   : device.architecture < 89 ? "bf16 without scales"
-                                              : "row-column scaling of e4m3");
+                   as_nearest(device.architecture < 80   ? "fp16 without scales"
+                              : device.architecture < 89 ? "bf16 without scales"
+                                                         : "row-column scaling of e4m3"));
   }
   const bool f16_alone = device.architecture < 80;
   if (is_8bit_float(p.a.dtype) && device.architecture < 89) {
-    return refused("A is ", type_name(p.a.dtype), ", and the tensor cores of ", device.name,
-                   " (sm_", device.architecture,
+    return refused(as_tensor("A"), " is ", type_name(p.a.dtype), ", and the tensor cores of ",
+                   device.name, " (sm_", device.architecture,
                    ") multiply no 8-bit floats, which sm_89 is the first to do: the nearest is ",
-                   f16_alone ? "fp16" : "bf16");
+                   as_nearest(f16_alone ? "fp16" : "bf16"));
   }
   if (f16_alone && p.a.dtype != DType::f16) {
-    return refused("A is ", type_name(p.a.dtype), ", and kernels for ", device.name, " (sm_",
-                   device.architecture,
-                   ") multiply fp16 alone, those for sm_80 and later more: the nearest is fp16");
+    return refused(as_tensor("A"), " is ", type_name(p.a.dtype), ", and kernels for ", device.name,
+                   " (sm_", device.architecture,
+                   ") multiply fp16 alone, those for sm_80 and later more: the nearest is ",
+                   as_nearest("fp16"));
   }
   if (f16_alone && p.d.dtype == DType::bf16) {
-    return refused("D is bf16", here, "convert to fp16 and f32 there: the nearest is fp16");
+    return refused(as_tensor("D"), " is bf16", here,
+                   "convert to fp16 and f32 there: the nearest is ", as_nearest("fp16"));
   }
   if (p.a.dtype == DType::s8 && p.k() > 131071) {
-    return refused(
-        "K is ", p.k(),
-        ", and sums of s8, of 32 bits, hold no more than 131071 products of -128 by -128: "
-        "the nearest legal K is 131071");
+    return refused("K is ", p.k(),
+                   ", and sums of s8, of 32 bits, hold no more than 131071 products of -128 by "
+                   "-128: the nearest legal K is ",
+                   as_nearest("131071"));
   }
   if (p.scaling == Scaling::blockwise) {
-    return refused("scaling is block", here,
-                   "have no block scales: the nearest scaling is row-column");
+    return refused("scaling is block", here, "have no block scales: the nearest scaling is ",
+                   as_nearest("row-column"));
   }
   const std::int64_t most_k = elements_in(std::int64_t{1} << 31, p.a.dtype) - 64;
   if (p.k() > most_k) {
     return refused("K is ", p.k(), here,
-                   "take rows of less than 2^31 bytes: the nearest legal K is ", most_k);
+                   "take rows of less than 2^31 bytes: the nearest legal K is ",
+                   as_nearest(most_k));
   }
   if (p.accumulation == Accumulation::promoted) {
     return refused("accumulation is promoted", here,
-                   "add in the tensor core alone: the nearest accumulation is fast");
+                   "add in the tensor core alone: the nearest accumulation is ",
+                   as_nearest("fast"));
   }
   if (p.epilogue.gated) {
-    return refused("the epilogue is gated", here, "multiply without a gate: leave it out");
+    return refused("the epilogue is gated", here,
+                   "multiply without a gate: ", as_rule("leave it out"));
   }
   if (is_8bit_float(p.d.dtype)) {
-    return refused("D is ", type_name(p.d.dtype), here,
-                   "store bf16, fp16 and f32: the nearest is bf16");
+    return refused(as_tensor("D"), " is ", type_name(p.d.dtype), here,
+                   "store bf16, fp16 and f32: the nearest is ", as_nearest("bf16"));
   }
   if (!p.reads_ab() || p.m() == 0 || p.n() == 0 || p.k() <= 1) return std::nullopt;
   for (const auto& [stride, name] : {std::pair{p.a.column_stride, "A"}, {p.b.column_stride, "B"}}) {
     if (stride == 1) continue;
-    return refused(name, " is MN-major", here,
-                   "take K-major operands alone: neighbours along K next to each other, column "
-                   "stride 1");
+    return refused(as_tensor(name), " is MN-major", here, "take K-major operands alone: ",
+                   as_rule("neighbours along K next to each other, column stride 1"));
   }
   return std::nullopt;
 }

@@ -40,8 +40,8 @@ class RegistersFamily final : public FamilyOf<RegisterConfig> {
     const DeviceFacts& device = ask.start.device;
     if (const char* const lacking = config_fault(c, device.architecture)) {
       return refuse(RefusalCode::no_kernel, "the kernel ", kernel.name, " does not run on ",
-                    device.name, " (sm_", device.architecture, "): ", lacking,
-                    "; leave the kernel open, or name another");
+                    device.name, " (sm_", device.architecture, "): ", lacking, "; ",
+                    as_rule("leave the kernel open, or name another"));
     }
     if (!register_multiplies(c, ask.problem) || !has_producer(c)) return std::nullopt;
     return problem_fault(ask.problem);

@@ -47,25 +47,28 @@ Fault offsets_fault(const Asked& o) {
   const int width = offset_bytes(o.p.groups->type);
   const void* const offsets = o.memory->groups->offsets;
   if (offsets == nullptr) {
-    return refuse(RefusalCode::bad_pointer, "offsets is a null pointer; ", o.p.group_count(),
-                  " groups have ", o.p.group_count() + 1, " offsets, in the operands' memory");
+    return refuse(RefusalCode::bad_pointer, as_tensor("offsets"), " is a null pointer; ",
+                  as_rule(o.p.group_count(), " groups have ", o.p.group_count() + 1,
+                          " offsets, in the operands' memory"));
   }
   const int known = alignment_of(offsets);
   if (known >= width) return std::nullopt;
-  return refuse(RefusalCode::bad_pointer,
-                "the address of offsets must be a multiple of its integers' size, ", width,
-                " bytes; it is one of ", known);
+  return refuse(RefusalCode::bad_pointer, "the ",
+                as_rule("address of ", as_tensor("offsets"),
+                        " must be a multiple of its integers' size, ", width, " bytes"),
+                "; it is one of ", known);
 }
 
 Fault overlap_fault(const Asked& asked) {
   if (asked.memory == nullptr) return std::nullopt;
   const GemmOperands& o = *asked.memory;
   const auto apart = [](const char* name) {
-    return refuse(RefusalCode::overlap, "D overlaps ", name, "; it must lie apart from ", name);
+    return refuse(RefusalCode::overlap, as_tensor("D"), " overlaps ", name, "; ",
+                  as_rule("it must lie apart from ", name));
   };
   if (o.reads_c() && overlap(o.c, o.d) && !same_view(o.c, o.d)) {
-    return refuse(RefusalCode::overlap,
-                  "D overlaps C; it must lie apart from C or be the very same view");
+    return refuse(RefusalCode::overlap, as_tensor("D"), " overlaps C; ",
+                  as_rule("it must lie apart from C or be the very same view"));
   }
   if (o.reads_ab() && overlap(o.d, o.a)) return apart("A");
   if (o.reads_ab() && overlap(o.d, stored_b(o))) return apart("B");

@@ -47,22 +47,23 @@ Fault lines_fault(const Operand& o, bool are_rows) {
   const std::int64_t end = elements_in(max_pitch_bytes, v.dtype);
   const std::int64_t most = end - step;
   const auto has = [&] {
-    return std::string(o.name) + " has a " + line + " stride of " + number(pitch) + " elements";
+    return as_tensor(o.name) + " has a " + line + " stride of " + number(pitch) + " elements";
   };
   if ((count > 1 && pitch < length) || pitch < 0) {
     return refuse(RefusalCode::bad_stride, has(), ", less than its ", length, " ", opposite,
-                  "s; the nearest legal is ", round_up(length, step));
+                  "s; the nearest legal is ", as_nearest(round_up(length, step)));
   }
   if (pitch >= end) {
-    return refuse(RefusalCode::bad_stride, has(),
-                  "; a tensor map allows less than 2^40 bytes: the nearest legal is ", most);
+    return refuse(RefusalCode::bad_stride, has(), "; ",
+                  as_rule("a tensor map allows less than 2^40 bytes"), ": the nearest legal is ",
+                  as_nearest(most));
   }
   if (pitch % step != 0) {
-    return refuse(RefusalCode::bad_stride, "the ", line, "s of ", o.name, " are ",
+    return refuse(RefusalCode::bad_stride, "the ", line, "s of ", as_tensor(o.name), " are ",
                   pitch * numeric::bits(v.dtype) / 8, " bytes apart (", pitch, " elements of ",
-                  type_name(v.dtype),
-                  "); they must be a multiple of 16 bytes apart: the nearest legal ", line,
-                  " stride is ", std::min(round_up(pitch, step), most), " elements (pad ",
+                  type_name(v.dtype), "); ", as_rule("they must be a multiple of 16 bytes apart"),
+                  ": the nearest legal ", line, " stride is ",
+                  as_nearest(std::min(round_up(pitch, step), most), " elements"), " (pad ",
                   (are_rows ? "K" : "its rows"), ")");
   }
   return std::nullopt;
@@ -70,27 +71,27 @@ Fault lines_fault(const Operand& o, bool are_rows) {
 
 Fault address_fault(const Operand& o) {
   if (o.matrix.alignment >= 16) return std::nullopt;
-  return refuse(RefusalCode::bad_pointer, o.name,
-                "'s address must be a multiple of 16 bytes for TMA; it is one of ",
+  return refuse(RefusalCode::bad_pointer, as_tensor(o.name), "'s ",
+                as_rule("address must be a multiple of 16 bytes for TMA"), "; it is one of ",
                 o.matrix.alignment);
 }
 
 Fault k_major_fault(const Operand& o) {
   if (o.matrix.column_stride != 1 && o.matrix.columns > 1) {
-    return refuse(RefusalCode::bad_stride, o.name, " has a row stride of ", o.matrix.row_stride,
-                  " and a column stride of ", o.matrix.column_stride,
-                  "; one of them is 1: the nearest legal is K-major, column stride 1");
+    return refuse(RefusalCode::bad_stride, as_tensor(o.name), " has a row stride of ",
+                  o.matrix.row_stride, " and a column stride of ", o.matrix.column_stride, "; ",
+                  as_rule("one of them is 1"), ": the nearest legal is ",
+                  as_nearest("K-major, column stride 1"));
   }
   return lines_fault(o, true);
 }
 
 Fault mn_major_fault(const Operand& o) {
   if (numeric::bits(o.matrix.dtype) <= 8) {
-    return refuse(
-        RefusalCode::bad_stride, o.name, " is ", type_name(o.matrix.dtype),
-        " and MN-major (row stride 1, column stride ", o.matrix.column_stride,
-        "); the tensor core takes operands of 8 and 4 bits K-major alone: neighbours along K next "
-        "to each other, column stride 1");
+    return refuse(RefusalCode::bad_stride, as_tensor(o.name), " is ", type_name(o.matrix.dtype),
+                  " and MN-major (row stride 1, column stride ", o.matrix.column_stride, "); ",
+                  as_rule("the tensor core takes operands of 8 and 4 bits K-major alone: "
+                          "neighbours along K next to each other, column stride 1"));
   }
   return lines_fault(o, false);
 }
@@ -120,10 +121,11 @@ Fault batch_stride_fault(const Operand& o) {
   const bool fits = v.batch_stride >= 0 && v.batch_stride <= most;
   if (fits && v.batch_stride % step == 0) return std::nullopt;
   const std::int64_t nearest = round_up(std::clamp<std::int64_t>(v.batch_stride, 0, most), step);
-  return refuse(RefusalCode::bad_stride, "the matrices of ", o.name, " are ", v.batch_stride,
-                " elements of ", type_name(v.dtype), " apart (batch stride); they must be ",
-                (o.tma ? "a multiple of 16 bytes and less" : "less"),
-                " than 2^40 bytes apart: the nearest legal batch stride is ", nearest);
+  return refuse(RefusalCode::bad_stride, "the matrices of ", as_tensor(o.name), " are ",
+                v.batch_stride, " elements of ", type_name(v.dtype), " apart (batch stride); ",
+                as_rule("they must be ", (o.tma ? "a multiple of 16 bytes and less" : "less"),
+                        " than 2^40 bytes apart"),
+                ": the nearest legal batch stride is ", as_nearest(nearest));
 }
 
 Fault operand_fault(const Operand& o) {
@@ -158,9 +160,9 @@ std::optional<OperandCopy> copy_for(const Operand& operand) {
 Fault group_major_fault(const GemmProblem& p) {
   for (const Operand& o : {operand_a(p), operand_b(p)}) {
     if (major_of(o) == atom::Major::k || o.matrix.dtype == DType::s4) continue;
-    return refuse(RefusalCode::unsupported, o.name,
-                  " is MN-major, and the product has groups, which take K-major operands "
-                  "alone: neighbours along K next to each other, column stride 1");
+    return refuse(RefusalCode::unsupported, as_tensor(o.name),
+                  " is MN-major, and the product has groups, which take K-major operands alone: ",
+                  as_rule("neighbours along K next to each other, column stride 1"));
   }
   return std::nullopt;
 }
@@ -168,21 +170,23 @@ Fault group_major_fault(const GemmProblem& p) {
 // Of C or D.
 Fault output_fault(const char* name, const MatrixShape& v) {
   if (v.column_stride != 1) {
-    return refuse(RefusalCode::bad_stride, name, " has a column stride of ", v.column_stride,
-                  "; it must be row-major: the nearest legal is 1");
+    return refuse(RefusalCode::bad_stride, as_tensor(name), " has a column stride of ",
+                  v.column_stride, "; ", as_rule("it must be row-major"), ": the nearest legal is ",
+                  as_nearest("1"));
   }
   if (v.rows > 1 && v.row_stride < v.columns) {
-    return refuse(RefusalCode::bad_stride, name, " has a row stride of ", v.row_stride,
+    return refuse(RefusalCode::bad_stride, as_tensor(name), " has a row stride of ", v.row_stride,
                   " elements, less than its ", v.columns, " columns; the nearest legal is ",
-                  v.columns);
+                  as_nearest(v.columns));
   }
   return std::nullopt;
 }
 
 Fault c_batch_fault(const MatrixShape& c) {
   if (c.batch > 1 && c.batch_stride < 0) {
-    return refuse(RefusalCode::bad_stride, "the matrices of C have a batch stride of ",
-                  c.batch_stride, "; the nearest legal is 0");
+    return refuse(RefusalCode::bad_stride, "the matrices of ", as_tensor("C"),
+                  " have a batch stride of ", c.batch_stride, "; the nearest legal is ",
+                  as_nearest("0"));
   }
   return std::nullopt;
 }
@@ -194,9 +198,10 @@ Fault batch_overlap_fault(const MatrixShape& d) {
   if (d.batch_stride >= one) return std::nullopt;
   const std::int64_t abreast = reach({{d.batch, d.batch_stride}, {d.columns, 1}});
   if (d.batch_stride >= d.columns && d.row_stride >= abreast) return std::nullopt;
-  return refuse(RefusalCode::overlap, "the matrices of D overlap: its batch stride is ",
-                d.batch_stride, " elements and one matrix reaches over ", one,
-                "; the nearest legal batch stride is ", one);
+  return refuse(RefusalCode::overlap, "the matrices of ", as_tensor("D"), " overlap: ",
+                as_rule("its batch stride is ", d.batch_stride,
+                        " elements and one matrix reaches over ", one),
+                "; the nearest legal batch stride is ", as_nearest(one));
 }
 
 void lie_in(PlannedMatrix& v, const std::optional<OperandCopy>& copy) {

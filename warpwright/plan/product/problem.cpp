@@ -23,27 +23,27 @@ void spread(PlannedMatrix& v, std::int64_t batch) {
 Fault kind_mismatch(const GemmProblem& got, const GemmProblem& want) {
   if (got.m() != want.m() || got.n() != want.n() || got.k() != want.k()) {
     return refuse(RefusalCode::plan_mismatch, "the operands are a product of ", got.m(), " x ",
-                  got.n(), " x ", got.k(), "; the plan is for ", want.m(), " x ", want.n(), " x ",
-                  want.k());
+                  got.n(), " x ", got.k(), "; ",
+                  as_rule("the plan is for ", want.m(), " x ", want.n(), " x ", want.k()));
   }
   if (got.batch() != want.batch()) {
-    return refuse(RefusalCode::plan_mismatch, "the operands are a batch of ", got.batch(),
-                  "; the plan is for ", want.batch());
+    return refuse(RefusalCode::plan_mismatch, "the operands are a batch of ", got.batch(), "; ",
+                  as_rule("the plan is for ", want.batch()));
   }
   if (got.group_count() != want.group_count()) {
     const auto words = [](std::int64_t groups) {
       return groups == 0 ? std::string("no groups") : number(groups) + " groups";
     };
-    return refuse(RefusalCode::plan_mismatch, "the operands have ", words(got.group_count()),
-                  "; the plan is for ", words(want.group_count()));
+    return refuse(RefusalCode::plan_mismatch, "the operands have ", words(got.group_count()), "; ",
+                  as_rule("the plan is for ", words(want.group_count())));
   }
   const bool types =
       got.a.dtype == want.a.dtype && got.b.dtype == want.b.dtype && got.d.dtype == want.d.dtype &&
       (!got.reads_c() || !want.reads_c() || got.c.dtype == want.c.dtype) &&
       (!got.groups || got.groups->type == want.groups->type) && got.packed == want.packed;
   if (!types) {
-    return refuse(RefusalCode::plan_mismatch,
-                  "the operands' types are not those of the plan; make a plan for them");
+    return refuse(RefusalCode::plan_mismatch, "the operands' types are not those of the plan; ",
+                  as_rule("make a plan for them"));
   }
   if (got.scaling != want.scaling || got.accumulation != want.accumulation) {
     return refuse(RefusalCode::plan_mismatch,
@@ -54,21 +54,21 @@ Fault kind_mismatch(const GemmProblem& got, const GemmProblem& want) {
   if (got.epilogue != want.epilogue || got.bias.dtype != want.bias.dtype ||
       is_given(got.scale_d) != is_given(want.scale_d)) {
     return refuse(
-        RefusalCode::plan_mismatch,
-        "the operands' epilogue (activation, gate, bias and its type, scale_d) is not that of the "
-        "plan; make a plan for it");
+        RefusalCode::plan_mismatch, "the operands' epilogue (activation, gate, bias and its type, ",
+        as_tensor("scale_d"), ") is not that of the plan; ", as_rule("make a plan for it"));
   }
   return std::nullopt;
 }
 
 Fault use_mismatch(const GemmProblem& got, const GemmProblem& want) {
   if (got.reads_c() && !want.reads_c()) {
-    return refuse(RefusalCode::plan_mismatch,
-                  "beta is not 0, but the plan was made without C; make a plan that reads C");
+    return refuse(RefusalCode::plan_mismatch, "beta is not 0, but the plan was made without C; ",
+                  as_rule("make a plan that reads C"));
   }
   if (got.reads_ab() && !want.reads_ab()) {
     return refuse(RefusalCode::plan_mismatch,
-                  "alpha is not 0, but the plan was made without reading A and B");
+                  "alpha is not 0, but the plan was made without reading ", as_tensor("A"),
+                  " and B");
   }
   return std::nullopt;
 }
@@ -85,7 +85,7 @@ Fault stride_mismatch(const GemmProblem& got, const GemmProblem& want) {
                                                                   : nullptr;
   if (what == nullptr) return std::nullopt;
   return refuse(RefusalCode::plan_mismatch, "the operands' ", what,
-                " strides are not those of the plan; make a plan for them");
+                " strides are not those of the plan; ", as_rule("make a plan for them"));
 }
 
 Fault alignment_mismatch(const Plan& plan, const GemmProblem& got) {
@@ -97,8 +97,9 @@ Fault alignment_mismatch(const Plan& plan, const GemmProblem& got) {
                                             {"D", got.d.alignment, d_by_copies ? 16 : 1},
                                             {"C", got.c.alignment, c_by_copies ? 16 : 1}}) {
     if (known >= wanted) continue;
-    return refuse(RefusalCode::plan_mismatch, name, "'s address is a multiple of ", known,
-                  " bytes only; the plan was made for one of ", wanted, ": say so in the problem");
+    return refuse(RefusalCode::plan_mismatch, as_tensor(name), "'s address is a multiple of ",
+                  known, " bytes only; ",
+                  as_rule("the plan was made for one of ", wanted, ": say so in the problem"));
   }
   return std::nullopt;
 }

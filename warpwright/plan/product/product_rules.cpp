@@ -13,12 +13,12 @@ namespace {
 
 Fault scalar_fault(const Asked& o) {
   if (std::isnan(o.p.alpha))
-    return refuse(RefusalCode::bad_value, "alpha is NaN; it must be a number");
+    return refuse(RefusalCode::bad_value, "alpha is NaN; ", as_rule("it must be a number"));
   if (std::isnan(o.p.beta))
-    return refuse(RefusalCode::bad_value, "beta is NaN; it must be a number");
+    return refuse(RefusalCode::bad_value, "beta is NaN; ", as_rule("it must be a number"));
   if (!o.has_c() && o.p.beta != 0.0F && o.p.beta != 1.0F) {
     return refuse(RefusalCode::bad_value, "beta is ", format("%g", static_cast<double>(o.p.beta)),
-                  ", and there is no C: give C, or leave beta out");
+                  ", and there is no ", as_tensor("C"), ": ", as_rule("give C, or leave beta out"));
   }
   return std::nullopt;
 }
@@ -28,15 +28,15 @@ Fault size_fault(const Tensor& tensor) {
   const std::int64_t most = elements_in(max_reach_bytes, tensor.shape.dtype);
   for (const auto& [extent, stride, what] : directions(tensor.shape)) {
     if (extent > max_extent) {
-      return refuse(RefusalCode::bad_shape, tensor.name, " has ", extent, " ", what,
-                    what[0] == 'b' ? " matrices" : "s",
-                    "; coordinates have 32 bits: the nearest legal number is ", max_extent);
+      return refuse(RefusalCode::bad_shape, as_tensor(tensor.name), " has ", extent, " ", what,
+                    what[0] == 'b' ? " matrices" : "s", "; ", as_rule("coordinates have 32 bits"),
+                    ": the nearest legal number is ", as_nearest(max_extent));
     }
     if (extent > 1 && stride > most / (extent - 1)) {
       return refuse(
-          RefusalCode::bad_stride, tensor.name, " has a ", what, " stride of ", stride,
+          RefusalCode::bad_stride, as_tensor(tensor.name), " has a ", what, " stride of ", stride,
           " elements, which reaches beyond all memory (2^56 bytes): the nearest legal is ",
-          most / (extent - 1));
+          as_nearest(most / (extent - 1)));
     }
   }
   return std::nullopt;
@@ -47,20 +47,20 @@ Fault size_fault(const Tensor& tensor) {
 Fault tensor_fault(const Asked& o, const Tensor& tensor, bool used) {
   const PlannedMatrix& v = tensor.shape;
   if (v.rows < 0 || v.columns < 0) {
-    return refuse(RefusalCode::bad_shape, tensor.name, " has a negative extent (", shape_of(v),
-                  "); extents are 0 or more");
+    return refuse(RefusalCode::bad_shape, as_tensor(tensor.name), " has a negative extent (",
+                  shape_of(v), "); ", as_rule("extents are 0 or more"));
   }
   if (!used || v.rows == 0 || v.columns == 0) return std::nullopt;
   if (o.is_strict) {
     if (auto r = size_fault(tensor)) return r;
   }
   if (tensor.address == nullptr) {
-    return refuse(RefusalCode::bad_pointer, tensor.name, " is a null pointer; a tensor of ",
-                  shape_of(v), " elements needs memory");
+    return refuse(RefusalCode::bad_pointer, as_tensor(tensor.name), " is a null pointer; ",
+                  as_rule("a tensor of ", shape_of(v), " elements needs memory"));
   }
   const int element = numeric::bits(v.dtype) / 8;
   if (v.alignment % std::clamp(element, 1, 16) != 0) {
-    return refuse(RefusalCode::bad_pointer, tensor.name,
+    return refuse(RefusalCode::bad_pointer, as_tensor(tensor.name),
                   "'s address is not a multiple of its element size, ", element, " bytes");
   }
   return std::nullopt;
@@ -69,9 +69,10 @@ Fault tensor_fault(const Asked& o, const Tensor& tensor, bool used) {
 Fault batch_fault(const Tensor& tensor, std::int64_t length) {
   const std::int64_t batch = tensor.shape.batch;
   if (batch == 1 || batch == length) return std::nullopt;
-  return refuse(RefusalCode::bad_shape, tensor.name, " is a batch of ", batch, " and D of ", length,
-                "; it must be of the same length, or 1 to serve ",
-                "all of D: the nearest legal is ", batch < 1 ? 1 : length);
+  return refuse(RefusalCode::bad_shape, as_tensor(tensor.name), " is a batch of ", batch,
+                " and D of ", length, "; ",
+                as_rule("it must be of the same length, or 1 to serve all of D"),
+                ": the nearest legal is ", as_nearest(batch < 1 ? 1 : length));
 }
 
 namespace {
@@ -86,19 +87,20 @@ Fault tensors_fault(const Asked& o) {
 Fault shapes_fault(const Asked& o) {
   const auto& [a, b, c, d] = std::tie(o.p.a, o.p.b, o.p.c, o.p.d);
   if (a.columns != b.columns) {
-    return refuse(RefusalCode::bad_shape, "A is ", shape_of(a), " and B is ", shape_of(b),
-                  "; their columns are both K and must agree: the nearest legal B is ",
-                  shape_of(b.rows, a.columns));
+    return refuse(RefusalCode::bad_shape, as_tensor("A"), " is ", shape_of(a), " and B is ",
+                  shape_of(b), "; ", as_rule("their columns are both K and must agree"),
+                  ": the nearest legal B is ", as_nearest(shape_of(b.rows, a.columns)));
   }
   const std::int64_t columns = result_columns(o.p);
   if (d.rows != a.rows || d.columns != columns) {
-    return refuse(RefusalCode::bad_shape, "D is ", shape_of(d), "; the product of A (", shape_of(a),
-                  ") and B (", shape_of(b), ") transposed", (o.p.is_gated() ? ", gated," : ""),
-                  " is ", shape_of(a.rows, columns));
+    return refuse(
+        RefusalCode::bad_shape, as_tensor("D"), " is ", shape_of(d), "; ",
+        as_rule("the product of A (", shape_of(a), ") and B (", shape_of(b), ") transposed",
+                (o.p.is_gated() ? ", gated," : ""), " is ", shape_of(a.rows, columns)));
   }
   if (o.reads_c() && (c.rows != d.rows || c.columns != d.columns)) {
-    return refuse(RefusalCode::bad_shape, "C is ", shape_of(c),
-                  "; beta is not 0, so it must be as large as D, ", shape_of(d));
+    return refuse(RefusalCode::bad_shape, as_tensor("C"), " is ", shape_of(c), "; ",
+                  as_rule("beta is not 0, so it must be as large as D, ", shape_of(d)));
   }
   return std::nullopt;
 }
@@ -106,13 +108,15 @@ Fault shapes_fault(const Asked& o) {
 // The rows of all groups are one matrix; B has a matrix for each.
 Fault group_batches_fault(const Asked& o) {
   if (o.p.b.batch < 1) {
-    return refuse(RefusalCode::bad_shape, "B is a batch of ", o.p.b.batch,
-                  " matrices, one for each group; the nearest legal number of groups is 1");
+    return refuse(RefusalCode::bad_shape, as_tensor("B"), " is a batch of ", o.p.b.batch,
+                  " matrices, one for each group; the nearest legal number of groups is ",
+                  as_nearest("1"));
   }
   for (const Tensor& t : {tensor_a(o), tensor_c(o), tensor_d(o)}) {
     if (t.shape.batch == 1) continue;
-    return refuse(RefusalCode::bad_shape, t.name, " is a batch of ", t.shape.batch,
-                  ", and the rows of all groups are one matrix: the nearest legal is 1");
+    return refuse(RefusalCode::bad_shape, as_tensor(t.name), " is a batch of ", t.shape.batch,
+                  ", and the rows of all groups are one matrix: the nearest legal is ",
+                  as_nearest("1"));
   }
   return std::nullopt;
 }
@@ -121,8 +125,8 @@ Fault batches_fault(const Asked& o) {
   if (o.p.groups) return group_batches_fault(o);
   const std::int64_t length = o.p.batch();
   if (length < 1) {
-    return refuse(RefusalCode::bad_shape, "D is a batch of ", length,
-                  "; the nearest legal length is 1");
+    return refuse(RefusalCode::bad_shape, as_tensor("D"), " is a batch of ", length,
+                  "; the nearest legal length is ", as_nearest("1"));
   }
   if (auto r = batch_fault(tensor_a(o), length)) return r;
   if (auto r = batch_fault(tensor_b(o), length)) return r;

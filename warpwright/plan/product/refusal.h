@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -42,26 +43,75 @@ constexpr const char* name(RefusalCode code) {
   return names[static_cast<std::size_t>(code)];
 }
 
+/// What is said of something wrong, and, for programs, what of it the rule that says so knows. The
+/// parts of a sentence are added up; those that as_tensor and its like have made are fields too.
+struct Sentence {
+  std::string reason;
+  std::string tensor;   ///< which one: "A", "bias", "scale_a", "offsets"; empty where none is named
+  std::string rule;     ///< what is broken, in words; or empty
+  std::string nearest;  ///< what would be accepted; or empty
+
+  Sentence() = default;
+  template <class Text, class = std::enable_if_t<std::is_convertible_v<Text, std::string_view>>>
+  Sentence(const Text& text) : reason(std::string_view(text)) {}  // NOLINT: meant to be implicit
+
+  /// The first part that names a tensor, a rule, a nearest value is the one that counts.
+  Sentence& operator+=(const Sentence& more) {
+    reason += more.reason;
+    if (tensor.empty()) tensor = more.tensor;
+    if (rule.empty()) rule = more.rule;
+    if (nearest.empty()) nearest = more.nearest;
+    return *this;
+  }
+  friend Sentence operator+(Sentence x, const Sentence& y) { return std::move(x += y); }
+};
+
+/// These parts, texts and whole numbers, one behind the other.
+template <class... Parts>
+Sentence sentence_of(const Parts&... parts) {
+  Sentence made;
+  const auto add = [&made](const auto& part) {
+    if constexpr (std::is_integral_v<std::decay_t<decltype(part)>>) {
+      made += std::to_string(part);
+    } else {
+      made += part;
+    }
+  };
+  (add(parts), ...);
+  return made;
+}
+
+/// The part of a sentence that names the tensor, says the rule, says what would be accepted.
+inline Sentence as_tensor(std::string_view name) {
+  Sentence made = name;
+  made.tensor = name.starts_with("the ") ? name.substr(4) : name;
+  return made;
+}
+template <class... Parts>
+Sentence as_rule(const Parts&... parts) {
+  Sentence made = sentence_of(parts...);
+  made.rule = made.reason;
+  return made;
+}
+template <class... Parts>
+Sentence as_nearest(const Parts&... parts) {
+  Sentence made = sentence_of(parts...);
+  made.nearest = made.reason;
+  return made;
+}
+
 /// Why something was not done: a code, and one sentence that names the tensor, the rule and the
 /// nearest legal value.
-struct [[nodiscard]] Refusal {
+struct [[nodiscard]] Refusal : Sentence {
   RefusalCode code;
-  std::string reason;
+
+  Refusal(RefusalCode what, Sentence said) : Sentence(std::move(said)), code(what) {}
 };
 
 /// A refusal whose sentence is made of these parts: texts and whole numbers.
 template <class... Parts>
 Refusal refuse(RefusalCode code, const Parts&... parts) {
-  Refusal made{code, {}};
-  const auto add = [&made](const auto& part) {
-    if constexpr (std::is_integral_v<std::decay_t<decltype(part)>>) {
-      made.reason += std::to_string(part);
-    } else {
-      made.reason += part;
-    }
-  };
-  (add(parts), ...);
-  return made;
+  return {code, sentence_of(parts...)};
 }
 
 /// A value or a refusal.

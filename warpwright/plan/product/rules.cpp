@@ -15,25 +15,25 @@ using Fault = std::optional<Refusal>;
 Fault packed_fault(const GemmProblem& p) {
   if (p.b.dtype == DType::s4 && !p.packed) {
     return refuse(
-        RefusalCode::bad_type,
-        "B is s4, and nothing says how it is packed; int4 weights are multiplied in their "
-        "packed form, which `warpwright pack` makes");
+        RefusalCode::bad_type, as_tensor("B"), " is s4, and nothing says how it is packed; ",
+        as_rule("int4 weights are multiplied in their packed form, which `warpwright pack` makes"));
   }
   if (!p.packed) return std::nullopt;
   if (const char* fault = packed::format_fault(p.packed->format)) {
-    return refuse(RefusalCode::bad_value, "B is packed, and that form is none: ", fault);
+    return refuse(RefusalCode::bad_value, as_tensor("B"),
+                  " is packed, and that form is none: ", fault);
   }
   if (p.a.dtype != DType::e4m3) {
     return refuse(
-        RefusalCode::bad_type, "A is ", type_name(p.a.dtype),
-        ", and B are packed int4 weights, which are multiplied by e4m3 alone: the nearest "
-        "A is e4m3");
+        RefusalCode::bad_type, as_tensor("A"), " is ", type_name(p.a.dtype),
+        ", and B are packed int4 weights, which are multiplied by e4m3 alone: the nearest A is ",
+        as_nearest("e4m3"));
   }
   if (p.scaling == Scaling::block_scaled) {
-    return refuse(
-        RefusalCode::unsupported,
-        "B are packed int4 weights, and scaling is block_scaled, which no kernel has together: "
-        "the nearest is row-column");
+    return refuse(RefusalCode::unsupported, as_tensor("B"),
+                  " are packed int4 weights, and scaling is block_scaled, which no kernel has "
+                  "together: the nearest is ",
+                  as_nearest("row-column"));
   }
   const bool has_zeros = p.packed->format.zero_points != ZeroPoints::none;
   if (p.packed->sums != GroupSums::exact) {
@@ -44,19 +44,20 @@ Fault packed_fault(const GemmProblem& p) {
                                                        : nullptr;
     if (with != nullptr) {
       return refuse(RefusalCode::unsupported, "the sums of packed weights are ", sums, " and ",
-                    with, ", which no kernel has together: the nearest is exact");
+                    with, ", which no kernel has together: the nearest is ", as_nearest("exact"));
     }
   }
   if (p.packed->sums == GroupSums::table && p.packed->format.encoding != Int4Encoding::sm) {
     return refuse(RefusalCode::unsupported,
                   "the sums of packed weights are table, and their encoding is ex, for whose 16 "
-                  "codes a table has no room: the nearest is folded, or weights that are packed "
-                  "with the encoding sm");
+                  "codes a table has no room: the nearest is ",
+                  as_nearest("folded"), ", or weights that are packed with the encoding sm");
   }
   if (has_zeros && (p.is_gated() || p.scaling == Scaling::blockwise)) {
-    return refuse(RefusalCode::unsupported, "B has zero points and ",
+    return refuse(RefusalCode::unsupported, as_tensor("B"), " has zero points and ",
                   p.is_gated() ? "the epilogue is gated" : "A has block scales",
-                  ", which no kernel has together: the nearest is weights that are packed without");
+                  ", which no kernel has together: the nearest is ",
+                  as_nearest("weights that are packed without"));
   }
   return std::nullopt;
 }
@@ -65,15 +66,16 @@ Fault packed_fault(const GemmProblem& p) {
 Fault micro_type_fault(const GemmProblem& p) {
   if (p.a.dtype != p.b.dtype || (p.a.dtype != DType::e4m3 && p.a.dtype != DType::e2m1)) {
     return refuse(
-        RefusalCode::bad_type, "A is ", type_name(p.a.dtype), " and B is ", type_name(p.b.dtype),
+        RefusalCode::bad_type, as_tensor("A"), " is ", type_name(p.a.dtype), " and B is ",
+        type_name(p.b.dtype),
         ", and scaling is block_scaled, which is of two e4m3 (mxf8) or two e2m1 (nvf4): the "
         "nearest is ",
-        p.a.dtype == DType::e2m1 || p.b.dtype == DType::e2m1 ? "e2m1" : "e4m3");
+        as_nearest(p.a.dtype == DType::e2m1 || p.b.dtype == DType::e2m1 ? "e2m1" : "e4m3"));
   }
   if (p.a.dtype == DType::e2m1 && p.k() % 2 != 0) {
-    return refuse(RefusalCode::bad_shape, "K is ", p.k(),
-                  ", and A and B are e2m1, two of which are a byte: the nearest legal K is ",
-                  p.k() + 1);
+    return refuse(RefusalCode::bad_shape, "K is ", p.k(), ", and ", as_tensor("A"),
+                  " and B are e2m1, two of which are a byte: the nearest legal K is ",
+                  as_nearest(p.k() + 1));
   }
   return std::nullopt;
 }
@@ -82,10 +84,10 @@ Fault operand_type_fault(const GemmProblem& p, bool tma) {
   if (p.packed) return std::nullopt;
   if (p.scaling == Scaling::block_scaled) return micro_type_fault(p);
   if (p.a.dtype == DType::e2m1 || p.b.dtype == DType::e2m1) {
-    return refuse(
-        RefusalCode::bad_type, p.a.dtype == DType::e2m1 ? "A" : "B", " is e2m1, and scaling is ",
-        scaling_name(p.scaling),
-        "; e2m1 is multiplied with a scale for every 16: the nearest scaling is block_scaled");
+    return refuse(RefusalCode::bad_type, as_tensor(p.a.dtype == DType::e2m1 ? "A" : "B"),
+                  " is e2m1, and scaling is ", scaling_name(p.scaling), "; ",
+                  as_rule("e2m1 is multiplied with a scale for every 16"),
+                  ": the nearest scaling is ", as_nearest("block_scaled"));
   }
   const bool more = !tma;  // the kernels of mma.sync take more
   for (const auto& [type, name] : {std::pair{p.a.dtype, "A"}, {p.b.dtype, "B"}}) {
@@ -94,17 +96,17 @@ Fault operand_type_fault(const GemmProblem& p, bool tma) {
     if (more && (type == DType::f32 || !numeric::is_float(type))) {
       nearest = type == DType::f32 ? "tf32" : "s8";
     }
-    return refuse(RefusalCode::bad_type, name, " is ", type_name(type),
-                  more ? "; operands are bf16, fp16, tf32, e4m3, e5m2 or s8: the nearest is "
-                       : "; operands are bf16, fp16, e4m3 or e5m2: the nearest is ",
-                  nearest);
+    return refuse(RefusalCode::bad_type, as_tensor(name), " is ", type_name(type), "; ",
+                  as_rule("operands are ",
+                          more ? "bf16, fp16, tf32, e4m3, e5m2 or s8" : "bf16, fp16, e4m3 or e5m2"),
+                  ": the nearest is ", as_nearest(nearest));
   }
   if (p.a.dtype == p.b.dtype || (is_8bit_float(p.a.dtype) && is_8bit_float(p.b.dtype)))
     return std::nullopt;
-  return refuse(RefusalCode::bad_type, "A is ", type_name(p.a.dtype), " and B is ",
-                type_name(p.b.dtype),
-                "; A and B are both bf16, both fp16, or each e4m3 or e5m2: the nearest B is ",
-                type_name(p.a.dtype));
+  return refuse(RefusalCode::bad_type, as_tensor("A"), " is ", type_name(p.a.dtype), " and B is ",
+                type_name(p.b.dtype), "; ",
+                as_rule("A and B are both bf16, both fp16, or each e4m3 or e5m2"),
+                ": the nearest B is ", as_nearest(type_name(p.a.dtype)));
 }
 
 Fault result_type_fault(const GemmProblem& p) {
@@ -113,27 +115,33 @@ Fault result_type_fault(const GemmProblem& p) {
   const bool narrow =
       is_8bit_float(p.d.dtype) && (narrow_operands || (p.is_gated() && p.d.dtype == DType::e4m3));
   if (!wide && !narrow) {
-    const std::string text = "D is " + type_name(p.d.dtype) + "; ";
+    const Sentence text = as_tensor("D") + " is " + type_name(p.d.dtype) + "; ";
     if (narrow_operands) {
-      return refuse(RefusalCode::bad_type, text, "of ", type_name(p.a.dtype),
-                    " operands it is bf16, fp16, f32, e4m3 or e5m2: the nearest is f32");
+      return refuse(
+          RefusalCode::bad_type, text,
+          as_rule("of ", type_name(p.a.dtype), " operands it is bf16, fp16, f32, e4m3 or e5m2"),
+          ": the nearest is ", as_nearest("f32"));
     }
     if (is_8bit_float(p.d.dtype)) {
-      return refuse(RefusalCode::bad_type, text, "of ", type_name(p.a.dtype),
-                    " operands it is bf16, fp16 or f32, and e4m3 where the epilogue is gated: the "
-                    "nearest is bf16");
+      return refuse(
+          RefusalCode::bad_type, text,
+          as_rule("of ", type_name(p.a.dtype),
+                  " operands it is bf16, fp16 or f32, and e4m3 where the epilogue is gated"),
+          ": the nearest is ", as_nearest("bf16"));
     }
-    return refuse(RefusalCode::bad_type, text, "of ", type_name(p.a.dtype),
-                  " operands it is bf16, fp16 or f32: the nearest is f32");
+    return refuse(RefusalCode::bad_type, text,
+                  as_rule("of ", type_name(p.a.dtype), " operands it is bf16, fp16 or f32"),
+                  ": the nearest is ", as_nearest("f32"));
   }
   if (p.reads_c() && p.c.dtype != p.d.dtype) {
-    return refuse(RefusalCode::bad_type, "C is ", type_name(p.c.dtype), " and D is ",
-                  type_name(p.d.dtype), "; C must have D's type, ", type_name(p.d.dtype));
+    return refuse(RefusalCode::bad_type, as_tensor("C"), " is ", type_name(p.c.dtype), " and D is ",
+                  type_name(p.d.dtype), "; ",
+                  as_rule("C must have D's type, ", type_name(p.d.dtype)));
   }
   if (p.reads_c() && is_8bit_float(p.c.dtype)) {
-    return refuse(RefusalCode::bad_type, "D is ", type_name(p.d.dtype),
-                  "; beside a C, which no kernel adds in 8 bits, it is bf16, fp16 or f32: the "
-                  "nearest is bf16");
+    return refuse(RefusalCode::bad_type, as_tensor("D"), " is ", type_name(p.d.dtype), "; ",
+                  as_rule("beside a C, which no kernel adds in 8 bits, it is bf16, fp16 or f32"),
+                  ": the nearest is ", as_nearest("bf16"));
   }
   return std::nullopt;
 }
@@ -141,23 +149,26 @@ Fault result_type_fault(const GemmProblem& p) {
 Fault scaling_fault(const GemmProblem& p) {
   if (p.scaling != Scaling::none && p.scaling != Scaling::block_scaled &&
       !numeric::is_8bit(p.a.dtype)) {
-    return refuse(RefusalCode::unsupported, "scaling is ", scaling_name(p.scaling),
-                  ", and A and B are ", type_name(p.a.dtype),
-                  "; only operands of 8 bits have scales: the nearest scaling is none");
+    return refuse(RefusalCode::unsupported, "scaling is ", scaling_name(p.scaling), ", and ",
+                  as_tensor("A"), " and B are ", type_name(p.a.dtype), "; ",
+                  as_rule("only operands of 8 bits have scales"), ": the nearest scaling is ",
+                  as_nearest("none"));
   }
   if (p.scaling == Scaling::group && !p.groups) {
     return refuse(RefusalCode::unsupported,
-                  "scaling is group, and the product has no groups: the nearest scaling is tensor");
+                  "scaling is group, and the product has no groups: the nearest scaling is ",
+                  as_nearest("tensor"));
   }
   if (p.accumulation == Accumulation::promoted && !is_8bit_float(p.a.dtype)) {
-    return refuse(RefusalCode::unsupported, "accumulation is promoted, and A and B are ",
-                  type_name(p.a.dtype),
-                  "; their sums are float32 anyway, promotion is for e4m3 and e5m2: the nearest "
-                  "accumulation is fast");
+    return refuse(RefusalCode::unsupported, "accumulation is promoted, and ", as_tensor("A"),
+                  " and B are ", type_name(p.a.dtype), "; ",
+                  as_rule("their sums are float32 anyway, promotion is for e4m3 and e5m2"),
+                  ": the nearest accumulation is ", as_nearest("fast"));
   }
   if (is_given(p.scale_d) && !is_8bit_float(p.d.dtype)) {
-    return refuse(RefusalCode::unsupported, "scale_d is given, and D is ", type_name(p.d.dtype),
-                  "; only a D of e4m3 or e5m2 has a scale: leave scale_d out");
+    return refuse(RefusalCode::unsupported, as_tensor("scale_d"), " is given, and D is ",
+                  type_name(p.d.dtype), "; ",
+                  as_rule("only a D of e4m3 or e5m2 has a scale: leave scale_d out"));
   }
   return std::nullopt;
 }
@@ -171,29 +182,30 @@ std::int64_t nearest_multiple(std::int64_t value, std::int64_t step) {
 
 Fault gate_fault(const GemmProblem& p) {
   if (p.epilogue.activation != Activation::silu) {
-    return refuse(
-        RefusalCode::unsupported,
-        "the epilogue is gated and its activation is not silu; gated products exist with silu "
-        "alone: the nearest activation is silu");
+    return refuse(RefusalCode::unsupported,
+                  "the epilogue is gated and its activation is not silu; ",
+                  as_rule("gated products exist with silu alone"), ": the nearest activation is ",
+                  as_nearest("silu"));
   }
   if (p.reads_c()) {
-    return refuse(
-        RefusalCode::unsupported,
-        "C is read (beta is not 0) and the epilogue is gated; a gated product takes no C: the "
-        "nearest legal beta is 0");
+    return refuse(RefusalCode::unsupported, as_tensor("C"),
+                  " is read (beta is not 0) and the epilogue is gated; ",
+                  as_rule("a gated product takes no C"), ": the nearest legal beta is ",
+                  as_nearest("0"));
   }
   // Both halves of B must begin where a tensor map may, in an MN-major B too; with block scales
   // they also begin with a block of their own.
   const bool blocks = p.scaling == Scaling::blockwise;
   const std::int64_t half = p.packed ? packed::kTileRows : blocks ? scale_block : 8;
   if (p.n() % (2 * half) != 0) {
-    return refuse(RefusalCode::unsupported, "N is ", p.n(),
-                  "; the epilogue is gated, so B's rows are two halves, each of a ", "multiple of ",
-                  half, " rows ",
-                  (p.packed ? "(a packed tile)"
-                   : blocks ? "(a block of scales)"
-                            : "(16 bytes of a tensor map)"),
-                  ": the nearest legal N is ", nearest_multiple(p.n(), 2 * half));
+    return refuse(
+        RefusalCode::unsupported, "N is ", p.n(), "; ",
+        as_rule("the epilogue is gated, so B's rows are two halves, each of a multiple of ", half,
+                " rows ",
+                (p.packed ? "(a packed tile)"
+                 : blocks ? "(a block of scales)"
+                          : "(16 bytes of a tensor map)")),
+        ": the nearest legal N is ", as_nearest(nearest_multiple(p.n(), 2 * half)));
   }
   return std::nullopt;
 }
@@ -204,9 +216,10 @@ Fault epilogue_fault(const GemmProblem& p) {
   }
   if (p.epilogue.bias == Bias::none || p.bias.dtype == DType::f32) return std::nullopt;
   if (is_16bit_float(p.bias.dtype) && p.bias.dtype == p.d.dtype) return std::nullopt;
-  return refuse(RefusalCode::bad_type, "the bias is ", type_name(p.bias.dtype), " and D is ",
-                type_name(p.d.dtype),
-                "; a bias is f32, or of D's type where that is bf16 or fp16: the nearest is f32");
+  return refuse(RefusalCode::bad_type, as_tensor("the bias"), " is ", type_name(p.bias.dtype),
+                " and D is ", type_name(p.d.dtype), "; ",
+                as_rule("a bias is f32, or of D's type where that is bf16 or fp16"),
+                ": the nearest is ", as_nearest("f32"));
 }
 
 }  // namespace
@@ -220,31 +233,33 @@ const char* scaling_name(Scaling scaling) {
 std::optional<Refusal> extent_fault(const GemmProblem& p) {
   for (const auto& [extent, name] : {std::pair{p.m(), "M"}, {p.n(), "N"}, {p.k(), "K"}}) {
     if (extent < 0) {
-      return refuse(RefusalCode::bad_shape, name, " is ", extent, "; the nearest legal value is 0");
+      return refuse(RefusalCode::bad_shape, name, " is ", extent, "; the nearest legal value is ",
+                    as_nearest("0"));
     }
     if (extent > max_extent) {
       return refuse(
-          RefusalCode::bad_shape, name, " is ", extent,
-          "; coordinates have 32 bits, and tiles reach up to 4096 beyond the last element: "
-          "the nearest legal value is ",
-          max_extent);
+          RefusalCode::bad_shape, name, " is ", extent, "; ",
+          as_rule("coordinates have 32 bits, and tiles reach up to 4096 beyond the last element"),
+          ": the nearest legal value is ", as_nearest(max_extent));
     }
   }
   if (p.group_count() < 0 || p.group_count() > max_extent) {
     return refuse(RefusalCode::bad_shape, "the number of groups is ", p.group_count(),
-                  "; the nearest legal value is ", p.group_count() < 0 ? 1 : max_extent);
+                  "; the nearest legal value is ",
+                  as_nearest(p.group_count() < 0 ? 1 : max_extent));
   }
   if (p.groups && p.batch() != 1) {
     return refuse(RefusalCode::bad_shape, "the batch has a length of ", p.batch(),
-                  ", and the rows fall into groups: the nearest legal length is 1");
+                  ", and the rows fall into groups: the nearest legal length is ", as_nearest("1"));
   }
   if (p.groups && !(p.groups->expected_tokens >= 0)) {
     return refuse(RefusalCode::bad_value,
-                  "the expected tokens of a group are negative or no number; 0 leaves them open");
+                  "the expected tokens of a group are negative or no number; ",
+                  as_rule("0 leaves them open"));
   }
   if (p.batch() < 1 || p.batch() > max_extent) {
     return refuse(RefusalCode::bad_shape, "the batch has a length of ", p.batch(),
-                  "; the nearest legal length is ", p.batch() < 1 ? 1 : max_extent);
+                  "; the nearest legal length is ", as_nearest(p.batch() < 1 ? 1 : max_extent));
   }
   return std::nullopt;
 }
@@ -281,32 +296,33 @@ std::optional<Refusal> tiles_fault(const GemmProblem& p, const std::vector<Resul
     most_n = std::max(most_n, max_extent / tiles_down(t) * t.columns);
   }
   if (kernels.empty()) return std::nullopt;
-  std::string nearest = " batch is 1";
+  Sentence nearest = " batch is " + as_nearest(1);
   if (p.groups) {
-    nearest = most_n > 0 ? " N is " + number(most_n)
+    nearest = most_n > 0 ? " N is " + as_nearest(most_n)
                          : " number of groups is " +
-                               number(std::max<std::int64_t>(1, p.group_count() / 2));
+                               as_nearest(std::max<std::int64_t>(1, p.group_count() / 2));
   } else if (most_batch >= 1) {
-    nearest = " batch is " + number(most_batch);
+    nearest = " batch is " + as_nearest(most_batch);
   } else if (most_m >= 1) {
-    nearest = " M is " + number(most_m);
+    nearest = " M is " + as_nearest(most_m);
   }
-  return refuse(RefusalCode::bad_shape, "D of ", shape_of(p.m(), columns),
+  return refuse(RefusalCode::bad_shape, as_tensor("D"), " of ", shape_of(p.m(), columns),
                 (p.batch() > 1 ? ", a batch of " + number(p.batch()) + "," : ""),
                 (p.groups ? " in " + number(p.group_count()) + " groups may have" : " has"),
-                " more tiles than the ", max_extent,
-                " that can be numbered; split it: the nearest legal", nearest);
+                " more tiles than the ", max_extent, " that can be numbered; ", as_rule("split it"),
+                ": the nearest legal", nearest);
 }
 
 Refusal no_sms(const DeviceFacts& device) {
   return {RefusalCode::no_device, "device " + device.name + " has " + number(device.sms) +
-                                      " SMs; a kernel runs on one or more: the nearest legal is 1"};
+                                      " SMs; " + as_rule("a kernel runs on one or more") +
+                                      ": the nearest legal is " + as_nearest("1")};
 }
 
 Refusal no_groups(const DeviceFacts& device) {
   return refuse(RefusalCode::no_device, "the product has groups, and device ", device.name,
-                " is sm_", device.architecture,
-                "; kernels for groups exist for sm_90 (H100, H200)");
+                " is sm_", device.architecture, "; ",
+                as_rule("kernels for groups exist for sm_90 (H100, H200)"));
 }
 
 Refusal cluster_too_large(int size, const DeviceFacts& device,
@@ -316,10 +332,11 @@ Refusal cluster_too_large(int size, const DeviceFacts& device,
     const bool fits = atom::cluster_size(c) <= device.sms;
     if (fits && atom::cluster_size(c) > atom::cluster_size(nearest)) nearest = c;
   }
-  return {RefusalCode::bad_choice, "a cluster of " + number(size) +
-                                       " CTAs needs as many SMs; device " + device.name + " has " +
-                                       number(device.sms) + ": the nearest legal cluster is " +
-                                       number(nearest.m) + "x" + number(nearest.n)};
+  return {RefusalCode::bad_choice,
+          "a cluster of " + number(size) + " CTAs needs as many SMs; " +
+              as_rule("device ", device.name, " has ", number(device.sms)) +
+              ": the nearest legal cluster is " +
+              as_nearest(number(nearest.m), "x", number(nearest.n))};
 }
 
 }  // namespace warpwright

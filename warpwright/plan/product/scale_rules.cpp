@@ -14,8 +14,8 @@ Fault side_fault(const Asked& o, const Tensor& tensor, std::int64_t length) {
   if (auto r = batch_fault(tensor, length)) return r;
   for (const auto& [extent, stride, what] : directions(tensor.shape)) {
     if (extent > 1 && stride < 0) {
-      return refuse(RefusalCode::bad_stride, tensor.name, " has a ", what, " stride of ", stride,
-                    "; the nearest legal is 0");
+      return refuse(RefusalCode::bad_stride, as_tensor(tensor.name), " has a ", what, " stride of ",
+                    stride, "; the nearest legal is ", as_nearest("0"));
     }
   }
   return std::nullopt;
@@ -24,29 +24,31 @@ Fault side_fault(const Asked& o, const Tensor& tensor, std::int64_t length) {
 // Of a scale for whole tensors: kernels read one.
 Fault one_scale_fault(const Tensor& scale) {
   if (scale.shape.batch <= 1 || scale.shape.batch_stride == 0) return std::nullopt;
-  return refuse(RefusalCode::bad_shape, scale.name, " is a batch of ", scale.shape.batch,
-                " scales; all matrices of a batch share one: the nearest legal batch is 1 "
-                "(row-column scaling has scales for each)");
+  return refuse(RefusalCode::bad_shape, as_tensor(scale.name), " is a batch of ", scale.shape.batch,
+                " scales; ", as_rule("all matrices of a batch share one"),
+                ": the nearest legal batch is ", as_nearest("1"),
+                " (row-column scaling has scales for each)");
 }
 
 // Of scales in tiles, which TMA brings.
 Fault scale_tiles_fault(const Tensor& scale) {
   const PlannedMatrix& v = scale.shape;
   if ((v.rows > 1 && v.row_stride != v.columns) || (v.columns > 1 && v.column_stride != 1)) {
-    return refuse(RefusalCode::bad_stride, scale.name, " has a row stride of ", v.row_stride,
-                  " and a column stride of ", v.column_stride,
-                  "; its tiles follow each other without gaps: the nearest legal are ", v.columns,
-                  " and 1");
+    return refuse(RefusalCode::bad_stride, as_tensor(scale.name), " has a row stride of ",
+                  v.row_stride, " and a column stride of ", v.column_stride, "; ",
+                  as_rule("its tiles follow each other without gaps"), ": the nearest legal are ",
+                  as_nearest(v.columns, " and 1"));
   }
   if (v.batch > 1 && v.batch_stride % 16 != 0) {
-    return refuse(
-        RefusalCode::bad_stride, "the matrices of ", scale.name, " are ", v.batch_stride,
-        " bytes apart (batch stride); they must be a multiple of 16: the nearest legal is ",
-        (v.batch_stride + 15) / 16 * 16);
+    return refuse(RefusalCode::bad_stride, "the matrices of ", as_tensor(scale.name), " are ",
+                  v.batch_stride, " bytes apart (batch stride); ",
+                  as_rule("they must be a multiple of 16"), ": the nearest legal is ",
+                  as_nearest((v.batch_stride + 15) / 16 * 16));
   }
   if (v.alignment >= 16) return std::nullopt;
-  return refuse(RefusalCode::bad_pointer, scale.name,
-                "'s address must be a multiple of 16 bytes for TMA; it is one of ", v.alignment);
+  return refuse(RefusalCode::bad_pointer, as_tensor(scale.name), "'s ",
+                as_rule("address must be a multiple of 16 bytes for TMA"), "; it is one of ",
+                v.alignment);
 }
 
 Fault scale_fault(const Asked& o, bool of_a) {
@@ -56,24 +58,26 @@ Fault scale_fault(const Asked& o, bool of_a) {
   MatrixShape s = scale_shape(p, of_a);
   if (p.scaling == Scaling::group && of_a && v.rows == 1) s.rows = 1;
   const auto need = [&] {
-    return "; " + std::string(scaling_name(p.scaling)) + " scaling of " + (of_a ? "A (" : "B (") +
-           shape_of(of_a ? p.a : p.b) + ") takes " + type_name(s.dtype) + " scales of shape " +
-           shape_of(s) + (p.groups && s.batch > 1 ? ", a batch of " + number(s.batch) : "");
+    return "; " + as_rule(scaling_name(p.scaling), " scaling of ", of_a ? "A (" : "B (",
+                          shape_of(of_a ? p.a : p.b), ") takes ", type_name(s.dtype),
+                          " scales of shape ", shape_of(s),
+                          p.groups && s.batch > 1 ? ", a batch of " + number(s.batch) : "");
   };
   if (!scale.is_given && !o.is_strict) return std::nullopt;
   if (!scale.is_given) {
-    return refuse(RefusalCode::bad_pointer, scale.name, " is a null pointer", need());
+    return refuse(RefusalCode::bad_pointer, as_tensor(scale.name), " is a null pointer", need());
   }
   if (v.dtype != s.dtype) {
-    return refuse(RefusalCode::bad_type, scale.name, " is ", type_name(v.dtype), need());
+    return refuse(RefusalCode::bad_type, as_tensor(scale.name), " is ", type_name(v.dtype), need());
   }
   if (v.rows != s.rows || v.columns != s.columns || (p.groups && v.batch != s.batch)) {
-    return refuse(RefusalCode::bad_shape, scale.name, " is ", shape_of(v),
+    return refuse(RefusalCode::bad_shape, as_tensor(scale.name), " is ", shape_of(v),
                   (v.batch != 1 ? ", a batch of " + number(v.batch) : ""), need());
   }
   if (p.scaling == Scaling::group && v.rows > 1 && v.row_stride > max_extent) {
-    return refuse(RefusalCode::bad_stride, scale.name, " has a row stride of ", v.row_stride,
-                  "; that of the scales of groups has 32 bits: the nearest legal is ", max_extent);
+    return refuse(RefusalCode::bad_stride, as_tensor(scale.name), " has a row stride of ",
+                  v.row_stride, "; ", as_rule("that of the scales of groups has 32 bits"),
+                  ": the nearest legal is ", as_nearest(max_extent));
   }
   if (auto r = side_fault(o, scale, s.batch)) return r;
   if (p.scaling == Scaling::tensor) return one_scale_fault(scale);
@@ -85,14 +89,14 @@ Fault scale_fault(const Asked& o, bool of_a) {
 Fault packed_fault(const Asked& o) {
   if (!o.p.packed) return std::nullopt;
   if (o.p.b.dtype != DType::s4) {
-    return refuse(RefusalCode::bad_type, "B is ", type_name(o.p.b.dtype),
-                  ", and packed weights are given; they are s4");
+    return refuse(RefusalCode::bad_type, as_tensor("B"), " is ", type_name(o.p.b.dtype),
+                  ", and packed weights are given; ", as_rule("they are s4"));
   }
   if (o.p.scaling == Scaling::blockwise && scale_of(o, false).is_given) {
     return refuse(
-        RefusalCode::bad_value,
-        "scale_b is given with block scaling and packed weights, which bring the scales of "
-        "their groups; leave it out");
+        RefusalCode::bad_value, as_tensor("scale_b"),
+        " is given with block scaling and packed weights, which bring the scales of their groups; ",
+        as_rule("leave it out"));
   }
   return std::nullopt;
 }
@@ -101,16 +105,16 @@ Fault unread_fault(const Asked& o) {
   for (const bool of_a : {true, false}) {
     const Tensor scale = scale_of(o, of_a);
     if (o.p.scaling == Scaling::none && scale.is_given) {
-      return refuse(RefusalCode::bad_value, scale.name,
-                    " is given and scaling is none; say what it scales (tensor, row-column, "
-                    "block, group, or block_scaled), or leave it out");
+      return refuse(RefusalCode::bad_value, as_tensor(scale.name),
+                    " is given and scaling is none; ",
+                    as_rule("say what it scales (tensor, row-column, block, group, or "
+                            "block_scaled), or leave it out"));
     }
   }
   if (!o.p.has_bias() && bias_of(o).is_given) {
-    return refuse(
-        RefusalCode::bad_value,
-        "the bias is given and epilogue.bias is none; say what it runs along (rows or columns), or "
-        "leave it out");
+    return refuse(RefusalCode::bad_value, as_tensor("the bias"),
+                  " is given and epilogue.bias is none; ",
+                  as_rule("say what it runs along (rows or columns), or leave it out"));
   }
   return std::nullopt;
 }
@@ -126,8 +130,9 @@ Fault scales_fault(const Asked& o) {
   if (!scale.is_given) return std::nullopt;
   const PlannedMatrix& v = scale.shape;
   if (v.dtype != DType::f32 || v.rows != 1 || v.columns != 1) {
-    return refuse(RefusalCode::bad_shape, "scale_d is ", shape_of(v), " of ", type_name(v.dtype),
-                  "; D has one scale: the nearest legal is 1 x 1 of f32");
+    return refuse(RefusalCode::bad_shape, as_tensor("scale_d"), " is ", shape_of(v), " of ",
+                  type_name(v.dtype), "; ", as_rule("D has one scale"), ": the nearest legal is ",
+                  as_nearest("1 x 1 of f32"));
   }
   if (auto r = side_fault(o, scale, o.p.batch())) return r;
   return one_scale_fault(scale);
@@ -141,17 +146,19 @@ Fault bias_fault(const Asked& o) {
   const std::int64_t rows = of_rows ? o.p.m() : o.p.n();
   if (!bias.is_given && !o.is_strict) return std::nullopt;
   const auto need = [&] {
-    return std::string("; a bias along the ") +
-           (of_rows ? "rows of D is M x 1" : "columns of the product is N x 1") +
-           ": the legal shape is " + shape_of(rows, 1);
+    return "; " +
+           as_rule("a bias along the ",
+                   of_rows ? "rows of D is M x 1" : "columns of the product is N x 1") +
+           ": the legal shape is " + as_nearest(shape_of(rows, 1));
   };
   if (!bias.is_given && rows > 0)
-    return refuse(RefusalCode::bad_pointer, "the bias is a null pointer", need());
+    return refuse(RefusalCode::bad_pointer, as_tensor("the bias"), " is a null pointer", need());
   if (v.rows != rows || v.columns != 1)
-    return refuse(RefusalCode::bad_shape, "the bias is ", shape_of(v), need());
+    return refuse(RefusalCode::bad_shape, as_tensor("the bias"), " is ", shape_of(v), need());
   if (v.rows > 1 && v.row_stride != 1) {
-    return refuse(RefusalCode::bad_stride, "the bias has a row stride of ", v.row_stride,
-                  "; its values lie next to each other: the nearest legal is 1");
+    return refuse(RefusalCode::bad_stride, as_tensor("the bias"), " has a row stride of ",
+                  v.row_stride, "; ", as_rule("its values lie next to each other"),
+                  ": the nearest legal is ", as_nearest("1"));
   }
   return side_fault(o, bias, o.p.groups && !of_rows ? o.p.group_count() : o.p.batch());
 }

@@ -27,8 +27,8 @@ Refusal with_other_builds(Refusal refused, const Family& family, const Plan& sta
       std::min_element(elsewhere->begin(), elsewhere->end(),
                        [](const Candidate& x, const Candidate& y) { return x.cost < y.cost; });
   if (choices.kernel) {
-    return refuse(RefusalCode::no_kernel, "this build lacks the kernel ", best->kernel->name,
-                  "; another has it", how);
+    return refuse(RefusalCode::no_kernel, "this build lacks the kernel ", best->kernel->name, "; ",
+                  as_rule("another has it", how));
   }
   refused.reason += "; another build has " + best->kernel->name + how;
   return refused;
@@ -139,22 +139,23 @@ std::optional<Refusal> device_fault(const Family* family, const GemmProblem& pro
   if (problem_fault(problem, false)) return problem_fault(problem, tma);
   if (family == nullptr) {
     return refuse(RefusalCode::no_device, "device ", device.name, " has architecture sm_",
-                  device.architecture,
-                  "; kernels exist for sm_70 (V100), sm_75 (T4), sm_80 (A100), sm_86, sm_89, sm_90 "
-                  "(H100, H200), "
-                  "sm_100 (B200), sm_103 (B300) and sm_120");
+                  device.architecture, "; ",
+                  as_rule("kernels exist for sm_70 (V100), sm_75 (T4), sm_80 (A100), sm_86, sm_89, "
+                          "sm_90 (H100, H200), sm_100 (B200), sm_103 (B300) and sm_120"));
   }
   if (problem.scaling == Scaling::block_scaled && tma) {
     return refuse(RefusalCode::unsupported, "scaling is block_scaled, and no kernel for ",
                   device.name, " (sm_", device.architecture,
                   ") has scales that the tensor core multiplies, which those for sm_120 have: the "
-                  "nearest is row-column scaling of e4m3");
+                  "nearest is ",
+                  as_nearest("row-column scaling of e4m3"));
   }
   if (device.sms < 1) return no_sms(device);
   if (!problem.groups && (choices.tile_tokens || choices.search || choices.group_maps)) {
     return refuse(RefusalCode::bad_choice,
                   "tiles of tokens, searches and maps a group are of products in groups, and this "
-                  "one has none: leave them out");
+                  "one has none: ",
+                  as_rule("leave them out"));
   }
   return std::nullopt;
 }
@@ -251,10 +252,10 @@ std::optional<Refusal> mismatch(const Plan& plan, const PlanChoices& choices) {
     return refuse(RefusalCode::bad_choice, "batch_invariant is asked for, and the plan, ",
                   plan.name(), ", shares tiles along K", leave);
   }
-  return refuse(RefusalCode::bad_choice, "the plan, ", plan.name(),
-                ", is not what the choices beside it ask for: leave them out, or make the plan "
-                "with them",
-                all ? "" : " (" + all.reason() + ")");
+  return refuse(
+      RefusalCode::bad_choice, "the plan, ", plan.name(),
+      ", is not what the choices beside it ask for: ",
+      as_rule("leave them out, or make the plan with them", all ? "" : " (" + all.reason() + ")"));
 }
 
 Result<Plan> plan(const GemmOperands& operands, const DeviceFacts& device,

@@ -81,7 +81,7 @@ std::optional<Refusal> along_k_fault(int ctas, const DeviceFacts& device) {
   return refuse(RefusalCode::bad_choice, "cluster_k is ", ctas,
                 (is_known ? ", and device " + device.name + " has " + number(device.sms) + " SMs"
                           : std::string()),
-                "; the nearest legal value is ", nearest);
+                "; the nearest legal value is ", as_nearest(nearest));
 }
 
 // What is asked of the kernel, beside the product.
@@ -120,15 +120,16 @@ std::string wishes(const PlanChoices& choices, const Family& family) {
 Refusal no_maps(const GemmProblem& p) {
   const int element = element_bytes(p.d.dtype);
   return refuse(RefusalCode::unsupported,
-                "a kernel with per-group tensor maps stores D by TMA, so the rows of D must ",
-                "begin and end at multiples of 16 bytes; a row has ", result_columns(p) * element,
-                " bytes, rows are ", p.d.row_stride * element,
-                " bytes apart, and the address is a multiple of ", p.d.alignment,
-                ": the nearest is a kernel with one map over all tokens");
+                "a kernel with per-group tensor maps stores D by TMA, so the rows of ",
+                as_tensor("D"), " must begin and end at multiples of 16 bytes; ",
+                as_rule("a row has ", result_columns(p) * element, " bytes, rows are ",
+                        p.d.row_stride * element, " bytes apart, and the address is a multiple of ",
+                        p.d.alignment),
+                ": the nearest is ", as_nearest("a kernel with one map over all tokens"));
 }
 
 // The grid nearest to the one that nobody has, where another one would do.
-std::string nearest_grid(const Family& family, const Plan& start, PlanChoices choices) {
+Sentence nearest_grid(const Family& family, const Plan& start, PlanChoices choices) {
   const int asked = *std::exchange(choices.ctas, std::nullopt);
   const auto free = ways_of(family, Ask(start, choices), Rows::built);
   if (!free || free->empty() || free->front().ctas == 0) return {};
@@ -138,7 +139,7 @@ std::string nearest_grid(const Family& family, const Plan& start, PlanChoices ch
   choices.ctas = std::clamp(asked / size * size, size, std::max(size, most));
   const auto near = ways_of(family, Ask(start, choices), Rows::built);
   const int nearest = near && !near->empty() ? *choices.ctas : one.ctas;
-  return "; the nearest legal grid has " + number(nearest) + " CTAs";
+  return "; the nearest legal grid has " + as_nearest(nearest) + " CTAs";
 }
 
 std::string names_of(std::span<const atom::ClusterShape> clusters) {
@@ -173,7 +174,8 @@ std::optional<Refusal> device_lacks(const Family& family, const Ask& ask) {
     if (f->name != *ask.choices.kernel || runs_on(*f, device.architecture)) continue;
     if (std::string_view(f->family) == family.kernels().front().family) continue;
     return refuse(RefusalCode::no_kernel, "the kernel ", f->name, " does not run on ", device.name,
-                  " (sm_", device.architecture, "); leave the kernel open, or name another");
+                  " (sm_", device.architecture, "); ",
+                  as_rule("leave the kernel open, or name another"));
   }
   return std::nullopt;
 }
@@ -194,8 +196,8 @@ std::optional<Refusal> choices_fault(const Family& family, const Plan& start,
     const std::string others = who_has(kind, choices);
     return refuse(RefusalCode::bad_choice, "no kernel for ", device.name, " (sm_",
                   device.architecture, ") has ", kind.name,
-                  (others.empty() ? "" : ", which those for " + others + " have"),
-                  ": leave it out");
+                  (others.empty() ? "" : ", which those for " + others + " have"), ": ",
+                  as_rule("leave it out"));
   }
   if (choices.cluster_k) {
     if (auto r = along_k_fault(*choices.cluster_k, device)) return r;
@@ -227,12 +229,13 @@ Refusal none_found(const Family& family, const Ask& ask, bool wants_maps) {
   }
   const std::string kind = ask.problem.groups ? "no grouped kernel" : "no kernel";
   const std::string wanted = wishes(choices, family);
-  return refuse(RefusalCode::no_kernel, kind, family.whose(), " ",
-                (wanted.empty() ? "runs" : "has " + wanted + " for"), " this problem on ",
-                device.name, "; there are ", there,
-                (family.clusters().size() > 1 ? ", and clusters " + names_of(family.clusters())
-                                              : std::string()),
-                (choices.ctas ? nearest_grid(family, ask.start, choices) : ""));
+  return refuse(
+      RefusalCode::no_kernel, kind, family.whose(), " ",
+      (wanted.empty() ? "runs" : "has " + wanted + " for"), " this problem on ", device.name, "; ",
+      as_rule("there are ", there,
+              (family.clusters().size() > 1 ? ", and clusters " + names_of(family.clusters())
+                                            : std::string()),
+              (choices.ctas ? nearest_grid(family, ask.start, choices) : "")));
 }
 
 }  // namespace warpwright
