@@ -92,7 +92,7 @@ def main():
               "launch(Plan{}, o, stream);": dropped,
               "prepare(Plan{}, workspace, stream);": dropped,
               "plan(o, model_facts());": dropped,
-              "(void)Refusal{\"a sentence without a code\"};": "RefusalCode"}
+              "(void)Refusal{\"a sentence without a code\"};": "no matching function"}
     source = program("\n".join(["#include <warpwright/warpwright.h>", "using namespace warpwright;",
                                 "GemmOperands o;", "Workspace workspace;"] + list(spoilt)))
     said = errors(compiler, includes, source)
