@@ -38,7 +38,7 @@ extern "C" {
 
 /** WW_ABI_VERSION of the library that runs. */
 WW_API int32_t ww_abi_version(void);
-/** The library's own version, like "0.2.1". */
+/** The library's own version, like "0.3.0". */
 WW_API const char* ww_version(void);
 
 /** Element types. */

@@ -32,7 +32,7 @@ struct RingBarriers {
   }
 
   /// Waits until the slot at `state` is released.
-  WW_DEVICE void wait_empty(const PipelineState& state, isa::Site site) const {
+  WW_DEVICE void acquire(const PipelineState& state, isa::Site site) const {
     isa::mbarrier_wait<isa::Scope::cta>(empty(state.stage), empty_parity(state),
                                         {"empty", state.stage}, site);
   }
@@ -41,7 +41,7 @@ struct RingBarriers {
   /// where the next use would have gone.
   WW_DEVICE void producer_tail(PipelineState state, isa::Site site) const {
     WW_NO_UNROLL for (int s = 0; s < Slots; ++s) {
-      wait_empty(state, site);
+      acquire(state, site);
       state.advance(Slots);
     }
   }

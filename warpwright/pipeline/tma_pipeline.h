@@ -149,19 +149,20 @@ class TmaPipeline {
   /// and B. Returns the barrier that the copies of this stage must signal.
   WW_DEVICE isa::SharedAddress acquire(const PipelineState& state, int more = 0,
                                        isa::Site site = isa::Site::here()) const {
-    ring_.wait_empty(state, site);
+    ring_.acquire(state, site);
     isa::mbarrier_arrive_expect(ring_.full(state.stage), shape.stage_bytes + more, site);
     return ring_.full(state.stage);
   }
 
   // --- warps that write their part of a stage ---------------------------------------------------
   /// Waits until all readers have released the stage. All lanes call it.
-  WW_DEVICE void wait_empty(const PipelineState& state, isa::Site site = isa::Site::here()) const {
-    ring_.wait_empty(state, site);
+  WW_DEVICE void warp_acquire(const PipelineState& state,
+                              isa::Site site = isa::Site::here()) const {
+    ring_.acquire(state, site);
   }
 
   /// Hands the warp's writes to the readers of the stage. All lanes call it.
-  WW_DEVICE void publish(const PipelineState& state, isa::Site site = isa::Site::here()) const {
+  WW_DEVICE void warp_commit(const PipelineState& state, isa::Site site = isa::Site::here()) const {
     isa::sync_warp(site);
     if (isa::lane_index() == 0)
       isa::mbarrier_arrive<isa::Scope::cta>(ring_.full(state.stage), site);

@@ -114,7 +114,7 @@ class UmmaPipeline {
   WW_DEVICE isa::SharedAddress acquire(const PipelineState& state,
                                        isa::Site site = isa::Site::here()) const {
     constexpr UmmaPipelineShape declared = Shape::value;
-    ring_.wait_empty(state, site);
+    ring_.acquire(state, site);
     if (!declared.pair) {
       isa::mbarrier_arrive_expect(ring_.full(state.stage), full_bytes(declared), site);
       return ring_.full(state.stage);

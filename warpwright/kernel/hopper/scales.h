@@ -68,9 +68,9 @@ class ScaleLoader {
       }
       WW_UNROLL for (int j = 0; j < ahead; ++j) {
         if (j < count) {
-          ring_.wait_empty(state);
+          ring_.warp_acquire(state);
           put(current, j, state.stage);
-          ring_.publish(state);
+          ring_.warp_commit(state);
           state.advance(cfg.stages);
         }
       }
@@ -91,11 +91,11 @@ class ScaleLoader {
       more = advance(weights_ahead);
       if (more) next = fetch_weight(mine);
       for (int j = 0; j < count; ++j) {
-        ring_.wait_empty(state);
+        ring_.warp_acquire(state);
         if (mine == j && isa::lane_index() % lanes < weights) {
           stage_view(state.stage).store(weight_place + isa::lane_index() % lanes, current);
         }
-        ring_.publish(state);
+        ring_.warp_commit(state);
         state.advance(cfg.stages);
       }
     }

@@ -164,10 +164,10 @@ class ScaledFragments : public MatrixFragments<Tag> {
   using Base::config, Base::mma, Base::kMTiles, Base::kNTiles;
   static constexpr int kWordsA = kMTiles / 2;
   static constexpr int kWordsB = kNTiles / 4;
-  static constexpr std::uint32_t kScalesA =
+  static constexpr std::uint32_t kSfA =
       static_cast<std::uint32_t>((config.tile_m + config.tile_n) * row_bytes(config));
-  static constexpr std::uint32_t kScalesB =
-      kScalesA + static_cast<std::uint32_t>(scale_bytes(config, config.tile_m));
+  static constexpr std::uint32_t kSfB =
+      kSfA + static_cast<std::uint32_t>(scale_bytes(config, config.tile_m));
   static_assert(mmas_a_k_block(config) == 1);
 
  public:
@@ -182,9 +182,9 @@ class ScaledFragments : public MatrixFragments<Tag> {
     // same: lane % 4 says which eight of the 32, lane / 4 which of these.
     const int row = lane / 4 + lane % 4 * 8;
     place_a_ =
-        kScalesA + static_cast<std::uint32_t>(block_scales::row_in_tile(Base::first_a(warp) + row));
+        kSfA + static_cast<std::uint32_t>(block_scales::row_in_tile(Base::first_a(warp) + row));
     place_b_ =
-        kScalesB + static_cast<std::uint32_t>(block_scales::row_in_tile(Base::first_b(warp) + row));
+        kSfB + static_cast<std::uint32_t>(block_scales::row_in_tile(Base::first_b(warp) + row));
   }
 
   /// Scales of k_block `k_block` of the stage at `stage`: those behind the last k_block's, or new

@@ -35,10 +35,10 @@ constexpr RegisterOperand with_steps(RegisterOperand o, const RegisterConfig& c,
 /// Parameters of one launch of a block-scaled kernel: maps of the scales of A and of B, rows of
 /// their tiles as float32 words.
 struct BlockScaledParams : GemmParams {
-  isa::TensorMap scale_a;
-  isa::TensorMap scale_b;
-  int scale_a_batch = 0;  ///< 0 where one matrix serves the whole batch
-  int scale_b_batch = 0;
+  isa::TensorMap sfa;
+  isa::TensorMap sfb;
+  int sfa_batch = 0;  ///< 0 where one matrix serves the whole batch
+  int sfb_batch = 0;
 };
 
 /// Parameters of one launch: those of all kernels, without maps, and the operands.

@@ -99,8 +99,8 @@ struct RingGemm {
         isa::prefetch_map(p.operands.a);
         isa::prefetch_map(p.operands.b);
         if constexpr (is_block_scaled(config)) {
-          isa::prefetch_map(p.scale_a);
-          isa::prefetch_map(p.scale_b);
+          isa::prefetch_map(p.sfa);
+          isa::prefetch_map(p.sfb);
         }
       }
       Ring(base + smem.barriers, p.walk.cluster).initialise();
@@ -132,11 +132,10 @@ struct RingGemm {
           constexpr int rows = block_scales::kTileRows;
           const isa::SharedAddress scales = a + (cfg.tile_m + cfg.tile_n) * row_bytes(cfg);
           const int word = k_tile * scale_words(cfg);
-          isa::tensor_load(scales, p.scale_a, full,
-                           isa::Coords{word, work.row / rows, work.tile.batch * p.scale_a_batch});
-          isa::tensor_load(
-              scales + scale_bytes(cfg, cfg.tile_m), p.scale_b, full,
-              isa::Coords{word, work.column / rows, work.tile.batch * p.scale_b_batch});
+          isa::tensor_load(scales, p.sfa, full,
+                           isa::Coords{word, work.row / rows, work.tile.batch * p.sfa_batch});
+          isa::tensor_load(scales + scale_bytes(cfg, cfg.tile_m), p.sfb, full,
+                           isa::Coords{word, work.column / rows, work.tile.batch * p.sfb_batch});
         }
         state.advance(cfg.stages);
       }

@@ -147,11 +147,11 @@ class RegistersFamily final : public FamilyOf<RegisterConfig> {
         return;
       }
       if (p.operands.k > 0) {
-        p.scale_a = encode(scale_request("the scales of A", o.scale_a, c));
-        p.scale_b = encode(scale_request("the scales of B", o.scale_b, c));
+        p.sfa = encode(scale_request("the scales of A", o.scale_a, c));
+        p.sfb = encode(scale_request("the scales of B", o.scale_b, c));
       }
-      p.scale_a_batch = matrices(o.scale_a) > 1 ? 1 : 0;
-      p.scale_b_batch = matrices(o.scale_b) > 1 ? 1 : 0;
+      p.sfa_batch = matrices(o.scale_a) > 1 ? 1 : 0;
+      p.sfb_batch = matrices(o.scale_b) > 1 ? 1 : 0;
       out.grids[0].set_params(p);
       return;
     }
