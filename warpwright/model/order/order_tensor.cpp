@@ -90,7 +90,17 @@ void Order::touch_tmem(std::uint32_t operation, std::span<Thread* const> issuers
 void Order::deallocates(std::span<Thread* const> warp, const TmemRegion& region, Site site) {
   Thread& by = *warp.front();
   const std::uint32_t number = new_operation(by, "tcgen05.dealloc", site);
-  const Distinct distinct(warp);
+  // One operation of the warp, behind the past of every lane: one that has drained the tensor cores
+  // is enough. The lanes learn nothing from each other by it.
+  const ThreadOrder before = by.order;
+  for (const Thread* lane : warp.subspan(1)) {
+    const ThreadOrder& t = lane->order;
+    joins_.join(by.order.tensor, t.tensor);
+    joins_.join(by.order.handed, t.handed);
+    joins_.join(by.order.executed, t.executed);
+    by.order.executed.raise(t.component, t.time);
+  }
+  const Distinct distinct(warp.first(1));
   Actor y;
   distinct.speak_for(y);
   y.asynchronous = true;
@@ -109,6 +119,7 @@ void Order::deallocates(std::span<Thread* const> warp, const TmemRegion& region,
       cell.write.mask = 0;
     }
   });
+  by.order = before;
   end(number);
 }
 
