@@ -11,7 +11,10 @@ TEST(Barrier, ExpectsBytesOnABarrierThatIsNone) {
   Tensor in("in", 1, Access::input);
   const auto kernel = [&](bool mended) {
     return [&, mended] {
-      if (mended) isa::mbarrier_init(barrier(), 1, {"full", 0});
+      if (mended) {
+        isa::mbarrier_init(barrier(), 1, {"full", 0});
+        isa::fence_mbarrier_init();
+      }
       isa::mbarrier_arrive_expect(barrier(), box_bytes);
       load(data(), in, barrier());
       isa::mbarrier_wait<Scope::cta>(barrier(), 0, {"full", 0});
@@ -30,6 +33,7 @@ TEST(Barrier, WrongBytes) {
   const auto kernel = [&](int bytes, int row) {
     return [&, bytes, row] {
       isa::mbarrier_init(barrier(), 1, {"full", 0});
+      isa::fence_mbarrier_init();
       isa::mbarrier_arrive_expect(barrier(), bytes);
       isa::tensor_load(data(), in.map, barrier(), isa::Coords{0, row});
       isa::mbarrier_wait<Scope::cta>(barrier(), 0, {"full", 0});
@@ -56,6 +60,7 @@ TEST(Barrier, WhoSendsTheBytesHangs) {
       if (isa::thread_index() == 0) {
         isa::mbarrier_init(barrier(), 1, full);
         isa::mbarrier_init(barrier(1), 1, gate);
+        isa::fence_mbarrier_init();
       }
       isa::sync_threads(64);
       if (isa::thread_index() == 0) {
@@ -91,7 +96,10 @@ TEST(Barrier, WhoSendsTheBytesHangs) {
 TEST(Barrier, ALoopOfTestsMayTakeLong) {
   const auto kernel = [](bool arrives) {
     return [=] {
-      if (isa::thread_index() == 0) isa::mbarrier_init(barrier(), 32, {"done", 0});
+      if (isa::thread_index() == 0) {
+        isa::mbarrier_init(barrier(), 32, {"done", 0});
+        isa::fence_mbarrier_init();
+      }
       isa::sync_threads(64);
       if (isa::thread_index() == 32) {
         while (!isa::mbarrier_try_wait<Scope::cta>(barrier(), 0)) {
@@ -123,6 +131,7 @@ TEST(Barrier, BytesOfABulkLoad) {
   const auto kernel = [&](How how) {
     return [&, how] {
       isa::mbarrier_init(barrier(), 1, {"full", 0});
+      isa::fence_mbarrier_init();
       isa::mbarrier_arrive_expect(barrier(), how.expected);
       isa::bulk_load(data(), in.memory.data() + 8, how.bytes, barrier());
       if (how.waits) isa::mbarrier_wait<Scope::cta>(barrier(), 0, {"full", 0});
@@ -167,6 +176,7 @@ TEST(Barrier, InitialisedAgainWhileItLives) {
     return [&, mended] {
       for (int tile = 0; tile < 2; ++tile) {
         isa::mbarrier_init(barrier(), 1, {"full", 0});
+        isa::fence_mbarrier_init();
         isa::mbarrier_arrive_expect(barrier(), box_bytes);
         load(data(), in, barrier(), tile);
         isa::mbarrier_wait<Scope::cta>(barrier(), 0, {"full", 0});
@@ -186,6 +196,7 @@ TEST(Barrier, ATileOverABarrier) {
     return [&, offset] {
       const SharedAddress bar = data() + static_cast<SharedAddress>(offset);
       isa::mbarrier_init(bar, 1, {"full", 0});
+      isa::fence_mbarrier_init();
       isa::mbarrier_arrive_expect(bar, box_bytes);
       load(data(), in, bar);
       isa::mbarrier_wait<Scope::cta>(bar, 0, {"full", 0});
@@ -200,6 +211,7 @@ enum class Law { by_iteration, by_ring, constant };
 auto loop(const Tensor& in, Law law) {
   return [&in, law] {
     isa::mbarrier_init(barrier(), 1, {"full", 0});
+    isa::fence_mbarrier_init();
     for (int i = 0; i < 6; ++i) {
       isa::mbarrier_arrive_expect(barrier(), box_bytes);
       load(data(i % 3), in, barrier(), i);
@@ -235,7 +247,10 @@ TEST(Barrier, AConstantPhase) {
 TEST(Barrier, WaitersOfDifferentPhases) {
   const auto kernel = [](bool mended) {
     return [=] {
-      if (isa::thread_index() == 0) isa::mbarrier_init(barrier(), 64, {"step", 0});
+      if (isa::thread_index() == 0) {
+        isa::mbarrier_init(barrier(), 64, {"step", 0});
+        isa::fence_mbarrier_init();
+      }
       isa::sync_threads(64);
       if (mended || isa::warp_index() == 0) isa::mbarrier_arrive<Scope::cta>(barrier());
       // Warp 1 believes that phase 0 is over, and that its arrival belongs to phase 1.
@@ -258,6 +273,7 @@ auto ring(const Tensor& in, Release release, bool reads = true) {
     if (loader) {
       isa::mbarrier_init(barrier(0), 1, {"full", 0}, "the loader");
       isa::mbarrier_init(barrier(1), together ? 1 : 2, {"empty", 0}, "the readers");
+      isa::fence_mbarrier_init();
     }
     isa::sync_threads(96);
     for (int i = 0; i < 5; ++i) {
@@ -304,7 +320,10 @@ TEST(Barrier, TwoArrivalsAWarp) {
 TEST(Barrier, TooFewArrivals) {
   const auto kernel = [](int arrivals) {
     return [=] {
-      if (isa::thread_index() == 0) isa::mbarrier_init(barrier(), 2, {"empty", 0}, "each warp");
+      if (isa::thread_index() == 0) {
+        isa::mbarrier_init(barrier(), 2, {"empty", 0}, "each warp");
+        isa::fence_mbarrier_init();
+      }
       isa::sync_threads(64);
       if (isa::lane_index() == 0 && isa::warp_index() < arrivals) {
         isa::mbarrier_arrive<Scope::cta>(barrier());
@@ -343,6 +362,7 @@ TEST(Barrier, LanesWaitAndLaneZeroArrivesForThem) {
       if (isa::thread_index() == 0) {
         isa::mbarrier_init(barrier(0), 1, {"full", 0});
         isa::mbarrier_init(barrier(1), 1, {"empty", 0});
+        isa::fence_mbarrier_init();
       }
       isa::sync_threads(64);
       for (int i = 0; i < 4; ++i) {

@@ -40,6 +40,7 @@ auto worker(Grid& grid, Ways ways) {
   return [&grid, ways] {
     if (isa::thread_index() != 0) return;
     isa::mbarrier_init(barrier(), 1, {"answer"});
+    isa::fence_mbarrier_init();
     const isa::GlobalView<std::uint32_t> done{grid.done.data()};
     int tile = isa::cta_index();
     for (int round = 0;; ++round) {
@@ -74,6 +75,7 @@ TEST(Clc, AsksAgainAfterARefusal) {
   const auto kernel = [&] {
     if (isa::thread_index() != 0) return;
     isa::mbarrier_init(barrier(), 1, {"answer"});
+    isa::fence_mbarrier_init();
     for (int round = 0; round < 2; ++round) {
       isa::mbarrier_arrive_expect(barrier(), 16);
       isa::try_cancel(answer(), barrier());
@@ -123,13 +125,12 @@ TEST(Clc, NoFenceBetweenReadAndRequest) {
 TEST(Clc, AnswersForTheWholeCluster) {
   const auto kernel = [](bool all_expect, bool one_leaves) {
     return [=] {
-      if (isa::thread_index() != 0) {
-        cluster_sync();
-        return;
+      if (isa::thread_index() == 0) {
+        isa::mbarrier_init(barrier(), 1, {"answer"});
+        isa::fence_mbarrier_init();
       }
-      isa::mbarrier_init(barrier(), 1, {"answer"});
-      isa::fence_mbarrier_init();
       cluster_sync();
+      if (isa::thread_index() != 0) return;
       const bool first = isa::cluster_rank() == 0;
       if (one_leaves && !first) return;
       if (first || all_expect) isa::mbarrier_arrive_expect(barrier(), 16);

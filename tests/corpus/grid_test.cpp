@@ -139,6 +139,7 @@ TEST(Grids, AMapIsPublishedByPlainStores) {
   const auto use = [&] {
     if (isa::lane_index() != 0) return;
     isa::mbarrier_init(barrier(), 1, {"full", 0});
+    isa::fence_mbarrier_init();
     isa::fence_proxy_tensormap_acquire(map[0]);
     isa::mbarrier_arrive_expect(barrier(), box_bytes);
     isa::tensor_load(data(), map[0], barrier(), isa::Coords{0, 0});
@@ -191,6 +192,7 @@ TEST(Grids, ATmaStoreIsHandedToAnotherCluster) {
         return;
       }
       isa::mbarrier_init(barrier(), 1, {"full", 0});
+      isa::fence_mbarrier_init();
       isa::mbarrier_arrive_expect(barrier(), box_bytes);
       load(data(), out, barrier());
       isa::mbarrier_wait<Scope::cta>(barrier(), 0, {"full", 0});
@@ -223,6 +225,7 @@ TEST(Grids, ACopyReadsWhatAnotherClusterWrote) {
       isa::flag_wait(flag.data(), 1);
       if (reader_fences) isa::fence_proxy_async_global();
       isa::mbarrier_init(barrier(), 1, {"full", 0});
+      isa::fence_mbarrier_init();
       isa::mbarrier_arrive_expect(barrier(), box_bytes);
       load(data(), words, barrier());
       isa::mbarrier_wait<Scope::cta>(barrier(), 0, {"full", 0});

@@ -17,6 +17,7 @@ TEST(Pipeline, OneLaneReleasesBeforeTheOthersHaveRead) {
       if (loader) {
         isa::mbarrier_init(barrier(0), 1, {"full", 0});
         isa::mbarrier_init(barrier(1), 1, {"empty", 0});
+        isa::fence_mbarrier_init();
       }
       isa::sync_threads(64);
       for (int i = 0; i < 4; ++i) {
@@ -83,6 +84,7 @@ TEST(Pipeline, PingPongWithoutTurns) {
       if (isa::thread_index() == 256) {
         loads.initialise();
         pipeline::OrderedSequence::initialise(barrier(8));
+        isa::fence_mbarrier_init();
       }
       isa::sync_threads(288);
       pipeline::PipelineState state;
@@ -126,6 +128,7 @@ TEST(Pipeline, StagingOverTheNextTile) {
   const auto kernel = [&](bool mended) {
     return [&, mended] {
       isa::mbarrier_init(barrier(), 1, {"full", 0});
+      isa::fence_mbarrier_init();
       const SharedAddress staging = mended ? data(1) : data(0);
       isa::mbarrier_arrive_expect(barrier(), box_bytes);
       load(data(0), in, barrier(), 0);

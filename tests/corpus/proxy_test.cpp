@@ -131,6 +131,7 @@ TEST(Proxy, ReadsThenTheNextLoad) {
       if (loader) {
         isa::mbarrier_init(barrier(0), 1, {"full", 0});
         isa::mbarrier_init(barrier(1), 32, {"empty", 0});
+        isa::fence_mbarrier_init();
       }
       isa::sync_threads(64);
       for (int i = 0; i < 4; ++i) {

@@ -14,6 +14,7 @@ TEST(Store, WaitsForTheWrongGroup) {
     return [&, mended] {
       for (int s = 0; s < 2; ++s) {
         isa::mbarrier_init(barrier(s), 1, {"full", s});
+        isa::fence_mbarrier_init();
         isa::mbarrier_arrive_expect(barrier(s), box_bytes);
         load(data(s), in, barrier(s), s);
       }

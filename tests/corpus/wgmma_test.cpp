@@ -171,6 +171,7 @@ TEST(Wgmma, StageReleasedBeforeTheWait) {
       if (loader) {
         isa::mbarrier_init(barrier(0), 1, {"full", 0});
         isa::mbarrier_init(barrier(1), 4, {"empty", 0});
+        isa::fence_mbarrier_init();
       }
       isa::sync_threads(160);
       Accumulator sum;

@@ -59,11 +59,14 @@ TEST_P(ProbeTest, ModelAnswersAsTheH200) {
     }
     return wrong.str();
   };
+  // Other schedules elect other lanes than an H200 does: the ISA leaves it open.
+  testing::Schedules schedules{.random = 2};
+  if (p.kind == Kind::elect) schedules.random = schedules.starve = 0;
   const testing::Launch launch{.ctas = cluster_size(p),
                                .cluster_size = cluster_size(p),
                                .threads = threads,
                                .shared_bytes = shared_bytes,
-                               .schedules = {.random = 2},
+                               .schedules = schedules,
                                .verify = compare};
   const testing::Outcome outcome = testing::run([&] { body(in); }, launch, tensor, out);
   if (traps) {

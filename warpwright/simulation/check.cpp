@@ -80,12 +80,28 @@ class Judge {
  public:
   explicit Judge(const CheckOptions& options) : options_(options) {}
 
-  bool right(const Trial& trial) {
+  /// What is wrong with D, where something is. Every plan adds in an order of its own, so that a
+  /// schedule changes no bit.
+  std::optional<model::Finding> fault(const Trial& trial) {
     const std::lock_guard lock(mutex_);
-    if (accepted_ && trial.same(*accepted_)) return true;
+    if (accepted_ && trial.same(*accepted_)) return std::nullopt;
     const bool right = options_.right ? options_.right(trial.d()) : !accepted_;
-    if (right && !accepted_) accepted_ = trial.result();
-    return right;
+    if (!right) {
+      return model::Finding{.check = model::Check::wrong_result,
+                            .sentence = "D is not the product, although no other check spoke",
+                            .site = {}};
+    }
+    if (!accepted_) {
+      accepted_ = trial.result();
+      return std::nullopt;
+    }
+    return model::Finding{
+        .check = model::Check::bits_differ,
+        .sentence =
+            "D is the product, but not in the bits that another schedule gave: what is "
+            "added first depends on what comes first. Mend: add in the order of K, "
+            "whatever has landed",
+        .site = {}};
   }
 
  private:
@@ -152,10 +168,10 @@ void share_runs(int count, const CheckOptions& options, const Work& work, int be
 
 // The findings of one run; a D that is wrong though no check spoke is one of them.
 std::vector<model::Finding> verdict(const model::Report& report, const Trial& trial, Judge& judge) {
-  if (!report.clean() || judge.right(trial)) return report.findings;
-  return {{.check = model::Check::wrong_result,
-           .sentence = "D is not the product, although no other check spoke",
-           .site = {}}};
+  if (!report.clean()) return report.findings;
+  std::vector<model::Finding> all = report.findings;
+  if (auto fault = judge.fault(trial)) all.push_back(std::move(*fault));
+  return all;
 }
 
 bool same_place(const model::Finding& a, const model::Finding& b) {
@@ -319,7 +335,7 @@ Result<Reduction> reduce(const Plan& plan, const GemmOperands& operands, const S
     unbroken.mutation.reset();
     const Result<model::Report> report = trial.run(unbroken);
     if (!report) return report.refusal();
-    static_cast<void>(judge.right(trial));
+    static_cast<void>(judge.fault(trial));
   }
   how.record_decisions = true;
   const Result<model::Report> whole = trial.run(how);

@@ -58,6 +58,7 @@ constexpr std::array entries = {
     Entry{Check::spin_budget, "D2", "spin budget"},
     Entry{Check::exception, "D3", "exception"},
     Entry{Check::wrong_result, "R1", "wrong result"},
+    Entry{Check::bits_differ, "R2", "bits depend on the schedule"},
 };
 
 const Entry& entry(Check check) {
@@ -102,6 +103,7 @@ int rank(const Finding& finding) {
     case Check::spin_budget:
     case Check::left_behind:
     case Check::wrong_result:
+    case Check::bits_differ:
       return last;
     default:
       return 2;

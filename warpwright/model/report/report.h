@@ -59,6 +59,7 @@ enum class Check {
   spin_budget,            // D2
   exception,              // D3
   wrong_result,           // R1
+  bits_differ,            // R2
 };
 
 /// "B4" and so on.
