@@ -487,6 +487,21 @@ TEST(MemoryChecks, ExitWithStoresUndrained) {
 
 // --- lanes --------------------------------------------------------------------------------------
 
+// A prefetch moves nothing, but what it names is there.
+TEST(MemoryChecks, PrefetchOutsideEveryTensor) {
+  Memory<std::uint32_t> source(64);
+  const std::vector<Allocation> memory = {source.allocation("source", false)};
+  const auto kernel = [&](int first, int bytes) {
+    return Kernel{{.threads = 1, .shared_bytes = 1024},
+                  [&source, first, bytes] { isa::bulk_prefetch(source.data() + first, bytes); },
+                  memory};
+  };
+  expect_clean(kernel(0, 256));
+  expect_found(kernel(4, 256), Check::global_bounds);
+  expect_found(kernel(0, 24), Check::misaligned);
+  expect_found(kernel(1, 16), Check::misaligned);
+}
+
 TEST(MemoryChecks, LanesThatDoNotMeet) {
   const LaunchShape warp{.threads = 32, .shared_bytes = 1024};
   expect_found({warp,

@@ -235,9 +235,12 @@ WW_DEVICE void bulk_load(SharedAddress to, const void* from, int bytes, SharedAd
 /// Asks L2 for `bytes` bytes of global memory from `from` on (both multiples of 16). A hint: what
 /// lies there may still be written, and nothing waits for it (cp.async.bulk.prefetch.L2, PTX ISA
 /// 9.7.9.25.4.4).
-WW_DEVICE void bulk_prefetch([[maybe_unused]] const void* from, [[maybe_unused]] int bytes) {
+WW_DEVICE void bulk_prefetch(const void* from, int bytes,
+                             [[maybe_unused]] Site site = Site::here()) {
 #if WW_GPU
   asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(bytes) : "memory");
+#else
+  model::bulk_prefetch(from, bytes, site);
 #endif
 }
 

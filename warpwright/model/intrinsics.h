@@ -107,6 +107,8 @@ void tensor_load(const TensorMap& map, std::span<const int> coords, std::uint32_
 void tensor_store(const TensorMap& map, std::span<const int> coords, std::uint32_t source,
                   bool reduce_add, Site site);
 /// `bytes` bytes of global memory from `from`, as they lie.
+/// Moves nothing; the range must lie in a tensor.
+void bulk_prefetch(const void* from, int bytes, Site site);
 void bulk_load(const void* from, std::uint32_t destination, int bytes, std::uint32_t barrier,
                Site site);
 void bulk_commit(Site site);

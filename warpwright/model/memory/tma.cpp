@@ -419,6 +419,21 @@ void act::tensor_load(const TensorMap& map, std::span<const int> coords, std::ui
   }
 }
 
+void bulk_prefetch(const void* from, int bytes, Site site) {
+  Machine& m = machine();
+  const auto base = reinterpret_cast<std::uintptr_t>(from);
+  if (base % 16 != 0 || bytes % 16 != 0 || bytes <= 0) {
+    m.fatal(Check::misaligned,
+            m.who(m.current()) +
+                ": a prefetch takes an address and a length that are multiples "
+                "of 16 bytes; it has " +
+                std::to_string(bytes) + " bytes, from an address that is " +
+                std::to_string(base % 16) + " past a multiple",
+            site);
+  }
+  m.check_global(*m.current().cta->grid, base, bytes, false, "a prefetch", site);
+}
+
 void bulk_load(const void* from, std::uint32_t destination, int bytes, std::uint32_t barrier,
                Site site) {
   constexpr int piece = 16;
