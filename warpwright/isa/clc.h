@@ -25,7 +25,7 @@ using LaunchAnswer = model::LaunchAnswer;
 /// (clusterlaunchcontrol.try_cancel.async).
 WW_DEVICE
 void try_cancel(SharedAddress answer, SharedAddress barrier,
-                [[maybe_unused]] Site site = Site::here()) {
+                [[maybe_unused]] Site site = Site::sync()) {
 #if WW_GPU
   asm volatile(
       "clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128 [%0], "
@@ -42,7 +42,7 @@ void try_cancel(SharedAddress answer, SharedAddress barrier,
 /// the cluster executes it (.multicast::cluster::all).
 WW_DEVICE
 void try_cancel_multicast(SharedAddress answer, SharedAddress barrier,
-                          [[maybe_unused]] Site site = Site::here()) {
+                          [[maybe_unused]] Site site = Site::sync()) {
 #if WW_GPU
   asm volatile(
       "clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes"

@@ -51,8 +51,14 @@ struct Site {
   static constexpr Site here(int line = __builtin_LINE()) {
     return {line};
   }
+  static constexpr Site sync(int line = __builtin_LINE()) {
+    return {line};
+  }
 #else
   static constexpr Site here() {
+    return {};
+  }
+  static constexpr Site sync() {
     return {};
   }
 #endif

@@ -34,7 +34,7 @@ WW_DEVICE void copy_async(SharedAddress to, const void* from, int from_bytes = B
 
 /// Closes this thread's current group, which may be empty (cp.async.commit_group).
 WW_DEVICE
-void copy_async_commit([[maybe_unused]] Site site = Site::here()) {
+void copy_async_commit([[maybe_unused]] Site site = Site::sync()) {
 #if WW_GPU
   asm volatile("cp.async.commit_group;" ::: "memory");
 #else
@@ -45,7 +45,7 @@ void copy_async_commit([[maybe_unused]] Site site = Site::here()) {
 /// Waits until at most N of this thread's newest groups are incomplete: this thread sees what the
 /// older ones wrote. The other threads see it behind a barrier with this one (cp.async.wait_group).
 template <int N>
-WW_DEVICE void copy_async_wait([[maybe_unused]] Site site = Site::here()) {
+WW_DEVICE void copy_async_wait([[maybe_unused]] Site site = Site::sync()) {
 #if WW_GPU
   trace_wait_begin("wait copies");
   asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");

@@ -13,7 +13,7 @@ namespace warpwright::isa {
 /// draw from the same word until then.
 WW_DEVICE
 std::uint32_t draw(std::uint32_t* counter, std::uint32_t last, const Prerequisites& /*ready*/,
-                   [[maybe_unused]] Site site = Site::here()) {
+                   [[maybe_unused]] Site site = Site::sync()) {
 #if WW_GPU
   std::uint32_t number = 0;
   asm volatile("atom.relaxed.gpu.global.inc.u32 %0, [%1], %2;"

@@ -9,7 +9,7 @@ namespace warpwright::isa {
 /// tensor core) in both directions: each writing thread calls it before the barrier after which
 /// another thread starts the asynchronous operation (fence.proxy.async, PTX ISA 9.7.13.4).
 WW_DEVICE
-void fence_proxy_async_shared([[maybe_unused]] Site site = Site::here()) {
+void fence_proxy_async_shared([[maybe_unused]] Site site = Site::sync()) {
 #if WW_GPU
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 #else
@@ -19,7 +19,7 @@ void fence_proxy_async_shared([[maybe_unused]] Site site = Site::here()) {
 
 /// The same for global memory: generic writes that a tensor load is to read, or the other way.
 WW_DEVICE
-void fence_proxy_async_global([[maybe_unused]] Site site = Site::here()) {
+void fence_proxy_async_global([[maybe_unused]] Site site = Site::sync()) {
 #if WW_GPU
   asm volatile("fence.proxy.async.global;" ::: "memory");
 #else
@@ -30,7 +30,7 @@ void fence_proxy_async_global([[maybe_unused]] Site site = Site::here()) {
 /// Publishes this thread's mbarrier initialisations to the cluster; the cluster barrier must follow
 /// before a peer uses them (fence.mbarrier_init, PTX ISA 9.7.13.4).
 WW_DEVICE
-void fence_mbarrier_init([[maybe_unused]] Site site = Site::here()) {
+void fence_mbarrier_init([[maybe_unused]] Site site = Site::sync()) {
 #if WW_GPU
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 #else
@@ -64,7 +64,7 @@ class Prerequisites {
 /// Blocks until the grids this one depends on are complete and their writes visible. Nothing they
 /// write may be read, and nothing they read be written, before.
 WW_DEVICE
-Prerequisites wait_for_prerequisites([[maybe_unused]] Site site = Site::here()) {
+Prerequisites wait_for_prerequisites([[maybe_unused]] Site site = Site::sync()) {
 #if WW_GPU && WW_CLUSTERS
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #elif !WW_GPU

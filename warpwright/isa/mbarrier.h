@@ -24,7 +24,7 @@ struct BarrierName {
 WW_DEVICE
 void mbarrier_init(SharedAddress barrier, int count, [[maybe_unused]] BarrierName name = {},
                    [[maybe_unused]] const char* arrivers = "",
-                   [[maybe_unused]] Site site = Site::here()) {
+                   [[maybe_unused]] Site site = Site::sync()) {
 #if WW_GPU
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(count) : "memory");
 #else
@@ -48,7 +48,7 @@ void mbarrier_invalidate(SharedAddress barrier, [[maybe_unused]] Site site = Sit
 /// full memory barrier on sm_90 (about a microsecond, measured): take it to hand generic writes to
 /// a peer. Handing back memory that was only read needs Scope::cta, also across CTAs.
 template <Scope S>
-WW_DEVICE void mbarrier_arrive(SharedAddress barrier, [[maybe_unused]] Site site = Site::here()) {
+WW_DEVICE void mbarrier_arrive(SharedAddress barrier, [[maybe_unused]] Site site = Site::sync()) {
 #if WW_GPU
   if constexpr (S == Scope::cluster) {
     asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(barrier)
@@ -65,7 +65,7 @@ WW_DEVICE void mbarrier_arrive(SharedAddress barrier, [[maybe_unused]] Site site
 /// Expects `bytes` more transaction bytes in the current phase (mbarrier.expect_tx, relaxed). Own
 /// CTA only: this form names the shared memory of the CTA itself.
 WW_DEVICE
-void mbarrier_expect(SharedAddress barrier, int bytes, [[maybe_unused]] Site site = Site::here()) {
+void mbarrier_expect(SharedAddress barrier, int bytes, [[maybe_unused]] Site site = Site::sync()) {
 #if WW_GPU
   asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(bytes)
                : "memory");
@@ -78,7 +78,7 @@ void mbarrier_expect(SharedAddress barrier, int bytes, [[maybe_unused]] Site sit
 /// CTA only.
 WW_DEVICE
 void mbarrier_arrive_expect(SharedAddress barrier, int bytes,
-                            [[maybe_unused]] Site site = Site::here()) {
+                            [[maybe_unused]] Site site = Site::sync()) {
 #if WW_GPU
   asm volatile(
       "{\n\t.reg .b64 s;\n\tmbarrier.arrive.expect_tx.release.cta.shared::cta.b64 s, [%0], "
@@ -114,7 +114,7 @@ void mbarrier_arrive_expect(SharedAddress barrier, int bytes,
 /// wait a little, and may answer false although the phase is complete (mbarrier.try_wait.parity).
 template <Scope S>
 WW_DEVICE bool mbarrier_try_wait(SharedAddress barrier, int parity,
-                                 [[maybe_unused]] Site site = Site::here()) {
+                                 [[maybe_unused]] Site site = Site::sync()) {
 #if WW_GPU
   WW_ASK_AT_SCOPE("try_wait");
 #else
@@ -125,7 +125,7 @@ WW_DEVICE bool mbarrier_try_wait(SharedAddress barrier, int parity,
 /// Asks once, without waiting (mbarrier.test_wait.parity).
 template <Scope S>
 WW_DEVICE bool mbarrier_test_wait(SharedAddress barrier, int parity,
-                                  [[maybe_unused]] Site site = Site::here()) {
+                                  [[maybe_unused]] Site site = Site::sync()) {
 #if WW_GPU
   WW_ASK_AT_SCOPE("test_wait");
 #else
@@ -144,7 +144,7 @@ WW_DEVICE bool mbarrier_test_wait(SharedAddress barrier, int parity,
 template <Scope S>
 WW_DEVICE void mbarrier_wait(SharedAddress barrier, int parity,
                              [[maybe_unused]] BarrierName name = {},
-                             [[maybe_unused]] Site site = Site::here()) {
+                             [[maybe_unused]] Site site = Site::sync()) {
 #if WW_GPU && WARPWRIGHT_TRACE
   if (mbarrier_try_wait<S>(barrier, parity, site)) return;
   trace_wait_begin(name.name, name.index);

@@ -150,7 +150,7 @@ struct ClusterView {
 /// Illegal in a grid without a cluster dimension, if of one CTA (seen on sm_90).
 WW_DEVICE
 void store_async(SharedAddress to, const Words<4>& value, SharedAddress barrier,
-                 [[maybe_unused]] Site site = Site::here()) {
+                 [[maybe_unused]] Site site = Site::sync()) {
 #if WW_GPU
   asm volatile(
       "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], {%1, %2, %3, %4}, "
@@ -257,7 +257,7 @@ WW_DEVICE T forgotten(T value) {
 /// has met at a barrier, for whoever waits for it anywhere on the GPU (st.release.gpu, PTX ISA
 /// 9.7.9.11).
 WW_DEVICE
-void flag_set(std::uint32_t* flag, std::uint32_t value, [[maybe_unused]] Site site = Site::here()) {
+void flag_set(std::uint32_t* flag, std::uint32_t value, [[maybe_unused]] Site site = Site::sync()) {
 #if WW_GPU
   asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(flag), "r"(value) : "memory");
 #else
@@ -270,7 +270,7 @@ void flag_set(std::uint32_t* flag, std::uint32_t value, [[maybe_unused]] Site si
 /// come later in the grid, or the whole grid be resident.
 WW_DEVICE
 void flag_wait(std::uint32_t* flag, std::uint32_t value,
-               [[maybe_unused]] Site site = Site::here()) {
+               [[maybe_unused]] Site site = Site::sync()) {
 #if WW_GPU
   std::uint32_t seen = 0;
   do {
@@ -284,7 +284,7 @@ void flag_wait(std::uint32_t* flag, std::uint32_t value,
 /// Sets a flag back to 0 for the next launch, which the end of this one orders: a plain store
 /// (st.global), which releases nothing.
 WW_DEVICE
-void flag_clear(std::uint32_t* flag, [[maybe_unused]] Site site = Site::here()) {
+void flag_clear(std::uint32_t* flag, [[maybe_unused]] Site site = Site::sync()) {
 #if WW_GPU
   *flag = 0;
 #else

@@ -49,7 +49,7 @@ struct KindText<atom::UmmaKind::f8f6f4> {
 /// (tcgen05.alloc, PTX ISA 9.7.16.7).
 template <int Ctas>
 WW_DEVICE void tcgen05_allocate(SharedAddress to, int columns,
-                                [[maybe_unused]] Site site = Site::here()) {
+                                [[maybe_unused]] Site site = Site::sync()) {
   static_assert(Ctas == 1 || Ctas == 2, "tcgen05 works for one CTA or for a pair");
 #if WW_GPU
   asm volatile("tcgen05.alloc.cta_group::%2.sync.aligned.shared::cta.b32 [%0], %1;" ::"r"(to),
@@ -65,7 +65,7 @@ WW_DEVICE void tcgen05_allocate(SharedAddress to, int columns,
 /// execute it, of any warp; with Ctas = 2 one warp in each CTA of the pair (tcgen05.dealloc).
 template <int Ctas>
 WW_DEVICE void tcgen05_deallocate(TmemAddress address, int columns,
-                                  [[maybe_unused]] Site site = Site::here()) {
+                                  [[maybe_unused]] Site site = Site::sync()) {
   static_assert(Ctas == 1 || Ctas == 2, "tcgen05 works for one CTA or for a pair");
 #if WW_GPU
   asm volatile("tcgen05.dealloc.cta_group::%2.sync.aligned.b32 %0, %1;" ::"r"(address),
@@ -79,7 +79,7 @@ WW_DEVICE void tcgen05_deallocate(TmemAddress address, int columns,
 /// Says that this CTA allocates no more, so that the next CTA on the SM may
 /// (tcgen05.relinquish_alloc_permit). All 32 lanes of one warp execute it.
 template <int Ctas>
-WW_DEVICE void tcgen05_relinquish([[maybe_unused]] Site site = Site::here()) {
+WW_DEVICE void tcgen05_relinquish([[maybe_unused]] Site site = Site::sync()) {
   static_assert(Ctas == 1 || Ctas == 2, "tcgen05 works for one CTA or for a pair");
 #if WW_GPU
   asm volatile("tcgen05.relinquish_alloc_permit.cta_group::%0.sync.aligned;" ::"C"(
@@ -125,7 +125,7 @@ WW_DEVICE void tcgen05_mma(TmemAddress d, std::uint64_t descriptor_a, std::uint6
 /// `tcgen05_fence_after_sync` before it touches tensor memory. One thread executes it, the one that
 /// issued the MMAs (tcgen05.commit, PTX ISA 9.7.16.12).
 template <int Ctas>
-WW_DEVICE void tcgen05_commit(SharedAddress barrier, [[maybe_unused]] Site site = Site::here()) {
+WW_DEVICE void tcgen05_commit(SharedAddress barrier, [[maybe_unused]] Site site = Site::sync()) {
   static_assert(Ctas == 1 || Ctas == 2, "tcgen05 works for one CTA or for a pair");
 #if WW_GPU
   asm volatile(
@@ -141,7 +141,7 @@ WW_DEVICE void tcgen05_commit(SharedAddress barrier, [[maybe_unused]] Site site 
 /// `ctas` (bit r: %cluster_ctarank r). They must not have exited when the MMAs are complete.
 template <int Ctas>
 WW_DEVICE void tcgen05_commit_multicast(SharedAddress barrier, std::uint16_t ctas,
-                                        [[maybe_unused]] Site site = Site::here()) {
+                                        [[maybe_unused]] Site site = Site::sync()) {
   static_assert(Ctas == 1 || Ctas == 2, "tcgen05 works for one CTA or for a pair");
 #if WW_GPU
   asm volatile(
@@ -158,7 +158,7 @@ WW_DEVICE void tcgen05_commit_multicast(SharedAddress barrier, std::uint16_t cta
 /// follows (tcgen05.fence::before_thread_sync, PTX ISA 9.7.16.11). Loads and stores must have been
 /// waited for.
 WW_DEVICE
-void tcgen05_fence_before_sync([[maybe_unused]] Site site = Site::here()) {
+void tcgen05_fence_before_sync([[maybe_unused]] Site site = Site::sync()) {
 #if WW_GPU
   asm volatile("tcgen05.fence::before_thread_sync;" ::: "memory");
 #else
@@ -169,7 +169,7 @@ void tcgen05_fence_before_sync([[maybe_unused]] Site site = Site::here()) {
 /// Orders this thread's later accesses to tensor memory after the wait or barrier before it
 /// (tcgen05.fence::after_thread_sync).
 WW_DEVICE
-void tcgen05_fence_after_sync([[maybe_unused]] Site site = Site::here()) {
+void tcgen05_fence_after_sync([[maybe_unused]] Site site = Site::sync()) {
 #if WW_GPU
   asm volatile("tcgen05.fence::after_thread_sync;" ::: "memory");
 #else

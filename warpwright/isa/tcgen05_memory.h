@@ -99,7 +99,7 @@ WW_DEVICE void tcgen05_store(TmemAddress address, Fragment<float, N>& fragment,
 /// again. All 32 lanes execute it (tcgen05.wait::ld). Does not give a fragment back to the thread;
 /// the other form does.
 WW_DEVICE
-void tcgen05_wait_load([[maybe_unused]] Site site = Site::here()) {
+void tcgen05_wait_load([[maybe_unused]] Site site = Site::sync()) {
 #if WW_GPU
   trace_wait_begin("wait tmem load");
   asm volatile("tcgen05.wait::ld.sync.aligned;" ::: "memory");
@@ -111,7 +111,7 @@ void tcgen05_wait_load([[maybe_unused]] Site site = Site::here()) {
 
 /// The same, and the thread may use `fragments` (a fragment or an array of them) afterwards.
 template <class Fragments>
-WW_DEVICE void tcgen05_wait_load(Fragments& fragments, [[maybe_unused]] Site site = Site::here()) {
+WW_DEVICE void tcgen05_wait_load(Fragments& fragments, [[maybe_unused]] Site site = Site::sync()) {
 #if WW_GPU
   tcgen05_wait_load();
 #else
@@ -123,7 +123,7 @@ WW_DEVICE void tcgen05_wait_load(Fragments& fragments, [[maybe_unused]] Site sit
 /// Waits until all `tcgen05_store`s of this warp are complete (tcgen05.wait::st). All 32 lanes
 /// execute it. Another thread or an MMA that uses the columns needs this first.
 WW_DEVICE
-void tcgen05_wait_store([[maybe_unused]] Site site = Site::here()) {
+void tcgen05_wait_store([[maybe_unused]] Site site = Site::sync()) {
 #if WW_GPU
   trace_wait_begin("wait tmem store");
   asm volatile("tcgen05.wait::st.sync.aligned;" ::: "memory");

@@ -17,7 +17,7 @@ namespace warpwright::isa {
 /// whoever wrote the map before.
 WW_DEVICE
 void tensormap_replace_global_address(SharedAddress map, const void* base,
-                                      [[maybe_unused]] Site site = Site::here()) {
+                                      [[maybe_unused]] Site site = Site::sync()) {
 #if WW_GPU
   asm volatile("tensormap.replace.tile.global_address.shared::cta.b1024.b64 [%0], %1;" ::"r"(map),
                "l"(base)
@@ -31,7 +31,7 @@ void tensormap_replace_global_address(SharedAddress map, const void* base,
 /// above otherwise. Strides stay as they are.
 template <int Dimension>
 WW_DEVICE void tensormap_replace_global_dim(SharedAddress map, std::uint32_t extent,
-                                            [[maybe_unused]] Site site = Site::here()) {
+                                            [[maybe_unused]] Site site = Site::sync()) {
   static_assert(Dimension >= 0 && Dimension < 5, "tensor maps have rank 1 to 5");
 #if WW_GPU
   asm volatile("tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [%0], %1, %2;" ::"r"(map),
@@ -49,7 +49,7 @@ WW_DEVICE void tensormap_replace_global_dim(SharedAddress map, std::uint32_t ext
 /// next. No copy may still go through what `to` held.
 WW_DEVICE
 void tensormap_cp_fenceproxy(TensorMap* to, SharedAddress from,
-                             [[maybe_unused]] Site site = Site::here()) {
+                             [[maybe_unused]] Site site = Site::sync()) {
 #if WW_GPU
   asm volatile(
       "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned "
@@ -67,7 +67,7 @@ void tensormap_cp_fenceproxy(TensorMap* to, SharedAddress from,
 /// issuing thread calls it, once for a map that does not change any more.
 WW_DEVICE
 void fence_proxy_tensormap_acquire(const TensorMap& map,
-                                   [[maybe_unused]] Site site = Site::here()) {
+                                   [[maybe_unused]] Site site = Site::sync()) {
 #if WW_GPU
   asm volatile("fence.proxy.tensormap::generic.acquire.gpu [%0], 128;" ::"l"(&map) : "memory");
 #else

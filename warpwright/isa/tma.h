@@ -116,7 +116,7 @@ WW_DEVICE void tensor_load(SharedAddress to, const TensorMap& map, SharedAddress
 template <int Ctas = 1, int R>
 WW_DEVICE void tensor_load_multicast(SharedAddress to, const TensorMap& map, SharedAddress barrier,
                                      std::uint16_t ctas, Coords<R> c,
-                                     [[maybe_unused]] Site site = Site::here()) {
+                                     [[maybe_unused]] Site site = Site::sync()) {
   static_assert(Ctas == 1 || Ctas == 2, "a load works for one CTA or for a pair");
 #if WW_GPU
   if constexpr (Ctas == 1) {
@@ -134,7 +134,7 @@ WW_DEVICE void tensor_load_multicast(SharedAddress to, const TensorMap& map, Sha
 template <int Ctas = 1, int R>
 WW_DEVICE void tensor_load_to(std::uint16_t ctas, SharedAddress to, const TensorMap& map,
                               SharedAddress barrier, Coords<R> c,
-                              [[maybe_unused]] Site site = Site::here()) {
+                              [[maybe_unused]] Site site = Site::sync()) {
   static_assert(Ctas == 1 || Ctas == 2, "a load works for one CTA or for a pair");
 #if WW_GPU
   if constexpr (Ctas == 1) {
@@ -246,7 +246,7 @@ WW_DEVICE void bulk_prefetch(const void* from, int bytes,
 
 /// Closes this thread's current group of bulk stores (cp.async.bulk.commit_group).
 WW_DEVICE
-void bulk_commit([[maybe_unused]] Site site = Site::here()) {
+void bulk_commit([[maybe_unused]] Site site = Site::sync()) {
 #if WW_GPU
   asm volatile("cp.async.bulk.commit_group;" ::: "memory");
 #else
@@ -257,7 +257,7 @@ void bulk_commit([[maybe_unused]] Site site = Site::here()) {
 /// Waits until at most N of this thread's newest bulk groups still read shared memory: older ones'
 /// source bytes may be overwritten (cp.async.bulk.wait_group.read).
 template <int N>
-WW_DEVICE void bulk_wait_read([[maybe_unused]] Site site = Site::here()) {
+WW_DEVICE void bulk_wait_read([[maybe_unused]] Site site = Site::sync()) {
 #if WW_GPU
   trace_wait_begin("wait stores");
   asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(N) : "memory");
@@ -270,7 +270,7 @@ WW_DEVICE void bulk_wait_read([[maybe_unused]] Site site = Site::here()) {
 /// Waits until at most N of this thread's newest bulk groups are incomplete: older ones' results
 /// are in global memory and visible to this thread (cp.async.bulk.wait_group).
 template <int N>
-WW_DEVICE void bulk_wait([[maybe_unused]] Site site = Site::here()) {
+WW_DEVICE void bulk_wait([[maybe_unused]] Site site = Site::sync()) {
 #if WW_GPU
   trace_wait_begin("wait stores");
   asm volatile("cp.async.bulk.wait_group %0;" ::"n"(N) : "memory");

@@ -24,7 +24,7 @@ bool elect_one([[maybe_unused]] Site site = Site::here()) {
 /// Waits for all lanes of the warp; their earlier generic accesses are ordered before the later
 /// ones of the others (bar.warp.sync).
 WW_DEVICE
-void sync_warp([[maybe_unused]] Site site = Site::here()) {
+void sync_warp([[maybe_unused]] Site site = Site::sync()) {
 #if WW_GPU
   __syncwarp();
 #else

@@ -21,7 +21,7 @@ namespace warpwright::isa {
 /// `accumulators` is the fragment about to be used, or an array of them. All 128 threads execute it
 /// (wgmma.fence.sync.aligned).
 template <class Accumulators>
-WW_DEVICE void wgmma_fence(Accumulators& accumulators, [[maybe_unused]] Site site = Site::here()) {
+WW_DEVICE void wgmma_fence(Accumulators& accumulators, [[maybe_unused]] Site site = Site::sync()) {
   pin_registers(accumulators);
 #if WW_GPU
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
@@ -33,14 +33,14 @@ WW_DEVICE void wgmma_fence(Accumulators& accumulators, [[maybe_unused]] Site sit
 /// The same, for wgmmas that take A from the registers of `a`, a fragment or an array of them.
 template <class Accumulators, class RegistersA,
           class = decltype(pin_registers(std::declval<RegistersA&>()))>
-WW_DEVICE void wgmma_fence(Accumulators& accumulators, RegistersA& a, Site site = Site::here()) {
+WW_DEVICE void wgmma_fence(Accumulators& accumulators, RegistersA& a, Site site = Site::sync()) {
   pin_registers(a);
   wgmma_fence(accumulators, site);
 }
 
 /// Closes the current group of wgmmas (wgmma.commit_group).
 WW_DEVICE
-void wgmma_commit([[maybe_unused]] Site site = Site::here()) {
+void wgmma_commit([[maybe_unused]] Site site = Site::sync()) {
 #if WW_GPU
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 #else
@@ -51,7 +51,7 @@ void wgmma_commit([[maybe_unused]] Site site = Site::here()) {
 /// Waits until at most `Pending` of the newest groups are in flight: the older ones have read their
 /// shared memory. Does not give an accumulator back to the thread; the other form does.
 template <int Pending>
-WW_DEVICE void wgmma_wait([[maybe_unused]] Site site = Site::here()) {
+WW_DEVICE void wgmma_wait([[maybe_unused]] Site site = Site::sync()) {
 #if WW_GPU
   trace_wait_begin("wait wgmma");
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Pending) : "memory");
@@ -64,7 +64,7 @@ WW_DEVICE void wgmma_wait([[maybe_unused]] Site site = Site::here()) {
 /// The same, and the thread may use `accumulators` (a fragment or an array of them) afterwards,
 /// whose groups are among the older ones.
 template <int Pending, class Accumulators>
-WW_DEVICE void wgmma_wait(Accumulators& accumulators, [[maybe_unused]] Site site = Site::here()) {
+WW_DEVICE void wgmma_wait(Accumulators& accumulators, [[maybe_unused]] Site site = Site::sync()) {
 #if WW_GPU
   wgmma_wait<Pending>();
 #else
@@ -76,7 +76,7 @@ WW_DEVICE void wgmma_wait(Accumulators& accumulators, [[maybe_unused]] Site site
 /// The same, and the thread may write the registers of `a`, which those groups took A from.
 template <int Pending, class Accumulators, class RegistersA,
           class = decltype(pin_registers(std::declval<RegistersA&>()))>
-WW_DEVICE void wgmma_wait(Accumulators& accumulators, RegistersA& a, Site site = Site::here()) {
+WW_DEVICE void wgmma_wait(Accumulators& accumulators, RegistersA& a, Site site = Site::sync()) {
   wgmma_wait<Pending>(accumulators, site);
   pin_registers(a);
 }

@@ -18,14 +18,14 @@ struct CopyAsyncPipeline {
   static constexpr int filled_ahead = Stages - 1;
 
   /// Closes this thread's copies of one block, also where there were none.
-  WW_DEVICE static void commit([[maybe_unused]] isa::Site site = isa::Site::here()) {
+  WW_DEVICE static void commit([[maybe_unused]] isa::Site site = isa::Site::sync()) {
     isa::copy_async_commit(site);
   }
 
   /// Waits until the next block has landed, for all `threads` threads, and until all of them have
   /// read the block before: its stage may be filled again. One barrier says both. Behind the last
   /// block nothing is on its way, and the stages may serve others.
-  WW_DEVICE static void advance(int threads, [[maybe_unused]] isa::Site site = isa::Site::here()) {
+  WW_DEVICE static void advance(int threads, [[maybe_unused]] isa::Site site = isa::Site::sync()) {
     isa::copy_async_wait<Stages - 2>(site);
     isa::sync_threads(threads, site);
   }

@@ -41,13 +41,13 @@ class OrderedSequence {
   }
 
   /// Waits for this warpgroup's turn.
-  WW_DEVICE void enter(isa::Site site = isa::Site::here()) {
+  WW_DEVICE void enter(isa::Site site = isa::Site::sync()) {
     isa::mbarrier_wait<isa::Scope::cta>(barriers_ + self_ * 8, parity_, {"turn", self_}, site);
     parity_ ^= 1;
   }
 
   /// Gives the turn to the other warpgroup. All lanes call it.
-  WW_DEVICE void leave(isa::Site site = isa::Site::here()) const {
+  WW_DEVICE void leave(isa::Site site = isa::Site::sync()) const {
     if (isa::lane_index() == 0) {
       isa::mbarrier_arrive<isa::Scope::cta>(barriers_ + (1 - self_) * 8, site);
     }

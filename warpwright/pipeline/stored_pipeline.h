@@ -16,7 +16,7 @@ struct StoredPipeline {
   WW_DEVICE static void commit([[maybe_unused]] isa::Site site = isa::Site::here()) {}
 
   /// The next block is there, and the block before has been read, by all `threads` threads.
-  WW_DEVICE static void advance(int threads, [[maybe_unused]] isa::Site site = isa::Site::here()) {
+  WW_DEVICE static void advance(int threads, [[maybe_unused]] isa::Site site = isa::Site::sync()) {
     isa::sync_threads(threads, site);
   }
 

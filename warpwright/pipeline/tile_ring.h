@@ -95,7 +95,7 @@ class TileRing {
   /// One thread in every CTA: asks for tile after tile until there is none, in the cluster's first
   /// CTA by `scheduler`. The others expect the answers and read them.
   template <class Scheduler>
-  WW_DEVICE void schedule(Scheduler scheduler, int rank, isa::Site site = isa::Site::here()) const {
+  WW_DEVICE void schedule(Scheduler scheduler, int rank, isa::Site site = isa::Site::sync()) const {
     PipelineState state;
     for (bool more = true; more;) {
       if (rank == 0) wait_for_readers(state, site);
@@ -115,7 +115,7 @@ class TileRing {
   /// Waits for the answer and gives its place back. Each role reads every answer once; of a warp
   /// one lane does, for all.
   template <Reader Who>
-  WW_DEVICE int read(const PipelineState& state, isa::Site site = isa::Site::here()) const {
+  WW_DEVICE int read(const PipelineState& state, isa::Site site = isa::Site::sync()) const {
     int number = 0;
     if (Who == Reader::thread || isa::lane_index() == 0) {
       isa::mbarrier_wait<isa::Scope::cta>(ring_.full(state.stage), ring_.full_parity(state),

@@ -148,7 +148,7 @@ class TmaPipeline {
   /// Waits until all readers have released the stage, then expects its bytes, and `more` beside A
   /// and B. Returns the barrier that the copies of this stage must signal.
   WW_DEVICE isa::SharedAddress acquire(const PipelineState& state, int more = 0,
-                                       isa::Site site = isa::Site::here()) const {
+                                       isa::Site site = isa::Site::sync()) const {
     ring_.acquire(state, site);
     isa::mbarrier_arrive_expect(ring_.full(state.stage), shape.stage_bytes + more, site);
     return ring_.full(state.stage);
@@ -157,12 +157,12 @@ class TmaPipeline {
   // --- warps that write their part of a stage ---------------------------------------------------
   /// Waits until all readers have released the stage. All lanes call it.
   WW_DEVICE void warp_acquire(const PipelineState& state,
-                              isa::Site site = isa::Site::here()) const {
+                              isa::Site site = isa::Site::sync()) const {
     ring_.acquire(state, site);
   }
 
   /// Hands the warp's writes to the readers of the stage. All lanes call it.
-  WW_DEVICE void warp_commit(const PipelineState& state, isa::Site site = isa::Site::here()) const {
+  WW_DEVICE void warp_commit(const PipelineState& state, isa::Site site = isa::Site::sync()) const {
     isa::sync_warp(site);
     if (isa::lane_index() == 0)
       isa::mbarrier_arrive<isa::Scope::cta>(ring_.full(state.stage), site);
@@ -171,20 +171,20 @@ class TmaPipeline {
   /// Waits until every stage is released, so that no peer signals this CTA after its end. `state`
   /// is where the next tile would have gone.
   WW_DEVICE void producer_tail(const PipelineState& state,
-                               isa::Site site = isa::Site::here()) const {
+                               isa::Site site = isa::Site::sync()) const {
     ring_.producer_tail(state, site);
   }
 
   // --- consumer: all threads of the consumer warps ----------------------------------------------
   /// Asks without commitment whether the stage has landed; the token goes to `wait`.
-  WW_DEVICE bool try_wait(const PipelineState& state, isa::Site site = isa::Site::here()) const {
+  WW_DEVICE bool try_wait(const PipelineState& state, isa::Site site = isa::Site::sync()) const {
     return isa::mbarrier_try_wait<isa::Scope::cta>(ring_.full(state.stage),
                                                    ring_.full_parity(state), site);
   }
 
   /// Waits until the stage has landed, unless `token` says that it has.
   WW_DEVICE void wait(const PipelineState& state, bool token = false,
-                      isa::Site site = isa::Site::here()) const {
+                      isa::Site site = isa::Site::sync()) const {
     if (!token) {
       isa::mbarrier_wait<isa::Scope::cta>(ring_.full(state.stage), ring_.full_parity(state),
                                           {"full", state.stage}, site);
@@ -193,7 +193,7 @@ class TmaPipeline {
 
   /// Tells every CTA that writes into this stage that this warp, or with `wgmma_only` its
   /// warpgroup, has read it. All lanes call it, after the wait that covers those reads.
-  WW_DEVICE void release(const PipelineState& state, isa::Site site = isa::Site::here()) const {
+  WW_DEVICE void release(const PipelineState& state, isa::Site site = isa::Site::sync()) const {
     if (signals_) {
       isa::mbarrier_arrive<isa::Scope::cta>(
           signalled_ + static_cast<isa::SharedAddress>(state.stage) * 8, site);

@@ -90,14 +90,14 @@ class UmmaAccumulator {
 
   // --- MMAs: the thread that issues them -------------------------------------------------------
   /// Waits until the epilogue has read what the accumulator held.
-  WW_DEVICE void acquire(const PipelineState& state, isa::Site site = isa::Site::here()) const {
+  WW_DEVICE void acquire(const PipelineState& state, isa::Site site = isa::Site::sync()) const {
     isa::mbarrier_wait<isa::Scope::cta>(ring_.empty(state.stage), ring_.empty_parity(state),
                                         {"acc_empty", state.stage}, site);
     isa::tcgen05_fence_after_sync(site);
   }
 
   /// Tells the epilogue of every CTA of the MMA when the MMAs issued so far are complete.
-  WW_DEVICE void commit(const PipelineState& state, isa::Site site = isa::Site::here()) const {
+  WW_DEVICE void commit(const PipelineState& state, isa::Site site = isa::Site::sync()) const {
     if constexpr (ctas == 2) {
       const auto both = static_cast<std::uint16_t>(3U << rank_);  // the issuer's rank is even
       isa::tcgen05_commit_multicast<ctas>(ring_.full(state.stage), both, site);
@@ -108,7 +108,7 @@ class UmmaAccumulator {
 
   /// Waits until the epilogue has read every accumulator, and tells the other CTA of a pair.
   /// `state` is where the next tile would have gone.
-  WW_DEVICE void producer_tail(PipelineState state, isa::Site site = isa::Site::here()) const {
+  WW_DEVICE void producer_tail(PipelineState state, isa::Site site = isa::Site::sync()) const {
     for (int a = 0; a < shape.accumulators; ++a) {
       acquire(state, site);
       state.advance(shape.accumulators);
@@ -120,7 +120,7 @@ class UmmaAccumulator {
   }
 
   /// In the odd CTA of a pair: waits until the issuer has drained. All lanes of a warp call it.
-  WW_DEVICE void wait_for_issuer(isa::Site site = isa::Site::here()) const {
+  WW_DEVICE void wait_for_issuer(isa::Site site = isa::Site::sync()) const {
     isa::mbarrier_wait<isa::Scope::cta>(done(), done_parity, {"tmem_done", 0}, site);
     isa::tcgen05_fence_after_sync(site);
   }
@@ -128,7 +128,7 @@ class UmmaAccumulator {
   // --- epilogue: all lanes of its warps --------------------------------------------------------
   /// Waits until the accumulator is complete. One lane asks; the others must not fall behind it, or
   /// they would look for a phase that is long over.
-  WW_DEVICE void wait(const PipelineState& state, isa::Site site = isa::Site::here()) const {
+  WW_DEVICE void wait(const PipelineState& state, isa::Site site = isa::Site::sync()) const {
     if (isa::lane_index() == 0) {
       isa::mbarrier_wait<isa::Scope::cta>(ring_.full(state.stage), ring_.full_parity(state),
                                           {"acc_full", state.stage}, site);
@@ -139,7 +139,7 @@ class UmmaAccumulator {
 
   /// Gives the accumulator back. All loads of it must have been waited for, which the lanes do
   /// together.
-  WW_DEVICE void release(const PipelineState& state, isa::Site site = isa::Site::here()) const {
+  WW_DEVICE void release(const PipelineState& state, isa::Site site = isa::Site::sync()) const {
     if (isa::lane_index() == 0) {
       isa::tcgen05_fence_before_sync(site);
       const isa::SharedAddress own = ring_.empty(state.stage);

@@ -112,7 +112,7 @@ class UmmaPipeline {
   /// Waits until all MMAs that read the stage are complete; then the first CTA of the MMA expects
   /// the bytes. Returns the barrier that the copies of this stage must signal.
   WW_DEVICE isa::SharedAddress acquire(const PipelineState& state,
-                                       isa::Site site = isa::Site::here()) const {
+                                       isa::Site site = isa::Site::sync()) const {
     constexpr UmmaPipelineShape declared = Shape::value;
     ring_.acquire(state, site);
     if (!declared.pair) {
@@ -128,19 +128,19 @@ class UmmaPipeline {
   /// Waits until every stage is released, so that no peer signals this CTA after its end. `state`
   /// is where the next tile would have gone.
   WW_DEVICE void producer_tail(const PipelineState& state,
-                               isa::Site site = isa::Site::here()) const {
+                               isa::Site site = isa::Site::sync()) const {
     ring_.producer_tail(state, site);
   }
 
   // --- MMAs: the thread that issues them -------------------------------------------------------
   /// Waits until the stage has landed, in both CTAs of a pair.
-  WW_DEVICE void wait(const PipelineState& state, isa::Site site = isa::Site::here()) const {
+  WW_DEVICE void wait(const PipelineState& state, isa::Site site = isa::Site::sync()) const {
     isa::mbarrier_wait<isa::Scope::cta>(ring_.full(state.stage), ring_.full_parity(state),
                                         {"full", state.stage}, site);
   }
 
   /// Tells every CTA that writes into this stage when the MMAs issued so far have read it.
-  WW_DEVICE void release(const PipelineState& state, isa::Site site = isa::Site::here()) const {
+  WW_DEVICE void release(const PipelineState& state, isa::Site site = isa::Site::sync()) const {
     if (shape.pair || atom::cluster_size(cluster_) > 1) {
       isa::tcgen05_commit_multicast<ctas>(ring_.empty(state.stage), commit_mask_, site);
     } else {

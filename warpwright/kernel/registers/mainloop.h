@@ -123,7 +123,7 @@ class RegisterMainloop {
     }
   }
   // Behind the copies of a k_tile.
-  WW_DEVICE void commit([[maybe_unused]] isa::Site site = isa::Site::here()) {
+  WW_DEVICE void commit([[maybe_unused]] isa::Site site = isa::Site::sync()) {
     Pipeline::commit(site);
     next_block();
   }

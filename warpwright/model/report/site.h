@@ -1,5 +1,28 @@
-// A place in the source, carried by every instruction so that reports can name it.
+// A place in the source, carried by every instruction so that reports can name it; and the list of
+// the places that synchronise, as the compiler has put them into kernels.
 #pragma once
+
+#include <type_traits>
+
+// Whether this compiler can list the statements that it compiles. Unoptimised it does not know in
+// time that a place is a constant.
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_source_location) && defined(__OPTIMIZE__) && defined(__ELF__) && \
+    defined(__x86_64__)
+#define WW_LISTS_SITES 1
+#endif
+#endif
+#if !defined(WW_LISTS_SITES)
+#define WW_LISTS_SITES 0
+#endif
+
+#if WW_LISTS_SITES
+#include <source_location>  // declares what the builtin gives
+
+#define WW_SOURCE_LOCATION __builtin_source_location()
+#else
+#define WW_SOURCE_LOCATION nullptr
+#endif
 
 namespace warpwright::model {
 
@@ -22,6 +45,21 @@ struct Site {
   int line = 0;
 
   static constexpr Site here(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+    return {in_project(file), line};
+  }
+
+  /// The same for an instruction that synchronises. Wherever the compiler keeps such a statement,
+  /// it also adds its place to a section of the program, executed or not: see compiled_sites.h.
+#if WW_LISTS_SITES
+  [[gnu::always_inline]]
+#endif
+  static constexpr Site sync(const char* file = __builtin_FILE(), int line = __builtin_LINE(),
+                             [[maybe_unused]] const void* where = WW_SOURCE_LOCATION) {
+#if WW_LISTS_SITES
+    if (!std::is_constant_evaluated()) {
+      asm inline(".pushsection ww_sites,\"aw\",@progbits\n\t.quad %c0\n\t.popsection" ::"i"(where));
+    }
+#endif
     return {in_project(file), line};
   }
 };

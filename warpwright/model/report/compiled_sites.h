@@ -1,0 +1,34 @@
+// The synchronising statements that the compiler has put into this program, executed or not.
+//
+// Site::sync notes every statement in a section of its own, by what g++ knows of the place: file,
+// line, and the function with its template arguments. A branch that the compiler has left out of
+// a kernel (`if constexpr`, a constant condition) is not there.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace warpwright::model {
+
+/// A synchronising statement of the program.
+struct CompiledSite {
+  std::string file;  ///< as in Site
+  int line = 0;
+  std::string function;  ///< as the compiler writes it, "... run() [with Tag = ...]"
+
+  friend bool operator==(const CompiledSite&, const CompiledSite&) = default;
+};
+
+/// Whether the program has the list: g++, or a clang that knows __builtin_source_location, with
+/// optimisation, for x86-64.
+bool lists_compiled_sites();
+
+/// All of them, each once, sorted by file, line and function. Empty without the list.
+std::vector<CompiledSite> compiled_sites();
+
+/// Those of functions that have `word` in their name or in their template arguments, as a word of
+/// its own: a kernel's name, where its parts are templates over a type of that name.
+std::vector<CompiledSite> compiled_sites(std::string_view word);
+
+}  // namespace warpwright::model
