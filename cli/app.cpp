@@ -26,6 +26,7 @@
 #include "cli/commands/numbers.h"
 #include "cli/commands/pack_command.h"
 #include "warpwright/layout/expression.h"
+#include "warpwright/plan/families/kernel_list.h"
 #include "warpwright/plan/product/rules.h"
 #include "warpwright/weights/pack.h"
 
@@ -55,6 +56,8 @@ constexpr const char* kCheckExamples =
     "Exit status: 0 when nothing was found (with --mutate: when no mutant survived), else 1.\n\n"
     "Examples:\n"
     "  warpwright check gemm --random 256 256 448 --schedules 100\n"
+    "  warpwright check gemm --random 256 256 448 --cluster 2,1 --family\n"
+    "  warpwright check kernel hopper_bf16_bf16_128x128_pp\n"
     "  warpwright check gemm --random 256 256 448 --replay 17\n"
     "  warpwright check gemm --random 256 256 448 --cluster 2,1 --tile-n 128 --sms 2 --mutate\n"
     "  warpwright check grouped --groups 4 --tokens 20,0,3,40 --n 256 --k 128 --sms 2";
@@ -97,10 +100,10 @@ constexpr const char* kTraceExamples =
 // The arguments that `check` has beside those of the product.
 void add_check_options(CLI::App& app, RunOptions& o, CheckCommandOptions& how) {
   app.add_option("--schedules", how.schedules,
-                 "schedules to try: eager, latest, then random and starving ones")
+                 "schedules to try: eager, latest, then random and starving ones (default 64; of "
+                 "each product of a family 12)")
       ->type_name("N")
-      ->check(whole(1, 1'000'000))
-      ->capture_default_str();
+      ->check(whole(1, 1'000'000));
   app.add_option("--seed", o.seed, "of the random matrices, and of the first random schedule")
       ->type_name("N")
       ->check(refuse_seed)
@@ -109,9 +112,6 @@ void add_check_options(CLI::App& app, RunOptions& o, CheckCommandOptions& how) {
                        "schedules of this kind alone: eager, latest, random or starve")
             ->type_name("MODE"),
         "eager latest random starve");
-  app.add_option("--replay", how.replay,
-                 "one schedule alone: eager, latest, a seed, or starve and a seed")
-      ->type_name("S");
   app.add_option("--jobs", how.jobs, "threads that share the work (default: those of the machine)")
       ->type_name("J")
       ->check(whole());
@@ -119,12 +119,43 @@ void add_check_options(CLI::App& app, RunOptions& o, CheckCommandOptions& how) {
                "ask for a proxy fence also between a thread's read and an asynchronous write");
   app.add_flag("--mutate", how.mutate,
                "break every synchronising statement, one at a time, and tell which check speaks");
+  app.add_flag("--json", how.json, "for programs");
+}
+
+// Those of one product.
+void add_product_check_options(CLI::App& app, CheckCommandOptions& how) {
+  app.add_flag("--family", how.family,
+               "check companions of the product too, small ones by the same kernel, until every "
+               "synchronising statement has run");
+  app.add_option("--replay", how.replay,
+                 "one schedule alone: eager, latest, a seed, or starve and a seed")
+      ->type_name("S");
   app.add_option("--mutant", how.mutant, "run this mutant of --mutate's table")
       ->type_name("N")
       ->check(whole());
   app.add_flag("--reduce", how.reduce,
                "with --replay: find the few decisions of the schedule that matter");
-  app.add_flag("--json", how.json, "for programs");
+}
+
+// `check kernel NAME`.
+void add_kernel_check(CLI::App& check, RunOptions& o, CheckCommandOptions& how) {
+  CLI::App* kernel = check.add_subcommand(
+      "kernel", "a kernel by its name, with products that reach all of its statements");
+  std::string names;
+  for (const KernelFacts* each : all_kernels()) {
+    if (each->built) names += each->name + " ";
+  }
+  offer(kernel->add_option("NAME", how.kernel, "as `warpwright kernels` prints it")
+            ->required()
+            ->option_text("NAME"),
+        names);
+  add_check_options(*kernel, o, how);
+  kernel->footer(
+      "The products are those of `check --family`: ragged and short extents, C, biases, scales,\n"
+      "clusters, shares of a tile, groups. What a kernel does not take is named.\n\n"
+      "Examples:\n"
+      "  warpwright check kernel hopper_bf16_bf16_128x128_pp\n"
+      "  warpwright check kernel hopper_bf16_bf16_128x128_pp --mutate --schedules 4");
 }
 
 void add_pack_options(CLI::App& app, PackCommandOptions& o) {
@@ -223,6 +254,7 @@ void add_product_commands(CLI::App& app, GemmOptions& product, CheckCommandOptio
   CLI::App* check =
       add("check", "run a kernel on the model under many schedules and tell what is wrong with it",
           kCheckExamples);
+  add_kernel_check(*check, product, check_how);
   CLI::App* explain =
       add("explain", "show how a product would be computed, and why", kExplainExamples);
   CLI::App* trace = add("trace", "record what happens when, as a timeline", kTraceExamples);
@@ -240,6 +272,7 @@ void add_product_commands(CLI::App& app, GemmOptions& product, CheckCommandOptio
     };
     CLI::App* checks = add_to(check, "the kernel");
     add_check_options(*checks, product, check_how);
+    add_product_check_options(*checks, check_how);
     CLI::App* plan =
         add_to(explain, "the plan, tiles, cluster, stages, shared memory, barriers and bound,");
     if (!is_grouped) {

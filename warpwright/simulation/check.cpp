@@ -179,6 +179,17 @@ bool same_place(const model::Finding& a, const model::Finding& b) {
          std::strcmp(a.site.file, b.site.file) == 0;
 }
 
+// Adds those that are not there yet: the counts of a statement stay those of its first run.
+void add_sites(const std::vector<model::SyncSite>& more, std::vector<model::SyncSite>& all) {
+  for (const model::SyncSite& site : more) {
+    const auto known = std::find_if(all.begin(), all.end(), [&](const auto& s) {
+      return s.kind == site.kind && s.line == site.line && s.file == site.file &&
+             s.barrier == site.barrier;
+    });
+    if (known == all.end()) all.push_back(site);
+  }
+}
+
 // Which statements the plan executes, and whether it is clean. That may depend on the schedule (a
 // token that spares a wait): looks twice. `reading` becomes the strictest under which it is.
 std::optional<Refusal> look(const Subject& subject, Judge& judge, MutationReport& out,
@@ -200,13 +211,7 @@ std::optional<Refusal> look(const Subject& subject, Judge& judge, MutationReport
       reading.fence_after_reads = false;
       return look(subject, judge, out, reading);
     }
-    for (const model::SyncSite& site : report->sites) {
-      const auto known = std::find_if(out.sites.begin(), out.sites.end(), [&](const auto& s) {
-        return s.kind == site.kind && s.line == site.line && s.file == site.file &&
-               s.barrier == site.barrier;
-      });
-      if (known == out.sites.end()) out.sites.push_back(site);
-    }
+    add_sites(report->sites, out.sites);
   }
   return std::nullopt;
 }
@@ -267,21 +272,28 @@ Result<CheckReport> check(const Plan& plan, const GemmOperands& operands,
 
   // The first run decides whether the operands are taken, and which D is right.
   Trial first(subject);
-  ModelOptions how = model_options(schedules[0], options);
-  how.count_sites = true;
-  const Result<model::Report> report = first.run(how);
+  std::vector<std::vector<model::SyncSite>> sites(schedules.size());
+  const auto how = [&](std::size_t at) {
+    ModelOptions all = model_options(schedules[at], options);
+    all.count_sites = true;
+    return all;
+  };
+  const Result<model::Report> report = first.run(how(0));
   if (!report) return report.refusal();
-  out.sites = report->sites;
+  sites[0] = report->sites;
   found[0] = verdict(*report, first, judge);
   std::vector<std::optional<Trial>> trials(static_cast<std::size_t>(workers(count, options)));
   const auto rest = [&](int i, int worker) {
     std::optional<Trial>& trial = trials[static_cast<std::size_t>(worker)];
     if (!trial) trial.emplace(subject);
     const auto at = static_cast<std::size_t>(i) + 1;
-    found[at] = verdict(*trial->run(model_options(schedules[at], options)), *trial, judge);
+    const Result<model::Report> other = trial->run(how(at));
+    sites[at] = other->sites;
+    found[at] = verdict(*other, *trial, judge);
   };
   if (options.progress) options.progress(1.0 / count);
   share_runs(count - 1, options, rest, 1);
+  for (const auto& of_one : sites) add_sites(of_one, out.sites);
 
   for (std::size_t i = 0; i < found.size(); ++i) {
     if (found[i].empty()) continue;
@@ -390,6 +402,7 @@ Result<MutationReport> mutate(const Plan& plan, const GemmOperands& operands,
   if (const auto refusal = look(subject, judge, out, reading)) return *refusal;
   if (!out.unbroken.empty()) return out;
   for (const model::Mutation& mutation : model::mutations(out.sites)) {
+    if (options.wanted && !options.wanted(mutation)) continue;
     Mutant mutant;
     mutant.mutation = mutation;
     mutant.site = model::text(mutation);

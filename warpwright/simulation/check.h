@@ -45,6 +45,8 @@ struct CheckOptions {
   std::function<bool(const MatrixView& d)> right;
   /// Called now and then with the share done; never from two threads at once.
   std::function<void(double)> progress;
+  /// `mutate` tries those mutants alone for which this is true; without it all.
+  std::function<bool(const model::Mutation&)> wanted;
 };
 
 /// The schedules that `options` ask for, in the order in which they are tried.
@@ -62,7 +64,7 @@ struct CheckReport {
   std::vector<CheckedFinding> findings;  ///< causes first, then in the order of the schedules
   int schedules = 0;                     ///< tried
   int failing = 0;                       ///< of those, with a finding
-  std::vector<model::SyncSite> sites;    ///< of the first schedule
+  std::vector<model::SyncSite> sites;    ///< that any of them executed
   [[nodiscard]] bool clean() const { return findings.empty(); }
 };
 

@@ -1,7 +1,6 @@
 #include "cli/commands/gemm/check_command.h"
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -9,27 +8,132 @@
 #include <thread>
 #include <vector>
 
+#include "cli/commands/gemm/check_family.h"
+#include "cli/commands/gemm/companions.h"
 #include "cli/commands/gemm/groups.h"
 #include "cli/commands/gemm/model_time.h"
-#include "cli/commands/gemm/product.h"
-#include "cli/reports/progress.h"
+#include "cli/reports/check_report.h"
 #include "cli/reports/refusal_json.h"
-#include "cli/reports/report_json.h"
-#include "warpwright/simulation/check.h"
+#include "warpwright/plan/families/kernel_list.h"
 
 namespace warpwright::cli {
 namespace {
 
 using nlohmann::ordered_json;
 
-device::CheckOptions options_of(const RunOptions& run, const CheckCommandOptions& o) {
+// The mutant in this row of the table.
+model::Mutation mutant_of(const Product& product, int row) {
+  const auto all = device::mutants_of(product.plan, product.operands);
+  if (!all) throw InputError(all.refusal());
+  if (row < 1 || row > static_cast<int>(all->size())) {
+    throw InputError("--mutant is " + std::to_string(row) + "; " +
+                     as_rule("the table has rows 1 to ", std::to_string(all->size())) + ".");
+  }
+  return (*all)[static_cast<std::size_t>(row) - 1];
+}
+
+int reduce(const Product& product, const device::CheckOptions& options, bool json,
+           std::ostream& out, std::ostream& err) {
+  if (!options.replay)
+    throw InputError("--reduce shrinks one schedule: " + as_rule("give --replay too") + ".");
+  std::optional<Progress> progress;
+  progress.emplace(err, "reduce", "", 0);  // how many runs it takes nobody knows
+  const Result<device::Reduction> reduced =
+      device::reduce(product.plan, product.operands, *options.replay, options);
+  progress.reset();
+  if (!reduced) throw InputError(reduced.refusal() + ".", name(reduced.code()));
+  if (json) {
+    ordered_json all = checked_json(reduced->finding);
+    all["decisions"] = reduced->decisions;
+    all["kept"] = reduced->kept;
+    all["decided"] = reduced->decided;
+    out << json_text(all);
+    return 1;
+  }
+  const model::Finding& f = reduced->finding.finding;
+  const std::string at = place(f.site);
+  out << model::code(f.check) << " " << model::name(f.check) << (at.empty() ? "" : " at " + at)
+      << "\n  " << f.sentence << "\n"
+      << reduced->kept.size() << " of " << reduced->decisions
+      << " decisions of the schedule matter (found in " << reduced->runs << " runs)"
+      << (reduced->kept.empty() ? ": first come first served shows it too.\n" : ":\n");
+  for (const std::string& what : reduced->decided) out << "  " << what << "\n";
+  return 1;
+}
+
+void print_check(const device::CheckReport& report, const Untried& untried, const std::string& plan,
+                 bool json, std::ostream& out) {
+  if (json) {
+    ordered_json all;
+    all["plan"] = plan;
+    all["schedules"] = report.schedules;
+    all["failing"] = report.failing;
+    all["findings"] = ordered_json::array();
+    for (const device::CheckedFinding& f : report.findings) {
+      all["findings"].push_back(checked_json(f));
+    }
+    add_json(untried, all);
+    out << json_text(all);
+    return;
+  }
+  print_findings(report, out);
+  out << "check: " << (report.clean() ? "PASS" : "FAIL") << ". " << plan << " under "
+      << report.schedules << (report.schedules == 1 ? " schedule: " : " schedules: ")
+      << findings_text(report.findings.size()) << ".\n";
+  const std::string left_out = text(untried);
+  if (report.clean() && !left_out.empty()) {
+    out << "not tried: " << left_out << ". check --family tries what the kernel has.\n";
+  }
+}
+
+Untried untried_of(const Product& product, const std::vector<model::SyncSite>& ran) {
+  return {device::coverage(product.plan, ran),
+          device::untried_ways(product.plan, tiles_of(product.job, product.plan))};
+}
+
+int mutate(const Product& product, const device::CheckOptions& options, bool json,
+           std::ostream& out, std::ostream& err) {
+  const Result<device::MutationReport> report = with_progress(
+      err, "check", options,
+      [&product](const auto& how) { return device::mutate(product.plan, product.operands, how); });
+  if (!report) throw InputError(report.refusal());
+  if (!report->unbroken.empty()) {
+    device::CheckReport found;
+    found.findings = report->unbroken;
+    found.schedules = found.failing = 1;
+    print_check(found, untried_of(product, report->sites), product.plan.name(), json, out);
+    return 1;
+  }
+  print_mutants(*report, json, out);
+  if (report->count(device::Mutant::Fate::survived) == 0) return 0;
+  // What a mutant may have survived by: what does not run is not broken.
+  err << "note: not tried: " << text(untried_of(product, report->sites)) << ".\n";
+  return 1;
+}
+
+// `check kernel NAME`: the product that it begins with.
+GemmOptions product_of_kernel(const GemmOptions& run, const std::string& name) {
+  if (const auto refusal = unknown_kernel(name)) throw InputError(*refusal);
+  for (const KernelFacts* kernel : all_kernels()) {
+    if (kernel->name != name) continue;
+    GemmOptions product = product_for(*kernel);
+    product.seed = run.seed;
+    product.mode = run.mode;
+    return product;
+  }
+  return run;
+}
+
+}  // namespace
+
+device::CheckOptions check_options(const RunOptions& run, const CheckCommandOptions& o) {
   device::CheckOptions options;
-  require_between("--schedules", o.schedules, 1, 1'000'000);
+  options.schedules = o.schedules.value_or(o.family || !o.kernel.empty() ? 12 : 64);
+  require_between("--schedules", options.schedules, 1, 1'000'000);
   if (o.jobs && *o.jobs < 1) {
     throw InputError("--jobs is " + std::to_string(*o.jobs) + "; the nearest legal value is " +
                      as_nearest("1") + ": leave it out for all threads of the machine.");
   }
-  options.schedules = o.schedules;
   options.fence_after_reads = o.strict || o.mutant.has_value();  // as --mutate does
   options.seed = run.seed;
   options.mode = parse_mode(run.mode);
@@ -49,165 +153,13 @@ device::CheckOptions options_of(const RunOptions& run, const CheckCommandOptions
   return options;
 }
 
-std::string place(const model::Site& site) {
-  if (site.line == 0) return "";
-  return std::string(site.file) + ":" + std::to_string(site.line);
+void set_judge(const Product& product, device::CheckOptions& options) {
+  options.right = [&product](const MatrixView& got) {
+    GemmOperands operands = product.operands;
+    operands.d = got;
+    return check_job(product.job, operands).passed();
+  };
 }
-
-ordered_json to_json(const device::CheckedFinding& f) {
-  ordered_json json = finding_json(f.finding);
-  json["schedules"] = f.schedules;
-  json["replay"] = f.first.text();
-  return json;
-}
-
-void print_findings(const device::CheckReport& report, const std::string& plan, bool json,
-                    std::ostream& out) {
-  if (json) {
-    ordered_json all;
-    all["plan"] = plan;
-    all["schedules"] = report.schedules;
-    all["failing"] = report.failing;
-    all["findings"] = ordered_json::array();
-    for (const device::CheckedFinding& f : report.findings) all["findings"].push_back(to_json(f));
-    out << json_text(all);
-    return;
-  }
-  for (const device::CheckedFinding& f : report.findings) {
-    const std::string at = place(f.finding.site);
-    out << model::code(f.finding.check) << " " << model::name(f.finding.check)
-        << (at.empty() ? "" : " at " + at) << " (in " << f.schedules << " of " << report.schedules
-        << " schedules; see it with --replay " << f.first.text() << ")\n  " << f.finding.sentence
-        << "\n";
-  }
-  out << "check: " << (report.clean() ? "PASS" : "FAIL") << ". " << plan << " under "
-      << report.schedules << (report.schedules == 1 ? " schedule: " : " schedules: ")
-      << (report.clean() ? "no" : std::to_string(report.findings.size()))
-      << (report.findings.size() == 1 ? " finding.\n" : " findings.\n");
-}
-
-std::string fate_of(const device::Mutant& m) {
-  switch (m.fate) {
-    case device::Mutant::Fate::killed:
-      return std::string(model::code(m.finding.check)) + " after " + std::to_string(m.schedules);
-    case device::Mutant::Fate::survived:
-      return "SURVIVED " + std::to_string(m.schedules);
-    case device::Mutant::Fate::equivalent:
-      return "equivalent";
-  }
-  return "";
-}
-
-void print_mutants(const device::MutationReport& report, bool json, std::ostream& out) {
-  if (json) {
-    ordered_json all;
-    all["mutants"] = ordered_json::array();
-    for (const device::Mutant& m : report.mutants) {
-      ordered_json one;
-      one["site"] = m.site;
-      one["mutation"] = m.mutation.how();
-      one["fate"] = m.fate == device::Mutant::Fate::killed     ? "killed"
-                    : m.fate == device::Mutant::Fate::survived ? "survived"
-                                                               : "equivalent";
-      one["schedules"] = m.schedules;
-      if (m.fate == device::Mutant::Fate::killed) {
-        one["check"] = model::code(m.finding.check);
-        one["sentence"] = m.finding.sentence;
-        one["replay"] = m.by.text();
-      }
-      all["mutants"].push_back(std::move(one));
-    }
-    all["score"] = report.score();
-    out << json_text(all);
-    return;
-  }
-  std::vector<std::array<std::string, 4>> rows = {
-      {"mutant", "kind", "site", "caught by (schedules)"}};
-  for (std::size_t i = 0; i < report.mutants.size(); ++i) {
-    const device::Mutant& m = report.mutants[i];
-    rows.push_back({std::to_string(i + 1), std::string(m.mutation.how()), m.site, fate_of(m)});
-  }
-  std::array<std::size_t, 4> width{};
-  for (const auto& row : rows) {
-    for (std::size_t c = 0; c < row.size(); ++c) width[c] = std::max(width[c], row[c].size());
-  }
-  for (const auto& row : rows) {
-    std::string line;
-    for (std::size_t c = 0; c < row.size(); ++c) {
-      line += row[c];
-      if (c + 1 < row.size()) line += std::string(width[c] - row[c].size() + 2, ' ');
-    }
-    out << line << "\n";
-  }
-  out << report.score() << "\n";
-}
-
-// What a mutant may have survived by: a wait that a lane skips slips a phase only where tiles are
-// longer than the ring, and releases matter only where stages are filled again.
-void note_short_tiles(const Product& product, std::ostream& err) {
-  const Plan& plan = product.plan;
-  const KernelFacts& facts = plan.facts();
-  const std::int64_t blocks = (plan.problem.k() + facts.tile.k - 1) / facts.tile.k;
-  if (blocks <= facts.stages) {
-    err << "note: a tile of " << blocks << " k_tiles does not go round the ring of " << facts.stages
-        << " stages, so what only a full ring orders was not tried: take a K above "
-        << facts.stages * facts.tile.k << ".\n";
-  }
-  if (tiles_of(product.job, plan) <= plan.ctas) {
-    err << "note: no CTA has a second tile, so what orders one tile after another was not tried: "
-           "take larger extents or fewer --sms.\n";
-  }
-}
-
-// The mutant in this row of the table.
-model::Mutation mutant_of(const Product& product, int row) {
-  const auto all = device::mutants_of(product.plan, product.operands);
-  if (!all) throw InputError(all.refusal());
-  if (row < 1 || row > static_cast<int>(all->size())) {
-    throw InputError("--mutant is " + std::to_string(row) + "; " +
-                     as_rule("the table has rows 1 to ", std::to_string(all->size())) + ".");
-  }
-  return (*all)[static_cast<std::size_t>(row) - 1];
-}
-
-// What `work` makes of the options, with a line that says how far it is; gone when it returns.
-template <class Work>
-auto with_progress(std::ostream& err, device::CheckOptions options, const Work& work) {
-  Progress progress(err, "check");
-  options.progress = [&progress](double share) { progress.share(share); };
-  return work(options);
-}
-
-int reduce(const Product& product, const device::CheckOptions& options, bool json,
-           std::ostream& out, std::ostream& err) {
-  if (!options.replay)
-    throw InputError("--reduce shrinks one schedule: " + as_rule("give --replay too") + ".");
-  std::optional<Progress> progress;
-  progress.emplace(err, "reduce", "", 0);  // how many runs it takes nobody knows
-  const Result<device::Reduction> reduced =
-      device::reduce(product.plan, product.operands, *options.replay, options);
-  progress.reset();
-  if (!reduced) throw InputError(reduced.refusal() + ".", name(reduced.code()));
-  if (json) {
-    ordered_json all = to_json(reduced->finding);
-    all["decisions"] = reduced->decisions;
-    all["kept"] = reduced->kept;
-    all["decided"] = reduced->decided;
-    out << json_text(all);
-    return 1;
-  }
-  const model::Finding& f = reduced->finding.finding;
-  const std::string at = place(f.site);
-  out << model::code(f.check) << " " << model::name(f.check) << (at.empty() ? "" : " at " + at)
-      << "\n  " << f.sentence << "\n"
-      << reduced->kept.size() << " of " << reduced->decisions
-      << " decisions of the schedule matter (found in " << reduced->runs << " runs)"
-      << (reduced->kept.empty() ? ": first come first served shows it too.\n" : ":\n");
-  for (const std::string& what : reduced->decided) out << "  " << what << "\n";
-  return 1;
-}
-
-}  // namespace
 
 int check_command(const GemmOptions& run, const CheckCommandOptions& o, std::ostream& out,
                   std::ostream& err) {
@@ -215,9 +167,21 @@ int check_command(const GemmOptions& run, const CheckCommandOptions& o, std::ost
     if (parse_device(run.device) != run_on_model) {
       throw InputError("check runs on the model alone: " + as_rule("leave --device out") + ".");
     }
-    device::CheckOptions options = options_of(run, o);
+    device::CheckOptions options = check_options(run, o);
+    if (!o.kernel.empty()) {
+      return check_family(product_of_kernel(run, o.kernel), options, o.mutate, o.json, out, err);
+    }
+    if (o.family) {
+      for (const auto& [option, given] : {std::pair{"--replay", !o.replay.empty()},
+                                          {"--mutant", o.mutant.has_value()},
+                                          {"--reduce", o.reduce}}) {
+        if (!given) continue;
+        throw InputError(std::string(option) + " is of one product, and --family runs many: " +
+                         as_rule("leave one of them out") + ".");
+      }
+      return check_family(run, options, o.mutate, o.json, out, err);
+    }
     Product product(run, facts_of(run), err);
-    const std::string plan = product.plan.name();
     check_memory(product.job);
     const auto runs = static_cast<double>(device::schedules_of(options).size());
     const double threads =
@@ -228,36 +192,15 @@ int check_command(const GemmOptions& run, const CheckCommandOptions& o, std::ost
                       ? "and that is one mutant: smaller extents or fewer --schedules are faster"
                       : "smaller extents or fewer --schedules are faster");
     product.load(run.seed, err);
-    options.right = [&product](const MatrixView& got) {
-      GemmOperands operands = product.operands;
-      operands.d = got;
-      return check_job(product.job, operands).passed();
-    };
+    set_judge(product, options);
     if (o.mutant) options.mutation = mutant_of(product, *o.mutant);
     if (o.reduce) return reduce(product, options, o.json, out, err);
-    if (o.mutate) {
-      const Result<device::MutationReport> report =
-          with_progress(err, options, [&product](const auto& how) {
-            return device::mutate(product.plan, product.operands, how);
-          });
-      if (!report) throw InputError(report.refusal());
-      if (!report->unbroken.empty()) {
-        device::CheckReport found;
-        found.findings = report->unbroken;
-        found.schedules = found.failing = 1;
-        print_findings(found, plan, o.json, out);
-        return 1;
-      }
-      print_mutants(*report, o.json, out);
-      if (report->count(device::Mutant::Fate::survived) == 0) return 0;
-      note_short_tiles(product, err);
-      return 1;
-    }
+    if (o.mutate) return mutate(product, options, o.json, out, err);
     const Result<device::CheckReport> report = with_progress(
-        err, options,
+        err, "check", options,
         [&product](const auto& how) { return device::check(product.plan, product.operands, how); });
     if (!report) throw InputError(report.refusal());
-    print_findings(*report, plan, o.json, out);
+    print_check(*report, untried_of(product, report->sites), product.plan.name(), o.json, out);
     return report->clean() ? 0 : 1;
   });
 }

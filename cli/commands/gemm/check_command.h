@@ -8,20 +8,40 @@
 #include <string>
 
 #include "cli/commands/gemm/gemm_job.h"
+#include "cli/commands/gemm/product.h"
+#include "cli/reports/progress.h"
+#include "warpwright/simulation/check.h"
 
 namespace warpwright::cli {
 
 /// The arguments beside those of the product.
 struct CheckCommandOptions {
-  int schedules = 64;
-  std::optional<int> jobs;  ///< OS threads; not given: as many as the machine has
+  std::optional<int> schedules;  ///< not given: 64, with `family` 12
+  std::optional<int> jobs;       ///< OS threads; not given: as many as the machine has
   std::string replay;
   bool strict = false;  ///< reads by threads need a proxy fence before asynchronous writes, too
   bool json = false;
   bool mutate = false;
   std::optional<int> mutant;  ///< runs this row of --mutate's table
   bool reduce = false;        ///< with a replay: shrinks the schedule
+  bool family = false;        ///< with companions of the product (companions.h)
+  std::string kernel;         ///< of `check kernel`: products of that one, with companions
 };
+
+/// What both forms of the command make of their arguments. Throws InputError.
+device::CheckOptions check_options(const RunOptions& run, const CheckCommandOptions& options);
+
+/// The D of a loaded product is asked of this job's reference.
+void set_judge(const Product& product, device::CheckOptions& options);
+
+/// What `work` makes of the options, with a line that says how far it is; gone when it returns.
+template <class Work>
+auto with_progress(std::ostream& err, const char* label, device::CheckOptions options,
+                   const Work& work) {
+  Progress progress(err, label);
+  options.progress = [&progress](double share) { progress.share(share); };
+  return work(options);
+}
 
 /// Runs the command. `product.seed` is that of the tensors and of the first random schedule.
 /// Returns the exit status: 0 when nothing was found (with `mutate`: when every mutant that is not

@@ -35,7 +35,8 @@ bool has_word(std::string_view text, std::string_view word) {
   for (std::size_t at = text.find(word); at != std::string_view::npos;
        at = text.find(word, at + 1)) {
     const std::size_t end = at + word.size();
-    if ((at == 0 || !is_word_part(text[at - 1])) && (end == text.size() || !is_word_part(text[end])))
+    if ((at == 0 || !is_word_part(text[at - 1])) &&
+        (end == text.size() || !is_word_part(text[end])))
       return true;
   }
   return false;

@@ -53,8 +53,9 @@ struct Site {
 #if WW_LISTS_SITES
   [[gnu::always_inline]]
 #endif
-  static constexpr Site sync(const char* file = __builtin_FILE(), int line = __builtin_LINE(),
-                             [[maybe_unused]] const void* where = WW_SOURCE_LOCATION) {
+  static constexpr Site
+  sync(const char* file = __builtin_FILE(), int line = __builtin_LINE(),
+       [[maybe_unused]] const void* where = WW_SOURCE_LOCATION) {
 #if WW_LISTS_SITES
     if (!std::is_constant_evaluated()) {
       asm inline(".pushsection ww_sites,\"aw\",@progbits\n\t.quad %c0\n\t.popsection" ::"i"(where));

@@ -1,0 +1,125 @@
+#include "cli/reports/check_report.h"
+
+#include <algorithm>
+#include <array>
+
+#include "cli/reports/refusal_json.h"
+#include "cli/reports/report_json.h"
+
+namespace warpwright::cli {
+namespace {
+
+using nlohmann::ordered_json;
+
+std::string fate_of(const device::Mutant& m) {
+  switch (m.fate) {
+    case device::Mutant::Fate::killed:
+      return std::string(model::code(m.finding.check)) + " after " + std::to_string(m.schedules);
+    case device::Mutant::Fate::survived:
+      return "SURVIVED " + std::to_string(m.schedules);
+    case device::Mutant::Fate::equivalent:
+      return "equivalent";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string place(const model::Site& site) {
+  if (site.line == 0) return "";
+  return std::string(site.file) + ":" + std::to_string(site.line);
+}
+
+ordered_json checked_json(const device::CheckedFinding& f) {
+  ordered_json json = finding_json(f.finding);
+  json["schedules"] = f.schedules;
+  json["replay"] = f.first.text();
+  return json;
+}
+
+void print_findings(const device::CheckReport& report, std::ostream& out) {
+  for (const device::CheckedFinding& f : report.findings) {
+    const std::string at = place(f.finding.site);
+    out << model::code(f.finding.check) << " " << model::name(f.finding.check)
+        << (at.empty() ? "" : " at " + at) << " (in " << f.schedules << " of " << report.schedules
+        << " schedules; see it with --replay " << f.first.text() << ")\n  " << f.finding.sentence
+        << "\n";
+  }
+}
+
+std::string findings_text(std::size_t count) {
+  return (count == 0 ? "no" : std::to_string(count)) + (count == 1 ? " finding" : " findings");
+}
+
+void add_json(const Untried& untried, ordered_json& json) {
+  const device::Coverage& c = untried.coverage;
+  json["statements"] = c.known ? ordered_json(c.statements) : ordered_json();
+  json["untried_statements"] = c.known ? ordered_json::array() : ordered_json();
+  for (const model::CompiledSite& site : c.untried) {
+    json["untried_statements"].push_back(
+        {{"file", site.file}, {"line", site.line}, {"function", site.function}});
+  }
+  json["untried"] = untried.ways;
+}
+
+std::string text(const Untried& untried, std::size_t most) {
+  const device::Coverage& c = untried.coverage;
+  std::string all;
+  if (!c.untried.empty()) {
+    all = std::to_string(c.untried.size()) + " of " + std::to_string(c.statements) +
+          " synchronising statements (";
+    const std::size_t named = std::min(most, c.untried.size());
+    for (std::size_t i = 0; i < named; ++i) {
+      all += (i > 0 ? ", " : "") + device::text(c.untried[i]);
+    }
+    all += named < c.untried.size() ? ", ...)" : ")";
+  }
+  for (const std::string& way : untried.ways) all += (all.empty() ? "" : "; ") + way;
+  return all;
+}
+
+void print_mutants(const device::MutationReport& report, bool json, std::ostream& out) {
+  if (json) {
+    ordered_json all;
+    all["mutants"] = ordered_json::array();
+    for (const device::Mutant& m : report.mutants) {
+      ordered_json one;
+      one["site"] = m.site;
+      one["mutation"] = m.mutation.how();
+      one["fate"] = m.fate == device::Mutant::Fate::killed     ? "killed"
+                    : m.fate == device::Mutant::Fate::survived ? "survived"
+                                                               : "equivalent";
+      one["schedules"] = m.schedules;
+      if (m.fate == device::Mutant::Fate::killed) {
+        one["check"] = model::code(m.finding.check);
+        one["sentence"] = m.finding.sentence;
+        one["replay"] = m.by.text();
+      }
+      all["mutants"].push_back(std::move(one));
+    }
+    all["score"] = report.score();
+    out << json_text(all);
+    return;
+  }
+  std::vector<std::array<std::string, 4>> rows = {
+      {"mutant", "kind", "site", "caught by (schedules)"}};
+  for (std::size_t i = 0; i < report.mutants.size(); ++i) {
+    const device::Mutant& m = report.mutants[i];
+    rows.push_back({std::to_string(i + 1), std::string(m.mutation.how()), m.site, fate_of(m)});
+  }
+  std::array<std::size_t, 4> width{};
+  for (const auto& row : rows) {
+    for (std::size_t c = 0; c < row.size(); ++c) width[c] = std::max(width[c], row[c].size());
+  }
+  for (const auto& row : rows) {
+    std::string line;
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      line += row[c];
+      if (c + 1 < row.size()) line += std::string(width[c] - row[c].size() + 2, ' ');
+    }
+    out << line << "\n";
+  }
+  out << report.score() << "\n";
+}
+
+}  // namespace warpwright::cli

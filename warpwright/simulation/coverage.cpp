@@ -1,0 +1,213 @@
+#include "warpwright/simulation/coverage.h"
+
+#include <algorithm>
+#include <cctype>
+#include <set>
+#include <string_view>
+#include <unordered_set>
+#include <utility>
+
+#include "warpwright/atom/mask_text.h"
+#include "warpwright/facts/format.h"
+#include "warpwright/plan/families/kernel_list.h"
+#include "warpwright/plan/search/plan.h"
+#include "warpwright/tile/split.h"
+
+namespace warpwright::device {
+namespace {
+
+using model::CompiledSite;
+using Place = std::pair<std::string, int>;  // file and line
+
+// Is `part` one of the words of `text`?
+template <class Is>
+bool has_word(std::string_view text, const Is& is) {
+  const auto in_word = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+  };
+  for (std::size_t at = 0; at < text.size();) {
+    std::size_t end = at;
+    while (end < text.size() && in_word(text[end])) ++end;
+    if (end > at && is(text.substr(at, end - at))) return true;
+    at = end + 1;
+  }
+  return false;
+}
+
+bool names_a_kernel(const CompiledSite& site) {
+  static const std::unordered_set<std::string_view> names = [] {
+    std::unordered_set<std::string_view> all;
+    for (const KernelFacts* kernel : all_kernels()) all.insert(kernel->name);
+    return all;
+  }();
+  return has_word(site.function, [](std::string_view word) { return names.contains(word); });
+}
+
+// A plan like `plan` of another product, or of other choices: would the kernel take it?
+class Others {
+ public:
+  explicit Others(const Plan& plan) : plan_(plan), device_(plan.device) {
+    device_.sms = std::max(device_.sms, 16);  // the model has as many as a cluster needs
+  }
+
+  template <class Change>
+  [[nodiscard]] bool takes(const Change& change) const {
+    GemmProblem problem = plan_.problem;
+    PlanChoices choices{.kernel = plan_.kernel};
+    change(problem, choices);
+    return static_cast<bool>(plan(problem, device_, choices));
+  }
+
+ private:
+  const Plan& plan_;
+  DeviceFacts device_;
+};
+
+// Scales of this kind for the problem, as a planned product has them.
+void set_scaling(GemmProblem& p, Scaling scaling) {
+  const auto scales = [](std::int64_t rows, std::int64_t batch) {
+    PlannedMatrix v = packed_matrix(DType::f32, rows, 1);
+    v.batch = batch;
+    v.batch_stride = batch > 1 ? rows : 0;
+    return v;
+  };
+  const bool each = scaling == Scaling::row_column;
+  const std::int64_t groups = std::max<std::int64_t>(1, p.group_count());
+  p.scaling = scaling;
+  p.scale_a = scaling == Scaling::none ? PlannedMatrix{} : scales(each ? p.a.rows : 1, 1);
+  p.scale_b = scaling == Scaling::none ? PlannedMatrix{} : scales(each ? p.n() : 1, groups);
+}
+
+void add_extents(const Plan& plan, std::int64_t tiles, std::vector<std::string>& ways) {
+  const KernelFacts& facts = plan.facts();
+  const GemmProblem& p = plan.problem;
+  const std::int64_t k_tiles = (p.k() + facts.tile.k - 1) / facts.tile.k;
+  if (facts.stages > 1 && k_tiles <= facts.stages) {
+    ways.push_back(
+        format("no tile longer than the ring (K above %d)", facts.stages * facts.tile.k));
+  }
+  if (facts.tiles != kernel::TileSource::one_tile && tiles <= plan.ctas) {
+    ways.emplace_back("no CTA with a second tile");
+  }
+  if (p.k() % facts.tile.k == 0) ways.emplace_back("no ragged K");
+  if (!p.is_grouped() && p.m() % facts.result_rows == 0) ways.emplace_back("no ragged M");
+  if (result_columns(p) % facts.result_columns == 0) ways.emplace_back("no ragged N");
+}
+
+void add_epilogue(const Plan& plan, const Others& others, std::vector<std::string>& ways) {
+  const GemmProblem& p = plan.problem;
+  if (!p.reads_c() && others.takes([](GemmProblem& o, PlanChoices&) {
+        o.c = packed_matrix(o.d.dtype, o.d.rows, o.d.columns);
+        o.c.batch = o.d.batch;
+        o.c.batch_stride = o.d.batch > 1 ? o.d.rows * o.d.columns : 0;
+        o.beta = 1.0F;
+      })) {
+    ways.emplace_back("no C");
+  }
+  if (!p.has_bias() && others.takes([](GemmProblem& o, PlanChoices&) {
+        o.epilogue.bias = Bias::columns;
+        o.bias = packed_matrix(DType::f32, o.n(), 1);
+      })) {
+    ways.emplace_back("no bias");
+  }
+  constexpr std::pair<Scaling, const char*> scalings[] = {
+      {Scaling::none, "no product without scales"},
+      {Scaling::tensor, "no scales of tensors"},
+      {Scaling::row_column, "no scales of rows and columns"}};
+  for (const auto& [scaling, words] : scalings) {
+    if (p.scaling != scaling &&
+        others.takes([s = scaling](GemmProblem& o, PlanChoices&) { set_scaling(o, s); })) {
+      ways.emplace_back(words);
+    }
+  }
+}
+
+void add_sharing(const Plan& plan, const Others& others, std::vector<std::string>& ways) {
+  const KernelFacts& facts = plan.facts();
+  const int size = atom::cluster_size(plan.cluster);
+  if (std::any_of(facts.clusters.begin(), facts.clusters.end(), [&](const atom::ClusterShape& c) {
+        return atom::cluster_size(c) > size &&
+               others.takes([c](GemmProblem&, PlanChoices& o) { o.cluster = c; });
+      })) {
+    ways.push_back("no cluster beyond " + atom::cluster_text(plan.cluster));
+  }
+  if (facts.shares_cluster_k) {
+    for (const int other : {3, 2}) {
+      if (plan.cluster_k == other ||
+          !others.takes([other](GemmProblem&, PlanChoices& o) { o.cluster_k = other; })) {
+        continue;
+      }
+      ways.push_back(format("no %d CTAs that share a tile", other));
+      break;
+    }
+  }
+  const bool splits =
+      std::find(facts.features.begin(), facts.features.end(), "stream-K") != facts.features.end();
+  if (!splits || plan.ctas == 0) return;
+  const auto clusters = static_cast<int>(plan.ctas / plan.cluster_ctas());
+  const auto tiles = static_cast<int>(plan.tiles() / size);
+  const int rest = tiles % clusters;
+  if (rest == 0) {
+    ways.emplace_back("no tile split along K");
+  } else if (tile::SplitPlan::piece_count(tiles, clusters) <= 2 * rest) {
+    ways.emplace_back("no tile of three parts along K");
+  }
+}
+
+}  // namespace
+
+Coverage coverage(const Plan& plan, const std::vector<model::SyncSite>& ran) {
+  Coverage out;
+  out.known = model::lists_compiled_sites();
+  std::set<Place> seen;
+  std::set<std::string_view> files;
+  for (const model::SyncSite& site : ran) {
+    if (site.line == 0) continue;
+    seen.insert({site.file, site.line});
+    files.insert(site.file);
+  }
+  std::set<Place> counted;
+  for (const CompiledSite& site : model::compiled_sites()) {
+    const bool of_kernel =
+        has_word(site.function, [&](std::string_view word) { return word == plan.kernel; });
+    if (!of_kernel && (!files.contains(site.file) || names_a_kernel(site))) continue;
+    if (!counted.insert({site.file, site.line}).second) continue;
+    if (!seen.contains({site.file, site.line})) out.untried.push_back(site);
+  }
+  out.statements = static_cast<int>(counted.size());
+  return out;
+}
+
+std::string text(const CompiledSite& site) {
+  // Of "void warpwright::kernel::Epilogue<Tag>::load_c(int) const [with ...]" the last two names.
+  std::string_view name = site.function;
+  name = name.substr(0, name.find('('));
+  name = name.substr(name.rfind(' ') + 1);
+  std::string plain;
+  int depth = 0;
+  for (const char c : name) {
+    depth += c == '<' ? 1 : 0;
+    if (depth == 0) plain += c;
+    depth -= c == '>' ? 1 : 0;
+  }
+  for (std::size_t colons = plain.rfind("::"), left = 1; colons != std::string::npos;
+       colons = colons == 0 ? std::string::npos : plain.rfind("::", colons - 1)) {
+    if (left-- > 0) continue;
+    plain.erase(0, colons + 2);
+    break;
+  }
+  const std::string file = site.file.substr(site.file.rfind('/') + 1);
+  return format("%s:%d (%s)", file.c_str(), site.line, plain.c_str());
+}
+
+std::vector<std::string> untried_ways(const Plan& plan, std::int64_t tiles) {
+  std::vector<std::string> ways;
+  if (plan.ctas == 0 || !plan.problem.reads_ab()) return {"nothing was multiplied"};
+  const Others others(plan);
+  add_extents(plan, tiles, ways);
+  add_epilogue(plan, others, ways);
+  add_sharing(plan, others, ways);
+  return ways;
+}
+
+}  // namespace warpwright::device
