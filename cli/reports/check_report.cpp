@@ -66,13 +66,18 @@ std::string text(const Untried& untried, std::size_t most) {
   const device::Coverage& c = untried.coverage;
   std::string all;
   if (!c.untried.empty()) {
-    all = std::to_string(c.untried.size()) + " of " + std::to_string(c.statements) +
-          " synchronising statements (";
-    const std::size_t named = std::min(most, c.untried.size());
-    for (std::size_t i = 0; i < named; ++i) {
-      all += (i > 0 ? ", " : "") + device::text(c.untried[i]);
+    std::vector<std::string> functions;
+    for (const model::CompiledSite& site : c.untried) {
+      const std::string name = model::function_name(site);
+      if (std::find(functions.begin(), functions.end(), name) == functions.end())
+        functions.push_back(name);
     }
-    all += named < c.untried.size() ? ", ...)" : ")";
+    all = std::to_string(c.untried.size()) + " of " + std::to_string(c.statements) +
+          " synchronising statements (in ";
+    for (std::size_t i = 0; i < std::min(most, functions.size()); ++i) {
+      all += (i > 0 ? ", " : "") + functions[i];
+    }
+    all += functions.size() > most ? ", ...)" : ")";
   }
   for (const std::string& way : untried.ways) all += (all.empty() ? "" : "; ") + way;
   return all;

@@ -34,8 +34,8 @@ struct Untried {
 /// know the statements null in place of the first two.
 void add_json(const Untried& untried, nlohmann::ordered_json& json);
 
-/// "3 of 41 synchronising statements (epilogue.h:307 (Epilogue::load_c), ...); no C; no bias", or
-/// nothing where all was tried. At most `most` statements are named.
+/// "3 of 41 synchronising statements (in Epilogue::load_c, ...); no C; no bias", or nothing where
+/// all was tried. At most `most` functions are named.
 std::string text(const Untried& untried, std::size_t most = 3);
 
 /// The mutants as a table, and the score.

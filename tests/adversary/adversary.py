@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Hand edits that break the kernels' synchronisation, or do not: each is found, or stays clean.
 
-    adversary.py BUILD [--sample N | --names A,B] [--jobs J] [--list FILE]
+    adversary.py BUILD [--sample N | --names A,B] [--family] [--jobs J] [--list FILE]
 
 edits/*.diff has the edits and commands.txt the commands that must notice them; edits.py says how.
 A command of `warpwright check` runs with its kernel compiled with the edit; a script is given the
@@ -11,11 +11,17 @@ edit that does not compile was not tried, and fails, unless `refused` has words 
 first error: what a type or a static_assert forbids. An edit whose old text is not in its source
 exactly once fails: port it.
 
+Where nothing is found, the commands run once more with the kernel compiled for gcov: an edit whose
+lines never ran proves nothing, and fails.
+
 BUILD is a build folder of this tree, whose libraries the edited kernels are linked with. --sample
-takes every so-many-th edit.
+takes every so-many-th edit. --family runs `check kernel` in place of an edit's own commands of
+`check`: would somebody who knows nothing of the edit have found it?
 """
 import argparse
 import concurrent.futures
+import difflib
+import json
 import pathlib
 import re
 import shlex
@@ -29,7 +35,8 @@ from edits import Fault, read_edits
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HERE = pathlib.Path(__file__).resolve().parent
-# What a plan is made of: edited, plan/families/kernels.cpp is compiled again too.
+# What a plan and the grids of a launch are made of: edited, these are compiled again too.
+PLANS = ("kernels", "hopper_family", "blackwell", "registers_family")
 PLANNED = ("config.h", "facts.h", "table.h", "params.h", "_pipeline.h", "_accumulator.h",
            "tile_ring.h", "ordered_sequence.h", "ring_barriers.h")
 GEMM = {"blackwell": "BlackwellGemm", "registers": "RegistersGemm"}
@@ -102,9 +109,9 @@ class Build:
                 self.plans[kernels] = (folder, path)
             return self.plans[kernels][1]
 
-    def compile(self, root, source, to, kernels):
+    def compile(self, root, source, to, kernels, *flags):
         made = subprocess.run([self.compiler, *self.flags, f'-DWARPWRIGHT_KERNELS="{kernels}"',
-                               "-O1", "-w", "-I", root, "-c", source, "-o", to],
+                               "-O1", "-w", *flags, "-I", root, "-c", source, "-o", to],
                               capture_output=True, text=True, check=False)
         return made.stderr if made.returncode != 0 else ""
 
@@ -130,7 +137,7 @@ def rows_of(build, kernels, folder):
     return "\n".join(rows)
 
 
-def make_program(build, edit, folder):
+def make_program(build, edit, folder, *flags):
     """warpwright with the edited kernels; None and the words where it does not compile."""
     rows = rows_of(build, edit.kernels, folder)
     entries = "\n      ".join(
@@ -140,20 +147,58 @@ def make_program(build, edit, folder):
     source.write_text(SOURCE.format(rows=rows, entries=entries))
     names = ",".join(edit.kernels)
     objects = [folder / "kernels.o"]
-    words = build.compile(folder, source, objects[0], names)
+    words = build.compile(folder, source, objects[0], names, *flags)
     if words:
         return None, words
     if any(place.file.endswith(PLANNED) for place in edit.places):
-        objects.append(folder / "plan.o")
-        source = folder / "warpwright/plan/families/kernels.cpp"
-        words = build.compile(folder, source, objects[1], names)
-        if words:
-            return None, words
+        for plan in PLANS:
+            objects.append(folder / f"{plan}_plan.o")
+            if objects[-1].exists():
+                continue
+            source = folder / f"warpwright/plan/families/{plan}.cpp"
+            words = build.compile(folder, source, objects[-1], names)
+            if words:
+                return None, words
     else:
         objects.append(build.plan(names))
     program = folder / "program"
-    build.link_program(build.link, objects, program)
+    build.link_program(build.link + list(flags), objects, program)
     return program, ""
+
+
+def edited_lines(edit, folder):
+    """The numbers of the lines that an edit has made, by source; where it only took some away, of
+    those beside them."""
+    lines = {}
+    for name in {place.file for place in edit.places}:
+        old = (ROOT / name).read_text(encoding="utf-8").split("\n")
+        new = (folder / name).read_text(encoding="utf-8").split("\n")
+        for tag, _, _, first, end in difflib.SequenceMatcher(None, old, new, False).get_opcodes():
+            if tag != "equal":
+                here = range(first + 1, end + 1) if end > first else (first, first + 1)
+                lines.setdefault(name, set()).update(here)
+    return lines
+
+
+def never_ran(build, edit, folder, commands):
+    """Did none of the edited lines run under these commands? Not where they are no statements."""
+    program, words = make_program(build, edit, folder, "--coverage")
+    if program is None:
+        return False
+    for words in commands:
+        words = re.sub(r"--schedules \d+", "--schedules 2", words)
+        subprocess.run([program, "check", *words.split()], capture_output=True, timeout=1800,
+                       check=False)
+    made = subprocess.run(["gcov", "--json-format", "--stdout", "kernels.o"], cwd=folder,
+                          capture_output=True, text=True, check=False)
+    if made.returncode != 0 or not made.stdout:
+        return False
+    wanted = edited_lines(edit, folder)
+    counts = []
+    for source in json.loads(made.stdout)["files"]:
+        lines = next((wanted[n] for n in wanted if source["file"].endswith(n)), ())
+        counts += [line["count"] for line in source["lines"] if line["line_number"] in lines]
+    return bool(counts) and not any(counts)
 
 
 def run_program(build, command, folder):
@@ -179,7 +224,7 @@ def refused(edit, words):
     return proved, "does not compile: " + first[-160:]
 
 
-def judge(build, edit):
+def judge(build, edit, family=False):
     """(as expected?, what was seen)"""
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
@@ -211,17 +256,31 @@ def judge(build, edit):
             return refused(edit, words)
         if "refused" in edit.facts:
             return False, "compiles, although it is said to be refused"
-        for command in edit.of_kind("check"):
-            made = subprocess.run([program, "check", *command.words.split()], capture_output=True,
+        for words in commands_of(edit, family):
+            made = subprocess.run([program, "check", *words.split()], capture_output=True,
                                   text=True, timeout=1800, check=False)
             if made.returncode == 0:
                 continue
             if "FAIL" not in made.stdout:
-                return False, f"{command.words}: {(made.stdout + made.stderr)[-300:]}"
-            lines = [line for line in made.stdout.splitlines() if line.strip()]
-            found = next((line.strip() for line in lines[1:]), lines[0])
-            return edit.expect == "caught", found[:160]
+                return False, f"{words}: {(made.stdout + made.stderr)[-300:]}"
+            return edit.expect == "caught", first_finding(made.stdout)
+        if never_ran(build, edit, folder, commands_of(edit, family)):
+            return False, "the edited lines never ran"
         return edit.expect == "clean", "nothing found"
+
+
+def commands_of(edit, family):
+    """What runs behind `check`."""
+    own = [command.words for command in edit.of_kind("check")]
+    if not family:
+        return own
+    strict = " --strict" if any("--strict" in words for words in own) else ""
+    return [f"kernel {kernel} --schedules 12{strict}" for kernel in edit.kernels]
+
+
+def first_finding(text):
+    lines = [line for line in text.splitlines() if re.match(r"[A-Z][A-Z]?\d+ ", line)]
+    return (lines[0].strip() if lines else text.splitlines()[0])[:160]
 
 
 def main():
@@ -229,6 +288,7 @@ def main():
     parser.add_argument("build")
     parser.add_argument("--sample", type=int, default=1)
     parser.add_argument("--names", default="")
+    parser.add_argument("--family", action="store_true")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--list", help="a table of what was seen goes here")
     options = parser.parse_args()
@@ -246,7 +306,7 @@ def main():
     wrong = 0
     rows = ["| edit | expected | seen |", "|---|---|---|"]
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        for edit, (right, seen) in zip(chosen, pool.map(lambda e: judge(build, e), chosen)):
+        for edit, (right, seen) in zip(chosen, pool.map(lambda e: judge(build, e, options.family), chosen)):
             wrong += not right
             print(("" if right else "WRONG ") + f"{edit.name}: {edit.expect}; {seen}",
                   flush=True)

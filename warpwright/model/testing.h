@@ -28,6 +28,7 @@
 #include "warpwright/model/machine.h"
 #include "warpwright/model/memory/guarded_memory.h"
 #include "warpwright/model/memory/tensor_map.h"
+#include "warpwright/model/report/compiled_sites.h"
 #include "warpwright/model/report/report.h"
 #include "warpwright/numeric/scalar.h"
 
@@ -249,7 +250,79 @@ class Outcome {
   }
 };
 
+/// Runs of one kernel with several shapes, until every synchronising statement of it has run: what
+/// never runs no schedule can find wrong.
+class Family {
+ public:
+  /// `word` is in the names or template arguments of the kernel's functions, and of no others: the
+  /// name of its class.
+  explicit Family(std::string word) : word_(std::move(word)) {}
+
+  /// The runs of one shape.
+  void add(std::string what, Outcome outcome) {
+    cases_.push_back({std::move(what), std::move(outcome)});
+  }
+  /// Statements of this function ("Kernel::drain") no launch can reach; `why` is for the reader.
+  void unreachable(std::string function, std::string why) {
+    unreachable_.emplace_back(std::move(function), std::move(why));
+  }
+
+  /// The kernel's statements that ran in no shape and are not said to be unreachable. Nothing where
+  /// the compiler gives no list (lists_compiled_sites).
+  [[nodiscard]] std::vector<CompiledSite> untried() const {
+    std::vector<SyncSite> ran;
+    for (const Case& c : cases_) {
+      for (const Run& run : c.outcome.runs) {
+        ran.insert(ran.end(), run.report.sites.begin(), run.report.sites.end());
+      }
+    }
+    std::vector<CompiledSite> left = not_among(compiled_sites(word_), ran);
+    std::erase_if(left, [this](const CompiledSite& site) {
+      return std::any_of(unreachable_.begin(), unreachable_.end(),
+                         [&](const auto& u) { return u.first == function_name(site); });
+    });
+    return left;
+  }
+  [[nodiscard]] bool clean() const {
+    return std::all_of(cases_.begin(), cases_.end(),
+                       [](const Case& c) { return !c.outcome.runs.empty() && c.outcome.clean(); });
+  }
+  /// The shapes that are not clean, with their reports, and the statements that never ran.
+  [[nodiscard]] std::string text() const {
+    std::string all;
+    for (const Case& c : cases_) {
+      if (c.outcome.runs.empty()) all += c.what + ": no schedule was run\n";
+      if (!c.outcome.clean()) all += c.what + ": " + c.outcome.text();
+    }
+    for (const CompiledSite& site : untried()) all += "ran in none: " + model::text(site) + "\n";
+    return all;
+  }
+  /// Whether there is such a kernel: without its list the compiler gives no answer, and it is true.
+  [[nodiscard]] bool exists() const {
+    return !lists_compiled_sites() || !compiled_sites(word_).empty();
+  }
+  [[nodiscard]] const std::string& word() const { return word_; }
+
+ private:
+  struct Case {
+    std::string what;
+    Outcome outcome;
+  };
+  std::string word_;
+  std::vector<Case> cases_;
+  std::vector<std::pair<std::string, std::string>> unreachable_;
+};
+
 namespace detail {
+
+inline ::testing::AssertionResult clean_family(const char* /*expression*/, const Family& family) {
+  if (!family.exists()) {
+    return ::testing::AssertionFailure()
+           << "no function of this program has the word " << family.word();
+  }
+  if (family.clean() && family.untried().empty()) return ::testing::AssertionSuccess();
+  return ::testing::AssertionFailure() << family.text();
+}
 
 inline Outcome run_all(const std::function<void()>& kernel, const Launch& launch,
                        const std::vector<BufferBase*>& buffers) {
@@ -274,6 +347,7 @@ inline Outcome run_all(const std::function<void()>& kernel, const Launch& launch
     how.sms = launch.sms;
     how.occupied_sm = launch.occupied_sm;
     how.fence_after_reads = launch.fence_after_reads;
+    how.count_sites = true;
     GridLaunch grid{.shape = shape,
                     .allocations = allocations,
                     .body = kernel,
@@ -350,6 +424,10 @@ Outcome run(const Kernel& kernel, const Launch& launch, Buffers&... buffers) {
   EXPECT_PRED_FORMAT1(::warpwright::model::testing::detail::clean, outcome)
 #define ASSERT_CLEAN(outcome) \
   ASSERT_PRED_FORMAT1(::warpwright::model::testing::detail::clean, outcome)
+
+/// No shape of the family has a finding, and every synchronising statement of the kernel ran.
+#define EXPECT_CLEAN_FAMILY(family) \
+  EXPECT_PRED_FORMAT1(::warpwright::model::testing::detail::clean_family, family)
 
 /// `check` found something in at least one schedule; other findings are ignored.
 #define EXPECT_FINDING(outcome, check) \

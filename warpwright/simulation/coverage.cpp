@@ -1,7 +1,6 @@
 #include "warpwright/simulation/coverage.h"
 
 #include <algorithm>
-#include <cctype>
 #include <set>
 #include <string_view>
 #include <unordered_set>
@@ -17,22 +16,6 @@ namespace warpwright::device {
 namespace {
 
 using model::CompiledSite;
-using Place = std::pair<std::string, int>;  // file and line
-
-// Is `part` one of the words of `text`?
-template <class Is>
-bool has_word(std::string_view text, const Is& is) {
-  const auto in_word = [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
-  };
-  for (std::size_t at = 0; at < text.size();) {
-    std::size_t end = at;
-    while (end < text.size() && in_word(text[end])) ++end;
-    if (end > at && is(text.substr(at, end - at))) return true;
-    at = end + 1;
-  }
-  return false;
-}
 
 bool names_a_kernel(const CompiledSite& site) {
   static const std::unordered_set<std::string_view> names = [] {
@@ -40,7 +23,9 @@ bool names_a_kernel(const CompiledSite& site) {
     for (const KernelFacts* kernel : all_kernels()) all.insert(kernel->name);
     return all;
   }();
-  return has_word(site.function, [](std::string_view word) { return names.contains(word); });
+  const std::vector<std::string_view> words = model::words_of(site.function);
+  return std::any_of(words.begin(), words.end(),
+                     [](std::string_view word) { return names.contains(word); });
 }
 
 // A plan like `plan` of another product, or of other choices: would the kernel take it?
@@ -157,47 +142,18 @@ void add_sharing(const Plan& plan, const Others& others, std::vector<std::string
 }  // namespace
 
 Coverage coverage(const Plan& plan, const std::vector<model::SyncSite>& ran) {
-  Coverage out;
-  out.known = model::lists_compiled_sites();
-  std::set<Place> seen;
   std::set<std::string_view> files;
-  for (const model::SyncSite& site : ran) {
-    if (site.line == 0) continue;
-    seen.insert({site.file, site.line});
-    files.insert(site.file);
-  }
-  std::set<Place> counted;
-  for (const CompiledSite& site : model::compiled_sites()) {
-    const bool of_kernel =
-        has_word(site.function, [&](std::string_view word) { return word == plan.kernel; });
-    if (!of_kernel && (!files.contains(site.file) || names_a_kernel(site))) continue;
-    if (!counted.insert({site.file, site.line}).second) continue;
-    if (!seen.contains({site.file, site.line})) out.untried.push_back(site);
-  }
-  out.statements = static_cast<int>(counted.size());
-  return out;
-}
-
-std::string text(const CompiledSite& site) {
-  // Of "void warpwright::kernel::Epilogue<Tag>::load_c(int) const [with ...]" the last two names.
-  std::string_view name = site.function;
-  name = name.substr(0, name.find('('));
-  name = name.substr(name.rfind(' ') + 1);
-  std::string plain;
-  int depth = 0;
-  for (const char c : name) {
-    depth += c == '<' ? 1 : 0;
-    if (depth == 0) plain += c;
-    depth -= c == '>' ? 1 : 0;
-  }
-  for (std::size_t colons = plain.rfind("::"), left = 1; colons != std::string::npos;
-       colons = colons == 0 ? std::string::npos : plain.rfind("::", colons - 1)) {
-    if (left-- > 0) continue;
-    plain.erase(0, colons + 2);
-    break;
-  }
-  const std::string file = site.file.substr(site.file.rfind('/') + 1);
-  return format("%s:%d (%s)", file.c_str(), site.line, plain.c_str());
+  for (const model::SyncSite& site : ran) files.insert(site.file);
+  std::vector<CompiledSite> all = model::compiled_sites();
+  std::erase_if(all, [&](const CompiledSite& site) {
+    return !model::has_word(site, plan.kernel) &&
+           (!files.contains(site.file) || names_a_kernel(site));
+  });
+  std::set<std::pair<std::string_view, int>> places;
+  for (const CompiledSite& site : all) places.insert({site.file, site.line});
+  return {.known = model::lists_compiled_sites(),
+          .statements = static_cast<int>(places.size()),
+          .untried = model::not_among(all, ran)};
 }
 
 std::vector<std::string> untried_ways(const Plan& plan, std::int64_t tiles) {

@@ -24,9 +24,6 @@ struct Coverage {
 /// functions that name no kernel belong to the plan where another one of their file ran.
 Coverage coverage(const Plan& plan, const std::vector<model::SyncSite>& ran);
 
-/// "epilogue.h:307 (Epilogue::load_c)".
-std::string text(const model::CompiledSite& site);
-
 /// What else the plan's kernel does and this product does not ask of it, in a few words each: "no
 /// C", "no cluster beyond 2x1". Asks the planner which other products the kernel would take.
 /// `tiles` are the CTA tiles of the product; of groups, as long as they are.

@@ -35,12 +35,13 @@ struct Members {
   std::vector<std::string> refused;
 };
 
-// The first of these arguments that are a product of the kernel, planned.
-std::unique_ptr<Product> planned(const std::vector<GemmOptions>& tries, GemmOptions& options) {
+// The first of these arguments that are a product of the kernel, planned and with its tensors.
+std::unique_ptr<Product> made_of(const std::vector<GemmOptions>& tries, GemmOptions& options) {
   std::ostringstream silent;
   for (const GemmOptions& o : tries) {
     try {
       auto product = std::make_unique<Product>(o, facts_of(o), silent);
+      product->load(o.seed, silent);
       options = o;
       return product;
     } catch (const InputError&) {  // the kernel does not take this one
@@ -58,9 +59,10 @@ Members members_of(const GemmOptions& given, std::ostream& err) {
                      " has no element, so that no kernel runs: " + as_rule("leave it out") + ".");
   }
   all.taken.front().options.kernel = plan.kernel;
+  all.taken.front().product->load(given.seed, err);
   for (Companion& companion : companions_of(given, plan)) {
     GemmOptions options;
-    auto product = planned(companion.options, options);
+    auto product = made_of(companion.options, options);
     if (product == nullptr) {
       all.refused.push_back(companion.what);
     } else {
@@ -86,37 +88,35 @@ std::string listed(const std::vector<std::string>& words) {
 // What was found, of all members so far.
 struct Outcome {
   std::string kernel;
-  device::CheckReport report;  // its findings are of the last member
-  std::vector<std::size_t> schedules;
+  device::CheckReport last;  // of the member that was run last, the only one with findings
+  int schedules = 0;
+  std::size_t products = 0;
   device::Coverage coverage;
-  [[nodiscard]] std::size_t products() const { return schedules.size(); }
 };
 
 Outcome check_members(const Members& members, const device::CheckOptions& options,
                       std::ostream& err) {
   Outcome out;
   out.kernel = members.taken.front().product->plan.kernel;
+  std::vector<model::SyncSite> ran;
   Progress progress(err, "check");
   const auto count = static_cast<double>(members.taken.size());
   for (const Member& m : members.taken) {
-    std::ostringstream silent;
-    m.product->load(m.options.seed, silent);
     device::CheckOptions how = options;
     set_judge(*m.product, how);
     how.progress = [&](double share) {
-      progress.share((static_cast<double>(out.products()) + share) / count);
+      progress.share((static_cast<double>(out.products) + share) / count);
     };
     const Result<device::CheckReport> report =
         device::check(m.product->plan, m.product->operands, how);
     if (!report) throw InputError(report.refusal());
-    out.schedules.push_back(static_cast<std::size_t>(report->schedules));
-    out.report.schedules += report->schedules;
-    out.report.failing += report->failing;
-    out.report.findings = report->findings;
-    out.report.sites.insert(out.report.sites.end(), report->sites.begin(), report->sites.end());
+    ++out.products;
+    out.schedules += report->schedules;
+    ran.insert(ran.end(), report->sites.begin(), report->sites.end());
+    out.last = *report;
     if (!report->clean()) break;
   }
-  out.coverage = device::coverage(members.taken.front().product->plan, out.report.sites);
+  out.coverage = device::coverage(members.taken.front().product->plan, ran);
   return out;
 }
 
@@ -132,43 +132,42 @@ std::string untried_text(const Outcome& found) {
 void print_text(const Members& members, const Outcome& found, std::ostream& out) {
   std::size_t width = 0;
   for (const Member& m : members.taken) width = std::max(width, m.what.size());
-  for (std::size_t i = 0; i < found.products(); ++i) {
+  for (std::size_t i = 0; i < found.products; ++i) {
     const Member& m = members.taken[i];
     out << m.what << std::string(width - m.what.size() + 2, ' ') << arguments_text(m.options)
         << "\n";
   }
   if (!members.refused.empty()) out << "not of this kernel: " << listed(members.refused) << "\n";
   for (const model::CompiledSite& site : found.coverage.untried) {
-    if (found.report.clean()) out << "ran in none: " << device::text(site) << "\n";
+    if (found.last.clean()) out << "ran in none: " << model::text(site) << "\n";
   }
-  print_findings(found.report, out);
-  if (!found.report.clean()) {
-    const Member& m = members.taken[found.products() - 1];
+  print_findings(found.last, out);
+  if (!found.last.clean()) {
+    const Member& m = members.taken[found.products - 1];
     out << "of the product \"" << m.what << "\": warpwright check "
         << (m.options.is_grouped ? "grouped " : "gemm ") << arguments_text(m.options) << "\n";
   }
-  out << "check: " << (found.report.clean() ? "PASS" : "FAIL") << ". " << found.kernel << ", "
-      << found.products() << (found.products() == 1 ? " product" : " products") << " under "
-      << found.report.schedules << " schedules: " << findings_text(found.report.findings.size())
-      << (found.report.clean() ? "; " + untried_text(found) : "") << ".\n";
+  out << "check: " << (found.last.clean() ? "PASS" : "FAIL") << ". " << found.kernel << ", "
+      << found.products << (found.products == 1 ? " product" : " products") << " under "
+      << found.schedules << " schedules: " << findings_text(found.last.findings.size())
+      << (found.last.clean() ? "; " + untried_text(found) : "") << ".\n";
 }
 
 void print_json(const Members& members, const Outcome& found, std::ostream& out) {
   ordered_json all;
   all["kernel"] = found.kernel;
-  all["schedules"] = found.report.schedules;
-  all["failing"] = found.report.failing;
+  all["schedules"] = found.schedules;
+  all["failing"] = found.last.failing;
   all["products"] = ordered_json::array();
-  for (std::size_t i = 0; i < found.products(); ++i) {
+  for (std::size_t i = 0; i < found.products; ++i) {
     const Member& m = members.taken[i];
     all["products"].push_back({{"what", m.what},
                                {"plan", m.product->plan.name()},
-                               {"arguments", arguments_text(m.options)},
-                               {"schedules", found.schedules[i]}});
+                               {"arguments", arguments_text(m.options)}});
   }
   all["not_of_this_kernel"] = members.refused;
   all["findings"] = ordered_json::array();
-  for (const device::CheckedFinding& f : found.report.findings) {
+  for (const device::CheckedFinding& f : found.last.findings) {
     all["findings"].push_back(checked_json(f));
   }
   add_json({found.coverage, {}}, all);
@@ -224,9 +223,9 @@ int check_family(const GemmOptions& given, const device::CheckOptions& options, 
   note_duration(err, "check", seconds_of(members, options),
                 "fewer --schedules are faster, or a kernel of smaller tiles");
   const Outcome found = check_members(members, options, err);
-  if (!found.report.clean() || !mutate) {
+  if (!found.last.clean() || !mutate) {
     (json ? print_json : print_text)(members, found, out);
-    return found.report.clean() ? 0 : 1;
+    return found.last.clean() ? 0 : 1;
   }
   const device::MutationReport report = mutate_members(members, options, err);
   print_mutants(report, json, out);

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cctype>
+#include <set>
 #include <tuple>
+#include <utility>
 
 #include "warpwright/model/report/site.h"
 
@@ -31,17 +33,6 @@ bool is_word_part(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
 }
 
-bool has_word(std::string_view text, std::string_view word) {
-  for (std::size_t at = text.find(word); at != std::string_view::npos;
-       at = text.find(word, at + 1)) {
-    const std::size_t end = at + word.size();
-    if ((at == 0 || !is_word_part(text[at - 1])) &&
-        (end == text.size() || !is_word_part(text[end])))
-      return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 bool lists_compiled_sites() {
@@ -63,8 +54,59 @@ std::vector<CompiledSite> compiled_sites() {
 
 std::vector<CompiledSite> compiled_sites(std::string_view word) {
   std::vector<CompiledSite> all = compiled_sites();
-  std::erase_if(all, [word](const CompiledSite& s) { return !has_word(s.function, word); });
+  std::erase_if(all, [word](const CompiledSite& s) { return !has_word(s, word); });
   return all;
+}
+
+std::vector<std::string_view> words_of(std::string_view text) {
+  std::vector<std::string_view> words;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    std::size_t end = at;
+    while (end < text.size() && is_word_part(text[end])) ++end;
+    if (end > at) words.push_back(text.substr(at, end - at));
+    at = end;
+  }
+  return words;
+}
+
+bool has_word(const CompiledSite& site, std::string_view word) {
+  if (site.function.find(word) == std::string::npos) return false;
+  const std::vector<std::string_view> words = words_of(site.function);
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+std::vector<CompiledSite> not_among(const std::vector<CompiledSite>& compiled,
+                                    const std::vector<SyncSite>& ran) {
+  std::set<std::pair<std::string_view, int>> places;
+  for (const SyncSite& site : ran) places.insert({site.file, site.line});
+  std::vector<CompiledSite> left;
+  for (const CompiledSite& site : compiled) {
+    if (places.insert({site.file, site.line}).second) left.push_back(site);
+  }
+  return left;
+}
+
+std::string function_name(const CompiledSite& site) {
+  // Of "void warpwright::kernel::Epilogue<Tag>::load_c(int) const [with ...]" the last two names.
+  std::string_view name = site.function;
+  name = name.substr(0, name.find('('));
+  name = name.substr(name.rfind(' ') + 1);
+  std::string plain;
+  int depth = 0;
+  for (const char c : name) {
+    depth += c == '<' ? 1 : 0;
+    if (depth == 0) plain += c;
+    depth -= c == '>' ? 1 : 0;
+  }
+  const std::size_t last = plain.rfind("::");
+  if (last == std::string::npos || last == 0) return plain;
+  const std::size_t before = plain.rfind("::", last - 1);
+  return before == std::string::npos ? plain : plain.substr(before + 2);
+}
+
+std::string text(const CompiledSite& site) {
+  return site.file.substr(site.file.rfind('/') + 1) + ":" + std::to_string(site.line) + " (" +
+         function_name(site) + ")";
 }
 
 }  // namespace warpwright::model

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "warpwright/model/mutation.h"
+
 namespace warpwright::model {
 
 /// A synchronising statement of the program.
@@ -30,5 +32,21 @@ std::vector<CompiledSite> compiled_sites();
 /// Those of functions that have `word` in their name or in their template arguments, as a word of
 /// its own: a kernel's name, where its parts are templates over a type of that name.
 std::vector<CompiledSite> compiled_sites(std::string_view word);
+
+/// The identifiers and numbers in a text.
+std::vector<std::string_view> words_of(std::string_view text);
+
+/// Does `word` stand in the site's function, in its name or its template arguments, by itself?
+bool has_word(const CompiledSite& site, std::string_view word);
+
+/// What never ran: those of `compiled` at whose file and line nothing of `ran` stands, one a place.
+std::vector<CompiledSite> not_among(const std::vector<CompiledSite>& compiled,
+                                    const std::vector<SyncSite>& ran);
+
+/// "epilogue.h:307 (Epilogue::load_c)".
+std::string text(const CompiledSite& site);
+
+/// "Epilogue::load_c": the site's function without its namespaces and arguments.
+std::string function_name(const CompiledSite& site);
 
 }  // namespace warpwright::model

@@ -12,6 +12,7 @@ namespace warpwright {
 namespace {
 
 using kernel::RegisterConfig;
+using kernel::TileSource;
 
 class RegistersFamily final : public FamilyOf<RegisterConfig> {
  public:
