@@ -147,5 +147,68 @@ TEST(Clc, AnswersForTheWholeCluster) {
   EXPECT_CLEAN(run(kernel(true, false), two));
 }
 
+// A scheduler warp writes the tile it took into a word of shared memory, and all other warps read
+// it there. The word is written again before each has read it: nobody says so, or says so ahead of
+// the read, or one reader is not counted. Warps then work on different tiles, or one of them
+// leaves. tile-ai/tilelang #2410, #2420, #2423 (released before it was read; one store warp of four
+// counted) and NVlabs/cuda-oxide #1066 (no answer from the readers at all), both SM100:
+// https://github.com/tile-ai/tilelang/pull/2423, https://github.com/NVlabs/cuda-oxide/pull/1066
+enum class Taken { nobody_says, before_the_read, one_not_counted, after_the_read };
+auto mailbox(Grid& grid, Taken taken) {
+  return [&grid, taken] {
+    const int lane = isa::lane_index(), warp = isa::warp_index();
+    const SharedAddress got = barrier(0), written = barrier(1), read = barrier(2);
+    if (isa::thread_index() == 0) {
+      isa::mbarrier_init(got, 1, {"answer"});
+      isa::mbarrier_init(written, 1, {"written"}, "the scheduler");
+      isa::mbarrier_init(read, taken == Taken::one_not_counted ? 1 : 2, {"read"}, "the workers");
+      isa::fence_mbarrier_init();
+    }
+    isa::sync_threads(96);
+    const isa::SharedView<int> word{data(1)};
+    if (warp == 0) {
+      int tile = isa::cta_index();
+      for (int round = 0; lane == 0; ++round) {
+        isa::set_role("scheduler");
+        if (taken != Taken::nobody_says) isa::mbarrier_wait<Scope::cta>(read, (round & 1) ^ 1);
+        word.store(0, tile);
+        isa::mbarrier_arrive<Scope::cta>(written);
+        if (tile < 0) return;
+        isa::mbarrier_arrive_expect(got, 16);
+        isa::try_cancel(answer(), got);
+        isa::mbarrier_wait<Scope::cta>(got, round & 1, {"answer"});
+        const isa::LaunchAnswer next = isa::load_launch_answer(answer());
+        isa::fence_proxy_async_shared();
+        tile = isa::cluster_canceled(next) ? isa::canceled_first_cta(next) : -1;
+      }
+      return;
+    }
+    isa::set_role(warp == 1 ? "multiplier" : "storer");
+    const isa::GlobalView<std::uint32_t> done{grid.done.data()};
+    for (int round = 0;; ++round) {
+      isa::mbarrier_wait<Scope::cta>(written, round & 1, {"written"});
+      const bool tells = lane == 0 && !(taken == Taken::one_not_counted && warp == 2);
+      if (tells && taken == Taken::before_the_read) isa::mbarrier_arrive<Scope::cta>(read);
+      const int tile = word.load();
+      isa::sync_warp();
+      if (tells && taken != Taken::before_the_read) isa::mbarrier_arrive<Scope::cta>(read);
+      if (tile < 0) return;
+      if (warp == 2 && lane == 0) done.store(tile, done.load(tile) + 1);
+    }
+  };
+}
+
+TEST(Clc, ATileIsWrittenOverBeforeAllHaveReadIt) {
+  const auto outcome = [](Taken taken) {
+    Grid grid;
+    grid.launch.threads = 96;
+    return run(mailbox(grid, taken), grid.launch, grid.done);
+  };
+  for (const Taken taken : {Taken::nobody_says, Taken::before_the_read, Taken::one_not_counted}) {
+    EXPECT_FINDING(outcome(taken), Check::data_race);
+  }
+  EXPECT_CLEAN(outcome(Taken::after_the_read));
+}
+
 }  // namespace
 }  // namespace warpwright::corpus

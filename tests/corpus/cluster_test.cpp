@@ -348,5 +348,52 @@ TEST(Cluster, MulticastToACtaThatHasExited) {
   EXPECT_CLEAN(run(kernel(true), thread_pair, in.memory));
 }
 
+// Tiles of all groups are numbered through, and a pair of CTAs takes two neighbours. With an odd
+// number of tiles a group, a pair lies across two groups: its first CTA, alone in its group, loads
+// for itself, while the second waits for a multicast that nobody starts. Their loops over K differ
+// in length too, and each waits for the other's releases.
+// deepseek-ai/DeepGEMM #415 and #429 (SM90, K-grouped, both open): no multicast where the tiles of
+// a group do not come out even. https://github.com/deepseek-ai/DeepGEMM/pull/415
+TEST(Cluster, APairLiesAcrossTwoGroups) {
+  Tensor a("a", 4, Access::input), b("b", 4, Access::input);
+  const auto kernel = [&](int tiles_of_group, bool multicast) {
+    return [&, tiles_of_group, multicast] {
+      const int rank = isa::cluster_rank(), total = 2 * tiles_of_group;
+      isa::mbarrier_init(barrier(0), 1, {"full", 0});
+      isa::mbarrier_init(barrier(1), multicast ? 2 : 1, {"empty", 0});
+      isa::fence_mbarrier_init();
+      cluster_sync();
+      unsigned step = 0;
+      for (int tile = rank; tile < total; tile += 2) {
+        const int group = tile / tiles_of_group;
+        const bool alone = rank == 0 && tile % tiles_of_group == tiles_of_group - 1;
+        const bool shared = multicast && !alone;
+        for (int k_tile = 0; k_tile < 2 - group; ++k_tile, ++step) {
+          isa::mbarrier_wait<Scope::cta>(barrier(1), (step & 1) ^ 1, {"empty", 0});
+          isa::mbarrier_arrive_expect(barrier(0), 2 * box_bytes);
+          load(data(0), a, barrier(0), tile % 4);
+          if (!shared) load(data(1), b, barrier(0), k_tile);
+          if (shared && rank == 0) {
+            isa::tensor_load_multicast(data(1), b.map, barrier(0), 0b11,
+                                       isa::Coords{0, 8 * k_tile});
+          }
+          isa::mbarrier_wait<Scope::cta>(barrier(0), step & 1, {"full", 0});
+          read(data(0));
+          read(data(1));
+          for (int to = 0; to < 2; ++to) {
+            if (!multicast && to != rank) continue;
+            isa::mbarrier_arrive<Scope::cta>(isa::map_rank(barrier(1), to));
+          }
+        }
+      }
+      cluster_sync();
+    };
+  };
+  const auto broken = run(kernel(3, true), thread_pair, a.memory, b.memory);
+  EXPECT_EQ(broken.count(Check::deadlock), static_cast<int>(broken.runs.size())) << broken.text();
+  EXPECT_CLEAN(run(kernel(4, true), thread_pair, a.memory, b.memory));
+  EXPECT_CLEAN(run(kernel(3, false), thread_pair, a.memory, b.memory));
+}
+
 }  // namespace
 }  // namespace warpwright::corpus

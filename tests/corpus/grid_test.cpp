@@ -320,5 +320,109 @@ TEST(Grids, AnException) {
   EXPECT_CLEAN(run(kernel(false), warp));
 }
 
+// A loader goes from group to group with one map in global memory, which it changes in place. It
+// publishes the next group's map when the loads of the group before are issued, not when they are
+// over: a load that still reads the map brings elements of the wrong tensor.
+// deepseek-ai/DeepGEMM #343 (SM90, K-grouped) and again #430, #431 (the copy for SM120); the mended
+// way is theirs: let the loads land first. That one map serves all groups is our reading.
+// https://github.com/deepseek-ai/DeepGEMM/pull/343
+TEST(Grids, AMapIsChangedUnderTheLoadsOfTheGroupBefore) {
+  constexpr int per_group = 2, groups = 3;
+  Tensor even("even groups", per_group, Access::input), odd("odd groups", per_group, Access::input);
+  Buffer<isa::TensorMap> map("map", 1);
+  const auto kernel = [&](bool drains) {
+    return [&, drains] {
+      const auto full = [](int i) { return barrier(i % 4); };
+      const auto empty = [](int i) { return barrier(4 + i % 4); };
+      const int lane = isa::lane_index();
+      if (isa::thread_index() == 0) {
+        for (int i = 0; i < 4; ++i) isa::mbarrier_init(full(i), 1, {"full", i});
+        for (int i = 0; i < 4; ++i) isa::mbarrier_init(empty(i), 1, {"empty", i});
+        isa::fence_mbarrier_init();
+      }
+      isa::sync_threads(64);
+      if (isa::warp_index() == 1) {
+        for (int i = 0; i < groups * per_group; ++i) {
+          isa::mbarrier_wait<Scope::cta>(full(i), i / 4 & 1);
+          read(data(i % 4), lane, 32);
+          isa::sync_warp();
+          if (lane == 0) isa::mbarrier_arrive<Scope::cta>(empty(i));
+        }
+        return;
+      }
+      const isa::SharedView<std::uint64_t> next{data(4)};
+      constexpr int words = sizeof(isa::TensorMap) / 8;
+      if (lane < words) next.store(lane, even.map.opaque[lane]);
+      for (int group = 0; group < groups; ++group) {
+        isa::sync_warp();
+        for (int i = (group - 1) * per_group; drains && group > 0 && i < group * per_group; ++i) {
+          isa::mbarrier_wait<Scope::cta>(full(i), i / 4 & 1);
+        }
+        Tensor& of = group % 2 == 0 ? even : odd;
+        if (lane == 0) isa::tensormap_replace_global_address(next.address, of.memory.data());
+        isa::sync_warp();
+        isa::tensormap_cp_fenceproxy(map.data(), next.address);
+        isa::sync_warp();
+        if (lane != 0) continue;
+        isa::fence_proxy_tensormap_acquire(map[0]);
+        for (int i = group * per_group; i < (group + 1) * per_group; ++i) {
+          isa::mbarrier_wait<Scope::cta>(empty(i), (i / 4 & 1) ^ 1);
+          isa::mbarrier_arrive_expect(full(i), box_bytes);
+          isa::tensor_load(data(i % 4), map[0], full(i), isa::Coords{0, i % per_group * 8});
+        }
+      }
+    };
+  };
+  const auto broken = run(kernel(false), two_warps, even.memory, odd.memory, map);
+  EXPECT_ONLY_FINDINGS(broken, Check::tensor_map_changed);
+  EXPECT_CLEAN(run(kernel(true), two_warps, even.memory, odd.memory, map));
+}
+
+// A grouped product that may start early: its loader waits for the grid before and then reads how
+// many tiles there are; the warp that multiplies reads it without a wait. Where the grid before
+// writes that number, the two roles see different ones, and one of them waits for tiles that the
+// other never loads or never takes.
+// Dao-AILab/quack #206 (SM100), met in a hang of training on GB200: marin-community/marin #9183.
+// Their threads call it a candidate: no probe of theirs made the hang come back.
+// https://github.com/Dao-AILab/quack/issues/206
+TEST(Grids, ARoleReadsTheGroupsBeforeTheGridBeforeHasEnded) {
+  Tensor in("in", 4, Access::input);
+  Buffer<std::uint32_t> tiles("tiles", 1);
+  const auto kernel = [&](bool every_role_waits) {
+    tiles[0] = 4;
+    return [&, every_role_waits] {
+      isa::launch_dependents();
+      const isa::GlobalView<std::uint32_t> count{tiles.data()};
+      const bool loader = isa::warp_index() == 1;
+      if (isa::thread_index() == 0) {
+        isa::mbarrier_init(barrier(0), 1, {"full", 0});
+        isa::mbarrier_init(barrier(1), 1, {"empty", 0});
+        isa::fence_mbarrier_init();
+      }
+      isa::sync_threads(64);
+      if (loader || every_role_waits) isa::wait_for_prerequisites();
+      const int of_mine = static_cast<int>(count.load());
+      for (int i = 0; isa::lane_index() == 0 && i < of_mine; ++i) {
+        isa::set_role(loader ? "loader" : "multiplier");
+        if (loader) {
+          isa::mbarrier_wait<Scope::cta>(barrier(1), (i & 1) ^ 1, {"empty", 0});
+          isa::mbarrier_arrive_expect(barrier(0), box_bytes);
+          load(data(), in, barrier(0), i);
+        } else {
+          isa::mbarrier_wait<Scope::cta>(barrier(0), i & 1, {"full", 0});
+          read(data());
+          isa::mbarrier_arrive<Scope::cta>(barrier(1));
+        }
+      }
+      isa::sync_threads(64);
+      if (isa::thread_index() == 32) count.store(0, 1);  // for the next grid
+    };
+  };
+  const Launch launch{.threads = 64, .shared_bytes = 8192, .launches = 2, .dependent = true};
+  const auto broken = run(kernel(false), launch, in.memory, tiles);
+  always(broken, Check::before_prerequisites);
+  EXPECT_CLEAN(run(kernel(true), launch, in.memory, tiles));
+}
+
 }  // namespace
 }  // namespace warpwright::corpus

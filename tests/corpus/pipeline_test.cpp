@@ -1,4 +1,6 @@
 // Bugs of whole pipelines: who releases, who goes first, and whose memory it is.
+#include <algorithm>
+
 #include "tests/corpus/corpus.h"
 #include "warpwright/pipeline/ordered_sequence.h"
 #include "warpwright/pipeline/tma_pipeline.h"
@@ -150,6 +152,68 @@ TEST(Pipeline, StagingOverTheNextTile) {
   const Launch launch{.threads = 1, .shared_bytes = 8192};
   EXPECT_ONLY_FINDINGS(run(kernel(false), launch, in.memory, out.memory), Check::in_flight_access);
   EXPECT_CLEAN(run(kernel(true), launch, in.memory, out.memory));
+}
+
+// The last stage of the ring is the buffer of C, too. The producer waits for the store of C at the
+// step of a tile where the ring would be at that stage, had the tile begun at stage 0. It does so
+// only where K is a multiple of the ring; elsewhere the wait comes behind the load.
+// uccl-project/mKernel #18 (AllGather with GEMM, SM90; merged: the wait goes to the tile's begin).
+// Which stage is shared, and how the consumer says that C is stored, are our reading.
+// https://github.com/uccl-project/mKernel/pull/18
+TEST(Pipeline, TheWaitForCStandsAtAFixedStep) {
+  constexpr int stages = 3, tiles = 3;
+  Tensor in("in", 6, Access::input), out("out", tiles, Access::output);
+  const auto kernel = [&](int k_tiles, bool mended) {
+    return [&, k_tiles, mended] {
+      const auto full = [](int i) { return barrier(i % stages); };
+      const auto empty = [](int i) { return barrier(stages + i % stages); };
+      const SharedAddress stored = barrier(2 * stages), c = data(stages - 1);
+      const bool producer = isa::thread_index() == 32;
+      if (producer) {
+        for (int i = 0; i < stages; ++i) isa::mbarrier_init(full(i), 1, {"full", i});
+        for (int i = 0; i < stages; ++i) isa::mbarrier_init(empty(i), 1, {"empty", i});
+        isa::mbarrier_init(stored, 1, {"C stored"});
+        isa::fence_mbarrier_init();
+      }
+      isa::sync_threads(64);
+      for (int i = 0; i < tiles * k_tiles; ++i) {
+        const int tile = i / k_tiles, k_tile = i % k_tiles, parity = i / stages & 1;
+        if (producer) {
+          if (tile > 0 && k_tile == (mended ? 0 : std::min(stages, k_tiles) - 1)) {
+            isa::mbarrier_wait<Scope::cta>(stored, (tile - 1) & 1, {"C stored"});
+          }
+          isa::mbarrier_wait<Scope::cta>(empty(i), parity ^ 1, {"empty", i % stages});
+          isa::mbarrier_arrive_expect(full(i), box_bytes);
+          load(data(i % stages), in, full(i), i % 6);
+        }
+        if (isa::warp_index() == 1) continue;
+        isa::mbarrier_wait<Scope::cta>(full(i), parity, {"full", i % stages});
+        read(data(i % stages), isa::lane_index(), 32);
+        isa::sync_warp();
+        if (isa::lane_index() == 0) isa::mbarrier_arrive<Scope::cta>(empty(i));
+        if (k_tile < k_tiles - 1) continue;
+        fill(c, isa::lane_index(), 32);
+        isa::fence_proxy_async_shared();
+        isa::sync_warp();
+        if (isa::lane_index() == 0) {
+          store(out, c, tile);
+          isa::bulk_wait_read<0>();
+          isa::mbarrier_arrive<Scope::cta>(stored);
+        }
+      }
+    };
+  };
+  const Launch launch{.threads = 64, .shared_bytes = 8192};
+  for (const int k_tiles : {2, 4, 5}) {
+    EXPECT_FINDING(run(kernel(k_tiles, false), launch, in.memory, out.memory),
+                   Check::in_flight_access);
+  }
+  for (const int k_tiles : {3, 6}) {  // the shapes that passed
+    EXPECT_CLEAN(run(kernel(k_tiles, false), launch, in.memory, out.memory));
+  }
+  for (const int k_tiles : {2, 3, 4, 5, 6}) {
+    EXPECT_CLEAN(run(kernel(k_tiles, true), launch, in.memory, out.memory));
+  }
 }
 
 }  // namespace

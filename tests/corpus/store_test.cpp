@@ -179,5 +179,33 @@ TEST(Store, OneOfTwoAdditionsIsWaitedFor) {
   EXPECT_CLEAN(run(kernel(3), two_warps, out.memory));
 }
 
+// A ring of three buffers for the chunks of D, chosen by the number of tiles done; the counter
+// belongs to the scheduler's own copy of the state, and the epilogue's copy stays 0. Every tile
+// begins at buffer 0 again, where the last chunk of the tile before may still be on its way.
+// NVIDIA/cutlass #3636 (CuTe DSL, SM100 with CLC; open): four chunks, three buffers as here. Long K
+// hides it. https://github.com/NVIDIA/cutlass/pull/3636
+TEST(Store, EveryTileBeginsAtTheFirstBuffer) {
+  constexpr int chunks = 4, buffers = 3, tiles = 3;
+  Tensor out("out", chunks * tiles, Access::output);
+  const auto kernel = [&](bool counts) {
+    return [&, counts] {
+      int tiles_done = 0;
+      for (int tile = 0; tile < tiles; ++tile) {
+        for (int chunk = 0; chunk < chunks; ++chunk) {
+          const SharedAddress buffer = data((tiles_done * chunks + chunk) % buffers);
+          isa::bulk_wait_read<buffers - 1>();
+          fill(buffer);
+          isa::fence_proxy_async_shared();
+          store(out, buffer, tile * chunks + chunk);
+        }
+        if (counts) ++tiles_done;
+      }
+      isa::bulk_wait_read<0>();
+    };
+  };
+  EXPECT_ONLY_FINDINGS(run(kernel(false), one_thread, out.memory), Check::in_flight_access);
+  EXPECT_CLEAN(run(kernel(true), one_thread, out.memory));
+}
+
 }  // namespace
 }  // namespace warpwright::corpus

@@ -542,5 +542,63 @@ TEST(Tcgen05, PairLoadsSignalTheLeader) {
   EXPECT_CLEAN(run(kernel(12, true), warpgroup_pair, in.memory));
 }
 
+// Two accumulators of 64 columns share the middle 32, so that a tile's MMAs may begin when the tile
+// before has been read that far. The epilogue gives the shared columns back between two loads: one
+// load too early, when the last of them is still to be read.
+// NVIDIA/cudnn-frontend #652, #654, #673 (SM100 and SM107, grouped GEMM of a mixture of experts),
+// which gives the order: load, wait::ld, fence, arrival. Halves of two loads are our own.
+// https://github.com/NVIDIA/cudnn-frontend/issues/652
+TEST(Tcgen05, SharedColumnsGivenBackOneLoadTooEarly) {
+  constexpr int tiles = 4;
+  const auto kernel = [](bool mended) {
+    return [=] {
+      fill_operands();
+      allocate(128);
+      if (isa::thread_index() == 0) {
+        isa::mbarrier_init(barrier(0), 1, {"accumulator full"}, "the commit");
+        isa::mbarrier_init(barrier(1), 4, {"shared columns free"}, "each warp");
+        isa::fence_mbarrier_init();
+      }
+      isa::sync_threads(160);
+      const TmemAddress tmem = isa::SharedView<std::uint32_t>{address_word()}.load();
+      const auto accumulator = [&](int tile) {
+        return tmem + atom::tmem_address(0, tile % 2 * 32);
+      };
+      for (int tile = 0; isa::thread_index() == 128 && tile < tiles; ++tile) {
+        isa::set_role("issuer");
+        if (tile > 0) isa::mbarrier_wait<Scope::cta>(barrier(1), (tile - 1) & 1);
+        isa::tcgen05_fence_after_sync();
+        umma(accumulator(tile));
+        isa::tcgen05_commit<1>(barrier(0));
+      }
+      for (int tile = 0; isa::warp_index() < 4 && tile < tiles; ++tile) {
+        isa::set_role("epilogue");
+        isa::mbarrier_wait<Scope::cta>(barrier(0), tile & 1);
+        isa::tcgen05_fence_after_sync();
+        // The shared half comes first: columns 32 to 63 of tensor memory.
+        const int first = tile % 2 == 0 ? 32 : 0;
+        const auto release = [] {
+          isa::tcgen05_fence_before_sync();
+          isa::sync_warp();
+          if (isa::lane_index() == 0) isa::mbarrier_arrive<Scope::cta>(barrier(1));
+        };
+        for (int i = 0; i < 8; ++i) {
+          if (!mended && i == 3) release();
+          const int column = (first + 8 * i) % 64;
+          (void)load_one(own_lanes(accumulator(tile)) + atom::tmem_address(0, column));
+          if (mended && i == 3) release();
+        }
+      }
+      isa::tcgen05_fence_before_sync();
+      isa::sync_threads(160);
+      isa::tcgen05_fence_after_sync();
+      deallocate(tmem, 128);
+    };
+  };
+  const Launch five_warps{.threads = 160, .shared_bytes = 16384};
+  EXPECT_ONLY_FINDINGS(run(kernel(false), five_warps), Check::tmem_unordered);
+  EXPECT_CLEAN(run(kernel(true), five_warps));
+}
+
 }  // namespace
 }  // namespace warpwright::corpus

@@ -618,5 +618,38 @@ TEST(BarrierChecks, ImpossibleLaunches) {
   EXPECT_NO_THROW(launch({.threads = 1024, .shared_bytes = max_shared_bytes}));
 }
 
+// Thread 0 knows from elsewhere that phase 0 is complete, and arrives on phase 1 before the waiter
+// has looked. That completes nothing: the waiter's own arrival is still to come. A study's kernel
+// (examples/studies/wgmma_ladder) was found guilty by the first arrival of a phase.
+TEST(BarrierChecks, TheFirstArrivalOfAPhaseMayComeBeforeTheLastIsSeen) {
+  const auto body = [](bool looks) {
+    return [=] {
+      const SharedAddress bar = published(2), complete = bar + 8, ahead = bar + 16;
+      if (isa::thread_index() == 0) {
+        isa::mbarrier_init(complete, 1);
+        isa::mbarrier_init(ahead, 1);
+        isa::fence_mbarrier_init();
+      }
+      isa::sync_threads(64);
+      if (isa::thread_index() == 0) {
+        isa::mbarrier_arrive<Scope::cta>(bar);
+        isa::mbarrier_wait<Scope::cta>(complete, 0);
+        isa::mbarrier_arrive<Scope::cta>(bar);
+        isa::mbarrier_arrive<Scope::cta>(ahead);
+      } else if (isa::thread_index() == 32) {
+        isa::mbarrier_arrive<Scope::cta>(bar);
+        isa::mbarrier_arrive<Scope::cta>(complete);
+        isa::mbarrier_wait<Scope::cta>(ahead, 0);
+        if (looks) isa::mbarrier_wait<Scope::cta>(bar, 0);
+        isa::mbarrier_arrive<Scope::cta>(bar);
+        isa::mbarrier_wait<Scope::cta>(bar, 1);
+      }
+    };
+  };
+  const LaunchShape two_warps{.threads = 64, .shared_bytes = 4096};
+  expect_found({two_warps, body(false)}, Check::stale_parity, Shows::always);
+  expect_clean({two_warps, body(true)});
+}
+
 }  // namespace
 }  // namespace warpwright::model

@@ -868,5 +868,27 @@ TEST(WgmmaChecks, OperandsReadBeforeTheyLand) {
   expect_clean(kernel(true));
 }
 
+// A box wider than the tensor, for padding in shared memory: what lies outside goes nowhere, and
+// need not have been written. A byte inside must have been.
+TEST(MemoryChecks, PaddingThatAStoreLeavesBehind) {
+  Memory<std::uint16_t> memory(8 * 64);
+  const TensorMap map = map_of({memory.data(), 8, 64, 2, 8, 72});
+  const auto body = [&](int last_row_bytes) {
+    return [&, last_row_bytes] {
+      for (int row = 0; row < 8; ++row) {
+        fill(isa::shared_base() + static_cast<SharedAddress>(row * 144),
+             row < 7 ? 128 : last_row_bytes);
+      }
+      isa::fence_proxy_async_shared();
+      isa::tensor_store(map, isa::shared_base(), isa::Coords{0, 0});
+      isa::bulk_commit();
+      isa::bulk_wait<0>();
+    };
+  };
+  const std::vector<Allocation> allocations = {memory.allocation("tensor")};
+  expect_found({one_thread, body(112), allocations}, Check::uninitialised_read);
+  expect_clean({one_thread, body(128), allocations});
+}
+
 }  // namespace
 }  // namespace warpwright::model

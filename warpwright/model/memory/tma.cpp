@@ -95,6 +95,33 @@ void add_element(std::byte* to, const std::byte* from, const TensorMapFields& ma
   }
 }
 
+// Where the bytes of a row end that a store brings to the tensor, of which elements up to `last`
+// lie inside. What lies past the last column is dropped by whole 16-byte pieces, not by elements,
+// of a reduce-add too (probed on an H200): a piece that begins inside is written whole.
+std::int64_t stored_end(const BoxShape& box, std::int64_t last, int element_bytes) {
+  return std::min<std::int64_t>((last * element_bytes + 15) / 16 * 16, box.inner_bytes);
+}
+
+// Whether a store brings bytes to the tensor that nobody has written. What lies outside the tensor
+// goes nowhere, such as the padding of a box that is wider than the tensor.
+bool stores_undefined(const Cta& cta, const Copy& store) {
+  const BoxShape box = box_shape(store.map);
+  const int size = store.map.element_bytes;
+  bool undefined = false;
+  for_each_row(store.map, coords_of(store),
+               [&](int row, std::int64_t, std::int64_t first, std::int64_t count) {
+                 const std::int64_t end = count == 0 ? 0 : stored_end(box, first + count, size);
+                 for (std::int64_t b = first * size; b < end; b = b / 16 * 16 + 16) {
+                   const auto linear = static_cast<std::uint32_t>(row * box.pitch + b / 16 * 16);
+                   const auto chunk = cta.defined.begin() +
+                                      atom::apply_swizzle(store.map.swizzle, store.offset + linear);
+                   const auto past = chunk + std::min<std::int64_t>(16, end - b / 16 * 16);
+                   undefined = undefined || std::find(chunk + b % 16, past, 0) != past;
+                 }
+               });
+  return undefined;
+}
+
 std::string signal_text(const Copy& copy) {
   return std::string("the signal of ") + copy.what();
 }
@@ -160,7 +187,6 @@ void Machine::issue(std::unique_ptr<Copy> copy) {
   check_shared(cta, copy->offset, box.rows * box.pitch, operation.c_str(), copy->site);
   if (order) prove(*copy);
   bool met = false;
-  bool undefined = false;
   const MBarrier* covered = nullptr;
   for_each_chunk(*copy, [&](int, std::uint32_t at) {
     for (const std::uint32_t b : {at / 8, at / 8 + 1}) {
@@ -172,9 +198,6 @@ void Machine::issue(std::unique_ptr<Copy> copy) {
     if (load) {
       std::fill_n(cta.shared.begin() + at, 16, std::byte{0xff});
       std::fill_n(cta.defined.begin() + at, 16, std::uint8_t{1});
-    } else {
-      undefined = undefined || std::find(cta.defined.begin() + at, cta.defined.begin() + at + 16,
-                                         0) != cta.defined.begin() + at + 16;
     }
   });
   if (covered != nullptr) {
@@ -190,7 +213,7 @@ void Machine::issue(std::unique_ptr<Copy> copy) {
                 " that is still in use by " + copies_into(cta, copy->offset, copy->bytes),
             copy->site);
   }
-  if (undefined) {
+  if (!load && stores_undefined(cta, *copy)) {
     finding(Check::uninitialised_read,
             who(*current_) + " stores shared memory at offset " + std::to_string(copy->offset) +
                 " of which some bytes were never written",
@@ -292,12 +315,7 @@ void Machine::write_global(const Copy& store) {
   for_each_row(store.map, coords_of(store),
                [&](int row, std::int64_t address, std::int64_t first, std::int64_t count) {
                  if (count == 0) return;
-                 // What lies past the last column is dropped by whole 16-byte pieces, not by
-                 // elements, of a reduce-add too (probed on an H200): a piece that begins inside is
-                 // written whole.
-                 const std::int64_t end = (first + count) * size;
-                 const std::int64_t bytes =
-                     std::min<std::int64_t>((end + 15) / 16 * 16, box.inner_bytes) - first * size;
+                 const std::int64_t bytes = stored_end(box, first + count, size) - first * size;
                  const auto at = static_cast<std::uintptr_t>(address + first * size);
                  check_global(*store.cta->grid, at, bytes, true, store.what(), store.site);
                  std::byte* const to = bytes_at(at);
