@@ -7,6 +7,7 @@
 #include "tests/model/harness.h"
 #include "warpwright/atom/descriptor.h"
 #include "warpwright/isa/barrier.h"
+#include "warpwright/isa/call.h"
 #include "warpwright/isa/fence.h"
 #include "warpwright/isa/mbarrier.h"
 #include "warpwright/isa/memory.h"
@@ -585,6 +586,53 @@ TEST(MemoryChecks, LanesThatDoNotMeet) {
                   isa::sync_warp();
                 }},
                Check::divergence);
+}
+
+// A function of a kernel with an instruction of the whole warp, told to the model by its call, or
+// not.
+void converge(int depth, isa::Site site = isa::Site::here()) {
+  const isa::Call call(site);
+  if (depth > 0) return converge(depth - 1);
+  std::uint32_t to[1];
+  isa::load_matrix<1>(isa::shared_base() + 16 * (isa::lane_index() % 8), to);
+}
+
+// A warp comes to an aligned instruction by one call: the two arms of a branch are two places, at
+// whatever depth, though the instruction stands in one line. Calls by turns, and calls that are
+// over, do not count.
+TEST(MemoryChecks, LanesThatComeByTwoCalls) {
+  const auto body = [](int depth, bool apart) {
+    return [=] {
+      isa::SharedView<std::uint32_t>{isa::shared_base()}.store(isa::lane_index(), 0);
+      isa::sync_warp();
+      converge(depth);
+      if (isa::lane_index() == 3 && apart) {
+        converge(depth);
+      } else {
+        converge(depth);
+      }
+      for (int i = 0; i < 2; ++i) converge(i);
+    };
+  };
+  const LaunchShape warp{.threads = 32, .shared_bytes = 1024};
+  for (const int depth : {0, 1, 2}) {
+    expect_found({warp, body(depth, true)}, Check::divergence);
+    const Report found = run({warp, body(depth, true)}, Options{});
+    EXPECT_NE(found.text().find("by the call at "), std::string::npos) << found.text();
+    expect_clean({warp, body(depth, false)});
+  }
+  // A syncwarp may stand at several places, and so be called from them.
+  expect_clean({warp, [] {
+                  const auto meet = [](isa::Site site = isa::Site::here()) {
+                    const isa::Call call(site);
+                    isa::sync_warp();
+                  };
+                  if (isa::lane_index() < 7) {
+                    meet();
+                  } else {
+                    meet();
+                  }
+                }});
 }
 
 TEST(MemoryChecks, MatrixLoadsOfAPartialWarp) {

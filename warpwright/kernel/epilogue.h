@@ -13,6 +13,7 @@
 #pragma once
 
 #include "warpwright/isa/barrier.h"
+#include "warpwright/isa/call.h"
 #include "warpwright/isa/fence.h"
 #include "warpwright/isa/mbarrier.h"
 #include "warpwright/isa/memory.h"
@@ -91,20 +92,22 @@ class Epilogue {
   /// Writes the warp's rows of the tile that `begin` named, 16 of each atom, as far as they are
   /// `complete`; parts outside D are dropped. `sums` is an array of fragments, one an atom.
   template <class Sums>
-  WW_DEVICE void write(Sums& sums, [[maybe_unused]] const CompleteSums& complete) {
+  WW_DEVICE void write(Sums& sums, [[maybe_unused]] const CompleteSums& complete,
+                       isa::Site site = isa::Site::here()) {
     if constexpr (config.shares_columns) {
       first_column_ = at_.column + complete.first_column;
       end_column_ = at_.column + complete.end_column;
     }
-    write_from([&](int subtile, int half, float(&value)[values]) {
-      copy_subtile(sums, subtile, half, value);
-    });
+    write_from([&](int subtile, int half,
+                   float(&value)[values]) { copy_subtile(sums, subtile, half, value); },
+               site);
   }
 
   /// The same with `source(subtile, half, value)` to fetch a lane's sums of a subtile in one half
   /// of the product. It is not asked when there is no k_tile.
   template <class Source>
-  WW_DEVICE void write_from(const Source& source) {
+  WW_DEVICE void write_from(const Source& source, isa::Site site = isa::Site::here()) {
+    const isa::Call call(site);
     // The plain way is unrolled, which is fast and short. The other is not: a kernel with one tile
     // waits for every instruction to be fetched.
     if (!config.gated && p_.is_plain) [[likely]] {

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "warpwright/isa/barrier.h"
+#include "warpwright/isa/call.h"
 #include "warpwright/isa/fence.h"
 #include "warpwright/isa/warp.h"
 #include "warpwright/kernel/params.h"
@@ -43,7 +44,8 @@ WW_DEVICE void initialise_barriers(const Make& make) {
 
 /// All threads of a cluster, until the barriers of all its CTAs may be used. (A CTA by itself needs
 /// no more than a barrier of its threads.)
-WW_DEVICE void await_cluster() {
+WW_DEVICE void await_cluster(isa::Site site = isa::Site::here()) {
+  const isa::Call call(site);
   // Relaxed: the fence publishes the barriers, and nothing else was written.
   isa::cluster_arrive_relaxed();
   isa::cluster_wait();
@@ -51,13 +53,15 @@ WW_DEVICE void await_cluster() {
 
 /// All warps of the first warpgroup: they leave most of their registers to the consumers.
 template <class Tag>
-WW_DEVICE void give_registers() {
+WW_DEVICE void give_registers(isa::Site site = isa::Site::here()) {
+  const isa::Call call(site);
   constexpr auto cfg = Tag::config;
   if constexpr (moves_registers(cfg)) isa::decrease_registers<producer_registers(cfg)>();
 }
 /// All consumer warps. Waits until the others have given.
 template <class Tag>
-WW_DEVICE void take_registers() {
+WW_DEVICE void take_registers(isa::Site site = isa::Site::here()) {
+  const isa::Call call(site);
   constexpr auto cfg = Tag::config;
   if constexpr (moves_registers(cfg)) isa::increase_registers<consumer_registers(cfg)>();
 }

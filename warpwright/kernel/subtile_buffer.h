@@ -5,6 +5,7 @@
 #include "warpwright/atom/ldmatrix.h"
 #include "warpwright/atom/swizzle.h"
 #include "warpwright/atom/wgmma.h"
+#include "warpwright/isa/call.h"
 #include "warpwright/isa/memory.h"
 #include "warpwright/isa/numeric.h"
 #include "warpwright/isa/thread.h"
@@ -49,7 +50,9 @@ struct SubtileBuffer {
   }
 
   /// Registers into the swizzled buffer.
-  WW_DEVICE static void fill(isa::SharedAddress buffer, const float (&value)[values]) {
+  WW_DEVICE static void fill(isa::SharedAddress buffer, const float (&value)[values],
+                             isa::Site site = isa::Site::here()) {
+    const isa::Call call(site);
     if constexpr (sizeof(Element) == 2 && config.tma) {
       fill_matrices(buffer, value);
     } else if constexpr (sizeof(Element) == 2) {

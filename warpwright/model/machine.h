@@ -95,7 +95,7 @@ struct Options {
   bool check_order = true;
   /// The one disputed rule: a generic read, handed over, then an asynchronous write of the bytes.
   /// The ISA lets only a proxy fence order them; most kernels have none and rely on the read being
-  /// over. True reports a missing fence as P2.
+  /// over. True reports a missing fence as P2; before an answer of launch control it always is one.
   bool fence_after_reads = false;
   /// Condenses the happens-before relation into a number (Report::order_hash).
   bool hash_order = false;

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "warpwright/model/call.h"
 #include "warpwright/model/fiber.h"
 #include "warpwright/model/intrinsics.h"
 #include "warpwright/model/machine.h"
@@ -118,6 +119,7 @@ struct Thread {
   Cta* cta = nullptr;
   int index = 0;
   const char* role = "thread";
+  const Call* call = nullptr;  // the innermost function it says it is in
   Fiber fiber;
   Wait wait;
   bool exited = false;
@@ -178,6 +180,8 @@ struct GridRun {
 struct Meeting {
   const char* what = nullptr;
   Site site;
+  const Call* call = nullptr;  // of the first, who still waits
+  std::uint64_t path = 0;      // of that call
   int arrived = 0;
   std::array<void*, warpgroup_threads> arguments{};
   std::vector<Thread*> waiting;

@@ -21,6 +21,10 @@ thread_local Interruptible* interruptible = nullptr;
 bool same_text(const char* a, const char* b) {
   return a == b || std::strcmp(a, b) == 0;
 }
+std::string site_text(Site site) {
+  return std::string(site.file) + ":" + std::to_string(site.line);
+}
+
 bool same_site(Site a, Site b) {
   return a.line == b.line && same_text(a.file, b.file);
 }
@@ -251,12 +255,21 @@ bool Machine::gather(Meeting& meeting, int members, Site site, const Together& t
   if (meeting.arrived == 0) {
     meeting.what = together.what;
     meeting.site = site;
+    meeting.call = current_->call;
+    meeting.path = path_of(current_->call);
   } else if ((together.aligned && !same_site(meeting.site, site)) ||
              !same_text(meeting.what, together.what)) {
     fatal(Check::divergence,
           who(*current_) + " came to " + together.what + " while other lanes wait at " +
-              meeting.what + " (" + meeting.site.file + ":" + std::to_string(meeting.site.line) +
+              meeting.what + " (" + site_text(meeting.site) +
               "); all lanes must execute the same instruction",
+          site);
+  } else if (together.aligned && meeting.path != path_of(current_->call)) {
+    const Parting calls = parting(current_->call, meeting.call);
+    fatal(Check::divergence,
+          who(*current_) + " came to " + together.what + " by the call at " + site_text(calls.one) +
+              " while other lanes wait there by that at " + site_text(calls.other) +
+              "; all lanes must execute the same instruction, and each call has its own",
           site);
   }
   if (++meeting.arrived < members) {

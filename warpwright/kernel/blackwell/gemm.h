@@ -29,6 +29,7 @@
 #include <type_traits>
 
 #include "warpwright/isa/barrier.h"
+#include "warpwright/isa/call.h"
 #include "warpwright/isa/fence.h"
 #include "warpwright/isa/memory.h"
 #include "warpwright/isa/tcgen05.h"
@@ -272,8 +273,9 @@ class BlackwellGemm {
 
   // A thread's accumulator values of a subtile of 16 rows. The registers of a load are spread like
   // those of a wgmma, which is what the epilogue expects.
-  WW_DEVICE static void fetch(isa::TmemAddress from, int subtile,
-                              float (&value)[Epilogue::values]) {
+  WW_DEVICE static void fetch(isa::TmemAddress from, int subtile, float (&value)[Epilogue::values],
+                              isa::Site site = isa::Site::here()) {
+    const isa::Call call(site);
     isa::Fragment<float, Epilogue::values> loaded;
     isa::tcgen05_load<isa::TmemShape::lanes16>(
         loaded, from + atom::tmem_address(warp_rows * (subtile / Epilogue::row_subtiles),

@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "warpwright/isa/barrier.h"
+#include "warpwright/isa/call.h"
 #include "warpwright/isa/memory.h"
 #include "warpwright/isa/numeric.h"
 #include "warpwright/isa/thread.h"
@@ -52,7 +53,9 @@ class ClusterFixup {
 
   /// All consumer threads of the cluster call it when their tensor cores are done.
   template <class Sums>
-  WW_DEVICE CompleteSums finish(Sums& sums, const tile::Work& /*work*/, const Walk<Tag>& /*walk*/) {
+  WW_DEVICE CompleteSums finish(Sums& sums, const tile::Work& /*work*/, const Walk<Tag>& /*walk*/,
+                                isa::Site site = isa::Site::here()) {
+    const isa::Call call(site);
     if (ctas_ <= 1) return {true, 0, Tag::config.tile_n};
     first_ = words * isa::cluster_rank() / ctas_;
     end_ = words * (isa::cluster_rank() + 1) / ctas_;
@@ -61,7 +64,8 @@ class ClusterFixup {
   }
 
   /// A peer may still read what this CTA left for it.
-  WW_DEVICE void drain() const {
+  WW_DEVICE void drain(isa::Site site = isa::Site::here()) const {
+    const isa::Call call(site);
     if (ctas_ <= 1) return;
     isa::cluster_arrive_relaxed();
     isa::cluster_wait();

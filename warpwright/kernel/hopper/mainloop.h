@@ -2,6 +2,7 @@
 // k_tile, out of the ring of stages.
 #pragma once
 
+#include "warpwright/isa/call.h"
 #include "warpwright/isa/memory.h"
 #include "warpwright/isa/trace.h"
 #include "warpwright/isa/warp.h"
@@ -140,7 +141,8 @@ class Mainloop {
   /// One k_tile: the wgmmas on the operands of the current stage, as one group; unless
   /// `accumulate`, the first overwrites the accumulator.
   WW_DEVICE static void multiply(Accumulator (&accumulator)[atoms], const Operands& at,
-                                 bool accumulate) {
+                                 bool accumulate, isa::Site site = isa::Site::here()) {
+    const isa::Call call(site);
     constexpr GemmConfig cfg = Tag::config;
     constexpr atom::OperandTile tile_of_a = tile_a(cfg);
     constexpr atom::OperandTile tile_of_b = tile_b(cfg);

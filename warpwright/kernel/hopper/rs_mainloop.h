@@ -29,6 +29,7 @@
 // part of the decoder: arrays beside pointers would not become registers.
 #pragma once
 
+#include "warpwright/isa/call.h"
 #include "warpwright/isa/trace.h"
 #include "warpwright/isa/warp.h"
 #include "warpwright/isa/wgmma.h"
@@ -185,7 +186,9 @@ class RsMainloop {
   /// The wgmmas of a group, from k_block `first` of the stage on, with the tokens of a pass.
   template <int count>
   WW_DEVICE static void multiply(Accumulator (&accumulator)[atoms], KBlockA (&a)[count],
-                                 std::uint32_t b, int first, int pass, bool accumulate) {
+                                 std::uint32_t b, int first, int pass, bool accumulate,
+                                 isa::Site site = isa::Site::here()) {
+    const isa::Call call(site);
     constexpr GemmConfig cfg = Tag::config;
     constexpr atom::OperandTile tile_of_b = tile_b(cfg);
     constexpr std::uint32_t b_high = atom::high_word(encode(atom::descriptor(tile_of_b, 0)));

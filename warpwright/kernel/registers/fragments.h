@@ -11,6 +11,7 @@
 
 #include "warpwright/atom/tiled_mma.h"
 #include "warpwright/atom/wgmma.h"
+#include "warpwright/isa/call.h"
 #include "warpwright/isa/memory.h"
 #include "warpwright/isa/mma.h"
 #include "warpwright/isa/numeric.h"
@@ -76,8 +77,9 @@ class StageRows {
   /// `scales` are none, or one who has those of<m, n>() of an MMA.
   template <int a_words, int b_words, class... Scales>
   WW_DEVICE static void add_products(Sums& sums, const std::uint32_t (&a)[kMTiles][a_words],
-                                     const std::uint32_t (&b)[kNTiles][b_words],
+                                     const std::uint32_t (&b)[kNTiles][b_words], isa::Site site,
                                      const Scales&... scales) {
+    const isa::Call call(site);
     constexpr int a_count = atom::mma_registers_a(mma);
     constexpr int b_count = atom::mma_registers_b(mma);
     WW_UNROLL
@@ -119,7 +121,8 @@ class MatrixFragments : public StageRows<Tag> {
   }
 
   /// Fragments of k_block `k_block` of the stage at `stage`. All lanes call it.
-  WW_DEVICE void load(isa::SharedAddress stage, int k_block) {
+  WW_DEVICE void load(isa::SharedAddress stage, int k_block, isa::Site site = isa::Site::here()) {
+    const isa::Call call(site);
     const int set = k_block % 2;
     const std::uint32_t k = static_cast<std::uint32_t>(k_block * k_block_bytes);
     WW_UNROLL
@@ -137,14 +140,21 @@ class MatrixFragments : public StageRows<Tag> {
     }
   }
 
-  /// sums += the products of k_block `k_block`, and of whoever has its scales.
-  template <class... Scales>
-  WW_DEVICE void multiply(Sums& sums, int k_block, const Scales&... scales) const {
-    Base::add_products(sums, a_[k_block % 2], b_[k_block % 2], scales...);
+  /// sums += the products of k_block `k_block`. All lanes call it.
+  WW_DEVICE void multiply(Sums& sums, int k_block, isa::Site site = isa::Site::here()) const {
+    multiply_scaled(sums, k_block, site);
   }
 
   /// Every lane has the sums that the epilogue looks for in it.
   WW_DEVICE static void finish(Sums& /*sums*/) {}
+
+ protected:
+  /// The same, and of whoever has the scales of the k_block.
+  template <class... Scales>
+  WW_DEVICE void multiply_scaled(Sums& sums, int k_block, isa::Site site,
+                                 const Scales&... scales) const {
+    Base::add_products(sums, a_[k_block % 2], b_[k_block % 2], site, scales...);
+  }
 
  private:
   std::uint32_t place_a_ = 0;
@@ -209,8 +219,8 @@ class ScaledFragments : public MatrixFragments<Tag> {
   }
 
   /// sums += the products of k_block `k_block`.
-  WW_DEVICE void multiply(Sums& sums, int k_block) const {
-    Base::multiply(sums, k_block, Scales{a_, b_});
+  WW_DEVICE void multiply(Sums& sums, int k_block, isa::Site site = isa::Site::here()) const {
+    Base::multiply_scaled(sums, k_block, site, Scales{a_, b_});
   }
 
  private:
@@ -291,8 +301,9 @@ class QuadPairFragments : public StageRows<Tag> {
     half_b_ = half(row_b, 0);
   }
 
-  /// Fragments of k_block `k_block` of the stage at `stage`.
-  WW_DEVICE void load(isa::SharedAddress stage, int k_block) {
+  /// Fragments of k_block `k_block` of the stage at `stage`. Whoever calls it: these are plain
+  /// loads.
+  WW_DEVICE void load(isa::SharedAddress stage, int k_block, isa::Site /*site*/ = {}) {
     WW_UNROLL
     for (int m = 0; m < kMTiles; ++m) {
       load_row(stage + place_a_ + place(16 * m), half_a_, k_block, a_[k_block % 2][m]);
@@ -304,8 +315,8 @@ class QuadPairFragments : public StageRows<Tag> {
   }
 
   /// sums += the products of k_block `k_block`.
-  WW_DEVICE void multiply(Sums& sums, int k_block) const {
-    Base::add_products(sums, a_[k_block % 2], b_[k_block % 2]);
+  WW_DEVICE void multiply(Sums& sums, int k_block, isa::Site site = isa::Site::here()) const {
+    Base::add_products(sums, a_[k_block % 2], b_[k_block % 2], site);
   }
 
   /// Gives every lane the sums that the epilogue looks for in it. All lanes call it.

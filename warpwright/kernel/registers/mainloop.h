@@ -113,7 +113,9 @@ class RegisterMainloop {
     return ring_ + static_cast<std::uint32_t>(i * stage_bytes(config));
   }
 
-  WW_DEVICE void load(int from, int k_block) { fragments_.load(stage(from), k_block); }
+  WW_DEVICE void load(int from, int k_block, isa::Site site = isa::Site::here()) {
+    fragments_.load(stage(from), k_block, site);
+  }
   WW_DEVICE void copy(int to, int turn) {
     const isa::SharedAddress at = stage(to) + copies_to_;
     if (turn < CopiesA::turns) {

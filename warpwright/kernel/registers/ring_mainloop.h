@@ -72,7 +72,9 @@ class RingMainloop {
     return stages_ + static_cast<std::uint32_t>(state.stage * stage_bytes(config));
   }
   /// The fragments of a k_block of the stage at hand, and its scales, where there are some.
-  WW_DEVICE void load(int k_block) { fragments_.load(stage(), k_block); }
+  WW_DEVICE void load(int k_block, isa::Site site = isa::Site::here()) {
+    fragments_.load(stage(), k_block, site);
+  }
   WW_DEVICE void load_scales([[maybe_unused]] int k_block) {
     if constexpr (is_block_scaled(config)) fragments_.load_scales(stage(), k_block);
   }

@@ -150,6 +150,7 @@ class Order {
     std::span<const int> alike;  // how many each of them stands for; empty for one thread
     bool asynchronous = false;
     bool in_generic = false;  // asynchronous, and of the generic proxy
+    bool is_answer = false;   // of launch control
     bool write = false;
     bool atomic = false;
     bool in_shared = true;

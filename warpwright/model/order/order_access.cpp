@@ -81,8 +81,10 @@ Order::Verdict Order::judge(const Thread& t, bool alone, const Actor& y, const E
   if (own && (y.in_shared ? me.fenced_shared : me.fenced_global) >= x.time) return Verdict::ordered;
   const bool executed = own || me.executed[c] >= x.time;
   // The disputed rule: a read that is over, then an asynchronous write without a fence. (There is
-  // none to be had where the write is of the generic proxy too.)
-  if (!x_write && (y.in_generic || !machine_.options().fence_after_reads)) {
+  // none to be had where the write is of the generic proxy too; answers of launch control always
+  // want it.)
+  const bool lenient = !y.is_answer && !machine_.options().fence_after_reads;
+  if (!x_write && (y.in_generic || lenient)) {
     return executed ? Verdict::ordered : Verdict::race;
   }
   if (y.in_generic && (own || me.order[c] >= x.time)) return Verdict::ordered;
@@ -318,6 +320,7 @@ void Order::touch(std::uint32_t operation, std::span<Thread* const> issuers, Cta
   y.write = write;
   y.cta = &cta;
   y.in_generic = op.generic;
+  y.is_answer = op.is_answer;
   y.what = op.what;
   y.entry = {operation, 0, op.place, 0xffff, true};
   for (const std::uint32_t piece : pieces) {
@@ -402,6 +405,7 @@ void Order::begin_load(Thread& by, Copy& copy, MBarrier& bar) {
   copy.reading = new_operation(by, copy.instruction(), copy.site);
   Operation& op = operations_[copy.reading];
   op.generic = copy.from == Copy::From::registers;
+  op.is_answer = copy.from == Copy::From::queue;
   op.component = bar.order.component;
   op.barrier = bar.name;
   op.barrier_index = bar.index;

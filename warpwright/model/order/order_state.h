@@ -213,8 +213,9 @@ struct Operation {
   std::uint32_t time = 0;  ///< of its completion in that component; 0 while it is not known
   std::uint32_t references = 0;
   bool atomic = false;
-  bool generic = false;  ///< of the generic proxy
-  bool stores = false;   ///< the half of a store that writes
+  bool generic = false;    ///< of the generic proxy
+  bool is_answer = false;  ///< of launch control
+  bool stores = false;     ///< the half of a store that writes
   /// Of an MMA: its accumulator and shape. Those of one thread with one chain follow each other.
   std::uint64_t chain = 0;
 };
