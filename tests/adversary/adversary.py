@@ -306,7 +306,8 @@ def main():
     wrong = 0
     rows = ["| edit | expected | seen |", "|---|---|---|"]
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        for edit, (right, seen) in zip(chosen, pool.map(lambda e: judge(build, e, options.family), chosen)):
+        verdicts = pool.map(lambda e: judge(build, e, options.family), chosen)
+        for edit, (right, seen) in zip(chosen, verdicts):
             wrong += not right
             print(("" if right else "WRONG ") + f"{edit.name}: {edit.expect}; {seen}",
                   flush=True)

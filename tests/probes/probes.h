@@ -43,7 +43,13 @@ enum class Kind : std::uint8_t {
   wgmma_steps,
   wgmma_subnormals,
   wgmma_rounding,
+  wgmma_rounding_f16,
   wgmma_rounding_e4m3,
+  wgmma_rounding_e5m2,
+  half_warps,
+  whole_warps,
+  two_sync_warps,
+  prefetch_outside,
 };
 
 /// Words of memory: word i is first[i % 4] + i * step.
@@ -78,7 +84,8 @@ struct Probe {
   int words;       ///< that the answer has: of the tensor after a store, of the output otherwise
   int stride = 1;  ///< a load's answer is every stride-th word of shared memory
   Copy copy{};
-  bool open = false;  ///< the ISA leaves the answer open, and the model has its own
+  bool open = false;       ///< the ISA leaves the answer open, and the model has its own
+  const char* finds = "";  ///< the ISA forbids it: what the model finds, while the H200 answers
 };
 
 /// What a kernel gets.
@@ -291,7 +298,13 @@ inline constexpr Probe all[] = {
     {"wgmma_steps_32", Kind::wgmma_steps, 128, 1, {.swizzle = sw32}},
     {"wgmma_subnormals", Kind::wgmma_subnormals, 8},
     {"wgmma_rounding", Kind::wgmma_rounding, 8, 1, {}, true},
+    {"wgmma_rounding_f16", Kind::wgmma_rounding_f16, 8, 1, {}, true},
     {"wgmma_rounding_e4m3", Kind::wgmma_rounding_e4m3, 8},
+    {"wgmma_rounding_e5m2", Kind::wgmma_rounding_e5m2, 8},
+    {"half_warps", Kind::half_warps, 2, 1, {}, false, "W3"},
+    {"whole_warps", Kind::whole_warps, 2},
+    {"two_sync_warps", Kind::two_sync_warps, 32},
+    {"prefetch_outside", Kind::prefetch_outside, 1, 1, {}, false, "M3"},
 };
 
 /// CTAs of a probe's one cluster.
@@ -389,6 +402,75 @@ WW_DEVICE void parity(const Input& in) {
       isa::GlobalView<std::uint32_t>{in.out}.store(2 * phase + p, done ? 1U : 0U);
     }
   }
+}
+
+/// How many of four warps had come to a barrier when a warp left it: the fewest and the most that
+/// any of them saw. The last warp comes late. With `halves` half of each warp comes, to a barrier
+/// for 64 threads, which is legal for whole warps alone: lanes would make it whole at the fourth
+/// warp, warps at the second.
+template <bool halves>
+WW_DEVICE void count_at_barrier(const Input& in) {
+  const isa::SharedView<std::uint32_t> came{isa::shared_base()};
+  const isa::SharedView<std::uint32_t> saw{isa::shared_base() + 64};
+  const int warp = isa::warp_index();
+  const bool first = isa::lane_index() == 0;
+  if (first) came.store(warp, 0);
+  isa::sync_threads(threads);
+  if (warp == 3 && first) {
+    std::uint32_t read = 0;
+    WW_NO_UNROLL for (int i = 0; i < (halves ? 20000 : 200); ++i) read |= came.load(3);
+    if (read != 0) came.store(3, 2);  // never: it is this lane's own word
+  }
+  if (halves && warp != 3) {
+    if (first) came.store(warp, 1);
+    isa::named_barrier_sync(2, 96);
+  }
+  if (first) came.store(warp, 1);
+  isa::sync_warp();
+  if constexpr (halves) {
+    if (isa::lane_index() < 16) isa::named_barrier_sync(1, 64);
+    isa::sync_warp();
+  } else {
+    isa::named_barrier_sync(1, threads);
+  }
+  if (first) {
+    std::uint32_t seen = 0;
+    for (int i = 0; i < 4; ++i) seen += came.load(i);
+    saw.store(warp, seen);
+  }
+  isa::sync_threads(threads);
+  if (isa::thread_index() != 0) return;
+  std::uint32_t fewest = saw.load(0), most = fewest;
+  for (int i = 1; i < 4; ++i) {
+    const std::uint32_t seen = saw.load(i);
+    fewest = seen < fewest ? seen : fewest;
+    most = seen > most ? seen : most;
+  }
+  const isa::GlobalView<std::uint32_t> out{in.out};
+  out.store(0, fewest);
+  out.store(1, most);
+}
+
+/// The lanes of a warp meet at two syncwarps, as they may from sm_70 on: what one half has written
+/// the other reads.
+WW_DEVICE void two_sync_warps(const Input& in) {
+  if (isa::warp_index() != 0) return;
+  const int lane = isa::lane_index();
+  const isa::SharedView<std::uint32_t> words{isa::shared_base()};
+  words.store(lane, static_cast<std::uint32_t>(lane) + 100);
+  if (lane < 16) {
+    isa::sync_warp();
+  } else {
+    isa::sync_warp();
+  }
+  isa::GlobalView<std::uint32_t>{in.out}.store(lane, words.load(lane ^ 16));
+}
+
+/// A prefetch far behind every tensor is a hint that nothing follows from.
+WW_DEVICE void prefetch_outside(const Input& in) {
+  if (isa::thread_index() != 0) return;
+  isa::bulk_prefetch(in.tensor + (std::int64_t{1} << 34), 1024);
+  isa::GlobalView<std::uint32_t>{in.out}.store(0, 1);
 }
 
 WW_DEVICE void elect(const Input& in) {
@@ -590,7 +672,7 @@ WW_DEVICE void wgmma_steps(const Input& in) {
 // D(0, 0..7) of ones (64 x 16 or 32) times B, whose codes are codes(j, k): its bits go out.
 template <DType T, class Codes>
 WW_DEVICE void wgmma_sums(const Input& in, std::uint32_t one, const Codes& codes) {
-  constexpr int bits = T == DType::e4m3 ? 8 : 16;
+  constexpr int bits = numeric::bits(T);
   constexpr atom::OperandTile a{64, 256 / bits, bits, k_major, plain};
   constexpr atom::OperandTile b{8, 256 / bits, bits, k_major, plain};
   const isa::SharedAddress base = isa::shared_base();
@@ -646,6 +728,18 @@ WW_DEVICE std::uint32_t rounding_code_e4m3(int j, int k) {
   return k == 0 ? 0x78 : (k == 1 ? small[j] : 0);
 }
 
+/// e5m2: the same.
+WW_DEVICE std::uint32_t rounding_code_e5m2(int j, int k) {
+  return k == 0 ? 0x5c : (k == 1 ? static_cast<std::uint32_t>(16 - j) << 2 : 0);
+}
+
+/// f16: 2^15 with 1 to 6 times 2^-9 beside it, and 2^15 with eight times 2^-10 or 2^-11.
+WW_DEVICE std::uint32_t rounding_code_f16(int j, int k) {
+  if (k == 0) return 0x7800;
+  if (j < 6) return k <= j + 1 ? 0x1800 : 0;
+  return k <= 8 ? (j == 6 ? 0x1400U : 0x1000U) : 0;
+}
+
 /// The kernel: what one thread does.
 WW_DEVICE void body(const Input& in) {
   switch (in.kind) {
@@ -693,6 +787,20 @@ WW_DEVICE void body(const Input& in) {
     case Kind::wgmma_rounding:
       return wgmma_sums<DType::bf16>(in, 0x3f803f80,
                                      [](int j, int k) { return rounding_code(j, k); });
+    case Kind::wgmma_rounding_f16:
+      return wgmma_sums<DType::f16>(in, 0x3c003c00,
+                                    [](int j, int k) { return rounding_code_f16(j, k); });
+    case Kind::wgmma_rounding_e5m2:
+      return wgmma_sums<DType::e5m2>(in, 0x3c3c3c3c,
+                                     [](int j, int k) { return rounding_code_e5m2(j, k); });
+    case Kind::half_warps:
+      return count_at_barrier<true>(in);
+    case Kind::whole_warps:
+      return count_at_barrier<false>(in);
+    case Kind::two_sync_warps:
+      return two_sync_warps(in);
+    case Kind::prefetch_outside:
+      return prefetch_outside(in);
     case Kind::wgmma_rounding_e4m3:
       return wgmma_sums<DType::e4m3>(in, 0x38383838,
                                      [](int j, int k) { return rounding_code_e4m3(j, k); });

@@ -71,6 +71,11 @@ TEST_P(ProbeTest, ModelAnswersAsTheH200) {
   const testing::Outcome outcome = testing::run([&] { body(in); }, launch, tensor, out);
   if (traps) {
     EXPECT_ONLY_FINDINGS(outcome, model::Check::tensor_map);
+  } else if (*p.finds != '\0') {
+    for (const testing::Run& run : outcome.runs) {
+      ASSERT_FALSE(run.report.clean()) << run.schedule;
+      EXPECT_EQ(code(run.report.findings.front().check), p.finds) << run.report.text();
+    }
   } else {
     EXPECT_CLEAN(outcome);
   }

@@ -254,9 +254,10 @@ class Outcome {
 /// never runs no schedule can find wrong.
 class Family {
  public:
-  /// `word` is in the names or template arguments of the kernel's functions, and of no others: the
-  /// name of its class.
-  explicit Family(std::string word) : word_(std::move(word)) {}
+  /// `words` are, all of them, in the names and template arguments of the kernel's functions, and
+  /// of no others: the name of its class, and where a template has other instances a word of the
+  /// one that is meant.
+  explicit Family(std::vector<std::string> words) : words_(std::move(words)) {}
 
   /// The runs of one shape.
   void add(std::string what, Outcome outcome) {
@@ -276,7 +277,7 @@ class Family {
         ran.insert(ran.end(), run.report.sites.begin(), run.report.sites.end());
       }
     }
-    std::vector<CompiledSite> left = not_among(compiled_sites(word_), ran);
+    std::vector<CompiledSite> left = not_among(compiled(), ran);
     std::erase_if(left, [this](const CompiledSite& site) {
       return std::any_of(unreachable_.begin(), unreachable_.end(),
                          [&](const auto& u) { return u.first == function_name(site); });
@@ -298,17 +299,22 @@ class Family {
     return all;
   }
   /// Whether there is such a kernel: without its list the compiler gives no answer, and it is true.
-  [[nodiscard]] bool exists() const {
-    return !lists_compiled_sites() || !compiled_sites(word_).empty();
-  }
-  [[nodiscard]] const std::string& word() const { return word_; }
+  [[nodiscard]] bool exists() const { return !lists_compiled_sites() || !compiled().empty(); }
 
  private:
+  [[nodiscard]] std::vector<CompiledSite> compiled() const {
+    std::vector<CompiledSite> all = compiled_sites();
+    std::erase_if(all, [this](const CompiledSite& site) {
+      return !std::all_of(words_.begin(), words_.end(),
+                          [&](const std::string& word) { return has_word(site, word); });
+    });
+    return all;
+  }
   struct Case {
     std::string what;
     Outcome outcome;
   };
-  std::string word_;
+  std::vector<std::string> words_;
   std::vector<Case> cases_;
   std::vector<std::pair<std::string, std::string>> unreachable_;
 };
@@ -318,7 +324,7 @@ namespace detail {
 inline ::testing::AssertionResult clean_family(const char* /*expression*/, const Family& family) {
   if (!family.exists()) {
     return ::testing::AssertionFailure()
-           << "no function of this program has the word " << family.word();
+           << "no function of this program has these words in its name";
   }
   if (family.clean() && family.untried().empty()) return ::testing::AssertionSuccess();
   return ::testing::AssertionFailure() << family.text();

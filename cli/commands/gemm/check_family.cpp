@@ -12,6 +12,7 @@
 
 #include "cli/commands/gemm/check_command.h"
 #include "cli/commands/gemm/companions.h"
+#include "cli/commands/gemm/gemm_options.h"
 #include "cli/commands/gemm/groups.h"
 #include "cli/commands/gemm/model_time.h"
 #include "cli/reports/check_report.h"

@@ -27,7 +27,4 @@ std::vector<Companion> companions_of(const GemmOptions& given, const Plan& plan)
 /// not among those of this build, or takes none that the command line can say.
 GemmOptions product_for(const KernelFacts& kernel);
 
-/// The arguments of such a product as they would be typed: "--random 256 256 448 --kernel ...".
-std::string arguments_text(const GemmOptions& options);
-
 }  // namespace warpwright::cli

@@ -1,10 +1,13 @@
 #include "cli/commands/gemm/gemm_options.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <type_traits>
+#include <utility>
 
 #include "cli/commands/completion.h"
 #include "cli/commands/measure/measure_options.h"
@@ -85,6 +88,12 @@ struct Plain<std::optional<T>> {
   using type = T;
 };
 
+// What such an option holds, for arguments_text.
+template <class T>
+std::function<std::string()> text_of(const std::optional<T>& value) {
+  return [&value] { return value ? CLI::detail::to_string(*value) : std::string(); };
+}
+
 // Adds options with a value; one of these for each command.
 class Values {
  public:
@@ -94,6 +103,7 @@ class Values {
                           const std::string& help) const {
     CLI::Option* option = app_.add_option(names, value, help)->type_name(type);
     using Held = typename Plain<Value>::type;
+    if constexpr (!std::is_same_v<Held, Value>) option->default_function(text_of(value));
     if constexpr (std::is_same_v<Held, double>) option->check(number_fault);
     if constexpr (std::is_same_v<Held, int>) option->check(whole<int>());
     if constexpr (std::is_same_v<Held, std::int64_t>)
@@ -170,7 +180,7 @@ void add_meaning(CLI::App& app, GemmOptions& o) {
             known_names() +
                 ": run that device's kernels on the model (explain: plan for that device)"),
         names + "model");
-  add_sms_option(app, o);
+  add_sms_option(app, o)->default_function(text_of(o.sms));
   offer(add("--dtype", o.dtype, "TYPE",
             "bf16, fp16, e4m3, e5m2 or e4m3,e5m2, or, on GPUs without wgmma, tf32 or s8, or on "
             "sm_120 mxf8 or nvf4, with scales that are made here: what A and B are multiplied as "
@@ -252,6 +262,29 @@ void add_gemm_options(CLI::App& app, GemmOptions& o, bool is_grouped) {
   (is_grouped ? add_grouped : add_dense)(app, o);
   add_meaning(app, o);
   add_choices(app, o, is_grouped);
+}
+
+std::string arguments_text(const GemmOptions& options) {
+  GemmOptions o = options;
+  CLI::App app;
+  add_gemm_options(app, o, o.is_grouped);
+  // What each option holds the parser knows; of flags it does not.
+  std::string all;
+  for (CLI::Option* option : app.get_options()) {
+    std::string value = option->capture_default_str()->get_default_str();
+    if (value.empty() || value == "{}" || value == "[]") continue;
+    std::replace(value.begin(), value.end(), ',',
+                 option == app.get_option_no_throw("--random") ? ' ' : ',');
+    std::erase_if(value, [](char c) { return c == '[' || c == ']' || c == '"'; });
+    if (option->get_lnames().front() == "device") continue;  // the model, for all that prints this
+    all += " --" + option->get_lnames().front() + " " + value;
+  }
+  for (const auto& [flag, is_set] :
+       {std::pair{"--zero-points", o.zero_points}, {"--gated", o.gated}}) {
+    if (is_set) all += std::string(" ") + flag;
+  }
+  if (o.seed != 1) all += " --seed " + std::to_string(o.seed);
+  return all.empty() ? all : all.substr(1);
 }
 
 void add_run_options(CLI::App& app, GemmOptions& o, bool is_grouped) {

@@ -17,6 +17,10 @@ void add_gemm_options(CLI::App& app, GemmOptions& options, bool is_grouped);
 /// Adds what `gemm` and `grouped` have beside them.
 void add_run_options(CLI::App& app, GemmOptions& options, bool is_grouped);
 
+/// These arguments as they would be typed: "--random 256 256 448 --kernel ...". Without those of
+/// add_run_options but the seed.
+std::string arguments_text(const GemmOptions& options);
+
 /// What the help of a command on a product says below its options: what these mean together, then
 /// these examples of the command's own.
 std::string product_help(const std::string& examples, bool is_grouped);

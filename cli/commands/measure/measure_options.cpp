@@ -130,10 +130,11 @@ void add_benching(CLI::App& app, BenchOptions& o, const char* seed, const char* 
 
 }  // namespace
 
-void add_sms_option(CLI::App& app, RunOptions& o) {
-  app.add_option("--sms", o.sms,
-                 "SMs of the model, up to 256: fewer of them take more tiles each (default 8, or "
-                 "what --cluster and its like need)")
+CLI::Option* add_sms_option(CLI::App& app, RunOptions& o) {
+  return app
+      .add_option("--sms", o.sms,
+                  "SMs of the model, up to 256: fewer of them take more tiles each (default 8, or "
+                  "what --cluster and its like need)")
       ->type_name("N")
       ->check(whole(1, 256));
 }

@@ -9,7 +9,8 @@
 
 namespace CLI {
 class App;
-}
+class Option;
+}  // namespace CLI
 
 namespace warpwright::cli {
 
@@ -26,7 +27,7 @@ inline constexpr const char* kGpcs =
     "in each";
 
 /// Adds --sms, how many SMs the model has.
-void add_sms_option(CLI::App& app, RunOptions& options);
+CLI::Option* add_sms_option(CLI::App& app, RunOptions& options);
 
 /// Why a text is no seed; empty when it is one. CLI11 alone would wrap or clamp it.
 std::string refuse_seed(const std::string& text);

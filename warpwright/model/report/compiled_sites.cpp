@@ -88,16 +88,15 @@ std::vector<CompiledSite> not_among(const std::vector<CompiledSite>& compiled,
 
 std::string function_name(const CompiledSite& site) {
   // Of "void warpwright::kernel::Epilogue<Tag>::load_c(int) const [with ...]" the last two names.
-  std::string_view name = site.function;
-  name = name.substr(0, name.find('('));
-  name = name.substr(name.rfind(' ') + 1);
   std::string plain;
   int depth = 0;
-  for (const char c : name) {
+  for (const char c : site.function) {
     depth += c == '<' ? 1 : 0;
     if (depth == 0) plain += c;
     depth -= c == '>' ? 1 : 0;
   }
+  plain.resize(std::min(plain.size(), plain.find('(')));
+  plain.erase(0, plain.rfind(' ') + 1);
   const std::size_t last = plain.rfind("::");
   if (last == std::string::npos || last == 0) return plain;
   const std::size_t before = plain.rfind("::", last - 1);
