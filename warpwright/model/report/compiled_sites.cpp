@@ -87,15 +87,15 @@ std::vector<CompiledSite> not_among(const std::vector<CompiledSite>& compiled,
 }
 
 std::string function_name(const CompiledSite& site) {
-  // Of "void warpwright::kernel::Epilogue<Tag>::load_c(int) const [with ...]" the last two names.
-  std::string_view name = site.function;
-  name = name.substr(0, name.find('('));
-  name = name.substr(name.rfind(' ') + 1);
+  // Of "void warpwright::kernel::Epilogue<Tag, 2>::load_c(int) const [with ...]" the last two
+  // names.
   std::string plain;
   int depth = 0;
-  for (const char c : name) {
+  for (const char c : site.function) {
     depth += c == '<' ? 1 : 0;
-    if (depth == 0) plain += c;
+    if (depth == 0 && c == '(') break;
+    if (depth == 0 && c == ' ') plain.clear();
+    if (depth == 0 && c != ' ') plain += c;
     depth -= c == '>' ? 1 : 0;
   }
   const std::size_t last = plain.rfind("::");
