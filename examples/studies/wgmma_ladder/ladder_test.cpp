@@ -2,7 +2,9 @@
 // is missing, and in the kernel as it was published.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <set>
+#include <utility>
 
 #include "ladder_cases.h"
 
@@ -53,8 +55,8 @@ TEST(WgmmaLadder, RefusesWhatTheOriginalDoesNotKnow) {
   EXPECT_EQ(fault<pair>(usual), "");
 }
 
-// The kernel as it is published runs right on an H100 nearly always. By the rules five edges are
-// missing, each of which the next test shows alone.
+// By the rules five edges are missing in the kernel as it is published; the next test shows each
+// alone.
 TEST(WgmmaLadder, AsPublished) {
   EXPECT_ONLY_FINDINGS(without<published>(), Check::barrier_unpublished, Check::missing_proxy_fence,
                        Check::in_flight_access, Check::undrained_exit, Check::cluster_lifetime);
