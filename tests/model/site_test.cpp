@@ -5,6 +5,8 @@
 
 #include <string>
 
+#include "warpwright/model/report/compiled_sites.h"
+
 namespace warpwright::model {
 namespace {
 
@@ -12,7 +14,7 @@ namespace {
 TEST(Site, NamesAreRelativeToTheProject) {
   constexpr Site here = Site::here();
   EXPECT_STREQ(here.file, "tests/model/site_test.cpp");
-  EXPECT_EQ(here.line, 13);
+  EXPECT_EQ(here.line, 15);
 }
 
 TEST(Site, OtherFoldersKeepTheirNames) {
@@ -22,6 +24,19 @@ TEST(Site, OtherFoldersKeepTheirNames) {
   EXPECT_STREQ(in_project("relative.h"), "relative.h");
   EXPECT_STREQ(in_project(""), "");
   EXPECT_STREQ(in_project("/elsewhere/than/this/project/a.h"), "/elsewhere/than/this/project/a.h");
+}
+
+// As g++ and clang write them. A template of two parameters was called by the end of its list.
+TEST(Site, FunctionsWithoutNamespacesAndArguments) {
+  const auto name = [](const char* function) { return function_name({"a.h", 1, function}); };
+  EXPECT_EQ(name("void own::run()"), "own::run");
+  EXPECT_EQ(name("static void kernel::Gemm<Tag>::load(const P&) [with Tag = T]"), "Gemm::load");
+  EXPECT_EQ(name("void study::Gemm<S, Way>::store(int) const [with Shape S = Shape{64, 3}]"),
+            "Gemm::store");
+  EXPECT_EQ(name("void study::Gemm<study::Shape{64, 3}, study::Mended>::store(int) const"),
+            "Gemm::store");
+  EXPECT_EQ(name("kernel::Values<(Kind)2, 4> kernel::Epilogue<A, B<C, D> >::load_c<2, 1>() const"),
+            "Epilogue::load_c");
 }
 
 }  // namespace

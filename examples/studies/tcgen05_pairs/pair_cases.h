@@ -21,9 +21,9 @@ std::string fault(const Case& c) {
 
 /// Runs a case under every schedule of `schedules`, and compares D with sums in float64. Throws
 /// std::invalid_argument with the fault of a case that the kernel does not take.
-template <Shape S, Edges E = Edges{}>
+template <Shape S, class Way = Mended>
 testing::Outcome run_case(const Case& c, const testing::Schedules& schedules = {}) {
-  using Kernel = PairGemm<S, E>;
+  using Kernel = PairGemm<S, Way>;
   if (const std::string why = fault<S>(c); !why.empty()) throw std::invalid_argument(why);
   Product product(c.m, c.n, c.k);
   const Params p{.a = operand_map(product.a, c.m, c.k, Kernel::bm),
@@ -46,12 +46,13 @@ testing::Outcome run_case(const Case& c, const testing::Schedules& schedules = {
 inline constexpr Shape alone{.bn = 32, .stages = 3, .ctas = 1};
 inline constexpr Shape pair{.bn = 64, .stages = 3, .ctas = 2};
 
-/// Calls `with(name, outcome)` for each case of the study under `schedules`.
-template <class With>
-void for_each_case(With&& with, const testing::Schedules& schedules = {}) {
+/// Every case of the study under `schedules`. The word by which the family finds the kernel's
+/// statements is the type of its edges.
+inline testing::Family all_cases(const testing::Schedules& schedules = {}) {
+  testing::Family family({"Mended"});
   const auto one = [&]<Shape S>(Case c) {
     c.cluster_m = S.ctas;
-    with(c.name, run_case<S>(c, schedules));
+    family.add(c.name, run_case<S>(c, schedules));
   };
   one.template operator()<alone>(
       {.name = "one k_tile, one CTA", .m = 256, .n = 32, .k = 64, .clusters = 2});
@@ -65,6 +66,7 @@ void for_each_case(With&& with, const testing::Schedules& schedules = {}) {
       {.name = "pairs with one tile and with two", .m = 768, .n = 64, .k = 64, .clusters = 2});
   one.template operator()<pair>(
       {.name = "a pair without a tile", .m = 256, .n = 64, .k = 64, .clusters = 2});
+  return family;
 }
 
 }  // namespace study::pairs

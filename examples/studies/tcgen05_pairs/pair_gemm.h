@@ -79,14 +79,27 @@ struct Edges {
   bool wait_load = true;       ///< acc_empty's arrivals stand behind tcgen05.wait::ld
   bool both_expected = true;   ///< the even CTA expects the bytes of both
   bool both_told = true;       ///< commits signal both CTAs, not the even one alone
+  bool issuer_drains = false;  ///< the issuer waits for the epilogues' last arrivals instead
   bool each_thread = true;     ///< 128 arrivals of a CTA on acc_empty, not one a warp
 };
 
 inline constexpr Edges published{
     .before_fence = false, .drain_empty = false, .exit_releases = false, .publish = false};
 
-template <Shape S, Edges E = Edges{}>
+/// The kernel with all its edges, or without some: a type for each, whose name stands in those of
+/// its functions, by which testing::Family finds the statements of one.
+struct Mended {
+  static constexpr Edges edges{};
+};
+template <Edges E>
+struct Without {
+  static constexpr Edges edges = E;
+};
+
+template <Shape S, class Way = Mended>
 class PairGemm {
+  static constexpr Edges E = Way::edges;
+
  public:
   static constexpr int threads = 192;
   static constexpr int bm = 128;
@@ -238,6 +251,9 @@ class PairGemm {
       }
       commit(acc_full(sum.slot));
       sum.advance();
+    }
+    for (int a = 0; E.issuer_drains && a < accumulators; ++a, sum.advance()) {
+      isa::mbarrier_wait<Scope::cta>(acc_empty(sum.slot), sum.parity, {"acc_empty", sum.slot});
     }
   }
 

@@ -15,16 +15,23 @@ const testing::Schedules some{.timed = false, .random = 2, .starve = 2};
 
 template <Edges E>
 testing::Outcome without(const Case& c = usual) {
-  return run_case<pair, E>(c, some);
+  return run_case<pair, Without<E>>(c, some);
 }
 
+// Shapes until every synchronising statement of the kernel has run.
 TEST(Tcgen05Pairs, RightAndClean) {
-  for_each_case(
-      [](const char* name, const testing::Outcome& outcome) {
-        SCOPED_TRACE(name);
-        EXPECT_CLEAN(outcome);
-      },
-      some);
+  EXPECT_CLEAN_FAMILY(all_cases(some));
+}
+
+// One shape is not enough: what it leaves out is named.
+TEST(Tcgen05Pairs, OneCtaLeavesThePairsBarriersOut) {
+  testing::Family family({"Mended"});
+  family.add("one CTA", run_case<alone>({.m = 256, .n = 96, .k = 256}, some));
+  if (warpwright::model::lists_compiled_sites()) {
+    EXPECT_NE(family.text().find("(PairGemm::run)"), std::string::npos) << family.text();
+    EXPECT_NE(family.text().find("(PairGemm::epilogue)"), std::string::npos) << family.text();
+  }
+  EXPECT_TRUE(family.clean());
 }
 
 TEST(Tcgen05Pairs, RefusesWhatTheOriginalDoesNotKnow) {
@@ -78,6 +85,12 @@ TEST(Tcgen05Pairs, WhatTheIssuersFenceIsFor) {
   EXPECT_CLEAN((without<Edges{.issuer_fence = false, .fence_a_tile = true}>()));
   const Case two{.m = 256, .n = 128, .k = 256, .cluster_m = 2};
   EXPECT_CLEAN((without<Edges{.issuer_fence = false}>(two)));
+}
+
+// The cluster barrier at the end keeps the even CTA there for the odd one's last arrivals. The
+// issuer may wait for these instead.
+TEST(Tcgen05Pairs, WhatTheLastClusterBarrierIsFor) {
+  EXPECT_CLEAN((without<Edges{.exit_barrier = false, .issuer_drains = true}>()));
 }
 
 // One arrival a warp would do, behind a syncwarp: 8 a phase for 256.

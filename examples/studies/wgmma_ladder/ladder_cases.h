@@ -40,9 +40,9 @@ auto output_map(bf16_t* d, int m, int n) {
 
 /// Runs a case under every schedule of `schedules`, and compares D with sums in float64. Throws
 /// std::invalid_argument with the fault of a case that the kernel does not take.
-template <Shape S, Edges E = Edges{}>
+template <Shape S, class Way = Mended>
 testing::Outcome run_case(const Case& c, const testing::Schedules& schedules = {}) {
-  using Kernel = LadderGemm<S, E>;
+  using Kernel = LadderGemm<S, Way>;
   if (const std::string why = fault<S>(c); !why.empty()) throw std::invalid_argument(why);
   Product product(c.m, c.n, c.k);
   const std::vector<int> order =
@@ -72,13 +72,14 @@ inline constexpr Shape pair{.bn = 64, .stages = 3, .cluster_m = 2, .cluster_n = 
 inline constexpr Shape wide{.bn = 64, .stages = 3, .cluster_m = 1, .cluster_n = 2};
 inline constexpr Shape four{.bn = 64, .stages = 3, .cluster_m = 2, .cluster_n = 2};
 
-/// Calls `with(name, outcome)` for each case of the study under `schedules`.
-template <class With>
-void for_each_case(With&& with, const testing::Schedules& schedules = {}) {
+/// Every case of the study under `schedules`. The word by which the family finds the kernel's
+/// statements is the type of its edges.
+inline testing::Family all_cases(const testing::Schedules& schedules = {}) {
+  testing::Family family({"Mended"});
   const auto one = [&]<Shape S>(Case c) {
     c.cluster_m = S.cluster_m;
     c.cluster_n = S.cluster_n;
-    with(c.name, run_case<S>(c, schedules));
+    family.add(c.name, run_case<S>(c, schedules));
   };
   one.template operator()<alone>({.name = "one k_tile", .m = 128, .n = 64, .k = 64});
   one.template operator()<alone>({.name = "a ring that comes round", .m = 128, .n = 64, .k = 256});
@@ -88,6 +89,7 @@ void for_each_case(With&& with, const testing::Schedules& schedules = {}) {
       {.name = "a cluster without a tile", .m = 256, .n = 64, .k = 128, .clusters = 2});
   one.template operator()<wide>({.name = "pairs share A", .m = 256, .n = 128, .k = 128});
   one.template operator()<four>({.name = "four share both", .m = 512, .n = 128, .k = 128});
+  return family;
 }
 
 }  // namespace study::ladder

@@ -86,8 +86,20 @@ inline constexpr Edges published{.init_fence = false,
                                  .last_drain = false,
                                  .exit_barrier = false};
 
-template <Shape S, Edges E = Edges{}>
+/// The kernel with all its edges, or without some: a type for each, whose name stands in those of
+/// its functions, by which testing::Family finds the statements of one.
+struct Mended {
+  static constexpr Edges edges{};
+};
+template <Edges E>
+struct Without {
+  static constexpr Edges edges = E;
+};
+
+template <Shape S, class Way = Mended>
 class LadderGemm {
+  static constexpr Edges E = Way::edges;
+
  public:
   static constexpr int threads = 384;
   static constexpr int registers = 168;  ///< a thread at launch

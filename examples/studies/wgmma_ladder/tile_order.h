@@ -43,7 +43,8 @@ inline std::vector<int> tile_lists(int tiles_m, int tiles_n, int clusters) {
     if (cell.m >= tiles_m || cell.n >= tiles_n) continue;
     const int place = dealt / clusters;
     if (place >= list_length) return {};
-    lists[static_cast<std::size_t>(dealt % clusters * list_length + place)] = cell.m << 16 | cell.n;
+    const auto list = static_cast<std::size_t>(dealt % clusters) * list_length;
+    lists[list + static_cast<std::size_t>(place)] = cell.m << 16 | cell.n;
     ++dealt;
   }
   return lists;
