@@ -95,7 +95,7 @@ constexpr const char* kTraceExamples =
     "  warpwright trace gemm --random 4096 4096 4096 --device cuda --out t.pftrace";
 
 // The arguments that `check` has beside those of the product.
-void add_check_options(CLI::App& app, RunOptions& o, CheckCommandOptions& how) {
+void add_check_options(CLI::App& app, GemmOptions& o, CheckCommandOptions& how, bool is_grouped) {
   app.add_option("--schedules", how.schedules,
                  "schedules to try: eager, latest, then random and starving ones")
       ->type_name("N")
@@ -124,6 +124,23 @@ void add_check_options(CLI::App& app, RunOptions& o, CheckCommandOptions& how) {
       ->check(whole());
   app.add_flag("--reduce", how.reduce,
                "with --replay: find the few decisions of the schedule that matter");
+  if (is_grouped) {
+    app.add_option("--behind", how.tokens_behind,
+                   "launch a second random product behind the first in the same workspace, of "
+                   "groups with these tokens")
+        ->type_name("LIST|T|uniform:T|skew:SEED");
+  } else {
+    app.add_option("--behind", how.behind,
+                   "launch a second random product, of these extents, behind the first in the "
+                   "same workspace")
+        ->option_text("M N K")
+        ->expected(3)
+        ->check(whole<std::int64_t>(0, max_extent));
+  }
+  if (is_grouped) {
+    app.add_flag("--check-offsets", o.check_offsets,
+                 "let the kernel tell whether the offsets are in order, and look at what it says");
+  }
   app.add_flag("--json", how.json, "for programs");
 }
 
@@ -239,7 +256,7 @@ void add_product_commands(CLI::App& app, GemmOptions& product, CheckCommandOptio
       return one;
     };
     CLI::App* checks = add_to(check, "the kernel");
-    add_check_options(*checks, product, check_how);
+    add_check_options(*checks, product, check_how, is_grouped);
     CLI::App* plan =
         add_to(explain, "the plan, tiles, cluster, stages, shared memory, barriers and bound,");
     if (!is_grouped) {

@@ -11,6 +11,7 @@
 
 #include "cli/commands/gemm/groups.h"
 #include "cli/commands/gemm/model_time.h"
+#include "cli/commands/gemm/operand_files.h"
 #include "cli/commands/gemm/product.h"
 #include "cli/reports/progress.h"
 #include "cli/reports/refusal_json.h"
@@ -160,8 +161,8 @@ void note_short_tiles(const Product& product, std::ostream& err) {
 }
 
 // The mutant in this row of the table.
-model::Mutation mutant_of(const Product& product, int row) {
-  const auto all = device::mutants_of(product.plan, product.operands);
+model::Mutation mutant_of(const Product& product, const device::CheckOptions& options, int row) {
+  const auto all = device::mutants_of(product.plan, product.operands, options);
   if (!all) throw InputError(all.refusal());
   if (row < 1 || row > static_cast<int>(all->size())) {
     throw InputError("--mutant is " + std::to_string(row) + "; " +
@@ -176,6 +177,34 @@ auto with_progress(std::ostream& err, device::CheckOptions options, const Work& 
   Progress progress(err, "check");
   options.progress = [&progress](double share) { progress.share(share); };
   return work(options);
+}
+
+// Says whether a result is that of the product.
+auto judge_of(const Product& product) {
+  return [&product](const MatrixView& got) {
+    GemmOperands operands = product.operands;
+    operands.d = got;
+    return check_job(product.job, operands).passed();
+  };
+}
+
+// The product that --behind asks for, like the first in all but its extents.
+GemmOptions options_behind(const GemmOptions& run, const CheckCommandOptions& o) {
+  if (!run.a.empty()) {
+    throw InputError("--behind draws a second product, and the first comes of files: " +
+                     as_rule("give random matrices") + ".");
+  }
+  GemmOptions behind = run;
+  behind.m = behind.total = std::nullopt;
+  behind.bad_offsets.clear();
+  if (run.is_grouped) {
+    behind.tokens = o.tokens_behind;
+    if (names_file(run.offsets)) behind.offsets.clear();
+  } else {
+    behind.n = behind.k = std::nullopt;
+    behind.random = o.behind;
+  }
+  return behind;
 }
 
 int reduce(const Product& product, const device::CheckOptions& options, bool json,
@@ -216,7 +245,8 @@ int check_command(const GemmOptions& run, const CheckCommandOptions& o, std::ost
       throw InputError("check runs on the model alone: " + as_rule("leave --device out") + ".");
     }
     device::CheckOptions options = options_of(run, o);
-    Product product(run, facts_of(run), err);
+    const DeviceFacts facts = facts_of(run);
+    Product product(run, facts, err);
     const std::string plan = product.plan.name();
     check_memory(product.job);
     const auto runs = static_cast<double>(device::schedules_of(options).size());
@@ -227,13 +257,18 @@ int check_command(const GemmOptions& run, const CheckCommandOptions& o, std::ost
                   o.mutate
                       ? "and that is one mutant: smaller extents or fewer --schedules are faster"
                       : "smaller extents or fewer --schedules are faster");
-    product.load(run.seed, err);
-    options.right = [&product](const MatrixView& got) {
-      GemmOperands operands = product.operands;
-      operands.d = got;
-      return check_job(product.job, operands).passed();
-    };
-    if (o.mutant) options.mutation = mutant_of(product, *o.mutant);
+    product.load(run.seed, err, Draw::telling);
+    options.right = judge_of(product);
+    options.check_offsets = run.check_offsets;
+    std::optional<Product> behind;
+    std::optional<device::SecondProduct> second;
+    if (!o.behind.empty() || !o.tokens_behind.empty()) {
+      behind.emplace(options_behind(run, o), facts, err);
+      behind->load(run.seed + 1, err, Draw::telling);
+      second.emplace(device::SecondProduct{behind->plan, behind->operands, judge_of(*behind)});
+      options.second = &*second;
+    }
+    if (o.mutant) options.mutation = mutant_of(product, options, *o.mutant);
     if (o.reduce) return reduce(product, options, o.json, out, err);
     if (o.mutate) {
       const Result<device::MutationReport> report =

@@ -6,6 +6,7 @@
 #include <optional>
 #include <ostream>
 #include <string>
+#include <vector>
 
 #include "cli/commands/gemm/gemm_job.h"
 
@@ -21,6 +22,9 @@ struct CheckCommandOptions {
   bool mutate = false;
   std::optional<int> mutant;  ///< runs this row of --mutate's table
   bool reduce = false;        ///< with a replay: shrinks the schedule
+  /// A second random product behind the first, in one workspace: M, N and K, or groups' tokens.
+  std::vector<std::int64_t> behind;
+  std::string tokens_behind;
 };
 
 /// Runs the command. `product.seed` is that of the tensors and of the first random schedule.
