@@ -75,9 +75,9 @@ void weigh(HostTensor& t, const Mirror& mirror, bool transposed) {
   change_floats(t, transposed, [&](const Floats& all) {
     all.for_each_row([&](std::int64_t row, const auto& line) {
       if (row % 4 != 1) return;
-      for (std::int64_t k = 0; k < all.k(); ++k) line(k) *= 0x1p-5F;
+      for (std::int64_t k = 0; k < all.k(); ++k) line(k) *= 0x1p-7F;
       for (std::int64_t i = 0; i < mirror.width; ++i) {
-        line(mirror.first + i) *= 0x1p11F;
+        line(mirror.first + i) *= 0x1p13F;
         line(mirror.second + i) = -line(mirror.first + i);
       }
     });

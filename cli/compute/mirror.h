@@ -31,7 +31,7 @@ std::optional<Mirror> mirror_of(std::int64_t k, std::int64_t width, std::uint64_
 void repeat(HostTensor& t, const Mirror& mirror, bool transposed = false);
 
 /// A: rows 1, 5, 9, ... are 64 times what they were in the first stretch, the negatives of that in
-/// the second, and a 32nd elsewhere.
+/// the second, and a 128th elsewhere.
 void weigh(HostTensor& t, const Mirror& mirror, bool transposed = false);
 
 }  // namespace warpwright::cli
