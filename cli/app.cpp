@@ -123,7 +123,8 @@ void add_check_options(CLI::App& app, RunOptions& o, CheckCommandOptions& how) {
 }
 
 // Those of one product.
-void add_product_check_options(CLI::App& app, CheckCommandOptions& how) {
+void add_product_check_options(CLI::App& app, GemmOptions& o, CheckCommandOptions& how,
+                               bool is_grouped) {
   app.add_flag("--family", how.family,
                "check companions of the product too, small ones by the same kernel, until every "
                "synchronising statement has run");
@@ -135,6 +136,23 @@ void add_product_check_options(CLI::App& app, CheckCommandOptions& how) {
       ->check(whole());
   app.add_flag("--reduce", how.reduce,
                "with --replay: find the few decisions of the schedule that matter");
+  if (is_grouped) {
+    app.add_option("--behind", how.tokens_behind,
+                   "launch a second random product behind the first in the same workspace, of "
+                   "groups with these tokens")
+        ->type_name("LIST|T|uniform:T|skew:SEED");
+  } else {
+    app.add_option("--behind", how.behind,
+                   "launch a second random product, of these extents, behind the first in the "
+                   "same workspace")
+        ->option_text("M N K")
+        ->expected(3)
+        ->check(whole<std::int64_t>(0, max_extent));
+  }
+  if (is_grouped) {
+    app.add_flag("--check-offsets", o.check_offsets,
+                 "let the kernel tell whether the offsets are in order, and look at what it says");
+  }
 }
 
 // `check kernel NAME`.
@@ -272,7 +290,7 @@ void add_product_commands(CLI::App& app, GemmOptions& product, CheckCommandOptio
     };
     CLI::App* checks = add_to(check, "the kernel");
     add_check_options(*checks, product, check_how);
-    add_product_check_options(*checks, check_how);
+    add_product_check_options(*checks, product, check_how, is_grouped);
     CLI::App* plan =
         add_to(explain, "the plan, tiles, cluster, stages, shared memory, barriers and bound,");
     if (!is_grouped) {

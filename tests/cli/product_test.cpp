@@ -7,6 +7,7 @@
 #include <fstream>
 #include <new>
 #include <optional>
+#include <set>
 #include <sstream>
 #include <string>
 
@@ -101,6 +102,103 @@ TEST(Product, WhatAThreadThrowsIsThrownByTheCheck) {
                std::bad_alloc);
   EXPECT_THROW(static_cast<void>(device::mutate(product.plan, product.operands, how)),
                std::bad_alloc);
+}
+
+// Padded rows: what lies between them is nobody's, and a product that writes there is found out.
+TEST(Product, GapsBetweenRowsAreLookedAt) {
+  GemmOptions options;
+  options.random = {20, 24, 40};
+  options.pitch = 48;
+  options.beta = "1";
+  for (const bool in_place : {false, true}) {
+    options.in_place = in_place;
+    std::ostringstream err;
+    Product product(options, facts_of(options), err);
+    product.load(1, err);
+    EXPECT_EQ(product.operands.d.row_stride, 48);
+    EXPECT_EQ(product.operands.a.row_stride, 48);
+    EXPECT_EQ(product.operands.c.data == product.operands.d.data, in_place);
+    ASSERT_TRUE(device::launch_on_model(product.plan, product.operands)->clean());
+    EXPECT_TRUE(check_job(product.job, product.operands).passed());
+    product.d.bytes[(3 * 48 + 24) * 2] = std::byte{1};
+    const JobCheck found = check_job(product.job, product.operands);
+    EXPECT_EQ(found.gaps, 1);
+    EXPECT_TRUE(found.elements.passed);
+    EXPECT_FALSE(found.passed());
+  }
+}
+
+// Every cluster begins with one tile, whatever the seed.
+TEST(Product, FirstTilesAreAPermutation) {
+  GemmOptions options;
+  options.random = {1024, 512, 64};
+  options.scheduler = "dynamic";
+  options.sms = 8;
+  options.cluster = "1,1";
+  std::set<std::vector<std::uint8_t>> drawn;
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    options.first_tiles = seed;
+    std::ostringstream err;
+    const Product product(options, facts_of(options), err);
+    std::vector<std::uint8_t> tiles = product.plan.first_tiles;
+    drawn.insert(tiles);
+    std::sort(tiles.begin(), tiles.end());
+    EXPECT_EQ(tiles, (std::vector<std::uint8_t>{0, 1, 2, 3, 4, 5, 6, 7}));
+  }
+  EXPECT_GT(drawn.size(), 3U);
+}
+
+// Two products in one workspace: flags of the second may lie where the first had other bytes, or
+// has left its own, which must be 0.
+TEST(Product, ASecondOneFindsTheWorkspaceAsTheFirstLeftIt) {
+  struct Case {
+    const char* first;
+    const char* second;
+    bool same_flags;
+  };
+  for (const Case& c :
+       {Case{"hopper_bf16_bf16_128x64_sw_sk", "hopper_bf16_bf16_128x64_sw_sk", true},
+        Case{"hopper_bf16_bf16_128x128_pp", "hopper_bf16_bf16_128x64_sw_sk", false},
+        Case{"hopper_bf16_bf16_128x128_pp_dyn", "hopper_bf16_bf16_128x64_sw_sk", false}}) {
+    SCOPED_TRACE(std::string(c.first) + ", " + c.second);
+    GemmOptions options;
+    options.sms = 3;
+    options.random = {256, 256, 192};
+    options.kernel = c.first;
+    options.cluster = "1,1";
+    std::ostringstream err;
+    Product first(options, facts_of(options), err);
+    options.kernel = c.second;
+    options.random = {128, 128, 1024};
+    options.ctas = 3;
+    Product second(options, facts_of(options), err);
+    first.load(1, err);
+    second.load(2, err);
+    EXPECT_GT(second.plan.flag_bytes, 0);
+    EXPECT_EQ(first.plan.flag_bytes == second.plan.flag_bytes, c.same_flags);
+    bool is_right = true;
+    const device::SecondProduct behind{second.plan, second.operands, [&](const MatrixView& d) {
+                                         GemmOperands o = second.operands;
+                                         o.d = d;
+                                         return is_right && check_job(second.job, o).passed();
+                                       }};
+    device::CheckOptions how;
+    how.schedules = 4;
+    how.second = &behind;
+    how.right = [&](const MatrixView& d) {
+      GemmOperands o = first.operands;
+      o.d = d;
+      return check_job(first.job, o).passed();
+    };
+    const auto clean = device::check(first.plan, first.operands, how);
+    ASSERT_TRUE(clean) << clean.reason();
+    EXPECT_TRUE(clean->clean()) << clean->findings.front().finding.sentence;
+    is_right = false;
+    const auto wrong = device::check(first.plan, first.operands, how);
+    ASSERT_TRUE(wrong);
+    ASSERT_EQ(wrong->findings.size(), 1U);
+    EXPECT_TRUE(contains(wrong->findings.front().finding.sentence, "D of the second product"));
+  }
 }
 
 // Of a machine without the driver a build for GPUs says that, not how the runtime puts it.

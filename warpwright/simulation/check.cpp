@@ -22,92 +22,163 @@ std::size_t bytes_of(const MatrixView& v) {
   return static_cast<std::size_t>(elements) * numeric::bits(v.dtype) / 8;
 }
 
-// What is run again and again: a plan with its operands.
-struct Subject {
-  const Plan& plan;
-  const GemmOperands& operands;
-  MatrixView d = operands.d;                           // the result, the caller's
-  bool in_place = operands.c.data == operands.d.data;  // D is also an input
+// Is D also an input?
+bool is_in_place(const GemmOperands& o) {
+  return o.c.data == o.d.data;
+}
 
-  // Runs it with its result elsewhere.
-  Result<model::Report> run(void* result, ModelOptions options) const {
-    GemmOperands there = operands;
-    there.d.data = result;
-    if (in_place) there.c.data = result;
-    if (in_place) options.launches = 1;  // a second one would start from the first one's D
-    return report_on_model(plan, there, options);
-  }
-};
-
-// The subject of one OS thread: D is its own, as aligned as the caller's.
-class Trial {
+// Memory for a result, as aligned as the caller's.
+class OwnResult {
  public:
-  explicit Trial(const Subject& subject)
-      : subject_(subject), d_view_(subject.d), bytes_(bytes_of(subject.d)), storage_(bytes_ + 256) {
+  explicit OwnResult(const GemmOperands& operands)
+      : operands_(operands),
+        view_(operands.d),
+        bytes_(bytes_of(operands.d)),
+        storage_(bytes_ + 256) {
     constexpr std::uintptr_t line = 128;
-    const auto wanted = reinterpret_cast<std::uintptr_t>(subject.d.data) % line;
+    const auto wanted = reinterpret_cast<std::uintptr_t>(operands.d.data) % line;
     const auto base = reinterpret_cast<std::uintptr_t>(storage_.data());
-    d_ = storage_.data() + ((wanted + line - base % line) % line);
-    d_view_.data = d_;
+    data_ = storage_.data() + ((wanted + line - base % line) % line);
+    view_.data = data_;
   }
+  OwnResult(OwnResult&&) = default;
 
-  // One run from a fresh D: what C brings, or NaN, so that a missing element is seen.
-  Result<model::Report> run(const ModelOptions& options) {
-    if (subject_.in_place) {
-      std::memcpy(d_, subject_.d.data, bytes_);
+  /// What C brings, or NaN, so that a missing element is seen.
+  void refresh() {
+    if (is_in_place(operands_)) {
+      std::memcpy(data_, operands_.d.data, bytes_);
     } else {
-      std::memset(d_, 0xff, bytes_);
+      std::memset(data_, 0xff, bytes_);
     }
-    return subject_.run(d_, options);
+  }
+  /// The operands, with their result here.
+  [[nodiscard]] GemmOperands operands() const {
+    GemmOperands there = operands_;
+    there.d.data = data_;
+    if (is_in_place(operands_)) there.c.data = data_;
+    return there;
   }
 
-  [[nodiscard]] const MatrixView& d() const { return d_view_; }
-  [[nodiscard]] std::vector<std::byte> result() const { return {d_, d_ + bytes_}; }
+  [[nodiscard]] const MatrixView& view() const { return view_; }
+  [[nodiscard]] std::vector<std::byte> content() const { return {data_, data_ + bytes_}; }
   [[nodiscard]] bool same(const std::vector<std::byte>& other) const {
-    return other.size() == bytes_ && std::memcmp(d_, other.data(), bytes_) == 0;
+    return other.size() == bytes_ && std::memcmp(data_, other.data(), bytes_) == 0;
   }
 
  private:
-  const Subject& subject_;
-  MatrixView d_view_;
+  const GemmOperands& operands_;
+  MatrixView view_;
   std::size_t bytes_;
   std::vector<std::byte> storage_;
-  std::byte* d_ = nullptr;
+  std::byte* data_ = nullptr;
 };
 
-// Knows the right D and asks the caller only about other ones.
+// What is run again and again: a plan with its operands, and what is launched behind it.
+struct Subject {
+  const Plan& plan;
+  const GemmOperands& operands;
+  bool check_offsets = false;
+  const SecondProduct* second = nullptr;
+
+  Subject(const Plan& plan_, const GemmOperands& operands_, const CheckOptions& options)
+      : plan(plan_),
+        operands(operands_),
+        check_offsets(options.check_offsets),
+        second(options.second) {}
+};
+
+// The subject of one OS thread: its results are its own.
+class Trial {
+ public:
+  explicit Trial(const Subject& subject) : subject_(subject), first_(subject.operands) {
+    if (subject.second != nullptr) second_.emplace(subject.second->operands);
+  }
+
+  // One run from fresh results.
+  Result<model::Report> run(ModelOptions options) {
+    first_.refresh();
+    // A second launch would start from the first one's D.
+    if (is_in_place(subject_.operands)) options.launches = 1;
+    GemmOperands behind;
+    if (second_) {
+      second_->refresh();
+      behind = second_->operands();
+      options.second = FollowingProduct{&subject_.second->plan, &behind};
+    }
+    std::uint32_t status = 0;
+    if (subject_.check_offsets) options.offsets_status = &status;
+    Result<model::Report> report = report_on_model(subject_.plan, first_.operands(), options);
+    const std::uint32_t due = subject_.check_offsets ? disorder_status(subject_.operands) : 0;
+    if (report && report->clean() && status != due && subject_.plan.ctas > 0) {
+      model::Report told = *report;
+      told.findings.push_back(wrong_status(status, due));
+      return told;
+    }
+    return report;
+  }
+
+  [[nodiscard]] const OwnResult& first() const { return first_; }
+  [[nodiscard]] const std::optional<OwnResult>& second() const { return second_; }
+
+ private:
+  static model::Finding wrong_status(std::uint32_t status, std::uint32_t due) {
+    const auto said = [](std::uint32_t s) {
+      return offsets_fault(s).value_or("they are in order");
+    };
+    return {.check = model::Check::wrong_result,
+            .sentence = "the kernel's check of the offsets says: " + said(status) +
+                        "; it must say: " + said(due),
+            .site = {}};
+  }
+
+  const Subject& subject_;
+  OwnResult first_;
+  std::optional<OwnResult> second_;
+};
+
+// Knows the right results and asks the caller only about other ones.
 class Judge {
  public:
   explicit Judge(const CheckOptions& options) : options_(options) {}
 
-  /// What is wrong with D, where something is. Every plan adds in an order of its own, so that a
-  /// schedule changes no bit.
+  /// What is wrong with D, or with that of the product behind it, where something is. Every plan
+  /// adds in an order of its own, so that a schedule changes no bit.
   std::optional<model::Finding> fault(const Trial& trial) {
     const std::lock_guard lock(mutex_);
-    if (accepted_ && trial.same(*accepted_)) return std::nullopt;
-    const bool right = options_.right ? options_.right(trial.d()) : !accepted_;
+    auto found = fault(trial.first(), "D", options_.right, accepted_);
+    if (found || !trial.second()) return found;
+    return fault(*trial.second(), "D of the second product", options_.second->right, behind_);
+  }
+
+ private:
+  using Accepted = std::optional<std::vector<std::byte>>;
+
+  static std::optional<model::Finding> fault(
+      const OwnResult& result, const std::string& name,
+      const std::function<bool(const MatrixView& d)>& is_right, Accepted& accepted) {
+    if (accepted && result.same(*accepted)) return std::nullopt;
+    const bool right = is_right ? is_right(result.view()) : !accepted;
     if (!right) {
       return model::Finding{.check = model::Check::wrong_result,
-                            .sentence = "D is not the product, although no other check spoke",
+                            .sentence = name + " is not the product, although no other check spoke",
                             .site = {}};
     }
-    if (!accepted_) {
-      accepted_ = trial.result();
+    if (!accepted) {
+      accepted = result.content();
       return std::nullopt;
     }
     return model::Finding{
         .check = model::Check::bits_differ,
-        .sentence =
-            "D is the product, but not in the bits that another schedule gave: what is "
-            "added first depends on what comes first. Mend: add in the order of K, "
-            "whatever has landed",
+        .sentence = name +
+                    " is the product, but not in the bits that another schedule gave: what is "
+                    "added first depends on what comes first. Mend: add in the order of K, "
+                    "whatever has landed",
         .site = {}};
   }
 
- private:
   const CheckOptions& options_;
   std::mutex mutex_;
-  std::optional<std::vector<std::byte>> accepted_;
+  Accepted accepted_, behind_;
 };
 
 ModelOptions model_options(const Schedule& schedule, const CheckOptions& check) {
@@ -261,7 +332,7 @@ std::vector<Schedule> schedules_of(const CheckOptions& options) {
 
 Result<CheckReport> check(const Plan& plan, const GemmOperands& operands,
                           const CheckOptions& options) {
-  const Subject subject{plan, operands};
+  const Subject subject(plan, operands, options);
   const std::vector<Schedule> schedules = schedules_of(options);
   const int count = static_cast<int>(schedules.size());
   Judge judge(options);
@@ -332,7 +403,7 @@ Result<CheckReport> check(const Plan& plan, const GemmOperands& operands,
 
 Result<Reduction> reduce(const Plan& plan, const GemmOperands& operands, const Schedule& schedule,
                          const CheckOptions& options) {
-  const Subject subject{plan, operands};
+  const Subject subject(plan, operands, options);
   if (schedule.mode != model::Mode::random) {
     return refuse(RefusalCode::bad_value, "only a random schedule has decisions to do without; ",
                   as_rule(schedule.text(), " has none"));
@@ -378,9 +449,9 @@ Result<Reduction> reduce(const Plan& plan, const GemmOperands& operands, const S
   return out;
 }
 
-Result<std::vector<model::Mutation>> mutants_of(const Plan& plan, const GemmOperands& operands) {
-  const Subject subject{plan, operands};
-  const CheckOptions options;
+Result<std::vector<model::Mutation>> mutants_of(const Plan& plan, const GemmOperands& operands,
+                                                const CheckOptions& options) {
+  const Subject subject(plan, operands, options);
   Judge judge(options);
   MutationReport report;
   CheckOptions reading;
@@ -392,7 +463,7 @@ Result<std::vector<model::Mutation>> mutants_of(const Plan& plan, const GemmOper
 
 Result<MutationReport> mutate(const Plan& plan, const GemmOperands& operands,
                               const CheckOptions& options) {
-  const Subject subject{plan, operands};
+  const Subject subject(plan, operands, options);
   const std::vector<Schedule> schedules = schedules_of(options);
   MutationReport out;
   if (schedules.empty()) return out;

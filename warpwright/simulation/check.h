@@ -25,6 +25,14 @@ struct Schedule {
 /// The inverse of Schedule::text.
 std::optional<Schedule> parse_schedule(const std::string& text);
 
+/// A product that every run launches behind the plan's, in the same workspace: of the same plan or
+/// another one, with operands and a result of its own. It is held to all that the first is.
+struct SecondProduct {
+  const Plan& plan;
+  const GemmOperands& operands;
+  std::function<bool(const MatrixView& d)> right;  ///< see CheckOptions::right
+};
+
 /// Which schedules are tried, and how.
 struct CheckOptions {
   int schedules = 64;
@@ -43,6 +51,10 @@ struct CheckOptions {
   /// Is D right? Asked once, and again where a schedule gives other bits; never from two threads at
   /// once. Without it the first schedule's D is taken for right.
   std::function<bool(const MatrixView& d)> right;
+  /// Of groups: the kernel looks at its offsets, too, and must find the first that is not in order.
+  bool check_offsets = false;
+  /// What is launched behind it, or null.
+  const SecondProduct* second = nullptr;
   /// Called now and then with the share done; never from two threads at once.
   std::function<void(double)> progress;
   /// `mutate` tries those mutants alone for which this is true; without it all.
@@ -111,8 +123,10 @@ struct MutationReport {
   [[nodiscard]] std::string score() const;
 };
 
-/// The mutants of the plan in the order of MutationReport::mutants; none when it is not clean.
-Result<std::vector<model::Mutation>> mutants_of(const Plan& plan, const GemmOperands& operands);
+/// The mutants of the plan in the order of MutationReport::mutants; none when it is not clean. Of
+/// `options`, what is run beside it counts alone.
+Result<std::vector<model::Mutation>> mutants_of(const Plan& plan, const GemmOperands& operands,
+                                                const CheckOptions& options = {});
 
 /// Breaks every synchronising statement that the plan executes in every way there is, one at a
 /// time, and tries the schedules until a check speaks. The plan itself must be clean (see `check`).

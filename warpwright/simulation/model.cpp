@@ -24,6 +24,10 @@ std::shared_ptr<void> host_memory(std::int64_t bytes) {
   return memory;
 }
 
+void clear(void* memory, std::int64_t bytes) {
+  std::fill_n(static_cast<std::byte*>(memory), bytes, std::byte{0});
+}
+
 // What a launch leaves of its flags, which the next one relies on.
 std::optional<model::Finding> flags_left(const Plan& plan, const std::byte* workspace) {
   const auto* const end = workspace + plan.flag_bytes;
@@ -39,27 +43,84 @@ std::optional<model::Finding> flags_left(const Plan& plan, const std::byte* work
       .site = {}};
 }
 
-// Launches, one after the other, of operands that are those of the plan. Each grid may start while
-// the one before still runs, and each launch leaves its workspace to the next.
-Result<model::Report> run(const Plan& plan, const GemmOperands& operands, std::byte* workspace,
-                          const ModelOptions& options, bool check_offsets) {
-  LaunchGrids grids;
-  bind_launch(plan, operands, {workspace, check_offsets, options.zero_rest}, encode_for_model,
-              grids);
-  std::vector<model::GridLaunch> launches;
-  for (int i = 0; i < options.launches * grids.count; ++i) {
-    const Grid& grid = grids.grids[static_cast<std::size_t>(i % grids.count)];
-    const ModelKernel* const kernel = model_kernel(grid.kernel);
-    if (kernel == nullptr) {
-      return refuse(RefusalCode::no_kernel, "the plan's kernel is not among those of this build");
-    }
-    launches.push_back(grid_launch(
-        grid, allocations_of(plan, grid.copies ? operands : grids.operands, grid, workspace),
-        [kernel, &grid] { kernel->run(grid.params.data()); }));
-    if (!grid.multiplies || workspace == nullptr) continue;
-    launches.back().ended = [&plan, workspace] { return flags_left(plan, workspace); };
+// Launches of operands that are those of a plan, in one workspace.
+class Launches {
+ public:
+  Launches(const Plan& plan, const GemmOperands& operands, std::byte* workspace, bool check_offsets,
+           bool zero_rest)
+      : plan_(plan), operands_(operands), workspace_(workspace) {
+    if (plan.ctas == 0) return;
+    bind_launch(plan, operands, {workspace, check_offsets, zero_rest}, encode_for_model, grids_);
   }
-  return run_on_model(launches, plan.device, options);
+  Launches(const Launches&) = delete;
+  Launches& operator=(const Launches&) = delete;
+
+  /// Appends the grids of `times` launches, which refer to this.
+  std::optional<Refusal> add_to(std::vector<model::GridLaunch>& all, int times) const {
+    if (plan_.ctas == 0) return std::nullopt;
+    for (int i = 0; i < times * grids_.count; ++i) {
+      const Grid& grid = grids_.grids[static_cast<std::size_t>(i % grids_.count)];
+      const ModelKernel* const kernel = model_kernel(grid.kernel);
+      if (kernel == nullptr) {
+        return refuse(RefusalCode::no_kernel, "the plan's kernel is not among those of this build");
+      }
+      all.push_back(grid_launch(
+          grid, allocations_of(plan_, grid.copies ? operands_ : grids_.operands, grid, workspace_),
+          [kernel, &grid] { kernel->run(grid.params.data()); }));
+      if (!grid.multiplies || workspace_ == nullptr) continue;
+      all.back().ended = [this] { return flags_left(plan_, workspace_); };
+    }
+    return std::nullopt;
+  }
+
+ private:
+  const Plan& plan_;
+  const GemmOperands& operands_;
+  std::byte* workspace_;
+  LaunchGrids grids_;
+};
+
+// Adds what a run found to what the one before it found.
+void merge(model::Report& all, model::Report&& more) {
+  all.findings.insert(all.findings.end(), more.findings.begin(), more.findings.end());
+  all.order_hash = all.order_hash * 0x9e3779b97f4a7c15U + more.order_hash;
+  all.decisions.insert(all.decisions.end(), more.decisions.begin(), more.decisions.end());
+  all.decided.insert(all.decided.end(), more.decided.begin(), more.decided.end());
+  all.statistics.decisions += more.statistics.decisions;
+  all.statistics.tiles += more.statistics.tiles;
+  for (model::SyncSite& site : more.sites) {
+    const bool known = std::any_of(all.sites.begin(), all.sites.end(), [&](const auto& s) {
+      return s.kind == site.kind && s.line == site.line && s.file == site.file &&
+             s.barrier == site.barrier;
+    });
+    if (!known) all.sites.push_back(std::move(site));
+  }
+}
+
+// Launches, one after the other. Each grid may start while the one before still runs, and each
+// launch leaves its workspace to the next. `workspace` has its flags cleared for the first.
+Result<model::Report> run(const Plan& plan, const GemmOperands& operands, std::byte* workspace,
+                          std::int64_t bytes, const ModelOptions& options, bool check_offsets) {
+  const Launches first(plan, operands, workspace, check_offsets, options.zero_rest);
+  std::vector<model::GridLaunch> launches;
+  if (auto r = first.add_to(launches, options.launches)) return *r;
+  if (!options.second) return run_on_model(launches, plan.device, options);
+
+  const Plan& next = *options.second->plan;
+  const Launches second(next, *options.second->operands, workspace, false, options.zero_rest);
+  Workspace shared(workspace, bytes);
+  shared.note_cleared(plan);
+  static_cast<void>(shared.note_launch(plan, false, check_offsets));
+  model::Report report;
+  if (shared.note_launch(next, false) == Workspace::Flags::clear_first) {
+    // The stream clears them between the two, which so follow each other.
+    if (!launches.empty()) report = run_on_model(launches, plan.device, options);
+    launches.clear();
+    clear(workspace, next.flag_bytes);
+  }
+  if (auto r = second.add_to(launches, 1)) return *r;
+  if (!launches.empty()) merge(report, run_on_model(launches, plan.device, options));
+  return report;
 }
 
 Result<std::uint32_t> read_word_here(const void* word, void* /*stream*/) {
@@ -75,10 +136,6 @@ std::optional<Refusal> fault(const Plan& plan, const GemmOperands& operands) {
                 as_rule("plan for the model to run on it"));
 }
 
-void clear(void* memory, std::int64_t bytes) {
-  std::fill_n(static_cast<std::byte*>(memory), bytes, std::byte{0});
-}
-
 std::optional<Refusal> launch_here(const Plan& plan, const GemmOperands& operands,
                                    Workspace& workspace, void* /*stream*/,
                                    const LaunchOptions& options) {
@@ -92,7 +149,7 @@ std::optional<Refusal> launch_here(const Plan& plan, const GemmOperands& operand
   how.zero_rest = options.zero_rest;
   const auto report = [&] {
     try {
-      return run(plan, operands, memory, how, options.check_offsets);
+      return run(plan, operands, memory, workspace.bytes(), how, options.check_offsets);
     } catch (...) {  // an interrupted run leaves flags set
       workspace.forget();
       throw;
@@ -124,8 +181,8 @@ bool use_model() {
   return true;
 }
 
-std::optional<Refusal> disorder(const GemmOperands& operands) {
-  if (!operands.groups) return std::nullopt;
+std::uint32_t disorder_status(const GemmOperands& operands) {
+  if (!operands.groups) return 0;
   const auto offset = [&groups = *operands.groups](std::int64_t i) -> std::int64_t {
     if (groups.type == OffsetType::int64) {
       return static_cast<const std::int64_t*>(groups.offsets)[i];
@@ -134,12 +191,17 @@ std::optional<Refusal> disorder(const GemmOperands& operands) {
   };
   const auto total = static_cast<int>(operands.a.rows);
   for (std::int64_t g = 0; g < operands.b.batch; ++g) {
-    if (tile::in_order(offset(g), offset(g + 1), total)) continue;
-    return refuse(
-        RefusalCode::bad_value, *offsets_fault(static_cast<std::uint32_t>(g + 1)), "; ",
-        as_rule("groups that overlap write the same rows of D, and which of them wins is open"));
+    if (!tile::in_order(offset(g), offset(g + 1), total)) return static_cast<std::uint32_t>(g + 1);
   }
-  return std::nullopt;
+  return 0;
+}
+
+std::optional<Refusal> disorder(const GemmOperands& operands) {
+  const auto fault = offsets_fault(disorder_status(operands));
+  if (!fault) return std::nullopt;
+  return refuse(
+      RefusalCode::bad_value, *fault, "; ",
+      as_rule("groups that overlap write the same rows of D, and which of them wins is open"));
 }
 
 Result<model::Report> report_on_model(const Plan& plan, const GemmOperands& operands,
@@ -152,14 +214,19 @@ Result<model::Report> report_on_model(const Plan& plan, const GemmOperands& oper
         "offsets_status is given, and the product has no groups: ", as_rule("leave it out"));
   }
   if (status != nullptr) *status = 0;
-  if (plan.ctas == 0) return model::Report{};
+  if (options.second) {
+    if (auto r = fault(*options.second->plan, *options.second->operands)) return *r;
+  }
+  if (plan.ctas == 0 && !options.second) return model::Report{};
   // Fresh in every launch: nothing is left from another one. Flags are 0, all else is poisoned.
-  const std::shared_ptr<void> memory = host_memory(plan.workspace_bytes);
+  const std::int64_t bytes =
+      std::max(plan.workspace_bytes, options.second ? options.second->plan->workspace_bytes : 0);
+  const std::shared_ptr<void> memory = host_memory(bytes);
   auto* const workspace = static_cast<std::byte*>(memory.get());
   clear(workspace, plan.flag_bytes);
   std::byte* const status_at = workspace + plan.flag_bytes;
   if (status != nullptr) clear(status_at, sizeof *status);
-  auto report = run(plan, operands, workspace, options, status != nullptr);
+  auto report = run(plan, operands, workspace, bytes, options, status != nullptr);
   if (status != nullptr)
     std::copy_n(status_at, sizeof *status, reinterpret_cast<std::byte*>(status));
   return report;

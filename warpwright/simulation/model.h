@@ -10,6 +10,12 @@
 
 namespace warpwright::device {
 
+/// A product that is launched behind another.
+struct FollowingProduct {
+  const Plan* plan = nullptr;
+  const GemmOperands* operands = nullptr;
+};
+
 /// How a plan is run on the model.
 struct ModelOptions {
   model::Mode mode = model::Mode::latest;
@@ -17,6 +23,9 @@ struct ModelOptions {
   /// So many launches of the plan follow each other, each starting as early as programmatic
   /// dependent launch lets it, with one workspace.
   int launches = 1;
+  /// Behind all of these, one launch of another product in the same workspace, with the bytes that
+  /// they left there.
+  std::optional<FollowingProduct> second = {};
   /// See model::Options.
   std::optional<std::vector<std::int64_t>> only;
   bool check_order = true;

@@ -38,6 +38,10 @@ model::GridLaunch grid_launch(const Grid& grid, const Allocations& allocations,
 Result<model::Report> report_on_model(const Plan& plan, const GemmOperands& operands,
                                       const ModelOptions& options);
 
+/// What a check of the offsets of the groups, which lie in host memory, has to say (see
+/// offsets_fault); 0 where there are none.
+std::uint32_t disorder_status(const GemmOperands& operands);
+
 /// That the offsets of the groups, which lie in host memory, are not in order; nothing where they
 /// are, or there are none. Where groups overlap, that is what the model finds in any kernel.
 std::optional<Refusal> disorder(const GemmOperands& operands);

@@ -12,6 +12,7 @@
 #include "cli/commands/gemm/companions.h"
 #include "cli/commands/gemm/groups.h"
 #include "cli/commands/gemm/model_time.h"
+#include "cli/commands/gemm/operand_files.h"
 #include "cli/reports/check_report.h"
 #include "cli/reports/refusal_json.h"
 #include "warpwright/plan/families/kernel_list.h"
@@ -22,14 +23,33 @@ namespace {
 using nlohmann::ordered_json;
 
 // The mutant in this row of the table.
-model::Mutation mutant_of(const Product& product, int row) {
-  const auto all = device::mutants_of(product.plan, product.operands);
+model::Mutation mutant_of(const Product& product, const device::CheckOptions& options, int row) {
+  const auto all = device::mutants_of(product.plan, product.operands, options);
   if (!all) throw InputError(all.refusal());
   if (row < 1 || row > static_cast<int>(all->size())) {
     throw InputError("--mutant is " + std::to_string(row) + "; " +
                      as_rule("the table has rows 1 to ", std::to_string(all->size())) + ".");
   }
   return (*all)[static_cast<std::size_t>(row) - 1];
+}
+
+// The product that --behind asks for, like the first in all but its extents.
+GemmOptions options_behind(const GemmOptions& run, const CheckCommandOptions& o) {
+  if (!run.a.empty()) {
+    throw InputError("--behind draws a second product, and the first comes of files: " +
+                     as_rule("give random matrices") + ".");
+  }
+  GemmOptions behind = run;
+  behind.m = behind.total = std::nullopt;
+  behind.bad_offsets.clear();
+  if (run.is_grouped) {
+    behind.tokens = o.tokens_behind;
+    if (names_file(run.offsets)) behind.offsets.clear();
+  } else {
+    behind.n = behind.k = std::nullopt;
+    behind.random = o.behind;
+  }
+  return behind;
 }
 
 int reduce(const Product& product, const device::CheckOptions& options, bool json,
@@ -153,8 +173,8 @@ device::CheckOptions check_options(const RunOptions& run, const CheckCommandOpti
   return options;
 }
 
-void set_judge(const Product& product, device::CheckOptions& options) {
-  options.right = [&product](const MatrixView& got) {
+std::function<bool(const MatrixView&)> judge_of(const Product& product) {
+  return [&product](const MatrixView& got) {
     GemmOperands operands = product.operands;
     operands.d = got;
     return check_job(product.job, operands).passed();
@@ -172,16 +192,19 @@ int check_command(const GemmOptions& run, const CheckCommandOptions& o, std::ost
       return check_family(product_of_kernel(run, o.kernel), options, o.mutate, o.json, out, err);
     }
     if (o.family) {
-      for (const auto& [option, given] : {std::pair{"--replay", !o.replay.empty()},
-                                          {"--mutant", o.mutant.has_value()},
-                                          {"--reduce", o.reduce}}) {
+      for (const auto& [option, given] :
+           {std::pair{"--replay", !o.replay.empty()},
+            {"--mutant", o.mutant.has_value()},
+            {"--reduce", o.reduce},
+            {"--behind", !o.behind.empty() || !o.tokens_behind.empty()}}) {
         if (!given) continue;
         throw InputError(std::string(option) + " is of one product, and --family runs many: " +
                          as_rule("leave one of them out") + ".");
       }
       return check_family(run, options, o.mutate, o.json, out, err);
     }
-    Product product(run, facts_of(run), err);
+    const DeviceFacts facts = facts_of(run);
+    Product product(run, facts, err);
     check_memory(product.job);
     const auto runs = static_cast<double>(device::schedules_of(options).size());
     const double threads =
@@ -191,9 +214,18 @@ int check_command(const GemmOptions& run, const CheckCommandOptions& o, std::ost
                   o.mutate
                       ? "and that is one mutant: smaller extents or fewer --schedules are faster"
                       : "smaller extents or fewer --schedules are faster");
-    product.load(run.seed, err);
-    set_judge(product, options);
-    if (o.mutant) options.mutation = mutant_of(product, *o.mutant);
+    product.load(run.seed, err, Draw::telling);
+    options.right = judge_of(product);
+    options.check_offsets = run.check_offsets;
+    std::optional<Product> behind;
+    std::optional<device::SecondProduct> second;
+    if (!o.behind.empty() || !o.tokens_behind.empty()) {
+      behind.emplace(options_behind(run, o), facts, err);
+      behind->load(run.seed + 1, err, Draw::telling);
+      second.emplace(device::SecondProduct{behind->plan, behind->operands, judge_of(*behind)});
+      options.second = &*second;
+    }
+    if (o.mutant) options.mutation = mutant_of(product, options, *o.mutant);
     if (o.reduce) return reduce(product, options, o.json, out, err);
     if (o.mutate) return mutate(product, options, o.json, out, err);
     const Result<device::CheckReport> report = with_progress(

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <ostream>
 #include <string>
+#include <vector>
 
 #include "cli/commands/gemm/gemm_job.h"
 #include "cli/commands/gemm/product.h"
@@ -26,13 +28,16 @@ struct CheckCommandOptions {
   bool reduce = false;        ///< with a replay: shrinks the schedule
   bool family = false;        ///< with companions of the product (companions.h)
   std::string kernel;         ///< of `check kernel`: products of that one, with companions
+  /// A second random product behind the first, in one workspace: M, N and K, or groups' tokens.
+  std::vector<std::int64_t> behind;
+  std::string tokens_behind;
 };
 
 /// What both forms of the command make of their arguments. Throws InputError.
 device::CheckOptions check_options(const RunOptions& run, const CheckCommandOptions& options);
 
-/// The D of a loaded product is asked of this job's reference.
-void set_judge(const Product& product, device::CheckOptions& options);
+/// Says whether a result is that of a loaded product, by its reference.
+std::function<bool(const MatrixView&)> judge_of(const Product& product);
 
 /// What `work` makes of the options, with a line that says how far it is; gone when it returns.
 template <class Work>

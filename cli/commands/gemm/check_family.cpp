@@ -42,7 +42,7 @@ std::unique_ptr<Product> made_of(const std::vector<GemmOptions>& tries, GemmOpti
   for (const GemmOptions& o : tries) {
     try {
       auto product = std::make_unique<Product>(o, facts_of(o), silent);
-      product->load(o.seed, silent);
+      product->load(o.seed, silent, Draw::telling);
       options = o;
       return product;
     } catch (const InputError&) {  // the kernel does not take this one
@@ -60,7 +60,7 @@ Members members_of(const GemmOptions& given, std::ostream& err) {
                      " has no element, so that no kernel runs: " + as_rule("leave it out") + ".");
   }
   all.taken.front().options.kernel = plan.kernel;
-  all.taken.front().product->load(given.seed, err);
+  all.taken.front().product->load(given.seed, err, Draw::telling);
   for (Companion& companion : companions_of(given, plan)) {
     GemmOptions options;
     auto product = made_of(companion.options, options);
@@ -104,7 +104,8 @@ Outcome check_members(const Members& members, const device::CheckOptions& option
   const auto count = static_cast<double>(members.taken.size());
   for (const Member& m : members.taken) {
     device::CheckOptions how = options;
-    set_judge(*m.product, how);
+    how.right = judge_of(*m.product);
+    how.check_offsets = m.options.check_offsets;
     how.progress = [&](double share) {
       progress.share((static_cast<double>(out.products) + share) / count);
     };
@@ -185,7 +186,8 @@ device::MutationReport mutate_members(const Members& members, const device::Chec
   const auto key = [](const model::Mutation& m) { return std::string(m.how()) + " " + text(m); };
   for (const Member& m : members.taken) {
     device::CheckOptions how = options;
-    set_judge(*m.product, how);
+    how.right = judge_of(*m.product);
+    how.check_offsets = m.options.check_offsets;
     how.wanted = [&](const model::Mutation& mutation) {
       const auto found = known.find(key(mutation));
       return found == known.end() ||

@@ -143,6 +143,18 @@ class Companions {
       o.beta = "1";
       o.d_dtype = "f32";
     });
+    add("C in place", m, 2 * columns_ - 8, round_, [](GemmOptions& o) {
+      o.beta = "1";
+      o.in_place = true;
+    });
+    // Rows that end within 16 bytes and begin at multiples of 16.
+    add("rows with gaps", m, 2 * columns_ - 3, round_,
+        [gap = 2 * columns_](GemmOptions& o) { o.pitch = gap; });
+    add("rows with gaps, with C", m, 2 * columns_ - 3, k_tile_,
+        [gap = 2 * columns_](GemmOptions& o) {
+          o.beta = "1";
+          o.pitch = gap;
+        });
     add("a bias of columns", m, 2 * columns_, round_, [](GemmOptions& o) {
       o.bias = "columns";
       if (!o.gated) o.activation = "gelu";
@@ -160,10 +172,9 @@ class Companions {
       add(std::string("scales: ") + scaling, 2 * rows_ - 6, 2 * columns_, round_,
           [scaling](GemmOptions& o) { o.scaling = scaling; });
     }
-    // Odd seeds lay the scales of tokens side by side, where kernels copy them (docs/gemm.md).
     if (given_.scaling == "blockwise") {
-      add("the other layout of scales", 2 * rows_ - 6, 2 * columns_ - 8, round_,
-          [](GemmOptions& o) { o.seed += 1; });
+      add("block scales by rows", 2 * rows_ - 6, 2 * columns_ - 8, round_,
+          [](GemmOptions& o) { o.scales_major = "k"; });
     }
     if (given_.weights.empty()) return;
     for (const int group : {32, 64, 128}) {
@@ -261,6 +272,11 @@ class Companions {
             *o.sms *= 2;
           });
     }
+    add("first tiles elsewhere", 4 * rows_, 2 * columns_, k_tile_, [](GemmOptions& o) {
+      o.scheduler = "dynamic";
+      o.first_tiles = 3;
+      *o.sms *= 4;
+    });
     add_loose();
   }
 
@@ -296,6 +312,10 @@ class Companions {
     add("offsets of 64 bits", 1, n, k_tile_, [t](GemmOptions& o) {
       set_tokens(o, {t, 3});
       o.offsets = "int64";
+    });
+    add("offsets that are looked at", 1, columns_, k_tile_, [t](GemmOptions& o) {
+      set_tokens(o, {3, 0, t + 1});
+      o.check_offsets = true;
     });
     add("groups of several tiles", 1, columns_, round_, lengths({3 * t - 1, 2 * t, t + 1}));
     all_.push_back({"rows at odd elements", {plain(t + 3, columns_ + 5, round_ + 1)}});

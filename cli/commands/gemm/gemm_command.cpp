@@ -39,6 +39,14 @@ void check_options(const GemmOptions& o) {
                      as_rule("a GPU has no such choice: leave it out") + ".");
   }
   static_cast<void>(parse_mode(o.mode));
+  if (o.in_place && (o.bench || o.repeat > 0 || (!is_model && o.check_offsets))) {
+    throw InputError(std::string("--in-place has C in D, which ") +
+                     (o.bench        ? "--bench"
+                      : o.repeat > 0 ? "--repeat"
+                                     : "--check-offsets") +
+                     " would add again with every launch: " + as_rule("leave one of them out") +
+                     ".");
+  }
 }
 
 // All that is told of one run.
@@ -97,6 +105,8 @@ ordered_json to_json(const GemmOutcome& o) {
     json["accumulation"] = accumulation_name(p.accumulation);
   }
   json["layout"] = layout_name(job.a_transposed, job.b_transposed);
+  json["in_place"] = job.in_place;
+  json["pitch"] = job.product.d.row_stride;
   json["bias"] = bias_name(p.epilogue.bias);
   json["activation"] = activation_name(p.epilogue.activation);
   json["gated"] = p.epilogue.gated;
@@ -119,6 +129,7 @@ ordered_json to_json(const GemmOutcome& o) {
       json["check"]["rows_in_no_group"] = job.rest.count();
       json["check"]["rows_touched"] = o.check->touched;
     }
+    json["check"]["gaps_touched"] = o.check->gaps;
   }
   if (o.options.repeat > 0) {
     json["time"] = {{"launch_us", o.run.launch_seconds * 1e6},
@@ -164,6 +175,8 @@ std::string check_text(const GemmOutcome& o) {
     text += " Of " + std::to_string(rest) + " rows in no group " +
             (touched == 0 ? "none was" : std::to_string(touched) + " were") + " written.";
   }
+  if (o.check->gaps > 0)
+    text += " Behind the ends of " + std::to_string(o.check->gaps) + " rows something was written.";
   return text + "\n";
 }
 

@@ -9,6 +9,8 @@
 #include "cli/commands/gemm/gemm_arguments.h"
 #include "cli/commands/gemm/gemm_tensors.h"
 #include "cli/commands/gemm/operand_files.h"
+#include "cli/commands/words.h"
+#include "cli/compute/mirror.h"
 #include "cli/compute/random.h"
 #include "warpwright/weights/pack.h"
 
@@ -39,6 +41,11 @@ bool is_npy(const std::string& spec) {
   return !spec.empty() && parse_spec(spec).kind == TensorSpec::Kind::npy;
 }
 
+// Has it no content yet? Then it is random.
+bool is_open(const HostTensor& t) {
+  return t.bytes.empty() && !t.shape.empty();
+}
+
 void choose_types(const GemmOptions& o, const std::optional<std::pair<DType, DType>>& operands,
                   const std::optional<DType>& result, GemmJob& job) {
   if (job.product.packed) {
@@ -60,27 +67,71 @@ void choose_types(const GemmOptions& o, const std::optional<std::pair<DType, DTy
   }
 }
 
+// Elements from row to row of a tensor in memory, with the gaps that are asked for. Rows of
+// operands begin at multiples of 16 bytes, or stay as they are.
+std::int64_t pitch_of(const GemmJob& job, const HostTensor& t, std::optional<DType> operand = {}) {
+  const std::int64_t columns = t.shape.empty() ? 0 : t.shape.back();
+  if (job.pitch <= columns) return columns;
+  if (operand && (job.product.packed && *operand == DType::s4)) return columns;
+  if (operand && (job.is_block_scaled() || job.pitch * size_of(*operand) % 16 != 0)) return columns;
+  return job.pitch;
+}
+
 // A tensor as it is stored, of the type that it will have.
-MatrixView stored(const HostTensor& t, DType type, bool transposed = false) {
+MatrixView stored(const HostTensor& t, DType type, bool transposed = false,
+                  std::int64_t pitch = 0) {
   if (t.shape.empty()) return {nullptr, MatrixShape{type}};
   MatrixView view = packed_view(t);
   view.data = nullptr;
   view.dtype = type;
+  if (pitch > view.columns) {
+    view.row_stride = pitch;
+    if (view.batch_stride != 0) view.batch_stride = view.rows * pitch;
+  }
   if (!transposed) return view;
   std::swap(view.rows, view.columns);
   std::swap(view.row_stride, view.column_stride);
   return view;
 }
 
+// How the tensors of a product are to lie, as far as that is said.
+void read_places(const GemmOptions& o, GemmJob& job) {
+  job.in_place = o.in_place;
+  if (job.in_place && !job.reads_c()) {
+    throw InputError("--in-place puts " + as_tensor("C") + " into D's memory, and there is no C: " +
+                     as_rule("give --c FILE, or --beta with random matrices") + ".");
+  }
+  if (job.in_place && job.is_batch && job.c.shape.size() < 3) {
+    throw InputError(
+        "--in-place puts " + as_tensor("C") + " into D's memory, and " + o.c +
+        " is one matrix for all of the batch: " + as_rule("it must have a matrix for each") + ".");
+  }
+  job.pitch = o.pitch.value_or(0);
+  if (o.pitch && *o.pitch < job.result_columns()) {
+    throw InputError("--pitch is " + std::to_string(*o.pitch) + ", and the rows of " +
+                     as_tensor("D") + " are " + std::to_string(job.result_columns()) +
+                     " elements long; the nearest legal value is " +
+                     as_nearest(std::to_string(job.result_columns())) + ".");
+  }
+  if (!o.scales_major.empty() && job.product.scaling != Scaling::blockwise) {
+    throw InputError(
+        "--scales-major is said of block scales: " + as_rule("give --scaling blockwise too") + ".");
+  }
+  job.scales_by_tokens = job.product.scaling == Scaling::blockwise && is_open(job.scale_a);
+  choose<bool>(job.scales_by_tokens, "--scales-major", o.scales_major,
+               {{"k", false}, {"mn", true}});
+}
+
 // Where the tensors of a product will lie.
 void lay_out(GemmJob& job) {
   GemmOperands& o = job.product;
-  o.a = stored(job.a, o.a.dtype, job.a_transposed);
-  o.b = stored(job.b, o.b.dtype, job.b_transposed);
-  if (job.reads_c()) o.c = stored(job.c, o.d.dtype);
+  o.a = stored(job.a, o.a.dtype, job.a_transposed, pitch_of(job, job.a, o.a.dtype));
+  o.b = stored(job.b, o.b.dtype, job.b_transposed, pitch_of(job, job.b, o.b.dtype));
+  if (job.reads_c()) o.c = stored(job.c, o.d.dtype, false, pitch_of(job, job.c));
   MatrixView d = matrix(nullptr, o.d.dtype, o.d.rows, job.result_columns());
   d.batch = o.d.batch;
-  d.batch_stride = d.rows * d.columns;
+  d.row_stride = std::max(d.columns, job.pitch);
+  d.batch_stride = d.rows * d.row_stride;
   o.d = d;
   o.scale_a = stored(job.scale_a, DType::f32);
   o.scale_b = stored(job.scale_b, DType::f32);
@@ -97,8 +148,9 @@ std::span<std::byte> bytes_of(HostTensor& t, const RowRange& rows) {
 }
 
 // Random int4 weights: normal ones, quantised.
-void pack_random(GemmJob& job, std::uint64_t seed) {
+void pack_random(GemmJob& job, std::uint64_t seed, const std::optional<Mirror>& mirror) {
   HostTensor wide = random_normal(DType::f32, job.b.shape, seed, kStreamB);
+  if (mirror) repeat(wide, *mirror);
   const PackedFormat& f = job.product.packed->format;
   const MatrixView view = packed_view(wide);
   const auto quantised = weights::quantise(
@@ -140,17 +192,76 @@ void lay_side_by_side(GemmJob& job) {
   }
 }
 
+bool all_poison(const std::byte* from, std::int64_t count) {
+  return std::all_of(from, from + count, [](std::byte b) { return b == kPoison; });
+}
+
 // Rows of a result in no group that are not as they were made.
 std::int64_t touched_rows(const GemmJob& job, const MatrixView& d) {
-  const std::int64_t row = job.result_columns() * size_of(d.dtype);
+  const std::int64_t pitch = d.row_stride * size_of(d.dtype);
+  const std::int64_t row = d.columns * size_of(d.dtype);
   const auto* bytes = static_cast<const std::byte*>(d.data);
   std::int64_t touched = 0;
   for (std::int64_t i = job.rest.begin; i < job.rest.end; ++i) {
-    const bool same = std::all_of(bytes + i * row, bytes + (i + 1) * row,
-                                  [](std::byte b) { return b == kPoison; });
+    const std::byte* at = bytes + i * pitch;
+    const bool same = job.in_place ? std::equal(at, at + row, job.c.bytes.data() + i * pitch)
+                                   : all_poison(at, row);
     touched += same ? 0 : 1;
   }
   return touched;
+}
+
+// Rows of a result behind whose end something was written. Behind the last one there is no gap.
+std::int64_t touched_gaps(const MatrixView& d) {
+  const std::int64_t pitch = d.row_stride * size_of(d.dtype);
+  const std::int64_t row = d.columns * size_of(d.dtype);
+  const auto* bytes = static_cast<const std::byte*>(d.data);
+  std::int64_t touched = 0;
+  for (std::int64_t i = 0; pitch > row && i + 1 < d.batch * d.rows; ++i) {
+    touched += all_poison(bytes + i * pitch + row, pitch - row) ? 0 : 1;
+  }
+  return touched;
+}
+
+// A tensor with rows of `pitch` elements instead: longer ones poisoned at their ends, shorter ones
+// cut.
+void set_pitch(HostTensor& t, std::int64_t pitch) {
+  if (t.shape.empty() || t.shape.back() == pitch) return;
+  const std::int64_t rows = t.shape.back() == 0 ? 0 : t.elements() / t.shape.back();
+  const std::int64_t from = t.shape.back() * size_of(t.dtype);
+  const std::int64_t to = pitch * size_of(t.dtype);
+  std::vector<std::byte> bytes(static_cast<std::size_t>(rows * to), kPoison);
+  for (std::int64_t row = 0; row < rows; ++row) {
+    std::copy_n(t.bytes.data() + row * from, std::min(from, to), bytes.data() + row * to);
+  }
+  t.bytes = std::move(bytes);
+  t.shape.back() = pitch;
+}
+
+// The two stretches of K whose terms cancel, where A and B are drawn so.
+std::optional<Mirror> drawn_mirror(const GemmJob& job, std::uint64_t seed, Draw draw) {
+  if (draw == Draw::normal || job.product.a.dtype == DType::s8) return std::nullopt;
+  if (!job.a.bytes.empty() || !job.b.bytes.empty() || !job.packed_b.empty()) return std::nullopt;
+  // All of a group of weights, or a block, for they share a scale.
+  const bool shared =
+      job.product.packed || job.product.scaling == Scaling::blockwise || job.is_block_scaled();
+  return mirror_of(job.product.k(), shared ? scale_block : 32, seed);
+}
+
+// The scales of a product, as far as they are random.
+void load_scales(GemmJob& job, std::uint64_t seed, const std::optional<Mirror>& mirror) {
+  const auto make = [&](HostTensor& t, std::uint64_t stream) {
+    if (!is_open(t)) return false;
+    t = random_scales(t.shape, seed, stream);
+    if (mirror && job.product.scaling == Scaling::blockwise) repeat(t, mirror->over(scale_block));
+    return true;
+  };
+  const bool by_rows =
+      job.product.scaling == Scaling::row_column || job.product.scaling == Scaling::blockwise;
+  if (make(job.scale_a, kStreamScaleA) && by_rows)
+    std::ranges::fill(bytes_of(job.scale_a, job.rest), kPoison);
+  if (job.scales_by_tokens) lay_side_by_side(job);
+  make(job.scale_b, kStreamScaleB);
 }
 
 }  // namespace
@@ -176,6 +287,7 @@ GemmJob read_job(const GemmOptions& o) {
   read_matrices(o, job);
   choose_types(o, operands, result, job);
   read_vectors(o, job);
+  read_places(o, job);
   lay_out(job);
   return job;
 }
@@ -190,7 +302,7 @@ void GemmJob::set_extents(std::int64_t m, std::int64_t n, std::int64_t k) {
 void check_memory(const GemmJob& job) {
   const double result =
       static_cast<double>(job.product.batch()) * static_cast<double>(job.product.m()) *
-      static_cast<double>(job.result_columns()) * numeric::bits(job.product.d.dtype) / 8;
+      static_cast<double>(job.product.d.row_stride) * numeric::bits(job.product.d.dtype) / 8;
   const double wanted = bytes_as(job.a, job.is_block_scaled() ? DType::f32 : job.product.a.dtype) +
                         bytes_as(job.b, job.is_block_scaled() ? DType::f32 : job.product.b.dtype) +
                         bytes_as(job.c, job.product.d.dtype) + bytes_as(job.scale_a, DType::f32) +
@@ -201,10 +313,9 @@ void check_memory(const GemmJob& job) {
                                           : "choose smaller M, N or K");
 }
 
-void load(GemmJob& job, std::uint64_t seed, std::ostream& err) {
+void load(GemmJob& job, std::uint64_t seed, std::ostream& err, Draw draw) {
   check_memory(job);
-  // What has no content yet is random.
-  const auto is_open = [](const HostTensor& t) { return t.bytes.empty() && !t.shape.empty(); };
+  const std::optional<Mirror> mirror = drawn_mirror(job, seed, draw);
   const auto poison = [&job](HostTensor& t) { std::ranges::fill(bytes_of(t, job.rest), kPoison); };
   const auto make = [&](HostTensor& t, DType type, std::uint64_t stream) {
     if (!is_open(t)) return false;
@@ -214,14 +325,17 @@ void load(GemmJob& job, std::uint64_t seed, std::ostream& err) {
   const DType a_type = job.is_block_scaled() ? DType::f32 : job.product.a.dtype;
   const DType b_type = job.is_block_scaled() ? DType::f32 : job.product.b.dtype;
   if (make(job.a, a_type, kStreamA)) {
+    if (mirror) weigh(job.a, *mirror, job.a_transposed);
     poison(job.a);
   } else {
     round_to(job.a, a_type, "A", err);
   }
   if (job.product.packed) {
-    if (job.packed_b.empty()) pack_random(job, seed);
+    if (job.packed_b.empty()) pack_random(job, seed, mirror);
   } else if (!make(job.b, b_type, kStreamB)) {
     round_to(job.b, b_type, "B", err);
+  } else if (mirror) {
+    repeat(job.b, *mirror, job.b_transposed);
   }
   if (job.is_block_scaled()) {
     job.micro_a = quantise(job.a, job.product.a.dtype);
@@ -232,14 +346,12 @@ void load(GemmJob& job, std::uint64_t seed, std::ostream& err) {
   } else if (job.reads_c()) {
     round_to(job.c, job.product.d.dtype, "C", err);
   }
-  if (is_open(job.scale_a)) {
-    job.scale_a = random_scales(job.scale_a.shape, seed, kStreamScaleA);
-    if (job.product.scaling == Scaling::row_column || job.product.scaling == Scaling::blockwise)
-      poison(job.scale_a);
-    // Kernels take both ways, each by a path of its own: odd seeds try the one by copies.
-    if (job.product.scaling == Scaling::blockwise && seed % 2 == 1) lay_side_by_side(job);
+  load_scales(job, seed, mirror);
+  for (const auto& [tensor, type] : {std::pair(&job.a, std::optional(a_type)),
+                                     {&job.b, std::optional(b_type)},
+                                     {&job.c, std::nullopt}}) {
+    set_pitch(*tensor, pitch_of(job, *tensor, type));
   }
-  if (is_open(job.scale_b)) job.scale_b = random_scales(job.scale_b.shape, seed, kStreamScaleB);
   if (make(job.bias, DType::f32, kStreamBias) && job.product.epilogue.bias == Bias::rows)
     poison(job.bias);
   const auto write = [&job](auto width) {
@@ -256,9 +368,12 @@ void load(GemmJob& job, std::uint64_t seed, std::ostream& err) {
 }
 
 HostTensor poisoned_result(const GemmJob& job) {
-  const std::int64_t columns = job.result_columns();
-  HostTensor d{job.product.d.dtype, {job.product.m(), columns}, {}};
+  HostTensor d{job.product.d.dtype, {job.product.m(), job.product.d.row_stride}, {}};
   if (job.is_batch) d.shape.insert(d.shape.begin(), job.product.batch());
+  if (job.in_place) {
+    d.bytes = job.c.bytes;
+    return d;
+  }
   d.bytes.assign(static_cast<std::size_t>(d.elements() * size_of(job.product.d.dtype)), kPoison);
   return d;
 }
@@ -277,8 +392,8 @@ GemmOperands operands_of(GemmJob& job, HostTensor& d) {
     if (!job.side_by_side.empty()) o.scale_a = side_by_side_view(job);
     o.scale_b.data = job.scale_b.bytes.data();
   }
-  if (job.reads_c()) o.c.data = job.c.bytes.data();
   o.d.data = d.bytes.data();
+  if (job.reads_c()) o.c.data = job.in_place ? d.bytes.data() : job.c.bytes.data();
   if (job.scale_d) o.scale_d.data = job.scale_d->bytes.data();
   if (o.has_bias()) o.bias.data = job.bias.bytes.data();
   if (o.groups) o.groups->offsets = job.offset_bytes.data();
@@ -287,10 +402,13 @@ GemmOperands operands_of(GemmJob& job, HostTensor& d) {
 
 JobCheck check_job(const GemmJob& job, const GemmOperands& operands,
                    const std::function<void(double)>& progress) {
-  return {check_gemm(operands, {.progress = progress}), touched_rows(job, operands.d)};
+  GemmOperands o = operands;
+  if (job.in_place) o.c.data = const_cast<std::byte*>(job.c.bytes.data());  // as D was before
+  return {check_gemm(o, {.progress = progress}), touched_rows(job, o.d), touched_gaps(o.d)};
 }
 
 void write_result(const GemmJob& job, HostTensor d, const std::string& spec, std::ostream& err) {
+  set_pitch(d, job.result_columns());
   std::ranges::fill(bytes_of(d, job.rest), std::byte{0});
   if (is_npy(spec) && !fits_npy(d.dtype)) {
     err << "note: D is " << numeric::word(d.dtype) << ", which .npy does not have: " << spec

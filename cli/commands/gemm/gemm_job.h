@@ -41,6 +41,10 @@ struct GemmOptions : RunOptions {
   std::optional<int> accumulators;  ///< in tensor memory (Blackwell)
   bool batch_invariant = false;
   bool no_tuning = false;
+  std::string scales_major;                  ///< k or mn: how block scales of A lie
+  bool in_place = false;                     ///< C is D's memory
+  std::optional<std::int64_t> pitch;         ///< elements from row to row
+  std::optional<std::uint64_t> first_tiles;  ///< the seed of a permutation
   bool check = false;
   bool bench = false;
   bool json = false;
@@ -53,8 +57,8 @@ struct GemmOptions : RunOptions {
   std::optional<double> expected_tokens;
   std::optional<int> tile_tokens;
   std::string search;
-  bool check_offsets = false;
-  int repeat = 0;  ///< launches that are timed on a GPU
+  bool check_offsets = false;  ///< of `check` too
+  int repeat = 0;              ///< launches that are timed on a GPU
 };
 
 /// Rows [begin, end) of A and D.
@@ -71,6 +75,10 @@ struct GemmJob {
   bool is_batch = false;      ///< --batch was given: D has three dimensions
   bool a_transposed = false;  ///< A is stored K x M
   bool b_transposed = false;  ///< B is stored K x N
+  bool in_place = false;      ///< C's values lie in D
+  /// Elements from one row in memory to the next, of those tensors whose rows are shorter and may
+  /// be so far apart; 0: no gaps.
+  std::int64_t pitch = 0;
   PlanChoices choices;
   bool uses_tuning = true;
   HostTensor a, b, c;
@@ -79,8 +87,8 @@ struct GemmJob {
   /// With block scaling `a` and `b` have f32, of which these are the codes and scales.
   MicroTensor micro_a, micro_b;
   HostTensor scale_a, scale_b;  ///< f32, with `scaling`
-  /// scale_a once more, tokens side by side, where the kernel gets it so; random block scales
-  /// alone.
+  /// Block scales of A lie with the tokens of a block side by side: scale_a once more, so.
+  bool scales_by_tokens = false;
   std::vector<std::byte> side_by_side;
   std::optional<HostTensor> scale_d;
   HostTensor bias;             ///< with epilogue.bias
@@ -107,14 +115,20 @@ GemmJob read_job(const GemmOptions& options);
 /// Refuses what this machine's memory cannot hold. Throws InputError.
 void check_memory(const GemmJob& job);
 
+/// How tensors without content are drawn.
+enum class Draw : std::uint8_t {
+  normal,
+  telling,  ///< normal, but that bits of D tell in which order terms were added (compute/mirror.h)
+};
+
 /// Makes the job's tensors what the kernel multiplies. Those of files are rounded to the operands'
 /// type (C to D's), others are random; rows of these in no group are NaN, so that it shows when
-/// they get into a product. Says on `err` what the user may not expect of it. Throws InputError
-/// when they would not fit this machine's memory.
-void load(GemmJob& job, std::uint64_t seed, std::ostream& err);
+/// they get into a product, and so is what lies between padded rows. Says on `err` what the user
+/// may not expect of it. Throws InputError when they would not fit this machine's memory.
+void load(GemmJob& job, std::uint64_t seed, std::ostream& err, Draw draw = Draw::normal);
 
-/// A tensor for the job's result, poisoned, so that an element that nobody stores shows: bytes of
-/// 0xff, NaN in every type.
+/// A tensor for the job's result, with the gaps between its rows, poisoned, so that an element that
+/// nobody stores shows: bytes of 0xff, NaN in every type. In place it has the values of C.
 HostTensor poisoned_result(const GemmJob& job);
 
 /// The product of a loaded job in host memory, with `d` for its result.
@@ -123,11 +137,12 @@ GemmOperands operands_of(GemmJob& job, HostTensor& d);
 /// How a result compares.
 struct JobCheck {
   CheckResult elements;      ///< of all groups, against products in float64 (see check_gemm)
-  std::int64_t touched = 0;  ///< rows in no group that are no longer poisoned
-  [[nodiscard]] bool passed() const { return elements.passed && touched == 0; }
+  std::int64_t touched = 0;  ///< rows in no group that are no longer as they were
+  std::int64_t gaps = 0;     ///< rows with bytes behind their end that are no longer poisoned
+  [[nodiscard]] bool passed() const { return elements.passed && touched == 0 && gaps == 0; }
 };
 
-/// Compares the result of a loaded job's operands, which was poisoned before. `progress` is called
+/// Compares the result of a loaded job's operands, which poisoned_result made. `progress` is called
 /// with the share done.
 JobCheck check_job(const GemmJob& job, const GemmOperands& operands,
                    const std::function<void(double)>& progress = {});

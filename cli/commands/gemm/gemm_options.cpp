@@ -188,9 +188,16 @@ void add_meaning(CLI::App& app, GemmOptions& o) {
         "bf16 fp16 e4m3 e5m2 tf32 s8 mxf8 nvf4");
   add("--alpha", o.alpha, "X", "factor of the product (default 1)");
   add("--beta", o.beta, "X", "factor of C (default 1 with --c); with --random it asks for a C");
+  app.add_flag("--in-place", o.in_place, "D's memory holds C, and D takes its place");
+  add("--pitch", o.pitch, "N",
+      "rows of C and D begin N elements apart, and so do shorter rows of A and B where that is a "
+      "multiple of 16 bytes (default: no gaps)");
   add("--scaling", o.scaling, "none|tensor|group|row-column|blockwise",
       "scales of 8-bit A and B, random ones for random matrices; group for groups alone (default "
       "none)");
+  add("--scales-major", o.scales_major, "k|mn",
+      "how the block scales of A lie: those of a token side by side, or those of a block of K, "
+      "which TMA copies (default mn of random scales, k of those of files)");
   add("--scale-d", o.scale_d, "X|FILE", "factor of an 8-bit D (default 1)");
   add("--accumulation", o.accumulation, "fast|promoted",
       "8-bit products: add in the tensor core alone, or to float32 every 128 of K (default fast; "
@@ -237,6 +244,10 @@ void add_choices(CLI::App& app, GemmOptions& o, bool is_grouped) {
         "1 2 3 4 5 6 8 12 16");
   add("--ctas", o.ctas, "N", "CTAs of the grid; of a kernel that splits K, into how many parts");
   app.add_flag("--gpcs", o.gpcs, kGpcs);
+  add("--first-tiles", o.first_tiles, "SEED",
+      "dynamic persistent tiles: clusters begin with the tiles of a permutation drawn by SEED, as "
+      "--gpcs may place them (default: cluster c with tile c)")
+      ->check(refuse_seed);
   app.add_flag("--batch-invariant", o.batch_invariant,
                "a row's bits do not depend on M, the batch or other rows");
   app.add_flag("--no-tuning", o.no_tuning, "leave out what `warpwright tune` measured");
@@ -279,8 +290,10 @@ std::string arguments_text(const GemmOptions& options) {
     if (option->get_lnames().front() == "device") continue;  // the model, for all that prints this
     all += " --" + option->get_lnames().front() + " " + value;
   }
-  for (const auto& [flag, is_set] :
-       {std::pair{"--zero-points", o.zero_points}, {"--gated", o.gated}}) {
+  for (const auto& [flag, is_set] : {std::pair{"--zero-points", o.zero_points},
+                                     {"--gated", o.gated},
+                                     {"--in-place", o.in_place},
+                                     {"--check-offsets", o.check_offsets}}) {
     if (is_set) all += std::string(" ") + flag;
   }
   if (o.seed != 1) all += " --seed " + std::to_string(o.seed);

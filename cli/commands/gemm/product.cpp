@@ -3,6 +3,8 @@
 #include <chrono>
 #include <cstdio>
 #include <memory>
+#include <numeric>
+#include <random>
 #include <utility>
 #include <vector>
 
@@ -11,6 +13,7 @@
 #include "cli/reports/progress.h"
 #include "warpwright/plan/product/rules.h"
 #include "warpwright/plan/tuning/tuning.h"
+#include "warpwright/tile/numbers.h"
 
 namespace warpwright::cli {
 namespace {
@@ -47,6 +50,29 @@ void wait_for_device() {
   if (const auto failure = device::synchronise_cuda()) throw RunError(*failure);
 }
 
+// Has clusters begin with other tiles than those of their index, as where groups of SMs are known
+// (Plan::first_tiles): by a permutation of theirs that `seed` draws. Throws InputError.
+void place_first_tiles(Plan& plan, std::uint64_t seed) {
+  if (plan.tile_source != kernel::TileSource::dynamic_persistent) {
+    throw InputError("--first-tiles is of dynamic persistent tiles, and " + plan.name() +
+                     " has none: " +
+                     as_rule("give --scheduler dynamic too, and more tiles than clusters") + ".");
+  }
+  const int clusters = plan.ctas / plan.cluster_ctas();
+  if (clusters > tile::FirstNumbers::most) {
+    throw InputError("--first-tiles is given, and the grid has " + std::to_string(clusters) +
+                     " clusters; " +
+                     as_rule("there are places for ", std::to_string(tile::FirstNumbers::most)) +
+                     ": take fewer --sms.");
+  }
+  plan.first_tiles.resize(static_cast<std::size_t>(clusters));
+  std::iota(plan.first_tiles.begin(), plan.first_tiles.end(), std::uint8_t{0});
+  std::mt19937_64 bits(seed);
+  for (std::size_t left = plan.first_tiles.size(); left > 1; --left) {
+    std::swap(plan.first_tiles[left - 1], plan.first_tiles[bits() % left]);
+  }
+}
+
 }  // namespace
 
 Product::Product(const GemmOptions& options, const DeviceFacts& facts, std::ostream& err)
@@ -58,6 +84,7 @@ Product::Product(const GemmOptions& options, const DeviceFacts& facts, std::ostr
   const Result<TunedPlan> made = tuned_plan(problem, facts, cache, job.choices);
   if (!made) throw InputError(made.refusal());
   plan = made->plan;
+  if (options.first_tiles) place_first_tiles(plan, *options.first_tiles);
   if (!tuned) {
     origin = facts.is_model ? "not used: the model does not predict time" : "not used";
     return;
@@ -70,8 +97,8 @@ Product::Product(const GemmOptions& options, const DeviceFacts& facts, std::ostr
   }
 }
 
-void Product::load(std::uint64_t seed, std::ostream& err) {
-  cli::load(job, seed, err);
+void Product::load(std::uint64_t seed, std::ostream& err, Draw draw) {
+  cli::load(job, seed, err, draw);
   d = poisoned_result(job);
   operands = operands_of(job, d);
 }
@@ -117,16 +144,21 @@ RunOutput run_on_gpu(const Product& product, int index, bool check_offsets, int 
   if (there.b.data != nullptr) {
     there.b.data = memory.copy(there.b.data, bytes_of(stored_b(there)));
   }
-  for (MatrixView* view :
-       {&there.a, &there.c, &there.scale_a, &there.scale_b, &there.scale_d, &there.bias}) {
+  for (MatrixView* view : {&there.a, &there.scale_a, &there.scale_b, &there.scale_d, &there.bias}) {
     if (view->data != nullptr) view->data = memory.copy(view->data, bytes_of(*view));
   }
   const std::vector<std::byte>& offsets = product.job.offset_bytes;
   if (there.groups) {
     there.groups->offsets = memory.copy(offsets.data(), static_cast<std::int64_t>(offsets.size()));
   }
-  const device::CudaBuffer& d = memory.make(bytes_of(there.d));
+  device::CudaBuffer& d = memory.make(bytes_of(there.d));
   there.d.data = d.data();
+  if (product.job.in_place) {
+    require(d.from_host(there.c.data, bytes_of(there.c)));
+    there.c.data = d.data();
+  } else if (there.c.data != nullptr) {
+    there.c.data = memory.copy(there.c.data, bytes_of(there.c));
+  }
   const Plan& plan = product.plan;
   const device::CudaBuffer& room = memory.make(plan.workspace_bytes);
   Workspace workspace(room.data(), plan.workspace_bytes);

@@ -21,7 +21,7 @@ struct Product {
   Product& operator=(const Product&) = delete;
 
   /// Makes the tensors; says on `err` what the user may not expect of them. Throws InputError.
-  void load(std::uint64_t seed, std::ostream& err);
+  void load(std::uint64_t seed, std::ostream& err, Draw draw = Draw::normal);
 
   /// The whole plan for a reader, and where it came from.
   [[nodiscard]] std::string explain() const;
