@@ -128,7 +128,7 @@ DeviceFacts facts_of(const RunOptions& options, bool needs_gpu) {
   const int architecture = facts_as(options.as).architecture;
   if (device == run_on_model && options.gpcs) {
     throw InputError("--gpcs is of a GPU, and the model's SMs stand in no groups: " +
-                     as_rule("leave it out") + ".");
+                     as_rule("leave it out, or place first tiles by --first-tiles SEED") + ".");
   }
   if (device == run_on_model) return model_facts(sms_of(options), architecture);
   refuse_sms(options, "a GPU has its own number");
