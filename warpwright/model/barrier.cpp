@@ -57,10 +57,16 @@ MBarrier& Machine::barrier(std::uint32_t address, const char* operation, bool ma
 
 void Machine::settle(const Cta& cta, MBarrier& bar) {
   if (bar.pending != 0 || bar.tx != 0) return;
+  if (bar.on_their_way > 0) {
+    const auto expects = std::ranges::find(bar.bytes, nullptr, &PhaseBytes::copy);
+    bar.left = {bar.phase, bar.on_their_way, expects == bar.bytes.end() ? Site{} : expects->site};
+  }
   ++bar.phase;
   if (order) order->phase_completed(cta, bar);
   bar.pending = bar.expected;
+  bar.before.swap(bar.arrivals);
   bar.arrivals.clear();
+  bar.bytes.clear();
   bar.got_bytes = false;
   wake_all(bar.waiting);
 }
@@ -86,6 +92,7 @@ void Machine::poll_failed(const Cta& cta, const MBarrier& bar, Site site) {
 
 void Machine::observe(MBarrier& bar, std::int64_t phase, Scope scope, Site site) {
   bar.observed = std::max(bar.observed, phase);
+  current_->waited = {&bar, phase, site};
   if (!order) return;
   order->waited(*current_, bar, scope);
   if (phase == bar.phase - 1) order->saw(*current_, bar, site);
@@ -96,29 +103,38 @@ void Machine::arrive(Cta& cta, MBarrier& bar, const Thread& by, int count, bool 
     finding(Check::stale_parity,
             who(by) + " arrives on phase " + std::to_string(bar.phase) + " of " +
                 barrier_text(cta, bar) + ", but no wait has seen phase " +
-                std::to_string(bar.phase - 1) + " complete: a waiter by parity can slip two phases",
+                std::to_string(bar.phase - 1) +
+                " complete: a waiter by parity can slip two phases. Phase " +
+                std::to_string(bar.phase - 1) + " was completed by " + arrivals_text(bar.before) +
+                ". Missing: a wait for it before this arrival. Mend: wait for it in this thread or "
+                "in one that it meets; or, if these arrivals are too many or meant for another "
+                "barrier, mend those",
             site);
   }
   if (count < 1 || count > bar.pending) {
     fatal(Check::arrival_count,
           who(by) + " arrives " + std::to_string(count) + " on " + barrier_text(cta, bar) +
               ", which has " + std::to_string(bar.pending) + " of " + std::to_string(bar.expected) +
-              " arrivals pending in phase " + std::to_string(bar.phase),
+              " arrivals pending in phase " + std::to_string(bar.phase) +
+              early_arrival_text(bar, by),
           site);
   }
   if (drop) bar.expected -= count;
   bar.pending -= count;
-  bar.arrivals.push_back({&by, by.cta->rank, count});
+  bar.arrivals.push_back({&by, by.cta->rank, count, site, by.order.time});
   settle(cta, bar);
 }
 
-void Machine::complete_tx(Cta& cta, MBarrier& bar, int bytes, const Thread* sender) {
-  bar.tx -= bytes;
+void Machine::complete_tx(Cta& cta, MBarrier& bar, const Copy& copy) {
+  bar.tx -= copy.bytes;
   bar.got_bytes = true;
-  bar.sender = sender;
+  bar.sender = copy.issuer;
+  bar.bytes.push_back({copy.issuer, copy.site, copy.instruction(), copy.bytes});
   if (bar.tx < -max_count) {
-    fatal(Check::transaction_bytes,
-          barrier_text(cta, bar) + " counts fewer than -(2^20 - 1) transaction bytes", {});
+    report(bytes_finding(
+        cta, bar, barrier_text(cta, bar) + " counts fewer than -(2^20 - 1) transaction bytes"));
+    stopped_ = true;
+    throw Stop{};
   }
   settle(cta, bar);
 }
@@ -167,6 +183,7 @@ void act::mbarrier_init(std::uint32_t address, int count, Site site) {
   bar.live = true;
   bar.expected = bar.pending = count;
   bar.initialiser = &m.current();
+  bar.made = site;
   if (m.order) m.order->initialised(m.current(), bar, component, base);
   bar.cta_generation = cta.barrier_generation;
   bar.cluster_generation = cta.cluster->generation;
@@ -185,6 +202,7 @@ void act::mbarrier_expect(std::uint32_t address, int bytes, Site site) {
   Machine& m = machine();
   MBarrier& bar = m.barrier(address, "mbarrier.expect_tx", false, site);
   bar.tx += bytes;
+  bar.bytes.push_back({&m.current(), site, nullptr, bytes});
   if (bytes < 0 || bar.tx > max_count) {
     m.fatal(Check::transaction_bytes,
             m.barrier_text(m.owner(address, "", site), bar) +
@@ -307,6 +325,7 @@ void act::named_barrier(int id, int threads, bool wait, Site site) {
   }
   bar.expected = threads;
   bar.warps |= mine;
+  bar.ever |= mine;
   bar.arrived += warp_lanes;
   if (m.order) {
     for (Thread* lane : warp.waiting) m.order->meets(*lane, bar.order);
@@ -368,7 +387,7 @@ void act::cluster_arrive(bool release, Site site) {
   m.spend(nominal::cluster_barrier);
   self.cluster_generation = cluster.generation;
   ++cluster.arrived;
-  if (m.order) m.order->cluster_arrives(self, release);
+  if (m.order) m.order->cluster_arrives(self, release, site);
   m.cluster_settle(cluster);
 }
 

@@ -360,10 +360,12 @@ void begin(TmemOp op) {
     m.order->touch_tmem(number, warp, cta, region, !op.load);
     m.order->end(number);
   }
+  const char* const writer =
+      op.load ? m.writer("a tcgen05.wait::ld", "tcgen05.ld", "writes it", op.site) : "";
   for (TmemAccess& lane : op.lanes) {
     if (op.load) {
       lane.state->in_flight = true;
-      lane.state->writer = "a tcgen05.wait::ld covers the tcgen05.ld that writes it";
+      lane.state->writer = writer;
       std::fill_n(lane.registers, lane.count, std::bit_cast<float>(poison_bits));
     } else {
       touch_fragment(*lane.state, op.site);

@@ -163,6 +163,7 @@ void Order::tensor_fence(Thread& by, bool before) {
 Commit Order::commits(Thread& by) {
   ThreadOrder& t = by.order;
   Commit commit{t.mma_time, t.executed, t.handed, t.passed};
+  t.mma_committed = t.mma_time;
   commit.executed.raise(t.component, t.time);
   commit.handed.join(t.tensor);  // a commit includes fence::before_thread_sync
   commit.passed.raise(t.component, t.waits);
@@ -215,6 +216,8 @@ void Order::report_tensor(const Thread& t, const Actor& y, const Entry& x, bool 
     f.missing =
         "tcgen05.fence::before_thread_sync between the earlier access and the arrival or barrier";
     f.mend = "call tcgen05_fence_before_sync() before the arrival or barrier";
+  } else if (what == "tcgen05.mma" && explain_commit(f, op)) {
+    // said
   } else if (what == "tcgen05.mma") {
     f.missing = "a wait for an mbarrier on which a tcgen05.commit after the MMA arrives";
     f.mend = "commit, wait on the barrier, then tcgen05_fence_after_sync()";

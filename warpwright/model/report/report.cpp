@@ -76,8 +76,9 @@ std::string_view name(Check check) {
 }
 
 int rank(const Finding& finding) {
-  constexpr int last = 3;
+  constexpr int last = 4;
   if (finding.follows) return last;
+  if (finding.cause) return 1;
   switch (finding.check) {
     case Check::exception:
     case Check::tensor_map:
@@ -99,6 +100,8 @@ int rank(const Finding& finding) {
     case Check::register_pool:
     case Check::divergence:
       return 1;
+    case Check::uninitialised_read:  // mostly of what comes too late
+      return 3;
     case Check::deadlock:
     case Check::spin_budget:
     case Check::left_behind:
