@@ -1,6 +1,7 @@
 // mbarriers, named barriers, the cluster barrier and the register pool (PTX ISA 9.7.13).
 #include <algorithm>
 
+#include "warpwright/model/order/order_text.h"
 #include "warpwright/model/parts.h"
 #include "warpwright/model/report/timing.h"
 
@@ -31,9 +32,9 @@ MBarrier& Machine::barrier_of(Cta& cta, std::uint32_t offset, const char* operat
       finding(
           Check::barrier_unpublished,
           who(*current_) + " uses " + barrier_text(cta, bar) + " (" + operation +
-              ") before its initialisation was published: " +
+              ") before its initialisation at " + at_line(bar.made) + " was published. Mend: " +
               (remote ? "fence.mbarrier_init by the initialising thread, then the cluster barrier"
-                      : "a CTA or cluster barrier must come between"),
+                      : "let all threads meet at a CTA or cluster barrier between the two"),
           site);
     } else if (order) {
       order->uses(*current_, cta, bar, operation, site);
@@ -66,8 +67,8 @@ void Machine::settle(const Cta& cta, MBarrier& bar) {
   bar.pending = bar.expected;
   bar.before.swap(bar.arrivals);
   bar.arrivals.clear();
+  bar.bytes_before.swap(bar.bytes);
   bar.bytes.clear();
-  bar.got_bytes = false;
   wake_all(bar.waiting);
 }
 
@@ -106,18 +107,24 @@ void Machine::arrive(Cta& cta, MBarrier& bar, const Thread& by, int count, bool 
                 std::to_string(bar.phase - 1) +
                 " complete: a waiter by parity can slip two phases. Phase " +
                 std::to_string(bar.phase - 1) + " was completed by " + arrivals_text(bar.before) +
-                ". Missing: a wait for it before this arrival. Mend: wait for it in this thread or "
-                "in one that it meets; or, if these arrivals are too many or meant for another "
-                "barrier, mend those",
+                "; it counts " + std::to_string(bar.expected) + " a phase since " +
+                at_line(bar.made) +
+                ". Missing: a wait for it before this arrival, or a count of both as one phase. "
+                "Mend: wait for it in this thread or in one that it meets; or, if more arrive in a "
+                "phase, count them at " +
+                at_line(bar.made),
             site);
   }
   if (count < 1 || count > bar.pending) {
-    fatal(Check::arrival_count,
-          who(by) + " arrives " + std::to_string(count) + " on " + barrier_text(cta, bar) +
-              ", which has " + std::to_string(bar.pending) + " of " + std::to_string(bar.expected) +
-              " arrivals pending in phase " + std::to_string(bar.phase) +
-              early_arrival_text(bar, by),
-          site);
+    // One that comes before the phase is over mostly has a wait missing, which is told before.
+    finding(Check::arrival_count,
+            who(by) + " arrives " + std::to_string(count) + " on " + barrier_text(cta, bar) +
+                ", which has " + std::to_string(bar.pending) + " of " +
+                std::to_string(bar.expected) + " arrivals pending in phase " +
+                std::to_string(bar.phase) + early_arrival_text(bar, by),
+            site, bar.pending == 0 && bar.tx != 0 && !findings_.empty());
+    stopped_ = true;
+    throw Stop{};
   }
   if (drop) bar.expected -= count;
   bar.pending -= count;
@@ -127,8 +134,6 @@ void Machine::arrive(Cta& cta, MBarrier& bar, const Thread& by, int count, bool 
 
 void Machine::complete_tx(Cta& cta, MBarrier& bar, const Copy& copy) {
   bar.tx -= copy.bytes;
-  bar.got_bytes = true;
-  bar.sender = copy.issuer;
   bar.bytes.push_back({copy.issuer, copy.site, copy.instruction(), copy.bytes});
   if (bar.tx < -max_count) {
     report(bytes_finding(
@@ -168,7 +173,9 @@ void act::mbarrier_init(std::uint32_t address, int count, Site site) {
     m.finding(Check::barrier_storage,
               m.who(m.current()) + " initialises " +
                   m.barrier_text(cta, cta.barriers[static_cast<std::size_t>(slot)]) +
-                  " again while it lives; mbarrier.inval must come first",
+                  " again while it lives, made first at " +
+                  at_line(cta.barriers[static_cast<std::size_t>(slot)].made) +
+                  ". Mend: 8 bytes of its own for each barrier, or mbarrier_invalidate() first",
               site);
   }
   if (slot < 0) {

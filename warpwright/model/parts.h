@@ -241,6 +241,7 @@ struct MBarrier {
   std::vector<Arrival> arrivals;  // of the current phase
   std::vector<Arrival> before;    // of the one before
   std::vector<PhaseBytes> bytes;  // of the current phase
+  std::vector<PhaseBytes> bytes_before;
   std::int64_t on_their_way = 0;  // bytes of copies that are to signal it
   // The latest phase that was complete before such copies had come, and who expected its bytes.
   struct Left {
@@ -249,8 +250,6 @@ struct MBarrier {
     Site expects;
   };
   Left left;
-  bool got_bytes = false;          // in the current phase
-  const Thread* sender = nullptr;  // of the latest bytes
   // Publication of the initialisation.
   const Thread* initialiser = nullptr;
   bool fenced = false;
@@ -578,6 +577,10 @@ class Machine {
   /// The transaction bytes of the current phase do not add up: what was expected, and what came.
   [[nodiscard]] Finding bytes_finding(const Cta& cta, const MBarrier& bar,
                                       std::string sentence) const;
+  /// The current thread's latest wait, where a fresh barrier let it pass; else nothing.
+  [[nodiscard]] std::string fresh_wait_text() const;
+  /// The same of a thread that meets bytes in flight, or what it should have done.
+  [[nodiscard]] std::string in_flight_text() const;
   /// What an arrival on a phase that has all of its arrivals comes behind.
   [[nodiscard]] std::string early_arrival_text(const MBarrier& bar, const Thread& by) const;
   /// Another lane of the thread's warp that has committed nothing, `at` being where: null for none.
@@ -662,7 +665,8 @@ class Machine {
   };
   std::deque<Writer> writers_;
   std::vector<Finding> findings_;
-  bool garbled_ = false;  // a finding says that bytes are not what they should be
+  bool garbled_ = false;      // a finding says that bytes are not what they should be
+  bool left_behind_ = false;  // or that a grid has left memory so
   bool stopped_ = false;
   bool interrupted_ = false;
 

@@ -174,7 +174,9 @@ void Machine::finding(Check check, const std::string& said, Site site, bool foll
     follows = true;
     sentence += ". It may follow from bytes that this run has read too early or without an order";
   }
+  follows = follows || (left_behind_ && check != Check::left_behind);
   garbled_ = garbled_ || is_garbling(check);
+  left_behind_ = left_behind_ || check == Check::left_behind;
   for (Finding& f : findings_) {
     if (f.check == check && same_site(f.site, site)) {
       if (f.follows && !follows) f.sentence = sentence;
@@ -188,7 +190,10 @@ void Machine::finding(Check check, const std::string& said, Site site, bool foll
 
 void Machine::report(Finding finding) {
   stopped_ = stopped_ || options_.stop_at_finding;
+  // The grids behind begin with what one has left them.
+  finding.follows = finding.follows || (left_behind_ && finding.check != Check::left_behind);
   garbled_ = garbled_ || is_garbling(finding.check);
+  left_behind_ = left_behind_ || finding.check == Check::left_behind;
   const auto place = [](const Finding& f) {
     return f.accesses.empty() ? Site{} : f.accesses.front().site;
   };
@@ -457,12 +462,15 @@ void Machine::thread_exits(Thread& thread) {
   Meeting& warp = cta.warp_meetings[static_cast<std::size_t>(thread.warp())];
   if (warp.arrived > 0) {
     fatal(Check::divergence,
-          who(thread) + " exited while other lanes of its warp wait at " + warp.what, warp.site);
+          who(thread) + " exited while other lanes of its warp wait at " + warp.what +
+              ". Mend: let all lanes execute it, or none",
+          warp.site);
   }
   Meeting& group = cta.warpgroup_meetings[static_cast<std::size_t>(thread.index / 128)];
   if (group.arrived > 0) {
     fatal(Check::divergence,
-          who(thread) + " exited while other threads of its warpgroup wait at " + group.what,
+          who(thread) + " exited while other threads of its warpgroup wait at " + group.what +
+              ". Mend: let all of them execute it, or none",
           group.site);
   }
   if (thread.open_group && thread.open_group->site.line > 0) {
@@ -483,8 +491,8 @@ void Machine::thread_exits(Thread& thread) {
     if (g->unread > 0) {
       finding(Check::undrained_exit,
               who(thread) +
-                  " exited while bulk stores still read shared memory; wait for the group "
-                  "(cp.async.bulk.wait_group.read) before the end",
+                  " exited while bulk stores still read shared memory. Mend: wait for the group "
+                  "(bulk_wait_read) in this thread before its end",
               g->site);
       break;
     }
@@ -492,14 +500,18 @@ void Machine::thread_exits(Thread& thread) {
   copies_exit(thread);
   Warpgroup& wg = cta.warpgroups[static_cast<std::size_t>(thread.index / 128)];
   if (!wg.open.empty() || !wg.groups.empty()) {
-    finding(Check::undrained_exit, who(thread) + " exited with wgmma groups in flight",
-            wg.groups.empty() ? wg.open.front().site : wg.groups.front().front().site);
+    finding(
+        Check::undrained_exit,
+        who(thread) + " exited with wgmma groups in flight. Mend: wgmma_wait<0>() before the end",
+        wg.groups.empty() ? wg.open.front().site : wg.groups.front().front().site);
     wg.open.clear();
     wg.groups.clear();
   }
   for (const TmemOp& op : cta.tmem_ops[static_cast<std::size_t>(thread.warp())]) {
     finding(Check::undrained_exit,
-            who(thread) + " exited with accesses to tensor memory that no tcgen05.wait covers",
+            who(thread) +
+                " exited with accesses to tensor memory that no tcgen05.wait covers. Mend: "
+                "tcgen05_wait_load() or tcgen05_wait_store() before the end",
             op.site);
   }
   cta.tmem_ops[static_cast<std::size_t>(thread.warp())].clear();

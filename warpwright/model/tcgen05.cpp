@@ -263,11 +263,11 @@ void act::tcgen05_commit(std::uint32_t barrier, std::uint16_t multicast, int cta
   }
 }
 
-void act::tcgen05_fence(bool before, Site /*site*/) {
+void act::tcgen05_fence(bool before, Site site) {
   Machine& m = machine();
   m.maybe_yield();
   m.spend(nominal::tensor_fence);
-  if (m.order) m.order->tensor_fence(m.current(), before);
+  if (m.order) m.order->tensor_fence(m.current(), before, site);
 }
 
 }  // namespace warpwright::model

@@ -165,10 +165,15 @@ std::span<const std::uint32_t> Machine::check_operand(const Operand& operand, co
       who(*current_) + ": " + what + " reads shared memory at offset " + std::to_string(at) +
       (operand.cta != current_->cta ? " of CTA rank " + std::to_string(cta.rank) : "");
   if (in_flight) {
-    finding(Check::in_flight_access,
-            reads + " that is still being written by " + copies_into(cta, at, 16), site);
+    finding(
+        Check::in_flight_access,
+        reads + " that is still being written by " + copies_into(cta, at, 16) + in_flight_text(),
+        site);
   }
-  if (undefined) finding(Check::uninitialised_read, reads + " that nothing has written", site);
+  if (undefined) {
+    finding(Check::uninitialised_read, reads + " that nothing has written" + fresh_wait_text(),
+            site);
+  }
   return pieces;
 }
 
@@ -368,7 +373,8 @@ void wgmma(const WgmmaRequest& request, Site site) {
     m.finding(Check::wgmma_unfenced,
               m.who(self) + " issues wgmma on " + registers +
                   " it touched since the last wgmma.fence that names them (the first wgmma needs "
-                  "one too): the compiler may move the access over any other",
+                  "one too): the compiler may move the access over any other. Mend: wgmma_fence() "
+                  "with these registers, between the access and the wgmma",
               site);
   };
   fenced(request.state, "registers of an accumulator that");

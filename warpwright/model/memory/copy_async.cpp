@@ -58,8 +58,8 @@ void Machine::copies_exit(Thread& thread) {
   if (late == nullptr) return;
   finding(Check::undrained_exit,
           who(thread) +
-              " exited with a cp.async on its way; wait for all groups "
-              "(cp.async.wait_group 0) before the end",
+              " exited with a cp.async on its way. Mend: wait for all groups (copy_async_wait<0>) "
+              "before the end",
           late->site);
   for (const auto& group : thread.copy_groups) {
     for (const ThreadCopy& copy : group) land(*thread.cta, copy);

@@ -218,7 +218,7 @@ std::pair<Cta*, std::uint32_t> access(Thread& by, std::uint32_t address, int byt
                 m.who(m.current()) + ": " + operation + " at " + range_text(offset, bytes) +
                     (cta.writers[g] > 0 ? " meets bytes that are still being written by "
                                         : " meets bytes that are still being read by ") +
-                    m.copies_into(cta, offset, bytes),
+                    m.copies_into(cta, offset, bytes) + m.in_flight_text(),
                 site);
     }
   }
@@ -241,7 +241,7 @@ void check_defined(const Cta& cta, std::uint32_t offset, int bytes, Site site) {
   }
   machine().finding(Check::uninitialised_read,
                     machine().who(machine().current()) + " reads " + range_text(offset, bytes) +
-                        ", which nothing has written",
+                        ", which nothing has written" + machine().fresh_wait_text(),
                     site);
 }
 

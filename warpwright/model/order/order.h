@@ -100,7 +100,7 @@ class Order {
   void deallocates(std::span<Thread* const> warp, const TmemRegion& region, Site site);
   /// All loads (or else stores) of these threads' warp are over.
   void tmem_waited(std::span<Thread* const> threads, bool loads);
-  void tensor_fence(Thread& by, bool before);
+  void tensor_fence(Thread& by, bool before, Site site);
   /// The thread commits; and later its MMAs are over and this is about to be counted on `bar`.
   Commit commits(Thread& by);
   void committed(const Thread& by, const Commit& commit, Cta& cta, MBarrier& bar, Site site);

@@ -149,6 +149,14 @@ void Order::explain_unfinished(Finding& f, const Pair& pair) const {
     const std::string name = barrier_name(op);
     f.missing = "a wait for the phase of mbarrier " + name + " that the " + what + " signals";
     f.mend = "wait on " + name + " before, in this thread or in one that it then meets";
+    const Thread::Waited& waited = pair.t.waited;
+    if (waited.barrier == op.signals && waited.phase < op.phase) {
+      f.missing += "; its latest wait on it, at " + at_line(waited.site) +
+                   (waited.phase < 0 ? ", passed as the barrier was fresh"
+                                     : ", saw phase " + std::to_string(waited.phase)) +
+                   ", and the copy signals phase " + std::to_string(op.phase);
+      f.mend = "look at the parity of that wait: it does not turn with the phases";
+    }
   } else if (op.time != 0 && op.issuer->order.order[op.component] >= op.time) {
     f.missing = "an edge from the wait that saw the " + what + " complete, in " +
                 thread_text(op.number, op.place) + ", to this access";

@@ -61,7 +61,15 @@ struct ThreadOrder {
   std::uint32_t mmas = 0;           ///< component of the tcgen05 MMAs it issues
   std::uint32_t mma_time = 0;       ///< MMAs issued
   std::uint32_t mma_committed = 0;  ///< of them, before its latest commit
-  std::uint32_t tensor_waited = 0;  ///< its own time at its last tcgen05.wait
+  /// Its latest tcgen05.waits: up to which of its warp's loads or stores, and its own time then.
+  struct TensorWait {
+    std::uint32_t component = 0;
+    std::uint32_t upto = 0;
+    std::uint32_t time = 0;
+  };
+  std::array<TensorWait, 8> tensor_waits{};
+  std::uint32_t next_tensor_wait = 0;
+  Site after_site;  ///< of its last tcgen05.fence::after_thread_sync
   std::vector<AcquiredMap> maps;
   /// Its latest arrivals that hand on no write to a peer, for what is said of those (B7).
   struct Weak {

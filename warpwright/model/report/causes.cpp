@@ -106,6 +106,8 @@ Finding Machine::bytes_finding(const Cta& cta, const MBarrier& bar, std::string 
   sentence += ", " + std::to_string(sum(came)) + " came";
   for (const LineBytes& l : came) {
     sentence += (&l == came.data() ? ": " : ", ") + std::to_string(l.bytes) + " by " + copy_text(l);
+    if (cta.cluster->ctas.size() > 1)
+      sentence += " of CTA rank " + std::to_string(l.first->thread->cta->rank);
   }
   const Site expects = expected.empty() ? Site{} : expected.front().first->site;
   const std::string where = expects.line > 0 ? "at " + at_line(expects) : "for them";
@@ -117,12 +119,24 @@ Finding Machine::bytes_finding(const Cta& cta, const MBarrier& bar, std::string 
       other == nullptr || too_many ? came : by_line(other->bytes, false);
   const LineBytes* copy = of_bytes(theirs, too_many ? -bar.tx : bar.tx);
   f.site = expects;
-  if (other != nullptr && copy != nullptr) {
+  if (other != nullptr && of == &cta) {
+    const std::string right = barrier_text(cta, too_many ? *other : bar);
+    const std::string wrong = barrier_text(cta, too_many ? bar : *other);
+    if (copy != nullptr) {
+      f.site = copy->first->site;
+      f.missing = "the signal of " + copy_text(*copy) + " at " + right + ": it goes to " + wrong;
+      f.mend = "look which barrier that copy names";
+    } else {
+      f.missing =
+          "one barrier for both: as many bytes are expected of " + right + " as come at " + wrong;
+      f.mend = "expect them, " + where + ", of the barrier that the copies signal";
+    }
+  } else if (other != nullptr && copy != nullptr) {
     f.site = copy->first->site;
-    const std::string right = too_many ? barrier_text(*of, *other) : barrier_text(cta, bar);
-    const std::string wrong = too_many ? barrier_text(cta, bar) : barrier_text(*of, *other);
-    f.missing = "the signal of " + copy_text(*copy) + " at " + right + ": it goes to " + wrong;
-    f.mend = "look which barrier that copy names";
+    f.missing = bytes + " of copies to CTA rank " + std::to_string(too_many ? of->rank : cta.rank) +
+                ": CTA rank " + std::to_string(too_many ? cta.rank : of->rank) +
+                " has got as many too many, by " + copy_text(*copy);
+    f.mend = "look at the mask of that copy, and whether all CTAs of the cluster load for one tile";
   } else if (too_many) {
     f.missing =
         "an expectation of " + bytes + (copy == nullptr ? "" : ", those of " + copy_text(*copy));
@@ -130,7 +144,8 @@ Finding Machine::bytes_finding(const Cta& cta, const MBarrier& bar, std::string 
     if (expects.line == 0 && !came.empty()) f.site = came.front().first->site;
   } else {
     f.missing = "copies of " + bytes + " more";
-    f.mend = "expect " + std::to_string(sum(came)) + " bytes " + where +
+    f.mend = (came.empty() ? "expect them " : "expect " + std::to_string(sum(came)) + " bytes ") +
+             (came.empty() ? "of the barrier that copies signal" : where) +
              ", or issue the copy that is left out";
     if (cta.cluster->ctas.size() > 1) f.mend += "; of copies by peers, look at their masks";
   }
@@ -158,6 +173,20 @@ std::string Machine::early_arrival_text(const MBarrier& bar, const Thread& by) c
   return text + ". Missing: a wait for phase " + std::to_string(bar.phase) + " of " + bar.name +
          "[" + std::to_string(bar.index) +
          "] before that. Mend: let whoever opens the way wait for this phase first";
+}
+
+std::string Machine::fresh_wait_text() const {
+  const Thread::Waited& w = current_->waited;
+  if (w.barrier == nullptr || w.phase >= 0) return "";
+  return ". The latest wait of " + who(*current_) + ", at " + at_line(w.site) + " on mbarrier " +
+         w.barrier->name + "[" + std::to_string(w.barrier->index) +
+         "], was let pass as the barrier was fresh: nothing had come. Mend: look at the parity of "
+         "that wait";
+}
+
+std::string Machine::in_flight_text() const {
+  const std::string fresh = fresh_wait_text();
+  return fresh.empty() ? ". Mend: wait for it, in this thread or in one that it then meets" : fresh;
 }
 
 const Thread* Machine::bare_commit(const Thread& of, Site Thread::*at) {

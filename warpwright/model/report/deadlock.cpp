@@ -110,6 +110,19 @@ Cause of_registers(const Thread& t, const Machine& m) {
       "for anything"};
 }
 
+// Has a role of these arrivals arrived at a barrier of this name in the CTA, too?
+bool arrives_at(const Cta& cta, const char* name, const std::vector<Arrival>& arrivals) {
+  const auto same = [&](const Arrival& a) {
+    return std::ranges::any_of(arrivals, [&](const Arrival& b) {
+      return a.thread->cta == b.thread->cta && std::strcmp(a.thread->role, b.thread->role) == 0;
+    });
+  };
+  return std::ranges::any_of(cta.barriers, [&](const MBarrier& b) {
+    return std::strcmp(b.name, name) == 0 &&
+           (std::ranges::any_of(b.arrivals, same) || std::ranges::any_of(b.before, same));
+  });
+}
+
 // Arrivals that went to the barrier of the same name in another CTA, or to the one of another slot,
 // where nobody waits.
 Cause of_wrong_side(const Thread& t, const MBarrier& bar, const Machine& m) {
@@ -121,7 +134,7 @@ Cause of_wrong_side(const Thread& t, const MBarrier& bar, const Machine& m) {
       const bool unseen = b.phase > 0 && b.observed < b.phase - 1;
       const std::vector<Arrival>& went = !b.arrivals.empty() ? b.arrivals : b.before;
       if (!b.waiting.empty() || went.empty() || (b.arrivals.empty() && !unseen)) continue;
-      if (b.observed >= 0) continue;  // somebody waits there in turn
+      if (b.observed >= 0 || arrives_at(own, bar.name, went)) continue;  // they are meant for both
       const Arrival& a = went.front();
       const std::string right = name_of(bar, own);
       return {2, a.site,
@@ -142,23 +155,84 @@ Cause of_commit(const Thread& t, const MBarrier& bar, const Machine& m) {
   if (!bar.arrivals.empty() || std::string_view(bar.arrivers).find("commit") == std::string::npos) {
     return {};
   }
+  const std::string name = name_of(bar, *t.wait.cta);
   for (const auto& cta : t.wait.cta->cluster->ctas) {
     for (const auto& u : cta->threads) {
       if (u->mma_site.line == 0 || u->wait.kind != Wait::Kind::mbarrier) continue;
       const MBarrier* theirs = barrier_of(u->wait);
       if (theirs == nullptr || !names(theirs->arrivers, t.role)) continue;
-      std::string text = m.who(*u) + " has issued MMAs, the last at " + at_line(u->mma_site) +
-                         ", and nothing has told " + name_of(bar, *t.wait.cta) +
-                         " of them: no tcgen05.commit of phase " + std::to_string(t.wait.phase) +
-                         " has come there";
-      if (u->commit_site.line > 0) {
-        text += "; its latest one, at " + at_line(u->commit_site) + ", was for another barrier";
-      }
-      return {3, u->mma_site, text, "a tcgen05.commit to " + name_of(bar, *t.wait.cta),
+      Cause c{bar.phase == 0 ? 3 : 5, u->mma_site,
+              m.who(*u) + " has issued MMAs, the last at " + at_line(u->mma_site) +
+                  ", and nothing has told " + name + " of them: no tcgen05.commit of phase " +
+                  std::to_string(t.wait.phase) + " has come there",
+              "a tcgen05.commit to " + name,
               "tcgen05_commit() on " + std::string(bar.name) +
-                  " behind the last MMA, in the thread "
-                  "that issues them"};
+                  " behind the last MMA, in the thread that issues them"};
+      const MBarrier* peer = nullptr;
+      const Cta* of = nullptr;
+      for (const auto& other : t.wait.cta->cluster->ctas) {
+        for (const MBarrier& b : other->barriers) {
+          const bool told = b.phase > bar.phase && !b.before.empty() &&
+                            b.before.back().thread == u.get() && b.index == bar.index;
+          if (&b == &bar || std::strcmp(b.name, bar.name) != 0 || !told) continue;
+          peer = &b;
+          of = other.get();
+        }
+      }
+      if (peer != nullptr) {
+        c.site = peer->before.back().site;
+        c.text += ", while " + name_of(*peer, *of) + " was told at " + at_line(c.site);
+        c.mend = "look at the mask of the commit at " + at_line(c.site);
+      } else if (u->commit_site.line > 0) {
+        c.text += "; its latest one, at " + at_line(u->commit_site) + ", was for another barrier";
+      }
+      return c;
     }
+  }
+  return {};
+}
+
+// Bytes have come, and whoever should expect them has not arrived.
+Cause of_unexpected(const Thread& t, const MBarrier& bar) {
+  const auto expects = [](const PhaseBytes& p) { return p.copy == nullptr; };
+  if (bar.tx >= 0 || bar.bytes.empty() || std::ranges::any_of(bar.bytes, expects)) return {};
+  const PhaseBytes& first = bar.bytes.front();
+  const std::string name = name_of(bar, *t.wait.cta);
+  return {3, first.site,
+          "a " + std::string(first.copy) + " at " + at_line(first.site) + " has brought " + name +
+              " " + std::to_string(-bar.tx) + " bytes of phase " + std::to_string(bar.phase) +
+              " that nobody expects, and " + std::to_string(bar.pending) + " of " +
+              std::to_string(bar.expected) + " arrivals lack",
+          "an arrival that expects them" +
+              (*bar.arrivers == '\0' ? std::string() : ", of " + std::string(bar.arrivers)),
+          "mbarrier_arrive_expect() in every CTA whose barrier such copies signal"};
+}
+
+// Whoever arrived in the phase before has gone past this slot of the ring, and left it as it is.
+Cause of_passing(const Thread& t, const MBarrier& bar, const Machine& m) {
+  if (!bar.arrivals.empty()) return {};
+  const auto slots = [&](const Cta& cta, const char* name) {
+    return std::ranges::count_if(cta.barriers,
+                                 [&](const MBarrier& b) { return std::strcmp(b.name, name) == 0; });
+  };
+  const std::int64_t all = slots(*t.wait.cta, bar.name);
+  for (const Arrival& a : bar.before) {
+    if (a.thread->exited || a.thread->wait.kind != Wait::Kind::mbarrier) continue;
+    const MBarrier* theirs = barrier_of(a.thread->wait);
+    if (theirs == nullptr || theirs == &bar) continue;
+    const bool ring = slots(*a.thread->wait.cta, theirs->name) == all;
+    if (!ring || bar.phase * all + bar.index >= theirs->phase * all + theirs->index) continue;
+    const std::string name = name_of(bar, *t.wait.cta);
+    return {6, a.site,
+            name + " lacks " + std::to_string(bar.pending) + " of " + std::to_string(bar.expected) +
+                " arrivals of phase " + std::to_string(bar.phase) + ", and " + m.who(*a.thread) +
+                ", which arrived in the phase before at " + at_line(a.site) + ", waits at " +
+                at_line(a.thread->wait.site) + " for " + name_of(*theirs, *a.thread->wait.cta) +
+                ", further on in the ring",
+            "its arrival on " + name + " for phase " + std::to_string(bar.phase),
+            "arrive at " + at_line(a.site) +
+                " for every slot that is taken, also for the last one "
+                "of a tile"};
   }
   return {};
 }
@@ -206,6 +280,17 @@ Cause of_count(const Thread& t, const MBarrier& bar, const Machine& m) {
     if (!alike || std::ranges::any_of(bar.arrivals, from)) continue;
     if (idle.empty() || idle.back() != u->warp()) idle.push_back(u->warp());
   }
+  std::string apart = warps_text(idle) + " of the same role have";  // who has not come
+  std::string ranks;
+  for (const auto& cta : t.wait.cta->cluster->ctas) {
+    const auto from = [&](const Arrival& a) { return a.thread->cta == cta.get(); };
+    if (cta->live_threads == 0 || std::ranges::any_of(bar.arrivals, from)) continue;
+    ranks += (ranks.empty() ? "" : ", ") + std::to_string(cta->rank);
+  }
+  const bool remote = bar.arrivals.front().thread->cta != t.wait.cta || bar.arrivals.size() > 1;
+  if (!ranks.empty() && (remote || bar.expected == static_cast<int>(bar.arrivals.size()) * 2)) {
+    apart = "those of CTA rank " + ranks + " have";
+  }
   const std::string text = name_of(bar, *t.wait.cta) + " counts " + std::to_string(bar.expected) +
                            " arrivals a phase since " + at_line(bar.made) + ", and phase " +
                            std::to_string(bar.phase) + " has had " +
@@ -213,13 +298,12 @@ Cause of_count(const Thread& t, const MBarrier& bar, const Machine& m) {
                            m.arrivals_text(bar.arrivals);
   const std::string lack =
       std::to_string(bar.pending) + (bar.pending == 1 ? " arrival more" : " arrivals more");
-  if (idle.empty()) {
+  if (idle.empty() && !apart.starts_with("those")) {
     return {6, bar.made, text + "; no other warp of that role is there",
             lack + ", or a count of " + std::to_string(bar.expected - bar.pending),
             "initialise it at " + at_line(bar.made) + " for as many arrivals as come in a phase"};
   }
-  return {6, bar.arrivals.front().site,
-          text + "; " + warps_text(idle) + " of the same role have not arrived",
+  return {6, bar.arrivals.front().site, text + "; " + apart + " not arrived",
           lack + (*bar.arrivers == '\0' ? "" : ", of " + std::string(bar.arrivers)),
           "let those arrive at " + at_line(bar.arrivals.front().site) + " too, or count fewer at " +
               at_line(bar.made)};
@@ -254,8 +338,9 @@ Cause of_mbarrier(const Thread& t, const Blocked& all) {
   if (bar == nullptr || bar->pending == 0) return {};
   const Machine& m = all.machine;
   Cause best;
-  for (Cause c : {of_wrong_side(t, *bar, m), of_commit(t, *bar, m), of_exits(t, *bar, m),
-                  of_count(t, *bar, m), of_first_waits(t, *bar, all)}) {
+  for (Cause c : {of_wrong_side(t, *bar, m), of_commit(t, *bar, m), of_unexpected(t, *bar),
+                  of_exits(t, *bar, m), of_count(t, *bar, m), of_passing(t, *bar, m),
+                  of_first_waits(t, *bar, all)}) {
     if (c.weight < best.weight) best = std::move(c);
   }
   return best;
@@ -325,6 +410,35 @@ struct Waiters {
   const Thread* first = nullptr;
   int count = 0;
 };
+
+// The bytes of the phase before, or, in the first one, of the slot before in the ring.
+const std::vector<PhaseBytes>& history_of(const Cta& cta, const MBarrier& bar) {
+  for (const MBarrier& b : cta.barriers) {
+    const bool beside = std::strcmp(b.name, bar.name) == 0 && b.index == bar.index - 1;
+    if (bar.bytes_before.empty() && beside) return b.bytes_before;
+  }
+  return bar.bytes_before;
+}
+
+// The thread whose copies brought bytes in the phase before and have brought none in this one, as
+// it hangs itself; null where the bytes do not fit that.
+const Thread* hanging_sender(const Cta& cta, const MBarrier& bar) {
+  if (bar.tx <= 0) return nullptr;
+  const auto sends = [](const PhaseBytes& p, const Thread* t) {
+    return p.copy != nullptr && p.thread == t;
+  };
+  const Thread* hangs = nullptr;
+  std::int64_t bytes = 0;
+  for (const PhaseBytes& p : history_of(cta, bar)) {
+    const auto again = [&](const PhaseBytes& now) { return sends(now, p.thread); };
+    const auto arrived = [&](const Arrival& a) { return a.thread == p.thread; };
+    if (p.copy == nullptr || std::ranges::any_of(bar.bytes, again)) continue;
+    if (p.thread->exited || std::ranges::any_of(bar.arrivals, arrived)) return nullptr;
+    hangs = p.thread;
+    bytes += p.bytes;
+  }
+  return bytes == bar.tx ? hangs : nullptr;
+}
 
 }  // namespace
 
@@ -442,26 +556,28 @@ void Machine::report_deadlock() {
 }
 
 void Machine::report_bytes_left() {
+  std::vector<Finding> all;
   for (const auto& cluster : clusters_) {
     for (const auto& cta : cluster->ctas) {
       for (const MBarrier& bar : cta->barriers) {
         if (!bar.live || bar.pending != 0 || bar.tx == 0) continue;
-        // None came, and who sent them before has not come so far: it hangs itself.
-        const auto of_sender = [&](const Arrival& a) { return a.thread == bar.sender; };
-        const bool follows = bar.tx > 0 && !bar.got_bytes && bar.sender != nullptr &&
-                             !bar.sender->exited && std::ranges::none_of(bar.arrivals, of_sender);
+        const Thread* hangs = hanging_sender(*cta, bar);
         Finding f = bytes_finding(
             *cta, bar,
             barrier_text(*cta, bar) + " has all its arrivals but " + std::to_string(bar.tx) +
                 " transaction bytes " +
                 (bar.tx > 0 ? "were expected and never came" : "came that nobody expected") +
-                (follows ? "; " + who(*bar.sender) + ", which sent them before, waits itself"
-                         : ""));
-        f.follows = follows;
-        report(std::move(f));
+                (hangs == nullptr ? ""
+                                  : "; " + who(*hangs) + ", which sent them before, waits itself"));
+        f.follows = hangs != nullptr;
+        all.push_back(std::move(f));
       }
     }
   }
+  // Where some expect too little, others may lack what went astray: those come behind.
+  const auto too_many = [](const Finding& f) { return f.missing.starts_with("an expectation"); };
+  std::ranges::stable_partition(all, too_many);
+  for (Finding& f : all) report(std::move(f));
 }
 
 }  // namespace warpwright::model
