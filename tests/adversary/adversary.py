@@ -192,8 +192,8 @@ def place_of(phrase, folder):
 
 def as_said(edit, output, folder):
     """(is the first finding what the edit says?, the finding, with what it lacks)"""
-    found = re.search(r"^([A-Z]+\d+) [^\n]*?(?: at (\S+):(\d+))? \(in [^\n]*\n((?:  .*\n)*)", output,
-                      re.MULTILINE)
+    found = re.search(r"^([A-Z]+\d+) [^\n]*?(?: at (\S+):(\d+))? \(in [^\n]*\n((?:  .*\n)*)",
+                      output, re.MULTILINE)
     if not found:
         return False, "no finding is printed: " + output[:160]
     code, file, number, text = found.groups()

@@ -127,7 +127,8 @@ void Machine::check_global(GridRun& grid, std::uintptr_t address, std::int64_t b
   }
   fatal(Check::global_bounds,
         std::string(operation) + " touches " + std::to_string(bytes) +
-            " bytes outside every tensor; nearest is " + nearest,
+            " bytes outside every tensor; nearest is " + nearest +
+            ". Mend: look at the coordinates or the length, and at what the launch declares",
         site);
 }
 

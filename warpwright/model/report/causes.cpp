@@ -59,11 +59,13 @@ const MBarrier* counterpart(const Cta& cta, const MBarrier& bar, const Cta** of)
 
 // The copies of one line that account for just so many bytes; null where none or several do.
 const LineBytes* of_bytes(const std::vector<LineBytes>& lines, std::int64_t bytes) {
-  const auto fits = [&](const LineBytes& l) { return l.bytes == bytes || l.bytes == 2 * bytes; };
-  const auto found = std::ranges::find_if(lines, fits);
-  const bool one =
-      found != lines.end() && std::find_if(found + 1, lines.end(), fits) == lines.end();
-  return one ? &*found : nullptr;
+  for (const std::int64_t each : {bytes, 2 * bytes}) {  // of two phases where one has gone on
+    const auto fits = [&](const LineBytes& l) { return l.bytes == each; };
+    const auto found = std::ranges::find_if(lines, fits);
+    if (found == lines.end()) continue;
+    return std::find_if(found + 1, lines.end(), fits) == lines.end() ? &*found : nullptr;
+  }
+  return nullptr;
 }
 
 }  // namespace
