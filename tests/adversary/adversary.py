@@ -121,6 +121,38 @@ def edit_tree(edit, folder):
         (folder / name).write_text(text, encoding="utf-8")
 
 
+def place_of(phrase, folder):
+    """A phrase with FILE:{text} as FILE:LINE in this tree."""
+    def line(found):
+        path = folder / found[1]
+        lines = path.read_text(encoding="utf-8").split("\n") if path.is_file() else []
+        at = [number for number, text in enumerate(lines, 1) if found[2] in text]
+        return f"{found[1]}:{at[0] if len(at) == 1 else f'{len(at)} lines have it'}"
+    return re.sub(r"([\w/.]+):\{(.*?)\}", line, phrase)
+
+
+def as_said(edit, output, folder):
+    """(is the first finding what the edit says?, the finding, with what it lacks)"""
+    found = re.search(r"^([A-Z]+\d+) [^\n]*?(?: at (\S+):(\d+))? \(in [^\n]*\n((?:  .*\n)*)",
+                      output, re.MULTILINE)
+    if not found:
+        return False, "no finding is printed: " + output[:160]
+    code, file, number, text = found.groups()
+    parts = dict(zip(("says", "mend"), text.lower().partition("mend:")[::2]))
+    lacks = [f"code {edit.said['code']}"] if code != edit.said["code"] else []
+    if "at" in edit.said:
+        path = folder / (file or "")
+        lines = path.read_text(encoding="utf-8").split("\n") if path.is_file() else []
+        line = lines[int(number) - 1] if number and int(number) <= len(lines) else ""
+        if edit.said["at"] not in line:
+            lacks.append(f"at `{edit.said['at']}`")
+    for key, part in parts.items():
+        phrases = [place_of(phrase, folder) for phrase in edit.said.get(key, "").split("; ")]
+        lacks += [f"{key} `{phrase}`" for phrase in phrases if phrase.lower() not in part]
+    seen = f"{code} at {file}:{number}" if file else code
+    return not lacks, seen + (", without " + ", ".join(lacks) + ": " + text if lacks else "")
+
+
 def rows_of(build, kernels, folder):
     """The rows of these kernels as the build gives them to its sources."""
     rows = []
@@ -178,38 +210,6 @@ def refused(edit, words):
     said = edit.facts.get("refused")
     proved = edit.expect == "caught" and said is not None and said in first
     return proved, "does not compile: " + first[-160:]
-
-
-def place_of(phrase, folder):
-    """A phrase with FILE:{text} as FILE:LINE in this tree."""
-    def line(found):
-        path = folder / found[1]
-        lines = path.read_text(encoding="utf-8").split("\n") if path.is_file() else []
-        at = [number for number, text in enumerate(lines, 1) if found[2] in text]
-        return f"{found[1]}:{at[0] if len(at) == 1 else f'{len(at)} lines have it'}"
-    return re.sub(r"([\w/.]+):\{(.*?)\}", line, phrase)
-
-
-def as_said(edit, output, folder):
-    """(is the first finding what the edit says?, the finding, with what it lacks)"""
-    found = re.search(r"^([A-Z]+\d+) [^\n]*?(?: at (\S+):(\d+))? \(in [^\n]*\n((?:  .*\n)*)",
-                      output, re.MULTILINE)
-    if not found:
-        return False, "no finding is printed: " + output[:160]
-    code, file, number, text = found.groups()
-    parts = dict(zip(("says", "mend"), text.lower().partition("mend:")[::2]))
-    lacks = [f"code {edit.said['code']}"] if code != edit.said["code"] else []
-    if "at" in edit.said:
-        path = folder / (file or "")
-        lines = path.read_text(encoding="utf-8").split("\n") if path.is_file() else []
-        line = lines[int(number) - 1] if number and int(number) <= len(lines) else ""
-        if edit.said["at"] not in line:
-            lacks.append(f"at `{edit.said['at']}`")
-    for key, part in parts.items():
-        phrases = [place_of(phrase, folder) for phrase in edit.said.get(key, "").split("; ")]
-        lacks += [f"{key} `{phrase}`" for phrase in phrases if phrase.lower() not in part]
-    seen = f"{code} at {file}:{number}" if file else code
-    return not lacks, seen + (", without " + ", ".join(lacks) + ": " + text if lacks else "")
 
 
 def judge(build, edit):

@@ -213,8 +213,11 @@ void Order::generic(Thread& by, Cta& cta, std::uint32_t offset, int bytes, bool 
   y.what = atomic ? "addition" : write ? "store" : "load";
   const std::uint32_t here = place(site, by.role);
   y.entry = {by.order.number, by.order.time, here, 0, false, atomic};
-  places_[here].low = std::min(places_[here].low, offset);
-  places_[here].high = std::max(places_[here].high, offset + static_cast<std::uint32_t>(bytes));
+  Place& from = places_[here];
+  if (offset < from.low) from.low = offset;
+  if (offset + static_cast<std::uint32_t>(bytes) > from.high) {
+    from.high = offset + static_cast<std::uint32_t>(bytes);
+  }
   for_each_cell(offset, bytes, [&](std::uintptr_t at, std::uint16_t mask) {
     y.entry.mask = mask;
     enter(cta.order.cells[at / piece_bytes], y, at);
