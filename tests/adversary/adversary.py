@@ -9,7 +9,8 @@ edited tree; a program is the source of a test, compiled with the edit. "caught 
 commands fails with findings. "clean under": none does; a note says why where that is not plain. An
 edit that does not compile was not tried, and fails, unless `refused` has words of the compiler's
 first error: what a type or a static_assert forbids. An edit whose old text is not in its source
-exactly once fails: port it.
+exactly once fails: port it. Where an edit says what its first finding is and says (edits.py: code,
+at, says, mend), another one fails.
 
 Where nothing is found, the commands run once more with the kernel compiled for gcov: an edit whose
 lines never ran proves nothing, and fails.
@@ -125,6 +126,38 @@ def edit_tree(edit, folder):
         shutil.copytree(ROOT / part, folder / part)
     for name, text in edit.made_in(folder).items():
         (folder / name).write_text(text, encoding="utf-8")
+
+
+def place_of(phrase, folder):
+    """A phrase with FILE:{text} as FILE:LINE in this tree."""
+    def line(found):
+        path = folder / found[1]
+        lines = path.read_text(encoding="utf-8").split("\n") if path.is_file() else []
+        at = [number for number, text in enumerate(lines, 1) if found[2] in text]
+        return f"{found[1]}:{at[0] if len(at) == 1 else f'{len(at)} lines have it'}"
+    return re.sub(r"([\w/.]+):\{(.*?)\}", line, phrase)
+
+
+def as_said(edit, output, folder):
+    """(is the first finding what the edit says?, the finding, with what it lacks)"""
+    found = re.search(r"^([A-Z]+\d+) [^\n]*?(?: at (\S+):(\d+))? \(in [^\n]*\n((?:  .*\n)*)",
+                      output, re.MULTILINE)
+    if not found:
+        return False, "no finding is printed: " + output[:160]
+    code, file, number, text = found.groups()
+    parts = dict(zip(("says", "mend"), text.lower().partition("mend:")[::2]))
+    lacks = [f"code {edit.said['code']}"] if code != edit.said["code"] else []
+    if "at" in edit.said:
+        path = folder / (file or "")
+        lines = path.read_text(encoding="utf-8").split("\n") if path.is_file() else []
+        line = lines[int(number) - 1] if number and int(number) <= len(lines) else ""
+        if edit.said["at"] not in line:
+            lacks.append(f"at `{edit.said['at']}`")
+    for key, part in parts.items():
+        phrases = [place_of(phrase, folder) for phrase in edit.said.get(key, "").split("; ")]
+        lacks += [f"{key} `{phrase}`" for phrase in phrases if phrase.lower() not in part]
+    seen = f"{code} at {file}:{number}" if file else code
+    return not lacks, seen + (", without " + ", ".join(lacks) + ": " + text if lacks else "")
 
 
 def rows_of(build, kernels, folder):
@@ -263,6 +296,8 @@ def judge(build, edit, family=False):
                 continue
             if "FAIL" not in made.stdout:
                 return False, f"{words}: {(made.stdout + made.stderr)[-300:]}"
+            if edit.said and not family:
+                return as_said(edit, made.stdout, folder)
             return edit.expect == "caught", first_finding(made.stdout)
         if never_ran(build, edit, folder, commands_of(edit, family)):
             return False, "the edited lines never ran"

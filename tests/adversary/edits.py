@@ -9,7 +9,8 @@ A file of edits, by the room of the sources that they break:
     === warpwright/pipeline/a.h              the source of the edits below
     <empty line>
     A01_name: caught by pp, ring             or "clean under"; names of commands.txt
-    note: why                                or "refused", words of the compiler's error
+    note: why                                or "refused", words of the compiler's error; or what
+    code: B5                                 the first finding must be and say: see below
     -parity_(0)
     +parity_(1)
     @@                                       another place; of another source: @@ FILE
@@ -20,6 +21,12 @@ The lines of ' ' and '-' are one text, which is in the source exactly once; the 
 replace it. Its first and last line may be parts of lines. Where no line stays or comes, the end of
 the last one goes too. An empty line ends an edit, # begins a comment. Above the first ===, nothing
 is edited: the kernels as they are.
+
+Of the first finding that a command of `check` prints, an edit may say the code; `at`, what stands
+on the line that it names, in the edited tree; `says`, what it says before "Mend:", and `mend`, what
+behind that, both without regard to case. Several words or phrases are parted by "; ": each must be
+there. A phrase may have FILE:{text} for the place of a line of that file in the edited tree, which
+is the only one with that text.
 
 commands.txt has a line for each command, NAME: what runs. That is a command of `warpwright check`,
 where NAME (KERNEL) says the kernel if the command does not; or a script that is given the edited
@@ -32,7 +39,8 @@ import re
 import sys
 import tempfile
 
-KEYS = ("note", "refused")
+KEYS = ("note", "refused", "code", "at", "says", "mend")
+SAID = ("code", "at", "says", "mend")
 EXPECT = {"caught by": "caught", "clean under": "clean"}
 
 
@@ -81,6 +89,11 @@ class Edit:
 
     def of_kind(self, kind):
         return [command for command in self.commands if command.kind == kind]
+
+    @property
+    def said(self):
+        """What the first finding must be and say."""
+        return {key: self.facts[key] for key in SAID if key in self.facts}
 
     @property
     def kernels(self):
@@ -194,6 +207,10 @@ def read_edits(folder):
     for edit in edits.values():
         if edit.file and not edit.places:
             raise Fault(f"{edit.where}: {edit.name}: edits nothing")
+        if edit.said and not (edit.expect == "caught" and edit.of_kind("check")):
+            raise Fault(f"{edit.where}: {edit.name}: says what no finding of `check` can say")
+        if edit.said and "code" not in edit.facts:
+            raise Fault(f"{edit.where}: {edit.name}: says what a finding says, but not its code")
         for place in edit.places:
             if not place.old.strip():
                 raise Fault(f"{place.where}: {edit.name}: no line says where")
@@ -241,8 +258,15 @@ CASES = [
     (COMMANDS, A01 + "+one();\n", "a.diff:5: A01: no line says where"),
     (COMMANDS, A01 + " one();\n", "a.diff:5: A01: changes nothing"),
     (COMMANDS, A01, "a.diff:3: A01: edits nothing"),
-    (COMMANDS, A01 + "notes: why\n", "a.diff:5: A01: unknown key notes; known: note, refused"),
-    (COMMANDS, A01 + "note: why\n", "a.diff:5: A01: a second key note; known: note, refused"),
+    (COMMANDS, A01 + "notes: why\n", "a.diff:5: A01: unknown key notes; known: " + ", ".join(KEYS)),
+    (COMMANDS, A01 + "note: why\n",
+     "a.diff:5: A01: a second key note; known: " + ", ".join(KEYS)),
+    (COMMANDS, A01 + "says: why\n-two(1)\n+two(2)\n",
+     "a.diff:3: A01: says what a finding says, but not its code"),
+    (COMMANDS, A01.replace("caught by", "clean under") + "code: B5\n-two(1)\n+two(2)\n",
+     "a.diff:3: A01: says what no finding of `check` can say"),
+    (COMMANDS, A01 + "code: B5\nsays: why\n-two(1)\n+two(2)\n",
+     "=one();\n  two(2);\n  three();\n  three();\n"),
     (COMMANDS, A01 + "one();\n", "a.diff:5: A01: not understood: one();"),
     (COMMANDS, A01 + "-one\n+a\n\nA01: clean under pp\n-one\n+a\n",
      "a.diff:8: a second edit of the name A01; the first: a.diff:3"),

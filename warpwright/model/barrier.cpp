@@ -1,6 +1,7 @@
 // mbarriers, named barriers, the cluster barrier and the register pool (PTX ISA 9.7.13).
 #include <algorithm>
 
+#include "warpwright/model/order/order_text.h"
 #include "warpwright/model/parts.h"
 #include "warpwright/model/report/timing.h"
 
@@ -31,9 +32,9 @@ MBarrier& Machine::barrier_of(Cta& cta, std::uint32_t offset, const char* operat
       finding(
           Check::barrier_unpublished,
           who(*current_) + " uses " + barrier_text(cta, bar) + " (" + operation +
-              ") before its initialisation was published: " +
+              ") before its initialisation at " + at_line(bar.made) + " was published. Mend: " +
               (remote ? "fence.mbarrier_init by the initialising thread, then the cluster barrier"
-                      : "a CTA or cluster barrier must come between"),
+                      : "let all threads meet at a CTA or cluster barrier between the two"),
           site);
     } else if (order) {
       order->uses(*current_, cta, bar, operation, site);
@@ -57,11 +58,17 @@ MBarrier& Machine::barrier(std::uint32_t address, const char* operation, bool ma
 
 void Machine::settle(const Cta& cta, MBarrier& bar) {
   if (bar.pending != 0 || bar.tx != 0) return;
+  if (bar.on_their_way > 0) {
+    const auto expects = std::ranges::find(bar.bytes, nullptr, &PhaseBytes::copy);
+    bar.left = {bar.phase, bar.on_their_way, expects == bar.bytes.end() ? Site{} : expects->site};
+  }
   ++bar.phase;
   if (order) order->phase_completed(cta, bar);
   bar.pending = bar.expected;
+  bar.before.swap(bar.arrivals);
   bar.arrivals.clear();
-  bar.got_bytes = false;
+  bar.bytes_before.swap(bar.bytes);
+  bar.bytes.clear();
   wake_all(bar.waiting);
 }
 
@@ -86,6 +93,7 @@ void Machine::poll_failed(const Cta& cta, const MBarrier& bar, Site site) {
 
 void Machine::observe(MBarrier& bar, std::int64_t phase, Scope scope, Site site) {
   bar.observed = std::max(bar.observed, phase);
+  current_->waited = {&bar, phase, site};
   if (!order) return;
   order->waited(*current_, bar, scope);
   if (phase == bar.phase - 1) order->saw(*current_, bar, site);
@@ -97,29 +105,42 @@ void Machine::arrive(Cta& cta, MBarrier& bar, const Thread& by, int count, bool 
     finding(Check::stale_parity,
             who(by) + " arrives on phase " + std::to_string(bar.phase) + " of " +
                 barrier_text(cta, bar) + ", but no wait has seen phase " +
-                std::to_string(bar.phase - 1) + " complete: a waiter by parity can slip two phases",
+                std::to_string(bar.phase - 1) +
+                " complete: a waiter by parity can slip two phases. Phase " +
+                std::to_string(bar.phase - 1) + " was completed by " + arrivals_text(bar.before) +
+                "; it counts " + std::to_string(bar.expected) + " a phase since " +
+                at_line(bar.made) +
+                ". Missing: a wait for it before this arrival, or a count of both as one phase. "
+                "Mend: wait for it in this thread or in one that it meets; or, if more arrive in a "
+                "phase, count them at " +
+                at_line(bar.made),
             site);
   }
   if (count < 1 || count > bar.pending) {
-    fatal(Check::arrival_count,
-          who(by) + " arrives " + std::to_string(count) + " on " + barrier_text(cta, bar) +
-              ", which has " + std::to_string(bar.pending) + " of " + std::to_string(bar.expected) +
-              " arrivals pending in phase " + std::to_string(bar.phase),
-          site);
+    // One that comes before the phase is over mostly has a wait missing, which is told before.
+    finding(Check::arrival_count,
+            who(by) + " arrives " + std::to_string(count) + " on " + barrier_text(cta, bar) +
+                ", which has " + std::to_string(bar.pending) + " of " +
+                std::to_string(bar.expected) + " arrivals pending in phase " +
+                std::to_string(bar.phase) + early_arrival_text(bar, by),
+            site, bar.pending == 0 && bar.tx != 0 && !findings_.empty());
+    stopped_ = true;
+    throw Stop{};
   }
   if (drop) bar.expected -= count;
   bar.pending -= count;
-  bar.arrivals.push_back({&by, by.cta->rank, count});
+  bar.arrivals.push_back({&by, by.cta->rank, count, site, by.order.time});
   settle(cta, bar);
 }
 
-void Machine::complete_tx(Cta& cta, MBarrier& bar, int bytes, const Thread* sender) {
-  bar.tx -= bytes;
-  bar.got_bytes = true;
-  bar.sender = sender;
+void Machine::complete_tx(Cta& cta, MBarrier& bar, const Copy& copy) {
+  bar.tx -= copy.bytes;
+  bar.bytes.push_back({copy.issuer, copy.site, copy.instruction(), copy.bytes});
   if (bar.tx < -max_count) {
-    fatal(Check::transaction_bytes,
-          barrier_text(cta, bar) + " counts fewer than -(2^20 - 1) transaction bytes", {});
+    report(bytes_finding(
+        cta, bar, barrier_text(cta, bar) + " counts fewer than -(2^20 - 1) transaction bytes"));
+    stopped_ = true;
+    throw Stop{};
   }
   settle(cta, bar);
 }
@@ -153,7 +174,9 @@ void act::mbarrier_init(std::uint32_t address, int count, Site site) {
     m.finding(Check::barrier_storage,
               m.who(m.current()) + " initialises " +
                   m.barrier_text(cta, cta.barriers[static_cast<std::size_t>(slot)]) +
-                  " again while it lives; mbarrier.inval must come first",
+                  " again while it lives, made first at " +
+                  at_line(cta.barriers[static_cast<std::size_t>(slot)].made) +
+                  ". Mend: 8 bytes of its own for each barrier, or mbarrier_invalidate() first",
               site);
   }
   if (slot < 0) {
@@ -168,6 +191,7 @@ void act::mbarrier_init(std::uint32_t address, int count, Site site) {
   bar.live = true;
   bar.expected = bar.pending = count;
   bar.initialiser = &m.current();
+  bar.made = site;
   if (m.order) m.order->initialised(m.current(), bar, component, base);
   bar.cta_generation = cta.barrier_generation;
   bar.cluster_generation = cta.cluster->generation;
@@ -186,6 +210,7 @@ void act::mbarrier_expect(std::uint32_t address, int bytes, Site site) {
   Machine& m = machine();
   MBarrier& bar = m.barrier(address, "mbarrier.expect_tx", false, site);
   bar.tx += bytes;
+  bar.bytes.push_back({&m.current(), site, nullptr, bytes});
   if (bytes < 0 || bar.tx > max_count) {
     m.fatal(Check::transaction_bytes,
             m.barrier_text(m.owner(address, "", site), bar) +
@@ -308,6 +333,7 @@ void act::named_barrier(int id, int threads, bool wait, Site site) {
   }
   bar.expected = threads;
   bar.warps |= mine;
+  bar.ever |= mine;
   bar.arrived += warp_lanes;
   if (m.order) {
     for (Thread* lane : warp.waiting) m.order->meets(*lane, bar.order);
@@ -369,7 +395,7 @@ void act::cluster_arrive(bool release, Site site) {
   m.spend(nominal::cluster_barrier);
   self.cluster_generation = cluster.generation;
   ++cluster.arrived;
-  if (m.order) m.order->cluster_arrives(self, release);
+  if (m.order) m.order->cluster_arrives(self, release, site);
   m.cluster_settle(cluster);
 }
 

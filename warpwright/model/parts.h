@@ -141,6 +141,19 @@ struct Thread {
   }
   std::uint64_t progress = 0;     // of the machine, when it asked last for what had not come
   bool leaves_registers = false;  // a mutant: its latest wait names none
+  // For what is said of a hang, or of a copy that nobody waited for: its latest tcgen05.mma, the
+  // latest commit of MMAs and one of no MMA, the latest bulk commit of no copy, and its latest wait
+  // on an mbarrier.
+  Site mma_site;
+  Site commit_site;
+  Site bare_commit_site;
+  Site bare_bulk_commit_site;
+  struct Waited {
+    const MBarrier* barrier = nullptr;
+    std::int64_t phase = 0;
+    Site site;
+  };
+  Waited waited;
   std::uint32_t fence_epoch = 0;  // wgmma fences executed
   std::shared_ptr<BulkGroup> open_group;
   std::deque<std::shared_ptr<BulkGroup>> groups;
@@ -204,6 +217,16 @@ struct Arrival {
   const Thread* thread;
   int rank;
   int count;
+  Site site;
+  std::uint32_t time;  // the thread's, of the order checker
+};
+
+/// Bytes that a phase of an mbarrier was told to expect, or that copies signalled to it.
+struct PhaseBytes {
+  const Thread* thread;
+  Site site;
+  const char* copy;  // the instruction that signals them; null: they are expected
+  std::int64_t bytes;
 };
 
 struct MBarrier {
@@ -218,9 +241,19 @@ struct MBarrier {
   std::int64_t tx = 0;
   std::int64_t observed = -1;  // newest phase whose completion some wait has returned
   std::vector<Thread*> waiting;
-  std::vector<Arrival> arrivals;   // of the current phase
-  bool got_bytes = false;          // in the current phase
-  const Thread* sender = nullptr;  // of the latest bytes
+  Site made;                      // where it was initialised
+  std::vector<Arrival> arrivals;  // of the current phase
+  std::vector<Arrival> before;    // of the one before
+  std::vector<PhaseBytes> bytes;  // of the current phase
+  std::vector<PhaseBytes> bytes_before;
+  std::int64_t on_their_way = 0;  // bytes of copies that are to signal it
+  // The latest phase that was complete before such copies had come, and who expected its bytes.
+  struct Left {
+    std::int64_t phase = -1;
+    std::int64_t bytes = 0;
+    Site expects;
+  };
+  Left left;
   // Publication of the initialisation.
   const Thread* initialiser = nullptr;
   bool fenced = false;
@@ -234,6 +267,7 @@ struct NamedBarrier {
   int expected = 0;
   int arrived = 0;
   std::uint64_t warps = 0;  // that have come and are still counted
+  std::uint64_t ever = 0;   // that have come at all
   std::vector<Thread*> waiting;
   MeetingOrder order;
 };
@@ -450,7 +484,7 @@ class Machine {
   MBarrier& barrier(std::uint32_t address, const char* operation, bool may_be_remote, Site site);
   MBarrier& barrier_of(Cta& cta, std::uint32_t offset, const char* operation, Site site);
   void arrive(Cta& cta, MBarrier& bar, const Thread& by, int count, bool drop, Site site);
-  void complete_tx(Cta& cta, MBarrier& bar, int bytes, const Thread* sender);
+  void complete_tx(Cta& cta, MBarrier& bar, const Copy& copy);
   void settle(const Cta& cta, MBarrier& bar);
   /// A wait of the current thread's sees the phase complete.
   void observe(MBarrier& bar, std::int64_t phase, Scope scope, Site site);
@@ -495,6 +529,11 @@ class Machine {
   void take_operands(Cta& cta, const WgmmaOp& op);
   static void release_operands(Cta& cta, const WgmmaOp& op);
 
+  /// FragmentState::writer for the instruction at `site`: "a wait covers the wgmma at a.h:5 that ".
+  const char* writer(const char* wait, const char* instruction, const char* does, Site site);
+  /// The place of the instruction that such a text speaks of.
+  [[nodiscard]] Site place_of(const char* writer) const;
+
   // --- tcgen05 (tcgen05.cpp, tmem.cpp)
   /// The CTAs that an instruction of this group works for: the current one, or the pair's, even one
   /// first.
@@ -535,6 +574,21 @@ class Machine {
   void mark_begin(const std::string& name);
   void mark_end();
   void rename_track(const Thread& thread);
+
+  // --- causes: what is said of counts that do not add up (report/causes.cpp)
+  /// "the arrivals of consumer 0 at a.h:5 (4 threads)", for those of one phase.
+  [[nodiscard]] std::string arrivals_text(const std::vector<Arrival>& arrivals) const;
+  /// The transaction bytes of the current phase do not add up: what was expected, and what came.
+  [[nodiscard]] Finding bytes_finding(const Cta& cta, const MBarrier& bar,
+                                      std::string sentence) const;
+  /// The current thread's latest wait, where a fresh barrier let it pass; else nothing.
+  [[nodiscard]] std::string fresh_wait_text() const;
+  /// The same of a thread that meets bytes in flight, or what it should have done.
+  [[nodiscard]] std::string in_flight_text() const;
+  /// What an arrival on a phase that has all of its arrivals comes behind.
+  [[nodiscard]] std::string early_arrival_text(const MBarrier& bar, const Thread& by) const;
+  /// Another lane of the thread's warp that has committed nothing, `at` being where: null for none.
+  [[nodiscard]] static const Thread* bare_commit(const Thread& of, Site Thread::*at);
 
   [[nodiscard]] std::string who(const Thread& thread) const;
   [[nodiscard]] std::string barrier_text(const Cta& cta, const MBarrier& bar) const;
@@ -592,7 +646,9 @@ class Machine {
   [[nodiscard]] bool held_back(const Cta& cta) const;
   [[nodiscard]] bool held_back(const Thread& thread) const;
   [[nodiscard]] std::string wait_name(const Wait& wait) const;
+  // report/deadlock.cpp
   void report_deadlock();
+  void report_bytes_left();
   std::string wait_text(const Wait& wait) const;
 
   std::deque<GridRun> grids_;
@@ -606,7 +662,15 @@ class Machine {
   int landing_percent_ = 20;  // of steps in which a copy moves on, mode random; drawn by seed
   SiteTable sites_;
   bool moved_ = false;  // a mutant acts for another lane: it must not yield in its place
+  struct Writer {
+    const char* instruction;
+    Site site;
+    std::string text;
+  };
+  std::deque<Writer> writers_;
   std::vector<Finding> findings_;
+  bool garbled_ = false;      // a finding says that bytes are not what they should be
+  bool left_behind_ = false;  // or that a grid has left memory so
   bool stopped_ = false;
   bool interrupted_ = false;
 

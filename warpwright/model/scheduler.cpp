@@ -1,7 +1,6 @@
 // Threads, clusters, the order in which everything happens, and what is said when nothing can.
 #include <algorithm>
 #include <cstring>
-#include <map>
 #include <stdexcept>
 #include <utility>
 
@@ -134,8 +133,54 @@ void Machine::note(const std::string& what) {
   if (options_.only && kept_) decided_.push_back(what);
 }
 
-void Machine::finding(Check check, const std::string& sentence, Site site, bool follows) {
+namespace {
+
+// Do they say that bytes are, or may be, other than the kernel's author thinks?
+bool is_garbling(Check check) {
+  switch (check) {
+    case Check::uninitialised_read:
+    case Check::data_race:
+    case Check::in_flight_access:
+    case Check::weak_scope:
+    case Check::missing_proxy_fence:
+    case Check::misplaced_proxy_fence:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// What wrong bytes lead to, when a kernel takes them for addresses, coordinates, maps or counts.
+bool may_be_garbled(Check check) {
+  switch (check) {
+    case Check::exception:
+    case Check::tensor_map:
+    case Check::shared_bounds:
+    case Check::global_bounds:
+    case Check::misaligned:
+    case Check::multicast_mask:
+    case Check::bad_descriptor:
+    case Check::clc:
+    case Check::tmem_allocation:
+    case Check::tmem_lanes:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+void Machine::finding(Check check, const std::string& said, Site site, bool follows) {
   stopped_ = stopped_ || options_.stop_at_finding;
+  std::string sentence = said;
+  if (garbled_ && may_be_garbled(check)) {
+    follows = true;
+    sentence += ". It may follow from bytes that this run has read too early or without an order";
+  }
+  follows = follows || (left_behind_ && check != Check::left_behind);
+  garbled_ = garbled_ || is_garbling(check);
+  left_behind_ = left_behind_ || check == Check::left_behind;
   for (Finding& f : findings_) {
     if (f.check == check && same_site(f.site, site)) {
       if (f.follows && !follows) f.sentence = sentence;
@@ -149,13 +194,22 @@ void Machine::finding(Check check, const std::string& sentence, Site site, bool 
 
 void Machine::report(Finding finding) {
   stopped_ = stopped_ || options_.stop_at_finding;
+  // The grids behind begin with what one has left them.
+  finding.follows = finding.follows || (left_behind_ && finding.check != Check::left_behind);
+  garbled_ = garbled_ || is_garbling(finding.check);
+  left_behind_ = left_behind_ || finding.check == Check::left_behind;
   const auto place = [](const Finding& f) {
     return f.accesses.empty() ? Site{} : f.accesses.front().site;
   };
   for (Finding& f : findings_) {
     if (f.check == finding.check && same_site(f.site, finding.site) &&
         same_site(place(f), place(finding))) {
-      ++f.count;
+      finding.count = f.count + 1;
+      if (f.follows && !finding.follows) {
+        f = std::move(finding);
+      } else {
+        ++f.count;
+      }
       return;
     }
   }
@@ -421,24 +475,37 @@ void Machine::thread_exits(Thread& thread) {
   Meeting& warp = cta.warp_meetings[static_cast<std::size_t>(thread.warp())];
   if (warp.arrived > 0) {
     fatal(Check::divergence,
-          who(thread) + " exited while other lanes of its warp wait at " + warp.what, warp.site);
+          who(thread) + " exited while other lanes of its warp wait at " + warp.what +
+              ". Mend: let all lanes execute it, or none",
+          warp.site);
   }
   Meeting& group = cta.warpgroup_meetings[static_cast<std::size_t>(thread.index / 128)];
   if (group.arrived > 0) {
     fatal(Check::divergence,
-          who(thread) + " exited while other threads of its warpgroup wait at " + group.what,
+          who(thread) + " exited while other threads of its warpgroup wait at " + group.what +
+              ". Mend: let all of them execute it, or none",
           group.site);
   }
-  if (thread.open_group && thread.open_group->unread > 0) {
-    finding(Check::undrained_exit, who(thread) + " exited with bulk stores that it never committed",
-            thread.open_group->site);
+  if (thread.open_group && thread.open_group->site.line > 0) {
+    const Thread* other = bare_commit(thread, &Thread::bare_bulk_commit_site);
+    std::string sentence = who(thread) + " exited with bulk stores that it never committed";
+    if (other != nullptr) {
+      const Site at = other->bare_bulk_commit_site;
+      sentence += "; lane " + std::to_string(other->lane()) + " committed at " + at.file + ":" +
+                  std::to_string(at.line) + ", but the stores are lane " +
+                  std::to_string(thread.lane()) + "'s, and a commit is of its own thread's alone";
+    }
+    report({.check = Check::undrained_exit,
+            .sentence = sentence + ". Mend: bulk_commit() in the thread that stores",
+            .site = thread.open_group->site,
+            .cause = true});
   }
   for (const auto& g : thread.groups) {
     if (g->unread > 0) {
       finding(Check::undrained_exit,
               who(thread) +
-                  " exited while bulk stores still read shared memory; wait for the group "
-                  "(cp.async.bulk.wait_group.read) before the end",
+                  " exited while bulk stores still read shared memory. Mend: wait for the group "
+                  "(bulk_wait_read) in this thread before its end",
               g->site);
       break;
     }
@@ -446,14 +513,18 @@ void Machine::thread_exits(Thread& thread) {
   copies_exit(thread);
   Warpgroup& wg = cta.warpgroups[static_cast<std::size_t>(thread.index / 128)];
   if (!wg.open.empty() || !wg.groups.empty()) {
-    finding(Check::undrained_exit, who(thread) + " exited with wgmma groups in flight",
-            wg.groups.empty() ? wg.open.front().site : wg.groups.front().front().site);
+    finding(
+        Check::undrained_exit,
+        who(thread) + " exited with wgmma groups in flight. Mend: wgmma_wait<0>() before the end",
+        wg.groups.empty() ? wg.open.front().site : wg.groups.front().front().site);
     wg.open.clear();
     wg.groups.clear();
   }
   for (const TmemOp& op : cta.tmem_ops[static_cast<std::size_t>(thread.warp())]) {
     finding(Check::undrained_exit,
-            who(thread) + " exited with accesses to tensor memory that no tcgen05.wait covers",
+            who(thread) +
+                " exited with accesses to tensor memory that no tcgen05.wait covers. Mend: "
+                "tcgen05_wait_load() or tcgen05_wait_store() before the end",
             op.site);
   }
   cta.tmem_ops[static_cast<std::size_t>(thread.warp())].clear();
@@ -536,12 +607,10 @@ void Machine::cta_exits(Cta& cta) {
   tensor_exits(cta);
   if (order) order->cta_exits(cta);
   for (const MBarrier& bar : cta.barriers) {
-    if (bar.live && bar.tx != 0) {
-      finding(Check::transaction_bytes,
-              barrier_text(cta, bar) + " was left with " + std::to_string(bar.tx) +
-                  " transaction bytes outstanding at the CTA's end",
-              {});
-    }
+    if (!bar.live || bar.tx == 0) continue;
+    report(bytes_finding(cta, bar,
+                         barrier_text(cta, bar) + " was left with " + std::to_string(bar.tx) +
+                             " transaction bytes outstanding at the CTA's end"));
   }
 }
 
@@ -700,6 +769,7 @@ void Machine::run_to_the_end() {
 Report Machine::take_report() {
   Report report;
   report.findings = std::move(findings_);
+  if (order) order->tell_overlaps(report.findings);
   std::stable_sort(report.findings.begin(), report.findings.end(),
                    [](const Finding& a, const Finding& b) { return rank(a) < rank(b); });
   report.statistics = statistics;
@@ -748,114 +818,6 @@ std::string Machine::barrier_text(const Cta& cta, const MBarrier& bar) const {
   std::string text = std::string("mbarrier ") + bar.name + "[" + std::to_string(bar.index) + "]";
   if (cta.cluster->ctas.size() > 1) text += " of CTA rank " + std::to_string(cta.rank);
   return text + " (offset " + hex(bar.offset) + ")";
-}
-
-std::string Machine::wait_text(const Wait& wait) const {
-  const Cta& cta = *wait.cta;
-  switch (wait.kind) {
-    case Wait::Kind::mbarrier: {
-      const int slot = cta.barrier_at[wait.offset / 8];
-      if (slot < 0) return "an invalidated mbarrier";
-      const MBarrier& bar = cta.barriers[static_cast<std::size_t>(slot)];
-      std::string text = barrier_text(cta, bar) + ", phase " + std::to_string(wait.phase) +
-                         ": pending " + std::to_string(bar.pending) + " of " +
-                         std::to_string(bar.expected) + " arrivals, " + std::to_string(bar.tx) +
-                         " transaction bytes";
-      if (*bar.arrivers != '\0') text += "; to arrive: " + std::string(bar.arrivers);
-      text += "; arrived:";
-      std::map<std::string, int> arrived;
-      for (const Arrival& a : bar.arrivals) {
-        std::string from =
-            std::string(a.thread->role) + " warp " + std::to_string(a.thread->warp());
-        if (cta.cluster->ctas.size() > 1) from += " of CTA rank " + std::to_string(a.rank);
-        arrived[from] += a.count;
-      }
-      for (const auto& [from, count] : arrived) {
-        text += " " + from + (count > 1 ? " (" + std::to_string(count) + ")" : "") + ",";
-      }
-      if (arrived.empty()) text += " nobody,";
-      text.pop_back();
-      return text;
-    }
-    case Wait::Kind::named: {
-      const NamedBarrier& bar = cta.named[static_cast<std::size_t>(wait.id)];
-      return "named barrier " + std::to_string(wait.id) + ": " + std::to_string(bar.arrived) +
-             " of " + std::to_string(bar.expected) + " threads arrived";
-    }
-    case Wait::Kind::cluster:
-      return "the cluster barrier: " + std::to_string(cta.cluster->arrived) + " of " +
-             std::to_string(cta.cluster->live_threads) + " threads arrived";
-    case Wait::Kind::meeting:
-      return std::string("other lanes to come to ") + wait.what;
-    case Wait::Kind::bulk:
-      return "its bulk stores";
-    case Wait::Kind::registers:
-      return "setmaxnreg.inc to " + std::to_string(wait.id) + " registers: the CTA has " +
-             std::to_string(cta.free_registers) + " free";
-    case Wait::Kind::tensor_memory:
-      return std::string(wait.what) + " of " + std::to_string(wait.id) +
-             " columns: other allocations to be given back, or the pair's other CTA to come";
-    case Wait::Kind::flag:
-      return "a flag in global memory to be set";
-    case Wait::Kind::grids:
-      return "the grids before to end";
-    case Wait::Kind::none:
-      break;
-  }
-  return "nothing";
-}
-
-void Machine::report_deadlock() {
-  // Threads that wait for one thing at one line are one line of the report.
-  struct Waiters {
-    const Thread* first = nullptr;
-    int count = 0;
-  };
-  std::map<std::string, Waiters> groups;
-  Site site;
-  for (const auto& cluster : clusters_) {
-    for (const auto& cta : cluster->ctas) {
-      for (const auto& thread : cta->threads) {
-        if (thread->exited) continue;
-        std::string key = std::string(thread->role) + " of CTA " + std::to_string(cta->index) +
-                          " (" + thread->wait.site.file + ":" +
-                          std::to_string(thread->wait.site.line) + ") waits for " +
-                          wait_text(thread->wait);
-        Waiters& w = groups[key];
-        if (w.first == nullptr) w.first = thread.get();
-        ++w.count;
-        if (site.line == 0) site = thread->wait.site;
-      }
-    }
-  }
-  std::string text = "no thread can run and nothing is in flight.";
-  int shown = 0;
-  for (const auto& [key, w] : groups) {
-    if (++shown > 24) {
-      text += "\n  ... and " + std::to_string(groups.size() - 24) + " more groups";
-      break;
-    }
-    text += "\n  " + std::to_string(w.count) + (w.count == 1 ? " thread: " : " threads: ") + key;
-  }
-  finding(Check::deadlock, text, site);
-  for (const auto& cluster : clusters_) {
-    for (const auto& cta : cluster->ctas) {
-      for (const MBarrier& bar : cta->barriers) {
-        if (!bar.live || bar.pending != 0 || bar.tx == 0) continue;
-        // None came, and who sent them before has not come so far: it hangs itself.
-        const auto of_sender = [&](const Arrival& a) { return a.thread == bar.sender; };
-        const bool follows = bar.tx > 0 && !bar.got_bytes && bar.sender != nullptr &&
-                             !bar.sender->exited && std::ranges::none_of(bar.arrivals, of_sender);
-        finding(
-            Check::transaction_bytes,
-            barrier_text(*cta, bar) + " has all its arrivals but " + std::to_string(bar.tx) +
-                " transaction bytes " +
-                (bar.tx > 0 ? "were expected and never came" : "came that nobody expected") +
-                (follows ? "; " + who(*bar.sender) + ", which sent them before, waits itself" : ""),
-            {}, follows);
-      }
-    }
-  }
 }
 
 namespace {

@@ -106,6 +106,7 @@ void tcgen05_mma(const UmmaRequest& request, Site site) {
   auto op = std::make_unique<TensorOp>();
   op->issuer = &self;
   op->site = site;
+  self.mma_site = site;
   op->atom = atom::decode_instruction(request.instruction, request.kind, request.ctas == 2);
   op->d = request.d;
   op->accumulate = request.accumulate;
@@ -229,6 +230,7 @@ void act::tcgen05_commit(std::uint32_t barrier, std::uint16_t multicast, int cta
   m.spend(nominal::umma_issue);
   m.group(ctas, "tcgen05.commit", site);
   const Commit handed = m.order ? m.order->commits(self) : Commit{};
+  (self.mma_site.line > 0 ? self.commit_site : self.bare_commit_site) = site;
   const auto to = [&](Cta& cta) {
     const std::uint32_t offset = barrier & 0xffffffu;
     m.barrier_of(cta, offset, "the arrival of a tcgen05.commit", site);
@@ -261,11 +263,11 @@ void act::tcgen05_commit(std::uint32_t barrier, std::uint16_t multicast, int cta
   }
 }
 
-void act::tcgen05_fence(bool before, Site /*site*/) {
+void act::tcgen05_fence(bool before, Site site) {
   Machine& m = machine();
   m.maybe_yield();
   m.spend(nominal::tensor_fence);
-  if (m.order) m.order->tensor_fence(m.current(), before);
+  if (m.order) m.order->tensor_fence(m.current(), before, site);
 }
 
 }  // namespace warpwright::model

@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "warpwright/atom/wgmma.h"
+#include "warpwright/model/order/order_text.h"
 #include "warpwright/model/parts.h"
 #include "warpwright/model/report/timing.h"
 #include "warpwright/numeric/bulk.h"
@@ -164,10 +165,15 @@ std::span<const std::uint32_t> Machine::check_operand(const Operand& operand, co
       who(*current_) + ": " + what + " reads shared memory at offset " + std::to_string(at) +
       (operand.cta != current_->cta ? " of CTA rank " + std::to_string(cta.rank) : "");
   if (in_flight) {
-    finding(Check::in_flight_access,
-            reads + " that is still being written by " + copies_into(cta, at, 16), site);
+    finding(
+        Check::in_flight_access,
+        reads + " that is still being written by " + copies_into(cta, at, 16) + in_flight_text(),
+        site);
   }
-  if (undefined) finding(Check::uninitialised_read, reads + " that nothing has written", site);
+  if (undefined) {
+    finding(Check::uninitialised_read, reads + " that nothing has written" + fresh_wait_text(),
+            site);
+  }
   return pieces;
 }
 
@@ -259,6 +265,27 @@ void Machine::retire(Cta& cta, Warpgroup& group, std::vector<WgmmaOp>& ops, Site
   }
 }
 
+const char* Machine::writer(const char* wait, const char* instruction, const char* does,
+                            Site site) {
+  for (const Writer& w : writers_) {
+    if (w.instruction == instruction && w.site.line == site.line && w.site.file == site.file &&
+        w.text.ends_with(does)) {
+      return w.text.c_str();
+    }
+  }
+  writers_.push_back({instruction, site,
+                      std::string(wait) + " covers the " + instruction + " at " + at_line(site) +
+                          " that " + does});
+  return writers_.back().text.c_str();
+}
+
+Site Machine::place_of(const char* writer) const {
+  for (const Writer& w : writers_) {
+    if (w.text.c_str() == writer) return w.site;
+  }
+  return {};
+}
+
 void Machine::execute_some(Cta& cta, Warpgroup& group) {
   if (options_.mode == Mode::latest || timed()) return;
   // In issue order: instructions on one accumulator do not overtake each other.
@@ -302,7 +329,8 @@ const Thread& leader() {
   return *self.cta->threads[index(self.index / warpgroup_threads * warpgroup_threads)];
 }
 
-Accumulator& accumulator(Warpgroup& group, std::span<void*> requests, bool load) {
+Accumulator& accumulator(Warpgroup& group, std::span<void*> requests, bool load, Site site) {
+  const char* const writer = machine().writer("a wgmma.wait_group", "wgmma", "writes it", site);
   const auto& first = *static_cast<const WgmmaRequest*>(requests[0]);
   for (const auto& a : group.accumulators) {
     if (a->fragments[0] == first.fragment) return *a;
@@ -315,7 +343,7 @@ Accumulator& accumulator(Warpgroup& group, std::span<void*> requests, bool load)
     acc->fragments[static_cast<std::size_t>(t)] = request.fragment;
     acc->states[static_cast<std::size_t>(t)] = request.state;
     request.state->in_flight = true;
-    request.state->writer = "a wgmma.wait_group covers the wgmma that writes it";
+    request.state->writer = writer;
     for (int v = 0; v < first.n / 2; ++v) {
       if (load) {
         acc->values[index(atom::c_row(t, v) * first.n + atom::c_col(t, v))] = request.fragment[v];
@@ -345,7 +373,8 @@ void wgmma(const WgmmaRequest& request, Site site) {
     m.finding(Check::wgmma_unfenced,
               m.who(self) + " issues wgmma on " + registers +
                   " it touched since the last wgmma.fence that names them (the first wgmma needs "
-                  "one too): the compiler may move the access over any other",
+                  "one too): the compiler may move the access over any other. Mend: wgmma_fence() "
+                  "with these registers, between the access and the wgmma",
               site);
   };
   fenced(request.state, "registers of an accumulator that");
@@ -358,6 +387,9 @@ void wgmma(const WgmmaRequest& request, Site site) {
     WgmmaOp op;
     op.shape = *static_cast<const WgmmaRequest*>(requests[0]);
     op.site = site;
+    const char* const reader = op.shape.registers_a == nullptr
+                                   ? ""
+                                   : m.writer("a wgmma.wait_group", "wgmma", "reads it as A", site);
     for (void* p : requests) {
       const auto& other = *static_cast<const WgmmaRequest*>(p);
       if (other.descriptor_b != op.shape.descriptor_b || other.accumulate != op.shape.accumulate ||
@@ -370,10 +402,10 @@ void wgmma(const WgmmaRequest& request, Site site) {
         op.states_a.push_back(other.state_a);
         ++other.state_a->reads;
         other.state_a->was_a = true;
-        other.state_a->writer = "a wgmma.wait_group covers the wgmma that reads it as A";
+        other.state_a->writer = reader;
       }
     }
-    op.accumulator = &accumulator(group, requests, op.shape.accumulate);
+    op.accumulator = &accumulator(group, requests, op.shape.accumulate, site);
     if (op.accumulator->n != op.shape.n) {
       m.fatal(Check::fragment_in_flight,
               "wgmma of another shape on an accumulator that is in flight", site);
@@ -424,16 +456,23 @@ void pin_fragment(FragmentState& state) {
 
 void touch_fragment(FragmentState& state, Site site) {
   Machine& m = machine();
+  // Registers know no line: that of the instruction that has them is named.
+  const auto place = [&] { return site.line > 0 ? site : m.place_of(state.writer); };
   if (state.in_flight || state.reads > 0) {
     m.finding(Check::fragment_in_flight,
-              m.who(m.current()) + " touches a register before " + state.writer, site);
+              m.who(m.current()) + " touches a register before " + state.writer +
+                  ". Missing: that wait. Mend: wait, with fewer groups left pending, before the "
+                  "registers are touched",
+              place());
   }
   if (state.unnamed) {
     m.finding(Check::fragment_in_flight,
               m.who(m.current()) +
-                  " touches a register that no wait has named: the compiler may move the access "
-                  "over the wait. Mend: give the fragment to wgmma_wait() or tcgen05_wait_load()",
-              site);
+                  " touches a register that no wait has named, behind the time when " +
+                  state.writer +
+                  ": the compiler may move the access over the wait. Mend: give the "
+                  "fragment to wgmma_wait() or tcgen05_wait_load()",
+              place());
     state.unnamed = false;  // said once
   }
   m.spend(nominal::fragment_register);
@@ -449,7 +488,7 @@ void end_fragment(FragmentState& state) {
             m.who(m.current()) +
                 " ends a fragment that wgmma took A from, and no wait has named it: the compiler "
                 "may give its registers to other values before. Mend: give it to wgmma_wait()",
-            Site{});
+            m.place_of(state.writer));
   Warpgroup& group = warpgroup();
   const auto forget = [&](auto& ops) {
     for (WgmmaOp& op : ops) {

@@ -58,8 +58,8 @@ void Machine::copies_exit(Thread& thread) {
   if (late == nullptr) return;
   finding(Check::undrained_exit,
           who(thread) +
-              " exited with a cp.async on its way; wait for all groups "
-              "(cp.async.wait_group 0) before the end",
+              " exited with a cp.async on its way. Mend: wait for all groups (copy_async_wait<0>) "
+              "before the end",
           late->site);
   for (const auto& group : thread.copy_groups) {
     for (const ThreadCopy& copy : group) land(*thread.cta, copy);
@@ -84,10 +84,12 @@ void copy_async(std::uint32_t to, const void* from, int bytes, int from_bytes, S
   const auto at = reinterpret_cast<std::uintptr_t>(from);
   if (offset % static_cast<std::uint32_t>(bytes) != 0 ||
       at % static_cast<std::uintptr_t>(bytes) != 0) {
-    m.fatal(Check::misaligned,
-            m.who(self) + ": a cp.async of " + std::to_string(bytes) +
-                " bytes needs both of its addresses aligned to them",
-            site);
+    m.fatal(
+        Check::misaligned,
+        m.who(self) + ": a cp.async of " + std::to_string(bytes) +
+            " bytes needs both of its addresses aligned to them. Mend: copy no more bytes at once "
+            "than the addresses are aligned to",
+        site);
   }
   if (from_bytes < 0 || from_bytes > bytes) {
     m.fatal(Check::global_bounds,

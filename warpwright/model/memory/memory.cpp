@@ -127,7 +127,8 @@ void Machine::check_global(GridRun& grid, std::uintptr_t address, std::int64_t b
   }
   fatal(Check::global_bounds,
         std::string(operation) + " touches " + std::to_string(bytes) +
-            " bytes outside every tensor; nearest is " + nearest,
+            " bytes outside every tensor; nearest is " + nearest +
+            ". Mend: look at the coordinates or the length, and at what the launch declares",
         site);
 }
 
@@ -218,7 +219,7 @@ std::pair<Cta*, std::uint32_t> access(Thread& by, std::uint32_t address, int byt
                 m.who(m.current()) + ": " + operation + " at " + range_text(offset, bytes) +
                     (cta.writers[g] > 0 ? " meets bytes that are still being written by "
                                         : " meets bytes that are still being read by ") +
-                    m.copies_into(cta, offset, bytes),
+                    m.copies_into(cta, offset, bytes) + m.in_flight_text(),
                 site);
     }
   }
@@ -241,7 +242,7 @@ void check_defined(const Cta& cta, std::uint32_t offset, int bytes, Site site) {
   }
   machine().finding(Check::uninitialised_read,
                     machine().who(machine().current()) + " reads " + range_text(offset, bytes) +
-                        ", which nothing has written",
+                        ", which nothing has written" + machine().fresh_wait_text(),
                     site);
 }
 

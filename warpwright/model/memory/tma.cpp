@@ -334,7 +334,7 @@ void Machine::end_copy(Copy& copy) {
   if (copy.kind == Copy::Kind::load) {
     MBarrier& bar = barrier_of(*copy.signals, copy.barrier, signal_text(copy).c_str(), copy.site);
     if (order) order->signalled(copy, bar);
-    complete_tx(*copy.signals, bar, copy.bytes, copy.issuer);
+    complete_tx(*copy.signals, bar, copy);
   } else {
     --copy.group->unwritten;
     wake_all(bulk_waiters_);
@@ -520,8 +520,9 @@ void tensor_store(const TensorMap& map, std::span<const int> coords, std::uint32
   m.issue(std::move(copy));
 }
 
-void act::bulk_commit(Site /*site*/) {
+void act::bulk_commit(Site site) {
   Thread& self = machine().current();
+  if (!self.open_group) self.bare_bulk_commit_site = site;
   if (!self.open_group) self.open_group = std::make_shared<BulkGroup>();
   self.groups.push_back(std::move(self.open_group));
   self.open_group.reset();

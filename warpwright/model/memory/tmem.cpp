@@ -142,7 +142,7 @@ int allocate(const std::vector<Cta*>& ctas, int columns, Site site) {
     if (tmem.cells.empty()) {
       tmem.cells.resize(static_cast<std::size_t>(atom::kTmemLanes) * atom::kTmemColumns);
     }
-    tmem.blocks.push_back({column, columns});
+    tmem.blocks.push_back({column, columns, site});
     tmem.granted = columns;
     const TmemRegion region{0xff, column, columns};
     for_each_tmem_piece(region, [&](int piece, std::uint16_t mask) {
@@ -235,7 +235,8 @@ void Machine::check_tmem(Cta& cta, const TmemRegion& region, const char* what, S
         who(*current_) + ": " + what + " uses columns " + std::to_string(region.column) + " to " +
             std::to_string(region.column + region.columns - 1) +
             " of the tensor memory of CTA rank " + std::to_string(cta.rank) +
-            ", which are not allocated",
+            ", which are not allocated. Mend: allocate as many columns as are used, and use them "
+            "before they are given back",
         site);
 }
 
@@ -265,8 +266,10 @@ void Machine::tensor_exits(Cta& cta) {
   for (const Tmem::Block& b : cta.tmem.blocks) {
     finding(Check::tmem_allocation,
             name + " exited without giving back " + std::to_string(b.columns) +
-                " columns of tensor memory, from column " + std::to_string(b.column),
-            {});
+                " columns of tensor memory, from column " + std::to_string(b.column) +
+                ". Mend: tcgen05_deallocate() of as many columns by the warp that allocated them, "
+                "before it exits",
+            b.site);
   }
   for (const Thread* issuer : tensor_issuers_) {
     for (const auto& op : issuer->tensor_ops) {
@@ -337,7 +340,8 @@ void check_access(const TmemAccess& access, const TmemRegion& region, bool load,
   if (!undefined) return;
   m.finding(Check::uninitialised_read,
             m.who(self) + ": tcgen05.ld reads tensor memory from column " +
-                std::to_string(region.column) + " on, of which nothing has written a part",
+                std::to_string(region.column) + " on, of which nothing has written a part" +
+                m.fresh_wait_text(),
             site);
 }
 
@@ -360,10 +364,12 @@ void begin(TmemOp op) {
     m.order->touch_tmem(number, warp, cta, region, !op.load);
     m.order->end(number);
   }
+  const char* const writer =
+      op.load ? m.writer("a tcgen05.wait::ld", "tcgen05.ld", "writes it", op.site) : "";
   for (TmemAccess& lane : op.lanes) {
     if (op.load) {
       lane.state->in_flight = true;
-      lane.state->writer = "a tcgen05.wait::ld covers the tcgen05.ld that writes it";
+      lane.state->writer = writer;
       std::fill_n(lane.registers, lane.count, std::bit_cast<float>(poison_bits));
     } else {
       touch_fragment(*lane.state, op.site);

@@ -45,6 +45,7 @@ struct Tmem {
   struct Block {
     int column = 0;
     int columns = 0;
+    Site site;
   };
 
   std::vector<float> cells;                          // by lanes; empty until the first allocation

@@ -125,16 +125,16 @@ void Order::report_slip(const Cta& cta, const MBarrier& bar, const BarrierOrder:
   if (!reported_.insert(key).second) return;
   Finding f{Check::stale_parity, {}, places_[w.place].site};
   f.accesses.push_back(describe(w.number, w.place, false, false, "wait"));
-  f.missing = "an order of the wait before some arrival of the next phase";
-  f.mend =
-      "let every thread that waits reach that arrival: a syncwarp or a barrier between the waits "
-      "and the thread that arrives, or one arrival for each of them";
-  f.sentence =
-      "the wait of " + thread_text(w.number, w.place) + " at " + at_line(f.site) + " for phase " +
-      std::to_string(bar.phase - 2) + " of " + machine_.barrier_text(cta, bar) +
-      " may come after phase " + std::to_string(bar.phase - 1) +
-      " is complete: it would wait for ever, or for the wrong phase. Missing: " + f.missing +
-      ". Mend: " + f.mend;
+  const std::string wait =
+      "the wait of " + thread_text(w.number, w.place) + " at " + at_line(f.site);
+  const std::string which = machine_.barrier_text(cta, bar);
+  const std::string cause = slip_cause(f, bar, w);
+  f.sentence = wait +
+               (bar.phase >= 2 ? " for phase " + std::to_string(bar.phase - 2) + " of " + which
+                               : " on " + which + ", the first, which a fresh barrier lets pass,") +
+               " may come after phase " + std::to_string(bar.phase - 1) +
+               " is complete: it would wait for ever, or for the wrong phase. " + cause +
+               " Missing: " + f.missing + ". Mend: " + f.mend;
   machine_.report(std::move(f));
 }
 

@@ -100,7 +100,7 @@ class Order {
   void deallocates(std::span<Thread* const> warp, const TmemRegion& region, Site site);
   /// All loads (or else stores) of these threads' warp are over.
   void tmem_waited(std::span<Thread* const> threads, bool loads);
-  void tensor_fence(Thread& by, bool before);
+  void tensor_fence(Thread& by, bool before, Site site);
   /// The thread commits; and later its MMAs are over and this is about to be counted on `bar`.
   Commit commits(Thread& by);
   void committed(const Thread& by, const Commit& commit, Cta& cta, MBarrier& bar, Site site);
@@ -111,6 +111,9 @@ class Order {
   /// The thread knows of the end of all grids before its own.
   void waited_for_grids(Thread& by);
   [[nodiscard]] static bool knows_prerequisites(const Thread& by);
+
+  /// The run is over: races of lines whose places overlap in part alone are told as such.
+  void tell_overlaps(std::vector<Finding>& findings) const;
 
   // --- synchronisation
   void initialised(Thread& by, MBarrier& bar, std::uint32_t component, std::uint32_t base);
@@ -133,7 +136,7 @@ class Order {
   void met(MeetingOrder& meeting, std::span<Thread* const> waiting);
   void flag_set(Thread& by, FlagOrder& flag);
   void flag_waited(Thread& by, const FlagOrder& flag);
-  void cluster_arrives(Thread& by, bool release);
+  void cluster_arrives(Thread& by, bool release, Site site);
   void cluster_completed(Cluster& cluster);
   void cluster_waited(Thread& by);
 
@@ -142,6 +145,9 @@ class Order {
   struct Place {
     Site site;
     const char* role;
+    // Where threads have touched shared memory from here, in all: [low, high).
+    std::uint32_t low = UINT32_MAX;
+    std::uint32_t high = 0;
   };
   // The access that is being checked.
   struct Actor {
@@ -253,6 +259,28 @@ class Order {
   /// Of two loads that land in one place; false where they are none.
   bool explain_landing(Finding& f, const Pair& pair) const;
   void explain_race(Finding& f, const Pair& pair) const;
+  void explain_scope(Finding& f, const Pair& pair) const;
+  // --- causes (order_cause.cpp)
+  /// Did the barrier complete the phase that the load was issued for without the load's bytes? Then
+  /// the finding says so.
+  bool explain_bytes(Finding& f, const Operation& load) const;
+  /// Nobody, or another lane, has committed what the operation is part of: the finding says so.
+  bool explain_commit(Finding& f, const Operation& op) const;
+  /// The latest arrival of thread `number` that has published `from` to `upto` of its time to a
+  /// waiter, and hands on no write; null where it is not known.
+  [[nodiscard]] const ThreadOrder::Weak* weak_arrival(const Cluster& cluster, std::uint32_t number,
+                                                      std::uint32_t from, std::uint32_t upto) const;
+  /// What a thread has read of shared memory before its time `before`, and which barrier's copies
+  /// brought it.
+  struct LastRead {
+    std::uint32_t place = 0;  // 0: nothing
+    std::uint32_t order = 0;  // larger is later
+    const Operation* brought = nullptr;
+  };
+  [[nodiscard]] LastRead last_read(const Thread& by, std::uint32_t before) const;
+  void look_at_read(const Entry& read, const Cell& cell, const Thread& by, std::uint32_t before,
+                    LastRead& latest) const;
+  [[nodiscard]] const Thread& thread_of(const Cluster& cluster, std::uint32_t number) const;
   /// What a finding about the use of a changed map says, and its code.
   static void explain_map(Finding& f, Verdict verdict);
   void report_tensor(const Thread& t, const Actor& y, const Entry& x, bool x_write, Verdict verdict,
@@ -273,6 +301,9 @@ class Order {
   [[nodiscard]] Access describe(std::uint32_t number, std::uint32_t place, bool asynchronous,
                                 bool write, const char* what) const;
   [[nodiscard]] std::string thread_text(std::uint32_t number, std::uint32_t place) const;
+  /// Who completes the phase after the one that `w` waited for, and the mend, for report_slip.
+  [[nodiscard]] std::string slip_cause(Finding& f, const MBarrier& bar,
+                                       const BarrierOrder::Waited& w) const;
   void gather(Thread& by, GatherClocks& into);
   void learn(Thread& by, const PublishedClocks& from);
   void raise(std::span<Thread* const> threads, std::uint32_t component, std::uint32_t time);

@@ -213,7 +213,13 @@ void Order::generic(Thread& by, Cta& cta, std::uint32_t offset, int bytes, bool 
   y.atomic = atomic;
   y.cta = &cta;
   y.what = atomic ? "addition" : write ? "store" : "load";
-  y.entry = {by.order.number, by.order.time, place(site, by.role), 0, false, atomic};
+  const std::uint32_t here = place(site, by.role);
+  y.entry = {by.order.number, by.order.time, here, 0, false, atomic};
+  Place& from = places_[here];
+  if (offset < from.low) from.low = offset;
+  if (offset + static_cast<std::uint32_t>(bytes) > from.high) {
+    from.high = offset + static_cast<std::uint32_t>(bytes);
+  }
   for_each_cell(offset, bytes, [&](std::uintptr_t at, std::uint16_t mask) {
     y.entry.mask = mask;
     enter(cta.order.cells[at / piece_bytes], y, at);
@@ -409,6 +415,9 @@ void Order::begin_load(Thread& by, Copy& copy, MBarrier& bar) {
   op.component = bar.order.component;
   op.barrier = bar.name;
   op.barrier_index = bar.index;
+  op.signals = &bar;
+  op.phase = bar.phase;
+  bar.on_their_way += copy.bytes;
   copy.passed = by.order.passed;
   copy.passed.raise(by.order.component, by.order.waits);
 }
@@ -456,6 +465,7 @@ void Order::signalled(Copy& copy, MBarrier& bar) {
   op.time = bar.order.base + static_cast<std::uint32_t>(bar.phase) + 1;
   op.component = bar.order.component;
   bar.order.latest = op.time;
+  bar.on_their_way -= copy.bytes;
   bar.order.passed.add(copy.passed);
   end(copy.reading);
 }

@@ -143,10 +143,20 @@ void Order::explain_unfinished(Finding& f, const Pair& pair) const {
   f.check = pair.x.map ? Check::tensor_map_changed : Check::in_flight_access;
   if (explain_landing(f, pair)) return;
   const std::string what = op.what;
+  if (op.barrier != nullptr && explain_bytes(f, op)) return;
+  if (op.barrier == nullptr && explain_commit(f, op)) return;
   if (op.barrier != nullptr) {
     const std::string name = barrier_name(op);
     f.missing = "a wait for the phase of mbarrier " + name + " that the " + what + " signals";
     f.mend = "wait on " + name + " before, in this thread or in one that it then meets";
+    const Thread::Waited& waited = pair.t.waited;
+    if (waited.barrier == op.signals && waited.phase < op.phase) {
+      f.missing += "; its latest wait on it, at " + at_line(waited.site) +
+                   (waited.phase < 0 ? ", passed as the barrier was fresh"
+                                     : ", saw phase " + std::to_string(waited.phase)) +
+                   ", and the copy signals phase " + std::to_string(op.phase);
+      f.mend = "look at the parity of that wait: it does not turn with the phases";
+    }
   } else if (op.time != 0 && op.issuer->order.order[op.component] >= op.time) {
     f.missing = "an edge from the wait that saw the " + what + " complete, in " +
                 thread_text(op.number, op.place) + ", to this access";
@@ -156,6 +166,38 @@ void Order::explain_unfinished(Finding& f, const Pair& pair) const {
     f.missing = wait.missing;
     f.mend = wait.mend;
   }
+}
+
+void Order::explain_scope(Finding& f, const Pair& pair) const {
+  f.check = Check::weak_scope;
+  f.missing = "an order at cluster scope: ";
+  const Cluster& cluster = *pair.t.cta->cluster;
+  const std::uint32_t c = pair.x_number - cluster.order.first_thread;
+  const ThreadOrder::Weak* weak =
+      pair.op != nullptr
+          ? nullptr
+          : weak_arrival(cluster, pair.x_number, pair.x.time, pair.t.order.executed[c]);
+  if (weak == nullptr) {
+    f.missing +=
+        "the only path from one to the other goes through an arrival or a wait on an mbarrier at "
+        "CTA scope, or through one that is relaxed";
+    f.mend = "arrive and wait with Scope::cluster on both sides";
+    return;
+  }
+  const std::string line = at_line(places_[weak->place].site);
+  if (weak->barrier == nullptr) {
+    f.missing +=
+        "the only path from one to the other goes through the cluster barrier, where the "
+        "arrival at " +
+        line + " is relaxed and hands on no write";
+    f.mend = "cluster_arrive() there, in place of cluster_arrive_relaxed()";
+    return;
+  }
+  f.missing += "the only path from one to the other goes through mbarrier " +
+               std::string(weak->barrier) + "[" + std::to_string(weak->index) +
+               "], where the arrival at " + line +
+               (weak->relaxed ? " is relaxed" : " is at CTA scope");
+  f.mend = "arrive there with Scope::cluster, and wait with Scope::cluster";
 }
 
 void Order::explain_race(Finding& f, const Pair& pair) const {
@@ -189,11 +231,7 @@ bool Order::explain(Finding& f, const Pair& pair, Verdict verdict) const {
                "() in the reading thread before it hands the memory back";
       return true;
     case Verdict::scope:
-      f.check = Check::weak_scope;
-      f.missing =
-          "an order at cluster scope: the only path from one to the other goes through an arrival "
-          "or a wait on an mbarrier at CTA scope, or relaxed";
-      f.mend = "arrive and wait with Scope::cluster on both sides";
+      explain_scope(f, pair);
       return true;
     case Verdict::unreleased:
     case Verdict::unacquired:

@@ -1,6 +1,7 @@
 // What the order checker keeps of threads, barriers, memory and operations. Internal to model/.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -59,8 +60,27 @@ struct ThreadOrder {
   std::uint32_t copy_groups = 0;    ///< committed
   std::uint32_t mmas = 0;           ///< component of the tcgen05 MMAs it issues
   std::uint32_t mma_time = 0;       ///< MMAs issued
-  std::uint32_t tensor_waited = 0;  ///< its own time at its last tcgen05.wait
+  std::uint32_t mma_committed = 0;  ///< of them, before its latest commit
+  /// Its latest tcgen05.waits: up to which of its warp's loads or stores, and its own time then.
+  struct TensorWait {
+    std::uint32_t component = 0;
+    std::uint32_t upto = 0;
+    std::uint32_t time = 0;
+  };
+  std::array<TensorWait, 8> tensor_waits{};
+  std::uint32_t next_tensor_wait = 0;
+  Site after_site;  ///< of its last tcgen05.fence::after_thread_sync
   std::vector<AcquiredMap> maps;
+  /// Its latest arrivals that hand on no write to a peer, for what is said of those (B7).
+  struct Weak {
+    std::uint32_t time = 0;  ///< its own, published by it
+    std::uint32_t place = 0;
+    const char* barrier = nullptr;  ///< name of an mbarrier; null: the cluster barrier
+    int index = 0;
+    bool relaxed = false;
+  };
+  std::array<Weak, 4> weak{};
+  std::uint32_t next_weak = 0;
 };
 
 /// What a tcgen05.commit hands on: the MMAs before it, and what its thread knew to be executed.
@@ -207,7 +227,9 @@ struct Operation {
   const char* what = "";
   const char* barrier = nullptr;  ///< name of the mbarrier that a load signals
   int barrier_index = 0;
-  std::uint32_t number = 0;  ///< of the issuing thread
+  const MBarrier* signals = nullptr;  ///< that barrier
+  std::int64_t phase = 0;             ///< its phase when the load was issued
+  std::uint32_t number = 0;           ///< of the issuing thread
   std::uint32_t place = 0;
   std::uint32_t component = 0;
   std::uint32_t time = 0;  ///< of its completion in that component; 0 while it is not known

@@ -154,6 +154,10 @@ void Order::values_used(Thread& by) {
 
 void Order::arrives(Thread& by, Cta& cta, MBarrier& bar, Scope scope, Site site) {
   if (scope != Scope::relaxed) settles(by);
+  if (scope == Scope::relaxed || (scope == Scope::cta && &cta != by.cta)) {
+    by.order.weak[by.order.next_weak++ % by.order.weak.size()] = {
+        by.order.time, place(site, by.role), bar.name, bar.index, scope == Scope::relaxed};
+  }
   if (&cta != by.cta) {
     std::vector<BarrierOrder::Visit>& visits = bar.order.visits;
     if (!visits.empty() && visits.back().phase <= bar.observed) visits.clear();
@@ -318,9 +322,11 @@ void Order::flag_waited(Thread& by, const FlagOrder& flag) {
   if (flag.cluster == by.cta->cluster) joins_.join(by.order.passed, flag.passed);
 }
 
-void Order::cluster_arrives(Thread& by, bool release) {
+void Order::cluster_arrives(Thread& by, bool release, Site site) {
   MeetingOrder& meeting = by.cta->cluster->order.arriving;
   if (release) return meets(by, meeting);
+  by.order.weak[by.order.next_weak++ % by.order.weak.size()] = {by.order.time, place(site, by.role),
+                                                                nullptr, 0, true};
   // A relaxed arrival makes no write visible. It says what is over: reads whose values are there,
   // for the thread has used them, or has come to a barrier behind them.
   const bool in_flight = by.order.reads_in_flight;

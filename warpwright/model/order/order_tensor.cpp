@@ -1,9 +1,11 @@
 // The order of accesses to tensor memory, and the end of the MMAs that read shared memory
 // (PTX ISA 9.7.16.6). Everything here is asynchronous: what an operation did is known to a thread
 // that waited for it, or that was handed the news between two tcgen05 fences.
+#include <algorithm>
 #include <bit>
 #include <string>
 
+#include "warpwright/model/order/order_text.h"
 #include "warpwright/model/parts.h"
 
 namespace warpwright::model {
@@ -133,8 +135,9 @@ Order::Verdict Order::judge_tensor(const Thread& t, const Actor& y, const Entry&
   if (me.handed[op.component] >= op.time) return y.frees ? Verdict::ordered : Verdict::no_after;
   // Its issuer has waited for it, and told this thread of the time after that.
   const ThreadOrder& issuer = op.issuer->order;
-  if (issuer.tensor[op.component] >= op.time &&
-      me.executed[issuer.component] >= issuer.tensor_waited) {
+  for (const ThreadOrder::TensorWait& w : issuer.tensor_waits) {
+    if (w.component != op.component || w.upto < op.time || w.time == 0) continue;
+    if (me.executed[issuer.component] < w.time) continue;
     return y.frees ? Verdict::ordered : Verdict::no_before;
   }
   return Verdict::unwaited;
@@ -146,23 +149,27 @@ void Order::tmem_waited(std::span<Thread* const> threads, bool loads) {
   const std::uint32_t component = loads ? warp.loads : warp.stores;
   for (Thread* t : threads) {
     if (component != 0) t->order.tensor.raise(component, loads ? warp.load_time : warp.store_time);
-    t->order.tensor_waited = t->order.time;
+    ThreadOrder& o = t->order;
+    o.tensor_waits[o.next_tensor_wait++ % o.tensor_waits.size()] = {
+        component, loads ? warp.load_time : warp.store_time, o.time};
     tick(*t);
   }
 }
 
-void Order::tensor_fence(Thread& by, bool before) {
+void Order::tensor_fence(Thread& by, bool before, Site site) {
   ThreadOrder& t = by.order;
   if (before) {
     joins_.join(t.handed, t.tensor);
   } else {
     joins_.join(t.tensor, t.handed);
+    t.after_site = site;
   }
 }
 
 Commit Order::commits(Thread& by) {
   ThreadOrder& t = by.order;
   Commit commit{t.mma_time, t.executed, t.handed, t.passed};
+  t.mma_committed = t.mma_time;
   commit.executed.raise(t.component, t.time);
   commit.handed.join(t.tensor);  // a commit includes fence::before_thread_sync
   commit.passed.raise(t.component, t.waits);
@@ -211,10 +218,16 @@ void Order::report_tensor(const Thread& t, const Actor& y, const Entry& x, bool 
   if (verdict == Verdict::no_after) {
     f.missing = "tcgen05.fence::after_thread_sync between the wait and the later access";
     f.mend = "call tcgen05_fence_after_sync() after the wait or barrier";
+    if (t.order.after_site.line > 0) {
+      f.missing += "; the latest one of " + machine_.who(t) + ", at " +
+                   at_line(t.order.after_site) + ", came before it learnt of that access";
+    }
   } else if (verdict == Verdict::no_before) {
     f.missing =
         "tcgen05.fence::before_thread_sync between the earlier access and the arrival or barrier";
     f.mend = "call tcgen05_fence_before_sync() before the arrival or barrier";
+  } else if (what == "tcgen05.mma" && explain_commit(f, op)) {
+    // said
   } else if (what == "tcgen05.mma") {
     f.missing = "a wait for an mbarrier on which a tcgen05.commit after the MMA arrives";
     f.mend = "commit, wait on the barrier, then tcgen05_fence_after_sync()";
@@ -222,6 +235,15 @@ void Order::report_tensor(const Thread& t, const Actor& y, const Entry& x, bool 
     const std::string wait = what == "tcgen05.ld" ? "tcgen05.wait::ld" : "tcgen05.wait::st";
     f.missing = wait + " of the warp, and a hand-over from there to the later access";
     f.mend = wait + ", tcgen05_fence_before_sync(), then an arrival or a barrier";
+    const auto covers = [&](const ThreadOrder::TensorWait& w) {
+      return w.component == op.component && w.upto >= op.time;
+    };
+    if (std::ranges::any_of(op.issuer->order.tensor_waits, covers)) {
+      f.missing = "a hand-over from the " + wait + " that covers it to the later access";
+      f.mend =
+          "tcgen05_fence_before_sync() and the arrival, or the barrier, behind that wait; and "
+          "a wait for it before the later access";
+    }
   }
   const auto both = static_cast<std::uint16_t>(x.mask & y.entry.mask);
   report_pair(std::move(f), op.number, op.place, t.order.number, y.entry.place,

@@ -96,7 +96,10 @@ struct Finding {
   std::string sentence;  ///< the whole message
   Site site;             ///< of the second access, where there are two
   int count = 1;
-  bool follows = false;  ///< from something else: bytes that did not come from a thread that hangs
+  /// From something else: bytes that did not come from a thread that hangs, an address out of range
+  /// behind a data race.
+  bool follows = false;
+  bool cause = false;  ///< of others, which its check alone does not say
   /// What the order checker adds: the accesses, earlier one first, the edge that is missing between
   /// them, and the usual mend. Empty in findings of other checks.
   std::vector<Access> accesses{};
