@@ -234,8 +234,7 @@ void load(GemmJob& job, std::uint64_t seed, std::ostream& err) {
   }
   if (is_open(job.scale_a)) {
     job.scale_a = random_scales(job.scale_a.shape, seed, kStreamScaleA);
-    if (job.product.scaling == Scaling::row_column || job.product.scaling == Scaling::blockwise)
-      poison(job.scale_a);
+    if (scale_reach(job.product.scaling, true, job.product.a.dtype).rows > 0) poison(job.scale_a);
     // Kernels take both ways, each by a path of its own: odd seeds try the one by copies.
     if (job.product.scaling == Scaling::blockwise && seed % 2 == 1) lay_side_by_side(job);
   }
