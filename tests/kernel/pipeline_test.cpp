@@ -333,7 +333,7 @@ TEST(ConfigTest, FaultsAreSentences) {
 
 TEST(ConfigTest, EveryKernelOfTheTableIsLegal) {
   std::set<std::string> names;
-  for (const tests::Instance& i : hopper_kernels()) {
+  for (const auto& i : hopper_kernels()) {
     SCOPED_TRACE(i.name);
     EXPECT_TRUE(names.insert(i.name).second) << "a name is given twice";
     EXPECT_EQ(kernel::config_fault(i.config), nullptr);
@@ -361,7 +361,7 @@ TEST(ConfigTest, TheBuildHasEveryKind) {
 }
 
 TEST(ConfigTest, SharedMemoryRegions) {
-  for (const tests::Instance& instance : hopper_kernels()) {
+  for (const auto& instance : hopper_kernels()) {
     const GemmConfig& c = instance.config;
     SCOPED_TRACE(std::to_string(c.tile_m) + "x" + std::to_string(c.tile_n));
     const kernel::SmemMap map = kernel::smem_map(c);
@@ -399,7 +399,7 @@ TEST(ConfigTest, SharedMemoryRegions) {
 
 // The chunks of the epilogue and the atoms of the main loop cover a tile once.
 TEST(ConfigTest, ChunksAndAtomsCoverATile) {
-  for (const tests::Instance& instance : hopper_kernels()) {
+  for (const auto& instance : hopper_kernels()) {
     const GemmConfig& c = instance.config;
     SCOPED_TRACE(std::to_string(c.tile_m) + "x" + std::to_string(c.tile_n));
     EXPECT_EQ(kernel::result_columns(c) % kernel::subtile_columns(c), 0);
