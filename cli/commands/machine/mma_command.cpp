@@ -236,7 +236,9 @@ int mma_command(const MmaOptions& options, std::ostream& out, std::ostream& err)
                            : text_of(found, options.table));
       return 0;
     } catch (const layout::Error& refusal) {
-      throw InputError(refusal.what());
+      Sentence said = std::string_view(refusal.what());
+      said.rule = refusal.rule();
+      throw InputError(said);
     }
   });
 }
