@@ -418,6 +418,15 @@ const char* ww_refusal_text(const ww_refusal* refusal) {
 const char* ww_refusal_code(const ww_refusal* refusal) {
   return refusal == nullptr ? "" : name(refusal->refusal.code);
 }
+const char* ww_refusal_tensor(const ww_refusal* refusal) {
+  return refusal == nullptr ? "" : refusal->refusal.tensor.c_str();
+}
+const char* ww_refusal_rule(const ww_refusal* refusal) {
+  return refusal == nullptr ? "" : refusal->refusal.rule.c_str();
+}
+const char* ww_refusal_nearest(const ww_refusal* refusal) {
+  return refusal == nullptr ? "" : refusal->refusal.nearest.c_str();
+}
 void ww_refusal_free(ww_refusal* refusal) {
   if (refusal != no_memory()) delete refusal;
 }

@@ -215,6 +215,12 @@ WW_API const char* ww_refusal_text(const ww_refusal* refusal);
 /** Its kind as a word, "bad_stride": docs/api.md lists them. Codes keep their meaning; new ones may
  *  come. Lives for ever. */
 WW_API const char* ww_refusal_code(const ww_refusal* refusal);
+/** What the rule that refused knows, as parts of the sentence: the tensor ("A", "scale_a", "bias"),
+ *  the rule in words, and what would be accepted; "" where it names none. They live as long as the
+ *  refusal. */
+WW_API const char* ww_refusal_tensor(const ww_refusal* refusal);
+WW_API const char* ww_refusal_rule(const ww_refusal* refusal);
+WW_API const char* ww_refusal_nearest(const ww_refusal* refusal);
 WW_API void ww_refusal_free(ww_refusal* refusal);
 
 /* -- Devices: what plans are made for ---------------------------------------------------------- */

@@ -343,6 +343,29 @@ TEST(C, RefusesWhatIsNoProduct) {
           [](Product& p) { p.gemm.a.reserved = 5; });
 }
 
+// Each part of the sentence is one, and what a rule does not know is empty.
+TEST(C, RefusalsKnowTensorRuleAndNearest) {
+  Product p;
+  p.gemm.a.row_stride = 31;
+  const Refusal stride(ww_run(&p.gemm, WW_MODEL, nullptr, nullptr, nullptr, nullptr));
+  EXPECT_STREQ(ww_refusal_tensor(stride.get()), "A");
+  EXPECT_STREQ(ww_refusal_nearest(stride.get()), "32");
+  Product typed;
+  typed.gemm.bias = ww_packed(typed.a, WW_E4M3, typed.n, 1);
+  typed.gemm.bias_along = WW_BIAS_COLUMNS;
+  const Refusal type(ww_run(&typed.gemm, WW_MODEL, nullptr, nullptr, nullptr, nullptr));
+  EXPECT_STREQ(ww_refusal_tensor(type.get()), "bias");
+  EXPECT_STREQ(ww_refusal_rule(type.get()),
+               "a bias is f32, or of D's type where that is bf16 or fp16");
+  EXPECT_STREQ(ww_refusal_nearest(type.get()), "f32");
+  EXPECT_THAT(text(type), HasSubstr(ww_refusal_rule(type.get())));
+  typed.gemm.bias = {};
+  typed.gemm.bias_along = 3;
+  const Refusal word(ww_run(&typed.gemm, WW_MODEL, nullptr, nullptr, nullptr, nullptr));
+  EXPECT_STREQ(ww_refusal_tensor(word.get()), "");
+  EXPECT_STREQ(ww_refusal_nearest(word.get()), "2");
+}
+
 TEST(C, ATypeThatIsNoneIsRefusedInOneClause) {
   Product p;
   p.gemm.a.dtype = 99;
