@@ -208,6 +208,27 @@ TEST(RasterTest, MadeRastersHoldTheOutput) {
 
 // Bands by what L2 keeps, for products of bf16 in tiles of 128 x 256 on an H200: one operand that
 // is kept whole while the other streams past it, or else a block in flight that is near square.
+// The walk over bands skips none that makes as many bands of even width, and tries no other.
+TEST(RasterTest, WiderBandsAreTheEvenOnes) {
+  for (int across = 1; across < 700; ++across) {
+    std::vector<int> even, all, walked;
+    for (int i = 1; i <= across && i <= 256; ++i) {
+      const int band = i == 256 ? across : i;
+      const int bands = (across + band - 1) / band;
+      all.push_back(band);
+      if (band == (across + bands - 1) / bands) even.push_back(band);
+    }
+    for (const bool is_even : {true, false}) {
+      walked.clear();
+      for (int band = 1; band <= across;) {
+        walked.push_back(band);
+        band = tile::wider_band(band, (across + band - 1) / band, across, is_even);
+      }
+      ASSERT_EQ(walked, is_even ? even : all) << across;
+    }
+  }
+}
+
 TEST(RasterTest, BandsReadLittleFromMemory) {
   const auto band = [](int m, int n, int k) {
     return tile::make_raster(m / 128, n / 256, {2, 1}, 132, {256.0 * k, 512.0 * k, 30e6});
