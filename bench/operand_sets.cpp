@@ -108,8 +108,9 @@ GemmOperands group_of(const GemmOperands& set, std::int64_t group, std::int64_t 
     o.scaling = Scaling::tensor;
     if (set.scale_a.rows > 1) o.scale_a = rows_of(set.scale_a, group, 1);
     o.scale_b = rows_of(set.scale_b, group, 1);
-  } else if (set.scaling == Scaling::row_column || set.scaling == Scaling::blockwise) {
-    o.scale_a = rows_of(set.scale_a, first, length);
+  } else {
+    const bool of_rows = scale_reach(set.scaling, true, set.a.dtype).rows > 0;
+    if (of_rows) o.scale_a = rows_of(set.scale_a, first, length);
     o.scale_b = matrix_of(set.scale_b, group);
   }
   return o;

@@ -398,7 +398,7 @@ class CommandLine {
   /// Reads the arguments and does what they say, or refuses them.
   int run(std::ostream& out, std::ostream& err) {
     const bool wants_json = asks_for_json(arguments_);
-    const auto refuse = [&](const std::string& sentence) {
+    const auto refuse = [&](const Sentence& sentence) {
       return exit_status(out, err, wants_json, [&]() -> int { throw InputError(sentence); });
     };
     std::string unusable = empty_argument(arguments_);
@@ -411,8 +411,8 @@ class CommandLine {
     } catch (const CLI::ParseError& stop) {
       if (stop.get_exit_code() == 0) return app_.exit(stop, out, err);
       const std::string extra = unknown_argument(app_, arguments_);
-      return refuse((extra.empty() ? sentence_of(stop, app_, arguments_) : extra) +
-                    "; see warpwright" + command_of(app_) + " --help.");
+      const std::string said = extra.empty() ? sentence_of(stop, app_, arguments_) : extra;
+      return refuse(unmarked(said) + "; see warpwright" + command_of(app_) + " --help.");
     }
     return call(out, err);
   }

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 #include <exception>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -50,26 +51,17 @@ using warpwright::MatrixView;
 using warpwright::Refusal;
 using Fault = std::optional<Refusal>;
 
-static_assert(WW_F32 == static_cast<int>(DType::f32) && WW_F16 == static_cast<int>(DType::f16) &&
-              WW_BF16 == static_cast<int>(DType::bf16) &&
-              WW_E4M3 == static_cast<int>(DType::e4m3) && WW_E5M2 == static_cast<int>(DType::e5m2));
-static_assert(WW_TF32 == static_cast<int>(DType::tf32) &&
-              WW_E2M1 == static_cast<int>(DType::e2m1) &&
-              WW_UE8M0 == static_cast<int>(DType::ue8m0) &&
-              WW_UE4M3 == static_cast<int>(DType::ue4m3) && WW_S4 == static_cast<int>(DType::s4) &&
-              WW_S8 == static_cast<int>(DType::s8) && WW_U8 == static_cast<int>(DType::u8) &&
-              WW_S32 == static_cast<int>(DType::s32));
-static_assert(WW_SCALING_BLOCK_SCALED == static_cast<int>(warpwright::Scaling::block_scaled) &&
-              WW_SUMS_TABLE == static_cast<int>(warpwright::GroupSums::table) &&
+// The numbers of types and modes are those of the library; tests/c compares them one by one.
+static_assert(WW_DTYPE_LAST == warpwright::kDTypeCount - 1 &&
+              WW_SCALING_LAST == std::size(warpwright::all_scalings) - 1 &&
+              WW_ACTIVATION_LAST == std::size(warpwright::all_activations) - 1 &&
+              WW_ACCUMULATION_PROMOTED == static_cast<int>(warpwright::Accumulation::promoted) &&
+              WW_BIAS_COLUMNS == static_cast<int>(warpwright::Bias::columns) &&
+              WW_INT64 == static_cast<int>(warpwright::OffsetType::int64));
+static_assert(WW_SUMS_TABLE == static_cast<int>(warpwright::GroupSums::table) &&
               WW_INT4_SM == static_cast<int>(warpwright::Int4Encoding::sm) &&
               WW_INT4_EX == static_cast<int>(warpwright::Int4Encoding::ex) &&
               WW_INT4_HEADER == warpwright::packed::kHeaderBytes);
-static_assert(WW_SCALING_GROUP == static_cast<int>(warpwright::Scaling::group) &&
-              WW_SCALING_BLOCKWISE == static_cast<int>(warpwright::Scaling::blockwise) &&
-              WW_ACCUMULATION_PROMOTED == static_cast<int>(warpwright::Accumulation::promoted) &&
-              WW_ACTIVATION_QUICK_GELU == static_cast<int>(warpwright::Activation::quick_gelu) &&
-              WW_BIAS_COLUMNS == static_cast<int>(warpwright::Bias::columns) &&
-              WW_INT64 == static_cast<int>(warpwright::OffsetType::int64));
 
 // What programs were compiled with: version 2 of the ABI. Structs may grow at their ends.
 static_assert(sizeof(ww_matrix) == 64 && sizeof(ww_gemm) == 592 && sizeof(ww_choices) == 32 &&
@@ -191,9 +183,9 @@ class Reader {
     ww_gemm_init(&g);
     if (auto r = copy_struct(given, g, "ww_gemm", first_gemm)) return r;
     for (const auto& [name, value, most] :
-         {Word{"scaling", g.scaling, WW_SCALING_BLOCK_SCALED},
+         {Word{"scaling", g.scaling, WW_SCALING_LAST},
           {"accumulation", g.accumulation, WW_ACCUMULATION_PROMOTED},
-          {"activation", g.activation, WW_ACTIVATION_QUICK_GELU},
+          {"activation", g.activation, WW_ACTIVATION_LAST},
           {"bias_along", g.bias_along, WW_BIAS_COLUMNS},
           {"gated", g.gated, 1},
           {"grouped", g.grouped, 1},
@@ -426,6 +418,15 @@ const char* ww_refusal_text(const ww_refusal* refusal) {
 const char* ww_refusal_code(const ww_refusal* refusal) {
   return refusal == nullptr ? "" : name(refusal->refusal.code);
 }
+const char* ww_refusal_tensor(const ww_refusal* refusal) {
+  return refusal == nullptr ? "" : refusal->refusal.tensor.c_str();
+}
+const char* ww_refusal_rule(const ww_refusal* refusal) {
+  return refusal == nullptr ? "" : refusal->refusal.rule.c_str();
+}
+const char* ww_refusal_nearest(const ww_refusal* refusal) {
+  return refusal == nullptr ? "" : refusal->refusal.nearest.c_str();
+}
 void ww_refusal_free(ww_refusal* refusal) {
   if (refusal != no_memory()) delete refusal;
 }
@@ -576,7 +577,7 @@ ww_refusal* ww_quantise(const ww_matrix* x, const ww_matrix* codes, const ww_mat
     if (auto r = reader.read("x", x, what.x)) return told(*r);
     if (auto r = reader.read("codes", codes, what.codes)) return told(*r);
     if (auto r = reader.read("scales", scales, what.scales)) return told(*r);
-    if (auto r = word_fault("scaling", scaling, WW_SCALING_BLOCK_SCALED)) return told(*r);
+    if (auto r = word_fault("scaling", scaling, WW_SCALING_LAST)) return told(*r);
     if (auto r = word_fault("scale_is_given", scale_is_given, 1)) return told(*r);
     what.scaling = static_cast<warpwright::Scaling>(scaling);
     what.given = scale_is_given == 1;

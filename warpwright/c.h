@@ -55,20 +55,22 @@ enum {
   WW_S4 = 12,    /**< B as int4 weights: see ww_int4 */
   WW_S8 = 13,
   WW_U8 = 14,
-  WW_S32 = 15 /**< of checkpoints' codes */
+  WW_S32 = 15, /**< of checkpoints' codes */
+  WW_DTYPE_LAST = WW_S32
 };
 
 /** How operands are scaled. Scales are float32, but of WW_SCALING_BLOCK_SCALED, in the operands'
  * memory, of any strides from 0. */
 enum {
   WW_SCALING_NONE = 0,
-  WW_SCALING_TENSOR = 1,      /**< scale_a and scale_b 1 x 1 */
-  WW_SCALING_ROW_COLUMN = 2,  /**< M x 1, and N x 1 */
-  WW_SCALING_BLOCKWISE = 3,   /**< M x ceil(K/128), and ceil(N/128) x ceil(K/128) */
-  WW_SCALING_GROUP = 4,       /**< of groups alone: 1 x 1 or G x 1, and G x 1 */
-  WW_SCALING_BLOCK_SCALED = 5 /**< mxf8 (e4m3, a ue8m0 each 32 of K), nvf4 (e2m1, a ue4m3 each 16),
-                            in tiles of 128 x 4 as cuBLASLt has them: M (N) rounded up to 128 rows,
-                            the blocks of K to 4 columns, packed */
+  WW_SCALING_TENSOR = 1,       /**< scale_a and scale_b 1 x 1 */
+  WW_SCALING_ROW_COLUMN = 2,   /**< M x 1, and N x 1 */
+  WW_SCALING_BLOCKWISE = 3,    /**< M x ceil(K/128), and ceil(N/128) x ceil(K/128) */
+  WW_SCALING_GROUP = 4,        /**< of groups alone: 1 x 1 or G x 1, and G x 1 */
+  WW_SCALING_BLOCK_SCALED = 5, /**< mxf8 (e4m3, a ue8m0 each 32 of K), nvf4 (e2m1, a ue4m3 each
+                            16), in tiles of 128 x 4 as cuBLASLt has them: M (N) rounded up to 128
+                            rows, the blocks of K to 4 columns, packed */
+  WW_SCALING_LAST = WW_SCALING_BLOCK_SCALED
 };
 
 /** Where sums of products of 8-bit operands are kept. */
@@ -82,7 +84,8 @@ enum {
   WW_ACTIVATION_RELU = 1,
   WW_ACTIVATION_GELU = 2, /**< in its tanh form */
   WW_ACTIVATION_SILU = 3,
-  WW_ACTIVATION_QUICK_GELU = 4 /**< x / (1 + exp(-1.702 x)) */
+  WW_ACTIVATION_QUICK_GELU = 4, /**< x / (1 + exp(-1.702 x)) */
+  WW_ACTIVATION_LAST = WW_ACTIVATION_QUICK_GELU
 };
 
 /** What a bias runs along. */
@@ -212,6 +215,12 @@ WW_API const char* ww_refusal_text(const ww_refusal* refusal);
 /** Its kind as a word, "bad_stride": docs/api.md lists them. Codes keep their meaning; new ones may
  *  come. Lives for ever. */
 WW_API const char* ww_refusal_code(const ww_refusal* refusal);
+/** What the rule that refused knows, as parts of the sentence: the tensor ("A", "scale_a", "bias"),
+ *  the rule in words, and what would be accepted; "" where it names none. They live as long as the
+ *  refusal. */
+WW_API const char* ww_refusal_tensor(const ww_refusal* refusal);
+WW_API const char* ww_refusal_rule(const ww_refusal* refusal);
+WW_API const char* ww_refusal_nearest(const ww_refusal* refusal);
 WW_API void ww_refusal_free(ww_refusal* refusal);
 
 /* -- Devices: what plans are made for ---------------------------------------------------------- */

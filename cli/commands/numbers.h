@@ -2,12 +2,18 @@
 #pragma once
 
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <limits>
 #include <string>
 
+#include "warpwright/plan/product/refusal.h"
+
 namespace warpwright::cli {
+
+/// Stands before and behind the nearest legal value: what checks an option hands on a text alone.
+inline constexpr char nearest_mark = '\x1f';
 
 /// Why a text is no integer from `least` to `most`, as typed; empty when it is one. CLI11 alone
 /// clamps what is too large, and then another number than the one typed is refused.
@@ -24,7 +30,16 @@ inline std::string integer_fault(const std::string& text, std::int64_t least, st
   if (errno == 0 && value >= least && value <= most) return {};
   const bool is_small = text.find('-') != std::string::npos;
   return text + " is too " + (is_small ? "small" : "large") + ": the nearest legal value is " +
-         std::to_string(is_small ? least : most);
+         nearest_mark + std::to_string(is_small ? least : most) + nearest_mark;
+}
+
+/// The sentence of a text with such marks.
+inline Sentence unmarked(const std::string& text) {
+  const std::size_t begin = text.find(nearest_mark);
+  if (begin == std::string::npos) return text;
+  const std::size_t end = text.find(nearest_mark, begin + 1);
+  return text.substr(0, begin) + as_nearest(text.substr(begin + 1, end - begin - 1)) +
+         text.substr(end + 1);
 }
 
 /// The check of an option of type T. What T does not hold is refused with `least` or `most` for the

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "cli/commands/gemm/run.h"
-#include "cli/commands/words.h"
+#include "cli/compute/words.h"
 #include "cli/files/checkpoint.h"
 #include "cli/files/output_file.h"
 #include "cli/reports/packed_text.h"

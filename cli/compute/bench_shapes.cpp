@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "cli/compute/token_lengths.h"
+#include "cli/compute/words.h"
 #include "cli/files/tensor_file.h"
 #include "warpwright/plan/product/rules.h"
 
@@ -23,8 +24,6 @@ constexpr std::pair<const char*, ProductTypes> kKinds[] = {
     {"bf16", {}},
     {"e4m3-row-column", {DType::e4m3, DType::bf16, Scaling::row_column}}};
 constexpr int kUsualKinds = 3;
-// In the order of Scaling.
-constexpr const char* kScalings[] = {"none", "tensor", "row-column", "blockwise"};
 
 std::optional<std::int64_t> extent(const std::string& word) {
   std::int64_t value = 0;
@@ -204,12 +203,7 @@ ProductTypes parse_types(const TypeOptions& o) {
   }
   types.scaling = narrow ? Scaling::tensor : Scaling::none;
   if (!o.scaling.empty()) {
-    const auto* const word = std::find(std::begin(kScalings), std::end(kScalings), o.scaling);
-    if (word == std::end(kScalings)) {
-      throw InputError("--scaling is \"" + o.scaling + "\"; " +
-                       as_rule("it must be none, tensor, row-column or blockwise") + ".");
-    }
-    types.scaling = static_cast<Scaling>(word - std::begin(kScalings));
+    types.scaling = chosen_mode("--scaling", o.scaling, all_scalings, is_of_all);
   }
   if (!narrow && types.scaling != Scaling::none) {
     throw InputError("--scaling " + o.scaling + " is for operands of 8 bits, and these are " +
@@ -291,7 +285,7 @@ std::string operands_name(const ProductTypes& types) {
   }
   if (numeric::bits(types.operand) != 8) return text;
   const bool none = types.scaling == Scaling::none;
-  return text + ", " + (none ? "no" : kScalings[static_cast<int>(types.scaling)]) + " scales";
+  return text + ", " + (none ? "no" : name(types.scaling)) + " scales";
 }
 
 std::string types_name(const ProductTypes& types) {

@@ -115,36 +115,31 @@ void merge(CheckResult& total, const CheckResult& part) {
   total.worst_want = part.worst_want;
 }
 
-void require(bool is_legal, const char* operand, DType dtype, const char* rule) {
+void require(bool is_legal, const char* operand, DType dtype, const std::string& rule) {
   if (is_legal) return;
   throw InputError(std::string("Matrix ") + operand + " of type " +
                    std::string(numeric::word(dtype)) +
                    " cannot be checked: " + as_rule("the types are ", rule) + ".");
 }
 
-bool is_checked(DType t) {
-  return t == DType::f32 || t == DType::f16 || t == DType::bf16 || t == DType::e4m3 ||
-         t == DType::e5m2;
-}
-
 void require_checkable(const GemmOperands& o) {
-  const char* const rule = "f32, fp16, bf16, e4m3 and e5m2";
-  const char* const operands = "f32, tf32, fp16, bf16, e4m3, e5m2 and s8";
+  const auto is_number = [](DType t) { return is_operand_type(t) || is_result_type(t); };
+  const std::string rule = listed(all_types, is_result_type, ", ", " and ");
+  const std::string operands = listed(all_types, is_number, ", ", " and ");
   if (o.a.rows < 0 || o.b.rows < 0 || o.a.columns < 0 || o.d.batch < 0) {
     throw InputError("A GEMM of " + std::to_string(o.a.rows) + " x " + std::to_string(o.b.rows) +
                      " x " + std::to_string(o.a.columns) +
                      " cannot be checked: " + as_rule("no extent may be below 0") + ".");
   }
-  const auto is_operand = [&o](DType t) {
-    return is_checked(t) || t == DType::tf32 || t == DType::s8 ||
-           (t == DType::e2m1 && o.scaling == Scaling::block_scaled);
+  const auto is_operand = [&](DType t) {
+    return is_number(t) || (t == DType::e2m1 && scales_elements(o.scaling));
   };
   require(is_operand(o.a.dtype), "A", o.a.dtype, operands);
   require(o.packed || is_operand(o.b.dtype), "B", o.b.dtype, operands);
-  if (beta_of(o) != 0) require(is_checked(o.c.dtype), "C", o.c.dtype, rule);
-  require(is_checked(o.d.dtype), "D", o.d.dtype, rule);
+  if (beta_of(o) != 0) require(is_result_type(o.c.dtype), "C", o.c.dtype, rule);
+  require(is_result_type(o.d.dtype), "D", o.d.dtype, rule);
   const bool narrow = numeric::is_8bit(o.a.dtype) && (o.packed || numeric::is_8bit(o.b.dtype));
-  if (o.scaling != Scaling::none && o.scaling != Scaling::block_scaled && !narrow) {
+  if (o.scaling != Scaling::none && !scales_elements(o.scaling) && !narrow) {
     throw InputError("A scaled product of " + std::string(numeric::word(o.a.dtype)) +
                      " cannot be checked: " + as_rule("scales belong to operands of 8 bits") + ".");
   }

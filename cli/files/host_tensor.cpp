@@ -11,13 +11,13 @@
 #include <system_error>
 
 #include "warpwright/numeric/bulk.h"
+#include "warpwright/plan/product/rules.h"
 
 namespace warpwright::cli {
 namespace {
 
 bool is_convertible(DType t) {
-  return t == DType::f32 || t == DType::tf32 || t == DType::f16 || t == DType::bf16 ||
-         t == DType::e4m3 || t == DType::e5m2 || t == DType::s8;
+  return is_operand_type(t) || is_result_type(t);
 }
 
 }  // namespace
@@ -44,10 +44,11 @@ std::vector<std::int64_t> integers_of(std::span<const std::byte> bytes, int bits
 HostTensor convert(const HostTensor& tensor, DType to) {
   if (tensor.dtype == to) return tensor;
   if (!is_convertible(tensor.dtype) || !is_convertible(to)) {
-    throw InputError("A tensor of " + std::string(numeric::word(tensor.dtype)) +
-                     " cannot be converted to " + std::string(numeric::word(to)) + ": " +
-                     as_rule("conversions exist between f32, tf32, fp16, bf16, e4m3, e5m2 and s8") +
-                     ".");
+    throw InputError(
+        "A tensor of " + std::string(numeric::word(tensor.dtype)) + " cannot be converted to " +
+        std::string(numeric::word(to)) + ": " +
+        as_rule("conversions exist between ", listed(all_types, is_convertible, ", ", " and ")) +
+        ".");
   }
   const auto from_size = static_cast<std::size_t>(numeric::bits(tensor.dtype) / 8);
   const auto to_size = static_cast<std::size_t>(numeric::bits(to) / 8);

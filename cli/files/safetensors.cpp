@@ -36,11 +36,21 @@ constexpr NamedType kTypes[] = {
     {"F8_E8M0", 8, std::nullopt}, {"F4", 4, std::nullopt},     {"F6_E2M3", 6, std::nullopt},
     {"F6_E3M2", 6, std::nullopt}, {"C64", 64, std::nullopt},
 };
-constexpr std::string_view kRead = "F32, F16, BF16, F8_E4M3, F8_E5M2 and I8";
 
 // May such a tensor be an operand of a product?
 bool is_operand(const NamedType& t) {
   return t.type && (numeric::is_float(*t.type) || *t.type == DType::s8);
+}
+
+// "F32, F16 and I8": those that are read.
+std::string read_types() {
+  std::string text, last;
+  for (const NamedType& t : kTypes) {
+    if (!is_operand(t)) continue;
+    if (!last.empty()) text += (text.empty() ? "" : ", ") + last;
+    last = t.name;
+  }
+  return text + " and " + last;
 }
 
 const NamedType* find_type(std::string_view name) {
@@ -286,11 +296,11 @@ const Entry& find_entry(const std::string& path, const std::string& name, const 
 }
 
 [[noreturn]] void fail_type(const std::string& path, const Entry& found, const std::string& read) {
-  throw FileError(
-      "Tensor " + in_quotes(found.name) + " of " + path + " has type " +
-      std::string(found.type->name) + "; " +
-      as_rule("the types that are read ", (read == kRead ? "" : "as integers "), "are ", read) +
-      ".");
+  throw FileError("Tensor " + in_quotes(found.name) + " of " + path + " has type " +
+                  std::string(found.type->name) + "; " +
+                  as_rule("the types that are read ", (read == read_types() ? "" : "as integers "),
+                          "are ", read) +
+                  ".");
 }
 
 std::vector<std::byte> read_bytes(const InputFile& file, const Index& index, const Entry& entry) {
@@ -348,7 +358,7 @@ HostTensor read_safetensors(const std::string& path, const std::string& name) {
   const InputFile file(path);
   const Index index = read_index(file);
   const Entry& found = find_entry(path, name, index);
-  if (!is_operand(*found.type)) fail_type(path, found, std::string(kRead));
+  if (!is_operand(*found.type)) fail_type(path, found, read_types());
   return {*found.type->type, found.shape, read_bytes(file, index, found)};
 }
 
@@ -381,17 +391,17 @@ HostTensor SafetensorsFile::read(const std::string& name) const {
   const TensorFacts* const t = find(name);
   if (t != nullptr && t->dtype) return {*t->dtype, t->shape, file_.read(t->begin, t->bytes)};
   const Index index = read_index(file_);
-  fail_type(path(), find_entry(path(), name, index), std::string(kRead) + ", and I32 and U8");
+  fail_type(path(), find_entry(path(), name, index), read_types() + ", and I32 and U8");
 }
 
 void write_safetensors(const std::string& path, const std::string& name, const HostTensor& tensor,
                        const std::string& note) {
   const NamedType* type = find_type(tensor.dtype);
   if (type == nullptr || !(is_operand(*type) || tensor.dtype == DType::u8)) {
-    throw FileError(
-        "Tensor " + in_quotes(name) + " of type " + std::string(numeric::word(tensor.dtype)) +
-        " cannot be written to " + path + ": " +
-        as_rule("the types that are written are ", std::string(kRead), ", and U8") + ".");
+    throw FileError("Tensor " + in_quotes(name) + " of type " +
+                    std::string(numeric::word(tensor.dtype)) + " cannot be written to " + path +
+                    ": " + as_rule("the types that are written are ", read_types(), ", and U8") +
+                    ".");
   }
   check_new_name(path, name);
   const OutputLock lock(path);

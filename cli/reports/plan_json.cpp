@@ -134,7 +134,7 @@ ordered_json plan_json(const Plan& plan) {
   json["groups"] = p.group_count();
   json["dtype"] = {numeric::word(p.a.dtype), numeric::word(p.b.dtype)};
   json["d_dtype"] = numeric::word(p.d.dtype);
-  json["scaling"] = scaling_name(p.scaling);
+  json["scaling"] = name(p.scaling);
   json["cluster"] = {plan.cluster.m, plan.cluster.n};
   json["cluster_k"] = plan.cluster_k;
   json["ctas"] = plan.ctas;

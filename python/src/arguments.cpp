@@ -51,6 +51,14 @@ PyObject* interned(std::size_t i) {
   return all[i];
 }
 
+// The words of modes, in the order of their numbers.
+template <class Mode, std::size_t N, class Word>
+std::array<const char*, N> by_number(const Mode (&all)[N], const Word& word) {
+  std::array<const char*, N> words{};
+  for (const Mode mode : all) words[static_cast<std::size_t>(mode)] = word(mode);
+  return words;
+}
+
 std::size_t find_name(PyObject* name) {
   for (std::size_t i = 0; i < arg_count; ++i) {
     if (interned(i) == name) return i;
@@ -276,11 +284,8 @@ Product::Product(const Arguments& given, bool grouped, bool plans_only) {
 }
 
 Refusal Product::told(Refusal refused) const {
-  constexpr const char* words[] = {"none",      "tensor", "row_column",
-                                   "blockwise", "group",  "block_scaled"};
   if (guesses_scaling_ && refused.reason.find("scale_") != std::string::npos) {
-    refused.reason += std::string(" (that scaling is ") +
-                      words[static_cast<std::size_t>(operands.scaling)] +
+    refused.reason += std::string(" (that scaling is ") + words_of(operands.scaling).identifier +
                       " was taken from the shapes: scaling= says which it is)";
   }
   return refused;
@@ -391,9 +396,8 @@ void Product::read_inputs(const Arguments& given, bool grouped) {
     o.bias = vector_of(read(given, Arg::bias, "the bias"));
     o.epilogue.bias = runs == 0 ? Bias::rows : Bias::columns;
   }
-  std::array<const char*, std::size(all_activations)> words{};
-  for (const Activation each : all_activations) words[static_cast<std::size_t>(each)] = name(each);
-  const int activation = given.word(Arg::activation, words);
+  const int activation = given.word(
+      Arg::activation, by_number(all_activations, [](Activation each) { return name(each); }));
   o.epilogue.gated = given.flag(Arg::gated);
   o.epilogue.activation = activation >= 0    ? static_cast<Activation>(activation)
                           : o.epilogue.gated ? Activation::silu
@@ -425,9 +429,8 @@ void Product::read_inputs(const Arguments& given, bool grouped) {
 }
 
 void Product::read_scales(const Arguments& given, bool grouped) {
-  constexpr std::array words = {"none",      "tensor", "row_column",
-                                "blockwise", "group",  "block_scaled"};
-  const int said = given.word(Arg::scaling, words);
+  const int said = given.word(
+      Arg::scaling, by_number(all_scalings, [](Scaling s) { return words_of(s).identifier; }));
   constexpr std::array<const char*, 2> kept = {"fast", "promoted"};
   operands.accumulation =
       static_cast<Accumulation>(std::max(0, given.word(Arg::accumulation, kept)));

@@ -12,6 +12,7 @@
 #include "python/src/docs.h"
 #include "python/src/handles.h"
 #include "python/src/packing.h"
+#include "python/src/types.h"
 #include "warpwright/simulation/check.h"
 
 namespace warpwright::python {
@@ -270,8 +271,22 @@ PyMethodDef verb(const char* name, Fast function, const char* doc) {
           METH_FASTCALL | METH_KEYWORDS, doc};
 }
 
+// "'none', 'relu', 'gelu' (tanh form)" in its place.
+const char* gemm_text() {
+  static const std::string made = [] {
+    std::string words;
+    for (const Activation each : all_activations) {
+      const ActivationForm form = form_of(each);
+      words += (words.empty() ? "'" : ", '") + std::string(form.word) + "'";
+      if (*form.note != 0) words += " (" + std::string(form.note) + ")";
+    }
+    return gemm_doc[0] + words + gemm_doc[1];
+  }();
+  return made.c_str();
+}
+
 PyMethodDef functions[] = {
-    verb("gemm", gemm, gemm_doc),
+    verb("gemm", gemm, gemm_text()),
     verb("grouped_gemm", grouped_gemm, grouped_doc),
     verb("plan", plan_product, plan_doc),
     verb("check", check_product, nullptr),
@@ -289,9 +304,23 @@ PyMethodDef functions[] = {
     {"command_line", command_line, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 
+// The libraries' names of types by ours, of those that an Array may have, or of the others.
+void add_types(PyObject* module, const char* name, bool of_arrays) {
+  const Ref names = Ref::checked(PyDict_New());
+  for (const ElementType& each : element_types) {
+    if (each.of_arrays != of_arrays || each.type == DType::f64) continue;
+    const Ref value = Ref::checked(text(each.name));
+    const std::string key(each.type ? numeric::name(*each.type) : each.name);
+    if (PyDict_SetItemString(names.get(), key.c_str(), value.get()) != 0) throw PythonError{};
+  }
+  if (PyModule_AddObjectRef(module, name, names.get()) != 0) throw PythonError{};
+}
+
 int fill(PyObject* module) {
   try {
     add_handles(module);
+    add_types(module, "array_types", true);
+    add_types(module, "other_types", false);
     if (PyModule_AddStringConstant(module, "version", cli::version()) != 0) throw PythonError{};
     const Ref cuda = Ref::borrowed(device::built_with_cuda() ? Py_True : Py_False);
     return PyModule_AddObjectRef(module, "built_with_cuda", cuda.get());

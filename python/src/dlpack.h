@@ -16,11 +16,6 @@ inline constexpr std::int32_t cuda_managed = 13;
 inline constexpr std::uint8_t code_int = 0;
 inline constexpr std::uint8_t code_uint = 1;
 inline constexpr std::uint8_t code_float = 2;
-inline constexpr std::uint8_t code_bfloat = 4;
-inline constexpr std::uint8_t code_e4m3fn = 10;
-inline constexpr std::uint8_t code_e5m2 = 12;
-inline constexpr std::uint8_t code_e8m0 = 14;
-inline constexpr std::uint8_t code_e2m1 = 17;
 
 struct Device {
   std::int32_t kind;

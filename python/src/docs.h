@@ -1,9 +1,9 @@
-// What help() says of the verbs.
+// What help() says of the verbs. The words of activations come between the two parts of gemm's.
 #pragma once
 
 namespace warpwright::python {
 
-inline constexpr const char* gemm_doc =
+inline constexpr const char* gemm_doc[] = {
     R"(gemm(a, b, *, out=None, c=None, alpha=1.0, beta=1.0, bias=None, bias_along='columns',
         activation='none', gated=False, scale_a=None, scale_b=None, scale_d=None, scaling=None,
         accumulation='fast', operands=None, sums=None, dtype=None, batch_invariant=False,
@@ -24,7 +24,8 @@ b            N x K, as torch.nn.Linear has its weight; one for all of a batch, o
 out          M x N, apart from all inputs (or the very same as c): nothing is allocated then.
 c, beta      a matrix like D that is added, times beta; with beta=0 it is not read.
 bias         N (or M with bias_along='rows') of f32 or D's 16-bit type.
-activation   'none', 'relu', 'gelu' (tanh form), 'silu', 'quick_gelu'.
+activation   )",
+    R"(.
 gated        D[m, j] = silu(P[m, j]) * P[m, j + N/2]: D has N/2 columns.
 scale_a, _b  f32, for 8-bit operands: numbers ('tensor'), M and N of them ('row_column'), or
              M x ceil(K/128) and ceil(N/128) x ceil(K/128) ('blockwise'); of mxf8 and nvf4
@@ -49,7 +50,7 @@ plan         a Plan of this very product; default: the one made when such a prod
              kernel, cluster and batch_invariant beside it are refused where it is not that.
 
 Raises Refusal, with one sentence: the tensor, the rule, the nearest legal value. Takes no memory
-beside D, does not wait, and is legal in a CUDA graph's capture, once such a product ran before.)";
+beside D, does not wait, and is legal in a CUDA graph's capture, once such a product ran before.)"};
 
 inline constexpr const char* grouped_doc =
     R"(grouped_gemm(a, b, offsets, *, out=None, c=None, alpha=1.0, beta=1.0, bias=None,
@@ -67,8 +68,8 @@ offsets  G + 1 of int32 or int64, in the operands' memory: rows [offsets[g], off
          group g. Only the kernel reads them. Offsets out of order or range make groups empty or
          shorter.
 out      TOTAL x N. Rows in no group stay as they are; in a fresh result they are 0.
-scale_a, scale_b   'block': TOTAL x ceil(K/128) and G x ceil(N/128) x ceil(K/128); 'group': one
-         number or G, and G; 'row_column': TOTAL and G x N; 'tensor': numbers.
+scale_a, scale_b   'blockwise': TOTAL x ceil(K/128) and G x ceil(N/128) x ceil(K/128); 'group':
+         one number or G, and G; 'row_column': TOTAL and G x N; 'tensor': numbers.
 bias     G x N, or N for all.
 expected_tokens    rows of a group that has any, for the choice of a kernel alone.
 check_offsets      waits, and raises Refusal where offsets are not in order. Not in a graph's

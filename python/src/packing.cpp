@@ -157,11 +157,13 @@ PyObject* quantise_rows(PyObject* /*module*/, PyObject* args) {
     if (PyArg_ParseTuple(args, "OspOOO", &x, &scaling, &given, &codes, &scales, &stream) == 0) {
       refuse_arguments();
     }
-    constexpr std::string_view words[] = {"none", "tensor", "row_column", "blockwise"};
-    const auto word = std::find(std::begin(words) + 1, std::end(words), scaling);
-    if (word == std::end(words)) {
-      throw Refused{refuse(RefusalCode::bad_value, "scaling is \"", scaling, "\"; ",
-                           as_rule("it is one of \"tensor\", \"row_column\", \"block\""))};
+    const std::string_view word = scaling;
+    const auto* const mode = std::find_if(
+        std::begin(all_scalings), std::end(all_scalings),
+        [&](Scaling s) { return s != Scaling::none && words_of(s).identifier == word; });
+    if (mode == std::end(all_scalings)) {
+      throw Refused{refuse(RefusalCode::bad_value, "scaling is \"", word, "\"; ",
+                           as_rule("it is one of \"tensor\", \"row_column\", \"blockwise\""))};
     }
     Reader reader;
     void* on = stream_of(is_given(stream) ? stream : nullptr);
@@ -181,7 +183,7 @@ PyObject* quantise_rows(PyObject* /*module*/, PyObject* args) {
     Quantisation q;
     q.x = matrix_of(t[0]);
     q.codes = matrix_of(t[1]);
-    q.scaling = static_cast<Scaling>(word - std::begin(words));
+    q.scaling = *mode;
     q.scales = q.scaling == Scaling::tensor      ? scalar_of(t[2])
                : q.scaling == Scaling::blockwise ? matrix_of(t[2])
                                                  : vector_of(t[2]);

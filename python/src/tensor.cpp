@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "python/src/types.h"
+
 namespace warpwright::python {
 namespace {
 
@@ -74,31 +76,13 @@ void check_sign(PyObject* object, const char* name) {
 
 // The type of elements, or of integers that may be offsets.
 void set_type(Tensor& t, const dlpack::Type& type) {
-  struct Known {
-    std::uint8_t code;
-    int bits;
-    int lanes;
-    std::optional<DType> type;
-    std::optional<OffsetType> offset;
-  };
-  static constexpr Known known[] = {
-      {dlpack::code_float, 32, 1, DType::f32, {}},
-      {dlpack::code_float, 16, 1, DType::f16, {}},
-      {dlpack::code_bfloat, 16, 1, DType::bf16, {}},
-      {dlpack::code_e4m3fn, 8, 1, DType::e4m3, {}},
-      {dlpack::code_e5m2, 8, 1, DType::e5m2, {}},
-      {dlpack::code_float, 64, 1, DType::f64, {}},
-      {dlpack::code_int, 32, 1, {}, OffsetType::int32},
-      {dlpack::code_int, 64, 1, {}, OffsetType::int64},
-      {dlpack::code_int, 8, 1, DType::s8, {}},
-      {dlpack::code_uint, 8, 1, DType::u8, {}},
-      {dlpack::code_e8m0, 8, 1, DType::ue8m0, {}},
-      {dlpack::code_e2m1, 4, 2, DType::e2m1, {}},
-  };
-  for (const Known& each : known) {
-    if (type.code != each.code || type.bits != each.bits || type.lanes != each.lanes) continue;
-    t.type = each.type;
-    t.offset = each.offset;
+  const ElementType* const known = find_type([&](const ElementType& each) {
+    const dlpack::Type& of = each.dlpack;
+    return type.code == of.code && type.bits == of.bits && type.lanes == of.lanes;
+  });
+  if (known != nullptr) {
+    t.type = known->type;
+    t.offset = known->offset;
     return;
   }
   constexpr const char* kinds[] = {"int",    "uint",    "float", "an opaque type of ",
@@ -110,6 +94,16 @@ void set_type(Tensor& t, const dlpack::Type& type) {
                        " ", kind, static_cast<int>(type.bits),
                        ", which is no type here; the nearest is ",
                        as_nearest(t.is_plural ? "int32" : "bfloat16"))};
+}
+
+// The type of that name.
+void set_type(Tensor& t, const char* name) {
+  const auto type = numeric::parse_dtype(name);
+  const ElementType* const known = find_type([&](const ElementType& each) {
+    return std::strcmp(each.name, name) == 0 || (type && each.type == type);
+  });
+  t.type = known != nullptr ? known->type : type;
+  if (known != nullptr) t.offset = known->offset;
 }
 
 // Two elements of 4 bits in a byte: the extents of what the bytes hold.
@@ -132,7 +126,7 @@ Tensor tensor_of(const dlpack::Tensor& from, const char* name, const char* type 
   t.name = name;
   t.is_plural = std::strcmp(name, "offsets") == 0;
   if (type != nullptr) {
-    t.type = std::strcmp(type, "float8_e8m0fnu") == 0 ? DType::ue8m0 : numeric::parse_dtype(type);
+    set_type(t, type);
   } else {
     set_type(t, from.type);
   }
@@ -173,14 +167,7 @@ Tensor spec_of(PyObject* parts, const char* name) {
   t.name = name;
   t.device = run_nowhere;
   const char* const type = text_of(PyTuple_GetItem(parts, 1));
-  if (type != nullptr) t.type = numeric::parse_dtype(type);
-  if (type != nullptr && std::strcmp(type, "float8_e8m0fnu") == 0) t.type = DType::ue8m0;
-  if (type != nullptr && std::strcmp(type, "float4_e2m1fn_x2") == 0) t.type = DType::e2m1;
-  if (!t.type && type != nullptr && std::strcmp(type, "int64") == 0) t.offset = OffsetType::int64;
-  if (t.type == DType::s32) {
-    t.type.reset();
-    t.offset = OffsetType::int32;
-  }
+  if (type != nullptr) set_type(t, type);
   PyObject* const shape = PyTuple_GetItem(parts, 2);
   PyObject* const strides = PyTuple_GetItem(parts, 3);
   const Py_ssize_t count = PyTuple_Size(shape);
@@ -363,23 +350,11 @@ MatrixView scalar_of(const Tensor& t) {
 }
 
 dlpack::Type type_of(DType type) {
-  const auto bits = static_cast<std::uint8_t>(numeric::bits(type));
-  switch (type) {
-    case DType::f32:
-    case DType::f16:
-      return {dlpack::code_float, bits, 1};
-    case DType::bf16:
-      return {dlpack::code_bfloat, bits, 1};
-    case DType::e4m3:
-      return {dlpack::code_e4m3fn, bits, 1};
-    case DType::e5m2:
-      return {dlpack::code_e5m2, bits, 1};
-    case DType::u8:
-      return {dlpack::code_uint, bits, 1};
-    default:
-      throw Refused{refuse(RefusalCode::bad_type, "no array is ", std::string(numeric::name(type)),
-                           "; the nearest is ", as_nearest("bf16"))};
-  }
+  const ElementType* const found =
+      find_type([&](const ElementType& each) { return each.of_arrays && each.type == type; });
+  if (found != nullptr) return found->dlpack;
+  throw Refused{refuse(RefusalCode::bad_type, "no array is ", std::string(numeric::name(type)),
+                       "; the nearest is ", as_nearest("bf16"))};
 }
 
 }  // namespace warpwright::python

@@ -8,6 +8,8 @@ from ._types import (Accumulation, Activation, Along, Operands, Scaling, Sums, T
 
 version: str
 built_with_cuda: bool
+array_types: dict[str, str]
+other_types: dict[str, str]
 
 @final
 class Plan:

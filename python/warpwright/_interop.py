@@ -4,10 +4,9 @@ from __future__ import annotations
 import logging
 import operator
 import sys
-from typing import TYPE_CHECKING, Any, Iterable
+from typing import Any, Iterable
 
-if TYPE_CHECKING:
-    from . import _core
+from . import _core
 
 log = logging.getLogger("warpwright")
 
@@ -34,12 +33,11 @@ class Refusal(ValueError):
         return Refusal, (self.reason, self.code, self.tensor, self.rule, self.nearest)
 
 
-# The types of elements by the names that they have in numpy, ml_dtypes, PyTorch and JAX.
-NAMES = {"f32": "float32", "f16": "float16", "bf16": "bfloat16", "e4m3": "float8_e4m3fn",
-         "e5m2": "float8_e5m2", "u8": "uint8"}
-# Those that only operands, scales and offsets have.
-OTHERS = {"s8": "int8", "ue8m0": "float8_e8m0fnu", "e2m1": "float4_e2m1fn_x2", "int32": "int32",
-          "int64": "int64"}
+# Names of types: those of an Array, and those that only operands, scales and offsets have.
+NAMES = _core.array_types
+ALL_NAMES = {**NAMES, **_core.other_types}
+# What numpy has without ml_dtypes.
+_OF_NUMPY = ("float32", "float16", "uint8", "int8", "int32", "int64")
 
 
 class Spec:
@@ -56,7 +54,7 @@ class Spec:
             raise Refusal(f"the shape of a Spec is {self.shape}; extents are 0 or more",
                           "bad_shape")
         self.dtype = dtype_name(dtype)
-        known = {*NAMES, *NAMES.values(), *OTHERS, *OTHERS.values()}
+        known = {*ALL_NAMES, *ALL_NAMES.values()}
         if self.dtype not in known:
             raise Refusal(f"a Spec has the dtype {self.dtype!r}; it is one of "
                           f"{', '.join(sorted(known))}", "bad_type")
@@ -114,8 +112,7 @@ def export(tensor: Any, stream: int) -> tuple[Any, ...]:
         # JAX lends its arrays, which never change, without saying so.
         return _capsule(tensor, stream), None, _is_jax(tensor)
     name = tensor.dtype.name
-    # Of ml_dtypes, unknown to numpy.
-    if name in ("bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu"):
+    if name in ALL_NAMES.values() and name not in _OF_NUMPY:
         codes = tensor.view(f"uint{8 * tensor.dtype.itemsize}")
         return _capsule(codes, stream), name, not tensor.flags.writeable
     return _capsule(tensor, stream), None, not tensor.flags.writeable
@@ -160,8 +157,7 @@ def empty_like(tensor: Any, shape: tuple[int, ...], dtype: str, device: int) -> 
     if library == "numpy":
         import numpy  # pylint: disable=import-outside-toplevel
         return numpy.empty(shape, dtype=_numpy_type(name))
-    from . import _core as core  # pylint: disable=import-outside-toplevel
-    return core.empty(shape, dtype, "model" if device < 0 else f"cuda:{device}")
+    return _core.empty(shape, dtype, "model" if device < 0 else f"cuda:{device}")
 
 
 def adopted(tensor: Any, array: Any) -> Any:
@@ -213,7 +209,7 @@ def as_numpy(array: _core.Array, dtype: Any, copy: bool | None) -> Any:
 
 def _numpy_type(name: str) -> Any:
     import numpy  # pylint: disable=import-outside-toplevel
-    if name in ("float32", "float16", "uint8"):
+    if name in _OF_NUMPY:
         return numpy.dtype(name)
     try:
         import ml_dtypes  # pylint: disable=import-outside-toplevel

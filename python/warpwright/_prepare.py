@@ -23,9 +23,9 @@ def quantise(x: Any, scaling: Literal["row_column", "blockwise", "tensor"] = "ro
 
     x        M x K of float32, bfloat16 or float16, rows contiguous; on a CUDA device or the host,
              with the same bits.
-    scaling  'row_column': a scale for each row, M; 'block': for each 1 x 128, M x ceil(K/128), the
-             scales of rows side by side, as products read them fastest; 'tensor': one. These are
-             what gemm(scale_a=) takes.
+    scaling  'row_column': a scale for each row, M; 'blockwise': for each 1 x 128, M x ceil(K/128),
+             the scales of rows side by side, as products read them fastest; 'tensor': one. These
+             are what gemm(scale_a=) takes.
     scale    for 'tensor': the scale, a 0-d or (1,) float32 tensor where x lies; without it the
              scale is found, by three launches instead of one.
     out, scales   memory for the results.

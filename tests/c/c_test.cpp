@@ -4,13 +4,19 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cctype>
 #include <cmath>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <limits>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "warpwright/plan/product/rules.h"
 
 namespace {
 
@@ -78,6 +84,46 @@ struct Device {
 TEST(C, SaysItsVersions) {
   EXPECT_EQ(ww_abi_version(), WW_ABI_VERSION);
   EXPECT_THAT(ww_version(), HasSubstr("."));
+}
+
+// The library's list in capitals, "WW_ACTIVATION_GELU = 2", in the header: what C has no list to
+// make of.
+void expect_in(const std::string& header, const std::string& prefix, std::string word, int number) {
+  for (char& c : word) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  const std::string line = prefix + word + " = " + std::to_string(number);
+  EXPECT_TRUE(header.find("  " + line + ",") != std::string::npos) << line;
+}
+
+std::string source(const char* path) {
+  std::ifstream file(std::string(WARPWRIGHT_SOURCE "/") + path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// Languages that cannot read the lists of types and modes have them as they are.
+TEST(C, HeaderAndStubsHaveTheLists) {
+  using namespace warpwright;
+  const std::string header = source("warpwright/c.h");
+  std::string activations, scalings;
+  for (const Activation each : all_activations) {
+    expect_in(header, "WW_ACTIVATION_", name(each), static_cast<int>(each));
+    activations += (activations.empty() ? "\"" : ", \"") + std::string(name(each)) + "\"";
+  }
+  std::array<std::string, std::size(all_scalings)> words;
+  for (const Scaling each : all_scalings) {
+    const char* const word = words_of(each).identifier;
+    expect_in(header, "WW_SCALING_", word, static_cast<int>(each));
+    words[static_cast<std::size_t>(each)] = word;
+  }
+  for (const std::string& word : words)
+    scalings += (scalings.empty() ? "\"" : ", \"") + word + "\"";
+  // C has no double, and none of the types of 6 bits.
+  for (const DType each : all_types) {
+    if (each == DType::f64 || numeric::bits(each) == 6) continue;
+    expect_in(header, "WW_", std::string(numeric::name(each)), static_cast<int>(each));
+  }
+  const std::string stubs = source("python/warpwright/_types.py");
+  EXPECT_THAT(stubs, HasSubstr("\nActivation = Literal[" + activations + "]\n"));
+  EXPECT_THAT(stubs, HasSubstr("\nScaling = Literal[" + scalings + "]\n"));
 }
 
 TEST(C, PlansExplainsAndLaunches) {
@@ -295,6 +341,29 @@ TEST(C, RefusesWhatIsNoProduct) {
   refused("bad_shape", "9223372036854775807", [](Product& p) { p.gemm.a.rows = INT64_MAX; });
   refused("bad_value", "reserved is 5; it is for later versions: the nearest legal is 0",
           [](Product& p) { p.gemm.a.reserved = 5; });
+}
+
+// Each part of the sentence is one, and what a rule does not know is empty.
+TEST(C, RefusalsKnowTensorRuleAndNearest) {
+  Product p;
+  p.gemm.a.row_stride = 31;
+  const Refusal stride(ww_run(&p.gemm, WW_MODEL, nullptr, nullptr, nullptr, nullptr));
+  EXPECT_STREQ(ww_refusal_tensor(stride.get()), "A");
+  EXPECT_STREQ(ww_refusal_nearest(stride.get()), "32");
+  Product typed;
+  typed.gemm.bias = ww_packed(typed.a, WW_E4M3, typed.n, 1);
+  typed.gemm.bias_along = WW_BIAS_COLUMNS;
+  const Refusal type(ww_run(&typed.gemm, WW_MODEL, nullptr, nullptr, nullptr, nullptr));
+  EXPECT_STREQ(ww_refusal_tensor(type.get()), "bias");
+  EXPECT_STREQ(ww_refusal_rule(type.get()),
+               "a bias is f32, or of D's type where that is bf16 or fp16");
+  EXPECT_STREQ(ww_refusal_nearest(type.get()), "f32");
+  EXPECT_THAT(text(type), HasSubstr(ww_refusal_rule(type.get())));
+  typed.gemm.bias = {};
+  typed.gemm.bias_along = 3;
+  const Refusal word(ww_run(&typed.gemm, WW_MODEL, nullptr, nullptr, nullptr, nullptr));
+  EXPECT_STREQ(ww_refusal_tensor(word.get()), "");
+  EXPECT_STREQ(ww_refusal_nearest(word.get()), "2");
 }
 
 TEST(C, ATypeThatIsNoneIsRefusedInOneClause) {

@@ -1044,7 +1044,8 @@ class Calls {
     ww_gemm_init(nullptr);
     ww_int4_init(nullptr);
     for (const char* said :
-         {ww_refusal_text(nullptr), ww_refusal_code(nullptr), ww_device_name(nullptr),
+         {ww_refusal_text(nullptr), ww_refusal_code(nullptr), ww_refusal_tensor(nullptr),
+          ww_refusal_rule(nullptr), ww_refusal_nearest(nullptr), ww_device_name(nullptr),
           ww_plan_name(nullptr), ww_plan_kernel(nullptr), ww_plan_explain(nullptr),
           ww_plan_line(nullptr)}) {
       if (said == nullptr || *said != '\0') throw Failure{"nothing has a text"};

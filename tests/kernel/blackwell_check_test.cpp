@@ -50,12 +50,10 @@ Form form(bool pair, TileSource source, atom::ClusterShape cluster, DType operan
                        .clusters = 1};
   const std::string name = (pair ? "pair, " : "one SM, ") + text(source) + ", " +
                            std::to_string(cluster.m) + "x" + std::to_string(cluster.n);
-  for (const auto& row : blackwell_kernels()) {
-    const kernel::BlackwellConfig& c = row.config;
-    const bool narrow = c.kind == atom::UmmaKind::f8f6f4;
-    if (c.pair == pair && c.tiles == source && c.result == result && c.tile_n == tile_n &&
-        narrow == (numeric::bits(operand) == 8)) {
-      return {name, tests::foreign_instance(row, operand, operand), ask};
+  for (const KernelFacts* f : tests::built_kernels(blackwell_family())) {
+    if (f->pair == pair && f->tiles == source && f->result == result && f->tile.n == tile_n &&
+        numeric::bits(f->a.front()) == numeric::bits(operand)) {
+      return {name, {f->name.c_str(), f, operand, operand}, ask};
     }
   }
   throw std::invalid_argument(name);

@@ -9,6 +9,7 @@
 
 #include "tests/kernel/kernel_head.h"
 #include "tests/problem_changes.h"
+#include "warpwright/kernel/blackwell/config.h"
 #include "warpwright/plan/families/kernels.h"
 #include "warpwright/plan/search/plan.h"
 

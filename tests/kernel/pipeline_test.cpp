@@ -208,6 +208,27 @@ TEST(RasterTest, MadeRastersHoldTheOutput) {
 
 // Bands by what L2 keeps, for products of bf16 in tiles of 128 x 256 on an H200: one operand that
 // is kept whole while the other streams past it, or else a block in flight that is near square.
+// The walk over bands skips none that makes as many bands of even width, and tries no other.
+TEST(RasterTest, WiderBandsAreTheEvenOnes) {
+  for (int across = 1; across < 700; ++across) {
+    std::vector<int> even, all, walked;
+    for (int i = 1; i <= across && i <= 256; ++i) {
+      const int band = i == 256 ? across : i;
+      const int bands = (across + band - 1) / band;
+      all.push_back(band);
+      if (band == (across + bands - 1) / bands) even.push_back(band);
+    }
+    for (const bool is_even : {true, false}) {
+      walked.clear();
+      for (int band = 1; band <= across;) {
+        walked.push_back(band);
+        band = tile::wider_band(band, (across + band - 1) / band, across, is_even);
+      }
+      ASSERT_EQ(walked, is_even ? even : all) << across;
+    }
+  }
+}
+
 TEST(RasterTest, BandsReadLittleFromMemory) {
   const auto band = [](int m, int n, int k) {
     return tile::make_raster(m / 128, n / 256, {2, 1}, 132, {256.0 * k, 512.0 * k, 30e6});
@@ -333,7 +354,7 @@ TEST(ConfigTest, FaultsAreSentences) {
 
 TEST(ConfigTest, EveryKernelOfTheTableIsLegal) {
   std::set<std::string> names;
-  for (const tests::Instance& i : hopper_kernels()) {
+  for (const auto& i : hopper_kernels()) {
     SCOPED_TRACE(i.name);
     EXPECT_TRUE(names.insert(i.name).second) << "a name is given twice";
     EXPECT_EQ(kernel::config_fault(i.config), nullptr);
@@ -361,7 +382,7 @@ TEST(ConfigTest, TheBuildHasEveryKind) {
 }
 
 TEST(ConfigTest, SharedMemoryRegions) {
-  for (const tests::Instance& instance : hopper_kernels()) {
+  for (const auto& instance : hopper_kernels()) {
     const GemmConfig& c = instance.config;
     SCOPED_TRACE(std::to_string(c.tile_m) + "x" + std::to_string(c.tile_n));
     const kernel::SmemMap map = kernel::smem_map(c);
@@ -399,7 +420,7 @@ TEST(ConfigTest, SharedMemoryRegions) {
 
 // The chunks of the epilogue and the atoms of the main loop cover a tile once.
 TEST(ConfigTest, ChunksAndAtomsCoverATile) {
-  for (const tests::Instance& instance : hopper_kernels()) {
+  for (const auto& instance : hopper_kernels()) {
     const GemmConfig& c = instance.config;
     SCOPED_TRACE(std::to_string(c.tile_m) + "x" + std::to_string(c.tile_n));
     EXPECT_EQ(kernel::result_columns(c) % kernel::subtile_columns(c), 0);

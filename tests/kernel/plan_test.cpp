@@ -270,7 +270,7 @@ TEST(PlanTest, LaunchesRefuseOtherOperands) {
 
 // A plan by that kernel, of a problem that it serves.
 Result<Plan> plan_of(const tests::Instance& i, atom::ClusterShape cluster) {
-  tests::Ask ask = tests::extents(i.config, 2, 1);
+  tests::Ask ask = tests::extents(i, 2, 1);
   ask.k = 512;
   ask.cluster = cluster;
   PlanChoices choices = tests::only(i);

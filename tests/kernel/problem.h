@@ -103,14 +103,14 @@ class Problem {
       : instance_(instance), ask_(ask), wide_(ask.offsets), narrow_(wide_.begin(), wide_.end()) {
     const kernel::GemmConfig& c = instance_.config;
     std::mt19937 random(ask.seed);
-    const auto a = is_swapped(c) ? operand_b(c) : operand_a(c);
-    const auto b = is_swapped(c) ? operand_a(c) : operand_b(c);
+    const auto a = (is_swapped(c) ? operand_b(c) : operand_a(c)).major;
+    const auto b = (is_swapped(c) ? operand_a(c) : operand_b(c)).major;
     const int of_a = in_groups() ? 1 : ask.batch;
-    const auto operand = [&](const auto& type, int batch, int rows) {
-      return matrices(type.type, batch, rows, ask.k, type.major == atom::Major::mn, ask.loose,
-                      ask.loose, ask.apart);
+    const auto operand = [&](DType type, atom::Major major, int batch, int rows) {
+      return matrices(type, batch, rows, ask.k, major == atom::Major::mn, ask.loose, ask.loose,
+                      ask.apart);
     };
-    a_ = operand(a, of_a, ask.m);
+    a_ = operand(instance.a, a, of_a, ask.m);
     const bool is_packed = kernel::packed_a(c);
     if (is_packed) {
       const int of_b = ask.shares_b && !in_groups() ? 1 : matrices_of_b();
@@ -118,18 +118,18 @@ class Problem {
                        folds(group_sums(c)));
       b_ = packed_.tiles;
     } else {
-      b_ = operand(b, matrices_of_b(), ask.n);
+      b_ = operand(instance.b, b, matrices_of_b(), ask.n);
     }
     if (ask.alpha != 0) {  // else NaN, and not read
-      const double largest = stored_a(c) == DType::s8 ? 100 : stored_a(c) == DType::e2m1 ? 6 : 1;
+      const double largest = instance.a == DType::s8 ? 100 : instance.a == DType::e2m1 ? 6 : 1;
       if (!is_packed) b_.fill(random, -largest, largest);
       a_.fill(random, -largest, largest);
     }
     const int columns = c.gated ? ask.n / 2 : ask.n;
-    d_ = matrices(c.result, of_a, ask.m, columns, false, ask.padding, ask.shift);
+    d_ = matrices(result(), of_a, ask.m, columns, false, ask.padding, ask.shift);
     if (ask.beta != 0) {
       const int padding = ask.packed_c ? 0 : ask.padding;
-      c_ = matrices(c.result, of_a, ask.m, columns, false, padding, ask.shift);
+      c_ = matrices(result(), of_a, ask.m, columns, false, padding, ask.shift);
       c_.fill(random, -2, 2);
     }
     scaling_ = is_block_scaled(c)           ? Scaling::blockwise
@@ -140,7 +140,7 @@ class Problem {
       bias_ = matrices(ask.bias_type, 1, ask.bias == Bias::rows ? ask.m : ask.n, 1, true);
       bias_.fill(random, -1, 1);
     }
-    if (numeric::bits(c.result) == 8) {
+    if (numeric::bits(result()) == 8) {
       scale_d_ = matrices(DType::f32, 1, 1, 1);
       scale_d_.fill(random, 4, 8);
     }
@@ -208,7 +208,7 @@ class Problem {
       o.scale_a = view(4);
       if (!o.packed || scaling_ != Scaling::blockwise) o.scale_b = view(5);
     }
-    if (numeric::bits(instance_.config.result) == 8) o.scale_d = view(6);
+    if (numeric::bits(result()) == 8) o.scale_d = view(6);
     o.epilogue = {activation(), instance_.config.gated, ask_.bias};
     if (ask_.bias != Bias::none) o.bias = view(7);
     if (in_groups()) {
@@ -226,8 +226,8 @@ class Problem {
     PlanChoices choices = only(instance_);
     choices.cluster = ask_.cluster;
     const kernel::GemmConfig& c = instance_.config;
-    const int blocks = (ask_.k + kernel::tile_k(c) - 1) / kernel::tile_k(c);
-    if (shares_cluster_k(c)) {
+    const int blocks = (ask_.k + step_k(instance_) - 1) / step_k(instance_);
+    if (instance_.facts->shares_cluster_k) {
       constexpr int shares[] = {1, 2, 3, 4, 5, 6, 8, 12, 16};
       int i = std::min(ask_.clusters, 9) - 1;
       while (i > 0 && (shares[i] > blocks || shares[i] * tiles() > 64)) --i;
@@ -238,9 +238,8 @@ class Problem {
     if (in_groups() || is_blackwell(instance_) || is_fed_by_request(instance_) || tiles() == 0) {
       return choices;
     }
-    const bool splits =
-        splits_k(c) || (is_register_kernel(instance_) && c.tile_m == 64 &&  // as its table has it
-                        ask_.alpha != 0);
+    const bool splits = splits_k(c) || (is_register_kernel(instance_) &&
+                                        has_feature(instance_, "stream-K") && ask_.alpha != 0);
     const int pieces = tiles() * (splits ? blocks : 1);
     choices.ctas = std::max(1, std::min(ask_.clusters, pieces)) * atom::cluster_size(ask_.cluster);
     return choices;
@@ -249,13 +248,11 @@ class Problem {
   [[nodiscard]] DeviceFacts facts() const {
     if (in_groups()) return model_facts(6);
     // One tile a cluster.
-    if (shares_cluster_k(instance_.config)) return model_facts(64);
+    if (instance_.facts->shares_cluster_k) return model_facts(64);
     return model_facts(ask_.clusters * atom::cluster_size(ask_.cluster), architecture());
   }
   [[nodiscard]] int architecture() const {
-    if (!is_register_kernel(instance_)) return is_blackwell(instance_) ? 100 : 90;
-    const kernel::RegisterConfig& c = config_named<kernel::RegisterConfig>(instance_.name);
-    return has_producer(c) ? 120 : kernel::first_target(c);
+    return is_fed(instance_) ? 120 : instance_.facts->architecture;
   }
   [[nodiscard]] Result<Plan> planned() const { return plan(operands(), facts(), choices()); }
   [[nodiscard]] std::string text() const {
@@ -378,6 +375,7 @@ class Problem {
     }
   }
 
+  [[nodiscard]] DType result() const { return instance_.facts->result; }
   [[nodiscard]] Activation activation() const {
     return instance_.config.gated ? Activation::silu : ask_.activation;
   }
@@ -387,8 +385,8 @@ class Problem {
       return (extent + tile * cluster - 1) / (tile * cluster);
     };
     const int columns = c.gated ? ask_.n / 2 : ask_.n;
-    return count(is_swapped(c) ? columns : ask_.m, kernel::result_rows(c), ask_.cluster.m) *
-           count(is_swapped(c) ? ask_.m : columns, kernel::result_columns(c), ask_.cluster.n) *
+    return count(is_swapped(c) ? columns : ask_.m, tile_rows(instance_), ask_.cluster.m) *
+           count(is_swapped(c) ? ask_.m : columns, tile_columns(instance_), ask_.cluster.n) *
            ask_.batch;
   }
 
@@ -396,7 +394,7 @@ class Problem {
                                std::int64_t j) const {
     const auto loss = [share](const Sum& sum) { return share * sum.size; };
     Bounded want = product.bounded(b, g, i, j, loss, slope);
-    const DType type = instance_.config.result;
+    const DType type = result();
     want.value = reference::saturated(type, want.value);
     want.bound += 0.51 * numeric::ulp(type, std::abs(want.value) + want.bound) +
                   std::abs(want.value) * 1e-5 + 1e-6;
@@ -412,15 +410,16 @@ class Problem {
   Packed packed_;  // B where the kernel takes it so; `b_` are its tiles
 };
 
-inline bool eight_bit(const kernel::GemmConfig& c) {
-  return kernel::operand_bits(c) == 8;
+inline bool eight_bit(const Instance& i) {
+  return numeric::bits(i.a) == 8;
 }
 
 /// Rows and columns of tiles with a tail behind the last, as the problem has them.
-inline Ask extents(const kernel::GemmConfig& c, int tile_rows, unsigned seed) {
+inline Ask extents(const Instance& i, int tiles_down, unsigned seed) {
+  const kernel::GemmConfig& c = i.config;
   Ask ask;
-  const int rows = tile_rows * kernel::result_rows(c) + 8;
-  const int columns = kernel::result_columns(c) + (kernel::result_columns(c) > 64 ? 24 : 5);
+  const int rows = tiles_down * tile_rows(i) + 8;
+  const int columns = tile_columns(i) + (tile_columns(i) > 64 ? 24 : 5);
   ask.m = is_swapped(c) ? columns : rows;
   ask.n = is_swapped(c) ? rows : columns;
   if (c.gated) ask.n = (2 * ask.n + gated_unit(c) - 1) / gated_unit(c) * gated_unit(c);

@@ -18,14 +18,14 @@ namespace warpwright::tests {
 /// Those of Blackwell, with each pair of types that they multiply.
 inline std::vector<Instance> blackwell_instances() {
   std::vector<Instance> found;
-  for (const auto& row : blackwell_kernels()) {
+  for (const KernelFacts* f : built_kernels(blackwell_family())) {
     using Types = std::vector<std::pair<DType, DType>>;
-    for (const auto& [a, b] : row.config.kind == atom::UmmaKind::f8f6f4
+    for (const auto& [a, b] : numeric::bits(f->a.front()) == 8
                                   ? Types{{DType::e4m3, DType::e5m2},
                                           {DType::e4m3, DType::e4m3},
                                           {DType::e5m2, DType::e5m2}}
                                   : Types{{DType::f16, DType::f16}, {DType::bf16, DType::bf16}}) {
-      found.push_back(foreign_instance(row, a, b));
+      found.push_back({f->name.c_str(), f, a, b});
     }
   }
   return found;
@@ -37,9 +37,9 @@ inline const std::vector<Instance>& drawn_instances(bool with_blackwell) {
   static const auto all = [](bool blackwell) {
     std::vector<Instance> found = instances();
     if (blackwell) found = joined(found, blackwell_instances());
-    for (const auto& row : registers_kernels()) {
-      if (!blackwell && kernel::first_target(row.config) > 90) continue;
-      found.push_back(foreign_instance(row, row.config.mma.a, row.config.mma.b));
+    for (const KernelFacts* f : built_kernels(registers_family())) {
+      if (!blackwell && f->architecture > 90) continue;
+      found.push_back({f->name.c_str(), f, f->a.front(), f->b.front()});
     }
     return joined(found, grouped_instances());
   };
@@ -140,19 +140,20 @@ inline Ask random_ask(const Instance& instance, Draws& draw, double most) {
   const kernel::GemmConfig& c = instance.config;
   if (kernel::is_grouped(c)) return random_groups(instance, draw, most);
   Ask ask;
-  const int tile_m = is_swapped(c) ? c.tile_n : c.tile_m;
-  const int tile_n = is_swapped(c) ? c.tile_m : c.tile_n;
+  const TileShape& tile = instance.facts->tile;
+  const int tile_m = is_swapped(c) ? tile.n : tile.m;
+  const int tile_n = is_swapped(c) ? tile.m : tile.n;
   ask.m = draw(1, 3 * tile_m);
   ask.n = draw(1, 3 * tile_n);
   // The CTAs that share a tile in a cluster want a k_tile each, of half as much K too.
-  ask.k = draw(shares_cluster_k(c) ? 2 * kernel::tile_k(c) : 1, 12 * kernel::tile_k(c));
+  ask.k = draw(shares_cluster_k(c) ? 2 * step_k(instance) : 1, 12 * step_k(instance));
   const bool shares = !takes_whole_tiles(c);  // which takes something to share
   if (most > 1e7 && draw.rarely(4)) {
     // With room for it: one extent of many tiles or k_tiles, the others short.
     ask.m = draw(1, tile_m);
     ask.n = draw(1, tile_n);
     int& longer = draw.rarely(3) ? ask.k : draw.rarely(2) ? ask.m : ask.n;
-    longer = &longer == &ask.k ? draw(12, 96) * kernel::tile_k(c) - 1 : draw(3, 24) * longer;
+    longer = &longer == &ask.k ? draw(12, 96) * step_k(instance) - 1 : draw(3, 24) * longer;
   }
   if (!shares && draw.rarely(40)) ask.k = draw(0, 1);
   ask.batch = draw.rarely(4) ? draw(2, 3) : 1;
@@ -170,18 +171,19 @@ inline Ask random_ask(const Instance& instance, Draws& draw, double most) {
   ask.clusters = draw(1, atom::cluster_size(ask.cluster) > 4 ? 3 : 9);
   constexpr float alphas[] = {1.0F, -1.5F, 0.75F, 2.5F};
   ask.alpha = !shares && draw.rarely(20) ? 0.0F : draw.of(alphas);
-  if (eight_bit(c)) {
+  if (eight_bit(instance)) {
     constexpr Scaling scalings[] = {Scaling::none, Scaling::tensor, Scaling::row_column};
     ask.scaling = draw.of(scalings);
   }
   constexpr Bias biases[] = {Bias::none, Bias::none, Bias::rows, Bias::columns};
   ask.bias = draw.of(biases);
-  const bool half = c.result == DType::bf16 || c.result == DType::f16;
-  ask.bias_type = half && draw.rarely(2) ? c.result : DType::f32;
+  const DType result = instance.facts->result;
+  const bool half = result == DType::bf16 || result == DType::f16;
+  ask.bias_type = half && draw.rarely(2) ? result : DType::f32;
   if (!c.gated) {
     const int last = static_cast<int>(std::size(all_activations)) - 1;
     ask.activation = all_activations[std::max(0, draw(-1, last))];  // none twice as often
-    if (numeric::bits(c.result) > 8 && draw.rarely(2)) ask.beta = draw.rarely(2) ? 1.0F : -0.5F;
+    if (numeric::bits(result) > 8 && draw.rarely(2)) ask.beta = draw.rarely(2) ? 1.0F : -0.5F;
   }
   // Half of the results lie where TMA and vectors can reach them.
   ask.padding = draw.rarely(2) ? 0 : draw(1, 9);
@@ -196,7 +198,7 @@ inline Ask random_ask(const Instance& instance, Draws& draw, double most) {
   }
   // Where TMA reads A and B a launch has to copy them then.
   if (takes_any_rows(instance) ? !draw.rarely(4) : draw.rarely(4)) ask.loose = draw(1, 9);
-  if (stored_a(c) == DType::e2m1) {  // two are a byte
+  if (instance.a == DType::e2m1) {  // two are a byte
     ask.k += ask.k % 2;
     ask.loose += ask.loose % 2;
   }

@@ -10,6 +10,7 @@
 #include "tests/campaign.h"
 #include "tests/kernel/problem.h"
 #include "tests/processor_time.h"
+#include "warpwright/kernel/registers/config.h"
 #include "warpwright/plan/cost/device_facts.h"
 #include "warpwright/simulation/check.h"
 #include "warpwright/simulation/model.h"
@@ -21,9 +22,9 @@ using kernel::RegisterConfig;
 
 std::vector<Instance> register_instances(bool any_alignment) {
   std::vector<Instance> found;
-  for (const auto& row : registers_kernels()) {
-    if (any_alignment && !row.config.any_alignment) continue;
-    found.push_back(foreign_instance(row, row.config.mma.a, row.config.mma.b));
+  for (const KernelFacts* f : built_kernels(registers_family())) {
+    found.push_back({f->name.c_str(), f, f->a.front(), f->b.front()});
+    if (any_alignment && !takes_any_rows(found.back())) found.pop_back();
   }
   return found;
 }
@@ -68,11 +69,11 @@ std::vector<Instance> fed_instances() {
 TEST(RegisterKernels, ProducersBringRowsThatAreAligned) {
   unsigned seed = 80;
   for (const Instance& i : fed_instances()) {
-    const int block = kernel::tile_k(i.config) / 2;  // that of 64 bytes
+    const int block = step_k(i) / 2;  // that of 64 bytes
     for (const int apart : {0, 1, 2, 3}) {
-      Ask ask = extents(i.config, 1, ++seed);
+      Ask ask = extents(i, 1, ++seed);
       ask.m -= 5;
-      ask.k = apart * block + (stored_a(i.config) == DType::e2m1 ? 2 : 1);
+      ask.k = apart * block + (i.a == DType::e2m1 ? 2 : 1);
       ask.apart = apart;
       ask.batch = apart == 2 ? 2 : 1;
       ask.shares_b = apart == 2;
@@ -81,7 +82,7 @@ TEST(RegisterKernels, ProducersBringRowsThatAreAligned) {
       ask.clusters = 1 + apart;
       EXPECT_EQ(fault(i, ask, model::Mode::random, seed), "") << i.name << ", " << text(ask);
     }
-    Ask empty = extents(i.config, 1, ++seed);
+    Ask empty = extents(i, 1, ++seed);
     empty.beta = -0.5F;
     EXPECT_EQ(fault(i, empty, model::Mode::latest, seed), "") << i.name << ", K = 0";
     empty.k = block;
@@ -96,7 +97,7 @@ TEST(RegisterKernels, TilesAreSplitAlongK) {
       Ask ask;
       ask.m = 40;
       ask.n = 33;
-      ask.k = 12 * kernel::tile_k(i.config) / 2 + 3;
+      ask.k = 12 * step_k(i) / 2 + 3;
       ask.clusters = ctas;
       ask.beta = 1.0F;
       EXPECT_EQ(fault(i, ask, model::Mode::random, 7), "") << i.name << ", " << ctas << " CTAs";
@@ -110,8 +111,8 @@ GemmProblem small_problem(std::int64_t m, std::int64_t n, std::int64_t k) {
 
 // Of a size, for a kernel.
 GemmProblem problem_for(const Instance& i, std::int64_t size) {
-  GemmProblem p = packed_problem(size, size, size, stored_a(i.config), i.config.result);
-  p.b.dtype = operand_b(i.config).type;
+  GemmProblem p = packed_problem(size, size, size, i.a, i.facts->result);
+  p.b.dtype = i.b;
   if (has_block_scales(i)) p.scaling = Scaling::block_scaled;
   return p;
 }
@@ -338,10 +339,10 @@ TEST(RegisterKernels, ProducersAreCleanInEverySchedule) {
   for (const Instance& i : part_of(fed_instances())) {
     Ask ask;
     ask.m = 40;  // three chunks of a warp's rows: a buffer of C is used again within a tile
-    ask.n = 2 * i.config.tile_n + 40;
+    ask.n = 2 * i.facts->tile.n + 40;
     // CLC has a ring of four answers, which more tiles go round.
-    if (is_fed_by_request(i)) ask.n += 3 * i.config.tile_n;
-    ask.k = 3 * kernel::tile_k(i.config) / 2 * (campaign() ? 2 : 1);
+    if (is_fed_by_request(i)) ask.n += 3 * i.facts->tile.n;
+    ask.k = 3 * step_k(i) / 2 * (campaign() ? 2 : 1);
     ask.clusters = 1;
     ask.beta = 0.5F;
     const Problem problem(i, ask);

@@ -16,10 +16,10 @@ using Rows = std::vector<Row>;
 using Instances = std::vector<Instance>;
 
 /// Tiles with tails, in the smallest cluster.
-inline Ask tiles_of(const Instance& i, int tile_rows, unsigned seed, int blocks) {
-  Ask ask = extents(i.config, tile_rows, seed);
+inline Ask tiles_of(const Instance& i, int tiles_down, unsigned seed, int blocks) {
+  Ask ask = extents(i, tiles_down, seed);
   ask.cluster = smallest_cluster(i);
-  ask.k = kernel::tile_k(i.config) * blocks;
+  ask.k = step_k(i) * blocks;
   return ask;
 }
 
@@ -28,7 +28,7 @@ inline Rows plain_rows(const Instances& all) {
   Rows rows;
   for (const Instance& i : all) {
     Ask ask = tiles_of(i, 2, 1, i.config.stages / 2 + 1);
-    ask.k += 128 / kernel::operand_bits(i.config);
+    ask.k += 128 / numeric::bits(i.a);
     rows.push_back({i, ask});
   }
   return rows;
@@ -45,7 +45,7 @@ inline Rows cluster_rows(const Instances& all) {
       Ask ask = tiles_of(i, 1, ++seed, 3);
       if (takes(i, cluster)) ask.cluster = cluster;
       ask.batch = 2;
-      if (eight_bit(i.config)) {
+      if (eight_bit(i)) {
         ask.scaling = seed % 2 == 0 ? Scaling::tensor : Scaling::row_column;
       }
       rows.push_back({i, ask});
@@ -77,7 +77,7 @@ inline Rows shared_rows(const Instances& all) {
       ask.padding = seed % 4 < 2 ? 0 : 3;
     }
     ask.bias = seed % 2 == 0 ? Bias::rows : Bias::columns;
-    if (eight_bit(i.config)) {
+    if (eight_bit(i)) {
       ask.scaling = seed % 4 < 2 ? Scaling::tensor : Scaling::row_column;
     }
     rows.push_back({i, ask});
@@ -94,7 +94,7 @@ inline Rows empty_rows(const Instances& all) {
     for (const bool by_alpha : {false, true}) {
       Ask ask = tiles_of(i, 1, ++seed, by_alpha ? 1 : 0);
       ask.alpha = by_alpha ? 0.0F : 1.0F;
-      if (!i.config.gated && numeric::bits(i.config.result) > 8)
+      if (!i.config.gated && numeric::bits(i.facts->result) > 8)
         ask.beta = seed % 4 < 2 ? -0.5F : 0;
       rows.push_back({i, ask});
     }
@@ -109,14 +109,14 @@ inline Rows epilogue_rows(const Instances& all) {
   for (const Instance& i : all) {
     Ask ask = tiles_of(i, 2, ++seed, 2);
     ask.m += 3;
-    const bool narrow = numeric::bits(i.config.result) == 8;
+    const bool narrow = numeric::bits(i.facts->result) == 8;
     if (!i.config.gated) {
       ask.n += 1;
       ask.beta = narrow ? 0.0F : -0.5F;
       ask.activation = all_activations[1 + seed % (std::size(all_activations) - 1)];
     }
     ask.bias = seed % 2 == 0 ? Bias::rows : Bias::columns;
-    ask.bias_type = seed % 3 == 0 || i.config.result != DType::bf16 ? DType::f32 : DType::bf16;
+    ask.bias_type = seed % 3 == 0 || i.facts->result != DType::bf16 ? DType::f32 : DType::bf16;
     ask.padding = narrow ? 0 : 3;
     rows.push_back({i, ask});
   }

@@ -1,6 +1,7 @@
 // The kernels of this build, for tests that want one with a property and not by its name.
 #pragma once
 
+#include <algorithm>
 #include <cstdio>
 #include <functional>
 #include <optional>
@@ -9,18 +10,36 @@
 #include <string_view>
 #include <vector>
 
-#include "warpwright/plan/families/kernels.h"
+#include "warpwright/kernel/hopper/config.h"
+#include "warpwright/plan/families/family.h"
 #include "warpwright/plan/search/plan.h"
 
 namespace warpwright::tests {
 
-using Instance = KernelRow<kernel::GemmConfig>;
+/// A kernel of this build, of any family, with a pair of the types that it multiplies.
+struct Instance {
+  const char* name;
+  const KernelFacts* facts;
+  DType a, b;                      ///< the caller's A and B
+  kernel::GemmConfig config = {};  ///< what is of Hopper alone; of others that of none
+};
+
+/// The kernels of this build that the family has, in their order.
+inline std::vector<const KernelFacts*> built_kernels(const Family& family) {
+  std::vector<const KernelFacts*> built;
+  for (const KernelFacts& f : family.kernels()) {
+    if (f.built) built.push_back(&f);
+  }
+  return built;
+}
 
 /// The kernels of products in groups, or those of whole ones.
 inline std::vector<Instance> instances_of(bool groups) {
   std::vector<Instance> found;
-  for (const Instance& i : hopper_kernels()) {
-    if (kernel::is_grouped(i.config) == groups) found.push_back(i);
+  for (const KernelFacts* f : built_kernels(hopper_family())) {
+    if (f->grouped != groups) continue;
+    found.push_back({f->name.c_str(), f, f->a.front(), f->b.front(),
+                     config_named<kernel::GemmConfig>(f->name)});
   }
   return found;
 }
@@ -33,39 +52,43 @@ inline const std::vector<Instance>& grouped_instances() {
   return all;
 }
 
-/// A kernel of another family as the products below see kernels: one of Hopper with its name, tile
-/// and result, and a pair of the types that it multiplies.
-template <class Config>
-Instance foreign_instance(const KernelRow<Config>& row, DType a, DType b) {
-  kernel::GemmConfig c;
-  c.operands = kernel::SharedOperands{.a = {a}, .b = {b}};
-  c.result = row.config.result;
-  c.tile_m = row.config.tile_m;
-  c.tile_n = row.config.tile_n;
-  return {row.name, c, row.common};
+inline bool has_feature(const Instance& instance, std::string_view feature) {
+  const std::vector<std::string>& all = instance.facts->features;
+  return std::find(all.begin(), all.end(), feature) != all.end();
 }
 inline bool is_blackwell(const Instance& instance) {
-  return std::string_view(instance.name).starts_with("blackwell_");
+  return instance.facts->accumulators > 0;  // in tensor memory
 }
 inline bool is_register_kernel(const Instance& instance) {
-  return std::string_view(instance.name).starts_with("registers_");
+  return instance.facts->family == std::string_view("registers_gemm");
 }
 /// Whether a producer feeds it by TMA copies, and CLC gives it its tiles.
 inline bool is_fed(const Instance& instance) {
-  return is_register_kernel(instance) &&
-         has_producer(config_named<kernel::RegisterConfig>(instance.name));
+  return is_register_kernel(instance) && instance.facts->roles.front().name == "producer";
 }
 inline bool is_fed_by_request(const Instance& instance) {
-  return is_fed(instance) && asks_for_tiles(config_named<kernel::RegisterConfig>(instance.name));
+  return is_fed(instance) && instance.facts->tiles == kernel::TileSource::clc;
 }
 /// Whether the tensor core multiplies scales of blocks along K too.
 inline bool has_block_scales(const Instance& instance) {
-  return is_register_kernel(instance) &&
-         is_block_scaled(config_named<kernel::RegisterConfig>(instance.name));
+  return has_feature(instance, "mxf8") || has_feature(instance, "nvf4");
 }
 /// Whether rows of A and B may begin anywhere.
 inline bool takes_any_rows(const Instance& instance) {
-  return is_register_kernel(instance) && std::string_view(instance.name).ends_with("_any");
+  return has_feature(instance, "any alignment");
+}
+/// K of a k_tile; of kernels with smaller ones, the 128 bytes of K that several have.
+inline int step_k(const Instance& instance) {
+  return is_register_kernel(instance) ? 1024 / numeric::bits(instance.a) : instance.facts->tile.k;
+}
+/// Rows and columns of a tile as the kernel has them, which may be the columns and rows of D.
+inline int tile_rows(const Instance& instance) {
+  const KernelFacts& f = *instance.facts;
+  return f.swap_ab ? f.result_columns : f.result_rows;
+}
+inline int tile_columns(const Instance& instance) {
+  const KernelFacts& f = *instance.facts;
+  return f.swap_ab ? f.result_rows : f.result_columns;
 }
 
 inline std::vector<Instance> joined(std::vector<Instance> all, const std::vector<Instance>& more) {
@@ -122,9 +145,9 @@ inline bool takes(const kernel::GemmConfig& c, atom::ClusterShape cluster) {
 }
 
 inline bool takes(const Instance& instance, atom::ClusterShape cluster) {
-  if (is_register_kernel(instance)) return atom::cluster_size(cluster) == 1;
-  if (!is_blackwell(instance)) return takes(instance.config, cluster);
-  return kernel::supports(config_named<kernel::BlackwellConfig>(instance.name), cluster);
+  const KernelFacts& f = *instance.facts;
+  return std::find(f.clusters.begin(), f.clusters.end(), cluster) != f.clusters.end() &&
+         (!f.shares_cluster_k || atom::cluster_size(cluster) == 1);
 }
 /// One CTA, or a pair.
 inline atom::ClusterShape smallest_cluster(const Instance& instance) {

@@ -353,7 +353,7 @@ TEST(Rules, MajorsOfOperands) {
 
 TEST(Rules, Scales) {
   for (const Scaling scaling : {Scaling::tensor, Scaling::row_column, Scaling::blockwise}) {
-    SCOPED_TRACE(scaling_name(scaling));
+    SCOPED_TRACE(name(scaling));
     const O base = scaled(scaling);
     const auto shape = [](const MatrixView& v) { return shape_of(v.rows, v.columns); };
     expect_refused(

@@ -214,12 +214,12 @@ Mma parse_mma(std::string_view kind_word, std::string_view shape_word) {
     mma.scale = row.scale;
     return mma;
   }
-  throw layout::Error(shape_text(mma.m, mma.n, mma.k) + ": " + mma_fault(mma) + "; there are " +
-                      list_of_rows([&](const MmaRow& row) {
-                        return row.kind == mma.kind ||
-                               (mma.kind == MmaKind::warp && row.kind == MmaKind::quad_pair);
-                      }) +
-                      ".");
+  const std::string rule = "there are " + list_of_rows([&](const MmaRow& row) {
+                             return row.kind == mma.kind ||
+                                    (mma.kind == MmaKind::warp && row.kind == MmaKind::quad_pair);
+                           });
+  throw layout::Error(shape_text(mma.m, mma.n, mma.k) + ": " + mma_fault(mma) + "; " + rule + ".",
+                      rule);
 }
 
 std::string to_text(const Mma& mma) {

@@ -5,6 +5,7 @@
 
 #include "warpwright/device/cuda_parts.h"
 #include "warpwright/kernel/copy_rows.h"
+#include "warpwright/kernel/families.h"
 #include "warpwright/kernel/hopper/group_maps.h"
 #include "warpwright/kernel/zero_rows.h"
 

@@ -69,7 +69,7 @@ MatrixView scales_of(const Quantisation& q) {
 Fault scales_fault(const Quantisation& q) {
   const MatrixView& v = q.scales;
   const MatrixView want = scales_of(q);
-  const std::string need = std::string(scaling_name(q.scaling)) + " scales of x (" + shape_of(q.x) +
+  const std::string need = std::string(name(q.scaling)) + " scales of x (" + shape_of(q.x) +
                            ") are " + shape_of(want) + " of f32";
   if (v.dtype != DType::f32) {
     return refuse(RefusalCode::bad_type, "scales are ", type_name(v.dtype), "; ", as_rule(need));
@@ -128,13 +128,12 @@ void narrow_row(const MatrixView& codes, std::int64_t row, std::int64_t first, f
 std::optional<Refusal> fault(const Quantisation& q) {
   if (q.scaling != Scaling::tensor && q.scaling != Scaling::row_column &&
       q.scaling != Scaling::blockwise) {
-    return refuse(RefusalCode::bad_value, "scaling is ", scaling_name(q.scaling), "; ",
+    return refuse(RefusalCode::bad_value, "scaling is ", name(q.scaling), "; ",
                   as_rule("what is quantised has scales of the tensor, its rows or its blocks"),
                   ": the nearest is ", as_nearest("row-column"));
   }
   if (q.given && q.scaling != Scaling::tensor) {
-    return refuse(RefusalCode::bad_value, "a scale is given and scaling is ",
-                  scaling_name(q.scaling), "; ",
+    return refuse(RefusalCode::bad_value, "a scale is given and scaling is ", name(q.scaling), "; ",
                   as_rule("that of a tensor alone can be: leave it out"));
   }
   if (q.x.dtype != DType::f32 && !is_16bit_float(q.x.dtype)) {

@@ -33,18 +33,26 @@ struct Traffic {
   double kept = 0;
 };
 
-/// What reaches L2 from memory in bands of `band` of `across` tiles, `along` tiles long, of which
+/// What reaches L2 from memory in `bands` of `band` of `across` tiles, `along` tiles long, of which
 /// `columns` are in flight: a band's own operand once, where L2 keeps it beside those columns of
 /// the other operand, which each band reads anew where not all of both is kept.
-constexpr double band_reads(int band, int across, int along, int columns, double own, double other,
-                            double kept) {
-  const int bands = (across + band - 1) / band;
+constexpr double band_reads(int band, int bands, int across, int along, int columns, double own,
+                            double other, double kept) {
   const double all = own * across + other * along;
   // What must stay for a whole band shares L2 with all that passes meanwhile.
   if (own * band + other * along <= kept / 2) return all;
   const double again =
       own * band + other * columns <= kept ? 1 : static_cast<double>(along) / columns;
   return own * across * again + other * along * bands;
+}
+
+/// The band that is tried after one of `band` of `across` tiles, of which there are `bands`; where
+/// they are to be even, the narrowest that makes fewer. More than `across`: there is none.
+constexpr int wider_band(int band, int bands, int across, bool even) {
+  if (band >= across) return across + 1;
+  const int wider = even ? (across + bands - 2) / (bands - 1) : band + 1;
+  // Bands of some hundred tiles are as good as higher ones, but for all there is.
+  return wider < 256 ? wider : across;
 }
 
 /// A raster of an output of `tiles_m` x `tiles_n` CTA tiles, `resident` of which run together. Of
@@ -75,17 +83,18 @@ constexpr Raster make_raster(int tiles_m, int tiles_n, atom::ClusterShape cluste
     const double own = along_m ? cluster.m * traffic.row : cluster.n * traffic.column;
     const double other = along_m ? cluster.n * traffic.column : cluster.m * traffic.row;
     if (!along_m && traffic.kept <= 0) break;
-    // Bands of some hundred tiles are as good as higher ones, but for all there is.
-    constexpr int high = 256;
-    for (int i = 1; i <= across && i <= high; ++i) {
-      const int h = i == high ? across : i;
+    // No band reads less than all once.
+    if (best_reads >= 0 && own * across + other * along >= 0.98 * best_reads) break;
+    const bool even = traffic.kept > 0;
+    int bands = 0;
+    for (int h = 1; h <= across; h = wider_band(h, bands, across, even)) {
+      bands = (across + h - 1) / h;
+      // The block must hold all that run together.
+      if (std::int64_t{h} * along < clusters && h < across) continue;
       const int w = (clusters + h - 1) / h < along ? (clusters + h - 1) / h : along;
-      if (h * w < clusters && h < across) continue;  // the block must hold them all
       double reads = 1;
-      if (traffic.kept > 0) {
-        const int bands = (across + h - 1) / h;
-        if (h != (across + bands - 1) / bands) continue;  // as many bands of even width
-        reads = band_reads(h, across, along, w, own, other, traffic.kept);
+      if (even) {
+        reads = band_reads(h, bands, across, along, w, own, other, traffic.kept);
       } else if (h > clusters) {
         break;
       }

@@ -15,3 +15,14 @@
   X(Hopper, hopper, GemmConfig, 9, 13, hopper, grouped)      \
   X(Blackwell, blackwell, BlackwellConfig, 10, 4, blackwell) \
   X(Registers, registers, RegisterConfig, (7 | 8 | 9 | 12), 5, registers)
+
+namespace warpwright::kernel {
+
+// For those who only name a table or a configuration.
+#define WW_DECLARE(Family, family, Config, ...) \
+  struct Family##Rows;                          \
+  struct Config;
+WW_FAMILIES(WW_DECLARE)
+#undef WW_DECLARE
+
+}  // namespace warpwright::kernel

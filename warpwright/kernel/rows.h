@@ -125,9 +125,4 @@ struct Instances {
   }
 };
 
-// The tables: kernel/*/table.h.
-struct HopperRows;
-struct BlackwellRows;
-struct RegistersRows;
-
 }  // namespace warpwright::kernel

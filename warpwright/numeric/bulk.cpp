@@ -5,6 +5,7 @@
 #include <bit>
 #include <cassert>
 #include <cstring>
+#include <utility>
 
 #include "warpwright/numeric/vector_clones.h"
 
@@ -88,31 +89,20 @@ constexpr ByteTable make_byte_table() {
 template <DType T>
 constexpr ByteTable kByteTable = make_byte_table<T>();
 
+// Of each type that a byte holds.
+template <int... I>
+const ByteTable* byte_table(DType t, std::integer_sequence<int, I...> /*types*/) {
+  const ByteTable* found = nullptr;
+  const auto look = [&]<DType T>() {
+    if constexpr (bits(T) <= 8) {
+      if (t == T) found = &kByteTable<T>;
+    }
+  };
+  (look.template operator()<static_cast<DType>(I)>(), ...);
+  return found;
+}
 const ByteTable* byte_table(DType t) {
-  switch (t) {
-    case DType::e4m3:
-      return &kByteTable<DType::e4m3>;
-    case DType::e5m2:
-      return &kByteTable<DType::e5m2>;
-    case DType::e2m3:
-      return &kByteTable<DType::e2m3>;
-    case DType::e3m2:
-      return &kByteTable<DType::e3m2>;
-    case DType::e2m1:
-      return &kByteTable<DType::e2m1>;
-    case DType::ue8m0:
-      return &kByteTable<DType::ue8m0>;
-    case DType::ue4m3:
-      return &kByteTable<DType::ue4m3>;
-    case DType::s4:
-      return &kByteTable<DType::s4>;
-    case DType::s8:
-      return &kByteTable<DType::s8>;
-    case DType::u8:
-      return &kByteTable<DType::u8>;
-    default:
-      return nullptr;
-  }
+  return byte_table(t, std::make_integer_sequence<int, kDTypeCount>());
 }
 
 }  // namespace

@@ -1,8 +1,7 @@
 // What a right GEMM gives, as formulas of one element:
 //   D = activation(alpha * scaled(A * B^T) + beta * C + bias) * scale_d
-// with the operands of plan/product/problem.h. Each is written here once, for the host and for
-// CUDA: a new activation or a new scaling mode is a change of this file and of no other of the
-// reference.
+// with the operands of plan/product/problem.h and the modes of plan/product/modes.h. Each is
+// written here once, for the host and for CUDA.
 //
 // `batch` is the matrix of A, C and D, `group` that of B and of what goes with it: the same number
 // in a batch of whole products.
@@ -83,31 +82,8 @@ WW_FORMULA double int4_value(int code, double scale, int zero_point = 8) {
 /// The operands of a product.
 enum class Side : std::uint8_t { a, b };
 
-/// Rows of an operand, and elements along its K, that one scale serves; 0 for all of them.
-struct ScaleReach {
-  std::int64_t rows = 0;
-  std::int64_t depth = 0;
-};
-
 WW_FORMULA constexpr ScaleReach scale_reach(Scaling scaling, Side side, DType operand) {
-  switch (scaling) {
-    case Scaling::row_column:
-      return {1, 0};
-    case Scaling::blockwise:
-      return {side == Side::a ? 1 : scale_block, scale_block};
-    case Scaling::block_scaled:
-      return {1, micro_block(operand)};
-    case Scaling::none:
-    case Scaling::tensor:
-    case Scaling::group:
-      break;
-  }
-  return {};
-}
-
-/// Does the tensor core multiply elements by the scales, rather than a kernel its sums?
-WW_FORMULA constexpr bool scales_elements(Scaling scaling) {
-  return scaling == Scaling::block_scaled;
+  return warpwright::scale_reach(scaling, side == Side::a, operand);
 }
 
 /// Where the scale of element (row, k) of A or B lies: elements from the begin of its scales.
@@ -119,7 +95,7 @@ WW_FORMULA std::int64_t scale_place(const GemmOperands& o, Side side, std::int64
   const ScaleReach reach = scale_reach(o.scaling, side, of_a ? o.a.dtype : o.b.dtype);
   const std::int64_t i = reach.rows == 0 ? 0 : row / reach.rows;
   const std::int64_t j = reach.depth == 0 ? 0 : k / reach.depth;
-  return matrix_begin(v, of_a ? batch : group) + (o.scaling == Scaling::block_scaled
+  return matrix_begin(v, of_a ? batch : group) + (scales_elements(o.scaling)
                                                       ? block_scales::place(i, j, v.columns)
                                                       : i * v.row_stride + j * v.column_stride);
 }
@@ -171,40 +147,25 @@ WW_FORMULA double before_activation(const GemmOperands& o, std::int64_t batch, s
 
 // --- activations ---------------------------------------------------------------------------------
 
-/// Is it x / (1 + exp(-z))?
-WW_FORMULA constexpr bool is_smooth(Activation activation) {
-  return activation != Activation::none && activation != Activation::relu;
-}
-
-/// z of a smooth activation x / (1 + exp(-z)); GELU's is that of its tanh form.
+/// z of a smooth activation x / (1 + exp(-z)).
 template <class Float>
-WW_FORMULA Float exponent_of(Activation activation, Float x) {
-  switch (activation) {
-    case Activation::quick_gelu:
-      return static_cast<Float>(1.702) * x;
-    case Activation::gelu:  // 2 sqrt(2 / pi) (...)
-      return static_cast<Float>(1.5957691216057308) *
-             (x + static_cast<Float>(0.044715) * x * x * x);
-    case Activation::none:
-    case Activation::relu:
-    case Activation::silu:
-      break;
-  }
-  return x;
+WW_FORMULA Float exponent_of(const ActivationForm& form, Float x) {
+  return x * (static_cast<Float>(form.slope) + static_cast<Float>(form.cubic) * x * x);
 }
 
 /// activation(x), in the type in which it is computed. NaN stays, and so does an infinity of an
 /// activation that is not 0 there.
 template <class Float>
 WW_FORMULA Float activated(Activation activation, Float x) {
-  if (activation == Activation::none) return x;
-  if (activation == Activation::relu || !std::isfinite(x)) return x < 0 ? 0 : x;
-  return x / (1 + std::exp(-exponent_of(activation, x)));
+  const ActivationForm form = form_of(activation);
+  if (!form.cuts && !form.is_smooth) return x;
+  if (form.cuts || !std::isfinite(x)) return x < 0 ? 0 : x;
+  return x / (1 + std::exp(-exponent_of(form, x)));
 }
 
 /// The steepest slope of an activation.
 WW_FORMULA constexpr double steepest(Activation activation) {
-  return is_smooth(activation) ? 1.13 : 1;
+  return form_of(activation).is_smooth ? 1.13 : 1;
 }
 
 // --- from the product to D -----------------------------------------------------------------------
@@ -226,11 +187,12 @@ WW_FORMULA Bounded<Float> activated(Activation activation, const Bounded<Float>&
                                     Float at_least = 1) {
   const auto own = static_cast<Float>(steepest(activation));
   const Float value = activated(activation, x.value);
-  if (is_smooth(activation) && !std::isfinite(x.value)) return {value, 0};
+  const ActivationForm form = form_of(activation);
+  if (form.is_smooth && !std::isfinite(x.value)) return {value, 0};
   Float bound = (own > at_least ? own : at_least) * x.bound;
   if constexpr (How == Roundings::counted) {
-    if (is_smooth(activation)) {
-      const Float z = exponent_of(activation, x.value);
+    if (form.is_smooth) {
+      const Float z = exponent_of(form, x.value);
       bound += std::abs(value) * (std::abs(z) + 8) * static_cast<Float>(0x1p-21) +
                static_cast<Float>(0x1p-100);
     }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "warpwright/kernel/copy_rows.h"
+#include "warpwright/kernel/families.h"
 #include "warpwright/kernel/hopper/group_maps.h"
 #include "warpwright/kernel/zero_rows.h"
 #include "warpwright/plan/families/family.h"

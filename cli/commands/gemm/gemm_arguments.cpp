@@ -8,7 +8,7 @@
 #include <tuple>
 
 #include "cli/commands/gemm/operand_files.h"
-#include "cli/commands/words.h"
+#include "cli/compute/words.h"
 #include "warpwright/atom/mask_text.h"
 #include "warpwright/plan/product/rules.h"
 
@@ -24,8 +24,8 @@ constexpr Words<std::pair<bool, bool>> kLayouts = {
 
 [[noreturn]] void refuse_operand_types(const std::string& text) {
   throw InputError("--dtype is \"" + text + "\"; " +
-                   as_rule("it must be bf16, fp16, e4m3, e5m2, tf32, s8, mxf8 or nvf4, or two "
-                           "8-bit floats as \"e4m3,e5m2\"") +
+                   as_rule("it must be ", operand_words(", "),
+                           "mxf8 or nvf4, or two 8-bit floats as \"e4m3,e5m2\"") +
                    ": the nearest is " + as_nearest("bf16") + ".");
 }
 
@@ -34,18 +34,8 @@ constexpr Words<DType> kBlockScaledTypes = {{"mxf8", DType::e4m3}, {"nvf4", DTyp
 
 DType operand_type(const std::string& word, const std::string& text) {
   const std::optional<DType> type = numeric::parse_dtype(word);
-  if (type && (is_16bit_float(*type) || is_8bit_float(*type) || is_of_registers(*type))) {
-    return *type;
-  }
+  if (type && is_operand_type(*type)) return *type;
   refuse_operand_types(text);
-}
-
-Activation parse_activation(const std::string& text) {
-  for (const Activation activation : all_activations) {
-    if (text == name(activation)) return activation;
-  }
-  throw InputError("--activation is \"" + text + "\"; " +
-                   as_rule("it must be ", activation_words(", ", " or ")) + ".");
 }
 
 std::optional<atom::ClusterShape> parse_cluster(const std::string& text, bool pair) {
@@ -163,17 +153,17 @@ void read_words(const GemmOptions& o, GemmJob& job) {
   std::pair<bool, bool> layout = {false, false};
   choose(layout, "--layout", o.layout, kLayouts);
   std::tie(job.a_transposed, job.b_transposed) = layout;
-  choose<Scaling>(job.product.scaling, "--scaling", o.scaling,
-                  {{"none", Scaling::none},
-                   {"tensor", Scaling::tensor},
-                   {"group", Scaling::group},
-                   {"row-column", Scaling::row_column},
-                   {"blockwise", Scaling::blockwise}});
+  if (!o.scaling.empty()) {
+    job.product.scaling = chosen_mode("--scaling", o.scaling, all_scalings, is_option);
+  }
   read_micro(o, job);
   choose(job.product.accumulation, "--accumulation", o.accumulation, kAccumulations);
   read_weights(o, job);
   if (o.gated) job.product.epilogue.activation = Activation::silu;
-  if (!o.activation.empty()) job.product.epilogue.activation = parse_activation(o.activation);
+  if (!o.activation.empty()) {
+    job.product.epilogue.activation =
+        chosen_mode("--activation", o.activation, all_activations, any<Activation>);
+  }
   job.product.epilogue.gated = o.gated;
   job.product.epilogue.bias = parse_bias(o.bias).first;
   job.choices = parse_choices(o);
@@ -204,9 +194,9 @@ std::pair<DType, DType> parse_operand_types(const std::string& text) {
 
 DType parse_result_type(const std::string& text) {
   const std::optional<DType> type = numeric::parse_dtype(text);
-  if (type && (*type == DType::f32 || is_16bit_float(*type) || is_8bit_float(*type))) return *type;
+  if (type && is_result_type(*type)) return *type;
   throw InputError("--d-dtype is \"" + text + "\"; " +
-                   as_rule("it must be f32, bf16, fp16, e4m3 or e5m2") + ".");
+                   as_rule("it must be f32, ", listed(operand_types, is_result_type)) + ".");
 }
 
 float parse_scalar(const char* name, const std::string& text, float otherwise) {
@@ -231,10 +221,6 @@ float parse_scalar(const char* name, const std::string& text, float otherwise) {
 
 const char* accumulation_name(Accumulation accumulation) {
   return word_of(accumulation, kAccumulations);
-}
-
-const char* activation_name(Activation activation) {
-  return name(activation);
 }
 
 const char* bias_name(Bias bias) {

@@ -28,7 +28,6 @@ std::pair<Bias, std::string> parse_bias(const std::string& text);
 
 /// The words of values, the same ones.
 const char* accumulation_name(Accumulation accumulation);
-const char* activation_name(Activation activation);
 const char* bias_name(Bias bias);
 const char* layout_name(bool a_transposed, bool b_transposed);
 

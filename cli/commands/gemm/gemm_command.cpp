@@ -96,7 +96,7 @@ ordered_json to_json(const GemmOutcome& o) {
   if (job.product.is_grouped()) add_groups(json, o);
   json["dtype"] = {type_text(p.a.dtype), type_text(p.b.dtype)};
   json["d_dtype"] = type_text(p.d.dtype);
-  json["scaling"] = scaling_name(p.scaling);
+  json["scaling"] = name(p.scaling);
   if (p.packed) {
     json["weights"] = {{"group", p.packed->format.group},
                        {"scale", type_text(p.packed->format.scale)},
@@ -108,7 +108,7 @@ ordered_json to_json(const GemmOutcome& o) {
   json["in_place"] = job.in_place;
   json["pitch"] = job.product.d.row_stride;
   json["bias"] = bias_name(p.epilogue.bias);
-  json["activation"] = activation_name(p.epilogue.activation);
+  json["activation"] = name(p.epilogue.activation);
   json["gated"] = p.epilogue.gated;
   json["tile_m"] = plan.tile().m;
   json["tile_n"] = plan.tile().n;

@@ -9,9 +9,9 @@
 #include "cli/commands/gemm/gemm_arguments.h"
 #include "cli/commands/gemm/gemm_tensors.h"
 #include "cli/commands/gemm/operand_files.h"
-#include "cli/commands/words.h"
 #include "cli/compute/mirror.h"
 #include "cli/compute/random.h"
+#include "cli/compute/words.h"
 #include "warpwright/weights/pack.h"
 
 namespace warpwright::cli {
@@ -256,8 +256,7 @@ void load_scales(GemmJob& job, std::uint64_t seed, const std::optional<Mirror>& 
     if (mirror && job.product.scaling == Scaling::blockwise) repeat(t, mirror->over(scale_block));
     return true;
   };
-  const bool by_rows =
-      job.product.scaling == Scaling::row_column || job.product.scaling == Scaling::blockwise;
+  const bool by_rows = scale_reach(job.product.scaling, true, job.product.a.dtype).rows > 0;
   if (make(job.scale_a, kStreamScaleA) && by_rows)
     std::ranges::fill(bytes_of(job.scale_a, job.rest), kPoison);
   if (job.scales_by_tokens) lay_side_by_side(job);

@@ -12,7 +12,7 @@
 #include "cli/commands/completion.h"
 #include "cli/commands/measure/measure_options.h"
 #include "cli/commands/numbers.h"
-#include "cli/commands/words.h"
+#include "cli/compute/words.h"
 #include "warpwright/plan/cost/known_devices.h"
 #include "warpwright/plan/families/kernel_list.h"
 #include "warpwright/plan/product/rules.h"
@@ -127,9 +127,10 @@ void add_dense(CLI::App& app, GemmOptions& o) {
       ->check(whole<std::int64_t>(0, max_extent));
   add("--batch", o.batch, "L", "products in one launch: every matrix is a batch of them");
   offer(add("--d-dtype", o.d_dtype, "TYPE",
-            "f32, bf16, fp16, e4m3 or e5m2: the type of D (default: that of A and B, bf16 where "
-            "these are 8-bit floats, f32 where they are tf32 or s8; f32 into a .npy file)"),
-        "f32 bf16 fp16 e4m3 e5m2");
+            "f32, " + listed(operand_types, is_result_type) +
+                ": the type of D (default: that of A and B, bf16 where these are 8-bit floats, f32 "
+                "where they are tf32 or s8; f32 into a .npy file)"),
+        "f32 " + listed(operand_types, is_result_type, " ", " "));
   add("--scale-a", o.scale_a, "FILE", "the scales of A");
   add("--scale-b", o.scale_b, "FILE", "the scales of B");
 }
@@ -160,7 +161,7 @@ void add_grouped(CLI::App& app, GemmOptions& o) {
       "how CTAs find their tiles (default: the plan's choice)");
   offer(add("--d-dtype,--y-dtype", o.d_dtype, "TYPE",
             "the type of D (default: that of A, bf16 where this has 8 bits)"),
-        "f32 bf16 fp16 e4m3 e5m2");
+        "f32 " + listed(operand_types, is_result_type, " ", " "));
   add("--scale-a,--scale-x", o.scale_a, "FILE", "the scales of A");
   add("--scale-b,--scale-w", o.scale_b, "FILE", "the scales of B");
 }
@@ -182,17 +183,19 @@ void add_meaning(CLI::App& app, GemmOptions& o) {
         names + "model");
   add_sms_option(app, o)->default_function(text_of(o.sms));
   offer(add("--dtype", o.dtype, "TYPE",
-            "bf16, fp16, e4m3, e5m2 or e4m3,e5m2, or, on GPUs without wgmma, tf32 or s8, or on "
-            "sm_120 mxf8 or nvf4, with scales that are made here: what A and B are multiplied as "
-            "(default: the type of both files, else bf16)"),
-        "bf16 fp16 e4m3 e5m2 tf32 s8 mxf8 nvf4");
+            listed(operand_types, is_of_all_kernels, ", ", ", ") +
+                " or e4m3,e5m2, or, on GPUs without wgmma, " +
+                listed(operand_types, is_of_registers) +
+                ", or on sm_120 mxf8 or nvf4, with scales that are made here: what A and B are "
+                "multiplied as (default: the type of both files, else bf16)"),
+        operand_words(" ") + "mxf8 nvf4");
   add("--alpha", o.alpha, "X", "factor of the product (default 1)");
   add("--beta", o.beta, "X", "factor of C (default 1 with --c); with --random it asks for a C");
   app.add_flag("--in-place", o.in_place, "D's memory holds C, and D takes its place");
   add("--pitch", o.pitch, "N",
       "rows of C and D begin N elements apart, and so do shorter rows of A and B where that is a "
       "multiple of 16 bytes (default: no gaps)");
-  add("--scaling", o.scaling, "none|tensor|group|row-column|blockwise",
+  add("--scaling", o.scaling, listed(all_scalings, is_option, "|", "|").c_str(),
       "scales of 8-bit A and B, random ones for random matrices; group for groups alone (default "
       "none)");
   add("--scales-major", o.scales_major, "k|mn",
@@ -213,7 +216,7 @@ void add_meaning(CLI::App& app, GemmOptions& o) {
   app.add_flag("--zero-points", o.zero_points, "int4 weights with zero points");
   add("--bias", o.bias, "rows|columns[=FILE]",
       "a value added to each row (M) or column (N) of the product, random without a file");
-  add("--activation", o.activation, activation_words("|", "|").c_str(),
+  add("--activation", o.activation, listed(all_activations, any<Activation>, "|", "|").c_str(),
       "applied last (default none)");
   app.add_flag("--gated", o.gated, "silu of one half of the columns times the other");
 }

@@ -6,6 +6,7 @@
 #include "cli/commands/gemm/gemm_arguments.h"
 #include "cli/commands/gemm/groups.h"
 #include "cli/commands/gemm/operand_files.h"
+#include "cli/compute/words.h"
 #include "cli/files/packed_file.h"
 #include "warpwright/plan/product/rules.h"
 
@@ -178,9 +179,9 @@ HostTensor scales_of(const GemmOptions& o, const GemmJob& job, bool of_a) {
   }
   if (job.product.scaling == Scaling::none) {
     if (spec.empty()) return {};
+    const auto scales = [](Scaling s) { return s != Scaling::none && is_option(s); };
     throw InputError(option + " is given without --scaling: " +
-                     as_rule("say what a scale is for, tensor, group, row-column or blockwise") +
-                     ".");
+                     as_rule("say what a scale is for, ", listed(all_scalings, scales)) + ".");
   }
   // Packed weights bring the scales of their groups: others are given or left out.
   if (!of_a && job.product.packed && spec.empty()) return {};
@@ -188,21 +189,17 @@ HostTensor scales_of(const GemmOptions& o, const GemmJob& job, bool of_a) {
     throw InputError("The scales of " + as_tensor(of_a ? "A" : "B") + " are missing: " +
                      as_rule("--scaling is ", o.scaling, ", so give ", option, " FILE") + ".");
   }
-  std::int64_t rows = of_a ? job.product.m() : job.product.n();
-  std::int64_t columns = 1;
-  if (job.product.scaling == Scaling::tensor) rows = 1;
-  if (job.product.scaling == Scaling::group) rows = job.product.group_count();
-  if (job.product.scaling == Scaling::blockwise) {
-    if (!of_a) rows = (rows + scale_block - 1) / scale_block;
-    columns = (job.product.k() + scale_block - 1) / scale_block;
+  const ScaleReach reach = scale_reach(job.product.scaling, of_a, job.product.a.dtype);
+  const bool of_groups = job.product.scaling == Scaling::group;
+  const std::int64_t rows =
+      of_groups ? job.product.group_count()
+                : ScaleReach::count(of_a ? job.product.m() : job.product.n(), reach.rows);
+  Extents one = {rows, ScaleReach::count(job.product.k(), reach.depth)};  // that serves all
+  Extents shape = one;
+  if (of_groups || !serves_all(reach)) {
+    shape = stacked(job, of_a || of_groups ? Along::rows : Along::groups, one[0], one[1]);
   }
-  const bool each =
-      job.product.scaling == Scaling::row_column || job.product.scaling == Scaling::blockwise;
-  Extents shape = stacked(job, of_a || !each ? Along::rows : Along::groups, rows, columns);
-  Extents one = {rows, columns};  // that serves all
-  if (job.product.scaling == Scaling::tensor) shape = one;
-  if (job.product.is_grouped())
-    one = of_a && job.product.scaling == Scaling::group ? Extents{1, 1} : shape;
+  if (job.product.is_grouped()) one = of_a && of_groups ? Extents{1, 1} : shape;
   const std::string name = of_a ? "scale_a" : "scale_b";
   HostTensor tensor = read_vector(name, spec, shape, one);
   require_f32(name, tensor);

@@ -5,8 +5,8 @@
 
 #include "bench/gemm_bench.h"
 #include "cli/commands/gemm/operand_files.h"
-#include "cli/commands/words.h"
 #include "cli/compute/token_lengths.h"
+#include "cli/compute/words.h"
 #include "warpwright/plan/product/rules.h"
 
 namespace warpwright::cli {

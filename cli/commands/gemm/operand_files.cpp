@@ -87,11 +87,16 @@ HostTensor read_shaped(const std::string& name, const std::string& spec,
 }
 
 void require_operand_type(const std::string& what, const HostTensor& tensor) {
+  // tf32 are read as f32.
+  const auto is_read = [](DType t) {
+    return is_result_type(t) || (is_operand_type(t) && t != DType::tf32);
+  };
   const DType t = tensor.dtype;
-  if (t == DType::f32 || is_16bit_float(t) || is_8bit_float(t) || t == DType::s8) return;
-  throw InputError(what + " is " + name_of(t) + "; " +
-                   as_rule("matrices of f32, fp16, bf16, e4m3, e5m2 and s8 are multiplied") +
-                   ": the nearest is " + as_nearest("bf16") + ".");
+  if (is_read(t)) return;
+  throw InputError(
+      what + " is " + name_of(t) + "; " +
+      as_rule("matrices of ", listed(all_types, is_read, ", ", " and "), " are multiplied") +
+      ": the nearest is " + as_nearest("bf16") + ".");
 }
 
 void require_f32(const std::string& name, const HostTensor& tensor) {

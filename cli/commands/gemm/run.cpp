@@ -7,7 +7,7 @@
 #include <fstream>
 #include <new>
 
-#include "cli/commands/words.h"
+#include "cli/compute/words.h"
 #include "cli/reports/refusal_json.h"
 #include "warpwright/atom/mask_text.h"
 #include "warpwright/plan/cost/known_devices.h"

@@ -8,6 +8,7 @@
 
 #include "cli/commands/completion.h"
 #include "cli/commands/gemm/run.h"
+#include "cli/compute/words.h"
 #include "cli/reports/plan_json.h"
 #include "cli/reports/refusal_json.h"
 #include "warpwright/facts/format.h"
@@ -47,8 +48,8 @@ WantedTypes wanted_types(const std::string& text) {
                      : numeric::parse_dtype(std::string_view(text).substr(comma + 1));
   if (!a || !b) {
     throw InputError("--dtype is \"" + text + "\"; " +
-                     as_rule("it must be bf16, fp16, e4m3, e5m2, tf32, s8, int4, mxf8 or nvf4, or "
-                             "two of them as \"e4m3,e5m2\"") +
+                     as_rule("it must be ", operand_words(", "),
+                             "int4, mxf8 or nvf4, or two of them as \"e4m3,e5m2\"") +
                      ": the nearest is " + as_nearest("bf16") + ".");
   }
   return {*a, *b, "", comma == std::string::npos};
@@ -142,10 +143,10 @@ CLI::App* add_kernels_command(CLI::App& app, KernelsOptions& o) {
       app.add_subcommand("kernels", "list the kernels, and which of them this build has");
   offer(kernels
             ->add_option("--dtype", o.dtype,
-                         "those that multiply operands of this type: bf16, fp16, e4m3, e5m2, "
-                         "tf32, s8, int4, mxf8, nvf4, or A's and B's as e4m3,e5m2")
+                         "those that multiply operands of this type: " + operand_words(", ") +
+                             "int4, mxf8, nvf4, or A's and B's as e4m3,e5m2")
             ->type_name("TYPE"),
-        "bf16 fp16 e4m3 e5m2 tf32 s8 int4 mxf8 nvf4");
+        operand_words(" ") + "int4 mxf8 nvf4");
   std::string names;
   for (const std::string_view name : known_devices()) names += std::string(name) + " ";
   offer(kernels->add_option("--as", o.as, "those that run on this device: " + known_names())

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <optional>
 #include <variant>
 
@@ -12,18 +13,42 @@
 #include "warpwright/layout/error.h"
 #include "warpwright/layout/expression.h"
 #include "warpwright/layout/text.h"
+#include "warpwright/plan/product/rules.h"
 
 namespace warpwright::cli {
 namespace {
 
 using nlohmann::ordered_json;
 
+// Is it a type of A and B, or of sums, of some MMA?
+bool is_multiplied(DType type) {
+  return std::any_of(
+      std::begin(atom::kMmaRows), std::end(atom::kMmaRows),
+      [&](const atom::MmaRow& row) { return (row.operands & atom::detail::types(type)) != 0; });
+}
+bool is_summed(DType type) {
+  return std::any_of(
+      std::begin(atom::kMmaRows), std::end(atom::kMmaRows),
+      [&](const atom::MmaRow& row) { return (row.sums & atom::detail::types(type)) != 0; });
+}
+
+// The names of these types, as PTX has them.
+std::string types(bool (*keep)(DType), const char* between, const char* before_last) {
+  std::string text, last;
+  for (const DType type : all_types) {
+    if (!keep(type)) continue;
+    if (!last.empty()) text += (text.empty() ? "" : between) + last;
+    last = numeric::name(type);
+  }
+  return text + before_last + last;
+}
+
 DType dtype_of(const char* option, const std::string& word) {
   const std::optional<DType> type = numeric::parse_dtype(word);
   if (!type)
-    throw layout::Error(std::string(option) + " \"" + word +
-                        "\": there is no such type; known are f16, bf16, tf32, f32, e4m3, e5m2, "
-                        "e2m3, e3m2, e2m1, s4, s8, u8 and s32.");
+    throw layout::Error(
+        std::string(option) + " \"" + word + "\": there is no such type; known are " +
+        types([](DType t) { return is_multiplied(t) || is_summed(t); }, ", ", " and ") + ".");
   return *type;
 }
 
@@ -175,12 +200,13 @@ CLI::App* add_mma_command(CLI::App& app, MmaOptions& o) {
       ->required()
       ->expected(1, 2)
       ->option_text("[KIND] SHAPE");
-  const std::string types = "f16 bf16 tf32 e4m3 e5m2 e2m3 e3m2 e2m1 s4 s8 u8";
+  const std::string operands = types(is_multiplied, " ", " ");
   offer(mma->add_option("--a-dtype", o.a_dtype, "elements of A, and of B unless that is given")
             ->type_name("T"),
-        types);
-  offer(mma->add_option("--b-dtype", o.b_dtype, "elements of B")->type_name("T"), types);
-  offer(mma->add_option("--sums", o.sums, "elements of C and D")->type_name("T"), "f16 f32 s32");
+        operands);
+  offer(mma->add_option("--b-dtype", o.b_dtype, "elements of B")->type_name("T"), operands);
+  offer(mma->add_option("--sums", o.sums, "elements of C and D")->type_name("T"),
+        types(is_summed, " ", " "));
   offer(mma->add_option("--majors", o.majors,
                         "of m8n8k4: tn (A and B K-major, the default), nt, nn or tt")
             ->type_name("M"),
@@ -210,7 +236,9 @@ int mma_command(const MmaOptions& options, std::ostream& out, std::ostream& err)
                            : text_of(found, options.table));
       return 0;
     } catch (const layout::Error& refusal) {
-      throw InputError(refusal.what());
+      Sentence said = std::string_view(refusal.what());
+      said.rule = refusal.rule();
+      throw InputError(said);
     }
   });
 }

@@ -7,6 +7,7 @@
 #include "cli/commands/completion.h"
 #include "cli/commands/help.h"
 #include "cli/commands/numbers.h"
+#include "cli/compute/words.h"
 #include "warpwright/plan/product/rules.h"
 
 namespace warpwright::cli {
@@ -69,9 +70,9 @@ void add_types(CLI::App& app, TypeOptions& o) {
             ->type_name("TYPE"),
         "bf16 fp16 f32 e4m3");
   offer(app.add_option("--scaling", o.scaling,
-                       "none, tensor, row-column or blockwise: of 8-bit operands (default tensor)")
+                       listed(all_scalings, is_of_all) + ": of 8-bit operands (default tensor)")
             ->type_name("KIND"),
-        "none tensor row-column block");
+        listed(all_scalings, is_of_all, " ", " "));
   offer(app.add_option("--accumulation", o.accumulation, "fast or promoted: of 8-bit operands")
             ->type_name("KIND")
             ->capture_default_str(),

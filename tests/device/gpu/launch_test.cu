@@ -61,7 +61,7 @@ class LaunchOnGpu : public testing::Test {
   }
 
   static Ask ask_for(const Instance& i, unsigned seed) {
-    Ask ask = extents(i.config, 2, seed);
+    Ask ask = extents(i, 2, seed);
     ask.k = 8 * kernel::tile_k(i.config);
     return ask;
   }

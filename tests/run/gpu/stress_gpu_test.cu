@@ -263,7 +263,7 @@ TEST_F(Stress, SharedSumsHaveTheSameBits) {
   const Stream beside;
   for (const Instance& i : sampled(sharing(), 4)) {
     SCOPED_TRACE(i.name);
-    Ask ask = extents(i.config, 2, 77);
+    Ask ask = extents(i, 2, 77);
     ask.k = 11 * kernel::tile_k(i.config);
     ask.clusters = 5;
     Problem problem(i, ask);
@@ -292,7 +292,7 @@ TEST_F(Stress, NoMemoryIsLeft) {
   const std::vector<Instance> kernels =
       all_with([](const kernel::GemmConfig& c) { return splits_k(c); });
   ASSERT_FALSE(kernels.empty());
-  Ask ask = extents(kernels.front().config, 2, 5);
+  Ask ask = extents(kernels.front(), 2, 5);
   ask.k = 9 * kernel::tile_k(kernels.front().config);
   ask.clusters = 3;
   Problem problem(kernels.front(), ask);
@@ -327,7 +327,7 @@ TEST_F(Stress, ALaunchAfterAStickyError) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto child = [&]() -> int {
     const Instance& i = instances().front();
-    Ask ask = extents(i.config, 1, 5);
+    Ask ask = extents(i, 1, 5);
     ask.k = 64;
     Problem problem(i, ask);
     OnCuda there(problem);

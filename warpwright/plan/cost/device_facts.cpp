@@ -24,10 +24,6 @@ DeviceFacts model_facts(int sms, int architecture) {
   return f;
 }
 
-bool is_blackwell(const DeviceFacts& facts) {
-  return facts.architecture == 100 || facts.architecture == 103;
-}
-
 namespace {
 
 constexpr std::int64_t kGigabyte = 1'000'000'000;

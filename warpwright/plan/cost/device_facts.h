@@ -37,9 +37,6 @@ int resident_ctas(const DeviceFacts& facts, int size);
 /// The machine model as a device: an architecture's rules on a few SMs, no rates.
 DeviceFacts model_facts(int sms = 8, int architecture = 90);
 
-/// Does a device of this architecture run the Blackwell kernels (sm_100, sm_103)?
-bool is_blackwell(const DeviceFacts& facts);
-
 /// Facts of a device by its name (known_devices.h has them all), without having one.
 std::optional<DeviceFacts> known_facts(std::string_view name);
 

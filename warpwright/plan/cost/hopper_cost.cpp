@@ -42,7 +42,8 @@ class Estimate {
       : plan_(plan),
         p_(plan.problem),
         c_(c),
-        machine_(machine_of(plan.device, p_.groups || p_.packed.has_value())),
+        machine_(machine_of(p_.groups || p_.packed.has_value())),
+        memory_rate_(memory_rate(machine_, plan.device)),
         blocks_(p_.reads_ab()
                     ? std::ceil(static_cast<double>(p_.k()) / kernel::tile_k(c_)) * k_atoms(c_)
                     : 0),
@@ -72,15 +73,14 @@ class Estimate {
       // stops where an epilogue is so long that the ring of stages is full. The lesser of products
       // and memory is not quite hidden.
       const double memory =
-          1e6 * moved / machine_.hbm_bytes_per_second + machine_.group_l2_share * from_l2 +
+          1e6 * moved / memory_rate_ + machine_.group_l2_share * from_l2 +
           (pingpong ? 0 : machine_.group_stops * (work.during_stores + work.after));
       return 1e-6 * (machine_.fixed + search() + std::max(work.during, memory) +
                      machine_.group_beside * std::min(work.during, memory) + work.after);
     }
-    const double memory =
-        1e6 * std::max({moved / (machine_.hbm_share * machine_.hbm_bytes_per_second),
-                        loaded / machine_.l2_bytes_per_second,
-                        cold_bytes() / machine_.cold_bytes_per_second});
+    const double memory = 1e6 * std::max({moved / (machine_.hbm_share * memory_rate_),
+                                          loaded / machine_.l2_bytes_per_second,
+                                          cold_bytes() / machine_.cold_bytes_per_second});
     // Of two that are as fast, the one that loads less.
     const double loads = 0.004 * 1e6 * loaded / machine_.l2_bytes_per_second;
     const double during =
@@ -259,7 +259,8 @@ class Estimate {
   const Plan& plan_;
   const GemmProblem& p_;
   const kernel::GemmConfig& c_;
-  Machine machine_;
+  const Machine& machine_;
+  double memory_rate_;
   double blocks_;
   double a_share_;  // bytes of A in memory, of those of 8-bit elements (or of what is multiplied)
   double tiles_;

@@ -97,11 +97,16 @@ inline Machine grouped_machine() {
   return m;
 }
 
-/// The machine that a device is: with an H200's fits, and the device's own memory rate.
-inline Machine machine_of(const DeviceFacts& device, bool groups_or_packed) {
-  Machine m = groups_or_packed ? grouped_machine() : Machine{};
-  if (device.memory_bytes_per_second > 0) m.hbm_bytes_per_second = device.memory_bytes_per_second;
-  return m;
+/// The machine that devices are taken for: an H200's fits.
+inline const Machine& machine_of(bool groups_or_packed) {
+  static const Machine whole;
+  static const Machine grouped = grouped_machine();
+  return groups_or_packed ? grouped : whole;
+}
+/// Bytes a second of a device's memory: its own rate where that is known, else the machine's.
+inline double memory_rate(const Machine& machine, const DeviceFacts& device) {
+  return device.memory_bytes_per_second > 0 ? device.memory_bytes_per_second
+                                            : machine.hbm_bytes_per_second;
 }
 
 }  // namespace warpwright

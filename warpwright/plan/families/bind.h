@@ -41,20 +41,12 @@ inline MapRequest map_request(const char* name, const MatrixView& v, bool rows_i
   return r;
 }
 
-inline kernel::ActivationParams activation_params(Activation a) {
-  switch (a) {
-    case Activation::relu:
-      return {.relu = true};
-    case Activation::silu:
-      return {.smooth = true, .slope = 1.0F, .cubic = 0.0F};
-    case Activation::quick_gelu:
-      return {.smooth = true, .slope = 1.702F, .cubic = 0.0F};
-    case Activation::gelu:  // x * sigmoid(2 sqrt(2 / pi) (x + 0.044715 x^3))
-      return {.smooth = true, .slope = 1.5957691F, .cubic = 0.071354816F};
-    case Activation::none:
-      break;
-  }
-  return {};
+inline kernel::ActivationParams activation_params(Activation activation) {
+  const ActivationForm form = form_of(activation);
+  return {.relu = form.cuts,
+          .smooth = form.is_smooth,
+          .slope = static_cast<float>(form.slope),
+          .cubic = static_cast<float>(form.cubic)};
 }
 
 inline kernel::Vector vector_of(const MatrixView& v) {
@@ -67,6 +59,23 @@ inline kernel::ScaleMatrix scale_matrix(const MatrixView& v) {
           v.batch > 1 ? v.batch_stride : 0, static_cast<int>(v.rows)};
 }
 
+/// The scales of A or B that are multiplied to sums; those of elements are in maps.
+inline void set_scales(kernel::ScaleParams& p, bool swap_ab, const GemmOperands& o, bool of_a) {
+  const MatrixView& v = of_a ? o.scale_a : o.scale_b;
+  const ScaleReach reach = scale_reach(o.scaling, of_a, (of_a ? o.a : o.b).dtype);
+  if (reach.depth > 0) {
+    // Packed weights bring theirs.
+    if (of_a || !o.packed) (of_a ? p.tokens : p.weights) = scale_matrix(v);
+  } else if (reach.rows > 0) {
+    (of_a != swap_ab ? p.rows : p.columns) = vector_of(v);
+  } else {
+    (of_a ? p.tensor_a : p.tensor_b) = static_cast<const float*>(v.data);
+    // One for each group, where there are several.
+    (of_a ? p.tensor_a_stride : p.tensor_b_stride) =
+        v.rows > 1 ? static_cast<int>(v.row_stride) : 0;
+  }
+}
+
 /// Bias and scales, as the kernel's rows and columns have them.
 inline void set_vectors(kernel::GemmParams& p, bool swap_ab, const GemmOperands& o) {
   kernel::Vector* const rows = swap_ab ? &p.output.column_bias : &p.output.row_bias;
@@ -74,30 +83,8 @@ inline void set_vectors(kernel::GemmParams& p, bool swap_ab, const GemmOperands&
   if (o.epilogue.bias == Bias::rows) *rows = vector_of(o.bias);
   if (o.epilogue.bias == Bias::columns) *columns = vector_of(o.bias);
   p.output.result_scale = static_cast<const float*>(o.scale_d.data);
-  if (p.operands.k == 0) return;  // there is nothing to scale
-  switch (o.scaling) {
-    case Scaling::none:
-    case Scaling::block_scaled:  // in maps
-      break;
-    case Scaling::tensor:
-      p.scales.tensor_a = static_cast<const float*>(o.scale_a.data);
-      p.scales.tensor_b = static_cast<const float*>(o.scale_b.data);
-      break;
-    case Scaling::row_column:
-      (swap_ab ? p.scales.columns : p.scales.rows) = vector_of(o.scale_a);
-      (swap_ab ? p.scales.rows : p.scales.columns) = vector_of(o.scale_b);
-      break;
-    case Scaling::group:
-      p.scales.tensor_a = static_cast<const float*>(o.scale_a.data);
-      p.scales.tensor_b = static_cast<const float*>(o.scale_b.data);
-      p.scales.tensor_a_stride = o.scale_a.rows > 1 ? static_cast<int>(o.scale_a.row_stride) : 0;
-      p.scales.tensor_b_stride = o.scale_b.rows > 1 ? static_cast<int>(o.scale_b.row_stride) : 0;
-      break;
-    case Scaling::blockwise:
-      p.scales.tokens = scale_matrix(o.scale_a);
-      if (!o.packed) p.scales.weights = scale_matrix(o.scale_b);
-      break;
-  }
+  if (p.operands.k == 0 || o.scaling == Scaling::none || scales_elements(o.scaling)) return;
+  for (const bool of_a : {true, false}) set_scales(p.scales, swap_ab, o, of_a);
 }
 
 /// Where packed weights lie, and what their tiles are made of.

@@ -8,10 +8,7 @@
 #include <vector>
 
 #include "warpwright/facts/kernel.h"
-#include "warpwright/kernel/blackwell/config.h"
 #include "warpwright/kernel/families.h"
-#include "warpwright/kernel/hopper/config.h"
-#include "warpwright/kernel/registers/config.h"
 
 namespace warpwright {
 

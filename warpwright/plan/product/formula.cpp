@@ -32,7 +32,7 @@ std::string details(const GemmProblem& p) {
     add("B packed in groups of " + number(f.group) + " with " + type_name(f.scale) + " scales");
     add(std::string(name(p.packed->sums)) + " sums");
   }
-  if (p.scaling != Scaling::none) add(std::string(scaling_name(p.scaling)) + " scales");
+  if (p.scaling != Scaling::none) add(std::string(name(p.scaling)) + " scales");
   if (is_8bit_float(p.a.dtype) && !p.packed) {
     add(p.accumulation == Accumulation::promoted ? "promoted accumulation" : "fast accumulation");
   }

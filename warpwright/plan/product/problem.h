@@ -9,6 +9,7 @@
 
 #include "warpwright/facts/packed_weights.h"
 #include "warpwright/numeric/types.h"
+#include "warpwright/plan/product/modes.h"
 #include "warpwright/plan/product/refusal.h"
 
 namespace warpwright {
@@ -59,34 +60,6 @@ inline PlannedMatrix packed_matrix(DType dtype, std::int64_t rows, std::int64_t 
   return {{dtype, rows, columns, columns}};
 }
 
-/// How the operands of a product are scaled. Scales are float32 (but of `block_scaled`) in the
-/// operands' memory.
-enum class Scaling : std::uint8_t {
-  none,
-  tensor,      ///< one factor for A (1 x 1) and one for B (1 x 1)
-  row_column,  ///< a factor for each row of A (M x 1) and for each row of B (N x 1)
-  /// A factor for every 1 x 128 of A (M x ceil(K/128)) and every 128 x 128 of B
-  /// (ceil(N/128) x ceil(K/128)), as DeepSeek-style checkpoints have them; any strides, no padding
-  /// (of A, row_stride 1 and a column_stride of M rounded up to 4 is the fastest)
-  blockwise,
-  /// Grouped products alone: one factor for A, or one for each group (G x 1), and one for each
-  /// group of B (G x 1)
-  group,
-  /// A scale for every few elements of a row, along K, which the tensor core multiplies: mxf8, a
-  /// ue8m0 each 32 of e4m3, or nvf4, a ue4m3 each 16 of e2m1. They lie as cuBLASLt and PyTorch have
-  /// them, in tiles of 128 rows x 4 (facts/block_scales.h): as a packed matrix of whole tiles,
-  /// M (or N) rounded up to 128 rows by the blocks of K rounded up to 4. Behind K they are anything
-  /// but NaN.
-  block_scaled,
-};
-
-/// Where sums of products of 8-bit operands are kept.
-enum class Accumulation : std::uint8_t {
-  /// In the tensor core's accumulator, which on Hopper keeps 13 bits below its leading one.
-  fast,
-  promoted,  ///< added to float32 registers every 128 of K; block scaling always does
-};
-
 /// B as int4 weights in their packed form (facts/packed_weights.h, docs/w4a8.md).
 struct PackedWeights {
   PackedFormat format = {};
@@ -94,23 +67,6 @@ struct PackedWeights {
 
   friend constexpr bool operator==(const PackedWeights&, const PackedWeights&) = default;
 };
-
-/// What is applied to alpha * A * B^T + beta * C + bias.
-enum class Activation : std::uint8_t {
-  none,
-  relu,
-  gelu,        ///< in its tanh form, as cuBLASLt's
-  silu,        ///< x / (1 + exp(-x))
-  quick_gelu,  ///< x / (1 + exp(-1.702 x)), as CLIP has it
-};
-
-/// All of them, in their order, and the word for each.
-inline constexpr Activation all_activations[] = {
-    Activation::none, Activation::relu, Activation::gelu, Activation::silu, Activation::quick_gelu};
-constexpr const char* name(Activation activation) {
-  constexpr const char* names[] = {"none", "relu", "gelu", "silu", "quick_gelu"};
-  return names[static_cast<std::size_t>(activation)];
-}
 
 /// What a bias vector runs along.
 enum class Bias : std::uint8_t {

@@ -85,42 +85,45 @@ Fault operand_type_fault(const GemmProblem& p, bool tma) {
   if (p.scaling == Scaling::block_scaled) return micro_type_fault(p);
   if (p.a.dtype == DType::e2m1 || p.b.dtype == DType::e2m1) {
     return refuse(RefusalCode::bad_type, as_tensor(p.a.dtype == DType::e2m1 ? "A" : "B"),
-                  " is e2m1, and scaling is ", scaling_name(p.scaling), "; ",
+                  " is e2m1, and scaling is ", name(p.scaling), "; ",
                   as_rule("e2m1 is multiplied with a scale for every 16"),
                   ": the nearest scaling is ", as_nearest("block_scaled"));
   }
   const bool more = !tma;  // the kernels of mma.sync take more
   for (const auto& [type, name] : {std::pair{p.a.dtype, "A"}, {p.b.dtype, "B"}}) {
-    if (is_16bit_float(type) || is_8bit_float(type) || (more && is_of_registers(type))) continue;
+    if (is_of_all_kernels(type) || (more && is_of_registers(type))) continue;
     const char* nearest = numeric::bits(type) > 8 ? "bf16" : "e4m3";
     if (more && (type == DType::f32 || !numeric::is_float(type))) {
       nearest = type == DType::f32 ? "tf32" : "s8";
     }
-    return refuse(RefusalCode::bad_type, as_tensor(name), " is ", type_name(type), "; ",
-                  as_rule("operands are ",
-                          more ? "bf16, fp16, tf32, e4m3, e5m2 or s8" : "bf16, fp16, e4m3 or e5m2"),
-                  ": the nearest is ", as_nearest(nearest));
+    return refuse(
+        RefusalCode::bad_type, as_tensor(name), " is ", type_name(type), "; ",
+        as_rule("operands are ", listed(operand_types, more ? is_operand_type : is_of_all_kernels)),
+        ": the nearest is ", as_nearest(nearest));
   }
   if (p.a.dtype == p.b.dtype || (is_8bit_float(p.a.dtype) && is_8bit_float(p.b.dtype)))
     return std::nullopt;
-  return refuse(RefusalCode::bad_type, as_tensor("A"), " is ", type_name(p.a.dtype), " and B is ",
-                type_name(p.b.dtype), "; ",
-                as_rule("A and B are both bf16, both fp16, or each e4m3 or e5m2"),
-                ": the nearest B is ", as_nearest(type_name(p.a.dtype)));
+  return refuse(
+      RefusalCode::bad_type, as_tensor("A"), " is ", type_name(p.a.dtype), " and B is ",
+      type_name(p.b.dtype), "; ",
+      as_rule("A and B are both ", listed(operand_types, is_16bit_float, ", both ", ", both "),
+              ", or each ", listed(operand_types, is_8bit_float)),
+      ": the nearest B is ", as_nearest(type_name(p.a.dtype)));
 }
 
 Fault result_type_fault(const GemmProblem& p) {
-  const bool wide = is_16bit_float(p.d.dtype) || p.d.dtype == DType::f32;
+  const bool wide = is_result_type(p.d.dtype) && !is_8bit_float(p.d.dtype);
   const bool narrow_operands = is_8bit_float(p.a.dtype);
   const bool narrow =
       is_8bit_float(p.d.dtype) && (narrow_operands || (p.is_gated() && p.d.dtype == DType::e4m3));
   if (!wide && !narrow) {
     const Sentence text = as_tensor("D") + " is " + type_name(p.d.dtype) + "; ";
     if (narrow_operands) {
-      return refuse(
-          RefusalCode::bad_type, text,
-          as_rule("of ", type_name(p.a.dtype), " operands it is bf16, fp16, f32, e4m3 or e5m2"),
-          ": the nearest is ", as_nearest("f32"));
+      return refuse(RefusalCode::bad_type, text,
+                    as_rule("of ", type_name(p.a.dtype), " operands it is ",
+                            listed(operand_types, is_16bit_float, ", ", ", "), ", f32, ",
+                            listed(operand_types, is_8bit_float)),
+                    ": the nearest is ", as_nearest("f32"));
     }
     if (is_8bit_float(p.d.dtype)) {
       return refuse(
@@ -149,7 +152,7 @@ Fault result_type_fault(const GemmProblem& p) {
 Fault scaling_fault(const GemmProblem& p) {
   if (p.scaling != Scaling::none && p.scaling != Scaling::block_scaled &&
       !numeric::is_8bit(p.a.dtype)) {
-    return refuse(RefusalCode::unsupported, "scaling is ", scaling_name(p.scaling), ", and ",
+    return refuse(RefusalCode::unsupported, "scaling is ", name(p.scaling), ", and ",
                   as_tensor("A"), " and B are ", type_name(p.a.dtype), "; ",
                   as_rule("only operands of 8 bits have scales"), ": the nearest scaling is ",
                   as_nearest("none"));
@@ -162,13 +165,15 @@ Fault scaling_fault(const GemmProblem& p) {
   if (p.accumulation == Accumulation::promoted && !is_8bit_float(p.a.dtype)) {
     return refuse(RefusalCode::unsupported, "accumulation is promoted, and ", as_tensor("A"),
                   " and B are ", type_name(p.a.dtype), "; ",
-                  as_rule("their sums are float32 anyway, promotion is for e4m3 and e5m2"),
+                  as_rule("their sums are float32 anyway, promotion is for ",
+                          listed(operand_types, is_8bit_float, ", ", " and ")),
                   ": the nearest accumulation is ", as_nearest("fast"));
   }
   if (is_given(p.scale_d) && !is_8bit_float(p.d.dtype)) {
     return refuse(RefusalCode::unsupported, as_tensor("scale_d"), " is given, and D is ",
                   type_name(p.d.dtype), "; ",
-                  as_rule("only a D of e4m3 or e5m2 has a scale: leave scale_d out"));
+                  as_rule("only a D of ", listed(operand_types, is_8bit_float),
+                          " has a scale: leave scale_d out"));
   }
   return std::nullopt;
 }
@@ -223,12 +228,6 @@ Fault epilogue_fault(const GemmProblem& p) {
 }
 
 }  // namespace
-
-const char* scaling_name(Scaling scaling) {
-  constexpr std::array<const char*, 6> names = {"none",      "tensor", "row-column",
-                                                "blockwise", "group",  "block_scaled"};
-  return names[static_cast<std::size_t>(scaling)];
-}
 
 std::optional<Refusal> extent_fault(const GemmProblem& p) {
   for (const auto& [extent, name] : {std::pair{p.m(), "M"}, {p.n(), "N"}, {p.k(), "K"}}) {

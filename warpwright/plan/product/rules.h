@@ -2,6 +2,8 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <limits>
@@ -23,9 +25,6 @@ inline constexpr std::int64_t max_pitch_bytes = std::int64_t{1} << 40;
 
 /// Bytes that no tensor reaches over: more than addresses have.
 inline constexpr std::int64_t max_reach_bytes = std::int64_t{1} << 56;
-
-/// K that one block scale covers, rows of B that it covers, and K between two promotions.
-inline constexpr std::int64_t scale_block = 128;
 
 /// Why `problem` is none, or nothing: extents that do not agree. Scales and a bias that are left
 /// out are what they must be.
@@ -93,26 +92,50 @@ Refusal no_groups(const DeviceFacts& device);
 atom::Major major_a(const GemmProblem& problem);
 atom::Major major_b(const GemmProblem& problem);
 
-/// Is it e4m3 or e5m2, or bf16 or f16?
+/// The types of operands, in the order in which people are told them. Results are f32, or of those
+/// that are floats of 16 or 8 bits.
+inline constexpr DType operand_types[] = {DType::bf16, DType::f16,  DType::tf32,
+                                          DType::e4m3, DType::e5m2, DType::s8};
+
+/// A bit for each of them that has so many bits; 0 for all.
+constexpr std::uint32_t operand_mask(int bits, bool floats_alone) {
+  std::uint32_t mask = 0;
+  for (const DType t : operand_types) {
+    const bool fits = bits == 0 || numeric::bits(t) == bits;
+    if (fits && (!floats_alone || numeric::is_float(t))) mask |= 1U << static_cast<int>(t);
+  }
+  return mask;
+}
+constexpr bool is_operand_type(DType t) {
+  constexpr std::uint32_t mask = operand_mask(0, false);
+  return (mask >> static_cast<int>(t) & 1) != 0;
+}
 constexpr bool is_8bit_float(DType t) {
-  return t == DType::e4m3 || t == DType::e5m2;
+  constexpr std::uint32_t mask = operand_mask(8, true);
+  return (mask >> static_cast<int>(t) & 1) != 0;
 }
 constexpr bool is_16bit_float(DType t) {
-  return t == DType::bf16 || t == DType::f16;
+  constexpr std::uint32_t mask = operand_mask(16, true);
+  return (mask >> static_cast<int>(t) & 1) != 0;
 }
-/// Is it an operand that the kernels of mma.sync alone multiply?
+constexpr bool is_result_type(DType t) {
+  return t == DType::f32 || is_16bit_float(t) || is_8bit_float(t);
+}
+/// Do the kernels of mma.sync alone multiply it?
 constexpr bool is_of_registers(DType t) {
-  return t == DType::tf32 || t == DType::s8;
+  return is_operand_type(t) && !is_result_type(t);
+}
+/// Do all families' kernels multiply it?
+constexpr bool is_of_all_kernels(DType t) {
+  return is_operand_type(t) && !is_of_registers(t);
 }
 
-/// Elements of K that share one of the scales that the tensor core multiplies
-/// (Scaling::block_scaled), and their type, by that of the operands.
-constexpr int micro_block(DType operand) {
-  return operand == DType::e2m1 ? 16 : 32;
-}
-constexpr DType micro_scale(DType operand) {
-  return operand == DType::e2m1 ? DType::ue4m3 : DType::ue8m0;
-}
+/// All types, in their order.
+inline constexpr auto all_types = [] {
+  std::array<DType, kDTypeCount> types{};
+  for (int i = 0; i < kDTypeCount; ++i) types[static_cast<std::size_t>(i)] = static_cast<DType>(i);
+  return types;
+}();
 
 /// The largest power of two up to 16 that divides all distances of an operand's rows and matrices,
 /// and its address.
@@ -142,7 +165,7 @@ inline std::string type_name(DType t) {
   return std::string(numeric::word(t));
 }
 inline std::string scaling_words(Scaling scaling) {
-  return scaling == Scaling::none ? "no scales" : std::string(scaling_name(scaling)) + " scaling";
+  return scaling == Scaling::none ? "no scales" : std::string(name(scaling)) + " scaling";
 }
 inline std::string shape_of(std::int64_t rows, std::int64_t columns) {
   return number(rows) + " x " + number(columns);

@@ -58,7 +58,7 @@ Fault scale_fault(const Asked& o, bool of_a) {
   MatrixShape s = scale_shape(p, of_a);
   if (p.scaling == Scaling::group && of_a && v.rows == 1) s.rows = 1;
   const auto need = [&] {
-    return "; " + as_rule(scaling_name(p.scaling), " scaling of ", of_a ? "A (" : "B (",
+    return "; " + as_rule(name(p.scaling), " scaling of ", of_a ? "A (" : "B (",
                           shape_of(of_a ? p.a : p.b), ") takes ", type_name(s.dtype),
                           " scales of shape ", shape_of(s),
                           p.groups && s.batch > 1 ? ", a batch of " + number(s.batch) : "");
@@ -80,8 +80,10 @@ Fault scale_fault(const Asked& o, bool of_a) {
                   ": the nearest legal is ", as_nearest(max_extent));
   }
   if (auto r = side_fault(o, scale, s.batch)) return r;
-  if (p.scaling == Scaling::tensor) return one_scale_fault(scale);
-  return p.scaling == Scaling::block_scaled ? scale_tiles_fault(scale) : std::nullopt;
+  if (scales_elements(p.scaling)) return scale_tiles_fault(scale);
+  const bool is_one =
+      p.scaling != Scaling::group && serves_all(scale_reach(p.scaling, of_a, DType::e4m3));
+  return is_one ? one_scale_fault(scale) : std::nullopt;
 }
 
 }  // namespace
@@ -107,8 +109,9 @@ Fault unread_fault(const Asked& o) {
     if (o.p.scaling == Scaling::none && scale.is_given) {
       return refuse(RefusalCode::bad_value, as_tensor(scale.name),
                     " is given and scaling is none; ",
-                    as_rule("say what it scales (tensor, row-column, block, group, or "
-                            "block_scaled), or leave it out"));
+                    as_rule("say what it scales (",
+                            listed(all_scalings, [](Scaling s) { return s != Scaling::none; }),
+                            "), or leave it out"));
     }
   }
   if (!o.p.has_bias() && bias_of(o).is_given) {
@@ -167,29 +170,19 @@ Fault bias_fault(const Asked& o) {
 
 MatrixShape scale_shape(const GemmProblem& p, bool of_a) {
   const PlannedMatrix& of = of_a ? p.a : p.b;
-  const std::int64_t block_rows = of_a ? 1 : scale_block;
-  MatrixShape s{DType::f32, 1, 1};
+  const ScaleReach reach = scale_reach(p.scaling, of_a, of.dtype);
+  MatrixShape s{DType::f32, ScaleReach::count(of.rows, reach.rows),
+                ScaleReach::count(of.columns, reach.depth)};
   s.batch = p.groups ? (of_a ? 1 : p.b.batch) : p.batch();
-  switch (p.scaling) {
-    case Scaling::group:
-      s.rows = p.b.batch;
-      s.batch = 1;
-      break;
-    case Scaling::row_column:
-      s.rows = of.rows;
-      break;
-    case Scaling::block_scaled:
-      s.dtype = micro_scale(of.dtype);
-      s.rows = block_scales::padded_rows(of.rows);
-      s.columns = block_scales::padded_columns(of.columns, micro_block(of.dtype));
-      break;
-    case Scaling::blockwise:
-      s.rows = (of.rows + block_rows - 1) / block_rows;
-      s.columns = (of.columns + scale_block - 1) / scale_block;
-      break;
-    case Scaling::none:
-    case Scaling::tensor:
-      if (p.groups) s.batch = 1;
+  if (p.groups && serves_all(reach)) s.batch = 1;
+  if (p.scaling == Scaling::group) {
+    s.rows = p.b.batch;
+    s.batch = 1;
+  }
+  if (scales_elements(p.scaling)) {  // in tiles
+    s.dtype = micro_scale(of.dtype);
+    s.rows = block_scales::padded_rows(of.rows);
+    s.columns = block_scales::padded_columns(of.columns, micro_block(of.dtype));
   }
   s.row_stride = s.columns;
   s.batch_stride = s.batch > 1 ? s.rows * s.columns : 0;

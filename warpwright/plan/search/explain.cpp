@@ -174,23 +174,17 @@ double moved_bytes(const GemmProblem& p) {
   const bool one_b = p.b.batch_stride == 0;
   // Of groups: a B for each that is expected to have rows.
   const double matrices = p.groups ? busy_groups(p) : 1;
-  const std::int64_t blocks = (p.k() + 127) / 128;
   double of_b = bytes(p.b.dtype, p.n(), p.k(), one_b);
   if (p.packed) {
     of_b = static_cast<double>(
         packed::data_bytes(p.packed->format, {one_b ? 1 : p.batch(), p.n(), p.k()}));
   }
   moved += bytes(p.a.dtype, p.m(), p.k(), one_a);
-  if (p.scaling == Scaling::row_column) {
-    moved += bytes(DType::f32, p.m(), 1, one_a);
-    of_b += bytes(DType::f32, p.n(), 1, one_b);
-  } else if (p.scaling == Scaling::blockwise) {
-    moved += bytes(DType::f32, p.m(), blocks, one_a);
-    if (!p.packed) of_b += bytes(DType::f32, (p.n() + 127) / 128, blocks, one_b);
-  } else if (p.scaling == Scaling::block_scaled) {
-    const std::int64_t columns = block_scales::padded_columns(p.k(), micro_block(p.a.dtype));
-    moved += bytes(DType::u8, block_scales::padded_rows(p.m()), columns, one_a);
-    of_b += bytes(DType::u8, block_scales::padded_rows(p.n()), columns, one_b);
+  for (const bool of_a : {true, false}) {
+    if (serves_all(scale_reach(p.scaling, of_a, p.a.dtype))) continue;   // next to nothing
+    if (!of_a && p.packed && p.scaling == Scaling::blockwise) continue;  // part of the tiles
+    const MatrixShape s = scale_shape(p, of_a);
+    (of_a ? moved : of_b) += bytes(s.dtype, s.rows, s.columns, of_a ? one_a : one_b);
   }
   return moved + matrices * of_b;
 }

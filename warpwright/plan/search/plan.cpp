@@ -67,11 +67,11 @@ void add_copies(Plan& plan, const GemmProblem& problem, const OperandCopies& cop
 
 double seconds_of(const OperandCopies& copies, const DeviceFacts& device) {
   const std::int64_t bytes = (copies.a ? copies.a->bytes : 0) + (copies.b ? copies.b->bytes : 0);
-  const Machine machine = machine_of(device, false);
-  return static_cast<double>(2 * bytes) / machine.hbm_bytes_per_second + copies_launch_seconds;
+  return static_cast<double>(2 * bytes) / memory_rate(machine_of(false), device) +
+         copies_launch_seconds;
 }
 
-// All ways to a product, the cheapest first.
+// All ways to a product, in the order of the search until they are sorted.
 struct Found {
   Plan start;
   Plan copied;  // the start with copies of what TMA cannot read where it lies
@@ -80,6 +80,19 @@ struct Found {
   bool lies_anywhere;  // a kernel reads the operands as they lie, though TMA cannot
   const Family* family;
   std::vector<Candidate> ways;
+
+  // Brings the `count` cheapest to the front, in order; of equal ones what was found first.
+  void sort(std::size_t count) {
+    const auto cheaper = [](const Candidate& x, const Candidate& y) { return x.cost < y.cost; };
+    if (count >= ways.size()) {
+      std::stable_sort(ways.begin(), ways.end(), cheaper);
+      return;
+    }
+    for (auto at = ways.begin(); count > 0; ++at, --count) {
+      const auto best = std::min_element(at, ways.end(), cheaper);
+      std::rotate(at, best, best + 1);
+    }
+  }
 
   [[nodiscard]] Plan plan(std::size_t i) const {
     Plan made = plan_of(ways[i].copied ? copied : start, ways[i]);
@@ -127,8 +140,6 @@ Result<Found> of_family(const Family& family, const Plan& start, const PlanChoic
   if (found.ways.empty()) {
     return with_other_builds(all.refusal(), family, as_it_lies ? start : found.copied, choices);
   }
-  std::stable_sort(found.ways.begin(), found.ways.end(),
-                   [](const Candidate& x, const Candidate& y) { return x.cost < y.cost; });
   return found;
 }
 
@@ -208,8 +219,9 @@ void note_invariance(Plan& plan, const PlanChoices& choices) {
 
 Result<std::vector<Plan>> candidates(const GemmProblem& problem, const DeviceFacts& device,
                                      const PlanChoices& choices) {
-  const auto found = find(problem, device, choices);
+  auto found = find(problem, device, choices);
   if (!found) return found.refusal();
+  (*found).sort((*found).ways.size());
   std::vector<Plan> all = {best_of(*found)};
   for (std::size_t i = 1; i < found->ways.size(); ++i) all.push_back(found->plan(i));
   for (Plan& each : all) note_invariance(each, choices);
@@ -221,8 +233,9 @@ Result<Plan> plan(const GemmProblem& problem, const DeviceFacts& device,
   // A map a group only for who asks for it.
   PlanChoices wanted = choices;
   if (problem.groups && !choices.kernel && !choices.group_maps) wanted.group_maps = false;
-  const auto found = find(problem, device, wanted);
+  auto found = find(problem, device, wanted);
   if (!found) return found.refusal();
+  (*found).sort(2);  // the second is named beside the best of groups
   Plan best = best_of(*found);
   note_invariance(best, choices);
   return best;

@@ -180,8 +180,7 @@ Result<Plan> plan(const GemmOperands& operands, const DeviceFacts& device,
 /// nothing when all is well. `status` is that word; launch.h has the function that reads it.
 [[nodiscard]] std::optional<std::string> offsets_fault(std::uint32_t status);
 
-/// The word of problem.h, of facts/kernel.h for it.
-const char* scaling_name(Scaling scaling);
+/// The word of facts/kernel.h for it.
 const char* search_name(kernel::Grouping search);
 
 }  // namespace warpwright

@@ -111,6 +111,7 @@ Result<std::vector<Candidate>> ways_of(const Family& family, const Ask& ask, Row
                                        bool* wants_maps) {
   const PlanChoices& choices = ask.choices;
   std::vector<Candidate> all;
+  all.reserve(256);
   Plan plan = ask.start;  // of each way in turn
   for (const KernelFacts& f : family.kernels()) {
     if (f.built != (rows == Rows::built)) continue;

@@ -3,12 +3,11 @@
 
 #include <cstddef>
 #include <initializer_list>
-#include <iterator>
 #include <string>
 #include <utility>
 
 #include "cli/files/tensor_file.h"
-#include "warpwright/plan/product/problem.h"
+#include "warpwright/plan/product/rules.h"
 
 namespace warpwright::cli {
 
@@ -16,14 +15,33 @@ namespace warpwright::cli {
 template <class Value>
 using Words = std::initializer_list<std::pair<const char*, Value>>;
 
-/// The words of all activations, with `between` between two and `before_last` before the last.
-inline std::string activation_words(const char* between, const char* before_last) {
-  std::string text;
-  for (std::size_t i = 0; i < std::size(all_activations); ++i) {
-    if (i > 0) text += i + 1 == std::size(all_activations) ? before_last : between;
-    text += name(all_activations[i]);
+/// The mode of plan/product/modes.h that has this word; throws InputError where none of `all` that
+/// `keep` has it.
+template <class Mode, std::size_t N, class Keep>
+Mode chosen_mode(const char* option, const std::string& text, const Mode (&all)[N],
+                 const Keep& keep) {
+  for (const Mode mode : all) {
+    if (keep(mode) && text == name(mode)) return mode;
   }
-  return text;
+  throw InputError(std::string(option) + " is \"" + text + "\"; " +
+                   as_rule("it must be ", warpwright::listed(all, keep)) + ".");
+}
+
+/// Is it a mode of operands and scales that are given apart (mxf8 and nvf4 are types)?
+inline bool is_option(Scaling scaling) {
+  return !scales_elements(scaling);
+}
+/// And of products without groups too?
+inline bool is_of_all(Scaling scaling) {
+  return is_option(scaling) && scaling != Scaling::group;
+}
+
+/// The words of the types of operands, those of all kernels first, with `between` behind each.
+inline std::string operand_words(const char* between) {
+  const auto some = [between](bool (*keep)(DType)) {
+    return listed(operand_types, keep, between, between) + between;
+  };
+  return some(is_of_all_kernels) + some(is_of_registers);
 }
 
 /// "a, b or c".

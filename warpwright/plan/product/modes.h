@@ -1,0 +1,172 @@
+// The modes of a product, each with its words and numbers: how its operands are scaled, and what is
+// applied to its sums. The one list of them. The command line, C, Python, the rules, the kernels'
+// parameters and the reference follow from it; C's header and Python's stubs, which name them in
+// languages of their own, are held to it by c.cpp and tests/c.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+
+#include "warpwright/numeric/types.h"
+
+namespace warpwright {
+
+/// How the operands of a product are scaled. Scales are float32 (but of `block_scaled`) in the
+/// operands' memory.
+enum class Scaling : std::uint8_t {
+  none,
+  tensor,      ///< one factor for A (1 x 1) and one for B (1 x 1)
+  row_column,  ///< a factor for each row of A (M x 1) and for each row of B (N x 1)
+  /// A factor for every 1 x 128 of A (M x ceil(K/128)) and every 128 x 128 of B
+  /// (ceil(N/128) x ceil(K/128)), as DeepSeek-style checkpoints have them; any strides, no padding
+  /// (of A, row_stride 1 and a column_stride of M rounded up to 4 is the fastest)
+  blockwise,
+  /// Grouped products alone: one factor for A, or one for each group (G x 1), and one for each
+  /// group of B (G x 1)
+  group,
+  /// A scale for every few elements of a row, along K, which the tensor core multiplies: mxf8, a
+  /// ue8m0 each 32 of e4m3, or nvf4, a ue4m3 each 16 of e2m1. They lie as cuBLASLt and PyTorch have
+  /// them, in tiles of 128 rows x 4 (facts/block_scales.h): as a packed matrix of whole tiles,
+  /// M (or N) rounded up to 128 rows by the blocks of K rounded up to 4. Behind K they are anything
+  /// but NaN.
+  block_scaled,
+};
+
+/// All of them, in the order in which people are told them.
+inline constexpr Scaling all_scalings[] = {Scaling::none,      Scaling::tensor,
+                                           Scaling::group,     Scaling::row_column,
+                                           Scaling::blockwise, Scaling::block_scaled};
+
+/// K that one block scale covers, rows of B that it covers, and K between two promotions.
+inline constexpr std::int64_t scale_block = 128;
+
+/// Elements of K that share one of the scales that the tensor core multiplies
+/// (Scaling::block_scaled), and their type, by that of the operands.
+constexpr int micro_block(DType operand) {
+  return operand == DType::e2m1 ? 16 : 32;
+}
+constexpr DType micro_scale(DType operand) {
+  return operand == DType::e2m1 ? DType::ue4m3 : DType::ue8m0;
+}
+
+/// Rows of an operand, and elements along its K, that one scale serves; 0 for all of them.
+struct ScaleReach {
+  std::int64_t rows = 0;
+  std::int64_t depth = 0;
+
+  /// Scales that serve `extent` rows, or elements along K.
+  static constexpr std::int64_t count(std::int64_t extent, std::int64_t each) {
+    return each == 0 ? 1 : (extent + each - 1) / each;
+  }
+};
+
+/// Of the scales of A, or of B; of `group` those of one group.
+constexpr ScaleReach scale_reach(Scaling scaling, bool of_a, DType operand) {
+  switch (scaling) {
+    case Scaling::row_column:
+      return {1, 0};
+    case Scaling::blockwise:
+      return {of_a ? 1 : scale_block, scale_block};
+    case Scaling::block_scaled:
+      return {1, micro_block(operand)};
+    case Scaling::none:
+    case Scaling::tensor:
+    case Scaling::group:
+      break;
+  }
+  return {};
+}
+
+/// Is there one scale?
+constexpr bool serves_all(const ScaleReach& reach) {
+  return reach.rows == 0 && reach.depth == 0;
+}
+
+/// Does the tensor core multiply elements by the scales, rather than a kernel its sums?
+constexpr bool scales_elements(Scaling scaling) {
+  return scaling == Scaling::block_scaled;
+}
+
+/// The word of messages and of the command line, and the name in C++ and Python.
+struct ScalingWords {
+  const char* word;
+  const char* identifier;
+};
+
+constexpr ScalingWords words_of(Scaling scaling) {
+  constexpr ScalingWords words[] = {
+      {"none", "none"},           {"tensor", "tensor"}, {"row-column", "row_column"},
+      {"blockwise", "blockwise"}, {"group", "group"},   {"block_scaled", "block_scaled"}};
+  return words[static_cast<std::size_t>(scaling)];
+}
+constexpr const char* name(Scaling scaling) {
+  return words_of(scaling).word;
+}
+
+/// Where sums of products of 8-bit operands are kept.
+enum class Accumulation : std::uint8_t {
+  /// In the tensor core's accumulator, which on Hopper keeps 13 bits below its leading one.
+  fast,
+  promoted,  ///< added to float32 registers every 128 of K; block scaling always does
+};
+
+/// What is applied to alpha * A * B^T + beta * C + bias.
+enum class Activation : std::uint8_t { none, relu, gelu, silu, quick_gelu };
+
+/// All of them, in their order.
+inline constexpr Activation all_activations[] = {
+    Activation::none, Activation::relu, Activation::gelu, Activation::silu, Activation::quick_gelu};
+
+/// An activation as the kernels and the reference compute it.
+struct ActivationForm {
+  const char* word = "";
+  const char* note = "";   ///< beside the word in help; "" for none
+  bool cuts = false;       ///< max(x, 0), but NaN stays
+  bool is_smooth = false;  ///< x / (1 + exp(-z)) with z = x * (slope + cubic * x^2)
+  double slope = 0;
+  double cubic = 0;
+};
+
+constexpr ActivationForm form_of(Activation activation) {
+  constexpr ActivationForm forms[] = {
+      {"none"},
+      {"relu", "", true},
+      // 2 sqrt(2 / pi) (x + 0.044715 x^3), as cuBLASLt has it
+      {"gelu", "tanh form", false, true, 1.5957691216057308, 1.5957691216057308 * 0.044715},
+      {"silu", "", false, true, 1},
+      {"quick_gelu", "", false, true, 1.702},  // as CLIP has it
+  };
+  return forms[static_cast<std::size_t>(activation)];
+}
+
+constexpr const char* name(Activation activation) {
+  return form_of(activation).word;
+}
+
+/// The words of those of `all` that `keep`, modes or types, with `between` between two and
+/// `before_last` before the last: "none, relu or gelu".
+template <class Modes, class Keep>
+std::string listed(const Modes& all, const Keep& keep, const char* between = ", ",
+                   const char* before_last = " or ") {
+  std::string text, last;
+  for (const auto mode : all) {
+    if (!keep(mode)) continue;
+    if (!last.empty()) text += (text.empty() ? "" : between) + last;
+    if constexpr (std::is_same_v<decltype(mode), const DType>) {
+      last = numeric::word(mode);
+    } else {
+      last = name(mode);
+    }
+  }
+  return text.empty() ? last : text + before_last + last;
+}
+
+/// Keeps all.
+template <class Mode>
+constexpr bool any(Mode /*mode*/) {
+  return true;
+}
+
+}  // namespace warpwright
