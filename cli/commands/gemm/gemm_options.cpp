@@ -56,7 +56,9 @@ constexpr const char* kGroupedMeaning =
     "and 8-bit\ntypes go into a .npy file as f32.\n\n"
     "--tokens skew:SEED draws the lengths: one group in eight is empty (at least one of four or\n"
     "more), the others have shares of --total (256 tokens a group where it is not given) that are\n"
-    "log-normal with sigma 1.\n\n"
+    "log-normal with sigma 1. --tokens routed:TOKENS,TOPK[,uniform|zipf:S][,seed:N] draws them as "
+    "a\nrouter does: each of the TOKENS goes to TOPK different groups, by a weight of rank^-S with "
+    "zipf.\n\n"
     "Scales are f32: one (tensor); one for each group, G x 1 (group); one for each token and each\n"
     "row of B, TOTAL x 1 and G x N x 1 (row-column); one for 1 x 128 of A and 128 x 128 of B,\n"
     "TOTAL x K/128 and G x N/128 x K/128, rounded up (block).\n\n";
@@ -70,6 +72,7 @@ constexpr const char* kGroupedExamples =
     "--out y.npy\n"
     "  warpwright grouped --groups 8 --tokens skew:1 --total 300 --n 256 --k 256 --dtype e4m3 "
     "--scaling blockwise --check\n"
+    "  warpwright grouped --groups 16 --tokens routed:40,2,zipf:1,seed:3 --n 256 --k 128 --check\n"
     "  warpwright grouped --groups 3 --tokens 9 --n 64 --k 64 --bad-offsets beyond "
     "--check-offsets\n"
     "  warpwright grouped --groups 8 --tokens 128 --n 4096 --k 4096 --dtype e4m3 --device cuda "
@@ -136,7 +139,7 @@ void add_grouped(CLI::App& app, GemmOptions& o) {
   add("--k", o.k, "K", "columns of random A and B");
   add("--total", o.total, "TOTAL",
       "rows of random A and of D; those behind the groups' are in none (default: the tokens)");
-  add("--tokens", o.tokens, "LIST|T|uniform:T|skew:SEED|FILE",
+  add("--tokens", o.tokens, "LIST|T|uniform:T|skew:SEED|routed:...|FILE",
       "rows of A in each group: G numbers, one for all, drawn (see below), or a file of G "
       "integers");
   add("--offsets", o.offsets, "int32|int64|FILE",

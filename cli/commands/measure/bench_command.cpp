@@ -28,7 +28,16 @@ std::vector<Shape> wanted_shapes(const BenchOptions& o, const ProductTypes& type
                        ".");
     return sample_shapes(*o.sample, o.seed, types.step());
   }
-  return o.shapes.empty() ? shapes_of(o.kind) : read_shapes(o.shapes, o.kind);
+  if (o.routed.given() && !o.shapes.empty()) {
+    throw InputError("--shapes and " +
+                     std::string(o.routed.routed.empty() ? "--model" : "--routed") +
+                     " do not go together: " + as_rule("give one of them") + ".");
+  }
+  std::vector<Shape> shapes = o.routed.given()   ? routed_shapes(o.routed)
+                              : o.shapes.empty() ? shapes_of(o.kind)
+                                                 : read_shapes(o.shapes, o.kind);
+  for (Shape& shape : shapes) shape.seed = o.seed;
+  return shapes;
 }
 
 std::string now() {
