@@ -9,6 +9,7 @@
 
 #include "cli/compute/random.h"
 #include "cli/compute/routing.h"
+#include "cli/files/tensor_file.h"
 #include "warpwright/plan/product/rules.h"
 
 namespace warpwright::cli {
@@ -179,6 +180,18 @@ Result<std::vector<std::int64_t>> token_lengths(const std::string& words, std::i
                                           ": the nearest legal total is " + as_nearest(sum)
                                     : "; coordinates have 32 bits: the nearest legal value is " +
                                           as_nearest(max_extent))};
+}
+
+void expect_lengths(Groups& groups, const std::string& words) {
+  groups.expected_lengths = words == "equal" ? LengthSpread::equal : LengthSpread::routed;
+  groups.expected_zipf = 0;
+  if (words.empty() || words == "equal" || words == "routed") return;
+  const auto zipf = words.rfind("zipf:", 0) == 0 ? parse<double>(words.substr(5)) : std::nullopt;
+  if (!zipf || !(*zipf >= 0 && *zipf <= 8)) {
+    throw InputError("--expected-lengths is \"" + words + "\"; " +
+                     as_rule("it must be equal, routed, or zipf:S with S from 0 to 8") + ".");
+  }
+  groups.expected_zipf = static_cast<float>(*zipf);
 }
 
 std::optional<std::uint64_t> routed_seed(const std::string& words, std::uint64_t seed) {

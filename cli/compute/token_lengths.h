@@ -29,6 +29,10 @@ Result<std::vector<std::int64_t>> token_lengths(const std::string& words, std::i
                                                 const std::string& bound = "--total",
                                                 std::uint64_t seed = 1);
 
+/// Has a plan expect lengths that are spread so: "equal", "routed" (also where there is no word) or
+/// "zipf:S", S from 0 to 8. Throws InputError, which calls the words --expected-lengths.
+void expect_lengths(Groups& groups, const std::string& words);
+
 /// The seed by which the lengths of such words are drawn; nothing where they are not routed.
 std::optional<std::uint64_t> routed_seed(const std::string& words, std::uint64_t seed);
 

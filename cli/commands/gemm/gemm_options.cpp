@@ -148,6 +148,10 @@ void add_grouped(CLI::App& app, GemmOptions& o) {
       "end the last group before it begins, or behind A: nothing else may come of it");
   add("--expected-tokens", o.expected_tokens, "T",
       "a hint for the choice of the kernel: tokens of a group that has any (default: TOTAL / G)");
+  offer(add("--expected-lengths", o.expected_lengths, "equal|routed|zipf:S",
+            "another: how the lengths are spread, all equal, as a router spreads them, or where it "
+            "likes the group of rank r as r^-S (default routed)"),
+        "equal routed zipf:1");
   add("--tile-tokens", o.tile_tokens, "T", "tokens of a tile (default: the plan's choice)");
   add("--search", o.search, "linear_scan|binary_search|warp_scan",
       "how CTAs find their tiles (default: the plan's choice)");

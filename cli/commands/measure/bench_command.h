@@ -26,12 +26,13 @@ struct MeasureOptions {
 /// The arguments as they were typed; empty texts were not given.
 struct BenchOptions : MeasureOptions {
   BenchKind kind = BenchKind::dense;
-  std::string shapes;           ///< a file
-  TypeOptions types;            ///< of groups the dtype alone: see `parse_kinds`
-  RoutedOptions routed;         ///< of groups alone: a layer of experts instead
-  int group = 128;              ///< of int4 weights: see `w4a8_kinds`
-  std::string encoding = "ex";  ///< of their codes
-  std::optional<int> sample;    ///< this many random shapes instead
+  std::string shapes;            ///< a file
+  TypeOptions types;             ///< of groups the dtype alone: see `parse_kinds`
+  std::string expected_lengths;  ///< by plans of groups
+  RoutedOptions routed;          ///< of groups alone: a layer of experts instead
+  int group = 128;               ///< of int4 weights: see `w4a8_kinds`
+  std::string encoding = "ex";   ///< of their codes
+  std::optional<int> sample;     ///< this many random shapes instead
   bool dependent = false;
   bool batch_invariant = false;  ///< the plans; the configurations beside them are any
   bool counters = false;         ///< as well, by ncu

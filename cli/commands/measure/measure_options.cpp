@@ -198,6 +198,11 @@ CLI::App* add_bench_command(CLI::App& app, BenchOptions& o, BenchOptions& of_gro
       ->type_name("FILE");
   add_routed(*grouped, of_groups.routed);
   offer(grouped
+            ->add_option("--expected-lengths", of_groups.expected_lengths,
+                         "how the plan expects lengths to be spread (default routed)")
+            ->type_name("equal|routed|zipf:S"),
+        "equal routed zipf:1");
+  offer(grouped
             ->add_option("--dtype", of_groups.types.dtype,
                          "e4m3 (tensor scales), e4m3-block, e4m3-row-column, bf16, with commas "
                          "between; all is e4m3,e4m3-block,bf16")
