@@ -10,6 +10,7 @@
 #include <random>
 #include <sstream>
 
+#include "cli/compute/expert_shapes.h"
 #include "cli/compute/token_lengths.h"
 #include "cli/compute/words.h"
 #include "cli/files/tensor_file.h"
@@ -35,7 +36,7 @@ std::optional<std::int64_t> extent(const std::string& word) {
 
 // What a line should be.
 std::string rule(BenchKind kind) {
-  std::string groups = "GROUPS TOKENS N K, for example 8 16 4096 4096 or 32 skew:1 7168 2048";
+  std::string groups = "GROUPS TOKENS N K, for example 8 16 4096 4096 or 128 routed:64,8 1536 2048";
   if (kind == BenchKind::grouped) return groups;
   return (kind == BenchKind::w4a8 ? groups + "; or " : "") +
          "M N K or MxNxK, three whole numbers from 1 to " + std::to_string(max_extent) +
@@ -83,6 +84,10 @@ std::int64_t log_uniform(std::mt19937_64& random, std::int64_t low, std::int64_t
 
 }  // namespace
 
+std::optional<std::uint64_t> Shape::drawn_by() const {
+  return groups > 0 ? routed_seed(tokens, seed) : std::nullopt;
+}
+
 std::string shape_name(const Shape& s) {
   const std::string n = std::to_string(s.n);
   const std::string k = std::to_string(s.k);
@@ -109,6 +114,10 @@ const std::vector<Shape>& grouped_shapes() {
     for (const char* tokens : {"16", "64", "128", "512", "skew:1"}) {
       all.push_back({0, 4096, 7168, 32, tokens});
       all.push_back({0, 7168, 2048, 32, tokens});
+    }
+    for (int i = 0; i < kBuiltInModels; ++i) {
+      const auto layer = model_shapes(expert_models().at(static_cast<std::size_t>(i)));
+      all.insert(all.end(), layer.begin(), layer.end());
     }
     return all;
   }();
@@ -178,7 +187,7 @@ std::vector<Shape> sample_shapes(int count, std::uint64_t seed, int step) {
 
 Result<std::vector<std::int64_t>> lengths_of(const Shape& shape) {
   if (shape.groups == 0) return std::vector<std::int64_t>{};
-  return token_lengths(shape.tokens, shape.groups, 0);
+  return token_lengths(shape.tokens, shape.groups, 0, "--total", shape.seed);
 }
 
 ProductTypes parse_types(const TypeOptions& o) {

@@ -22,15 +22,20 @@ struct Shape {
   std::int64_t k = 0;
   std::int64_t groups = 0;  ///< 0: it is none in groups
   std::string tokens = {};  ///< see `token_lengths`
+  std::uint64_t seed = 1;   ///< of lengths that are drawn, where `tokens` says none
+
+  /// The seed of lengths that a router draws; nothing for others.
+  [[nodiscard]] std::optional<std::uint64_t> drawn_by() const;
 
   friend bool operator==(const Shape&, const Shape&) = default;
 };
 
-/// "4096x7168x2048": M, N and K. In groups "8x16 N4096 K4096", or "32 skew:1 N7168 K2048".
+/// "4096x7168x2048": M, N and K. In groups "8x16 N4096 K4096", "32 skew:1 N7168 K2048", or
+/// "128 routed:64,8 N1536 K2048".
 std::string shape_name(const Shape& shape);
 
 /// The shapes that speeds are compared on: large, medium and few rows; in groups decode, prefill
-/// and 8,192 tokens over 32 groups, four of them empty.
+/// and 8,192 tokens over 32 groups, four of them empty, and layers of experts (expert_shapes.h).
 const std::vector<Shape>& dense_shapes();
 const std::vector<Shape>& grouped_shapes();
 /// For int4 weights: 8 groups of 1, 2, 4 to 4,096 tokens, 32 of few, and dense products of 16 to

@@ -8,6 +8,8 @@
 #include <optional>
 
 #include "cli/compute/random.h"
+#include "cli/compute/routing.h"
+#include "cli/files/tensor_file.h"
 #include "warpwright/plan/product/rules.h"
 
 namespace warpwright::cli {
@@ -17,6 +19,8 @@ using Lengths = std::vector<std::int64_t>;
 
 constexpr std::int64_t kTokensOfAGroup = 256;  // of a skewed draw without a total
 constexpr std::int64_t kMostGroups = 1 << 16;  // so that a line of a file asks for no gigabytes
+
+constexpr const char* kRouted = "routed";
 
 // Streams of a draw's seed.
 constexpr std::uint64_t kStreamShares = 1;
@@ -36,7 +40,7 @@ Refusal refuse_words(const std::string& words) {
       RefusalCode::bad_value,
       "--tokens is \"" + words + "\"; " +
           as_rule("it must be a length for each group, for example 16,0,3, one for all of "
-                  "them, uniform:16, or skew:SEED")};
+                  "them, uniform:16, skew:SEED, or routed:TOKENS,TOPK")};
 }
 
 std::optional<Refusal> length_fault(std::int64_t length) {
@@ -133,13 +137,21 @@ Result<Lengths> drawn_lengths(const std::string& words, const std::string& numbe
   return skewed_lengths(*seed, groups, tokens);
 }
 
-Result<Lengths> lengths_of(const std::string& words, std::int64_t groups, std::int64_t total) {
+Result<Lengths> drawn_by_router(const std::string& words, std::int64_t groups, std::uint64_t seed) {
+  const auto routing = parse_routing(words, groups, "--tokens routed");
+  if (!routing) return routing.refusal();
+  return routed_lengths(*routing, groups, routing->seed.value_or(seed));
+}
+
+Result<Lengths> lengths_of(const std::string& words, std::int64_t groups, std::int64_t total,
+                           std::uint64_t seed) {
   const std::size_t colon = words.find(':');
   if (colon != std::string::npos) {
     const std::string kind = words.substr(0, colon);
     const std::string number = words.substr(colon + 1);
     if (kind == "uniform") return equal_lengths(words, number, groups);
     if (kind == "skew") return drawn_lengths(words, number, groups, total);
+    if (kind == kRouted) return drawn_by_router(number, groups, seed);
     return refuse_words(words);
   }
   if (words.find(',') == std::string::npos) return equal_lengths(words, words, groups);
@@ -149,13 +161,14 @@ Result<Lengths> lengths_of(const std::string& words, std::int64_t groups, std::i
 }  // namespace
 
 Result<std::vector<std::int64_t>> token_lengths(const std::string& words, std::int64_t groups,
-                                                std::int64_t total, const std::string& bound) {
+                                                std::int64_t total, const std::string& bound,
+                                                std::uint64_t seed) {
   if (groups < 1 || groups > kMostGroups) {
     return Refusal{RefusalCode::bad_value,
                    "--groups is " + std::to_string(groups) + "; the nearest legal value is " +
                        as_nearest(std::to_string(groups < 1 ? 1 : kMostGroups))};
   }
-  Result<Lengths> lengths = lengths_of(words, groups, total);
+  Result<Lengths> lengths = lengths_of(words, groups, total, seed);
   if (!lengths) return lengths;
   // No overflow: up to 2^16 lengths below 2^31.
   const std::int64_t sum = std::accumulate(lengths->begin(), lengths->end(), std::int64_t{0});
@@ -167,6 +180,26 @@ Result<std::vector<std::int64_t>> token_lengths(const std::string& words, std::i
                                           ": the nearest legal total is " + as_nearest(sum)
                                     : "; coordinates have 32 bits: the nearest legal value is " +
                                           as_nearest(max_extent))};
+}
+
+void expect_lengths(Groups& groups, const std::string& words) {
+  groups.expected_lengths = words == "equal" ? LengthSpread::equal : LengthSpread::routed;
+  groups.expected_zipf = 0;
+  if (words.empty() || words == "equal" || words == "routed") return;
+  const auto zipf = words.rfind("zipf:", 0) == 0 ? parse<double>(words.substr(5)) : std::nullopt;
+  if (!zipf || !(*zipf >= 0 && *zipf <= 8)) {
+    throw InputError("--expected-lengths is \"" + words + "\"; " +
+                     as_rule("it must be equal, routed, or zipf:S with S from 0 to 8") + ".");
+  }
+  groups.expected_zipf = static_cast<float>(*zipf);
+}
+
+std::optional<std::uint64_t> routed_seed(const std::string& words, std::uint64_t seed) {
+  const std::string prefix = std::string(kRouted) + ":";
+  if (words.rfind(prefix, 0) != 0) return std::nullopt;
+  // The experts matter not for the seed.
+  const auto routing = parse_routing(words.substr(prefix.size()), kMostGroups, "--tokens routed");
+  return routing ? routing->seed.value_or(seed) : seed;
 }
 
 }  // namespace warpwright::cli

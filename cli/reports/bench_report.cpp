@@ -189,7 +189,7 @@ const Form& form_of(BenchKind kind) {
   static const Form groups = {
       "warpwright-bench-grouped-1",
       "groups x tokens, N, K",
-      24,
+      29,
       "groups x tokens, N, K: microseconds (TFLOP/s), the spread of the quartiles, the "
       "fastest of our\nconfigurations, a loop of cuBLASLt calls; our speeds over the loop's, "
       "of the plan and of the\nfastest; HBM's floor and the share of the roof, of both\n",
@@ -247,6 +247,24 @@ std::vector<Column> columns_of(const BenchRun& run) {
          {"DRAM MB", 17, "DRAM MB, ours/lt", counter_cell<&Counters::dram_bytes>}});
   }
   return columns;
+}
+
+// How many groups have tokens, and how many the longest has.
+std::int64_t groups_hit(const BenchRow& row) {
+  return static_cast<std::int64_t>(row.lengths.size()) -
+         std::count(row.lengths.begin(), row.lengths.end(), 0);
+}
+std::int64_t longest_group(const BenchRow& row) {
+  const auto most = std::max_element(row.lengths.begin(), row.lengths.end());
+  return most == row.lengths.end() ? 0 : *most;
+}
+
+// What came of a draw: "127 hit, longest 14, seed 1"; empty for other lengths.
+std::string draw_text(const BenchRow& row) {
+  const auto seed = row.shape.drawn_by();
+  if (!seed || row.lengths.empty()) return {};
+  return format("%lld hit, longest %lld, seed %llu", static_cast<long long>(groups_hit(row)),
+                static_cast<long long>(longest_group(row)), static_cast<unsigned long long>(*seed));
 }
 
 // Date, GPU and versions, in a line.
@@ -379,6 +397,9 @@ ordered_json row_json(const BenchRun& run, const BenchRow& row) {
   if (grouped) {
     j = {{"groups", s.groups}, {"tokens", s.tokens}, {"n", s.n}, {"k", s.k}};
     j["lengths"] = row.lengths;
+    j["hit"] = groups_hit(row);
+    j["longest"] = longest_group(row);
+    if (const auto seed = s.drawn_by()) j["lengths_seed"] = *seed;
   }
   if (!row.times) {
     j["refusal"] = row.refusal;
@@ -476,8 +497,9 @@ std::string table_row(const BenchRun& run, const BenchRow& row) {
   for (const Column& c : columns_of(run)) {
     if (c.width > 0) text += format(" %*s", c.width, c.cell(t).c_str());
   }
+  const std::string draw = draw_text(row);
   return text + "  " + t.plan + (t.config == t.plan ? "" : "; " + t.config) +
-         (t.cold ? "" : "; not cold") + "\n";
+         (t.cold ? "" : "; not cold") + (draw.empty() ? "" : "; " + draw) + "\n";
 }
 
 std::string table_summary(const BenchRun& run, const BenchSection& section) {
@@ -506,7 +528,8 @@ std::string markdown(const BenchRun& run) {
     for (std::size_t i = 0; i <= columns.size(); ++i) text += " --- |";
     text += "\n";
     for (const BenchRow& row : section.rows) {
-      text += "| " + shape_name(row.shape) + " |";
+      const std::string draw = draw_text(row);
+      text += "| " + shape_name(row.shape) + (draw.empty() ? "" : " (" + draw + ")") + " |";
       if (!row.times) text += " " + row.refusal + " |";
       for (std::size_t i = row.times ? 0 : 1; i < columns.size(); ++i) {
         text += (row.times ? " " + columns[i].cell(*row.times) : "") + " |";

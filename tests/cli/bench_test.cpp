@@ -139,9 +139,14 @@ TEST(GroupedShapes, AreReadWithComments) {
                 {0, 4096, 4096, 8, "16"}, {0, 64, 128, 3, "1,0,2"}, {0, 8, 16, 4, "skew:7"}}));
 }
 
-TEST(GroupedShapes, TheNineteenAreThere) {
+TEST(GroupedShapes, AllAreThere) {
   const std::vector<Shape>& all = grouped_shapes();
-  EXPECT_EQ(all.size(), 19U);
+  EXPECT_EQ(all.size(), 19U + 16U);
+  for (const Shape& layer :
+       {Shape{0, 1536, 2048, 128, "routed:64,8"}, Shape{0, 2048, 768, 128, "routed:4096,8"},
+        Shape{0, 28672, 4096, 8, "routed:8,2"}}) {
+    EXPECT_EQ(std::count(all.begin(), all.end(), layer), 1) << shape_name(layer);
+  }
   EXPECT_NE(std::find(all.begin(), all.end(), Shape{0, 4096, 4096, 8, "16"}), all.end());
   const Shape skewed{0, 4096, 7168, 32, "skew:1"};
   ASSERT_NE(std::find(all.begin(), all.end(), skewed), all.end());
@@ -154,6 +159,42 @@ TEST(GroupedShapes, TheNineteenAreThere) {
 TEST(GroupedShapes, Names) {
   EXPECT_EQ(shape_name({0, 4096, 2048, 8, "16"}), "8x16 N4096 K2048");
   EXPECT_EQ(shape_name({0, 64, 128, 32, "skew:1"}), "32 skew:1 N64 K128");
+  EXPECT_EQ(shape_name({0, 64, 128, 32, "routed:9,2"}), "32 routed:9,2 N64 K128");
+}
+
+TEST(GroupedShapes, OfLayersOfExperts) {
+  using Shapes = std::vector<Shape>;
+  EXPECT_EQ(routed_shapes({"128,32,8", "", {}, {}}),
+            (Shapes{{0, 1536, 2048, 128, "routed:32,8"}, {0, 2048, 768, 128, "routed:32,8"}}));
+  EXPECT_EQ(routed_shapes({"9,5,2,zipf:0.5,seed:7", "mixtral", {}, {}}),
+            (Shapes{{0, 28672, 4096, 9, "routed:5,2,zipf:0.5,seed:7"},
+                    {0, 4096, 14336, 9, "routed:5,2,zipf:0.5,seed:7"}}));
+  EXPECT_EQ(routed_shapes({"9,5,2", "", 64, 96}), (Shapes{{0, 64, 96, 9, "routed:5,2"}}));
+  const Shapes deepseek = routed_shapes({"", "deepseek-v3", {}, {}});
+  ASSERT_EQ(deepseek.size(), 8U);
+  EXPECT_EQ(deepseek.back(), (Shape{0, 7168, 2048, 256, "routed:4096,8,zipf:1"}));
+  // Every model's products have plans, those of block scales too.
+  for (const ExpertModel& model : expert_models()) {
+    for (const Shape& shape : model_shapes(model)) {
+      for (const auto& [word, types] : parse_kinds("all")) {
+        const auto made = plan(problem_of(types, shape, *lengths_of(shape)), *known_facts("h200"));
+        EXPECT_TRUE(made) << word << " " << shape_name(shape) << ": " << made.reason();
+      }
+    }
+  }
+}
+
+// --seed draws other lengths, but where the words have a seed of their own.
+TEST(GroupedShapes, DrawnBySeed) {
+  Shape shape{0, 64, 64, 16, "routed:20,2"};
+  const auto first = *lengths_of(shape);
+  shape.seed = 2;
+  EXPECT_EQ(shape.drawn_by(), 2U);
+  EXPECT_NE(*lengths_of(shape), first);
+  shape.tokens += ",seed:1";
+  EXPECT_EQ(shape.drawn_by(), 1U);
+  EXPECT_EQ(*lengths_of(shape), first);
+  EXPECT_EQ((Shape{0, 64, 64, 16, "skew:3"}).drawn_by(), std::nullopt);
 }
 
 TEST(GroupedKinds, WordsAndPlans) {

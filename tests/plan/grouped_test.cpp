@@ -3,15 +3,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <functional>
 #include <iterator>
 #include <optional>
+#include <random>
 #include <string>
 #include <vector>
 
 #include "tests/plan/refused.h"
 #include "tests/problem_changes.h"
 #include "warpwright/kernel/hopper/faults.h"
+#include "warpwright/plan/cost/group_lengths.h"
 #include "warpwright/plan/families/hopper.h"
 #include "warpwright/plan/families/kernels.h"
 
@@ -319,6 +322,7 @@ void expect_choices(const Measured (&rows)[N], DType operand, Scaling scaling) {
     GemmProblem p =
         packed_grouped_problem(row.total, row.n, row.k, row.groups, operand, DType::bf16);
     p.scaling = scaling;
+    p.groups->expected_lengths = LengthSpread::equal;
     const auto all = candidates(p, *known_facts("h200"));
     ASSERT_TRUE(all.ok()) << all.reason();
     const auto first = std::find_if(all->begin(), all->end(),
@@ -336,6 +340,135 @@ TEST(GroupedChoice, AsMeasured) {
   expect_choices(e4m3_rows, DType::e4m3, Scaling::tensor);
   expect_choices(block_rows, DType::e4m3, Scaling::blockwise);
   expect_choices(bf16_rows, DType::bf16, Scaling::none);
+}
+
+// --- lengths as routing spreads them
+
+struct Kind {
+  DType operand;
+  Scaling scaling;
+};
+constexpr Kind kinds[] = {{DType::bf16, Scaling::none},
+                          {DType::e4m3, Scaling::tensor},
+                          {DType::e4m3, Scaling::blockwise}};
+
+GemmProblem layer(std::int64_t groups, std::int64_t tokens, std::int64_t n, std::int64_t k,
+                  const Kind& kind) {
+  GemmProblem p = packed_grouped_problem(groups * tokens, n, k, groups, kind.operand, DType::bf16);
+  p.scaling = kind.scaling;
+  return p;
+}
+
+// What half of the groups overflow is not chosen while there is a wider tile of tokens: they would
+// read their weights twice.
+TEST(RoutedChoice, NoTileThatHalfOfTheGroupsOverflow) {
+  const DeviceFacts h200 = *known_facts("h200");
+  for (const std::int64_t tokens : {14, 15, 16, 28, 30, 32, 60, 62, 64}) {
+    for (const Kind& kind : kinds) {
+      GemmProblem p = layer(128, tokens, 1536, 2048, kind);
+      const auto made = plan(p, h200);
+      ASSERT_TRUE(made.ok()) << made.reason();
+      EXPECT_GT(made->facts().result_rows, tokens) << made->name() << " for " << tokens;
+      p.groups->expected_lengths = LengthSpread::equal;
+      const auto equal = plan(p, h200);
+      ASSERT_TRUE(equal.ok()) << equal.reason();
+      EXPECT_GE(equal->facts().result_rows, tokens) << equal->name() << " for " << tokens;
+    }
+  }
+}
+
+// Pairs along the weights, up to 24% slower there on an H200, are not taken where groups have some
+// tiles of tokens.
+TEST(RoutedChoice, NoPairsAtSeveralTilesAGroup) {
+  const DeviceFacts h200 = *known_facts("h200");
+  for (const auto& [n, k] : {std::pair{1536, 2048}, {2048, 768}}) {
+    for (const Kind& kind : kinds) {
+      for (const LengthSpread spread : {LengthSpread::routed, LengthSpread::equal}) {
+        GemmProblem p = layer(128, 256, n, k, kind);
+        p.groups->expected_lengths = spread;
+        const auto made = plan(p, h200);
+        ASSERT_TRUE(made.ok()) << made.reason();
+        // But for one row, where pairs were as fast as anything.
+        const bool as_fast =
+            k == 768 && kind.scaling == Scaling::tensor && spread == LengthSpread::equal;
+        EXPECT_TRUE(as_fast || atom::cluster_size(made->cluster) == 1) << made->name();
+      }
+    }
+  }
+}
+
+// Bits, legality and memory do not depend on the guess, and what it is not can be refused.
+TEST(RoutedChoice, HintsAreHints) {
+  const DeviceFacts h200 = *known_facts("h200");
+  GemmProblem p = layer(128, 32, 1536, 2048, kinds[0]);
+  const auto routed = candidates(p, h200);
+  for (const float zipf : {0.0F, 0.5F, 1.0F, 8.0F}) {
+    for (const double tokens : {0.0, 1.0, 33.0, 1e6}) {
+      p.groups->expected_zipf = zipf;
+      p.groups->expected_tokens = tokens;
+      const auto all = candidates(p, h200);
+      ASSERT_TRUE(all.ok() && routed.ok());
+      EXPECT_EQ(all->size(), routed->size());
+      EXPECT_EQ(all->front().workspace_bytes, routed->front().workspace_bytes);
+      for (const Plan& one : *all) EXPECT_TRUE(one.cost > 0 && one.cost < 1) << one.cost;
+    }
+  }
+  for (const float zipf : {-1.0F, 8.5F, std::nanf("")}) {
+    p.groups->expected_zipf = zipf;
+    EXPECT_FALSE(plan(p, h200).ok()) << zipf;
+  }
+}
+
+// --- the lengths themselves, against lengths that are drawn
+
+// Lengths of `rows` rows that fall one by one.
+std::vector<int> fallen(int rows, int groups, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<int> lengths(static_cast<std::size_t>(groups));
+  for (int i = 0; i < rows; ++i) ++lengths[random() % lengths.size()];
+  return lengths;
+}
+
+TEST(GroupLengths, AsRowsFall) {
+  for (const int mean : {1, 2, 4, 8, 16, 30, 32, 64, 256, 1000}) {
+    for (const int groups : {1, 8, 128}) {
+      const GroupLengths lengths = group_lengths(layer(groups, mean, 64, 64, kinds[0]));
+      for (const int rows : {8, 16, 32, 48, 64, 128}) {
+        double busy = 0;
+        double tiles = 0;
+        constexpr int draws = 60;
+        for (int seed = 1; seed <= draws; ++seed) {
+          for (const int length : fallen(mean * groups, groups, static_cast<std::uint64_t>(seed))) {
+            busy += length > 0 ? 1 : 0;
+            tiles += (length + rows - 1) / rows;
+          }
+        }
+        const double expected = lengths.busy * lengths.tiles(rows).mean;
+        EXPECT_NEAR(lengths.busy, busy / draws, 0.03 * groups) << mean << " x " << groups;
+        EXPECT_NEAR(expected, tiles / draws, 0.04 * tiles / draws + 0.03 * groups)
+            << mean << " x " << groups << ", tiles of " << rows;
+      }
+    }
+  }
+}
+
+TEST(GroupLengths, MeanOfCeil) {
+  EXPECT_DOUBLE_EQ(mean_ceil(0, 8, 8), 1);
+  EXPECT_DOUBLE_EQ(mean_ceil(4, 12, 8), 1.5);
+  EXPECT_DOUBLE_EQ(mean_ceil(16, 16, 8), 2);
+  EXPECT_NEAR(mean_ceil(0, 8000, 8), 500.5, 1e-9);
+}
+
+// The experts liked most get most, and no more than all tokens.
+TEST(GroupLengths, OfRanks) {
+  GemmProblem p = layer(128, 256, 64, 64, kinds[0]);
+  const GroupLengths even = group_lengths(p);
+  p.groups->expected_zipf = 1;
+  const GroupLengths ranked = group_lengths(p);
+  EXPECT_LT(ranked.cuts[6], even.cuts[6]);
+  EXPECT_GT(ranked.cuts.back(), 4 * even.cuts.back());
+  EXPECT_LT(ranked.cuts.back(), 4096 + 200);  // top-8
+  EXPECT_TRUE(std::is_sorted(ranked.cuts.begin(), ranked.cuts.end()));
 }
 
 // Lengths differ, and a cluster along the tokens leaves CTAs idle at every group's end.

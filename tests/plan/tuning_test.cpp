@@ -323,6 +323,14 @@ TEST(ProblemText, DiffersWithEveryField) {
     set_groups(p, 4);
     p.groups->expected_tokens = 16;
   });
+  change([](GemmProblem& p) {
+    set_groups(p, 4);
+    p.groups->expected_lengths = LengthSpread::equal;
+  });
+  change([](GemmProblem& p) {
+    set_groups(p, 4);
+    p.groups->expected_zipf = 0.5F;
+  });
   std::set<std::string> texts;
   for (const GemmProblem& p : all) texts.insert(problem_text(p));
   EXPECT_EQ(texts.size(), all.size());

@@ -100,7 +100,7 @@ isa::TensorMap encode_by_driver(const MapRequest& r) {
   const CUresult result =
       function(&map, map_type(r.dtype), 3, const_cast<void*>(r.base), extents, strides, box, steps,
                CU_TENSOR_MAP_INTERLEAVE_NONE, map_swizzle(r.swizzle),
-               CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+               CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result != CUDA_SUCCESS) {
     throw EncodeFailure{std::string("the driver refused the tensor map of ") + r.tensor +
                         " (CUresult " + std::to_string(static_cast<int>(result)) + ")"};

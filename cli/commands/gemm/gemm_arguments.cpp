@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "cli/commands/gemm/operand_files.h"
+#include "cli/compute/token_lengths.h"
 #include "cli/compute/words.h"
 #include "warpwright/atom/mask_text.h"
 #include "warpwright/plan/product/rules.h"
@@ -172,7 +173,10 @@ void read_words(const GemmOptions& o, GemmJob& job) {
     throw InputError("--expected-tokens must be a number above 0; " +
                      as_rule("leave it out for the mean") + ".");
   }
-  if (job.product.groups) job.product.groups->expected_tokens = o.expected_tokens.value_or(0);
+  if (job.product.groups) {
+    job.product.groups->expected_tokens = o.expected_tokens.value_or(0);
+    expect_lengths(*job.product.groups, o.expected_lengths);
+  }
   if (job.product.groups && !names_file(o.offsets)) {
     choose<OffsetType>(job.product.groups->type, "--offsets", o.offsets,
                        {{"int32", OffsetType::int32}, {"int64", OffsetType::int64}});

@@ -55,6 +55,7 @@ struct GemmOptions : RunOptions {
   std::string offsets;      ///< int32 or int64; or a file of offsets, instead of `tokens`
   std::string bad_offsets;  ///< decreasing or beyond
   std::optional<double> expected_tokens;
+  std::string expected_lengths;  ///< see `parse_spread`
   std::optional<int> tile_tokens;
   std::string search;
   bool check_offsets = false;  ///< of `check` too

@@ -59,7 +59,9 @@ constexpr const char* kGroupedMeaning =
     "and 8-bit\ntypes go into a .npy file as f32.\n\n"
     "--tokens skew:SEED draws the lengths: one group in eight is empty (at least one of four or\n"
     "more), the others have shares of --total (256 tokens a group where it is not given) that are\n"
-    "log-normal with sigma 1.\n\n"
+    "log-normal with sigma 1. --tokens routed:TOKENS,TOPK[,uniform|zipf:S][,seed:N] draws them as "
+    "a\nrouter does: each of the TOKENS goes to TOPK different groups, by a weight of rank^-S with "
+    "zipf.\n\n"
     "Scales are f32: one (tensor); one for each group, G x 1 (group); one for each token and each\n"
     "row of B, TOTAL x 1 and G x N x 1 (row-column); one for 1 x 128 of A and 128 x 128 of B,\n"
     "TOTAL x K/128 and G x N/128 x K/128, rounded up (block).\n\n";
@@ -73,6 +75,7 @@ constexpr const char* kGroupedExamples =
     "--out y.npy\n"
     "  warpwright grouped --groups 8 --tokens skew:1 --total 300 --n 256 --k 256 --dtype e4m3 "
     "--scaling blockwise --check\n"
+    "  warpwright grouped --groups 16 --tokens routed:40,2,zipf:1,seed:3 --n 256 --k 128 --check\n"
     "  warpwright grouped --groups 3 --tokens 9 --n 64 --k 64 --bad-offsets beyond "
     "--check-offsets\n"
     "  warpwright grouped --groups 8 --tokens 128 --n 4096 --k 4096 --dtype e4m3 --device cuda "
@@ -147,7 +150,7 @@ void add_grouped(CLI::App& app, GemmOptions& o) {
   add("--k", o.k, "K", "columns of random A and B");
   add("--total", o.total, "TOTAL",
       "rows of random A and of D; those behind the groups' are in none (default: the tokens)");
-  add("--tokens", o.tokens, "LIST|T|uniform:T|skew:SEED|FILE",
+  add("--tokens", o.tokens, "LIST|T|uniform:T|skew:SEED|routed:...|FILE",
       "rows of A in each group: G numbers, one for all, drawn (see below), or a file of G "
       "integers");
   add("--offsets", o.offsets, "int32|int64|FILE",
@@ -156,6 +159,10 @@ void add_grouped(CLI::App& app, GemmOptions& o) {
       "end the last group before it begins, or behind A: nothing else may come of it");
   add("--expected-tokens", o.expected_tokens, "T",
       "a hint for the choice of the kernel: tokens of a group that has any (default: TOTAL / G)");
+  offer(add("--expected-lengths", o.expected_lengths, "equal|routed|zipf:S",
+            "another: how the lengths are spread, all equal, as a router spreads them, or where it "
+            "likes the group of rank r as r^-S (default routed)"),
+        "equal routed zipf:1");
   add("--tile-tokens", o.tile_tokens, "T", "tokens of a tile (default: the plan's choice)");
   add("--search", o.search, "linear_scan|binary_search|warp_scan",
       "how CTAs find their tiles (default: the plan's choice)");

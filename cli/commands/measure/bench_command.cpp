@@ -9,6 +9,7 @@
 #include "cli/commands/gemm/outputs.h"
 #include "cli/commands/measure/bench.h"
 #include "cli/commands/measure/counters.h"
+#include "cli/compute/token_lengths.h"
 #include "cli/files/output_file.h"
 #include "cli/reports/bench_report.h"
 #include "cli/reports/progress.h"
@@ -28,7 +29,16 @@ std::vector<Shape> wanted_shapes(const BenchOptions& o, const ProductTypes& type
                        ".");
     return sample_shapes(*o.sample, o.seed, types.step());
   }
-  return o.shapes.empty() ? shapes_of(o.kind) : read_shapes(o.shapes, o.kind);
+  if (o.routed.given() && !o.shapes.empty()) {
+    throw InputError("--shapes and " +
+                     std::string(o.routed.routed.empty() ? "--model" : "--routed") +
+                     " do not go together: " + as_rule("give one of them") + ".");
+  }
+  std::vector<Shape> shapes = o.routed.given()   ? routed_shapes(o.routed)
+                              : o.shapes.empty() ? shapes_of(o.kind)
+                                                 : read_shapes(o.shapes, o.kind);
+  for (Shape& shape : shapes) shape.seed = o.seed;
+  return shapes;
 }
 
 std::string now() {
@@ -63,6 +73,7 @@ struct BenchJob {
   std::vector<Shape> shapes;
   std::optional<int> limit;  // plans of a product
   PlanChoices choices;
+  Groups groups;  // what plans of groups expect
   bench::TimeOptions how;
   int device = 0;
   DeviceFacts facts;
@@ -84,6 +95,7 @@ BenchJob job_of(const BenchOptions& o) {
   job.kinds = wanted_kinds(o);
   if (o.kind == BenchKind::w4a8) job.in_a_row = job.kinds.size();
   job.shapes = wanted_shapes(o, job.kinds.front().second);
+  expect_lengths(job.groups, o.expected_lengths);
   job.limit = parse_configs(o.configs);
   job.choices = measured_choices(o);
   if (!o.kernel.empty()) job.choices.kernel = o.kernel;
@@ -103,6 +115,14 @@ BenchJob job_of(const BenchOptions& o) {
   return job;
 }
 
+// The product of a shape, with what its plan is to expect of its groups.
+GemmProblem expected(const ProductTypes& types, const Shape& shape,
+                     const std::vector<std::int64_t>& lengths, const BenchJob& job) {
+  GemmProblem problem = problem_of(types, shape, lengths);
+  if (problem.groups) problem.groups = job.groups;
+  return problem;
+}
+
 // Times the row, a product of the first kind beside those of the others, or says in it why not.
 void measure(BenchRow& row, std::span<const ProductKind> kinds, const BenchJob& job) {
   const auto lengths = lengths_of(row.shape);
@@ -111,7 +131,7 @@ void measure(BenchRow& row, std::span<const ProductKind> kinds, const BenchJob& 
     return;
   }
   row.lengths = *lengths;
-  const auto plans = bench_plans(problem_of(kinds.front().second, row.shape, row.lengths),
+  const auto plans = bench_plans(expected(kinds.front().second, row.shape, row.lengths, job),
                                  job.facts, job.choices, job.limit);
   if (!plans) {
     row.refusal = plans.reason();
@@ -124,7 +144,7 @@ void measure(BenchRow& row, std::span<const ProductKind> kinds, const BenchJob& 
     PlanChoices same;
     same.most_cluster_ctas = job.choices.most_cluster_ctas;
     auto others =
-        bench_plans(problem_of(types, row.shape, row.lengths), job.facts, same, job.limit);
+        bench_plans(expected(types, row.shape, row.lengths, job), job.facts, same, job.limit);
     if (others) how.beside.push_back(std::move(*others));
   }
   const auto times = time_product(*plans, job.device, how);
@@ -150,7 +170,7 @@ int launch_under_ncu(const BenchJob& job) {
       const int mark = mark_of(row++);
       const auto lengths = lengths_of(shape);
       if (!lengths) continue;
-      const auto plans = bench_plans(problem_of(job.kinds[first].second, shape, *lengths),
+      const auto plans = bench_plans(expected(job.kinds[first].second, shape, *lengths, job),
                                      job.facts, job.choices, 1);
       how.lengths = *lengths;
       if (plans && !plans->empty()) profile_product(plans->front(), job.device, mark, how);

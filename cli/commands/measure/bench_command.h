@@ -10,13 +10,14 @@
 #include "bench/gemm_bench.h"
 #include "cli/commands/gemm/run.h"
 #include "cli/compute/bench_shapes.h"
+#include "cli/compute/expert_shapes.h"
 
 namespace warpwright::cli {
 
 /// What `bench` and `tune` are told of how to measure, as it was typed.
 struct MeasureOptions {
   int rounds = 21;
-  std::uint64_t seed = 1;  ///< of the operands, and of --sample
+  std::uint64_t seed = 1;  ///< of the operands, of --sample, and of routed lengths
   std::string device = "cuda:0";
   bool gpcs = false;            ///< look how the SMs stand in groups
   std::optional<int> clusters;  ///< the most CTAs of the clusters that are tried
@@ -25,11 +26,13 @@ struct MeasureOptions {
 /// The arguments as they were typed; empty texts were not given.
 struct BenchOptions : MeasureOptions {
   BenchKind kind = BenchKind::dense;
-  std::string shapes;           ///< a file
-  TypeOptions types;            ///< of groups the dtype alone: see `parse_kinds`
-  int group = 128;              ///< of int4 weights: see `w4a8_kinds`
-  std::string encoding = "ex";  ///< of their codes
-  std::optional<int> sample;    ///< this many random shapes instead
+  std::string shapes;            ///< a file
+  TypeOptions types;             ///< of groups the dtype alone: see `parse_kinds`
+  std::string expected_lengths;  ///< by plans of groups
+  RoutedOptions routed;          ///< of groups alone: a layer of experts instead
+  int group = 128;               ///< of int4 weights: see `w4a8_kinds`
+  std::string encoding = "ex";   ///< of their codes
+  std::optional<int> sample;     ///< this many random shapes instead
   bool dependent = false;
   bool batch_invariant = false;  ///< the plans; the configurations beside them are any
   bool counters = false;         ///< as well, by ncu

@@ -29,7 +29,9 @@ constexpr const char* kBenchExamples =
 
 constexpr const char* kBenchGroupedExamples =
     "A shape takes some 3 seconds with all configurations, --configs 1 less than 1. TOKENS of a "
-    "shape\nare a length for all groups, 16,0,3 or skew:SEED, 256 for each group on average. The "
+    "shape\nare a length for all groups, 16,0,3, skew:SEED (256 for each group on average), or\n"
+    "routed:TOKENS,TOPK[,uniform|zipf:S]: each token picks TOPK different groups, by --seed, as "
+    "it\ndoes with --routed and --model. A row says how many are hit, and the longest. The "
     "loop is a\ncuBLASLt call for each group that has tokens, captured in one CUDA graph: it takes "
     "lengths that\nthe host knows; ours are read on the device. Otherwise as bench dense. What "
     "PyTorch takes for\nthe same lengths: script/bench_torch_grouped.py with the file of "
@@ -37,6 +39,8 @@ constexpr const char* kBenchGroupedExamples =
     "Examples:\n"
     "  warpwright bench grouped\n"
     "  warpwright bench grouped --dtype e4m3,e4m3-block --json grouped.json\n"
+    "  warpwright bench grouped --routed 128,64,8 --seed 3\n"
+    "  warpwright bench grouped --model deepseek-v3 --dtype e4m3-block\n"
     "  warpwright bench grouped --shapes mine.txt --dtype bf16 --configs 1";
 
 constexpr const char* kBenchW4a8Examples =
@@ -96,6 +100,26 @@ void add_measuring(CLI::App& app, MeasureOptions& o, const char* seed) {
          "or 8 where rows begin at no multiples of 128 bytes)")
       ->type_name("N")
       ->check(whole(1, 16));
+}
+
+// Layers of experts.
+void add_routed(CLI::App& app, RoutedOptions& o) {
+  std::string names;
+  for (const ExpertModel& model : expert_models()) names += std::string(model.name) + " ";
+  app.add_option("--routed", o.routed,
+                 "lengths as a router draws them instead of --shapes, each token going to TOPK of "
+                 "EXPERTS, of the two products of --model (default: qwen3-30b) or one of --n and "
+                 "--k")
+      ->type_name("EXPERTS,TOKENS,TOPK[,uniform|zipf:S]");
+  offer(app.add_option("--model", o.model,
+                       "the layer of qwen3-30b, mixtral, qwen3-235b, deepseek-v3 or gpt-oss-120b, "
+                       "at 8, 64, 512 and 4096 tokens or as --routed says")
+            ->type_name("NAME"),
+        names);
+  app.add_option("--n", o.n, "columns of the product of --routed")
+      ->type_name("N")
+      ->check(whole<std::int64_t>(0, max_extent));
+  app.add_option("--k", o.k, "its K")->type_name("K")->check(whole<std::int64_t>(0, max_extent));
 }
 
 // What `bench dense` and `bench grouped` share.
@@ -171,8 +195,15 @@ CLI::App* add_bench_command(CLI::App& app, BenchOptions& o, BenchOptions& of_gro
   of_groups.configs = of_groups.types.dtype = "all";
   grouped
       ->add_option("--shapes", of_groups.shapes,
-                   "shapes, one a line, GROUPS TOKENS N K, with # comments (default: 19 built in)")
+                   "shapes, one a line, GROUPS TOKENS N K, with # comments (default: " +
+                       std::to_string(grouped_shapes().size()) + " built in)")
       ->type_name("FILE");
+  add_routed(*grouped, of_groups.routed);
+  offer(grouped
+            ->add_option("--expected-lengths", of_groups.expected_lengths,
+                         "how the plan expects lengths to be spread (default routed)")
+            ->type_name("equal|routed|zipf:S"),
+        "equal routed zipf:1");
   offer(grouped
             ->add_option("--dtype", of_groups.types.dtype,
                          "e4m3 (tensor scales), e4m3-block, e4m3-row-column, bf16, with commas "
@@ -180,7 +211,8 @@ CLI::App* add_bench_command(CLI::App& app, BenchOptions& o, BenchOptions& of_gro
             ->type_name("KINDS")
             ->capture_default_str(),
         "all e4m3 e4m3-block e4m3-row-column bf16");
-  add_benching(*grouped, of_groups, "of the random operands", kBenchGroupedExamples);
+  add_benching(*grouped, of_groups, "of the random operands, and of routed lengths",
+               kBenchGroupedExamples);
 
   CLI::App* w4a8 =
       bench->add_subcommand("w4a8", "int4 weights times 8-bit tokens, one shape a row");

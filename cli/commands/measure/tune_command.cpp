@@ -21,7 +21,10 @@ std::vector<Shape> shapes_of(const TuneOptions& o) {
       throw InputError("M N K and --shapes do not go together: " + as_rule("give one of them") +
                        ".");
     }
-    return read_shapes(o.shapes, o.grouped ? BenchKind::grouped : BenchKind::dense);
+    std::vector<Shape> shapes =
+        read_shapes(o.shapes, o.grouped ? BenchKind::grouped : BenchKind::dense);
+    for (Shape& shape : shapes) shape.seed = o.seed;
+    return shapes;
   }
   if (o.grouped)
     throw InputError("--grouped takes its products from --shapes FILE: " + as_rule("give it too") +

@@ -52,8 +52,9 @@ BenchRow dense_row(const Shape& shape, double ours, double config, double first,
   return {shape, {}, t, ""};
 }
 
-BenchRow grouped_row(double ours, double config, double loop) {
-  BenchRow row{{0, 4096, 4096, 8, "16"}, std::vector<std::int64_t>(8, 16), {}, ""};
+BenchRow grouped_row(double ours, double config, double loop, const std::string& tokens = "16") {
+  BenchRow row{{0, 4096, 4096, 8, tokens}, {}, {}, ""};
+  row.lengths = *lengths_of(row.shape);
   bench::GemmTimes t =
       times_of(packed_grouped_problem(128, 4096, 4096, 8, DType::e4m3, DType::bf16), ours, config);
   if (loop > 0) t.first = bench::Timing{loop, loop, loop};
@@ -109,6 +110,7 @@ BenchRun example(const std::string& kind) {
     run.sections = {{word,
                      operands_name(types),
                      {grouped_row(40, 32, 80), grouped_row(50, 50, 25), grouped_row(60, 60, 0),
+                      grouped_row(70, 70, 70, "routed:64,2,zipf:2,seed:5"),
                       BenchRow{{0, 8, 24, 1, "3"}, {3}, {}, "the rows of A are 24 bytes apart"}}}};
   } else {
     run.kind = BenchKind::w4a8;

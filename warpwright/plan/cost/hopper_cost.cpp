@@ -17,14 +17,32 @@ double requests(std::int64_t pitch) {
   return pitch % 128 == 0 ? 1 : (pitch % 32 == 0 ? 1.72 : 2.01);
 }
 
-// Rounds in which the grid takes the expected tiles of groups. Lengths differ: C CTAs of a cluster
-// along the tokens go together to a group's end, where on average (C - 1) / 2 of them find no
-// tokens. How much of the last CTA's tile is empty is the same for all clusters, and left out.
-double expected_rounds(const Plan& plan, bool swap_ab) {
+// What a walk over groups is expected to take.
+struct GroupWalk {
+  double tiles = 0;   // of clusters, over all groups
+  double rounds = 0;  // in which the grid takes them
+  double again = 0;   // token tiles of a group that has rows, beside its first
+};
+
+// C CTAs of a cluster along the tokens go together to a group's end, where on average (C - 1) / 2
+// of them find no tokens. How much of the last CTA's tile is empty is the same for all clusters,
+// and left out.
+GroupWalk group_walk(const Plan& plan, const kernel::GemmConfig& c, const GroupLengths& lengths) {
   const double clusters = static_cast<double>(plan.ctas) / atom::cluster_size(plan.cluster);
-  const double along = swap_ab ? plan.cluster.n : plan.cluster.m;
-  return std::ceil(tile::tile_count(plan.raster) / clusters) +
-         busy_groups(plan.problem) * plan.raster.tiles_n * (along - 1) / (2 * along) / clusters;
+  const double along = is_swapped(c) ? plan.cluster.n : plan.cluster.m;
+  const int rows = is_swapped(c) ? kernel::result_columns(c) : kernel::result_rows(c);
+  const GroupTileCount each = lengths.tiles(rows * along);
+  const double weights = plan.raster.tiles_n;
+  GroupWalk walk;
+  walk.tiles = lengths.busy * each.mean * weights;
+  walk.again = each.mean - 1;
+  // As many tiles as there are by chance.
+  const double off = 1.732 * weights * std::sqrt(lengths.busy * each.variance);
+  walk.rounds = lengths.is_equal
+                    ? std::ceil(walk.tiles / clusters - 1e-6)
+                    : std::max(1.0, mean_ceil(walk.tiles - off, walk.tiles + off, clusters));
+  walk.rounds += lengths.busy * weights * (along - 1) / (2 * along) / clusters;
+  return walk;
 }
 
 // What a CTA does after the first operands are there: while operands are loaded, and after the last
@@ -38,7 +56,7 @@ struct Serial {
 // One plan on one machine.
 class Estimate {
  public:
-  Estimate(const Plan& plan, const kernel::GemmConfig& c)
+  Estimate(const Plan& plan, const kernel::GemmConfig& c, const GroupLengths& lengths)
       : plan_(plan),
         p_(plan.problem),
         c_(c),
@@ -50,14 +68,18 @@ class Estimate {
         a_share_(p_.packed ? packed::tile_bytes(p_.packed->format) /
                                  static_cast<double>(packed::kTileRows * packed::kTileK)
                            : 1),
-        tiles_(tile::tile_count(plan.raster)),
+        lengths_(lengths),
+        walk_(p_.groups ? group_walk(plan, c, lengths) : GroupWalk{}),
+        tiles_(p_.groups ? walk_.tiles : tile::tile_count(plan.raster)),
         clusters_(static_cast<double>(plan.ctas) / plan.cluster_ctas()) {}
 
   double seconds() const {
     const bool pair = atom::cluster_size(plan_.cluster) > 1;
     const bool pingpong = takes_turns(c_);
     Serial work = serial();
-    if (pair && p_.groups) work.during *= machine_.group_waits;
+    if (pair && p_.groups) {
+      work.during *= machine_.group_waits + machine_.group_pair_again * std::min(1.0, walk_.again);
+    }
     const bool wide = is_block_scaled(c_) && c_.tile_n > 160;
     if (wide && p_.groups) work.during *= machine_.group_wide_scaled;
     if (pair && !p_.groups && !pingpong) work.during *= machine_.cluster_gain;
@@ -67,17 +89,18 @@ class Estimate {
     const double asked = row_loads(p_.packed ? 1 : requests(is_swapped(c_) ? b_pitch : a_pitch),
                                    requests(is_swapped(c_) ? a_pitch : b_pitch));
     const double from_l2 = 1e6 * loaded / machine_.l2_bytes_per_second;
-    const double moved = moved_bytes(p_);
     if (p_.groups) {
       // What HBM sends waits now and then for what L2 sends, which a cluster makes less; and it
       // stops where an epilogue is so long that the ring of stages is full. The lesser of products
       // and memory is not quite hidden.
-      const double memory =
-          1e6 * moved / memory_rate_ + machine_.group_l2_share * from_l2 +
-          (pingpong ? 0 : machine_.group_stops * (work.during_stores + work.after));
+      const double once = 1e6 * moved_bytes(p_, lengths_.busy) / memory_rate_ +
+                          machine_.group_l2_share * from_l2 +
+                          (pingpong ? 0 : machine_.group_stops * (work.during_stores + work.after));
+      const double memory = once + read_again() * std::max(0.0, 1 - work.during / once);
       return 1e-6 * (machine_.fixed + search() + std::max(work.during, memory) +
                      machine_.group_beside * std::min(work.during, memory) + work.after);
     }
+    const double moved = moved_bytes(p_, 1);
     const double memory = 1e6 * std::max({moved / (machine_.hbm_share * memory_rate_),
                                           loaded / machine_.l2_bytes_per_second,
                                           cold_bytes() / machine_.cold_bytes_per_second});
@@ -95,6 +118,13 @@ class Estimate {
   double row_loads(double of_a, double of_b) const {
     return tiles_ * atom::cluster_size(plan_.cluster) * blocks_ *
            (of_a * a_share_ * c_.tile_m / plan_.cluster.n + of_b * c_.tile_n / plan_.cluster.m);
+  }
+
+  // Microseconds in which HBM sends weights once more for every tile of a group beside its first:
+  // where memory is what all wait for, L2 has lost them until these come.
+  double read_again() const {
+    const double weights = moved_bytes(p_, 1) - moved_bytes(p_, 0);
+    return 1e6 * lengths_.busy * walk_.again * weights / memory_rate_;
   }
 
   // What L2 sends of the larger operand when all tiles run at once, so that it comes from memory
@@ -217,8 +247,7 @@ class Estimate {
   Serial serial() const {
     const double block = block_clocks() / machine_.clock_hz * 1e6;
     const double store = epilogue();
-    const double rounds =
-        p_.groups ? expected_rounds(plan_, is_swapped(c_)) : std::ceil(tiles_ / clusters_);
+    const double rounds = p_.groups ? walk_.rounds : std::ceil(tiles_ / clusters_);
     // CTAs that have an SM in common share its tensor cores.
     const double sharing = std::min<double>(
         c_.ctas_per_sm, std::ceil(static_cast<double>(plan_.ctas) / plan_.device.sms));
@@ -263,14 +292,16 @@ class Estimate {
   double memory_rate_;
   double blocks_;
   double a_share_;  // bytes of A in memory, of those of 8-bit elements (or of what is multiplied)
+  const GroupLengths& lengths_;
+  GroupWalk walk_;
   double tiles_;
   double clusters_;
 };
 
 }  // namespace
 
-double predicted_cost(const Plan& plan, const kernel::GemmConfig& c) {
-  return plan.ctas == 0 ? 0 : Estimate(plan, c).seconds();
+double predicted_cost(const Plan& plan, const kernel::GemmConfig& c, const GroupLengths& lengths) {
+  return plan.ctas == 0 ? 0 : Estimate(plan, c, lengths).seconds();
 }
 
 }  // namespace warpwright

@@ -55,10 +55,12 @@ struct Machine {
   double group_epilogue = 1.07;        ///< times as long, up to the groups' ends by lanes
   double group_wide_scaled = 1.057;    ///< scales of a wide tile are fetched less far ahead
   double group_waits = 1.0097;         ///< of the CTAs of a cluster for each other
-  double group_l2_share = 0.081;       ///< of what L2 sends, that HBM waits for
-  double group_stops = 0.405;          ///< of stores, in which a full ring stops HBM
-  double group_beside = 0.361;         ///< of the lesser of products and memory
-  double group_maps = 3;               ///< until the maps a group are made
+  /// And beside it where groups have several tiles of tokens, whose weights other clusters bring.
+  double group_pair_again = 0.2;
+  double group_l2_share = 0.081;  ///< of what L2 sends, that HBM waits for
+  double group_stops = 0.405;     ///< of stores, in which a full ring stops HBM
+  double group_beside = 0.361;    ///< of the lesser of products and memory
+  double group_maps = 3;          ///< until the maps a group are made
 };
 
 /// The same for products in groups and of packed weights: fitted apart, each with the numbers above

@@ -85,9 +85,10 @@ std::optional<std::int64_t> walk_whole(Plan& plan, const kernel::GemmConfig& c, 
   return each * p.batch();
 }
 
-// The walk over groups of the expected length, and the cluster tiles that groups of any length may
+// The walk over groups of the expected lengths, and the cluster tiles that groups of any length may
 // have. As many token tiles are taken at a time as make what the grid holds near square in bytes.
-std::optional<std::int64_t> walk_groups(Plan& plan, const kernel::GemmConfig& c, int resident) {
+std::optional<std::int64_t> walk_groups(Plan& plan, const kernel::GemmConfig& c, int resident,
+                                        const GroupLengths& lengths) {
   const GemmProblem& p = plan.problem;
   const ResultTile tile = result_tile(c);
   const atom::ClusterShape along = along_d(c, plan.cluster);
@@ -96,18 +97,17 @@ std::optional<std::int64_t> walk_groups(Plan& plan, const kernel::GemmConfig& c,
   const std::int64_t most =
       tile::GroupedTiles::most_token_tiles(p.m(), p.group_count(), tokens) * weights;
   if (most > max_extent) return std::nullopt;
-  const double expected = std::ceil(expected_tokens(p) / static_cast<double>(tokens));
+  const auto width = static_cast<double>(tokens);
   plan.raster = {};
   if (most > 0) {
-    plan.raster = tile::make_raster(static_cast<int>(std::clamp(expected, 1.0, 1024.0)),
-                                    static_cast<int>(weights), {1, 1},
-                                    resident / atom::cluster_size(plan.cluster),
-                                    {.row = static_cast<double>(tokens),
-                                     .column = static_cast<double>(tile.columns * along.n)});
-    plan.raster.tiles_m = static_cast<int>(expected);
-    const double each = std::max(1.0, expected * static_cast<double>(weights));
-    plan.raster.batch = static_cast<int>(
-        std::min(busy_groups(p), std::floor(static_cast<double>(max_extent) / each)));
+    plan.raster = tile::make_raster(
+        static_cast<int>(std::clamp(std::ceil(lengths.high() / width), 1.0, 1024.0)),
+        static_cast<int>(weights), {1, 1}, resident / atom::cluster_size(plan.cluster),
+        {.row = static_cast<double>(tokens),
+         .column = static_cast<double>(tile.columns * along.n)});
+    const double expected = std::ceil(lengths.busy * lengths.tiles(width).mean - 1e-6);
+    plan.raster.tiles_m = static_cast<int>(std::min(
+        expected, std::floor(static_cast<double>(max_extent) / static_cast<double>(weights))));
   }
   return most;
 }
@@ -204,7 +204,8 @@ void hopper_ways(Plan& plan, const KernelFacts& kernel, const kernel::GemmConfig
   const int size = atom::cluster_size(plan.cluster);
   const int resident = c.ctas_per_sm * resident_ctas(plan.device, plan.cluster_ctas());
   if (resident == 0) return;
-  const auto counted = p.groups ? walk_groups(plan, c, resident) : walk_whole(plan, c, resident);
+  const auto counted =
+      p.groups ? walk_groups(plan, c, resident, ask.lengths) : walk_whole(plan, c, resident);
   if (!counted) return;
   const std::int64_t count = *counted;
   const std::int64_t blocks = p.reads_ab() ? pieces(p.k(), kernel::tile_k(c)) : 0;
@@ -214,7 +215,7 @@ void hopper_ways(Plan& plan, const KernelFacts& kernel, const kernel::GemmConfig
     plan.ctas = count == 0 ? 0 : ctas;
     plan.tile_source = *tiles;
     take_memory(plan, c, ctas);
-    plan.cost = predicted_cost(plan, c);
+    plan.cost = predicted_cost(plan, c, ask.lengths);
     all.push_back(candidate_of(plan, kernel));
   }
 }

@@ -28,7 +28,8 @@ std::vector<std::uint8_t> placed_tiles(const Plan& plan, const kernel::GemmConfi
 
 /// Seconds that a Hopper plan will take on an H200-like device, by roofs and by what was measured
 /// of each way of multiplying (Machine); it orders candidates. On the model the same with an H200's
-/// rates.
-double predicted_cost(const Plan& plan, const kernel::GemmConfig& config);
+/// rates. `lengths` are those of groups.
+double predicted_cost(const Plan& plan, const kernel::GemmConfig& config,
+                      const GroupLengths& lengths);
 
 }  // namespace warpwright

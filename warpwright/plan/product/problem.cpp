@@ -140,7 +140,10 @@ GemmProblem normalised(GemmProblem p) {
   if (is_given(p.scale_d)) p.scale_d = packed_matrix(DType::f32, 1, 1);
   const std::int64_t biases = p.epilogue.bias == Bias::rows ? p.m() : p.n();
   p.bias = p.has_bias() ? packed_matrix(p.bias.dtype, biases, 1) : PlannedMatrix{};
-  if (p.groups) p.groups->offsets = nullptr;
+  if (p.groups) {
+    p.groups->offsets = nullptr;
+    if (p.groups->expected_lengths == LengthSpread::equal) p.groups->expected_zipf = 0;
+  }
   return p;
 }
 

@@ -90,6 +90,12 @@ struct Epilogue {
 /// The integers of the offsets of groups.
 enum class OffsetType : std::uint8_t { int32, int64 };
 
+/// How the lengths of a product's groups are spread, as far as its plan may expect.
+enum class LengthSpread : std::uint8_t {
+  routed,  ///< as a router spreads rows that fall into groups one by one
+  equal,   ///< all groups that have any rows have as many
+};
+
 /// The groups of a product's rows: rows [offsets[g], offsets[g + 1]) of A and D are group g's.
 struct Groups {
   /// G + 1 of them, in the operands' memory: where the groups begin, and where the last one ends.
@@ -100,6 +106,11 @@ struct Groups {
   /// A hint for the choice of a kernel: rows in a group that has any. 0: M / G. Nothing depends on
   /// it but speed.
   double expected_tokens = 0;
+  /// Another hint, for the lengths' spread; nothing depends on it but speed either.
+  LengthSpread expected_lengths = LengthSpread::routed;
+  /// Of routed lengths: the group of rank r (from 1) is liked as r^-expected_zipf, 0 to 8. 0: all
+  /// groups alike.
+  float expected_zipf = 0;
 
   friend constexpr bool operator==(const Groups&, const Groups&) = default;
 };
@@ -222,6 +233,8 @@ template <class Visit>
 constexpr void for_each_field(const Groups& g, const Visit& visit) {
   visit("offsets", g.type);
   visit("expected_tokens", g.expected_tokens);
+  visit("expected_lengths", g.expected_lengths);
+  visit("expected_zipf", g.expected_zipf);
 }
 template <class Visit>
 constexpr void for_each_field(const PackedWeights& w, const Visit& visit) {

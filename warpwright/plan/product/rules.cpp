@@ -256,6 +256,11 @@ std::optional<Refusal> extent_fault(const GemmProblem& p) {
                   "the expected tokens of a group are negative or no number; ",
                   as_rule("0 leaves them open"));
   }
+  if (p.groups && !(p.groups->expected_zipf >= 0 && p.groups->expected_zipf <= 8)) {
+    return refuse(RefusalCode::bad_value,
+                  "expected_zipf is negative, above 8 or no number; the nearest legal is ",
+                  as_nearest(p.groups->expected_zipf > 8 ? 8 : 0));
+  }
   if (p.batch() < 1 || p.batch() > max_extent) {
     return refuse(RefusalCode::bad_shape, "the batch has a length of ", p.batch(),
                   "; the nearest legal length is ", as_nearest(p.batch() < 1 ? 1 : max_extent));

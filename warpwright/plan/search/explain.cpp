@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "warpwright/facts/block_scales.h"
+#include "warpwright/plan/cost/group_lengths.h"
 #include "warpwright/plan/product/rules.h"
 #include "warpwright/plan/search/explain_text.h"
 
@@ -133,10 +134,7 @@ double expected_tokens(const GemmProblem& p) {
 }
 
 double busy_groups(const GemmProblem& p) {
-  const double tokens = expected_tokens(p);
-  if (tokens <= 0) return 0;
-  return std::min(static_cast<double>(p.group_count()),
-                  std::ceil(static_cast<double>(p.m()) / tokens));
+  return group_lengths(p).busy;
 }
 
 std::int64_t Plan::tiles() const {
@@ -160,6 +158,11 @@ double operations(const GemmProblem& p) {
 }
 
 double moved_bytes(const GemmProblem& p) {
+  // Of groups: a B for each that is expected to have rows.
+  return moved_bytes(p, p.groups ? busy_groups(p) : 1);
+}
+
+double moved_bytes(const GemmProblem& p, double matrices) {
   const auto bytes = [&p](DType t, std::int64_t rows, std::int64_t columns, bool shared) {
     return static_cast<double>(rows) * static_cast<double>(columns) *
            static_cast<double>(shared ? 1 : p.batch()) * numeric::bits(t) / 8;
@@ -172,8 +175,6 @@ double moved_bytes(const GemmProblem& p) {
   if (!p.reads_ab()) return moved;
   const bool one_a = p.a.batch_stride == 0;
   const bool one_b = p.b.batch_stride == 0;
-  // Of groups: a B for each that is expected to have rows.
-  const double matrices = p.groups ? busy_groups(p) : 1;
   double of_b = bytes(p.b.dtype, p.n(), p.k(), one_b);
   if (p.packed) {
     of_b = static_cast<double>(

@@ -111,7 +111,7 @@ struct Plan {
   atom::ClusterShape cluster;
   int cluster_k = 1;  ///< CTAs of a cluster that share a tile along K (`cluster` is then 1x1)
   /// The walk over the output. Of groups, whose lengths are known on the device alone: the tiles
-  /// that are expected, a `batch` of groups.
+  /// that are expected of all of them, one group behind the other.
   tile::Raster raster;
   int ctas = 0;  ///< of the grid, which is persistent but where a cluster has one tile or launch
                  ///< control is in use; 0 when there is nothing to do

@@ -68,7 +68,10 @@ std::vector<int> along_k(const KernelFacts& f, atom::ClusterShape cluster, const
 }  // namespace
 
 Ask::Ask(const Plan& start_, const PlanChoices& choices_)
-    : start(start_), choices(choices_), problem(start_.problem) {
+    : start(start_),
+      choices(choices_),
+      problem(start_.problem),
+      lengths(group_lengths(start_.problem)) {
   if (!problem.reads_ab()) return;
   aligned = is_aligned(problem.a) && is_aligned(problem.b);
   by_copies = !problem_fault(problem);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "warpwright/atom/descriptor.h"
+#include "warpwright/plan/cost/group_lengths.h"
 #include "warpwright/plan/families/kernels.h"
 #include "warpwright/plan/search/plan.h"
 
@@ -42,6 +43,7 @@ struct Ask {
   atom::Major b = atom::Major::k;
   bool aligned = true;    ///< rows of A and B begin at multiples of 16 bytes
   bool by_copies = true;  ///< TMA reads A and B
+  GroupLengths lengths;   ///< of a product in groups, as they are expected
 };
 
 /// `start` run in this way.
