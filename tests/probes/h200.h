@@ -1,6 +1,7 @@
-// What an H200 answered to the probes: 2026-11-21 (bulk_load: 2026-11-23), driver 580.159.04,
-// CUDA 13.0, sm_90a. Written by `probes_gpu --record`, equal answers put together. An answer
-// without words is a trap ("illegal instruction").
+// What an H200 answered to the probes: 2026-11-21 (bulk_load: 2026-11-23; sums of f16 and e5m2,
+// barriers, syncwarps and the prefetch: 2026-11-24), driver 580.159.04, CUDA 13.0, sm_90a. Written
+// by `probes_gpu --record`, equal answers put together. An answer without words is a trap
+// ("illegal instruction").
 #pragma once
 
 #include <algorithm>
@@ -8,6 +9,9 @@
 #include <string_view>
 
 namespace warpwright::probes {
+
+/// In place of the number of words: the probe does not come back.
+inline constexpr int hangs = -1;
 
 struct Answer {
   std::string_view names;  ///< of the probes that were answered so
@@ -278,10 +282,20 @@ inline constexpr Answer h200[] = {
      8,
      {0x4b800000, 0x4b800001, 0x4b800001, 0x4b800002, 0x4b800002, 0x4b800001, 0x4b800000,
       0xcb800001}},
-    {"wgmma_rounding_e4m3",
+    {"wgmma_rounding_f16",
+     8,
+     {0x47000000, 0x47000001, 0x47000001, 0x47000002, 0x47000002, 0x47000003, 0x47000002,
+      0x47000000}},
+    {"wgmma_rounding_e4m3 wgmma_rounding_e5m2",
      8,
      {0x43810000, 0x43808000, 0x43804000, 0x43802000, 0x43801000, 0x43800800, 0x43800400,
       0x43800000}},
+    {"half_warps", hangs, {}},
+    {"whole_warps", 2, {0x0, 0x4}},
+    {"two_sync_warps", 32, {0x74, 0x75, 0x76, 0x77, 0x78, 0x79, 0x7a, 0x7b, 0x7c, 0x7d, 0x7e,
+                            0x7f, 0x80, 0x81, 0x82, 0x83, 0x64, 0x65, 0x66, 0x67, 0x68, 0x69,
+                            0x6a, 0x6b, 0x6c, 0x6d, 0x6e, 0x6f, 0x70, 0x71, 0x72, 0x73}},
+    {"prefetch_outside", 1, {0x1}},
 };
 
 inline const Answer* answer_of(std::string_view name) {

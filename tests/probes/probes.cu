@@ -1,10 +1,12 @@
-// Asks the GPU: runs every probe, prints what it saw and compares it with what an H200 answered.
-// With `--record` it prints the answers as h200.h keeps them.
+// Asks the GPU: runs every probe, or those that are named, prints what it saw and compares it with
+// what an H200 answered. With `--record` it prints the answers as h200.h keeps them. A probe that
+// does not come back in 15 seconds hangs.
 #include <cuda.h>
 #include <cuda_runtime.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <vector>
@@ -110,7 +112,7 @@ struct Result {
 };
 
 /// The child: asks the probes from `first` on until one traps, which leaves a context unusable.
-int ask_from(std::size_t first, int to) {
+int ask_from(const std::vector<Probe>& asked, std::size_t first, int to) {
   int count = 0;
   cudaDeviceProp prop{};
   if (cudaGetDeviceCount(&count) != cudaSuccess || count == 0 ||
@@ -123,10 +125,11 @@ int ask_from(std::size_t first, int to) {
       !ok(cudaMalloc(&out, out_words * 4), "memory")) {
     return 2;
   }
-  for (std::size_t i = first; i < std::size(all); ++i) {
+  for (std::size_t i = first; i < asked.size(); ++i) {
     std::vector<std::uint32_t> answer;
     Result result{};
-    if (!ask(all[i], tensor, out, answer)) return 1;
+    alarm(15);
+    if (!ask(asked[i], tensor, out, answer)) return 1;
     std::memcpy(result.word, answer.data(), answer.size() * 4);
     if (write(to, &result, sizeof result) != static_cast<ssize_t>(sizeof result)) return 2;
   }
@@ -148,6 +151,10 @@ bool read_result(int from, Result& result) {
 /// Prints one answer; a probe that trapped has no words. Returns whether it is the recorded one.
 bool show(const Probe& p, const std::uint32_t* word, int words, bool record) {
   if (record) {
+    if (words == hangs) {
+      std::printf("    {\"%s\", hangs, {}},\n", p.name);
+      return true;
+    }
     std::printf("    {\"%s\",\n     %d,\n     {", p.name, words);
     for (int i = 0; i < words; ++i) {
       std::printf("%s0x%x", i == 0 ? "" : (i % 8 == 0 ? ",\n      " : ", "), word[i]);
@@ -156,45 +163,62 @@ bool show(const Probe& p, const std::uint32_t* word, int words, bool record) {
     return true;
   }
   const Answer* known = answer_of(p.name);
-  const bool same = known != nullptr && known->words == words &&
-                    std::memcmp(known->word, word, static_cast<std::size_t>(words) * 4) == 0;
+  const bool same =
+      known != nullptr && known->words == words &&
+      (words <= 0 || std::memcmp(known->word, word, static_cast<std::size_t>(words) * 4) == 0);
   std::printf("%-26s %s", p.name, same ? "as recorded:" : "DIFFERENT:  ");
-  if (words == 0) std::printf(" traps");
+  if (words <= 0) std::printf(words == 0 ? " traps" : " hangs");
   for (int i = 0; i < words && i < 16; ++i) std::printf(" %x", word[i]);
   std::printf("%s\n", words > 16 ? " ..." : "");
   return same;
 }
 
-int main_of(bool record) {
+/// Asks these probes and returns how many answered otherwise, or not at all; -1 without a device.
+int ask_all(const std::vector<Probe>& asked, bool record) {
   int different = 0;
   std::size_t next = 0;
-  while (next < std::size(all)) {
+  while (next < asked.size()) {
     int ends[2];
     if (pipe(ends) != 0) return 1;
     std::fflush(stdout);
     const pid_t child = fork();
     if (child < 0) return 1;
-    if (child == 0) _exit(ask_from(next, ends[1]));
+    if (child == 0) _exit(ask_from(asked, next, ends[1]));
     close(ends[1]);
     Result result{};
-    while (next < std::size(all) && read_result(ends[0], result)) {
-      different += show(all[next], result.word, all[next].words, record) ? 0 : 1;
+    while (next < asked.size() && read_result(ends[0], result)) {
+      different += show(asked[next], result.word, asked[next].words, record) ? 0 : 1;
       ++next;
     }
     close(ends[0]);
     int status = 0;
     waitpid(child, &status, 0);
-    if (WIFEXITED(status) && WEXITSTATUS(status) == no_device) {
-      std::printf("did not run: no CUDA device here (of compute capability 9.0)\n");
-      return 0;
-    }
-    if (!WIFEXITED(status) || WEXITSTATUS(status) > 1) return 1;
-    if (next < std::size(all)) {
-      different += show(all[next], result.word, 0, record) ? 0 : 1;
-      ++next;
-    }
+    if (WIFEXITED(status) && WEXITSTATUS(status) == no_device) return -1;
+    const bool no_answer = WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM;
+    if (!no_answer && (!WIFEXITED(status) || WEXITSTATUS(status) > 1)) return different + 1;
+    if (next == asked.size()) break;
+    different += show(asked[next], result.word, no_answer ? hangs : 0, record) ? 0 : 1;
+    ++next;
   }
-  if (!record) std::printf("%d of %d probes differ\n", different, static_cast<int>(std::size(all)));
+  return different;
+}
+
+int main_of(int count, char** words) {
+  std::vector<Probe> asked;
+  bool record = false;
+  for (int i = 1; i < count; ++i) record = record || std::strcmp(words[i], "--record") == 0;
+  const int names = count - 1 - (record ? 1 : 0);
+  for (const Probe& p : all) {
+    bool named = names == 0;
+    for (int i = 1; i < count; ++i) named = named || std::strcmp(words[i], p.name) == 0;
+    if (named) asked.push_back(p);
+  }
+  const int different = ask_all(asked, record);
+  if (different < 0) {
+    std::printf("did not run: no CUDA device here (of compute capability 9.0)\n");
+    return 0;
+  }
+  if (!record) std::printf("%d of %zu probes differ\n", different, asked.size());
   return different == 0 ? 0 : 1;
 }
 
@@ -202,5 +226,5 @@ int main_of(bool record) {
 }  // namespace warpwright::probes
 
 int main(int argc, char** argv) {
-  return warpwright::probes::main_of(argc > 1 && std::strcmp(argv[1], "--record") == 0);
+  return warpwright::probes::main_of(argc, argv);
 }

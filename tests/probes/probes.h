@@ -404,10 +404,9 @@ WW_DEVICE void parity(const Input& in) {
   }
 }
 
-/// How many of four warps had come to a barrier when a warp left it: the fewest and the most that
-/// any of them saw. The last warp comes late. With `halves` half of each warp comes, to a barrier
-/// for 64 threads, which is legal for whole warps alone: lanes would make it whole at the fourth
-/// warp, warps at the second.
+/// Of four warps, of which the last comes late, how many left a barrier before it had come, and how
+/// many warps they saw at most. With `halves` half of each warp comes, to a barrier for 32 threads,
+/// which is legal for whole warps alone: as lanes two halves would fill it, as warps each does.
 template <bool halves>
 WW_DEVICE void count_at_barrier(const Input& in) {
   const isa::SharedView<std::uint32_t> came{isa::shared_base()};
@@ -428,7 +427,7 @@ WW_DEVICE void count_at_barrier(const Input& in) {
   if (first) came.store(warp, 1);
   isa::sync_warp();
   if constexpr (halves) {
-    if (isa::lane_index() < 16) isa::named_barrier_sync(1, 64);
+    if (isa::lane_index() < 16) isa::named_barrier_sync(1, 32);
     isa::sync_warp();
   } else {
     isa::named_barrier_sync(1, threads);
@@ -440,14 +439,14 @@ WW_DEVICE void count_at_barrier(const Input& in) {
   }
   isa::sync_threads(threads);
   if (isa::thread_index() != 0) return;
-  std::uint32_t fewest = saw.load(0), most = fewest;
-  for (int i = 1; i < 4; ++i) {
+  std::uint32_t early = 0, most = 0;
+  for (int i = 0; i < 4; ++i) {
     const std::uint32_t seen = saw.load(i);
-    fewest = seen < fewest ? seen : fewest;
+    early += seen < 4 ? 1U : 0U;
     most = seen > most ? seen : most;
   }
   const isa::GlobalView<std::uint32_t> out{in.out};
-  out.store(0, fewest);
+  out.store(0, early);
   out.store(1, most);
 }
 

@@ -35,7 +35,7 @@ TEST_P(ProbeTest, ModelAnswersAsTheH200) {
   const Probe& p = GetParam();
   const Answer* known = answer_of(p.name);
   const bool traps = known != nullptr && known->words == 0;
-  if (known != nullptr && !traps) {
+  if (known != nullptr && known->words > 0) {
     ASSERT_EQ(known->words, p.words);
   }
   testing::Buffer<std::uint32_t> tensor("tensor", tensor_words);
@@ -52,7 +52,7 @@ TEST_P(ProbeTest, ModelAnswersAsTheH200) {
   const auto compare = [&] {
     std::ostringstream wrong;
     const std::uint32_t* answer = answers_in_tensor(p.kind) ? tensor.data() : out.data();
-    for (int i = 0; i < p.words && !p.open && known != nullptr; ++i) {
+    for (int i = 0; i < p.words && !p.open && known != nullptr && known->words > 0; ++i) {
       if (answer[i] == known->word[i]) continue;
       wrong << "word " << i << std::hex << ": model " << answer[i] << ", H200 " << known->word[i]
             << std::dec << "; ";
