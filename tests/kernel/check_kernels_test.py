@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""Every kernel under `warpwright check kernel`: clean, and all of its statements have run.
+
+    check_kernels_test.py WARPWRIGHT [--sample N] [--first I] [--schedules S] [--jobs J] [--names A,B]
+
+Takes every N-th kernel of the build (default 1: all; script/campaign runs them with 12 schedules
+each), from the I-th on. A statement that ran in no companion fails, unless UNREACHABLE says why
+nothing reaches it.
+"""
+import argparse
+import concurrent.futures
+import json
+import re
+import subprocess
+import sys
+
+# (kernel, function: why no product reaches its statement); both are patterns.
+UNREACHABLE = [
+    (r".*_(sk|ck2?)", r"TileSums::run", "kernels that split K take no product without a K"),
+    (r".*_ck2?", r"Loader::load", "CTAs that share a tile along K load nothing for each other"),
+    (r".*_ck2?", r"await_cluster", "nor signal each other's barriers"),
+]
+
+
+def run(program, *arguments):
+    return subprocess.run([program, *arguments], capture_output=True, text=True, check=False,
+                          timeout=1800)
+
+
+def excused(kernel, statement):
+    function = re.sub(r"<[^<>]*>", "", statement["function"]).split("(")[0]
+    return any(re.fullmatch(name, kernel) and re.search(where + "$", function)
+               for name, where, _ in UNREACHABLE)
+
+
+def judge(program, kernel, schedules):
+    """(right?, what was seen)"""
+    made = run(program, "check", "kernel", kernel, "--schedules", str(schedules), "--jobs", "1",
+               "--json")
+    if made.returncode == 2 or not made.stdout:
+        return False, made.stderr.strip()
+    told = json.loads(made.stdout)
+    if told["findings"]:
+        first = told["findings"][0]
+        last = told["products"][-1]
+        return False, f"{first['check']} {first['sentence'][:200]} ({last['arguments']})"
+    never = [s for s in told["untried_statements"] or [] if not excused(kernel, s)]
+    if never:
+        where = ", ".join(f"{s['file'].split('/')[-1]}:{s['line']}" for s in never)
+        return False, f"ran in none of {len(told['products'])} products: {where}"
+    return True, f"{len(told['products'])} products, {told['statements']} statements"
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("program")
+    parser.add_argument("--sample", type=int, default=1)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--schedules", type=int, default=12)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--names", default="")
+    options = parser.parse_args()
+    listed = json.loads(run(options.program, "kernels", "--built", "--json").stdout)["kernels"]
+    names = [kernel["kernel"] for kernel in listed]
+    chosen = options.names.split(",") if options.names else names[options.first::options.sample]
+    wrong = 0
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        for kernel, (right, seen) in zip(chosen, pool.map(
+                lambda name: judge(options.program, name, options.schedules), chosen)):
+            wrong += not right
+            print(f"{'' if right else 'WRONG '}{kernel}: {seen}", flush=True)
+    print(f"{len(chosen) - wrong} of {len(chosen)} kernels as they must be "
+          f"({len(names)} in this build)")
+    return 1 if wrong or not chosen else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
