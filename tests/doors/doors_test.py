@@ -48,7 +48,9 @@ OTHERS = {"help", "random", "n", "k", "total", "tokens", "bad-offsets", "expecte
           "sms", "out", "check", "check-offsets", "repeat", "bench", "json", "seed", "mode",
           "tile-tokens", "search", "cluster", "tile-m", "tile-n", "schedule", "swap-ab", "kernel",
           "cluster-k", "ctas", "gpcs", "batch-invariant", "no-tuning", "pair", "scheduler",
-          "accumulators"}
+          "accumulators", "first-tiles", "expected-lengths",
+          # How memory lies, which other doors say by strides and addresses.
+          "in-place", "pitch", "scales-major"}
 
 
 class View:
