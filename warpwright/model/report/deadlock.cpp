@@ -77,7 +77,7 @@ bool names(const char* arrivers, std::string_view role) {
     return std::tolower(static_cast<unsigned char>(a)) ==
            std::tolower(static_cast<unsigned char>(b));
   };
-  return std::ranges::search(text, word, same).begin() != text.end();
+  return std::search(text.begin(), text.end(), word.begin(), word.end(), same) != text.end();
 }
 
 // --- one cause each ------------------------------------------------------------------------------
@@ -576,7 +576,7 @@ void Machine::report_bytes_left() {
   }
   // Where some expect too little, others may lack what went astray: those come behind.
   const auto too_many = [](const Finding& f) { return f.missing.starts_with("an expectation"); };
-  std::ranges::stable_partition(all, too_many);
+  std::stable_partition(all.begin(), all.end(), too_many);
   for (Finding& f : all) report(std::move(f));
 }
 
