@@ -45,11 +45,13 @@ SOURCE = """
 #include "warpwright/simulation/model_kernels.h"
 #include "warpwright/kernel/blackwell/gemm.h"
 #include "warpwright/kernel/blackwell/table.h"
+#include "warpwright/kernel/copy_rows.h"
 #include "warpwright/kernel/hopper/gemm.h"
 #include "warpwright/kernel/hopper/group_maps.h"
 #include "warpwright/kernel/hopper/table.h"
 #include "warpwright/kernel/registers/gemm.h"
 #include "warpwright/kernel/registers/table.h"
+#include "warpwright/kernel/zero_rows.h"
 #include "warpwright/plan/families/family.h"
 
 namespace warpwright::kernel {{
@@ -60,7 +62,9 @@ namespace warpwright::device {{
 const ModelKernel* model_kernel(std::string_view name) {{
   static const ModelKernel all[] = {{
       {entries}
-      {{group_maps_kernel, &run_kernel<kernel::GroupMapsKernel>}}}};
+      {{group_maps_kernel, &run_kernel<kernel::GroupMapsKernel>}},
+      {{zero_rows_kernel, &run_kernel<kernel::ZeroRowsKernel>}},
+      {{copy_rows_kernel, &run_kernel<kernel::CopyRowsKernel>}}}};
   for (const ModelKernel& k : all) {{
     if (k.name == name) return &k;
   }}
