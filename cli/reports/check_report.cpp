@@ -51,15 +51,13 @@ std::string findings_text(std::size_t count) {
   return (count == 0 ? "no" : std::to_string(count)) + (count == 1 ? " finding" : " findings");
 }
 
-void add_json(const Untried& untried, ordered_json& json) {
-  const device::Coverage& c = untried.coverage;
+void add_json(const device::Coverage& c, ordered_json& json) {
   json["statements"] = c.known ? ordered_json(c.statements) : ordered_json();
   json["untried_statements"] = c.known ? ordered_json::array() : ordered_json();
   for (const model::CompiledSite& site : c.untried) {
     json["untried_statements"].push_back(
         {{"file", site.file}, {"line", site.line}, {"function", site.function}});
   }
-  json["untried"] = untried.ways;
 }
 
 std::string text(const Untried& untried, std::size_t most) {

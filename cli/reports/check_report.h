@@ -30,9 +30,8 @@ struct Untried {
   std::vector<std::string> ways;
 };
 
-/// {"statements": N, "untried_statements": [...], "untried": [...]}; of a program that does not
-/// know the statements null in place of the first two.
-void add_json(const Untried& untried, nlohmann::ordered_json& json);
+/// {"statements": N, "untried_statements": [...]}; null of a program that does not know them.
+void add_json(const device::Coverage& coverage, nlohmann::ordered_json& json);
 
 /// "3 of 41 synchronising statements (in Epilogue::load_c, ...); no C; no bias", or nothing where
 /// all was tried. At most `most` functions are named.

@@ -9,6 +9,7 @@
 #include "warpwright/atom/mask_text.h"
 #include "warpwright/facts/format.h"
 #include "warpwright/plan/families/kernel_list.h"
+#include "warpwright/plan/product/rules.h"
 #include "warpwright/plan/search/plan.h"
 #include "warpwright/tile/split.h"
 
@@ -48,19 +49,12 @@ class Others {
   DeviceFacts device_;
 };
 
-// Scales of this kind for the problem, as a planned product has them.
 void set_scaling(GemmProblem& p, Scaling scaling) {
-  const auto scales = [](std::int64_t rows, std::int64_t batch) {
-    PlannedMatrix v = packed_matrix(DType::f32, rows, 1);
-    v.batch = batch;
-    v.batch_stride = batch > 1 ? rows : 0;
-    return v;
-  };
-  const bool each = scaling == Scaling::row_column;
-  const std::int64_t groups = std::max<std::int64_t>(1, p.group_count());
   p.scaling = scaling;
-  p.scale_a = scaling == Scaling::none ? PlannedMatrix{} : scales(each ? p.a.rows : 1, 1);
-  p.scale_b = scaling == Scaling::none ? PlannedMatrix{} : scales(each ? p.n() : 1, groups);
+  p.scale_a = p.scale_b = {};
+  if (scaling == Scaling::none) return;
+  p.scale_a = {scale_shape(p, true)};
+  p.scale_b = {scale_shape(p, false)};
 }
 
 void add_extents(const Plan& plan, std::int64_t tiles, std::vector<std::string>& ways) {

@@ -92,7 +92,8 @@ void print_check(const device::CheckReport& report, const Untried& untried, cons
     for (const device::CheckedFinding& f : report.findings) {
       all["findings"].push_back(checked_json(f));
     }
-    add_json(untried, all);
+    add_json(untried.coverage, all);
+    all["untried"] = untried.ways;
     out << json_text(all);
     return;
   }

@@ -172,8 +172,7 @@ void print_json(const Members& members, const Outcome& found, std::ostream& out)
   for (const device::CheckedFinding& f : found.last.findings) {
     all["findings"].push_back(checked_json(f));
   }
-  add_json({found.coverage, {}}, all);
-  all.erase("untried");
+  add_json(found.coverage, all);
   out << json_text(all);
 }
 
