@@ -24,12 +24,21 @@ function(ww_arch_flags variable family)
   set(${variable} "${flags}" PARENT_SCOPE)
 endfunction()
 
+# ww_one_by_one(TARGET): its .cu files are compiled one by one. From 3.31 on CMake would compile several
+# together in a unity build (and those of kernels share names).
+function(ww_one_by_one target)
+  get_target_property(sources ${target} SOURCES)
+  list(FILTER sources INCLUDE REGEX "\\.cu$")
+  set_source_files_properties(${sources} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+endfunction()
+
 # ww_cuda_family(TARGET FAMILY): the .cu files of TARGET are compiled for that family alone, or for
 # all architectures of the build ("any"): wgmma is of sm_90a alone, tcgen05 of sm_100a and sm_103a.
 function(ww_cuda_family target family)
   if(NOT WARPWRIGHT_CUDA)
     return()
   endif()
+  ww_one_by_one(${target})
   ww_arch_flags(flags ${family})
   foreach(flag IN LISTS flags)
     target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:${flag}>")

@@ -135,8 +135,8 @@ Result<Routing> parse_routing(const std::string& words, std::int64_t experts,
   const std::vector<std::string> parts = split_words(words);
   Routing routing;
   const auto tokens = read_number<std::int64_t>(parts[0]);
-  const auto top_k = parts.size() > 1 ? read_number<std::int64_t>(parts[1]) : std::nullopt;
-  bool is_right = tokens && top_k && *tokens >= 0;
+  const auto chosen = read_number<std::int64_t>(parts.size() > 1 ? parts[1] : std::string());
+  bool is_right = tokens && chosen && *tokens >= 0;
   for (std::size_t i = 2; i < parts.size(); ++i)
     is_right = is_right && take_routing(parts[i], routing);
   if (!is_right) {
@@ -145,20 +145,21 @@ Result<Routing> parse_routing(const std::string& words, std::int64_t experts,
                        as_rule("it must be TOKENS,TOPK, and behind them uniform or zipf:S with S "
                                "from 0 to 8, and seed:N, for example 64,8 or 64,8,zipf:1,seed:7")};
   }
+  const std::int64_t top_k = *chosen;
   routing.tokens = *tokens;
-  routing.top_k = *top_k;
-  if (*top_k < 1 || *top_k > experts) {
+  routing.top_k = top_k;
+  if (top_k < 1 || top_k > experts) {
     return Refusal{RefusalCode::bad_value,
-                   option + " sends every token to " + std::to_string(*top_k) + " experts of " +
+                   option + " sends every token to " + std::to_string(top_k) + " experts of " +
                        std::to_string(experts) + "; the nearest legal value is " +
-                       as_nearest(std::to_string(*top_k < 1 ? 1 : experts))};
+                       as_nearest(std::to_string(top_k < 1 ? 1 : experts))};
   }
-  if (*tokens > kMostChoices / *top_k) {
+  if (*tokens > kMostChoices / top_k) {
     return Refusal{
         RefusalCode::bad_value,
         option + " has " + std::to_string(*tokens) + " tokens; " +
             as_rule("no more than ", std::to_string(kMostChoices), " choices are drawn") +
-            ": the nearest legal value is " + as_nearest(std::to_string(kMostChoices / *top_k))};
+            ": the nearest legal value is " + as_nearest(std::to_string(kMostChoices / top_k))};
   }
   return routing;
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "warpwright/atom/umma.h"
+#include "warpwright/model/report/site.h"
 
 namespace warpwright::model {
 
