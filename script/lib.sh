@@ -34,8 +34,14 @@ choose_preset() {
   fi
 }
 
-# What `script/on_gpu bundle` packed elsewhere, where it came along.
-unpack_bundle() { [[ ! -f .gpu/bundle.tgz ]] || tar -xzf .gpu/bundle.tgz -C .gpu; }
+# Libraries that `script/on_gpu pack` packed elsewhere, where they came along: CMake looks there too.
+take_libraries() {
+  [[ -f .gpu/libraries.tgz ]] || return 0
+  mkdir -p .gpu/libraries
+  tar -xzf .gpu/libraries.tgz -C .gpu/libraries
+  local usr=$PWD/.gpu/libraries/usr
+  export CMAKE_PREFIX_PATH=$usr:$usr/share/cmake:$usr/lib/x86_64-linux-gnu/cmake
+}
 
 has_gpu() { nvidia-smi -L 2>/dev/null | grep -q '^GPU'; }
 
