@@ -238,12 +238,12 @@ class Reader {
     return given == nullptr ? null_argument(name) : view(name, *given, to);
   }
 
-  static Fault read(const ww_choices* given, warpwright::PlanChoices& choices) {
+  static Fault read(const ww_choices* given, warpwright::PlanChoices& choices, int& measure) {
     if (given == nullptr) return std::nullopt;
     ww_choices c = {};
     if (auto r = copy_struct(given, c, "ww_choices", sizeof(ww_choices))) return r;
     if (auto r = word_fault("batch_invariant", c.batch_invariant, 1)) return r;
-    if (auto r = word_fault("ww_choices.reserved", c.reserved, 0)) return r;
+    measure = c.measure;
     choices.batch_invariant = c.batch_invariant == 1;
     if (c.kernel != nullptr) choices.kernel = c.kernel;
     if ((c.cluster_m == 0) != (c.cluster_n == 0)) {
@@ -475,8 +475,9 @@ ww_refusal* ww_plan_make(const ww_gemm* gemm, const ww_device* device, const ww_
     GemmOperands operands;
     if (auto r = Reader(true).read(gemm, operands)) return told(*r);
     warpwright::PlanChoices wanted;
-    if (auto r = Reader::read(choices, wanted)) return told(*r);
-    auto made = warpwright::run_plan(operands, device->facts, wanted);
+    int measure = 0;
+    if (auto r = Reader::read(choices, wanted, measure)) return told(*r);
+    auto made = warpwright::measured_plan(operands, device->facts, device->index, wanted, measure);
     if (!made) return told(made.refusal());
     hand_out(plan, handle_of(std::make_shared<const warpwright::Plan>(std::move(*made))));
     return nullptr;
@@ -560,7 +561,7 @@ ww_refusal* ww_run(const ww_gemm* gemm, int32_t device, const ww_choices* choice
     GemmOperands operands;
     if (auto r = Reader(false).read(gemm, operands)) return told(*r);
     warpwright::RunOptions how{device, stream, {}, {}};
-    if (auto r = Reader::read(choices, how.choices)) return told(*r);
+    if (auto r = Reader::read(choices, how.choices, how.measure)) return told(*r);
     if (auto r = Reader::read(options, how.launch)) return told(*r);
     std::shared_ptr<const warpwright::Plan> fresh;
     Fault refused = warpwright::run(operands, how, made != nullptr ? &fresh : nullptr);

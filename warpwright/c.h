@@ -201,7 +201,11 @@ typedef struct ww_choices {
   int32_t batch_invariant; /**< 1: bits of a row of D do not depend on M, batch or other rows */
   int32_t cluster_m;       /**< CTAs of a cluster along M, and along N: both or none */
   int32_t cluster_n;
-  int32_t reserved;   /**< 0 */
+  /** So many of the best plans by predicted time, at most 256, are measured when such a product is
+   *  first planned for a CUDA device, in memory of their own, and the fastest is taken: it waits,
+   *  some 10 ms a plan, and is kept where `warpwright tune` keeps its own. In a graph capture none
+   * is. */
+  int32_t measure;
   const char* kernel; /**< by its name, as ww_plan_kernel says it */
 } ww_choices;
 

@@ -33,6 +33,7 @@ constexpr std::array<const char*, arg_count> names = {"a",
                                                       "kernel",
                                                       "cluster",
                                                       "expected_tokens",
+                                                      "measure",
                                                       "check_offsets",
                                                       "dependent",
                                                       "stream",
@@ -495,6 +496,7 @@ void Product::read_scales(const Arguments& given, bool grouped) {
 
 void Product::choose(const Arguments& given) {
   options.choices.batch_invariant = given.flag(Arg::batch_invariant);
+  options.measure = static_cast<int>(given.integer(Arg::measure, 0, 0, most_measured));
   if (const char* const kernel = given.text(Arg::kernel)) options.choices.kernel = kernel;
   if (PyObject* const cluster = given[Arg::cluster]) {
     const bool is_pair = PyTuple_Check(cluster) != 0 && PyTuple_Size(cluster) == 2;

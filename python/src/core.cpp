@@ -60,8 +60,8 @@ WorkspaceHandle& workspace_for(const Product& p, PyObject* given) {
                        as_rule("leave it out, or make one there"))};
 }
 
-std::shared_ptr<const Plan> plan_for(const Product& p, const DeviceFacts& facts) {
-  auto made = run_plan(p.operands, facts, p.options.choices);
+std::shared_ptr<const Plan> plan_for(const Product& p, const DeviceFacts& facts, int index) {
+  auto made = measured_plan(p.operands, facts, index, p.options.choices, p.options.measure);
   if (!made) throw Refused{p.told(made.refusal())};
   return std::make_shared<const Plan>(std::move(*made));
 }
@@ -126,7 +126,7 @@ PyObject* plan_product(PyObject*, PyObject* const* args, Py_ssize_t count, PyObj
     if (p.options.device == run_nowhere) usual = "auto";
     const auto device = device_named(name != nullptr ? name : usual.c_str());
     if (!device) throw Refused{device.refusal()};
-    return new_plan({plan_for(p, device->facts), device->index});
+    return new_plan({plan_for(p, device->facts, device->index), device->index});
   } catch (...) {
     set_error();
     return nullptr;
@@ -143,7 +143,7 @@ struct Study {
           RefusalCode::wrong_device, "the tensors lie in ", place_name(product.options.device),
           ", and this runs on the model; the nearest legal place is ", as_nearest("host memory"))};
     }
-    plan = plan_for(product, facts);
+    plan = plan_for(product, facts, run_on_model);
   }
   Product product;
   DeviceFacts facts;

@@ -7,7 +7,8 @@ inline constexpr const char* gemm_doc[] = {
     R"(gemm(a, b, *, out=None, c=None, alpha=1.0, beta=1.0, bias=None, bias_along='columns',
         activation='none', gated=False, scale_a=None, scale_b=None, scale_d=None, scaling=None,
         accumulation='fast', operands=None, sums=None, dtype=None, batch_invariant=False,
-        kernel=None, cluster=None, dependent=False, stream=None, workspace=None, plan=None)
+        kernel=None, cluster=None, measure=0, dependent=False, stream=None, workspace=None,
+        plan=None)
 --
 
 D = activation(alpha * scaled(A @ B.T) + beta * C + bias) * scale_d; returns D.
@@ -41,6 +42,9 @@ sums         how the sums of Int4Weights meet the scales of their groups: 'exact
 dtype        D's type, where out is not given: A's, f32 for tf32, or bf16 for 8-bit operands.
 batch_invariant  the bits of a row of D do not depend on M, the batch or other rows.
 kernel, cluster  fix what the plan would choose: Plan.kernel, (CTAs along M, along N).
+measure      so many of the best plans, by predicted time, are timed when such a product is first
+             seen on a GPU, and the fastest is kept, also for the processes after this one. That
+             call waits, some 10 ms a plan. In a graph's capture none is timed.
 dependent    the kernel may start while the one before it in the stream ends.
 stream       an integer (cudaStream_t), or a stream of a library; default: the current stream of
              A's library where it says so by DLPack's C functions (PyTorch 2.10 and later), else the
@@ -56,8 +60,8 @@ inline constexpr const char* grouped_doc =
     R"(grouped_gemm(a, b, offsets, *, out=None, c=None, alpha=1.0, beta=1.0, bias=None,
         bias_along='columns', activation='none', gated=False, scale_a=None, scale_b=None,
         scale_d=None, scaling=None, accumulation='fast', operands=None, sums=None, dtype=None,
-        batch_invariant=False, kernel=None, cluster=None, expected_tokens=None, check_offsets=False,
-        dependent=False, stream=None, workspace=None, plan=None)
+        batch_invariant=False, kernel=None, cluster=None, expected_tokens=None, measure=0,
+        check_offsets=False, dependent=False, stream=None, workspace=None, plan=None)
 --
 
 D[r] = gemm of row r of A by the B of its group; returns D. For mixtures of experts.
@@ -81,7 +85,7 @@ inline constexpr const char* plan_doc =
     R"(plan(a, b, offsets=None, *, device=None, out=None, c=None, alpha=1.0, beta=1.0, bias=None,
         bias_along='columns', activation='none', gated=False, scale_a=None, scale_b=None,
         scale_d=None, scaling=None, accumulation='fast', operands=None, sums=None, dtype=None,
-        batch_invariant=False, kernel=None, cluster=None, expected_tokens=None)
+        batch_invariant=False, kernel=None, cluster=None, expected_tokens=None, measure=0)
 --
 
 The Plan of gemm(a, b, ...), or with offsets of grouped_gemm(a, b, offsets, ...): which kernel runs

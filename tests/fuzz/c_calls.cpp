@@ -736,7 +736,7 @@ class Calls {
     if (likely(30)) c.cluster_m = c.cluster_n = draw_(1, 2);
     if (likely(10)) c.cluster_m = draw_.of(strange_words);
     if (likely(10)) c.cluster_n = draw_.of(strange_words);
-    if (likely(10)) c.reserved = draw_.of(strange_words);
+    if (likely(10)) c.measure = draw_.of(strange_words);
     if (likely(15)) c.kernel = draw_.of({"", "x", "hopper_bf16_bf16_128x128_pp", "%s%n"});
     if (likely(5)) c.size = draw_.of({0UL, 31UL, 16UL});
     return c;

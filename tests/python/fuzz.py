@@ -119,6 +119,7 @@ class Caller:
             "kernel": lambda: choose(["hopper_bf16_bf16_128x64_sw_sk", "x", "", 3]),
             "cluster": lambda: choose([(1, 1), (2, 1), (1, 2), (3, 3), (0, 1), 3, (1 << 70, 1)]),
             "expected_tokens": lambda: choose([0, 3.5, -1, float("nan"), "x"]),
+            "measure": lambda: choose([0, 4, 256, 257, -1, "x", 1 << 70]),
             "check_offsets": lambda: choose([True, False]),
             "dependent": lambda: choose([True, False, None]),
             "stream": lambda: choose([0, 1, -1, "x", 1 << 80, object()]),
@@ -298,7 +299,7 @@ def value_of(b):
 
 KNOWN = {"alpha", "bias", "bias_along", "activation", "gated", "batch_invariant", "accumulation",
          "operands", "sums", "dtype", "cluster", "check_offsets", "dependent", "expected_tokens",
-         "scale_a", "scale_b", "workspace", "kernel", "c", "beta", "scaling"}
+         "measure",         "scale_a", "scale_b", "workspace", "kernel", "c", "beta", "scaling"}
 
 
 def reference(verb, arguments, keywords):

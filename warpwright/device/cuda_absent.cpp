@@ -1,7 +1,8 @@
 // The CUDA devices of a build without the CUDA side: none, and every function says why. CMake takes
-// this file instead of cuda.cu and pack.cu.
+// this file instead of the .cu files.
 #include "warpwright/device/cuda.h"
 #include "warpwright/device/launch_parts.h"
+#include "warpwright/device/measure.h"
 #include "warpwright/device/pack.h"
 #include "warpwright/device/quantise.h"
 
@@ -65,6 +66,11 @@ std::optional<Refusal> quantise_on_cuda(const Quantisation& what, void* /*stream
 }
 std::optional<Refusal> pack_on_cuda(const PlainInt4& /*weights*/, const PackedFormat& /*format*/,
                                     void* /*packed*/, void* /*stream*/) {
+  return absent();
+}
+Result<std::vector<double>> measure_plans(const std::vector<Plan>& /*plans*/,
+                                          const GemmOperands& /*like*/,
+                                          const std::vector<std::int64_t>& /*lengths*/) {
   return absent();
 }
 int current_cuda_device() {
