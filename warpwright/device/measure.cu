@@ -1,6 +1,7 @@
 #include "warpwright/device/measure.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <memory>
@@ -59,32 +60,30 @@ std::int64_t span_bytes(const MatrixView& v) {
   return (last * numeric::bits(v.dtype) + numeric::bits(v.dtype) + 7) / 8;
 }
 
-// Where a tensor lies in a set of operands: bytes from its begin. As far behind a line as the
-// caller's is, and the header of packed weights in front of their tiles.
-struct Place {
-  MatrixView GemmOperands::*view;
-  std::int64_t begin;
-};
+// The tensors of a product, B second.
+std::array<MatrixView*, 8> tensors_of(GemmOperands& o) {
+  return {&o.a, &o.b, &o.c, &o.d, &o.scale_a, &o.scale_b, &o.scale_d, &o.bias};
+}
 
+// Where the tensors lie in a set of operands: bytes from its begin, -1 of one that is left out. As
+// far behind a line as the caller's is, and the header of packed weights in front of their tiles.
 struct SetLayout {
-  std::vector<Place> places;
+  std::array<std::int64_t, 8> begin{};
   std::int64_t bytes = 0;
 };
 
-SetLayout layout_of(const GemmOperands& like) {
+SetLayout layout_of(GemmOperands like) {
   SetLayout layout;
-  constexpr MatrixView GemmOperands::*views[] = {
-      &GemmOperands::a,       &GemmOperands::b,       &GemmOperands::c,       &GemmOperands::d,
-      &GemmOperands::scale_a, &GemmOperands::scale_b, &GemmOperands::scale_d, &GemmOperands::bias};
-  for (const auto view : views) {
-    const bool is_packed = like.packed && view == &GemmOperands::b;
-    const std::int64_t bytes = span_bytes(is_packed ? stored_b(like) : like.*view);
+  const auto tensors = tensors_of(like);
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const bool is_packed = like.packed && i == 1;
+    const std::int64_t bytes = span_bytes(is_packed ? stored_b(like) : *tensors[i]);
+    layout.begin[i] = -1;
     if (bytes == 0) continue;
-    const auto address = reinterpret_cast<std::uintptr_t>((like.*view).data);
-    const std::int64_t begin =
+    const auto address = reinterpret_cast<std::uintptr_t>(tensors[i]->data);
+    layout.begin[i] =
         layout.bytes + (is_packed ? packed::kHeaderBytes : static_cast<std::int64_t>(address % 16));
-    layout.places.push_back({view, begin});
-    layout.bytes = (begin + bytes + kLine - 1) / kLine * kLine;
+    layout.bytes = (layout.begin[i] + bytes + kLine - 1) / kLine * kLine;
   }
   return layout;
 }
@@ -113,7 +112,10 @@ class Sets {
     auto* at = static_cast<std::byte*>(made.memory_->data());
     for (std::int64_t i = 0; i < count; ++i, at += bytes) {
       GemmOperands set = like;
-      for (const Place& place : layout.places) (set.*place.view).data = at + place.begin;
+      const auto tensors = tensors_of(set);
+      for (std::size_t t = 0; t < tensors.size(); ++t) {
+        if (layout.begin[t] >= 0) tensors[t]->data = at + layout.begin[t];
+      }
       // In place stays in place.
       if (like.c.data != nullptr && like.c.data == like.d.data) set.c.data = set.d.data;
       if (set.groups) set.groups->offsets = made.offsets_->data();
