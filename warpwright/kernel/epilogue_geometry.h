@@ -79,7 +79,7 @@ inline constexpr int most_subtile_bytes = 2048;
 constexpr int subtile_columns(const EpilogueShape& c) {
   const int all = result_columns(c);
   if (!c.swap_ab) {
-    int columns = 128 / result_bytes(c);
+    int columns = (c.quantises ? 64 : 128) / result_bytes(c);  // which the others wait for
     while (all % columns != 0) columns /= 2;
     return columns;
   }
@@ -157,10 +157,10 @@ constexpr const char* quantise_fault(const EpilogueShape& c) {
   if (c.store != Store::lanes) return "codes are stored by lanes";
   if (c.shares_columns) return "a tile whose columns several CTAs store is not quantised";
   if (!c.swap_ab) {
-    return subtile_columns(c) == 128 ? nullptr : "128 columns that share a scale are a buffer's";
+    return result_columns(c) % 128 == 0 ? nullptr : "128 columns that share a scale are a tile's";
   }
-  if (result_rows(c) != 128 || c.warps != 8 || subtile_columns(c) != c.tile_n) {
-    return "128 columns that share a scale are those of a swapped tile, in the buffers of 8 warps";
+  if (result_rows(c) != 128 || c.warps != 8 || (c.tile_n > 32 && subtile_columns(c) != 32)) {
+    return "128 columns that share a scale are those of a swapped tile, which 8 warps hold";
   }
   return nullptr;
 }

@@ -110,6 +110,17 @@ class SubtileVectors {
   float bias_[halves][2];
 };
 
+/// The first values of an array, and those behind the first in their place: registers have no index
+/// at run time.
+template <class T, int count, int all>
+WW_DEVICE void copy_front(T (&front)[count], const T (&of)[all]) {
+  WW_UNROLL for (int i = 0; i < count; ++i) front[i] = of[i];
+}
+template <int count, class T, int all>
+WW_DEVICE void drop_front(T (&of)[all]) {
+  WW_UNROLL for (int i = 0; i + count < all; ++i) of[i] = of[i + count];
+}
+
 /// The activation, in place. NaN stays.
 template <int N>
 WW_DEVICE void activate(const ActivationParams& a, float (&value)[N]) {

@@ -259,7 +259,7 @@ constexpr GemmConfig::operator EpilogueShape() const {
           .gated = gated,
           .store = store_of(*this),
           .buffers = buffers,
-          .most_columns = shares_registers(*this) ? 32 : 128,
+          .most_columns = quantises || shares_registers(*this) ? 32 : 128,
           .shares_columns = shares_cluster_k(*this),
           .grouped = is_grouped(*this),
           .quantises = quantises};

@@ -268,6 +268,7 @@ inline constexpr std::array rows = {
     common(quantised(blockwise(e4m3(128, 128)))),
     common(quantised(gated(swap_ab(blockwise(e4m3(256, 32)))))),
     common(quantised(gated(e4m3(128, 256)))),
+    common(quantised(pingpong(e4m3(128, 128)))),
     // Int4 weights, dense products.
     common(two_ctas(cluster_k(exact_by_two(s4(128, 16))))),
     common(cluster_k(exact_by_two(s4(128, 64)))),
@@ -333,7 +334,6 @@ inline constexpr std::array rows = {
     more(cluster_k(blockwise(s4(128, 64)))),
     more(quantised(swap_ab(blockwise(e4m3(128, 32))))),
     more(quantised(gated(swap_ab(e4m3(256, 32))))),
-    more(quantised(pingpong(e4m3(128, 128)))),
     // Grouped products.
     common(warp_scan(swap_ab(e4m3(128, 16)))),
     common(warp_scan(swap_ab(e4m3(128, 32)))),
