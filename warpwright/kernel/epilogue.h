@@ -171,8 +171,7 @@ class Epilogue {
     put<Plain>(coord(subtile), buffer);
   }
 
-  /// Codes, and scales that some subtiles side by side share: their values are `kept` until their
-  /// maxima are known, where `source` finds them again.
+  /// Codes and scales: `keep` holds values, for `source` to find, until the maxima are known.
   template <class Source, class Keep>
   WW_DEVICE void write_codes(const Source& source, const Keep& keep) {
     constexpr int together = Quantiser<Tag>::subtiles;
@@ -188,7 +187,8 @@ class Epilogue {
         quantiser_.look(i - first, p_.d_columns - coord(i).column, value);
         keep(i, value);
       }
-      quantiser_.find_scales(p_.d_scales, coord(first), at_.batch, end_row());
+      quantiser_.find_scales(p_.d_scales, coord(first), at_.batch,
+                             outside(coord(first)) ? 0 : end_row());
       WW_NO_UNROLL for (int i = first; i < first + together; ++i) {
         if (outside(coord(i))) continue;
         source(i, 0, value);

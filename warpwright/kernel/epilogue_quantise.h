@@ -76,7 +76,7 @@ class Quantiser {
       WW_UNROLL for (int i = 0; i < scales; ++i) {
         const int column = (lane + 32 * i) % config.tile_n;
         set_scale(i, largest_of_column(column));
-        // By the warp that has the first columns of the block, which are never outside D.
+        // By the warp that has the first columns of the block: outside D, all of it is.
         const bool mine = warp_ == 0 && lane + 32 * i < config.tile_n;
         if (mine && at.row + column < end_row) {
           store(to, batch, at.row + column, at.column, scale_[i]);
