@@ -57,6 +57,7 @@ static_assert(WW_DTYPE_LAST == warpwright::kDTypeCount - 1 &&
               WW_ACTIVATION_LAST == std::size(warpwright::all_activations) - 1 &&
               WW_ACCUMULATION_PROMOTED == static_cast<int>(warpwright::Accumulation::promoted) &&
               WW_BIAS_COLUMNS == static_cast<int>(warpwright::Bias::columns) &&
+              WW_QUANTISE_LAST == std::size(warpwright::all_quantisations) - 1 &&
               WW_INT64 == static_cast<int>(warpwright::OffsetType::int64));
 static_assert(WW_SUMS_TABLE == static_cast<int>(warpwright::GroupSums::table) &&
               WW_INT4_SM == static_cast<int>(warpwright::Int4Encoding::sm) &&
@@ -64,7 +65,7 @@ static_assert(WW_SUMS_TABLE == static_cast<int>(warpwright::GroupSums::table) &&
               WW_INT4_HEADER == warpwright::packed::kHeaderBytes);
 
 // What programs were compiled with: version 2 of the ABI. Structs may grow at their ends.
-static_assert(sizeof(ww_matrix) == 64 && sizeof(ww_gemm) == 592 && sizeof(ww_choices) == 32 &&
+static_assert(sizeof(ww_matrix) == 64 && sizeof(ww_gemm) == 656 && sizeof(ww_choices) == 32 &&
               sizeof(ww_launch_options) == 24 && sizeof(ww_int4) == 48);
 constexpr std::size_t first_gemm = 576;  // its size when version 2 began
 
@@ -192,10 +193,10 @@ class Reader {
           {"offset_type", g.offset_type, WW_INT64},
           {"ww_gemm.reserved", g.reserved, 0},
           {"sums", g.sums, g.int4 != nullptr ? WW_SUMS_TABLE : 0},
-          {"ww_gemm.reserved2", g.reserved2, 0}}) {
+          {"quantise_d", g.quantise_d, WW_QUANTISE_LAST}}) {
       if (auto r = word_fault(name, value, most)) return r;
     }
-    const std::array<std::tuple<const char*, const ww_matrix*, MatrixView*>, 8> tensors = {{
+    const std::array<std::tuple<const char*, const ww_matrix*, MatrixView*>, 9> tensors = {{
         {"A", &g.a, &o.a},
         {"B", &g.b, &o.b},
         {"C", &g.c, &o.c},
@@ -204,6 +205,7 @@ class Reader {
         {"scale_b", &g.scale_b, &o.scale_b},
         {"scale_d", &g.scale_d, &o.scale_d},
         {"the bias", &g.bias, &o.bias},
+        {"d_scales", &g.d_scales, &o.d_scales},
     }};
     for (const auto& [name, from, to] : tensors) {
       if (from == &g.b && g.int4 != nullptr) continue;
@@ -223,7 +225,8 @@ class Reader {
     o.scaling = static_cast<warpwright::Scaling>(g.scaling);
     o.accumulation = static_cast<warpwright::Accumulation>(g.accumulation);
     o.epilogue = {static_cast<warpwright::Activation>(g.activation), g.gated == 1,
-                  static_cast<warpwright::Bias>(g.bias_along)};
+                  static_cast<warpwright::Bias>(g.bias_along),
+                  static_cast<warpwright::QuantiseD>(g.quantise_d)};
     if (g.grouped == 0) {
       if (g.offsets == nullptr) return std::nullopt;
       return refuse(RefusalCode::bad_value, as_tensor("offsets"),

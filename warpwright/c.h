@@ -95,6 +95,13 @@ enum {
   WW_BIAS_COLUMNS = 2 /**< one for each column of the product: N x 1 */
 };
 
+/** How D is made of its values, beside being rounded to its type. */
+enum {
+  WW_QUANTISE_NONE = 0,
+  WW_QUANTISE_1X128 = 1, /**< e4m3 codes, and a float32 scale for each 1 x 128 of D */
+  WW_QUANTISE_LAST = WW_QUANTISE_1X128
+};
+
 /** Integers of offsets. */
 enum { WW_INT32 = 0, WW_INT64 = 1 };
 
@@ -188,8 +195,10 @@ typedef struct ww_gemm {
    *  and tiles, and all else of b is 0. scale_b may be left out, and is with block scaling. NULL: B
    *  is a matrix. */
   const ww_int4* int4;
-  int32_t sums;      /**< WW_SUMS_ ... of int4 weights */
-  int32_t reserved2; /**< 0 */
+  int32_t sums;       /**< WW_SUMS_ ... of int4 weights */
+  int32_t quantise_d; /**< WW_QUANTISE_ ...; d is e4m3 then */
+  ww_matrix d_scales; /**< f32, M x ceil(D's columns / 128), any strides from 1: the scales of a D
+                           that is quantised are written there */
 } ww_gemm;
 
 /** No tensors, alpha 1, beta 1, nothing else asked for. */

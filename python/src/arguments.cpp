@@ -29,6 +29,8 @@ constexpr std::array<const char*, arg_count> names = {"a",
                                                       "operands",
                                                       "sums",
                                                       "dtype",
+                                                      "quantise_d",
+                                                      "d_scales",
                                                       "batch_invariant",
                                                       "kernel",
                                                       "cluster",
@@ -272,6 +274,7 @@ Product::Product(const Arguments& given, bool grouped, bool plans_only) {
   operands.beta = static_cast<float>(given.number(Arg::beta, 1));
   choose(given);
   read_result(given, plans_only);
+  read_scales_of_result(given, plans_only);
   if (options.device == run_on_model && given[Arg::stream] != nullptr) {
     throw Refused{refuse(RefusalCode::bad_value,
                          "stream is given, and the tensors lie in host memory, where the model "
@@ -400,6 +403,9 @@ void Product::read_inputs(const Arguments& given, bool grouped) {
   const int activation = given.word(
       Arg::activation, by_number(all_activations, [](Activation each) { return name(each); }));
   o.epilogue.gated = given.flag(Arg::gated);
+  const int quantise = given.word(
+      Arg::quantise_d, by_number(all_quantisations, [](QuantiseD each) { return name(each); }));
+  if (quantise >= 0) o.epilogue.quantise = static_cast<QuantiseD>(quantise);
   o.epilogue.activation = activation >= 0    ? static_cast<Activation>(activation)
                           : o.epilogue.gated ? Activation::silu
                                              : Activation::none;
@@ -519,6 +525,7 @@ void Product::read_result(const Arguments& given, bool plans_only) {
   DType usual = DType::bf16;
   if (operands.a.dtype == DType::f16) usual = DType::f16;
   if (operands.a.dtype == DType::tf32) usual = DType::f32;
+  if (operands.is_quantised()) usual = DType::e4m3;
   const DType type = asked.value_or(usual);
   if (PyObject* const given_out = given[Arg::out]) {
     const Tensor t = read(given, Arg::out, "D");
@@ -558,6 +565,38 @@ void Product::read_result(const Arguments& given, bool plans_only) {
   }
   d = matrix_of(placed(reader.read(out.get(), "D")));
   options.launch.zero_rest = operands.groups.has_value();
+}
+
+void Product::read_scales_of_result(const Arguments& given, bool plans_only) {
+  GemmOperands& o = operands;
+  if (PyObject* const given_scales = given[Arg::d_scales]) {
+    const Tensor t = read(given, Arg::d_scales, "d_scales");
+    o.d_scales = matrix_of(t);
+    if (t.read_only) {
+      throw Refused{refuse(RefusalCode::bad_pointer, as_tensor("d_scales"), " is read-only; ",
+                           as_rule("the scales of D need memory that may be written"))};
+    }
+    scales = Ref::borrowed(given_scales);
+    return;
+  }
+  if (!o.is_quantised()) return;
+  const std::int64_t blocks = (o.d.columns + scale_block - 1) / scale_block;
+  o.d_scales = matrix(nullptr, DType::f32, o.d.rows, blocks);
+  o.d_scales.batch = o.d.batch;
+  o.d_scales.batch_stride = o.d.batch > 1 ? o.d.rows * blocks : 0;
+  if (plans_only || o.d.rows < 0) return;
+  const auto number = [](std::int64_t x) { return static_cast<long long>(x); };
+  const Ref shape =
+      is_batch_ ? Ref(Py_BuildValue("(LLL)", number(o.d.batch), number(o.d.rows), number(blocks)))
+                : Ref(Py_BuildValue("(LL)", number(o.d.rows), number(blocks)));
+  const Ref place = Ref::checked(PyLong_FromLong(options.device));
+  scales = Ref(PyObject_CallFunctionObjArgs(interop("empty_scales"), given[Arg::a], shape.get(),
+                                            place.get(), nullptr));
+  if (!scales) {
+    throw Refused{refuse(RefusalCode::out_of_memory, "there are no scales ", as_tensor("d_scales"),
+                         ": ", caught_text(), "; ", as_rule("give them as d_scales="))};
+  }
+  o.d_scales = matrix_of(placed(reader.read(scales.get(), "d_scales")));
 }
 
 }  // namespace warpwright::python

@@ -29,6 +29,8 @@ enum class Arg : std::uint8_t {
   operands,
   sums,
   dtype,
+  quantise_d,
+  d_scales,
   batch_invariant,
   kernel,
   cluster,
@@ -83,7 +85,8 @@ struct Product {
   Reader reader;
   GemmOperands operands;
   RunOptions options;
-  Ref out;  ///< what was given, or made; none of a spec
+  Ref out;     ///< what was given, or made; none of a spec
+  Ref scales;  ///< the same of the scales of a D that is quantised
 
   /// The refusal, with what was only guessed of the call.
   [[nodiscard]] Refusal told(Refusal refused) const;
@@ -94,6 +97,7 @@ struct Product {
   void read_operand_types(const Arguments& given);
   void read_scales(const Arguments& given, bool grouped);
   void read_result(const Arguments& given, bool plans_only);
+  void read_scales_of_result(const Arguments& given, bool plans_only);
   void choose(const Arguments& given);
   /// Notes where a tensor lies; all lie in one place.
   const Tensor& placed(const Tensor& t);

@@ -67,11 +67,17 @@ std::shared_ptr<const Plan> plan_for(const Product& p, const DeviceFacts& facts,
 }
 
 // The result as the caller has it: of A's library, where that could not make it before.
-PyObject* result_of(const Arguments& given, Product& p) {
-  if (given[Arg::out] != nullptr || !is_array(p.out.get())) return p.out.release();
+PyObject* adopted(const Arguments& given, Arg arg, Ref& made) {
+  if (given[arg] != nullptr || !is_array(made.get())) return made.release();
   return Ref::checked(
-             PyObject_CallFunctionObjArgs(interop("adopted"), given[Arg::a], p.out.get(), nullptr))
+             PyObject_CallFunctionObjArgs(interop("adopted"), given[Arg::a], made.get(), nullptr))
       .release();
+}
+PyObject* result_of(const Arguments& given, Product& p) {
+  Ref d(adopted(given, Arg::out, p.out));
+  if (!p.operands.is_quantised()) return d.release();
+  const Ref scales(adopted(given, Arg::d_scales, p.scales));
+  return Ref::checked(PyTuple_Pack(2, d.get(), scales.get())).release();
 }
 
 PyObject* multiply(const char* name, std::span<const Arg> positional, PyObject* const* args,

@@ -6,9 +6,9 @@ namespace warpwright::python {
 inline constexpr const char* gemm_doc[] = {
     R"(gemm(a, b, *, out=None, c=None, alpha=1.0, beta=1.0, bias=None, bias_along='columns',
         activation='none', gated=False, scale_a=None, scale_b=None, scale_d=None, scaling=None,
-        accumulation='fast', operands=None, sums=None, dtype=None, batch_invariant=False,
-        kernel=None, cluster=None, measure=0, dependent=False, stream=None, workspace=None,
-        plan=None)
+        accumulation='fast', operands=None, sums=None, dtype=None, quantise_d='none',
+        d_scales=None, batch_invariant=False, kernel=None, cluster=None, measure=0,
+        dependent=False, stream=None, workspace=None, plan=None)
 --
 
 D = activation(alpha * scaled(A @ B.T) + beta * C + bias) * scale_d; returns D.
@@ -40,6 +40,11 @@ sums         how the sums of Int4Weights meet the scales of their groups: 'exact
              scaled and added in float32), 'chained' (rescaled from group to group), 'folded' or
              'table' (the weights are scaled, and rounded to e4m3).
 dtype        D's type, where out is not given: A's, f32 for tf32, or bf16 for 8-bit operands.
+quantise_d   '1x128', of e4m3 operands: D are e4m3 codes, made of float32 values as quantise(D,
+             'blockwise') makes them, with a float32 scale for each 1 x 128. Returns (D, scales),
+             which are a and scale_a of a next product.
+d_scales     memory for these scales, M x ceil(D's columns/128) of any strides: nothing is allocated
+             then.
 batch_invariant  the bits of a row of D do not depend on M, the batch or other rows.
 kernel, cluster  fix what the plan would choose: Plan.kernel, (CTAs along M, along N).
 measure      so many of the best plans, by predicted time, are timed when such a product is first
@@ -60,8 +65,9 @@ inline constexpr const char* grouped_doc =
     R"(grouped_gemm(a, b, offsets, *, out=None, c=None, alpha=1.0, beta=1.0, bias=None,
         bias_along='columns', activation='none', gated=False, scale_a=None, scale_b=None,
         scale_d=None, scaling=None, accumulation='fast', operands=None, sums=None, dtype=None,
-        batch_invariant=False, kernel=None, cluster=None, expected_tokens=None, measure=0,
-        check_offsets=False, dependent=False, stream=None, workspace=None, plan=None)
+        quantise_d='none', d_scales=None, batch_invariant=False, kernel=None, cluster=None,
+        expected_tokens=None, measure=0, check_offsets=False, dependent=False, stream=None,
+        workspace=None, plan=None)
 --
 
 D[r] = gemm of row r of A by the B of its group; returns D. For mixtures of experts.
@@ -71,7 +77,8 @@ b        G x N x K, a matrix a group; or Int4Weights of G experts.
 offsets  G + 1 of int32 or int64, in the operands' memory: rows [offsets[g], offsets[g + 1]) are of
          group g. Only the kernel reads them. Offsets out of order or range make groups empty or
          shorter.
-out      TOTAL x N. Rows in no group stay as they are; in a fresh result they are 0.
+out      TOTAL x N. Rows in no group stay as they are; in a fresh result they are 0. (Scales of
+         theirs, with quantise_d, stay as they are.)
 scale_a, scale_b   'blockwise': TOTAL x ceil(K/128) and G x ceil(N/128) x ceil(K/128); 'group':
          one number or G, and G; 'row_column': TOTAL and G x N; 'tensor': numbers.
 bias     G x N, or N for all.
@@ -85,7 +92,9 @@ inline constexpr const char* plan_doc =
     R"(plan(a, b, offsets=None, *, device=None, out=None, c=None, alpha=1.0, beta=1.0, bias=None,
         bias_along='columns', activation='none', gated=False, scale_a=None, scale_b=None,
         scale_d=None, scaling=None, accumulation='fast', operands=None, sums=None, dtype=None,
-        batch_invariant=False, kernel=None, cluster=None, expected_tokens=None, measure=0)
+        quantise_d='none', d_scales=None, batch_invariant=False, kernel=None, cluster=None,
+        expected_tokens=None,
+        measure=0)
 --
 
 The Plan of gemm(a, b, ...), or with offsets of grouped_gemm(a, b, offsets, ...): which kernel runs

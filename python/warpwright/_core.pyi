@@ -4,7 +4,7 @@ from typing_extensions import Self
 
 from ._interop import Spec
 from ._prepare import Int4Weights
-from ._types import (Accumulation, Activation, Along, Operands, Scaling, Sums, T, Tensor)
+from ._types import (Accumulation, Activation, Along, Operands, QuantiseD, Scaling, Sums, T, Tensor)
 
 version: str
 built_with_cuda: bool
@@ -56,7 +56,8 @@ def gemm(a: T, b: Tensor | Int4Weights, *, out: Tensor | None = None, c: Tensor 
          scale_a: Tensor | float | None = None, scale_b: Tensor | float | None = None,
          scale_d: Tensor | None = None, scaling: Scaling | None = None,
          accumulation: Accumulation = "fast", operands: Operands | None = None,
-         sums: Sums | None = None, dtype: Any = None, batch_invariant: bool = False,
+         sums: Sums | None = None, dtype: Any = None, quantise_d: QuantiseD = "none",
+         d_scales: Tensor | None = None, batch_invariant: bool = False,
          kernel: str | None = None, cluster: tuple[int, int] | None = None,
          measure: int = 0, dependent: bool = False, stream: Any = None,
          workspace: Workspace | None = None, plan: Plan | None = None) -> T: ...
@@ -67,7 +68,8 @@ def grouped_gemm(a: T, b: Tensor | Int4Weights, offsets: Tensor, *, out: Tensor 
                  scale_a: Tensor | float | None = None, scale_b: Tensor | float | None = None,
                  scale_d: Tensor | None = None, scaling: Scaling | None = None,
                  accumulation: Accumulation = "fast", operands: Operands | None = None,
-                 sums: Sums | None = None, dtype: Any = None, batch_invariant: bool = False,
+                 sums: Sums | None = None, dtype: Any = None, quantise_d: QuantiseD = "none",
+                 d_scales: Tensor | None = None, batch_invariant: bool = False,
                  kernel: str | None = None, cluster: tuple[int, int] | None = None,
                  expected_tokens: float | None = None, measure: int = 0,
                  check_offsets: bool = False, dependent: bool = False, stream: Any = None, workspace: Workspace | None = None,
@@ -81,6 +83,7 @@ def plan(a: Tensor | Spec, b: Tensor | Spec | Int4Weights, offsets: Tensor | Spe
          scale_b: Tensor | Spec | float | None = None, scale_d: Tensor | Spec | None = None,
          scaling: Scaling | None = None, accumulation: Accumulation = "fast",
          operands: Operands | None = None, sums: Sums | None = None, dtype: Any = None,
+         quantise_d: QuantiseD = "none", d_scales: Tensor | Spec | None = None,
          batch_invariant: bool = False, kernel: str | None = None,
          cluster: tuple[int, int] | None = None, expected_tokens: float | None = None,
          measure: int = 0) -> Plan: ...

@@ -21,6 +21,7 @@ T = TypeVar("T", bound=Tensor)
 Along = Literal["rows", "columns"]
 Activation = Literal["none", "relu", "gelu", "silu", "quick_gelu"]
 Scaling = Literal["none", "tensor", "row_column", "blockwise", "group", "block_scaled"]
+QuantiseD = Literal["none", "1x128"]
 Accumulation = Literal["fast", "promoted"]
 Operands = Literal["tf32", "nvf4"]
 Sums = Literal["exact", "chained", "folded", "table"]
@@ -48,6 +49,8 @@ class Product(TypedDict, total=False):
     operands: Operands | None
     sums: Sums | None
     dtype: Any
+    quantise_d: QuantiseD
+    d_scales: Tensor | None
     batch_invariant: bool
     kernel: str | None
     cluster: tuple[int, int] | None

@@ -452,7 +452,7 @@ class Calls {
                                   &g.c, &g.scale_a, &g.scale_b, &g.scale_d, &g.bias};
     std::int32_t* const words[] = {&g.scaling, &g.accumulation, &g.activation,  &g.bias_along,
                                    &g.gated,   &g.grouped,      &g.offset_type, &g.reserved,
-                                   &g.sums,    &g.reserved2};
+                                   &g.sums,    &g.quantise_d};
     switch (draw_(0, 13)) {
       case 0:
         g.size = draw_.of({0UL, 8UL, 500UL, 575UL, 576UL, 584UL, 591UL, 592UL, 600UL, 4096UL,

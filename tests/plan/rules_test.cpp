@@ -45,6 +45,7 @@ struct Memory {
   alignas(64) float scale_b[kBatch * kN] = {};
   alignas(64) float scale_d[4] = {};
   alignas(64) float bias[kBatch * kN] = {};
+  alignas(64) float d_scales[kBatch * kM * 4] = {};
 };
 
 Memory& memory() {
@@ -407,6 +408,37 @@ TEST(Rules, ScaleOfTheResultAndPromotion) {
   GemmOperands wide = legal();
   wide.accumulation = Accumulation::promoted;
   expect_says(refusal(wide), {"accumulation is promoted", "bf16", "fast"});
+}
+
+// Codes and scales: 160 columns are a block of 128 and a short one.
+TEST(Rules, ResultsThatAreQuantised) {
+  GemmOperands o = scaled(Scaling::tensor);
+  o.d.dtype = DType::e4m3;
+  o.epilogue.quantise = QuantiseD::block_1x128;
+  o.d_scales = matrix(memory().d_scales, DType::f32, kM, 2);
+  EXPECT_EQ(refusal(o), "");
+  EXPECT_TRUE(describe(o)->d_scales == PlannedMatrix{});
+  expect_refused(
+      o,
+      {{Code::bad_pointer, [](O& p) { p.d_scales = {}; }, {"d_scales is a null pointer", "64 x 2"}},
+       {Code::bad_shape, [](O& p) { p.d_scales.columns = 1; }, {"d_scales is 64 x 1", "64 x 2"}},
+       {Code::bad_type, [](O& p) { p.d_scales.dtype = DType::f16; }, {"d_scales is fp16", "f32"}},
+       {Code::bad_stride,
+        [](O& p) { p.d_scales.row_stride = 0; },
+        {"d_scales", "stride of 0", "1"}},
+       {Code::overlap, [](O& p) { p.d_scales.row_stride = 1; }, {"overlap each other", "64"}},
+       {Code::overlap, [](O& p) { p.d_scales.data = p.d.data; }, {"d_scales overlaps D"}},
+       {Code::overlap, [](O& p) { p.d_scales.data = p.scale_a.data; }, {"overlaps scale_a"}},
+       {Code::bad_type, [](O& p) { p.d.dtype = DType::bf16; }, {"D is bf16", "e4m3"}},
+       {Code::bad_type, [](O& p) { p.b.dtype = DType::e5m2; }, {"B is e5m2", "e4m3"}},
+       {Code::unsupported,
+        [](O& p) { p.scale_d = matrix(memory().scale_d, DType::f32, 1, 1); },
+        {"scale_d", "leave scale_d out"}},
+       {Code::bad_value,
+        [](O& p) { p.epilogue.quantise = QuantiseD::none; },
+        {"d_scales is given", "leave it out"}},
+       // Rows of the scales, or blocks of them, lie side by side.
+       {{}, [](O& p) { p.d_scales.row_stride = 1, p.d_scales.column_stride = kM; }}});
 }
 
 TEST(Rules, Batches) {

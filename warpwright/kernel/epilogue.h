@@ -1,16 +1,20 @@
 // The epilogue of all kernels, through shared memory:
 //   D = activation(alpha * scales * sums + bias + beta * C)
+// or its codes and their scales (epilogue_quantise.h).
 //
 // Every consumer warp handles its 16 rows alone, in subtiles that fill a buffer: registers ->
 // stmatrix (or st.shared) into the swizzled buffer -> global memory. The buffer holds D's elements
 // as they lie in memory; where the kernel is swapped the subtile is transposed on the way into it.
-// No warp waits for another. From the buffer to D there are three ways:
+// No warp waits for another, but where D is quantised and swapped. From the buffer to D there are
+// three ways:
 //   vectors      16 bytes a lane, whole 128-byte lines; the buffer is free at once
 //   TMA  one tensor store (a configuration that says so); the buffer is busy until it
 //                has been read, behind the loads of the next tile
 //   elements     where base or pitch of D are no multiple of 16 bytes
 // C comes by a tensor load into the same buffer, one subtile ahead, or element by element.
 #pragma once
+
+#include <type_traits>
 
 #include "warpwright/isa/barrier.h"
 #include "warpwright/isa/call.h"
@@ -24,9 +28,11 @@
 #include "warpwright/isa/trace.h"
 #include "warpwright/isa/warp.h"
 #include "warpwright/kernel/epilogue_geometry.h"
+#include "warpwright/kernel/epilogue_quantise.h"
 #include "warpwright/kernel/epilogue_values.h"
 #include "warpwright/kernel/params.h"
 #include "warpwright/kernel/subtile_buffer.h"
+#include "warpwright/kernel/subtile_sums.h"
 #include "warpwright/tile/raster.h"
 
 namespace warpwright::kernel {
@@ -41,6 +47,7 @@ class Epilogue {
   static constexpr int result_atoms = gated_rows(config) ? config.row_atoms / 2 : config.row_atoms;
   static constexpr int subtiles = result_atoms * row_subtiles;
   using Buffer = SubtileBuffer<Tag>;
+  static constexpr int buffer_bytes = epilogue_buffer_bytes(config);
   static constexpr int values = Buffer::values;
   static constexpr int c_words = Buffer::c_words;
   static constexpr int inner = subtile_inner(config);
@@ -52,8 +59,9 @@ class Epilogue {
                      isa::SharedAddress barriers, int warp)
       : p_(p),
         scales_(scales),
-        buffers_(buffers + warp * config.buffers * epilogue_buffer_bytes),
-        barriers_(barriers + warp * config.buffers * 8) {
+        buffers_(buffers + warp * config.buffers * buffer_bytes),
+        barriers_(barriers + warp * config.buffers * 8),
+        quantiser_(buffers, warp) {
     alpha_ = p.alpha * scalar(scales.tensor_a) * scalar(scales.tensor_b);
     result_scale_ = scalar(p.result_scale);
   }
@@ -98,9 +106,17 @@ class Epilogue {
       first_column_ = at_.column + complete.first_column;
       end_column_ = at_.column + complete.end_column;
     }
-    write_from([&](int subtile, int half,
-                   float(&value)[values]) { copy_subtile(sums, subtile, half, value); },
-               site);
+    const auto source = [&](int subtile, int half, float(&value)[values]) {
+      SubtileSums<Tag>::read(sums, subtile, half, value);
+    };
+    if constexpr (config.quantises) {
+      const isa::Call call(site);
+      write_codes(source, [&](int subtile, const float(&value)[values]) {
+        SubtileSums<Tag>::keep(sums, subtile, value);
+      });
+    } else {
+      write_from(source, site);
+    }
   }
 
   /// The same with `source(subtile, half, value)` to fetch a lane's sums of a subtile in one half
@@ -134,32 +150,11 @@ class Epilogue {
   // too many registers to move on from group to group.
   static constexpr int unrolled = config.gated || subtiles * values > 64 ? values / group : 1;
 
-  /// Sums of one of the subtiles from `first` on. Registers have no index at run time: each subtile
-  /// has its copy, and the way there is by halves.
-  template <int first = 0, int count = subtiles, class Sums>
-  WW_DEVICE static void copy_subtile(Sums& sums, int subtile, int half, float (&value)[values]) {
-    if constexpr (count > 1) {
-      constexpr int middle = first + count / 2;
-      if (subtile < middle) {
-        copy_subtile<first, count / 2>(sums, subtile, half, value);
-      } else {
-        copy_subtile<middle, count - count / 2>(sums, subtile, half, value);
-      }
-    } else {
-      constexpr EpilogueShape cfg = Tag::config;
-      const int atom = first / row_subtiles + (gated_rows(cfg) ? half * (cfg.row_atoms / 2) : 0);
-      const int begin =
-          first % row_subtiles * values + (gated_columns(cfg) ? half * cfg.tile_n / 4 : 0);
-      WW_UNROLL for (int i = 0; i < values; ++i) value[i] = sums[atom][begin + i];
-      isa::keep_order();  // jumps, not a selection among all of them
-    }
-  }
-
   template <bool Plain, class Source>
   WW_DEVICE void write_subtile(const Source& source, int subtile) {
     const isa::Mark mark("epilogue subtile %", subtile);
     if (outside(coord(subtile))) return;
-    const isa::SharedAddress buffer = buffers_ + next_ * epilogue_buffer_bytes;
+    const isa::SharedAddress buffer = buffers_ + next_ * buffer_bytes;
     wait_for_buffer<Plain>();
     float value[values];
     if constexpr (Plain) {
@@ -174,6 +169,35 @@ class Epilogue {
     }
     Buffer::fill(buffer, value);
     put<Plain>(coord(subtile), buffer);
+  }
+
+  /// Codes and scales: `keep` holds values, for `source` to find, until the maxima are known.
+  template <class Source, class Keep>
+  WW_DEVICE void write_codes(const Source& source, const Keep& keep) {
+    constexpr int together = Quantiser<Tag>::subtiles;
+    float value[values];
+    WW_NO_UNROLL for (int first = 0; first < subtiles; first += together) {
+      const isa::Mark mark("epilogue subtile %", first);
+      if (!Quantiser<Tag>::meets && outside(coord(first))) continue;
+      quantiser_.begin();
+      WW_NO_UNROLL for (int i = first; i < first + together; ++i) {
+        if (outside(coord(i))) continue;
+        wait_for_buffer<false>();
+        combine(source, i, buffers_, value);
+        quantiser_.look(i - first, p_.d_columns - coord(i).column, value);
+        keep(i, value);
+      }
+      quantiser_.find_scales(p_.d_scales, coord(first), at_.batch,
+                             outside(coord(first)) ? 0 : end_row());
+      WW_NO_UNROLL for (int i = first; i < first + together; ++i) {
+        if (outside(coord(i))) continue;
+        source(i, 0, value);
+        quantiser_.divide(i - first, value);
+        wait_for_buffer<false>();
+        Buffer::fill(buffers_, value);
+        put<false>(coord(i), buffers_);
+      }
+    }
   }
 
   /// A lane's values of a subtile with all that becomes of them. Without a k_tile there are no
@@ -211,15 +235,6 @@ class Epilogue {
       WW_UNROLL for (int j = 0; j < group; ++j) value[values - group + j] = v[j];
     }
     isa::sync_warp();  // the buffer is written next
-  }
-
-  template <class T, int count, int all>
-  WW_DEVICE static void copy_front(T (&front)[count], const T (&of)[all]) {
-    WW_UNROLL for (int i = 0; i < count; ++i) front[i] = of[i];
-  }
-  template <int count, class T, int all>
-  WW_DEVICE static void drop_front(T (&of)[all]) {
-    WW_UNROLL for (int i = 0; i + count < all; ++i) of[i] = of[i + count];
   }
 
   WW_DEVICE static float scalar(const float* from, int i = 0) {
@@ -260,12 +275,6 @@ class Epilogue {
       isa::sync_warp();  // all lanes have read the subtile before
     }
   }
-
-  /// Where a subtile begins in D.
-  struct TileCoord {
-    int row;
-    int column;
-  };
 
   /// Where its rows begin in the product.
   WW_DEVICE Place place(int subtile) const {
@@ -310,7 +319,7 @@ class Epilogue {
       isa::bulk_wait_read<0>();  // the store that used the buffer last
     const isa::SharedAddress barrier = barriers_ + next_ * 8;
     isa::mbarrier_arrive_expect(barrier, subtile_bytes(config));
-    isa::tensor_load(buffers_ + next_ * epilogue_buffer_bytes, p_.c, barrier,
+    isa::tensor_load(buffers_ + next_ * buffer_bytes, p_.c, barrier,
                      isa::Coords{at.column, at.row, at_.batch * p_.c_map_batch});
   }
 
@@ -424,6 +433,7 @@ class Epilogue {
   const ScaleParams& scales_;
   isa::SharedAddress buffers_;
   isa::SharedAddress barriers_;
+  std::conditional_t<config.quantises, Quantiser<Tag>, NoQuantiser> quantiser_;
   float alpha_ = 1;
   float result_scale_ = 1;
   Place at_;              // of the tile at hand

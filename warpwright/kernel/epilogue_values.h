@@ -103,12 +103,23 @@ class SubtileVectors {
   static constexpr int halves = static_cast<EpilogueShape>(Tag::config).gated ? 2 : 1;
   static constexpr int columns = subtile_columns(Tag::config);
   static constexpr int places = columns + warp_rows;  // in a half
-  static_assert(halves * places * 8 <= epilogue_buffer_bytes);
+  static_assert(halves * places == vector_places(Tag::config));
 
   isa::SharedAddress buffer_;
   float factor_[halves][2];  // of the lane's two rows
   float bias_[halves][2];
 };
+
+/// The first values of an array, and those behind the first in their place: registers have no index
+/// at run time.
+template <class T, int count, int all>
+WW_DEVICE void copy_front(T (&front)[count], const T (&of)[all]) {
+  WW_UNROLL for (int i = 0; i < count; ++i) front[i] = of[i];
+}
+template <int count, class T, int all>
+WW_DEVICE void drop_front(T (&of)[all]) {
+  WW_UNROLL for (int i = 0; i + count < all; ++i) of[i] = of[i + count];
+}
 
 /// The activation, in place. NaN stays.
 template <int N>

@@ -174,12 +174,8 @@ device::CheckOptions check_options(const RunOptions& run, const CheckCommandOpti
   return options;
 }
 
-std::function<bool(const MatrixView&)> judge_of(const Product& product) {
-  return [&product](const MatrixView& got) {
-    GemmOperands operands = product.operands;
-    operands.d = got;
-    return check_job(product.job, operands).passed();
-  };
+std::function<bool(const GemmOperands&)> judge_of(const Product& product) {
+  return [&product](const GemmOperands& done) { return check_job(product.job, done).passed(); };
 }
 
 int check_command(const GemmOptions& run, const CheckCommandOptions& o, std::ostream& out,

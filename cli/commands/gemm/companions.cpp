@@ -73,6 +73,7 @@ class Companions {
     o.group = given_.group;
     o.zero_points = given_.zero_points;
     o.gated = given_.gated;
+    o.quantise_d = given_.quantise_d;
     o.scheduler = given_.scheduler;
     o.kernel = kernel_.name;
     set_cluster(o, smallest_);
@@ -368,6 +369,7 @@ GemmOptions words_for(const KernelFacts& kernel) {
   if (has_feature(kernel, "block scales")) o.scaling = "blockwise";
   if (has_feature(kernel, "promoted")) o.accumulation = "promoted";
   o.gated = has_feature(kernel, "gated");
+  if (has_feature(kernel, "quantises D")) o.quantise_d = name(QuantiseD::block_1x128);
   for (const char* layout : {"NN", "TN", "TT"}) {
     if (has_feature(kernel, (std::string("layout ") + layout).c_str())) o.layout = layout;
   }

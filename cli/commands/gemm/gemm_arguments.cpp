@@ -166,6 +166,10 @@ void read_words(const GemmOptions& o, GemmJob& job) {
         chosen_mode("--activation", o.activation, all_activations, any<Activation>);
   }
   job.product.epilogue.gated = o.gated;
+  if (!o.quantise_d.empty()) {
+    job.product.epilogue.quantise =
+        chosen_mode("--quantise-d", o.quantise_d, all_quantisations, any<QuantiseD>);
+  }
   job.product.epilogue.bias = parse_bias(o.bias).first;
   job.choices = parse_choices(o);
   job.uses_tuning = !o.no_tuning;

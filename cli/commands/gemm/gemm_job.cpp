@@ -58,7 +58,9 @@ void choose_types(const GemmOptions& o, const std::optional<std::pair<DType, DTy
   }
   // Grouped kernels do not give f32: a .npy file gets what they give, widened.
   const bool to_npy = is_npy(o.out) && !job.product.is_grouped();
-  job.product.d.dtype = result.value_or(to_npy ? DType::f32 : natural_result(job.product.a.dtype));
+  job.product.d.dtype = result.value_or(job.product.is_quantised() ? DType::e4m3
+                                        : to_npy                   ? DType::f32
+                                                 : natural_result(job.product.a.dtype));
   if (to_npy && !fits_npy(job.product.d.dtype)) {
     const std::string name(numeric::word(job.product.d.dtype));
     throw InputError(as_tensor("D") + " as " + name + " cannot be written to " + o.out +
@@ -136,6 +138,12 @@ void lay_out(GemmJob& job) {
   o.scale_a = stored(job.scale_a, DType::f32);
   o.scale_b = stored(job.scale_b, DType::f32);
   if (job.scale_d) o.scale_d = stored(*job.scale_d, DType::f32);
+  if (o.is_quantised()) {
+    const MatrixShape scales = d_scales_shape(problem_of(o));
+    job.d_scales = {DType::f32, {scales.rows, scales.columns}, {}};
+    if (job.is_batch) job.d_scales.shape.insert(job.d_scales.shape.begin(), o.d.batch);
+    o.d_scales = stored(job.d_scales, DType::f32);
+  }
   if (o.has_bias()) o.bias = stored(job.bias, job.bias.dtype);
 }
 
@@ -353,6 +361,10 @@ void load(GemmJob& job, std::uint64_t seed, std::ostream& err, Draw draw) {
   }
   if (make(job.bias, DType::f32, kStreamBias) && job.product.epilogue.bias == Bias::rows)
     poison(job.bias);
+  if (job.product.is_quantised()) {
+    job.d_scales.bytes.assign(
+        static_cast<std::size_t>(job.d_scales.elements() * size_of(DType::f32)), kPoison);
+  }
   const auto write = [&job](auto width) {
     const std::vector<decltype(width)> all(job.offsets.begin(), job.offsets.end());
     const auto bytes = std::as_bytes(std::span(all));
@@ -394,6 +406,7 @@ GemmOperands operands_of(GemmJob& job, HostTensor& d) {
   o.d.data = d.bytes.data();
   if (job.reads_c()) o.c.data = job.in_place ? d.bytes.data() : job.c.bytes.data();
   if (job.scale_d) o.scale_d.data = job.scale_d->bytes.data();
+  if (o.is_quantised()) o.d_scales.data = job.d_scales.bytes.data();
   if (o.has_bias()) o.bias.data = job.bias.bytes.data();
   if (o.groups) o.groups->offsets = job.offset_bytes.data();
   return o;

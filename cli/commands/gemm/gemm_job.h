@@ -34,6 +34,7 @@ struct GemmOptions : RunOptions {
   std::string scale_a, scale_b, scale_d;
   std::string bias, activation;
   bool gated = false;
+  std::string quantise_d;
   std::optional<int> tile_m, tile_n;
   std::string schedule, swap_ab, kernel;
   std::optional<bool> pair;         ///< MMAs of two SMs (Blackwell)
@@ -92,6 +93,7 @@ struct GemmJob {
   bool scales_by_tokens = false;
   std::vector<std::byte> side_by_side;
   std::optional<HostTensor> scale_d;
+  HostTensor d_scales;         ///< of a D that is quantised; poisoned by `load`
   HostTensor bias;             ///< with epilogue.bias
   std::vector<RowRange> rows;  ///< of each group, as the kernel has to take its offsets; of a
                                ///< dense product all of them

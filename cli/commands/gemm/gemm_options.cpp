@@ -226,6 +226,8 @@ void add_meaning(CLI::App& app, GemmOptions& o) {
   add("--activation", o.activation, listed(all_activations, any<Activation>, "|", "|").c_str(),
       "applied last (default none)");
   app.add_flag("--gated", o.gated, "silu of one half of the columns times the other");
+  add("--quantise-d", o.quantise_d, listed(all_quantisations, any<QuantiseD>, "|", "|").c_str(),
+      "D are e4m3 codes, with a float32 scale for each 1 x 128 (default none)");
 }
 
 // What is fixed of the plan; all default to the plan's choice.

@@ -159,6 +159,8 @@ RunOutput run_on_gpu(const Product& product, int index, bool check_offsets, int 
   } else if (there.c.data != nullptr) {
     there.c.data = memory.copy(there.c.data, bytes_of(there.c));
   }
+  device::CudaBuffer& scales = memory.make(bytes_of(there.d_scales));
+  if (there.is_quantised()) there.d_scales.data = scales.data();
   const Plan& plan = product.plan;
   const device::CudaBuffer& room = memory.make(plan.workspace_bytes);
   Workspace workspace(room.data(), plan.workspace_bytes);
@@ -183,6 +185,9 @@ RunOutput run_on_gpu(const Product& product, int index, bool check_offsets, int 
     }
   }
   require(d.to_host(product.operands.d.data, bytes_of(product.operands.d)));
+  if (there.is_quantised()) {
+    require(scales.to_host(product.operands.d_scales.data, bytes_of(there.d_scales)));
+  }
   return left;
 }
 
