@@ -34,6 +34,7 @@ struct EpilogueShape {
   int most_columns = 128;       ///< of the accumulator in a buffer, where rows are columns of D
   bool shares_columns = false;  ///< a CTA may have to store some columns of its tile alone
   bool grouped = false;         ///< tiles end with their group
+  bool by_index = false;        ///< the scales of tokens are found by ScaleParams::index
   bool tma = true;              ///< the target has one, and stmatrix (sm_90 and later)
 };
 

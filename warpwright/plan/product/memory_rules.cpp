@@ -31,7 +31,8 @@ bool overlap(const MatrixView& x, const MatrixView& y) {
 }
 
 Addresses addresses_of(const GemmOperands& o) {
-  bool known = !o.groups || o.groups->offsets != nullptr;
+  bool known = !o.groups ||
+               (o.groups->offsets != nullptr && (!o.is_by_index() || o.groups->rows != nullptr));
   for_each_field(o, [&](const char*, const auto& field) {
     if constexpr (std::is_same_v<decltype(field), const MatrixView&>) {
       known = known && (field.data != nullptr || field.rows == 0 || field.columns == 0);
@@ -42,6 +43,41 @@ Addresses addresses_of(const GemmOperands& o) {
 
 namespace product {
 
+namespace {
+
+Fault integers_fault(const char* name, const void* integers, int width) {
+  const int known = alignment_of(integers);
+  if (known >= width) return std::nullopt;
+  return refuse(RefusalCode::bad_pointer, "the ",
+                as_rule("address of ", as_tensor(name),
+                        " must be a multiple of its integers' size, ", width, " bytes"),
+                "; it is one of ", known);
+}
+
+// Of the index of rows.
+Fault index_fault(const GemmOperands& o) {
+  const std::int32_t* const rows = o.groups->rows;
+  if (!o.is_by_index()) {
+    if (rows == nullptr) return std::nullopt;
+    return refuse(RefusalCode::bad_value, as_tensor("rows"),
+                  " are given and rows_divisor is 0: the nearest is ",
+                  as_nearest("1, for numbers of rows of A"));
+  }
+  if (rows == nullptr && o.m() > 0) {
+    return refuse(RefusalCode::bad_pointer, as_tensor("rows"), " is a null pointer; ",
+                  as_rule("rows_divisor is ", o.groups->rows_divisor, ", so D's ", o.m(),
+                          " rows have an index each, in the operands' memory"));
+  }
+  return integers_fault("rows", rows, 4);
+}
+
+// `count` integers as a row of bytes.
+MatrixView integers(const void* data, std::int64_t count, int width) {
+  return matrix(const_cast<void*>(data), DType::e4m3, 1, count * width);
+}
+
+}  // namespace
+
 Fault offsets_fault(const Asked& o) {
   if (o.memory == nullptr || !o.p.groups) return std::nullopt;
   const int width = offset_bytes(o.p.groups->type);
@@ -51,12 +87,8 @@ Fault offsets_fault(const Asked& o) {
                   as_rule(o.p.group_count(), " groups have ", o.p.group_count() + 1,
                           " offsets, in the operands' memory"));
   }
-  const int known = alignment_of(offsets);
-  if (known >= width) return std::nullopt;
-  return refuse(RefusalCode::bad_pointer, "the ",
-                as_rule("address of ", as_tensor("offsets"),
-                        " must be a multiple of its integers' size, ", width, " bytes"),
-                "; it is one of ", known);
+  if (auto r = integers_fault("offsets", offsets, width)) return r;
+  return index_fault(*o.memory);
 }
 
 Fault overlap_fault(const Asked& asked) {
@@ -77,10 +109,11 @@ Fault overlap_fault(const Asked& asked) {
   if (is_given(o.scale_d) && overlap(o.d, o.scale_d)) return apart("scale_d");
   if (o.has_bias() && overlap(o.d, o.bias)) return apart("the bias");
   if (o.groups) {
-    // As a row of bytes.
-    MatrixView offsets = matrix(const_cast<void*>(o.groups->offsets), DType::e4m3, 1,
-                                (o.group_count() + 1) * offset_bytes(o.groups->type));
-    if (overlap(o.d, offsets)) return apart("offsets");
+    const Groups& g = *o.groups;
+    if (overlap(o.d, integers(g.offsets, o.group_count() + 1, offset_bytes(g.type)))) {
+      return apart("offsets");
+    }
+    if (o.is_by_index() && overlap(o.d, integers(g.rows, o.m(), 4))) return apart("rows");
   }
   return std::nullopt;
 }
