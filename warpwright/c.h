@@ -190,6 +190,12 @@ typedef struct ww_gemm {
   const ww_int4* int4;
   int32_t sums;      /**< WW_SUMS_ ... of int4 weights */
   int32_t reserved2; /**< 0 */
+  /** Of a product in groups, tokens by index: row r of the product reads row rows[r] / rows_divisor
+   *  of A and of scale_a. M of them in the operands' memory; A then has a row a token. One that
+   * names no row of A reads zeros. NULL, with a divisor of 0: row r. */
+  const int32_t* rows;
+  int32_t rows_divisor; /**< 1, or slots a token */
+  int32_t reserved3;    /**< 0 */
 } ww_gemm;
 
 /** No tensors, alpha 1, beta 1, nothing else asked for. */

@@ -56,8 +56,9 @@ inline constexpr const char* grouped_doc =
     R"(grouped_gemm(a, b, offsets, *, out=None, c=None, alpha=1.0, beta=1.0, bias=None,
         bias_along='columns', activation='none', gated=False, scale_a=None, scale_b=None,
         scale_d=None, scaling=None, accumulation='fast', operands=None, sums=None, dtype=None,
-        batch_invariant=False, kernel=None, cluster=None, expected_tokens=None, check_offsets=False,
-        dependent=False, stream=None, workspace=None, plan=None)
+        batch_invariant=False, kernel=None, cluster=None, expected_tokens=None, rows=None,
+        rows_divisor=None, check_offsets=False, dependent=False, stream=None, workspace=None,
+        plan=None)
 --
 
 D[r] = gemm of row r of A by the B of its group; returns D. For mixtures of experts.
@@ -72,6 +73,10 @@ scale_a, scale_b   'blockwise': TOTAL x ceil(K/128) and G x ceil(N/128) x ceil(K
          one number or G, and G; 'row_column': TOTAL and G x N; 'tensor': numbers.
 bias     G x N, or N for all.
 expected_tokens    rows of a group that has any, for the choice of a kernel alone.
+rows     TOTAL of int32, in the operands' memory: tokens by index. Row r of D reads row
+         rows[r] // rows_divisor of A, and of its scales, which then have a row a token. One that
+         names no row of A reads zeros.
+rows_divisor       1 (default) for numbers of tokens, top_k for slots of a router.
 check_offsets      waits, and raises Refusal where offsets are not in order. Not in a graph's
                    capture.
 
@@ -81,7 +86,8 @@ inline constexpr const char* plan_doc =
     R"(plan(a, b, offsets=None, *, device=None, out=None, c=None, alpha=1.0, beta=1.0, bias=None,
         bias_along='columns', activation='none', gated=False, scale_a=None, scale_b=None,
         scale_d=None, scaling=None, accumulation='fast', operands=None, sums=None, dtype=None,
-        batch_invariant=False, kernel=None, cluster=None, expected_tokens=None)
+        batch_invariant=False, kernel=None, cluster=None, expected_tokens=None, rows=None,
+        rows_divisor=None)
 --
 
 The Plan of gemm(a, b, ...), or with offsets of grouped_gemm(a, b, offsets, ...): which kernel runs

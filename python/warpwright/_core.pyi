@@ -69,7 +69,8 @@ def grouped_gemm(a: T, b: Tensor | Int4Weights, offsets: Tensor, *, out: Tensor 
                  accumulation: Accumulation = "fast", operands: Operands | None = None,
                  sums: Sums | None = None, dtype: Any = None, batch_invariant: bool = False,
                  kernel: str | None = None, cluster: tuple[int, int] | None = None,
-                 expected_tokens: float | None = None, check_offsets: bool = False,
+                 expected_tokens: float | None = None, rows: Tensor | None = None,
+                 rows_divisor: int | None = None, check_offsets: bool = False,
                  dependent: bool = False, stream: Any = None, workspace: Workspace | None = None,
                  plan: Plan | None = None) -> T: ...
 def plan(a: Tensor | Spec, b: Tensor | Spec | Int4Weights, offsets: Tensor | Spec | None = None, *,
@@ -82,7 +83,8 @@ def plan(a: Tensor | Spec, b: Tensor | Spec | Int4Weights, offsets: Tensor | Spe
          scaling: Scaling | None = None, accumulation: Accumulation = "fast",
          operands: Operands | None = None, sums: Sums | None = None, dtype: Any = None,
          batch_invariant: bool = False, kernel: str | None = None,
-         cluster: tuple[int, int] | None = None, expected_tokens: float | None = None) -> Plan: ...
+         cluster: tuple[int, int] | None = None, expected_tokens: float | None = None,
+         rows: Tensor | Spec | None = None, rows_divisor: int | None = None) -> Plan: ...
 def check(a: Tensor, b: Tensor | Int4Weights, offsets: Tensor | None = None,
           **product: Any) -> tuple[Plan, int, int, list[tuple[str, int, str]]]: ...
 def trace(a: Tensor, b: Tensor | Int4Weights, offsets: Tensor | None = None,

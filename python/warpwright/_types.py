@@ -52,4 +52,6 @@ class Product(TypedDict, total=False):
     kernel: str | None
     cluster: tuple[int, int] | None
     expected_tokens: float | None
+    rows: Tensor | None
+    rows_divisor: int | None
     plan: _core.Plan | None

@@ -103,13 +103,6 @@ struct Groups {
   /// M count as 0 and M; a group that ends before it begins is empty.
   const void* offsets = nullptr;
   OffsetType type = OffsetType::int32;
-  /// Tokens by index: row r of the product reads row rows[r] / rows_divisor of A and of scale_a. M
-  /// of them, in the operands' memory. A then has as many rows as there are tokens, D as many as
-  /// the groups. An index that names no row of A reads zeros. Null: row r of A.
-  const std::int32_t* rows = nullptr;
-  /// 0: none are read by index. Else 1 or more: 1 for numbers of tokens, top_k for slots of a
-  /// router that gives each token top_k of them.
-  int rows_divisor = 0;
   /// A hint for the choice of a kernel: rows in a group that has any. 0: M / G. Nothing depends on
   /// it but speed.
   double expected_tokens = 0;
@@ -118,6 +111,13 @@ struct Groups {
   /// Of routed lengths: the group of rank r (from 1) is liked as r^-expected_zipf, 0 to 8. 0: all
   /// groups alike.
   float expected_zipf = 0;
+  /// Tokens by index: row r of the product reads row rows[r] / rows_divisor of A and of scale_a. M
+  /// of them, in the operands' memory. A then has as many rows as there are tokens, D as many as
+  /// the groups. An index that names no row of A reads zeros. Null: row r of A.
+  const std::int32_t* rows = nullptr;
+  /// 0: none are read by index. Else 1 or more: 1 for numbers of tokens, top_k for slots of a
+  /// router that gives each token top_k of them.
+  int rows_divisor = 0;
 
   friend constexpr bool operator==(const Groups&, const Groups&) = default;
 };
@@ -242,10 +242,10 @@ constexpr void for_each_field(const PlannedMatrix& v, const Visit& visit) {
 template <class Visit>
 constexpr void for_each_field(const Groups& g, const Visit& visit) {
   visit("offsets", g.type);
-  visit("rows_divisor", g.rows_divisor);
   visit("expected_tokens", g.expected_tokens);
   visit("expected_lengths", g.expected_lengths);
   visit("expected_zipf", g.expected_zipf);
+  visit("rows_divisor", g.rows_divisor);
 }
 template <class Visit>
 constexpr void for_each_field(const PackedWeights& w, const Visit& visit) {
