@@ -193,7 +193,8 @@ class Reader {
           {"offset_type", g.offset_type, WW_INT64},
           {"ww_gemm.reserved", g.reserved, 0},
           {"sums", g.sums, g.int4 != nullptr ? WW_SUMS_TABLE : 0},
-          {"quantise_d", g.quantise_d, WW_QUANTISE_LAST}}) {
+          {"quantise_d", g.quantise_d, WW_QUANTISE_LAST},
+          {"ww_gemm.reserved2", g.reserved2, 0}}) {
       if (auto r = word_fault(name, value, most)) return r;
     }
     const std::array<std::tuple<const char*, const ww_matrix*, MatrixView*>, 9> tensors = {{
@@ -228,11 +229,17 @@ class Reader {
                   static_cast<warpwright::Bias>(g.bias_along),
                   static_cast<warpwright::QuantiseD>(g.quantise_d)};
     if (g.grouped == 0) {
+      if (g.rows != nullptr || g.rows_divisor != 0) {
+        return refuse(RefusalCode::bad_value, as_tensor("rows"),
+                      " are given and grouped is 0: ", as_rule("set it to 1, or leave them out"));
+      }
       if (g.offsets == nullptr) return std::nullopt;
       return refuse(RefusalCode::bad_value, as_tensor("offsets"),
                     " are given and grouped is 0: ", as_rule("set it to 1, or leave them out"));
     }
     o.groups = {g.offsets, static_cast<warpwright::OffsetType>(g.offset_type), g.expected_tokens};
+    o.groups->rows = g.rows;
+    o.groups->rows_divisor = g.rows_divisor;
     return std::nullopt;
   }
 

@@ -199,6 +199,12 @@ typedef struct ww_gemm {
   int32_t quantise_d; /**< WW_QUANTISE_ ...; d is e4m3 then */
   ww_matrix d_scales; /**< f32, M x ceil(D's columns / 128), any strides from 1: the scales of a D
                            that is quantised are written there */
+  /** Of a product in groups, tokens by index: row r of the product reads row rows[r] / rows_divisor
+   *  of A and of scale_a. M of them in the operands' memory; A then has a row a token. One that
+   * names no row of A reads zeros. NULL, with a divisor of 0: row r. */
+  const int32_t* rows;
+  int32_t rows_divisor; /**< 1, or slots a token */
+  int32_t reserved2;    /**< 0 */
 } ww_gemm;
 
 /** No tensors, alpha 1, beta 1, nothing else asked for. */

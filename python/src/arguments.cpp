@@ -36,6 +36,8 @@ constexpr std::array<const char*, arg_count> names = {"a",
                                                       "cluster",
                                                       "expected_tokens",
                                                       "measure",
+                                                      "rows",
+                                                      "rows_divisor",
                                                       "check_offsets",
                                                       "dependent",
                                                       "stream",
@@ -409,7 +411,10 @@ void Product::read_inputs(const Arguments& given, bool grouped) {
   o.epilogue.activation = activation >= 0    ? static_cast<Activation>(activation)
                           : o.epilogue.gated ? Activation::silu
                                              : Activation::none;
-  if (!grouped) return;
+  if (!grouped) {
+    if (given[Arg::rows] == nullptr) return;
+    throw Refused{bad(Arg::rows, "is given, and the product has no groups: leave it out")};
+  }
   if (given[Arg::offsets] == nullptr) {
     throw Refused{refuse(RefusalCode::bad_pointer, as_tensor("offsets"), " are not given; ",
                          as_rule(o.b.batch, " groups have ", o.b.batch + 1,
@@ -433,6 +438,34 @@ void Product::read_inputs(const Arguments& given, bool grouped) {
                          ": the nearest legal is ", as_nearest("1"))};
   }
   o.groups = Groups{t.data, *t.offset, given.number(Arg::expected_tokens, 0)};
+  read_rows(given);
+}
+
+// Tokens by index.
+void Product::read_rows(const Arguments& given) {
+  if (given[Arg::rows] == nullptr) {
+    if (given[Arg::rows_divisor] == nullptr) return;
+    throw Refused{bad(Arg::rows_divisor, "is given without rows: leave it out")};
+  }
+  const Tensor t = read(given, Arg::rows, "rows");
+  if (t.offset != OffsetType::int32) {
+    throw Refused{refuse(RefusalCode::bad_type, as_tensor("rows"),
+                         " are no integers of 32 bits; the nearest is ", as_nearest("int32"))};
+  }
+  if (t.dimensions != 1 || (t.shape[0] > 1 && t.stride[0] != 1)) {
+    throw Refused{refuse(RefusalCode::bad_shape, as_tensor("rows"), " have ",
+                         count_of(t.dimensions, "dimension"), ", or lie apart; ",
+                         as_rule("they are one for each row of D, next to each "
+                                 "other"),
+                         ": the nearest legal shape is ", as_nearest("(", t.elements(), ",)"))};
+  }
+  const double divisor = given.number(Arg::rows_divisor, 1);
+  if (!(divisor >= 1 && divisor <= 1 << 30) || divisor != std::floor(divisor)) {
+    throw Refused{bad(Arg::rows_divisor, "is no whole number of 1 or more; the nearest is 1")};
+  }
+  operands.groups->rows = static_cast<const std::int32_t*>(t.data);
+  operands.groups->rows_divisor = static_cast<int>(divisor);
+  slots_ = t.shape[0];
 }
 
 void Product::read_scales(const Arguments& given, bool grouped) {
@@ -530,6 +563,11 @@ void Product::read_result(const Arguments& given, bool plans_only) {
   if (PyObject* const given_out = given[Arg::out]) {
     const Tensor t = read(given, Arg::out, "D");
     operands.d = matrix_of(t);
+    if (operands.is_by_index() && operands.d.rows != slots_) {
+      throw Refused{refuse(RefusalCode::bad_shape, as_tensor("D"), " has ", operands.d.rows,
+                           " rows, and rows ", slots_, " integers: the nearest legal number is ",
+                           as_nearest(slots_))};
+    }
     if (t.read_only) {
       throw Refused{refuse(RefusalCode::bad_pointer, as_tensor("D"), " is read-only; ",
                            as_rule("the result needs memory that may be written"))};
@@ -544,7 +582,7 @@ void Product::read_result(const Arguments& given, bool plans_only) {
     return;
   }
   MatrixView& d = operands.d;
-  d = matrix(nullptr, type, operands.a.rows, columns);
+  d = matrix(nullptr, type, operands.is_by_index() ? slots_ : operands.a.rows, columns);
   d.batch = batch;
   d.batch_stride = batch == 1 ? 0 : d.rows * d.columns;
   if (plans_only || operands.a.rows < 0) return;

@@ -36,6 +36,8 @@ enum class Arg : std::uint8_t {
   cluster,
   expected_tokens,
   measure,
+  rows,
+  rows_divisor,
   check_offsets,
   dependent,
   stream,
@@ -93,6 +95,7 @@ struct Product {
 
  private:
   void read_inputs(const Arguments& given, bool grouped);
+  void read_rows(const Arguments& given);
   void read_int4(const Arguments& given, bool grouped);
   void read_operand_types(const Arguments& given);
   void read_scales(const Arguments& given, bool grouped);
@@ -103,7 +106,8 @@ struct Product {
   const Tensor& placed(const Tensor& t);
   Tensor read(const Arguments& given, Arg arg, const char* name);
 
-  bool is_batch_ = false;  // D has three dimensions
+  bool is_batch_ = false;   // D has three dimensions
+  std::int64_t slots_ = 0;  // rows of D, where it reads A's by index
   bool guesses_scaling_ = false;
   const char* first_ = nullptr;  // the tensor that said where all lie
 };

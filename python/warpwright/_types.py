@@ -56,4 +56,6 @@ class Product(TypedDict, total=False):
     cluster: tuple[int, int] | None
     expected_tokens: float | None
     measure: int
+    rows: Tensor | None
+    rows_divisor: int | None
     plan: _core.Plan | None

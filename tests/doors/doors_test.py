@@ -276,7 +276,8 @@ class Gemm(ctypes.Structure):
                 ("offsets", ctypes.c_void_p), ("offset_type", ctypes.c_int32),
                 ("reserved", ctypes.c_int32), ("expected_tokens", ctypes.c_double),
                 ("int4", ctypes.POINTER(Int4)), ("sums", ctypes.c_int32),
-                ("quantise_d", ctypes.c_int32)]
+                ("quantise_d", ctypes.c_int32), ("d_scales", Matrix), ("rows", ctypes.c_void_p),
+                ("rows_divisor", ctypes.c_int32), ("reserved2", ctypes.c_int32)]
 
 
 class C:

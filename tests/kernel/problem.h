@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <random>
 #include <string>
 #include <utility>
@@ -110,7 +111,8 @@ class Problem {
       return matrices(type, batch, rows, ask.k, major == atom::Major::mn, ask.loose, ask.loose,
                       ask.apart);
     };
-    a_ = operand(instance.a, a, of_a, ask.m);
+    make_index(random);
+    a_ = operand(instance.a, a, of_a, rows_of_a());
     const bool is_packed = kernel::packed_a(c);
     if (is_packed) {
       const int of_b = ask.shares_b && !in_groups() ? 1 : matrices_of_b();
@@ -166,6 +168,9 @@ class Problem {
   [[nodiscard]] const Instance& instance() const { return instance_; }
   [[nodiscard]] const Ask& ask() const { return ask_; }
   [[nodiscard]] bool in_groups() const { return !ask_.offsets.empty(); }
+  [[nodiscard]] bool is_by_index() const { return kernel::gathers(instance_.config); }
+  /// Which rows of A those of D read, times the divisor, and a little: some none.
+  [[nodiscard]] const std::vector<std::int32_t>& rows() const { return index_; }
   [[nodiscard]] Tensor& d() { return d_; }
   [[nodiscard]] Tensor& d_scales() { return d_scales_; }
   /// The memory of D, and of its scales, with everything around it.
@@ -184,13 +189,14 @@ class Problem {
   }
 
   /// Memory that a launch reads or writes, by its number; some is empty. Number 2 is D's, the last
-  /// that of the offsets.
+  /// that of the offsets, and the one before that of the index of rows.
   struct Piece {
     const void* memory;
     std::int64_t bytes;
   };
   static constexpr int pieces = 10;
   [[nodiscard]] Piece piece(int i) const {
+    if (i == pieces - 2) return {index_.data(), std::ssize(index_) * 4};
     if (i == pieces - 1) return {offsets(), std::ssize(wide_) * (wide_offsets() ? 8 : 4)};
     return {tensor(i).bytes() == 0 ? nullptr : tensor(i).memory(), tensor(i).bytes()};
   }
@@ -230,6 +236,11 @@ class Problem {
     if (in_groups()) {
       o.groups = Groups{copies.empty() ? offsets() : copies[pieces - 1],
                         wide_offsets() ? OffsetType::int64 : OffsetType::int32};
+    }
+    if (is_by_index()) {
+      o.groups->rows =
+          copies.empty() ? index_.data() : static_cast<const std::int32_t*>(copies[pieces - 2]);
+      o.groups->rows_divisor = divisor();
     }
     return o;
   }
@@ -338,6 +349,20 @@ class Problem {
     return in_groups() ? static_cast<int>(wide_.size()) - 1 : ask_.batch;
   }
 
+  [[nodiscard]] int divisor() const { return 1 + static_cast<int>(ask_.seed % 3); }
+  /// Fewer tokens than rows of D, so that some are read again.
+  [[nodiscard]] int rows_of_a() const { return is_by_index() ? 3 + ask_.m * 2 / 3 : ask_.m; }
+  void make_index(std::mt19937& random) {
+    if (!is_by_index()) return;
+    const int end = rows_of_a() * divisor();
+    std::uniform_int_distribution<std::int32_t> draw(0, end - 1);
+    for (int i = 0; i < ask_.m; ++i) {
+      constexpr std::int32_t most = std::numeric_limits<std::int32_t>::max();
+      const std::int32_t outside[] = {end, -1, -divisor() - 1, most, -most - 1};
+      index_.push_back(i % 11 == 7 ? outside[i / 11 % 5] : draw(random));
+    }
+  }
+
   void make_scales(std::mt19937& random) {
     const int blocks = (ask_.k + 127) / 128;
     const int of_a = in_groups() ? 1 : ask_.batch;
@@ -357,12 +382,12 @@ class Problem {
         scale_b_ = matrices(DType::f32, 1, 1, 1);
         break;
       case Scaling::row_column:
-        scale_a_ = column(of_a, ask_.m);
+        scale_a_ = column(of_a, rows_of_a());
         scale_b_ = column(matrices_of_b(), ask_.n);
         break;
       case Scaling::blockwise:  // A's lie either way; one matrix of them may serve all of the batch
-        scale_a_ =
-            matrices(DType::f32, ask_.seed % 4 < 2 ? 1 : of_a, ask_.m, blocks, ask_.seed % 2 == 0);
+        scale_a_ = matrices(DType::f32, ask_.seed % 4 < 2 ? 1 : of_a, rows_of_a(), blocks,
+                            ask_.seed % 2 == 0);
         scale_b_ = matrices(DType::f32, matrices_of_b(), (ask_.n + 127) / 128, blocks);
         break;
       case Scaling::block_scaled:
@@ -433,6 +458,7 @@ class Problem {
   Ask ask_;
   std::vector<std::int64_t> wide_;
   std::vector<std::int32_t> narrow_;  // the same offsets
+  std::vector<std::int32_t> index_;
   Scaling scaling_ = Scaling::none;
   Tensor a_, b_, c_, d_, scale_a_, scale_b_, scale_d_, bias_, d_scales_;
   Packed packed_;  // B where the kernel takes it so; `b_` are its tiles

@@ -119,6 +119,9 @@ class Sets {
       // In place stays in place.
       if (like.c.data != nullptr && like.c.data == like.d.data) set.c.data = set.d.data;
       if (set.groups) set.groups->offsets = made.offsets_->data();
+      if (set.is_by_index()) {
+        set.groups->rows = static_cast<const std::int32_t*>(made.index_->data());
+      }
       made.all.push_back(set);
     }
     return made;
@@ -138,11 +141,28 @@ class Sets {
     auto memory = CudaBuffer::make(bytes);
     if (!memory) return memory.refusal();
     offsets_ = *memory;
-    return offsets_->from_host(from, bytes);
+    if (auto r = offsets_->from_host(from, bytes)) return r;
+    return like.is_by_index() ? take_index(like) : std::nullopt;
+  }
+
+  // Tokens as a router sends them: rows side by side are of tokens that lie apart.
+  std::optional<Refusal> take_index(const GemmOperands& like) {
+    constexpr std::int64_t step = 7919;  // a prime
+    const std::int64_t slots = std::max<std::int64_t>(1, like.a.rows * like.groups->rows_divisor);
+    std::vector<std::int32_t> index;
+    for (std::int64_t r = 0; r < like.m(); ++r) {
+      index.push_back(static_cast<std::int32_t>(r * step % slots));
+    }
+    const std::int64_t bytes = 4 * like.m();
+    auto memory = CudaBuffer::make(bytes);
+    if (!memory) return memory.refusal();
+    index_ = *memory;
+    return index_->from_host(index.data(), bytes);
   }
 
   std::shared_ptr<CudaBuffer> memory_;
   std::shared_ptr<CudaBuffer> offsets_;
+  std::shared_ptr<CudaBuffer> index_;
 };
 
 // A plan with its memory, and its graph of several launches.

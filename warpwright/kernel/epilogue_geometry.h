@@ -35,6 +35,7 @@ struct EpilogueShape {
   bool shares_columns = false;  ///< a CTA may have to store some columns of its tile alone
   bool grouped = false;         ///< tiles end with their group
   bool quantises = false;       ///< D are codes, with a scale for each 128 columns of a row
+  bool by_index = false;        ///< the scales of tokens are found by ScaleParams::index
   bool tma = true;              ///< the target has one, and stmatrix (sm_90 and later)
 };
 

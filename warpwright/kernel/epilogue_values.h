@@ -38,6 +38,14 @@ float element(const Vector& v, int batch, int i, int size, float otherwise) {
                                 : isa::to_float<DType::f16>(code);
 }
 
+/// The same of the token that row `i` of D reads.
+WW_DEVICE
+float element_by(const tile::TokenIndex& index, const Vector& v, int batch, int i, int size) {
+  if (v.data == nullptr) return 1;
+  const int token = index.token(i < size ? i : size - 1);
+  return token == tile::TokenIndex::none ? 0 : element(v, batch, token, index.tokens(), 1);
+}
+
 /// One of two vectors, which need not be the same for all lanes.
 WW_DEVICE
 Vector either(bool first, const Vector& a, const Vector& b) {
@@ -65,8 +73,10 @@ class SubtileVectors {
       const int first = of_row ? at.row - columns : at.column;
       const int split = (of_row ? gated_rows(cfg) : gated_columns(cfg)) ? half * p.d_columns : 0;
       const int size = of_row ? all_rows : all_columns;
-      const float scale = element(either(of_row, scales.rows, scales.columns), at.batch,
-                                  first + split + place, size, 1);
+      const Vector of_scales = either(of_row, scales.rows, scales.columns);
+      const float scale = cfg.by_index && of_row != cfg.swap_ab
+                              ? element_by(scales.index, of_scales, at.batch, first + place, size)
+                              : element(of_scales, at.batch, first + split + place, size, 1);
       const float bias = element(either(of_row, p.row_bias, p.column_bias), at.batch,
                                  first + split + place, size, 0);
       isa::SharedView<isa::Words<2>>{buffer_}.store(

@@ -12,6 +12,7 @@
 #include "warpwright/tile/numbers.h"
 #include "warpwright/tile/raster.h"
 #include "warpwright/tile/split.h"
+#include "warpwright/tile/token_index.h"
 
 namespace warpwright::kernel {
 
@@ -166,6 +167,7 @@ struct ScaleParams {
   ScaleMatrix tokens;   ///< of blocks of 1 x 128
   ScaleMatrix weights;  ///< of blocks of 128 x 128
   bool copies_tokens = false;
+  tile::TokenIndex index;  ///< of the tokens and their scales, where the kernel gathers them
 };
 
 /// Parameters of one launch.

@@ -46,6 +46,19 @@ int zero_point_in(const std::byte* tile, const PackedFormat& f, int row, int sli
 
 }  // namespace
 
+std::int64_t row_of_a(const GemmOperands& o, std::int64_t row) {
+  if (!o.is_by_index()) return row;
+  const std::int32_t index = o.groups->rows[row];
+  const std::int64_t token = index < 0 ? -1 : index / o.groups->rows_divisor;
+  return token < o.a.rows ? token : -1;
+}
+
+double scale_of_a(const GemmOperands& o, std::int64_t batch, std::int64_t group, std::int64_t row,
+                  std::int64_t k) {
+  const std::int64_t its = row_of_a(o, row);
+  return its < 0 ? 0 : scale_of(o, Side::a, batch, group, its, k);
+}
+
 std::int64_t Operand::matrices() const {
   if (is_packed()) return o_.b.batch;
   const std::int64_t scales =
@@ -58,6 +71,15 @@ void Operand::read(std::int64_t batch, std::int64_t group, std::int64_t row, std
   const Block block{side_ == Side::a ? batch : group, row, rows, k, depth, to, pitch};
   if (is_packed()) {
     read_packed(block);
+  } else if (side_ == Side::a && o_.is_by_index()) {
+    for (std::int64_t i = 0; i < rows; ++i) {
+      const std::int64_t its = row_of_a(o_, row + i);
+      if (its < 0) {
+        std::fill_n(to + i * pitch, depth, 0.0F);
+      } else {
+        read_lines({batch, its, 1, k, depth, to + i * pitch, pitch});
+      }
+    }
   } else {
     read_lines(block);
   }

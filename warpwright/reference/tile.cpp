@@ -208,7 +208,7 @@ void ProductTile::promote(const Place& place, std::int64_t k) {
   if (!scales_elements(o_.scaling)) {
     for (std::int64_t i = 0; i < place.rows; ++i) {
       scale_a_[static_cast<std::size_t>(i)] =
-          scale_of(o_, Side::a, place.batch, place.group, place.row + i, k);
+          scale_of_a(o_, place.batch, place.group, place.row + i, k);
     }
     for (std::int64_t j = 0; j < place.columns; ++j) {
       scale_b_[static_cast<std::size_t>(j)] =

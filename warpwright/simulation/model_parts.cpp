@@ -59,6 +59,9 @@ Allocations allocations_of(const Plan& plan, const GemmOperands& operands, const
   if (operands.groups) {
     const std::int64_t width = operands.groups->type == OffsetType::int64 ? 8 : 4;
     all.add(operands.groups->offsets, (plan.problem.group_count() + 1) * width, "offsets", false);
+    if (operands.is_by_index()) {
+      all.add(operands.groups->rows, operands.m() * 4, "rows", false);
+    }
   }
   for (const WorkspacePart& part : grid.workspace) {
     if (part.end > part.begin) {

@@ -45,6 +45,10 @@ GemmOptions options_behind(const GemmOptions& run, const CheckCommandOptions& o)
   if (run.is_grouped) {
     behind.tokens = o.tokens_behind;
     if (names_file(run.offsets)) behind.offsets.clear();
+    if (names_file(run.rows_index)) {
+      behind.rows_index.clear();
+      behind.rows_divisor = std::nullopt;
+    }
   } else {
     behind.n = behind.k = std::nullopt;
     behind.random = o.behind;

@@ -90,6 +90,7 @@ class Companions {
     o.n = product_n;
     o.k = k;
     set_tokens(o, {m, 0, (m + 1) / 2});
+    if (kernel_.gathers) o.rows_index = "random:" + std::to_string(m);
   }
 
   static void set_tokens(GemmOptions& o, const std::vector<std::int64_t>& lengths) {
@@ -314,6 +315,12 @@ class Companions {
       set_tokens(o, {t, 3});
       o.offsets = "int64";
     });
+    if (kernel_.gathers) {
+      add("slots of a router", 1, n, k_tile_, [t](GemmOptions& o) {
+        set_tokens(o, {3, 0, t + 1});
+        o.rows_divisor = 4;
+      });
+    }
     add("offsets that are looked at", 1, columns_, k_tile_, [t](GemmOptions& o) {
       set_tokens(o, {3, 0, t + 1});
       o.check_offsets = true;
@@ -390,6 +397,7 @@ GemmOptions product_for(const KernelFacts& kernel) {
   if (o.is_grouped) {
     o.groups = 3;
     o.tokens = std::to_string(kernel.result_rows + 3) + ",0," + std::to_string(kernel.result_rows);
+    if (kernel.gathers) o.rows_index = "random:" + std::to_string(kernel.result_rows);
     o.n = n;
     o.k = k;
   } else {

@@ -157,6 +157,14 @@ void add_grouped(CLI::App& app, GemmOptions& o) {
       "integers of the offsets (default int32), or a file of G + 1 of them instead of --tokens");
   add("--bad-offsets", o.bad_offsets, "decreasing|beyond",
       "end the last group before it begins, or behind A: nothing else may come of it");
+  offer(
+      add("--rows-index", o.rows_index, "random:TOKENS|FILE",
+          "tokens by index: row r of D reads row INDEX[r] of A, drawn of so many tokens, or a file "
+          "of TOTAL integers"),
+      "random:64");
+  add("--rows-divisor", o.rows_divisor, "K",
+      "the index is divided by so many first: slots of a router that gives each token K (default "
+      "1)");
   add("--expected-tokens", o.expected_tokens, "T",
       "a hint for the choice of the kernel: tokens of a group that has any (default: TOTAL / G)");
   offer(add("--expected-lengths", o.expected_lengths, "equal|routed|zipf:S",

@@ -150,6 +150,10 @@ RunOutput run_on_gpu(const Product& product, int index, bool check_offsets, int 
   const std::vector<std::byte>& offsets = product.job.offset_bytes;
   if (there.groups) {
     there.groups->offsets = memory.copy(offsets.data(), static_cast<std::int64_t>(offsets.size()));
+    if (there.is_by_index()) {
+      const void* const rows = memory.copy(there.groups->rows, 4 * there.m());
+      there.groups->rows = static_cast<const std::int32_t*>(rows);
+    }
   }
   device::CudaBuffer& d = memory.make(bytes_of(there.d));
   there.d.data = d.data();

@@ -112,6 +112,10 @@ void fill_numbers(kernel::GemmParams& p, const Config& c, const Plan& plan, cons
   p.output.d_rows = static_cast<int>(plan.problem.m());
   p.output.d_columns = static_cast<int>(result_columns(plan.problem));
   p.operands.half = static_cast<int>(plan.problem.n() / 2);
+  if (o.is_by_index()) {
+    p.scales.index = tile::TokenIndex(o.groups->rows, o.groups->rows_divisor,
+                                      static_cast<int>(plan.problem.a.rows));
+  }
   // alpha 0 reads neither A nor B (BLAS); the kernel then runs without a k_tile.
   p.operands.k = o.reads_ab() ? static_cast<int>(plan.problem.k()) : 0;
   p.walk.k_tiles = (p.operands.k + tile_k(c) - 1) / tile_k(c);
@@ -164,6 +168,9 @@ void fill_params(kernel::GemmParams& p, const Config& c, const Plan& plan, const
       return encode(map_request(name, as_copied(v), mn, atom::span_elements(tile),
                                 mn ? tile_k(c) : rows, tile.swizzle));
     };
+    // Tokens by index come in boxes of one row.
+    const int of_a = shape.by_index && !shape.swap_ab ? 1 : p.operands.a_slice_rows;
+    const int of_b = shape.by_index && shape.swap_ab ? 1 : p.operands.b_slice_rows;
     if (o.packed) {
       p.operands.packed = packed_params(o);
       // As much as a ring holds; where groups have a tile of tokens each, a CTA's first tile is
@@ -172,11 +179,9 @@ void fill_params(kernel::GemmParams& p, const Config& c, const Plan& plan, const
           !plan.problem.groups || expected_tokens(plan.problem) <= static_cast<double>(c.tile_n);
       if (known) p.operands.packed.ahead = std::min(c.stages, p.operands.packed.k_tiles);
     } else {
-      p.operands.a = operand(shape.swap_ab ? "B" : "A", shape.swap_ab ? o.b : o.a, tile_a(c),
-                             p.operands.a_slice_rows);
+      p.operands.a = operand(shape.swap_ab ? "B" : "A", shape.swap_ab ? o.b : o.a, tile_a(c), of_a);
     }
-    p.operands.b = operand(shape.swap_ab ? "A" : "B", shape.swap_ab ? o.a : o.b, tile_b(c),
-                           p.operands.b_slice_rows);
+    p.operands.b = operand(shape.swap_ab ? "A" : "B", shape.swap_ab ? o.a : o.b, tile_b(c), of_b);
   }
   const auto result = [&](const char* name, const MatrixView& v) {
     return encode(map_request(name, v, false, kernel::subtile_inner(shape),

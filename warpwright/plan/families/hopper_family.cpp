@@ -216,6 +216,10 @@ class HopperFamily final : public FamilyOf<GemmConfig> {
                     "maps       of A and D one a group, made on the device by a kernel of %d "
                     "CTAs\n",
                     plan.map_ctas)
+          : kernel::gathers(c)
+              ? format(
+                    "tokens     by index: each row of a tile a copy of its own, up to the group's "
+                    "end\n")
               : "maps       one over all tokens; rows loaded past a group's end are not stored\n";
     }
     out += format(

@@ -13,7 +13,7 @@ std::string extents(std::int64_t rows, std::int64_t columns) {
 // What is activated: the product, C and the bias.
 std::string sum_text(const GemmProblem& p) {
   std::string text =
-      "alpha * A" + extents(p.m(), p.k()) + " * B" +
+      "alpha * A" + extents(p.a.rows, p.k()) + (p.is_by_index() ? " by index" : "") + " * B" +
       (p.groups ? "[" + number(p.group_count()) + "," + number(p.n()) + "," + number(p.k()) + "]"
                 : extents(p.n(), p.k())) +
       "^T";
@@ -45,6 +45,11 @@ std::string details(const GemmProblem& p) {
   if (p.groups) {
     add(number(p.group_count()) + (p.group_count() == 1 ? " group" : " groups") +
         " of rows, offsets " + (p.groups->type == OffsetType::int64 ? "int64" : "int32"));
+    if (p.is_by_index()) {
+      add("tokens by index" + (p.groups->rows_divisor == 1
+                                   ? std::string()
+                                   : ", of slots / " + number(p.groups->rows_divisor)));
+    }
   }
   return text;
 }
