@@ -392,15 +392,15 @@ TEST(ConfigTest, SharedMemoryRegions) {
     // In this order, each where the one before ends or later.
     EXPECT_GE(map.b, map.a + c.stages * kernel::stage_a_bytes(c));
     EXPECT_GE(map.epilogue, map.b + c.stages * c.tile_n * row);
-    EXPECT_GE(map.scales, map.epilogue + buffers * kernel::epilogue_buffer_bytes);
+    EXPECT_GE(map.scales, map.epilogue + buffers * kernel::epilogue_buffer_bytes(c));
     EXPECT_GE(map.barriers, map.scales + c.stages * kernel::scale_bytes(c));
     EXPECT_GE(map.c_barriers, map.barriers + 2 * c.stages * 8);
     EXPECT_GE(map.turns, map.c_barriers + buffers * 8);
     EXPECT_GE(map.bytes, map.turns + (takes_turns(c) ? 16 : 0));
     EXPECT_LE(map.bytes, 227 * 1024);
     for (const int swizzled : {map.a, map.b, map.epilogue}) EXPECT_EQ(swizzled % 1024, 0);
-    EXPECT_EQ(kernel::epilogue_buffer_bytes % 1024, 0);
-    EXPECT_LE(kernel::subtile_bytes(c), kernel::epilogue_buffer_bytes);
+    EXPECT_EQ(kernel::epilogue_buffer_bytes(c) % 1024, 0);
+    EXPECT_LE(kernel::subtile_bytes(c), kernel::epilogue_buffer_bytes(c));
     EXPECT_EQ(c.tile_m * row % 1024, 0);
     EXPECT_EQ(c.tile_n * row % 1024, 0);
     EXPECT_EQ(map.scales % 16, 0);

@@ -140,7 +140,11 @@ class Problem {
       bias_ = matrices(ask.bias_type, 1, ask.bias == Bias::rows ? ask.m : ask.n, 1, true);
       bias_.fill(random, -1, 1);
     }
-    if (numeric::bits(result()) == 8) {
+    if (c.quantises) {
+      // Row after row, or block after block; with gaps.
+      const int blocks = (columns + 127) / 128;
+      d_scales_ = matrices(DType::f32, of_a, ask.m, blocks, ask.seed % 2 == 0, 0, 0, ask.seed % 3);
+    } else if (numeric::bits(result()) == 8) {
       scale_d_ = matrices(DType::f32, 1, 1, 1);
       scale_d_.fill(random, 4, 8);
     }
@@ -163,13 +167,19 @@ class Problem {
   [[nodiscard]] const Ask& ask() const { return ask_; }
   [[nodiscard]] bool in_groups() const { return !ask_.offsets.empty(); }
   [[nodiscard]] Tensor& d() { return d_; }
-  /// D's memory with everything around it.
+  [[nodiscard]] Tensor& d_scales() { return d_scales_; }
+  /// The memory of D, and of its scales, with everything around it.
   [[nodiscard]] std::vector<std::byte> d_bytes() const {
-    return {d_.memory(), d_.memory() + d_.bytes()};
+    std::vector<std::byte> all(d_.memory(), d_.memory() + d_.bytes());
+    if (d_scales_.bytes() > 0) {
+      all.insert(all.end(), d_scales_.memory(), d_scales_.memory() + d_scales_.bytes());
+    }
+    return all;
   }
   /// D's elements as before the first launch: NaN, or C's.
   void poison_d() {
     std::memset(d_.memory(), 0xff, index(d_.bytes()));
+    if (d_scales_.bytes() > 0) std::memset(d_scales_.memory(), 0xff, index(d_scales_.bytes()));
     if (ask_.in_place) d_.copy(c_);
   }
 
@@ -179,7 +189,7 @@ class Problem {
     const void* memory;
     std::int64_t bytes;
   };
-  static constexpr int pieces = 9;
+  static constexpr int pieces = 10;
   [[nodiscard]] Piece piece(int i) const {
     if (i == pieces - 1) return {offsets(), std::ssize(wide_) * (wide_offsets() ? 8 : 4)};
     return {tensor(i).bytes() == 0 ? nullptr : tensor(i).memory(), tensor(i).bytes()};
@@ -208,8 +218,14 @@ class Problem {
       o.scale_a = view(4);
       if (!o.packed || scaling_ != Scaling::blockwise) o.scale_b = view(5);
     }
-    if (numeric::bits(result()) == 8) o.scale_d = view(6);
-    o.epilogue = {activation(), instance_.config.gated, ask_.bias};
+    const bool quantises = instance_.config.quantises;
+    if (quantises) {
+      o.d_scales = view(8);
+    } else if (numeric::bits(result()) == 8) {
+      o.scale_d = view(6);
+    }
+    o.epilogue = {activation(), instance_.config.gated, ask_.bias,
+                  quantises ? QuantiseD::block_1x128 : QuantiseD::none};
     if (ask_.bias != Bias::none) o.bias = view(7);
     if (in_groups()) {
       o.groups = Groups{copies.empty() ? offsets() : copies[pieces - 1],
@@ -292,7 +308,7 @@ class Problem {
       rows.emplace_back(first, end);
       for (std::int64_t i = first; i < end; ++i) {
         for (std::int64_t j = 0; j < columns; ++j) {
-          const double got = d_.get(b, i, j);
+          const double got = d_.get(b, i, j) * scale_of_d(b, i, j);
           const bool edge = i < first + 2 || i + 3 > end || j < 2 || j + 3 > columns;
           if (in_groups() && !edge && (i * 7 + j) % 23 != 0 && !std::isnan(got)) continue;
           const Bounded want = wanted(product, share, b, g, i, j);
@@ -303,14 +319,16 @@ class Problem {
         }
       }
     }
-    const std::int64_t disturbed = d_.disturbed(rows);
+    std::int64_t disturbed = d_.disturbed(rows);
+    if (d_scales_.bytes() > 0) disturbed += d_scales_.disturbed(rows);
     if (disturbed == 0) return {};
     return std::to_string(disturbed) + " bytes beside the elements of D were written";
   }
 
  private:
   [[nodiscard]] const Tensor& tensor(int i) const {
-    const Tensor* const all[] = {&a_, &b_, &d_, &c_, &scale_a_, &scale_b_, &scale_d_, &bias_};
+    const Tensor* const all[] = {&a_,       &b_,       &d_,    &c_,       &scale_a_,
+                                 &scale_b_, &scale_d_, &bias_, &d_scales_};
     return *all[i];
   }
   [[nodiscard]] const void* offsets() const {
@@ -375,6 +393,10 @@ class Problem {
     }
   }
 
+  // Of the block of an element; 1 where D has none.
+  [[nodiscard]] double scale_of_d(int b, std::int64_t i, std::int64_t j) const {
+    return instance_.config.quantises ? d_scales_.get(b, i, j / 128) : 1;
+  }
   [[nodiscard]] DType result() const { return instance_.facts->result; }
   [[nodiscard]] Activation activation() const {
     return instance_.config.gated ? Activation::silu : ask_.activation;
@@ -395,6 +417,12 @@ class Problem {
     const auto loss = [share](const Sum& sum) { return share * sum.size; };
     Bounded want = product.bounded(b, g, i, j, loss, slope);
     const DType type = result();
+    if (instance_.config.quantises) {
+      const double scale = scale_of_d(b, i, j);
+      want.bound += 0.51 * numeric::ulp(type, (std::abs(want.value) + want.bound) / scale) * scale +
+                    std::abs(want.value) * 1e-5 + 1e-9;
+      return want;
+    }
     want.value = reference::saturated(type, want.value);
     want.bound += 0.51 * numeric::ulp(type, std::abs(want.value) + want.bound) +
                   std::abs(want.value) * 1e-5 + 1e-6;
@@ -406,7 +434,7 @@ class Problem {
   std::vector<std::int64_t> wide_;
   std::vector<std::int32_t> narrow_;  // the same offsets
   Scaling scaling_ = Scaling::none;
-  Tensor a_, b_, c_, d_, scale_a_, scale_b_, scale_d_, bias_;
+  Tensor a_, b_, c_, d_, scale_a_, scale_b_, scale_d_, bias_, d_scales_;
   Packed packed_;  // B where the kernel takes it so; `b_` are its tiles
 };
 

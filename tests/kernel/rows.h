@@ -70,7 +70,7 @@ inline Rows shared_rows(const Instances& all) {
     ask.batch = 3;
     ask.shares_a = seed % 3 != 1;
     ask.shares_b = seed % 3 != 2;
-    if (!i.config.gated) {
+    if (!i.config.gated && numeric::bits(i.facts->result) > 8) {
       ask.beta = 0.5F;
       ask.shares_c = true;
       ask.packed_c = seed % 2 == 0;

@@ -8,6 +8,7 @@
 
 #include "warpwright/device/cuda_parts.h"
 #include "warpwright/device/quantise.h"
+#include "warpwright/kernel/e4m3_divisor.h"
 
 namespace warpwright::device {
 namespace {
@@ -60,24 +61,12 @@ __device__ void load(const Rows& r, int row, int k, float (&v)[kEach]) {
   }
 }
 
-// Division by a scale, with the quotients of IEEE 754 as far as codes can tell.
-struct Divisor {
-  float scale;
-  float inverse;  // rounded to nearest, as quotients are unless the compiler is told otherwise
+using Divisor = kernel::E4m3Divisor;
 
-  __device__ explicit Divisor(float by) : scale(by), inverse(1.0F / by) {}
-  // For what is as large as `largest` at most, or NaN: a product that is off by its last bit at
-  // most, and a correction that rounds it rightly (Markstein), where nothing leaves the range of
-  // floats. What loses bits below the least normal one is 0 as a code. The sign is x's: the
-  // correction of -0 is +0.
-  [[nodiscard]] __device__ bool is_usual(float largest) const {
-    return scale > 0x1p-60F && scale < 0x1p60F && largest * inverse < 0x1p60F;
-  }
-  [[nodiscard]] __device__ float usual_quotient(float x) const {
-    const float near = x * inverse;
-    return copysignf(fmaf(fmaf(-near, scale, x), inverse, near), x);
-  }
-};
+// Of what is as large as `largest` at most.
+__device__ bool is_usual(const Divisor& by, float largest) {
+  return by.scale > 0x1p-60F && by.scale < 0x1p60F && largest * by.inverse < 0x1p60F;
+}
 
 // NaN does not count.
 __device__ float largest_magnitude(const float (&v)[kEach]) {
@@ -91,7 +80,7 @@ template <bool whole>
 __device__ void store(const Rows& r, int row, int k, const Divisor& by, const float (&v)[kEach]) {
   std::uint8_t* const at = r.codes + row * r.codes_pitch + k;
   float quotients[kEach];
-  if (by.is_usual(largest_magnitude(v))) {
+  if (is_usual(by, largest_magnitude(v))) {
     for (int i = 0; i < kEach; ++i) quotients[i] = by.usual_quotient(v[i]);
   } else {
     for (int i = 0; i < kEach; ++i) quotients[i] = v[i] / by.scale;

@@ -10,9 +10,9 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <optional>
 
+#include "warpwright/facts/e4m3_scale.h"
 #include "warpwright/plan/product/problem.h"
 
 namespace warpwright {
@@ -28,22 +28,6 @@ struct Quantisation {
   /// the device. Otherwise it is found and written there, by three grids instead of one.
   bool given = false;
 };
-
-/// The largest value of e4m3.
-inline constexpr float largest_e4m3 = 448.0F;
-
-/// The scale of elements whose largest finite magnitude is `largest`.
-constexpr float e4m3_scale(float largest) {
-  if (largest == 0) return 1;
-  const float scale = largest / largest_e4m3;
-  return scale < std::numeric_limits<float>::min() ? std::numeric_limits<float>::min() : scale;
-}
-
-/// A magnitude that counts for a scale: 0 for infinities and NaN.
-constexpr float finite_magnitude(float x) {
-  const float size = x < 0 ? -x : x;
-  return size <= std::numeric_limits<float>::max() ? size : 0;
-}
 
 /// Why it cannot be carried out, or nothing.
 [[nodiscard]] std::optional<Refusal> fault(const Quantisation& what);

@@ -212,6 +212,33 @@ WW_DEVICE std::uint32_t permute_bytes(std::uint32_t low, std::uint32_t high,
 #endif
 }
 
+/// x * y + z, rounded once (fma.rn.f32).
+WW_DEVICE float multiply_add(float x, float y, float z) {
+#if WW_GPU
+  return __fmaf_rn(x, y, z);
+#else
+  return std::fma(x, y, z);
+#endif
+}
+
+/// x with the sign of `sign`; NaN stays NaN (copysign).
+WW_DEVICE float with_sign(float x, float sign) {
+#if WW_GPU
+  return copysignf(x, sign);
+#else
+  return std::copysign(x, sign);
+#endif
+}
+
+/// The larger of `largest`, a number, and of |x|; a NaN x does not count (max.f32).
+WW_DEVICE float larger_magnitude(float largest, float x) {
+#if WW_GPU
+  return fmaxf(largest, fabsf(x));
+#else
+  return std::fmax(largest, std::fabs(x));
+#endif
+}
+
 /// 1 / (1 + exp(-x)), with a relative error below 2^-20 for x > -16, and 2^-17 below (ex2.approx
 /// and rcp.approx on the GPU).
 WW_DEVICE float sigmoid(float x) {

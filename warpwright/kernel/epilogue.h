@@ -1,16 +1,20 @@
 // The epilogue of all kernels, through shared memory:
 //   D = activation(alpha * scales * sums + bias + beta * C)
+// or its codes and their scales (epilogue_quantise.h).
 //
 // Every consumer warp handles its 16 rows alone, in subtiles that fill a buffer: registers ->
 // stmatrix (or st.shared) into the swizzled buffer -> global memory. The buffer holds D's elements
 // as they lie in memory; where the kernel is swapped the subtile is transposed on the way into it.
-// No warp waits for another. From the buffer to D there are three ways:
+// No warp waits for another, but where D is quantised and swapped. From the buffer to D there are
+// three ways:
 //   vectors      16 bytes a lane, whole 128-byte lines; the buffer is free at once
 //   TMA  one tensor store (a configuration that says so); the buffer is busy until it
 //                has been read, behind the loads of the next tile
 //   elements     where base or pitch of D are no multiple of 16 bytes
 // C comes by a tensor load into the same buffer, one subtile ahead, or element by element.
 #pragma once
+
+#include <type_traits>
 
 #include "warpwright/isa/barrier.h"
 #include "warpwright/isa/call.h"
@@ -24,6 +28,7 @@
 #include "warpwright/isa/trace.h"
 #include "warpwright/isa/warp.h"
 #include "warpwright/kernel/epilogue_geometry.h"
+#include "warpwright/kernel/epilogue_quantise.h"
 #include "warpwright/kernel/epilogue_values.h"
 #include "warpwright/kernel/params.h"
 #include "warpwright/kernel/subtile_buffer.h"
@@ -41,6 +46,7 @@ class Epilogue {
   static constexpr int result_atoms = gated_rows(config) ? config.row_atoms / 2 : config.row_atoms;
   static constexpr int subtiles = result_atoms * row_subtiles;
   using Buffer = SubtileBuffer<Tag>;
+  static constexpr int buffer_bytes = epilogue_buffer_bytes(config);
   static constexpr int values = Buffer::values;
   static constexpr int c_words = Buffer::c_words;
   static constexpr int inner = subtile_inner(config);
@@ -52,8 +58,9 @@ class Epilogue {
                      isa::SharedAddress barriers, int warp)
       : p_(p),
         scales_(scales),
-        buffers_(buffers + warp * config.buffers * epilogue_buffer_bytes),
-        barriers_(barriers + warp * config.buffers * 8) {
+        buffers_(buffers + warp * config.buffers * buffer_bytes),
+        barriers_(barriers + warp * config.buffers * 8),
+        quantiser_(buffers, warp) {
     alpha_ = p.alpha * scalar(scales.tensor_a) * scalar(scales.tensor_b);
     result_scale_ = scalar(p.result_scale);
   }
@@ -130,6 +137,7 @@ class Epilogue {
   static constexpr int halves = config.gated ? 2 : 1;
   static constexpr bool takes_c = !config.gated && sizeof(Element) > 1;
   static constexpr int group = 4;  // values that are combined at once
+  using QuantiserOf = std::conditional_t<config.quantises, Quantiser<Tag>, NoQuantiser<Tag>>;
   // Groups that stand side by side: in large tiles time is worth more than code, and two halves are
   // too many registers to move on from group to group.
   static constexpr int unrolled = config.gated || subtiles * values > 64 ? values / group : 1;
@@ -158,8 +166,12 @@ class Epilogue {
   template <bool Plain, class Source>
   WW_DEVICE void write_subtile(const Source& source, int subtile) {
     const isa::Mark mark("epilogue subtile %", subtile);
-    if (outside(coord(subtile))) return;
-    const isa::SharedAddress buffer = buffers_ + next_ * epilogue_buffer_bytes;
+    const TileCoord at = coord(subtile);
+    if (outside(at)) {
+      if constexpr (QuantiserOf::meets) quantiser_.leave_out();
+      return;
+    }
+    const isa::SharedAddress buffer = buffers_ + next_ * buffer_bytes;
     wait_for_buffer<Plain>();
     float value[values];
     if constexpr (Plain) {
@@ -169,11 +181,12 @@ class Epilogue {
     } else {
       combine(source, subtile, buffer, value);
     }
-    if constexpr (sizeof(Element) == 1) {
+    if constexpr (sizeof(Element) == 1 && !config.quantises) {
       WW_UNROLL for (int i = 0; i < values; ++i) value[i] *= result_scale_;
     }
+    quantiser_.run(p_, at, at_.batch, end_row(), value);
     Buffer::fill(buffer, value);
-    put<Plain>(coord(subtile), buffer);
+    put<Plain>(at, buffer);
   }
 
   /// A lane's values of a subtile with all that becomes of them. Without a k_tile there are no
@@ -261,12 +274,6 @@ class Epilogue {
     }
   }
 
-  /// Where a subtile begins in D.
-  struct TileCoord {
-    int row;
-    int column;
-  };
-
   /// Where its rows begin in the product.
   WW_DEVICE Place place(int subtile) const {
     return {at_.row + config.row_atom_step * (subtile / row_subtiles),
@@ -310,7 +317,7 @@ class Epilogue {
       isa::bulk_wait_read<0>();  // the store that used the buffer last
     const isa::SharedAddress barrier = barriers_ + next_ * 8;
     isa::mbarrier_arrive_expect(barrier, subtile_bytes(config));
-    isa::tensor_load(buffers_ + next_ * epilogue_buffer_bytes, p_.c, barrier,
+    isa::tensor_load(buffers_ + next_ * buffer_bytes, p_.c, barrier,
                      isa::Coords{at.column, at.row, at_.batch * p_.c_map_batch});
   }
 
@@ -424,6 +431,7 @@ class Epilogue {
   const ScaleParams& scales_;
   isa::SharedAddress buffers_;
   isa::SharedAddress barriers_;
+  QuantiserOf quantiser_;
   float alpha_ = 1;
   float result_scale_ = 1;
   Place at_;              // of the tile at hand

@@ -34,6 +34,7 @@ struct EpilogueShape {
   int most_columns = 128;       ///< of the accumulator in a buffer, where rows are columns of D
   bool shares_columns = false;  ///< a CTA may have to store some columns of its tile alone
   bool grouped = false;         ///< tiles end with their group
+  bool quantises = false;       ///< D are codes, with a scale for each 128 columns of a row
   bool tma = true;              ///< the target has one, and stmatrix (sm_90 and later)
 };
 
@@ -72,8 +73,8 @@ constexpr int result_columns(const EpilogueShape& c) {
 // --- the buffers: D's elements as they lie in memory, `inner` of a row side by side --------------
 /// Rows of an accumulator that one warp holds.
 inline constexpr int warp_rows = 16;
-/// Bytes of one buffer, at most.
-inline constexpr int epilogue_buffer_bytes = 2048;
+/// Bytes of D in one buffer, at most.
+inline constexpr int most_subtile_bytes = 2048;
 /// Columns of the accumulator that one buffer takes.
 constexpr int subtile_columns(const EpilogueShape& c) {
   const int all = result_columns(c);
@@ -82,11 +83,21 @@ constexpr int subtile_columns(const EpilogueShape& c) {
     while (all % columns != 0) columns /= 2;
     return columns;
   }
-  int columns = epilogue_buffer_bytes / (warp_rows * result_bytes(c));
+  int columns = most_subtile_bytes / (warp_rows * result_bytes(c));
   if (columns > c.most_columns) columns = c.most_columns;
   if (columns > all) columns = all;
   while (all % columns != 0) columns -= 8;
   return columns;
+}
+/// Places of a subtile's vectors: a scale and a bias, four bytes each, for each half of the
+/// product.
+constexpr int vector_places(const EpilogueShape& c) {
+  return (c.gated ? 2 : 1) * (subtile_columns(c) + warp_rows);
+}
+/// Bytes of one buffer, which also has room for those; a multiple of what swizzles repeat after.
+constexpr int epilogue_buffer_bytes(const EpilogueShape& c) {
+  const int vectors = (8 * vector_places(c) + 1023) / 1024 * 1024;
+  return vectors > most_subtile_bytes ? vectors : most_subtile_bytes;
 }
 /// Extents of a buffer in D: neighbours in memory, and rows of them.
 constexpr int subtile_inner(const EpilogueShape& c) {
@@ -114,9 +125,14 @@ constexpr atom::SmemSwizzle subtile_swizzle(const EpilogueShape& c) {
       return atom::SmemSwizzle::none;
   }
 }
-/// Bytes of all buffers.
+/// Do warps wait for each other, because a block of columns that share a scale is spread over them?
+constexpr bool quantises_together(const EpilogueShape& c) {
+  return c.quantises && c.swap_ab;
+}
+/// Bytes of all buffers, and of the maxima that warps give each other, for two tiles in turn.
 constexpr int epilogue_bytes(const EpilogueShape& c) {
-  return c.warps * c.buffers * epilogue_buffer_bytes;
+  const int maxima = quantises_together(c) ? 2 * 4 * c.warps * c.tile_n : 0;
+  return c.warps * c.buffers * epilogue_buffer_bytes(c) + maxima;
 }
 
 /// The barriers of the epilogue's loads of C, as a row of the table that `explain` prints.
@@ -132,6 +148,21 @@ constexpr pipeline::BarrierRow c_full_row(const EpilogueShape& c) {
 /// Bytes of them.
 constexpr int c_barrier_bytes(const EpilogueShape& c) {
   return c.warps * c.buffers * 8;
+}
+
+/// The same of one that quantises.
+constexpr const char* quantise_fault(const EpilogueShape& c) {
+  if (!c.quantises) return nullptr;
+  if (c.result != DType::e4m3) return "what is quantised becomes e4m3";
+  if (c.store != Store::lanes) return "codes are stored by lanes";
+  if (c.shares_columns) return "a tile whose columns several CTAs store is not quantised";
+  if (!c.swap_ab) {
+    return subtile_columns(c) == 128 ? nullptr : "128 columns that share a scale are a buffer's";
+  }
+  if (result_rows(c) != 128 || c.warps != 8 || subtile_columns(c) != c.tile_n) {
+    return "128 columns that share a scale are those of a swapped tile, in the buffers of 8 warps";
+  }
+  return nullptr;
 }
 
 /// Why there is no such epilogue, as a sentence; null when there is.
@@ -159,7 +190,7 @@ constexpr const char* epilogue_fault(const EpilogueShape& c) {
   if (subtile_row_bytes(c) < 16 || subtile_columns(c) % 8 != 0) {
     return "rows of an epilogue buffer have 16 bytes or more";
   }
-  return nullptr;
+  return quantise_fault(c);
 }
 
 }  // namespace warpwright::kernel

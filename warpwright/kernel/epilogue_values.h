@@ -103,7 +103,7 @@ class SubtileVectors {
   static constexpr int halves = static_cast<EpilogueShape>(Tag::config).gated ? 2 : 1;
   static constexpr int columns = subtile_columns(Tag::config);
   static constexpr int places = columns + warp_rows;  // in a half
-  static_assert(halves * places * 8 <= epilogue_buffer_bytes);
+  static_assert(halves * places == vector_places(Tag::config));
 
   isa::SharedAddress buffer_;
   float factor_[halves][2];  // of the lane's two rows

@@ -33,6 +33,14 @@ struct ScaleMatrix {
   int rows = 0;
 };
 
+/// Where the scales of a quantised D go: element (row, block of 128 columns).
+struct ScalesOfD {
+  float* data = nullptr;
+  std::int64_t row_stride = 0;  ///< elements
+  std::int64_t block_stride = 0;
+  std::int64_t batch_stride = 0;
+};
+
 /// The activation, as numbers: relu cuts at 0; the smooth ones are
 /// x * sigmoid(x * (slope + cubic * x^2)).
 struct ActivationParams {
@@ -140,6 +148,7 @@ struct OutputParams {
   Vector row_bias;
   Vector column_bias;
   const float* result_scale = nullptr;  ///< multiplied to D's elements
+  ScalesOfD d_scales;                   ///< of a D that is quantised
   /// Of Y, of every group g with tokens at 2 g; when the kernel has them.
   const isa::TensorMap* group_maps = nullptr;
   isa::TensorMap c;  ///< box: chunk_inner x chunk_outer; when c_by_tma

@@ -99,7 +99,7 @@ struct SubtileBuffer {
   template <layout::Layout Places>
   WW_DEVICE static isa::SharedAddress at(isa::SharedAddress buffer, int i, int j, int step_i,
                                          int step_j) {
-    static_assert(epilogue_buffer_bytes % atom::repeat_bytes(subtile_swizzle(config)) == 0);
+    static_assert(epilogue_buffer_bytes(config) % atom::repeat_bytes(subtile_swizzle(config)) == 0);
     const auto swizzled = [](int offset) {
       return atom::apply_swizzle(subtile_swizzle(config), static_cast<std::uint32_t>(offset));
     };

@@ -54,6 +54,7 @@ Allocations allocations_of(const Plan& plan, const GemmOperands& operands, const
     all.add(operands.scale_a, "scale_a");
     all.add(operands.scale_b, "scale_b");
     all.add(operands.scale_d, "scale_d");
+    all.add(operands.d_scales, "d_scales", true);
   }
   if (operands.groups) {
     const std::int64_t width = operands.groups->type == OffsetType::int64 ? 8 : 4;

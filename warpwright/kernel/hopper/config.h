@@ -43,6 +43,8 @@ struct SharedOperands {
   /// its rows are the columns of D.
   bool swap_ab = false;
   int k_atoms = 1;  ///< 128-byte spans along K of a stage: more make a barrier serve more copies
+  /// Over the columns of a tile, whose sums wait in registers: fewer accumulators at once.
+  int passes = 1;
 
   friend constexpr bool operator==(const SharedOperands&, const SharedOperands&) = default;
 };
@@ -100,9 +102,10 @@ struct GemmConfig {
   int tile_n = 256;
   int stages = 4;
   int consumer_warpgroups = 2;
-  bool gated = false;   ///< the caller's N has two halves, of which D gets act(first) * second
-  int buffers = 2;      ///< of the epilogue, a warp
-  int ctas_per_sm = 1;  ///< that fit at once: one streams while another starts or stores
+  bool gated = false;      ///< the caller's N has two halves, of which D gets act(first) * second
+  bool quantises = false;  ///< D are e4m3 codes, with a scale for each 128 columns of a row
+  int buffers = 2;         ///< of the epilogue, a warp
+  int ctas_per_sm = 1;     ///< that fit at once: one streams while another starts or stores
 
   constexpr operator EpilogueShape() const;  // NOLINT: a configuration is asked for its epilogue
   friend constexpr bool operator==(const GemmConfig&, const GemmConfig&) = default;
@@ -154,8 +157,9 @@ constexpr bool has_zero_points(const GemmConfig& c) {
 constexpr int in_flight(const GemmConfig& c) {
   return c.operands.as<PackedOperands>().sums == PackedSums::exact_by_two ? 2 : 1;
 }
-/// Over the tokens of a stage.
+/// Over the columns of a tile.
 constexpr int passes(const GemmConfig& c) {
+  if (!packed_a(c)) return c.operands.as<SharedOperands>().passes;
   return c.operands.as<PackedOperands>().sums == PackedSums::exact_in_halves ? 2 : 1;
 }
 constexpr int k_atoms(const GemmConfig& c) {
@@ -195,10 +199,10 @@ constexpr Schedule schedule_of(const GemmConfig& c) {
   return takes_turns(c) ? Schedule::pingpong : Schedule::cooperative;
 }
 /// A group may end in the middle of a tile, so only kernels with per-group tensor maps store by
-/// TMA; nor is there one for a part of a tile.
+/// TMA; nor is there one for a part of a tile. Where D is quantised one buffer is enough.
 constexpr Store store_of(const GemmConfig& c) {
   if (has_group_maps(c)) return Store::tensor_per_group;
-  return is_grouped(c) || shares_cluster_k(c) ? Store::lanes : Store::tensor;
+  return is_grouped(c) || shares_cluster_k(c) || c.quantises ? Store::lanes : Store::tensor;
 }
 
 /// Bits of a multiplied element: the same of A and B.
@@ -257,7 +261,8 @@ constexpr GemmConfig::operator EpilogueShape() const {
           .buffers = buffers,
           .most_columns = shares_registers(*this) ? 32 : 128,
           .shares_columns = shares_cluster_k(*this),
-          .grouped = is_grouped(*this)};
+          .grouped = is_grouped(*this),
+          .quantises = quantises};
 }
 static_assert(EpilogueConfig<GemmConfig>);
 

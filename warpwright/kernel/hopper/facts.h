@@ -38,6 +38,7 @@ inline std::vector<std::string> features(const GemmConfig& c) {
   add(shares_cluster_k(c), "split-K in a cluster");
   add(has_zero_points(c), "zero points");
   add(c.gated, "gated");
+  add(c.quantises, "quantises D");
   add(has_group_maps(c), "per-group tensor maps");
   add(is_dynamic_persistent(c), "dynamic");
   // In BLAS's letters, as --layout has them.

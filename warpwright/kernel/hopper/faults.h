@@ -49,6 +49,7 @@ constexpr const char* schedule_fault(const GemmConfig& c) {
 constexpr const char* sums_fault(const GemmConfig& c) {
   if (operand_bits(c) > 8 && sums_in_registers(c))
     return "only sums of 8-bit products are promoted";
+  if (passes(c) > 1 && !sums_in_registers(c)) return "several passes are of sums in registers";
   if (sum_registers(c) > 200) return "the sums do not fit into the registers";
   if (!is_block_scaled(c)) return nullptr;
   if (!has_producer(c)) return "block scales are fetched by a warp beside the producer";

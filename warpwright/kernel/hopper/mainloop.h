@@ -33,7 +33,9 @@ class Mainloop {
  public:
   static constexpr int atoms = row_atoms(Tag::config);
   static constexpr int values = Tag::config.tile_n / 2;  // a thread's sums of one atom
-  using Accumulator = isa::Fragment<float, values>;
+  static constexpr int passes = kernel::passes(Tag::config);
+  static constexpr int columns = Tag::config.tile_n / passes;  // that are multiplied at once
+  using Accumulator = isa::Fragment<float, columns / 2>;
 
   /// `warpgroup` counts the consumers. `loads` makes a step after every release of a stage.
   WW_DEVICE Mainloop(const Cta<Tag>& cta, int warpgroup, const Loads& loads)
@@ -84,7 +86,8 @@ class Mainloop {
   }
 
   /// The same with the accumulator of every k_tile added to `total`, times the k_tile's scales
-  /// where there are some. While one warpgroup adds, the other multiplies.
+  /// where there are some; in passes, those of some of the columns after the others'. While one
+  /// warpgroup adds, the other multiplies.
   template <class Leave>
   WW_DEVICE void sum(const tile::Work& work, Accumulator (&accumulator)[atoms],
                      float (&total)[atoms][values], const Leave& leave) {
@@ -102,7 +105,12 @@ class Mainloop {
       ring_.wait(state, landed);
       Scales scales{};
       if constexpr (is_block_scaled(cfg)) scales = read_scales(state.stage);
-      multiply(accumulator, at, false);
+      WW_UNROLL for (int pass = 0; pass + 1 < passes; ++pass) {
+        multiply(accumulator, at, false, pass);
+        isa::wgmma_wait<0>(accumulator);
+        add(scales, accumulator, total, pass);
+      }
+      multiply(accumulator, at, false, passes - 1);
       const pipeline::PipelineState current = state;
       state.advance(cfg.stages);
       landed = k_tile + 1 < k_tiles && ring_.try_wait(state);
@@ -110,13 +118,10 @@ class Mainloop {
       isa::wgmma_wait<0>(accumulator);
       if constexpr (is_block_scaled(cfg)) {
         release_scales(current);
-        add_scaled(scales, accumulator, total);
       } else {
         ring_.release(current);
-        WW_UNROLL for (int i = 0; i < atoms; ++i) {
-          WW_UNROLL for (int v = 0; v < values; ++v) total[i][v] += accumulator[i][v];
-        }
       }
+      add(scales, accumulator, total, passes - 1);
       loads_.step();
     }
   }
@@ -139,9 +144,10 @@ class Mainloop {
   static constexpr std::uint32_t high_word = atom::high_word(encode(atom::descriptor(tile, 0)));
 
   /// One k_tile: the wgmmas on the operands of the current stage, as one group; unless
-  /// `accumulate`, the first overwrites the accumulator.
+  /// `accumulate`, the first overwrites the accumulator. Of several passes one.
   WW_DEVICE static void multiply(Accumulator (&accumulator)[atoms], const Operands& at,
-                                 bool accumulate, isa::Site site = isa::Site::here()) {
+                                 bool accumulate, int pass = 0,
+                                 isa::Site site = isa::Site::here()) {
     const isa::Call call(site);
     constexpr GemmConfig cfg = Tag::config;
     constexpr atom::OperandTile tile_of_a = tile_a(cfg);
@@ -153,13 +159,15 @@ class Mainloop {
     isa::wgmma_fence(accumulator);
     WW_UNROLL for (int k_block = 0; k_block < atom::k_block_count(tile_of_a); ++k_block) {
       WW_UNROLL for (int i = 0; i < atoms; ++i) {
-        isa::wgmma<of_a.type, of_b.type, cfg.tile_n, of_a.major, of_b.major>(
+        isa::wgmma<of_a.type, of_b.type, columns, of_a.major, of_b.major>(
             accumulator[i],
             atom::join_words(
                 atom::advance(at.a, atom::tile_offset<tile_of_a>(atom_row(cfg, 0, i), 0) +
                                         atom::k_block_offset<tile_of_a>(k_block)),
                 a_high),
-            atom::join_words(atom::advance(at.b, atom::k_block_offset<tile_of_b>(k_block)), b_high),
+            atom::join_words(atom::advance(at.b, atom::tile_offset<tile_of_b>(pass * columns, 0) +
+                                                     atom::k_block_offset<tile_of_b>(k_block)),
+                             b_high),
             accumulate || k_block > 0);
       }
     }
@@ -203,11 +211,18 @@ class Mainloop {
     return s;
   }
 
-  /// Adds the accumulator to `total`, times a scale of its token and one of its weights.
-  WW_DEVICE static void add_scaled(const Scales& s, Accumulator (&accumulator)[atoms],
-                                   float (&total)[atoms][values]) {
+  /// Adds the accumulator of a pass to `total`, times a scale of its token and one of its weights
+  /// where there are some.
+  WW_DEVICE static void add(const Scales& s, Accumulator (&accumulator)[atoms],
+                            float (&total)[atoms][values], int pass) {
     constexpr GemmConfig cfg = Tag::config;
-    if constexpr (is_swapped(cfg)) {
+    const int first = pass * (columns / 2);
+    if constexpr (!is_block_scaled(cfg)) {
+      WW_UNROLL for (int i = 0; i < atoms; ++i) {
+        WW_UNROLL for (int v = 0; v < columns / 2; ++v) total[i][first + v] += accumulator[i][v];
+      }
+    } else if constexpr (is_swapped(cfg)) {
+      static_assert(passes == 1);
       WW_UNROLL for (int j = 0; j < values / 4; ++j) {
         WW_UNROLL for (int i = 0; i < atoms; ++i) {
           WW_UNROLL for (int v = 4 * j; v < 4 * j + 4; ++v) {
@@ -218,11 +233,12 @@ class Mainloop {
     } else {
       constexpr int each = weights_per_scale(cfg) / 2;
       WW_UNROLL for (int i = 0; i < atoms; ++i) {
-        WW_UNROLL for (int u = 0; u < weight_scales(cfg); ++u) {
-          const float low = s.token[i][0] * s.weight[u];
-          const float high = s.token[i][1] * s.weight[u];
+        WW_UNROLL for (int u = 0; u < weight_scales(cfg) / passes; ++u) {
+          const float weight = s.weight[pass * (weight_scales(cfg) / passes) + u];
+          const float low = s.token[i][0] * weight;
+          const float high = s.token[i][1] * weight;
           WW_UNROLL for (int v = each * u; v < each * (u + 1); ++v) {
-            total[i][v] += accumulator[i][v] * (v % 4 < 2 ? low : high);
+            total[i][first + v] += accumulator[i][v] * (v % 4 < 2 ? low : high);
           }
         }
       }

@@ -33,6 +33,7 @@ constexpr Name name_of(const GemmConfig& c) {
   if (group_sums(c) == GroupSums::folded) name += "_fold";
   if (group_sums(c) == GroupSums::table) name += "_lut";
   if (c.gated) name += "_gated";
+  if (c.quantises) name += "_q";
   if (has_group_maps(c)) name += "_gm";
   if (is_dynamic_persistent(c)) name += "_dyn";
   const bool a_mn = operand_a(c).major == atom::Major::mn;
@@ -101,6 +102,13 @@ constexpr GemmConfig gated(GemmConfig c) {
   c.gated = true;
   return c;
 }
+/// With a D of codes and scales.
+constexpr GemmConfig quantised(GemmConfig c) {
+  c.result = DType::e4m3;
+  c.quantises = true;
+  c.buffers = 1;
+  return c;
+}
 
 // A word of a form that the configuration has not does not compile: see OneOf::as.
 
@@ -122,6 +130,8 @@ constexpr GemmConfig whole(GemmConfig c) {
 }
 inline constexpr auto swap_ab = shared<&SharedOperands::swap_ab, true>;
 inline constexpr auto promoted = shared<&SharedOperands::sums, Sums::promoted>;
+/// Half of the columns after the other.
+inline constexpr auto in_halves = shared<&SharedOperands::passes, 2>;
 /// Stages of two spans along K.
 inline constexpr auto deep = shared<&SharedOperands::k_atoms, 2>;
 inline constexpr auto exact = packed<&PackedOperands::sums, PackedSums::exact>;
@@ -254,6 +264,10 @@ inline constexpr std::array rows = {
     common(gated(to(DType::e4m3, e4m3(128, 128)))),
     common(pingpong(to(DType::f32, e4m3(128, 128)))),
     common(pingpong(operands(DType::e5m2, DType::e4m3, 128, 128))),
+    common(quantised(gated(in_halves(blockwise(e4m3(128, 256)))))),
+    common(quantised(blockwise(e4m3(128, 128)))),
+    common(quantised(gated(swap_ab(blockwise(e4m3(256, 32)))))),
+    common(quantised(gated(e4m3(128, 256)))),
     // Int4 weights, dense products.
     common(two_ctas(cluster_k(exact_by_two(s4(128, 16))))),
     common(cluster_k(exact_by_two(s4(128, 64)))),
@@ -317,6 +331,9 @@ inline constexpr std::array rows = {
     more(s4(192, 176)),
     more(folded(s4(128, 256))),
     more(cluster_k(blockwise(s4(128, 64)))),
+    more(quantised(swap_ab(blockwise(e4m3(128, 32))))),
+    more(quantised(gated(swap_ab(e4m3(256, 32))))),
+    more(quantised(pingpong(e4m3(128, 128)))),
     // Grouped products.
     common(warp_scan(swap_ab(e4m3(128, 16)))),
     common(warp_scan(swap_ab(e4m3(128, 32)))),
@@ -345,6 +362,12 @@ inline constexpr std::array rows = {
     common(binary_search(gated(e4m3(128, 256)))),
     common(warp_scan(swap_ab(gated(consumers(1, blockwise(e4m3(128, 32))))))),
     common(binary_search(gated(blockwise(e4m3(128, 128))))),
+    common(warp_scan(quantised(gated(swap_ab(blockwise(e4m3(256, 16))))))),
+    common(warp_scan(quantised(gated(swap_ab(blockwise(e4m3(256, 32))))))),
+    common(warp_scan(quantised(gated(swap_ab(blockwise(e4m3(256, 64))))))),
+    common(binary_search(quantised(gated(in_halves(blockwise(e4m3(128, 256))))))),
+    common(warp_scan(quantised(gated(swap_ab(e4m3(256, 32)))))),
+    common(binary_search(quantised(gated(e4m3(128, 256))))),
     common(warp_scan(swap_ab(gated(consumers(1, bf16(128, 32)))))),
     common(binary_search(gated(bf16(128, 256)))),
     common(warp_scan(buffers(1, consumers(4, exact_by_two(s4(256, 16)))))),
@@ -369,6 +392,10 @@ inline constexpr std::array rows = {
     more(binary_search(promoted(e4m3(128, 128)))),
     more(binary_search(blockwise(e4m3(128, 160)))),
     more(warp_scan(swap_ab(blockwise(e4m3(128, 8))))),
+    more(warp_scan(quantised(swap_ab(blockwise(e4m3(128, 32)))))),
+    more(binary_search(quantised(blockwise(e4m3(128, 128))))),
+    more(warp_scan(quantised(gated(swap_ab(e4m3(256, 16)))))),
+    more(warp_scan(quantised(gated(swap_ab(e4m3(256, 64)))))),
     more(group_maps(warp_scan(swap_ab(e4m3(128, 64))))),
     more(group_maps(binary_search(e4m3(128, 256)))),
     more(group_maps(binary_search(blockwise(e4m3(128, 128))))),

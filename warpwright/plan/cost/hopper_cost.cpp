@@ -80,7 +80,7 @@ class Estimate {
     if (pair && p_.groups) {
       work.during *= machine_.group_waits + machine_.group_pair_again * std::min(1.0, walk_.again);
     }
-    const bool wide = is_block_scaled(c_) && c_.tile_n > 160;
+    const bool wide = is_block_scaled(c_) && c_.tile_n / passes(c_) > 160;
     if (wide && p_.groups) work.during *= machine_.group_wide_scaled;
     if (pair && !p_.groups && !pingpong) work.during *= machine_.cluster_gain;
     const double loaded = row_loads(1, 1) * 128;
@@ -153,8 +153,8 @@ class Estimate {
     const double bytes = 128.0 * (c_.tile_m + c_.tile_n);
     const double tensor = steps * c_.tile_n / 2;
     if (p_.packed) return std::max({tensor, packed_clocks(), load_clocks()});
-    const double shared =
-        (steps * (2048 + 32.0 * c_.tile_n) + bytes) / machine_.shared_bytes_per_clock;
+    const double shared = (steps * (2048.0 * passes(c_) + 32.0 * c_.tile_n) + bytes) /
+                          machine_.shared_bytes_per_clock;
     double clocks = std::max(tensor, 1.02 * shared);
     if (sums_in_registers(c_)) clocks = 0.22 * tensor + 0.78 * shared;
     if (is_block_scaled(c_)) clocks *= machine_.scaled_share;

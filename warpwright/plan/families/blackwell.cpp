@@ -189,6 +189,7 @@ class BlackwellFamily final : public FamilyOf<BlackwellConfig> {
   [[nodiscard]] std::optional<TileSource> usual_tiles() const override { return TileSource::clc; }
   [[nodiscard]] std::optional<Refusal> fault(const Plan& start) const override {
     if (start.problem.groups) return no_groups(start.device);
+    if (start.problem.is_quantised()) return no_codes(start.device);
     return feature_fault(start.problem);
   }
   [[nodiscard]] std::optional<Refusal> choice_fault(const PlanChoices& choices) const override {

@@ -16,6 +16,7 @@ std::optional<Refusal> register_fault(const GemmProblem& p, const DeviceFacts& d
   };
   const std::string here = "; the kernels of mma.sync, which " + device.name + " runs, ";
   if (p.groups) return no_groups(device);
+  if (p.is_quantised()) return no_codes(device);
   if (p.packed) {
     return refused(as_tensor("B"), " are packed int4 weights", here, "take none: the nearest B is ",
                    as_nearest("e4m3"));

@@ -59,6 +59,9 @@ inline Tensor scale_of(const Asked& o, bool of_a) {
 inline Tensor scale_of_d(const Asked& o) {
   return tensor_of(o, "scale_d", &GemmProblem::scale_d, &GemmOperands::scale_d);
 }
+inline Tensor scales_of_d(const Asked& o) {
+  return tensor_of(o, "d_scales", &GemmProblem::d_scales, &GemmOperands::d_scales);
+}
 inline Tensor bias_of(const Asked& o) {
   return tensor_of(o, "the bias", &GemmProblem::bias, &GemmOperands::bias);
 }
@@ -91,6 +94,8 @@ Fault packed_fault(const Asked& o);
 Fault unread_fault(const Asked& o);
 Fault scales_fault(const Asked& o);
 Fault bias_fault(const Asked& o);
+/// The scales that are written beside a D that is quantised.
+Fault d_scales_fault(const Asked& o);
 
 // memory_rules.cpp: addresses.
 Fault offsets_fault(const Asked& o);

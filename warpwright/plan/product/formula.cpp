@@ -39,6 +39,9 @@ std::string details(const GemmProblem& p) {
   if (p.multiplies() && major_a(p) == atom::Major::mn) add("A MN-major");
   if (p.multiplies() && major_b(p) == atom::Major::mn) add("B MN-major");
   if (is_given(p.scale_d)) add("D scaled");
+  if (p.is_quantised()) {
+    add("D as codes with a scale for each " + std::string(name(p.epilogue.quantise)));
+  }
   if (p.groups) {
     add(number(p.group_count()) + (p.group_count() == 1 ? " group" : " groups") +
         " of rows, offsets " + (p.groups->type == OffsetType::int64 ? "int64" : "int32"));

@@ -19,6 +19,13 @@ std::int64_t extent_bytes(const MatrixShape& v) {
       reach({{v.batch, v.batch_stride}, {v.rows, v.row_stride}, {v.columns, v.column_stride}}));
 }
 
+// The offsets of groups, as a row of bytes.
+MatrixView offsets_of(const GemmOperands& o) {
+  if (!o.groups) return {};
+  return matrix(const_cast<void*>(o.groups->offsets), DType::e4m3, 1,
+                (o.group_count() + 1) * offset_bytes(o.groups->type));
+}
+
 }  // namespace
 
 bool overlap(const MatrixView& x, const MatrixView& y) {
@@ -59,6 +66,34 @@ Fault offsets_fault(const Asked& o) {
                 "; it is one of ", known);
 }
 
+namespace {
+
+// Of scales that are written, with anything.
+Fault d_scales_overlap(const Asked& asked) {
+  const GemmOperands& o = *asked.memory;
+  if (!o.is_quantised()) return std::nullopt;
+  struct Other {
+    const char* name;
+    bool is_used;
+    MatrixView view;
+  };
+  const bool scales = reads_scales(asked.p);
+  for (const Other& other : {Other{"D", true, o.d},
+                             {"A", o.reads_ab(), o.a},
+                             {"B", o.reads_ab(), stored_b(o)},
+                             {"scale_a", scales, o.scale_a},
+                             {"scale_b", scales, o.scale_b},
+                             {"the bias", o.has_bias(), o.bias},
+                             {"offsets", o.groups.has_value(), offsets_of(o)}}) {
+    if (!other.is_used || !overlap(o.d_scales, other.view)) continue;
+    return refuse(RefusalCode::overlap, as_tensor("d_scales"), " overlaps ", other.name, "; ",
+                  as_rule("it must lie apart from ", other.name));
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 Fault overlap_fault(const Asked& asked) {
   if (asked.memory == nullptr) return std::nullopt;
   const GemmOperands& o = *asked.memory;
@@ -76,12 +111,8 @@ Fault overlap_fault(const Asked& asked) {
   if (reads_scales(asked.p) && overlap(o.d, o.scale_b)) return apart("scale_b");
   if (is_given(o.scale_d) && overlap(o.d, o.scale_d)) return apart("scale_d");
   if (o.has_bias() && overlap(o.d, o.bias)) return apart("the bias");
-  if (o.groups) {
-    // As a row of bytes.
-    MatrixView offsets = matrix(const_cast<void*>(o.groups->offsets), DType::e4m3, 1,
-                                (o.group_count() + 1) * offset_bytes(o.groups->type));
-    if (overlap(o.d, offsets)) return apart("offsets");
-  }
+  if (auto r = d_scales_overlap(asked)) return r;
+  if (o.groups && overlap(o.d, offsets_of(o))) return apart("offsets");
   return std::nullopt;
 }
 

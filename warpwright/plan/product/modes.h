@@ -145,6 +145,23 @@ constexpr const char* name(Activation activation) {
   return form_of(activation).word;
 }
 
+/// How D is made of its values, beside being rounded to its type.
+enum class QuantiseD : std::uint8_t {
+  none,
+  /// D is e4m3 codes with a float32 scale for every 1 x 128 (M x ceil(columns / 128), the last
+  /// block of a row may be short), found as device/quantise.h finds them: what a next product of
+  /// Scaling::blockwise reads as its A.
+  block_1x128,
+};
+
+/// All of them, in their order.
+inline constexpr QuantiseD all_quantisations[] = {QuantiseD::none, QuantiseD::block_1x128};
+
+constexpr const char* name(QuantiseD quantise) {
+  constexpr const char* words[] = {"none", "1x128"};
+  return words[static_cast<std::size_t>(quantise)];
+}
+
 /// The words of those of `all` that `keep`, modes or types, with `between` between two and
 /// `before_last` before the last: "none, relu or gelu".
 template <class Modes, class Keep>

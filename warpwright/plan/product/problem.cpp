@@ -54,7 +54,8 @@ Fault kind_mismatch(const GemmProblem& got, const GemmProblem& want) {
   if (got.epilogue != want.epilogue || got.bias.dtype != want.bias.dtype ||
       is_given(got.scale_d) != is_given(want.scale_d)) {
     return refuse(
-        RefusalCode::plan_mismatch, "the operands' epilogue (activation, gate, bias and its type, ",
+        RefusalCode::plan_mismatch,
+        "the operands' epilogue (activation, gate, bias and its type, how D is quantised, ",
         as_tensor("scale_d"), ") is not that of the plan; ", as_rule("make a plan for it"));
   }
   return std::nullopt;
@@ -138,6 +139,7 @@ GemmProblem normalised(GemmProblem p) {
   }
   p.scale_a = p.scale_b = {};
   if (is_given(p.scale_d)) p.scale_d = packed_matrix(DType::f32, 1, 1);
+  p.d_scales = {};
   const std::int64_t biases = p.epilogue.bias == Bias::rows ? p.m() : p.n();
   p.bias = p.has_bias() ? packed_matrix(p.bias.dtype, biases, 1) : PlannedMatrix{};
   if (p.groups) {

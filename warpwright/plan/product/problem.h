@@ -83,6 +83,8 @@ struct Epilogue {
   /// silu; no C.
   bool gated = false;
   Bias bias = Bias::none;
+  /// Codes and scales in place of values: D is e4m3 then, its scales are Product::d_scales.
+  QuantiseD quantise = QuantiseD::none;
 
   friend constexpr bool operator==(const Epilogue&, const Epilogue&) = default;
 };
@@ -142,6 +144,9 @@ struct Product {
   Matrix scale_b = {};
   /// f32, 1 x 1; may be left out (1). For an e4m3 or e5m2 D, which saturates.
   Matrix scale_d = {};
+  /// f32, M x ceil(D's columns / 128), any strides from 1: the scales of a D that is quantised,
+  /// which are written beside it.
+  Matrix d_scales = {};
   Epilogue epilogue = {};
   Matrix bias = {};  ///< M x 1 or N x 1 of f32 or D's 16-bit type (bf16 or f16); packed
   std::optional<Groups> groups = {};
@@ -156,6 +161,7 @@ struct Product {
   [[nodiscard]] constexpr std::int64_t group_count() const { return groups ? b.batch : 0; }
   [[nodiscard]] constexpr bool is_grouped() const { return groups.has_value(); }
   [[nodiscard]] constexpr bool is_gated() const { return epilogue.gated; }
+  [[nodiscard]] constexpr bool is_quantised() const { return epilogue.quantise != QuantiseD::none; }
   [[nodiscard]] constexpr bool has_bias() const { return epilogue.bias != Bias::none; }
   /// Are A and B read?
   [[nodiscard]] constexpr bool reads_ab() const { return alpha != 0.0F && a.columns != 0; }
@@ -207,9 +213,11 @@ constexpr void for_each_field_of(const Visit& visit, Products&... p) {
   visit("scale_a", p.scale_a...);
   visit("scale_b", p.scale_b...);
   visit("scale_d", p.scale_d...);
+  visit("d_scales", p.d_scales...);
   visit("activation", p.epilogue.activation...);
   visit("gated", p.epilogue.gated...);
   visit("bias_along", p.epilogue.bias...);
+  visit("quantise", p.epilogue.quantise...);
   visit("bias", p.bias...);
   visit("groups", p.groups...);
   visit("packed", p.packed...);

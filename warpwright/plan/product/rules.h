@@ -37,6 +37,12 @@ GemmProblem normalised(GemmProblem problem);
 /// The scales of A or B that `scaling` says, packed: their type, extents and number.
 MatrixShape scale_shape(const GemmProblem& problem, bool of_a);
 
+/// Why D cannot be quantised as `problem` says, or nothing.
+[[nodiscard]] std::optional<Refusal> quantise_fault(const GemmProblem& problem);
+
+/// The scales of a D that is quantised, packed: their type, extents and number.
+MatrixShape d_scales_shape(const GemmProblem& problem);
+
 /// Bytes of an offset of a group.
 constexpr int offset_bytes(OffsetType type) {
   return type == OffsetType::int64 ? 8 : 4;
@@ -86,6 +92,9 @@ Refusal no_sms(const DeviceFacts& device);
 
 /// The refusal of groups on a device without kernels for them.
 Refusal no_groups(const DeviceFacts& device);
+
+/// The refusal of a D that is quantised on a device without kernels for it.
+Refusal no_codes(const DeviceFacts& device);
 
 /// What runs along the contiguous elements of A, and of B. Where an extent of 1 leaves it open,
 /// K, if that is legal. Only for problems without a fault that read A and B.

@@ -169,6 +169,10 @@ double moved_bytes(const GemmProblem& p, double matrices) {
   };
   double moved = bytes(p.d.dtype, p.m(), result_columns(p), false);
   if (p.reads_c()) moved += bytes(p.c.dtype, p.m(), result_columns(p), p.c.batch_stride == 0);
+  if (p.is_quantised()) {
+    const MatrixShape s = d_scales_shape(p);
+    moved += bytes(s.dtype, s.rows, s.columns, false);
+  }
   if (p.epilogue.bias != Bias::none) {
     moved += bytes(p.bias.dtype, p.epilogue.bias == Bias::rows ? p.m() : p.n(), 1, true);
   }

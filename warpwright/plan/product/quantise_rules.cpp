@@ -1,0 +1,106 @@
+// The rules of a D that is quantised: what may be, and the scales that are written beside it.
+#include <algorithm>
+#include <string>
+
+#include "warpwright/plan/product/asked.h"
+
+namespace warpwright {
+namespace product {
+namespace {
+
+// Of scales that are written: no two of them in one place.
+Fault apart_fault(const Tensor& tensor) {
+  const PlannedMatrix& v = tensor.shape;
+  if (v.rows == 0 || v.columns == 0) return std::nullopt;
+  std::array<Direction, 3> all = directions(v);
+  for (const auto& [extent, stride, what] : all) {
+    if (extent <= 1 || stride >= 1) continue;
+    return refuse(RefusalCode::bad_stride, as_tensor(tensor.name), " has a ", what, " stride of ",
+                  stride, "; the nearest legal is ", as_nearest("1"));
+  }
+  std::sort(all.begin(), all.end(), [](const Direction& x, const Direction& y) {
+    return (x.extent > 1 ? x.stride : 0) < (y.extent > 1 ? y.stride : 0);
+  });
+  std::int64_t inside = 1;  // elements that the directions so far reach over
+  for (const auto& [extent, stride, what] : all) {
+    if (extent <= 1) continue;
+    if (stride < inside) {
+      return refuse(RefusalCode::overlap, as_tensor(tensor.name), " overlap each other: their ",
+                    what, " stride is ", stride, ", and what lies within reaches over ", inside,
+                    "; the nearest legal is ", as_nearest(inside));
+    }
+    inside = reach({{extent, stride}, {inside, 1}});
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Fault d_scales_fault(const Asked& o) {
+  const Tensor scales = scales_of_d(o);
+  const PlannedMatrix& v = scales.shape;
+  if (!o.p.is_quantised()) {
+    if (!scales.is_given) return std::nullopt;
+    return refuse(RefusalCode::bad_value, as_tensor(scales.name),
+                  " is given and epilogue.quantise is none; ",
+                  as_rule("say how D is quantised (1x128), or leave it out"));
+  }
+  if (!scales.is_given && !o.is_strict) return std::nullopt;
+  const MatrixShape s = d_scales_shape(o.p);
+  const auto need = [&] {
+    return "; " + as_rule("a D (", shape_of(o.p.d), ") that is quantised has f32 scales of shape ",
+                          shape_of(s), s.batch > 1 ? ", a batch of " + number(s.batch) : "");
+  };
+  if (!scales.is_given && s.rows > 0 && s.columns > 0) {
+    return refuse(RefusalCode::bad_pointer, as_tensor(scales.name), " is a null pointer", need());
+  }
+  if (v.dtype != s.dtype) {
+    return refuse(RefusalCode::bad_type, as_tensor(scales.name), " is ", type_name(v.dtype),
+                  need());
+  }
+  if (v.rows != s.rows || v.columns != s.columns || v.batch != s.batch) {
+    return refuse(RefusalCode::bad_shape, as_tensor(scales.name), " is ", shape_of(v),
+                  (v.batch != 1 ? ", a batch of " + number(v.batch) : ""), need());
+  }
+  if (auto r = tensor_fault(o, scales, true)) return r;
+  return apart_fault(scales);
+}
+
+}  // namespace product
+
+MatrixShape d_scales_shape(const GemmProblem& p) {
+  MatrixShape s{DType::f32, p.d.rows, ScaleReach::count(p.d.columns, scale_block)};
+  s.row_stride = s.columns;
+  s.batch = p.batch();
+  s.batch_stride = s.batch > 1 ? s.rows * s.columns : 0;
+  return s;
+}
+
+std::optional<Refusal> quantise_fault(const GemmProblem& p) {
+  if (!p.is_quantised()) return std::nullopt;
+  const std::string how = name(p.epilogue.quantise);
+  if (p.d.dtype != DType::e4m3) {
+    return refuse(RefusalCode::bad_type, as_tensor("D"), " is ", type_name(p.d.dtype),
+                  ", and it is quantised (", how, "); ",
+                  as_rule("codes with a scale for each 128 of a row are e4m3"), ": the nearest is ",
+                  as_nearest("e4m3"));
+  }
+  if (p.packed || p.a.dtype != DType::e4m3 || p.b.dtype != DType::e4m3) {
+    return refuse(RefusalCode::unsupported, as_tensor("A"), " is ", type_name(p.a.dtype),
+                  " and B is ", type_name(p.b.dtype), ", and D is quantised (", how, "); ",
+                  as_rule("products of e4m3 are"), ": the nearest is ", as_nearest("e4m3"));
+  }
+  if (is_given(p.scale_d)) {
+    return refuse(RefusalCode::unsupported, as_tensor("scale_d"), " is given, and D is quantised (",
+                  how, "), which finds scales of its own: ", as_rule("leave scale_d out"));
+  }
+  return std::nullopt;
+}
+
+Refusal no_codes(const DeviceFacts& device) {
+  return refuse(RefusalCode::no_device, "D is quantised, and device ", device.name, " is sm_",
+                device.architecture, "; ",
+                as_rule("kernels that quantise D exist for sm_90 (H100, H200)"));
+}
+
+}  // namespace warpwright
