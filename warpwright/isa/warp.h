@@ -103,7 +103,7 @@ int sum_up_to_lane(int value, int lane, [[maybe_unused]] Site site = Site::here(
   WW_UNROLL
   for (int far = 1; far < 32; far *= 2) {
     const std::uint32_t other =
-        shuffle(static_cast<std::uint32_t>(value), lane < far ? lane : lane - far, site);
+        isa::shuffle(static_cast<std::uint32_t>(value), lane < far ? lane : lane - far, site);
     if (lane >= far) value += static_cast<int>(other);
   }
   return value;

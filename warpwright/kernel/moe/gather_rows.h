@@ -1,5 +1,5 @@
-// The kernel that puts the rows of tokens into the order of the experts, copied or quantised, behind
-// the sort of their slots. A token is read once and written for each of its slots.
+// The kernel that puts the rows of tokens into the order of the experts, copied or quantised,
+// behind the sort of their slots. A token is read once and written for each of its slots.
 #pragma once
 
 #include <algorithm>

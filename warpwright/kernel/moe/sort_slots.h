@@ -28,17 +28,28 @@ struct SortSlotsParams {
   bool wide = false;
   int tokens = 0;
   int top_k = 1;
-  int first_expert = 0;   ///< of this rank
-  int experts = 0;        ///< of this rank, 1 to SortSlotsKernel::max_experts
-  int experts_total = 0;  ///< of all ranks
+  int first_expert = 0;             ///< of this rank
+  int experts = 0;                  ///< of this rank, 1 to SortSlotsKernel::max_experts
+  int experts_total = 0;            ///< of all ranks
   std::int32_t* offsets = nullptr;  ///< experts + 1: where the rows of an expert begin
   std::int32_t* slots = nullptr;    ///< tokens x top_k: row -> slot; behind the last row -1
   std::int32_t* rows = nullptr;     ///< tokens x top_k: slot -> row; -1 where it is left out
-  std::uint32_t* status = nullptr;  ///< bit 0: an id out of range; always written
+  std::uint32_t* status = nullptr;  ///< bit 0: an id out of range, else 0; or null
   int warps = 0;                    ///< of a CTA: SortSlotsKernel::shape
   int cluster = 1;                  ///< CTAs that sort, which are the first cluster
   TokenRows quantised;              ///< by all other clusters; `rows` is null there
 };
+
+/// Counts of a warp or a CTA lie in so many words: of the experts, of ids out of range, padding.
+constexpr int sort_slots_stride(int experts) {
+  return (experts + 1 + 3) / 4 * 4;
+}
+
+/// Dynamic shared memory of a CTA: the counts of warps and of CTAs, the starts of experts, sums of
+/// the scan.
+constexpr int sort_slots_shared_bytes(int experts, int warps, int cluster) {
+  return 4 * (sort_slots_stride(experts) * (warps + cluster + 1) + 32);
+}
 
 struct SortSlotsKernel {
   using Params = SortSlotsParams;
@@ -51,13 +62,7 @@ struct SortSlotsKernel {
   /// Steps of 32 slots whose experts a warp reads at once.
   static constexpr int at_once = 4;
 
-  /// Counts of a warp or a CTA lie in so many words: of the experts, of ids out of range, padding.
-  static constexpr int stride(int experts) { return (experts + 1 + 3) / 4 * 4; }
-  /// The counts of warps and of CTAs, the starts of experts, sums of the scan.
-  static constexpr int shared_bytes_of(int experts, int warps, int cluster) {
-    return 4 * (stride(experts) * (warps + cluster + 1) + max_warps);
-  }
-  static constexpr int shared_bytes = shared_bytes_of(max_experts, max_warps, max_cluster);
+  static constexpr int shared_bytes = sort_slots_shared_bytes(max_experts, max_warps, max_cluster);
   static_assert(shared_bytes <= 227 * 1024);
 
   /// Sets how many warps and CTAs sort.
@@ -103,7 +108,7 @@ struct SortSlotsKernel {
         lane_(isa::lane_index()),
         warp_(isa::warp_index()),
         rank_(isa::cluster_rank()),
-        stride_(stride(p.experts)) {}
+        stride_(sort_slots_stride(p.experts)) {}
 
   WW_DEVICE int count() const { return p_.tokens * p_.top_k; }
   WW_DEVICE int cta_threads() const { return 32 * p_.warps; }
@@ -148,7 +153,7 @@ struct SortSlotsKernel {
 
   WW_DEVICE Part part_of_warp() const {
     const int warps = p_.warps * p_.cluster;
-    const int each = (count() / warps + 32) / 32 * 32;  // at least a warps-th, rounded up
+    const int each = ((count() + warps - 1) / warps + 31) / 32 * 32;
     const std::int64_t first = std::int64_t{each} * (rank_ * p_.warps + warp_);
     if (first >= count()) return {count(), count()};
     return {static_cast<int>(first),
@@ -177,13 +182,13 @@ struct SortSlotsKernel {
       }
       const unsigned token = static_cast<unsigned>(slot) / static_cast<unsigned>(p_.top_k);
       const std::int64_t at =
-          packed ? slot
-                 : token * p_.pitch + (slot - static_cast<int>(token) * p_.top_k);
-      key[i] = key_of(p_.wide
-                          ? isa::GlobalView<const std::int64_t>{
-                                static_cast<const std::int64_t*>(p_.ids)}.load(at)
-                          : isa::GlobalView<const std::int32_t>{
-                                static_cast<const std::int32_t*>(p_.ids)}.load(at));
+          packed ? slot : token * p_.pitch + (slot - static_cast<int>(token) * p_.top_k);
+      key[i] = key_of(
+          p_.wide
+              ? isa::GlobalView<const std::int64_t>{static_cast<const std::int64_t*>(p_.ids)}.load(
+                    at)
+              : isa::GlobalView<const std::int32_t>{static_cast<const std::int32_t*>(p_.ids)}.load(
+                    at));
     }
   }
 
@@ -255,8 +260,7 @@ struct SortSlotsKernel {
     const int up_to_me = isa::sum_up_to_lane(mine, lane_);
     if (lane_ == 31) sums().store(warp_, up_to_me);
     isa::sync_threads(cta_threads());
-    const int of_warps =
-        isa::sum_up_to_lane(lane_ < p_.warps ? sums().load(lane_) : 0, lane_);
+    const int of_warps = isa::sum_up_to_lane(lane_ < p_.warps ? sums().load(lane_) : 0, lane_);
     const auto up_to_warp = [&](int warp) {
       return static_cast<int>(isa::shuffle(static_cast<std::uint32_t>(of_warps), warp));
     };
@@ -270,8 +274,10 @@ struct SortSlotsKernel {
     }
     if (rank_ == 0 && thread_ == 0) {
       isa::GlobalView<std::int32_t>{p_.offsets}.store(p_.experts, all);
-      isa::GlobalView<std::uint32_t>{p_.status}.store(
-          0, counted(p_.experts, p_.cluster) > 0 ? 1U : 0U);
+      if (p_.status != nullptr) {
+        isa::GlobalView<std::uint32_t>{p_.status}.store(
+            0, counted(p_.experts, p_.cluster) > 0 ? 1U : 0U);
+      }
     }
     const int everyone = cta_threads() * p_.cluster;
     for (std::int64_t i = std::int64_t{all} + cta_threads() * rank_ + thread_; i < count();

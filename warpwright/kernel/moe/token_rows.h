@@ -1,5 +1,5 @@
-// Rows of tokens on their way to the products of experts: copied, or quantised to e4m3, in the order
-// of the tokens or in that of the experts. A warp takes pieces of tokens. A token is read and
+// Rows of tokens on their way to the products of experts: copied, or quantised to e4m3, in the
+// order of the tokens or in that of the experts. A warp takes pieces of tokens. A token is read and
 // quantised once, however many rows of the result it becomes.
 #pragma once
 
@@ -30,15 +30,15 @@ struct TokenRows {
   const unsigned char* x = nullptr;
   std::int64_t x_pitch = 0;  ///< bytes
   unsigned char* to = nullptr;
-  std::int64_t to_pitch = 0;  ///< bytes
-  float* scales = nullptr;    ///< of the forms with codes
+  std::int64_t to_pitch = 0;     ///< bytes
+  float* scales = nullptr;       ///< of the forms with codes
   std::int64_t scale_pitch = 0;  ///< elements from row to row
   std::int64_t scale_step = 0;   ///< elements from block to block
   /// The sort's: slot -> row, or negative. Null: token t is row t.
   const std::int32_t* rows = nullptr;
   int top_k = 1;  ///< slots of a token, where there are `rows`
   int tokens = 0;
-  int k = 0;  ///< elements of a row
+  int k = 0;                 ///< elements of a row
   DType type = DType::bf16;  ///< of x: bf16 or f16
   RowForm form = RowForm::none;
 };
@@ -46,10 +46,10 @@ struct TokenRows {
 /// Moves them, by warps of any number.
 class TokenRowsWork {
  public:
-  static constexpr int each = 8;            ///< elements of a lane: 16 bytes
-  static constexpr int piece = 32 * each;   ///< elements of a warp at a time
-  static constexpr int block = 128;         ///< elements with a scale of RowForm::blocks
-  static constexpr int at_once = 4;         ///< pieces of a warp that are on their way
+  static constexpr int each = 8;           ///< elements of a lane: 16 bytes
+  static constexpr int piece = 32 * each;  ///< elements of a warp at a time
+  static constexpr int block = 128;        ///< elements with a scale of RowForm::blocks
+  static constexpr int at_once = 4;        ///< pieces of a warp that are on their way
 
   /// What warps can share out: pieces of tokens, or tokens where a scale reaches over a row.
   static constexpr std::int64_t items(const TokenRows& p) {
@@ -76,9 +76,8 @@ class TokenRowsWork {
       : p_(p),
         lane_(isa::lane_index()),
         whole_x_(isa::bytes_past<16>(p.x) == 0 && p.x_pitch % 16 == 0),
-        whole_to_(p.form == RowForm::copy
-                      ? isa::bytes_past<16>(p.to) == 0 && p.to_pitch % 16 == 0
-                      : isa::bytes_past<8>(p.to) == 0 && p.to_pitch % 8 == 0) {}
+        whole_to_(p.form == RowForm::copy ? isa::bytes_past<16>(p.to) == 0 && p.to_pitch % 16 == 0
+                                          : isa::bytes_past<8>(p.to) == 0 && p.to_pitch % 8 == 0) {}
 
   template <DType T>
   WW_DEVICE void run(int me, int warps) const {
