@@ -117,5 +117,45 @@ TEST(SortSlots, IsCleanInManySchedules) {
   }
 }
 
+// A statement broken is told by the model, or by what comes out; or it orders the same.
+void expect_mutants_found(const Draw& draw, std::uint64_t seed, int warps, int cluster) {
+  const Routing r = route(draw, seed);
+  Sorted to;
+  model::Options counting;
+  counting.count_sites = true;
+  const auto sites = sort_on_model(r, counting, to, warps, cluster).sites;
+  int found = 0;
+  for (const model::Mutation& m : model::mutations(sites)) {
+    SCOPED_TRACE(model::text(m) + ", " + std::string(m.how()));
+    std::vector<model::Options> all = model::schedules();
+    for (std::uint64_t i = 100; i < 120; ++i) all.push_back(model::random_schedule(i));
+    const bool killed = std::any_of(all.begin(), all.end(), [&](model::Options how) {
+      how.mutation = m;
+      Sorted got;
+      return !sort_on_model(r, how, got, warps, cluster).clean() || got.offsets != r.offsets ||
+             got.slots != r.slots || got.rows != r.rows || got.status != r.status;
+    });
+    found += killed ? 1 : 0;
+    const bool same =
+        !killed && std::all_of(all.begin(), all.begin() + 10, [&](model::Options how) {
+          how.hash_order = true;
+          Sorted got;
+          const std::uint64_t unbroken = sort_on_model(r, how, got, warps, cluster).order_hash;
+          how.mutation = m;
+          return sort_on_model(r, how, got, warps, cluster).order_hash == unbroken;
+        });
+    EXPECT_TRUE(killed || same);
+  }
+  EXPECT_GE(found, cluster > 1 ? 12 : 8);
+}
+
+TEST(SortSlots, MutantsOfOneCtaAreKilled) {
+  expect_mutants_found({.tokens = 150, .top_k = 2, .experts = 5}, 15, 2, 1);
+}
+
+TEST(SortSlots, MutantsOfAClusterAreKilled) {
+  expect_mutants_found({.tokens = 150, .top_k = 2, .experts = 5}, 16, 2, 2);
+}
+
 }  // namespace
 }  // namespace warpwright::tests

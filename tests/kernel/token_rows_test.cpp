@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "tests/kernel/slots.h"
+#include "tests/model/mutants.h"
 #include "warpwright/device/quantise.h"
 #include "warpwright/numeric/bulk.h"
 #include "warpwright/numeric/float_format.h"
@@ -444,14 +445,39 @@ TEST(SumSlots, TokensWithoutSlotsAreZero) {
   EXPECT_EQ(sums.fault(), "");
 }
 
-// What these kernels synchronise is the wait for the grid before.
-TEST(SumSlots, SchedulesAndMutants) {
-  const Routing r = route({.tokens = 5, .top_k = 2, .experts = 3}, 11);
+// What these kernels synchronise is the wait for the grid before: without it they are told.
+template <class Run>
+void expect_waits(const Run& run) {
   for (const model::Options& how : model::schedules()) {
-    Sums sums({260}, r, 12);
-    EXPECT_TRUE(sums.run(how).clean());
-    EXPECT_EQ(sums.fault(), "");
+    SCOPED_TRACE(model::text(how));
+    const model::Report report = run(how);
+    EXPECT_TRUE(report.clean()) << report.text();
   }
+  model::Options counting;
+  counting.count_sites = true;
+  int killed = 0;
+  for (const model::Mutation& m : model::mutations(run(counting).sites)) {
+    SCOPED_TRACE(model::text(m) + ", " + std::string(m.how()));
+    model::Options how;
+    how.mutation = m;
+    const bool told = !run(how).clean();
+    killed += told ? 1 : 0;
+    // (Waiting twice is waiting.)
+    EXPECT_TRUE(told || m.how().find("twice") != std::string_view::npos);
+  }
+  EXPECT_GT(killed, 0);
+}
+
+TEST(SumSlots, WaitForTheGridBefore) {
+  const Routing r = route({.tokens = 5, .top_k = 2, .experts = 3}, 11);
+  Sums sums({260}, r, 12);
+  expect_waits([&](const model::Options& how) { return sums.run(how); });
+}
+
+TEST(GatherRows, WaitForTheGridBefore) {
+  Routing r = route({.tokens = 5, .top_k = 2, .experts = 3}, 21);
+  Moved moved({5, 260}, RowForm::blocks, &r, 22);
+  expect_waits([&](const model::Options& how) { return gather(moved, how); });
 }
 
 }  // namespace

@@ -96,7 +96,7 @@ struct SortSlotsKernel {
 
  private:
   using Counts = isa::SharedView<std::int32_t>;
-  /// A warp's part of the line.
+  /// A warp's part of the line, a thread's of the counts.
   struct Part {
     int first;
     int end;
@@ -213,9 +213,17 @@ struct SortSlotsKernel {
 
   // --- prefixes ---------------------------------------------------------------------------------
 
+  /// The counts that a thread adds up: it alone touches them until all CTAs have theirs.
+  WW_DEVICE Part columns() const {
+    const int each = (stride_ + cta_threads() - 1) / cta_threads();
+    const int first = each * thread_;
+    return {first, first + each < stride_ ? first + each : stride_};
+  }
+
   /// Of an expert's counts become prefixes over the CTA's warps, and the CTA's count.
   WW_DEVICE void add_up_warps() const {
-    for (int e = thread_; e < stride_; e += cta_threads()) {
+    const Part of_thread = columns();
+    for (int e = of_thread.first; e < of_thread.end; ++e) {
       int sum = 0;
       for (int w = 0; w < p_.warps; ++w) {
         const int mine = of_warp(w).load(e);
@@ -228,8 +236,8 @@ struct SortSlotsKernel {
 
   /// Every CTA of the cluster learns the counts of all.
   WW_DEVICE void exchange() const {
-    isa::sync_threads(cta_threads());
     if (p_.cluster == 1) return;
+    isa::sync_threads(cta_threads());
     isa::cluster_wait();  // all have started
     const int pieces = stride_ / 4;
     const isa::SharedView<isa::Words<4>> mine{of_cta(rank_).address};
@@ -252,9 +260,9 @@ struct SortSlotsKernel {
 
   /// Where experts begin: neighbouring experts a thread, then a scan over threads.
   WW_DEVICE void find_starts() const {
-    const int each = (p_.experts + cta_threads() - 1) / cta_threads();
-    const int first = each * thread_;
-    const int end = first + each < p_.experts ? first + each : p_.experts;
+    const Part of_thread = columns();
+    const int first = of_thread.first;
+    const int end = of_thread.end < p_.experts ? of_thread.end : p_.experts;
     int mine = 0;
     for (int e = first; e < end; ++e) mine += counted(e, p_.cluster);
     const int up_to_me = isa::sum_up_to_lane(mine, lane_);

@@ -13,6 +13,7 @@
 #include "warpwright/isa/numeric.h"
 #include "warpwright/isa/thread.h"
 #include "warpwright/isa/warp.h"
+#include "warpwright/kernel/moe/row_pieces.h"
 
 namespace warpwright::kernel {
 
@@ -70,13 +71,11 @@ struct SumSlotsKernel {
   }
 
  private:
-  using Chunk = isa::Words<4>;
-
   WW_DEVICE explicit SumSlotsKernel(const Params& p)
       : p_(p),
         lane_(isa::lane_index()),
-        whole_x_(isa::bytes_past<16>(p.x) == 0 && p.x_pitch % 16 == 0),
-        whole_y_(isa::bytes_past<16>(p.y) == 0 && p.y_pitch % 16 == 0) {}
+        whole_x_(begin_at_multiples<16>(p.x, p.x_pitch)),
+        whole_y_(begin_at_multiples<16>(p.y, p.y_pitch)) {}
 
   template <DType T>
   WW_DEVICE void add_all(const isa::Prerequisites& ready) const {
@@ -108,14 +107,15 @@ struct SumSlotsKernel {
 
     float sum[each] = {};
     for (int first = 0; first < kept; first += at_once) {
-      Chunk chunk[at_once];
+      Eight chunk[at_once];
       float factor[at_once];
       WW_UNROLL
       for (int i = 0; i < at_once; ++i) {
         if (first + i >= kept) continue;
         const int lane = isa::lowest_lane(isa::ballot(row >= 0 && place == first + i));
         factor[i] = isa::float_of(isa::shuffle(isa::float_bits(weight), lane));
-        chunk[i] = load(isa::shuffle(number, lane), column);
+        chunk[i] =
+            load_eight(p_.x + isa::shuffle(number, lane) * p_.x_pitch, column, p_.k, whole_x_);
       }
       WW_UNROLL
       for (int i = 0; i < at_once; ++i) {
@@ -126,7 +126,7 @@ struct SumSlotsKernel {
   }
 
   template <DType T>
-  WW_DEVICE static void add_chunk(const Chunk& chunk, float factor, float (&sum)[each]) {
+  WW_DEVICE static void add_chunk(const Eight& chunk, float factor, float (&sum)[each]) {
     WW_UNROLL
     for (int i = 0; i < 4; ++i) {
       const isa::Pair pair = isa::unpack<T>(&chunk.word[i]);
@@ -146,54 +146,23 @@ struct SumSlotsKernel {
                                          : isa::to_float<DType::f16>(code);
   }
 
-  /// Eight elements of a row; those behind it come as 0.
-  WW_DEVICE Chunk load(std::uint32_t row, int column) const {
-    unsigned char* const at =
-        const_cast<unsigned char*>(p_.x) + row * p_.x_pitch + std::int64_t{column} * 2;
-    if (whole_x_ && column + each <= p_.k) return isa::global_words<4>(at).load();
-    const isa::GlobalView<const std::uint16_t> element{reinterpret_cast<const std::uint16_t*>(at)};
-    Chunk chunk;
-    WW_UNROLL
-    for (int i = 0; i < 4; ++i) {
-      std::uint32_t low = 0;
-      std::uint32_t high = 0;
-      if (column + 2 * i < p_.k) low = element.load(2 * i);
-      if (column + 2 * i + 1 < p_.k) high = element.load(2 * i + 1);
-      chunk.word[i] = low | high << 16;
-    }
-    return chunk;
-  }
-
   WW_DEVICE void store(int token, int column, const float (&sum)[each]) const {
     unsigned char* const y = p_.y + token * p_.y_pitch;
-    const bool whole = whole_y_ && column + each <= p_.k;
     if (p_.y_type == DType::f32) {
-      store_floats(y + std::int64_t{column} * 4, column, whole, sum);
+      store_floats(y + std::int64_t{column} * 4, column, sum);
       return;
     }
-    Chunk chunk;
+    Eight chunk;
     WW_UNROLL
     for (int i = 0; i < 4; ++i) {
       chunk.word[i] = p_.y_type == DType::bf16 ? isa::pack<DType::bf16>(sum[2 * i], sum[2 * i + 1])
                                                : isa::pack<DType::f16>(sum[2 * i], sum[2 * i + 1]);
     }
-    unsigned char* const at = y + std::int64_t{column} * 2;
-    if (whole) {
-      isa::global_words<4>(at).store(0, chunk);
-      return;
-    }
-    const isa::GlobalView<std::uint16_t> element{reinterpret_cast<std::uint16_t*>(at)};
-    WW_UNROLL
-    for (int i = 0; i < each; ++i) {
-      if (column + i < p_.k) {
-        element.store(i, static_cast<std::uint16_t>(chunk.word[i / 2] >> 16 * (i % 2)));
-      }
-    }
+    store_eight(y, column, p_.k, whole_y_, chunk);
   }
 
-  WW_DEVICE void store_floats(unsigned char* at, int column, bool whole,
-                              const float (&sum)[each]) const {
-    if (whole) {
+  WW_DEVICE void store_floats(unsigned char* at, int column, const float (&sum)[each]) const {
+    if (whole_y_ && column + each <= p_.k) {
       WW_UNROLL
       for (int i = 0; i < each; i += 4) {
         isa::global_words<4>(at).store(
@@ -202,7 +171,7 @@ struct SumSlotsKernel {
       }
       return;
     }
-    const isa::GlobalView<float> element{reinterpret_cast<float*>(at)};
+    const auto element = isa::global_view<float>(at);
     WW_UNROLL
     for (int i = 0; i < each; ++i) {
       if (column + i < p_.k) element.store(i, sum[i]);

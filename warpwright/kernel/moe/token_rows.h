@@ -13,6 +13,7 @@
 #include "warpwright/isa/thread.h"
 #include "warpwright/isa/warp.h"
 #include "warpwright/kernel/e4m3_divisor.h"
+#include "warpwright/kernel/moe/row_pieces.h"
 
 namespace warpwright::kernel {
 
@@ -70,14 +71,12 @@ class TokenRowsWork {
   }
 
  private:
-  using Chunk = isa::Words<4>;
-
   WW_DEVICE TokenRowsWork(const TokenRows& p, const isa::Prerequisites& /*ready*/)
       : p_(p),
         lane_(isa::lane_index()),
-        whole_x_(isa::bytes_past<16>(p.x) == 0 && p.x_pitch % 16 == 0),
-        whole_to_(p.form == RowForm::copy ? isa::bytes_past<16>(p.to) == 0 && p.to_pitch % 16 == 0
-                                          : isa::bytes_past<8>(p.to) == 0 && p.to_pitch % 8 == 0) {}
+        whole_x_(begin_at_multiples<16>(p.x, p.x_pitch)),
+        whole_to_(p.form == RowForm::copy ? begin_at_multiples<16>(p.to, p.to_pitch)
+                                          : begin_at_multiples<8>(p.to, p.to_pitch)) {}
 
   template <DType T>
   WW_DEVICE void run(int me, int warps) const {
@@ -88,7 +87,7 @@ class TokenRowsWork {
     const int pieces = (p_.k + piece - 1) / piece;
     const std::int64_t all = items(p_);
     for (std::int64_t first = me; first < all; first += std::int64_t{at_once} * warps) {
-      Chunk chunk[at_once];
+      Eight chunk[at_once];
       int row[at_once];
       WW_UNROLL
       for (int i = 0; i < at_once; ++i) {
@@ -149,37 +148,12 @@ class TokenRowsWork {
 
   // --- elements ---------------------------------------------------------------------------------
 
-  /// Eight elements; those behind the row come as 0.
-  WW_DEVICE Chunk load(int token, int column) const {
-    unsigned char* const at =
-        const_cast<unsigned char*>(p_.x) + token * p_.x_pitch + std::int64_t{column} * 2;
-    if (whole_x_ && column + each <= p_.k) return isa::global_words<4>(at).load();
-    const isa::GlobalView<const std::uint16_t> element{reinterpret_cast<const std::uint16_t*>(at)};
-    Chunk chunk;
-    WW_UNROLL
-    for (int i = 0; i < 4; ++i) {
-      std::uint32_t low = 0;
-      std::uint32_t high = 0;
-      if (column + 2 * i < p_.k) low = element.load(2 * i);
-      if (column + 2 * i + 1 < p_.k) high = element.load(2 * i + 1);
-      chunk.word[i] = low | high << 16;
-    }
-    return chunk;
+  WW_DEVICE Eight load(int token, int column) const {
+    return load_eight(p_.x + token * p_.x_pitch, column, p_.k, whole_x_);
   }
 
-  WW_DEVICE void store(std::int64_t row, int column, const Chunk& chunk) const {
-    unsigned char* const at = p_.to + row * p_.to_pitch + std::int64_t{column} * 2;
-    if (whole_to_ && column + each <= p_.k) {
-      isa::global_words<4>(at).store(0, chunk);
-      return;
-    }
-    const isa::GlobalView<std::uint16_t> element{reinterpret_cast<std::uint16_t*>(at)};
-    WW_UNROLL
-    for (int i = 0; i < each; ++i) {
-      if (column + i < p_.k) {
-        element.store(i, static_cast<std::uint16_t>(chunk.word[i / 2] >> 16 * (i % 2)));
-      }
-    }
+  WW_DEVICE void store(std::int64_t row, int column, const Eight& eight) const {
+    store_eight(p_.to + row * p_.to_pitch, column, p_.k, whole_to_, eight);
   }
 
   WW_DEVICE void store_codes(std::int64_t row, int column, const isa::Words<2>& codes) const {
@@ -200,7 +174,7 @@ class TokenRowsWork {
   // --- quantising -------------------------------------------------------------------------------
 
   template <DType T>
-  WW_DEVICE static void widen(const Chunk& chunk, float (&value)[each]) {
+  WW_DEVICE static void widen(const Eight& chunk, float (&value)[each]) {
     WW_UNROLL
     for (int i = 0; i < 4; ++i) {
       const isa::Pair pair = isa::unpack<T>(&chunk.word[i]);
@@ -263,7 +237,7 @@ class TokenRowsWork {
   }
 
   template <DType T>
-  WW_DEVICE void quantise_piece(int token, int row, int column, const Chunk& chunk) const {
+  WW_DEVICE void quantise_piece(int token, int row, int column, const Eight& chunk) const {
     float value[each];
     widen<T>(chunk, value);
     const E4m3Divisor by(e4m3_scale(largest_of_lanes<block / each>(larger_finite(0, value))));
@@ -284,11 +258,11 @@ class TokenRowsWork {
     const int row = row_of_lane(token, 0);
     float largest = 0;
     for (int first = 0; first < p_.k; first += at_once * piece) {
-      Chunk chunk[at_once];
+      Eight chunk[at_once];
       WW_UNROLL
       for (int i = 0; i < at_once; ++i) {
         const int column = first + i * piece + lane_ * each;
-        chunk[i] = column < p_.k ? load(token, column) : Chunk{};
+        chunk[i] = column < p_.k ? load(token, column) : Eight{};
       }
       WW_UNROLL
       for (int i = 0; i < at_once; ++i) {
@@ -304,7 +278,7 @@ class TokenRowsWork {
     for (int first = 0; first < p_.k; first += piece) {
       const int column = first + lane_ * each;
       float value[each];
-      widen<T>(column < p_.k ? load(token, column) : Chunk{}, value);
+      widen<T>(column < p_.k ? load(token, column) : Eight{}, value);
       const isa::Words<2> codes = codes_of(by, value);
       for_each_row(token, row, [&](std::int64_t to) {
         if (column < p_.k) store_codes(to, column, codes);
