@@ -5,6 +5,7 @@
 #include "warpwright/device/measure.h"
 #include "warpwright/device/pack.h"
 #include "warpwright/device/quantise.h"
+#include "warpwright/device/sort_slots.h"
 
 #include <utility>
 
@@ -61,6 +62,10 @@ std::optional<Refusal> copy_to_host(void* /*to*/, const void* /*from*/, std::int
   return absent();
 }
 std::optional<Refusal> quantise_on_cuda(const Quantisation& what, void* /*stream*/) {
+  if (auto r = fault(what)) return r;
+  return absent();
+}
+std::optional<Refusal> sort_slots_on_cuda(const SlotSort& what, void* /*stream*/) {
   if (auto r = fault(what)) return r;
   return absent();
 }
