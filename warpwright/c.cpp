@@ -187,7 +187,7 @@ class Reader {
           {"accumulation", g.accumulation, WW_ACCUMULATION_PROMOTED},
           {"activation", g.activation, WW_ACTIVATION_LAST},
           {"bias_along", g.bias_along, WW_BIAS_COLUMNS},
-          {"gated", g.gated, 1},
+          {"gated", g.gated, WW_GATED_LAST},
           {"grouped", g.grouped, 1},
           {"offset_type", g.offset_type, WW_INT64},
           {"ww_gemm.reserved", g.reserved, 0},
@@ -222,8 +222,8 @@ class Reader {
     o.beta = g.beta;
     o.scaling = static_cast<warpwright::Scaling>(g.scaling);
     o.accumulation = static_cast<warpwright::Accumulation>(g.accumulation);
-    o.epilogue = {static_cast<warpwright::Activation>(g.activation), g.gated == 1,
-                  static_cast<warpwright::Bias>(g.bias_along)};
+    o.epilogue = {static_cast<warpwright::Activation>(g.activation), g.gated != WW_GATED_NONE,
+                  static_cast<warpwright::Bias>(g.bias_along), g.gated == WW_GATED_INTERLEAVED};
     if (g.grouped == 0) {
       if (g.offsets == nullptr) return std::nullopt;
       return refuse(RefusalCode::bad_value, as_tensor("offsets"),

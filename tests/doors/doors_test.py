@@ -36,7 +36,7 @@ BLOCK_SCALED = {"mxf8": (5, 10, 32), "nvf4": (9, 11, 16)}
 SPECS = {1: "f32", 2: "f32", 3: "f16", 4: "bf16", 5: "e4m3", 6: "e5m2", 9: "float4_e2m1fn_x2",
          10: "float8_e8m0fnu", 11: "e4m3", 13: "int8"}
 SCALINGS = ["none", "tensor", "row-column", "blockwise", "group", "block_scaled"]
-ACTIVATIONS = ["none", "relu", "gelu", "silu", "quick_gelu"]
+ACTIVATIONS = ["none", "relu", "gelu", "silu", "quick_gelu", "swiglu_oai"]
 BIASES = ["none", "rows", "columns"]
 SUMS = ["exact", "chained", "folded", "table"]
 # Options of products, by whether every door has them: a new one is to be put here, and into `walk`
