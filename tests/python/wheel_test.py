@@ -5,7 +5,7 @@
     wheel_test.py BUILD --fuzz   30,000 random calls, as script/campaign does
     wheel_test.py BUILD --pip    `pip install` of this checkout, which compiles all of it
     wheel_test.py BUILD --torch  with PyTorch, which it has pip install (some gigabytes)
-    wheel_test.py BUILD --transformers  the same with transformers, against its experts of gpt-oss
+    wheel_test.py BUILD --transformers  the same with transformers, whose experts are ours then
     wheel_test.py BUILD --jax    with JAX (a hundred megabytes)
 
 The environment gets numpy and ml_dtypes from wherever pip finds packages. Where it finds none, what
@@ -145,7 +145,7 @@ def main():
     check_wheel(wheel, folder)
     for option, libraries, test in [
             ("--torch", ["torch"], "torch_test.py"), ("--jax", ["jax"], "test_jax.py"),
-            ("--transformers", ["torch", "transformers"], "gpt_oss_test.py")]:
+            ("--transformers", ["torch", "transformers"], "experts_test.py")]:
         if option in sys.argv:
             return with_library(build, folder, libraries, test)
     for python in other_pythons():
