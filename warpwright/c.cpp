@@ -188,7 +188,7 @@ class Reader {
           {"accumulation", g.accumulation, WW_ACCUMULATION_PROMOTED},
           {"activation", g.activation, WW_ACTIVATION_LAST},
           {"bias_along", g.bias_along, WW_BIAS_COLUMNS},
-          {"gated", g.gated, 1},
+          {"gated", g.gated, WW_GATED_LAST},
           {"grouped", g.grouped, 1},
           {"offset_type", g.offset_type, WW_INT64},
           {"ww_gemm.reserved", g.reserved, 0},
@@ -225,8 +225,8 @@ class Reader {
     o.beta = g.beta;
     o.scaling = static_cast<warpwright::Scaling>(g.scaling);
     o.accumulation = static_cast<warpwright::Accumulation>(g.accumulation);
-    o.epilogue = {static_cast<warpwright::Activation>(g.activation), g.gated == 1,
-                  static_cast<warpwright::Bias>(g.bias_along),
+    o.epilogue = {static_cast<warpwright::Activation>(g.activation), g.gated != WW_GATED_NONE,
+                  static_cast<warpwright::Bias>(g.bias_along), g.gated == WW_GATED_INTERLEAVED,
                   static_cast<warpwright::QuantiseD>(g.quantise_d)};
     if (g.grouped == 0) {
       if (g.rows != nullptr || g.rows_divisor != 0) {

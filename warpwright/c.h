@@ -85,7 +85,18 @@ enum {
   WW_ACTIVATION_GELU = 2, /**< in its tanh form */
   WW_ACTIVATION_SILU = 3,
   WW_ACTIVATION_QUICK_GELU = 4, /**< x / (1 + exp(-1.702 x)) */
-  WW_ACTIVATION_LAST = WW_ACTIVATION_QUICK_GELU
+  /** gated alone, as gpt-oss has it, of a gate g and what it is for, u, with g' = min(g, 7) and u'
+   *  within -7 and 7: (u' + 1) * g' / (1 + exp(-1.702 g')) */
+  WW_ACTIVATION_SWIGLU_OAI = 5,
+  WW_ACTIVATION_LAST = WW_ACTIVATION_SWIGLU_OAI
+};
+
+/** Which columns of a product of N columns (rows of B) are gates, and which what they are for. */
+enum {
+  WW_GATED_NONE = 0,        /**< none: D has all columns */
+  WW_GATED_HALVES = 1,      /**< D[m, j] = activation(P[m, j]) * P[m, j + N/2] */
+  WW_GATED_INTERLEAVED = 2, /**< D[m, j] = activation(P[m, 2j]) * P[m, 2j + 1] */
+  WW_GATED_LAST = WW_GATED_INTERLEAVED
 };
 
 /** What a bias runs along. */
@@ -180,7 +191,8 @@ typedef struct ww_gemm {
   int32_t accumulation; /**< WW_ACCUMULATION_ ...; block scaling always promotes */
   int32_t activation;   /**< WW_ACTIVATION_ ... */
   int32_t bias_along;   /**< WW_BIAS_ ... */
-  int32_t gated;        /**< 1: D[m, j] = silu(P[m, j]) * P[m, j + N/2]; D has N/2 columns, no C */
+  int32_t gated;        /**< WW_GATED_ ...: D has N/2 columns then, the activation is SILU or
+                             SWIGLU_OAI, and there is no C */
   int32_t grouped;      /**< 1: the rows fall into groups */
   ww_matrix scale_a;
   ww_matrix scale_b;

@@ -21,6 +21,7 @@ constexpr std::array<const char*, arg_count> names = {"a",
                                                       "bias_along",
                                                       "activation",
                                                       "gated",
+                                                      "gate_up",
                                                       "scale_a",
                                                       "scale_b",
                                                       "scale_d",
@@ -405,6 +406,8 @@ void Product::read_inputs(const Arguments& given, bool grouped) {
   const int activation = given.word(
       Arg::activation, by_number(all_activations, [](Activation each) { return name(each); }));
   o.epilogue.gated = given.flag(Arg::gated);
+  constexpr std::array<const char*, 2> gate_ups = {"halves", "interleaved"};
+  o.epilogue.interleaved = given.word(Arg::gate_up, gate_ups) == 1;
   const int quantise = given.word(
       Arg::quantise_d, by_number(all_quantisations, [](QuantiseD each) { return name(each); }));
   if (quantise >= 0) o.epilogue.quantise = static_cast<QuantiseD>(quantise);

@@ -21,6 +21,7 @@ enum class Arg : std::uint8_t {
   bias_along,
   activation,
   gated,
+  gate_up,
   scale_a,
   scale_b,
   scale_d,

@@ -5,10 +5,10 @@ namespace warpwright::python {
 
 inline constexpr const char* gemm_doc[] = {
     R"(gemm(a, b, *, out=None, c=None, alpha=1.0, beta=1.0, bias=None, bias_along='columns',
-        activation='none', gated=False, scale_a=None, scale_b=None, scale_d=None, scaling=None,
-        accumulation='fast', operands=None, sums=None, dtype=None, quantise_d='none',
-        d_scales=None, batch_invariant=False, kernel=None, cluster=None, measure=0,
-        dependent=False, stream=None, workspace=None, plan=None)
+        activation='none', gated=False, gate_up='halves', scale_a=None, scale_b=None,
+        scale_d=None, scaling=None, accumulation='fast', operands=None, sums=None, dtype=None,
+        quantise_d='none', d_scales=None, batch_invariant=False, kernel=None, cluster=None,
+        measure=0, dependent=False, stream=None, workspace=None, plan=None)
 --
 
 D = activation(alpha * scaled(A @ B.T) + beta * C + bias) * scale_d; returns D.
@@ -27,7 +27,11 @@ c, beta      a matrix like D that is added, times beta; with beta=0 it is not re
 bias         N (or M with bias_along='rows') of f32 or D's 16-bit type.
 activation   )",
     R"(.
-gated        D[m, j] = silu(P[m, j]) * P[m, j + N/2]: D has N/2 columns.
+gated        D[m, j] = silu(P[m, j]) * P[m, j + N/2]: D has N/2 columns. With swiglu_oai
+             (P'' + 1) * P' / (1 + exp(-1.702 P')), where P' is P[m, j], at most 7, and P'' is
+             P[m, j + N/2], within -7 and 7.
+gate_up      'halves', as above, or 'interleaved': gates are P[m, 2j], and P[m, 2j + 1] what they
+             are for.
 scale_a, _b  f32, for 8-bit operands: numbers ('tensor'), M and N of them ('row_column'), or
              M x ceil(K/128) and ceil(N/128) x ceil(K/128) ('blockwise'); of mxf8 and nvf4
              ('block_scaled') in tiles of 128 x 4 as cuBLASLt has them. scaling says which,
@@ -63,11 +67,11 @@ beside D, does not wait, and is legal in a CUDA graph's capture, once such a pro
 
 inline constexpr const char* grouped_doc =
     R"(grouped_gemm(a, b, offsets, *, out=None, c=None, alpha=1.0, beta=1.0, bias=None,
-        bias_along='columns', activation='none', gated=False, scale_a=None, scale_b=None,
-        scale_d=None, scaling=None, accumulation='fast', operands=None, sums=None, dtype=None,
-        quantise_d='none', d_scales=None, batch_invariant=False, kernel=None, cluster=None,
-        expected_tokens=None, rows=None, rows_divisor=None, measure=0, check_offsets=False,
-        dependent=False, stream=None, workspace=None, plan=None)
+        bias_along='columns', activation='none', gated=False, gate_up='halves', scale_a=None,
+        scale_b=None, scale_d=None, scaling=None, accumulation='fast', operands=None, sums=None,
+        dtype=None, quantise_d='none', d_scales=None, batch_invariant=False, kernel=None,
+        cluster=None, expected_tokens=None, rows=None, rows_divisor=None, measure=0,
+        check_offsets=False, dependent=False, stream=None, workspace=None, plan=None)
 --
 
 D[r] = gemm of row r of A by the B of its group; returns D. For mixtures of experts.
@@ -94,10 +98,10 @@ All else as for gemm.)";
 
 inline constexpr const char* plan_doc =
     R"(plan(a, b, offsets=None, *, device=None, out=None, c=None, alpha=1.0, beta=1.0, bias=None,
-        bias_along='columns', activation='none', gated=False, scale_a=None, scale_b=None,
-        scale_d=None, scaling=None, accumulation='fast', operands=None, sums=None, dtype=None,
-        quantise_d='none', d_scales=None, batch_invariant=False, kernel=None, cluster=None,
-        expected_tokens=None, rows=None, rows_divisor=None, measure=0)
+        bias_along='columns', activation='none', gated=False, gate_up='halves', scale_a=None,
+        scale_b=None, scale_d=None, scaling=None, accumulation='fast', operands=None, sums=None,
+        dtype=None, quantise_d='none', d_scales=None, batch_invariant=False, kernel=None,
+        cluster=None, expected_tokens=None, rows=None, rows_divisor=None, measure=0)
 --
 
 The Plan of gemm(a, b, ...), or with offsets of grouped_gemm(a, b, offsets, ...): which kernel runs

@@ -4,7 +4,8 @@ from typing_extensions import Self
 
 from ._interop import Spec
 from ._prepare import Int4Weights
-from ._types import (Accumulation, Activation, Along, Operands, QuantiseD, Scaling, Sums, T, Tensor)
+from ._types import (Accumulation, Activation, Along, GateUp, Operands, QuantiseD, Scaling, Sums, T,
+                     Tensor)
 
 version: str
 built_with_cuda: bool
@@ -53,6 +54,7 @@ class Array:
 def gemm(a: T, b: Tensor | Int4Weights, *, out: Tensor | None = None, c: Tensor | None = None,
          alpha: float = 1.0, beta: float = 1.0, bias: Tensor | None = None,
          bias_along: Along = "columns", activation: Activation = "none", gated: bool = False,
+         gate_up: GateUp = "halves",
          scale_a: Tensor | float | None = None, scale_b: Tensor | float | None = None,
          scale_d: Tensor | None = None, scaling: Scaling | None = None,
          accumulation: Accumulation = "fast", operands: Operands | None = None,
@@ -65,6 +67,7 @@ def grouped_gemm(a: T, b: Tensor | Int4Weights, offsets: Tensor, *, out: Tensor 
                  c: Tensor | None = None, alpha: float = 1.0, beta: float = 1.0,
                  bias: Tensor | None = None, bias_along: Along = "columns",
                  activation: Activation = "none", gated: bool = False,
+                 gate_up: GateUp = "halves",
                  scale_a: Tensor | float | None = None, scale_b: Tensor | float | None = None,
                  scale_d: Tensor | None = None, scaling: Scaling | None = None,
                  accumulation: Accumulation = "fast", operands: Operands | None = None,
@@ -80,6 +83,7 @@ def plan(a: Tensor | Spec, b: Tensor | Spec | Int4Weights, offsets: Tensor | Spe
          c: Tensor | Spec | None = None, alpha: float = 1.0, beta: float = 1.0,
          bias: Tensor | Spec | None = None, bias_along: Along = "columns",
          activation: Activation = "none", gated: bool = False,
+         gate_up: GateUp = "halves",
          scale_a: Tensor | Spec | float | None = None,
          scale_b: Tensor | Spec | float | None = None, scale_d: Tensor | Spec | None = None,
          scaling: Scaling | None = None, accumulation: Accumulation = "fast",

@@ -19,7 +19,8 @@ class Tensor(Protocol):
 
 T = TypeVar("T", bound=Tensor)
 Along = Literal["rows", "columns"]
-Activation = Literal["none", "relu", "gelu", "silu", "quick_gelu"]
+Activation = Literal["none", "relu", "gelu", "silu", "quick_gelu", "swiglu_oai"]
+GateUp = Literal["halves", "interleaved"]
 Scaling = Literal["none", "tensor", "row_column", "blockwise", "group", "block_scaled"]
 QuantiseD = Literal["none", "1x128"]
 Accumulation = Literal["fast", "promoted"]
@@ -41,6 +42,7 @@ class Product(TypedDict, total=False):
     bias_along: Along
     activation: Activation
     gated: bool
+    gate_up: GateUp
     scale_a: Tensor | float | None
     scale_b: Tensor | float | None
     scale_d: Tensor | None

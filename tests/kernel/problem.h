@@ -34,7 +34,8 @@ struct Ask {
   float alpha = 0.75F;
   float beta = 0;
   Scaling scaling = Scaling::none;
-  Activation activation = Activation::none;
+  Activation activation = Activation::none;  ///< of a gated kernel that of its gate; none: silu
+  bool interleaved = false;                  ///< gates and ups, of a gated kernel
   Bias bias = Bias::none;
   DType bias_type = DType::f32;
   int padding = 0;        ///< elements behind each row of D and C
@@ -62,12 +63,12 @@ inline std::string text(const Ask& a) {
          std::to_string(a.cluster.n) + " of " + std::to_string(a.clusters) + ", alpha " +
          std::to_string(a.alpha) + " beta " + std::to_string(a.beta) + ", " +
          scalings[static_cast<int>(a.scaling)] + ", activation " +
-         std::to_string(static_cast<int>(a.activation)) + ", " + biases[static_cast<int>(a.bias)] +
-         ", padding " + std::to_string(a.padding) + ", apart " + std::to_string(a.apart) +
-         ", shift " + std::to_string(a.shift) + ", loose " + std::to_string(a.loose) +
-         (a.in_place ? ", in place" : "") + (a.shares_a ? ", one A" : "") +
-         (a.shares_b ? ", one B" : "") + (a.shares_c ? ", one C" : "") + ", seed " +
-         std::to_string(a.seed) + groups;
+         std::to_string(static_cast<int>(a.activation)) + (a.interleaved ? ", interleaved" : "") +
+         ", " + biases[static_cast<int>(a.bias)] + ", padding " + std::to_string(a.padding) +
+         ", apart " + std::to_string(a.apart) + ", shift " + std::to_string(a.shift) + ", loose " +
+         std::to_string(a.loose) + (a.in_place ? ", in place" : "") +
+         (a.shares_a ? ", one A" : "") + (a.shares_b ? ", one B" : "") +
+         (a.shares_c ? ", one C" : "") + ", seed " + std::to_string(a.seed) + groups;
 }
 
 /// A batch of matrices. Without padding and shift their rows, or columns, begin at multiples of 16
@@ -230,7 +231,7 @@ class Problem {
     } else if (numeric::bits(result()) == 8) {
       o.scale_d = view(6);
     }
-    o.epilogue = {activation(), instance_.config.gated, ask_.bias,
+    o.epilogue = {activation(), instance_.config.gated, ask_.bias, ask_.interleaved,
                   quantises ? QuantiseD::block_1x128 : QuantiseD::none};
     if (ask_.bias != Bias::none) o.bias = view(7);
     if (in_groups()) {
@@ -424,7 +425,8 @@ class Problem {
   }
   [[nodiscard]] DType result() const { return instance_.facts->result; }
   [[nodiscard]] Activation activation() const {
-    return instance_.config.gated ? Activation::silu : ask_.activation;
+    const bool is_open = instance_.config.gated && ask_.activation == Activation::none;
+    return is_open ? Activation::silu : ask_.activation;
   }
   [[nodiscard]] int tiles() const {
     const kernel::GemmConfig& c = instance_.config;
@@ -466,6 +468,14 @@ class Problem {
 
 inline bool eight_bit(const Instance& i) {
   return numeric::bits(i.a) == 8;
+}
+
+/// How a gated kernel is asked: one of two activations, halves or (where rows of weights lie one by
+/// one) in turns.
+inline void ask_gate(const kernel::GemmConfig& c, unsigned number, Ask& ask) {
+  if (!c.gated) return;
+  ask.activation = number % 2 == 0 ? Activation::silu : Activation::swiglu_oai;
+  ask.interleaved = number / 2 % 2 == 1 && !kernel::packed_a(c);
 }
 
 /// Rows and columns of tiles with a tail behind the last, as the problem has them.

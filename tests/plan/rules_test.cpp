@@ -527,22 +527,25 @@ TEST(Rules, Gates) {
                  {{Code::bad_shape, [](O& o) { o.d.columns = kN; }, {"D is", "gated", "64 x 80"}},
                   {Code::unsupported,
                    [](O& o) { o.epilogue.activation = Activation::gelu; },
-                   {"gated", "silu"}},
+                   {"gated", "gelu", "silu and swiglu_oai", "silu"}},
                   {Code::bad_shape, [](O& o) { o.beta = 1; }, {"C", "64 x 80"}},
                   {Code::unsupported,
                    [](O& o) { o.beta = 1, o.c.columns = kN / 2; },
                    {"gated product takes no C", "beta is 0"}}});
-  for (const std::int64_t n : {1, 7, 8, 17, 24, 100, 168, 511}) {
-    for (const Scaling scaling : {Scaling::tensor, Scaling::blockwise}) {
+  for (const std::int64_t n : {1, 7, 8, 17, 24, 100, 168, 384, 511}) {
+    for (const auto& [scaling, interleaved] : {std::pair{Scaling::tensor, false},
+                                               {Scaling::blockwise, false},
+                                               {Scaling::tensor, true},
+                                               {Scaling::blockwise, true}}) {
       GemmProblem p = packed_problem(64, n, 64, DType::e4m3, DType::bf16);
       p.epilogue = base.epilogue;
+      p.epilogue.interleaved = interleaved;
       p.scaling = scaling;
+      const std::int64_t unit = interleaved ? 2 : scaling == Scaling::blockwise ? 128 : 16;
       const std::string said = refusal(p);
-      if (said.empty()) {
-        EXPECT_EQ(n % 16, 0);
-        continue;
-      }
-      expect_says(said, {"N is " + std::to_string(n), "halves"});
+      EXPECT_EQ(said.empty(), n % unit == 0) << said;
+      if (said.empty()) continue;
+      expect_says(said, {"N is " + std::to_string(n), interleaved ? "pairs" : "halves"});
       set_n(p, nearest_in(said));
       p.d.row_stride = p.n();
       EXPECT_GT(p.n(), 0);
@@ -631,6 +634,32 @@ TEST(Rules, LaunchesOfOtherOperands) {
               {code, [](O& o) { o.d.data = memory().d + 2; }, {"D", "16"}},
               {code, [](O& o) { o.d.column_stride = 2; }, {"stride"}},
               {code, [](O& o) { o.d.batch = 2; }, {"batch"}}});
+}
+
+TEST(Rules, GatesWithLimitsAndInTurns) {
+  GemmProblem p = packed_problem(64, 64, 64, DType::bf16, DType::bf16);
+  p.epilogue.activation = Activation::swiglu_oai;
+  expect_says(refusal(p), {"swiglu_oai", "not gated"});
+  p.epilogue = {.interleaved = true};
+  expect_says(refusal(p), {"interleaved", "not gated", "halves"});
+  p.epilogue = {.activation = Activation::swiglu_oai, .gated = true, .interleaved = true};
+  gate(p);
+  EXPECT_EQ(refusal(p), "");
+  EXPECT_EQ(formula(p),
+            "D[64,32] = swiglu_oai(P, P') with P[0,0',1,1',...] = alpha * A[64,64] * B[64,64]^T, "
+            "bf16 -> bf16");
+  std::swap(p.b.row_stride, p.b.column_stride);
+  expect_says(refusal(p), {"B is MN-major", "interleaved", "column stride of 1"});
+  p.epilogue.interleaved = false;
+  EXPECT_EQ(refusal(p), "");
+  p = packed_problem(64, 128, 128, DType::e4m3, DType::bf16);
+  p.b.dtype = DType::s4;
+  p.packed.emplace();
+  p.epilogue = {.activation = Activation::swiglu_oai, .gated = true};
+  gate(p);
+  EXPECT_EQ(refusal(p), "");
+  p.epilogue.interleaved = true;
+  expect_says(refusal(p), {"B are packed", "interleaved", "halves"});
 }
 
 TEST(Rules, Formulas) {

@@ -293,6 +293,10 @@ TEST(ProblemText, DiffersWithEveryField) {
   change([](GemmProblem& p) { p.accumulation = Accumulation::promoted; });
   change([](GemmProblem& p) { p.epilogue.activation = Activation::silu; });
   change([](GemmProblem& p) { gate(p); });
+  change([](GemmProblem& p) {
+    gate(p);
+    p.epilogue.interleaved = true;
+  });
   change([](GemmProblem& p) { p.epilogue.bias = Bias::rows; });
   change([](GemmProblem& p) { scale_d(p); });
   change([](GemmProblem& p) { p.a.row_stride = 264; });

@@ -161,6 +161,24 @@ class Values(unittest.TestCase):
                             scale_a=np.array(2.0, np.float32), scale_b=scale)
         self.close(d[9:], f32(a8)[9:] @ f32(b8)[2].T * 4)
 
+    def test_the_experts_of_gpt_oss(self):
+        # A gate and what it is for in turns, with biases and limits, by their formula.
+        x, w = 2 * normal(20, 64).astype(np.float32), normal(3, 48, 64)
+        x, bias = x.astype(bf16), normal(3, 48).astype(np.float32)
+        offsets = np.array([0, 3, 3, 20], np.int32)
+        for gate_up in ("halves", "interleaved"):
+            d = wp.grouped_gemm(x, w, offsets, bias=bias, gated=True, gate_up=gate_up,
+                                activation="swiglu_oai")
+            for g in (0, 2):  # the other one is empty
+                rows = slice(offsets[g], offsets[g + 1])
+                sums = f32(x)[rows] @ f32(w)[g].T + bias[g]
+                halves = {"halves": (sums[:, :24], sums[:, 24:]),
+                          "interleaved": (sums[:, ::2], sums[:, 1::2])}
+                gate, up = halves[gate_up]
+                gate, up = np.minimum(gate, 7), np.clip(up, -7, 7)
+                self.close(d[rows], (up + 1) * gate / (1 + np.exp(-1.702 * gate)), 0.01)
+        self.assertGreater((np.abs(sums) > 7).mean(), 0.1)
+
     def test_rows_in_no_group(self):
         a, b = normal(20, 64), normal(2, 48, 64)
         offsets = np.array([3, 9, 12], np.int32)

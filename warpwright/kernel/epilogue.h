@@ -223,13 +223,14 @@ class Epilogue {
         if (p_.reads_c) add_c(c, v);
         drop_front<c_words / (values / group)>(c);
       }
-      activate(p_.activation, v);
       if constexpr (halves == 2) {
-        float factor[group];
-        copy_front(factor, second);
-        vectors.apply(1, i, factor);
-        WW_UNROLL for (int j = 0; j < group; ++j) v[j] *= factor[j];
+        float up[group];
+        copy_front(up, second);
+        vectors.apply(1, i, up);
+        multiply_gate(p_.activation, v, up);
         drop_front<group>(second);
+      } else {
+        activate(p_.activation, v);
       }
       drop_front<group>(value);
       WW_UNROLL for (int j = 0; j < group; ++j) value[values - group + j] = v[j];

@@ -1,5 +1,5 @@
 // What becomes of a product's sums before they are stored: alpha, scales, bias, beta * C,
-// activation, gating.
+// activation, gate.
 //
 // A plain product multiplies by alpha and is done. Everything else goes a second way, which fetches
 // the vectors of a subtile into shared memory with a loop, so that the code stays short: a kernel
@@ -71,14 +71,15 @@ class SubtileVectors {
       const int place = i - half * places;
       const bool of_row = place >= columns;
       const int first = of_row ? at.row - columns : at.column;
-      const int split = (of_row ? gated_rows(cfg) : gated_columns(cfg)) ? half * p.d_columns : 0;
+      const bool is_gated = of_row ? gated_rows(cfg) : gated_columns(cfg);
+      const int from = is_gated ? p.gate.row(first + place, half) : first + place;
       const int size = of_row ? all_rows : all_columns;
       const Vector of_scales = either(of_row, scales.rows, scales.columns);
       const float scale = cfg.by_index && of_row != cfg.swap_ab
                               ? element_by(scales.index, of_scales, at.batch, first + place, size)
-                              : element(of_scales, at.batch, first + split + place, size, 1);
-      const float bias = element(either(of_row, p.row_bias, p.column_bias), at.batch,
-                                 first + split + place, size, 0);
+                              : element(of_scales, at.batch, from, size, 1);
+      const float bias =
+          element(either(of_row, p.row_bias, p.column_bias), at.batch, from, size, 0);
       isa::SharedView<isa::Words<2>>{buffer_}.store(
           i, {isa::float_bits(of_row ? alpha * scale : scale), isa::float_bits(bias)});
     }
@@ -142,6 +143,21 @@ WW_DEVICE void activate(const ActivationParams& a, float (&value)[N]) {
       value[i] = x * isa::sigmoid(x * (a.slope + a.cubic * (x * x)));
     }
   }
+}
+
+/// gate = activation(gate) * up, with the limits and the offset of an activation that has some.
+template <int N>
+WW_DEVICE void multiply_gate(const ActivationParams& a, float (&gate)[N], float (&up)[N]) {
+  if (a.limit > 0) {
+    // Comparisons, which are false for NaN, so that it stays.
+    WW_UNROLL for (int i = 0; i < N; ++i) {
+      gate[i] = gate[i] > a.limit ? a.limit : gate[i];
+      up[i] = up[i] > a.limit ? a.limit : up[i] < -a.limit ? -a.limit : up[i];
+      up[i] += a.offset;
+    }
+  }
+  activate(a, gate);
+  WW_UNROLL for (int i = 0; i < N; ++i) gate[i] *= up[i];
 }
 
 }  // namespace warpwright::kernel

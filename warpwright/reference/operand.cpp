@@ -67,8 +67,9 @@ std::int64_t Operand::matrices() const {
 }
 
 void Operand::read(std::int64_t batch, std::int64_t group, std::int64_t row, std::int64_t rows,
-                   std::int64_t k, std::int64_t depth, float* to, std::int64_t pitch) const {
-  const Block block{side_ == Side::a ? batch : group, row, rows, k, depth, to, pitch};
+                   std::int64_t k, std::int64_t depth, float* to, std::int64_t pitch,
+                   std::int64_t step) const {
+  const Block block{side_ == Side::a ? batch : group, row, rows, step, k, depth, to, pitch};
   if (is_packed()) {
     read_packed(block);
   } else if (side_ == Side::a && o_.is_by_index()) {
@@ -88,7 +89,8 @@ void Operand::read(std::int64_t batch, std::int64_t group, std::int64_t row, std
   for (std::int64_t i = 0; i < rows; ++i) {
     for (std::int64_t j = 0; j < depth;) {
       const std::int64_t end = std::min(depth, j + reach - (k + j) % reach);
-      const auto scale = static_cast<float>(scale_of(o_, side_, batch, group, row + i, k + j));
+      const auto scale =
+          static_cast<float>(scale_of(o_, side_, batch, group, row + i * step, k + j));
       for (; j < end; ++j) to[i * pitch + j] *= scale;
     }
   }
@@ -96,10 +98,12 @@ void Operand::read(std::int64_t batch, std::int64_t group, std::int64_t row, std
 
 void Operand::read_lines(const Block& at) const {
   const MatrixView& v = view();
-  if (!numeric::widens_from_memory(v.dtype) || (v.column_stride != 1 && v.row_stride != 1)) {
+  if (!numeric::widens_from_memory(v.dtype) ||
+      (v.column_stride != 1 && (v.row_stride != 1 || at.step != 1))) {
     for (std::int64_t i = 0; i < at.rows; ++i) {
       for (std::int64_t j = 0; j < at.depth; ++j) {
-        at.to[i * at.pitch + j] = static_cast<float>(element(v, at.matrix, at.row + i, at.k + j));
+        at.to[i * at.pitch + j] =
+            static_cast<float>(element(v, at.matrix, at.row + i * at.step, at.k + j));
       }
     }
     return;
@@ -113,7 +117,7 @@ void Operand::read_lines(const Block& at) const {
   };
   if (v.column_stride == 1) {
     for (std::int64_t i = 0; i < at.rows; ++i) {
-      numeric::widen_from(line(i * v.row_stride), at.to + i * at.pitch,
+      numeric::widen_from(line(i * at.step * v.row_stride), at.to + i * at.pitch,
                           static_cast<std::size_t>(at.depth), v.dtype);
     }
     return;
@@ -132,7 +136,7 @@ void Operand::read_packed(const Block& at) const {
   const packed::Extents extents{o_.b.batch, o_.b.rows, o_.b.columns};
   const std::int64_t expert = o_.b.batch == 1 ? 0 : at.matrix;
   for (std::int64_t i = 0; i < at.rows; ++i) {
-    const std::int64_t n = at.row + i;
+    const std::int64_t n = at.row + i * at.step;
     const int row = static_cast<int>(n % packed::kTileRows);
     for (std::int64_t j = 0; j < at.depth;) {
       const std::int64_t k = at.k + j;

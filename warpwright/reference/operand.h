@@ -26,14 +26,16 @@ class Operand {
   [[nodiscard]] std::int64_t matrices() const;
   /// Rows of one of them, as the product multiplies them: of A as many as D has.
   [[nodiscard]] std::int64_t rows() const { return side_ == Side::a ? o_.d.rows : o_.b.rows; }
-  /// Elements [k, k + depth) of rows [row, row + rows) of the matrix that a product of `batch` and
-  /// `group` multiplies: that of row + i at k + j goes to to[i * pitch + j].
+  /// Elements [k, k + depth) of `rows` rows from `row` on, every `step`-th, of the matrix that a
+  /// product of `batch` and `group` multiplies: that of row + i * step at k + j goes to
+  /// to[i * pitch + j].
   void read(std::int64_t batch, std::int64_t group, std::int64_t row, std::int64_t rows,
-            std::int64_t k, std::int64_t depth, float* to, std::int64_t pitch) const;
+            std::int64_t k, std::int64_t depth, float* to, std::int64_t pitch,
+            std::int64_t step = 1) const;
 
  private:
   struct Block {
-    std::int64_t matrix, row, rows, k, depth;
+    std::int64_t matrix, row, rows, step, k, depth;
     float* to;
     std::int64_t pitch;
   };

@@ -161,6 +161,14 @@ class Companions {
       o.bias = "columns";
       if (!o.gated) o.activation = "gelu";
     });
+    // Packed weights lie in halves.
+    if (given_.gated) {
+      add("a gate with limits", m, 2 * columns_, round_, [](GemmOptions& o) {
+        o.activation = "swiglu_oai";
+        if (o.weights.empty()) o.gate_up = "interleaved";
+        o.bias = "columns";
+      });
+    }
     add("a bias of columns, ragged", m, 2 * columns_ - 3, k_tile_,
         [](GemmOptions& o) { o.bias = "columns"; });
     add("a bias of rows", m, 2 * columns_ - 3, k_tile_, [](GemmOptions& o) { o.bias = "rows"; });

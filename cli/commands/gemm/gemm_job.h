@@ -32,7 +32,7 @@ struct GemmOptions : RunOptions {
   std::optional<int> group;
   bool zero_points = false;
   std::string scale_a, scale_b, scale_d;
-  std::string bias, activation;
+  std::string bias, activation, gate_up;
   bool gated = false;
   std::string quantise_d;
   std::optional<int> tile_m, tile_n;

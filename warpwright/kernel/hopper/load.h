@@ -218,7 +218,7 @@ class Loader {
     }
   }
 
-  /// The k_tile's slice of one operand: a box of each half and span along K, or K-deep boxes of a
+  /// The k_tile's slice of one operand: a box of each part and span along K, or K-deep boxes of a
   /// span of rows.
   template <bool IsA>
   WW_DEVICE void load(const Slice& slice, isa::SharedAddress full) const {
@@ -234,11 +234,18 @@ class Loader {
     const int k = block_ * tile_k(cfg);
     WW_UNROLL for (int part = 0; part < parts; ++part) {
       const isa::SharedAddress at = to + part * (tile.rows / parts) * span;
-      const int row = slice.row + part * operands_.half;
+      // The part is a dimension of weights that are gates and ups.
+      const auto load_box = [&](isa::SharedAddress box, int inner, int outer) {
+        if constexpr (parts == 2) {
+          isa::tensor_load_to(slice.ctas, box, map, full,
+                              isa::Coords{inner, outer, part, slice.batch});
+        } else {
+          isa::tensor_load_to(slice.ctas, box, map, full, isa::Coords{inner, outer, slice.batch});
+        }
+      };
       if constexpr (tile.major == atom::Major::k) {
         WW_UNROLL for (int s = 0; s < atom::box_count(tile); ++s) {
-          isa::tensor_load_to(slice.ctas, at + s * atom::box_bytes(tile), map, full,
-                              isa::Coords{k + s * span_k(cfg), row, slice.batch});
+          load_box(at + s * atom::box_bytes(tile), k + s * span_k(cfg), slice.row);
         }
       } else {
         // A box is `span` rows wide and tile_k deep, as many bytes as a K-major box of them.
@@ -246,8 +253,7 @@ class Loader {
         static_assert(atom::box_bytes(tile) == box * span);
         const int rows = IsA ? operands_.a_slice_rows : operands_.b_slice_rows;
         for (int r = 0; r < rows; r += box) {
-          isa::tensor_load_to(slice.ctas, at + r * span, map, full,
-                              isa::Coords{row + r, k, slice.batch});
+          load_box(at + r * span, slice.row + r, k);
         }
       }
     }

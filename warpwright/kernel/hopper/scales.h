@@ -36,7 +36,7 @@ class ScaleLoader {
 
   WW_DEVICE explicit ScaleLoader(const Cta<Tag>& cta)
       : p_(cta.p.scales),
-        half_(cta.p.operands.half),
+        gate_(cta.p.operands.gate),
         scales_(cta.base + smem.scales),
         ring_(cta.ring),
         walk_(make_walk<Tag>(cta)) {}
@@ -140,8 +140,10 @@ class ScaleLoader {
     const int lane =
         copies_scales(cfg) && p_.copies_tokens ? isa::lane_index() % lanes : isa::lane_index();
     const int weight = (lane < weights ? lane : 0) * length;
-    const int at = (is_swapped(cfg) ? work_.row : work_.column) +
-                   (weight < part ? weight : weight - part + half_);
+    const bool of_gate = weight < part;
+    const int at =
+        gate_.row((is_swapped(cfg) ? work_.row : work_.column) + (of_gate ? weight : weight - part),
+                  of_gate ? 0 : 1);
     const int row = at / 128 < w.rows ? at / 128 : w.rows - 1;
     weight_ =
         w.data + work_.tile.batch * w.batch_stride + row * w.row_stride + block_ * w.block_stride;
@@ -196,7 +198,7 @@ class ScaleLoader {
   }
 
   const ScaleParams& p_;
-  int half_;
+  GateParams gate_;
   isa::SharedAddress scales_;
   MainloopPipeline<Tag> ring_;
   Walk<Tag> walk_;

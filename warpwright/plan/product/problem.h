@@ -80,9 +80,12 @@ struct Epilogue {
   Activation activation = Activation::none;
   /// D has half the columns of the product: D[m, j] = activation(P[m, j]) * P[m, j + N/2], where P
   /// has N columns (a gated MLP with its two weight matrices one below the other). activation is
-  /// silu; no C.
+  /// silu, or swiglu_oai, which also limits both and adds 1 to the second; no C.
   bool gated = false;
   Bias bias = Bias::none;
+  /// Of a gated product: gate and up alternate, D[m, j] = activation(P[m, 2j]) * P[m, 2j + 1]. So
+  /// do rows of B, and with them its scales and a bias along the columns.
+  bool interleaved = false;
   /// Codes and scales in place of values: D is e4m3 then, its scales are Product::d_scales.
   QuantiseD quantise = QuantiseD::none;
 
@@ -227,6 +230,7 @@ constexpr void for_each_field_of(const Visit& visit, Products&... p) {
   visit("activation", p.epilogue.activation...);
   visit("gated", p.epilogue.gated...);
   visit("bias_along", p.epilogue.bias...);
+  visit("interleaved", p.epilogue.interleaved...);
   visit("quantise", p.epilogue.quantise...);
   visit("bias", p.bias...);
   visit("groups", p.groups...);
@@ -285,6 +289,18 @@ constexpr auto with_matrices(const Product<Matrix>& p, const Make& make) {
 template <class Matrix>
 constexpr std::int64_t result_columns(const Product<Matrix>& p) {
   return p.is_gated() ? p.n() / 2 : p.n();
+}
+
+/// Where the product's columns (rows of B) are that make column j of D: j * step, and where the
+/// epilogue is gated also j * step + apart, the one that the gate is for.
+struct GatePlaces {
+  std::int64_t step = 1;
+  std::int64_t apart = 0;
+};
+template <class Matrix>
+constexpr GatePlaces gate_places(const Product<Matrix>& p) {
+  if (!p.is_gated()) return {};
+  return p.epilogue.interleaved ? GatePlaces{2, 1} : GatePlaces{1, p.n() / 2};
 }
 
 /// What C is multiplied by; 0 where there is none.

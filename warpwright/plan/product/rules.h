@@ -72,6 +72,9 @@ OperandCopies copies_for(const GemmProblem& problem);
 /// The problem with the copies in their place.
 GemmProblem with_copies(GemmProblem problem, const OperandCopies& copies);
 
+/// Why a product cannot have this epilogue, or nothing.
+[[nodiscard]] std::optional<Refusal> epilogue_fault(const GemmProblem& problem);
+
 /// What a tile of a kernel gives of D.
 struct ResultTile {
   std::int64_t rows = 0;
