@@ -33,6 +33,7 @@ enum class Arg : std::uint8_t {
   kernel,
   cluster,
   expected_tokens,
+  expected_lengths,
   check_offsets,
   dependent,
   stream,

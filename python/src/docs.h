@@ -56,8 +56,9 @@ inline constexpr const char* grouped_doc =
     R"(grouped_gemm(a, b, offsets, *, out=None, c=None, alpha=1.0, beta=1.0, bias=None,
         bias_along='columns', activation='none', gated=False, scale_a=None, scale_b=None,
         scale_d=None, scaling=None, accumulation='fast', operands=None, sums=None, dtype=None,
-        batch_invariant=False, kernel=None, cluster=None, expected_tokens=None, check_offsets=False,
-        dependent=False, stream=None, workspace=None, plan=None)
+        batch_invariant=False, kernel=None, cluster=None, expected_tokens=None,
+        expected_lengths='routed', check_offsets=False, dependent=False, stream=None,
+        workspace=None, plan=None)
 --
 
 D[r] = gemm of row r of A by the B of its group; returns D. For mixtures of experts.
@@ -72,6 +73,9 @@ scale_a, scale_b   'blockwise': TOTAL x ceil(K/128) and G x ceil(N/128) x ceil(K
          one number or G, and G; 'row_column': TOTAL and G x N; 'tensor': numbers.
 bias     G x N, or N for all.
 expected_tokens    rows of a group that has any, for the choice of a kernel alone.
+expected_lengths   how the groups' lengths are spread, for the choice alone: 'routed', as rows fall
+                   one by one; 'zipf:S', the same with the group of rank r liked as r^-S, S from 0
+                   to 8; 'equal', of those that have rows.
 check_offsets      waits, and raises Refusal where offsets are not in order. Not in a graph's
                    capture.
 
@@ -81,7 +85,8 @@ inline constexpr const char* plan_doc =
     R"(plan(a, b, offsets=None, *, device=None, out=None, c=None, alpha=1.0, beta=1.0, bias=None,
         bias_along='columns', activation='none', gated=False, scale_a=None, scale_b=None,
         scale_d=None, scaling=None, accumulation='fast', operands=None, sums=None, dtype=None,
-        batch_invariant=False, kernel=None, cluster=None, expected_tokens=None)
+        batch_invariant=False, kernel=None, cluster=None, expected_tokens=None,
+        expected_lengths='routed')
 --
 
 The Plan of gemm(a, b, ...), or with offsets of grouped_gemm(a, b, offsets, ...): which kernel runs

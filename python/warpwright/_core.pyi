@@ -69,9 +69,9 @@ def grouped_gemm(a: T, b: Tensor | Int4Weights, offsets: Tensor, *, out: Tensor 
                  accumulation: Accumulation = "fast", operands: Operands | None = None,
                  sums: Sums | None = None, dtype: Any = None, batch_invariant: bool = False,
                  kernel: str | None = None, cluster: tuple[int, int] | None = None,
-                 expected_tokens: float | None = None, check_offsets: bool = False,
-                 dependent: bool = False, stream: Any = None, workspace: Workspace | None = None,
-                 plan: Plan | None = None) -> T: ...
+                 expected_tokens: float | None = None, expected_lengths: str | None = "routed",
+                 check_offsets: bool = False, dependent: bool = False, stream: Any = None,
+                 workspace: Workspace | None = None, plan: Plan | None = None) -> T: ...
 def plan(a: Tensor | Spec, b: Tensor | Spec | Int4Weights, offsets: Tensor | Spec | None = None, *,
          device: str | None = None, out: Tensor | Spec | None = None,
          c: Tensor | Spec | None = None, alpha: float = 1.0, beta: float = 1.0,
@@ -82,7 +82,8 @@ def plan(a: Tensor | Spec, b: Tensor | Spec | Int4Weights, offsets: Tensor | Spe
          scaling: Scaling | None = None, accumulation: Accumulation = "fast",
          operands: Operands | None = None, sums: Sums | None = None, dtype: Any = None,
          batch_invariant: bool = False, kernel: str | None = None,
-         cluster: tuple[int, int] | None = None, expected_tokens: float | None = None) -> Plan: ...
+         cluster: tuple[int, int] | None = None, expected_tokens: float | None = None,
+         expected_lengths: str | None = "routed") -> Plan: ...
 def check(a: Tensor, b: Tensor | Int4Weights, offsets: Tensor | None = None,
           **product: Any) -> tuple[Plan, int, int, list[tuple[str, int, str]]]: ...
 def trace(a: Tensor, b: Tensor | Int4Weights, offsets: Tensor | None = None,

@@ -52,4 +52,5 @@ class Product(TypedDict, total=False):
     kernel: str | None
     cluster: tuple[int, int] | None
     expected_tokens: float | None
+    expected_lengths: str | None
     plan: _core.Plan | None

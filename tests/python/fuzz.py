@@ -119,6 +119,7 @@ class Caller:
             "kernel": lambda: choose(["hopper_bf16_bf16_128x64_sw_sk", "x", "", 3]),
             "cluster": lambda: choose([(1, 1), (2, 1), (1, 2), (3, 3), (0, 1), 3, (1 << 70, 1)]),
             "expected_tokens": lambda: choose([0, 3.5, -1, float("nan"), "x"]),
+            "expected_lengths": lambda: choose(["routed", "equal", "zipf:1", "zipf:9", "x", 1]),
             "check_offsets": lambda: choose([True, False]),
             "dependent": lambda: choose([True, False, None]),
             "stream": lambda: choose([0, 1, -1, "x", 1 << 80, object()]),
@@ -261,6 +262,7 @@ class Caller:
             verb = "grouped_gemm" if verb == "gemm" else verb
         else:
             keywords.pop("expected_tokens", None)
+            keywords.pop("expected_lengths", None)
         if verb in ("check", "trace"):
             keywords.pop("stream", None)
         if verb == "check":
@@ -298,7 +300,7 @@ def value_of(b):
 
 KNOWN = {"alpha", "bias", "bias_along", "activation", "gated", "batch_invariant", "accumulation",
          "operands", "sums", "dtype", "cluster", "check_offsets", "dependent", "expected_tokens",
-         "scale_a", "scale_b", "workspace", "kernel", "c", "beta", "scaling"}
+         "expected_lengths", "scale_a", "scale_b", "workspace", "kernel", "c", "beta", "scaling"}
 
 
 def reference(verb, arguments, keywords):

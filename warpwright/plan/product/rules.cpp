@@ -242,25 +242,7 @@ std::optional<Refusal> extent_fault(const GemmProblem& p) {
           ": the nearest legal value is ", as_nearest(max_extent));
     }
   }
-  if (p.group_count() < 0 || p.group_count() > max_extent) {
-    return refuse(RefusalCode::bad_shape, "the number of groups is ", p.group_count(),
-                  "; the nearest legal value is ",
-                  as_nearest(p.group_count() < 0 ? 1 : max_extent));
-  }
-  if (p.groups && p.batch() != 1) {
-    return refuse(RefusalCode::bad_shape, "the batch has a length of ", p.batch(),
-                  ", and the rows fall into groups: the nearest legal length is ", as_nearest("1"));
-  }
-  if (p.groups && !(p.groups->expected_tokens >= 0)) {
-    return refuse(RefusalCode::bad_value,
-                  "the expected tokens of a group are negative or no number; ",
-                  as_rule("0 leaves them open"));
-  }
-  if (p.groups && !(p.groups->expected_zipf >= 0 && p.groups->expected_zipf <= 8)) {
-    return refuse(RefusalCode::bad_value,
-                  "expected_zipf is negative, above 8 or no number; the nearest legal is ",
-                  as_nearest(p.groups->expected_zipf > 8 ? 8 : 0));
-  }
+  if (auto r = groups_fault(p)) return r;
   if (p.batch() < 1 || p.batch() > max_extent) {
     return refuse(RefusalCode::bad_shape, "the batch has a length of ", p.batch(),
                   "; the nearest legal length is ", as_nearest(p.batch() < 1 ? 1 : max_extent));

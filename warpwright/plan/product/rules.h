@@ -45,6 +45,9 @@ constexpr int offset_bytes(OffsetType type) {
 /// Why an extent is none that coordinates have, or nothing.
 [[nodiscard]] std::optional<Refusal> extent_fault(const GemmProblem& problem);
 
+/// Why the groups are none, of a product in groups: their number, and what is expected of them.
+[[nodiscard]] std::optional<Refusal> groups_fault(const GemmProblem& problem);
+
 /// Why A and B, or C and D, lie as no kernel takes them, or nothing.
 [[nodiscard]] std::optional<Refusal> operands_fault(const GemmProblem& problem, bool tma);
 [[nodiscard]] std::optional<Refusal> outputs_fault(const GemmProblem& problem);
