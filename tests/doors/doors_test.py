@@ -530,7 +530,7 @@ def walk(line):
     spread = [{"dtype": dtype, "scaling": scaling, "groups": 128, "as": "h200", "m": 2048,
                "expected-lengths": lengths}
               for dtype, scaling in (("bf16", "none"), ("e4m3", "tensor"), ("e4m3", "blockwise"))
-              for lengths in ("routed", "equal", "zipf:1", "zipf:2.5", "even")]
+              for lengths in ("routed", "equal", "zipf:1", "zipf:2.5")]
     return dense + grouped + int4 + spread + [{**each, "groups": 4} for each in int4]
 
 
