@@ -191,10 +191,9 @@ class Reader {
           {"gated", g.gated, WW_GATED_LAST},
           {"grouped", g.grouped, 1},
           {"offset_type", g.offset_type, WW_INT64},
-          {"ww_gemm.reserved", g.reserved, 0},
+          {"expected_lengths", g.expected_lengths, WW_LENGTHS_EQUAL},
           {"sums", g.sums, g.int4 != nullptr ? WW_SUMS_TABLE : 0},
-          {"quantise_d", g.quantise_d, WW_QUANTISE_LAST},
-          {"ww_gemm.reserved2", g.reserved2, 0}}) {
+          {"quantise_d", g.quantise_d, WW_QUANTISE_LAST}}) {
       if (auto r = word_fault(name, value, most)) return r;
     }
     const std::array<std::tuple<const char*, const ww_matrix*, MatrixView*>, 9> tensors = {{
@@ -237,7 +236,8 @@ class Reader {
       return refuse(RefusalCode::bad_value, as_tensor("offsets"),
                     " are given and grouped is 0: ", as_rule("set it to 1, or leave them out"));
     }
-    o.groups = {g.offsets, static_cast<warpwright::OffsetType>(g.offset_type), g.expected_tokens};
+    o.groups = {g.offsets, static_cast<warpwright::OffsetType>(g.offset_type), g.expected_tokens,
+                static_cast<warpwright::LengthSpread>(g.expected_lengths), g.expected_zipf};
     o.groups->rows = g.rows;
     o.groups->rows_divisor = g.rows_divisor;
     return std::nullopt;

@@ -116,6 +116,12 @@ enum {
 /** Integers of offsets. */
 enum { WW_INT32 = 0, WW_INT64 = 1 };
 
+/** How the lengths of groups are spread, as far as a plan may expect. */
+enum {
+  WW_LENGTHS_ROUTED = 0, /**< as a router spreads rows that fall into groups one by one */
+  WW_LENGTHS_EQUAL = 1   /**< all groups that have any rows have as many */
+};
+
 /**
  * A matrix, or a batch of them: element (l, i, j) lies at data + (l * batch_stride + i * row_stride
  * + j * column_stride) elements. All 0: there is none.
@@ -196,13 +202,13 @@ typedef struct ww_gemm {
   int32_t grouped;      /**< 1: the rows fall into groups */
   ww_matrix scale_a;
   ww_matrix scale_b;
-  ww_matrix scale_d;      /**< f32, 1 x 1, for a D of 8 bits; none is 1 */
-  ww_matrix bias;         /**< f32, or D's type where that is bf16 or f16; packed */
-  const void* offsets;    /**< G + 1 integers in the operands' memory, read by the kernel alone;
-                               those out of order or range make groups empty or shorter */
-  int32_t offset_type;    /**< WW_INT32 or WW_INT64 */
-  int32_t reserved;       /**< 0 */
-  double expected_tokens; /**< rows of a group that has any, for speed alone; 0: M / G */
+  ww_matrix scale_d;        /**< f32, 1 x 1, for a D of 8 bits; none is 1 */
+  ww_matrix bias;           /**< f32, or D's type where that is bf16 or f16; packed */
+  const void* offsets;      /**< G + 1 integers in the operands' memory, read by the kernel alone;
+                                 those out of order or range make groups empty or shorter */
+  int32_t offset_type;      /**< WW_INT32 or WW_INT64 */
+  int32_t expected_lengths; /**< WW_LENGTHS_ ..., for speed alone */
+  double expected_tokens;   /**< rows of a group that has any, for speed alone; 0: M / G */
   /** B are packed int4 weights of this form, times tokens of e4m3: b.data are their bytes, header
    *  and tiles, and all else of b is 0. scale_b may be left out, and is with block scaling. NULL: B
    *  is a matrix. */
@@ -216,7 +222,8 @@ typedef struct ww_gemm {
    * names no row of A reads zeros. NULL, with a divisor of 0: row r. */
   const int32_t* rows;
   int32_t rows_divisor; /**< 1, or slots a token */
-  int32_t reserved2;    /**< 0 */
+  float expected_zipf;  /**< of routed lengths: the group of rank r is liked as r^-expected_zipf, 0
+                             to 8; for speed alone */
 } ww_gemm;
 
 /** No tensors, alpha 1, beta 1, nothing else asked for. */

@@ -183,15 +183,10 @@ Result<std::vector<std::int64_t>> token_lengths(const std::string& words, std::i
 }
 
 void expect_lengths(Groups& groups, const std::string& words) {
-  groups.expected_lengths = words == "equal" ? LengthSpread::equal : LengthSpread::routed;
-  groups.expected_zipf = 0;
-  if (words.empty() || words == "equal" || words == "routed") return;
-  const auto zipf = words.rfind("zipf:", 0) == 0 ? parse<double>(words.substr(5)) : std::nullopt;
-  if (!zipf || !(*zipf >= 0 && *zipf <= 8)) {
-    throw InputError("--expected-lengths is \"" + words + "\"; " +
-                     as_rule("it must be equal, routed, or zipf:S with S from 0 to 8") + ".");
+  if (auto r = warpwright::expect_lengths(groups, "--expected-lengths",
+                                          words.empty() ? kRouted : words.c_str())) {
+    throw InputError(std::move(*r) + ".");
   }
-  groups.expected_zipf = static_cast<float>(*zipf);
 }
 
 std::optional<std::uint64_t> routed_seed(const std::string& words, std::uint64_t seed) {

@@ -36,6 +36,7 @@ constexpr std::array<const char*, arg_count> names = {"a",
                                                       "kernel",
                                                       "cluster",
                                                       "expected_tokens",
+                                                      "expected_lengths",
                                                       "measure",
                                                       "rows",
                                                       "rows_divisor",
@@ -441,6 +442,9 @@ void Product::read_inputs(const Arguments& given, bool grouped) {
                          ": the nearest legal is ", as_nearest("1"))};
   }
   o.groups = Groups{t.data, *t.offset, given.number(Arg::expected_tokens, 0)};
+  if (const char* const words = given.text(Arg::expected_lengths)) {
+    if (auto r = expect_lengths(*o.groups, "expected_lengths", words)) throw Refused{*r};
+  }
   read_rows(given);
 }
 

@@ -36,6 +36,7 @@ enum class Arg : std::uint8_t {
   kernel,
   cluster,
   expected_tokens,
+  expected_lengths,
   measure,
   rows,
   rows_divisor,

@@ -70,8 +70,9 @@ inline constexpr const char* grouped_doc =
         bias_along='columns', activation='none', gated=False, gate_up='halves', scale_a=None,
         scale_b=None, scale_d=None, scaling=None, accumulation='fast', operands=None, sums=None,
         dtype=None, quantise_d='none', d_scales=None, batch_invariant=False, kernel=None,
-        cluster=None, expected_tokens=None, rows=None, rows_divisor=None, measure=0,
-        check_offsets=False, dependent=False, stream=None, workspace=None, plan=None)
+        cluster=None, expected_tokens=None, expected_lengths='routed', rows=None,
+        rows_divisor=None, measure=0, check_offsets=False, dependent=False, stream=None,
+        workspace=None, plan=None)
 --
 
 D[r] = gemm of row r of A by the B of its group; returns D. For mixtures of experts.
@@ -87,6 +88,9 @@ scale_a, scale_b   'blockwise': TOTAL x ceil(K/128) and G x ceil(N/128) x ceil(K
          one number or G, and G; 'row_column': TOTAL and G x N; 'tensor': numbers.
 bias     G x N, or N for all.
 expected_tokens    rows of a group that has any, for the choice of a kernel alone.
+expected_lengths   how the groups' lengths are spread, for the choice alone: 'routed', as rows fall
+                   one by one; 'zipf:S', the same with the group of rank r liked as r^-S, S from 0
+                   to 8; 'equal', of those that have rows.
 rows     TOTAL of int32, in the operands' memory: tokens by index. Row r of D reads row
          rows[r] // rows_divisor of A, and of its scales, which then have a row a token. One that
          names no row of A reads zeros.
@@ -101,7 +105,8 @@ inline constexpr const char* plan_doc =
         bias_along='columns', activation='none', gated=False, gate_up='halves', scale_a=None,
         scale_b=None, scale_d=None, scaling=None, accumulation='fast', operands=None, sums=None,
         dtype=None, quantise_d='none', d_scales=None, batch_invariant=False, kernel=None,
-        cluster=None, expected_tokens=None, rows=None, rows_divisor=None, measure=0)
+        cluster=None, expected_tokens=None, expected_lengths='routed', rows=None,
+        rows_divisor=None, measure=0)
 --
 
 The Plan of gemm(a, b, ...), or with offsets of grouped_gemm(a, b, offsets, ...): which kernel runs

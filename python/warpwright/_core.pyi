@@ -74,10 +74,10 @@ def grouped_gemm(a: T, b: Tensor | Int4Weights, offsets: Tensor, *, out: Tensor 
                  sums: Sums | None = None, dtype: Any = None, quantise_d: QuantiseD = "none",
                  d_scales: Tensor | None = None, batch_invariant: bool = False,
                  kernel: str | None = None, cluster: tuple[int, int] | None = None,
-                 expected_tokens: float | None = None, rows: Tensor | None = None,
-                 rows_divisor: int | None = None, measure: int = 0, check_offsets: bool = False,
-                 dependent: bool = False, stream: Any = None, workspace: Workspace | None = None,
-                 plan: Plan | None = None) -> T: ...
+                 expected_tokens: float | None = None, expected_lengths: str | None = "routed",
+                 rows: Tensor | None = None, rows_divisor: int | None = None, measure: int = 0,
+                 check_offsets: bool = False, dependent: bool = False, stream: Any = None,
+                 workspace: Workspace | None = None, plan: Plan | None = None) -> T: ...
 def plan(a: Tensor | Spec, b: Tensor | Spec | Int4Weights, offsets: Tensor | Spec | None = None, *,
          device: str | None = None, out: Tensor | Spec | None = None,
          c: Tensor | Spec | None = None, alpha: float = 1.0, beta: float = 1.0,
@@ -91,8 +91,8 @@ def plan(a: Tensor | Spec, b: Tensor | Spec | Int4Weights, offsets: Tensor | Spe
          quantise_d: QuantiseD = "none", d_scales: Tensor | Spec | None = None,
          batch_invariant: bool = False, kernel: str | None = None,
          cluster: tuple[int, int] | None = None, expected_tokens: float | None = None,
-         rows: Tensor | Spec | None = None, rows_divisor: int | None = None,
-         measure: int = 0) -> Plan: ...
+         expected_lengths: str | None = "routed", rows: Tensor | Spec | None = None,
+         rows_divisor: int | None = None, measure: int = 0) -> Plan: ...
 def check(a: Tensor, b: Tensor | Int4Weights, offsets: Tensor | None = None,
           **product: Any) -> tuple[Plan, int, int, list[tuple[str, int, str]]]: ...
 def trace(a: Tensor, b: Tensor | Int4Weights, offsets: Tensor | None = None,

@@ -57,6 +57,7 @@ class Product(TypedDict, total=False):
     kernel: str | None
     cluster: tuple[int, int] | None
     expected_tokens: float | None
+    expected_lengths: str | None
     measure: int
     rows: Tensor | None
     rows_divisor: int | None

@@ -143,6 +143,7 @@ def _register(schema, function, fake):
 
 _OPERANDS = "str? operands=None"
 _DTYPE = "ScalarType? dtype=None"
+_EXPECTED = "float expected_tokens=0.0, str expected_lengths='routed'"
 _INT4 = "Tensor packed, int[] form"
 _WITH = f"Tensor? scale_a=None, Tensor? scale_b=None, {_EPILOGUE}, {_SCALES}"
 
@@ -153,13 +154,13 @@ _register("gemm_out(Tensor a, Tensor b, Tensor(a!) out, *, Tensor? c=None, float
 _register("scaled_gemm(Tensor a, Tensor b, Tensor scale_a, Tensor scale_b, *, "
           f"{_EPILOGUE}, {_SCALES}, {_OPERANDS}, {_DTYPE}) -> Tensor", _scaled_gemm, _fake_dense)
 _register(f"grouped_gemm(Tensor a, Tensor b, Tensor offsets, *, {_WITH}, "
-          f"float expected_tokens=0.0, {_DTYPE}) -> Tensor", _grouped_gemm, _fake_grouped)
+          f"{_EXPECTED}, {_DTYPE}) -> Tensor", _grouped_gemm, _fake_grouped)
 _register(f"grouped_gemm_out(Tensor a, Tensor b, Tensor offsets, Tensor(a!) out, *, {_WITH}, "
-          "float expected_tokens=0.0) -> ()", _grouped_gemm_out, _fake_out)
+          f"{_EXPECTED}) -> ()", _grouped_gemm_out, _fake_out)
 _register(f"int4_gemm(Tensor a, {_INT4}, *, {_WITH}, str sums='exact', {_DTYPE}) -> Tensor",
           _int4_gemm, _fake_int4)
 _register(f"int4_grouped_gemm(Tensor a, {_INT4}, Tensor offsets, *, {_WITH}, str sums='exact', "
-          f"float expected_tokens=0.0, {_DTYPE}) -> Tensor", _int4_grouped_gemm,
+          f"{_EXPECTED}, {_DTYPE}) -> Tensor", _int4_grouped_gemm,
           _fake_int4_grouped)
 _register("quantise(Tensor x, str scaling='row_column', Tensor? scale=None) -> (Tensor, Tensor)",
           _quantise, _fake_quantise)

@@ -623,6 +623,39 @@ TEST(C, TakesSmallerStructs) {
   EXPECT_TRUE(p.right());
 }
 
+// What was reserved, and 0, says how lengths are spread: 0 is what older programs had.
+TEST(C, TakesTheSpreadOfLengths) {
+  ww_gemm g;
+  ww_gemm_init(&g);
+  EXPECT_EQ(g.expected_lengths, WW_LENGTHS_ROUTED);
+  EXPECT_EQ(g.expected_zipf, 0);
+  g.a = ww_packed(nullptr, WW_E4M3, 128 * 16, 2048);
+  g.b = ww_packed(nullptr, WW_E4M3, 1536, 2048);
+  g.b.batch = 128;
+  g.b.batch_stride = 1536 * 2048;
+  g.d = ww_packed(nullptr, WW_BF16, 128 * 16, 1536);
+  g.grouped = 1;
+  ww_device* device = nullptr;
+  ASSERT_EQ(ww_device_open("h200", &device), nullptr);
+  // What is predicted differs, whichever kernels there are.
+  const auto told = [&](std::int32_t lengths, float zipf) {
+    g.expected_lengths = lengths;
+    g.expected_zipf = zipf;
+    ww_plan* plan = nullptr;
+    const Refusal refused(ww_plan_make(&g, device, nullptr, &plan));
+    std::string said = refused ? ww_refusal_code(refused.get()) : ww_plan_explain(plan);
+    if (!refused) ww_plan_free(plan);
+    return said;
+  };
+  EXPECT_NE(told(WW_LENGTHS_ROUTED, 0), told(WW_LENGTHS_EQUAL, 0));
+  EXPECT_NE(told(WW_LENGTHS_ROUTED, 0), told(WW_LENGTHS_ROUTED, 2));
+  EXPECT_EQ(told(WW_LENGTHS_EQUAL, 2), told(WW_LENGTHS_EQUAL, 0));
+  EXPECT_EQ(told(2, 0), "bad_value");
+  EXPECT_EQ(told(-1, 0), "bad_value");
+  EXPECT_EQ(told(WW_LENGTHS_ROUTED, -1), "bad_value");
+  ww_device_free(device);
+}
+
 TEST(C, TakesLargerStructsWhoseRestIsZero) {
   Product p;
   struct {

@@ -92,6 +92,8 @@ GemmOperands operands_of(const std::map<std::string, std::string>& given, Memory
   if (const auto at = given.find("offsets"); at != given.end()) {
     const auto n = numbers_of(at->second);
     o.groups = Groups{memory.at(n.at(1)), static_cast<OffsetType>(n[0])};
+    word(o.groups->expected_lengths, "expected_lengths");
+    o.groups->expected_zipf = static_cast<float>(number("expected_zipf", 0));
   }
   if (const auto at = given.find("int4"); at != given.end()) {
     const auto n = numbers_of(at->second);

@@ -43,12 +43,13 @@ SUMS = ["exact", "chained", "folded", "table"]
 # or, where it is a choice of the plan or of the command line alone, into the others.
 MEANING = {"batch", "d-dtype", "layout", "dtype", "alpha", "beta", "scaling", "scale-d", "scale-a",
            "scale-b", "accumulation", "weights", "group", "sums", "zero-points", "bias",
-           "activation", "gated", "gate-up", "a", "b", "c", "groups", "offsets", "as"}
+           "activation", "gated", "gate-up", "a", "b", "c", "groups", "offsets", "as",
+           "expected-lengths"}
 OTHERS = {"help", "random", "n", "k", "total", "tokens", "bad-offsets", "expected-tokens", "device",
           "sms", "out", "check", "check-offsets", "repeat", "bench", "json", "seed", "mode",
           "tile-tokens", "search", "cluster", "tile-m", "tile-n", "schedule", "swap-ab", "kernel",
           "cluster-k", "ctas", "gpcs", "batch-invariant", "no-tuning", "pair", "scheduler",
-          "accumulators", "first-tiles", "expected-lengths",
+          "accumulators", "first-tiles",
           # How memory lies, which other doors say by strides and addresses.
           "in-place", "pitch", "scales-major"}
 
@@ -137,6 +138,9 @@ class Case:
             each = of_b if self.groups and along == 2 else 1
             self.views["bias"] = View(1, rows, 1, each, file_shape=None)
         self.width = 8 if how.get("offsets") == "int64" else 4
+        spread = how.get("expected-lengths", "routed")
+        self.words["expected_lengths"] = int(spread == "equal")
+        self.words["expected_zipf"] = float(spread[5:]) if spread.startswith("zipf:") else 0.0
 
     def scales(self, scaling, of_b, block_scaled):
         m, n, k = self.m, self.n, self.k
@@ -274,10 +278,10 @@ class Gemm(ctypes.Structure):
                     "scaling", "accumulation", "activation", "bias_along", "gated", "grouped")],
                 *[(name, Matrix) for name in ("scale_a", "scale_b", "scale_d", "bias")],
                 ("offsets", ctypes.c_void_p), ("offset_type", ctypes.c_int32),
-                ("reserved", ctypes.c_int32), ("expected_tokens", ctypes.c_double),
+                ("expected_lengths", ctypes.c_int32), ("expected_tokens", ctypes.c_double),
                 ("int4", ctypes.POINTER(Int4)), ("sums", ctypes.c_int32),
                 ("quantise_d", ctypes.c_int32), ("d_scales", Matrix), ("rows", ctypes.c_void_p),
-                ("rows_divisor", ctypes.c_int32), ("reserved2", ctypes.c_int32)]
+                ("rows_divisor", ctypes.c_int32), ("expected_zipf", ctypes.c_float)]
 
 
 class C:
@@ -381,6 +385,8 @@ class Python:
                 b = b[None]
         arguments = [a, b]
         if case.groups:
+            if "expected-lengths" in case.how:
+                given["expected_lengths"] = case.how["expected-lengths"]
             integers = np.int64 if case.width == 8 else np.int32
             arguments.append(wp.Spec((case.groups + 1,), np.dtype(integers)) if memory is None else
                              memory[case.places["offsets"]:][:(case.groups + 1) * case.width]
@@ -426,7 +432,7 @@ class CommandLine:
     def options(case):
         """All but the files, and what is said of random tensors."""
         for name, value in case.how.items():
-            if name in ("groups", "scale-d", "offsets"):
+            if name in ("groups", "scale-d", "offsets", "m"):
                 continue
             yield f"--{name}"
             if value is not True:
@@ -528,7 +534,12 @@ def walk(line):
             for group in (32, 64, 128) for each in sums
             for more in ({}, {"zero-points": True}, {"bias": "columns"}, {"gated": True},
                          *({"scaling": scaling} for scaling in scalings))]
-    return dense + grouped + int4 + [{**each, "groups": 4} for each in int4]
+    # As many and as short that the spread of lengths decides the kernel.
+    spread = [{"dtype": dtype, "scaling": scaling, "groups": 128, "as": "h200", "m": 2048,
+               "expected-lengths": lengths}
+              for dtype, scaling in (("bf16", "none"), ("e4m3", "tensor"), ("e4m3", "blockwise"))
+              for lengths in ("routed", "equal", "zipf:1", "zipf:2.5")]
+    return dense + grouped + int4 + spread + [{**each, "groups": 4} for each in int4]
 
 
 def every_word(line, doors):
@@ -536,7 +547,8 @@ def every_word(line, doors):
     for how in cases:
         if BLOCK_SCALED.keys() & {how["dtype"]} and "scaling" in how:
             continue  # they are scaled already, which the command line refuses
-        case = Case(40, 256, 256, how)
+        size = (how["m"], 1536, 2048) if "m" in how else (40, 256, 256)
+        case = Case(*size, how)
         asked = line.plan(case)
         answers = {name: door(case, None) for name, door in doors.items()}
         planned += asked[0] == "ok"

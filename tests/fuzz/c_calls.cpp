@@ -373,6 +373,8 @@ class Calls {
     for (std::int64_t i = 0; i <= groups; ++i)
       std::memcpy(at + i * width, &all[index(i)], index(width));
     if (likely(20)) g.expected_tokens = draw_(1, 50);
+    if (likely(20)) g.expected_lengths = WW_LENGTHS_EQUAL;
+    if (likely(20)) g.expected_zipf = static_cast<float>(draw_(0, 8));
   }
 
   // int4 weights whose scales are 1: of every group one has the largest code.
@@ -455,7 +457,7 @@ class Calls {
     ww_matrix* const tensors[] = {&g.a, &g.b,       &g.d,       &g.a,       &g.b,   &g.d,
                                   &g.c, &g.scale_a, &g.scale_b, &g.scale_d, &g.bias};
     std::int32_t* const words[] = {&g.scaling, &g.accumulation, &g.activation,  &g.bias_along,
-                                   &g.gated,   &g.grouped,      &g.offset_type, &g.reserved,
+                                   &g.gated,   &g.grouped,      &g.offset_type, &g.expected_lengths,
                                    &g.sums,    &g.quantise_d};
     switch (draw_(0, 13)) {
       case 0:
@@ -468,7 +470,7 @@ class Calls {
         *draw_.of(words) = draw_.of(strange_words);
         break;
       case 3:
-        *draw_.of({&g.alpha, &g.beta}) = draw_.of(strange_numbers);
+        *draw_.of({&g.alpha, &g.beta, &g.expected_zipf}) = draw_.of(strange_numbers);
         break;
       case 4:
         g.expected_tokens = draw_.of({-1.0, 1e300, 1e-300, std::nan(""), 7.5, -0.0});

@@ -112,6 +112,13 @@ bool follow(const std::string& said, GemmProblem& p) {
     return std::exchange(stride(m[1], "column"), 1) != 1;
   }
   if (is("0 leaves them open$")) return std::exchange(p.groups->expected_tokens, 0) != 0;
+  if (is("^expected_lengths is .* the nearest legal is equal$")) {
+    return std::exchange(p.groups->expected_lengths, LengthSpread::equal) != LengthSpread::equal;
+  }
+  if (is("^expected_zipf is .* the nearest legal is (\\d+)$")) {
+    const auto to = static_cast<float>(value_of(m[1]));
+    return !(std::exchange(p.groups->expected_zipf, to) == to);
+  }
   if (is("nearest scaling is (none|tensor|row-column)$")) {
     const Scaling to = m[1] == "none"     ? Scaling::none
                        : m[1] == "tensor" ? Scaling::tensor
@@ -182,6 +189,8 @@ GemmProblem random_problem(Draws& draw) {
     set_groups(p, extent());
     p.b.batch_stride = draw.rarely(3) ? stride(1 << 20) : 1 << 20;
     if (draw.rarely(6)) p.groups->expected_tokens = draw(-1, 100);
+    if (draw.rarely(6)) p.groups->expected_lengths = static_cast<LengthSpread>(draw(0, 3));
+    if (draw.rarely(6)) p.groups->expected_zipf = draw.of({-1.0F, 0.5F, 9.0F, std::nanf("")});
   }
   if (draw.rarely(4)) p.scaling = static_cast<Scaling>(draw(0, 4));
   if (draw.rarely(5)) p.accumulation = Accumulation::promoted;

@@ -121,6 +121,7 @@ class Caller:
             "kernel": lambda: choose(["hopper_bf16_bf16_128x64_sw_sk", "x", "", 3]),
             "cluster": lambda: choose([(1, 1), (2, 1), (1, 2), (3, 3), (0, 1), 3, (1 << 70, 1)]),
             "expected_tokens": lambda: choose([0, 3.5, -1, float("nan"), "x"]),
+            "expected_lengths": lambda: choose(["routed", "equal", "zipf:1", "zipf:9", "x", 1]),
             "measure": lambda: choose([0, 4, 256, 257, -1, "x", 1 << 70]),
             "check_offsets": lambda: choose([True, False]),
             "dependent": lambda: choose([True, False, None]),
@@ -264,6 +265,7 @@ class Caller:
             verb = "grouped_gemm" if verb == "gemm" else verb
         else:
             keywords.pop("expected_tokens", None)
+            keywords.pop("expected_lengths", None)
         if verb in ("check", "trace"):
             keywords.pop("stream", None)
         if verb == "check":
@@ -301,8 +303,8 @@ def value_of(b):
 
 KNOWN = {"alpha", "bias", "bias_along", "activation", "gated", "gate_up", "batch_invariant",
          "accumulation", "operands", "sums", "dtype", "cluster", "check_offsets", "dependent",
-         "expected_tokens", "measure", "scale_a", "scale_b", "workspace", "kernel", "c", "beta",
-         "scaling"}
+         "expected_tokens", "expected_lengths", "measure", "scale_a", "scale_b", "workspace", "kernel",
+         "c", "beta", "scaling"}
 
 
 def reference(verb, arguments, keywords):

@@ -179,6 +179,13 @@ class Refusals(unittest.TestCase):
                 wp.gemm(a, b, **keywords)
             else:
                 self.refused("bad_value", says, wp.gemm, a, b, **keywords)
+        offsets = np.array([0, 16], np.int32)
+        for words, says in [("even", "nearest legal is routed"), ("zipf:9", "from 0 to 8"),
+                            ("zipf:nan", "zipf:S"), (1, "no text")]:
+            self.refused("bad_value", says, wp.grouped_gemm, a, b[None], offsets,
+                         expected_lengths=words)
+        for words in ("routed", "equal", "zipf:0.5", None):
+            wp.grouped_gemm(a, b[None], offsets, expected_lengths=words)
         self.refused("no_kernel", "", wp.gemm, a, b, kernel="nobody")
         self.refused("bad_value", "nearest legal value is 1", wp.check, a, b, schedules=0)
 

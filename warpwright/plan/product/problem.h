@@ -127,6 +127,11 @@ struct Groups {
   friend constexpr bool operator==(const Groups&, const Groups&) = default;
 };
 
+/// Sets how `groups` are expected to be long from words, "routed", "equal" or "zipf:S" with S from
+/// 0 to 8; or says why not, of the argument or option `name`.
+[[nodiscard]] std::optional<Refusal> expect_lengths(Groups& groups, std::string_view name,
+                                                    std::string_view words);
+
 /// One product, a batch of them, or a product in groups:
 ///   D = activation(alpha * scaled(A * B^T) + beta * C + bias) * scale_d
 /// A is m x k and B is n x k. 16-bit operands may be K-major (column_stride 1) or MN-major

@@ -162,31 +162,6 @@ Fault fault_of(const Asked& o) {
 }  // namespace
 }  // namespace product
 
-std::optional<Refusal> groups_fault(const GemmProblem& p) {
-  if (!p.groups) return std::nullopt;
-  if (p.groups->rows_divisor < 0) {
-    return refuse(RefusalCode::bad_value, "rows_divisor is ", p.groups->rows_divisor, "; ",
-                  as_rule("0 leaves the index of rows out"), ": the nearest legal value is ",
-                  as_nearest(0));
-  }
-  if (p.is_by_index() && p.a.rows > max_extent) {
-    return refuse(RefusalCode::bad_shape, as_tensor("A"), " has ", p.a.rows, " rows; ",
-                  as_rule("coordinates have 32 bits"), ": the nearest legal number is ",
-                  as_nearest(max_extent));
-  }
-  if (!(p.groups->expected_tokens >= 0)) {
-    return refuse(RefusalCode::bad_value,
-                  "the expected tokens of a group are negative or no number; ",
-                  as_rule("0 leaves them open"));
-  }
-  if (!(p.groups->expected_zipf >= 0 && p.groups->expected_zipf <= 8)) {
-    return refuse(RefusalCode::bad_value,
-                  "expected_zipf is negative, above 8 or no number; the nearest legal is ",
-                  as_nearest(p.groups->expected_zipf > 8 ? 8 : 0));
-  }
-  return std::nullopt;
-}
-
 std::optional<Refusal> product_fault(const GemmProblem& problem) {
   return product::fault_of({problem, nullptr, false});
 }

@@ -193,15 +193,6 @@ std::optional<Refusal> extent_fault(const GemmProblem& p) {
           ": the nearest legal value is ", as_nearest(max_extent));
     }
   }
-  if (p.group_count() < 0 || p.group_count() > max_extent) {
-    return refuse(RefusalCode::bad_shape, "the number of groups is ", p.group_count(),
-                  "; the nearest legal value is ",
-                  as_nearest(p.group_count() < 0 ? 1 : max_extent));
-  }
-  if (p.groups && p.batch() != 1) {
-    return refuse(RefusalCode::bad_shape, "the batch has a length of ", p.batch(),
-                  ", and the rows fall into groups: the nearest legal length is ", as_nearest("1"));
-  }
   if (auto r = groups_fault(p)) return r;
   if (p.batch() < 1 || p.batch() > max_extent) {
     return refuse(RefusalCode::bad_shape, "the batch has a length of ", p.batch(),

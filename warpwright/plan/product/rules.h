@@ -51,7 +51,8 @@ constexpr int offset_bytes(OffsetType type) {
 /// Why an extent is none that coordinates have, or nothing.
 [[nodiscard]] std::optional<Refusal> extent_fault(const GemmProblem& problem);
 
-/// Why what is said of the groups, and of rows by index, cannot be, or nothing.
+/// Why the groups are none, of a product in groups: their number, what is expected of them, and
+/// rows by index.
 [[nodiscard]] std::optional<Refusal> groups_fault(const GemmProblem& problem);
 
 /// Why A and B, or C and D, lie as no kernel takes them, or nothing.
