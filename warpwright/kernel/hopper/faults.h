@@ -59,6 +59,22 @@ constexpr const char* sums_fault(const GemmConfig& c) {
   return nullptr;
 }
 
+constexpr const char* widths_fault(const GemmConfig& c) {
+  if (!has_widths(c)) return nullptr;
+  if (!is_grouped(c) || !is_swapped(c) || packed_a(c) || has_group_maps(c) ||
+      is_dynamic_persistent(c) || operand_b(c).major != atom::Major::k) {
+    return "tiles of several widths are of groups with K-major tokens on wgmma's N, in static "
+           "persistent tiles under one map";
+  }
+  const tile::TileWidths& widths = tile_widths(c);
+  int before = 0;
+  for (int i = 0; i < tile::count(widths); ++i) {
+    if (widths.of[i] <= before || widths.of[i] % 8 != 0) return "widths ascend in multiples of 8";
+    before = widths.of[i];
+  }
+  return before == c.tile_n ? nullptr : "the last of the widths is tile_n";
+}
+
 constexpr const char* walk_fault(const GemmConfig& c) {
   if (shares_cluster_k(c)) {
     if (c.gated) return "a tile shared in a cluster is not gated";
@@ -66,6 +82,7 @@ constexpr const char* walk_fault(const GemmConfig& c) {
       return "sums that are exchanged in a cluster must fit where the stages were";
     }
   }
+  if (const char* fault = widths_fault(c)) return fault;
   if (has_group_maps(c) && (is_swapped(c) ? operand_b(c) : operand_a(c)).major != atom::Major::k) {
     return "the maps of the groups are made for K-major tokens";
   }

@@ -24,6 +24,7 @@ constexpr Name name_of(const GemmConfig& c) {
   name += schedules[static_cast<int>(schedule_of(c))];
   name += sums[static_cast<int>(sums_of(c))];
   if (is_swapped(c)) name += "_sw";
+  if (has_widths(c)) name += "_w";
   if (splits_k(c)) name += "_sk";
   if (shares_cluster_k(c)) name += "_ck";
   if (c.ctas_per_sm > 1) name += c.ctas_per_sm;
@@ -153,6 +154,12 @@ inline constexpr auto linear_scan = whole<&Whole::grouped, Grouping::linear_scan
 inline constexpr auto binary_search = whole<&Whole::grouped, Grouping::binary_search>;
 inline constexpr auto warp_scan = whole<&Whole::grouped, Grouping::warp_scan>;
 inline constexpr auto group_maps = whole<&Whole::group_maps, true>;
+/// Tiles of these widths along the tokens, beside the tile's own.
+template <std::int16_t... narrower>
+constexpr GemmConfig widths(GemmConfig c) {
+  c.walk.as<Whole>().widths = {{narrower..., static_cast<std::int16_t>(c.tile_n)}};
+  return c;
+}
 template <class Walk>
 constexpr GemmConfig walks(GemmConfig c) {
   if (!(c.walk == GemmConfig().walk)) throw "two walks";  // does not compile either
@@ -361,6 +368,12 @@ inline constexpr std::array rows = {
     common(two_ctas(warp_scan(zero_points(exact(s4(128, 32)))))),
     common(warp_scan(gated(consumers(1, exact(s4(128, 32)))))),
     common(dynamic(binary_search(pingpong(e4m3(128, 128))))),
+    // For groups of some 64 to 512 tokens, cut evenly.
+    common(widths<72, 112, 128, 136>(binary_search(pingpong(swap_ab(bf16(128, 144)))))),
+    common(widths<72, 112, 128, 136>(binary_search(pingpong(swap_ab(e4m3(128, 144)))))),
+    common(widths<48, 72, 96>(binary_search(swap_ab(blockwise(e4m3(128, 128)))))),
+    more(widths<136, 176, 216>(binary_search(swap_ab(bf16(128, 256))))),
+    more(widths<136, 176, 216>(binary_search(swap_ab(e4m3(128, 256))))),
     more(warp_scan(swap_ab(e4m3(128, 8)))),
     more(warp_scan(swap_ab(e4m3(128, 24)))),
     more(warp_scan(swap_ab(e4m3(128, 96)))),
