@@ -156,12 +156,13 @@ GroupTileCount GroupLengths::tiles(double rows) const {
 }
 
 double GroupLengths::even_tokens(const tile::TileWidths& widths) const {
+  const int kinds = tile::count(widths);
   const auto tokens = [&](double length) {
     const int rows = std::max(1, static_cast<int>(std::lround(std::min(length, 1e9))));
-    const int step = tile::even_step(widths, tile::widest(widths), rows);
+    const int step = tile::even_step(widths, kinds, rows);
     const int whole = (rows - 1) / step;
-    const int rest = rows - whole * step;
-    return 1.0 * whole * step + tile::width_of(widths, tile::narrowest_for(widths, rest));
+    const int last = tile::narrowest_for(widths, kinds, rows - whole * step);
+    return 1.0 * whole * step + tile::width_of(widths, kinds, last);
   };
   if (is_equal) return tokens(cuts[0]);
   constexpr int points = 8;  // in a part of the spread
