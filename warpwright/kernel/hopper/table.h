@@ -374,6 +374,8 @@ inline constexpr std::array rows = {
     common(widths<48, 72, 96>(binary_search(swap_ab(blockwise(e4m3(128, 128)))))),
     more(widths<136, 176, 216>(binary_search(swap_ab(bf16(128, 256))))),
     more(widths<136, 176, 216>(binary_search(swap_ab(e4m3(128, 256))))),
+    more(widths<72, 112, 136>(binary_search(swap_ab(gated(bf16(256, 144)))))),
+    more(widths<72, 112, 136>(binary_search(swap_ab(gated(e4m3(256, 144)))))),
     more(warp_scan(swap_ab(e4m3(128, 8)))),
     more(warp_scan(swap_ab(e4m3(128, 24)))),
     more(warp_scan(swap_ab(e4m3(128, 96)))),
