@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <string>
+#include <vector>
 
 #include "tests/campaign.h"
 #include "tests/kernel/problem.h"
@@ -14,10 +16,11 @@ namespace warpwright::grouped {
 namespace {
 
 void expect_all_killed(const char* kernel, atom::ClusterShape cluster,
-                       device::MutationReport* report = nullptr) {
+                       device::MutationReport* report = nullptr,
+                       const std::vector<std::int64_t>& offsets = {0, 3, 3, 21, 40}) {
   const tests::Instance instance = tests::named(kernel);
   const int k = kernel::operand_bits(instance.config) == 8 ? 1040 : 520;
-  tests::Ask ask = tests::grouped_ask(instance, {0, 3, 3, 21, 40}, 136, k);
+  tests::Ask ask = tests::grouped_ask(instance, offsets, 136, k);
   ask.cluster = cluster;
   const tests::Problem problem(instance, ask);
   SCOPED_TRACE(problem.text());
@@ -109,6 +112,17 @@ TEST(GroupedMutants, PackedWeightsGated) {
 TEST(GroupedMutants, VerticalPingPong) {
   WW_CAMPAIGN_ONLY();
   expect_all_killed("grouped_bf16_bf16_128x128_v_pp", {1, 1});
+}
+
+// Tiles of several widths, of which a group has two.
+TEST(GroupedMutants, CutEvenlyPingPong) {
+  WW_CAMPAIGN_ONLY();
+  expect_all_killed("grouped_bf16_bf16_128x144_v_pp_sw_w", {1, 1}, nullptr, {0, 3, 3, 153, 250});
+}
+
+TEST(GroupedMutants, CutEvenlyWithBlockScales) {
+  WW_CAMPAIGN_ONLY();
+  expect_all_killed("grouped_e4m3_bf16_128x128_v_bs_sw_w", {1, 1}, nullptr, {0, 3, 3, 141, 200});
 }
 
 // How many mutants of such statements were killed, and by which checks.

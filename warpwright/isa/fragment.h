@@ -38,8 +38,7 @@ class Fragment {
 #else
   /// Registers hold whatever they held: NaN shows where a kernel takes them for zeros.
   Fragment() {
-    constexpr bool is_float = std::numeric_limits<T>::has_quiet_NaN;
-    std::fill_n(value_, N, is_float ? std::numeric_limits<T>::quiet_NaN() : static_cast<T>(-1));
+    std::fill_n(value_, N, nothing);
   }
   ~Fragment() {
     model::end_fragment(state_);
@@ -54,8 +53,16 @@ class Fragment {
   model::FragmentState& state() {
     return state_;
   }
+  /// For `forget_registers`.
+  void forget(int from) {
+    model::touch_fragment(state_, Site{});
+    std::fill(value_ + from, value_ + N, nothing);
+  }
 
  private:
+  static constexpr T nothing = std::numeric_limits<T>::has_quiet_NaN
+                                   ? std::numeric_limits<T>::quiet_NaN()
+                                   : static_cast<T>(-1);
   T value_[N];
   model::FragmentState state_{.touched_epoch = 1};
 #endif
@@ -76,6 +83,29 @@ WW_DEVICE void pin_registers([[maybe_unused]] Fragment<T, N>& fragment) {
 #else
   model::pin_fragment(fragment.state());
 #endif
+}
+
+/// Gives up what the registers from number `From` on hold, so that the compiler need not keep it.
+/// Nothing that is in flight may use them; on the model they are NaN (or -1) from then on.
+template <int From, class T, int N>
+WW_DEVICE void forget_registers(Fragment<T, N>& fragment) {
+#if WW_GPU
+  T* r = fragment.registers();
+  WW_UNROLL for (int i = From; i < N; ++i) {
+    if constexpr (std::is_same_v<T, float>) {
+      asm volatile("" : "=f"(r[i])::"memory");
+    } else {
+      asm volatile("" : "=r"(r[i])::"memory");
+    }
+  }
+#else
+  if constexpr (From < N) fragment.forget(From);
+#endif
+}
+/// The same of every fragment of an array.
+template <int From, class T, int N, int M>
+WW_DEVICE void forget_registers(Fragment<T, N> (&fragments)[M]) {
+  WW_UNROLL for (int i = 0; i < M; ++i) forget_registers<From>(fragments[i]);
 }
 
 /// The same for an array of fragments.

@@ -131,11 +131,14 @@ struct WgmmaTail<false, A, B> {
 /// D[64 x N] = A[64 x k] * B[N x k]^T (+ D when `accumulate`), A of type TA and B of TB in shared
 /// memory: both the same, or e4m3 and e5m2 mixed. All 128 threads pass the same descriptors. N is a
 /// multiple of 8 from 8 to 256, k is 32 bytes; only 16-bit operands may be MN-major. Needs
-/// `wgmma_fence` before, `wgmma_commit` after.
-template <DType TA, DType TB, int N, atom::Major A = atom::Major::k, atom::Major B = atom::Major::k>
-WW_DEVICE void wgmma(Fragment<float, N / 2>& fragment, std::uint64_t descriptor_a,
+/// `wgmma_fence` before, `wgmma_commit` after. The fragment may have more registers than the
+/// N / 2 of its beginning, which are the instruction's.
+template <DType TA, DType TB, int N, atom::Major A = atom::Major::k, atom::Major B = atom::Major::k,
+          int Values = N / 2>
+WW_DEVICE void wgmma(Fragment<float, Values>& fragment, std::uint64_t descriptor_a,
                      std::uint64_t descriptor_b, bool accumulate,
                      [[maybe_unused]] Site site = Site::here()) {
+  static_assert(Values >= N / 2, "the sums of N columns");
   static_assert(atom::wgmma_fault(atom::wgmma_atom(TA, TB, DType::f32, N), A, B) == nullptr);
 #if WW_GPU
   float* d = fragment.registers();

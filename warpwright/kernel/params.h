@@ -8,6 +8,7 @@
 #include "warpwright/atom/cluster.h"
 #include "warpwright/isa/tma.h"
 #include "warpwright/numeric/types.h"
+#include "warpwright/tile/even_tiles.h"
 #include "warpwright/tile/groups.h"
 #include "warpwright/tile/numbers.h"
 #include "warpwright/tile/raster.h"
@@ -190,6 +191,12 @@ struct GemmParams {
   WalkParams walk;
   ScaleParams scales;
   OutputParams output;
+};
+
+/// Those of a kernel whose tiles have several widths.
+struct WidthsGemmParams : GemmParams {
+  /// Of the tokens, as `operands.b`: of the widths but the widest, each with a box of its rows.
+  isa::TensorMap narrower[tile::TileWidths::most - 1];
 };
 
 /// Those of a kernel that takes its tiles dynamically. They begin as the others', whose places do

@@ -103,6 +103,9 @@ struct Work {
   /// The first row and column of a CTA's tile (of its first half, when gated): set by CtaTiles.
   int row = 0;
   int column = 0;
+  /// Which of its kernel's widths the tile has: set by EvenTiles (tile/even_tiles.h), which also
+  /// ends `end_token` with the tile.
+  int width = 0;
 
   friend constexpr bool operator==(const Work&, const Work&) = default;
 };

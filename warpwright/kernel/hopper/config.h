@@ -15,6 +15,7 @@
 #include "warpwright/numeric/types.h"
 #include "warpwright/pipeline/tile_ring.h"
 #include "warpwright/pipeline/tma_pipeline.h"
+#include "warpwright/tile/even_tiles.h"
 #include "warpwright/tile/groups.h"
 
 namespace warpwright::kernel {
@@ -74,8 +75,9 @@ struct Whole {
   bool in_turns = false;  ///< Schedule::pingpong
   bool drawn = false;     ///< with a counter; a launch without one walks static persistent tiles
   Grouping grouped = Grouping::none;
-  bool group_maps = false;  ///< per-group tensor maps
-  bool gathers = false;     ///< tokens by index
+  bool group_maps = false;       ///< per-group tensor maps
+  bool gathers = false;          ///< tokens by index
+  tile::TileWidths widths = {};  ///< along the tokens, swapped: groups are cut evenly
 
   friend constexpr bool operator==(const Whole&, const Whole&) = default;
 };
@@ -143,7 +145,7 @@ constexpr bool sums_in_registers(const GemmConfig& c) {
 constexpr bool is_block_scaled(const GemmConfig& c) {
   return sums_of(c) == Sums::blockwise;
 }
-/// Of packed weights: kernel/hopper/decode/ has a file for each.
+/// Of packed weights: a file each in decode/.
 constexpr GroupSums group_sums(const GemmConfig& c) {
   const PackedSums sums = c.operands.as<PackedOperands>().sums;
   if (sums == PackedSums::chained) return GroupSums::chained;
@@ -153,8 +155,7 @@ constexpr GroupSums group_sums(const GemmConfig& c) {
 constexpr bool has_zero_points(const GemmConfig& c) {
   return c.operands.as<PackedOperands>().zero_points;
 }
-/// Parts of a stage, each a group of weights, that are multiplied at once: so that codes are
-/// converted and sums added while the tensor cores multiply.
+/// Groups of weights of a stage that are multiplied at once: codes are converted meanwhile.
 constexpr int in_flight(const GemmConfig& c) {
   return c.operands.as<PackedOperands>().sums == PackedSums::exact_by_two ? 2 : 1;
 }
@@ -192,6 +193,12 @@ constexpr bool has_group_maps(const GemmConfig& c) {
 /// Are tokens read by index, a row at a time?
 constexpr bool gathers(const GemmConfig& c) {
   return c.walk.as<Whole>().gathers;
+}
+constexpr tile::TileWidths tile_widths(const GemmConfig& c) {
+  return c.walk.as<Whole>().widths;
+}
+constexpr bool has_widths(const GemmConfig& c) {
+  return count(tile_widths(c)) > 0;
 }
 constexpr bool is_dynamic_persistent(const GemmConfig& c) {
   return c.walk.as<Whole>().drawn;
@@ -332,9 +339,8 @@ constexpr int stage_a_bytes(const GemmConfig& c) {
   return atom::tile_bytes(tile_a(c));
 }
 
-/// Block scales of a stage: a vector along the tokens, one float for each row (swapped: column),
-/// and one float for every 64 (or 32, where the tile is no multiple of that) of the other
-/// dimension, whose blocks have 128.
+/// Block scales of a stage: a float for each token, and one for every 64 (or 32, where the tile is
+/// no multiple of that) of the other dimension, whose blocks have 128.
 constexpr int weights_per_scale(const GemmConfig& c) {
   return (is_swapped(c) ? c.tile_m : c.tile_n) % 64 == 0 ? 64 : 32;
 }
@@ -381,8 +387,8 @@ constexpr int group_table_bytes(const GemmConfig& c) {
 }
 
 /// Who must know the next tile: in every CTA the scheduler, the producer, the warp that fetches
-/// scales and all consumer warps, which count the stages of each other's tiles when they take
-/// turns. Four answers, because with few k_tiles the producer is some tiles ahead.
+/// scales and all consumer warps (in turns they count the other's stages). Four answers, because
+/// with few k_tiles the producer is some tiles ahead.
 constexpr pipeline::TileRingShape tile_ring_shape(const GemmConfig& c) {
   return {4, 2 + (is_block_scaled(c) ? 1 : 0) + consumer_warps(c)};
 }
@@ -426,7 +432,11 @@ constexpr bool slices_evenly(const atom::OperandTile& tile, bool gated, int slic
 }
 
 constexpr bool supports(const GemmConfig& c, atom::ClusterShape cluster) {
-  if (packed_a(c) && cluster.n > 1) return false;  // packed tiles are not multicast
+  // Packed tiles are not multicast, and CTAs along the tokens would have to agree on a width.
+  if ((packed_a(c) || has_widths(c)) && cluster.n > 1) return false;
+  for (const int width : tile_widths(c).of) {
+    if (width % (8 * cluster.m) != 0) return false;
+  }
   for (const atom::ClusterShape& known : supported_clusters) {
     if (known == cluster) {
       return slices_evenly(tile_a(c), gated_rows(c), cluster.n) &&

@@ -13,6 +13,7 @@
 #include "warpwright/pipeline/tile_ring.h"
 #include "warpwright/pipeline/tma_pipeline.h"
 #include "warpwright/tile/cta_tiles.h"
+#include "warpwright/tile/even_tiles.h"
 #include "warpwright/tile/numbers.h"
 #include "warpwright/tile/raster.h"
 #include "warpwright/tile/split.h"
@@ -45,7 +46,8 @@ using TilesAwait = std::conditional_t<is_grouped(Tag::config), isa::Prerequisite
 /// What a launch takes.
 template <class Tag>
 using ParamsOf =
-    std::conditional_t<is_dynamic_persistent(Tag::config), DrawingGemmParams, GemmParams>;
+    std::conditional_t<is_dynamic_persistent(Tag::config), DrawingGemmParams,
+                       std::conditional_t<has_widths(Tag::config), WidthsGemmParams, GemmParams>>;
 
 /// A CTA as one of its threads sees it.
 template <class Tag>
@@ -95,8 +97,13 @@ WW_DEVICE auto make_scheduler(const Cta<Tag>& cta) {
 template <class Tag, pipeline::Reader Who = pipeline::Reader::warp>
 WW_DEVICE auto make_walk(const Cta<Tag>& cta) {
   constexpr GemmConfig cfg = Tag::config;
-  return tile::cta_tiles<result_rows(cfg), result_columns(cfg), is_swapped(cfg)>(
+  const auto tiles = tile::cta_tiles<result_rows(cfg), result_columns(cfg), is_swapped(cfg)>(
       make_scheduler<Tag, Who>(cta), cta.p.walk.cluster, cta.at);
+  if constexpr (has_widths(cfg)) {
+    return tile::EvenTiles<std::remove_cv_t<decltype(tiles)>, tile_widths(cfg)>(tiles);
+  } else {
+    return tiles;
+  }
 }
 template <class Tag, pipeline::Reader Who = pipeline::Reader::warp>
 using Walk = decltype(make_walk<Tag, Who>(std::declval<const Cta<Tag>&>()));

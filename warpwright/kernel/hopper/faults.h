@@ -60,12 +60,32 @@ constexpr const char* sums_fault(const GemmConfig& c) {
   return nullptr;
 }
 
+constexpr const char* widths_fault(const GemmConfig& c) {
+  if (!has_widths(c)) return nullptr;
+  if (!is_grouped(c) || !is_swapped(c) || packed_a(c) || has_group_maps(c) ||
+      is_dynamic_persistent(c) || operand_b(c).major != atom::Major::k) {
+    return "tiles of several widths are of groups with K-major tokens on wgmma's N, in static "
+           "persistent tiles under one map";
+  }
+  const tile::TileWidths& widths = tile_widths(c);
+  int before = 0;
+  for (int i = 0; i < tile::count(widths); ++i) {
+    if (widths.of[i] <= before || widths.of[i] % 8 != 0) return "widths ascend in multiples of 8";
+    before = widths.of[i];
+  }
+  return before == c.tile_n ? nullptr : "the last of the widths is tile_n";
+}
+
 constexpr const char* walk_fault(const GemmConfig& c) {
   if (shares_cluster_k(c)) {
     if (c.gated) return "a tile shared in a cluster is not gated";
     if (4 * c.tile_m * c.tile_n > smem_map(c).epilogue) {
       return "sums that are exchanged in a cluster must fit where the stages were";
     }
+  }
+  if (const char* fault = widths_fault(c)) return fault;
+  if (has_widths(c) && (gathers(c) || c.quantises)) {
+    return "tiles of several widths are not read by index, nor are their results quantised";
   }
   if (gathers(c) && (!is_grouped(c) || has_group_maps(c) || packed_a(c))) {
     return "tokens are read by index in groups, through one map of all of them, and not beside "

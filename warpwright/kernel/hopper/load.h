@@ -27,7 +27,8 @@ class Loader {
         scales_at_(cta.base + smem.scales),
         a_(first_of(cta)),
         b_(operand<false>(cta)),
-        rows_(cta) {}
+        rows_(cta),
+        widths_(cta) {}
 
   /// Fetches the maps that the first loads need. One thread is enough.
   WW_DEVICE static void prefetch_maps(const GemmParams& p) {
@@ -79,6 +80,7 @@ class Loader {
       const int in_slice = of_a ? operands_.a_slice_rows : operands_.b_slice_rows;
       rows_.place(work_, tokens().in_tile, in_slice);
     }
+    if constexpr (has_widths(Tag::config)) widths_.narrow(b_, work_);
     if constexpr (has_group_maps(Tag::config)) {
       if (mine) acquire_map();
     }
@@ -116,6 +118,44 @@ class Loader {
     std::uint16_t ctas = 0;     ///< to whom it goes, or 0: to this CTA alone
     int row = 0;                ///< in the map, of the tile at hand
     int batch = 0;
+  };
+
+  /// The tokens of a tile that is as wide as all others.
+  struct OneWidth {
+    WW_DEVICE explicit OneWidth(const Cta<Tag>& /*cta*/) {}
+    WW_DEVICE static const isa::TensorMap& tokens(const OperandParams& p,
+                                                  const tile::Work& /*work*/) {
+      return p.b;
+    }
+  };
+
+  /// Those of tiles of several widths. A narrower one leaves the end of a stage's part as it is.
+  struct Widths {
+    WW_DEVICE explicit Widths(const Cta<Tag>& cta)
+        : p(cta.p), x(cta.at.x), stages(cta.base + smem.b) {}
+
+    /// What this CTA loads of them, with `slice` placed at the tile's first row.
+    WW_DEVICE void narrow(Slice& slice, const tile::Work& work) {
+      constexpr GemmConfig cfg = Tag::config;
+      constexpr int span = atom::span_bytes(tile_b(cfg).swizzle);
+      constexpr tile::TileWidths widths = tile_widths(cfg);
+      const int width = tile::width_of(widths, tile::count(widths), work.width);
+      missing = (cfg.tile_n - width) * (atom::tile_bytes(tile_b(cfg)) / cfg.tile_n);
+      const int before = slice.in_tile;
+      slice.in_tile = x * p.walk.cluster_m.quotient(width);
+      slice.to = stages + slice.in_tile * span;
+      slice.row += slice.in_tile - before;
+    }
+    WW_DEVICE const isa::TensorMap& tokens(const OperandParams& operands,
+                                           const tile::Work& work) const {
+      constexpr int last = tile::count(tile_widths(Tag::config)) - 1;
+      return work.width == last ? operands.b : p.narrower[work.width];
+    }
+
+    const WidthsGemmParams& p;
+    int x;
+    isa::SharedAddress stages;
+    int missing = 0;  ///< bytes, of a stage of the tile at hand
   };
 
   /// A: a slice, or packed tiles, which are not shared.
@@ -196,6 +236,7 @@ class Loader {
     constexpr GemmConfig cfg = Tag::config;
     const bool scales = copies_scales(cfg) && scales_.copies_tokens;
     int more = scales ? 4 * copied_scales(cfg) : 0;
+    if constexpr (has_widths(cfg)) more -= widths_.missing;
     if constexpr (packed_a(cfg)) more += a_.bytes();
     const isa::SharedAddress full = ring_.acquire(state_, more);
     if constexpr (packed_a(cfg)) {
@@ -223,7 +264,7 @@ class Loader {
     constexpr bool of_group = has_group_maps(cfg) && IsA != is_swapped(cfg);  // the tokens
     const isa::TensorMap& map = of_group ? operands_.group_maps[2 * work_.tile.batch]
                                 : IsA    ? operands_.a
-                                         : operands_.b;
+                                         : widths_.tokens(operands_, work_);
     const isa::SharedAddress to = slice.to + state_.stage * atom::tile_bytes(tile);
     const int k = block_ * tile_k(cfg);
     WW_UNROLL for (int part = 0; part < parts; ++part) {
@@ -282,6 +323,7 @@ class Loader {
   std::conditional_t<packed_a(Tag::config), WeightLoader<Tag>, Slice> a_;
   Slice b_;
   std::conditional_t<gathers(Tag::config), TokenRows<Tag>, NoRows> rows_;
+  std::conditional_t<has_widths(Tag::config), Widths, OneWidth> widths_;
   tile::Work work_;
   int block_ = 0;
   int group_ = -1;  // whose map this thread has acquired last

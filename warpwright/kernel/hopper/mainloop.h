@@ -2,6 +2,8 @@
 // k_tile, out of the ring of stages.
 #pragma once
 
+#include <type_traits>
+
 #include "warpwright/isa/call.h"
 #include "warpwright/isa/memory.h"
 #include "warpwright/isa/trace.h"
@@ -53,18 +55,57 @@ class Mainloop {
   /// Where the next tile's first k_tile lies in the ring.
   pipeline::PipelineState state;
 
-  /// The k_tiles of `work` into the tensor core's accumulators, one group of wgmmas each, one in
-  /// flight while the next is issued. A stage is released when the group after it has been issued
-  /// and it is read. `leave` is called when the last group has been issued.
+  /// The k_tiles of `work` into the tensor core's accumulators, of a tile of several widths into
+  /// their beginning. `leave` is called when the last group of wgmmas has been issued.
   template <class Leave>
   WW_DEVICE void sum(const tile::Work& work, Accumulator (&accumulator)[atoms],
                      const Leave& leave) {
+    at_width(work, [&](auto n) { sum_columns<n>(work, accumulator, leave); });
+  }
+
+  /// The same with the accumulator of every k_tile added to `total`, times the k_tile's scales
+  /// where there are some; in passes, those of some of the columns after the others'. While one
+  /// warpgroup adds, the other multiplies.
+  template <class Leave>
+  WW_DEVICE void sum(const tile::Work& work, Accumulator (&accumulator)[atoms],
+                     float (&total)[atoms][values], const Leave& leave) {
+    at_width(work, [&](auto n) { add_columns<n>(work, accumulator, total, leave); });
+  }
+
+ private:
+  /// Calls `loop` with the tile's width: N is in the instruction, so that each width has a main
+  /// loop of its own, around which there is one branch.
+  template <int number = 0, class Loop>
+  WW_DEVICE static void at_width(const tile::Work& work, const Loop& loop) {
+    constexpr GemmConfig cfg = Tag::config;
+    constexpr tile::TileWidths widths = tile_widths(cfg);
+    if constexpr (number + 1 >= tile::count(widths)) {
+      loop(std::integral_constant<int, columns>{});
+    } else if (work.width == number) {
+      loop(std::integral_constant<int, widths.of[number]>{});
+    } else {
+      at_width<number + 1>(work, loop);
+    }
+  }
+
+  /// Before a tile: what a wider one has left need not be kept for its columns, or ptxas runs out
+  /// of registers.
+  WW_DEVICE static void forget(Accumulator (&accumulator)[atoms]) {
+    if constexpr (has_widths(Tag::config)) isa::forget_registers<0>(accumulator);
+  }
+
+  /// One group of wgmmas a k_tile, one in flight while the next is issued. A stage is released when
+  /// the group after it has been issued and it is read.
+  template <int n, class Leave>
+  WW_DEVICE void sum_columns(const tile::Work& work, Accumulator (&accumulator)[atoms],
+                             const Leave& leave) {
     constexpr GemmConfig cfg = Tag::config;
     const int k_tiles = work.end - work.first;
+    forget(accumulator);
     isa::mark_begin("k_tile %", 0);
     const Operands first = operands(state.stage);
     ring_.wait(state);
-    multiply(accumulator, first, false);
+    multiply<n>(accumulator, first, false);
     isa::mark_end();
     pipeline::PipelineState previous = state;
     state.advance(cfg.stages);
@@ -72,7 +113,7 @@ class Mainloop {
       const isa::Mark mark("k_tile %", k_tile);
       const Operands at = operands(state.stage);
       ring_.wait(state);
-      multiply(accumulator, at, true);
+      multiply<n>(accumulator, at, true);
       isa::wgmma_wait<1>();  // the k_tile before has been read
       ring_.release(previous);
       previous = state;
@@ -85,14 +126,12 @@ class Mainloop {
     loads_.step();
   }
 
-  /// The same with the accumulator of every k_tile added to `total`, times the k_tile's scales
-  /// where there are some; in passes, those of some of the columns after the others'. While one
-  /// warpgroup adds, the other multiplies.
-  template <class Leave>
-  WW_DEVICE void sum(const tile::Work& work, Accumulator (&accumulator)[atoms],
-                     float (&total)[atoms][values], const Leave& leave) {
+  template <int n, class Leave>
+  WW_DEVICE void add_columns(const tile::Work& work, Accumulator (&accumulator)[atoms],
+                             float (&total)[atoms][values], const Leave& leave) {
     constexpr GemmConfig cfg = Tag::config;
     const int k_tiles = work.end - work.first;
+    forget(accumulator);
     // Copies begin at multiples of four tokens, groups anywhere.
     if constexpr (copies_scales(cfg)) first_scale_ = params_.copies_tokens ? work.row % 4 : 0;
     WW_UNROLL for (int i = 0; i < atoms; ++i) {
@@ -103,14 +142,14 @@ class Mainloop {
       const isa::Mark mark("k_tile %", k_tile);
       const Operands at = operands(state.stage);
       ring_.wait(state, landed);
-      Scales scales{};
-      if constexpr (is_block_scaled(cfg)) scales = read_scales(state.stage);
+      Scales<n> scales{};
+      if constexpr (is_block_scaled(cfg)) scales = read_scales<n>(state.stage);
       WW_UNROLL for (int pass = 0; pass + 1 < passes; ++pass) {
-        multiply(accumulator, at, false, pass);
+        multiply<n>(accumulator, at, false, pass);
         isa::wgmma_wait<0>(accumulator);
         add(scales, accumulator, total, pass);
       }
-      multiply(accumulator, at, false, passes - 1);
+      multiply<n>(accumulator, at, false, passes - 1);
       const pipeline::PipelineState current = state;
       state.advance(cfg.stages);
       landed = k_tile + 1 < k_tiles && ring_.try_wait(state);
@@ -126,7 +165,6 @@ class Mainloop {
     }
   }
 
- private:
   /// Low words of the descriptors of a stage's operands.
   struct Operands {
     std::uint32_t a;
@@ -145,6 +183,7 @@ class Mainloop {
 
   /// One k_tile: the wgmmas on the operands of the current stage, as one group; unless
   /// `accumulate`, the first overwrites the accumulator. Of several passes one.
+  template <int n>
   WW_DEVICE static void multiply(Accumulator (&accumulator)[atoms], const Operands& at,
                                  bool accumulate, int pass = 0,
                                  isa::Site site = isa::Site::here()) {
@@ -159,7 +198,7 @@ class Mainloop {
     isa::wgmma_fence(accumulator);
     WW_UNROLL for (int k_block = 0; k_block < atom::k_block_count(tile_of_a); ++k_block) {
       WW_UNROLL for (int i = 0; i < atoms; ++i) {
-        isa::wgmma<of_a.type, of_b.type, columns, of_a.major, of_b.major>(
+        isa::wgmma<of_a.type, of_b.type, n, of_a.major, of_b.major>(
             accumulator[i],
             atom::join_words(
                 atom::advance(at.a, atom::tile_offset<tile_of_a>(atom_row(cfg, 0, i), 0) +
@@ -175,26 +214,28 @@ class Mainloop {
   }
 
   /// A k_tile's scales of this thread: of its tokens, and of the tile's weights.
+  template <int n>
   struct Scales {
     static constexpr GemmConfig cfg = Tag::config;
     // Two tokens of every row of an atom; swapped, those of two columns side by side.
-    float token[is_swapped(cfg) ? values / 4 : atoms][2];
+    float token[is_swapped(cfg) ? n / 8 : atoms][2];
     float weight[is_swapped(cfg) ? atoms : (weight_scales(cfg) > 0 ? weight_scales(cfg) : 1)];
   };
 
   /// Reads the scales of a stage: before its wgmmas are issued, to be there when they are done.
-  WW_DEVICE Scales read_scales(int stage) const {
+  template <int n>
+  WW_DEVICE Scales<n> read_scales(int stage) const {
     constexpr GemmConfig cfg = Tag::config;
     constexpr int weights = copied_scales(cfg);  // where theirs begin
     const isa::SharedAddress scales = scales_ + stage * scale_bytes(cfg);
     const isa::SharedView<float> at{scales};
     const int thread = isa::thread_index() % 128;
-    Scales s;
+    Scales<n> s;
     if constexpr (is_swapped(cfg)) {
       WW_UNROLL for (int i = 0; i < atoms; ++i) {
         s.weight[i] = at.load(weights + atom_row(cfg, warpgroup_, i) / 64);
       }
-      WW_UNROLL for (int j = 0; j < values / 4; ++j) {
+      WW_UNROLL for (int j = 0; j < n / 8; ++j) {
         const isa::Words<2> pair =
             isa::SharedView<isa::Words<2>>{scales}.load(atom::c_col(thread, 4 * j) / 2);
         s.token[j][0] = isa::float_of(pair.word[0]);
@@ -213,17 +254,18 @@ class Mainloop {
 
   /// Adds the accumulator of a pass to `total`, times a scale of its token and one of its weights
   /// where there are some.
-  WW_DEVICE static void add(const Scales& s, Accumulator (&accumulator)[atoms],
+  template <int n>
+  WW_DEVICE static void add(const Scales<n>& s, Accumulator (&accumulator)[atoms],
                             float (&total)[atoms][values], int pass) {
     constexpr GemmConfig cfg = Tag::config;
     const int first = pass * (columns / 2);
     if constexpr (!is_block_scaled(cfg)) {
       WW_UNROLL for (int i = 0; i < atoms; ++i) {
-        WW_UNROLL for (int v = 0; v < columns / 2; ++v) total[i][first + v] += accumulator[i][v];
+        WW_UNROLL for (int v = 0; v < n / 2; ++v) total[i][first + v] += accumulator[i][v];
       }
     } else if constexpr (is_swapped(cfg)) {
       static_assert(passes == 1);
-      WW_UNROLL for (int j = 0; j < values / 4; ++j) {
+      WW_UNROLL for (int j = 0; j < n / 8; ++j) {
         WW_UNROLL for (int i = 0; i < atoms; ++i) {
           WW_UNROLL for (int v = 4 * j; v < 4 * j + 4; ++v) {
             total[i][v] += accumulator[i][v] * (s.token[j][v % 2] * s.weight[i]);

@@ -24,6 +24,7 @@ constexpr Name name_of(const GemmConfig& c) {
   name += schedules[static_cast<int>(schedule_of(c))];
   name += sums[static_cast<int>(sums_of(c))];
   if (is_swapped(c)) name += "_sw";
+  if (has_widths(c)) name += "_w";
   if (splits_k(c)) name += "_sk";
   if (shares_cluster_k(c)) name += "_ck";
   if (c.ctas_per_sm > 1) name += c.ctas_per_sm;
@@ -165,6 +166,12 @@ inline constexpr auto binary_search = whole<&Whole::grouped, Grouping::binary_se
 inline constexpr auto warp_scan = whole<&Whole::grouped, Grouping::warp_scan>;
 inline constexpr auto group_maps = whole<&Whole::group_maps, true>;
 inline constexpr auto by_index = whole<&Whole::gathers, true>;
+/// Tiles of these widths along the tokens, beside the tile's own.
+template <std::int16_t... narrower>
+constexpr GemmConfig widths(GemmConfig c) {
+  c.walk.as<Whole>().widths = {{narrower..., static_cast<std::int16_t>(c.tile_n)}};
+  return c;
+}
 template <class Walk>
 constexpr GemmConfig walks(GemmConfig c) {
   if (!(c.walk == GemmConfig().walk)) throw "two walks";  // does not compile either
@@ -408,6 +415,14 @@ inline constexpr std::array rows = {
     more(by_index(warp_scan(swap_ab(blockwise(e4m3(128, 64)))))),
     more(by_index(warp_scan(swap_ab(gated(consumers(1, bf16(128, 16))))))),
     more(by_index(warp_scan(swap_ab(gated(consumers(1, bf16(128, 64))))))),
+    // For groups of some 64 to 512 tokens, cut evenly.
+    common(widths<72, 112, 128, 136>(binary_search(pingpong(swap_ab(bf16(128, 144)))))),
+    common(widths<72, 112, 128, 136>(binary_search(pingpong(swap_ab(e4m3(128, 144)))))),
+    common(widths<48, 72, 96>(binary_search(swap_ab(blockwise(e4m3(128, 128)))))),
+    more(widths<136, 176, 216>(binary_search(swap_ab(bf16(128, 256))))),
+    more(widths<136, 176, 216>(binary_search(swap_ab(e4m3(128, 256))))),
+    more(widths<72, 112, 136>(binary_search(swap_ab(gated(bf16(256, 144)))))),
+    more(widths<72, 112, 136>(binary_search(swap_ab(gated(e4m3(256, 144)))))),
     more(warp_scan(swap_ab(e4m3(128, 8)))),
     more(warp_scan(swap_ab(e4m3(128, 24)))),
     more(warp_scan(swap_ab(e4m3(128, 96)))),

@@ -156,6 +156,28 @@ GroupTileCount GroupLengths::tiles(double rows) const {
   return count;
 }
 
+double GroupLengths::even_tokens(const tile::TileWidths& widths) const {
+  const int kinds = tile::count(widths);
+  const auto tokens = [&](double length) {
+    const int rows = std::max(1, static_cast<int>(std::lround(std::min(length, 1e9))));
+    const int step = tile::even_step(widths, kinds, rows);
+    const int whole = (rows - 1) / step;
+    const int last = tile::narrowest_for(widths, kinds, rows - whole * step);
+    return 1.0 * whole * step + tile::width_of(widths, kinds, last);
+  };
+  if (is_equal) return tokens(cuts[0]);
+  constexpr int points = 8;  // in a part of the spread
+  const double all = shares.back() - shares.front();
+  double mean = 0;
+  for (std::size_t i = 0; i + 1 < kCuts; ++i) {
+    const double share = (shares[i + 1] - shares[i]) / all;
+    for (int j = 0; j < points; ++j) {
+      mean += share / points * tokens(cuts[i] + (cuts[i + 1] - cuts[i]) * (j + 0.5) / points);
+    }
+  }
+  return mean;
+}
+
 GroupLengths group_lengths(const GemmProblem& p) {
   GroupLengths lengths;
   if (!p.groups || p.m() == 0) return lengths;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "warpwright/plan/product/problem.h"
+#include "warpwright/tile/even_tiles.h"
 
 namespace warpwright {
 
@@ -29,6 +30,9 @@ struct GroupLengths {
 
   /// Tiles of a group that has rows, in tiles of so many rows.
   [[nodiscard]] GroupTileCount tiles(double rows) const;
+  /// Tokens that one group's tiles multiply, over all groups that have rows, where it is cut evenly
+  /// into tiles of these widths.
+  [[nodiscard]] double even_tokens(const tile::TileWidths& widths) const;
   /// A length that hardly a group exceeds.
   [[nodiscard]] double high() const { return is_equal ? cuts[0] : cuts[shares.size() - 3]; }
 };

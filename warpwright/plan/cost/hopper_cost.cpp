@@ -45,6 +45,11 @@ GroupWalk group_walk(const Plan& plan, const kernel::GemmConfig& c, const GroupL
   return walk;
 }
 
+// Of a kernel whose groups are cut evenly: tokens of a tile, on average.
+double mean_width(const kernel::GemmConfig& c, const GroupLengths& lengths) {
+  return lengths.even_tokens(tile_widths(c)) / lengths.tiles(c.tile_n).mean;
+}
+
 // What a CTA does after the first operands are there: while operands are loaded, and after the last
 // of them. Microseconds.
 struct Serial {
@@ -70,6 +75,7 @@ class Estimate {
                            : 1),
         lengths_(lengths),
         walk_(p_.groups ? group_walk(plan, c, lengths) : GroupWalk{}),
+        tile_n_(has_widths(c) ? mean_width(c, lengths) : c.tile_n),
         tiles_(p_.groups ? walk_.tiles : tile::tile_count(plan.raster)),
         clusters_(static_cast<double>(plan.ctas) / plan.cluster_ctas()) {}
 
@@ -117,7 +123,7 @@ class Estimate {
   // Rows of boxes that all tiles load, each counted as often as these say.
   double row_loads(double of_a, double of_b) const {
     return tiles_ * atom::cluster_size(plan_.cluster) * blocks_ *
-           (of_a * a_share_ * c_.tile_m / plan_.cluster.n + of_b * c_.tile_n / plan_.cluster.m);
+           (of_a * a_share_ * c_.tile_m / plan_.cluster.n + of_b * tile_n_ / plan_.cluster.m);
   }
 
   // Microseconds in which HBM sends weights once more for every tile of a group beside its first:
@@ -150,13 +156,13 @@ class Estimate {
   // warpgroup, which waits for itself; in turns, one warpgroup's waits are hidden by the other.
   double block_clocks() const {
     const double steps = 4.0 * c_.tile_m / 64;
-    const double bytes = 128.0 * (c_.tile_m + c_.tile_n);
-    const double tensor = steps * c_.tile_n / 2;
+    const double bytes = 128.0 * (c_.tile_m + tile_n_);
+    const double tensor = steps * tile_n_ / 2;
     if (p_.packed) {
       return std::max({tensor, packed_clocks(), load_clocks(), row_copy_clocks()});
     }
-    const double shared = (steps * (2048.0 * passes(c_) + 32.0 * c_.tile_n) + bytes) /
-                          machine_.shared_bytes_per_clock;
+    const double shared =
+        (steps * (2048.0 * passes(c_) + 32.0 * tile_n_) + bytes) / machine_.shared_bytes_per_clock;
     double clocks = std::max(tensor, 1.02 * shared);
     if (sums_in_registers(c_)) clocks = 0.22 * tensor + 0.78 * shared;
     if (is_block_scaled(c_)) clocks *= machine_.scaled_share;
@@ -212,7 +218,7 @@ class Estimate {
     const double inside_n =
         grouped ? 1 : columns / (plan_.raster.tiles_n * plan_.cluster.n * c_.tile_n);
     const double m = a_share_ * c_.tile_m / plan_.cluster.n;
-    const double n = static_cast<double>(c_.tile_n) / plan_.cluster.m;
+    const double n = tile_n_ / plan_.cluster.m;
     const double inside = std::min(1.0, inside_m) * m + std::min(1.0, inside_n) * n;
     return 128 * inside / machine_.sm_bytes_per_clock + machine_.outside_clocks * (m + n - inside);
   }
@@ -232,7 +238,7 @@ class Estimate {
 
   // Of a tile, in microseconds. Rows of D's chunks that are short cost more stores.
   double epilogue() const {
-    double time = machine_.epilogue_time * c_.tile_m * c_.tile_n / 32768 *
+    double time = machine_.epilogue_time * c_.tile_m * tile_n_ / 32768 *
                   (kernel::result_bytes(c_) / 2.0) * (p_.reads_c() ? 1.5 : 1);
     if (p_.groups && !takes_turns(c_)) time *= machine_.group_epilogue;
     if (is_swapped(c_) && store_of(c_) == kernel::Store::tensor) time *= machine_.swapped_epilogue;
@@ -309,6 +315,7 @@ class Estimate {
   double a_share_;  // bytes of A in memory, of those of 8-bit elements (or of what is multiplied)
   const GroupLengths& lengths_;
   GroupWalk walk_;
+  double tile_n_;  // on average, where tiles differ
   double tiles_;
   double clusters_;
 };

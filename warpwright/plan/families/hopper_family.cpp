@@ -89,6 +89,20 @@ kernel::GroupMapsParams group_maps_params(const GemmConfig& c, const GemmOperand
   return p;
 }
 
+// The parameters of a kernel whose tiles have several widths, for tokens `v`.
+kernel::WidthsGemmParams with_widths(const kernel::GemmParams& p, const GemmConfig& c,
+                                     const MatrixView& v, Encode encode) {
+  kernel::WidthsGemmParams out{p, {}};
+  if (p.operands.k == 0) return out;
+  const atom::OperandTile tile = tile_b(c);
+  const tile::TileWidths widths = tile_widths(c);
+  for (int i = 0; i + 1 < tile::count(widths); ++i) {
+    out.narrower[i] = encode(map_request("A", as_copied(v), false, atom::span_elements(tile),
+                                         widths.of[i] / p.walk.cluster.m, tile.swizzle));
+  }
+  return out;
+}
+
 // Where sums are kept, and what becomes of them besides alpha and beta.
 std::string sums_text(const GemmConfig& c) {
   std::string text;
@@ -227,6 +241,10 @@ class HopperFamily final : public FamilyOf<GemmConfig> {
         c.tile_m, c.tile_n, kernel::tile_k(c), c.tile_n / passes(c),
         atom::wgmma_k(operand_a(c).type), c.consumer_warpgroups, kernel::warpgroup_rows(c),
         passes(c) > 1 ? format(", in %d passes over the columns", passes(c)).c_str() : "");
+    if (kernel::has_widths(c)) {
+      out += "widths     " + kernel::widths_words(c) +
+             " tokens: a group is cut into tiles of nearly equal width, each with wgmmas as wide\n";
+    }
     out += cluster_line(plan, cluster.m, "");
     const auto shape = stage_shape(plan);
     const int of_b = atom::tile_bytes(kernel::tile_b(c));
@@ -301,6 +319,8 @@ class HopperFamily final : public FamilyOf<GemmConfig> {
     }
     if (kernel::is_dynamic_persistent(c)) {
       grid.set_params(kernel::DrawingGemmParams{p, first_numbers(plan)});
+    } else if (kernel::has_widths(c)) {
+      grid.set_params(with_widths(p, c, o.a, encode));
     } else {
       grid.set_params(p);
     }

@@ -1,0 +1,81 @@
+// Groups that are cut evenly: a group of T tokens has as many tiles as in steps of the widest, and
+// these are of nearly equal width. So a group that is a little longer than a tile is not cut into a
+// full one and a sliver, which would read the same weights and multiply hardly anything.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "warpwright/isa/config.h"
+#include "warpwright/tile/raster.h"
+
+namespace warpwright::tile {
+
+/// The widths along the tokens that tiles of one kernel may have.
+struct TileWidths {
+  static constexpr int most = 6;
+  /// In ascending order, the last one the kernel's tile; then zeros. All zeros: that tile alone.
+  std::array<std::int16_t, most> of = {};
+
+  friend constexpr bool operator==(const TileWidths&, const TileWidths&) = default;
+};
+
+constexpr int count(const TileWidths& widths) {
+  int n = 0;
+  while (n < TileWidths::most && widths.of[n] > 0) ++n;
+  return n;
+}
+constexpr int widest(const TileWidths& widths) {
+  return count(widths) == 0 ? 0 : widths.of[count(widths) - 1];
+}
+
+/// The number of the narrowest of the first `kinds` that takes `tokens`; the last where none does.
+constexpr int narrowest_for(const TileWidths& widths, int kinds, int tokens) {
+  int number = 0;
+  WW_UNROLL for (int i = 1; i < kinds; ++i) {
+    if (tokens > widths.of[i - 1]) number = i;
+  }
+  return number;
+}
+/// Tokens of width `number` of the first `kinds`.
+constexpr int width_of(const TileWidths& widths, int kinds, int number) {
+  int width = widths.of[0];
+  WW_UNROLL for (int i = 1; i < kinds; ++i) {
+    if (number == i) width = widths.of[i];
+  }
+  return width;
+}
+
+/// From one tile of a group of `tokens`, 1 or more, to the next: all its tiles but the last have
+/// this width. They are ceil(tokens / widest).
+constexpr int even_step(const TileWidths& widths, int kinds, int tokens) {
+  const int most = widths.of[kinds - 1];
+  const int tiles = (tokens + most - 1) / most;
+  const int each = tiles == 1 ? tokens : (tokens + tiles - 1) / tiles;
+  return width_of(widths, kinds, narrowest_for(widths, kinds, each));
+}
+
+/// The tiles of `Tiles`, whose columns are tokens, with the groups cut evenly: column, end and
+/// width of a tile are its own.
+template <class Tiles, TileWidths tile_widths>
+class EvenTiles {
+ public:
+  WW_DEVICE explicit EvenTiles(const Tiles& tiles) : tiles_(tiles) {}
+
+  /// The CTA's next tile; false when there is none.
+  WW_DEVICE bool next(Work& work) {
+    if (!tiles_.next(work)) return false;
+    constexpr TileWidths widths = tile_widths;
+    constexpr int kinds = count(tile_widths);
+    const int step = even_step(widths, kinds, work.end_token - work.first_token);
+    work.column = work.first_token + work.tile.n * step;
+    if (work.end_token > work.column + step) work.end_token = work.column + step;
+    work.width = narrowest_for(widths, kinds, work.end_token - work.column);
+    return true;
+  }
+
+ private:
+  Tiles tiles_;
+};
+
+}  // namespace warpwright::tile
